@@ -1,0 +1,145 @@
+package redlatch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/renew"
+	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/internal/worker"
+)
+
+// A Client is one participant: a process needs one for each Redis. Its methods
+// are safe for concurrent use.
+type Client struct {
+	redis      Redis
+	traits     Traits
+	cfg        Config
+	id         string
+	watchdogMs string
+	seq        atomic.Uint64 // of tenures
+	report     reporter
+
+	pool     *worker.Pool
+	clock    *renew.Clock
+	kind     *renew.Kind
+	lines    lines
+	debts    debts
+	control  control
+	attempts sync.Pool // of *attempt
+	waiters  sync.Pool // of *waiter
+
+	done      chan struct{} // closed by Close
+	closeOnce sync.Once
+	closeErr  error
+	stopBreak func()
+}
+
+// idleWorkers is how many goroutines a client keeps for requests to come.
+const idleWorkers = 64
+
+// New returns a client that keeps its locks in redis. It refuses a Config that
+// does not fit together, or that does not fit the driver's time-outs. It does
+// not wait for the server: one that cannot be reached shows at the first
+// acquisition.
+//
+// The driver stays the caller's: Close does not close it.
+func New(redis Redis, cfg Config) (*Client, error) {
+	if redis == nil {
+		return nil, errors.New("redlatch: New needs a driver, such as goredis.Use(rdb)")
+	}
+	traits := redis.Traits()
+	cfg, err := cfg.withDefaults(traits)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{
+		redis: redis, traits: traits, cfg: cfg,
+		id: wire.NewClientID(), watchdogMs: millis(cfg.WatchdogTimeout),
+		report: reporter{log: cfg.Logger, events: cfg.Events},
+		pool:   worker.New(idleWorkers),
+		done:   make(chan struct{}),
+	}
+	c.clock = renew.NewClock(c.settle)
+	c.kind = &renew.Kind{Renew: c.renewLocks}
+	c.lines = lines{c: c, m: make(map[string]*line)}
+	c.debts = debts{c: c, timers: make(map[*time.Timer]debt)}
+	c.stopBreak = redis.OnBreak(c.clock.Kick)
+	c.control.start(c)
+	return c, nil
+}
+
+// ID returns the client's UUID, the first part of every owner field it writes.
+func (c *Client) ID() string { return c.id }
+
+func (c *Client) nextID() string { return wire.Owner(c.id, c.seq.Add(1)) }
+
+// open returns ErrClosed after Close.
+func (c *Client) open() error {
+	select {
+	case <-c.done:
+		return ErrClosed
+	default:
+		return nil
+	}
+}
+
+// Close ends the client. Callers that wait for a lock get ErrClosed. The
+// contexts of live holds end with ErrClosed as their cause, and their locks are
+// left to their TTL: Close never frees a lock under a running section. Then it
+// waits for the requests that are under way, at most for Config.CloseTimeout.
+//
+// It returns an error if some of them had not ended by then; they end when the
+// driver gives them up. Calling it again returns the same.
+func (c *Client) Close() error {
+	c.closeOnce.Do(func() {
+		close(c.done)
+		c.stopBreak()
+		c.control.stop()
+		for _, h := range c.clock.Close() {
+			h.(*tenure).close() //nolint:forcetypeassert // all holders are tenures
+		}
+		c.debts.close()
+		if !c.pool.Close(c.cfg.CloseTimeout) {
+			c.closeErr = errors.New("redlatch: Close: requests were still under way after Config.CloseTimeout; what they take is left to its TTL")
+		}
+	})
+	return c.closeErr
+}
+
+// ForceRelease releases the lock whoever holds it, and returns whether anybody
+// held it. If the holder is a redlatch client it is asked to let go first: its
+// hold is lost with reason LostRevoked, and its context has ended before the
+// lock is given away, unless it does not answer within a second. A Redisson
+// holder is not told by Redisson.
+//
+// Only the owner that ForceRelease found is dispossessed: if somebody else gets
+// the lock meanwhile, that hold stays.
+func (l *Lock) ForceRelease(ctx context.Context) (bool, error) {
+	info, err := l.Info(ctx)
+	if err != nil {
+		return false, err
+	}
+	if len(info.Holders) == 0 {
+		return false, nil
+	}
+	args := []string{l.channel}
+	revoked := false
+	for _, h := range info.Holders {
+		args = append(args, h.Owner)
+		if h.Redlatch {
+			if l.c.revoke(ctx, l.name, h) {
+				revoked = true
+			}
+		}
+	}
+	o := op{c: l.c, script: forceScript, keys: l.keys, args: args, lease: l.c.cfg.WatchdogTimeout, stop: l.c.done}
+	reply, err := o.run(ctx)
+	if err != nil {
+		return revoked, err
+	}
+	return revoked || o.unknown || reply.Int == 1, nil
+}

@@ -1,0 +1,166 @@
+package redlatch
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/renew"
+)
+
+// Config configures a Client. The zero value works; every field says what zero
+// means. New refuses values that do not fit together, with a sentence.
+type Config struct {
+	// WatchdogTimeout is the lease of a hold for which no Lease was given. It
+	// is renewed every third of it for as long as the hold lives. Redisson
+	// calls it lockWatchdogTimeout; give both sides the same value.
+	// Zero means 30 seconds; at least 300 milliseconds.
+	WatchdogTimeout time.Duration
+
+	// MaxHold bounds how long the watchdog keeps a hold: when a hold has lasted
+	// that long it is lost, with reason LostMaxHold, and released, so that a
+	// hung worker does not keep a lock for ever. Zero means no bound.
+	MaxHold time.Duration
+
+	// OutageTimeout is for how long a call keeps trying when the server does
+	// not answer, counted from the server's last answer to it, before it fails
+	// with ErrUnavailable. Zero means 10 seconds.
+	OutageTimeout time.Duration
+
+	// CloseTimeout bounds how long Close waits for requests that are under
+	// way. Zero means 3 seconds.
+	CloseTimeout time.Duration
+
+	// SlowWait is how long a caller waits for a lock that this very process
+	// holds before Events.SlowWait is called, with both call sites: most often
+	// it is a deadlock of the program with itself. Zero means 10 seconds,
+	// negative means never.
+	SlowWait time.Duration
+
+	// HandOff says whether a lock may pass between goroutines of this process
+	// without going back to Redis in between. Zero means that it may.
+	HandOff HandOff
+
+	// Logger gets losses and failures. Nil means that nothing is logged.
+	Logger *slog.Logger
+
+	// Events are called when something happens. The zero value calls nothing.
+	Events Events
+}
+
+// HandOff says whether a lock may pass between goroutines of one process
+// without a round trip.
+type HandOff uint8
+
+// The values of HandOff.
+const (
+	// HandOffLocal lets a released lock pass to the goroutine of this process
+	// that has waited longest, within a quantum: after 32 hand-offs and one
+	// millisecond, or after five milliseconds, waiting processes get a turn.
+	HandOffLocal HandOff = iota
+	// HandOffNone releases every lock in Redis before anybody else gets it.
+	HandOffNone
+)
+
+const (
+	defaultWatchdog = 30 * time.Second
+	minWatchdog     = 300 * time.Millisecond
+	minLease        = 20 * time.Millisecond
+)
+
+// withDefaults fills in the zero fields and checks the others.
+func (c Config) withDefaults(t Traits) (Config, error) {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&c.WatchdogTimeout, defaultWatchdog)
+	def(&c.OutageTimeout, 10*time.Second)
+	def(&c.CloseTimeout, 3*time.Second)
+	def(&c.SlowWait, 10*time.Second)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case c.WatchdogTimeout < minWatchdog:
+		return c, fmt.Errorf("redlatch: Config.WatchdogTimeout is %v; it must be at least %v, or a renewal could not be retried in time", c.WatchdogTimeout, minWatchdog)
+	case c.MaxHold < 0:
+		return c, fmt.Errorf("redlatch: Config.MaxHold is %v; it must be positive, or 0 for no bound", c.MaxHold)
+	case c.OutageTimeout < 0:
+		return c, fmt.Errorf("redlatch: Config.OutageTimeout is %v; it must be positive, or 0 for the default", c.OutageTimeout)
+	case c.CloseTimeout < 0:
+		return c, fmt.Errorf("redlatch: Config.CloseTimeout is %v; it must be positive, or 0 for the default", c.CloseTimeout)
+	case c.HandOff > HandOffNone:
+		return c, fmt.Errorf("redlatch: Config.HandOff is %d; use HandOffLocal or HandOffNone", c.HandOff)
+	case t.Timeout <= 0:
+		return c, fmt.Errorf("redlatch: the %s driver has no read time-out, so a dead connection would never be noticed; set one of at most %v (a third of Config.WatchdogTimeout)", t.Name, c.WatchdogTimeout/3)
+	case t.Timeout > c.WatchdogTimeout/3:
+		return c, fmt.Errorf("redlatch: the %s driver notices a dead connection only after %v, which is more than a third of Config.WatchdogTimeout (%v): a hold would be lost before its renewal could be retried; lower the driver's read and write time-outs or raise WatchdogTimeout", t.Name, t.Timeout, c.WatchdogTimeout)
+	}
+	return c, nil
+}
+
+// attemptTimeout is how long one attempt may take before it is given up (it
+// may still be executed later, and every script allows for that).
+func attemptTimeout(lease time.Duration) time.Duration {
+	return min(max(lease/10, 100*time.Millisecond), 3*time.Second)
+}
+
+// checkLease refuses leases that leave no time to trust them.
+func checkLease(d time.Duration) error {
+	if d < minLease {
+		return fmt.Errorf("redlatch: a lease of %v is too short; it must be at least %v, of which %v are the safety margin", d, minLease, renew.Margin(minLease))
+	}
+	return nil
+}
+
+// An Option changes one acquisition.
+type Option struct {
+	wait, lease       time.Duration
+	hasWait, hasLease bool
+}
+
+// Wait bounds how long Acquire and Do wait for the lock, in addition to their
+// context. Wait(0) tries once. A negative d is refused by the call it is given
+// to.
+func Wait(d time.Duration) Option { return Option{wait: d, hasWait: true} }
+
+// Lease gives the hold a fixed lease of d instead of the watchdog: it ends
+// after d, less a safety margin of 10 ms + d/50, unless Extend raises it.
+// Redis counts whole milliseconds; d is rounded up. A d of less than 20 ms is
+// refused by the call it is given to.
+func Lease(d time.Duration) Option { return Option{lease: d, hasLease: true} }
+
+// options are the sum of an acquisition's Options.
+type options struct {
+	Option
+	once  bool   // Try
+	skip  int    // frames between the caller and who notes the call site
+	scope *scope // of WithOwner, if there is one
+}
+
+func collect(opts []Option, once bool) (options, error) {
+	o := options{once: once}
+	for _, p := range opts {
+		if p.hasWait {
+			o.wait, o.hasWait = p.wait, true
+		}
+		if p.hasLease {
+			o.lease, o.hasLease = p.lease, true
+		}
+	}
+	if o.hasWait && o.wait < 0 {
+		return o, fmt.Errorf("redlatch: Wait(%v): a wait must not be negative", o.wait)
+	}
+	if o.hasLease {
+		if err := checkLease(o.lease); err != nil {
+			return o, err
+		}
+		o.lease = (o.lease + time.Millisecond - 1).Truncate(time.Millisecond)
+	}
+	if o.hasWait && o.wait == 0 {
+		o.once = true
+	}
+	return o, nil
+}

@@ -1,0 +1,4 @@
+-- Sends a message to another client of redlatch.
+-- ARGV channel message
+-- returns how many subscribers of this server got it
+return redis.call('PUBLISH', ARGV[1], ARGV[2])

@@ -1,0 +1,151 @@
+package redlatch
+
+import (
+	"log/slog"
+	"runtime"
+	"strconv"
+	"time"
+)
+
+// Events are functions to be called when something happens. Each may be nil.
+// They are called synchronously from whatever goroutine notices, several at a
+// time; they must not block and must not call back into the Client. The
+// structs may gain fields.
+type Events struct {
+	// Acquired is called after each successful acquisition.
+	Acquired func(AcquiredEvent)
+	// Released is called after each release by its holder.
+	Released func(ReleasedEvent)
+	// Lost is called when a hold is lost, after its context has ended.
+	Lost func(LostEvent)
+	// ReleaseFailed is called when a release could not be confirmed. The lock
+	// is then left to its TTL, and a later request may still free it sooner.
+	ReleaseFailed func(ReleaseFailedEvent)
+	// RenewFailed is called for each batch of renewals that failed; they are
+	// tried again until the holds' trust ends.
+	RenewFailed func(RenewFailedEvent)
+	// SlowWait is called once for an acquisition that has waited for
+	// Config.SlowWait for a lock that this process itself holds.
+	SlowWait func(SlowWaitEvent)
+	// Dropped is called when a Hold was garbage collected without having been
+	// released. It has been released then.
+	Dropped func(DroppedEvent)
+}
+
+// An AcquiredEvent tells of an acquisition.
+type AcquiredEvent struct {
+	Name, Owner string
+	Waited      time.Duration
+	Count       int  // the hold count that Redis shows: 1, or more after a re-entry
+	HandedOff   bool // passed on inside the process, without going back to Redis
+}
+
+// A ReleasedEvent tells of a release.
+type ReleasedEvent struct {
+	Name, Owner string
+	Held        time.Duration
+}
+
+// A LostEvent tells of a lost hold.
+type LostEvent struct {
+	Err  *LostError
+	Held time.Duration
+	Site string // file:line of the acquisition
+}
+
+// A ReleaseFailedEvent tells of a release that could not be confirmed.
+type ReleaseFailedEvent struct {
+	Name, Owner string
+	Err         error
+}
+
+// A RenewFailedEvent tells of a batch of renewals that failed.
+type RenewFailedEvent struct {
+	Holds int
+	Err   error
+}
+
+// A SlowWaitEvent tells of a process that waits for itself.
+type SlowWaitEvent struct {
+	Name     string
+	Waited   time.Duration
+	WaitSite string // file:line of the waiting acquisition
+	HoldSite string // file:line of the acquisition that has the lock
+}
+
+// A DroppedEvent tells of a Hold that was never released.
+type DroppedEvent struct {
+	Name string
+	Site string // file:line of the acquisition
+}
+
+// site is a call site, kept as one program counter until somebody asks.
+type site uintptr
+
+// callSite returns the call site skip frames above its caller.
+func callSite(skip int) site {
+	var pc [1]uintptr
+	runtime.Callers(skip+2, pc[:])
+	return site(pc[0])
+}
+
+func (s site) String() string {
+	if s == 0 {
+		return "unknown"
+	}
+	f, _ := runtime.CallersFrames([]uintptr{uintptr(s)}).Next()
+	return f.File + ":" + strconv.Itoa(f.Line)
+}
+
+// reporter turns what happens into events and log lines.
+type reporter struct {
+	log    *slog.Logger
+	events Events
+}
+
+func (r *reporter) acquired(e AcquiredEvent) {
+	if f := r.events.Acquired; f != nil {
+		f(e)
+	}
+}
+
+func (r *reporter) released(e ReleasedEvent) {
+	if f := r.events.Released; f != nil {
+		f(e)
+	}
+}
+
+func (r *reporter) lost(e LostEvent) {
+	r.log.Error("lock lost", "name", e.Err.Name, "owner", e.Err.Owner, "reason", string(e.Err.Reason), "held", e.Held, "acquired_at", e.Site)
+	if f := r.events.Lost; f != nil {
+		f(e)
+	}
+}
+
+func (r *reporter) releaseFailed(e ReleaseFailedEvent) {
+	r.log.Warn("release not confirmed", "name", e.Name, "owner", e.Owner, "err", e.Err)
+	if f := r.events.ReleaseFailed; f != nil {
+		f(e)
+	}
+}
+
+func (r *reporter) renewFailed(e RenewFailedEvent) {
+	r.log.Warn("renewal failed", "holds", e.Holds, "err", e.Err)
+	if f := r.events.RenewFailed; f != nil {
+		f(e)
+	}
+}
+
+func (r *reporter) slowWait(e SlowWaitEvent) {
+	r.log.Warn("waiting for a lock that this process holds", "name", e.Name, "waited", e.Waited, "waiting_at", e.WaitSite, "acquired_at", e.HoldSite)
+	if f := r.events.SlowWait; f != nil {
+		f(e)
+	}
+}
+
+func (r *reporter) dropped(e DroppedEvent) {
+	r.log.Error("hold dropped without release", "name", e.Name, "acquired_at", e.Site)
+	if f := r.events.Dropped; f != nil {
+		f(e)
+	}
+}

@@ -1,0 +1,349 @@
+package redlatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/gate"
+)
+
+// A Hold is one acquisition of a lock. It must be released, once, by anybody:
+// it is not tied to a goroutine. Its methods are safe for concurrent use.
+//
+// A Hold that is garbage collected without having been released is reported
+// (Events.Dropped) and released.
+type Hold struct {
+	in      *hold
+	cleanup runtime.Cleanup
+}
+
+// hold is what the library keeps of a Hold. It must not refer to the Hold, or
+// a dropped one would never be noticed.
+type hold struct {
+	t        *tenure
+	parent   *hold // the hold that this one is nested in; nil for the first
+	scope    *scope
+	values   context.Context //nolint:containedctx // the acquire context's values, for Context
+	watchdog bool
+	at       site
+	since    time.Time
+
+	// Guarded by t.mu.
+	prev, next *hold
+	err        error                   // why it is over; nil while it is live
+	told       bool                    // the holder has been told of the loss by Release
+	ctx        context.Context         //nolint:containedctx // what Context is made of; nil until asked for
+	cancel     context.CancelCauseFunc // ends ctx
+	children   *gate.Gate[*tenure]     // siblings nested in this hold take turns
+	open       int                     // this hold, if live, plus the nested one that has its turn
+}
+
+// errReleased is the cause of a released hold's context.
+var errReleased = fmt.Errorf("%w: it has been released", ErrNotHeld)
+
+// newHold returns a hold of t that is yet to be added to it.
+func (t *tenure) newHold(ctx context.Context, o *options, at site, now time.Time) *hold {
+	h := &t.first
+	if h.t != nil {
+		h = &hold{}
+	}
+	h.set(t, ctx, o, at, now)
+	return h
+}
+
+func (h *hold) set(t *tenure, ctx context.Context, o *options, at site, now time.Time) {
+	h.t, h.values, h.scope, h.watchdog, h.at, h.since, h.open = t, ctx, o.scope, !o.hasLease, at, now, 1
+}
+
+// newHoldFor wraps h for the user.
+func (c *Client) newHoldFor(h *hold) *Hold {
+	H := &Hold{in: h}
+	H.cleanup = runtime.AddCleanup(H, (*hold).dropped, h)
+	return H
+}
+
+// dropped releases a hold that its user lost.
+func (h *hold) dropped() {
+	h.t.mu.Lock()
+	over := h.err != nil
+	h.t.mu.Unlock()
+	if over {
+		return
+	}
+	h.t.c.report.dropped(DroppedEvent{Name: h.t.lock.name, Site: h.at.String()})
+	h.t.c.settle(func() { _ = h.release(context.Background()) })
+}
+
+// Name returns the lock's name.
+func (h *Hold) Name() string { return h.in.t.lock.name }
+
+// Owner returns the owner field that Redis shows for this hold:
+// "<client uuid>:<n>".
+func (h *Hold) Owner() string { return h.in.t.owner() }
+
+// Expires returns until when the hold can be trusted if no renewal is
+// confirmed from now on. It is earlier than the moment at which Redis may give
+// the lock away by the safety margin of 10 ms + lease/50.
+func (h *Hold) Expires() time.Time { return h.in.t.lease.End() }
+
+// Err returns nil while the hold is live, then why it is not: a *LostError if
+// it was lost, ErrNotHeld if it was released, ErrClosed after Close. It looks
+// at the clock itself, so that code which wakes from a pause of the process or
+// the machine sees the loss at its first check, before any timer has run.
+func (h *Hold) Err() error { return h.in.check() }
+
+func (h *hold) check() error {
+	t := h.t
+	t.mu.Lock()
+	err := h.err
+	t.mu.Unlock()
+	if err == nil && t.lease.Left(time.Now()) <= 0 {
+		t.lose(LostExpired)
+		t.mu.Lock()
+		err = h.err
+		t.mu.Unlock()
+	}
+	return err
+}
+
+// Context returns the hold's context: it has the values of the context that
+// the lock was acquired with, but not its cancellation or deadline. It ends
+// when the hold ends, with a *LostError (which is ErrLost), ErrNotHeld or
+// ErrClosed as its cause. The hold of a Lease has its trust deadline as the
+// context's deadline; one that the watchdog keeps has none.
+//
+// Acquiring the same lock with a context that descends from it re-enters the
+// lock.
+func (h *Hold) Context() context.Context {
+	return &holdContext{Context: h.in.context(), hold: h}
+}
+
+// With returns ctx, its cancellation, deadline and values, together with the
+// hold's end and ownership: it ends when either does.
+func (h *Hold) With(ctx context.Context) context.Context {
+	end := h.in.context()
+	both, cancel := context.WithCancelCause(ctx)
+	context.AfterFunc(end, func() { cancel(context.Cause(end)) })
+	return &holdContext{Context: both, hold: h}
+}
+
+// context returns the context that the hold's end ends.
+func (h *hold) context() context.Context {
+	h.t.mu.Lock()
+	defer h.t.mu.Unlock()
+	if h.ctx == nil {
+		values := h.values
+		if values.Done() != nil {
+			values = context.WithoutCancel(values)
+		}
+		h.ctx, h.cancel = context.WithCancelCause(values)
+		if h.err != nil {
+			h.cancel(h.err)
+		}
+	}
+	return h.ctx
+}
+
+// endCtxLocked ends the hold's context; t.mu is held, which is safe because
+// ending a context runs no code of users: AfterFuncs get goroutines of their
+// own.
+func (h *hold) endCtxLocked(cancel context.CancelCauseFunc, err error) {
+	if cancel != nil {
+		cancel(err)
+	}
+}
+
+// holdContext adds to a context what only the hold knows: the clock, and that
+// whoever has the context has the lock. The context inside is a standard one,
+// so children need no goroutine and context.Cause works. It refers to the
+// Hold: while somebody uses the context, the Hold is not dropped.
+type holdContext struct {
+	context.Context //nolint:containedctx // this is a context
+	hold            *Hold
+}
+
+// Err looks at the clock itself, as Hold.Err does.
+func (c *holdContext) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	if c.hold.in.check() != nil {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Deadline returns the earlier of the context's and, for the hold of a Lease,
+// its trust deadline.
+func (c *holdContext) Deadline() (time.Time, bool) {
+	d, ok := c.Context.Deadline()
+	if c.hold.in.watchdog {
+		return d, ok
+	}
+	if end := c.hold.Expires(); !ok || end.Before(d) {
+		return end, true
+	}
+	return d, ok
+}
+
+// Value answers the question which hold of a lock a context descends from.
+func (c *holdContext) Value(key any) any {
+	if k, ok := key.(heldKey); ok && string(k) == c.hold.Name() {
+		return c.hold.in
+	}
+	return c.Context.Value(key)
+}
+
+// heldKey is the context key of the nearest hold of the lock with this name.
+type heldKey string
+
+// Release ends the hold. Its context ends at once, with cause ErrNotHeld; then
+// the lock passes to the goroutine of this process that has waited longest, or
+// is released in Redis, unless an outer or inner hold still keeps it.
+//
+// Release works with a context that has ended: the request is sent all the
+// same, and ctx only bounds the waiting for the reply. If it ends first,
+// Release returns its error and the request goes on.
+//
+// It returns nil if the lock was released, also if the reply was lost and a
+// repeated request found it released. It returns a *LostError, once, if the
+// hold had been lost before, ErrNotHeld if it had been released before, and
+// ErrUnavailable if the server did not answer; the lock is then left to its
+// TTL, and a later request may free it sooner.
+func (h *Hold) Release(ctx context.Context) error {
+	if ctx == nil {
+		return errNilContext
+	}
+	h.cleanup.Stop()
+	return h.in.release(ctx)
+}
+
+func (h *hold) release(ctx context.Context) error {
+	t := h.t
+	_ = h.check() // a window that is over ends the hold as lost
+	t.mu.Lock()
+	if h.err != nil {
+		err := h.err
+		if h.told {
+			err = errReleased
+		}
+		h.told = true
+		t.mu.Unlock()
+		return err
+	}
+	h.told = true
+	cancel := t.removeLocked(h, errReleased)
+	t.count--
+	final := t.count == 0
+	if final {
+		t.inside = false
+	}
+	unwatched := !final && h.watchdog && t.watched == 0
+	id := t.id
+	t.mu.Unlock()
+	if cancel != nil {
+		cancel(errReleased)
+	}
+	if unwatched {
+		t.c.clock.SetRenewing(&t.lease, false)
+	}
+	h.closed()
+	if f := t.c.cfg.Events.Released; f != nil {
+		f(ReleasedEvent{Name: t.lock.name, Owner: id, Held: time.Since(h.since)})
+	}
+	if !final {
+		return t.c.detached(ctx, t.lease.Length, t.released)
+	}
+	return t.finish(ctx)
+}
+
+// closed frees the hold's turn among its siblings when it and everything that
+// was nested in it has been released.
+func (h *hold) closed() {
+	for h != nil {
+		h.t.mu.Lock()
+		h.open--
+		over, parent := h.open == 0, h.parent
+		h.t.mu.Unlock()
+		if !over || parent == nil {
+			return
+		}
+		parent.siblings().Exit()
+		h = parent
+	}
+}
+
+// siblings returns the gate at which those line up that nest in h.
+func (h *hold) siblings() *gate.Gate[*tenure] {
+	h.t.mu.Lock()
+	defer h.t.mu.Unlock()
+	if h.children == nil {
+		h.children = &gate.Gate[*tenure]{}
+	}
+	return h.children
+}
+
+// Extend raises the lease of the hold to d from now, if it is not longer
+// already; it never shortens it. It is for holds acquired with Lease: the
+// watchdog extends the others, and Extend refuses them.
+//
+// It returns a *LostError if the hold has been lost. After any other error the
+// lease may have been raised or not; Expires says what can be relied on.
+func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
+	switch {
+	case ctx == nil:
+		return errNilContext
+	case h.in.watchdog:
+		return errors.New("redlatch: Extend is for holds acquired with Lease; the watchdog extends this one by itself")
+	}
+	if err := checkLease(d); err != nil {
+		return err
+	}
+	if err := h.Err(); err != nil {
+		return err
+	}
+	return h.in.t.extend(ctx, (d + time.Millisecond - 1).Truncate(time.Millisecond))
+}
+
+// extend asks the server to raise the lease, and believes it only in time.
+func (t *tenure) extend(ctx context.Context, d time.Duration) error {
+	if err := t.lockOps(ctx); err != nil {
+		return err
+	}
+	defer t.unlockOps()
+	id := t.owner()
+	o := t.op(renewScript, []string{id, millis(d)})
+	o.stop = t.c.done
+	reply, err := o.run(ctx)
+	if err != nil {
+		return err
+	}
+	switch r := first(reply); {
+	case r.Kind == ReplyInt && r.Int == 1:
+		if t.lease.Left(time.Now()) > 0 { // a late reply never revives a hold
+			t.confirm(o.sent, d)
+			t.c.clock.Touch(&t.lease)
+		}
+	case r.Kind == ReplyInt || wrongType(r.Str):
+		t.lose(LostGone)
+	default:
+		return fmt.Errorf("redlatch: %w", ServerError(r.Str, errors.New(r.Str)))
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state != tenureLive {
+		return t.err
+	}
+	return nil
+}
+
+// first returns the first element of a list reply.
+func first(r Reply) Reply {
+	if len(r.List) == 0 {
+		return Reply{}
+	}
+	return r.List[0]
+}

@@ -1,0 +1,135 @@
+package gate
+
+import "sync"
+
+// A Gate admits one goroutine at a time. Its zero value is an open gate. V is
+// what is passed on.
+type Gate[V any] struct {
+	mu          sync.Mutex
+	inside      bool
+	first, last *Waiter[V] // the queue; not empty only if inside
+	waiting     int
+}
+
+// A Waiter is one goroutine's place in a queue. It may be used again after
+// the goroutine has been inside or has got away.
+type Waiter[V any] struct {
+	ready      chan struct{} // one slot: filled on admission
+	prev, next *Waiter[V]
+	queued     bool
+	v          V
+}
+
+// NewWaiter returns a Waiter for any gate of its type.
+func NewWaiter[V any]() *Waiter[V] { return &Waiter[V]{ready: make(chan struct{}, 1)} }
+
+// Enter lets the caller in at once and returns true if nobody is inside;
+// otherwise it queues w and returns false: the caller is inside when w.Ready
+// delivers.
+func (g *Gate[V]) Enter(w *Waiter[V]) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.inside {
+		g.inside = true
+		return true
+	}
+	w.queued, w.prev, w.next = true, g.last, nil
+	if g.last == nil {
+		g.first = w
+	} else {
+		g.last.next = w
+	}
+	g.last = w
+	g.waiting++
+	return false
+}
+
+// TryEnter lets the caller in if nobody is inside, and says whether it did.
+func (g *Gate[V]) TryEnter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.inside {
+		return false
+	}
+	g.inside = true
+	return true
+}
+
+// Pass lets the first waiter in, gives it v and returns true; the caller is
+// then outside. If nobody waits it does nothing and returns false.
+func (g *Gate[V]) Pass(v V) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.admit(v)
+}
+
+// Exit lets the first waiter in with the zero value, or leaves the gate open.
+func (g *Gate[V]) Exit() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var none V
+	if !g.admit(none) {
+		g.inside = false
+	}
+}
+
+// Cancel takes w out of the queue and returns true, or returns false if w has
+// been let in: then the caller is inside, and w.Take tells with what.
+func (g *Gate[V]) Cancel(w *Waiter[V]) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !w.queued {
+		return false
+	}
+	g.remove(w)
+	return true
+}
+
+// Waiting returns how many goroutines are queued.
+func (g *Gate[V]) Waiting() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.waiting
+}
+
+// Ready delivers once when w is let in.
+func (w *Waiter[V]) Ready() <-chan struct{} { return w.ready }
+
+// Take returns what w was let in with, once, after Ready has delivered or
+// Cancel has returned false.
+func (w *Waiter[V]) Take() V {
+	select {
+	case <-w.ready: // Cancel lost: the delivery is still there
+	default:
+	}
+	v := w.v
+	var none V
+	w.v = none
+	return v
+}
+
+func (g *Gate[V]) admit(v V) bool {
+	w := g.first
+	if w == nil {
+		return false
+	}
+	g.remove(w)
+	w.v = v
+	w.ready <- struct{}{} // never blocks: one slot, one admission
+	return true
+}
+
+func (g *Gate[V]) remove(w *Waiter[V]) {
+	if w.prev == nil {
+		g.first = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		g.last = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	w.prev, w.next, w.queued = nil, nil, false
+	g.waiting--
+}

@@ -1,0 +1,114 @@
+package notify
+
+import "sync"
+
+// A Listener is one subscription. Its zero value is ready to use; its methods
+// are safe for concurrent use.
+type Listener struct {
+	mu        sync.Mutex // guards everything below
+	wake      chan struct{}
+	stop      func()
+	onForeign func()
+	started   bool
+	confirmed bool
+	own       int // messages of ours that are still to be heard
+	foreign   int // messages of others heard since Start
+}
+
+// Start subscribes, unless that was done already. subscribe gets the function
+// to be called with every notice (true for a confirmed subscription, false for
+// a message) and returns how to end it. onForeign is called for each message
+// that is not ours, from the subscription's goroutine, and must not block.
+func (l *Listener) Start(subscribe func(notice func(confirmed bool)) (stop func()), onForeign func()) {
+	l.mu.Lock()
+	if l.started {
+		l.mu.Unlock()
+		return
+	}
+	l.started, l.onForeign = true, onForeign
+	l.mu.Unlock()
+	stop := subscribe(l.notice)
+	l.mu.Lock()
+	l.stop = stop
+	l.mu.Unlock()
+}
+
+// Stop ends the subscription and reports whether there was one. The Listener
+// must not be started again.
+func (l *Listener) Stop() bool {
+	l.mu.Lock()
+	stop, started := l.stop, l.started
+	l.onForeign = nil
+	l.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+	return started
+}
+
+// Wake delivers when there may be news. It is for one goroutine at a time.
+func (l *Listener) Wake() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.channel()
+}
+
+// Expect says that a message of ours is about to be published, if anybody is
+// there to hear it; Unexpect takes that back.
+func (l *Listener) Expect() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.confirmed {
+		l.own++
+	}
+}
+
+// Unexpect says that an announced message was not published.
+func (l *Listener) Unexpect() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.own = max(0, l.own-1)
+}
+
+// Foreign returns how many messages of others have been heard.
+func (l *Listener) Foreign() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.foreign
+}
+
+// Confirmed says whether the server has confirmed the subscription.
+func (l *Listener) Confirmed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.confirmed
+}
+
+func (l *Listener) notice(confirmed bool) {
+	l.mu.Lock()
+	var tell func()
+	switch {
+	case confirmed:
+		l.confirmed, l.own = true, 0 // what was under way is lost
+	case l.own > 0:
+		l.own--
+	default:
+		l.foreign++
+		tell = l.onForeign
+	}
+	select {
+	case l.channel() <- struct{}{}:
+	default:
+	}
+	l.mu.Unlock()
+	if tell != nil {
+		tell()
+	}
+}
+
+func (l *Listener) channel() chan struct{} {
+	if l.wake == nil {
+		l.wake = make(chan struct{}, 1)
+	}
+	return l.wake
+}

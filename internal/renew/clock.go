@@ -1,0 +1,371 @@
+package renew
+
+import (
+	"container/heap"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// glance is how often the clock compares its leases with the wall clock, which
+// may have been ahead of the timers while the machine slept.
+const glance = time.Second
+
+// slept is how far the wall clock may run ahead of the timers between two
+// looks before every lease is looked at. It is well below any Margin.
+const slept = 5 * time.Millisecond
+
+// A Clock renews leases and ends them. Its methods are safe for concurrent
+// use and never block on I/O.
+type Clock struct {
+	spawn func(func()) // runs a sender
+
+	mu     sync.Mutex // guards everything below and the schedule of each Lease
+	leases schedule
+	lanes  map[string]*lane
+	timer  *time.Timer // nil while no lease is in the clock
+	wakeAt time.Time   // what timer is set to
+	seen   time.Time   // when the clock last looked
+	closed bool
+}
+
+// A lane is the queue of one sender, which runs while the queue is not empty.
+type lane struct {
+	queue   []*Lease
+	sending bool
+}
+
+// NewClock returns an empty clock that runs its senders with spawn.
+func NewClock(spawn func(func())) *Clock {
+	return &Clock{spawn: spawn, lanes: make(map[string]*lane)}
+}
+
+// Add starts to watch l, whose window must have been confirmed; renewing says
+// whether it is also to be renewed.
+func (c *Clock) Add(l *Lease, renewing bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.renewing, l.removed, l.due, l.retry = renewing, false, false, 0
+	c.scheduleLocked(l, time.Now())
+}
+
+// SetRenewing starts or stops the renewal of l.
+func (c *Clock) SetRenewing(l *Lease, renewing bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l.renewing == renewing || l.removed {
+		return
+	}
+	l.renewing = renewing
+	c.scheduleLocked(l, time.Now())
+}
+
+// SetUntil bounds l's trust, however often it is renewed.
+func (c *Clock) SetUntil(l *Lease, until time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.Until = until
+	if l.index > 0 {
+		c.scheduleLocked(l, time.Now())
+	}
+}
+
+// Touch looks at l again after its window was confirmed by its owner.
+func (c *Clock) Touch(l *Lease) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !l.removed {
+		c.scheduleLocked(l, time.Now())
+	}
+}
+
+// Remove forgets l. A renewal that is under way ends without telling anybody.
+func (c *Clock) Remove(l *Lease) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.removed = true
+	if l.index > 0 {
+		heap.Remove(&c.leases, l.index-1)
+	}
+}
+
+// Check makes l due at once, because somebody has reason to doubt it. One that
+// is not to be renewed is only asked about.
+func (c *Clock) Check(l *Lease) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !l.removed && !c.closed {
+		c.sendLocked(l)
+	}
+}
+
+// Kick does what Check does for every lease of a lane.
+func (c *Clock) Kick(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return
+	}
+	for _, l := range c.leases {
+		if l.Lane == name {
+			c.sendLocked(l)
+		}
+	}
+}
+
+// Close forgets every lease and returns their holders.
+func (c *Clock) Close() []Holder {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	holders := make([]Holder, 0, len(c.leases))
+	for _, l := range c.leases {
+		l.removed, l.index = true, 0
+		holders = append(holders, l.Holder)
+	}
+	c.leases = nil
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	return holders
+}
+
+// scheduleLocked computes when to look at l next.
+func (c *Clock) scheduleLocked(l *Lease, now time.Time) {
+	if c.closed || l.removed {
+		return
+	}
+	at := now.Add(l.Left(now))
+	if !l.Until.IsZero() && l.Until.Before(at) {
+		at = l.Until
+	}
+	if l.renewing && !l.due {
+		renewal := l.Confirmed().Add(l.Length / 3)
+		if l.retry > 0 {
+			renewal = now.Add(l.retry)
+		}
+		if renewal.Before(at) {
+			at = renewal
+		}
+	}
+	l.at = at
+	if l.index == 0 {
+		heap.Push(&c.leases, l)
+	} else {
+		heap.Fix(&c.leases, l.index-1)
+	}
+	c.setTimerLocked(now)
+}
+
+// setTimerLocked makes the timer fire for the first lease, and at the latest
+// after a glance.
+func (c *Clock) setTimerLocked(now time.Time) {
+	if len(c.leases) == 0 || c.closed {
+		return
+	}
+	at := c.leases[0].at
+	if limit := now.Add(glance); at.After(limit) {
+		at = limit
+	}
+	if c.timer == nil {
+		c.wakeAt = at
+		c.timer = time.AfterFunc(max(0, at.Sub(now)), c.tick)
+		return
+	}
+	if c.wakeAt.IsZero() || at.Before(c.wakeAt) {
+		c.wakeAt = at
+		c.timer.Reset(max(0, at.Sub(now)))
+	}
+}
+
+// tick is the clock's goroutine: it runs, does no I/O, and sets the timer
+// again. While it runs wakeAt is zero.
+func (c *Clock) tick() {
+	var over []Holder
+	c.mu.Lock()
+	now := time.Now()
+	c.wakeAt = time.Time{}
+	if !c.seen.IsZero() && Elapsed(c.seen, now)-now.Sub(c.seen) > slept {
+		// The machine was suspended or its wall clock stepped ahead: the timers
+		// have not noticed, so every window must be looked at.
+		for _, l := range c.leases {
+			l.at = now
+		}
+		heap.Init(&c.leases)
+	}
+	c.seen = now
+	for len(c.leases) > 0 {
+		l := c.leases[0]
+		if l.at.After(now) {
+			break
+		}
+		switch {
+		case l.Left(now) <= 0 || (!l.Until.IsZero() && !now.Before(l.Until)):
+			c.expireLocked(l)
+			over = append(over, l.Holder)
+		case l.renewing && !l.due && c.renewalDue(l, now):
+			c.sendLocked(l)
+			c.scheduleLocked(l, now)
+		default:
+			c.scheduleLocked(l, now)
+			if !l.at.After(now) { // rounding: look again in a moment
+				l.at = now.Add(time.Millisecond)
+				heap.Fix(&c.leases, l.index-1)
+			}
+		}
+	}
+	c.setTimerLocked(now)
+	if len(c.leases) == 0 {
+		c.timer, c.seen = nil, time.Time{}
+	}
+	c.mu.Unlock()
+	for _, h := range over {
+		h.Expired()
+	}
+}
+
+func (c *Clock) expireLocked(l *Lease) {
+	l.removed = true
+	heap.Remove(&c.leases, l.index-1)
+}
+
+// renewalDue says whether l is to be renewed at now.
+func (c *Clock) renewalDue(l *Lease, now time.Time) bool {
+	return l.retry > 0 || Elapsed(l.Confirmed(), now) >= l.Length/3
+}
+
+// sendLocked puts l into its lane's queue, unless it is there already.
+func (c *Clock) sendLocked(l *Lease) {
+	if l.due {
+		return
+	}
+	l.due = true
+	ln := c.lanes[l.Lane]
+	if ln == nil {
+		ln = &lane{}
+		c.lanes[l.Lane] = ln
+	}
+	ln.queue = append(ln.queue, l)
+	if !ln.sending {
+		ln.sending = true
+		name := l.Lane
+		c.spawn(func() { c.send(name, ln) })
+	}
+}
+
+// send is a lane's sender: it works until the lane's queue is empty.
+func (c *Clock) send(name string, ln *lane) {
+	batch := make([]*Lease, 0, MaxBatch)
+	for {
+		c.mu.Lock()
+		batch = ln.take(batch[:0])
+		for _, l := range batch {
+			l.Ask = 0
+			if l.renewing {
+				l.Ask = l.Length
+			}
+		}
+		if len(batch) == 0 {
+			ln.sending, ln.queue = false, nil
+			delete(c.lanes, name)
+			c.mu.Unlock()
+			return
+		}
+		c.mu.Unlock()
+
+		sent := time.Now()
+		for _, l := range batch {
+			l.Result = Failed
+		}
+		batch[0].Kind.Renew(batch)
+		c.settle(batch, sent)
+	}
+}
+
+// settle acts on the results of a batch sent at sent.
+func (c *Clock) settle(batch []*Lease, sent time.Time) {
+	var gone []Holder
+	c.mu.Lock()
+	now := time.Now()
+	for _, l := range batch {
+		l.due = false
+		if l.removed {
+			continue
+		}
+		switch l.Result {
+		case Confirmed:
+			if l.Left(now) <= 0 {
+				break // a late reply never revives a lease
+			}
+			l.retry = 0
+			if l.Ask > 0 {
+				l.Confirm(sent, l.Ask)
+			}
+		case Gone:
+			l.removed = true
+			if l.index > 0 {
+				heap.Remove(&c.leases, l.index-1)
+			}
+			gone = append(gone, l.Holder)
+			continue
+		default:
+			l.retry = backoff(l.retry)
+		}
+		c.scheduleLocked(l, now)
+	}
+	c.mu.Unlock()
+	for _, h := range gone {
+		h.Gone()
+	}
+}
+
+// take moves the next leases of one kind and group from the queue to batch.
+func (ln *lane) take(batch []*Lease) []*Lease {
+	rest := ln.queue[:0]
+	for _, l := range ln.queue {
+		switch {
+		case l.removed:
+			l.due = false
+		case len(batch) < MaxBatch && (len(batch) == 0 || (l.Kind == batch[0].Kind && l.Group == batch[0].Group)):
+			batch = append(batch, l)
+		default:
+			rest = append(rest, l)
+		}
+	}
+	clear(ln.queue[len(rest):])
+	ln.queue = rest
+	return batch
+}
+
+// backoff returns the next pause after a failed renewal: 50 ms to 1 s,
+// doubled, with jitter.
+func backoff(last time.Duration) time.Duration {
+	next := min(max(2*last, 50*time.Millisecond), time.Second)
+	return next/2 + rand.N(next/2) //nolint:gosec // jitter needs no secrets
+}
+
+// schedule is a heap of leases by when to look at them.
+type schedule []*Lease
+
+func (s schedule) Len() int           { return len(s) }
+func (s schedule) Less(i, j int) bool { return s[i].at.Before(s[j].at) }
+
+func (s schedule) Swap(i, j int) {
+	s[i], s[j] = s[j], s[i]
+	s[i].index, s[j].index = i+1, j+1
+}
+
+func (s *schedule) Push(x any) {
+	l := x.(*Lease) //nolint:forcetypeassert // only leases are pushed
+	l.index = len(*s) + 1
+	*s = append(*s, l)
+}
+
+func (s *schedule) Pop() any {
+	old := *s
+	l := old[len(old)-1]
+	old[len(old)-1] = nil
+	*s = old[:len(old)-1]
+	l.index = 0
+	return l
+}

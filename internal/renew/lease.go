@@ -1,0 +1,58 @@
+package renew
+
+import "time"
+
+// MaxBatch is how many leases a Kind is asked to renew at a time.
+const MaxBatch = 100
+
+// A Result is what became of one lease's renewal.
+type Result uint8
+
+// The results of a renewal.
+const (
+	Failed    Result = iota // nobody knows: try again soon
+	Confirmed               // the server has extended it
+	Gone                    // the server says that it is no longer ours
+	Skipped                 // it was not the time to ask: try again soon
+)
+
+// A Kind knows how leases of one kind are renewed.
+type Kind struct {
+	// Renew asks the server to extend every lease of the batch and sets each
+	// Lease's Result. It may block for as long as one request may take.
+	Renew func(batch []*Lease)
+}
+
+// A Holder is told what becomes of its lease. Both methods are called from the
+// clock's goroutines, without any lock held, and must not block.
+type Holder interface {
+	// Expired: the window is over, or Until has passed.
+	Expired()
+	// Gone: the server says that the lease is no longer ours.
+	Gone()
+}
+
+// A Lease is one entry of a Clock. Its owner sets the exported fields before
+// Add and does not change them until after Remove, except through methods.
+type Lease struct {
+	Window
+	Kind   *Kind
+	Holder Holder
+	Lane   string        // which sender
+	Group  int           // leases of one batch have the same group (a hash slot)
+	Length time.Duration // what each renewal asks for
+	Until  time.Time     // end of all trust, however often renewed; zero: none
+
+	// For Kind.Renew: Ask is how long to extend the lease for, 0 to ask only
+	// whether it is still ours; it sets Result.
+	Ask    time.Duration
+	Result Result
+
+	// All guarded by Clock.mu.
+	renewing bool          // whether it is to be renewed at all
+	index    int           // place in the heap, plus one; 0: not in it
+	at       time.Time     // when the clock looks at it next
+	due      bool          // in its lane's queue or with its sender
+	retry    time.Duration // the last back-off; 0: the last renewal did not fail
+	removed  bool
+}

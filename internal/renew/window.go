@@ -1,0 +1,68 @@
+package renew
+
+import (
+	"sync"
+	"time"
+)
+
+// Elapsed returns how much time has passed between two calls of time.Now, by
+// the clock that says more.
+func Elapsed(since, now time.Time) time.Duration {
+	mono := now.Sub(since)
+	wall := time.Duration(now.UnixNano() - since.UnixNano())
+	return max(mono, wall)
+}
+
+// Margin is how much earlier than the server the holder of a lease ends it.
+func Margin(lease time.Duration) time.Duration { return 10*time.Millisecond + lease/50 }
+
+// A Window is the time for which a lease may be trusted. Its methods are safe
+// for concurrent use.
+type Window struct {
+	mu    sync.Mutex
+	sent  time.Time     // when the best confirmed request was sent
+	trust time.Duration // for how long from then
+	last  time.Time     // when the latest confirmed request was sent
+}
+
+// Confirm notes that a request sent at sent was confirmed for lease. It never
+// shortens the window.
+func (w *Window) Confirm(sent time.Time, lease time.Duration) {
+	trust := lease - Margin(lease)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.sent.IsZero() || sent.Add(trust).After(w.sent.Add(w.trust)) {
+		w.sent, w.trust = sent, trust
+	}
+	if sent.After(w.last) {
+		w.last = sent
+	}
+}
+
+// Reset forgets everything: the next Confirm starts a new window.
+func (w *Window) Reset() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sent, w.trust, w.last = time.Time{}, 0, time.Time{}
+}
+
+// Left returns how much of the window is left at now; 0 or less if it is over.
+func (w *Window) Left(now time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.trust - Elapsed(w.sent, now)
+}
+
+// End returns when the window ends if no clock is stepped until then.
+func (w *Window) End() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sent.Add(w.trust)
+}
+
+// Confirmed returns when the latest confirmed request was sent.
+func (w *Window) Confirmed() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last
+}

@@ -1,0 +1,92 @@
+// Package script loads the Lua files that stand beside the Go code which runs
+// them. It knows nothing of what they do.
+package script
+
+import (
+	"crypto/sha1" //nolint:gosec // Redis names scripts by their SHA-1; it is no secret.
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"strings"
+)
+
+// A Script is one Lua program. It is immutable and safe for concurrent use.
+type Script struct {
+	name, source, sha string
+	header            Header
+}
+
+// A Header is what the comment block at the top of a script declares.
+type Header struct {
+	Purpose string   // the first comment lines
+	Keys    []string // KEYS[1] is Keys[0]
+	Args    []string // ARGV[1] is Args[0]
+	Returns string
+}
+
+// New makes a script from its source text.
+func New(name, source string) (*Script, error) {
+	h, err := parseHeader(source)
+	if err != nil {
+		return nil, fmt.Errorf("script %s: %w", name, err)
+	}
+	sum := sha1.Sum([]byte(source)) //nolint:gosec // see the import
+	return &Script{name: name, source: source, sha: hex.EncodeToString(sum[:]), header: h}, nil
+}
+
+// Load reads name (without ".lua") from fsys. It panics on error: scripts are
+// part of the program, and a program without them cannot start.
+func Load(fsys fs.FS, name string) *Script {
+	b, err := fs.ReadFile(fsys, name+".lua")
+	if err != nil {
+		panic(err)
+	}
+	s, err := New(name, string(b))
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// Name returns the script's name, such as "lock.take".
+func (s *Script) Name() string { return s.name }
+
+// Source returns the text that EVAL takes.
+func (s *Script) Source() string { return s.source }
+
+// SHA returns the hexadecimal SHA-1 that EVALSHA takes.
+func (s *Script) SHA() string { return s.sha }
+
+// Header returns what the script's leading comment declares.
+func (s *Script) Header() Header { return s.header }
+
+// parseHeader reads the leading "-- " lines. "-- KEYS a b", "-- ARGV a b" and
+// "-- returns ..." are declarations; everything before them is the purpose.
+func parseHeader(source string) (Header, error) {
+	var h Header
+	var purpose []string
+	for line := range strings.Lines(source) {
+		text, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), "--")
+		if !ok {
+			break
+		}
+		text = strings.TrimSpace(text)
+		switch {
+		case strings.HasPrefix(text, "KEYS "):
+			h.Keys = strings.Fields(text)[1:]
+		case strings.HasPrefix(text, "ARGV "):
+			h.Args = strings.Fields(text)[1:]
+		case strings.HasPrefix(text, "returns "):
+			h.Returns = strings.TrimPrefix(text, "returns ")
+		case h.Returns != "":
+			h.Returns += " " + text
+		default:
+			purpose = append(purpose, text)
+		}
+	}
+	h.Purpose = strings.Join(purpose, " ")
+	if h.Purpose == "" || h.Returns == "" {
+		return h, fmt.Errorf("the header must say its purpose and what it returns")
+	}
+	return h, nil
+}

@@ -1,0 +1,74 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Prefixes of Redisson's side keys and channels.
+const (
+	LockChannel = "redisson_lock__channel" // two underscores before "channel"
+)
+
+// Unlocked is the message that a full release publishes.
+const Unlocked = "0"
+
+// Prefix names a side key or channel of an object: "p:{name}", or "p:name" if
+// the name contains a brace, which is then taken for a hash tag.
+func Prefix(p, name string) string {
+	if strings.Contains(name, "{") {
+		return p + ":" + name
+	}
+	return p + ":{" + name + "}"
+}
+
+// CheckName refuses names that Redis could not keep together. Redisson tests
+// only whether a name contains "{", so a name with an unbalanced or empty pair
+// would put an object's keys into different slots of a cluster, and the same
+// name could work today and fail after the move to a cluster.
+func CheckName(name string) error {
+	if name == "" {
+		return errors.New("a name must not be empty")
+	}
+	open := strings.IndexByte(name, '{')
+	if open < 0 {
+		if strings.IndexByte(name, '}') >= 0 {
+			return fmt.Errorf("name %q has a '}' without a '{': in a cluster its keys would fall into different slots; use both or neither", name)
+		}
+		return nil
+	}
+	end := strings.IndexByte(name, '}')
+	switch {
+	case end < 0:
+		return fmt.Errorf("name %q has a '{' without a '}': in a cluster its keys would fall into different slots; use both or neither", name)
+	case end < open:
+		return fmt.Errorf("name %q has a '}' before its '{': in a cluster its keys would fall into different slots", name)
+	case end == open+1:
+		return fmt.Errorf("name %q has an empty hash tag {}: in a cluster its keys would fall into different slots", name)
+	case strings.Count(name, "{") != strings.Count(name, "}"):
+		return fmt.Errorf("name %q has unbalanced braces", name)
+	}
+	return nil
+}
+
+// Slot returns the hash slot of a key in a Redis Cluster.
+func Slot(key string) int {
+	if open := strings.IndexByte(key, '{'); open >= 0 {
+		if n := strings.IndexByte(key[open+1:], '}'); n > 0 {
+			key = key[open+1 : open+1+n]
+		}
+	}
+	var crc uint16
+	for i := range len(key) {
+		crc ^= uint16(key[i]) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return int(crc % 16384)
+}

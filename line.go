@@ -1,0 +1,146 @@
+package redlatch
+
+import (
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/gate"
+	"github.com/redlatch/redlatch/internal/notify"
+)
+
+// A line is what the callers of this client that want one lock share: the gate
+// that lines them up, the subscription that wakes the first of them, and what
+// the process owes to others. It exists while there is such a caller.
+type line struct {
+	name, channel string
+	gate          gate.Gate[*tenure]
+	news          notify.Listener
+	turns         turns // belongs to whoever is inside the gate
+
+	refs int // guarded by lines.mu
+
+	mu    sync.Mutex // guards what follows
+	cur   *tenure    // the live tenure, if there is one
+	owner string     // who had the lock when we last saw it with somebody else
+	ttl   time.Duration
+}
+
+// lines are a client's lines by lock name.
+type lines struct {
+	c  *Client
+	mu sync.Mutex // guards m and line.refs
+	m  map[string]*line
+	// Lines come and go with every uncontended acquisition.
+	pool sync.Pool
+}
+
+// get returns the line for a lock; put gives it back.
+func (ls *lines) get(l *Lock) *line {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ln := ls.m[l.name]
+	if ln == nil {
+		var ok bool
+		if ln, ok = ls.pool.Get().(*line); !ok {
+			ln = &line{}
+		}
+		ln.name, ln.channel = l.name, l.channel
+		ls.m[l.name] = ln
+	}
+	ln.refs++
+	return ln
+}
+
+// retain takes one more share of a line that the caller has a share of.
+func (ls *lines) retain(ln *line) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ln.refs++
+}
+
+func (ls *lines) put(ln *line) {
+	ls.mu.Lock()
+	ln.refs--
+	last := ln.refs == 0
+	if last {
+		delete(ls.m, ln.name)
+	}
+	ls.mu.Unlock()
+	if !last {
+		return
+	}
+	if ln.news.Stop() {
+		return // its subscription may still call: not to be used again
+	}
+	ln.turns, ln.cur, ln.owner, ln.ttl = turns{}, nil, "", 0
+	ls.pool.Put(ln)
+}
+
+// peek returns the live tenure of a lock, if this client has one.
+func (ls *lines) peek(name string) *tenure {
+	ls.mu.Lock()
+	ln := ls.m[name]
+	ls.mu.Unlock()
+	if ln == nil {
+		return nil
+	}
+	return ln.current()
+}
+
+// leave lets the next caller in with nothing.
+func (c *Client) leave(ln *line) {
+	ln.gate.Exit()
+	c.lines.put(ln)
+}
+
+// listen starts the line's subscription, if it has none.
+func (ln *line) listen(c *Client) {
+	ln.news.Start(func(h func(confirmed bool)) func() {
+		return c.redis.Subscribe(ln.channel, false, func(n Notice) { h(n.Subscribed) })
+	}, func() {
+		// Somebody else released a lock that we believe to hold: ask.
+		if t := ln.current(); t != nil {
+			c.clock.Check(&t.lease)
+		}
+	})
+}
+
+func (ln *line) current() *tenure {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	return ln.cur
+}
+
+func (ln *line) setCurrent(t *tenure) {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	ln.cur = t
+}
+
+// dropCurrent forgets t, if it is still the current one.
+func (ln *line) dropCurrent(t *tenure) {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	if ln.cur == t {
+		ln.cur = nil
+	}
+}
+
+// saw notes who has the lock.
+func (ln *line) saw(owner string, ttl time.Duration) {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	ln.owner, ln.ttl = owner, ttl
+}
+
+// lastSeen returns who has the lock, as far as we know, and for how long.
+func (ln *line) lastSeen() (owner string, ttl time.Duration) {
+	ln.mu.Lock()
+	cur := ln.cur
+	owner, ttl = ln.owner, ln.ttl
+	ln.mu.Unlock()
+	if cur != nil {
+		return cur.owner(), max(0, cur.lease.Left(time.Now()))
+	}
+	return owner, ttl
+}

@@ -1,0 +1,307 @@
+package redlatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/renew"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// A Lock is the name of an exclusive lock, with the words to acquire it. It is
+// not an acquisition: it is immutable, cheap, holds no resources, and may be
+// shared, copied and forgotten.
+//
+// In Redis it is Redisson's RLock: a hash with one field, the owner's, whose
+// value is the hold count, and with the lease as its TTL.
+//
+// What it does not promise stands in docs/guarantees.md; in short: a lease can
+// end while its holder is paused, and Redis can forget a lock in a failover or
+// a restart. The holder is told, but only fencing protects a resource.
+type Lock struct {
+	c            *Client
+	name         string
+	channel      string
+	keys         []string
+	held         any // heldKey(name), converted once
+	nonReentrant bool
+	err          error // a name that cannot be used
+}
+
+// Lock returns the reentrant lock with this name, Redisson's getLock. A name
+// that Redis could not handle (empty, or with unbalanced braces) is refused by
+// every method of the Lock.
+func (c *Client) Lock(name string) *Lock {
+	l := &Lock{c: c, name: name, channel: wire.Prefix(wire.LockChannel, name), keys: []string{name}, held: heldKey(name)}
+	if err := wire.CheckName(name); err != nil {
+		l.err = fmt.Errorf("redlatch: %w", err)
+	}
+	return l
+}
+
+// NonReentrantLock returns the lock with this name, Redisson's
+// getNonReentrantLock. It is the same lock in Redis as Lock's, but whoever has
+// it already gets ErrReentry instead of entering once more.
+func (c *Client) NonReentrantLock(name string) *Lock {
+	l := c.Lock(name)
+	l.nonReentrant = true
+	return l
+}
+
+// Name returns the lock's name.
+func (l *Lock) Name() string { return l.name }
+
+// Acquire waits for the lock and returns the hold. ctx bounds the waiting and
+// nothing else: when it ends later, the hold stays. Goroutines of one process
+// get the lock in the order in which they asked; between processes there is no
+// order, but each gets its turn.
+//
+// If ctx descends from a live hold of this lock (Hold.Context, Hold.With, Do),
+// the lock is re-entered: Redis shows one hold more, nobody queues, and of
+// several that re-enter from the same hold one has its turn at a time.
+//
+// On failure nothing is held, and whatever was under way is undone in the
+// background. The error is a *BusyError if the lock could not be had in time
+// (and then also ctx's error, if ctx ended), ErrUnavailable if the server did
+// not answer for Config.OutageTimeout, ErrReentry if the wait could never have
+// ended, ErrClosed after Close, or the error with which the server refused:
+// wrong password, no permission, a key of another type.
+func (l *Lock) Acquire(ctx context.Context, opts ...Option) (*Hold, error) {
+	return l.acquire(ctx, opts, false)
+}
+
+// Try acquires the lock if that is possible at once: it never waits for
+// another holder, in this process or elsewhere, and overtakes nobody. If the
+// lock is taken it returns a *BusyError that says by whom, and changes nothing.
+func (l *Lock) Try(ctx context.Context, opts ...Option) (*Hold, error) {
+	return l.acquire(ctx, opts, true)
+}
+
+func (l *Lock) acquire(ctx context.Context, opts []Option, once bool) (*Hold, error) {
+	h, err := l.enter(ctx, opts, once)
+	if err != nil {
+		return nil, err
+	}
+	return l.c.newHoldFor(h), nil
+}
+
+// enter acquires or re-enters the lock.
+func (l *Lock) enter(ctx context.Context, opts []Option, once bool) (*hold, error) {
+	if ctx == nil {
+		return nil, errNilContext
+	}
+	if l.err != nil {
+		return nil, l.err
+	}
+	o, err := collect(opts, once)
+	if err != nil {
+		return nil, err
+	}
+	o.skip = 2
+	if err := l.c.open(); err != nil {
+		return nil, err
+	}
+	outer, sc, err := l.enclosing(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case sc != nil:
+		return l.c.enterScope(ctx, l, sc, &o, outer)
+	case outer != nil:
+		return l.c.nest(ctx, l, outer, &o)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, &BusyError{Name: l.name, Cause: ctxError(ctx)}
+	}
+	return l.c.acquire(ctx, l, &o)
+}
+
+// Do acquires the lock, calls f and releases the lock, also if f panics or
+// calls runtime.Goexit. f's context is ctx together with the hold's end: see
+// Hold.With.
+//
+// Do returns f's error; if the hold was lost while f ran, ErrLost is joined to
+// it, even if f returned nil. If the lock cannot be acquired, f is not called
+// and the error is Acquire's. A release that could not be confirmed is reported
+// as an event and is no error of Do: the work is done.
+func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) (err error) {
+	hold, err := l.acquire(ctx, opts, false)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if lost := hold.Release(ctx); errors.Is(lost, ErrLost) {
+			err = errors.Join(err, lost)
+		}
+	}()
+	return f(hold.With(ctx))
+}
+
+// take asks for the lock. It returns "" if it is the tenure's now, else who
+// has it and for how long. On failure it leaves the gate once it is known that
+// the lock was not taken, or has been released.
+func (t *tenure) take(ctx context.Context) (owner string, ttl time.Duration, err error) {
+	o := t.op(takeScript, t.args[:2])
+	o.stop = t.c.done
+	reply, err := o.run(ctx)
+	if o.unknown && len(t.suspect) == 0 {
+		t.suspected(t.id)
+	}
+	if err != nil {
+		t.abandon(&o)
+		return "", 0, err
+	}
+	if reply.Kind == ReplyInt {
+		t.confirm(o.sent, t.lease.Length)
+		return "", 0, nil
+	}
+	if len(reply.List) != 2 {
+		t.abandon(&o)
+		return "", 0, fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, o.script.Name())
+	}
+	return reply.List[1].Str, time.Duration(reply.List[0].Int) * time.Millisecond, nil
+}
+
+// abandon leaves the gate for a caller whose take has failed. If a request is
+// under way its outcome is waited for first: a release sent now could overtake
+// it. Should it succeed, the next goroutine of this process inherits the lock.
+func (t *tenure) abandon(o *op) {
+	if o.pending == nil {
+		t.forgo()
+		t.c.leave(t.line)
+		return
+	}
+	pending := *o
+	t.c.settle(func() {
+		reply, err := pending.outcome()
+		if pending.unknown {
+			t.suspected(t.id)
+		}
+		if err != nil || reply.Kind != ReplyInt {
+			t.forgo()
+			t.c.leave(t.line)
+			return
+		}
+		t.confirm(pending.sent, t.lease.Length)
+		t.arrive()
+		_ = t.finish(context.Background())
+	})
+}
+
+// arrive makes a taken tenure live without a hold: it is to be passed on.
+func (t *tenure) arrive() {
+	t.mu.Lock()
+	t.state = tenureLive
+	t.mu.Unlock()
+	t.line.turns.begin(time.Now(), true)
+	t.line.setCurrent(t)
+	t.c.clock.Add(&t.lease, t.watch)
+}
+
+// forgo gives up a tenure that never began. If a request of it may still be
+// executed, its id is released until that can no longer be.
+func (t *tenure) forgo() {
+	t.mu.Lock()
+	suspect := len(t.suspect) > 0
+	taken := !t.lease.Confirmed().IsZero()
+	id, args := t.id, t.args
+	t.mu.Unlock()
+	if !suspect && !taken {
+		return
+	}
+	t.c.lines.retain(t.line)
+	t.c.settle(func() {
+		_ = t.sendRelease(id, args[1:])
+		t.c.lines.put(t.line)
+	})
+}
+
+// trusted says whether a tenure that was just taken may be given to a holder.
+// One with less than half of its watchdog lease left is renewed first.
+func (t *tenure) trusted(ctx context.Context) bool {
+	left := t.lease.Left(time.Now())
+	if left > t.lease.Length/2 || (left > 0 && !t.watch) {
+		return true
+	}
+	if left <= 0 {
+		return false
+	}
+	o := t.op(renewScript, []string{t.id, t.args[0]})
+	o.stop = t.c.done
+	reply, err := o.run(ctx)
+	if err != nil || first(reply).Int != 1 || t.lease.Left(time.Now()) <= 0 {
+		return false
+	}
+	t.confirm(o.sent, t.lease.Length)
+	return t.lease.Left(time.Now()) > 0
+}
+
+// renewLocks renews a batch of leases with one script, each with a result of
+// its own.
+func (c *Client) renewLocks(batch []*renew.Lease) {
+	keys := make([]string, 0, len(batch))
+	args := make([]string, 0, 2*len(batch))
+	ids := make([]string, len(batch))
+	for i, l := range batch {
+		t := l.Holder.(*tenure) //nolint:forcetypeassert // this kind's holders are tenures
+		l.Result = renew.Skipped
+		t.mu.Lock()
+		if t.state == tenureLive && !t.moving {
+			ids[i] = t.id
+			keys = append(keys, t.lock.name)
+			args = append(args, t.id, millis(l.Ask))
+		}
+		t.mu.Unlock()
+	}
+	if len(keys) == 0 {
+		return
+	}
+	o := op{c: c, script: renewScript, keys: keys, args: args, lease: batch[0].Length, single: true}
+	reply, err := o.run(context.Background())
+	if err == nil && len(reply.List) != len(keys) {
+		err = fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, o.script.Name())
+	}
+	if err != nil {
+		c.report.renewFailed(RenewFailedEvent{Holds: len(keys), Err: err})
+	}
+	n := 0
+	for i, l := range batch {
+		if ids[i] == "" {
+			continue
+		}
+		l.Result = renew.Failed
+		if err == nil {
+			t := l.Holder.(*tenure) //nolint:forcetypeassert // as above
+			l.Result = t.renewal(ids[i], reply.List[n])
+		}
+		n++
+	}
+}
+
+// renewal judges the server's answer about id.
+func (t *tenure) renewal(id string, r Reply) renew.Result {
+	if r.Kind == ReplyInt && r.Int == 1 {
+		return renew.Confirmed
+	}
+	if r.Kind != ReplyInt && !wrongType(r.Str) {
+		t.c.report.renewFailed(RenewFailedEvent{Holds: 1, Err: errors.New(r.Str)})
+		return renew.Failed
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.id != id || t.moving {
+		return renew.Skipped // it has another id by now
+	}
+	return renew.Gone
+}
+
+// wrongType says whether an error that a key raised means that the lock is
+// gone: somebody has put something else in its place.
+func wrongType(text string) bool { return ServerError(text, nil).Code == "WRONGTYPE" }
+
+func wireClient(owner string) string {
+	id, _ := wire.ClientOf(owner)
+	return id
+}

@@ -1,0 +1,184 @@
+package redlatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Who owns a hold is told by contexts, never by goroutines. A context that
+// descends from a live hold nests in it; holds nested in the same hold take
+// turns, so the hold count in Redis is the depth of the nest. WithOwner is the
+// exception on purpose.
+
+// WithOwner returns a context under which everything is one owner, as a thread
+// is for Redisson: any number of goroutines that acquire a lock with a context
+// that descends from it share the lock, and Redis counts their holds. It is for
+// code that carries its ownership through contexts it does not get from holds.
+//
+// It gives up what the other way of re-entering guarantees: that siblings
+// exclude each other.
+func WithOwner(ctx context.Context) context.Context {
+	return context.WithValue(ctx, scopeKey{}, &scope{nests: make(map[nestKey]*scopeNest)})
+}
+
+type scopeKey struct{}
+
+// A scope is what WithOwner makes.
+type scope struct {
+	mu    sync.Mutex // guards nests
+	nests map[nestKey]*scopeNest
+}
+
+type nestKey struct {
+	c    *Client
+	name string
+}
+
+// A scopeNest is a scope's tenure of one lock.
+type scopeNest struct {
+	slot chan struct{} // one acquisition of the scope at a time
+	t    *tenure       // owned by who has the slot; may be over
+}
+
+func (s *scope) nest(c *Client, name string) *scopeNest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := nestKey{c, name}
+	n := s.nests[k]
+	if n == nil {
+		n = &scopeNest{slot: make(chan struct{}, 1)}
+		s.nests[k] = n
+	}
+	return n
+}
+
+var errNotNested = errors.New("the outer hold has ended")
+
+// enclosing returns the live hold of this lock that ctx descends from, and the
+// scope it is in, if there are any. It fails if ctx descends from a hold that
+// is over, or from one that would make the caller wait for itself.
+func (l *Lock) enclosing(ctx context.Context) (*hold, *scope, error) {
+	sc, _ := ctx.Value(scopeKey{}).(*scope)
+	h, _ := ctx.Value(l.held).(*hold)
+	if h == nil {
+		return nil, sc, nil
+	}
+	if h.t.c != l.c {
+		return nil, nil, fmt.Errorf("%w: the context descends from a hold of lock %q of another client, which cannot be re-entered from this one; acquire with a context that does not descend from it", ErrReentry, l.name)
+	}
+	if err := h.check(); err != nil {
+		return nil, nil, err
+	}
+	if l.nonReentrant {
+		return nil, nil, fmt.Errorf("%w: lock %q is non-reentrant and the context descends from a hold of it", ErrReentry, l.name)
+	}
+	return h, sc, nil
+}
+
+// enterScope acquires or re-enters the lock for a scope.
+func (c *Client) enterScope(ctx context.Context, l *Lock, sc *scope, o *options, outer *hold) (*hold, error) {
+	start := time.Now()
+	n := sc.nest(c, l.name)
+	p := patience{c: c, name: l.name, until: deadlineOf(start, o)}
+	if err := p.slot(ctx, n.slot); err != nil {
+		return nil, err
+	}
+	defer func() { <-n.slot }()
+	o.scope = sc
+	if n.t != nil {
+		h, err := n.t.reenter(ctx, nil, l, o, callSite(o.skip+2))
+		if !errors.Is(err, errNotNested) {
+			if err == nil {
+				c.acquired(h, start, false)
+			}
+			return h, p.asBusy(err)
+		}
+	}
+	o.skip++
+	var h *hold
+	var err error
+	if outer != nil {
+		h, err = c.nest(ctx, l, outer, o)
+	} else {
+		h, err = c.acquire(ctx, l, o)
+	}
+	if err == nil {
+		n.t = h.t
+	}
+	return h, err
+}
+
+// slot waits for a one-slot channel.
+func (p *patience) slot(ctx context.Context, slot chan struct{}) error {
+	var over <-chan time.Time
+	if !p.until.IsZero() {
+		t := time.NewTimer(time.Until(p.until))
+		defer t.Stop()
+		over = t.C
+	}
+	select {
+	case slot <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return p.asBusy(ctxError(ctx))
+	case <-p.c.done:
+		return ErrClosed
+	case <-over:
+		return p.asBusy(errWaitOver)
+	}
+}
+
+// nest re-enters the lock from outer, after its siblings.
+func (c *Client) nest(ctx context.Context, l *Lock, outer *hold, o *options) (*hold, error) {
+	start := time.Now()
+	at := callSite(o.skip + 2)
+	p := patience{c: c, name: l.name, until: deadlineOf(start, o), owner: outer.t.owner()}
+	p.ttl = max(0, outer.t.lease.Left(start))
+	if err := p.amongSiblings(ctx, outer, o, at); err != nil {
+		return nil, err
+	}
+	h, err := outer.t.reenter(ctx, outer, l, o, at)
+	if err != nil {
+		outer.siblings().Exit()
+		if errors.Is(err, errNotNested) {
+			err = outer.check()
+		}
+		return nil, p.asBusy(err)
+	}
+	c.acquired(h, start, false)
+	return h, nil
+}
+
+// amongSiblings waits until it is the caller's turn to nest in outer.
+func (p *patience) amongSiblings(ctx context.Context, outer *hold, o *options, at site) error {
+	g := outer.siblings()
+	if o.once {
+		if g.TryEnter() {
+			return nil
+		}
+		return p.asBusy(errWaitOver)
+	}
+	w := p.c.newWaiter()
+	defer p.c.freeWaiter(w)
+	if g.Enter(w.Waiter) {
+		return nil
+	}
+	err := p.await(ctx, w, outer.context().Done(), func(waited time.Duration) {
+		p.c.report.slowWait(SlowWaitEvent{Name: p.name, Waited: waited, WaitSite: at.String(), HoldSite: outer.t.site().String()})
+	})
+	if err == nil {
+		w.Take()
+		return nil
+	}
+	if !g.Cancel(w.Waiter) {
+		w.Take()
+		g.Exit()
+	}
+	if over := outer.check(); over != nil {
+		return over
+	}
+	return p.asBusy(err)
+}

@@ -1,0 +1,194 @@
+package redlatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/script"
+)
+
+// Redis is all that redlatch asks of a client library: run a script once and
+// say truthfully what became of it, subscribe, and list keys. The packages
+// goredis and rueidis implement it; package drivertest checks any other
+// implementation.
+//
+// Implementations must be safe for concurrent use.
+type Redis interface {
+	// Run executes the script once, with EVALSHA, and with EVAL if the server
+	// does not know it yet. It must never send a command again whose outcome
+	// is unknown. keys and args must not be retained or changed.
+	//
+	// ctx carries values only; redlatch never lets one of its own deadlines
+	// or cancellations reach a driver, because several drivers close a shared
+	// connection then. A call ends by the driver's own time-outs
+	// (Traits.Timeout).
+	//
+	// A failure is a *RunError. Any other error counts as Unknown.
+	Run(ctx context.Context, s *Script, keys, args []string) (Reply, error)
+
+	// Subscribe starts to listen to channel and returns at once; h is called,
+	// never concurrently with itself, with every message and whenever the
+	// subscription has been confirmed by the server: the first time, and again
+	// after each reconnect. h must not block. The subscription lasts, through
+	// any number of broken connections, until stop is called. stop does not
+	// wait for a call of h that is under way, and may be called more than once.
+	Subscribe(channel string, sharded bool, h func(Notice)) (stop func())
+
+	// Primaries returns every node that holds keys, for listing.
+	Primaries(ctx context.Context) ([]Primary, error)
+
+	// Lane names the node that serves key: "" where there is only one. Keys of
+	// one lane are renewed by one sender.
+	Lane(key string) string
+
+	// OnBreak registers f to be called with a lane whenever a connection to
+	// its node ended with an error or the node answered that it is no longer a
+	// primary. f must not block. stop unregisters f.
+	OnBreak(f func(lane string)) (stop func())
+
+	// Traits returns fixed facts about the driver and its configuration.
+	Traits() Traits
+}
+
+// A Primary is one node that holds keys.
+type Primary interface {
+	// Scan runs one SCAN step for hashes whose key matches the glob pattern.
+	// It starts and ends with cursor 0.
+	Scan(ctx context.Context, cursor uint64, pattern string, count int) (keys []string, next uint64, err error)
+}
+
+// Traits are fixed facts about a driver and its configuration.
+type Traits struct {
+	// Name is for messages: "goredis", "rueidis".
+	Name string
+	// Timeout is how long Run can wait on a connection that was good and has
+	// gone silent (the larger of the read and write time-outs). Dialling and
+	// waiting for a pooled connection do not count. 0 means that the driver
+	// sets no bound.
+	Timeout time.Duration
+	// Cluster says that the keys of one script must share a hash slot.
+	Cluster bool
+}
+
+// A Notice is what a subscription delivers.
+type Notice struct {
+	// Subscribed is true when the server has confirmed the subscription: at
+	// the start, and again after each reconnect. Messages before it are lost.
+	Subscribed bool
+	// Payload is the message, if Subscribed is false.
+	Payload string
+}
+
+// A Script is a Lua program of redlatch, as a driver runs it.
+type Script = script.Script
+
+// A Reply is a script's answer. redlatch's scripts answer with an integer, a
+// string, nil, or a flat list of these.
+type Reply struct {
+	Kind ReplyKind
+	Int  int64
+	Str  string
+	List []Reply
+}
+
+// A ReplyKind says which field of a Reply holds the answer.
+type ReplyKind uint8
+
+// The kinds of reply.
+const (
+	ReplyNil ReplyKind = iota
+	ReplyInt
+	ReplyString
+	ReplyList
+)
+
+// An Outcome classifies a failed Run.
+type Outcome uint8
+
+// The outcomes of a failed Run.
+const (
+	// Unknown: the script may have run, may still run later, or may never run.
+	Unknown Outcome = iota
+	// NotExecuted: the script has not run and never will (the connection could
+	// not be made, the pool was exhausted, LOADING, MOVED, READONLY, ...).
+	// Running it again is safe.
+	NotExecuted
+	// Refused: the server ran the script or looked at it, answered with an
+	// error, and nothing was changed (WRONGTYPE, OOM, NOPERM, a bug).
+	Refused
+)
+
+func (o Outcome) String() string {
+	switch o {
+	case NotExecuted:
+		return "not executed"
+	case Refused:
+		return "refused"
+	default:
+		return "unknown"
+	}
+}
+
+// A RunError is a failed Run.
+type RunError struct {
+	Outcome Outcome
+	// Code is the first word of the server's error reply ("WRONGTYPE"), or
+	// empty if no reply came.
+	Code string
+	Err  error
+}
+
+func (e *RunError) Error() string { return fmt.Sprintf("script %s: %v", e.Outcome, e.Err) }
+
+// Unwrap returns the driver's own error.
+func (e *RunError) Unwrap() error { return e.Err }
+
+// permanent says that trying again cannot help without somebody acting.
+func (e *RunError) permanent() bool {
+	switch e.Code {
+	case "":
+		return false
+	case "WRONGPASS", "NOAUTH", "NOPERM":
+		return true
+	case "OOM", "MISCONF", "NOREPLICAS":
+		return false
+	default:
+		return e.Outcome == Refused
+	}
+}
+
+// ServerError turns the text of a server's error reply into a *RunError; err
+// is the driver's own error, kept for errors.As. Drivers call it for every
+// error that is a reply, and decide about every other error themselves:
+// NotExecuted if the command cannot have been sent, else Unknown.
+func ServerError(text string, err error) *RunError {
+	// miniredis wraps what a command raises inside a script; the code is what
+	// follows.
+	if i := strings.Index(text, "Error compiling script (new function): "); i >= 0 {
+		text = text[i+len("Error compiling script (new function): "):]
+	}
+	code, _, _ := strings.Cut(text, " ")
+	code = strings.TrimSuffix(code, ":")
+	if code == "" || strings.ToUpper(code) != code {
+		code = "ERR"
+	}
+	outcome := Refused
+	switch code {
+	case "NOSCRIPT", "MOVED", "ASK", "LOADING", "READONLY", "CLUSTERDOWN", "TRYAGAIN",
+		"NOAUTH", "BUSY", "MASTERDOWN", "WRONGPASS", "UNKILLABLE":
+		outcome = NotExecuted
+	}
+	return &RunError{Outcome: outcome, Code: code, Err: err}
+}
+
+// runError finds the *RunError in err; an error that is none is Unknown.
+func runError(err error) *RunError {
+	var re *RunError
+	if errors.As(err, &re) {
+		return re
+	}
+	return &RunError{Outcome: Unknown, Err: err}
+}

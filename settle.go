@@ -1,0 +1,103 @@
+package redlatch
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/worker"
+)
+
+// settle runs f on the client's workers: clean-up that nobody waits for but
+// Close.
+func (c *Client) settle(f func()) { c.pool.Go(worker.Func(f)) }
+
+// detached runs f to its end, whatever becomes of ctx, which only bounds how
+// long the caller waits for it.
+func (c *Client) detached(ctx context.Context, lease time.Duration, f func() error) error {
+	if ctx.Done() == nil && c.promptFor(lease) {
+		return f()
+	}
+	done := make(chan error, 1)
+	c.settle(func() { done <- f() })
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		select {
+		case err := <-done: // both: the outcome says more
+			return err
+		default:
+			return ctxError(ctx)
+		}
+	}
+}
+
+// debts are owner ids that a late request may still create in Redis although
+// their tenure is over. Each is released again and again, for longer than any
+// request can be under way.
+type debts struct {
+	c *Client
+
+	mu     sync.Mutex // guards what follows
+	timers map[*time.Timer]debt
+	closed bool
+}
+
+type debt struct {
+	lock *Lock
+	id   string
+	step int
+}
+
+// debtSteps are the pauses between the releases of a debt: it is due 1, 3, 10,
+// 30, 60 and 120 seconds after its tenure has ended.
+var debtSteps = [...]time.Duration{1 * time.Second, 2 * time.Second, 7 * time.Second, 20 * time.Second, 30 * time.Second, 60 * time.Second}
+
+func (d *debts) add(l *Lock, id string) { d.schedule(debt{lock: l, id: id}) }
+
+func (d *debts) schedule(x debt) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed || x.step >= len(debtSteps) {
+		return
+	}
+	var t *time.Timer
+	t = time.AfterFunc(debtSteps[x.step], func() {
+		d.mu.Lock()
+		_, ok := d.timers[t]
+		delete(d.timers, t)
+		d.mu.Unlock()
+		if ok {
+			d.c.settle(func() { d.pay(x) })
+		}
+	})
+	d.timers[t] = x
+}
+
+// pay releases the id once more and schedules the next time.
+func (d *debts) pay(x debt) {
+	d.now(x.lock, x.id)
+	x.step++
+	d.schedule(x)
+}
+
+// now releases an id of ours that has no live tenure. It is a single attempt:
+// more will follow.
+func (d *debts) now(l *Lock, id string) {
+	o := op{c: d.c, script: releaseScript, keys: l.keys, args: []string{id, l.channel}, lease: d.c.cfg.WatchdogTimeout, single: true}
+	_, _ = o.run(context.Background())
+}
+
+// close drops the timers and pays every debt a last time.
+func (d *debts) close() {
+	d.mu.Lock()
+	d.closed = true
+	left := d.timers
+	d.timers = nil
+	d.mu.Unlock()
+	for t, x := range left {
+		t.Stop()
+		d.c.settle(func() { d.now(x.lock, x.id) })
+	}
+}

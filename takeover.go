@@ -1,0 +1,138 @@
+package redlatch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/renew"
+)
+
+// takeOver gives the caller the tenure that was passed to it, or makes a new
+// one of it with one round trip: a turn, if the quantum is over, or a transfer,
+// if it is not a watchdog's or not asked for one. It returns neither a hold nor
+// an error if there is nothing to take over any more: then the caller competes.
+// On failure the gate has been left, or will be.
+func (c *Client) takeOver(ctx context.Context, old *tenure, l *Lock, o *options, at site) (*hold, error) {
+	now := time.Now()
+	ln := old.line
+	fresh := renew.Elapsed(old.lease.Confirmed(), now) <= old.lease.Length/3
+	turn := ln.turns.over(now)
+	if fresh && !turn && old.watch && !o.hasLease {
+		return old.adopt(ctx, o, at), nil
+	}
+	if !old.retire() {
+		return nil, nil
+	}
+	t := c.newTenure(ln, l, o)
+	if turn {
+		return c.turn(ctx, old, t, o, at)
+	}
+	return c.transfer(ctx, old, t, o, at)
+}
+
+// retire ends a tenure that is to move to another id, and says whether it was
+// still live.
+func (t *tenure) retire() bool {
+	t.c.clock.Remove(&t.lease)
+	t.line.dropCurrent(t)
+	t.mu.Lock()
+	live := t.state == tenureLive
+	if live {
+		t.state, t.err = tenureOver, errReleased
+	}
+	t.mu.Unlock()
+	t.settleDebts()
+	return live
+}
+
+// turn lets other processes have the lock, if any of them waits; else it moves
+// from old to t.
+func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, at site) (*hold, error) {
+	ln := t.line
+	own, last := "0", "0"
+	if ln.news.Confirmed() {
+		own = "1"
+	}
+	if ln.turns.last(time.Now()) {
+		last = "1"
+	}
+	foreign := ln.news.Foreign()
+	ln.news.Expect()
+	q := t.op(turnScript, []string{old.id, t.id, t.args[0], ln.channel, own, last})
+	q.stop = c.done
+	reply, err := q.run(ctx)
+	if q.unknown {
+		t.suspected(t.id)
+	}
+	switch {
+	case err != nil:
+		c.abandonMove(old, t, &q, func(r Reply) bool { return r.Int == 0 })
+		return nil, err
+	case reply.Kind != ReplyInt:
+		c.abandonMove(old, t, &q, nil)
+		return nil, fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, q.script.Name())
+	case reply.Int == 0:
+		ln.news.Unexpect()
+		return c.moved(ctx, t, &q, o, at), nil
+	case reply.Int < 0 && !q.unknown:
+		ln.news.Unexpect() // lost on the way; nobody held it
+	default:
+		ln.turns.yield(int(max(1, reply.Int)), foreign)
+		ln.listen(c)
+	}
+	t.forgo()
+	return nil, nil
+}
+
+// transfer moves the lock from old to t with a lease of its own.
+func (c *Client) transfer(ctx context.Context, old, t *tenure, o *options, at site) (*hold, error) {
+	q := t.op(transferScript, []string{old.id, t.id, t.args[0]})
+	q.stop = c.done
+	reply, err := q.run(ctx)
+	if q.unknown {
+		t.suspected(t.id)
+	}
+	switch {
+	case err != nil:
+		c.abandonMove(old, t, &q, func(r Reply) bool { return r.Int == 1 })
+		return nil, err
+	case reply.Int == 1:
+		return c.moved(ctx, t, &q, o, at), nil
+	}
+	t.forgo()
+	return nil, nil
+}
+
+// moved begins a tenure that the server has confirmed, if that came in time.
+func (c *Client) moved(ctx context.Context, t *tenure, q *op, o *options, at site) *hold {
+	t.confirm(q.sent, t.lease.Length)
+	if !t.trusted(ctx) {
+		t.forgo()
+		return nil
+	}
+	t.line.turns.begin(time.Now(), false)
+	return t.begin(ctx, o, at)
+}
+
+// abandonMove leaves the gate for a caller whose turn or transfer has failed.
+// What is under way is waited for; if it made t the owner, the next goroutine
+// of this process gets the lock.
+func (c *Client) abandonMove(old, t *tenure, q *op, isMoved func(Reply) bool) {
+	move := *q
+	c.settle(func() {
+		reply, err := move.outcome()
+		if err == nil && isMoved != nil && reply.Kind == ReplyInt && isMoved(reply) {
+			t.confirm(move.sent, t.lease.Length)
+			t.arrive()
+			_ = t.finish(context.Background())
+			return
+		}
+		// Nobody knows whose it is, so both ids are released, now and later.
+		old.suspected(old.id)
+		t.suspected(t.id)
+		_ = old.sendRelease(old.id, []string{old.id, t.lock.channel})
+		_ = t.sendRelease(t.id, t.args[1:])
+		c.leave(t.line)
+	})
+}

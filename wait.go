@@ -1,0 +1,294 @@
+package redlatch
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/gate"
+)
+
+// The way to a lock: line up with the other callers of this process, try,
+// subscribe, try again, and then sleep until there is a message, the lock's
+// TTL is over or two seconds have passed, and try. Messages are hints, so
+// there is always a timer behind them; a subscription that does not work
+// degrades to polling.
+
+// pollAtLeast is the longest sleep between two tries.
+const pollAtLeast = 2 * time.Second
+
+var errNilContext = errors.New("redlatch: nil context; use context.Background() if nothing is to end the call")
+
+// acquire gets the lock for a caller that does not have it already.
+func (c *Client) acquire(ctx context.Context, l *Lock, o *options) (*hold, error) {
+	start := time.Now()
+	at := callSite(o.skip + 2)
+	p := patience{c: c, name: l.name, until: deadlineOf(start, o)}
+	ln := c.lines.get(l)
+	passed, err := p.enter(ctx, ln, o, at)
+	if err != nil {
+		return nil, err
+	}
+	var h *hold
+	if passed != nil {
+		h, err = c.takeOver(ctx, passed, l, o, at)
+	}
+	if h == nil && err == nil {
+		passed = nil
+		h, err = c.compete(ctx, ln, l, o, &p, at)
+	}
+	if err != nil {
+		return nil, p.asBusy(err)
+	}
+	c.acquired(h, start, passed != nil)
+	return h, nil
+}
+
+func (c *Client) acquired(h *hold, start time.Time, handedOff bool) {
+	if f := c.cfg.Events.Acquired; f != nil {
+		h.t.mu.Lock()
+		e := AcquiredEvent{Name: h.t.lock.name, Owner: h.t.id, Waited: h.since.Sub(start), Count: h.t.count, HandedOff: handedOff}
+		h.t.mu.Unlock()
+		f(e)
+	}
+}
+
+// compete tries for the lock against other processes. The caller is inside the
+// gate; on failure it no longer is.
+func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *patience, at site) (*hold, error) {
+	t := c.newTenure(ln, l, o)
+	for {
+		paused, err := p.payTurns(ctx, ln)
+		if err != nil {
+			c.leave(ln)
+			return nil, err
+		}
+		owner, ttl, err := t.take(ctx)
+		switch {
+		case err != nil:
+			return nil, err // take has left the gate, or will
+		case owner == "" && t.trusted(ctx):
+			if paused {
+				ln.turns.untaken()
+			}
+			ln.turns.begin(time.Now(), true)
+			return t.begin(ctx, o, at), nil
+		case owner == "":
+			// Taken, but the reply came too late to trust it.
+			t.forgo()
+			t = c.newTenure(ln, l, o)
+			continue
+		}
+		ln.saw(owner, ttl)
+		p.owner, p.ttl = owner, ttl
+		if wireClient(owner) == c.id {
+			// An id of ours without a tenure: a request that came late.
+			c.debts.now(l, owner)
+		}
+		if o.once {
+			err = errWaitOver
+		} else {
+			ln.listen(c)
+			err = p.sleep(ctx, ln, ttl)
+		}
+		if err != nil {
+			t.forgo()
+			c.leave(ln)
+			return nil, err
+		}
+	}
+}
+
+// patience says how long a caller waits.
+type patience struct {
+	c     *Client
+	until time.Time // zero: as long as its context lasts
+
+	name  string        // of the lock,
+	owner string        // who had it when we last saw it,
+	ttl   time.Duration // and for how long
+}
+
+func deadlineOf(start time.Time, o *options) time.Time {
+	if o.hasWait && !o.once {
+		return start.Add(o.wait)
+	}
+	return time.Time{}
+}
+
+// errWaitOver says that the time given with Wait is over.
+var errWaitOver = errors.New("wait over")
+
+// asBusy turns the end of the caller's patience into a *BusyError. Other
+// errors stay what they are.
+func (p *patience) asBusy(err error) error {
+	var re *RunError
+	switch {
+	case errors.Is(err, errWaitOver):
+		return &BusyError{Name: p.name, Owner: p.owner, TTL: p.ttl}
+	case errors.Is(err, ErrClosed), errors.Is(err, ErrUnavailable), errors.Is(err, ErrBusy), errors.As(err, &re):
+		return err // a driver's time-out is not the caller's
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return &BusyError{Name: p.name, Owner: p.owner, TTL: p.ttl, Cause: err}
+	}
+	return err
+}
+
+// enter lines up at the gate. It returns what the caller was let in with: a
+// tenure that is passed on, or nil. On failure the line has been left.
+func (p *patience) enter(ctx context.Context, ln *line, o *options, at site) (*tenure, error) {
+	if o.once {
+		if ln.gate.TryEnter() {
+			return nil, nil
+		}
+		p.owner, p.ttl = ln.lastSeen()
+		p.c.lines.put(ln)
+		return nil, p.asBusy(errWaitOver)
+	}
+	w := p.c.newWaiter()
+	if ln.gate.Enter(w.Waiter) {
+		p.c.freeWaiter(w)
+		return nil, nil
+	}
+	err := p.await(ctx, w, nil, func(waited time.Duration) {
+		if t := ln.current(); t != nil {
+			p.c.report.slowWait(SlowWaitEvent{Name: ln.name, Waited: waited, WaitSite: at.String(), HoldSite: t.site().String()})
+		}
+	})
+	if err == nil {
+		t := w.Take()
+		p.c.freeWaiter(w)
+		return t, nil
+	}
+	p.owner, p.ttl = ln.lastSeen()
+	busy := p.asBusy(err)
+	if ln.gate.Cancel(w.Waiter) {
+		p.c.freeWaiter(w)
+		p.c.lines.put(ln)
+		return nil, busy
+	}
+	// Let in and giving up at the same time: pass it on.
+	t := w.Take()
+	p.c.freeWaiter(w)
+	if t == nil {
+		p.c.leave(ln)
+	} else {
+		p.c.settle(func() { _ = t.finish(context.Background()) })
+	}
+	return nil, busy
+}
+
+// A waiter is a place in a gate's queue and the timer of who waits there.
+type waiter struct {
+	*gate.Waiter[*tenure]
+	timer *time.Timer
+}
+
+func (c *Client) newWaiter() *waiter {
+	if w, ok := c.waiters.Get().(*waiter); ok {
+		return w
+	}
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return &waiter{Waiter: gate.NewWaiter[*tenure](), timer: t}
+}
+
+func (c *Client) freeWaiter(w *waiter) {
+	w.timer.Stop()
+	c.waiters.Put(w)
+}
+
+// await waits until w is let in. slow is called once after Config.SlowWait.
+func (p *patience) await(ctx context.Context, w *waiter, over <-chan struct{}, slow func(time.Duration)) error {
+	start := time.Now()
+	warn := p.c.cfg.SlowWait
+	for {
+		var next time.Duration // 0: no timer
+		if warn > 0 {
+			next = warn
+		}
+		if !p.until.IsZero() {
+			if left := time.Until(p.until); next == 0 || left < next {
+				next = max(left, 1)
+			}
+		}
+		var timer <-chan time.Time
+		if next > 0 {
+			w.timer.Reset(next)
+			timer = w.timer.C
+		}
+		select {
+		case <-w.Ready():
+			return nil
+		case <-ctx.Done():
+			return ctxError(ctx)
+		case <-p.c.done:
+			return ErrClosed
+		case <-over:
+			return errNotNested
+		case <-timer:
+		}
+		if !p.until.IsZero() && time.Until(p.until) <= 0 {
+			return errWaitOver
+		}
+		if waited := time.Since(start); warn > 0 && waited >= warn {
+			warn = 0
+			slow(waited)
+		}
+	}
+}
+
+// payTurns waits until this process owes nobody a turn, and says whether that
+// took the whole pause.
+func (p *patience) payTurns(ctx context.Context, ln *line) (paused bool, err error) {
+	for {
+		d := ln.turns.owes(ln.news.Foreign())
+		if d == 0 {
+			return false, nil
+		}
+		woken, err := p.doze(ctx, ln, d)
+		if err != nil {
+			return false, err
+		}
+		if !woken {
+			ln.turns.pausePassed()
+			return true, nil
+		}
+	}
+}
+
+// sleep waits until it is time to try again for a lock that is busy for ttl.
+func (p *patience) sleep(ctx context.Context, ln *line, ttl time.Duration) error {
+	d := pollAtLeast*4/5 + rand.N(pollAtLeast*2/5) //nolint:gosec // jitter
+	if ttl >= 0 {
+		d = min(d, ttl+time.Millisecond)
+	}
+	_, err := p.doze(ctx, ln, d)
+	return err
+}
+
+// doze waits for d or for news, and says whether there was news.
+func (p *patience) doze(ctx context.Context, ln *line, d time.Duration) (woken bool, err error) {
+	last := false
+	if !p.until.IsZero() {
+		if left := time.Until(p.until); left <= d {
+			d, last = max(left, 0), true
+		}
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ln.news.Wake():
+		return true, nil
+	case <-ctx.Done():
+		return false, ctxError(ctx)
+	case <-p.c.done:
+		return false, ErrClosed
+	case <-t.C:
+		if last {
+			return false, errWaitOver
+		}
+		return false, nil
+	}
+}
