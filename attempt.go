@@ -16,7 +16,8 @@ type op struct {
 	keys   []string
 	args   []string
 	lease  time.Duration   // what it is about; bounds each attempt
-	stop   <-chan struct{} // ends the op with ErrClosed; nil: never
+	stop   <-chan struct{} // ends the op with ErrClosed
+	until  time.Time       // ends the op with errWaitOver; zero: never
 	single bool            // one attempt only
 
 	// How it went.
@@ -27,41 +28,34 @@ type op struct {
 }
 
 // run returns the server's answer. It returns early, with an error, when ctx
-// ends, stop is closed, the server answers that trying again is no use, or it
-// has not answered for Config.OutageTimeout.
+// ends, stop is closed, until has come, the server answers that trying again is
+// no use, or it has given no useful answer for Config.OutageTimeout.
 func (o *op) run(ctx context.Context) (Reply, error) {
-	since := time.Now() // the server's last answer, or our first question
+	start := time.Now()
 	var pause time.Duration
+	var last error // why the latest attempt failed
 	for {
 		reply, err := o.attempt(ctx)
 		if err == nil {
 			return reply, nil
 		}
 		if left, ok := err.(leftError); ok { //nolint:errorlint // made right here, never wrapped
-			return Reply{}, left.error
+			return Reply{}, during(last, left.error)
 		}
 		re := runError(err)
-		switch {
-		case re.Outcome == Unknown:
+		if re.Outcome == Unknown {
 			o.unknown = true
-		case re.permanent():
+		}
+		if o.single || re.permanent() {
 			return Reply{}, fmt.Errorf("redlatch: %w", err)
 		}
-		if re.Code != "" {
-			since = time.Now()
-			if re.Outcome == Refused && pause >= time.Second {
-				return Reply{}, fmt.Errorf("redlatch: %w", err) // OOM and the like: it had its second chances
-			}
-		}
-		if o.single {
-			return Reply{}, fmt.Errorf("redlatch: %w", err)
-		}
-		if time.Since(since) >= o.c.cfg.OutageTimeout {
+		if time.Since(start) >= o.c.cfg.OutageTimeout {
 			return Reply{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
+		last = err
 		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-		if err := o.c.sleep(ctx, o.stop, pause/2+rand.N(pause/2)); err != nil { //nolint:gosec // jitter
-			return Reply{}, err
+		if err := o.sleep(ctx, pause/2+rand.N(pause/2)); err != nil { //nolint:gosec // jitter
+			return Reply{}, during(last, err)
 		}
 		if o.retried != nil {
 			o.retried()
@@ -69,20 +63,37 @@ func (o *op) run(ctx context.Context) (Reply, error) {
 	}
 }
 
+// during says why a call ended, and that the server did not answer then.
+func during(outage, err error) error {
+	if outage == nil || errors.Is(err, ErrClosed) {
+		return err
+	}
+	if errors.Is(err, errWaitOver) {
+		return fmt.Errorf("%w: %w", ErrUnavailable, outage)
+	}
+	return fmt.Errorf("%w: %w: %w", ErrUnavailable, err, outage)
+}
+
 // attempt sends the request once: on a worker if the caller may have to leave
 // before the driver returns, which no driver can be trusted to do in time;
 // else right here.
 func (o *op) attempt(ctx context.Context) (Reply, error) {
-	if ctx.Done() == nil && o.c.promptFor(o.lease) {
+	if ctx.Done() == nil && o.until.IsZero() && o.c.promptFor(o.lease) {
 		o.sent = time.Now()
 		return o.c.redis.Run(ctx, o.script, o.keys, o.args)
 	}
-	if err := ctx.Err(); err != nil {
+	if ctx.Err() != nil {
 		return Reply{}, leftError{ctxError(ctx)}
+	}
+	limit, last := attemptTimeout(o.lease), false
+	if !o.until.IsZero() {
+		if left := time.Until(o.until); left <= limit {
+			limit, last = max(left, 0), true
+		}
 	}
 	a := o.c.newAttempt()
 	a.op, a.ctx = *o, context.WithoutCancel(ctx)
-	a.timer.Reset(attemptTimeout(o.lease))
+	a.timer.Reset(limit)
 	o.sent = time.Now()
 	o.c.pool.Go(a)
 	select {
@@ -91,14 +102,41 @@ func (o *op) attempt(ctx context.Context) (Reply, error) {
 		o.c.freeAttempt(a)
 		return reply, err
 	case <-a.timer.C:
+		if last {
+			o.pending = a
+			return Reply{}, leftError{errWaitOver}
+		}
 		// It goes on in its worker, and nobody waits for it.
-		return Reply{}, &RunError{Outcome: Unknown, Err: fmt.Errorf("no answer within %v: %w", attemptTimeout(o.lease), context.DeadlineExceeded)}
+		return Reply{}, &RunError{Outcome: Unknown, Err: fmt.Errorf("no answer within %v: %w", limit, context.DeadlineExceeded)}
 	case <-ctx.Done():
 		o.pending = a
 		return Reply{}, leftError{ctxError(ctx)}
 	case <-o.stop:
 		o.pending = a
 		return Reply{}, leftError{ErrClosed}
+	}
+}
+
+// sleep waits for d, or for an end of the op.
+func (o *op) sleep(ctx context.Context, d time.Duration) error {
+	last := false
+	if !o.until.IsZero() {
+		if left := time.Until(o.until); left <= d {
+			d, last = max(left, 0), true
+		}
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		if last {
+			return errWaitOver
+		}
+		return nil
+	case <-ctx.Done():
+		return ctxError(ctx)
+	case <-o.stop:
+		return ErrClosed
 	}
 }
 
@@ -166,20 +204,6 @@ func (c *Client) freeAttempt(a *attempt) {
 // attempt is to be bounded.
 func (c *Client) promptFor(lease time.Duration) bool {
 	return c.traits.Timeout <= attemptTimeout(lease)
-}
-
-// sleep waits for d, for ctx to end or for stop.
-func (c *Client) sleep(ctx context.Context, stop <-chan struct{}, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctxError(ctx)
-	case <-stop:
-		return ErrClosed
-	}
 }
 
 // ctxError returns ctx's error and, if it says more, its cause.

@@ -32,7 +32,8 @@ type Client struct {
 	attempts sync.Pool // of *attempt
 	waiters  sync.Pool // of *waiter
 
-	done      chan struct{} // closed by Close
+	done      chan struct{} // closed when Close begins: nobody waits any longer
+	over      chan struct{} // closed when Close ends: nothing is settled any longer
 	closeOnce sync.Once
 	closeErr  error
 	stopBreak func()
@@ -62,6 +63,7 @@ func New(redis Redis, cfg Config) (*Client, error) {
 		report: reporter{log: cfg.Logger, events: cfg.Events},
 		pool:   worker.New(idleWorkers),
 		done:   make(chan struct{}),
+		over:   make(chan struct{}),
 	}
 	c.clock = renew.NewClock(c.settle)
 	c.kind = &renew.Kind{Renew: c.renewLocks}
@@ -106,6 +108,7 @@ func (c *Client) Close() error {
 		if !c.pool.Close(c.cfg.CloseTimeout) {
 			c.closeErr = errors.New("redlatch: Close: requests were still under way after Config.CloseTimeout; what they take is left to its TTL")
 		}
+		close(c.over)
 	})
 	return c.closeErr
 }

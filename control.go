@@ -77,7 +77,7 @@ func (k *control) send(ctx context.Context, to string, m controlMessage) (int64,
 	if err != nil {
 		return 0, err
 	}
-	o := op{c: k.c, script: publishScript, args: []string{controlPrefix + to, string(text)}, lease: k.c.cfg.WatchdogTimeout, single: true}
+	o := op{c: k.c, script: publishScript, args: []string{controlPrefix + to, string(text)}, lease: k.c.cfg.WatchdogTimeout, stop: k.c.over, single: true}
 	reply, err := o.run(ctx)
 	return reply.Int, err
 }

@@ -44,9 +44,9 @@ type BusyError struct {
 }
 
 func (e *BusyError) Error() string {
-	s := fmt.Sprintf("redlatch: lock %q is held", e.Name)
+	s := fmt.Sprintf("redlatch: lock %q was not acquired", e.Name)
 	if e.Owner != "" {
-		s += " by " + e.Owner
+		s = fmt.Sprintf("redlatch: lock %q is held by %s", e.Name, e.Owner)
 	}
 	if e.TTL > 0 {
 		s += fmt.Sprintf(" for another %v at most", e.TTL.Round(time.Millisecond))

@@ -142,9 +142,9 @@ func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error, opts .
 // take asks for the lock. It returns "" if it is the tenure's now, else who
 // has it and for how long. On failure it leaves the gate once it is known that
 // the lock was not taken, or has been released.
-func (t *tenure) take(ctx context.Context) (owner string, ttl time.Duration, err error) {
+func (t *tenure) take(ctx context.Context, until time.Time) (owner string, ttl time.Duration, err error) {
 	o := t.op(takeScript, t.args[:2])
-	o.stop = t.c.done
+	o.stop, o.until = t.c.done, until
 	reply, err := o.run(ctx)
 	if o.unknown && len(t.suspect) == 0 {
 		t.suspected(t.id)
@@ -258,7 +258,7 @@ func (c *Client) renewLocks(batch []*renew.Lease) {
 	if len(keys) == 0 {
 		return
 	}
-	o := op{c: c, script: renewScript, keys: keys, args: args, lease: batch[0].Length, single: true}
+	o := op{c: c, script: renewScript, keys: keys, args: args, lease: batch[0].Length, stop: c.over, single: true}
 	reply, err := o.run(context.Background())
 	if err == nil && len(reply.List) != len(keys) {
 		err = fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, o.script.Name())

@@ -89,7 +89,7 @@ func (c *Client) enterScope(ctx context.Context, l *Lock, sc *scope, o *options,
 	defer func() { <-n.slot }()
 	o.scope = sc
 	if n.t != nil {
-		h, err := n.t.reenter(ctx, nil, l, o, callSite(o.skip+2))
+		h, err := n.t.reenter(ctx, nil, l, o, p.until, callSite(o.skip+2))
 		if !errors.Is(err, errNotNested) {
 			if err == nil {
 				c.acquired(h, start, false)
@@ -140,7 +140,7 @@ func (c *Client) nest(ctx context.Context, l *Lock, outer *hold, o *options) (*h
 	if err := p.amongSiblings(ctx, outer, o, at); err != nil {
 		return nil, err
 	}
-	h, err := outer.t.reenter(ctx, outer, l, o, at)
+	h, err := outer.t.reenter(ctx, outer, l, o, p.until, at)
 	if err != nil {
 		outer.siblings().Exit()
 		if errors.Is(err, errNotNested) {

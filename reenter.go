@@ -9,7 +9,7 @@ import (
 
 // reenter adds a hold to a live tenure. It fails with errNotNested if outer,
 // or every hold of the scope, has ended.
-func (t *tenure) reenter(ctx context.Context, outer *hold, l *Lock, o *options, at site) (*hold, error) {
+func (t *tenure) reenter(ctx context.Context, outer *hold, l *Lock, o *options, until time.Time, at site) (*hold, error) {
 	if err := t.lockOps(ctx); err != nil {
 		return nil, err
 	}
@@ -23,7 +23,7 @@ func (t *tenure) reenter(ctx context.Context, outer *hold, l *Lock, o *options, 
 		lease = o.lease
 	}
 	r := t.newRecount(count, lease)
-	r.op.stop = t.c.done
+	r.op.stop, r.op.until = t.c.done, until
 	owned, err := r.run(ctx)
 	if err != nil {
 		t.unreserve(&r)
@@ -177,7 +177,7 @@ func (r *recount) run(ctx context.Context) (owned bool, err error) {
 
 // resolve finds out what became of a run that failed.
 func (r *recount) resolve() (owned bool, err error) {
-	r.op.stop = nil
+	r.op.stop, r.op.until = r.t.c.over, time.Time{}
 	reply, err := r.op.outcome()
 	if err != nil {
 		if !r.op.unknown {

@@ -13,7 +13,7 @@ import (
 // if it is not a watchdog's or not asked for one. It returns neither a hold nor
 // an error if there is nothing to take over any more: then the caller competes.
 // On failure the gate has been left, or will be.
-func (c *Client) takeOver(ctx context.Context, old *tenure, l *Lock, o *options, at site) (*hold, error) {
+func (c *Client) takeOver(ctx context.Context, old *tenure, l *Lock, o *options, until time.Time, at site) (*hold, error) {
 	now := time.Now()
 	ln := old.line
 	fresh := renew.Elapsed(old.lease.Confirmed(), now) <= old.lease.Length/3
@@ -26,9 +26,9 @@ func (c *Client) takeOver(ctx context.Context, old *tenure, l *Lock, o *options,
 	}
 	t := c.newTenure(ln, l, o)
 	if turn {
-		return c.turn(ctx, old, t, o, at)
+		return c.turn(ctx, old, t, o, until, at)
 	}
-	return c.transfer(ctx, old, t, o, at)
+	return c.transfer(ctx, old, t, o, until, at)
 }
 
 // retire ends a tenure that is to move to another id, and says whether it was
@@ -48,7 +48,7 @@ func (t *tenure) retire() bool {
 
 // turn lets other processes have the lock, if any of them waits; else it moves
 // from old to t.
-func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, at site) (*hold, error) {
+func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, until time.Time, at site) (*hold, error) {
 	ln := t.line
 	own, last := "0", "0"
 	if ln.news.Confirmed() {
@@ -60,7 +60,7 @@ func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, at site) 
 	foreign := ln.news.Foreign()
 	ln.news.Expect()
 	q := t.op(turnScript, []string{old.id, t.id, t.args[0], ln.channel, own, last})
-	q.stop = c.done
+	q.stop, q.until = c.done, until
 	reply, err := q.run(ctx)
 	if q.unknown {
 		t.suspected(t.id)
@@ -86,9 +86,9 @@ func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, at site) 
 }
 
 // transfer moves the lock from old to t with a lease of its own.
-func (c *Client) transfer(ctx context.Context, old, t *tenure, o *options, at site) (*hold, error) {
+func (c *Client) transfer(ctx context.Context, old, t *tenure, o *options, until time.Time, at site) (*hold, error) {
 	q := t.op(transferScript, []string{old.id, t.id, t.args[0]})
-	q.stop = c.done
+	q.stop, q.until = c.done, until
 	reply, err := q.run(ctx)
 	if q.unknown {
 		t.suspected(t.id)

@@ -79,7 +79,7 @@ func (t *tenure) owner() string {
 
 // op prepares a request about this tenure.
 func (t *tenure) op(s *Script, args []string) op {
-	return op{c: t.c, script: s, keys: t.lock.keys, args: args, lease: t.lease.Length}
+	return op{c: t.c, script: s, keys: t.lock.keys, args: args, lease: t.lease.Length, stop: t.c.over}
 }
 
 // suspected notes an id that a request of unknown outcome may create.

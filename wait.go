@@ -32,7 +32,7 @@ func (c *Client) acquire(ctx context.Context, l *Lock, o *options) (*hold, error
 	}
 	var h *hold
 	if passed != nil {
-		h, err = c.takeOver(ctx, passed, l, o, at)
+		h, err = c.takeOver(ctx, passed, l, o, p.until, at)
 	}
 	if h == nil && err == nil {
 		passed = nil
@@ -64,7 +64,7 @@ func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *
 			c.leave(ln)
 			return nil, err
 		}
-		owner, ttl, err := t.take(ctx)
+		owner, ttl, err := t.take(ctx, p.until)
 		switch {
 		case err != nil:
 			return nil, err // take has left the gate, or will

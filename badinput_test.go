@@ -1,0 +1,170 @@
+package redlatch_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/goredis"
+)
+
+func TestBadInputIsRefusedWithASentenceAndLosesNothing(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c, other := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		l := c.Lock("orders")
+		h := w.acquire(l, bg)
+		var none context.Context
+		says := func(err error, words ...string) {
+			t.Helper()
+			if err == nil {
+				t.Fatalf("no error, want one that says %q", words)
+			}
+			for _, word := range words {
+				if !strings.Contains(err.Error(), word) {
+					t.Fatalf("error %q does not say %q", err, word)
+				}
+			}
+		}
+		second := func(_ any, err error) error { return err }
+
+		says(second(l.Acquire(none)), "nil context", "context.Background()")
+		says(second(l.Try(none)), "nil context")
+		says(l.Do(none, func(context.Context) error { return nil }), "nil context")
+		says(second(l.Info(none)), "nil context")
+		says(second(l.ForceRelease(none)), "nil context")
+		says(h.Release(none), "nil context")
+		says(h.Extend(none, time.Second), "nil context")
+
+		says(second(l.Acquire(bg, redlatch.Lease(0))), "lease", "20ms")
+		says(second(l.Acquire(bg, redlatch.Lease(-time.Second))), "lease of -1s")
+		says(second(l.Acquire(bg, redlatch.Wait(-time.Second))), "negative")
+
+		for name, word := range map[string]string{
+			"": "empty", "a{b": "without a '}'", "a}b": "without a '{'", "a{}b": "empty hash tag", "}{": "before", "{a}{": "unbalanced",
+		} {
+			says(second(c.Lock(name).Acquire(bg)), word)
+			says(second(c.Lock(name).Info(bg)), word)
+			says(second(c.Lock(name).ForceRelease(bg)), word)
+		}
+
+		_, err := other.Lock("orders").Acquire(h.Context())
+		w.wantErr(err, redlatch.ErrReentry)
+		says(err, "another client")
+
+		if err := w.server.Set("text", "not a lock"); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		says(second(c.Lock("text").Acquire(bg)), "WRONGTYPE")
+		says(second(c.Lock("text").Info(bg)), "WRONGTYPE")
+		if d := time.Since(start); d > time.Millisecond || redlatch.IsRetryable(err) {
+			t.Fatalf("took %v", d)
+		}
+		if got, _ := w.server.Get("text"); got != "not a lock" {
+			t.Fatalf("the key became %q", got)
+		}
+
+		if err := h.Err(); err != nil {
+			t.Fatalf("bad input cost the hold: %v", err)
+		}
+		w.release(h)
+		w.wantErr(h.Release(bg), redlatch.ErrNotHeld)
+	})
+}
+
+func TestAnUnreachableServerIsErrUnavailableInTime(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		w.server.SetError("LOADING Redis is loading the dataset in memory")
+		start := time.Now()
+		_, err := c.Lock("orders").Acquire(bg)
+		w.wantErr(err, redlatch.ErrUnavailable)
+		if !redlatch.IsRetryable(err) || !strings.Contains(err.Error(), "LOADING") {
+			t.Fatalf("got %v", err)
+		}
+		if d := time.Since(start); d < 10*time.Second || d > 12*time.Second {
+			t.Fatalf("took %v, want OutageTimeout", d)
+		}
+		ctx, cancel := context.WithTimeout(bg, time.Second)
+		defer cancel()
+		start = time.Now()
+		_, err = c.Lock("orders").Acquire(ctx)
+		w.wantErr(err, context.DeadlineExceeded, redlatch.ErrUnavailable)
+		if d := time.Since(start); d != time.Second {
+			t.Fatalf("took %v, want the context's second", d)
+		}
+		_, err = c.Lock("orders").Acquire(bg, redlatch.Wait(2*time.Second))
+		w.wantErr(err, redlatch.ErrUnavailable)
+		if d := time.Since(start); d != 3*time.Second {
+			t.Fatalf("Wait did not bound the outage: %v", d)
+		}
+		w.server.SetError("")
+		w.release(w.acquire(c.Lock("orders"), bg))
+	})
+}
+
+func TestAWrongPasswordIsRefusedAtOnceAndNeverShown(t *testing.T) {
+	w := realTime(t)
+	w.server.RequireAuth("right")
+	if err := w.server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: w.server.Addr(), Password: "s3cret", DialTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: time.Second})
+	defer func() { _ = rdb.Close() }()
+	c, err := redlatch.New(goredis.Use(rdb), redlatch.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	start := time.Now()
+	_, err = c.Lock("orders").Acquire(bg)
+	if err == nil || !strings.Contains(err.Error(), "WRONGPASS") || strings.Contains(err.Error(), "s3cret") {
+		t.Fatalf("got %v", err)
+	}
+	if redlatch.IsRetryable(err) || errors.Is(err, redlatch.ErrUnavailable) || time.Since(start) > 8*time.Second {
+		t.Fatalf("it was tried again, for %v: %v", time.Since(start), err)
+	}
+}
+
+func TestNewRefusesWhatDoesNotFitTogether(t *testing.T) {
+	good := &redis.Options{Addr: "127.0.0.1:1"}
+	for name, tt := range map[string]struct {
+		options *redis.Options
+		cfg     redlatch.Config
+		says    string
+	}{
+		"short watchdog":   {good, redlatch.Config{WatchdogTimeout: time.Millisecond}, "WatchdogTimeout"},
+		"negative MaxHold": {good, redlatch.Config{MaxHold: -1}, "MaxHold"},
+		"negative outage":  {good, redlatch.Config{OutageTimeout: -1}, "OutageTimeout"},
+		"negative close":   {good, redlatch.Config{CloseTimeout: -1}, "CloseTimeout"},
+		"hand-off":         {good, redlatch.Config{HandOff: 7}, "HandOff"},
+		"slow driver":      {&redis.Options{Addr: "127.0.0.1:1", ReadTimeout: 11 * time.Second}, redlatch.Config{}, "more than a third"},
+		"no read time-out": {&redis.Options{Addr: "127.0.0.1:1", ReadTimeout: -1}, redlatch.Config{}, "no read time-out"},
+		"short lease":      {good, redlatch.Config{WatchdogTimeout: 3 * time.Second}, "more than a third"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rdb := redis.NewClient(tt.options)
+			defer func() { _ = rdb.Close() }()
+			_, err := redlatch.New(goredis.Use(rdb), tt.cfg)
+			if err == nil || !strings.Contains(err.Error(), tt.says) {
+				t.Fatalf("got %v, want an error that says %q", err, tt.says)
+			}
+		})
+	}
+	if _, err := redlatch.New(nil, redlatch.Config{}); err == nil {
+		t.Fatal("New(nil) succeeded")
+	}
+	rdb := redis.NewClient(good)
+	defer func() { _ = rdb.Close() }()
+	c, err := redlatch.New(goredis.Use(rdb), redlatch.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatalf("the zero Config with the client's defaults: %v", err)
+	}
+	_ = c.Close()
+}

@@ -1,0 +1,248 @@
+package redlatch_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+func TestWaitersOfOneProcessGetTheLockInOrder(t *testing.T) {
+	for name, handOff := range map[string]redlatch.HandOff{"local": redlatch.HandOffLocal, "none": redlatch.HandOffNone} {
+		t.Run(name, func(t *testing.T) {
+			inFakeTime(t, func(w *world) {
+				c := w.client(redlatch.Config{HandOff: handOff})
+				h := w.acquire(c.Lock("orders"), bg)
+				var order []int
+				var wg sync.WaitGroup
+				for i := range 100 {
+					wg.Go(func() {
+						h, err := c.Lock("orders").Acquire(bg)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						order = append(order, i)
+						if err := h.Release(bg); err != nil {
+							t.Error(err)
+						}
+					})
+					synctest.Wait()
+				}
+				w.release(h)
+				wg.Wait()
+				for i, got := range order {
+					if i != got {
+						t.Fatalf("order %v", order)
+					}
+				}
+				if w.server.Exists("orders") {
+					t.Fatal("still held")
+				}
+			})
+		})
+	}
+}
+
+func TestAHandOffNeedsNoRoundTripAndShowsOneOwner(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		h := w.acquire(c.Lock("orders"), bg)
+		next := later(func() *redlatch.Hold { return w.acquire(c.Lock("orders"), bg) })
+		synctest.Wait()
+		w.server.SetError("LOADING a hand-off does not ask")
+		w.release(h)
+		h2 := <-next
+		w.server.SetError("")
+		if h2.Owner() != h.Owner() {
+			t.Fatalf("owner %s became %s", h.Owner(), h2.Owner())
+		}
+		w.release(h2)
+	})
+}
+
+func TestALeaseIsTakenOverWithAnOwnerAndATTLOfItsOwn(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		h := w.acquire(c.Lock("orders"), bg)
+		next := later(func() *redlatch.Hold {
+			return w.acquire(c.Lock("orders"), bg, redlatch.Lease(5*time.Second))
+		})
+		synctest.Wait()
+		w.release(h)
+		leased := <-next
+		if leased.Owner() == h.Owner() || w.count(leased) != "1" {
+			t.Fatalf("owner %s, count %s", leased.Owner(), w.count(leased))
+		}
+		if ttl := w.server.TTL("orders"); ttl > 5*time.Second {
+			t.Fatalf("TTL %v, want the lease of 5s", ttl)
+		}
+		next = later(func() *redlatch.Hold { return w.acquire(c.Lock("orders"), bg) })
+		synctest.Wait()
+		w.release(leased)
+		kept := <-next
+		time.Sleep(time.Minute)
+		if kept.Err() != nil {
+			t.Fatalf("the watchdog did not take over: %v", kept.Err())
+		}
+		w.release(kept)
+	})
+}
+
+func TestALostHoldHandsNothingOver(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c, other := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		h := w.acquire(c.Lock("orders"), bg)
+		next := later(func() error { _, err := c.Lock("orders").Acquire(bg, redlatch.Wait(time.Second)); return err })
+		synctest.Wait()
+		w.server.Del("orders")
+		thief := w.acquire(other.Lock("orders"), bg)
+		w.wantErr(<-next, redlatch.ErrBusy) // it does not know yet
+		next = later(func() error { _, err := c.Lock("orders").Acquire(bg, redlatch.Wait(15*time.Second)); return err })
+		<-h.Context().Done()
+		w.wantErr(h.Release(bg), redlatch.ErrLost)
+		w.wantErr(<-next, redlatch.ErrBusy)
+		w.release(thief)
+	})
+}
+
+func TestAForceReleaseRevokesTheHoldBeforeTheLockIsGivenAway(t *testing.T) {
+	for _, tt := range []string{"own client", "other client"} {
+		t.Run(tt, func(t *testing.T) {
+			inFakeTime(t, func(w *world) {
+				c := w.client(redlatch.Config{})
+				forcer := c
+				if tt == "other client" {
+					forcer = w.client(redlatch.Config{})
+				}
+				h := w.acquire(c.Lock("orders"), bg)
+				synctest.Wait()
+				start := time.Now()
+				freed, err := forcer.Lock("orders").ForceRelease(bg)
+				if err != nil || !freed {
+					t.Fatalf("freed %v, %v", freed, err)
+				}
+				w.wantErr(h.Err(), redlatch.ErrLost)
+				if d := time.Since(start); d > 10*time.Millisecond {
+					t.Fatalf("took %v", d)
+				}
+				synctest.Wait()
+				if w.server.Exists("orders") {
+					t.Fatal("still held")
+				}
+				freed, err = forcer.Lock("orders").ForceRelease(bg)
+				if err != nil || freed {
+					t.Fatalf("freed %v, %v", freed, err)
+				}
+			})
+		})
+	}
+}
+
+// A holder that does not answer keeps the lock for a second at most.
+func TestAForceReleaseDoesNotWaitForADeadHolder(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		w.server.HSet("orders", "0f8fad5b-d9cb-869f-a165-70867728950e:7", "1")
+		w.server.SetTTL("orders", time.Hour)
+		if freed, err := c.Lock("orders").ForceRelease(bg); err != nil || !freed || w.server.Exists("orders") {
+			t.Fatalf("freed %v, %v", freed, err)
+		}
+	})
+}
+
+func TestNoHandOffAfterAForceReleaseUnderLocalWaiters(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c, forcer := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		var mu sync.Mutex
+		old := "" // the owner that was dispossessed
+		var forced time.Time
+		ctx, cancel := context.WithCancel(bg)
+		var wg sync.WaitGroup
+		for range 16 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					h, err := c.Lock("orders").Acquire(ctx)
+					if err != nil {
+						return
+					}
+					mu.Lock()
+					if old != "" && h.Owner() == old && time.Since(forced) > 50*time.Millisecond {
+						t.Errorf("handed off %v after the force release", time.Since(forced))
+					}
+					mu.Unlock()
+					time.Sleep(time.Millisecond)
+					_ = h.Release(bg)
+				}
+			})
+		}
+		for range 20 {
+			time.Sleep(97 * time.Millisecond)
+			info, err := forcer.Lock("orders").Info(bg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := forcer.Lock("orders").ForceRelease(bg); err != nil {
+				t.Fatal(err)
+			}
+			mu.Lock()
+			forced = time.Now()
+			old = ""
+			if info.Held() {
+				old = info.Holders[0].Owner
+			}
+			mu.Unlock()
+		}
+		cancel()
+		wg.Wait()
+	})
+}
+
+// Two processes of many goroutines each, in fake time: both get their share.
+func TestProcessesTakeTurns(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		const processes, goroutines = 4, 8
+		var counts [processes]int
+		var inside, most int
+		ctx, cancel := context.WithTimeout(bg, 2*time.Second)
+		defer cancel()
+		var wg sync.WaitGroup
+		for p := range processes {
+			c := w.client(redlatch.Config{})
+			for range goroutines {
+				wg.Go(func() {
+					for ctx.Err() == nil {
+						h, err := c.Lock("orders").Acquire(ctx)
+						if err != nil {
+							return
+						}
+						inside++
+						most = max(most, inside)
+						counts[p]++
+						time.Sleep(time.Millisecond)
+						inside--
+						if err := h.Release(bg); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+		}
+		wg.Wait()
+		total := 0
+		for _, n := range counts {
+			total += n
+		}
+		if most != 1 {
+			t.Fatalf("%d inside at once", most)
+		}
+		for _, n := range counts {
+			if n < total/5 || n > total*3/10 {
+				t.Fatalf("shares %v of %d", counts, total)
+			}
+		}
+	})
+}

@@ -1,0 +1,102 @@
+package redlatch_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/goredis"
+)
+
+// A world is an embedded server and the clients that share it, in fake time.
+type world struct {
+	*testing.T
+	server *miniredis.Miniredis
+}
+
+// inFakeTime runs f in a bubble of its own. Everything that f started must
+// have ended when the bubble does, which is the leak check.
+func inFakeTime(t *testing.T, f func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		m := miniredis.NewMiniRedis()
+		m.ClockTTL(true)
+		t.Cleanup(m.Close)
+		f(&world{T: t, server: m})
+	})
+}
+
+// client returns a client of its own connection pool, as another process has.
+func (w *world) client(cfg redlatch.Config) *redlatch.Client {
+	w.Helper()
+	rdb := redis.NewClient(&redis.Options{
+		Addr: "127.0.0.1:1", // never dialled; an IP, so that nothing is resolved
+		Dialer: func(context.Context, string, string) (net.Conn, error) {
+			return w.server.Dial()
+		},
+		DialTimeout: 50 * time.Millisecond, ReadTimeout: 100 * time.Millisecond, WriteTimeout: 100 * time.Millisecond,
+		MaxRetries: -1, DisableIdentity: true,
+	})
+	w.Cleanup(func() { _ = rdb.Close() })
+	c, err := redlatch.New(goredis.Use(rdb), cfg)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			w.Error(err)
+		}
+	})
+	return c
+}
+
+func (w *world) acquire(l *redlatch.Lock, ctx context.Context, opts ...redlatch.Option) *redlatch.Hold {
+	w.Helper()
+	h, err := l.Acquire(ctx, opts...)
+	if err != nil {
+		w.Fatalf("Acquire(%s): %v", l.Name(), err)
+	}
+	return h
+}
+
+func (w *world) release(h *redlatch.Hold) {
+	w.Helper()
+	if err := h.Release(context.Background()); err != nil {
+		w.Fatalf("Release(%s): %v", h.Name(), err)
+	}
+}
+
+// count returns the hold count that the server shows for a hold.
+func (w *world) count(h *redlatch.Hold) string { return w.server.HGet(h.Name(), h.Owner()) }
+
+func (w *world) wantErr(err error, is ...error) {
+	w.Helper()
+	for _, want := range is {
+		if !errors.Is(err, want) {
+			w.Fatalf("got error %v, want one that is %v", err, want)
+		}
+	}
+}
+
+// later runs f on a goroutine and returns a channel that delivers its result.
+func later[T any](f func() T) <-chan T {
+	c := make(chan T, 1)
+	go func() { c <- f() }()
+	return c
+}
+
+// realTime is for what fake time cannot show, such as the garbage collector.
+func realTime(t *testing.T) *world {
+	t.Helper()
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	t.Cleanup(m.Close)
+	return &world{T: t, server: m}
+}
