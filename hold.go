@@ -18,6 +18,7 @@ import (
 type Hold struct {
 	in      *hold
 	cleanup runtime.Cleanup
+	ctx     holdContext // Context's result, once asked for; guarded by in.t.mu
 }
 
 // hold is what the library keeps of a Hold. It must not refer to the Hold, or
@@ -118,7 +119,11 @@ func (h *hold) check() error {
 // Acquiring the same lock with a context that descends from it re-enters the
 // lock.
 func (h *Hold) Context() context.Context {
-	return &holdContext{Context: h.in.context(), hold: h}
+	end := h.in.context()
+	h.in.t.mu.Lock()
+	defer h.in.t.mu.Unlock()
+	h.ctx.Context, h.ctx.hold = end, h
+	return &h.ctx
 }
 
 // With returns ctx, its cancellation, deadline and values, together with the

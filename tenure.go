@@ -208,6 +208,9 @@ func (t *tenure) passOrRelease(ctx context.Context) error {
 			return nil
 		}
 	}
+	if ctx.Done() == nil && t.c.promptFor(t.lease.Length) {
+		return t.releaseAndLeave() // as detached would, without allocating
+	}
 	return t.c.detached(ctx, t.lease.Length, t.releaseAndLeave)
 }
 

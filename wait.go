@@ -35,13 +35,12 @@ func (c *Client) acquire(ctx context.Context, l *Lock, o *options) (*hold, error
 		h, err = c.takeOver(ctx, passed, l, o, p.until, at)
 	}
 	if h == nil && err == nil {
-		passed = nil
 		h, err = c.compete(ctx, ln, l, o, &p, at)
 	}
 	if err != nil {
 		return nil, p.asBusy(err)
 	}
-	c.acquired(h, start, passed != nil)
+	c.acquired(h, start, passed != nil && h.t == passed)
 	return h, nil
 }
 
@@ -81,7 +80,7 @@ func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *
 			continue
 		}
 		ln.saw(owner, ttl)
-		p.owner, p.ttl = owner, ttl
+		p.owner, p.ttl = owner, max(0, ttl)
 		if wireClient(owner) == c.id {
 			// An id of ours without a tenure: a request that came late.
 			c.debts.now(l, owner)

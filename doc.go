@@ -1,0 +1,64 @@
+// Package redlatch is Redisson's distributed locks for Go, on the wire: a Go
+// service and a Java service share one lock in the same Redis or Valkey.
+//
+// # What a lock here does not promise
+//
+// A lock in Redis is a lease. Redis can forget it (a failover before
+// replication, a restart without persistence, eviction, FLUSHALL), a holder can
+// be paused for longer than its lease lasts, and an operator can release it by
+// force. No client library can prevent that, and no lock without fencing
+// protects a resource from a holder that has not noticed yet.
+//
+// # What it promises
+//
+// Among live clients, one owner at a time, as far as Redis can give it. A holder
+// whose lease runs out is told before Redis can give the lock to anyone else, as
+// long as the server keeps its data and its clock is not stepped: the context
+// of its hold ends, with a *LostError as the cause. Every other loss is told as
+// soon as it can be seen. docs/guarantees.md has the table.
+//
+// A lost reply, a late request, a retry or a cancelled context never doubles a
+// hold, never cuts one short and never leaks one.
+//
+// # Names and holds
+//
+// A [Lock] is a name, a [Hold] is one acquisition:
+//
+//	client, err := redlatch.New(goredis.Use(rdb), redlatch.Config{})
+//	orders := client.Lock("orders:42")
+//
+//	err = orders.Do(ctx, func(ctx context.Context) error {
+//		return ship(ctx) // ctx ends if the lock is lost
+//	})
+//
+//	hold, err := orders.Acquire(ctx) // waits; ctx bounds the waiting only
+//	defer hold.Release(ctx)
+//	ship(hold.Context())
+//
+// Without [Lease] a watchdog keeps the hold for as long as the process lives
+// (30 seconds, renewed every 10, as in Redisson). With it the lease is fixed.
+//
+// # Re-entry
+//
+// Ownership travels in contexts, never in goroutine ids: to acquire a lock with
+// a context that descends from a live hold of it is to enter once more. Of
+// several goroutines that re-enter from the same hold, one has its turn at a
+// time. [WithOwner] makes everything under a context one owner instead.
+//
+// # Fairness
+//
+// Goroutines of one process get a lock in the order in which they asked, and
+// pass it on without a round trip. Between processes there is no order, but
+// each gets its turn: after a few milliseconds the lock goes to whoever else
+// waits.
+//
+// # Drivers
+//
+// Package goredis works on github.com/redis/go-redis, package rueidis on
+// github.com/redis/rueidis. Anything else that implements [Redis] and passes
+// package drivertest will do. Package redlatchtest helps to test programs that
+// use locks.
+//
+// The wire format is that of Redisson 3.10 to 4.7; docs/protocol.md lists every
+// key, channel and script, and where redlatch departs from Redisson's conduct.
+package redlatch

@@ -1,0 +1,83 @@
+package redlatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/goredis"
+)
+
+// The README opens with this program.
+func Example() {
+	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	client, err := redlatch.New(goredis.Use(rdb), redlatch.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	err = client.Lock("orders:42").Do(context.Background(), func(ctx context.Context) error {
+		return ship(ctx) // ctx ends if the lock is lost
+	})
+	if err != nil {
+		log.Print(err)
+	}
+}
+
+func ExampleLock_Acquire() {
+	ctx := context.Background()
+	hold, err := client().Lock("orders:42").Acquire(ctx, redlatch.Wait(2*time.Second))
+	if errors.Is(err, redlatch.ErrBusy) {
+		fmt.Println("somebody else is at it")
+		return
+	} else if err != nil {
+		log.Print(err)
+		return
+	}
+	defer func() { _ = hold.Release(ctx) }()
+
+	if err := ship(hold.Context()); errors.Is(context.Cause(hold.Context()), redlatch.ErrLost) {
+		log.Print("the lock was lost on the way: ", err)
+	}
+}
+
+func ExampleLock_Try() {
+	hold, err := client().Lock("orders:42").Try(context.Background(), redlatch.Lease(10*time.Second))
+	var busy *redlatch.BusyError
+	switch {
+	case errors.As(err, &busy):
+		fmt.Println(busy.Owner, "has it for another", busy.TTL)
+	case err != nil:
+		log.Print(err)
+	default:
+		defer func() { _ = hold.Release(context.Background()) }()
+	}
+}
+
+// A context that descends from a hold re-enters its lock.
+func ExampleHold_Context() {
+	orders := client().Lock("orders:42")
+	_ = orders.Do(context.Background(), func(ctx context.Context) error {
+		return orders.Do(ctx, ship) // once more, without waiting for itself
+	})
+}
+
+func ExampleClient_Locks() {
+	for info, err := range client().Locks(context.Background(), "orders:*") {
+		if err != nil {
+			log.Print(err)
+			return
+		}
+		fmt.Println(info.Name, info.Holders[0].Owner, info.TTL)
+	}
+}
+
+func client() *redlatch.Client { return nil }
+
+func ship(context.Context) error { return nil }

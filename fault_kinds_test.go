@@ -1,0 +1,207 @@
+package redlatch_test
+
+import (
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// A requestKind is one of the requests with which a client changes a lock.
+type requestKind struct {
+	name   string
+	script string
+	only   func(r faultnet.Request) bool // narrows script down; nil: all of it
+	// creates says that the request, should it arrive when its hold is over,
+	// takes the lock.
+	creates bool
+	more    bool // provoking it takes other requests too, or more than one of it
+	// provoke gets the lock into the state in which the request is sent, calls
+	// arm and provokes it. When it returns the request has been answered. It
+	// returns the holds that are nested in one another then: their number is
+	// the count that Redis must show.
+	provoke func(s *story, arm func() (fired func() bool)) []*redlatch.Hold
+}
+
+func (k *requestKind) is(r faultnet.Request, lock string) bool {
+	return isScript(r, k.script, lock) && (k.only == nil || k.only(r))
+}
+
+// Arguments of lock.reenter behind command, script and number of keys: lock,
+// owner, new owner, count, lease.
+func lowersCount(r faultnet.Request) bool { return r.Args[len(r.Args)-1] == "0" }
+func raisesCount(r faultnet.Request) bool { return !lowersCount(r) }
+
+// requestKinds are all of them.
+var requestKinds = []requestKind{
+	{
+		name: "take", script: "lock.take", creates: true,
+		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
+			arm()
+			return []*redlatch.Hold{s.acquire(bg)}
+		},
+	},
+	{
+		name: "take with a lease", script: "lock.take", creates: true,
+		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
+			arm()
+			return []*redlatch.Hold{s.acquire(bg, redlatch.Lease(generous))}
+		},
+	},
+	{
+		name: "re-entry", script: "lock.reenter", only: raisesCount,
+		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
+			outer := s.acquire(bg)
+			arm()
+			return []*redlatch.Hold{outer, s.acquire(outer.Context())}
+		},
+	},
+	{
+		name: "partial release", script: "lock.reenter", only: lowersCount,
+		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
+			outer := s.acquire(bg)
+			middle := s.acquire(outer.Context())
+			inner := s.acquire(middle.Context())
+			arm()
+			s.release(inner)
+			return []*redlatch.Hold{outer, middle}
+		},
+	},
+	{
+		name: "renew", script: "lock.renew", more: true,
+		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
+			h := s.acquire(bg)
+			before := h.Expires()
+			fired := arm()
+			if !within(generous, func() bool { return fired() && h.Expires().After(before) }) {
+				s.T.Fatal("the hold is not renewed")
+			}
+			return []*redlatch.Hold{h}
+		},
+	},
+	{
+		name: "extend", script: "lock.renew", more: true,
+		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
+			h := s.acquire(bg, redlatch.Lease(s.lease))
+			arm()
+			asked := time.Now()
+			if err := h.Extend(bg, generous); err != nil {
+				s.T.Fatalf("Extend: %v", err)
+			}
+			if end := h.Expires(); end.Before(asked.Add(generous * 9 / 10)) {
+				s.T.Errorf("extended by %v, the hold expires in %v", generous, end.Sub(asked))
+			}
+			return []*redlatch.Hold{h}
+		},
+	},
+	{
+		name: "turn", script: "lock.turn",
+		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
+			h := s.acquire(bg)
+			next := s.lineUp()
+			time.Sleep(10 * time.Millisecond) // a quantum lasts 5 ms
+			arm()
+			s.release(h)
+			return []*redlatch.Hold{s.got(next)}
+		},
+	},
+	{
+		name: "turn that is taken", script: "lock.turn", more: true,
+		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
+			h := s.acquire(bg)
+			foreign := acquiring(s.other.Lock(s.lock))
+			s.awaitSubscriber()
+			next := s.lineUp()
+			time.Sleep(10 * time.Millisecond) // as above
+			arm()
+			s.release(h)
+			f := s.got(foreign)
+			s.wantHeld("in another process's turn", f, 1)
+			s.release(f)
+			return []*redlatch.Hold{s.got(next)}
+		},
+	},
+	{
+		name: "transfer", script: "lock.transfer", more: true,
+		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
+			fired := arm()
+			for range 50 {
+				h := s.acquire(bg)
+				first := s.lineUp()
+				second := s.lineUp(redlatch.Lease(generous))
+				s.release(h) // first begins a quantum, in which second inherits
+				s.release(s.got(first))
+				last := s.got(second)
+				if fired() {
+					return []*redlatch.Hold{last}
+				}
+				s.release(last) // too slow: that was a turn
+			}
+			s.T.Fatal("no transfer in 50 attempts")
+			return nil
+		},
+	},
+	{
+		name: "release", script: "lock.release",
+		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
+			h := s.acquire(bg)
+			arm()
+			s.release(h)
+			return nil
+		},
+	},
+	{
+		name: "release of a nest", script: "lock.release",
+		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
+			outer := s.acquire(bg)
+			inner := s.acquire(outer.Context())
+			s.release(outer) // the outer first: only the last release ends it
+			arm()
+			s.release(inner)
+			return nil
+		},
+	},
+	{
+		name: "force", script: "lock.force", more: true,
+		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
+			dead := wire.Owner(wire.NewClientID(), 7) // nobody listens for it
+			s.server.MustDo("HSET", s.lock, dead, "1")
+			s.server.MustDo("PEXPIRE", s.lock, "60000")
+			arm()
+			s.force()
+			return nil
+		},
+	},
+	{
+		name: "force of our own", script: "lock.force", more: true,
+		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
+			h := s.acquire(bg)
+			arm()
+			s.force()
+			if h.Err() == nil {
+				s.T.Error("the hold lives on after a force release")
+			}
+			return nil
+		},
+	},
+}
+
+func (s *story) force() {
+	s.T.Helper()
+	if ok, err := s.c.Lock(s.lock).ForceRelease(bg); !ok || err != nil {
+		s.T.Fatalf("ForceRelease: %t, %v", ok, err)
+	}
+}
+
+// awaitSubscriber waits until somebody waits for the lock in Redis.
+func (s *story) awaitSubscriber() {
+	s.T.Helper()
+	channel := wire.Prefix(wire.LockChannel, s.lock)
+	if !within(generous, func() bool {
+		n := s.list("PUBSUB", "NUMSUB", channel)
+		return len(n) == 2 && n[1] != "0"
+	}) {
+		s.T.Fatal("nobody subscribes")
+	}
+}
