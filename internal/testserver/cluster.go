@@ -1,0 +1,155 @@
+package testserver
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	clusterSize  = 6 // 3 primaries and one replica of each
+	slots        = 16384
+	clusterLimit = 60 * time.Second // for one step of the start, on a busy machine
+)
+
+// Cluster is a Redis Cluster of three primaries with one replica each. Failover
+// takes about two seconds.
+type Cluster struct {
+	Nodes []*Server // at first: 0, 1, 2 are primaries, 3, 4, 5 their replicas
+}
+
+// Addrs returns the addresses of all nodes.
+func (c *Cluster) Addrs() []string {
+	var addrs []string
+	for _, n := range c.Nodes {
+		addrs = append(addrs, n.Addr())
+	}
+	return addrs
+}
+
+// StartCluster runs a cluster. When it returns, after about two seconds, every
+// node knows all slots with a primary and a replica. extraArgs go to each node.
+func StartCluster(tb testing.TB, k Kind, extraArgs ...string) *Cluster {
+	tb.Helper()
+	bus := make(map[*Server]string)
+	c := &Cluster{}
+	for range clusterSize {
+		var busPort string
+		n := start(tb, k, func(port, dir string) ([]string, error) {
+			free, err := freePort()
+			busPort = strconv.Itoa(free)
+			return append(append(standalone(port, dir),
+				"--cluster-enabled", "yes", "--cluster-port", busPort, "--cluster-config-file", "nodes.conf",
+				"--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0",
+				"--cluster-require-full-coverage", "no", "--cluster-allow-replica-migration", "no",
+				"--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0",
+				// A replica shows in CLUSTER SLOTS with its first byte of
+				// replication, for which the default is to wait 10 s.
+				"--repl-ping-replica-period", "1",
+			), extraArgs...), err
+		})
+		bus[n] = busPort
+		c.Nodes = append(c.Nodes, n)
+	}
+
+	primaries := clusterSize / 2
+	first := c.Nodes[0]
+	for i, n := range c.Nodes {
+		n.MustDo("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
+		if i < primaries {
+			from, to := i*slots/primaries, (i+1)*slots/primaries-1
+			n.MustDo("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(from), strconv.Itoa(to))
+		}
+		if i > 0 {
+			host, port, _ := net.SplitHostPort(n.Addr())
+			first.MustDo("CLUSTER", "MEET", host, port, bus[n])
+		}
+	}
+	for _, n := range c.Nodes {
+		await(tb, n, "all nodes met", func() error {
+			return expect(n, []string{"CLUSTER", "NODES"}, func(s string) bool {
+				return strings.Count(s, "\n") == clusterSize && !strings.Contains(s, "handshake")
+			})
+		})
+	}
+	for i, n := range c.Nodes[primaries:] {
+		id, _ := c.Nodes[i].MustDo("CLUSTER", "MYID").(string)
+		await(tb, n, "it is a replica", func() error {
+			_, err := n.Do("CLUSTER", "REPLICATE", id)
+			return err
+		})
+	}
+	for _, n := range c.Nodes {
+		await(tb, n, "the cluster is complete", func() error { return complete(n, primaries) })
+	}
+	return c
+}
+
+// complete returns nil when n sees the state "ok", and every range of slots
+// with one primary and one replica.
+func complete(n *Server, primaries int) error {
+	if err := expect(n, []string{"CLUSTER", "INFO"}, func(s string) bool { return field(s, "cluster_state") == "ok" }); err != nil {
+		return err
+	}
+	v, err := n.Do("CLUSTER", "SLOTS")
+	if err != nil {
+		return err
+	}
+	ranges, _ := v.([]any)
+	if len(ranges) != primaries {
+		return fmt.Errorf("CLUSTER SLOTS is %v", v)
+	}
+	for _, r := range ranges {
+		if r, _ := r.([]any); len(r) != 4 { // from, to, primary, replica
+			return fmt.Errorf("CLUSTER SLOTS is %v", v)
+		}
+	}
+	return nil
+}
+
+// PrimaryOf returns the node that serves key now, as one of the nodes that
+// answer sees it. It is an error of the test when none does within a minute.
+func (c *Cluster) PrimaryOf(key string) *Server {
+	var found *Server
+	tb := c.Nodes[0].tb
+	tb.Helper()
+	await(tb, c.Nodes[0], "a primary serves "+key, func() error {
+		for _, n := range c.Nodes {
+			if _, err := n.Do("GET", key); err == nil || strings.HasPrefix(err.Error(), "WRONGTYPE") {
+				found = n
+				return nil
+			}
+		}
+		return errors.New("no node does")
+	})
+	return found
+}
+
+// expect runs a command whose reply is text and returns nil when ok likes it.
+func expect(s *Server, args []string, ok func(string) bool) error {
+	v, err := s.Do(args...)
+	if err != nil {
+		return err
+	}
+	text, _ := v.(string)
+	if !ok(text) {
+		return fmt.Errorf("%s says %s", strings.Join(args, " "), text)
+	}
+	return nil
+}
+
+// await asks again until f returns nil, and ends the test when it never does.
+func await(tb testing.TB, s *Server, what string, f func() error) {
+	tb.Helper()
+	var err error
+	for end := time.Now().Add(clusterLimit); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if err = f(); err == nil {
+			return
+		}
+	}
+	tb.Fatalf("testserver: %s at %s: not within %v that %s: %v", s.kind, s.addr, clusterLimit, what, err)
+}

@@ -1,0 +1,98 @@
+package testserver
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Sentinels is a primary with two replicas, watched by three sentinels.
+// Failover takes about two seconds.
+type Sentinels struct {
+	Name      string    // of the primary, as sentinels are asked for it
+	Data      []*Server // at first: 0 is the primary, 1 and 2 are replicas
+	Sentinels []*Server
+}
+
+// Addrs returns the addresses of the sentinels.
+func (s *Sentinels) Addrs() []string {
+	var addrs []string
+	for _, n := range s.Sentinels {
+		addrs = append(addrs, n.Addr())
+	}
+	return addrs
+}
+
+// StartSentinels runs three servers and three sentinels. When it returns, after
+// two to three seconds, all sentinels know each other and both replicas.
+// extraArgs go to the three servers.
+func StartSentinels(tb testing.TB, k Kind, extraArgs ...string) *Sentinels {
+	tb.Helper()
+	s := &Sentinels{Name: "mymaster"}
+	args := append([]string{"--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"}, extraArgs...)
+	primary := Start(tb, k, args...)
+	s.Data = append(s.Data, primary)
+	host, port, _ := net.SplitHostPort(primary.Addr())
+	for range 2 {
+		s.Data = append(s.Data, Start(tb, k, append(args, "--replicaof", host+" "+port)...))
+	}
+	for _, r := range s.Data[1:] {
+		await(tb, r, "it replicates", func() error {
+			return expect(r, []string{"INFO", "replication"}, func(t string) bool { return field(t, "master_link_status") == "up" })
+		})
+	}
+
+	const conf = "sentinel monitor %[1]s %[2]s %[3]s 2\n" +
+		"sentinel down-after-milliseconds %[1]s 500\n" +
+		"sentinel failover-timeout %[1]s 2000\n" +
+		"sentinel parallel-syncs %[1]s 2\n"
+	for range 3 {
+		s.Sentinels = append(s.Sentinels, start(tb, k, func(own, dir string) ([]string, error) {
+			// A sentinel keeps its state in its configuration file.
+			file := filepath.Join(dir, "sentinel.conf")
+			err := os.WriteFile(file, fmt.Appendf(nil, conf, s.Name, host, port), 0o600)
+			return []string{file, "--port", own, "--bind", "127.0.0.1", "--dir", dir, "--protected-mode", "no", "--sentinel"}, err
+		}))
+	}
+	for _, n := range s.Sentinels {
+		await(tb, n, "the sentinels agree", func() error { return s.agrees(n) })
+	}
+	return s
+}
+
+// agrees returns nil when the sentinel knows all others and the replicas.
+func (s *Sentinels) agrees(n *Server) error {
+	v, err := n.Do("SENTINEL", "MASTER", s.Name)
+	if err != nil {
+		return err
+	}
+	pairs, _ := v.([]any)
+	got := make(map[string]string)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		name, _ := pairs[i].(string)
+		got[name], _ = pairs[i+1].(string)
+	}
+	if got["num-slaves"] != "2" || got["num-other-sentinels"] != "2" || got["flags"] != "master" {
+		return fmt.Errorf("SENTINEL MASTER says %v", got)
+	}
+	_, err = n.Do("SENTINEL", "CKQUORUM", s.Name)
+	return err
+}
+
+// Primary returns the server that sentinel 0 names as the primary.
+func (s *Sentinels) Primary() (*Server, error) {
+	v, err := s.Sentinels[0].Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.Name)
+	if err != nil {
+		return nil, err
+	}
+	addr := strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", ":"), "[]")
+	for _, d := range s.Data {
+		if d.Addr() == addr {
+			return d, nil
+		}
+	}
+	return nil, fmt.Errorf("testserver: the sentinel names %v as the primary, which is none of ours", v)
+}
