@@ -1,0 +1,43 @@
+package goredis_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/drivertest"
+	"github.com/redlatch/redlatch/goredis"
+	"github.com/redlatch/redlatch/internal/testserver"
+)
+
+// open leaves retries at go-redis' default, which would send a script four times.
+func open(t *testing.T, addr string) redlatch.Redis {
+	t.Helper()
+	rdb := redis.NewClient(&redis.Options{
+		Addr: addr, DialTimeout: time.Second, ReadTimeout: 1500 * time.Millisecond, WriteTimeout: 1500 * time.Millisecond,
+	})
+	t.Cleanup(func() {
+		if err := rdb.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return goredis.Use(rdb)
+}
+
+func TestContractEmbedded(t *testing.T) {
+	drivertest.Run(t, drivertest.Config{New: open})
+}
+
+func TestContractServers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs servers")
+	}
+	for _, kind := range testserver.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			s := testserver.Start(t, kind)
+			drivertest.Run(t, drivertest.Config{New: open, Dial: s.Dial, Restart: s.Restart, Sharded: true})
+		})
+	}
+}

@@ -1,0 +1,110 @@
+package goredis
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/redlatch/redlatch"
+)
+
+// A Driver is a [redlatch.Redis] on top of a go-redis client. It is safe for
+// concurrent use, holds nothing that needs closing, and ends its goroutines
+// when its last subscription is stopped or the client is closed.
+type Driver struct {
+	rdb     processor
+	single  *redis.Client        // or nil
+	cluster *redis.ClusterClient // or nil
+	timeout time.Duration
+	breaks  breaks
+	classic *hub
+	sharded *hub
+}
+
+var _ redlatch.Redis = (*Driver)(nil)
+
+// A processor is either kind of client.
+type processor interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+}
+
+// Use returns a driver that works through rdb, which must be a *redis.Client
+// (also one made for Sentinel) or a *redis.ClusterClient; closing it stays the
+// caller's business. There is no I/O.
+//
+// Use panics for any other client. A *redis.Ring spreads keys over servers that
+// know nothing of each other and moves them to another server when one is
+// unreachable: a lock in it can be held twice.
+func Use(rdb redis.UniversalClient) *Driver {
+	d := &Driver{}
+	switch c := rdb.(type) {
+	case *redis.Client:
+		o := c.Options()
+		d.rdb, d.single = c, c
+		d.timeout = bound(o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled)
+		d.classic = newHub(d, false, alone(c))
+		d.sharded = newHub(d, true, alone(c))
+	case *redis.ClusterClient:
+		o := c.Options()
+		d.rdb, d.cluster = c, c
+		d.timeout = bound(o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled)
+		d.classic = newHub(d, false, anyNode(c))
+		d.sharded = newHub(d, true, owner(c))
+	case *redis.Ring:
+		panic("goredis: a redis.Ring cannot hold locks: it moves a key to another server when one is unreachable")
+	default:
+		panic(fmt.Sprintf("goredis: unsupported client %T: use a *redis.Client or a *redis.ClusterClient", rdb))
+	}
+	d.breaks.cluster.Store(d.cluster != nil)
+	return d
+}
+
+// Traits implements [redlatch.Redis].
+//
+// Timeout is 3 s for finding or making a connection, plus the longer one of
+// ReadTimeout and WriteTimeout for the one step, of the handshake or of the script
+// itself, that then runs into a dead server. With ContextTimeoutEnabled it is the
+// 3 s for everything. It is 0 if either option is negative, for no time-out.
+func (d *Driver) Traits() redlatch.Traits {
+	return redlatch.Traits{Name: "goredis", Timeout: d.timeout, Cluster: d.cluster != nil}
+}
+
+// Lane implements [redlatch.Redis]: in a cluster, a range of 1024 hash slots.
+// Unlike a node's address it stays what it is when a slot moves, and asking for
+// it is no I/O.
+func (d *Driver) Lane(key string) string {
+	if d.cluster == nil {
+		return ""
+	}
+	return laneOf(key)
+}
+
+// OnBreak implements [redlatch.Redis].
+func (d *Driver) OnBreak(f func(lane string)) (stop func()) { return d.breaks.register(f) }
+
+// Subscribe implements [redlatch.Redis].
+func (d *Driver) Subscribe(channel string, sharded bool, h func(redlatch.Notice)) (stop func()) {
+	if sharded {
+		return d.sharded.subscribe(channel, h)
+	}
+	return d.classic.subscribe(channel, h)
+}
+
+// patience is how long a Run tries to get its script on its way. go-redis would
+// dial five times over; a connection that comes too late is kept for the next.
+const patience = 3 * time.Second
+
+// bound takes the options of a client in the state in which go-redis keeps them,
+// with its defaults filled in.
+func bound(read, write time.Duration, contexts bool) time.Duration {
+	switch {
+	case contexts:
+		return patience
+	case read <= 0 || write <= 0:
+		return 0
+	default:
+		return patience + max(read, write)
+	}
+}

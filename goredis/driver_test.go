@@ -1,0 +1,227 @@
+package goredis_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/goredis"
+	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/internal/script"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newScript(t *testing.T, source string) *redlatch.Script {
+	t.Helper()
+	s, err := script.New(t.Name(), "-- A test.\n-- returns something\n"+source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// inBubble runs a test with a driver for an embedded server, behind a proxy, in
+// fake time.
+func inBubble(t *testing.T, opt redis.Options, f func(t *testing.T, p *faultnet.Proxy, r redlatch.Redis)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		mini := miniredis.NewMiniRedis()
+		mini.ClockTTL(true)
+		defer mini.Close()
+		p := faultnet.New(func(context.Context) (net.Conn, error) { return mini.Dial() })
+		defer p.Close()
+		opt.Addr = "127.0.0.1:1" // a host name would be looked up outside the bubble
+		if opt.Dialer == nil {
+			opt.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) { return p.Dial(ctx) }
+		}
+		rdb := redis.NewClient(&opt)
+		defer rdb.Close()
+		f(t, p, goredis.Use(rdb))
+	})
+}
+
+// fails runs a script that must fail in time, and returns how long it took.
+func fails(t *testing.T, r redlatch.Redis, want redlatch.Outcome) time.Duration {
+	t.Helper()
+	start := time.Now()
+	_, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil)
+	took := time.Since(start)
+	var re *redlatch.RunError
+	if !errors.As(err, &re) || re.Outcome != want {
+		t.Errorf("Run failed with %v, want %q", err, want)
+	}
+	if limit := r.Traits().Timeout; took > limit {
+		t.Errorf("Run took %v, Traits.Timeout is %v", took, limit)
+	}
+	return took
+}
+
+func TestRunInTime(t *testing.T) {
+	t.Run("no handshake", func(t *testing.T) {
+		inBubble(t, redis.Options{}, func(t *testing.T, p *faultnet.Proxy, r redlatch.Redis) {
+			p.Blackhole(true)
+			fails(t, r, redlatch.NotExecuted)
+		})
+	})
+	t.Run("no connection", func(t *testing.T) {
+		hang := func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		inBubble(t, redis.Options{Dialer: hang, DialerRetries: 1}, func(t *testing.T, _ *faultnet.Proxy, r redlatch.Redis) {
+			if took := fails(t, r, redlatch.NotExecuted); took != 3*time.Second {
+				t.Errorf("Run took %v, want 3s", took)
+			}
+			time.Sleep(time.Minute) // go-redis' attempt goes on for a while
+		})
+	})
+	t.Run("no reply", func(t *testing.T) {
+		inBubble(t, redis.Options{}, func(t *testing.T, p *faultnet.Proxy, r redlatch.Redis) {
+			if _, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			p.OneWay(true)
+			fails(t, r, redlatch.Unknown)
+		})
+	})
+	t.Run("no reply, with context time-outs", func(t *testing.T) {
+		inBubble(t, redis.Options{ContextTimeoutEnabled: true}, func(t *testing.T, p *faultnet.Proxy, r redlatch.Redis) {
+			if _, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			p.OneWay(true)
+			if took := fails(t, r, redlatch.Unknown); took != 3*time.Second {
+				t.Errorf("Run took %v, want 3s", took)
+			}
+		})
+	})
+	t.Run("no free connection", func(t *testing.T) {
+		inBubble(t, redis.Options{PoolSize: 1}, func(t *testing.T, p *faultnet.Proxy, r redlatch.Redis) {
+			if _, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			p.OneWay(true)
+			var wg sync.WaitGroup
+			defer wg.Wait()
+			wg.Go(func() { fails(t, r, redlatch.Unknown) })
+			synctest.Wait()
+			fails(t, r, redlatch.NotExecuted)
+		})
+	})
+}
+
+// The caller's context carries values, and nothing else.
+func TestContextDoesNotEndRun(t *testing.T) {
+	inBubble(t, redis.Options{ContextTimeoutEnabled: true}, func(t *testing.T, p *faultnet.Proxy, r redlatch.Redis) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if reply, err := r.Run(ctx, newScript(t, "return 1"), nil, nil); err != nil || reply.Int != 1 {
+			t.Errorf("%v, %v", reply, err)
+		}
+		p.SetRule(func(faultnet.Request) faultnet.Action { return faultnet.Delay(time.Second) })
+		ctx, cancel = context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if reply, err := r.Run(ctx, newScript(t, "return 1"), nil, nil); err != nil || reply.Int != 1 {
+			t.Errorf("%v, %v", reply, err)
+		}
+		if _, err := r.Primaries(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A subscription to a server that has fallen silent moves to a new connection,
+// though nothing ever fails.
+func TestSilentSubscription(t *testing.T) {
+	inBubble(t, redis.Options{}, func(t *testing.T, p *faultnet.Proxy, r redlatch.Redis) {
+		confirmed := make(chan struct{}, 10)
+		stop := r.Subscribe("channel", false, func(n redlatch.Notice) {
+			if n.Subscribed {
+				confirmed <- struct{}{}
+			}
+		})
+		<-confirmed
+		time.Sleep(time.Hour) // and while the server answers pings, nothing happens
+		synctest.Wait()
+		if len(confirmed) != 0 {
+			t.Fatal("confirmed again without a reason")
+		}
+		start := time.Now()
+		p.OneWay(true)
+		time.Sleep(2 * time.Second)
+		p.OneWay(false) // the connection has lost something and stays silent
+		<-confirmed
+		if d := time.Since(start); d > 8*time.Second {
+			t.Errorf("took %v", d)
+		}
+		stop()
+		synctest.Wait()
+	})
+}
+
+// Without subscriptions there is no goroutine, and a closed client ends those
+// that were left.
+func TestClosedClient(t *testing.T) {
+	inBubble(t, redis.Options{}, func(t *testing.T, p *faultnet.Proxy, _ redlatch.Redis) {
+		rdb := redis.NewClient(&redis.Options{
+			Addr:   "127.0.0.1:1",
+			Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return p.Dial(ctx) },
+		})
+		r := goredis.Use(rdb)
+		confirmed := make(chan struct{}, 10)
+		f := func(n redlatch.Notice) { confirmed <- struct{}{} }
+		stop := r.Subscribe("channel", false, f)
+		<-confirmed
+		if err := rdb.Close(); err != nil {
+			t.Error(err)
+		}
+		fails(t, r, redlatch.NotExecuted)
+		defer r.Subscribe("channel", false, f)()
+		time.Sleep(time.Minute) // the bubble ends with an error if a goroutine is left
+		stop()
+	})
+}
+
+func TestUseRefuses(t *testing.T) {
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
+	defer ring.Close()
+	defer func() {
+		if recover() == nil {
+			t.Error("Use took a Ring")
+		}
+	}()
+	goredis.Use(ring)
+}
+
+func TestTraits(t *testing.T) {
+	for _, test := range []struct {
+		opt  redis.UniversalOptions
+		want redlatch.Traits
+	}{
+		{redis.UniversalOptions{}, redlatch.Traits{Timeout: 8 * time.Second}},
+		{redis.UniversalOptions{ReadTimeout: time.Second, WriteTimeout: 2 * time.Second}, redlatch.Traits{Timeout: 5 * time.Second}},
+		{redis.UniversalOptions{ReadTimeout: -1}, redlatch.Traits{}},
+		{redis.UniversalOptions{WriteTimeout: -2}, redlatch.Traits{}},
+		{redis.UniversalOptions{ContextTimeoutEnabled: true}, redlatch.Traits{Timeout: 3 * time.Second}},
+		{redis.UniversalOptions{IsClusterMode: true}, redlatch.Traits{Timeout: 8 * time.Second, Cluster: true}},
+		{redis.UniversalOptions{MasterName: "m"}, redlatch.Traits{Timeout: 8 * time.Second}},
+	} {
+		test.opt.Addrs = []string{"127.0.0.1:1"}
+		rdb := redis.NewUniversalClient(&test.opt)
+		test.want.Name = "goredis"
+		if got := goredis.Use(rdb).Traits(); got != test.want {
+			t.Errorf("%+v: got %+v, want %+v", test.opt, got, test.want)
+		}
+		rdb.Close()
+	}
+}

@@ -1,0 +1,33 @@
+package goredis
+
+import (
+	"context"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/redlatch/redlatch"
+)
+
+// Primaries implements [redlatch.Redis].
+func (d *Driver) Primaries(ctx context.Context) ([]redlatch.Primary, error) {
+	if d.single != nil {
+		return []redlatch.Primary{primary{d.single}}, nil
+	}
+	var mu sync.Mutex
+	var all []redlatch.Primary
+	err := d.cluster.ForEachMaster(context.WithoutCancel(ctx), func(_ context.Context, c *redis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, primary{c})
+		return nil
+	})
+	return all, err
+}
+
+type primary struct{ rdb *redis.Client }
+
+// Scan implements [redlatch.Primary].
+func (p primary) Scan(ctx context.Context, cursor uint64, pattern string, count int) (keys []string, next uint64, err error) {
+	return p.rdb.ScanType(context.WithoutCancel(ctx), cursor, pattern, int64(count), "hash").Result()
+}

@@ -1,0 +1,69 @@
+package goredis_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/drivertest"
+	"github.com/redlatch/redlatch/goredis"
+	"github.com/redlatch/redlatch/internal/testserver"
+)
+
+// redial sleeps for a second between attempts, and does not see that its pool was
+// closed.
+const redial = "github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"
+
+func use(t *testing.T, rdb redis.UniversalClient) redlatch.Redis {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := rdb.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return goredis.Use(rdb)
+}
+
+func TestContractCluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs servers")
+	}
+	for _, kind := range testserver.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			c := testserver.StartCluster(t, kind)
+			drivertest.RunCluster(t, drivertest.ClusterConfig{
+				New: func(t *testing.T) redlatch.Redis {
+					return use(t, redis.NewClusterClient(&redis.ClusterOptions{
+						Addrs: c.Addrs(), DialTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: time.Second,
+					}))
+				},
+				Fail:    func(key string) { c.PrimaryOf(key).Kill() },
+				Sharded: true,
+				Leaves:  []string{redial},
+			})
+		})
+	}
+}
+
+func TestContractSentinel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs servers")
+	}
+	for _, kind := range testserver.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			s := testserver.StartSentinels(t, kind)
+			drivertest.RunFailover(t, drivertest.FailoverConfig{
+				New: func(t *testing.T) redlatch.Redis {
+					return use(t, redis.NewFailoverClient(&redis.FailoverOptions{
+						MasterName: s.Name, SentinelAddrs: s.Addrs(),
+						DialTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: time.Second,
+					}))
+				},
+				Fail:   s.Data[0].Kill,
+				Leaves: []string{redial},
+			})
+		})
+	}
+}
