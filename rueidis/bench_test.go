@@ -1,0 +1,74 @@
+package rueidis_test
+
+import (
+	"context"
+	"testing"
+
+	client "github.com/redis/rueidis"
+
+	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/rueidis"
+)
+
+func one(tb testing.TB) *script.Script {
+	tb.Helper()
+	s, err := script.New("one", "-- Answers with a number.\n-- returns 1\nreturn 1")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+func BenchmarkRun(b *testing.B) {
+	addr := testserver.Start(b, testserver.Redis).Addr()
+	s, keys, args := one(b), []string{"key"}, []string{"30000", "owner"}
+	ctx := context.Background()
+	opt := client.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, DisableCache: true, PipelineMultiplex: -1}
+	plain, err := client.NewClient(opt)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer plain.Close()
+	d, err := rueidis.New(opt)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer d.Close()
+	if _, err := d.Run(ctx, s, keys, args); err != nil {
+		b.Fatal(err)
+	}
+	do := func(b *testing.B) {
+		b.Helper()
+		cmd := plain.B().Evalsha().Sha1(s.SHA()).Numkeys(1).Key(keys...).Arg(args...).Build()
+		if n, err := plain.Do(ctx, cmd).AsInt64(); err != nil || n != 1 {
+			b.Fatal(n, err)
+		}
+	}
+	run := func(b *testing.B) {
+		b.Helper()
+		if reply, err := d.Run(ctx, s, keys, args); err != nil || reply.Int != 1 {
+			b.Fatal(reply, err)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		f    func(*testing.B)
+	}{{"rueidis", do}, {"driver", run}} {
+		b.Run("one/"+c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				c.f(b)
+			}
+		})
+		b.Run("many/"+c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetParallelism(32)
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					c.f(b)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,70 @@
+package rueidis_test
+
+import (
+	"testing"
+	"time"
+
+	client "github.com/redis/rueidis"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/drivertest"
+	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/rueidis"
+)
+
+func options(addr string) client.ClientOption {
+	return client.ClientOption{
+		InitAddress:       []string{addr},
+		ForceSingleClient: true,
+		ConnWriteTimeout:  time.Second,
+	}
+}
+
+func open(t *testing.T, addr string) redlatch.Redis {
+	t.Helper()
+	d, err := rueidis.New(options(addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	return d
+}
+
+// openUse is open for a client of the program's own.
+func openUse(t *testing.T, addr string) redlatch.Redis {
+	t.Helper()
+	opt := options(addr)
+	opt.DisableCache = true
+	c, err := client.NewClient(opt)
+	if c == nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	d := rueidis.Use(c, opt)
+	t.Cleanup(d.Close)
+	return d
+}
+
+func TestContractEmbedded(t *testing.T) {
+	drivertest.Run(t, drivertest.Config{New: open})
+}
+
+func TestContractServers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs servers")
+	}
+	for _, kind := range testserver.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			s := testserver.Start(t, kind)
+			drivertest.Run(t, drivertest.Config{New: open, Dial: s.Dial, Restart: s.Restart, Sharded: true})
+		})
+	}
+}
+
+func TestContractUse(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a server")
+	}
+	s := testserver.Start(t, testserver.Redis)
+	drivertest.Run(t, drivertest.Config{New: openUse, Dial: s.Dial, Restart: s.Restart, Sharded: true})
+}

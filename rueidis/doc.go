@@ -1,0 +1,15 @@
+// Package rueidis lets redlatch use rueidis, which sends the requests of all
+// goroutines over one connection and allocates nothing for a script that answers
+// with a number. It is the fastest way to use redlatch.
+//
+// [New] makes the client from rueidis' own options: a single server, Sentinel or
+// a cluster. It makes two in fact, one for scripts and one for subscriptions, so
+// that neither waits for the other. [Use] takes a client that exists already.
+//
+// # Options that matter
+//
+// New sets some options that a lock needs: see there. ConnWriteTimeout, here 3 s
+// by default, bounds all that a script can take; a server that is further away,
+// or slower, may need more. Dialer.KeepAlive, 1 s by default, is how often an idle
+// connection is tried out.
+package rueidis

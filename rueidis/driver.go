@@ -1,0 +1,164 @@
+package rueidis
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/redlatch/redlatch"
+)
+
+// A Driver is a [redlatch.Redis] on top of rueidis. It is safe for concurrent
+// use.
+type Driver struct {
+	traits   redlatch.Traits
+	breaks   breaks
+	limits   *limiter // nil for a foreign client
+	commands *connector
+	subs     *connector
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // the goroutines of subscriptions
+
+	mu     sync.Mutex // guards all below
+	topics map[topicKey]*topic
+	broken bool // a connection was lost since the last confirmation
+}
+
+var _ redlatch.Redis = (*Driver)(nil)
+
+// New makes a driver and the clients that it works through. The caller must call
+// Close.
+//
+// New tries to connect, for at most ConnWriteTimeout, but an unreachable server
+// is no error: the driver goes on trying whenever a script is to be run. Options
+// with which it can never work are one. If no server was seen, and unless the
+// options say which kind it is, it is taken for a cluster, which costs a single
+// server some speed.
+//
+// Of the options, these are overruled: DisableCache and DisableRetry are on;
+// ConnLifetime is 0, because rueidis may send a request twice when a connection
+// reaches its age; DisableAutoPipelining is off; nothing is sent to replicas. And
+// these have other defaults: ConnWriteTimeout 3 s, PipelineMultiplex -1 (one
+// connection), ClusterOption.MaxMovedRedirections 5,
+// Sentinel.TopologyRefreshInterval 5 s.
+//
+// ConnWriteTimeout bounds all that a script can take, connecting included: it is
+// what [redlatch.Traits] has as Timeout. It must be positive.
+func New(opt rueidis.ClientOption) (*Driver, error) {
+	if len(opt.InitAddress) == 0 {
+		return nil, rueidis.ErrNoAddr
+	}
+	if opt.ReplicaOnly {
+		return nil, errors.New("rueidis: ReplicaOnly: locks live on primaries")
+	}
+	if opt.ConnWriteTimeout < 0 {
+		return nil, errors.New("rueidis: ConnWriteTimeout must be positive: without it a dead connection would not be noticed")
+	}
+	d := newDriver()
+	opt = d.prepare(opt)
+	d.commands = &connector{d: d, opt: opt}
+	opt.PipelineMultiplex = -1
+	d.subs = &connector{d: d, opt: opt}
+	d.limits = newLimiter(opt.ConnWriteTimeout)
+	d.traits = redlatch.Traits{
+		Name: "rueidis", Timeout: opt.ConnWriteTimeout,
+		Cluster: !opt.ForceSingleClient && opt.Sentinel.MasterSet == "" && !opt.Standalone.EnableRedirect,
+	}
+	client, err := d.commands.get(nil)
+	switch {
+	case err == nil:
+		d.traits.Cluster = client.Mode() == rueidis.ClientModeCluster
+	case !unreachable(err):
+		d.Close()
+		return nil, err
+	}
+	d.breaks.cluster.Store(d.traits.Cluster)
+	return d, nil
+}
+
+// Use returns a driver that works through client, which was made with opt and
+// remains the caller's to close, after the driver's Close. Scripts and
+// subscriptions share the client's connections, and every script costs a few
+// allocations. Broken connections are noticed only by what runs over them.
+//
+// A script can take opt.ConnWriteTimeout, connecting included; if that is 0 it is
+// rueidis' default, ten seconds, and if it is negative there is no bound.
+//
+// Use panics if opt sets ConnLifetime: rueidis may send a request twice when a
+// connection reaches its age, which nothing can prevent.
+func Use(client rueidis.Client, opt rueidis.ClientOption) *Driver {
+	if opt.ConnLifetime != 0 {
+		panic("rueidis: a client with ConnLifetime may send a script twice")
+	}
+	d := newDriver()
+	c := &connector{d: d, client: client, foreign: true}
+	d.commands, d.subs = c, c
+	d.traits = redlatch.Traits{
+		Name: "rueidis", Timeout: max(opt.ConnWriteTimeout, 0),
+		Cluster: client.Mode() == rueidis.ClientModeCluster,
+	}
+	if opt.ConnWriteTimeout == 0 {
+		d.traits.Timeout = 10 * max(rueidis.DefaultTCPKeepAlive, opt.Dialer.KeepAlive)
+	}
+	d.breaks.cluster.Store(d.traits.Cluster)
+	return d
+}
+
+func newDriver() *Driver {
+	d := &Driver{topics: make(map[topicKey]*topic)}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	return d
+}
+
+// Close ends all subscriptions and closes the clients that New made. Scripts
+// under way end with an error. Further calls do nothing.
+func (d *Driver) Close() {
+	d.cancel()
+	d.stopAll()
+	d.commands.close()
+	d.subs.close()
+	d.wg.Wait()
+}
+
+// Traits implements [redlatch.Redis].
+func (d *Driver) Traits() redlatch.Traits { return d.traits }
+
+// Lane implements [redlatch.Redis]: in a cluster, a range of 1024 hash slots.
+// Unlike a node's address it stays what it is when a slot moves.
+func (d *Driver) Lane(key string) string {
+	if !d.traits.Cluster {
+		return ""
+	}
+	return laneOf(key)
+}
+
+// OnBreak implements [redlatch.Redis].
+func (d *Driver) OnBreak(f func(lane string)) (stop func()) { return d.breaks.register(f) }
+
+// prepare returns the options that New's clients are made with.
+func (d *Driver) prepare(opt rueidis.ClientOption) rueidis.ClientOption {
+	if opt.ConnWriteTimeout == 0 {
+		opt.ConnWriteTimeout = 3 * time.Second
+	}
+	if opt.PipelineMultiplex == 0 {
+		opt.PipelineMultiplex = -1
+	}
+	if opt.ClusterOption.MaxMovedRedirections == 0 {
+		opt.ClusterOption.MaxMovedRedirections = 5
+	}
+	if opt.Sentinel.TopologyRefreshInterval == 0 {
+		opt.Sentinel.TopologyRefreshInterval = 5 * time.Second
+	}
+	opt.DisableCache, opt.DisableRetry = true, true
+	opt.ConnLifetime = 0
+	opt.DisableAutoPipelining = false
+	opt.SendToReplicas, opt.ReplicaSelector, opt.ReadNodeSelector = nil, nil, nil
+	opt.Standalone.ReplicaAddress = nil
+	opt.DialCtxFn = d.dialer(opt.DialCtxFn, opt.DialFn)
+	return opt
+}

@@ -1,0 +1,143 @@
+package rueidis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/redis/rueidis"
+
+	"github.com/redlatch/redlatch"
+)
+
+// Run implements [redlatch.Redis].
+func (d *Driver) Run(ctx context.Context, s *redlatch.Script, keys, args []string) (redlatch.Reply, error) {
+	// Not the caller's context: rueidis would close the connection that all share.
+	switch {
+	case d.limits != nil:
+		limit := d.limits.get()
+		defer limit.release()
+		ctx = limit
+	case d.traits.Timeout > 0:
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), d.traits.Timeout)
+		defer cancel()
+	default:
+		ctx = context.WithoutCancel(ctx)
+	}
+	client, err := d.commands.get(ctx)
+	if err != nil {
+		return redlatch.Reply{}, notExecuted(err)
+	}
+	if len(keys) > 1 && client.Mode() == rueidis.ClientModeCluster && !sameSlot(keys) {
+		// rueidis would panic.
+		return redlatch.Reply{}, redlatch.ServerError("CROSSSLOT", errCrossSlot)
+	}
+	n := int64(len(keys))
+	res := client.Do(ctx, client.B().Evalsha().Sha1(s.SHA()).Numkeys(n).Key(keys...).Arg(args...).Build())
+	if unknownScript(res) {
+		res = client.Do(ctx, client.B().Eval().Script(s.Source()).Numkeys(n).Key(keys...).Arg(args...).Build())
+	}
+	reply, re := convert(res)
+	if re != nil {
+		if isBreak(re) {
+			d.breaks.lane(keys)
+		}
+		return redlatch.Reply{}, re
+	}
+	return reply, nil
+}
+
+var errCrossSlot = errors.New("rueidis: the keys of the script do not share a hash slot")
+
+func sameSlot(keys []string) bool {
+	for _, k := range keys[1:] {
+		if slot(k) != slot(keys[0]) {
+			return false
+		}
+	}
+	return true
+}
+
+func unknownScript(res rueidis.RedisResult) bool {
+	if res.NonRedisError() != nil {
+		return false
+	}
+	re, ok := rueidis.IsRedisErr(res.Error())
+	return ok && re.IsNoScript()
+}
+
+func convert(res rueidis.RedisResult) (redlatch.Reply, *redlatch.RunError) {
+	if err := res.NonRedisError(); err != nil {
+		return redlatch.Reply{}, classify(err)
+	}
+	msg, err := res.ToMessage()
+	if err != nil && !rueidis.IsRedisNil(err) {
+		return redlatch.Reply{}, redlatch.ServerError(err.Error(), err)
+	}
+	return reply(msg)
+}
+
+// classify says what became of a script that was not answered.
+func classify(err error) *redlatch.RunError {
+	if re, ok := rueidis.IsRedisErr(err); ok {
+		// A reply, but not to the script: the server refused the handshake.
+		e := redlatch.ServerError(re.Error(), err)
+		e.Outcome = redlatch.NotExecuted
+		return e
+	}
+	var nc *notConnected
+	var op *net.OpError
+	if errors.As(err, &nc) || errors.As(err, &op) && op.Op == "dial" || errors.Is(err, rueidis.ErrNoSlot) {
+		return notExecuted(err)
+	}
+	// Also ErrClosing: what was under way when the client was closed may run.
+	return &redlatch.RunError{Outcome: redlatch.Unknown, Err: err}
+}
+
+func notExecuted(err error) *redlatch.RunError {
+	e := &redlatch.RunError{Outcome: redlatch.NotExecuted, Err: err}
+	if re, ok := rueidis.IsRedisErr(err); ok {
+		e.Code = redlatch.ServerError(re.Error(), err).Code
+	}
+	return e
+}
+
+// isBreak says that err is a sign of a broken connection or a changed role.
+func isBreak(err *redlatch.RunError) bool {
+	switch err.Code {
+	case "":
+		return err.Outcome == redlatch.Unknown
+	case "READONLY", "MOVED", "MASTERDOWN":
+		return true
+	}
+	return false
+}
+
+// reply converts what rueidis read. A script of redlatch answers with nothing
+// else than is converted here.
+func reply(m rueidis.RedisMessage) (redlatch.Reply, *redlatch.RunError) {
+	switch {
+	case m.IsInt64():
+		n, _ := m.AsInt64()
+		return redlatch.Reply{Kind: redlatch.ReplyInt, Int: n}, nil
+	case m.IsNil():
+		return redlatch.Reply{}, nil
+	case m.IsString():
+		s, _ := m.ToString()
+		return redlatch.Reply{Kind: redlatch.ReplyString, Str: s}, nil
+	case m.IsArray():
+		values, _ := m.ToArray()
+		list := make([]redlatch.Reply, len(values))
+		for i := range values {
+			var err *redlatch.RunError
+			if list[i], err = reply(values[i]); err != nil {
+				return redlatch.Reply{}, err
+			}
+		}
+		return redlatch.Reply{Kind: redlatch.ReplyList, List: list}, nil
+	default:
+		return redlatch.Reply{}, &redlatch.RunError{Err: fmt.Errorf("rueidis: a script answered with %s", m.String())}
+	}
+}

@@ -1,0 +1,51 @@
+package rueidis
+
+import (
+	"context"
+	"sync"
+
+	"github.com/redis/rueidis"
+
+	"github.com/redlatch/redlatch"
+)
+
+// Primaries implements [redlatch.Redis].
+func (d *Driver) Primaries(ctx context.Context) ([]redlatch.Primary, error) {
+	client, err := d.commands.get(nil)
+	if err != nil {
+		return nil, err
+	}
+	if client.Mode() != rueidis.ClientModeCluster {
+		return []redlatch.Primary{primary{client}}, nil
+	}
+	// A node that does not say that it is a replica counts as a primary: asking
+	// it for keys is how a listing finds out that it is incomplete.
+	ctx = context.WithoutCancel(ctx)
+	var mu sync.Mutex
+	var all []redlatch.Primary
+	var wg sync.WaitGroup
+	for _, node := range client.Nodes() {
+		wg.Go(func() {
+			role, err := node.Do(ctx, node.B().Role().Build()).ToArray()
+			if err == nil && len(role) > 0 {
+				if s, _ := role[0].ToString(); s == "slave" {
+					return
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, primary{node})
+		})
+	}
+	wg.Wait()
+	return all, nil
+}
+
+type primary struct{ client rueidis.Client }
+
+// Scan implements [redlatch.Primary].
+func (p primary) Scan(ctx context.Context, cursor uint64, pattern string, count int) (keys []string, next uint64, err error) {
+	cmd := p.client.B().Scan().Cursor(cursor).Match(pattern).Count(int64(count)).Type("hash").Build()
+	e, err := p.client.Do(context.WithoutCancel(ctx), cmd).AsScanEntry()
+	return e.Elements, e.Cursor, err
+}

@@ -1,0 +1,221 @@
+package rueidis
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/redlatch/redlatch"
+)
+
+type topicKey struct {
+	channel string
+	sharded bool
+}
+
+// A topic is a channel that somebody listens to. One goroutine receives for all
+// its listeners.
+type topic struct {
+	d   *Driver
+	key topicKey
+
+	// Guarded by Driver.mu.
+	listeners []*listener // replaced, never changed
+	confirmed bool
+	failures  int // since the last confirmation
+	leave     context.CancelFunc
+}
+
+// Subscribe implements [redlatch.Redis].
+func (d *Driver) Subscribe(channel string, sharded bool, h func(redlatch.Notice)) (stop func()) {
+	l := &listener{f: h}
+	key := topicKey{channel, sharded}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ctx.Err() != nil {
+		return func() {}
+	}
+	t := d.topics[key]
+	if t == nil {
+		t = &topic{d: d, key: key, leave: func() {}}
+		d.topics[key] = t
+		d.wg.Go(t.run)
+	}
+	t.listeners = append(t.listeners[:len(t.listeners):len(t.listeners)], l)
+	if t.confirmed {
+		go l.confirmed(false) // not from here: our caller may hold what h wants
+	}
+	return func() { t.drop(l) }
+}
+
+func (t *topic) drop(l *listener) {
+	l.over.Store(true)
+	t.d.mu.Lock()
+	defer t.d.mu.Unlock()
+	rest := make([]*listener, 0, len(t.listeners))
+	for _, other := range t.listeners {
+		if other != l {
+			rest = append(rest, other)
+		}
+	}
+	t.listeners = rest
+	if len(rest) == 0 {
+		t.leave()
+		t.confirmed = false
+	}
+}
+
+// stopAll ends all topics, for Close.
+func (d *Driver) stopAll() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, t := range d.topics {
+		t.leave()
+	}
+}
+
+// begin returns the context of the next stretch of listening, or nil if nobody
+// listens any more, and then the topic is gone.
+func (t *topic) begin() context.Context {
+	t.d.mu.Lock()
+	defer t.d.mu.Unlock()
+	if len(t.listeners) == 0 || t.d.ctx.Err() != nil {
+		delete(t.d.topics, t.key)
+		return nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.leave = cancel
+	return ctx
+}
+
+func (t *topic) run() {
+	for {
+		ctx := t.begin()
+		if ctx == nil {
+			return
+		}
+		t.listen(ctx)
+		t.leave()
+	}
+}
+
+// listen subscribes, again and again, until ctx ends.
+func (t *topic) listen(ctx context.Context) {
+	for ctx.Err() == nil {
+		client, err := t.d.subs.get(ctx)
+		if err == nil {
+			err = t.receive(ctx, client)
+		}
+		pause := t.ended(err)
+		if ctx.Err() != nil {
+			return
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+}
+
+// receive listens until ctx ends or something fails. A slot that moves to
+// another node ends it without an error.
+func (t *topic) receive(ctx context.Context, client rueidis.Client) error {
+	var wire rueidis.CommandClient // the connection, of which client may have several
+	hooked := rueidis.WithOnSubscriptionHook(ctx, func(s rueidis.PubSubSubscription) {
+		if s.Kind == "subscribe" || s.Kind == "ssubscribe" {
+			t.confirm(ctx)
+		}
+	})
+	hooked = rueidis.WithOnReceiveReturnHook(hooked, func(err error, c rueidis.CommandClient) error {
+		wire = c
+		return err
+	})
+	err := client.Receive(hooked, subscribe(client, t.key), func(m rueidis.PubSubMessage) {
+		for _, l := range t.current(ctx) {
+			l.message(m.Message)
+		}
+	})
+	// To unsubscribe in the hook could block for ever: until Receive has returned,
+	// messages that nobody takes can stand in front of the answer.
+	if ctx.Err() != nil && wire != nil && t.d.ctx.Err() == nil {
+		wire.Do(context.Background(), unsubscribe(wire, t.key))
+	}
+	return err
+}
+
+func subscribe(client rueidis.Client, key topicKey) rueidis.Completed {
+	if key.sharded {
+		return client.B().Ssubscribe().Channel(key.channel).Build()
+	}
+	return client.B().Subscribe().Channel(key.channel).Build()
+}
+
+func unsubscribe(client rueidis.CommandClient, key topicKey) rueidis.Completed {
+	if key.sharded {
+		return client.B().Sunsubscribe().Channel(key.channel).Build()
+	}
+	return client.B().Unsubscribe().Channel(key.channel).Build()
+}
+
+// current returns who is to hear a message, as long as ctx has not ended: who
+// has joined since then waits for the next stretch.
+func (t *topic) current(ctx context.Context) []*listener {
+	t.d.mu.Lock()
+	defer t.d.mu.Unlock()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return t.listeners
+}
+
+// confirm passes on the server's word that the channel is subscribed.
+func (t *topic) confirm(ctx context.Context) {
+	t.d.mu.Lock()
+	if ctx.Err() != nil { // about to be unsubscribed
+		t.d.mu.Unlock()
+		return
+	}
+	again := t.confirmed // a foreign client that reconnects by itself
+	t.confirmed, t.failures = true, 0
+	back := t.d.broken || again
+	t.d.broken = false
+	listeners := t.listeners
+	t.d.mu.Unlock()
+	if back {
+		t.d.breaks.all()
+	}
+	for _, l := range listeners {
+		l.confirmed(true)
+	}
+}
+
+const (
+	minPause = 20 * time.Millisecond
+	maxPause = time.Second
+)
+
+// ended notes that the channel is not subscribed any more, and returns how long
+// to wait before the next attempt.
+func (t *topic) ended(err error) time.Duration {
+	t.d.mu.Lock()
+	defer t.d.mu.Unlock()
+	if t.confirmed && err != nil && t.d.subs.foreign {
+		t.d.broken = true // nobody else notices
+	}
+	t.confirmed = false
+	pause := min(minPause<<min(t.failures, 10), maxPause)
+	t.failures++
+	return pause/2 + rand.N(pause/2) //nolint:gosec // jitter
+}
+
+// lost reports a broken connection.
+func (d *Driver) lost() {
+	d.mu.Lock()
+	d.broken = true
+	d.mu.Unlock()
+	d.breaks.all()
+}
