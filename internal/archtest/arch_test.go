@@ -1,0 +1,161 @@
+// Package archtest holds the import rules of the root module as tests.
+//
+// It reads import clauses and does not ask the go command: files of every platform count, the test cache sees which
+// files were read, and it takes milliseconds.
+package archtest
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	root = "github.com/redlatch/redlatch"
+	top  = "../.." // the folder of the root package, seen from here
+
+	goredis = "github.com/redis/go-redis/v9"
+	rueidis = "github.com/redis/rueidis"
+)
+
+// mayImport says, for the packages whose place is fixed, what their non-test files may import beside the standard
+// library: packages of ours by their folder ("." is the root package), modules of others with all below them.
+var mayImport = map[string][]string{
+	"internal/wire":   {},
+	"internal/script": {},
+	"internal/gate":   {"internal/script", "internal/wire"},
+	"internal/notify": {"internal/script", "internal/wire"},
+	"internal/renew":  {"internal/script", "internal/wire"},
+	"internal/worker": {"internal/script", "internal/wire"},
+	".":               {"internal/gate", "internal/notify", "internal/renew", "internal/script", "internal/wire", "internal/worker"},
+	"goredis":         {".", "internal/script", "internal/wire", "internal/worker", goredis},
+	"rueidis":         {".", "internal/script", "internal/wire", "internal/worker", rueidis},
+}
+
+// forTests exist for tests: only they may import "testing", which would put its flags into users' programs, and no
+// other package may import them.
+var forTests = []string{"drivertest", "redlatchtest", "internal/faultnet", "internal/testserver"}
+
+func TestImportDirection(t *testing.T) {
+	got := imports(t)
+	for dir, allowed := range mayImport {
+		imps, ok := got[ours(dir)]
+		if !ok {
+			t.Errorf("package %s has a rule but no Go files", dir)
+		}
+		for _, imp := range imps {
+			fits := func(rule string) bool {
+				return imp == ours(rule) || imp == rule || strings.HasPrefix(imp, rule+"/")
+			}
+			if !standard(imp) && !slices.ContainsFunc(allowed, fits) {
+				t.Errorf("package %s imports %s; beside the standard library it may import %q", dir, imp, allowed)
+			}
+		}
+	}
+}
+
+// Whoever imports the root package gets the standard library and what is ours, at any depth.
+func TestRootPullsInNothing(t *testing.T) {
+	got := imports(t)
+	reached := []string{root}
+	for i := 0; i < len(reached); i++ { // reached grows while we walk it
+		for _, imp := range got[reached[i]] {
+			_, known := got[imp]
+			switch {
+			case known && !slices.Contains(reached, imp):
+				reached = append(reached, imp)
+			case !known && !standard(imp):
+				t.Errorf("the root package pulls in %s, through %s", imp, reached[i])
+			}
+		}
+	}
+}
+
+func TestTestingStaysInTests(t *testing.T) {
+	helpers := make([]string, len(forTests))
+	for i, dir := range forTests {
+		helpers[i] = ours(dir)
+	}
+	for pkg, imps := range imports(t) {
+		if slices.Contains(helpers, pkg) {
+			continue
+		}
+		for _, imp := range imps {
+			if imp == "testing" || strings.HasPrefix(imp, "testing/") || slices.Contains(helpers, imp) {
+				t.Errorf("package %s imports %s outside its tests", pkg, imp)
+			}
+		}
+	}
+}
+
+// ours returns the import path of the package in a folder of the root module.
+func ours(dir string) string { return path.Join(root, dir) }
+
+// standard reports whether imp is in the standard library: every other path begins with a host name.
+func standard(imp string) bool {
+	host, _, _ := strings.Cut(imp, "/")
+	return !strings.Contains(host, ".")
+}
+
+// imports returns, by import path, what the non-test files of each package of the root module import.
+func imports(t *testing.T) map[string][]string {
+	t.Helper()
+	got := map[string]map[string]bool{}
+	err := filepath.WalkDir(top, func(file string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			return enter(file, entry.Name())
+		case !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go"):
+			return nil
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		dir, err := filepath.Rel(top, filepath.Dir(file))
+		if err != nil {
+			return err
+		}
+		pkg := ours(filepath.ToSlash(dir))
+		if got[pkg] == nil {
+			got[pkg] = map[string]bool{}
+		}
+		for _, spec := range parsed.Imports {
+			imp, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			got[pkg][imp] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sorted := make(map[string][]string, len(got))
+	for pkg, imps := range got {
+		sorted[pkg] = slices.Sorted(maps.Keys(imps))
+	}
+	return sorted
+}
+
+// enter skips the folders that hold no package of the root module: hidden ones, test data, and other modules.
+func enter(dir, name string) error {
+	if dir == top {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil || strings.HasPrefix(name, ".") || name == "testdata" {
+		return filepath.SkipDir
+	}
+	return nil
+}
