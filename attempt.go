@@ -23,6 +23,7 @@ type op struct {
 	// How it went.
 	sent    time.Time // when the latest attempt was sent
 	unknown bool      // some attempt may have been executed, or may still be
+	left    bool      // run returned early: ctx, stop or until ended it
 	pending *attempt  // the attempt under way when run returned early
 	retried func()    // called before each attempt but the first
 }
@@ -31,7 +32,7 @@ type op struct {
 // ends, stop is closed, until has come, the server answers that trying again is
 // no use, or it has given no useful answer for Config.OutageTimeout.
 func (o *op) run(ctx context.Context) (Reply, error) {
-	start := time.Now()
+	var start time.Time // when the first attempt was sent
 	var pause time.Duration
 	var last error // why the latest attempt failed
 	for {
@@ -40,7 +41,11 @@ func (o *op) run(ctx context.Context) (Reply, error) {
 			return reply, nil
 		}
 		if left, ok := err.(leftError); ok { //nolint:errorlint // made right here, never wrapped
+			o.left = true
 			return Reply{}, during(last, left.error)
+		}
+		if start.IsZero() {
+			start = o.sent
 		}
 		re := runError(err)
 		if re.Outcome == Unknown {
@@ -55,6 +60,7 @@ func (o *op) run(ctx context.Context) (Reply, error) {
 		last = err
 		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 		if err := o.sleep(ctx, pause/2+rand.N(pause/2)); err != nil { //nolint:gosec // jitter
+			o.left = true
 			return Reply{}, during(last, err)
 		}
 		if o.retried != nil {
@@ -92,7 +98,7 @@ func (o *op) attempt(ctx context.Context) (Reply, error) {
 		}
 	}
 	a := o.c.newAttempt()
-	a.op, a.ctx = *o, context.WithoutCancel(ctx)
+	a.op, a.values.ctx = *o, ctx
 	a.timer.Reset(limit)
 	o.sent = time.Now()
 	o.c.pool.Go(a)
@@ -140,6 +146,22 @@ func (o *op) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// finish brings a run that returned early to its end, whoever has left: it
+// waits for the outcome of what is under way, and goes on.
+func (o *op) finish() (Reply, error) {
+	o.stop, o.until = o.c.over, time.Time{}
+	if o.pending != nil {
+		reply, err := o.outcome()
+		if err == nil || o.single || runError(err).permanent() {
+			return reply, err
+		}
+		if o.retried != nil {
+			o.retried()
+		}
+	}
+	return o.run(context.Background())
+}
+
 // outcome waits for the attempt that was under way when run returned early,
 // and returns what became of it. With nothing under way it returns an error.
 func (o *op) outcome() (Reply, error) {
@@ -170,17 +192,28 @@ type leftError struct{ error }
 
 // An attempt is one Run under way on a worker.
 type attempt struct {
-	op    op
-	ctx   context.Context //nolint:containedctx // travels with the request it belongs to
-	timer *time.Timer
-	done  chan struct{} // one slot
-	reply Reply
-	err   error
+	op     op
+	values values
+	timer  *time.Timer
+	done   chan struct{} // one slot
+	reply  Reply
+	err    error
 }
+
+// values is a context's values without its end.
+type values struct {
+	ctx context.Context //nolint:containedctx // travels with the request it belongs to
+}
+
+func (values) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (values) Done() <-chan struct{}       { return nil }
+func (values) Err() error                  { return nil }
+
+func (v *values) Value(key any) any { return v.ctx.Value(key) }
 
 // Run implements worker.Job.
 func (a *attempt) Run() {
-	a.reply, a.err = a.op.c.redis.Run(a.ctx, a.op.script, a.op.keys, a.op.args)
+	a.reply, a.err = a.op.c.redis.Run(&a.values, a.op.script, a.op.keys, a.op.args)
 	a.done <- struct{}{}
 }
 
@@ -196,7 +229,7 @@ func (c *Client) newAttempt() *attempt {
 // freeAttempt is for attempts that have ended and whose end was received.
 func (c *Client) freeAttempt(a *attempt) {
 	a.timer.Stop()
-	a.op, a.ctx, a.reply, a.err = op{}, nil, Reply{}, nil
+	a.op, a.values.ctx, a.reply, a.err = op{}, nil, Reply{}, nil
 	c.attempts.Put(a)
 }
 

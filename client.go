@@ -21,6 +21,7 @@ type Client struct {
 	id         string
 	watchdogMs string
 	seq        atomic.Uint64 // of tenures
+	sites      bool          // whether call sites are of use
 	report     reporter
 
 	pool     *worker.Pool
@@ -52,6 +53,8 @@ func New(redis Redis, cfg Config) (*Client, error) {
 	if redis == nil {
 		return nil, errors.New("redlatch: New needs a driver, such as goredis.Use(rdb)")
 	}
+	e := cfg.Events
+	sites := cfg.Logger != nil || e.Lost != nil || e.SlowWait != nil || e.Dropped != nil
 	traits := redis.Traits()
 	cfg, err := cfg.withDefaults(traits)
 	if err != nil {
@@ -59,7 +62,7 @@ func New(redis Redis, cfg Config) (*Client, error) {
 	}
 	c := &Client{
 		redis: redis, traits: traits, cfg: cfg,
-		id: wire.NewClientID(), watchdogMs: millis(cfg.WatchdogTimeout),
+		sites: sites, id: wire.NewClientID(), watchdogMs: millis(cfg.WatchdogTimeout),
 		report: reporter{log: cfg.Logger, events: cfg.Events},
 		pool:   worker.New(idleWorkers),
 		done:   make(chan struct{}),

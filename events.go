@@ -82,8 +82,12 @@ type DroppedEvent struct {
 // site is a call site, kept as one program counter until somebody asks.
 type site uintptr
 
-// callSite returns the call site skip frames above its caller.
-func callSite(skip int) site {
+// callSite returns the call site skip frames above its caller, if there is
+// anybody to tell it to: to find it takes a good part of a hand-off's time.
+func (c *Client) callSite(skip int) site {
+	if !c.sites {
+		return 0
+	}
 	var pc [1]uintptr
 	runtime.Callers(skip+2, pc[:])
 	return site(pc[0])

@@ -16,7 +16,7 @@ type requestKind struct {
 	// creates says that the request, should it arrive when its hold is over,
 	// takes the lock.
 	creates bool
-	more    bool // provoking it takes other requests too, or more than one of it
+	more    bool // other requests follow it
 	// provoke gets the lock into the state in which the request is sent, calls
 	// arm and provokes it. When it returns the request has been answered. It
 	// returns the holds that are nested in one another then: their number is
@@ -69,8 +69,9 @@ var requestKinds = []requestKind{
 		},
 	},
 	{
-		name: "renew", script: "lock.renew", more: true,
+		name: "renew", script: "lock.renew",
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
+			s.c = s.client(s.driver, redlatch.Config{WatchdogTimeout: s.short})
 			h := s.acquire(bg)
 			before := h.Expires()
 			fired := arm()
@@ -81,9 +82,9 @@ var requestKinds = []requestKind{
 		},
 	},
 	{
-		name: "extend", script: "lock.renew", more: true,
+		name: "extend", script: "lock.renew",
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
-			h := s.acquire(bg, redlatch.Lease(s.lease))
+			h := s.acquire(bg, redlatch.Lease(generous/2))
 			arm()
 			asked := time.Now()
 			if err := h.Extend(bg, generous); err != nil {
@@ -123,7 +124,7 @@ var requestKinds = []requestKind{
 		},
 	},
 	{
-		name: "transfer", script: "lock.transfer", more: true,
+		name: "transfer", script: "lock.transfer",
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
 			fired := arm()
 			for range 50 {
@@ -163,7 +164,7 @@ var requestKinds = []requestKind{
 		},
 	},
 	{
-		name: "force", script: "lock.force", more: true,
+		name: "force", script: "lock.force",
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
 			dead := wire.Owner(wire.NewClientID(), 7) // nobody listens for it
 			s.server.MustDo("HSET", s.lock, dead, "1")

@@ -47,7 +47,7 @@ type lateStory struct {
 // begin provokes the request, whose first attempt is caught.
 func (s *lateStory) begin() []*redlatch.Hold {
 	s.T.Helper()
-	return s.kind.provoke(s.story, func() func() bool { return s.once(s.kind, faultnet.Hold(&s.held)) })
+	return s.kind.provoke(s.story, func() func() bool { return s.inject(s.kind, faultnet.Hold(&s.held), 1) })
 }
 
 // deliver lets the first attempt arrive.

@@ -45,7 +45,7 @@ func connectGoredis(tb testing.TB, addr string) redlatch.Redis {
 
 func connectRueidis(tb testing.TB, addr string) redlatch.Redis {
 	tb.Helper()
-	opt := rueidisclient.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, ConnWriteTimeout: 200 * time.Millisecond}
+	opt := rueidisclient.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, ConnWriteTimeout: 300 * time.Millisecond}
 	opt.Dialer.Timeout, opt.Dialer.KeepAlive = 200*time.Millisecond, 100*time.Millisecond
 	d, err := rueidis.New(opt)
 	if err != nil {
@@ -77,7 +77,7 @@ type arena struct {
 	server  *testserver.Server
 	direct  redlatch.Redis   // past all proxies
 	other   *redlatch.Client // another process, so to speak
-	lease   time.Duration    // the WatchdogTimeout of its clients
+	short   time.Duration    // a WatchdogTimeout for those who cannot wait for a renewal
 
 	mu      sync.Mutex
 	clients []*redlatch.Client
@@ -90,23 +90,21 @@ func newArena(t *testing.T, a adapter) *arena {
 		ar.server.MustDo("SCRIPT", "LOAD", sourceOf(name))
 	}
 	ar.direct = a.connect(t, ar.server.Addr())
-	ar.lease = leaseFor(ar.direct)
+	ar.short = shortLease(ar.direct)
 	ar.other = ar.client(ar.direct, redlatch.Config{})
 	return ar
 }
 
-// leaseFor returns the shortest WatchdogTimeout that New accepts and that leaves
-// a busy machine the time to renew.
-func leaseFor(r redlatch.Redis) time.Duration {
-	return max(2*time.Second, 3*r.Traits().Timeout).Round(time.Millisecond)
+// shortLease returns the shortest WatchdogTimeout that New accepts, but one that
+// leaves a busy machine the time to renew.
+func shortLease(r redlatch.Redis) time.Duration {
+	return max(3*time.Second, 3*r.Traits().Timeout).Round(time.Millisecond)
 }
 
-// client returns a client that lives as long as the arena.
+// client returns a client that lives as long as the arena. Its leases last for
+// 30 seconds unless cfg says otherwise: what is left behind stays to be found.
 func (ar *arena) client(r redlatch.Redis, cfg redlatch.Config) *redlatch.Client {
 	ar.Helper()
-	if cfg.WatchdogTimeout == 0 {
-		cfg.WatchdogTimeout = ar.lease
-	}
 	c, err := redlatch.New(r, cfg)
 	if err != nil {
 		ar.Fatal(err)
@@ -194,11 +192,10 @@ func (ar *arena) tell(stories []telling) {
 			defer func() { <-slots }()
 			ar.Run(x.name, func(t *testing.T) {
 				s := &story{T: t, arena: ar, lock: strings.ReplaceAll(t.Name(), "/", ":"), waiting: make(chan struct{}, 100)}
-				var r redlatch.Redis
-				s.proxy, r = ar.through()
-				s.c = ar.client(r, redlatch.Config{
+				s.proxy, s.driver = ar.through()
+				s.c = ar.client(s.driver, redlatch.Config{
 					SlowWait: time.Millisecond,
-					Events:   redlatch.Events{SlowWait: func(redlatch.SlowWaitEvent) { s.waiting <- struct{}{} }},
+					Events:   redlatch.Events{SlowWait: s.slowWait},
 				})
 				x.tell(s)
 			})
@@ -214,28 +211,37 @@ type story struct {
 
 	lock    string
 	c       *redlatch.Client
+	driver  redlatch.Redis // c's
 	proxy   *faultnet.Proxy
 	waiting chan struct{} // delivers when somebody has lined up behind a hold
+	crowd   sync.WaitGroup
 }
 
-// once makes the proxy do a to the first request that is of kind k and about
-// the story's lock; the result tells whether that has happened.
-func (s *story) once(k *requestKind, a faultnet.Action) (fired func() bool) {
+func (s *story) slowWait(redlatch.SlowWaitEvent) {
+	select {
+	case s.waiting <- struct{}{}:
+	default:
+	}
+}
+
+// inject makes the proxy do a to the first requests that are of kind k and about
+// the story's lock; the result tells whether all of them have been met.
+func (s *story) inject(k *requestKind, a faultnet.Action, times int) (fired func() bool) {
 	var mu sync.Mutex
-	done := false
+	left := times
 	s.proxy.SetRule(func(r faultnet.Request) faultnet.Action {
 		mu.Lock()
 		defer mu.Unlock()
-		if done || !k.is(r, s.lock) {
+		if left == 0 || !k.is(r, s.lock) {
 			return faultnet.Pass
 		}
-		done = true
+		left--
 		return a
 	})
 	return func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		return done
+		return left == 0
 	}
 }
 

@@ -260,7 +260,7 @@ func (h *hold) release(ctx context.Context) error {
 		f(ReleasedEvent{Name: t.lock.name, Owner: id, Held: time.Since(h.since)})
 	}
 	if !final {
-		return t.c.detached(ctx, t.lease.Length, t.released)
+		return t.c.detached(ctx, t.lease.Length, t.recount)
 	}
 	return t.finish(ctx)
 }

@@ -220,8 +220,8 @@ func (t *tenure) forgo() {
 
 // trusted says whether a tenure that was just taken may be given to a holder.
 // One with less than half of its watchdog lease left is renewed first.
-func (t *tenure) trusted(ctx context.Context) bool {
-	left := t.lease.Left(time.Now())
+func (t *tenure) trusted(ctx context.Context, now time.Time) bool {
+	left := t.lease.Left(now)
 	if left > t.lease.Length/2 || (left > 0 && !t.watch) {
 		return true
 	}

@@ -89,7 +89,7 @@ func (c *Client) enterScope(ctx context.Context, l *Lock, sc *scope, o *options,
 	defer func() { <-n.slot }()
 	o.scope = sc
 	if n.t != nil {
-		h, err := n.t.reenter(ctx, nil, l, o, p.until, callSite(o.skip+2))
+		h, err := n.t.reenter(ctx, nil, l, o, p.until, c.callSite(o.skip+2))
 		if !errors.Is(err, errNotNested) {
 			if err == nil {
 				c.acquired(h, start, false)
@@ -134,7 +134,7 @@ func (p *patience) slot(ctx context.Context, slot chan struct{}) error {
 // nest re-enters the lock from outer, after its siblings.
 func (c *Client) nest(ctx context.Context, l *Lock, outer *hold, o *options) (*hold, error) {
 	start := time.Now()
-	at := callSite(o.skip + 2)
+	at := c.callSite(o.skip + 2)
 	p := patience{c: c, name: l.name, until: deadlineOf(start, o), owner: outer.t.owner()}
 	p.ttl = max(0, outer.t.lease.Left(start))
 	if err := p.amongSiblings(ctx, outer, o, at); err != nil {

@@ -91,7 +91,7 @@ func (t *tenure) isOfLocked(sc *scope) bool {
 
 // unreserve takes back a reservation whose request has failed, once it is
 // known what became of the request. It gives the ops slot back.
-func (t *tenure) unreserve(r *recount) {
+func (t *tenure) unreserve(r *counting) {
 	t.c.settle(func() {
 		_, _ = r.resolve()
 		t.mu.Lock()
@@ -111,9 +111,9 @@ func (t *tenure) unreserve(r *recount) {
 	})
 }
 
-// released tells Redis how many holds there are after one has been released
-// that was not the last.
-func (t *tenure) released() error {
+// recount tells Redis how many holds there are after one has been released that
+// was not the last.
+func (t *tenure) recount() error {
 	_ = t.lockOps(context.Background())
 	defer t.unlockOps()
 	return t.recountHolds()
@@ -148,10 +148,10 @@ func (t *tenure) recountHolds() error {
 	return nil
 }
 
-// A recount is a request that sets the hold count. Its first attempt names the
+// A counting is a request that sets the hold count. Its first attempt names the
 // tenure's id; if nobody knows what became of it, the next ones move the lock
 // to a new id, so that the first, should it arrive late, changes nothing.
-type recount struct {
+type counting struct {
 	t        *tenure
 	op       op
 	id, next string
@@ -159,14 +159,14 @@ type recount struct {
 	lease    string
 }
 
-func (t *tenure) newRecount(count int, lease time.Duration) recount {
-	r := recount{t: t, op: t.op(reenterScript, nil), id: t.owner(), count: strconv.Itoa(count), lease: millis(lease)}
+func (t *tenure) newRecount(count int, lease time.Duration) counting {
+	r := counting{t: t, op: t.op(reenterScript, nil), id: t.owner(), count: strconv.Itoa(count), lease: millis(lease)}
 	r.op.args = []string{r.id, r.id, r.count, r.lease}
 	return r
 }
 
 // run sends the request and says whether the lock is still ours.
-func (r *recount) run(ctx context.Context) (owned bool, err error) {
+func (r *counting) run(ctx context.Context) (owned bool, err error) {
 	r.op.retried = r.move
 	reply, err := r.op.run(ctx)
 	if err != nil {
@@ -176,21 +176,19 @@ func (r *recount) run(ctx context.Context) (owned bool, err error) {
 }
 
 // resolve finds out what became of a run that failed.
-func (r *recount) resolve() (owned bool, err error) {
-	r.op.stop, r.op.until = r.t.c.over, time.Time{}
-	reply, err := r.op.outcome()
+func (r *counting) resolve() (owned bool, err error) {
+	if r.op.pending == nil && !r.op.unknown {
+		return false, errNothingPending // it was not executed
+	}
+	reply, err := r.op.finish()
 	if err != nil {
-		if !r.op.unknown {
-			return false, err // it was not executed
-		}
-		r.move()
-		return r.run(context.Background())
+		return false, err
 	}
 	return r.decided(reply), nil
 }
 
 // move makes the request's next attempt move the lock to a new id.
-func (r *recount) move() {
+func (r *counting) move() {
 	if !r.op.unknown || r.next != "" {
 		return
 	}
@@ -203,7 +201,7 @@ func (r *recount) move() {
 }
 
 // decided notes the server's answer.
-func (r *recount) decided(reply Reply) (owned bool) {
+func (r *counting) decided(reply Reply) (owned bool) {
 	t := r.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -218,8 +216,8 @@ func (r *recount) decided(reply Reply) (owned bool) {
 	return true
 }
 
-// counting says whether requests about the hold count have been made.
-func (t *tenure) counting() bool {
+// counted says whether requests about the hold count have been made.
+func (t *tenure) counted() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.ops != nil

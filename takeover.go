@@ -19,7 +19,7 @@ func (c *Client) takeOver(ctx context.Context, old *tenure, l *Lock, o *options,
 	fresh := renew.Elapsed(old.lease.Confirmed(), now) <= old.lease.Length/3
 	turn := ln.turns.over(now)
 	if fresh && !turn && old.watch && !o.hasLease {
-		return old.adopt(ctx, o, at), nil
+		return old.adopt(ctx, o, at, now), nil
 	}
 	if !old.retire() {
 		return nil, nil
@@ -107,12 +107,13 @@ func (c *Client) transfer(ctx context.Context, old, t *tenure, o *options, until
 // moved begins a tenure that the server has confirmed, if that came in time.
 func (c *Client) moved(ctx context.Context, t *tenure, q *op, o *options, at site) *hold {
 	t.confirm(q.sent, t.lease.Length)
-	if !t.trusted(ctx) {
+	now := time.Now()
+	if !t.trusted(ctx, now) {
 		t.forgo()
 		return nil
 	}
-	t.line.turns.begin(time.Now(), false)
-	return t.begin(ctx, o, at)
+	t.line.turns.begin(now, false)
+	return t.begin(ctx, o, at, now)
 }
 
 // abandonMove leaves the gate for a caller whose turn or transfer has failed.

@@ -93,8 +93,7 @@ func (t *tenure) suspected(id string) {
 func (t *tenure) confirm(sent time.Time, length time.Duration) { t.lease.Confirm(sent, length) }
 
 // begin makes the tenure live with its first hold.
-func (t *tenure) begin(ctx context.Context, o *options, at site) *hold {
-	now := time.Now()
+func (t *tenure) begin(ctx context.Context, o *options, at site, now time.Time) *hold {
 	h := t.newHold(ctx, o, at, now)
 	t.mu.Lock()
 	starting := t.state != tenureLive
@@ -114,14 +113,7 @@ func (t *tenure) begin(ctx context.Context, o *options, at site) *hold {
 
 // adopt gives a live tenure that was passed on to its next hold. It returns
 // nil if the tenure has been lost in between.
-func (t *tenure) adopt(ctx context.Context, o *options, at site) *hold {
-	t.mu.Lock()
-	live := t.state == tenureLive
-	t.mu.Unlock()
-	if !live {
-		return nil
-	}
-	now := time.Now()
+func (t *tenure) adopt(ctx context.Context, o *options, at site, now time.Time) *hold {
 	h := t.newHold(ctx, o, at, now)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -186,7 +178,7 @@ func (t *tenure) passable(now time.Time) bool {
 // finish ends the tenure's last hold: the next goroutine of this process gets
 // the lock, or it is released in Redis and the gate is left.
 func (t *tenure) finish(ctx context.Context) error {
-	if t.counting() {
+	if t.counted() {
 		// A request about the hold count is under way; it must not reach the
 		// next holder's tenure.
 		return t.c.detached(ctx, t.lease.Length, func() error {
@@ -208,41 +200,52 @@ func (t *tenure) passOrRelease(ctx context.Context) error {
 			return nil
 		}
 	}
-	if ctx.Done() == nil && t.c.promptFor(t.lease.Length) {
-		return t.releaseAndLeave() // as detached would, without allocating
-	}
-	return t.c.detached(ctx, t.lease.Length, t.releaseAndLeave)
+	return t.release(ctx)
 }
 
-// releaseAndLeave releases the lock in Redis, then lets the next in.
-func (t *tenure) releaseAndLeave() error {
-	err := t.release()
-	t.c.leave(t.line)
-	return err
-}
-
-// release ends the tenure in Redis.
-func (t *tenure) release() error {
+// release ends the tenure in Redis, then lets the next in. Once it has been
+// sent the id is never taken again. ctx only bounds the waiting for the reply.
+func (t *tenure) release(ctx context.Context) error {
 	t.c.clock.Remove(&t.lease)
 	t.line.dropCurrent(t)
 	t.mu.Lock()
 	if t.state == tenureOver {
 		err := t.err
 		t.mu.Unlock()
+		t.c.leave(t.line)
 		return err
 	}
 	t.state, t.err = tenureOver, errReleased
 	id, args := t.id, t.args
 	t.mu.Unlock()
-	return t.sendRelease(id, args[1:])
+	t.line.news.Expect()
+	o := t.op(releaseScript, args[1:])
+	reply, err := o.run(ctx)
+	if o.left && ctx.Err() != nil {
+		rest := o
+		t.c.settle(func() {
+			reply, err := rest.finish()
+			_ = t.released(id, &rest, reply, err)
+			t.c.leave(t.line)
+		})
+		return err
+	}
+	err = t.released(id, &o, reply, err)
+	t.c.leave(t.line)
+	return err
 }
 
 // sendRelease releases an id of this tenure, whose args are the id and the
-// channel. Once it has been sent the id is never taken again.
+// channel.
 func (t *tenure) sendRelease(id string, args []string) error {
 	t.line.news.Expect()
 	o := t.op(releaseScript, args)
 	reply, err := o.run(context.Background())
+	return t.released(id, &o, reply, err)
+}
+
+// released judges the server's answer to the release of an id.
+func (t *tenure) released(id string, o *op, reply Reply, err error) error {
 	switch {
 	case err != nil:
 		t.c.report.releaseFailed(ReleaseFailedEvent{Name: t.lock.name, Owner: id, Err: err})

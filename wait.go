@@ -23,7 +23,7 @@ var errNilContext = errors.New("redlatch: nil context; use context.Background() 
 // acquire gets the lock for a caller that does not have it already.
 func (c *Client) acquire(ctx context.Context, l *Lock, o *options) (*hold, error) {
 	start := time.Now()
-	at := callSite(o.skip + 2)
+	at := c.callSite(o.skip + 2)
 	p := patience{c: c, name: l.name, until: deadlineOf(start, o)}
 	ln := c.lines.get(l)
 	passed, err := p.enter(ctx, ln, o, at)
@@ -64,15 +64,16 @@ func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *
 			return nil, err
 		}
 		owner, ttl, err := t.take(ctx, p.until)
+		now := time.Now()
 		switch {
 		case err != nil:
 			return nil, err // take has left the gate, or will
-		case owner == "" && t.trusted(ctx):
+		case owner == "" && t.trusted(ctx, now):
 			if paused {
 				ln.turns.untaken()
 			}
-			ln.turns.begin(time.Now(), true)
-			return t.begin(ctx, o, at), nil
+			ln.turns.begin(now, true)
+			return t.begin(ctx, o, at, now), nil
 		case owner == "":
 			// Taken, but the reply came too late to trust it.
 			t.forgo()

@@ -23,25 +23,31 @@ import (
 // tests/interop records it from the real one. Of what it says, this reads what
 // redlatch must do as well.
 type golden struct {
-	Redisson string
-	Vectors  []struct {
-		Kind, Name string
-		WatchdogMs int64
-		Steps      []goldenStep
-	}
+	Redisson string         `json:"redisson"`
+	Vectors  []goldenVector `json:"vectors"`
+}
+
+type goldenVector struct {
+	Kind       string       `json:"kind"`
+	Name       string       `json:"name"`
+	WatchdogMs int64        `json:"watchdogMs"`
+	Steps      []goldenStep `json:"steps"`
 }
 
 type goldenStep struct {
-	Do, Thread string
-	LeaseMs    int64  // 0: the watchdog keeps it
-	Result     string // true, false, or an exception
-	Then       string // the thread whose wait the call ended
-	Subscribed []string
-	Messages   []string // channel and payload
-	After      map[string]struct {
-		Fields map[string]string
-		TTLMs  int64 // rounded up to a second
-	}
+	Do         string                `json:"do"`
+	Thread     string                `json:"thread"`
+	LeaseMs    int64                 `json:"leaseMs"` // 0: the watchdog keeps it
+	Result     string                `json:"result"`  // true, false, or an exception
+	Then       string                `json:"then"`    // the thread whose wait the call ended
+	Subscribed []string              `json:"subscribed"`
+	Messages   []string              `json:"messages"` // channel and payload
+	After      map[string]goldenHash `json:"after"`
+}
+
+type goldenHash struct {
+	Fields map[string]string `json:"fields"`
+	TTLMs  int64             `json:"ttlMs"` // rounded up to a second
 }
 
 // redlatch leaves in Redis what Redisson does: keys, fields, counts, TTLs,

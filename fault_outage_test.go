@@ -1,0 +1,410 @@
+package redlatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/internal/testserver"
+)
+
+func TestWaitersOutliveTheServer(t *testing.T) {
+	t.Parallel()
+	eachAdapter(t, func(t *testing.T, a adapter) {
+		ar := newArena(t, a)
+		c := ar.client(ar.direct, redlatch.Config{})
+		h, err := ar.other.Lock("orders").Acquire(bg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, second := acquiring(c.Lock("orders")), acquiring(c.Lock("orders"))
+		if !within(generous, func() bool { return len(ar.list("PUBSUB", "CHANNELS", "*orders*")) > 0 }) {
+			t.Fatal("nobody waits")
+		}
+		ar.server.Kill()
+		time.Sleep(500 * time.Millisecond) // an outage that is noticed
+		select {
+		case o := <-first:
+			t.Fatalf("a waiter returned during the outage: %v, %v", o.hold, o.err)
+		case <-h.Context().Done():
+			t.Fatal("the holder was told of a loss while nobody could know")
+		default:
+		}
+		ar.server.Restart() // without its data
+		back := time.Now()
+		await(t, "the end of the lost hold", h.Context().Done())
+		wantLost(t, h, redlatch.LostGone)
+		for range 2 {
+			var o outcome
+			select {
+			case o = <-first:
+			case o = <-second:
+			case <-time.After(generous):
+				t.Fatal("the waiters are stuck")
+			}
+			if o.err != nil {
+				t.Fatal(o.err)
+			}
+			if waited := o.at.Sub(back); waited > 5*time.Second {
+				t.Errorf("a waiter got the free lock after %v", waited)
+			}
+			if err := o.hold.Release(bg); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ar.end()
+	})
+}
+
+func wantLost(t *testing.T, h *redlatch.Hold, reason redlatch.LossReason) {
+	t.Helper()
+	var lost *redlatch.LostError
+	if cause := context.Cause(h.Context()); !errors.Is(cause, redlatch.ErrLost) || !errors.As(cause, &lost) || lost.Reason != reason {
+		t.Errorf("the hold ended with %v, want a loss with reason %q", cause, reason)
+	}
+	if err := h.Err(); !errors.Is(err, redlatch.ErrLost) {
+		t.Errorf("Err: %v, want ErrLost", err)
+	}
+}
+
+// A silent server, one that is gone, and one that answers without any use.
+func TestAnOutageEndsEveryCallInTime(t *testing.T) {
+	t.Parallel()
+	outages := []struct {
+		name  string
+		begin func(s *story)
+	}{
+		{"gone", func(s *story) { s.server.Kill() }},
+		{"silent", func(s *story) { s.proxy.Blackhole(true) }},
+		{"read-only", func(s *story) { s.server.MustDo("REPLICAOF", "127.0.0.1", "1") }},
+		{"out of memory", func(s *story) { s.server.MustDo("CONFIG", "SET", "maxmemory", "1") }},
+	}
+	const patience = time.Second
+	eachAdapter(t, func(t *testing.T, a adapter) {
+		for _, x := range outages {
+			t.Run(x.name, func(t *testing.T) {
+				t.Parallel()
+				ar := newArena(t, a)
+				s := &story{T: t, arena: ar}
+				s.proxy, s.driver = ar.through()
+				s.c = ar.client(s.driver, redlatch.Config{OutageTimeout: patience, CloseTimeout: time.Millisecond})
+				var held [2]*redlatch.Hold
+				for i := range held {
+					var err error
+					if held[i], err = s.c.Lock(fmt.Sprint("held", i)).Acquire(bg); err != nil {
+						t.Fatal(err)
+					}
+				}
+				x.begin(s)
+
+				s.ends("Acquire", patience, func(ctx context.Context) error {
+					_, err := s.c.Lock("a").Acquire(ctx)
+					return err
+				})
+				s.ends("Acquire with Wait", patience/2, func(ctx context.Context) error {
+					_, err := s.c.Lock("b").Acquire(ctx, redlatch.Wait(patience/2))
+					return err
+				})
+				s.ends("Acquire with a deadline", patience/2, func(ctx context.Context) error {
+					ctx, cancel := context.WithTimeout(ctx, patience/2)
+					defer cancel()
+					_, err := s.c.Lock("c").Acquire(ctx)
+					return err
+				})
+				s.ends("Try", patience, func(ctx context.Context) error {
+					_, err := s.c.Lock("d").Try(ctx)
+					return err
+				})
+				if x.name == "out of memory" { // what is held can be released
+					s.release(held[:]...)
+					return
+				}
+				s.ends("re-entry", patience, func(ctx context.Context) error {
+					_, err := s.c.Lock("held0").Acquire(held[0].With(ctx))
+					return err
+				})
+				if x.name != "read-only" {
+					s.ends("Info", patience, func(ctx context.Context) error {
+						_, err := s.c.Lock("e").Info(ctx)
+						return err
+					})
+				}
+				for _, h := range held { // the first one's re-entry has failed, and may still be under way
+					s.ends("Release", patience, h.Release)
+					if err := h.Release(bg); !errors.Is(err, redlatch.ErrNotHeld) {
+						t.Errorf("second Release: %v, want ErrNotHeld", err)
+					}
+				}
+			})
+		}
+	})
+}
+
+// ends checks that f fails because of an outage, after about d.
+func (s *story) ends(call string, d time.Duration, f func(context.Context) error) {
+	s.T.Helper()
+	start := time.Now()
+	err := await(s.T, call, later(func() error { return f(bg) }))
+	took := time.Since(start)
+	// An attempt that began in time may end later: by an attempt's time-out, 3 s.
+	if took < d-50*time.Millisecond || took > d+6*time.Second {
+		s.T.Errorf("%s took %v, want about %v", call, took, d)
+	}
+	var re *redlatch.RunError
+	if !errors.Is(err, redlatch.ErrUnavailable) || !errors.As(err, &re) {
+		s.T.Errorf("%s: %v, want ErrUnavailable and its cause", call, err)
+	}
+}
+
+// A holder that cannot reach the server is told before Redis gives the lock
+// away, however the server is lost.
+func TestAHolderIsToldBeforeTheLockIsGivenAway(t *testing.T) {
+	t.Parallel()
+	eachAdapter(t, func(t *testing.T, a adapter) {
+		ar := newArena(t, a)
+		ar.tell([]telling{
+			{"black hole", func(s *story) { s.cutOff(func() { s.proxy.Blackhole(true) }) }},
+			{"no replies", func(s *story) { s.cutOff(func() { s.proxy.OneWay(true) }) }},
+			{"every connection breaks", func(s *story) {
+				s.cutOff(func() {
+					s.proxy.SetRule(func(r faultnet.Request) faultnet.Action {
+						if isScript(r, "lock.renew", s.lock) {
+							return faultnet.DropReply
+						}
+						return faultnet.Pass
+					})
+				})
+			}},
+			{"a lease that ends", func(s *story) {
+				s.c = s.client(s.driver, redlatch.Config{})
+				s.toldInTime(s.acquire(bg, redlatch.Lease(s.short)))
+			}},
+		})
+		ar.end()
+	})
+}
+
+func (s *story) cutOff(cut func()) {
+	s.c = s.client(s.driver, redlatch.Config{WatchdogTimeout: s.short})
+	h := s.acquire(bg)
+	before := h.Expires()
+	if !within(generous, func() bool { return h.Expires().After(before) }) {
+		s.T.Fatal("the hold is not renewed")
+	}
+	cut()
+	s.toldInTime(h)
+}
+
+// toldInTime checks that h ends before somebody else can get its lock. Renewals
+// may still reach the server meanwhile, so its clock is asked all the time.
+func (s *story) toldInTime(h *redlatch.Hold) {
+	next := acquiring(s.other.Lock(s.lock))
+	told := later(func() time.Time { <-h.Context().Done(); return time.Now() })
+	var at time.Time
+	for free := false; at.IsZero() && !free; {
+		asked := time.Now()
+		shown := s.list("HGETALL", s.lock)
+		select {
+		case at = <-told:
+		case <-time.After(2 * time.Millisecond):
+			if free = len(shown) == 0 || shown[0] != h.Owner(); free {
+				s.T.Errorf("Redis had given the lock away at %v, and its holder was not told", asked)
+			}
+		}
+	}
+	o := await(s.T, "the next holder", next)
+	if o.err != nil {
+		s.T.Fatal(o.err)
+	}
+	if at.IsZero() {
+		at = await(s.T, "the end of the hold", told)
+	}
+	if !at.Before(o.at) {
+		s.T.Errorf("the next holder had the lock %v before the old one was told", at.Sub(o.at))
+	}
+	wantLost(s.T, h, redlatch.LostExpired)
+	if err := h.Release(bg); !errors.Is(err, redlatch.ErrLost) {
+		s.T.Errorf("Release: %v, want ErrLost", err)
+	}
+	s.release(o.hold)
+	s.proxy.SetRule(nil)
+	s.proxy.OneWay(false)
+	s.proxy.Blackhole(false)
+	s.proxy.BreakAll()
+}
+
+func TestAServerThatForgetsTheScriptsIsToldThem(t *testing.T) {
+	t.Parallel()
+	eachAdapter(t, func(t *testing.T, a adapter) {
+		ar := newArena(t, a)
+		for i := range requestKinds {
+			k := &requestKinds[i]
+			ar.tell([]telling{{k.name, func(s *story) {
+				holds := k.provoke(s, func() func() bool {
+					s.server.MustDo("SCRIPT", "FLUSH")
+					return s.inject(k, faultnet.Pass, 1)
+				})
+				if len(holds) > 0 {
+					s.wantHeld("after it", holds[len(holds)-1], len(holds))
+				}
+				s.server.MustDo("SCRIPT", "FLUSH")
+				s.release(holds...)
+				s.wantFree("in the end")
+			}}})
+		}
+		ar.close()
+	})
+}
+
+// The reply that is lost is the one to the whole script, sent because the
+// server did not know it.
+func TestALostReplyToAnUnknownScriptChangesNothing(t *testing.T) {
+	t.Parallel()
+	eachAdapter(t, func(t *testing.T, a adapter) {
+		ar := newArena(t, a)
+		for i := range requestKinds {
+			k := requestKinds[i]
+			only := k.only
+			k.only = func(r faultnet.Request) bool { return r.Args[0] == "EVAL" && (only == nil || only(r)) }
+			ar.tell([]telling{{k.name, func(s *story) {
+				var fired func() bool
+				holds := k.provoke(s, func() func() bool {
+					s.server.MustDo("SCRIPT", "FLUSH")
+					fired = s.inject(&k, faultnet.DropReply, 1)
+					return fired
+				})
+				if !fired() {
+					s.T.Fatal("no such request was sent")
+				}
+				if len(holds) > 0 {
+					s.wantHeld("after it", holds[len(holds)-1], len(holds))
+				}
+				s.release(holds...)
+				s.wantFree("in the end")
+			}}})
+		}
+		ar.close()
+	})
+}
+
+// Errors that pass: no hold is lost by them, and callers wait for their end.
+func TestPassingTroubleCostsNothing(t *testing.T) {
+	t.Parallel()
+	troubles := []struct {
+		name  string
+		begin func(t *testing.T, s *testserver.Server) (end func())
+	}{
+		{"read-only", func(_ *testing.T, s *testserver.Server) func() {
+			s.MustDo("REPLICAOF", "127.0.0.1", "1")
+			return func() { s.MustDo("REPLICAOF", "NO", "ONE") }
+		}},
+		{"out of memory", func(_ *testing.T, s *testserver.Server) func() {
+			s.MustDo("CONFIG", "SET", "maxmemory", "1")
+			return func() { s.MustDo("CONFIG", "SET", "maxmemory", "0") }
+		}},
+		{"busy with a script", func(t *testing.T, s *testserver.Server) func() {
+			s.MustDo("CONFIG", "SET", "busy-reply-threshold", "20")
+			c, err := s.Dial(bg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			fmt.Fprintf(c, "EVAL %q 0\r\n", "while true do end")
+			if !within(generous, func() bool {
+				_, err := s.Do("GET", "x")
+				var re testserver.ReplyError
+				return errors.As(err, &re)
+			}) {
+				t.Fatal("the server is not busy")
+			}
+			return func() { s.MustDo("SCRIPT", "KILL") }
+		}},
+		{"connections killed", func(_ *testing.T, s *testserver.Server) func() {
+			return func() {
+				for _, kind := range []string{"normal", "pubsub"} {
+					s.MustDo("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes")
+				}
+			}
+		}},
+		{"paused", func(_ *testing.T, s *testserver.Server) func() {
+			s.Pause()
+			return s.Resume
+		}},
+	}
+	eachAdapter(t, func(t *testing.T, a adapter) {
+		for _, x := range troubles {
+			t.Run(x.name, func(t *testing.T) {
+				t.Parallel()
+				ar := newArena(t, a)
+				c := ar.client(ar.direct, redlatch.Config{WatchdogTimeout: ar.short})
+				h, err := c.Lock("held").Acquire(bg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				end := x.begin(t, ar.server)
+				got := acquiring(c.Lock("orders"))
+				time.Sleep(ar.short / 2) // past the time of a renewal
+				if err := h.Err(); err != nil {
+					t.Errorf("the hold was lost: %v", err)
+				}
+				end()
+				o := await(t, "the acquisition", got)
+				if o.err != nil {
+					t.Fatal(o.err)
+				}
+				before := h.Expires()
+				if !within(generous, func() bool { return h.Err() != nil || h.Expires().After(before) }) || h.Err() != nil {
+					t.Errorf("the hold is not kept any more: %v", h.Err())
+				}
+				for _, h := range []*redlatch.Hold{h, o.hold} {
+					if err := h.Release(bg); err != nil {
+						t.Errorf("Release: %v", err)
+					}
+				}
+				if keys := ar.list("KEYS", "*"); len(keys) > 0 {
+					t.Errorf("left behind: %q", keys)
+				}
+				ar.close()
+			})
+		}
+	})
+}
+
+// Without messages waiters poll, and nobody gets an error.
+func TestWithoutSubscriptionsWaitersPoll(t *testing.T) {
+	t.Parallel()
+	eachAdapter(t, func(t *testing.T, a adapter) {
+		ar := newArena(t, a)
+		losses := map[string]faultnet.Action{"connection closed": faultnet.DropReply, "silence": faultnet.StallReply}
+		var stories []telling
+		for name, loss := range losses {
+			stories = append(stories, telling{name, func(s *story) {
+				s.proxy.SetRule(func(r faultnet.Request) faultnet.Action {
+					if r.Args[0] == "SUBSCRIBE" {
+						return loss
+					}
+					return faultnet.Pass
+				})
+				s.proxy.BreakAll()
+				h := s.acquireBy(s.other, bg)
+				got := acquiring(s.c.Lock(s.lock))
+				time.Sleep(100 * time.Millisecond) // it asks, subscribes in vain and asks again
+				s.release(h)
+				released := time.Now()
+				o := await(s.T, "the waiter", got)
+				if o.err != nil {
+					s.T.Fatal(o.err)
+				}
+				if waited := o.at.Sub(released); waited > 4*time.Second {
+					s.T.Errorf("the waiter found the lock free after %v, want it to look every 2 s", waited)
+				}
+				s.release(o.hold)
+			}})
+		}
+		ar.tell(stories)
+	})
+}
