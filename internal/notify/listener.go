@@ -10,6 +10,7 @@ type Listener struct {
 	stop      func()
 	onForeign func()
 	started   bool
+	stopped   bool
 	confirmed bool
 	own       int // messages of ours that are still to be heard
 	foreign   int // messages of others heard since Start
@@ -30,7 +31,11 @@ func (l *Listener) Start(subscribe func(notice func(confirmed bool)) (stop func(
 	stop := subscribe(l.notice)
 	l.mu.Lock()
 	l.stop = stop
+	stopped := l.stopped
 	l.mu.Unlock()
+	if stopped { // meanwhile, when there was nothing to call yet
+		stop()
+	}
 }
 
 // Stop ends the subscription and reports whether there was one. The Listener
@@ -38,7 +43,7 @@ func (l *Listener) Start(subscribe func(notice func(confirmed bool)) (stop func(
 func (l *Listener) Stop() bool {
 	l.mu.Lock()
 	stop, started := l.stop, l.started
-	l.onForeign = nil
+	l.stopped, l.onForeign = started, nil
 	l.mu.Unlock()
 	if stop != nil {
 		stop()

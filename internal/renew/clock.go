@@ -41,22 +41,27 @@ func NewClock(spawn func(func())) *Clock {
 }
 
 // Add starts to watch l, whose window must have been confirmed; renewing says
-// whether it is also to be renewed.
-func (c *Clock) Add(l *Lease, renewing bool) {
+// whether it is also to be renewed. It returns false if the clock is closed:
+// then nobody watches l, and its holder will not be told anything.
+func (c *Clock) Add(l *Lease, renewing bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l.renewing, l.removed, l.due, l.retry = renewing, false, false, 0
+	l.renewing, l.removed, l.due, l.asking, l.again, l.retry = renewing, false, false, false, false, 0
 	c.scheduleLocked(l, time.Now())
+	return !c.closed
 }
 
-// SetRenewing starts or stops the renewal of l.
-func (c *Clock) SetRenewing(l *Lease, renewing bool) {
+// SetRenewing starts the renewal of l, each time for length, or stops it.
+func (c *Clock) SetRenewing(l *Lease, renewing bool, length time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l.renewing == renewing || l.removed {
 		return
 	}
 	l.renewing = renewing
+	if renewing {
+		l.Length = length
+	}
 	c.scheduleLocked(l, time.Now())
 }
 
@@ -139,10 +144,10 @@ func (c *Clock) scheduleLocked(l *Lease, now time.Time) {
 	if !l.Until.IsZero() && l.Until.Before(at) {
 		at = l.Until
 	}
-	if l.renewing && !l.due {
+	if (l.renewing || l.retry > 0) && !l.due {
 		renewal := l.Confirmed().Add(l.Length / 3)
 		if l.retry > 0 {
-			renewal = now.Add(l.retry)
+			renewal = l.retryAt
 		}
 		if renewal.Before(at) {
 			at = renewal
@@ -168,7 +173,7 @@ func (c *Clock) setTimerLocked(now time.Time) {
 		at = limit
 	}
 	if c.timer == nil {
-		c.wakeAt = at
+		c.wakeAt, c.seen = at, now
 		c.timer = time.AfterFunc(max(0, at.Sub(now)), c.tick)
 		return
 	}
@@ -203,7 +208,7 @@ func (c *Clock) tick() {
 		case l.Left(now) <= 0 || (!l.Until.IsZero() && !now.Before(l.Until)):
 			c.expireLocked(l)
 			over = append(over, l.Holder)
-		case l.renewing && !l.due && c.renewalDue(l, now):
+		case !l.due && renewalDue(l, now):
 			c.sendLocked(l)
 			c.scheduleLocked(l, now)
 		default:
@@ -229,14 +234,20 @@ func (c *Clock) expireLocked(l *Lease) {
 	heap.Remove(&c.leases, l.index-1)
 }
 
-// renewalDue says whether l is to be renewed at now.
-func (c *Clock) renewalDue(l *Lease, now time.Time) bool {
-	return l.retry > 0 || Elapsed(l.Confirmed(), now) >= l.Length/3
+// renewalDue says whether l is to be renewed, or asked about again, at now.
+func renewalDue(l *Lease, now time.Time) bool {
+	if l.retry > 0 {
+		return !now.Before(l.retryAt)
+	}
+	return l.renewing && Elapsed(l.Confirmed(), now) >= l.Length/3
 }
 
-// sendLocked puts l into its lane's queue, unless it is there already.
+// sendLocked puts l into its lane's queue, unless it is there already. One that
+// is with the sender is sent once more: the answer to come may be older than
+// the reason to ask.
 func (c *Clock) sendLocked(l *Lease) {
 	if l.due {
+		l.again = l.asking
 		return
 	}
 	l.due = true
@@ -260,7 +271,7 @@ func (c *Clock) send(name string, ln *lane) {
 		c.mu.Lock()
 		batch = ln.take(batch[:0])
 		for _, l := range batch {
-			l.Ask = 0
+			l.asking, l.Ask = true, 0
 			if l.renewing {
 				l.Ask = l.Length
 			}
@@ -288,7 +299,8 @@ func (c *Clock) settle(batch []*Lease, sent time.Time) {
 	c.mu.Lock()
 	now := time.Now()
 	for _, l := range batch {
-		l.due = false
+		again := l.again
+		l.due, l.asking, l.again = false, false, false
 		if l.removed {
 			continue
 		}
@@ -301,6 +313,9 @@ func (c *Clock) settle(batch []*Lease, sent time.Time) {
 			if l.Ask > 0 {
 				l.Confirm(sent, l.Ask)
 			}
+			if again {
+				c.sendLocked(l)
+			}
 		case Gone:
 			l.removed = true
 			if l.index > 0 {
@@ -310,6 +325,7 @@ func (c *Clock) settle(batch []*Lease, sent time.Time) {
 			continue
 		default:
 			l.retry = backoff(l.retry)
+			l.retryAt = now.Add(l.retry)
 		}
 		c.scheduleLocked(l, now)
 	}
@@ -340,7 +356,7 @@ func (ln *lane) take(batch []*Lease) []*Lease {
 // backoff returns the next pause after a failed renewal: 50 ms to 1 s,
 // doubled, with jitter.
 func backoff(last time.Duration) time.Duration {
-	next := min(max(2*last, 50*time.Millisecond), time.Second)
+	next := min(max(2*last, 100*time.Millisecond), time.Second)
 	return next/2 + rand.N(next/2) //nolint:gosec // jitter needs no secrets
 }
 

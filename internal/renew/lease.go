@@ -53,6 +53,9 @@ type Lease struct {
 	index    int           // place in the heap, plus one; 0: not in it
 	at       time.Time     // when the clock looks at it next
 	due      bool          // in its lane's queue or with its sender
+	asking   bool          // with its sender
+	again    bool          // doubted while with its sender
 	retry    time.Duration // the last back-off; 0: the last renewal did not fail
+	retryAt  time.Time     // when it ends
 	removed  bool
 }

@@ -19,8 +19,8 @@ type Script struct {
 // A Header is what the comment block at the top of a script declares.
 type Header struct {
 	Purpose string   // the first comment lines
-	Keys    []string // KEYS[1] is Keys[0]
-	Args    []string // ARGV[1] is Args[0]
+	Keys    []string // KEYS[1] is Keys[0]; "..." at its end: any number of it
+	Args    []string // ARGV[1] is Args[0]; a "..." of its own: all before it repeat
 	Returns string
 }
 
@@ -61,7 +61,8 @@ func (s *Script) SHA() string { return s.sha }
 func (s *Script) Header() Header { return s.header }
 
 // parseHeader reads the leading "-- " lines. "-- KEYS a b", "-- ARGV a b" and
-// "-- returns ..." are declarations; everything before them is the purpose.
+// "-- returns ..." are declarations, with remarks in parentheses; everything
+// before them is the purpose.
 func parseHeader(source string) (Header, error) {
 	var h Header
 	var purpose []string
@@ -73,9 +74,9 @@ func parseHeader(source string) (Header, error) {
 		text = strings.TrimSpace(text)
 		switch {
 		case strings.HasPrefix(text, "KEYS "):
-			h.Keys = strings.Fields(text)[1:]
+			h.Keys = names(text)
 		case strings.HasPrefix(text, "ARGV "):
-			h.Args = strings.Fields(text)[1:]
+			h.Args = names(text)
 		case strings.HasPrefix(text, "returns "):
 			h.Returns = strings.TrimPrefix(text, "returns ")
 		case h.Returns != "":
@@ -89,4 +90,10 @@ func parseHeader(source string) (Header, error) {
 		return h, fmt.Errorf("the header must say its purpose and what it returns")
 	}
 	return h, nil
+}
+
+// names returns what a declaration declares.
+func names(text string) []string {
+	text, _, _ = strings.Cut(text, "(")
+	return strings.Fields(text)[1:]
 }

@@ -36,14 +36,19 @@ func Owner(client string, n uint64) string {
 // ClientOf returns the client id in an owner field, and whether that client is
 // of redlatch. A field of another shape has no client.
 func ClientOf(owner string) (id string, redlatch bool) {
-	const n = 36
-	if len(owner) < n+1 || owner[n] != ':' {
+	const shape = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx:"
+	if len(owner) <= len(shape) {
 		return "", false
 	}
-	id = owner[:n]
-	if id[8] != '-' || id[13] != '-' || id[18] != '-' || id[23] != '-' ||
-		strings.Trim(id, "0123456789abcdefABCDEF-") != "" {
-		return "", false
+	for i := range len(shape) {
+		if shape[i] == 'x' {
+			if strings.IndexByte("0123456789abcdefABCDEF", owner[i]) < 0 {
+				return "", false
+			}
+		} else if owner[i] != shape[i] {
+			return "", false
+		}
 	}
+	id = owner[:len(shape)-1]
 	return id, id[14] == '8'
 }

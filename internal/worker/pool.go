@@ -88,21 +88,22 @@ func (p *Pool) run(job Job) {
 }
 
 // Close waits for the jobs under way, at most for d, and ends the idle
-// goroutines. It reports whether all jobs had ended.
+// goroutines. It reports whether all jobs had ended. Calling it again waits
+// again.
 func (p *Pool) Close(d time.Duration) bool {
 	p.mu.Lock()
-	if p.closed {
+	if !p.closed {
+		p.closed = true
+		close(p.quit)
+	}
+	if p.running == 0 {
 		p.mu.Unlock()
 		return true
 	}
-	p.closed = true
-	close(p.quit)
-	drained := make(chan struct{})
-	if p.running == 0 {
-		close(drained)
-	} else {
-		p.drained = drained
+	if p.drained == nil {
+		p.drained = make(chan struct{})
 	}
+	drained := p.drained
 	p.mu.Unlock()
 	t := time.NewTimer(d)
 	defer t.Stop()

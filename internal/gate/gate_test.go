@@ -1,0 +1,206 @@
+package gate
+
+import (
+	"slices"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// enqueue puts n new waiters into the queue of a gate that somebody is inside.
+func enqueue(t *testing.T, g *Gate[int], n int) []*Waiter[int] {
+	t.Helper()
+	ws := make([]*Waiter[int], n)
+	for i := range ws {
+		ws[i] = NewWaiter[int]()
+		if g.Enter(ws[i]) {
+			t.Fatalf("waiter %d was let in although somebody is inside", i)
+		}
+	}
+	return ws
+}
+
+// admitted says whether w has been let in, without waiting.
+func admitted[V any](w *Waiter[V]) bool {
+	select {
+	case <-w.Ready():
+		return true
+	default:
+		return false
+	}
+}
+
+func TestZeroGateIsOpen(t *testing.T) {
+	var g Gate[int]
+	w := NewWaiter[int]()
+	if !g.Enter(w) {
+		t.Fatal("an open gate did not let in")
+	}
+	if admitted(w) {
+		t.Error("Ready delivered to a waiter that was let in at once")
+	}
+	if g.TryEnter() {
+		t.Error("TryEnter let in a second one")
+	}
+	g.Exit()
+	if !g.TryEnter() {
+		t.Error("the gate is not open after Exit")
+	}
+}
+
+func TestFirstComeFirstServed(t *testing.T) {
+	const n = 5
+	var g Gate[int]
+	g.TryEnter()
+	ws := enqueue(t, &g, n)
+	for i, w := range ws {
+		for _, later := range ws[i:] {
+			if admitted(later) {
+				t.Fatalf("somebody is inside beside the holder before step %d", i)
+			}
+		}
+		if g.TryEnter() {
+			t.Fatal("TryEnter overtook the queue")
+		}
+		g.Exit()
+		if !admitted(w) {
+			t.Fatalf("waiter %d was not let in", i)
+		}
+		if got := g.Waiting(); got != n-1-i {
+			t.Errorf("Waiting = %d, want %d", got, n-1-i)
+		}
+	}
+	g.Exit()
+	if !g.TryEnter() {
+		t.Error("the gate is not open after the last one")
+	}
+}
+
+func TestPassGivesAValueAndExitGivesNone(t *testing.T) {
+	var g Gate[int]
+	g.TryEnter()
+	if g.Pass(1) {
+		t.Fatal("Pass to nobody said that it passed")
+	}
+	if g.TryEnter() {
+		t.Fatal("Pass to nobody opened the gate")
+	}
+	ws := enqueue(t, &g, 3)
+	if !g.Pass(7) || !admitted(ws[0]) {
+		t.Fatal("Pass did not let the first waiter in")
+	}
+	if got := ws[0].Take(); got != 7 {
+		t.Errorf("took %d, want what was passed, 7", got)
+	}
+	if got := ws[0].Take(); got != 0 {
+		t.Errorf("took %d a second time, want nothing", got)
+	}
+	g.Exit()
+	if !admitted(ws[1]) || ws[1].Take() != 0 {
+		t.Error("Exit did not let the second waiter in with nothing")
+	}
+	if !g.Pass(9) || !admitted(ws[2]) || ws[2].Take() != 9 {
+		t.Error("the third waiter did not get what was passed")
+	}
+}
+
+// A waiter that was let in while it gave up is inside, with what it was given,
+// and its Waiter can be used again.
+func TestCancelLosesToAdmission(t *testing.T) {
+	var g Gate[int]
+	g.TryEnter()
+	w := enqueue(t, &g, 1)[0]
+	g.Pass(5)
+	if g.Cancel(w) {
+		t.Fatal("Cancel took back an admission")
+	}
+	if got := w.Take(); got != 5 {
+		t.Errorf("took %d, want 5", got)
+	}
+	g.Exit()
+	if !g.TryEnter() {
+		t.Fatal("the gate is not open")
+	}
+	if g.Enter(w) {
+		t.Fatal("let in beside the holder")
+	}
+	if admitted(w) {
+		t.Fatal("Ready delivered the admission of before")
+	}
+	if !g.Cancel(w) {
+		t.Fatal("Cancel did not take w out")
+	}
+	if g.Cancel(w) {
+		t.Error("Cancel took w out twice")
+	}
+}
+
+func TestTenThousandLeaveInAnyOrder(t *testing.T) {
+	const n = 10_000
+	var g Gate[int]
+	g.TryEnter()
+	ws := enqueue(t, &g, n)
+	// Every waiter but each hundredth leaves, the last first, then from both
+	// ends of what is left: the order of the rest must not change.
+	stay := func(i int) bool { return i%100 == 50 }
+	left := n
+	for _, i := range leavingOrder(n) {
+		if stay(i) {
+			continue
+		}
+		if !g.Cancel(ws[i]) {
+			t.Fatalf("waiter %d could not leave", i)
+		}
+		left--
+		if got := g.Waiting(); got != left {
+			t.Fatalf("Waiting = %d, want %d", got, left)
+		}
+	}
+	for i, w := range ws {
+		if !stay(i) {
+			continue
+		}
+		g.Exit()
+		if !admitted(w) {
+			t.Fatalf("waiter %d is not next", i)
+		}
+	}
+	g.Exit()
+	if g.first != nil || g.last != nil || g.Waiting() != 0 || !g.TryEnter() {
+		t.Error("the queue is not empty at the end")
+	}
+}
+
+// leavingOrder is a fixed shuffle of 0 to n-1, the ends first.
+func leavingOrder(n int) []int {
+	order := []int{n - 1, 0}
+	for i := 1; i < n-1; i++ {
+		order = append(order, 1+(i*7919)%(n-2))
+	}
+	slices.Sort(order[2 : n/2]) // and a part of it in order
+	return order
+}
+
+// Leaving takes the same few steps wherever the waiter stands: it touches its
+// neighbours only. The queue is cut on both sides of them, so that a search
+// from either end would not get there.
+func TestLeavingTouchesNeighboursOnly(t *testing.T) {
+	const n, at = 10_000, 5_000
+	var g Gate[int]
+	g.TryEnter()
+	ws := enqueue(t, &g, n)
+	before, after := ws[at-1], ws[at+1]
+	before.prev, after.next = nil, nil
+	ws[at-2].next, ws[at+2].prev = nil, nil
+	if !g.Cancel(ws[at]) {
+		t.Fatal("Cancel did not take the waiter out")
+	}
+	if before.next != after || after.prev != before {
+		t.Error("the neighbours are not linked")
+	}
+	if g.first != ws[0] || g.last != ws[n-1] || g.Waiting() != n-1 {
+		t.Error("the ends of the queue have changed")
+	}
+}

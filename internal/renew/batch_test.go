@@ -1,0 +1,176 @@
+package renew
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestBatchesOfAHundred(t *testing.T) {
+	play(t, func(s *stage) {
+		ls := s.add(250, lease, true)
+		s.until(19 * time.Second)
+		var sizes []int
+		for _, c := range s.calls {
+			sizes = append(sizes, len(c.leases))
+		}
+		if !slices.Equal(sizes, []int{100, 100, 50}) {
+			t.Errorf("batches of %v, want 100, 100, 50", sizes)
+		}
+		for _, l := range ls {
+			s.wantSent(l, 10*time.Second)
+		}
+	})
+}
+
+func TestOneKindGroupAndLaneInABatch(t *testing.T) {
+	play(t, func(s *stage) {
+		kinds := []*Kind{s.kind, s.newKind()}
+		var ls []*Lease
+		for i := range 600 {
+			l := s.lease(lease)
+			l.Kind, l.Group, l.Lane = kinds[i%2], i/2%3, fmt.Sprint(i/6%2)
+			s.clock.Add(l, true)
+			ls = append(ls, l)
+		}
+		s.until(19 * time.Second)
+		if len(s.calls) != 12 {
+			t.Errorf("%d batches, want one for each of 12 kinds, groups and lanes", len(s.calls))
+		}
+		for _, c := range s.calls {
+			first := c.leases[0]
+			for _, l := range c.leases {
+				if l.Kind != c.kind || l.Group != first.Group || l.Lane != first.Lane {
+					t.Fatalf("a batch of group %d in lane %s has a lease of group %d in lane %s, or of another kind", first.Group, first.Lane, l.Group, l.Lane)
+				}
+			}
+		}
+		for _, l := range ls {
+			s.wantSent(l, 10*time.Second)
+		}
+	})
+}
+
+func TestEachLeaseHasItsOwnResult(t *testing.T) {
+	play(t, func(s *stage) {
+		s.answer = func(l *Lease, at time.Duration) Result {
+			switch n := l.Holder.(*holder).name; {
+			case n == "1" && at < 20*time.Second:
+				return Gone
+			case n == "2" && at < 15*time.Second:
+				return Failed
+			case n == "3" && at < 15*time.Second:
+				return Skipped
+			default:
+				return Confirmed
+			}
+		}
+		ls := s.add(5, lease, true)
+		s.until(24 * time.Second)
+		if len(s.calls[0].leases) != 5 {
+			t.Fatalf("a batch of %d, want 5", len(s.calls[0].leases))
+		}
+		for _, i := range []int{0, 4} {
+			s.wantSent(ls[i], 10*time.Second, 20*time.Second)
+		}
+		s.wantSent(ls[1], 10*time.Second)
+		s.wantTold(ls[1], nil, at(10*time.Second))
+		for _, i := range []int{2, 3} {
+			if sent, _ := s.sent(ls[i]); len(sent) < 3 || sent[len(sent)-1] < 15*time.Second {
+				t.Errorf("lease %d was sent at %v only", i, sent)
+			}
+			s.wantNotTold(ls[i])
+		}
+	})
+}
+
+// A Kind that sets no result, because its driver broke, has failed.
+func TestNoResultIsAFailure(t *testing.T) {
+	play(t, func(s *stage) {
+		l := s.lease(lease)
+		l.Result = Confirmed // of before
+		n := 0
+		l.Kind = &Kind{Renew: func([]*Lease) { n++ }}
+		s.clock.Add(l, true)
+		s.until(time.Minute)
+		s.wantTold(l, at(trusted), nil)
+		if n < 20 {
+			t.Errorf("asked %d times, want until the end", n)
+		}
+	})
+}
+
+// A server that does not answer delays neither the renewals of another nor
+// anybody's end.
+func TestABlockedLane(t *testing.T) {
+	play(t, func(s *stage) {
+		silent := make(chan struct{})
+		stuck := &Kind{Renew: func([]*Lease) { <-silent }}
+		var lost, kept []*Lease
+		for i := range 300 {
+			l := s.lease(lease)
+			if i%2 == 0 {
+				l.Lane, l.Kind = "silent", stuck
+				lost = append(lost, l)
+			} else {
+				l.Lane = "good"
+				kept = append(kept, l)
+			}
+			s.clock.Add(l, true)
+		}
+		s.until(45 * time.Second)
+		for _, l := range kept {
+			s.wantSent(l, 10*time.Second, 20*time.Second, 30*time.Second, 40*time.Second)
+			s.wantNotTold(l)
+		}
+		for _, l := range lost {
+			s.wantTold(l, at(trusted), nil)
+		}
+		close(silent)
+		s.until(time.Minute)
+		for _, l := range lost {
+			s.wantTold(l, at(trusted), nil)
+		}
+	})
+}
+
+// A lane has one sender at a time, which ends when there is nothing to send.
+func TestOneSenderPerLane(t *testing.T) {
+	play(t, func(s *stage) {
+		s.travel = time.Second
+		ls := s.add(250, lease, true)
+		s.until(18 * time.Second)
+		for _, l := range ls[:10] {
+			s.clock.Check(l)
+		}
+		s.until(19 * time.Second)
+		s.wantSenders(2)
+		s.wantLanes(1)
+		for _, l := range ls {
+			s.clock.Remove(l)
+		}
+		s.until(time.Minute)
+		s.wantLanes(0)
+	})
+}
+
+// wantSenders checks how many senders there were, ever.
+func (s *stage) wantSenders(want int) {
+	s.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.senders != want {
+		s.Errorf("at %v: %d senders so far, want %d", s.now(), s.senders, want)
+	}
+}
+
+// wantLanes checks how many lanes are busy.
+func (s *stage) wantLanes(want int) {
+	s.Helper()
+	s.clock.mu.Lock()
+	defer s.clock.mu.Unlock()
+	if len(s.clock.lanes) != want {
+		s.Errorf("at %v: %d lanes, want %d", s.now(), len(s.clock.lanes), want)
+	}
+}

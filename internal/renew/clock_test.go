@@ -1,0 +1,267 @@
+package renew
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+const lease = 30 * time.Second
+
+func TestRenewsAThirdAfterConfirmation(t *testing.T) {
+	play(t, func(s *stage) {
+		s.travel = 100 * time.Millisecond
+		l := s.addOne(lease, true)
+		s.until(65 * time.Second)
+		// A third after each was sent, however long the answer took.
+		s.wantSent(l, 10*time.Second, 20*time.Second, 30*time.Second, 40*time.Second, 50*time.Second, 60*time.Second)
+		if _, asks := s.sent(l); slices.ContainsFunc(asks, func(d time.Duration) bool { return d != lease }) {
+			t.Errorf("asked for %v, want %v each time", asks, lease)
+		}
+		if got, want := l.End().Sub(s.start), 60*time.Second+trusted; got != want {
+			t.Errorf("trusted until %v, want %v", got, want)
+		}
+		s.wantNotTold(l)
+	})
+}
+
+func TestRenewsForADay(t *testing.T) {
+	play(t, func(s *stage) {
+		l := s.addOne(lease, true)
+		s.until(24*time.Hour + time.Second)
+		if at, _ := s.sent(l); len(at) != 24*360 {
+			t.Errorf("sent %d times, want %d", len(at), 24*360)
+		}
+		s.wantNotTold(l)
+	})
+}
+
+func TestFixedLeaseEnds(t *testing.T) {
+	play(t, func(s *stage) {
+		l := s.addOne(lease, false)
+		s.until(trusted - 1)
+		s.wantNotTold(l)
+		s.until(time.Minute)
+		s.wantTold(l, at(trusted), nil)
+		s.wantSent(l)
+	})
+}
+
+func TestSetRenewing(t *testing.T) {
+	play(t, func(s *stage) {
+		l := s.addOne(lease, false)
+		s.until(15 * time.Second)
+		s.clock.SetRenewing(l, true, lease) // a third has passed already
+		s.until(15 * time.Second)
+		s.wantSent(l, 15*time.Second)
+		s.until(26 * time.Second)
+		s.wantSent(l, 15*time.Second, 25*time.Second)
+		s.clock.SetRenewing(l, false, lease)
+		s.until(2 * time.Minute)
+		s.wantSent(l, 15*time.Second, 25*time.Second)
+		s.wantTold(l, at(25*time.Second+trusted), nil)
+		s.clock.SetRenewing(l, true, lease) // nothing is left to renew
+		s.until(3 * time.Minute)
+		s.wantSent(l, 15*time.Second, 25*time.Second)
+	})
+}
+
+// A fixed lease that is to be renewed from now on gets the length of that.
+func TestSetRenewingForALength(t *testing.T) {
+	play(t, func(s *stage) {
+		l := s.addOne(12*time.Second, false)
+		s.until(5 * time.Second)
+		s.clock.SetRenewing(l, true, lease)
+		s.until(25 * time.Second)
+		s.wantSent(l, 10*time.Second, 20*time.Second)
+		s.clock.SetRenewing(l, true, time.Second) // it is already
+		s.clock.SetRenewing(l, false, time.Second)
+		s.until(time.Hour)
+		if _, asks := s.sent(l); !slices.Equal(asks, []time.Duration{lease, lease}) {
+			t.Errorf("asked for %v, want %v each time", asks, lease)
+		}
+		s.wantTold(l, at(20*time.Second+trusted), nil)
+	})
+}
+
+// Its owner has confirmed a lease by itself: it moves in the schedule.
+func TestTouch(t *testing.T) {
+	play(t, func(s *stage) {
+		kept, fixed := s.addOne(lease, true), s.addOne(lease, false)
+		s.until(5 * time.Second)
+		for _, l := range []*Lease{kept, fixed} {
+			l.Confirm(time.Now(), lease)
+			s.clock.Touch(l)
+		}
+		s.until(20 * time.Second)
+		s.wantSent(kept, 15*time.Second)
+		s.until(time.Minute)
+		s.wantTold(fixed, at(5*time.Second+trusted), nil)
+		s.clock.Touch(fixed) // it has ended: nothing to move
+		s.until(2 * time.Minute)
+		s.wantTold(fixed, at(5*time.Second+trusted), nil)
+	})
+}
+
+func TestSetUntilBoundsTrust(t *testing.T) {
+	play(t, func(s *stage) {
+		kept, moved, free := s.addOne(lease, true), s.addOne(lease, true), s.addOne(lease, true)
+		for _, l := range []*Lease{kept, moved, free} {
+			s.clock.SetUntil(l, s.start.Add(45*time.Second))
+		}
+		early := s.lease(lease)
+		s.clock.SetUntil(early, s.start.Add(12*time.Second)) // before Add
+		s.clock.Add(early, true)
+		s.until(40 * time.Second)
+		s.clock.SetUntil(moved, s.start.Add(95*time.Second))
+		s.clock.SetUntil(free, time.Time{})
+		s.until(10 * time.Minute)
+		s.wantTold(early, at(12*time.Second), nil)
+		s.wantSent(early, 10*time.Second)
+		s.wantTold(kept, at(45*time.Second), nil)
+		s.wantTold(moved, at(95*time.Second), nil)
+		s.wantNotTold(free)
+		s.clock.SetUntil(kept, s.start.Add(time.Hour)) // it is over
+		s.until(20 * time.Minute)
+		s.wantTold(kept, at(45*time.Second), nil)
+	})
+}
+
+func TestSetUntilInThePast(t *testing.T) {
+	play(t, func(s *stage) {
+		l := s.addOne(lease, true)
+		s.until(3 * time.Second)
+		s.clock.SetUntil(l, s.start)
+		s.until(3 * time.Second)
+		s.wantTold(l, at(3*time.Second), nil)
+	})
+}
+
+// What Until ends, though the window is not over, a late answer does not bring
+// back.
+func TestUntilWhileARenewalIsUnderWay(t *testing.T) {
+	play(t, func(s *stage) {
+		s.travel = 4 * time.Second
+		l := s.addOne(lease, true)
+		s.clock.SetUntil(l, s.start.Add(12*time.Second))
+		s.until(time.Hour)
+		s.wantSent(l, 10*time.Second)
+		s.wantTold(l, at(12*time.Second), nil)
+	})
+}
+
+func TestRemove(t *testing.T) {
+	play(t, func(s *stage) {
+		ls := s.add(3, lease, true)
+		s.clock.Remove(ls[1])
+		s.clock.Remove(ls[1]) // once more changes nothing
+		s.until(time.Hour)
+		s.wantSent(ls[1])
+		s.wantNotTold(ls[1])
+		s.clock.Check(ls[1])
+		s.clock.SetRenewing(ls[1], false, lease)
+		s.clock.Touch(ls[1])
+		s.clock.SetUntil(ls[1], time.Now())
+		s.until(2 * time.Hour)
+		s.wantSent(ls[1])
+		s.wantNotTold(ls[1])
+		if at, _ := s.sent(ls[0]); len(at) != 720 {
+			t.Errorf("the neighbour was sent %d times, want 720", len(at))
+		}
+	})
+}
+
+func TestRemoveWhileARenewalIsUnderWay(t *testing.T) {
+	for name, r := range map[string]Result{"confirmed": Confirmed, "gone": Gone, "failed": Failed, "skipped": Skipped} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(s *stage) {
+				s.travel = time.Second
+				s.answers(r)
+				l := s.addOne(lease, true)
+				s.until(11 * time.Second)
+				s.clock.Remove(l)
+				s.until(time.Hour)
+				s.wantSent(l, 10*time.Second)
+				s.wantNotTold(l)
+			})
+		})
+	}
+}
+
+func TestRemoveFromTheQueueOfALane(t *testing.T) {
+	play(t, func(s *stage) {
+		s.travel = time.Second // two seconds for each batch
+		ls := s.add(MaxBatch+2, lease, true)
+		s.until(11 * time.Second)
+		var waiting []*Lease
+		for _, l := range ls {
+			if at, _ := s.sent(l); len(at) == 0 {
+				waiting = append(waiting, l)
+			}
+		}
+		if len(waiting) != 2 {
+			t.Fatalf("%d leases wait, want 2", len(waiting))
+		}
+		s.clock.Remove(waiting[0])
+		s.until(13 * time.Second)
+		s.wantSent(waiting[0])
+		s.wantSent(waiting[1], 12*time.Second)
+	})
+}
+
+func TestCloseReturnsEveryHolderOnce(t *testing.T) {
+	play(t, func(s *stage) {
+		s.travel = time.Second
+		s.answers(Gone)
+		ls := s.add(3, lease, true)
+		removed := s.addOne(lease, true)
+		s.clock.Remove(removed)
+		fixed := s.addOne(10*time.Second, false)
+		s.until(11 * time.Second) // fixed has ended, the others are under way
+		holders := s.clock.Close()
+		if len(holders) != 3 {
+			t.Errorf("Close returned %d holders, want 3", len(holders))
+		}
+		for _, l := range ls {
+			if !slices.Contains(holders, l.Holder) {
+				t.Error("a holder is missing")
+			}
+		}
+		if again := s.clock.Close(); len(again) != 0 {
+			t.Errorf("the second Close returned %d holders", len(again))
+		}
+		s.clock.Kick("a")
+		for _, l := range ls {
+			s.clock.Check(l)
+			s.clock.Touch(l)
+			s.clock.SetRenewing(l, false, lease)
+			s.clock.SetUntil(l, time.Now())
+			s.clock.Remove(l)
+		}
+		s.until(time.Hour)
+		for _, l := range ls {
+			s.wantSent(l, 10*time.Second)
+			s.wantNotTold(l)
+		}
+		s.wantTold(fixed, at(10*time.Second-Margin(10*time.Second)), nil)
+	})
+}
+
+// A clock that is closed watches nothing any more, and says so: who adds a
+// lease then has to end it.
+func TestAddAfterClose(t *testing.T) {
+	play(t, func(s *stage) {
+		l := s.lease(lease)
+		if !s.clock.Add(l, true) {
+			t.Error("an open clock did not take a lease")
+		}
+		s.clock.Close()
+		l = s.lease(lease)
+		if s.clock.Add(l, true) {
+			t.Error("a closed clock took a lease")
+		}
+		s.until(time.Hour)
+		s.wantSent(l)
+		s.wantNotTold(l)
+	})
+}

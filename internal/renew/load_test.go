@@ -1,0 +1,176 @@
+package renew
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestIdleLeasesCostNoGoroutine(t *testing.T) {
+	const n = 10_000
+	play(t, func(s *stage) {
+		ls := s.add(n, lease, true)
+		timer := s.clock.timer
+		for _, when := range []time.Duration{0, 5 * time.Second, 15 * time.Second, 25 * time.Second} {
+			s.until(when)
+			if got := goroutinesOfClocks(); got != 0 {
+				t.Errorf("at %v: %d goroutines", when, got)
+			}
+			if s.clock.timer != timer {
+				t.Errorf("at %v: another timer", when)
+			}
+		}
+		if len(s.calls) != 2*n/MaxBatch {
+			t.Errorf("%d batches, want %d", len(s.calls), 2*n/MaxBatch)
+		}
+		for _, l := range ls {
+			s.wantSent(l, 10*time.Second, 20*time.Second)
+			s.clock.Remove(l)
+		}
+		// With the last lease the timer goes: the clock is as new.
+		if s.until(time.Minute); s.clock.timer != nil {
+			t.Error("the timer runs without a lease")
+		}
+		l := s.addOne(lease, true)
+		s.until(75 * time.Second)
+		s.wantSent(l, 70*time.Second)
+	})
+}
+
+// goroutinesOfClocks returns how many goroutines clocks have, senders included.
+func goroutinesOfClocks() int {
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	n := 0
+	for stack := range bytes.SplitSeq(stacks, []byte("\n\n")) {
+		if bytes.Contains(stack, []byte("internal/renew.(*Clock)")) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestGoroutinesOfClocks(t *testing.T) {
+	play(t, func(s *stage) {
+		s.travel = time.Second
+		s.addOne(lease, true)
+		s.until(11 * time.Second)
+		if got := goroutinesOfClocks(); got != 1 {
+			t.Errorf("%d goroutines while a lease is renewed, want 1", got)
+		}
+	})
+}
+
+// The clock looks once a second as long as there is a lease, and not more often
+// than something happens.
+func TestIdleClockSleeps(t *testing.T) {
+	play(t, func(s *stage) {
+		s.add(100, time.Hour, true)
+		looks, last := 0, time.Time{}
+		for s.now() < 10*time.Second {
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+			s.clock.mu.Lock()
+			if s.clock.seen != last {
+				looks, last = looks+1, s.clock.seen
+			}
+			s.clock.mu.Unlock()
+		}
+		if looks < 9 || looks > 12 {
+			t.Errorf("looked %d times in ten seconds, want about 10", looks)
+		}
+	})
+}
+
+func TestLeasesEndInOrder(t *testing.T) {
+	play(t, func(s *stage) {
+		var ls []*Lease
+		for i := range 1000 {
+			l := s.lease(time.Duration(1+(i*389)%1000) * time.Second)
+			s.clock.Add(l, false)
+			ls = append(ls, l)
+		}
+		s.until(time.Hour)
+		for _, l := range ls {
+			s.wantTold(l, at(l.Length-Margin(l.Length)), nil)
+		}
+	})
+}
+
+// Everything at once: whatever becomes of a lease, its holder is told once at
+// most, and it is told if nobody has removed it.
+func TestHammer(t *testing.T) {
+	const goroutines, rounds = 16, 60
+	play(t, func(s *stage) {
+		s.answer = func(*Lease, time.Duration) Result { return Result(rand.N(4)) }
+		s.travel = 3 * time.Millisecond
+		kinds := []*Kind{s.kind, s.newKind()}
+		var mu sync.Mutex
+		removed := map[*Lease]bool{}
+		var wg sync.WaitGroup
+		for range goroutines {
+			wg.Go(func() {
+				for range rounds {
+					l := s.lease(time.Duration(rand.N(1000)) * time.Millisecond)
+					l.Kind, l.Group, l.Lane = kinds[rand.N(2)], rand.N(2), string(rune('a'+rand.N(3)))
+					s.clock.Add(l, rand.N(3) > 0)
+					for range rand.N(6) {
+						s.disturb(l)
+						time.Sleep(time.Duration(rand.N(100)) * time.Millisecond)
+					}
+					remove := rand.N(2) == 0
+					mu.Lock()
+					removed[l] = remove
+					mu.Unlock()
+					if remove {
+						s.clock.Remove(l)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		// Nothing is confirmed any more: what is still there ends.
+		s.mu.Lock()
+		s.answers(Failed)
+		s.mu.Unlock()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		told := 0
+		for l, gone := range removed {
+			h := l.Holder.(*holder)
+			n := len(h.expired) + len(h.gone)
+			told += n
+			if n > 1 || (n == 0 && !gone) {
+				t.Errorf("told %d times (removed: %v)", n, gone)
+			}
+		}
+		if len(removed) != goroutines*rounds || told == 0 {
+			t.Errorf("%d leases, %d told", len(removed), told)
+		}
+		if len(s.clock.leases) != 0 || len(s.clock.lanes) != 0 || s.clock.timer != nil {
+			t.Errorf("%d leases, %d lanes and a timer (%v) are left", len(s.clock.leases), len(s.clock.lanes), s.clock.timer)
+		}
+	})
+}
+
+func (s *stage) disturb(l *Lease) {
+	switch rand.N(6) {
+	case 0:
+		s.clock.Check(l)
+	case 1:
+		s.clock.Kick("a")
+	case 2:
+		s.clock.SetRenewing(l, rand.N(2) == 0, time.Duration(rand.N(1000))*time.Millisecond)
+	case 3:
+		s.clock.SetUntil(l, time.Now().Add(time.Duration(rand.N(500))*time.Millisecond))
+	case 4:
+		if l.Left(time.Now()) > 0 {
+			l.Confirm(time.Now(), l.Length)
+			s.clock.Touch(l)
+		}
+	}
+}

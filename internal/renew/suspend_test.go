@@ -1,0 +1,121 @@
+package renew
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// A bubble's clock has no monotonic reading, so these tests take place in real
+// time. They do not wait: they let the clock look.
+
+// A sleeper is a clock whose machine can be suspended, and that only looks when
+// it is told to.
+type sleeper struct {
+	*testing.T
+	clock   *Clock
+	leases  []*Lease
+	senders []func() // yet to be run
+}
+
+func newSleeper(t *testing.T) *sleeper {
+	s := &sleeper{T: t}
+	s.clock = NewClock(func(f func()) { s.senders = append(s.senders, f) })
+	t.Cleanup(func() { s.clock.Close() })
+	return s
+}
+
+// A toldHolder was told that its lease has expired, or was not.
+type toldHolder struct{ expired, gone int }
+
+func (h *toldHolder) Expired() { h.expired++ }
+func (h *toldHolder) Gone()    { h.gone++ }
+
+func (s *sleeper) add(length time.Duration, renewing bool) *Lease {
+	s.Helper()
+	l := &Lease{Kind: &Kind{}, Holder: &toldHolder{}, Length: length}
+	l.Kind.Renew = func([]*Lease) {}
+	l.Confirm(time.Now(), length)
+	if !s.clock.Add(l, renewing) {
+		s.Fatal("the clock is closed")
+	}
+	s.clock.timer.Stop()
+	s.leases = append(s.leases, l)
+	return l
+}
+
+// suspend makes it look as if the machine had been suspended for d: the wall
+// clock has gone on, and no timer has.
+func (s *sleeper) suspend(d time.Duration) {
+	s.clock.mu.Lock()
+	defer s.clock.mu.Unlock()
+	s.clock.seen = sleptAfter(s.clock.seen, d)
+	for _, l := range s.leases {
+		l.mu.Lock()
+		l.sent, l.last = sleptAfter(l.sent, d), sleptAfter(l.last, d)
+		l.mu.Unlock()
+	}
+}
+
+// look lets the clock look, as it does every second, and returns the leases
+// that it has put into the queue of their lane.
+func (s *sleeper) look() (due []*Lease) {
+	s.clock.tick()
+	s.clock.timer.Stop()
+	for _, ln := range s.clock.lanes {
+		due = append(due, ln.queue...)
+	}
+	for _, send := range s.senders {
+		send()
+	}
+	s.senders = nil
+	s.clock.timer.Stop()
+	return due
+}
+
+func (s *sleeper) wantExpired(l *Lease, want int) {
+	s.Helper()
+	if h := l.Holder.(*toldHolder); h.expired != want || h.gone != 0 {
+		s.Errorf("a lease of %v: told Expired %d times and Gone %d times, want %d and 0", l.Length, h.expired, h.gone, want)
+	}
+}
+
+// The next look after a suspend sees what is over and what is to be renewed,
+// though no timer was due, and even if it is the first.
+func TestSuspend(t *testing.T) {
+	for _, looks := range []int{0, 1, 3} {
+		s := newSleeper(t)
+		lost, fixed := s.add(30*time.Second, true), s.add(30*time.Second, false)
+		doubted, kept := s.add(100*time.Second, true), s.add(10*time.Minute, true)
+		for range looks {
+			if due := s.look(); len(due) != 0 {
+				t.Fatalf("%d leases were due before the suspend", len(due))
+			}
+		}
+		s.suspend(40 * time.Second)
+		if due := s.look(); !slices.Equal(due, []*Lease{doubted}) {
+			t.Errorf("after %d looks: %d leases due, want the one a third of which is over", looks, len(due))
+		}
+		s.wantExpired(lost, 1)
+		s.wantExpired(fixed, 1)
+		s.wantExpired(doubted, 0)
+		s.wantExpired(kept, 0)
+		s.look()
+		s.wantExpired(lost, 1)
+	}
+}
+
+// A wall clock that is set back, or slewed a little, ends and renews nothing.
+func TestWallClockThatIsOnlySlewed(t *testing.T) {
+	for _, step := range []time.Duration{-time.Hour, slept / 2} {
+		s := newSleeper(t)
+		l := s.add(30*time.Second, true)
+		for range 10 {
+			s.suspend(step)
+			if due := s.look(); len(due) != 0 {
+				t.Fatalf("a step of %v made a lease due", step)
+			}
+		}
+		s.wantExpired(l, 0)
+	}
+}
