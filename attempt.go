@@ -55,7 +55,7 @@ func (o *op) run(ctx context.Context) (Reply, error) {
 			return Reply{}, fmt.Errorf("redlatch: %w", err)
 		}
 		if time.Since(start) >= o.c.cfg.OutageTimeout {
-			return Reply{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+			return Reply{}, &outageError{cause: err}
 		}
 		last = err
 		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
@@ -75,10 +75,32 @@ func during(outage, err error) error {
 		return err
 	}
 	if errors.Is(err, errWaitOver) {
-		return fmt.Errorf("%w: %w", ErrUnavailable, outage)
+		return &outageError{cause: outage}
 	}
-	return fmt.Errorf("%w: %w: %w", ErrUnavailable, err, outage)
+	return &outageError{cause: outage, ended: err}
 }
+
+// An outageError is ErrUnavailable with its cause, and with what ended the wait
+// for the server, if that was the caller's context.
+type outageError struct{ cause, ended error }
+
+func (e *outageError) Error() string {
+	if e.ended != nil {
+		return fmt.Sprintf("%v: %v: %v", ErrUnavailable, e.ended, e.cause)
+	}
+	return fmt.Sprintf("%v: %v", ErrUnavailable, e.cause)
+}
+
+func (e *outageError) Unwrap() []error {
+	if e.ended != nil {
+		return []error{ErrUnavailable, e.ended, e.cause}
+	}
+	return []error{ErrUnavailable, e.cause}
+}
+
+// errNoAnswer is an attempt's end. It is not context.DeadlineExceeded, which
+// would look as if the caller's time were over.
+var errNoAnswer = errors.New("no answer in time")
 
 // attempt sends the request once: on a worker if the caller may have to leave
 // before the driver returns, which no driver can be trusted to do in time;
@@ -98,7 +120,10 @@ func (o *op) attempt(ctx context.Context) (Reply, error) {
 		}
 	}
 	a := o.c.newAttempt()
-	a.op, a.values.ctx = *o, ctx
+	a.op, a.ctx = *o, context.Background()
+	if o.c.traits.ContextValues {
+		a.ctx = context.WithoutCancel(ctx)
+	}
 	a.timer.Reset(limit)
 	o.sent = time.Now()
 	o.c.pool.Go(a)
@@ -113,7 +138,7 @@ func (o *op) attempt(ctx context.Context) (Reply, error) {
 			return Reply{}, leftError{errWaitOver}
 		}
 		// It goes on in its worker, and nobody waits for it.
-		return Reply{}, &RunError{Outcome: Unknown, Err: fmt.Errorf("no answer within %v: %w", limit, context.DeadlineExceeded)}
+		return Reply{}, &RunError{Outcome: Unknown, Err: fmt.Errorf("%w (%v)", errNoAnswer, limit)}
 	case <-ctx.Done():
 		o.pending = a
 		return Reply{}, leftError{ctxError(ctx)}
@@ -125,25 +150,40 @@ func (o *op) attempt(ctx context.Context) (Reply, error) {
 
 // sleep waits for d, or for an end of the op.
 func (o *op) sleep(ctx context.Context, d time.Duration) error {
+	_, err := nap(ctx, o.stop, nil, o.until, d)
+	return err
+}
+
+// nap waits for d, and says whether wake delivered before. It ends with ctx,
+// stop and until.
+func nap(ctx context.Context, stop, wake <-chan struct{}, until time.Time, d time.Duration) (woken bool, err error) {
 	last := false
-	if !o.until.IsZero() {
-		if left := time.Until(o.until); left <= d {
+	if !until.IsZero() {
+		if left := time.Until(until); left <= d {
 			d, last = max(left, 0), true
 		}
 	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
+	case <-wake:
+		return true, nil
+	case <-ctx.Done():
+		return false, ctxError(ctx)
+	case <-stop:
+		return false, ErrClosed
 	case <-t.C:
 		if last {
-			return errWaitOver
+			return false, errWaitOver
 		}
-		return nil
-	case <-ctx.Done():
-		return ctxError(ctx)
-	case <-o.stop:
-		return ErrClosed
+		return false, nil
 	}
+}
+
+// sleepOver waits for d and says whether the client still settles things.
+func (c *Client) sleepOver(d time.Duration) bool {
+	_, err := nap(context.Background(), c.over, nil, time.Time{}, d)
+	return err == nil
 }
 
 // finish brings a run that returned early to its end, whoever has left: it
@@ -155,9 +195,9 @@ func (o *op) finish() (Reply, error) {
 		if err == nil || o.single || runError(err).permanent() {
 			return reply, err
 		}
-		if o.retried != nil {
-			o.retried()
-		}
+	}
+	if o.retried != nil {
+		o.retried()
 	}
 	return o.run(context.Background())
 }
@@ -181,7 +221,7 @@ func (o *op) outcome() (Reply, error) {
 		return reply, err
 	case <-a.timer.C:
 		o.unknown = true
-		return Reply{}, &RunError{Outcome: Unknown, Err: context.DeadlineExceeded}
+		return Reply{}, &RunError{Outcome: Unknown, Err: errNoAnswer}
 	}
 }
 
@@ -192,28 +232,17 @@ type leftError struct{ error }
 
 // An attempt is one Run under way on a worker.
 type attempt struct {
-	op     op
-	values values
-	timer  *time.Timer
-	done   chan struct{} // one slot
-	reply  Reply
-	err    error
+	op    op
+	ctx   context.Context //nolint:containedctx // travels with the request it belongs to
+	timer *time.Timer
+	done  chan struct{} // one slot
+	reply Reply
+	err   error
 }
-
-// values is a context's values without its end.
-type values struct {
-	ctx context.Context //nolint:containedctx // travels with the request it belongs to
-}
-
-func (values) Deadline() (time.Time, bool) { return time.Time{}, false }
-func (values) Done() <-chan struct{}       { return nil }
-func (values) Err() error                  { return nil }
-
-func (v *values) Value(key any) any { return v.ctx.Value(key) }
 
 // Run implements worker.Job.
 func (a *attempt) Run() {
-	a.reply, a.err = a.op.c.redis.Run(&a.values, a.op.script, a.op.keys, a.op.args)
+	a.reply, a.err = a.op.c.redis.Run(a.ctx, a.op.script, a.op.keys, a.op.args)
 	a.done <- struct{}{}
 }
 
@@ -229,7 +258,7 @@ func (c *Client) newAttempt() *attempt {
 // freeAttempt is for attempts that have ended and whose end was received.
 func (c *Client) freeAttempt(a *attempt) {
 	a.timer.Stop()
-	a.op, a.values.ctx, a.reply, a.err = op{}, nil, Reply{}, nil
+	a.op, a.ctx, a.reply, a.err = op{}, nil, Reply{}, nil
 	c.attempts.Put(a)
 }
 

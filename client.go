@@ -1,7 +1,6 @@
 package redlatch
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -107,6 +106,7 @@ func (c *Client) Close() error {
 		for _, h := range c.clock.Close() {
 			h.(*tenure).close() //nolint:forcetypeassert // all holders are tenures
 		}
+		c.lines.close()
 		c.debts.close()
 		if !c.pool.Close(c.cfg.CloseTimeout) {
 			c.closeErr = errors.New("redlatch: Close: requests were still under way after Config.CloseTimeout; what they take is left to its TTL")
@@ -114,38 +114,4 @@ func (c *Client) Close() error {
 		close(c.over)
 	})
 	return c.closeErr
-}
-
-// ForceRelease releases the lock whoever holds it, and returns whether anybody
-// held it. If the holder is a redlatch client it is asked to let go first: its
-// hold is lost with reason LostRevoked, and its context has ended before the
-// lock is given away, unless it does not answer within a second. A Redisson
-// holder is not told by Redisson.
-//
-// Only the owner that ForceRelease found is dispossessed: if somebody else gets
-// the lock meanwhile, that hold stays.
-func (l *Lock) ForceRelease(ctx context.Context) (bool, error) {
-	info, err := l.Info(ctx)
-	if err != nil {
-		return false, err
-	}
-	if len(info.Holders) == 0 {
-		return false, nil
-	}
-	args := []string{l.channel}
-	revoked := false
-	for _, h := range info.Holders {
-		args = append(args, h.Owner)
-		if h.Redlatch {
-			if l.c.revoke(ctx, l.name, h) {
-				revoked = true
-			}
-		}
-	}
-	o := op{c: l.c, script: forceScript, keys: l.keys, args: args, lease: l.c.cfg.WatchdogTimeout, stop: l.c.done}
-	reply, err := o.run(ctx)
-	if err != nil {
-		return revoked, err
-	}
-	return revoked || o.unknown || reply.Int == 1, nil
 }

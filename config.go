@@ -1,6 +1,7 @@
 package redlatch
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -66,6 +67,7 @@ const (
 	defaultWatchdog = 30 * time.Second
 	minWatchdog     = 300 * time.Millisecond
 	minLease        = 20 * time.Millisecond
+	maxLease        = 10 * 365 * 24 * time.Hour
 )
 
 // withDefaults fills in the zero fields and checks the others.
@@ -85,6 +87,8 @@ func (c Config) withDefaults(t Traits) (Config, error) {
 	switch {
 	case c.WatchdogTimeout < minWatchdog:
 		return c, fmt.Errorf("redlatch: Config.WatchdogTimeout is %v; it must be at least %v, or a renewal could not be retried in time", c.WatchdogTimeout, minWatchdog)
+	case c.WatchdogTimeout > maxLease:
+		return c, fmt.Errorf("redlatch: Config.WatchdogTimeout is %v; it must be at most %v", c.WatchdogTimeout, maxLease)
 	case c.MaxHold < 0:
 		return c, fmt.Errorf("redlatch: Config.MaxHold is %v; it must be positive, or 0 for no bound", c.MaxHold)
 	case c.OutageTimeout < 0:
@@ -111,6 +115,9 @@ func attemptTimeout(lease time.Duration) time.Duration {
 func checkLease(d time.Duration) error {
 	if d < minLease {
 		return fmt.Errorf("redlatch: a lease of %v is too short; it must be at least %v, of which %v are the safety margin", d, minLease, renew.Margin(minLease))
+	}
+	if d > maxLease {
+		return fmt.Errorf("redlatch: a lease of %v is too long; leave Lease out, and the watchdog keeps the hold for as long as the process lives", d)
 	}
 	return nil
 }
@@ -149,6 +156,9 @@ func collect(opts []Option, once bool) (options, error) {
 		if p.hasLease {
 			o.lease, o.hasLease = p.lease, true
 		}
+	}
+	if o.hasWait && once {
+		return o, errors.New("redlatch: Try does not wait; use Acquire with Wait")
 	}
 	if o.hasWait && o.wait < 0 {
 		return o, fmt.Errorf("redlatch: Wait(%v): a wait must not be negative", o.wait)

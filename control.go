@@ -85,7 +85,7 @@ func (k *control) send(ctx context.Context, to string, m controlMessage) (int64,
 // dispossess ends a hold of this client and says whether there was one.
 func (c *Client) dispossess(name, owner string) bool {
 	t := c.lines.peek(name)
-	return t != nil && t.owner() == owner && t.lose(LostRevoked)
+	return t != nil && t.owns(owner) && t.lose(LostRevoked)
 }
 
 // revoke asks the holder's client to end the hold and waits until it has, for
@@ -120,4 +120,38 @@ func (c *Client) revoke(ctx context.Context, name string, h Holder) bool {
 	case <-c.done:
 		return false
 	}
+}
+
+// ForceRelease releases the lock whoever holds it, and returns whether anybody
+// held it. If the holder is a redlatch client it is asked to let go first: its
+// hold is lost with reason LostRevoked, and its context has ended before the
+// lock is given away, unless it does not answer within a second. A Redisson
+// holder is not told by Redisson.
+//
+// Only the owner that ForceRelease found is dispossessed: if somebody else gets
+// the lock meanwhile, that hold stays.
+func (l *Lock) ForceRelease(ctx context.Context) (bool, error) {
+	info, err := l.Info(ctx)
+	if err != nil {
+		return false, err
+	}
+	if len(info.Holders) == 0 {
+		return false, nil
+	}
+	args := []string{l.channel}
+	revoked := false
+	for _, h := range info.Holders {
+		args = append(args, h.Owner)
+		if h.Redlatch {
+			if l.c.revoke(ctx, l.name, h) {
+				revoked = true
+			}
+		}
+	}
+	o := op{c: l.c, script: forceScript, keys: l.keys, args: args, lease: l.c.cfg.WatchdogTimeout, stop: l.c.done}
+	reply, err := o.run(ctx)
+	if err != nil {
+		return revoked, err
+	}
+	return revoked || o.unknown || reply.Int == 1, nil
 }

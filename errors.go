@@ -1,7 +1,6 @@
 package redlatch
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -117,12 +116,18 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 // was short of memory. It is false for a nil error, for an ended context and
 // for a lost hold.
 func IsRetryable(err error) bool {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return false
+	var (
+		busy   *BusyError
+		outage *outageError
+		re     *RunError
+	)
+	switch {
+	case errors.As(err, &busy):
+		return busy.Cause == nil
+	case errors.As(err, &outage):
+		return outage.ended == nil
+	case errors.As(err, &re):
+		return !re.permanent()
 	}
-	if errors.Is(err, ErrBusy) || errors.Is(err, ErrUnavailable) {
-		return true
-	}
-	var re *RunError
-	return errors.As(err, &re) && !re.permanent()
+	return false
 }

@@ -16,21 +16,18 @@ const atOnce = 2 * time.Second
 
 // A broken connection may mean another server, which may not know the lock:
 // every hold is asked for at once.
-func TestABreakIsFollowedByRenewals(t *testing.T) {
-	t.Parallel()
-	eachAdapter(t, func(t *testing.T, a adapter) {
-		ar := newArena(t, a)
-		breaks := []telling{
-			{"broken", func(s *story) { s.breakOff(s.proxy.BreakAll) }},
-			{"killed by the server", func(s *story) {
-				s.breakOff(func() { s.server.MustDo("CLIENT", "KILL", "TYPE", "pubsub", "SKIPME", "yes") })
-			}},
-		}
-		for _, x := range breaks { // one after the other: the second breaks the connections of all
-			ar.tell([]telling{x})
-		}
-		ar.end()
-	})
+func aBreakIsFollowedByRenewals(t *testing.T, a adapter) {
+	ar := newArena(t, a)
+	breaks := []telling{
+		{"broken", func(s *story) { s.breakOff(s.proxy.BreakAll) }},
+		{"killed by the server", func(s *story) {
+			s.breakOff(func() { s.server.MustDo("CLIENT", "KILL", "TYPE", "pubsub", "SKIPME", "yes") })
+		}},
+	}
+	for _, x := range breaks { // one after the other: the second breaks the connections of all
+		ar.tell([]telling{x})
+	}
+	ar.end()
 }
 
 func (s *story) breakOff(how func()) {
@@ -85,57 +82,52 @@ func (s *story) awaitControl() {
 }
 
 // A server that comes back without its data has given every lock away.
-func TestAnEmptyServerEndsEveryHoldAtOnce(t *testing.T) {
-	t.Parallel()
-	eachAdapter(t, func(t *testing.T, a adapter) {
-		for _, down := range []time.Duration{0, time.Second} {
-			t.Run(fmt.Sprint("down for ", down), func(t *testing.T) {
-				t.Parallel()
-				ar := newArena(t, a)
-				s := &story{T: t, arena: ar, lock: "orders", c: ar.other}
-				watched := s.acquire(bg)
-				leased, err := s.c.Lock("a lease").Acquire(bg, redlatch.Lease(generous))
-				if err != nil {
-					t.Fatal(err)
+func anEmptyServerEndsEveryHoldAtOnce(t *testing.T, a adapter) {
+	var tests []subtest
+	for _, down := range []time.Duration{0, time.Second} {
+		tests = append(tests, subtest{fmt.Sprint("down for ", down), func(t *testing.T) {
+			ar := newArena(t, a)
+			s := &story{T: t, arena: ar, lock: "orders", c: ar.other}
+			watched := s.acquire(bg)
+			leased, err := s.c.Lock("a lease").Acquire(bg, redlatch.Lease(generous))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.awaitControl()
+			ar.server.Kill()
+			time.Sleep(down)
+			ar.server.Restart()
+			back := time.Now()
+			for _, h := range []*redlatch.Hold{watched, leased} {
+				await(t, "the end of a lost hold", h.Context().Done())
+				if took := time.Since(back); took > atOnce {
+					t.Errorf("the holder of %s was told after %v", h.Name(), took)
 				}
-				s.awaitControl()
-				ar.server.Kill()
-				time.Sleep(down)
-				ar.server.Restart()
-				back := time.Now()
-				for _, h := range []*redlatch.Hold{watched, leased} {
-					await(t, "the end of a lost hold", h.Context().Done())
-					if took := time.Since(back); took > atOnce {
-						t.Errorf("the holder of %s was told after %v", h.Name(), took)
-					}
-					wantLost(t, h, redlatch.LostGone)
-				}
-				ar.end()
-			})
-		}
-	})
+				wantLost(t, h, redlatch.LostGone)
+			}
+			ar.end()
+		}})
+	}
+	concurrently(t, len(tests), tests)
 }
 
 // Redisson's forceUnlock says what it did on the lock's channel.
-func TestAForeignReleaseOfOurLockIsNoticed(t *testing.T) {
-	t.Parallel()
-	eachAdapter(t, func(t *testing.T, a adapter) {
-		ar := newArena(t, a)
-		ar.tell([]telling{{"once", func(s *story) {
-			first := s.acquireBy(s.other, bg)
-			got := acquiring(s.c.Lock(s.lock)) // subscribes
-			s.awaitSubscriber()
-			s.release(first)
-			h := s.got(got)
-			s.server.MustDo("DEL", s.lock)
-			s.server.MustDo("PUBLISH", "redisson_lock__channel:{"+s.lock+"}", "0")
-			start := time.Now()
-			await(s.T, "the end of the hold", h.Context().Done())
-			if took := time.Since(start); took > atOnce {
-				s.T.Errorf("told after %v", took)
-			}
-			wantLost(s.T, h, redlatch.LostGone)
-		}}})
-		ar.end()
-	})
+func aForeignReleaseOfOurLockIsNoticed(t *testing.T, a adapter) {
+	ar := newArena(t, a)
+	ar.tell([]telling{{"once", func(s *story) {
+		first := s.acquireBy(s.other, bg)
+		got := acquiring(s.c.Lock(s.lock)) // subscribes
+		s.awaitSubscriber()
+		s.release(first)
+		h := s.got(got)
+		s.server.MustDo("DEL", s.lock)
+		s.server.MustDo("PUBLISH", "redisson_lock__channel:{"+s.lock+"}", "0")
+		start := time.Now()
+		await(s.T, "the end of the hold", h.Context().Done())
+		if took := time.Since(start); took > atOnce {
+			s.T.Errorf("told after %v", took)
+		}
+		wantLost(s.T, h, redlatch.LostGone)
+	}}})
+	ar.end()
 }

@@ -12,52 +12,49 @@ import (
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
-func TestWaitersOutliveTheServer(t *testing.T) {
-	t.Parallel()
-	eachAdapter(t, func(t *testing.T, a adapter) {
-		ar := newArena(t, a)
-		c := ar.client(ar.direct, redlatch.Config{})
-		h, err := ar.other.Lock("orders").Acquire(bg)
-		if err != nil {
+func waitersOutliveTheServer(t *testing.T, a adapter) {
+	ar := newArena(t, a)
+	c := ar.client(ar.direct, redlatch.Config{})
+	h, err := ar.other.Lock("orders").Acquire(bg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := acquiring(c.Lock("orders")), acquiring(c.Lock("orders"))
+	if !within(generous, func() bool { return len(ar.list("PUBSUB", "CHANNELS", "*orders*")) > 0 }) {
+		t.Fatal("nobody waits")
+	}
+	ar.server.Kill()
+	time.Sleep(500 * time.Millisecond) // an outage that is noticed
+	select {
+	case o := <-first:
+		t.Fatalf("a waiter returned during the outage: %v, %v", o.hold, o.err)
+	case <-h.Context().Done():
+		t.Fatal("the holder was told of a loss while nobody could know")
+	default:
+	}
+	ar.server.Restart() // without its data
+	back := time.Now()
+	await(t, "the end of the lost hold", h.Context().Done())
+	wantLost(t, h, redlatch.LostGone)
+	for range 2 {
+		var o outcome
+		select {
+		case o = <-first:
+		case o = <-second:
+		case <-time.After(generous):
+			t.Fatal("the waiters are stuck")
+		}
+		if o.err != nil {
+			t.Fatal(o.err)
+		}
+		if waited := o.at.Sub(back); waited > 5*time.Second {
+			t.Errorf("a waiter got the free lock after %v", waited)
+		}
+		if err := o.hold.Release(bg); err != nil {
 			t.Fatal(err)
 		}
-		first, second := acquiring(c.Lock("orders")), acquiring(c.Lock("orders"))
-		if !within(generous, func() bool { return len(ar.list("PUBSUB", "CHANNELS", "*orders*")) > 0 }) {
-			t.Fatal("nobody waits")
-		}
-		ar.server.Kill()
-		time.Sleep(500 * time.Millisecond) // an outage that is noticed
-		select {
-		case o := <-first:
-			t.Fatalf("a waiter returned during the outage: %v, %v", o.hold, o.err)
-		case <-h.Context().Done():
-			t.Fatal("the holder was told of a loss while nobody could know")
-		default:
-		}
-		ar.server.Restart() // without its data
-		back := time.Now()
-		await(t, "the end of the lost hold", h.Context().Done())
-		wantLost(t, h, redlatch.LostGone)
-		for range 2 {
-			var o outcome
-			select {
-			case o = <-first:
-			case o = <-second:
-			case <-time.After(generous):
-				t.Fatal("the waiters are stuck")
-			}
-			if o.err != nil {
-				t.Fatal(o.err)
-			}
-			if waited := o.at.Sub(back); waited > 5*time.Second {
-				t.Errorf("a waiter got the free lock after %v", waited)
-			}
-			if err := o.hold.Release(bg); err != nil {
-				t.Fatal(err)
-			}
-		}
-		ar.end()
-	})
+	}
+	ar.end()
 }
 
 func wantLost(t *testing.T, h *redlatch.Hold, reason redlatch.LossReason) {
@@ -72,8 +69,7 @@ func wantLost(t *testing.T, h *redlatch.Hold, reason redlatch.LossReason) {
 }
 
 // A silent server, one that is gone, and one that answers without any use.
-func TestAnOutageEndsEveryCallInTime(t *testing.T) {
-	t.Parallel()
+func anOutageEndsEveryCallInTime(t *testing.T, a adapter) {
 	outages := []struct {
 		name  string
 		begin func(s *story)
@@ -84,64 +80,63 @@ func TestAnOutageEndsEveryCallInTime(t *testing.T) {
 		{"out of memory", func(s *story) { s.server.MustDo("CONFIG", "SET", "maxmemory", "1") }},
 	}
 	const patience = time.Second
-	eachAdapter(t, func(t *testing.T, a adapter) {
-		for _, x := range outages {
-			t.Run(x.name, func(t *testing.T) {
-				t.Parallel()
-				ar := newArena(t, a)
-				s := &story{T: t, arena: ar}
-				s.proxy, s.driver = ar.through()
-				s.c = ar.client(s.driver, redlatch.Config{OutageTimeout: patience, CloseTimeout: time.Millisecond})
-				var held [2]*redlatch.Hold
-				for i := range held {
-					var err error
-					if held[i], err = s.c.Lock(fmt.Sprint("held", i)).Acquire(bg); err != nil {
-						t.Fatal(err)
-					}
+	var tests []subtest
+	for _, x := range outages {
+		tests = append(tests, subtest{x.name, func(t *testing.T) {
+			ar := newArena(t, a)
+			s := &story{T: t, arena: ar}
+			s.proxy, s.driver = ar.through()
+			s.c = ar.client(s.driver, redlatch.Config{OutageTimeout: patience, CloseTimeout: time.Millisecond})
+			var held [2]*redlatch.Hold
+			for i := range held {
+				var err error
+				if held[i], err = s.c.Lock(fmt.Sprint("held", i)).Acquire(bg); err != nil {
+					t.Fatal(err)
 				}
-				x.begin(s)
+			}
+			x.begin(s)
 
-				s.ends("Acquire", patience, func(ctx context.Context) error {
-					_, err := s.c.Lock("a").Acquire(ctx)
-					return err
-				})
-				s.ends("Acquire with Wait", patience/2, func(ctx context.Context) error {
-					_, err := s.c.Lock("b").Acquire(ctx, redlatch.Wait(patience/2))
-					return err
-				})
-				s.ends("Acquire with a deadline", patience/2, func(ctx context.Context) error {
-					ctx, cancel := context.WithTimeout(ctx, patience/2)
-					defer cancel()
-					_, err := s.c.Lock("c").Acquire(ctx)
-					return err
-				})
-				s.ends("Try", patience, func(ctx context.Context) error {
-					_, err := s.c.Lock("d").Try(ctx)
-					return err
-				})
-				if x.name == "out of memory" { // what is held can be released
-					s.release(held[:]...)
-					return
-				}
-				s.ends("re-entry", patience, func(ctx context.Context) error {
-					_, err := s.c.Lock("held0").Acquire(held[0].With(ctx))
-					return err
-				})
-				if x.name != "read-only" {
-					s.ends("Info", patience, func(ctx context.Context) error {
-						_, err := s.c.Lock("e").Info(ctx)
-						return err
-					})
-				}
-				for _, h := range held { // the first one's re-entry has failed, and may still be under way
-					s.ends("Release", patience, h.Release)
-					if err := h.Release(bg); !errors.Is(err, redlatch.ErrNotHeld) {
-						t.Errorf("second Release: %v, want ErrNotHeld", err)
-					}
-				}
+			s.ends("Acquire", patience, func(ctx context.Context) error {
+				_, err := s.c.Lock("a").Acquire(ctx)
+				return err
 			})
-		}
-	})
+			s.ends("Acquire with Wait", patience/2, func(ctx context.Context) error {
+				_, err := s.c.Lock("b").Acquire(ctx, redlatch.Wait(patience/2))
+				return err
+			})
+			s.ends("Acquire with a deadline", patience/2, func(ctx context.Context) error {
+				ctx, cancel := context.WithTimeout(ctx, patience/2)
+				defer cancel()
+				_, err := s.c.Lock("c").Acquire(ctx)
+				return err
+			})
+			s.ends("Try", patience, func(ctx context.Context) error {
+				_, err := s.c.Lock("d").Try(ctx)
+				return err
+			})
+			if x.name == "out of memory" { // what is held can be released
+				s.release(held[:]...)
+				return
+			}
+			s.ends("re-entry", patience, func(ctx context.Context) error {
+				_, err := s.c.Lock("held0").Acquire(held[0].With(ctx))
+				return err
+			})
+			if x.name != "read-only" {
+				s.ends("Info", patience, func(ctx context.Context) error {
+					_, err := s.c.Lock("e").Info(ctx)
+					return err
+				})
+			}
+			for _, h := range held { // the first one's re-entry has failed, and may still be under way
+				s.ends("Release", patience, h.Release)
+				if err := h.Release(bg); !errors.Is(err, redlatch.ErrNotHeld) {
+					t.Errorf("second Release: %v, want ErrNotHeld", err)
+				}
+			}
+		}})
+	}
+	concurrently(t, len(tests), tests)
 }
 
 // ends checks that f fails because of an outage, after about d.
@@ -162,30 +157,27 @@ func (s *story) ends(call string, d time.Duration, f func(context.Context) error
 
 // A holder that cannot reach the server is told before Redis gives the lock
 // away, however the server is lost.
-func TestAHolderIsToldBeforeTheLockIsGivenAway(t *testing.T) {
-	t.Parallel()
-	eachAdapter(t, func(t *testing.T, a adapter) {
-		ar := newArena(t, a)
-		ar.tell([]telling{
-			{"black hole", func(s *story) { s.cutOff(func() { s.proxy.Blackhole(true) }) }},
-			{"no replies", func(s *story) { s.cutOff(func() { s.proxy.OneWay(true) }) }},
-			{"every connection breaks", func(s *story) {
-				s.cutOff(func() {
-					s.proxy.SetRule(func(r faultnet.Request) faultnet.Action {
-						if isScript(r, "lock.renew", s.lock) {
-							return faultnet.DropReply
-						}
-						return faultnet.Pass
-					})
+func aHolderIsToldBeforeTheLockIsGivenAway(t *testing.T, a adapter) {
+	ar := newArena(t, a)
+	ar.tell([]telling{
+		{"black hole", func(s *story) { s.cutOff(func() { s.proxy.Blackhole(true) }) }},
+		{"no replies", func(s *story) { s.cutOff(func() { s.proxy.OneWay(true) }) }},
+		{"every connection breaks", func(s *story) {
+			s.cutOff(func() {
+				s.proxy.SetRule(func(r faultnet.Request) faultnet.Action {
+					if isScript(r, "lock.renew", s.lock) {
+						return faultnet.DropReply
+					}
+					return faultnet.Pass
 				})
-			}},
-			{"a lease that ends", func(s *story) {
-				s.c = s.client(s.driver, redlatch.Config{})
-				s.toldInTime(s.acquire(bg, redlatch.Lease(s.short)))
-			}},
-		})
-		ar.end()
+			})
+		}},
+		{"a lease that ends", func(s *story) {
+			s.c = s.client(s.driver, redlatch.Config{})
+			s.toldInTime(s.acquire(bg, redlatch.Lease(s.short)))
+		}},
 	})
+	ar.end()
 }
 
 func (s *story) cutOff(cut func()) {
@@ -237,63 +229,56 @@ func (s *story) toldInTime(h *redlatch.Hold) {
 	s.proxy.BreakAll()
 }
 
-func TestAServerThatForgetsTheScriptsIsToldThem(t *testing.T) {
-	t.Parallel()
-	eachAdapter(t, func(t *testing.T, a adapter) {
-		ar := newArena(t, a)
-		for i := range requestKinds {
-			k := &requestKinds[i]
-			ar.tell([]telling{{k.name, func(s *story) {
-				holds := k.provoke(s, func() func() bool {
-					s.server.MustDo("SCRIPT", "FLUSH")
-					return s.inject(k, faultnet.Pass, 1)
-				})
-				if len(holds) > 0 {
-					s.wantHeld("after it", holds[len(holds)-1], len(holds))
-				}
+func aServerThatForgetsTheScriptsIsToldThem(t *testing.T, a adapter) {
+	ar := newArena(t, a)
+	for i := range requestKinds {
+		k := &requestKinds[i]
+		ar.tell([]telling{{k.name, func(s *story) {
+			holds := k.provoke(s, func() func() bool {
 				s.server.MustDo("SCRIPT", "FLUSH")
-				s.release(holds...)
-				s.wantFree("in the end")
-			}}})
-		}
-		ar.close()
-	})
+				return s.inject(k, faultnet.Pass, 1)
+			})
+			if len(holds) > 0 {
+				s.wantHeld("after it", holds[len(holds)-1], len(holds))
+			}
+			s.server.MustDo("SCRIPT", "FLUSH")
+			s.release(holds...)
+			s.wantFree("in the end")
+		}}})
+	}
+	ar.close()
 }
 
 // The reply that is lost is the one to the whole script, sent because the
 // server did not know it.
-func TestALostReplyToAnUnknownScriptChangesNothing(t *testing.T) {
-	t.Parallel()
-	eachAdapter(t, func(t *testing.T, a adapter) {
-		ar := newArena(t, a)
-		for i := range requestKinds {
-			k := requestKinds[i]
-			only := k.only
-			k.only = func(r faultnet.Request) bool { return r.Args[0] == "EVAL" && (only == nil || only(r)) }
-			ar.tell([]telling{{k.name, func(s *story) {
-				var fired func() bool
-				holds := k.provoke(s, func() func() bool {
-					s.server.MustDo("SCRIPT", "FLUSH")
-					fired = s.inject(&k, faultnet.DropReply, 1)
-					return fired
-				})
-				if !fired() {
-					s.T.Fatal("no such request was sent")
-				}
-				if len(holds) > 0 {
-					s.wantHeld("after it", holds[len(holds)-1], len(holds))
-				}
-				s.release(holds...)
-				s.wantFree("in the end")
-			}}})
-		}
-		ar.close()
-	})
+func aLostReplyToAnUnknownScriptChangesNothing(t *testing.T, a adapter) {
+	ar := newArena(t, a)
+	for i := range requestKinds {
+		k := requestKinds[i]
+		only := k.only
+		k.only = func(r faultnet.Request) bool { return r.Args[0] == "EVAL" && (only == nil || only(r)) }
+		ar.tell([]telling{{k.name, func(s *story) {
+			var fired func() bool
+			holds := k.provoke(s, func() func() bool {
+				s.server.MustDo("SCRIPT", "FLUSH")
+				fired = s.inject(&k, faultnet.DropReply, 1)
+				return fired
+			})
+			if !fired() {
+				s.T.Fatal("no such request was sent")
+			}
+			if len(holds) > 0 {
+				s.wantHeld("after it", holds[len(holds)-1], len(holds))
+			}
+			s.release(holds...)
+			s.wantFree("in the end")
+		}}})
+	}
+	ar.close()
 }
 
 // Errors that pass: no hold is lost by them, and callers wait for their end.
-func TestPassingTroubleCostsNothing(t *testing.T) {
-	t.Parallel()
+func passingTroubleCostsNothing(t *testing.T, a adapter) {
 	troubles := []struct {
 		name  string
 		begin func(t *testing.T, s *testserver.Server) (end func())
@@ -335,76 +320,72 @@ func TestPassingTroubleCostsNothing(t *testing.T) {
 			return s.Resume
 		}},
 	}
-	eachAdapter(t, func(t *testing.T, a adapter) {
-		for _, x := range troubles {
-			t.Run(x.name, func(t *testing.T) {
-				t.Parallel()
-				ar := newArena(t, a)
-				c := ar.client(ar.direct, redlatch.Config{WatchdogTimeout: ar.short})
-				h, err := c.Lock("held").Acquire(bg)
-				if err != nil {
-					t.Fatal(err)
+	var tests []subtest
+	for _, x := range troubles {
+		tests = append(tests, subtest{x.name, func(t *testing.T) {
+			ar := newArena(t, a)
+			c := ar.client(ar.direct, redlatch.Config{WatchdogTimeout: ar.short})
+			h, err := c.Lock("held").Acquire(bg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			end := x.begin(t, ar.server)
+			got := acquiring(c.Lock("orders"))
+			time.Sleep(ar.short / 2) // past the time of a renewal
+			if err := h.Err(); err != nil {
+				t.Errorf("the hold was lost: %v", err)
+			}
+			end()
+			o := await(t, "the acquisition", got)
+			if o.err != nil {
+				t.Fatal(o.err)
+			}
+			before := h.Expires()
+			if !within(generous, func() bool { return h.Err() != nil || h.Expires().After(before) }) || h.Err() != nil {
+				t.Errorf("the hold is not kept any more: %v", h.Err())
+			}
+			for _, h := range []*redlatch.Hold{h, o.hold} {
+				if err := h.Release(bg); err != nil {
+					t.Errorf("Release: %v", err)
 				}
-				end := x.begin(t, ar.server)
-				got := acquiring(c.Lock("orders"))
-				time.Sleep(ar.short / 2) // past the time of a renewal
-				if err := h.Err(); err != nil {
-					t.Errorf("the hold was lost: %v", err)
-				}
-				end()
-				o := await(t, "the acquisition", got)
-				if o.err != nil {
-					t.Fatal(o.err)
-				}
-				before := h.Expires()
-				if !within(generous, func() bool { return h.Err() != nil || h.Expires().After(before) }) || h.Err() != nil {
-					t.Errorf("the hold is not kept any more: %v", h.Err())
-				}
-				for _, h := range []*redlatch.Hold{h, o.hold} {
-					if err := h.Release(bg); err != nil {
-						t.Errorf("Release: %v", err)
-					}
-				}
-				if keys := ar.list("KEYS", "*"); len(keys) > 0 {
-					t.Errorf("left behind: %q", keys)
-				}
-				ar.close()
-			})
-		}
-	})
+			}
+			if keys := ar.list("KEYS", "*"); len(keys) > 0 {
+				t.Errorf("left behind: %q", keys)
+			}
+			ar.close()
+		}})
+	}
+	concurrently(t, len(tests), tests)
 }
 
 // Without messages waiters poll, and nobody gets an error.
-func TestWithoutSubscriptionsWaitersPoll(t *testing.T) {
-	t.Parallel()
-	eachAdapter(t, func(t *testing.T, a adapter) {
-		ar := newArena(t, a)
-		losses := map[string]faultnet.Action{"connection closed": faultnet.DropReply, "silence": faultnet.StallReply}
-		var stories []telling
-		for name, loss := range losses {
-			stories = append(stories, telling{name, func(s *story) {
-				s.proxy.SetRule(func(r faultnet.Request) faultnet.Action {
-					if r.Args[0] == "SUBSCRIBE" {
-						return loss
-					}
-					return faultnet.Pass
-				})
-				s.proxy.BreakAll()
-				h := s.acquireBy(s.other, bg)
-				got := acquiring(s.c.Lock(s.lock))
-				time.Sleep(100 * time.Millisecond) // it asks, subscribes in vain and asks again
-				s.release(h)
-				released := time.Now()
-				o := await(s.T, "the waiter", got)
-				if o.err != nil {
-					s.T.Fatal(o.err)
+func withoutSubscriptionsWaitersPoll(t *testing.T, a adapter) {
+	ar := newArena(t, a)
+	losses := map[string]faultnet.Action{"connection closed": faultnet.DropReply, "silence": faultnet.StallReply}
+	var stories []telling
+	for name, loss := range losses {
+		stories = append(stories, telling{name, func(s *story) {
+			s.proxy.SetRule(func(r faultnet.Request) faultnet.Action {
+				if r.Args[0] == "SUBSCRIBE" {
+					return loss
 				}
-				if waited := o.at.Sub(released); waited > 4*time.Second {
-					s.T.Errorf("the waiter found the lock free after %v, want it to look every 2 s", waited)
-				}
-				s.release(o.hold)
-			}})
-		}
-		ar.tell(stories)
-	})
+				return faultnet.Pass
+			})
+			s.proxy.BreakAll()
+			h := s.acquireBy(s.other, bg)
+			got := acquiring(s.c.Lock(s.lock))
+			time.Sleep(100 * time.Millisecond) // it asks, subscribes in vain and asks again
+			s.release(h)
+			released := time.Now()
+			o := await(s.T, "the waiter", got)
+			if o.err != nil {
+				s.T.Fatal(o.err)
+			}
+			if waited := o.at.Sub(released); waited > 4*time.Second {
+				s.T.Errorf("the waiter found the lock free after %v, want it to look every 2 s", waited)
+			}
+			s.release(o.hold)
+		}})
+	}
+	ar.tell(stories)
 }

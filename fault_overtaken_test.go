@@ -13,22 +13,19 @@ import (
 
 // A release sent at once would overtake the take that it is to undo, and the
 // take would leave a lock that nobody holds.
-func TestACancelledAcquireLeavesNoOrphan(t *testing.T) {
-	t.Parallel()
-	eachAdapter(t, func(t *testing.T, a adapter) {
-		ar := newArena(t, a)
-		var stories []telling
-		for i := range 20 {
-			delay := time.Duration(5+10*i) * time.Millisecond // all of them shorter than the driver's patience
-			stories = append(stories, telling{fmt.Sprint("slow take/", delay), func(s *story) { s.cancelledAcquire(delay) }})
-		}
-		for i := range 4 {
-			delay := time.Duration(800+200*i) * time.Millisecond // all of them longer
-			stories = append(stories, telling{fmt.Sprint("late take/", delay), func(s *story) { s.cancelledAcquire(delay) }})
-		}
-		ar.tell(stories)
-		ar.end()
-	})
+func aCancelledAcquireLeavesNoOrphan(t *testing.T, a adapter) {
+	ar := newArena(t, a)
+	var stories []telling
+	for i := range 20 {
+		delay := time.Duration(5+10*i) * time.Millisecond // all of them shorter than the driver's patience
+		stories = append(stories, telling{fmt.Sprint("slow take/", delay), func(s *story) { s.cancelledAcquire(delay) }})
+	}
+	for i := range 4 {
+		delay := time.Duration(800+200*i) * time.Millisecond // all of them longer
+		stories = append(stories, telling{fmt.Sprint("late take/", delay), func(s *story) { s.cancelledAcquire(delay) }})
+	}
+	ar.tell(stories)
+	ar.end()
 }
 
 func (s *story) cancelledAcquire(delay time.Duration) {
@@ -66,39 +63,36 @@ func (s *story) cancelledAcquire(delay time.Duration) {
 
 // The next in line inherits the request that is under way: it gets the lock and
 // nothing is left behind.
-func TestACancelledAcquirePassesItsTakeOn(t *testing.T) {
-	t.Parallel()
-	eachAdapter(t, func(t *testing.T, a adapter) {
-		ar := newArena(t, a)
-		ar.tell([]telling{{"one", func(s *story) {
-			take := &requestKind{script: "lock.take"}
-			fired := s.inject(take, faultnet.Delay(60*time.Millisecond), 1)
-			s.proxy.Record(true)
-			ctx, cancel := context.WithCancel(bg)
-			defer cancel()
-			first := later(func() error { _, err := s.c.Lock(s.lock).Acquire(ctx); return err })
-			if !within(generous, fired) {
-				s.T.Fatal("no take was sent")
+func aCancelledAcquirePassesItsTakeOn(t *testing.T, a adapter) {
+	ar := newArena(t, a)
+	ar.tell([]telling{{"one", func(s *story) {
+		take := &requestKind{script: "lock.take"}
+		fired := s.inject(take, faultnet.Delay(60*time.Millisecond), 1)
+		s.proxy.Record(true)
+		ctx, cancel := context.WithCancel(bg)
+		defer cancel()
+		first := later(func() error { _, err := s.c.Lock(s.lock).Acquire(ctx); return err })
+		if !within(generous, fired) {
+			s.T.Fatal("no take was sent")
+		}
+		second := acquiring(s.c.Lock(s.lock))
+		cancel()
+		if err := await(s.T, "the cancelled Acquire", first); !errors.Is(err, context.Canceled) {
+			s.T.Fatalf("Acquire: %v, want cancelled", err)
+		}
+		h := s.got(second)
+		s.wantHeld("by the second in line", h, 1)
+		takes := 0
+		for _, r := range s.proxy.Requests() {
+			if take.is(r, s.lock) {
+				takes++
 			}
-			second := acquiring(s.c.Lock(s.lock))
-			cancel()
-			if err := await(s.T, "the cancelled Acquire", first); !errors.Is(err, context.Canceled) {
-				s.T.Fatalf("Acquire: %v, want cancelled", err)
-			}
-			h := s.got(second)
-			s.wantHeld("by the second in line", h, 1)
-			takes := 0
-			for _, r := range s.proxy.Requests() {
-				if take.is(r, s.lock) {
-					takes++
-				}
-			}
-			if takes != 1 {
-				s.T.Errorf("the lock was asked for %d times, want once", takes)
-			}
-			s.release(h)
-			s.wantFree("in the end")
-		}}})
-		ar.close()
-	})
+		}
+		if takes != 1 {
+			s.T.Errorf("the lock was asked for %d times, want once", takes)
+		}
+		s.release(h)
+		s.wantFree("in the end")
+	}}})
+	ar.close()
 }

@@ -55,18 +55,68 @@ func connectRueidis(tb testing.TB, addr string) redlatch.Redis {
 	return d
 }
 
-// eachAdapter runs f for each adapter, at the same time.
-func eachAdapter(t *testing.T, f func(t *testing.T, a adapter)) {
-	t.Helper()
+// TestFaults tells on real servers what becomes of locks when something goes
+// wrong on the way.
+func TestFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a real server")
 	}
-	for _, a := range adapters {
-		t.Run(a.name, func(t *testing.T) {
-			t.Parallel()
-			f(t, a)
+	t.Parallel()
+	tests := []struct {
+		name string
+		run  func(t *testing.T, a adapter)
+	}{
+		{"a lost reply changes nothing", aLostReplyChangesNothing},
+		{"a lost reply to an unknown script changes nothing", aLostReplyToAnUnknownScriptChangesNothing},
+		{"a late request changes nothing", aLateRequestChangesNothing},
+		{"a cancelled acquire leaves no orphan", aCancelledAcquireLeavesNoOrphan},
+		{"a cancelled acquire passes its take on", aCancelledAcquirePassesItsTakeOn},
+		{"a holder is told before the lock is given away", aHolderIsToldBeforeTheLockIsGivenAway},
+		{"an outage ends every call in time", anOutageEndsEveryCallInTime},
+		{"waiters outlive the server", waitersOutliveTheServer},
+		{"an empty server ends every hold at once", anEmptyServerEndsEveryHoldAtOnce},
+		{"a break is followed by renewals", aBreakIsFollowedByRenewals},
+		{"a foreign release of our lock is noticed", aForeignReleaseOfOurLockIsNoticed},
+		{"passing trouble costs nothing", passingTroubleCostsNothing},
+		{"a server that forgets the scripts is told them", aServerThatForgetsTheScriptsIsToldThem},
+		{"without subscriptions waiters poll", withoutSubscriptionsWaitersPoll},
+		{"a release with an ended context releases", aReleaseWithAnEndedContextReleases},
+		{"a release behind a failed reentry", aReleaseBehindAFailedReentry},
+		{"holds of one nest released at once", holdsOfOneNestReleasedAtOnce},
+		{"close under a live hold", closeUnderALiveHold},
+		{"close while a lock is being acquired", closeWhileALockIsBeingAcquired},
+		{"a lease shorter than the way to the server", aLeaseShorterThanTheWayToTheServer},
+		{"a watchdog hold inside a short lease", aWatchdogHoldInsideAShortLease},
+	}
+	var all []subtest
+	for _, x := range tests {
+		for _, a := range adapters {
+			all = append(all, subtest{x.name + "/" + a.name, func(t *testing.T) { x.run(t, a) }})
+		}
+	}
+	concurrently(t, 10, all)
+}
+
+// A subtest is one that runs at the same time as others.
+type subtest struct {
+	name string
+	run  func(t *testing.T)
+}
+
+// concurrently runs subtests, so many at a time. They wait more than they work:
+// t.Parallel, which admits as many as there are processors, would take minutes.
+func concurrently(t *testing.T, atOnce int, tests []subtest) {
+	t.Helper()
+	slots := make(chan struct{}, atOnce)
+	var wg sync.WaitGroup
+	for _, x := range tests {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			t.Run(x.name, x.run)
 		})
 	}
+	wg.Wait()
 }
 
 // An arena is a real server and everything that the stories told on it leave
@@ -183,25 +233,19 @@ type telling struct {
 // client of its own.
 func (ar *arena) tell(stories []telling) {
 	ar.Helper()
-	const atOnce = 8
-	slots := make(chan struct{}, atOnce)
-	var wg sync.WaitGroup
-	for _, x := range stories {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			ar.Run(x.name, func(t *testing.T) {
-				s := &story{T: t, arena: ar, lock: strings.ReplaceAll(t.Name(), "/", ":"), waiting: make(chan struct{}, 100)}
-				s.proxy, s.driver = ar.through()
-				s.c = ar.client(s.driver, redlatch.Config{
-					SlowWait: time.Millisecond,
-					Events:   redlatch.Events{SlowWait: s.slowWait},
-				})
-				x.tell(s)
+	tests := make([]subtest, len(stories))
+	for i, x := range stories {
+		tests[i] = subtest{x.name, func(t *testing.T) {
+			s := &story{T: t, arena: ar, lock: strings.ReplaceAll(t.Name(), "/", ":"), waiting: make(chan struct{}, 100)}
+			s.proxy, s.driver = ar.through()
+			s.c = ar.client(s.driver, redlatch.Config{
+				SlowWait: time.Millisecond,
+				Events:   redlatch.Events{SlowWait: s.slowWait},
 			})
-		})
+			x.tell(s)
+		}}
 	}
-	wg.Wait()
+	concurrently(ar.T, 8, tests)
 }
 
 // A story is about one lock and a client behind a proxy.

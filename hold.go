@@ -39,6 +39,7 @@ type hold struct {
 	ctx        context.Context         //nolint:containedctx // what Context is made of; nil until asked for
 	cancel     context.CancelCauseFunc // ends ctx
 	children   *gate.Gate[*tenure]     // siblings nested in this hold take turns
+	joined     *hold                   // the first hold of the same scope, whose turn this one shares
 	open       int                     // this hold, if live, plus the nested one that has its turn
 }
 
@@ -88,7 +89,18 @@ func (h *Hold) Owner() string { return h.in.t.owner() }
 // Expires returns until when the hold can be trusted if no renewal is
 // confirmed from now on. It is earlier than the moment at which Redis may give
 // the lock away by the safety margin of 10 ms + lease/50.
-func (h *Hold) Expires() time.Time { return h.in.t.lease.End() }
+//
+// It is no later than what Config.MaxHold allows.
+func (h *Hold) Expires() time.Time {
+	t := h.in.t
+	end := t.lease.End()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.until.IsZero() && t.until.Before(end) {
+		return t.until
+	}
+	return end
+}
 
 // Err returns nil while the hold is live, then why it is not: a *LostError if
 // it was lost, ErrNotHeld if it was released, ErrClosed after Close. It looks
@@ -122,7 +134,9 @@ func (h *Hold) Context() context.Context {
 	end := h.in.context()
 	h.in.t.mu.Lock()
 	defer h.in.t.mu.Unlock()
-	h.ctx.Context, h.ctx.hold = end, h
+	if h.ctx.hold == nil {
+		h.ctx.Context, h.ctx.hold = end, h
+	}
 	return &h.ctx
 }
 
@@ -131,7 +145,8 @@ func (h *Hold) Context() context.Context {
 func (h *Hold) With(ctx context.Context) context.Context {
 	end := h.in.context()
 	both, cancel := context.WithCancelCause(ctx)
-	context.AfterFunc(end, func() { cancel(context.Cause(end)) })
+	stop := context.AfterFunc(end, func() { cancel(context.Cause(end)) })
+	context.AfterFunc(both, func() { stop() })
 	return &holdContext{Context: both, hold: h}
 }
 
@@ -150,15 +165,6 @@ func (h *hold) context() context.Context {
 		}
 	}
 	return h.ctx
-}
-
-// endCtxLocked ends the hold's context; t.mu is held, which is safe because
-// ending a context runs no code of users: AfterFuncs get goroutines of their
-// own.
-func (h *hold) endCtxLocked(cancel context.CancelCauseFunc, err error) {
-	if cancel != nil {
-		cancel(err)
-	}
 }
 
 // holdContext adds to a context what only the hold knows: the clock, and that
@@ -215,7 +221,8 @@ type heldKey string
 //
 // It returns nil if the lock was released, also if the reply was lost and a
 // repeated request found it released. It returns a *LostError, once, if the
-// hold had been lost before, ErrNotHeld if it had been released before, and
+// hold had been lost before, ErrNotHeld if it had been released before,
+// ErrClosed if the client was closed before, and
 // ErrUnavailable if the server did not answer; the lock is then left to its
 // TTL, and a later request may free it sooner.
 func (h *Hold) Release(ctx context.Context) error {
@@ -246,38 +253,44 @@ func (h *hold) release(ctx context.Context) error {
 	if final {
 		t.inside = false
 	}
-	unwatched := !final && h.watchdog && t.watched == 0
+	if !final {
+		t.recounts++
+		t.watchLocked()
+	}
 	id := t.id
 	t.mu.Unlock()
 	if cancel != nil {
 		cancel(errReleased)
-	}
-	if unwatched {
-		t.c.clock.SetRenewing(&t.lease, false)
 	}
 	h.closed()
 	if f := t.c.cfg.Events.Released; f != nil {
 		f(ReleasedEvent{Name: t.lock.name, Owner: id, Held: time.Since(h.since)})
 	}
 	if !final {
-		return t.c.detached(ctx, t.lease.Length, t.recount)
+		return t.c.detached(ctx, t.length, t.recount)
 	}
 	return t.finish(ctx)
 }
 
 // closed frees the hold's turn among its siblings when it and everything that
-// was nested in it has been released.
+// was nested in it, or shares its turn, has been released.
 func (h *hold) closed() {
 	for h != nil {
 		h.t.mu.Lock()
 		h.open--
-		over, parent := h.open == 0, h.parent
+		over := h.open == 0
 		h.t.mu.Unlock()
-		if !over || parent == nil {
+		switch {
+		case !over:
+			return
+		case h.joined != nil:
+			h = h.joined
+		case h.parent != nil:
+			h.parent.siblings().Exit()
+			h = h.parent
+		default:
 			return
 		}
-		parent.siblings().Exit()
-		h = parent
 	}
 }
 
@@ -315,7 +328,8 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 
 // extend asks the server to raise the lease, and believes it only in time.
 func (t *tenure) extend(ctx context.Context, d time.Duration) error {
-	if err := t.lockOps(ctx); err != nil {
+	p := patience{c: t.c, name: t.lock.name}
+	if err := p.slot(ctx, t.opsSlot()); err != nil {
 		return err
 	}
 	defer t.unlockOps()

@@ -20,7 +20,7 @@ type line struct {
 	refs int // guarded by lines.mu
 
 	mu    sync.Mutex // guards what follows
-	cur   *tenure    // the live tenure, if there is one
+	cur   *tenure    // of whoever is inside: live, or about to be
 	owner string     // who had the lock when we last saw it with somebody else
 	ttl   time.Duration
 }
@@ -76,7 +76,16 @@ func (ls *lines) put(ln *line) {
 	ls.pool.Put(ln)
 }
 
-// peek returns the live tenure of a lock, if this client has one.
+// close ends all subscriptions. Who waits leaves by itself; a holder may stay.
+func (ls *lines) close() {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for _, ln := range ls.m {
+		ln.news.Stop()
+	}
+}
+
+// peek returns the tenure of a lock that this client has, or is about to have.
 func (ls *lines) peek(name string) *tenure {
 	ls.mu.Lock()
 	ln := ls.m[name]
@@ -84,7 +93,9 @@ func (ls *lines) peek(name string) *tenure {
 	if ln == nil {
 		return nil
 	}
-	return ln.current()
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	return ln.cur
 }
 
 // leave lets the next caller in with nothing.
@@ -105,10 +116,15 @@ func (ln *line) listen(c *Client) {
 	})
 }
 
+// current returns the live tenure, if there is one.
 func (ln *line) current() *tenure {
 	ln.mu.Lock()
-	defer ln.mu.Unlock()
-	return ln.cur
+	t := ln.cur
+	ln.mu.Unlock()
+	if t == nil || !t.live() {
+		return nil
+	}
+	return t
 }
 
 func (ln *line) setCurrent(t *tenure) {
@@ -130,17 +146,15 @@ func (ln *line) dropCurrent(t *tenure) {
 func (ln *line) saw(owner string, ttl time.Duration) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	ln.owner, ln.ttl = owner, ttl
+	ln.owner, ln.ttl = owner, max(0, ttl)
 }
 
 // lastSeen returns who has the lock, as far as we know, and for how long.
 func (ln *line) lastSeen() (owner string, ttl time.Duration) {
-	ln.mu.Lock()
-	cur := ln.cur
-	owner, ttl = ln.owner, ln.ttl
-	ln.mu.Unlock()
-	if cur != nil {
+	if cur := ln.current(); cur != nil {
 		return cur.owner(), max(0, cur.lease.Left(time.Now()))
 	}
-	return owner, ttl
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	return ln.owner, ln.ttl
 }

@@ -66,7 +66,8 @@ func (l *Lock) Name() string { return l.name }
 // background. The error is a *BusyError if the lock could not be had in time
 // (and then also ctx's error, if ctx ended), ErrUnavailable if the server did
 // not answer for Config.OutageTimeout, ErrReentry if the wait could never have
-// ended, ErrClosed after Close, or the error with which the server refused:
+// ended, ErrClosed after Close, the *LostError, ErrNotHeld or ErrClosed that
+// ended the hold which ctx descends from, or the error with which the server refused:
 // wrong password, no permission, a key of another type.
 func (l *Lock) Acquire(ctx context.Context, opts ...Option) (*Hold, error) {
 	return l.acquire(ctx, opts, false)
@@ -75,6 +76,7 @@ func (l *Lock) Acquire(ctx context.Context, opts ...Option) (*Hold, error) {
 // Try acquires the lock if that is possible at once: it never waits for
 // another holder, in this process or elsewhere, and overtakes nobody. If the
 // lock is taken it returns a *BusyError that says by whom, and changes nothing.
+// It refuses the option Wait.
 func (l *Lock) Try(ctx context.Context, opts ...Option) (*Hold, error) {
 	return l.acquire(ctx, opts, true)
 }
@@ -123,7 +125,7 @@ func (l *Lock) enter(ctx context.Context, opts []Option, once bool) (*hold, erro
 // Hold.With.
 //
 // Do returns f's error; if the hold was lost while f ran, ErrLost is joined to
-// it, even if f returned nil. If the lock cannot be acquired, f is not called
+// it, or ErrClosed if the client was closed, even if f returned nil. If the lock cannot be acquired, f is not called
 // and the error is Acquire's. A release that could not be confirmed is reported
 // as an event and is no error of Do: the work is done.
 func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) (err error) {
@@ -132,8 +134,8 @@ func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error, opts .
 		return err
 	}
 	defer func() {
-		if lost := hold.Release(ctx); errors.Is(lost, ErrLost) {
-			err = errors.Join(err, lost)
+		if end := hold.Release(ctx); errors.Is(end, ErrLost) || errors.Is(end, ErrClosed) {
+			err = errors.Join(err, end)
 		}
 	}()
 	return f(hold.With(ctx))
@@ -146,7 +148,7 @@ func (t *tenure) take(ctx context.Context, until time.Time) (owner string, ttl t
 	o := t.op(takeScript, t.args[:2])
 	o.stop, o.until = t.c.done, until
 	reply, err := o.run(ctx)
-	if o.unknown && len(t.suspect) == 0 {
+	if o.unknown {
 		t.suspected(t.id)
 	}
 	if err != nil {
@@ -154,7 +156,7 @@ func (t *tenure) take(ctx context.Context, until time.Time) (owner string, ttl t
 		return "", 0, err
 	}
 	if reply.Kind == ReplyInt {
-		t.confirm(o.sent, t.lease.Length)
+		t.confirm(o.sent, t.length)
 		return "", 0, nil
 	}
 	if len(reply.List) != 2 {
@@ -184,57 +186,39 @@ func (t *tenure) abandon(o *op) {
 			t.c.leave(t.line)
 			return
 		}
-		t.confirm(pending.sent, t.lease.Length)
-		t.arrive()
-		_ = t.finish(context.Background())
+		t.confirm(pending.sent, t.length)
+		t.passOn()
 	})
 }
 
-// arrive makes a taken tenure live without a hold: it is to be passed on.
-func (t *tenure) arrive() {
-	t.mu.Lock()
-	t.state = tenureLive
-	t.mu.Unlock()
-	t.line.turns.begin(time.Now(), true)
-	t.line.setCurrent(t)
-	t.c.clock.Add(&t.lease, t.watch)
-}
-
-// forgo gives up a tenure that never began. If a request of it may still be
-// executed, its id is released until that can no longer be.
-func (t *tenure) forgo() {
-	t.mu.Lock()
-	suspect := len(t.suspect) > 0
-	taken := !t.lease.Confirmed().IsZero()
-	id, args := t.id, t.args
-	t.mu.Unlock()
-	if !suspect && !taken {
+// passOn gives a taken tenure that nobody wants any more to the next goroutine
+// of this process, or releases it.
+func (t *tenure) passOn() {
+	if t.arrive() {
+		_ = t.finish(context.Background())
 		return
 	}
-	t.c.lines.retain(t.line)
-	t.c.settle(func() {
-		_ = t.sendRelease(id, args[1:])
-		t.c.lines.put(t.line)
-	})
+	t.forgo()
+	t.c.leave(t.line)
 }
 
 // trusted says whether a tenure that was just taken may be given to a holder.
 // One with less than half of its watchdog lease left is renewed first.
-func (t *tenure) trusted(ctx context.Context, now time.Time) bool {
+func (t *tenure) trusted(ctx context.Context, until, now time.Time) bool {
 	left := t.lease.Left(now)
-	if left > t.lease.Length/2 || (left > 0 && !t.watch) {
+	if left > t.length/2 || (left > 0 && !t.watch) {
 		return true
 	}
 	if left <= 0 {
 		return false
 	}
 	o := t.op(renewScript, []string{t.id, t.args[0]})
-	o.stop = t.c.done
+	o.stop, o.until = t.c.done, until
 	reply, err := o.run(ctx)
 	if err != nil || first(reply).Int != 1 || t.lease.Left(time.Now()) <= 0 {
 		return false
 	}
-	t.confirm(o.sent, t.lease.Length)
+	t.confirm(o.sent, t.length)
 	return t.lease.Left(time.Now()) > 0
 }
 
@@ -258,7 +242,7 @@ func (c *Client) renewLocks(batch []*renew.Lease) {
 	if len(keys) == 0 {
 		return
 	}
-	o := op{c: c, script: renewScript, keys: keys, args: args, lease: batch[0].Length, stop: c.over, single: true}
+	o := op{c: c, script: renewScript, keys: keys, args: args, lease: c.cfg.WatchdogTimeout, stop: c.over, single: true}
 	reply, err := o.run(context.Background())
 	if err == nil && len(reply.List) != len(keys) {
 		err = fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, o.script.Name())

@@ -83,13 +83,19 @@ func (c *Client) enterScope(ctx context.Context, l *Lock, sc *scope, o *options,
 	start := time.Now()
 	n := sc.nest(c, l.name)
 	p := patience{c: c, name: l.name, until: deadlineOf(start, o)}
-	if err := p.slot(ctx, n.slot); err != nil {
-		return nil, err
+	if o.once {
+		select {
+		case n.slot <- struct{}{}:
+		default:
+			return nil, p.asBusy(errWaitOver)
+		}
+	} else if err := p.slot(ctx, n.slot); err != nil {
+		return nil, p.asBusy(err)
 	}
 	defer func() { <-n.slot }()
 	o.scope = sc
 	if n.t != nil {
-		h, err := n.t.reenter(ctx, nil, l, o, p.until, c.callSite(o.skip+2))
+		h, err := n.t.reenter(ctx, nil, l, o, &p, c.callSite(o.skip+2))
 		if !errors.Is(err, errNotNested) {
 			if err == nil {
 				c.acquired(h, start, false)
@@ -123,11 +129,11 @@ func (p *patience) slot(ctx context.Context, slot chan struct{}) error {
 	case slot <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return p.asBusy(ctxError(ctx))
+		return ctxError(ctx)
 	case <-p.c.done:
 		return ErrClosed
 	case <-over:
-		return p.asBusy(errWaitOver)
+		return errWaitOver
 	}
 }
 
@@ -140,11 +146,10 @@ func (c *Client) nest(ctx context.Context, l *Lock, outer *hold, o *options) (*h
 	if err := p.amongSiblings(ctx, outer, o, at); err != nil {
 		return nil, err
 	}
-	h, err := outer.t.reenter(ctx, outer, l, o, p.until, at)
+	h, err := outer.t.reenter(ctx, outer, l, o, &p, at)
 	if err != nil {
-		outer.siblings().Exit()
-		if errors.Is(err, errNotNested) {
-			err = outer.check()
+		if over := outer.check(); over != nil {
+			return nil, over
 		}
 		return nil, p.asBusy(err)
 	}

@@ -69,6 +69,9 @@ type Traits struct {
 	// waiting for a pooled connection do not count. 0 means that the driver
 	// sets no bound.
 	Timeout time.Duration
+	// ContextValues says that Run looks at its context's values, or passes them
+	// to somebody who does, such as a hook of the client library.
+	ContextValues bool
 	// Cluster says that the keys of one script must share a hash slot.
 	Cluster bool
 }
@@ -169,6 +172,9 @@ func ServerError(text string, err error) *RunError {
 	// follows.
 	if i := strings.Index(text, "Error compiling script (new function): "); i >= 0 {
 		text = text[i+len("Error compiling script (new function): "):]
+		if _, raised, ok := strings.Cut(text, ": "); ok && strings.HasPrefix(text, ":") {
+			text = raised // what follows the line number
+		}
 	}
 	code, _, _ := strings.Cut(text, " ")
 	code = strings.TrimSuffix(code, ":")
@@ -179,6 +185,9 @@ func ServerError(text string, err error) *RunError {
 	switch code {
 	case "NOSCRIPT", "MOVED", "ASK", "LOADING", "READONLY", "CLUSTERDOWN", "TRYAGAIN",
 		"NOAUTH", "BUSY", "MASTERDOWN", "WRONGPASS", "UNKILLABLE":
+		outcome = NotExecuted
+	}
+	if strings.Contains(text, "max number of clients") {
 		outcome = NotExecuted
 	}
 	return &RunError{Outcome: outcome, Code: code, Err: err}

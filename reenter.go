@@ -2,142 +2,191 @@ package redlatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
 )
 
-// reenter adds a hold to a live tenure. It fails with errNotNested if outer,
-// or every hold of the scope, has ended.
-func (t *tenure) reenter(ctx context.Context, outer *hold, l *Lock, o *options, until time.Time, at site) (*hold, error) {
-	if err := t.lockOps(ctx); err != nil {
-		return nil, err
+// reenter adds a hold to a live tenure. If it is to nest in outer the caller
+// has the turn for that, and loses it on failure. It fails with errNotNested if
+// outer, or every hold of the scope, has ended.
+func (t *tenure) reenter(ctx context.Context, outer *hold, l *Lock, o *options, p *patience, at site) (*hold, error) {
+	h := &hold{}
+	h.set(t, ctx, o, at, time.Now())
+	count := 0
+	err := p.slot(ctx, t.opsSlot())
+	if err == nil {
+		if count, err = t.reserve(h, outer, l, o); err != nil {
+			t.unlockOps()
+		}
 	}
-	count, err := t.reserve(outer, l, o)
 	if err != nil {
-		t.unlockOps()
+		if outer != nil {
+			outer.siblings().Exit()
+		}
 		return nil, err
 	}
 	lease := t.c.cfg.WatchdogTimeout
 	if o.hasLease {
 		lease = o.lease
 	}
-	r := t.newRecount(count, lease)
-	r.op.stop, r.op.until = t.c.done, until
-	owned, err := r.run(ctx)
+	r := t.newCounting(count, lease)
+	r.op.stop, r.op.until = t.c.done, p.until
+	owned, err := false, t.settleCount(ctx)
+	if err == nil {
+		owned, err = r.run(ctx)
+	}
 	if err != nil {
-		t.unreserve(&r)
+		t.unreserve(h, r)
 		return nil, err
 	}
 	defer t.unlockOps()
-	if owned && t.lease.Left(time.Now()) > 0 {
-		t.confirm(r.op.sent, lease)
-	} else if owned {
-		t.lose(LostExpired)
-	} else {
+	now := time.Now()
+	switch {
+	case !owned:
 		t.lose(LostGone)
+	case t.lease.Left(now) <= 0:
+		t.lose(LostExpired) // a late reply never revives a hold
+	default:
+		t.confirm(r.op.sent, lease)
 	}
-	h := &hold{}
-	h.set(t, ctx, o, at, time.Now())
-	h.parent = outer
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.state != tenureLive {
-		err := t.err
-		t.mu.Unlock()
-		return nil, err
+		return nil, t.err
 	}
+	h.since = now
 	t.addLocked(h)
-	if outer != nil {
-		outer.open++
+	if t.watched == 1 && h.watchdog {
+		t.boundLocked(now)
 	}
-	t.mu.Unlock()
-	if h.watchdog {
-		t.c.clock.SetRenewing(&t.lease, true)
-	}
+	t.watchLocked()
 	t.c.clock.Touch(&t.lease)
 	return h, nil
 }
 
-// reserve counts a hold that is about to be entered, so that the tenure is not
-// released meanwhile, and returns the count that Redis is to show.
-func (t *tenure) reserve(outer *hold, l *Lock, o *options) (int, error) {
+// reserve counts a hold that is about to be entered, so that neither the tenure
+// nor its siblings' turn is given up meanwhile. It returns the count that Redis
+// is to show.
+func (t *tenure) reserve(h, outer *hold, l *Lock, o *options) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	within := t.state == tenureLive && t.count > 0
-	if outer != nil {
-		within = within && outer.err == nil
-	} else {
-		within = within && t.isOfLocked(o.scope)
-	}
-	switch {
-	case !within:
+	if t.state != tenureLive || t.count == 0 {
 		return 0, errNotNested
-	case outer == nil && l.nonReentrant:
-		return 0, fmt.Errorf("%w: lock %q is non-reentrant and this owner has it", ErrReentry, l.name)
+	}
+	if outer != nil {
+		if outer.err != nil {
+			return 0, errNotNested
+		}
+		h.parent = outer
+		outer.open++
+	} else {
+		first := t.firstOfLocked(o.scope)
+		switch {
+		case first == nil:
+			return 0, errNotNested
+		case l.nonReentrant:
+			return 0, fmt.Errorf("%w: lock %q is non-reentrant and this owner has it", ErrReentry, l.name)
+		}
+		h.joined = first
+		first.open++
 	}
 	t.count++
 	return t.count, nil
 }
 
-// isOfLocked says whether a live hold is of the scope.
-func (t *tenure) isOfLocked(sc *scope) bool {
+// firstOfLocked returns the hold whose turn the live holds of a scope share.
+func (t *tenure) firstOfLocked(sc *scope) *hold {
 	for h := t.holds; h != nil; h = h.next {
-		if h.scope == sc {
-			return true
+		if h.scope != sc {
+			continue
 		}
+		if h.joined != nil {
+			return h.joined
+		}
+		return h
 	}
-	return false
+	return nil
 }
 
 // unreserve takes back a reservation whose request has failed, once it is
 // known what became of the request. It gives the ops slot back.
-func (t *tenure) unreserve(r *counting) {
-	t.c.settle(func() {
-		_, _ = r.resolve()
+func (t *tenure) unreserve(h *hold, r *counting) {
+	asked := r.op.pending != nil || r.op.unknown
+	undo := func() {
+		if asked {
+			if _, err := r.resume(); err != nil && (r.op.unknown || r.next != "") {
+				t.leaveUnresolved(r)
+			}
+		}
 		t.mu.Lock()
 		t.count--
-		last := t.count == 0 && t.state == tenureLive
-		if last {
-			t.inside = false
-		}
+		last := t.recounts == 0 && t.lastLocked()
 		t.mu.Unlock()
-		if last {
-			t.unlockOps()
-			_ = t.finish(context.Background())
-			return
+		if asked && !last {
+			_ = t.recountHolds()
 		}
-		_ = t.recountHolds()
 		t.unlockOps()
-	})
+		if last {
+			_ = t.finish(context.Background())
+		}
+	}
+	t.c.settle(undo)
+	h.closed()
 }
 
 // recount tells Redis how many holds there are after one has been released that
 // was not the last.
 func (t *tenure) recount() error {
-	_ = t.lockOps(context.Background())
+	t.lockOps()
+	t.mu.Lock()
+	t.recounts--
+	last := t.lastLocked() // a re-entry that was under way has been undone
+	t.mu.Unlock()
+	if last {
+		t.unlockOps()
+		return t.finish(context.Background())
+	}
 	defer t.unlockOps()
 	return t.recountHolds()
+}
+
+// lastLocked says whether it is for the caller to finish the tenure.
+func (t *tenure) lastLocked() bool {
+	if t.count > 0 || t.state != tenureLive || !t.inside {
+		return false
+	}
+	t.inside = false
+	return true
 }
 
 // recountHolds sets the count in Redis to the true one. The caller has the ops
 // slot.
 func (t *tenure) recountHolds() error {
+	err := t.settleCount(context.Background())
 	t.mu.Lock()
-	count, state, err := t.count, t.state, t.err
-	t.mu.Unlock()
-	if state != tenureLive {
-		return err
-	}
+	count, state, over := t.count, t.state, t.err
 	if count == 0 {
-		return nil // released for good meanwhile
+		t.miscounted = true // about to be released for good, by somebody who waits for the slot
 	}
-	r := t.newRecount(count, 0)
-	owned, err := r.run(context.Background())
+	t.mu.Unlock()
+	switch {
+	case state != tenureLive && errors.Is(over, ErrNotHeld):
+		return nil
+	case state != tenureLive:
+		return over
+	case count == 0:
+		return nil
+	}
+	var owned bool
+	r := t.newCounting(count, 0)
+	if err == nil {
+		owned, err = r.run(context.Background())
+	}
 	switch {
 	case err != nil:
-		t.mu.Lock()
-		t.miscounted = true
-		t.mu.Unlock()
+		t.leaveUnresolved(r)
 		t.c.report.releaseFailed(ReleaseFailedEvent{Name: t.lock.name, Owner: t.owner(), Err: err})
 		return err
 	case !owned:
@@ -145,6 +194,51 @@ func (t *tenure) recountHolds() error {
 		t.lose(LostGone)
 		return t.lostError(LostGone, id)
 	}
+	return nil
+}
+
+// leaveUnresolved has a request that nobody knows the outcome of tried again
+// until it is known, or the tenure is over. No other request about the count is
+// made before: it could be overtaken.
+func (t *tenure) leaveUnresolved(r *counting) {
+	t.mu.Lock()
+	first := !t.miscounted
+	t.miscounted = true
+	if t.unresolved == nil && r.op.unknown {
+		t.unresolved = r
+	}
+	t.mu.Unlock()
+	if !first {
+		return // somebody is at it
+	}
+	t.c.settle(func() {
+		for t.live() && t.c.sleepOver(time.Second) {
+			t.lockOps()
+			err := t.recountHolds()
+			t.unlockOps()
+			if err == nil {
+				return
+			}
+		}
+	})
+}
+
+// settleCount brings a request of unknown outcome to its end.
+func (t *tenure) settleCount(ctx context.Context) error {
+	t.mu.Lock()
+	r := t.unresolved
+	t.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	r.op.stop, r.op.until = t.c.over, time.Time{}
+	r.move()
+	if _, err := r.run(ctx); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.unresolved = nil
 	return nil
 }
 
@@ -159,15 +253,15 @@ type counting struct {
 	lease    string
 }
 
-func (t *tenure) newRecount(count int, lease time.Duration) counting {
-	r := counting{t: t, op: t.op(reenterScript, nil), id: t.owner(), count: strconv.Itoa(count), lease: millis(lease)}
+func (t *tenure) newCounting(count int, lease time.Duration) *counting {
+	r := &counting{t: t, op: t.op(reenterScript, nil), id: t.owner(), count: strconv.Itoa(count), lease: millis(lease)}
 	r.op.args = []string{r.id, r.id, r.count, r.lease}
+	r.op.retried = r.move
 	return r
 }
 
 // run sends the request and says whether the lock is still ours.
 func (r *counting) run(ctx context.Context) (owned bool, err error) {
-	r.op.retried = r.move
 	reply, err := r.op.run(ctx)
 	if err != nil {
 		return false, err
@@ -175,11 +269,8 @@ func (r *counting) run(ctx context.Context) (owned bool, err error) {
 	return r.decided(reply), nil
 }
 
-// resolve finds out what became of a run that failed.
-func (r *counting) resolve() (owned bool, err error) {
-	if r.op.pending == nil && !r.op.unknown {
-		return false, errNothingPending // it was not executed
-	}
+// resume brings a run that returned early to its end.
+func (r *counting) resume() (owned bool, err error) {
 	reply, err := r.op.finish()
 	if err != nil {
 		return false, err
@@ -187,17 +278,19 @@ func (r *counting) resolve() (owned bool, err error) {
 	return r.decided(reply), nil
 }
 
-// move makes the request's next attempt move the lock to a new id.
+// move makes the request's next attempt move the lock to a new id, if the
+// outcome of an earlier one is not known.
 func (r *counting) move() {
 	if !r.op.unknown || r.next != "" {
 		return
 	}
 	r.next = r.t.c.nextID()
 	r.op.args = []string{r.id, r.next, r.count, r.lease}
+	r.t.suspected(r.id)
+	r.t.suspected(r.next)
 	r.t.mu.Lock()
 	defer r.t.mu.Unlock()
 	r.t.moving = true
-	r.t.suspect = append(r.t.suspect, r.id, r.next)
 }
 
 // decided notes the server's answer.
@@ -223,25 +316,15 @@ func (t *tenure) counted() bool {
 	return t.ops != nil
 }
 
-// lockOps takes the slot for requests about the hold count.
-func (t *tenure) lockOps(ctx context.Context) error {
+// opsSlot returns the slot for requests about the hold count.
+func (t *tenure) opsSlot() chan struct{} {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.ops == nil {
 		t.ops = make(chan struct{}, 1)
 	}
-	ops := t.ops
-	t.mu.Unlock()
-	select {
-	case ops <- struct{}{}:
-		return nil
-	default:
-	}
-	select {
-	case ops <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctxError(ctx)
-	}
+	return t.ops
 }
 
-func (t *tenure) unlockOps() { <-t.ops }
+func (t *tenure) lockOps()   { t.opsSlot() <- struct{}{} }
+func (t *tenure) unlockOps() { <-t.opsSlot() }

@@ -16,9 +16,9 @@ import (
 func (c *Client) takeOver(ctx context.Context, old *tenure, l *Lock, o *options, until time.Time, at site) (*hold, error) {
 	now := time.Now()
 	ln := old.line
-	fresh := renew.Elapsed(old.lease.Confirmed(), now) <= old.lease.Length/3
+	fresh := renew.Elapsed(old.lease.Confirmed(), now) <= old.length/3
 	turn := ln.turns.over(now)
-	if fresh && !turn && old.watch && !o.hasLease {
+	if fresh && !turn && old.watch && !o.hasLease && old.lease.Left(now) <= old.length {
 		return old.adopt(ctx, o, at, now), nil
 	}
 	if !old.retire() {
@@ -67,6 +67,9 @@ func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, until tim
 	}
 	switch {
 	case err != nil:
+		if !q.unknown && q.pending == nil {
+			ln.news.Unexpect()
+		}
 		c.abandonMove(old, t, &q, func(r Reply) bool { return r.Int == 0 })
 		return nil, err
 	case reply.Kind != ReplyInt:
@@ -106,14 +109,16 @@ func (c *Client) transfer(ctx context.Context, old, t *tenure, o *options, until
 
 // moved begins a tenure that the server has confirmed, if that came in time.
 func (c *Client) moved(ctx context.Context, t *tenure, q *op, o *options, at site) *hold {
-	t.confirm(q.sent, t.lease.Length)
+	t.confirm(q.sent, t.length)
 	now := time.Now()
-	if !t.trusted(ctx, now) {
-		t.forgo()
-		return nil
+	if t.trusted(ctx, q.until, now) {
+		if h := t.begin(ctx, o, at, now); h != nil {
+			t.line.turns.begin(now, false)
+			return h
+		}
 	}
-	t.line.turns.begin(now, false)
-	return t.begin(ctx, o, at, now)
+	t.forgo()
+	return nil
 }
 
 // abandonMove leaves the gate for a caller whose turn or transfer has failed.
@@ -124,9 +129,8 @@ func (c *Client) abandonMove(old, t *tenure, q *op, isMoved func(Reply) bool) {
 	c.settle(func() {
 		reply, err := move.outcome()
 		if err == nil && isMoved != nil && reply.Kind == ReplyInt && isMoved(reply) {
-			t.confirm(move.sent, t.lease.Length)
-			t.arrive()
-			_ = t.finish(context.Background())
+			t.confirm(move.sent, t.length)
+			t.passOn()
 			return
 		}
 		// Nobody knows whose it is, so both ids are released, now and later.

@@ -2,6 +2,8 @@ package redlatch
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -14,29 +16,37 @@ import (
 // process nest in it, and it may pass from one goroutine to the next. Its owner
 // id is never used again: whatever request of it arrives late finds nothing of
 // its own.
+//
+//	new ── taken ──► live ── passed on ──► live ...
+//	 │                │
+//	 └── given up     └── released, lost, moved to another id, closed ──► over
 type tenure struct {
-	c     *Client
-	line  *line
-	lock  *Lock
-	lease renew.Lease
-	watch bool // kept by the watchdog when its first hold asked for no lease
+	c      *Client
+	line   *line
+	lock   *Lock
+	lease  renew.Lease
+	length time.Duration // the lease that it is taken with
+	watch  bool          // whether that is the watchdog's
 
-	ops chan struct{} // one slot: requests about the hold count go one at a time
+	mu       sync.Mutex // guards what follows
+	id       string
+	args     *[3]string // lease in ms, id, channel: the arguments of take and release
+	state    tenureState
+	err      error     // why it is over
+	count    int       // holds that are live or being entered: what Redis shows
+	watched  int       // of the live ones, how many the watchdog keeps
+	renewing bool      // what the clock was told
+	until    time.Time // the end that Config.MaxHold sets; zero: none
+	inside   bool      // its holder is inside the gate, and has to leave it
+	holds    *hold     // the live holds, linked by hold.next
+	suspect  []string  // ids that a request of unknown outcome may still create
 
-	mu     sync.Mutex // guards what follows
-	id     string
-	args   *[3]string // lease in ms, id, channel: the arguments of take and release
-	state  tenureState
-	err    error // why it is over
-	moving bool  // a re-entry is about to change id
-	// miscounted: Redis may show another count than the true one; such a
-	// tenure is not passed on.
-	miscounted bool
-	count      int      // holds that are live or being entered: what Redis shows
-	watched    int      // of these, how many the watchdog keeps
-	inside     bool     // its holder is inside the gate, and has to leave it
-	holds      *hold    // the live holds, linked by hold.next
-	suspect    []string // ids that a request of unknown outcome may still create
+	// For requests about the hold count; see reenter.go.
+	ops        chan struct{} // one slot: they go one at a time; nil until the first
+	moving     bool          // one of them is about to change id
+	unresolved *counting     // one that nobody knows the outcome of
+	recounts   int           // released holds that Redis is yet to be told of
+	miscounted bool          // Redis may show another count
 
 	first hold // the first hold, to save an allocation
 	args0 [3]string
@@ -45,26 +55,26 @@ type tenure struct {
 type tenureState uint8
 
 const (
-	tenureLive tenureState = iota
-	tenureOver             // released, passed to another id, lost or closed
+	tenureNew tenureState = iota
+	tenureLive
+	tenureOver
 )
 
-// newTenure makes a tenure that has yet to be taken.
+// newTenure makes a tenure that has yet to be taken, by whoever is inside.
 func (c *Client) newTenure(ln *line, l *Lock, o *options) *tenure {
-	t := &tenure{c: c, line: ln, lock: l, watch: !o.hasLease, state: tenureOver}
-	t.id = c.nextID()
-	length := c.cfg.WatchdogTimeout
+	t := &tenure{c: c, line: ln, lock: l, watch: !o.hasLease, length: c.cfg.WatchdogTimeout, id: c.nextID()}
 	t.args0 = [3]string{c.watchdogMs, t.id, l.channel}
 	if o.hasLease {
-		length = o.lease
-		t.args0[0] = millis(length)
+		t.length = o.lease
+		t.args0[0] = millis(o.lease)
 	}
 	t.args = &t.args0
-	t.lease.Kind, t.lease.Holder, t.lease.Length = c.kind, t, length
+	t.lease.Kind, t.lease.Holder, t.lease.Length = c.kind, t, t.length
 	t.lease.Lane = c.redis.Lane(l.name)
 	if c.traits.Cluster {
 		t.lease.Group = wire.Slot(l.name)
 	}
+	ln.setCurrent(t) // from here on it can be revoked
 	return t
 }
 
@@ -77,38 +87,74 @@ func (t *tenure) owner() string {
 	return t.id
 }
 
+// owns says whether a field in Redis may be this tenure's.
+func (t *tenure) owns(id string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.id == id || slices.Contains(t.suspect, id)
+}
+
+func (t *tenure) live() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.state == tenureLive
+}
+
 // op prepares a request about this tenure.
 func (t *tenure) op(s *Script, args []string) op {
-	return op{c: t.c, script: s, keys: t.lock.keys, args: args, lease: t.lease.Length, stop: t.c.over}
+	return op{c: t.c, script: s, keys: t.lock.keys, args: args, lease: t.length, stop: t.c.over}
 }
 
 // suspected notes an id that a request of unknown outcome may create.
 func (t *tenure) suspected(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.suspect = append(t.suspect, id)
+	if !slices.Contains(t.suspect, id) {
+		t.suspect = append(t.suspect, id)
+	}
 }
 
 // confirm notes that the server confirmed a request sent at sent.
 func (t *tenure) confirm(sent time.Time, length time.Duration) { t.lease.Confirm(sent, length) }
 
-// begin makes the tenure live with its first hold.
+// begin makes a taken tenure live, with its first hold. It returns nil if the
+// tenure was revoked, or the client closed, before it could begin.
 func (t *tenure) begin(ctx context.Context, o *options, at site, now time.Time) *hold {
 	h := t.newHold(ctx, o, at, now)
 	t.mu.Lock()
-	starting := t.state != tenureLive
-	t.state, t.inside = tenureLive, true
-	t.count = 1
+	defer t.mu.Unlock()
+	if !t.startLocked() {
+		return nil
+	}
+	t.inside, t.count = true, 1
 	t.addLocked(h)
-	t.mu.Unlock()
-	if t.c.cfg.MaxHold > 0 && h.watchdog {
-		t.c.clock.SetUntil(&t.lease, now.Add(t.c.cfg.MaxHold))
-	}
-	if starting {
-		t.line.setCurrent(t)
-		t.c.clock.Add(&t.lease, h.watchdog)
-	}
+	t.boundLocked(now)
 	return h
+}
+
+// arrive makes a taken tenure live without a hold: it is to be passed on. It
+// returns false when begin returns nil.
+func (t *tenure) arrive() bool {
+	t.mu.Lock()
+	started := t.startLocked()
+	t.mu.Unlock()
+	if started {
+		t.line.turns.begin(time.Now(), true)
+	}
+	return started
+}
+
+func (t *tenure) startLocked() bool {
+	if t.state != tenureNew {
+		return false
+	}
+	t.renewing = t.watch
+	if !t.c.clock.Add(&t.lease, t.watch) {
+		t.state, t.err = tenureOver, ErrClosed
+		return false
+	}
+	t.state = tenureLive
+	return true
 }
 
 // adopt gives a live tenure that was passed on to its next hold. It returns
@@ -122,10 +168,25 @@ func (t *tenure) adopt(ctx context.Context, o *options, at site, now time.Time) 
 	}
 	t.inside, t.count = true, 1
 	t.addLocked(h)
-	if t.c.cfg.MaxHold > 0 {
-		t.c.clock.SetUntil(&t.lease, now.Add(t.c.cfg.MaxHold))
-	}
+	t.watchLocked()
+	t.boundLocked(now)
 	return h
+}
+
+// watchLocked has the lease renewed if the watchdog keeps one of the holds.
+func (t *tenure) watchLocked() {
+	if renewing := t.watched > 0; renewing != t.renewing {
+		t.renewing = renewing
+		t.c.clock.SetRenewing(&t.lease, renewing, t.c.cfg.WatchdogTimeout)
+	}
+}
+
+// boundLocked starts the time of Config.MaxHold.
+func (t *tenure) boundLocked(now time.Time) {
+	if t.c.cfg.MaxHold > 0 && t.watched > 0 {
+		t.until = now.Add(t.c.cfg.MaxHold)
+		t.c.clock.SetUntil(&t.lease, t.until)
+	}
 }
 
 // site returns where a hold of this tenure was acquired.
@@ -149,8 +210,7 @@ func (t *tenure) addLocked(h *hold) {
 	}
 }
 
-// removeLocked ends h with err and returns how to end its context, which the
-// caller does without the lock.
+// removeLocked ends h with err and returns how to end its context.
 func (t *tenure) removeLocked(h *hold, err error) (cancel context.CancelCauseFunc) {
 	h.err = err
 	if h.prev == nil {
@@ -168,21 +228,30 @@ func (t *tenure) removeLocked(h *hold, err error) (cancel context.CancelCauseFun
 	return h.cancel
 }
 
-// passable says whether the tenure may go to another goroutine of this process.
-func (t *tenure) passable(now time.Time) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.c.cfg.HandOff == HandOffLocal && t.state == tenureLive && !t.miscounted && t.lease.Left(now) > 0
+// endLocked ends the tenure and all its holds, and returns these. Their
+// contexts end here, under the lock, which is safe because that runs no code of
+// users: functions given to context.AfterFunc get goroutines of their own.
+func (t *tenure) endLocked(err error) (ended []*hold) {
+	t.state, t.err = tenureOver, err
+	for t.holds != nil {
+		h := t.holds
+		if cancel := t.removeLocked(h, err); cancel != nil {
+			cancel(err)
+		}
+		ended = append(ended, h)
+	}
+	return ended
 }
 
 // finish ends the tenure's last hold: the next goroutine of this process gets
-// the lock, or it is released in Redis and the gate is left.
+// the lock, or it is released in Redis and the gate is left. ctx only bounds
+// the waiting for that.
 func (t *tenure) finish(ctx context.Context) error {
 	if t.counted() {
-		// A request about the hold count is under way; it must not reach the
-		// next holder's tenure.
-		return t.c.detached(ctx, t.lease.Length, func() error {
-			_ = t.lockOps(context.Background())
+		// A request about the hold count may be under way; it must not reach
+		// the next holder's tenure.
+		return t.c.detached(ctx, t.length, func() error {
+			t.lockOps()
 			t.unlockOps()
 			return t.passOrRelease(context.Background())
 		})
@@ -191,9 +260,8 @@ func (t *tenure) finish(ctx context.Context) error {
 }
 
 func (t *tenure) passOrRelease(ctx context.Context) error {
-	now := time.Now()
 	ln := t.line
-	if t.passable(now) {
+	if t.passable(time.Now()) {
 		ln.turns.hands++
 		if ln.gate.Pass(t) {
 			t.c.lines.put(ln)
@@ -201,6 +269,15 @@ func (t *tenure) passOrRelease(ctx context.Context) error {
 		}
 	}
 	return t.release(ctx)
+}
+
+// passable says whether the tenure may go to another goroutine of this process.
+func (t *tenure) passable(now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.c.cfg.HandOff == HandOffLocal && t.state == tenureLive &&
+		t.recounts == 0 && !t.miscounted && !t.moving && // the next holder starts with a count of 1
+		t.lease.Left(now) > 0
 }
 
 // release ends the tenure in Redis, then lets the next in. Once it has been
@@ -246,17 +323,17 @@ func (t *tenure) sendRelease(id string, args []string) error {
 
 // released judges the server's answer to the release of an id.
 func (t *tenure) released(id string, o *op, reply Reply, err error) error {
+	if !o.unknown && (err != nil || reply.Int == 0) {
+		t.line.news.Unexpect() // nothing was published
+	}
 	switch {
 	case err != nil:
 		t.c.report.releaseFailed(ReleaseFailedEvent{Name: t.lock.name, Owner: id, Err: err})
 		t.suspected(id)
-	case reply.Int == 0:
-		t.line.news.Unexpect()
-		// Not ours any more. If an attempt went unanswered it was that one
-		// which released the lock, provided that the lock was still ours then.
-		if !o.unknown || t.lease.Left(time.Now()) <= 0 {
-			err = t.lostError(LostGone, id)
-		}
+	case reply.Int == 0 && (!o.unknown || t.lease.Left(time.Now()) <= 0):
+		// Not ours any more. (If an attempt went unanswered it was that one
+		// which released the lock, provided that the lock was still ours then.)
+		err = t.lostError(LostGone, id)
 	}
 	t.settleDebts()
 	return err
@@ -280,11 +357,20 @@ func (t *tenure) lostError(reason LossReason, id string) *LostError {
 
 // Expired implements renew.Holder.
 func (t *tenure) Expired() {
-	if t.lease.Left(time.Now()) > 0 {
-		t.lose(LostMaxHold)
+	now := time.Now()
+	if t.lease.Left(now) <= 0 {
+		t.lose(LostExpired)
 		return
 	}
-	t.lose(LostExpired)
+	t.mu.Lock()
+	if t.state == tenureLive && now.Before(t.until) {
+		// It was passed on to the next hold just as the last one's time ended.
+		defer t.mu.Unlock()
+		t.c.clock.Add(&t.lease, t.renewing)
+		return
+	}
+	t.mu.Unlock()
+	t.lose(LostMaxHold)
 }
 
 // Gone implements renew.Holder.
@@ -292,33 +378,34 @@ func (t *tenure) Gone() { t.lose(LostGone) }
 
 // lose ends the tenure without its holder's doing: the contexts of its holds
 // end, with the reason as their cause, before anything else happens. It does
-// no I/O itself. It reports whether the tenure was live.
+// no I/O itself. It reports whether the tenure was live, or about to be.
 func (t *tenure) lose(reason LossReason) bool {
 	t.mu.Lock()
-	if t.state != tenureLive {
+	was := t.state
+	if was == tenureOver {
 		t.mu.Unlock()
 		return false
 	}
 	err := t.lostError(reason, t.id)
-	t.state, t.err = tenureOver, err
 	id, args, inside := t.id, t.args, t.inside
 	t.inside = false
-	var ended []*hold
-	for t.holds != nil {
-		h := t.holds
-		h.endCtxLocked(t.removeLocked(h, err), err)
-		ended = append(ended, h)
+	ended := t.endLocked(err)
+	ln := t.line
+	if was == tenureLive && !inside {
+		t.c.lines.retain(ln) // before whoever is to get the tenure can see that it is over
 	}
 	t.mu.Unlock()
+	if was == tenureNew {
+		return true // whoever takes it will see, and release it
+	}
 	t.c.clock.Remove(&t.lease)
-	t.line.dropCurrent(t)
+	ln.dropCurrent(t)
+	if inside {
+		ln.gate.Exit()
+	}
 	for _, h := range ended {
 		t.c.report.lost(LostEvent{Err: err, Held: time.Since(h.since), Site: h.at.String()})
 	}
-	if !inside {
-		return true // it was on its way to somebody, who finds it over
-	}
-	ln := t.line
 	t.c.settle(func() {
 		if reason == LostGone {
 			t.settleDebts()
@@ -327,17 +414,65 @@ func (t *tenure) lose(reason LossReason) bool {
 		}
 		t.c.lines.put(ln)
 	})
-	ln.gate.Exit()
 	return true
 }
 
-// close ends the holds' contexts and leaves the lock to its TTL.
+// close ends the holds and leaves the lock to its TTL. A tenure on its way from
+// one hold to the next is released: no section runs under it.
 func (t *tenure) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.state, t.err = tenureOver, ErrClosed
-	for t.holds != nil {
-		h := t.holds
-		h.endCtxLocked(t.removeLocked(h, ErrClosed), ErrClosed)
+	if t.state != tenureLive {
+		return
 	}
+	t.endLocked(ErrClosed)
+	if t.count > 0 {
+		return
+	}
+	id, args := t.id, t.args
+	t.c.lines.retain(t.line)
+	t.c.settle(func() {
+		_ = t.sendRelease(id, args[1:])
+		t.c.lines.put(t.line)
+	})
 }
+
+// refuse releases a hold that came too late: the client has been closed.
+func (h *hold) refuse() {
+	t := h.t
+	t.c.clock.Remove(&t.lease)
+	t.mu.Lock()
+	if t.state == tenureLive {
+		t.endLocked(ErrClosed)
+	}
+	id, args := t.id, t.args
+	t.mu.Unlock()
+	t.c.settle(func() {
+		_ = t.sendRelease(id, args[1:])
+		t.c.leave(t.line)
+	})
+}
+
+// forgo gives up a tenure that never began. If it was taken, or a request of it
+// may still be executed, its id is released.
+func (t *tenure) forgo() {
+	t.line.dropCurrent(t)
+	t.mu.Lock()
+	t.state = tenureOver
+	if t.err == nil {
+		t.err = errNotBegun
+	}
+	suspect := len(t.suspect) > 0
+	id, args := t.id, t.args
+	t.mu.Unlock()
+	if !suspect && t.lease.Confirmed().IsZero() {
+		return
+	}
+	t.c.lines.retain(t.line)
+	t.c.settle(func() {
+		_ = t.sendRelease(id, args[1:])
+		t.c.lines.put(t.line)
+	})
+}
+
+var errNotBegun = errors.New("redlatch: the tenure never began")

@@ -15,8 +15,9 @@ import (
 // there is always a timer behind them; a subscription that does not work
 // degrades to polling.
 
-// pollAtLeast is the longest sleep between two tries.
-const pollAtLeast = 2 * time.Second
+// longestSleep is how long to sleep at most between two tries, give or take a
+// fifth.
+const longestSleep = 2 * time.Second
 
 var errNilContext = errors.New("redlatch: nil context; use context.Background() if nothing is to end the call")
 
@@ -40,6 +41,12 @@ func (c *Client) acquire(ctx context.Context, l *Lock, o *options) (*hold, error
 	if err != nil {
 		return nil, p.asBusy(err)
 	}
+	if c.open() != nil {
+		// Close came while the request was under way. Nobody works under this
+		// hold yet, so its lock need not wait for its TTL.
+		h.refuse()
+		return nil, ErrClosed
+	}
 	c.acquired(h, start, passed != nil && h.t == passed)
 	return h, nil
 }
@@ -57,9 +64,11 @@ func (c *Client) acquired(h *hold, start time.Time, handedOff bool) {
 // gate; on failure it no longer is.
 func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *patience, at site) (*hold, error) {
 	t := c.newTenure(ln, l, o)
+	var late lateness
 	for {
-		paused, err := p.payTurns(ctx, ln)
+		paused, err := p.payTurns(ctx, ln, o.once)
 		if err != nil {
+			t.forgo()
 			c.leave(ln)
 			return nil, err
 		}
@@ -68,23 +77,37 @@ func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *
 		switch {
 		case err != nil:
 			return nil, err // take has left the gate, or will
-		case owner == "" && t.trusted(ctx, now):
-			if paused {
-				ln.turns.untaken()
+		case owner == "" && t.trusted(ctx, p.until, now):
+			if h := t.begin(ctx, o, at, now); h != nil {
+				if paused {
+					ln.turns.untaken()
+				}
+				ln.turns.begin(now, true)
+				return h, nil
 			}
-			ln.turns.begin(now, true)
-			return t.begin(ctx, o, at, now), nil
+			// Revoked, or the client closed, before it began.
+			t.forgo()
+			if err = c.open(); err == nil {
+				t = c.newTenure(ln, l, o)
+				continue
+			}
 		case owner == "":
 			// Taken, but the reply came too late to trust it.
 			t.forgo()
-			t = c.newTenure(ln, l, o)
-			continue
+			if err = late.again(ctx, p, o); err == nil {
+				t = c.newTenure(ln, l, o)
+				continue
+			}
+		}
+		if err != nil {
+			c.leave(ln)
+			return nil, err
 		}
 		ln.saw(owner, ttl)
 		p.owner, p.ttl = owner, max(0, ttl)
 		if wireClient(owner) == c.id {
 			// An id of ours without a tenure: a request that came late.
-			c.debts.now(l, owner)
+			c.settle(func() { c.debts.now(l, owner) })
 		}
 		if o.once {
 			err = errWaitOver
@@ -239,13 +262,38 @@ func (p *patience) await(ctx context.Context, w *waiter, over <-chan struct{}, s
 	}
 }
 
+// lateness counts takes that succeeded too late to be trusted.
+type lateness struct {
+	since time.Time
+	pause time.Duration
+}
+
+// again waits before the next try. It fails if that is hopeless: the server
+// needs longer to answer than the lease lasts.
+func (x *lateness) again(ctx context.Context, p *patience, o *options) error {
+	if x.since.IsZero() {
+		x.since = time.Now()
+	}
+	if o.once || time.Since(x.since) >= p.c.cfg.OutageTimeout {
+		return &outageError{cause: errTooLate}
+	}
+	x.pause = min(max(2*x.pause, 5*time.Millisecond), time.Second)
+	_, err := nap(ctx, p.c.done, nil, p.until, x.pause)
+	return err
+}
+
+var errTooLate = errors.New("the server took longer to answer than the lease can be trusted for")
+
 // payTurns waits until this process owes nobody a turn, and says whether that
-// took the whole pause.
-func (p *patience) payTurns(ctx context.Context, ln *line) (paused bool, err error) {
+// took the whole pause. Who does not wait does not take another's turn either.
+func (p *patience) payTurns(ctx context.Context, ln *line, once bool) (paused bool, err error) {
 	for {
 		d := ln.turns.owes(ln.news.Foreign())
 		if d == 0 {
 			return false, nil
+		}
+		if once {
+			return false, errWaitOver
 		}
 		woken, err := p.doze(ctx, ln, d)
 		if err != nil {
@@ -260,7 +308,7 @@ func (p *patience) payTurns(ctx context.Context, ln *line) (paused bool, err err
 
 // sleep waits until it is time to try again for a lock that is busy for ttl.
 func (p *patience) sleep(ctx context.Context, ln *line, ttl time.Duration) error {
-	d := pollAtLeast*4/5 + rand.N(pollAtLeast*2/5) //nolint:gosec // jitter
+	d := longestSleep*4/5 + rand.N(longestSleep*2/5) //nolint:gosec // jitter
 	if ttl >= 0 {
 		d = min(d, ttl+time.Millisecond)
 	}
@@ -270,25 +318,5 @@ func (p *patience) sleep(ctx context.Context, ln *line, ttl time.Duration) error
 
 // doze waits for d or for news, and says whether there was news.
 func (p *patience) doze(ctx context.Context, ln *line, d time.Duration) (woken bool, err error) {
-	last := false
-	if !p.until.IsZero() {
-		if left := time.Until(p.until); left <= d {
-			d, last = max(left, 0), true
-		}
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ln.news.Wake():
-		return true, nil
-	case <-ctx.Done():
-		return false, ctxError(ctx)
-	case <-p.c.done:
-		return false, ErrClosed
-	case <-t.C:
-		if last {
-			return false, errWaitOver
-		}
-		return false, nil
-	}
+	return nap(ctx, p.c.done, ln.news.Wake(), p.until, d)
 }
