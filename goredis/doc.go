@@ -4,16 +4,22 @@
 // Nothing of the client is changed. Each script is sent as a command that
 // forbids go-redis to send it again, whatever MaxRetries says, so that a lost
 // reply is reported and not turned into a second execution; other commands of
-// the program keep their retries. Contexts with a deadline or a cancellation
-// never reach go-redis.
+// the program keep their retries. The deadline and the cancellation of a caller's
+// context never reach go-redis.
 //
 // Subscriptions share one connection (with sharded Pub/Sub, one per node), which
 // is there as long as there is a subscription.
 //
 // # Options that matter
 //
-// ReadTimeout and WriteTimeout bound how long a dead connection can go
-// unnoticed; negative values remove the bound, and then [redlatch.Traits] says
-// so. PoolSize is the number of scripts under way at once. A lost connection
-// that lies idle in the pool is noticed when it is next used.
+// ReadTimeout and WriteTimeout, 5 s by default, are how long it takes to notice
+// that a connection is dead; see [Driver.Traits] for what follows. PoolSize is the
+// number of scripts under way at once. With ContextTimeoutEnabled no script takes
+// longer than 3 s, connecting included.
+//
+// # Limits
+//
+// go-redis replaces a connection that was lost while it lay idle in the pool
+// without telling anybody, so OnBreak reports the loss of a connection in use, and
+// of the one for subscriptions, and no other.
 package goredis

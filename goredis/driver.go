@@ -68,7 +68,7 @@ func Use(rdb redis.UniversalClient) *Driver {
 // itself, that then runs into a dead server. With ContextTimeoutEnabled it is the
 // 3 s for everything. It is 0 if either option is negative, for no time-out.
 func (d *Driver) Traits() redlatch.Traits {
-	return redlatch.Traits{Name: "goredis", Timeout: d.timeout, Cluster: d.cluster != nil}
+	return redlatch.Traits{Name: "goredis", ContextValues: true, Timeout: d.timeout, Cluster: d.cluster != nil}
 }
 
 // Lane implements [redlatch.Redis]: in a cluster, a range of 1024 hash slots.

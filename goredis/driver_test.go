@@ -19,7 +19,7 @@ import (
 	"github.com/redlatch/redlatch/internal/script"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redial)) }
 
 func newScript(t *testing.T, source string) *redlatch.Script {
 	t.Helper()
@@ -158,8 +158,8 @@ func TestSilentSubscription(t *testing.T) {
 		}
 		start := time.Now()
 		p.OneWay(true)
-		time.Sleep(2 * time.Second)
-		p.OneWay(false) // the connection has lost something and stays silent
+		time.Sleep(3500 * time.Millisecond) // long enough to lose the answer to a ping
+		p.OneWay(false)                     // the connection has lost something and stays silent
 		<-confirmed
 		if d := time.Since(start); d > 8*time.Second {
 			t.Errorf("took %v", d)

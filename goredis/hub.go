@@ -2,6 +2,7 @@ package goredis
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -57,7 +58,7 @@ func (h *hub) subscribe(channel string, f func(redlatch.Notice)) (stop func()) {
 		t = &topic{name: channel}
 		h.topics[channel] = t
 	}
-	t.listeners = append(t.listeners[:len(t.listeners):len(t.listeners)], l)
+	t.listeners = append(slices.Clip(t.listeners), l)
 	if t.confirmed {
 		go l.confirmed(false) // not from here: our caller may hold what f wants
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/rueidis"
 )
@@ -39,7 +40,7 @@ type flight struct {
 }
 
 // get returns the client, and if there is none takes part in one attempt to make
-// it, until ctx ends; ctx may be nil for an attempt of the usual length.
+// it, until ctx ends.
 func (c *connector) get(ctx context.Context) (rueidis.Client, error) {
 	if p := c.ready.Load(); p != nil {
 		return *p, nil
@@ -62,19 +63,21 @@ func (c *connector) get(ctx context.Context) (rueidis.Client, error) {
 	}
 	c.mu.Unlock()
 
-	if ctx == nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.Background(), c.opt.ConnWriteTimeout)
-		defer cancel()
-	}
 	select {
 	case <-f.done:
 		return f.client, f.err
 	case <-ctx.Done():
-		return nil, &notConnected{errors.New("the server does not answer")}
+		return nil, &notConnectedError{errors.New("the server does not answer")}
 	case <-c.d.ctx.Done():
 		return nil, errClosed
 	}
+}
+
+// wait is get for those who have no context of their own.
+func (c *connector) wait() (rueidis.Client, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), max(c.opt.ConnWriteTimeout, time.Second))
+	defer cancel()
+	return c.get(ctx)
 }
 
 func (c *connector) fly(f *flight) {
@@ -112,12 +115,12 @@ func (c *connector) close() {
 	}
 }
 
-// A notConnected error says that there was no connection on which a script could
+// A notConnectedError says that there was no connection on which a script could
 // have been sent.
-type notConnected struct{ error }
+type notConnectedError struct{ error }
 
 // Unwrap hides time-outs: rueidis would replace them, and us with them.
-func (e *notConnected) Unwrap() error {
+func (e *notConnectedError) Unwrap() error {
 	if errors.Is(e.error, os.ErrDeadlineExceeded) {
 		return nil
 	}
@@ -134,6 +137,9 @@ func (d *Driver) dialer(
 		limit := dialer.Timeout
 		if limit <= 0 {
 			limit = rueidis.DefaultDialTimeout
+		}
+		if end, ok := ctx.Deadline(); ok {
+			limit = min(limit, time.Until(end)-time.Millisecond) // before ctx itself ends: see limit.Deadline
 		}
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
@@ -152,7 +158,7 @@ func (d *Driver) dialer(
 			c, err = dialer.DialContext(ctx, "tcp", addr)
 		}
 		if err != nil {
-			return nil, &notConnected{fmt.Errorf("cannot connect to %s: %w", addr, err)}
+			return nil, &notConnectedError{fmt.Errorf("cannot connect to %s: %w", addr, err)}
 		}
 		return &conn{Conn: c, d: d}, nil
 	}
@@ -193,7 +199,7 @@ func (c *conn) ended(err error) error {
 	case err == nil:
 		return nil
 	case c.writes.Load() < 2:
-		return &notConnected{err}
+		return &notConnectedError{err}
 	case c.told.CompareAndSwap(false, true) && c.d.ctx.Err() == nil:
 		c.d.lost()
 	}
@@ -203,7 +209,7 @@ func (c *conn) ended(err error) error {
 // unreachable says whether a client could not be made because of the servers,
 // and not because of its options.
 func unreachable(err error) bool {
-	var nc *notConnected
+	var nc *notConnectedError
 	var ne net.Error
 	_, reply := rueidis.IsRedisErr(err)
 	return reply || rueidis.IsRedisNil(err) || errors.As(err, &nc) || errors.As(err, &ne) ||

@@ -69,7 +69,7 @@ func New(opt rueidis.ClientOption) (*Driver, error) {
 		Name: "rueidis", Timeout: opt.ConnWriteTimeout,
 		Cluster: !opt.ForceSingleClient && opt.Sentinel.MasterSet == "" && !opt.Standalone.EnableRedirect,
 	}
-	client, err := d.commands.get(nil)
+	client, err := d.commands.wait()
 	switch {
 	case err == nil:
 		d.traits.Cluster = client.Mode() == rueidis.ClientModeCluster
@@ -157,7 +157,8 @@ func (d *Driver) prepare(opt rueidis.ClientOption) rueidis.ClientOption {
 	opt.DisableCache, opt.DisableRetry = true, true
 	opt.ConnLifetime = 0
 	opt.DisableAutoPipelining = false
-	opt.SendToReplicas, opt.ReplicaSelector, opt.ReadNodeSelector = nil, nil, nil
+	opt.SendToReplicas, opt.ReadNodeSelector = nil, nil
+	opt.ReplicaSelector = nil //nolint:staticcheck // deprecated, and still in force if set
 	opt.Standalone.ReplicaAddress = nil
 	opt.DialCtxFn = d.dialer(opt.DialCtxFn, opt.DialFn)
 	return opt

@@ -56,8 +56,10 @@ func (x *limit) release() {
 
 var _ context.Context = (*limit)(nil)
 
+// Deadline is a little before the end: an attempt to connect then still has the
+// time to say that it failed, and with it that nothing was sent.
 func (x *limit) Deadline() (time.Time, bool) {
-	return x.of.start.Add(time.Duration(x.ends.Load())), true
+	return x.of.start.Add(time.Duration(x.ends.Load()) - x.of.after/10), true
 }
 
 func (x *limit) Done() <-chan struct{} { return x.done }

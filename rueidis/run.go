@@ -87,7 +87,7 @@ func classify(err error) *redlatch.RunError {
 		e.Outcome = redlatch.NotExecuted
 		return e
 	}
-	var nc *notConnected
+	var nc *notConnectedError
 	var op *net.OpError
 	if errors.As(err, &nc) || errors.As(err, &op) && op.Op == "dial" || errors.Is(err, rueidis.ErrNoSlot) {
 		return notExecuted(err)

@@ -11,7 +11,7 @@ import (
 
 // Primaries implements [redlatch.Redis].
 func (d *Driver) Primaries(ctx context.Context) ([]redlatch.Primary, error) {
-	client, err := d.commands.get(nil)
+	client, err := d.commands.wait()
 	if err != nil {
 		return nil, err
 	}

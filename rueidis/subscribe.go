@@ -3,6 +3,7 @@ package rueidis
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -43,7 +44,7 @@ func (d *Driver) Subscribe(channel string, sharded bool, h func(redlatch.Notice)
 		d.topics[key] = t
 		d.wg.Go(t.run)
 	}
-	t.listeners = append(t.listeners[:len(t.listeners):len(t.listeners)], l)
+	t.listeners = append(slices.Clip(t.listeners), l)
 	if t.confirmed {
 		go l.confirmed(false) // not from here: our caller may hold what h wants
 	}

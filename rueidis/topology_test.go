@@ -12,6 +12,13 @@ import (
 	"github.com/redlatch/redlatch/rueidis"
 )
 
+// What a closed cluster client leaves for some seconds: it closes connections to
+// nodes that are no more, and puts off asking for the topology.
+const (
+	cleanup = "github.com/redis/rueidis.(*clusterClient)._refresh.func2"
+	refresh = "github.com/redis/rueidis.(*call).DelayDo.func1"
+)
+
 func newDriver(t *testing.T, opt client.ClientOption) redlatch.Redis {
 	t.Helper()
 	d, err := rueidis.New(opt)
@@ -35,8 +42,7 @@ func TestContractCluster(t *testing.T) {
 				},
 				Fail:    func(key string) { c.PrimaryOf(key).Kill() },
 				Sharded: true,
-				// Closes connections after five seconds, also those of a closed client.
-				Leaves: []string{"github.com/redis/rueidis.(*clusterClient)._refresh.func2"},
+				Leaves:  []string{cleanup, refresh},
 			})
 		})
 	}

@@ -1,0 +1,31 @@
+package goredis_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/testserver"
+)
+
+// Whoever is not let in has executed nothing, and is told why.
+func TestNotLetIn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs servers")
+	}
+	for _, kind := range testserver.Kinds() {
+		s := testserver.Start(t, kind, "--requirepass", "secret")
+		for password, code := range map[string]string{"": "NOAUTH", "wrong": "WRONGPASS", "secret": ""} {
+			r := use(t, redis.NewClient(&redis.Options{Addr: s.Addr(), Password: password}))
+			_, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil)
+			var re *redlatch.RunError
+			switch {
+			case code == "" && err == nil:
+			case !errors.As(err, &re) || re.Outcome != redlatch.NotExecuted || re.Code != code:
+				t.Errorf("%s, password %q: %v, want that it was not executed: %s", kind, password, err, code)
+			}
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package rueidis_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/rueidis"
+)
+
+// Whoever is not let in has executed nothing, and is told why.
+func TestNotLetIn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs servers")
+	}
+	for _, kind := range testserver.Kinds() {
+		s := testserver.Start(t, kind, "--requirepass", "secret")
+		for password, code := range map[string]string{"": "NOAUTH", "wrong": "WRONGPASS", "secret": ""} {
+			opt := options(s.Addr())
+			opt.Password = password
+			_, err := newDriver(t, opt).Run(t.Context(), newScript(t, "return 1"), nil, nil)
+			var re *redlatch.RunError
+			switch {
+			case code == "" && err == nil:
+			case !errors.As(err, &re) || re.Outcome != redlatch.NotExecuted || re.Code != code:
+				t.Errorf("%s, password %q: %v, want that it was not executed: %s", kind, password, err, code)
+			}
+		}
+	}
+}
+
+func TestTLS(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a server")
+	}
+	s := testserver.Start(t, testserver.Redis)
+	cert, pool := certificate(t)
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer l.Close()
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { forward(c, s) })
+		}
+	})
+	opt := options(l.Addr().String())
+	opt.TLSConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}
+	d, err := rueidis.New(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	succeeds(t, d)
+	confirmed := make(chan redlatch.Notice, 10)
+	stop := d.Subscribe("channel", false, func(n redlatch.Notice) { confirmed <- n })
+	select {
+	case <-confirmed:
+	case <-time.After(30 * time.Second):
+		t.Error("the subscription was not confirmed")
+	}
+	stop()
+
+	opt.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS13} // does not know the certificate
+	fails(t, newDriver(t, opt), redlatch.NotExecuted)
+}
+
+func forward(c net.Conn, s *testserver.Server) {
+	defer c.Close()
+	up, err := net.Dial("tcp", s.Addr())
+	if err != nil {
+		return
+	}
+	defer up.Close()
+	go func() {
+		_, _ = io.Copy(c, up)
+		c.Close()
+	}()
+	_, _ = io.Copy(up, c)
+}
+
+// certificate makes a key pair for 127.0.0.1, and the pool that trusts it.
+func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(leaf)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
+}

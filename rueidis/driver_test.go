@@ -1,0 +1,320 @@
+package rueidis_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	client "github.com/redis/rueidis"
+	"go.uber.org/goleak"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/rueidis"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(cleanup), goleak.IgnoreAnyFunction(refresh))
+}
+
+func newScript(t *testing.T, source string) *redlatch.Script {
+	t.Helper()
+	s, err := script.New(t.Name(), "-- A test.\n-- returns something\n"+source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// inBubble runs a test in fake time, with an embedded server behind a proxy and
+// a driver for it, which has the default time-outs.
+func inBubble(t *testing.T, f func(t *testing.T, p *faultnet.Proxy, d *rueidis.Driver)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		mini := miniredis.NewMiniRedis()
+		mini.ClockTTL(true)
+		defer mini.Close()
+		p := faultnet.New(func(context.Context) (net.Conn, error) { return mini.Dial() })
+		defer p.Close()
+		d, err := rueidis.New(through(p.Dial))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		f(t, p, d)
+	})
+}
+
+func through(dial func(context.Context) (net.Conn, error)) client.ClientOption {
+	return client.ClientOption{
+		InitAddress: []string{"embedded"}, ForceSingleClient: true,
+		DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) { return dial(ctx) },
+	}
+}
+
+// fails runs a script that must fail in time, and returns how long it took.
+func fails(t *testing.T, r redlatch.Redis, want redlatch.Outcome) time.Duration {
+	t.Helper()
+	start := time.Now()
+	_, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil)
+	took := time.Since(start)
+	var re *redlatch.RunError
+	if !errors.As(err, &re) || re.Outcome != want {
+		t.Errorf("Run failed with %v, want %q", err, want)
+	}
+	if limit := r.Traits().Timeout; took > limit {
+		t.Errorf("Run took %v, Traits.Timeout is %v", took, limit)
+	}
+	return took
+}
+
+func succeeds(t *testing.T, r redlatch.Redis) {
+	t.Helper()
+	if reply, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil); err != nil || reply.Int != 1 {
+		t.Errorf("%v, %v", reply, err)
+	}
+}
+
+func TestRunInTime(t *testing.T) {
+	for name, f := range map[string]func(*testing.T, *faultnet.Proxy, *rueidis.Driver){
+		"no handshake": func(t *testing.T, p *faultnet.Proxy, d *rueidis.Driver) {
+			p.Blackhole(true)
+			p.BreakAll()
+			time.Sleep(2500 * time.Millisecond) // a ping has noticed
+			fails(t, d, redlatch.NotExecuted)
+			p.Blackhole(false)
+			succeeds(t, d)
+		},
+		"no reply": func(t *testing.T, p *faultnet.Proxy, d *rueidis.Driver) {
+			succeeds(t, d)
+			p.OneWay(true)
+			fails(t, d, redlatch.Unknown)
+		},
+		"no reply, many": func(t *testing.T, p *faultnet.Proxy, d *rueidis.Driver) {
+			var wg sync.WaitGroup
+			for range 50 {
+				wg.Go(func() { succeeds(t, d) })
+			}
+			wg.Wait()
+			p.OneWay(true)
+			for range 50 {
+				wg.Go(func() { fails(t, d, redlatch.Unknown) })
+			}
+			wg.Wait()
+			p.OneWay(false)
+			time.Sleep(10 * time.Second)
+			succeeds(t, d)
+		},
+	} {
+		t.Run(name, func(t *testing.T) { inBubble(t, f) })
+	}
+}
+
+func TestConnectInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, err := rueidis.New(through(func(ctx context.Context) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			fails(t, d, redlatch.NotExecuted)
+			time.Sleep(300 * time.Millisecond)
+		}
+		d.Close()
+	})
+}
+
+// The same when it was connected before, for many at once.
+func TestConnectAgainInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini := miniredis.NewMiniRedis()
+		defer mini.Close()
+		p := faultnet.New(func(context.Context) (net.Conn, error) { return mini.Dial() })
+		defer p.Close()
+		var hang atomic.Bool
+		d, err := rueidis.New(through(func(ctx context.Context) (net.Conn, error) {
+			if !hang.Load() {
+				return p.Dial(ctx)
+			}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		succeeds(t, d)
+		hang.Store(true)
+		p.BreakAll()
+		time.Sleep(2500 * time.Millisecond) // a ping has noticed
+		var wg sync.WaitGroup
+		for range 20 {
+			time.Sleep(100 * time.Millisecond)
+			wg.Go(func() { fails(t, d, redlatch.NotExecuted) })
+		}
+		wg.Wait()
+		hang.Store(false)
+		succeeds(t, d)
+	})
+}
+
+// The caller's context carries values, and nothing else.
+func TestContextDoesNotEndRun(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *rueidis.Driver) {
+		s := newScript(t, "return 1")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if reply, err := d.Run(ctx, s, nil, nil); err != nil || reply.Int != 1 {
+			t.Errorf("%v, %v", reply, err)
+		}
+		p.SetRule(func(faultnet.Request) faultnet.Action { return faultnet.Delay(time.Second) })
+		ctx, cancel = context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if reply, err := d.Run(ctx, s, nil, nil); err != nil || reply.Int != 1 {
+			t.Errorf("%v, %v", reply, err)
+		}
+		if _, err := d.Primaries(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestSilentSubscription(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *rueidis.Driver) {
+		confirmed := make(chan struct{}, 10)
+		stop := d.Subscribe("channel", false, func(n redlatch.Notice) {
+			if n.Subscribed {
+				confirmed <- struct{}{}
+			}
+		})
+		<-confirmed
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if len(confirmed) != 0 {
+			t.Fatal("confirmed again without a reason")
+		}
+		start := time.Now()
+		p.OneWay(true)
+		time.Sleep(2500 * time.Millisecond) // long enough to lose the answer to a ping
+		p.OneWay(false)
+		<-confirmed
+		if d := time.Since(start); d > 8*time.Second {
+			t.Errorf("took %v", d)
+		}
+		stop()
+	})
+}
+
+// Close ends what is under way, and what comes later fails at once.
+func TestClose(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *rueidis.Driver) {
+		confirmed := make(chan redlatch.Notice, 10)
+		stop := d.Subscribe("channel", false, func(n redlatch.Notice) { confirmed <- n })
+		<-confirmed
+		succeeds(t, d)
+		p.OneWay(true)
+		var wg sync.WaitGroup
+		wg.Go(func() { fails(t, d, redlatch.Unknown) })
+		synctest.Wait()
+		start := time.Now()
+		d.Close()
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		wg.Wait()
+		if took := fails(t, d, redlatch.NotExecuted); took != 0 {
+			t.Errorf("a closed driver took %v", took)
+		}
+		if _, err := d.Primaries(t.Context()); err == nil {
+			t.Error("a closed driver lists nodes")
+		}
+		d.Subscribe("channel", false, func(redlatch.Notice) { t.Error("a closed driver subscribes") })()
+		stop()
+		d.Close()
+	})
+}
+
+func TestNewRefuses(t *testing.T) {
+	for name, change := range map[string]func(*client.ClientOption){
+		"no address":         func(o *client.ClientOption) { o.InitAddress = nil },
+		"replicas only":      func(o *client.ClientOption) { o.ReplicaOnly = true },
+		"no time-out":        func(o *client.ClientOption) { o.ConnWriteTimeout = -1 },
+		"wrong multiplexing": func(o *client.ClientOption) { o.PipelineMultiplex = client.MaxPipelineMultiplex + 1 },
+	} {
+		opt := options("127.0.0.1:1")
+		change(&opt)
+		d, err := rueidis.New(opt)
+		if err == nil {
+			d.Close()
+			t.Errorf("%s: New did not refuse it", name)
+			continue
+		}
+		t.Logf("%s: %v", name, err)
+	}
+}
+
+func TestUseRefuses(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("Use took a client with a ConnLifetime")
+		}
+	}()
+	rueidis.Use(nil, client.ClientOption{ConnLifetime: time.Hour})
+}
+
+// A server that is down is no reason to fail, and is found when it is up.
+func TestNewWithoutServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a server")
+	}
+	addr := fmt.Sprint("127.0.0.1:", testserver.FreePort(t))
+	for name, test := range map[string]struct {
+		opt     client.ClientOption
+		cluster bool
+	}{
+		"single":   {client.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}, false},
+		"any":      {client.ClientOption{InitAddress: []string{addr}}, true},
+		"sentinel": {client.ClientOption{InitAddress: []string{addr}, Sentinel: client.SentinelOption{MasterSet: "m"}}, false},
+	} {
+		d, err := rueidis.New(test.opt)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := d.Traits(); got.Cluster != test.cluster || got.Timeout != 3*time.Second {
+			t.Errorf("%s: Traits %+v", name, got)
+		}
+		fails(t, d, redlatch.NotExecuted)
+		d.Close()
+	}
+
+	s := testserver.Start(t, testserver.Redis)
+	s.Kill()
+	d := newDriver(t, client.ClientOption{InitAddress: []string{s.Addr()}})
+	confirmed := make(chan redlatch.Notice, 100)
+	defer d.Subscribe("channel", false, func(n redlatch.Notice) { confirmed <- n })()
+	fails(t, d, redlatch.NotExecuted)
+	s.Restart()
+	select {
+	case <-confirmed:
+	case <-time.After(30 * time.Second):
+		t.Error("the subscription was not confirmed")
+	}
+	succeeds(t, d)
+	if lane := d.Lane("key"); lane == "" {
+		t.Error("the driver changed its mind about lanes")
+	}
+}
