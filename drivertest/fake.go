@@ -1,0 +1,68 @@
+package drivertest
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"strings"
+	"sync"
+)
+
+// answering serves connections like the server, but answers every script with an
+// error, without running it. It returns its address.
+func (e *env) answering(text string) (addr string) {
+	e.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		e.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	e.Cleanup(func() {
+		cancel()
+		l.Close()
+		wg.Wait()
+	})
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { e.answer(ctx, c, text) })
+		}
+	})
+	return l.Addr().String()
+}
+
+func (e *env) answer(ctx context.Context, c net.Conn, text string) {
+	defer c.Close()
+	up, err := e.dial(ctx)
+	if err != nil {
+		return
+	}
+	defer up.Close()
+	defer context.AfterFunc(ctx, func() {
+		c.Close()
+		up.Close()
+	})()
+	in, out := bufio.NewReader(c), bufio.NewReader(up)
+	for {
+		args, err := readRequest(in)
+		if err != nil {
+			return
+		}
+		reply := "-" + text + "\r\n"
+		if name := strings.ToUpper(args[0]); name != "EVALSHA" && name != "EVAL" {
+			if _, err := up.Write(encode(args)); err != nil {
+				return
+			}
+			if reply, err = readRaw(out); err != nil {
+				return
+			}
+		}
+		if _, err := c.Write([]byte(reply)); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/faultnet"
+)
+
+// slack is what a Run may take beyond Traits.Timeout: scheduling on a busy
+// machine.
+const slack = time.Second
+
+func testNothingListens(e *env) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		e.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	r := e.cfg.New(e.T, addr)
+	s := e.script("return 1")
+	for range 3 {
+		start := time.Now()
+		_, err = r.Run(context.Background(), s, nil, nil)
+		e.failed(err, redlatch.NotExecuted, "")
+		if d := time.Since(start); d > r.Traits().Timeout+slack {
+			e.Errorf("Run took %v, Traits.Timeout is %v", d, r.Traits().Timeout)
+		}
+	}
+}
+
+// A server that accepts connections and says nothing: the script cannot have been
+// sent. A driver that cannot tell may say that the outcome is unknown.
+func testSilentFromTheStart(e *env) {
+	e.proxy.Blackhole(true)
+	r := e.cfg.New(e.T, e.addr)
+	counter, key := e.counter()
+	start := time.Now()
+	_, err := r.Run(context.Background(), counter, []string{key}, nil)
+	if d := time.Since(start); d > r.Traits().Timeout+slack {
+		e.Errorf("Run took %v, Traits.Timeout is %v", d, r.Traits().Timeout)
+	}
+	var re *redlatch.RunError
+	if !errors.As(err, &re) || re.Outcome == redlatch.Refused {
+		e.Errorf("Run failed with %v, want that it was not executed", err)
+	}
+	e.Logf("%v", err)
+	e.proxy.Blackhole(false)
+	e.proxy.BreakAll()
+	e.eventually("a script succeeds", func() bool {
+		_, err := r.Run(context.Background(), e.script("return 1"), nil, nil)
+		return err == nil
+	})
+	if n := e.executed(key); n != "0" {
+		e.Errorf("the script was executed %s times after all", n)
+	}
+}
+
+func testReplyLost(e *env) {
+	counter, key := e.counter()
+	e.run(counter, []string{key}, nil) // the server knows it from here on
+	e.proxy.Record(true)
+	for i := range 5 {
+		e.proxy.SetRule(faultnet.First(is(counter), faultnet.DropReply))
+		_, err := e.r.Run(context.Background(), counter, []string{key}, nil)
+		e.failed(err, redlatch.Unknown, "")
+		e.recovers(e.script("return 1"))
+		if n := e.executed(key); n != strconv.Itoa(2+i) {
+			e.Fatalf("a script whose reply was lost has been executed %s times, want once each: %d", n, 2+i)
+		}
+	}
+	if evalsha, eval := e.sent(counter); evalsha != 5 || eval != 0 {
+		e.Errorf("five runs sent EVALSHA %d times and EVAL %d times", evalsha, eval)
+	}
+}
+
+func testReplyStalled(e *env) {
+	counter, key := e.counter()
+	e.run(counter, []string{key}, nil)
+	e.proxy.Record(true)
+	e.proxy.SetRule(faultnet.First(is(counter), faultnet.StallReply))
+	start := time.Now()
+	_, err := e.r.Run(context.Background(), counter, []string{key}, nil)
+	d, limit := time.Since(start), e.r.Traits().Timeout
+	e.failed(err, redlatch.Unknown, "")
+	e.Logf("Run took %v, Traits.Timeout is %v: %v", d, limit, err)
+	if d > limit+slack {
+		e.Errorf("Run took %v, Traits.Timeout is %v", d, limit)
+	}
+	e.recovers(e.script("return 1"))
+	if n := e.executed(key); n != "2" {
+		e.Errorf("the script was executed %s times, want 2", n)
+	}
+	if evalsha, eval := e.sent(counter); evalsha != 1 || eval != 0 {
+		e.Errorf("one run sent EVALSHA %d times and EVAL %d times", evalsha, eval)
+	}
+}
+
+// A request that is still under way when its connection is given up can be
+// executed at any later time. That is what Unknown means.
+func testRequestLate(e *env) {
+	counter, key := e.counter()
+	e.run(counter, []string{key}, nil)
+	var held faultnet.Held
+	e.proxy.Record(true)
+	e.proxy.SetRule(faultnet.First(is(counter), faultnet.Hold(&held)))
+	_, err := e.r.Run(context.Background(), counter, []string{key}, nil)
+	e.failed(err, redlatch.Unknown, "")
+	e.recovers(e.script("return 1"))
+	if n := e.executed(key); n != "1" {
+		e.Errorf("the script was executed %s times before the request arrived, want 1", n)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if reply, err := held.Deliver(ctx); err != nil || reply != ":2\r\n" {
+		e.Errorf("the late request was answered with %q, %v", reply, err)
+	}
+	if evalsha, eval := e.sent(counter); evalsha != 1 || eval != 0 {
+		e.Errorf("one run sent EVALSHA %d times and EVAL %d times", evalsha, eval)
+	}
+}
+
+func testFallbackReplyLost(e *env) {
+	counter, key := e.counter()
+	e.recovers(e.script("return 1"))
+	e.proxy.Record(true)
+	e.proxy.SetRule(faultnet.First(func(r faultnet.Request) bool {
+		return r.Args[0] == "EVAL" && r.Script() == counter.SHA()
+	}, faultnet.DropReply))
+	_, err := e.r.Run(context.Background(), counter, []string{key}, nil)
+	e.failed(err, redlatch.Unknown, "")
+	e.recovers(e.script("return 1"))
+	if n := e.executed(key); n != "1" {
+		e.Errorf("the script was executed %s times, want 1", n)
+	}
+	if evalsha, eval := e.sent(counter); evalsha != 1 || eval != 1 {
+		e.Errorf("one run sent EVALSHA %d times and EVAL %d times", evalsha, eval)
+	}
+}
+
+// Whatever happens to connections, what was executed lies between the successes
+// and the successes plus the unknown outcomes.
+func testBrokenUnderLoad(e *env) {
+	counter, key := e.counter()
+	e.run(counter, []string{key}, nil)
+	var ok, unknown, not atomic.Int64
+	ok.Store(1)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				_, err := e.r.Run(context.Background(), counter, []string{key}, nil)
+				var re *redlatch.RunError
+				switch {
+				case err == nil:
+					ok.Add(1)
+				case !errors.As(err, &re):
+					e.Errorf("Run failed with %T (%v)", err, err)
+				case re.Outcome == redlatch.Unknown:
+					unknown.Add(1)
+				case re.Outcome == redlatch.NotExecuted:
+					not.Add(1)
+				default:
+					e.Errorf("Run failed with %v", err)
+				}
+				if err != nil {
+					time.Sleep(time.Millisecond)
+				}
+			}
+		})
+	}
+	for range 10 {
+		before := ok.Load()
+		e.eventually("scripts succeed between the breaks", func() bool { return ok.Load() > before+20 })
+		e.proxy.BreakAll()
+	}
+	close(stop)
+	wg.Wait()
+	// What was under way when a connection broke may still be forwarded.
+	settled := -1
+	e.eventually("the server has executed what it has received", func() bool {
+		n, err := strconv.Atoi(e.executed(key))
+		if err != nil {
+			e.Fatal(err)
+		}
+		was := settled
+		settled = n
+		time.Sleep(20 * time.Millisecond)
+		return n == was
+	})
+	e.Logf("%d executed: %d succeeded, %d unknown, %d not executed", settled, ok.Load(), unknown.Load(), not.Load())
+	if n := int64(settled); n < ok.Load() || n > ok.Load()+unknown.Load() {
+		e.Errorf("%d executed, but %d succeeded and %d are unknown", n, ok.Load(), unknown.Load())
+	}
+	if unknown.Load() == 0 {
+		e.Error("no script was under way when a connection broke: the test has tested nothing")
+	}
+}

@@ -1,0 +1,344 @@
+package drivertest
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+// An ear records what a handler is called with.
+type ear struct {
+	e    *env
+	busy atomic.Bool
+
+	mu      sync.Mutex
+	notices []redlatch.Notice
+}
+
+func (a *ear) hear(n redlatch.Notice) {
+	if !a.busy.CompareAndSwap(false, true) {
+		a.e.Error("a handler was called while it was running")
+	}
+	a.mu.Lock()
+	a.notices = append(a.notices, n)
+	a.mu.Unlock()
+	a.busy.Store(false)
+}
+
+// heard returns the number of confirmations, and the messages.
+func (a *ear) heard() (confirmed int, messages []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, n := range a.notices {
+		if n.Subscribed {
+			confirmed++
+		} else {
+			messages = append(messages, n.Payload)
+		}
+	}
+	return confirmed, messages
+}
+
+func (a *ear) first() redlatch.Notice {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.notices[0]
+}
+
+func (e *env) listen(channel string, sharded bool) (*ear, func()) {
+	a := &ear{e: e}
+	stop := e.r.Subscribe(channel, sharded, a.hear)
+	e.Cleanup(stop)
+	return a, stop
+}
+
+// confirmed waits for the n-th confirmation.
+func (a *ear) confirmed(n int) {
+	a.e.Helper()
+	a.e.eventually(fmt.Sprintf("subscription confirmed, time %d", n), func() bool {
+		got, _ := a.heard()
+		return got >= n
+	})
+}
+
+// hears waits until a message has arrived.
+func (a *ear) hears(message string) {
+	a.e.Helper()
+	a.e.eventually("heard "+message, func() bool {
+		_, got := a.heard()
+		return slices.Contains(got, message)
+	})
+}
+
+// subscribers waits until the server has n of them for a channel.
+func (e *env) subscribers(channel string, n int) {
+	e.Helper()
+	e.eventually(fmt.Sprintf("%d subscriptions of %s at the server", n, channel), func() bool {
+		return e.server.do("PUBSUB", "NUMSUB", channel) == strconv.Itoa(n)
+	})
+}
+
+func testSubscription(e *env) {
+	channel := e.prefix + "channel"
+	a, stop := e.listen(channel, false)
+	a.confirmed(1)
+	e.subscribers(channel, 1)
+	want := make([]string, 500)
+	for i := range want {
+		want[i] = strconv.Itoa(i)
+		if n := e.server.do("PUBLISH", channel, want[i]); n != "1" {
+			e.Fatalf("message %d went to %s subscribers", i, n)
+		}
+	}
+	a.hears(want[len(want)-1])
+	confirmed, got := a.heard()
+	if !a.first().Subscribed || confirmed != 1 {
+		e.Errorf("%d confirmations, the first notice is %+v", confirmed, a.first())
+	}
+	if !slices.Equal(got, want) {
+		e.Errorf("messages arrived in another order, or not all: %v", got)
+	}
+	stop()
+	stop()
+	e.subscribers(channel, 0)
+	e.server.do("PUBLISH", channel, "late")
+	if _, got := a.heard(); len(got) != len(want) {
+		e.Error("a message arrived after the end")
+	}
+}
+
+func testSubscribeWithoutServer(e *env) {
+	e.proxy.Blackhole(true)
+	r := e.cfg.New(e.T, e.addr)
+	start := time.Now()
+	a := &ear{e: e}
+	stop := r.Subscribe(e.prefix+"channel", false, a.hear)
+	if d := time.Since(start); d > slack {
+		e.Errorf("Subscribe took %v", d)
+	}
+	start = time.Now()
+	stop()
+	if d := time.Since(start); d > slack {
+		e.Errorf("stop took %v", d)
+	}
+	stop = r.Subscribe(e.prefix+"channel", false, a.hear)
+	defer stop()
+	e.proxy.Blackhole(false)
+	e.proxy.BreakAll()
+	a.confirmed(1)
+}
+
+func testSeveralSubscribers(e *env) {
+	channel := e.prefix + "channel"
+	a, stopA := e.listen(channel, false)
+	a.confirmed(1)
+	b, stopB := e.listen(channel, false)
+	c, stopC := e.listen(channel, false)
+	b.confirmed(1)
+	c.confirmed(1)
+	e.subscribers(channel, 1) // they share one
+	e.server.do("PUBLISH", channel, "all")
+	for _, x := range []*ear{a, b, c} {
+		x.hears("all")
+	}
+	stopA()
+	e.server.do("PUBLISH", channel, "two")
+	b.hears("two")
+	c.hears("two")
+	if _, got := a.heard(); len(got) != 1 {
+		e.Errorf("a stopped subscriber heard %v", got)
+	}
+	stopC()
+	e.server.do("PUBLISH", channel, "one")
+	b.hears("one")
+	stopB()
+	e.subscribers(channel, 0)
+	d, _ := e.listen(channel, false)
+	d.confirmed(1)
+	e.server.do("PUBLISH", channel, "again")
+	d.hears("again")
+}
+
+func testManyChannels(e *env) {
+	const n = 200
+	ears, stops := make([]*ear, n), make([]func(), n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { ears[i], stops[i] = e.listen(e.prefix+strconv.Itoa(i), false) })
+	}
+	wg.Wait()
+	for i, a := range ears {
+		a.confirmed(1)
+		e.server.do("PUBLISH", e.prefix+strconv.Itoa(i), strconv.Itoa(i))
+	}
+	for i, a := range ears {
+		a.hears(strconv.Itoa(i))
+		if _, got := a.heard(); len(got) != 1 {
+			e.Errorf("channel %d heard %v", i, got)
+		}
+		if i%2 == 0 {
+			stops[i]()
+		}
+	}
+	for i, a := range ears {
+		if i%2 == 0 {
+			e.subscribers(e.prefix+strconv.Itoa(i), 0)
+			continue
+		}
+		e.server.do("PUBLISH", e.prefix+strconv.Itoa(i), "more")
+		a.hears("more")
+	}
+}
+
+func testSubscribeAgainAndAgain(e *env) {
+	channel := e.prefix + "channel"
+	keep, _ := e.listen(e.prefix+"other", false)
+	keep.confirmed(1)
+	for i := range 100 {
+		a, stop := e.listen(channel, false)
+		if i%10 == 9 { // else it may be over before it has begun
+			a.confirmed(1)
+			e.server.do("PUBLISH", channel, "m")
+			a.hears("m")
+		}
+		stop()
+	}
+	a, stop := e.listen(channel, false)
+	a.confirmed(1)
+	e.subscribers(channel, 1)
+	e.server.do("PUBLISH", channel, "last")
+	a.hears("last")
+	stop()
+	e.subscribers(channel, 0)
+}
+
+func testStopInHandler(e *env) {
+	channel := e.prefix + "channel"
+	stops := make(chan func(), 1)
+	var heard atomic.Int64
+	stops <- e.r.Subscribe(channel, false, func(n redlatch.Notice) {
+		if !n.Subscribed && heard.Add(1) == 1 {
+			(<-stops)()
+		}
+	})
+	e.subscribers(channel, 1)
+	e.server.do("PUBLISH", channel, "1")
+	e.subscribers(channel, 0)
+	if n := heard.Load(); n != 1 {
+		e.Errorf("heard %d messages, want 1", n)
+	}
+}
+
+func testSubscriptionSurvivesBreak(e *env) {
+	channel, other := e.prefix+"channel", e.prefix+"other"
+	a, stop := e.listen(channel, false)
+	b, _ := e.listen(other, false)
+	a.confirmed(1)
+	b.confirmed(1)
+	for i := range 3 {
+		before, _ := a.heard()
+		beforeB, _ := b.heard()
+		e.proxy.BreakAll()
+		a.confirmed(before + 1)
+		b.confirmed(beforeB + 1)
+		m := "after break " + strconv.Itoa(i)
+		e.server.do("PUBLISH", channel, m)
+		e.server.do("PUBLISH", other, m)
+		a.hears(m)
+		b.hears(m)
+	}
+	stop()
+	e.subscribers(channel, 0)
+	e.server.do("PUBLISH", other, "end")
+	b.hears("end")
+}
+
+// A connection that is silent and yet not closed must be found out as well.
+func testSubscriptionSurvivesSilence(e *env) {
+	channel := e.prefix + "channel"
+	a, _ := e.listen(channel, false)
+	a.confirmed(1)
+	e.proxy.Blackhole(true)
+	// In a black hole no connection gets anywhere, so give it up only when the
+	// driver has: it opens a new one.
+	e.eventually("the driver tries a new connection", func() bool {
+		e.proxy.Record(true)
+		for _, r := range e.proxy.Requests() {
+			if r.Args[0] == "HELLO" || r.Args[0] == "AUTH" || r.Args[0] == "CLIENT" {
+				return true
+			}
+		}
+		return false
+	})
+	e.proxy.Blackhole(false)
+	a.confirmed(2)
+	e.server.do("PUBLISH", channel, "back")
+	a.hears("back")
+}
+
+func testShardedSubscription(e *env) {
+	if !e.cfg.Sharded {
+		return
+	}
+	channel, other := e.prefix+"{a}", e.prefix+"{b}"
+	a, stop := e.listen(channel, true)
+	b, _ := e.listen(other, true)
+	a.confirmed(1)
+	b.confirmed(1)
+	e.server.do("SPUBLISH", channel, "1")
+	e.server.do("SPUBLISH", other, "2")
+	a.hears("1")
+	b.hears("2")
+	e.server.do("PUBLISH", channel, "classic")
+	before, _ := a.heard()
+	e.proxy.BreakAll()
+	a.confirmed(before + 1)
+	e.server.do("SPUBLISH", channel, "3")
+	a.hears("3")
+	if _, got := a.heard(); !slices.Equal(got, []string{"1", "3"}) {
+		e.Errorf("heard %v", got)
+	}
+	stop()
+	e.eventually("no sharded subscription at the server", func() bool {
+		return e.server.do("PUBSUB", "SHARDNUMSUB", channel) == "0"
+	})
+}
+
+func testBreakIsReported(e *env) {
+	var breaks, others atomic.Int64
+	stop := e.r.OnBreak(func(lane string) {
+		if lane != e.r.Lane("key") {
+			e.Errorf("a break of lane %q", lane)
+		}
+		breaks.Add(1)
+	})
+	stopOther := e.r.OnBreak(func(string) { others.Add(1) })
+	s := e.script("return 1")
+	a, _ := e.listen(e.prefix+"channel", false)
+	a.confirmed(1)
+	e.run(s, nil, nil)
+	if n := breaks.Load(); n != 0 {
+		e.Errorf("%d breaks reported, and there was none", n)
+	}
+
+	e.proxy.BreakAll() // nothing is under way but the subscription
+	e.eventually("the break is reported", func() bool { return breaks.Load() > 0 && others.Load() > 0 })
+	a.confirmed(2)
+	e.recovers(s)
+
+	stopOther()
+	stopOther()
+	had := others.Load()
+	before := breaks.Load()
+	e.proxy.BreakAll()
+	e.eventually("the next break is reported", func() bool { return breaks.Load() > before })
+	if others.Load() != had {
+		e.Error("a break was reported to one who had unregistered")
+	}
+	stop()
+}

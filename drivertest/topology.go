@@ -1,0 +1,239 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+// A ClusterConfig says what [RunCluster] tests.
+type ClusterConfig struct {
+	// New returns a driver for an empty cluster of at least two primaries. It
+	// must see to its end with t.Cleanup. Required.
+	New func(t *testing.T) redlatch.Redis
+
+	// Fail makes the primary that serves key die, so that a replica takes its
+	// place. If it is nil, that is not tested.
+	Fail func(key string)
+
+	// Sharded says that the cluster knows sharded Pub/Sub: Redis and Valkey
+	// since 7.0.
+	Sharded bool
+
+	// Leaves names functions of the client library, as they stand in a stack
+	// trace, whose goroutines may outlive the client for a while.
+	Leaves []string
+}
+
+// RunCluster tests, after [Run] has tested all else with a single server, what is
+// different in a cluster.
+func RunCluster(t *testing.T, cfg ClusterConfig) {
+	t.Helper()
+	for _, test := range []struct {
+		name string
+		run  func(*env, ClusterConfig)
+	}{
+		{"Run", testClusterRun},
+		{"Scan", testClusterScan},
+		{"Subscribe", testClusterSubscribe},
+		{"Failover", testClusterFailover},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e := bareEnv(t, cfg.Leaves...)
+			e.r = cfg.New(t)
+			test.run(e, cfg)
+		})
+	}
+}
+
+func testClusterRun(e *env, _ ClusterConfig) {
+	if !e.r.Traits().Cluster {
+		e.Error("Traits.Cluster is not set")
+	}
+	counter, _ := e.counter()
+	lanes := make(map[string]bool)
+	for i := range 100 {
+		key := fmt.Sprintf("%s%d", e.prefix, i)
+		for want := range int64(2) {
+			if got := e.run(counter, []string{key}, nil); got.Int != want+1 {
+				e.Fatalf("%s: run %d answered %v", key, want, got)
+			}
+		}
+		lane := e.r.Lane(key)
+		lanes[lane] = true
+		if again := e.r.Lane("other:{" + key + "}"); again != lane {
+			e.Errorf("%s is of lane %q, and another key of its slot of lane %q", key, lane, again)
+		}
+	}
+	if len(lanes) < 2 || lanes[""] {
+		e.Errorf("a hundred keys have the lanes %v", lanes)
+	}
+	_, err := e.r.Run(context.Background(), e.script("return 1"), []string{e.prefix + "{a}", e.prefix + "{b}"}, nil)
+	e.failed(err, redlatch.Refused, "CROSSSLOT")
+}
+
+func testClusterScan(e *env, _ ClusterConfig) {
+	set := e.script("return redis.call('hset', KEYS[1], 'f', 'v')")
+	var want []string
+	for i := range 200 {
+		key := fmt.Sprintf("%s%d", e.prefix, i)
+		e.run(set, []string{key}, nil)
+		want = append(want, key)
+	}
+	primaries, err := e.r.Primaries(context.Background())
+	if err != nil || len(primaries) < 2 {
+		e.Fatalf("Primaries: %d, %v", len(primaries), err)
+	}
+	var got []string
+	for _, p := range primaries {
+		got = append(got, e.scan(p, e.prefix+"*")...)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(slices.Compact(got), want) {
+		e.Errorf("%d primaries have %d keys, want %d", len(primaries), len(got), len(want))
+	}
+}
+
+// publishers returns scripts that publish, and answer how many have heard it on
+// the same node.
+func (e *env) publishers() map[bool]*redlatch.Script {
+	return map[bool]*redlatch.Script{
+		false: e.script("return redis.call('publish', KEYS[1], ARGV[1])"),
+		true:  e.script("return redis.call('spublish', KEYS[1], ARGV[1])"),
+	}
+}
+
+func (cfg ClusterConfig) kinds() []bool {
+	if cfg.Sharded {
+		return []bool{false, true}
+	}
+	return []bool{false}
+}
+
+func testClusterSubscribe(e *env, cfg ClusterConfig) {
+	publish := e.publishers()
+	for _, sharded := range cfg.kinds() {
+		var ears []*ear
+		var stops []func()
+		const n = 40
+		channel := func(i int) string { return fmt.Sprintf("%s{%d}%v", e.prefix, i, sharded) }
+		for i := range n {
+			a, stop := e.listen(channel(i), sharded)
+			ears, stops = append(ears, a), append(stops, stop)
+		}
+		for i, a := range ears {
+			a.confirmed(1)
+			// A cluster's nodes pass messages on without a promise.
+			m := fmt.Sprint("m", i)
+			e.eventually("heard "+m, func() bool {
+				e.run(publish[sharded], []string{channel(i)}, []string{m})
+				time.Sleep(5 * time.Millisecond)
+				_, got := a.heard()
+				return slices.Contains(got, m)
+			})
+		}
+		for i, a := range ears {
+			if _, got := a.heard(); len(got) == 0 || slices.ContainsFunc(got, func(m string) bool { return m != fmt.Sprint("m", i) }) {
+				e.Errorf("channel %d heard %v", i, got)
+			}
+			stops[i]()
+		}
+	}
+}
+
+func testClusterFailover(e *env, cfg ClusterConfig) {
+	if cfg.Fail == nil {
+		return
+	}
+	key := e.prefix + "{a}"
+	e.failover(key, cfg.kinds(), func() { cfg.Fail(key) })
+}
+
+// A FailoverConfig says what [RunFailover] tests.
+type FailoverConfig struct {
+	// New returns a driver for a primary that has replicas and something that
+	// replaces it, such as Sentinel. It must see to its end with t.Cleanup.
+	New func(t *testing.T) redlatch.Redis
+
+	// Fail makes the primary die, so that a replica takes its place.
+	Fail func()
+
+	// Leaves is as in [ClusterConfig].
+	Leaves []string
+}
+
+// RunFailover tests that a driver follows when the only primary is replaced.
+func RunFailover(t *testing.T, cfg FailoverConfig) {
+	t.Helper()
+	e := bareEnv(t, cfg.Leaves...)
+	e.r = cfg.New(t)
+	if e.r.Traits().Cluster {
+		e.Error("Traits.Cluster is set, and there is one primary")
+	}
+	e.failover(e.prefix+"key", []bool{false}, cfg.Fail)
+}
+
+func (e *env) failover(key string, kinds []bool, fail func()) {
+	counter, _ := e.counter()
+	publish := e.publishers()
+	var ears []*ear
+	channel := func(sharded bool) string { return fmt.Sprint(key, sharded) }
+	for _, sharded := range kinds {
+		a, _ := e.listen(channel(sharded), sharded)
+		a.confirmed(1)
+		ears = append(ears, a)
+	}
+	var breaks atomic.Int64
+	defer e.r.OnBreak(func(lane string) {
+		if lane == e.r.Lane(key) {
+			breaks.Add(1)
+		}
+	})()
+	ok := int64(0)
+	for range 10 {
+		e.run(counter, []string{key}, nil)
+		ok++
+	}
+
+	fail()
+	var unknown int64
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		reply, err := e.r.Run(context.Background(), counter, []string{key}, nil)
+		if err == nil {
+			// What was not yet replicated is gone.
+			if ok++; reply.Int > ok+unknown {
+				e.Errorf("%d executed, but %d succeeded and %d are unknown", reply.Int, ok, unknown)
+			}
+			break
+		}
+		var re *redlatch.RunError
+		if !errors.As(err, &re) || re.Outcome == redlatch.Refused {
+			e.Errorf("in the failover Run failed with %v", err)
+		}
+		if errors.As(err, &re) && re.Outcome == redlatch.Unknown {
+			unknown++
+		}
+		if time.Now().After(end) {
+			e.Fatalf("%v after the failover Run fails with %v", patience, err)
+		}
+	}
+	if breaks.Load() == 0 {
+		e.Error("no break was reported")
+	}
+	for i, sharded := range kinds {
+		e.eventually("heard from the new primary", func() bool {
+			_, _ = e.r.Run(context.Background(), publish[sharded], []string{channel(sharded)}, []string{"back"})
+			time.Sleep(10 * time.Millisecond)
+			_, got := ears[i].heard()
+			return slices.Contains(got, "back")
+		})
+		e.Logf("confirmations and messages: %+v", ears[i].notices[:min(len(ears[i].notices), 10)])
+	}
+}
