@@ -1,0 +1,19 @@
+// Package redlatchtest runs redlatch without a Redis server, for the unit tests
+// of programs that use it: [NewClient] makes a client with a server of its own,
+// and [Lose] takes a lock away from its holder.
+//
+// Everything works inside a [testing/synctest] bubble, where a test of leases and
+// renewals over hours takes milliseconds, and leaves no goroutine behind.
+//
+// The server is miniredis, inside the test's own process. What it is not:
+//
+//   - It is one process and keeps nothing.
+//   - There is no replication, no cluster and no sharded Pub/Sub, so nothing that
+//     a failover does can be tested with it.
+//   - It has about a fifth of the speed of a real server: it is not for
+//     benchmarks.
+//   - Time goes on inside a script, where a real server stops it.
+//   - The code of an error that a command raises inside a script, such as
+//     WRONGTYPE, comes wrapped in another text. redlatch sees through that; other
+//     programs may not.
+package redlatchtest

@@ -1,0 +1,122 @@
+package redlatchtest
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	rueidisclient "github.com/redis/rueidis"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/rueidis"
+)
+
+// A Server is a Redis server inside the process. It has no address: connections
+// to it are made by [Server.Dial]. It is safe for concurrent use.
+type Server struct {
+	tb   testing.TB
+	mini *miniredis.Miniredis
+
+	mu      sync.Mutex
+	drivers []*driver
+}
+
+// NewServer starts a server, which ends with the test. In a synctest bubble it
+// must be called inside.
+func NewServer(tb testing.TB) *Server {
+	tb.Helper()
+	s := &Server{tb: tb, mini: miniredis.NewMiniRedis()}
+	s.mini.ClockTTL(true)
+	tb.Cleanup(s.mini.Close)
+	register(tb, s)
+	return s
+}
+
+// Dial connects to the server. The connection is a [net.Pipe]; ctx is not used
+// after Dial has returned.
+func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return s.mini.Dial()
+}
+
+// Redis returns a driver for the server, to make a client with [redlatch.New].
+// It is closed when the test ends, after what the test registers with Cleanup
+// from now on; so close the client there, or in the test.
+func (s *Server) Redis() redlatch.Redis { return s.Through(s.Dial) }
+
+// Through is [Server.Redis] with connections made by dial, such as one that puts
+// a proxy in between.
+func (s *Server) Through(dial func(ctx context.Context) (net.Conn, error)) redlatch.Redis {
+	s.tb.Helper()
+	inner, err := rueidis.New(rueidisclient.ClientOption{
+		InitAddress:       []string{"embedded"},
+		ForceSingleClient: true, // miniredis looks like a cluster
+		ClientSetInfo:     rueidisclient.DisableClientSetInfo,
+		DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return dial(ctx)
+		},
+		// The default buffers, for thousands of requests at a time, would be
+		// most of what a small test costs.
+		ReadBufferEachConn: 8 << 10, WriteBufferEachConn: 8 << 10, RingScaleEachConn: 8,
+	})
+	if err != nil {
+		s.tb.Fatal("redlatchtest: ", err) // not by the server's fault: these options are wrong
+	}
+	d := &driver{Driver: inner}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drivers = append(s.drivers, d)
+	s.tb.Cleanup(inner.Close)
+	return d
+}
+
+// holds says whether the server has a hash of that name with that field.
+func (s *Server) holds(name, field string) bool {
+	return s.mini.HGet(name, field) != ""
+}
+
+// A driver can pretend that its connection was lost, on which redlatch looks
+// after its locks.
+type driver struct {
+	*rueidis.Driver
+
+	mu   sync.Mutex
+	last int
+	told map[int]func(lane string)
+}
+
+// OnBreak implements redlatch.Redis.
+func (d *driver) OnBreak(f func(lane string)) (stop func()) {
+	inner := d.Driver.OnBreak(f)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last++
+	id := d.last
+	if d.told == nil {
+		d.told = make(map[int]func(string))
+	}
+	d.told[id] = f
+	return func() {
+		inner()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.told, id)
+	}
+}
+
+func (d *driver) pretend() {
+	d.mu.Lock()
+	told := make([]func(string), 0, len(d.told))
+	for _, f := range d.told {
+		told = append(told, f)
+	}
+	d.mu.Unlock()
+	for _, f := range told {
+		f(d.Lane(""))
+	}
+}
