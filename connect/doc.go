@@ -1,0 +1,11 @@
+// Package connect goes from one URL to a connected driver: what the redlatch
+// command uses, and what a service can use that has its Redis in a URL.
+//
+//	driver, err := connect.Open(os.Getenv("REDIS_URL"))
+//	if err != nil { ... }
+//	defer driver.Close()
+//	client, err := redlatch.New(driver, redlatch.Config{})
+//
+// No error of this package contains a user name, a password, or a piece of a
+// URL that could be one.
+package connect
