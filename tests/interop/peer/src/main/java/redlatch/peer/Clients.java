@@ -1,0 +1,69 @@
+package redlatch.peer;
+
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.redisson.Redisson;
+import org.redisson.api.RedissonClient;
+import org.redisson.config.BaseConfig;
+import org.redisson.config.ClusterServersConfig;
+import org.redisson.config.Config;
+import org.redisson.config.SingleServerConfig;
+
+/** The Redisson clients of this process, each under the name that the test gave it. */
+final class Clients {
+    private final Map<String, RedissonClient> open = new ConcurrentHashMap<>();
+
+    RedissonClient get(Request req) {
+        RedissonClient c = open.get(req.client());
+        if (c == null) {
+            throw new IllegalStateException("no client \"" + req.client() + "\" is open");
+        }
+        return c;
+    }
+
+    /**
+     * Connects as req asks: "url" for one server or "cluster" (a list of urls), and optionally "watchdogMs",
+     * "clientName" (CLIENT SETNAME), "timeoutMs" and "retryAttempts". What is not given keeps Redisson's default.
+     */
+    RedissonClient open(Request req) {
+        Config config = new Config();
+        long watchdog = req.number("watchdogMs", 0);
+        if (watchdog > 0) {
+            config.setLockWatchdogTimeout(watchdog);
+        }
+        if (req.texts("cluster").isEmpty()) {
+            SingleServerConfig server = config.useSingleServer().setAddress(req.text("url", ""));
+            common(req, server);
+        } else {
+            ClusterServersConfig cluster = config.useClusterServers();
+            cluster.addNodeAddress(req.texts("cluster").toArray(new String[0]));
+            common(req, cluster);
+        }
+        RedissonClient c = Redisson.create(config);
+        if (open.putIfAbsent(req.client(), c) != null) {
+            c.shutdown();
+            throw new IllegalStateException("client \"" + req.client() + "\" is open already");
+        }
+        return c;
+    }
+
+    private static void common(Request req, BaseConfig<?> base) {
+        String name = req.text("clientName", "");
+        if (!name.isEmpty()) {
+            base.setClientName(name);
+        }
+        long timeout = req.number("timeoutMs", 0);
+        if (timeout > 0) {
+            base.setTimeout((int) timeout);
+        }
+        long attempts = req.number("retryAttempts", -1);
+        if (attempts >= 0) {
+            base.setRetryAttempts((int) attempts);
+        }
+    }
+
+    void close(Request req) {
+        get(req).shutdown();
+        open.remove(req.client());
+    }
+}

@@ -1,0 +1,155 @@
+package interop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/interop/peer"
+)
+
+// A Go process full of goroutines that want the lock passes it on among them
+// without Redis seeing it; a plain Redisson waiter gets its turn all the same,
+// also when the network delays whatever it does. Not parallel: it measures.
+func TestJavaGetsItsTurns(t *testing.T) {
+	needsServers(t)
+	casts := []cast{{peer.Newest, "rueidis", peer.Plain}, {peer.Oldest, "goredis", peer.Plain}}
+	for _, c := range casts {
+		for _, section := range []time.Duration{0, time.Millisecond} {
+			for _, delay := range []time.Duration{0, 2 * time.Millisecond} {
+				t.Run(fmt.Sprintf("%v/section=%v/delay=%v", c, section, delay), func(t *testing.T) {
+					javaTurns(t, newWorld(t, c, testserver.Redis), section, delay)
+				})
+			}
+		}
+	}
+}
+
+func javaTurns(t *testing.T, w *world, section, delay time.Duration) {
+	const (
+		goroutines = 16
+		enough     = 120 // of Java's turns
+		limit      = 10 * time.Second
+		p99        = 50 * time.Millisecond
+		rounds     = 6
+	)
+	java := w.openJava(sharedOrFail(t, w.version), w.slowly(delay))
+	t.Cleanup(func() { _ = java.Close(w.ctx) })
+	// What the first calls cost (classes to load, code to compile, a script to
+	// send) is no wait for a lock.
+	if _, err := java.Loop(w.ctx, peer.Loop{Name: w.name, MaxOps: 200, Duration: limit}); err != nil {
+		t.Fatal(err)
+	}
+	crowd := w.goCrowd(goroutines, section)
+	defer crowd.stop()
+
+	// On a busy machine a process that has to wait for a processor is the p99 of
+	// so few turns. The control sees how bad that was, and one good round is
+	// enough: a waiter that is passed over is so in all.
+	for round := range rounds {
+		got, err := java.Loop(w.ctx, peer.Loop{
+			Name:     w.name,
+			MaxOps:   enough,
+			Duration: limit,
+			Section:  section,
+			Pause:    time.Millisecond,
+			Control:  "control",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("round %d: %d turns of Java in %d ms, waits p50 %d us, p99 %d us, max %d us, control max %d us",
+			round, got.Ops, got.ElapsedMs, got.P50, got.P99, got.Max, got.ControlMax)
+		noise := time.Duration(got.ControlMax) * time.Microsecond
+		if got.Ops > 0 && time.Duration(got.P99)*time.Microsecond <= p99+noise {
+			return
+		}
+	}
+	t.Errorf("in none of %d rounds the p99 of Java's waits was at most %v more than the longest of the control", rounds, p99)
+}
+
+// A crowd is a Go process whose goroutines acquire and release the lock in
+// loops.
+type crowd struct {
+	w        *world
+	cancel   context.CancelFunc
+	loops    []*waiting
+	sections []int // by goroutine
+}
+
+func (w *world) goCrowd(goroutines int, section time.Duration) *crowd {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.ctx)
+	c := &crowd{w: w, cancel: cancel, sections: make([]int, goroutines)}
+	lock := w.goLock()
+	for i := range goroutines {
+		c.loops = append(c.loops, w.start("Go: loop", func() error {
+			for {
+				hold, err := lock.Acquire(ctx)
+				if errors.Is(err, redlatch.ErrBusy) && ctx.Err() != nil {
+					break // stopped
+				}
+				if err != nil {
+					return err
+				}
+				c.sections[i]++
+				if section > 0 {
+					time.Sleep(section)
+				}
+				if err := hold.Release(w.ctx); err != nil {
+					return err
+				}
+			}
+			return nil //nolint:nilerr // being stopped is no error
+		}))
+	}
+	return c
+}
+
+// stop ends the loops and checks that each has had the lock.
+func (c *crowd) stop() {
+	c.w.t.Helper()
+	c.cancel()
+	total, least := 0, -1
+	for i, l := range c.loops {
+		l.returns()
+		total += c.sections[i]
+		if least < 0 || c.sections[i] < least {
+			least = c.sections[i]
+		}
+	}
+	c.w.t.Logf("%d sections of Go, the least of a goroutine %d", total, least)
+	if least == 0 {
+		c.w.t.Error("a goroutine got nothing")
+	}
+}
+
+func sharedOrFail(t *testing.T, version string) *peer.Peer {
+	t.Helper()
+	p, err := sharedPeer(version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// slowly returns an address of the server that delays every request.
+func (w *world) slowly(delay time.Duration) string {
+	w.t.Helper()
+	if delay == 0 {
+		return w.server.Addr()
+	}
+	proxy := faultnet.New(w.server.Dial)
+	w.t.Cleanup(proxy.Close)
+	proxy.SetRule(func(faultnet.Request) faultnet.Action { return faultnet.Delay(delay) })
+	addr, err := proxy.Listen()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return addr
+}

@@ -1,0 +1,44 @@
+package interop
+
+import (
+	"testing"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/interop/peer"
+)
+
+// The short form of all stories, on Valkey.
+func TestValkey(t *testing.T) {
+	needsServers(t)
+	t.Parallel()
+	for _, version := range versions {
+		for driver := range drivers {
+			c := cast{version, driver, peer.Plain}
+			t.Run(c.String(), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, c, testserver.Valkey)
+				j := w.javaLock("t1")
+
+				h := w.goHolds(redlatch.Lease(long))
+				javaWaiter := w.javaWaits(j)
+				j2 := w.javaLock("t2")
+				if j2.try(0, 0) {
+					t.Fatal("Java got a lock that Go holds")
+				}
+				j2.refusesUnlock()
+				w.release(h)
+				w.inSoon(javaWaiter)
+				w.holds(w.javaOwner("t1"), "1")
+
+				goWaiter := w.goWaits()
+				w.stays(w.javaOwner("t1"), javaWatchdog+javaWatchdog/2)
+				goWaiter.open()
+				j.unlock()
+				w.inSoon(goWaiter.waiting)
+				w.release(goWaiter.hold)
+				w.free()
+			})
+		}
+	}
+}

@@ -1,0 +1,452 @@
+package interop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/tests/interop/peer"
+)
+
+const (
+	// javaWatchdog and goWatchdog are the leases of holds without one: as short
+	// as may be, since stories wait for them.
+	javaWatchdog = 3 * time.Second
+	goWatchdog   = 12 * time.Second
+	// patience is the drivers' time-out. redlatch demands that with it a driver
+	// notices a dead connection within a third of goWatchdog.
+	patience = 600 * time.Millisecond
+	// short is a lease that stories wait for.
+	short = 3 * time.Second
+	// long is a lease that no story waits for.
+	long = time.Minute
+	// soon bounds what takes a few round trips. It is less than redlatch's
+	// poll of waiters (1.6 to 2.4 s) and much less than any lease, so what
+	// happens this soon was caused by a message.
+	soon = time.Second
+	// storyLimit bounds a story.
+	storyLimit = 90 * time.Second
+)
+
+// A cast says who plays a story.
+type cast struct {
+	version string // of Redisson
+	driver  string // of redlatch
+	kind    string // of the lock
+}
+
+func (c cast) String() string { return c.version + "/" + c.driver + "/" + c.kind }
+
+// each tells a story with every cast at the same time. Of the kinds of lock the
+// story is told with kinds, or with all plain ones if none is given.
+func each(t *testing.T, story func(t *testing.T, w *world), kinds ...string) {
+	t.Helper()
+	if len(kinds) == 0 {
+		kinds = []string{peer.Plain, peer.NonReentrant}
+	}
+	needsServers(t)
+	t.Parallel()
+	for _, version := range versions {
+		for driver := range drivers {
+			for _, kind := range kinds {
+				if kind == peer.NonReentrant && version == peer.Oldest {
+					continue // Redisson has it since 4.4
+				}
+				c := cast{version, driver, kind}
+				t.Run(c.String(), func(t *testing.T) {
+					t.Parallel()
+					story(t, newWorld(t, c, testserver.Redis))
+				})
+			}
+		}
+	}
+}
+
+func needsServers(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a server and a JVM")
+	}
+}
+
+// A world is what one story plays in: a server, a Go client and a Java client.
+type world struct {
+	cast
+	t      *testing.T
+	ctx    context.Context // bounds every call
+	server *testserver.Server
+	name   string // of the lock
+	java   *peer.Client
+	gone   *redlatch.Client // closed with the test
+}
+
+func newWorld(t *testing.T, c cast, k testserver.Kind) *world {
+	t.Helper()
+	w := &world{cast: c, t: t, server: testserver.Start(t, k), name: "stories:" + c.kind}
+	ctx, cancel := context.WithTimeout(context.Background(), storyLimit)
+	w.ctx = ctx
+	t.Cleanup(cancel)
+	t.Cleanup(w.nothingStays)
+	return w
+}
+
+// nothingStays checks at the end that whatever is left in Redis leaves by
+// itself.
+func (w *world) nothingStays() {
+	keys, _ := w.server.MustDo("KEYS", "*").([]any)
+	for _, key := range keys {
+		if ttl, _ := w.server.MustDo("PTTL", key.(string)).(int64); ttl == -1 {
+			w.t.Errorf("key %q stays forever", key)
+		}
+	}
+}
+
+// goClient returns the story's redlatch client.
+func (w *world) goClient() *redlatch.Client {
+	w.t.Helper()
+	if w.gone == nil {
+		w.gone = newGoClient(w.t, w.driver, w.server.Addr(), redlatch.Config{WatchdogTimeout: goWatchdog})
+	}
+	return w.gone
+}
+
+func newGoClient(t *testing.T, driver, addr string, cfg redlatch.Config) *redlatch.Client {
+	t.Helper()
+	c, closeClient, err := openGoClient(driver, addr, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := closeClient(); err != nil {
+			t.Errorf("closing the client: %v", err)
+		}
+	})
+	return c
+}
+
+func openGoClient(driver, addr string, cfg redlatch.Config) (*redlatch.Client, func() error, error) {
+	open, ok := drivers[driver]
+	if !ok {
+		return nil, nil, fmt.Errorf("no driver %q", driver)
+	}
+	redis, closeDriver, err := open(addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := redlatch.New(redis, cfg)
+	if err != nil {
+		closeDriver()
+		return nil, nil, err
+	}
+	return c, func() error { defer closeDriver(); return c.Close() }, nil
+}
+
+func goLock(c *redlatch.Client, kind, name string) *redlatch.Lock {
+	if kind == peer.NonReentrant {
+		return c.NonReentrantLock(name)
+	}
+	return c.Lock(name)
+}
+
+// goLock returns the story's lock in Go.
+func (w *world) goLock() *redlatch.Lock {
+	w.t.Helper()
+	return goLock(w.goClient(), w.kind, w.name)
+}
+
+// goHolds acquires the lock in Go, which must be possible soon.
+func (w *world) goHolds(opts ...redlatch.Option) *redlatch.Hold {
+	w.t.Helper()
+	h, err := w.goLock().Acquire(w.ctx, append(opts, redlatch.Wait(soon))...)
+	if err != nil {
+		w.t.Fatalf("Go: acquire: %v", err)
+	}
+	return h
+}
+
+func (w *world) release(h *redlatch.Hold) {
+	w.t.Helper()
+	if err := h.Release(w.ctx); err != nil {
+		w.t.Fatalf("Go: release: %v", err)
+	}
+}
+
+// javaClient returns the story's Redisson client, in the process that stories
+// share.
+func (w *world) javaClient() *peer.Client {
+	w.t.Helper()
+	if w.java == nil {
+		p, err := sharedPeer(w.version)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.java = w.openJava(p, w.server.Addr())
+		w.t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), storyLimit)
+			defer cancel()
+			if err := w.java.Close(ctx); err != nil {
+				w.t.Errorf("Java: closing the client: %v", err)
+			}
+		})
+	}
+	return w.java
+}
+
+func (w *world) openJava(p *peer.Peer, addr string) *peer.Client {
+	w.t.Helper()
+	c, err := p.Open(w.ctx, peer.Options{Addr: addr, Watchdog: javaWatchdog})
+	if err != nil {
+		w.t.Fatalf("Java: open: %v", err)
+	}
+	return c
+}
+
+// ownJava gives the story a Java process of its own.
+func (w *world) ownJava() *peer.Peer {
+	w.t.Helper()
+	p, err := peer.Start(w.version, os.Stderr)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(p.Close)
+	w.java = w.openJava(p, w.server.Addr())
+	return p
+}
+
+// javaLock returns the story's lock as a Java thread sees it.
+func (w *world) javaLock(thread string) javaLock {
+	w.t.Helper()
+	return javaLock{w.javaClient().Thread(thread).Lock(w.kind, w.name), w}
+}
+
+// javaOwner returns the owner field of a Java thread.
+func (w *world) javaOwner(thread string) string {
+	w.t.Helper()
+	owner, err := w.javaClient().Thread(thread).Owner(w.ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return owner
+}
+
+// javaLock adds to a lock in Java that what must work works.
+type javaLock struct {
+	peer.Lock
+	w *world
+}
+
+// take acquires the lock, which must be possible soon. With a lease of 0 the
+// watchdog keeps it.
+func (l javaLock) take(lease time.Duration) {
+	l.w.t.Helper()
+	if !l.try(soon, lease) {
+		l.w.t.Fatalf("Java: the lock is not free: %v", l.w.fields())
+	}
+}
+
+func (l javaLock) try(wait, lease time.Duration) bool {
+	l.w.t.Helper()
+	ok, err := l.TryLock(l.w.ctx, wait, lease)
+	if err != nil {
+		l.w.t.Fatalf("Java: tryLock: %v", err)
+	}
+	return ok
+}
+
+func (l javaLock) unlock() {
+	l.w.t.Helper()
+	if err := l.Unlock(l.w.ctx); err != nil {
+		l.w.t.Fatalf("Java: unlock: %v", err)
+	}
+}
+
+// refusesUnlock checks that Redisson tells the thread that it is not the owner.
+func (l javaLock) refusesUnlock() {
+	l.w.t.Helper()
+	var e *peer.Error
+	err := l.Unlock(l.w.ctx)
+	if !errors.As(err, &e) || e.Name != "IllegalMonitorStateException" {
+		l.w.t.Errorf("Java: unlock of what the thread does not hold: %v, want an IllegalMonitorStateException", err)
+	}
+}
+
+// fields returns the hash in Redis; empty if there is none.
+func (w *world) fields() map[string]string {
+	w.t.Helper()
+	return pairs(w.server.MustDo("HGETALL", w.name))
+}
+
+func pairs(reply any) map[string]string {
+	list, _ := reply.([]any)
+	m := make(map[string]string, len(list)/2)
+	for i := 0; i+1 < len(list); i += 2 {
+		m[list[i].(string)] = list[i+1].(string)
+	}
+	return m
+}
+
+// holds checks that owner and nobody else has the lock, count times.
+func (w *world) holds(owner, count string) {
+	w.t.Helper()
+	got := w.fields()
+	if len(got) != 1 || got[owner] != count {
+		w.t.Errorf("Redis has %v, want only %s: %s", got, owner, count)
+	}
+}
+
+// free checks that nobody has the lock.
+func (w *world) free() {
+	w.t.Helper()
+	if n := w.server.MustDo("EXISTS", w.name); n != int64(0) {
+		w.t.Errorf("Redis still has %v", w.fields())
+	}
+}
+
+// ttl returns what PTTL says.
+func (w *world) ttl() time.Duration {
+	w.t.Helper()
+	ms, _ := w.server.MustDo("PTTL", w.name).(int64)
+	return time.Duration(ms) * time.Millisecond
+}
+
+// eventually waits until cond holds.
+func (w *world) eventually(what string, cond func() bool) {
+	w.t.Helper()
+	for !cond() {
+		select {
+		case <-w.ctx.Done():
+			w.t.Fatalf("never: %s", what)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// asleep waits until n clients wait for the lock: they have subscribed, and
+// nobody has asked anything for a while, so that the next thing which can wake
+// them is a message or the end of the TTL that they have read.
+func (w *world) asleep(n int64) {
+	w.t.Helper()
+	channel := wire.Prefix(wire.LockChannel, w.name)
+	w.eventually(fmt.Sprintf("%d subscriptions of %s", n, channel), func() bool {
+		reply, _ := w.server.MustDo("PUBSUB", "NUMSUB", channel).([]any)
+		return reply[1].(int64) >= n
+	})
+	last, since := w.scripts(), time.Now()
+	w.eventually("a server at rest", func() bool {
+		if now := w.scripts(); now != last {
+			last, since = now, time.Now()
+		}
+		return time.Since(since) > 100*time.Millisecond
+	})
+}
+
+// scripts returns the server's counters of scripts.
+func (w *world) scripts() string {
+	w.t.Helper()
+	info, _ := w.server.MustDo("INFO", "commandstats").(string)
+	var calls strings.Builder
+	for line := range strings.Lines(info) {
+		if strings.HasPrefix(line, "cmdstat_eval") {
+			calls.WriteString(line)
+		}
+	}
+	return calls.String()
+}
+
+// A waiting is a call that is under way.
+type waiting struct {
+	w    *world
+	what string
+	from time.Time
+	done chan struct{}
+
+	mu   sync.Mutex
+	err  error
+	took time.Duration
+}
+
+// start calls f in the background.
+func (w *world) start(what string, f func() error) *waiting {
+	c := &waiting{w: w, what: what, from: time.Now(), done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		err := f()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.err, c.took = err, time.Since(c.from)
+	}()
+	return c
+}
+
+// open checks that the call has not returned.
+func (c *waiting) open() {
+	c.w.t.Helper()
+	select {
+	case <-c.done:
+		c.w.t.Fatalf("%s returned after %v (%v), but should still wait", c.what, c.took, c.err)
+	default:
+	}
+}
+
+// returns waits until the call has succeeded and says how long it took from
+// start.
+func (c *waiting) returns() time.Duration {
+	c.w.t.Helper()
+	select {
+	case <-c.done:
+	case <-c.w.ctx.Done():
+		c.w.t.Fatalf("%s did not return", c.what)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		c.w.t.Fatalf("%s: %v", c.what, c.err)
+	}
+	return c.took
+}
+
+// javaWaits lets a Java thread wait for the lock, until it sleeps.
+func (w *world) javaWaits(l javaLock) *waiting {
+	w.t.Helper()
+	c := w.start("Java: lock", func() error { return l.Lock.Lock(w.ctx, 0) })
+	w.asleep(1)
+	c.open()
+	return c
+}
+
+// A goWaiting is an Acquire that is under way.
+type goWaiting struct {
+	*waiting
+	hold *redlatch.Hold
+}
+
+// goWaits lets a goroutine wait for the lock, until it sleeps.
+func (w *world) goWaits(opts ...redlatch.Option) *goWaiting {
+	w.t.Helper()
+	g, lock := &goWaiting{}, w.goLock()
+	g.waiting = w.start("Go: acquire", func() (err error) {
+		g.hold, err = lock.Acquire(w.ctx, opts...)
+		return err
+	})
+	w.asleep(1)
+	g.open()
+	return g
+}
+
+// inSoon checks that the call returns soon from now.
+func (w *world) inSoon(c *waiting) {
+	w.t.Helper()
+	from := time.Now()
+	c.returns()
+	if took := time.Since(from); took > soon {
+		w.t.Errorf("%s returned only after %v: not by the message", c.what, took)
+	}
+}
