@@ -1,0 +1,14 @@
+// Command bench measures redlatch beside other lock libraries and beside plain
+// scripts on the same client, and writes docs/performance.md.
+//
+//	cd tests && go run ./bench            everything, about half an hour
+//	cd tests && go run ./bench -quick     short and coarse, a few minutes
+//
+// Each measurement runs in processes of its own: the command starts itself
+// again with a [job], and the implementations take turns (A, B, C, A, B, C), so
+// that a machine whose speed drifts treats them alike. The server belongs to
+// the run: it listens on a free loopback port and ends with it.
+//
+// scenario.go says what is measured, loop.go how, and the impl_ files hold one
+// implementation each.
+package main

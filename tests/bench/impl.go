@@ -1,0 +1,72 @@
+package main
+
+import "context"
+
+// A locker is one implementation under measurement, in one process. acquire and
+// release are called in turn by goroutine g, and by up to job.Goroutines
+// goroutines at once; what the implementation has to remember between them it
+// keeps per goroutine, so that the harness itself allocates nothing.
+type locker interface {
+	acquire(ctx context.Context, g int) error
+	release(ctx context.Context, g int) error
+	close()
+}
+
+// An implementation is a row of the tables.
+type implementation struct {
+	name     string
+	settings string // for the page: library, version and what was set
+	kind     kind
+	open     func(job) (locker, error) // nil: measured by other means, see redisson.go
+	skips    func(scenario) bool       // nil: takes part in everything
+	endless  bool                      // gets context.Background()
+}
+
+type kind int
+
+const (
+	ours  kind = iota // redlatch
+	floor             // the same scripts without redlatch
+	peer              // another library
+)
+
+// uncontendedOnly is for what does not exclude anybody.
+func uncontendedOnly(s scenario) bool { return s.Contended }
+
+// contendedOnly is for variants that differ only in how they wait.
+func contendedOnly(s scenario) bool { return !s.Contended }
+
+// implementations are in the order in which they take turns.
+var implementations = []implementation{
+	redlatchRueidis, floorRueidis,
+	redlatchEndless, floorEndless,
+	redlatchGoredis, floorGoredis,
+	redsyncDefault,
+	redislockDefault, redislockFast,
+	rueidislockDefault, rueidislockOneKey,
+	redissonPeer,
+}
+
+// endless is i with contexts that cannot end, where nobody has to wait.
+func endless(i implementation) implementation {
+	i.settings = i.name + " with context.Background()"
+	i.name += ", no cancel"
+	i.skips = uncontendedOnly
+	i.endless = true
+	return i
+}
+
+func implementationNamed(name string) (implementation, bool) {
+	for _, i := range implementations {
+		if i.name == name {
+			return i, true
+		}
+	}
+	return implementation{}, false
+}
+
+// A padded value has a cache line of its own.
+type padded[T any] struct {
+	value T
+	_     [64]byte
+}

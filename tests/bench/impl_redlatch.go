@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	goredislib "github.com/redis/go-redis/v9"
+	rueidislib "github.com/redis/rueidis"
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/goredis"
+	"github.com/redlatch/redlatch/rueidis"
+)
+
+var redlatchRueidis = implementation{
+	name:     "redlatch on rueidis",
+	settings: "redlatch with its zero Config (watchdog 30 s, trust window, contexts and local hand-off on), " + rueidisVersion() + " as its adapter sets it up",
+	kind:     ours,
+	open: func(j job) (locker, error) {
+		driver, err := rueidis.New(rueidisOptions(j))
+		if err != nil {
+			return nil, err
+		}
+		return openRedlatch(j, driver, driver.Close)
+	},
+}
+
+var redlatchEndless = endless(redlatchRueidis)
+
+var redlatchGoredis = implementation{
+	name:     "redlatch on go-redis",
+	settings: "the same on " + goredisVersion() + " as it comes",
+	kind:     ours,
+	open: func(j job) (locker, error) {
+		client := goredislib.NewClient(goredisOptions(j))
+		return openRedlatch(j, goredis.Use(client), func() { _ = client.Close() })
+	},
+}
+
+// rueidisOptions and goredisOptions are shared with the floor, so these are the
+// options that redlatch's adapter would set by itself.
+func rueidisOptions(j job) rueidislib.ClientOption {
+	return rueidislib.ClientOption{
+		InitAddress: []string{j.Addr}, DisableCache: true, DisableRetry: true, PipelineMultiplex: -1,
+		ConnWriteTimeout: 3 * time.Second,
+	}
+}
+
+func goredisOptions(j job) *goredislib.Options {
+	return &goredislib.Options{Addr: j.Addr}
+}
+
+func openRedlatch(j job, driver redlatch.Redis, stop func()) (locker, error) {
+	client, err := redlatch.New(driver, redlatch.Config{})
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	l := &redlatchLocker{
+		client: client, stop: stop, held: make([]padded[*redlatch.Hold], j.Scenario.Goroutines),
+	}
+	for _, key := range j.keys() {
+		l.locks = append(l.locks, client.Lock(key))
+	}
+	return l, nil
+}
+
+type redlatchLocker struct {
+	client *redlatch.Client
+	stop   func()
+	locks  []*redlatch.Lock
+	held   []padded[*redlatch.Hold]
+}
+
+func (l *redlatchLocker) acquire(ctx context.Context, g int) (err error) {
+	l.held[g].value, err = l.locks[g].Acquire(ctx)
+	return err
+}
+
+func (l *redlatchLocker) release(ctx context.Context, g int) error {
+	return l.held[g].value.Release(ctx)
+}
+
+func (l *redlatchLocker) close() {
+	_ = l.client.Close()
+	l.stop()
+}

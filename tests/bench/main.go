@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+func main() {
+	var err error
+	switch job, binary := os.Getenv(jobEnv), os.Getenv(serverEnv); {
+	case job != "":
+		err = child(job)
+	case binary != "":
+		err = keepServer(binary)
+	default:
+		err = run()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the flags.
+type options struct {
+	runs             int
+	only             *regexp.Regexp
+	quick            bool
+	server           string
+	out, json, from  string
+	profile, profDir string
+}
+
+func parseFlags() (options, error) {
+	var o options
+	flag.IntVar(&o.runs, "runs", 0, "alternating `runs` (default 7, with -quick 3)")
+	only := flag.String("only", "", "measure only what matches this `regexp`, as in 'uncontended-64/redlatch' (scenario/implementation)")
+	flag.BoolVar(&o.quick, "quick", false, "short measurements")
+	flag.StringVar(&o.server, "server", "redis", "`redis` or valkey")
+	flag.StringVar(&o.out, "out", "", "`file` for the page; - is standard output (default docs/performance.md, with -quick or -only -)")
+	flag.StringVar(&o.json, "json", "", "`file` for all measurements")
+	flag.StringVar(&o.from, "from", "", "measure nothing: make the page from this -json `file`")
+	flag.StringVar(&o.profile, "profile", "", "make each measuring process write a profile: `cpu`, mem or block; the figures are worthless then")
+	flag.StringVar(&o.profDir, "profiles", ".", "`directory` for -profile")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	}
+	if o.server != "redis" && o.server != "valkey" {
+		return o, fmt.Errorf("-server is redis or valkey, not %q", o.server)
+	}
+	switch o.profile {
+	case "", "cpu", "mem", "block":
+	default:
+		return o, fmt.Errorf("-profile is cpu, mem or block, not %q", o.profile)
+	}
+	if o.runs == 0 {
+		o.runs = 7
+		if o.quick {
+			o.runs = 3
+		}
+	}
+	if o.runs < 1 {
+		return o, fmt.Errorf("-runs must be positive")
+	}
+	var err error
+	o.only, err = regexp.Compile(*only)
+	return o, err
+}
+
+func run() error {
+	o, err := parseFlags()
+	if err != nil {
+		return err
+	}
+	root, err := repository()
+	if err != nil {
+		return err
+	}
+	if o.out == "" {
+		o.out = filepath.Join(root, "docs", "performance.md")
+		if o.quick || o.only.String() != "" || o.profile != "" {
+			o.out = "-"
+		}
+	}
+	var rec record
+	if o.from != "" {
+		rec, err = readRecord(o.from)
+	} else {
+		rec, err = measureAll(o, root)
+	}
+	if err != nil {
+		return err
+	}
+	if o.json != "" {
+		if err := writeJSON(o.json, rec); err != nil {
+			return err
+		}
+	}
+	if o.out == "-" {
+		fmt.Print(rec.page())
+		return nil
+	}
+	return os.WriteFile(o.out, []byte(rec.page()), 0o644)
+}
+
+func measureAll(o options, root string) (record, error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	s, err := startServer(root, o.server+"-server")
+	if err != nil {
+		return record{}, err
+	}
+	defer s.stop()
+	b := &bench{server: s, root: root, scriptsDir: root, durations: fullDurations, profile: o.profile, profileDir: o.profDir}
+	if o.quick {
+		b.durations = quickDurations
+	}
+	rec := record{
+		Command: commandLine(), Machine: describeMachine(s), Runs: o.runs, Durations: b.durations.String(), Missing: map[string]string{},
+	}
+	if why := redissonMissing(root); why != "" {
+		rec.Missing[redissonPeer.name] = why
+	}
+	for _, s := range scenarios {
+		row, err := b.alternate(ctx, s, o, rec.Missing)
+		if err != nil {
+			return rec, err
+		}
+		rec.Results = append(rec.Results, row...)
+	}
+	if len(rec.Results) == 0 {
+		return rec, fmt.Errorf("-only %q matches nothing", o.only)
+	}
+	return rec, nil
+}
+
+// alternate lets all implementations take their turns in a scenario.
+func (b *bench) alternate(ctx context.Context, s scenario, o options, missing map[string]string) (results, error) {
+	var all results
+	for run := range o.runs {
+		for _, i := range implementations {
+			switch {
+			case ctx.Err() != nil:
+				return all, fmt.Errorf("interrupted")
+			case !o.only.MatchString(s.Name + "/" + i.name), missing[i.name] != "", i.skips != nil && i.skips(s):
+				continue
+			}
+			m, err := b.measure(s, i, run)
+			if err != nil {
+				return all, fmt.Errorf("%s, %s: %w", s.Name, i.name, err)
+			}
+			fmt.Fprintln(os.Stderr, progress(m))
+			all = append(all, m)
+		}
+	}
+	return all, nil
+}
+
+// progress is a line for whoever watches.
+func progress(m measurement) string {
+	head := fmt.Sprintf("%-20s run %d  %-22s", m.Scenario, m.Run+1, m.Implementation)
+	if m.DidNotFinish != "" {
+		return head + " did not finish: " + m.DidNotFinish
+	}
+	text := fmt.Sprintf("%s %9s/s  client CPU %s µs, allocations %s", head, short(m.Rate), short(m.ClientCPU), short(m.Allocs))
+	if m.HandOffP50 > 0 {
+		text += fmt.Sprintf(", hand-off %s µs, Jain %s, overlaps %d", short(m.HandOffP50), short(m.Jain), m.Violations)
+	}
+	if m.Errors > 0 {
+		text += fmt.Sprintf(", %d errors: %s", m.Errors, m.FirstError)
+	}
+	if len(m.ProcessShares) > 0 {
+		var shares []string
+		for _, share := range m.ProcessShares {
+			shares = append(shares, percent(share))
+		}
+		text += ", shares " + strings.Join(shares, " ")
+	}
+	return text
+}
+
+func (d durations) String() string {
+	return fmt.Sprintf("%v each (contended %v; redlatch in four processes %v) after a warm-up of %v", d.uncontended, d.contended, d.fairness, d.warm)
+}
+
+// commandLine is what to type for the same figures.
+func commandLine() string {
+	words := []string{"cd tests && go run ./bench"}
+	flag.Visit(func(f *flag.Flag) {
+		switch value := f.Value.String(); {
+		case f.Name == "out", f.Name == "json", f.Name == "profiles":
+		case value == "true":
+			words = append(words, "-"+f.Name)
+		default:
+			words = append(words, "-"+f.Name+" '"+value+"'")
+		}
+	})
+	return strings.Join(words, " ")
+}
+
+// repository finds the root of the repository above the working directory.
+func repository() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && strings.HasPrefix(string(text), "module github.com/redlatch/redlatch\n") {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("not inside the redlatch repository")
+		}
+	}
+}
+
+func readRecord(path string) (record, error) {
+	var rec record
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return rec, err
+	}
+	return rec, json.Unmarshal(text, &rec)
+}
+
+func writeJSON(path string, rec record) error {
+	text, err := json.MarshalIndent(rec, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o644)
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+// A measurement is one run of one implementation in one scenario. What a
+// measurement lacks (an empty tally) is 0.
+type measurement struct {
+	Scenario       string `json:"scenario"`
+	Implementation string `json:"implementation"`
+	Run            int    `json:"run"`
+	DidNotFinish   string `json:"didNotFinish,omitempty"` // why; nothing else is set then
+
+	Rate          float64   `json:"rate"` // acquisitions a second, all processes
+	Acquisitions  int64     `json:"acquisitions"`
+	PairP50       float64   `json:"pairP50"` // microseconds, as all times
+	PairP99       float64   `json:"pairP99"`
+	OpP50         float64   `json:"opP50"` // one call, acquire or release
+	HandOffP50    float64   `json:"handOffP50"`
+	HandOffP99    float64   `json:"handOffP99"`
+	HandedOn      float64   `json:"handedOn"`   // part of the acquisitions that followed another goroutine's
+	Jain          float64   `json:"jain"`       // by goroutine, over all processes
+	LeastShare    float64   `json:"leastShare"` // of a goroutine, where 1 is its fair share
+	MostShare     float64   `json:"mostShare"`  // of a goroutine
+	ProcessShares []float64 `json:"processShares,omitempty"`
+	Scripts       float64   `json:"scripts"` // each an acquisition, as all that follow
+	Commands      float64   `json:"commands"`
+	NetBytes      float64   `json:"netBytes"`
+	Allocs        float64   `json:"allocs"`
+	AllocBytes    float64   `json:"allocBytes"`
+	ClientCPU     float64   `json:"clientCPU"`
+	ServerCPU     float64   `json:"serverCPU"`
+	Violations    int64     `json:"violations"`
+	Errors        int64     `json:"errors"`
+	FirstError    string    `json:"firstError,omitempty"`
+	Unchecked     bool      `json:"unchecked,omitempty"` // Violations was not measured
+}
+
+// A bench is a whole run of this program.
+type bench struct {
+	server     *server
+	scriptsDir string
+	root       string // of the repository
+	durations  durations
+	profileDir string // empty: none
+	profile    string // cpu, mem or block
+}
+
+// measure starts the processes, lets them run and sums up. An error is one of
+// the harness; what an implementation does wrong is in the measurement.
+func (b *bench) measure(s scenario, i implementation, run int) (measurement, error) {
+	m := measurement{Scenario: s.Name, Implementation: i.name, Run: run}
+	if err := b.server.clear(); err != nil {
+		return m, err
+	}
+	processes, err := b.start(s, i, run)
+	defer func() {
+		for _, p := range processes {
+			p.kill()
+		}
+	}()
+	if err != nil {
+		return m, err
+	}
+	if err := allReady(processes, time.Minute); err != nil {
+		m.DidNotFinish = "did not get ready: " + err.Error()
+		return m, nil
+	}
+	length := b.durations.of(s, i)
+	used, err := b.window(processes, length)
+	if err != nil {
+		return m, err
+	}
+	var results []procResult
+	for _, p := range processes {
+		r, err := p.result(2*patience + length)
+		switch {
+		case errors.Is(err, errSilent):
+			m.DidNotFinish = "hangs: killed"
+		case err != nil:
+			m.DidNotFinish = err.Error()
+		case r.Hung > 0:
+			m.DidNotFinish = fmt.Sprintf("hangs: %d of %d goroutines had not come back %v after the end", r.Hung, s.Goroutines, patience)
+		}
+		results = append(results, r)
+	}
+	if m.DidNotFinish == "" {
+		m.sum(results, used)
+	}
+	return m, nil
+}
+
+func (b *bench) start(s scenario, i implementation, run int) ([]process, error) {
+	j := job{
+		Implementation: i.name, Scenario: s, Addr: b.server.addr, Warm: b.durations.warm, Length: b.durations.of(s, i), ScriptsDir: b.scriptsDir,
+		Name: fmt.Sprintf("bench:%s:%d", s.Name, run),
+	}
+	if s.Contended {
+		j.Page = filepath.Join(b.server.dir, "page")
+		if err := newPage(j.Page); err != nil {
+			return nil, err
+		}
+	}
+	var processes []process
+	for n := range s.Processes {
+		j.Process = n
+		b.addProfile(&j, run)
+		var p process
+		var err error
+		if i.open == nil {
+			p, err = startRedisson(b.root, j)
+		} else {
+			p, err = startSelf(j)
+		}
+		if err != nil {
+			return processes, err
+		}
+		processes = append(processes, p)
+	}
+	return processes, nil
+}
+
+// allReady lets all warm up at the same time.
+func allReady(processes []process, timeout time.Duration) error {
+	ready := make(chan error)
+	for _, p := range processes {
+		go func() { ready <- p.ready(timeout) }()
+	}
+	var all error
+	for range processes {
+		all = errors.Join(all, <-ready)
+	}
+	return all
+}
+
+func (b *bench) addProfile(j *job, run int) {
+	if b.profile == "" {
+		return
+	}
+	path := filepath.Join(b.profileDir, fmt.Sprintf("%s.%s.%d.%d.%s.pprof", j.Scenario.Name, fileName(j.Implementation), run, j.Process, b.profile))
+	switch b.profile {
+	case "cpu":
+		j.CPUProfile = path
+	case "mem":
+		j.MemProfile = path
+	case "block":
+		j.BlockProfile = path
+	}
+}
+
+// window measures from go to stop and returns what the server counted.
+func (b *bench) window(processes []process, length time.Duration) (counters, error) {
+	before, err := b.server.counters()
+	if err != nil {
+		return counters{}, err
+	}
+	for _, p := range processes {
+		_ = p.begin() // a process that has ended shows at its result
+	}
+	time.Sleep(length)
+	for _, p := range processes {
+		if p, ok := p.(interface{ linger(timeout time.Duration) }); ok {
+			p.linger(2 * patience)
+		}
+	}
+	after, err := b.server.counters()
+	if err != nil {
+		return counters{}, err
+	}
+	for _, p := range processes {
+		_ = p.end()
+	}
+	return after.minus(before), nil
+}
+
+func (m *measurement) sum(results []procResult, used counters) {
+	pair, op, handOff := tally{}, tally{}, tally{}
+	var byGoroutine []int64
+	var cpu, mallocs, bytes float64
+	for _, r := range results {
+		m.Rate += float64(r.total()) / r.Elapsed.Seconds()
+		m.Acquisitions += r.total()
+		byGoroutine = append(byGoroutine, r.Acquisitions...)
+		cpu += r.CPU.Seconds() * 1e6
+		mallocs += float64(r.Mallocs)
+		bytes += float64(r.AllocBytes)
+		pair.mergeTally(r.Pair)
+		op.mergeTally(r.Acquire)
+		op.mergeTally(r.Release)
+		handOff.mergeTally(r.HandOff)
+		m.Violations += r.Violations
+		m.Errors += r.Errors
+		if m.FirstError == "" {
+			m.FirstError = r.FirstError
+		}
+		m.Unchecked = m.Unchecked || r.Unchecked
+	}
+	m.PairP50, m.PairP99 = pair.quantile(0.5), pair.quantile(0.99)
+	m.OpP50 = op.quantile(0.5)
+	m.HandOffP50, m.HandOffP99 = handOff.quantile(0.5), handOff.quantile(0.99)
+	m.Jain = jain(byGoroutine)
+	total := float64(m.Acquisitions)
+	if total == 0 {
+		m.DidNotFinish = "no acquisition: " + m.FirstError
+		return
+	}
+	m.HandedOn = float64(handOff.total()) / total
+	fair := total / float64(len(byGoroutine))
+	m.LeastShare, m.MostShare = spread(byGoroutine, fair)
+	if len(results) > 1 {
+		for _, r := range results {
+			m.ProcessShares = append(m.ProcessShares, float64(r.total())/total)
+		}
+	}
+	m.Scripts, m.Commands = used.scripts/total, used.commands/total
+	m.NetBytes = (used.in + used.out) / total
+	m.ServerCPU = used.cpu * 1e6 / total
+	m.ClientCPU, m.Allocs, m.AllocBytes = cpu/total, mallocs/total, bytes/total
+}
+
+// jain is 1 if all have the same, and 1/n if one of n has all.
+func jain(counts []int64) float64 {
+	var sum, squares float64
+	for _, c := range counts {
+		sum += float64(c)
+		squares += float64(c) * float64(c)
+	}
+	if squares == 0 {
+		return 0
+	}
+	return sum * sum / (float64(len(counts)) * squares)
+}
+
+// spread returns the least and the most of counts, in units of fair.
+func spread(counts []int64, fair float64) (least, most float64) {
+	low, high := counts[0], counts[0]
+	for _, c := range counts {
+		low, high = min(low, c), max(high, c)
+	}
+	return float64(low) / fair, float64(high) / fair
+}

@@ -1,0 +1,299 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// notes are written by hand and belong to every page.
+//
+//go:embed notes.md
+var notes string
+
+// A record is a whole run, as -json writes it and -from reads it.
+type record struct {
+	Command   string            `json:"command"`
+	Machine   machine           `json:"machine"`
+	Runs      int               `json:"runs"`
+	Durations string            `json:"durations"`
+	Missing   map[string]string `json:"missing"` // implementation to why it was not measured
+	Results   results           `json:"results"`
+}
+
+// unavailable are libraries that belong into the comparison and that the build
+// cannot have.
+var unavailable = []struct{ name, why string }{
+	{"goRedisson", "github.com/me-cs/goRedisson (v1.1.2): the Go module proxy refuses this module, so it cannot be a dependency of a reproducible benchmark. Not measured."},
+}
+
+// page renders docs/performance.md.
+func (r record) page() string {
+	var b strings.Builder
+	r.intro(&b)
+	r.settings(&b)
+	b.WriteString("\n## Uncontended\n\n" + uncontendedLegend)
+	r.sections(&b, func(s scenario) bool { return !s.Contended }, r.uncontended)
+	b.WriteString("\n## Contended, one process\n\n" + contendedLegend)
+	r.sections(&b, func(s scenario) bool { return s.Contended && s.Processes == 1 }, r.contended)
+	b.WriteString("\n## Contended, four processes\n\n" + processesLegend)
+	r.sections(&b, func(s scenario) bool { return s.Processes > 1 }, r.contended)
+	r.targets(&b)
+	b.WriteString("\n" + notes)
+	r.failures(&b)
+	return b.String()
+}
+
+func (r record) intro(b *strings.Builder) {
+	fmt.Fprintf(b, `# Performance
+
+Written by `+"`%s`"+`; do not edit. `+"`make bench`"+` writes it anew.
+
+**What these figures do not show.** Clients and server share %d cores and talk over loopback, where a round trip takes
+some 50 µs. A real network has round trips of 300 to 500 µs: what is counted in round trips (hand-off) weighs more
+there, what is counted in CPU time less. At 64 goroutines and more the client's own CPU time is taken from the server's,
+which flatters the client that needs least. There is no replica, no failover and no TLS here. Absolute figures are a
+floor for better machines; only ratios within one table say something, and only those well outside of the ranges.
+
+| | |
+|---|---|
+| machine | %s, %d cores, %s, %s |
+| software | %s, %s |
+| date | %s |
+| method | %s (A, B, C, A, B, C), each measurement in fresh processes, %s; median (least to most) |
+
+`, r.Command, r.Machine.Cores, r.Machine.CPU, r.Machine.Cores, r.Machine.Memory, r.Machine.Kernel, r.Machine.Go, r.Machine.Server,
+		r.Machine.Date, plural(r.Runs, "alternating run"), r.Durations)
+}
+
+func (r record) settings(b *strings.Builder) {
+	b.WriteString("## Who takes part\n\n")
+	t := table{head: []string{"name", "what it is and how it is set"}}
+	for _, i := range implementations {
+		text := i.settings
+		if why := r.Missing[i.name]; why != "" {
+			text += ". Not measured: " + why
+		}
+		t.add(i.name, text)
+	}
+	for _, u := range unavailable {
+		t.add(u.name, u.why)
+	}
+	b.WriteString(t.String())
+	b.WriteString(floorLegend)
+}
+
+func (r record) sections(b *strings.Builder, wanted func(scenario) bool, render func(scenario) string) {
+	for _, s := range scenarios {
+		if !wanted(s) {
+			continue
+		}
+		if text := render(s); text != "" {
+			fmt.Fprintf(b, "\n### %s\n\n%s", s.Title, text)
+		}
+	}
+}
+
+const floorLegend = `
+The floor excludes nobody and knows no trust window, no context of a hold and no watchdog: it is what two plain script
+calls cost. Unless it says *no cancel*, each goroutine passes contexts of its own that can be cancelled, as those of
+real callers can. That costs redlatch a change of goroutines for each request, because it returns when its context ends
+whatever the client does, and it costs rueidis its shortest path.
+`
+
+const uncontendedLegend = `A pair is one acquire and one release. *redlatch is ... times*: the rate of redlatch on rueidis divided by this one's,
+run by run, median. CPU time, allocations, scripts, commands (those that scripts call included) and bytes on the
+network are per pair.
+`
+
+func (r record) uncontended(s scenario) string {
+	t := table{head: []string{
+		"", "pairs/s", "redlatch is ... times", "pair p50 µs", "p99 µs", "client CPU µs", "server CPU µs",
+		"allocations", "allocated B", "scripts", "commands", "network B",
+	}}
+	for _, i := range implementations {
+		row := r.Results.of(s.Name, i.name)
+		if !t.started(i, row) {
+			continue
+		}
+		m := medians(row)
+		java := i.open == nil
+		t.add(
+			i.name+r.unfinished(row), spanOf(figures(row, rate)), r.relative(s, i),
+			unless(java, m.PairP50), unless(java, m.PairP99), short(m.ClientCPU), short(m.ServerCPU),
+			unless(java, m.Allocs), unless(java, m.AllocBytes), short(m.Scripts), short(m.Commands), short(m.NetBytes),
+		)
+	}
+	return t.text()
+}
+
+const contendedLegend = `*Hand-off* is the time from the start of an unlock to the return of the lock in another goroutine; *passed on* is the
+part of the acquisitions that came about so, the rest went to the same goroutine again. A high rate with little passed
+on is one goroutine that locks and unlocks while the others starve: look at Jain's index (1: all goroutines get the
+same; 1/n: one gets all) and at the least and most that a goroutine got, where 1 is its fair share. An *overlap* is two
+holders inside at once, counted outside of Redis.
+`
+
+const processesLegend = `As above; goroutines are those of all processes. *Process share* is the least and the most that any of the four got in
+any run. Redlatch runs longer than the others here, so that turns between processes show.
+`
+
+func (r record) contended(s scenario) string {
+	t := table{head: []string{
+		"", "acquisitions/s", "redlatch is ... times", "hand-off p50 µs", "p99 µs", "passed on", "Jain", "least / most",
+		"client CPU µs", "server CPU µs", "allocations", "scripts", "commands", "network B", "overlaps",
+	}}
+	if s.Processes > 1 {
+		t.head = slices.Insert(t.head, 8, "process share")
+	}
+	for _, i := range implementations {
+		row := r.Results.of(s.Name, i.name)
+		if !t.started(i, row) {
+			continue
+		}
+		m := medians(row)
+		java := i.open == nil
+		cells := []string{
+			i.name + r.unfinished(row), spanOf(figures(row, rate)), r.relative(s, i),
+			unless(m.HandOffP50 == 0, m.HandOffP50), unless(m.HandOffP99 == 0, m.HandOffP99), passedOn(java, m), short(m.Jain),
+			short(m.LeastShare) + " / " + short(m.MostShare),
+			short(m.ClientCPU), short(m.ServerCPU), unless(java, m.Allocs), short(m.Scripts), short(m.Commands), short(m.NetBytes),
+			overlaps(row),
+		}
+		if s.Processes > 1 {
+			cells = slices.Insert(cells, 8, processShares(row))
+		}
+		t.add(cells...)
+	}
+	return t.text()
+}
+
+// started adds a row for what did not finish in any run, and reports whether
+// there is something to show.
+func (t *table) started(i implementation, row []measurement) bool {
+	if len(row) == 0 {
+		return false
+	}
+	if len(finished(row)) == 0 {
+		t.add(i.name, "did not finish")
+		return false
+	}
+	return true
+}
+
+// text is empty if nothing was measured.
+func (t *table) text() string {
+	if len(t.rows) == 0 {
+		return ""
+	}
+	return t.String()
+}
+
+func (r record) unfinished(row []measurement) string {
+	if n := len(row) - len(finished(row)); n > 0 {
+		return fmt.Sprintf(" (%d of %d runs did not finish)", n, len(row))
+	}
+	return ""
+}
+
+func (r record) relative(s scenario, i implementation) string {
+	if i.name == redlatchRueidis.name {
+		return "1"
+	}
+	return short(median(paired(r.Results.of(s.Name, redlatchRueidis.name), r.Results.of(s.Name, i.name), ratioOf(rate, rate))))
+}
+
+// medians takes the median of each figure by itself.
+func medians(row []measurement) measurement {
+	of := func(f metric) float64 { return median(figures(row, f)) }
+	return measurement{
+		PairP50: of(func(m measurement) float64 { return m.PairP50 }), PairP99: of(func(m measurement) float64 { return m.PairP99 }),
+		HandOffP50: of(handOffP50), HandOffP99: of(func(m measurement) float64 { return m.HandOffP99 }),
+		HandedOn: of(func(m measurement) float64 { return m.HandedOn }), Jain: of(jainIndex),
+		LeastShare: of(func(m measurement) float64 { return m.LeastShare }), MostShare: of(func(m measurement) float64 { return m.MostShare }),
+		Scripts: of(func(m measurement) float64 { return m.Scripts }), Commands: of(func(m measurement) float64 { return m.Commands }),
+		NetBytes: of(func(m measurement) float64 { return m.NetBytes }), Allocs: of(allocs),
+		AllocBytes: of(func(m measurement) float64 { return m.AllocBytes }), ClientCPU: of(func(m measurement) float64 { return m.ClientCPU }),
+		ServerCPU: of(func(m measurement) float64 { return m.ServerCPU }),
+	}
+}
+
+func unless(unknown bool, f float64) string {
+	if unknown || math.IsNaN(f) {
+		return "-"
+	}
+	return short(f)
+}
+
+func passedOn(unknown bool, m measurement) string {
+	if unknown {
+		return "-"
+	}
+	return percent(m.HandedOn)
+}
+
+func overlaps(row []measurement) string {
+	var n int64
+	for _, m := range row {
+		if m.Unchecked {
+			return "-"
+		}
+		n += m.Violations
+	}
+	return fmt.Sprint(n)
+}
+
+func processShares(row []measurement) string {
+	var all []float64
+	for _, m := range finished(row) {
+		all = append(all, m.ProcessShares...)
+	}
+	if len(all) == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%s to %s", percent(slices.Min(all)), percent(slices.Max(all)))
+}
+
+func (r record) targets(b *strings.Builder) {
+	b.WriteString("\n## What redlatch set out to reach\n\nFor redlatch on rueidis unless it says otherwise. Ratios are taken within each alternation; their median decides, the\nrange is in parentheses. Shares and overlaps are strict: the worst run decides.\n\n")
+	t := table{head: []string{"", "target", "this run", ""}}
+	for _, v := range targets(r.Results) {
+		figure := v.Figure
+		if figure == "" {
+			figure = "-"
+		}
+		t.add(v.Claim, v.Target, figure, v.Met)
+	}
+	b.WriteString(t.String())
+}
+
+// failures lists what did not finish or failed, once for each text.
+func (r record) failures(b *strings.Builder) {
+	t := table{head: []string{"scenario", "who", "runs", "what happened"}}
+	type failure struct{ scenario, who, text string }
+	count := map[failure]int{}
+	var order []failure
+	for _, m := range r.Results {
+		f := failure{m.Scenario, m.Implementation, ""}
+		switch {
+		case m.DidNotFinish != "":
+			f.text = "did not finish: " + m.DidNotFinish
+		case m.Errors > 0:
+			f.text = "errors, the first: " + m.FirstError
+		default:
+			continue
+		}
+		if count[f] == 0 {
+			order = append(order, f)
+		}
+		count[f]++
+	}
+	for _, f := range order {
+		t.add(f.scenario, f.who, fmt.Sprint(count[f]), strings.ReplaceAll(strings.ReplaceAll(f.text, "\n", " "), "|", "\\|"))
+	}
+	if text := t.text(); text != "" {
+		b.WriteString("\n## Errors and hangs\n\n" + text)
+	}
+}

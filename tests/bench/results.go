@@ -1,0 +1,93 @@
+package main
+
+import (
+	"math"
+	"slices"
+)
+
+// results are all measurements of a run, in the order in which they were made.
+type results []measurement
+
+// of returns the measurements of one table row, by run.
+func (r results) of(scenario, implementation string) []measurement {
+	var row []measurement
+	for _, m := range r {
+		if m.Scenario == scenario && m.Implementation == implementation {
+			row = append(row, m)
+		}
+	}
+	return row
+}
+
+// finished returns those that did.
+func finished(row []measurement) []measurement {
+	return slices.DeleteFunc(slices.Clone(row), func(m measurement) bool { return m.DidNotFinish != "" })
+}
+
+// A metric is a figure of a measurement.
+type metric func(measurement) float64
+
+func rate(m measurement) float64       { return m.Rate }
+func allocs(m measurement) float64     { return m.Allocs }
+func handOffP50(m measurement) float64 { return m.HandOffP50 }
+func opP50(m measurement) float64      { return m.OpP50 }
+func jainIndex(m measurement) float64  { return m.Jain }
+
+// figures returns the metric of those measurements that finished.
+func figures(row []measurement, f metric) []float64 {
+	var all []float64
+	for _, m := range finished(row) {
+		all = append(all, f(m))
+	}
+	return all
+}
+
+// median returns NaN for nothing.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+	return (sorted[middle-1] + sorted[middle]) / 2
+}
+
+func (r results) median(scenario, implementation string, f metric) float64 {
+	return median(figures(r.of(scenario, implementation), f))
+}
+
+// paired combines two rows run by run, where both finished: the machine was the
+// same then, as far as it could be.
+func paired(a, b []measurement, combine func(a, b measurement) float64) []float64 {
+	var all []float64
+	for _, x := range finished(a) {
+		for _, y := range finished(b) {
+			if x.Run == y.Run {
+				all = append(all, combine(x, y))
+			}
+		}
+	}
+	return all
+}
+
+// ratioOf divides one metric by another.
+func ratioOf(f, g metric) func(a, b measurement) float64 {
+	return func(a, b measurement) float64 { return f(a) / g(b) }
+}
+
+// bestPeer is the peer with the highest median rate in a scenario, or "".
+func (r results) bestPeer(scenario string) string {
+	best, most := "", 0.0
+	for _, i := range implementations {
+		if i.kind != peer {
+			continue
+		}
+		if m := r.median(scenario, i.name, rate); m > most {
+			best, most = i.name, m
+		}
+	}
+	return best
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// serverEnv makes this program keep a server: see keepServer.
+const serverEnv = "REDLATCH_BENCH_SERVER"
+
+// A server is a redis-server or valkey-server that belongs to this run.
+type server struct {
+	addr    string
+	dir     string // its own; goes with it
+	version string // as --version has it
+	rdb     *redis.Client
+	keeper  *exec.Cmd
+	input   io.Closer
+}
+
+// startServer starts the server of that name on a free loopback port.
+func startServer(root, name string) (*server, error) {
+	binary, err := findServer(root, name)
+	if err != nil {
+		return nil, err
+	}
+	version, err := exec.CommandContext(context.Background(), binary, "--version").Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s --version: %w", binary, err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	s := &server{keeper: exec.CommandContext(context.Background(), self), version: shortVersion(string(version))}
+	s.keeper.Env = append(os.Environ(), serverEnv+"="+binary)
+	s.keeper.Stderr = os.Stderr
+	if s.input, err = s.keeper.StdinPipe(); err != nil {
+		return nil, err
+	}
+	output, err := s.keeper.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.keeper.Start(); err != nil {
+		return nil, err
+	}
+	line, err := bufio.NewReader(output).ReadString('\n')
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s did not start", binary), s.keeper.Wait())
+	}
+	s.addr, s.dir, _ = strings.Cut(strings.TrimSpace(line), " ")
+	s.rdb = redis.NewClient(&redis.Options{Addr: s.addr})
+	return s, nil
+}
+
+// stop ends the server and waits for that.
+func (s *server) stop() {
+	_ = s.rdb.Close()
+	_ = s.input.Close()
+	_ = s.keeper.Wait()
+}
+
+// findServer looks where the tests look: in REDLATCH_SERVERS and then nowhere
+// else, in .servers/bin, in PATH.
+func findServer(root, name string) (string, error) {
+	if dir := os.Getenv("REDLATCH_SERVERS"); dir != "" {
+		return exec.LookPath(filepath.Join(dir, name))
+	}
+	if path, err := exec.LookPath(filepath.Join(root, ".servers", "bin", name)); err == nil {
+		return path, nil
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("%w: run `make servers`, or name a directory that holds it in REDLATCH_SERVERS", err)
+	}
+	return path, nil
+}
+
+// shortVersion turns "Redis server v=7.0.15 sha=..." into "Redis 7.0.15".
+func shortVersion(text string) string {
+	words := strings.Fields(text)
+	for _, w := range words {
+		if v, ok := strings.CutPrefix(w, "v="); ok {
+			return words[0] + " " + v
+		}
+	}
+	return strings.TrimSpace(text)
+}
+
+// keepServer is the whole life of a process between the run and its server. It
+// says where the server listens and what its directory is, and stops it, by its
+// pid, when its own input ends; so nothing outlives a run, whatever ended that.
+func keepServer(binary string) error {
+	signal.Ignore(os.Interrupt) // the run's to handle; its end is what counts here
+	dir, err := os.MkdirTemp("", "redlatch-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	for try := 0; ; try++ {
+		addr, cmd, err := startOnFreePort(binary, dir)
+		if err != nil {
+			if try == 4 {
+				return err
+			}
+			continue
+		}
+		fmt.Println(addr, dir)
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		kill := time.AfterFunc(5*time.Second, func() { _ = cmd.Process.Kill() })
+		defer kill.Stop()
+		_ = cmd.Wait()
+		return nil
+	}
+}
+
+// startOnFreePort fails if another takes the port first.
+func startOnFreePort(binary, dir string) (addr string, cmd *exec.Cmd, err error) {
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	addr = l.Addr().String()
+	_ = l.Close()
+	_, port, _ := net.SplitHostPort(addr)
+	cmd = exec.CommandContext(context.Background(), binary, "--port", port, "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "no")
+	if err := cmd.Start(); err != nil {
+		return "", nil, err
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: addr})
+	defer rdb.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	for ctx.Err() == nil {
+		// Another server on this port would answer PING, too.
+		info, err := rdb.InfoMap(ctx, "server").Result()
+		if err == nil && info["Server"]["process_id"] == fmt.Sprint(cmd.Process.Pid) {
+			return addr, cmd, nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	return "", nil, fmt.Errorf("%s did not answer on %s", binary, addr)
+}
