@@ -19,8 +19,8 @@ PUBLISHED := . cmd/redlatch
 MODULES := $(PUBLISHED) tests
 SYSTEMS := linux darwin windows
 
-# These packages of module tests have targets of their own.
-SLOW := /tests/(interop|bench)(/|$$)
+# These packages have a target of their own. (The tests of bench are quick: they do not measure.)
+SLOW := /tests/interop(/|$$)
 
 # A continuous build believes no earlier result.
 FRESH := $(if $(CI),-count=1)
@@ -38,7 +38,7 @@ help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: servers vet ## Vet and test all but interop and bench, with the race detector. A few minutes.
+test: servers vet ## Vet and test all but interop, with the race detector. A few minutes.
 	$(call go-test,-race -timeout 4m)
 
 .PHONY: short
