@@ -57,13 +57,10 @@ func (u *turns) yield(n, foreign int) {
 
 // owes returns how long to wait before trying again, unless a message comes.
 func (u *turns) owes(foreign int) time.Duration {
-	if u.owed == 0 {
-		return 0
-	}
 	paid := min(u.owed, foreign-u.heard)
+	u.heard = foreign
 	if paid > 0 {
 		u.owed -= paid
-		u.heard = foreign
 		if u.owed == 0 {
 			u.doubt = max(0, u.doubt-1)
 		}
@@ -71,9 +68,13 @@ func (u *turns) owes(foreign int) time.Duration {
 	return time.Duration(u.owed) * turnPause
 }
 
-// pausePassed notes that the others have had the time for their turns.
-func (u *turns) pausePassed() { u.owed = 0 }
-
-// untaken notes that after the pause the lock was still free: nobody had taken
-// the turn.
-func (u *turns) untaken() { u.doubt = min(u.doubt+1, maxDoubt) }
+// settled notes that this process has the lock again, after it has heard
+// foreign messages. What it still owes was not taken: the lock was free, and so
+// it was granted to subscribers that do not want it. (While turns are being
+// taken the lock is busy, and the debt stays.)
+func (u *turns) settled(foreign int) {
+	if u.owes(foreign) > 0 {
+		u.doubt = min(u.doubt+1, maxDoubt)
+	}
+	u.owed = 0
+}

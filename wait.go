@@ -66,7 +66,7 @@ func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *
 	t := c.newTenure(ln, l, o)
 	var late lateness
 	for {
-		paused, err := p.payTurns(ctx, ln, o.once)
+		err := p.payTurns(ctx, ln, o.once)
 		if err != nil {
 			t.forgo()
 			c.leave(ln)
@@ -79,9 +79,7 @@ func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *
 			return nil, err // take has left the gate, or will
 		case owner == "" && t.trusted(ctx, p.until, now):
 			if h := t.begin(ctx, o, at, now); h != nil {
-				if paused {
-					ln.turns.untaken()
-				}
+				ln.turns.settled(ln.news.Foreign())
 				ln.turns.begin(now, true)
 				return h, nil
 			}
@@ -284,24 +282,20 @@ func (x *lateness) again(ctx context.Context, p *patience, o *options) error {
 
 var errTooLate = errors.New("the server took longer to answer than the lease can be trusted for")
 
-// payTurns waits until this process owes nobody a turn, and says whether that
-// took the whole pause. Who does not wait does not take another's turn either.
-func (p *patience) payTurns(ctx context.Context, ln *line, once bool) (paused bool, err error) {
+// payTurns waits until this process owes nobody a turn, or has waited for long
+// enough to see whether the turns are being taken. Who does not wait does not
+// take another's turn either.
+func (p *patience) payTurns(ctx context.Context, ln *line, once bool) error {
 	for {
 		d := ln.turns.owes(ln.news.Foreign())
 		if d == 0 {
-			return false, nil
+			return nil
 		}
 		if once {
-			return false, errWaitOver
+			return errWaitOver
 		}
-		woken, err := p.doze(ctx, ln, d)
-		if err != nil {
-			return false, err
-		}
-		if !woken {
-			ln.turns.pausePassed()
-			return true, nil
+		if woken, err := p.doze(ctx, ln, d); err != nil || !woken {
+			return err
 		}
 	}
 }
