@@ -38,8 +38,8 @@ func (l *Listener) Start(subscribe func(notice func(confirmed bool)) (stop func(
 	}
 }
 
-// Stop ends the subscription and reports whether there was one. The Listener
-// must not be started again.
+// Stop ends the subscription and reports whether there was one. If so, the
+// Listener must not be started again.
 func (l *Listener) Stop() bool {
 	l.mu.Lock()
 	stop, started := l.stop, l.started

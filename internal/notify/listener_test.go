@@ -178,10 +178,20 @@ func TestStartSubscribesOnce(t *testing.T) {
 	}
 }
 
+// A Listener that was never started is as good as new.
 func TestStopWithoutStart(t *testing.T) {
-	var l Listener
-	if l.Stop() {
+	f := &feed{T: t}
+	if f.Stop() {
 		t.Error("Stop has ended a subscription that there was not")
+	}
+	f.Start(f.subscribe, f.foreign)
+	if f.ended != 0 {
+		t.Error("the subscription ended at once")
+	}
+	f.messages(1)
+	f.wantForeign(1)
+	if !f.Stop() || f.ended != 1 {
+		t.Errorf("Stop has ended %d subscriptions, want 1", f.ended)
 	}
 }
 

@@ -42,11 +42,12 @@ func NewClock(spawn func(func())) *Clock {
 
 // Add starts to watch l, whose window must have been confirmed; renewing says
 // whether it is also to be renewed. It returns false if the clock is closed:
-// then nobody watches l, and its holder will not be told anything.
+// then nobody watches l, and its holder will not be told anything. A lease that
+// has ended may be added again, by one who knows that it can be trusted.
 func (c *Clock) Add(l *Lease, renewing bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l.renewing, l.removed, l.due, l.asking, l.again, l.retry = renewing, false, false, false, false, 0
+	l.renewing, l.removed, l.retry = renewing, false, 0 // it may still be with its sender
 	c.scheduleLocked(l, time.Now())
 	return !c.closed
 }

@@ -80,6 +80,9 @@ func TestSetRenewingForALength(t *testing.T) {
 		if _, asks := s.sent(l); !slices.Equal(asks, []time.Duration{lease, lease}) {
 			t.Errorf("asked for %v, want %v each time", asks, lease)
 		}
+		if l.Length != lease {
+			t.Errorf("the length is %v, want %v", l.Length, lease)
+		}
 		s.wantTold(l, at(20*time.Second+trusted), nil)
 	})
 }
@@ -148,6 +151,49 @@ func TestUntilWhileARenewalIsUnderWay(t *testing.T) {
 		s.wantSent(l, 10*time.Second)
 		s.wantTold(l, at(12*time.Second), nil)
 	})
+}
+
+// A holder that has been given more time takes up its lease again, wherever
+// that was when its time ended.
+func TestAddAgainWhenUntilHasPassed(t *testing.T) {
+	play(t, func(s *stage) {
+		s.travel = 4 * time.Second
+		again := func(group int) (*Lease, *takesUp) {
+			l := s.lease(lease)
+			h := &takesUp{holder: holder{s: s}, l: l}
+			l.Group, l.Holder, l.Until = group, h, s.start.Add(12*time.Second)
+			s.clock.Add(l, true)
+			return l, h
+		}
+		asked, first := again(0)   // sent at 10s, answered at 18s
+		queued, second := again(1) // sent then
+		s.until(25 * time.Second)
+		if sentFirst, _ := s.sent(asked); sentFirst[0] != 10*time.Second {
+			asked, queued = queued, asked
+		}
+		s.wantSent(asked, 10*time.Second)
+		s.wantSent(queued, 18*time.Second)
+		s.until(29 * time.Second)
+		s.wantSent(asked, 10*time.Second, 26*time.Second)
+		s.wantSent(queued, 18*time.Second)
+		for _, h := range []*takesUp{first, second} {
+			if !slices.Equal(h.expired, at(12*time.Second)) || h.gone != nil {
+				t.Errorf("told Expired at %v and Gone at %v, want once at 12s", h.expired, h.gone)
+			}
+		}
+	})
+}
+
+// takesUp is a holder that has more time by then.
+type takesUp struct {
+	holder
+	l *Lease
+}
+
+func (h *takesUp) Expired() {
+	h.holder.Expired()
+	h.l.Until = time.Time{}
+	h.s.clock.Add(h.l, true)
 }
 
 func TestRemove(t *testing.T) {
