@@ -218,7 +218,7 @@ func TestTraits(t *testing.T) {
 	} {
 		test.opt.Addrs = []string{"127.0.0.1:1"}
 		rdb := redis.NewUniversalClient(&test.opt)
-		test.want.Name = "goredis"
+		test.want.Name, test.want.ContextValues = "goredis", true
 		if got := goredis.Use(rdb).Traits(); got != test.want {
 			t.Errorf("%+v: got %+v, want %+v", test.opt, got, test.want)
 		}

@@ -75,7 +75,7 @@ func (c *connector) get(ctx context.Context) (rueidis.Client, error) {
 
 // wait is get for those who have no context of their own.
 func (c *connector) wait() (rueidis.Client, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), max(c.opt.ConnWriteTimeout, time.Second))
+	ctx, cancel := context.WithTimeout(context.Background(), max(c.opt.Dialer.Timeout, time.Second))
 	defer cancel()
 	return c.get(ctx)
 }

@@ -47,8 +47,10 @@ var _ redlatch.Redis = (*Driver)(nil)
 // connection), ClusterOption.MaxMovedRedirections 5,
 // Sentinel.TopologyRefreshInterval 5 s.
 //
-// ConnWriteTimeout bounds all that a script can take, connecting included: it is
-// what [redlatch.Traits] has as Timeout. It must be positive.
+// ConnWriteTimeout bounds how long a script waits on a connection that has gone
+// silent, and for a connection: it is what [redlatch.Traits] has as Timeout. It
+// must be positive. Of rueidis' own time-outs, which it is divided among, none is
+// longer.
 func New(opt rueidis.ClientOption) (*Driver, error) {
 	if len(opt.InitAddress) == 0 {
 		return nil, rueidis.ErrNoAddr
@@ -61,12 +63,14 @@ func New(opt rueidis.ClientOption) (*Driver, error) {
 	}
 	d := newDriver()
 	opt = d.prepare(opt)
+	limit := opt.ConnWriteTimeout
+	opt = within(opt, limit)
 	d.commands = &connector{d: d, opt: opt}
 	opt.PipelineMultiplex = -1
 	d.subs = &connector{d: d, opt: opt}
-	d.limits = newLimiter(opt.ConnWriteTimeout)
+	d.limits = newLimiter(limit)
 	d.traits = redlatch.Traits{
-		Name: "rueidis", Timeout: opt.ConnWriteTimeout,
+		Name: "rueidis", Timeout: limit,
 		Cluster: !opt.ForceSingleClient && opt.Sentinel.MasterSet == "" && !opt.Standalone.EnableRedirect,
 	}
 	client, err := d.commands.wait()
@@ -139,6 +143,22 @@ func (d *Driver) Lane(key string) string {
 
 // OnBreak implements [redlatch.Redis].
 func (d *Driver) OnBreak(f func(lane string)) (stop func()) { return d.breaks.register(f) }
+
+// within returns options with which a connection that has gone silent is given
+// up within d. A request that waits for a reply by itself runs into rueidis'
+// read time-out; one that shares a connection is ended by the ping that rueidis
+// sends when nothing has come for two pauses. (Dialler.KeepAlive is also the
+// pause between two pings.)
+func within(opt rueidis.ClientOption, d time.Duration) rueidis.ClientOption {
+	opt.ConnWriteTimeout = d * 2 / 3
+	if pause := d / 6; opt.Dialer.KeepAlive <= 0 || opt.Dialer.KeepAlive > pause {
+		opt.Dialer.KeepAlive = pause
+	}
+	if opt.Dialer.Timeout <= 0 || opt.Dialer.Timeout > d {
+		opt.Dialer.Timeout = d
+	}
+	return opt
+}
 
 // prepare returns the options that New's clients are made with.
 func (d *Driver) prepare(opt rueidis.ClientOption) rueidis.ClientOption {

@@ -15,6 +15,9 @@ import (
 func (d *Driver) Run(ctx context.Context, s *redlatch.Script, keys, args []string) (redlatch.Reply, error) {
 	// Not the caller's context: rueidis would close the connection that all share.
 	switch {
+	case d.limits != nil && !d.traits.Cluster && d.commands.ready.Load() != nil:
+		// The connection's own time-outs do; no timer for each script.
+		ctx = context.Background()
 	case d.limits != nil:
 		limit := d.limits.get()
 		defer limit.release()
