@@ -1,0 +1,79 @@
+package main
+
+import (
+	"os"
+	"runtime"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/demo"
+)
+
+func (a *app) demoCommand() *cobra.Command {
+	var plain bool
+	length := duration{Duration: demo.DefaultLength}
+	opt := demo.Options{Out: os.Stdout}
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Watch several processes contend for one lock",
+		Long: `Start an embedded server and several worker processes that contend for one
+lock; kill one that holds it; cut off another from the server. The workers
+write down when they enter and leave, and this process checks that no two were
+ever in at the same time.
+
+On a terminal q ends it early. It needs nothing but this program, and ends by
+itself. The exit code is 0 if there was no violation, else 1.`,
+		Args: cobra.NoArgs,
+	}
+	cmd.Flags().BoolVar(&plain, "plain", false, "plain lines, also on a terminal")
+	cmd.Flags().Var(&length, "for", "how long; less than the default leaves out parts of the story")
+	cmd.Flags().IntVar(&opt.Workers, "workers", 4, "how many worker processes, 2 to 8")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if cmd.Flags().Changed("url") {
+			return usage("demo brings a server of its own; --url is for the other commands")
+		}
+		if opt.Workers < 2 || opt.Workers > 8 {
+			return usage("--workers %d is not between 2 and 8", opt.Workers)
+		}
+		opt.Length = length.Duration
+		// The view needs a terminal that understands escape sequences and
+		// gives keys one by one; Windows consoles often do not.
+		if !plain && runtime.GOOS != "windows" && os.Getenv("TERM") != "dumb" &&
+			term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())) {
+			opt.Terminal, opt.Keys = os.Stdout, os.Stdin
+			opt.Color = colorful(os.Stdout)
+		}
+		sum, err := demo.Run(opt)
+		switch {
+		case err != nil:
+			return &failure{code: exitSoftware, err: err}
+		case sum.Violations > 0:
+			return &failure{code: 1}
+		case sum.Signal != nil:
+			return &failure{code: sum.Code()}
+		}
+		return nil
+	}
+	return cmd
+}
+
+// demoWorkerCommand is what the demo starts several times.
+func (a *app) demoWorkerCommand() *cobra.Command {
+	var w demo.Worker
+	cmd := &cobra.Command{
+		Use:    demo.WorkerCommand,
+		Hidden: true,
+		Args:   cobra.NoArgs,
+	}
+	cmd.Flags().IntVar(&w.ID, "id", 0, "")
+	cmd.Flags().StringVar(&w.Records, "records", "", "")
+	cmd.RunE = func(*cobra.Command, []string) error {
+		w.URL = a.address()
+		if err := w.Run(os.Stdin, os.Stdout); err != nil {
+			return &failure{code: exitSoftware, err: err}
+		}
+		return nil
+	}
+	return cmd
+}

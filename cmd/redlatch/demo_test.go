@@ -1,0 +1,136 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// find returns what the groups of the pattern match in text, as numbers.
+func find(t *testing.T, text, pattern string) []float64 {
+	t.Helper()
+	m := regexp.MustCompile(pattern).FindStringSubmatch(text)
+	if m == nil {
+		t.Fatalf("nothing like %q in:\n%s", pattern, text)
+	}
+	numbers := make([]float64, 0, len(m)-1)
+	for _, s := range m[1:] {
+		n, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	return lines[len(lines)-1]
+}
+
+// The whole story, without a terminal.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cmd := (&redis{}).command("demo")
+	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
+	began := time.Now()
+	res := finish(t, cmd)
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if res.code != 0 || res.err != "" {
+		t.Errorf("%+v", res)
+	}
+	if strings.Contains(res.out, "\x1b") {
+		t.Error("escape sequences without a terminal")
+	}
+	contains(t, res.out, "watchdog is 2s")
+
+	n := find(t, lastLine(res.out), `^(\d+) acquisitions, (\d+) violations, (\d+) loss(?:es)?$`)
+	if n[0] < 20 || n[1] != 0 || n[2] < 1 {
+		t.Errorf("last line: %s", lastLine(res.out))
+	}
+	left := find(t, res.out, `kill -9 of worker \d \(pid \d+\), the holder; ([\d.]+) s of its lease left`)[0]
+	back := find(t, res.out, `the lock is back: worker \d has it ([\d.]+) s after the kill`)[0]
+	if left <= 0.5 || left > 2 || back < left-0.05 {
+		t.Errorf("the lease had %v s left, and the lock came back after %v s", left, back)
+	}
+	told := find(t, res.out, `told at ([\d.]+) s: worker \d's context ended \(ErrLost\), it left`)[0]
+	given := find(t, res.out, `given away at ([\d.]+) s, \d+ ms later: worker \d has the lock`)[0]
+	if told >= given {
+		t.Errorf("told at %v s, and given away at %v s", told, given)
+	}
+	if rest, _ := os.ReadDir(dir); len(rest) > 0 {
+		t.Errorf("left behind: %v", rest)
+	}
+}
+
+// records waits for the demo's file of records.
+func records(t *testing.T, dir string, j *job) string {
+	t.Helper()
+	var path string
+	eventually(t, "records", func() bool {
+		found, _ := filepath.Glob(filepath.Join(dir, "redlatch-demo-*", "records"))
+		if len(found) == 1 {
+			text, _ := os.ReadFile(found[0])
+			path = found[0]
+			return strings.Contains(string(text), "enter")
+		}
+		return false
+	}, j.output)
+	return path
+}
+
+// The oracle believes the records and nothing else: a section that should not
+// have been makes the demo fail.
+func TestDemoViolation(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cmd := (&redis{}).command("demo", "--for", "2s", "--workers", "2")
+	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
+	j := start(t, cmd)
+	f, err := os.OpenFile(records(t, dir, j), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := fmt.Fprintf(f, "%d 1 9 enter\n", time.Now().UnixNano()); err != nil {
+		t.Fatal(err)
+	}
+	if code := j.wait(); code != 1 {
+		t.Errorf("exit %d", code)
+	}
+	contains(t, j.output(), "VIOLATION: worker ", "while worker 9 (pid 1) was in")
+	if n := find(t, lastLine(j.output()), `^\d+ acquisitions, (\d+) violations, \d+ loss`); n[0] < 1 {
+		t.Errorf("last line: %s", lastLine(j.output()))
+	}
+}
+
+// A signal ends it early, with a last line all the same.
+func TestDemoInterrupted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cmd := (&redis{}).command("demo")
+	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
+	j := start(t, cmd)
+	records(t, dir, j)
+	j.signal(unix.SIGINT)
+	if code := j.wait(); code != 130 {
+		t.Errorf("exit %d", code)
+	}
+	find(t, lastLine(j.output()), `^(\d+) acquisitions?, 0 violations, 0 losses$`)
+	if rest, _ := os.ReadDir(dir); len(rest) > 0 {
+		t.Errorf("left behind: %v", rest)
+	}
+}

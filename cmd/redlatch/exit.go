@@ -1,0 +1,97 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/redis/rueidis"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// The exit codes of redlatch itself, as docs/cli.md promises them. The numbers
+// above 63 are those of sysexits.h, which commands rarely use for themselves.
+const (
+	exitConflict    = 1   // the lock could not be had; run -E changes it
+	exitUsage       = 64  // a mistake in the command line, the URL or the name
+	exitData        = 65  // the key under the name is not a lock
+	exitUnavailable = 69  // the server cannot be reached, or refuses us
+	exitSoftware    = 70  // anything else
+	exitSystem      = 71  // a process could not be started
+	exitLost        = 74  // the lock was lost while the command ran
+	exitTempFail    = 75  // the lock could not be had, with run --sysexits
+	exitCannotRun   = 126 // the command is not executable
+	exitNotFound    = 127 // there is no such command
+)
+
+// A failure ends the program: with a code, and an error to show unless it is
+// nil.
+type failure struct {
+	code int
+	err  error
+	hint string // what to do about it; may be empty
+}
+
+func (f *failure) Error() string {
+	if f.err == nil {
+		return fmt.Sprintf("exit %d", f.code)
+	}
+	return f.err.Error()
+}
+
+func (f *failure) Unwrap() error { return f.err }
+
+func usage(format string, args ...any) *failure {
+	return &failure{code: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+// checkName refuses names that the library would refuse, before anything is
+// connected.
+func checkName(name string) error {
+	if err := wire.CheckName(name); err != nil {
+		return usage("%w", err)
+	}
+	return nil
+}
+
+// serverFailure turns an error of the library or its driver into a failure.
+func (a *app) serverFailure(err error) error {
+	if err == nil {
+		return nil
+	}
+	f := &failure{code: exitSoftware, err: err}
+	switch code := replyCode(err); {
+	case code == "WRONGTYPE":
+		f.code, f.hint = exitData, "a key of this name exists, and it is not a lock"
+	case code == "WRONGPASS", code == "NOAUTH", code == "NOPERM":
+		f.code, f.hint = exitUnavailable, "check the user, the password and the user's rights at "+a.shownAddress()
+	case code == "MOVED":
+		f.code, f.hint = exitUnavailable, a.shownAddress()+" is a node of a cluster; clusters are not supported yet"
+	case code == "", errors.Is(err, redlatch.ErrUnavailable):
+		f.code, f.hint = exitUnavailable, "asked "+a.shownAddress()+"; --url, REDLATCH_URL or REDIS_URL choose another server"
+	}
+	return f
+}
+
+// replyCode returns the code of the server's error reply that err is about, or
+// "" if the server has not replied.
+func replyCode(err error) string {
+	var run *redlatch.RunError
+	var reply *rueidis.RedisError
+	switch {
+	case errors.As(err, &run):
+		return run.Code
+	case errors.As(err, &reply):
+		return redlatch.ServerError(reply.Error(), err).Code
+	}
+	return ""
+}
+
+// written turns a failure to write the result into one of the program.
+func written(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &failure{code: exitSystem, err: fmt.Errorf("writing the result: %w", err)}
+}

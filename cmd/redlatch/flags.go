@@ -1,0 +1,68 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// A duration is a flag: a Go duration, or a number of seconds as flock(1) and
+// timeout(1) take it.
+type duration struct {
+	time.Duration
+	set bool
+}
+
+var errDuration = errors.New(`write it as 500ms, 10s, 1h30m, or as a number of seconds`)
+
+func (d *duration) Set(s string) error {
+	v, err := time.ParseDuration(s)
+	if err != nil {
+		seconds, err := strconv.ParseFloat(s, 64)
+		// Beyond 1e9 seconds, a generation, the product would overflow.
+		if err != nil || !(seconds >= -1e9 && seconds <= 1e9) {
+			return errDuration
+		}
+		v = time.Duration(seconds * float64(time.Second))
+	}
+	if v < 0 {
+		return errors.New("it must not be negative")
+	}
+	d.Duration, d.set = v, true
+	return nil
+}
+
+func (d *duration) String() string { return d.Duration.String() }
+
+// Type names the value in the help.
+func (d *duration) Type() string { return "duration" }
+
+// A choice is a flag with one of a few words.
+type choice struct {
+	value   string
+	options []string
+}
+
+func (c *choice) Set(s string) error {
+	if !slices.Contains(c.options, s) {
+		return errors.New("it must be one of: " + strings.Join(c.options, ", "))
+	}
+	c.value = s
+	return nil
+}
+
+func (c *choice) String() string { return c.value }
+
+// Type names the value in the help.
+func (c *choice) Type() string { return "word" }
+
+// outputFlag adds -o and returns whether JSON was asked for.
+func outputFlag(cmd *cobra.Command) (asJSON func() bool) {
+	c := &choice{value: "table", options: []string{"table", "json"}}
+	cmd.Flags().VarP(c, "output", "o", "table or json; docs/cli.md describes the JSON")
+	return func() bool { return c.value == "json" }
+}

@@ -1,0 +1,16 @@
+// Command redlatch takes Redisson-compatible locks from the shell, shows who
+// holds them, and demonstrates the library. See docs/cli.md.
+package main
+
+import (
+	"os"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/supervise"
+)
+
+func main() {
+	if len(os.Args) == 2 && supervise.Helper(os.Args[1]) {
+		return
+	}
+	os.Exit(execute(os.Args[1:]))
+}

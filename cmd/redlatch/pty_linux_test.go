@@ -1,0 +1,323 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A terminal is a pseudo-terminal with a program on it; its job collects what
+// the screen shows.
+type terminal struct {
+	*job
+	master *os.File
+}
+
+// onTerminal starts cmd as the leader of a session whose terminal is a new
+// pseudo-terminal of 40 lines.
+func onTerminal(t *testing.T, cmd *exec.Cmd) *terminal {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { master.Close() })
+	// Not Fd, which would make reads blocking for ever.
+	raw, err := master.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	var ioErr error
+	err = raw.Control(func(fd uintptr) {
+		if ioErr = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); ioErr == nil {
+			n, ioErr = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
+		}
+		if ioErr == nil {
+			ioErr = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: 120})
+		}
+	})
+	if err != nil || ioErr != nil {
+		t.Fatal(err, ioErr)
+	}
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slave.Close()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	term := &terminal{job: start(t, cmd), master: master}
+	go func() {
+		b := make([]byte, 4096)
+		for {
+			n, err := master.Read(b)
+			_, _ = term.Write(b[:n])
+			if err != nil {
+				return // the last process has let go of the terminal
+			}
+		}
+	}()
+	return term
+}
+
+// types sends keys.
+func (term *terminal) types(keys string) {
+	term.t.Helper()
+	if _, err := term.master.WriteString(keys); err != nil {
+		term.t.Fatal(err)
+	}
+}
+
+// shell runs a script with sh, in which $R is the program.
+func (r *redis) shell(flags, script string) *exec.Cmd {
+	cmd := r.command()
+	exe := cmd.Path
+	cmd.Path = "/bin/sh"
+	cmd.Args = []string{"sh", flags, script}
+	if flags == "" {
+		cmd.Args = []string{"sh", "-i"}
+	}
+	cmd.Env = append(cmd.Env, "R="+exe, "PS1=prompt> ", "ENV=", "HISTFILE=")
+	return cmd
+}
+
+const ctrlC, ctrlZ = "\x03", "\x1a"
+
+// A command in a process group of its own gets the terminal when it reads.
+func TestTerminalReading(t *testing.T) {
+	r := newRedis(t)
+	term := onTerminal(t, r.command("run", "x", "--", "sh", "-c", "echo ready; read a; echo \"<$a>\"; read b; echo \"<$b>\"; exit 5"))
+	term.says("ready")
+	term.types("one\n")
+	term.says("<one>")
+	term.types("two\n")
+	term.says("<two>")
+	if code := term.wait(); code != 5 {
+		t.Errorf("exit %d", code)
+	}
+}
+
+// Changing the terminal's modes is also a reason to get it, and redlatch's
+// shell has it again afterwards.
+func TestTerminalModesAndAfter(t *testing.T) {
+	r := newRedis(t)
+	term := onTerminal(t, r.shell("-c", `"$R" run x -c 'stty -echo; read a; stty echo; echo "<$a>"'; read b; echo "after: $b"`))
+	eventually(t, "no echo", func() bool { return !echoes(t, term.master) }, term.output)
+	term.types("secret\n")
+	term.says("<secret>")
+	term.types("next\n")
+	term.says("after: next")
+	term.wait()
+	if strings.Count(term.output(), "secret") != 1 {
+		t.Errorf("echoed:\n%s", term.output())
+	}
+}
+
+func echoes(t *testing.T, f *os.File) bool {
+	t.Helper()
+	raw, err := f.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tio *unix.Termios
+	err2 := raw.Control(func(fd uintptr) { tio, err = unix.IoctlGetTermios(int(fd), unix.TCGETS) })
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	}
+	return tio.Lflag&unix.ECHO != 0
+}
+
+// Ctrl-C ends the command, the wait of the shell, and the script around it.
+func TestTerminalCtrlC(t *testing.T) {
+	r := newRedis(t)
+	for name, shell := range map[string]string{"sh": "/bin/sh", "bash": "/bin/bash"} {
+		t.Run(name, func(t *testing.T) {
+			cmd := r.shell("-c", `for i in 1 2; do "$R" run x -c 'echo ready; while :; do sleep 0.02; done'; echo "then $?"; done`)
+			cmd.Path = shell
+			term := onTerminal(t, cmd)
+			term.says("ready")
+			term.types(ctrlC)
+			if code := term.wait(); code != -1 && code != 130 {
+				t.Errorf("exit %d", code)
+			}
+			if strings.Contains(term.output(), "then") {
+				t.Errorf("the script went on:\n%s", term.output())
+			}
+			if r.Exists("x") {
+				t.Error("the lock was not released")
+			}
+		})
+	}
+}
+
+// Ctrl-C for a command that has the terminal, and handles it.
+func TestTerminalCtrlCHandled(t *testing.T) {
+	r := newRedis(t)
+	term := onTerminal(t, r.command("run", "x", "-c", "trap 'echo handled; exit 9' INT; read a; echo got; read b"))
+	term.types("one\n")
+	term.says("got")
+	term.types(ctrlC)
+	if code := term.wait(); code != 9 {
+		t.Errorf("exit %d: %s", code, term.output())
+	}
+	term.says("handled")
+}
+
+// Ctrl-Z stops the command and redlatch, and fg continues both: whether the
+// command had the terminal or not. (The commands here start no processes: a
+// shell that is stopped while it starts one by vfork does not look stopped,
+// whoever its parent is.)
+func TestTerminalCtrlZ(t *testing.T) {
+	r := newRedis(t)
+	for _, tc := range []struct{ name, script, before string }{
+		{"in the background of the terminal", "echo ready; while ! [ -e $DONE ]; do :; done; echo over; exit 5", ""},
+		{"with the terminal", "read a; echo ready; read b; echo over; exit 5", "one\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			done := t.TempDir() + "/done"
+			cmd := r.shell("", "")
+			cmd.Env = append(cmd.Env, "DONE="+done)
+			term := onTerminal(t, cmd)
+			term.says("prompt> ")
+			term.types("\"$R\" run x -c '" + tc.script + "'; echo rc=$?\n")
+			if tc.before != "" {
+				term.types(tc.before)
+			}
+			// Once in the line that was typed, once said by the command.
+			eventually(t, "ready", func() bool { return strings.Count(term.output(), "ready") == 2 }, term.output)
+			term.types(ctrlZ)
+			term.says("Stopped")
+			if !r.Exists("x") {
+				t.Error("the lock is gone before its lease")
+			}
+			term.types("fg\n")
+			if tc.before != "" {
+				term.types("two\n")
+			} else if err := os.WriteFile(done, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			term.types("echo a''gain; exit\n")
+			term.says("again") // the shell has its terminal back
+			term.says("\r\nover\r\n")
+			term.wait()
+		})
+	}
+}
+
+// One redlatch run under another passes the terminal, and Ctrl-Z, on.
+func TestTerminalNested(t *testing.T) {
+	r := newRedis(t)
+	term := onTerminal(t, r.shell("", ""))
+	term.says("prompt> ")
+	term.types("\"$R\" run x -- \"$R\" run y -c 'read a; echo \"<$a>\"; read b; echo \"<$b>\"; exit 5'; echo rc=$?\n")
+	eventually(t, "both locks", func() bool { return r.Exists("x") && r.Exists("y") }, term.output)
+	term.types("one\n")
+	term.says("<one>")
+	term.types(ctrlZ)
+	term.says("Stopped")
+	term.types("fg; echo code=$?\n")
+	term.types("two\n")
+	term.says("<two>")
+	term.says("code=5")
+}
+
+// A shell with job control takes the terminal for groups of its own.
+func TestTerminalShell(t *testing.T) {
+	r := newRedis(t)
+	term := onTerminal(t, r.shell("", ""))
+	term.says("prompt> ")
+	term.types("PS1='i''n> ' \"$R\" run x -- sh -i\n")
+	term.says("in> ")
+	term.types("cat\n")
+	term.types("one\n")
+	eventually(t, "cat", func() bool { return strings.Count(term.output(), "one\r\n") == 2 }, term.output)
+	term.types("\x04")
+	term.types("kill -TERM $$; echo still he''re; exit 3\n") // which it ignores
+	term.says("still here")
+	term.types("echo code=$?\n")
+	term.says("code=3")
+
+	term.types("\"$R\" run x --lease 500ms --kill-after 100ms -- sh -i; echo code=$?\n")
+	term.says("code=74")
+	term.types("echo o''ver; exit\n")
+	term.says("over")
+	term.wait()
+}
+
+// A stopped program renews nothing. When it is continued too late, the command
+// must not go on.
+func TestTerminalStoppedForLongerThanTheLease(t *testing.T) {
+	r := newRedis(t)
+	term := onTerminal(t, r.shell("", ""))
+	term.says("prompt> ")
+	term.types("\"$R\" run x --lease 2s -c 'echo ready; exec sleep 60'; echo rc=$?\n")
+	eventually(t, "ready", func() bool { return strings.Count(term.output(), "ready") == 2 }, term.output)
+	term.types(ctrlZ)
+	term.says("Stopped")
+	eventually(t, "end of the lease", func() bool { return !r.Exists("x") })
+	term.types("fg; echo code=$?\n")
+	term.says("code=74")
+	term.says("its lease ran out")
+}
+
+// Of two commands in a pipeline, the one that wants the terminal gets it.
+func TestTerminalPipeline(t *testing.T) {
+	r := newRedis(t)
+	term := onTerminal(t, r.shell("-c", `"$R" run x -- echo piped | { read a; read b </dev/tty; echo "$a and $b"; }`))
+	term.types("typed\n")
+	term.says("piped and typed")
+	if code := term.wait(); code != 0 {
+		t.Errorf("exit %d", code)
+	}
+}
+
+// TSTP to redlatch itself, without a terminal: the command is stopped, the lock
+// is kept, and CONT continues.
+func TestRunStopAndContinue(t *testing.T) {
+	r := newRedis(t)
+	j := start(t, r.command("run", "x", "-c", "echo pid $$; while :; do :; done"))
+	j.says("pid ")
+	pid := pidOf(t, j.output())
+	is := func(state string) func() bool {
+		return func() bool {
+			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+			_, rest, _ := strings.Cut(string(stat), ") ")
+			return err == nil && strings.HasPrefix(rest, state)
+		}
+	}
+	j.signal(unix.SIGTSTP)
+	eventually(t, "stopped", is("T"))
+	if !r.Exists("x") {
+		t.Error("the lock is gone")
+	}
+	j.signal(unix.SIGCONT)
+	eventually(t, "running", is("R"))
+	j.signal(unix.SIGTERM)
+	if code := j.wait(); code != 143 {
+		t.Errorf("exit %d", code)
+	}
+}
+
+// Colour is for terminals, and not with NO_COLOR.
+func TestColor(t *testing.T) {
+	r := newRedis(t)
+	term := onTerminal(t, r.command("run"))
+	term.wait()
+	term.says("\x1b[31mredlatch:\x1b[0m run needs") // the screen may be read after the program's end
+	for _, env := range []string{"NO_COLOR=1", "TERM=dumb"} {
+		cmd := r.command("run")
+		cmd.Env = append(cmd.Env, env)
+		term := onTerminal(t, cmd)
+		term.wait()
+		term.says("run needs")
+		if strings.Contains(term.output(), "\x1b") {
+			t.Errorf("%s: %q", env, term.output())
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/redlatch/redlatch"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) releaseCommand() *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "release --force NAME",
+		Short: "Take a lock away from whoever holds it",
+		Long: `Take the lock NAME away from whoever holds it, so that the next one can have it.
+
+A holder that uses redlatch is asked first, and has ended its section or been
+told when the lock is given away; one that does not answer within a second is
+not waited for. A Redisson holder is not told at all: it goes on as if it had
+the lock. Release only what you know to be dead.
+
+The exit code is 0 also if nobody held the lock.`,
+		Args: cobra.ExactArgs(1),
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "yes, whoever holds it")
+	asJSON := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		name := args[0]
+		if err := checkName(name); err != nil {
+			return err
+		}
+		if !force {
+			return &failure{
+				code: exitUsage,
+				err:  fmt.Errorf("not released: whoever holds %q may be working, and would work on without the lock", name),
+				hint: "if you are sure, type: redlatch release --force " + shellWord(name),
+			}
+		}
+		client, closeAll, err := a.client(redlatch.Config{OutageTimeout: askTimeout})
+		if err != nil {
+			return err
+		}
+		defer closeAll()
+		released, err := client.Lock(name).ForceRelease(cmd.Context())
+		if err != nil {
+			return a.serverFailure(err)
+		}
+		if asJSON() {
+			return written(a.ui.json(struct {
+				Name     string `json:"name"`
+				Released bool   `json:"released"`
+			}{name, released}))
+		}
+		text := "was not held"
+		if released {
+			text = "released"
+		}
+		_, err = fmt.Fprintf(a.ui.out, "%s %s\n", printable(name), text)
+		return written(err)
+	}
+	return cmd
+}
+
+// shellWord quotes s for a POSIX shell if it needs to be.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_:./@%+,", r)
+	}
+	if strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 && !strings.HasPrefix(s, "-") {
+		return s
+	}
+	quoted := "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	if strings.HasPrefix(s, "-") {
+		return "-- " + quoted
+	}
+	return quoted
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// An app is one invocation: what its commands share.
+type app struct {
+	ui  *ui
+	url string // --url; see address for what it means when empty
+	// after runs when everything else is done, before the process exits.
+	after func()
+}
+
+// execute runs the command line and returns the exit code.
+func execute(args []string) int {
+	a := &app{ui: newUI(os.Stdout, os.Stderr)}
+	root := a.root()
+	root.SetArgs(args)
+	cmd, err := root.ExecuteC()
+	if a.after != nil {
+		a.after()
+	}
+	if err == nil {
+		return 0
+	}
+	var f *failure
+	if !errors.As(err, &f) {
+		// All errors of our own are failures; the others are cobra's, about
+		// the command line.
+		f = &failure{code: exitUsage, err: err, hint: "see: " + cmd.CommandPath() + " --help"}
+	}
+	a.ui.fail(f)
+	return f.code
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "redlatch",
+		Short: "Distributed locks on Redis and Valkey, shared with Redisson",
+		Long: `redlatch takes the locks that Redisson takes, in the same Redis or Valkey.
+
+The server is the one of --url, or else of the environment variable
+REDLATCH_URL, or else of REDIS_URL, or else redis://localhost:6379. A password
+in --url can be seen by every user of this machine; in the variables it cannot.`,
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.PersistentFlags().StringVar(&a.url, "url", "", "the server, redis://user:password@host:6379/0; also rediss, valkey, valkeys, unix")
+	root.AddCommand(a.runCommand(), a.lsCommand(), a.showCommand(), a.releaseCommand(),
+		a.demoCommand(), a.demoWorkerCommand(), a.versionCommand())
+	return root
+}

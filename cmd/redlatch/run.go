@@ -1,0 +1,286 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/supervise"
+)
+
+// watchdog is the lease of a lock that run keeps: Redisson's default.
+const watchdog = 30 * time.Second
+
+// A runner is one invocation of run.
+type runner struct {
+	*app
+	name  string
+	argv  []string
+	shell string // --command
+
+	wait      duration
+	try       bool
+	lease     duration
+	onLost    choice
+	killAfter duration
+	conflict  int
+	sysexits  bool
+
+	told bool // the user has been told of the loss
+}
+
+func (a *app) runCommand() *cobra.Command {
+	r := &runner{
+		app:       a,
+		onLost:    choice{value: "kill", options: []string{"kill", "warn", "ignore"}},
+		killAfter: duration{Duration: 5 * time.Second},
+	}
+	cmd := &cobra.Command{
+		Use:   "run NAME [flags] -- COMMAND [ARG...]",
+		Short: "Run a command while holding a lock",
+		Long: `Wait for the lock NAME, run COMMAND while holding it, and release it when the
+command and everything in its process group has ended.
+
+The command is run directly, not by a shell; -c asks for one. It inherits
+standard input, output and error. Its exit code is passed on; 128+n means that
+signal n ended it.
+
+If the lock is lost while the command runs, its process group gets TERM, and
+KILL after --kill-after; the exit code is 74.
+
+The command finds in its environment REDLATCH_HELD=true, REDLATCH_NAME,
+REDLATCH_OWNER (its owner in Redis) and REDLATCH_LEASE_MS.`,
+		Example: `  redlatch run nightly-report -- ./report.sh --all
+  redlatch run nightly-report --try -- ./report.sh || echo "another machine does it"
+  redlatch run migrate --wait 10m -c 'dump | gzip > dump.gz'`,
+		Args: r.arguments,
+	}
+	f := cmd.Flags()
+	// Flags end at the first word that is none: what follows is the command's.
+	f.SetInterspersed(false)
+	f.VarP(&r.wait, "wait", "w", "wait this long for the lock at most; 0 tries once (default: as long as it takes)")
+	f.BoolVarP(&r.try, "try", "n", false, "try once: the same as --wait 0")
+	f.Var(&r.lease, "lease", "hold the lock this long at most, not renewed (default: 30s, renewed while the command runs)")
+	f.Var(&r.onLost, "on-lost", "what to do if the lock is lost: kill the command, warn, or ignore it")
+	f.Var(&r.killAfter, "kill-after", "how long after TERM to send KILL to a command that has lost the lock")
+	f.IntVarP(&r.conflict, "conflict-exit-code", "E", exitConflict, "exit code if the lock could not be had")
+	f.BoolVar(&r.sysexits, "sysexits", false, "exit with 75 (EX_TEMPFAIL) if the lock could not be had")
+	f.StringVarP(&r.shell, "command", "c", "", "run this with /bin/sh -c instead of a command")
+	cmd.RunE = r.run
+	return cmd
+}
+
+// arguments sorts out NAME [flags] [--] COMMAND [ARG...]. The first round of
+// parsing has stopped at NAME.
+func (r *runner) arguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usage("run needs the name of a lock")
+	}
+	r.name = args[0]
+	// What follows NAME is flags again, up to "--" or the command.
+	if err := cmd.ParseFlags(args[1:]); err != nil {
+		return err
+	}
+	r.argv = cmd.Flags().Args()
+	return nil
+}
+
+// check refuses what does not fit together, and finds the command: a lock need
+// not be taken for one that is not there.
+func (r *runner) check(cmd *cobra.Command) (path string, err error) {
+	f := cmd.Flags()
+	switch {
+	case r.try && r.wait.set && r.wait.Duration > 0:
+		return "", usage("--try and --wait %v contradict each other", r.wait.Duration)
+	case r.lease.set && r.lease.Duration < 20*time.Millisecond:
+		return "", usage("--lease %v is too short to be of use; it must be at least 20ms", r.lease.Duration)
+	case f.Changed("conflict-exit-code") && r.sysexits:
+		return "", usage("--sysexits and --conflict-exit-code contradict each other")
+	case r.conflict < 0 || r.conflict > 255:
+		return "", usage("--conflict-exit-code %d is not between 0 and 255", r.conflict)
+	case f.Changed("command") && len(r.argv) > 0:
+		return "", usage("there is a command after --command: %q", r.argv[0])
+	case !f.Changed("command") && len(r.argv) == 0:
+		return "", usage("run needs a command: redlatch run %s -- COMMAND", shellWord(r.name))
+	}
+	if err := checkName(r.name); err != nil {
+		return "", err
+	}
+	if f.Changed("command") {
+		r.argv = []string{"/bin/sh", "-c", r.shell}
+		if runtime.GOOS == "windows" {
+			r.argv = []string{"cmd.exe", "/C", r.shell}
+		}
+	}
+	path, err = exec.LookPath(r.argv[0])
+	switch {
+	case err == nil:
+		return path, nil
+	case errors.Is(err, fs.ErrPermission):
+		return "", &failure{code: exitCannotRun, err: fmt.Errorf("%s: not executable", r.argv[0])}
+	case errors.Is(err, exec.ErrDot):
+		return "", &failure{code: exitNotFound, err: fmt.Errorf("%s is in the current directory, not in PATH; write ./%[1]s", r.argv[0])}
+	}
+	return "", &failure{code: exitNotFound, err: fmt.Errorf("%s: no such command", r.argv[0])}
+}
+
+func (r *runner) run(cmd *cobra.Command, _ []string) error {
+	if help, _ := cmd.Flags().GetBool("help"); help {
+		return cmd.Help() // "run NAME --help"
+	}
+	path, err := r.check(cmd)
+	if err != nil {
+		return err
+	}
+	client, closeAll, err := r.client(redlatch.Config{WatchdogTimeout: watchdog})
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+
+	signals := make(chan os.Signal, 64)
+	supervise.Notify(signals)
+	hold, err := r.acquire(client.Lock(r.name), signals)
+	if err != nil {
+		return err
+	}
+	result, err := r.supervise(hold, path, signals)
+	lost := hold.Err() // asked before the release, which ends the hold as well
+	released := hold.Release(context.Background())
+	if !errors.Is(lost, redlatch.ErrLost) {
+		lost = released
+	}
+	switch {
+	case err != nil:
+		return &failure{code: exitCannotRun, err: err}
+	case errors.Is(lost, redlatch.ErrLost):
+		return r.afterLoss(lost, result)
+	case released != nil:
+		// The work is done, and the lock frees itself in time.
+		r.ui.note("the release of %q is not confirmed; the lock is free after %v at the latest: %v", r.name, r.leaseTime(), released)
+	}
+	return r.passOn(result)
+}
+
+// acquire waits for the lock. A signal ends the wait.
+func (r *runner) acquire(lock *redlatch.Lock, signals <-chan os.Signal) (*redlatch.Hold, error) {
+	var opts []redlatch.Option
+	switch {
+	case r.try:
+		opts = append(opts, redlatch.Wait(0))
+	case r.wait.set:
+		opts = append(opts, redlatch.Wait(r.wait.Duration))
+	}
+	if r.lease.set {
+		opts = append(opts, redlatch.Lease(r.lease.Duration))
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	type outcome struct {
+		hold *redlatch.Hold
+		err  error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		hold, err := lock.Acquire(ctx, opts...)
+		done <- outcome{hold, err}
+	}()
+	var o outcome
+	select {
+	case o = <-done:
+	case sig := <-signals:
+		cancel()
+		if o = <-done; o.hold != nil {
+			_ = o.hold.Release(context.Background()) // Close waits for it, within bounds
+		}
+		return nil, &failure{code: supervise.Code(sig)}
+	}
+	if errors.Is(o.err, redlatch.ErrBusy) {
+		code := r.conflict
+		if r.sysexits {
+			code = exitTempFail
+		}
+		return nil, &failure{code: code, err: o.err}
+	}
+	return o.hold, r.serverFailure(o.err)
+}
+
+// supervise runs the command.
+func (r *runner) supervise(hold *redlatch.Hold, path string, signals chan os.Signal) (supervise.Result, error) {
+	c := supervise.Command{
+		Path:      path,
+		Args:      r.argv,
+		Env:       append(os.Environ(), r.environment(hold)...),
+		Signals:   signals,
+		KillAfter: r.killAfter.Duration,
+		Notice:    func(text string) { r.ui.note("%s", text) },
+	}
+	ctx := hold.Context()
+	if r.onLost.value == "kill" {
+		c.Stop = ctx.Done()
+		c.MayContinue = func() bool { return hold.Err() == nil }
+	}
+	if r.onLost.value != "ignore" {
+		noted := make(chan struct{})
+		stop := context.AfterFunc(ctx, func() {
+			defer close(noted)
+			what := "the command goes on"
+			if r.onLost.value == "kill" {
+				what = fmt.Sprintf("ending the command: TERM, and KILL %v later", r.killAfter.Duration)
+			}
+			r.ui.note("%v; %s", context.Cause(ctx), what)
+		})
+		defer func() {
+			if r.told = !stop(); r.told {
+				<-noted
+			}
+		}()
+	}
+	return supervise.Run(c)
+}
+
+func (r *runner) leaseTime() time.Duration {
+	if r.lease.set {
+		return r.lease.Duration
+	}
+	return watchdog
+}
+
+// environment is what the command is told.
+func (r *runner) environment(hold *redlatch.Hold) []string {
+	return []string{
+		"REDLATCH_HELD=true",
+		"REDLATCH_NAME=" + hold.Name(),
+		"REDLATCH_OWNER=" + hold.Owner(),
+		"REDLATCH_LEASE_MS=" + strconv.FormatInt(r.leaseTime().Milliseconds(), 10),
+	}
+}
+
+// afterLoss ends the program after a loss, whenever it was noticed.
+func (r *runner) afterLoss(err error, result supervise.Result) error {
+	if r.onLost.value != "ignore" && !r.told {
+		r.ui.note("%v; that was noticed only when the command had ended", err)
+	}
+	if r.onLost.value != "kill" {
+		return r.passOn(result)
+	}
+	return &failure{code: exitLost, err: fmt.Errorf("the lock was lost; the command ended with %d", result.Code)}
+}
+
+// passOn ends the program as the command has ended.
+func (r *runner) passOn(result supervise.Result) error {
+	r.after = result.Raise
+	if result.Code == 0 {
+		return nil
+	}
+	return &failure{code: result.Code}
+}

@@ -1,0 +1,515 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestRunPassesTheExitCodeOn(t *testing.T) {
+	r := newRedis(t)
+	for _, tc := range []struct {
+		script string
+		code   int
+	}{
+		{"exit 0", 0},
+		{"exit 1", 1},
+		{"exit 3", 3},
+		{"exit 255", 255},
+		{"kill -KILL $$", 137},
+		{"kill -TERM $$", 143},
+		{"kill -INT $$", 130},
+		{"kill -SEGV $$", 139},
+	} {
+		res := r.run(t, "run", "x", "--", "sh", "-c", tc.script)
+		if res.code != tc.code || res.out+res.err != "" {
+			t.Errorf("%s: %+v; want exit %d and silence", tc.script, res, tc.code)
+		}
+		if r.Exists("x") {
+			t.Fatalf("%s: the lock was not released", tc.script)
+		}
+	}
+}
+
+func TestRunGivesTheCommandWhatItNeeds(t *testing.T) {
+	r := newRedis(t)
+
+	// Standard input, and the arguments as they are: no shell sees them.
+	cmd := r.command("run", "x", "--", "sh", "-c", `cat; printf '<%s>' "$@"; echo err >&2`, "sh", "a b", "$HOME;*", "--wait", "")
+	cmd.Stdin = strings.NewReader("input\n")
+	if res := finish(t, cmd); res.code != 0 || res.out != "input\n<a b><$HOME;*><--wait><>" || res.err != "err\n" {
+		t.Errorf("%+v", res)
+	}
+
+	// A shell, if asked for.
+	if res := r.run(t, "run", "x", "-c", "echo one | tr o 0; exit 4"); res.code != 4 || res.out != "0ne\n" {
+		t.Errorf("%+v", res)
+	}
+
+	// The environment: who holds what, as Redis shows it.
+	j := start(t, r.command("run", "{a}:b c", "--", "sh", "-c", "env; sleep 60"))
+	j.says("REDLATCH_LEASE_MS=30000\n")
+	owner, err := r.HKeys("{a}:b c")
+	if err != nil || len(owner) != 1 {
+		t.Fatal(owner, err)
+	}
+	contains(t, strings.ReplaceAll(j.output(), password, "***"), "REDLATCH_HELD=true\n", "REDLATCH_NAME={a}:b c\n", "REDLATCH_OWNER="+owner[0]+"\n")
+	if ttl := r.TTL("{a}:b c"); ttl < 20*time.Second || ttl > 30*time.Second {
+		t.Errorf("TTL %v without --lease", ttl)
+	}
+	j.forget()
+	if res := r.run(t, "run", "y", "--lease", "1500ms", "-c", "echo $REDLATCH_LEASE_MS"); res.out != "1500\n" {
+		t.Errorf("%+v", res)
+	}
+}
+
+// forget drops what was said: it has been looked at, with the password that the
+// test put there.
+func (j *job) forget() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.text.Reset()
+}
+
+// Flags may stand before and after the name; what follows the command is the
+// command's.
+func TestRunFlagPlaces(t *testing.T) {
+	r := newRedis(t)
+	for _, args := range [][]string{
+		{"run", "x", "echo", "-n", "--try"},
+		{"run", "x", "--", "echo", "-n", "--try"},
+		{"run", "--wait", "5", "x", "echo", "-n", "--try"},
+		{"run", "--wait", "5", "x", "--", "echo", "-n", "--try"},
+		{"run", "x", "--wait", "5s", "--", "echo", "-n", "--try"},
+		{"run", "x", "--wait=5s", "echo", "-n", "--try"},
+		{"run", "-w", "5", "x", "--lease", "9", "--", "echo", "-n", "--try"},
+		{"--url", r.url, "run", "x", "--", "echo", "-n", "--try"},
+		{"run", "x", "--url", r.url, "--", "echo", "-n", "--try"},
+	} {
+		if res := r.run(t, args...); res.code != 0 || res.out != "--try" || res.err != "" {
+			t.Errorf("%q: %+v", args, res)
+		}
+	}
+	if res := r.run(t, "run", "x", "--help"); res.code != 0 || !strings.Contains(res.out, "--on-lost") {
+		t.Errorf("%+v", res)
+	}
+}
+
+func TestRunUsageErrors(t *testing.T) {
+	r := newRedis(t)
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"run"}, "name of a lock"},
+		{[]string{"run", "x"}, "redlatch run x -- COMMAND"},
+		{[]string{"run", "x", "--"}, "redlatch run x -- COMMAND"},
+		{[]string{"run", "x", "--nope", "--", "true"}, "unknown flag: --nope"},
+		{[]string{"run", "--nope", "x", "--", "true"}, "unknown flag: --nope"},
+		{[]string{"run", "x", "--wait", "soon", "--", "true"}, "500ms"},
+		{[]string{"run", "x", "--wait", "-1s", "--", "true"}, "negative"},
+		{[]string{"run", "x", "--wait", "NaN", "--", "true"}, "500ms"},
+		{[]string{"run", "x", "--lease", "0", "--", "true"}, "too short"},
+		{[]string{"run", "x", "--lease", "1ms", "--", "true"}, "too short"},
+		{[]string{"run", "x", "--on-lost=panic", "--", "true"}, "kill, warn, ignore"},
+		{[]string{"run", "x", "--kill-after", "-1", "--", "true"}, "negative"},
+		{[]string{"run", "x", "--try", "--wait", "3", "--", "true"}, "contradict"},
+		{[]string{"run", "x", "--sysexits", "-E", "3", "--", "true"}, "contradict"},
+		{[]string{"run", "x", "-E", "256", "--", "true"}, "255"},
+		{[]string{"run", "x", "-E", "x", "--", "true"}, "invalid argument"},
+		{[]string{"run", "x", "-c", "true", "--", "true"}, "after --command"},
+		{[]string{"run", "", "--", "true"}, "empty"},
+		{[]string{"run", "a}b{", "--", "true"}, "before its"},
+		{[]string{"--url", "http://h", "run", "x", "--", "true"}, "unknown scheme"},
+		{[]string{"--url", "redis://h?retries=1", "run", "x", "--", "true"}, `"retries"`},
+	} {
+		res := r.run(t, tc.args...)
+		if res.code != 64 || res.out != "" || !strings.Contains(res.err, tc.want) {
+			t.Errorf("%q: %+v; want exit 64 and %q", tc.args, res, tc.want)
+		}
+		for line := range strings.SplitSeq(strings.TrimSuffix(res.err, "\n"), "\n") {
+			if !strings.HasPrefix(line, "redlatch: ") {
+				t.Errorf("%q: a line that does not say who speaks: %q", tc.args, line)
+			}
+		}
+	}
+	if keys := r.Keys(); len(keys) > 0 {
+		t.Errorf("something was locked: %v", keys)
+	}
+}
+
+func TestRunCommandNotRunnable(t *testing.T) {
+	r := newRedis(t)
+	plain := filepath.Join(t.TempDir(), "plain")
+	if err := os.WriteFile(plain, []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	noExec := filepath.Join(t.TempDir(), "garbage")
+	if err := os.WriteFile(noExec, []byte("\x00\x01\x02"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		command string
+		code    int
+	}{
+		{"no-such-command-anywhere", 127},
+		{"./no-such-file", 127},
+		{plain, 126},
+		{noExec, 126},
+	} {
+		res := r.run(t, "run", "x", "--", tc.command)
+		if res.code != tc.code || !strings.Contains(res.err, tc.command) {
+			t.Errorf("%s: %+v; want exit %d", tc.command, res, tc.code)
+		}
+		if r.Exists("x") {
+			t.Fatalf("%s: the lock was not released", tc.command)
+		}
+	}
+}
+
+func TestRunConflict(t *testing.T) {
+	r := newRedis(t)
+	r.hold("x", time.Hour)
+	for _, tc := range []struct {
+		args []string
+		code int
+	}{
+		{[]string{"--try"}, 1},
+		{[]string{"-n"}, 1},
+		{[]string{"--wait", "0"}, 1},
+		{[]string{"--try", "--wait", "0"}, 1},
+		{[]string{"--wait", "50ms"}, 1},
+		{[]string{"-w", "0.05"}, 1},
+		{[]string{"--try", "-E", "9"}, 9},
+		{[]string{"--try", "--conflict-exit-code=0"}, 0},
+		{[]string{"--try", "--sysexits"}, 75},
+		{[]string{"--wait", "50ms", "--sysexits"}, 75},
+	} {
+		args := append(append([]string{"run", "x"}, tc.args...), "--", "echo", "ran")
+		res := r.run(t, args...)
+		if res.code != tc.code || res.out != "" || !strings.Contains(res.err, holder) {
+			t.Errorf("%q: %+v; want exit %d and the holder's name", tc.args, res, tc.code)
+		}
+	}
+	if got := r.HGet("x", holder); got != "1" {
+		t.Errorf("the holder's count is %q", got)
+	}
+}
+
+// Whoever waits gets the lock when it is free, and not when its TTL is over.
+func TestRunWaits(t *testing.T) {
+	r := newRedis(t)
+	first := start(t, r.command("run", "x", "-c", "trap 'exit 0' USR1; echo ready; while :; do sleep 0.02; done"))
+	first.says("ready")
+	second := start(t, r.command("run", "x", "--wait", "1h", "-c", "echo second"))
+	eventually(t, "second waits", func() bool { return len(r.PubSubChannels("*{x}")) == 1 }, second.output)
+	first.signal(unix.SIGUSR1)
+	if code := second.wait(); code != 0 || second.output() != "second\n" {
+		t.Errorf("exit %d: %s", code, second.output())
+	}
+	if code := first.wait(); code != 0 {
+		t.Errorf("exit %d: %s", code, first.output())
+	}
+}
+
+func TestRunServerFailures(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	if err := r.Set("text", "not a lock"); err != nil {
+		t.Fatal(err)
+	}
+	res := r.run(t, "run", "text", "--try", "--", "true")
+	if res.code != 65 || !strings.Contains(res.err, "not a lock") {
+		t.Errorf("another type: %+v", res)
+	}
+
+	wrong := &redis{r.Miniredis, strings.Replace(r.url, password, "wrong-"+password, 1)}
+	res = wrong.run(t, "run", "x", "--", "true")
+	if res.code != 69 || !strings.Contains(res.err, "WRONGPASS") || !strings.Contains(res.err, r.Addr()) {
+		t.Errorf("wrong password: %+v", res)
+	}
+
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	nowhere := &redis{nil, "redis://ann:" + password + "@" + l.Addr().String()}
+	res = nowhere.run(t, "run", "x", "--wait", "1h", "--", "true")
+	if res.code != 69 || !strings.Contains(res.err, l.Addr().String()) || strings.Contains(res.err, "ann") {
+		t.Errorf("unreachable: %+v", res)
+	}
+}
+
+// A script that says its name and how it was ended: for HUP "HUP".
+func trapping(signal string) string {
+	return fmt.Sprintf("trap 'echo got %s; exit 7' %[1]s; echo ready; while :; do sleep 0.02; done", signal)
+}
+
+func TestRunForwardsSignals(t *testing.T) {
+	r := newRedis(t)
+	for name, sig := range map[string]syscall.Signal{
+		"HUP": unix.SIGHUP, "INT": unix.SIGINT, "QUIT": unix.SIGQUIT, "TERM": unix.SIGTERM, "USR1": unix.SIGUSR1,
+		"USR2": unix.SIGUSR2, "WINCH": unix.SIGWINCH, "CONT": unix.SIGCONT,
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := start(t, r.command("run", name, "-c", trapping(name)))
+			j.says("ready")
+			j.signal(sig)
+			if code := j.wait(); code != 7 || !strings.Contains(j.output(), "got "+name) {
+				t.Errorf("exit %d: %s", code, j.output())
+			}
+			if r.Exists(name) {
+				t.Error("the lock was not released")
+			}
+		})
+	}
+}
+
+// A signal is for everything the command has started.
+func TestRunSignalsTheGroup(t *testing.T) {
+	r := newRedis(t)
+	// The inner shell is not the command; the outer one dies of TERM at once.
+	inner := "trap 'echo inner ended; exit' TERM; echo ready; while :; do sleep 0.02; done"
+	cmd := r.command("run", "y", "-c", "sh -c \"$INNER\" & wait")
+	cmd.Env = append(cmd.Env, "INNER="+inner)
+	j := start(t, cmd)
+	j.says("ready")
+	j.signal(unix.SIGTERM)
+	if code := j.wait(); code != 143 {
+		t.Errorf("exit %d", code)
+	}
+	contains(t, j.output(), "inner ended")
+	if r.Exists("y") {
+		t.Error("the lock was not released")
+	}
+}
+
+func TestRunSecondTermKills(t *testing.T) {
+	r := newRedis(t)
+	j := start(t, r.command("run", "x", "-c", "trap 'echo no' TERM; echo ready; while :; do sleep 0.02; done"))
+	j.says("ready")
+	j.signal(unix.SIGTERM)
+	j.says("no")
+	j.signal(unix.SIGTERM)
+	if code := j.wait(); code != 137 {
+		t.Errorf("exit %d: %s", code, j.output())
+	}
+	if r.Exists("x") {
+		t.Error("the lock was not released")
+	}
+}
+
+// A signal ends the waiting for the lock, and leaves nothing behind.
+func TestRunSignalWhileWaiting(t *testing.T) {
+	r := newRedis(t)
+	r.hold("x", time.Hour)
+	for _, sig := range []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP} {
+		j := start(t, r.command("run", "x", "--", "echo", "ran"))
+		eventually(t, "subscribed", func() bool { return len(r.PubSubChannels("*{x}")) == 1 }, j.output)
+		j.signal(sig)
+		if code := j.wait(); code != 128+int(sig) || j.output() != "" {
+			t.Errorf("%v: exit %d: %s", sig, code, j.output())
+		}
+		eventually(t, "unsubscribed", func() bool { return len(r.PubSubChannels("*{x}")) == 0 })
+	}
+	if keys, _ := r.HKeys("x"); len(keys) != 1 || keys[0] != holder {
+		t.Errorf("holders: %v", keys)
+	}
+}
+
+// nohup: what was ignored stays ignored.
+func TestRunKeepsIgnoredSignals(t *testing.T) {
+	r := newRedis(t)
+	cmd := r.command()
+	exe := cmd.Path
+	cmd.Path, cmd.Args = "/bin/sh", []string{
+		"sh", "-c", `trap '' HUP; exec "$0" run x -c "$1"`, exe,
+		"echo ready; while ! [ -e $DONE ]; do sleep 0.02; done; echo survived",
+	}
+	done := filepath.Join(t.TempDir(), "done")
+	cmd.Env = append(cmd.Env, "DONE="+done)
+	j := start(t, cmd)
+	j.says("ready")
+	j.signal(unix.SIGHUP)
+	if err := os.WriteFile(done, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code := j.wait(); code != 0 {
+		t.Errorf("exit %d", code)
+	}
+	contains(t, j.output(), "survived")
+}
+
+// The lock is held until the whole group has ended.
+func TestRunWaitsForTheGroup(t *testing.T) {
+	r := newRedis(t)
+	done := filepath.Join(t.TempDir(), "done")
+	cmd := r.command("run", "x", "-c", "(while ! [ -e $DONE ]; do sleep 0.02; done; echo background ended) & echo pid $!; exit 5")
+	cmd.Env = append(cmd.Env, "DONE="+done)
+	j := start(t, cmd)
+	j.says("are running; the lock is held until they end") // said when the command itself has ended
+	if !r.Exists("x") {
+		t.Fatal("the lock was released before the group had ended")
+	}
+	if err := os.WriteFile(done, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code := j.wait(); code != 5 {
+		t.Errorf("exit %d", code)
+	}
+	contains(t, j.output(), "background ended")
+	if r.Exists("x") {
+		t.Error("the lock was not released")
+	}
+}
+
+// Whoever runs under a lock does not survive the loss of it.
+func TestRunLost(t *testing.T) {
+	r := newRedis(t)
+	lose := func(t *testing.T, j *job, name string) {
+		t.Helper()
+		j.says("ready")
+		if res := r.run(t, "release", "--force", name); res.code != 0 || res.out != name+" released\n" {
+			t.Fatalf("%+v", res)
+		}
+	}
+	t.Run("kill", func(t *testing.T) {
+		j := start(t, r.command("run", "x", "-c", "trap 'echo got TERM; exit 0' TERM; echo ready; while :; do sleep 0.02; done"))
+		lose(t, j, "x")
+		if code := j.wait(); code != 74 {
+			t.Errorf("exit %d", code)
+		}
+		contains(t, j.output(), "got TERM", `redlatch: lock "x" lost: it was released by force; ending the command`, "the command ended with 0")
+	})
+	t.Run("kill the whole group that ignores TERM", func(t *testing.T) {
+		j := start(t, r.command("run", "y", "--kill-after", "200ms", "-c",
+			"trap '' TERM; sh -c 'echo pid $$; while :; do sleep 0.02; done' & echo ready; wait; while :; do sleep 0.02; done"))
+		j.says("pid ")
+		lose(t, j, "y")
+		if code := j.wait(); code != 74 {
+			t.Errorf("exit %d", code)
+		}
+		contains(t, j.output(), "the command ended with 137")
+		noProcess(t, pidOf(t, j.output()))
+	})
+	t.Run("kill at once", func(t *testing.T) {
+		j := start(t, r.command("run", "x", "--kill-after=0", "-c", "trap 'echo got TERM' TERM; echo ready; while :; do sleep 0.02; done"))
+		lose(t, j, "x")
+		if code := j.wait(); code != 74 || strings.Contains(j.output(), "got TERM") {
+			t.Errorf("exit %d: %s", code, j.output())
+		}
+	})
+	t.Run("warn", func(t *testing.T) {
+		j := start(t, r.command("run", "x", "--on-lost", "warn", "-c", "trap 'exit 6' USR1; echo ready; while :; do sleep 0.02; done"))
+		lose(t, j, "x")
+		j.says("the command goes on")
+		j.signal(unix.SIGUSR1)
+		if code := j.wait(); code != 6 {
+			t.Errorf("exit %d", code)
+		}
+	})
+	t.Run("ignore", func(t *testing.T) {
+		j := start(t, r.command("run", "x", "--on-lost", "ignore", "-c", "trap 'exit 6' USR1; echo ready; while :; do sleep 0.02; done"))
+		lose(t, j, "x")
+		j.signal(unix.SIGUSR1)
+		if code := j.wait(); code != 6 || strings.Contains(j.output(), "lost") {
+			t.Errorf("exit %d: %s", code, j.output())
+		}
+	})
+	t.Run("noticed at the end", func(t *testing.T) {
+		// Deleted by hand, which nobody tells anybody: the release finds out.
+		j := start(t, r.command("run", "x", "-c", "trap 'exit 0' USR1; echo ready; while :; do sleep 0.02; done"))
+		j.says("ready")
+		r.Del("x")
+		j.signal(unix.SIGUSR1)
+		if code := j.wait(); code != 74 {
+			t.Errorf("exit %d", code)
+		}
+		contains(t, j.output(), "noticed only when the command had ended", "the command ended with 0")
+	})
+	t.Run("lease over", func(t *testing.T) {
+		j := start(t, r.command("run", "x", "--lease", "300ms", "-c", "echo ready; while :; do sleep 0.02; done"))
+		if code := j.wait(); code != 74 {
+			t.Errorf("exit %d: %s", code, j.output())
+		}
+		contains(t, j.output(), "its lease ran out")
+	})
+	t.Run("stopped command", func(t *testing.T) {
+		j := start(t, r.command("run", "x", "-c", "trap 'echo got TERM; exit 0' TERM; echo ready; kill -STOP $$; while :; do sleep 0.02; done"))
+		lose(t, j, "x")
+		if code := j.wait(); code != 74 {
+			t.Errorf("exit %d", code)
+		}
+		contains(t, j.output(), "got TERM")
+	})
+}
+
+// A server that is gone when the work is done takes nothing away from it.
+func TestRunReleaseFails(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	j := start(t, r.command("run", "x", "-c", "trap 'exit 6' USR1; echo ready; while :; do sleep 0.02; done"))
+	j.says("ready")
+	r.Close()
+	j.signal(unix.SIGUSR1)
+	if code := j.wait(); code != 6 {
+		t.Errorf("exit %d", code)
+	}
+	contains(t, j.output(), `the release of "x" is not confirmed; the lock is free after 30s at the latest`)
+}
+
+var pidPattern = regexp.MustCompile(`pid (\d+)`)
+
+func pidOf(t *testing.T, text string) int {
+	t.Helper()
+	m := pidPattern.FindStringSubmatch(text)
+	if m == nil {
+		t.Fatalf("no pid in:\n%s", text)
+	}
+	pid, err := strconv.Atoi(m[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// noProcess waits until the process is gone, or only a zombie that its parent
+// has not looked at yet.
+func noProcess(t *testing.T, pid int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("end of process %d", pid), func() bool {
+		if unix.Kill(pid, 0) != nil {
+			return true
+		}
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return err == nil && strings.Contains(string(stat), ") Z ")
+	})
+}
+
+// When redlatch dies without a word, what runs under its lock dies with it:
+// not only the command, but all of its group.
+func TestRunDiesWithItsCommand(t *testing.T) {
+	r := newRedis(t)
+	cmd := r.command("run", "x", "-c", "trap : USR1; sh -c \"$INNER\" & while :; do wait; done")
+	cmd.Env = append(cmd.Env, "INNER=trap 'echo pid $$' USR1; echo ready; while :; do sleep 0.02; done")
+	j := start(t, cmd)
+	j.says("ready")
+	j.signal(unix.SIGUSR1) // is forwarded: redlatch knows what it has started, and the guard does
+	j.says("pid ")
+	child := pidOf(t, j.output())
+	j.signal(unix.SIGKILL)
+	j.wait()
+	noProcess(t, child)
+}

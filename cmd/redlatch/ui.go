@@ -1,0 +1,134 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"golang.org/x/term"
+
+	"github.com/redlatch/redlatch/connect"
+)
+
+// The output policy, in one place:
+//
+//   - results go to standard output, everything else to standard error;
+//   - every line on standard error starts with "redlatch: ", so that it can be
+//     told from the lines of a command that runs under a lock;
+//   - what comes from the server is shown without control characters, so that
+//     a name cannot move the cursor or change colours;
+//   - credentials are masked in all of standard error, whoever wrote the text;
+//   - colour only on a terminal, and never with NO_COLOR set.
+type ui struct {
+	out, err io.Writer
+	color    bool // standard error is a terminal that may be coloured
+	secrets  []string
+}
+
+func newUI(out, err *os.File) *ui {
+	return &ui{out: out, err: err, color: colorful(err)}
+}
+
+// colorful reports whether f is a terminal that may be coloured.
+func colorful(f *os.File) bool {
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
+}
+
+// hide masks the secrets in everything that goes to standard error from now on.
+func (u *ui) hide(secrets ...string) { u.secrets = append(u.secrets, secrets...) }
+
+// note tells the user something.
+func (u *ui) note(format string, args ...any) {
+	u.line("redlatch: ", strings.TrimPrefix(fmt.Sprintf(format, args...), "redlatch: "))
+}
+
+// fail shows why the program ends, and what to do about it.
+func (u *ui) fail(f *failure) {
+	if f.err == nil {
+		return
+	}
+	prefix := "redlatch: "
+	if u.color {
+		prefix = "\x1b[31mredlatch:\x1b[0m "
+	}
+	u.line(prefix, strings.TrimPrefix(f.err.Error(), "redlatch: "))
+	if f.hint != "" {
+		u.line("redlatch: ", f.hint)
+	}
+}
+
+func (u *ui) line(prefix, text string) {
+	// One Write: lines of ours and of the command must not mix.
+	_, _ = io.WriteString(u.err, prefix+maskUserinfo(connect.Mask(printable(text), u.secrets...))+"\n")
+}
+
+// maskUserinfo hides what stands between "://" and the last "@" of the same
+// word: a URL that was given where none belongs, and that nobody has parsed.
+func maskUserinfo(text string) string {
+	words := strings.SplitAfter(text, " ")
+	for i, w := range words {
+		scheme := strings.Index(w, "://")
+		at := strings.LastIndex(w, "@")
+		if scheme >= 0 && at > scheme {
+			words[i] = w[:scheme+3] + "***" + w[at:]
+		}
+	}
+	return strings.Join(words, "")
+}
+
+// printable returns s with control and other invisible characters escaped.
+func printable(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) && r != ' ' }) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case unicode.IsPrint(r) && (r != unicode.ReplacementChar || strings.HasPrefix(s[i:], "\uFFFD")):
+			b.WriteRune(r)
+		case r == unicode.ReplacementChar: // a byte that is not UTF-8
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		default:
+			q := strconv.QuoteRune(r)
+			b.WriteString(q[1 : len(q)-1])
+		}
+	}
+	return b.String()
+}
+
+// json writes v as one indented document.
+func (u *ui) json(v any) error {
+	e := json.NewEncoder(u.out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// table writes rows in columns, with two spaces between them.
+func (u *ui) table(rows [][]string) error {
+	var width []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(width) {
+				width = append(width, 0)
+			}
+			width[i] = max(width[i], len([]rune(cell)))
+		}
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		for i, cell := range row {
+			b.WriteString(cell)
+			if i < len(row)-1 {
+				b.WriteString(strings.Repeat(" ", width[i]-len([]rune(cell))+2))
+			}
+		}
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(u.out, b.String())
+	return err
+}

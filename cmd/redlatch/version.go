@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// A versionJSON is a contract; see docs/cli.md.
+type versionJSON struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision"` // empty if not built from a checkout
+	Modified bool   `json:"modified"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func buildVersion() versionJSON {
+	v := versionJSON{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if info.Main.Version != "" {
+		v.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Revision = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Show the version of this program",
+		Args:  cobra.NoArgs,
+	}
+	asJSON := outputFlag(cmd)
+	cmd.RunE = func(*cobra.Command, []string) error {
+		v := buildVersion()
+		if asJSON() {
+			return written(a.ui.json(v))
+		}
+		revision := ""
+		if v.Revision != "" {
+			revision = " " + v.Revision
+		}
+		_, err := fmt.Fprintf(a.ui.out, "redlatch %s%s %s %s\n", v.Version, revision, v.Go, v.Platform)
+		return written(err)
+	}
+	return cmd
+}
