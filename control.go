@@ -29,6 +29,8 @@ type controlMessage struct {
 type control struct {
 	c           *Client
 	unsubscribe func()
+	listening   func()        // closes heard; once
+	heard       chan struct{} // closed when the subscription was first confirmed
 
 	mu    sync.Mutex // guards what follows
 	asked map[string]chan struct{}
@@ -38,8 +40,11 @@ type control struct {
 func (k *control) start(c *Client) {
 	k.c = c
 	k.asked = make(map[string]chan struct{})
+	k.heard = make(chan struct{})
+	k.listening = sync.OnceFunc(func() { close(k.heard) })
 	k.unsubscribe = c.redis.Subscribe(controlPrefix+c.id, false, func(n Notice) {
 		if n.Subscribed {
+			k.listening()
 			return
 		}
 		var m controlMessage
@@ -108,6 +113,10 @@ func (c *Client) revoke(ctx context.Context, name string, h Holder) bool {
 	}()
 	ctx, cancel := context.WithTimeout(ctx, revokePause)
 	defer cancel()
+	select {
+	case <-k.heard: // a client that has just been made would miss the answer
+	case <-ctx.Done():
+	}
 	heard, err := k.send(ctx, h.Client, controlMessage{Op: "revoke", Name: name, Owner: h.Owner, From: c.id, Nonce: nonce})
 	if err == nil && heard == 0 && !c.traits.Cluster {
 		return false // nobody listens: the holder is gone

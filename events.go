@@ -107,18 +107,6 @@ type reporter struct {
 	events Events
 }
 
-func (r *reporter) acquired(e AcquiredEvent) {
-	if f := r.events.Acquired; f != nil {
-		f(e)
-	}
-}
-
-func (r *reporter) released(e ReleasedEvent) {
-	if f := r.events.Released; f != nil {
-		f(e)
-	}
-}
-
 func (r *reporter) lost(e LostEvent) {
 	r.log.Error("lock lost", "name", e.Err.Name, "owner", e.Err.Owner, "reason", string(e.Err.Reason), "held", e.Held, "acquired_at", e.Site)
 	if f := r.events.Lost; f != nil {

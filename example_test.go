@@ -23,7 +23,7 @@ func Example() {
 	defer client.Close()
 
 	err = client.Lock("orders:42").Do(context.Background(), func(ctx context.Context) error {
-		return ship(ctx) // ctx ends if the lock is lost
+		return ship(ctx, 42) // ctx ends if the lock is lost
 	})
 	if err != nil {
 		log.Print(err)
@@ -31,8 +31,8 @@ func Example() {
 }
 
 func ExampleLock_Acquire() {
-	ctx := context.Background()
-	hold, err := client().Lock("orders:42").Acquire(ctx, redlatch.Wait(2*time.Second))
+	ctx, client := context.Background(), newClient()
+	hold, err := client.Lock("orders:42").Acquire(ctx, redlatch.Wait(2*time.Second))
 	if errors.Is(err, redlatch.ErrBusy) {
 		fmt.Println("somebody else is at it")
 		return
@@ -42,13 +42,13 @@ func ExampleLock_Acquire() {
 	}
 	defer func() { _ = hold.Release(ctx) }()
 
-	if err := ship(hold.Context()); errors.Is(context.Cause(hold.Context()), redlatch.ErrLost) {
+	if err := ship(hold.Context(), 42); errors.Is(context.Cause(hold.Context()), redlatch.ErrLost) {
 		log.Print("the lock was lost on the way: ", err)
 	}
 }
 
 func ExampleLock_Try() {
-	hold, err := client().Lock("orders:42").Try(context.Background(), redlatch.Lease(10*time.Second))
+	hold, err := newClient().Lock("orders:42").Try(context.Background(), redlatch.Lease(10*time.Second))
 	var busy *redlatch.BusyError
 	switch {
 	case errors.As(err, &busy):
@@ -62,14 +62,16 @@ func ExampleLock_Try() {
 
 // A context that descends from a hold re-enters its lock.
 func ExampleHold_Context() {
-	orders := client().Lock("orders:42")
+	orders := newClient().Lock("orders:42")
 	_ = orders.Do(context.Background(), func(ctx context.Context) error {
-		return orders.Do(ctx, ship) // once more, without waiting for itself
+		return orders.Do(ctx, func(ctx context.Context) error { // once more, without waiting for itself
+			return ship(ctx, 42)
+		})
 	})
 }
 
 func ExampleClient_Locks() {
-	for info, err := range client().Locks(context.Background(), "orders:*") {
+	for info, err := range newClient().Locks(context.Background(), "orders:*") {
 		if err != nil {
 			log.Print(err)
 			return
@@ -78,6 +80,6 @@ func ExampleClient_Locks() {
 	}
 }
 
-func client() *redlatch.Client { return nil }
+func newClient() *redlatch.Client { return nil }
 
-func ship(context.Context) error { return nil }
+func ship(context.Context, int) error { return nil }

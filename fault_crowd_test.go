@@ -5,7 +5,6 @@ import (
 	"errors"
 	"runtime"
 	"strings"
-
 	"sync/atomic"
 	"testing"
 	"time"
@@ -136,7 +135,7 @@ func (s *story) wantGoroutines(when string, most int) {
 func wantNoGoroutines(t *testing.T) {
 	t.Helper()
 	ours := func() (list []string) {
-		for _, g := range strings.Split(stacks(), "\n\n") {
+		for g := range strings.SplitSeq(stacks(), "\n\n") {
 			if strings.Contains(g, "redlatch/redlatch.(") || strings.Contains(g, "redlatch/redlatch/internal/worker.") {
 				list = append(list, g)
 			}

@@ -89,8 +89,10 @@ func (s *lateStory) afterRetry() {
 // back the one that it asked for.
 func (s *lateStory) laterInTenure() {
 	holds := s.begin()
-	if len(holds) == 0 {
-		return // its tenure is over
+	if len(holds) == 0 { // its tenure is over
+		s.deliver()
+		s.wantFree("after it")
+		return
 	}
 	h := holds[len(holds)-1]
 	more := s.acquire(h.Context())

@@ -52,11 +52,11 @@ func (t *tenure) newHold(ctx context.Context, o *options, at site, now time.Time
 	if h.t != nil {
 		h = &hold{}
 	}
-	h.set(t, ctx, o, at, now)
+	h.set(ctx, t, o, at, now)
 	return h
 }
 
-func (h *hold) set(t *tenure, ctx context.Context, o *options, at site, now time.Time) {
+func (h *hold) set(ctx context.Context, t *tenure, o *options, at site, now time.Time) {
 	h.t, h.values, h.scope, h.watchdog, h.at, h.since, h.open = t, ctx, o.scope, !o.hasLease, at, now, 1
 }
 
@@ -263,7 +263,7 @@ func (h *hold) release(ctx context.Context) error {
 		cancel(errReleased)
 	}
 	h.closed()
-	if f := t.c.cfg.Events.Released; f != nil {
+	if f := t.c.report.events.Released; f != nil {
 		f(ReleasedEvent{Name: t.lock.name, Owner: id, Held: time.Since(h.since)})
 	}
 	if !final {

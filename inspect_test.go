@@ -65,7 +65,10 @@ func TestLocksListsWhatLooksLikeALock(t *testing.T) {
 		if got := list("orders:*"); len(got) != 2 {
 			t.Fatalf("orders: %q", got)
 		}
-		for range c.Locks(bg, "") {
+		for _, err := range c.Locks(bg, "") {
+			if err != nil {
+				t.Fatal(err)
+			}
 			break // an early stop leaves nothing behind
 		}
 		if got := list("nothing*"); len(got) != 0 {

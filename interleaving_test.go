@@ -87,7 +87,7 @@ func (w *world) tapped(cfg redlatch.Config, d *tap) *redlatch.Client {
 	return c
 }
 
-var tapUnknown = &redlatch.RunError{Outcome: redlatch.Unknown, Err: errors.New("reply lost")}
+var errTapUnknown = &redlatch.RunError{Outcome: redlatch.Unknown, Err: errors.New("reply lost")}
 
 // lock.reenter.lua answers a replay without raising the TTL, and the client
 // trusts it from the send time of the replay.
@@ -98,11 +98,11 @@ func TestTheReplayOfAReentryIsNotTrustedLongerThanItsTTL(t *testing.T) {
 			if s == "lock.reenter" {
 				switch n.Add(1) {
 				case 1:
-					return redlatch.Reply{}, tapUnknown
+					return redlatch.Reply{}, errTapUnknown
 				case 2:
 					_, _ = next()
 					time.Sleep(5 * time.Second) // the reply is lost
-					return redlatch.Reply{}, tapUnknown
+					return redlatch.Reply{}, errTapUnknown
 				}
 			}
 			return next()
@@ -178,7 +178,7 @@ func TestSiblingsDoNotOverlapIfTheOuterIsReleasedWhileOneEnters(t *testing.T) {
 			w.release(x.h)
 			w.release((<-qc).h)
 		}
-		<-pr
+		_ = <-pr
 		w.release(g)
 	})
 }
@@ -378,7 +378,7 @@ func TestAnOutageIsRetryableAndNotTheCallersDeadline(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
 			time.Sleep(5 * time.Second) // a driver that hangs
-			return redlatch.Reply{}, tapUnknown
+			return redlatch.Reply{}, errTapUnknown
 		}}
 		c := w.tapped(redlatch.Config{}, d)
 		_, err := c.Lock("orders").Acquire(bg)
@@ -459,7 +459,7 @@ func TestRenewalGoesOnAfterAnUnansweredRecount(t *testing.T) {
 		var down atomic.Bool
 		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
 			if down.Load() {
-				return redlatch.Reply{}, tapUnknown
+				return redlatch.Reply{}, errTapUnknown
 			}
 			return next()
 		}}
@@ -523,7 +523,7 @@ func TestWaitBoundsAReentry(t *testing.T) {
 		if took := time.Since(start); took > 200*time.Millisecond {
 			t.Errorf("Wait(100ms) ended after %v: %v", took, err)
 		}
-		<-e
+		_ = <-e
 		slow.Store(false)
 		time.Sleep(20 * time.Second)
 		_ = outer.Release(bg)
@@ -656,7 +656,7 @@ func TestALateReentryAfterItsCallerLeftChangesNothing(t *testing.T) {
 					late := d.again(s, args)
 					time.AfterFunc(300*time.Millisecond, late)
 					time.AfterFunc(time.Millisecond, cancel)
-					return redlatch.Reply{}, tapUnknown
+					return redlatch.Reply{}, errTapUnknown
 				}
 			}
 			return next()

@@ -13,7 +13,7 @@ import (
 // outer, or every hold of the scope, has ended.
 func (t *tenure) reenter(ctx context.Context, outer *hold, l *Lock, o *options, p *patience, at site) (*hold, error) {
 	h := &hold{}
-	h.set(t, ctx, o, at, time.Now())
+	h.set(ctx, t, o, at, time.Now())
 	count := 0
 	err := p.slot(ctx, t.opsSlot())
 	if err == nil {

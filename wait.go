@@ -52,11 +52,11 @@ func (c *Client) acquire(ctx context.Context, l *Lock, o *options) (*hold, error
 }
 
 func (c *Client) acquired(h *hold, start time.Time, handedOff bool) {
-	if f := c.cfg.Events.Acquired; f != nil {
+	if c.report.events.Acquired != nil {
 		h.t.mu.Lock()
 		e := AcquiredEvent{Name: h.t.lock.name, Owner: h.t.id, Waited: h.since.Sub(start), Count: h.t.count, HandedOff: handedOff}
 		h.t.mu.Unlock()
-		f(e)
+		c.report.events.Acquired(e)
 	}
 }
 
