@@ -1,0 +1,395 @@
+package redlatch_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+func TestConcurrentReleasesOfANestCountRight(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		l := c.Lock("orders")
+		bad, wrong := 0, 0
+		for range 500 {
+			outer := w.acquire(l, bg)
+			inner := w.acquire(l, outer.Context())
+			hc := later(func() *redlatch.Hold { return w.acquire(l, bg) })
+			synctest.Wait()
+			e1 := later(func() error { return inner.Release(bg) })
+			e2 := later(func() error { return outer.Release(bg) })
+			h := <-hc
+			err1, err2 := <-e1, <-e2
+			if err1 != nil || err2 != nil {
+				bad++
+			}
+			synctest.Wait()
+			if n := w.count(h); n != "1" {
+				wrong++
+			}
+			w.release(h)
+		}
+		if bad > 0 || wrong > 0 {
+			t.Errorf("of 500: %d first releases failed, %d times Redis shows a wrong count", bad, wrong)
+		}
+		bad = 0
+		for range 500 {
+			outer := w.acquire(l, bg)
+			inner := w.acquire(l, outer.Context())
+			e1 := later(func() error { return inner.Release(bg) })
+			e2 := later(func() error { return outer.Release(bg) })
+			for _, err := range []error{<-e1, <-e2} {
+				if err != nil {
+					bad++
+					if bad == 1 {
+						t.Log(err)
+					}
+				}
+			}
+		}
+		if bad > 0 {
+			t.Errorf("of 500: %d first releases failed", bad)
+		}
+	})
+}
+
+func TestAnOutageIsRetryableAndNotTheCallersDeadline(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			time.Sleep(5 * time.Second) // a driver that hangs
+			return redlatch.Reply{}, errTapUnknown
+		}}
+		c := w.tapped(redlatch.Config{}, d)
+		_, err := c.Lock("orders").Acquire(bg)
+		t.Log(err)
+		if !errors.Is(err, redlatch.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		if !redlatch.IsRetryable(err) {
+			t.Error("not retryable")
+		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			t.Error("looks like the caller's deadline")
+		}
+		d.off.Store(true)
+		time.Sleep(10 * time.Minute)
+	})
+}
+
+func TestALeaseThatOverflowsIsRefused(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		var n atomic.Int64
+		d := &tap{hook: func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			if n.Add(1) < 3 {
+				t.Log(s, args)
+			}
+			time.Sleep(time.Millisecond)
+			return next()
+		}}
+		c := w.tapped(redlatch.Config{}, d)
+		ctx, cancel := context.WithCancel(bg)
+		done := later(func() error {
+			h, err := c.Lock("orders").Acquire(ctx, redlatch.Lease(math.MaxInt64))
+			if err == nil {
+				w.release(h)
+			}
+			return err
+		})
+		time.Sleep(100 * time.Millisecond)
+		select {
+		case err := <-done:
+			t.Log(err)
+		default:
+			t.Errorf("Acquire spins: %d requests so far", n.Load())
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// A loss while the tenure is between two holders releases nothing.
+func TestALossBetweenTwoHoldersIsReleased(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			if s == "lock.reenter" {
+				time.Sleep(50 * time.Millisecond)
+			}
+			return next()
+		}}
+		c := w.tapped(redlatch.Config{MaxHold: time.Second}, d)
+		l := c.Lock("orders")
+		outer := w.acquire(l, bg)
+		inner := w.acquire(l, outer.Context())
+		time.Sleep(time.Second - 50*time.Millisecond - 20*time.Millisecond)
+		e1 := later(func() error { return inner.Release(bg) }) // recounts for 50 ms
+		synctest.Wait()
+		e2 := later(func() error { return outer.Release(bg) }) // waits for it; MaxHold passes
+		t.Log(<-e1, <-e2)
+		time.Sleep(5 * time.Second)
+		if w.server.Exists("orders") {
+			t.Errorf("five seconds later still held, for %v", w.server.TTL("orders"))
+		}
+	})
+}
+
+// A recount that nobody answered stops the renewals for good.
+func TestRenewalGoesOnAfterAnUnansweredRecount(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		var down atomic.Bool
+		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			if down.Load() {
+				return redlatch.Reply{}, errTapUnknown
+			}
+			return next()
+		}}
+		c := w.tapped(redlatch.Config{}, d)
+		l := c.Lock("orders")
+		outer := w.acquire(l, bg)
+		inner := w.acquire(l, outer.Context())
+		down.Store(true)
+		err := inner.Release(bg)
+		t.Log(err)
+		down.Store(false) // after ten seconds
+		time.Sleep(time.Minute)
+		if err := outer.Err(); err != nil {
+			t.Errorf("the server was away for 10 s and then healthy: %v", err)
+		}
+		_ = outer.Release(bg)
+	})
+}
+
+func TestAcquireEndsWithItsContextWhenItMeetsADebt(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			if s == "lock.release" {
+				time.Sleep(10 * time.Second)
+			}
+			return next()
+		}}
+		c := w.tapped(redlatch.Config{}, d)
+		w.server.HSet("orders", c.ID()+":999", "1")
+		w.server.SetTTL("orders", time.Minute)
+		ctx, cancel := context.WithTimeout(bg, 100*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		_, err := c.Lock("orders").Acquire(ctx)
+		if took := time.Since(start); took > 200*time.Millisecond {
+			t.Errorf("a context of 100 ms ended Acquire after %v: %v", took, err)
+		}
+		d.off.Store(true)
+		time.Sleep(time.Minute)
+	})
+}
+
+func TestWaitBoundsAReentry(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		var slow atomic.Bool
+		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			if s == "lock.reenter" && slow.Load() {
+				time.Sleep(2900 * time.Millisecond)
+			}
+			return next()
+		}}
+		c := w.tapped(redlatch.Config{}, d)
+		l := c.Lock("orders")
+		outer := w.acquire(l, bg)
+		inner := w.acquire(l, outer.Context())
+		slow.Store(true)
+		e := later(func() error { return inner.Release(bg) })
+		synctest.Wait()
+		start := time.Now()
+		_, err := l.Acquire(context.WithoutCancel(outer.Context()), redlatch.Wait(100*time.Millisecond))
+		if took := time.Since(start); took > 200*time.Millisecond {
+			t.Errorf("Wait(100ms) ended after %v: %v", took, err)
+		}
+		_ = <-e
+		slow.Store(false)
+		time.Sleep(20 * time.Second)
+		_ = outer.Release(bg)
+	})
+}
+
+func TestALeaseShorterThanARoundTripDoesNotSpin(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		var n atomic.Int64
+		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			if s == "lock.take" {
+				n.Add(1)
+			}
+			r, err := next()
+			time.Sleep(12 * time.Millisecond)
+			return r, err
+		}}
+		c := w.tapped(redlatch.Config{}, d)
+		done := later(func() error { _, err := c.Lock("orders").Acquire(bg, redlatch.Lease(20*time.Millisecond)); return err })
+		time.Sleep(time.Minute)
+		select {
+		case err := <-done:
+			t.Log(err, n.Load())
+		default:
+			t.Errorf("Acquire has sent %d takes in a minute", n.Load())
+		}
+	})
+}
+
+func TestALongTTLIsNotPassedOn(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		l := c.Lock("orders")
+		outer := w.acquire(l, bg)
+		inner := w.acquire(l, outer.Context(), redlatch.Lease(time.Hour))
+		hc := later(func() *redlatch.Hold { return w.acquire(l, bg) })
+		synctest.Wait()
+		w.release(inner)
+		w.release(outer)
+		h := <-hc
+		if ttl := w.server.TTL("orders"); ttl > 30*time.Second {
+			t.Errorf("if this process dies, the watchdog hold of the next lasts %v", ttl)
+		}
+		w.release(h)
+	})
+}
+
+func TestMaxHoldBoundsAReentry(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{MaxHold: time.Minute})
+		l := c.Lock("orders")
+		outer := w.acquire(l, bg, redlatch.Lease(10*time.Second))
+		inner := w.acquire(l, outer.Context())
+		time.Sleep(10 * time.Minute)
+		if inner.Err() == nil {
+			t.Error("the watchdog has kept a hold for 10 minutes, MaxHold is 1")
+		}
+		_ = inner.Release(bg)
+		_ = outer.Release(bg)
+	})
+}
+
+func TestAnOwnerNestedInAHoldKeepsItsTurn(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		l := c.Lock("orders")
+		g := w.acquire(l, bg)
+		sc := redlatch.WithOwner(g.Context())
+		a1 := w.acquire(l, sc)
+		a2 := w.acquire(l, sc)
+		bc := later(func() *redlatch.Hold { return w.acquire(l, g.Context()) })
+		synctest.Wait()
+		w.release(a1)
+		synctest.Wait()
+		var b *redlatch.Hold
+		select {
+		case b = <-bc:
+			if a2.Err() == nil {
+				t.Error("b, nested in g, is live together with a2, which is under an owner nested in g")
+			}
+			w.release(a2)
+		default:
+			w.release(a2)
+			b = <-bc
+		}
+		w.release(b)
+		w.release(g)
+	})
+}
+
+// A revocation is confirmed although the take it is about is still under way.
+func TestARevocationEndsATakeUnderWay(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			r, err := next()
+			if s == "lock.take" {
+				time.Sleep(2 * time.Second) // a slow reply, in time
+			}
+			return r, err
+		}}
+		a, b := w.tapped(redlatch.Config{}, d), w.client(redlatch.Config{})
+		hc := later(func() *redlatch.Hold { h, _ := a.Lock("orders").Acquire(bg); return h })
+		time.Sleep(100 * time.Millisecond)
+		start := time.Now()
+		ok, err := b.Lock("orders").ForceRelease(bg)
+		t.Log(ok, err, time.Since(start))
+		h2 := w.acquire(b.Lock("orders"), bg)
+		time.Sleep(time.Minute)
+		select {
+		case h := <-hc:
+			t.Errorf("two holders; the revocation was confirmed: %v, %v", h.Err(), h2.Err())
+		default:
+		}
+		w.release(h2)
+		w.release(<-hc)
+	})
+}
+
+// A re-entry of unknown outcome whose caller leaves between two
+// attempts is sent again under the same id, so the first one can arrive late.
+func TestALateReentryAfterItsCallerLeftChangesNothing(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		ctx, cancel := context.WithCancel(bg)
+		var n atomic.Int64
+		d := &tap{}
+		d.hook = func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			if s == "lock.reenter" {
+				t.Log(args)
+				if n.Add(1) == 1 {
+					late := d.again(s, args)
+					time.AfterFunc(300*time.Millisecond, late)
+					time.AfterFunc(time.Millisecond, cancel)
+					return redlatch.Reply{}, errTapUnknown
+				}
+			}
+			return next()
+		}
+		c := w.tapped(redlatch.Config{}, d)
+		l := c.Lock("orders")
+		outer := w.acquire(l, bg)
+		_, err := l.Acquire(outer.With(ctx))
+		t.Log(err)
+		time.Sleep(10 * time.Second)
+		if got := w.count(outer); got != "1" {
+			t.Errorf("one hold, Redis shows %s", got)
+		}
+		w.release(outer)
+	})
+}
+
+func TestALossDuringAReentryIsErrLost(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			if s == "lock.reenter" {
+				time.Sleep(50 * time.Millisecond)
+			}
+			return next()
+		}}
+		c := w.tapped(redlatch.Config{MaxHold: time.Second}, d)
+		outer := w.acquire(c.Lock("orders"), bg)
+		time.Sleep(980 * time.Millisecond)
+		_, err := c.Lock("orders").Acquire(outer.Context())
+		if errors.Is(err, redlatch.ErrBusy) {
+			t.Errorf("ErrBusy: %v", err)
+		}
+	})
+}
+
+// A driver (or a hook of the user's go-redis client) that looks at its context
+// after Run has returned.
+func TestADriverMayKeepItsContext(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		var kept context.Context
+		d := &tap{seen: func(ctx context.Context) { kept = ctx }}
+		c := w.tapped(redlatch.Config{}, d)
+		w.release(w.acquire(c.Lock("orders"), bg))
+		defer func() {
+			if r := recover(); r != nil {
+				t.Errorf("panic: %v", r)
+			}
+		}()
+		_ = kept.Value("trace")
+	})
+}

@@ -1,0 +1,87 @@
+package redlatch_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/goredis"
+)
+
+// A tap sits between a client and its driver and can hold back, repeat or lose
+// what a script answers.
+type tap struct {
+	redlatch.Redis
+	timeout time.Duration
+	hook    func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error)
+	subs    atomic.Int64
+	seen    func(context.Context)
+	scripts sync.Map
+	off     atomic.Bool
+	mu      sync.Mutex
+	breaks  []func(string)
+}
+
+func (d *tap) Run(ctx context.Context, s *redlatch.Script, keys, args []string) (redlatch.Reply, error) {
+	d.scripts.Store(s.Name(), [2]any{s, keys})
+	if d.seen != nil {
+		d.seen(ctx)
+	}
+	next := func() (redlatch.Reply, error) { return d.Redis.Run(ctx, s, keys, args) }
+	if d.hook == nil || d.off.Load() {
+		return next()
+	}
+	return d.hook(s.Name(), args, next)
+}
+
+func (d *tap) again(name string, args []string) func() {
+	v, _ := d.scripts.Load(name)
+	sk := v.([2]any)
+	return func() { _, _ = d.Redis.Run(context.Background(), sk[0].(*redlatch.Script), sk[1].([]string), args) }
+}
+
+func (d *tap) Traits() redlatch.Traits {
+	t := d.Redis.Traits()
+	if d.timeout > 0 {
+		t.Timeout = d.timeout
+	}
+	return t
+}
+
+func (d *tap) Subscribe(ch string, sharded bool, h func(redlatch.Notice)) func() {
+	d.subs.Add(1)
+	stop := d.Redis.Subscribe(ch, sharded, h)
+	return sync.OnceFunc(func() { d.subs.Add(-1); stop() })
+}
+
+func (d *tap) OnBreak(f func(string)) func() {
+	d.mu.Lock()
+	d.breaks = append(d.breaks, f)
+	d.mu.Unlock()
+	return d.Redis.OnBreak(f)
+}
+
+func (w *world) tapped(cfg redlatch.Config, d *tap) *redlatch.Client {
+	rdb := redis.NewClient(&redis.Options{
+		Addr:        "127.0.0.1:1",
+		Dialer:      func(context.Context, string, string) (net.Conn, error) { return w.server.Dial() },
+		DialTimeout: 50 * time.Millisecond, ReadTimeout: 100 * time.Millisecond, WriteTimeout: 100 * time.Millisecond,
+		MaxRetries: -1, DisableIdentity: true,
+	})
+	w.Cleanup(func() { _ = rdb.Close() })
+	d.Redis = goredis.Use(rdb)
+	c, err := redlatch.New(d, cfg)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+var errTapUnknown = &redlatch.RunError{Outcome: redlatch.Unknown, Err: errors.New("reply lost")}
