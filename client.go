@@ -32,6 +32,9 @@ type Client struct {
 	attempts sync.Pool // of *attempt
 	waiters  sync.Pool // of *waiter
 
+	droppedMu sync.Mutex // guards dropped
+	dropped   []*hold    // garbage collected without having been released
+
 	done      chan struct{} // closed when Close begins: nobody waits any longer
 	over      chan struct{} // closed when Close ends: nothing is settled any longer
 	closeOnce sync.Once
@@ -67,7 +70,7 @@ func New(redis Redis, cfg Config) (*Client, error) {
 		done:   make(chan struct{}),
 		over:   make(chan struct{}),
 	}
-	c.clock = renew.NewClock(c.settle)
+	c.clock = renew.NewClock(c.settle, c.collectDropped)
 	c.kind = &renew.Kind{Renew: c.renewLocks}
 	c.lines = lines{c: c, m: make(map[string]*line)}
 	c.debts = debts{c: c, timers: make(map[*time.Timer]debt)}

@@ -67,16 +67,31 @@ func (c *Client) newHoldFor(h *hold) *Hold {
 	return H
 }
 
-// dropped releases a hold that its user lost.
+// dropped notes a hold that its user lost. It is called by the garbage
+// collector's goroutine, which does not belong to the client's world (in a test
+// it is outside of the synctest bubble): the clock sees to the rest.
 func (h *hold) dropped() {
-	h.t.mu.Lock()
-	over := h.err != nil
-	h.t.mu.Unlock()
-	if over {
-		return
+	c := h.t.c
+	c.droppedMu.Lock()
+	defer c.droppedMu.Unlock()
+	c.dropped = append(c.dropped, h)
+}
+
+// collectDropped reports and releases the holds that were dropped.
+func (c *Client) collectDropped() {
+	c.droppedMu.Lock()
+	dropped := c.dropped
+	c.dropped = nil
+	c.droppedMu.Unlock()
+	for _, h := range dropped {
+		h.t.mu.Lock()
+		over := h.err != nil
+		h.t.mu.Unlock()
+		if !over {
+			c.report.dropped(DroppedEvent{Name: h.t.lock.name, Site: h.at.String()})
+			c.settle(func() { _ = h.release(context.Background()) })
+		}
 	}
-	h.t.c.report.dropped(DroppedEvent{Name: h.t.lock.name, Site: h.at.String()})
-	h.t.c.settle(func() { _ = h.release(context.Background()) })
 }
 
 // Name returns the lock's name.

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// glance is how often the clock compares its leases with the wall clock, which
+// maxSleep is how often the clock compares its leases with the wall clock, which
 // may have been ahead of the timers while the machine slept.
-const glance = time.Second
+const maxSleep = time.Second
 
 // slept is how far the wall clock may run ahead of the timers between two
 // looks before every lease is looked at. It is well below any Margin.
@@ -18,7 +18,8 @@ const slept = 5 * time.Millisecond
 // A Clock renews leases and ends them. Its methods are safe for concurrent
 // use and never block on I/O.
 type Clock struct {
-	spawn func(func()) // runs a sender
+	spawn  func(func()) // runs a sender
+	glance func()       // called each time the clock looks; may be nil
 
 	mu     sync.Mutex // guards everything below and the schedule of each Lease
 	leases schedule
@@ -35,9 +36,10 @@ type lane struct {
 	sending bool
 }
 
-// NewClock returns an empty clock that runs its senders with spawn.
-func NewClock(spawn func(func())) *Clock {
-	return &Clock{spawn: spawn, lanes: make(map[string]*lane)}
+// NewClock returns an empty clock that runs its senders with spawn, and calls
+// glance, if that is not nil, at least once a second while it has a lease.
+func NewClock(spawn func(func()), glance func()) *Clock {
+	return &Clock{spawn: spawn, glance: glance, lanes: make(map[string]*lane)}
 }
 
 // Add starts to watch l, whose window must have been confirmed; renewing says
@@ -164,13 +166,13 @@ func (c *Clock) scheduleLocked(l *Lease, now time.Time) {
 }
 
 // setTimerLocked makes the timer fire for the first lease, and at the latest
-// after a glance.
+// after maxSleep.
 func (c *Clock) setTimerLocked(now time.Time) {
 	if len(c.leases) == 0 || c.closed {
 		return
 	}
 	at := c.leases[0].at
-	if limit := now.Add(glance); at.After(limit) {
+	if limit := now.Add(maxSleep); at.After(limit) {
 		at = limit
 	}
 	if c.timer == nil {
@@ -227,6 +229,9 @@ func (c *Clock) tick() {
 	c.mu.Unlock()
 	for _, h := range over {
 		h.Expired()
+	}
+	if c.glance != nil {
+		c.glance()
 	}
 }
 

@@ -2,7 +2,9 @@ package renew
 
 import (
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -311,3 +313,23 @@ func TestAddAfterClose(t *testing.T) {
 		s.wantNotTold(l)
 	})
 }
+
+func TestTheClockGlancesAtLeastOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var glances atomic.Int64
+		c := NewClock(func(f func()) { go f() }, func() { glances.Add(1) })
+		defer c.Close()
+		l := &Lease{Length: time.Hour, Holder: nobody{}}
+		l.Confirm(time.Now(), time.Hour)
+		c.Add(l, false)
+		time.Sleep(10*time.Second + time.Millisecond)
+		if n := glances.Load(); n < 10 {
+			t.Errorf("%d glances in ten seconds", n)
+		}
+	})
+}
+
+type nobody struct{}
+
+func (nobody) Expired() {}
+func (nobody) Gone()    {}

@@ -50,7 +50,7 @@ func play(t *testing.T, f func(s *stage)) {
 			s.senders++
 			s.mu.Unlock()
 			go f()
-		})
+		}, nil)
 		s.kind = s.newKind()
 		defer func() {
 			s.clock.Close()

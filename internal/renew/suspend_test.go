@@ -20,7 +20,7 @@ type sleeper struct {
 
 func newSleeper(t *testing.T) *sleeper {
 	s := &sleeper{T: t}
-	s.clock = NewClock(func(f func()) { s.senders = append(s.senders, f) })
+	s.clock = NewClock(func(f func()) { s.senders = append(s.senders, f) }, nil)
 	t.Cleanup(func() { s.clock.Close() })
 	return s
 }
