@@ -55,7 +55,7 @@
 // # Drivers
 //
 // Package goredis works on github.com/redis/go-redis, package rueidis on
-// github.com/redis/rueidis. Anything else that implements [Redis] and passes
+// github.com/redis/rueidis, package connect opens one from a URL. Anything else that implements [Redis] and passes
 // package drivertest will do. Package redlatchtest helps to test programs that
 // use locks.
 //

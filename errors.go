@@ -42,6 +42,7 @@ type BusyError struct {
 	Cause error         // the context's error, or nil
 }
 
+// Error implements error.
 func (e *BusyError) Error() string {
 	s := fmt.Sprintf("redlatch: lock %q was not acquired", e.Name)
 	if e.Owner != "" {
@@ -85,7 +86,7 @@ const (
 
 // A LostError says how a hold was lost. It is ErrLost.
 type LostError struct {
-	Name   string
+	Name   string // the lock's name
 	Owner  string // the lost hold's own field in Redis
 	Reason LossReason
 	// Confirmed is when the last take or renewal was sent that the server
@@ -93,6 +94,7 @@ type LostError struct {
 	Confirmed time.Time
 }
 
+// Error implements error.
 func (e *LostError) Error() string {
 	var how string
 	switch e.Reason {

@@ -35,22 +35,22 @@ type Events struct {
 // An AcquiredEvent tells of an acquisition.
 type AcquiredEvent struct {
 	Name, Owner string
-	Waited      time.Duration
-	Count       int  // the hold count that Redis shows: 1, or more after a re-entry
-	HandedOff   bool // passed on inside the process, without going back to Redis
+	Waited      time.Duration // from the call to the acquisition
+	Count       int           // the hold count that Redis shows: 1, or more after a re-entry
+	HandedOff   bool          // passed on inside the process, without going back to Redis
 }
 
 // A ReleasedEvent tells of a release.
 type ReleasedEvent struct {
 	Name, Owner string
-	Held        time.Duration
+	Held        time.Duration // from the acquisition to the release
 }
 
 // A LostEvent tells of a lost hold.
 type LostEvent struct {
 	Err  *LostError
-	Held time.Duration
-	Site string // file:line of the acquisition
+	Held time.Duration // from the acquisition to the loss
+	Site string        // file:line of the acquisition
 }
 
 // A ReleaseFailedEvent tells of a release that could not be confirmed.
@@ -61,16 +61,16 @@ type ReleaseFailedEvent struct {
 
 // A RenewFailedEvent tells of a batch of renewals that failed.
 type RenewFailedEvent struct {
-	Holds int
+	Holds int // how many locks were in the batch
 	Err   error
 }
 
 // A SlowWaitEvent tells of a process that waits for itself.
 type SlowWaitEvent struct {
 	Name     string
-	Waited   time.Duration
-	WaitSite string // file:line of the waiting acquisition
-	HoldSite string // file:line of the acquisition that has the lock
+	Waited   time.Duration // so far
+	WaitSite string        // file:line of the waiting acquisition
+	HoldSite string        // file:line of the acquisition that has the lock
 }
 
 // A DroppedEvent tells of a Hold that was never released.
@@ -93,6 +93,7 @@ func (c *Client) callSite(skip int) site {
 	return site(pc[0])
 }
 
+// String returns file:line.
 func (s site) String() string {
 	if s == 0 {
 		return "unknown"

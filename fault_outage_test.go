@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -378,8 +381,12 @@ func withoutSubscriptionsWaitersPoll(t *testing.T, a adapter) {
 	var stories []telling
 	for name, loss := range losses {
 		stories = append(stories, telling{name, func(s *story) {
+			var tried atomic.Bool
 			s.proxy.SetRule(func(r faultnet.Request) faultnet.Action {
 				if r.Args[0] == "SUBSCRIBE" {
+					if slices.ContainsFunc(r.Args[1:], func(c string) bool { return strings.Contains(c, s.lock) }) {
+						tried.Store(true)
+					}
 					return loss
 				}
 				return faultnet.Pass
@@ -387,7 +394,9 @@ func withoutSubscriptionsWaitersPoll(t *testing.T, a adapter) {
 			s.proxy.BreakAll()
 			h := s.acquireBy(s.other, bg)
 			got := acquiring(s.c.Lock(s.lock))
-			time.Sleep(100 * time.Millisecond) // it asks, subscribes in vain and asks again
+			if !within(generous, tried.Load) {
+				s.T.Fatal("the waiter did not subscribe")
+			}
 			s.release(h)
 			released := time.Now()
 			o := await(s.T, "the waiter", got)

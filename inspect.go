@@ -13,9 +13,9 @@ import (
 
 // Info says who holds a lock, at the moment at which the server was asked.
 type Info struct {
-	Name    string
-	Kind    string // "lock"
-	Holders []Holder
+	Name    string   // the key
+	Kind    string   // "lock"
+	Holders []Holder // none if the lock is free
 	// TTL is how long the lock lasts unless its holder renews it; -1 if it
 	// never ends, which neither redlatch nor Redisson does to a lock.
 	TTL time.Duration
@@ -69,7 +69,10 @@ func (c *Client) info(ctx context.Context, name string, keys []string) (Info, er
 		h.Client, h.Redlatch = wire.ClientOf(h.Owner)
 		h.Count, err = strconv.Atoi(reply.List[i+1].Str)
 		if err != nil {
-			return Info{}, fmt.Errorf("redlatch: key %q is a hash but not a lock: field %q has value %q", name, h.Owner, reply.List[i+1].Str)
+			return Info{}, &RunError{
+				Outcome: Refused, Code: "WRONGTYPE",
+				Err: fmt.Errorf("key %q is a hash but not a lock: field %q has value %q", name, h.Owner, reply.List[i+1].Str),
+			}
 		}
 		info.Holders = append(info.Holders, h)
 	}

@@ -64,10 +64,9 @@ type Primary interface {
 type Traits struct {
 	// Name is for messages: "goredis", "rueidis".
 	Name string
-	// Timeout is how long Run can wait on a connection that was good and has
-	// gone silent (the larger of the read and write time-outs). Dialling and
-	// waiting for a pooled connection do not count. 0 means that the driver
-	// sets no bound.
+	// Timeout is how long Run can take at most, whatever the server does:
+	// finding or making a connection and waiting for the reply. 0 means that
+	// the driver sets no bound, which New refuses.
 	Timeout time.Duration
 	// ContextValues says that Run looks at its context's values, or passes them
 	// to somebody who does, such as a hook of the client library.
@@ -92,9 +91,9 @@ type Script = script.Script
 // string, nil, or a flat list of these.
 type Reply struct {
 	Kind ReplyKind
-	Int  int64
-	Str  string
-	List []Reply
+	Int  int64   // if Kind is ReplyInt
+	Str  string  // if Kind is ReplyString
+	List []Reply // if Kind is ReplyList
 }
 
 // A ReplyKind says which field of a Reply holds the answer.
@@ -102,10 +101,10 @@ type ReplyKind uint8
 
 // The kinds of reply.
 const (
-	ReplyNil ReplyKind = iota
-	ReplyInt
-	ReplyString
-	ReplyList
+	ReplyNil    ReplyKind = iota // no value
+	ReplyInt                     // Reply.Int
+	ReplyString                  // Reply.Str
+	ReplyList                    // Reply.List
 )
 
 // An Outcome classifies a failed Run.
@@ -124,6 +123,7 @@ const (
 	Refused
 )
 
+// String returns the outcome in words.
 func (o Outcome) String() string {
 	switch o {
 	case NotExecuted:
@@ -138,12 +138,13 @@ func (o Outcome) String() string {
 // A RunError is a failed Run.
 type RunError struct {
 	Outcome Outcome
-	// Code is the first word of the server's error reply ("WRONGTYPE"), or
-	// empty if no reply came.
+	// Code is the first word of the server's error reply ("WRONGTYPE", also for
+	// a hash that is no lock), or empty if no reply came.
 	Code string
-	Err  error
+	Err  error // the driver's own
 }
 
+// Error implements error.
 func (e *RunError) Error() string { return fmt.Sprintf("script %s: %v", e.Outcome, e.Err) }
 
 // Unwrap returns the driver's own error.

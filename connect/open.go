@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/redis/rueidis"
+	client "github.com/redis/rueidis"
 
-	driver "github.com/redlatch/redlatch/rueidis"
+	"github.com/redlatch/redlatch/rueidis"
 )
 
 // Open connects to the server that the URL names; see Parse for its forms. The
@@ -16,7 +16,7 @@ import (
 //
 // The error of an unreachable or refusing server names the address and never
 // the credentials.
-func Open(rawURL string) (*driver.Driver, error) {
+func Open(rawURL string) (*rueidis.Driver, error) {
 	opt, err := Parse(rawURL)
 	if err != nil {
 		return nil, err
@@ -26,8 +26,8 @@ func Open(rawURL string) (*driver.Driver, error) {
 
 // OpenOption is Open for options that Parse has returned and the caller has
 // changed since.
-func OpenOption(opt rueidis.ClientOption) (*driver.Driver, error) {
-	d, err := driver.New(opt)
+func OpenOption(opt client.ClientOption) (*rueidis.Driver, error) {
+	d, err := rueidis.New(opt)
 	if err != nil {
 		return nil, &openError{address: strings.Join(opt.InitAddress, ","), secrets: []string{opt.Password, opt.Username}, err: err}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"runtime"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -35,6 +36,9 @@ itself. The exit code is 0 if there was no violation, else 1.`,
 		}
 		if opt.Workers < 2 || opt.Workers > 8 {
 			return usage("--workers %d is not between 2 and 8", opt.Workers)
+		}
+		if length.set && length.Duration < time.Second {
+			return usage("--for %v is too short: nothing would be tested; give at least 1s", length.Duration)
 		}
 		opt.Length = length.Duration
 		// The view needs a terminal that understands escape sequences and

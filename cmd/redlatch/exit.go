@@ -18,7 +18,7 @@ const (
 	exitData        = 65  // the key under the name is not a lock
 	exitUnavailable = 69  // the server cannot be reached, or refuses us
 	exitSoftware    = 70  // anything else
-	exitSystem      = 71  // a process could not be started
+	exitSystem      = 71  // the result could not be written
 	exitLost        = 74  // the lock was lost while the command ran
 	exitTempFail    = 75  // the lock could not be had, with run --sysexits
 	exitCannotRun   = 126 // the command is not executable

@@ -36,7 +36,13 @@ func (d *duration) Set(s string) error {
 	return nil
 }
 
-func (d *duration) String() string { return d.Duration.String() }
+// String returns the value for the help, where "" is left out.
+func (d *duration) String() string {
+	if d.Duration == 0 && !d.set {
+		return ""
+	}
+	return d.Duration.String()
+}
 
 // Type names the value in the help.
 func (d *duration) Type() string { return "duration" }

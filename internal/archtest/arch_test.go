@@ -38,6 +38,7 @@ var mayImport = map[string][]string{
 	".":               {"internal/gate", "internal/notify", "internal/renew", "internal/script", "internal/wire", "internal/worker"},
 	"goredis":         {".", "internal/script", "internal/wire", "internal/worker", goredis},
 	"rueidis":         {".", "internal/script", "internal/wire", "internal/worker", rueidis},
+	"connect":         {".", "rueidis", rueidis},
 }
 
 // forTests exist for tests: only they may import "testing", which would put its flags into users' programs, and no

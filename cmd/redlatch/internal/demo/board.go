@@ -142,11 +142,11 @@ func (b *board) snapshot() snapshot {
 
 // line is the snapshot in one line.
 func (s *snapshot) line(overlaps int) string {
-	holds, waits := "nobody holds it", ""
+	holds, waits := "nobody is inside", ""
 	for _, r := range s.rows {
 		switch r.state {
 		case holding:
-			holds = fmt.Sprintf("worker %d holds it", r.id)
+			holds = fmt.Sprintf("worker %d is inside", r.id)
 		case waiting:
 			waits += fmt.Sprintf(" %d", r.id)
 		}
@@ -154,5 +154,5 @@ func (s *snapshot) line(overlaps int) string {
 	if waits == "" {
 		waits = " none"
 	}
-	return fmt.Sprintf("%s, %s; %s, waiting:%s", count(s.acquired, "acquisition", "s"), count(overlaps, "overlap", "s"), holds, waits)
+	return fmt.Sprintf("%s, %s; %s, waiting:%s", count(s.acquired, "acquisition", "s"), count(overlaps, "violation", "s"), holds, waits)
 }

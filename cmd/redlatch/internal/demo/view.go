@@ -141,7 +141,7 @@ func (v *view) lines(s snapshot, ttl time.Duration, overlaps, height int) []line
 	for _, r := range s.rows {
 		all = append(all, r.line(s.at, most))
 	}
-	verdict := line{green, fmt.Sprintf("  %s, %s; %s in the workers' own records", count(s.acquired, "acquisition", "s"), count(s.losses, "loss", "es"), count(overlaps, "overlap", "s"))}
+	verdict := line{green, fmt.Sprintf("  %s, %s; %s in the workers' own records", count(s.acquired, "acquisition", "s"), count(s.losses, "loss", "es"), count(overlaps, "violation", "s"))}
 	if overlaps > 0 {
 		verdict.style = red
 	}

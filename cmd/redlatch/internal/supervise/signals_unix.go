@@ -18,8 +18,8 @@ var ending = []os.Signal{
 var running = []os.Signal{syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGTSTP}
 
 // Notify delivers to c the signals that would end this process. Run adds the
-// others that it forwards. A signal that was ignored when this process started
-// (nohup) stays ignored, here and in the command.
+// others that it forwards. HUP and INT stay ignored, here and in the command,
+// if they were when this process started (nohup); Go does not tell of others.
 func Notify(c chan<- os.Signal) { notify(c, ending) }
 
 func notify(c chan<- os.Signal, sigs []os.Signal) {
