@@ -61,7 +61,7 @@ func TestDemoOnTerminal(t *testing.T) {
 	term.says("held by worker")
 	term.says("HOLDS")
 	term.says("waiting")
-	term.says("0 overlaps in the workers' own records")
+	term.says("0 violations in the workers' own records")
 	term.types("xq")
 	if code := term.wait(); code != 0 {
 		t.Errorf("exit %d", code)
