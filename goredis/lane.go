@@ -2,10 +2,11 @@ package goredis
 
 import (
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // A cluster has 16384 hash slots; a lane is one sixteenth of them.
@@ -21,28 +22,7 @@ var laneNames = func() (names [lanes]string) {
 	return names
 }()
 
-func laneOf(key string) string { return laneNames[slot(key)>>laneBits] }
-
-// slot returns the hash slot of a key: the CRC16 (XMODEM) of its hash tag.
-func slot(key string) int {
-	if open := strings.IndexByte(key, '{'); open >= 0 {
-		if end := strings.IndexByte(key[open+1:], '}'); end > 0 {
-			key = key[open+1 : open+1+end]
-		}
-	}
-	var crc uint16
-	for i := range len(key) {
-		crc ^= uint16(key[i]) << 8
-		for range 8 {
-			if crc&0x8000 != 0 {
-				crc = crc<<1 ^ 0x1021
-			} else {
-				crc <<= 1
-			}
-		}
-	}
-	return int(crc) & 0x3fff
-}
+func laneOf(key string) string { return laneNames[wire.Slot(key)>>laneBits] }
 
 // breaks tells those who asked when a connection is lost.
 type breaks struct {

@@ -1,6 +1,10 @@
 package goredis
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/redlatch/redlatch/internal/wire"
+)
 
 func TestSlot(t *testing.T) {
 	for key, want := range map[string]int{
@@ -15,8 +19,8 @@ func TestSlot(t *testing.T) {
 		"user1000":             3443,
 		"{user1000}.following": 3443,
 	} {
-		if got := slot(key); got != want {
-			t.Errorf("slot(%q) = %d, want %d", key, got, want)
+		if got := wire.Slot(key); got != want {
+			t.Errorf("wire.Slot(%q) = %d, want %d", key, got, want)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // Run implements [redlatch.Redis].
@@ -56,7 +57,7 @@ var errCrossSlot = errors.New("rueidis: the keys of the script do not share a ha
 
 func sameSlot(keys []string) bool {
 	for _, k := range keys[1:] {
-		if slot(k) != slot(keys[0]) {
+		if wire.Slot(k) != wire.Slot(keys[0]) {
 			return false
 		}
 	}
