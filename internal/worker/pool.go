@@ -17,74 +17,61 @@ func (f Func) Run() { f() }
 // A Pool runs jobs. Its methods are safe for concurrent use.
 type Pool struct {
 	maxIdle int
-	work    chan Job
-	quit    chan struct{}
 
 	mu      sync.Mutex // guards what follows
-	idle    int
+	idle    []chan Job // one for each goroutine that waits for work, the latest last
 	running int
 	closed  bool
 	drained chan struct{} // closed when running is 0 after Close; made by Close
 }
 
 // New returns a pool that keeps at most maxIdle goroutines waiting for work.
-func New(maxIdle int) *Pool {
-	return &Pool{maxIdle: maxIdle, work: make(chan Job), quit: make(chan struct{})}
-}
+func New(maxIdle int) *Pool { return &Pool{maxIdle: maxIdle} }
 
 // Go runs job on a goroutine of the pool. It never blocks, and works after
 // Close too: clean-up that comes late is still done.
 func (p *Pool) Go(job Job) {
 	p.mu.Lock()
 	p.running++
-	reuse := p.idle > 0
-	if reuse {
-		p.idle--
-	}
-	p.mu.Unlock()
-	if reuse {
-		p.work <- job // an idle worker is there or about to be
+	last := len(p.idle) - 1
+	if last < 0 {
+		p.mu.Unlock()
+		go p.run(job)
 		return
 	}
-	go p.run(job)
+	next := p.idle[last]
+	p.idle = p.idle[:last]
+	p.mu.Unlock()
+	next <- job
 }
 
 func (p *Pool) run(job Job) {
-	for {
+	next := make(chan Job, 1)
+	for ok := true; ok; job, ok = <-next {
 		job.Run()
-		job = nil
-		p.mu.Lock()
-		p.running--
-		if p.closed {
-			if p.running == 0 && p.drained != nil {
-				close(p.drained)
-				p.drained = nil
-			}
-			p.mu.Unlock()
+		if !p.park(next) {
 			return
-		}
-		if p.idle >= p.maxIdle {
-			p.mu.Unlock()
-			return
-		}
-		p.idle++
-		p.mu.Unlock()
-		select {
-		case job = <-p.work:
-		case <-p.quit:
-			// Go may have counted on this worker just before Close.
-			p.mu.Lock()
-			counted := p.idle == 0
-			if !counted {
-				p.idle--
-			}
-			p.mu.Unlock()
-			if !counted {
-				return
-			}
-			job = <-p.work
 		}
 	}
+}
+
+// park notes that a goroutine waits for work, if the pool keeps it.
+func (p *Pool) park(next chan Job) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running--
+	if p.closed {
+		if p.running == 0 && p.drained != nil {
+			close(p.drained)
+			p.drained = nil
+		}
+		return false
+	}
+	if len(p.idle) >= p.maxIdle {
+		return false
+	}
+	p.idle = append(p.idle, next)
+	return true
 }
 
 // Close waits for the jobs under way, at most for d, and ends the idle
@@ -92,10 +79,11 @@ func (p *Pool) run(job Job) {
 // again.
 func (p *Pool) Close(d time.Duration) bool {
 	p.mu.Lock()
-	if !p.closed {
-		p.closed = true
-		close(p.quit)
+	p.closed = true
+	for _, next := range p.idle {
+		close(next)
 	}
+	p.idle = nil
 	if p.running == 0 {
 		p.mu.Unlock()
 		return true

@@ -28,7 +28,7 @@ func idleNow(p *Pool) int {
 	synctest.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.idle
+	return len(p.idle)
 }
 
 // sleep is a job that takes d.
