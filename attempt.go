@@ -102,50 +102,54 @@ func (e *outageError) Unwrap() []error {
 // would look as if the caller's time were over.
 var errNoAnswer = errors.New("no answer in time")
 
-// attempt sends the request once: on a worker if the caller may have to leave
-// before the driver returns, which no driver can be trusted to do in time;
-// else right here.
+// attempt sends the request once: by a worker if the caller may have to leave
+// before the driver returns, which no driver can be trusted to do in time; else
+// right here.
 func (o *op) attempt(ctx context.Context) (Reply, error) {
+	s := o.c.senders.of(o.keys)
 	if ctx.Done() == nil && o.until.IsZero() && o.c.promptFor(o.lease) {
+		a := o.c.newAttempt(o, ctx)
 		o.sent = time.Now()
-		return o.c.redis.Run(ctx, o.script, o.keys, o.args)
+		s.wait(a)
+		return o.c.answer(a)
 	}
 	if ctx.Err() != nil {
 		return Reply{}, leftError{ctxError(ctx)}
 	}
-	limit, last := attemptTimeout(o.lease), false
-	if !o.until.IsZero() {
-		if left := time.Until(o.until); left <= limit {
-			limit, last = max(left, 0), true
-		}
-	}
-	a := o.c.newAttempt()
-	a.op, a.ctx = *o, context.Background()
-	if o.c.traits.ContextValues {
-		a.ctx = context.WithoutCancel(ctx)
-	}
-	a.timer.Reset(limit)
+	a := o.c.newAttempt(o, ctx)
 	o.sent = time.Now()
-	o.c.pool.Go(a)
+	limit := attemptTimeout(o.lease)
+	var over <-chan time.Time
+	if rest := o.until.Sub(o.sent); !o.until.IsZero() && rest <= limit {
+		a.timer.Reset(max(rest, 0))
+		over = a.timer.C
+	} else {
+		a.limit = o.sent.Add(limit)
+	}
+	s.send(a)
+	var end error
 	select {
 	case <-a.done:
-		reply, err := a.reply, a.err
-		o.c.freeAttempt(a)
-		return reply, err
-	case <-a.timer.C:
-		if last {
+		switch a.early {
+		case noAnswer:
+			// It goes on, and nobody waits for it.
+			return Reply{}, &RunError{Outcome: Unknown, Err: fmt.Errorf("%w (%v)", errNoAnswer, limit)}
+		case stopped:
 			o.pending = a
-			return Reply{}, leftError{errWaitOver}
+			return Reply{}, leftError{ErrClosed}
 		}
-		// It goes on in its worker, and nobody waits for it.
-		return Reply{}, &RunError{Outcome: Unknown, Err: fmt.Errorf("%w (%v)", errNoAnswer, limit)}
+		if over != nil {
+			a.timer.Stop()
+		}
+		return o.c.answer(a)
+	case <-over:
+		end = errWaitOver
 	case <-ctx.Done():
-		o.pending = a
-		return Reply{}, leftError{ctxError(ctx)}
-	case <-o.stop:
-		o.pending = a
-		return Reply{}, leftError{ErrClosed}
+		end = ctxError(ctx)
 	}
+	s.leave(a)
+	o.pending = a
+	return Reply{}, leftError{end}
 }
 
 // sleep waits for d, or for an end of the op.
@@ -213,8 +217,8 @@ func (o *op) outcome() (Reply, error) {
 	a.timer.Reset(o.c.traits.Timeout + attemptTimeout(o.lease))
 	select {
 	case <-a.done:
-		reply, err := a.reply, a.err
-		o.c.freeAttempt(a)
+		a.timer.Stop()
+		reply, err := o.c.answer(a)
 		if err != nil && runError(err).Outcome == Unknown {
 			o.unknown = true
 		}
@@ -229,38 +233,6 @@ var errNothingPending = &RunError{Outcome: NotExecuted, Err: errors.New("nothing
 
 // A leftError says that the caller left; it is not the server's word.
 type leftError struct{ error }
-
-// An attempt is one Run under way on a worker.
-type attempt struct {
-	op    op
-	ctx   context.Context //nolint:containedctx // travels with the request it belongs to
-	timer *time.Timer
-	done  chan struct{} // one slot
-	reply Reply
-	err   error
-}
-
-// Run implements worker.Job.
-func (a *attempt) Run() {
-	a.reply, a.err = a.op.c.redis.Run(a.ctx, a.op.script, a.op.keys, a.op.args)
-	a.done <- struct{}{}
-}
-
-func (c *Client) newAttempt() *attempt {
-	if a, ok := c.attempts.Get().(*attempt); ok {
-		return a
-	}
-	t := time.NewTimer(time.Hour)
-	t.Stop()
-	return &attempt{timer: t, done: make(chan struct{}, 1)}
-}
-
-// freeAttempt is for attempts that have ended and whose end was received.
-func (c *Client) freeAttempt(a *attempt) {
-	a.timer.Stop()
-	a.op, a.ctx, a.reply, a.err = op{}, nil, Reply{}, nil
-	c.attempts.Put(a)
-}
 
 // promptFor says whether the driver itself bounds a call as tightly as an
 // attempt is to be bounded.

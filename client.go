@@ -29,7 +29,9 @@ type Client struct {
 	lines    lines
 	debts    debts
 	control  control
+	senders  *senders
 	attempts sync.Pool // of *attempt
+	batches  sync.Pool // of *batch
 	waiters  sync.Pool // of *waiter
 
 	droppedMu sync.Mutex // guards dropped
@@ -70,6 +72,7 @@ func New(redis Redis, cfg Config) (*Client, error) {
 		done:   make(chan struct{}),
 		over:   make(chan struct{}),
 	}
+	c.senders = newSenders(c)
 	c.clock = renew.NewClock(c.settle, c.collectDropped)
 	c.kind = &renew.Kind{Renew: c.renewLocks}
 	c.lines = lines{c: c, m: make(map[string]*line)}
@@ -104,6 +107,7 @@ func (c *Client) open() error {
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() {
 		close(c.done)
+		c.senders.tell()
 		c.stopBreak()
 		c.control.stop()
 		for _, h := range c.clock.Close() {
@@ -115,6 +119,7 @@ func (c *Client) Close() error {
 			c.closeErr = errors.New("redlatch: Close: requests were still under way after Config.CloseTimeout; what they take is left to its TTL")
 		}
 		close(c.over)
+		c.senders.tell()
 	})
 	return c.closeErr
 }

@@ -53,6 +53,28 @@ type Redis interface {
 	Traits() Traits
 }
 
+// A Batcher is a Redis that can send many scripts in one go. It need not be
+// one: without it each script is sent by itself.
+type Batcher interface {
+	Redis
+
+	// RunBatch does for each request what Run does, and sets its Reply and
+	// Err: each is executed once, none waits for another's success, and the
+	// order is not promised. The requests share a lane; there are at least two.
+	// They must not be retained. It is not called if Traits.ContextValues is
+	// set.
+	RunBatch(requests []*Request)
+}
+
+// A Request is a script to run, and what became of it.
+type Request struct {
+	Script     *Script
+	Keys, Args []string
+
+	Reply Reply // if Err is nil
+	Err   error // as Run returns it
+}
+
 // A Primary is one node that holds keys.
 type Primary interface {
 	// Scan runs one SCAN step for hashes whose key matches the glob pattern.

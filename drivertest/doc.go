@@ -15,4 +15,28 @@
 // breaks connections and falls silent, and look at the server to see what was
 // executed, and how often. Above all, a script whose reply was lost must have been
 // sent once.
+//
+// # What is checked
+//
+//   - Replies, keys and arguments arrive as they were sent, whatever bytes they
+//     have, and under load each goes to its own caller.
+//   - A script that the server does not know is sent once more, in full.
+//   - Every failure has the right outcome, and comes within Traits.Timeout: an
+//     error reply, no server, silence, a lost reply, a request that arrives late,
+//     connections that break under load.
+//   - Subscriptions outlive broken and silent connections, and say so; messages
+//     come in order and to whom they are for; a stopped one is over at the server.
+//   - OnBreak reports lost connections, Primaries and Scan find all hashes, and
+//     after a restart all is as before.
+//   - In a cluster ([RunCluster]) requests follow their slot with MOVED and ASK
+//     and are executed once, and keys of two slots are refused. After a failover,
+//     there and elsewhere ([RunFailover]), scripts succeed and messages arrive
+//     again.
+//
+// Of a driver that is a [redlatch.Batcher] all of this is asked once more for
+// batches: results go to their requests, also beside other batches and runs; what
+// fails costs only itself; only what is unknown to the server is sent again; when
+// a connection is lost in the middle, what had no answer is unknown and nothing is
+// executed twice; nothing that was handed in is used after the return. A batch in
+// a cluster has the keys of one lane, which may be on several nodes.
 package drivertest

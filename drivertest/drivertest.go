@@ -44,10 +44,7 @@ func Run(t *testing.T, cfg Config) {
 	if cfg.New == nil {
 		t.Fatal("drivertest: Config.New is missing")
 	}
-	for _, test := range []struct {
-		name string
-		run  func(*env)
-	}{
+	for _, test := range []test{
 		{"Traits", testTraits},
 		{"Lane", testLane},
 		{"Replies", testReplies},
@@ -78,6 +75,21 @@ func Run(t *testing.T, cfg Config) {
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(newEnv(t, cfg)) })
 	}
+	t.Run("Batch", func(t *testing.T) {
+		for _, test := range batchTests {
+			t.Run(test.name, func(t *testing.T) {
+				e := newEnv(t, cfg)
+				if _, ok := e.r.(redlatch.Batcher); ok {
+					test.run(e)
+				}
+			})
+		}
+	})
+}
+
+type test struct {
+	name string
+	run  func(*env)
 }
 
 // patience is how long the tests wait for what must happen. It only decides how
@@ -194,6 +206,20 @@ func (e *env) eventually(what string, f func() bool) {
 			e.Fatalf("after %v still not true: %s", patience, what)
 		}
 	}
+}
+
+// settle waits until what f returns stays as it is: what was under way when a
+// connection broke may still be forwarded.
+func (e *env) settle(f func() string) (settled string) {
+	e.Helper()
+	settled = "?"
+	e.eventually("the server has executed what it has received", func() bool {
+		was := settled
+		settled = f()
+		time.Sleep(20 * time.Millisecond)
+		return settled == was
+	})
+	return settled
 }
 
 // is matches requests that run s.

@@ -41,11 +41,16 @@ func (c *client) do(args ...string) string {
 	if err != nil {
 		c.tb.Fatalf("%v: %v", args, err)
 	}
+	switch raw[0] {
+	case '-':
+		c.tb.Fatalf("%v: the server answered %q", args, raw)
+	case '$':
+		_, text, _ := strings.Cut(raw, "\r\n")
+		return strings.TrimSuffix(text, "\r\n")
+	}
 	lines := strings.Split(strings.TrimSuffix(raw, "\r\n"), "\r\n")
 	last := lines[len(lines)-1]
 	switch {
-	case raw[0] == '-':
-		c.tb.Fatalf("%v: the server answered %q", args, raw)
 	case strings.HasPrefix(last, "$-1"), strings.HasPrefix(last, "*"), strings.HasPrefix(last, "_"):
 		return ""
 	case strings.HasPrefix(last, ":"), strings.HasPrefix(last, "+"):

@@ -26,6 +26,10 @@ type ClusterConfig struct {
 	// since 7.0.
 	Sharded bool
 
+	// Nodes are the addresses of the cluster's nodes, each a TCP "host:port"; the
+	// tests then move a few of its slots. If there are none, that is not tested.
+	Nodes []string
+
 	// Leaves names functions of the client library, as they stand in a stack
 	// trace, whose goroutines may outlive the client for a while.
 	Leaves []string
@@ -42,6 +46,8 @@ func RunCluster(t *testing.T, cfg ClusterConfig) {
 		{"Run", testClusterRun},
 		{"Scan", testClusterScan},
 		{"Subscribe", testClusterSubscribe},
+		{"BatchOfSeveralNodesRunsOnce", testClusterBatch},
+		{"SlotMoves", testClusterSlotMoves},
 		{"Failover", testClusterFailover},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -196,36 +202,27 @@ func (e *env) failover(key string, kinds []bool, fail func()) {
 			breaks.Add(1)
 		}
 	})()
-	ok := int64(0)
+	tallies := []*tally{{key: key}}
+	if _, ok := e.r.(redlatch.Batcher); ok {
+		for i := range 4 {
+			tallies = append(tallies, &tally{key: fmt.Sprint(key, i)})
+		}
+	}
 	for range 10 {
-		e.run(counter, []string{key}, nil)
-		ok++
+		if err := e.count(counter, tallies); err != nil {
+			e.Fatal(err)
+		}
 	}
 
 	fail()
-	var unknown int64
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		reply, err := e.r.Run(context.Background(), counter, []string{key}, nil)
+		err := e.count(counter, tallies)
 		if err == nil {
-			// What was not yet replicated is gone.
-			if ok++; reply.Int > ok+unknown {
-				e.Errorf("%d executed, but %d succeeded and %d are unknown", reply.Int, ok, unknown)
-			}
 			break
 		}
-		var re *redlatch.RunError
-		if !errors.As(err, &re) || re.Outcome == redlatch.Refused {
-			e.Errorf("in the failover Run failed with %v", err)
-		}
-		if errors.As(err, &re) && re.Outcome == redlatch.Unknown {
-			unknown++
-		}
 		if time.Now().After(end) {
-			e.Fatalf("%v after the failover Run fails with %v", patience, err)
+			e.Fatalf("%v after the failover scripts fail with %v", patience, err)
 		}
-	}
-	if breaks.Load() == 0 {
-		e.Error("no break was reported")
 	}
 	for i, sharded := range kinds {
 		e.eventually("heard from the new primary", func() bool {
@@ -236,4 +233,48 @@ func (e *env) failover(key string, kinds []bool, fail func()) {
 		})
 		e.Logf("confirmations and messages: %+v", ears[i].notices[:min(len(ears[i].notices), 10)])
 	}
+	e.eventually("the break is reported", func() bool { return breaks.Load() > 0 })
+}
+
+// A tally is of what became of a counting script with one key.
+type tally struct {
+	key         string
+	ok, unknown int64
+}
+
+// count counts once for each tally: for the first by Run, for the others, if there
+// are any, by RunBatch. It returns the errors.
+func (e *env) count(counter *redlatch.Script, tallies []*tally) error {
+	e.Helper()
+	reply, err := e.r.Run(context.Background(), counter, []string{tallies[0].key}, nil)
+	errs := []error{e.note(tallies[0], reply, err)}
+	if len(tallies) == 1 {
+		return errs[0]
+	}
+	var requests []*redlatch.Request
+	for _, a := range tallies[1:] {
+		requests = append(requests, request(counter, []string{a.key}))
+	}
+	e.runBatch(e.r, requests)
+	for i, r := range requests {
+		errs = append(errs, e.note(tallies[1+i], r.Reply, r.Err))
+	}
+	return errors.Join(errs...)
+}
+
+func (e *env) note(a *tally, reply redlatch.Reply, err error) error {
+	e.Helper()
+	var re *redlatch.RunError
+	switch {
+	case err == nil:
+		// What was not yet replicated is gone after a failover.
+		if a.ok++; reply.Int > a.ok+a.unknown {
+			e.Errorf("%s: %d executed, but %d succeeded and %d are unknown", a.key, reply.Int, a.ok, a.unknown)
+		}
+	case !errors.As(err, &re) || re.Outcome == redlatch.Refused:
+		e.Errorf("%s: in the failover a script failed with %v", a.key, err)
+	case re.Outcome == redlatch.Unknown:
+		a.unknown++
+	}
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/adapter"
 )
 
 // A Driver is a [redlatch.Redis] on top of a go-redis client. It is safe for
@@ -18,7 +19,7 @@ type Driver struct {
 	single  *redis.Client        // or nil
 	cluster *redis.ClusterClient // or nil
 	timeout time.Duration
-	breaks  breaks
+	breaks  adapter.Breaks
 	classic *hub
 	sharded *hub
 }
@@ -57,7 +58,7 @@ func Use(rdb redis.UniversalClient) *Driver {
 	default:
 		panic(fmt.Sprintf("goredis: unsupported client %T: use a *redis.Client or a *redis.ClusterClient", rdb))
 	}
-	d.breaks.cluster.Store(d.cluster != nil)
+	d.breaks.SetCluster(d.cluster != nil)
 	return d
 }
 
@@ -72,17 +73,15 @@ func (d *Driver) Traits() redlatch.Traits {
 }
 
 // Lane implements [redlatch.Redis]: in a cluster, a range of 1024 hash slots.
-// Unlike a node's address it stays what it is when a slot moves, and asking for
-// it is no I/O.
 func (d *Driver) Lane(key string) string {
 	if d.cluster == nil {
 		return ""
 	}
-	return laneOf(key)
+	return adapter.LaneOf(key)
 }
 
 // OnBreak implements [redlatch.Redis].
-func (d *Driver) OnBreak(f func(lane string)) (stop func()) { return d.breaks.register(f) }
+func (d *Driver) OnBreak(f func(lane string)) (stop func()) { return d.breaks.Register(f) }
 
 // Subscribe implements [redlatch.Redis].
 func (d *Driver) Subscribe(channel string, sharded bool, h func(redlatch.Notice)) (stop func()) {

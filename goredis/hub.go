@@ -2,12 +2,12 @@ package goredis
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/adapter"
 )
 
 // A hub holds the subscriptions of one kind. It has one goroutine, the manager,
@@ -37,8 +37,8 @@ type hub struct {
 // A topic is a channel that somebody listens to, or did until just now.
 type topic struct {
 	name      string
-	listeners []*listener // replaced, never changed
-	link      *link       // where it is, or is about to be, subscribed
+	listeners adapter.Listeners
+	link      *link // where it is, or is about to be, subscribed
 	confirmed bool
 }
 
@@ -50,7 +50,7 @@ func newHub(d *Driver, sharded bool, r route) *hub {
 }
 
 func (h *hub) subscribe(channel string, f func(redlatch.Notice)) (stop func()) {
-	l := &listener{f: f}
+	l := adapter.NewListener(f)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.topics[channel]
@@ -58,9 +58,9 @@ func (h *hub) subscribe(channel string, f func(redlatch.Notice)) (stop func()) {
 		t = &topic{name: channel}
 		h.topics[channel] = t
 	}
-	t.listeners = append(slices.Clip(t.listeners), l)
+	t.listeners = t.listeners.With(l)
 	if t.confirmed {
-		go l.confirmed(false) // not from here: our caller may hold what f wants
+		go l.Confirmed(false) // not from here: our caller may hold what f wants
 	}
 	h.touch(t)
 	if !h.managing && !h.closed {
@@ -70,18 +70,12 @@ func (h *hub) subscribe(channel string, f func(redlatch.Notice)) (stop func()) {
 	return func() { h.unsubscribe(t, l) }
 }
 
-func (h *hub) unsubscribe(t *topic, l *listener) {
-	l.over.Store(true)
+func (h *hub) unsubscribe(t *topic, l *adapter.Listener) {
+	l.Stop()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	rest := make([]*listener, 0, len(t.listeners))
-	for _, other := range t.listeners {
-		if other != l {
-			rest = append(rest, other)
-		}
-	}
-	t.listeners = rest
-	if len(rest) == 0 && h.topics[t.name] == t {
+	t.listeners = t.listeners.Without(l)
+	if len(t.listeners) == 0 && h.topics[t.name] == t {
 		h.touch(t)
 	}
 }
@@ -129,7 +123,7 @@ func (h *hub) read(l *link) {
 			h.confirm(l, v)
 		case *redis.Message:
 			for _, x := range h.listeners(l, v.Channel) {
-				x.message(v.Payload)
+				x.Message(v.Payload)
 			}
 		default: // a pong
 			h.listeners(l, "")
@@ -138,7 +132,7 @@ func (h *hub) read(l *link) {
 }
 
 // listeners notes that something was heard and returns who listens to channel.
-func (h *hub) listeners(l *link, channel string) []*listener {
+func (h *hub) listeners(l *link, channel string) adapter.Listeners {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	l.life.heard()
@@ -154,7 +148,7 @@ func (h *hub) confirm(l *link, s *redis.Subscription) {
 	l.heard = true
 	l.life.heard()
 	t := l.topics[s.Channel]
-	var tell []*listener
+	var tell adapter.Listeners
 	var back bool
 	switch s.Kind {
 	case "subscribe", "ssubscribe":
@@ -175,10 +169,10 @@ func (h *hub) confirm(l *link, s *redis.Subscription) {
 	}
 	h.mu.Unlock()
 	if back {
-		h.d.breaks.all()
+		h.d.breaks.All()
 	}
 	for _, x := range tell {
-		x.confirmed(true)
+		x.Confirmed(true)
 	}
 }
 
@@ -194,7 +188,7 @@ func (h *hub) fail(l *link, err error) {
 	}
 	h.mu.Unlock()
 	if tell {
-		h.d.breaks.all()
+		h.d.breaks.All()
 	}
 }
 

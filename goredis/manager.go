@@ -3,20 +3,16 @@ package goredis
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/redlatch/redlatch/internal/adapter"
 )
 
-const (
-	minPause = 20 * time.Millisecond
-	maxPause = time.Second
-
-	// quiet is how long a connection may be silent before it is asked for a
-	// sign of life, and then again before it is given up.
-	quiet = 3 * time.Second
-)
+// quiet is how long a connection may be silent before it is asked for a sign of
+// life, and then again before it is given up.
+const quiet = 3 * time.Second
 
 // A life tells whether a connection is alive.
 type life struct{ last, asked time.Time }
@@ -116,8 +112,7 @@ func (m *manager) step() (backOff time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.attempt++
-	d := min(minPause<<min(m.attempt-1, 10), maxPause)
-	return d/2 + rand.N(d/2) //nolint:gosec // jitter
+	return adapter.Pause(m.attempt - 1)
 }
 
 // changes returns what is to be subscribed and, by connection, what is not to be

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/adapter"
 )
 
 // Run implements [redlatch.Redis].
@@ -22,8 +23,8 @@ func (d *Driver) Run(ctx context.Context, s *redlatch.Script, keys, args []strin
 		reply, err = d.send(ctx, "eval", s.Source(), keys, args)
 	}
 	if err != nil {
-		if lost(err) {
-			d.breaks.lane(keys)
+		if adapter.IsBreak(err) {
+			d.breaks.Lane(keys)
 		}
 		return redlatch.Reply{}, err
 	}
@@ -99,17 +100,6 @@ func notSent(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial" ||
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed)
-}
-
-// lost says that err is a sign of a broken connection or a changed role.
-func lost(err *redlatch.RunError) bool {
-	switch err.Code {
-	case "":
-		return err.Outcome == redlatch.Unknown
-	case "READONLY", "MOVED", "MASTERDOWN":
-		return true
-	}
-	return false
 }
 
 // reply converts what go-redis read. A script of redlatch answers with nothing

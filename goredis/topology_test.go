@@ -41,6 +41,7 @@ func TestContractCluster(t *testing.T) {
 				},
 				Fail:    func(key string) { c.PrimaryOf(key).Kill() },
 				Sharded: true,
+				Nodes:   c.Addrs(),
 				Leaves:  []string{redial},
 			})
 		})

@@ -6,6 +6,9 @@ import (
 	"context"
 	"testing"
 
+	client "github.com/redis/rueidis"
+
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
@@ -25,4 +28,46 @@ func TestRunAllocatesNothing(t *testing.T) {
 	if allocs > 0 {
 		t.Errorf("a Run allocates %v times, want 0", allocs)
 	}
+}
+
+// What rueidis itself allocates for the results cannot be avoided.
+func TestRunBatchAllocatesNothingMore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a server")
+	}
+	opt := options(testserver.Start(t, testserver.Redis).Addr())
+	opt.DisableCache, opt.DisableRetry, opt.PipelineMultiplex = true, true, -1 // as New has it
+	plain, err := client.NewClient(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	d, ok := newDriver(t, opt).(redlatch.Batcher)
+	if !ok {
+		t.Fatal("no Batcher")
+	}
+	all, ctx := batchOf(one(t), 8), context.Background()
+	if d.RunBatch(all); all[0].Err != nil {
+		t.Fatal(all[0].Err)
+	}
+	cmds := make([]client.Completed, len(all))
+	want := testing.AllocsPerRun(2000, func() {
+		for i, r := range all {
+			cmds[i] = plain.B().Evalsha().Sha1(r.Script.SHA()).Numkeys(1).Key(r.Keys...).Arg(r.Args...).Build()
+		}
+		for _, res := range plain.DoMulti(ctx, cmds...) {
+			if err := res.Error(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	got := testing.AllocsPerRun(2000, func() {
+		if d.RunBatch(all); all[7].Err != nil || all[7].Reply.Int != 1 {
+			t.Fatal(all[7].Reply, all[7].Err)
+		}
+	})
+	if got > want {
+		t.Errorf("a RunBatch allocates %v times, and rueidis by itself %v times", got, want)
+	}
+	t.Logf("allocations: %v, and %v by rueidis itself", got, want)
 }

@@ -33,7 +33,12 @@ func open(t *testing.T, addr string) redlatch.Redis {
 // openUse is open for a client of the program's own.
 func openUse(t *testing.T, addr string) redlatch.Redis {
 	t.Helper()
-	opt := options(addr)
+	return use(t, options(addr))
+}
+
+// use is newDriver for a client of the program's own, with rueidis' retries.
+func use(t *testing.T, opt client.ClientOption) redlatch.Redis {
+	t.Helper()
 	opt.DisableCache = true
 	c, err := client.NewClient(opt)
 	if c == nil {

@@ -9,16 +9,18 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/adapter"
 )
 
-// A Driver is a [redlatch.Redis] on top of rueidis. It is safe for concurrent
+// A Driver is a [redlatch.Batcher] on top of rueidis. It is safe for concurrent
 // use.
 type Driver struct {
-	traits   redlatch.Traits
-	breaks   breaks
-	limits   *limiter // nil for a foreign client
-	commands *connector
-	subs     *connector
+	traits    redlatch.Traits
+	redirects bool // rueidis follows REDIRECT
+	breaks    adapter.Breaks
+	limits    *limiter // nil for a foreign client
+	commands  *connector
+	subs      *connector
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -29,7 +31,7 @@ type Driver struct {
 	broken bool // a connection was lost since the last confirmation
 }
 
-var _ redlatch.Redis = (*Driver)(nil)
+var _ redlatch.Batcher = (*Driver)(nil)
 
 // New makes a driver and the clients that it works through. The caller must call
 // Close.
@@ -69,6 +71,7 @@ func New(opt rueidis.ClientOption) (*Driver, error) {
 	opt.PipelineMultiplex = -1
 	d.subs = &connector{d: d, opt: opt}
 	d.limits = newLimiter(limit)
+	d.redirects = opt.Standalone.EnableRedirect
 	d.traits = redlatch.Traits{
 		Name: "rueidis", Timeout: limit,
 		Cluster: !opt.ForceSingleClient && opt.Sentinel.MasterSet == "" && !opt.Standalone.EnableRedirect,
@@ -81,7 +84,7 @@ func New(opt rueidis.ClientOption) (*Driver, error) {
 		d.Close()
 		return nil, err
 	}
-	d.breaks.cluster.Store(d.traits.Cluster)
+	d.breaks.SetCluster(d.traits.Cluster)
 	return d, nil
 }
 
@@ -102,6 +105,7 @@ func Use(client rueidis.Client, opt rueidis.ClientOption) *Driver {
 	d := newDriver()
 	c := &connector{d: d, client: client, foreign: true}
 	d.commands, d.subs = c, c
+	d.redirects = opt.Standalone.EnableRedirect
 	d.traits = redlatch.Traits{
 		Name: "rueidis", Timeout: max(opt.ConnWriteTimeout, 0),
 		Cluster: client.Mode() == rueidis.ClientModeCluster,
@@ -109,7 +113,7 @@ func Use(client rueidis.Client, opt rueidis.ClientOption) *Driver {
 	if opt.ConnWriteTimeout == 0 {
 		d.traits.Timeout = 10 * max(rueidis.DefaultTCPKeepAlive, opt.Dialer.KeepAlive)
 	}
-	d.breaks.cluster.Store(d.traits.Cluster)
+	d.breaks.SetCluster(d.traits.Cluster)
 	return d
 }
 
@@ -133,16 +137,15 @@ func (d *Driver) Close() {
 func (d *Driver) Traits() redlatch.Traits { return d.traits }
 
 // Lane implements [redlatch.Redis]: in a cluster, a range of 1024 hash slots.
-// Unlike a node's address it stays what it is when a slot moves.
 func (d *Driver) Lane(key string) string {
 	if !d.traits.Cluster {
 		return ""
 	}
-	return laneOf(key)
+	return adapter.LaneOf(key)
 }
 
 // OnBreak implements [redlatch.Redis].
-func (d *Driver) OnBreak(f func(lane string)) (stop func()) { return d.breaks.register(f) }
+func (d *Driver) OnBreak(f func(lane string)) (stop func()) { return d.breaks.Register(f) }
 
 // within returns options with which a connection that has gone silent is given
 // up within d. A request that waits for a reply by itself runs into rueidis'

@@ -24,7 +24,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(cleanup), goleak.IgnoreAnyFunction(refresh))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(cleanup), goleak.IgnoreAnyFunction(refresh), goleak.IgnoreAnyFunction(redirect))
 }
 
 func newScript(t *testing.T, source string) *redlatch.Script {

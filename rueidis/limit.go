@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A limiter makes the contexts that end a Run: connecting, waiting for somebody
-// else who connects, and both requests. They are used again, so that a Run
-// allocates nothing.
+// A limiter makes the contexts that end a Run or a RunBatch: connecting, waiting
+// for somebody else who connects, and both requests. They are used again, so that
+// a Run allocates nothing.
 //
 // A connection that many share is not closed because one caller is in a hurry:
 // the limit is the time after which rueidis gives a connection up anyway.
@@ -26,16 +26,22 @@ func newLimiter(after time.Duration) *limiter {
 // A limit is a context that ends after some time. It carries no values: there is
 // nobody who could ask for one.
 type limit struct {
-	of    *limiter
-	ends  atomic.Int64 // time after of.start; atomic as leftovers of a dial may ask
-	timer *time.Timer
-	done  chan struct{}
+	of      *limiter
+	ends    atomic.Int64 // time after of.start; atomic as leftovers of a dial may ask
+	timer   *time.Timer
+	done    chan struct{}
+	release func() // to be called when the limit is not needed any more
 }
 
 func (l *limiter) get() *limit {
 	x, ok := l.free.Get().(*limit)
 	if !ok {
 		x = &limit{of: l, done: make(chan struct{})}
+		x.release = func() {
+			if x.timer.Stop() {
+				l.free.Put(x)
+			}
+		}
 		x.set()
 		x.timer = time.AfterFunc(l.after, func() { close(x.done) })
 		return x
@@ -46,13 +52,6 @@ func (l *limiter) get() *limit {
 }
 
 func (x *limit) set() { x.ends.Store(int64(time.Since(x.of.start) + x.of.after)) }
-
-// release is to be called when the limit is not needed any more.
-func (x *limit) release() {
-	if x.timer.Stop() {
-		x.of.free.Put(x)
-	}
-}
 
 var _ context.Context = (*limit)(nil)
 

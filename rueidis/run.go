@@ -9,59 +9,84 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/adapter"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // Run implements [redlatch.Redis].
 func (d *Driver) Run(ctx context.Context, s *redlatch.Script, keys, args []string) (redlatch.Reply, error) {
-	// Not the caller's context: rueidis would close the connection that all share.
-	switch {
-	case d.limits != nil && !d.traits.Cluster && d.commands.ready.Load() != nil:
-		// The connection's own time-outs do; no timer for each script.
-		ctx = context.Background()
-	case d.limits != nil:
-		limit := d.limits.get()
-		defer limit.release()
-		ctx = limit
-	case d.traits.Timeout > 0:
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), d.traits.Timeout)
-		defer cancel()
-	default:
-		ctx = context.WithoutCancel(ctx)
-	}
+	ctx, release := d.bound(ctx)
+	defer release()
 	client, err := d.commands.get(ctx)
 	if err != nil {
 		return redlatch.Reply{}, notExecuted(err)
 	}
-	if len(keys) > 1 && client.Mode() == rueidis.ClientModeCluster && !sameSlot(keys) {
+	return d.run(ctx, client, s, keys, args)
+}
+
+// bound returns a context that ends what may take Traits.Timeout, until release is
+// called. It is not the caller's: rueidis would close the connection that all
+// share.
+func (d *Driver) bound(ctx context.Context) (_ context.Context, release context.CancelFunc) {
+	switch {
+	case d.limits != nil && !d.traits.Cluster && !d.redirects && d.commands.ready.Load() != nil:
+		// The connection's own time-outs do; no timer for each script.
+		return context.Background(), func() {}
+	case d.limits != nil:
+		limit := d.limits.get()
+		return limit, limit.release
+	case d.traits.Timeout > 0:
+		return context.WithTimeout(context.WithoutCancel(ctx), d.traits.Timeout)
+	default:
+		return context.WithoutCancel(ctx), func() {}
+	}
+}
+
+// run runs one script over client.
+func (d *Driver) run(ctx context.Context, client rueidis.Client, s *redlatch.Script, keys, args []string) (redlatch.Reply, error) {
+	if client.Mode() == rueidis.ClientModeCluster && !sameSlot(keys) {
 		// rueidis would panic.
 		return redlatch.Reply{}, redlatch.ServerError("CROSSSLOT", errCrossSlot)
 	}
-	n := int64(len(keys))
-	res := client.Do(ctx, client.B().Evalsha().Sha1(s.SHA()).Numkeys(n).Key(keys...).Arg(args...).Build())
+	res := client.Do(ctx, command(client.B(), s, bySHA, keys, args))
 	if unknownScript(res) {
-		res = client.Do(ctx, client.B().Eval().Script(s.Source()).Numkeys(n).Key(keys...).Arg(args...).Build())
+		res = client.Do(ctx, command(client.B(), s, bySource, keys, args))
 	}
 	reply, re := convert(res)
-	if re != nil {
-		if isBreak(re) {
-			d.breaks.lane(keys)
-		}
-		return redlatch.Reply{}, re
+	if re == nil {
+		return reply, nil
 	}
-	return reply, nil
+	if adapter.IsBreak(re) {
+		d.breaks.Lane(keys)
+	}
+	return redlatch.Reply{}, re
 }
 
 var errCrossSlot = errors.New("rueidis: the keys of the script do not share a hash slot")
 
 func sameSlot(keys []string) bool {
-	for _, k := range keys[1:] {
-		if wire.Slot(k) != wire.Slot(keys[0]) {
+	for i := 1; i < len(keys); i++ {
+		if wire.Slot(keys[i]) != wire.Slot(keys[0]) {
 			return false
 		}
 	}
 	return true
+}
+
+// A form is how a command names its script.
+type form bool
+
+const (
+	bySHA    form = false // EVALSHA
+	bySource form = true  // EVAL, for a server that does not know the script
+)
+
+func command(b rueidis.Builder, s *redlatch.Script, f form, keys, args []string) rueidis.Completed {
+	n := int64(len(keys))
+	if f == bySource {
+		return b.Eval().Script(s.Source()).Numkeys(n).Key(keys...).Arg(args...).Build()
+	}
+	return b.Evalsha().Sha1(s.SHA()).Numkeys(n).Key(keys...).Arg(args...).Build()
 }
 
 func unknownScript(res rueidis.RedisResult) bool {
@@ -106,17 +131,6 @@ func notExecuted(err error) *redlatch.RunError {
 		e.Code = redlatch.ServerError(re.Error(), err).Code
 	}
 	return e
-}
-
-// isBreak says that err is a sign of a broken connection or a changed role.
-func isBreak(err *redlatch.RunError) bool {
-	switch err.Code {
-	case "":
-		return err.Outcome == redlatch.Unknown
-	case "READONLY", "MOVED", "MASTERDOWN":
-		return true
-	}
-	return false
 }
 
 // reply converts what rueidis read. A script of redlatch answers with nothing

@@ -2,13 +2,12 @@ package rueidis
 
 import (
 	"context"
-	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/adapter"
 )
 
 type topicKey struct {
@@ -23,7 +22,7 @@ type topic struct {
 	key topicKey
 
 	// Guarded by Driver.mu.
-	listeners []*listener // replaced, never changed
+	listeners adapter.Listeners
 	confirmed bool
 	failures  int // since the last confirmation
 	leave     context.CancelFunc
@@ -31,7 +30,7 @@ type topic struct {
 
 // Subscribe implements [redlatch.Redis].
 func (d *Driver) Subscribe(channel string, sharded bool, h func(redlatch.Notice)) (stop func()) {
-	l := &listener{f: h}
+	l := adapter.NewListener(h)
 	key := topicKey{channel, sharded}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -44,25 +43,19 @@ func (d *Driver) Subscribe(channel string, sharded bool, h func(redlatch.Notice)
 		d.topics[key] = t
 		d.wg.Go(t.run)
 	}
-	t.listeners = append(slices.Clip(t.listeners), l)
+	t.listeners = t.listeners.With(l)
 	if t.confirmed {
-		go l.confirmed(false) // not from here: our caller may hold what h wants
+		go l.Confirmed(false) // not from here: our caller may hold what h wants
 	}
 	return func() { t.drop(l) }
 }
 
-func (t *topic) drop(l *listener) {
-	l.over.Store(true)
+func (t *topic) drop(l *adapter.Listener) {
+	l.Stop()
 	t.d.mu.Lock()
 	defer t.d.mu.Unlock()
-	rest := make([]*listener, 0, len(t.listeners))
-	for _, other := range t.listeners {
-		if other != l {
-			rest = append(rest, other)
-		}
-	}
-	t.listeners = rest
-	if len(rest) == 0 {
+	t.listeners = t.listeners.Without(l)
+	if len(t.listeners) == 0 {
 		t.leave()
 		t.confirmed = false
 	}
@@ -137,7 +130,7 @@ func (t *topic) receive(ctx context.Context, client rueidis.Client) error {
 	})
 	err := client.Receive(hooked, subscribe(client, t.key), func(m rueidis.PubSubMessage) {
 		for _, l := range t.current(ctx) {
-			l.message(m.Message)
+			l.Message(m.Message)
 		}
 	})
 	// To unsubscribe in the hook could block for ever: until Receive has returned,
@@ -164,7 +157,7 @@ func unsubscribe(client rueidis.CommandClient, key topicKey) rueidis.Completed {
 
 // current returns who is to hear a message, as long as ctx has not ended: who
 // has joined since then waits for the next stretch.
-func (t *topic) current(ctx context.Context) []*listener {
+func (t *topic) current(ctx context.Context) adapter.Listeners {
 	t.d.mu.Lock()
 	defer t.d.mu.Unlock()
 	if ctx.Err() != nil {
@@ -187,17 +180,12 @@ func (t *topic) confirm(ctx context.Context) {
 	listeners := t.listeners
 	t.d.mu.Unlock()
 	if back {
-		t.d.breaks.all()
+		t.d.breaks.All()
 	}
 	for _, l := range listeners {
-		l.confirmed(true)
+		l.Confirmed(true)
 	}
 }
-
-const (
-	minPause = 20 * time.Millisecond
-	maxPause = time.Second
-)
 
 // ended notes that the channel is not subscribed any more, and returns how long
 // to wait before the next attempt.
@@ -208,9 +196,8 @@ func (t *topic) ended(err error) time.Duration {
 		t.d.broken = true // nobody else notices
 	}
 	t.confirmed = false
-	pause := min(minPause<<min(t.failures, 10), maxPause)
 	t.failures++
-	return pause/2 + rand.N(pause/2) //nolint:gosec // jitter
+	return adapter.Pause(t.failures - 1)
 }
 
 // lost reports a broken connection.
@@ -218,5 +205,5 @@ func (d *Driver) lost() {
 	d.mu.Lock()
 	d.broken = true
 	d.mu.Unlock()
-	d.breaks.all()
+	d.breaks.All()
 }

@@ -13,10 +13,13 @@ import (
 )
 
 // What a closed cluster client leaves for some seconds: it closes connections to
-// nodes that are no more, and puts off asking for the topology.
+// nodes that are no more, and puts off asking for the topology. One that was
+// redirected closes its old connection in the same way.
 const (
 	cleanup = "github.com/redis/rueidis.(*clusterClient)._refresh.func2"
 	refresh = "github.com/redis/rueidis.(*call).DelayDo.func1"
+
+	redirect = "github.com/redis/rueidis.(*standalone).redirectToPrimary.func1"
 )
 
 func newDriver(t *testing.T, opt client.ClientOption) redlatch.Redis {
@@ -29,40 +32,43 @@ func newDriver(t *testing.T, opt client.ClientOption) redlatch.Redis {
 	return d
 }
 
-func TestContractCluster(t *testing.T) {
+// onEach runs a test on every kind of server, and with Use on one.
+func onEach(t *testing.T, test func(*testing.T, testserver.Kind, func(*testing.T, client.ClientOption) redlatch.Redis)) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("needs servers")
 	}
 	for _, kind := range testserver.Kinds() {
-		t.Run(string(kind), func(t *testing.T) {
-			c := testserver.StartCluster(t, kind)
-			drivertest.RunCluster(t, drivertest.ClusterConfig{
-				New: func(t *testing.T) redlatch.Redis {
-					return newDriver(t, client.ClientOption{InitAddress: c.Addrs(), ConnWriteTimeout: time.Second})
-				},
-				Fail:    func(key string) { c.PrimaryOf(key).Kill() },
-				Sharded: true,
-				Leaves:  []string{cleanup, refresh},
-			})
-		})
+		t.Run(string(kind), func(t *testing.T) { test(t, kind, newDriver) })
 	}
+	t.Run("use", func(t *testing.T) { test(t, testserver.Redis, use) })
+}
+
+func TestContractCluster(t *testing.T) {
+	onEach(t, func(t *testing.T, kind testserver.Kind, open func(*testing.T, client.ClientOption) redlatch.Redis) {
+		c := testserver.StartCluster(t, kind)
+		drivertest.RunCluster(t, drivertest.ClusterConfig{
+			New: func(t *testing.T) redlatch.Redis {
+				return open(t, client.ClientOption{InitAddress: c.Addrs(), ConnWriteTimeout: time.Second})
+			},
+			Fail:    func(key string) { c.PrimaryOf(key).Kill() },
+			Sharded: true,
+			Nodes:   c.Addrs(),
+			Leaves:  []string{cleanup, refresh},
+		})
+	})
 }
 
 func TestContractSentinel(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs servers")
-	}
-	for _, kind := range testserver.Kinds() {
-		t.Run(string(kind), func(t *testing.T) {
-			s := testserver.StartSentinels(t, kind)
-			drivertest.RunFailover(t, drivertest.FailoverConfig{
-				New: func(t *testing.T) redlatch.Redis {
-					return newDriver(t, client.ClientOption{
-						InitAddress: s.Addrs(), ConnWriteTimeout: time.Second, Sentinel: client.SentinelOption{MasterSet: s.Name},
-					})
-				},
-				Fail: s.Data[0].Kill,
-			})
+	onEach(t, func(t *testing.T, kind testserver.Kind, open func(*testing.T, client.ClientOption) redlatch.Redis) {
+		s := testserver.StartSentinels(t, kind)
+		drivertest.RunFailover(t, drivertest.FailoverConfig{
+			New: func(t *testing.T) redlatch.Redis {
+				return open(t, client.ClientOption{
+					InitAddress: s.Addrs(), ConnWriteTimeout: time.Second, Sentinel: client.SentinelOption{MasterSet: s.Name},
+				})
+			},
+			Fail: s.Data[0].Kill,
 		})
-	}
+	})
 }

@@ -29,16 +29,17 @@ const (
 // mayImport says, for the packages whose place is fixed, what their non-test files may import beside the standard
 // library: packages of ours by their folder ("." is the root package), modules of others with all below them.
 var mayImport = map[string][]string{
-	"internal/wire":   {},
-	"internal/script": {},
-	"internal/gate":   {"internal/script", "internal/wire"},
-	"internal/notify": {"internal/script", "internal/wire"},
-	"internal/renew":  {"internal/script", "internal/wire"},
-	"internal/worker": {"internal/script", "internal/wire"},
-	".":               {"internal/gate", "internal/notify", "internal/renew", "internal/script", "internal/wire", "internal/worker"},
-	"goredis":         {".", "internal/script", "internal/wire", "internal/worker", goredis},
-	"rueidis":         {".", "internal/script", "internal/wire", "internal/worker", rueidis},
-	"connect":         {".", "rueidis", rueidis},
+	"internal/wire":    {},
+	"internal/script":  {},
+	"internal/gate":    {"internal/script", "internal/wire"},
+	"internal/notify":  {"internal/script", "internal/wire"},
+	"internal/renew":   {"internal/script", "internal/wire"},
+	"internal/worker":  {"internal/script", "internal/wire"},
+	".":                {"internal/gate", "internal/notify", "internal/renew", "internal/script", "internal/wire", "internal/worker"},
+	"internal/adapter": {".", "internal/wire"},
+	"goredis":          {".", "internal/adapter", goredis},
+	"rueidis":          {".", "internal/adapter", "internal/wire", rueidis},
+	"connect":          {".", "rueidis", rueidis},
 }
 
 // forTests exist for tests: only they may import "testing", which would put its flags into users' programs, and no

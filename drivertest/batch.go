@@ -1,0 +1,441 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"reflect"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/faultnet"
+)
+
+// batchTests are for drivers that have RunBatch.
+var batchTests = []test{
+	{"RepliesGoToTheirRequests", testBatchReplies},
+	{"RunsAndBatchesDoNotMix", testBatchesAndRuns},
+	{"ErrorCostsOnlyItself", testBatchError},
+	{"EachErrorIsJudgedAsByRun", testBatchErrorCodes},
+	{"UnknownScriptsRunOnce", testBatchUnknownScripts},
+	{"FallbackIsNotRepeated", testBatchFallbackReplyLost},
+	{"LostConnectionRepeatsNothing", testBatchConnectionLost},
+	{"LateRequestsRunOnce", testBatchRequestLate},
+	{"SilenceEndsInTime", testBatchReplyStalled},
+	{"BreaksUnderLoadRepeatNothing", testBatchBrokenUnderLoad},
+	{"NothingRunsWithoutServer", testBatchNothingListens},
+	{"BreakIsReported", testBatchBreakIsReported},
+}
+
+var errNotSet = errors.New("drivertest: RunBatch did not set Err")
+
+// request returns one whose results are those of an earlier use.
+func request(s *redlatch.Script, keys []string, args ...string) *redlatch.Request {
+	return &redlatch.Request{
+		Script: s, Keys: keys, Args: args,
+		Reply: redlatch.Reply{Kind: redlatch.ReplyString, Str: "not set"}, Err: errNotSet,
+	}
+}
+
+// counters returns n requests that count, each under a key of its own.
+func (e *env) counters(s *redlatch.Script, name string, n int) []*redlatch.Request {
+	requests := make([]*redlatch.Request, n)
+	for i := range requests {
+		requests[i] = request(s, []string{fmt.Sprint(e.prefix, name, ":", i)})
+	}
+	return requests
+}
+
+// runBatch runs requests in time, with a driver that is a Batcher.
+func (e *env) runBatch(r redlatch.Redis, requests []*redlatch.Request) {
+	e.Helper()
+	b, ok := r.(redlatch.Batcher)
+	if !ok {
+		e.Fatal("the driver is no Batcher any more")
+	}
+	start := time.Now()
+	b.RunBatch(requests)
+	if d, limit := time.Since(start), r.Traits().Timeout; d > limit+slack {
+		e.Errorf("RunBatch took %v, Traits.Timeout is %v", d, limit)
+	}
+}
+
+// answers checks what became of one request of a batch.
+func (e *env) answers(r *redlatch.Request, want redlatch.Reply) {
+	e.Helper()
+	if r.Err != nil || !reflect.DeepEqual(r.Reply, want) {
+		e.Errorf("%.60q %.60q: got %.100v, %v; want %.100v", r.Keys, r.Args, r.Reply, r.Err, want)
+	}
+}
+
+func testBatchReplies(e *env) {
+	num, str := e.script("return tonumber(ARGV[1])"), e.script("return ARGV[1]")
+	null, array := e.script("return nil"), e.script("return {KEYS[1], false, tonumber(ARGV[1]), #KEYS, #ARGV}")
+	for round, n := range []int{2, 100, 100, 3} { // at first the scripts are unknown
+		var requests []*redlatch.Request
+		var want []redlatch.Reply
+		for i := range n {
+			key, arg := fmt.Sprint(e.prefix, "ü\r\n\x00", i), strconv.Itoa(1000*round+i)
+			value := number(int64(1000*round + i))
+			switch i % 5 {
+			case 0:
+				requests, want = append(requests, request(num, nil, arg)), append(want, value)
+			case 1:
+				requests, want = append(requests, request(str, []string{key}, arg)), append(want, text(arg))
+			case 2:
+				requests, want = append(requests, request(null, nil)), append(want, redlatch.Reply{})
+			case 3:
+				requests = append(requests, request(array, []string{key, "k"}, arg, "\xff"))
+				want = append(want, list(text(key), redlatch.Reply{}, value, number(2), number(2)))
+			case 4: // large, and empty
+				long := fmt.Sprintf("%020000d", i)
+				requests, want = append(requests, request(str, nil, long)), append(want, text(long))
+			}
+		}
+		sent := slices.Clone(requests)
+		e.runBatch(e.r, requests)
+		if !slices.Equal(requests, sent) {
+			e.Error("RunBatch changed the slice of requests")
+		}
+		for i, r := range requests {
+			e.answers(r, want[i])
+		}
+	}
+}
+
+// What redlatch hands to a driver it uses again right after the call.
+func testBatchesAndRuns(e *env) {
+	s := e.script("return {redis.call('incr', KEYS[1]), ARGV[1]}")
+	keys := []string{e.prefix + "counter"}
+	const goroutines, rounds = 24, 10
+	var mu sync.Mutex
+	seen := make(map[int64]bool)
+	check := func(me string, reply redlatch.Reply, err error) {
+		if err != nil || len(reply.List) != 2 || reply.List[1].Str != me {
+			e.Errorf("%s got %v, %v", me, reply, err)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if seen[reply.List[0].Int] {
+			e.Errorf("%s got a number that another has: %v", me, reply)
+		}
+		seen[reply.List[0].Int] = true
+	}
+	total := 0
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		n := 2 + g%7
+		total += rounds * (n + 1)
+		wg.Go(func() {
+			for i := range rounds {
+				me := fmt.Sprint("run ", g, "-", i)
+				reply, err := e.r.Run(context.Background(), s, keys, []string{me})
+				check(me, reply, err)
+			}
+		})
+		wg.Go(func() {
+			requests := make([]*redlatch.Request, n)
+			for k := range requests {
+				requests[k] = request(s, keys, "")
+			}
+			for i := range rounds {
+				for k, r := range requests {
+					r.Args[0] = fmt.Sprint("batch ", g, "-", i, "-", k)
+				}
+				e.runBatch(e.r, requests)
+				for _, r := range requests {
+					check(r.Args[0], r.Reply, r.Err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := e.executed(keys[0]); len(seen) != total || n != strconv.Itoa(total) {
+		e.Errorf("%d requests got %d different replies, and %s were executed", total, len(seen), n)
+	}
+}
+
+func testBatchError(e *env) {
+	counter, key := e.counter()
+	other := e.prefix + "string"
+	e.server.do("SET", other, "x")
+	for range 2 { // the second time the scripts are known
+		e.server.do("DEL", key)
+		good := func() *redlatch.Request { return request(counter, []string{key}) }
+		bad := func(source string) *redlatch.Request { return request(e.script(source), []string{other}) }
+		requests := []*redlatch.Request{
+			good(),
+			bad("return redis.call('hget', KEYS[1], 'f')"),
+			good(),
+			bad("return redis.error_reply('MINE is this')"),
+			bad("error('raised')"),
+			bad("this is no Lua"),
+			good(),
+			bad("return redis.call('hget', KEYS[1], 'g')"),
+		}
+		codes := []string{"", "WRONGTYPE", "", "MINE", "ERR", "ERR", "", "WRONGTYPE"}
+		e.runBatch(e.r, requests)
+		var got []int64
+		for i, r := range requests {
+			switch {
+			case codes[i] != "":
+				e.failed(r.Err, redlatch.Refused, codes[i])
+			case r.Err != nil:
+				e.Errorf("request %d beside errors failed with %v", i, r.Err)
+			default:
+				got = append(got, r.Reply.Int)
+			}
+		}
+		slices.Sort(got) // the order is not promised
+		if n := e.executed(key); n != "3" || !slices.Equal(got, []int64{1, 2, 3}) {
+			e.Errorf("three requests beside errors were executed %s times and answered %v", n, got)
+		}
+	}
+}
+
+func testBatchErrorCodes(e *env) {
+	s := e.script("return 1")
+	for code, c := range errorCodes() {
+		r := e.cfg.New(e.T, e.answering(c.text))
+		requests := []*redlatch.Request{request(s, nil), request(s, nil), request(s, nil)}
+		e.runBatch(r, requests)
+		for _, x := range requests {
+			e.failed(x.Err, c.outcome, code)
+		}
+	}
+}
+
+func testBatchUnknownScripts(e *env) {
+	known, _ := e.counter()
+	e.run(known, []string{e.prefix + "warm"}, nil)
+	set := e.script("redis.call('incr', KEYS[1]) return {'first'}")
+	wrong := e.script("redis.call('incr', KEYS[1]) return redis.call('hget', KEYS[1], 'f')")
+	mix := func(round int) (requests []*redlatch.Request) {
+		for i, s := range []*redlatch.Script{set, known, wrong, known, set, set, wrong} {
+			requests = append(requests, request(s, []string{fmt.Sprintf("%s%d:%d", e.prefix, round, i)}))
+		}
+		return requests
+	}
+	n := map[*redlatch.Script]int{set: 3, known: 2, wrong: 2}
+	for round := range 3 {
+		e.proxy.Record(true)
+		requests := mix(round)
+		e.runBatch(e.r, requests)
+		for _, r := range requests {
+			switch r.Script {
+			case known:
+				e.answers(r, number(1))
+			case set:
+				e.answers(r, list(text("first")))
+			case wrong:
+				e.failed(r.Err, redlatch.Refused, "WRONGTYPE")
+			}
+			if got := e.executed(r.Keys[0]); got != "1" {
+				e.Errorf("round %d: a script was executed %s times", round, got)
+			}
+		}
+		for s, n := range n {
+			evalsha, eval := e.sent(s)
+			least, most := 1, n // in the first round
+			switch s {
+			case known:
+				least, most = 0, 0
+			case wrong:
+				most = n * (round + 1) // some servers do not keep a script that failed
+			}
+			if evalsha != n*(round+1) || eval < least || eval > most {
+				e.Errorf("after %d rounds, %d runs each: EVALSHA %d times and EVAL %d times, want EVAL %d to %d times",
+					round+1, n, evalsha, eval, least, most)
+			}
+		}
+	}
+}
+
+func testBatchFallbackReplyLost(e *env) {
+	counter, _ := e.counter()
+	e.recovers(e.script("return 1"))
+	requests := e.counters(counter, "fallback", 5)
+	e.proxy.Record(true)
+	e.proxy.SetRule(faultnet.First(func(r faultnet.Request) bool {
+		return r.Args[0] == "EVAL" && slices.Contains(r.Args, requests[2].Keys[0])
+	}, faultnet.DropReply))
+	e.runBatch(e.r, requests)
+	e.failed(requests[2].Err, redlatch.Unknown, "")
+	e.recovers(e.script("return 1"))
+	e.once(requests)
+	if evalsha, eval := e.sent(counter); evalsha != 5 || eval > 5 {
+		e.Errorf("five requests sent EVALSHA %d times and EVAL %d times", evalsha, eval)
+	}
+}
+
+// once checks that counting requests, which had a key each, were executed as they
+// say, and none twice.
+func (e *env) once(requests []*redlatch.Request) {
+	e.Helper()
+	for i, r := range requests {
+		var re *redlatch.RunError
+		n := e.executed(r.Keys[0])
+		switch {
+		case r.Err == nil && (n != "1" || r.Reply.Int != 1):
+			e.Errorf("request %d succeeded with %v and was executed %s times", i, r.Reply, n)
+		case r.Err == nil:
+		case !errors.As(r.Err, &re):
+			e.Errorf("request %d failed with %T (%v)", i, r.Err, r.Err)
+		case n != "0" && n != "1":
+			e.Errorf("request %d (%v) was executed %s times", i, r.Err, n)
+		case re.Outcome != redlatch.Unknown && n != "0":
+			e.Errorf("request %d (%v) was executed all the same", i, r.Err)
+		}
+	}
+}
+
+// crowd makes a driver that pipelines only under load do so.
+func (e *env) crowd(s *redlatch.Script) {
+	e.Helper()
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() { _, _ = e.r.Run(context.Background(), s, []string{e.prefix + "crowd"}, nil) })
+	}
+	wg.Wait()
+}
+
+// carries matches the request that runs r.
+func carries(r *redlatch.Request) func(faultnet.Request) bool {
+	return func(x faultnet.Request) bool {
+		return x.Script() == r.Script.SHA() && slices.Contains(x.Args, r.Keys[0])
+	}
+}
+
+func testBatchConnectionLost(e *env) {
+	counter, _ := e.counter()
+	e.run(counter, []string{e.prefix + "warm"}, nil)
+	const n, lost = 20, 7
+	var all []*redlatch.Request
+	unanswered := 0
+	for round := range 6 {
+		if round%2 == 1 {
+			e.crowd(counter)
+		}
+		requests := e.counters(counter, fmt.Sprint("lost", round), n)
+		e.proxy.Record(true)
+		before, _ := e.sent(counter)
+		e.proxy.SetRule(faultnet.First(carries(requests[lost]), faultnet.DropReply))
+		e.runBatch(e.r, requests)
+		e.failed(requests[lost].Err, redlatch.Unknown, "")
+		for _, r := range requests[lost:] {
+			var re *redlatch.RunError
+			if errors.As(r.Err, &re) && re.Outcome == redlatch.Unknown {
+				unanswered++
+			}
+		}
+		e.recovers(e.script("return 1"))
+		if evalsha, eval := e.sent(counter); evalsha-before > n || eval != 0 {
+			e.Errorf("round %d: %d requests sent EVALSHA %d times and EVAL %d times", round, n, evalsha-before, eval)
+		}
+		e.proxy.Record(false)
+		all = append(all, requests...)
+	}
+	e.settle(func() string { return e.executed(all[len(all)-1].Keys[0]) })
+	e.once(all)
+	e.Logf("%d requests from the lost reply on, %d of them unknown", 6*(n-lost), unanswered)
+}
+
+func testBatchRequestLate(e *env) {
+	counter, _ := e.counter()
+	e.run(counter, []string{e.prefix + "warm"}, nil)
+	requests := e.counters(counter, "late", 10)
+	const late = 4
+	var held faultnet.Held
+	e.proxy.SetRule(faultnet.First(carries(requests[late]), faultnet.Hold(&held)))
+	e.runBatch(e.r, requests)
+	e.failed(requests[late].Err, redlatch.Unknown, "")
+	e.recovers(e.script("return 1"))
+	e.once(requests)
+	if n := e.executed(requests[late].Keys[0]); n != "0" {
+		e.Errorf("before it arrived a request was executed %s times", n)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if reply, err := held.Deliver(ctx); err != nil || reply != ":1\r\n" {
+		e.Errorf("the late request was answered with %q, %v", reply, err)
+	}
+	e.once(requests)
+}
+
+func testBatchReplyStalled(e *env) {
+	counter, _ := e.counter()
+	e.run(counter, []string{e.prefix + "warm"}, nil)
+	for round := range 2 {
+		if round == 1 {
+			e.crowd(counter)
+		}
+		requests := e.counters(counter, fmt.Sprint("stalled", round), 10)
+		e.proxy.SetRule(faultnet.First(carries(requests[3]), faultnet.StallReply))
+		e.runBatch(e.r, requests)
+		e.failed(requests[3].Err, redlatch.Unknown, "")
+		e.recovers(e.script("return 1"))
+		e.once(requests)
+	}
+}
+
+func testBatchBrokenUnderLoad(e *env) {
+	e.brokenUnderLoad(func(s *redlatch.Script, keys []string, id string) []error {
+		requests := make([]*redlatch.Request, 5)
+		for i := range requests {
+			requests[i] = request(s, keys, fmt.Sprint(id, "-", i))
+		}
+		e.runBatch(e.r, requests)
+		errs := make([]error, len(requests))
+		for i, r := range requests {
+			errs[i] = r.Err
+		}
+		return errs
+	})
+}
+
+func testBatchNothingListens(e *env) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		e.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	r := e.cfg.New(e.T, addr)
+	counter, _ := e.counter()
+	for range 3 {
+		requests := e.counters(counter, "unreachable", 5)
+		e.runBatch(r, requests)
+		for _, x := range requests {
+			e.failed(x.Err, redlatch.NotExecuted, "")
+		}
+	}
+}
+
+func testBatchBreakIsReported(e *env) {
+	counter, _ := e.counter()
+	e.run(counter, []string{e.prefix + "warm"}, nil)
+	var breaks atomic.Int64
+	defer e.r.OnBreak(func(lane string) {
+		if lane != e.r.Lane("key") {
+			e.Errorf("a break of lane %q", lane)
+		}
+		breaks.Add(1)
+	})()
+	requests := e.counters(counter, "whole", 5)
+	e.runBatch(e.r, requests)
+	e.once(requests)
+	if n := breaks.Load(); n != 0 {
+		e.Errorf("%d breaks reported, and there was none", n)
+	}
+	requests = e.counters(counter, "broken", 5)
+	e.proxy.SetRule(faultnet.First(carries(requests[2]), faultnet.DropReply))
+	e.runBatch(e.r, requests)
+	e.failed(requests[2].Err, redlatch.Unknown, "")
+	e.eventually("the break is reported", func() bool { return breaks.Load() > 0 })
+}

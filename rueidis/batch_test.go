@@ -1,0 +1,213 @@
+package rueidis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+	client "github.com/redis/rueidis"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/adapter"
+	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/rueidis"
+)
+
+const count = "return redis.call('incr', KEYS[1])"
+
+func requests(s *redlatch.Script, keys ...string) (all []*redlatch.Request) {
+	for _, key := range keys {
+		all = append(all, &redlatch.Request{Script: s, Keys: []string{key}})
+	}
+	return all
+}
+
+func outcome(t *testing.T, err error) redlatch.Outcome {
+	t.Helper()
+	var re *redlatch.RunError
+	if !errors.As(err, &re) {
+		t.Fatalf("failed with %T (%v)", err, err)
+	}
+	return re.Outcome
+}
+
+// A batch ends as soon as a Run, with or without others on the connection.
+func TestBatchInTime(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *rueidis.Driver) {
+		s := newScript(t, count)
+		for round := range 2 {
+			succeeds(t, d)
+			p.OneWay(true)
+			start := time.Now()
+			all := requests(s, "a", "b", "c")
+			if round == 1 { // others as well
+				go func() { _, _ = d.Run(t.Context(), s, []string{"d"}, nil) }()
+			}
+			d.RunBatch(all)
+			if took := time.Since(start); took > d.Traits().Timeout {
+				t.Errorf("RunBatch took %v, Traits.Timeout is %v", took, d.Traits().Timeout)
+			}
+			for _, r := range all {
+				if outcome(t, r.Err) != redlatch.Unknown {
+					t.Errorf("%v, want that the outcome is unknown", r.Err)
+				}
+			}
+			p.OneWay(false)
+			time.Sleep(10 * time.Second)
+		}
+		d.Close()
+		all := requests(s, "a", "b")
+		d.RunBatch(all)
+		for _, r := range all {
+			if outcome(t, r.Err) != redlatch.NotExecuted {
+				t.Errorf("a closed driver: %v", r.Err)
+			}
+		}
+	})
+}
+
+// redirecting answers scripts that have a key with REDIRECT.
+func redirecting(t *testing.T, key, addr string) *miniredis.Miniredis {
+	t.Helper()
+	m := miniredis.RunT(t)
+	m.Server().SetPreHook(func(c *server.Peer, cmd string, args ...string) bool {
+		switch {
+		case cmd == "CLIENT":
+			c.WriteOK()
+		case slices.Contains(args, key):
+			c.WriteError("REDIRECT " + addr)
+		default:
+			return false
+		}
+		return true
+	})
+	return m
+}
+
+func redirects(addr string) client.ClientOption {
+	return client.ClientOption{
+		InitAddress: []string{addr}, ConnWriteTimeout: time.Second, DisableCache: true,
+		Standalone: client.StandaloneOption{EnableRedirect: true},
+	}
+}
+
+// rueidis would send all again.
+func TestBatchIsRedirectedOneByOne(t *testing.T) {
+	for name, open := range map[string]func(*testing.T, client.ClientOption) redlatch.Redis{"new": newDriver, "use": use} {
+		to := redirecting(t, "", "")
+		from := redirecting(t, "moves", to.Addr())
+		d := open(t, redirects(from.Addr())).(redlatch.Batcher)
+		s := newScript(t, count)
+		if _, err := d.Run(t.Context(), s, []string{"warm"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		all := requests(s, "a", "b", "moves", "c")
+		d.RunBatch(all)
+		for _, r := range all {
+			key := r.Keys[0]
+			n, _ := from.Get(key)
+			m, _ := to.Get(key)
+			if r.Err != nil || r.Reply.Int != 1 || n+m != "1" {
+				t.Errorf("%s: %s answered %v, %v; executed %q times, and %q times at the new address", name, key, r.Reply, r.Err, n, m)
+			}
+		}
+	}
+}
+
+// rueidis would try for ever.
+func TestRedirectToNowhereEndsInTime(t *testing.T) {
+	from := redirecting(t, "moves", "127.0.0.1:1")
+	d := newDriver(t, redirects(from.Addr())).(redlatch.Batcher)
+	start := time.Now()
+	_, err := d.Run(t.Context(), newScript(t, count), []string{"moves"}, nil)
+	all := requests(newScript(t, count), "moves", "a")
+	d.RunBatch(all)
+	if took, limit := time.Since(start), 2*d.Traits().Timeout; err == nil || all[0].Err == nil || took > limit+time.Second {
+		t.Errorf("%v, %v; took %v, want at most %v", err, all[0].Err, took, limit)
+	}
+	if r := all[1]; r.Err != nil || r.Reply.Int != 1 {
+		t.Errorf("beside it: %v, %v", r.Reply, r.Err)
+	}
+}
+
+// What rueidis could not take together, or at all, must not cost others anything.
+func TestBatchInTatteredCluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs servers")
+	}
+	c := testserver.StartCluster(t, testserver.Redis)
+	open := func() redlatch.Batcher {
+		return newDriver(t, client.ClientOption{InitAddress: c.Addrs(), ConnWriteTimeout: time.Second}).(redlatch.Batcher)
+	}
+	s, one := newScript(t, count), newScript(t, "return 1")
+	d := open()
+	for round, odd := range []*redlatch.Request{{Script: one}, {Script: s, Keys: []string{"a", "b"}}} {
+		all := append(requests(s, "a", "b"), odd)
+		d.RunBatch(all)
+		for _, r := range all[:2] {
+			if r.Err != nil || r.Reply.Int != int64(round+1) {
+				t.Errorf("beside %q, %q: %v, %v", odd.Keys, r.Keys, r.Reply, r.Err)
+			}
+		}
+		switch {
+		case round == 0 && odd.Err != nil:
+			t.Errorf("without keys: %v", odd.Err)
+		case round == 1 && outcome(t, odd.Err) != redlatch.Refused:
+			t.Errorf("keys of two slots: %v", odd.Err)
+		}
+	}
+
+	slot := fmt.Sprint(c.Nodes[0].MustDo("CLUSTER", "KEYSLOT", "{hole}"))
+	for _, n := range c.Nodes {
+		n.MustDo("CLUSTER", "DELSLOTS", slot)
+	}
+	keys := []string{"{hole}"}
+	for i := 0; len(keys) < 5; i++ {
+		if key := fmt.Sprint("key", i); adapter.LaneOf(key) == adapter.LaneOf("{hole}") {
+			keys = append(keys, key)
+		}
+	}
+	all := requests(s, keys...)
+	open().RunBatch(all)
+	if outcome(t, all[0].Err) != redlatch.NotExecuted {
+		t.Errorf("a slot without a node: %v", all[0].Err)
+	}
+	for _, r := range all[1:] {
+		if r.Err != nil || r.Reply.Int != 1 {
+			t.Errorf("beside a slot without a node, %q: %v, %v", r.Keys, r.Reply, r.Err)
+		}
+	}
+}
+
+func batchOf(s *redlatch.Script, n int) []*redlatch.Request {
+	all := make([]*redlatch.Request, n)
+	for i := range all {
+		all[i] = &redlatch.Request{Script: s, Keys: []string{"key"}, Args: []string{"30000", "owner"}}
+	}
+	return all
+}
+
+func BenchmarkRunBatch(b *testing.B) {
+	addr := testserver.Start(b, testserver.Redis).Addr()
+	d, err := rueidis.New(options(addr))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer d.Close()
+	all := batchOf(one(b), 8)
+	if _, err := d.Run(context.Background(), all[0].Script, all[0].Keys, all[0].Args); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if d.RunBatch(all); all[7].Err != nil || all[7].Reply.Int != 1 {
+			b.Fatal(all[7].Reply, all[7].Err)
+		}
+	}
+}
