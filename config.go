@@ -42,6 +42,13 @@ type Config struct {
 	// without going back to Redis in between. Zero means that it may.
 	HandOff HandOff
 
+	// TokenTTL is how long the fencing tokens of a lock that nobody acquires any
+	// more are remembered; a lock that is acquired again later goes on with the
+	// server's clock in microseconds, so its tokens still rise. Redisson knows
+	// nothing of that: where Java acquires the same fenced locks, leave it at
+	// zero, which means for ever. At least one minute.
+	TokenTTL time.Duration
+
 	// Logger gets losses and failures. Nil means that nothing is logged.
 	Logger *slog.Logger
 
@@ -67,6 +74,7 @@ const (
 	defaultWatchdog = 30 * time.Second
 	minWatchdog     = 300 * time.Millisecond
 	minLease        = 20 * time.Millisecond
+	minTokenTTL     = time.Minute
 	maxLease        = 10 * 365 * 24 * time.Hour
 )
 
@@ -95,6 +103,8 @@ func (c Config) withDefaults(t Traits) (Config, error) {
 		return c, fmt.Errorf("redlatch: Config.OutageTimeout is %v; it must be positive, or 0 for the default", c.OutageTimeout)
 	case c.CloseTimeout < 0:
 		return c, fmt.Errorf("redlatch: Config.CloseTimeout is %v; it must be positive, or 0 for the default", c.CloseTimeout)
+	case c.TokenTTL != 0 && c.TokenTTL < minTokenTTL:
+		return c, fmt.Errorf("redlatch: Config.TokenTTL is %v; it must be at least %v, or 0 for ever", c.TokenTTL, minTokenTTL)
 	case c.HandOff > HandOffNone:
 		return c, fmt.Errorf("redlatch: Config.HandOff is %d; use HandOffLocal or HandOffNone", c.HandOff)
 	case t.Timeout <= 0:
@@ -126,6 +136,7 @@ func checkLease(d time.Duration) error {
 type Option struct {
 	wait, lease       time.Duration
 	hasWait, hasLease bool
+	fenced            bool
 }
 
 // Wait bounds how long Acquire and Do wait for the lock, in addition to their
@@ -138,6 +149,10 @@ func Wait(d time.Duration) Option { return Option{wait: d, hasWait: true} }
 // Redis counts whole milliseconds; d is rounded up. A d of less than 20 ms is
 // refused by the call it is given to.
 func Lease(d time.Duration) Option { return Option{lease: d, hasLease: true} }
+
+// Fenced gives the hold a fencing token: see Hold.Token. Every lock can be
+// acquired so; a FencedLock always is.
+func Fenced() Option { return Option{fenced: true} }
 
 // options are the sum of an acquisition's Options.
 type options struct {
@@ -156,6 +171,7 @@ func collect(opts []Option, once bool) (options, error) {
 		if p.hasLease {
 			o.lease, o.hasLease = p.lease, true
 		}
+		o.fenced = o.fenced || p.fenced
 	}
 	if o.hasWait && once {
 		return o, errors.New("redlatch: Try does not wait; use Acquire with Wait")

@@ -157,7 +157,7 @@ func (l *Lock) ForceRelease(ctx context.Context) (bool, error) {
 			}
 		}
 	}
-	o := op{c: l.c, script: forceScript, keys: l.keys, args: args, lease: l.c.cfg.WatchdogTimeout, stop: l.c.done}
+	o := op{c: l.c, script: l.kind.force, keys: l.keys, args: args, lease: l.c.cfg.WatchdogTimeout, stop: l.c.done}
 	reply, err := o.run(ctx)
 	if err != nil {
 		return revoked, err

@@ -29,6 +29,7 @@ type hold struct {
 	scope    *scope
 	values   context.Context //nolint:containedctx // the acquire context's values, for Context
 	watchdog bool
+	fenced   bool
 	at       site
 	since    time.Time
 
@@ -57,7 +58,7 @@ func (t *tenure) newHold(ctx context.Context, o *options, at site, now time.Time
 }
 
 func (h *hold) set(ctx context.Context, t *tenure, o *options, at site, now time.Time) {
-	h.t, h.values, h.scope, h.watchdog, h.at, h.since, h.open = t, ctx, o.scope, !o.hasLease, at, now, 1
+	h.t, h.values, h.scope, h.watchdog, h.fenced, h.at, h.since, h.open = t, ctx, o.scope, !o.hasLease, o.fenced, at, now, 1
 }
 
 // newHoldFor wraps h for the user.
@@ -100,6 +101,25 @@ func (h *Hold) Name() string { return h.in.t.lock.name }
 // Owner returns the owner field that Redis shows for this hold:
 // "<client uuid>:<n>".
 func (h *Hold) Owner() string { return h.in.t.owner() }
+
+// Token returns the hold's fencing token, or 0 if it was acquired without
+// Fenced. Tokens of one lock rise with each acquisition by a client that counts
+// it: redlatch with Fenced, or Redisson's fenced lock. Whoever guards the
+// resource and refuses tokens lower than the highest it has seen (package fence)
+// keeps out a holder that has lost the lock and does not know it yet.
+//
+// A token means nothing where some holders have none. A failover to a replica
+// that has not seen the last acquisition gives the same token twice. A hold that
+// is nested in another has the outer one's token.
+func (h *Hold) Token() int64 {
+	if !h.in.fenced {
+		return 0
+	}
+	t := h.in.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.token
+}
 
 // Expires returns until when the hold can be trusted if no renewal is
 // confirmed from now on. It is earlier than the moment at which Redis may give
@@ -349,7 +369,7 @@ func (t *tenure) extend(ctx context.Context, d time.Duration) error {
 	}
 	defer t.unlockOps()
 	id := t.owner()
-	o := t.op(renewScript, []string{id, millis(d)})
+	o := t.op(t.lock.kind.renew, []string{id, millis(d)})
 	o.stop = t.c.done
 	reply, err := o.run(ctx)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 // that lines them up, the subscription that wakes the first of them, and what
 // the process owes to others. It exists while there is such a caller.
 type line struct {
-	name, channel string
-	gate          gate.Gate[*tenure]
-	news          notify.Listener
-	turns         turns // belongs to whoever is inside the gate
+	name  string
+	gate  gate.Gate[*tenure]
+	news  notify.Listener
+	turns turns // belongs to whoever is inside the gate
 
 	refs int // guarded by lines.mu
 
@@ -44,7 +44,7 @@ func (ls *lines) get(l *Lock) *line {
 		if ln, ok = ls.pool.Get().(*line); !ok {
 			ln = &line{}
 		}
-		ln.name, ln.channel = l.name, l.channel
+		ln.name = l.name
 		ls.m[l.name] = ln
 	}
 	ln.refs++
@@ -105,9 +105,9 @@ func (c *Client) leave(ln *line) {
 }
 
 // listen starts the line's subscription, if it has none.
-func (ln *line) listen(c *Client) {
+func (ln *line) listen(c *Client, channel string) {
 	ln.news.Start(func(h func(confirmed bool)) func() {
-		return c.redis.Subscribe(ln.channel, false, func(n Notice) { h(n.Subscribed) })
+		return c.redis.Subscribe(channel, false, func(n Notice) { h(n.Subscribed) })
 	}, func() {
 		// Somebody else released a lock that we believe to hold: ask.
 		if t := ln.current(); t != nil {

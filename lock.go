@@ -23,9 +23,13 @@ import (
 type Lock struct {
 	c            *Client
 	name         string
-	channel      string
-	keys         []string
-	held         any // heldKey(name), converted once
+	kind         *kind
+	channel      string   // where its release is told; empty: nowhere
+	keys         []string // of its scripts
+	fencedKeys   []string // of those of an acquisition that is to have a token
+	fenced       bool     // every acquisition is
+	backoff      Backoff  // how to wait for it; nil: by messages
+	held         any      // heldKey(name), converted once
 	nonReentrant bool
 	err          error // a name that cannot be used
 }
@@ -34,7 +38,10 @@ type Lock struct {
 // that Redis could not handle (empty, or with unbalanced braces) is refused by
 // every method of the Lock.
 func (c *Client) Lock(name string) *Lock {
-	l := &Lock{c: c, name: name, channel: wire.Prefix(wire.LockChannel, name), keys: []string{name}, held: heldKey(name)}
+	l := &Lock{
+		c: c, name: name, kind: plainLock, channel: wire.Prefix(wire.LockChannel, name),
+		keys: []string{name}, fencedKeys: []string{name, wire.Prefix(wire.LockToken, name)}, held: heldKey(name),
+	}
 	if err := wire.CheckName(name); err != nil {
 		l.err = fmt.Errorf("redlatch: %w", err)
 	}
@@ -102,6 +109,7 @@ func (l *Lock) enter(ctx context.Context, opts []Option, once bool) (*hold, erro
 		return nil, err
 	}
 	o.skip = 2
+	o.fenced = o.fenced || l.fenced
 	if err := l.c.open(); err != nil {
 		return nil, err
 	}
@@ -145,8 +153,9 @@ func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error, opts .
 // has it and for how long. On failure it leaves the gate once it is known that
 // the lock was not taken, or has been released.
 func (t *tenure) take(ctx context.Context, until time.Time) (owner string, ttl time.Duration, err error) {
-	o := t.op(takeScript, t.args[:2])
+	o := t.op(t.lock.kind.take, t.args[:2])
 	o.stop, o.until = t.c.done, until
+	t.fence(&o)
 	reply, err := o.run(ctx)
 	if o.unknown {
 		t.suspected(t.id)
@@ -156,7 +165,7 @@ func (t *tenure) take(ctx context.Context, until time.Time) (owner string, ttl t
 		return "", 0, err
 	}
 	if reply.Kind == ReplyInt {
-		t.confirm(o.sent, t.length)
+		t.taken(o.sent, reply.Int)
 		return "", 0, nil
 	}
 	if len(reply.List) != 2 {
@@ -186,7 +195,7 @@ func (t *tenure) abandon(o *op) {
 			t.c.leave(t.line)
 			return
 		}
-		t.confirm(pending.sent, t.length)
+		t.taken(pending.sent, reply.Int)
 		t.passOn()
 	})
 }
@@ -212,7 +221,7 @@ func (t *tenure) trusted(ctx context.Context, until, now time.Time) bool {
 	if left <= 0 {
 		return false
 	}
-	o := t.op(renewScript, []string{t.id, t.args[0]})
+	o := t.op(t.lock.kind.renew, []string{t.id, t.args[0]})
 	o.stop, o.until = t.c.done, until
 	reply, err := o.run(ctx)
 	if err != nil || first(reply).Int != 1 || t.lease.Left(time.Now()) <= 0 {
@@ -242,7 +251,7 @@ func (c *Client) renewLocks(batch []*renew.Lease) {
 	if len(keys) == 0 {
 		return
 	}
-	o := op{c: c, script: renewScript, keys: keys, args: args, lease: c.cfg.WatchdogTimeout, stop: c.over, single: true}
+	o := op{c: c, script: plainLock.renew, keys: keys, args: args, lease: c.cfg.WatchdogTimeout, stop: c.over, single: true}
 	reply, err := o.run(context.Background())
 	if err == nil && len(reply.List) != len(keys) {
 		err = fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, o.script.Name())

@@ -1,13 +1,16 @@
 -- Takes a free lock. To take what is this owner's already is the replay of a
 -- take whose reply was lost: it changes nothing, but may raise the TTL.
--- KEYS lock
--- ARGV lease_ms owner
--- returns 1 if the lock is the owner's, else {TTL in ms, field of the owner}
+-- KEYS lock token... (at most one, for an acquisition that is to have a token)
+-- ARGV lease_ms owner token_ttl_ms... (0: the token key never expires)
+-- returns the token, or 1, if the lock is the owner's, else {TTL in ms, field
+-- of the owner}
+local token_key, token_ttl_ms = KEYS[2], ARGV[3]
+-- include token
 local fields = redis.call('HKEYS', KEYS[1])
 if #fields == 0 then
   redis.call('HSET', KEYS[1], ARGV[2], 1)
   redis.call('PEXPIRE', KEYS[1], ARGV[1])
-  return 1
+  return fencing_token(false)
 end
 local ttl = redis.call('PTTL', KEYS[1])
 if fields[1] ~= ARGV[2] then
@@ -16,4 +19,4 @@ end
 if ttl < tonumber(ARGV[1]) then
   redis.call('PEXPIRE', KEYS[1], ARGV[1])
 end
-return 1
+return fencing_token(true)

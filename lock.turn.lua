@@ -1,10 +1,12 @@
 -- Gives other processes their turn, if any of them waits. Otherwise the lock
 -- moves to a new owner field and stays.
--- KEYS lock
--- ARGV owner new_owner lease_ms channel own_subscriptions yield_anyway
--- returns -1 if the lock is neither owner's, 0 if it is the new owner's now,
--- else how many other subscribers it was released to (at least 1)
+-- KEYS lock token... (at most one, for an acquisition that is to have a token)
+-- ARGV owner new_owner lease_ms channel own_subscriptions yield_anyway token_ttl_ms... (0: the token key never expires)
+-- returns -1 if the lock is neither owner's, {token or 1} if it is the new
+-- owner's now, else how many other subscribers it was released to (at least 1)
 local owner, new, lease = ARGV[1], ARGV[2], ARGV[3]
+local token_key, token_ttl_ms = KEYS[2], ARGV[7]
+-- include token
 if redis.call('HEXISTS', KEYS[1], owner) == 0 then
   if redis.call('HEXISTS', KEYS[1], new) == 0 then
     return -1
@@ -12,15 +14,20 @@ if redis.call('HEXISTS', KEYS[1], owner) == 0 then
   if redis.call('PTTL', KEYS[1]) < tonumber(lease) then
     redis.call('PEXPIRE', KEYS[1], lease)
   end
-  return 0
+  return {fencing_token(true)}
 end
-local others = tonumber(redis.call('PUBSUB', 'NUMSUB', ARGV[4])[2]) - tonumber(ARGV[5])
+local channel, others = ARGV[4], 0
+if channel ~= '' then
+  others = tonumber(redis.call('PUBSUB', 'NUMSUB', channel)[2]) - tonumber(ARGV[5])
+end
 if others > 0 or ARGV[6] == '1' then
   redis.call('DEL', KEYS[1])
-  redis.call('PUBLISH', ARGV[4], '0')
+  if channel ~= '' then
+    redis.call('PUBLISH', channel, '0')
+  end
   return math.max(others, 1)
 end
 redis.call('HSET', KEYS[1], new, 1)
 redis.call('HDEL', KEYS[1], owner)
 redis.call('PEXPIRE', KEYS[1], lease)
-return 0
+return {fencing_token(false)}

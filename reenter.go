@@ -75,6 +75,9 @@ func (t *tenure) reserve(h, outer *hold, l *Lock, o *options) (int, error) {
 	if t.state != tenureLive || t.count == 0 {
 		return 0, errNotNested
 	}
+	if o.fenced && t.token == 0 {
+		return 0, fmt.Errorf("%w: the hold of lock %q that is to be re-entered has no fencing token; acquire that one with Fenced too", ErrReentry, l.name)
+	}
 	if outer != nil {
 		if outer.err != nil {
 			return 0, errNotNested
@@ -254,7 +257,7 @@ type counting struct {
 }
 
 func (t *tenure) newCounting(count int, lease time.Duration) *counting {
-	r := &counting{t: t, op: t.op(reenterScript, nil), id: t.owner(), count: strconv.Itoa(count), lease: millis(lease)}
+	r := &counting{t: t, op: t.op(t.lock.kind.reenter, nil), id: t.owner(), count: strconv.Itoa(count), lease: millis(lease)}
 	r.op.args = []string{r.id, r.id, r.count, r.lease}
 	r.op.retried = r.move
 	return r

@@ -8,17 +8,32 @@ import (
 
 // The protocol stands in these files, each beside the Go code that runs it.
 //
-//go:embed *.lua
+//go:embed *.lua *.luainc
 var luaFiles embed.FS
 
 var (
-	takeScript     = script.Load(luaFiles, "lock.take")
-	reenterScript  = script.Load(luaFiles, "lock.reenter")
-	releaseScript  = script.Load(luaFiles, "lock.release")
-	turnScript     = script.Load(luaFiles, "lock.turn")
-	transferScript = script.Load(luaFiles, "lock.transfer")
-	renewScript    = script.Load(luaFiles, "lock.renew")
-	forceScript    = script.Load(luaFiles, "lock.force")
-	infoScript     = script.Load(luaFiles, "lock.info")
-	publishScript  = script.Load(luaFiles, "control.publish")
+	infoScript    = script.Load(luaFiles, "lock.info")
+	publishScript = script.Load(luaFiles, "control.publish")
 )
+
+// A kind is what tells one type of exclusive lock from another.
+type kind struct {
+	take     *Script // the only one that can make an owner
+	reenter  *Script
+	release  *Script // also undoes a take that nobody waits for any more
+	turn     *Script // nil if it does not pass between goroutines of a process,
+	transfer *Script // nor this one
+	renew    *Script
+	force    *Script
+}
+
+// plainLock is Redisson's RLock.
+var plainLock = &kind{
+	take:     script.Load(luaFiles, "lock.take"),
+	reenter:  script.Load(luaFiles, "lock.reenter"),
+	release:  script.Load(luaFiles, "lock.release"),
+	turn:     script.Load(luaFiles, "lock.turn"),
+	transfer: script.Load(luaFiles, "lock.transfer"),
+	renew:    script.Load(luaFiles, "lock.renew"),
+	force:    script.Load(luaFiles, "lock.force"),
+}

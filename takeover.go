@@ -18,7 +18,7 @@ func (c *Client) takeOver(ctx context.Context, old *tenure, l *Lock, o *options,
 	ln := old.line
 	fresh := renew.Elapsed(old.lease.Confirmed(), now) <= old.length/3
 	turn := ln.turns.over(now)
-	if fresh && !turn && old.watch && !o.hasLease && old.lease.Left(now) <= old.length {
+	if fresh && !turn && old.watch && !o.hasLease && !o.fenced && old.lease.Left(now) <= old.length {
 		return old.adopt(ctx, o, at, now), nil
 	}
 	if !old.retire() {
@@ -54,12 +54,13 @@ func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, until tim
 	if ln.news.Confirmed() {
 		own = "1"
 	}
-	if ln.turns.last(time.Now()) {
+	if t.lock.backoff != nil || ln.turns.last(time.Now()) { // who spins cannot be seen
 		last = "1"
 	}
 	foreign := ln.news.Foreign()
 	ln.news.Expect()
-	q := t.op(turnScript, []string{old.id, t.id, t.args[0], ln.channel, own, last})
+	q := t.op(t.lock.kind.turn, []string{old.id, t.id, t.args[0], t.lock.channel, own, last})
+	t.fence(&q)
 	q.stop, q.until = c.done, until
 	reply, err := q.run(ctx)
 	if q.unknown {
@@ -70,19 +71,21 @@ func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, until tim
 		if !q.unknown && q.pending == nil {
 			ln.news.Unexpect()
 		}
-		c.abandonMove(old, t, &q, func(r Reply) bool { return r.Int == 0 })
+		c.abandonMove(old, t, &q, func(r Reply) bool { return len(r.List) == 1 })
 		return nil, err
+	case len(reply.List) == 1:
+		ln.news.Unexpect()
+		return c.moved(ctx, t, &q, reply.List[0].Int, o, at), nil
 	case reply.Kind != ReplyInt:
 		c.abandonMove(old, t, &q, nil)
 		return nil, fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, q.script.Name())
-	case reply.Int == 0:
-		ln.news.Unexpect()
-		return c.moved(ctx, t, &q, o, at), nil
 	case reply.Int < 0 && !q.unknown:
 		ln.news.Unexpect() // lost on the way; nobody held it
 	default:
 		ln.turns.yield(int(max(1, reply.Int)), foreign)
-		ln.listen(c)
+		if t.lock.backoff == nil {
+			ln.listen(c, t.lock.channel)
+		}
 	}
 	t.forgo()
 	return nil, nil
@@ -90,7 +93,8 @@ func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, until tim
 
 // transfer moves the lock from old to t with a lease of its own.
 func (c *Client) transfer(ctx context.Context, old, t *tenure, o *options, until time.Time, at site) (*hold, error) {
-	q := t.op(transferScript, []string{old.id, t.id, t.args[0]})
+	q := t.op(t.lock.kind.transfer, []string{old.id, t.id, t.args[0]})
+	t.fence(&q)
 	q.stop, q.until = c.done, until
 	reply, err := q.run(ctx)
 	if q.unknown {
@@ -98,18 +102,18 @@ func (c *Client) transfer(ctx context.Context, old, t *tenure, o *options, until
 	}
 	switch {
 	case err != nil:
-		c.abandonMove(old, t, &q, func(r Reply) bool { return r.Int == 1 })
+		c.abandonMove(old, t, &q, func(r Reply) bool { return r.Int > 0 })
 		return nil, err
-	case reply.Int == 1:
-		return c.moved(ctx, t, &q, o, at), nil
+	case reply.Int > 0:
+		return c.moved(ctx, t, &q, reply.Int, o, at), nil
 	}
 	t.forgo()
 	return nil, nil
 }
 
 // moved begins a tenure that the server has confirmed, if that came in time.
-func (c *Client) moved(ctx context.Context, t *tenure, q *op, o *options, at site) *hold {
-	t.confirm(q.sent, t.length)
+func (c *Client) moved(ctx context.Context, t *tenure, q *op, token int64, o *options, at site) *hold {
+	t.taken(q.sent, token)
 	now := time.Now()
 	if t.trusted(ctx, q.until, now) {
 		if h := t.begin(ctx, o, at, now); h != nil {
@@ -128,7 +132,7 @@ func (c *Client) abandonMove(old, t *tenure, q *op, isMoved func(Reply) bool) {
 	move := *q
 	c.settle(func() {
 		reply, err := move.outcome()
-		if err == nil && isMoved != nil && reply.Kind == ReplyInt && isMoved(reply) {
+		if err == nil && isMoved != nil && isMoved(reply) {
 			t.confirm(move.sent, t.length)
 			t.passOn()
 			return

@@ -26,10 +26,12 @@ type tenure struct {
 	lock   *Lock
 	lease  renew.Lease
 	length time.Duration // the lease that it is taken with
+	fenced bool          // whether it is to have a fencing token
 	watch  bool          // whether that is the watchdog's
 
 	mu       sync.Mutex // guards what follows
 	id       string
+	token    int64      // the fencing token, if it is fenced
 	args     *[3]string // lease in ms, id, channel: the arguments of take and release
 	state    tenureState
 	err      error     // why it is over
@@ -62,7 +64,7 @@ const (
 
 // newTenure makes a tenure that has yet to be taken, by whoever is inside.
 func (c *Client) newTenure(ln *line, l *Lock, o *options) *tenure {
-	t := &tenure{c: c, line: ln, lock: l, watch: !o.hasLease, length: c.cfg.WatchdogTimeout, id: c.nextID()}
+	t := &tenure{c: c, line: ln, lock: l, watch: !o.hasLease, length: c.cfg.WatchdogTimeout, fenced: o.fenced, id: c.nextID()}
 	t.args0 = [3]string{c.watchdogMs, t.id, l.channel}
 	if o.hasLease {
 		t.length = o.lease
@@ -103,6 +105,24 @@ func (t *tenure) live() bool {
 // op prepares a request about this tenure.
 func (t *tenure) op(s *Script, args []string) op {
 	return op{c: t.c, script: s, keys: t.lock.keys, args: args, lease: t.length, stop: t.c.over}
+}
+
+// fence makes the request that takes the lock count the acquisition.
+func (t *tenure) fence(o *op) {
+	if t.fenced {
+		o.keys = t.lock.fencedKeys
+		o.args = append(slices.Clip(o.args), millis(t.c.cfg.TokenTTL))
+	}
+}
+
+// taken notes that the server made t the owner.
+func (t *tenure) taken(sent time.Time, token int64) {
+	if t.fenced {
+		t.mu.Lock()
+		t.token = token
+		t.mu.Unlock()
+	}
+	t.confirm(sent, t.length)
 }
 
 // suspected notes an id that a request of unknown outcome may create.
@@ -275,7 +295,7 @@ func (t *tenure) passOrRelease(ctx context.Context) error {
 func (t *tenure) passable(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.c.cfg.HandOff == HandOffLocal && t.state == tenureLive &&
+	return t.c.cfg.HandOff == HandOffLocal && t.lock.kind.turn != nil && t.state == tenureLive &&
 		t.recounts == 0 && !t.miscounted && !t.moving && // the next holder starts with a count of 1
 		t.lease.Left(now) > 0
 }
@@ -296,7 +316,7 @@ func (t *tenure) release(ctx context.Context) error {
 	id, args := t.id, t.args
 	t.mu.Unlock()
 	t.line.news.Expect()
-	o := t.op(releaseScript, args[1:])
+	o := t.op(t.lock.kind.release, args[1:])
 	reply, err := o.run(ctx)
 	if o.left && ctx.Err() != nil {
 		rest := o
@@ -316,7 +336,7 @@ func (t *tenure) release(ctx context.Context) error {
 // channel.
 func (t *tenure) sendRelease(id string, args []string) error {
 	t.line.news.Expect()
-	o := t.op(releaseScript, args)
+	o := t.op(t.lock.kind.release, args)
 	reply, err := o.run(context.Background())
 	return t.released(id, &o, reply, err)
 }

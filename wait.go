@@ -65,6 +65,7 @@ func (c *Client) acquired(h *hold, start time.Time, handedOff bool) {
 func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *patience, at site) (*hold, error) {
 	t := c.newTenure(ln, l, o)
 	var late lateness
+	tries := 0
 	for {
 		err := p.payTurns(ctx, ln, o.once)
 		if err != nil {
@@ -107,10 +108,14 @@ func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *
 			// An id of ours without a tenure: a request that came late.
 			c.settle(func() { c.debts.now(l, owner) })
 		}
-		if o.once {
+		tries++
+		switch {
+		case o.once:
 			err = errWaitOver
-		} else {
-			ln.listen(c)
+		case l.backoff != nil:
+			_, err = nap(ctx, c.done, nil, p.until, l.backoff(tries))
+		default:
+			ln.listen(c, l.channel)
 			err = p.sleep(ctx, ln, ttl)
 		}
 		if err != nil {

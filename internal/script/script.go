@@ -41,11 +41,34 @@ func Load(fsys fs.FS, name string) *Script {
 	if err != nil {
 		panic(err)
 	}
-	s, err := New(name, string(b))
+	source, err := include(fsys, string(b))
+	if err != nil {
+		panic(fmt.Errorf("script %s: %w", name, err))
+	}
+	s, err := New(name, source)
 	if err != nil {
 		panic(err)
 	}
 	return s
+}
+
+// include replaces each line "-- include NAME" by what NAME.luainc holds:
+// a fragment that several scripts share.
+func include(fsys fs.FS, source string) (string, error) {
+	var all strings.Builder
+	for line := range strings.Lines(source) {
+		name, ok := strings.CutPrefix(strings.TrimSpace(line), "-- include ")
+		if !ok {
+			all.WriteString(line)
+			continue
+		}
+		fragment, err := fs.ReadFile(fsys, name+".luainc")
+		if err != nil {
+			return "", err
+		}
+		all.Write(fragment)
+	}
+	return all.String(), nil
 }
 
 // Name returns the script's name, such as "lock.take".

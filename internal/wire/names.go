@@ -9,6 +9,7 @@ import (
 // Prefixes of Redisson's side keys and channels.
 const (
 	LockChannel = "redisson_lock__channel" // two underscores before "channel"
+	LockToken   = "redisson_lock_token"
 )
 
 // Unlocked is the message that a full release publishes.

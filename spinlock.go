@@ -1,0 +1,48 @@
+package redlatch
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// A Backoff says how long to wait before the try after the n-th failed one; n
+// counts from 1.
+type Backoff func(n int) time.Duration
+
+// ConstantBackoff waits for d each time.
+func ConstantBackoff(d time.Duration) Backoff {
+	return func(int) time.Duration { return max(d, time.Millisecond) }
+}
+
+// ExponentialBackoff waits for first, then twice as long each time, at most for
+// most, each time with a jitter of a quarter more or less. Redisson's default is
+// ExponentialBackoff(time.Millisecond, 128*time.Millisecond), give or take the
+// jitter.
+func ExponentialBackoff(first, most time.Duration) Backoff {
+	first = max(first, time.Millisecond)
+	most = max(first, most)
+	return func(n int) time.Duration {
+		d := most
+		if shift := n - 1; shift < 32 && first<<shift>>shift == first {
+			d = min(most, first<<shift)
+		}
+		return d*3/4 + rand.N(d/2+1) //nolint:gosec // jitter
+	}
+}
+
+// SpinLock returns the lock with this name for which callers do not wait by
+// messages but try again and again, Redisson's getSpinLock. It needs no Pub/Sub,
+// neither to wait nor to release, and wakes nobody: a waiter of Lock(name) would
+// notice its release only when the TTL has passed, so do not mix the two under
+// one name.
+//
+// Of the goroutines of this process only one tries at a time. A backoff of nil
+// is ExponentialBackoff(time.Millisecond, 128*time.Millisecond).
+func (c *Client) SpinLock(name string, backoff Backoff) *Lock {
+	l := c.Lock(name)
+	l.channel, l.backoff = "", backoff
+	if backoff == nil {
+		l.backoff = ExponentialBackoff(time.Millisecond, 128*time.Millisecond)
+	}
+	return l
+}

@@ -1,0 +1,51 @@
+package redlatch
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/bits"
+)
+
+// A StripedLock is a fixed number of locks that a larger key space shares: keys
+// of one stripe exclude each other, and Redis sees no more locks than there are
+// stripes. It is immutable and may be shared.
+type StripedLock struct{ stripes []*Lock }
+
+// StripedLock returns n locks, named "name:0" to "name:<n-1>". n is at least 1
+// and should be the same wherever the name is used, or two processes could lock
+// one key with different locks; it is part of what the name means.
+func (c *Client) StripedLock(name string, n int) *StripedLock {
+	s := &StripedLock{}
+	for i := range max(n, 1) {
+		s.stripes = append(s.stripes, c.Lock(fmt.Sprintf("%s:%d", name, i)))
+	}
+	if n < 1 {
+		s.stripes[0].err = fmt.Errorf("redlatch: StripedLock %q with %d stripes; it needs at least one", name, n)
+	}
+	return s
+}
+
+// For returns the lock of key's stripe. Which one that is never changes between
+// versions of redlatch: the 64-bit FNV-1a hash of the key, mixed once more, times
+// n, divided by 2^64. Over many keys the stripes get equal shares.
+//
+// A caller that needs several keys at once takes their locks with MultiLock,
+// which knows the order in which that is safe; two keys may share a stripe.
+func (s *StripedLock) For(key string) *Lock { return s.stripes[s.index(key)] }
+
+func (s *StripedLock) index(key string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(key)) // never fails
+	hi, _ := bits.Mul64(mix(h.Sum64()), uint64(len(s.stripes)))
+	return hi
+}
+
+// mix spreads what differs in the low bits over all of them: FNV of short keys
+// does not (the finalizer of SplitMix64).
+func mix(x uint64) uint64 {
+	x ^= x >> 30
+	x *= 0xbf58476d1ce4e5b9
+	x ^= x >> 27
+	x *= 0x94d049bb133111eb
+	return x ^ x>>31
+}
