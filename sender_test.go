@@ -75,7 +75,7 @@ func (e batchEcho) RunBatch(requests []*Request) {
 }
 
 // Which script it is makes no difference to the driver.
-var echoScript = takeScript
+var echoScript = plainLock.take
 
 // sending gives f a client on driver, whose requests can end in time only if
 // the library sees to it.
