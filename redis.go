@@ -206,7 +206,7 @@ func ServerError(text string, err error) *RunError {
 	}
 	outcome := Refused
 	switch code {
-	case "NOSCRIPT", "MOVED", "ASK", "LOADING", "READONLY", "CLUSTERDOWN", "TRYAGAIN",
+	case "NOSCRIPT", "MOVED", "ASK", "REDIRECT", "LOADING", "READONLY", "CLUSTERDOWN", "TRYAGAIN",
 		"NOAUTH", "BUSY", "MASTERDOWN", "WRONGPASS", "UNKILLABLE":
 		outcome = NotExecuted
 	}

@@ -81,7 +81,7 @@ type durations struct {
 }
 
 var (
-	fullDurations  = durations{uncontended: 1500 * time.Millisecond, contended: 2 * time.Second, fairness: 10 * time.Second, warm: 300 * time.Millisecond}
+	fullDurations  = durations{uncontended: 600 * time.Millisecond, contended: 500 * time.Millisecond, fairness: 10 * time.Second, warm: 200 * time.Millisecond}
 	quickDurations = durations{uncontended: 300 * time.Millisecond, contended: 400 * time.Millisecond, fairness: 1500 * time.Millisecond, warm: 100 * time.Millisecond}
 )
 
