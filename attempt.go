@@ -10,6 +10,14 @@ import (
 
 // An op is one request to the server, sent until the server has answered it.
 // Every script allows for being executed more than once, and late.
+//
+//	run ──► attempt ── answered ──► the reply
+//	 ▲         ├────── failed: sleep, and again, while that makes sense
+//	 └─────────┘
+//	           └────── the caller leaves: left, and pending is the attempt
+//	                   that is under way, if one is
+//	                     ├── outcome: what becomes of that attempt
+//	                     └── finish: the same, and on with run if it failed
 type op struct {
 	c      *Client
 	script *Script

@@ -85,13 +85,6 @@ func (g *Gate[V]) Cancel(w *Waiter[V]) bool {
 	return true
 }
 
-// Waiting returns how many goroutines are queued.
-func (g *Gate[V]) Waiting() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.waiting
-}
-
 // Ready delivers once when w is let in.
 func (w *Waiter[V]) Ready() <-chan struct{} { return w.ready }
 

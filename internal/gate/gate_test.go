@@ -204,3 +204,10 @@ func TestLeavingTouchesNeighboursOnly(t *testing.T) {
 		t.Error("the ends of the queue have changed")
 	}
 }
+
+// Waiting returns how many goroutines are queued.
+func (g *Gate[V]) Waiting() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.waiting
+}

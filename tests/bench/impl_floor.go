@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"crypto/sha1"
-	"encoding/hex"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
+	"github.com/redlatch/redlatch/internal/script"
 )
 
 var floorRueidis = implementation{
@@ -71,35 +69,19 @@ func (l *floorLocker) prepare(
 	load func(ctx context.Context, source string) error,
 	command func(sha, key string, args ...string) func(context.Context) (int64, error),
 ) error {
-	take, takeSHA, err := readScript(j.ScriptsDir, "lock.take.lua")
-	if err != nil {
-		return err
-	}
-	drop, dropSHA, err := readScript(j.ScriptsDir, "lock.release.lua")
-	if err != nil {
-		return err
-	}
-	for _, source := range []string{take, drop} {
-		if err := load(context.Background(), source); err != nil {
+	files := os.DirFS(j.ScriptsDir)
+	take, drop := script.Load(files, "lock.take"), script.Load(files, "lock.release")
+	for _, s := range []*script.Script{take, drop} {
+		if err := load(context.Background(), s.Source()); err != nil {
 			return err
 		}
 	}
 	for g, key := range j.keys() {
 		owner := fmt.Sprintf("2d1b7d0a-52c8-8c1f-9b5e-000000000000:%d", g)
-		l.take = append(l.take, command(takeSHA, key, "30000", owner))
-		l.drop = append(l.drop, command(dropSHA, key, owner, "redisson_lock__channel:{"+key+"}"))
+		l.take = append(l.take, command(take.SHA(), key, "30000", owner))
+		l.drop = append(l.drop, command(drop.SHA(), key, owner, "redisson_lock__channel:{"+key+"}"))
 	}
 	return nil
-}
-
-// readScript returns a script's text and the name that the server gives it.
-func readScript(dir, file string) (source, sha string, err error) {
-	text, err := os.ReadFile(filepath.Join(dir, file))
-	if err != nil {
-		return "", "", err
-	}
-	sum := sha1.Sum(text)
-	return string(text), hex.EncodeToString(sum[:]), nil
 }
 
 func (l *floorLocker) acquire(ctx context.Context, g int) error { return expectOne(l.take[g](ctx)) }
