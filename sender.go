@@ -28,7 +28,8 @@ type sender struct {
 // A batch is the requests that go out together.
 type batch struct {
 	s        *sender
-	at       int // its index in sender.away
+	at       int  // its index in sender.away
+	gathers  bool // waits for others before it goes out
 	attempts []*attempt
 	requests []*Request
 }
@@ -39,7 +40,7 @@ const (
 	fewRequests = 3
 	// fullBatch does not wait for more: a larger one would leave the server
 	// idle while it gathers.
-	fullBatch = 8
+	fullBatch = 16
 	// alarmPause is between two rings of the alarm.
 	alarmPause = 5 * time.Millisecond
 )
@@ -67,9 +68,8 @@ const (
 	left           // the caller needs no telling
 )
 
-// join adds a to the open batch or begins one. The caller is to run the batch
-// that it returns, or else to gather if it says so.
-func (s *sender) join(a *attempt) (run *batch, gather bool) {
+// join adds a to the open batch, or begins one, which the caller is to run.
+func (s *sender) join(a *attempt) *batch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
@@ -81,33 +81,27 @@ func (s *sender) join(a *attempt) (run *batch, gather bool) {
 		s.ringLocked(a.limit)
 	}
 	s.count++
-	b := s.open
-	if b == nil {
-		b = s.c.newBatch(s)
-		b.at = len(s.away)
-		s.away = append(s.away, b)
+	if b := s.open; b != nil {
 		b.attempts = append(b.attempts, a)
-		if s.batch == nil || s.count <= fewRequests {
-			return b, false
+		if len(b.attempts) == fullBatch {
+			s.open = nil
 		}
-		s.open = b
-		return nil, true
+		return nil
 	}
+	b := s.c.newBatch(s)
+	b.at = len(s.away)
+	s.away = append(s.away, b)
 	b.attempts = append(b.attempts, a)
-	if len(b.attempts) < fullBatch {
-		return nil, false
+	if b.gathers = s.batch != nil && s.count > fewRequests; b.gathers {
+		s.open = b
 	}
-	s.open = nil
-	return b, false
+	return b
 }
 
 // send has a worker send a. It returns at once.
 func (s *sender) send(a *attempt) {
-	switch b, gather := s.join(a); {
-	case b != nil:
+	if b := s.join(a); b != nil {
 		s.c.pool.Go(b)
-	case gather:
-		s.c.pool.Go(s)
 	}
 }
 
@@ -115,31 +109,29 @@ func (s *sender) send(a *attempt) {
 // ended.
 func (s *sender) wait(a *attempt) {
 	a.early = left
-	switch b, gather := s.join(a); {
-	case b != nil:
+	if b := s.join(a); b != nil {
 		b.Run()
-	case gather:
-		s.Run()
 	}
 	<-a.done
 }
 
-// Run implements worker.Job: it lets everybody who can run go first, then sends
-// what has gathered. It takes no longer than that: an idle process sends at
-// once.
-func (s *sender) Run() {
+// gather lets everybody who can run go first, then closes the batch. That takes
+// no longer: an idle process sends at once.
+func (b *batch) gather() {
 	runtime.Gosched()
+	s := b.s
 	s.mu.Lock()
-	b := s.open
-	s.open = nil
-	s.mu.Unlock()
-	if b != nil {
-		b.Run()
+	defer s.mu.Unlock()
+	if s.open == b {
+		s.open = nil
 	}
 }
 
 // Run implements worker.Job.
 func (b *batch) Run() {
+	if b.gathers {
+		b.gather()
+	}
 	s := b.s
 	if len(b.attempts) == 1 {
 		a := b.attempts[0]

@@ -80,7 +80,9 @@ func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *
 			return nil, err // take has left the gate, or will
 		case owner == "" && t.trusted(ctx, p.until, now):
 			if h := t.begin(ctx, o, at, now); h != nil {
-				ln.turns.settled(ln.news.Foreign())
+				if ln.turns.owed > 0 {
+					ln.turns.settled(ln.news.Foreign())
+				}
 				ln.turns.begin(now, true)
 				return h, nil
 			}
@@ -291,7 +293,7 @@ var errTooLate = errors.New("the server took longer to answer than the lease can
 // enough to see whether the turns are being taken. Who does not wait does not
 // take another's turn either.
 func (p *patience) payTurns(ctx context.Context, ln *line, once bool) error {
-	for {
+	for ln.turns.owed > 0 {
 		d := ln.turns.owes(ln.news.Foreign())
 		if d == 0 {
 			return nil
@@ -303,6 +305,7 @@ func (p *patience) payTurns(ctx context.Context, ln *line, once bool) error {
 			return err
 		}
 	}
+	return nil
 }
 
 // sleep waits until it is time to try again for a lock that is busy for ttl.
