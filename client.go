@@ -76,6 +76,7 @@ func New(redis Redis, cfg Config) (*Client, error) {
 	c.clock = renew.NewClock(c.settle, c.collectDropped)
 	c.kind = &renew.Kind{Renew: c.renewLocks}
 	c.lines = lines{c: c, m: make(map[string]*line)}
+	c.lines.places = newPlaces()
 	c.debts = debts{c: c, timers: make(map[*time.Timer]debt)}
 	c.stopBreak = redis.OnBreak(c.clock.Kick)
 	c.control.start(c)
@@ -108,6 +109,7 @@ func (c *Client) Close() error {
 	c.closeOnce.Do(func() {
 		close(c.done)
 		c.senders.tell()
+		c.lines.drain(c.cfg.CloseTimeout)
 		c.stopBreak()
 		c.control.stop()
 		for _, h := range c.clock.Close() {

@@ -27,6 +27,10 @@ type Events struct {
 	// SlowWait is called once for an acquisition that has waited for
 	// Config.SlowWait for a lock that this process itself holds.
 	SlowWait func(SlowWaitEvent)
+	// Requeued is called when a caller that waits for a fair lock has lost its
+	// place in the queue and has to stand at its end again: its client could not
+	// be heard for six seconds, or a Redisson client took it for dead.
+	Requeued func(RequeuedEvent)
 	// Dropped is called when a Hold was garbage collected without having been
 	// released. It has been released then.
 	Dropped func(DroppedEvent)
@@ -71,6 +75,12 @@ type SlowWaitEvent struct {
 	Waited   time.Duration // so far
 	WaitSite string        // file:line of the waiting acquisition
 	HoldSite string        // file:line of the acquisition that has the lock
+}
+
+// A RequeuedEvent tells of a waiter that has lost its place.
+type RequeuedEvent struct {
+	Name, Owner string
+	Waited      time.Duration // so far
 }
 
 // A DroppedEvent tells of a Hold that was never released.
@@ -132,6 +142,13 @@ func (r *reporter) renewFailed(e RenewFailedEvent) {
 func (r *reporter) slowWait(e SlowWaitEvent) {
 	r.log.Warn("waiting for a lock that this process holds", "name", e.Name, "waited", e.Waited, "waiting_at", e.WaitSite, "acquired_at", e.HoldSite)
 	if f := r.events.SlowWait; f != nil {
+		f(e)
+	}
+}
+
+func (r *reporter) requeued(e RequeuedEvent) {
+	r.log.Warn("place in a fair lock's queue lost", "name", e.Name, "owner", e.Owner, "waited", e.Waited)
+	if f := r.events.Requeued; f != nil {
 		f(e)
 	}
 }

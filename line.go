@@ -13,6 +13,7 @@ import (
 // the process owes to others. It exists while there is such a caller.
 type line struct {
 	name  string
+	id    string // of the only waiter of a line of its own; empty if it is shared
 	gate  gate.Gate[*tenure]
 	news  notify.Listener
 	turns turns // belongs to whoever is inside the gate
@@ -30,6 +31,7 @@ type lines struct {
 	c  *Client
 	mu sync.Mutex // guards m and line.refs
 	m  map[string]*line
+	places
 	// Lines come and go with every uncontended acquisition.
 	pool sync.Pool
 }
@@ -62,14 +64,17 @@ func (ls *lines) put(ln *line) {
 	ls.mu.Lock()
 	ln.refs--
 	last := ln.refs == 0
-	if last {
+	switch {
+	case last && ln.id != "":
+		delete(ls.own, ln.id)
+	case last:
 		delete(ls.m, ln.name)
 	}
 	ls.mu.Unlock()
 	if !last {
 		return
 	}
-	if ln.news.Stop() {
+	if ln.news.Stop() || ln.id != "" {
 		return // its subscription may still call: not to be used again
 	}
 	ln.turns, ln.cur, ln.owner, ln.ttl = turns{}, nil, "", 0
@@ -83,19 +88,29 @@ func (ls *lines) close() {
 	for _, ln := range ls.m {
 		ln.news.Stop()
 	}
+	for _, ln := range ls.own {
+		ln.news.Stop()
+	}
 }
 
-// peek returns the tenure of a lock that this client has, or is about to have.
-func (ls *lines) peek(name string) *tenure {
+// peek returns the tenure of a lock that this client has, or is about to have,
+// if a field in Redis may be that tenure's.
+func (ls *lines) peek(name, owner string) *tenure {
 	ls.mu.Lock()
-	ln := ls.m[name]
-	ls.mu.Unlock()
-	if ln == nil {
-		return nil
+	candidates := ls.ownLocked(name, owner)
+	if ln := ls.m[name]; ln != nil {
+		candidates = append(candidates, ln)
 	}
-	ln.mu.Lock()
-	defer ln.mu.Unlock()
-	return ln.cur
+	ls.mu.Unlock()
+	for _, ln := range candidates {
+		ln.mu.Lock()
+		t := ln.cur
+		ln.mu.Unlock()
+		if t != nil && t.owns(owner) {
+			return t
+		}
+	}
+	return nil
 }
 
 // leave lets the next caller in with nothing.

@@ -154,25 +154,35 @@ func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error, opts .
 // the lock was not taken, or has been released.
 func (t *tenure) take(ctx context.Context, until time.Time) (owner string, ttl time.Duration, err error) {
 	o := t.op(t.lock.kind.take, t.args[:2])
+	facts, err := t.ask(ctx, &o, until, 2)
+	if err != nil || facts == nil {
+		return "", 0, err
+	}
+	return facts[1].Str, time.Duration(facts[0].Int) * time.Millisecond, nil
+}
+
+// ask is take with a request that was prepared, and returns what the server
+// says, so many facts, if it does not give the lock.
+func (t *tenure) ask(ctx context.Context, o *op, until time.Time, n int) ([]Reply, error) {
 	o.stop, o.until = t.c.done, until
-	t.fence(&o)
+	t.fence(o)
 	reply, err := o.run(ctx)
 	if o.unknown {
 		t.suspected(t.id)
 	}
 	if err != nil {
-		t.abandon(&o)
-		return "", 0, err
+		t.abandon(o)
+		return nil, err
 	}
 	if reply.Kind == ReplyInt {
 		t.taken(o.sent, reply.Int)
-		return "", 0, nil
+		return nil, nil
 	}
-	if len(reply.List) != 2 {
-		t.abandon(&o)
-		return "", 0, fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, o.script.Name())
+	if len(reply.List) != n {
+		t.abandon(o)
+		return nil, fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, o.script.Name())
 	}
-	return reply.List[1].Str, time.Duration(reply.List[0].Int) * time.Millisecond, nil
+	return reply.List, nil
 }
 
 // abandon leaves the gate for a caller whose take has failed. If a request is

@@ -25,6 +25,7 @@ type kind struct {
 	transfer *Script // nor this one
 	renew    *Script
 	force    *Script
+	fair     bool // who waits does so in a queue in Redis
 }
 
 // plainLock is Redisson's RLock.
@@ -36,4 +37,15 @@ var plainLock = &kind{
 	transfer: script.Load(luaFiles, "lock.transfer"),
 	renew:    script.Load(luaFiles, "lock.renew"),
 	force:    script.Load(luaFiles, "lock.force"),
+}
+
+// fairLock is Redisson's RFairLock. What concerns the holder alone is as for the
+// plain lock.
+var fairLock = &kind{
+	take:    script.Load(luaFiles, "fairlock.take"),
+	reenter: plainLock.reenter,
+	release: script.Load(luaFiles, "fairlock.release"),
+	renew:   plainLock.renew,
+	force:   script.Load(luaFiles, "fairlock.force"),
+	fair:    true,
 }

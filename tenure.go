@@ -40,6 +40,7 @@ type tenure struct {
 	renewing bool      // what the clock was told
 	until    time.Time // the end that Config.MaxHold sets; zero: none
 	inside   bool      // its holder is inside the gate, and has to leave it
+	queued   bool      // it may stand in a fair lock's queue
 	holds    *hold     // the live holds, linked by hold.next
 	suspect  []string  // ids that a request of unknown outcome may still create
 
@@ -104,7 +105,11 @@ func (t *tenure) live() bool {
 
 // op prepares a request about this tenure.
 func (t *tenure) op(s *Script, args []string) op {
-	return op{c: t.c, script: s, keys: t.lock.keys, args: args, lease: t.length, stop: t.c.over}
+	keys := t.lock.keys
+	if s == t.lock.kind.renew {
+		keys = keys[:1] // it takes any number of locks
+	}
+	return op{c: t.c, script: s, keys: keys, args: args, lease: t.length, stop: t.c.over}
 }
 
 // fence makes the request that takes the lock count the acquisition.
@@ -473,8 +478,8 @@ func (h *hold) refuse() {
 	})
 }
 
-// forgo gives up a tenure that never began. If it was taken, or a request of it
-// may still be executed, its id is released.
+// forgo gives up a tenure that never began. If it was taken or put into a queue,
+// or a request of it may still be executed, its id is released.
 func (t *tenure) forgo() {
 	t.line.dropCurrent(t)
 	t.mu.Lock()
@@ -482,7 +487,7 @@ func (t *tenure) forgo() {
 	if t.err == nil {
 		t.err = errNotBegun
 	}
-	suspect := len(t.suspect) > 0
+	suspect := len(t.suspect) > 0 || t.queued
 	id, args := t.id, t.args
 	t.mu.Unlock()
 	if !suspect && t.lease.Confirmed().IsZero() {

@@ -26,6 +26,10 @@ func (c *Client) acquire(ctx context.Context, l *Lock, o *options) (*hold, error
 	start := time.Now()
 	at := c.callSite(o.skip + 2)
 	p := patience{c: c, name: l.name, until: deadlineOf(start, o)}
+	if l.kind.fair {
+		h, err := c.lineUp(ctx, l, o, &p, at)
+		return p.end(h, err, start, false)
+	}
 	ln := c.lines.get(l)
 	passed, err := p.enter(ctx, ln, o, at)
 	if err != nil {
@@ -38,16 +42,21 @@ func (c *Client) acquire(ctx context.Context, l *Lock, o *options) (*hold, error
 	if h == nil && err == nil {
 		h, err = c.compete(ctx, ln, l, o, &p, at)
 	}
+	return p.end(h, err, start, passed != nil && err == nil && h.t == passed)
+}
+
+// end tells the caller how it went.
+func (p *patience) end(h *hold, err error, start time.Time, handedOff bool) (*hold, error) {
 	if err != nil {
 		return nil, p.asBusy(err)
 	}
-	if c.open() != nil {
+	if p.c.open() != nil {
 		// Close came while the request was under way. Nobody works under this
 		// hold yet, so its lock need not wait for its TTL.
 		h.refuse()
 		return nil, ErrClosed
 	}
-	c.acquired(h, start, passed != nil && h.t == passed)
+	p.c.acquired(h, start, handedOff)
 	return h, nil
 }
 

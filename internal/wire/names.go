@@ -10,6 +10,7 @@ import (
 const (
 	LockChannel = "redisson_lock__channel" // two underscores before "channel"
 	LockToken   = "redisson_lock_token"
+	LockAlive   = "redlatch_alive" // not Redisson's; fair: sorted set, when each client was last heard of
 )
 
 // Unlocked is the message that a full release publishes.

@@ -1,0 +1,217 @@
+package redlatch
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// FairLock returns the reentrant lock with this name that callers get in the
+// order in which they asked for it, in all processes and languages: Redisson's
+// getFairLock. The queue stands in Redis. Each caller of this process has a place
+// of its own in it, so the lock does not pass between goroutines without a round
+// trip, as Lock's does, and each of them has a subscription while it waits.
+//
+// Try gets the lock only if nobody waits for it, and never lines up. A caller
+// that gives up leaves the queue at once. One whose process has died, or cannot
+// be heard, is passed over after six seconds; one that was only thought dead lines
+// up again, at the end (Events.Requeued). The order between Go and Java is as good
+// as Redisson's own care for its queue: docs/protocol.md says more.
+//
+// It is another lock than Lock's of the same name as far as waiting goes: do not
+// mix the two under one name.
+func (c *Client) FairLock(name string) *Lock {
+	l := c.Lock(name)
+	l.kind = fairLock
+	l.keys = []string{name, wire.Prefix(wire.LockQueue, name), wire.Prefix(wire.LockTimeout, name), wire.Prefix(wire.LockAlive, name)}
+	l.fencedKeys = append(slices.Clip(l.keys), wire.Prefix(wire.LockToken, name))
+	return l
+}
+
+// NonReentrantFairLock returns the lock with this name, Redisson's
+// getNonReentrantFairLock. It is the same lock in Redis as FairLock's, but
+// whoever has it already gets ErrReentry instead of entering once more.
+func (c *Client) NonReentrantFairLock(name string) *Lock {
+	l := c.FairLock(name)
+	l.nonReentrant = true
+	return l
+}
+
+// How long one who waits in a queue sleeps at most, give or take a fifth. Who
+// stands first tries sooner, in case that a message is lost or a holder dies. The
+// others try so that their client is heard, and to see whether it is their turn.
+const (
+	headPoll = 800 * time.Millisecond
+	tailPoll = longestSleep
+
+	// A caller may try again at once this many times; then it makes a pause,
+	// whatever it hears. Redisson's waiters spin while it is somebody else's turn
+	// to take a free lock.
+	quickTries = 8
+	quickPause = 50 * time.Millisecond
+)
+
+// A queuer is a caller that waits in a fair lock's queue.
+type queuer struct {
+	c     *Client
+	l     *Lock
+	o     *options
+	p     *patience
+	at    site
+	start time.Time
+
+	t      *tenure // the one that is to be taken, in a line of its own
+	queued bool    // the server has said that t is in the queue
+	quick  int     // tries in a row that came soon after the one before
+	warned bool    // of waiting for its own process
+	late   lateness
+}
+
+// answer is what the server says to one that does not get the lock.
+type answer struct {
+	ttl   time.Duration // of the lock; negative if it is free, or has none
+	owner string        // who has it; empty if nobody
+	head  string        // who stands first in the queue; empty if nobody
+	fresh bool          // the caller was put into the queue just now
+}
+
+// lineUp gets a fair lock for a caller that does not have it already. However it
+// ends without a hold, the queue is left, or will be as soon as it is known what
+// became of a request under way.
+func (c *Client) lineUp(ctx context.Context, l *Lock, o *options, p *patience, at site) (*hold, error) {
+	if !c.lines.join() {
+		return nil, ErrClosed
+	}
+	defer c.lines.part()
+	through, err := p.comeIn(ctx, l, o)
+	if err != nil {
+		return nil, err
+	}
+	defer through()
+	q := &queuer{c: c, l: l, o: o, p: p, at: at, start: time.Now(), t: c.newPlace(l, o)}
+	for {
+		a, err := q.ask(ctx, through)
+		through()
+		switch {
+		case err != nil:
+			return nil, err // ask has left, or will
+		case a == nil:
+			if h, err := q.begin(ctx); h != nil || err != nil {
+				return h, err
+			}
+			q.t, q.queued = c.newPlace(l, o), false
+			continue
+		}
+		q.note(a)
+		err = errWaitOver
+		if !o.once {
+			err = q.wait(ctx, a)
+		}
+		if err != nil {
+			q.leave()
+			return nil, err
+		}
+	}
+}
+
+// ask asks for the lock, or for a place in the queue. It returns no answer if
+// the lock is the caller's. first is called when an attempt has failed.
+func (q *queuer) ask(ctx context.Context, first func()) (*answer, error) {
+	t, enqueue := q.t, "1"
+	if q.o.once {
+		enqueue = "0"
+	} else {
+		t.mu.Lock()
+		t.queued = true // or may be, soon
+		t.mu.Unlock()
+	}
+	req := t.op(fairLock.take, []string{t.args[0], t.id, q.l.channel, q.c.id, enqueue})
+	req.retried = first
+	facts, err := t.ask(ctx, &req, q.p.until, 4)
+	if err != nil || facts == nil {
+		return nil, err
+	}
+	return &answer{
+		ttl:   time.Duration(facts[0].Int) * time.Millisecond,
+		owner: facts[1].Str, head: facts[2].Str, fresh: facts[3].Int == 1,
+	}, nil
+}
+
+// begin begins the tenure that has been taken. It returns neither a hold nor an
+// error if the caller has to line up again.
+func (q *queuer) begin(ctx context.Context) (*hold, error) {
+	now := time.Now()
+	trusted := q.t.trusted(ctx, q.p.until, now)
+	if trusted {
+		if h := q.t.begin(ctx, q.o, q.at, now); h != nil {
+			q.t.line.news.Stop() // nobody tells a holder anything there
+			return h, nil
+		}
+	}
+	q.leave()
+	if trusted { // revoked, or the client closed, before it began
+		return nil, q.c.open()
+	}
+	return nil, q.late.again(ctx, q.p, q.o)
+}
+
+// leave gives up the caller's place.
+func (q *queuer) leave() {
+	q.t.forgo()
+	q.c.leave(q.t.line)
+}
+
+// note draws conclusions from an answer.
+func (q *queuer) note(a *answer) {
+	q.p.owner, q.p.ttl = a.owner, max(0, a.ttl)
+	if a.fresh && q.queued {
+		q.c.report.requeued(RequeuedEvent{Name: q.l.name, Owner: q.t.id, Waited: time.Since(q.start)})
+	}
+	q.queued = true
+	for _, id := range []string{a.owner, a.head} {
+		if id != q.t.id && wireClient(id) == q.c.id && q.c.lines.peek(q.l.name, id) == nil {
+			// An id of ours without a tenure: a request that came late.
+			q.c.settle(func() { q.c.debts.now(q.l, id) })
+		}
+	}
+	if waited := time.Since(q.start); !q.warned && q.c.cfg.SlowWait > 0 && waited >= q.c.cfg.SlowWait && wireClient(a.owner) == q.c.id {
+		if t := q.c.lines.peek(q.l.name, a.owner); t != nil && t.live() {
+			q.warned = true
+			q.c.report.slowWait(SlowWaitEvent{Name: q.l.name, Waited: waited, WaitSite: q.at.String(), HoldSite: t.site().String()})
+		}
+	}
+}
+
+// wait waits until it is time to ask again.
+func (q *queuer) wait(ctx context.Context, a *answer) error {
+	ln := q.t.line
+	ln.listen(q.c, q.l.channel+":"+q.t.id)
+	if q.quick > quickTries {
+		q.quick = 0
+		pause := quickPause + rand.N(quickPause) //nolint:gosec // jitter
+		if _, err := nap(ctx, q.c.done, nil, q.p.until, pause); err != nil {
+			return err
+		}
+	}
+	most := tailPoll
+	if a.head == q.t.id {
+		most = headPoll
+	}
+	d := most*4/5 + rand.N(most*2/5) //nolint:gosec // jitter
+	if a.head == q.t.id && a.ttl >= 0 {
+		d = min(d, a.ttl+time.Millisecond)
+	}
+	if left := q.c.cfg.SlowWait - time.Since(q.start); left > 0 {
+		d = min(d, left)
+	}
+	asleep := time.Now()
+	_, err := q.p.doze(ctx, ln, d)
+	q.quick++
+	if time.Since(asleep) >= quickPause {
+		q.quick = 0
+	}
+	return err
+}

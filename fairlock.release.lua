@@ -1,0 +1,27 @@
+-- Releases a fair lock for good, however often it was entered, or takes its
+-- owner out of the queue. If the lock is free then, whose turn it is is told.
+-- KEYS lock queue timeouts alive
+-- ARGV owner channel
+-- returns 1 if the lock was the owner's, 0 if it was not
+local queue, timeouts, alive = KEYS[2], KEYS[3], KEYS[4]
+local owner = ARGV[1]
+-- include fairlock
+local held = redis.call('HEXISTS', KEYS[1], owner)
+if held == 1 then
+  redis.call('DEL', KEYS[1])
+else
+  if redis.call('ZREM', timeouts, owner) == 1 then
+    local ids = redis.call('LRANGE', queue, 0, -1)
+    for i, id in ipairs(ids) do
+      if id == owner then
+        shift(ids, i + 1)
+      end
+    end
+  end
+  redis.call('LREM', queue, 0, owner)
+end
+local first = front()
+if first and redis.call('EXISTS', KEYS[1]) == 0 then
+  redis.call('PUBLISH', ARGV[2] .. ':' .. first, '0')
+end
+return held

@@ -1,0 +1,66 @@
+-- Takes a fair lock that is free if it is the caller's turn, or else puts the
+-- caller at the end of the queue, unless it is in it already. To take what is
+-- this owner's already is the replay of a take whose reply was lost: it changes
+-- nothing, but may raise the TTL. If it is another's turn to take the free lock,
+-- that one is told once more.
+-- KEYS lock queue timeouts alive token... (at most one, for an acquisition that is to have a token)
+-- ARGV lease_ms owner channel client enqueue token_ttl_ms... (enqueue: 1 or 0; the TTL 0: the token key never expires)
+-- returns the token, or 1, if the lock is the owner's, else {TTL in ms, field
+-- of the owner or nothing, head of the queue or nothing, 1 if the caller was
+-- put into the queue by this call}
+local queue, timeouts, alive = KEYS[2], KEYS[3], KEYS[4]
+local lease, owner, client, enqueue = ARGV[1], ARGV[2], ARGV[4], ARGV[5] == '1'
+local token_key, token_ttl_ms = KEYS[5], ARGV[6]
+-- include token
+-- include fairlock
+-- poll says that the client lives.
+local function poll()
+  redis.call('ZADD', alive, now, client)
+  redis.call('ZREMRANGEBYSCORE', alive, '-inf', now - silence)
+  redis.call('PEXPIRE', alive, 2 * silence)
+end
+
+local holder = redis.call('HKEYS', KEYS[1])[1]
+if holder == owner then
+  if redis.call('PTTL', KEYS[1]) < tonumber(lease) then
+    redis.call('PEXPIRE', KEYS[1], lease)
+  end
+  return fencing_token(true)
+end
+if enqueue and redis.call('EXISTS', queue) == 1 then
+  poll()
+end
+local first = front()
+if not holder and (not first or first == owner) then
+  if first then
+    redis.call('LPOP', queue)
+    redis.call('ZREM', timeouts, owner)
+    local rest = redis.call('ZRANGE', timeouts, 0, -1)
+    shift(rest, 1)
+    if #rest == 0 then
+      redis.call('DEL', alive)
+    end
+  end
+  redis.call('HSET', KEYS[1], owner, 1)
+  redis.call('PEXPIRE', KEYS[1], lease)
+  return fencing_token(false)
+end
+local ttl, fresh = redis.call('PTTL', KEYS[1]), 0
+if enqueue and not redis.call('ZSCORE', timeouts, owner) then
+  local tail = redis.call('LINDEX', queue, -1)
+  local score = tail and redis.call('ZSCORE', timeouts, tail)
+  if not score then
+    score = now + math.max(ttl, 0)
+  end
+  redis.call('ZADD', timeouts, score + allowance, owner)
+  redis.call('RPUSH', queue, owner)
+  fresh = 1
+  if not first then
+    first = owner
+    poll()
+  end
+end
+if not holder then
+  redis.call('PUBLISH', ARGV[3] .. ':' .. first, '0')
+end
+return {ttl, holder or '', first or '', fresh}

@@ -1,0 +1,173 @@
+package redlatch
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/gate"
+)
+
+// Who waits for a fair lock stands in a queue in Redis, not at a gate of this
+// process: each has a line of its own, with the channel on which it is called.
+// They share an entrance only, at which one at a time asks for a place, so that
+// they stand in the queue in the order in which they came.
+
+// places are what a client knows of its callers of fair locks. It is guarded by
+// lines.mu.
+type places struct {
+	own       map[string]*line     // lines of one waiter each, by its first owner id
+	entrances map[string]*entrance // by lock name
+	waiting   int                  // callers that may still leave something to settle
+	drained   chan struct{}        // closed when waiting is 0 after Close; made by drain
+	closed    bool
+}
+
+// An entrance is where the callers of one fair lock line up for the queue.
+type entrance struct {
+	gate gate.Gate[*tenure] // nothing is passed; its waiters are the client's
+	refs int
+}
+
+// entrancePause bounds how long a caller waits at the entrance: the order is
+// worth that much.
+const entrancePause = time.Second
+
+func newPlaces() places {
+	return places{own: make(map[string]*line), entrances: make(map[string]*entrance)}
+}
+
+// newPlace makes a tenure that has yet to be taken, in a line of its own.
+func (c *Client) newPlace(l *Lock, o *options) *tenure {
+	ln := &line{name: l.name, refs: 1}
+	ln.gate.TryEnter()
+	t := c.newTenure(ln, l, o)
+	ls := &c.lines
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ln.id = t.id
+	ls.own[ln.id] = ln
+	return t
+}
+
+// ownLocked returns the lines of one waiter whose tenure may have that owner id.
+func (ls *lines) ownLocked(name, owner string) (candidates []*line) {
+	if !strings.HasPrefix(owner, ls.c.id) {
+		return nil
+	}
+	if ln := ls.own[owner]; ln != nil {
+		return append(candidates, ln)
+	}
+	for _, ln := range ls.own { // a holder's may have changed
+		if ln.name == name {
+			candidates = append(candidates, ln)
+		}
+	}
+	return candidates
+}
+
+// join notes a caller of a fair lock, unless the client is closed; part forgets
+// it.
+func (ls *lines) join() bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if !ls.closed {
+		ls.waiting++
+	}
+	return !ls.closed
+}
+
+func (ls *lines) part() {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ls.waiting--
+	if ls.closed && ls.waiting == 0 {
+		close(ls.drained)
+	}
+}
+
+// drain waits until all callers of fair locks have returned, at most for d: what
+// they leave to be settled is their place in a queue, at which others would wait
+// for them.
+func (ls *lines) drain(d time.Duration) {
+	ls.mu.Lock()
+	ls.closed = true
+	waiting := ls.waiting
+	ls.drained = make(chan struct{})
+	ls.mu.Unlock()
+	if waiting == 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ls.drained:
+	case <-t.C:
+	}
+}
+
+// comeIn waits until the callers before this one have their places. through lets
+// the next one in, and may be called more than once.
+func (p *patience) comeIn(ctx context.Context, l *Lock, o *options) (through func(), err error) {
+	ls := &p.c.lines
+	ls.mu.Lock()
+	e := ls.entrances[l.name]
+	if e == nil {
+		e = &entrance{}
+		ls.entrances[l.name] = e
+	}
+	e.refs++
+	ls.mu.Unlock()
+	in, err := p.pass(ctx, e, o)
+	done := false // through is called by one goroutine only
+	through = func() {
+		if done {
+			return
+		}
+		done = true
+		if in {
+			e.gate.Exit()
+		}
+		ls.mu.Lock()
+		defer ls.mu.Unlock()
+		e.refs--
+		if e.refs == 0 {
+			delete(ls.entrances, l.name)
+		}
+	}
+	if err != nil {
+		through()
+	}
+	return through, err
+}
+
+// pass waits at the entrance, and says whether the caller is inside. One that
+// does not wait for the lock does not wait there either: somebody is about to
+// take the lock, or to line up for it.
+func (p *patience) pass(ctx context.Context, e *entrance, o *options) (in bool, err error) {
+	if o.once {
+		if e.gate.TryEnter() {
+			return true, nil
+		}
+		return false, errWaitOver
+	}
+	w := p.c.newWaiter()
+	defer p.c.freeWaiter(w)
+	if e.gate.Enter(w.Waiter) {
+		return true, nil
+	}
+	brief := *p
+	brief.until = time.Now().Add(entrancePause)
+	if !p.until.IsZero() && p.until.Before(brief.until) {
+		brief.until = p.until
+	}
+	err = brief.await(ctx, w, nil, func(time.Duration) {})
+	if err == nil || !e.gate.Cancel(w.Waiter) {
+		w.Take()
+		in = true
+	}
+	if err == errWaitOver && (p.until.IsZero() || time.Until(p.until) > 0) { //nolint:errorlint // made by await, never wrapped
+		err = nil
+	}
+	return in, err
+}
