@@ -24,13 +24,13 @@ func ConstantBackoff(d time.Duration) Backoff {
 // jitter.
 func ExponentialBackoff(first, most time.Duration) Backoff {
 	first = max(first, minBackoff)
-	most = max(first, most)
+	most = min(max(first, most), maxLease)
 	return func(n int) time.Duration {
 		d := most
 		if shift := max(n-1, 0); shift < 32 && first<<shift>>shift == first {
 			d = min(most, first<<shift)
 		}
-		return d*3/4 + rand.N(d/2+1) //nolint:gosec // jitter
+		return d - d/4 + rand.N(d/2+1) //nolint:gosec // jitter
 	}
 }
 
