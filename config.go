@@ -49,6 +49,13 @@ type Config struct {
 	// zero, which means for ever. At least one minute.
 	TokenTTL time.Duration
 
+	// Name tells the Redis of this client from that of others, where a
+	// MultiLock has locks of the same name of several clients: these are
+	// acquired in the order of their clients' names. Give a Redis the same name
+	// in every process. Empty means that the order of MultiLock's arguments
+	// decides.
+	Name string
+
 	// Logger gets losses and failures. Nil means that nothing is logged.
 	Logger *slog.Logger
 
@@ -137,6 +144,8 @@ type Option struct {
 	wait, lease       time.Duration
 	hasWait, hasLease bool
 	fenced            bool
+	member            bool // of a Multi: not handed on in this process
+	at                site // of the Multi's acquisition
 }
 
 // Wait bounds how long Acquire and Do wait for the lock, in addition to their
@@ -172,6 +181,9 @@ func collect(opts []Option, once bool) (options, error) {
 			o.lease, o.hasLease = p.lease, true
 		}
 		o.fenced = o.fenced || p.fenced
+		if p.member {
+			o.member, o.at = true, p.at
+		}
 	}
 	if o.hasWait && once {
 		return o, errors.New("redlatch: Try does not wait; use Acquire with Wait")

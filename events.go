@@ -103,6 +103,15 @@ func (c *Client) callSite(skip int) site {
 	return site(pc[0])
 }
 
+// callSite returns where an acquisition was asked for, skip frames above its
+// caller unless a Multi has noted it.
+func (o *options) callSite(c *Client, skip int) site {
+	if o.member {
+		return o.at
+	}
+	return c.callSite(o.skip + skip + 1)
+}
+
 // String returns file:line.
 func (s site) String() string {
 	if s == 0 {

@@ -237,8 +237,15 @@ func (c *holdContext) Deadline() (time.Time, bool) {
 
 // Value answers the question which hold of a lock a context descends from.
 func (c *holdContext) Value(key any) any {
-	if k, ok := key.(heldKey); ok && string(k) == c.hold.Name() {
-		return c.hold.in
+	switch k := key.(type) {
+	case heldKey:
+		if string(k) == c.hold.Name() {
+			return c.hold.in
+		}
+	case memberKey:
+		if k.c == c.hold.in.t.c && k.name == c.hold.Name() {
+			return c.hold.in
+		}
 	}
 	return c.Context.Value(key)
 }

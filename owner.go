@@ -67,6 +67,9 @@ func (l *Lock) enclosing(ctx context.Context) (*hold, *scope, error) {
 		return nil, sc, nil
 	}
 	if h.t.c != l.c {
+		h, _ = ctx.Value(memberKey{l.c, l.name}).(*hold) // of a Multi of several clients
+	}
+	if h == nil {
 		return nil, nil, fmt.Errorf("%w: the context descends from a hold of lock %q of another client, which cannot be re-entered from this one; acquire with a context that does not descend from it", ErrReentry, l.name)
 	}
 	if err := h.check(); err != nil {
@@ -95,7 +98,7 @@ func (c *Client) enterScope(ctx context.Context, l *Lock, sc *scope, o *options,
 	defer func() { <-n.slot }()
 	o.scope = sc
 	if n.t != nil {
-		h, err := n.t.reenter(ctx, nil, l, o, &p, c.callSite(o.skip+2))
+		h, err := n.t.reenter(ctx, nil, l, o, &p, o.callSite(c, 2))
 		if !errors.Is(err, errNotNested) {
 			if err == nil {
 				c.acquired(h, start, false)
@@ -140,7 +143,7 @@ func (p *patience) slot(ctx context.Context, slot chan struct{}) error {
 // nest re-enters the lock from outer, after its siblings.
 func (c *Client) nest(ctx context.Context, l *Lock, outer *hold, o *options) (*hold, error) {
 	start := time.Now()
-	at := c.callSite(o.skip + 2)
+	at := o.callSite(c, 2)
 	p := patience{c: c, name: l.name, until: deadlineOf(start, o), owner: outer.t.owner()}
 	p.ttl = max(0, outer.t.lease.Left(start))
 	if err := p.amongSiblings(ctx, outer, o, at); err != nil {

@@ -95,6 +95,7 @@ func (t *tenure) reserve(h, outer *hold, l *Lock, o *options) (int, error) {
 		h.joined = first
 		first.open++
 	}
+	t.alone = t.alone || o.member
 	t.count++
 	return t.count, nil
 }

@@ -6,12 +6,16 @@ import (
 )
 
 // A Backoff says how long to wait before the try after the n-th failed one; n
-// counts from 1.
+// counts from 1. Less than a millisecond counts as one. It is called by several
+// goroutines at a time.
 type Backoff func(n int) time.Duration
+
+// minBackoff is the shortest pause between two tries, whatever a Backoff says.
+const minBackoff = time.Millisecond
 
 // ConstantBackoff waits for d each time.
 func ConstantBackoff(d time.Duration) Backoff {
-	return func(int) time.Duration { return max(d, time.Millisecond) }
+	return func(int) time.Duration { return max(d, minBackoff) }
 }
 
 // ExponentialBackoff waits for first, then twice as long each time, at most for
@@ -19,14 +23,14 @@ func ConstantBackoff(d time.Duration) Backoff {
 // ExponentialBackoff(time.Millisecond, 128*time.Millisecond), give or take the
 // jitter.
 func ExponentialBackoff(first, most time.Duration) Backoff {
-	first = max(first, time.Millisecond)
-	most = max(first, most)
+	first = max(first, minBackoff)
+	most = min(max(first, most), maxLease)
 	return func(n int) time.Duration {
 		d := most
-		if shift := n - 1; shift < 32 && first<<shift>>shift == first {
+		if shift := max(n-1, 0); shift < 32 && first<<shift>>shift == first {
 			d = min(most, first<<shift)
 		}
-		return d*3/4 + rand.N(d/2+1) //nolint:gosec // jitter
+		return d - d/4 + rand.N(d/2+1) //nolint:gosec // jitter
 	}
 }
 

@@ -10,7 +10,8 @@ import (
 
 // takeOver gives the caller the tenure that was passed to it, or makes a new
 // one of it with one round trip: a turn, if the quantum is over, or a transfer,
-// if it is not a watchdog's or not asked for one. It returns neither a hold nor
+// if it is not a watchdog's or not asked for one, or the two are released
+// differently. It returns neither a hold nor
 // an error if there is nothing to take over any more: then the caller competes.
 // On failure the gate has been left, or will be.
 func (c *Client) takeOver(ctx context.Context, old *tenure, l *Lock, o *options, until time.Time, at site) (*hold, error) {
@@ -18,7 +19,8 @@ func (c *Client) takeOver(ctx context.Context, old *tenure, l *Lock, o *options,
 	ln := old.line
 	fresh := renew.Elapsed(old.lease.Confirmed(), now) <= old.length/3
 	turn := ln.turns.over(now)
-	if fresh && !turn && old.watch && !o.hasLease && !o.fenced && old.lease.Left(now) <= old.length {
+	alike := old.lock.kind == l.kind && old.lock.channel == l.channel // a spin lock's release tells nobody
+	if fresh && !turn && alike && old.watch && !o.hasLease && !o.fenced && !o.member && old.lease.Left(now) <= old.length {
 		return old.adopt(ctx, o, at, now), nil
 	}
 	if !old.retire() {

@@ -20,6 +20,7 @@ type tap struct {
 	redlatch.Redis
 	timeout time.Duration
 	hook    func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error)
+	keyed   func(s string, keys, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error)
 	subs    atomic.Int64
 	seen    func(context.Context)
 	scripts sync.Map
@@ -34,6 +35,9 @@ func (d *tap) Run(ctx context.Context, s *redlatch.Script, keys, args []string) 
 		d.seen(ctx)
 	}
 	next := func() (redlatch.Reply, error) { return d.Redis.Run(ctx, s, keys, args) }
+	if d.keyed != nil {
+		return d.keyed(s.Name(), keys, args, next)
+	}
 	if d.hook == nil || d.off.Load() {
 		return next()
 	}

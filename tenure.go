@@ -27,6 +27,7 @@ type tenure struct {
 	lease  renew.Lease
 	length time.Duration // the lease that it is taken with
 	fenced bool          // whether it is to have a fencing token
+	alone  bool          // it does not pass to another goroutine; guarded by mu once it lives
 	watch  bool          // whether that is the watchdog's
 
 	mu       sync.Mutex // guards what follows
@@ -65,7 +66,7 @@ const (
 
 // newTenure makes a tenure that has yet to be taken, by whoever is inside.
 func (c *Client) newTenure(ln *line, l *Lock, o *options) *tenure {
-	t := &tenure{c: c, line: ln, lock: l, watch: !o.hasLease, length: c.cfg.WatchdogTimeout, fenced: o.fenced, id: c.nextID()}
+	t := &tenure{c: c, line: ln, lock: l, watch: !o.hasLease, length: c.cfg.WatchdogTimeout, fenced: o.fenced, alone: o.member, id: c.nextID()}
 	t.args0 = [3]string{c.watchdogMs, t.id, l.channel}
 	if o.hasLease {
 		t.length = o.lease
@@ -192,6 +193,7 @@ func (t *tenure) adopt(ctx context.Context, o *options, at site, now time.Time) 
 		return nil
 	}
 	t.inside, t.count = true, 1
+	t.token = 0 // it was the last holder's
 	t.addLocked(h)
 	t.watchLocked()
 	t.boundLocked(now)
@@ -300,7 +302,7 @@ func (t *tenure) passOrRelease(ctx context.Context) error {
 func (t *tenure) passable(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.c.cfg.HandOff == HandOffLocal && t.lock.kind.turn != nil && t.state == tenureLive &&
+	return t.c.cfg.HandOff == HandOffLocal && t.lock.kind.turn != nil && t.state == tenureLive && !t.alone &&
 		t.recounts == 0 && !t.miscounted && !t.moving && // the next holder starts with a count of 1
 		t.lease.Left(now) > 0
 }

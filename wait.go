@@ -24,7 +24,7 @@ var errNilContext = errors.New("redlatch: nil context; use context.Background() 
 // acquire gets the lock for a caller that does not have it already.
 func (c *Client) acquire(ctx context.Context, l *Lock, o *options) (*hold, error) {
 	start := time.Now()
-	at := c.callSite(o.skip + 2)
+	at := o.callSite(c, 2)
 	p := patience{c: c, name: l.name, until: deadlineOf(start, o)}
 	if l.kind.fair {
 		h, err := c.lineUp(ctx, l, o, &p, at)
@@ -124,7 +124,7 @@ func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *
 		case o.once:
 			err = errWaitOver
 		case l.backoff != nil:
-			_, err = nap(ctx, c.done, nil, p.until, l.backoff(tries))
+			_, err = nap(ctx, c.done, nil, p.until, max(l.backoff(tries), minBackoff))
 		default:
 			ln.listen(c, l.channel)
 			err = p.sleep(ctx, ln, ttl)

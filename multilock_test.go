@@ -1,0 +1,783 @@
+package redlatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/redlatch/redlatch"
+)
+
+// another returns a world with a server of its own in the same bubble.
+func (w *world) another() *world {
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	w.Cleanup(m.Close)
+	return &world{T: w.T, server: m}
+}
+
+func (w *world) acquireMulti(m *redlatch.Multi, ctx context.Context, opts ...redlatch.Option) *redlatch.MultiHold {
+	w.Helper()
+	h, err := m.Acquire(ctx, opts...)
+	if err != nil {
+		w.Fatalf("Acquire: %v", err)
+	}
+	return h
+}
+
+func (w *world) releaseMulti(h *redlatch.MultiHold) {
+	w.Helper()
+	if err := h.Release(bg); err != nil {
+		w.Fatalf("Release: %v", err)
+	}
+}
+
+// wantNothing checks that no key is left, now and after every debt is paid.
+func (w *world) wantNothing() {
+	w.Helper()
+	synctest.Wait()
+	if keys := w.server.Keys(); len(keys) > 0 {
+		w.Fatalf("left behind: %v", keys)
+	}
+}
+
+// takes records the order of a client's takes and releases, "+a" and "-a".
+type takes struct {
+	mu  sync.Mutex
+	log []string
+	tap tap
+}
+
+func (r *takes) client(w *world, cfg redlatch.Config) *redlatch.Client {
+	r.tap.keyed = func(s string, keys, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		reply, err := next()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		switch {
+		case s == "lock.take" && reply.Kind == redlatch.ReplyInt:
+			r.log = append(r.log, "+"+keys[0])
+		case s == "lock.take":
+			r.log = append(r.log, "?"+keys[0])
+		case s == "lock.release":
+			r.log = append(r.log, "-"+keys[0])
+		}
+		return reply, err
+	}
+	return w.tapped(cfg, &r.tap)
+}
+
+func (r *takes) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.log)
+}
+
+func TestMembersAreAcquiredByNameAndReleasedInReverse(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		r := &takes{}
+		c := r.client(w, redlatch.Config{})
+		h := w.acquireMulti(redlatch.MultiLock(c.Lock("c"), c.FencedLock("a"), c.SpinLock("b", nil), c.StripedLock("d", 1).For("x")), bg)
+		if n := len(h.Holds()); n != 4 || h.Holds()[0].Token() != 1 {
+			t.Fatalf("%d holds, tokens %d", n, h.Holds()[0].Token())
+		}
+		w.releaseMulti(h)
+		want := []string{"+a", "+b", "+c", "+d:0", "-d:0", "-c", "-b", "-a"}
+		if got := r.all(); !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		w.wantErr(h.Err(), redlatch.ErrNotHeld)
+		w.wantErr(h.Release(bg), redlatch.ErrNotHeld)
+		w.wantErr(context.Cause(h.Context()), redlatch.ErrNotHeld)
+		if !h.Expires().IsZero() {
+			t.Errorf("a released hold is trusted until %v", h.Expires())
+		}
+		w.server.Del("redisson_lock_token:{a}")
+		w.wantNothing()
+	})
+}
+
+// Of one name the clients' names decide, whatever the arguments' order.
+func TestMembersOfOneNameAreAcquiredByTheirClientsNames(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		w2 := w.another()
+		east, west := w.client(redlatch.Config{Name: "east"}), w2.client(redlatch.Config{Name: "west"})
+		for _, m := range []*redlatch.Multi{
+			redlatch.MultiLock(east.Lock("a"), west.Lock("a")),
+			redlatch.MultiLock(west.Lock("a"), east.Lock("a")),
+		} {
+			h := w.acquireMulti(m, bg)
+			if owner := h.Holds()[0].Owner(); w.server.HGet("a", owner) != "1" {
+				t.Errorf("the first to be acquired was not east's: %s", owner)
+			}
+			w.releaseMulti(h)
+		}
+		w.wantNothing()
+		w2.wantNothing()
+	})
+}
+
+func TestMembersThatCannotBeAreRefused(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		for name, m := range map[string]*redlatch.Multi{
+			"none":          redlatch.MultiLock(),
+			"none, red":     redlatch.RedLock(),
+			"nil":           redlatch.MultiLock(c.Lock("a"), nil),
+			"nil, red":      redlatch.RedLock(nil),
+			"twice":         redlatch.MultiLock(c.Lock("a"), c.Lock("b"), c.Lock("a")),
+			"twice, kinds":  redlatch.MultiLock(c.Lock("a"), c.FencedLock("a")),
+			"a bad name":    redlatch.MultiLock(c.Lock("a"), c.Lock("a{")),
+			"one client":    redlatch.RedLock(c.Lock("a"), c.Lock("b")),
+			"no stripes":    redlatch.MultiLock(c.StripedLock("s", 0).For("x")),
+			"bad name, red": redlatch.RedLock(c.Lock("")),
+		} {
+			_, err := m.Acquire(bg)
+			if err == nil {
+				t.Errorf("%s: acquired", name)
+			}
+			if _, err2 := m.Try(bg); err == nil || err2 == nil || err.Error() != err2.Error() {
+				t.Errorf("%s: Acquire says %v, Try says %v", name, err, err2)
+			}
+			if _, err := m.Info(bg); err == nil {
+				t.Errorf("%s: Info works", name)
+			}
+			if _, err := m.ForceRelease(bg); err == nil {
+				t.Errorf("%s: ForceRelease works", name)
+			}
+			if err := m.Do(bg, func(context.Context) error { return nil }); err == nil {
+				t.Errorf("%s: Do works", name)
+			}
+		}
+		m := redlatch.MultiLock(c.Lock("a"))
+		if _, err := m.Acquire(nil); err == nil { //nolint:staticcheck // on purpose
+			t.Error("a nil context")
+		}
+		if _, err := m.Try(bg, redlatch.Wait(time.Second)); err == nil {
+			t.Error("Try waits")
+		}
+		if _, err := m.Acquire(bg, redlatch.Lease(1)); err == nil {
+			t.Error("a lease of a nanosecond")
+		}
+		w.wantNothing()
+	})
+}
+
+// Two clients of one server would wait for each other for ever.
+func TestALockThatTwoClientsHaveOnOneServerIsFoundOut(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		a, b := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		for name, m := range map[string]*redlatch.Multi{
+			"multi": redlatch.MultiLock(a.Lock("a"), b.Lock("a")),
+			"red":   redlatch.RedLock(a.Lock("a"), b.Lock("a"), w.client(redlatch.Config{}).Lock("b")),
+		} {
+			_, err := m.Try(bg)
+			if name == "multi" {
+				w.wantErr(err, redlatch.ErrReentry)
+				_, err = m.Acquire(bg)
+				w.wantErr(err, redlatch.ErrReentry)
+			} else if err == nil {
+				h := w.acquireMulti(m, bg) // a majority without it
+				w.releaseMulti(h)
+			}
+			time.Sleep(5 * time.Minute)
+			w.wantNothing()
+		}
+		_, err := redlatch.RedLock(a.Lock("a"), b.Lock("a")).Acquire(bg)
+		w.wantErr(err, redlatch.ErrReentry)
+		time.Sleep(time.Minute)
+		w.wantNothing()
+	})
+}
+
+// redisson #1160: two multi locks with members in another order.
+func TestMultiLocksInOppositeOrderDoNotDeadlock(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		w1, w2 := w.another(), w.another()
+		// The names are equal and the clients have none, so nothing but the
+		// arguments' order is left to decide: the opposite one.
+		var wg sync.WaitGroup
+		start := time.Now()
+		var inside atomic.Int64
+		for p := range 2 {
+			a, b := w1.client(redlatch.Config{}), w2.client(redlatch.Config{})
+			members := []*redlatch.Lock{a.Lock("x"), b.Lock("x")}
+			if p == 1 {
+				slices.Reverse(members)
+			}
+			wg.Go(func() {
+				for range 50 {
+					err := redlatch.MultiLock(members...).Do(bg, func(context.Context) error {
+						if inside.Add(1) != 1 {
+							t.Error("two holders")
+						}
+						time.Sleep(10 * time.Millisecond)
+						inside.Add(-1)
+						return nil
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if d := time.Since(start); d > 2*time.Minute {
+			t.Errorf("100 sections of 10 ms took %v", d)
+		} else {
+			t.Logf("100 sections of 10 ms took %v", d)
+		}
+		w1.wantNothing()
+		w2.wantNothing()
+	})
+}
+
+// What is held while another member is waited for is given back after half a
+// second, and then that member is waited for with nothing in hand.
+func TestAMultiLockDoesNotSitOnMembersWhileItWaits(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		r := &takes{}
+		c, other := r.client(w, redlatch.Config{}), w.client(redlatch.Config{})
+		busy := w.acquire(other.Lock("b"), bg)
+		start := time.Now()
+		got := later(func() *redlatch.MultiHold { return w.acquireMulti(redlatch.MultiLock(c.Lock("a"), c.Lock("b")), bg) })
+		time.Sleep(400 * time.Millisecond)
+		if !w.server.Exists("a") {
+			t.Error("a was not taken first")
+		}
+		time.Sleep(200 * time.Millisecond)
+		if w.server.Exists("a") {
+			t.Error("a is still held after 600 ms of waiting for b")
+		}
+		if _, err := other.Lock("a").Try(bg); err != nil {
+			t.Errorf("a: %v", err)
+		} else if _, err := other.Lock("a").ForceRelease(bg); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(20 * time.Second)
+		before := len(r.all())
+		w.release(busy)
+		h := <-got
+		if d := time.Since(start); d > 21*time.Second {
+			t.Errorf("it took %v", d)
+		}
+		if last := r.all()[before:]; !slices.Equal(last, []string{"+b", "+a"}) {
+			t.Errorf("after b was released: %v, want b first", last)
+		}
+		w.releaseMulti(h)
+		w.wantNothing()
+	})
+}
+
+func TestAMultiLockHasOneDeadlineForAllMembers(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c, other := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		var others []*redlatch.Hold
+		for _, name := range []string{"b", "c"} {
+			others = append(others, w.acquire(other.Lock(name), bg))
+		}
+		m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"), c.Lock("c"))
+		for _, wait := range []time.Duration{0, 200 * time.Millisecond, 500 * time.Millisecond, 3 * time.Second} {
+			start := time.Now()
+			_, err := m.Acquire(bg, redlatch.Wait(wait))
+			var busy *redlatch.BusyError
+			if d := time.Since(start); !errors.As(err, &busy) || d < wait || d > wait+50*time.Millisecond {
+				t.Errorf("Wait(%v): %v after %v", wait, err, d)
+			}
+			if wait == 0 && (busy.Name != "b" || busy.Owner != others[0].Owner()) {
+				t.Errorf("busy with %+v", busy)
+			}
+			ctx, cancel := context.WithTimeout(bg, wait+time.Second)
+			start = time.Now()
+			_, err = m.Acquire(ctx)
+			w.wantErr(err, redlatch.ErrBusy, context.DeadlineExceeded)
+			if d := time.Since(start); d != wait+time.Second {
+				t.Errorf("a context of %v: %v", wait+time.Second, d)
+			}
+			cancel()
+		}
+		synctest.Wait()
+		if w.server.Exists("a") {
+			t.Error("a is left behind")
+		}
+		for _, h := range others {
+			w.release(h)
+		}
+		w.wantNothing()
+	})
+}
+
+func TestTryOfAMultiLockTakesAllOrNothing(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c, other := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"))
+		busy := w.acquire(other.Lock("b"), bg)
+		start := time.Now()
+		_, err := m.Try(bg)
+		w.wantErr(err, redlatch.ErrBusy)
+		if !redlatch.IsRetryable(err) || time.Since(start) > 10*time.Millisecond {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+		if w.server.Exists("a") {
+			t.Error("a is left behind")
+		}
+		w.release(busy)
+		h, err := m.Try(bg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		infos, err := m.Info(bg)
+		if err != nil || len(infos) != 2 || infos[0].Name != "a" || infos[1].Holders[0].Owner != h.Holds()[1].Owner() {
+			t.Errorf("Info: %+v, %v", infos, err)
+		}
+		w.releaseMulti(h)
+		w.wantNothing()
+	})
+}
+
+// redisson #4050: members that stay locked after an acquisition that failed.
+func TestNothingIsLeftOfAMultiLockThatIsGivenUp(t *testing.T) {
+	for _, when := range []time.Duration{1, 5 * time.Millisecond, 12 * time.Millisecond, 25 * time.Millisecond, 40 * time.Millisecond} {
+		t.Run(when.String(), func(t *testing.T) {
+			inFakeTime(t, func(w *world) {
+				d := &tap{hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+					time.Sleep(5 * time.Millisecond)
+					reply, err := next()
+					time.Sleep(5 * time.Millisecond)
+					return reply, err
+				}}
+				c, other := w.tapped(redlatch.Config{}, d), w.client(redlatch.Config{})
+				busy := w.acquire(other.Lock("d"), bg)
+				ctx, cancel := context.WithTimeout(bg, when)
+				defer cancel()
+				_, err := redlatch.MultiLock(c.Lock("a"), c.Lock("b"), c.Lock("c"), c.Lock("d")).Acquire(ctx)
+				w.wantErr(err, redlatch.ErrBusy, context.DeadlineExceeded)
+				time.Sleep(time.Second)
+				if keys := w.server.Keys(); !slices.Equal(keys, []string{"d"}) {
+					t.Errorf("left behind: %v", keys)
+				}
+				w.release(busy)
+			})
+		})
+	}
+}
+
+func TestNothingIsLeftOfAMultiLockWhoseRepliesAreLost(t *testing.T) {
+	for lost := range 12 {
+		t.Run(fmt.Sprint(lost), func(t *testing.T) {
+			inFakeTime(t, func(w *world) {
+				var n atomic.Int64
+				d := &tap{hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+					reply, err := next()
+					if k := int(n.Add(1)); k > lost && k <= lost+2 {
+						return redlatch.Reply{}, errTapUnknown
+					}
+					return reply, err
+				}}
+				c, other := w.tapped(redlatch.Config{}, d), w.client(redlatch.Config{})
+				m := redlatch.MultiLock(c.Lock("a"), c.FencedLock("b"), c.Lock("c"))
+				busy := w.acquire(other.Lock("c"), bg)
+				if _, err := m.Acquire(bg, redlatch.Wait(time.Second)); !errors.Is(err, redlatch.ErrBusy) && !errors.Is(err, redlatch.ErrUnavailable) {
+					t.Error(err)
+				}
+				w.release(busy)
+				h := w.acquireMulti(m, bg)
+				for _, h := range h.Holds() {
+					if w.count(h) != "1" {
+						t.Errorf("%s has count %q", h.Name(), w.count(h))
+					}
+				}
+				w.releaseMulti(h)
+				time.Sleep(5 * time.Minute)
+				w.server.Del("redisson_lock_token:{b}")
+				w.wantNothing()
+			})
+		})
+	}
+}
+
+func TestALostMemberEndsTheHoldBeforeAnybodyElseCanGetIt(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		w2 := w.another()
+		a, b := w.client(redlatch.Config{}), w2.client(redlatch.Config{})
+		h := w.acquireMulti(redlatch.MultiLock(a.Lock("a"), b.Lock("b")), bg)
+		ctx := h.With(bg)
+		time.Sleep(15 * time.Second)
+		w2.server.SetError("LOADING cut off")
+		<-h.Context().Done()
+		if ttl := w2.server.TTL("b"); ttl <= 0 {
+			t.Error("told too late")
+		}
+		synctest.Wait()
+		if ctx.Err() == nil {
+			t.Error("With's context lives on")
+		}
+		w.wantErr(h.Err(), redlatch.ErrLost)
+		w.wantErr(context.Cause(h.Context()), redlatch.ErrLost)
+		w.wantErr(context.Cause(ctx), redlatch.ErrLost)
+		w2.server.SetError("")
+		var lost *redlatch.LostError
+		if err := h.Release(bg); !errors.As(err, &lost) || lost.Name != "b" {
+			t.Errorf("Release: %v", err)
+		}
+		w.wantErr(h.Release(bg), redlatch.ErrNotHeld)
+		w.wantNothing()
+		time.Sleep(time.Minute)
+		w2.wantNothing()
+	})
+}
+
+func TestTheErrorsOfMembersAreJoined(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"), c.Lock("c"))
+		h := w.acquireMulti(m, bg)
+		w.server.Del("a")
+		w.server.Del("c")
+		err := h.Release(bg)
+		w.wantErr(err, redlatch.ErrLost)
+		var names []string
+		if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // its shape is what is tested
+			for _, err := range joined.Unwrap() {
+				var lost *redlatch.LostError
+				if errors.As(err, &lost) {
+					names = append(names, lost.Name)
+				}
+			}
+		}
+		if slices.Sort(names); !slices.Equal(names, []string{"a", "c"}) {
+			t.Errorf("lost %v in %v", names, err)
+		}
+		if err := m.Do(bg, func(context.Context) error { w.server.Del("b"); return errors.New("mine") }); !errors.Is(err, redlatch.ErrLost) || err.Error()[:4] != "mine" {
+			t.Errorf("Do: %v", err)
+		}
+		w.wantNothing()
+	})
+}
+
+func TestAMultiHoldIsKeptByTheWatchdogs(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		w2 := w.another()
+		a, b := w.client(redlatch.Config{}), w2.client(redlatch.Config{WatchdogTimeout: 12 * time.Second})
+		m := redlatch.MultiLock(a.Lock("a"), b.Lock("b"))
+		h := w.acquireMulti(m, bg)
+		if _, ok := h.Context().Deadline(); ok {
+			t.Error("a watchdog's context has a deadline")
+		}
+		time.Sleep(10 * time.Minute)
+		if h.Err() != nil {
+			t.Fatal(h.Err())
+		}
+		if left := time.Until(h.Expires()); left > 12*time.Second || left < 4*time.Second {
+			t.Errorf("trusted for %v, want what b's lease allows", left)
+		}
+		if err := h.Extend(bg, time.Minute); err == nil {
+			t.Error("extended by hand")
+		}
+		w.releaseMulti(h)
+		w.wantNothing()
+		w2.wantNothing()
+	})
+}
+
+func TestTheLeaseOfAMultiHoldEndsForAllMembersTogether(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c, other := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		busy := w.acquire(other.Lock("b"), bg)
+		got := later(func() *redlatch.MultiHold {
+			return w.acquireMulti(redlatch.MultiLock(c.Lock("a"), c.Lock("b")), bg, redlatch.Lease(time.Second))
+		})
+		time.Sleep(450 * time.Millisecond)
+		w.release(busy)
+		h := <-got
+		want := time.Second - 30*time.Millisecond
+		if left := time.Until(h.Expires()); left < want-20*time.Millisecond || left > want {
+			t.Errorf("trusted for %v, want %v", left, want)
+		}
+		if d, ok := h.Context().Deadline(); !ok || !d.Equal(h.Expires()) {
+			t.Errorf("the context's deadline is %v", d)
+		}
+		if err := h.Extend(bg, 10*time.Second); err != nil {
+			t.Error(err)
+		}
+		if ttl := min(w.server.TTL("a"), w.server.TTL("b")); ttl < 9*time.Second {
+			t.Errorf("extended to %v", ttl)
+		}
+		<-h.Context().Done()
+		w.wantErr(h.Err(), redlatch.ErrLost)
+		w.wantErr(h.Release(bg), redlatch.ErrLost)
+		w.wantErr(h.Extend(bg, time.Second), redlatch.ErrLost)
+		time.Sleep(time.Second)
+		w.wantNothing()
+	})
+}
+
+func TestMembersAreReenteredThroughTheMultiHold(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		w2 := w.another()
+		a, b := w.client(redlatch.Config{}), w2.client(redlatch.Config{})
+		m := redlatch.MultiLock(a.Lock("x"), b.Lock("x"), a.Lock("y")) // two of one name
+		h := w.acquireMulti(m, bg)
+		counts := func(want string) {
+			t.Helper()
+			for i, h := range h.Holds() {
+				if got := [...]*world{w, w2, w}[i].count(h); got != want {
+					t.Errorf("member %d has count %s, want %s", i, got, want)
+				}
+			}
+		}
+		for _, ctx := range []context.Context{h.Context(), h.With(bg)} {
+			for _, l := range m.Locks() {
+				one := w.acquire(l, ctx)
+				again := w.acquire(l, one.Context())
+				w.release(again)
+				w.release(one)
+			}
+			inner := w.acquireMulti(m, ctx)
+			counts("2")
+			// From inside of one member's hold the others are still found.
+			one := w.acquire(m.Locks()[1], inner.Context())
+			two := w.acquire(m.Locks()[0], one.Context())
+			three := w.acquire(m.Locks()[1], two.Context())
+			w.release(three)
+			w.release(two)
+			w.release(one)
+			w.releaseMulti(inner)
+			counts("1")
+		}
+		other := w2.another().client(redlatch.Config{})
+		_, err := other.Lock("x").Acquire(h.Context())
+		w.wantErr(err, redlatch.ErrReentry)
+		w.releaseMulti(h)
+		_, err = m.Acquire(h.Context())
+		w.wantErr(err, redlatch.ErrNotHeld)
+		_, err = a.Lock("x").Acquire(h.Context())
+		w.wantErr(err, redlatch.ErrNotHeld)
+		w.wantNothing()
+		w2.wantNothing()
+	})
+}
+
+func TestMembersAreNeitherGivenNorHadWithoutARequest(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"))
+		h := w.acquireMulti(m, bg)
+		member := h.Holds()[0].Owner()
+		next := later(func() *redlatch.Hold { return w.acquire(c.Lock("a"), bg) })
+		synctest.Wait()
+		w.releaseMulti(h)
+		plain := <-next
+		if plain.Owner() == member {
+			t.Error("a member was handed on")
+		}
+		got := later(func() *redlatch.MultiHold { return w.acquireMulti(m, bg) })
+		synctest.Wait()
+		owner := plain.Owner()
+		w.release(plain)
+		h = <-got
+		if h.Holds()[0].Owner() == owner {
+			t.Error("a member was handed over")
+		}
+		w.releaseMulti(h)
+		w.wantNothing()
+	})
+}
+
+func TestTheMemberThatDoesNotAnswerDelaysTheReleaseOfNoOther(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		hung := w.another()
+		a, b := w.client(redlatch.Config{}), hung.client(redlatch.Config{})
+		h := w.acquireMulti(redlatch.MultiLock(a.Lock("a"), b.Lock("b")), bg)
+		hung.server.SetError("LOADING hung")
+		done := later(func() error { return h.Release(bg) })
+		time.Sleep(pace + time.Millisecond)
+		if w.server.Exists("a") {
+			t.Error("a is still held while b does not answer")
+		}
+		w.wantErr(<-done, redlatch.ErrUnavailable)
+		hung.server.SetError("")
+		time.Sleep(10 * time.Minute)
+		hung.wantNothing()
+	})
+}
+
+const pace = 100 * time.Millisecond
+
+func TestAMemberThatIsDownFailsAfterTheOutageTimeout(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		down := w.another()
+		a, b := w.client(redlatch.Config{}), down.client(redlatch.Config{})
+		down.server.SetError("LOADING down")
+		start := time.Now()
+		_, err := redlatch.MultiLock(a.Lock("a"), b.Lock("b")).Acquire(bg)
+		w.wantErr(err, redlatch.ErrUnavailable)
+		if d := time.Since(start); d < 10*time.Second || d > 12*time.Second {
+			t.Errorf("after %v", d)
+		}
+		w.wantNothing()
+		down.server.SetError("")
+		time.Sleep(10 * time.Minute)
+		down.wantNothing()
+	})
+}
+
+func TestClosingOneClientEndsTheMultiHold(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		a, b := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		m := redlatch.MultiLock(a.Lock("a"), b.Lock("b"))
+		h := w.acquireMulti(m, bg)
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		<-h.Context().Done()
+		w.wantErr(h.Err(), redlatch.ErrClosed)
+		w.wantErr(h.Release(bg), redlatch.ErrClosed)
+		_, err := m.Acquire(bg)
+		w.wantErr(err, redlatch.ErrClosed)
+		if w.server.Exists("a") {
+			t.Error("a is left behind")
+		}
+	})
+}
+
+func TestForceReleaseOfAMultiReleasesEveryMember(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c, other := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		names := func(c *redlatch.Client) *redlatch.Multi { return redlatch.MultiLock(c.Lock("a"), c.Lock("b")) }
+		h := w.acquireMulti(names(c), bg)
+		if released, err := names(other).ForceRelease(bg); !released || err != nil {
+			t.Errorf("%v, %v", released, err)
+		}
+		if h.Context().Err() == nil {
+			t.Error("the holder was not told before")
+		}
+		w.wantErr(h.Release(bg), redlatch.ErrLost)
+		if released, err := names(other).ForceRelease(bg); released || err != nil {
+			t.Errorf("%v, %v", released, err)
+		}
+		w.wantNothing()
+	})
+}
+
+func TestADroppedMultiHoldIsReleased(t *testing.T) {
+	w := realTime(t)
+	var dropped atomic.Int64
+	c := w.client(redlatch.Config{Events: redlatch.Events{Dropped: func(redlatch.DroppedEvent) { dropped.Add(1) }}})
+	m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"))
+	member := func() *redlatch.Hold { return w.acquireMulti(m, bg).Holds()[0] }()
+	runtime.GC()
+	runtime.GC()
+	if member.Err() != nil {
+		t.Error("dropped while a member's hold is in use")
+	}
+	runtime.KeepAlive(member)
+	member = nil //nolint:wastedassign // dropped here
+	for end := time.Now().Add(20 * time.Second); dropped.Load() < 2 || w.server.Exists("a") || w.server.Exists("b"); {
+		if time.Now().After(end) {
+			t.Fatalf("%d dropped", dropped.Load())
+		}
+		runtime.GC()
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// Random schedules over three names and three clients: never two holders of one
+// name, nobody waits for ever, nothing is left.
+func TestRandomMultiLocksExcludeEachOther(t *testing.T) {
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			inFakeTime(t, func(w *world) {
+				names := []string{"a", "b", "c"}
+				var inside [3]atomic.Int64
+				var sections, failed atomic.Int64
+				var wg sync.WaitGroup
+				for p := range uint64(3) {
+					d := &tap{}
+					dice := rand.New(rand.NewPCG(seed, p)) //nolint:gosec // repeatable
+					var mu sync.Mutex
+					roll := func(n int) int { mu.Lock(); defer mu.Unlock(); return dice.IntN(n) }
+					d.hook = func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+						time.Sleep(time.Duration(roll(4)) * time.Millisecond)
+						if roll(40) == 0 {
+							return redlatch.Reply{}, errTapUnknown // lost on the way
+						}
+						reply, err := next()
+						time.Sleep(time.Duration(roll(4)) * time.Millisecond)
+						if roll(40) == 0 {
+							return redlatch.Reply{}, errTapUnknown
+						}
+						return reply, err
+					}
+					c := w.tapped(redlatch.Config{}, d)
+					for range 2 {
+						wg.Go(func() {
+							for range 25 {
+								var members []*redlatch.Lock
+								var mine []int
+								for i, name := range names {
+									if roll(2) == 0 {
+										members = append(members, c.Lock(name))
+										mine = append(mine, i)
+									}
+								}
+								if len(members) == 0 {
+									continue
+								}
+								ctx, cancel := context.WithCancel(bg)
+								switch roll(4) {
+								case 0:
+									time.AfterFunc(time.Duration(roll(30))*time.Millisecond, cancel)
+								case 1:
+									slices.Reverse(members)
+								}
+								h, err := redlatch.MultiLock(members...).Acquire(ctx)
+								if err != nil {
+									failed.Add(1)
+									if !errors.Is(err, context.Canceled) {
+										t.Error(err)
+									}
+									cancel()
+									continue
+								}
+								for _, i := range mine {
+									if inside[i].Add(1) != 1 {
+										t.Errorf("two holders of %s", names[i])
+									}
+								}
+								time.Sleep(time.Duration(roll(8)) * time.Millisecond)
+								if h.Err() != nil {
+									t.Errorf("lost: %v", h.Err())
+								}
+								for _, i := range mine {
+									inside[i].Add(-1)
+								}
+								sections.Add(1)
+								if err := h.Release(ctx); err != nil && !errors.Is(err, context.Canceled) {
+									t.Error(err)
+								}
+								cancel()
+							}
+						})
+					}
+				}
+				wg.Wait()
+				if sections.Load() < 60 {
+					t.Errorf("only %d sections", sections.Load())
+				}
+				t.Logf("%d sections, %d given up", sections.Load(), failed.Load())
+				time.Sleep(10 * time.Minute) // until every debt is paid
+				w.wantNothing()
+			})
+		})
+	}
+}

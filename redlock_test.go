@@ -1,0 +1,463 @@
+package redlatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+// A poll is the servers of red locks.
+type poll struct {
+	*world
+	servers []*world
+}
+
+func inRedTime(t *testing.T, n int, f func(p *poll)) {
+	t.Helper()
+	inFakeTime(t, func(w *world) {
+		p := &poll{world: w, servers: []*world{w}}
+		for len(p.servers) < n {
+			p.servers = append(p.servers, w.another())
+		}
+		f(p)
+	})
+}
+
+// red returns the red lock of a process of its own.
+func (p *poll) red(name string) *redlatch.Multi { return p.tappedRed(name, nil) }
+
+// tappedRed is red with hooks between the clients and some of the servers.
+func (p *poll) tappedRed(name string, hooks map[int]func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error)) *redlatch.Multi {
+	locks := make([]*redlatch.Lock, len(p.servers))
+	for i, w := range p.servers {
+		if hook := hooks[i]; hook != nil {
+			locks[i] = w.tapped(redlatch.Config{}, &tap{hook: hook}).Lock(name)
+		} else {
+			locks[i] = w.client(redlatch.Config{}).Lock(name)
+		}
+	}
+	return redlatch.RedLock(locks...)
+}
+
+func (p *poll) wantNothing() {
+	p.Helper()
+	for _, w := range p.servers {
+		w.wantNothing()
+	}
+}
+
+// has counts the servers that have the key.
+func (p *poll) has(key string) (n int) {
+	for _, w := range p.servers {
+		if w.server.Exists(key) {
+			n++
+		}
+	}
+	return n
+}
+
+// blackHole takes requests and never answers; they are executed when late says
+// so.
+func blackHole(on *atomic.Bool, late time.Duration) func(string, []string, func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+	return func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		if !on.Load() {
+			return next()
+		}
+		if late > 0 {
+			time.AfterFunc(late, func() { _, _ = next() })
+		}
+		time.Sleep(3 * time.Second)
+		return redlatch.Reply{}, errTapUnknown
+	}
+}
+
+func TestARedLockIsHeldByAMajority(t *testing.T) {
+	inRedTime(t, 5, func(p *poll) {
+		m, other := p.red("a"), p.red("a")
+		h := p.acquireMulti(m, bg)
+		synctest.Wait()
+		if n := p.has("a"); n != 5 || len(h.Holds()) != 5 {
+			t.Errorf("%d servers have it, %d holds; those that are free were to join", n, len(h.Holds()))
+		}
+		_, err := other.Try(bg)
+		var busy *redlatch.BusyError
+		if !errors.As(err, &busy) || busy.Name != "a" || busy.Owner == "" {
+			t.Errorf("Try: %v", err)
+		}
+		if left := time.Until(h.Expires()); left > 30*time.Second-610*time.Millisecond || left < 29*time.Second {
+			t.Errorf("trusted for %v", left)
+		}
+		time.Sleep(10 * time.Minute)
+		if h.Err() != nil {
+			t.Fatal(h.Err())
+		}
+		p.releaseMulti(h)
+		p.wantNothing()
+		p.releaseMulti(p.acquireMulti(other, bg))
+		p.wantErr(h.Release(bg), redlatch.ErrNotHeld)
+		time.Sleep(time.Minute)
+		p.wantNothing()
+	})
+}
+
+func TestARedLockWorksWithAMinorityDown(t *testing.T) {
+	inRedTime(t, 3, func(p *poll) {
+		p.servers[1].server.SetError("LOADING down")
+		m := p.red("a")
+		start := time.Now()
+		h := p.acquireMulti(m, bg)
+		if d := time.Since(start); d > 50*time.Millisecond {
+			t.Errorf("acquired after %v", d)
+		}
+		time.Sleep(5 * time.Minute)
+		if h.Err() != nil {
+			t.Fatal(h.Err())
+		}
+		start = time.Now()
+		p.releaseMulti(h)
+		if d := time.Since(start); d > 2*time.Second {
+			t.Errorf("released after %v", d)
+		}
+		p.servers[1].server.SetError("")
+		time.Sleep(5 * time.Minute)
+		p.wantNothing()
+	})
+}
+
+// A member that takes requests and does not answer delays neither the
+// acquisition nor the release, and what it executes late is undone.
+func TestABlackHoledMinorityDelaysNothing(t *testing.T) {
+	for _, late := range []time.Duration{0, 2 * time.Second, 20 * time.Second} {
+		t.Run(late.String(), func(t *testing.T) {
+			inRedTime(t, 5, func(p *poll) {
+				var on atomic.Bool
+				on.Store(true)
+				hole := blackHole(&on, late)
+				m := p.tappedRed("a", map[int]func(string, []string, func() (redlatch.Reply, error)) (redlatch.Reply, error){0: hole, 3: hole})
+				for range 3 {
+					start := time.Now()
+					h := p.acquireMulti(m, bg)
+					if d := time.Since(start); d > 10*time.Millisecond {
+						t.Errorf("acquired after %v", d)
+					}
+					if n := len(h.Holds()); n != 3 {
+						t.Errorf("%d holds", n)
+					}
+					start = time.Now()
+					ctx, cancel := context.WithTimeout(bg, 50*time.Millisecond)
+					if err := h.Release(ctx); err != nil {
+						t.Error(err)
+					}
+					cancel()
+					if d := time.Since(start); d > 50*time.Millisecond {
+						t.Errorf("released after %v", d)
+					}
+				}
+				on.Store(false)
+				time.Sleep(10 * time.Minute)
+				p.wantNothing()
+			})
+		})
+	}
+}
+
+// A member that goes silent while the hold lives does not keep Release.
+func TestAMemberThatFallsSilentDoesNotKeepTheReleaseOfARedLock(t *testing.T) {
+	inRedTime(t, 3, func(p *poll) {
+		var on atomic.Bool
+		m := p.tappedRed("a", map[int]func(string, []string, func() (redlatch.Reply, error)) (redlatch.Reply, error){1: blackHole(&on, 0)})
+		h := p.acquireMulti(m, bg)
+		synctest.Wait()
+		on.Store(true)
+		start := time.Now()
+		if err := h.Release(bg); err != nil {
+			t.Error(err)
+		}
+		if d := time.Since(start); d > 2*1500*time.Millisecond {
+			t.Errorf("released after %v, want a twentieth of the lease at most", d)
+		}
+		on.Store(false)
+		time.Sleep(10 * time.Minute)
+		p.wantNothing()
+	})
+}
+
+func TestARedLockFailsPromptlyWithAMajorityDown(t *testing.T) {
+	for _, kind := range []string{"down", "black hole", "late"} {
+		t.Run(kind, func(t *testing.T) {
+			inRedTime(t, 3, func(p *poll) {
+				var on atomic.Bool
+				on.Store(true)
+				hole := blackHole(&on, 0)
+				if kind == "late" {
+					hole = blackHole(&on, 2*time.Second)
+				}
+				var m *redlatch.Multi
+				if kind == "down" {
+					p.servers[0].server.SetError("LOADING down")
+					p.servers[2].server.SetError("LOADING down")
+					m = p.red("a")
+				} else {
+					m = p.tappedRed("a", map[int]func(string, []string, func() (redlatch.Reply, error)) (redlatch.Reply, error){0: hole, 2: hole})
+				}
+				timed := func(what string, limit time.Duration, f func() error) {
+					t.Helper()
+					start := time.Now()
+					err := f()
+					p.wantErr(err, redlatch.ErrUnavailable)
+					if d := time.Since(start); d > limit {
+						t.Errorf("%s: after %v", what, d)
+					}
+					synctest.Wait()
+					if p.servers[1].server.Exists("a") {
+						t.Errorf("%s: the member that works is left behind", what)
+					}
+				}
+				timed("Try", 1600*time.Millisecond, func() error { _, err := m.Try(bg); return err })
+				timed("Wait", 5100*time.Millisecond, func() error { _, err := m.Acquire(bg, redlatch.Wait(5*time.Second)); return err })
+				timed("Acquire", 14*time.Second, func() error { _, err := m.Acquire(bg); return err })
+				timed("with a context", 4*time.Second, func() error {
+					ctx, cancel := context.WithTimeout(bg, 4*time.Second)
+					defer cancel()
+					_, err := m.Acquire(ctx)
+					p.wantErr(err, context.DeadlineExceeded)
+					return err
+				})
+				on.Store(false)
+				for _, w := range p.servers {
+					w.server.SetError("")
+				}
+				time.Sleep(10 * time.Minute)
+				p.wantNothing()
+				p.releaseMulti(p.acquireMulti(m, bg))
+				p.wantNothing()
+			})
+		})
+	}
+}
+
+func TestARedLockIsLostWhenNoMajorityIsRenewed(t *testing.T) {
+	inRedTime(t, 5, func(p *poll) {
+		m := p.red("a")
+		h := p.acquireMulti(m, bg)
+		synctest.Wait()
+		p.servers[0].server.SetError("LOADING cut off")
+		p.servers[1].server.SetError("LOADING cut off")
+		time.Sleep(5 * time.Minute)
+		if h.Err() != nil {
+			t.Fatalf("with three of five: %v", h.Err())
+		}
+		p.servers[4].server.SetError("LOADING cut off")
+		<-h.Context().Done()
+		if ttl := p.servers[4].server.TTL("a"); ttl <= 0 {
+			t.Error("told when another could have had a majority")
+		}
+		p.wantErr(h.Err(), redlatch.ErrLost)
+		p.wantErr(h.Release(bg), redlatch.ErrLost)
+		for _, w := range p.servers {
+			w.server.SetError("")
+		}
+		time.Sleep(5 * time.Minute)
+		p.wantNothing()
+	})
+}
+
+// Members that vote twice (restarted without their data) end the hold as soon as
+// a majority is known to be gone.
+func TestARedLockIsLostWhenAMajorityForgetsIt(t *testing.T) {
+	inRedTime(t, 3, func(p *poll) {
+		h := p.acquireMulti(p.red("a"), bg)
+		synctest.Wait()
+		p.servers[0].server.FlushAll()
+		time.Sleep(11 * time.Second)
+		if h.Err() != nil {
+			t.Fatal(h.Err())
+		}
+		p.servers[1].server.FlushAll()
+		time.Sleep(11 * time.Second)
+		p.wantErr(h.Err(), redlatch.ErrLost)
+		p.wantErr(h.Release(bg), redlatch.ErrLost)
+		p.wantNothing()
+	})
+}
+
+func TestTheLeaseOfARedLockEndsWithItsMajority(t *testing.T) {
+	inRedTime(t, 3, func(p *poll) {
+		h := p.acquireMulti(p.red("a"), bg, redlatch.Lease(time.Second))
+		synctest.Wait()
+		p.servers[0].server.SetError("LOADING down")
+		if err := h.Extend(bg, 10*time.Second); err != nil {
+			t.Errorf("extended at two of three: %v", err)
+		}
+		if left := time.Until(h.Expires()); left < 9*time.Second {
+			t.Errorf("trusted for %v", left)
+		}
+		p.servers[1].server.SetError("LOADING down")
+		ctx, cancel := context.WithTimeout(bg, 5*time.Second)
+		defer cancel()
+		if err := h.Extend(ctx, 20*time.Second); err == nil {
+			t.Error("extended at one of three")
+		}
+		<-h.Context().Done()
+		if left := p.servers[1].server.TTL("a"); left <= 0 {
+			t.Error("told too late")
+		}
+		p.servers[0].server.SetError("")
+		p.servers[1].server.SetError("")
+		p.wantErr(h.Release(bg), redlatch.ErrLost)
+		time.Sleep(5 * time.Minute)
+		p.wantNothing()
+	})
+}
+
+func TestARedLockIsReentered(t *testing.T) {
+	inRedTime(t, 3, func(p *poll) {
+		m := p.red("a")
+		h := p.acquireMulti(m, bg)
+		synctest.Wait()
+		err := m.Do(h.Context(), func(ctx context.Context) error {
+			synctest.Wait()
+			for i, member := range h.Holds() {
+				if got := p.servers[slices.Index(m.Locks(), m.Locks()[i])].server.HGet("a", member.Owner()); got == "1" {
+					t.Errorf("member %d is not re-entered", i)
+				}
+			}
+			return m.Do(ctx, func(context.Context) error { return nil })
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		p.releaseMulti(h)
+		_, err = m.Acquire(h.Context())
+		p.wantErr(err, redlatch.ErrNotHeld)
+		p.wantNothing()
+	})
+}
+
+// Callers that each have some of the votes give them back and one of them wins.
+func TestSplitVotesOfRedLocksEnd(t *testing.T) {
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			inRedTime(t, 5, func(p *poll) {
+				var inside, sections atomic.Int64
+				var wg sync.WaitGroup
+				start := time.Now()
+				for i := range uint64(3) {
+					dice := rand.New(rand.NewPCG(seed, i)) //nolint:gosec // repeatable
+					var mu sync.Mutex
+					hooks := map[int]func(string, []string, func() (redlatch.Reply, error)) (redlatch.Reply, error){}
+					for s := range p.servers {
+						hooks[s] = func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+							mu.Lock()
+							there, back, lost := dice.IntN(8), dice.IntN(8), dice.IntN(60)
+							mu.Unlock()
+							time.Sleep(time.Duration(there) * time.Millisecond)
+							reply, err := next()
+							time.Sleep(time.Duration(back) * time.Millisecond)
+							if lost == 0 {
+								return redlatch.Reply{}, errTapUnknown
+							}
+							return reply, err
+						}
+					}
+					m := p.tappedRed("a", hooks)
+					wg.Go(func() {
+						for range 10 {
+							err := m.Do(bg, func(ctx context.Context) error {
+								if inside.Add(1) != 1 {
+									t.Error("two holders")
+								}
+								time.Sleep(5 * time.Millisecond)
+								inside.Add(-1)
+								sections.Add(1)
+								return ctx.Err()
+							})
+							if err != nil {
+								t.Error(err)
+							}
+						}
+					})
+				}
+				wg.Wait()
+				t.Logf("%d sections in %v", sections.Load(), time.Since(start))
+				if d := time.Since(start); d > 30*time.Second {
+					t.Errorf("%d sections took %v", sections.Load(), d)
+				}
+				time.Sleep(5 * time.Minute)
+				p.wantNothing()
+			})
+		})
+	}
+}
+
+// Goroutines of one process do not queue for a red lock, but none is told that
+// the servers are down because another is asking.
+func TestGoroutinesOfOneProcessShareARedLock(t *testing.T) {
+	inRedTime(t, 3, func(p *poll) {
+		m := p.red("a")
+		var inside atomic.Int64
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for range 5 {
+					if err := m.Do(bg, func(context.Context) error {
+						if inside.Add(1) != 1 {
+							t.Error("two holders")
+						}
+						time.Sleep(time.Millisecond)
+						inside.Add(-1)
+						return nil
+					}); err != nil {
+						t.Error(err)
+					}
+					if h, err := m.Try(bg); err == nil {
+						p.releaseMulti(h)
+					} else if !errors.Is(err, redlatch.ErrBusy) {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		p.wantNothing()
+	})
+}
+
+func TestARedLockWithAClosedMinorityWorksOn(t *testing.T) {
+	inRedTime(t, 3, func(p *poll) {
+		clients := make([]*redlatch.Client, 3)
+		locks := make([]*redlatch.Lock, 3)
+		for i, w := range p.servers {
+			clients[i] = w.client(redlatch.Config{})
+			locks[i] = clients[i].Lock("a")
+		}
+		m := redlatch.RedLock(locks...)
+		h := p.acquireMulti(m, bg)
+		synctest.Wait()
+		if err := clients[0].Close(); err != nil {
+			t.Fatal(err)
+		}
+		if h.Err() != nil {
+			t.Error(h.Err())
+		}
+		p.releaseMulti(h)
+		h = p.acquireMulti(m, bg)
+		if err := clients[2].Close(); err != nil {
+			t.Fatal(err)
+		}
+		<-h.Context().Done()
+		p.wantErr(h.Err(), redlatch.ErrClosed)
+		p.wantErr(h.Release(bg), redlatch.ErrClosed)
+		_, err := m.Acquire(bg)
+		p.wantErr(err, redlatch.ErrClosed)
+	})
+}
