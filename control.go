@@ -89,8 +89,13 @@ func (k *control) send(ctx context.Context, to string, m controlMessage) (int64,
 
 // dispossess ends a hold of this client and says whether there was one.
 func (c *Client) dispossess(name, owner string) bool {
-	t := c.lines.peek(name)
-	return t != nil && t.owns(owner) && t.lose(LostRevoked)
+	for _, readWrite := range []bool{false, true} {
+		t := c.lines.peek(lineKey{name, readWrite})
+		if t != nil && t.owns(owner) && t.lose(LostRevoked) {
+			return true
+		}
+	}
+	return false
 }
 
 // revoke asks the holder's client to end the hold and waits until it has, for

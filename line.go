@@ -12,7 +12,7 @@ import (
 // that lines them up, the subscription that wakes the first of them, and what
 // the process owes to others. It exists while there is such a caller.
 type line struct {
-	name  string
+	lineKey
 	gate  gate.Gate[*tenure]
 	news  notify.Listener
 	turns turns // belongs to whoever is inside the gate
@@ -23,13 +23,24 @@ type line struct {
 	cur   *tenure    // of whoever is inside: live, or about to be
 	owner string     // who had the lock when we last saw it with somebody else
 	ttl   time.Duration
+
+	// Of a read-write lock: see readers.go.
+	forming *party // those who wait to read
+	writers int    // how many are in line to write
+}
+
+// A lineKey tells lines apart. A name may be a lock's and, by mistake, a
+// read-write lock's: those share nothing here.
+type lineKey struct {
+	name      string
+	readWrite bool
 }
 
 // lines are a client's lines by lock name.
 type lines struct {
 	c  *Client
 	mu sync.Mutex // guards m and line.refs
-	m  map[string]*line
+	m  map[lineKey]*line
 	// Lines come and go with every uncontended acquisition.
 	pool sync.Pool
 }
@@ -38,14 +49,15 @@ type lines struct {
 func (ls *lines) get(l *Lock) *line {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	ln := ls.m[l.name]
+	k := lineKey{l.name, l.side != neither}
+	ln := ls.m[k]
 	if ln == nil {
 		var ok bool
 		if ln, ok = ls.pool.Get().(*line); !ok {
 			ln = &line{}
 		}
-		ln.name = l.name
-		ls.m[l.name] = ln
+		ln.lineKey = k
+		ls.m[k] = ln
 	}
 	ln.refs++
 	return ln
@@ -63,7 +75,7 @@ func (ls *lines) put(ln *line) {
 	ln.refs--
 	last := ln.refs == 0
 	if last {
-		delete(ls.m, ln.name)
+		delete(ls.m, ln.lineKey)
 	}
 	ls.mu.Unlock()
 	if !last {
@@ -86,9 +98,9 @@ func (ls *lines) close() {
 }
 
 // peek returns the tenure of a lock that this client has, or is about to have.
-func (ls *lines) peek(name string) *tenure {
+func (ls *lines) peek(k lineKey) *tenure {
 	ls.mu.Lock()
-	ln := ls.m[name]
+	ln := ls.m[k]
 	ls.mu.Unlock()
 	if ln == nil {
 		return nil
