@@ -25,7 +25,8 @@ type Client struct {
 
 	pool     *worker.Pool
 	clock    *renew.Clock
-	kind     *renew.Kind
+	kind     *renew.Kind // how locks are renewed,
+	rwKind   *renew.Kind // and read-write locks
 	lines    lines
 	debts    debts
 	control  control
@@ -74,8 +75,9 @@ func New(redis Redis, cfg Config) (*Client, error) {
 	}
 	c.senders = newSenders(c)
 	c.clock = renew.NewClock(c.settle, c.collectDropped)
-	c.kind = &renew.Kind{Renew: c.renewLocks}
-	c.lines = lines{c: c, m: make(map[string]*line)}
+	c.kind = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(plainLock.renew, batch) }}
+	c.rwKind = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(readWriteRenew, batch) }}
+	c.lines = lines{c: c, m: make(map[lineKey]*line)}
 	c.lines.places = newPlaces()
 	c.debts = debts{c: c, timers: make(map[*time.Timer]debt)}
 	c.stopBreak = redis.OnBreak(c.clock.Kick)
@@ -113,7 +115,9 @@ func (c *Client) Close() error {
 		c.stopBreak()
 		c.control.stop()
 		for _, h := range c.clock.Close() {
-			h.(*tenure).close() //nolint:forcetypeassert // all holders are tenures
+			if t, ok := h.(*tenure); ok { // else a hold of one
+				t.close()
+			}
 		}
 		c.lines.close()
 		c.debts.close()

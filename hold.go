@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/gate"
+	"github.com/redlatch/redlatch/internal/renew"
 )
 
 // A Hold is one acquisition of a lock. It must be released, once, by anybody:
@@ -30,6 +31,8 @@ type hold struct {
 	values   context.Context //nolint:containedctx // the acquire context's values, for Context
 	watchdog bool
 	fenced   bool
+	reads    bool         // it shares its tenure with others that read
+	own      *renew.Lease // the end that only this hold has; nil: the tenure's
 	at       site
 	since    time.Time
 
@@ -132,7 +135,15 @@ func (h *Hold) Expires() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.until.IsZero() && t.until.Before(end) {
-		return t.until
+		end = t.until
+	}
+	if own := h.in.own; own != nil {
+		if own.End().Before(end) {
+			end = own.End()
+		}
+		if !own.Until.IsZero() && own.Until.Before(end) {
+			end = own.Until
+		}
 	}
 	return end
 }
@@ -148,8 +159,13 @@ func (h *hold) check() error {
 	t.mu.Lock()
 	err := h.err
 	t.mu.Unlock()
-	if err == nil && t.lease.Left(time.Now()) <= 0 {
-		t.lose(LostExpired)
+	now := time.Now()
+	if err == nil && (t.lease.Left(now) <= 0 || h.over(now) != "") {
+		if t.lease.Left(now) <= 0 {
+			t.lose(LostExpired)
+		} else {
+			h.expire(h.over(now))
+		}
 		t.mu.Lock()
 		err = h.err
 		t.mu.Unlock()
@@ -237,15 +253,11 @@ func (c *holdContext) Deadline() (time.Time, bool) {
 
 // Value answers the question which hold of a lock a context descends from.
 func (c *holdContext) Value(key any) any {
-	switch k := key.(type) {
-	case heldKey:
-		if string(k) == c.hold.Name() {
-			return c.hold.in
-		}
-	case memberKey:
-		if k.c == c.hold.in.t.c && k.name == c.hold.Name() {
-			return c.hold.in
-		}
+	if key == c.hold.in.t.lock.held {
+		return c.hold.in
+	}
+	if k, ok := key.(memberKey); ok && k.c == c.hold.in.t.c && k.held == c.hold.in.t.lock.held {
+		return c.hold.in
 	}
 	return c.Context.Value(key)
 }
@@ -290,15 +302,7 @@ func (h *hold) release(ctx context.Context) error {
 	}
 	h.told = true
 	cancel := t.removeLocked(h, errReleased)
-	t.count--
-	final := t.count == 0
-	if final {
-		t.inside = false
-	}
-	if !final {
-		t.recounts++
-		t.watchLocked()
-	}
+	final, quiet := t.dropLocked(h.reads)
 	id := t.id
 	t.mu.Unlock()
 	if cancel != nil {
@@ -308,7 +312,10 @@ func (h *hold) release(ctx context.Context) error {
 	if f := t.c.report.events.Released; f != nil {
 		f(ReleasedEvent{Name: t.lock.name, Owner: id, Held: time.Since(h.since)})
 	}
-	if !final {
+	switch {
+	case quiet:
+		return nil
+	case !final:
 		return t.c.detached(ctx, t.length, t.recount)
 	}
 	return t.finish(ctx)
@@ -365,19 +372,28 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	if err := h.Err(); err != nil {
 		return err
 	}
-	return h.in.t.extend(ctx, (d + time.Millisecond - 1).Truncate(time.Millisecond))
+	d = (d + time.Millisecond - 1).Truncate(time.Millisecond)
+	sent := time.Now()
+	if err := h.in.t.extend(ctx, time.Time{}, d); err != nil {
+		return err
+	}
+	if own := h.in.own; own != nil && own.Left(time.Now()) > 0 {
+		own.Confirm(sent, d)
+		h.in.t.c.clock.Touch(own)
+	}
+	return h.Err()
 }
 
 // extend asks the server to raise the lease, and believes it only in time.
-func (t *tenure) extend(ctx context.Context, d time.Duration) error {
-	p := patience{c: t.c, name: t.lock.name}
+func (t *tenure) extend(ctx context.Context, until time.Time, d time.Duration) error {
+	p := patience{c: t.c, name: t.lock.name, until: until}
 	if err := p.slot(ctx, t.opsSlot()); err != nil {
 		return err
 	}
 	defer t.unlockOps()
 	id := t.owner()
 	o := t.op(t.lock.kind.renew, []string{id, millis(d)})
-	o.stop = t.c.done
+	o.stop, o.until = t.c.done, until
 	reply, err := o.run(ctx)
 	if err != nil {
 		return err

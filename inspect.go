@@ -43,6 +43,9 @@ func (l *Lock) Info(ctx context.Context) (Info, error) {
 	if err := l.c.open(); err != nil {
 		return Info{}, err
 	}
+	if l.side != neither {
+		return l.sideInfo(ctx)
+	}
 	return l.c.info(ctx, l.name, l.keys)
 }
 

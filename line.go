@@ -12,7 +12,7 @@ import (
 // that lines them up, the subscription that wakes the first of them, and what
 // the process owes to others. It exists while there is such a caller.
 type line struct {
-	name  string
+	lineKey
 	id    string // of the only waiter of a line of its own; empty if it is shared
 	gate  gate.Gate[*tenure]
 	news  notify.Listener
@@ -24,13 +24,24 @@ type line struct {
 	cur   *tenure    // of whoever is inside: live, or about to be
 	owner string     // who had the lock when we last saw it with somebody else
 	ttl   time.Duration
+
+	// Of a read-write lock: see readers.go.
+	forming *party // those who wait to read
+	writers int    // how many are in line to write
+}
+
+// A lineKey tells lines apart. A name may be a lock's and, by mistake, a
+// read-write lock's: those share nothing here.
+type lineKey struct {
+	name      string
+	readWrite bool
 }
 
 // lines are a client's lines by lock name.
 type lines struct {
 	c  *Client
 	mu sync.Mutex // guards m and line.refs
-	m  map[string]*line
+	m  map[lineKey]*line
 	places
 	// Lines come and go with every uncontended acquisition.
 	pool sync.Pool
@@ -40,14 +51,15 @@ type lines struct {
 func (ls *lines) get(l *Lock) *line {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	ln := ls.m[l.name]
+	k := lineKey{l.name, l.side != neither}
+	ln := ls.m[k]
 	if ln == nil {
 		var ok bool
 		if ln, ok = ls.pool.Get().(*line); !ok {
 			ln = &line{}
 		}
-		ln.name = l.name
-		ls.m[l.name] = ln
+		ln.lineKey = k
+		ls.m[k] = ln
 	}
 	ln.refs++
 	return ln
@@ -68,7 +80,7 @@ func (ls *lines) put(ln *line) {
 	case last && ln.id != "":
 		delete(ls.own, ln.id)
 	case last:
-		delete(ls.m, ln.name)
+		delete(ls.m, ln.lineKey)
 	}
 	ls.mu.Unlock()
 	if !last {
@@ -98,8 +110,10 @@ func (ls *lines) close() {
 func (ls *lines) peek(name, owner string) *tenure {
 	ls.mu.Lock()
 	candidates := ls.ownLocked(name, owner)
-	if ln := ls.m[name]; ln != nil {
-		candidates = append(candidates, ln)
+	for _, readWrite := range []bool{false, true} {
+		if ln := ls.m[lineKey{name, readWrite}]; ln != nil {
+			candidates = append(candidates, ln)
+		}
 	}
 	ls.mu.Unlock()
 	for _, ln := range candidates {

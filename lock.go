@@ -31,6 +31,7 @@ type Lock struct {
 	backoff      Backoff  // how to wait for it; nil: by messages
 	held         any      // heldKey(name), converted once
 	nonReentrant bool
+	side         side  // of a read-write lock
 	err          error // a name that cannot be used
 }
 
@@ -96,6 +97,8 @@ func (l *Lock) acquire(ctx context.Context, opts []Option, once bool) (*Hold, er
 	return l.c.newHoldFor(h), nil
 }
 
+var errFencedRead = errors.New("redlatch: Fenced is for holds that exclude others; readers share the lock, and a token could tell none of them from the others")
+
 // enter acquires or re-enters the lock.
 func (l *Lock) enter(ctx context.Context, opts []Option, once bool) (*hold, error) {
 	if ctx == nil {
@@ -110,6 +113,9 @@ func (l *Lock) enter(ctx context.Context, opts []Option, once bool) (*hold, erro
 	}
 	o.skip = 2
 	o.fenced = o.fenced || l.fenced
+	if o.fenced && l.side == reading {
+		return nil, errFencedRead
+	}
 	if err := l.c.open(); err != nil {
 		return nil, err
 	}
@@ -243,7 +249,7 @@ func (t *tenure) trusted(ctx context.Context, until, now time.Time) bool {
 
 // renewLocks renews a batch of leases with one script, each with a result of
 // its own.
-func (c *Client) renewLocks(batch []*renew.Lease) {
+func (c *Client) renewLocks(s *Script, batch []*renew.Lease) {
 	keys := make([]string, 0, len(batch))
 	args := make([]string, 0, 2*len(batch))
 	ids := make([]string, len(batch))
@@ -261,7 +267,7 @@ func (c *Client) renewLocks(batch []*renew.Lease) {
 	if len(keys) == 0 {
 		return
 	}
-	o := op{c: c, script: plainLock.renew, keys: keys, args: args, lease: c.cfg.WatchdogTimeout, stop: c.over, single: true}
+	o := op{c: c, script: s, keys: keys, args: args, lease: c.cfg.WatchdogTimeout, stop: c.over, single: true}
 	reply, err := o.run(context.Background())
 	if err == nil && len(reply.List) != len(keys) {
 		err = fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, o.script.Name())

@@ -133,11 +133,11 @@ func (g *holding) holderOf(err error) *hold {
 }
 
 // find returns the hold of a lock; c is nil if that of any client will do.
-func (g *holding) find(c *Client, name string) *hold {
+func (g *holding) find(c *Client, held any) *hold {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, h := range g.holds {
-		if h.t.lock.name == name && (c == nil || h.t.c == c) {
+		if h.t.lock.held == held && (c == nil || h.t.c == c) {
 			return h
 		}
 	}
@@ -155,7 +155,7 @@ func (g *holding) level(ctx context.Context, o Option) error {
 		if h.t.lease.Left(now) > o.lease*4/5 {
 			continue
 		}
-		if err := h.t.extend(ctx, o.lease); err != nil {
+		if err := h.t.extend(ctx, time.Time{}, o.lease); err != nil {
 			return memberError(h.t.lock, err)
 		}
 	}
@@ -410,10 +410,10 @@ func (c *multiContext) Deadline() (time.Time, bool) {
 func (c *multiContext) Value(key any) any {
 	var h *hold
 	switch k := key.(type) {
-	case heldKey:
-		h = c.hold.in.find(nil, string(k))
 	case memberKey:
-		h = c.hold.in.find(k.c, k.name)
+		h = c.hold.in.find(k.c, k.held)
+	default:
+		h = c.hold.in.find(nil, key)
 	}
 	if h != nil {
 		return h
@@ -425,5 +425,5 @@ func (c *multiContext) Value(key any) any {
 // one name.
 type memberKey struct {
 	c    *Client
-	name string
+	held any
 }

@@ -42,15 +42,6 @@ func (w *world) releaseMulti(h *redlatch.MultiHold) {
 	}
 }
 
-// wantNothing checks that no key is left, now and after every debt is paid.
-func (w *world) wantNothing() {
-	w.Helper()
-	synctest.Wait()
-	if keys := w.server.Keys(); len(keys) > 0 {
-		w.Fatalf("left behind: %v", keys)
-	}
-}
-
 // takes records the order of a client's takes and releases, "+a" and "-a".
 type takes struct {
 	mu  sync.Mutex

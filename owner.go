@@ -34,7 +34,7 @@ type scope struct {
 
 type nestKey struct {
 	c    *Client
-	name string
+	held any // Lock.held
 }
 
 // A scopeNest is a scope's tenure of one lock.
@@ -43,10 +43,10 @@ type scopeNest struct {
 	t    *tenure       // owned by who has the slot; may be over
 }
 
-func (s *scope) nest(c *Client, name string) *scopeNest {
+func (s *scope) nest(l *Lock) *scopeNest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k := nestKey{c, name}
+	k := nestKey{l.c, l.held}
 	n := s.nests[k]
 	if n == nil {
 		n = &scopeNest{slot: make(chan struct{}, 1)}
@@ -67,7 +67,7 @@ func (l *Lock) enclosing(ctx context.Context) (*hold, *scope, error) {
 		return nil, sc, nil
 	}
 	if h.t.c != l.c {
-		h, _ = ctx.Value(memberKey{l.c, l.name}).(*hold) // of a Multi of several clients
+		h, _ = ctx.Value(memberKey{l.c, l.held}).(*hold) // of a Multi of several clients
 	}
 	if h == nil {
 		return nil, nil, fmt.Errorf("%w: the context descends from a hold of lock %q of another client, which cannot be re-entered from this one; acquire with a context that does not descend from it", ErrReentry, l.name)
@@ -84,7 +84,7 @@ func (l *Lock) enclosing(ctx context.Context) (*hold, *scope, error) {
 // enterScope acquires or re-enters the lock for a scope.
 func (c *Client) enterScope(ctx context.Context, l *Lock, sc *scope, o *options, outer *hold) (*hold, error) {
 	start := time.Now()
-	n := sc.nest(c, l.name)
+	n := sc.nest(l)
 	p := patience{c: c, name: l.name, until: deadlineOf(start, o)}
 	if o.once {
 		select {
@@ -98,7 +98,7 @@ func (c *Client) enterScope(ctx context.Context, l *Lock, sc *scope, o *options,
 	defer func() { <-n.slot }()
 	o.scope = sc
 	if n.t != nil {
-		h, err := n.t.reenter(ctx, nil, l, o, &p, o.callSite(c, 2))
+		h, err := n.t.joinScope(ctx, l, o, &p, o.callSite(c, 2))
 		if !errors.Is(err, errNotNested) {
 			if err == nil {
 				c.acquired(h, start, false)
@@ -118,6 +118,36 @@ func (c *Client) enterScope(ctx context.Context, l *Lock, sc *scope, o *options,
 		n.t = h.t
 	}
 	return h, err
+}
+
+// joinScope adds a hold to the tenure of a scope. It fails with errNotNested if
+// none of the scope's holds lives.
+func (t *tenure) joinScope(ctx context.Context, l *Lock, o *options, p *patience, at site) (*hold, error) {
+	writes, reads := false, false
+	t.mu.Lock()
+	for h := t.holds; h != nil; h = h.next {
+		if h.scope == o.scope {
+			reads = reads || h.reads
+			writes = writes || !h.reads
+		}
+	}
+	join := l.side == reading && reads
+	if join {
+		t.count++
+		t.reads++
+	}
+	t.mu.Unlock()
+	switch {
+	case join:
+		h, err := t.enterShared(ctx, o, p, at)
+		if errors.Is(err, errRejoin) {
+			err = errNotNested
+		}
+		return h, err
+	case l.side == writing && reads && !writes:
+		return nil, writeInRead(l.name)
+	}
+	return t.reenter(ctx, nil, l, o, p, at)
 }
 
 // slot waits for a one-slot channel.
@@ -142,6 +172,12 @@ func (p *patience) slot(ctx context.Context, slot chan struct{}) error {
 
 // nest re-enters the lock from outer, after its siblings.
 func (c *Client) nest(ctx context.Context, l *Lock, outer *hold, o *options) (*hold, error) {
+	switch {
+	case outer.reads && l.side == writing:
+		return nil, writeInRead(l.name)
+	case outer.reads:
+		return c.joinNested(ctx, outer, o)
+	}
 	start := time.Now()
 	at := o.callSite(c, 2)
 	p := patience{c: c, name: l.name, until: deadlineOf(start, o), owner: outer.t.owner()}

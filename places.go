@@ -39,7 +39,7 @@ func newPlaces() places {
 
 // newPlace makes a tenure that has yet to be taken, in a line of its own.
 func (c *Client) newPlace(l *Lock, o *options) *tenure {
-	ln := &line{name: l.name, refs: 1}
+	ln := &line{lineKey: lineKey{name: l.name}, refs: 1}
 	ln.gate.TryEnter()
 	t := c.newTenure(ln, l, o)
 	ls := &c.lines

@@ -14,10 +14,10 @@ import (
 func (t *tenure) reenter(ctx context.Context, outer *hold, l *Lock, o *options, p *patience, at site) (*hold, error) {
 	h := &hold{}
 	h.set(ctx, t, o, at, time.Now())
-	count := 0
+	var n tally
 	err := p.slot(ctx, t.opsSlot())
 	if err == nil {
-		if count, err = t.reserve(h, outer, l, o); err != nil {
+		if n, err = t.reserve(h, outer, l, o); err != nil {
 			t.unlockOps()
 		}
 	}
@@ -31,7 +31,7 @@ func (t *tenure) reenter(ctx context.Context, outer *hold, l *Lock, o *options, 
 	if o.hasLease {
 		lease = o.lease
 	}
-	r := t.newCounting(count, lease)
+	r := t.newCounting(n, lease)
 	r.op.stop, r.op.until = t.c.done, p.until
 	owned, err := false, t.settleCount(ctx)
 	if err == nil {
@@ -57,6 +57,9 @@ func (t *tenure) reenter(ctx context.Context, outer *hold, l *Lock, o *options, 
 		return nil, t.err
 	}
 	h.since = now
+	if h.reads {
+		h.bound(now, min(t.lease.Left(now), o.trust()), o)
+	}
 	t.addLocked(h)
 	if t.watched == 1 && h.watchdog {
 		t.boundLocked(now)
@@ -69,18 +72,18 @@ func (t *tenure) reenter(ctx context.Context, outer *hold, l *Lock, o *options, 
 // reserve counts a hold that is about to be entered, so that neither the tenure
 // nor its siblings' turn is given up meanwhile. It returns the count that Redis
 // is to show.
-func (t *tenure) reserve(h, outer *hold, l *Lock, o *options) (int, error) {
+func (t *tenure) reserve(h, outer *hold, l *Lock, o *options) (tally, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.state != tenureLive || t.count == 0 {
-		return 0, errNotNested
+		return tally{}, errNotNested
 	}
 	if o.fenced && t.token == 0 {
-		return 0, fmt.Errorf("%w: the hold of lock %q that is to be re-entered has no fencing token; acquire that one with Fenced too", ErrReentry, l.name)
+		return tally{}, fmt.Errorf("%w: the hold of lock %q that is to be re-entered has no fencing token; acquire that one with Fenced too", ErrReentry, l.name)
 	}
 	if outer != nil {
 		if outer.err != nil {
-			return 0, errNotNested
+			return tally{}, errNotNested
 		}
 		h.parent = outer
 		outer.open++
@@ -88,17 +91,26 @@ func (t *tenure) reserve(h, outer *hold, l *Lock, o *options) (int, error) {
 		first := t.firstOfLocked(o.scope)
 		switch {
 		case first == nil:
-			return 0, errNotNested
+			return tally{}, errNotNested
 		case l.nonReentrant:
-			return 0, fmt.Errorf("%w: lock %q is non-reentrant and this owner has it", ErrReentry, l.name)
+			return tally{}, fmt.Errorf("%w: lock %q is non-reentrant and this owner has it", ErrReentry, l.name)
 		}
 		h.joined = first
 		first.open++
 	}
 	t.alone = t.alone || o.member
 	t.count++
-	return t.count, nil
+	if l.side == reading {
+		h.reads = true
+		t.reads++
+	}
+	return t.tallyLocked(), nil
 }
+
+// A tally is how many holds a tenure has, and how many of them only read.
+type tally struct{ count, reads int }
+
+func (t *tenure) tallyLocked() tally { return tally{t.count, t.reads} }
 
 // firstOfLocked returns the hold whose turn the live holds of a scope share.
 func (t *tenure) firstOfLocked(sc *scope) *hold {
@@ -126,6 +138,9 @@ func (t *tenure) unreserve(h *hold, r *counting) {
 		}
 		t.mu.Lock()
 		t.count--
+		if h.reads {
+			t.reads--
+		}
 		last := t.recounts == 0 && t.lastLocked()
 		t.mu.Unlock()
 		if asked && !last {
@@ -170,8 +185,8 @@ func (t *tenure) lastLocked() bool {
 func (t *tenure) recountHolds() error {
 	err := t.settleCount(context.Background())
 	t.mu.Lock()
-	count, state, over := t.count, t.state, t.err
-	if count == 0 {
+	n, state, over := t.tallyLocked(), t.state, t.err
+	if n.count == 0 {
 		t.miscounted = true // about to be released for good, by somebody who waits for the slot
 	}
 	t.mu.Unlock()
@@ -180,11 +195,11 @@ func (t *tenure) recountHolds() error {
 		return nil
 	case state != tenureLive:
 		return over
-	case count == 0:
+	case n.count == 0:
 		return nil
 	}
 	var owned bool
-	r := t.newCounting(count, 0)
+	r := t.newCounting(n, 0)
 	if err == nil {
 		owned, err = r.run(context.Background())
 	}
@@ -253,13 +268,16 @@ type counting struct {
 	t        *tenure
 	op       op
 	id, next string
-	count    string
-	lease    string
+	rest     []string // of the arguments: count, lease, ...
 }
 
-func (t *tenure) newCounting(count int, lease time.Duration) *counting {
-	r := &counting{t: t, op: t.op(t.lock.kind.reenter, nil), id: t.owner(), count: strconv.Itoa(count), lease: millis(lease)}
-	r.op.args = []string{r.id, r.id, r.count, r.lease}
+func (t *tenure) newCounting(n tally, lease time.Duration) *counting {
+	r := &counting{t: t, op: t.op(t.lock.kind.reenter, nil), id: t.owner()}
+	r.rest = []string{strconv.Itoa(n.count), millis(lease)}
+	if t.lock.side != neither {
+		r.rest = []string{strconv.Itoa(n.count - n.reads), millis(lease), strconv.Itoa(min(1, n.reads)), t.lock.channel}
+	}
+	r.op.args = append([]string{r.id, r.id}, r.rest...)
 	r.op.retried = r.move
 	return r
 }
@@ -289,7 +307,7 @@ func (r *counting) move() {
 		return
 	}
 	r.next = r.t.c.nextID()
-	r.op.args = []string{r.id, r.next, r.count, r.lease}
+	r.op.args = append([]string{r.id, r.next}, r.rest...)
 	r.t.suspected(r.id)
 	r.t.suspected(r.next)
 	r.t.mu.Lock()

@@ -110,6 +110,9 @@ func keyFaults(source string) (faults []string) {
 	tokens := luaTokens(source)
 	keys := keyNames(tokens)
 	isKey := func(arg []string) bool {
+		if len(arg) > 3 && arg[0] == "timeout_key" && arg[1] == "(" && arg[len(arg)-1] == ")" {
+			arg = luaList(arg[2:])[0] // readwrite.timeout.luainc stays in the slot of the lock that it is given
+		}
 		return (len(arg) == 1 && keys[arg[0]]) || isKeysEntry(arg)
 	}
 	for i, token := range tokens {

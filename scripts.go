@@ -28,6 +28,35 @@ type kind struct {
 	fair     bool // who waits does so in a queue in Redis
 }
 
+// Both sides of a read-write lock: an owner's holds are released, counted and
+// renewed together, whatever they are.
+var (
+	readWriteRelease = script.Load(luaFiles, "readwrite.release")
+	readWriteRecount = script.Load(luaFiles, "readwrite.recount")
+	readWriteRenew   = script.Load(luaFiles, "readwrite.renew")
+)
+
+// writeSide is Redisson's RReadWriteLock.writeLock().
+var writeSide = &kind{
+	take:     script.Load(luaFiles, "readwrite.write.take"),
+	reenter:  readWriteRecount,
+	release:  readWriteRelease,
+	turn:     script.Load(luaFiles, "readwrite.write.turn"),
+	transfer: script.Load(luaFiles, "readwrite.write.transfer"),
+	renew:    readWriteRenew,
+	force:    script.Load(luaFiles, "readwrite.write.force"),
+}
+
+// readSide is Redisson's RReadWriteLock.readLock(). It does not pass between
+// goroutines: they share it.
+var readSide = &kind{
+	take:    script.Load(luaFiles, "readwrite.read.take"),
+	reenter: readWriteRecount,
+	release: readWriteRelease,
+	renew:   readWriteRenew,
+	force:   script.Load(luaFiles, "readwrite.read.force"),
+}
+
 // plainLock is Redisson's RLock.
 var plainLock = &kind{
 	take:     script.Load(luaFiles, "lock.take"),

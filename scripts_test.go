@@ -175,6 +175,8 @@ func TestScriptChecks(t *testing.T) {
 		{"an argument declared in the middle", "-- p\n-- ARGV x... y\n-- returns r\nlocal x, n = ARGV[2], #ARGV\n", 1},
 		{"in a comment only", top + "-- KEYS[1] KEYS[2]\nlocal x, n = ARGV[1], #ARGV\n", 2},
 		{"in a string only", top + "local s = 'KEYS[1]' .. \"KEYS[2]\"\nlocal x, n = ARGV[1], #ARGV\n", 2},
+		{"a key in the lock's slot", top + uses + "redis.call('GET', timeout_key(a, x, 1))\nredis.call('GET', timeout_key(KEYS[1], x, n))\n", 0},
+		{"a key in another slot", top + uses + "redis.call('GET', timeout_key(x, a, 1))\n", 1},
 		{"a computed key", top + uses + "redis.call('DEL', KEYS[1] .. ':1')\n", 1},
 		{"a literal key", top + uses + "redis.call('GET', 'a')\n", 1},
 		{"an argument as a key", top + uses + "redis.call('GET', x)\n", 1},

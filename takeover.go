@@ -15,6 +15,12 @@ import (
 // an error if there is nothing to take over any more: then the caller competes.
 // On failure the gate has been left, or will be.
 func (c *Client) takeOver(ctx context.Context, old *tenure, l *Lock, o *options, until time.Time, at site) (*hold, error) {
+	if l.kind != old.lock.kind {
+		if old.retire() { // the caller is to read what was held to write
+			_ = old.sendRelease(old.id, []string{old.id, old.lock.channel})
+		}
+		return nil, nil
+	}
 	now := time.Now()
 	ln := old.line
 	fresh := renew.Elapsed(old.lease.Confirmed(), now) <= old.length/3

@@ -45,6 +45,8 @@ type tenure struct {
 	holds    *hold     // the live holds, linked by hold.next
 	suspect  []string  // ids that a request of unknown outcome may still create
 
+	sharing // of those who read
+
 	// For requests about the hold count; see reenter.go.
 	ops        chan struct{} // one slot: they go one at a time; nil until the first
 	moving     bool          // one of them is about to change id
@@ -75,6 +77,9 @@ func (c *Client) newTenure(ln *line, l *Lock, o *options) *tenure {
 	t.args = &t.args0
 	t.lease.Kind, t.lease.Holder, t.lease.Length = c.kind, t, t.length
 	t.lease.Lane = c.redis.Lane(l.name)
+	if l.side != neither {
+		t.lease.Kind = c.rwKind
+	}
 	if c.traits.Cluster {
 		t.lease.Group = wire.Slot(l.name)
 	}
@@ -153,6 +158,9 @@ func (t *tenure) begin(ctx context.Context, o *options, at site, now time.Time) 
 		return nil
 	}
 	t.inside, t.count = true, 1
+	if t.lock.side == reading {
+		h.reads, t.reads = true, 1
+	}
 	t.addLocked(h)
 	t.boundLocked(now)
 	return h
@@ -210,7 +218,7 @@ func (t *tenure) watchLocked() {
 
 // boundLocked starts the time of Config.MaxHold.
 func (t *tenure) boundLocked(now time.Time) {
-	if t.c.cfg.MaxHold > 0 && t.watched > 0 {
+	if t.c.cfg.MaxHold > 0 && t.watched > 0 && t.lock.side != reading {
 		t.until = now.Add(t.c.cfg.MaxHold)
 		t.c.clock.SetUntil(&t.lease, t.until)
 	}
@@ -235,6 +243,9 @@ func (t *tenure) addLocked(h *hold) {
 	if h.watchdog {
 		t.watched++
 	}
+	if h.own != nil {
+		t.c.clock.Add(h.own, false)
+	}
 }
 
 // removeLocked ends h with err and returns how to end its context.
@@ -251,6 +262,9 @@ func (t *tenure) removeLocked(h *hold, err error) (cancel context.CancelCauseFun
 	h.prev, h.next = nil, nil
 	if h.watchdog {
 		t.watched--
+	}
+	if h.own != nil {
+		t.c.clock.Remove(h.own)
 	}
 	return h.cancel
 }
@@ -295,6 +309,12 @@ func (t *tenure) passOrRelease(ctx context.Context) error {
 			return nil
 		}
 	}
+	t.mu.Lock()
+	others := t.others
+	t.mu.Unlock()
+	if others > 0 {
+		ln.turns.yield(others, ln.news.Foreign())
+	}
 	return t.release(ctx)
 }
 
@@ -302,7 +322,7 @@ func (t *tenure) passOrRelease(ctx context.Context) error {
 func (t *tenure) passable(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.c.cfg.HandOff == HandOffLocal && t.lock.kind.turn != nil && t.state == tenureLive && !t.alone &&
+	return t.c.cfg.HandOff == HandOffLocal && t.lock.kind.turn != nil && t.state == tenureLive && !t.alone && !t.shared &&
 		t.recounts == 0 && !t.miscounted && !t.moving && // the next holder starts with a count of 1
 		t.lease.Left(now) > 0
 }
@@ -350,7 +370,7 @@ func (t *tenure) sendRelease(id string, args []string) error {
 
 // released judges the server's answer to the release of an id.
 func (t *tenure) released(id string, o *op, reply Reply, err error) error {
-	if !o.unknown && (err != nil || reply.Int == 0) {
+	if !o.unknown && (err != nil || reply.Int != 1) {
 		t.line.news.Unexpect() // nothing was published
 	}
 	switch {

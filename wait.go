@@ -23,6 +23,9 @@ var errNilContext = errors.New("redlatch: nil context; use context.Background() 
 
 // acquire gets the lock for a caller that does not have it already.
 func (c *Client) acquire(ctx context.Context, l *Lock, o *options) (*hold, error) {
+	if l.side == reading {
+		return c.acquireRead(ctx, l, o)
+	}
 	start := time.Now()
 	at := o.callSite(c, 2)
 	p := patience{c: c, name: l.name, until: deadlineOf(start, o)}
@@ -31,7 +34,7 @@ func (c *Client) acquire(ctx context.Context, l *Lock, o *options) (*hold, error
 		return p.end(h, err, start, false)
 	}
 	ln := c.lines.get(l)
-	passed, err := p.enter(ctx, ln, o, at)
+	passed, err := p.enterSide(ctx, ln, l, o, at)
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +67,9 @@ func (c *Client) acquired(h *hold, start time.Time, handedOff bool) {
 	if c.report.events.Acquired != nil {
 		h.t.mu.Lock()
 		e := AcquiredEvent{Name: h.t.lock.name, Owner: h.t.id, Waited: h.since.Sub(start), Count: h.t.count, HandedOff: handedOff}
+		if h.reads {
+			e.Count = 1
+		}
 		h.t.mu.Unlock()
 		c.report.events.Acquired(e)
 	}
@@ -145,6 +151,15 @@ type patience struct {
 	name  string        // of the lock,
 	owner string        // who had it when we last saw it,
 	ttl   time.Duration // and for how long
+
+	refused func() // called when the lock turns out not to be free at once; may be nil
+}
+
+// notNow says that the caller has to wait.
+func (p *patience) notNow() {
+	if p.refused != nil {
+		p.refused()
+	}
 }
 
 func deadlineOf(start time.Time, o *options) time.Time {
@@ -188,6 +203,7 @@ func (p *patience) enter(ctx context.Context, ln *line, o *options, at site) (*t
 		p.c.freeWaiter(w)
 		return nil, nil
 	}
+	p.notNow()
 	err := p.await(ctx, w, nil, func(waited time.Duration) {
 		if t := ln.current(); t != nil {
 			p.c.report.slowWait(SlowWaitEvent{Name: ln.name, Waited: waited, WaitSite: at.String(), HoldSite: t.site().String()})
@@ -310,6 +326,7 @@ func (p *patience) payTurns(ctx context.Context, ln *line, once bool) error {
 		if once {
 			return errWaitOver
 		}
+		p.notNow()
 		if woken, err := p.doze(ctx, ln, d); err != nil || !woken {
 			return err
 		}
@@ -319,6 +336,7 @@ func (p *patience) payTurns(ctx context.Context, ln *line, once bool) error {
 
 // sleep waits until it is time to try again for a lock that is busy for ttl.
 func (p *patience) sleep(ctx context.Context, ln *line, ttl time.Duration) error {
+	p.notNow()
 	d := longestSleep*4/5 + rand.N(longestSleep*2/5) //nolint:gosec // jitter
 	if ttl >= 0 {
 		d = min(d, ttl+time.Millisecond)

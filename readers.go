@@ -1,0 +1,354 @@
+package redlatch
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Readers of one process share one owner in Redis, a shared tenure. Whoever
+// comes while it admits readers joins it without a round trip; who cannot join
+// is a member of a party, which waits in line like one caller, and when it gets
+// the lock all its members enter at once.
+//
+// A shared tenure admits everybody for a quantum, as long as it likes while
+// nobody waits to write, and nobody new after that: it drains. Those of this
+// process who wait to write are in line; others are found by asking how many
+// listen for the release, once in a quantum while readers come.
+
+// sharing is what a tenure knows of its readers. It is guarded by tenure.mu.
+type sharing struct {
+	reads  int           // of tenure.count, those that only read
+	shared bool          // all of them do, and others may join
+	opened time.Time     // since when
+	pace   time.Duration // how often to ask whether others wait
+	asked  time.Time
+	asking bool
+	others int // how many others were found to wait
+}
+
+// A party is readers who wait together. Its members are those who do; when the
+// last one leaves, the party does.
+type party struct {
+	l       *Lock
+	ln      *line
+	o       options
+	at      site
+	ctx     context.Context //nolint:containedctx // ends when the last member has left
+	cancel  context.CancelCauseFunc
+	refused chan struct{} // closed when the lock was found not to be free at once
+	done    chan struct{} // closed when t or err is set
+
+	members int  // guarded by ln.mu
+	busy    bool // refused is closed; belongs to the party's job
+
+	t   *tenure // each member has a place in it
+	err error
+}
+
+var (
+	errRejoin  = errors.New("redlatch: the readers that are in let others join again")
+	errNobody  = errors.New("redlatch: nobody waits any more")
+	rejoinNext = 100 * time.Millisecond // between two questions whether others still wait
+)
+
+// acquireRead gets the lock to read for a caller that does not have it already.
+func (c *Client) acquireRead(ctx context.Context, l *Lock, o *options) (*hold, error) {
+	start := time.Now()
+	at := c.callSite(o.skip + 3)
+	p := patience{c: c, name: l.name, until: deadlineOf(start, o)}
+	ln := c.lines.get(l)
+	defer c.lines.put(ln)
+	for {
+		t, pt := c.joinOrForm(ctx, ln, l, o, at)
+		joined := t != nil
+		if !joined {
+			var err error
+			if t, err = p.awaitParty(ctx, pt, o.once); errors.Is(err, errRejoin) {
+				continue
+			} else if err != nil {
+				return nil, err
+			}
+		}
+		h, err := t.enterShared(ctx, o, &p, at)
+		switch {
+		case err == nil:
+			c.acquired(h, start, joined)
+			return h, nil
+		case !errors.Is(err, errRejoin):
+			return nil, p.asBusy(err)
+		case c.open() != nil:
+			return nil, ErrClosed
+		case o.once:
+			return nil, p.asBusy(errWaitOver)
+		}
+	}
+}
+
+// joinOrForm returns a tenure in which the caller has a place now, or the party
+// that it is a member of.
+func (c *Client) joinOrForm(ctx context.Context, ln *line, l *Lock, o *options, at site) (*tenure, *party) {
+	now := time.Now()
+	ln.mu.Lock()
+	if t := ln.cur; t != nil {
+		t.mu.Lock()
+		ok := t.admitsLocked(now, ln.writers)
+		ask := ok && !t.asking && now.Sub(t.asked) >= t.pace
+		if ok {
+			t.count++
+			t.reads++
+			t.asking = t.asking || ask
+		}
+		t.mu.Unlock()
+		if ok {
+			ln.mu.Unlock()
+			if ask {
+				c.lines.retain(ln)
+				c.settle(t.askOthers)
+			}
+			return t, nil
+		}
+	}
+	pt := ln.forming
+	fresh := pt == nil
+	if fresh {
+		pt = &party{l: l, ln: ln, o: *o, at: at, refused: make(chan struct{}), done: make(chan struct{})}
+		pt.o.once, pt.o.scope = false, nil
+		pt.ctx, pt.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+		ln.forming = pt
+	}
+	pt.members++
+	ln.mu.Unlock()
+	if fresh {
+		c.lines.retain(ln) // for the job
+		c.settle(pt.run)
+	}
+	return nil, pt
+}
+
+// run gets the lock for the party.
+func (pt *party) run() {
+	c := pt.l.c
+	p := patience{c: c, name: pt.l.name, refused: func() {
+		if !pt.busy {
+			pt.busy = true
+			close(pt.refused)
+		}
+	}}
+	passed, err := p.enter(pt.ctx, pt.ln, &pt.o, pt.at)
+	var h *hold
+	if err == nil && passed != nil {
+		h, err = c.takeOver(pt.ctx, passed, pt.l, &pt.o, p.until, pt.at)
+	}
+	if err == nil && h == nil {
+		h, err = c.compete(pt.ctx, pt.ln, pt.l, &pt.o, &p, pt.at)
+	}
+	if err == nil && c.open() != nil {
+		h.refuse()
+		err = ErrClosed
+	}
+	if errors.Is(context.Cause(pt.ctx), errRejoin) && err != nil && c.open() == nil {
+		err = errRejoin
+	}
+	pt.settle(h, err)
+}
+
+// settle tells the members. h is the hold that the job has got for them; it ends
+// here.
+func (pt *party) settle(h *hold, err error) {
+	ln := pt.ln
+	if h == nil {
+		// The line has been left: ln may be another's, unless a member is there.
+		pt.leaveLine()
+		pt.err = err
+		close(pt.done)
+		pt.cancel(errNobody)
+		return
+	}
+	t := h.t
+	ln.mu.Lock()
+	if ln.forming == pt {
+		ln.forming = nil
+	}
+	t.mu.Lock()
+	if t.state == tenureLive {
+		t.count += pt.members
+		t.reads += pt.members
+		t.shareLocked(time.Now())
+		pt.t = t
+	} else {
+		pt.err = errRejoin
+	}
+	t.mu.Unlock()
+	close(pt.done)
+	ln.mu.Unlock()
+	pt.cancel(errNobody)
+	h.vanish()
+}
+
+// leaveLine has newcomers form another party. Members, each of whom has a share
+// of the line, call it before they leave.
+func (pt *party) leaveLine() {
+	pt.l.c.lines.mu.Lock()
+	ln := pt.l.c.lines.m[lineKey{pt.l.name, true}]
+	pt.l.c.lines.mu.Unlock()
+	if ln != pt.ln {
+		return
+	}
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	if ln.forming == pt {
+		ln.forming = nil
+	}
+}
+
+// awaitParty waits until the party has the lock, and returns the tenure in which
+// the caller has a place then.
+func (p *patience) awaitParty(ctx context.Context, pt *party, once bool) (*tenure, error) {
+	var over <-chan time.Time
+	if !p.until.IsZero() {
+		timer := time.NewTimer(time.Until(p.until))
+		defer timer.Stop()
+		over = timer.C
+	}
+	refused := pt.refused
+	if !once {
+		refused = nil
+	}
+	var err error
+	select {
+	case <-pt.done:
+		return pt.t, pt.err
+	case <-refused:
+		err = errWaitOver
+	case <-ctx.Done():
+		err = ctxError(ctx)
+	case <-p.c.done:
+		err = ErrClosed
+	case <-over:
+		err = errWaitOver
+	}
+	p.owner, p.ttl = pt.ln.lastSeen()
+	pt.leave()
+	return nil, p.asBusy(err)
+}
+
+// leave takes a member out, who may just have been given a place.
+func (pt *party) leave() {
+	ln := pt.ln
+	ln.mu.Lock()
+	select {
+	case <-pt.done:
+		ln.mu.Unlock()
+		if pt.t != nil {
+			pt.t.giveBack()
+		}
+		return
+	default:
+	}
+	pt.members--
+	last := pt.members == 0
+	if last && ln.forming == pt {
+		ln.forming = nil
+	}
+	ln.mu.Unlock()
+	if last {
+		pt.cancel(errNobody)
+	}
+}
+
+// shareLocked lets others join. All holds of the tenure are to read.
+func (t *tenure) shareLocked(now time.Time) {
+	t.shared, t.opened, t.asked = true, now, now
+	t.pace = quantumMax << t.line.turns.doubt
+	if !t.until.IsZero() { // each hold has its own
+		t.until = time.Time{}
+		t.c.clock.SetUntil(&t.lease, time.Time{})
+	}
+}
+
+// admitsLocked says whether a reader of this process may join, while so many of
+// it wait to write.
+func (t *tenure) admitsLocked(now time.Time, writers int) bool {
+	if t.state != tenureLive || !t.shared || t.count == 0 || t.lease.Left(now) <= 0 {
+		return false
+	}
+	return now.Sub(t.opened) < quantumMax || (writers == 0 && t.others == 0)
+}
+
+// askOthers finds out whether others wait, and if so, asks again until they do
+// not or the tenure is over. The caller has taken a share of the line for it.
+func (t *tenure) askOthers() {
+	c := t.c
+	defer c.lines.put(t.line)
+	for {
+		own, id := "0", t.owner()
+		if t.line.news.Confirmed() {
+			own = "1"
+		}
+		o := t.op(readersAsk, []string{id, t.lock.channel, own})
+		o.single = true
+		reply, err := o.run(context.Background())
+		t.mu.Lock()
+		if err == nil {
+			t.others = max(0, int(reply.Int))
+		}
+		again := t.state == tenureLive && t.others > 0
+		t.asking, t.asked = again, time.Now()
+		gone := err == nil && reply.Int < 0 && t.id == id && !t.moving
+		t.mu.Unlock()
+		if gone {
+			c.clock.Check(&t.lease)
+		}
+		if !again {
+			break
+		}
+		t.line.listen(c, t.lock.channel) // to hear when they have had their turn
+		if !c.sleepOver(rejoinNext) || !t.live() {
+			break
+		}
+	}
+	t.line.reopen()
+}
+
+// reopen sends the members of a waiting party back to the tenure that they could
+// not join, if it lets them now.
+func (ln *line) reopen() {
+	ln.mu.Lock()
+	pt, t := ln.forming, ln.cur
+	if pt == nil || t == nil {
+		ln.mu.Unlock()
+		return
+	}
+	t.mu.Lock()
+	ok := t.admitsLocked(time.Now(), ln.writers)
+	t.mu.Unlock()
+	if ok {
+		ln.forming = nil
+	}
+	ln.mu.Unlock()
+	if ok {
+		pt.cancel(errRejoin)
+	}
+}
+
+// enterSide lines up at the gate. Readers of this process see it if somebody
+// waits to write.
+func (p *patience) enterSide(ctx context.Context, ln *line, l *Lock, o *options, at site) (*tenure, error) {
+	if l.side != writing {
+		return p.enter(ctx, ln, o, at)
+	}
+	p.c.lines.retain(ln)
+	defer p.c.lines.put(ln)
+	ln.mu.Lock()
+	ln.writers++
+	ln.mu.Unlock()
+	passed, err := p.enter(ctx, ln, o, at)
+	ln.mu.Lock()
+	ln.writers--
+	ln.mu.Unlock()
+	if err != nil {
+		ln.reopen()
+	}
+	return passed, err
+}

@@ -1,0 +1,203 @@
+package redlatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/renew"
+)
+
+// enterShared makes a hold of the caller's place in a tenure that has readers.
+// It fails with errRejoin if the tenure is over.
+func (t *tenure) enterShared(ctx context.Context, o *options, p *patience, at site) (*hold, error) {
+	h := &hold{reads: true}
+	if err := t.suffice(ctx, p.until, o); err != nil {
+		t.giveBack()
+		if !t.live() {
+			err = errRejoin
+		}
+		return nil, err
+	}
+	now := time.Now()
+	h.set(ctx, t, o, at, now)
+	if t.lease.Left(now) <= 0 {
+		t.lose(LostExpired)
+	}
+	h.bound(now, min(t.lease.Left(now), o.trust()), o)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state != tenureLive {
+		return nil, errRejoin
+	}
+	t.addLocked(h)
+	t.watchLocked()
+	return h, nil
+}
+
+// trust returns for how long a hold with these options is to be trusted.
+func (o *options) trust() time.Duration {
+	if !o.hasLease {
+		return maxLease
+	}
+	return o.lease - renew.Margin(o.lease)
+}
+
+// suffice raises the lease of a tenure that a reader is about to join, if it
+// ends too soon for that.
+func (t *tenure) suffice(ctx context.Context, until time.Time, o *options) error {
+	length, need := t.c.cfg.WatchdogTimeout, t.c.cfg.WatchdogTimeout/2
+	if o.hasLease {
+		length, need = o.lease, o.trust()-o.lease/8
+	}
+	if t.lease.Left(time.Now()) >= need {
+		return nil
+	}
+	return t.extend(ctx, until, length)
+}
+
+// bound gives a read hold an end of its own, if it has one: it shares its tenure
+// with others. It is trusted for left.
+func (h *hold) bound(now time.Time, left time.Duration, o *options) {
+	c := h.t.c
+	switch {
+	case o.hasLease:
+		h.own = &renew.Lease{Holder: h}
+		h.own.Confirm(now.Add(left-o.trust()), o.lease)
+	case c.cfg.MaxHold > 0:
+		h.own = &renew.Lease{Holder: h, Until: now.Add(c.cfg.MaxHold)}
+		h.own.Confirm(now, maxLease)
+	default:
+		return
+	}
+	h.own.Lane = "own" // never asked about: the tenure is
+}
+
+// over returns how the hold's own time has ended; "" if it has not.
+func (h *hold) over(now time.Time) LossReason {
+	switch {
+	case h.own == nil:
+	case h.own.Left(now) <= 0:
+		return LostExpired
+	case !h.own.Until.IsZero() && !now.Before(h.own.Until):
+		return LostMaxHold
+	}
+	return ""
+}
+
+// Expired implements renew.Holder.
+func (h *hold) Expired() { h.expire(h.over(time.Now())) }
+
+// Gone implements renew.Holder. It is never called.
+func (h *hold) Gone() {}
+
+// expire ends a hold whose own time is over.
+func (h *hold) expire(reason LossReason) {
+	t := h.t
+	t.mu.Lock()
+	if reason == "" || h.err != nil {
+		t.mu.Unlock()
+		return
+	}
+	err := t.lostError(reason, t.id)
+	cancel := t.removeLocked(h, err)
+	last, quiet := t.dropLocked(h.reads)
+	t.mu.Unlock()
+	if cancel != nil {
+		cancel(err)
+	}
+	h.closed()
+	t.c.report.lost(LostEvent{Err: err, Held: time.Since(h.since), Site: h.at.String()})
+	t.dropped(last, quiet)
+}
+
+// vanish ends the hold that a party's job has got, without telling anybody.
+func (h *hold) vanish() {
+	t := h.t
+	t.mu.Lock()
+	if h.err != nil {
+		t.mu.Unlock()
+		return
+	}
+	t.removeLocked(h, errReleased)
+	last, quiet := t.dropLocked(true)
+	t.mu.Unlock()
+	t.dropped(last, quiet)
+}
+
+// giveBack gives up a place among the readers of a tenure.
+func (t *tenure) giveBack() {
+	t.mu.Lock()
+	if t.state != tenureLive {
+		t.mu.Unlock()
+		return
+	}
+	last, quiet := t.dropLocked(true)
+	t.mu.Unlock()
+	t.dropped(last, quiet)
+}
+
+// dropLocked counts one hold less. It returns whether that was the last one, and
+// whether Redis need not be told.
+func (t *tenure) dropLocked(reads bool) (last, quiet bool) {
+	t.count--
+	if reads {
+		t.reads--
+	}
+	switch {
+	case t.count == 0:
+		t.inside = false
+		return true, false
+	case reads && t.reads > 0:
+		quiet = true // who reads counts once
+	default:
+		t.recounts++
+		if t.count == t.reads {
+			t.shareLocked(time.Now()) // nobody writes any more
+			ln := t.line
+			t.c.lines.retain(ln)
+			t.c.settle(func() {
+				ln.reopen()
+				t.c.lines.put(ln)
+			})
+		}
+	}
+	t.watchLocked()
+	return false, quiet
+}
+
+// dropped does what follows from dropLocked, for holds that nobody releases.
+func (t *tenure) dropped(last, quiet bool) {
+	switch {
+	case last:
+		t.c.settle(func() { _ = t.finish(context.Background()) })
+	case !quiet:
+		t.c.settle(func() { _ = t.recount() })
+	}
+}
+
+// joinNested nests a read hold in another one of the same owner: it costs
+// nothing, and several may overlap.
+func (c *Client) joinNested(ctx context.Context, outer *hold, o *options) (*hold, error) {
+	start := time.Now()
+	t := outer.t
+	t.mu.Lock()
+	err := outer.err
+	if err == nil {
+		t.count++
+		t.reads++
+	}
+	t.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	p := patience{c: c, name: t.lock.name, until: deadlineOf(start, o)}
+	h, err := t.enterShared(ctx, o, &p, c.callSite(o.skip+3))
+	if err != nil {
+		if over := outer.check(); over != nil {
+			return nil, over
+		}
+		return nil, p.asBusy(err)
+	}
+	c.acquired(h, start, false)
+	return h, nil
+}

@@ -1,0 +1,119 @@
+package redlatch
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// A ReadWriteLock is the name of a lock that many may hold to read, or one to
+// write: Redisson's RReadWriteLock. Like a Lock it is immutable, cheap, holds no
+// resources and may be shared.
+//
+// Read and Write are Locks, with all that these can do. What each may be nested
+// in, by a context that descends from a hold:
+//
+//	Write in Write   yes: Redis counts it
+//	Read in Write    yes; when the outer hold is released first, the inner one
+//	                 lives on, and other readers may enter beside it
+//	Read in Read     yes, without asking Redis; several may overlap
+//	Write in Read    no, ErrReentry at once: it would wait for its own outer hold
+//
+// Readers of one process share one read hold in Redis: all but the first enter
+// without a round trip. While another goroutine or process waits to write, new
+// readers are let in for a few milliseconds more, and then only after it.
+type ReadWriteLock struct{ read, write *Lock }
+
+// A side says what a Lock does with a read-write lock.
+type side uint8
+
+const (
+	neither side = iota // it is a lock of another type
+	reading
+	writing
+)
+
+// ReadWriteLock returns the read-write lock with this name, Redisson's
+// getReadWriteLock. A name that Redis could not handle (empty, or with
+// unbalanced braces) is refused by every method of the Locks.
+func (c *Client) ReadWriteLock(name string) *ReadWriteLock {
+	return &ReadWriteLock{read: c.sideOf(name, reading, readSide), write: c.sideOf(name, writing, writeSide)}
+}
+
+// rwHeldKey is the context key of the nearest hold of the read-write lock with
+// this name, to read or to write.
+type rwHeldKey string
+
+func (c *Client) sideOf(name string, s side, k *kind) *Lock {
+	l := c.Lock(name)
+	l.side, l.kind, l.channel, l.held = s, k, wire.Prefix(wire.RWChannel, name), rwHeldKey(name)
+	return l
+}
+
+// Name returns the lock's name.
+func (rw *ReadWriteLock) Name() string { return rw.read.name }
+
+// Read returns the lock to read: any number of holds at a time, as long as
+// nobody writes. It refuses the option Fenced.
+//
+// Expires of each hold is its own: one acquired with Lease ends with that lease,
+// however long the hold in Redis lives that it shares with others. In Redis that
+// lasts as long as the longest lease that anybody asked of it.
+func (rw *ReadWriteLock) Read() *Lock { return rw.read }
+
+// Write returns the lock to write: one hold at a time, and nobody reads but who
+// is nested in it. In Redis its owner field is Hold.Owner with ":write" behind.
+func (rw *ReadWriteLock) Write() *Lock { return rw.write }
+
+// readersAsk asks whether others wait.
+var readersAsk = script.Load(luaFiles, "readwrite.read.ask")
+
+// writeInRead refuses what could never end.
+func writeInRead(name string) error {
+	return fmt.Errorf("%w: read-write lock %q is already held here to read, and a writer waits until nobody reads, so this would wait for itself; release the read hold first, or acquire the lock to write in the first place", ErrReentry, name)
+}
+
+// sideInfo is Info for one side of a read-write lock.
+func (l *Lock) sideInfo(ctx context.Context) (Info, error) {
+	o := op{c: l.c, script: infoScript, keys: l.keys, args: []string{}, lease: l.c.cfg.WatchdogTimeout, stop: l.c.done}
+	reply, err := o.run(ctx)
+	if err != nil {
+		return Info{}, err
+	}
+	if reply.Kind != ReplyList || len(reply.List)%2 == 0 {
+		return Info{}, fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, infoScript.Name())
+	}
+	info := Info{Name: l.name, Kind: "read lock"}
+	if l.side == writing {
+		info.Kind = "write lock"
+	}
+	if ms := reply.List[0].Int; ms >= -1 {
+		info.TTL = max(-1, time.Duration(ms)*time.Millisecond)
+	}
+	for i := 1; i < len(reply.List); i += 2 {
+		field := reply.List[i].Str
+		owner, writes := strings.CutSuffix(field, wire.WriteField(""))
+		if field == wire.Mode || writes != (l.side == writing) {
+			continue
+		}
+		h := Holder{Owner: owner}
+		h.Client, h.Redlatch = wire.ClientOf(owner)
+		h.Count, err = strconv.Atoi(reply.List[i+1].Str)
+		if err != nil {
+			return Info{}, &RunError{
+				Outcome: Refused, Code: "WRONGTYPE",
+				Err: fmt.Errorf("key %q is a hash but not a read-write lock: field %q has value %q", l.name, field, reply.List[i+1].Str),
+			}
+		}
+		info.Holders = append(info.Holders, h)
+	}
+	if len(info.Holders) == 0 {
+		info.TTL = 0
+	}
+	return info, nil
+}

@@ -1,0 +1,28 @@
+-- Releases the read holds of the owners that the caller saw, and of nobody else.
+-- KEYS lock
+-- ARGV channel owner...
+-- returns 1 if any of these owners was reading, else 0
+-- include readwrite.timeout
+-- include readwrite.longest
+if redis.call('HGET', KEYS[1], 'mode') ~= 'read' then
+  return 0
+end
+local found = 0
+for i = 2, #ARGV do
+  local reads = tonumber(redis.call('HGET', KEYS[1], ARGV[i])) or 0
+  for n = 1, reads do
+    redis.call('DEL', timeout_key(KEYS[1], ARGV[i], n))
+  end
+  found = math.max(found, redis.call('HDEL', KEYS[1], ARGV[i]))
+end
+if found == 0 then
+  return 0
+end
+local longest = longest_read()
+if longest > 0 then
+  redis.call('PEXPIRE', KEYS[1], longest)
+else
+  redis.call('DEL', KEYS[1])
+  redis.call('PUBLISH', ARGV[1], '0')
+end
+return 1

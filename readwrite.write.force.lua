@@ -1,0 +1,17 @@
+-- Releases a lock that is held to write, whoever holds it, with what its owner
+-- reads, if that is still one of the owners that the caller saw.
+-- KEYS lock
+-- ARGV channel owner...
+-- returns 1 if the lock was released, 0 if none of these owners writes
+-- include readwrite.timeout
+for i = 2, #ARGV do
+  if redis.call('HEXISTS', KEYS[1], ARGV[i] .. ':write') == 1 then
+    for n = 1, tonumber(redis.call('HGET', KEYS[1], ARGV[i])) or 0 do
+      redis.call('DEL', timeout_key(KEYS[1], ARGV[i], n))
+    end
+    redis.call('DEL', KEYS[1])
+    redis.call('PUBLISH', ARGV[1], '1')
+    return 1
+  end
+end
+return 0

@@ -1,0 +1,28 @@
+-- Gives other processes their turn, if any of them waits. Otherwise the lock,
+-- held to write, moves to a new owner and stays.
+-- KEYS lock token... (at most one, for an acquisition that is to have a token)
+-- ARGV owner new_owner lease_ms channel own_subscriptions yield_anyway token_ttl_ms... (0: the token key never expires)
+-- returns -1 if the lock is neither owner's, {token or 1} if it is the new
+-- owner's now, else how many other subscribers it was released to (at least 1)
+local owner, new, lease = ARGV[1] .. ':write', ARGV[2] .. ':write', ARGV[3]
+local token_key, token_ttl_ms = KEYS[2], ARGV[7]
+-- include token
+if redis.call('HEXISTS', KEYS[1], owner) == 0 then
+  if redis.call('HEXISTS', KEYS[1], new) == 0 then
+    return -1
+  end
+  if redis.call('PTTL', KEYS[1]) < tonumber(lease) then
+    redis.call('PEXPIRE', KEYS[1], lease)
+  end
+  return {fencing_token(true)}
+end
+local others = tonumber(redis.call('PUBSUB', 'NUMSUB', ARGV[4])[2]) - tonumber(ARGV[5])
+if others > 0 or ARGV[6] == '1' then
+  redis.call('DEL', KEYS[1])
+  redis.call('PUBLISH', ARGV[4], '1')
+  return math.max(others, 1)
+end
+redis.call('HSET', KEYS[1], new, 1)
+redis.call('HDEL', KEYS[1], owner)
+redis.call('PEXPIRE', KEYS[1], lease)
+return {fencing_token(false)}

@@ -1,0 +1,211 @@
+package redlatch_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+func TestAWriterMayWriteAgain(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		rw := w.client(redlatch.Config{}).ReadWriteLock("orders")
+		outer := w.acquire(rw.Write(), bg, redlatch.Lease(time.Minute))
+		inner := w.acquire(rw.Write(), outer.Context(), redlatch.Lease(time.Second))
+		w.wantFields("nested", "orders", map[string]string{"mode": "write", outer.Owner() + ":write": "2"})
+		if ttl := w.server.TTL("orders"); ttl < 59*time.Second || ttl > time.Minute {
+			t.Errorf("the TTL is %v, want the longer lease, not the sum", ttl)
+		}
+		w.release(inner)
+		w.wantFields("after the inner one", "orders", map[string]string{"mode": "write", outer.Owner() + ":write": "1"})
+		w.release(outer)
+		w.wantNothing()
+	})
+}
+
+func TestAWriteInsideAReadIsRefusedAtOnce(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		rw := w.client(redlatch.Config{}).ReadWriteLock("orders")
+		rd := w.acquire(rw.Read(), bg)
+		start := time.Now()
+		_, err := rw.Write().Acquire(rd.Context())
+		w.wantErr(err, redlatch.ErrReentry)
+		if !strings.Contains(err.Error(), "would wait for itself") || time.Since(start) > 0 {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+		w.release(rd)
+		ctx := redlatch.WithOwner(bg)
+		rd = w.acquire(rw.Read(), ctx)
+		_, err = rw.Write().Acquire(ctx)
+		w.wantErr(err, redlatch.ErrReentry)
+		w.release(rd)
+		wr := w.acquire(rw.Write(), ctx)
+		rd = w.acquire(rw.Read(), ctx)
+		w.release(w.acquire(rw.Write(), ctx)) // beside its own write hold
+		w.release(wr)
+		_, err = rw.Write().Acquire(ctx)
+		w.wantErr(err, redlatch.ErrReentry)
+		w.release(rd)
+		w.wantNothing()
+	})
+}
+
+func TestReadsInsideAReadOverlapAndAskNobody(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		rw := c.ReadWriteLock("orders")
+		outer := w.acquire(rw.Read(), bg)
+		wc := later(func() *redlatch.Hold { return w.acquire(rw.Write(), bg) }) // keeps others out, not the nested
+		time.Sleep(time.Second)
+		w.server.SetError("LOADING a nested read asks nobody")
+		a := w.acquire(rw.Read(), outer.Context())
+		b := w.acquire(rw.Read(), outer.Context())
+		w.server.SetError("")
+		w.release(outer)
+		w.wantFields("without the outer one", "orders", map[string]string{"mode": "read", outer.Owner(): "1"})
+		w.release(a)
+		w.release(b)
+		w.release(<-wc)
+		_, err := rw.Read().Acquire(outer.Context())
+		w.wantErr(err, redlatch.ErrNotHeld)
+		w.wantNothing()
+	})
+}
+
+func TestAReadInsideAWriteLivesOnAndLetsReadersIn(t *testing.T) {
+	for _, waiter := range []string{"here", "elsewhere", "nobody"} {
+		inFakeTime(t, func(w *world) {
+			c := w.client(redlatch.Config{})
+			rw := c.ReadWriteLock("orders")
+			msgs := w.messages("orders")
+			wr := w.acquire(rw.Write(), bg)
+			rd := w.acquire(rw.Read(), wr.Context())
+			w.wantFields("nested", "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1", wr.Owner(): "1"})
+			if !w.server.Exists(wire.ReadTimeout("orders", wr.Owner(), 1)) {
+				t.Fatal("no key for the read hold")
+			}
+			var got <-chan *redlatch.Hold
+			switch waiter {
+			case "here":
+				got = later(func() *redlatch.Hold { return w.acquire(rw.Read(), bg) })
+			case "elsewhere":
+				other := w.client(redlatch.Config{})
+				got = later(func() *redlatch.Hold { return w.acquire(other.ReadWriteLock("orders").Read(), bg) })
+			}
+			time.Sleep(100 * time.Millisecond)
+			start := time.Now()
+			w.release(wr)
+			if got := msgs(); !slices.Equal(got, []string{"1"}) {
+				t.Errorf("the downgrade published %q, want 1", got)
+			}
+			if got != nil {
+				h := <-got
+				if d := time.Since(start); d > 10*time.Millisecond {
+					t.Errorf("a reader waited %v after the downgrade", d)
+				}
+				defer w.release(h)
+			} else {
+				w.wantFields("downgraded", "orders", map[string]string{"mode": "read", rd.Owner(): "1"})
+			}
+			time.Sleep(2 * time.Minute) // the watchdog goes on
+			if rd.Err() != nil {
+				t.Fatal(rd.Err())
+			}
+			w.release(rd)
+		})
+	}
+}
+
+func TestADowngradeWhoseReplyIsLostIsDone(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		lose := 0
+		d := &tap{}
+		d.hook = func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			r, err := next()
+			if s == "readwrite.recount" && lose > 0 {
+				lose--
+				return redlatch.Reply{}, errTapUnknown
+			}
+			return r, err
+		}
+		rw := w.tapped(redlatch.Config{}, d).ReadWriteLock("orders")
+		wr := w.acquire(rw.Write(), bg)
+		rd := w.acquire(rw.Read(), wr.Context())
+		lose = 2
+		w.release(wr)
+		w.wantFields("downgraded", "orders", map[string]string{"mode": "read", rd.Owner(): "1"})
+		if !w.server.Exists(wire.ReadTimeout("orders", rd.Owner(), 1)) || len(w.server.Keys()) != 2 {
+			t.Errorf("keys %q", w.server.Keys())
+		}
+		time.Sleep(time.Minute)
+		w.release(rd)
+		time.Sleep(5 * time.Minute)
+		w.wantNothing()
+	})
+}
+
+func TestTheReadInsideAWriteMayEndFirst(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		rw := w.client(redlatch.Config{}).ReadWriteLock("orders")
+		wr := w.acquire(rw.Write(), bg)
+		rd := w.acquire(rw.Read(), wr.Context())
+		r2 := w.acquire(rw.Read(), rd.Context())
+		w.release(rd)
+		w.release(r2)
+		w.wantFields("the writer's", "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1"})
+		if len(w.server.Keys()) != 1 {
+			t.Errorf("keys %q", w.server.Keys())
+		}
+		next := later(func() *redlatch.Hold { return w.acquire(rw.Read(), bg) })
+		synctest.Wait()
+		w.release(wr)
+		w.release(<-next)
+		w.wantNothing()
+	})
+}
+
+func TestALeaseInsideAWriteEndsByItself(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		rw := w.client(redlatch.Config{}).ReadWriteLock("orders")
+		wr := w.acquire(rw.Write(), bg)
+		rd := w.acquire(rw.Read(), wr.Context(), redlatch.Lease(5*time.Second))
+		time.Sleep(6 * time.Second)
+		w.wantErr(rd.Err(), redlatch.ErrLost)
+		synctest.Wait()
+		w.wantFields("the writer's", "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1"})
+		w.release(wr)
+		w.wantNothing()
+	})
+}
+
+func TestAWriteLockIsPassedOnInsideAProcess(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		l := c.ReadWriteLock("orders").Write()
+		h := w.acquire(l, bg)
+		next := later(func() *redlatch.Hold { return w.acquire(l, bg) })
+		synctest.Wait()
+		w.server.SetError("LOADING a hand-off does not ask")
+		w.release(h)
+		h2 := <-next
+		w.server.SetError("")
+		leased := later(func() *redlatch.Hold { return w.acquire(l, bg, redlatch.Lease(time.Minute)) })
+		synctest.Wait()
+		w.release(h2) // a transfer
+		h3 := <-leased
+		w.wantFields("transferred", "orders", map[string]string{"mode": "write", h3.Owner() + ":write": "1"})
+		time.Sleep(10 * time.Millisecond)
+		next = later(func() *redlatch.Hold { return w.acquire(l, bg) })
+		synctest.Wait()
+		w.release(h3) // a turn
+		h4 := <-next
+		w.wantFields("turned", "orders", map[string]string{"mode": "write", h4.Owner() + ":write": "1"})
+		time.Sleep(time.Minute)
+		w.release(h4)
+		w.wantNothing()
+	})
+}
