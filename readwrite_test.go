@@ -34,8 +34,8 @@ func (w *world) wantFields(when, name string, want map[string]string) {
 	}
 }
 
-// wantNothing checks that no key is left.
-func (w *world) wantNothing() {
+// wantNoKeys checks that no key is left.
+func (w *world) wantNoKeys() {
 	w.Helper()
 	if keys := w.server.Keys(); len(keys) > 0 {
 		w.Fatalf("left behind: %q", keys)
@@ -81,7 +81,7 @@ func TestAReadWriteLockIsWrittenAsRedissonWritesIt(t *testing.T) {
 			wr := w.acquire(rw.Write(), bg)
 			w.wantFields("written", name, map[string]string{"mode": "write", wr.Owner() + ":write": "1"})
 			w.release(wr)
-			w.wantNothing()
+			w.wantNoKeys()
 			if got := msgs(); len(got) != 1 || got[0] != "1" {
 				t.Errorf("a write release published %q, want 1", got)
 			}
@@ -92,7 +92,7 @@ func TestAReadWriteLockIsWrittenAsRedissonWritesIt(t *testing.T) {
 				t.Errorf("the hold's key has value %q, TTL %v, the lock %v", v, w.server.TTL(key), w.server.TTL(name))
 			}
 			w.release(rd)
-			w.wantNothing()
+			w.wantNoKeys()
 			if got := msgs(); len(got) != 1 || got[0] != "0" {
 				t.Errorf("a read release published %q, want 0", got)
 			}
@@ -126,7 +126,7 @@ func TestNobodyReadsWhileSomebodyWrites(t *testing.T) {
 		}
 		w.release(rd2)
 		w.release(w.acquire(c.ReadWriteLock("orders").Write(), bg))
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -153,7 +153,7 @@ func TestReadersOfOneProcessShareOneRemoteHold(t *testing.T) {
 			}
 			w.release(h)
 		}
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -188,7 +188,7 @@ func TestReadersThatWaitEnterTogether(t *testing.T) {
 		if most != 1000 {
 			t.Errorf("%d readers at a time", most)
 		}
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -204,7 +204,7 @@ func TestARenewalKeepsTheLockAndTheNumberedKeys(t *testing.T) {
 			}
 		}
 		w.release(h)
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -283,7 +283,7 @@ func TestEachReadHoldHasItsOwnLease(t *testing.T) {
 			t.Error("the watchdog's hold ended with it")
 		}
 		w.release(kept)
-		w.wantNothing()
+		w.wantNoKeys()
 		if len(lost) != 2 {
 			t.Errorf("lost at %v", lost)
 		}
@@ -304,7 +304,7 @@ func TestAReadHoldOfALeaseCanBeExtended(t *testing.T) {
 			t.Errorf("extended: %v, not extended: %v", a.Err(), b.Err())
 		}
 		w.release(a)
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -320,7 +320,7 @@ func TestMaxHoldBoundsEachReadHold(t *testing.T) {
 			t.Errorf("after 70s: %v, after 30s: %v", a.Err(), b.Err())
 		}
 		w.release(b)
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -346,7 +346,7 @@ func TestCancelledReadersLeaveNothing(t *testing.T) {
 		w.wantFields("the writer's", "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1"})
 		w.release(wr)
 		time.Sleep(5 * time.Minute)
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -387,7 +387,7 @@ func TestLocalWritersAndReadersAreFairToOneAnother(t *testing.T) {
 		if count[0] < 1000 || count[1] < 300 {
 			t.Errorf("reads, writes in 10s: %v", count)
 		}
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -420,7 +420,7 @@ func TestARemoteWriterGetsInWithinOneDrainUnderAStormOfReaders(t *testing.T) {
 		}
 		cancel()
 		wg.Wait()
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -452,7 +452,7 @@ func TestReadersJoinAgainWhenTheWriterGivesUp(t *testing.T) {
 			w.wantErr(<-wc, redlatch.ErrBusy)
 			w.release(h)
 			w.release(long)
-			w.wantNothing()
+			w.wantNoKeys()
 		})
 	}
 }
@@ -474,7 +474,7 @@ func TestTryToReadSucceedsWhileOthersTry(t *testing.T) {
 		}
 		wg.Wait()
 		synctest.Wait()
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -495,7 +495,7 @@ func TestAForceReleaseOfReadersLeavesWritersAlone(t *testing.T) {
 			t.Fatalf("the writer released: %v, %v; %v", ok, err, wr.Err())
 		}
 		synctest.Wait()
-		w.wantNothing()
+		w.wantNoKeys()
 		a, b := w.acquire(rw.Read(), bg), w.acquire(rw.Read(), bg)
 		if ok, err := orw.Write().ForceRelease(bg); ok || err != nil || a.Err() != nil {
 			t.Fatalf("the writer released: %v, %v; a reader: %v", ok, err, a.Err())
@@ -507,7 +507,7 @@ func TestAForceReleaseOfReadersLeavesWritersAlone(t *testing.T) {
 			t.Fatalf("readers released: %v, %v; %v, %v", ok, err, a.Err(), b.Err())
 		}
 		synctest.Wait()
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
