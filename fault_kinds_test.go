@@ -17,6 +17,7 @@ type requestKind struct {
 	// takes the lock.
 	creates bool
 	more    bool // other requests follow it
+	fair    bool // it is about a fair lock
 	// provoke gets the lock into the state in which the request is sent, calls
 	// arm and provokes it. When it returns the request has been answered. It
 	// returns the holds that are nested in one another then: their number is
@@ -33,8 +34,8 @@ func (k *requestKind) is(r faultnet.Request, lock string) bool {
 func lowersCount(r faultnet.Request) bool { return r.Args[len(r.Args)-1] == "0" }
 func raisesCount(r faultnet.Request) bool { return !lowersCount(r) }
 
-// requestKinds are all of them.
-var requestKinds = []requestKind{
+// plainKinds are those of the plain lock.
+var plainKinds = []requestKind{
 	{
 		name: "take", script: "lock.take", creates: true,
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
@@ -190,7 +191,7 @@ var requestKinds = []requestKind{
 
 func (s *story) force() {
 	s.T.Helper()
-	if ok, err := s.c.Lock(s.lock).ForceRelease(bg); !ok || err != nil {
+	if ok, err := s.of(s.c).ForceRelease(bg); !ok || err != nil {
 		s.T.Fatalf("ForceRelease: %t, %v", ok, err)
 	}
 }
@@ -198,6 +199,10 @@ func (s *story) force() {
 // awaitSubscriber waits until somebody waits for the lock in Redis.
 func (s *story) awaitSubscriber() {
 	s.T.Helper()
+	if s.fair {
+		s.awaitQueue(1)
+		return
+	}
 	channel := wire.Prefix(wire.LockChannel, s.lock)
 	if !within(generous, func() bool {
 		n := s.list("PUBSUB", "NUMSUB", channel)

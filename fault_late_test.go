@@ -44,6 +44,7 @@ type lateStory struct {
 // begin provokes the request, whose first attempt is caught.
 func (s *lateStory) begin() []*redlatch.Hold {
 	s.T.Helper()
+	s.fair = s.kind.fair
 	return s.kind.provoke(s.story, func() func() bool { return s.inject(s.kind, faultnet.Hold(&s.held), 1) })
 }
 
@@ -121,7 +122,7 @@ func (s *lateStory) afterRelease() {
 		s.wantFree("after it")
 		return
 	}
-	_, err := s.other.Lock(s.lock).Try(bg)
+	_, err := s.of(s.other).Try(bg)
 	if !errors.Is(err, redlatch.ErrBusy) {
 		s.T.Errorf("after it: %v, want busy", err)
 	}

@@ -24,6 +24,7 @@ func aLostReplyChangesNothing(t *testing.T, a adapter) {
 }
 
 func (s *story) loseReply(k *requestKind, loss faultnet.Action, times int) {
+	s.fair = k.fair
 	var fired func() bool
 	holds := k.provoke(s, func() func() bool {
 		fired = s.inject(k, loss, times)
@@ -43,7 +44,7 @@ func (s *story) loseReply(k *requestKind, loss faultnet.Action, times int) {
 	}
 	h := holds[len(holds)-1]
 	s.wantHeld("after it", h, len(holds))
-	next := acquiring(s.other.Lock(s.lock))
+	next := acquiring(s.of(s.other))
 	s.awaitSubscriber()
 	s.wantShown("while another waits", h, len(holds))
 	s.release(holds...)

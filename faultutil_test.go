@@ -254,6 +254,7 @@ type story struct {
 	*arena // shadowed where both have a method
 
 	lock    string
+	fair    bool // it is a fair lock
 	c       *redlatch.Client
 	driver  redlatch.Redis // c's
 	proxy   *faultnet.Proxy
@@ -298,7 +299,7 @@ func (s *story) acquireBy(c *redlatch.Client, ctx context.Context, opts ...redla
 	s.T.Helper()
 	ctx, cancel := context.WithTimeout(ctx, generous)
 	defer cancel()
-	h, err := c.Lock(s.lock).Acquire(ctx, opts...)
+	h, err := s.of(c).Acquire(ctx, opts...)
 	if err != nil {
 		s.T.Fatalf("Acquire: %v", err)
 	}
@@ -354,7 +355,7 @@ func (s *story) got(c <-chan outcome) *redlatch.Hold {
 func (s *story) wantHeld(when string, h *redlatch.Hold, count int) {
 	s.T.Helper()
 	s.wantShown(when, h, count)
-	_, err := s.other.Lock(s.lock).Try(bg)
+	_, err := s.of(s.other).Try(bg)
 	var busy *redlatch.BusyError
 	if !errors.As(err, &busy) || busy.Owner != h.Owner() {
 		s.T.Errorf("%s: another client's Try: %v, want busy with %s", when, err, h.Owner())
@@ -385,7 +386,10 @@ func (s *story) wantFree(when string) {
 		s.T.Errorf("%s: the lock should be free; Redis shows %q", when, fields)
 		return
 	}
-	h, err := s.other.Lock(s.lock).Try(bg)
+	if s.fair {
+		s.awaitQueue(0)
+	}
+	h, err := s.of(s.other).Try(bg)
 	if err != nil {
 		s.T.Errorf("%s: another client's Try: %v", when, err)
 		return
