@@ -305,13 +305,14 @@ func (h *MultiHold) Expires() time.Time {
 		return time.Time{}
 	}
 	h.in.mu.Lock()
-	ends := make([]time.Time, len(h.in.holds))
-	for i, in := range h.in.holds {
+	holds := h.in.holds
+	h.in.mu.Unlock()
+	ends := make([]time.Time, len(holds))
+	for i, in := range holds {
 		if in.check() == nil {
 			ends[i] = (&Hold{in: in}).Expires()
 		}
 	}
-	h.in.mu.Unlock()
 	slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
 	return ends[h.in.need-1]
 }

@@ -201,44 +201,57 @@ func TestALockThatTwoClientsHaveOnOneServerIsFoundOut(t *testing.T) {
 
 // redisson #1160: two multi locks with members in another order.
 func TestMultiLocksInOppositeOrderDoNotDeadlock(t *testing.T) {
-	inFakeTime(t, func(w *world) {
-		w1, w2 := w.another(), w.another()
-		// The names are equal and the clients have none, so nothing but the
-		// arguments' order is left to decide: the opposite one.
-		var wg sync.WaitGroup
-		start := time.Now()
-		var inside atomic.Int64
-		for p := range 2 {
-			a, b := w1.client(redlatch.Config{}), w2.client(redlatch.Config{})
-			members := []*redlatch.Lock{a.Lock("x"), b.Lock("x")}
-			if p == 1 {
-				slices.Reverse(members)
-			}
-			wg.Go(func() {
-				for range 50 {
-					err := redlatch.MultiLock(members...).Do(bg, func(context.Context) error {
-						if inside.Add(1) != 1 {
-							t.Error("two holders")
-						}
-						time.Sleep(10 * time.Millisecond)
-						inside.Add(-1)
-						return nil
-					})
-					if err != nil {
-						t.Error(err)
+	for _, delay := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond, 60 * time.Millisecond} {
+		t.Run(delay.String(), func(t *testing.T) { inFakeTime(t, func(w *world) { oppositeOrder(w, delay) }) })
+	}
+}
+
+// oppositeOrder has two processes take two locks, each in its own order, from
+// servers that are so far away.
+func oppositeOrder(w *world, delay time.Duration) {
+	far := func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		time.Sleep(delay)
+		defer time.Sleep(delay)
+		return next()
+	}
+	t := w.T
+	w1, w2 := w.another(), w.another()
+	// The names are equal and the clients have none, so nothing but the
+	// arguments' order is left to decide: the opposite one.
+	var wg sync.WaitGroup
+	start := time.Now()
+	var inside atomic.Int64
+	for p := range 2 {
+		a, b := w1.tapped(redlatch.Config{}, &tap{hook: far}), w2.tapped(redlatch.Config{}, &tap{hook: far})
+		members := []*redlatch.Lock{a.Lock("x"), b.Lock("x")}
+		if p == 1 {
+			slices.Reverse(members)
+		}
+		wg.Go(func() {
+			for range 50 {
+				err := redlatch.MultiLock(members...).Do(bg, func(context.Context) error {
+					if inside.Add(1) != 1 {
+						t.Error("two holders")
 					}
+					time.Sleep(10 * time.Millisecond)
+					inside.Add(-1)
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
 				}
-			})
-		}
-		wg.Wait()
-		if d := time.Since(start); d > 2*time.Minute {
-			t.Errorf("100 sections of 10 ms took %v", d)
-		} else {
-			t.Logf("100 sections of 10 ms took %v", d)
-		}
-		w1.wantNothing()
-		w2.wantNothing()
-	})
+			}
+		})
+	}
+	wg.Wait()
+	d := time.Since(start)
+	t.Logf("100 sections of 10 ms took %v", d)
+	if d > 100*(500*time.Millisecond+10*delay) {
+		t.Error("hardly any progress")
+	}
+	time.Sleep(5 * time.Minute)
+	w1.wantNothing()
+	w2.wantNothing()
 }
 
 // What is held while another member is waited for is given back after half a
