@@ -132,6 +132,9 @@ func (g *holding) holderOf(err error) *hold {
 	return nil
 }
 
+// has says whether a member is held.
+func (g *holding) has(l *Lock) bool { return g.find(l.c, l.name) != nil }
+
 // find returns the hold of a lock; c is nil if that of any client will do.
 func (g *holding) find(c *Client, name string) *hold {
 	g.mu.Lock()
