@@ -24,6 +24,10 @@ type Multi struct {
 // MultiLock returns the locks as one that is held when every member is. The
 // members are locks of any type, and of any clients.
 //
+// Free members of one client are taken with one request, in a cluster those of
+// one slot; fenced ones, and those of other types than Lock and SpinLock, one by
+// one.
+//
 // Whatever the order of the arguments, members are acquired by name, and those
 // of one name by Config.Name, so that callers with some members in common do
 // not wait for one another in a circle. Nor does a caller that has some members
@@ -276,7 +280,7 @@ func (q *quest) inTurn(ctx context.Context, g *holding, order []*Lock, known boo
 			case missing != nil && i == 0:
 				return missing, atOnce, err // nothing is held: wait for that one
 			case missing == nil && err != nil:
-				return l, afterRest, memberError(l, err)
+				return l, afterHaste(i), memberError(l, err)
 			}
 		}
 		h, err := q.enter(ctx, l, i == 0)
@@ -287,10 +291,7 @@ func (q *quest) inTurn(ctx context.Context, g *holding, order []*Lock, known boo
 		if owner := g.holderOf(err); owner != nil {
 			err = sameLock(owner.t.lock, l)
 		}
-		if i == 0 {
-			return l, never, memberError(l, err) // it was waited for without haste
-		}
-		return l, afterRest, memberError(l, err)
+		return l, afterHaste(i), memberError(l, err)
 	}
 	err := g.level(ctx, q.option)
 	if err == nil {
@@ -308,6 +309,15 @@ func (q *quest) inTurn(ctx context.Context, g *holding, order []*Lock, known boo
 		return order[0], never, p.asBusy(err)
 	}
 	return order[0], atOnce, &outageError{cause: errTooLate}
+}
+
+// afterHaste is the verdict on the i-th member. The first one was waited for
+// without haste.
+func afterHaste(i int) verdict {
+	if i == 0 {
+		return never
+	}
+	return afterRest
 }
 
 // enter acquires or re-enters a member. Only the first is waited for without

@@ -640,16 +640,49 @@ func TestAMemberThatIsDownFailsAfterTheOutageTimeout(t *testing.T) {
 		down := w.another()
 		a, b := w.client(redlatch.Config{}), down.client(redlatch.Config{})
 		down.server.SetError("LOADING down")
-		start := time.Now()
-		_, err := redlatch.MultiLock(a.Lock("a"), b.Lock("b")).Acquire(bg)
-		w.wantErr(err, redlatch.ErrUnavailable)
-		if d := time.Since(start); d < 10*time.Second || d > 12*time.Second {
-			t.Errorf("after %v", d)
+		for _, m := range []*redlatch.Multi{
+			redlatch.MultiLock(a.Lock("a"), b.Lock("b")),
+			redlatch.MultiLock(b.Lock("a"), b.Lock("b")), // together
+		} {
+			start := time.Now()
+			_, err := m.Acquire(bg)
+			w.wantErr(err, redlatch.ErrUnavailable)
+			if d := time.Since(start); d < 10*time.Second || d > 12*time.Second {
+				t.Errorf("after %v", d)
+			}
 		}
 		w.wantNothing()
 		down.server.SetError("")
 		time.Sleep(10 * time.Minute)
 		down.wantNothing()
+	})
+}
+
+// The first member's lease is over before the last one is there, each time.
+func TestALeaseTooShortForItsMembersIsGivenUp(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		d := &tap{hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			time.Sleep(15 * time.Millisecond)
+			defer time.Sleep(15 * time.Millisecond)
+			return next()
+		}}
+		c := w.tapped(redlatch.Config{}, d)
+		m := redlatch.MultiLock(c.FencedLock("a"), c.FencedLock("b"), c.FencedLock("c"), c.FencedLock("d"))
+		start := time.Now()
+		_, err := m.Acquire(bg, redlatch.Lease(100*time.Millisecond))
+		w.wantErr(err, redlatch.ErrUnavailable)
+		if d := time.Since(start); d < 10*time.Second || d > 12*time.Second {
+			t.Errorf("after %v", d)
+		}
+		_, err = m.Acquire(bg, redlatch.Lease(100*time.Millisecond), redlatch.Wait(time.Second))
+		w.wantErr(err, redlatch.ErrBusy)
+		w.releaseMulti(w.acquireMulti(m, bg, redlatch.Lease(time.Second)))
+		time.Sleep(5 * time.Minute)
+		for _, key := range w.server.Keys() {
+			if len(key) == 1 {
+				t.Errorf("left behind: %s", key)
+			}
+		}
 	})
 }
 
@@ -755,6 +788,10 @@ func TestRandomMultiLocksExcludeEachOther(t *testing.T) {
 								if len(members) == 0 {
 									continue
 								}
+								var opts []redlatch.Option
+								if roll(4) == 0 {
+									opts = append(opts, redlatch.Fenced()) // one by one
+								}
 								ctx, cancel := context.WithCancel(bg)
 								switch roll(4) {
 								case 0:
@@ -762,7 +799,7 @@ func TestRandomMultiLocksExcludeEachOther(t *testing.T) {
 								case 1:
 									slices.Reverse(members)
 								}
-								h, err := redlatch.MultiLock(members...).Acquire(ctx)
+								h, err := redlatch.MultiLock(members...).Acquire(ctx, opts...)
 								if err != nil {
 									failed.Add(1)
 									if !errors.Is(err, context.Canceled) {
@@ -798,6 +835,9 @@ func TestRandomMultiLocksExcludeEachOther(t *testing.T) {
 				}
 				t.Logf("%d sections, %d given up", sections.Load(), failed.Load())
 				time.Sleep(10 * time.Minute) // until every debt is paid
+				for _, name := range names {
+					w.server.Del("redisson_lock_token:{" + name + "}")
+				}
 				w.wantNothing()
 			})
 		})
