@@ -51,6 +51,19 @@ var plainKinds = []requestKind{
 		},
 	},
 	{
+		name: "take of many", script: "multilock.take", creates: true,
+		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
+			arm()
+			h, err := redlatch.MultiLock(s.c.Lock(s.lock), s.c.Lock(s.lock+"+")).Acquire(bg, redlatch.Wait(generous))
+			if err != nil {
+				s.T.Fatalf("Acquire: %v", err)
+			}
+			members := h.Holds()
+			s.release(members[1]) // the story is about one lock
+			return members[:1]
+		},
+	},
+	{
 		name: "re-entry", script: "lock.reenter", only: raisesCount,
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
 			outer := s.acquire(bg)

@@ -14,6 +14,7 @@ var luaFiles embed.FS
 var (
 	infoScript    = script.Load(luaFiles, "lock.info")
 	publishScript = script.Load(luaFiles, "control.publish")
+	multiTake     = script.Load(luaFiles, "multilock.take")
 )
 
 // A kind is what tells one type of exclusive lock from another.
