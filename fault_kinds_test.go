@@ -190,7 +190,7 @@ var requestKinds = []requestKind{
 
 func (s *story) force() {
 	s.T.Helper()
-	if ok, err := s.c.Lock(s.lock).ForceRelease(bg); !ok || err != nil {
+	if ok, err := s.of(s.c).ForceRelease(bg); !ok || err != nil {
 		s.T.Fatalf("ForceRelease: %t, %v", ok, err)
 	}
 }
@@ -198,7 +198,7 @@ func (s *story) force() {
 // awaitSubscriber waits until somebody waits for the lock in Redis.
 func (s *story) awaitSubscriber() {
 	s.T.Helper()
-	channel := wire.Prefix(wire.LockChannel, s.lock)
+	channel := s.channel()
 	if !within(generous, func() bool {
 		n := s.list("PUBSUB", "NUMSUB", channel)
 		return len(n) == 2 && n[1] != "0"

@@ -16,8 +16,8 @@ import (
 func aLateRequestChangesNothing(t *testing.T, a adapter) {
 	ar := newArena(t, a)
 	var stories []telling
-	for i := range requestKinds {
-		k := &requestKinds[i]
+	for i := range allKinds {
+		k := &allKinds[i]
 		for moment, tell := range map[string]func(*lateStory){
 			"after its retry":            (*lateStory).afterRetry,
 			"later in its tenure":        (*lateStory).laterInTenure,
@@ -121,7 +121,8 @@ func (s *lateStory) afterRelease() {
 		s.wantFree("after it")
 		return
 	}
-	_, err := s.other.Lock(s.lock).Try(bg)
+	s.write()
+	_, err := s.rival().Try(bg)
 	if !errors.Is(err, redlatch.ErrBusy) {
 		s.T.Errorf("after it: %v, want busy", err)
 	}
@@ -138,6 +139,7 @@ func (s *lateStory) afterRelease() {
 func (s *lateStory) met() {
 	s.release(s.begin()...)
 	s.deliver()
+	s.write()
 	start := time.Now()
 	h := s.acquire(bg)
 	if waited := time.Since(start); waited > 900*time.Millisecond {
@@ -150,6 +152,7 @@ func (s *lateStory) met() {
 
 func (s *lateStory) nextTenure() {
 	s.release(s.begin()...)
+	s.write()
 	outer := s.acquire(bg)
 	inner := s.acquire(outer.Context())
 	s.wantHeld("before it", inner, 2)
@@ -165,6 +168,7 @@ func (s *lateStory) nextTenure() {
 
 func (s *lateStory) foreignTenure() {
 	s.release(s.begin()...)
+	s.write()
 	h := s.acquireBy(s.other, bg)
 	keepsTTL := s.keepsTTL()
 	s.deliver()
