@@ -76,7 +76,7 @@ var requestKinds = []requestKind{
 			before := h.Expires()
 			fired := arm()
 			if !within(generous, func() bool { return fired() && h.Expires().After(before) }) {
-				s.T.Fatal("the hold is not renewed")
+				s.T.Fatalf("the hold is not renewed: met %t, ended %v, expires in %v, was %v", fired(), h.Err(), time.Until(h.Expires()), time.Until(before))
 			}
 			return []*redlatch.Hold{h}
 		},
