@@ -13,11 +13,13 @@ import (
 // Every request comes late once: its first attempt is held back, answered for
 // by its retry, and delivered at the worst moments. It must find nothing of its
 // own: no second holder, no shortened TTL, no wrong count, nothing left behind.
-func aLateRequestChangesNothing(t *testing.T, a adapter) {
+func aLateRequestChangesNothing(t *testing.T, a adapter) { lateRequests(t, a, requestKinds) }
+
+func lateRequests(t *testing.T, a adapter, kinds []requestKind) {
 	ar := newArena(t, a)
 	var stories []telling
-	for i := range allKinds {
-		k := &allKinds[i]
+	for i := range kinds {
+		k := &kinds[i]
 		for moment, tell := range map[string]func(*lateStory){
 			"after its retry":            (*lateStory).afterRetry,
 			"later in its tenure":        (*lateStory).laterInTenure,

@@ -10,11 +10,13 @@ import (
 
 // Every request loses its reply, once or twice. Nobody may notice: the call
 // succeeds, the count is right, there is one holder, and nothing is left behind.
-func aLostReplyChangesNothing(t *testing.T, a adapter) {
+func aLostReplyChangesNothing(t *testing.T, a adapter) { lostReplies(t, a, requestKinds) }
+
+func lostReplies(t *testing.T, a adapter, kinds []requestKind) {
 	ar := newArena(t, a)
 	var stories []telling
-	for i := range allKinds {
-		k := &allKinds[i]
+	for i := range kinds {
+		k := &kinds[i]
 		stories = append(stories,
 			telling{k.name + "/connection closed", func(s *story) { s.loseReply(k, faultnet.DropReply, 1) }},
 			telling{k.name + "/connection closed twice", func(s *story) { s.loseReply(k, faultnet.DropReply, 2) }},

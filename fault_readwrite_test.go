@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/redlatch/redlatch"
@@ -108,6 +109,21 @@ func (s *story) wantSides(when string, h *redlatch.Hold) {
 	}
 }
 
+// The same stories as of a lock, about both sides of a read-write lock. A process
+// and a server bear only so many of them at a time.
+func TestFaultsOfReadWriteLocks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a real server")
+	}
+	var all []subtest
+	for _, a := range adapters {
+		all = append(all,
+			subtest{"a lost reply changes nothing/" + a.name, func(t *testing.T) { lostReplies(t, a, readWriteKinds) }},
+			subtest{"a late request changes nothing/" + a.name, func(t *testing.T) { lateRequests(t, a, readWriteKinds) }})
+	}
+	concurrently(t, 2, all)
+}
+
 // Arguments of readwrite.recount behind lock, owner and new owner: writes,
 // lease, reads, channel.
 func lowersRecount(r faultnet.Request) bool { return r.Args[len(r.Args)-3] == "0" }
@@ -133,7 +149,8 @@ func onSide(side, name, script string) requestKind {
 	return k
 }
 
-var allKinds = slices.Concat(requestKinds, []requestKind{
+// readWriteKinds are the requests about a read-write lock.
+var readWriteKinds = []requestKind{
 	onSide("write", "take", "readwrite.write.take"),
 	onSide("write", "take with a lease", "readwrite.write.take"),
 	onSide("write", "re-entry", "readwrite.recount"),
@@ -225,4 +242,4 @@ var allKinds = slices.Concat(requestKinds, []requestKind{
 			return nil
 		},
 	},
-})
+}
