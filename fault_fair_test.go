@@ -124,14 +124,6 @@ var fairKinds = []requestKind{
 	},
 }
 
-// of returns the story's lock as c sees it.
-func (s *story) of(c *redlatch.Client) *redlatch.Lock {
-	if s.fair {
-		return c.FairLock(s.lock)
-	}
-	return c.Lock(s.lock)
-}
-
 // awaitQueue waits until so many wait for the story's lock in Redis. Nobody who
 // does not want it any more is there for longer than four seconds.
 func (s *story) awaitQueue(n int) {

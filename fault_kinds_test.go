@@ -90,7 +90,7 @@ var plainKinds = []requestKind{
 			before := h.Expires()
 			fired := arm()
 			if !within(generous, func() bool { return fired() && h.Expires().After(before) }) {
-				s.T.Fatal("the hold is not renewed")
+				s.T.Fatalf("the hold is not renewed: met %t, ended %v, expires in %v, was %v", fired(), h.Err(), time.Until(h.Expires()), time.Until(before))
 			}
 			return []*redlatch.Hold{h}
 		},
@@ -216,7 +216,7 @@ func (s *story) awaitSubscriber() {
 		s.awaitQueue(1)
 		return
 	}
-	channel := wire.Prefix(wire.LockChannel, s.lock)
+	channel := s.channel()
 	if !within(generous, func() bool {
 		n := s.list("PUBSUB", "NUMSUB", channel)
 		return len(n) == 2 && n[1] != "0"

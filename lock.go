@@ -31,8 +31,9 @@ type Lock struct {
 	backoff      Backoff  // how to wait for it; nil: by messages
 	held         any      // heldKey(name), converted once
 	nonReentrant bool
-	side         side  // of a read-write lock
-	err          error // a name that cannot be used
+	side         side   // of a read-write lock
+	writers      string // key of those who wait to write and have precedence
+	err          error  // a name that cannot be used
 }
 
 // Lock returns the reentrant lock with this name, Redisson's getLock. A name

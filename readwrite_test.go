@@ -526,3 +526,80 @@ func TestAWriterMayHaveAToken(t *testing.T) {
 		}
 	})
 }
+
+// Readers of several processes take turns so that somebody always reads.
+func TestAPreferredWriterGetsInAmongManyReadingProcesses(t *testing.T) {
+	for _, prefer := range []bool{true, false} {
+		inFakeTime(t, func(w *world) {
+			lockOf := func() *redlatch.ReadWriteLock {
+				rw := w.client(redlatch.Config{}).ReadWriteLock("orders")
+				if prefer {
+					rw = rw.PreferWriters()
+				}
+				return rw
+			}
+			ctx, cancel := context.WithCancel(bg)
+			var wg sync.WaitGroup
+			for p := range 5 {
+				rw := lockOf()
+				for i := range 5 {
+					wg.Go(func() {
+						for ctx.Err() == nil {
+							h, err := rw.Read().Acquire(ctx)
+							if err != nil {
+								return
+							}
+							time.Sleep(time.Duration(10+7*i+3*p) * time.Millisecond)
+							w.release(h)
+						}
+					})
+				}
+			}
+			time.Sleep(time.Second)
+			wr := lockOf()
+			var longest time.Duration
+			for range 20 {
+				start := time.Now()
+				h, err := wr.Write().Acquire(bg, redlatch.Wait(10*time.Second))
+				longest = max(longest, time.Since(start))
+				if err == nil {
+					w.release(h)
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+			t.Logf("prefer %v: a writer waited for %v", prefer, longest)
+			if prefer && longest > 150*time.Millisecond {
+				t.Errorf("a writer waited for %v; readers hold for 50ms at most", longest)
+			}
+			cancel()
+			wg.Wait()
+			synctest.Wait()
+			w.wantNothing()
+		})
+	}
+}
+
+// A wish that is given up lets the readers in at once.
+func TestAPreferredWriterThatGivesUpWakesTheReaders(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		a, b, c := w.client(redlatch.Config{}), w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		long := w.acquire(a.ReadWriteLock("orders").PreferWriters().Read(), bg)
+		wc := later(func() error {
+			_, err := b.ReadWriteLock("orders").PreferWriters().Write().Acquire(bg, redlatch.Wait(7*time.Second))
+			return err
+		})
+		time.Sleep(time.Second)
+		start := time.Now()
+		w.release(w.acquire(c.ReadWriteLock("orders").Read(), bg)) // without preference
+		if time.Since(start) > 0 {
+			t.Error("it waited")
+		}
+		w.release(w.acquire(c.ReadWriteLock("orders").PreferWriters().Read(), bg))
+		if d := time.Since(start); d < 5900*time.Millisecond || d > 6100*time.Millisecond {
+			t.Errorf("a reader waited for %v", d)
+		}
+		w.wantErr(<-wc, redlatch.ErrBusy)
+		w.release(long)
+		w.wantNothing()
+	})
+}
