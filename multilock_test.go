@@ -516,7 +516,7 @@ func TestTheLeaseOfAMultiHoldEndsForAllMembersTogether(t *testing.T) {
 		c, other := w.client(redlatch.Config{}), w.client(redlatch.Config{})
 		busy := w.acquire(other.Lock("b"), bg)
 		got := later(func() *redlatch.MultiHold {
-			return w.acquireMulti(redlatch.MultiLock(c.Lock("a"), c.Lock("b")), bg, redlatch.Lease(time.Second))
+			return w.acquireMulti(redlatch.MultiLock(c.FencedLock("a"), c.Lock("b")), bg, redlatch.Lease(time.Second))
 		})
 		time.Sleep(450 * time.Millisecond)
 		w.release(busy)
@@ -539,6 +539,7 @@ func TestTheLeaseOfAMultiHoldEndsForAllMembersTogether(t *testing.T) {
 		w.wantErr(h.Release(bg), redlatch.ErrLost)
 		w.wantErr(h.Extend(bg, time.Second), redlatch.ErrLost)
 		time.Sleep(time.Second)
+		w.server.Del("redisson_lock_token:{a}")
 		w.wantNothing()
 	})
 }
