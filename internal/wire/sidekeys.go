@@ -1,0 +1,41 @@
+package wire
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Prefixes of side keys and channels that only some locks have.
+const (
+	LockQueue   = "redisson_lock_queue"   // fair: list of the waiting owners
+	LockTimeout = "redisson_lock_timeout" // fair: sorted set, until when each may wait
+	RWChannel   = "redisson_rwlock"       // read-write: the channel of both sides
+)
+
+// FairChannel names the channel of one waiting owner of a fair lock.
+func FairChannel(name, owner string) string { return Prefix(LockChannel, name) + ":" + owner }
+
+// Mode is the field of a read-write lock that says what its holders do; it is
+// ModeRead or ModeWrite. The other fields are owners.
+const (
+	Mode      = "mode"
+	ModeRead  = "read"
+	ModeWrite = "write"
+)
+
+// WriteField returns the field of an owner that writes; one that reads has its
+// name itself for a field.
+func WriteField(owner string) string { return owner + ":write" }
+
+// ReadTimeout names the key that keeps an owner's i-th read hold alive. i counts
+// from 1. Unlike other side keys it begins with the lock's name.
+func ReadTimeout(name, owner string, i int) string {
+	if !strings.Contains(name, "{") {
+		name = "{" + name + "}"
+	}
+	return name + ":" + owner + ":rwlock_timeout:" + strconv.Itoa(i)
+}
+
+// WroteUnlocked is the message of a full release of a writer: it wakes all that
+// wait, where Unlocked wakes one in each process.
+const WroteUnlocked = "1"
