@@ -120,7 +120,7 @@ func TestAForeignReadUnlockKeepsTheLockForOurReaders(t *testing.T) {
 			}
 		}
 		w.release(b)
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -149,7 +149,7 @@ func TestOurReleaseKeepsTheLockForForeignReaders(t *testing.T) {
 			t.Error("a foreign reader beside our writer")
 		}
 		w.release(wr)
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -162,7 +162,7 @@ func TestForeignZombiesDoNotKeepTheLock(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.wantFields("a zombie beside us", "orders", map[string]string{"mode": "read", java: "1", h.Owner(): "1"})
 		w.release(h)
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -181,7 +181,7 @@ func TestAForeignReadReleaseWakesOurWriter(t *testing.T) {
 		if d := time.Since(start); d > 10*time.Millisecond {
 			t.Errorf("it waited for %v", d)
 		}
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -215,6 +215,6 @@ func TestAStrayReadOfOursIsReleasedByOurWriter(t *testing.T) {
 		if d := time.Since(start); d > 1100*time.Millisecond {
 			t.Errorf("it kept our writer out for %v", d)
 		}
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }

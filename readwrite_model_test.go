@@ -100,7 +100,7 @@ func TestNeverAWriterBesideAnotherHolder(t *testing.T) {
 				})
 				wg.Wait()
 				time.Sleep(5 * time.Minute)
-				w.wantNothing()
+				w.wantNoKeys()
 				if x.most < 5 {
 					t.Errorf("at most %d holds at a time", x.most)
 				}

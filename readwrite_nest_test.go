@@ -241,7 +241,7 @@ func TestAWriteOnItsWayDoesNotUpgradeARead(t *testing.T) {
 		w.wantErr((<-got).err, redlatch.ErrReentry)
 		w.wantFields("in the end", "orders", map[string]string{"mode": "read", rd.Owner(): "1"})
 		w.release(rd)
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -277,6 +277,6 @@ func TestAWriteThatFailsOnItsWayLeavesTheReadARead(t *testing.T) {
 		wr := <-next
 		w.wantFields("the next writer's", "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1"})
 		w.release(wr)
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }

@@ -579,7 +579,7 @@ func TestAPreferredWriterGetsInAmongManyReadingProcesses(t *testing.T) {
 			cancel()
 			wg.Wait()
 			synctest.Wait()
-			w.wantNothing()
+			w.wantNoKeys()
 		})
 	}
 }
@@ -605,6 +605,6 @@ func TestAPreferredWriterThatGivesUpWakesTheReaders(t *testing.T) {
 		}
 		w.wantErr(<-wc, redlatch.ErrBusy)
 		w.release(long)
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
