@@ -13,11 +13,13 @@ var luaFiles embed.FS
 
 var (
 	infoScript    = script.Load(luaFiles, "lock.info")
+	ttlsScript    = script.Load(luaFiles, "lock.ttls")
 	publishScript = script.Load(luaFiles, "control.publish")
 )
 
 // A kind is what tells one type of exclusive lock from another.
 type kind struct {
+	name     string  // for Info
 	take     *Script // the only one that can make an owner
 	reenter  *Script
 	release  *Script // also undoes a take that nobody waits for any more
@@ -29,6 +31,7 @@ type kind struct {
 
 // plainLock is Redisson's RLock.
 var plainLock = &kind{
+	name:     KindLock,
 	take:     script.Load(luaFiles, "lock.take"),
 	reenter:  script.Load(luaFiles, "lock.reenter"),
 	release:  script.Load(luaFiles, "lock.release"),

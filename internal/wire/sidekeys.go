@@ -1,0 +1,60 @@
+package wire
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Prefixes of side keys and channels that only some locks have.
+const (
+	LockQueue   = "redisson_lock_queue"   // fair: list of the waiting owners
+	LockTimeout = "redisson_lock_timeout" // fair: sorted set, until when each may wait
+	RWChannel   = "redisson_rwlock"       // read-write: the channel of both sides
+)
+
+// FairChannel names the channel of one waiting owner of a fair lock.
+func FairChannel(name, owner string) string { return Prefix(LockChannel, name) + ":" + owner }
+
+// Mode is the field of a read-write lock that says what its holders do; it is
+// ModeRead or ModeWrite. The other fields are owners.
+const (
+	Mode      = "mode"
+	ModeRead  = "read"
+	ModeWrite = "write"
+)
+
+// WriteField returns the field of an owner that writes; one that reads has its
+// name itself for a field.
+func WriteField(owner string) string { return owner + ":write" }
+
+// ReadTimeout names the key that keeps an owner's i-th read hold alive. i counts
+// from 1. Unlike other side keys it begins with the lock's name.
+func ReadTimeout(name, owner string, i int) string {
+	if !strings.Contains(name, "{") {
+		name = "{" + name + "}"
+	}
+	return name + ":" + owner + ":rwlock_timeout:" + strconv.Itoa(i)
+}
+
+// WroteUnlocked is the message of a full release of a writer: it wakes all that
+// wait, where Unlocked wakes one in each process.
+const WroteUnlocked = "1"
+
+// Writes says whether a field of a read-write lock is an owner that writes. A
+// transaction of Redisson's adds its id behind that.
+func Writes(field string) bool {
+	return strings.HasSuffix(field, ":write") || strings.Contains(field, ":write:")
+}
+
+// The fields that a group of locks has for a locked value, besides the value's
+// own, which names the owner.
+const (
+	GroupExpiry = ":expire_time"
+	GroupCount  = ":lock_count"
+)
+
+// GroupFields returns the fields that say until when an owner has a value of a
+// group, in ms of the wall clock, and how often it has entered.
+func GroupFields(value, owner string) (expiry, count string) {
+	return value + ":" + owner + GroupExpiry, value + ":" + owner + GroupCount
+}
