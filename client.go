@@ -25,7 +25,8 @@ type Client struct {
 
 	pool     *worker.Pool
 	clock    *renew.Clock
-	kind     *renew.Kind
+	kind     *renew.Kind // how locks are renewed,
+	groups   *renew.Kind // and values of groups
 	lines    lines
 	debts    debts
 	control  control
@@ -74,7 +75,8 @@ func New(redis Redis, cfg Config) (*Client, error) {
 	}
 	c.senders = newSenders(c)
 	c.clock = renew.NewClock(c.settle, c.collectDropped)
-	c.kind = &renew.Kind{Renew: c.renewLocks}
+	c.kind = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(plainLock.renew, batch) }}
+	c.groups = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(groupLock.renew, batch) }}
 	c.lines = lines{c: c, m: make(map[string]*line)}
 	c.debts = debts{c: c, timers: make(map[*time.Timer]debt)}
 	c.stopBreak = redis.OnBreak(c.clock.Kick)

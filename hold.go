@@ -237,7 +237,10 @@ func (c *holdContext) Deadline() (time.Time, bool) {
 
 // Value answers the question which hold of a lock a context descends from.
 func (c *holdContext) Value(key any) any {
-	if k, ok := key.(heldKey); ok && string(k) == c.hold.Name() {
+	if k, ok := key.(heldKey); ok && string(k) == c.hold.in.t.lock.lineName() {
+		return c.hold.in
+	}
+	if o, ok := key.(*overlap); ok && o.with(c.hold.in) {
 		return c.hold.in
 	}
 	return c.Context.Value(key)

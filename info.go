@@ -241,7 +241,11 @@ func (s *stored) valueHolders() (holders []Holder, err error) {
 			return nil, wrong(entered, s.fields[entered])
 		}
 		if ms > s.now {
-			h := holderOf(owner, count, time.Duration(ms-s.now)*time.Millisecond)
+			left := time.Duration(ms-s.now) * time.Millisecond
+			if s.ttl >= 0 {
+				left = min(left, s.ttl)
+			}
+			h := holderOf(owner, count, left)
 			h.Value = value
 			holders = append(holders, h)
 		}

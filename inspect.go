@@ -22,7 +22,11 @@ func (l *Lock) Info(ctx context.Context) (Info, error) {
 	if err := l.c.open(); err != nil {
 		return Info{}, err
 	}
-	return l.c.info(ctx, l.name, l.kindName())
+	info, err := l.c.info(ctx, l.name, l.kindName())
+	if err == nil && l.group != nil {
+		info = l.group.only(info)
+	}
+	return info, err
 }
 
 // kindName returns what Info.Kind says of this lock.

@@ -38,14 +38,15 @@ type lines struct {
 func (ls *lines) get(l *Lock) *line {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	ln := ls.m[l.name]
+	name := l.lineName()
+	ln := ls.m[name]
 	if ln == nil {
 		var ok bool
 		if ln, ok = ls.pool.Get().(*line); !ok {
 			ln = &line{}
 		}
-		ln.name = l.name
-		ls.m[l.name] = ln
+		ln.name = name
+		ls.m[name] = ln
 	}
 	ln.refs++
 	return ln
@@ -98,6 +99,21 @@ func (ls *lines) peek(name string) *tenure {
 	return ln.cur
 }
 
+// ofGroup returns the tenure of values of a group that may have an owner id.
+func (ls *lines) ofGroup(name, owner string) *tenure {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for _, ln := range ls.m {
+		ln.mu.Lock()
+		t := ln.cur
+		ln.mu.Unlock()
+		if t != nil && t.lock.group != nil && t.lock.name == name && t.owns(owner) {
+			return t
+		}
+	}
+	return nil
+}
+
 // leave lets the next caller in with nothing.
 func (c *Client) leave(ln *line) {
 	ln.gate.Exit()
@@ -110,7 +126,8 @@ func (ln *line) listen(c *Client, channel string) {
 		return c.redis.Subscribe(channel, false, func(n Notice) { h(n.Subscribed) })
 	}, func() {
 		// Somebody else released a lock that we believe to hold: ask.
-		if t := ln.current(); t != nil {
+		// (In a group that happens all the time, and is about other values.)
+		if t := ln.current(); t != nil && t.lock.group == nil {
 			c.clock.Check(&t.lease)
 		}
 	})

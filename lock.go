@@ -31,7 +31,9 @@ type Lock struct {
 	backoff      Backoff  // how to wait for it; nil: by messages
 	held         any      // heldKey(name), converted once
 	nonReentrant bool
-	err          error // a name that cannot be used
+	group        *group   // of a group lock
+	more         []string // arguments that every script of this lock gets behind its own; nil: none
+	err          error    // a name that cannot be used
 }
 
 // Lock returns the reentrant lock with this name, Redisson's getLock. A name
@@ -233,7 +235,7 @@ func (t *tenure) trusted(ctx context.Context, until, now time.Time) bool {
 
 // renewLocks renews a batch of leases with one script, each with a result of
 // its own.
-func (c *Client) renewLocks(batch []*renew.Lease) {
+func (c *Client) renewLocks(s *Script, batch []*renew.Lease) {
 	keys := make([]string, 0, len(batch))
 	args := make([]string, 0, 2*len(batch))
 	ids := make([]string, len(batch))
@@ -244,14 +246,14 @@ func (c *Client) renewLocks(batch []*renew.Lease) {
 		if t.state == tenureLive && !t.moving {
 			ids[i] = t.id
 			keys = append(keys, t.lock.name)
-			args = append(args, t.id, millis(l.Ask))
+			args = append(append(args, t.id, millis(l.Ask)), t.lock.more...)
 		}
 		t.mu.Unlock()
 	}
 	if len(keys) == 0 {
 		return
 	}
-	o := op{c: c, script: plainLock.renew, keys: keys, args: args, lease: c.cfg.WatchdogTimeout, stop: c.over, single: true}
+	o := op{c: c, script: s, keys: keys, args: args, lease: c.cfg.WatchdogTimeout, stop: c.over, single: true}
 	reply, err := o.run(context.Background())
 	if err == nil && len(reply.List) != len(keys) {
 		err = fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, o.script.Name())

@@ -64,6 +64,12 @@ func (l *Lock) enclosing(ctx context.Context) (*hold, *scope, error) {
 	sc, _ := ctx.Value(scopeKey{}).(*scope)
 	h, _ := ctx.Value(l.held).(*hold)
 	if h == nil {
+		if l.group != nil {
+			o := &overlap{l}
+			if other, _ := ctx.Value(o).(*hold); other != nil {
+				return nil, nil, o.refuse(other)
+			}
+		}
 		return nil, sc, nil
 	}
 	if h.t.c != l.c {
@@ -81,7 +87,7 @@ func (l *Lock) enclosing(ctx context.Context) (*hold, *scope, error) {
 // enterScope acquires or re-enters the lock for a scope.
 func (c *Client) enterScope(ctx context.Context, l *Lock, sc *scope, o *options, outer *hold) (*hold, error) {
 	start := time.Now()
-	n := sc.nest(c, l.name)
+	n := sc.nest(c, l.lineName())
 	p := patience{c: c, name: l.name, until: deadlineOf(start, o)}
 	if o.once {
 		select {

@@ -258,7 +258,7 @@ type counting struct {
 
 func (t *tenure) newCounting(count int, lease time.Duration) *counting {
 	r := &counting{t: t, op: t.op(t.lock.kind.reenter, nil), id: t.owner(), count: strconv.Itoa(count), lease: millis(lease)}
-	r.op.args = []string{r.id, r.id, r.count, r.lease}
+	r.op.args = t.lock.args([]string{r.id, r.id, r.count, r.lease})
 	r.op.retried = r.move
 	return r
 }
@@ -288,7 +288,7 @@ func (r *counting) move() {
 		return
 	}
 	r.next = r.t.c.nextID()
-	r.op.args = []string{r.id, r.next, r.count, r.lease}
+	r.op.args = r.t.lock.args([]string{r.id, r.next, r.count, r.lease})
 	r.t.suspected(r.id)
 	r.t.suspected(r.next)
 	r.t.mu.Lock()

@@ -73,6 +73,9 @@ func (c *Client) newTenure(ln *line, l *Lock, o *options) *tenure {
 	t.args = &t.args0
 	t.lease.Kind, t.lease.Holder, t.lease.Length = c.kind, t, t.length
 	t.lease.Lane = c.redis.Lane(l.name)
+	if l.group != nil {
+		t.lease.Kind = c.groups
+	}
 	if c.traits.Cluster {
 		t.lease.Group = wire.Slot(l.name)
 	}
@@ -104,7 +107,7 @@ func (t *tenure) live() bool {
 
 // op prepares a request about this tenure.
 func (t *tenure) op(s *Script, args []string) op {
-	return op{c: t.c, script: s, keys: t.lock.keys, args: args, lease: t.length, stop: t.c.over}
+	return op{c: t.c, script: s, keys: t.lock.keys, args: t.lock.args(args), lease: t.length, stop: t.c.over}
 }
 
 // fence makes the request that takes the lock count the acquisition.
@@ -427,7 +430,7 @@ func (t *tenure) lose(reason LossReason) bool {
 		t.c.report.lost(LostEvent{Err: err, Held: time.Since(h.since), Site: h.at.String()})
 	}
 	t.c.settle(func() {
-		if reason == LostGone {
+		if reason == LostGone && t.lock.group == nil { // of a group's values some may be left
 			t.settleDebts()
 		} else {
 			_ = t.sendRelease(id, args[1:])

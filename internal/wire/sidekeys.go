@@ -45,16 +45,3 @@ const WroteUnlocked = "1"
 func Writes(field string) bool {
 	return strings.HasSuffix(field, ":write") || strings.Contains(field, ":write:")
 }
-
-// The fields that a group of locks has for a locked value, besides the value's
-// own, which names the owner.
-const (
-	GroupExpiry = ":expire_time"
-	GroupCount  = ":lock_count"
-)
-
-// GroupFields returns the fields that say until when an owner has a value of a
-// group, in ms of the wall clock, and how often it has entered.
-func GroupFields(value, owner string) (expiry, count string) {
-	return value + ":" + owner + GroupExpiry, value + ":" + owner + GroupCount
-}
