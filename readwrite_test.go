@@ -34,14 +34,6 @@ func (w *world) wantFields(when, name string, want map[string]string) {
 	}
 }
 
-// wantNothing checks that no key is left.
-func (w *world) wantNothing() {
-	w.Helper()
-	if keys := w.server.Keys(); len(keys) > 0 {
-		w.Fatalf("left behind: %q", keys)
-	}
-}
-
 // messages collects what is published on the channel of a read-write lock.
 func (w *world) messages(name string) func() []string {
 	sub := w.server.NewSubscriber()
@@ -488,7 +480,7 @@ func TestAForceReleaseOfReadersLeavesWritersAlone(t *testing.T) {
 			t.Fatalf("readers released: %v, %v; the writer: %v", ok, err, wr.Err())
 		}
 		info, err := orw.Write().Info(bg)
-		if err != nil || len(info.Holders) != 1 || info.Holders[0].Owner != wr.Owner() || info.Kind != "write lock" {
+		if err != nil || len(info.Holders) != 1 || info.Holders[0].Owner != wr.Owner() || info.Kind != redlatch.KindReadWrite || info.Holders[0].Mode != "write" {
 			t.Errorf("%+v, %v", info, err)
 		}
 		if ok, err := orw.Write().ForceRelease(bg); !ok || err != nil || wr.Err() == nil {

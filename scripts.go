@@ -13,11 +13,13 @@ var luaFiles embed.FS
 
 var (
 	infoScript    = script.Load(luaFiles, "lock.info")
+	ttlsScript    = script.Load(luaFiles, "lock.ttls")
 	publishScript = script.Load(luaFiles, "control.publish")
 )
 
 // A kind is what tells one type of exclusive lock from another.
 type kind struct {
+	name     string  // for Info
 	take     *Script // the only one that can make an owner
 	reenter  *Script
 	release  *Script // also undoes a take that nobody waits for any more
@@ -38,6 +40,7 @@ var (
 
 // writeSide is Redisson's RReadWriteLock.writeLock().
 var writeSide = &kind{
+	name:     KindReadWrite,
 	take:     script.Load(luaFiles, "readwrite.write.take"),
 	reenter:  readWriteRecount,
 	release:  readWriteRelease,
@@ -50,6 +53,7 @@ var writeSide = &kind{
 // readSide is Redisson's RReadWriteLock.readLock(). It does not pass between
 // goroutines: they share it.
 var readSide = &kind{
+	name:    KindReadWrite,
 	take:    script.Load(luaFiles, "readwrite.read.take"),
 	reenter: readWriteRecount,
 	release: readWriteRelease,
@@ -59,6 +63,7 @@ var readSide = &kind{
 
 // plainLock is Redisson's RLock.
 var plainLock = &kind{
+	name:     KindLock,
 	take:     script.Load(luaFiles, "lock.take"),
 	reenter:  script.Load(luaFiles, "lock.reenter"),
 	release:  script.Load(luaFiles, "lock.release"),
@@ -71,6 +76,7 @@ var plainLock = &kind{
 // fairLock is Redisson's RFairLock. What concerns the holder alone is as for the
 // plain lock.
 var fairLock = &kind{
+	name:    KindFair,
 	take:    script.Load(luaFiles, "fairlock.take"),
 	reenter: plainLock.reenter,
 	release: script.Load(luaFiles, "fairlock.release"),

@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,7 +27,8 @@ type runner struct {
 	*app
 	name  string
 	argv  []string
-	shell string // --command
+	shell string           // --command
+	types map[string]*bool // which type of lock; see lockFlags
 
 	wait      duration
 	try       bool
@@ -58,7 +61,8 @@ If the lock is lost while the command runs, its process group gets TERM, and
 KILL after --kill-after; the exit code is 74.
 
 The command finds in its environment REDLATCH_HELD=true, REDLATCH_NAME,
-REDLATCH_OWNER (its owner in Redis) and REDLATCH_LEASE_MS.`,
+REDLATCH_OWNER (its owner in Redis) and REDLATCH_LEASE_MS; with --fenced also
+REDLATCH_TOKEN.`,
 		Example: `  redlatch run nightly-report -- ./report.sh --all
   redlatch run nightly-report --try -- ./report.sh || echo "another machine does it"
   redlatch run migrate --wait 10m -c 'dump | gzip > dump.gz'`,
@@ -75,6 +79,7 @@ REDLATCH_OWNER (its owner in Redis) and REDLATCH_LEASE_MS.`,
 	f.IntVarP(&r.conflict, "conflict-exit-code", "E", exitConflict, "exit code if the lock could not be had")
 	f.BoolVar(&r.sysexits, "sysexits", false, "exit with 75 (EX_TEMPFAIL) if the lock could not be had")
 	f.StringVarP(&r.shell, "command", "c", "", "run this with /bin/sh -c instead of a command")
+	r.addLockFlags(f)
 	cmd.RunE = r.run
 	return cmd
 }
@@ -111,6 +116,9 @@ func (r *runner) check(cmd *cobra.Command) (path string, err error) {
 		return "", usage("there is a command after --command: %q", r.argv[0])
 	case !f.Changed("command") && len(r.argv) == 0:
 		return "", usage("run needs a command: redlatch run %s -- COMMAND", shellWord(r.name))
+	}
+	if err := r.checkLockFlags(); err != nil {
+		return "", err
 	}
 	if err := checkName(r.name); err != nil {
 		return "", err
@@ -149,7 +157,7 @@ func (r *runner) run(cmd *cobra.Command, _ []string) error {
 
 	signals := make(chan os.Signal, 64)
 	supervise.Notify(signals)
-	hold, err := r.acquire(client.Lock(r.name), signals)
+	hold, err := r.acquire(r.lock(client), signals)
 	if err != nil {
 		return err
 	}
@@ -172,7 +180,7 @@ func (r *runner) run(cmd *cobra.Command, _ []string) error {
 }
 
 // acquire waits for the lock. A signal ends the wait.
-func (r *runner) acquire(lock *redlatch.Lock, signals <-chan os.Signal) (*redlatch.Hold, error) {
+func (r *runner) acquire(lock acquirer, signals <-chan os.Signal) (*redlatch.Hold, error) {
 	var opts []redlatch.Option
 	switch {
 	case r.try:
@@ -182,6 +190,9 @@ func (r *runner) acquire(lock *redlatch.Lock, signals <-chan os.Signal) (*redlat
 	}
 	if r.lease.set {
 		opts = append(opts, redlatch.Lease(r.lease.Duration))
+	}
+	if *r.types["fenced"] {
+		opts = append(opts, redlatch.Fenced())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -219,7 +230,7 @@ func (r *runner) supervise(hold *redlatch.Hold, path string, signals chan os.Sig
 	c := supervise.Command{
 		Path:      path,
 		Args:      r.argv,
-		Env:       append(os.Environ(), r.environment(hold)...),
+		Env:       r.environment(hold),
 		Signals:   signals,
 		KillAfter: r.killAfter.Duration,
 		Notice:    func(text string) { r.ui.note("%s", text) },
@@ -255,14 +266,19 @@ func (r *runner) leaseTime() time.Duration {
 	return watchdog
 }
 
-// environment is what the command is told.
+// environment is the command's: ours, and what the lock adds to it. The token of
+// another lock, which we may be running under, is none of this one.
 func (r *runner) environment(hold *redlatch.Hold) []string {
-	return []string{
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "REDLATCH_TOKEN=") })
+	env = append(env,
 		"REDLATCH_HELD=true",
-		"REDLATCH_NAME=" + hold.Name(),
-		"REDLATCH_OWNER=" + hold.Owner(),
-		"REDLATCH_LEASE_MS=" + strconv.FormatInt(r.leaseTime().Milliseconds(), 10),
+		"REDLATCH_NAME="+hold.Name(),
+		"REDLATCH_OWNER="+hold.Owner(),
+		"REDLATCH_LEASE_MS="+strconv.FormatInt(r.leaseTime().Milliseconds(), 10))
+	if token := hold.Token(); token > 0 {
+		env = append(env, "REDLATCH_TOKEN="+strconv.FormatInt(token, 10))
 	}
+	return env
 }
 
 // afterLoss ends the program after a loss, whenever it was noticed.

@@ -74,6 +74,49 @@ func TestRunGivesTheCommandWhatItNeeds(t *testing.T) {
 	}
 }
 
+// With --fenced the command gets its acquisition's token; without, none, even if
+// redlatch itself runs under a lock that had one.
+func TestRunFenced(t *testing.T) {
+	r := newRedis(t)
+	for _, want := range []string{"1\n", "2\n"} {
+		if res := r.run(t, "run", "x", "--fenced", "-c", "echo $REDLATCH_TOKEN"); res.code != 0 || res.out != want {
+			t.Errorf("%+v, want %q", res, want)
+		}
+	}
+	if res := r.run(t, "run", "x", "--fenced", "--spin", "-c", "echo $REDLATCH_TOKEN"); res.code != 0 || res.out != "3\n" {
+		t.Errorf("of a spin lock: %+v", res)
+	}
+	cmd := r.command("run", "x", "-c", "echo ${REDLATCH_TOKEN-none}")
+	cmd.Env = append(cmd.Env, "REDLATCH_TOKEN=3")
+	if res := finish(t, cmd); res.code != 0 || res.out != "none\n" {
+		t.Errorf("%+v", res)
+	}
+	contains(t, r.run(t, "show", "x").out, "kind   fenced lock\n", "token  3\n")
+	r.hold("x", time.Hour)
+	if res := r.run(t, "run", "x", "--fenced", "--try", "-c", "echo ran"); res.code != 1 || res.out != "" || !strings.Contains(res.err, holder) {
+		t.Errorf("%+v", res)
+	}
+}
+
+// A spinner subscribes to nothing, and sees a lock freed without a message.
+func TestRunSpins(t *testing.T) {
+	r := newRedis(t)
+	r.hold("x", time.Hour)
+	if res := r.run(t, "run", "x", "--spin", "--wait", "50ms", "-c", "echo ran"); res.code != 1 || res.out != "" {
+		t.Errorf("%+v", res)
+	}
+	j := start(t, r.command("run", "x", "--spin", "--wait", "1h", "-c", "echo ran"))
+	tries := r.CommandCount()
+	eventually(t, "it tries", func() bool { return r.CommandCount() > tries+20 }, j.output)
+	if channels := r.PubSubChannels("*{x}"); len(channels) > 0 {
+		t.Errorf("subscribed to %q", channels)
+	}
+	r.Del("x")
+	if code := j.wait(); code != 0 || j.output() != "ran\n" {
+		t.Errorf("exit %d: %s", code, j.output())
+	}
+}
+
 // forget drops what was said: it has been looked at, with the password that the
 // test put there.
 func (j *job) forget() {
