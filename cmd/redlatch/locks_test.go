@@ -179,6 +179,11 @@ func TestRelease(t *testing.T) {
 	if res := r.run(t, "release", "it's", "--force"); res.code != 0 || res.out != "it's was not held\n" {
 		t.Errorf("a free one: %+v", res)
 	}
+	value := "Bt/D4wylKYCgzX0jVwjowg"
+	r.HSet("group", value, holder, value+":"+holder+":expire_time", "9999999999999", value+":"+holder+":lock_count", "1")
+	if res := r.run(t, "release", "--force", "group"); res.code != 65 || !r.Exists("group") || !strings.Contains(res.err, "group of locks") {
+		t.Errorf("a group: %+v", res)
+	}
 	type released struct {
 		Name     string `json:"name"`
 		Released bool   `json:"released"`

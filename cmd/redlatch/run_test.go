@@ -98,6 +98,98 @@ func TestRunFenced(t *testing.T) {
 	}
 }
 
+// All of several locks, or none: what the command is told, and what is held
+// meanwhile.
+func TestRunMulti(t *testing.T) {
+	r := newRedis(t)
+	j := start(t, r.command("run", "--multi", "b,a", "--lease", "1h", "-c", "trap 'exit 6' USR1; echo $REDLATCH_NAME $REDLATCH_OWNER ready; while :; do sleep 0.02; done"))
+	j.says("ready")
+	var owners []string
+	for _, name := range []string{"b", "a"} {
+		fields, err := r.HKeys(name)
+		if err != nil || len(fields) != 1 {
+			t.Fatal(fields, err)
+		}
+		owners = append(owners, fields...)
+	}
+	contains(t, j.output(), "b,a "+strings.Join(owners, ",")+" ready")
+	if res := r.run(t, "run", "--multi", "c,a", "--try", "-E", "9", "--", "echo", "ran"); res.code != 9 || res.out != "" || r.Exists("c") {
+		t.Errorf("%+v", res)
+	}
+	j.signal(unix.SIGUSR1)
+	if code := j.wait(); code != 6 || r.Exists("a") || r.Exists("b") {
+		t.Errorf("exit %d: %s; keys %v", code, j.output(), r.Keys())
+	}
+	j = start(t, r.command("run", "--multi", "a,b", "-c", "echo ready; while :; do sleep 0.02; done"))
+	j.says("ready")
+	if res := r.run(t, "release", "--force", "b"); res.code != 0 {
+		t.Errorf("%+v", res)
+	}
+	if code := j.wait(); code != 74 || r.Exists("a") {
+		t.Errorf("exit %d: %s; keys %v", code, j.output(), r.Keys())
+	}
+}
+
+// Readers together, a writer alone; as ls and show see them.
+func TestRunSharedAndExclusive(t *testing.T) {
+	r := newRedis(t)
+	const wait = "trap 'exit 6' USR1; echo ready; while :; do sleep 0.02; done"
+	a := start(t, r.command("run", "x", "--shared", "-c", wait))
+	b := start(t, r.command("run", "x", "--shared", "-c", wait))
+	a.says("ready")
+	b.says("ready")
+	if got := document[lockJSON](t, r.run(t, "show", "x", "-o", "json")); got.Kind != "read-write lock" || len(got.Holders) != 2 || got.Holders[0].Mode != "read" {
+		t.Errorf("%+v", got)
+	}
+	if res := r.run(t, "run", "x", "--exclusive", "--try", "-c", "echo ran"); res.code != 1 || res.out != "" {
+		t.Errorf("%+v", res)
+	}
+	w := start(t, r.command("run", "x", "--exclusive", "--fenced", "-c", "echo $REDLATCH_TOKEN; "+wait))
+	a.signal(unix.SIGUSR1)
+	b.signal(unix.SIGUSR1)
+	w.says("1\nready")
+	if res := r.run(t, "run", "x", "--shared", "--try", "-c", "echo ran"); res.code != 1 || res.out != "" {
+		t.Errorf("%+v", res)
+	}
+	for _, j := range []*job{a, b} {
+		if code := j.wait(); code != 6 {
+			t.Errorf("exit %d: %s", code, j.output())
+		}
+	}
+	if res := r.run(t, "release", "--force", "x"); res.code != 0 || res.out != "x released\n" || r.Exists("x") {
+		t.Errorf("%+v", res)
+	}
+	if code := w.wait(); code != 74 {
+		t.Errorf("exit %d: %s", code, w.output())
+	}
+}
+
+// A queue in Redis, as ls and show see it, which whoever leaves leaves.
+func TestRunFair(t *testing.T) {
+	r := newRedis(t)
+	r.hold("x", time.Hour)
+	j := start(t, r.command("run", "x", "--fair", "-c", "echo ran"))
+	queued := func() int {
+		list, _ := r.List("redisson_lock_queue:{x}")
+		return len(list)
+	}
+	eventually(t, "it queues", func() bool { return queued() == 1 }, j.output)
+	got := document[lockJSON](t, r.run(t, "show", "x", "-o", "json"))
+	if got.Kind != "fair lock" || len(got.Queue) != 1 || !got.Queue[0].Redlatch {
+		t.Errorf("%+v", got)
+	}
+	k := start(t, r.command("run", "x", "--fair", "-c", "echo ran"))
+	eventually(t, "another one queues", func() bool { return queued() == 2 }, k.output)
+	k.signal(unix.SIGTERM)
+	if code := k.wait(); code != 143 || queued() != 1 {
+		t.Errorf("exit %d: %s; %d in the queue", code, k.output(), queued())
+	}
+	r.Del("x")
+	if code := j.wait(); code != 0 || j.output() != "ran\n" {
+		t.Errorf("exit %d: %s", code, j.output())
+	}
+}
+
 // A spinner subscribes to nothing, and sees a lock freed without a message.
 func TestRunSpins(t *testing.T) {
 	r := newRedis(t)
@@ -174,6 +266,15 @@ func TestRunUsageErrors(t *testing.T) {
 		{[]string{"run", "x", "-c", "true", "--", "true"}, "after --command"},
 		{[]string{"run", "", "--", "true"}, "empty"},
 		{[]string{"run", "a}b{", "--", "true"}, "before its"},
+		{[]string{"run", "x", "--fair", "--spin", "--", "true"}, "--fair and --spin contradict"},
+		{[]string{"run", "x", "--shared", "--exclusive", "--", "true"}, "--shared and --exclusive contradict"},
+		{[]string{"run", "x", "--shared", "--fenced", "--", "true"}, "--shared and --fenced contradict"},
+		{[]string{"run", "--multi", "a,b", "--fair", "--", "true"}, "--multi and --fair contradict"},
+		{[]string{"run", "x", "--multi", "a,b", "--", "true"}, "named twice"},
+		{[]string{"run", "--multi", "a,b,a", "--", "true"}, "names a twice"},
+		{[]string{"run", "--multi", "a,b"}, "redlatch run --multi a,b -- COMMAND"},
+		{[]string{"run", "--multi", "", "--", "true"}, "needs the names"},
+		{[]string{"run", "--multi", "a,}", "--", "true"}, "without a '{'"},
 		{[]string{"--url", "http://h", "run", "x", "--", "true"}, "unknown scheme"},
 		{[]string{"--url", "redis://h?retries=1", "run", "x", "--", "true"}, `"retries"`},
 	} {
