@@ -70,6 +70,17 @@ func ExampleHold_Context() {
 	})
 }
 
+// Whoever asked first gets the lock first, in whichever process it is.
+func ExampleClient_FairLock() {
+	ctx, tickets := context.Background(), newClient().FairLock("tickets")
+	err := tickets.Do(ctx, func(ctx context.Context) error {
+		return ship(ctx, 42)
+	}, redlatch.Wait(time.Minute))
+	if errors.Is(err, redlatch.ErrBusy) {
+		fmt.Println("too many before us; we have left the queue")
+	}
+}
+
 func ExampleClient_Locks() {
 	for info, err := range newClient().Locks(context.Background(), "orders:*") {
 		if err != nil {

@@ -172,7 +172,7 @@ func (q *queuer) note(a *answer) {
 	}
 	q.queued = true
 	for _, id := range []string{a.owner, a.head} {
-		if id != q.t.id && wireClient(id) == q.c.id && q.c.lines.peek(q.l.name, id) == nil {
+		if id != q.t.id && wireClient(id) == q.c.id && !q.c.lines.known(q.l.name, id) {
 			// An id of ours without a tenure: a request that came late.
 			q.c.settle(func() { q.c.debts.now(q.l, id) })
 		}

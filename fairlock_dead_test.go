@@ -441,3 +441,32 @@ func TestAReleaseWakesTheHeadOnly(t *testing.T) {
 		w.wantNothing()
 	})
 }
+
+// A waiter of the same client sees the holder's id while its release is under
+// way: to release the id once more would overtake the release, which would find
+// the lock gone.
+func TestAReleaseUnderWayIsNotOvertakenByItsOwnClient(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		var releases atomic.Int64
+		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			if s == "fairlock.release" && releases.Add(1) == 1 {
+				time.Sleep(50 * time.Millisecond)
+			}
+			return next()
+		}})
+		h := w.acquire(c.FairLock("orders"), bg)
+		next := w.waiting(c.FairLock("orders"), bg)
+		channel := "redisson_lock__channel:{orders}:" + w.queue("orders")[0]
+		released := later(func() error { return h.Release(bg) })
+		time.Sleep(time.Millisecond)
+		w.server.Publish(channel, "0") // it looks, and sees the holder
+		if err := <-released; err != nil {
+			t.Errorf("Release: %v", err)
+		}
+		w.release(w.got(next))
+		if n := releases.Load(); n != 2 {
+			t.Errorf("%d releases were sent, want 2", n)
+		}
+		w.wantNothing()
+	})
+}

@@ -144,6 +144,9 @@ func (m *fairModel) watched(s string, args []string, next func() (redlatch.Reply
 	if before.holder != "" && after.holder != "" && before.holder != after.holder && s != "lock.reenter" {
 		m.Errorf("%s %q gave the lock from %s to %s", s, args, before.holder, after.holder)
 	}
+	if slices.Contains(after.queue, after.holder) {
+		m.Errorf("after %s %q %s has the lock and waits for it: %q", s, args, after.holder, after.queue)
+	}
 	if s == "fairlock.take" && args[4] == "1" {
 		client, _, _ := strings.Cut(args[1], ":")
 		m.heard[client] = now
@@ -160,9 +163,6 @@ func (m *fairModel) watched(s string, args []string, next func() (redlatch.Reply
 		if heard, ok := m.heard[client]; ok && now.Sub(heard) < 6*time.Second-2*time.Millisecond {
 			m.Errorf("%s took the lock before %s, who was heard %v ago; queue %q", after.holder, id, now.Sub(heard), before.queue)
 		}
-	}
-	if slices.Contains(after.queue, after.holder) {
-		m.Errorf("%s has the lock and waits for it: %q", after.holder, after.queue)
 	}
 	return r, err
 }

@@ -384,6 +384,7 @@ func TestWaitingForAFairLockOfTheOwnProcessIsReported(t *testing.T) {
 		next := w.waiting(c.FairLock("orders"), bg)
 		far := w.waiting(c.FairLock("foreign"), bg)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if len(events) != 1 || events[0].Name != "orders" || events[0].Waited < 5*time.Second || events[0].Waited > 5100*time.Millisecond ||
 			!strings.Contains(events[0].WaitSite, "fairlock_test.go") || !strings.Contains(events[0].HoldSite, "util_test.go") {
 			t.Errorf("events %+v", events)

@@ -17,6 +17,7 @@ type requestKind struct {
 	// takes the lock.
 	creates bool
 	more    bool // other requests follow it
+	fair    bool // it is about a fair lock
 	// provoke gets the lock into the state in which the request is sent, calls
 	// arm and provokes it. When it returns the request has been answered. It
 	// returns the holds that are nested in one another then: their number is
@@ -33,8 +34,8 @@ func (k *requestKind) is(r faultnet.Request, lock string) bool {
 func lowersCount(r faultnet.Request) bool { return r.Args[len(r.Args)-1] == "0" }
 func raisesCount(r faultnet.Request) bool { return !lowersCount(r) }
 
-// requestKinds are all of them.
-var requestKinds = []requestKind{
+// plainKinds are those of the plain lock.
+var plainKinds = []requestKind{
 	{
 		name: "take", script: "lock.take", creates: true,
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
@@ -47,6 +48,19 @@ var requestKinds = []requestKind{
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
 			arm()
 			return []*redlatch.Hold{s.acquire(bg, redlatch.Lease(generous))}
+		},
+	},
+	{
+		name: "take of many", script: "multilock.take", creates: true,
+		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
+			arm()
+			h, err := redlatch.MultiLock(s.c.Lock(s.lock), s.c.Lock(s.lock+"+")).Acquire(bg, redlatch.Wait(generous))
+			if err != nil {
+				s.T.Fatalf("Acquire: %v", err)
+			}
+			members := h.Holds()
+			s.release(members[1]) // the story is about one lock
+			return members[:1]
 		},
 	},
 	{
@@ -76,7 +90,7 @@ var requestKinds = []requestKind{
 			before := h.Expires()
 			fired := arm()
 			if !within(generous, func() bool { return fired() && h.Expires().After(before) }) {
-				s.T.Fatal("the hold is not renewed")
+				s.T.Fatalf("the hold is not renewed: met %t, ended %v, expires in %v, was %v", fired(), h.Err(), time.Until(h.Expires()), time.Until(before))
 			}
 			return []*redlatch.Hold{h}
 		},
@@ -190,7 +204,7 @@ var requestKinds = []requestKind{
 
 func (s *story) force() {
 	s.T.Helper()
-	if ok, err := s.c.Lock(s.lock).ForceRelease(bg); !ok || err != nil {
+	if ok, err := s.of(s.c).ForceRelease(bg); !ok || err != nil {
 		s.T.Fatalf("ForceRelease: %t, %v", ok, err)
 	}
 }
@@ -198,7 +212,11 @@ func (s *story) force() {
 // awaitSubscriber waits until somebody waits for the lock in Redis.
 func (s *story) awaitSubscriber() {
 	s.T.Helper()
-	channel := wire.Prefix(wire.LockChannel, s.lock)
+	if s.fair {
+		s.awaitQueue(1)
+		return
+	}
+	channel := s.channel()
 	if !within(generous, func() bool {
 		n := s.list("PUBSUB", "NUMSUB", channel)
 		return len(n) == 2 && n[1] != "0"

@@ -13,11 +13,13 @@ import (
 // Every request comes late once: its first attempt is held back, answered for
 // by its retry, and delivered at the worst moments. It must find nothing of its
 // own: no second holder, no shortened TTL, no wrong count, nothing left behind.
-func aLateRequestChangesNothing(t *testing.T, a adapter) {
+func aLateRequestChangesNothing(t *testing.T, a adapter) { lateRequests(t, a, requestKinds) }
+
+func lateRequests(t *testing.T, a adapter, kinds []requestKind) {
 	ar := newArena(t, a)
 	var stories []telling
-	for i := range requestKinds {
-		k := &requestKinds[i]
+	for i := range kinds {
+		k := &kinds[i]
 		for moment, tell := range map[string]func(*lateStory){
 			"after its retry":            (*lateStory).afterRetry,
 			"later in its tenure":        (*lateStory).laterInTenure,
@@ -44,6 +46,7 @@ type lateStory struct {
 // begin provokes the request, whose first attempt is caught.
 func (s *lateStory) begin() []*redlatch.Hold {
 	s.T.Helper()
+	s.fair = s.kind.fair
 	return s.kind.provoke(s.story, func() func() bool { return s.inject(s.kind, faultnet.Hold(&s.held), 1) })
 }
 
@@ -121,7 +124,8 @@ func (s *lateStory) afterRelease() {
 		s.wantFree("after it")
 		return
 	}
-	_, err := s.other.Lock(s.lock).Try(bg)
+	s.write()
+	_, err := s.rival().Try(bg)
 	if !errors.Is(err, redlatch.ErrBusy) {
 		s.T.Errorf("after it: %v, want busy", err)
 	}
@@ -138,6 +142,7 @@ func (s *lateStory) afterRelease() {
 func (s *lateStory) met() {
 	s.release(s.begin()...)
 	s.deliver()
+	s.write()
 	start := time.Now()
 	h := s.acquire(bg)
 	if waited := time.Since(start); waited > 900*time.Millisecond {
@@ -150,6 +155,7 @@ func (s *lateStory) met() {
 
 func (s *lateStory) nextTenure() {
 	s.release(s.begin()...)
+	s.write()
 	outer := s.acquire(bg)
 	inner := s.acquire(outer.Context())
 	s.wantHeld("before it", inner, 2)
@@ -165,6 +171,7 @@ func (s *lateStory) nextTenure() {
 
 func (s *lateStory) foreignTenure() {
 	s.release(s.begin()...)
+	s.write()
 	h := s.acquireBy(s.other, bg)
 	keepsTTL := s.keepsTTL()
 	s.deliver()

@@ -2,6 +2,7 @@ package redlatch_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/redlatch/redlatch/internal/faultnet"
@@ -9,11 +10,13 @@ import (
 
 // Every request loses its reply, once or twice. Nobody may notice: the call
 // succeeds, the count is right, there is one holder, and nothing is left behind.
-func aLostReplyChangesNothing(t *testing.T, a adapter) {
+func aLostReplyChangesNothing(t *testing.T, a adapter) { lostReplies(t, a, requestKinds) }
+
+func lostReplies(t *testing.T, a adapter, kinds []requestKind) {
 	ar := newArena(t, a)
 	var stories []telling
-	for i := range requestKinds {
-		k := &requestKinds[i]
+	for i := range kinds {
+		k := &kinds[i]
 		stories = append(stories,
 			telling{k.name + "/connection closed", func(s *story) { s.loseReply(k, faultnet.DropReply, 1) }},
 			telling{k.name + "/connection closed twice", func(s *story) { s.loseReply(k, faultnet.DropReply, 2) }},
@@ -24,6 +27,7 @@ func aLostReplyChangesNothing(t *testing.T, a adapter) {
 }
 
 func (s *story) loseReply(k *requestKind, loss faultnet.Action, times int) {
+	s.fair = k.fair
 	var fired func() bool
 	holds := k.provoke(s, func() func() bool {
 		fired = s.inject(k, loss, times)
@@ -43,10 +47,11 @@ func (s *story) loseReply(k *requestKind, loss faultnet.Action, times int) {
 	}
 	h := holds[len(holds)-1]
 	s.wantHeld("after it", h, len(holds))
-	next := acquiring(s.other.Lock(s.lock))
+	next := acquiring(s.rival())
 	s.awaitSubscriber()
 	s.wantShown("while another waits", h, len(holds))
 	s.release(holds...)
+	s.write()
 	h = s.got(next)
 	s.wantHeld("by the waiter", h, 1)
 	s.release(h)
@@ -63,11 +68,11 @@ func (s *story) wantRetries(k *requestKind, retries int) {
 		case r.Script() == "" || !slices.Contains(r.Args, s.lock):
 		case k.is(r, s.lock):
 			n++
-		case n > 0 && !isScript(r, "lock.renew", s.lock): // a broken connection calls for a renewal
+		case n > 0 && !isScript(r, "lock.renew", s.lock) && !isScript(r, "readwrite.renew", s.lock): // a broken connection calls for a renewal
 			s.T.Errorf("another request followed: %q", r.Args)
 		}
 	}
-	if n != 1+retries && k.script != "lock.renew" {
+	if n != 1+retries && !strings.HasSuffix(k.script, ".renew") {
 		s.T.Errorf("the request was sent %d times, want %d", n, 1+retries)
 	}
 }

@@ -254,6 +254,8 @@ type story struct {
 	*arena // shadowed where both have a method
 
 	lock    string
+	fair    bool // it is a fair lock
+	sides        // if it is a read-write lock
 	c       *redlatch.Client
 	driver  redlatch.Redis // c's
 	proxy   *faultnet.Proxy
@@ -298,11 +300,11 @@ func (s *story) acquireBy(c *redlatch.Client, ctx context.Context, opts ...redla
 	s.T.Helper()
 	ctx, cancel := context.WithTimeout(ctx, generous)
 	defer cancel()
-	h, err := c.Lock(s.lock).Acquire(ctx, opts...)
+	h, err := s.of(c).Acquire(ctx, opts...)
 	if err != nil {
 		s.T.Fatalf("Acquire: %v", err)
 	}
-	return h
+	return s.track(h)
 }
 
 // release releases the holds, the last one first.
@@ -319,7 +321,7 @@ func (s *story) release(holds ...*redlatch.Hold) {
 // behind a hold of its own process.
 func (s *story) lineUp(opts ...redlatch.Option) <-chan outcome {
 	s.T.Helper()
-	got := acquiring(s.c.Lock(s.lock), opts...)
+	got := acquiring(s.of(s.c), opts...)
 	await(s.T, "a waiter in line", s.waiting)
 	return got
 }
@@ -346,7 +348,7 @@ func (s *story) got(c <-chan outcome) *redlatch.Hold {
 	if o.err != nil {
 		s.T.Fatalf("Acquire: %v", o.err)
 	}
-	return o.hold
+	return s.track(o.hold)
 }
 
 // wantHeld checks that the story's lock is h's and nobody else's, entered count
@@ -354,7 +356,7 @@ func (s *story) got(c <-chan outcome) *redlatch.Hold {
 func (s *story) wantHeld(when string, h *redlatch.Hold, count int) {
 	s.T.Helper()
 	s.wantShown(when, h, count)
-	_, err := s.other.Lock(s.lock).Try(bg)
+	_, err := s.rival().Try(bg)
 	var busy *redlatch.BusyError
 	if !errors.As(err, &busy) || busy.Owner != h.Owner() {
 		s.T.Errorf("%s: another client's Try: %v, want busy with %s", when, err, h.Owner())
@@ -368,6 +370,10 @@ func (s *story) wantShown(when string, h *redlatch.Hold, count int) {
 		s.T.Fatalf("%s: the hold is over: %v", when, err)
 	}
 	trusted := h.Expires()
+	if s.side != "" {
+		s.wantSides(when, h)
+		return
+	}
 	fields := s.list("HGETALL", s.lock)
 	ttl := s.ttl()
 	if now := time.Now(); now.Add(ttl).Before(trusted) {
@@ -385,7 +391,10 @@ func (s *story) wantFree(when string) {
 		s.T.Errorf("%s: the lock should be free; Redis shows %q", when, fields)
 		return
 	}
-	h, err := s.other.Lock(s.lock).Try(bg)
+	if s.fair {
+		s.awaitQueue(0)
+	}
+	h, err := s.rival().Try(bg)
 	if err != nil {
 		s.T.Errorf("%s: another client's Try: %v", when, err)
 		return

@@ -32,6 +32,7 @@ type Lock struct {
 	held         any      // heldKey(name), converted once
 	nonReentrant bool
 	side         side     // of a read-write lock
+	writers      string   // key of those who wait to write and have precedence
 	group        *group   // of a group lock
 	more         []string // arguments that every script of this lock gets behind its own; nil: none
 	err          error    // a name that cannot be used

@@ -132,6 +132,9 @@ func (g *holding) holderOf(err error) *hold {
 	return nil
 }
 
+// has says whether a member is held.
+func (g *holding) has(l *Lock) bool { return g.find(l.c, l.name) != nil }
+
 // find returns the hold of a lock; c is nil if that of any client will do.
 func (g *holding) find(c *Client, held any) *hold {
 	g.mu.Lock()
@@ -318,13 +321,14 @@ func (h *MultiHold) Expires() time.Time {
 		return time.Time{}
 	}
 	h.in.mu.Lock()
-	ends := make([]time.Time, len(h.in.holds))
-	for i, in := range h.in.holds {
+	holds := h.in.holds
+	h.in.mu.Unlock()
+	ends := make([]time.Time, len(holds))
+	for i, in := range holds {
 		if in.check() == nil {
 			ends[i] = (&Hold{in: in}).Expires()
 		}
 	}
-	h.in.mu.Unlock()
 	slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
 	return ends[h.in.need-1]
 }

@@ -24,6 +24,10 @@ type Multi struct {
 // MultiLock returns the locks as one that is held when every member is. The
 // members are locks of any type, and of any clients.
 //
+// Free members of one client are taken with one request, in a cluster those of
+// one slot; fenced ones, and those of other types than Lock and SpinLock, one by
+// one.
+//
 // Whatever the order of the arguments, members are acquired by name, and those
 // of one name by Config.Name, so that callers with some members in common do
 // not wait for one another in a circle. Nor does a caller that has some members
@@ -212,27 +216,37 @@ const (
 	longestRest = 250 * time.Millisecond
 )
 
+// What to do about members that could not be had.
+type verdict uint8
+
+const (
+	afterRest verdict = iota // begin again after a pause,
+	atOnce                   // or without,
+	never                    // or not at all
+)
+
 // all acquires every member, or none.
 func (q *quest) all(ctx context.Context) (*holding, error) {
-	order := q.m.Locks()
+	order, known := q.m.Locks(), false
 	for round := 0; ; round++ {
-		g, i, err := q.inTurn(ctx, order)
+		g := newHolding(ctx, q, len(order))
+		missing, again, err := q.inTurn(ctx, g, order, known)
 		if err == nil {
 			return g, nil
 		}
-		var busy *BusyError
-		errors.As(err, &busy)
-		switch {
-		case q.o.once, q.over(), !IsRetryable(err):
-			return nil, err
-		case i == 0 && !errors.Is(err, errTooLate):
-			return nil, err // that one was waited for without haste
-		}
-		if err := q.rest(ctx, round, busy); err != nil {
+		g.undo(ctx)
+		if q.o.once || again == never || q.over() || !IsRetryable(err) {
 			return nil, err
 		}
-		missing := order[i]
+		if again == afterRest {
+			var busy *BusyError
+			errors.As(err, &busy)
+			if err := q.rest(ctx, round, busy); err != nil {
+				return nil, err
+			}
+		}
 		order = append([]*Lock{missing}, slices.DeleteFunc(q.m.Locks(), func(l *Lock) bool { return l == missing })...)
+		known = true
 	}
 }
 
@@ -251,11 +265,24 @@ func (q *quest) rest(ctx context.Context, round int, busy *BusyError) error {
 	return p.asBusy(err)
 }
 
-// inTurn acquires one lock after the other. On failure it returns at which one
-// that was, and the others have been released.
-func (q *quest) inTurn(ctx context.Context, order []*Lock) (g *holding, at int, err error) {
-	g = newHolding(ctx, q, len(order))
+// inTurn acquires one lock after the other, or together with those that can be.
+// known says that the first is known to be missing, and to be waited for alone.
+// On failure it returns which lock could not be had.
+func (q *quest) inTurn(ctx context.Context, g *holding, order []*Lock, known bool) (*Lock, verdict, error) {
 	for i, l := range order {
+		if g.has(l) {
+			continue // together with one before it
+		}
+		if i > 0 || !known {
+			switch missing, err := q.together(ctx, g, order[i:], i == 0); {
+			case g.has(l):
+				continue
+			case missing != nil && i == 0:
+				return missing, atOnce, err // nothing is held: wait for that one
+			case missing == nil && err != nil:
+				return l, afterHaste(i), memberError(l, err)
+			}
+		}
 		h, err := q.enter(ctx, l, i == 0)
 		if err == nil {
 			g.add(h)
@@ -264,24 +291,33 @@ func (q *quest) inTurn(ctx context.Context, order []*Lock) (g *holding, at int, 
 		if owner := g.holderOf(err); owner != nil {
 			err = sameLock(owner.t.lock, l)
 		}
-		g.undo(ctx)
-		return nil, i, memberError(l, err)
+		return l, afterHaste(i), memberError(l, err)
 	}
-	if err = g.level(ctx, q.option); err == nil {
-		if err = g.begin(); err == nil {
-			return g, 0, nil
-		}
+	err := g.level(ctx, q.option)
+	if err == nil {
+		err = g.begin()
+	}
+	if err == nil {
+		return nil, never, nil
 	}
 	// Lost while the others were being acquired: too slow for the lease.
-	g.undo(ctx)
 	if q.o.once || !errors.Is(err, ErrLost) {
-		return nil, 0, err
+		return order[0], never, err
 	}
 	p := patience{c: order[0].c, name: order[0].name, until: q.until}
 	if err := q.late.again(ctx, &p, q.o); err != nil {
-		return nil, 0, p.asBusy(err)
+		return order[0], never, p.asBusy(err)
 	}
-	return nil, 0, &outageError{cause: errTooLate}
+	return order[0], atOnce, &outageError{cause: errTooLate}
+}
+
+// afterHaste is the verdict on the i-th member. The first one was waited for
+// without haste.
+func afterHaste(i int) verdict {
+	if i == 0 {
+		return never
+	}
+	return afterRest
 }
 
 // enter acquires or re-enters a member. Only the first is waited for without

@@ -55,6 +55,10 @@ func (r *takes) client(w *world, cfg redlatch.Config) *redlatch.Client {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		switch {
+		case s == "multilock.take" && reply.Kind == redlatch.ReplyInt:
+			r.log = append(r.log, fmt.Sprint("+", keys))
+		case s == "multilock.take":
+			r.log = append(r.log, fmt.Sprint("?", keys))
 		case s == "lock.take" && reply.Kind == redlatch.ReplyInt:
 			r.log = append(r.log, "+"+keys[0])
 		case s == "lock.take":
@@ -77,7 +81,7 @@ func TestMembersAreAcquiredByNameAndReleasedInReverse(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		r := &takes{}
 		c := r.client(w, redlatch.Config{})
-		h := w.acquireMulti(redlatch.MultiLock(c.Lock("c"), c.FencedLock("a"), c.SpinLock("b", nil), c.StripedLock("d", 1).For("x")), bg)
+		h := w.acquireMulti(redlatch.MultiLock(c.Lock("c"), c.FencedLock("a"), c.SpinLock("b", nil), c.StripedLock("d", 1).For("x")), bg, redlatch.Fenced())
 		if n := len(h.Holds()); n != 4 || h.Holds()[0].Token() != 1 {
 			t.Fatalf("%d holds, tokens %d", n, h.Holds()[0].Token())
 		}
@@ -92,7 +96,9 @@ func TestMembersAreAcquiredByNameAndReleasedInReverse(t *testing.T) {
 		if !h.Expires().IsZero() {
 			t.Errorf("a released hold is trusted until %v", h.Expires())
 		}
-		w.server.Del("redisson_lock_token:{a}")
+		for _, name := range []string{"a", "b", "c", "d:0"} {
+			w.server.Del("redisson_lock_token:{" + name + "}")
+		}
 		w.wantNothing()
 	})
 }
@@ -192,44 +198,57 @@ func TestALockThatTwoClientsHaveOnOneServerIsFoundOut(t *testing.T) {
 
 // redisson #1160: two multi locks with members in another order.
 func TestMultiLocksInOppositeOrderDoNotDeadlock(t *testing.T) {
-	inFakeTime(t, func(w *world) {
-		w1, w2 := w.another(), w.another()
-		// The names are equal and the clients have none, so nothing but the
-		// arguments' order is left to decide: the opposite one.
-		var wg sync.WaitGroup
-		start := time.Now()
-		var inside atomic.Int64
-		for p := range 2 {
-			a, b := w1.client(redlatch.Config{}), w2.client(redlatch.Config{})
-			members := []*redlatch.Lock{a.Lock("x"), b.Lock("x")}
-			if p == 1 {
-				slices.Reverse(members)
-			}
-			wg.Go(func() {
-				for range 50 {
-					err := redlatch.MultiLock(members...).Do(bg, func(context.Context) error {
-						if inside.Add(1) != 1 {
-							t.Error("two holders")
-						}
-						time.Sleep(10 * time.Millisecond)
-						inside.Add(-1)
-						return nil
-					})
-					if err != nil {
-						t.Error(err)
+	for _, delay := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond, 60 * time.Millisecond} {
+		t.Run(delay.String(), func(t *testing.T) { inFakeTime(t, func(w *world) { oppositeOrder(w, delay) }) })
+	}
+}
+
+// oppositeOrder has two processes take two locks, each in its own order, from
+// servers that are so far away.
+func oppositeOrder(w *world, delay time.Duration) {
+	far := func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		time.Sleep(delay)
+		defer time.Sleep(delay)
+		return next()
+	}
+	t := w.T
+	w1, w2 := w.another(), w.another()
+	// The names are equal and the clients have none, so nothing but the
+	// arguments' order is left to decide: the opposite one.
+	var wg sync.WaitGroup
+	start := time.Now()
+	var inside atomic.Int64
+	for p := range 2 {
+		a, b := w1.tapped(redlatch.Config{}, &tap{hook: far}), w2.tapped(redlatch.Config{}, &tap{hook: far})
+		members := []*redlatch.Lock{a.Lock("x"), b.Lock("x")}
+		if p == 1 {
+			slices.Reverse(members)
+		}
+		wg.Go(func() {
+			for range 50 {
+				err := redlatch.MultiLock(members...).Do(bg, func(context.Context) error {
+					if inside.Add(1) != 1 {
+						t.Error("two holders")
 					}
+					time.Sleep(10 * time.Millisecond)
+					inside.Add(-1)
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
 				}
-			})
-		}
-		wg.Wait()
-		if d := time.Since(start); d > 2*time.Minute {
-			t.Errorf("100 sections of 10 ms took %v", d)
-		} else {
-			t.Logf("100 sections of 10 ms took %v", d)
-		}
-		w1.wantNothing()
-		w2.wantNothing()
-	})
+			}
+		})
+	}
+	wg.Wait()
+	d := time.Since(start)
+	t.Logf("100 sections of 10 ms took %v", d)
+	if d > 100*(500*time.Millisecond+10*delay) {
+		t.Error("hardly any progress")
+	}
+	time.Sleep(5 * time.Minute)
+	w1.wantNothing()
+	w2.wantNothing()
 }
 
 // What is held while another member is waited for is given back after half a
@@ -240,7 +259,9 @@ func TestAMultiLockDoesNotSitOnMembersWhileItWaits(t *testing.T) {
 		c, other := r.client(w, redlatch.Config{}), w.client(redlatch.Config{})
 		busy := w.acquire(other.Lock("b"), bg)
 		start := time.Now()
-		got := later(func() *redlatch.MultiHold { return w.acquireMulti(redlatch.MultiLock(c.Lock("a"), c.Lock("b")), bg) })
+		got := later(func() *redlatch.MultiHold {
+			return w.acquireMulti(redlatch.MultiLock(c.FencedLock("a"), c.Lock("b")), bg)
+		})
 		time.Sleep(400 * time.Millisecond)
 		if !w.server.Exists("a") {
 			t.Error("a was not taken first")
@@ -265,6 +286,7 @@ func TestAMultiLockDoesNotSitOnMembersWhileItWaits(t *testing.T) {
 			t.Errorf("after b was released: %v, want b first", last)
 		}
 		w.releaseMulti(h)
+		w.server.Del("redisson_lock_token:{a}")
 		w.wantNothing()
 	})
 }
@@ -437,7 +459,7 @@ func TestTheErrorsOfMembersAreJoined(t *testing.T) {
 		err := h.Release(bg)
 		w.wantErr(err, redlatch.ErrLost)
 		var names []string
-		if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // its shape is what is tested
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
 			for _, err := range joined.Unwrap() {
 				var lost *redlatch.LostError
 				if errors.As(err, &lost) {
@@ -521,7 +543,7 @@ func TestMembersAreReenteredThroughTheMultiHold(t *testing.T) {
 		counts := func(want string) {
 			t.Helper()
 			for i, h := range h.Holds() {
-				if got := [...]*world{w, w2, w}[i].count(h); got != want {
+				if got := w.count(h) + w2.count(h); got != want {
 					t.Errorf("member %d has count %s, want %s", i, got, want)
 				}
 			}
@@ -609,16 +631,49 @@ func TestAMemberThatIsDownFailsAfterTheOutageTimeout(t *testing.T) {
 		down := w.another()
 		a, b := w.client(redlatch.Config{}), down.client(redlatch.Config{})
 		down.server.SetError("LOADING down")
-		start := time.Now()
-		_, err := redlatch.MultiLock(a.Lock("a"), b.Lock("b")).Acquire(bg)
-		w.wantErr(err, redlatch.ErrUnavailable)
-		if d := time.Since(start); d < 10*time.Second || d > 12*time.Second {
-			t.Errorf("after %v", d)
+		for _, m := range []*redlatch.Multi{
+			redlatch.MultiLock(a.Lock("a"), b.Lock("b")),
+			redlatch.MultiLock(b.Lock("a"), b.Lock("b")), // together
+		} {
+			start := time.Now()
+			_, err := m.Acquire(bg)
+			w.wantErr(err, redlatch.ErrUnavailable)
+			if d := time.Since(start); d < 10*time.Second || d > 12*time.Second {
+				t.Errorf("after %v", d)
+			}
 		}
 		w.wantNothing()
 		down.server.SetError("")
 		time.Sleep(10 * time.Minute)
 		down.wantNothing()
+	})
+}
+
+// The first member's lease is over before the last one is there, each time.
+func TestALeaseTooShortForItsMembersIsGivenUp(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		d := &tap{hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			time.Sleep(15 * time.Millisecond)
+			defer time.Sleep(15 * time.Millisecond)
+			return next()
+		}}
+		c := w.tapped(redlatch.Config{}, d)
+		m := redlatch.MultiLock(c.FencedLock("a"), c.FencedLock("b"), c.FencedLock("c"), c.FencedLock("d"))
+		start := time.Now()
+		_, err := m.Acquire(bg, redlatch.Lease(100*time.Millisecond))
+		w.wantErr(err, redlatch.ErrUnavailable)
+		if d := time.Since(start); d < 10*time.Second || d > 12*time.Second {
+			t.Errorf("after %v", d)
+		}
+		_, err = m.Acquire(bg, redlatch.Lease(100*time.Millisecond), redlatch.Wait(time.Second))
+		w.wantErr(err, redlatch.ErrBusy)
+		w.releaseMulti(w.acquireMulti(m, bg, redlatch.Lease(time.Second)))
+		time.Sleep(5 * time.Minute)
+		for _, key := range w.server.Keys() {
+			if len(key) == 1 {
+				t.Errorf("left behind: %s", key)
+			}
+		}
 	})
 }
 
@@ -694,7 +749,7 @@ func TestRandomMultiLocksExcludeEachOther(t *testing.T) {
 				var wg sync.WaitGroup
 				for p := range uint64(3) {
 					d := &tap{}
-					dice := rand.New(rand.NewPCG(seed, p)) //nolint:gosec // repeatable
+					dice := rand.New(rand.NewPCG(seed, p))
 					var mu sync.Mutex
 					roll := func(n int) int { mu.Lock(); defer mu.Unlock(); return dice.IntN(n) }
 					d.hook = func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
@@ -724,6 +779,10 @@ func TestRandomMultiLocksExcludeEachOther(t *testing.T) {
 								if len(members) == 0 {
 									continue
 								}
+								var opts []redlatch.Option
+								if roll(4) == 0 {
+									opts = append(opts, redlatch.Fenced()) // one by one
+								}
 								ctx, cancel := context.WithCancel(bg)
 								switch roll(4) {
 								case 0:
@@ -731,7 +790,7 @@ func TestRandomMultiLocksExcludeEachOther(t *testing.T) {
 								case 1:
 									slices.Reverse(members)
 								}
-								h, err := redlatch.MultiLock(members...).Acquire(ctx)
+								h, err := redlatch.MultiLock(members...).Acquire(ctx, opts...)
 								if err != nil {
 									failed.Add(1)
 									if !errors.Is(err, context.Canceled) {
@@ -767,6 +826,9 @@ func TestRandomMultiLocksExcludeEachOther(t *testing.T) {
 				}
 				t.Logf("%d sections, %d given up", sections.Load(), failed.Load())
 				time.Sleep(10 * time.Minute) // until every debt is paid
+				for _, name := range names {
+					w.server.Del("redisson_lock_token:{" + name + "}")
+				}
 				w.wantNothing()
 			})
 		})

@@ -293,6 +293,9 @@ func (t *tenure) askOthers() {
 		if err == nil {
 			t.others = max(0, int(reply.Int))
 		}
+		if c.traits.Cluster && time.Since(t.opened) >= reignMax {
+			t.others = max(1, t.others) // they may listen at another node
+		}
 		again := t.state == tenureLive && t.others > 0
 		t.asking, t.asked = again, time.Now()
 		gone := err == nil && reply.Int < 0 && t.id == id && !t.moving

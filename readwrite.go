@@ -66,6 +66,23 @@ func (rw *ReadWriteLock) Read() *Lock { return rw.read }
 // is nested in it. In Redis its owner field is Hold.Owner with ":write" behind.
 func (rw *ReadWriteLock) Write() *Lock { return rw.write }
 
+// PreferWriters returns the lock for which readers hold back while somebody waits
+// to write, in whatever process. Without it a writer may wait for as long as
+// several processes keep reading in turns; with it, readers may wait for as long
+// as there are writers.
+//
+// It is a convention among those redlatch clients that use it, on both sides: a
+// writer announces itself in redlatch_writers:{name} while it waits, and readers
+// look there. Redisson's writers do not announce themselves, its readers do not
+// look, and neither do those of a ReadWriteLock without PreferWriters. Who has a
+// read hold already may always nest another one in it.
+func (rw *ReadWriteLock) PreferWriters() *ReadWriteLock {
+	read, write := *rw.read, *rw.write
+	read.writers = wire.Prefix(wire.RWWriters, rw.Name())
+	write.writers = read.writers
+	return &ReadWriteLock{read: &read, write: &write}
+}
+
 // readersAsk asks whether others wait.
 var readersAsk = script.Load(luaFiles, "readwrite.read.ask")
 

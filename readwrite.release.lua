@@ -8,7 +8,10 @@
 -- held nothing
 -- include readwrite.timeout
 -- include readwrite.longest
-local owner = ARGV[1]
+local owner, mode = ARGV[1], redis.call('HGET', KEYS[1], 'mode')
+if not mode then
+  return 0
+end
 local wrote = redis.call('HDEL', KEYS[1], owner .. ':write')
 local reads = tonumber(redis.call('HGET', KEYS[1], owner)) or 0
 if wrote + reads == 0 then
@@ -18,7 +21,7 @@ for i = 1, reads do
   redis.call('DEL', timeout_key(KEYS[1], owner, i))
 end
 redis.call('HDEL', KEYS[1], owner)
-if wrote == 0 and redis.call('HGET', KEYS[1], 'mode') == 'write' then
+if wrote == 0 and mode == 'write' and redis.call('HLEN', KEYS[1]) > 1 then
   return 2
 end
 local longest = longest_read()

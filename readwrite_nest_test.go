@@ -23,7 +23,7 @@ func TestAWriterMayWriteAgain(t *testing.T) {
 		w.release(inner)
 		w.wantFields("after the inner one", "orders", map[string]string{"mode": "write", outer.Owner() + ":write": "1"})
 		w.release(outer)
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -50,7 +50,7 @@ func TestAWriteInsideAReadIsRefusedAtOnce(t *testing.T) {
 		_, err = rw.Write().Acquire(ctx)
 		w.wantErr(err, redlatch.ErrReentry)
 		w.release(rd)
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -72,7 +72,7 @@ func TestReadsInsideAReadOverlapAndAskNobody(t *testing.T) {
 		w.release(<-wc)
 		_, err := rw.Read().Acquire(outer.Context())
 		w.wantErr(err, redlatch.ErrNotHeld)
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -144,7 +144,7 @@ func TestADowngradeWhoseReplyIsLostIsDone(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.release(rd)
 		time.Sleep(5 * time.Minute)
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -164,7 +164,7 @@ func TestTheReadInsideAWriteMayEndFirst(t *testing.T) {
 		synctest.Wait()
 		w.release(wr)
 		w.release(<-next)
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -178,7 +178,7 @@ func TestALeaseInsideAWriteEndsByItself(t *testing.T) {
 		synctest.Wait()
 		w.wantFields("the writer's", "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1"})
 		w.release(wr)
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -206,6 +206,6 @@ func TestAWriteLockIsPassedOnInsideAProcess(t *testing.T) {
 		w.wantFields("turned", "orders", map[string]string{"mode": "write", h4.Owner() + ":write": "1"})
 		time.Sleep(time.Minute)
 		w.release(h4)
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }

@@ -34,6 +34,14 @@ func (w *world) wantFields(when, name string, want map[string]string) {
 	}
 }
 
+// wantNoKeys checks that no key is left.
+func (w *world) wantNoKeys() {
+	w.Helper()
+	if keys := w.server.Keys(); len(keys) > 0 {
+		w.Fatalf("left behind: %q", keys)
+	}
+}
+
 // messages collects what is published on the channel of a read-write lock.
 func (w *world) messages(name string) func() []string {
 	sub := w.server.NewSubscriber()
@@ -73,7 +81,7 @@ func TestAReadWriteLockIsWrittenAsRedissonWritesIt(t *testing.T) {
 			wr := w.acquire(rw.Write(), bg)
 			w.wantFields("written", name, map[string]string{"mode": "write", wr.Owner() + ":write": "1"})
 			w.release(wr)
-			w.wantNothing()
+			w.wantNoKeys()
 			if got := msgs(); len(got) != 1 || got[0] != "1" {
 				t.Errorf("a write release published %q, want 1", got)
 			}
@@ -84,7 +92,7 @@ func TestAReadWriteLockIsWrittenAsRedissonWritesIt(t *testing.T) {
 				t.Errorf("the hold's key has value %q, TTL %v, the lock %v", v, w.server.TTL(key), w.server.TTL(name))
 			}
 			w.release(rd)
-			w.wantNothing()
+			w.wantNoKeys()
 			if got := msgs(); len(got) != 1 || got[0] != "0" {
 				t.Errorf("a read release published %q, want 0", got)
 			}
@@ -118,7 +126,7 @@ func TestNobodyReadsWhileSomebodyWrites(t *testing.T) {
 		}
 		w.release(rd2)
 		w.release(w.acquire(c.ReadWriteLock("orders").Write(), bg))
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -145,7 +153,7 @@ func TestReadersOfOneProcessShareOneRemoteHold(t *testing.T) {
 			}
 			w.release(h)
 		}
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -180,7 +188,7 @@ func TestReadersThatWaitEnterTogether(t *testing.T) {
 		if most != 1000 {
 			t.Errorf("%d readers at a time", most)
 		}
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -196,7 +204,7 @@ func TestARenewalKeepsTheLockAndTheNumberedKeys(t *testing.T) {
 			}
 		}
 		w.release(h)
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -275,7 +283,7 @@ func TestEachReadHoldHasItsOwnLease(t *testing.T) {
 			t.Error("the watchdog's hold ended with it")
 		}
 		w.release(kept)
-		w.wantNothing()
+		w.wantNoKeys()
 		if len(lost) != 2 {
 			t.Errorf("lost at %v", lost)
 		}
@@ -296,7 +304,7 @@ func TestAReadHoldOfALeaseCanBeExtended(t *testing.T) {
 			t.Errorf("extended: %v, not extended: %v", a.Err(), b.Err())
 		}
 		w.release(a)
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -312,7 +320,7 @@ func TestMaxHoldBoundsEachReadHold(t *testing.T) {
 			t.Errorf("after 70s: %v, after 30s: %v", a.Err(), b.Err())
 		}
 		w.release(b)
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -338,7 +346,7 @@ func TestCancelledReadersLeaveNothing(t *testing.T) {
 		w.wantFields("the writer's", "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1"})
 		w.release(wr)
 		time.Sleep(5 * time.Minute)
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -379,7 +387,7 @@ func TestLocalWritersAndReadersAreFairToOneAnother(t *testing.T) {
 		if count[0] < 1000 || count[1] < 300 {
 			t.Errorf("reads, writes in 10s: %v", count)
 		}
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -412,7 +420,7 @@ func TestARemoteWriterGetsInWithinOneDrainUnderAStormOfReaders(t *testing.T) {
 		}
 		cancel()
 		wg.Wait()
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -444,7 +452,7 @@ func TestReadersJoinAgainWhenTheWriterGivesUp(t *testing.T) {
 			w.wantErr(<-wc, redlatch.ErrBusy)
 			w.release(h)
 			w.release(long)
-			w.wantNothing()
+			w.wantNoKeys()
 		})
 	}
 }
@@ -466,7 +474,7 @@ func TestTryToReadSucceedsWhileOthersTry(t *testing.T) {
 		}
 		wg.Wait()
 		synctest.Wait()
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -487,7 +495,7 @@ func TestAForceReleaseOfReadersLeavesWritersAlone(t *testing.T) {
 			t.Fatalf("the writer released: %v, %v; %v", ok, err, wr.Err())
 		}
 		synctest.Wait()
-		w.wantNothing()
+		w.wantNoKeys()
 		a, b := w.acquire(rw.Read(), bg), w.acquire(rw.Read(), bg)
 		if ok, err := orw.Write().ForceRelease(bg); ok || err != nil || a.Err() != nil {
 			t.Fatalf("the writer released: %v, %v; a reader: %v", ok, err, a.Err())
@@ -499,7 +507,7 @@ func TestAForceReleaseOfReadersLeavesWritersAlone(t *testing.T) {
 			t.Fatalf("readers released: %v, %v; %v, %v", ok, err, a.Err(), b.Err())
 		}
 		synctest.Wait()
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -516,5 +524,82 @@ func TestAWriterMayHaveAToken(t *testing.T) {
 		if _, err := rw.Read().Acquire(bg, redlatch.Fenced()); err == nil {
 			t.Error("a reader got a token")
 		}
+	})
+}
+
+// Readers of several processes take turns so that somebody always reads.
+func TestAPreferredWriterGetsInAmongManyReadingProcesses(t *testing.T) {
+	for _, prefer := range []bool{true, false} {
+		inFakeTime(t, func(w *world) {
+			lockOf := func() *redlatch.ReadWriteLock {
+				rw := w.client(redlatch.Config{}).ReadWriteLock("orders")
+				if prefer {
+					rw = rw.PreferWriters()
+				}
+				return rw
+			}
+			ctx, cancel := context.WithCancel(bg)
+			var wg sync.WaitGroup
+			for p := range 5 {
+				rw := lockOf()
+				for i := range 5 {
+					wg.Go(func() {
+						for ctx.Err() == nil {
+							h, err := rw.Read().Acquire(ctx)
+							if err != nil {
+								return
+							}
+							time.Sleep(time.Duration(10+7*i+3*p) * time.Millisecond)
+							w.release(h)
+						}
+					})
+				}
+			}
+			time.Sleep(time.Second)
+			wr := lockOf()
+			var longest time.Duration
+			for range 20 {
+				start := time.Now()
+				h, err := wr.Write().Acquire(bg, redlatch.Wait(10*time.Second))
+				longest = max(longest, time.Since(start))
+				if err == nil {
+					w.release(h)
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+			t.Logf("prefer %v: a writer waited for %v", prefer, longest)
+			if prefer && longest > 150*time.Millisecond {
+				t.Errorf("a writer waited for %v; readers hold for 50ms at most", longest)
+			}
+			cancel()
+			wg.Wait()
+			synctest.Wait()
+			w.wantNothing()
+		})
+	}
+}
+
+// A wish that is given up lets the readers in at once.
+func TestAPreferredWriterThatGivesUpWakesTheReaders(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		a, b, c := w.client(redlatch.Config{}), w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		long := w.acquire(a.ReadWriteLock("orders").PreferWriters().Read(), bg)
+		wc := later(func() error {
+			_, err := b.ReadWriteLock("orders").PreferWriters().Write().Acquire(bg, redlatch.Wait(7*time.Second))
+			return err
+		})
+		time.Sleep(time.Second)
+		start := time.Now()
+		w.release(w.acquire(c.ReadWriteLock("orders").Read(), bg)) // without preference
+		if time.Since(start) > 0 {
+			t.Error("it waited")
+		}
+		w.release(w.acquire(c.ReadWriteLock("orders").PreferWriters().Read(), bg))
+		if d := time.Since(start); d < 5900*time.Millisecond || d > 6100*time.Millisecond {
+			t.Errorf("a reader waited for %v", d)
+		}
+		w.wantErr(<-wc, redlatch.ErrBusy)
+		w.release(long)
+		w.wantNothing()
 	})
 }

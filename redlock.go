@@ -79,7 +79,7 @@ func (q *quest) bound() time.Duration {
 // most acquires a majority of the members, or nothing.
 func (q *quest) most(ctx context.Context) (*holding, error) {
 	var since time.Time // when a majority did not answer for the first time
-	var last verdict    // when it did not for the last time
+	var last canvass    // when it did not for the last time
 	for round := 0; ; round++ {
 		start := time.Now()
 		g, votes := q.ballot(ctx)
@@ -180,8 +180,8 @@ func (g *holding) back() bool {
 	return true
 }
 
-// A verdict is what a failed ballot says.
-type verdict struct {
+// A canvass is what a failed ballot says.
+type canvass struct {
 	busy     *BusyError // of a member that is taken, as far as it says by whom
 	taken    bool       // whether any is
 	silent   bool       // so many did not answer that there can be no majority
@@ -191,8 +191,8 @@ type verdict struct {
 	same     error      // two members are one
 }
 
-func (q *quest) sum(votes []vote) verdict {
-	t := verdict{busy: &BusyError{Name: q.m.locks[0].name}}
+func (q *quest) sum(votes []vote) canvass {
+	t := canvass{busy: &BusyError{Name: q.m.locks[0].name}}
 	var refused []error
 	dumb, unasked := 0, 0
 	owners := map[string]int{} // of the members that we had
@@ -246,7 +246,7 @@ func (q *quest) silence(err error) error {
 }
 
 // error is that of a caller who does not try again.
-func (t verdict) error() error {
+func (t canvass) error() error {
 	if t.silent || (!t.taken && len(t.errs) > 0) {
 		return &outageError{cause: errors.Join(t.errs...)}
 	}
@@ -254,7 +254,7 @@ func (t verdict) error() error {
 }
 
 // ended is the error of a caller whose context has ended.
-func (t verdict) ended(err error) error {
+func (t canvass) ended(err error) error {
 	if t.silent {
 		return &outageError{cause: errors.Join(t.errs...), ended: err}
 	}

@@ -352,7 +352,7 @@ func TestSplitVotesOfRedLocksEnd(t *testing.T) {
 				var wg sync.WaitGroup
 				start := time.Now()
 				for i := range uint64(3) {
-					dice := rand.New(rand.NewPCG(seed, i)) //nolint:gosec // repeatable
+					dice := rand.New(rand.NewPCG(seed, i))
 					var mu sync.Mutex
 					hooks := map[int]func(string, []string, func() (redlatch.Reply, error)) (redlatch.Reply, error){}
 					for s := range p.servers {

@@ -78,6 +78,9 @@ func (t *tenure) reserve(h, outer *hold, l *Lock, o *options) (tally, error) {
 	if t.state != tenureLive || t.count == 0 {
 		return tally{}, errNotNested
 	}
+	if l.side == writing && t.shared {
+		return tally{}, writeInRead(l.name)
+	}
 	if o.fenced && t.token == 0 {
 		return tally{}, fmt.Errorf("%w: the hold of lock %q that is to be re-entered has no fencing token; acquire that one with Fenced too", ErrReentry, l.name)
 	}
@@ -141,9 +144,13 @@ func (t *tenure) unreserve(h *hold, r *counting) {
 		if h.reads {
 			t.reads--
 		}
+		drop := t.count > 0 && t.count == t.reads && !t.shared // who wrote has been released meanwhile
+		if drop {
+			t.shareLocked(time.Now())
+		}
 		last := t.recounts == 0 && t.lastLocked()
 		t.mu.Unlock()
-		if asked && !last {
+		if (asked || drop) && !last {
 			_ = t.recountHolds()
 		}
 		t.unlockOps()

@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"io/fs"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,16 +20,18 @@ import (
 	"github.com/redlatch/redlatch/internal/script"
 )
 
-// scriptFiles returns every Lua file beside this one, loaded.
+// scriptFiles returns every Lua file beside this one and in fence, loaded.
 func scriptFiles(t *testing.T) []*Script {
 	t.Helper()
-	files, err := filepath.Glob("*.lua")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
-	scripts := make([]*Script, len(files))
-	for i, file := range files {
-		scripts[i] = script.Load(luaFiles, strings.TrimSuffix(file, ".lua"))
+	var scripts []*Script
+	for _, dir := range []string{".", "fence"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.lua"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no scripts in %s: %v", dir, err)
+		}
+		for _, file := range files {
+			scripts = append(scripts, script.Load(os.DirFS(dir), strings.TrimSuffix(filepath.Base(file), ".lua")))
+		}
 	}
 	return scripts
 }

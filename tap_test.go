@@ -21,6 +21,7 @@ type tap struct {
 	timeout time.Duration
 	hook    func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error)
 	keyed   func(s string, keys, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error)
+	cluster bool
 	subs    atomic.Int64
 	seen    func(context.Context)
 	scripts sync.Map
@@ -55,6 +56,7 @@ func (d *tap) Traits() redlatch.Traits {
 	if d.timeout > 0 {
 		t.Timeout = d.timeout
 	}
+	t.Cluster = t.Cluster || d.cluster
 	return t
 }
 

@@ -123,6 +123,9 @@ func (t *tenure) op(s *Script, args []string) op {
 
 // fence makes the request that takes the lock count the acquisition.
 func (t *tenure) fence(o *op) {
+	if t.lock.side == reading && t.lock.writers != "" {
+		o.keys = []string{t.lock.name, t.lock.writers}
+	}
 	if t.fenced {
 		o.keys = t.lock.fencedKeys
 		o.args = append(slices.Clip(o.args), millis(t.c.cfg.TokenTTL))

@@ -39,12 +39,14 @@ func (c *Client) acquire(ctx context.Context, l *Lock, o *options) (*hold, error
 		return nil, err
 	}
 	var h *hold
+	wish := c.wishOf(l, &p)
 	if passed != nil {
 		h, err = c.takeOver(ctx, passed, l, o, p.until, at)
 	}
 	if h == nil && err == nil {
 		h, err = c.compete(ctx, ln, l, o, &p, at)
 	}
+	wish.over()
 	return p.end(h, err, start, passed != nil && err == nil && h.t == passed)
 }
 
@@ -153,6 +155,7 @@ type patience struct {
 	owner string        // who had it when we last saw it,
 	ttl   time.Duration // and for how long
 
+	waiting func() // called before each pause between two tries; may be nil
 	refused func() // called when the lock turns out not to be free at once; may be nil
 }
 
@@ -338,6 +341,9 @@ func (p *patience) payTurns(ctx context.Context, ln *line, once bool) error {
 // sleep waits until it is time to try again for a lock that is busy for ttl.
 func (p *patience) sleep(ctx context.Context, ln *line, ttl time.Duration) error {
 	p.notNow()
+	if p.waiting != nil {
+		p.waiting()
+	}
 	d := longestSleep*4/5 + rand.N(longestSleep*2/5) //nolint:gosec // jitter
 	if ttl >= 0 {
 		d = min(d, ttl+time.Millisecond)

@@ -35,13 +35,17 @@ func NewServer(tb testing.TB) *Server {
 	return s
 }
 
-// Dial connects to the server. The connection is a [net.Pipe]; ctx is not used
-// after Dial has returned.
+// Dial connects to the server, in memory. ctx is not used after Dial has
+// returned.
 func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return s.mini.Dial()
+	c, err := s.mini.Dial()
+	if err != nil {
+		return nil, err
+	}
+	return buffered(c), nil
 }
 
 // Redis returns a driver for the server, to make a client with [redlatch.New].

@@ -40,6 +40,7 @@ var mayImport = map[string][]string{
 	"goredis":          {".", "internal/adapter", goredis},
 	"rueidis":          {".", "internal/adapter", "internal/wire", rueidis},
 	"connect":          {".", "rueidis", rueidis},
+	"fence":            {".", "internal/script", "internal/wire"},
 }
 
 // forTests exist for tests: only they may import "testing", which would put its flags into users' programs, and no

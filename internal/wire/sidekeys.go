@@ -12,6 +12,10 @@ const (
 	RWChannel   = "redisson_rwlock"       // read-write: the channel of both sides
 )
 
+// RWWriters is the prefix of a key of redlatch's own: a sorted set of those who
+// wait to write a read-write lock, and until when that is to be believed.
+const RWWriters = "redlatch_writers"
+
 // FairChannel names the channel of one waiting owner of a fair lock.
 func FairChannel(name, owner string) string { return Prefix(LockChannel, name) + ":" + owner }
 

@@ -1,0 +1,248 @@
+package redlatch_test
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// sides are what a story about a read-write lock knows of its holds.
+type sides struct {
+	side string // "read", "write": what the story acquires now; empty: a plain lock
+
+	mu    sync.Mutex
+	reads map[*redlatch.Hold]bool // by those acquired so far
+}
+
+// of returns the story's lock.
+func (s *story) of(c *redlatch.Client) *redlatch.Lock {
+	switch s.side {
+	case "read":
+		return c.ReadWriteLock(s.lock).Read()
+	case "write":
+		return c.ReadWriteLock(s.lock).Write()
+	}
+	if s.fair {
+		return c.FairLock(s.lock)
+	}
+	return c.Lock(s.lock)
+}
+
+// rival returns the lock of another process that excludes the story's.
+func (s *story) rival() *redlatch.Lock {
+	if s.side != "" {
+		return s.other.ReadWriteLock(s.lock).Write()
+	}
+	return s.of(s.other)
+}
+
+func (s *story) channel() string {
+	if s.side != "" {
+		return wire.Prefix(wire.RWChannel, s.lock)
+	}
+	return wire.Prefix(wire.LockChannel, s.lock)
+}
+
+// write has the story go on with writers, if it was about readers.
+func (s *story) write() {
+	if s.side == "read" {
+		s.side = "write"
+	}
+}
+
+func (s *story) track(h *redlatch.Hold) *redlatch.Hold {
+	s.sides.mu.Lock()
+	defer s.sides.mu.Unlock()
+	if s.reads == nil {
+		s.reads = map[*redlatch.Hold]bool{}
+	}
+	s.reads[h] = s.side == "read"
+	return h
+}
+
+// wantSides checks that a read-write lock is that of h's owner, for as long as
+// it is trusted, and shows each hold of the owner that lives.
+func (s *story) wantSides(when string, h *redlatch.Hold) {
+	s.T.Helper()
+	s.sides.mu.Lock()
+	writes, reads := 0, 0
+	if _, known := s.reads[h]; !known {
+		writes++ // it came from elsewhere
+	}
+	for other, read := range s.reads {
+		switch {
+		case other.Err() != nil || other.Owner() != h.Owner():
+		case read:
+			reads = 1
+		default:
+			writes++
+		}
+	}
+	s.sides.mu.Unlock()
+	want := map[string]string{"mode": "read"}
+	if writes > 0 {
+		want["mode"], want[h.Owner()+":write"] = "write", strconv.Itoa(writes)
+	}
+	if reads > 0 {
+		want[h.Owner()] = "1"
+	}
+	trusted := h.Expires()
+	list := s.list("HGETALL", s.lock)
+	got := map[string]string{}
+	for i := 0; i+1 < len(list); i += 2 {
+		got[list[i]] = list[i+1]
+	}
+	if !maps.Equal(got, want) {
+		s.T.Errorf("%s: Redis shows %q, want %q", when, got, want)
+	}
+	ttls := []time.Duration{s.ttl()}
+	if reads > 0 {
+		ms, _ := s.server.MustDo("PTTL", wire.ReadTimeout(s.lock, h.Owner(), 1)).(int64)
+		ttls = append(ttls, time.Duration(ms)*time.Millisecond)
+	}
+	if ttl := slices.Min(ttls); time.Now().Add(ttl).Before(trusted) {
+		s.T.Errorf("%s: Redis keeps the lock, or the read hold, for another %v, its holder trusts it for %v", when, ttl, time.Until(trusted))
+	}
+}
+
+// The same stories as of a lock, about both sides of a read-write lock. A process
+// and a server bear only so many of them at a time.
+func TestFaultsOfReadWriteLocks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a real server")
+	}
+	var all []subtest
+	for _, a := range adapters {
+		all = append(all,
+			subtest{"a lost reply changes nothing/" + a.name, func(t *testing.T) { lostReplies(t, a, readWriteKinds) }},
+			subtest{"a late request changes nothing/" + a.name, func(t *testing.T) { lateRequests(t, a, readWriteKinds) }})
+	}
+	concurrently(t, 2, all)
+}
+
+// Arguments of readwrite.recount behind lock, owner and new owner: writes,
+// lease, reads, channel.
+func lowersRecount(r faultnet.Request) bool { return r.Args[len(r.Args)-3] == "0" }
+func raisesRecount(r faultnet.Request) bool { return !lowersRecount(r) }
+
+// onSide returns a kind that does with one side of a read-write lock what the
+// kind of that name does with a plain lock.
+func onSide(side, name, script string) requestKind {
+	i := slices.IndexFunc(requestKinds, func(k requestKind) bool { return k.name == name })
+	k := requestKinds[i]
+	provoke := k.provoke
+	k.name, k.script = side+" "+name, script
+	switch name {
+	case "re-entry":
+		k.only = raisesRecount
+	case "partial release":
+		k.only = lowersRecount
+	}
+	k.provoke = func(s *story, arm func() func() bool) []*redlatch.Hold {
+		s.side = side
+		return provoke(s, arm)
+	}
+	return k
+}
+
+// readWriteKinds are the requests about a read-write lock.
+var readWriteKinds = []requestKind{
+	onSide("write", "take", "readwrite.write.take"),
+	onSide("write", "take with a lease", "readwrite.write.take"),
+	onSide("write", "re-entry", "readwrite.recount"),
+	onSide("write", "partial release", "readwrite.recount"),
+	onSide("write", "renew", "readwrite.renew"),
+	onSide("write", "extend", "readwrite.renew"),
+	onSide("write", "turn", "readwrite.write.turn"),
+	onSide("write", "transfer", "readwrite.write.transfer"),
+	onSide("write", "release", "readwrite.release"),
+	onSide("write", "release of a nest", "readwrite.release"),
+	onSide("write", "force of our own", "readwrite.write.force"),
+	onSide("read", "take", "readwrite.read.take"),
+	onSide("read", "take with a lease", "readwrite.read.take"),
+	onSide("read", "renew", "readwrite.renew"),
+	onSide("read", "extend", "readwrite.renew"),
+	onSide("read", "release", "readwrite.release"),
+	onSide("read", "force of our own", "readwrite.read.force"),
+	{
+		name: "write turn that is taken", script: "readwrite.write.turn", more: true,
+		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
+			s.side = "write"
+			h := s.acquire(bg)
+			foreign := acquiring(s.rival())
+			s.awaitSubscriber()
+			next := s.lineUp()
+			time.Sleep(10 * time.Millisecond) // a quantum lasts 5 ms
+			arm()
+			s.release(h)
+			s.release(s.got(foreign))
+			return []*redlatch.Hold{s.got(next)}
+		},
+	},
+	{
+		name: "read in write", script: "readwrite.recount", only: raisesRecount,
+		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
+			s.side = "write"
+			outer := s.acquire(bg)
+			s.side = "read"
+			arm()
+			return []*redlatch.Hold{outer, s.acquire(outer.Context())}
+		},
+	},
+	{
+		name: "release of a read in write", script: "readwrite.recount", only: lowersRecount,
+		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
+			s.side = "write"
+			outer := s.acquire(bg)
+			s.side = "read"
+			inner := s.acquire(outer.Context())
+			s.side = "write"
+			arm()
+			s.release(inner)
+			return []*redlatch.Hold{outer}
+		},
+	},
+	{
+		name: "downgrade", script: "readwrite.recount", only: lowersRecount,
+		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
+			s.side = "write"
+			outer := s.acquire(bg)
+			s.side = "read"
+			inner := s.acquire(outer.Context())
+			arm()
+			s.release(outer)
+			return []*redlatch.Hold{inner}
+		},
+	},
+	{
+		name: "write force", script: "readwrite.write.force",
+		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
+			s.side = "write"
+			s.server.MustDo("HSET", s.lock, "mode", "write", wire.WriteField(wire.Owner(wire.NewClientID(), 7)), "1")
+			s.server.MustDo("PEXPIRE", s.lock, "60000")
+			arm()
+			s.force()
+			return nil
+		},
+	},
+	{
+		name: "read force", script: "readwrite.read.force",
+		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
+			s.side = "read"
+			dead := wire.Owner(wire.NewClientID(), 7)
+			s.server.MustDo("HSET", s.lock, "mode", "read", dead, "1")
+			s.server.MustDo("PEXPIRE", s.lock, "60000")
+			s.server.MustDo("SET", wire.ReadTimeout(s.lock, dead, 1), "1", "PX", "60000")
+			arm()
+			s.force()
+			return nil
+		},
+	},
+}

@@ -1,0 +1,42 @@
+package fence
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrStale: a higher token has been shown for the resource, so whoever came
+	// with this one no longer has the lock. Nothing was changed. Every error with
+	// this state is also a *StaleError.
+	ErrStale = errors.New("fence: stale token")
+
+	// ErrUnfenced: the token is not above 0. Hold.Token returns 0 for a hold that
+	// was acquired without one. Nothing was changed, and nobody was asked.
+	ErrUnfenced = errors.New("fence: no fencing token: acquire the lock with FencedLock, or with the option Fenced")
+)
+
+// A StaleError says which token was refused, and why. It is ErrStale.
+type StaleError struct {
+	Token   int64 // the one that was refused
+	Highest int64 // the highest that had been shown for the resource then
+}
+
+// Error implements error.
+func (e *StaleError) Error() string {
+	return fmt.Sprintf("fence: token %d is stale: %d has been shown", e.Token, e.Highest)
+}
+
+// Is reports that a StaleError is ErrStale.
+func (e *StaleError) Is(target error) bool { return target == ErrStale }
+
+// check refuses what cannot be a fencing token.
+func check(token int64) error {
+	switch {
+	case token == 0:
+		return ErrUnfenced
+	case token < 0:
+		return fmt.Errorf("%w (%d)", ErrUnfenced, token)
+	}
+	return nil
+}

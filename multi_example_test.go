@@ -1,0 +1,79 @@
+package redlatch_test
+
+import (
+	"context"
+	"errors"
+	"log"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+// Two accounts at once, in whatever order they are named: nobody deadlocks.
+func ExampleMultiLock() {
+	client := newClient()
+	both := redlatch.MultiLock(client.Lock("account:17"), client.Lock("account:4"))
+	err := both.Do(context.Background(), func(ctx context.Context) error {
+		return ship(ctx, 17) // ctx ends if either lock is lost
+	}, redlatch.Wait(5*time.Second))
+	if errors.Is(err, redlatch.ErrBusy) {
+		log.Print("somebody has one of them: ", err)
+	}
+}
+
+// Keys of one striped lock, several at a time. Two keys may share a stripe, which
+// must not be given twice.
+func ExampleClient_StripedLock() {
+	orders := newClient().StripedLock("orders", 64)
+	locks := []*redlatch.Lock{orders.For("42")}
+	if other := orders.For("43"); other != locks[0] {
+		locks = append(locks, other)
+	}
+	hold, err := redlatch.MultiLock(locks...).Acquire(context.Background())
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer func() { _ = hold.Release(context.Background()) }()
+	_ = ship(hold.Context(), 42)
+}
+
+// Three primaries that know nothing of each other: the lock is held as long as
+// two of them say so.
+func ExampleRedLock() {
+	var locks []*redlatch.Lock
+	for range 3 {
+		locks = append(locks, newClient().Lock("leader")) // each client has a Redis of its own
+	}
+	hold, err := redlatch.RedLock(locks...).Acquire(context.Background(), redlatch.Lease(10*time.Second))
+	if errors.Is(err, redlatch.ErrUnavailable) {
+		log.Print("most of the servers are down: ", err)
+		return
+	} else if err != nil {
+		log.Print(err)
+		return
+	}
+	defer func() { _ = hold.Release(context.Background()) }()
+	_ = ship(hold.Context(), 42)
+}
+
+// Every acquisition has a higher token than the one before. The resource that
+// gets it with each write refuses a lower one than it has seen.
+func ExampleClient_FencedLock() {
+	hold, err := newClient().FencedLock("orders:42").Acquire(context.Background())
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer func() { _ = hold.Release(context.Background()) }()
+	_ = write(hold.Context(), hold.Token())
+}
+
+// Very short sections of very many locks, where subscriptions would cost more
+// than trying again.
+func ExampleClient_SpinLock() {
+	counter := newClient().SpinLock("counter", redlatch.ExponentialBackoff(time.Millisecond, 32*time.Millisecond))
+	_ = counter.Do(context.Background(), func(ctx context.Context) error { return ship(ctx, 1) })
+}
+
+func write(context.Context, int64) error { return nil }

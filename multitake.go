@@ -1,0 +1,179 @@
+package redlatch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// Members of one client and, in a cluster, one slot are taken with one request,
+// all of them or none, if nobody of this process has or wants one of them. Who
+// has to wait for a member does that as for any lock.
+
+// joint returns the locks that can be taken together with the first one.
+func joint(ctx context.Context, g *holding, order []*Lock, fenced bool) []*Lock {
+	first := order[0]
+	var locks []*Lock
+	for _, l := range order {
+		switch {
+		case l.c != first.c, l.kind != plainLock, l.fenced || fenced, g.has(l):
+			continue
+		case l.c.traits.Cluster && wire.Slot(l.name) != wire.Slot(first.name):
+			continue
+		}
+		outer, sc, err := l.enclosing(ctx)
+		if outer != nil || sc != nil || err != nil {
+			continue
+		}
+		locks = append(locks, l)
+	}
+	if len(locks) < 2 || locks[0] != first {
+		return nil
+	}
+	return locks
+}
+
+// together takes the first of the locks, and those that can be taken with it, if
+// all are free. It returns which one is not, with a *BusyError, or an error of
+// the request; or nothing if the locks are to be taken one by one.
+func (q *quest) together(ctx context.Context, g *holding, order []*Lock, first bool) (missing *Lock, err error) {
+	locks := joint(ctx, g, order, q.o.fenced)
+	if locks == nil || ctx.Err() != nil {
+		return nil, nil
+	}
+	c := locks[0].c
+	if err := c.open(); err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	ts := q.enterAll(locks)
+	if ts == nil {
+		return nil, nil
+	}
+	o := ts[0].op(multiTake, make([]string, 1, len(ts)+1))
+	o.keys, o.args[0] = make([]string, len(ts)), ts[0].args[0]
+	for i, t := range ts {
+		o.keys[i] = t.lock.name
+		o.args = append(o.args, t.id)
+	}
+	o.stop, o.until = c.done, q.until
+	if limit := start.Add(memberPatience); !first && (o.until.IsZero() || limit.Before(o.until)) {
+		o.until = limit
+	}
+	reply, err := o.run(ctx)
+	if o.unknown {
+		for _, t := range ts {
+			t.suspected(t.id)
+		}
+	}
+	p := patience{c: c, name: locks[0].name}
+	switch {
+	case err != nil:
+		abandonAll(ts, &o)
+		return nil, p.asBusy(err)
+	case reply.Kind == ReplyInt:
+		return nil, q.beginAll(ctx, g, ts, &o, start)
+	}
+	abandonAll(ts, &o)
+	if len(reply.List) != 3 || reply.List[0].Int < 1 || reply.List[0].Int > int64(len(ts)) {
+		return nil, fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, o.script.Name())
+	}
+	missing = locks[reply.List[0].Int-1]
+	busy := &BusyError{Name: missing.name, Owner: reply.List[2].Str, TTL: max(0, time.Duration(reply.List[1].Int)*time.Millisecond)}
+	if wireClient(busy.Owner) == c.id {
+		// An id of ours without a tenure: a request that came late.
+		c.settle(func() { c.debts.now(missing, busy.Owner) })
+	}
+	return missing, busy
+}
+
+// enterAll goes through the gates of all locks, or of none.
+func (q *quest) enterAll(locks []*Lock) []*tenure {
+	ts := make([]*tenure, 0, len(locks))
+	for _, l := range locks {
+		ln := l.c.lines.get(l)
+		if !ln.gate.TryEnter() {
+			l.c.lines.put(ln)
+		} else if t := l.c.newTenure(ln, l, q.o); ln.turns.owes(ln.news.Foreign()) > 0 {
+			t.forgo()
+			l.c.leave(ln)
+		} else {
+			ts = append(ts, t)
+			continue
+		}
+		for _, t := range ts {
+			t.forgo()
+			t.c.leave(t.line)
+		}
+		return nil
+	}
+	return ts
+}
+
+// abandonAll is tenure.abandon for many.
+func abandonAll(ts []*tenure, o *op) {
+	leave := func() {
+		for _, t := range ts {
+			t.forgo()
+			t.c.leave(t.line)
+		}
+	}
+	if o.pending == nil {
+		leave()
+		return
+	}
+	pending := *o
+	pending.c.settle(func() {
+		reply, err := pending.outcome()
+		if pending.unknown {
+			for _, t := range ts {
+				t.suspected(t.id)
+			}
+		}
+		if err != nil || reply.Kind != ReplyInt {
+			leave()
+			return
+		}
+		for _, t := range ts {
+			t.taken(pending.sent, 1)
+			t.passOn()
+		}
+	})
+}
+
+// beginAll makes tenures that were taken the holding's, if that is known in
+// time; else none.
+func (q *quest) beginAll(ctx context.Context, g *holding, ts []*tenure, o *op, start time.Time) error {
+	holds := make([]*hold, 0, len(ts))
+	for _, t := range ts {
+		t.taken(o.sent, 1)
+		now := time.Now()
+		var h *hold
+		if t.trusted(ctx, o.until, now) {
+			h = t.begin(ctx, q.o, q.o.at, now)
+		}
+		if h == nil { // revoked, closed or too late
+			t.forgo()
+			t.c.leave(t.line)
+			continue
+		}
+		t.line.turns.settled(t.line.news.Foreign())
+		t.line.turns.begin(now, true)
+		holds = append(holds, h)
+	}
+	err := o.c.open()
+	for _, h := range holds {
+		switch {
+		case err != nil:
+			h.refuse()
+		case len(holds) < len(ts):
+			h.t.c.settle(func() { _ = h.release(context.Background()) })
+		default:
+			g.add(h)
+			h.t.c.acquired(h, start, false)
+		}
+	}
+	return err
+}
