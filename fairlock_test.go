@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -85,28 +86,6 @@ func (w *world) got(c <-chan outcome) *redlatch.Hold {
 func none[T any](c <-chan T) bool {
 	synctest.Wait()
 	return len(c) == 0
-}
-
-// count makes a tap count how often each script is sent.
-type counter struct {
-	mu sync.Mutex
-	n  map[string]int
-}
-
-func (k *counter) hook(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
-	k.mu.Lock()
-	if k.n == nil {
-		k.n = map[string]int{}
-	}
-	k.n[s]++
-	k.mu.Unlock()
-	return next()
-}
-
-func (k *counter) of(s string) int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.n[s]
 }
 
 func TestFairLockIsGivenInTheOrderOfAskingAcrossProcessesAndGoroutines(t *testing.T) {
@@ -376,8 +355,7 @@ func TestForceReleaseOfADeadHoldersFairLockCallsTheNext(t *testing.T) {
 func TestWaitingForAFairLockOfTheOwnProcessIsReported(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var events []redlatch.SlowWaitEvent
-		var c *redlatch.Client
-		c = w.client(redlatch.Config{SlowWait: 5 * time.Second, Events: redlatch.Events{SlowWait: func(e redlatch.SlowWaitEvent) { events = append(events, e) }}})
+		c := w.client(redlatch.Config{SlowWait: 5 * time.Second, Events: redlatch.Events{SlowWait: func(e redlatch.SlowWaitEvent) { events = append(events, e) }}})
 		other := w.client(redlatch.Config{})
 		h := w.acquire(c.FairLock("orders"), bg)
 		foreign := w.acquire(other.FairLock("foreign"), bg)
@@ -413,6 +391,24 @@ func TestTheLossOfAFairLockIsToldAtTheNextRenewal(t *testing.T) {
 		w.wantErr(h.Release(bg), redlatch.ErrLost)
 		w.wantNothing()
 	})
+}
+
+func TestADroppedHoldOfAFairLockIsReleased(t *testing.T) {
+	dropped := make(chan redlatch.DroppedEvent, 1)
+	w := realTime(t)
+	c := w.client(redlatch.Config{Events: redlatch.Events{Dropped: func(e redlatch.DroppedEvent) { dropped <- e }}})
+	if _, err := c.FairLock("orders").Acquire(bg); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		runtime.GC()
+		select {
+		case <-dropped:
+			w.release(w.acquire(c.FairLock("orders"), bg)) // comes through only if it was released
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 // eavesdrop returns a function that returns what has been published on Redisson's

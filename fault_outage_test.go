@@ -1,11 +1,13 @@
 package redlatch_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,17 +19,22 @@ import (
 
 func waitersOutliveTheServer(t *testing.T, a adapter) {
 	ar := newArena(t, a)
-	c := ar.client(ar.direct, redlatch.Config{})
-	h, err := ar.other.Lock("orders").Acquire(bg)
+	waiters, waitersNotice := ar.noticing(redlatch.Config{})
+	holder, holderNotices := ar.noticing(redlatch.Config{})
+	if _, err := waiters.Lock("beside").Acquire(bg); err != nil {
+		t.Fatal(err)
+	}
+	h, err := holder.Lock("orders").Acquire(bg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, second := acquiring(c.Lock("orders")), acquiring(c.Lock("orders"))
+	first, second := acquiring(waiters.Lock("orders")), acquiring(waiters.Lock("orders"))
 	if !within(generous, func() bool { return len(ar.list("PUBSUB", "CHANNELS", "*orders*")) > 0 }) {
 		t.Fatal("nobody waits")
 	}
 	ar.server.Kill()
-	time.Sleep(500 * time.Millisecond) // an outage that is noticed
+	await(t, "the waiters' notice of the outage", waitersNotice)
+	await(t, "the holder's notice of the outage", holderNotices)
 	select {
 	case o := <-first:
 		t.Fatalf("a waiter returned during the outage: %v, %v", o.hold, o.err)
@@ -50,7 +57,7 @@ func waitersOutliveTheServer(t *testing.T, a adapter) {
 		if o.err != nil {
 			t.Fatal(o.err)
 		}
-		if waited := o.at.Sub(back); waited > 5*time.Second {
+		if waited := o.at.Sub(back); waited > soon {
 			t.Errorf("a waiter got the free lock after %v", waited)
 		}
 		if err := o.hold.Release(bg); err != nil {
@@ -58,6 +65,19 @@ func waitersOutliveTheServer(t *testing.T, a adapter) {
 		}
 	}
 	ar.end()
+}
+
+// noticing returns a client that says so when a renewal of its holds has failed.
+func (ar *arena) noticing(cfg redlatch.Config) (*redlatch.Client, <-chan struct{}) {
+	ar.Helper()
+	failed := make(chan struct{}, 1)
+	cfg.Events.RenewFailed = func(redlatch.RenewFailedEvent) {
+		select {
+		case failed <- struct{}{}:
+		default:
+		}
+	}
+	return ar.client(ar.direct, cfg), failed
 }
 
 func wantLost(t *testing.T, h *redlatch.Hold, reason redlatch.LossReason) {
@@ -82,7 +102,7 @@ func anOutageEndsEveryCallInTime(t *testing.T, a adapter) {
 		{"read-only", func(s *story) { s.server.MustDo("REPLICAOF", "127.0.0.1", "1") }},
 		{"out of memory", func(s *story) { s.server.MustDo("CONFIG", "SET", "maxmemory", "1") }},
 	}
-	const patience = time.Second
+	const patience = 2 * time.Second // half of it is enough for an attempt to fail, on a busy machine too
 	var tests []subtest
 	for _, x := range outages {
 		tests = append(tests, subtest{x.name, func(t *testing.T) {
@@ -200,7 +220,20 @@ func (s *story) cutOff(cut func()) {
 
 // toldInTime checks that h ends before somebody else can get its lock. Renewals
 // may still reach the server meanwhile, so its clock is asked all the time.
+//
+// Nobody is told anything in a process that stands still. If this one has, for
+// longer than the margin allows, the test can only say so.
 func (s *story) toldInTime(h *redlatch.Hold) {
+	s.T.Helper()
+	lately := standstill(s.T)
+	late := func(format string, args ...any) {
+		s.T.Helper()
+		if still := lately(); still > 80*time.Millisecond {
+			s.T.Logf("NOT PROVEN, because this process stood still for %v: %s", still, fmt.Sprintf(format, args...))
+			return
+		}
+		s.T.Errorf(format, args...)
+	}
 	next := later(func() outcome {
 		ctx, cancel := context.WithTimeout(bg, generous)
 		defer cancel()
@@ -220,7 +253,7 @@ func (s *story) toldInTime(h *redlatch.Hold) {
 		case at = <-told:
 		case <-time.After(2 * time.Millisecond):
 			if free = len(shown) == 0 || shown[0] != h.Owner(); free {
-				s.T.Errorf("Redis had given the lock away at %v, and its holder was not told", asked)
+				late("Redis had given the lock away at %v, and its holder was not told", asked)
 			}
 		}
 	}
@@ -232,7 +265,7 @@ func (s *story) toldInTime(h *redlatch.Hold) {
 		at = await(s.T, "the end of the hold", told)
 	}
 	if !at.Before(o.at) {
-		s.T.Errorf("the next holder had the lock %v before the old one was told", at.Sub(o.at))
+		late("the next holder had the lock %v before the old one was told", at.Sub(o.at))
 	}
 	wantLost(s.T, h, redlatch.LostExpired)
 	if err := h.Release(bg); !errors.Is(err, redlatch.ErrLost) {
@@ -243,6 +276,42 @@ func (s *story) toldInTime(h *redlatch.Hold) {
 	s.proxy.OneWay(false)
 	s.proxy.Blackhole(false)
 	s.proxy.BreakAll()
+}
+
+// standstill watches until the end of the test; lately returns for how long at
+// most nothing has moved in this process within the last second.
+func standstill(t *testing.T) (lately func() time.Duration) {
+	t.Helper()
+	const beat = 5 * time.Millisecond
+	type gap struct {
+		end  time.Time
+		long time.Duration
+	}
+	var mu sync.Mutex
+	var gaps []gap
+	last := time.Now()
+	note := func() {
+		now := time.Now()
+		gaps = append(gaps, gap{now, now.Sub(last) - beat})
+		gaps = slices.DeleteFunc(gaps, func(g gap) bool { return now.Sub(g.end) > time.Second })
+		last = now
+	}
+	ctx, cancel := context.WithCancel(bg)
+	t.Cleanup(cancel)
+	go func() {
+		for ctx.Err() == nil {
+			time.Sleep(beat)
+			mu.Lock()
+			note()
+			mu.Unlock()
+		}
+	}()
+	return func() time.Duration {
+		mu.Lock()
+		defer mu.Unlock()
+		note() // it may stand still now
+		return slices.MaxFunc(gaps, func(a, b gap) int { return cmp.Compare(a.long, b.long) }).long
+	}
 }
 
 func aServerThatForgetsTheScriptsIsToldThem(t *testing.T, a adapter) {
@@ -340,14 +409,18 @@ func passingTroubleCostsNothing(t *testing.T, a adapter) {
 	for _, x := range troubles {
 		tests = append(tests, subtest{x.name, func(t *testing.T) {
 			ar := newArena(t, a)
-			c := ar.client(ar.direct, redlatch.Config{WatchdogTimeout: ar.short})
+			// Renewed after 3 s, and kept for another 5 without an answer.
+			c, failed := ar.noticing(redlatch.Config{WatchdogTimeout: max(ar.short, 9*time.Second)})
 			h, err := c.Lock("held").Acquire(bg)
 			if err != nil {
 				t.Fatal(err)
 			}
+			acquired := h.Expires()
 			end := x.begin(t, ar.server)
 			got := acquiring(c.Lock("orders"))
-			time.Sleep(ar.short / 2) // past the time of a renewal
+			if !within(generous, func() bool { return len(failed) > 0 || h.Expires().After(acquired) }) {
+				t.Error("no renewal has been tried")
+			}
 			if err := h.Err(); err != nil {
 				t.Errorf("the hold was lost: %v", err)
 			}
@@ -403,7 +476,7 @@ func withoutSubscriptionsWaitersPoll(t *testing.T, a adapter) {
 			if o.err != nil {
 				s.T.Fatal(o.err)
 			}
-			if waited := o.at.Sub(released); waited > 4*time.Second {
+			if waited := o.at.Sub(released); waited > soon {
 				s.T.Errorf("the waiter found the lock free after %v, want it to look every 2 s", waited)
 			}
 			s.release(o.hold)

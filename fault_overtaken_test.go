@@ -42,19 +42,16 @@ func (s *story) cancelledAcquire(delay time.Duration) {
 	}
 	cancelled := time.Now()
 	cancel()
-	o := await(s.T, "the cancelled Acquire", got)
-	if !errors.Is(o.err, context.Canceled) || !errors.Is(o.err, redlatch.ErrBusy) {
-		s.T.Fatalf("Acquire: %v, want busy and cancelled", o.err)
-	}
-	if took := o.at.Sub(cancelled); took > 2*time.Second {
-		s.T.Errorf("Acquire returned %v after its context had ended", took)
+	o := await(s.T, "the cancelled Acquire", got) // how soon: TestEveryCallReturnsWhenItsContextEnds
+	if !errors.Is(o.err, context.Canceled) || !errors.Is(o.err, redlatch.ErrBusy) && !errors.Is(o.err, redlatch.ErrUnavailable) {
+		s.T.Fatalf("Acquire: %v, want cancelled, and busy or, if even to connect took too long, unavailable", o.err)
 	}
 
 	// The take runs now, or has been waited for; either way its lock goes.
 	time.Sleep(time.Until(cancelled.Add(delay)))
 	start := time.Now()
 	h := s.acquireBy(s.other, bg)
-	if waited := time.Since(start); waited > 4*time.Second {
+	if waited := time.Since(start); waited > soon {
 		s.T.Errorf("the lock was blocked for %v", waited)
 	}
 	s.wantHeld("in the end", h, 1)

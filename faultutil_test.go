@@ -36,8 +36,8 @@ var adapters = []adapter{{"goredis", connectGoredis}, {"rueidis", connectRueidis
 func connectGoredis(tb testing.TB, addr string) redlatch.Redis {
 	tb.Helper()
 	rdb := goredisclient.NewClient(&goredisclient.Options{
-		Addr: addr, DialTimeout: 300 * time.Millisecond,
-		ReadTimeout: 300 * time.Millisecond, WriteTimeout: 300 * time.Millisecond,
+		Addr: addr, DialTimeout: 500 * time.Millisecond,
+		ReadTimeout: 500 * time.Millisecond, WriteTimeout: 500 * time.Millisecond,
 	})
 	tb.Cleanup(func() { _ = rdb.Close() })
 	return goredis.Use(rdb)
@@ -45,7 +45,7 @@ func connectGoredis(tb testing.TB, addr string) redlatch.Redis {
 
 func connectRueidis(tb testing.TB, addr string) redlatch.Redis {
 	tb.Helper()
-	opt := rueidisclient.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, ConnWriteTimeout: 300 * time.Millisecond}
+	opt := rueidisclient.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, ConnWriteTimeout: 500 * time.Millisecond}
 	opt.Dialer.Timeout, opt.Dialer.KeepAlive = 200*time.Millisecond, 100*time.Millisecond
 	d, err := rueidis.New(opt)
 	if err != nil {
@@ -423,8 +423,15 @@ func (s *story) keepsTTL() (check func(when string)) {
 	}
 }
 
-// generous is how long a test waits for what must happen soon.
-const generous = 20 * time.Second
+const (
+	// generous is how long a test waits for what must happen soon.
+	generous = 20 * time.Second
+	// soon is what a busy machine may make of a moment or of the two or three
+	// seconds between two looks. Nothing that happens this soon has waited for a
+	// lease of 30 s or for its renewal after 10. How soon exactly is tested in
+	// fake time.
+	soon = 6 * time.Second
+)
 
 // await receives from c, or fails the test.
 func await[T any](t *testing.T, what string, c <-chan T) T {

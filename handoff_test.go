@@ -2,6 +2,7 @@ package redlatch_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -201,48 +202,69 @@ func TestNoHandOffAfterAForceReleaseUnderLocalWaiters(t *testing.T) {
 	})
 }
 
-// Two processes of many goroutines each, in fake time: both get their share.
+// Of several processes that want a lock all the time each gets its share,
+// however many goroutines it has.
 func TestProcessesTakeTurns(t *testing.T) {
-	inFakeTime(t, func(w *world) {
-		const processes, goroutines = 4, 8
-		var counts [processes]int
-		var inside, most int
-		ctx, cancel := context.WithTimeout(bg, 2*time.Second)
-		defer cancel()
-		var wg sync.WaitGroup
-		for p := range processes {
-			c := w.client(redlatch.Config{})
-			for range goroutines {
-				wg.Go(func() {
-					for ctx.Err() == nil {
-						h, err := c.Lock("orders").Acquire(ctx)
-						if err != nil {
-							return
+	const processes = 4
+	for _, x := range []struct {
+		goroutines, turns int
+		section           time.Duration
+	}{
+		{1, 1500, 0},
+		{1, 1500, time.Millisecond},
+		{8, 4000, 50 * time.Microsecond}, // a quantum ends by the number of hand-offs; in no time it would never
+		{8, 4000, time.Millisecond},      // it ends by its time
+	} {
+		t.Run(fmt.Sprintf("%dx%d/section=%v", processes, x.goroutines, x.section), func(t *testing.T) {
+			inFakeTime(t, func(w *world) { w.turns(processes, x.goroutines, x.turns, x.section) })
+		})
+	}
+}
+
+func (w *world) turns(processes, goroutines, turns int, section time.Duration) {
+	w.Helper()
+	// Written by whoever has the lock.
+	shares := make([]int, processes)
+	inside, most, total := 0, 0, 0
+
+	ctx, cancel := context.WithCancel(bg)
+	defer cancel()
+	var wg sync.WaitGroup
+	for p := range processes {
+		c := w.clientOver(200*time.Microsecond, redlatch.Config{})
+		for range goroutines {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					h, err := c.Lock("orders").Acquire(ctx)
+					if err != nil {
+						if ctx.Err() == nil {
+							w.Error(err)
 						}
-						inside++
-						most = max(most, inside)
-						counts[p]++
-						time.Sleep(time.Millisecond)
-						inside--
-						if err := h.Release(bg); err != nil {
-							t.Error(err)
-						}
+						return
 					}
-				})
-			}
+					inside++
+					most = max(most, inside)
+					shares[p]++
+					if total++; total == turns {
+						cancel()
+					}
+					time.Sleep(section)
+					inside--
+					if err := h.Release(bg); err != nil {
+						w.Error(err)
+					}
+				}
+			})
 		}
-		wg.Wait()
-		total := 0
-		for _, n := range counts {
-			total += n
+	}
+	wg.Wait()
+	if most != 1 {
+		w.Errorf("%d inside at once", most)
+	}
+	for _, n := range shares {
+		if n < total/5 || n > total*3/10 {
+			w.Errorf("shares %v of %d, want between 20 and 30 %% each", shares, total)
+			break
 		}
-		if most != 1 {
-			t.Fatalf("%d inside at once", most)
-		}
-		for _, n := range counts {
-			if n < total/5 || n > total*3/10 {
-				t.Fatalf("shares %v of %d", counts, total)
-			}
-		}
-	})
+	}
 }

@@ -166,7 +166,10 @@ func TestADroppedHoldIsReportedAndReleased(t *testing.T) {
 	if _, err := c.Lock("orders").Acquire(bg); err != nil { // line of the acquisition
 		t.Fatal(err)
 	}
-	for {
+	for end := time.Now().Add(generous); ; {
+		if time.Now().After(end) {
+			t.Fatal("nobody noticed that the hold was dropped")
+		}
 		runtime.GC()
 		select {
 		case e := <-dropped:

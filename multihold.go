@@ -133,7 +133,7 @@ func (g *holding) holderOf(err error) *hold {
 }
 
 // has says whether a member is held.
-func (g *holding) has(l *Lock) bool { return g.find(l.c, l.name) != nil }
+func (g *holding) has(l *Lock) bool { return g.find(l.c, l.held) != nil }
 
 // find returns the hold of a lock; c is nil if that of any client will do.
 func (g *holding) find(c *Client, held any) *hold {

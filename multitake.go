@@ -40,7 +40,7 @@ func joint(ctx context.Context, g *holding, order []*Lock, fenced bool) []*Lock 
 // the request; or nothing if the locks are to be taken one by one.
 func (q *quest) together(ctx context.Context, g *holding, order []*Lock, first bool) (missing *Lock, err error) {
 	locks := joint(ctx, g, order, q.o.fenced)
-	if locks == nil || ctx.Err() != nil {
+	if locks == nil {
 		return nil, nil
 	}
 	c := locks[0].c

@@ -81,11 +81,11 @@ func (x *exclusion) agrees() {
 
 // Several clients read, write, nest, cancel, crash and start again at random.
 func TestNeverAWriterBesideAnotherHolder(t *testing.T) {
-	for seed := range uint64(6) {
+	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			inFakeTime(t, func(w *world) {
 				x := &exclusion{world: w, holders: map[*redlatch.Hold]string{}, family: map[*redlatch.Hold]int{}}
-				ctx, cancel := context.WithTimeout(bg, 2*time.Minute)
+				ctx, cancel := context.WithTimeout(bg, time.Minute)
 				defer cancel()
 				var wg sync.WaitGroup
 				for p := range uint64(3) {
@@ -100,7 +100,7 @@ func TestNeverAWriterBesideAnotherHolder(t *testing.T) {
 				})
 				wg.Wait()
 				time.Sleep(5 * time.Minute)
-				w.wantNothing()
+				w.wantNoKeys()
 				if x.most < 5 {
 					t.Errorf("at most %d holds at a time", x.most)
 				}

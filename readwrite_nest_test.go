@@ -209,3 +209,74 @@ func TestAWriteLockIsPassedOnInsideAProcess(t *testing.T) {
 		w.wantNoKeys()
 	})
 }
+
+// Under WithOwner a second write may be on its way while the first is released
+// and only a read is left: it must not make a writer of a reader.
+func TestAWriteOnItsWayDoesNotUpgradeARead(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		slow := false
+		d := &tap{timeout: 100 * time.Millisecond}
+		d.hook = func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			if s == "readwrite.recount" && slow {
+				time.Sleep(50 * time.Millisecond)
+			}
+			return next()
+		}
+		rw := w.tapped(redlatch.Config{}, d).ReadWriteLock("orders")
+		ctx := redlatch.WithOwner(bg)
+		w1, w2, rd := w.acquire(rw.Write(), ctx), w.acquire(rw.Write(), ctx), w.acquire(rw.Read(), ctx)
+		slow = true
+		released := later(func() error { return w2.Release(bg) })
+		time.Sleep(10 * time.Millisecond)
+		type result struct {
+			h   *redlatch.Hold
+			err error
+		}
+		got := later(func() result { h, err := rw.Write().Acquire(ctx); return result{h, err} })
+		time.Sleep(10 * time.Millisecond) // it waits behind the count that is under way
+		w.release(w1)
+		if err := <-released; err != nil {
+			t.Fatal(err)
+		}
+		w.wantErr((<-got).err, redlatch.ErrReentry)
+		w.wantFields("in the end", "orders", map[string]string{"mode": "read", rd.Owner(): "1"})
+		w.release(rd)
+		w.wantNoKeys()
+	})
+}
+
+func TestAWriteThatFailsOnItsWayLeavesTheReadARead(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		slow := false
+		d := &tap{timeout: 100 * time.Millisecond}
+		d.hook = func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			if s == "readwrite.recount" && slow {
+				time.Sleep(90 * time.Millisecond)
+			}
+			return next()
+		}
+		rw := w.tapped(redlatch.Config{}, d).ReadWriteLock("orders")
+		ctx := redlatch.WithOwner(bg)
+		w1, rd := w.acquire(rw.Write(), ctx), w.acquire(rw.Read(), ctx)
+		slow = true
+		got := later(func() error { _, err := rw.Write().Acquire(ctx, redlatch.Wait(20*time.Millisecond)); return err })
+		time.Sleep(10 * time.Millisecond)
+		w.release(w1)
+		w.wantErr(<-got, redlatch.ErrBusy)
+		time.Sleep(time.Second)
+		w.wantFields("in the end", "orders", map[string]string{"mode": "read", rd.Owner(): "1"})
+		other := w.client(redlatch.Config{}).ReadWriteLock("orders").Read()
+		h, err := other.Try(bg)
+		if err != nil {
+			t.Fatalf("another reader: %v", err)
+		}
+		w.release(h)
+		next := later(func() *redlatch.Hold { return w.acquire(rw.Write(), bg) })
+		time.Sleep(time.Second)
+		w.release(rd)
+		wr := <-next
+		w.wantFields("the next writer's", "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1"})
+		w.release(wr)
+		w.wantNoKeys()
+	})
+}

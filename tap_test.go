@@ -3,15 +3,11 @@ package redlatch_test
 import (
 	"context"
 	"errors"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/goredis"
 )
 
 // A tap sits between a client and its driver and can hold back, repeat or lose
@@ -74,14 +70,7 @@ func (d *tap) OnBreak(f func(string)) func() {
 }
 
 func (w *world) tapped(cfg redlatch.Config, d *tap) *redlatch.Client {
-	rdb := redis.NewClient(&redis.Options{
-		Addr:        "127.0.0.1:1",
-		Dialer:      func(context.Context, string, string) (net.Conn, error) { return w.server.Dial() },
-		DialTimeout: 50 * time.Millisecond, ReadTimeout: 100 * time.Millisecond, WriteTimeout: 100 * time.Millisecond,
-		MaxRetries: -1, DisableIdentity: true,
-	})
-	w.Cleanup(func() { _ = rdb.Close() })
-	d.Redis = goredis.Use(rdb)
+	d.Redis = w.driver()
 	c, err := redlatch.New(d, cfg)
 	if err != nil {
 		w.Fatal(err)

@@ -3,6 +3,7 @@ package redlatch_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/goredis"
+	"github.com/redlatch/redlatch/internal/faultnet"
 )
 
 // A world is an embedded server and the clients that share it, in fake time.
@@ -36,16 +38,26 @@ func inFakeTime(t *testing.T, f func(w *world)) {
 // client returns a client of its own connection pool, as another process has.
 func (w *world) client(cfg redlatch.Config) *redlatch.Client {
 	w.Helper()
-	rdb := redis.NewClient(&redis.Options{
-		Addr: "127.0.0.1:1", // never dialled; an IP, so that nothing is resolved
-		Dialer: func(context.Context, string, string) (net.Conn, error) {
-			return w.server.Dial()
-		},
-		DialTimeout: 50 * time.Millisecond, ReadTimeout: 100 * time.Millisecond, WriteTimeout: 100 * time.Millisecond,
-		MaxRetries: -1, DisableIdentity: true,
+	return w.clientWith(w.driver(), cfg)
+}
+
+// clientOver is client, over a network on which a script takes its time: from
+// half to one and a half rtt, as it happens.
+func (w *world) clientOver(rtt time.Duration, cfg redlatch.Config) *redlatch.Client {
+	w.Helper()
+	p := w.proxy()
+	p.SetRule(func(r faultnet.Request) faultnet.Action {
+		if r.Script() == "" {
+			return faultnet.Pass // go-redis would wait for it with a mutex, which fake time does not forgive
+		}
+		return faultnet.Delay(rtt/2 + rand.N(rtt))
 	})
-	w.Cleanup(func() { _ = rdb.Close() })
-	c, err := redlatch.New(goredis.Use(rdb), cfg)
+	return w.clientWith(w.driverBy(p.Dial), cfg)
+}
+
+func (w *world) clientWith(d redlatch.Redis, cfg redlatch.Config) *redlatch.Client {
+	w.Helper()
+	c, err := redlatch.New(d, cfg)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -55,6 +67,27 @@ func (w *world) client(cfg redlatch.Config) *redlatch.Client {
 		}
 	})
 	return c
+}
+
+func (w *world) proxy() *faultnet.Proxy {
+	p := faultnet.New(func(context.Context) (net.Conn, error) { return w.server.Dial() })
+	w.Cleanup(p.Close)
+	return p
+}
+
+func (w *world) driver() redlatch.Redis {
+	return w.driverBy(func(context.Context) (net.Conn, error) { return w.server.Dial() })
+}
+
+func (w *world) driverBy(dial func(context.Context) (net.Conn, error)) redlatch.Redis {
+	rdb := redis.NewClient(&redis.Options{
+		Addr:        "127.0.0.1:1", // never dialled; an IP, so that nothing is resolved
+		Dialer:      func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+		DialTimeout: 50 * time.Millisecond, ReadTimeout: 100 * time.Millisecond, WriteTimeout: 100 * time.Millisecond,
+		MaxRetries: -1, DisableIdentity: true,
+	})
+	w.Cleanup(func() { _ = rdb.Close() })
+	return goredis.Use(rdb)
 }
 
 func (w *world) acquire(l *redlatch.Lock, ctx context.Context, opts ...redlatch.Option) *redlatch.Hold {

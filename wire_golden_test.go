@@ -37,8 +37,11 @@ type goldenVector struct {
 type goldenStep struct {
 	Do         string                `json:"do"`
 	Thread     string                `json:"thread"`
+	Kind       string                `json:"kind"`    // if it is not the vector's
 	LeaseMs    int64                 `json:"leaseMs"` // 0: the watchdog keeps it
 	Result     string                `json:"result"`  // true, false, or an exception
+	Token      int64                 `json:"token"`   // what it returned, of a fenced lock
+	Differs    string                `json:"differs"` // redlatch does otherwise, and why
 	Then       string                `json:"then"`    // the thread whose wait the call ended
 	Subscribed []string              `json:"subscribed"`
 	Messages   []string              `json:"messages"` // channel and payload
@@ -47,15 +50,20 @@ type goldenStep struct {
 
 type goldenHash struct {
 	Fields map[string]string `json:"fields"`
-	TTLMs  int64             `json:"ttlMs"` // rounded up to a second
+	Value  string            `json:"value"` // if it is a string
+	TTLMs  int64             `json:"ttlMs"` // rounded up: to a second, or above ten to ten
 }
 
 // redlatch leaves in Redis what Redisson does: keys, fields, counts, TTLs,
 // channels and messages.
 func TestWireIsRedissons(t *testing.T) {
-	files, err := filepath.Glob("internal/wire/testdata/redisson-*.json")
-	if err != nil || len(files) < 2 {
-		t.Fatalf("golden files: %q, %v, want two versions at least", files, err)
+	var files []string
+	for _, kinds := range []string{"redisson", "fenced", "spin"} {
+		of, err := filepath.Glob("internal/wire/testdata/" + kinds + "-*.json")
+		if err != nil || len(of) == 0 {
+			t.Fatalf("golden files of %s: %q, %v", kinds, of, err)
+		}
+		files = append(files, of...)
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -74,6 +82,10 @@ func TestWireIsRedissons(t *testing.T) {
 				inFakeTime(t, func(w *world) {
 					l := newGoldenLife(w, v.Kind, v.Name)
 					for n, step := range v.Steps {
+						if step.Differs != "" {
+							t.Log("redlatch differs:", step.Differs)
+							break // and so does all that follows
+						}
 						l.at = "step " + strconv.Itoa(n+1) + ", " + step.Thread + " " + step.Do
 						l.do(step)
 						l.compare(step, v.WatchdogMs)
@@ -115,9 +127,16 @@ func newGoldenLife(w *world, kind, name string) *goldenLife {
 	}
 	for _, thread := range []string{"t1", "t2"} {
 		c := w.client(redlatch.Config{WatchdogTimeout: defaultWatchdog})
-		l.clients[thread], l.locks[thread] = c, c.Lock(name)
-		if kind == "nonreentrant" {
+		l.clients[thread] = c
+		switch kind {
+		case "nonreentrant":
 			l.locks[thread] = c.NonReentrantLock(name)
+		case "fenced":
+			l.locks[thread] = c.FencedLock(name)
+		case "spin":
+			l.locks[thread] = c.SpinLock(name, nil)
+		default:
+			l.locks[thread] = c.Lock(name)
 		}
 	}
 	sub := w.server.NewSubscriber()
@@ -146,6 +165,9 @@ func newGoldenLife(w *world, kind, name string) *goldenLife {
 func (l *goldenLife) do(s goldenStep) {
 	l.Helper()
 	lock, holds := l.locks[s.Thread], l.holds[s.Thread]
+	if s.Kind != "" {
+		lock = l.clients[s.Thread].Lock(l.name) // the only one that lives mix in
+	}
 	ctx := context.Background()
 	if n := len(holds); n > 0 {
 		ctx = holds[n-1].Context() // what a thread holds it re-enters
@@ -155,11 +177,14 @@ func (l *goldenLife) do(s goldenStep) {
 		opts = append(opts, redlatch.Lease(time.Duration(s.LeaseMs)*time.Millisecond))
 	}
 	switch s.Do {
-	case "lock", "tryLock":
+	case "lock", "tryLock", "lockAndGetToken", "tryLockAndGetToken":
 		h, err := lock.Try(ctx, opts...)
 		switch {
 		case s.Result == "true" && err == nil:
 			l.holds[s.Thread] = append(holds, h)
+			if s.Token != 0 && h.Token() != s.Token {
+				l.Errorf("%s: token %d, where Redisson says %d", l.at, h.Token(), s.Token)
+			}
 		case s.Result == "false" && errors.Is(err, redlatch.ErrBusy):
 		case s.Result == "IllegalMonitorStateException" && errors.Is(err, redlatch.ErrReentry):
 		default:
@@ -184,6 +209,7 @@ func (l *goldenLife) do(s goldenStep) {
 		clear(l.holds)
 	case "waits":
 		l.waits[s.Thread] = later(func() *redlatch.Hold { return l.acquire(lock, ctx, opts...) })
+	case "getToken": // which is the last hold's, or the key's
 	case "renewal":
 		time.Sleep(defaultWatchdog/3 + 100*time.Millisecond)
 	default:
@@ -193,6 +219,15 @@ func (l *goldenLife) do(s goldenStep) {
 		l.holds[s.Then] = append(l.holds[s.Then], <-l.waits[s.Then])
 	}
 	synctest.Wait()
+}
+
+// roundUp rounds a TTL as golden files have it.
+func roundUp(ttl int64) int64 {
+	unit := int64(1000)
+	if ttl > 10*unit {
+		unit *= 10
+	}
+	return (ttl + unit - 1) / unit * unit
 }
 
 var ownerNumber = regexp.MustCompile(`^[0-9]+$`)
@@ -215,10 +250,16 @@ func (l *goldenLife) compare(s goldenStep, watchdogMs int64) {
 	if want := slices.Sorted(maps.Keys(s.After)); !slices.Equal(keys, want) {
 		l.Fatalf("%s leaves the keys %q, Redisson %q", l.at, keys, want)
 	}
-	if len(s.After) == 0 {
+	if _, held := s.After[l.name]; !held {
 		l.ttlMs = 0
 	}
 	for key, want := range s.After {
+		if want.Value != "" {
+			if got, err := l.server.Get(key); err != nil || got != want.Value || l.server.TTL(key) != 0 {
+				l.Errorf("%s leaves %q in %q, TTL %v, %v, Redisson %q", l.at, got, key, l.server.TTL(key), err, want.Value)
+			}
+			continue
+		}
 		fields, err := l.server.HKeys(key)
 		if err != nil {
 			l.Fatalf("%s: %v", l.at, err)
@@ -237,7 +278,7 @@ func (l *goldenLife) compare(s goldenStep, watchdogMs int64) {
 		}
 		l.ttlMs = max(l.ttlMs, want.TTLMs*defaultWatchdog.Milliseconds()/watchdogMs)
 		ttl := l.server.TTL(key).Milliseconds()
-		if up := (ttl + 999) / 1000 * 1000; up != l.ttlMs {
+		if up := roundUp(ttl); up != l.ttlMs {
 			l.Errorf("%s leaves a TTL of %d ms, Redisson %d", l.at, ttl, l.ttlMs)
 		}
 	}

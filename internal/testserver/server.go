@@ -1,6 +1,6 @@
 // Package testserver runs real Redis and Valkey servers for tests, without
 // containers: each one a process of its own on 127.0.0.1 with a temporary
-// directory, gone when its test is over.
+// directory, gone when its test is over, or the process of the test.
 //
 // A server that is not installed fails the test and says what to install. It
 // never skips it.
@@ -81,10 +81,17 @@ func start(tb testing.TB, k Kind, commandLine func(port, dir string) ([]string, 
 	if err != nil {
 		tb.Fatalf("testserver: %v", err)
 	}
-	s := &Server{tb: tb, kind: k, path: path, dir: tb.TempDir()}
+	dir, err := newRoom(k)
+	if err != nil {
+		tb.Fatalf("testserver: %v", err)
+	}
+	s := &Server{tb: tb, kind: k, path: path, dir: dir}
 	tb.Cleanup(func() {
 		s.hangUp()
 		s.stop()
+		if err := leaveRoom(dir); err != nil {
+			tb.Errorf("testserver: %v", err)
+		}
 	})
 	for try := 1; ; try++ {
 		port, err := freePort()

@@ -9,7 +9,8 @@ command -v mvn >/dev/null || {
 	exit 1
 }
 
-exec 9>"${TMPDIR:-/tmp}/redlatch-interop-build-$(id -u).lock"
+mkdir -p target
+exec 9>target/lock
 flock 9 # two runs at once would write the same directories
 
 # The sources and the program that compiled them: what changes one changes the result.
@@ -23,7 +24,7 @@ build() {
 	fi
 	echo "interop: building the peer with Redisson $2" >&2
 	rm -rf "target/$2"
-	mvn -q -B -P "$1" package >&2
+	MAVEN_OPTS="${MAVEN_OPTS:-} -XX:-UsePerfData" mvn -q -B -P "$1" package >&2 # or each JVM leaves a directory in /tmp
 	[ -f "target/$2/peer.jar" ] || {
 		echo "interop: profile $1 did not build target/$2/peer.jar; do the versions here and in pom.xml agree?" >&2
 		exit 1

@@ -66,7 +66,7 @@ func TestNoUpdateIsLost(t *testing.T) {
 		t.Logf("sections: %d of Java, %d of Go", java, byGo)
 		w.server.MustDo("DEL", counter)
 		w.free()
-	})
+	}, exclusive...)
 }
 
 // addOne adds to the counter what two overlapping sections would lose.

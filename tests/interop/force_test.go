@@ -72,7 +72,7 @@ func TestJavaForcesAListeningGo(t *testing.T) {
 		w.holds(w.javaOwner("t1"), "1")
 		j.unlock()
 		w.free()
-	})
+	}, listening...)
 }
 
 // Go's ForceRelease takes the lock from a Java holder, whose unlock throws, and
@@ -95,5 +95,5 @@ func TestGoForcesJava(t *testing.T) {
 		if forced, err := w.goLock().ForceRelease(w.ctx); err != nil || forced {
 			t.Errorf("Go: ForceRelease of a free lock: %v, %v, want false", forced, err)
 		}
-	})
+	}, exclusive...)
 }

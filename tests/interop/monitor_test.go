@@ -2,7 +2,10 @@ package interop
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
+	"maps"
+	"math"
 	"net"
 	"regexp"
 	"slices"
@@ -27,8 +30,15 @@ type command struct {
 	args     []string
 }
 
-func newMonitor(w *world, uuid, owner1, owner2 string) *monitor {
+// newMonitor starts one that calls the owners by their threads' names.
+func newMonitor(w *world, uuid string, owners map[string]string) *monitor {
 	w.t.Helper()
+	var names []string
+	for _, thread := range slices.Backward(slices.SortedFunc(maps.Keys(owners), func(a, b string) int {
+		return cmp.Compare(len(owners[a]), len(owners[b])) // "x:12" has to be tried before "x:1"
+	})) {
+		names = append(names, owners[thread], "<uuid>:<"+thread+">")
+	}
 	conn, err := w.server.Dial(w.ctx)
 	if err != nil {
 		w.t.Fatal(err)
@@ -39,7 +49,7 @@ func newMonitor(w *world, uuid, owner1, owner2 string) *monitor {
 	}
 	m := &monitor{
 		w: w, conn: conn, lines: bufio.NewScanner(conn),
-		names: strings.NewReplacer(owner1, "<uuid>:<t1>", owner2, "<uuid>:<t2>", uuid, "<uuid>"),
+		names: strings.NewReplacer(append(names, uuid, "<uuid>")...),
 	}
 	m.lines.Buffer(nil, 1<<20) // scripts are long
 	if _, err := fmt.Fprint(conn, "MONITOR\r\n"); err != nil {
@@ -133,17 +143,60 @@ func withoutLatchTTL(args []string) []string {
 	return args
 }
 
+// epoch is a wall clock in milliseconds, as arguments, scores and values have.
+var epoch = regexp.MustCompile(`^[12][0-9]{12}$`)
+
+// sinceNow writes wall clocks as what they are from the first of args on: that
+// is the "now" of a script's call. To the nearest ten seconds: a life lasts some.
+func sinceNow(now int64, args []string) []string {
+	for i, a := range args {
+		if epoch.MatchString(a) {
+			at, _ := strconv.ParseInt(a, 10, 64)
+			args[i] = fmt.Sprintf("<now>%+d", 10_000*int64(math.Round(float64(at-now)/10_000)))
+		}
+	}
+	return args
+}
+
+func firstEpoch(args []string) int64 {
+	for _, a := range args {
+		if epoch.MatchString(a) {
+			now, _ := strconv.ParseInt(a, 10, 64)
+			return now
+		}
+	}
+	return 0
+}
+
+// roundUp rounds a TTL in milliseconds up to a second, or if it is longer than
+// ten to ten: a life lasts some.
+func roundUp(ttl int64) int64 {
+	unit := int64(1000)
+	if ttl > 10*unit {
+		unit *= 10
+	}
+	if ttl < 0 {
+		return ttl // there is none
+	}
+	return (ttl + unit - 1) / unit * unit
+}
+
 // note adds to s what was seen since the last note.
 func (m *monitor) note(s *goldenStep) {
 	m.w.t.Helper()
+	var now int64
 	for _, c := range m.seen() {
 		switch verb := strings.ToLower(c.args[0]); {
 		case c.inScript:
 			script := &s.Scripts[len(s.Scripts)-1]
-			args := m.plain(c.args)
+			args := sinceNow(now, m.plain(c.args))
 			args[0] = verb
-			if len(args) > 1 && strings.HasPrefix(args[1], latch) {
+			switch {
+			case len(args) > 1 && strings.HasPrefix(args[1], latch):
 				args = withoutLatchTTL(args)
+			case verb == "pexpire":
+				ttl, _ := strconv.ParseInt(args[2], 10, 64)
+				args[2] = strconv.FormatInt(roundUp(ttl), 10)
 			}
 			run := strings.Join(args, " ")
 			script.Runs = append(script.Runs, run)
@@ -155,13 +208,14 @@ func (m *monitor) note(s *goldenStep) {
 			if err != nil {
 				m.w.t.Fatal(err)
 			}
-			keys, args := m.plain(c.args[3:3+n]), m.plain(c.args[3+n:])
+			now = firstEpoch(c.args[3+n:])
+			keys, args := m.plain(c.args[3:3+n]), sinceNow(now, m.plain(c.args[3+n:]))
 			if slices.ContainsFunc(keys, func(key string) bool { return strings.HasPrefix(key, latch) }) {
 				args = withoutLatchTTL(args)
 			}
 			s.Scripts = append(s.Scripts, goldenScript{Keys: strings.Join(keys, " "), Args: strings.Join(args, " ")})
 		case verb == "subscribe":
-			s.Subscribed = append(s.Subscribed, c.args[1:]...)
+			s.Subscribed = append(s.Subscribed, m.plain(c.args[1:])...)
 		}
 	}
 	// One that the server did not know is sent twice; only the second ran.
@@ -172,19 +226,47 @@ func (m *monitor) note(s *goldenStep) {
 func (m *monitor) keys() map[string]goldenHash {
 	m.w.t.Helper()
 	all := map[string]goldenHash{}
+	now := time.Now().UnixMilli() // the server and Java are on this machine
 	list, _ := m.w.server.MustDo("KEYS", "*").([]any)
-	for _, key := range list {
-		name := key.(string)
-		if strings.HasPrefix(name, latch) {
+	for _, k := range list {
+		key := k.(string)
+		if strings.HasPrefix(key, latch) {
 			continue
 		}
-		h := goldenHash{Fields: map[string]string{}}
-		for field, value := range pairs(m.w.server.MustDo("HGETALL", name)) {
-			h.Fields[m.names.Replace(field)] = value
-		}
-		ttl, _ := m.w.server.MustDo("PTTL", name).(int64)
-		h.TTLMs = (ttl + 999) / 1000 * 1000
-		all[name] = h
+		h := m.value(key, now)
+		ttl, _ := m.w.server.MustDo("PTTL", key).(int64)
+		h.TTLMs = roundUp(ttl)
+		all[m.names.Replace(key)] = h
 	}
 	return all
+}
+
+// value returns what stands at a key.
+func (m *monitor) value(key string, now int64) goldenHash {
+	m.w.t.Helper()
+	h := goldenHash{Fields: map[string]string{}}
+	switch kind := m.w.server.MustDo("TYPE", key); kind {
+	case "hash":
+		h.Fields = m.plainPairs(m.w.server.MustDo("HGETALL", key), now)
+	case "zset":
+		h.Scores = m.plainPairs(m.w.server.MustDo("ZRANGE", key, "0", "-1", "WITHSCORES"), now)
+	case "list":
+		list, _ := m.w.server.MustDo("LRANGE", key, "0", "-1").([]any)
+		for _, e := range list {
+			h.List = append(h.List, m.names.Replace(e.(string)))
+		}
+	case "string":
+		h.Value, _ = m.w.server.MustDo("GET", key).(string)
+	default:
+		m.w.t.Fatalf("%q is a %v", key, kind)
+	}
+	return h
+}
+
+func (m *monitor) plainPairs(reply any, now int64) map[string]string {
+	out := map[string]string{}
+	for field, value := range pairs(reply) {
+		out[m.names.Replace(field)] = m.names.Replace(sinceNow(now, []string{value})[0])
+	}
+	return out
 }

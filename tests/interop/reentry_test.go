@@ -31,7 +31,7 @@ func TestGoReenters(t *testing.T) {
 		j.take(0)
 		j.unlock()
 		w.free()
-	}, peer.Plain)
+	}, reentrant...)
 }
 
 // A nest of Java's holds blocks Go until its last unlock.
@@ -63,7 +63,7 @@ func TestJavaReenters(t *testing.T) {
 		h := w.goHolds()
 		w.release(h)
 		w.free()
-	}, peer.Plain)
+	}, reentrant...)
 }
 
 // Neither side enters a non-reentrant lock twice, and neither loses it by the

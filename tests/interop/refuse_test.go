@@ -35,7 +35,7 @@ func TestGoHoldsJavaIsRefused(t *testing.T) {
 		w.holds(w.javaOwner("t1"), "1")
 		j.unlock()
 		w.free()
-	})
+	}, exclusive...)
 }
 
 // What Java holds, Go does not get, and is told who has it.
@@ -62,7 +62,7 @@ func TestJavaHoldsGoIsRefused(t *testing.T) {
 		w.holds(h.Owner(), "1")
 		w.release(h)
 		w.free()
-	})
+	}, exclusive...)
 }
 
 // Go sees by the client id who of the two holds a lock.
@@ -143,5 +143,5 @@ func TestWaitTime(t *testing.T) {
 		w.holds(owner, "1")
 		j.unlock()
 		w.free()
-	})
+	}, exclusive...)
 }

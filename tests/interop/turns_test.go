@@ -15,7 +15,8 @@ import (
 
 // A Go process full of goroutines that want the lock passes it on among them
 // without Redis seeing it; a plain Redisson waiter gets its turn all the same,
-// also when the network delays whatever it does. Not parallel: it measures.
+// also when the network delays whatever it does: the p99 of its waits is under
+// 50 ms. Not parallel: it measures.
 func TestJavaGetsItsTurns(t *testing.T) {
 	needsServers(t)
 	casts := []cast{{peer.Newest, "rueidis", peer.Plain}, {peer.Oldest, "goredis", peer.Plain}}
@@ -33,10 +34,10 @@ func TestJavaGetsItsTurns(t *testing.T) {
 func javaTurns(t *testing.T, w *world, section, delay time.Duration) {
 	const (
 		goroutines = 16
-		enough     = 120 // of Java's turns
+		enough     = 300 // of Java's turns
 		limit      = 10 * time.Second
 		p99        = 50 * time.Millisecond
-		rounds     = 6
+		rounds     = 3
 	)
 	java := w.openJava(sharedOrFail(t, w.version), w.slowly(delay))
 	t.Cleanup(func() { _ = java.Close(w.ctx) })
@@ -48,9 +49,8 @@ func javaTurns(t *testing.T, w *world, section, delay time.Duration) {
 	crowd := w.goCrowd(goroutines, section)
 	defer crowd.stop()
 
-	// On a busy machine a process that has to wait for a processor is the p99 of
-	// so few turns. The control sees how bad that was, and one good round is
-	// enough: a waiter that is passed over is so in all.
+	// A waiter that is passed over is so in all rounds; one good round is enough.
+	excuse := ""
 	for round := range rounds {
 		got, err := java.Loop(w.ctx, peer.Loop{
 			Name:     w.name,
@@ -65,12 +65,21 @@ func javaTurns(t *testing.T, w *world, section, delay time.Duration) {
 		}
 		t.Logf("round %d: %d turns of Java in %d ms, waits p50 %d us, p99 %d us, max %d us, control max %d us",
 			round, got.Ops, got.ElapsedMs, got.P50, got.P99, got.Max, got.ControlMax)
-		noise := time.Duration(got.ControlMax) * time.Microsecond
-		if got.Ops > 0 && time.Duration(got.P99)*time.Microsecond <= p99+noise {
+		waited, noise := time.Duration(got.P99)*time.Microsecond, time.Duration(got.ControlMax)*time.Microsecond
+		switch {
+		case got.Ops < enough/2: // those that it did not get are in no p99
+		case waited < p99:
 			return
+		case noise > p99/2 && waited < p99+noise:
+			excuse = fmt.Sprintf("a p99 of %v is over the limit of %v, and passes only because the machine is busy: "+
+				"in the same round a thread of the same JVM waited %v for a lock that nobody else wanted", waited, p99, noise)
 		}
 	}
-	t.Errorf("in none of %d rounds the p99 of Java's waits was at most %v more than the longest of the control", rounds, p99)
+	if excuse == "" {
+		t.Errorf("in none of %d rounds the p99 of Java's waits was under %v", rounds, p99)
+		return
+	}
+	t.Log("NOT PROVEN: " + excuse)
 }
 
 // A crowd is a Go process whose goroutines acquire and release the lock in

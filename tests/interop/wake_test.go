@@ -17,7 +17,7 @@ func TestGoReleaseWakesJava(t *testing.T) {
 		w.holds(w.javaOwner("t1"), "1")
 		j.unlock()
 		w.free()
-	})
+	}, listening...)
 }
 
 // Go's waiter is woken by Java's unlock.
@@ -31,7 +31,7 @@ func TestJavaUnlockWakesGo(t *testing.T) {
 		w.holds(waiter.hold.Owner(), "1")
 		w.release(waiter.hold)
 		w.free()
-	})
+	}, listening...)
 }
 
 // The message that ends a nest of holds wakes, those before it do not.
@@ -59,5 +59,5 @@ func TestOnlyTheLastReleaseWakes(t *testing.T) {
 		w.inSoon(goWaiter.waiting)
 		w.release(goWaiter.hold)
 		w.free()
-	}, "lock")
+	}, reentrantL...)
 }

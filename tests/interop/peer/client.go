@@ -102,6 +102,7 @@ func (t Thread) Lock(kind, name string) Lock { return Lock{thread: t, kind: kind
 type Lock struct {
 	thread     Thread
 	kind, name string
+	parts
 }
 
 func (l Lock) call(ctx context.Context, op string, wait, lease time.Duration) (answer, error) {
@@ -113,6 +114,8 @@ func (l Lock) call(ctx context.Context, op string, wait, lease time.Duration) (a
 		Name:    l.name,
 		WaitMs:  wait.Milliseconds(),
 		LeaseMs: lease.Milliseconds(),
+		Members: l.members,
+		Values:  l.values,
 	})
 }
 

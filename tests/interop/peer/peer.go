@@ -70,6 +70,7 @@ type answer struct {
 	Owner   string `json:"owner"`
 	Count   int    `json:"count"`
 	TTL     int64  `json:"ttl"`
+	Token   int64  `json:"token"`
 	LoopResult
 }
 
@@ -89,6 +90,9 @@ type request struct {
 
 	WaitMs  int64 `json:"waitMs,omitempty"`
 	LeaseMs int64 `json:"leaseMs,omitempty"`
+
+	Members []member `json:"members,omitempty"`
+	Values  []string `json:"values,omitempty"`
 
 	Threads       int    `json:"threads,omitempty"`
 	DurationMs    int64  `json:"durationMs,omitempty"`
@@ -112,7 +116,9 @@ func Start(version string, log io.Writer) (*Peer, error) {
 	if _, err := os.Stat(jar); err != nil {
 		return nil, fmt.Errorf("no peer with Redisson %s (run tests/interop/build.sh): %w", version, err)
 	}
-	cmd := exec.Command("java", "-XX:+UseSerialGC", "-Xms64m", "-Xmx512m", "-jar", jar)
+	// Its performance data would stay in the system's temporary directory when
+	// it is killed.
+	cmd := exec.Command("java", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xms64m", "-Xmx512m", "-jar", jar)
 	cmd.Stderr = log
 	cmd.SysProcAttr = DieWithUs()
 	cmd.WaitDelay = grace

@@ -4,6 +4,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
+import org.redisson.client.codec.StringCodec;
 import org.redisson.config.BaseConfig;
 import org.redisson.config.ClusterServersConfig;
 import org.redisson.config.Config;
@@ -23,10 +24,13 @@ final class Clients {
 
     /**
      * Connects as req asks: "url" for one server or "cluster" (a list of urls), and optionally "watchdogMs",
-     * "clientName" (CLIENT SETNAME), "timeoutMs" and "retryAttempts". What is not given keeps Redisson's default.
+     * "clientName" (CLIENT SETNAME), "timeoutMs" and "retryAttempts". What is not given keeps Redisson's default, but
+     * for the codec: of all locks only the one of a group of values uses it, and then programs that are not Java can
+     * only take part if values are texts.
      */
     RedissonClient open(Request req) {
         Config config = new Config();
+        config.setCodec(StringCodec.INSTANCE);
         long watchdog = req.number("watchdogMs", 0);
         if (watchdog > 0) {
             config.setLockWatchdogTimeout(watchdog);

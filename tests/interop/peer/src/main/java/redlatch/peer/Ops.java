@@ -1,6 +1,7 @@
 package redlatch.peer;
 
 import com.google.gson.JsonObject;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
@@ -36,6 +37,9 @@ final class Ops {
                     Map.entry("isHeldBy", req -> ok(lockOf(req).isHeldByCurrentThread())),
                     Map.entry("holdCount", req -> number("count", lockOf(req).getHoldCount())),
                     Map.entry("remainTTL", req -> number("ttl", lockOf(req).remainTimeToLive())),
+                    Map.entry("lockAndGetToken", this::lockAndGetToken),
+                    Map.entry("tryLockAndGetToken", this::tryLockAndGetToken),
+                    Map.entry("getToken", req -> token(fenced(req, "getToken", List.of()))),
                     Map.entry("loopLock", req -> Loop.run(clients.get(req), req)));
 
     JsonObject run(Request req) throws Exception {
@@ -91,10 +95,43 @@ final class Ops {
         return ok(true);
     }
 
+    private JsonObject lockAndGetToken(Request req) {
+        long lease = req.number("leaseMs", 0);
+        if (lease <= 0) {
+            return token(fenced(req, "lockAndGetToken", List.of()));
+        }
+        return token(fenced(req, "lockAndGetToken", List.of(long.class, TimeUnit.class), lease, TimeUnit.MILLISECONDS));
+    }
+
+    /** Its answer is not ok if the lock was not to be had. */
+    private JsonObject tryLockAndGetToken(Request req) {
+        long lease = req.number("leaseMs", 0);
+        return token(
+                fenced(
+                        req,
+                        "tryLockAndGetToken",
+                        List.of(long.class, long.class, TimeUnit.class),
+                        req.number("waitMs", 0),
+                        lease > 0 ? lease : -1,
+                        TimeUnit.MILLISECONDS));
+    }
+
+    /** Calls a method that only fenced locks have, and only Redisson 3.19 or newer. */
+    private Object fenced(Request req, String method, List<Class<?>> takes, Object... args) {
+        RLock lock = lockOf(req);
+        return Kinds.call(lock, lock.getClass(), method, takes, args);
+    }
+
+    private static JsonObject token(Object token) {
+        JsonObject answer = ok(token != null);
+        answer.addProperty("token", (Long) token);
+        return answer;
+    }
+
     private RLock lockOf(Request req) {
-        RedissonClient c = clients.get(req);
-        String key = String.join("\0", req.client(), req.kind(), req.name(), req.thread());
-        return locks.computeIfAbsent(key, k -> Kinds.lock(c, req.kind(), req.name()));
+        clients.get(req); // or a lock of a closed client would still answer
+        String key = String.join("\0", req.client(), req.kind(), req.name(), req.thread(), req.parts());
+        return locks.computeIfAbsent(key, k -> Kinds.lock(clients, req));
     }
 
     private static JsonObject ok(boolean value) {

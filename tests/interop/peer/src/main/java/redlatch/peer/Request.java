@@ -37,6 +37,21 @@ record Request(JsonObject json) {
         return name;
     }
 
+    /** The locks that a lock is made of: each names its client, kind and name. */
+    List<Request> members() {
+        List<Request> all = new ArrayList<>();
+        JsonElement v = json.get("members");
+        if (v != null && v.isJsonArray()) {
+            v.getAsJsonArray().forEach(e -> all.add(new Request(e.getAsJsonObject())));
+        }
+        return all;
+    }
+
+    /** What a lock is made of, besides its name, as text. */
+    String parts() {
+        return json.get("members") + "\0" + json.get("values");
+    }
+
     String text(String field, String otherwise) {
         JsonElement v = json.get(field);
         return v == null || v.isJsonNull() ? otherwise : v.getAsString();

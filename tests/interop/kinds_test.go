@@ -1,0 +1,94 @@
+package interop
+
+import (
+	"strings"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/tests/interop/peer"
+)
+
+// The kinds of lock that a story can be told with.
+var (
+	plain      = []string{peer.Plain, peer.NonReentrant}
+	listening  = append([]string{peer.Fenced}, plain...) // whose waiters are woken by messages
+	exclusive  = append([]string{peer.Spin}, listening...)
+	reentrant  = []string{peer.Plain, peer.Fenced, peer.Spin}
+	reentrantL = []string{peer.Plain, peer.Fenced} // both
+)
+
+// has says whether a version of Redisson has this kind of lock.
+func has(version, kind string) bool {
+	if version != peer.Oldest {
+		return true
+	}
+	switch kind {
+	case peer.NonReentrant, peer.FairOnce, peer.Fenced, peer.Group:
+		return false // since 4.4, 4.4, 3.19, 3.38
+	}
+	return true
+}
+
+// tells says whether stories of a kind are told with this cast. What all kinds
+// have in common, the plain ones try with every driver.
+func (c cast) tells() bool {
+	switch c.kind {
+	case peer.Plain, peer.NonReentrant:
+		return has(c.version, c.kind)
+	}
+	if !has(peer.Oldest, c.kind) {
+		return c.version == peer.Newest
+	}
+	return (c.driver == "goredis") == (c.version == peer.Oldest)
+}
+
+func goLock(c *redlatch.Client, kind, name string) *redlatch.Lock {
+	switch kind {
+	case peer.NonReentrant:
+		return c.NonReentrantLock(name)
+	case peer.Fenced:
+		return c.FencedLock(name)
+	case peer.Spin:
+		return c.SpinLock(name, nil)
+	default:
+		return c.Lock(name)
+	}
+}
+
+// channelOf returns the channel on which an owner waits for a lock.
+func channelOf(kind, name, owner string) string {
+	switch kind {
+	case peer.Fair, peer.FairOnce:
+		return wire.FairChannel(name, owner)
+	case peer.Read, peer.Write:
+		return wire.Prefix(wire.RWChannel, name)
+	}
+	return wire.Prefix(wire.LockChannel, name)
+}
+
+// hash returns what the lock's hash must be if only this owner has it.
+func (w *world) hash(owner, count string) map[string]string {
+	switch w.kind {
+	case peer.Read:
+		return map[string]string{owner: count, wire.Mode: wire.ModeRead}
+	case peer.Write:
+		return map[string]string{wire.WriteField(owner): count, wire.Mode: wire.ModeWrite}
+	}
+	return map[string]string{owner: count}
+}
+
+// listeners returns how many subscriptions there are of the channels on which
+// the lock's waiters listen.
+func (w *world) listeners() int64 {
+	w.t.Helper()
+	var n int64
+	channels, _ := w.server.MustDo("PUBSUB", "CHANNELS", channelOf(w.kind, w.name, "*")).([]any)
+	for _, c := range channels {
+		reply, _ := w.server.MustDo("PUBSUB", "NUMSUB", c.(string)).([]any)
+		n += reply[1].(int64)
+	}
+	return n
+}
+
+// isTokens says whether a key counts fencing tokens: it stays for ever.
+func isTokens(key string) bool { return strings.HasPrefix(key, wire.LockToken+":") }
