@@ -26,7 +26,8 @@ type Client struct {
 	pool     *worker.Pool
 	clock    *renew.Clock
 	kind     *renew.Kind // how locks are renewed,
-	rwKind   *renew.Kind // and read-write locks
+	rwKind   *renew.Kind // and read-write locks,
+	groups   *renew.Kind // and values of groups
 	lines    lines
 	debts    debts
 	control  control
@@ -77,6 +78,7 @@ func New(redis Redis, cfg Config) (*Client, error) {
 	c.clock = renew.NewClock(c.settle, c.collectDropped)
 	c.kind = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(plainLock.renew, batch) }}
 	c.rwKind = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(readWriteRenew, batch) }}
+	c.groups = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(groupLock.renew, batch) }}
 	c.lines = lines{c: c, m: make(map[lineKey]*line)}
 	c.lines.places = newPlaces()
 	c.debts = debts{c: c, timers: make(map[*time.Timer]debt)}

@@ -56,6 +56,13 @@ type Config struct {
 	// decides.
 	Name string
 
+	// MaxClockSkew is by how much the clock of a Redisson client may differ from
+	// the server's, where Redisson judges by its own: whether a value of a
+	// GroupLock is still held. redlatch writes such times so much later, and
+	// believes Redisson's so much longer. Zero means 1 second; negative means that
+	// there is no Redisson client, or that its clock is the server's.
+	MaxClockSkew time.Duration
+
 	// Logger gets losses and failures. Nil means that nothing is logged.
 	Logger *slog.Logger
 
@@ -82,6 +89,7 @@ const (
 	minWatchdog     = 300 * time.Millisecond
 	minLease        = 20 * time.Millisecond
 	minTokenTTL     = time.Minute
+	maxClockSkew    = time.Hour
 	maxLease        = 10 * 365 * 24 * time.Hour
 )
 
@@ -96,6 +104,8 @@ func (c Config) withDefaults(t Traits) (Config, error) {
 	def(&c.OutageTimeout, 10*time.Second)
 	def(&c.CloseTimeout, 3*time.Second)
 	def(&c.SlowWait, 10*time.Second)
+	def(&c.MaxClockSkew, time.Second)
+	c.MaxClockSkew = max(c.MaxClockSkew, 0).Truncate(time.Millisecond)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -106,6 +116,8 @@ func (c Config) withDefaults(t Traits) (Config, error) {
 		return c, fmt.Errorf("redlatch: Config.WatchdogTimeout is %v; it must be at most %v", c.WatchdogTimeout, maxLease)
 	case c.MaxHold < 0:
 		return c, fmt.Errorf("redlatch: Config.MaxHold is %v; it must be positive, or 0 for no bound", c.MaxHold)
+	case c.MaxClockSkew > maxClockSkew:
+		return c, fmt.Errorf("redlatch: Config.MaxClockSkew is %v; it must be at most %v, or clocks are of no use", c.MaxClockSkew, maxClockSkew)
 	case c.OutageTimeout < 0:
 		return c, fmt.Errorf("redlatch: Config.OutageTimeout is %v; it must be positive, or 0 for the default", c.OutageTimeout)
 	case c.CloseTimeout < 0:

@@ -90,6 +90,9 @@ func (k *control) send(ctx context.Context, to string, m controlMessage) (int64,
 // dispossess ends a hold of this client and says whether there was one.
 func (c *Client) dispossess(name, owner string) bool {
 	t := c.lines.peek(name, owner)
+	if t == nil {
+		t = c.lines.ofGroup(name, owner)
+	}
 	return t != nil && t.lose(LostRevoked)
 }
 
@@ -138,7 +141,8 @@ func (c *Client) revoke(ctx context.Context, name string, h Holder) bool {
 // holder is not told by Redisson.
 //
 // Only the owner that ForceRelease found is dispossessed: if somebody else gets
-// the lock meanwhile, that hold stays.
+// the lock meanwhile, that hold stays. Of a group lock the values are released;
+// a redlatch client that holds one of them loses all that it has acquired with it.
 func (l *Lock) ForceRelease(ctx context.Context) (bool, error) {
 	info, err := l.Info(ctx)
 	if err != nil {
@@ -148,10 +152,11 @@ func (l *Lock) ForceRelease(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	args := []string{l.channel}
-	revoked := false
+	revoked, asked := false, map[string]bool{}
 	for _, h := range info.Holders {
-		args = append(args, h.Owner)
-		if h.Redlatch {
+		args = append(args, l.seen(h)...)
+		if h.Redlatch && !asked[h.Owner] {
+			asked[h.Owner] = true // once for all its values of a group
 			if l.c.revoke(ctx, l.name, h) {
 				revoked = true
 			}

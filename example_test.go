@@ -91,6 +91,18 @@ func ExampleClient_Locks() {
 	}
 }
 
+// The accounts of a transfer are locked together, or not at all.
+func ExampleClient_GroupLock() {
+	from, to := "DE02", "FR14"
+	both := newClient().GroupLock("accounts", from, to)
+	err := both.Do(context.Background(), func(ctx context.Context) error {
+		return ship(ctx, 42)
+	}, redlatch.Wait(2*time.Second))
+	if err != nil {
+		log.Print(err)
+	}
+}
+
 func newClient() *redlatch.Client { return nil }
 
 func ship(context.Context, int) error { return nil }

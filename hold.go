@@ -256,6 +256,9 @@ func (c *holdContext) Value(key any) any {
 	if key == c.hold.in.t.lock.held {
 		return c.hold.in
 	}
+	if o, ok := key.(*overlap); ok && o.with(c.hold.in) {
+		return c.hold.in
+	}
 	if k, ok := key.(memberKey); ok && k.c == c.hold.in.t.c && k.held == c.hold.in.t.lock.held {
 		return c.hold.in
 	}

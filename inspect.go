@@ -5,34 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strconv"
-	"time"
 
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// Info says who holds a lock, at the moment at which the server was asked.
-type Info struct {
-	Name    string   // the key
-	Kind    string   // "lock"
-	Holders []Holder // none if the lock is free
-	// TTL is how long the lock lasts unless its holder renews it; -1 if it
-	// never ends, which neither redlatch nor Redisson does to a lock.
-	TTL time.Duration
-}
-
-// Held says whether anybody holds the lock.
-func (i Info) Held() bool { return len(i.Holders) > 0 }
-
-// A Holder is one owner of a lock.
-type Holder struct {
-	Owner    string // the field in Redis
-	Client   string // the client's UUID, first part of Owner; empty if Owner has another shape
-	Count    int    // how often the owner has entered
-	Redlatch bool   // whether the client is of redlatch, which can be told by the UUID's version
-}
-
-// Info asks the server who holds the lock. It changes nothing.
+// Info asks the server who holds the lock. It changes nothing. It fails with a
+// *RunError of code WRONGTYPE if what has the lock's name is something else, or
+// a lock of another kind that is stored in another way.
 func (l *Lock) Info(ctx context.Context) (Info, error) {
 	if ctx == nil {
 		return Info{}, errNilContext
@@ -43,43 +22,102 @@ func (l *Lock) Info(ctx context.Context) (Info, error) {
 	if err := l.c.open(); err != nil {
 		return Info{}, err
 	}
-	if l.side != neither {
-		return l.sideInfo(ctx)
+	info, err := l.c.info(ctx, l.name, l.kindName())
+	switch {
+	case err != nil:
+		return Info{}, err
+	case l.group != nil:
+		info = l.group.only(info)
+	case l.side != neither:
+		info = l.side.only(info)
 	}
-	return l.c.info(ctx, l.name, l.keys)
+	return info, nil
 }
 
-func (c *Client) info(ctx context.Context, name string, keys []string) (Info, error) {
-	o := op{c: c, script: infoScript, keys: keys, args: []string{}, lease: c.cfg.WatchdogTimeout, stop: c.done}
+// kindName returns what Info.Kind says of this lock.
+func (l *Lock) kindName() string {
+	if l.kind.name == KindLock && l.fenced {
+		return KindFenced
+	}
+	return l.kind.name
+}
+
+// Info says what kind of lock has this name, as far as what is stored tells,
+// who holds it, and who queues for it. A lock that is free, or was never used,
+// has no holders. It fails with a *RunError of code WRONGTYPE if the key is
+// something else.
+//
+// Who knows the kind asks the lock itself: see Lock.Info.
+func (c *Client) Info(ctx context.Context, name string) (Info, error) {
+	if ctx == nil {
+		return Info{}, errNilContext
+	}
+	if err := wire.CheckName(name); err != nil {
+		return Info{}, fmt.Errorf("redlatch: %w", err)
+	}
+	if err := c.open(); err != nil {
+		return Info{}, err
+	}
+	return c.info(ctx, name, "")
+}
+
+// info reads a lock as one of this kind; "" is a guess by what is stored.
+func (c *Client) info(ctx context.Context, name, kind string) (Info, error) {
+	o := c.question(infoScript, name, wire.Prefix(wire.LockQueue, name), wire.Prefix(wire.LockTimeout, name), wire.Prefix(wire.LockToken, name))
 	reply, err := o.run(ctx)
 	if err != nil {
 		return Info{}, err
 	}
-	if reply.Kind != ReplyList || len(reply.List)%2 == 0 {
-		return Info{}, fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, infoScript.Name())
+	s, err := readStored(name, reply)
+	if err != nil {
+		return Info{}, err
 	}
-	info := Info{Name: name, Kind: "lock"}
-	switch ms := reply.List[0].Int; ms {
-	case -2:
-		return info, nil
-	case -1:
-		info.TTL = -1
-	default:
-		info.TTL = time.Duration(ms) * time.Millisecond
+	if kind == "" {
+		kind = s.guess()
 	}
-	for i := 1; i < len(reply.List); i += 2 {
-		h := Holder{Owner: reply.List[i].Str}
-		h.Client, h.Redlatch = wire.ClientOf(h.Owner)
-		h.Count, err = strconv.Atoi(reply.List[i+1].Str)
-		if err != nil {
-			return Info{}, &RunError{
-				Outcome: Refused, Code: "WRONGTYPE",
-				Err: fmt.Errorf("key %q is a hash but not a lock: field %q has value %q", name, h.Owner, reply.List[i+1].Str),
-			}
-		}
-		info.Holders = append(info.Holders, h)
+	info, err := s.info(kind)
+	if err == nil {
+		err = c.readerTTLs(ctx, &info)
+	}
+	if err != nil {
+		return Info{}, err
 	}
 	return info, nil
+}
+
+// readerTTLs asks for how long each reader's holds last: the longest of its
+// keys. A reader without any is gone, and waits for somebody to notice.
+func (c *Client) readerTTLs(ctx context.Context, info *Info) error {
+	const most = 500 // keys for one request
+	for i := range info.Holders {
+		h := &info.Holders[i]
+		if h.Mode != wire.ModeRead {
+			continue
+		}
+		h.TTL = 0
+		for first := 1; first <= h.Count; first += most {
+			keys := make([]string, 0, min(most, h.Count))
+			for n := first; n < first+most && n <= h.Count; n++ {
+				keys = append(keys, wire.ReadTimeout(info.Name, h.Owner, n))
+			}
+			o := c.question(ttlsScript, keys...)
+			reply, err := o.run(ctx)
+			if err != nil {
+				return err
+			}
+			for _, r := range reply.List {
+				if ttl := lasting(r.Int); ttl < 0 || ttl > h.TTL {
+					h.TTL = ttl
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// question prepares a request that changes nothing.
+func (c *Client) question(s *Script, keys ...string) op {
+	return op{c: c, script: s, keys: keys, args: []string{}, lease: c.cfg.WatchdogTimeout, stop: c.done}
 }
 
 // Locks lists the locks that are held and whose names match the glob pattern
@@ -87,8 +125,12 @@ func (c *Client) info(ctx context.Context, name string, keys []string) (Info, er
 // during the whole listing at least once, and may see others.
 //
 // A lock is a hash under a name that its user has chosen, so recognising one is
-// a guess: a hash with a TTL, one field of the shape "<uuid>:<number>", and a
-// number as its value.
+// a guess, and so is its kind: a hash with a TTL and one field that begins with
+// a UUID and has a number as its value. With a field "mode" and any number of
+// such fields it is a read-write lock; with fields that end with ":expire_time"
+// a group lock; with a queue beside it a fair lock, and with a token beside it a
+// fenced one. A fair lock for which nobody waits cannot be told from a plain
+// lock.
 func (c *Client) Locks(ctx context.Context, pattern string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		if ctx == nil {
@@ -124,7 +166,7 @@ func (c *Client) scan(ctx context.Context, p Primary, pattern string, yield func
 			return false
 		}
 		for _, key := range keys {
-			info, err := c.info(ctx, key, []string{key})
+			info, err := c.info(ctx, key, "")
 			switch {
 			case err != nil && (errors.Is(err, ErrUnavailable) || errors.Is(err, ErrClosed) || ctx.Err() != nil):
 				yield(Info{}, err)
@@ -139,8 +181,4 @@ func (c *Client) scan(ctx context.Context, p Primary, pattern string, yield func
 			return true
 		}
 	}
-}
-
-func (i Info) looksLikeLock() bool {
-	return len(i.Holders) == 1 && i.TTL > 0 && i.Holders[0].Client != "" && i.Holders[0].Count > 0
 }

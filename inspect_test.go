@@ -22,7 +22,7 @@ func TestInfoSaysWhoHoldsALock(t *testing.T) {
 		if err != nil || len(info.Holders) != 1 {
 			t.Fatalf("held: %+v, %v", info, err)
 		}
-		if got, want := info.Holders[0], (redlatch.Holder{Owner: h.Owner(), Client: c.ID(), Count: 2, Redlatch: true}); got != want {
+		if got, want := info.Holders[0], (redlatch.Holder{Owner: h.Owner(), Client: c.ID(), Count: 2, Redlatch: true, TTL: info.TTL}); got != want {
 			t.Fatalf("got %+v, want %+v", got, want)
 		}
 		if info.TTL < 29*time.Second || info.TTL > 30*time.Second {

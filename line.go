@@ -51,7 +51,7 @@ type lines struct {
 func (ls *lines) get(l *Lock) *line {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	k := lineKey{l.name, l.side != neither}
+	k := lineKey{l.lineName(), l.side != neither}
 	ln := ls.m[k]
 	if ln == nil {
 		var ok bool
@@ -127,6 +127,21 @@ func (ls *lines) peek(name, owner string) *tenure {
 	return nil
 }
 
+// ofGroup returns the tenure of values of a group that may have an owner id.
+func (ls *lines) ofGroup(name, owner string) *tenure {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for _, ln := range ls.m {
+		ln.mu.Lock()
+		t := ln.cur
+		ln.mu.Unlock()
+		if t != nil && t.lock.group != nil && t.lock.name == name && t.owns(owner) {
+			return t
+		}
+	}
+	return nil
+}
+
 // leave lets the next caller in with nothing.
 func (c *Client) leave(ln *line) {
 	ln.gate.Exit()
@@ -139,7 +154,8 @@ func (ln *line) listen(c *Client, channel string) {
 		return c.redis.Subscribe(channel, false, func(n Notice) { h(n.Subscribed) })
 	}, func() {
 		// Somebody else released a lock that we believe to hold: ask.
-		if t := ln.current(); t != nil {
+		// (In a group that happens all the time, and is about other values.)
+		if t := ln.current(); t != nil && t.lock.group == nil {
 			c.clock.Check(&t.lease)
 		}
 	})

@@ -31,9 +31,11 @@ type Lock struct {
 	backoff      Backoff  // how to wait for it; nil: by messages
 	held         any      // heldKey(name), converted once
 	nonReentrant bool
-	side         side   // of a read-write lock
-	writers      string // key of those who wait to write and have precedence
-	err          error  // a name that cannot be used
+	side         side     // of a read-write lock
+	writers      string   // key of those who wait to write and have precedence
+	group        *group   // of a group lock
+	more         []string // arguments that every script of this lock gets behind its own; nil: none
+	err          error    // a name that cannot be used
 }
 
 // Lock returns the reentrant lock with this name, Redisson's getLock. A name
@@ -261,7 +263,7 @@ func (c *Client) renewLocks(s *Script, batch []*renew.Lease) {
 		if t.state == tenureLive && !t.moving {
 			ids[i] = t.id
 			keys = append(keys, t.lock.name)
-			args = append(args, t.id, millis(l.Ask))
+			args = append(append(args, t.id, millis(l.Ask)), t.lock.more...)
 		}
 		t.mu.Unlock()
 	}

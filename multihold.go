@@ -147,6 +147,19 @@ func (g *holding) find(c *Client, held any) *hold {
 	return nil
 }
 
+// overlapping returns a live hold of some of a group's values.
+func (g *holding) overlapping(o *overlap) *hold {
+	g.mu.Lock()
+	holds := g.holds
+	g.mu.Unlock()
+	for _, h := range holds {
+		if o.with(h) {
+			return h
+		}
+	}
+	return nil
+}
+
 // level raises the leases of the members that were acquired first, if the others
 // took long, so that they end together.
 func (g *holding) level(ctx context.Context, o Option) error {
@@ -416,6 +429,8 @@ func (c *multiContext) Value(key any) any {
 	switch k := key.(type) {
 	case memberKey:
 		h = c.hold.in.find(k.c, k.held)
+	case *overlap:
+		h = c.hold.in.overlapping(k)
 	default:
 		h = c.hold.in.find(nil, key)
 	}

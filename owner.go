@@ -64,6 +64,12 @@ func (l *Lock) enclosing(ctx context.Context) (*hold, *scope, error) {
 	sc, _ := ctx.Value(scopeKey{}).(*scope)
 	h, _ := ctx.Value(l.held).(*hold)
 	if h == nil {
+		if l.group != nil {
+			o := &overlap{l}
+			if other, _ := ctx.Value(o).(*hold); other != nil {
+				return nil, nil, o.refuse(other)
+			}
+		}
 		return nil, sc, nil
 	}
 	if h.t.c != l.c {

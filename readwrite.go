@@ -1,11 +1,7 @@
 package redlatch
 
 import (
-	"context"
 	"fmt"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -95,42 +91,19 @@ func writeInRead(name string) error {
 	return fmt.Errorf("%w: read-write lock %q is already held here to read, and a writer waits until nobody reads, so this would wait for itself; release the read hold first, or acquire the lock to write in the first place", ErrReentry, name)
 }
 
-// sideInfo is Info for one side of a read-write lock.
-func (l *Lock) sideInfo(ctx context.Context) (Info, error) {
-	o := op{c: l.c, script: infoScript, keys: l.keys, args: []string{}, lease: l.c.cfg.WatchdogTimeout, stop: l.c.done}
-	reply, err := o.run(ctx)
-	if err != nil {
-		return Info{}, err
+// only leaves in info who holds this side of the lock.
+func (s side) only(info Info) Info {
+	mode := wire.ModeRead
+	if s == writing {
+		mode = wire.ModeWrite
 	}
-	if reply.Kind != ReplyList || len(reply.List)%2 == 0 {
-		return Info{}, fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, infoScript.Name())
-	}
-	info := Info{Name: l.name, Kind: "read lock"}
-	if l.side == writing {
-		info.Kind = "write lock"
-	}
-	if ms := reply.List[0].Int; ms >= -1 {
-		info.TTL = max(-1, time.Duration(ms)*time.Millisecond)
-	}
-	for i := 1; i < len(reply.List); i += 2 {
-		field := reply.List[i].Str
-		owner, writes := strings.CutSuffix(field, wire.WriteField(""))
-		if field == wire.Mode || writes != (l.side == writing) {
-			continue
+	holders := info.Holders
+	info.Holders, info.TTL = nil, 0
+	for _, h := range holders {
+		if h.Mode == mode {
+			info.Holders = append(info.Holders, h)
+			info.TTL = max(info.TTL, h.TTL)
 		}
-		h := Holder{Owner: owner}
-		h.Client, h.Redlatch = wire.ClientOf(owner)
-		h.Count, err = strconv.Atoi(reply.List[i+1].Str)
-		if err != nil {
-			return Info{}, &RunError{
-				Outcome: Refused, Code: "WRONGTYPE",
-				Err: fmt.Errorf("key %q is a hash but not a read-write lock: field %q has value %q", l.name, field, reply.List[i+1].Str),
-			}
-		}
-		info.Holders = append(info.Holders, h)
 	}
-	if len(info.Holders) == 0 {
-		info.TTL = 0
-	}
-	return info, nil
+	return info
 }

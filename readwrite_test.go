@@ -489,7 +489,7 @@ func TestAForceReleaseOfReadersLeavesWritersAlone(t *testing.T) {
 			t.Fatalf("readers released: %v, %v; the writer: %v", ok, err, wr.Err())
 		}
 		info, err := orw.Write().Info(bg)
-		if err != nil || len(info.Holders) != 1 || info.Holders[0].Owner != wr.Owner() || info.Kind != "write lock" {
+		if err != nil || len(info.Holders) != 1 || info.Holders[0].Owner != wr.Owner() || info.Kind != redlatch.KindReadWrite || info.Holders[0].Mode != "write" {
 			t.Errorf("%+v, %v", info, err)
 		}
 		if ok, err := orw.Write().ForceRelease(bg); !ok || err != nil || wr.Err() == nil {

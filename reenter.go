@@ -284,6 +284,7 @@ func (t *tenure) newCounting(n tally, lease time.Duration) *counting {
 	if t.lock.side != neither {
 		r.rest = []string{strconv.Itoa(n.count - n.reads), millis(lease), strconv.Itoa(min(1, n.reads)), t.lock.channel}
 	}
+	r.rest = t.lock.args(r.rest)
 	r.op.args = append([]string{r.id, r.id}, r.rest...)
 	r.op.retried = r.move
 	return r

@@ -13,12 +13,14 @@ var luaFiles embed.FS
 
 var (
 	infoScript    = script.Load(luaFiles, "lock.info")
+	ttlsScript    = script.Load(luaFiles, "lock.ttls")
 	publishScript = script.Load(luaFiles, "control.publish")
 	multiTake     = script.Load(luaFiles, "multilock.take")
 )
 
 // A kind is what tells one type of exclusive lock from another.
 type kind struct {
+	name     string  // for Info
 	take     *Script // the only one that can make an owner
 	reenter  *Script
 	release  *Script // also undoes a take that nobody waits for any more
@@ -39,6 +41,7 @@ var (
 
 // writeSide is Redisson's RReadWriteLock.writeLock().
 var writeSide = &kind{
+	name:     KindReadWrite,
 	take:     script.Load(luaFiles, "readwrite.write.take"),
 	reenter:  readWriteRecount,
 	release:  readWriteRelease,
@@ -51,6 +54,7 @@ var writeSide = &kind{
 // readSide is Redisson's RReadWriteLock.readLock(). It does not pass between
 // goroutines: they share it.
 var readSide = &kind{
+	name:    KindReadWrite,
 	take:    script.Load(luaFiles, "readwrite.read.take"),
 	reenter: readWriteRecount,
 	release: readWriteRelease,
@@ -60,6 +64,7 @@ var readSide = &kind{
 
 // plainLock is Redisson's RLock.
 var plainLock = &kind{
+	name:     KindLock,
 	take:     script.Load(luaFiles, "lock.take"),
 	reenter:  script.Load(luaFiles, "lock.reenter"),
 	release:  script.Load(luaFiles, "lock.release"),
@@ -72,6 +77,7 @@ var plainLock = &kind{
 // fairLock is Redisson's RFairLock. What concerns the holder alone is as for the
 // plain lock.
 var fairLock = &kind{
+	name:    KindFair,
 	take:    script.Load(luaFiles, "fairlock.take"),
 	reenter: plainLock.reenter,
 	release: script.Load(luaFiles, "fairlock.release"),

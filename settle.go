@@ -85,8 +85,20 @@ func (d *debts) pay(x debt) {
 // now releases an id of ours that has no live tenure. It is a single attempt:
 // more will follow.
 func (d *debts) now(l *Lock, id string) {
-	o := op{c: d.c, script: l.kind.release, keys: l.keys, args: []string{id, l.channel}, lease: d.c.cfg.WatchdogTimeout, stop: d.c.over, single: true}
+	o := op{c: d.c, script: l.kind.release, keys: l.keys, args: l.args([]string{id, l.channel}), lease: d.c.cfg.WatchdogTimeout, stop: d.c.over, single: true}
 	_, _ = o.run(context.Background())
+}
+
+// owes says whether an id is a debt.
+func (d *debts) owes(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, x := range d.timers {
+		if x.id == id {
+			return true
+		}
+	}
+	return false
 }
 
 // close drops the timers and pays every debt a last time.

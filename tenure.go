@@ -77,8 +77,11 @@ func (c *Client) newTenure(ln *line, l *Lock, o *options) *tenure {
 	t.args = &t.args0
 	t.lease.Kind, t.lease.Holder, t.lease.Length = c.kind, t, t.length
 	t.lease.Lane = c.redis.Lane(l.name)
-	if l.side != neither {
+	switch {
+	case l.side != neither:
 		t.lease.Kind = c.rwKind
+	case l.group != nil:
+		t.lease.Kind = c.groups
 	}
 	if c.traits.Cluster {
 		t.lease.Group = wire.Slot(l.name)
@@ -115,7 +118,7 @@ func (t *tenure) op(s *Script, args []string) op {
 	if s == t.lock.kind.renew {
 		keys = keys[:1] // it takes any number of locks
 	}
-	return op{c: t.c, script: s, keys: keys, args: args, lease: t.length, stop: t.c.over}
+	return op{c: t.c, script: s, keys: keys, args: t.lock.args(args), lease: t.length, stop: t.c.over}
 }
 
 // fence makes the request that takes the lock count the acquisition.
@@ -457,7 +460,7 @@ func (t *tenure) lose(reason LossReason) bool {
 		t.c.report.lost(LostEvent{Err: err, Held: time.Since(h.since), Site: h.at.String()})
 	}
 	t.c.settle(func() {
-		if reason == LostGone {
+		if reason == LostGone && t.lock.group == nil { // of a group's values some may be left
 			t.settleDebts()
 		} else {
 			_ = t.sendRelease(id, args[1:])

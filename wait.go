@@ -123,8 +123,9 @@ func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *
 		}
 		ln.saw(owner, ttl)
 		p.owner, p.ttl = owner, max(0, ttl)
-		if wireClient(owner) == c.id {
-			// An id of ours without a tenure: a request that came late.
+		if wireClient(owner) == c.id && (l.group == nil || c.debts.owes(owner)) {
+			// An id of ours without a tenure: a request that came late. (Or, of a
+			// group, that of who has one of the values.)
 			c.settle(func() { c.debts.now(l, owner) })
 		}
 		tries++
@@ -209,7 +210,7 @@ func (p *patience) enter(ctx context.Context, ln *line, o *options, at site) (*t
 	p.notNow()
 	err := p.await(ctx, w, nil, func(waited time.Duration) {
 		if t := ln.current(); t != nil {
-			p.c.report.slowWait(SlowWaitEvent{Name: ln.name, Waited: waited, WaitSite: at.String(), HoldSite: t.site().String()})
+			p.c.report.slowWait(SlowWaitEvent{Name: p.name, Waited: waited, WaitSite: at.String(), HoldSite: t.site().String()})
 		}
 	})
 	if err == nil {

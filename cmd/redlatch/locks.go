@@ -14,7 +14,9 @@ type lockJSON struct {
 	Kind    string       `json:"kind"`
 	Held    bool         `json:"held"`
 	TTL     int64        `json:"ttl_ms"` // -1: none
+	Token   int64        `json:"token"`
 	Holders []holderJSON `json:"holders"`
+	Queue   []waiterJSON `json:"queue"`
 }
 
 type holderJSON struct {
@@ -22,40 +24,86 @@ type holderJSON struct {
 	Client   string `json:"client"`
 	Count    int    `json:"count"`
 	Redlatch bool   `json:"redlatch"`
+	TTL      int64  `json:"ttl_ms"` // -1: none
+	Mode     string `json:"mode"`
+	Value    string `json:"value"`
+}
+
+type waiterJSON struct {
+	Owner    string `json:"owner"`
+	Client   string `json:"client"`
+	Redlatch bool   `json:"redlatch"`
+	Until    int64  `json:"until_ms"` // Unix time; 0: not stored
 }
 
 func lockOf(info redlatch.Info) lockJSON {
 	l := lockJSON{
 		Name:    info.Name,
 		Kind:    info.Kind,
-		Held:    len(info.Holders) > 0,
-		TTL:     info.TTL.Milliseconds(),
+		Held:    info.Held(),
+		TTL:     milliseconds(info.TTL),
+		Token:   info.Token,
 		Holders: make([]holderJSON, 0, len(info.Holders)), // [] and not null
+		Queue:   make([]waiterJSON, 0, len(info.Queue)),
 	}
-	if info.TTL < 0 {
-		l.TTL = -1
+	if !l.Held {
+		l.TTL = 0 // what is left of a group whose locks are all free
 	}
 	for _, h := range info.Holders {
-		l.Holders = append(l.Holders, holderJSON{Owner: h.Owner, Client: h.Client, Count: h.Count, Redlatch: h.Redlatch})
+		l.Holders = append(l.Holders, holderJSON{
+			Owner: h.Owner, Client: h.Client, Count: h.Count, Redlatch: h.Redlatch, TTL: milliseconds(h.TTL), Mode: h.Mode, Value: h.Value,
+		})
+	}
+	for _, q := range info.Queue {
+		w := waiterJSON{Owner: q.Owner, Client: q.Client, Redlatch: q.Redlatch}
+		if !q.Until.IsZero() {
+			w.Until = q.Until.UnixMilli()
+		}
+		l.Queue = append(l.Queue, w)
 	}
 	return l
 }
 
-func (l *lockJSON) ttl() string {
+// milliseconds returns a TTL as the JSON has it.
+func milliseconds(ttl time.Duration) int64 {
+	if ttl < 0 {
+		return -1
+	}
+	return ttl.Milliseconds()
+}
+
+func (l *lockJSON) ttl() string { return l.ttlText(l.TTL) }
+
+// what says what a holder has of the lock.
+func (l *lockJSON) what(h holderJSON) string {
+	switch {
+	case h.Mode != "":
+		return l.Kind + ", " + h.Mode
+	case h.Value != "":
+		return l.Kind + ", " + printable(h.Value)
+	case len(l.Queue) > 0:
+		return l.Kind + ", " + strconv.Itoa(len(l.Queue)) + " waiting"
+	}
+	return l.Kind
+}
+
+func (l *lockJSON) ttlText(ms int64) string {
 	switch {
 	case !l.Held:
 		return "-"
-	case l.TTL < 0:
+	case ms < 0:
 		return "none"
 	}
-	return (time.Duration(l.TTL) * time.Millisecond).Round(100 * time.Millisecond).String()
+	return (time.Duration(ms) * time.Millisecond).Round(100 * time.Millisecond).String()
 }
 
-func (h *holderJSON) library() string {
+func (h *holderJSON) library() string { return library(h.Client, h.Redlatch) }
+
+func library(client string, redlatch bool) string {
 	switch {
-	case h.Redlatch:
+	case redlatch:
 		return "redlatch"
-	case h.Client != "":
+	case client != "":
 		return "redisson"
 	}
 	return "unknown"

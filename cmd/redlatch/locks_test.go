@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,7 @@ func heldByOther(name string) lockJSON {
 	return lockJSON{
 		Name: name, Kind: "lock", Held: true,
 		Holders: []holderJSON{{Owner: holder, Client: strings.TrimSuffix(holder, ":1"), Count: 1}},
+		Queue:   []waiterJSON{},
 	}
 }
 
@@ -46,7 +48,7 @@ func TestList(t *testing.T) {
 		if ms := got[i].TTL; ms < 3_500_000 || ms > 3_600_000 {
 			t.Errorf("ttl_ms %d", ms)
 		}
-		got[i].TTL = 0
+		got[i].TTL, got[i].Holders[0].TTL = 0, 0
 	}
 	if want := []lockJSON{heldByOther("orders:1"), heldByOther("orders:2")}; !reflect.DeepEqual(got, want) {
 		t.Errorf("\n got %+v\nwant %+v", got, want)
@@ -73,7 +75,7 @@ func TestShow(t *testing.T) {
 	r := newRedis(t)
 	r.hold("x", time.Hour)
 	got := document[lockJSON](t, r.run(t, "show", "x", "--output=json"))
-	got.TTL = 0
+	got.TTL, got.Holders[0].TTL = 0, 0
 	if want := heldByOther("x"); !reflect.DeepEqual(got, want) {
 		t.Errorf("\n got %+v\nwant %+v", got, want)
 	}
@@ -83,7 +85,7 @@ func TestShow(t *testing.T) {
 	if got := document[lockJSON](t, free); got.Held || got.Holders == nil || len(got.Holders) != 0 || got.TTL != 0 {
 		t.Errorf("free: %+v", got)
 	}
-	contains(t, free.out, `"holders": []`) // and not null
+	contains(t, free.out, `"holders": []`, `"queue": []`) // and not null
 	contains(t, r.run(t, "show", "y").out, "held  no\n")
 
 	r.HSet("forever", holder, "2")
@@ -91,6 +93,75 @@ func TestShow(t *testing.T) {
 		t.Errorf("without a TTL: %+v", got)
 	}
 	contains(t, r.run(t, "show", "forever").out, "ttl    none\n")
+}
+
+// Every type as Redisson stores it.
+func TestListAndShowEveryKind(t *testing.T) {
+	r := newRedis(t)
+	client := strings.TrimSuffix(holder, ":1")
+	put := func(key string, pairs ...string) {
+		r.HSet(key, pairs...)
+		r.SetTTL(key, time.Hour)
+	}
+	must := func(_ any, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	soon := time.Now().Add(30 * time.Minute).UnixMilli()
+	put("fair", holder, "1")
+	must(r.RPush("redisson_lock_queue:{fair}", client+":7", client+":3"))
+	must(r.ZAdd("redisson_lock_timeout:{fair}", float64(soon), client+":7"))
+	put("fenced", holder, "2")
+	must(nil, r.Set("redisson_lock_token:{fenced}", "31"))
+	put("rw", "mode", "write", holder+":write", "1", holder, "1")
+	must(nil, r.Set("{rw}:"+holder+":rwlock_timeout:1", "1"))
+	r.SetTTL("{rw}:"+holder+":rwlock_timeout:1", 30*time.Minute)
+	const value = "Bt/D4wylKYCgzX0jVwjowg"
+	put("group", value, holder, value+":"+holder+":expire_time", strconv.FormatInt(soon, 10), value+":"+holder+":lock_count", "1")
+
+	owner := func(thread, mode, value string, count int) holderJSON {
+		return holderJSON{Owner: client + ":" + thread, Client: client, Count: count, Mode: mode, Value: value}
+	}
+	want := []lockJSON{
+		{Name: "fair", Kind: "fair lock", Held: true, Holders: []holderJSON{owner("1", "", "", 1)}, Queue: []waiterJSON{
+			{Owner: client + ":7", Client: client, Until: soon}, {Owner: client + ":3", Client: client},
+		}},
+		{Name: "fenced", Kind: "fenced lock", Held: true, Token: 31, Holders: []holderJSON{owner("1", "", "", 2)}, Queue: []waiterJSON{}},
+		{Name: "group", Kind: "group lock", Held: true, Holders: []holderJSON{owner("1", "", value, 1)}, Queue: []waiterJSON{}},
+		{Name: "rw", Kind: "read-write lock", Held: true, Holders: []holderJSON{owner("1", "write", "", 1), owner("1", "read", "", 1)}, Queue: []waiterJSON{}},
+	}
+	got := document[[]lockJSON](t, r.run(t, "ls", "-o", "json"))
+	for i := range got {
+		one := document[lockJSON](t, r.run(t, "show", got[i].Name, "-o", "json"))
+		for _, l := range []*lockJSON{&got[i], &one} {
+			most, least := l.TTL, int64(3_500_000)
+			l.TTL = 0
+			for n := range l.Holders {
+				h := &l.Holders[n]
+				if h.Mode == "read" || h.Value != "" {
+					most, least = 1_800_000, 1_700_000
+				}
+				if h.TTL > most || h.TTL < least {
+					t.Errorf("%s: ttl_ms %d of %s", l.Name, h.TTL, h.Owner)
+				}
+				h.TTL = 0
+			}
+		}
+		if !reflect.DeepEqual(one, got[i]) {
+			t.Errorf("show %+v\n  ls %+v", one, got[i])
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("\n got %+v\nwant %+v", got, want)
+	}
+
+	list := r.run(t, "ls").out
+	contains(t, list, "fair lock, 2 waiting ", "fenced lock ", "group lock, "+value+" ", "read-write lock, write ", "read-write lock, read ")
+	contains(t, r.run(t, "show", "fair").out, "waiter 1  "+client+":7\n", "waiter 2  "+client+":3\n", "until     20")
+	contains(t, r.run(t, "show", "fenced").out, "token  31\n")
+	contains(t, r.run(t, "show", "rw").out, "mode   write\nttl    ", "mode   read\nttl    ")
+	contains(t, r.run(t, "show", "group").out, "value  "+value+"\n")
 }
 
 func TestRelease(t *testing.T) {
@@ -107,6 +178,11 @@ func TestRelease(t *testing.T) {
 	}
 	if res := r.run(t, "release", "it's", "--force"); res.code != 0 || res.out != "it's was not held\n" {
 		t.Errorf("a free one: %+v", res)
+	}
+	value := "Bt/D4wylKYCgzX0jVwjowg"
+	r.HSet("group", value, holder, value+":"+holder+":expire_time", "9999999999999", value+":"+holder+":lock_count", "1")
+	if res := r.run(t, "release", "--force", "group"); res.code != 65 || !r.Exists("group") || !strings.Contains(res.err, "group of locks") {
+		t.Errorf("a group: %+v", res)
 	}
 	type released struct {
 		Name     string `json:"name"`

@@ -15,9 +15,12 @@ func (a *app) lsCommand() *cobra.Command {
 		Long: `List the locks that are held and match PATTERN, a glob as KEYS and SCAN take
 it (quote it from the shell); without one, all.
 
-A lock is a hash that somebody named, so what is a lock is a guess by its
-fields and its time to live. The list is not a snapshot: locks come and go
-while it is read.`,
+There is a line for each holder: readers and writer of a read-write lock, and
+each value of a group that is locked.
+
+A lock is a hash that somebody named, so what is a lock, and of which kind, is a
+guess by its fields, its companions and its time to live. The list is not a
+snapshot: locks come and go while it is read.`,
 		Example: `  redlatch ls
   redlatch ls 'orders:*' -o json | jq -r '.[].name'`,
 		Args: cobra.MaximumNArgs(1),
@@ -55,7 +58,7 @@ func lockTable(locks []lockJSON) [][]string {
 	rows := [][]string{{"NAME", "KIND", "TTL", "COUNT", "BY", "OWNER"}}
 	for _, l := range locks {
 		for _, h := range l.Holders {
-			rows = append(rows, []string{printable(l.Name), l.Kind, l.ttl(), h.count(), h.library(), printable(h.Owner)})
+			rows = append(rows, []string{printable(l.Name), l.what(h), l.ttlText(h.TTL), h.count(), h.library(), printable(h.Owner)})
 		}
 	}
 	return rows

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -19,6 +20,9 @@ A holder that uses redlatch is asked first, and has ended its section or been
 told when the lock is given away; one that does not answer within a second is
 not waited for. A Redisson holder is not told at all: it goes on as if it had
 the lock. Release only what you know to be dead.
+
+Of a read-write lock the readers and the writer are released; a group's values
+cannot be told from what is stored, and are refused.
 
 The exit code is 0 also if nobody held the lock.`,
 		Args: cobra.ExactArgs(1),
@@ -42,9 +46,9 @@ The exit code is 0 also if nobody held the lock.`,
 			return err
 		}
 		defer closeAll()
-		released, err := client.Lock(name).ForceRelease(cmd.Context())
+		released, err := a.forceRelease(cmd.Context(), client, name)
 		if err != nil {
-			return a.serverFailure(err)
+			return err
 		}
 		if asJSON() {
 			return written(a.ui.json(struct {
@@ -60,6 +64,36 @@ The exit code is 0 also if nobody held the lock.`,
 		return written(err)
 	}
 	return cmd
+}
+
+// forceRelease releases a lock as what it looks like: who waits for it is woken as
+// its type does that.
+func (a *app) forceRelease(ctx context.Context, client *redlatch.Client, name string) (released bool, err error) {
+	info, err := client.Info(ctx, name)
+	if err != nil {
+		return false, a.serverFailure(err)
+	}
+	locks := []*redlatch.Lock{client.Lock(name)}
+	switch info.Kind {
+	case redlatch.KindFair:
+		locks = []*redlatch.Lock{client.FairLock(name)}
+	case redlatch.KindReadWrite:
+		rw := client.ReadWriteLock(name)
+		locks = []*redlatch.Lock{rw.Write(), rw.Read()}
+	case redlatch.KindGroup:
+		return false, &failure{
+			code: exitData, err: fmt.Errorf("%q is a group of locks: which of its values to release cannot be told from what is stored", name),
+			hint: "a program that knows the values can call ForceRelease of their GroupLock",
+		}
+	}
+	for _, lock := range locks {
+		ok, err := lock.ForceRelease(ctx)
+		if err != nil {
+			return released, a.serverFailure(err)
+		}
+		released = released || ok
+	}
+	return released, nil
 }
 
 // shellWord quotes s for a POSIX shell if it needs to be.

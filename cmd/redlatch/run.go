@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,7 +27,9 @@ type runner struct {
 	*app
 	name  string
 	argv  []string
-	shell string // --command
+	shell string           // --command
+	types map[string]*bool // which type of lock; see lockFlags
+	multi []string         // --multi, instead of name
 
 	wait      duration
 	try       bool
@@ -57,10 +61,14 @@ signal n ended it.
 If the lock is lost while the command runs, its process group gets TERM, and
 KILL after --kill-after; the exit code is 74.
 
+With --multi there is no NAME: the flag has the names of all the locks to take.
+
 The command finds in its environment REDLATCH_HELD=true, REDLATCH_NAME,
-REDLATCH_OWNER (its owner in Redis) and REDLATCH_LEASE_MS.`,
+REDLATCH_OWNER (its owner in Redis) and REDLATCH_LEASE_MS; with --fenced also
+REDLATCH_TOKEN.`,
 		Example: `  redlatch run nightly-report -- ./report.sh --all
   redlatch run nightly-report --try -- ./report.sh || echo "another machine does it"
+  redlatch run --multi stock,orders -- ./move.sh
   redlatch run migrate --wait 10m -c 'dump | gzip > dump.gz'`,
 		Args: r.arguments,
 	}
@@ -75,6 +83,7 @@ REDLATCH_OWNER (its owner in Redis) and REDLATCH_LEASE_MS.`,
 	f.IntVarP(&r.conflict, "conflict-exit-code", "E", exitConflict, "exit code if the lock could not be had")
 	f.BoolVar(&r.sysexits, "sysexits", false, "exit with 75 (EX_TEMPFAIL) if the lock could not be had")
 	f.StringVarP(&r.shell, "command", "c", "", "run this with /bin/sh -c instead of a command")
+	r.addLockFlags(f)
 	cmd.RunE = r.run
 	return cmd
 }
@@ -82,6 +91,10 @@ REDLATCH_OWNER (its owner in Redis) and REDLATCH_LEASE_MS.`,
 // arguments sorts out NAME [flags] [--] COMMAND [ARG...]. The first round of
 // parsing has stopped at NAME.
 func (r *runner) arguments(cmd *cobra.Command, args []string) error {
+	if r.multi != nil {
+		r.argv = args // the names are given
+		return nil
+	}
 	if len(args) == 0 {
 		return usage("run needs the name of a lock")
 	}
@@ -91,6 +104,9 @@ func (r *runner) arguments(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	r.argv = cmd.Flags().Args()
+	if r.multi != nil {
+		return usage("the locks are named twice: %s, and with --multi", shellWord(r.name))
+	}
 	return nil
 }
 
@@ -110,9 +126,13 @@ func (r *runner) check(cmd *cobra.Command) (path string, err error) {
 	case f.Changed("command") && len(r.argv) > 0:
 		return "", usage("there is a command after --command: %q", r.argv[0])
 	case !f.Changed("command") && len(r.argv) == 0:
-		return "", usage("run needs a command: redlatch run %s -- COMMAND", shellWord(r.name))
+		what := shellWord(r.name)
+		if r.multi != nil {
+			what = "--multi " + shellWord(strings.Join(r.multi, ","))
+		}
+		return "", usage("run needs a command: redlatch run %s -- COMMAND", what)
 	}
-	if err := checkName(r.name); err != nil {
+	if err := r.checkLockFlags(); err != nil {
 		return "", err
 	}
 	if f.Changed("command") {
@@ -149,13 +169,13 @@ func (r *runner) run(cmd *cobra.Command, _ []string) error {
 
 	signals := make(chan os.Signal, 64)
 	supervise.Notify(signals)
-	hold, err := r.acquire(client.Lock(r.name), signals)
+	held, err := r.acquire(client, signals)
 	if err != nil {
 		return err
 	}
-	result, err := r.supervise(hold, path, signals)
-	lost := hold.Err() // asked before the release, which ends the hold as well
-	released := hold.Release(context.Background())
+	result, err := r.supervise(held, path, signals)
+	lost := held.Err() // asked before the release, which ends the hold as well
+	released := held.Release(context.Background())
 	if !errors.Is(lost, redlatch.ErrLost) {
 		lost = released
 	}
@@ -166,13 +186,13 @@ func (r *runner) run(cmd *cobra.Command, _ []string) error {
 		return r.afterLoss(lost, result)
 	case released != nil:
 		// The work is done, and the lock frees itself in time.
-		r.ui.note("the release of %q is not confirmed; the lock is free after %v at the latest: %v", r.name, r.leaseTime(), released)
+		r.ui.note("the release of %q is not confirmed; the lock is free after %v at the latest: %v", strings.Join(r.names(), ","), r.leaseTime(), released)
 	}
 	return r.passOn(result)
 }
 
 // acquire waits for the lock. A signal ends the wait.
-func (r *runner) acquire(lock *redlatch.Lock, signals <-chan os.Signal) (*redlatch.Hold, error) {
+func (r *runner) acquire(client *redlatch.Client, signals <-chan os.Signal) (hold, error) {
 	var opts []redlatch.Option
 	switch {
 	case r.try:
@@ -186,12 +206,12 @@ func (r *runner) acquire(lock *redlatch.Lock, signals <-chan os.Signal) (*redlat
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	type outcome struct {
-		hold *redlatch.Hold
+		hold hold
 		err  error
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		hold, err := lock.Acquire(ctx, opts...)
+		hold, err := r.take(ctx, client, opts)
 		done <- outcome{hold, err}
 	}()
 	var o outcome
@@ -215,11 +235,11 @@ func (r *runner) acquire(lock *redlatch.Lock, signals <-chan os.Signal) (*redlat
 }
 
 // supervise runs the command.
-func (r *runner) supervise(hold *redlatch.Hold, path string, signals chan os.Signal) (supervise.Result, error) {
+func (r *runner) supervise(hold hold, path string, signals chan os.Signal) (supervise.Result, error) {
 	c := supervise.Command{
 		Path:      path,
 		Args:      r.argv,
-		Env:       append(os.Environ(), r.environment(hold)...),
+		Env:       r.environment(hold),
 		Signals:   signals,
 		KillAfter: r.killAfter.Duration,
 		Notice:    func(text string) { r.ui.note("%s", text) },
@@ -255,14 +275,12 @@ func (r *runner) leaseTime() time.Duration {
 	return watchdog
 }
 
-// environment is what the command is told.
-func (r *runner) environment(hold *redlatch.Hold) []string {
-	return []string{
-		"REDLATCH_HELD=true",
-		"REDLATCH_NAME=" + hold.Name(),
-		"REDLATCH_OWNER=" + hold.Owner(),
-		"REDLATCH_LEASE_MS=" + strconv.FormatInt(r.leaseTime().Milliseconds(), 10),
-	}
+// environment is the command's: ours, and what the lock adds to it. The token of
+// another lock, which we may be running under, is none of this one.
+func (r *runner) environment(hold hold) []string {
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "REDLATCH_TOKEN=") })
+	env = append(env, "REDLATCH_HELD=true", "REDLATCH_LEASE_MS="+strconv.FormatInt(r.leaseTime().Milliseconds(), 10))
+	return append(env, r.facts(hold)...)
 }
 
 // afterLoss ends the program after a loss, whenever it was noticed.

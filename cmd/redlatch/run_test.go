@@ -74,6 +74,141 @@ func TestRunGivesTheCommandWhatItNeeds(t *testing.T) {
 	}
 }
 
+// With --fenced the command gets its acquisition's token; without, none, even if
+// redlatch itself runs under a lock that had one.
+func TestRunFenced(t *testing.T) {
+	r := newRedis(t)
+	for _, want := range []string{"1\n", "2\n"} {
+		if res := r.run(t, "run", "x", "--fenced", "-c", "echo $REDLATCH_TOKEN"); res.code != 0 || res.out != want {
+			t.Errorf("%+v, want %q", res, want)
+		}
+	}
+	if res := r.run(t, "run", "x", "--fenced", "--spin", "-c", "echo $REDLATCH_TOKEN"); res.code != 0 || res.out != "3\n" {
+		t.Errorf("of a spin lock: %+v", res)
+	}
+	cmd := r.command("run", "x", "-c", "echo ${REDLATCH_TOKEN-none}")
+	cmd.Env = append(cmd.Env, "REDLATCH_TOKEN=3")
+	if res := finish(t, cmd); res.code != 0 || res.out != "none\n" {
+		t.Errorf("%+v", res)
+	}
+	contains(t, r.run(t, "show", "x").out, "kind   fenced lock\n", "token  3\n")
+	r.hold("x", time.Hour)
+	if res := r.run(t, "run", "x", "--fenced", "--try", "-c", "echo ran"); res.code != 1 || res.out != "" || !strings.Contains(res.err, holder) {
+		t.Errorf("%+v", res)
+	}
+}
+
+// All of several locks, or none: what the command is told, and what is held
+// meanwhile.
+func TestRunMulti(t *testing.T) {
+	r := newRedis(t)
+	j := start(t, r.command("run", "--multi", "b,a", "--lease", "1h", "-c", "trap 'exit 6' USR1; echo $REDLATCH_NAME $REDLATCH_OWNER ready; while :; do sleep 0.02; done"))
+	j.says("ready")
+	var owners []string
+	for _, name := range []string{"b", "a"} {
+		fields, err := r.HKeys(name)
+		if err != nil || len(fields) != 1 {
+			t.Fatal(fields, err)
+		}
+		owners = append(owners, fields...)
+	}
+	contains(t, j.output(), "b,a "+strings.Join(owners, ",")+" ready")
+	if res := r.run(t, "run", "--multi", "c,a", "--try", "-E", "9", "--", "echo", "ran"); res.code != 9 || res.out != "" || r.Exists("c") {
+		t.Errorf("%+v", res)
+	}
+	j.signal(unix.SIGUSR1)
+	if code := j.wait(); code != 6 || r.Exists("a") || r.Exists("b") {
+		t.Errorf("exit %d: %s; keys %v", code, j.output(), r.Keys())
+	}
+	j = start(t, r.command("run", "--multi", "a,b", "-c", "echo ready; while :; do sleep 0.02; done"))
+	j.says("ready")
+	if res := r.run(t, "release", "--force", "b"); res.code != 0 {
+		t.Errorf("%+v", res)
+	}
+	if code := j.wait(); code != 74 || r.Exists("a") {
+		t.Errorf("exit %d: %s; keys %v", code, j.output(), r.Keys())
+	}
+}
+
+// Readers together, a writer alone; as ls and show see them.
+func TestRunSharedAndExclusive(t *testing.T) {
+	r := newRedis(t)
+	const wait = "trap 'exit 6' USR1; echo ready; while :; do sleep 0.02; done"
+	a := start(t, r.command("run", "x", "--shared", "-c", wait))
+	b := start(t, r.command("run", "x", "--shared", "-c", wait))
+	a.says("ready")
+	b.says("ready")
+	if got := document[lockJSON](t, r.run(t, "show", "x", "-o", "json")); got.Kind != "read-write lock" || len(got.Holders) != 2 || got.Holders[0].Mode != "read" {
+		t.Errorf("%+v", got)
+	}
+	if res := r.run(t, "run", "x", "--exclusive", "--try", "-c", "echo ran"); res.code != 1 || res.out != "" {
+		t.Errorf("%+v", res)
+	}
+	w := start(t, r.command("run", "x", "--exclusive", "--fenced", "-c", "echo $REDLATCH_TOKEN; "+wait))
+	a.signal(unix.SIGUSR1)
+	b.signal(unix.SIGUSR1)
+	w.says("1\nready")
+	if res := r.run(t, "run", "x", "--shared", "--try", "-c", "echo ran"); res.code != 1 || res.out != "" {
+		t.Errorf("%+v", res)
+	}
+	for _, j := range []*job{a, b} {
+		if code := j.wait(); code != 6 {
+			t.Errorf("exit %d: %s", code, j.output())
+		}
+	}
+	if res := r.run(t, "release", "--force", "x"); res.code != 0 || res.out != "x released\n" || r.Exists("x") {
+		t.Errorf("%+v", res)
+	}
+	if code := w.wait(); code != 74 {
+		t.Errorf("exit %d: %s", code, w.output())
+	}
+}
+
+// A queue in Redis, as ls and show see it, which whoever leaves leaves.
+func TestRunFair(t *testing.T) {
+	r := newRedis(t)
+	r.hold("x", time.Hour)
+	j := start(t, r.command("run", "x", "--fair", "-c", "echo ran"))
+	queued := func() int {
+		list, _ := r.List("redisson_lock_queue:{x}")
+		return len(list)
+	}
+	eventually(t, "it queues", func() bool { return queued() == 1 }, j.output)
+	got := document[lockJSON](t, r.run(t, "show", "x", "-o", "json"))
+	if got.Kind != "fair lock" || len(got.Queue) != 1 || !got.Queue[0].Redlatch {
+		t.Errorf("%+v", got)
+	}
+	k := start(t, r.command("run", "x", "--fair", "-c", "echo ran"))
+	eventually(t, "another one queues", func() bool { return queued() == 2 }, k.output)
+	k.signal(unix.SIGTERM)
+	if code := k.wait(); code != 143 || queued() != 1 {
+		t.Errorf("exit %d: %s; %d in the queue", code, k.output(), queued())
+	}
+	r.Del("x")
+	if code := j.wait(); code != 0 || j.output() != "ran\n" {
+		t.Errorf("exit %d: %s", code, j.output())
+	}
+}
+
+// A spinner subscribes to nothing, and sees a lock freed without a message.
+func TestRunSpins(t *testing.T) {
+	r := newRedis(t)
+	r.hold("x", time.Hour)
+	if res := r.run(t, "run", "x", "--spin", "--wait", "50ms", "-c", "echo ran"); res.code != 1 || res.out != "" {
+		t.Errorf("%+v", res)
+	}
+	j := start(t, r.command("run", "x", "--spin", "--wait", "1h", "-c", "echo ran"))
+	tries := r.CommandCount()
+	eventually(t, "it tries", func() bool { return r.CommandCount() > tries+20 }, j.output)
+	if channels := r.PubSubChannels("*{x}"); len(channels) > 0 {
+		t.Errorf("subscribed to %q", channels)
+	}
+	r.Del("x")
+	if code := j.wait(); code != 0 || j.output() != "ran\n" {
+		t.Errorf("exit %d: %s", code, j.output())
+	}
+}
+
 // forget drops what was said: it has been looked at, with the password that the
 // test put there.
 func (j *job) forget() {
@@ -131,6 +266,15 @@ func TestRunUsageErrors(t *testing.T) {
 		{[]string{"run", "x", "-c", "true", "--", "true"}, "after --command"},
 		{[]string{"run", "", "--", "true"}, "empty"},
 		{[]string{"run", "a}b{", "--", "true"}, "before its"},
+		{[]string{"run", "x", "--fair", "--spin", "--", "true"}, "--fair and --spin contradict"},
+		{[]string{"run", "x", "--shared", "--exclusive", "--", "true"}, "--shared and --exclusive contradict"},
+		{[]string{"run", "x", "--shared", "--fenced", "--", "true"}, "--shared and --fenced contradict"},
+		{[]string{"run", "--multi", "a,b", "--fair", "--", "true"}, "--multi and --fair contradict"},
+		{[]string{"run", "x", "--multi", "a,b", "--", "true"}, "named twice"},
+		{[]string{"run", "--multi", "a,b,a", "--", "true"}, "names a twice"},
+		{[]string{"run", "--multi", "a,b"}, "redlatch run --multi a,b -- COMMAND"},
+		{[]string{"run", "--multi", "", "--", "true"}, "needs the names"},
+		{[]string{"run", "--multi", "a,}", "--", "true"}, "without a '{'"},
 		{[]string{"--url", "http://h", "run", "x", "--", "true"}, "unknown scheme"},
 		{[]string{"--url", "redis://h?retries=1", "run", "x", "--", "true"}, `"retries"`},
 	} {

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"strconv"
+	"time"
+
 	"github.com/redlatch/redlatch"
 	"github.com/spf13/cobra"
 )
@@ -8,8 +11,10 @@ import (
 func (a *app) showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show NAME",
-		Short: "Show who holds a lock",
-		Long: `Show who holds the lock NAME, how often, and for how long if nobody renews it.
+		Short: "Show who holds a lock, and who queues for it",
+		Long: `Show who holds the lock NAME, how often, and for how long if nobody renews it;
+of a fair lock also who waits, in order, and of a fenced one the last token. Of
+which kind the lock is, is a guess by what is stored.
 
 The exit code is 0 whether or not the lock is held.`,
 		Example: `  redlatch show orders:42
@@ -26,7 +31,7 @@ The exit code is 0 whether or not the lock is held.`,
 			return err
 		}
 		defer closeAll()
-		info, err := client.Lock(args[0]).Info(cmd.Context())
+		info, err := client.Info(cmd.Context(), args[0])
 		if err != nil {
 			return a.serverFailure(err)
 		}
@@ -34,14 +39,38 @@ The exit code is 0 whether or not the lock is held.`,
 		if asJSON() {
 			return written(a.ui.json(l))
 		}
-		rows := [][]string{{"name", printable(l.Name)}, {"kind", l.Kind}, {"held", map[bool]string{true: "yes", false: "no"}[l.Held]}}
-		if l.Held {
-			rows = append(rows, []string{"ttl", l.ttl()})
-		}
-		for _, h := range l.Holders {
-			rows = append(rows, []string{"owner", printable(h.Owner)}, []string{"by", h.library()}, []string{"count", h.count()})
-		}
-		return written(a.ui.table(rows))
+		return written(a.ui.table(l.rows()))
 	}
 	return cmd
+}
+
+// rows is the lock as show prints it.
+func (l *lockJSON) rows() [][]string {
+	rows := [][]string{{"name", printable(l.Name)}, {"kind", l.Kind}, {"held", map[bool]string{true: "yes", false: "no"}[l.Held]}}
+	if l.Held {
+		rows = append(rows, []string{"ttl", l.ttl()})
+	}
+	if l.Token > 0 {
+		rows = append(rows, []string{"token", strconv.FormatInt(l.Token, 10)})
+	}
+	for _, h := range l.Holders {
+		rows = append(rows, []string{"owner", printable(h.Owner)}, []string{"by", h.library()})
+		if h.Mode != "" {
+			rows = append(rows, []string{"mode", h.Mode})
+		}
+		if h.Value != "" {
+			rows = append(rows, []string{"value", printable(h.Value)})
+		}
+		if h.Mode != "" || h.Value != "" {
+			rows = append(rows, []string{"ttl", l.ttlText(h.TTL)})
+		}
+		rows = append(rows, []string{"count", h.count()})
+	}
+	for i, w := range l.Queue {
+		rows = append(rows, []string{"waiter " + strconv.Itoa(i+1), printable(w.Owner)}, []string{"by", library(w.Client, w.Redlatch)})
+		if w.Until != 0 {
+			rows = append(rows, []string{"until", time.UnixMilli(w.Until).Format(time.RFC3339)})
+		}
+	}
+	return rows
 }

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/redlatch/redlatch"
+)
+
+// A lockFlag is a flag of run that says which type of lock to take.
+type lockFlag struct {
+	name, usage string
+	with        []string // other such flags that it goes together with
+	lock        func(c *redlatch.Client, name string) *redlatch.Lock
+}
+
+// lockFlags are those flags. The first that is set makes the lock, so what is an
+// option of other types as well comes last. (--multi, which has names for its
+// value, goes with none of them.)
+var lockFlags = []lockFlag{
+	{
+		name: "fair", usage: "first come, first served, in all processes and languages",
+		with: []string{"fenced"},
+		lock: func(c *redlatch.Client, name string) *redlatch.Lock { return c.FairLock(name) },
+	},
+	{
+		name: "shared", usage: "share a read-write lock with others that do, while nobody has it exclusively",
+		lock: func(c *redlatch.Client, name string) *redlatch.Lock { return c.ReadWriteLock(name).Read() },
+	},
+	{
+		name: "exclusive", usage: "have a read-write lock alone",
+		with: []string{"fenced"},
+		lock: func(c *redlatch.Client, name string) *redlatch.Lock { return c.ReadWriteLock(name).Write() },
+	},
+	{
+		name: "spin", usage: "try again and again instead of waiting for a message: for holders that send none",
+		with: []string{"fenced"},
+		lock: func(c *redlatch.Client, name string) *redlatch.Lock { return c.SpinLock(name, nil) },
+	},
+	{
+		name: "fenced", usage: "give the command a fencing token, in REDLATCH_TOKEN",
+		lock: func(c *redlatch.Client, name string) *redlatch.Lock { return c.FencedLock(name) },
+	},
+}
+
+func (r *runner) addLockFlags(f *pflag.FlagSet) {
+	r.types = make(map[string]*bool, len(lockFlags))
+	for _, t := range lockFlags {
+		r.types[t.name] = f.Bool(t.name, false, t.usage)
+	}
+	f.StringSliceVar(&r.multi, "multi", nil, "take all of these locks or none, `NAME,NAME,...`, instead of one NAME")
+}
+
+// checkLockFlags refuses types that do not go together.
+func (r *runner) checkLockFlags() error {
+	for i, t := range lockFlags {
+		for _, other := range lockFlags[i+1:] {
+			if *r.types[t.name] && *r.types[other.name] && !slices.Contains(t.with, other.name) {
+				return usage("--%s and --%s contradict each other", t.name, other.name)
+			}
+		}
+		if r.multi != nil && *r.types[t.name] {
+			return usage("--multi and --%s contradict each other", t.name)
+		}
+	}
+	names := r.names()
+	if len(names) == 0 {
+		return usage("--multi needs the names of locks")
+	}
+	for i, name := range names {
+		if err := checkName(name); err != nil {
+			return err
+		}
+		if slices.Contains(names[:i], name) {
+			return usage("--multi names %s twice", shellWord(name))
+		}
+	}
+	return nil
+}
+
+// names are those of all the locks to take.
+func (r *runner) names() []string {
+	if r.multi != nil {
+		return r.multi
+	}
+	return []string{r.name}
+}
+
+// A hold is what run needs of an acquisition, of one lock or of several.
+type hold interface {
+	Context() context.Context
+	Err() error
+	Release(ctx context.Context) error
+}
+
+// take acquires what the flags ask for.
+func (r *runner) take(ctx context.Context, c *redlatch.Client, opts []redlatch.Option) (hold, error) {
+	if r.multi != nil {
+		var locks []*redlatch.Lock
+		for _, name := range r.multi {
+			locks = append(locks, c.Lock(name))
+		}
+		return some(redlatch.MultiLock(locks...).Acquire(ctx, opts...))
+	}
+	lock := c.Lock(r.name)
+	for _, t := range lockFlags {
+		if *r.types[t.name] {
+			lock = t.lock(c, r.name)
+			break
+		}
+	}
+	if *r.types["fenced"] {
+		opts = append(opts, redlatch.Fenced())
+	}
+	return some(lock.Acquire(ctx, opts...))
+}
+
+// some makes no hold of a pointer to none.
+func some[H interface {
+	*redlatch.Hold | *redlatch.MultiHold
+	hold
+}](h H, err error) (hold, error) {
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// facts are what the environment says of a hold. Those of several locks stand in
+// the order of the names that were given.
+func (r *runner) facts(h hold) []string {
+	owner := map[string]string{}
+	token := int64(0)
+	switch h := h.(type) {
+	case *redlatch.Hold:
+		owner[h.Name()], token = h.Owner(), h.Token()
+	case *redlatch.MultiHold:
+		for _, m := range h.Holds() {
+			owner[m.Name()] = m.Owner()
+		}
+	}
+	var owners []string
+	for _, name := range r.names() {
+		owners = append(owners, owner[name])
+	}
+	facts := []string{"REDLATCH_NAME=" + strings.Join(r.names(), ","), "REDLATCH_OWNER=" + strings.Join(owners, ",")}
+	if token > 0 {
+		facts = append(facts, "REDLATCH_TOKEN="+strconv.FormatInt(token, 10))
+	}
+	return facts
+}

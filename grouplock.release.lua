@@ -1,0 +1,20 @@
+-- Releases values of a group for good, however often they were entered, and
+-- wakes one waiter of every process, whatever value it waits for.
+-- KEYS group
+-- ARGV owner channel values... (n, n fields; what follows is not of interest)
+-- returns 1 if all were the owner's, 0 if some were not; the others are released
+local group, owner, channel = KEYS[1], ARGV[1], ARGV[2]
+-- include grouplock
+local values = group_values(3)
+local released = 0
+for _, value in ipairs(values) do
+  if redis.call('HGET', group, value) == owner then
+    redis.call('HDEL', group, value)
+    released = released + 1
+  end
+  redis.call('HDEL', group, expiry_of(value, owner), count_of(value, owner))
+end
+if released > 0 and channel ~= '' then
+  redis.call('PUBLISH', channel, '0')
+end
+return released == #values and 1 or 0

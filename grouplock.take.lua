@@ -1,0 +1,47 @@
+-- Takes values of a group, all of them or none. To take what is this owner's
+-- already is the replay of a take whose reply was lost: it changes nothing, but
+-- may raise how long it lasts.
+-- KEYS group token... (at most one, for an acquisition that is to have a token)
+-- ARGV lease_ms owner values... (n, n fields, skew_ms; then token_ttl_ms if there
+-- is a token key, 0: that never expires)
+-- returns the token, or 1, if all are the owner's, else {ms until the last of
+-- them is free, its owner}
+local group, lease, owner = KEYS[1], tonumber(ARGV[1]), ARGV[2]
+local token_key, token_ttl_ms = KEYS[2], ARGV[#ARGV]
+-- include token
+-- include grouplock
+local values, skew = group_values(3)
+local now, replay, others = server_ms(), true, {}
+local longest, whose = 0, nil
+for _, value in ipairs(values) do
+  local holder = redis.call('HGET', group, value)
+  replay = replay and holder == owner
+  if holder and holder ~= owner then
+    others[value] = holder
+    local left = tonumber(redis.call('HGET', group, expiry_of(value, holder)) or 0) - now
+    if string.sub(holder, 15, 15) ~= '8' then
+      left = left + skew -- Redisson's, by a clock that may be behind
+    end
+    if left > longest then
+      longest, whose = left, holder
+    end
+  end
+end
+if whose then
+  return {longest, whose}
+end
+for _, value in ipairs(values) do
+  local was, expiry = others[value], expiry_of(value, owner)
+  if was then
+    redis.call('HDEL', group, expiry_of(value, was), count_of(value, was))
+  end
+  redis.call('HSET', group, value, owner)
+  redis.call('HSETNX', group, count_of(value, owner), 1)
+  if tonumber(redis.call('HGET', group, expiry) or 0) < now + lease + skew then
+    redis.call('HSET', group, expiry, now + lease + skew)
+  end
+end
+if redis.call('PTTL', group) < lease then
+  redis.call('PEXPIRE', group, lease)
+end
+return fencing_token(replay)

@@ -1,0 +1,598 @@
+package redlatch_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/goredis"
+	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// groupFields returns a hash as it stands on the server.
+func (w *world) groupFields(key string) map[string]string {
+	w.Helper()
+	fields := map[string]string{}
+	if !w.server.Exists(key) {
+		return fields
+	}
+	names, err := w.server.HKeys(key)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, name := range names {
+		fields[name] = w.server.HGet(key, name)
+	}
+	return fields
+}
+
+// held returns what stands in Redis for values of a group that one owner has.
+func held(owner string, count int, until time.Time, values ...string) map[string]string {
+	fields := map[string]string{}
+	for _, v := range values {
+		f := wire.GroupField(v)
+		expiry, entered := wire.GroupFields(f, owner)
+		fields[f], fields[expiry], fields[entered] = owner, strconv.FormatInt(until.UnixMilli(), 10), strconv.Itoa(count)
+	}
+	return fields
+}
+
+func (w *world) wantGroup(key string, want map[string]string) {
+	w.Helper()
+	if got := w.groupFields(key); !maps.Equal(got, want) {
+		w.Fatalf("%s is\n%v, want\n%v", key, got, want)
+	}
+}
+
+// What an acquisition leaves in Redis is what Redisson's does, to the byte, where
+// no clock is allowed to differ.
+func TestGroupFieldsAreThoseThatRedissonWrites(t *testing.T) {
+	text, err := os.ReadFile("internal/wire/testdata/group-4.7.0.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var recorded struct {
+		Vectors []struct {
+			Name       string
+			WatchdogMs int64
+			Steps      []struct {
+				Do     string
+				Values []string
+				After  map[string]struct {
+					Fields map[string]string
+					TTLMs  int64 `json:"ttlMs"`
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &recorded); err != nil || len(recorded.Vectors) == 0 {
+		t.Fatalf("%d vectors, %v", len(recorded.Vectors), err)
+	}
+	for _, v := range recorded.Vectors {
+		step := v.Steps[0]
+		if step.Do != "lock" || v.WatchdogMs != 30000 {
+			continue
+		}
+		inFakeTime(t, func(w *world) {
+			c := w.client(redlatch.Config{MaxClockSkew: -1})
+			now := time.Now()
+			h := w.acquire(c.GroupLock(v.Name, step.Values...), bg)
+			want := map[string]string{}
+			expand := strings.NewReplacer("<uuid>:<t1>", h.Owner(), "<now>+30000", strconv.FormatInt(now.Add(30*time.Second).UnixMilli(), 10))
+			for field, value := range step.After[v.Name].Fields {
+				want[expand.Replace(field)] = expand.Replace(value)
+			}
+			w.wantGroup(v.Name, want)
+			if ttl := w.server.TTL(v.Name); ttl != time.Duration(step.After[v.Name].TTLMs)*time.Millisecond {
+				t.Errorf("TTL %v", ttl)
+			}
+			w.release(h)
+			if w.server.Exists(v.Name) {
+				t.Error("something was left behind")
+			}
+		})
+	}
+}
+
+// The order and number of the values do not matter; none at all are refused.
+func TestGroupValuesAreASet(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		h := w.acquire(c.GroupLock("g", "b", "a", "b"), bg)
+		w.wantGroup("g", held(h.Owner(), 1, time.Now().Add(31*time.Second), "a", "b"))
+		inner, err := c.GroupLock("g", "a", "b").Try(h.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.wantGroup("g", held(h.Owner(), 2, time.Now().Add(31*time.Second), "a", "b"))
+		w.release(inner)
+		w.wantGroup("g", held(h.Owner(), 1, time.Now().Add(31*time.Second), "a", "b"))
+		w.release(h)
+		w.wantGroup("g", map[string]string{})
+		if _, err := c.GroupLock("g").Acquire(bg); err == nil || !strings.Contains(err.Error(), "at least one value") {
+			t.Errorf("no values: %v", err)
+		}
+		if _, err := c.GroupLock("g}", "a").Acquire(bg); err == nil {
+			t.Error("a bad name was accepted")
+		}
+		w.release(w.acquire(c.GroupLock("g", ""), bg)) // an empty one is a value, as for Redisson
+	})
+}
+
+// All or nothing: a busy value leaves the others untouched, and is waited for
+// with no more than one of the values' TTLs.
+func TestGroupTakesAllOrNone(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		a, b := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		h := w.acquire(a.GroupLock("g", "x", "y"), bg)
+		before := w.groupFields("g")
+		_, err := b.GroupLock("g", "y", "z").Try(bg)
+		var busy *redlatch.BusyError
+		if !errors.As(err, &busy) || busy.Owner != h.Owner() || busy.TTL > 31*time.Second || busy.TTL < 30*time.Second {
+			t.Fatalf("%v", err)
+		}
+		w.wantGroup("g", before)
+		other := w.acquire(b.GroupLock("g", "z"), bg) // what is free is free
+		w.release(other)
+
+		got := later(func() *redlatch.Hold { return w.acquire(b.GroupLock("g", "y", "z"), bg) })
+		synctest.Wait()
+		start := time.Now()
+		w.release(h)
+		h = <-got
+		if waited := time.Since(start); waited > 10*time.Millisecond {
+			t.Errorf("woken after %v", waited)
+		}
+		w.wantGroup("g", held(h.Owner(), 1, time.Now().Add(31*time.Second), "y", "z"))
+		w.release(h)
+	})
+}
+
+// Sets of one process that overlap exclude each other and never wait for each
+// other's place in a line.
+func TestOverlappingGroupsOfOneProcessNeverDeadlock(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		sets := [][]string{{"a", "b"}, {"b", "c"}, {"c", "a"}, {"a"}, {"b"}, {"c"}, {"a", "b", "c"}}
+		var inside [3]atomic.Int32
+		var rounds atomic.Int32
+		done := make(chan error, 64)
+		ctx, cancel := context.WithTimeout(bg, time.Hour)
+		defer cancel()
+		for i := range 28 {
+			values := sets[i%len(sets)]
+			go func() {
+				for range 5 {
+					err := c.GroupLock("g", values...).Do(ctx, func(context.Context) error {
+						for _, v := range values {
+							if inside[v[0]-'a'].Add(1) != 1 {
+								return errors.New("two holders of " + v)
+							}
+						}
+						time.Sleep(time.Millisecond)
+						for _, v := range values {
+							inside[v[0]-'a'].Add(-1)
+						}
+						rounds.Add(1)
+						return nil
+					})
+					if err != nil {
+						done <- err
+						return
+					}
+				}
+				done <- nil
+			}()
+		}
+		for range 28 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		if rounds.Load() != 140 {
+			t.Errorf("%d rounds", rounds.Load())
+		}
+		w.wantGroup("g", map[string]string{})
+	})
+}
+
+// Who holds some of the values would wait for itself.
+func TestGroupReentryOfOtherValuesIsRefused(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		ab := w.acquire(c.GroupLock("g", "a", "b"), bg)
+		cd := w.acquire(c.GroupLock("g", "c", "d"), ab.Context())
+		for _, values := range [][]string{{"a"}, {"b", "c"}, {"a", "b", "c"}, {"d", "e"}} {
+			if _, err := c.GroupLock("g", values...).Acquire(cd.Context()); !errors.Is(err, redlatch.ErrReentry) {
+				t.Errorf("%q: %v", values, err)
+			}
+		}
+		e := w.acquire(c.GroupLock("g", "e"), cd.Context())
+		again := w.acquire(c.GroupLock("g", "a", "b"), e.Context()) // past holds of others
+		plain := w.acquire(c.Lock("h"), again.Context())
+		for _, h := range []*redlatch.Hold{plain, again, e, cd, ab} {
+			w.release(h)
+		}
+		w.wantGroup("g", map[string]string{})
+		// Once released it is in nobody's way.
+		w.release(w.acquire(c.GroupLock("g", "a"), context.WithoutCancel(ab.Context())))
+	})
+}
+
+// So would who holds them as a member of a MultiLock.
+func TestGroupReentryThroughAMultiLockIsRefused(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		m, err := redlatch.MultiLock(c.GroupLock("g", "a", "b"), c.Lock("orders")).Acquire(bg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.GroupLock("g", "b", "c").Acquire(m.Context()); !errors.Is(err, redlatch.ErrReentry) {
+			t.Errorf("%v", err)
+		}
+		w.release(w.acquire(c.GroupLock("g", "b", "a"), m.Context()))
+		if err := m.Release(bg); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The watchdog raises every value's time with the hash's.
+func TestGroupWatchdogRenewsEveryValue(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		h := w.acquire(c.GroupLock("g", "a", "b"), bg)
+		short := w.acquire(c.GroupLock("g", "z"), bg, redlatch.Lease(time.Minute))
+		for range 60 {
+			time.Sleep(7 * time.Second)
+			if err := h.Err(); err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range []string{"a", "b"} {
+				expiry, _ := wire.GroupFields(wire.GroupField(v), h.Owner())
+				ms, err := strconv.ParseInt(w.server.HGet("g", expiry), 10, 64)
+				if left := time.Until(time.UnixMilli(ms)); err != nil || left < 20*time.Second || left > 31*time.Second {
+					t.Fatalf("%s: %v left, %v", v, left, err)
+				}
+			}
+			if ttl := w.server.TTL("g"); ttl < 20*time.Second || ttl > time.Minute {
+				t.Fatalf("TTL %v", ttl)
+			}
+		}
+		if !errors.Is(short.Err(), redlatch.ErrLost) {
+			t.Errorf("the lease: %v", short.Err())
+		}
+		w.release(h)
+		w.wantGroup("g", map[string]string{})
+	})
+}
+
+// A hold that lasts longer than the group's other keeps the hash; nothing cuts
+// another's time.
+func TestGroupTTLIsOnlyRaised(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		a, b := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		long := w.acquire(a.GroupLock("g", "a"), bg, redlatch.Lease(time.Hour))
+		short := w.acquire(b.GroupLock("g", "b"), bg, redlatch.Lease(time.Second))
+		if ttl := w.server.TTL("g"); ttl != time.Hour {
+			t.Errorf("TTL %v", ttl)
+		}
+		w.release(short)
+		if ttl := w.server.TTL("g"); ttl != time.Hour {
+			t.Errorf("TTL %v after the release of another value", ttl)
+		}
+		if err := long.Extend(bg, 2*time.Hour); err != nil || w.server.TTL("g") != 2*time.Hour {
+			t.Errorf("TTL %v, %v", w.server.TTL("g"), err)
+		}
+		w.release(long)
+	})
+}
+
+// A holder is told of its lease's end before Redis gives any of its values away.
+func TestGroupHolderIsToldBeforeAValueIsGivenAway(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		a, b := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		keep := w.acquire(b.GroupLock("g", "other"), bg) // keeps the hash
+		h := w.acquire(a.GroupLock("g", "a", "b"), bg, redlatch.Lease(10*time.Second))
+		got := later(func() *redlatch.Hold { return w.acquire(b.GroupLock("g", "b"), bg) })
+		<-h.Context().Done()
+		select {
+		case <-got:
+			t.Error("given away before the holder was told")
+		default:
+		}
+		w.wantErr(context.Cause(h.Context()), redlatch.ErrLost)
+		next := <-got // at once: who has lost it says so
+		w.release(next)
+		w.release(keep)
+		w.wantGroup("g", map[string]string{})
+	})
+}
+
+// One value that is forced away ends the hold; the others are free at once.
+func TestGroupHoldIsLostWithAnyOfItsValues(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		h := w.acquire(c.GroupLock("g", "a", "b"), bg)
+		f := wire.GroupField("a") // as Redisson's forceUnlock does it
+		expiry, entered := wire.GroupFields(f, h.Owner())
+		for _, field := range []string{f, expiry, entered} {
+			w.server.HDel("g", field)
+		}
+		<-h.Context().Done()
+		var lost *redlatch.LostError
+		if err := h.Err(); !errors.As(err, &lost) || lost.Reason != redlatch.LostGone {
+			t.Fatalf("%v", err)
+		}
+		synctest.Wait()
+		w.wantGroup("g", map[string]string{})
+		w.release(w.acquire(c.GroupLock("g", "a", "b"), bg))
+	})
+}
+
+// A force release is for the values that were asked for; their redlatch holders
+// are told first.
+func TestGroupForceRelease(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		a, b := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		ab := w.acquire(a.GroupLock("g", "a", "b"), bg)
+		c := w.acquire(a.GroupLock("g", "c"), bg)
+		until := time.Now().Add(time.Minute)
+		for field, value := range held(javaA+":7", 1, until, "j") {
+			w.server.HSet("g", field, value)
+		}
+		if done, err := b.GroupLock("g", "b", "j", "free").ForceRelease(bg); !done || err != nil {
+			t.Fatal(done, err)
+		}
+		w.wantErr(ab.Err(), redlatch.ErrLost)
+		if err := c.Err(); err != nil {
+			t.Errorf("another hold of the group: %v", err)
+		}
+		synctest.Wait()
+		w.wantGroup("g", held(c.Owner(), 1, time.Now().Add(31*time.Second), "c"))
+		if done, err := b.GroupLock("g", "b", "j").ForceRelease(bg); done || err != nil {
+			t.Error(done, err)
+		}
+		if done, err := a.GroupLock("g", "c").ForceRelease(bg); !done || err != nil {
+			t.Error(done, err)
+		}
+		w.wantErr(c.Err(), redlatch.ErrLost)
+	})
+}
+
+// Info is about the values that were asked for, by their names.
+func TestGroupInfo(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		h := w.acquire(c.GroupLock("g", "b", "a"), bg)
+		other := w.acquire(c.GroupLock("g", "c"), bg)
+		info, err := c.GroupLock("g", "c", "a", "free").Info(bg)
+		if err != nil || info.Kind != redlatch.KindGroup || info.TTL != 30*time.Second || len(info.Holders) != 2 {
+			t.Fatalf("%+v, %v", info, err)
+		}
+		for i, want := range []redlatch.Holder{
+			{Owner: h.Owner(), Client: c.ID(), Count: 1, Redlatch: true, TTL: 30 * time.Second, Value: "a"},
+			{Owner: other.Owner(), Client: c.ID(), Count: 1, Redlatch: true, TTL: 30 * time.Second, Value: "c"},
+		} {
+			if info.Holders[i] != want {
+				t.Errorf("got %+v, want %+v", info.Holders[i], want)
+			}
+		}
+		if info, err := c.GroupLock("g", "free").Info(bg); err != nil || info.Held() || info.TTL != 0 {
+			t.Errorf("%+v, %v", info, err)
+		}
+		w.release(h)
+		w.release(other)
+	})
+}
+
+// Redisson judges by its clock, which may be off by Config.MaxClockSkew: a value
+// of its is believed so much longer, one of ours is written so much later.
+func TestGroupAllowsForRedissonsClock(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{MaxClockSkew: 2 * time.Second})
+		for field, value := range held(javaA+":7", 3, time.Now().Add(10*time.Second), "a") {
+			w.server.HSet("g", field, value)
+		}
+		w.server.SetTTL("g", time.Hour) // of another value, so to speak
+		start := time.Now()
+		h := w.acquire(c.GroupLock("g", "a"), bg)
+		if waited := time.Since(start); waited < 12*time.Second || waited > 13*time.Second {
+			t.Errorf("waited %v", waited)
+		}
+		// Nothing is left of the one whose time was over.
+		w.wantGroup("g", held(h.Owner(), 1, time.Now().Add(32*time.Second), "a"))
+		w.release(h)
+	})
+}
+
+// With Fenced each acquisition of the group has the next token.
+func TestGroupTokens(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		a := w.acquire(c.GroupLock("g", "a", "b"), bg, redlatch.Fenced())
+		b := w.acquire(c.GroupLock("g", "c"), bg, redlatch.Fenced())
+		if a.Token() != 1 || b.Token() != 2 {
+			t.Errorf("tokens %d and %d", a.Token(), b.Token())
+		}
+		w.release(a)
+		w.release(b)
+	})
+}
+
+// A re-entry under WithOwner counts, also in a group.
+func TestGroupUnderWithOwner(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		ctx := redlatch.WithOwner(bg)
+		h := w.acquire(c.GroupLock("g", "a"), ctx)
+		other := w.acquire(c.GroupLock("g", "b"), ctx) // not the same lock
+		again := w.acquire(c.GroupLock("g", "a"), ctx)
+		if again.Owner() != h.Owner() || other.Owner() == h.Owner() {
+			t.Errorf("owners %s, %s, %s", h.Owner(), again.Owner(), other.Owner())
+		}
+		for _, h := range []*redlatch.Hold{h, other, again} {
+			w.release(h)
+		}
+		w.wantGroup("g", map[string]string{})
+	})
+}
+
+// Waiters of the same values stand in one line: a release costs one try, however
+// many they are.
+func TestGroupWaitersOfTheSameValuesTryOneAtATime(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		takes := 0
+		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			if s == "grouplock.take" {
+				takes++ // one client, and one try at a time
+			}
+			return next()
+		}}
+		c := w.tapped(redlatch.Config{}, d)
+		h := w.acquire(c.GroupLock("g", "a"), bg)
+		ctx, cancel := context.WithCancel(bg)
+		const n = 100
+		done := make(chan error, n)
+		for range n {
+			go func() { _, err := c.GroupLock("g", "a").Acquire(ctx); done <- err }()
+		}
+		synctest.Wait()
+		if takes > 3 {
+			t.Errorf("%d tries", takes)
+		}
+		cancel()
+		for range n {
+			if err := <-done; !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
+		w.release(h)
+	})
+}
+
+// Close leaves a group's values to their time, and ends the holds.
+func TestCloseEndsGroupHolds(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		h := w.acquire(c.GroupLock("g", "a"), bg)
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		w.wantErr(h.Err(), redlatch.ErrClosed)
+		if len(w.groupFields("g")) != 3 {
+			t.Error("released under a running section")
+		}
+	})
+}
+
+// A re-entry creates nothing: it finds that one of the values is somebody else's.
+func TestGroupReentryFindsALoss(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		h := w.acquire(c.GroupLock("g", "a", "b"), bg)
+		until := time.Now().Add(time.Hour)
+		theirs := held(javaA+":7", 1, until, "a")
+		expiry, entered := wire.GroupFields(wire.GroupField("a"), h.Owner())
+		w.server.HDel("g", expiry)
+		w.server.HDel("g", entered)
+		for field, value := range theirs {
+			w.server.HSet("g", field, value)
+		}
+		if _, err := c.GroupLock("g", "a", "b").Acquire(h.Context()); !errors.Is(err, redlatch.ErrLost) {
+			t.Errorf("%v", err)
+		}
+		w.wantErr(h.Err(), redlatch.ErrLost)
+		synctest.Wait()
+		w.wantGroup("g", theirs)
+	})
+}
+
+// What the embedded server makes of the scripts, real ones make of them too.
+func TestGroupOnRealServers(t *testing.T) {
+	for _, kind := range testserver.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			s := testserver.Start(t, kind)
+			client := func() *redlatch.Client {
+				rdb := redis.NewClient(&redis.Options{
+					Addr: s.Addr(), MaxRetries: -1,
+					DialTimeout: 300 * time.Millisecond, ReadTimeout: 300 * time.Millisecond, WriteTimeout: 300 * time.Millisecond, PoolTimeout: 300 * time.Millisecond,
+				})
+				t.Cleanup(func() { _ = rdb.Close() })
+				c, err := redlatch.New(goredis.Use(rdb), redlatch.Config{WatchdogTimeout: 12 * time.Second})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = c.Close() })
+				return c
+			}
+			a, b := client(), client()
+			h, err := a.GroupLock("g", "a", "b").Acquire(bg, redlatch.Fenced())
+			if err != nil || h.Token() != 1 {
+				t.Fatal(h, err)
+			}
+			inner, err := a.GroupLock("g", "a", "b").Acquire(h.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			info, err := b.GroupLock("g", "b", "c").Info(bg)
+			if err != nil || len(info.Holders) != 1 || info.Holders[0].Count != 2 || info.Holders[0].Value != "b" || info.TTL > 12*time.Second || info.TTL < 6*time.Second {
+				t.Fatalf("%+v, %v", info, err)
+			}
+			if err := inner.Release(bg); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := b.GroupLock("g", "b", "c").Try(bg); !errors.Is(err, redlatch.ErrBusy) {
+				t.Fatal(err)
+			}
+			before := h.Expires()
+			got := later(func() error {
+				h, err := b.GroupLock("g", "b", "c").Acquire(bg)
+				if err == nil {
+					err = h.Release(bg)
+				}
+				return err
+			})
+			for range 1000 { // a renewal comes after four seconds
+				if time.Sleep(10 * time.Millisecond); h.Expires().After(before) {
+					break
+				}
+			}
+			if !h.Expires().After(before) || h.Err() != nil {
+				t.Errorf("not renewed: %v", h.Err())
+			}
+			if err := h.Release(bg); err != nil {
+				t.Error(err)
+			}
+			if err := <-got; err != nil {
+				t.Error(err)
+			}
+			h, err = a.GroupLock("g", "a").Acquire(bg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if done, err := b.GroupLock("g", "a").ForceRelease(bg); !done || err != nil {
+				t.Error(done, err)
+			}
+			if !errors.Is(h.Err(), redlatch.ErrLost) {
+				t.Error("the holder was not told")
+			}
+			if left := s.MustDo("EXISTS", "g"); left != int64(0) {
+				t.Errorf("left behind: %v", s.MustDo("HGETALL", "g"))
+			}
+		})
+	}
+}

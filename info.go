@@ -1,0 +1,273 @@
+package redlatch
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// The kinds of lock, as Info.Kind says them. Spin locks, non-reentrant locks and
+// the stripes of a StripedLock are of KindLock: what Redis has of them is the
+// same.
+const (
+	KindLock      = "lock"
+	KindFenced    = "fenced lock"
+	KindFair      = "fair lock"
+	KindReadWrite = "read-write lock"
+	KindGroup     = "group lock"
+)
+
+// Info says who holds a lock, and who queues for it, at the moment at which the
+// server was asked.
+type Info struct {
+	Name    string   // the key
+	Kind    string   // KindLock, ...: that of the lock which was asked, else a guess by what is stored
+	Holders []Holder // none if the lock is free
+	// TTL is how long the lock lasts unless its holders renew it; -1 if it
+	// never ends, which neither redlatch nor Redisson does to a lock.
+	TTL time.Duration
+	// Queue is who waits for a fair lock, in order. Others have no queue in
+	// Redis.
+	Queue []Waiter
+	// Token is the last fencing token that an acquisition got; 0 if none did.
+	Token int64
+}
+
+// Held says whether anybody holds the lock.
+func (i Info) Held() bool { return len(i.Holders) > 0 }
+
+// A Holder is one owner of a lock. A read-write lock can have many; an owner
+// that reads under its own write lock is two. A group lock has one for each
+// value that is locked.
+type Holder struct {
+	Owner    string        // as it stands in Redis, but for the ":write" behind that of a writer
+	Client   string        // the client's UUID, first part of Owner; empty if Owner has another shape
+	Count    int           // how often the owner has entered
+	Redlatch bool          // whether the client is of redlatch, which can be told by the UUID's version
+	TTL      time.Duration // until when it holds unless it renews; less than Info.TTL where holders have leases of their own
+	Mode     string        // of a read-write lock: "read" or "write"
+	Value    string        // of a group lock: the value, if it is the asked lock's, else its hash in Redis
+}
+
+// A Waiter is one place in the queue of a fair lock.
+type Waiter struct {
+	Owner    string    // as it stands in Redis
+	Client   string    // as in Holder
+	Redlatch bool      // as in Holder
+	Until    time.Time // from when on it may be dropped when it is the first; zero if that is not stored
+}
+
+func holderOf(owner string, count int, ttl time.Duration) Holder {
+	h := Holder{Owner: owner, Count: count, TTL: ttl}
+	h.Client, h.Redlatch = wire.ClientOf(owner)
+	return h
+}
+
+// stored is what the server has of a lock.
+type stored struct {
+	name    string
+	ttl     time.Duration // 0: no such key, -1: for ever
+	now     int64         // the server's clock, in ms
+	token   int64
+	fields  map[string]string
+	queue   []string
+	waiting map[string]int64 // until when, in ms, by owner
+}
+
+func readStored(name string, r Reply) (*stored, error) {
+	s := &stored{name: name, fields: map[string]string{}, waiting: map[string]int64{}}
+	bad := fmt.Errorf("redlatch: unexpected answer %+v to %s", r, infoScript.Name())
+	list := r.List
+	next := func(n int64) []Reply {
+		part := list[:min(max(n, 0), int64(len(list)))]
+		list = list[len(part):]
+		return part
+	}
+	head := next(4)
+	if len(head) < 4 {
+		return nil, bad
+	}
+	s.ttl, s.now = lasting(head[0].Int), head[1].Int
+	if text := head[2].Str; text != "" {
+		token, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, notALock("the fencing token of %q is %q", name, text)
+		}
+		s.token = token
+	}
+	fields := next(head[3].Int)
+	count := next(1)
+	if int64(len(fields)) != head[3].Int || len(fields)%2 != 0 || len(count) != 1 {
+		return nil, bad
+	}
+	for i := 0; i < len(fields); i += 2 {
+		s.fields[fields[i].Str] = fields[i+1].Str
+	}
+	for _, owner := range next(count[0].Int) {
+		s.queue = append(s.queue, owner.Str)
+	}
+	if int64(len(s.queue)) != count[0].Int || len(list)%2 != 0 {
+		return nil, bad
+	}
+	for i := 0; i < len(list); i += 2 {
+		if ms, err := strconv.ParseFloat(list[i+1].Str, 64); err == nil {
+			s.waiting[list[i].Str] = int64(ms)
+		}
+	}
+	return s, nil
+}
+
+// lasting returns a TTL in ms as Info has it.
+func lasting(ms int64) time.Duration {
+	switch {
+	case ms == -1:
+		return -1
+	case ms < 0:
+		return 0
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// guess says what kind of lock this looks like. A fair lock for which nobody
+// queues is stored as a plain one is.
+func (s *stored) guess() string {
+	if mode := s.fields[wire.Mode]; mode == wire.ModeRead || mode == wire.ModeWrite {
+		return KindReadWrite
+	}
+	for field := range s.fields {
+		if strings.HasSuffix(field, wire.GroupExpiry) {
+			return KindGroup
+		}
+	}
+	switch {
+	case len(s.queue) > 0:
+		return KindFair
+	case s.token > 0:
+		return KindFenced
+	}
+	return KindLock
+}
+
+// info reads what is stored as a lock of this kind. It fails if it is another.
+// The TTLs of readers are not in it yet.
+func (s *stored) info(kind string) (info Info, err error) {
+	info = Info{Name: s.name, Kind: kind, TTL: s.ttl, Token: s.token}
+	switch kind {
+	case KindReadWrite:
+		info.Holders, err = s.readersAndWriter()
+	case KindGroup:
+		info.Holders, err = s.valueHolders()
+	default:
+		info.Holders, err = s.owners()
+	}
+	if err != nil {
+		return Info{}, err
+	}
+	if kind == KindFair {
+		for _, owner := range s.queue {
+			w := Waiter{Owner: owner}
+			w.Client, w.Redlatch = wire.ClientOf(owner)
+			if ms, ok := s.waiting[owner]; ok {
+				w.Until = time.UnixMilli(ms)
+			}
+			info.Queue = append(info.Queue, w)
+		}
+	}
+	return info, nil
+}
+
+// owners are the fields of a lock that is exclusive.
+func (s *stored) owners() (holders []Holder, err error) {
+	for owner, text := range s.fields {
+		count, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, notALock("key %q is a hash but not a lock: field %q has value %q", s.name, owner, text)
+		}
+		holders = append(holders, holderOf(owner, count, s.ttl))
+	}
+	slices.SortFunc(holders, func(x, y Holder) int { return cmp.Compare(x.Owner, y.Owner) })
+	return holders, nil
+}
+
+// readersAndWriter are the fields of a read-write lock; the writer comes first.
+func (s *stored) readersAndWriter() (holders []Holder, err error) {
+	mode := s.fields[wire.Mode]
+	if len(s.fields) > 0 && mode != wire.ModeRead && mode != wire.ModeWrite {
+		return nil, notALock("key %q is a hash but not a read-write lock: it has no mode", s.name)
+	}
+	for owner, text := range s.fields {
+		if owner == wire.Mode {
+			continue
+		}
+		count, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, notALock("key %q is a hash but not a read-write lock: field %q has value %q", s.name, owner, text)
+		}
+		h := holderOf(strings.TrimSuffix(owner, wire.WriteField("")), count, s.ttl)
+		h.Mode = wire.ModeRead
+		if wire.Writes(owner) {
+			h.Mode = wire.ModeWrite
+		}
+		holders = append(holders, h)
+	}
+	slices.SortFunc(holders, func(x, y Holder) int {
+		return cmp.Or(-cmp.Compare(x.Mode, y.Mode), cmp.Compare(x.Owner, y.Owner))
+	})
+	return holders, nil
+}
+
+// valueHolders are the values of a group that are locked: those whose time is
+// over are free, although they stand there.
+func (s *stored) valueHolders() (holders []Holder, err error) {
+	wrong := func(field, text string) error {
+		return notALock("key %q is a hash but not a group of locks: field %q has value %q", s.name, field, text)
+	}
+	for value, owner := range s.fields {
+		if strings.Contains(value, ":") {
+			continue // it belongs to one without
+		}
+		expiry, entered := wire.GroupFields(value, owner)
+		ms, err := strconv.ParseInt(s.fields[expiry], 10, 64)
+		if err != nil {
+			return nil, wrong(expiry, s.fields[expiry])
+		}
+		count, err := strconv.Atoi(s.fields[entered])
+		if err != nil {
+			return nil, wrong(entered, s.fields[entered])
+		}
+		if ms > s.now {
+			left := time.Duration(ms-s.now) * time.Millisecond
+			if s.ttl >= 0 {
+				left = min(left, s.ttl)
+			}
+			h := holderOf(owner, count, left)
+			h.Value = value
+			holders = append(holders, h)
+		}
+	}
+	slices.SortFunc(holders, func(x, y Holder) int { return cmp.Compare(x.Value, y.Value) })
+	return holders, nil
+}
+
+// notALock says that the key under a lock's name is something else.
+func notALock(format string, args ...any) error {
+	return &RunError{Outcome: Refused, Code: "WRONGTYPE", Err: fmt.Errorf(format, args...)}
+}
+
+// looksLikeLock says whether a hash that somebody named is a lock.
+func (i Info) looksLikeLock() bool {
+	if !i.Held() || i.TTL <= 0 || (len(i.Holders) > 1 && i.Kind != KindReadWrite && i.Kind != KindGroup) {
+		return false
+	}
+	for _, h := range i.Holders {
+		if h.Client == "" || h.Count < 1 {
+			return false
+		}
+	}
+	return true
+}

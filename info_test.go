@@ -1,0 +1,230 @@
+package redlatch_test
+
+import (
+	"errors"
+	"reflect"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/goredis"
+	"github.com/redlatch/redlatch/internal/testserver"
+)
+
+// Owners as Redisson's clients name them, and one of ours.
+const (
+	javaA = "0f8fad5b-d9cb-469f-a165-70867728950e"
+	javaB = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
+	ourC  = "2628bb85-29a0-8bdd-8b35-e7415bb697b1"
+)
+
+// put makes a hash as Redisson leaves it; pairs are fields and values.
+func (w *world) put(key string, ttl time.Duration, pairs ...string) {
+	w.server.HSet(key, pairs...)
+	w.server.SetTTL(key, ttl)
+}
+
+// mark makes a key of a read hold.
+func (w *world) mark(key string, ttl time.Duration) {
+	w.Helper()
+	if err := w.server.Set(key, "1"); err != nil {
+		w.Fatal(err)
+	}
+	w.server.SetTTL(key, ttl)
+}
+
+func (w *world) enqueue(name, owner string, until time.Time) {
+	w.Helper()
+	if _, err := w.server.RPush("redisson_lock_queue:{"+name+"}", owner); err != nil {
+		w.Fatal(err)
+	}
+	if until.IsZero() {
+		return
+	}
+	if _, err := w.server.ZAdd("redisson_lock_timeout:{"+name+"}", float64(until.UnixMilli()), owner); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func javaHolder(uuid string, thread, count int, ttl time.Duration) redlatch.Holder {
+	return redlatch.Holder{Owner: uuid + ":" + strconv.Itoa(thread), Client: uuid, Count: count, TTL: ttl}
+}
+
+// What Redisson stores of each type is told apart, and read to the last field.
+func TestInfoGuessesTheKind(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		now := time.Now()
+		until := now.Add(6 * time.Minute).Truncate(time.Millisecond)
+
+		w.put("plain", time.Minute, javaA+":42", "2")
+		w.put("fenced", time.Minute, javaA+":42", "1")
+		if err := w.server.Set("redisson_lock_token:{fenced}", "17"); err != nil {
+			t.Fatal(err)
+		}
+		w.put("fair", time.Minute, javaA+":42", "1")
+		w.enqueue("fair", javaB+":7", until)
+		w.enqueue("fair", ourC+":9", time.Time{})
+		w.put("rw", time.Minute, "mode", "write", javaA+":42:write", "1", javaA+":42", "2")
+		w.mark("{rw}:"+javaA+":42:rwlock_timeout:1", 30*time.Second)
+		w.mark("{rw}:"+javaA+":42:rwlock_timeout:2", 20*time.Second)
+		w.put("{s}:rw", time.Minute, "mode", "read", javaA+":42", "1", ourC+":3", "1", javaB+":1", "1")
+		w.mark("{s}:rw:"+javaA+":42:rwlock_timeout:1", 10*time.Second)
+		w.mark("{s}:rw:"+ourC+":3:rwlock_timeout:1", 50*time.Second)
+		const x, y = "Bt/D4wylKYCgzX0jVwjowg", "798uvSmTyISBDNXkBRQBxg"
+		ms := func(d time.Duration) string { return strconv.FormatInt(now.Add(d).UnixMilli(), 10) }
+		w.put("group", time.Minute,
+			x, javaA+":42", x+":"+javaA+":42:expire_time", ms(30*time.Second), x+":"+javaA+":42:lock_count", "1",
+			y, javaB+":1", y+":"+javaB+":1:expire_time", ms(time.Minute), y+":"+javaB+":1:lock_count", "2",
+			"vwOR5fJTI35BKAC66TjxhQ", javaB+":1", "vwOR5fJTI35BKAC66TjxhQ:"+javaB+":1:expire_time", ms(-1), "vwOR5fJTI35BKAC66TjxhQ:"+javaB+":1:lock_count", "1")
+
+		mode := func(h redlatch.Holder, mode string) redlatch.Holder { h.Mode = mode; return h }
+		value := func(h redlatch.Holder, value string) redlatch.Holder { h.Value = value; return h }
+		ours := redlatch.Holder{Owner: ourC + ":3", Client: ourC, Redlatch: true, Count: 1, TTL: 50 * time.Second, Mode: "read"}
+		for _, want := range []redlatch.Info{
+			{Name: "plain", Kind: redlatch.KindLock, TTL: time.Minute, Holders: []redlatch.Holder{javaHolder(javaA, 42, 2, time.Minute)}},
+			{Name: "fenced", Kind: redlatch.KindFenced, TTL: time.Minute, Token: 17, Holders: []redlatch.Holder{javaHolder(javaA, 42, 1, time.Minute)}},
+			{
+				Name: "fair", Kind: redlatch.KindFair, TTL: time.Minute, Holders: []redlatch.Holder{javaHolder(javaA, 42, 1, time.Minute)},
+				Queue: []redlatch.Waiter{{Owner: javaB + ":7", Client: javaB, Until: until}, {Owner: ourC + ":9", Client: ourC, Redlatch: true}},
+			},
+			{Name: "rw", Kind: redlatch.KindReadWrite, TTL: time.Minute, Holders: []redlatch.Holder{
+				mode(javaHolder(javaA, 42, 1, time.Minute), "write"), mode(javaHolder(javaA, 42, 2, 30*time.Second), "read"),
+			}},
+			{Name: "{s}:rw", Kind: redlatch.KindReadWrite, TTL: time.Minute, Holders: []redlatch.Holder{
+				mode(javaHolder(javaA, 42, 1, 10*time.Second), "read"), ours, mode(javaHolder(javaB, 1, 1, 0), "read"), // the last without its key
+			}},
+			{Name: "group", Kind: redlatch.KindGroup, TTL: time.Minute, Holders: []redlatch.Holder{
+				value(javaHolder(javaB, 1, 2, time.Minute), y), value(javaHolder(javaA, 42, 1, 30*time.Second), x),
+			}},
+			{Name: "free", Kind: redlatch.KindLock},
+		} {
+			got, err := c.Info(bg, want.Name)
+			if err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: %v\n got %+v\nwant %+v", want.Name, err, got, want)
+			}
+		}
+		listed := map[string]string{}
+		for info, err := range c.Locks(bg, "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			listed[info.Name] = info.Kind
+		}
+		if want := map[string]string{
+			"plain": "lock", "fenced": "fenced lock", "fair": "fair lock", "rw": "read-write lock", "{s}:rw": "read-write lock", "group": "group lock",
+		}; !reflect.DeepEqual(listed, want) {
+			t.Errorf("listed %v, want %v", listed, want)
+		}
+	})
+}
+
+// A lock is read as what it was asked as, and not as what it may look like.
+func TestInfoReadsTheKindThatIsAsked(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		w.put("a", time.Minute, javaA+":42", "1")
+		w.enqueue("a", javaB+":7", time.Now().Add(time.Minute))
+		if err := w.server.Set("redisson_lock_token:{a}", "3"); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := c.Lock("a").Info(bg); err != nil || info.Kind != redlatch.KindLock || info.Queue != nil {
+			t.Errorf("a plain lock: %+v, %v", info, err)
+		}
+		if info, err := c.FencedLock("a").Info(bg); err != nil || info.Kind != redlatch.KindFenced || info.Token != 3 {
+			t.Errorf("a fenced lock: %+v, %v", info, err)
+		}
+		w.put("rw", time.Minute, "mode", "write", javaA+":42:write", "1")
+		var wrong *redlatch.RunError
+		if info, err := c.Lock("rw").Info(bg); !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" {
+			t.Errorf("a read-write lock as a plain one: %+v, %v", info, err)
+		}
+	})
+}
+
+// What is not a lock fails as such, and spoils no listing.
+func TestInfoOfWhatIsNoLock(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		w.put("hash", time.Minute, "name", "Ada")
+		w.put("modal", time.Minute, "mode", "read", "name", "Ada")
+		w.put("half", time.Minute, "x", javaA+":1", "x:"+javaA+":1:expire_time", "soon")
+		w.put("alone", time.Minute, "mode", "read")
+		if err := w.server.Set("text", "x"); err != nil {
+			t.Fatal(err)
+		}
+		w.put("token", time.Minute, javaA+":1", "1")
+		if err := w.server.Set("redisson_lock_token:{token}", "many"); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"hash", "modal", "half", "text", "token"} {
+			var wrong *redlatch.RunError
+			if info, err := c.Info(bg, name); !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" || wrong.Outcome != redlatch.Refused {
+				t.Errorf("%s: %+v, %v", name, info, err)
+			}
+		}
+		for info, err := range c.Locks(bg, "") {
+			t.Errorf("listed: %+v, %v", info, err)
+		}
+		if _, err := c.Info(bg, "a}"); err == nil {
+			t.Error("a bad name was accepted")
+		}
+	})
+}
+
+// Hundreds of read holds are more than one request should ask about.
+func TestInfoOfManyReadHolds(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		w.put("rw", time.Minute, "mode", "read", javaA+":1", "1200")
+		w.mark("{rw}:"+javaA+":1:rwlock_timeout:1100", 40*time.Second)
+		if info, err := c.Info(bg, "rw"); err != nil || len(info.Holders) != 1 || info.Holders[0].TTL != 40*time.Second {
+			t.Errorf("%+v, %v", info, err)
+		}
+	})
+}
+
+// Real servers write scores and count the time as the embedded one does.
+func TestInfoOfRealServers(t *testing.T) {
+	for _, kind := range testserver.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			s := testserver.Start(t, kind)
+			rdb := redis.NewClient(&redis.Options{Addr: s.Addr(), MaxRetries: -1})
+			defer rdb.Close()
+			c, err := redlatch.New(goredis.Use(rdb), redlatch.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			until := time.Now().Add(time.Hour).UnixMilli()
+			ms := strconv.FormatInt(until, 10)
+			s.MustDo("HSET", "fair", javaA+":1", "1")
+			s.MustDo("PEXPIRE", "fair", "60000")
+			s.MustDo("RPUSH", "redisson_lock_queue:{fair}", javaB+":1", javaB+":2")
+			s.MustDo("ZADD", "redisson_lock_timeout:{fair}", ms, javaB+":1", "12.5", javaB+":2")
+			s.MustDo("HSET", "group", "x", javaA+":1", "x:"+javaA+":1:expire_time", ms, "x:"+javaA+":1:lock_count", "1")
+			s.MustDo("PEXPIRE", "group", "3600000")
+			info, err := c.Info(bg, "fair")
+			if err != nil || len(info.Queue) != 2 || info.Queue[0].Until.UnixMilli() != until || info.Queue[1].Until.UnixMilli() != 12 {
+				t.Errorf("%+v, %v", info, err)
+			}
+			info, err = c.Info(bg, "group")
+			if err != nil || len(info.Holders) != 1 || info.Holders[0].TTL > time.Hour || info.Holders[0].TTL < 59*time.Minute {
+				t.Errorf("%+v, %v", info, err)
+			}
+			n := 0
+			for _, err := range c.Locks(bg, "*") {
+				if err != nil {
+					t.Fatal(err)
+				}
+				n++
+			}
+			if n != 2 {
+				t.Errorf("%d locks listed", n)
+			}
+		})
+	}
+}
