@@ -299,7 +299,7 @@ func TestADowngradedLockIsNotPassedOnToAWriter(t *testing.T) {
 			t.Errorf("a reader beside it: %v", err)
 		}
 		w.release(h)
-		w.wantNothing()
+		w.wantNoKeys()
 	})
 }
 
@@ -309,7 +309,7 @@ func TestAReadReleaseHasReleasedWhenItReturns(t *testing.T) {
 		l := w.client(redlatch.Config{}).ReadWriteLock("orders").Read()
 		for range 1000 {
 			w.release(w.acquire(l, bg))
-			w.wantNothing()
+			w.wantNoKeys()
 		}
 	})
 }
