@@ -1,13 +1,12 @@
 package redlatch_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,27 +37,32 @@ type goldenStep struct {
 	Do         string                `json:"do"`
 	Thread     string                `json:"thread"`
 	Kind       string                `json:"kind"`    // if it is not the vector's
+	WaitMs     int64                 `json:"waitMs"`  // of a tryLock
 	LeaseMs    int64                 `json:"leaseMs"` // 0: the watchdog keeps it
 	Result     string                `json:"result"`  // true, false, or an exception
 	Token      int64                 `json:"token"`   // what it returned, of a fenced lock
 	Differs    string                `json:"differs"` // redlatch does otherwise, and why
-	Then       string                `json:"then"`    // the thread whose wait the call ended
+	Then       string                `json:"then"`    // the threads whose waits the call ended
 	Subscribed []string              `json:"subscribed"`
 	Messages   []string              `json:"messages"` // channel and payload
 	After      map[string]goldenHash `json:"after"`
 }
 
+// A goldenHash is what stands at a key; without List, Scores and Value it is a
+// hash.
 type goldenHash struct {
 	Fields map[string]string `json:"fields"`
-	Value  string            `json:"value"` // if it is a string
-	TTLMs  int64             `json:"ttlMs"` // rounded up: to a second, or above ten to ten
+	List   []string          `json:"list"`
+	Scores map[string]string `json:"scores"` // of a sorted set, from now on
+	Value  string            `json:"value"`  // of a string
+	TTLMs  int64             `json:"ttlMs"`  // rounded up: to a second, or above ten to ten; -1: none
 }
 
 // redlatch leaves in Redis what Redisson does: keys, fields, counts, TTLs,
 // channels and messages.
 func TestWireIsRedissons(t *testing.T) {
 	var files []string
-	for _, kinds := range []string{"redisson", "fenced", "spin"} {
+	for _, kinds := range []string{"redisson", "fenced", "spin", "fair", "readwrite"} {
 		of, err := filepath.Glob("internal/wire/testdata/" + kinds + "-*.json")
 		if err != nil || len(of) == 0 {
 			t.Fatalf("golden files of %s: %q, %v", kinds, of, err)
@@ -106,38 +110,31 @@ const defaultWatchdog = 30 * time.Second
 type goldenLife struct {
 	*world
 	at      string // where we are, for messages
+	kind    string
 	name    string
 	clients map[string]*redlatch.Client
-	locks   map[string]*redlatch.Lock
-	holds   map[string][]*redlatch.Hold
-	waits   map[string]<-chan *redlatch.Hold
+	holds   map[string][]goldenHold // by thread
+	waits   map[string]<-chan goldenHold
 	ttlMs   int64 // the highest TTL of this hold so far, by the golden file
 
 	mu       sync.Mutex
 	messages []string
 }
 
+type goldenHold struct {
+	*redlatch.Hold
+	kind string
+}
+
 func newGoldenLife(w *world, kind, name string) *goldenLife {
 	l := &goldenLife{
-		world: w, name: name,
+		world: w, kind: kind, name: name,
 		clients: map[string]*redlatch.Client{},
-		locks:   map[string]*redlatch.Lock{},
-		holds:   map[string][]*redlatch.Hold{},
-		waits:   map[string]<-chan *redlatch.Hold{},
+		holds:   map[string][]goldenHold{},
+		waits:   map[string]<-chan goldenHold{},
 	}
-	for _, thread := range []string{"t1", "t2"} {
-		c := w.client(redlatch.Config{WatchdogTimeout: defaultWatchdog})
-		l.clients[thread] = c
-		switch kind {
-		case "nonreentrant":
-			l.locks[thread] = c.NonReentrantLock(name)
-		case "fenced":
-			l.locks[thread] = c.FencedLock(name)
-		case "spin":
-			l.locks[thread] = c.SpinLock(name, nil)
-		default:
-			l.locks[thread] = c.Lock(name)
-		}
+	for _, thread := range []string{"t1", "t2", "t3", "t4"} {
+		l.clients[thread] = w.client(redlatch.Config{WatchdogTimeout: defaultWatchdog})
 	}
 	sub := w.server.NewSubscriber()
 	sub.Psubscribe("*")
@@ -161,13 +158,34 @@ func newGoldenLife(w *world, kind, name string) *goldenLife {
 	return l
 }
 
+// lock returns what a thread locks.
+func (l *goldenLife) lock(thread, kind string) *redlatch.Lock {
+	c := l.clients[thread]
+	switch kind {
+	case "nonreentrant":
+		return c.NonReentrantLock(l.name)
+	case "fenced":
+		return c.FencedLock(l.name)
+	case "spin":
+		return c.SpinLock(l.name, nil)
+	case "fair":
+		return c.FairLock(l.name)
+	case "nonreentrantfair":
+		return c.NonReentrantFairLock(l.name)
+	case "read":
+		return c.ReadWriteLock(l.name).Read()
+	case "write":
+		return c.ReadWriteLock(l.name).Write()
+	default:
+		return c.Lock(l.name)
+	}
+}
+
 // do makes redlatch's counterpart of the call.
 func (l *goldenLife) do(s goldenStep) {
 	l.Helper()
-	lock, holds := l.locks[s.Thread], l.holds[s.Thread]
-	if s.Kind != "" {
-		lock = l.clients[s.Thread].Lock(l.name) // the only one that lives mix in
-	}
+	kind := cmp.Or(s.Kind, l.kind)
+	lock, holds := l.lock(s.Thread, kind), l.holds[s.Thread]
 	ctx := context.Background()
 	if n := len(holds); n > 0 {
 		ctx = holds[n-1].Context() // what a thread holds it re-enters
@@ -178,28 +196,34 @@ func (l *goldenLife) do(s goldenStep) {
 	}
 	switch s.Do {
 	case "lock", "tryLock", "lockAndGetToken", "tryLockAndGetToken":
-		h, err := lock.Try(ctx, opts...)
+		h, err := l.try(lock, ctx, s, opts)
 		switch {
 		case s.Result == "true" && err == nil:
-			l.holds[s.Thread] = append(holds, h)
+			l.holds[s.Thread] = append(holds, goldenHold{h, kind})
 			if s.Token != 0 && h.Token() != s.Token {
 				l.Errorf("%s: token %d, where Redisson says %d", l.at, h.Token(), s.Token)
 			}
 		case s.Result == "false" && errors.Is(err, redlatch.ErrBusy):
+		case s.Result == "false" && kind == "write" && errors.Is(err, redlatch.ErrReentry): // Redisson's would wait for itself
 		case s.Result == "IllegalMonitorStateException" && errors.Is(err, redlatch.ErrReentry):
 		default:
 			l.Fatalf("%s: %v, where Redisson says %s", l.at, err, s.Result)
 		}
 	case "unlock":
-		if len(holds) == 0 {
-			break // nothing to call Release of: Redisson throws
+		for i, h := range slices.Backward(holds) { // if there is none: Redisson throws
+			if h.kind == kind {
+				l.release(h.Hold)
+				l.holds[s.Thread] = slices.Delete(holds, i, i+1)
+				break
+			}
 		}
-		l.release(holds[len(holds)-1])
-		l.holds[s.Thread] = holds[:len(holds)-1]
 	case "forceUnlock":
 		ok, err := lock.ForceRelease(ctx)
 		if err != nil || strconv.FormatBool(ok) != s.Result {
 			l.Fatalf("%s: %v, %v, where Redisson says %s", l.at, ok, err, s.Result)
+		}
+		if !ok {
+			break
 		}
 		for _, lost := range l.holds {
 			for _, h := range lost {
@@ -208,97 +232,26 @@ func (l *goldenLife) do(s goldenStep) {
 		}
 		clear(l.holds)
 	case "waits":
-		l.waits[s.Thread] = later(func() *redlatch.Hold { return l.acquire(lock, ctx, opts...) })
+		waits := make(chan goldenHold, 1)
+		got := later(func() *redlatch.Hold { return l.acquire(lock, ctx, opts...) })
+		go func() { waits <- goldenHold{<-got, kind} }()
+		l.waits[s.Thread] = waits
 	case "getToken": // which is the last hold's, or the key's
 	case "renewal":
 		time.Sleep(defaultWatchdog/3 + 100*time.Millisecond)
 	default:
 		l.Fatalf("%s is no call that this test knows", l.at)
 	}
-	if s.Then != "" {
-		l.holds[s.Then] = append(l.holds[s.Then], <-l.waits[s.Then])
+	for thread := range strings.FieldsSeq(s.Then) {
+		l.holds[thread] = append(l.holds[thread], <-l.waits[thread])
 	}
 	synctest.Wait()
 }
 
-// roundUp rounds a TTL as golden files have it.
-func roundUp(ttl int64) int64 {
-	unit := int64(1000)
-	if ttl > 10*unit {
-		unit *= 10
+// try tries once, or for as long as the step says.
+func (l *goldenLife) try(lock *redlatch.Lock, ctx context.Context, s goldenStep, opts []redlatch.Option) (*redlatch.Hold, error) {
+	if s.WaitMs == 0 {
+		return lock.Try(ctx, opts...)
 	}
-	return (ttl + unit - 1) / unit * unit
-}
-
-var ownerNumber = regexp.MustCompile(`^[0-9]+$`)
-
-// plain writes an owner field of ours as golden files do.
-func (l *goldenLife) plain(field string) string {
-	client, n, _ := strings.Cut(field, ":")
-	for thread, c := range l.clients {
-		if c.ID() == client && ownerNumber.MatchString(n) {
-			return "<uuid>:<" + thread + ">"
-		}
-	}
-	return field
-}
-
-// compare looks at what the call has left.
-func (l *goldenLife) compare(s goldenStep, watchdogMs int64) {
-	l.Helper()
-	keys := l.server.Keys()
-	if want := slices.Sorted(maps.Keys(s.After)); !slices.Equal(keys, want) {
-		l.Fatalf("%s leaves the keys %q, Redisson %q", l.at, keys, want)
-	}
-	if _, held := s.After[l.name]; !held {
-		l.ttlMs = 0
-	}
-	for key, want := range s.After {
-		if want.Value != "" {
-			if got, err := l.server.Get(key); err != nil || got != want.Value || l.server.TTL(key) != 0 {
-				l.Errorf("%s leaves %q in %q, TTL %v, %v, Redisson %q", l.at, got, key, l.server.TTL(key), err, want.Value)
-			}
-			continue
-		}
-		fields, err := l.server.HKeys(key)
-		if err != nil {
-			l.Fatalf("%s: %v", l.at, err)
-		}
-		got := map[string]string{}
-		for _, f := range fields {
-			got[l.plain(f)] = l.server.HGet(key, f)
-		}
-		if !maps.Equal(got, want.Fields) {
-			l.Errorf("%s leaves %v in %q, Redisson %v", l.at, got, key, want.Fields)
-		}
-		// The one departure: Redisson shortens the TTL at a re-entry or partial
-		// unlock with a shorter lease, redlatch never does.
-		if s.Then != "" {
-			l.ttlMs = 0 // another hold
-		}
-		l.ttlMs = max(l.ttlMs, want.TTLMs*defaultWatchdog.Milliseconds()/watchdogMs)
-		ttl := l.server.TTL(key).Milliseconds()
-		if up := roundUp(ttl); up != l.ttlMs {
-			l.Errorf("%s leaves a TTL of %d ms, Redisson %d", l.at, ttl, l.ttlMs)
-		}
-	}
-	if got := l.published(); !slices.Equal(got, s.Messages) {
-		l.Errorf("%s publishes %q, Redisson %q", l.at, got, s.Messages)
-	}
-	channels := l.server.PubSubChannels("redisson*")
-	for _, want := range s.Subscribed {
-		if !slices.Contains(channels, want) {
-			l.Errorf("%s: subscribed is %q, with Redisson %q", l.at, channels, want)
-		}
-	}
-}
-
-// published returns what others can hear, since the last call: not what clients
-// of redlatch say to each other.
-func (l *goldenLife) published() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	all := l.messages
-	l.messages = nil
-	return slices.DeleteFunc(all, func(m string) bool { return strings.HasPrefix(m, "redlatch_control:") })
+	return lock.Acquire(ctx, append(opts, redlatch.Wait(time.Duration(s.WaitMs)*time.Millisecond))...)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/tests/interop/peer"
 )
 
 // Java's forceUnlock takes the lock from a Go holder, who learns of it at the
@@ -72,7 +73,7 @@ func TestJavaForcesAListeningGo(t *testing.T) {
 		w.holds(w.javaOwner("t1"), "1")
 		j.unlock()
 		w.free()
-	}, listening...)
+	}, append([]string{peer.Fenced, peer.Write}, plain...)...) // nobody tells a fair lock's holder
 }
 
 // Go's ForceRelease takes the lock from a Java holder, whose unlock throws, and

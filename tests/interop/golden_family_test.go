@@ -61,7 +61,7 @@ var fairLives = []life{
 var readWriteLives = []life{
 	{peer.Write, defaultWatchdog, []goldenStep{
 		{Do: "lock", Thread: "t1"},
-		{Do: "lock", Thread: "t1"}, // the leases add up
+		{Do: "lock", Thread: "t1"},
 		{Do: "lock", Thread: "t1", Kind: peer.Read},
 		{Do: "lock", Thread: "t1", Kind: peer.Read, LeaseMs: 20_000},
 		{Do: "tryLock", Thread: "t2", Kind: peer.Read},
@@ -71,7 +71,7 @@ var readWriteLives = []life{
 		{Do: "unlock", Thread: "t1", Kind: peer.Read},
 		{Do: "unlock", Thread: "t1"},
 		{Do: "waits", Thread: "t2", Kind: peer.Read},
-		{Do: "unlock", Thread: "t1"}, // the downgrade, which wakes nobody
+		{Do: "unlock", Thread: "t1", Differs: "who only reads from now on wakes the readers that wait"},
 		{Do: "tryLock", Thread: "t1"},
 		{Do: "tryLock", Thread: "t3", Kind: peer.Read},
 		{Do: "unlock", Thread: "t3", Kind: peer.Read},
@@ -101,13 +101,13 @@ var readWriteLives = []life{
 	{peer.Read, defaultWatchdog, []goldenStep{
 		{Do: "lock", Thread: "t1", LeaseMs: 500},
 		{Do: "lock", Thread: "t2", LeaseMs: 60_000},
-		{Do: "pause", Thread: "t1", WaitMs: 600},
+		{Do: "pause", Thread: "t1", WaitMs: 600, Differs: "it releases a hold whose lease has run out"},
 		{Do: "unlock", Thread: "t2"}, // the last that lives takes the other with it
 	}},
 	{peer.Read, javaWatchdog, []goldenStep{
 		{Do: "lock", Thread: "t1"},
 		{Do: "lock", Thread: "t2", LeaseMs: 60_000},
-		{Do: "renewal", Thread: "t1"},
+		{Do: "renewal", Thread: "t1", Differs: "it never shortens a TTL"},
 		{Do: "unlock", Thread: "t1"},
 	}},
 	{peer.Write, javaWatchdog, []goldenStep{

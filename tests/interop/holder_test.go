@@ -26,6 +26,7 @@ const holderEnv = "REDLATCH_INTEROP_HOLDER"
 type holderJob struct {
 	Driver, Addr, Kind, Name string
 	Watchdog                 time.Duration
+	Wait                     time.Duration // for the lock
 }
 
 // holderMain acquires the lock, says "held OWNER", then "lost" if that happens,
@@ -42,7 +43,7 @@ func holderMain(text string) int {
 		return 1
 	}
 	defer closeClient() //nolint:errcheck // the process ends
-	hold, err := goLock(c, j.Kind, j.Name).Acquire(context.Background(), redlatch.Wait(soon))
+	hold, err := goLock(c, j.Kind, j.Name).Acquire(context.Background(), redlatch.Wait(j.Wait))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -71,7 +72,19 @@ type holder struct {
 // test at the latest.
 func (w *world) goProcessHolds() *holder {
 	w.t.Helper()
-	job, err := json.Marshal(holderJob{w.driver, w.server.Addr(), w.kind, w.name, goWatchdog})
+	h := w.goProcess(soon)
+	var ok bool
+	if h.owner, ok = strings.CutPrefix(w.said(h), "held "); !ok {
+		w.t.Fatal("the Go process did not get the lock")
+	}
+	return h
+}
+
+// goProcess starts a Go process that waits for the lock, at most for wait, and
+// holds it then.
+func (w *world) goProcess(wait time.Duration) *holder {
+	w.t.Helper()
+	job, err := json.Marshal(holderJob{w.driver, w.server.Addr(), w.kind, w.name, goWatchdog, wait})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -110,10 +123,6 @@ func (w *world) goProcessHolds() *holder {
 			h.lines <- said.Text()
 		}
 	}()
-	var ok bool
-	if h.owner, ok = strings.CutPrefix(w.said(h), "held "); !ok {
-		w.t.Fatal("the Go process did not get the lock")
-	}
 	return h
 }
 

@@ -11,10 +11,11 @@ import (
 // The kinds of lock that a story can be told with.
 var (
 	plain      = []string{peer.Plain, peer.NonReentrant}
-	listening  = append([]string{peer.Fenced}, plain...) // whose waiters are woken by messages
+	fair       = []string{peer.Fair, peer.FairOnce}
+	listening  = append([]string{peer.Fenced, peer.Fair, peer.FairOnce, peer.Write}, plain...) // waiters are woken by messages
 	exclusive  = append([]string{peer.Spin}, listening...)
-	reentrant  = []string{peer.Plain, peer.Fenced, peer.Spin}
-	reentrantL = []string{peer.Plain, peer.Fenced} // both
+	reentrantL = []string{peer.Plain, peer.Fenced, peer.Fair, peer.Write} // both
+	reentrant  = append([]string{peer.Spin}, reentrantL...)
 )
 
 // has says whether a version of Redisson has this kind of lock.
@@ -50,6 +51,14 @@ func goLock(c *redlatch.Client, kind, name string) *redlatch.Lock {
 		return c.FencedLock(name)
 	case peer.Spin:
 		return c.SpinLock(name, nil)
+	case peer.Fair:
+		return c.FairLock(name)
+	case peer.FairOnce:
+		return c.NonReentrantFairLock(name)
+	case peer.Read:
+		return c.ReadWriteLock(name).Read()
+	case peer.Write:
+		return c.ReadWriteLock(name).Write()
 	default:
 		return c.Lock(name)
 	}

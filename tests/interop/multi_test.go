@@ -1,7 +1,9 @@
 package interop
 
 import (
+	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -114,7 +116,7 @@ func TestJavaRedLockOverWhatGoHolds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !j.try(soon, long) {
+		if !j.try(4*soon, long) { // of which it spends a third on the first
 			t.Fatal("Java does not get two of three")
 		}
 		w.owned(first.Owner(), names[0])
@@ -137,5 +139,153 @@ func TestJavaRedLockOverWhatGoHolds(t *testing.T) {
 		w.release(first)
 		w.release(second)
 		w.owned("", names...)
+	})
+}
+
+// Go's MultiLock does not get names of which Java holds one, whichever, and
+// keeps none of the others; it gets them all soon after Java's unlock.
+func TestGoMultiOverWhatJavaHolds(t *testing.T) {
+	eachPair(t, peer.Plain, func(t *testing.T, w *world) {
+		names := []string{"m:a", "m:b", "m:c"}
+		// In Java's order, which need not be ours.
+		m := redlatch.MultiLock(w.member(names[2]), w.member(names[0]), w.member(names[1]))
+		for _, name := range names {
+			j := javaLock{w.javaClient().Thread("t1").Lock(peer.Plain, name), w}
+			j.take(long)
+			if _, err := m.Try(w.ctx); !errors.Is(err, redlatch.ErrBusy) {
+				t.Fatalf("Go: Try of %v, of which Java holds %q: %v, want ErrBusy", names, name, err)
+			}
+			for _, other := range names {
+				if other != name {
+					w.eventually("Go keeps nothing", func() bool { return w.ownerOf(other) == "" })
+				}
+			}
+			var h *redlatch.MultiHold
+			waiter := w.start("Go: acquire", func() (err error) {
+				h, err = m.Acquire(w.ctx)
+				return err
+			})
+			w.owned(w.javaOwner("t1"), name)
+			waiter.open()
+			j.unlock()
+			w.inSoon(waiter)
+			all := w.javaMulti("t2", names...)
+			if all.try(0, 0) {
+				t.Fatal("Java has what Go's MultiLock holds")
+			}
+			for _, name := range names {
+				if w.ownerOf(name) == "" {
+					t.Errorf("Go's MultiLock does not hold %q", name)
+				}
+				(javaLock{w.javaClient().Thread("t2").Lock(peer.Plain, name), w}).refusesUnlock()
+			}
+			if err := h.Release(w.ctx); err != nil {
+				t.Fatal(err)
+			}
+			w.owned("", names...)
+			if !all.try(soon, 0) {
+				t.Fatal("Java does not get what nobody holds")
+			}
+			all.unlock()
+		}
+	})
+}
+
+// Both want some of the same names, Java in another order: neither waits for
+// ever, and no update is lost.
+func TestMultisOfBoth(t *testing.T) {
+	const (
+		counter = "counter"
+		rounds  = 15
+	)
+	eachPair(t, peer.Plain, func(t *testing.T, w *world) {
+		add := func() error {
+			n, err := w.server.Do("GET", counter)
+			if err != nil {
+				return err
+			}
+			text, _ := n.(string)
+			value, _ := strconv.Atoi(text)
+			_, err = w.server.Do("SET", counter, strconv.Itoa(value+1))
+			return err
+		}
+		m := redlatch.MultiLock(w.member("m:a"), w.member("m:b"))
+		j := w.javaMulti("t1", "m:c", "m:b")
+		other := redlatch.MultiLock(w.member("m:c"), w.member("m:b"))
+		var all []*waiting
+		for _, m := range []*redlatch.Multi{m, other} {
+			all = append(all, w.start("Go: loop", func() error {
+				for range rounds {
+					if err := m.Do(w.ctx, func(context.Context) error { return add() }); err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+		}
+		all = append(all, w.start("Java: loop", func() error {
+			for range rounds {
+				if ok, err := j.TryLock(w.ctx, storyLimit, 0); err != nil || !ok {
+					return errors.Join(err, errors.New("not acquired"))
+				}
+				if err := errors.Join(add(), j.Unlock(w.ctx)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		for _, c := range all {
+			c.returns()
+		}
+		if n := w.server.MustDo("GET", counter); n != strconv.Itoa(3*rounds) {
+			t.Errorf("the counter is %v after %d sections", n, 3*rounds)
+		}
+		w.server.MustDo("DEL", counter)
+		w.owned("", "m:a", "m:b", "m:c")
+	})
+}
+
+// Over three servers that know nothing of each other, Go's RedLock and Java's
+// exclude each other.
+func TestRedLocksOfBoth(t *testing.T) {
+	eachPair(t, peer.Plain, func(t *testing.T, w *world) {
+		th := w.javaClient().Thread("t1")
+		var members []*redlatch.Lock
+		var locks []peer.Lock
+		var servers []*testserver.Server
+		for range 3 {
+			s := testserver.Start(t, testserver.Redis)
+			servers = append(servers, s)
+			members = append(members, newGoClient(t, w.driver, s.Addr(), redlatch.Config{WatchdogTimeout: goWatchdog}).Lock(w.name))
+			c := w.openJava(sharedOrFail(t, w.version), s.Addr())
+			t.Cleanup(func() { _ = c.Close(w.ctx) })
+			locks = append(locks, c.Thread("t1").Lock(peer.Plain, w.name))
+		}
+		g, j := redlatch.RedLock(members...), javaLock{th.Red(locks...), w}
+		for range 3 {
+			h, err := g.Acquire(w.ctx, redlatch.Wait(soon))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if j.try(200*time.Millisecond, long) {
+				t.Fatal("Java has what Go's RedLock holds")
+			}
+			if err := h.Err(); err != nil {
+				t.Fatalf("Go: %v", err)
+			}
+			if err := h.Release(w.ctx); err != nil {
+				t.Fatal(err)
+			}
+			if !j.try(4*soon, long) {
+				t.Fatal("Java does not get what nobody holds")
+			}
+			if _, err := g.Acquire(w.ctx, redlatch.Wait(200*time.Millisecond)); !errors.Is(err, redlatch.ErrBusy) {
+				t.Errorf("Go: Acquire of what Java's RedLock holds: %v, want ErrBusy", err)
+			}
+			j.unlock()
+		}
+		for _, s := range servers {
+			w.eventually("nobody holds anything", func() bool { return s.MustDo("EXISTS", w.name) == int64(0) })
+		}
 	})
 }

@@ -198,7 +198,12 @@ func (w *world) javaClient() *peer.Client {
 
 func (w *world) openJava(p *peer.Peer, addr string) *peer.Client {
 	w.t.Helper()
-	c, err := p.Open(w.ctx, peer.Options{Addr: addr, Watchdog: javaWatchdog})
+	return w.openJavaWith(p, peer.Options{Addr: addr, Watchdog: javaWatchdog})
+}
+
+func (w *world) openJavaWith(p *peer.Peer, o peer.Options) *peer.Client {
+	w.t.Helper()
+	c, err := p.Open(w.ctx, o)
 	if err != nil {
 		w.t.Fatalf("Java: open: %v", err)
 	}
@@ -208,12 +213,17 @@ func (w *world) openJava(p *peer.Peer, addr string) *peer.Client {
 // ownJava gives the story a Java process of its own.
 func (w *world) ownJava() *peer.Peer {
 	w.t.Helper()
+	return w.ownJavaWith(peer.Options{Addr: w.server.Addr(), Watchdog: javaWatchdog})
+}
+
+func (w *world) ownJavaWith(o peer.Options) *peer.Peer {
+	w.t.Helper()
 	p, err := peer.Start(w.version, os.Stderr)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(p.Close)
-	w.java = w.openJava(p, w.server.Addr())
+	w.java = w.openJavaWith(p, o)
 	return p
 }
 
