@@ -18,7 +18,6 @@ func TestFairLockOnARealServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a real server")
 	}
-	t.Parallel()
 	var all []subtest
 	for _, a := range adapters {
 		for name, tell := range map[string]func(*story){
@@ -38,11 +37,11 @@ func TestFairLockOnARealServer(t *testing.T) {
 			}})
 		}
 	}
-	concurrently(t, 5, all)
+	concurrently(t, 3, all)
 }
 
 func (s *story) fairCrowdIsServedInOrder() {
-	const size = 300
+	const size = 100
 	f := s.acquireBy(s.other, bg)
 	var mu sync.Mutex
 	var order []int
@@ -69,7 +68,7 @@ func (s *story) fairCrowdIsServedInOrder() {
 }
 
 func (s *story) fairCrowdLeavesNothing() {
-	const size = 500
+	const size = 200
 	f := s.acquireBy(s.other, bg)
 	ctx, cancel := context.WithCancel(bg)
 	var refused atomic.Int64
@@ -124,7 +123,7 @@ func (s *story) fairWaitersCutOffYield() {
 	s.release(f)
 	start := time.Now()
 	h := s.got(got)
-	if took := time.Since(start); took > 12*time.Second {
+	if took := time.Since(start); took > generous-time.Second {
 		s.T.Errorf("blocked for %v", took)
 	}
 	s.proxy.Blackhole(false)
