@@ -277,6 +277,7 @@ func TestEachReadHoldHasItsOwnLease(t *testing.T) {
 			t.Error("others ended with it")
 		}
 		<-long.Context().Done()
+		w.wantErr(long.Err(), redlatch.ErrLost)
 		if d := time.Since(start); d > time.Minute || d < 58*time.Second {
 			t.Errorf("the long hold ended after %v", d)
 		}
@@ -606,5 +607,38 @@ func TestAPreferredWriterThatGivesUpWakesTheReaders(t *testing.T) {
 		w.wantErr(<-wc, redlatch.ErrBusy)
 		w.release(long)
 		w.wantNoKeys()
+	})
+}
+
+// A reader that gives up as it is let in gives its place back.
+func TestAReaderThatIsLetInAsItGivesUpLeavesNothing(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		var cancel context.CancelFunc
+		d := &tap{timeout: 100 * time.Millisecond}
+		d.hook = func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			r, err := next()
+			if s == "readwrite.read.take" {
+				go cancel()
+			}
+			return r, err
+		}
+		l := w.tapped(redlatch.Config{}, d).ReadWriteLock("orders").Read()
+		for range 300 {
+			ctx, stop := context.WithCancel(bg)
+			cancel = stop
+			var wg sync.WaitGroup
+			for range 10 {
+				wg.Go(func() {
+					h, err := l.Acquire(ctx)
+					if err == nil {
+						w.release(h)
+					}
+				})
+			}
+			wg.Wait()
+			stop()
+			synctest.Wait()
+			w.wantNothing()
+		}
 	})
 }
