@@ -55,7 +55,7 @@ func TestRedLockOnRealServers(t *testing.T) {
 								}
 								inside.Add(-1)
 								return ctx.Err()
-							}, redlatch.Wait(20*time.Second)); err != nil {
+							}, redlatch.Wait(time.Minute)); err != nil {
 								t.Error(err)
 							}
 						}

@@ -241,7 +241,7 @@ func (q *quest) all(ctx context.Context) (*holding, error) {
 		if again == afterRest {
 			var busy *BusyError
 			errors.As(err, &busy)
-			if err := q.rest(ctx, round, busy); err != nil {
+			if err := q.rest(ctx, round, busy, 0); err != nil {
 				return nil, err
 			}
 		}
@@ -254,9 +254,9 @@ func (q *quest) all(ctx context.Context) (*holding, error) {
 func (q *quest) over() bool { return !q.until.IsZero() && time.Until(q.until) <= 0 }
 
 // rest pauses before the next round. busy, if it is not nil, says why the last
-// one failed.
-func (q *quest) rest(ctx context.Context, round int, busy *BusyError) error {
-	d := min(10*time.Millisecond<<min(round, 10), longestRest)
+// one failed; took is how long others could be in its way, at least.
+func (q *quest) rest(ctx context.Context, round int, busy *BusyError, took time.Duration) error {
+	d := max(took, min(10*time.Millisecond<<min(round, 10), longestRest))
 	p := patience{c: q.m.locks[0].c, name: q.m.locks[0].name}
 	if busy != nil {
 		p.name, p.owner, p.ttl = busy.Name, busy.Owner, busy.TTL

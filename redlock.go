@@ -107,7 +107,9 @@ func (q *quest) most(ctx context.Context) (*holding, error) {
 		case q.o.once, q.over(), s.silent && time.Since(since) >= q.m.locks[0].c.cfg.OutageTimeout:
 			return nil, s.error()
 		}
-		if err := q.rest(ctx, round, s.busy); err != nil {
+		// A ballot with a silent member takes its whole time: two callers that
+		// split the votes would meet again and again after a short pause.
+		if err := q.rest(ctx, round, s.busy, time.Since(start)); err != nil {
 			if ctx.Err() != nil {
 				return nil, s.ended(ctxError(ctx))
 			}

@@ -399,6 +399,40 @@ func TestSplitVotesOfRedLocksEnd(t *testing.T) {
 	}
 }
 
+// With a silent member each split vote lasts for all of the attempt's time.
+func TestSplitVotesEndWithASilentMinority(t *testing.T) {
+	inRedTime(t, 3, func(p *poll) {
+		var on atomic.Bool
+		on.Store(true)
+		hole := blackHole(&on, 0)
+		var wg sync.WaitGroup
+		start := time.Now()
+		for range 3 {
+			far := func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				time.Sleep(20 * time.Millisecond)
+				defer time.Sleep(20 * time.Millisecond)
+				return next()
+			}
+			m := p.tappedRed("a", map[int]func(string, []string, func() (redlatch.Reply, error)) (redlatch.Reply, error){0: far, 1: far, 2: hole})
+			wg.Go(func() {
+				for range 10 {
+					if err := m.Do(bg, func(ctx context.Context) error { return ctx.Err() }); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		t.Logf("30 sections in %v", time.Since(start))
+		if d := time.Since(start); d > 2*time.Minute {
+			t.Errorf("30 sections took %v", d)
+		}
+		on.Store(false)
+		time.Sleep(15 * time.Second)
+		p.wantNothing()
+	})
+}
+
 // Goroutines of one process do not queue for a red lock, but none is told that
 // the servers are down because another is asking.
 func TestGoroutinesOfOneProcessShareARedLock(t *testing.T) {
