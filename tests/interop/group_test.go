@@ -11,7 +11,9 @@ import (
 	"github.com/redlatch/redlatch/tests/interop/peer"
 )
 
-func (w *world) goGroup(values ...string) *redlatch.Lock { return w.goClient().GroupLock(w.name, values...) }
+func (w *world) goGroup(values ...string) *redlatch.Lock {
+	return w.goClient().GroupLock(w.name, values...)
+}
 
 func (w *world) javaGroup(thread string, values ...string) javaLock {
 	w.t.Helper()
