@@ -216,3 +216,22 @@ func TestAMemberThatIsRevokedOnTheWayIsNotWaitedForWithTheOthersInHand(t *testin
 		w.wantNothing()
 	})
 }
+
+// Members that an owner's goroutines share are not taken past it.
+func TestAMultiLockUnderWithOwnerIsItsOwners(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"))
+		ctx := redlatch.WithOwner(bg)
+		h := w.acquireMulti(m, ctx)
+		again := w.acquireMulti(m, ctx, redlatch.Wait(time.Second))
+		one := w.acquire(c.Lock("b"), ctx, redlatch.Wait(time.Second))
+		if w.count(one) != "3" {
+			t.Errorf("count %s", w.count(one))
+		}
+		w.release(one)
+		w.releaseMulti(h)
+		w.releaseMulti(again)
+		w.wantNothing()
+	})
+}

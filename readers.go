@@ -166,6 +166,7 @@ func (pt *party) settle(h *hold, err error) {
 		return
 	}
 	t := h.t
+	last, quiet := false, true
 	ln.mu.Lock()
 	if ln.forming == pt {
 		ln.forming = nil
@@ -176,6 +177,9 @@ func (pt *party) settle(h *hold, err error) {
 		t.reads += pt.members
 		t.shareLocked(time.Now())
 		pt.t = t
+		// Before a member can release: the last one to do that releases the lock.
+		t.removeLocked(h, errReleased)
+		last, quiet = t.dropLocked(true)
 	} else {
 		pt.err = errRejoin
 	}
@@ -183,7 +187,7 @@ func (pt *party) settle(h *hold, err error) {
 	close(pt.done)
 	ln.mu.Unlock()
 	pt.cancel(errNobody)
-	h.vanish()
+	t.dropped(last, quiet)
 }
 
 // leaveLine has newcomers form another party. Members, each of whom has a share

@@ -110,20 +110,6 @@ func (h *hold) expire(reason LossReason) {
 	t.dropped(last, quiet)
 }
 
-// vanish ends the hold that a party's job has got, without telling anybody.
-func (h *hold) vanish() {
-	t := h.t
-	t.mu.Lock()
-	if h.err != nil {
-		t.mu.Unlock()
-		return
-	}
-	t.removeLocked(h, errReleased)
-	last, quiet := t.dropLocked(true)
-	t.mu.Unlock()
-	t.dropped(last, quiet)
-}
-
 // giveBack gives up a place among the readers of a tenure.
 func (t *tenure) giveBack() {
 	t.mu.Lock()

@@ -1,6 +1,7 @@
 package redlatch_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -278,5 +279,37 @@ func TestAWriteThatFailsOnItsWayLeavesTheReadARead(t *testing.T) {
 		w.wantFields("the next writer's", "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1"})
 		w.release(wr)
 		w.wantNoKeys()
+	})
+}
+
+// What was held to write and only reads in the end is not passed on: Redis would
+// show a reader where a writer is.
+func TestADowngradedLockIsNotPassedOnToAWriter(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		rw := w.client(redlatch.Config{}).ReadWriteLock("orders")
+		wr := w.acquire(rw.Write(), bg)
+		rd := w.acquire(rw.Read(), wr.Context())
+		w.release(wr)
+		next := later(func() *redlatch.Hold { return w.acquire(rw.Write(), bg) })
+		synctest.Wait()
+		w.release(rd)
+		h := <-next
+		w.wantFields("the next writer's", "orders", map[string]string{"mode": "write", h.Owner() + ":write": "1"})
+		if _, err := w.client(redlatch.Config{}).ReadWriteLock("orders").Read().Try(bg); !errors.Is(err, redlatch.ErrBusy) {
+			t.Errorf("a reader beside it: %v", err)
+		}
+		w.release(h)
+		w.wantNoKeys()
+	})
+}
+
+// The last reader's Release returns when the lock has been released in Redis.
+func TestAReadReleaseHasReleasedWhenItReturns(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		l := w.client(redlatch.Config{}).ReadWriteLock("orders").Read()
+		for range 1000 {
+			w.release(w.acquire(l, bg))
+			w.wantNoKeys()
+		}
 	})
 }
