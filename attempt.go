@@ -116,7 +116,7 @@ var errNoAnswer = errors.New("no answer in time")
 func (o *op) attempt(ctx context.Context) (Reply, error) {
 	s := o.c.senders.of(o.keys)
 	if ctx.Done() == nil && o.until.IsZero() && o.c.promptFor(o.lease) {
-		a := o.c.newAttempt(o, ctx)
+		a := o.c.newAttempt(ctx, o)
 		o.sent = time.Now()
 		s.wait(a)
 		return o.c.answer(a)
@@ -124,7 +124,7 @@ func (o *op) attempt(ctx context.Context) (Reply, error) {
 	if ctx.Err() != nil {
 		return Reply{}, leftError{ctxError(ctx)}
 	}
-	a := o.c.newAttempt(o, ctx)
+	a := o.c.newAttempt(ctx, o)
 	o.sent = time.Now()
 	limit := attemptTimeout(o.lease)
 	var over <-chan time.Time

@@ -324,7 +324,7 @@ func TestNothingIsLeftOfManyLocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close() //nolint:errcheck // nothing is under way
+	defer c.Close()
 	n := 0
 	cycle := func(times int) {
 		t.Helper()
@@ -364,8 +364,8 @@ func TestNothingIsLeftOfManyLocks(t *testing.T) {
 	}
 }
 
-// buildbuddy left redsync because an error changed; redsync #125 has one error
-// for three cases. What an error is, and what it is not:
+// What an error is, and what it is not: buildbuddy left redsync because an error
+// changed, and redsync #125 has one error for three cases.
 func TestErrorsAreTold(t *testing.T) {
 	all := map[string]error{
 		"busy": redlatch.ErrBusy, "lost": redlatch.ErrLost, "not held": redlatch.ErrNotHeld, "reentry": redlatch.ErrReentry,

@@ -272,7 +272,7 @@ func (ss *senders) tell() {
 	}
 }
 
-func (c *Client) newAttempt(o *op, ctx context.Context) *attempt {
+func (c *Client) newAttempt(ctx context.Context, o *op) *attempt {
 	a, ok := c.attempts.Get().(*attempt)
 	if !ok {
 		t := time.NewTimer(time.Hour)

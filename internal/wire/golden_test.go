@@ -75,7 +75,7 @@ func compareNames(t *testing.T, file string, want []string) {
 		t.Fatal(err)
 	}
 	var g goldenFile
-	if err := json.Unmarshal(text, &g); err != nil || len(g.Vectors) == 0 {
+	if err := json.Unmarshal(text, &g); err != nil || len(g.Vectors) == 0 { //nolint:musttag // the recorder writes the fields by their Go names
 		t.Fatalf("%d vectors, %v", len(g.Vectors), err)
 	}
 	found := map[string]bool{}
