@@ -91,6 +91,7 @@ func TestWireIsRedissons(t *testing.T) {
 							break // and so does all that follows
 						}
 						l.at = "step " + strconv.Itoa(n+1) + ", " + step.Thread + " " + step.Do
+						shareReads(step.After)
 						l.do(step)
 						l.compare(step, v.WatchdogMs)
 					}
@@ -233,8 +234,16 @@ func (l *goldenLife) do(s goldenStep) {
 		clear(l.holds)
 	case "waits":
 		waits := make(chan goldenHold, 1)
-		got := later(func() *redlatch.Hold { return l.acquire(lock, ctx, opts...) })
-		go func() { waits <- goldenHold{<-got, kind} }()
+		ctx, leave := context.WithCancel(ctx)
+		at := l.at
+		l.Cleanup(leave) // the life may break off before its turn comes
+		go func() {
+			h, err := lock.Acquire(ctx, opts...)
+			if err != nil && ctx.Err() == nil {
+				l.Errorf("%s: %v", at, err)
+			}
+			waits <- goldenHold{h, kind}
+		}()
 		l.waits[s.Thread] = waits
 	case "getToken": // which is the last hold's, or the key's
 	case "renewal":

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+
+	"github.com/redlatch/redlatch/internal/testserver"
 )
 
 // The tests run the program as its users do: in processes of its own. The test
@@ -23,7 +26,31 @@ func TestMain(m *testing.M) {
 		main()
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	code, err := withTempDir(m.Run)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(code)
+}
+
+// withTempDir gives the tests a temporary directory that is removed even if the
+// run is killed: what they run may be in the middle of something.
+func withTempDir(run func() int) (code int, err error) {
+	dir, err := os.MkdirTemp("", "redlatch-tests-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	leave, err := testserver.Guard(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, leave()) }()
+	if err := os.Setenv("TMPDIR", dir); err != nil {
+		return 0, err
+	}
+	return run(), nil
 }
 
 // patience is how long a test waits for what must happen.

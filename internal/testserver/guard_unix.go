@@ -14,9 +14,10 @@ read -r _
 for i in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$1" && exit 0; sleep 0.1; done
 exit 1`
 
-// guard starts a process that removes dir when leave is called, and when this
-// process has ended, however it did: the system closes a pipe then.
-func guard(dir string) (leave func() error, err error) {
+// Guard starts a process that removes dir when leave is called, and when this
+// process has ended, however it did: the system closes a pipe then. (Windows
+// has no such guard, and leave does nothing.)
+func Guard(dir string) (leave func() error, err error) {
 	// A go test that waits for the end of its test's output must not wait for
 	// this process, so it inherits none.
 	cmd := exec.Command("/bin/sh", "-c", guardScript, "guard", dir)

@@ -25,7 +25,7 @@ func newRoom(k Kind) (dir string, err error) {
 		if err != nil {
 			return "", err
 		}
-		leave, err := guard(base)
+		leave, err := Guard(base)
 		if err != nil {
 			return "", errors.Join(err, os.Remove(base))
 		}

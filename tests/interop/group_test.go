@@ -20,8 +20,8 @@ func (w *world) javaGroup(thread string, values ...string) javaLock {
 	return javaLock{w.javaClient().Thread(thread).Group(w.name, values...), w}
 }
 
-// goTakes acquires values in Go, which must be possible soon.
-func (w *world) goTakes(values ...string) *redlatch.Hold {
+// goTakesGroup acquires values in Go, which must be possible soon.
+func (w *world) goTakesGroup(values ...string) *redlatch.Hold {
 	w.t.Helper()
 	h, err := w.goGroup(values...).Acquire(w.ctx, redlatch.Wait(soon))
 	if err != nil {
@@ -34,7 +34,7 @@ func (w *world) goTakes(values ...string) *redlatch.Hold {
 // holds are free for both.
 func TestGroupsExcludeEachOther(t *testing.T) {
 	eachPair(t, peer.Group, func(t *testing.T, w *world) {
-		h := w.goTakes("a", "ü")
+		h := w.goTakesGroup("a", "ü")
 		if w.javaGroup("t1", "ü", "b").try(0, 0) {
 			t.Error("Java: took a value that Go holds")
 		}
@@ -59,7 +59,7 @@ func TestGroupsExcludeEachOther(t *testing.T) {
 // A release wakes who waits in the other language.
 func TestGroupReleaseWakesTheOther(t *testing.T) {
 	eachPair(t, peer.Group, func(t *testing.T, w *world) {
-		h := w.goTakes("a", "b")
+		h := w.goTakesGroup("a", "b")
 		waits := w.javaWaits(w.javaGroup("t1", "b", "c"))
 		w.release(h)
 		w.inSoon(waits)
@@ -82,7 +82,7 @@ func TestGroupReleaseWakesTheOther(t *testing.T) {
 // any lease; nobody cuts the hash's TTL.
 func TestGroupWatchdogsSideBySide(t *testing.T) {
 	eachPair(t, peer.Group, func(t *testing.T, w *world) {
-		h := w.goTakes("a")
+		h := w.goTakesGroup("a")
 		j := w.javaGroup("t1", "b")
 		j.take(0)
 		for end := time.Now().Add(goWatchdog + 3*time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
@@ -109,7 +109,7 @@ func TestGroupWatchdogsSideBySide(t *testing.T) {
 // one for Java.
 func TestGroupForce(t *testing.T) {
 	eachPair(t, peer.Group, func(t *testing.T, w *world) {
-		h := w.goTakes("a", "b")
+		h := w.goTakesGroup("a", "b")
 		if _, err := w.javaGroup("t1", "a").ForceUnlock(w.ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestGroupForce(t *testing.T) {
 // A re-entry of each side shows in the other's count; the last release frees.
 func TestGroupReentry(t *testing.T) {
 	eachPair(t, peer.Group, func(t *testing.T, w *world) {
-		h := w.goTakes("a", "b")
+		h := w.goTakesGroup("a", "b")
 		inner, err := w.goGroup("a", "b").Acquire(h.Context())
 		if err != nil {
 			t.Fatal(err)
