@@ -39,7 +39,7 @@ help: ## Print this list.
 
 .PHONY: test
 test: servers vet ## Vet and test all but interop, with the race detector. A few minutes.
-	$(call go-test,-race -timeout 4m)
+	$(call go-test,-race -timeout 8m)
 
 .PHONY: short
 short: ## Test what needs no server. Seconds.

@@ -18,26 +18,29 @@ func TestFairLockOnARealServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a real server")
 	}
-	var all []subtest
-	for _, a := range adapters {
-		for name, tell := range map[string]func(*story){
-			"a crowd is served in order":                     (*story).fairCrowdIsServedInOrder,
-			"a crowd that leaves at once leaves nothing":     (*story).fairCrowdLeavesNothing,
-			"without subscriptions the head polls":           (*story).fairHeadPolls,
-			"the waiters of a process that is cut off yield": (*story).fairWaitersCutOffYield,
-			"processes with many goroutines exclude":         (*story).fairProcessesExclude,
-		} {
-			all = append(all, subtest{a.name + "/" + name, func(t *testing.T) {
-				ar := newArena(t, a)
-				ar.tell([]telling{{"story", func(s *story) {
-					s.fair = true
-					tell(s)
-				}}})
-				ar.end()
-			}})
+	stories := []telling{
+		{"a crowd is served in order", (*story).fairCrowdIsServedInOrder},
+		{"a crowd that leaves at once leaves nothing", (*story).fairCrowdLeavesNothing},
+		{"without subscriptions the head polls", (*story).fairHeadPolls},
+		{"the waiters of a process that is cut off yield", (*story).fairWaitersCutOffYield},
+		{"processes with many goroutines exclude", (*story).fairProcessesExclude},
+	}
+	for i := range stories {
+		tell := stories[i].tell
+		stories[i].tell = func(s *story) {
+			s.side = "fair"
+			tell(s)
 		}
 	}
-	concurrently(t, 3, all)
+	var all []subtest
+	for _, a := range adapters {
+		all = append(all, subtest{a.name, func(t *testing.T) {
+			ar := newArena(t, a)
+			ar.tell(stories)
+			ar.end()
+		}})
+	}
+	concurrently(t, len(all), all)
 }
 
 func (s *story) fairCrowdIsServedInOrder() {

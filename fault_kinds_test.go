@@ -17,7 +17,6 @@ type requestKind struct {
 	// takes the lock.
 	creates bool
 	more    bool // other requests follow it
-	fair    bool // it is about a fair lock
 	// provoke gets the lock into the state in which the request is sent, calls
 	// arm and provokes it. When it returns the request has been answered. It
 	// returns the holds that are nested in one another then: their number is
@@ -212,7 +211,7 @@ func (s *story) force() {
 // awaitSubscriber waits until somebody waits for the lock in Redis.
 func (s *story) awaitSubscriber() {
 	s.T.Helper()
-	if s.fair {
+	if s.side == "fair" {
 		s.awaitQueue(1)
 		return
 	}

@@ -13,7 +13,7 @@ import (
 // Every request comes late once: its first attempt is held back, answered for
 // by its retry, and delivered at the worst moments. It must find nothing of its
 // own: no second holder, no shortened TTL, no wrong count, nothing left behind.
-func aLateRequestChangesNothing(t *testing.T, a adapter) { lateRequests(t, a, requestKinds) }
+func aLateRequestChangesNothing(t *testing.T, a adapter) { lateRequests(t, a, plainKinds) }
 
 func lateRequests(t *testing.T, a adapter, kinds []requestKind) {
 	ar := newArena(t, a)
@@ -46,7 +46,6 @@ type lateStory struct {
 // begin provokes the request, whose first attempt is caught.
 func (s *lateStory) begin() []*redlatch.Hold {
 	s.T.Helper()
-	s.fair = s.kind.fair
 	return s.kind.provoke(s.story, func() func() bool { return s.inject(s.kind, faultnet.Hold(&s.held), 1) })
 }
 

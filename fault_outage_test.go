@@ -316,8 +316,8 @@ func standstill(t *testing.T) (lately func() time.Duration) {
 
 func aServerThatForgetsTheScriptsIsToldThem(t *testing.T, a adapter) {
 	ar := newArena(t, a)
-	for i := range requestKinds {
-		k := &requestKinds[i]
+	for i := range everyKind {
+		k := &everyKind[i]
 		ar.tell([]telling{{k.name, func(s *story) {
 			holds := k.provoke(s, func() func() bool {
 				s.server.MustDo("SCRIPT", "FLUSH")
@@ -338,8 +338,8 @@ func aServerThatForgetsTheScriptsIsToldThem(t *testing.T, a adapter) {
 // server did not know it.
 func aLostReplyToAnUnknownScriptChangesNothing(t *testing.T, a adapter) {
 	ar := newArena(t, a)
-	for i := range requestKinds {
-		k := requestKinds[i]
+	for i := range everyKind {
+		k := everyKind[i]
 		only := k.only
 		k.only = func(r faultnet.Request) bool { return r.Args[0] == "EVAL" && (only == nil || only(r)) }
 		ar.tell([]telling{{k.name, func(s *story) {

@@ -13,9 +13,13 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// sides are what a story about a read-write lock knows of its holds.
+// everyKind is every request about every type of lock.
+var everyKind = slices.Concat(plainKinds, fairKinds, readWriteKinds)
+
+// sides are what a story knows of the type of its lock and, if that is a
+// read-write lock, of its holds.
 type sides struct {
-	side string // "read", "write": what the story acquires now; empty: a plain lock
+	side string // "read", "write", "fair": what the story acquires now; empty: a plain lock
 
 	mu    sync.Mutex
 	reads map[*redlatch.Hold]bool // by those acquired so far
@@ -28,23 +32,25 @@ func (s *story) of(c *redlatch.Client) *redlatch.Lock {
 		return c.ReadWriteLock(s.lock).Read()
 	case "write":
 		return c.ReadWriteLock(s.lock).Write()
-	}
-	if s.fair {
+	case "fair":
 		return c.FairLock(s.lock)
+	default:
+		return c.Lock(s.lock)
 	}
-	return c.Lock(s.lock)
 }
+
+func (s *story) isReadWrite() bool { return s.side == "read" || s.side == "write" }
 
 // rival returns the lock of another process that excludes the story's.
 func (s *story) rival() *redlatch.Lock {
-	if s.side != "" {
+	if s.isReadWrite() {
 		return s.other.ReadWriteLock(s.lock).Write()
 	}
 	return s.of(s.other)
 }
 
 func (s *story) channel() string {
-	if s.side != "" {
+	if s.isReadWrite() {
 		return wire.Prefix(wire.RWChannel, s.lock)
 	}
 	return wire.Prefix(wire.LockChannel, s.lock)
@@ -135,8 +141,8 @@ func raisesRecount(r faultnet.Request) bool { return !lowersRecount(r) }
 // onSide returns a kind that does with one side of a read-write lock what the
 // kind of that name does with a plain lock.
 func onSide(side, name, script string) requestKind {
-	i := slices.IndexFunc(requestKinds, func(k requestKind) bool { return k.name == name })
-	k := requestKinds[i]
+	i := slices.IndexFunc(plainKinds, func(k requestKind) bool { return k.name == name })
+	k := plainKinds[i]
 	provoke := k.provoke
 	k.name, k.script = side+" "+name, script
 	switch name {

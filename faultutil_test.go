@@ -253,9 +253,8 @@ type story struct {
 	*testing.T
 	*arena // shadowed where both have a method
 
-	lock    string
-	fair    bool // it is a fair lock
-	sides        // if it is a read-write lock
+	lock string
+	sides
 	c       *redlatch.Client
 	driver  redlatch.Redis // c's
 	proxy   *faultnet.Proxy
@@ -370,7 +369,7 @@ func (s *story) wantShown(when string, h *redlatch.Hold, count int) {
 		s.T.Fatalf("%s: the hold is over: %v", when, err)
 	}
 	trusted := h.Expires()
-	if s.side != "" {
+	if s.isReadWrite() {
 		s.wantSides(when, h)
 		return
 	}
@@ -391,7 +390,7 @@ func (s *story) wantFree(when string) {
 		s.T.Errorf("%s: the lock should be free; Redis shows %q", when, fields)
 		return
 	}
-	if s.fair {
+	if s.side == "fair" {
 		s.awaitQueue(0)
 	}
 	h, err := s.rival().Try(bg)

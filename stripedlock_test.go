@@ -46,7 +46,7 @@ func TestTheStripeOfAKeyNeverChanges(t *testing.T) {
 func TestStripesGetEqualShares(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		c := w.client(redlatch.Config{})
-		const keys = 100_000
+		const keys = 30_000
 		for shape, key := range map[string]func(i int) string{
 			"numbers":     strconv.Itoa,
 			"orders":      func(i int) string { return fmt.Sprintf("orders:%d", i) },
