@@ -65,17 +65,17 @@ func TestGroupFieldsAreThoseThatRedissonWrites(t *testing.T) {
 	}
 	var recorded struct {
 		Vectors []struct {
-			Name       string
-			WatchdogMs int64
+			Name       string `json:"name"`
+			WatchdogMs int64  `json:"watchdogMs"`
 			Steps      []struct {
-				Do     string
-				Values []string
+				Do     string   `json:"do"`
+				Values []string `json:"values"`
 				After  map[string]struct {
-					Fields map[string]string
-					TTLMs  int64 `json:"ttlMs"`
-				}
-			}
-		}
+					Fields map[string]string `json:"fields"`
+					TTLMs  int64             `json:"ttlMs"`
+				} `json:"after"`
+			} `json:"steps"`
+		} `json:"vectors"`
 	}
 	if err := json.Unmarshal(text, &recorded); err != nil || len(recorded.Vectors) == 0 {
 		t.Fatalf("%d vectors, %v", len(recorded.Vectors), err)

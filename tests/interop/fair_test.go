@@ -120,11 +120,11 @@ func (l *line) came(want ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !slices.Equal(l.in, want) {
-		l.w.t.Errorf("they got in in the order %q, want %q", l.in, want)
+		l.w.t.Errorf("they were served in the order %q, want %q", l.in, want)
 	}
 }
 
-// Goroutines and Java threads that wait in one queue get in in the order in
+// Goroutines and Java threads that wait in one queue are let in by the order in
 // which they came, each at once when the one before it is done.
 func TestFairQueueOfBoth(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
