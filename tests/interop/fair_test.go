@@ -124,7 +124,7 @@ func (l *line) came(want ...string) {
 	}
 }
 
-// Goroutines and Java threads that wait in one queue are let in by the order in
+// Goroutines and Java threads that wait in one queue enter in the order in
 // which they came, each at once when the one before it is done.
 func TestFairQueueOfBoth(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
