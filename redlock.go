@@ -78,8 +78,8 @@ func (q *quest) bound() time.Duration {
 
 // most acquires a majority of the members, or nothing.
 func (q *quest) most(ctx context.Context) (*holding, error) {
-	var since time.Time // when a majority did not answer for the first time
-	var last canvass    // when it did not for the last time
+	var since time.Time      // when a majority did not answer for the first time
+	var last, before canvass // when it did not for the last time; of the ballot before
 	for round := 0; ; round++ {
 		start := time.Now()
 		g, votes := q.ballot(ctx)
@@ -87,6 +87,10 @@ func (q *quest) most(ctx context.Context) (*holding, error) {
 			return g, nil
 		}
 		s := q.sum(votes)
+		if s.silent && since.IsZero() && round > 0 && q.over() {
+			s = before // this one was cut short by the end of Wait: it says nothing
+		}
+		before = s
 		switch {
 		case s.silent && since.IsZero():
 			since, last = start, s

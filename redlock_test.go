@@ -245,6 +245,29 @@ func TestARedLockFailsPromptlyWithAMajorityDown(t *testing.T) {
 	}
 }
 
+// The end of Wait cuts the last ballot short. Members that had no time to answer
+// it are not down: those of the ballot before said that the lock is taken.
+func TestAWaitThatEndsDuringABallotIsNoOutage(t *testing.T) {
+	inRedTime(t, 3, func(p *poll) {
+		far := func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			time.Sleep(20 * time.Millisecond)
+			defer time.Sleep(20 * time.Millisecond)
+			return next()
+		}
+		m := p.tappedRed("a", map[int]func(string, []string, func() (redlatch.Reply, error)) (redlatch.Reply, error){0: far, 1: far, 2: far})
+		h := p.acquireMulti(p.red("a"), bg)
+		for wait := 200 * time.Millisecond; wait < time.Second; wait += 10 * time.Millisecond {
+			_, err := m.Acquire(bg, redlatch.Wait(wait))
+			if !errors.Is(err, redlatch.ErrBusy) || errors.Is(err, redlatch.ErrUnavailable) {
+				t.Errorf("after %v: %v, want ErrBusy", wait, err)
+			}
+		}
+		p.releaseMulti(h)
+		time.Sleep(10 * time.Minute)
+		p.wantNothing()
+	})
+}
+
 func TestARedLockIsLostWhenNoMajorityIsRenewed(t *testing.T) {
 	inRedTime(t, 5, func(p *poll) {
 		m := p.red("a")

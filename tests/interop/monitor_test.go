@@ -106,6 +106,18 @@ func (m *monitor) seen() []command {
 	}
 }
 
+// published returns what was published since the last look, as "channel message".
+func (m *monitor) published() []string {
+	m.w.t.Helper()
+	var all []string
+	for _, c := range m.seen() {
+		if strings.EqualFold(c.args[0], "PUBLISH") {
+			all = append(all, strings.Join(c.args[1:], " "))
+		}
+	}
+	return all
+}
+
 // awaitScript waits until a script runs.
 func (m *monitor) awaitScript() {
 	m.w.t.Helper()

@@ -75,10 +75,12 @@ func TestInfoTellsJavaFromGo(t *testing.T) {
 			if err != nil || len(info.Holders) != 1 {
 				t.Fatalf("Go: Info: %+v, %v, want one holder", info, err)
 			}
-			if info.TTL <= 0 || info.TTL > lease {
-				t.Errorf("Go: Info: TTL %v, want at most %v", info.TTL, lease)
+			h := info.Holders[0]
+			if info.TTL <= 0 || info.TTL > lease || h.TTL != info.TTL {
+				t.Errorf("Go: Info: TTL %v, of the holder %v, want at most %v of both", info.TTL, h.TTL, lease)
 			}
-			return info.Holders[0]
+			h.TTL = 0
+			return h
 		}
 
 		j := w.javaLock("t1")

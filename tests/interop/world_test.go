@@ -32,6 +32,8 @@ const (
 	// poll of waiters (1.6 to 2.4 s) and much less than any lease, so what
 	// happens this soon was caused by a message.
 	soon = time.Second
+	// poll is how long a waiter of redlatch that no message wakes sleeps at most.
+	poll = 2400 * time.Millisecond
 	// storyLimit bounds a story.
 	storyLimit = 90 * time.Second
 )
