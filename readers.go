@@ -70,7 +70,7 @@ func (c *Client) acquireRead(ctx context.Context, l *Lock, o *options) (*hold, e
 				return nil, err
 			}
 		}
-		h, err := t.enterShared(ctx, o, &p, at)
+		h, err := t.enterShared(ctx, nil, o, &p, at)
 		switch {
 		case err == nil:
 			c.acquired(h, start, joined)
