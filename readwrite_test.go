@@ -374,6 +374,11 @@ func TestAForceReleaseOfReadersLeavesWritersAlone(t *testing.T) {
 		if ok, err := orw.Read().ForceRelease(bg); ok || err != nil || wr.Err() != nil {
 			t.Fatalf("readers released: %v, %v; the writer: %v", ok, err, wr.Err())
 		}
+		rd := w.acquire(rw.Read(), wr.Context())
+		if ok, err := orw.Read().ForceRelease(bg); ok || err != nil || wr.Err() != nil || rd.Err() != nil {
+			t.Fatalf("readers released: %v, %v; the writer: %v, what it reads: %v", ok, err, wr.Err(), rd.Err())
+		}
+		w.release(rd)
 		info, err := orw.Write().Info(bg)
 		if err != nil || len(info.Holders) != 1 || info.Holders[0].Owner != wr.Owner() || info.Kind != redlatch.KindReadWrite || info.Holders[0].Mode != "write" {
 			t.Errorf("%+v, %v", info, err)
