@@ -64,9 +64,11 @@ func (c *Client) acquireRead(ctx context.Context, l *Lock, o *options) (*hold, e
 		joined := t != nil
 		if !joined {
 			var err error
-			if t, err = p.awaitParty(ctx, pt, o.once); errors.Is(err, errRejoin) {
+			t, err = p.awaitParty(ctx, pt, o.once)
+			switch {
+			case errors.Is(err, errRejoin), errors.Is(err, errTooLate) && pt.o.lease != o.lease: // another's lease is too short
 				continue
-			} else if err != nil {
+			case err != nil:
 				return nil, err
 			}
 		}

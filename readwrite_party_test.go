@@ -2,6 +2,7 @@ package redlatch_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -210,5 +211,50 @@ func TestAReaderThatIsLetInAsItGivesUpLeavesNothing(t *testing.T) {
 			synctest.Wait()
 			w.wantNothing()
 		}
+	})
+}
+
+// The party is let in with the lease of whoever came first.
+func TestAReaderWithTooShortALeaseSpoilsNobodyElsesParty(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		slow := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			r, err := next()
+			if s == "readwrite.read.take" {
+				time.Sleep(12 * time.Millisecond) // a lease of 20 ms is trusted for 9.6
+			}
+			return r, err
+		}}
+		l := w.tapped(redlatch.Config{}, slow).ReadWriteLock("orders").Read()
+		hopeless := later(func() error { _, err := l.Acquire(bg, redlatch.Lease(20*time.Millisecond)); return err })
+		synctest.Wait()
+		h := w.acquire(l, bg)
+		w.wantErr(<-hopeless, redlatch.ErrUnavailable)
+		w.release(h)
+		w.wantNoKeys()
+	})
+}
+
+// Nobody says so when a lock is deleted: the next renewal sees it, for all readers
+// at once.
+func TestReadersAreToldWhenTheirLockIsDeleted(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c, other := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		l := c.ReadWriteLock("orders").Read()
+		holds := []*redlatch.Hold{w.acquire(l, bg), w.acquire(l, bg), w.acquire(l, bg, redlatch.Lease(time.Minute))}
+		w.server.Del("orders")
+		wr := w.acquire(other.ReadWriteLock("orders").Write(), bg)
+		time.Sleep(10100 * time.Millisecond)
+		for _, h := range holds {
+			w.wantErr(h.Err(), redlatch.ErrLost)
+			w.wantErr(h.Release(bg), redlatch.ErrLost)
+		}
+		w.wantFields("the writer's", "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1"})
+		if _, err := l.Try(bg); !errors.Is(err, redlatch.ErrBusy) {
+			t.Errorf("a reader beside the writer: %v", err)
+		}
+		w.release(wr)
+		w.release(w.acquire(l, bg))
+		time.Sleep(time.Minute) // the key of the hold that was lost
+		w.wantNoKeys()
 	})
 }
