@@ -144,12 +144,13 @@ func (c *Client) revoke(ctx context.Context, name string, h Holder) bool {
 // the lock meanwhile, that hold stays. Of a group lock the values are released;
 // a redlatch client that holds one of them loses all that it has acquired with it.
 func (l *Lock) ForceRelease(ctx context.Context) (bool, error) {
-	info, err := l.Info(ctx)
+	all, err := l.stored(ctx)
 	if err != nil {
 		return false, err
 	}
-	if len(info.Holders) == 0 {
-		return false, nil
+	info := l.only(all)
+	if len(info.Holders) == 0 || (l.side == reading && len(writing.only(all).Holders) > 0) {
+		return false, nil // who reads under his own write is a writer
 	}
 	args := []string{l.channel}
 	revoked, asked := false, map[string]bool{}

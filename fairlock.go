@@ -172,9 +172,8 @@ func (q *queuer) note(a *answer) {
 	}
 	q.queued = true
 	for _, id := range []string{a.owner, a.head} {
-		if id != q.t.id && wireClient(id) == q.c.id && !q.c.lines.known(q.l.name, id) {
-			// An id of ours without a tenure: a request that came late.
-			q.c.settle(func() { q.c.debts.now(q.l, id) })
+		if id != q.t.id {
+			q.c.stray(q.l, id)
 		}
 	}
 	if waited := time.Since(q.start); !q.warned && q.c.cfg.SlowWait > 0 && waited >= q.c.cfg.SlowWait && wireClient(a.owner) == q.c.id {

@@ -6,15 +6,16 @@
 local queue, timeouts, alive = KEYS[2], KEYS[3], KEYS[4]
 local owner = ARGV[1]
 -- include fairlock
-local held = redis.call('HEXISTS', KEYS[1], owner)
-if held == 1 then
+local fields = redis.call('HKEYS', KEYS[1])
+local held = #fields == 1 and fields[1] == owner
+if held then
   redis.call('DEL', KEYS[1])
 else
   if redis.call('ZREM', timeouts, owner) == 1 then
     local ids = redis.call('LRANGE', queue, 0, -1)
     for i, id in ipairs(ids) do
       if id == owner then
-        shift(ids, i + 1)
+        shift(-allowance, ids, i + 1)
       end
     end
   end
@@ -24,4 +25,4 @@ local first = front()
 if first and redis.call('EXISTS', KEYS[1]) == 0 then
   redis.call('PUBLISH', ARGV[2] .. ':' .. first, '0')
 end
-return held
+return held and 1 or 0

@@ -35,7 +35,7 @@ if not holder and (not first or first == owner) then
   if first then
     redis.call('LPOP', queue)
     redis.call('ZREM', timeouts, owner)
-    shift(redis.call('ZRANGE', timeouts, 0, -1), 1)
+    shift(-allowance, redis.call('ZRANGE', timeouts, 0, -1), 1)
   end
   redis.call('HSET', KEYS[1], owner, 1)
   redis.call('PEXPIRE', KEYS[1], lease)

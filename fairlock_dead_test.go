@@ -64,6 +64,20 @@ func (w *world) java(name string, thread int, allowance time.Duration) *javaWait
 	return j
 }
 
+// javaBehind puts a waiter behind the last one as Redisson does, and returns what
+// it is told to wait: less than nothing means without limit, for a message.
+func (w *world) javaBehind(name string, thread int) (j *javaWaiter, wait time.Duration) {
+	w.Helper()
+	ids := w.queue(name)
+	_, timeouts, _ := fairKeys(name)
+	tail, err := w.server.ZScore(timeouts, ids[len(ids)-1])
+	if err != nil {
+		w.Fatal(err)
+	}
+	wait = time.Until(time.UnixMilli(int64(tail)))
+	return w.java(name, thread, wait+5*time.Minute), wait
+}
+
 // take does what Redisson does when it is its turn, and says whether it was.
 func (j *javaWaiter) take() bool {
 	j.w.Helper()
@@ -185,6 +199,36 @@ func TestTheHeadOfTheQueueIsKeptFromRedissonsSweep(t *testing.T) {
 		}
 		w.release(h)
 		w.release(w.got(next))
+		w.wantNothing()
+	})
+}
+
+// A waiter of Redisson that comes behind one whose score has passed is told to
+// wait without limit, and is swept away, by anybody, when it is its turn: it
+// would sleep for good.
+func TestAWaiterOfRedissonBehindALongWaitIsNotForgotten(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		a, b, c := w.client(redlatch.Config{}), w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		h := w.acquire(a.FairLock("orders"), bg)
+		first, second := w.waiting(b.FairLock("orders"), bg), w.waiting(c.FairLock("orders"), bg)
+		time.Sleep(11 * time.Minute)
+		java1, wait1 := w.javaBehind("orders", 1)
+		time.Sleep(6 * time.Minute)
+		java2, wait2 := w.javaBehind("orders", 2)
+		if wait1 < 0 || wait2 < 0 {
+			t.Errorf("Redisson's waiters are told to wait for %v and %v", wait1, wait2)
+		}
+		w.release(h)
+		w.release(w.got(first))
+		published := w.eavesdrop()
+		w.release(w.got(second))
+		for _, j := range []*javaWaiter{java1, java2} {
+			if got, want := published(), "redisson_lock__channel:{orders}:"+j.owner+" 0"; !slices.Equal(got, []string{want}) || !j.take() {
+				t.Fatalf("published %q, want %q, and its turn; queue %q", got, want, w.queue("orders"))
+			}
+			j.unlock()
+		}
+		time.Sleep(12 * time.Second)
 		w.wantNothing()
 	})
 }

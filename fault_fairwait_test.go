@@ -3,13 +3,17 @@ package redlatch_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // TestFairLockOnARealServer is what a real server, real connections and real
@@ -41,6 +45,36 @@ func TestFairLockOnARealServer(t *testing.T) {
 		}})
 	}
 	concurrently(t, len(all), all)
+}
+
+// A crowd that dies is dropped by one script, for which every other client waits:
+// it must not look at the rest of the queue again for each of them.
+func TestACrowdOfDeadWaitersIsDroppedInOneGo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a real server")
+	}
+	const size = 3000
+	ar := newArena(t, adapters[0])
+	queue, timeouts, _ := fairKeys("orders")
+	dead := wire.Owner(wire.NewClientID(), 0)
+	until := time.Now().Add(time.Hour).UnixMilli()
+	for i := range size {
+		id := dead + strconv.Itoa(i)
+		ar.server.MustDo("RPUSH", queue, id)
+		ar.server.MustDo("ZADD", timeouts, strconv.FormatInt(until+int64(i)*300_000, 10), id)
+	}
+	ar.server.MustDo("RPUSH", queue, java) // lives
+	ar.server.MustDo("ZADD", timeouts, strconv.FormatInt(until+size*300_000, 10), java)
+	ar.server.MustDo("CONFIG", "RESETSTAT")
+	if _, err := ar.other.FairLock("orders").Try(bg); !errors.Is(err, redlatch.ErrBusy) {
+		t.Errorf("Try: %v", err)
+	}
+	if stats := fmt.Sprint(ar.server.MustDo("INFO", "commandstats")); !strings.Contains(stats, "cmdstat_zadd:calls=1,") {
+		t.Errorf("the sweep of %d has changed scores more than once:\n%s", size, stats)
+	}
+	if got := ar.list("ZRANGE", timeouts, "0", "-1", "WITHSCORES"); !slices.Equal(got, []string{java, strconv.FormatInt(until, 10)}) {
+		t.Errorf("left are %q, want Redisson's, until %d", got, until)
+	}
 }
 
 func (s *story) fairCrowdIsServedInOrder() {

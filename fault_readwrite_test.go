@@ -19,7 +19,8 @@ var everyKind = slices.Concat(plainKinds, fairKinds, readWriteKinds)
 // sides are what a story knows of the type of its lock and, if that is a
 // read-write lock, of its holds.
 type sides struct {
-	side string // "read", "write", "fair": what the story acquires now; empty: a plain lock
+	side   string // "read", "write", "fair": what the story acquires now; empty: a plain lock
+	prefer bool   // writers
 
 	mu    sync.Mutex
 	reads map[*redlatch.Hold]bool // by those acquired so far
@@ -27,11 +28,15 @@ type sides struct {
 
 // of returns the story's lock.
 func (s *story) of(c *redlatch.Client) *redlatch.Lock {
+	rw := c.ReadWriteLock(s.lock)
+	if s.prefer {
+		rw = rw.PreferWriters()
+	}
 	switch s.side {
 	case "read":
-		return c.ReadWriteLock(s.lock).Read()
+		return rw.Read()
 	case "write":
-		return c.ReadWriteLock(s.lock).Write()
+		return rw.Write()
 	case "fair":
 		return c.FairLock(s.lock)
 	default:
@@ -118,6 +123,9 @@ func (s *story) wantSides(when string, h *redlatch.Hold) {
 	}
 }
 
+// quantum is longer than one.
+const quantum = 10 * time.Millisecond
+
 // The same stories as of a lock, about both sides of a read-write lock. A process
 // and a server bear only so many of them at a time.
 func TestFaultsOfReadWriteLocks(t *testing.T) {
@@ -137,6 +145,31 @@ func TestFaultsOfReadWriteLocks(t *testing.T) {
 // lease, reads, channel.
 func lowersRecount(r faultnet.Request) bool { return r.Args[len(r.Args)-3] == "0" }
 func raisesRecount(r faultnet.Request) bool { return !lowersRecount(r) }
+
+// Of readwrite.write.wish behind lock and writers: owner, wait, channel.
+func withdraws(r faultnet.Request) bool { return r.Args[len(r.Args)-2] == "0" }
+func announces(r faultnet.Request) bool { return !withdraws(r) }
+
+// preferredWriter has a writer wait to whom readers give precedence, and returns
+// its hold.
+func preferredWriter(s *story, arm func() func() bool) []*redlatch.Hold {
+	s.side, s.prefer = "write", true
+	fired := arm()
+	for {
+		reader, err := s.other.ReadWriteLock(s.lock).Read().Acquire(bg)
+		if err != nil {
+			s.T.Fatal(err)
+		}
+		got := acquiring(s.of(s.c))
+		s.awaitSubscriber()
+		s.release(reader)
+		h := s.got(got)
+		if within(100*time.Millisecond, fired) {
+			return []*redlatch.Hold{h}
+		}
+		s.release(h) // that was one, and there are to be more
+	}
+}
 
 // onSide returns a kind that does with one side of a read-write lock what the
 // kind of that name does with a plain lock.
@@ -185,7 +218,7 @@ var readWriteKinds = []requestKind{
 			foreign := acquiring(s.rival())
 			s.awaitSubscriber()
 			next := s.lineUp()
-			time.Sleep(10 * time.Millisecond) // a quantum lasts 5 ms
+			time.Sleep(quantum)
 			arm()
 			s.release(h)
 			s.release(s.got(foreign))
@@ -227,6 +260,24 @@ var readWriteKinds = []requestKind{
 			return []*redlatch.Hold{inner}
 		},
 	},
+	{
+		name: "question whether others wait", script: "readwrite.read.ask", more: true,
+		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
+			s.side = "read"
+			h := s.acquire(bg)
+			fired := arm()
+			if !within(generous, func() bool {
+				time.Sleep(quantum)
+				s.release(s.acquire(bg)) // joins, and asks
+				return fired()
+			}) {
+				s.T.Fatal("nobody asked")
+			}
+			return []*redlatch.Hold{h}
+		},
+	},
+	{name: "wish", script: "readwrite.write.wish", only: announces, more: true, provoke: preferredWriter},
+	{name: "wish that is over", script: "readwrite.write.wish", only: withdraws, more: true, provoke: preferredWriter},
 	{
 		name: "write force", script: "readwrite.write.force",
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {

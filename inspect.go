@@ -13,6 +13,16 @@ import (
 // *RunError of code WRONGTYPE if what has the lock's name is something else, or
 // a lock of another kind that is stored in another way.
 func (l *Lock) Info(ctx context.Context) (Info, error) {
+	info, err := l.stored(ctx)
+	if err != nil {
+		return Info{}, err
+	}
+	return l.only(info), nil
+}
+
+// stored is Info about all that has the lock's name: both sides of a read-write
+// lock, all values of a group.
+func (l *Lock) stored(ctx context.Context) (Info, error) {
 	if ctx == nil {
 		return Info{}, errNilContext
 	}
@@ -22,16 +32,18 @@ func (l *Lock) Info(ctx context.Context) (Info, error) {
 	if err := l.c.open(); err != nil {
 		return Info{}, err
 	}
-	info, err := l.c.info(ctx, l.name, l.kindName())
+	return l.c.info(ctx, l.name, l.kindName())
+}
+
+// only leaves in info what is of this lock.
+func (l *Lock) only(info Info) Info {
 	switch {
-	case err != nil:
-		return Info{}, err
 	case l.group != nil:
-		info = l.group.only(info)
+		return l.group.only(info)
 	case l.side != neither:
-		info = l.side.only(info)
+		return l.side.only(info)
 	}
-	return info, nil
+	return info
 }
 
 // kindName returns what Info.Kind says of this lock.

@@ -1,11 +1,13 @@
 package redlatch
 
 import (
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/gate"
 	"github.com/redlatch/redlatch/internal/notify"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // A line is what the callers of this client that want one lock share: the gate
@@ -108,6 +110,21 @@ func (ls *lines) close() {
 // peek returns the tenure of a lock that this client has, or is about to have,
 // if a field in Redis may be that tenure's.
 func (ls *lines) peek(name, owner string) *tenure {
+	t, _ := ls.find(name, owner)
+	return t
+}
+
+// known says whether a field of this client belongs to somebody here, if only to
+// one whose release is under way: another one could overtake that.
+func (ls *lines) known(name, owner string) bool {
+	t, leaving := ls.find(name, strings.TrimSuffix(owner, wire.WriteField("")))
+	return t != nil || leaving
+}
+
+// find looks for the tenure of an owner in all lines of a lock, whatever its
+// type: a name may, by mistake, be that of several. If it is not there, leaving
+// says that it may have gone just now.
+func (ls *lines) find(name, owner string) (t *tenure, leaving bool) {
 	ls.mu.Lock()
 	candidates := ls.ownLocked(name, owner)
 	for _, readWrite := range []bool{false, true} {
@@ -120,11 +137,14 @@ func (ls *lines) peek(name, owner string) *tenure {
 		ln.mu.Lock()
 		t := ln.cur
 		ln.mu.Unlock()
-		if t != nil && t.owns(owner) {
-			return t
+		switch {
+		case t == nil:
+			leaving = true
+		case t.owns(owner):
+			return t, false
 		}
 	}
-	return nil
+	return nil, leaving
 }
 
 // ofGroup returns the tenure of values of a group that may have an owner id.

@@ -1,9 +1,11 @@
 -- Releases a lock for good, however often it was entered, and wakes one waiter
--- of every process.
+-- of every process. A hash with other fields is another type's lock under the
+-- same name.
 -- KEYS lock
 -- ARGV owner channel (empty: nobody is told)
 -- returns 1 if the lock was the owner's, 0 if it was not
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+local fields = redis.call('HKEYS', KEYS[1])
+if #fields ~= 1 or fields[1] ~= ARGV[1] then
   return 0
 end
 redis.call('DEL', KEYS[1])

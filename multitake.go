@@ -82,10 +82,7 @@ func (q *quest) together(ctx context.Context, g *holding, order []*Lock, first b
 	}
 	missing = locks[reply.List[0].Int-1]
 	busy := &BusyError{Name: missing.name, Owner: reply.List[2].Str, TTL: max(0, time.Duration(reply.List[1].Int)*time.Millisecond)}
-	if wireClient(busy.Owner) == c.id {
-		// An id of ours without a tenure: a request that came late.
-		c.settle(func() { c.debts.now(missing, busy.Owner) })
-	}
+	c.stray(missing, busy.Owner)
 	return missing, busy
 }
 

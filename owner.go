@@ -138,14 +138,17 @@ func (t *tenure) joinScope(ctx context.Context, l *Lock, o *options, p *patience
 		}
 	}
 	join := l.side == reading && reads
+	var first *hold
 	if join {
+		first = t.firstOfLocked(o.scope)
 		t.count++
 		t.reads++
+		first.open++
 	}
 	t.mu.Unlock()
 	switch {
 	case join:
-		h, err := t.enterShared(ctx, o, p, at)
+		h, err := t.enterShared(ctx, first, o, p, at)
 		if errors.Is(err, errRejoin) {
 			err = errNotNested
 		}

@@ -66,25 +66,6 @@ func (ls *lines) ownLocked(name, owner string) (candidates []*line) {
 	return candidates
 }
 
-// known says whether a field of this client belongs to somebody here, if only to
-// one whose release is under way: another one could overtake that.
-func (ls *lines) known(name, owner string) bool {
-	if ls.peek(name, owner) != nil {
-		return true
-	}
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	for _, ln := range ls.ownLocked(name, owner) {
-		ln.mu.Lock()
-		leaving := ln.cur == nil
-		ln.mu.Unlock()
-		if leaving {
-			return true
-		}
-	}
-	return false
-}
-
 // join notes a caller of a fair lock, unless the client is closed; part forgets
 // it.
 func (ls *lines) join() bool {

@@ -64,13 +64,15 @@ func (c *Client) acquireRead(ctx context.Context, l *Lock, o *options) (*hold, e
 		joined := t != nil
 		if !joined {
 			var err error
-			if t, err = p.awaitParty(ctx, pt, o.once); errors.Is(err, errRejoin) {
+			t, err = p.awaitParty(ctx, pt, o.once)
+			switch {
+			case errors.Is(err, errRejoin), errors.Is(err, errTooLate) && pt.o.lease != o.lease: // another's lease is too short
 				continue
-			} else if err != nil {
+			case err != nil:
 				return nil, err
 			}
 		}
-		h, err := t.enterShared(ctx, o, &p, at)
+		h, err := t.enterShared(ctx, nil, o, &p, at)
 		switch {
 		case err == nil:
 			c.acquired(h, start, joined)

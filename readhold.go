@@ -8,22 +8,25 @@ import (
 )
 
 // enterShared makes a hold of the caller's place in a tenure that has readers.
-// It fails with errRejoin if the tenure is over.
-func (t *tenure) enterShared(ctx context.Context, o *options, p *patience, at site) (*hold, error) {
-	h := &hold{reads: true}
+// turn is the hold whose turn among its siblings the new one shares, in which it
+// has been counted; nil if there is none. It fails with errRejoin if the tenure
+// is over.
+func (t *tenure) enterShared(ctx context.Context, turn *hold, o *options, p *patience, at site) (*hold, error) {
+	h := &hold{reads: true, joined: turn}
+	h.set(ctx, t, o, at, time.Now())
 	if err := t.suffice(ctx, p.until, o); err != nil {
 		t.giveBack()
+		h.closed()
 		if !t.live() {
 			err = errRejoin
 		}
 		return nil, err
 	}
-	now := time.Now()
-	h.set(ctx, t, o, at, now)
-	if t.lease.Left(now) <= 0 {
+	h.since = time.Now()
+	if t.lease.Left(h.since) <= 0 {
 		t.lose(LostExpired)
 	}
-	h.bound(now, min(t.lease.Left(now), o.trust()), o)
+	h.bound(h.since, min(t.lease.Left(h.since), o.trust()), o)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.state != tenureLive {
@@ -165,19 +168,23 @@ func (t *tenure) dropped(last, quiet bool) {
 // nothing, and several may overlap.
 func (c *Client) joinNested(ctx context.Context, outer *hold, o *options) (*hold, error) {
 	start := time.Now()
-	t := outer.t
+	t, turn := outer.t, outer
+	if outer.joined != nil {
+		turn = outer.joined
+	}
 	t.mu.Lock()
 	err := outer.err
 	if err == nil {
 		t.count++
 		t.reads++
+		turn.open++
 	}
 	t.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
 	p := patience{c: c, name: t.lock.name, until: deadlineOf(start, o)}
-	h, err := t.enterShared(ctx, o, &p, c.callSite(o.skip+3))
+	h, err := t.enterShared(ctx, turn, o, &p, c.callSite(o.skip+3))
 	if err != nil {
 		if over := outer.check(); over != nil {
 			return nil, over

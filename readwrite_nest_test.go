@@ -1,6 +1,7 @@
 package redlatch_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -75,6 +76,45 @@ func TestReadsInsideAReadOverlapAndAskNobody(t *testing.T) {
 		w.wantErr(err, redlatch.ErrNotHeld)
 		w.wantNoKeys()
 	})
+}
+
+// Siblings take turns, and a branch has had its own when nobody in it is left: no
+// writer beside a reader, not even of one owner.
+func TestABranchOfReadersKeepsItsTurnUntilTheLastOneLeaves(t *testing.T) {
+	for name, ctxOf := range map[string]func(branch *redlatch.Hold, scope context.Context) context.Context{
+		"nested":       func(branch *redlatch.Hold, _ context.Context) context.Context { return branch.Context() },
+		"of one owner": func(_ *redlatch.Hold, scope context.Context) context.Context { return scope },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFakeTime(t, func(w *world) {
+				slow := &tap{timeout: 100 * time.Millisecond}
+				slow.hook = func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+					if s == "readwrite.renew" {
+						time.Sleep(50 * time.Millisecond)
+					}
+					return next()
+				}
+				rw := w.tapped(redlatch.Config{}, slow).ReadWriteLock("orders")
+				outer := w.acquire(rw.Write(), bg)
+				scope := redlatch.WithOwner(outer.Context())
+				branch := w.acquire(rw.Read(), scope)
+				inner := w.acquire(rw.Read(), ctxOf(branch, scope))
+				last := w.acquire(rw.Read(), ctxOf(inner, scope))
+				_, err := rw.Read().Acquire(ctxOf(branch, scope), redlatch.Lease(time.Hour), redlatch.Wait(10*time.Millisecond))
+				w.wantErr(err, redlatch.ErrBusy) // and keeps no turn
+				next := later(func() *redlatch.Hold { return w.acquire(rw.Write(), outer.Context()) })
+				for _, h := range []*redlatch.Hold{branch, inner, last} {
+					if !none(next) {
+						t.Fatal("a writer beside a reader")
+					}
+					w.release(h)
+				}
+				w.release(<-next)
+				w.release(outer)
+				w.wantNoKeys()
+			})
+		})
+	}
 }
 
 func TestAReadInsideAWriteLivesOnAndLetsReadersIn(t *testing.T) {

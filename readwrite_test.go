@@ -158,41 +158,6 @@ func TestReadersOfOneProcessShareOneRemoteHold(t *testing.T) {
 	})
 }
 
-func TestReadersThatWaitEnterTogether(t *testing.T) {
-	inFakeTime(t, func(w *world) {
-		c, other := w.client(redlatch.Config{}), w.client(redlatch.Config{})
-		wr := w.acquire(other.ReadWriteLock("orders").Write(), bg)
-		var wg sync.WaitGroup
-		in, most := 0, 0
-		var mu sync.Mutex
-		for range 1000 {
-			wg.Go(func() {
-				h, err := c.ReadWriteLock("orders").Read().Acquire(bg)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				mu.Lock()
-				in++
-				most = max(most, in)
-				mu.Unlock()
-				time.Sleep(time.Second)
-				mu.Lock()
-				in--
-				mu.Unlock()
-				w.release(h)
-			})
-		}
-		time.Sleep(time.Second)
-		w.release(wr)
-		wg.Wait()
-		if most != 1000 {
-			t.Errorf("%d readers at a time", most)
-		}
-		w.wantNoKeys()
-	})
-}
-
 func TestARenewalKeepsTheLockAndTheNumberedKeys(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		c := w.client(redlatch.Config{})
@@ -326,32 +291,6 @@ func TestMaxHoldBoundsEachReadHold(t *testing.T) {
 	})
 }
 
-func TestCancelledReadersLeaveNothing(t *testing.T) {
-	inFakeTime(t, func(w *world) {
-		c, other := w.client(redlatch.Config{}), w.client(redlatch.Config{})
-		wr := w.acquire(other.ReadWriteLock("orders").Write(), bg)
-		ctx, cancel := context.WithCancel(bg)
-		var wg sync.WaitGroup
-		for i := range 100 {
-			wg.Go(func() {
-				opts := []redlatch.Option{}
-				if i%2 == 0 {
-					opts = append(opts, redlatch.Wait(time.Duration(i)*50*time.Millisecond))
-				}
-				_, err := c.ReadWriteLock("orders").Read().Acquire(ctx, opts...)
-				w.wantErr(err, redlatch.ErrBusy)
-			})
-		}
-		time.Sleep(6 * time.Second)
-		cancel()
-		wg.Wait()
-		w.wantFields("the writer's", "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1"})
-		w.release(wr)
-		time.Sleep(5 * time.Minute)
-		w.wantNoKeys()
-	})
-}
-
 func TestLocalWritersAndReadersAreFairToOneAnother(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		c := w.client(redlatch.Config{})
@@ -426,60 +365,6 @@ func TestARemoteWriterGetsInWithinOneDrainUnderAStormOfReaders(t *testing.T) {
 	})
 }
 
-// A writer that gives up must not leave readers waiting for a drain.
-func TestReadersJoinAgainWhenTheWriterGivesUp(t *testing.T) {
-	for _, where := range []string{"here", "elsewhere"} {
-		inFakeTime(t, func(w *world) {
-			c := w.client(redlatch.Config{})
-			writer := c
-			if where == "elsewhere" {
-				writer = w.client(redlatch.Config{})
-			}
-			l := c.ReadWriteLock("orders").Read()
-			long := w.acquire(l, bg)
-			wc := later(func() error {
-				_, err := writer.ReadWriteLock("orders").Write().Acquire(bg, redlatch.Wait(3*time.Second))
-				return err
-			})
-			time.Sleep(time.Second)
-			if where == "elsewhere" {
-				w.release(w.acquire(l, bg)) // has us ask
-			}
-			time.Sleep(time.Second)
-			start := time.Now()
-			h := w.acquire(l, bg)
-			if d := time.Since(start); d < 500*time.Millisecond || d > 2*time.Second {
-				t.Errorf("%s: a reader waited for %v", where, d)
-			}
-			w.wantErr(<-wc, redlatch.ErrBusy)
-			w.release(h)
-			w.release(long)
-			w.wantNoKeys()
-		})
-	}
-}
-
-func TestTryToReadSucceedsWhileOthersTry(t *testing.T) {
-	inFakeTime(t, func(w *world) {
-		c := w.client(redlatch.Config{})
-		var wg sync.WaitGroup
-		for range 100 {
-			wg.Go(func() {
-				h, err := c.ReadWriteLock("orders").Read().Try(bg)
-				if err != nil {
-					t.Errorf("Try: %v", err)
-					return
-				}
-				time.Sleep(time.Millisecond)
-				w.release(h)
-			})
-		}
-		wg.Wait()
-		synctest.Wait()
-		w.wantNoKeys()
-	})
-}
-
 func TestAForceReleaseOfReadersLeavesWritersAlone(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		c, other := w.client(redlatch.Config{}), w.client(redlatch.Config{})
@@ -489,6 +374,11 @@ func TestAForceReleaseOfReadersLeavesWritersAlone(t *testing.T) {
 		if ok, err := orw.Read().ForceRelease(bg); ok || err != nil || wr.Err() != nil {
 			t.Fatalf("readers released: %v, %v; the writer: %v", ok, err, wr.Err())
 		}
+		rd := w.acquire(rw.Read(), wr.Context())
+		if ok, err := orw.Read().ForceRelease(bg); ok || err != nil || wr.Err() != nil || rd.Err() != nil {
+			t.Fatalf("readers released: %v, %v; the writer: %v, what it reads: %v", ok, err, wr.Err(), rd.Err())
+		}
+		w.release(rd)
 		info, err := orw.Write().Info(bg)
 		if err != nil || len(info.Holders) != 1 || info.Holders[0].Owner != wr.Owner() || info.Kind != redlatch.KindReadWrite || info.Holders[0].Mode != "write" {
 			t.Errorf("%+v, %v", info, err)
@@ -607,38 +497,5 @@ func TestAPreferredWriterThatGivesUpWakesTheReaders(t *testing.T) {
 		w.wantErr(<-wc, redlatch.ErrBusy)
 		w.release(long)
 		w.wantNoKeys()
-	})
-}
-
-// A reader that gives up as it is let in gives its place back.
-func TestAReaderThatIsLetInAsItGivesUpLeavesNothing(t *testing.T) {
-	inFakeTime(t, func(w *world) {
-		var cancel context.CancelFunc
-		d := &tap{timeout: 100 * time.Millisecond}
-		d.hook = func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
-			r, err := next()
-			if s == "readwrite.read.take" {
-				go cancel()
-			}
-			return r, err
-		}
-		l := w.tapped(redlatch.Config{}, d).ReadWriteLock("orders").Read()
-		for range 300 {
-			ctx, stop := context.WithCancel(bg)
-			cancel = stop
-			var wg sync.WaitGroup
-			for range 10 {
-				wg.Go(func() {
-					h, err := l.Acquire(ctx)
-					if err == nil {
-						w.release(h)
-					}
-				})
-			}
-			wg.Wait()
-			stop()
-			synctest.Wait()
-			w.wantNothing()
-		}
 	})
 }

@@ -89,6 +89,16 @@ func (d *debts) now(l *Lock, id string) {
 	_, _ = o.run(context.Background())
 }
 
+// stray releases an id that was found in a lock if it is of this client and
+// nobody here has it: a request that came late has put it there. (In a group,
+// that of who has other values is nothing unusual.)
+func (c *Client) stray(l *Lock, owner string) {
+	if wireClient(owner) != c.id || c.lines.known(l.name, owner) || (l.group != nil && !c.debts.owes(owner)) {
+		return
+	}
+	c.settle(func() { c.debts.now(l, owner) })
+}
+
 // owes says whether an id is a debt.
 func (d *debts) owes(id string) bool {
 	d.mu.Lock()

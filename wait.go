@@ -123,11 +123,7 @@ func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *
 		}
 		ln.saw(owner, ttl)
 		p.owner, p.ttl = owner, max(0, ttl)
-		if wireClient(owner) == c.id && (l.group == nil || c.debts.owes(owner)) {
-			// An id of ours without a tenure: a request that came late. (Or, of a
-			// group, that of who has one of the values.)
-			c.settle(func() { c.debts.now(l, owner) })
-		}
+		c.stray(l, owner)
 		tries++
 		switch {
 		case o.once:

@@ -1,0 +1,260 @@
+package redlatch_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+// A slowEnd is a context that has ended, and takes its time to say so: whoever
+// waits under it has seen the end and not acted on it yet.
+type slowEnd struct {
+	context.Context //nolint:containedctx // this is a context
+	asked, told     chan struct{}
+}
+
+func (c *slowEnd) Err() error {
+	err := c.Context.Err()
+	if err != nil {
+		select {
+		case <-c.asked:
+		default:
+			close(c.asked)
+		}
+		<-c.told
+	}
+	return err
+}
+
+// A member of a party that gives up just before the party is let in has a place
+// in the tenure by the time it leaves. It must give it back, or the lock is kept
+// for good by a reader whom nobody knows.
+func TestAReaderThatGivesUpAsItsPartyIsLetInGivesItsPlaceBack(t *testing.T) {
+	for _, others := range []int{0, 1, 5} {
+		inFakeTime(t, func(w *world) {
+			c, other := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+			wr := w.acquire(other.ReadWriteLock("orders").Write(), bg)
+			l := c.ReadWriteLock("orders").Read()
+			var waits []<-chan *redlatch.Hold
+			for range others {
+				waits = append(waits, later(func() *redlatch.Hold { return w.acquire(l, bg) }))
+			}
+			base, cancel := context.WithCancel(bg)
+			ctx := &slowEnd{base, make(chan struct{}), make(chan struct{})}
+			gone := later(func() error { _, err := l.Acquire(ctx); return err })
+			stays := later(func() *redlatch.Hold { return w.acquire(l, bg) }) // so that there is a party to be let in
+			synctest.Wait()
+			cancel()
+			<-ctx.asked // it has seen the end, and is about to leave
+			w.release(wr)
+			h := <-stays
+			close(ctx.told)
+			w.wantErr(<-gone, redlatch.ErrBusy, context.Canceled)
+			w.release(h)
+			for _, c := range waits {
+				w.release(<-c)
+			}
+			synctest.Wait()
+			w.wantNothing()
+			w.release(w.acquire(other.ReadWriteLock("orders").Write(), bg, redlatch.Wait(time.Second)))
+		})
+	}
+}
+
+func TestReadersThatWaitEnterTogether(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c, other := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		wr := w.acquire(other.ReadWriteLock("orders").Write(), bg)
+		var wg sync.WaitGroup
+		in, most := 0, 0
+		var mu sync.Mutex
+		for range 1000 {
+			wg.Go(func() {
+				h, err := c.ReadWriteLock("orders").Read().Acquire(bg)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				in++
+				most = max(most, in)
+				mu.Unlock()
+				time.Sleep(time.Second)
+				mu.Lock()
+				in--
+				mu.Unlock()
+				w.release(h)
+			})
+		}
+		time.Sleep(time.Second)
+		w.release(wr)
+		wg.Wait()
+		if most != 1000 {
+			t.Errorf("%d readers at a time", most)
+		}
+		w.wantNoKeys()
+	})
+}
+
+func TestCancelledReadersLeaveNothing(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c, other := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		wr := w.acquire(other.ReadWriteLock("orders").Write(), bg)
+		ctx, cancel := context.WithCancel(bg)
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() {
+				opts := []redlatch.Option{}
+				if i%2 == 0 {
+					opts = append(opts, redlatch.Wait(time.Duration(i)*50*time.Millisecond))
+				}
+				_, err := c.ReadWriteLock("orders").Read().Acquire(ctx, opts...)
+				w.wantErr(err, redlatch.ErrBusy)
+			})
+		}
+		time.Sleep(6 * time.Second)
+		cancel()
+		wg.Wait()
+		w.wantFields("the writer's", "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1"})
+		w.release(wr)
+		time.Sleep(5 * time.Minute)
+		w.wantNoKeys()
+	})
+}
+
+// A writer that gives up must not leave readers waiting for a drain.
+func TestReadersJoinAgainWhenTheWriterGivesUp(t *testing.T) {
+	for _, where := range []string{"here", "elsewhere"} {
+		inFakeTime(t, func(w *world) {
+			c := w.client(redlatch.Config{})
+			writer := c
+			if where == "elsewhere" {
+				writer = w.client(redlatch.Config{})
+			}
+			l := c.ReadWriteLock("orders").Read()
+			long := w.acquire(l, bg)
+			wc := later(func() error {
+				_, err := writer.ReadWriteLock("orders").Write().Acquire(bg, redlatch.Wait(3*time.Second))
+				return err
+			})
+			time.Sleep(time.Second)
+			if where == "elsewhere" {
+				w.release(w.acquire(l, bg)) // has us ask
+			}
+			time.Sleep(time.Second)
+			start := time.Now()
+			h := w.acquire(l, bg)
+			if d := time.Since(start); d < 500*time.Millisecond || d > 2*time.Second {
+				t.Errorf("%s: a reader waited for %v", where, d)
+			}
+			w.wantErr(<-wc, redlatch.ErrBusy)
+			w.release(h)
+			w.release(long)
+			w.wantNoKeys()
+		})
+	}
+}
+
+func TestTryToReadSucceedsWhileOthersTry(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() {
+				h, err := c.ReadWriteLock("orders").Read().Try(bg)
+				if err != nil {
+					t.Errorf("Try: %v", err)
+					return
+				}
+				time.Sleep(time.Millisecond)
+				w.release(h)
+			})
+		}
+		wg.Wait()
+		synctest.Wait()
+		w.wantNoKeys()
+	})
+}
+
+// A reader that gives up as it is let in gives its place back.
+func TestAReaderThatIsLetInAsItGivesUpLeavesNothing(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		var cancel context.CancelFunc
+		d := &tap{timeout: 100 * time.Millisecond}
+		d.hook = func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			r, err := next()
+			if s == "readwrite.read.take" {
+				go cancel()
+			}
+			return r, err
+		}
+		l := w.tapped(redlatch.Config{}, d).ReadWriteLock("orders").Read()
+		for range 300 {
+			ctx, stop := context.WithCancel(bg)
+			cancel = stop
+			var wg sync.WaitGroup
+			for range 10 {
+				wg.Go(func() {
+					h, err := l.Acquire(ctx)
+					if err == nil {
+						w.release(h)
+					}
+				})
+			}
+			wg.Wait()
+			stop()
+			synctest.Wait()
+			w.wantNothing()
+		}
+	})
+}
+
+// The party is let in with the lease of whoever came first.
+func TestAReaderWithTooShortALeaseSpoilsNobodyElsesParty(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		slow := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			r, err := next()
+			if s == "readwrite.read.take" {
+				time.Sleep(12 * time.Millisecond) // a lease of 20 ms is trusted for 9.6
+			}
+			return r, err
+		}}
+		l := w.tapped(redlatch.Config{}, slow).ReadWriteLock("orders").Read()
+		hopeless := later(func() error { _, err := l.Acquire(bg, redlatch.Lease(20*time.Millisecond)); return err })
+		synctest.Wait()
+		h := w.acquire(l, bg)
+		w.wantErr(<-hopeless, redlatch.ErrUnavailable)
+		w.release(h)
+		w.wantNoKeys()
+	})
+}
+
+// Nobody says so when a lock is deleted: the next renewal sees it, for all readers
+// at once.
+func TestReadersAreToldWhenTheirLockIsDeleted(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c, other := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		l := c.ReadWriteLock("orders").Read()
+		holds := []*redlatch.Hold{w.acquire(l, bg), w.acquire(l, bg), w.acquire(l, bg, redlatch.Lease(time.Minute))}
+		w.server.Del("orders")
+		wr := w.acquire(other.ReadWriteLock("orders").Write(), bg)
+		time.Sleep(10100 * time.Millisecond)
+		for _, h := range holds {
+			w.wantErr(h.Err(), redlatch.ErrLost)
+			w.wantErr(h.Release(bg), redlatch.ErrLost)
+		}
+		w.wantFields("the writer's", "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1"})
+		if _, err := l.Try(bg); !errors.Is(err, redlatch.ErrBusy) {
+			t.Errorf("a reader beside the writer: %v", err)
+		}
+		w.release(wr)
+		w.release(w.acquire(l, bg))
+		time.Sleep(time.Minute) // the key of the hold that was lost
+		w.wantNoKeys()
+	})
+}
