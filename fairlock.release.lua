@@ -6,22 +6,21 @@
 local queue, timeouts, alive = KEYS[2], KEYS[3], KEYS[4]
 local owner = ARGV[1]
 -- include fairlock
-local held = redis.call('HEXISTS', KEYS[1], owner)
-if held == 1 then
-  redis.call('DEL', KEYS[1])
-else
+local held = redis.call('HDEL', KEYS[1], owner) -- the last field takes the key with it
+if held == 0 then
   if redis.call('ZREM', timeouts, owner) == 1 then
-    local ids = redis.call('LRANGE', queue, 0, -1)
-    for i, id in ipairs(ids) do
-      if id == owner then
-        shift(ids, i + 1)
+    local behind = false
+    for _, id in ipairs(redis.call('LRANGE', queue, 0, -1)) do
+      if behind then
+        redis.call('ZADD', timeouts, 'XX', 'INCR', -allowance, id)
       end
+      behind = behind or id == owner
     end
   end
   redis.call('LREM', queue, 0, owner)
 end
 local first = front()
-if first and redis.call('EXISTS', KEYS[1]) == 0 then
+if first and (held == 1 or redis.call('EXISTS', KEYS[1]) == 0) then
   redis.call('PUBLISH', ARGV[2] .. ':' .. first, '0')
 end
 return held
