@@ -56,6 +56,7 @@ interop: servers ## Test against the real Redisson, in Java. Needs a JDK and Mav
 
 .PHONY: bench
 bench: servers ## Measure, beside plain Redis and other libraries. Options: make bench ARGS='...'.
+	@scripts/etcd.sh
 	@cd tests && go run ./bench $(ARGS)
 
 .PHONY: lint

@@ -12,17 +12,18 @@ if held then
   redis.call('DEL', KEYS[1])
 else
   if redis.call('ZREM', timeouts, owner) == 1 then
-    local ids = redis.call('LRANGE', queue, 0, -1)
-    for i, id in ipairs(ids) do
-      if id == owner then
-        shift(-allowance, ids, i + 1)
+    local behind = false
+    for _, id in ipairs(redis.call('LRANGE', queue, 0, -1)) do
+      if behind then
+        redis.call('ZADD', timeouts, 'XX', 'INCR', -allowance, id)
       end
+      behind = behind or id == owner
     end
   end
   redis.call('LREM', queue, 0, owner)
 end
 local first = front()
-if first and redis.call('EXISTS', KEYS[1]) == 0 then
+if first and (held or redis.call('EXISTS', KEYS[1]) == 0) then
   redis.call('PUBLISH', ARGV[2] .. ':' .. first, '0')
 end
 return held and 1 or 0

@@ -27,15 +27,18 @@ if holder == owner then
   end
   return fencing_token(true)
 end
-if enqueue and redis.call('EXISTS', queue) == 1 then
-  poll()
+local first = redis.call('LINDEX', queue, 0)
+if holder or first ~= owner then -- or else it is the caller's turn, who lives
+  if first and enqueue then
+    poll()
+  end
+  first = front()
 end
-local first = front()
 if not holder and (not first or first == owner) then
   if first then
     redis.call('LPOP', queue)
     redis.call('ZREM', timeouts, owner)
-    shift(-allowance, redis.call('ZRANGE', timeouts, 0, -1), 1)
+    shift(-allowance)
   end
   redis.call('HSET', KEYS[1], owner, 1)
   redis.call('PEXPIRE', KEYS[1], lease)

@@ -138,11 +138,16 @@ func newWorkers(j job, lock locker, phase *atomic.Int32) ([]*worker, error) {
 			return nil, err
 		}
 	}
+	var sharing sharer
+	if j.Scenario.Lock == readWrite {
+		sharing = lock.(sharer) // who takes part is one
+	}
 	workers := make([]*worker, j.Scenario.Goroutines)
 	for g := range workers {
 		workers[g] = &worker{
 			g: g, who: int64(j.Process*j.Scenario.Goroutines + g + 1), lock: lock, page: shared,
-			section: j.Scenario.Section, phase: phase,
+			section: j.Scenario.Section, pause: j.Scenario.Pause, phase: phase,
+			sharing: sharing, writeEvery: j.Scenario.WriteEvery, n: g, // not all write at the same time
 		}
 	}
 	return workers, nil

@@ -1,7 +1,7 @@
 // Command bench measures redlatch beside other lock libraries and beside plain
 // scripts on the same client, and writes docs/performance.md.
 //
-//	cd tests && go run ./bench            everything, about half an hour
+//	cd tests && go run ./bench            everything, less than half an hour
 //	cd tests && go run ./bench -quick     short and coarse, a few minutes
 //
 // Each measurement runs in processes of its own: the command starts itself

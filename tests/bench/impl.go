@@ -1,6 +1,9 @@
 package main
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // A locker is one implementation under measurement, in one process. acquire and
 // release are called in turn by goroutine g, and by up to job.Goroutines
@@ -12,15 +15,35 @@ type locker interface {
 	close()
 }
 
+// A sharer is a locker of a read-write lock: acquire is for a writer, and release
+// for both.
+type sharer interface {
+	acquireShared(ctx context.Context, g int) error
+}
+
 // An implementation is a row of the tables.
 type implementation struct {
 	name     string
 	settings string // for the page: library, version and what was set
 	kind     kind
 	open     func(job) (locker, error) // nil: measured by other means, see redisson.go
-	skips    func(scenario) bool       // nil: takes part in everything
+	locks    []lockType                // nil: the plain one
+	skips    func(scenario) bool       // nil: takes part in everything with these locks
 	endless  bool                      // gets context.Background()
+	apart    bool                      // has a server of its own, whose work is not counted
 }
+
+// takesPart says whether i is measured in s.
+func (i implementation) takesPart(s scenario) bool {
+	locks := i.locks
+	if locks == nil {
+		locks = []lockType{plainLock}
+	}
+	return slices.Contains(locks, s.Lock) && (i.skips == nil || !i.skips(s))
+}
+
+// Redlatch and Redisson have all locks.
+var allLocks = []lockType{plainLock, fairLock, readWrite}
 
 type kind int
 
@@ -32,6 +55,11 @@ const (
 
 // uncontendedOnly is for what does not exclude anybody.
 func uncontendedOnly(s scenario) bool { return s.Contended }
+
+// uncontendedOrAlone is the same for what is measured alone beside hand-offs.
+func uncontendedOrAlone(s scenario) bool {
+	return s.Contended && s.Name != fairHandOff && s.Name != fairHandOffDelayed
+}
 
 // contendedOnly is for variants that differ only in how they wait.
 func contendedOnly(s scenario) bool { return !s.Contended }
@@ -45,12 +73,14 @@ var implementations = []implementation{
 	redislockDefault, redislockFast,
 	rueidislockDefault, rueidislockOneKey,
 	redissonPeer,
+	etcdMutex,
 }
 
 // endless is i with contexts that cannot end, where nobody has to wait.
 func endless(i implementation) implementation {
 	i.settings = i.name + " with context.Background()"
 	i.name += ", no cancel"
+	i.locks = nil
 	i.skips = uncontendedOnly
 	i.endless = true
 	return i

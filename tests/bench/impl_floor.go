@@ -8,13 +8,15 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 var floorRueidis = implementation{
 	name:     "floor on rueidis",
-	settings: "redlatch's own take and release scripts (lock.take.lua, lock.release.lua) by EVALSHA, keys and arguments prebuilt, nothing else; same client and options as redlatch on rueidis",
+	settings: "redlatch's own take and release scripts (lock.take.lua, lock.release.lua, of a fair lock fairlock.take.lua, fairlock.release.lua) by EVALSHA, keys and arguments prebuilt, nothing else; same client and options as redlatch on rueidis",
 	kind:     floor,
-	skips:    uncontendedOnly,
+	locks:    []lockType{plainLock, fairLock},
+	skips:    uncontendedOrAlone,
 	open: func(j job) (locker, error) {
 		client, err := rueidis.NewClient(rueidisOptions(j))
 		if err != nil {
@@ -23,9 +25,9 @@ var floorRueidis = implementation{
 		l := &floorLocker{stop: client.Close}
 		err = l.prepare(j, func(ctx context.Context, source string) error {
 			return client.Do(ctx, client.B().ScriptLoad().Script(source).Build()).Error()
-		}, func(sha, key string, args ...string) func(context.Context) (int64, error) {
+		}, func(sha string, keys []string, args ...string) func(context.Context) (int64, error) {
 			return func(ctx context.Context) (int64, error) {
-				return client.Do(ctx, client.B().Evalsha().Sha1(sha).Numkeys(1).Key(key).Arg(args...).Build()).AsInt64()
+				return client.Do(ctx, client.B().Evalsha().Sha1(sha).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()).AsInt64()
 			}
 		})
 		return l, err
@@ -44,8 +46,8 @@ var floorGoredis = implementation{
 		l := &floorLocker{stop: func() { _ = client.Close() }}
 		err := l.prepare(j, func(ctx context.Context, source string) error {
 			return client.ScriptLoad(ctx, source).Err()
-		}, func(sha, key string, args ...string) func(context.Context) (int64, error) {
-			keys, boxed := []string{key}, make([]any, len(args))
+		}, func(sha string, keys []string, args ...string) func(context.Context) (int64, error) {
+			boxed := make([]any, len(args))
 			for i, a := range args {
 				boxed[i] = a
 			}
@@ -67,19 +69,29 @@ type floorLocker struct {
 func (l *floorLocker) prepare(
 	j job,
 	load func(ctx context.Context, source string) error,
-	command func(sha, key string, args ...string) func(context.Context) (int64, error),
+	command func(sha string, keys []string, args ...string) func(context.Context) (int64, error),
 ) error {
 	files := os.DirFS(j.ScriptsDir)
-	take, drop := script.Load(files, "lock.take"), script.Load(files, "lock.release")
+	name := "lock"
+	if j.Scenario.Lock == fairLock {
+		name = "fairlock"
+	}
+	take, drop := script.Load(files, name+".take"), script.Load(files, name+".release")
 	for _, s := range []*script.Script{take, drop} {
 		if err := load(context.Background(), s.Source()); err != nil {
 			return err
 		}
 	}
 	for g, key := range j.keys() {
-		owner := fmt.Sprintf("2d1b7d0a-52c8-8c1f-9b5e-000000000000:%d", g)
-		l.take = append(l.take, command(take.SHA(), key, "30000", owner))
-		l.drop = append(l.drop, command(drop.SHA(), key, owner, "redisson_lock__channel:{"+key+"}"))
+		client := "2d1b7d0a-52c8-8c1f-9b5e-000000000000"
+		owner, channel := fmt.Sprintf("%s:%d", client, g), wire.Prefix(wire.LockChannel, key)
+		keys, args := []string{key}, []string{"30000", owner}
+		if j.Scenario.Lock == fairLock {
+			keys = append(keys, wire.Prefix(wire.LockQueue, key), wire.Prefix(wire.LockTimeout, key), wire.Prefix(wire.LockAlive, key))
+			args = append(args, channel, client, "1")
+		}
+		l.take = append(l.take, command(take.SHA(), keys, args...))
+		l.drop = append(l.drop, command(drop.SHA(), keys, owner, channel))
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ var redlatchRueidis = implementation{
 	name:     "redlatch on rueidis",
 	settings: "redlatch with its zero Config (watchdog 30 s, trust window, contexts and local hand-off on), " + rueidisVersion() + " as its adapter sets it up",
 	kind:     ours,
+	locks:    allLocks,
 	open: func(j job) (locker, error) {
 		driver, err := rueidis.New(rueidisOptions(j))
 		if err != nil {
@@ -30,6 +31,7 @@ var redlatchGoredis = implementation{
 	name:     "redlatch on go-redis",
 	settings: "the same on " + goredisVersion() + " as it comes",
 	kind:     ours,
+	locks:    allLocks,
 	open: func(j job) (locker, error) {
 		client := goredislib.NewClient(goredisOptions(j))
 		return openRedlatch(j, goredis.Use(client), func() { _ = client.Close() })
@@ -59,20 +61,34 @@ func openRedlatch(j job, driver redlatch.Redis, stop func()) (locker, error) {
 		client: client, stop: stop, held: make([]padded[*redlatch.Hold], j.Scenario.Goroutines),
 	}
 	for _, key := range j.keys() {
-		l.locks = append(l.locks, client.Lock(key))
+		switch j.Scenario.Lock {
+		case fairLock:
+			l.locks = append(l.locks, client.FairLock(key))
+		case readWrite:
+			rw := client.ReadWriteLock(key)
+			l.locks, l.readers = append(l.locks, rw.Write()), append(l.readers, rw.Read())
+		case plainLock:
+			l.locks = append(l.locks, client.Lock(key))
+		}
 	}
 	return l, nil
 }
 
 type redlatchLocker struct {
-	client *redlatch.Client
-	stop   func()
-	locks  []*redlatch.Lock
-	held   []padded[*redlatch.Hold]
+	client  *redlatch.Client
+	stop    func()
+	locks   []*redlatch.Lock
+	readers []*redlatch.Lock // of a read-write lock
+	held    []padded[*redlatch.Hold]
 }
 
 func (l *redlatchLocker) acquire(ctx context.Context, g int) (err error) {
 	l.held[g].value, err = l.locks[g].Acquire(ctx)
+	return err
+}
+
+func (l *redlatchLocker) acquireShared(ctx context.Context, g int) (err error) {
+	l.held[g].value, err = l.readers[g].Acquire(ctx)
 	return err
 }
 

@@ -9,8 +9,9 @@ import (
 
 var rueidislockDefault = implementation{
 	name:     "rueidislock",
-	settings: "rueidislock of " + rueidisVersion() + " as it comes: three keys for a lock, of which it needs two",
+	settings: "rueidislock of " + rueidisVersion() + " as it comes: three keys for a lock, of which it needs two; it has no fair lock, so its only lock stands beside those",
 	kind:     peer,
+	locks:    []lockType{plainLock, fairLock},
 	open:     openRueidislock(rueidislock.LockerOption{}),
 }
 
@@ -18,6 +19,7 @@ var rueidislockOneKey = implementation{
 	name:     "rueidislock, 1 key",
 	settings: "the same with KeyMajority 1, one key for a lock",
 	kind:     peer,
+	locks:    []lockType{plainLock, fairLock},
 	open:     openRueidislock(rueidislock.LockerOption{KeyMajority: 1}),
 }
 

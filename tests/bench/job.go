@@ -58,8 +58,7 @@ type procResult struct {
 	Violations   int64         `json:"violations"`
 	Errors       int64         `json:"errors"`
 	FirstError   string        `json:"firstError"`
-	Hung         int           `json:"hung"`      // goroutines still in a call long after the end
-	Unchecked    bool          `json:"unchecked"` // Violations was not measured
+	Hung         int           `json:"hung"` // goroutines still in a call long after the end
 }
 
 func (r procResult) total() (n int64) {

@@ -20,7 +20,13 @@ type worker struct {
 	lock    locker
 	page    *page // nil: uncontended
 	section time.Duration
+	pause   time.Duration
 	phase   *atomic.Int32
+
+	// Of a read-write lock; sharing is nil for others.
+	sharing    sharer
+	writeEvery int
+	n          int
 
 	// Owned by the worker until it has ended.
 	acquisitions              int64
@@ -44,6 +50,10 @@ func (w *worker) run(waiting, releasing context.Context) {
 		default:
 			w.once(waiting, releasing, true)
 		}
+		if w.pause > 0 {
+			time.Sleep(w.pause)
+			w.last = 0
+		}
 	}
 }
 
@@ -55,7 +65,13 @@ func (w *worker) once(waiting, releasing context.Context, count bool) {
 		asked = now()
 	}
 	w.last = 0
-	err := w.lock.acquire(waiting, w.g)
+	shares := w.shares()
+	var err error
+	if shares {
+		err = w.sharing.acquireShared(waiting, w.g)
+	} else {
+		err = w.lock.acquire(waiting, w.g)
+	}
 	got := now()
 	if err != nil {
 		w.failed(err)
@@ -63,17 +79,23 @@ func (w *worker) once(waiting, releasing context.Context, count bool) {
 	}
 	count = count && w.phase.Load() == measuring
 	left := got
-	if w.page != nil {
+	switch {
+	case w.page == nil:
+	case shares:
+		if !w.page.enterShared() {
+			w.violations++
+		}
+		w.sleep()
+		left = w.page.leaveShared()
+	default:
 		alone, handedAt := w.page.enter(w.who)
 		if !alone {
 			w.violations++
 		}
-		if count && handedAt > 0 && alone {
+		if count && handedAt > 0 && alone && w.sharing == nil {
 			w.handOff.add(got - handedAt)
 		}
-		if w.section > 0 {
-			time.Sleep(w.section)
-		}
+		w.sleep()
 		left = w.page.leave(w.who)
 	}
 	if err := w.lock.release(releasing, w.g); err != nil {
@@ -89,6 +111,21 @@ func (w *worker) once(waiting, releasing context.Context, count bool) {
 	w.acquire.add(got - asked)
 	w.release.add(done - left)
 	w.pair.add(got - asked + done - left)
+}
+
+// shares says whether the next acquisition is one of a reader.
+func (w *worker) shares() bool {
+	if w.sharing == nil {
+		return false
+	}
+	w.n++
+	return w.writeEvery == 0 || w.n%w.writeEvery != 0
+}
+
+func (w *worker) sleep() {
+	if w.section > 0 {
+		time.Sleep(w.section)
+	}
 }
 
 // failed notes an error of the measured phase; a waiter that is stopped fails

@@ -129,6 +129,11 @@ func measureAll(o options, root string) (record, error) {
 	if why := redissonMissing(root); why != "" {
 		rec.Missing[redissonPeer.name] = why
 	}
+	if _, version, err := serverVersion(root, etcdServer); err != nil {
+		rec.Missing[etcdMutex.name] = "no etcd here that runs (scripts/etcd.sh fetches it): " + err.Error()
+	} else {
+		rec.Machine.Server += ", " + version
+	}
 	for _, s := range scenarios {
 		row, err := b.alternate(ctx, s, o, rec.Missing)
 		if err != nil {
@@ -150,7 +155,7 @@ func (b *bench) alternate(ctx context.Context, s scenario, o options, missing ma
 			switch {
 			case ctx.Err() != nil:
 				return all, fmt.Errorf("interrupted")
-			case !o.only.MatchString(s.Name + "/" + i.name), missing[i.name] != "", i.skips != nil && i.skips(s):
+			case !o.only.MatchString(s.Name + "/" + i.name), missing[i.name] != "", !i.takesPart(s):
 				continue
 			}
 			m, err := b.measure(s, i, run)

@@ -19,12 +19,15 @@ func now() int64 { return epoch.UnixNano() + int64(time.Since(epoch)) }
 // A page is memory that all goroutines of all processes of one contended
 // measurement share. It is independent of Redis, so it can tell whether two
 // holders were inside at once.
+// The Java peer has the same layout (Page.java).
 type page struct {
-	inside     atomic.Int32
+	inside     atomic.Int32 // each who shares with nobody counts as solitary, each other as one
 	_          [60]byte
 	releasedBy atomic.Int64 // who started to unlock last
 	releasedAt atomic.Int64 // and when
 }
+
+const solitary = 1 << 16
 
 // openPage maps the file at path.
 func openPage(path string) (*page, error) {
@@ -45,10 +48,10 @@ func newPage(path string) error {
 	return os.WriteFile(path, make([]byte, unsafe.Sizeof(page{})), 0o600)
 }
 
-// enter reports whether the caller is alone, and, if another than the caller
-// unlocked last, when it started to.
+// enter reports whether the caller may be inside, and, if another than the
+// caller unlocked last, when it started to.
 func (p *page) enter(who int64) (alone bool, handedAt int64) {
-	alone = p.inside.Add(1) == 1
+	alone = p.inside.Add(solitary) == solitary
 	if p.releasedBy.Load() != who {
 		handedAt = p.releasedAt.Load()
 	}
@@ -60,6 +63,14 @@ func (p *page) leave(who int64) int64 {
 	t := now()
 	p.releasedBy.Store(who)
 	p.releasedAt.Store(t)
-	p.inside.Add(-1)
+	p.inside.Add(-solitary)
 	return t
+}
+
+// enterShared and leaveShared are for those who share with each other.
+func (p *page) enterShared() (undisturbed bool) { return p.inside.Add(1) < solitary }
+
+func (p *page) leaveShared() int64 {
+	p.inside.Add(-1)
+	return now()
 }

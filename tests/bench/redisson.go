@@ -20,8 +20,9 @@ const redissonVersion = "4.7.0"
 
 var redissonPeer = implementation{
 	name:     "Redisson",
-	settings: "Redisson " + redissonVersion + " (Java) as it comes, RLock; loops by itself in its own process, with ten times the warm-up of the others, for the JVM",
+	settings: "Redisson " + redissonVersion + " (Java) as it comes, getLock, getFairLock and getReadWriteLock; loops by itself in its own process, with ten times the warm-up of the others, for the JVM",
 	kind:     peer,
+	locks:    allLocks,
 	open:     nil,
 }
 
@@ -92,6 +93,8 @@ type redissonAnswer struct {
 	Msg       string  `json:"msg"`
 	Counts    []int64 `json:"counts"`
 	ElapsedMS int64   `json:"elapsedMs"`
+	Overlaps  int64   `json:"overlaps"`
+	HandOffs  []int64 `json:"handOffs"` // nanoseconds
 }
 
 func (r *redisson) receive(id int, timeout time.Duration) (redissonAnswer, error) {
@@ -128,15 +131,15 @@ func (r *redisson) ready(timeout time.Duration) error {
 	}
 	// Until the JVM has compiled what matters. With names of its own: the
 	// processes of a scenario do not warm up at the same time.
-	warm := 10 * r.job.Warm
-	return r.call(r.loop(fmt.Sprintf("%s:warm:%d", r.job.Name, r.job.Process), warm), timeout)
+	return r.call(r.loop(fmt.Sprintf("%s:warm:%d", r.job.Name, r.job.Process), 10*r.job.Warm), timeout)
 }
 
 func (r *redisson) loop(name string, length time.Duration) map[string]any {
 	s := r.job.Scenario
+	kind := map[lockType]string{plainLock: "lock", fairLock: "fair", readWrite: "read"}[s.Lock]
 	return map[string]any{
-		"op": "loopLock", "name": name, "threads": s.Goroutines, "durationMs": length.Milliseconds(),
-		"sectionUs": s.Section.Microseconds(), "perThreadKeys": !s.Contended,
+		"op": "loopLock", "kind": kind, "name": name, "threads": s.Goroutines, "durationMs": length.Milliseconds(),
+		"sectionUs": s.Section.Microseconds(), "pauseUs": s.Pause.Microseconds(), "perThreadKeys": !s.Contended, "writeEvery": s.WriteEvery,
 	}
 }
 
@@ -146,7 +149,11 @@ func (r *redisson) begin() error {
 	if !r.job.Scenario.Contended {
 		name = fmt.Sprintf("%s:%d", name, r.job.Process)
 	}
-	_, err := r.send(r.loop(name, r.job.Length))
+	request := r.loop(name, r.job.Length)
+	if r.job.Page != "" {
+		request["page"], request["who"] = r.job.Page, r.job.Process*r.job.Scenario.Goroutines+1
+	}
+	_, err := r.send(request)
 	return err
 }
 
@@ -162,10 +169,18 @@ func (r *redisson) result(time.Duration) (procResult, error) {
 	if r.failed != nil {
 		return procResult{}, r.failed
 	}
-	return procResult{
+	result := procResult{
 		Elapsed: time.Duration(r.answer.ElapsedMS) * time.Millisecond, Acquisitions: r.answer.Counts,
-		CPU: cpuTime(r.cmd.Process.Pid) - r.before, Unchecked: true,
-	}, nil
+		CPU: cpuTime(r.cmd.Process.Pid) - r.before, Violations: r.answer.Overlaps, HandOff: tally{},
+	}
+	if r.job.Scenario.Lock != readWrite {
+		var h histogram
+		for _, ns := range r.answer.HandOffs {
+			h.add(ns)
+		}
+		result.HandOff.merge(&h)
+	}
+	return result, nil
 }
 
 // cpuTime reads what a process has used; 0 where there is no /proc.

@@ -31,6 +31,7 @@ func rate(m measurement) float64       { return m.Rate }
 func allocs(m measurement) float64     { return m.Allocs }
 func handOffP50(m measurement) float64 { return m.HandOffP50 }
 func opP50(m measurement) float64      { return m.OpP50 }
+func oneScript(m measurement) float64  { return m.PairP50 / 2 } // of the floor: a pair is two scripts
 func jainIndex(m measurement) float64  { return m.Jain }
 
 // figures returns the metric of those measurements that finished.

@@ -13,7 +13,27 @@ type scenario struct {
 	Goroutines int           `json:"goroutines"` // per process
 	Contended  bool          `json:"contended"`
 	Section    time.Duration `json:"section"` // slept while holding the lock
+	Pause      time.Duration `json:"pause"`   // slept before asking again
+	Lock       lockType      `json:"lock"`
+	WriteEvery int           `json:"writeEvery"` // of a read-write lock: each n-th acquisition of a goroutine writes; 0: none
+	Delay      time.Duration `json:"delay"`      // added to each round trip to the server
 }
+
+// A lockType is what is taken and released.
+type lockType string
+
+const (
+	plainLock lockType = ""
+	fairLock  lockType = "fair"
+	readWrite lockType = "read-write"
+)
+
+// The scenarios of the hand-off of a fair lock from process to process.
+const (
+	fairHandOff        = "fair-4x1-1ms"
+	fairHandOffDelayed = "fair-4x1-1ms-delayed"
+	addedLatency       = 500 * time.Microsecond
+)
 
 var scenarios = makeScenarios()
 
@@ -41,7 +61,36 @@ func makeScenarios() []scenario {
 			Contended: true, Section: section,
 		})
 	}
+	fair := scenario{
+		Name: "fair-4x16", Title: "One fair lock, 4 processes x 16 goroutines, " + sectionTitle(0),
+		Processes: 4, Goroutines: 16, Contended: true, Lock: fairLock,
+	}
+	// Here the last holder lines up again while the next one is inside, so that
+	// this is not in the way of a hand-off.
+	handOff := fair
+	handOff.Name, handOff.Goroutines, handOff.Section, handOff.Pause = fairHandOff, 1, time.Millisecond, 500*time.Microsecond
+	handOff.Title = fmt.Sprintf("One fair lock, 4 processes x 1 goroutine, %s, pauses of %v", sectionTitle(handOff.Section), handOff.Pause)
+	delayed := handOff
+	delayed.Name, delayed.Delay = fairHandOffDelayed, addedLatency
+	delayed.Title += fmt.Sprintf(", round trips %v longer", delayed.Delay)
+	all = append(all, fair, handOff, delayed)
+	for _, r := range []struct {
+		name, what string
+		every      int
+	}{{"read-mostly-128", "one acquisition in 100 writes", 100}, {"read-only-128", "all read", 0}} {
+		all = append(all, scenario{
+			Name: r.name, Title: "One read-write lock, 1 process x 128 goroutines, empty section, " + r.what,
+			Processes: 1, Goroutines: 128, Contended: true, Lock: readWrite, WriteEvery: r.every,
+		})
+	}
 	return all
+}
+
+// alone is what the floor, which excludes nobody, does where the others contend:
+// it says what a script costs over the same link, at the same pace.
+func (s scenario) alone() scenario {
+	s.Processes, s.Goroutines = 1, 1
+	return s
 }
 
 func suffix(section time.Duration) string {
@@ -81,15 +130,15 @@ type durations struct {
 }
 
 var (
-	fullDurations  = durations{uncontended: 600 * time.Millisecond, contended: 500 * time.Millisecond, fairness: 10 * time.Second, warm: 200 * time.Millisecond}
+	fullDurations  = durations{uncontended: 600 * time.Millisecond, contended: 500 * time.Millisecond, fairness: 6 * time.Second, warm: 200 * time.Millisecond}
 	quickDurations = durations{uncontended: 300 * time.Millisecond, contended: 400 * time.Millisecond, fairness: 1500 * time.Millisecond, warm: 100 * time.Millisecond}
 )
 
 func (d durations) of(s scenario, i implementation) time.Duration {
 	switch {
-	case !s.Contended:
+	case !s.Contended || i.kind == floor:
 		return d.uncontended
-	case s.Processes > 1 && i.kind == ours:
+	case s.Processes > 1 && i.kind == ours && s.Lock == plainLock:
 		return d.fairness
 	default:
 		return d.contended

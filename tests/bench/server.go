@@ -21,31 +21,27 @@ import (
 // serverEnv makes this program keep a server: see keepServer.
 const serverEnv = "REDLATCH_BENCH_SERVER"
 
-// A server is a redis-server or valkey-server that belongs to this run.
+// A server is a redis-server, valkey-server or etcd that belongs to this run.
 type server struct {
 	addr    string
-	dir     string // its own; goes with it
-	version string // as --version has it
-	rdb     *redis.Client
+	dir     string        // its own; goes with it
+	version string        // as --version has it
+	rdb     *redis.Client // unused of etcd
 	keeper  *exec.Cmd
 	input   io.Closer
 }
 
 // startServer starts the server of that name on a free loopback port.
 func startServer(root, name string) (*server, error) {
-	binary, err := findServer(root, name)
+	binary, version, err := serverVersion(root, name)
 	if err != nil {
 		return nil, err
-	}
-	version, err := exec.CommandContext(context.Background(), binary, "--version").Output()
-	if err != nil {
-		return nil, fmt.Errorf("%s --version: %w", binary, err)
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	s := &server{keeper: exec.CommandContext(context.Background(), self), version: shortVersion(string(version))}
+	s := &server{keeper: exec.CommandContext(context.Background(), self), version: version}
 	s.keeper.Env = append(os.Environ(), serverEnv+"="+binary)
 	s.keeper.Stderr = os.Stderr
 	if s.input, err = s.keeper.StdinPipe(); err != nil {
@@ -74,6 +70,18 @@ func (s *server) stop() {
 	_ = s.keeper.Wait()
 }
 
+// serverVersion finds a server and asks what it is.
+func serverVersion(root, name string) (binary, version string, err error) {
+	if binary, err = findServer(root, name); err != nil {
+		return "", "", err
+	}
+	text, err := exec.CommandContext(context.Background(), binary, "--version").Output()
+	if err != nil {
+		return "", "", fmt.Errorf("%s --version: %w", binary, err)
+	}
+	return binary, shortVersion(string(text)), nil
+}
+
 // findServer looks where the tests look: in REDLATCH_SERVERS and then nowhere
 // else, in .servers/bin, in PATH.
 func findServer(root, name string) (string, error) {
@@ -85,13 +93,16 @@ func findServer(root, name string) (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("%w: run `make servers`, or name a directory that holds it in REDLATCH_SERVERS", err)
+		return "", fmt.Errorf("%w: run `make bench`, or name a directory that holds it in REDLATCH_SERVERS", err)
 	}
 	return path, nil
 }
 
-// shortVersion turns "Redis server v=7.0.15 sha=..." into "Redis 7.0.15".
+// shortVersion turns "Redis server v=7.0.15 sha=..." into "Redis 7.0.15", and
+// "etcd Version: 3.4.23" and more lines into "etcd 3.4.23".
 func shortVersion(text string) string {
+	text, _, _ = strings.Cut(text, "\n")
+	text = strings.Replace(text, "Version: ", "v=", 1)
 	words := strings.Fields(text)
 	for _, w := range words {
 		if v, ok := strings.CutPrefix(w, "v="); ok {
@@ -138,18 +149,19 @@ func startOnFreePort(binary, dir string) (addr string, cmd *exec.Cmd, err error)
 	addr = l.Addr().String()
 	_ = l.Close()
 	_, port, _ := net.SplitHostPort(addr)
-	cmd = exec.CommandContext(context.Background(), binary, "--port", port, "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "no")
+	answers := redisAnswers
+	if filepath.Base(binary) == etcdServer {
+		cmd, answers = etcdCommand(binary, port, dir), etcdAnswers
+	} else {
+		cmd = exec.CommandContext(context.Background(), binary, "--port", port, "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "no")
+	}
 	if err := cmd.Start(); err != nil {
 		return "", nil, err
 	}
-	rdb := redis.NewClient(&redis.Options{Addr: addr})
-	defer rdb.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	for ctx.Err() == nil {
-		// Another server on this port would answer PING, too.
-		info, err := rdb.InfoMap(ctx, "server").Result()
-		if err == nil && info["Server"]["process_id"] == fmt.Sprint(cmd.Process.Pid) {
+		if answers(ctx, addr, cmd) {
 			return addr, cmd, nil
 		}
 		time.Sleep(20 * time.Millisecond)
@@ -157,4 +169,13 @@ func startOnFreePort(binary, dir string) (addr string, cmd *exec.Cmd, err error)
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	return "", nil, fmt.Errorf("%s did not answer on %s", binary, addr)
+}
+
+// redisAnswers says whether it is this server that answers: another on the port
+// would answer PING, too.
+func redisAnswers(ctx context.Context, addr string, cmd *exec.Cmd) bool {
+	rdb := redis.NewClient(&redis.Options{Addr: addr})
+	defer rdb.Close()
+	info, err := rdb.InfoMap(ctx, "server").Result()
+	return err == nil && info["Server"]["process_id"] == fmt.Sprint(cmd.Process.Pid)
 }

@@ -53,6 +53,12 @@ func targets(r results) []verdict {
 	for _, s := range []string{"processes-4x16", "processes-4x16-1ms"} {
 		all = append(all, r.fairShares(s, us))
 	}
+	for _, s := range []string{fairHandOff, fairHandOffDelayed} {
+		all = append(all, r.atMost(s, us, s, base, handOffP50, oneScript, 2.2, scenarioTitle(s)+": hand-off p50, as a multiple of the EVALSHA p50 on the same link"))
+	}
+	for _, s := range []string{"read-mostly-128", "read-only-128"} {
+		all = append(all, r.atLeast(s, us, s, redissonPeer.name, rate, rate, 20, scenarioTitle(s)+": times "+redissonPeer.name))
+	}
 	for _, s := range []string{"uncontended-1", "uncontended-64"} {
 		all = append(all,
 			r.extraAllocs(s, us, base),

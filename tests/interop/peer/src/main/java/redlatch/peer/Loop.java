@@ -2,6 +2,7 @@ package redlatch.peer;
 
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -25,11 +26,14 @@ import org.redisson.client.codec.LongCodec;
  * <p>Fields: "threads" (1), "durationMs" (1000), "maxOps" (of all threads together; 0 is no bound), "sectionUs"
  * (time asleep inside the lock), "pauseUs" (time asleep outside of it), "perThreadKeys" (thread i uses name-i),
  * "counter" (a key that each section reads, and writes plus one: an update is lost when two sections overlap),
- * "control" (a lock of the same kind that nobody else wants, which one more thread locks and unlocks meanwhile).
+ * "control" (a lock of the same kind that nobody else wants, which one more thread locks and unlocks meanwhile),
+ * "writeEvery" (of kind "read": each n-th round of a thread takes the write lock of that name; 0 is never), "page" and
+ * "who" (see Page: the file, and the number of the first thread).
  *
  * <p>The answer: "counts" per thread, their sum "ops", "elapsedMs", and the waits for the lock in microseconds,
  * "p50", "p99", "max"; with "control", the longest wait for that lock as "controlMax": what the machine and the
- * network made of a wait for nobody.
+ * network made of a wait for nobody; with "page", how often two were inside at once as "overlaps", and the nanoseconds
+ * from each start of an unlock to the return of the lock in another thread as "handOffs".
  */
 final class Loop {
     private final RedissonClient client;
@@ -38,9 +42,11 @@ final class Loop {
     private final long sectionNanos;
     private final long pauseNanos;
     private final RBucket<Long> counter;
+    private final long writeEvery;
+    private final Page page;
     private final AtomicLong started = new AtomicLong();
 
-    private Loop(RedissonClient client, Request req) {
+    private Loop(RedissonClient client, Request req) throws IOException {
         this.client = client;
         this.req = req;
         this.maxOps = req.number("maxOps", 0);
@@ -48,6 +54,9 @@ final class Loop {
         this.pauseNanos = req.number("pauseUs", 0) * 1000;
         String key = req.text("counter", "");
         this.counter = key.isEmpty() ? null : client.getBucket(key, LongCodec.INSTANCE);
+        this.writeEvery = req.number("writeEvery", 0);
+        String file = req.text("page", "");
+        this.page = file.isEmpty() ? null : new Page(file);
     }
 
     static JsonObject run(RedissonClient client, Request req) throws Exception {
@@ -61,24 +70,26 @@ final class Loop {
         try {
             CountDownLatch ready = new CountDownLatch(threads);
             CountDownLatch go = new CountDownLatch(1);
-            List<Future<Waits>> running = new ArrayList<>();
+            List<Future<Rounds>> running = new ArrayList<>();
             for (int i = 0; i < threads; i++) {
                 String name = req.flag("perThreadKeys") ? req.name() + "-" + i : req.name();
                 RLock lock = Kinds.lock(client, req.kind(), name);
+                RLock write = writeEvery > 0 ? Kinds.lock(client, "write", name) : null;
+                long who = req.number("who", 1) + i;
                 running.add(
                         pool.submit(
                                 () -> {
                                     ready.countDown();
                                     go.await();
-                                    return loop(lock, System.nanoTime() + duration);
+                                    return loop(lock, write, who, System.nanoTime() + duration);
                                 }));
             }
             ready.await();
             Control control = new Control(client, req);
             long start = System.nanoTime();
             go.countDown();
-            List<Waits> all = new ArrayList<>();
-            for (Future<Waits> f : running) {
+            List<Rounds> all = new ArrayList<>();
+            for (Future<Rounds> f : running) {
                 all.add(f.get());
             }
             JsonObject answer = report(all, System.nanoTime() - start);
@@ -89,20 +100,30 @@ final class Loop {
         }
     }
 
-    private Waits loop(RLock lock, long end) {
-        Waits waits = new Waits();
-        while (System.nanoTime() < end && (maxOps <= 0 || started.getAndIncrement() < maxOps)) {
+    private Rounds loop(RLock read, RLock write, long who, long end) {
+        Rounds rounds = new Rounds();
+        boolean shares = req.kind().equals("read");
+        // Threads do not all write in the same round.
+        for (long n = who; System.nanoTime() < end && (maxOps <= 0 || started.getAndIncrement() < maxOps); n++) {
+            boolean writes = writeEvery > 0 && n % writeEvery == 0;
+            RLock lock = writes ? write : read;
             long asked = System.nanoTime();
             lock.lock();
-            waits.add(System.nanoTime() - asked);
+            rounds.waits.add(System.nanoTime() - asked);
             try {
+                if (page != null) {
+                    rounds.enter(page, who, shares && !writes);
+                }
                 section();
+                if (page != null) {
+                    page.leave(who, shares && !writes);
+                }
             } finally {
                 lock.unlock();
             }
             sleep(pauseNanos);
         }
-        return waits;
+        return rounds;
     }
 
     private void section() {
@@ -120,13 +141,19 @@ final class Loop {
         }
     }
 
-    private static JsonObject report(List<Waits> threads, long elapsedNanos) {
+    private static JsonObject report(List<Rounds> threads, long elapsedNanos) {
         JsonArray counts = new JsonArray();
+        JsonArray handOffs = new JsonArray();
+        long overlaps = 0;
         Waits all = new Waits();
-        for (Waits w : threads) {
-            counts.add(w.size);
-            for (int i = 0; i < w.size; i++) {
-                all.add(w.nanos[i]);
+        for (Rounds r : threads) {
+            counts.add(r.waits.size);
+            overlaps += r.overlaps;
+            for (int i = 0; i < r.waits.size; i++) {
+                all.add(r.waits.nanos[i]);
+            }
+            for (int i = 0; i < r.handOffs.size; i++) {
+                handOffs.add(r.handOffs.nanos[i]);
             }
         }
         Arrays.sort(all.nanos, 0, all.size);
@@ -138,6 +165,8 @@ final class Loop {
         answer.addProperty("p50", all.percentile(0.50));
         answer.addProperty("p99", all.percentile(0.99));
         answer.addProperty("max", all.percentile(1));
+        answer.addProperty("overlaps", overlaps);
+        answer.add("handOffs", handOffs);
         return answer;
     }
 
@@ -178,6 +207,22 @@ final class Loop {
         long end() throws Exception {
             over.set(true);
             return max.get();
+        }
+    }
+
+    /** What one thread has seen. */
+    private static final class Rounds {
+        private final Waits waits = new Waits();
+        private final Waits handOffs = new Waits();
+        private long overlaps;
+
+        void enter(Page page, long who, boolean shares) {
+            long handedAt = page.enter(who, shares);
+            if (handedAt == Page.OVERLAP) {
+                overlaps++;
+            } else if (handedAt != Page.NONE) {
+                handOffs.add(Page.now() - handedAt);
+            }
         }
     }
 
