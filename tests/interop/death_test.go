@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/tests/interop/peer"
 )
 
 // inAfterLease checks that a waiter gets in when the lease in Redis has ended,
@@ -38,7 +39,7 @@ func TestJavaDiesGoGetsIn(t *testing.T) {
 		w.holds(waiter.hold.Owner(), "1")
 		w.release(waiter.hold)
 		w.free()
-	})
+	}, append([]string{peer.Fenced, peer.Spin}, plain...)...) // others have stories of their own
 }
 
 func TestGoDiesJavaGetsIn(t *testing.T) {
@@ -51,7 +52,7 @@ func TestGoDiesJavaGetsIn(t *testing.T) {
 		w.holds(w.javaOwner("t1"), "1")
 		j.unlock()
 		w.free()
-	})
+	}, append([]string{peer.Fenced, peer.Spin}, plain...)...)
 }
 
 // A stopped Java process loses the lock, and learns of it when it unlocks.
@@ -93,16 +94,21 @@ func TestGoStopsJavaGetsIn(t *testing.T) {
 	})
 }
 
-// A waiter that dies takes nothing with it and blocks nobody.
+// A waiter that dies takes nothing with it and blocks nobody, unless there is a
+// queue.
 func TestDeadWaiters(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
-		h := w.goHolds(redlatch.Lease(long))
 		p := w.ownJava()
+		h := w.goHolds(redlatch.Lease(long))
 		waiting := w.javaLock("t1")
 		w.start("Java: lock", func() error { return waiting.Lock.Lock(w.ctx, 0) })
-		w.asleep(1)
+		g := w.goProcess(storyLimit)
+		w.asleep(2)
 		p.Kill()
+		g.kill()
+		w.holds(h.Owner(), "1")
 		w.release(h)
+		w.free()
 		w.java = nil // the dead one
 		next := w.javaLock("t2")
 		next.take(0)
@@ -110,5 +116,5 @@ func TestDeadWaiters(t *testing.T) {
 		h = w.goHolds()
 		w.release(h)
 		w.free()
-	})
+	}, append([]string{peer.Fenced, peer.Write}, plain...)...)
 }

@@ -3,6 +3,7 @@ package interop
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -188,6 +189,117 @@ func TestGoMultiOverWhatJavaHolds(t *testing.T) {
 			}
 			all.unlock()
 		}
+	})
+}
+
+// Members may be locks of any kinds. Whoever has one of them, to read or whatever
+// else its kind allows, keeps the other side's MultiLock from all.
+func TestMultisOfManyKinds(t *testing.T) {
+	eachPair(t, peer.Plain, func(t *testing.T, w *world) {
+		kinds := []string{peer.Plain, peer.Fair, peer.Write}
+		if has(w.version, peer.Fenced) {
+			kinds = append(kinds, peer.Fenced)
+		}
+		th := w.javaClient().Thread("t1")
+		var members []*redlatch.Lock
+		var locks []peer.Lock
+		var names []string
+		for _, kind := range kinds {
+			names = append(names, "k:"+kind)
+			members = append(members, goLock(w.goClient(), kind, "k:"+kind))
+			locks = append(locks, th.Lock(kind, "k:"+kind))
+		}
+		g, j := redlatch.MultiLock(members...), javaLock{th.Multi(locks...), w}
+		for i, kind := range kinds {
+			held := kind
+			if kind == peer.Write {
+				held = peer.Read
+			}
+			h, err := goLock(w.goClient(), held, names[i]).Try(w.ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if j.try(0, 0) {
+				t.Errorf("Java has all of %v, of which Go holds %q", names, names[i])
+			}
+			w.owned("", slices.Concat(names[:i], names[i+1:])...)
+			w.release(h)
+
+			other := javaLock{w.javaClient().Thread("t2").Lock(held, names[i]), w}
+			other.take(0)
+			if _, err := g.Try(w.ctx); !errors.Is(err, redlatch.ErrBusy) {
+				t.Errorf("Go: Try of %v, of which Java holds %q: %v, want ErrBusy", names, names[i], err)
+			}
+			for _, free := range slices.Concat(names[:i], names[i+1:]) {
+				w.eventually("Go keeps nothing", func() bool { return w.ownerOf(free) == "" })
+			}
+			other.unlock()
+		}
+		h, err := g.Try(w.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if j.try(0, 0) {
+			t.Error("Java has what Go's MultiLock holds")
+		}
+		if err := h.Release(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		j.take(0)
+		if _, err := g.Try(w.ctx); !errors.Is(err, redlatch.ErrBusy) {
+			t.Errorf("Go: Try of what Java's MultiLock holds: %v, want ErrBusy", err)
+		}
+		j.unlock()
+		w.owned("", names...)
+	})
+}
+
+// Who dies with all names, or one, keeps the other side's MultiLock out for its
+// lease, and no longer.
+func TestMultiOverTheDead(t *testing.T) {
+	eachPair(t, peer.Plain, func(t *testing.T, w *world) {
+		names := []string{"m:a", "m:b", "m:c"}
+		w.name = names[1]
+		p := w.ownJava()
+		w.javaMulti("t1", names...).take(0)
+		m := redlatch.MultiLock(w.member(names[0]), w.member(names[1]), w.member(names[2]))
+		var h *redlatch.MultiHold
+		waiter := w.start("Go: acquire", func() (err error) {
+			h, err = m.Acquire(w.ctx)
+			return err
+		})
+		w.asleep(0)
+		waiter.open()
+		p.Kill()
+		w.java = nil
+		var left time.Duration // of the longest: each is renewed by itself
+		asked := time.Now()
+		for _, name := range names {
+			ms, _ := w.server.MustDo("PTTL", name).(int64)
+			left = max(left, time.Duration(ms)*time.Millisecond)
+		}
+		waiter.returns()
+		if took := time.Since(asked); left <= 0 || took < left || took > left+2*soon {
+			t.Errorf("Go got in after %v, while the leases had %v left", took, left)
+		}
+		if err := h.Release(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		w.owned("", names...)
+
+		j := w.javaMulti("t1", names...)
+		dead := w.goProcessHolds()
+		dead.kill()
+		waiter = w.start("Java: tryLock", func() error {
+			if ok, err := j.TryLock(w.ctx, storyLimit, 0); err != nil || !ok {
+				return errors.Join(err, errors.New("not acquired"))
+			}
+			return nil
+		})
+		w.inAfterLease(waiter, 0)
+		w.owned(w.javaOwner("t1"), names...)
+		j.unlock()
+		w.owned("", names...)
 	})
 }
 
