@@ -193,7 +193,7 @@ func TestTheHeadOfTheQueueIsKeptFromRedissonsSweep(t *testing.T) {
 		for range 20 {
 			time.Sleep(time.Minute)
 			score, _ := w.server.ZScore(timeouts, w.queue("orders")[0])
-			if left := time.UnixMilli(int64(score)).Sub(time.Now()); left < 149*time.Second || left > 331*time.Second {
+			if left := time.Until(time.UnixMilli(int64(score))); left < 149*time.Second || left > 331*time.Second {
 				t.Fatalf("the head's score lasts for another %v", left)
 			}
 		}
