@@ -194,6 +194,9 @@ func (s *stored) owners() (holders []Holder, err error) {
 	return holders, nil
 }
 
+// mostReads is more than any owner reads at a time: what is greater is no count.
+const mostReads = 10000
+
 // readersAndWriter are the fields of a read-write lock; the writer comes first.
 func (s *stored) readersAndWriter() (holders []Holder, err error) {
 	mode := s.fields[wire.Mode]
@@ -205,7 +208,7 @@ func (s *stored) readersAndWriter() (holders []Holder, err error) {
 			continue
 		}
 		count, err := strconv.Atoi(text)
-		if err != nil {
+		if err != nil || count > mostReads {
 			return nil, notALock("key %q is a hash but not a read-write lock: field %q has value %q", s.name, owner, text)
 		}
 		h := holderOf(strings.TrimSuffix(owner, wire.WriteField("")), count, s.ttl)

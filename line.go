@@ -1,6 +1,8 @@
 package redlatch
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -91,20 +93,26 @@ func (ls *lines) put(ln *line) {
 	if ln.news.Stop() || ln.id != "" {
 		return // its subscription may still call: not to be used again
 	}
-	ln.turns, ln.cur, ln.owner, ln.ttl = turns{}, nil, "", 0
+	ln.turns = turns{}
+	ln.mu.Lock()
+	ln.cur, ln.owner, ln.ttl = nil, "", 0
+	ln.mu.Unlock()
 	ls.pool.Put(ln)
 }
 
 // close ends all subscriptions. Who waits leaves by itself; a holder may stay.
 func (ls *lines) close() {
+	for _, ln := range ls.all() {
+		ln.news.Stop()
+	}
+}
+
+// all returns all lines. lines.mu is not held while any of them is looked at:
+// shares of a line are taken under its tenure's mutex.
+func (ls *lines) all() []*line {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	for _, ln := range ls.m {
-		ln.news.Stop()
-	}
-	for _, ln := range ls.own {
-		ln.news.Stop()
-	}
+	return slices.AppendSeq(slices.Collect(maps.Values(ls.m)), maps.Values(ls.own))
 }
 
 // peek returns the tenure of a lock that this client has, or is about to have,
@@ -149,9 +157,7 @@ func (ls *lines) find(name, owner string) (t *tenure, leaving bool) {
 
 // ofGroup returns the tenure of values of a group that may have an owner id.
 func (ls *lines) ofGroup(name, owner string) *tenure {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	for _, ln := range ls.m {
+	for _, ln := range ls.all() {
 		ln.mu.Lock()
 		t := ln.cur
 		ln.mu.Unlock()

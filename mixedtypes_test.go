@@ -3,6 +3,7 @@ package redlatch_test
 import (
 	"errors"
 	"maps"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,4 +70,26 @@ func TestAStrayReadIsNotReleasedWithWhoReadsBesideIt(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A group of locks keeps times of day in its hash, which are no counts.
+func TestATimeOfDayIsNoCountOfReads(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		rw := c.ReadWriteLock("orders")
+		expiry, _ := wire.GroupFields("value", java)
+		for _, force := range []bool{false, true} {
+			h := w.acquire(rw.Read(), bg)
+			w.server.HSet("orders", expiry, strconv.FormatInt(time.Now().UnixMilli(), 10))
+			if force {
+				_, err := rw.Read().ForceRelease(bg)
+				var re *redlatch.RunError
+				if !errors.As(err, &re) || re.Code != "WRONGTYPE" {
+					t.Errorf("ForceRelease: %v", err)
+				}
+			}
+			w.release(h)
+			w.wantNoKeys()
+		}
+	})
 }

@@ -9,8 +9,7 @@ if redis.call('HGET', KEYS[1], 'mode') ~= 'read' then
 end
 local found = 0
 for i = 2, #ARGV do
-  local reads = tonumber(redis.call('HGET', KEYS[1], ARGV[i])) or 0
-  for n = 1, reads do
+  for n = 1, read_holds(redis.call('HGET', KEYS[1], ARGV[i])) do
     redis.call('DEL', timeout_key(KEYS[1], ARGV[i], n))
   end
   found = math.max(found, redis.call('HDEL', KEYS[1], ARGV[i]))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,6 +21,7 @@ type exclusion struct {
 	mu      sync.Mutex
 	holders map[*redlatch.Hold]string // "read", "write"
 	family  map[*redlatch.Hold]int    // holds of one nest may stand beside each other
+	crashed map[string]bool           // clients that were closed under live holds
 	nests   int
 	most    int
 }
@@ -49,7 +51,8 @@ func (x *exclusion) leave(h *redlatch.Hold) {
 }
 
 // agrees checks what Redis shows when nothing is under way: an owner for each
-// client that holds, with the keys that belong to it.
+// client that holds, with the keys that belong to it, and nobody else but those
+// who have crashed.
 func (x *exclusion) agrees() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -72,9 +75,21 @@ func (x *exclusion) agrees() {
 			x.Errorf("%s reads and has no key", h.Owner())
 		}
 	}
+	got := x.fields("orders")
 	for field, n := range want {
-		if got := x.server.HGet("orders", field); got != n {
-			x.Errorf("Redis shows %s = %q, want %q", field, got, n)
+		if got[field] != n {
+			x.Errorf("Redis shows %s = %q, want %q", field, got[field], n)
+		}
+	}
+	for field := range got {
+		if id, _ := wire.ClientOf(field); want[field] == "" && field != wire.Mode && !x.crashed[id] {
+			x.Errorf("Redis shows %s, who holds nothing; want %v", field, want)
+		}
+	}
+	for _, key := range x.server.Keys() {
+		owner, n, ok := strings.Cut(strings.TrimPrefix(key, "{orders}:"), ":rwlock_timeout:")
+		if id, _ := wire.ClientOf(owner); ok && (want[owner] == "" || n != "1") && !x.crashed[id] {
+			x.Errorf("there is a key %s; want %v", key, want)
 		}
 	}
 }
@@ -84,7 +99,7 @@ func TestNeverAWriterBesideAnotherHolder(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			inFakeTime(t, func(w *world) {
-				x := &exclusion{world: w, holders: map[*redlatch.Hold]string{}, family: map[*redlatch.Hold]int{}}
+				x := &exclusion{world: w, holders: map[*redlatch.Hold]string{}, family: map[*redlatch.Hold]int{}, crashed: map[string]bool{}}
 				ctx, cancel := context.WithTimeout(bg, time.Minute)
 				defer cancel()
 				var wg sync.WaitGroup
@@ -123,7 +138,10 @@ func (x *exclusion) process(ctx context.Context, r *rand.Rand) {
 		<-life.Done()
 		end()
 		if r.IntN(2) == 0 {
-			_ = c.Close() // a crash: under live holds
+			x.mu.Lock()
+			x.crashed[c.ID()] = true
+			x.mu.Unlock()
+			_ = c.Close()
 		}
 		wg.Wait()
 		_ = c.Close()

@@ -499,3 +499,37 @@ func TestAPreferredWriterThatGivesUpWakesTheReaders(t *testing.T) {
 		w.wantNoKeys()
 	})
 }
+
+// Its announcement is under way when its context ends.
+func TestAPreferredWriterReturnsWhenItsContextEnds(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		slow := &tap{hook: func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			if s == "readwrite.write.wish" && args[1] != "0" {
+				time.Sleep(2 * time.Second)
+			}
+			return next()
+		}}
+		c, other := w.tapped(redlatch.Config{}, slow), w.client(redlatch.Config{})
+		rd := w.acquire(other.ReadWriteLock("orders").Read(), bg)
+		l := c.ReadWriteLock("orders").PreferWriters().Write()
+		returns := func(when string, ctx context.Context, want error, opts ...redlatch.Option) {
+			start := time.Now()
+			_, err := l.Acquire(ctx, opts...)
+			w.wantErr(err, want)
+			if d := time.Since(start); d != 100*time.Millisecond {
+				t.Errorf("%s: after %v", when, d)
+			}
+			time.Sleep(3 * time.Second)
+			if keys := w.server.Keys(); len(keys) != 2 {
+				t.Errorf("%s: three seconds later there are keys %q", when, keys)
+			}
+		}
+		ctx, cancel := context.WithTimeout(bg, 100*time.Millisecond)
+		defer cancel()
+		returns("its context ends", ctx, context.DeadlineExceeded)
+		returns("its time is over", bg, redlatch.ErrBusy, redlatch.Wait(100*time.Millisecond))
+		time.AfterFunc(100*time.Millisecond, func() { _ = c.Close() })
+		returns("its client closes", bg, redlatch.ErrClosed)
+		w.release(rd)
+	})
+}

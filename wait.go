@@ -151,8 +151,8 @@ type patience struct {
 	owner string        // who had it when we last saw it,
 	ttl   time.Duration // and for how long
 
-	waiting func() // called before each pause between two tries; may be nil
-	refused func() // called when the lock turns out not to be free at once; may be nil
+	waiting func(context.Context) // called before each pause between two tries; may be nil
+	refused func()                // called when the lock turns out not to be free at once; may be nil
 }
 
 // notNow says that the caller has to wait.
@@ -338,7 +338,7 @@ func (p *patience) payTurns(ctx context.Context, ln *line, once bool) error {
 func (p *patience) sleep(ctx context.Context, ln *line, ttl time.Duration) error {
 	p.notNow()
 	if p.waiting != nil {
-		p.waiting()
+		p.waiting(ctx)
 	}
 	d := longestSleep*4/5 + rand.N(longestSleep*2/5) //nolint:gosec // jitter
 	if ttl >= 0 {

@@ -17,7 +17,7 @@ var wishScript = script.Load(luaFiles, "readwrite.write.wish")
 type wish struct {
 	l    *Lock
 	id   string
-	made bool
+	last *op // the latest announcement; nil: none was made
 }
 
 // wishOf prepares the announcement of a caller that is inside the gate, to be
@@ -28,27 +28,32 @@ func (c *Client) wishOf(l *Lock, p *patience) *wish {
 		return nil
 	}
 	w := &wish{l: l, id: c.nextID()}
-	p.waiting = func() {
-		w.made = true
-		w.say(wishTime)
+	p.waiting = func(ctx context.Context) {
+		w.last = w.ask(wishTime)
+		w.last.stop, w.last.until = c.done, p.until
+		_, _ = w.last.run(ctx)
 	}
 	return w
 }
 
-// over takes the announcement back, if it was made.
+// over takes the announcement back, if it was made; not before its outcome is
+// known, if the caller has left.
 func (w *wish) over() {
-	if w != nil && w.made {
-		w.l.c.settle(func() { w.say(0) })
+	if w == nil || w.last == nil {
+		return
 	}
+	w.l.c.settle(func() {
+		_, _ = w.last.outcome()
+		_, _ = w.ask(0).run(context.Background())
+	})
 }
 
-// say tells the server once; should that fail, the next try or the key's TTL
-// makes up for it.
-func (w *wish) say(d time.Duration) {
+// ask prepares a request that tells the server once; should it fail, the next try
+// or the key's TTL makes up for it.
+func (w *wish) ask(d time.Duration) *op {
 	c := w.l.c
-	o := op{
+	return &op{
 		c: c, script: wishScript, keys: []string{w.l.name, w.l.writers}, args: []string{w.id, millis(d), w.l.channel},
 		lease: c.cfg.WatchdogTimeout, stop: c.over, single: true,
 	}
-	_, _ = o.run(context.Background())
 }
