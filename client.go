@@ -37,7 +37,7 @@ type Client struct {
 	waiters  sync.Pool // of *waiter
 
 	droppedMu sync.Mutex // guards dropped
-	dropped   []*hold    // garbage collected without having been released
+	dropped   []func()   // give up holds that were garbage collected without having been released
 
 	done      chan struct{} // closed when Close begins: nobody waits any longer
 	over      chan struct{} // closed when Close ends: nothing is settled any longer

@@ -71,30 +71,36 @@ func (c *Client) newHoldFor(h *hold) *Hold {
 	return H
 }
 
-// dropped notes a hold that its user lost. It is called by the garbage
+// dropped has a hold that its user lost given up. It is called by the garbage
 // collector's goroutine, which does not belong to the client's world (in a test
 // it is outside of the synctest bubble): the clock sees to the rest.
-func (h *hold) dropped() {
-	c := h.t.c
+func (h *hold) dropped() { h.t.c.drop(h.giveUp) }
+
+func (c *Client) drop(giveUp func()) {
 	c.droppedMu.Lock()
 	defer c.droppedMu.Unlock()
-	c.dropped = append(c.dropped, h)
+	c.dropped = append(c.dropped, giveUp)
 }
 
-// collectDropped reports and releases the holds that were dropped.
+// collectDropped gives up what was dropped.
 func (c *Client) collectDropped() {
 	c.droppedMu.Lock()
 	dropped := c.dropped
 	c.dropped = nil
 	c.droppedMu.Unlock()
-	for _, h := range dropped {
-		h.t.mu.Lock()
-		over := h.err != nil
-		h.t.mu.Unlock()
-		if !over {
-			c.report.dropped(DroppedEvent{Name: h.t.lock.name, Site: h.at.String()})
-			c.settle(func() { _ = h.release(context.Background()) })
-		}
+	for _, giveUp := range dropped {
+		giveUp()
+	}
+}
+
+// giveUp reports and releases a hold that was dropped.
+func (h *hold) giveUp() {
+	h.t.mu.Lock()
+	over := h.err != nil
+	h.t.mu.Unlock()
+	if !over {
+		h.t.c.report.dropped(DroppedEvent{Name: h.t.lock.name, Site: h.at.String()})
+		h.t.c.settle(func() { _ = h.release(context.Background()) })
 	}
 }
 

@@ -35,10 +35,12 @@ type holding struct {
 	told  bool  // it has been released
 	stops []func() bool
 
-	// Of a RedLock: attempts at members that are under way.
-	away int
-	idle chan struct{} // closed when away is 0 again
-	quit context.CancelCauseFunc
+	// Of a RedLock: attempts at members that are under way, and how to let the
+	// next caller of this process in.
+	away  int
+	idle  chan struct{} // closed when away is 0 again
+	quit  context.CancelCauseFunc
+	leave func() // nil: nobody is kept waiting
 }
 
 func newHolding(ctx context.Context, q *quest, need int) *holding {
@@ -94,6 +96,7 @@ func (g *holding) check() error {
 	if len(holds)-len(ends) >= g.need {
 		return nil
 	}
+	defer g.goOut()
 	return g.over(join(ends))
 }
 
@@ -197,6 +200,7 @@ func (g *holding) release(ctx context.Context) error {
 	g.told = true
 	g.mu.Unlock()
 	_ = g.over(errReleased)
+	defer g.goOut()
 	return g.letGo(ctx)
 }
 
@@ -278,17 +282,29 @@ func newMultiHold(g *holding) *MultiHold {
 	return H
 }
 
-// dropped notes the members of a holding that its user lost.
+// dropped has a holding that its user lost given up by the first of its clients
+// that gets to it. Like hold.dropped it does nothing itself.
 func (g *holding) dropped() {
+	giveUp := sync.OnceFunc(g.giveUp)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, h := range g.holds {
+		h.t.c.drop(giveUp)
+	}
+}
+
+func (g *holding) giveUp() {
+	_ = g.over(errReleased) // whatever is under way is not to join it
 	g.mu.Lock()
 	holds, quit := g.holds, g.quit
 	g.mu.Unlock()
 	if quit != nil {
-		_ = g.over(errReleased) // whatever is under way is not to join it
+		quit(errReleased)
 	}
 	for _, h := range holds {
-		h.dropped()
+		h.giveUp()
 	}
+	g.goOut()
 }
 
 // Holds returns the members' holds, in the order in which they were acquired:

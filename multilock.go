@@ -18,6 +18,7 @@ type Multi struct {
 	locks []*Lock // in the order in which they are acquired
 	need  int     // how many make a hold
 	red   bool
+	lobby *Lock // at whose line callers of a RedLock wait for those of their process; nil: they do not
 	err   error // members that cannot be used
 }
 

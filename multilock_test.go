@@ -736,6 +736,21 @@ func TestADroppedMultiHoldIsReleased(t *testing.T) {
 		runtime.GC()
 		time.Sleep(10 * time.Millisecond)
 	}
+	red := redlatch.RedLock(c.Lock("r"))
+	w.acquireMulti(red, bg) // and dropped
+	next := later(func() *redlatch.MultiHold { return w.acquireMulti(red, bg, redlatch.Wait(20*time.Second)) })
+	for end := time.Now().Add(20 * time.Second); ; {
+		select {
+		case h := <-next:
+			w.releaseMulti(h)
+			return
+		case <-time.After(10 * time.Millisecond):
+			runtime.GC()
+		}
+		if time.Now().After(end) {
+			t.Fatal("a dropped hold of a red lock keeps the others of its process waiting")
+		}
+	}
 }
 
 // Random schedules over three names and three clients: never two holders of one

@@ -1,10 +1,12 @@
 package redlatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -18,7 +20,9 @@ import (
 // majority. None is given longer to answer than a twentieth of the lease; those
 // that answer later than the majority but in time join the hold. A caller that
 // gets no majority releases what it has and tries again after a random pause: it
-// does not wait by messages.
+// does not wait by messages. Goroutines of one process that want the same members
+// get them in the order in which they asked; between processes there is no order,
+// and no turns.
 //
 // Each member is renewed by its client's watchdog (or has the Lease), and the
 // hold is live while a majority of members is: that bounds it by the trust
@@ -47,7 +51,51 @@ func RedLock(locks ...*Lock) *Multi {
 			}
 		}
 	}
+	m.lobby = lobbyOf(locks)
 	return m
+}
+
+// lobbyOf returns the lock at whose line the callers of this process that want
+// the same members wait for each other, or nil if they need not: readers.
+func lobbyOf(locks []*Lock) *Lock {
+	members := slices.SortedFunc(slices.Values(locks), func(a, b *Lock) int { return cmp.Compare(a.c.id, b.c.id) })
+	names := []string{"redlock"}
+	for _, l := range members {
+		if l.side == reading {
+			return nil
+		}
+		names = append(names, l.c.id, l.lineName())
+	}
+	return &Lock{c: members[0].c, name: strings.Join(names, "\x00")}
+}
+
+// lineUp waits for the other callers of this process, which is to be one voter,
+// and returns their line, or nil if the caller is not to wait: it may have what
+// the one before it has, or share it.
+func (q *quest) lineUp(ctx context.Context) (*line, error) {
+	l := q.m.lobby
+	if l == nil || slices.ContainsFunc(q.m.locks, func(l *Lock) bool {
+		outer, sc, err := l.enclosing(ctx)
+		return outer != nil || sc != nil || err != nil
+	}) {
+		return nil, nil
+	}
+	ln, waited := l.c.lines.get(l), false
+	p := patience{c: l.c, name: q.m.locks[0].name, until: q.until, refused: func() { waited = true }}
+	switch _, err := p.enter(ctx, ln, q.o, q.o.at); {
+	case errors.Is(err, ErrClosed):
+		return nil, nil // the others may be a majority
+	case err != nil:
+		return nil, err
+	}
+	if waited {
+		// Other processes cannot see when the lock is free. A pause lets them in.
+		if err := q.rest(ctx, 0, nil, 0); err != nil {
+			l.c.leave(ln)
+			return nil, err
+		}
+	}
+	return ln, nil
 }
 
 var (
@@ -78,8 +126,25 @@ func (q *quest) bound() time.Duration {
 
 // most acquires a majority of the members, or nothing.
 func (q *quest) most(ctx context.Context) (*holding, error) {
-	var since time.Time      // when a majority did not answer for the first time
-	var last, before canvass // when it did not for the last time; of the ballot before
+	lobby, err := q.lineUp(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g, err := q.ballots(ctx)
+	switch {
+	case lobby == nil:
+	case err != nil:
+		q.m.lobby.c.leave(lobby)
+	default:
+		g.stayIn(q.m.lobby.c, lobby)
+	}
+	return g, err
+}
+
+// ballots tries until there is a majority.
+func (q *quest) ballots(ctx context.Context) (*holding, error) {
+	var since time.Time // when there began to be no ballot in which a majority answered
+	var errs []error    // of those that did not
 	for round := 0; ; round++ {
 		start := time.Now()
 		g, votes := q.ballot(ctx)
@@ -87,19 +152,16 @@ func (q *quest) most(ctx context.Context) (*holding, error) {
 			return g, nil
 		}
 		s := q.sum(votes)
-		if s.silent && since.IsZero() && round > 0 && q.over() {
-			s = before // this one was cut short by the end of Wait: it says nothing
-		}
-		before = s
 		switch {
-		case s.silent && since.IsZero():
-			since, last = start, s
-		case s.silent:
-			last = s
-		case s.mute && !since.IsZero():
-			s.silent, s.errs = true, last.errs // what did not answer then is still being waited for
-		default:
-			since = time.Time{}
+		case s.answered:
+			since, errs = time.Time{}, nil
+		case since.IsZero():
+			since = start
+		}
+		if s.silent {
+			errs = s.errs
+		} else if errs != nil {
+			s.silent, s.errs = true, errs // what did not answer then is still being waited for
 		}
 		switch {
 		case s.same != nil:
@@ -111,9 +173,14 @@ func (q *quest) most(ctx context.Context) (*holding, error) {
 		case q.o.once, q.over(), s.silent && time.Since(since) >= q.m.locks[0].c.cfg.OutageTimeout:
 			return nil, s.error()
 		}
-		// A ballot with a silent member takes its whole time: two callers that
-		// split the votes would meet again and again after a short pause.
-		if err := q.rest(ctx, round, s.busy, time.Since(start)); err != nil {
+		// Callers that met would meet again after a pause that is short beside the
+		// time that a ballot takes them. One in which no majority answers takes all
+		// the time that there is: a longer pause than that helps nobody.
+		took := time.Since(start)
+		if s.answered {
+			took <<= min(round, 2)
+		}
+		if err := q.rest(ctx, round, s.busy, took); err != nil {
 			if ctx.Err() != nil {
 				return nil, s.ended(ctxError(ctx))
 			}
@@ -122,8 +189,13 @@ func (q *quest) most(ctx context.Context) (*holding, error) {
 	}
 }
 
+// leastGrace is the least that the members which have not answered are given
+// when a majority has and one is taken.
+const leastGrace = 10 * time.Millisecond
+
 // ballot tries all members once, at the same time. It returns as soon as there
-// is a majority, or can be none.
+// is a majority, or can be none, or others are at it too and it would keep them
+// waiting for a member that is silent.
 func (q *quest) ballot(ctx context.Context) (*holding, []vote) {
 	m := q.m
 	g := newHolding(ctx, q, m.need)
@@ -136,6 +208,7 @@ func (q *quest) ballot(ctx context.Context) (*holding, []vote) {
 	all, quit := context.WithCancelCause(ctx)
 	each, stop := context.WithTimeoutCause(all, limit, errSilent)
 	g.quit = func(err error) { quit(err); stop() }
+	start := time.Now()
 	votes := make(chan vote, len(m.locks))
 	for i, l := range m.locks {
 		l.c.settle(func() {
@@ -152,12 +225,21 @@ func (q *quest) ballot(ctx context.Context) (*holding, []vote) {
 		})
 	}
 	var cast []vote
-	yes := 0
-	for range m.locks {
-		v := <-votes
-		cast = append(cast, v)
-		if v.err == nil {
-			yes++
+	var over <-chan time.Time
+	yes, contested := 0, false
+count:
+	for len(cast) < len(m.locks) {
+		select {
+		case v := <-votes:
+			cast = append(cast, v)
+			switch {
+			case v.err == nil:
+				yes++
+			case errors.Is(v.err, ErrBusy):
+				contested = true
+			}
+		case <-over:
+			break count
 		}
 		if yes == m.need {
 			if g.begin() == nil {
@@ -167,6 +249,20 @@ func (q *quest) ballot(ctx context.Context) (*holding, []vote) {
 		}
 		if len(cast)-yes > len(m.locks)-m.need {
 			break
+		}
+		if over == nil && contested && len(cast) >= m.need {
+			// Who now waits for a silent member keeps what he has from others, as
+			// they keep from him what they have, and nobody gets a majority.
+			t := time.NewTimer(max(time.Since(start), leastGrace))
+			defer t.Stop()
+			over = t.C
+		}
+	}
+	if errors.Is(context.Cause(each), errSilent) {
+		for i := range m.locks { // whose silence was not needed to decide
+			if !slices.ContainsFunc(cast, func(v vote) bool { return v.member == i }) {
+				cast = append(cast, vote{member: i, err: errSilent})
+			}
 		}
 	}
 	g.quit(errOutvoted)
@@ -186,12 +282,39 @@ func (g *holding) back() bool {
 	return true
 }
 
+// stayIn keeps the callers behind this one waiting until the holding is over.
+func (g *holding) stayIn(c *Client, lobby *line) {
+	g.mu.Lock()
+	first := g.holds[0].t
+	lobby.setCurrent(first) // who waits is told by whom
+	g.leave = func() {
+		lobby.dropCurrent(first)
+		c.leave(lobby)
+	}
+	lost := g.err != nil
+	g.mu.Unlock()
+	if lost {
+		g.goOut()
+	}
+}
+
+// goOut lets the next caller of this process in.
+func (g *holding) goOut() {
+	g.mu.Lock()
+	leave := g.leave
+	g.leave = nil
+	g.mu.Unlock()
+	if leave != nil {
+		leave()
+	}
+}
+
 // A canvass is what a failed ballot says.
 type canvass struct {
 	busy     *BusyError // of a member that is taken, as far as it says by whom
 	taken    bool       // whether any is
+	answered bool       // a majority has said that it is ours, or whose
 	silent   bool       // so many did not answer that there can be no majority
-	mute     bool       // the same with those that were not even asked
 	errs     []error    // of the members that did not answer
 	hopeless error      // there can be no majority until somebody acts
 	same     error      // two members are one
@@ -200,7 +323,7 @@ type canvass struct {
 func (q *quest) sum(votes []vote) canvass {
 	t := canvass{busy: &BusyError{Name: q.m.locks[0].name}}
 	var refused []error
-	dumb, unasked := 0, 0
+	dumb, unasked, answers := 0, 0, 0
 	owners := map[string]int{} // of the members that we had
 	for _, v := range votes {
 		if v.h != nil {
@@ -209,6 +332,7 @@ func (q *quest) sum(votes []vote) canvass {
 	}
 	for _, v := range votes {
 		if v.err == nil {
+			answers++
 			continue
 		}
 		l := q.m.locks[v.member]
@@ -220,7 +344,10 @@ func (q *quest) sum(votes []vote) canvass {
 		case errors.As(v.err, &busy):
 			if busy.Owner == "" {
 				unasked++ // somebody else of this process is asking
-			} else if t.busy.Owner == "" {
+				continue
+			}
+			answers++
+			if t.busy.Owner == "" {
 				t.busy = busy
 			}
 			if other, ok := owners[busy.Owner]; ok {
@@ -232,7 +359,7 @@ func (q *quest) sum(votes []vote) canvass {
 	}
 	most := len(q.m.locks) - q.m.need // so many may fail
 	dumb += len(refused)
-	t.silent, t.mute = dumb > most, dumb+unasked > most
+	t.silent, t.answered = dumb > most, answers >= q.m.need
 	t.taken = unasked > 0 || t.busy.Owner != ""
 	if len(refused) > most {
 		t.hopeless = errors.Join(refused...)

@@ -3,10 +3,8 @@ package redlatch_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
+
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -362,129 +360,6 @@ func TestARedLockIsReentered(t *testing.T) {
 		p.releaseMulti(h)
 		_, err = m.Acquire(h.Context())
 		p.wantErr(err, redlatch.ErrNotHeld)
-		p.wantNothing()
-	})
-}
-
-// Callers that each have some of the votes give them back and one of them wins.
-func TestSplitVotesOfRedLocksEnd(t *testing.T) {
-	for seed := range uint64(8) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			inRedTime(t, 5, func(p *poll) {
-				var inside, sections atomic.Int64
-				var wg sync.WaitGroup
-				start := time.Now()
-				for i := range uint64(3) {
-					dice := rand.New(rand.NewPCG(seed, i))
-					var mu sync.Mutex
-					hooks := map[int]func(string, []string, func() (redlatch.Reply, error)) (redlatch.Reply, error){}
-					for s := range p.servers {
-						hooks[s] = func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
-							mu.Lock()
-							there, back, lost := dice.IntN(8), dice.IntN(8), dice.IntN(60)
-							mu.Unlock()
-							time.Sleep(time.Duration(there) * time.Millisecond)
-							reply, err := next()
-							time.Sleep(time.Duration(back) * time.Millisecond)
-							if lost == 0 {
-								return redlatch.Reply{}, errTapUnknown
-							}
-							return reply, err
-						}
-					}
-					m := p.tappedRed("a", hooks)
-					wg.Go(func() {
-						for range 10 {
-							err := m.Do(bg, func(ctx context.Context) error {
-								if inside.Add(1) != 1 {
-									t.Error("two holders")
-								}
-								time.Sleep(5 * time.Millisecond)
-								inside.Add(-1)
-								sections.Add(1)
-								return ctx.Err()
-							})
-							if err != nil {
-								t.Error(err)
-							}
-						}
-					})
-				}
-				wg.Wait()
-				t.Logf("%d sections in %v", sections.Load(), time.Since(start))
-				if d := time.Since(start); d > 30*time.Second {
-					t.Errorf("%d sections took %v", sections.Load(), d)
-				}
-				time.Sleep(15 * time.Second)
-				p.wantNothing()
-			})
-		})
-	}
-}
-
-// With a silent member each split vote lasts for all of the attempt's time.
-func TestSplitVotesEndWithASilentMinority(t *testing.T) {
-	inRedTime(t, 3, func(p *poll) {
-		var on atomic.Bool
-		on.Store(true)
-		hole := blackHole(&on, 0)
-		var wg sync.WaitGroup
-		start := time.Now()
-		for range 3 {
-			far := func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
-				time.Sleep(20 * time.Millisecond)
-				defer time.Sleep(20 * time.Millisecond)
-				return next()
-			}
-			m := p.tappedRed("a", map[int]func(string, []string, func() (redlatch.Reply, error)) (redlatch.Reply, error){0: far, 1: far, 2: hole})
-			wg.Go(func() {
-				for range 10 {
-					if err := m.Do(bg, func(ctx context.Context) error { return ctx.Err() }); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		wg.Wait()
-		t.Logf("30 sections in %v", time.Since(start))
-		if d := time.Since(start); d > 2*time.Minute {
-			t.Errorf("30 sections took %v", d)
-		}
-		on.Store(false)
-		time.Sleep(15 * time.Second)
-		p.wantNothing()
-	})
-}
-
-// Goroutines of one process do not queue for a red lock, but none is told that
-// the servers are down because another is asking.
-func TestGoroutinesOfOneProcessShareARedLock(t *testing.T) {
-	inRedTime(t, 3, func(p *poll) {
-		m := p.red("a")
-		var inside atomic.Int64
-		var wg sync.WaitGroup
-		for range 8 {
-			wg.Go(func() {
-				for range 5 {
-					if err := m.Do(bg, func(context.Context) error {
-						if inside.Add(1) != 1 {
-							t.Error("two holders")
-						}
-						time.Sleep(time.Millisecond)
-						inside.Add(-1)
-						return nil
-					}); err != nil {
-						t.Error(err)
-					}
-					if h, err := m.Try(bg); err == nil {
-						p.releaseMulti(h)
-					} else if !errors.Is(err, redlatch.ErrBusy) {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		wg.Wait()
 		p.wantNothing()
 	})
 }
