@@ -116,5 +116,5 @@ func TestDeadWaiters(t *testing.T) {
 		h = w.goHolds()
 		w.release(h)
 		w.free()
-	}, append([]string{peer.Fenced, peer.Write}, plain...)...)
+	}, peer.Plain, peer.Fenced, peer.Write)
 }

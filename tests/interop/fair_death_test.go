@@ -78,7 +78,7 @@ func (w *world) deadJavaWaiter(m *monitor, behind func()) time.Time {
 }
 
 // A Java waiter that dies in the queue holds those behind it up until its time
-// is over, and no longer: when Go looks then,
+// is over, and no longer: Go looks again by itself.
 func TestFairJavaWaiterDies(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		l := w.line()
@@ -96,7 +96,7 @@ func TestFairJavaWaiterDies(t *testing.T) {
 	}, peer.Fair)
 }
 
-// and by Redisson's own sweep when only Java does.
+// If only Java waits behind it, Redisson's own sweep does as much.
 func TestFairJavaSweepsItsDead(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		l := w.line()

@@ -155,7 +155,7 @@ func (l *line) came(want ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !slices.Equal(l.in, want) {
-		l.w.t.Errorf("they were served in the order %q, want %q", l.in, want)
+		l.w.t.Errorf("their order was %q, want %q", l.in, want)
 	}
 }
 
@@ -181,9 +181,9 @@ func (l *line) chained(first time.Time, who ...string) {
 	}
 }
 
-// Goroutines and Java threads that wait in one queue enter in the order in
-// which they came. Each leaves at once when the one before it is done, by the
-// message for it, and takes its allowance off those behind.
+// Goroutines and Java threads that wait in one queue get in as they came. Each
+// does at once when the one before it is done, by the message for it, and takes
+// its allowance off those behind.
 func TestFairQueueOfBoth(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		m := newMonitor(w, "", nil)
