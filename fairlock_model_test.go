@@ -281,6 +281,37 @@ func TestScoresAreRedissonsWhoeverLeaves(t *testing.T) {
 	})
 }
 
+func TestThousandsOfWaitersMoveUp(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		h := w.acquire(c.FairLock("orders"), bg)
+		next := w.waiting(c.FairLock("orders"), bg)
+		queue, timeouts, _ := fairKeys("orders")
+		scores, err := w.server.SortedSet(timeouts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := slices.Max(slices.Collect(maps.Values(scores)))
+		const n, allowance = 5000, 300_000
+		want := map[string]float64{}
+		for i := range n {
+			id := fmt.Sprintf("2d1b7d0a-52c8-4c1f-9b5e-000000000000:%d", i)
+			want[id] = last + float64(i)*allowance
+			if _, err := w.server.Push(queue, id); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.server.ZAdd(timeouts, want[id]+allowance, id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.release(h)
+		w.release(w.got(next))
+		if scores, err = w.server.SortedSet(timeouts); err != nil || !maps.Equal(scores, want) {
+			t.Errorf("%d scores, %v; not those of before less the allowance of one", len(scores), err)
+		}
+	})
+}
+
 // Owner fields of ours are told from Redisson's by their shape.
 func TestOnlyFieldsOfOursAreJudgedBySilence(t *testing.T) {
 	for owner, ours := range map[string]bool{

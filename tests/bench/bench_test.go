@@ -292,6 +292,10 @@ func TestPageSeesOverlapsAndHandOffs(t *testing.T) {
 	if alone, _ := one.enter(1); !alone {
 		t.Error("somebody is still inside")
 	}
+	one.end()
+	if alone, _ := two.enter(2); !alone {
+		t.Error("an overlap was seen after the end")
+	}
 }
 
 // Page.java has these numbers.

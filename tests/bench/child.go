@@ -117,6 +117,7 @@ func measure(j job, impl implementation, orders <-chan string) (procResult, erro
 		return procResult{}, err
 	}
 	if j.Scenario.Contended {
+		workers[0].page.end()
 		cancel() // ends the waiters; without contention nobody waits
 	}
 	ended := make(chan struct{})

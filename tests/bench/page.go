@@ -22,7 +22,8 @@ func now() int64 { return epoch.UnixNano() + int64(time.Since(epoch)) }
 // The Java peer has the same layout (Page.java).
 type page struct {
 	inside     atomic.Int32 // each who shares with nobody counts as solitary, each other as one
-	_          [60]byte
+	ending     atomic.Bool  // what is seen from now on says nothing
+	_          [56]byte
 	releasedBy atomic.Int64 // who started to unlock last
 	releasedAt atomic.Int64 // and when
 }
@@ -48,10 +49,14 @@ func newPage(path string) error {
 	return os.WriteFile(path, make([]byte, unsafe.Sizeof(page{})), 0o600)
 }
 
+// end is called before contexts are cancelled: with them some implementations
+// give up what they hold, as they say they do.
+func (p *page) end() { p.ending.Store(true) }
+
 // enter reports whether the caller may be inside, and, if another than the
 // caller unlocked last, when it started to.
 func (p *page) enter(who int64) (alone bool, handedAt int64) {
-	alone = p.inside.Add(solitary) == solitary
+	alone = p.inside.Add(solitary) == solitary || p.ending.Load()
 	if p.releasedBy.Load() != who {
 		handedAt = p.releasedAt.Load()
 	}
@@ -68,7 +73,9 @@ func (p *page) leave(who int64) int64 {
 }
 
 // enterShared and leaveShared are for those who share with each other.
-func (p *page) enterShared() (undisturbed bool) { return p.inside.Add(1) < solitary }
+func (p *page) enterShared() (undisturbed bool) {
+	return p.inside.Add(1) < solitary || p.ending.Load()
+}
 
 func (p *page) leaveShared() int64 {
 	p.inside.Add(-1)

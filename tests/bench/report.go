@@ -151,7 +151,8 @@ over the same link, alone and at the same pace. Where round trips take longer a 
 rueidislock is not fair: a caller of the same process may come first, which is quicker.
 `
 
-const readWriteLegend = `As above; an *overlap* is a writer inside beside anybody else. An acquisition is a reader's or a writer's.
+const readWriteLegend = `As above; an *overlap* is a writer inside beside anybody else. An acquisition is a reader's or a writer's. Readers
+who need not wait go on until Go's scheduler lets the next goroutine run, so their shares say little.
 `
 
 func (r record) contended(s scenario) string {
