@@ -182,7 +182,7 @@ func recordLife(t *testing.T, version, kind, name string, watchdog time.Duration
 	t.Helper()
 	w := newWorld(t, cast{version: version, kind: kind}, testserver.Redis)
 	w.name = name
-	java, err := sharedOrFail(t, version).Open(w.ctx, peer.Options{Addr: w.server.Addr(), Watchdog: watchdog})
+	java, err := sharedOrFail(t, version).Open(w.ctx, peer.Options{Addr: w.server.Addr(), Watchdog: watchdog, Idle: few})
 	if err != nil {
 		t.Fatal(err)
 	}

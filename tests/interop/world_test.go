@@ -24,6 +24,9 @@ const (
 	// patience is the drivers' time-out. redlatch demands that with it a driver
 	// notices a dead connection within a third of goWatchdog.
 	patience = 600 * time.Millisecond
+	// few connections are enough for a Redisson client of one story: there are
+	// hundreds of stories, and Redisson begins with 24.
+	few = 2
 	// short is a lease that stories wait for.
 	short = 3 * time.Second
 	// long is a lease that no story waits for.
@@ -205,6 +208,7 @@ func (w *world) openJava(p *peer.Peer, addr string) *peer.Client {
 
 func (w *world) openJavaWith(p *peer.Peer, o peer.Options) *peer.Client {
 	w.t.Helper()
+	o.Idle = few
 	c, err := p.Open(w.ctx, o)
 	if err != nil {
 		w.t.Fatalf("Java: open: %v", err)

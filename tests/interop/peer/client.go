@@ -30,6 +30,9 @@ type Options struct {
 	Watchdog time.Duration
 	// Name is set with CLIENT SETNAME. Default none.
 	Name string
+	// Idle is how many connections to a single server it makes at once. Default
+	// Redisson's, 24.
+	Idle int
 }
 
 // A Client is one RedissonClient in the Java process.
@@ -52,6 +55,7 @@ func (p *Peer) Open(ctx context.Context, o Options) (*Client, error) {
 		Client:     c.handle,
 		Thread:     c.handle, // several may open at the same time
 		WatchdogMs: o.Watchdog.Milliseconds(),
+		Idle:       o.Idle,
 		ClientName: o.Name,
 	}
 	if o.Addr != "" {

@@ -87,6 +87,7 @@ type request struct {
 	Cluster    []string `json:"cluster,omitempty"`
 	WatchdogMs int64    `json:"watchdogMs,omitempty"`
 	ClientName string   `json:"clientName,omitempty"`
+	Idle       int      `json:"idle,omitempty"`
 
 	WaitMs  int64 `json:"waitMs,omitempty"`
 	LeaseMs int64 `json:"leaseMs,omitempty"`

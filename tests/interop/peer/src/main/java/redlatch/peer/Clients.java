@@ -24,9 +24,9 @@ final class Clients {
 
     /**
      * Connects as req asks: "url" for one server or "cluster" (a list of urls), and optionally "watchdogMs",
-     * "clientName" (CLIENT SETNAME), "timeoutMs" and "retryAttempts". What is not given keeps Redisson's default, but
-     * for the codec: of all locks only the one of a group of values uses it, and then programs that are not Java can
-     * only take part if values are texts.
+     * "clientName" (CLIENT SETNAME), "timeoutMs", "retryAttempts" and, for one server, "idle" (how many connections to
+     * begin with). What is not given keeps Redisson's default, but for the codec: of all locks only the one of a group
+     * of values uses it, and then programs that are not Java can only take part if values are texts.
      */
     RedissonClient open(Request req) {
         Config config = new Config();
@@ -37,7 +37,8 @@ final class Clients {
         }
         if (req.texts("cluster").isEmpty()) {
             SingleServerConfig server = config.useSingleServer().setAddress(req.text("url", ""));
-            common(req, server);
+            int idle = (int) req.number("idle", server.getConnectionMinimumIdleSize());
+            common(req, server.setConnectionMinimumIdleSize(idle));
         } else {
             ClusterServersConfig cluster = config.useClusterServers();
             cluster.addNodeAddress(req.texts("cluster").toArray(new String[0]));
