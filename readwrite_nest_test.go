@@ -300,11 +300,16 @@ func TestAWriteThatFailsOnItsWayLeavesTheReadARead(t *testing.T) {
 		ctx := redlatch.WithOwner(bg)
 		w1, rd := w.acquire(rw.Write(), ctx), w.acquire(rw.Read(), ctx)
 		slow = true
+		beside := later(func() *redlatch.Hold { return w.acquire(rw.Read(), bg) })
 		got := later(func() error { _, err := rw.Write().Acquire(ctx, redlatch.Wait(20*time.Millisecond)); return err })
 		time.Sleep(10 * time.Millisecond)
 		w.release(w1)
 		w.wantErr(<-got, redlatch.ErrBusy)
 		time.Sleep(time.Second)
+		if none(beside) {
+			t.Fatal("a reader of this process still waits")
+		}
+		w.release(<-beside)
 		w.wantFields("in the end", "orders", map[string]string{"mode": "read", rd.Owner(): "1"})
 		other := w.client(redlatch.Config{}).ReadWriteLock("orders").Read()
 		h, err := other.Try(bg)

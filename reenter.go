@@ -153,6 +153,9 @@ func (t *tenure) unreserve(h *hold, r *counting) {
 		if (asked || drop) && !last {
 			_ = t.recountHolds()
 		}
+		if drop {
+			t.line.reopen()
+		}
 		t.unlockOps()
 		if last {
 			_ = t.finish(context.Background())

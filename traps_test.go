@@ -2,6 +2,8 @@ package redlatch_test
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -122,4 +124,35 @@ func TestTheWaitersOfADeletedFairLockLineUpAgain(t *testing.T) {
 		w.wantErr(h.Release(bg), redlatch.ErrLost)
 		w.wantNothing()
 	})
+}
+
+// The first attempt of a take comes late, when the hold has been extended.
+func TestALateTakeDoesNotCutWhatAnExtensionHasGiven(t *testing.T) {
+	for name, of := range typesOfLock {
+		t.Run(name, func(t *testing.T) {
+			inFakeTime(t, func(w *world) {
+				var take string
+				var taken []string
+				d := &tap{}
+				d.hook = func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+					if strings.HasSuffix(s, ".take") {
+						take, taken = s, slices.Clone(args)
+					}
+					return next()
+				}
+				h := w.acquire(of(w.tapped(redlatch.Config{}, d), "orders"), bg, redlatch.Lease(5*time.Second))
+				if err := h.Extend(bg, time.Hour); err != nil {
+					t.Fatal(err)
+				}
+				d.again(take, taken)()
+				for _, key := range w.server.Keys() {
+					if ttl := w.server.TTL(key); time.Now().Add(ttl).Before(h.Expires()) {
+						t.Errorf("%s lasts for %v, the hold is trusted for %v", key, ttl, time.Until(h.Expires()))
+					}
+				}
+				w.release(h)
+				w.wantNoKeys()
+			})
+		})
+	}
 }
