@@ -1,6 +1,7 @@
 package redlatch_test
 
 import (
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -124,9 +125,9 @@ func TestGroupRequestsThatAreLostOrLate(t *testing.T) {
 						}
 						mu.Unlock()
 						deliver("at once")
-						for n := len(holds) - 1; n >= 0; n-- {
-							w.wantHeldInGroup(holds[n], n+1)
-							w.release(holds[n])
+						for n, h := range slices.Backward(holds) {
+							w.wantHeldInGroup(h, n+1)
+							w.release(h)
 						}
 						if len(holds) > 0 || request.script == "grouplock.release" {
 							w.wantNobody("g", "a", "b")

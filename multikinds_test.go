@@ -41,12 +41,12 @@ func (w *world) wantLocksGone() {
 // busy one with nothing in hand, gets it when that is free, keeps it, and loses
 // all with it.
 func TestMembersOfEveryKind(t *testing.T) {
-	for kind, make := range memberKinds {
+	for kind, member := range memberKinds {
 		t.Run(kind, func(t *testing.T) {
 			inFakeTime(t, func(w *world) {
 				c, other := w.client(redlatch.Config{}), w.client(redlatch.Config{})
-				m := redlatch.MultiLock(c.Lock("a"), make(c, "b"), c.Lock("c"))
-				rival := make(other, "b")
+				m := redlatch.MultiLock(c.Lock("a"), member(c, "b"), c.Lock("c"))
+				rival := member(other, "b")
 				if kind == "read" {
 					rival = other.ReadWriteLock("b").Write()
 				}
