@@ -115,7 +115,12 @@ func (o *overlap) with(h *hold) bool {
 	if other.group == nil || other.name != o.l.name || h.check() != nil {
 		return false
 	}
-	return slices.ContainsFunc(o.l.group.fields, func(field string) bool { return slices.Contains(other.group.fields, field) })
+	return o.l.group.overlaps(other.group)
+}
+
+// overlaps says whether two sets of values have one in common.
+func (g *group) overlaps(other *group) bool {
+	return slices.ContainsFunc(g.fields, func(field string) bool { return slices.Contains(other.fields, field) })
 }
 
 // refuse says why not for what the caller has itself.

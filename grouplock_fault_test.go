@@ -20,6 +20,14 @@ var groupRequests = map[string]struct {
 		arm()
 		return []*redlatch.Hold{w.acquire(l, bg)}
 	}},
+	"fenced take": {"grouplock.take", func(w *world, l *redlatch.Lock, arm func()) []*redlatch.Hold {
+		arm()
+		h := w.acquire(l, bg, redlatch.Fenced())
+		if h.Token() != 1 {
+			w.Errorf("token %d", h.Token())
+		}
+		return []*redlatch.Hold{h}
+	}},
 	"re-entry": {"grouplock.reenter", func(w *world, l *redlatch.Lock, arm func()) []*redlatch.Hold {
 		h := w.acquire(l, bg)
 		arm()

@@ -36,19 +36,20 @@ type Multi struct {
 // are released in reverse order and all begins again, after a short random
 // pause, with the member that was missing.
 //
-// A lock that is given twice is refused, and so is one that two clients have on
-// the same server: see Multi.Acquire.
+// A lock that is given twice is refused, as are both sides of a read-write lock,
+// group locks with a value in common, and a lock that two clients have on the
+// same server: see Multi.Acquire.
 func MultiLock(locks ...*Lock) *Multi {
 	m := &Multi{locks: slices.Clone(locks), need: len(locks)}
 	if m.err = checkMembers("MultiLock", locks); m.err != nil {
 		return m
 	}
 	slices.SortStableFunc(m.locks, func(a, b *Lock) int {
-		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.c.cfg.Name, b.c.cfg.Name))
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.c.cfg.Name, b.c.cfg.Name), cmp.Compare(a.lineName(), b.lineName()))
 	})
 	for i, l := range m.locks {
 		for _, other := range m.locks[:i] {
-			if other.name == l.name && other.c == l.c {
+			if other.c == l.c && other.name == l.name && (l.group == nil || other.group == nil || l.group.overlaps(other.group)) {
 				m.err = fmt.Errorf("redlatch: MultiLock: lock %q is given twice; it would wait for itself", l.name)
 			}
 		}

@@ -208,7 +208,6 @@ func (q *quest) ballot(ctx context.Context) (*holding, []vote) {
 	all, quit := context.WithCancelCause(ctx)
 	each, stop := context.WithTimeoutCause(all, limit, errSilent)
 	g.quit = func(err error) { quit(err); stop() }
-	start := time.Now()
 	votes := make(chan vote, len(m.locks))
 	for i, l := range m.locks {
 		l.c.settle(func() {
@@ -224,39 +223,9 @@ func (q *quest) ballot(ctx context.Context) (*holding, []vote) {
 			}
 		})
 	}
-	var cast []vote
-	var over <-chan time.Time
-	yes, contested := 0, false
-count:
-	for len(cast) < len(m.locks) {
-		select {
-		case v := <-votes:
-			cast = append(cast, v)
-			switch {
-			case v.err == nil:
-				yes++
-			case errors.Is(v.err, ErrBusy):
-				contested = true
-			}
-		case <-over:
-			break count
-		}
-		if yes == m.need {
-			if g.begin() == nil {
-				return g, cast
-			}
-			break
-		}
-		if len(cast)-yes > len(m.locks)-m.need {
-			break
-		}
-		if over == nil && contested && len(cast) >= m.need {
-			// Who now waits for a silent member keeps what he has from others, as
-			// they keep from him what they have, and nobody gets a majority.
-			t := time.NewTimer(max(time.Since(start), leastGrace))
-			defer t.Stop()
-			over = t.C
-		}
+	cast, won := g.count(votes, len(m.locks))
+	if won {
+		return g, cast
 	}
 	if errors.Is(context.Cause(each), errSilent) {
 		for i := range m.locks { // whose silence was not needed to decide
@@ -268,6 +237,41 @@ count:
 	g.quit(errOutvoted)
 	g.undo(ctx)
 	return nil, cast
+}
+
+// count returns the votes that were cast until there was a majority, which it
+// begins the holding with, or until it was no use to wait for more.
+func (g *holding) count(votes <-chan vote, members int) (cast []vote, won bool) {
+	var over <-chan time.Time
+	start, yes, contested := time.Now(), 0, false
+	for len(cast) < members {
+		select {
+		case v := <-votes:
+			cast = append(cast, v)
+			switch {
+			case v.err == nil:
+				yes++
+			case errors.Is(v.err, ErrBusy):
+				contested = true
+			}
+		case <-over:
+			return cast, false
+		}
+		if yes == g.need {
+			return cast, g.begin() == nil
+		}
+		if len(cast)-yes > members-g.need {
+			return cast, false
+		}
+		if over == nil && contested && len(cast) >= g.need {
+			// Who now waits for a silent member keeps what he has from others, as
+			// they keep from him what they have, and nobody gets a majority.
+			t := time.NewTimer(max(time.Since(start), leastGrace))
+			defer t.Stop()
+			over = t.C
+		}
+	}
+	return cast, false
 }
 
 // back notes that an attempt has come back, and says whether it was the last.
