@@ -145,6 +145,7 @@ func (q *quest) most(ctx context.Context) (*holding, error) {
 func (q *quest) ballots(ctx context.Context) (*holding, error) {
 	var since time.Time // when there began to be no ballot in which a majority answered
 	var errs []error    // of those that did not
+	var before canvass
 	for round := 0; ; round++ {
 		start := time.Now()
 		g, votes := q.ballot(ctx)
@@ -152,6 +153,10 @@ func (q *quest) ballots(ctx context.Context) (*holding, error) {
 			return g, nil
 		}
 		s := q.sum(votes)
+		if s.silent && since.IsZero() && round > 0 && q.over() {
+			s = before // this one was cut short by the end of Wait: it says nothing
+		}
+		before = s
 		switch {
 		case s.answered:
 			since, errs = time.Time{}, nil
