@@ -320,7 +320,7 @@ func TestRESP2IsEnough(t *testing.T) {
 		"goredis": func(w *world) redlatch.Redis {
 			rdb := goredisclient.NewClient(&goredisclient.Options{
 				Addr: "127.0.0.1:1", Protocol: 2, DisableIdentity: true,
-				Dialer: func(context.Context, string, string) (net.Conn, error) { return w.server.Dial() },
+				Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return w.dial(ctx) },
 			})
 			w.Cleanup(func() { _ = rdb.Close() })
 			return goredis.Use(rdb)

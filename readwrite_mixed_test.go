@@ -24,7 +24,7 @@ type foreigner struct {
 
 func (w *world) foreigner(name, owner string) *foreigner {
 	rdb := redis.NewClient(&redis.Options{
-		Addr: "127.0.0.1:1", Dialer: func(context.Context, string, string) (net.Conn, error) { return w.server.Dial() }, DisableIdentity: true,
+		Addr: "127.0.0.1:1", Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return w.dial(ctx) }, DisableIdentity: true,
 	})
 	w.Cleanup(func() { _ = rdb.Close() })
 	return &foreigner{w, rdb, name, owner}

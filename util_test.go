@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/internal/pipe"
 )
 
 // A world is an embedded server and the clients that share it, in fake time.
@@ -70,13 +71,21 @@ func (w *world) clientWith(d redlatch.Redis, cfg redlatch.Config) *redlatch.Clie
 }
 
 func (w *world) proxy() *faultnet.Proxy {
-	p := faultnet.New(func(context.Context) (net.Conn, error) { return w.server.Dial() })
+	p := faultnet.New(w.dial)
 	w.Cleanup(p.Close)
 	return p
 }
 
 func (w *world) driver() redlatch.Redis {
-	return w.driverBy(func(context.Context) (net.Conn, error) { return w.server.Dial() })
+	return w.driverBy(w.dial)
+}
+
+func (w *world) dial(context.Context) (net.Conn, error) {
+	c, err := w.server.Dial()
+	if err != nil {
+		return nil, err
+	}
+	return pipe.Buffered(c), nil
 }
 
 func (w *world) driverBy(dial func(context.Context) (net.Conn, error)) redlatch.Redis {

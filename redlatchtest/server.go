@@ -11,6 +11,7 @@ import (
 	rueidisclient "github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/pipe"
 	"github.com/redlatch/redlatch/rueidis"
 )
 
@@ -45,7 +46,7 @@ func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return buffered(c), nil
+	return pipe.Buffered(c), nil
 }
 
 // Redis returns a driver for the server, to make a client with [redlatch.New].

@@ -41,7 +41,9 @@ func TestGroupFieldsAreRedissons(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var recorded struct{ Fields map[string]string }
+	var recorded struct {
+		Fields map[string]string `json:"fields"`
+	}
 	if err := json.Unmarshal(text, &recorded); err != nil || len(recorded.Fields) < 50 {
 		t.Fatalf("%d values, %v", len(recorded.Fields), err)
 	}

@@ -81,7 +81,7 @@ func (h *highway) rest(text []byte) {
 	n := len(text)
 	for i := range h.v0 {
 		h.v0[i] += uint64(n)<<32 + uint64(n)
-		low, high := uint32(h.v1[i]), uint32(h.v1[i]>>32) //nolint:gosec // the halves
+		low, high := uint32(h.v1[i]), uint32(h.v1[i]>>32)
 		h.v1[i] = uint64(bits.RotateLeft32(high, n))<<32 | uint64(bits.RotateLeft32(low, n))
 	}
 	var packet [32]byte

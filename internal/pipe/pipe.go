@@ -1,4 +1,6 @@
-package redlatchtest
+// Package pipe is for tests in memory: what a network connection can do and a
+// net.Pipe cannot.
+package pipe
 
 import (
 	"io"
@@ -6,11 +8,11 @@ import (
 	"sync"
 )
 
-// buffered returns a connection to far whose other end never waits until what it
+// Buffered returns a connection to far whose other end never waits until what it
 // sends is read. A net.Pipe has no buffer, as a socket has: a client that sends a
 // request while the server sends it a message would wait for ever if it does not
 // read meanwhile.
-func buffered(far net.Conn) net.Conn {
+func Buffered(far net.Conn) net.Conn {
 	near, inner := net.Pipe()
 	q := &queue{more: make(chan struct{}, 1)}
 	go func() { // requests

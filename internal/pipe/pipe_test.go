@@ -1,4 +1,4 @@
-package redlatchtest
+package pipe
 
 import (
 	"net"
@@ -13,7 +13,7 @@ func TestSendingAtTheSameTimeDoesNotBlock(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	synctest.Test(t, func(t *testing.T) {
 		server, far := net.Pipe()
-		client := buffered(far)
+		client := Buffered(far)
 		sent := 0
 		go func() {
 			for range 100 {
@@ -49,7 +49,7 @@ func TestTheLastWordIsHeard(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	synctest.Test(t, func(t *testing.T) {
 		server, far := net.Pipe()
-		client := buffered(far)
+		client := Buffered(far)
 		go func() {
 			_, _ = server.Write([]byte("bye"))
 			_ = server.Close()
