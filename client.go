@@ -31,6 +31,7 @@ type Client struct {
 	lines    lines
 	debts    debts
 	control  control
+	sessions sessions
 	senders  *senders
 	attempts sync.Pool // of *attempt
 	batches  sync.Pool // of *batch
@@ -83,6 +84,7 @@ func New(redis Redis, cfg Config) (*Client, error) {
 	c.lines.places = newPlaces()
 	c.debts = debts{c: c, timers: make(map[*time.Timer]debt)}
 	c.stopBreak = redis.OnBreak(c.clock.Kick)
+	c.sessions.c = c
 	c.control.start(c)
 	return c, nil
 }
