@@ -37,8 +37,8 @@ type Client struct {
 	batches  sync.Pool // of *batch
 	waiters  sync.Pool // of *waiter
 
-	droppedMu sync.Mutex // guards dropped
-	dropped   []*hold    // garbage collected without having been released
+	droppedMu sync.Mutex  // guards dropped
+	dropped   []droppable // garbage collected without having been released
 
 	done      chan struct{} // closed when Close begins: nobody waits any longer
 	over      chan struct{} // closed when Close ends: nothing is settled any longer
@@ -119,7 +119,7 @@ func (c *Client) Close() error {
 		c.stopBreak()
 		c.control.stop()
 		for _, h := range c.clock.Close() {
-			if t, ok := h.(*tenure); ok { // else a hold of one
+			if t, ok := h.(interface{ close() }); ok { // else a hold of a tenure
 				t.close()
 			}
 		}
