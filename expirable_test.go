@@ -400,6 +400,7 @@ func TestTheWatchdogKeepsPermitsAndACrashGivesThemBack(t *testing.T) {
 			t.Errorf("came back after %v", waited)
 		}
 		for _, p := range ps {
+			<-p.Context().Done()
 			w.wantErr(context.Cause(p.Context()), redlatch.ErrLost)
 		}
 		e := <-lost
