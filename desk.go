@@ -89,6 +89,7 @@ func (ds *desks) enter(s *ExpirableSemaphore, a *asker) error {
 		ds.m[s.name] = d
 	}
 	if a.once && d.blocked {
+		a.next = front(d).next
 		return errWaitOver
 	}
 	a.place = d.line.PushBack(a)
@@ -224,14 +225,14 @@ func (d *desk) request(batch []*asker) op {
 // failed notes that a request brought no answer, or none that helps. Holding
 // desks.mu.
 func (d *desk) failed(batch []*asker, o *op, err error) {
-	final := !o.left && runError(err).permanent()
 	for _, a := range batch {
 		a.suspect = a.suspect || o.unknown || o.left
-		if final || a.left {
+		if a.left {
 			d.decide(a, err)
 		}
 	}
-	if final {
+	if !o.left && runError(err).permanent() {
+		d.all(err)
 		return
 	}
 	now, limit := time.Now(), d.sem.c.cfg.OutageTimeout
@@ -346,6 +347,7 @@ func (d *desk) sleep(t time.Duration, forNews bool) {
 // wait waits in line until a has its permits.
 func (ds *desks) wait(ctx context.Context, s *ExpirableSemaphore, a *asker, p *patience) error {
 	if err := ds.enter(s, a); err != nil {
+		p.ttl = a.next
 		return err
 	}
 	var over <-chan time.Time
@@ -365,12 +367,12 @@ func (ds *desks) wait(ctx context.Context, s *ExpirableSemaphore, a *asker, p *p
 		end = errWaitOver
 	}
 	if end == nil || !ds.leave(s, a) {
-		p.ttl = max(0, a.next)
+		p.ttl = a.next
 		return a.err
 	}
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
-	p.ttl = max(0, a.next)
+	p.ttl = a.next
 	return during(a.outage, end)
 }
 

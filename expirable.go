@@ -135,14 +135,21 @@ func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, 
 		if err := s.c.desks.wait(ctx, s, a, &p); err != nil {
 			return nil, p.asBusy(err)
 		}
-		if ps := s.begin(a, &o, start); ps != nil {
-			return ps, nil
-		}
-		// Closed, or the reply came too late to trust it.
-		s.drop(a.ids, a.suspect)
+		ps := s.begin(a, &o, start)
 		if err := s.c.open(); err != nil {
+			// Nobody works under these permits yet, so they need not wait for the
+			// end of their lease.
+			for _, p := range ps {
+				p.cleanup.Stop()
+				p.in.end(err)
+			}
+			s.drop(a.ids, a.suspect)
 			return nil, err
 		}
+		if ps != nil {
+			return ps, nil
+		}
+		s.drop(a.ids, a.suspect) // the reply came too late to trust it
 		if err := late.again(ctx, &p, &o); err != nil {
 			return nil, p.asBusy(err)
 		}

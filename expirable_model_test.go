@@ -63,7 +63,7 @@ func newPermitModel(w *world, seed uint64) *permitModel {
 	}
 	for range 4 {
 		c := &permitClient{m: m}
-		c.Client = w.tapped(redlatch.Config{OutageTimeout: time.Minute, WatchdogTimeout: 3 * time.Second}, &tap{hook: c.hook, timeout: 500 * time.Millisecond})
+		c.Client = w.tapped(redlatch.Config{OutageTimeout: time.Minute, WatchdogTimeout: 3 * time.Second}, &tap{hook: c.hook, timeout: 500 * time.Millisecond, cluster: len(m.clients) == 1})
 		m.clients = append(m.clients, c)
 	}
 	return m
