@@ -69,7 +69,7 @@ var permitRequests = map[string]permitRequest{
 	"release by id": {"expirable.give_back", func(w *world, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
 		p, q := w.permit(s), w.permit(s)
 		w.javaPermit(javaID, forever)
-		w.server.Incr(pool, -1)
+		_, _ = w.server.Incr(pool, -1)
 		arm()
 		if err := s.Release(bg, javaID, p.ID()); err != nil {
 			w.Errorf("Release: %v", err)
@@ -367,7 +367,7 @@ func TestPermitsWithoutMessages(t *testing.T) {
 		start := time.Now()
 		raw, _ := hex.DecodeString(p.ID())
 		_, _ = w.server.ZRem(poolTimes, string(raw)) // as a release, but for the message
-		w.server.Incr(pool, 1)
+		_, _ = w.server.Incr(pool, 1)
 		q := <-done
 		if waited := time.Since(start); waited > 2400*time.Millisecond {
 			t.Errorf("waited for %v", waited)

@@ -21,7 +21,7 @@ import (
 // cut short, whoever's place is given away knows it, and nobody waits while
 // there is enough for him.
 func TestPermitProperties(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			inFakeTime(t, func(w *world) { newPermitModel(w, seed).run() })
 		})
@@ -46,7 +46,6 @@ type permitModel struct {
 	waits  map[int]time.Time // since when; by number
 	number int
 	got    int
-	lost   int
 }
 
 type permitClient struct {
@@ -58,7 +57,7 @@ type permitClient struct {
 
 func newPermitModel(w *world, seed uint64) *permitModel {
 	m := &permitModel{
-		world: w, rand: rand.New(rand.NewPCG(seed, 11)), lossy: seed%2 == 1, slot: make(chan struct{}, 1),
+		world: w, rand: rand.New(rand.NewPCG(seed, 11)), lossy: seed > 0, slot: make(chan struct{}, 1),
 		total: 6, live: map[string]*redlatch.Permit{}, waits: map[int]time.Time{},
 	}
 	for range 4 {
@@ -311,7 +310,7 @@ func (m *permitModel) run() {
 	}
 	var wg sync.WaitGroup
 	for _, c := range m.clients {
-		for range 4 {
+		for range 3 {
 			wg.Go(func() {
 				for range 6 {
 					time.Sleep(m.ms(300))

@@ -254,7 +254,7 @@ func TestPermitsByTheirIds(t *testing.T) {
 		}
 		theirs := w.permit(other, redlatch.Lease(time.Minute))
 		w.javaPermit(javaID, forever)
-		w.server.Incr(pool, -1)
+		_, _ = w.server.Incr(pool, -1)
 
 		left, err := s.LeaseLeft(bg, theirs.ID())
 		if err != nil || left <= time.Minute || left > 61*time.Second {
@@ -348,7 +348,7 @@ func TestThousandsOfExpiredPermits(t *testing.T) {
 		if n, err := s.Permits(bg); n != 18000 || err != nil {
 			t.Errorf("%d permits, %v", n, err)
 		}
-		ps, err := s.AcquireMany(bg, 9000)
+		ps, err := s.AcquireMany(bg, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
