@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redlatch/redlatch"
@@ -352,33 +351,6 @@ func TestPermitsThatComeTooLate(t *testing.T) {
 		}
 		w.giveBack(p)
 		time.Sleep(time.Second)
-		w.wantPermits(1, 0)
-	})
-}
-
-// A message that is lost costs one poll at most.
-func TestPermitsWithoutMessages(t *testing.T) {
-	inFakeTime(t, func(w *world) {
-		c := w.client(redlatch.Config{})
-		s := w.permits(c, 1)
-		p := w.permit(s)
-		done := later(func() *redlatch.Permit { return w.permit(s) })
-		time.Sleep(time.Second)
-		start := time.Now()
-		raw, _ := hex.DecodeString(p.ID())
-		_, _ = w.server.ZRem(poolTimes, string(raw)) // as a release, but for the message
-		_, _ = w.server.Incr(pool, 1)
-		q := <-done
-		if waited := time.Since(start); waited > 2400*time.Millisecond {
-			t.Errorf("waited for %v", waited)
-		}
-		<-p.Context().Done()
-		w.wantErr(p.Err(), redlatch.ErrLost)
-		if err := q.Err(); err != nil {
-			t.Error(err)
-		}
-		w.giveBack(q)
-		synctest.Wait()
 		w.wantPermits(1, 0)
 	})
 }
