@@ -302,6 +302,15 @@ func TestPermitsByTheirIds(t *testing.T) {
 		w.giveBack(mine[1])
 		w.wantPermits(4, 0)
 
+		// One that has expired is free, although nobody has noticed yet.
+		w.javaPermit(javaID, float64(time.Now().UnixMilli()))
+		_, _ = w.server.Incr(pool, -1)
+		w.wantErr(s.Extend(bg, javaID, time.Minute), redlatch.ErrNotHeld)
+		_, err = s.LeaseLeft(bg, javaID)
+		w.wantErr(err, redlatch.ErrNotHeld)
+		w.wantErr(s.Release(bg, javaID), redlatch.ErrNotHeld)
+		w.wantPermits(4, 0)
+
 		for _, bad := range []string{"", "zz", strings.Repeat("a", 31), strings.Repeat("a", 34), strings.Repeat("g", 32)} {
 			if err := s.Release(bg, bad); err == nil || !strings.Contains(err.Error(), "32 hexadecimal digits") {
 				t.Errorf("id %q: %v", bad, err)

@@ -39,8 +39,12 @@ func TestCallersOfOneProcessGetPermitsInOrder(t *testing.T) {
 		ask("one", 1)
 		ask("two", 2)
 		w.giveBack(held[0], held[1])
+		start := time.Now()
 		_, err = s.Try(bg) // there are two, but somebody waits
 		w.wantErr(err, redlatch.ErrBusy)
+		if waited := time.Since(start); waited > 0 {
+			t.Errorf("Try waited for %v", waited)
+		}
 		synctest.Wait()
 		if len(got) != 0 {
 			t.Errorf("%q got permits before the first in line", <-got)
