@@ -39,6 +39,7 @@ func TestCallersOfOneProcessGetPermitsInOrder(t *testing.T) {
 		ask("one", 1)
 		ask("two", 2)
 		w.giveBack(held[0], held[1])
+		synctest.Wait()
 		start := time.Now()
 		_, err = s.Try(bg) // there are two, but somebody waits
 		w.wantErr(err, redlatch.ErrBusy)
