@@ -23,18 +23,22 @@ type Client struct {
 	sites      bool          // whether call sites are of use
 	report     reporter
 
-	pool     *worker.Pool
-	clock    *renew.Clock
-	kind     *renew.Kind // how locks are renewed,
-	rwKind   *renew.Kind // and read-write locks,
-	groups   *renew.Kind // and values of groups
-	lines    lines
-	debts    debts
-	control  control
-	senders  *senders
-	attempts sync.Pool // of *attempt
-	batches  sync.Pool // of *batch
-	waiters  sync.Pool // of *waiter
+	pool       *worker.Pool
+	clock      *renew.Clock
+	kind       *renew.Kind // how locks are renewed,
+	rwKind     *renew.Kind // and read-write locks,
+	groups     *renew.Kind // and values of groups
+	permitKind *renew.Kind // and permits
+	permits    permits
+	desks      desks
+	lines      lines
+	debts      debts
+	control    control
+	sessions   sessions
+	senders    *senders
+	attempts   sync.Pool // of *attempt
+	batches    sync.Pool // of *batch
+	waiters    sync.Pool // of *waiter
 
 	droppedMu sync.Mutex // guards dropped
 	dropped   []func()   // give up holds that were garbage collected without having been released
@@ -79,10 +83,12 @@ func New(redis Redis, cfg Config) (*Client, error) {
 	c.kind = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(plainLock.renew, batch) }}
 	c.rwKind = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(readWriteRenew, batch) }}
 	c.groups = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(groupLock.renew, batch) }}
+	c.permitKind = &renew.Kind{Renew: c.renewPermits}
 	c.lines = lines{c: c, m: make(map[lineKey]*line)}
 	c.lines.places = newPlaces()
 	c.debts = debts{c: c, timers: make(map[*time.Timer]debt)}
 	c.stopBreak = redis.OnBreak(c.clock.Kick)
+	c.sessions.c = c
 	c.control.start(c)
 	return c, nil
 }
@@ -117,7 +123,7 @@ func (c *Client) Close() error {
 		c.stopBreak()
 		c.control.stop()
 		for _, h := range c.clock.Close() {
-			if t, ok := h.(*tenure); ok { // else a hold of one
+			if t, ok := h.(interface{ close() }); ok { // else a hold of a tenure
 				t.close()
 			}
 		}

@@ -58,8 +58,9 @@ type Config struct {
 
 	// MaxClockSkew is by how much the clock of a Redisson client may differ from
 	// the server's, where Redisson judges by its own: whether a value of a
-	// GroupLock is still held. redlatch writes such times so much later, and
-	// believes Redisson's so much longer. Zero means 1 second; negative means that
+	// GroupLock is still held, or a permit of an ExpirableSemaphore. redlatch
+	// writes such times so much later, and believes those of Redisson's groups so
+	// much longer. Zero means 1 second; negative means that
 	// there is no Redisson client, or that its clock is the server's.
 	MaxClockSkew time.Duration
 

@@ -25,6 +25,10 @@ var (
 	// already holds what it would wait for.
 	ErrReentry = errors.New("redlatch: lock cannot be re-entered")
 
+	// ErrUninitialized: what was asked of has never been set up, so to wait for it
+	// could last for ever.
+	ErrUninitialized = errors.New("redlatch: not initialised")
+
 	// ErrClosed: the client was closed.
 	ErrClosed = errors.New("redlatch: client closed")
 
@@ -40,15 +44,32 @@ type BusyError struct {
 	Owner string        // the owner's field in Redis; empty if not known
 	TTL   time.Duration // what was left of the owner's lease when last seen; 0 if not known
 	Cause error         // the context's error, or nil
+
+	what string // what Name names; empty: a lock
+}
+
+// What a BusyError or a LostError is about, if not a lock.
+const (
+	aPermit = "permit of semaphore"
+)
+
+func orLock(what string) string {
+	if what == "" {
+		return "lock"
+	}
+	return what
 }
 
 // Error implements error.
 func (e *BusyError) Error() string {
-	s := fmt.Sprintf("redlatch: lock %q was not acquired", e.Name)
+	s := fmt.Sprintf("redlatch: %s %q was not acquired", orLock(e.what), e.Name)
 	if e.Owner != "" {
 		s = fmt.Sprintf("redlatch: lock %q is held by %s", e.Name, e.Owner)
 	}
-	if e.TTL > 0 {
+	switch {
+	case e.TTL > 0 && e.what == aPermit:
+		s += fmt.Sprintf("; the first one is over in %v", e.TTL.Round(time.Millisecond))
+	case e.TTL > 0:
 		s += fmt.Sprintf(" for another %v at most", e.TTL.Round(time.Millisecond))
 	}
 	if e.Cause != nil {
@@ -92,6 +113,8 @@ type LostError struct {
 	// Confirmed is when the last take or renewal was sent that the server
 	// confirmed.
 	Confirmed time.Time
+
+	what string // what Name names; empty: a lock
 }
 
 // Error implements error.
@@ -107,7 +130,7 @@ func (e *LostError) Error() string {
 	case LostMaxHold:
 		how = "it was held for Config.MaxHold"
 	}
-	return fmt.Sprintf("redlatch: lock %q lost: %s", e.Name, how)
+	return fmt.Sprintf("redlatch: %s %q lost: %s", orLock(e.what), e.Name, how)
 }
 
 // Is reports that a LostError is ErrLost.

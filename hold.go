@@ -19,7 +19,7 @@ import (
 type Hold struct {
 	in      *hold
 	cleanup runtime.Cleanup
-	ctx     holdContext // Context's result, once asked for; guarded by in.t.mu
+	ctx     heldContext // Context's result, once asked for; guarded by in.t.mu
 }
 
 // hold is what the library keeps of a Hold. It must not refer to the Hold, or
@@ -38,13 +38,12 @@ type hold struct {
 
 	// Guarded by t.mu.
 	prev, next *hold
-	err        error                   // why it is over; nil while it is live
-	told       bool                    // the holder has been told of the loss by Release
-	ctx        context.Context         //nolint:containedctx // what Context is made of; nil until asked for
-	cancel     context.CancelCauseFunc // ends ctx
-	children   *gate.Gate[*tenure]     // siblings nested in this hold take turns
-	joined     *hold                   // the first hold of the same scope, whose turn this one shares
-	open       int                     // this hold, if live, plus the nested one that has its turn
+	err        error               // why it is over; nil while it is live
+	told       bool                // the holder has been told of the loss by Release
+	ending                         // what Context is made of
+	children   *gate.Gate[*tenure] // siblings nested in this hold take turns
+	joined     *hold               // the first hold of the same scope, whose turn this one shares
+	open       int                 // this hold, if live, plus the nested one that has its turn
 }
 
 // errReleased is the cause of a released hold's context.
@@ -71,27 +70,8 @@ func (c *Client) newHoldFor(h *hold) *Hold {
 	return H
 }
 
-// dropped has a hold that its user lost given up. It is called by the garbage
-// collector's goroutine, which does not belong to the client's world (in a test
-// it is outside of the synctest bubble): the clock sees to the rest.
+// dropped notes a hold that its user lost.
 func (h *hold) dropped() { h.t.c.drop(h.giveUp) }
-
-func (c *Client) drop(giveUp func()) {
-	c.droppedMu.Lock()
-	defer c.droppedMu.Unlock()
-	c.dropped = append(c.dropped, giveUp)
-}
-
-// collectDropped gives up what was dropped.
-func (c *Client) collectDropped() {
-	c.droppedMu.Lock()
-	dropped := c.dropped
-	c.dropped = nil
-	c.droppedMu.Unlock()
-	for _, giveUp := range dropped {
-		giveUp()
-	}
-}
 
 // giveUp reports and releases a hold that was dropped.
 func (h *hold) giveUp() {
@@ -191,8 +171,8 @@ func (h *Hold) Context() context.Context {
 	end := h.in.context()
 	h.in.t.mu.Lock()
 	defer h.in.t.mu.Unlock()
-	if h.ctx.hold == nil {
-		h.ctx.Context, h.ctx.hold = end, h
+	if h.ctx.held == nil {
+		h.ctx.Context, h.ctx.held = end, h
 	}
 	return &h.ctx
 }
@@ -200,75 +180,32 @@ func (h *Hold) Context() context.Context {
 // With returns ctx, its cancellation, deadline and values, together with the
 // hold's end and ownership: it ends when either does.
 func (h *Hold) With(ctx context.Context) context.Context {
-	end := h.in.context()
-	both, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(end, func() { cancel(context.Cause(end)) })
-	context.AfterFunc(both, func() { stop() })
-	return &holdContext{Context: both, hold: h}
+	return joinHeld(ctx, h.in.context(), h)
+}
+
+// leased implements held.
+func (h *Hold) leased() bool { return !h.in.watchdog }
+
+// value implements held: it answers which hold of a lock a context descends
+// from.
+func (h *Hold) value(key any) any {
+	if key == h.in.t.lock.held {
+		return h.in
+	}
+	if o, ok := key.(*overlap); ok && o.with(h.in) {
+		return h.in
+	}
+	if k, ok := key.(memberKey); ok && k.c == h.in.t.c && k.held == h.in.t.lock.held {
+		return h.in
+	}
+	return nil
 }
 
 // context returns the context that the hold's end ends.
 func (h *hold) context() context.Context {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
-	if h.ctx == nil {
-		values := h.values
-		if values.Done() != nil {
-			values = context.WithoutCancel(values)
-		}
-		h.ctx, h.cancel = context.WithCancelCause(values)
-		if h.err != nil {
-			h.cancel(h.err)
-		}
-	}
-	return h.ctx
-}
-
-// holdContext adds to a context what only the hold knows: the clock, and that
-// whoever has the context has the lock. The context inside is a standard one,
-// so children need no goroutine and context.Cause works. It refers to the
-// Hold: while somebody uses the context, the Hold is not dropped.
-type holdContext struct {
-	context.Context //nolint:containedctx // this is a context
-	hold            *Hold
-}
-
-// Err looks at the clock itself, as Hold.Err does.
-func (c *holdContext) Err() error {
-	if err := c.Context.Err(); err != nil {
-		return err
-	}
-	if c.hold.in.check() != nil {
-		return context.Canceled
-	}
-	return nil
-}
-
-// Deadline returns the earlier of the context's and, for the hold of a Lease,
-// its trust deadline.
-func (c *holdContext) Deadline() (time.Time, bool) {
-	d, ok := c.Context.Deadline()
-	if c.hold.in.watchdog {
-		return d, ok
-	}
-	if end := c.hold.Expires(); !ok || end.Before(d) {
-		return end, true
-	}
-	return d, ok
-}
-
-// Value answers the question which hold of a lock a context descends from.
-func (c *holdContext) Value(key any) any {
-	if key == c.hold.in.t.lock.held {
-		return c.hold.in
-	}
-	if o, ok := key.(*overlap); ok && o.with(c.hold.in) {
-		return c.hold.in
-	}
-	if k, ok := key.(memberKey); ok && k.c == c.hold.in.t.c && k.held == c.hold.in.t.lock.held {
-		return c.hold.in
-	}
-	return c.Context.Value(key)
+	return h.ending.make(h.values, h.err)
 }
 
 // heldKey is the context key of the nearest hold of the lock with this name.

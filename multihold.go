@@ -16,7 +16,7 @@ import (
 type MultiHold struct {
 	in      *holding
 	cleanup runtime.Cleanup
-	ctx     *multiContext
+	ctx     *heldContext
 }
 
 // holding is what the library keeps of a MultiHold; it does not refer to it, as
@@ -277,7 +277,7 @@ func (g *holding) letGo(ctx context.Context) error {
 // newMultiHold wraps g for the user.
 func newMultiHold(g *holding) *MultiHold {
 	H := &MultiHold{in: g}
-	H.ctx = &multiContext{Context: g.end, hold: H}
+	H.ctx = &heldContext{Context: g.end, held: H}
 	H.cleanup = runtime.AddCleanup(H, (*holding).dropped, g)
 	return H
 }
@@ -362,10 +362,7 @@ func (h *MultiHold) Context() context.Context { return h.ctx }
 // With returns ctx, its cancellation, deadline and values, together with the
 // hold's end and ownership: it ends when either does.
 func (h *MultiHold) With(ctx context.Context) context.Context {
-	both, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(h.in.end, func() { cancel(context.Cause(h.in.end)) })
-	context.AfterFunc(both, func() { stop() })
-	return &multiContext{Context: both, hold: h}
+	return joinHeld(ctx, h.in.end, h)
 }
 
 // Release ends the hold: its context at once, then the members, in the reverse
@@ -409,51 +406,25 @@ func (h *MultiHold) Extend(ctx context.Context, d time.Duration) error {
 	return fmt.Errorf("redlatch: not every lock was extended: %w", errors.Join(errs...))
 }
 
-// multiContext is for a MultiHold what holdContext is for a Hold.
-type multiContext struct {
-	context.Context //nolint:containedctx // this is a context
-	hold            *MultiHold
-}
+// leased implements held.
+func (h *MultiHold) leased() bool { return !h.in.watchdog }
 
-// Err looks at the clock itself, as MultiHold.Err does.
-func (c *multiContext) Err() error {
-	if err := c.Context.Err(); err != nil {
-		return err
-	}
-	if c.hold.in.check() != nil {
-		return context.Canceled
-	}
-	return nil
-}
-
-// Deadline returns the earlier of the context's and, for a hold with a Lease,
-// its trust deadline.
-func (c *multiContext) Deadline() (time.Time, bool) {
-	d, ok := c.Context.Deadline()
-	if c.hold.in.watchdog {
-		return d, ok
-	}
-	if end := c.hold.Expires(); !ok || end.Before(d) {
-		return end, true
-	}
-	return d, ok
-}
-
-// Value answers the question which hold of a lock a context descends from.
-func (c *multiContext) Value(key any) any {
-	var h *hold
+// value implements held: it answers which hold of a lock a context descends
+// from.
+func (h *MultiHold) value(key any) any {
+	var m *hold
 	switch k := key.(type) {
 	case memberKey:
-		h = c.hold.in.find(k.c, k.held)
+		m = h.in.find(k.c, k.held)
 	case *overlap:
-		h = c.hold.in.overlapping(k)
+		m = h.in.overlapping(k)
 	default:
-		h = c.hold.in.find(nil, key)
+		m = h.in.find(nil, key)
 	}
-	if h != nil {
-		return h
+	if m == nil {
+		return nil
 	}
-	return c.Context.Value(key)
+	return m
 }
 
 // memberKey is heldKey for the locks of one client, where those of several have

@@ -33,8 +33,8 @@ func (c *Client) detached(ctx context.Context, lease time.Duration, f func() err
 	}
 }
 
-// debts are owner ids that a late request may still create in Redis although
-// their tenure is over. Each is released again and again, for longer than any
+// debts are ids of owners and permits that a late request may still create in
+// Redis although they are over. Each is released again and again, for longer than any
 // request can be under way.
 type debts struct {
 	c *Client
@@ -45,8 +45,8 @@ type debts struct {
 }
 
 type debt struct {
-	lock *Lock
 	id   string
+	pay  func() // releases the id once more
 	step int
 }
 
@@ -54,7 +54,7 @@ type debt struct {
 // 30, 60 and 120 seconds after its tenure has ended.
 var debtSteps = [...]time.Duration{1 * time.Second, 2 * time.Second, 7 * time.Second, 20 * time.Second, 30 * time.Second, 60 * time.Second}
 
-func (d *debts) add(l *Lock, id string) { d.schedule(debt{lock: l, id: id}) }
+func (d *debts) add(l *Lock, id string) { d.schedule(debt{id: id, pay: func() { d.now(l, id) }}) }
 
 func (d *debts) schedule(x debt) {
 	d.mu.Lock()
@@ -77,7 +77,7 @@ func (d *debts) schedule(x debt) {
 
 // pay releases the id once more and schedules the next time.
 func (d *debts) pay(x debt) {
-	d.now(x.lock, x.id)
+	x.pay()
 	x.step++
 	d.schedule(x)
 }
@@ -120,6 +120,6 @@ func (d *debts) close() {
 	d.mu.Unlock()
 	for t, x := range left {
 		t.Stop()
-		d.c.settle(func() { d.now(x.lock, x.id) })
+		d.c.settle(x.pay)
 	}
 }

@@ -34,10 +34,7 @@ func WriteField(owner string) string { return owner + ":write" }
 // ReadTimeout names the key that keeps an owner's i-th read hold alive. i counts
 // from 1. Unlike other side keys it begins with the lock's name.
 func ReadTimeout(name, owner string, i int) string {
-	if !strings.Contains(name, "{") {
-		name = "{" + name + "}"
-	}
-	return name + ":" + owner + ":rwlock_timeout:" + strconv.Itoa(i)
+	return Suffix(name, owner+":rwlock_timeout:"+strconv.Itoa(i))
 }
 
 // WroteUnlocked is the message of a full release of a writer: it wakes all that
@@ -49,3 +46,30 @@ const WroteUnlocked = "1"
 func Writes(field string) bool {
 	return strings.HasSuffix(field, ":write") || strings.Contains(field, ":write:")
 }
+
+// Prefixes and suffixes of what is not a lock.
+const (
+	SemaphoreChannel = "redisson_sc"      // of semaphores of both kinds
+	PermitTimeout    = "timeout"          // suffix; expirable semaphore: sorted set, until when each permit is given
+	RateValue        = "value"            // suffix; rate limiter: what may still be given now
+	RatePermits      = "permits"          // suffix; rate limiter: sorted set, what was given and when
+	Sessions         = "redlatch_session" // not Redisson's: the last request of a client that counted something
+)
+
+// Suffix names a side key of an object that begins with the object's name:
+// "{name}:s", or "name:s" if the name contains a brace.
+func Suffix(name, s string) string {
+	if strings.Contains(name, "{") {
+		return name + ":" + s
+	}
+	return "{" + name + "}:" + s
+}
+
+// Session names the key of a client's session, one of several about one object.
+func Session(name, client, lane string) string {
+	return Prefix(Sessions, name) + ":" + client + ":" + lane
+}
+
+// LatchChannel names the channel of a count-down latch, whose name is put into
+// braces whatever it contains.
+func LatchChannel(name string) string { return "redisson_countdownlatch__channel__{" + name + "}" }

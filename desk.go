@@ -1,0 +1,382 @@
+package redlatch
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/notify"
+	"github.com/redlatch/redlatch/internal/script"
+)
+
+// A desk is where the callers of this client line up that want permits of one
+// semaphore. One worker stands behind it and asks Redis, one request at a time,
+// for as many of the first in line as fit into it; Redis serves them in order, up
+// to the first who has to wait. Then the worker sleeps until there is a message,
+// the first permit is over or two seconds have passed. The desk exists while
+// there is a line.
+//
+// Who leaves while a request is under way that asks for him is not waited for:
+// the worker gives back what the request brings.
+type desk struct {
+	sem  *ExpirableSemaphore // one of that name
+	news notify.Listener
+	poke chan struct{} // one slot: somebody whom the others waited for has left
+
+	// Guarded by desks.mu.
+	line     list.List // of *asker
+	onces    int       // how many in line do not wait
+	asking   int       // how many of the first are asked for right now; they stay in line
+	blocked  bool      // the first is known to have to wait
+	reach    int       // for how many ids the next request asks at most, unless the first wants more
+	answered time.Time // when the server last answered
+}
+
+// desks are a client's desks by the names of their semaphores.
+type desks struct {
+	mu sync.Mutex // guards m, every desk and every asker
+	m  map[string]*desk
+}
+
+// An asker is a caller in line.
+type asker struct {
+	ctx    context.Context //nolint:containedctx // for its values
+	ids    []string
+	length time.Duration // the lease it asks for
+	once   bool          // it does not wait
+	at     site
+	since  time.Time
+	done   chan struct{} // closed when it is decided what err says
+
+	// Guarded by desks.mu until done is closed.
+	place   *list.Element // nil when decided, or left
+	left    bool
+	suspect bool          // a request of unknown outcome may still create its ids
+	sent    time.Time     // when the request was sent that brought the permits
+	next    time.Duration // when the first permit is over, as last seen; 0: not known
+	outage  error
+	err     error // nil: the permits are his
+}
+
+var permitTake = script.Load(luaFiles, "expirable.take")
+
+const (
+	// deskBatch is for how many ids one request asks at most, unless the first in
+	// line wants more. A line that has to wait asks for fewer: for twice what it
+	// got, and not less than deskFew, as most of it would ask in vain.
+	deskBatch = 100
+	deskFew   = 4
+	// deskPause is the pause after a request that failed, doubled up to a second.
+	deskPause = 5 * time.Millisecond
+)
+
+// enter puts a into the line of s. It fails with errWaitOver if a does not wait
+// and somebody else does.
+func (ds *desks) enter(s *ExpirableSemaphore, a *asker) error {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	d := ds.m[s.name]
+	fresh := d == nil
+	if fresh {
+		d = &desk{sem: s, poke: make(chan struct{}, 1), reach: deskBatch, answered: a.since}
+		if ds.m == nil {
+			ds.m = map[string]*desk{}
+		}
+		ds.m[s.name] = d
+	}
+	if a.once && d.blocked {
+		a.next = front(d).next
+		return errWaitOver
+	}
+	a.place = d.line.PushBack(a)
+	if a.once {
+		d.onces++
+	}
+	if fresh {
+		s.c.settle(func() { d.serve(ds) })
+	}
+	return nil
+}
+
+// leave takes a out of the line of s and returns true, or false if it has been
+// decided: then a.done is closed.
+func (ds *desks) leave(s *ExpirableSemaphore, a *asker) bool {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	if a.place == nil {
+		return false
+	}
+	d := ds.m[s.name]
+	a.left = true
+	first := d.line.Front() == a.place
+	if i := 0; d.asking > 0 {
+		for e := d.line.Front(); e != nil && i < d.asking; e, i = e.Next(), i+1 {
+			if e == a.place {
+				return true // the worker sees to it
+			}
+		}
+	}
+	d.remove(a)
+	if a.suspect {
+		s.drop(a.ids, true)
+	}
+	if first {
+		d.blocked = false
+		select {
+		case d.poke <- struct{}{}:
+		default:
+		}
+	}
+	return true
+}
+
+// remove takes a out of the line. Holding desks.mu.
+func (d *desk) remove(a *asker) {
+	d.line.Remove(a.place)
+	a.place = nil
+	if a.once {
+		d.onces--
+	}
+}
+
+// decide tells a how it went. Holding desks.mu.
+func (d *desk) decide(a *asker, err error) {
+	d.remove(a)
+	a.err = err
+	if (err != nil && a.suspect) || (err == nil && a.left) {
+		d.sem.drop(a.ids, a.suspect)
+	}
+	close(a.done)
+}
+
+// serve is the worker's life.
+func (d *desk) serve(ds *desks) {
+	var pause time.Duration
+	for {
+		batch := d.next(ds)
+		if batch == nil {
+			d.news.Stop()
+			return
+		}
+		o := d.request(batch)
+		reply, err := o.run(context.WithoutCancel(batch[0].ctx))
+		ds.mu.Lock()
+		d.asking = 0
+		if err != nil {
+			d.failed(batch, &o, err)
+			pause = min(max(2*pause, deskPause), time.Second)
+			ds.mu.Unlock()
+			d.sleep(pause/2+rand.N(pause/2), false) //nolint:gosec // jitter
+			continue
+		}
+		pause = 0
+		wait := d.answer(batch, &o, reply)
+		ds.mu.Unlock()
+		if wait != 0 {
+			d.listen()
+			d.sleep(wait, true)
+		}
+	}
+}
+
+// next returns those to ask for, or nil if nobody is in line: then the desk is
+// no more.
+func (d *desk) next(ds *desks) (batch []*asker) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	if d.sem.c.open() != nil {
+		for d.line.Len() > 0 {
+			d.decide(front(d), ErrClosed)
+		}
+	}
+	ids := 0
+	for e := d.line.Front(); e != nil; e = e.Next() {
+		a := e.Value.(*asker) //nolint:forcetypeassert // only askers stand in line
+		if ids += len(a.ids); ids > d.reach && len(batch) > 0 {
+			break
+		}
+		batch = append(batch, a)
+	}
+	d.asking, d.blocked = len(batch), false
+	if len(batch) == 0 {
+		delete(ds.m, d.sem.name)
+	}
+	return batch
+}
+
+// request prepares the request for a batch. It is one attempt only: the line is
+// another by the time of the next.
+func (d *desk) request(batch []*asker) op {
+	c := d.sem.c
+	args := []string{d.sem.channel}
+	lease := batch[0].length
+	for _, a := range batch {
+		args = append(args, c.permitMs(a.length), strconv.Itoa(len(a.ids)))
+		args = append(args, a.ids...)
+		lease = min(lease, a.length)
+	}
+	return op{c: c, script: permitTake, keys: d.sem.keys, args: args, lease: lease, stop: c.over, single: true}
+}
+
+// failed notes that a request brought no answer, or none that helps. Holding
+// desks.mu.
+func (d *desk) failed(batch []*asker, o *op, err error) {
+	for _, a := range batch {
+		a.suspect = a.suspect || o.unknown || o.left
+		if a.left {
+			d.decide(a, err)
+		}
+	}
+	if !o.left && runError(err).permanent() {
+		d.all(err)
+		return
+	}
+	now, limit := time.Now(), d.sem.c.cfg.OutageTimeout
+	for e := d.line.Front(); e != nil; {
+		a := e.Value.(*asker) //nolint:forcetypeassert // only askers stand in line
+		e = e.Next()
+		a.outage = err
+		heard := d.answered
+		if a.since.After(heard) {
+			heard = a.since
+		}
+		if now.Sub(heard) >= limit {
+			d.decide(a, &outageError{cause: err})
+		}
+	}
+}
+
+// answer deals with the server's answer, and returns for how long to sleep; 0 if
+// there is more to ask for at once. Holding desks.mu.
+func (d *desk) answer(batch []*asker, o *op, reply Reply) time.Duration {
+	d.answered = time.Now()
+	if len(reply.List) != 2 || reply.List[0].Kind != ReplyInt || reply.List[0].Int > int64(len(batch)) {
+		d.all(unexpected(reply, permitTake))
+		return 0
+	}
+	given := int(reply.List[0].Int)
+	if given < 0 {
+		d.all(fmt.Errorf("%w: semaphore %q has never been given permits; call TrySetPermits once", ErrUninitialized, d.sem.name))
+		return 0
+	}
+	got := 0
+	for _, a := range batch[:given] {
+		got += len(a.ids)
+		a.sent = o.sent
+		d.decide(a, nil)
+	}
+	if given == len(batch) {
+		d.reach = min(2*d.reach, deskBatch)
+		return 0
+	}
+	d.reach = min(max(2*got, deskFew), deskBatch)
+	// The first who did not get his has to wait, and so has everybody behind.
+	wait := longestSleep*4/5 + rand.N(longestSleep*2/5) //nolint:gosec // jitter
+	var next time.Duration
+	if ms := reply.List[1].Int; ms >= 0 {
+		next = time.Duration(ms+1) * time.Millisecond
+		wait = min(wait, next)
+	}
+	d.blocked = true
+	for _, a := range batch[given:] {
+		a.next, a.outage = next, nil
+		if a.left {
+			d.blocked = d.blocked && a != batch[given]
+			d.decide(a, errWaitOver)
+		}
+	}
+	if !d.blocked {
+		return 0
+	}
+	for e := d.line.Front(); e != nil && d.onces > 0; {
+		a := e.Value.(*asker) //nolint:forcetypeassert // only askers stand in line
+		e = e.Next()
+		if a.once {
+			d.blocked = d.blocked && a != batch[given]
+			a.next = next
+			d.decide(a, errWaitOver)
+		}
+	}
+	if !d.blocked {
+		return 0
+	}
+	return wait
+}
+
+// all tells everybody in line the same. Holding desks.mu.
+func (d *desk) all(err error) {
+	for d.line.Len() > 0 {
+		d.decide(front(d), err)
+	}
+}
+
+// front returns the first in line.
+func front(d *desk) *asker {
+	return d.line.Front().Value.(*asker) //nolint:forcetypeassert // only askers stand in line
+}
+
+// listen starts the desk's subscription, if it has none.
+func (d *desk) listen() {
+	c := d.sem.c
+	d.news.Start(func(h func(confirmed bool)) func() {
+		return c.redis.Subscribe(d.sem.channel, false, func(n Notice) { h(n.Subscribed) })
+	}, nil)
+}
+
+// sleep waits for t, or until somebody leaves who was waited for, or, if it is
+// news that is waited for, until there is some.
+func (d *desk) sleep(t time.Duration, forNews bool) {
+	timer := time.NewTimer(t)
+	defer timer.Stop()
+	var news <-chan struct{}
+	if forNews {
+		news = d.news.Wake()
+	}
+	select {
+	case <-timer.C:
+	case <-news:
+	case <-d.poke:
+	case <-d.sem.c.done:
+	}
+}
+
+// wait waits in line until a has its permits.
+func (ds *desks) wait(ctx context.Context, s *ExpirableSemaphore, a *asker, p *patience) error {
+	if err := ds.enter(s, a); err != nil {
+		p.ttl = a.next
+		return err
+	}
+	var over <-chan time.Time
+	if !p.until.IsZero() {
+		t := time.NewTimer(time.Until(p.until))
+		defer t.Stop()
+		over = t.C
+	}
+	var end error
+	select {
+	case <-a.done:
+	case <-ctx.Done():
+		end = ctxError(ctx)
+	case <-s.c.done:
+		end = ErrClosed
+	case <-over:
+		end = errWaitOver
+	}
+	if end == nil || !ds.leave(s, a) {
+		p.ttl = a.next
+		return a.err
+	}
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	p.ttl = a.next
+	return during(a.outage, end)
+}
+
+// unexpected says that a script has answered what it never does.
+func unexpected(r Reply, s *Script) error {
+	return fmt.Errorf("redlatch: unexpected answer %+v to %s", r, s.Name())
+}

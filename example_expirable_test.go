@@ -1,0 +1,26 @@
+package redlatch_test
+
+import (
+	"context"
+	"log"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+// At most five at a time, over all processes, may use a device. The permit of a
+// process that dies is free again after half a minute.
+func ExampleClient_ExpirableSemaphore() {
+	ctx, scanners := context.Background(), newClient().ExpirableSemaphore("scanners")
+	if _, err := scanners.TrySetPermits(ctx, 5); err != nil { // once; later calls change nothing
+		log.Print(err)
+	}
+
+	permit, err := scanners.Acquire(ctx, redlatch.Wait(time.Minute))
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer func() { _ = permit.Release(ctx) }()
+	_ = ship(permit.With(ctx), 42) // its context ends if the permit is lost
+}

@@ -1,0 +1,14 @@
+-- Deletes a semaphore and its permits.
+-- KEYS free timeouts session
+-- ARGV number session_ms
+-- returns {number, 1 or 0} of the session's last request
+local session, number, session_ms = KEYS[3], ARGV[1], ARGV[2]
+-- include session
+local before = executed()
+if before then
+  return before
+end
+if redis.call('DEL', KEYS[1], KEYS[2]) > 0 then
+  return answered(1)
+end
+return answered(0)

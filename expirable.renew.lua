@@ -1,0 +1,24 @@
+-- Raises the times of many permits. A key of another type costs its neighbours
+-- nothing.
+-- KEYS timeouts... (of each permit's semaphore)
+-- ARGV id lease_ms ... (a pair for each key; a lease of 0 only asks)
+-- returns for each key 1 if the permit is live, 0 if it is not, or the text of the
+-- error that the key raised
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local results = {}
+for i, timeouts in ipairs(KEYS) do
+  local id, until_ms = ARGV[2 * i - 1], now + ARGV[2 * i]
+  local score = redis.pcall('ZSCORE', timeouts, id)
+  if type(score) == 'table' then
+    results[i] = score.err
+  elseif score and tonumber(score) > now then
+    if tonumber(score) < until_ms then
+      redis.call('ZADD', timeouts, until_ms, id)
+    end
+    results[i] = 1
+  else
+    results[i] = 0
+  end
+end
+return results

@@ -1,0 +1,47 @@
+-- Gives permits to those who ask, in their order, up to the first who cannot have
+-- all of his. An id that stands there already is the replay of a take whose reply
+-- was lost: it costs nothing, but its time may be raised.
+-- KEYS free timeouts
+-- ARGV channel ask... (for each who asks: lease_ms, how many, and so many ids)
+-- returns {how many of those who ask got theirs, or -1 if the semaphore has never
+-- been given permits, in how many ms the first permit is over, or -1}
+local free, timeouts = KEYS[1], KEYS[2]
+-- include expirable
+sweep(ARGV[1])
+local available = tonumber(redis.call('GET', free) or '')
+if not available then
+  return {-1, -1}
+end
+local given, at = 0, 2
+while ARGV[at] do
+  local until_ms, last = now + ARGV[at], at + 1 + ARGV[at + 1]
+  local scores, missing = {}, 0
+  for i = at + 2, last do
+    scores[i] = redis.call('ZSCORE', timeouts, ARGV[i])
+    if not scores[i] then
+      missing = missing + 1
+    end
+  end
+  if missing > 0 and missing > available then
+    break
+  end
+  if missing > 0 then
+    available = redis.call('DECRBY', free, missing)
+  end
+  for i = at + 2, last do
+    if not scores[i] or tonumber(scores[i]) < until_ms then
+      redis.call('ZADD', timeouts, until_ms, ARGV[i])
+    end
+  end
+  given, at = given + 1, last + 1
+end
+local ttl = redis.call('PTTL', free)
+if given > 0 and ttl > 0 then
+  redis.call('PEXPIRE', timeouts, ttl)
+end
+-- Redisson's mark of a permit that never ends is 922337203685477.
+local first = redis.call('ZRANGE', timeouts, 0, 0, 'WITHSCORES')
+if #first == 0 or tonumber(first[2]) >= 922337203685477 then
+  return {given, -1}
+end
+return {given, tonumber(first[2]) - now}

@@ -1,0 +1,17 @@
+-- Gives a semaphore its permits, if it has none yet.
+-- KEYS free session
+-- ARGV number session_ms channel permits
+-- returns {number, 1 or 0} of the session's last request
+local free, session = KEYS[1], KEYS[2]
+local number, session_ms = ARGV[1], ARGV[2]
+-- include session
+local before = executed()
+if before then
+  return before
+end
+if redis.call('EXISTS', free) == 1 then
+  return answered(0)
+end
+redis.call('SET', free, ARGV[4])
+redis.call('PUBLISH', ARGV[3], ARGV[4])
+return answered(1)

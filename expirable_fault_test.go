@@ -1,0 +1,379 @@
+package redlatch_test
+
+import (
+	"encoding/hex"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+// A permitRequest is a request that changes a semaphore of 5 permits, of which
+// somebody else has one. provoke calls arm and sends it; it returns the permits
+// that are held then, and how many there are in all.
+type permitRequest struct {
+	script  string
+	provoke func(w *world, s *redlatch.ExpirableSemaphore, arm func()) (held []*redlatch.Permit, total int)
+}
+
+var permitRequests = map[string]permitRequest{
+	"take": {"expirable.take", func(w *world, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+		arm()
+		return []*redlatch.Permit{w.permit(s)}, 5
+	}},
+	"take of several": {"expirable.take", func(w *world, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+		arm()
+		ps, err := s.AcquireMany(bg, 3)
+		if err != nil {
+			w.Fatal(err)
+		}
+		return ps, 5
+	}},
+	"take that was extended since": {"expirable.take", func(w *world, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+		arm()
+		p := w.permit(s, redlatch.Lease(30*time.Second))
+		if err := p.Extend(bg, time.Hour); err != nil {
+			w.Errorf("Extend: %v", err)
+		}
+		return []*redlatch.Permit{p}, 5
+	}},
+	"renew": {"expirable.renew", func(w *world, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+		p := w.permit(s)
+		before := p.Expires()
+		arm()
+		time.Sleep(15 * time.Second)
+		if !p.Expires().After(before) {
+			w.Error("not renewed")
+		}
+		return []*redlatch.Permit{p}, 5
+	}},
+	"extend": {"expirable.renew", func(w *world, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+		p := w.permit(s, redlatch.Lease(30*time.Second))
+		arm()
+		if err := p.Extend(bg, time.Minute); err != nil {
+			w.Errorf("Extend: %v", err)
+		}
+		return []*redlatch.Permit{p}, 5
+	}},
+	"release": {"expirable.release", func(w *world, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+		p := w.permit(s)
+		arm()
+		w.giveBack(p)
+		return nil, 5
+	}},
+	"release by id": {"expirable.give_back", func(w *world, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+		p, q := w.permit(s), w.permit(s)
+		w.javaPermit(javaID, forever)
+		_, _ = w.server.Incr(pool, -1)
+		arm()
+		if err := s.Release(bg, javaID, p.ID()); err != nil {
+			w.Errorf("Release: %v", err)
+		}
+		return []*redlatch.Permit{q}, 5
+	}},
+	"a refused release by id": {"expirable.give_back", func(w *world, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+		p := w.permit(s)
+		arm()
+		w.wantErr(s.Release(bg, javaID), redlatch.ErrNotHeld)
+		return []*redlatch.Permit{p}, 5
+	}},
+	"AddPermits": {"expirable.add", func(w *world, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+		arm()
+		if err := s.AddPermits(bg, 2); err != nil {
+			w.Error(err)
+		}
+		return nil, 7
+	}},
+	"SetPermits": {"expirable.set", func(w *world, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+		arm()
+		if err := s.SetPermits(bg, 3); err != nil {
+			w.Error(err)
+		}
+		return nil, 3
+	}},
+}
+
+// lostOnce loses the reply to a script, or the script itself, once.
+type lostOnce struct {
+	tap
+	script   string
+	executed bool
+	mu       sync.Mutex // guards what follows
+	armed    bool
+	late     func()
+}
+
+func newLostOnce(script string, executed bool) *lostOnce {
+	d := &lostOnce{script: script, executed: executed, late: func() {}}
+	d.hook = func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d.mu.Lock()
+		fire := d.armed && s == d.script
+		if fire {
+			d.armed, d.late = false, d.again(s, args)
+		}
+		d.mu.Unlock()
+		if !fire {
+			return next()
+		}
+		if d.executed {
+			_, _ = next()
+		}
+		return redlatch.Reply{}, errTapUnknown
+	}
+	return d
+}
+
+func (d *lostOnce) arm() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.armed = true
+}
+
+func (d *lostOnce) wantFired(t *testing.T) {
+	t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.armed {
+		t.Error("no such request was sent")
+	}
+}
+
+func (d *lostOnce) deliver() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.late()
+}
+
+// A reply is lost, or the request, or it is executed late: after its retry, after
+// the release, while somebody else has all the permits. Nothing is done twice,
+// lost, cut short or left behind.
+func TestPermitRequestsThatAreLostOrLate(t *testing.T) {
+	for name, request := range permitRequests {
+		for _, executed := range []bool{true, false} {
+			for _, lateAt := range []string{"at once", "after the release", "in another's time"} {
+				t.Run(name+"/"+map[bool]string{true: "reply lost", false: "request lost"}[executed]+"/late "+lateAt, func(t *testing.T) {
+					inFakeTime(t, func(w *world) {
+						d := newLostOnce(request.script, executed)
+						c, other := w.tapped(redlatch.Config{}, &d.tap), w.client(redlatch.Config{})
+						s, theirs := w.permits(c, 5), other.ExpirableSemaphore(pool)
+						keep := w.permit(theirs)
+						held, total := request.provoke(w, s, d.arm)
+						d.wantFired(t)
+						want := func(given int) {
+							t.Helper()
+							w.wantPermits(total-given, given)
+						}
+						want(len(held) + 1)
+						deliver := func(moment string) {
+							if moment == lateAt {
+								d.deliver()
+							}
+						}
+						deliver("at once")
+						want(len(held) + 1)
+						for _, p := range held {
+							raw, _ := hex.DecodeString(p.ID())
+							if score, err := w.server.ZScore(poolTimes, string(raw)); err != nil || p.Err() != nil || score < float64(p.Expires().UnixMilli()) {
+								t.Errorf("%v; score %v (%v), trusted until %v", p.Err(), score, err, p.Expires())
+							}
+						}
+						w.giveBack(held...)
+						want(1)
+						// A later request of the same session.
+						if err := s.AddPermits(bg, 1); err != nil {
+							t.Error(err)
+						}
+						total++
+						deliver("after the release")
+						if lateAt == "in another's time" {
+							ps, err := theirs.AcquireMany(bg, total-1)
+							if err != nil {
+								t.Fatal(err)
+							}
+							deliver(lateAt)
+							want(total)
+							time.Sleep(time.Minute)
+							for _, p := range ps {
+								if err := p.Err(); err != nil {
+									t.Error(err)
+								}
+							}
+							w.giveBack(ps...)
+						}
+						time.Sleep(15 * time.Second) // the debts of a take are paid by then
+						want(1)
+						w.giveBack(keep)
+						want(0)
+					})
+				})
+			}
+		}
+	}
+}
+
+// Those whose late request would make or destroy the semaphore itself.
+func TestASemaphoreIsMadeAndDeletedOnce(t *testing.T) {
+	for _, executed := range []bool{true, false} {
+		inFakeTime(t, func(w *world) {
+			d := newLostOnce("expirable.try_set", executed)
+			s := w.tapped(redlatch.Config{}, &d.tap).ExpirableSemaphore(pool)
+			d.arm()
+			if set, err := s.TrySetPermits(bg, 5); !set || err != nil {
+				t.Error(set, err)
+			}
+			d.wantFired(t)
+			if deleted, err := s.Delete(bg); !deleted || err != nil {
+				t.Error(deleted, err)
+			}
+			d.deliver()
+			if w.server.Exists(pool) {
+				t.Error("a late request made the semaphore")
+			}
+		})
+		inFakeTime(t, func(w *world) {
+			d := newLostOnce("expirable.delete", executed)
+			s := w.permits(w.tapped(redlatch.Config{}, &d.tap), 5)
+			d.arm()
+			if deleted, err := s.Delete(bg); !deleted || err != nil {
+				t.Error(deleted, err)
+			}
+			d.wantFired(t)
+			w.permits(w.client(redlatch.Config{}), 3)
+			if err := s.AddPermits(bg, 1); err != nil {
+				t.Error(err)
+			}
+			d.deliver()
+			w.wantPermits(4, 0)
+		})
+	}
+}
+
+// A caller that leaves with a request under way gets nothing, and neither does
+// anybody lose anything by that: not if it brings permits later, nor if it never
+// tells.
+func TestWhoLeavesWithARequestUnderWay(t *testing.T) {
+	for _, told := range []bool{true, false} {
+		inFakeTime(t, func(w *world) {
+			d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				if s != "expirable.take" {
+					return next()
+				}
+				time.Sleep(50 * time.Millisecond)
+				r, err := next()
+				time.Sleep(50 * time.Millisecond)
+				if !told {
+					return redlatch.Reply{}, errTapUnknown
+				}
+				return r, err
+			}}
+			c := w.tapped(redlatch.Config{}, d)
+			s := w.permits(c, 2)
+			start := time.Now()
+			_, err := s.AcquireMany(bg, 2, redlatch.Wait(70*time.Millisecond))
+			w.wantErr(err, redlatch.ErrBusy)
+			if waited := time.Since(start); waited != 70*time.Millisecond {
+				t.Errorf("waited for %v", waited)
+			}
+			time.Sleep(time.Second)
+			w.wantPermits(2, 0)
+		})
+	}
+}
+
+// A server that does not answer ends a wait with ErrUnavailable, and one that is
+// ending with its context says so too.
+func TestPermitsInAnOutage(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		var mu sync.Mutex
+		down := false
+		d := &tap{hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			mu.Lock()
+			is := down
+			mu.Unlock()
+			if is {
+				time.Sleep(20 * time.Millisecond)
+				return redlatch.Reply{}, errTapUnknown
+			}
+			return next()
+		}}
+		set := func(is bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			down = is
+		}
+		c := w.tapped(redlatch.Config{OutageTimeout: 5 * time.Second}, d)
+		s := w.permits(c, 1)
+		p := w.permit(s)
+		waiting := later(func() error { _, err := s.Acquire(bg); return err })
+		time.Sleep(time.Minute) // that it waits for so long is no outage
+		set(true)
+		start := time.Now()
+		w.wantErr(<-waiting, redlatch.ErrUnavailable)
+		if d := time.Since(start); d < 3*time.Second || d > 8*time.Second {
+			t.Errorf("unavailable after %v", d)
+		}
+		_, err := s.Try(bg)
+		w.wantErr(err, redlatch.ErrUnavailable)
+		_, err = s.Acquire(bg, redlatch.Wait(time.Second))
+		w.wantErr(err, redlatch.ErrUnavailable)
+		if errors.Is(err, redlatch.ErrBusy) {
+			t.Error(err)
+		}
+		set(false)
+		<-p.Context().Done() // not one renewal for half a minute
+		time.Sleep(time.Second)
+		w.wantPermits(1, 0)
+		w.giveBack(w.permit(s))
+	})
+}
+
+// An answer that comes when the lease is over brings no permit, and leaves none
+// behind.
+func TestPermitsThatComeTooLate(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		slow := 2
+		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			r, err := next()
+			if s == "expirable.take" && slow > 0 {
+				slow--
+				time.Sleep(60 * time.Millisecond)
+			}
+			return r, err
+		}}
+		s := w.permits(w.tapped(redlatch.Config{}, d), 1)
+		p := w.permit(s, redlatch.Lease(50*time.Millisecond))
+		if err := p.Err(); err != nil || slow != 0 {
+			t.Errorf("%v; %d slow ones are left", err, slow)
+		}
+		w.giveBack(p)
+		time.Sleep(time.Second)
+		w.wantPermits(1, 0)
+	})
+}
+
+func TestADroppedPermitIsReportedAndReleased(t *testing.T) {
+	dropped := make(chan redlatch.DroppedEvent, 1)
+	w := realTime(t)
+	c := w.client(redlatch.Config{Events: redlatch.Events{Dropped: func(e redlatch.DroppedEvent) { dropped <- e }}})
+	s := w.permits(c, 1)
+	if _, err := s.Acquire(bg); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(generous); time.Now().Before(end); {
+		runtime.GC()
+		select {
+		case e := <-dropped:
+			if e.Name != pool || !strings.Contains(e.Site, "expirable_fault_test.go") {
+				t.Fatalf("%+v", e)
+			}
+			w.giveBack(w.permit(s)) // comes through only if it was released
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	t.Fatal("nobody noticed that the permit was dropped")
+}

@@ -1,0 +1,573 @@
+package redlatch_test
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+const (
+	pool      = "pool"
+	poolTimes = "{pool}:timeout"
+	poolNews  = "redisson_sc:{pool}"
+	forever   = 922337203685477
+)
+
+// permits makes a semaphore of n permits.
+func (w *world) permits(c *redlatch.Client, n int) *redlatch.ExpirableSemaphore {
+	w.Helper()
+	s := c.ExpirableSemaphore(pool)
+	if set, err := s.TrySetPermits(bg, n); !set || err != nil {
+		w.Fatalf("TrySetPermits: %v, %v", set, err)
+	}
+	return s
+}
+
+func (w *world) permit(s *redlatch.ExpirableSemaphore, opts ...redlatch.Option) *redlatch.Permit {
+	w.Helper()
+	p, err := s.Acquire(bg, opts...)
+	if err != nil {
+		w.Fatalf("Acquire: %v", err)
+	}
+	return p
+}
+
+func (w *world) giveBack(ps ...*redlatch.Permit) {
+	w.Helper()
+	for _, p := range ps {
+		if err := p.Release(bg); err != nil {
+			w.Fatalf("Release: %v", err)
+		}
+	}
+}
+
+// wantPermits checks what the server has: how many are free, and how many given.
+func (w *world) wantPermits(free, given int) {
+	w.Helper()
+	f, g := w.stored()
+	if f != free || g != given {
+		w.Errorf("%d free and %d given, want %d and %d", f, g, free, given)
+	}
+}
+
+func (w *world) stored() (free, given int) {
+	w.Helper()
+	synctest.Wait()
+	text, _ := w.server.Get(pool)
+	_, _ = fmt.Sscan(text, &free)
+	if w.server.Exists(poolTimes) {
+		ids, _ := w.server.ZMembers(poolTimes)
+		given = len(ids)
+	}
+	return free, given
+}
+
+// javaPermit puts a permit there as Redisson does.
+func (w *world) javaPermit(id string, until float64) {
+	w.Helper()
+	raw, err := hex.DecodeString(id)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if _, err := w.server.ZAdd(poolTimes, until, string(raw)); err != nil {
+		w.Fatal(err)
+	}
+}
+
+const javaID = "00ff0a0d27225c00fe80e28281c0c1ff" // every byte that text could stumble over
+
+func TestPermitsAreStoredAsRedissonStoresThem(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{MaxClockSkew: 2 * time.Second})
+		s := w.permits(c, 5)
+		now := time.Now().UnixMilli()
+		p := w.permit(s, redlatch.Lease(10*time.Second))
+		many, err := s.AcquireMany(bg, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.wantPermits(1, 4)
+		raw, err := hex.DecodeString(p.ID())
+		if err != nil || len(raw) != 16 || strings.ToLower(p.ID()) != p.ID() {
+			t.Fatalf("id %q", p.ID())
+		}
+		if score, err := w.server.ZScore(poolTimes, string(raw)); err != nil || score != float64(now+12000) {
+			t.Errorf("score %.0f (%v), want %d: lease and skew", score, err, now+12000)
+		}
+		// Trusted for the lease less the margin, and not for the skew.
+		if want := time.UnixMilli(now).Add(10*time.Second - 210*time.Millisecond); p.Expires().After(want.Add(time.Millisecond)) || p.Expires().Before(want) {
+			t.Errorf("trusted until %v, want %v", p.Expires(), want)
+		}
+		ids := map[string]bool{p.ID(): true}
+		for _, m := range many {
+			raw, _ := hex.DecodeString(m.ID())
+			if score, _ := w.server.ZScore(poolTimes, string(raw)); score != float64(now+32000) {
+				t.Errorf("score %.0f, want %d", score, now+32000)
+			}
+			ids[m.ID()] = true
+		}
+		if len(ids) != 4 {
+			t.Errorf("ids %v", ids)
+		}
+		w.giveBack(append(many, p)...)
+		w.wantPermits(5, 0)
+		if s.Name() != pool || p.Name() != pool {
+			t.Error(s.Name(), p.Name())
+		}
+		for _, key := range w.server.Keys() {
+			if key != pool && w.server.TTL(key) <= 0 {
+				t.Errorf("%s is left for ever", key)
+			}
+		}
+	})
+}
+
+func TestASemaphoreWithoutPermitsIsAnErrorAndNoWait(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		s := c.ExpirableSemaphore(pool)
+		start := time.Now()
+		_, err := s.Acquire(bg)
+		w.wantErr(err, redlatch.ErrUninitialized)
+		_, err = s.Try(bg)
+		w.wantErr(err, redlatch.ErrUninitialized)
+		if !strings.Contains(err.Error(), "TrySetPermits") || time.Since(start) > time.Millisecond {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		if n, err := s.Permits(bg); n != 0 || err != nil {
+			t.Errorf("%d permits, %v", n, err)
+		}
+		if keys := w.server.Keys(); len(keys) > 0 {
+			t.Errorf("created %q", keys)
+		}
+		// Deleted while somebody waits.
+		w.permits(c, 1)
+		p := w.permit(s)
+		done := later(func() error { _, err := s.Acquire(bg); return err })
+		synctest.Wait()
+		if deleted, err := s.Delete(bg); !deleted || err != nil {
+			t.Fatal(deleted, err)
+		}
+		w.wantErr(<-done, redlatch.ErrUninitialized)
+		synctest.Wait()
+		w.wantErr(p.Err(), redlatch.ErrLost) // at once, in this process
+		if deleted, err := s.Delete(bg); deleted || err != nil {
+			t.Error(deleted, err)
+		}
+	})
+}
+
+// What Redisson's own tests say of the counts.
+func TestTheNumberOfPermits(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		s := c.ExpirableSemaphore(pool)
+		numbers := func(available, acquired, permits int) {
+			t.Helper()
+			a, err1 := s.Available(bg)
+			b, err2 := s.Acquired(bg)
+			n, err3 := s.Permits(bg)
+			if err := errors.Join(err1, err2, err3); err != nil {
+				t.Fatal(err)
+			}
+			if a != available || b != acquired || n != permits {
+				t.Errorf("%d available, %d acquired, %d permits; want %d, %d, %d", a, b, n, available, acquired, permits)
+			}
+		}
+		news := make(chan string, 100)
+		defer w.driver().Subscribe(poolNews, false, func(n redlatch.Notice) {
+			if !n.Subscribed {
+				news <- n.Payload
+			}
+		})()
+		heard := func(want ...string) {
+			t.Helper()
+			synctest.Wait()
+			var got []string
+			for len(news) > 0 {
+				got = append(got, <-news)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("published %q, want %q", got, want)
+			}
+		}
+		synctest.Wait()
+		check := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		numbers(0, 0, 0)
+		set, err := s.TrySetPermits(bg, 0)
+		check(err)
+		again, err := s.TrySetPermits(bg, 7)
+		check(err)
+		if !set || again {
+			t.Error("TrySetPermits:", set, again)
+		}
+		numbers(0, 0, 0)
+		check(s.AddPermits(bg, 5))
+		numbers(5, 0, 5)
+		ps, err := s.AcquireMany(bg, 3)
+		check(err)
+		numbers(2, 3, 5)
+		check(s.SetPermits(bg, 4))
+		numbers(1, 3, 4)
+		check(s.SetPermits(bg, 4))
+		check(s.SetPermits(bg, 1))
+		numbers(-2, 3, 1)
+		_, err = s.Try(bg)
+		w.wantErr(err, redlatch.ErrBusy)
+		w.giveBack(ps[0])
+		numbers(-1, 2, 1)
+		w.giveBack(ps[1])
+		numbers(0, 1, 1)
+		check(s.AddPermits(bg, -1))
+		numbers(-1, 1, 0)
+		w.giveBack(ps[2])
+		numbers(0, 0, 0)
+		check(s.SetPermits(bg, 2))
+		numbers(2, 0, 2)
+		heard("0", "5", "4", "1", "2")
+	})
+}
+
+func TestPermitsByTheirIds(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		a, b := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		s, other := w.permits(a, 4), b.ExpirableSemaphore(pool)
+		mine, err := s.AcquireMany(bg, 2, redlatch.Lease(time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs := w.permit(other, redlatch.Lease(time.Minute))
+		w.javaPermit(javaID, forever)
+		_, _ = w.server.Incr(pool, -1)
+
+		left, err := s.LeaseLeft(bg, theirs.ID())
+		if err != nil || left <= time.Minute || left > 61*time.Second {
+			t.Errorf("LeaseLeft: %v, %v", left, err)
+		}
+		if left, err := s.LeaseLeft(bg, javaID); err != nil || left != -1 {
+			t.Errorf("LeaseLeft of one that never ends: %v, %v", left, err)
+		}
+		if err := s.Extend(bg, javaID, time.Minute); err != nil {
+			t.Error(err)
+		}
+		if left, err := s.LeaseLeft(bg, javaID); err != nil || left != -1 {
+			t.Errorf("one that never ended was shortened: %v, %v", left, err)
+		}
+		if err := s.Extend(bg, theirs.ID(), time.Hour); err != nil {
+			t.Error(err)
+		}
+		if err := s.Extend(bg, mine[0].ID(), time.Hour); err != nil || time.Until(mine[0].Expires()) < 58*time.Minute {
+			t.Errorf("%v; trusted for %v", err, time.Until(mine[0].Expires()))
+		}
+		if err := s.Extend(bg, mine[0].ID(), time.Minute); err != nil || time.Until(mine[0].Expires()) < 58*time.Minute {
+			t.Errorf("shortened: %v; trusted for %v", err, time.Until(mine[0].Expires()))
+		}
+		none := strings.Repeat("a", 32)
+		w.wantErr(s.Extend(bg, none, time.Minute), redlatch.ErrNotHeld)
+		_, err = s.LeaseLeft(bg, none)
+		w.wantErr(err, redlatch.ErrNotHeld)
+
+		// All or none.
+		w.wantErr(s.Release(bg, mine[0].ID(), theirs.ID(), none), redlatch.ErrNotHeld)
+		w.wantPermits(0, 4)
+		if err := mine[0].Err(); err != nil {
+			t.Errorf("a release that was refused ended a permit: %v", err)
+		}
+		w.wantErr(other.Release(bg, mine[1].ID(), none), redlatch.ErrNotHeld)
+		w.wantPermits(0, 4)
+		if err := s.Release(bg, mine[0].ID(), theirs.ID(), javaID); err != nil {
+			t.Fatal(err)
+		}
+		w.wantPermits(3, 1)
+		w.wantErr(context.Cause(mine[0].Context()), redlatch.ErrNotHeld)
+		w.wantErr(mine[0].Release(bg), redlatch.ErrNotHeld)
+		w.wantErr(s.Release(bg, javaID), redlatch.ErrNotHeld)
+		w.wantErr(theirs.Release(bg), redlatch.ErrLost)
+		w.giveBack(mine[1])
+		w.wantPermits(4, 0)
+
+		// One that has expired is free, although nobody has noticed yet.
+		w.javaPermit(javaID, float64(time.Now().UnixMilli()))
+		_, _ = w.server.Incr(pool, -1)
+		w.wantErr(s.Extend(bg, javaID, time.Minute), redlatch.ErrNotHeld)
+		_, err = s.LeaseLeft(bg, javaID)
+		w.wantErr(err, redlatch.ErrNotHeld)
+		w.wantErr(s.Release(bg, javaID), redlatch.ErrNotHeld)
+		w.wantPermits(4, 0)
+
+		for _, bad := range []string{"", "zz", strings.Repeat("a", 31), strings.Repeat("a", 34), strings.Repeat("g", 32)} {
+			if err := s.Release(bg, bad); err == nil || !strings.Contains(err.Error(), "32 hexadecimal digits") {
+				t.Errorf("id %q: %v", bad, err)
+			}
+		}
+	})
+}
+
+// With a context that is over, a release by id is done all the same, and wholly.
+func TestPermitsAreReleasedByIdAfterTheContext(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		a, b := w.clientOver(10*time.Millisecond, redlatch.Config{}), w.client(redlatch.Config{})
+		s := w.permits(a, 2)
+		mine, theirs := w.permit(s), w.permit(b.ExpirableSemaphore(pool))
+		ctx, cancel := context.WithCancel(bg)
+		cancel()
+		_ = s.Release(ctx, mine.ID(), theirs.ID())
+		time.Sleep(time.Second)
+		w.wantPermits(2, 0)
+		_, err := s.Acquire(ctx)
+		w.wantErr(err, redlatch.ErrBusy, context.Canceled)
+		p := w.permit(s)
+		w.wantErr(p.Release(ctx), context.Canceled)
+		time.Sleep(time.Second)
+		w.wantPermits(2, 0)
+	})
+}
+
+// redisson: more than 8,000 expired permits made every call fail.
+func TestThousandsOfExpiredPermits(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		s := w.permits(c, 0)
+		expire := func() {
+			for i := range 9000 {
+				_, _ = w.server.ZAdd(poolTimes, float64(time.Now().UnixMilli()-int64(i)), fmt.Sprintf("permit %09d", i))
+			}
+		}
+		expire()
+		p := w.permit(s)
+		w.wantPermits(8999, 1)
+		w.giveBack(p)
+		expire()
+		if n, err := s.Permits(bg); n != 18000 || err != nil {
+			t.Errorf("%d permits, %v", n, err)
+		}
+		ps, err := s.AcquireMany(bg, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids := make([]string, len(ps))
+		for i, p := range ps {
+			ids[i] = p.ID()
+		}
+		if err := s.Release(bg, ids...); err != nil {
+			t.Fatal(err)
+		}
+		w.wantPermits(18000, 0)
+	})
+}
+
+func TestTheWatchdogKeepsPermitsAndACrashGivesThemBack(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		var count counter
+		var dead sync.Once
+		crash := make(chan struct{})
+		d := &tap{hook: func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			select {
+			case <-crash:
+				time.Sleep(time.Millisecond)
+				return redlatch.Reply{}, errTapUnknown
+			default:
+				return count.hook(s, args, next)
+			}
+		}}
+		lost := make(chan redlatch.LostEvent, 300)
+		c, other := w.tapped(redlatch.Config{Events: redlatch.Events{Lost: func(e redlatch.LostEvent) { lost <- e }}}, d), w.client(redlatch.Config{})
+		s := w.permits(c, 120)
+		ps, err := s.AcquireMany(bg, 120)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Minute)
+		for _, p := range ps {
+			if err := p.Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := count.of("expirable.renew"); n < 2*16 || n > 2*20 {
+			t.Errorf("%d requests kept 120 permits for 3 minutes", n)
+		}
+		dead.Do(func() { close(crash) })
+		start := time.Now()
+		p := w.permit(other.ExpirableSemaphore(pool))
+		if waited := time.Since(start); waited < 20*time.Second || waited > 31100*time.Millisecond {
+			t.Errorf("came back after %v", waited)
+		}
+		for _, p := range ps {
+			<-p.Context().Done()
+			w.wantErr(context.Cause(p.Context()), redlatch.ErrLost)
+		}
+		e := <-lost
+		if e.Err.Reason != redlatch.LostExpired || e.Err.Name != pool || len(e.Err.Owner) != 32 || !strings.Contains(e.Err.Error(), `permit of semaphore "pool" lost`) {
+			t.Errorf("%+v: %v", e, e.Err)
+		}
+		w.giveBack(p)
+	})
+}
+
+func TestAPermitOfALeaseEndsBeforeItsPlaceIsGivenAway(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		a, b := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		s := w.permits(a, 1)
+		start := time.Now()
+		p := w.permit(s, redlatch.Lease(2*time.Second))
+		ended := later(func() time.Duration { <-p.Context().Done(); return time.Since(start) })
+		if d, ok := p.Context().Deadline(); !ok || !d.Equal(p.Expires()) {
+			t.Errorf("deadline %v %v", d, ok)
+		}
+		q := w.permit(b.ExpirableSemaphore(pool))
+		got := time.Since(start)
+		if end := <-ended; end > 1960*time.Millisecond || end < 1940*time.Millisecond || got < end || got > 1970*time.Millisecond {
+			t.Errorf("ended after %v, next after %v", end, got)
+		}
+		if _, ok := q.Context().Deadline(); ok {
+			t.Error("a watchdog's permit has a deadline")
+		}
+		w.wantErr(p.Release(bg), redlatch.ErrLost)
+		w.wantErr(p.Release(bg), redlatch.ErrNotHeld)
+		if err := q.Err(); err != nil {
+			t.Error(err)
+		}
+		w.giveBack(q)
+		w.wantPermits(1, 0)
+		// Extend raises, and never shortens.
+		p = w.permit(s, redlatch.Lease(2*time.Second))
+		if err := p.Extend(bg, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Extend(bg, time.Second); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Second)
+		if p.Err() != nil || p.With(bg).Err() != nil {
+			t.Error(p.Err())
+		}
+		with, cancel := context.WithCancel(bg)
+		joined := p.With(with)
+		cancel()
+		<-joined.Done()
+		if err := q.Extend(bg, time.Minute); err == nil {
+			t.Error("extended a released permit of the watchdog")
+		}
+		w.giveBack(p)
+	})
+}
+
+func TestABadCallOfASemaphoreSaysWhatToDo(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		s := w.permits(c, 1)
+		bad := c.ExpirableSemaphore("a{b")
+		var none context.Context
+		second := func(_ any, err error) error { return err }
+		for want, err := range map[string]error{
+			"nil context":           second(s.Acquire(none)),
+			"Try does not wait":     second(s.Try(bg, redlatch.Wait(time.Second))),
+			"0 permits cannot":      second(s.AcquireMany(bg, 0)),
+			"ask for 1 to 10000":    second(s.AcquireMany(bg, 10001)),
+			"Fenced is for locks":   second(s.Acquire(bg, redlatch.Fenced())),
+			"lease of 1ms":          second(s.Acquire(bg, redlatch.Lease(time.Millisecond))),
+			"without a '}'":         second(bad.Acquire(bg)),
+			"AddPermits takes":      s.SetPermits(bg, -1),
+			"less than no":          second(s.TrySetPermits(bg, -1)),
+			"Redisson can count":    s.AddPermits(bg, math.MaxInt32+1),
+			"0 ids":                 s.Release(bg),
+			"lease of 0s":           s.Extend(bg, javaID, 0),
+			"is not the id":         second(s.LeaseLeft(bg, "1")),
+			"a '{' without":         bad.Release(bg, javaID),
+			"in a cluster its keys": bad.AddPermits(bg, 1),
+		} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v does not say %q", err, want)
+			}
+		}
+		_ = w.server.Set("{pool}:timeout", "text")
+		_, err := s.Acquire(bg)
+		var re *redlatch.RunError
+		if !errors.As(err, &re) || re.Code != "WRONGTYPE" || redlatch.IsRetryable(err) {
+			t.Errorf("a key of another type: %v", err)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Acquire(bg)
+		w.wantErr(err, redlatch.ErrClosed)
+		w.wantErr(s.Release(bg, javaID), redlatch.ErrClosed)
+	})
+}
+
+func TestCloseEndsPermitsAndWaiters(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		s := w.permits(c, 1)
+		p := w.permit(s)
+		done := later(func() error { _, err := s.Acquire(bg); return err })
+		synctest.Wait()
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		w.wantErr(<-done, redlatch.ErrClosed)
+		w.wantErr(context.Cause(p.Context()), redlatch.ErrClosed)
+		w.wantErr(p.Release(bg), redlatch.ErrClosed)
+		w.wantPermits(0, 1) // left to its lease: a section may still run
+	})
+}
+
+func TestPermitsAndMaxHold(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{MaxHold: time.Minute})
+		s := w.permits(c, 1)
+		start := time.Now()
+		p := w.permit(s)
+		time.Sleep(50 * time.Second)
+		if left := time.Until(p.Expires()); left > 10*time.Second {
+			t.Errorf("trusted for %v", left)
+		}
+		<-p.Context().Done()
+		var lost *redlatch.LostError
+		if err := p.Err(); time.Since(start) != time.Minute || !errors.As(err, &lost) || lost.Reason != redlatch.LostMaxHold {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		w.wantPermits(1, 0)
+	})
+}
+
+// The semaphore's own TTL, which Redisson's expire sets, holds for its permits.
+func TestPermitsGoWithASemaphoreThatExpires(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		s := w.permits(c, 2)
+		w.server.SetTTL(pool, time.Hour)
+		p := w.permit(s)
+		if ttl := w.server.TTL(poolTimes); ttl != time.Hour {
+			t.Errorf("TTL %v", ttl)
+		}
+		if err := s.AddPermits(bg, 1); err != nil || w.server.TTL(pool) != time.Hour {
+			t.Errorf("%v; AddPermits made the TTL %v", err, w.server.TTL(pool))
+		}
+		w.giveBack(p)
+	})
+}
+
+func TestPermitKeysShareASlot(t *testing.T) {
+	for _, name := range []string{"pool", "a{b}c"} {
+		if wire.Slot(name) != wire.Slot(wire.Suffix(name, wire.PermitTimeout)) || wire.Slot(name) != wire.Slot(wire.Session(name, "c", "permits")) {
+			t.Error(name)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package redlatch_test
+
+import (
+	"context"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+func TestCallersOfOneProcessGetPermitsInOrder(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		s := w.permits(c, 3)
+		held, err := s.AcquireMany(bg, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan string, 10)
+		var wg sync.WaitGroup
+		ask := func(name string, n int) {
+			wg.Go(func() {
+				ps, err := s.AcquireMany(bg, n)
+				if err != nil {
+					t.Error(err)
+				}
+				got <- name
+				time.Sleep(time.Minute)
+				w.giveBack(ps...)
+			})
+			synctest.Wait()
+		}
+		ask("three", 3)
+		ask("one", 1)
+		ask("two", 2)
+		w.giveBack(held[0], held[1])
+		synctest.Wait()
+		start := time.Now()
+		_, err = s.Try(bg) // there are two, but somebody waits
+		w.wantErr(err, redlatch.ErrBusy)
+		if waited := time.Since(start); waited > 0 {
+			t.Errorf("Try waited for %v", waited)
+		}
+		synctest.Wait()
+		if len(got) != 0 {
+			t.Errorf("%q got permits before the first in line", <-got)
+		}
+		w.giveBack(held[2])
+		synctest.Wait()
+		if len(got) != 1 {
+			t.Fatalf("%d got permits", len(got))
+		}
+		wg.Wait()
+		close(got)
+		var order []string
+		for name := range got {
+			order = append(order, name)
+		}
+		if want := []string{"three", "one", "two"}; !slices.Equal(order, want) {
+			t.Errorf("order %q, want %q", order, want)
+		}
+		w.wantPermits(3, 0)
+	})
+}
+
+// Who leaves lets those behind have what he waited in vain for.
+func TestWhoLeavesTheLineDoesNotHoldUpTheOthers(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		s := w.permits(c, 2)
+		p := w.permit(s)
+		ctx, cancel := context.WithCancel(bg)
+		first := later(func() error { _, err := s.AcquireMany(ctx, 2); return err })
+		synctest.Wait()
+		second := later(func() *redlatch.Permit { return w.permit(s) })
+		synctest.Wait()
+		start := time.Now()
+		cancel()
+		w.wantErr(<-first, redlatch.ErrBusy, context.Canceled)
+		q := <-second
+		if d := time.Since(start); d > time.Millisecond {
+			t.Errorf("the second waited for another %v", d)
+		}
+		_, err := s.AcquireMany(bg, 2, redlatch.Wait(time.Second))
+		w.wantErr(err, redlatch.ErrBusy)
+		if !strings.Contains(err.Error(), "permit of semaphore") {
+			t.Error(err)
+		}
+		w.giveBack(p, q)
+		w.wantPermits(2, 0)
+		if n := w.server.PubSubNumSub(poolNews)[poolNews]; n != 0 {
+			t.Errorf("%d subscriptions are left", n)
+		}
+	})
+}
+
+// 10,000 that wait cost one subscription, and a release a handful of requests.
+func TestTenThousandThatWait(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		const n = 10_000
+		var count counter
+		d := &tap{hook: count.hook}
+		c := w.tapped(redlatch.Config{}, d)
+		s := w.permits(c, 1)
+		p := w.permit(s)
+		own := d.subs.Load() // the client's own
+		got := make(chan *redlatch.Permit, n)
+		ctx, cancel := context.WithCancel(bg)
+		var wg sync.WaitGroup
+		for range n {
+			wg.Go(func() {
+				if p, err := s.Acquire(ctx); err == nil {
+					got <- p
+				}
+			})
+		}
+		synctest.Wait()
+		if subs := d.subs.Load() - own; subs != 1 {
+			t.Errorf("%d subscriptions", subs)
+		}
+		before := count.of("expirable.take")
+		for range 20 {
+			w.giveBack(p)
+			p = <-got
+			synctest.Wait()
+			if len(got) > 0 {
+				t.Fatal("woke more than there are permits")
+			}
+		}
+		if takes := count.of("expirable.take") - before; takes > 2*20 {
+			t.Errorf("%d requests for 20 releases", takes)
+		}
+		cancel()
+		wg.Wait()
+		synctest.Wait()
+		if subs := d.subs.Load() - own; subs != 0 {
+			t.Errorf("%d subscriptions are left", subs)
+		}
+		w.giveBack(p)
+		w.wantPermits(1, 0)
+	})
+}
+
+// A message that is lost costs one poll at most.
+func TestPermitsWithoutMessages(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		s := w.permits(c, 1)
+		p := w.permit(s)
+		done := later(func() *redlatch.Permit { return w.permit(s) })
+		time.Sleep(time.Second)
+		start := time.Now()
+		raw, _ := hex.DecodeString(p.ID())
+		_, _ = w.server.ZRem(poolTimes, string(raw)) // as a release, but for the message
+		_, _ = w.server.Incr(pool, 1)
+		q := <-done
+		if waited := time.Since(start); waited > 2400*time.Millisecond {
+			t.Errorf("waited for %v", waited)
+		}
+		<-p.Context().Done()
+		w.wantErr(p.Err(), redlatch.ErrLost)
+		if err := q.Err(); err != nil {
+			t.Error(err)
+		}
+		w.giveBack(q)
+		synctest.Wait()
+		w.wantPermits(1, 0)
+	})
+}

@@ -1,0 +1,395 @@
+package redlatch
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/renew"
+	"github.com/redlatch/redlatch/internal/script"
+)
+
+var (
+	permitRelease = script.Load(luaFiles, "expirable.release")
+	permitRenew   = script.Load(luaFiles, "expirable.renew")
+)
+
+// A Permit is one permit of an ExpirableSemaphore. It must be released, once, by
+// anybody: it is not tied to a goroutine. Its methods are safe for concurrent
+// use.
+//
+// A Permit that is garbage collected without having been released is reported
+// (Events.Dropped) and released.
+type Permit struct {
+	in      *permit
+	cleanup runtime.Cleanup
+	ctx     heldContext // Context's result, once asked for; guarded by in.mu
+}
+
+// permit is what the library keeps of a Permit. It must not refer to it, or a
+// dropped one would never be noticed. Its id is never taken again once it has
+// been released: whatever request of it arrives late finds nothing of its own.
+type permit struct {
+	sem      *ExpirableSemaphore
+	id       string // as it stands in Redis: 16 bytes
+	lease    renew.Lease
+	watchdog bool
+	suspect  bool // a request of unknown outcome may still create it
+	at       site
+	since    time.Time
+	values   context.Context //nolint:containedctx // those of the acquire context, for Context
+
+	mu     sync.Mutex // guards what follows
+	err    error      // why it is over; nil while it is live
+	told   bool       // the holder has been told of the loss by Release
+	ending            // what Context is made of
+}
+
+func newPermit(ctx context.Context, s *ExpirableSemaphore, a *asker, id string, o *options, now time.Time) *permit {
+	p := &permit{sem: s, id: id, watchdog: !o.hasLease, suspect: a.suspect, at: a.at, since: now, values: ctx}
+	p.lease.Kind, p.lease.Holder, p.lease.Length = s.c.permitKind, p, a.length
+	p.lease.Lane, p.lease.Group = s.lane()
+	p.lease.Confirm(a.sent, a.length)
+	if s.c.cfg.MaxHold > 0 && p.watchdog {
+		p.lease.Until = now.Add(s.c.cfg.MaxHold)
+	}
+	return p
+}
+
+// Name returns the semaphore's name.
+func (p *Permit) Name() string { return p.in.sem.name }
+
+// ID returns the permit's id, 32 hexadecimal digits, by which any client,
+// Redisson's too, can release and extend it.
+func (p *Permit) ID() string { return hex.EncodeToString([]byte(p.in.id)) }
+
+// Expires returns until when the permit can be trusted if no renewal is
+// confirmed from now on. It is earlier than the moment at which anybody may give
+// its place away, Redisson clients whose clock is ahead by Config.MaxClockSkew
+// included, by the safety margin of 10 ms + lease/50.
+//
+// It is no later than what Config.MaxHold allows.
+func (p *Permit) Expires() time.Time {
+	end := p.in.lease.End()
+	if until := p.in.lease.Until; !until.IsZero() && until.Before(end) {
+		return until
+	}
+	return end
+}
+
+// Err returns nil while the permit is live, then why it is not, as Hold.Err
+// does. It looks at the clock itself.
+func (p *Permit) Err() error { return p.in.check() }
+
+// Context returns the permit's context. It has the values of the context that
+// the permit was acquired with, and ends when the permit ends, with the same
+// cause that Err returns. That of a permit with a Lease has its trust deadline
+// as the context's deadline; that of one which the watchdog keeps has none.
+func (p *Permit) Context() context.Context {
+	end := p.in.context()
+	p.in.mu.Lock()
+	defer p.in.mu.Unlock()
+	if p.ctx.held == nil {
+		p.ctx.Context, p.ctx.held = end, p
+	}
+	return &p.ctx
+}
+
+// With returns ctx, its cancellation, deadline and values, together with the
+// permit's end: it ends when either does.
+func (p *Permit) With(ctx context.Context) context.Context {
+	return joinHeld(ctx, p.in.context(), p)
+}
+
+// Release ends the permit: its context at once, with cause ErrNotHeld, then the
+// permit is free for whoever waits, in any process. ctx bounds only the waiting
+// for the reply, as with Hold.Release.
+//
+// It returns nil if the permit was released, also if the reply was lost and a
+// repeated request found it released. It returns a *LostError, once, if the
+// permit had been lost before, ErrNotHeld if it had been released before,
+// ErrClosed if the client was closed before, and ErrUnavailable if the server
+// did not answer; the permit is then left to its lease, and a later request may
+// free it sooner.
+func (p *Permit) Release(ctx context.Context) error {
+	if ctx == nil {
+		return errNilContext
+	}
+	p.cleanup.Stop()
+	return p.in.release(ctx)
+}
+
+// Extend raises the lease of the permit to d from now, if it is not longer
+// already; it never shortens it. It is for permits acquired with Lease: the
+// watchdog extends the others, and Extend refuses them.
+//
+// It returns a *LostError if the permit has been lost. After any other error the
+// lease may have been raised or not; Expires says what can be relied on.
+func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
+	if ctx == nil {
+		return errNilContext
+	}
+	return p.in.extend(ctx, d)
+}
+
+// leased implements held.
+func (p *Permit) leased() bool { return !p.in.watchdog }
+
+// value implements held: nothing nests in a permit.
+func (p *Permit) value(any) any { return nil }
+
+// begin makes the permit live. It returns false if the client is closed.
+func (p *permit) begin() bool {
+	p.sem.c.permits.add(p)
+	if !p.sem.c.clock.Add(&p.lease, p.watchdog) {
+		p.end(ErrClosed)
+		return false
+	}
+	return true
+}
+
+func (p *permit) context() context.Context {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ending.make(p.values, p.err)
+}
+
+func (p *permit) check() error {
+	if err := p.over(); err != nil {
+		return err
+	}
+	now := time.Now()
+	if p.lease.Left(now) <= 0 {
+		p.lose(LostExpired)
+	} else if !p.lease.Until.IsZero() && !now.Before(p.lease.Until) {
+		p.lose(LostMaxHold)
+	}
+	return p.over()
+}
+
+func (p *permit) over() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// end ends the permit, if nothing else has, and says whether it did. Its context
+// ends before anything else happens; that runs no code of users.
+func (p *permit) end(err error) bool {
+	p.mu.Lock()
+	if p.err != nil {
+		p.mu.Unlock()
+		return false
+	}
+	p.err = err
+	if p.cancel != nil {
+		p.cancel(err)
+	}
+	p.mu.Unlock()
+	p.sem.c.clock.Remove(&p.lease)
+	p.sem.c.permits.remove(p)
+	return true
+}
+
+// lose ends the permit without its holder's doing. It does no I/O itself.
+func (p *permit) lose(reason LossReason) {
+	err := p.lostError(reason)
+	if !p.end(err) {
+		return
+	}
+	p.sem.c.report.lost(LostEvent{Err: err, Held: time.Since(p.since), Site: p.at.String()})
+	if reason != LostGone {
+		p.sem.drop([]string{p.id}, p.suspect)
+	} else if p.suspect {
+		p.sem.owe([]string{p.id})
+	}
+}
+
+func (p *permit) lostError(reason LossReason) *LostError {
+	return &LostError{Name: p.sem.name, Owner: hex.EncodeToString([]byte(p.id)), Reason: reason, Confirmed: p.lease.Confirmed(), what: aPermit}
+}
+
+// Expired implements renew.Holder.
+func (p *permit) Expired() {
+	if p.lease.Left(time.Now()) <= 0 {
+		p.lose(LostExpired)
+	} else {
+		p.lose(LostMaxHold)
+	}
+}
+
+// Gone implements renew.Holder.
+func (p *permit) Gone() { p.lose(LostGone) }
+
+// close ends the permit and leaves it to its lease: a section may still run.
+func (p *permit) close() { p.end(ErrClosed) }
+
+// dropped notes a permit that its user lost.
+func (p *permit) dropped() { p.sem.c.drop(p.giveUp) }
+
+// giveUp reports and releases a permit that was dropped.
+func (p *permit) giveUp() {
+	if p.over() == nil {
+		p.sem.c.report.dropped(DroppedEvent{Name: p.sem.name, Site: p.at.String()})
+		p.sem.c.settle(func() { _ = p.release(context.Background()) })
+	}
+}
+
+func (p *permit) release(ctx context.Context) error {
+	_ = p.check() // a window that is over ends the permit as lost
+	released := p.end(errReleased)
+	p.mu.Lock()
+	err := p.err
+	if p.told {
+		err = errReleased
+	}
+	p.told = true
+	p.mu.Unlock()
+	if !released {
+		return err
+	}
+	s := p.sem
+	if f := s.c.report.events.Released; f != nil {
+		f(ReleasedEvent{Name: s.name, Owner: hex.EncodeToString([]byte(p.id)), Held: time.Since(p.since)})
+	}
+	o := s.releaseOp([]string{p.id})
+	o.lease = p.lease.Length
+	reply, err := o.run(ctx)
+	if o.left && ctx.Err() != nil {
+		rest := o
+		s.c.settle(func() {
+			reply, err := rest.finish()
+			_ = p.released(&rest, reply, err)
+		})
+		return err
+	}
+	return p.released(&o, reply, err)
+}
+
+// released judges the server's answer to the release.
+func (p *permit) released(o *op, reply Reply, err error) error {
+	owes := p.suspect
+	switch {
+	case err != nil:
+		owes = true
+		p.sem.c.report.releaseFailed(ReleaseFailedEvent{Name: p.sem.name, Owner: hex.EncodeToString([]byte(p.id)), Err: err})
+	case reply.Int == 0 && (!o.unknown || p.lease.Left(time.Now()) <= 0):
+		// If an attempt went unanswered it was that one which released it,
+		// provided that the permit was still ours then.
+		err = p.lostError(LostGone)
+	}
+	if owes {
+		p.sem.owe([]string{p.id})
+	}
+	return err
+}
+
+func (p *permit) extend(ctx context.Context, d time.Duration) error {
+	if p.watchdog {
+		return errors.New("redlatch: Extend is for permits acquired with Lease; the watchdog extends this one by itself")
+	}
+	if err := checkLease(d); err != nil {
+		return err
+	}
+	if err := p.check(); err != nil {
+		return err
+	}
+	d = (d + time.Millisecond - 1).Truncate(time.Millisecond)
+	live, sent, err := p.sem.raise(ctx, p.id, d)
+	switch {
+	case err != nil:
+		return err
+	case !live:
+		p.lose(LostGone)
+	case p.lease.Left(time.Now()) > 0: // a late reply never revives a permit
+		p.lease.Confirm(sent, d)
+		p.sem.c.clock.Touch(&p.lease)
+	}
+	return p.check()
+}
+
+// renewPermits raises the times of a batch of permits with one script, each with
+// a result of its own.
+func (c *Client) renewPermits(batch []*renew.Lease) {
+	keys := make([]string, len(batch))
+	args := make([]string, 0, 2*len(batch))
+	for i, l := range batch {
+		p := l.Holder.(*permit) //nolint:forcetypeassert // this kind's holders are permits
+		keys[i] = p.sem.keys[1]
+		args = append(args, p.id, c.permitMs(l.Ask))
+	}
+	o := op{c: c, script: permitRenew, keys: keys, args: args, lease: c.cfg.WatchdogTimeout, stop: c.over, single: true}
+	reply, err := o.run(context.Background())
+	if err == nil && len(reply.List) != len(keys) {
+		err = unexpected(reply, permitRenew)
+	}
+	if err != nil {
+		c.report.renewFailed(RenewFailedEvent{Holds: len(keys), Err: err})
+		return // each result is Failed already
+	}
+	for i, l := range batch {
+		switch r := reply.List[i]; {
+		case r.Kind == ReplyInt && r.Int == 1:
+			l.Result = renew.Confirmed
+		case r.Kind == ReplyInt || wrongType(r.Str):
+			l.Result = renew.Gone
+		default:
+			c.report.renewFailed(RenewFailedEvent{Holds: 1, Err: errors.New(r.Str)})
+		}
+	}
+}
+
+// permitMs returns what a permit's lease is written as. Redisson clients take a
+// permit back when it is over by their own clock, which may be ahead of the
+// server's by Config.MaxClockSkew: so it is written so much later, and trusted
+// for what was asked for. 0, which only asks, stays 0.
+func (c *Client) permitMs(lease time.Duration) string {
+	if lease > 0 {
+		lease += c.cfg.MaxClockSkew
+	}
+	return millis(lease)
+}
+
+// permits are a client's live permits, by their ids.
+type permits struct {
+	mu sync.Mutex
+	m  map[string]*permit
+}
+
+func (ps *permits) add(p *permit) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if ps.m == nil {
+		ps.m = map[string]*permit{}
+	}
+	ps.m[p.id] = p
+}
+
+func (ps *permits) remove(p *permit) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	delete(ps.m, p.id)
+}
+
+// of returns the live permits of a semaphore that have these ids, or all of
+// them.
+func (ps *permits) of(name string, ids ...string) (found []*permit) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if len(ids) == 0 {
+		for _, p := range ps.m {
+			if p.sem.name == name {
+				found = append(found, p)
+			}
+		}
+	}
+	for _, id := range ids {
+		if p := ps.m[id]; p != nil && p.sem.name == name {
+			found = append(found, p)
+		}
+	}
+	return found
+}

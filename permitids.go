@@ -1,0 +1,177 @@
+package redlatch
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/script"
+)
+
+// What can be done with permits by their ids, wherever they were acquired.
+
+var (
+	permitGiveBack = script.Load(luaFiles, "expirable.give_back")
+	permitLeft     = script.Load(luaFiles, "expirable.left")
+)
+
+// Release gives permits back by their ids, wherever they were acquired: all of
+// them, or none, if one of them has been released or has expired; then it returns
+// ErrNotHeld. A Permit of this process that has one of the ids ends before, as if
+// by its own Release.
+//
+// Release works with a context that has ended, as Hold.Release does. It changes
+// the semaphore once, whatever replies are lost.
+func (s *ExpirableSemaphore) Release(ctx context.Context, ids ...string) error {
+	raw, err := s.identify(ctx, ids)
+	if err != nil {
+		return err
+	}
+	return s.c.detached(ctx, s.c.cfg.WatchdogTimeout, func() error { return s.giveBack(ids, raw) })
+}
+
+func (s *ExpirableSemaphore) giveBack(ids, raw []string) error {
+	ours := s.c.permits.of(s.name, raw...)
+	if len(ours) > 0 {
+		// They must end before anybody can get their places, but only if all are to
+		// be released.
+		left, err := s.left(context.Background(), raw)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(left, gone) {
+			return s.notHeld(ids)
+		}
+	}
+	for _, p := range ours {
+		p.end(errReleased)
+	}
+	back, err := s.session(context.Background(), permitGiveBack, s.keys, slices.Insert(slices.Clone(raw), 0, s.channel)...)
+	for _, p := range ours {
+		if err == nil && back == 0 {
+			s.drop([]string{p.id}, p.suspect) // nobody has them any more
+		} else if err != nil || p.suspect {
+			s.owe([]string{p.id})
+		}
+	}
+	if err == nil && back == 0 {
+		return s.notHeld(ids)
+	}
+	return err
+}
+
+func (s *ExpirableSemaphore) notHeld(ids []string) error {
+	if len(ids) == 1 {
+		return fmt.Errorf("%w: permit %s of semaphore %q has been released, has expired, or never was", ErrNotHeld, ids[0], s.name)
+	}
+	return fmt.Errorf("%w: of %d permits of semaphore %q at least one has been released, has expired, or never was; none was released", ErrNotHeld, len(ids), s.name)
+}
+
+// identify checks what methods that work on ids are given.
+func (s *ExpirableSemaphore) identify(ctx context.Context, ids []string) ([]string, error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	if len(ids) == 0 || len(ids) > mostPermits {
+		return nil, fmt.Errorf("redlatch: %d ids of permits; give 1 to %d", len(ids), mostPermits)
+	}
+	return rawIDs(ids)
+}
+
+// Extend raises the lease of a permit, wherever it was acquired, to d from now, if
+// it is not longer already; it never shortens it. It returns ErrNotHeld if the
+// permit has been released or has expired. One of this process is extended as by
+// its own Extend.
+func (s *ExpirableSemaphore) Extend(ctx context.Context, id string, d time.Duration) error {
+	raw, err := s.identify(ctx, []string{id})
+	if err != nil {
+		return err
+	}
+	if ours := s.c.permits.of(s.name, raw...); len(ours) > 0 {
+		return ours[0].extend(ctx, d)
+	}
+	if err := checkLease(d); err != nil {
+		return err
+	}
+	live, _, err := s.raise(ctx, raw[0], (d + time.Millisecond - 1).Truncate(time.Millisecond))
+	if err == nil && !live {
+		err = s.notHeld([]string{id})
+	}
+	return err
+}
+
+// LeaseLeft returns for how long Redis keeps a permit unless somebody extends it,
+// or -1 if for ever, as Redisson clients can acquire it. That is longer than its
+// holder may trust it, by Config.MaxClockSkew if it is redlatch's. It returns
+// ErrNotHeld if the permit has been released or has expired.
+func (s *ExpirableSemaphore) LeaseLeft(ctx context.Context, id string) (time.Duration, error) {
+	raw, err := s.identify(ctx, []string{id})
+	if err != nil {
+		return 0, err
+	}
+	left, err := s.left(ctx, raw)
+	if err == nil && left[0] == gone {
+		return 0, s.notHeld([]string{id})
+	}
+	if err != nil {
+		return 0, err
+	}
+	return left[0], nil
+}
+
+// gone is what left returns of a permit that is not live.
+const gone = -2 * time.Millisecond
+
+// left returns for how long permits are given, -1 or gone.
+func (s *ExpirableSemaphore) left(ctx context.Context, ids []string) ([]time.Duration, error) {
+	o := s.c.question(permitLeft, s.keys[1])
+	o.args = ids
+	reply, err := o.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(reply.List) != len(ids) {
+		return nil, unexpected(reply, permitLeft)
+	}
+	left := make([]time.Duration, len(ids))
+	for i, r := range reply.List {
+		if left[i] = time.Duration(r.Int) * time.Millisecond; r.Int == -1 {
+			left[i] = -1
+		}
+	}
+	return left, nil
+}
+
+// raise raises the time of a permit to d from now, and says whether it is live,
+// and when the request was sent that learnt it.
+func (s *ExpirableSemaphore) raise(ctx context.Context, id string, d time.Duration) (live bool, sent time.Time, err error) {
+	o := op{c: s.c, script: permitRenew, keys: s.keys[1:], args: []string{id, s.c.permitMs(d)}, lease: d, stop: s.c.done}
+	reply, err := o.run(ctx)
+	if err != nil {
+		return false, o.sent, err
+	}
+	switch r := first(reply); {
+	case r.Kind == ReplyInt:
+		return r.Int == 1, o.sent, nil
+	case wrongType(r.Str):
+		return false, o.sent, nil
+	default:
+		return false, o.sent, fmt.Errorf("redlatch: %w", ServerError(r.Str, errors.New(r.Str)))
+	}
+}
+
+// rawIDs reads ids as the API has them.
+func rawIDs(ids []string) ([]string, error) {
+	raw := make([]string, len(ids))
+	for i, id := range ids {
+		b, err := hex.DecodeString(id)
+		if err != nil || len(b) != 16 {
+			return nil, fmt.Errorf("redlatch: %q is not the id of a permit: that has 32 hexadecimal digits, see Permit.ID", id)
+		}
+		raw[i] = string(b)
+	}
+	return raw, nil
+}
