@@ -46,7 +46,9 @@ import (
 // time; a rate without keep-alive ends one that was set before; Available changes
 // nothing; permits that were given back do not come back once more when the
 // interval has passed; and a state of which a part is missing is put right,
-// where Redisson fails for ever.
+// where Redisson fails for ever. Redisson's clients must be of 3.17 or newer. A
+// key redlatch_session:{name}:<client> remembers each client's last request for
+// ten minutes.
 type RateLimiter struct {
 	c    *Client
 	name string
