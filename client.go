@@ -35,6 +35,7 @@ type Client struct {
 	debts      debts
 	control    control
 	sessions   sessions
+	rates      rateQueues
 	senders    *senders
 	attempts   sync.Pool // of *attempt
 	batches    sync.Pool // of *batch
@@ -89,6 +90,7 @@ func New(redis Redis, cfg Config) (*Client, error) {
 	c.debts = debts{c: c, timers: make(map[*time.Timer]debt)}
 	c.stopBreak = redis.OnBreak(c.clock.Kick)
 	c.sessions.c = c
+	c.rates.c = c
 	c.control.start(c)
 	return c, nil
 }

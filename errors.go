@@ -9,7 +9,7 @@ import (
 // One sentinel per state. Facts travel in *BusyError and *LostError.
 var (
 	// ErrBusy: somebody else has the lock. Every error with this state is also
-	// a *BusyError. A wait that ended with its context is both ErrBusy and the
+	// a *BusyError, or a *RateError if it is about permits of a RateLimiter. A wait that ended with its context is both ErrBusy and the
 	// context's error.
 	ErrBusy = errors.New("redlatch: lock is held by another owner")
 
@@ -20,6 +20,10 @@ var (
 	// ErrNotHeld: the hold has already been released. It is the cause of a
 	// released hold's context.
 	ErrNotHeld = errors.New("redlatch: lock not held")
+
+	// ErrNoRate: the rate limiter has no rate, or its keep-alive time is over.
+	// Call TrySetRate first.
+	ErrNoRate = errors.New("redlatch: rate limiter has no rate")
 
 	// ErrReentry: this acquisition could never succeed, because the caller
 	// already holds what it would wait for.
@@ -143,12 +147,15 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 func IsRetryable(err error) bool {
 	var (
 		busy   *BusyError
+		rate   *RateError
 		outage *outageError
 		re     *RunError
 	)
 	switch {
 	case errors.As(err, &busy):
 		return busy.Cause == nil
+	case errors.As(err, &rate):
+		return rate.Cause == nil
 	case errors.As(err, &outage):
 		return outage.ended == nil
 	case errors.As(err, &re):

@@ -1,0 +1,11 @@
+-- Deletes a limiter, its state, and this client's.
+-- KEYS limiter value permits own_value own_permits session
+-- ARGV number session_ms
+-- returns {number, 1}, or {number, 0} if there was nothing
+local session, number, session_ms = KEYS[6], ARGV[1], ARGV[2]
+-- include session
+local last = executed()
+if last then
+  return last
+end
+return answered(math.min(1, redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])))

@@ -1,0 +1,332 @@
+package redlatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// A RateLimiter lets so many permits be taken in any interval, by all clients
+// together or by each of them: Redisson's RRateLimiter. It is a name: immutable,
+// cheap, and may be shared.
+//
+//	api := client.RateLimiter("api")
+//	_, err := api.TrySetRate(ctx, redlatch.Rate{Permits: 100, Interval: time.Second})
+//	err = api.Acquire(ctx, 1) // waits for its turn
+//	err = api.Try(ctx, 1)     // or says with a *RateError when to come back
+//
+// The interval slides: what was given counts for a whole interval from then on,
+// by the server's clock, which is the only one that redlatch asks. Redisson's
+// clients count by their own, so with them the interval is as much too short as
+// their clocks differ; what a clock that is more than Config.MaxClockSkew ahead
+// has written counts from when it is first seen. A permit is used later than the
+// server gave it, by the time that the answer takes.
+//
+// A request whose answer is lost is sent again and gives nothing twice, and one
+// that comes late gives nothing. If a caller has left before it got its permits,
+// they are given back as soon as that is known; until then, and if the process
+// dies, they count as used. So they do, for an interval, if Release took them off
+// the record before the request that gave them was sent again.
+//
+// Goroutines of one process get permits in the order in which they asked: one
+// that wants many is not passed by others that want few. Between processes chance
+// decides; with Redisson whose clock is ahead is served first. However many wait,
+// one request at a time is under way, for up to 256 of them, and none while the
+// server has said that there are no permits; but every two seconds it is asked
+// again, for another process may have given some back.
+//
+// Where Redisson and redlatch differ: a refused call does not prolong the keep-alive
+// time; a rate without keep-alive ends one that was set before; Available changes
+// nothing; permits that were given back do not come back once more when the
+// interval has passed; and a state of which a part is missing is put right,
+// where Redisson fails for ever. Redisson's clients must be of 3.17 or newer. A
+// key redlatch_session:{name}:<client> remembers each client's last request for
+// ten minutes.
+type RateLimiter struct {
+	c    *Client
+	name string
+	keys []string // the configuration, the state that all share, and that of this client
+	err  error    // a name that cannot be used
+}
+
+// A Rate is how many permits a RateLimiter gives.
+type Rate struct {
+	// Permits is how many may be taken in an interval, at least 1.
+	Permits int
+	// Interval is at least a millisecond; Redis counts whole ones, so it is
+	// rounded up.
+	Interval time.Duration
+	// PerClient gives every client as many permits, where else all share them. A
+	// client is a Client of redlatch or an instance of Redisson. Its state stays in
+	// Redis when it ends, unless there is a KeepAlive.
+	PerClient bool
+	// KeepAlive deletes the limiter, rate and all, when nobody has taken a permit
+	// for so long; at least Interval. Zero means never.
+	KeepAlive time.Duration
+}
+
+// A RateError says that permits could not be had in time. It is ErrBusy, and what
+// ended the wait, if a context did.
+type RateError struct {
+	Name    string // the limiter's name
+	Permits int    // how many were wanted
+	// RetryAfter is when they can be had at the earliest, unless some are given
+	// back; 0 if not known.
+	RetryAfter time.Duration
+	Cause      error // the context's error, or nil
+}
+
+// Error implements error.
+func (e *RateError) Error() string {
+	s := fmt.Sprintf("redlatch: rate limiter %q has not enough permits for %d", e.Name, e.Permits)
+	if e.RetryAfter > 0 {
+		s += fmt.Sprintf(" for another %v at least", e.RetryAfter.Round(time.Millisecond))
+	}
+	if e.Cause != nil {
+		s += ": " + e.Cause.Error()
+	}
+	return s
+}
+
+// Unwrap returns ErrBusy and the cause.
+func (e *RateError) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{ErrBusy}
+	}
+	return []error{ErrBusy, e.Cause}
+}
+
+var (
+	rateTake      = script.Load(luaFiles, "ratelimiter.take")
+	rateUndo      = script.Load(luaFiles, "ratelimiter.undo")
+	rateRelease   = script.Load(luaFiles, "ratelimiter.release")
+	rateAvailable = script.Load(luaFiles, "ratelimiter.available")
+	rateConfig    = script.Load(luaFiles, "ratelimiter.config")
+	rateTrySet    = script.Load(luaFiles, "ratelimiter.tryset")
+	rateSet       = script.Load(luaFiles, "ratelimiter.set")
+	rateUpdate    = script.Load(luaFiles, "ratelimiter.update")
+	rateDelete    = script.Load(luaFiles, "ratelimiter.delete")
+)
+
+// RateLimiter returns the rate limiter with this name, Redisson's
+// getRateLimiter. It gives nothing before it has got a rate.
+func (c *Client) RateLimiter(name string) *RateLimiter {
+	value, permits := wire.Suffix(name, wire.RateValue), wire.Suffix(name, wire.RatePermits)
+	l := &RateLimiter{c: c, name: name, keys: []string{name, value, permits, value + ":" + c.id, permits + ":" + c.id}}
+	if err := wire.CheckName(name); err != nil {
+		l.err = fmt.Errorf("redlatch: %w", err)
+	}
+	return l
+}
+
+// Name returns the limiter's name.
+func (l *RateLimiter) Name() string { return l.name }
+
+// TrySetRate gives the limiter a rate and returns true, unless it has one
+// already.
+func (l *RateLimiter) TrySetRate(ctx context.Context, r Rate) (bool, error) {
+	answer, err := l.setRate(ctx, rateTrySet, l.keys[:1], r)
+	return answer == 1, err
+}
+
+// SetRate gives the limiter a rate, whatever it had. It begins anew: what was
+// taken before does not count any more, but for what clients have taken each for
+// itself, which counts to the end of its interval.
+func (l *RateLimiter) SetRate(ctx context.Context, r Rate) error {
+	_, err := l.setRate(ctx, rateSet, l.keys, r)
+	return err
+}
+
+// UpdateRate gives the limiter another rate, and what was taken still counts. It
+// fails with ErrNoRate if it has none. To change PerClient is to begin anew.
+func (l *RateLimiter) UpdateRate(ctx context.Context, r Rate) error {
+	answer, err := l.setRate(ctx, rateUpdate, l.keys, r)
+	if err == nil && answer == 0 {
+		err = l.noRate()
+	}
+	return err
+}
+
+func (l *RateLimiter) setRate(ctx context.Context, s *Script, keys []string, r Rate) (int64, error) {
+	if err := r.check(); err != nil {
+		return 0, err
+	}
+	kind := "0"
+	if r.PerClient {
+		kind = "1"
+	}
+	return l.request(ctx, s, keys, strconv.Itoa(r.Permits), millisUp(r.Interval), kind, millisUp(r.KeepAlive))
+}
+
+// Acquire waits until n permits can be had, and takes them. ctx bounds the
+// waiting, and so does Wait, the only option there is.
+//
+// On failure nothing was taken, or it is given back. The error is a *RateError
+// if the permits could not be had in time (and then also ctx's error, if ctx
+// ended), ErrNoRate if the limiter has no rate, ErrUnavailable if the server
+// did not answer for Config.OutageTimeout, ErrClosed after Close, or the error
+// with which the server refused. To ask for more permits than the rate is an
+// error at once.
+func (l *RateLimiter) Acquire(ctx context.Context, n int, opts ...Option) error {
+	return l.take(ctx, n, opts, false)
+}
+
+// Try takes n permits if that is possible at once, and overtakes nobody of this
+// process. If it is not possible it returns a *RateError that says when it will
+// be, and nothing is taken.
+func (l *RateLimiter) Try(ctx context.Context, n int) error { return l.take(ctx, n, nil, true) }
+
+func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool) error {
+	start := time.Now()
+	if err := l.usable(ctx); err != nil {
+		return err
+	}
+	if err := checkPermits(n); err != nil {
+		return err
+	}
+	o, err := collect(opts, once)
+	switch {
+	case err != nil:
+		return err
+	case o.hasLease || o.fenced:
+		return errors.New("redlatch: permits of a rate limiter have neither a lease nor a token; Wait is the only option")
+	case ctx.Err() != nil:
+		return &RateError{Name: l.name, Permits: n, Cause: ctxError(ctx)}
+	}
+	q := l.c.rates.get(l)
+	defer l.c.rates.put(q)
+	return q.take(ctx, n, o.once, deadlineOf(start, &o))
+}
+
+// Release gives back n permits that were taken and not used, so that they can be
+// taken again before their interval is over. What was taken longer ago than an
+// interval is not to be given back: it would let others take more than the rate.
+func (l *RateLimiter) Release(ctx context.Context, n int) error {
+	if err := checkPermits(n); err != nil {
+		return err
+	}
+	answer, err := l.request(ctx, rateRelease, l.keys, strconv.Itoa(n))
+	if err == nil && answer == 0 {
+		err = l.noRate()
+	}
+	return err
+}
+
+// Available returns how many permits could be taken now.
+func (l *RateLimiter) Available(ctx context.Context) (int, error) {
+	reply, err := l.ask(ctx, rateAvailable, l.keys)
+	switch {
+	case err != nil:
+		return 0, err
+	case reply.Kind != ReplyInt:
+		return 0, l.noRate()
+	}
+	return int(reply.Int), nil
+}
+
+// Config returns the limiter's rate, or ErrNoRate if it has none.
+func (l *RateLimiter) Config(ctx context.Context) (Rate, error) {
+	reply, err := l.ask(ctx, rateConfig, l.keys[:1])
+	if err != nil {
+		return Rate{}, err
+	}
+	if len(reply.List) != 4 || reply.List[0].Kind != ReplyString || reply.List[1].Kind != ReplyString || reply.List[2].Kind != ReplyString {
+		return Rate{}, l.noRate()
+	}
+	var n [4]int64
+	for i, r := range reply.List {
+		if r.Kind != ReplyString {
+			continue // Redisson before 3.38 knows no keep-alive
+		}
+		if n[i], err = strconv.ParseInt(r.Str, 10, 64); err != nil {
+			return Rate{}, fmt.Errorf("redlatch: rate limiter %q is configured with %q, which is no number", l.name, r.Str)
+		}
+	}
+	ms := func(n int64) time.Duration {
+		return time.Duration(min(n, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+	}
+	return Rate{Permits: int(n[0]), Interval: ms(n[1]), PerClient: n[2] == 1, KeepAlive: ms(n[3])}, nil
+}
+
+// Delete deletes the limiter and what was taken, but for what other clients have
+// taken for themselves. It says whether there was anything.
+func (l *RateLimiter) Delete(ctx context.Context) (bool, error) {
+	answer, err := l.request(ctx, rateDelete, l.keys)
+	return answer == 1, err
+}
+
+// request sends what changes something.
+func (l *RateLimiter) request(ctx context.Context, script *Script, keys []string, args ...string) (int64, error) {
+	if err := l.usable(ctx); err != nil {
+		return 0, err
+	}
+	s, put := l.c.sessions.get(l.session())
+	defer put()
+	answer, err := s.do(ctx, script, slices.Clip(keys), args)
+	if err == nil {
+		l.c.rates.changed(l.name)
+	}
+	return answer, err
+}
+
+// session names the session in which everything is that changes the limiter.
+func (l *RateLimiter) session() string { return wire.Session(l.name, l.c.id, "rate") }
+
+// ask sends what changes nothing.
+func (l *RateLimiter) ask(ctx context.Context, script *Script, keys []string) (Reply, error) {
+	if err := l.usable(ctx); err != nil {
+		return Reply{}, err
+	}
+	o := l.c.question(script, keys...)
+	return o.run(ctx)
+}
+
+// usable says why a call cannot even be tried.
+func (l *RateLimiter) usable(ctx context.Context) error {
+	switch {
+	case ctx == nil:
+		return errNilContext
+	case l.err != nil:
+		return l.err
+	}
+	return l.c.open()
+}
+
+func (l *RateLimiter) noRate() error {
+	return fmt.Errorf("%w: %q; call TrySetRate first", ErrNoRate, l.name)
+}
+
+// mostPermits is what fits into a record, and a rate of which is as good as none.
+const mostPermits = math.MaxInt32
+
+func checkPermits(n int) error {
+	if n < 1 || n > mostPermits {
+		return fmt.Errorf("redlatch: %d permits of a rate limiter; it must be at least 1 and at most %d", n, mostPermits)
+	}
+	return nil
+}
+
+// millisUp is millis of a time that must not become shorter.
+func millisUp(d time.Duration) string { return millis(d + time.Millisecond - 1) }
+
+// check refuses what does not fit together.
+func (r Rate) check() error {
+	switch {
+	case r.Permits < 1 || r.Permits > mostPermits:
+		return fmt.Errorf("redlatch: Rate.Permits is %d; it must be at least 1 and at most %d", r.Permits, mostPermits)
+	case r.Interval < time.Millisecond || r.Interval > maxLease:
+		return fmt.Errorf("redlatch: Rate.Interval is %v; it must be at least 1ms and at most %v", r.Interval, maxLease)
+	case r.KeepAlive < 0 || r.KeepAlive > maxLease:
+		return fmt.Errorf("redlatch: Rate.KeepAlive is %v; it must be positive and at most %v, or 0 for ever", r.KeepAlive, maxLease)
+	case r.KeepAlive > 0 && r.KeepAlive < r.Interval:
+		return fmt.Errorf("redlatch: Rate.KeepAlive is %v, which is less than Rate.Interval (%v): what was taken would be forgotten too soon", r.KeepAlive, r.Interval)
+	}
+	return nil
+}

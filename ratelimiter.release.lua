@@ -1,0 +1,19 @@
+-- Gives permits back. They are taken off the oldest records: whose they were is
+-- not known, and so no window ever holds more than the rate.
+-- KEYS limiter value permits own_value own_permits session
+-- ARGV number session_ms n
+-- returns {number, 1}, or {number, 0} if the limiter has no rate
+local session, number, session_ms = KEYS[6], ARGV[1], ARGV[2]
+-- include session
+-- include ratelimiter
+local last = executed()
+if last then
+  return last
+end
+if not set then
+  return answered(0)
+end
+local free = sweep()
+shed(tonumber(ARGV[3]))
+store(math.min(rate, free + ARGV[3]), true)
+return answered(1)

@@ -1,0 +1,19 @@
+-- Gives a limiter a rate, and lets it begin anew. The state that other clients
+-- have for themselves stays: it is theirs.
+-- KEYS limiter value permits own_value own_permits session
+-- ARGV number session_ms rate interval_ms type keep_alive_ms (as for ratelimiter.tryset)
+-- returns {number, 1}
+local session, number, session_ms = KEYS[6], ARGV[1], ARGV[2]
+-- include session
+local last = executed()
+if last then
+  return last
+end
+redis.call('DEL', KEYS[2], KEYS[3], KEYS[4], KEYS[5])
+redis.call('HSET', KEYS[1], 'rate', ARGV[3], 'interval', ARGV[4], 'type', ARGV[5], 'keepAliveTime', ARGV[6])
+if tonumber(ARGV[6]) > 0 then
+  redis.call('PEXPIRE', KEYS[1], ARGV[6])
+else
+  redis.call('PERSIST', KEYS[1])
+end
+return answered(1)

@@ -1,0 +1,542 @@
+package redlatch_test
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+// limiter returns a limiter with a rate, of a client of its own.
+func (w *world) limiter(permits int, interval time.Duration) *redlatch.RateLimiter {
+	w.Helper()
+	l := w.client(redlatch.Config{}).RateLimiter("api")
+	w.setRate(l, redlatch.Rate{Permits: permits, Interval: interval})
+	return l
+}
+
+func (w *world) setRate(l *redlatch.RateLimiter, r redlatch.Rate) {
+	w.Helper()
+	if err := l.SetRate(bg, r); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) wantAvailable(l *redlatch.RateLimiter, want int) {
+	w.Helper()
+	if n, err := l.Available(bg); err != nil || n != want {
+		w.Fatalf("available: %d (%v), want %d", n, err, want)
+	}
+}
+
+func (w *world) permits(l *redlatch.RateLimiter, n int) {
+	w.Helper()
+	if err := l.Try(bg, n); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// wantBusy tries and wants to be told to come back then.
+func (w *world) wantBusy(l *redlatch.RateLimiter, n int, after time.Duration) {
+	w.Helper()
+	err := l.Try(bg, n)
+	var busy *redlatch.RateError
+	if !errors.As(err, &busy) || !errors.Is(err, redlatch.ErrBusy) || !redlatch.IsRetryable(err) {
+		w.Fatalf("got %v, want a RateError", err)
+	}
+	if busy.RetryAfter != after || busy.Name != l.Name() || busy.Permits != n {
+		w.Fatalf("got %+v, want to be told to retry after %v", busy, after)
+	}
+}
+
+// records returns the records of a sorted set: what follows the random bytes,
+// and when that was, by the length of the random bytes.
+func (w *world) records(key string) (records []string) {
+	w.Helper()
+	members, err := w.server.ZMembers(key)
+	if err != nil {
+		return nil
+	}
+	for _, m := range members {
+		score, _ := w.server.ZScore(key, m)
+		records = append(records, fmt.Sprintf("%x+%d=%x@%d", m[0], len(m)-5, m[len(m)-4:], int64(score)))
+	}
+	return records
+}
+
+func (w *world) wantKey(key, want string) {
+	w.Helper()
+	if got, _ := w.server.Get(key); got != want {
+		w.Fatalf("%s is %q, want %q", key, got, want)
+	}
+}
+
+// What Redisson reads, and what it would have written.
+func TestRateLimiterWritesWhatRedissonReads(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		l := w.limiter(5, 2*time.Second)
+		for field, want := range map[string]string{"rate": "5", "interval": "2000", "type": "0", "keepAliveTime": "0"} {
+			if got := w.server.HGet("api", field); got != want {
+				t.Errorf("%s is %q, want %q", field, got, want)
+			}
+		}
+		at := time.Now().UnixMilli()
+		w.permits(l, 3)
+		w.wantKey("{api}:value", "2")
+		if got, want := fmt.Sprint(w.records("{api}:permits")), fmt.Sprintf("[10+16=03000000@%d]", at); got != want {
+			t.Errorf("records %s, want %s", got, want)
+		}
+		time.Sleep(100 * time.Millisecond)
+		w.wantBusy(l, 3, 1900*time.Millisecond)
+		w.wantKey("{api}:value", "2")
+		time.Sleep(1900 * time.Millisecond)
+		w.permits(l, 5)
+		w.wantKey("{api}:value", "0")
+		if got, want := fmt.Sprint(w.records("{api}:permits")), fmt.Sprintf("[10+16=05000000@%d]", at+2000); got != want {
+			t.Errorf("records %s, want %s", got, want)
+		}
+
+		// Each client for itself, and a name with a hash tag.
+		c, other := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		mine, others := c.RateLimiter("{x}y"), other.RateLimiter("{x}y")
+		w.setRate(mine, redlatch.Rate{Permits: 100000, Interval: time.Minute, PerClient: true, KeepAlive: time.Hour})
+		w.permits(mine, 70000)
+		w.permits(others, 100000)
+		w.wantAvailable(mine, 30000)
+		w.wantKey("{x}y:value:"+c.ID(), "30000")
+		if w.server.HGet("{x}y", "type") != "1" || w.server.HGet("{x}y", "keepAliveTime") != "3600000" {
+			t.Errorf("configured as %q, %q", w.server.HGet("{x}y", "type"), w.server.HGet("{x}y", "keepAliveTime"))
+		}
+		if got := fmt.Sprint(w.records("{x}y:permits:" + other.ID())); !strings.HasPrefix(got, "[10+16=a0860100@") {
+			t.Errorf("records %s", got)
+		}
+		for _, key := range []string{"{x}y", "{x}y:value:" + c.ID(), "{x}y:permits:" + c.ID(), "{x}y:value:" + other.ID()} {
+			if ttl := w.server.TTL(key); ttl != time.Hour {
+				t.Errorf("%s lasts %v", key, ttl)
+			}
+		}
+	})
+}
+
+// Records of all versions, with every byte that a byte can be.
+func TestRateLimiterReadsRecordsOfAllVersions(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		l := w.limiter(mostPermits, time.Minute)
+		w.permits(l, 1)
+		sum := 0
+		for i, record := range []string{
+			"10000102030405060708090a0b0c0d0e0f03000000", // from 3.21
+			"10ff80c328a0fe00000d0a22275c257eff00010000", // 256
+			"08000000000000000080000000",                 // from 3.17: 128
+			"08fffefdfcfbfaf9f8ff7f0000",                 // 32767
+			"0800000000000000deadbeef00ff00ff0a000000",   // 3.16.4: 10
+			"0000803f00000100",                           // 3.13.3: 65536
+		} {
+			raw, err := hex.DecodeString(record)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.server.ZAdd("{api}:permits", float64(time.Now().UnixMilli()-int64(i)), string(raw)); err != nil {
+				t.Fatal(err)
+			}
+			sum += []int{3, 256, 128, 32767, 10, 65536}[i]
+		}
+		w.server.Del("{api}:value")
+		w.wantAvailable(l, mostPermits-1-sum)
+		w.permits(l, 1) // writes the value anew
+		time.Sleep(time.Minute)
+		w.permits(l, mostPermits)
+		if got := w.records("{api}:permits"); len(got) != 1 || !strings.Contains(got[0], "=ffffff7f@") {
+			t.Errorf("records %q", got)
+		}
+	})
+}
+
+const mostPermits = 1<<31 - 1
+
+func TestRateLimiterWindowSlides(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		l := w.limiter(3, time.Second)
+		w.permits(l, 1)
+		time.Sleep(400 * time.Millisecond)
+		w.permits(l, 2)
+		w.wantAvailable(l, 0)
+		w.wantBusy(l, 1, 600*time.Millisecond)
+		w.wantBusy(l, 2, time.Second) // not when the oldest goes, but when there are two
+		time.Sleep(600*time.Millisecond - time.Nanosecond)
+		w.wantBusy(l, 1, time.Millisecond)
+		time.Sleep(time.Nanosecond)
+		w.permits(l, 1)
+		w.wantBusy(l, 1, 400*time.Millisecond)
+		start := time.Now()
+		for range 3 { // and on
+			if err := l.Acquire(bg, 3); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d := time.Since(start); d < 3*time.Second || d > 3200*time.Millisecond {
+			t.Errorf("took %v", d)
+		}
+	})
+}
+
+// A grant in the middle of a millisecond counts to the end of one.
+func TestRateLimiterWindowIsNotShortByAFraction(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		l := w.limiter(1, 10*time.Millisecond)
+		time.Sleep(700 * time.Microsecond)
+		w.permits(l, 1)
+		time.Sleep(9900 * time.Microsecond)
+		w.wantBusy(l, 1, time.Millisecond)
+		time.Sleep(400 * time.Microsecond)
+		w.permits(l, 1)
+	})
+}
+
+func TestRateLimiterConfig(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		l := c.RateLimiter("api")
+		for what, err := range map[string]error{
+			"Try": l.Try(bg, 1), "Acquire": l.Acquire(bg, 1), "Release": l.Release(bg, 1),
+			"UpdateRate": l.UpdateRate(bg, redlatch.Rate{Permits: 1, Interval: time.Second}),
+			"Available":  second(l.Available(bg)), "Config": second(l.Config(bg)),
+		} {
+			if !errors.Is(err, redlatch.ErrNoRate) || !strings.Contains(err.Error(), `"api"`) || redlatch.IsRetryable(err) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if w.server.Exists("api") || w.server.Exists("{api}:value") || w.server.Exists("{api}:permits") {
+			t.Errorf("left behind: %q", w.server.Keys())
+		}
+		first := redlatch.Rate{Permits: 7, Interval: 1500 * time.Microsecond, KeepAlive: time.Hour}
+		for i, want := range []bool{true, false} {
+			if set, err := l.TrySetRate(bg, first); err != nil || set != want {
+				t.Errorf("TrySetRate, time %d: %v, %v", i, set, err)
+			}
+			first.Permits++
+		}
+		want := redlatch.Rate{Permits: 7, Interval: 2 * time.Millisecond, KeepAlive: time.Hour}
+		if r, err := l.Config(bg); err != nil || r != want {
+			t.Errorf("configured as %+v (%v)", r, err)
+		}
+		if ttl := w.server.TTL("api"); ttl != time.Hour {
+			t.Errorf("lasts %v", ttl)
+		}
+		want = redlatch.Rate{Permits: 3, Interval: time.Minute, PerClient: true}
+		w.setRate(l, want)
+		if r, err := l.Config(bg); err != nil || r != want {
+			t.Errorf("configured as %+v (%v)", r, err)
+		}
+		if ttl := w.server.TTL("api"); ttl != 0 {
+			t.Errorf("without keep-alive it lasts %v", ttl)
+		}
+		w.server.HDel("api", "keepAliveTime") // before 3.38
+		w.permits(l, 3)
+		if r, err := l.Config(bg); err != nil || r != want {
+			t.Errorf("configured as %+v (%v)", r, err)
+		}
+		for _, there := range []bool{true, false} {
+			if was, err := l.Delete(bg); err != nil || was != there {
+				t.Errorf("Delete: %v, %v", was, err)
+			}
+		}
+		time.Sleep(10 * time.Minute)
+		w.wantNoKeys()
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// SetRate forgets what was taken, UpdateRate does not.
+func TestRateLimiterRateChanges(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		l := w.limiter(5, time.Second)
+		update := func(permits int, interval time.Duration, perClient bool) {
+			t.Helper()
+			if err := l.UpdateRate(bg, redlatch.Rate{Permits: permits, Interval: interval, PerClient: perClient}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.permits(l, 4)
+		update(5, time.Second, false)
+		w.wantAvailable(l, 1)
+		update(10, time.Second, false)
+		w.wantAvailable(l, 6)
+		update(4, time.Second, false)
+		w.wantAvailable(l, 0)
+		time.Sleep(500 * time.Millisecond)
+		update(10, 400*time.Millisecond, false) // the interval is too short for them now
+		w.wantAvailable(l, 10)
+		w.permits(l, 3)
+		update(10, 400*time.Millisecond, true)
+		w.wantAvailable(l, 10)
+		w.permits(l, 3)
+		w.wantAvailable(l, 7)
+		update(10, 400*time.Millisecond, false)
+		w.wantAvailable(l, 10)
+		w.permits(l, 10)
+		w.setRate(l, redlatch.Rate{Permits: 2, Interval: time.Second})
+		w.wantAvailable(l, 2)
+		w.permits(l, 2)
+
+		// More was taken than there may be now: as much goes as is too much.
+		w.setRate(l, redlatch.Rate{Permits: 10, Interval: time.Second})
+		for range 10 {
+			w.permits(l, 1)
+			time.Sleep(10 * time.Millisecond)
+		}
+		update(3, time.Second, false)
+		w.wantBusy(l, 1, 970*time.Millisecond) // when the eighth goes
+		time.Sleep(970 * time.Millisecond)
+		w.wantAvailable(l, 1)
+	})
+}
+
+// Who has a state of its own is not held to an old rate for ever.
+func TestRateLimiterLearnsOfAHigherRate(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		l, other := w.client(redlatch.Config{}).RateLimiter("api"), w.client(redlatch.Config{}).RateLimiter("api")
+		w.setRate(l, redlatch.Rate{Permits: 10, Interval: time.Second, PerClient: true})
+		for range 100 {
+			if err := l.Acquire(bg, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := other.UpdateRate(bg, redlatch.Rate{Permits: 40, Interval: time.Second, PerClient: true}); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		for range 400 {
+			if err := l.Acquire(bg, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d := time.Since(start); d > 20*time.Second {
+			t.Errorf("400 permits took %v at 40 a second", d)
+		}
+	})
+}
+
+func TestRateLimiterRelease(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		l := w.limiter(5, time.Second)
+		w.permits(l, 3)
+		time.Sleep(900 * time.Millisecond)
+		for _, n := range []int{1, 2, 100} { // never more than the rate
+			if err := l.Release(bg, n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.wantAvailable(l, 5)
+		w.permits(l, 5)
+		time.Sleep(100 * time.Millisecond)
+		w.wantBusy(l, 1, 900*time.Millisecond) // what was given back does not come back again
+		time.Sleep(900 * time.Millisecond)
+		w.wantAvailable(l, 5)
+
+		w.permits(l, 2)
+		time.Sleep(300 * time.Millisecond)
+		w.permits(l, 3)
+		if err := l.Release(bg, 1); err != nil {
+			t.Fatal(err)
+		}
+		w.permits(l, 1)
+		w.wantBusy(l, 1, 700*time.Millisecond) // the first: one of two went
+		time.Sleep(700 * time.Millisecond)
+		w.wantAvailable(l, 1)
+
+		// A local waiter is told, one elsewhere asks.
+		w.setRate(l, redlatch.Rate{Permits: 5, Interval: time.Hour})
+		elsewhere := w.client(redlatch.Config{}).RateLimiter("api")
+		for _, waiter := range []*redlatch.RateLimiter{l, elsewhere} {
+			w.permits(l, 5)
+			got := later(func() error { return waiter.Acquire(bg, 2) })
+			time.Sleep(time.Second)
+			synctest.Wait()
+			start := time.Now()
+			if err := l.Release(bg, 5); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-got; err != nil {
+				t.Fatal(err)
+			}
+			if d := time.Since(start); (waiter == l && d > time.Millisecond) || d > 2500*time.Millisecond {
+				t.Errorf("got after %v", d)
+			}
+			if err := l.Release(bg, 5); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// Only those who are served keep it alive, and all of it.
+func TestRateLimiterKeepAlive(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		l := w.client(redlatch.Config{}).RateLimiter("api")
+		w.setRate(l, redlatch.Rate{Permits: 2, Interval: time.Minute, KeepAlive: 2 * time.Minute})
+		keys := []string{"api", "{api}:value", "{api}:permits"}
+		lasts := func(want time.Duration) {
+			t.Helper()
+			for _, key := range keys {
+				if ttl := w.server.TTL(key); ttl != want {
+					t.Fatalf("%s lasts %v, want %v", key, ttl, want)
+				}
+			}
+		}
+		w.permits(l, 1)
+		time.Sleep(30 * time.Second)
+		w.permits(l, 1)
+		lasts(2 * time.Minute)
+		time.Sleep(10 * time.Second)
+		w.wantBusy(l, 1, 20*time.Second)
+		w.wantAvailable(l, 0)
+		lasts(110 * time.Second)
+		time.Sleep(20 * time.Second)
+		w.wantBusy(l, 2, 30*time.Second) // one has come back, which is written
+		lasts(90 * time.Second)
+		if err := l.Release(bg, 1); err != nil {
+			t.Fatal(err)
+		}
+		w.permits(l, 2)
+		lasts(2 * time.Minute)
+		// A TTL of its own, as expire() of Redisson sets, is all of the state's.
+		if err := l.UpdateRate(bg, redlatch.Rate{Permits: 9, Interval: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		lasts(0)
+		w.server.SetTTL("api", time.Hour)
+		w.permits(l, 1)
+		lasts(time.Hour)
+		w.setRate(l, redlatch.Rate{Permits: 9, Interval: time.Minute, KeepAlive: time.Minute})
+		w.permits(l, 1)
+		time.Sleep(10 * time.Minute)
+		w.wantNoKeys()
+	})
+}
+
+// Whatever part of the state is lost: it goes on, and gives no more than it may.
+func TestRateLimiterSurvivesTheLossOfAPartOfItsState(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		l := w.limiter(5, time.Second)
+		w.permits(l, 3)
+		w.server.Del("{api}:value") // Redisson would give five more
+		w.wantAvailable(l, 2)
+		w.wantBusy(l, 3, time.Second)
+		w.permits(l, 2)
+		w.server.Del("{api}:permits") // Redisson would fail for ever
+		w.wantAvailable(l, 5)
+		w.permits(l, 5)
+		for _, value := range []string{"17", "nonsense", "-3"} {
+			_ = w.server.Set("{api}:value", value)
+			w.wantBusy(l, 1, time.Second)
+		}
+		time.Sleep(time.Second)
+		w.permits(l, 5)
+	})
+}
+
+func TestRateLimiterRefusesWhatCanNeverBe(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		l := w.limiter(5, time.Second)
+		says := func(err error, words ...string) {
+			t.Helper()
+			for _, word := range words {
+				if err == nil || !strings.Contains(err.Error(), word) {
+					t.Errorf("error %v, want one that says %q", err, word)
+				}
+			}
+			if redlatch.IsRetryable(err) {
+				t.Errorf("%v is no use to retry", err)
+			}
+		}
+		for _, n := range []int{0, -1, mostPermits + 1} {
+			says(l.Try(bg, n), fmt.Sprint(n), "at least 1")
+			says(l.Acquire(bg, n), fmt.Sprint(n), "at least 1")
+			says(l.Release(bg, n), fmt.Sprint(n), "at least 1")
+		}
+		start := time.Now()
+		says(l.Try(bg, 6), `"api" gives 5`, "6 at once")
+		says(l.Acquire(bg, 6), `"api" gives 5`, "6 at once")
+		w.wantAvailable(l, 5)
+		w.permits(l, 5)
+		says(l.Acquire(bg, 6), `"api" gives 5`)
+		// Behind others too, and who waits already when the rate becomes lower.
+		ctx, cancel := context.WithCancel(bg)
+		waits := later(func() error { return l.Acquire(ctx, 1) })
+		more := later(func() error { time.Sleep(time.Millisecond); return l.Acquire(ctx, 5) })
+		time.Sleep(2 * time.Millisecond)
+		says(l.Acquire(bg, 6), `"api" gives 5`)
+		if d := time.Since(start); d != 2*time.Millisecond {
+			t.Errorf("took %v", d)
+		}
+		if err := l.UpdateRate(bg, redlatch.Rate{Permits: 4, Interval: time.Second}); err != nil {
+			t.Fatal(err)
+		}
+		says(<-more, `"api" gives 4`)
+		cancel()
+		w.wantErr(<-waits, context.Canceled, redlatch.ErrBusy)
+
+		var none context.Context
+		says(l.Try(none, 1), "nil context")
+		says(l.SetRate(none, redlatch.Rate{Permits: 1, Interval: time.Second}), "nil context")
+		says(second(l.Config(none)), "nil context")
+		says(l.Acquire(bg, 1, redlatch.Lease(time.Second)), "Wait is the only option")
+		says(l.Acquire(bg, 1, redlatch.Fenced()), "Wait is the only option")
+		says(l.Acquire(bg, 1, redlatch.Wait(-1)), "negative")
+		for word, r := range map[string]redlatch.Rate{
+			"Permits is 0":      {Interval: time.Second},
+			"Permits is -1":     {Permits: -1, Interval: time.Second},
+			"Interval is 0s":    {Permits: 1},
+			"Interval is 999µs": {Permits: 1, Interval: 999 * time.Microsecond},
+			"KeepAlive is -1s":  {Permits: 1, Interval: time.Second, KeepAlive: -time.Second},
+			"less than Rate":    {Permits: 1, Interval: time.Second, KeepAlive: time.Second - 1},
+		} {
+			says(l.SetRate(bg, r), word)
+			says(l.UpdateRate(bg, r), word)
+			says(second(l.TrySetRate(bg, r)), word)
+		}
+		c := w.client(redlatch.Config{})
+		says(c.RateLimiter("a{b").Try(bg, 1), "without a '}'")
+		_ = w.server.Set("text", "not a limiter")
+		text := c.RateLimiter("text")
+		says(text.Try(bg, 1), "WRONGTYPE")
+		says(text.SetRate(bg, redlatch.Rate{Permits: 1, Interval: time.Second}), "WRONGTYPE")
+		says(second(text.TrySetRate(bg, redlatch.Rate{Permits: 1, Interval: time.Second})), "WRONGTYPE")
+		w.wantKey("text", "not a limiter")
+		_ = c.Close()
+		w.wantErr(c.RateLimiter("api").Try(bg, 1), redlatch.ErrClosed)
+	})
+}
+
+// As many records as would not fit on Lua's stack.
+func TestRateLimiterCountsManyRecords(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		l := w.limiter(20000, time.Minute)
+		w.permits(l, 1)
+		at := float64(time.Now().UnixMilli())
+		for i := range 9000 {
+			_, _ = w.server.ZAdd("{api}:permits", at+float64(i%10), fmt.Sprintf("\x10%016d\x01\x00\x00\x00", i))
+		}
+		w.server.Del("{api}:value")
+		w.wantAvailable(l, 10999)
+		w.permits(l, 10999)
+		w.wantBusy(l, 13601, time.Minute+2*time.Millisecond) // 900 records each
+		if err := l.Release(bg, 2000); err != nil {
+			t.Fatal(err)
+		}
+		w.wantAvailable(l, 2000)
+		time.Sleep(2 * time.Minute)
+		w.permits(l, 20000)
+		if n := len(w.records("{api}:permits")); n != 1 {
+			t.Errorf("%d records", n)
+		}
+	})
+}
