@@ -9,8 +9,8 @@ import (
 // One sentinel per state. Facts travel in *BusyError and *LostError.
 var (
 	// ErrBusy: somebody else has the lock. Every error with this state is also
-	// a *BusyError, or a *RateError if it is about permits of a RateLimiter. A wait that ended with its context is both ErrBusy and the
-	// context's error.
+	// a *BusyError, or a *RateError if it is about permits of a RateLimiter. A
+	// wait that ended with its context is both ErrBusy and the context's error.
 	ErrBusy = errors.New("redlatch: lock is held by another owner")
 
 	// ErrLost: a hold ended before it was released. Every error with this
@@ -21,16 +21,13 @@ var (
 	// released hold's context.
 	ErrNotHeld = errors.New("redlatch: lock not held")
 
-	// ErrNoRate: the rate limiter has no rate, or its keep-alive time is over.
-	// Call TrySetRate first.
-	ErrNoRate = errors.New("redlatch: rate limiter has no rate")
-
 	// ErrReentry: this acquisition could never succeed, because the caller
 	// already holds what it would wait for.
 	ErrReentry = errors.New("redlatch: lock cannot be re-entered")
 
-	// ErrUninitialized: what was asked of has never been set up, so to wait for it
-	// could last for ever.
+	// ErrUninitialized: what was asked of has not been set up, so to wait for it
+	// could last for ever: an ExpirableSemaphore without permits, a RateLimiter
+	// without a rate.
 	ErrUninitialized = errors.New("redlatch: not initialised")
 
 	// ErrClosed: the client was closed.

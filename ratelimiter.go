@@ -145,7 +145,7 @@ func (l *RateLimiter) SetRate(ctx context.Context, r Rate) error {
 }
 
 // UpdateRate gives the limiter another rate, and what was taken still counts. It
-// fails with ErrNoRate if it has none. To change PerClient is to begin anew.
+// fails with ErrUninitialized if it has none. To change PerClient is to begin anew.
 func (l *RateLimiter) UpdateRate(ctx context.Context, r Rate) error {
 	answer, err := l.setRate(ctx, rateUpdate, l.keys, r)
 	if err == nil && answer == 0 {
@@ -170,7 +170,7 @@ func (l *RateLimiter) setRate(ctx context.Context, s *Script, keys []string, r R
 //
 // On failure nothing was taken, or it is given back. The error is a *RateError
 // if the permits could not be had in time (and then also ctx's error, if ctx
-// ended), ErrNoRate if the limiter has no rate, ErrUnavailable if the server
+// ended), ErrUninitialized if the limiter has no rate, ErrUnavailable if the server
 // did not answer for Config.OutageTimeout, ErrClosed after Close, or the error
 // with which the server refused. To ask for more permits than the rate is an
 // error at once.
@@ -231,7 +231,7 @@ func (l *RateLimiter) Available(ctx context.Context) (int, error) {
 	return int(reply.Int), nil
 }
 
-// Config returns the limiter's rate, or ErrNoRate if it has none.
+// Config returns the limiter's rate, or ErrUninitialized if it has none.
 func (l *RateLimiter) Config(ctx context.Context) (Rate, error) {
 	reply, err := l.ask(ctx, rateConfig, l.keys[:1])
 	if err != nil {
@@ -300,15 +300,15 @@ func (l *RateLimiter) usable(ctx context.Context) error {
 }
 
 func (l *RateLimiter) noRate() error {
-	return fmt.Errorf("%w: %q; call TrySetRate first", ErrNoRate, l.name)
+	return fmt.Errorf("%w: %q; call TrySetRate first", ErrUninitialized, l.name)
 }
 
-// mostPermits is what fits into a record, and a rate of which is as good as none.
-const mostPermits = math.MaxInt32
+// largestRate is what fits into a record, and a rate of which is as good as none.
+const largestRate = math.MaxInt32
 
 func checkPermits(n int) error {
-	if n < 1 || n > mostPermits {
-		return fmt.Errorf("redlatch: %d permits of a rate limiter; it must be at least 1 and at most %d", n, mostPermits)
+	if n < 1 || n > largestRate {
+		return fmt.Errorf("redlatch: %d permits of a rate limiter; it must be at least 1 and at most %d", n, largestRate)
 	}
 	return nil
 }
@@ -319,8 +319,8 @@ func millisUp(d time.Duration) string { return millis(d + time.Millisecond - 1) 
 // check refuses what does not fit together.
 func (r Rate) check() error {
 	switch {
-	case r.Permits < 1 || r.Permits > mostPermits:
-		return fmt.Errorf("redlatch: Rate.Permits is %d; it must be at least 1 and at most %d", r.Permits, mostPermits)
+	case r.Permits < 1 || r.Permits > largestRate:
+		return fmt.Errorf("redlatch: Rate.Permits is %d; it must be at least 1 and at most %d", r.Permits, largestRate)
 	case r.Interval < time.Millisecond || r.Interval > maxLease:
 		return fmt.Errorf("redlatch: Rate.Interval is %v; it must be at least 1ms and at most %v", r.Interval, maxLease)
 	case r.KeepAlive < 0 || r.KeepAlive > maxLease:

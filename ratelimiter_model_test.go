@@ -282,7 +282,7 @@ func TestRateLimiterWithRedissonClientsOfOtherClocks(t *testing.T) {
 func TestRateLimiterIsNotBlockedByTheFuture(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		l := w.limiter(5, 2*time.Second)
-		w.permits(l, 1)
+		w.ratePermits(l, 1)
 		for i := range 4 {
 			at := time.Now().Add(time.Duration(i) * 20 * time.Minute)
 			_, _ = w.server.ZAdd("{api}:permits", float64(at.UnixMilli()), fmt.Sprintf("\x10%016d\x01\x00\x00\x00", i))
@@ -290,6 +290,6 @@ func TestRateLimiterIsNotBlockedByTheFuture(t *testing.T) {
 		}
 		w.wantBusy(l, 1, 2*time.Second)
 		time.Sleep(2 * time.Second)
-		w.permits(l, 5)
+		w.ratePermits(l, 5)
 	})
 }

@@ -35,7 +35,7 @@ func (w *world) wantAvailable(l *redlatch.RateLimiter, want int) {
 	}
 }
 
-func (w *world) permits(l *redlatch.RateLimiter, n int) {
+func (w *world) ratePermits(l *redlatch.RateLimiter, n int) {
 	w.Helper()
 	if err := l.Try(bg, n); err != nil {
 		w.Fatal(err)
@@ -87,7 +87,7 @@ func TestRateLimiterWritesWhatRedissonReads(t *testing.T) {
 			}
 		}
 		at := time.Now().UnixMilli()
-		w.permits(l, 3)
+		w.ratePermits(l, 3)
 		w.wantKey("{api}:value", "2")
 		if got, want := fmt.Sprint(w.records("{api}:permits")), fmt.Sprintf("[10+16=03000000@%d]", at); got != want {
 			t.Errorf("records %s, want %s", got, want)
@@ -96,7 +96,7 @@ func TestRateLimiterWritesWhatRedissonReads(t *testing.T) {
 		w.wantBusy(l, 3, 1900*time.Millisecond)
 		w.wantKey("{api}:value", "2")
 		time.Sleep(1900 * time.Millisecond)
-		w.permits(l, 5)
+		w.ratePermits(l, 5)
 		w.wantKey("{api}:value", "0")
 		if got, want := fmt.Sprint(w.records("{api}:permits")), fmt.Sprintf("[10+16=05000000@%d]", at+2000); got != want {
 			t.Errorf("records %s, want %s", got, want)
@@ -106,8 +106,8 @@ func TestRateLimiterWritesWhatRedissonReads(t *testing.T) {
 		c, other := w.client(redlatch.Config{}), w.client(redlatch.Config{})
 		mine, others := c.RateLimiter("{x}y"), other.RateLimiter("{x}y")
 		w.setRate(mine, redlatch.Rate{Permits: 100000, Interval: time.Minute, PerClient: true, KeepAlive: time.Hour})
-		w.permits(mine, 70000)
-		w.permits(others, 100000)
+		w.ratePermits(mine, 70000)
+		w.ratePermits(others, 100000)
 		w.wantAvailable(mine, 30000)
 		w.wantKey("{x}y:value:"+c.ID(), "30000")
 		if w.server.HGet("{x}y", "type") != "1" || w.server.HGet("{x}y", "keepAliveTime") != "3600000" {
@@ -128,7 +128,7 @@ func TestRateLimiterWritesWhatRedissonReads(t *testing.T) {
 func TestRateLimiterReadsRecordsOfAllVersions(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		l := w.limiter(mostPermits, time.Minute)
-		w.permits(l, 1)
+		w.ratePermits(l, 1)
 		sum := 0
 		for i, record := range []string{
 			"10000102030405060708090a0b0c0d0e0f03000000", // from 3.21
@@ -149,9 +149,9 @@ func TestRateLimiterReadsRecordsOfAllVersions(t *testing.T) {
 		}
 		w.server.Del("{api}:value")
 		w.wantAvailable(l, mostPermits-1-sum)
-		w.permits(l, 1) // writes the value anew
+		w.ratePermits(l, 1) // writes the value anew
 		time.Sleep(time.Minute)
-		w.permits(l, mostPermits)
+		w.ratePermits(l, mostPermits)
 		if got := w.records("{api}:permits"); len(got) != 1 || !strings.Contains(got[0], "=ffffff7f@") {
 			t.Errorf("records %q", got)
 		}
@@ -163,16 +163,16 @@ const mostPermits = 1<<31 - 1
 func TestRateLimiterWindowSlides(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		l := w.limiter(3, time.Second)
-		w.permits(l, 1)
+		w.ratePermits(l, 1)
 		time.Sleep(400 * time.Millisecond)
-		w.permits(l, 2)
+		w.ratePermits(l, 2)
 		w.wantAvailable(l, 0)
 		w.wantBusy(l, 1, 600*time.Millisecond)
 		w.wantBusy(l, 2, time.Second) // not when the oldest goes, but when there are two
 		time.Sleep(600*time.Millisecond - time.Nanosecond)
 		w.wantBusy(l, 1, time.Millisecond)
 		time.Sleep(time.Nanosecond)
-		w.permits(l, 1)
+		w.ratePermits(l, 1)
 		w.wantBusy(l, 1, 400*time.Millisecond)
 		start := time.Now()
 		for range 3 { // and on
@@ -191,11 +191,11 @@ func TestRateLimiterWindowIsNotShortByAFraction(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		l := w.limiter(1, 10*time.Millisecond)
 		time.Sleep(700 * time.Microsecond)
-		w.permits(l, 1)
+		w.ratePermits(l, 1)
 		time.Sleep(9900 * time.Microsecond)
 		w.wantBusy(l, 1, time.Millisecond)
 		time.Sleep(400 * time.Microsecond)
-		w.permits(l, 1)
+		w.ratePermits(l, 1)
 	})
 }
 
@@ -208,7 +208,7 @@ func TestRateLimiterConfig(t *testing.T) {
 			"UpdateRate": l.UpdateRate(bg, redlatch.Rate{Permits: 1, Interval: time.Second}),
 			"Available":  second(l.Available(bg)), "Config": second(l.Config(bg)),
 		} {
-			if !errors.Is(err, redlatch.ErrNoRate) || !strings.Contains(err.Error(), `"api"`) || redlatch.IsRetryable(err) {
+			if !errors.Is(err, redlatch.ErrUninitialized) || !strings.Contains(err.Error(), `"api"`) || redlatch.IsRetryable(err) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
@@ -238,7 +238,7 @@ func TestRateLimiterConfig(t *testing.T) {
 			t.Errorf("without keep-alive it lasts %v", ttl)
 		}
 		w.server.HDel("api", "keepAliveTime") // before 3.38
-		w.permits(l, 3)
+		w.ratePermits(l, 3)
 		if r, err := l.Config(bg); err != nil || r != want {
 			t.Errorf("configured as %+v (%v)", r, err)
 		}
@@ -264,7 +264,7 @@ func TestRateLimiterRateChanges(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		w.permits(l, 4)
+		w.ratePermits(l, 4)
 		update(5, time.Second, false)
 		w.wantAvailable(l, 1)
 		update(10, time.Second, false)
@@ -274,22 +274,22 @@ func TestRateLimiterRateChanges(t *testing.T) {
 		time.Sleep(500 * time.Millisecond)
 		update(10, 400*time.Millisecond, false) // the interval is too short for them now
 		w.wantAvailable(l, 10)
-		w.permits(l, 3)
+		w.ratePermits(l, 3)
 		update(10, 400*time.Millisecond, true)
 		w.wantAvailable(l, 10)
-		w.permits(l, 3)
+		w.ratePermits(l, 3)
 		w.wantAvailable(l, 7)
 		update(10, 400*time.Millisecond, false)
 		w.wantAvailable(l, 10)
-		w.permits(l, 10)
+		w.ratePermits(l, 10)
 		w.setRate(l, redlatch.Rate{Permits: 2, Interval: time.Second})
 		w.wantAvailable(l, 2)
-		w.permits(l, 2)
+		w.ratePermits(l, 2)
 
 		// More was taken than there may be now: as much goes as is too much.
 		w.setRate(l, redlatch.Rate{Permits: 10, Interval: time.Second})
 		for range 10 {
-			w.permits(l, 1)
+			w.ratePermits(l, 1)
 			time.Sleep(10 * time.Millisecond)
 		}
 		update(3, time.Second, false)
@@ -327,7 +327,7 @@ func TestRateLimiterLearnsOfAHigherRate(t *testing.T) {
 func TestRateLimiterRelease(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		l := w.limiter(5, time.Second)
-		w.permits(l, 3)
+		w.ratePermits(l, 3)
 		time.Sleep(900 * time.Millisecond)
 		for _, n := range []int{1, 2, 100} { // never more than the rate
 			if err := l.Release(bg, n); err != nil {
@@ -335,19 +335,19 @@ func TestRateLimiterRelease(t *testing.T) {
 			}
 		}
 		w.wantAvailable(l, 5)
-		w.permits(l, 5)
+		w.ratePermits(l, 5)
 		time.Sleep(100 * time.Millisecond)
 		w.wantBusy(l, 1, 900*time.Millisecond) // what was given back does not come back again
 		time.Sleep(900 * time.Millisecond)
 		w.wantAvailable(l, 5)
 
-		w.permits(l, 2)
+		w.ratePermits(l, 2)
 		time.Sleep(300 * time.Millisecond)
-		w.permits(l, 3)
+		w.ratePermits(l, 3)
 		if err := l.Release(bg, 1); err != nil {
 			t.Fatal(err)
 		}
-		w.permits(l, 1)
+		w.ratePermits(l, 1)
 		w.wantBusy(l, 1, 700*time.Millisecond) // the first: one of two went
 		time.Sleep(700 * time.Millisecond)
 		w.wantAvailable(l, 1)
@@ -356,7 +356,7 @@ func TestRateLimiterRelease(t *testing.T) {
 		w.setRate(l, redlatch.Rate{Permits: 5, Interval: time.Hour})
 		elsewhere := w.client(redlatch.Config{}).RateLimiter("api")
 		for _, waiter := range []*redlatch.RateLimiter{l, elsewhere} {
-			w.permits(l, 5)
+			w.ratePermits(l, 5)
 			got := later(func() error { return waiter.Acquire(bg, 2) })
 			time.Sleep(time.Second)
 			synctest.Wait()
@@ -391,9 +391,9 @@ func TestRateLimiterKeepAlive(t *testing.T) {
 				}
 			}
 		}
-		w.permits(l, 1)
+		w.ratePermits(l, 1)
 		time.Sleep(30 * time.Second)
-		w.permits(l, 1)
+		w.ratePermits(l, 1)
 		lasts(2 * time.Minute)
 		time.Sleep(10 * time.Second)
 		w.wantBusy(l, 1, 20*time.Second)
@@ -405,7 +405,7 @@ func TestRateLimiterKeepAlive(t *testing.T) {
 		if err := l.Release(bg, 1); err != nil {
 			t.Fatal(err)
 		}
-		w.permits(l, 2)
+		w.ratePermits(l, 2)
 		lasts(2 * time.Minute)
 		// A TTL of its own, as expire() of Redisson sets, is all of the state's.
 		if err := l.UpdateRate(bg, redlatch.Rate{Permits: 9, Interval: time.Minute}); err != nil {
@@ -413,10 +413,10 @@ func TestRateLimiterKeepAlive(t *testing.T) {
 		}
 		lasts(0)
 		w.server.SetTTL("api", time.Hour)
-		w.permits(l, 1)
+		w.ratePermits(l, 1)
 		lasts(time.Hour)
 		w.setRate(l, redlatch.Rate{Permits: 9, Interval: time.Minute, KeepAlive: time.Minute})
-		w.permits(l, 1)
+		w.ratePermits(l, 1)
 		time.Sleep(10 * time.Minute)
 		w.wantNoKeys()
 	})
@@ -426,20 +426,20 @@ func TestRateLimiterKeepAlive(t *testing.T) {
 func TestRateLimiterSurvivesTheLossOfAPartOfItsState(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		l := w.limiter(5, time.Second)
-		w.permits(l, 3)
+		w.ratePermits(l, 3)
 		w.server.Del("{api}:value") // Redisson would give five more
 		w.wantAvailable(l, 2)
 		w.wantBusy(l, 3, time.Second)
-		w.permits(l, 2)
+		w.ratePermits(l, 2)
 		w.server.Del("{api}:permits") // Redisson would fail for ever
 		w.wantAvailable(l, 5)
-		w.permits(l, 5)
+		w.ratePermits(l, 5)
 		for _, value := range []string{"17", "nonsense", "-3"} {
 			_ = w.server.Set("{api}:value", value)
 			w.wantBusy(l, 1, time.Second)
 		}
 		time.Sleep(time.Second)
-		w.permits(l, 5)
+		w.ratePermits(l, 5)
 	})
 }
 
@@ -466,7 +466,7 @@ func TestRateLimiterRefusesWhatCanNeverBe(t *testing.T) {
 		says(l.Try(bg, 6), `"api" gives 5`, "6 at once")
 		says(l.Acquire(bg, 6), `"api" gives 5`, "6 at once")
 		w.wantAvailable(l, 5)
-		w.permits(l, 5)
+		w.ratePermits(l, 5)
 		says(l.Acquire(bg, 6), `"api" gives 5`)
 		// Behind others too, and who waits already when the rate becomes lower.
 		ctx, cancel := context.WithCancel(bg)
@@ -520,21 +520,21 @@ func TestRateLimiterRefusesWhatCanNeverBe(t *testing.T) {
 func TestRateLimiterCountsManyRecords(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		l := w.limiter(20000, time.Minute)
-		w.permits(l, 1)
+		w.ratePermits(l, 1)
 		at := float64(time.Now().UnixMilli())
 		for i := range 9000 {
 			_, _ = w.server.ZAdd("{api}:permits", at+float64(i%10), fmt.Sprintf("\x10%016d\x01\x00\x00\x00", i))
 		}
 		w.server.Del("{api}:value")
 		w.wantAvailable(l, 10999)
-		w.permits(l, 10999)
+		w.ratePermits(l, 10999)
 		w.wantBusy(l, 13601, time.Minute+2*time.Millisecond) // 900 records each
 		if err := l.Release(bg, 2000); err != nil {
 			t.Fatal(err)
 		}
 		w.wantAvailable(l, 2000)
 		time.Sleep(2 * time.Minute)
-		w.permits(l, 20000)
+		w.ratePermits(l, 20000)
 		if n := len(w.records("{api}:permits")); n != 1 {
 			t.Errorf("%d records", n)
 		}

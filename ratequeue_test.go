@@ -68,7 +68,7 @@ func TestTenThousandWaitForPermitsWithFewRequests(t *testing.T) {
 		}
 		// They wait for an hour, and leave.
 		w.setRate(l, redlatch.Rate{Permits: 1, Interval: time.Hour})
-		w.permits(l, 1)
+		w.ratePermits(l, 1)
 		requests.Store(0)
 		ctx, cancel := context.WithTimeout(bg, time.Minute)
 		defer cancel()
@@ -85,7 +85,7 @@ func TestTenThousandWaitForPermitsWithFewRequests(t *testing.T) {
 func TestRateLimiterTryOvertakesNobody(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		l := w.limiter(5, time.Minute)
-		w.permits(l, 3)
+		w.ratePermits(l, 3)
 		ctx, cancel := context.WithCancel(bg)
 		waiter := later(func() error { return l.Acquire(ctx, 5) })
 		synctest.Wait()
@@ -110,7 +110,7 @@ func TestRateLimiterWaitEnds(t *testing.T) {
 		c := w.client(redlatch.Config{})
 		l := c.RateLimiter("api")
 		w.setRate(l, redlatch.Rate{Permits: 1, Interval: time.Minute})
-		w.permits(l, 1)
+		w.ratePermits(l, 1)
 		start := time.Now()
 		err := l.Acquire(bg, 1, redlatch.Wait(3*time.Second))
 		var busy *redlatch.RateError
@@ -205,7 +205,7 @@ func TestRateLimiterRequestsAreSentOneAtATime(t *testing.T) {
 		}})
 		l := c.RateLimiter("api")
 		w.setRate(l, redlatch.Rate{Permits: 5, Interval: time.Hour})
-		w.permits(l, 5)
+		w.ratePermits(l, 5)
 		ctx, cancel := context.WithTimeout(bg, time.Second)
 		defer cancel()
 		w.wantErr(l.Release(ctx, 1), context.DeadlineExceeded)
@@ -298,7 +298,7 @@ func TestRateLimiterRequestsAreExecutedOnce(t *testing.T) {
 					m.done.Store(true)
 					l := w.tapped(redlatch.Config{}, &tap{hook: m.hook}).RateLimiter("api")
 					w.setRate(l, rate)
-					w.permits(l, 3)
+					w.ratePermits(l, 3)
 					m.done.Store(false)
 					if err := story.do(l); err != nil || !m.done.Load() {
 						t.Fatal(err)
@@ -323,7 +323,7 @@ func TestRateLimiterRequestsAreExecutedOnce(t *testing.T) {
 						if err := l.SetRate(bg, rate); err != nil {
 							t.Fatal(err)
 						}
-						w.permits(l, 1)
+						w.ratePermits(l, 1)
 						want = "9 [10+16=01000000]"
 					}
 					time.Sleep(time.Minute)
@@ -377,7 +377,7 @@ func TestRateLimiterGivesBackWhatNobodyWaitsFor(t *testing.T) {
 					return m.hook(s, args, func() (redlatch.Reply, error) { return undo.hook(s, args, next) })
 				}}).RateLimiter("api")
 				w.setRate(l, redlatch.Rate{Permits: 10, Interval: time.Hour})
-				w.permits(l, 1)
+				w.ratePermits(l, 1)
 				m.done.Store(false)
 				// Of three who are asked for with one request, one stays. It has to wait
 				// for what is under way, as does another that comes then.
@@ -460,7 +460,7 @@ func TestRateLimiterGivesNoPermitsOfAWindowThatIsOver(t *testing.T) {
 		start := time.Now()
 		got := later(func() error { return l.Acquire(bg, 5) })
 		time.Sleep(1100 * time.Millisecond)
-		w.permits(other, 5)
+		w.ratePermits(other, 5)
 		down.Store(false)
 		if err := <-got; err != nil {
 			t.Fatal(err)
@@ -510,7 +510,7 @@ func TestRateLimiterLosesNoPermits(t *testing.T) {
 					time.Sleep(time.Duration(r.n(2000)) * time.Microsecond)
 					return reply, err
 				}
-				w.permits(w.limiter(rate, time.Hour), 10000) // which Release takes off first
+				w.ratePermits(w.limiter(rate, time.Hour), 10000) // which Release takes off first
 				taken.Store(10000)
 				var wg sync.WaitGroup
 				for range 3 {
