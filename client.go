@@ -32,6 +32,7 @@ type Client struct {
 	debts    debts
 	control  control
 	sessions sessions
+	watches  watches
 	senders  *senders
 	attempts sync.Pool // of *attempt
 	batches  sync.Pool // of *batch
@@ -85,6 +86,7 @@ func New(redis Redis, cfg Config) (*Client, error) {
 	c.debts = debts{c: c, timers: make(map[*time.Timer]debt)}
 	c.stopBreak = redis.OnBreak(c.clock.Kick)
 	c.sessions.c = c
+	c.watches = watches{c: c, m: make(map[string]*watch)}
 	c.control.start(c)
 	return c, nil
 }

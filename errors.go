@@ -40,6 +40,7 @@ type BusyError struct {
 	Owner string        // the owner's field in Redis; empty if not known
 	TTL   time.Duration // what was left of the owner's lease when last seen; 0 if not known
 	Cause error         // the context's error, or nil
+	what  string        // of something else than a lock: what there is to say, with a %q for the name
 }
 
 // Error implements error.
@@ -47,6 +48,9 @@ func (e *BusyError) Error() string {
 	s := fmt.Sprintf("redlatch: lock %q was not acquired", e.Name)
 	if e.Owner != "" {
 		s = fmt.Sprintf("redlatch: lock %q is held by %s", e.Name, e.Owner)
+	}
+	if e.what != "" {
+		s = fmt.Sprintf("redlatch: "+e.what, e.Name)
 	}
 	if e.TTL > 0 {
 		s += fmt.Sprintf(" for another %v at most", e.TTL.Round(time.Millisecond))

@@ -151,6 +151,7 @@ type patience struct {
 	c     *Client
 	until time.Time // zero: as long as its context lasts
 
+	what  string        // what to say of something else than a lock
 	name  string        // of the lock,
 	owner string        // who had it when we last saw it,
 	ttl   time.Duration // and for how long
@@ -182,11 +183,11 @@ func (p *patience) asBusy(err error) error {
 	var re *RunError
 	switch {
 	case errors.Is(err, errWaitOver):
-		return &BusyError{Name: p.name, Owner: p.owner, TTL: p.ttl}
+		return &BusyError{Name: p.name, Owner: p.owner, TTL: p.ttl, what: p.what}
 	case errors.Is(err, ErrClosed), errors.Is(err, ErrUnavailable), errors.Is(err, ErrBusy), errors.As(err, &re):
 		return err // a driver's time-out is not the caller's
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return &BusyError{Name: p.name, Owner: p.owner, TTL: p.ttl, Cause: err}
+		return &BusyError{Name: p.name, Owner: p.owner, TTL: p.ttl, Cause: err, what: p.what}
 	}
 	return err
 }
