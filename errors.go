@@ -25,6 +25,10 @@ var (
 	// already holds what it would wait for.
 	ErrReentry = errors.New("redlatch: lock cannot be re-entered")
 
+	// ErrBroken: not all who had come to a barrier could go on together. Every
+	// error with this state is also a *BrokenError.
+	ErrBroken = errors.New("redlatch: barrier broken")
+
 	// ErrClosed: the client was closed.
 	ErrClosed = errors.New("redlatch: client closed")
 

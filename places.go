@@ -85,7 +85,7 @@ func (ls *lines) known(name, owner string) bool {
 	return false
 }
 
-// join notes a caller of a fair lock, unless the client is closed; part forgets
+// join notes a caller of a fair lock or a barrier, unless the client is closed; part forgets
 // it.
 func (ls *lines) join() bool {
 	ls.mu.Lock()
@@ -105,7 +105,7 @@ func (ls *lines) part() {
 	}
 }
 
-// drain waits until all callers of fair locks have returned, at most for d: what
+// drain waits until all callers of fair locks and barriers have returned, at most for d: what
 // they leave to be settled is their place in a queue, at which others would wait
 // for them.
 func (ls *lines) drain(d time.Duration) {
