@@ -151,9 +151,9 @@ func (m *barrierModel) run() {
 	over := time.Now().Add(90 * time.Second)
 	var wg sync.WaitGroup
 	for n, c := range clients {
-		workers := 2
+		workers := 1 // without the last client there are too few
 		if n == len(clients)-1 {
-			workers = 1
+			workers = 2
 		}
 		b := c.Barrier("orders", modelParties)
 		for range workers {
@@ -177,22 +177,24 @@ func (m *barrierModel) run() {
 		}
 	}
 	time.Sleep(30 * time.Second)
-	for range 50 { // dies with an arrival
-		in := false
+	for range 500 { // dies when one has arrived, and another one is missing
+		in := 0
 		last := clients[len(clients)-1]
 		m.alone(func() {
 			for id := range m.record(m.current) {
-				in = in || strings.HasPrefix(id, last.ID())
+				if strings.HasPrefix(id, last.ID()) {
+					in++
+				}
 			}
-			if in {
+			if in == 1 {
 				m.died, m.deadID = time.Now(), last.ID()
 				last.dead.Store(true)
 			}
 		})
-		if in {
+		if in == 1 {
 			break
 		}
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond)
 	}
 	all := later(func() bool { wg.Wait(); return true })
 	select {
