@@ -399,10 +399,10 @@ func TestOneThatLeavesBeforeItsArrivalComesNeverArrives(t *testing.T) {
 	})
 }
 
-// A thousand in one process ask once for all, and go on with one answer.
+// Many in one process ask once for all, and go on with one answer.
 func TestOfManyAtABarrierOneAsks(t *testing.T) {
 	inFakeTime(t, func(w *world) {
-		const waiters = 1000
+		const waiters = 300
 		var asked atomic.Int64
 		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
 			if s == "barrier.poll" {
