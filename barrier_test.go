@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // An arrived is what Await returned.
@@ -82,6 +83,11 @@ func TestABarrierLetsGenerationAfterGenerationGo(t *testing.T) {
 				for range 5 {
 					x := arriving(a.Barrier(name, 3), bg)
 					y := arriving(b.Barrier(name, 3), bg)
+					for _, key := range w.server.Keys() { // a cluster wants them together
+						if !strings.HasPrefix(key, "redlatch_barrier") || wire.Slot(key) != wire.Slot(name) {
+							t.Errorf("the key %s lies elsewhere", key)
+						}
+					}
 					time.Sleep(20 * time.Second)
 					w.wantStill(x, y)
 					z := arriving(a.Barrier(name, 3), bg)

@@ -62,7 +62,8 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int) (bool, error) {
 	return set == 1, err
 }
 
-// CountDown counts down by one. At 0 it changes nothing.
+// CountDown counts down by one. At 0 it changes nothing, nor if ctx has ended
+// before the call.
 //
 // When it fails without the server's word (ErrUnavailable, ErrClosed, or with its
 // context) it may still be executed, but not twice, and not after a later request
@@ -145,6 +146,9 @@ func (l *CountDownLatch) busy(err error) error {
 func (l *CountDownLatch) counted(ctx context.Context, s *Script, args ...string) (int64, error) {
 	if err := l.usable(ctx); err != nil {
 		return 0, err
+	}
+	if ctx.Err() != nil {
+		return 0, ctxError(ctx)
 	}
 	x, put := l.c.sessions.get(wire.Session(l.name, l.c.id, "latch"))
 	defer put()

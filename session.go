@@ -93,12 +93,6 @@ func (s *session) lastHeard() time.Time {
 // enter waits until no other request of the session is under way, for as long as
 // those before it are answered. Who is inside uses the session until leave.
 func (s *session) enter(ctx context.Context, until time.Time) (err error) {
-	if err := ctx.Err(); err != nil {
-		return ctxError(ctx)
-	}
-	if err := s.c.open(); err != nil {
-		return err
-	}
 	s.hold()
 	defer func() {
 		if err != nil {
