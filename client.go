@@ -36,6 +36,7 @@ type Client struct {
 	control    control
 	sessions   sessions
 	rates      rateQueues
+	watches    watches
 	senders    *senders
 	attempts   sync.Pool // of *attempt
 	batches    sync.Pool // of *batch
@@ -91,6 +92,7 @@ func New(redis Redis, cfg Config) (*Client, error) {
 	c.stopBreak = redis.OnBreak(c.clock.Kick)
 	c.sessions.c = c
 	c.rates.c = c
+	c.watches = watches{c: c, m: make(map[string]*watch)}
 	c.control.start(c)
 	return c, nil
 }

@@ -1,6 +1,7 @@
 package redlatch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -30,6 +31,10 @@ var (
 	// without a rate.
 	ErrUninitialized = errors.New("redlatch: not initialised")
 
+	// ErrBroken: not all who had come to a barrier could go on together. Every
+	// error with this state is also a *BrokenError.
+	ErrBroken = errors.New("redlatch: barrier broken")
+
 	// ErrClosed: the client was closed.
 	ErrClosed = errors.New("redlatch: client closed")
 
@@ -45,30 +50,26 @@ type BusyError struct {
 	Owner string        // the owner's field in Redis; empty if not known
 	TTL   time.Duration // what was left of the owner's lease when last seen; 0 if not known
 	Cause error         // the context's error, or nil
-
-	what string // what Name names; empty: a lock
+	what  string        // of something else than a lock: what there is to say, with a %q for the name
 }
 
-// What a BusyError or a LostError is about, if not a lock.
+// What errors are about, if not a lock.
 const (
-	aPermit = "permit of semaphore"
+	aPermit  = "permit of semaphore"
+	noPermit = aPermit + " %q was not acquired"
 )
-
-func orLock(what string) string {
-	if what == "" {
-		return "lock"
-	}
-	return what
-}
 
 // Error implements error.
 func (e *BusyError) Error() string {
-	s := fmt.Sprintf("redlatch: %s %q was not acquired", orLock(e.what), e.Name)
+	s := fmt.Sprintf("redlatch: lock %q was not acquired", e.Name)
 	if e.Owner != "" {
 		s = fmt.Sprintf("redlatch: lock %q is held by %s", e.Name, e.Owner)
 	}
+	if e.what != "" {
+		s = fmt.Sprintf("redlatch: "+e.what, e.Name)
+	}
 	switch {
-	case e.TTL > 0 && e.what == aPermit:
+	case e.TTL > 0 && e.what == noPermit:
 		s += fmt.Sprintf("; the first one is over in %v", e.TTL.Round(time.Millisecond))
 	case e.TTL > 0:
 		s += fmt.Sprintf(" for another %v at most", e.TTL.Round(time.Millisecond))
@@ -131,7 +132,8 @@ func (e *LostError) Error() string {
 	case LostMaxHold:
 		how = "it was held for Config.MaxHold"
 	}
-	return fmt.Sprintf("redlatch: %s %q lost: %s", orLock(e.what), e.Name, how)
+	what := cmp.Or(e.what, "lock")
+	return fmt.Sprintf("redlatch: %s %q lost: %s", what, e.Name, how)
 }
 
 // Is reports that a LostError is ErrLost.

@@ -121,10 +121,10 @@ func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, 
 	case n < 1 || n > mostPermits:
 		return nil, fmt.Errorf("redlatch: %d permits cannot be acquired at once; ask for 1 to %d", n, mostPermits)
 	case ctx.Err() != nil:
-		return nil, &BusyError{Name: s.name, Cause: ctxError(ctx), what: aPermit}
+		return nil, &BusyError{Name: s.name, Cause: ctxError(ctx), what: noPermit}
 	}
 	start := time.Now()
-	p := patience{c: s.c, name: s.name, what: aPermit, until: deadlineOf(start, &o)}
+	p := patience{c: s.c, name: s.name, what: noPermit, until: deadlineOf(start, &o)}
 	at := s.c.callSite(2)
 	var late lateness
 	for {

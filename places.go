@@ -66,8 +66,8 @@ func (ls *lines) ownLocked(name, owner string) (candidates []*line) {
 	return candidates
 }
 
-// join notes a caller of a fair lock, unless the client is closed; part forgets
-// it.
+// join notes a caller of a fair lock or a barrier, unless the client is closed;
+// part forgets it.
 func (ls *lines) join() bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -86,7 +86,7 @@ func (ls *lines) part() {
 	}
 }
 
-// drain waits until all callers of fair locks have returned, at most for d: what
+// drain waits until all callers of fair locks and barriers have returned, at most for d: what
 // they leave to be settled is their place in a queue, at which others would wait
 // for them.
 func (ls *lines) drain(d time.Duration) {

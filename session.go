@@ -23,76 +23,119 @@ type session struct {
 	c    *Client
 	key  string
 	slot chan struct{}
+
+	// Guarded by sessions.mu.
+	refs     int       // of those who use it; as long as a request is under way it is used
+	answered time.Time // when the server has last answered
 }
 
-// sessionTTL is for how long Redis remembers the last request of a session: far
-// longer than any request can be under way.
-const sessionTTL = 10 * time.Minute
+const (
+	// sessionTTL is for how long Redis remembers the last request of a session:
+	// far longer than any request can be under way.
+	sessionTTL = 10 * time.Minute
+	// sessionTries is for how long a request is sent again: while Redis is sure
+	// to remember it, should it have been executed.
+	sessionTries = sessionTTL / 4
+)
 
 var sessionMs = millis(sessionTTL)
 
 // sessions are a client's sessions that are being used, by their keys.
 type sessions struct {
 	c  *Client
-	mu sync.Mutex
-	m  map[string]*sharedSession
-}
-
-type sharedSession struct {
-	session
-	refs int
+	mu sync.Mutex // guards m, and of each session what it says
+	m  map[string]*session
 }
 
 // get returns the session with that key, and how to give it back.
 func (ss *sessions) get(key string) (s *session, put func()) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	u := ss.m[key]
-	if u == nil {
-		u = &sharedSession{session: session{c: ss.c, key: key, slot: make(chan struct{}, 1)}}
+	s = ss.m[key]
+	if s == nil {
+		s = &session{c: ss.c, key: key, slot: make(chan struct{}, 1)}
 		if ss.m == nil {
-			ss.m = map[string]*sharedSession{}
+			ss.m = map[string]*session{}
 		}
-		ss.m[key] = u
+		ss.m[key] = s
 	}
-	u.refs++
-	return &u.session, func() {
-		ss.mu.Lock()
-		defer ss.mu.Unlock()
-		if u.refs--; u.refs == 0 {
-			delete(ss.m, key)
-		}
+	s.refs++
+	return s, s.put
+}
+
+func (s *session) hold() {
+	s.c.sessions.mu.Lock()
+	defer s.c.sessions.mu.Unlock()
+	s.refs++
+}
+
+func (s *session) put() {
+	s.c.sessions.mu.Lock()
+	defer s.c.sessions.mu.Unlock()
+	if s.refs--; s.refs == 0 {
+		delete(s.c.sessions.m, s.key)
 	}
 }
 
-// enter waits until no other request of the session is under way.
-func (s *session) enter(ctx context.Context, until time.Time) error {
+// heard notes an answer, lastHeard returns when the last one came.
+func (s *session) heard() {
+	s.c.sessions.mu.Lock()
+	defer s.c.sessions.mu.Unlock()
+	s.answered = time.Now()
+}
+
+func (s *session) lastHeard() time.Time {
+	s.c.sessions.mu.Lock()
+	defer s.c.sessions.mu.Unlock()
+	return s.answered
+}
+
+// enter waits until no other request of the session is under way, for as long as
+// those before it are answered. Who is inside uses the session until leave.
+func (s *session) enter(ctx context.Context, until time.Time) (err error) {
+	s.hold()
+	defer func() {
+		if err != nil {
+			s.put()
+		}
+	}()
 	select {
 	case s.slot <- struct{}{}:
 		return nil
 	default:
 	}
-	limit, over := time.Now().Add(s.c.cfg.OutageTimeout), errSessionBusy
-	if !until.IsZero() && until.Before(limit) {
-		limit, over = until, errWaitOver
-	}
-	t := time.NewTimer(time.Until(limit))
+	t := time.NewTimer(0)
 	defer t.Stop()
-	select {
-	case s.slot <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctxError(ctx)
-	case <-s.c.done:
-		return ErrClosed
-	case <-t.C:
-		return over
+	for silent := time.Now(); ; {
+		if heard := s.lastHeard(); heard.After(silent) {
+			silent = heard
+		}
+		limit, over := silent.Add(s.c.cfg.OutageTimeout), errSessionBusy
+		if !until.IsZero() && until.Before(limit) {
+			limit, over = until, errWaitOver
+		}
+		t.Reset(time.Until(limit))
+		select {
+		case s.slot <- struct{}{}:
+			return nil
+		case <-ctx.Done():
+			return ctxError(ctx)
+		case <-s.c.done:
+			return ErrClosed
+		case <-t.C:
+		}
+		if over != errSessionBusy || !s.lastHeard().After(silent) { //nolint:errorlint // chosen right here
+			return over
+		}
 	}
 }
 
 var errSessionBusy error = &outageError{cause: errors.New("a request before this one is not answered")}
 
-func (s *session) leave() { <-s.slot }
+func (s *session) leave() {
+	<-s.slot
+	s.put()
+}
 
 // do sends a request and returns its answer. When it returns early, because ctx
 // has ended, the client was closed or the server gave no answer for
@@ -117,13 +160,19 @@ func (s *session) do(ctx context.Context, script *Script, keys, args []string) (
 		defer s.leave()
 		s.deliver(&o, func(answer int64, err error) { results <- result{answer, err} })
 	})
+	left := ErrClosed
 	select {
 	case r := <-results:
 		return r.answer, r.err
 	case <-ctx.Done():
-		return 0, ctxError(ctx)
+		left = ctxError(ctx)
 	case <-s.c.done:
-		return 0, ErrClosed
+	}
+	select {
+	case r := <-results: // both: the outcome says more
+		return r.answer, r.err
+	default:
+		return 0, left
 	}
 }
 
@@ -136,20 +185,25 @@ func (s *session) op(script *Script, keys, args []string) op {
 	}
 }
 
-// deliver sends a request until it is known what became of it, and tells that.
-// Before, it tells ErrUnavailable once if the server gives no answer for
-// Config.OutageTimeout.
+// deliver sends a request until it is known what became of it, or Redis may have
+// forgotten it, and tells that. Before, it tells ErrUnavailable once if the
+// server gives no answer for Config.OutageTimeout.
 func (s *session) deliver(o *op, tell func(answer int64, err error)) {
 	number := o.args[0]
+	start := time.Now()
+	if s.c.cfg.OutageTimeout > sessionTries {
+		o.until = start.Add(sessionTries)
+	}
 	unknown, warned := false, false
 	for {
 		reply, err := o.run(context.Background())
 		unknown = unknown || o.unknown
 		switch {
 		case err == nil:
+			s.heard()
 			tell(s.answer(o.script, number, reply))
 			return
-		case !errors.Is(err, ErrUnavailable) || !unknown || s.c.open() != nil:
+		case !errors.Is(err, ErrUnavailable) || !unknown || s.c.open() != nil || time.Since(start) >= sessionTries:
 			tell(0, err)
 			return
 		case !warned:

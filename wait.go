@@ -147,8 +147,8 @@ type patience struct {
 	c     *Client
 	until time.Time // zero: as long as its context lasts
 
+	what  string        // what to say of something else than a lock
 	name  string        // of the lock,
-	what  string        // if it is none: what else,
 	owner string        // who had it when we last saw it,
 	ttl   time.Duration // and for how long
 

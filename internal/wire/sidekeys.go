@@ -73,3 +73,10 @@ func Session(name, client, lane string) string {
 // LatchChannel names the channel of a count-down latch, whose name is put into
 // braces whatever it contains.
 func LatchChannel(name string) string { return "redisson_countdownlatch__channel__{" + name + "}" }
+
+// Prefixes of what belongs to a barrier, which Redisson does not have.
+const (
+	Barrier        = "redlatch_barrier"         // hash: which generation gathers, and of how many; with a generation behind it: who has arrived in that one
+	BarrierAlive   = "redlatch_barrier_alive"   // sorted set: until when each client in the generation is believed to live
+	BarrierChannel = "redlatch_barrier_channel" // where the end of a generation is told
+)

@@ -1,0 +1,42 @@
+-- Arrives at a barrier, in the generation that is named. If another one gathers,
+-- nothing is changed: so a request that comes late is counted nowhere.
+-- KEYS barrier record alive
+-- ARGV generation id client parties lease_ms channel
+-- returns {how it stands, detail, index}: 'waits', or how the generation has
+-- ended and who has ended it, if the caller is in it; else 'current' and the
+-- generation that gathers, or 'parties' and how many make one
+local generation, id, client, channel = ARGV[1], ARGV[2], ARGV[3], ARGV[6]
+local parties, lease_ms = tonumber(ARGV[4]), tonumber(ARGV[5])
+-- include barrier
+-- include barrier.alive
+local index = redis.call('HGET', record, id)
+if index and index ~= 'gone' then
+  return {redis.call('HGET', record, 'how') or 'waits', redis.call('HGET', record, 'who') or '', tonumber(index)}
+end
+local current = redis.call('HGET', barrier, 'generation')
+if not current then
+  current = id .. ':1'
+  redis.call('HSET', barrier, 'generation', current, 'parties', parties)
+  redis.call('PEXPIRE', barrier, kept)
+end
+local set = redis.call('HGET', barrier, 'parties')
+if tonumber(set) ~= parties then
+  return {'parties', set, -1}
+end
+if current ~= generation or index then
+  return {'current', current, -1}
+end
+if redis.call('ZSCORE', alive, client) then
+  lives()
+end
+if broken() then
+  return {'current', redis.call('HGET', barrier, 'generation'), -1}
+end
+index = parties - redis.call('HINCRBY', record, 'arrived', 1)
+redis.call('HSET', record, id, index)
+if index == 0 then
+  over('tripped', id)
+  return {'tripped', id, 0}
+end
+lives()
+return {'waits', '', index}

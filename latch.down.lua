@@ -1,0 +1,24 @@
+-- Counts a latch down by one, not below 0. At 0 its key goes, and all that wait
+-- are told.
+-- KEYS latch session
+-- ARGV number session_ms channel
+-- returns {number, 1 if the latch has come to 0 by that, else 0}
+local session, number, session_ms = KEYS[2], ARGV[1], ARGV[2]
+-- include session
+local before = executed()
+if before then
+  return before
+end
+if not redis.call('GET', KEYS[1]) then
+  return answered(0)
+end
+local left = redis.call('DECR', KEYS[1])
+if left > 0 then
+  return answered(0)
+end
+redis.call('DEL', KEYS[1])
+if left < 0 then
+  return answered(0)
+end
+redis.call('PUBLISH', ARGV[3], '0')
+return answered(1)

@@ -1,0 +1,180 @@
+package redlatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+var (
+	latchSet    = script.Load(luaFiles, "latch.set")
+	latchDown   = script.Load(luaFiles, "latch.down")
+	latchDelete = script.Load(luaFiles, "latch.delete")
+	latchCount  = script.Load(luaFiles, "latch.count")
+)
+
+// A CountDownLatch lets any number of callers wait until something has happened
+// so many times, in whatever process. It is Redisson's RCountDownLatch: a name,
+// immutable, and cheap.
+//
+// Somebody sets its count, others count it down, and at 0 all that wait go on.
+// Then it can be set again. A latch that was never set is at 0: nobody waits at
+// it. It belongs to nobody and has no TTL: if those who are to count it down die,
+// it waits for whoever counts down in their place, or deletes it.
+//
+// Each count-down counts once, whatever happens to its request or to the reply.
+type CountDownLatch struct {
+	c       *Client
+	name    string
+	channel string
+	err     error // a name that cannot be used
+}
+
+// CountDownLatch returns the latch with this name, Redisson's getCountDownLatch.
+// A name that Redis could not handle is refused by every method; in a cluster
+// that is also one with a hash tag, since Redisson would publish in another slot.
+func (c *Client) CountDownLatch(name string) *CountDownLatch {
+	l := &CountDownLatch{c: c, name: name, channel: wire.LatchChannel(name)}
+	if err := wire.CheckName(name); err != nil {
+		l.err = fmt.Errorf("redlatch: %w", err)
+	} else if c.traits.Cluster && strings.Contains(name, "{") {
+		l.err = fmt.Errorf("redlatch: latch %q has a hash tag; the name of a latch's channel is put into braces whatever it contains, which in a cluster would be another slot than that of the latch: use a name without braces", name)
+	}
+	return l
+}
+
+// Name returns the latch's name.
+func (l *CountDownLatch) Name() string { return l.name }
+
+// TrySetCount sets the count to n, at least 1, and says whether it did: not if
+// the latch is being counted down.
+func (l *CountDownLatch) TrySetCount(ctx context.Context, n int) (bool, error) {
+	if n < 1 {
+		return false, fmt.Errorf("redlatch: TrySetCount(%d): a latch counts down from 1 or more; one at 0 is one that is not set: see Delete", n)
+	}
+	set, err := l.counted(ctx, latchSet, strconv.Itoa(n), l.channel)
+	return set == 1, err
+}
+
+// CountDown counts down by one. At 0 it changes nothing, nor if ctx has ended
+// before the call.
+//
+// When it fails without the server's word (ErrUnavailable, ErrClosed, or with its
+// context) it may still be executed, but not twice, and not after a later request
+// of this client about this latch.
+func (l *CountDownLatch) CountDown(ctx context.Context) error {
+	_, err := l.counted(ctx, latchDown, l.channel)
+	return err
+}
+
+// Delete sets the latch to 0, which lets all that wait go on, and says whether it
+// was set.
+func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) {
+	was, err := l.counted(ctx, latchDelete, l.channel)
+	return was == 1, err
+}
+
+// Count returns how many count-downs are missing.
+func (l *CountDownLatch) Count(ctx context.Context) (int, error) {
+	if err := l.usable(ctx); err != nil {
+		return 0, err
+	}
+	o := op{c: l.c, script: latchCount, keys: []string{l.name}, lease: l.c.cfg.WatchdogTimeout, stop: l.c.done}
+	reply, err := o.run(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return l.count(reply)
+}
+
+func (l *CountDownLatch) count(r Reply) (int, error) {
+	if r.Kind == ReplyNil {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(r.Str)
+	if err != nil {
+		return 0, &RunError{Outcome: Refused, Code: "WRONGTYPE", Err: fmt.Errorf("WRONGTYPE what has the name %q is no latch: it is %.40q", l.name, r.Str)}
+	}
+	return max(n, 0), nil
+}
+
+// Wait waits until the count is 0. However many callers of this process wait,
+// one of them asks Redis, and there is one subscription.
+//
+// A latch that is set again at once may be counted from there on by those who
+// have not seen it at 0, as in Redisson: who wants to go on in between sets the
+// next one under another name, or uses a Barrier.
+//
+// The option Wait bounds the waiting; a wait that is over, or ended with ctx,
+// is ErrBusy.
+func (l *CountDownLatch) Wait(ctx context.Context, opts ...Option) error {
+	if err := l.usable(ctx); err != nil {
+		return err
+	}
+	o, err := waitOnly(opts, "CountDownLatch.Wait")
+	if err != nil {
+		return err
+	}
+	if o.once {
+		n, err := l.Count(ctx)
+		if err == nil && n > 0 {
+			err = errWaitOver
+		}
+		return l.busy(err)
+	}
+	return l.busy(l.c.await(ctx, deadlineOf(time.Now(), &o), "latch:"+l.name, l.channel, question{
+		script: latchCount, keys: []string{l.name},
+		read: func(r Reply) (bool, error) {
+			n, err := l.count(r)
+			return n == 0, err
+		},
+	}))
+}
+
+func (l *CountDownLatch) busy(err error) error {
+	p := patience{c: l.c, name: l.name, what: "the count of latch %q is not 0"}
+	return p.asBusy(err)
+}
+
+// counted sends a request that must not be executed twice.
+func (l *CountDownLatch) counted(ctx context.Context, s *Script, args ...string) (int64, error) {
+	if err := l.usable(ctx); err != nil {
+		return 0, err
+	}
+	if ctx.Err() != nil {
+		return 0, ctxError(ctx)
+	}
+	x, put := l.c.sessions.get(wire.Session(l.name, l.c.id, "latch"))
+	defer put()
+	return x.do(ctx, s, []string{l.name}, args)
+}
+
+func (l *CountDownLatch) usable(ctx context.Context) error {
+	switch {
+	case ctx == nil:
+		return errNilContext
+	case l.err != nil:
+		return l.err
+	}
+	return l.c.open()
+}
+
+// waitOnly reads the options of a call that takes Wait only.
+func waitOnly(opts []Option, call string) (options, error) {
+	o, err := collect(opts, false)
+	switch {
+	case err != nil:
+		return o, err
+	case o.hasLease:
+		return o, fmt.Errorf("redlatch: %s takes no Lease: there is nothing to hold", call)
+	case o.fenced:
+		return o, errors.New("redlatch: " + call + " takes no Fenced: there is nothing to hold")
+	}
+	return o, nil
+}

@@ -1,0 +1,17 @@
+-- Sets a latch that nobody counts down. A 0 that another library left is none.
+-- KEYS latch session
+-- ARGV number session_ms count channel
+-- returns {number, 1 if it was set, 0 if it is being counted down}
+local session, number, session_ms = KEYS[2], ARGV[1], ARGV[2]
+-- include session
+local before = executed()
+if before then
+  return before
+end
+local count = redis.call('GET', KEYS[1])
+if count and tonumber(count) ~= 0 then
+  return answered(0)
+end
+redis.call('SET', KEYS[1], ARGV[3])
+redis.call('PUBLISH', ARGV[4], '1')
+return answered(1)
