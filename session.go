@@ -111,7 +111,9 @@ func (s *session) do(ctx context.Context, script *Script, keys, args []string) (
 		err    error
 	}
 	results := make(chan result, 2) // as often as deliver tells
+	_, put := s.c.sessions.get(s.key)
 	s.c.settle(func() {
+		defer put() // its caller may have done that long ago
 		defer s.leave()
 		s.deliver(&o, func(answer int64, err error) { results <- result{answer, err} })
 	})
