@@ -40,11 +40,17 @@ type BusyError struct {
 	Owner string        // the owner's field in Redis; empty if not known
 	TTL   time.Duration // what was left of the owner's lease when last seen; 0 if not known
 	Cause error         // the context's error, or nil
+
+	what string // what Name names; empty: a lock
 }
 
 // Error implements error.
 func (e *BusyError) Error() string {
-	s := fmt.Sprintf("redlatch: lock %q was not acquired", e.Name)
+	what := e.what
+	if what == "" {
+		what = "lock"
+	}
+	s := fmt.Sprintf("redlatch: %s %q was not acquired", what, e.Name)
 	if e.Owner != "" {
 		s = fmt.Sprintf("redlatch: lock %q is held by %s", e.Name, e.Owner)
 	}
