@@ -32,6 +32,7 @@ type Client struct {
 	debts    debts
 	control  control
 	sessions sessions
+	permits  permitLines
 	senders  *senders
 	attempts sync.Pool // of *attempt
 	batches  sync.Pool // of *batch
@@ -124,6 +125,7 @@ func (c *Client) Close() error {
 			}
 		}
 		c.lines.close()
+		c.permits.close()
 		c.debts.close()
 		if !c.pool.Close(c.cfg.CloseTimeout) {
 			c.closeErr = errors.New("redlatch: Close: requests were still under way after Config.CloseTimeout; what they take is left to its TTL")
