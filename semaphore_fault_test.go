@@ -295,3 +295,27 @@ func TestARefusalReachesAllWhoWait(t *testing.T) {
 		}
 	})
 }
+
+// A request whose caller has left goes before the next one: that would make it
+// look like one that was executed.
+func TestARequestThatNobodyWaitsForIsNotOvertaken(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		adds := 0
+		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			if s == "semaphore.add" {
+				if adds++; adds == 1 {
+					time.Sleep(50 * time.Millisecond)
+					return redlatch.Reply{}, errTapUnknown
+				}
+			}
+			return next()
+		}})
+		s := w.semaphore(c, 10)
+		ctx, cancel := context.WithTimeout(bg, 10*time.Millisecond)
+		defer cancel()
+		w.wantErr(s.AddPermits(ctx, 1), context.DeadlineExceeded)
+		w.no(s.AddPermits(bg, 2))
+		time.Sleep(time.Second)
+		w.wantPermits("after both", "13")
+	})
+}
