@@ -424,7 +424,7 @@ func TestAnAbandonedRequestsPermitsGoOn(t *testing.T) {
 func TestAGrantThatMeetsACancellationIsNotLost(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		s := w.semaphore(w.client(redlatch.Config{}), 1)
-		for range 100 {
+		for range 20 {
 			w.no(s.Acquire(bg, 1, redlatch.Wait(time.Minute)))
 			ctx, cancel := context.WithCancel(bg)
 			got := acquiringPermits(s, ctx, 1)
