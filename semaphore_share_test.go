@@ -120,8 +120,12 @@ type crew struct {
 	worst time.Duration // the longest wait
 }
 
-// crews let processes of so many goroutines work for d.
-func (w *world) crews(permits int, section, d time.Duration, sizes ...int) []crew {
+// near is how far from the server a process is, unless it is said otherwise.
+const near = 200 * time.Microsecond
+
+// crews let processes of so many goroutines work for d, the last of them so far
+// from the server.
+func (w *world) crews(permits int, section, d, far time.Duration, sizes ...int) []crew {
 	w.Helper()
 	all := make([]crew, len(sizes))
 	ctx, cancel := context.WithTimeout(bg, d)
@@ -129,7 +133,11 @@ func (w *world) crews(permits int, section, d time.Duration, sizes ...int) []cre
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for i, size := range sizes {
-		c := w.clientOver(200*time.Microsecond, redlatch.Config{})
+		rtt := near
+		if i == len(sizes)-1 {
+			rtt = far
+		}
+		c := w.clientOver(rtt, redlatch.Config{})
 		s := c.Semaphore(semaphoreName)
 		if i == 0 {
 			w.semaphore(c, permits)
@@ -167,7 +175,7 @@ func TestProcessesShareASemaphore(t *testing.T) {
 	}{{1, time.Millisecond, 300 * time.Millisecond}, {8, time.Millisecond, 150 * time.Millisecond}, {8, 20 * time.Millisecond, 2 * time.Second}} {
 		t.Run(fmt.Sprintf("%d permits/section=%v", x.permits, x.section), func(t *testing.T) {
 			inFakeTime(t, func(w *world) {
-				all := w.crews(x.permits, x.section, x.d, 12, 12)
+				all := w.crews(x.permits, x.section, x.d, near, 12, 12)
 				sum := all[0].got + all[1].got
 				t.Logf("%+v, %.0f%% of what is possible", all, 100*float64(sum)*float64(x.section)/float64(x.permits)/float64(x.d))
 				for _, a := range all {
@@ -186,10 +194,22 @@ func TestProcessesShareASemaphore(t *testing.T) {
 // One waiter is not kept out by a process that has many.
 func TestACrowdElsewhereKeepsNobodyOut(t *testing.T) {
 	inFakeTime(t, func(w *world) {
-		all := w.crews(4, time.Millisecond, 150*time.Millisecond, 64, 1)
+		all := w.crews(4, time.Millisecond, 150*time.Millisecond, near, 64, 1)
 		t.Logf("%+v", all)
 		if all[1].worst > 50*time.Millisecond {
 			t.Errorf("it waited %v", all[1].worst)
+		}
+	})
+}
+
+// Nor because its way to the server is longer: who yields lets others take their
+// turn first.
+func TestACrowdNearbyKeepsNobodyOut(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		all := w.crews(1, time.Millisecond, 300*time.Millisecond, 3*time.Millisecond, 16, 1)
+		t.Logf("%+v", all)
+		if all[1].worst > 40*time.Millisecond || all[1].got < 10 {
+			t.Errorf("it got %d, and waited %v", all[1].got, all[1].worst)
 		}
 	})
 }
