@@ -33,6 +33,7 @@ type op struct {
 	unknown bool      // some attempt may have been executed, or may still be
 	left    bool      // run returned early: ctx, stop or until ended it
 	pending *attempt  // the attempt under way when run returned early
+	failed  error     // why the latest attempt failed
 	retried func()    // called before each attempt but the first
 }
 
@@ -42,7 +43,6 @@ type op struct {
 func (o *op) run(ctx context.Context) (Reply, error) {
 	var start time.Time // when the first attempt was sent
 	var pause time.Duration
-	var last error // why the latest attempt failed
 	for {
 		reply, err := o.attempt(ctx)
 		if err == nil {
@@ -50,7 +50,7 @@ func (o *op) run(ctx context.Context) (Reply, error) {
 		}
 		if left, ok := err.(leftError); ok { //nolint:errorlint // made right here, never wrapped
 			o.left = true
-			return Reply{}, during(last, left.error)
+			return Reply{}, during(o.failed, left.error)
 		}
 		if start.IsZero() {
 			start = o.sent
@@ -65,11 +65,11 @@ func (o *op) run(ctx context.Context) (Reply, error) {
 		if time.Since(start) >= o.c.cfg.OutageTimeout {
 			return Reply{}, &outageError{cause: err}
 		}
-		last = err
+		o.failed = err
 		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 		if err := o.sleep(ctx, pause/2+rand.N(pause/2)); err != nil { //nolint:gosec // jitter
 			o.left = true
-			return Reply{}, during(last, err)
+			return Reply{}, during(o.failed, err)
 		}
 		if o.retried != nil {
 			o.retried()

@@ -23,24 +23,25 @@ type Client struct {
 	sites      bool          // whether call sites are of use
 	report     reporter
 
-	pool       *worker.Pool
-	clock      *renew.Clock
-	kind       *renew.Kind // how locks are renewed,
-	rwKind     *renew.Kind // and read-write locks,
-	groups     *renew.Kind // and values of groups
-	permitKind *renew.Kind // and permits
-	permits    permits
-	desks      desks
-	lines      lines
-	debts      debts
-	control    control
-	sessions   sessions
-	rates      rateQueues
-	watches    watches
-	senders    *senders
-	attempts   sync.Pool // of *attempt
-	batches    sync.Pool // of *batch
-	waiters    sync.Pool // of *waiter
+	pool        *worker.Pool
+	clock       *renew.Clock
+	kind        *renew.Kind // how locks are renewed,
+	rwKind      *renew.Kind // and read-write locks,
+	groups      *renew.Kind // and values of groups
+	permitKind  *renew.Kind // and permits
+	permits     permits
+	permitLines permitLines
+	desks       desks
+	lines       lines
+	debts       debts
+	control     control
+	sessions    sessions
+	rates       rateQueues
+	watches     watches
+	senders     *senders
+	attempts    sync.Pool // of *attempt
+	batches     sync.Pool // of *batch
+	waiters     sync.Pool // of *waiter
 
 	droppedMu sync.Mutex // guards dropped
 	dropped   []func()   // give up holds that were garbage collected without having been released
@@ -132,6 +133,7 @@ func (c *Client) Close() error {
 			}
 		}
 		c.lines.close()
+		c.permitLines.close()
 		c.debts.close()
 		if !c.pool.Close(c.cfg.CloseTimeout) {
 			c.closeErr = errors.New("redlatch: Close: requests were still under way after Config.CloseTimeout; what they take is left to its TTL")

@@ -20,6 +20,7 @@ type Events struct {
 	Lost func(LostEvent)
 	// ReleaseFailed is called when a release could not be confirmed. The lock
 	// is then left to its TTL, and a later request may still free it sooner.
+	// Permits of a Semaphore are gone.
 	ReleaseFailed func(ReleaseFailedEvent)
 	// RenewFailed is called for each batch of renewals that failed; they are
 	// tried again until the holds' trust ends.

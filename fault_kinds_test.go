@@ -17,6 +17,7 @@ type requestKind struct {
 	// takes the lock.
 	creates bool
 	more    bool // other requests follow it
+	second  bool // another request with its script goes before it
 	// provoke gets the lock into the state in which the request is sent, calls
 	// arm and provokes it. When it returns the request has been answered. It
 	// returns the holds that are nested in one another then: their number is

@@ -340,6 +340,9 @@ func aLostReplyToAnUnknownScriptChangesNothing(t *testing.T, a adapter) {
 	ar := newArena(t, a)
 	for i := range everyKind {
 		k := everyKind[i]
+		if k.second {
+			continue // the server knows the script by then
+		}
 		only := k.only
 		k.only = func(r faultnet.Request) bool { return r.Args[0] == "EVAL" && (only == nil || only(r)) }
 		ar.tell([]telling{{k.name, func(s *story) {

@@ -155,7 +155,7 @@ func announces(r faultnet.Request) bool { return !withdraws(r) }
 func preferredWriter(s *story, arm func() func() bool) []*redlatch.Hold {
 	s.side, s.prefer = "write", true
 	fired := arm()
-	for {
+	for range 20 {
 		reader, err := s.other.ReadWriteLock(s.lock).Read().Acquire(bg)
 		if err != nil {
 			s.T.Fatal(err)
@@ -169,6 +169,8 @@ func preferredWriter(s *story, arm func() func() bool) []*redlatch.Hold {
 		}
 		s.release(h) // that was one, and there are to be more
 	}
+	s.T.Fatal("too few such requests were sent")
+	return nil
 }
 
 // onSide returns a kind that does with one side of a read-write lock what the
@@ -277,7 +279,7 @@ var readWriteKinds = []requestKind{
 		},
 	},
 	{name: "wish", script: "readwrite.write.wish", only: announces, more: true, provoke: preferredWriter},
-	{name: "wish that is over", script: "readwrite.write.wish", only: withdraws, more: true, provoke: preferredWriter},
+	{name: "wish that is over", script: "readwrite.write.wish", only: withdraws, more: true, second: true, provoke: preferredWriter},
 	{
 		name: "write force", script: "readwrite.write.force",
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {

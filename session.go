@@ -149,14 +149,12 @@ func (s *session) do(ctx context.Context, script *Script, keys, args []string) (
 		return 0, err
 	}
 	o := s.op(script, keys, args)
-	_, put := s.c.sessions.get(s.key) // it is still this one when the caller has left
 	type result struct {
 		answer int64
 		err    error
 	}
 	results := make(chan result, 2) // as often as deliver tells
 	s.c.settle(func() {
-		defer put()
 		defer s.leave()
 		s.deliver(&o, func(answer int64, err error) { results <- result{answer, err} })
 	})

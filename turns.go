@@ -40,9 +40,12 @@ func (u *turns) begin(now time.Time, fresh bool) {
 }
 
 // over says whether the quantum has ended.
-func (u *turns) over(now time.Time) bool {
+func (u *turns) over(now time.Time) bool { return u.overAfter(quantumHands, now) }
+
+// overAfter is over for quanta of another number of hand-offs.
+func (u *turns) overAfter(hands int, now time.Time) bool {
 	d := now.Sub(u.quantum)
-	return d >= quantumMax || (u.hands >= quantumHands && d >= quantumMin)
+	return d >= quantumMax || (u.hands >= hands && d >= quantumMin)
 }
 
 // last says whether this process has had the lock for long enough, seen or

@@ -1,0 +1,215 @@
+package redlatch
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"time"
+)
+
+// An exchange is one request of a permitLine: what is in hand goes back to
+// Redis, and the first in line ask for theirs.
+//
+// There is one at a time, and nobody waits for it but the worker: a caller that
+// leaves cuts nothing short. What was granted to somebody who has left meanwhile
+// is in hand, for the next one in line or for the next exchange.
+type exchange struct {
+	give      int
+	wants     []int
+	turn      string       // whether others go first: see the script
+	releasers []chan error // whose permits these are
+	foreign   int          // messages heard before
+}
+
+// mostWants is for how many callers one exchange asks.
+const mostWants = 64
+
+// work does exchanges for as long as there is anything to do.
+func (ln *permitLine) work() {
+	defer ln.c.permitLines.put(ln)
+	for {
+		x, pause := ln.next()
+		switch {
+		case x != nil:
+			ln.send(x)
+		case pause > 0:
+			ln.sleep(pause)
+		default:
+			return
+		}
+	}
+}
+
+// next returns the next exchange, or how long there is nothing to do; if that is
+// 0 the work is over.
+func (ln *permitLine) next() (*exchange, time.Duration) {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	now := time.Now()
+	open := ln.c.open() == nil
+	owes := ln.owes(now)
+	for owes && ln.first != nil && ln.first.once {
+		ln.refuse(ln.first)
+	}
+	if ln.hand == 0 && (ln.first == nil || !open) {
+		ln.working = false
+		return nil, 0
+	}
+	if !now.Before(ln.poll) {
+		ln.heard = true
+	}
+	ask := open && !owes && (ln.curious() || (ln.first != nil && ln.hand > 0))
+	if ln.hand == 0 && !ask {
+		until := ln.poll
+		if owes {
+			until = ln.rest
+		}
+		return nil, max(until.Sub(now), 1)
+	}
+	x := &exchange{give: ln.hand, turn: "0", releasers: ln.releasers, foreign: ln.news.Foreign()}
+	if ln.first != nil && ln.hand >= ln.first.n {
+		// What could have been handed out is there because a quantum is over. Who
+		// releases meanwhile goes on with the next one.
+		x.turn = "1"
+		if ln.turns.last(now) {
+			x.turn = "2"
+		}
+		ln.turns.begin(now, false)
+	}
+	ln.hand, ln.releasers = 0, nil
+	if ask {
+		for w := ln.first; w != nil && len(x.wants) < mostWants; w = w.next {
+			w.asked = true
+			x.wants = append(x.wants, w.n)
+		}
+		ln.heard = false
+	}
+	if ln.silent.IsZero() {
+		ln.silent = now
+	}
+	return x, 0
+}
+
+// send does an exchange.
+func (ln *permitLine) send(x *exchange) {
+	own := "0"
+	if ln.news.Confirmed() {
+		own = "1"
+	}
+	args := []string{ln.channel, strconv.Itoa(x.give), x.turn, own}
+	for _, n := range x.wants {
+		args = append(args, strconv.Itoa(n))
+	}
+	o := ln.session.op(semaphoreExchange, ln.keys, args)
+	o.retried = func() {
+		ln.mu.Lock()
+		defer ln.mu.Unlock()
+		ln.cause = o.failed
+	}
+	if x.give > 0 {
+		ln.news.Expect()
+	}
+	var answer int64
+	var err error
+	ln.session.deliver(&o, func(a int64, e error) { answer, err = a, e })
+	if err != nil {
+		if x.give > 0 {
+			ln.news.Unexpect()
+		}
+		ln.failed(x, err)
+		return
+	}
+	if ln.answered(x, int(answer)) && ln.c.open() == nil {
+		ln.news.Start(func(h func(confirmed bool)) func() {
+			return ln.c.redis.Subscribe(ln.channel, false, func(n Notice) {
+				h(n.Subscribed)
+				if n.Subscribed {
+					ln.look()
+				}
+			})
+		}, ln.look)
+	}
+}
+
+// look notes that Redis may have permits.
+func (ln *permitLine) look() {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	ln.heard = true
+	ln.stir()
+}
+
+// answered notes what became of an exchange, and says whether there is anything
+// to listen for.
+func (ln *permitLine) answered(x *exchange, answer int) (listen bool) {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	now := time.Now()
+	ln.silent, ln.cause = time.Time{}, nil
+	ln.tell(x.releasers, nil)
+	if len(x.wants) > 0 {
+		ln.poll = soon(now)
+	}
+	switch {
+	case answer < 0: // others go first
+		ln.turns.yield(-answer, x.foreign)
+		ln.turns.begin(now, true) // for what we still have
+		ln.fresh = true
+		ln.rest = now.Add(time.Duration(ln.turns.owed) * turnPause)
+		ln.heard = true
+		ln.refused = math.MaxInt
+		for ln.first != nil && ln.first.once && ln.first.asked {
+			ln.refuse(ln.first)
+		}
+		return true
+	case len(x.wants) == 0:
+		ln.heard = true // what we gave
+		return false
+	}
+	for _, n := range x.wants[:answer] {
+		ln.hand += n
+	}
+	if answer > 0 && ln.turns.owed > 0 {
+		ln.turns.settled(ln.news.Foreign())
+	}
+	if answer > 0 && ln.fresh {
+		ln.turns.begin(now, true)
+		ln.fresh = false
+	}
+	ln.refused = math.MaxInt
+	ln.serve(now, true)
+	if answer < len(x.wants) {
+		ln.refused = x.wants[answer]
+		for w := ln.first; w != nil && w.once && w.asked && w.n >= ln.refused; w = ln.first {
+			ln.refuse(w)
+		}
+	}
+	return answer < len(x.wants) && ln.first != nil
+}
+
+// failed notes that an exchange was not done.
+func (ln *permitLine) failed(x *exchange, err error) {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	if errors.Is(err, ErrUnavailable) && ln.c.open() == nil {
+		// Not done, and not refused: it will be tried again for as long as
+		// anybody wants something. Callers lose patience by themselves.
+		ln.cause = err
+		ln.hand += x.give
+		ln.releasers = append(x.releasers, ln.releasers...)
+		ln.heard = true
+		return
+	}
+	ln.silent, ln.cause = time.Time{}, nil
+	ln.tell(x.releasers, err)
+	ln.fail(err)
+	if x.give > 0 && len(x.releasers) == 0 {
+		ln.c.report.releaseFailed(ReleaseFailedEvent{Name: ln.name, Err: err})
+	}
+}
+
+// refuse tells a caller that only tries that its permits are not there.
+func (ln *permitLine) refuse(w *permitWaiter) {
+	ln.remove(w)
+	w.told <- errWaitOver
+}

@@ -1,0 +1,43 @@
+-- Gives permits back and takes others, in one step for several callers of a
+-- process. Whoever listens is told how many are left.
+-- KEYS semaphore session
+-- ARGV number session_ms channel give turn own_subscriptions want... (turn 1: others go first, if any listen; 2: they do anyway; 0: not)
+-- returns {number, how many of the wants were granted, from the first one on};
+-- or if others go first {number, minus how many they are}, and nothing granted
+local number, session_ms, session = ARGV[1], ARGV[2], KEYS[2]
+-- include session
+local before = executed()
+if before then
+  return before
+end
+local semaphore, channel, give, turn = KEYS[1], ARGV[3], ARGV[4], ARGV[5]
+local others = 0
+if turn ~= '0' then
+  others = tonumber(redis.call('PUBSUB', 'NUMSUB', channel)[2]) - tonumber(ARGV[6])
+  if turn == '2' then
+    others = math.max(others, 1)
+  end
+end
+if give ~= '0' then
+  redis.call('INCRBY', semaphore, give)
+end
+local granted, sum = 0, 0
+local available = redis.call('GET', semaphore)
+if available and others <= 0 then
+  for i = 7, #ARGV do
+    if sum + tonumber(ARGV[i]) > tonumber(available) then
+      break
+    end
+    granted, sum = granted + 1, sum + tonumber(ARGV[i])
+  end
+  if sum > 0 then
+    redis.call('DECRBY', semaphore, sum)
+  end
+end
+if give ~= '0' then
+  redis.call('PUBLISH', channel, redis.call('GET', semaphore))
+end
+if others > 0 then
+  return answered(-others)
+end
+return answered(granted)
