@@ -380,7 +380,6 @@ func TestTheWatchdogKeepsPermitsAndACrashGivesThemBack(t *testing.T) {
 		d := &tap{hook: func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
 			select {
 			case <-crash:
-				time.Sleep(time.Millisecond)
 				return redlatch.Reply{}, errTapUnknown
 			default:
 				return count.hook(s, args, next)

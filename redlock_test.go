@@ -3,7 +3,6 @@ package redlatch_test
 import (
 	"context"
 	"errors"
-
 	"slices"
 	"sync/atomic"
 	"testing"

@@ -119,7 +119,7 @@ func (s *Semaphore) acquire(ctx context.Context, n int, o *options) error {
 	}
 	err = (&patience{name: s.name}).asBusy(err)
 	if busy, ok := err.(*BusyError); ok { //nolint:errorlint // made right here, never wrapped
-		busy.what = "semaphore %q has not as many permits"
+		busy.what = "semaphore %q was not acquired"
 	}
 	return err
 }
