@@ -52,6 +52,31 @@
 // each gets its turn: after a few milliseconds the lock goes to whoever else
 // waits.
 //
+// # More locks
+//
+// [Client.FairLock], [Client.ReadWriteLock], [Client.FencedLock],
+// [Client.SpinLock] and [Client.GroupLock] are Redisson's types of those names,
+// and [Client.StripedLock] is many locks under one name. [MultiLock] and
+// [RedLock] make one lock of several. All of them give a [Hold] or a [MultiHold],
+// which is used in the same way.
+//
+// # Synchronizers
+//
+// These are not locks, and nobody owns them:
+//
+//   - [Client.Semaphore]: a number of permits. What a process holds when it
+//     crashes is lost.
+//   - [Client.ExpirableSemaphore]: permits with leases. Each is a [Permit], which
+//     ends as a Hold does; a crash gives it back.
+//   - [Client.CountDownLatch]: callers wait until something has happened so many
+//     times.
+//   - [Client.Barrier]: so many callers wait for one another, again and again.
+//     Redisson has none.
+//   - [Client.RateLimiter]: so many permits in any interval.
+//
+// A repeated or late request of theirs counts once, unless the server is silent
+// for minutes; docs/guarantees.md says what becomes of it then.
+//
 // # Drivers
 //
 // Package goredis works on github.com/redis/go-redis, package rueidis on
