@@ -27,7 +27,8 @@ var (
 //
 // Those who go on together are a generation. Each of them is told so, or each is
 // told that the generation is broken: because one of them has left before all had
-// arrived, has died, or somebody has called Reset. Then the next generation
+// arrived, has died, or somebody has called Reset; or because it hears nothing for
+// more than a minute, and then the others may have gone on. The next generation
 // begins with nobody in it. A caller is in one generation only, and is counted in
 // it once, whatever happens to its request.
 //

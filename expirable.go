@@ -256,7 +256,7 @@ func (s *ExpirableSemaphore) session(ctx context.Context, sc *Script, keys []str
 
 // Delete deletes the semaphore, and says whether there was one. Its permits are
 // gone with it; their holders learn that with their next renewal, those of this
-// process at once. Who waits fails with ErrUninitialized.
+// client at once. Who waits fails with ErrUninitialized.
 func (s *ExpirableSemaphore) Delete(ctx context.Context) (bool, error) {
 	if err := s.usable(ctx); err != nil {
 		return false, err

@@ -50,8 +50,8 @@ type permitLine struct {
 
 // permitHands is for how many hand-offs a quantum lasts. A turn yields what one
 // release has brought, so a process that has more permits than another must have
-// shorter quanta, or they would never share alike: it ends them by number, not
-// by time.
+// shorter quanta, or they would never share alike: they end by number before
+// they do by time.
 const permitHands = 8
 
 // A permitWaiter is a caller's place in a permitLine.

@@ -187,8 +187,16 @@ func (ln *permitLine) answered(x *exchange, answer int) (listen bool) {
 	return answer < len(x.wants) && ln.first != nil
 }
 
-// failed notes that an exchange was not done.
+// failed notes that an exchange was not done, or that nobody will know.
 func (ln *permitLine) failed(x *exchange, err error) {
+	if ln.lost(x, err) {
+		ln.c.report.releaseFailed(ReleaseFailedEvent{Name: ln.name, Err: err})
+	}
+}
+
+// lost does what failed says, and says whether permits were to be given back that
+// nobody is told of.
+func (ln *permitLine) lost(x *exchange, err error) bool {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	if errors.Is(err, ErrUnavailable) && ln.c.open() == nil {
@@ -198,14 +206,12 @@ func (ln *permitLine) failed(x *exchange, err error) {
 		ln.hand += x.give
 		ln.releasers = append(x.releasers, ln.releasers...)
 		ln.heard = true
-		return
+		return false
 	}
 	ln.silent, ln.cause = time.Time{}, nil
 	ln.tell(x.releasers, err)
 	ln.fail(err)
-	if x.give > 0 && len(x.releasers) == 0 {
-		ln.c.report.releaseFailed(ReleaseFailedEvent{Name: ln.name, Err: err})
-	}
+	return x.give > 0 && len(x.releasers) == 0
 }
 
 // refuse tells a caller that only tries that its permits are not there.

@@ -47,7 +47,7 @@ import (
 // nothing; permits that were given back do not come back once more when the
 // interval has passed; and a state of which a part is missing is put right,
 // where Redisson fails for ever. Redisson's clients must be of 3.17 or newer. A
-// key redlatch_session:{name}:<client> remembers each client's last request for
+// key redlatch_session:{name}:<client>:rate remembers each client's last request for
 // ten minutes.
 type RateLimiter struct {
 	c    *Client

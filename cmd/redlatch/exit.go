@@ -57,8 +57,9 @@ func checkName(name string) error {
 
 // serverFailure turns an error of the library or its driver into a failure.
 func (a *app) serverFailure(err error) error {
-	if err == nil {
-		return nil
+	var known *failure
+	if err == nil || errors.As(err, &known) {
+		return err
 	}
 	f := &failure{code: exitSoftware, err: err}
 	switch code := replyCode(err); {

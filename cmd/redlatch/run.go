@@ -25,11 +25,12 @@ const watchdog = 30 * time.Second
 // A runner is one invocation of run.
 type runner struct {
 	*app
-	name  string
-	argv  []string
-	shell string           // --command
-	types map[string]*bool // which type of lock; see lockFlags
-	multi []string         // --multi, instead of name
+	name    string
+	argv    []string
+	shell   string           // --command
+	types   map[string]*bool // which type of lock; see lockFlags
+	multi   []string         // --multi, instead of name
+	permits permits          // --permits
 
 	wait      duration
 	try       bool
@@ -62,6 +63,7 @@ If the lock is lost while the command runs, its process group gets TERM, and
 KILL after --kill-after; the exit code is 74.
 
 With --multi there is no NAME: the flag has the names of all the locks to take.
+With --permits NAME is a semaphore, which is made if there is none.
 
 The command finds in its environment REDLATCH_HELD=true, REDLATCH_NAME,
 REDLATCH_OWNER (its owner in Redis) and REDLATCH_LEASE_MS; with --fenced also
@@ -69,6 +71,7 @@ REDLATCH_TOKEN.`,
 		Example: `  redlatch run nightly-report -- ./report.sh --all
   redlatch run nightly-report --try -- ./report.sh || echo "another machine does it"
   redlatch run --multi stock,orders -- ./move.sh
+  redlatch run --permits 1/4 encoder -- ./encode.sh film.mov
   redlatch run migrate --wait 10m -c 'dump | gzip > dump.gz'`,
 		Args: r.arguments,
 	}

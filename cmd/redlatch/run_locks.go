@@ -52,6 +52,7 @@ func (r *runner) addLockFlags(f *pflag.FlagSet) {
 	for _, t := range lockFlags {
 		r.types[t.name] = f.Bool(t.name, false, t.usage)
 	}
+	f.Var(&r.permits, "permits", "take N of the M permits of a semaphore, so that at most M/N commands run at once")
 	f.StringSliceVar(&r.multi, "multi", nil, "take all of these locks or none, `NAME,NAME,...`, instead of one NAME")
 }
 
@@ -66,6 +67,12 @@ func (r *runner) checkLockFlags() error {
 		if r.multi != nil && *r.types[t.name] {
 			return usage("--multi and --%s contradict each other", t.name)
 		}
+		if r.permits.n > 0 && *r.types[t.name] {
+			return usage("--permits and --%s contradict each other", t.name)
+		}
+	}
+	if r.multi != nil && r.permits.n > 0 {
+		return usage("--multi and --permits contradict each other")
 	}
 	names := r.names()
 	if len(names) == 0 {
@@ -106,6 +113,9 @@ func (r *runner) take(ctx context.Context, c *redlatch.Client, opts []redlatch.O
 		}
 		return some(redlatch.MultiLock(locks...).Acquire(ctx, opts...))
 	}
+	if r.permits.n > 0 {
+		return r.takePermits(ctx, c, opts)
+	}
 	lock := c.Lock(r.name)
 	for _, t := range lockFlags {
 		if *r.types[t.name] {
@@ -142,6 +152,8 @@ func (r *runner) facts(h hold) []string {
 		for _, m := range h.Holds() {
 			owner[m.Name()] = m.Owner()
 		}
+	case manyPermits:
+		owner[r.name] = h.ids()
 	}
 	var owners []string
 	for _, name := range r.names() {

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redlatch/redlatch"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) latchCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "latch",
+		Short: "Set a count-down latch, count it down, or wait for it",
+		Long: `Set the count-down latch NAME (Redisson's RCountDownLatch), count it down, or wait
+until its count is 0. One that was never set is at 0.`,
+		Example: `  redlatch latch set workers 3
+  redlatch latch down workers
+  redlatch latch wait workers --wait 10m && ./all-are-ready.sh`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		a.countCommand("set NAME N", "Set the count, unless the latch is being counted down: then the exit code is 1", 2,
+			func(ctx context.Context, c *redlatch.Client, name string, n int) (countJSON, error) {
+				if n < 1 {
+					return countJSON{}, usage("a latch counts down from 1 or more")
+				}
+				l := c.CountDownLatch(name)
+				set, err := l.TrySetCount(ctx, n)
+				if err != nil {
+					return countJSON{}, err
+				}
+				if !set {
+					n, err = l.Count(ctx)
+				}
+				return countJSON{Name: name, Count: n, Set: &set}, err
+			}),
+		a.countCommand("down NAME", "Count down by one, and show the count", 1, func(ctx context.Context, c *redlatch.Client, name string, _ int) (countJSON, error) {
+			l := c.CountDownLatch(name)
+			if err := l.CountDown(ctx); err != nil {
+				return countJSON{}, err
+			}
+			n, err := l.Count(ctx)
+			return countJSON{Name: name, Count: n}, err
+		}),
+		a.latchWaitCommand())
+	return cmd
+}
+
+func (a *app) latchWaitCommand() *cobra.Command {
+	var wait duration
+	cmd := &cobra.Command{
+		Use:   "wait NAME",
+		Short: "Wait until the count is 0; the exit code is 1 if the time is over before",
+		Args:  cobra.ExactArgs(1),
+	}
+	cmd.Flags().VarP(&wait, "wait", "w", "wait this long at most; 0 only looks (default: as long as it takes)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := checkName(args[0]); err != nil {
+			return err
+		}
+		client, closeAll, err := a.client(redlatch.Config{})
+		if err != nil {
+			return err
+		}
+		defer closeAll()
+		var opts []redlatch.Option
+		if wait.set {
+			opts = append(opts, redlatch.Wait(wait.Duration))
+		}
+		err = client.CountDownLatch(args[0]).Wait(cmd.Context(), opts...)
+		if errors.Is(err, redlatch.ErrBusy) {
+			return &failure{code: exitConflict, err: err}
+		}
+		return a.serverFailure(err)
+	}
+	return cmd
+}

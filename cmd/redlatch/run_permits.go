@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redlatch/redlatch"
+)
+
+// permits is the flag N/M: N of the M permits that a semaphore has.
+type permits struct{ n, of int }
+
+func (p *permits) Set(s string) error {
+	n, of, ok := strings.Cut(s, "/")
+	if ok {
+		var err, err2 error
+		p.n, err = strconv.Atoi(n)
+		p.of, err2 = strconv.Atoi(of)
+		ok = err == nil && err2 == nil && p.n >= 1 && p.n <= p.of
+	}
+	if !ok {
+		return errors.New("write it as N/M, such as 1/3: so many of so many permits")
+	}
+	return nil
+}
+
+func (p *permits) String() string {
+	if p.n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", p.n, p.of)
+}
+
+// Type names the value in the help.
+func (p *permits) Type() string { return "N/M" }
+
+// takePermits acquires what --permits asks for, of a semaphore that it makes if
+// there is none.
+func (r *runner) takePermits(ctx context.Context, c *redlatch.Client, opts []redlatch.Option) (hold, error) {
+	s := c.ExpirableSemaphore(r.name)
+	if _, err := s.TrySetPermits(ctx, r.permits.of); err != nil {
+		return nil, err
+	}
+	all, err := s.Permits(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if all != r.permits.of {
+		return nil, &failure{
+			code: exitUsage, err: fmt.Errorf("semaphore %q has %d permits, not %d", r.name, all, r.permits.of),
+			hint: fmt.Sprintf("everybody has to name the same number; redlatch semaphore add --expirable %s -- %d changes it", shellWord(r.name), r.permits.of-all),
+		}
+	}
+	taken, err := s.AcquireMany(ctx, r.permits.n, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return manyPermits(taken), nil
+}
+
+// manyPermits are held together: the loss of one is that of all.
+type manyPermits []*redlatch.Permit
+
+func (ps manyPermits) Context() context.Context {
+	ctx := ps[0].Context()
+	for _, p := range ps[1:] {
+		ctx = p.With(ctx)
+	}
+	return ctx
+}
+
+func (ps manyPermits) Err() error {
+	for _, p := range ps {
+		if err := p.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (ps manyPermits) Release(ctx context.Context) error {
+	var all error
+	for _, p := range ps {
+		all = errors.Join(all, p.Release(ctx))
+	}
+	return all
+}
+
+// ids are the permits' names in Redis, as Redisson's clients see them.
+func (ps manyPermits) ids() string {
+	ids := make([]string, len(ps))
+	for i, p := range ps {
+		ids[i] = p.ID()
+	}
+	return strings.Join(ids, ",")
+}

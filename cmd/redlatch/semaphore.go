@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/redlatch/redlatch"
+	"github.com/spf13/cobra"
+)
+
+// counts is what the commands about a semaphore need of one of either type.
+type counts interface {
+	Available(ctx context.Context) (int, error)
+	TrySetPermits(ctx context.Context, n int) (bool, error)
+	AddPermits(ctx context.Context, n int) error
+}
+
+// A plainSemaphore is one without a TTL.
+type plainSemaphore struct{ *redlatch.Semaphore }
+
+func (s plainSemaphore) TrySetPermits(ctx context.Context, n int) (bool, error) {
+	return s.Semaphore.TrySetPermits(ctx, n, 0)
+}
+
+// countJSON is what the commands about a semaphore or a latch print.
+type countJSON struct {
+	Name  string `json:"name"`
+	Count int    `json:"count"`
+	Set   *bool  `json:"set,omitempty"`
+}
+
+func (a *app) semaphoreCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "semaphore",
+		Short: "Look at a semaphore, or change it",
+		Long: `Look at the semaphore NAME, or change how many permits it has.
+
+With --expirable it is one whose permits have leases, as run --permits uses it
+(Redisson's RPermitExpirableSemaphore); else one whose permits belong to nobody
+(RSemaphore).`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	expirable := cmd.PersistentFlags().Bool("expirable", false, "the permits have leases, as those of run --permits")
+	cmd.AddCommand(
+		a.countCommand("get NAME", "Show how many permits are free", 1, func(ctx context.Context, c *redlatch.Client, name string, _ int) (countJSON, error) {
+			n, err := semaphoreOf(c, name, *expirable).Available(ctx)
+			if errors.Is(err, redlatch.ErrUninitialized) {
+				n, err = 0, nil
+			}
+			return countJSON{Name: name, Count: n}, err
+		}),
+		a.countCommand("set NAME N", "Make a semaphore with N permits, unless there is one: then the exit code is 1", 2,
+			func(ctx context.Context, c *redlatch.Client, name string, n int) (countJSON, error) {
+				if n < 0 {
+					return countJSON{}, usage("a semaphore cannot be made with %d permits", n)
+				}
+				s := semaphoreOf(c, name, *expirable)
+				made, err := s.TrySetPermits(ctx, n)
+				if err != nil {
+					return countJSON{}, err
+				}
+				if !made {
+					n, err = s.Available(ctx)
+				}
+				return countJSON{Name: name, Count: n, Set: &made}, err
+			}),
+		a.countCommand("add NAME N", "Add N permits, or take them away (-- -N)", 2, func(ctx context.Context, c *redlatch.Client, name string, n int) (countJSON, error) {
+			s := semaphoreOf(c, name, *expirable)
+			if err := s.AddPermits(ctx, n); err != nil {
+				return countJSON{}, err
+			}
+			left, err := s.Available(ctx)
+			return countJSON{Name: name, Count: left}, err
+		}))
+	return cmd
+}
+
+func semaphoreOf(c *redlatch.Client, name string, expirable bool) counts {
+	if expirable {
+		return c.ExpirableSemaphore(name)
+	}
+	return plainSemaphore{c.Semaphore(name)}
+}
+
+// countCommand makes a command about something with a name and a number.
+func (a *app) countCommand(use, short string, args int, do func(ctx context.Context, c *redlatch.Client, name string, n int) (countJSON, error)) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(args)}
+	asJSON := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := checkName(args[0]); err != nil {
+			return err
+		}
+		n := 0
+		if len(args) > 1 {
+			var err error
+			if n, err = strconv.Atoi(args[1]); err != nil {
+				return usage("%s is no number", shellWord(args[1]))
+			}
+		}
+		client, closeAll, err := a.client(redlatch.Config{OutageTimeout: askTimeout})
+		if err != nil {
+			return err
+		}
+		defer closeAll()
+		result, err := do(cmd.Context(), client, args[0], n)
+		if err != nil {
+			return a.serverFailure(err)
+		}
+		if asJSON() {
+			err = a.ui.json(result)
+		} else {
+			_, err = fmt.Fprintln(a.ui.out, result.Count)
+		}
+		if err == nil && result.Set != nil && !*result.Set {
+			return &failure{code: exitConflict, err: fmt.Errorf("%q is there already; nothing has changed", result.Name)}
+		}
+		return written(err)
+	}
+	return cmd
+}
