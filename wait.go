@@ -30,7 +30,8 @@ func (c *Client) acquire(ctx context.Context, l *Lock, o *options) (*hold, error
 	at := o.callSite(c, 2)
 	p := patience{c: c, name: l.name, until: deadlineOf(start, o)}
 	if l.kind.fair {
-		h, err := c.lineUp(ctx, l, o, &p, at)
+		o, p := *o, p // which lineUp keeps: callers of other locks need not pay for that
+		h, err := c.lineUp(ctx, l, &o, &p, at)
 		return p.end(h, err, start, false)
 	}
 	ln := c.lines.get(l)

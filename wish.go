@@ -27,10 +27,10 @@ func (c *Client) wishOf(l *Lock, p *patience) *wish {
 	if l.side != writing || l.writers == "" {
 		return nil
 	}
-	w := &wish{l: l, id: c.nextID()}
-	p.waiting = func(ctx context.Context) {
+	w, until := &wish{l: l, id: c.nextID()}, p.until
+	p.waiting = func(ctx context.Context) { // keeping p would cost every caller an allocation
 		w.last = w.ask(wishTime)
-		w.last.stop, w.last.until = c.done, p.until
+		w.last.stop, w.last.until = c.done, until
 		_, _ = w.last.run(ctx)
 	}
 	return w
