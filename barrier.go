@@ -48,9 +48,7 @@ type Barrier struct {
 // Redis could not handle, and a number below 1, is refused by every method.
 func (c *Client) Barrier(name string, parties int) *Barrier {
 	b := &Barrier{c: c, name: name, parties: parties, channel: wire.Prefix(wire.BarrierChannel, name)}
-	if err := wire.CheckName(name); err != nil {
-		b.err = fmt.Errorf("redlatch: %w", err)
-	} else if parties < 1 {
+	if b.err = checkName(name); b.err == nil && parties < 1 {
 		b.err = fmt.Errorf("redlatch: barrier %q of %d parties: it takes at least 1 to go on", name, parties)
 	}
 	return b
@@ -250,13 +248,7 @@ func (b *Barrier) busy(err error) error {
 }
 
 func (b *Barrier) usable(ctx context.Context) error {
-	switch {
-	case ctx == nil:
-		return errNilContext
-	case b.err != nil:
-		return b.err
-	}
-	return b.c.open()
+	return b.c.usable(ctx, b.err)
 }
 
 // A BreakReason says how a generation of a Barrier was broken.

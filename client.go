@@ -1,7 +1,9 @@
 package redlatch
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,6 +104,26 @@ func New(redis Redis, cfg Config) (*Client, error) {
 func (c *Client) ID() string { return c.id }
 
 func (c *Client) nextID() string { return wire.Owner(c.id, c.seq.Add(1)) }
+
+// usable says whether a call about something with a name can go on; refused is
+// what is wrong with that.
+func (c *Client) usable(ctx context.Context, refused error) error {
+	switch {
+	case ctx == nil:
+		return errNilContext
+	case refused != nil:
+		return refused
+	}
+	return c.open()
+}
+
+// checkName refuses names that Redis could not handle.
+func checkName(name string) error {
+	if err := wire.CheckName(name); err != nil {
+		return fmt.Errorf("redlatch: %w", err)
+	}
+	return nil
+}
 
 // open returns ErrClosed after Close.
 func (c *Client) open() error {

@@ -275,7 +275,7 @@ func (d *desk) answer(batch []*asker, o *op, reply Reply) time.Duration {
 	}
 	d.reach = min(max(2*got, deskFew), deskBatch)
 	// The first who did not get his has to wait, and so has everybody behind.
-	wait := longestSleep*4/5 + rand.N(longestSleep*2/5) //nolint:gosec // jitter
+	wait := jittered(longestSleep)
 	var next time.Duration
 	if ms := reply.List[1].Int; ms >= 0 {
 		next = time.Duration(ms+1) * time.Millisecond

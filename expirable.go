@@ -54,9 +54,7 @@ func (c *Client) ExpirableSemaphore(name string) *ExpirableSemaphore {
 		c: c, name: name, channel: wire.Prefix(wire.SemaphoreChannel, name),
 		keys: []string{name, wire.Suffix(name, wire.PermitTimeout)},
 	}
-	if err := wire.CheckName(name); err != nil {
-		s.err = fmt.Errorf("redlatch: %w", err)
-	}
+	s.err = checkName(name)
 	return s
 }
 
@@ -193,13 +191,7 @@ func newPermitIDs(n int) []string {
 
 // usable says what is wrong with a call that uses ctx.
 func (s *ExpirableSemaphore) usable(ctx context.Context) error {
-	switch {
-	case ctx == nil:
-		return errNilContext
-	case s.err != nil:
-		return s.err
-	}
-	return s.c.open()
+	return s.c.usable(ctx, s.err)
 }
 
 // TrySetPermits gives the semaphore n permits, if it has not been given any

@@ -199,7 +199,7 @@ func (q *queuer) wait(ctx context.Context, a *answer) error {
 	if a.head == q.t.id {
 		most = headPoll
 	}
-	d := most*4/5 + rand.N(most*2/5) //nolint:gosec // jitter
+	d := jittered(most)
 	if a.head == q.t.id && a.ttl >= 0 {
 		d = min(d, a.ttl+time.Millisecond)
 	}

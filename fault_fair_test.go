@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // TestFaultsOfFairLocks tells the stories of a lock about a fair one.
@@ -36,14 +35,13 @@ func ofFair(kinds ...requestKind) []requestKind {
 }
 
 // fairKinds are the requests in which a fair lock differs from a plain one.
-var fairKinds = ofFair([]requestKind{
-	{
-		name: "fair take", script: "fairlock.take", creates: true,
-		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
-			arm()
-			return []*redlatch.Hold{s.acquire(bg)}
-		},
-	},
+var fairKinds = append([]requestKind{
+	onSide("fair", "take", "fairlock.take"),
+	onSide("fair", "re-entry", "lock.reenter"),
+	onSide("fair", "release", "fairlock.release"),
+	onSide("fair", "force", "fairlock.force"),
+	onSide("fair", "force of our own", "fairlock.force"),
+}, ofFair([]requestKind{
 	{
 		name: "fair request for a place", script: "fairlock.take", creates: true, more: true,
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
@@ -72,23 +70,6 @@ var fairKinds = ofFair([]requestKind{
 				s.release(h)
 			}
 			s.T.Fatal("the lock was taken without a request")
-			return nil
-		},
-	},
-	{
-		name: "fair re-entry", script: "lock.reenter", only: raisesCount,
-		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
-			outer := s.acquire(bg)
-			arm()
-			return []*redlatch.Hold{outer, s.acquire(outer.Context())}
-		},
-	},
-	{
-		name: "fair release", script: "fairlock.release",
-		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
-			h := s.acquire(bg)
-			arm()
-			s.release(h)
 			return nil
 		},
 	},
@@ -126,30 +107,7 @@ var fairKinds = ofFair([]requestKind{
 			return nil
 		},
 	},
-	{
-		name: "fair force", script: "fairlock.force",
-		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
-			dead := wire.Owner(wire.NewClientID(), 7) // nobody listens for it
-			s.server.MustDo("HSET", s.lock, dead, "1")
-			s.server.MustDo("PEXPIRE", s.lock, "60000")
-			arm()
-			s.force()
-			return nil
-		},
-	},
-	{
-		name: "fair force of our own", script: "fairlock.force", more: true,
-		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
-			h := s.acquire(bg)
-			arm()
-			s.force()
-			if h.Err() == nil {
-				s.T.Error("the hold lives on after a force release")
-			}
-			return nil
-		},
-	},
-}...)
+}...)...)
 
 // awaitQueue waits until so many wait for the story's lock in Redis. Nobody who
 // does not want it any more is there for longer than four seconds.

@@ -173,18 +173,18 @@ func preferredWriter(s *story, arm func() func() bool) []*redlatch.Hold {
 	return nil
 }
 
-// onSide returns a kind that does with one side of a read-write lock what the
-// kind of that name does with a plain lock.
+// onSide returns a kind that does with one side of a read-write lock, or with a
+// fair lock, what the kind of that name does with a plain lock.
 func onSide(side, name, script string) requestKind {
 	i := slices.IndexFunc(plainKinds, func(k requestKind) bool { return k.name == name })
 	k := plainKinds[i]
 	provoke := k.provoke
 	k.name, k.script = side+" "+name, script
-	switch name {
-	case "re-entry":
+	if script == "readwrite.recount" {
 		k.only = raisesRecount
-	case "partial release":
-		k.only = lowersRecount
+		if name == "partial release" {
+			k.only = lowersRecount
+		}
 	}
 	k.provoke = func(s *story, arm func() func() bool) []*redlatch.Hold {
 		s.side = side

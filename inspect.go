@@ -64,8 +64,8 @@ func (c *Client) Info(ctx context.Context, name string) (Info, error) {
 	if ctx == nil {
 		return Info{}, errNilContext
 	}
-	if err := wire.CheckName(name); err != nil {
-		return Info{}, fmt.Errorf("redlatch: %w", err)
+	if err := checkName(name); err != nil {
+		return Info{}, err
 	}
 	if err := c.open(); err != nil {
 		return Info{}, err

@@ -41,9 +41,7 @@ type CountDownLatch struct {
 // that is also one with a hash tag, since Redisson would publish in another slot.
 func (c *Client) CountDownLatch(name string) *CountDownLatch {
 	l := &CountDownLatch{c: c, name: name, channel: wire.LatchChannel(name)}
-	if err := wire.CheckName(name); err != nil {
-		l.err = fmt.Errorf("redlatch: %w", err)
-	} else if c.traits.Cluster && strings.Contains(name, "{") {
+	if l.err = checkName(name); l.err == nil && c.traits.Cluster && strings.Contains(name, "{") {
 		l.err = fmt.Errorf("redlatch: latch %q has a hash tag; the name of a latch's channel is put into braces whatever it contains, which in a cluster would be another slot than that of the latch: use a name without braces", name)
 	}
 	return l
@@ -156,13 +154,7 @@ func (l *CountDownLatch) counted(ctx context.Context, s *Script, args ...string)
 }
 
 func (l *CountDownLatch) usable(ctx context.Context) error {
-	switch {
-	case ctx == nil:
-		return errNilContext
-	case l.err != nil:
-		return l.err
-	}
-	return l.c.open()
+	return l.c.usable(ctx, l.err)
 }
 
 // waitOnly reads the options of a call that takes Wait only.

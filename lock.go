@@ -46,9 +46,7 @@ func (c *Client) Lock(name string) *Lock {
 		c: c, name: name, kind: plainLock, channel: wire.Prefix(wire.LockChannel, name),
 		keys: []string{name}, fencedKeys: []string{name, wire.Prefix(wire.LockToken, name)}, held: heldKey(name),
 	}
-	if err := wire.CheckName(name); err != nil {
-		l.err = fmt.Errorf("redlatch: %w", err)
-	}
+	l.err = checkName(name)
 	return l
 }
 
@@ -142,14 +140,24 @@ func (l *Lock) enter(ctx context.Context, opts []Option, once bool) (*hold, erro
 // Hold.With.
 //
 // Do returns f's error; if the hold was lost while f ran, ErrLost is joined to
-// it, or ErrClosed if the client was closed, even if f returned nil. If the lock cannot be acquired, f is not called
-// and the error is Acquire's. A release that could not be confirmed is reported
-// as an event and is no error of Do: the work is done.
-func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) (err error) {
+// it, or ErrClosed if the client was closed, even if f returned nil. If the lock
+// cannot be acquired, f is not called and the error is Acquire's. A release that
+// could not be confirmed is reported as an event and is no error of Do: the work
+// is done.
+func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) error {
 	hold, err := l.acquire(ctx, opts, false)
 	if err != nil {
 		return err
 	}
+	return doUnder(ctx, hold, f)
+}
+
+// doUnder is Do, once there is a hold.
+func doUnder(ctx context.Context, hold interface {
+	With(ctx context.Context) context.Context
+	Release(ctx context.Context) error
+}, f func(ctx context.Context) error,
+) (err error) {
 	defer func() {
 		if end := hold.Release(ctx); errors.Is(end, ErrLost) || errors.Is(end, ErrClosed) {
 			err = errors.Join(err, end)

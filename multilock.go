@@ -101,17 +101,12 @@ func (m *Multi) Try(ctx context.Context, opts ...Option) (*MultiHold, error) {
 // Do acquires the members, calls f with the hold's end in its context, and
 // releases them, also if f panics or calls runtime.Goexit. Its errors are those
 // of Lock.Do.
-func (m *Multi) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) (err error) {
+func (m *Multi) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) error {
 	hold, err := m.acquire(ctx, opts, false)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if end := hold.Release(ctx); errors.Is(end, ErrLost) || errors.Is(end, ErrClosed) {
-			err = errors.Join(err, end)
-		}
-	}()
-	return f(hold.With(ctx))
+	return doUnder(ctx, hold, f)
 }
 
 // Info asks who holds the members, all at the same time, in the order of Locks.

@@ -3,7 +3,6 @@ package redlatch
 import (
 	"context"
 	"math"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -373,5 +372,5 @@ func (ln *permitLine) sleep(d time.Duration) {
 
 // soon is when to ask again without having heard anything.
 func soon(now time.Time) time.Time {
-	return now.Add(longestSleep*4/5 + rand.N(longestSleep*2/5)) //nolint:gosec // jitter
+	return now.Add(jittered(longestSleep))
 }

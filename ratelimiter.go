@@ -120,9 +120,7 @@ var (
 func (c *Client) RateLimiter(name string) *RateLimiter {
 	value, permits := wire.Suffix(name, wire.RateValue), wire.Suffix(name, wire.RatePermits)
 	l := &RateLimiter{c: c, name: name, keys: []string{name, value, permits, value + ":" + c.id, permits + ":" + c.id}}
-	if err := wire.CheckName(name); err != nil {
-		l.err = fmt.Errorf("redlatch: %w", err)
-	}
+	l.err = checkName(name)
 	return l
 }
 
@@ -290,13 +288,7 @@ func (l *RateLimiter) ask(ctx context.Context, script *Script, keys []string) (R
 
 // usable says why a call cannot even be tried.
 func (l *RateLimiter) usable(ctx context.Context) error {
-	switch {
-	case ctx == nil:
-		return errNilContext
-	case l.err != nil:
-		return l.err
-	}
-	return l.c.open()
+	return l.c.usable(ctx, l.err)
 }
 
 func (l *RateLimiter) noRate() error {

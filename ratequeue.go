@@ -347,8 +347,8 @@ func (q *rateQueue) refused(first []*rateWaiter, d time.Duration, rate int) (pau
 	}
 	// Processes that wait for the same moment get their turns by chance. A client of
 	// Redisson comes 3 ms later than it could.
-	d += 1 + mathrand.N(1+min(d/8, 6*time.Millisecond))          //nolint:gosec // jitter
-	return min(d, longestSleep*4/5+mathrand.N(longestSleep*2/5)) //nolint:gosec // jitter
+	d += 1 + mathrand.N(1+min(d/8, 6*time.Millisecond)) //nolint:gosec // jitter
+	return min(d, jittered(longestSleep))
 }
 
 // learntLocked notes the rate, and sends those away who want more.

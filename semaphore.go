@@ -52,9 +52,7 @@ const maxPermits = math.MaxInt32
 // by every method of the Semaphore.
 func (c *Client) Semaphore(name string) *Semaphore {
 	s := &Semaphore{c: c, name: name, channel: wire.Prefix(wire.SemaphoreChannel, name), keys: []string{name}}
-	if err := wire.CheckName(name); err != nil {
-		s.err = fmt.Errorf("redlatch: %w", err)
-	}
+	s.err = checkName(name)
 	return s
 }
 
@@ -117,11 +115,7 @@ func (s *Semaphore) acquire(ctx context.Context, n int, o *options) error {
 	if err == nil {
 		return nil
 	}
-	err = (&patience{name: s.name}).asBusy(err)
-	if busy, ok := err.(*BusyError); ok { //nolint:errorlint // made right here, never wrapped
-		busy.what = "semaphore %q was not acquired"
-	}
-	return err
+	return (&patience{name: s.name, what: "semaphore %q was not acquired"}).asBusy(err)
 }
 
 // Release gives n permits back. It returns at once if anybody in this process

@@ -19,6 +19,11 @@ import (
 // fifth.
 const longestSleep = 2 * time.Second
 
+// jittered returns d, give or take a fifth.
+func jittered(d time.Duration) time.Duration {
+	return d*4/5 + rand.N(d*2/5) //nolint:gosec // jitter
+}
+
 var errNilContext = errors.New("redlatch: nil context; use context.Background() if nothing is to end the call")
 
 // acquire gets the lock for a caller that does not have it already.
@@ -342,7 +347,7 @@ func (p *patience) sleep(ctx context.Context, ln *line, ttl time.Duration) error
 	if p.waiting != nil {
 		p.waiting(ctx)
 	}
-	d := longestSleep*4/5 + rand.N(longestSleep*2/5) //nolint:gosec // jitter
+	d := jittered(longestSleep)
 	if ttl >= 0 {
 		d = min(d, ttl+time.Millisecond)
 	}

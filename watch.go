@@ -2,7 +2,6 @@ package redlatch
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -136,7 +135,7 @@ func (w *watch) ask(ctx context.Context, until time.Time, r *round, q question) 
 func (w *watch) sleep(ctx context.Context, until time.Time) error {
 	c := w.ws.c
 	longest := min(longestSleep, c.cfg.WatchdogTimeout/3)
-	d, over := longest*4/5+rand.N(longest*2/5), error(nil) //nolint:gosec // jitter
+	d, over := jittered(longest), error(nil)
 	if left := time.Until(until); !until.IsZero() && left <= d {
 		d, over = left, errWaitOver
 	}
