@@ -34,6 +34,7 @@ type desk struct {
 	blocked  bool      // the first is known to have to wait
 	reach    int       // for how many ids the next request asks at most, unless the first wants more
 	answered time.Time // when the server last answered
+	outage   error     // why the last request brought no answer; nil if it brought one
 }
 
 // desks are a client's desks by the names of their semaphores.
@@ -92,7 +93,7 @@ func (ds *desks) enter(s *ExpirableSemaphore, a *asker) error {
 		a.next = front(d).next
 		return errWaitOver
 	}
-	a.place = d.line.PushBack(a)
+	a.place, a.outage = d.line.PushBack(a), d.outage
 	if a.once {
 		d.onces++
 	}
@@ -235,6 +236,7 @@ func (d *desk) failed(batch []*asker, o *op, err error) {
 		d.all(err)
 		return
 	}
+	d.outage = err
 	now, limit := time.Now(), d.sem.c.cfg.OutageTimeout
 	for e := d.line.Front(); e != nil; {
 		a := e.Value.(*asker) //nolint:forcetypeassert // only askers stand in line
@@ -253,7 +255,7 @@ func (d *desk) failed(batch []*asker, o *op, err error) {
 // answer deals with the server's answer, and returns for how long to sleep; 0 if
 // there is more to ask for at once. Holding desks.mu.
 func (d *desk) answer(batch []*asker, o *op, reply Reply) time.Duration {
-	d.answered = time.Now()
+	d.answered, d.outage = time.Now(), nil
 	if len(reply.List) != 2 || reply.List[0].Kind != ReplyInt || reply.List[0].Int > int64(len(batch)) {
 		d.all(unexpected(reply, permitTake))
 		return 0
