@@ -5,10 +5,7 @@
 local free, session = KEYS[1], KEYS[2]
 local number, session_ms = ARGV[1], ARGV[2]
 -- include session
-local before = executed()
-if before then
-  return before
-end
+-- include replay
 local left = redis.call('INCRBY', free, ARGV[4])
 if tonumber(ARGV[4]) > 0 then
   redis.call('PUBLISH', ARGV[3], ARGV[4])

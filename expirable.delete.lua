@@ -4,10 +4,7 @@
 -- returns {number, 1 or 0} of the session's last request
 local session, number, session_ms = KEYS[3], ARGV[1], ARGV[2]
 -- include session
-local before = executed()
-if before then
-  return before
-end
+-- include replay
 if redis.call('DEL', KEYS[1], KEYS[2]) > 0 then
   return answered(1)
 end

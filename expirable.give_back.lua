@@ -6,10 +6,7 @@ local free, timeouts, session = KEYS[1], KEYS[2], KEYS[3]
 local number, session_ms = ARGV[1], ARGV[2]
 -- include session
 -- include expirable
-local before = executed()
-if before then
-  return before
-end
+-- include replay
 sweep(ARGV[3])
 for i = 4, #ARGV do
   if not redis.call('ZSCORE', timeouts, ARGV[i]) then

@@ -6,10 +6,7 @@
 local free, timeouts, session = KEYS[1], KEYS[2], KEYS[3]
 local number, session_ms = ARGV[1], ARGV[2]
 -- include session
-local before = executed()
-if before then
-  return before
-end
+-- include replay
 local permits, available = tonumber(ARGV[4]), redis.call('GET', free)
 local change = permits
 if available then

@@ -5,10 +5,7 @@
 local free, session = KEYS[1], KEYS[2]
 local number, session_ms = ARGV[1], ARGV[2]
 -- include session
-local before = executed()
-if before then
-  return before
-end
+-- include replay
 if redis.call('EXISTS', free) == 1 then
   return answered(0)
 end

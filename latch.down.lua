@@ -5,10 +5,7 @@
 -- returns {number, 1 if the latch has come to 0 by that, else 0}
 local session, number, session_ms = KEYS[2], ARGV[1], ARGV[2]
 -- include session
-local before = executed()
-if before then
-  return before
-end
+-- include replay
 if not redis.call('GET', KEYS[1]) then
   return answered(0)
 end

@@ -4,10 +4,7 @@
 -- returns {number, 1 if it was set, 0 if it is being counted down}
 local session, number, session_ms = KEYS[2], ARGV[1], ARGV[2]
 -- include session
-local before = executed()
-if before then
-  return before
-end
+-- include replay
 local count = redis.call('GET', KEYS[1])
 if count and tonumber(count) ~= 0 then
   return answered(0)

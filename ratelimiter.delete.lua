@@ -4,8 +4,5 @@
 -- returns {number, 1}, or {number, 0} if there was nothing
 local session, number, session_ms = KEYS[6], ARGV[1], ARGV[2]
 -- include session
-local last = executed()
-if last then
-  return last
-end
+-- include replay
 return answered(math.min(1, redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])))

@@ -6,10 +6,7 @@
 local session, number, session_ms = KEYS[6], ARGV[1], ARGV[2]
 -- include session
 -- include ratelimiter
-local last = executed()
-if last then
-  return last
-end
+-- include replay
 if not set then
   return answered(0)
 end

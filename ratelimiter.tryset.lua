@@ -4,10 +4,7 @@
 -- returns {number, 1}, or {number, 0} if it has one
 local session, number, session_ms = KEYS[2], ARGV[1], ARGV[2]
 -- include session
-local last = executed()
-if last then
-  return last
-end
+-- include replay
 if redis.call('HEXISTS', KEYS[1], 'type') == 1 then
   return answered(0)
 end

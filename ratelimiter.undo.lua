@@ -6,10 +6,7 @@ local session, number, session_ms = KEYS[6], ARGV[1], ARGV[2]
 local given, back = tonumber(ARGV[4]), tonumber(ARGV[5])
 -- include session
 -- include ratelimiter
-local last = executed()
-if last then
-  return last
-end
+-- include replay
 if set then
   local free = sweep()
   local head = string.char(16) .. ARGV[3]

@@ -5,10 +5,7 @@
 -- returns {number, 1}, or {number, 0} if the limiter has no rate
 local session, number, session_ms = KEYS[6], ARGV[1], ARGV[2]
 -- include session
-local last = executed()
-if last then
-  return last
-end
+-- include replay
 local was = redis.call('HGET', KEYS[1], 'type')
 if not was then
   return answered(0)

@@ -5,10 +5,7 @@
 -- returns {number, 1}; {number, 0} if there is no such semaphore, and none made
 local number, session_ms, session = ARGV[1], ARGV[2], KEYS[2]
 -- include session
-local before = executed()
-if before then
-  return before
-end
+-- include replay
 if ARGV[5] ~= '1' and redis.call('EXISTS', KEYS[1]) == 0 then
   return answered(0)
 end

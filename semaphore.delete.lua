@@ -4,10 +4,7 @@
 -- returns {number, 1 if there was one, else 0}
 local number, session_ms, session = ARGV[1], ARGV[2], KEYS[2]
 -- include session
-local before = executed()
-if before then
-  return before
-end
+-- include replay
 if not redis.call('GET', KEYS[1]) then -- or an error, if it is no semaphore
   return answered(0)
 end

@@ -5,10 +5,7 @@
 -- returns {number, how many they were}
 local number, session_ms, session = ARGV[1], ARGV[2], KEYS[2]
 -- include session
-local before = executed()
-if before then
-  return before
-end
+-- include replay
 local available = tonumber(redis.call('GET', KEYS[1]) or 0)
 if available ~= 0 then
   redis.call('DECRBY', KEYS[1], available)

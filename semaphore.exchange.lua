@@ -6,10 +6,7 @@
 -- or if others go first {number, minus how many they are}, and nothing granted
 local number, session_ms, session = ARGV[1], ARGV[2], KEYS[2]
 -- include session
-local before = executed()
-if before then
-  return before
-end
+-- include replay
 local semaphore, channel, give, turn = KEYS[1], ARGV[3], ARGV[4], ARGV[5]
 local others = 0
 if turn ~= '0' then
