@@ -1,6 +1,6 @@
 -- Releases a fair lock whoever holds it, if that is still one of the owners
 -- that the caller saw: a late request must not free the lock of the next holder.
--- Whose turn it is then is told.
+-- Then it goes to whose turn it is.
 -- KEYS lock queue timeouts alive
 -- ARGV channel owner...
 -- returns 1 if the lock was released, 0 if none of these owners has it
@@ -9,10 +9,7 @@ local queue, timeouts, alive = KEYS[2], KEYS[3], KEYS[4]
 for i = 2, #ARGV do
   if redis.call('HEXISTS', KEYS[1], ARGV[i]) == 1 then
     redis.call('DEL', KEYS[1])
-    local first = front()
-    if first then
-      redis.call('PUBLISH', ARGV[1] .. ':' .. first, '0')
-    end
+    give(ARGV[1])
     return 1
   end
 end

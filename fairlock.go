@@ -52,6 +52,13 @@ const (
 	// to take a free lock.
 	quickTries = 8
 	quickPause = 50 * time.Millisecond
+
+	// silence is after how long without a request of theirs waiters are passed
+	// over, and for how long after its last one a waiter is given the lock. (The
+	// scripts say the same.)
+	silence = 6 * time.Second
+	// givenMessage tells a waiter that it has the lock. Any other tells it to try.
+	givenMessage = "1"
 )
 
 // A queuer is a caller that waits in a fair lock's queue.
@@ -63,10 +70,12 @@ type queuer struct {
 	at    site
 	start time.Time
 
-	t      *tenure // the one that is to be taken, in a line of its own
-	queued bool    // the server has said that t is in the queue
-	quick  int     // tries in a row that came soon after the one before
-	warned bool    // of waiting for its own process
+	t      *tenure   // the one that is to be taken, in a line of its own
+	queued bool      // the server has said that t is in the queue,
+	asked  time.Time // in its answer to a request that was sent then,
+	again  bool      // and t may have been put there more than once
+	quick  int       // tries in a row that came soon after the one before
+	warned bool      // of waiting for its own process
 	late   lateness
 }
 
@@ -93,16 +102,20 @@ func (c *Client) lineUp(ctx context.Context, l *Lock, o *options, p *patience, a
 	defer through()
 	q := &queuer{c: c, l: l, o: o, p: p, at: at, start: time.Now(), t: c.newPlace(l, o)}
 	for {
-		a, err := q.ask(ctx, through)
-		through()
+		given := q.given()
+		var a *answer
+		if !given {
+			a, err = q.ask(ctx, through)
+			through()
+		}
 		switch {
 		case err != nil:
 			return nil, err // ask has left, or will
 		case a == nil:
-			if h, err := q.begin(ctx); h != nil || err != nil {
+			if h, err := q.begin(ctx, given); h != nil || err != nil {
 				return h, err
 			}
-			q.t, q.queued = c.newPlace(l, o), false
+			q.t, q.queued, q.again = c.newPlace(l, o), false, false
 			continue
 		}
 		q.note(a)
@@ -120,13 +133,15 @@ func (c *Client) lineUp(ctx context.Context, l *Lock, o *options, p *patience, a
 // ask asks for the lock, or for a place in the queue. It returns no answer if
 // the lock is the caller's. first is called when an attempt has failed.
 func (q *queuer) ask(ctx context.Context, first func()) (*answer, error) {
-	t, enqueue := q.t, "1"
-	if q.o.once {
-		enqueue = "0"
-	} else {
+	t, enqueue := q.t, "0"
+	if !q.o.once {
 		t.mu.Lock()
 		t.queued = true // or may be, soon
 		t.mu.Unlock()
+		enqueue = "1"
+		if t.watch && !t.fenced && t.length >= silence {
+			enqueue = "2" // a renewal makes up for a lease that it is not given at once
+		}
 	}
 	req := t.op(fairLock.take, []string{t.args[0], t.id, q.l.channel, q.c.id, enqueue})
 	req.retried = first
@@ -134,17 +149,35 @@ func (q *queuer) ask(ctx context.Context, first func()) (*answer, error) {
 	if err != nil || facts == nil {
 		return nil, err
 	}
-	return &answer{
+	a := &answer{
 		ttl:   time.Duration(facts[0].Int) * time.Millisecond,
 		owner: facts[1].Str, head: facts[2].Str, fresh: facts[3].Int == 1,
-	}, nil
+	}
+	q.asked, q.again = req.sent, q.again || req.unknown || (a.fresh && q.queued)
+	return a, nil
 }
 
-// begin begins the tenure that has been taken. It returns neither a hold nor an
-// error if the caller has to line up again.
-func (q *queuer) begin(ctx context.Context) (*hold, error) {
+// given says whether the caller has been told that it has the lock, and can rely
+// on that. Who is put into the queue once is given the lock once: after the last
+// answer, which said that it was still waiting, and for as long as a waiter may be
+// silent after that request. Of one that was put there again the message may be an
+// old one, and only says that it is time to ask.
+func (q *queuer) given() bool {
+	if !q.t.line.given.Swap(false) {
+		return false
+	}
+	if q.again {
+		return false
+	}
+	q.t.confirm(q.asked, silence)
+	return q.t.lease.Left(time.Now()) > silence/4
+}
+
+// begin begins the tenure that has been taken, or given. It returns neither a
+// hold nor an error if the caller has to line up again.
+func (q *queuer) begin(ctx context.Context, given bool) (*hold, error) {
 	now := time.Now()
-	trusted := q.t.trusted(ctx, q.p.until, now)
+	trusted := given || q.t.trusted(ctx, q.p.until, now)
 	if trusted {
 		if h := q.t.begin(ctx, q.o, q.at, now); h != nil {
 			q.t.line.news.Stop() // nobody tells a holder anything there
@@ -187,7 +220,14 @@ func (q *queuer) note(a *answer) {
 // wait waits until it is time to ask again.
 func (q *queuer) wait(ctx context.Context, a *answer) error {
 	ln := q.t.line
-	ln.listen(q.c, q.l.channel+":"+q.t.id)
+	ln.news.Start(func(h func(confirmed bool)) func() {
+		return q.c.redis.Subscribe(q.l.channel+":"+q.t.id, false, func(n Notice) {
+			if n.Payload == givenMessage {
+				ln.given.Store(true)
+			}
+			h(n.Subscribed)
+		})
+	}, nil)
 	if q.quick > quickTries {
 		q.quick = 0
 		pause := quickPause + rand.N(quickPause) //nolint:gosec // jitter

@@ -1,5 +1,5 @@
 -- Releases a fair lock for good, however often it was entered, or takes its
--- owner out of the queue. If the lock is free then, whose turn it is is told.
+-- owner out of the queue. If the lock is free then, it goes to whose turn it is.
 -- KEYS lock queue timeouts alive
 -- ARGV owner channel
 -- returns 1 if the lock was the owner's, 0 if it was not
@@ -21,9 +21,11 @@ else
     end
   end
   redis.call('LREM', queue, 0, owner)
+  redis.call('ZREM', alive, owner)
 end
-local first = front()
-if first and (held or redis.call('EXISTS', KEYS[1]) == 0) then
-  redis.call('PUBLISH', ARGV[2] .. ':' .. first, '0')
+if held or redis.call('EXISTS', KEYS[1]) == 0 then
+  give(ARGV[2])
+else
+  front()
 end
 return held and 1 or 0

@@ -4,18 +4,21 @@
 -- nothing, but may raise the TTL. If it is another's turn to take the free lock,
 -- that one is told once more.
 -- KEYS lock queue timeouts alive token... (at most one, for an acquisition that is to have a token)
--- ARGV lease_ms owner channel client enqueue token_ttl_ms... (enqueue: 1 or 0; the TTL 0: the token key never expires)
+-- ARGV lease_ms owner channel client enqueue token_ttl_ms... (enqueue: 0, 1, or 2 for one who can be given the lock; the TTL 0: the token key never expires)
 -- returns the token, or 1, if the lock is the owner's, else {TTL in ms, field
 -- of the owner or nothing, head of the queue or nothing, 1 if the caller was
 -- put into the queue by this call}
 local queue, timeouts, alive = KEYS[2], KEYS[3], KEYS[4]
-local lease, owner, client, enqueue = ARGV[1], ARGV[2], ARGV[4], ARGV[5] == '1'
+local lease, owner, client, enqueue = ARGV[1], ARGV[2], ARGV[4], ARGV[5] ~= '0'
 local token_key, token_ttl_ms = KEYS[5], ARGV[6]
 -- include token
 -- include fairlock
--- poll says that the client lives.
+-- poll says that the client lives, and which of its waiters can be given the lock.
 local function poll()
   redis.call('ZADD', alive, now, client)
+  if ARGV[5] == '2' then
+    redis.call('ZADD', alive, now, owner)
+  end
   redis.call('ZREMRANGEBYSCORE', alive, '-inf', now - silence)
   redis.call('PEXPIRE', alive, 2 * silence)
 end
@@ -36,9 +39,7 @@ if holder or first ~= owner then -- or else it is the caller's turn, who lives
 end
 if not holder and (not first or first == owner) then
   if first then
-    redis.call('LPOP', queue)
-    redis.call('ZREM', timeouts, owner)
-    shift(-allowance)
+    serve(owner)
   end
   redis.call('HSET', KEYS[1], owner, 1)
   redis.call('PEXPIRE', KEYS[1], lease)

@@ -73,7 +73,7 @@ func TestWhoLeavesInsteadOfTakingCallsTheNext(t *testing.T) {
 		}})
 		a, other := w.client(redlatch.Config{}), w.client(redlatch.Config{})
 		h := w.acquire(a.FairLock("orders"), bg)
-		first := w.waiting(c.FairLock("orders"), gone)
+		first := w.waiting(c.FairLock("orders"), gone, redlatch.Lease(time.Minute)) // it is not given the lock
 		next := w.waiting(other.FairLock("orders"), bg)
 		leaving.Store(true)
 		start := time.Now()
@@ -150,7 +150,7 @@ func TestALockThatIsWonWhileGivingUpGoesToTheNext(t *testing.T) {
 		other := w.client(redlatch.Config{})
 		h := w.acquire(other.FairLock("orders"), bg)
 		ctx, cancel := context.WithCancel(bg)
-		first := w.waiting(c.FairLock("orders"), ctx)
+		first := w.waiting(c.FairLock("orders"), ctx, redlatch.Lease(time.Minute)) // it is not given the lock
 		next := w.waiting(other.FairLock("orders"), bg)
 		slow.Store(true)
 		start := time.Now()

@@ -102,11 +102,12 @@ func (c *fairClient) hook(s string, args []string, next func() (redlatch.Reply, 
 type fairState struct {
 	queue  []string
 	scores map[string]float64
+	ready  []string // those that can be given the lock
 	holder string
 }
 
 func (m *fairModel) state() (x fairState) {
-	queue, timeouts, _ := fairKeys("orders")
+	queue, timeouts, alive := fairKeys("orders")
 	if m.server.Exists(queue) {
 		ids, _ := m.server.List(queue)
 		m.server.Lock()
@@ -117,6 +118,16 @@ func (m *fairModel) state() (x fairState) {
 		scores, _ := m.server.SortedSet(timeouts)
 		m.server.Lock()
 		x.scores = maps.Clone(scores)
+		m.server.Unlock()
+	}
+	if m.server.Exists(alive) {
+		heard, _ := m.server.SortedSet(alive)
+		m.server.Lock()
+		for id := range heard {
+			if strings.Contains(id, ":") {
+				x.ready = append(x.ready, id)
+			}
+		}
 		m.server.Unlock()
 	}
 	if m.server.Exists("orders") {
@@ -141,13 +152,19 @@ func (m *fairModel) watched(s string, args []string, next func() (redlatch.Reply
 	if !slices.Equal(slices.Sorted(slices.Values(after.queue)), slices.Sorted(maps.Keys(after.scores))) {
 		m.Errorf("after %s %q the list has %q, the sorted set %v", s, args, after.queue, after.scores)
 	}
-	if before.holder != "" && after.holder != "" && before.holder != after.holder && s != "lock.reenter" {
+	given := slices.Contains(args, before.holder) && (s == "fairlock.release" || s == "fairlock.force")
+	if before.holder != "" && after.holder != "" && before.holder != after.holder && s != "lock.reenter" && !given {
 		m.Errorf("%s %q gave the lock from %s to %s", s, args, before.holder, after.holder)
+	}
+	for _, id := range after.ready {
+		if !slices.Contains(after.queue, id) {
+			m.Errorf("after %s %q %s, who does not wait, could be given the lock", s, args, id)
+		}
 	}
 	if slices.Contains(after.queue, after.holder) {
 		m.Errorf("after %s %q %s has the lock and waits for it: %q", s, args, after.holder, after.queue)
 	}
-	if s == "fairlock.take" && args[4] == "1" {
+	if s == "fairlock.take" && args[4] != "0" {
 		client, _, _ := strings.Cut(args[1], ":")
 		m.heard[client] = now
 	}
@@ -158,6 +175,9 @@ func (m *fairModel) watched(s string, args []string, next func() (redlatch.Reply
 	for _, id := range before.queue {
 		if id == after.holder {
 			return r, err
+		}
+		if s == "fairlock.release" && id == args[0] { // it leaves the queue
+			continue
 		}
 		client, _, _ := strings.Cut(id, ":")
 		if heard, ok := m.heard[client]; ok && now.Sub(heard) < 6*time.Second-2*time.Millisecond {

@@ -59,7 +59,7 @@ var fairKinds = append([]requestKind{
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
 			for range 10 { // a look that was under way may have taken the lock
 				f := s.acquireBy(s.other, bg)
-				got := acquiring(s.of(s.c))
+				got := acquiring(s.of(s.c), redlatch.Lease(generous)) // or else it is given the lock
 				s.awaitQueue(1)
 				fired := arm()
 				s.release(f)

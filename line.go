@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/gate"
@@ -20,7 +21,8 @@ type line struct {
 	id    string // of the only waiter of a line of its own; empty if it is shared
 	gate  gate.Gate[*tenure]
 	news  notify.Listener
-	turns turns // belongs to whoever is inside the gate
+	given atomic.Bool // in a line of its own: the waiter has been told that it has the lock
+	turns turns       // belongs to whoever is inside the gate
 
 	refs int // guarded by lines.mu
 

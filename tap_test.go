@@ -18,6 +18,8 @@ type tap struct {
 	hook    func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error)
 	keyed   func(s string, keys, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error)
 	cluster bool
+	deaf    bool          // no message arrives
+	late    time.Duration // how long each message is under way
 	subs    atomic.Int64
 	seen    func(context.Context)
 	scripts sync.Map
@@ -58,7 +60,16 @@ func (d *tap) Traits() redlatch.Traits {
 
 func (d *tap) Subscribe(ch string, sharded bool, h func(redlatch.Notice)) func() {
 	d.subs.Add(1)
-	stop := d.Redis.Subscribe(ch, sharded, h)
+	stop := d.Redis.Subscribe(ch, sharded, func(n redlatch.Notice) {
+		switch {
+		case n.Subscribed:
+			h(n)
+		case d.late > 0:
+			time.AfterFunc(d.late, func() { h(n) })
+		case !d.deaf:
+			h(n)
+		}
+	})
 	return sync.OnceFunc(func() { d.subs.Add(-1); stop() })
 }
 

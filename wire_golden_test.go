@@ -237,6 +237,11 @@ func (l *goldenLife) do(s goldenStep) {
 		ctx, leave := context.WithCancel(ctx)
 		at := l.at
 		l.Cleanup(leave) // the life may break off before its turn comes
+		if s.LeaseMs == 0 && strings.Contains(kind, "fair") {
+			// A waiter that the watchdog is to serve would be given the lock, which
+			// Redisson's release does not do.
+			opts = append(opts, redlatch.Lease(defaultWatchdog))
+		}
 		go func() {
 			h, err := lock.Acquire(ctx, opts...)
 			if err != nil && ctx.Err() == nil {

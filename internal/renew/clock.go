@@ -148,7 +148,7 @@ func (c *Clock) scheduleLocked(l *Lease, now time.Time) {
 		at = l.Until
 	}
 	if (l.renewing || l.retry > 0) && !l.due {
-		renewal := l.Confirmed().Add(l.Length / 3)
+		renewal := l.Confirmed().Add(l.third(l.Length))
 		if l.retry > 0 {
 			renewal = l.retryAt
 		}
@@ -245,7 +245,7 @@ func renewalDue(l *Lease, now time.Time) bool {
 	if l.retry > 0 {
 		return !now.Before(l.retryAt)
 	}
-	return l.renewing && Elapsed(l.Confirmed(), now) >= l.Length/3
+	return l.renewing && Elapsed(l.Confirmed(), now) >= l.third(l.Length)
 }
 
 // sendLocked puts l into its lane's queue, unless it is there already. One that

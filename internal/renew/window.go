@@ -21,7 +21,8 @@ func Margin(lease time.Duration) time.Duration { return 10*time.Millisecond + le
 type Window struct {
 	mu    sync.Mutex
 	sent  time.Time     // when the best confirmed request was sent
-	trust time.Duration // for how long from then
+	lease time.Duration // what it was confirmed for
+	trust time.Duration // how much of that can be trusted
 	last  time.Time     // when the latest confirmed request was sent
 }
 
@@ -32,7 +33,7 @@ func (w *Window) Confirm(sent time.Time, lease time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.sent.IsZero() || sent.Add(trust).After(w.sent.Add(w.trust)) {
-		w.sent, w.trust = sent, trust
+		w.sent, w.lease, w.trust = sent, lease, trust
 	}
 	if sent.After(w.last) {
 		w.last = sent
@@ -43,7 +44,7 @@ func (w *Window) Confirm(sent time.Time, lease time.Duration) {
 func (w *Window) Reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.sent, w.trust, w.last = time.Time{}, 0, time.Time{}
+	w.sent, w.lease, w.trust, w.last = time.Time{}, 0, 0, time.Time{}
 }
 
 // Left returns how much of the window is left at now; 0 or less if it is over.
@@ -51,6 +52,13 @@ func (w *Window) Left(now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.trust - Elapsed(w.sent, now)
+}
+
+// third returns a third of the lease that was confirmed, but of no more than length.
+func (w *Window) third(length time.Duration) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return min(w.lease, length) / 3
 }
 
 // End returns when the window ends if no clock is stepped until then.

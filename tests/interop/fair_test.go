@@ -217,6 +217,9 @@ func TestFairQueueOfBoth(t *testing.T) {
 				w.holds(l.owners[who], "1")
 				told := m.published()
 				want := wire.FairChannel(w.name, l.owners[who]) + " 0"
+				if i > 0 && strings.HasPrefix(who, "g") && strings.HasPrefix(order[i-1], "g") {
+					want = wire.FairChannel(w.name, l.owners[who]) + " 1" // redlatch gives redlatch the lock
+				}
 				if len(told) == 0 || slices.ContainsFunc(told, func(s string) bool { return s != want }) {
 					t.Errorf("when it was %s's turn, Redis was told %q, want %q", who, told, want)
 				}
