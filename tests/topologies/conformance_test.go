@@ -1,0 +1,99 @@
+package topologies
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/redlatch/redlatch/internal/testserver"
+)
+
+var update = flag.Bool("update", false, "write the table into docs/guarantees.md")
+
+const (
+	page  = "../../docs/guarantees.md"
+	begin = "<!-- what works where: make test prints this table, and fails if it is another -->\n"
+	end   = "<!-- end -->\n"
+)
+
+// TestEveryTypeWorksInEveryTopology prints what works where. The table in the docs
+// must be the one that it prints.
+func TestEveryTypeWorksInEveryTopology(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs servers")
+	}
+	var mu sync.Mutex
+	failed := map[[2]string][]string{} // by type and topology: where
+	t.Run("all", func(t *testing.T) {
+		for _, top := range topologies {
+			for _, kind := range testserver.Kinds() {
+				t.Run(top.name+"/"+string(kind), func(t *testing.T) {
+					place := top.start(t, kind)
+					for _, adapter := range adapters {
+						t.Run(adapter.name, func(t *testing.T) {
+							a, b := client(t, adapter.open(t, place), "a"), client(t, adapter.open(t, place), "b")
+							for _, typ := range types {
+								ok := t.Run(typ.name, func(t *testing.T) {
+									ctx, cancel := context.WithTimeout(t.Context(), generous)
+									defer cancel()
+									typ.test(&pair{T: t, ctx: ctx, a: a, b: b, name: adapter.name + ":" + typ.name})
+								})
+								if !ok {
+									mu.Lock()
+									key := [2]string{typ.name, top.name}
+									failed[key] = append(failed[key], string(kind)+" by "+adapter.name)
+									mu.Unlock()
+								}
+							}
+						})
+					}
+				})
+			}
+		}
+	})
+	got := table(failed)
+	t.Log("\n" + got)
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	shown, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the table", page)
+	}
+	switch {
+	case shown == got:
+	case *update:
+		if err := os.WriteFile(page, []byte(before+begin+got+end+after), 0o644); err != nil { //nolint:gosec // as it was
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("%s shows another table; -update writes it", page)
+	}
+}
+
+func table(failed map[[2]string][]string) string {
+	var b strings.Builder
+	b.WriteString("| |")
+	for _, top := range topologies {
+		fmt.Fprintf(&b, " %s |", top.name)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(topologies)) + "\n")
+	for _, typ := range types {
+		fmt.Fprintf(&b, "| %s |", typ.name)
+		for _, top := range topologies {
+			if where := failed[[2]string{typ.name, top.name}]; len(where) > 0 {
+				fmt.Fprintf(&b, " not on %s |", strings.Join(where, ", "))
+			} else {
+				b.WriteString(" yes |")
+			}
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}

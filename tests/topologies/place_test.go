@@ -1,0 +1,105 @@
+package topologies
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	valkey "github.com/redis/rueidis"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/goredis"
+	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/rueidis"
+)
+
+// A place is an arrangement of servers, and how each adapter connects to it.
+type place struct {
+	goredis *redis.UniversalOptions
+	rueidis valkey.ClientOption
+}
+
+// driverTimeout is what each adapter may take for a request.
+const driverTimeout = 2 * time.Second
+
+// topologies start their servers. The names are the columns of the table in
+// docs/guarantees.md.
+var topologies = []struct {
+	name  string
+	start func(t *testing.T, k testserver.Kind) place
+}{
+	{"one server", func(t *testing.T, k testserver.Kind) place {
+		return single(testserver.Start(t, k).Addr())
+	}},
+	{"with a replica", func(t *testing.T, k testserver.Kind) place {
+		primary := testserver.Start(t, k)
+		host, port, _ := net.SplitHostPort(primary.Addr())
+		testserver.Start(t, k, "--replicaof", host+" "+port)
+		return single(primary.Addr())
+	}},
+	{"Sentinel", func(t *testing.T, k testserver.Kind) place {
+		s := testserver.StartSentinels(t, k)
+		return place{
+			goredis: &redis.UniversalOptions{Addrs: s.Addrs(), MasterName: s.Name},
+			rueidis: valkey.ClientOption{InitAddress: s.Addrs(), Sentinel: valkey.SentinelOption{MasterSet: s.Name}},
+		}
+	}},
+	{"Cluster", func(t *testing.T, k testserver.Kind) place {
+		c := testserver.StartCluster(t, k)
+		return place{
+			goredis: &redis.UniversalOptions{Addrs: c.Addrs(), IsClusterMode: true},
+			rueidis: valkey.ClientOption{InitAddress: c.Addrs()},
+		}
+	}},
+}
+
+func single(addr string) place {
+	return place{
+		goredis: &redis.UniversalOptions{Addrs: []string{addr}},
+		rueidis: valkey.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true},
+	}
+}
+
+// adapters make drivers that end with the test.
+var adapters = []struct {
+	name string
+	open func(t *testing.T, p place) redlatch.Redis
+}{
+	{"goredis", func(t *testing.T, p place) redlatch.Redis {
+		opt := *p.goredis
+		opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout = driverTimeout, driverTimeout, driverTimeout
+		rdb := redis.NewUniversalClient(&opt)
+		t.Cleanup(func() {
+			if err := rdb.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return goredis.Use(rdb)
+	}},
+	{"rueidis", func(t *testing.T, p place) redlatch.Redis {
+		opt := p.rueidis
+		opt.ConnWriteTimeout = driverTimeout
+		d, err := rueidis.New(opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(d.Close)
+		return d
+	}},
+}
+
+// client returns a client of its own, as another process has it.
+func client(t *testing.T, d redlatch.Redis, name string) *redlatch.Client {
+	t.Helper()
+	c, err := redlatch.New(d, redlatch.Config{Name: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}

@@ -1,0 +1,385 @@
+package topologies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+// generous bounds what should take milliseconds.
+const generous = 20 * time.Second
+
+// A pair is two clients, as of two processes, and a name that nobody else uses.
+type pair struct {
+	*testing.T
+	ctx  context.Context
+	a, b *redlatch.Client
+	name string
+}
+
+// types are all types of the library, each with what it is for: it is had by one,
+// refused to another client, waited for, and passed on by a message. The names are
+// the rows of the table in docs/guarantees.md.
+var types = []struct {
+	name string
+	test func(p *pair)
+}{
+	{"Lock", func(p *pair) { p.lock((*redlatch.Client).Lock) }},
+	{"NonReentrantLock", func(p *pair) {
+		p.lock((*redlatch.Client).NonReentrantLock)
+		p.refusesReentry(p.a.NonReentrantLock(p.name))
+	}},
+	{"FairLock", func(p *pair) {
+		p.lock((*redlatch.Client).FairLock)
+		p.order()
+	}},
+	{"NonReentrantFairLock", func(p *pair) {
+		p.lock((*redlatch.Client).NonReentrantFairLock)
+		p.refusesReentry(p.a.NonReentrantFairLock(p.name))
+	}},
+	{"ReadWriteLock", func(p *pair) {
+		p.lock(func(c *redlatch.Client, name string) *redlatch.Lock { return c.ReadWriteLock(name).Write() })
+		p.readers()
+	}},
+	{"FencedLock", func(p *pair) {
+		p.lock((*redlatch.Client).FencedLock)
+		p.tokens()
+	}},
+	{"SpinLock", func(p *pair) {
+		p.lock(func(c *redlatch.Client, name string) *redlatch.Lock {
+			return c.SpinLock(name, redlatch.ConstantBackoff(5*time.Millisecond))
+		})
+	}},
+	{"StripedLock", func(p *pair) {
+		p.lock(func(c *redlatch.Client, name string) *redlatch.Lock { return c.StripedLock(name, 16).For("key") })
+	}},
+	{"GroupLock", func(p *pair) {
+		p.lock(func(c *redlatch.Client, name string) *redlatch.Lock { return c.GroupLock(name, "x", "y") })
+	}},
+	{"MultiLock", (*pair).multi},
+	{"RedLock", (*pair).red},
+	{"Semaphore", (*pair).semaphore},
+	{"ExpirableSemaphore", (*pair).permits},
+	{"CountDownLatch", (*pair).latch},
+	{"Barrier", (*pair).barrier},
+	{"RateLimiter", (*pair).rate},
+	{"Locks, Info, ForceRelease", (*pair).inspect},
+}
+
+// start runs f in a goroutine; its error is to be taken with await.
+func start(f func() error) <-chan error {
+	c := make(chan error, 1)
+	go func() { c <- f() }()
+	return c
+}
+
+func (p *pair) await(what string, c <-chan error) {
+	p.Helper()
+	select {
+	case err := <-c:
+		p.must(what, err)
+	case <-time.After(generous):
+		p.Fatalf("%s takes too long", what)
+	}
+}
+
+func (p *pair) must(what string, err error) {
+	p.Helper()
+	if err != nil {
+		p.Fatalf("%s: %v", what, err)
+	}
+}
+
+func (p *pair) busy(what string, err error) {
+	p.Helper()
+	if !errors.Is(err, redlatch.ErrBusy) {
+		p.Fatalf("%s: %v, want that it is busy", what, err)
+	}
+}
+
+func (p *pair) eventually(what string, f func() bool) {
+	p.Helper()
+	for end := time.Now().Add(generous); !f(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			p.Fatalf("it takes too long until %s", what)
+		}
+	}
+}
+
+func (p *pair) acquire(l *redlatch.Lock, opts ...redlatch.Option) *redlatch.Hold {
+	p.Helper()
+	h, err := l.Acquire(p.ctx, opts...)
+	p.must("Acquire", err)
+	return h
+}
+
+func (p *pair) release(h *redlatch.Hold) {
+	p.Helper()
+	p.must("Release", h.Release(p.ctx))
+}
+
+// lock is the life of an exclusive lock: two clients take turns, with and without
+// waiting; leases are extended; a hold is entered once more.
+func (p *pair) lock(of func(c *redlatch.Client, name string) *redlatch.Lock) {
+	mine, other := of(p.a, p.name), of(p.b, p.name)
+	h := p.acquire(mine)
+	_, err := other.Try(p.ctx)
+	p.busy("Try beside a holder", err)
+	if inner, err := mine.Acquire(h.Context()); err == nil {
+		p.release(inner)
+	} else if !errors.Is(err, redlatch.ErrReentry) {
+		p.Fatalf("the second Acquire: %v", err)
+	}
+	for range 3 {
+		var next *redlatch.Hold
+		got := start(func() (err error) { next, err = other.Acquire(p.ctx); return err })
+		time.Sleep(5 * time.Millisecond) // often it waits by then
+		p.release(h)
+		p.await("Acquire behind a holder", got)
+		h, mine, other = next, other, mine
+	}
+	p.release(h)
+	h = p.acquire(other, redlatch.Lease(time.Minute))
+	p.must("Extend", h.Extend(p.ctx, time.Hour))
+	if left := time.Until(h.Expires()); left < 50*time.Minute {
+		p.Errorf("after Extend the hold lasts for %v", left)
+	}
+	p.release(h)
+	ctx, cancel := context.WithTimeout(p.ctx, 30*time.Millisecond)
+	defer cancel()
+	h = p.acquire(mine)
+	_, err = other.Acquire(ctx)
+	p.busy("Acquire whose context ends", err)
+	p.release(h)
+}
+
+func (p *pair) refusesReentry(l *redlatch.Lock) {
+	h := p.acquire(l)
+	if _, err := l.Try(h.Context()); !errors.Is(err, redlatch.ErrReentry) {
+		p.Errorf("the second Try: %v", err)
+	}
+	p.release(h)
+}
+
+// order: waiters of both clients get a fair lock in the order in which they came.
+func (p *pair) order() {
+	const n = 6
+	h := p.acquire(p.a.FairLock(p.name))
+	served, done := make(chan int, n), make(chan error, n)
+	for i := range n {
+		c := []*redlatch.Client{p.a, p.b}[i%2]
+		go func() {
+			h, err := c.FairLock(p.name).Acquire(p.ctx)
+			if err != nil {
+				served <- -1
+				done <- err
+				return
+			}
+			served <- i // before the next one has it
+			done <- h.Release(p.ctx)
+		}()
+		p.eventually("it stands in the queue", func() bool {
+			info, err := p.a.Info(p.ctx, p.name)
+			p.must("Info", err)
+			return len(info.Queue) == i+1
+		})
+	}
+	p.release(h)
+	for i := range n {
+		if got := <-served; got != i {
+			p.Fatalf("number %d was served as number %d", got, i)
+		}
+		p.await("a waiter of the queue", done)
+	}
+}
+
+func (p *pair) readers() {
+	mine, other := p.a.ReadWriteLock(p.name), p.b.ReadWriteLock(p.name)
+	one, two := p.acquire(mine.Read()), p.acquire(other.Read())
+	_, err := other.Write().Try(p.ctx)
+	p.busy("a writer beside readers", err)
+	var w *redlatch.Hold
+	got := start(func() (err error) { w, err = other.Write().Acquire(p.ctx); return err })
+	p.release(two)
+	p.release(one)
+	p.await("the writer", got)
+	_, err = mine.Read().Try(p.ctx)
+	p.busy("a reader beside a writer", err)
+	down, err := other.Read().Acquire(w.Context())
+	p.must("a read under the write", err)
+	p.release(w)
+	p.release(p.acquire(mine.Read()))
+	p.release(down)
+}
+
+func (p *pair) tokens() {
+	last := int64(0)
+	for range 3 {
+		for _, c := range []*redlatch.Client{p.a, p.b} {
+			h := p.acquire(c.FencedLock(p.name))
+			if h.Token() <= last {
+				p.Errorf("token %d after %d", h.Token(), last)
+			}
+			last = h.Token()
+			p.release(h)
+		}
+	}
+}
+
+// multi takes locks of several slots.
+func (p *pair) multi() {
+	of := func(c *redlatch.Client) (locks []*redlatch.Lock) {
+		for i := range 6 {
+			locks = append(locks, c.Lock(fmt.Sprintf("%s-%d", p.name, i)))
+		}
+		return append(locks, c.FairLock(p.name+"-fair"), c.ReadWriteLock(p.name+"-rw").Read())
+	}
+	h, err := redlatch.MultiLock(of(p.a)...).Acquire(p.ctx)
+	p.must("Acquire", err)
+	_, err = redlatch.MultiLock(of(p.b)...).Try(p.ctx)
+	p.busy("Try", err)
+	got := start(func() error {
+		h, err := redlatch.MultiLock(of(p.b)...).Acquire(p.ctx)
+		if err != nil {
+			return err
+		}
+		return h.Release(p.ctx)
+	})
+	p.must("Release", h.Release(p.ctx))
+	p.await("Acquire behind a holder", got)
+	p.release(p.acquire(p.a.Lock(p.name + "-3")))
+}
+
+// red has two members only, as there are two clients: both must be had.
+func (p *pair) red() {
+	l := redlatch.RedLock(p.a.Lock(p.name+"-a"), p.b.Lock(p.name+"-b"))
+	h, err := l.Acquire(p.ctx)
+	p.must("Acquire", err)
+	_, err = redlatch.RedLock(p.a.Lock(p.name+"-a"), p.b.Lock(p.name+"-b")).Try(p.ctx)
+	p.busy("Try", err)
+	p.must("Release", h.Release(p.ctx))
+	h, err = l.Try(p.ctx)
+	p.must("Try", err)
+	p.must("Release", h.Release(p.ctx))
+}
+
+func (p *pair) semaphore() {
+	mine, other := p.a.Semaphore(p.name), p.b.Semaphore(p.name)
+	_, err := mine.TrySetPermits(p.ctx, 3, 0)
+	p.must("TrySetPermits", err)
+	p.must("Acquire", mine.Acquire(p.ctx, 2))
+	p.busy("Try", other.Try(p.ctx, 2))
+	got := start(func() error { return other.Acquire(p.ctx, 3) })
+	p.must("Release", mine.Release(p.ctx, 2))
+	p.await("Acquire", got)
+	p.must("Release", other.Release(p.ctx, 3))
+	n, err := mine.Drain(p.ctx)
+	p.must("Drain", err)
+	if n != 3 {
+		p.Errorf("%d drained", n)
+	}
+	_, err = mine.Delete(p.ctx)
+	p.must("Delete", err)
+}
+
+func (p *pair) permits() {
+	mine, other := p.a.ExpirableSemaphore(p.name), p.b.ExpirableSemaphore(p.name)
+	_, err := mine.TrySetPermits(p.ctx, 2)
+	p.must("TrySetPermits", err)
+	both, err := mine.AcquireMany(p.ctx, 2)
+	p.must("AcquireMany", err)
+	_, err = other.Try(p.ctx)
+	p.busy("Try", err)
+	var next *redlatch.Permit
+	got := start(func() (err error) { next, err = other.Acquire(p.ctx); return err })
+	p.must("Release", both[0].Release(p.ctx))
+	p.await("Acquire", got)
+	p.must("Release of another client's permit", other.Release(p.ctx, both[1].ID()))
+	p.must("Release", next.Release(p.ctx))
+	if err := both[1].Release(p.ctx); err == nil {
+		p.Error("a permit was released twice")
+	}
+	_, err = mine.Delete(p.ctx)
+	p.must("Delete", err)
+}
+
+func (p *pair) latch() {
+	mine, other := p.a.CountDownLatch(p.name), p.b.CountDownLatch(p.name)
+	_, err := mine.TrySetCount(p.ctx, 2)
+	p.must("TrySetCount", err)
+	got := start(func() error { return other.Wait(p.ctx) })
+	p.must("CountDown", other.CountDown(p.ctx))
+	p.must("CountDown", mine.CountDown(p.ctx))
+	p.await("Wait", got)
+}
+
+func (p *pair) barrier() {
+	for range 2 {
+		got := start(func() error { _, err := p.b.Barrier(p.name, 2).Await(p.ctx); return err })
+		_, err := p.a.Barrier(p.name, 2).Await(p.ctx)
+		p.must("Await", err)
+		p.await("Await", got)
+	}
+}
+
+func (p *pair) rate() {
+	mine, other := p.a.RateLimiter(p.name), p.b.RateLimiter(p.name)
+	_, err := mine.TrySetRate(p.ctx, redlatch.Rate{Permits: 2, Interval: 300 * time.Millisecond})
+	p.must("TrySetRate", err)
+	start := time.Now()
+	for range 3 {
+		p.must("Acquire", mine.Acquire(p.ctx, 1))
+		p.must("Acquire", other.Acquire(p.ctx, 1))
+	}
+	if took := time.Since(start); took < 590*time.Millisecond {
+		p.Errorf("6 permits, 2 in 300 ms, in %v", took)
+	}
+	_, err = mine.Delete(p.ctx)
+	p.must("Delete", err)
+}
+
+// inspect finds locks on all nodes, and takes one away.
+func (p *pair) inspect() {
+	const n = 20
+	var holds []*redlatch.Hold
+	var want []string
+	for i := range n {
+		name := fmt.Sprintf("%s-%d", p.name, i)
+		want = append(want, name)
+		holds = append(holds, p.acquire(p.a.Lock(name)))
+	}
+	var got []string
+	for info, err := range p.b.Locks(p.ctx, p.name+"-*") {
+		p.must("Locks", err)
+		got = append(got, info.Name)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		p.Errorf("found %q, want %q", got, want)
+	}
+	info, err := p.b.Info(p.ctx, want[0])
+	p.must("Info", err)
+	if len(info.Holders) != 1 || !strings.HasPrefix(info.Holders[0].Owner, p.a.ID()) {
+		p.Errorf("Info: %+v", info)
+	}
+	ok, err := p.b.Lock(holds[0].Name()).ForceRelease(p.ctx)
+	p.must("ForceRelease", err)
+	if !ok {
+		p.Error("ForceRelease found nobody")
+	}
+	select {
+	case <-holds[0].Context().Done():
+	case <-time.After(generous):
+		p.Error("the holder was not told")
+	}
+	for _, h := range holds[1:] {
+		p.release(h)
+	}
+}
