@@ -276,13 +276,13 @@ func TestPageSeesOverlapsAndHandOffs(t *testing.T) {
 	}
 	two.leave(2)
 
-	if !one.enterShared() || !two.enterShared() {
+	if !one.enterShared(solitary - 1) || !two.enterShared() {
 		t.Error("two who share are an overlap")
 	}
 	if alone, _ := one.enter(1); alone {
 		t.Error("an overlap with those who share was not seen")
 	}
-	if two.enterShared() {
+	if two.enterShared(solitary - 1) {
 		t.Error("an overlap of one who shares was not seen")
 	}
 	one.leave(1)
