@@ -160,7 +160,8 @@ who need not wait go on until Go's scheduler lets the next goroutine run, so the
 `
 
 const semaphoreLegend = `As above, but several hold a permit at once; an *overlap* is one holder more than there are permits, counted outside of
-Redis. Permits of redlatch pass from goroutine to goroutine without a request, like its locks.
+Redis. With an empty section there are hardly ever as many inside; where the section sleeps it would show. Permits of
+redlatch pass from goroutine to goroutine without a request, like its locks.
 `
 
 const latchLegend = `*Fan-out* is the time from the call that counts down to 0 to the return of the last of all that wait. It begins when all

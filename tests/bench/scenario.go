@@ -92,10 +92,13 @@ func makeScenarios() []scenario {
 			Processes: 1, Goroutines: 128, Contended: true, Lock: readWrite, WriteEvery: r.every,
 		})
 	}
+	for _, section := range []time.Duration{0, time.Millisecond} {
+		all = append(all, scenario{
+			Name: semaphoreOf8 + suffix(section), Title: "One semaphore of 8 permits, 1 process x 128 goroutines, " + sectionTitle(section),
+			Processes: 1, Goroutines: 128, Contended: true, Lock: semaphore, Permits: 8, Section: section,
+		})
+	}
 	return append(all, scenario{
-		Name: semaphoreOf8, Title: "One semaphore of 8 permits, 1 process x 128 goroutines, " + sectionTitle(0),
-		Processes: 1, Goroutines: 128, Contended: true, Lock: semaphore, Permits: 8,
-	}, scenario{
 		Name: latchFanOut, Title: "One latch, 1,000 goroutines of 1 process wait",
 		Processes: 1, Goroutines: 1000, Contended: true, Lock: latch,
 	})
@@ -145,7 +148,7 @@ type durations struct {
 }
 
 var (
-	fullDurations  = durations{uncontended: 600 * time.Millisecond, contended: 500 * time.Millisecond, fairness: 6 * time.Second, fanOut: 2 * time.Second, warm: 200 * time.Millisecond}
+	fullDurations  = durations{uncontended: 600 * time.Millisecond, contended: 500 * time.Millisecond, fairness: 6 * time.Second, fanOut: 1500 * time.Millisecond, warm: 200 * time.Millisecond}
 	quickDurations = durations{uncontended: 300 * time.Millisecond, contended: 400 * time.Millisecond, fairness: 1500 * time.Millisecond, fanOut: time.Second, warm: 100 * time.Millisecond}
 )
 
