@@ -243,7 +243,7 @@ func TestTheFullRunIsBounded(t *testing.T) {
 			}
 			all += fullDurations.of(s, i) + fullDurations.warm + 300*time.Millisecond // to start and end
 			if i.open == nil {
-				all += 10*fullDurations.warm + 2*time.Second // a JVM
+				all += jvmWarm(s, fullDurations.warm) + 2*time.Second
 			}
 		}
 	}

@@ -20,7 +20,7 @@ const redissonVersion = "4.7.0"
 
 var redissonPeer = implementation{
 	name:     "Redisson",
-	settings: "Redisson " + redissonVersion + " (Java) as it comes, getLock, getFairLock, getReadWriteLock, getSemaphore and getCountDownLatch; loops by itself in its own process, with ten times the warm-up of the others, for the JVM",
+	settings: "Redisson " + redissonVersion + " (Java) as it comes, getLock, getFairLock, getReadWriteLock, getSemaphore and getCountDownLatch; loops by itself in its own process, with ten times the warm-up of the others, for the JVM, and twenty times at latches, whose rounds are long",
 	kind:     peer,
 	locks:    allLocks,
 	open:     nil,
@@ -131,7 +131,15 @@ func (r *redisson) ready(timeout time.Duration) error {
 	}
 	// Until the JVM has compiled what matters. With names of its own: the
 	// processes of a scenario do not warm up at the same time.
-	return r.call(r.loop(fmt.Sprintf("%s:warm:%d", r.job.Name, r.job.Process), 10*r.job.Warm), timeout)
+	return r.call(r.loop(fmt.Sprintf("%s:warm:%d", r.job.Name, r.job.Process), jvmWarm(r.job.Scenario, r.job.Warm)), timeout)
+}
+
+// jvmWarm is for how long a JVM warms up where others do for as long as warm.
+func jvmWarm(s scenario, warm time.Duration) time.Duration {
+	if s.Lock == latch {
+		return 20 * warm
+	}
+	return 10 * warm
 }
 
 func (r *redisson) loop(name string, length time.Duration) map[string]any {

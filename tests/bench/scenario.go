@@ -148,7 +148,7 @@ type durations struct {
 }
 
 var (
-	fullDurations  = durations{uncontended: 600 * time.Millisecond, contended: 500 * time.Millisecond, fairness: 6 * time.Second, fanOut: 1500 * time.Millisecond, warm: 200 * time.Millisecond}
+	fullDurations  = durations{uncontended: 600 * time.Millisecond, contended: 500 * time.Millisecond, fairness: 6 * time.Second, fanOut: time.Second, warm: 200 * time.Millisecond}
 	quickDurations = durations{uncontended: 300 * time.Millisecond, contended: 400 * time.Millisecond, fairness: 1500 * time.Millisecond, fanOut: time.Second, warm: 100 * time.Millisecond}
 )
 
