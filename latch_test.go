@@ -258,6 +258,10 @@ func TestOfManyThatWaitOneAsks(t *testing.T) {
 		if took := time.Since(start); took > 2*time.Millisecond || asked.Load()-before > 1 {
 			t.Errorf("released after %v with %d questions", took, asked.Load()-before)
 		}
+		synctest.Wait()
+		if n := d.subs.Load(); n != 1 {
+			t.Errorf("%d subscriptions in the end", n)
+		}
 	})
 }
 

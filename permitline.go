@@ -53,20 +53,37 @@ type permitLine struct {
 // they do by time.
 const permitHands = 8
 
-// A permitWaiter is a caller's place in a permitLine.
+// A permitWaiter is a caller's place in a permitLine. It serves one caller after
+// the other: see permitLines.pool.
 type permitWaiter struct {
 	n          int
 	once       bool       // it only tries
 	asked      bool       // for its permits
 	told       chan error // one slot: nil when it has its permits
+	timer      *time.Timer
 	prev, next *permitWaiter
 	queued     bool
 }
 
 // permitLines are a client's permitLines by the names of semaphores.
 type permitLines struct {
-	mu sync.Mutex // guards m and permitLine.refs
-	m  map[string]*permitLine
+	mu   sync.Mutex // guards m and permitLine.refs
+	m    map[string]*permitLine
+	pool sync.Pool // of *permitWaiter: out of line, told nothing
+}
+
+func (ls *permitLines) waiter(n int, once bool) *permitWaiter {
+	w, ok := ls.pool.Get().(*permitWaiter)
+	if !ok {
+		w = &permitWaiter{told: make(chan error, 1), timer: time.NewTimer(time.Hour)}
+	}
+	w.n, w.once, w.asked = n, once, false
+	return w
+}
+
+func (ls *permitLines) free(w *permitWaiter) {
+	w.timer.Stop()
+	ls.pool.Put(w)
 }
 
 // get returns the line for a semaphore; put gives it back.
@@ -123,11 +140,12 @@ func (ls *permitLines) close() {
 
 // acquire lines up for n permits, and returns when they are the caller's.
 func (ln *permitLine) acquire(ctx context.Context, n int, once bool, until time.Time) error {
-	w := &permitWaiter{n: n, once: once, told: make(chan error, 1)}
+	w := ln.c.permitLines.waiter(n, once)
+	defer ln.c.permitLines.free(w)
 	if !ln.join(w) {
 		return errWaitOver
 	}
-	told, err := ln.await(ctx, w.told, ln.c.done, until)
+	told, err := ln.await(ctx, w.told, w.timer, ln.c.done, until)
 	if told && err != nil {
 		return err
 	}
@@ -185,7 +203,9 @@ func (ln *permitLine) release(ctx context.Context, n int) error {
 	if told == nil {
 		return nil
 	}
-	_, err := ln.await(ctx, told, nil, time.Time{})
+	t := time.NewTimer(time.Hour)
+	defer t.Stop()
+	_, err := ln.await(ctx, told, t, nil, time.Time{})
 	return err
 }
 
@@ -208,15 +228,13 @@ func (ln *permitLine) give(n int) <-chan error {
 
 // await waits to be told, and gives up when ctx ends, stop is closed, until has
 // come (zero: never) or the server has not answered for Config.OutageTimeout.
-func (ln *permitLine) await(ctx context.Context, told <-chan error, stop <-chan struct{}, until time.Time) (bool, error) {
+func (ln *permitLine) await(ctx context.Context, told <-chan error, t *time.Timer, stop <-chan struct{}, until time.Time) (bool, error) {
 	select {
 	case err := <-told:
 		return true, err
 	default:
 	}
 	start := time.Now()
-	t := time.NewTimer(time.Hour)
-	defer t.Stop()
 	for {
 		d := ln.patience(start)
 		if d <= 0 {

@@ -52,6 +52,36 @@ func TestWithoutHandOffEachReleaseGoesToRedis(t *testing.T) {
 	})
 }
 
+// Who gives up in the moment in which he is served has been told so, and the next
+// caller, who waits in the same place, must not hear of it.
+func TestWhoGivesUpAsHeIsServedLeavesNoWordBehind(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		s := w.semaphore(w.client(redlatch.Config{}), 1)
+		w.no(s.Acquire(bg, 1))
+		gaveUp := 0
+		for range 200 {
+			ctx, cancel := context.WithCancel(bg)
+			ended := make(chan error, 1)
+			go func() { ended <- s.Acquire(ctx, 1) }()
+			synctest.Wait()
+			cancel()
+			w.no(s.Release(bg, 1))
+			if err := <-ended; err != nil {
+				gaveUp++
+				w.no(s.Acquire(bg, 1))
+			}
+			if s.Try(bg, 1) == nil {
+				t.Fatal("two have the one permit")
+			}
+		}
+		if gaveUp == 0 {
+			t.Error("nobody gave up")
+		}
+		w.no(s.Release(bg, 1))
+		w.wantSemaphore("in the end", "1")
+	})
+}
+
 // However many wait in one process, Redis sees one subscription, and a release
 // that reaches it costs a few requests.
 func TestTenThousandWaitersCostOneSubscription(t *testing.T) {

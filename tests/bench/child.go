@@ -11,7 +11,6 @@ import (
 	"runtime/pprof"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -140,15 +139,22 @@ func newWorkers(j job, lock locker, phase *atomic.Int32) ([]*worker, error) {
 		}
 	}
 	var sharing sharer
-	if j.Scenario.Lock == readWrite {
+	limit := int32(solitary - 1)
+	switch j.Scenario.Lock {
+	case readWrite:
 		sharing = lock.(sharer) // who takes part is one
+	case semaphore:
+		sharing, limit = lock.(sharer), int32(j.Scenario.Permits) //nolint:gosec // few
+	case latch:
+		return []*worker{{page: shared, phase: phase, crowd: &crowd{latch: lock.(armer), size: j.Scenario.Goroutines}}}, nil
+	case plainLock, fairLock:
 	}
 	workers := make([]*worker, j.Scenario.Goroutines)
 	for g := range workers {
 		workers[g] = &worker{
 			g: g, who: int64(j.Process*j.Scenario.Goroutines + g + 1), lock: lock, page: shared,
 			section: j.Scenario.Section, pause: j.Scenario.Pause, phase: phase,
-			sharing: sharing, writeEvery: j.Scenario.WriteEvery, n: g, // not all write at the same time
+			sharing: sharing, limit: limit, writeEvery: j.Scenario.WriteEvery, n: g, // not all write at the same time
 		}
 	}
 	return workers, nil
@@ -203,10 +209,7 @@ type usage struct {
 func readUsage() usage {
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
-	var self syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &self) // cannot fail for the process itself
-	cpu := time.Duration(self.Utime.Nano() + self.Stime.Nano())
-	return usage{at: time.Duration(now()), cpu: cpu, mallocs: mem.Mallocs, bytes: mem.TotalAlloc}
+	return usage{at: time.Duration(now()), cpu: cpuOfSelf(), mallocs: mem.Mallocs, bytes: mem.TotalAlloc}
 }
 
 // profiles are the profiles of one measuring process that were asked for.

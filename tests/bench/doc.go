@@ -9,6 +9,6 @@
 // that a machine whose speed drifts treats them alike. The server belongs to
 // the run: it listens on a free loopback port and ends with it.
 //
-// scenario.go says what is measured, loop.go how, and the impl_ files hold one
+// scenario.go says what is measured, loop.go and fanout.go how, and the impl_ files hold one
 // implementation each.
 package main

@@ -15,10 +15,17 @@ type locker interface {
 	close()
 }
 
-// A sharer is a locker of a read-write lock: acquire is for a writer, and release
-// for both.
+// A sharer is a locker that several may have at once. Of a read-write lock acquire
+// is for a writer, and release for both; of a semaphore nobody calls acquire.
 type sharer interface {
 	acquireShared(ctx context.Context, g int) error
+}
+
+// An armer is a locker of a latch: acquire waits at it, release lets all go who
+// wait, and arm makes it as before.
+type armer interface {
+	locker
+	arm(ctx context.Context) error
 }
 
 // An implementation is a row of the tables.
@@ -42,8 +49,8 @@ func (i implementation) takesPart(s scenario) bool {
 	return slices.Contains(locks, s.Lock) && (i.skips == nil || !i.skips(s))
 }
 
-// Redlatch and Redisson have all locks.
-var allLocks = []lockType{plainLock, fairLock, readWrite}
+// Redlatch and Redisson have all of them.
+var allLocks = []lockType{plainLock, fairLock, readWrite, semaphore, latch}
 
 type kind int
 

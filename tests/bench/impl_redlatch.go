@@ -57,8 +57,15 @@ func openRedlatch(j job, driver redlatch.Redis, stop func()) (locker, error) {
 		stop()
 		return nil, err
 	}
+	switch j.Scenario.Lock {
+	case semaphore:
+		return openSemaphore(j, client, stop)
+	case latch:
+		return &redlatchLatch{opened{client, stop}, client.CountDownLatch(j.Name)}, nil
+	case plainLock, fairLock, readWrite:
+	}
 	l := &redlatchLocker{
-		client: client, stop: stop, held: make([]padded[*redlatch.Hold], j.Scenario.Goroutines),
+		opened: opened{client, stop}, held: make([]padded[*redlatch.Hold], j.Scenario.Goroutines),
 	}
 	for _, key := range j.keys() {
 		switch j.Scenario.Lock {
@@ -67,7 +74,7 @@ func openRedlatch(j job, driver redlatch.Redis, stop func()) (locker, error) {
 		case readWrite:
 			rw := client.ReadWriteLock(key)
 			l.locks, l.readers = append(l.locks, rw.Write()), append(l.readers, rw.Read())
-		case plainLock:
+		default:
 			l.locks = append(l.locks, client.Lock(key))
 		}
 	}
@@ -75,8 +82,7 @@ func openRedlatch(j job, driver redlatch.Redis, stop func()) (locker, error) {
 }
 
 type redlatchLocker struct {
-	client  *redlatch.Client
-	stop    func()
+	opened
 	locks   []*redlatch.Lock
 	readers []*redlatch.Lock // of a read-write lock
 	held    []padded[*redlatch.Hold]
@@ -96,7 +102,13 @@ func (l *redlatchLocker) release(ctx context.Context, g int) error {
 	return l.held[g].value.Release(ctx)
 }
 
-func (l *redlatchLocker) close() {
-	_ = l.client.Close()
-	l.stop()
+// An opened client, and what closes its driver.
+type opened struct {
+	client *redlatch.Client
+	stop   func()
+}
+
+func (o opened) close() {
+	_ = o.client.Close()
+	o.stop()
 }

@@ -13,7 +13,8 @@ const (
 	stopping
 )
 
-// A worker is one goroutine that takes and releases a lock again and again.
+// A worker is one goroutine that takes and releases a lock again and again, or
+// lets a crowd go.
 type worker struct {
 	g       int
 	who     int64 // unique among all processes
@@ -23,8 +24,11 @@ type worker struct {
 	pause   time.Duration
 	phase   *atomic.Int32
 
-	// Of a read-write lock; sharing is nil for others.
+	crowd *crowd // at a latch; nil for others
+
+	// Of a read-write lock or a semaphore; sharing is nil for others.
 	sharing    sharer
+	limit      int32 // how many may share
 	writeEvery int
 	n          int
 
@@ -46,15 +50,23 @@ func (w *worker) run(waiting, releasing context.Context) {
 		case stopping:
 			return
 		case warming:
-			w.once(waiting, releasing, false)
+			w.turn(waiting, releasing, false)
 		default:
-			w.once(waiting, releasing, true)
+			w.turn(waiting, releasing, true)
 		}
 		if w.pause > 0 {
 			time.Sleep(w.pause)
 			w.last = 0
 		}
 	}
+}
+
+func (w *worker) turn(waiting, releasing context.Context, count bool) {
+	if w.crowd != nil {
+		w.letGo(waiting, count)
+		return
+	}
+	w.once(waiting, releasing, count)
 }
 
 // once is one acquisition. It counts if it began in the measured phase and its
@@ -82,7 +94,7 @@ func (w *worker) once(waiting, releasing context.Context, count bool) {
 	switch {
 	case w.page == nil:
 	case shares:
-		if !w.page.enterShared() {
+		if !w.page.enterShared(w.limit) {
 			w.violations++
 		}
 		w.sleep()

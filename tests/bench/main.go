@@ -193,7 +193,7 @@ func progress(m measurement) string {
 }
 
 func (d durations) String() string {
-	return fmt.Sprintf("%v each (contended %v; redlatch in four processes %v) after a warm-up of %v", d.uncontended, d.contended, d.fairness, d.warm)
+	return fmt.Sprintf("%v each (contended %v; redlatch in four processes %v; fan-out %v) after a warm-up of %v", d.uncontended, d.contended, d.fairness, d.fanOut, d.warm)
 }
 
 // commandLine is what to type for the same figures.

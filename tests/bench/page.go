@@ -72,9 +72,10 @@ func (p *page) leave(who int64) int64 {
 	return t
 }
 
-// enterShared and leaveShared are for those who share with each other.
-func (p *page) enterShared() (undisturbed bool) {
-	return p.inside.Add(1) < solitary || p.ending.Load()
+// enterShared and leaveShared are for those who share with each other, up to a
+// limit.
+func (p *page) enterShared(limit int32) (undisturbed bool) {
+	return p.inside.Add(1) <= limit || p.ending.Load()
 }
 
 func (p *page) leaveShared() int64 {

@@ -20,7 +20,7 @@ const redissonVersion = "4.7.0"
 
 var redissonPeer = implementation{
 	name:     "Redisson",
-	settings: "Redisson " + redissonVersion + " (Java) as it comes, getLock, getFairLock and getReadWriteLock; loops by itself in its own process, with ten times the warm-up of the others, for the JVM",
+	settings: "Redisson " + redissonVersion + " (Java) as it comes, getLock, getFairLock, getReadWriteLock, getSemaphore and getCountDownLatch; loops by itself in its own process, with ten times the warm-up of the others, for the JVM, and twenty times at latches, whose rounds are long",
 	kind:     peer,
 	locks:    allLocks,
 	open:     nil,
@@ -86,7 +86,7 @@ func (r *redisson) send(request map[string]any) (int, error) {
 	return r.lastID, nil
 }
 
-// redissonAnswer is what the peer answers to loopLock; other answers are less.
+// redissonAnswer is what the peer answers to loops; other answers are less.
 type redissonAnswer struct {
 	ID        int     `json:"id"`
 	Err       string  `json:"err"`
@@ -131,14 +131,26 @@ func (r *redisson) ready(timeout time.Duration) error {
 	}
 	// Until the JVM has compiled what matters. With names of its own: the
 	// processes of a scenario do not warm up at the same time.
-	return r.call(r.loop(fmt.Sprintf("%s:warm:%d", r.job.Name, r.job.Process), 10*r.job.Warm), timeout)
+	return r.call(r.loop(fmt.Sprintf("%s:warm:%d", r.job.Name, r.job.Process), jvmWarm(r.job.Scenario, r.job.Warm)), timeout)
+}
+
+// jvmWarm is for how long a JVM warms up where others do for as long as warm.
+func jvmWarm(s scenario, warm time.Duration) time.Duration {
+	if s.Lock == latch {
+		return 20 * warm
+	}
+	return 10 * warm
 }
 
 func (r *redisson) loop(name string, length time.Duration) map[string]any {
 	s := r.job.Scenario
 	kind := map[lockType]string{plainLock: "lock", fairLock: "fair", readWrite: "read"}[s.Lock]
+	op := map[lockType]string{semaphore: "loopSemaphore", latch: "loopLatch"}[s.Lock]
+	if op == "" {
+		op = "loopLock"
+	}
 	return map[string]any{
-		"op": "loopLock", "kind": kind, "name": name, "threads": s.Goroutines, "durationMs": length.Milliseconds(),
+		"op": op, "kind": kind, "name": name, "threads": s.Goroutines, "durationMs": length.Milliseconds(), "permits": s.Permits,
 		"sectionUs": s.Section.Microseconds(), "pauseUs": s.Pause.Microseconds(), "perThreadKeys": !s.Contended, "writeEvery": s.WriteEvery,
 	}
 }

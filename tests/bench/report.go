@@ -44,6 +44,10 @@ func (r record) page() string {
 	r.sections(&b, func(s scenario) bool { return s.Lock == fairLock }, r.contended)
 	b.WriteString("\n## Read-write locks\n\n" + readWriteLegend)
 	r.sections(&b, func(s scenario) bool { return s.Lock == readWrite }, r.contended)
+	b.WriteString("\n## Semaphores\n\n" + semaphoreLegend)
+	r.sections(&b, func(s scenario) bool { return s.Lock == semaphore }, r.contended)
+	b.WriteString("\n## Latches\n\n" + latchLegend)
+	r.sections(&b, func(s scenario) bool { return s.Lock == latch }, r.fanOut)
 	r.targets(&b)
 	b.WriteString("\n" + notes)
 	r.failures(&b)
@@ -155,6 +159,43 @@ const readWriteLegend = `As above; an *overlap* is a writer inside beside anybod
 who need not wait go on until Go's scheduler lets the next goroutine run, so their shares say little.
 `
 
+const semaphoreLegend = `As above, but several hold a permit at once; an *overlap* is one holder more than there are permits, counted outside of
+Redis. With an empty section there are hardly ever as many inside; where the section sleeps it would show. Permits of
+redlatch pass from goroutine to goroutine without a request, like its locks.
+`
+
+const latchLegend = `*Fan-out* is the time from the call that counts down to 0 to the return of the last of all that wait. It begins when all
+of them have called and the process has come to rest: 100 ms in which it used 10 ms of CPU time at most. Those who wait
+and who counts down have one client. CPU time, scripts, commands and bytes are per round: setting the count, 1,000 that
+come, the count-down, 1,000 that return. *Too early* is who returned before the count-down.
+`
+
+// fanOut is a table of rounds.
+func (r record) fanOut(s scenario) string {
+	t := table{head: []string{
+		"", "fan-out p50 µs", "redlatch needs ... of that", "p99 µs", "rounds", "client CPU µs", "server CPU µs",
+		"allocations", "scripts", "commands", "network B", "too early",
+	}}
+	for _, i := range implementations {
+		row := r.Results.of(s.Name, i.name)
+		if !t.started(i, row) {
+			continue
+		}
+		m := medians(row)
+		part := short(median(paired(r.Results.of(s.Name, redlatchRueidis.name), row, ratioOf(handOffP50, handOffP50))))
+		var rounds int64
+		for _, m := range row {
+			rounds += m.Acquisitions
+		}
+		t.add(
+			i.name+r.unfinished(row), spanOf(figures(row, handOffP50)), part, short(m.HandOffP99), fmt.Sprint(rounds),
+			short(m.ClientCPU), short(m.ServerCPU), unless(i.open == nil, m.Allocs), short(m.Scripts), short(m.Commands),
+			short(m.NetBytes), overlaps(row),
+		)
+	}
+	return t.text()
+}
+
 func (r record) contended(s scenario) string {
 	t := table{head: []string{
 		"", "acquisitions/s", "redlatch is ... times", "hand-off p50 µs", "p99 µs", "passed on", "Jain", "least / most",
@@ -250,7 +291,7 @@ func unless(unknown bool, f float64) string {
 }
 
 func passedOn(s scenario, m measurement) string {
-	if s.Lock == readWrite {
+	if s.Lock == readWrite || s.Lock == semaphore {
 		return "-"
 	}
 	return percent(m.HandedOn)

@@ -15,6 +15,7 @@ type scenario struct {
 	Section    time.Duration `json:"section"` // slept while holding the lock
 	Pause      time.Duration `json:"pause"`   // slept before asking again
 	Lock       lockType      `json:"lock"`
+	Permits    int           `json:"permits"`    // of a semaphore
 	WriteEvery int           `json:"writeEvery"` // of a read-write lock: each n-th acquisition of a goroutine writes; 0: none
 	Delay      time.Duration `json:"delay"`      // added to each round trip to the server
 }
@@ -26,6 +27,8 @@ const (
 	plainLock lockType = ""
 	fairLock  lockType = "fair"
 	readWrite lockType = "read-write"
+	semaphore lockType = "semaphore"
+	latch     lockType = "latch" // what the goroutines wait at, to be let go all at once
 )
 
 // The scenarios of the hand-off of a fair lock from process to process.
@@ -33,6 +36,12 @@ const (
 	fairHandOff        = "fair-4x1-1ms"
 	fairHandOffDelayed = "fair-4x1-1ms-delayed"
 	addedLatency       = 500 * time.Microsecond
+)
+
+// The scenarios of what is not a lock.
+const (
+	semaphoreOf8 = "semaphore-8x128"
+	latchFanOut  = "latch-1000"
 )
 
 var scenarios = makeScenarios()
@@ -83,7 +92,16 @@ func makeScenarios() []scenario {
 			Processes: 1, Goroutines: 128, Contended: true, Lock: readWrite, WriteEvery: r.every,
 		})
 	}
-	return all
+	for _, section := range []time.Duration{0, time.Millisecond} {
+		all = append(all, scenario{
+			Name: semaphoreOf8 + suffix(section), Title: "One semaphore of 8 permits, 1 process x 128 goroutines, " + sectionTitle(section),
+			Processes: 1, Goroutines: 128, Contended: true, Lock: semaphore, Permits: 8, Section: section,
+		})
+	}
+	return append(all, scenario{
+		Name: latchFanOut, Title: "One latch, 1,000 goroutines of 1 process wait",
+		Processes: 1, Goroutines: 1000, Contended: true, Lock: latch,
+	})
 }
 
 // alone is what the floor, which excludes nobody, does where the others contend:
@@ -125,13 +143,13 @@ func scenarioNamed(name string) (scenario, bool) {
 
 // durations says how long each measurement takes.
 type durations struct {
-	uncontended, contended, fairness time.Duration // fairness: ours, several processes
-	warm                             time.Duration
+	uncontended, contended, fairness, fanOut time.Duration // fairness: ours, several processes
+	warm                                     time.Duration
 }
 
 var (
-	fullDurations  = durations{uncontended: 600 * time.Millisecond, contended: 500 * time.Millisecond, fairness: 6 * time.Second, warm: 200 * time.Millisecond}
-	quickDurations = durations{uncontended: 300 * time.Millisecond, contended: 400 * time.Millisecond, fairness: 1500 * time.Millisecond, warm: 100 * time.Millisecond}
+	fullDurations  = durations{uncontended: 600 * time.Millisecond, contended: 500 * time.Millisecond, fairness: 6 * time.Second, fanOut: time.Second, warm: 200 * time.Millisecond}
+	quickDurations = durations{uncontended: 300 * time.Millisecond, contended: 400 * time.Millisecond, fairness: 1500 * time.Millisecond, fanOut: time.Second, warm: 100 * time.Millisecond}
 )
 
 func (d durations) of(s scenario, i implementation) time.Duration {
@@ -140,6 +158,8 @@ func (d durations) of(s scenario, i implementation) time.Duration {
 		return d.uncontended
 	case s.Processes > 1 && i.kind == ours && s.Lock == plainLock:
 		return d.fairness
+	case s.Lock == latch:
+		return d.fanOut
 	default:
 		return d.contended
 	}

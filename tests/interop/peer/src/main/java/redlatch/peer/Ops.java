@@ -40,6 +40,8 @@ final class Ops {
                     Map.entry("lockAndGetToken", this::lockAndGetToken),
                     Map.entry("tryLockAndGetToken", this::tryLockAndGetToken),
                     Map.entry("getToken", req -> token(fenced(req, "getToken", List.of()))),
+                    Map.entry("loopSemaphore", req -> SyncLoop.semaphore(clients.get(req), req)),
+                    Map.entry("loopLatch", req -> SyncLoop.latch(clients.get(req), req)),
                     Map.entry("loopLock", req -> Loop.run(clients.get(req), req)));
 
     JsonObject run(Request req) throws Exception {

@@ -58,6 +58,11 @@ final class Page {
         return (long) LONG.getVolatile(memory, RELEASED_BY) == who ? NONE : (long) LONG.getVolatile(memory, RELEASED_AT);
     }
 
+    /** Called with one of so many permits just taken; says whether there was one. Leave with shares. */
+    boolean enterOneOf(int permits) {
+        return (int) INT.getAndAdd(memory, INSIDE, 1) < permits;
+    }
+
     /** Called right before unlocking. */
     void leave(long who, boolean shares) {
         if (!shares) {
