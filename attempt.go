@@ -41,6 +41,16 @@ type op struct {
 // ends, stop is closed, until has come, the server answers that trying again is
 // no use, or it has given no useful answer for Config.OutageTimeout.
 func (o *op) run(ctx context.Context) (Reply, error) {
+	m, err := o.by(ctx)
+	if err != nil {
+		return Reply{}, err
+	}
+	o.script = o.script.By(m)
+	return o.send(ctx)
+}
+
+// send is run for a script as it is.
+func (o *op) send(ctx context.Context) (Reply, error) {
 	var start time.Time // when the first attempt was sent
 	var pause time.Duration
 	for {

@@ -37,6 +37,7 @@ type Client struct {
 	lines       lines
 	debts       debts
 	control     control
+	pubsub      pubsub
 	sessions    sessions
 	rates       rateQueues
 	watches     watches
@@ -83,6 +84,7 @@ func New(redis Redis, cfg Config) (*Client, error) {
 		done:   make(chan struct{}),
 		over:   make(chan struct{}),
 	}
+	c.pubsub.start(cfg.PubSub, traits.Cluster)
 	c.senders = newSenders(c)
 	c.clock = renew.NewClock(c.settle, c.collectDropped)
 	c.kind = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(plainLock.renew, batch) }}

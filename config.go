@@ -42,6 +42,10 @@ type Config struct {
 	// without going back to Redis in between. Zero means that it may.
 	HandOff HandOff
 
+	// PubSub says by which kind of Pub/Sub waiters are told. All clients that share
+	// a lock must use the same, Redisson's too. Zero means what Redisson does.
+	PubSub PubSub
+
 	// TokenTTL is how long the fencing tokens of a lock that nobody acquires any
 	// more are remembered; a lock that is acquired again later goes on with the
 	// server's clock in microseconds, so its tokens still rise. Redisson knows
@@ -127,6 +131,8 @@ func (c Config) withDefaults(t Traits) (Config, error) {
 		return c, fmt.Errorf("redlatch: Config.TokenTTL is %v; it must be at least %v, or 0 for ever", c.TokenTTL, minTokenTTL)
 	case c.HandOff > HandOffNone:
 		return c, fmt.Errorf("redlatch: Config.HandOff is %d; use HandOffLocal or HandOffNone", c.HandOff)
+	case c.PubSub > PubSubBoth:
+		return c, fmt.Errorf("redlatch: Config.PubSub is %d; use PubSubAuto, PubSubClassic, PubSubSharded or PubSubBoth", c.PubSub)
 	case t.Timeout <= 0:
 		return c, fmt.Errorf("redlatch: the %s driver has no read time-out, so a dead connection would never be noticed; set one of at most %v (a third of Config.WatchdogTimeout)", t.Name, c.WatchdogTimeout/3)
 	case t.Timeout > c.WatchdogTimeout/3:

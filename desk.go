@@ -325,7 +325,7 @@ func front(d *desk) *asker {
 func (d *desk) listen() {
 	c := d.sem.c
 	d.news.Start(func(h func(confirmed bool)) func() {
-		return c.redis.Subscribe(d.sem.channel, false, func(n Notice) { h(n.Subscribed) })
+		return c.subscribe(d.sem.channel, func(n Notice) { h(n.Subscribed) }, d.news.Nudge)
 	}, nil)
 }
 

@@ -221,12 +221,12 @@ func (q *queuer) note(a *answer) {
 func (q *queuer) wait(ctx context.Context, a *answer) error {
 	ln := q.t.line
 	ln.news.Start(func(h func(confirmed bool)) func() {
-		return q.c.redis.Subscribe(q.l.channel+":"+q.t.id, false, func(n Notice) {
+		return q.c.subscribe(q.l.channel+":"+q.t.id, func(n Notice) {
 			if n.Payload == givenMessage {
 				ln.given.Store(true)
 			}
 			h(n.Subscribed)
-		})
+		}, ln.news.Nudge)
 	}, nil)
 	if q.quick > quickTries {
 		q.quick = 0

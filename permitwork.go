@@ -121,12 +121,12 @@ func (ln *permitLine) send(x *exchange) {
 	}
 	if ln.answered(x, int(answer)) && ln.c.open() == nil {
 		ln.news.Start(func(h func(confirmed bool)) func() {
-			return ln.c.redis.Subscribe(ln.channel, false, func(n Notice) {
+			return ln.c.subscribe(ln.channel, func(n Notice) {
 				h(n.Subscribed)
 				if n.Subscribed {
 					ln.look()
 				}
-			})
+			}, ln.look)
 		}, ln.look)
 	}
 }

@@ -299,7 +299,7 @@ func (t *tenure) askOthers() {
 		if err == nil {
 			t.others = max(0, int(reply.Int))
 		}
-		if c.traits.Cluster && time.Since(t.opened) >= reignMax {
+		if c.traits.Cluster && !c.pubsub.sharded() && time.Since(t.opened) >= reignMax {
 			t.others = max(1, t.others) // they may listen at another node
 		}
 		again := t.state == tenureLive && t.others > 0

@@ -88,7 +88,7 @@ func sending(t *testing.T, driver Redis, f func(t *testing.T, c *Client)) {
 		case batchEcho:
 			d.resume = make(chan struct{})
 		}
-		c, err := New(driver, Config{WatchdogTimeout: 3 * time.Second})
+		c, err := New(driver, Config{PubSub: PubSubClassic, WatchdogTimeout: 3 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

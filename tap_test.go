@@ -14,18 +14,19 @@ import (
 // what a script answers.
 type tap struct {
 	redlatch.Redis
-	timeout time.Duration
-	hook    func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error)
-	keyed   func(s string, keys, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error)
-	cluster bool
-	deaf    bool          // no message arrives
-	late    time.Duration // how long each message is under way
-	subs    atomic.Int64
-	seen    func(context.Context)
-	scripts sync.Map
-	off     atomic.Bool
-	mu      sync.Mutex
-	breaks  []func(string)
+	timeout    time.Duration
+	hook       func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error)
+	keyed      func(s string, keys, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error)
+	cluster    bool
+	subscribed func(channel string, sharded bool)
+	deaf       bool          // no message arrives
+	late       time.Duration // how long each message is under way
+	subs       atomic.Int64
+	seen       func(context.Context)
+	scripts    sync.Map
+	off        atomic.Bool
+	mu         sync.Mutex
+	breaks     []func(string)
 }
 
 func (d *tap) Run(ctx context.Context, s *redlatch.Script, keys, args []string) (redlatch.Reply, error) {
@@ -60,6 +61,9 @@ func (d *tap) Traits() redlatch.Traits {
 
 func (d *tap) Subscribe(ch string, sharded bool, h func(redlatch.Notice)) func() {
 	d.subs.Add(1)
+	if d.subscribed != nil {
+		d.subscribed(ch, sharded)
+	}
 	stop := d.Redis.Subscribe(ch, sharded, func(n redlatch.Notice) {
 		switch {
 		case n.Subscribed:

@@ -122,7 +122,7 @@ func (w *watch) ask(ctx context.Context, until time.Time, r *round, q question) 
 			continue
 		}
 		w.news.Start(func(h func(confirmed bool)) func() {
-			return c.redis.Subscribe(w.channel, false, func(n Notice) { h(n.Subscribed) })
+			return c.subscribe(w.channel, func(n Notice) { h(n.Subscribed) }, w.news.Nudge)
 		}, nil)
 		if err := w.sleep(ctx, until); err != nil {
 			return err

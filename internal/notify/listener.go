@@ -58,6 +58,13 @@ func (l *Listener) Wake() <-chan struct{} {
 	return l.channel()
 }
 
+// Nudge wakes whoever waits, as a message does that nobody counts.
+func (l *Listener) Nudge() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wakeLocked()
+}
+
 // Expect says that a message of ours is about to be published, if anybody is
 // there to hear it; Unexpect takes that back.
 func (l *Listener) Expect() {
@@ -101,13 +108,17 @@ func (l *Listener) notice(confirmed bool) {
 		l.foreign++
 		tell = l.onForeign
 	}
-	select {
-	case l.channel() <- struct{}{}:
-	default:
-	}
+	l.wakeLocked()
 	l.mu.Unlock()
 	if tell != nil {
 		tell()
+	}
+}
+
+func (l *Listener) wakeLocked() {
+	select {
+	case l.channel() <- struct{}{}:
+	default:
 	}
 }
 

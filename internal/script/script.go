@@ -14,6 +14,7 @@ import (
 type Script struct {
 	name, source, sha string
 	header            Header
+	all               [kinds]*Script // by Messages
 }
 
 // A Header is what the comment block at the top of a script declares.
@@ -30,8 +31,14 @@ func New(name, source string) (*Script, error) {
 	if err != nil {
 		return nil, fmt.Errorf("script %s: %w", name, err)
 	}
+	s := &Script{name: name, source: source, sha: sum(source), header: h}
+	s.variants()
+	return s, nil
+}
+
+func sum(source string) string {
 	sum := sha1.Sum([]byte(source)) //nolint:gosec // see the import
-	return &Script{name: name, source: source, sha: hex.EncodeToString(sum[:]), header: h}, nil
+	return hex.EncodeToString(sum[:])
 }
 
 // Load reads name (without ".lua") from fsys. It panics on error: scripts are

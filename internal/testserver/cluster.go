@@ -153,3 +153,45 @@ func await(tb testing.TB, s *Server, what string, f func() error) {
 	}
 	tb.Fatalf("testserver: %s at %s: not within %v that %s: %v", s.kind, s.addr, clusterLimit, what, err)
 }
+
+// MoveSlot gives the slot of key, with the keys in it, to the next primary, while
+// clients use it.
+func (c *Cluster) MoveSlot(key string, slot int) {
+	tb := c.Nodes[0].tb
+	tb.Helper()
+	from := c.PrimaryOf(key)
+	var primaries []*Server
+	var to *Server
+	for _, n := range c.Nodes {
+		if role, err := n.Do("ROLE"); err == nil && strings.HasPrefix(fmt.Sprint(role), "[master") {
+			primaries = append(primaries, n)
+			if n != from && to == nil {
+				to = n
+			}
+		}
+	}
+	if to == nil {
+		tb.Fatal("testserver: no other primary")
+	}
+	number := strconv.Itoa(slot)
+	fromID, _ := from.MustDo("CLUSTER", "MYID").(string)
+	toID, _ := to.MustDo("CLUSTER", "MYID").(string)
+	host, port, _ := net.SplitHostPort(to.Addr())
+	to.MustDo("CLUSTER", "SETSLOT", number, "IMPORTING", fromID)
+	from.MustDo("CLUSTER", "SETSLOT", number, "MIGRATING", toID)
+	await(tb, from, "all keys of the slot have moved", func() error {
+		keys, _ := from.MustDo("CLUSTER", "GETKEYSINSLOT", number, "100").([]any)
+		for _, key := range keys {
+			if _, err := from.Do("MIGRATE", host, port, fmt.Sprint(key), "0", "5000"); err != nil {
+				return err
+			}
+		}
+		if len(keys) > 0 {
+			return fmt.Errorf("%d keys were left", len(keys))
+		}
+		return nil
+	})
+	for _, n := range append([]*Server{to, from}, primaries...) {
+		n.MustDo("CLUSTER", "SETSLOT", number, "NODE", toID)
+	}
+}

@@ -25,6 +25,7 @@ type redlatchSemaphore struct {
 func (s *redlatchSemaphore) acquire(ctx context.Context, _ int) error {
 	return s.permits.Acquire(ctx, 1)
 }
+
 func (s *redlatchSemaphore) release(ctx context.Context, _ int) error {
 	return s.permits.Release(ctx, 1)
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
@@ -35,7 +36,8 @@ func TestEveryTypeWorksInEveryTopology(t *testing.T) {
 					place := top.start(t, kind)
 					for _, adapter := range adapters {
 						t.Run(adapter.name, func(t *testing.T) {
-							a, b := client(t, adapter.open(t, place), "a"), client(t, adapter.open(t, place), "b")
+							a := client(t, adapter.open(t, place), redlatch.Config{Name: "a"})
+							b := client(t, adapter.open(t, place), redlatch.Config{Name: "b"})
 							for _, typ := range types {
 								ok := t.Run(typ.name, func(t *testing.T) {
 									ctx, cancel := context.WithTimeout(t.Context(), generous)

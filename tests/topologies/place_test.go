@@ -46,12 +46,15 @@ var topologies = []struct {
 		}
 	}},
 	{"Cluster", func(t *testing.T, k testserver.Kind) place {
-		c := testserver.StartCluster(t, k)
-		return place{
-			goredis: &redis.UniversalOptions{Addrs: c.Addrs(), IsClusterMode: true},
-			rueidis: valkey.ClientOption{InitAddress: c.Addrs()},
-		}
+		return clusterOf(testserver.StartCluster(t, k))
 	}},
+}
+
+func clusterOf(c *testserver.Cluster) place {
+	return place{
+		goredis: &redis.UniversalOptions{Addrs: c.Addrs(), IsClusterMode: true},
+		rueidis: valkey.ClientOption{InitAddress: c.Addrs()},
+	}
 }
 
 func single(addr string) place {
@@ -90,9 +93,9 @@ var adapters = []struct {
 }
 
 // client returns a client of its own, as another process has it.
-func client(t *testing.T, d redlatch.Redis, name string) *redlatch.Client {
+func client(t *testing.T, d redlatch.Redis, cfg redlatch.Config) *redlatch.Client {
 	t.Helper()
-	c, err := redlatch.New(d, redlatch.Config{Name: name})
+	c, err := redlatch.New(d, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,43 @@
+package script
+
+import (
+	_ "embed"
+	"strings"
+)
+
+// Messages says by which kind of Pub/Sub a script tells others.
+type Messages uint8
+
+// The kinds of Pub/Sub.
+const (
+	Classic Messages = iota // PUBLISH, which is what the sources say
+	Sharded                 // SPUBLISH
+	Both
+	kinds
+)
+
+//go:embed both.luainc
+var both string
+
+// By returns the script that does the same by that kind of Pub/Sub. One without
+// keys is always classic: in a cluster it runs anywhere, and a sharded channel
+// belongs to one node.
+func (s *Script) By(m Messages) *Script { return s.all[m] }
+
+// variants makes the scripts that By returns.
+func (s *Script) variants() {
+	s.all = [kinds]*Script{s, s, s}
+	if len(s.header.Keys) == 0 || !strings.Contains(s.source, "'PUBLISH'") && !strings.Contains(s.source, "'NUMSUB'") {
+		return
+	}
+	all := &s.all
+	all[Sharded] = s.variant(strings.NewReplacer("'PUBLISH'", "'SPUBLISH'", "'NUMSUB'", "'SHARDNUMSUB'").Replace(s.source))
+	all[Both] = s.variant(both + strings.NewReplacer("redis.call('PUBLISH', ", "publish(", "redis.call('PUBSUB', 'NUMSUB', ", "numsub(").Replace(s.source))
+	for _, v := range all[1:] {
+		v.all = *all
+	}
+}
+
+func (s *Script) variant(source string) *Script {
+	return &Script{name: s.name, source: source, sha: sum(source), header: s.header}
+}

@@ -1,0 +1,92 @@
+package redlatch
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/redlatch/redlatch/internal/script"
+)
+
+// PubSub says by which of the two kinds of Pub/Sub clients tell one another.
+// Who uses one of them does not hear the other.
+type PubSub uint8
+
+// The values of PubSub.
+const (
+	// PubSubAuto is what Redisson does: sharded Pub/Sub in a cluster whose servers
+	// know it (Redis 7, Valkey), and classic everywhere else.
+	PubSubAuto PubSub = iota
+	// PubSubClassic is PUBLISH and SUBSCRIBE: what Redisson does in a cluster with
+	// shardedSubscriptionMode OFF, and before 3.19.
+	PubSubClassic
+	// PubSubSharded is SPUBLISH and SSUBSCRIBE.
+	PubSubSharded
+	// PubSubBoth publishes and listens both ways, for as long as clients of both
+	// kinds share locks. It costs a second message and a second subscription, and
+	// whoever uses the other kind alone takes part in turns by chance only.
+	PubSubBoth
+)
+
+var pubsubProbe = script.Load(luaFiles, "pubsub.probe")
+
+// pubsub is how a client tells others. What PubSubAuto means is asked of the
+// server with the first request that has a key.
+type pubsub struct {
+	decided  atomic.Bool
+	messages atomic.Uint32 // a script.Messages
+}
+
+func (p *pubsub) decide(m script.Messages) {
+	p.messages.Store(uint32(m))
+	p.decided.Store(true)
+}
+
+func (p *pubsub) start(mode PubSub, cluster bool) {
+	switch {
+	case mode == PubSubSharded:
+		p.decide(script.Sharded)
+	case mode == PubSubBoth:
+		p.decide(script.Both)
+	case mode == PubSubClassic || !cluster:
+		p.decide(script.Classic)
+	}
+}
+
+// sharded says that all who listen do so at the node that has the channel's slot,
+// where a script sees them.
+func (p *pubsub) sharded() bool { return script.Messages(p.messages.Load()) == script.Sharded }
+
+// by returns how o's script is to tell others. The error is that of a request,
+// and o says how that went.
+func (o *op) by(ctx context.Context) (script.Messages, error) {
+	p := &o.c.pubsub
+	if p.decided.Load() || len(o.keys) == 0 {
+		return script.Messages(p.messages.Load()), nil
+	}
+	probe := op{c: o.c, script: pubsubProbe, keys: o.keys[:1], lease: o.lease, stop: o.stop, until: o.until, single: o.single}
+	reply, err := probe.send(ctx)
+	if err != nil {
+		o.sent, o.left, o.failed = probe.sent, probe.left, probe.failed
+		return 0, err
+	}
+	m := script.Classic
+	if reply.Int == 1 {
+		m = script.Sharded
+	}
+	p.decide(m)
+	return m, nil
+}
+
+// subscribe listens to an object's channel. Messages that come another way than
+// those that others count are only a nudge.
+func (c *Client) subscribe(channel string, h func(Notice), nudge func()) (stop func()) {
+	switch m := script.Messages(c.pubsub.messages.Load()); m {
+	case script.Both:
+		sharded := c.redis.Subscribe(channel, true, h)
+		classic := c.redis.Subscribe(channel, false, func(Notice) { nudge() })
+		return sync.OnceFunc(func() { sharded(); classic() })
+	default:
+		return c.redis.Subscribe(channel, m == script.Sharded, h)
+	}
+}

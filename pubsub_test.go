@@ -1,0 +1,111 @@
+package redlatch_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+// What a server has that knows sharded Pub/Sub or not; the embedded one does not.
+func probed(knows bool) *tap {
+	return &tap{cluster: true, hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		if s == "pubsub.probe" && knows {
+			return redlatch.Reply{Kind: redlatch.ReplyInt, Int: 1}, nil
+		}
+		return next()
+	}}
+}
+
+func TestAClientTellsOthersAsRedissonWould(t *testing.T) {
+	for name, tt := range map[string]struct {
+		tap   *tap
+		mode  redlatch.PubSub
+		asks  bool
+		wants []bool // sharded
+	}{
+		"one server":                  {tap: &tap{}, wants: []bool{false}},
+		"a cluster that knows it":     {tap: probed(true), asks: true, wants: []bool{true}},
+		"a cluster that does not":     {tap: probed(false), asks: true, wants: []bool{false}},
+		"a cluster, classic":          {tap: probed(true), mode: redlatch.PubSubClassic, wants: []bool{false}},
+		"a cluster, sharded":          {tap: probed(false), mode: redlatch.PubSubSharded, wants: []bool{true}},
+		"a cluster of a mixed fleet":  {tap: probed(true), mode: redlatch.PubSubBoth, wants: []bool{true, false}},
+		"one server of a mixed fleet": {tap: &tap{}, mode: redlatch.PubSubBoth, wants: []bool{true, false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFakeTime(t, func(w *world) {
+				var mu sync.Mutex
+				var asked int
+				var by []bool
+				d, inner := tt.tap, tt.tap.hook
+				d.hook = func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					if s == "pubsub.probe" {
+						asked++
+					}
+					if inner != nil {
+						return inner(s, args, next)
+					}
+					return next()
+				}
+				d.subscribed = func(channel string, sharded bool) {
+					if strings.HasPrefix(channel, "redisson") {
+						mu.Lock()
+						defer mu.Unlock()
+						by = append(by, sharded)
+					}
+				}
+				c, other := w.tapped(redlatch.Config{PubSub: tt.mode}, d), w.client(redlatch.Config{})
+				h := w.acquire(other.Lock("orders"), bg)
+				waiting := later(func() error {
+					_, err := c.Lock("orders").Acquire(bg, redlatch.Wait(10*time.Second))
+					return err
+				})
+				w.wantErr(<-waiting, redlatch.ErrBusy)
+				mu.Lock()
+				defer mu.Unlock()
+				if want := map[bool]int{true: 1}[tt.asks]; asked != want {
+					t.Errorf("asked %d times, want %d", asked, want)
+				}
+				if len(by) != len(tt.wants) || by[0] != tt.wants[0] {
+					t.Errorf("subscribed to sharded channels: %v, want %v", by, tt.wants)
+				}
+				w.release(h)
+			})
+		})
+	}
+}
+
+// What the server knows decides once; until it can be asked nothing is taken.
+func TestAnOutageBeforeTheKindOfPubSubIsKnown(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		down := true
+		d := &tap{cluster: true, hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			if down {
+				time.Sleep(10 * time.Millisecond)
+				return redlatch.Reply{}, errTapUnknown
+			}
+			return next()
+		}}
+		c := w.tapped(redlatch.Config{OutageTimeout: 3 * time.Second}, d)
+		_, err := c.Lock("orders").Acquire(bg)
+		w.wantErr(err, redlatch.ErrUnavailable)
+		_, err = c.Lock("orders").Acquire(bg, redlatch.Wait(time.Second))
+		w.wantErr(err, redlatch.ErrUnavailable)
+		_, err = c.Lock("orders").Try(bg)
+		w.wantErr(err, redlatch.ErrUnavailable)
+		down = false
+		w.release(w.acquire(c.Lock("orders"), bg))
+	})
+}
+
+func TestPubSubThatDoesNotExistIsRefused(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		if _, err := redlatch.New(w.driver(), redlatch.Config{PubSub: 9}); err == nil || !strings.Contains(err.Error(), "PubSubAuto") {
+			t.Error(err)
+		}
+	})
+}
