@@ -167,8 +167,8 @@ func (c *Client) Locks(ctx context.Context, pattern string) iter.Seq2[Info, erro
 // redlatch's; and expirable semaphores of which a permit is taken. The same may be
 // seen twice.
 //
-// The others are Counters. Scanning for the others goes over all keys several
-// times, the server's work; to look at what it finds takes a request for each.
+// All others are Counters. The server goes over its keys once for each of up to
+// five types of key, and each key that may belong to something takes a request.
 func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Info, error] {
 	return c.list(ctx, pattern, func(pattern string) []walk {
 		walks := []walk{{"hash", pattern, c.hashAt}}
@@ -184,7 +184,8 @@ func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Info, er
 
 // Counters lists the numbers whose names match the glob pattern ("" or "*" for
 // all) and that Objects does not list: any of them may be a semaphore or a latch,
-// or something else. Each string that matches takes a request.
+// or something else. Names that look like side keys, such as "{a}:value" of a rate
+// limiter a, are left out. Each string that matches takes a request.
 func (c *Client) Counters(ctx context.Context, pattern string) iter.Seq2[Info, error] {
 	return c.list(ctx, pattern, func(pattern string) []walk {
 		return []walk{{"string", pattern, c.counterAt}}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -104,7 +105,7 @@ func (r *redis) testSynchronizers(t *testing.T, do func(args ...string)) {
 	if got := noTTLs(document[[]lockJSON](t, r.run(t, "ls", "-o", "json"))); !reflect.DeepEqual(got, want) {
 		t.Errorf("ls\n got %+v\nwant %+v", got, want)
 	}
-	all := append(want, counters...)
+	all := slices.Concat(want, counters)
 	if got := noTTLs(document[[]lockJSON](t, r.run(t, "ls", "-a", "*", "-o", "json"))); !reflect.DeepEqual(got, all) {
 		t.Errorf("ls -a\n got %+v\nwant %+v", got, all)
 	}

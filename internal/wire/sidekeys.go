@@ -117,10 +117,8 @@ func IsSideKey(key string) bool {
 	if strings.HasPrefix(key, "redisson_") || strings.HasPrefix(key, "redlatch_") {
 		return true
 	}
-	brace := strings.LastIndex(key, "}:")
-	if brace < 0 || !strings.Contains(key[:brace], "{") {
-		return false
-	}
-	rest := key[brace+len("}:"):]
-	return rest == RateValue || strings.HasPrefix(rest, RateValue+":") || strings.Contains(rest, ":rwlock_timeout:")
+	_, rest, found := strings.Cut(key, "{")
+	_, rest, closed := strings.Cut(rest, "}")
+	return found && closed &&
+		(strings.HasSuffix(rest, ":"+RateValue) || strings.Contains(rest, ":"+RateValue+":") || strings.Contains(rest, ":rwlock_timeout:"))
 }
