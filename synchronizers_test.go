@@ -297,6 +297,9 @@ func TestListingsLeaveLargeKeysAlone(t *testing.T) {
 
 // Real servers write scores, and count channels and time, as the embedded one does.
 func TestInfoOfSynchronizersOnRealServers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs real servers")
+	}
 	for _, kind := range testserver.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			s := testserver.Start(t, kind)

@@ -65,6 +65,9 @@ func TestListAndShowSynchronizers(t *testing.T) {
 		})
 	})
 	t.Run("redis", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("needs a real server")
+		}
 		s := testserver.Start(t, testserver.Redis)
 		r := &redis{url: "redis://" + s.Addr()}
 		r.testSynchronizers(t, func(args ...string) { s.MustDo(args...) })
