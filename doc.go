@@ -74,6 +74,9 @@
 //     Redisson has none.
 //   - [Client.RateLimiter]: so many permits in any interval.
 //
+// [Client.Info] says how one stands, and [Client.Objects] and [Client.Counters]
+// list them, as far as what is stored tells.
+//
 // A repeated or late request of theirs counts once, unless the server is silent
 // for minutes; docs/guarantees.md says what becomes of it then.
 //

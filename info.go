@@ -22,44 +22,68 @@ const (
 	KindGroup     = "group lock"
 )
 
-// Info says who holds a lock, and who queues for it, at the moment at which the
-// server was asked.
+// The kinds of synchronizer, as Info.Kind says them.
+const (
+	KindSemaphore   = "semaphore"
+	KindExpirable   = "expirable semaphore"
+	KindLatch       = "latch"
+	KindRateLimiter = "rate limiter"
+	KindBarrier     = "barrier"
+	// KindCounter is a number of which nothing more can be told: a semaphore, an
+	// expirable one of which no permit is taken, a latch, or any other number.
+	KindCounter = "semaphore or latch"
+)
+
+// Info says who holds a lock, and who queues for it, or how a synchronizer
+// stands, at the moment at which the server was asked.
 type Info struct {
-	Name    string   // the key
+	Name    string   // of a lock its key
 	Kind    string   // KindLock, ...: that of the lock which was asked, else a guess by what is stored
-	Holders []Holder // none if the lock is free
-	// TTL is how long the lock lasts unless its holders renew it; -1 if it
-	// never ends, which neither redlatch nor Redisson does to a lock.
+	Holders []Holder // none if the lock is free; of an expirable semaphore the permits that are taken
+	// TTL is how long it lasts unless somebody uses it; -1 if it never ends, as
+	// most synchronizers, but no lock of redlatch's or Redisson's. It is 0 if there
+	// is none.
 	TTL time.Duration
-	// Queue is who waits for a fair lock, in order. Others have no queue in
-	// Redis.
+	// Queue is who waits for a fair lock, or has arrived at a barrier, in order.
+	// Others have no queue in Redis.
 	Queue []Waiter
 	// Token is the last fencing token that an acquisition got; 0 if none did.
 	Token int64
+
+	// Count is how many permits of a semaphore are free, for how many a latch still
+	// waits, how many permits a rate limiter would give now (one whose clients have
+	// each their own: to this client), or how many have arrived at a barrier.
+	Count int
+	// Total is how many permits an expirable semaphore has in all, or a rate
+	// limiter gives in an interval, or how many make a generation of a barrier; 0 if
+	// that is not stored.
+	Total      int
+	Rate       Rate   // of a rate limiter
+	Generation string // of a barrier: which one gathers
 }
 
-// Held says whether anybody holds the lock.
+// Held says whether anybody holds the lock, or a permit that has an id.
 func (i Info) Held() bool { return len(i.Holders) > 0 }
 
 // A Holder is one owner of a lock. A read-write lock can have many; an owner
 // that reads under its own write lock is two. A group lock has one for each
-// value that is locked.
+// value that is locked, an expirable semaphore one for each permit.
 type Holder struct {
-	Owner    string        // as it stands in Redis, but for the ":write" behind that of a writer
+	Owner    string        // as it stands in Redis, but for the ":write" behind that of a writer; or the id of a permit
 	Client   string        // the client's UUID, first part of Owner; empty if Owner has another shape
 	Count    int           // how often the owner has entered
 	Redlatch bool          // whether the client is of redlatch, which can be told by the UUID's version
-	TTL      time.Duration // until when it holds unless it renews; less than Info.TTL where holders have leases of their own
+	TTL      time.Duration // until when it holds unless it renews, -1 for ever; less than Info.TTL where holders have leases of their own
 	Mode     string        // of a read-write lock: "read" or "write"
 	Value    string        // of a group lock: the value, if it is the asked lock's, else its hash in Redis
 }
 
-// A Waiter is one place in the queue of a fair lock.
+// A Waiter is one place in the queue of a fair lock, or has arrived at a barrier.
 type Waiter struct {
 	Owner    string    // as it stands in Redis
 	Client   string    // as in Holder
 	Redlatch bool      // as in Holder
-	Until    time.Time // from when on it may be dropped when it is the first; zero if that is not stored
+	Until    time.Time // from when on it may be dropped when it is the first, or its client counts as dead; zero if that is not stored
 }
 
 func holderOf(owner string, count int, ttl time.Duration) Holder {
@@ -79,7 +103,7 @@ type stored struct {
 	waiting map[string]int64 // until when, in ms, by owner
 }
 
-func readStored(name string, r Reply) (*stored, error) {
+func parseStored(name string, r Reply) (*stored, error) {
 	s := &stored{name: name, fields: map[string]string{}, waiting: map[string]int64{}}
 	bad := fmt.Errorf("redlatch: unexpected answer %+v to %s", r, infoScript.Name())
 	list := r.List
@@ -156,6 +180,9 @@ func (s *stored) guess() string {
 // info reads what is stored as a lock of this kind. It fails if it is another.
 // The TTLs of readers are not in it yet.
 func (s *stored) info(kind string) (info Info, err error) {
+	if s.isLimiter() {
+		return Info{}, notALock("key %q has the fields of a rate limiter, and is not a lock", s.name)
+	}
 	info = Info{Name: s.name, Kind: kind, TTL: s.ttl, Token: s.token}
 	switch kind {
 	case KindReadWrite:

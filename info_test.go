@@ -189,6 +189,9 @@ func TestInfoOfManyReadHolds(t *testing.T) {
 
 // Real servers write scores and count the time as the embedded one does.
 func TestInfoOfRealServers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs real servers")
+	}
 	for _, kind := range testserver.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			s := testserver.Start(t, kind)

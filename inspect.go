@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strconv"
 
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -32,7 +33,15 @@ func (l *Lock) stored(ctx context.Context) (Info, error) {
 	if err := l.c.open(); err != nil {
 		return Info{}, err
 	}
-	return l.c.info(ctx, l.name, l.kindName())
+	reply, err := l.c.askLock(ctx, l.name, 0)
+	if err != nil {
+		return Info{}, err
+	}
+	s, err := parseStored(l.name, reply)
+	if err != nil {
+		return Info{}, err
+	}
+	return l.c.lockInfo(ctx, s, l.kindName())
 }
 
 // only leaves in info what is of this lock.
@@ -54,12 +63,17 @@ func (l *Lock) kindName() string {
 	return l.kind.name
 }
 
-// Info says what kind of lock has this name, as far as what is stored tells,
-// who holds it, and who queues for it. A lock that is free, or was never used,
-// has no holders. It fails with a *RunError of code WRONGTYPE if the key is
-// something else.
+// Info says what kind of lock or synchronizer has this name, as far as what is
+// stored tells, who holds it, who queues for it, and how it stands. A lock that is
+// free, or was never used, has no holders; so has what is not there. It fails with
+// a *RunError of code WRONGTYPE if the key is something else.
 //
-// Who knows the kind asks the lock itself: see Lock.Info.
+// What a number in Redis counts is not stored: it is a KindCounter, unless
+// permits of it are taken that have ids, it is less than 0 or has a TTL, as no
+// latch, or somebody waits for it. A barrier is found if nothing else has the
+// name.
+//
+// Who knows the kind asks the object itself, as with Lock.Info.
 func (c *Client) Info(ctx context.Context, name string) (Info, error) {
 	if ctx == nil {
 		return Info{}, errNilContext
@@ -70,23 +84,19 @@ func (c *Client) Info(ctx context.Context, name string) (Info, error) {
 	if err := c.open(); err != nil {
 		return Info{}, err
 	}
-	return c.info(ctx, name, "")
+	return c.infoOf(ctx, name)
 }
 
-// info reads a lock as one of this kind; "" is a guess by what is stored.
-func (c *Client) info(ctx context.Context, name, kind string) (Info, error) {
+// askLock asks for the hash that is a lock, and what is beside it. One with more
+// fields than most is refused; 0: any number.
+func (c *Client) askLock(ctx context.Context, name string, most int) (Reply, error) {
 	o := c.question(infoScript, name, wire.Prefix(wire.LockQueue, name), wire.Prefix(wire.LockTimeout, name), wire.Prefix(wire.LockToken, name))
-	reply, err := o.run(ctx)
-	if err != nil {
-		return Info{}, err
-	}
-	s, err := readStored(name, reply)
-	if err != nil {
-		return Info{}, err
-	}
-	if kind == "" {
-		kind = s.guess()
-	}
+	o.args = []string{strconv.Itoa(most)}
+	return o.run(ctx)
+}
+
+// lockInfo reads what is stored as a lock of this kind.
+func (c *Client) lockInfo(ctx context.Context, s *stored, kind string) (Info, error) {
 	info, err := s.info(kind)
 	if err == nil {
 		err = c.readerTTLs(ctx, &info)
@@ -142,8 +152,93 @@ func (c *Client) question(s *Script, keys ...string) op {
 // such fields it is a read-write lock; with fields that end with ":expire_time"
 // a group lock; with a queue beside it a fair lock, and with a token beside it a
 // fenced one. A fair lock for which nobody waits cannot be told from a plain
-// lock.
+// lock. A hash of more than 10,000 fields is none.
 func (c *Client) Locks(ctx context.Context, pattern string) iter.Seq2[Info, error] {
+	return c.list(ctx, pattern, func(pattern string) []walk {
+		return []walk{{"hash", pattern, func(ctx context.Context, key string) (Info, bool, error) {
+			info, is, err := c.hashAt(ctx, key)
+			return info, is && info.Kind != KindRateLimiter, err
+		}}}
+	})
+}
+
+// Objects lists what Locks does, and the synchronizers that can be told from
+// other things: rate limiters, which have their fields; barriers, whose keys are
+// redlatch's; and expirable semaphores of which a permit is taken. The same may be
+// seen twice.
+//
+// All others are Counters. The server goes over its keys once for each of up to
+// five types of key, and each key that may belong to something takes a request.
+func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Info, error] {
+	return c.list(ctx, pattern, func(pattern string) []walk {
+		walks := []walk{{"hash", pattern, c.hashAt}}
+		for _, glob := range sideGlobs(wire.Barrier+":", pattern, "") {
+			walks = append(walks, walk{"hash", glob, c.barrierAt})
+		}
+		for _, glob := range sideGlobs("", pattern, ":"+wire.PermitTimeout) {
+			walks = append(walks, walk{"zset", glob, c.permitsAt})
+		}
+		return walks
+	})
+}
+
+// Counters lists the numbers whose names match the glob pattern ("" or "*" for
+// all) and that Objects does not list: any of them may be a semaphore or a latch,
+// or something else. Names that look like side keys, such as "{a}:value" of a rate
+// limiter a, are left out. Each string that matches takes a request.
+func (c *Client) Counters(ctx context.Context, pattern string) iter.Seq2[Info, error] {
+	return c.list(ctx, pattern, func(pattern string) []walk {
+		return []walk{{"string", pattern, c.counterAt}}
+	})
+}
+
+// mostListed is how many fields a lock has at most, and an expirable semaphore
+// permits, that a listing recognises: it shall not read somebody's millions.
+const mostListed = 10_000
+
+func (c *Client) hashAt(ctx context.Context, key string) (Info, bool, error) {
+	reply, err := c.askLock(ctx, key, mostListed)
+	if err != nil {
+		return Info{}, false, err
+	}
+	info, err := c.hashInfo(ctx, key, reply)
+	return info, err == nil && (info.Kind == KindRateLimiter || info.looksLikeLock()), err
+}
+
+func (c *Client) barrierAt(ctx context.Context, key string) (Info, bool, error) {
+	names := wire.PrefixedNames(wire.Barrier, key)
+	if len(names) == 0 {
+		return Info{}, false, nil
+	}
+	return c.barrierInfo(ctx, names[0]) // what has another name has the same keys
+}
+
+func (c *Client) permitsAt(ctx context.Context, key string) (Info, bool, error) {
+	for _, name := range wire.SuffixedNames(key, wire.PermitTimeout) {
+		info, is, err := c.numberInfo(ctx, name, mostListed)
+		if err != nil || (is && info.Kind == KindExpirable) {
+			return info, is, err
+		}
+	}
+	return Info{}, false, nil
+}
+
+func (c *Client) counterAt(ctx context.Context, key string) (Info, bool, error) {
+	if wire.IsSideKey(key) {
+		return Info{}, false, nil
+	}
+	info, is, err := c.numberInfo(ctx, key, mostListed)
+	return info, is && info.Kind != KindExpirable, err
+}
+
+// A walk goes over keys of a type, and looks what they belong to.
+type walk struct {
+	kind, pattern string
+	look          func(ctx context.Context, key string) (info Info, is bool, err error)
+}
+
+// list goes on walks on every primary.
+func (c *Client) list(ctx context.Context, pattern string, walks func(pattern string) []walk) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		if ctx == nil {
 			yield(Info{}, errNilContext)
@@ -162,28 +257,30 @@ func (c *Client) Locks(ctx context.Context, pattern string) iter.Seq2[Info, erro
 			return
 		}
 		for _, p := range primaries {
-			if !c.scan(ctx, p, pattern, yield) {
-				return
+			for _, w := range walks(pattern) {
+				if !w.scan(ctx, p, yield) {
+					return
+				}
 			}
 		}
 	}
 }
 
-// scan lists the locks of one primary and says whether to go on.
-func (c *Client) scan(ctx context.Context, p Primary, pattern string, yield func(Info, error) bool) bool {
+// scan goes over the keys of one primary and says whether to go on.
+func (w *walk) scan(ctx context.Context, p Primary, yield func(Info, error) bool) bool {
 	for cursor := uint64(0); ; {
-		keys, next, err := p.Scan(ctx, cursor, pattern, 512)
+		keys, next, err := p.Scan(ctx, cursor, w.kind, w.pattern, 512)
 		if err != nil {
 			yield(Info{}, fmt.Errorf("redlatch: %w", err))
 			return false
 		}
 		for _, key := range keys {
-			info, err := c.info(ctx, key, "")
+			info, is, err := w.look(ctx, key)
 			switch {
 			case err != nil && (errors.Is(err, ErrUnavailable) || errors.Is(err, ErrClosed) || ctx.Err() != nil):
 				yield(Info{}, err)
 				return false
-			case err != nil || !info.looksLikeLock():
+			case err != nil || !is:
 				continue
 			case !yield(info, nil):
 				return false

@@ -1,10 +1,14 @@
 -- Reads all that is stored of a lock, whatever its type.
 -- KEYS lock queue timeouts token
--- ARGV (none)
+-- ARGV most (0: any number of fields)
 -- returns {TTL in ms, the server's time in ms, token, n, n fields and values of
 -- the lock in turn, m, m waiters, each waiter with a timeout and that in turn};
 -- a TTL of -2 means that there is no such key, -1 that it never expires; the
 -- token is '' if there is none
+local most = tonumber(ARGV[1])
+if most > 0 and redis.call('HLEN', KEYS[1]) > most then
+  return redis.error_reply('WRONGTYPE more fields than a lock has')
+end
 local now = redis.call('TIME')
 local info = {
   redis.call('PTTL', KEYS[1]),

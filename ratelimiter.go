@@ -235,22 +235,31 @@ func (l *RateLimiter) Config(ctx context.Context) (Rate, error) {
 	if err != nil {
 		return Rate{}, err
 	}
-	if len(reply.List) != 4 || reply.List[0].Kind != ReplyString || reply.List[1].Kind != ReplyString || reply.List[2].Kind != ReplyString {
-		return Rate{}, l.noRate()
+	rate, set, err := rateOf(l.name, reply.List)
+	if err == nil && !set {
+		err = l.noRate()
+	}
+	return rate, err
+}
+
+// rateOf reads a configuration: rate, interval, type and keep-alive time.
+func rateOf(name string, list []Reply) (r Rate, set bool, err error) {
+	if len(list) != 4 || list[0].Kind != ReplyString || list[1].Kind != ReplyString || list[2].Kind != ReplyString {
+		return Rate{}, false, nil
 	}
 	var n [4]int64
-	for i, r := range reply.List {
+	for i, r := range list {
 		if r.Kind != ReplyString {
 			continue // Redisson before 3.38 knows no keep-alive
 		}
 		if n[i], err = strconv.ParseInt(r.Str, 10, 64); err != nil {
-			return Rate{}, fmt.Errorf("redlatch: rate limiter %q is configured with %q, which is no number", l.name, r.Str)
+			return Rate{}, false, fmt.Errorf("redlatch: rate limiter %q is configured with %q, which is no number", name, r.Str)
 		}
 	}
 	ms := func(n int64) time.Duration {
 		return time.Duration(min(n, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 	}
-	return Rate{Permits: int(n[0]), Interval: ms(n[1]), PerClient: n[2] == 1, KeepAlive: ms(n[3])}, nil
+	return Rate{Permits: int(n[0]), Interval: ms(n[1]), PerClient: n[2] == 1, KeepAlive: ms(n[3])}, true, nil
 }
 
 // Delete deletes the limiter and what was taken, but for what other clients have

@@ -77,9 +77,10 @@ type Request struct {
 
 // A Primary is one node that holds keys.
 type Primary interface {
-	// Scan runs one SCAN step for hashes whose key matches the glob pattern.
-	// It starts and ends with cursor 0.
-	Scan(ctx context.Context, cursor uint64, pattern string, count int) (keys []string, next uint64, err error)
+	// Scan runs one SCAN step for keys of a type, as TYPE says it ("hash",
+	// "string", "zset"), that match the glob pattern. It starts and ends with
+	// cursor 0.
+	Scan(ctx context.Context, cursor uint64, kind, pattern string, count int) (keys []string, next uint64, err error)
 }
 
 // Traits are fixed facts about a driver and its configuration.

@@ -97,7 +97,7 @@ var keysOf = map[string]int{
 	"PUBLISH": 0, "SPUBLISH": 0, "PUBSUB": 0, "TIME": 0,
 	"DEL": -1, "UNLINK": -1, "EXISTS": -1,
 	"RENAME": 2, "RPOPLPUSH": 2, "LMOVE": 2,
-	"GET": 1, "SET": 1, "INCR": 1, "INCRBY": 1, "DECR": 1, "DECRBY": 1, "TYPE": 1,
+	"GET": 1, "GETRANGE": 1, "SET": 1, "INCR": 1, "INCRBY": 1, "DECR": 1, "DECRBY": 1, "TYPE": 1,
 	"PTTL": 1, "PEXPIRE": 1, "PEXPIREAT": 1, "PERSIST": 1,
 	"HGET": 1, "HSET": 1, "HMGET": 1, "HDEL": 1, "HEXISTS": 1, "HGETALL": 1, "HINCRBY": 1, "HKEYS": 1, "HVALS": 1, "HLEN": 1, "HSETNX": 1,
 	"LPUSH": 1, "RPUSH": 1, "LPOP": 1, "RPOP": 1, "LREM": 1, "LINDEX": 1, "LRANGE": 1, "LLEN": 1,

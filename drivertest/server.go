@@ -17,12 +17,18 @@ func testScan(e *env) {
 	}
 	e.server.do("HSET", e.prefix+"different", "f", "v")
 	e.server.do("SET", e.prefix+"hash:string", "v")
+	e.server.do("ZADD", e.prefix+"hash:zset", "1", "v")
 	e.server.do("SADD", e.prefix+"hash:set", "v")
 	primaries, err := e.r.Primaries(context.Background())
 	if err != nil || len(primaries) != 1 {
 		e.Fatalf("Primaries: %d, %v; want 1", len(primaries), err)
 	}
-	got := e.scan(primaries[0], e.prefix+"hash:*")
+	for _, kind := range []string{"string", "zset"} {
+		if got := e.scan(primaries[0], kind, e.prefix+"hash:*"); !slices.Equal(slices.Compact(got), []string{e.prefix + "hash:" + kind}) {
+			e.Errorf("Scan for a %s found %q", kind, got)
+		}
+	}
+	got := e.scan(primaries[0], "hash", e.prefix+"hash:*")
 	slices.Sort(got)
 	got = slices.Compact(got) // SCAN may repeat a key
 	slices.Sort(want)
@@ -31,12 +37,12 @@ func testScan(e *env) {
 	}
 }
 
-// scan returns all keys that a primary has, as SCAN gives them.
-func (e *env) scan(p redlatch.Primary, pattern string) (all []string) {
+// scan returns all keys of a type that a primary has, as SCAN gives them.
+func (e *env) scan(p redlatch.Primary, kind, pattern string) (all []string) {
 	e.Helper()
 	var cursor uint64
 	for range 10000 {
-		keys, next, err := p.Scan(context.Background(), cursor, pattern, 10)
+		keys, next, err := p.Scan(context.Background(), cursor, kind, pattern, 10)
 		if err != nil {
 			e.Fatal(err)
 		}

@@ -98,7 +98,7 @@ func testClusterScan(e *env, _ ClusterConfig) {
 	}
 	var got []string
 	for _, p := range primaries {
-		got = append(got, e.scan(p, e.prefix+"*")...)
+		got = append(got, e.scan(p, "hash", e.prefix+"*")...)
 	}
 	slices.Sort(got)
 	slices.Sort(want)

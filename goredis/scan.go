@@ -28,6 +28,6 @@ func (d *Driver) Primaries(ctx context.Context) ([]redlatch.Primary, error) {
 type primary struct{ rdb *redis.Client }
 
 // Scan implements [redlatch.Primary].
-func (p primary) Scan(ctx context.Context, cursor uint64, pattern string, count int) (keys []string, next uint64, err error) {
-	return p.rdb.ScanType(context.WithoutCancel(ctx), cursor, pattern, int64(count), "hash").Result()
+func (p primary) Scan(ctx context.Context, cursor uint64, kind, pattern string, count int) (keys []string, next uint64, err error) {
+	return p.rdb.ScanType(context.WithoutCancel(ctx), cursor, pattern, int64(count), kind).Result()
 }

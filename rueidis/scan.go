@@ -44,8 +44,8 @@ func (d *Driver) Primaries(ctx context.Context) ([]redlatch.Primary, error) {
 type primary struct{ client rueidis.Client }
 
 // Scan implements [redlatch.Primary].
-func (p primary) Scan(ctx context.Context, cursor uint64, pattern string, count int) (keys []string, next uint64, err error) {
-	cmd := p.client.B().Scan().Cursor(cursor).Match(pattern).Count(int64(count)).Type("hash").Build()
+func (p primary) Scan(ctx context.Context, cursor uint64, kind, pattern string, count int) (keys []string, next uint64, err error) {
+	cmd := p.client.B().Scan().Cursor(cursor).Match(pattern).Count(int64(count)).Type(kind).Build()
 	e, err := p.client.Do(context.WithoutCancel(ctx), cmd).AsScanEntry()
 	return e.Elements, e.Cursor, err
 }

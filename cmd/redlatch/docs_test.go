@@ -38,7 +38,7 @@ func TestDocs(t *testing.T) {
 	} {
 		contains(t, doc, "\n| "+strconv.Itoa(code)+" |")
 	}
-	for field := range strings.FieldsSeq("name kind held ttl_ms holders owner client count redlatch token queue mode value until_ms released version revision modified go platform") {
+	for field := range strings.FieldsSeq("name kind held ttl_ms holders owner client count redlatch token queue mode value until_ms count total rate permits interval_ms per_client keep_alive_ms generation released version revision modified go platform") {
 		contains(t, doc, "`"+field+"`")
 	}
 }

@@ -15,7 +15,7 @@ import (
 const (
 	exitConflict    = 1   // the lock could not be had; run -E changes it
 	exitUsage       = 64  // a mistake in the command line, the URL or the name
-	exitData        = 65  // the key under the name is not a lock
+	exitData        = 65  // the key under the name is not a lock, or not what was asked for
 	exitUnavailable = 69  // the server cannot be reached, or refuses us
 	exitSoftware    = 70  // anything else
 	exitSystem      = 71  // the result could not be written
@@ -64,7 +64,7 @@ func (a *app) serverFailure(err error) error {
 	f := &failure{code: exitSoftware, err: err}
 	switch code := replyCode(err); {
 	case code == "WRONGTYPE":
-		f.code, f.hint = exitData, "a key of this name exists, and it is not a lock"
+		f.code, f.hint = exitData, "a key of this name exists, and it is not a lock, or not what was asked for"
 	case code == "WRONGPASS", code == "NOAUTH", code == "NOPERM":
 		f.code, f.hint = exitUnavailable, "check the user, the password and the user's rights at "+a.shownAddress()
 	case code == "MOVED":

@@ -7,8 +7,8 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// A lockJSON is a lock in JSON: a contract, described in docs/cli.md. Fields
-// may be added, and are never renamed or removed.
+// A lockJSON is a lock or synchronizer in JSON: a contract, described in
+// docs/cli.md. Fields may be added, and are never renamed or removed.
 type lockJSON struct {
 	Name    string       `json:"name"`
 	Kind    string       `json:"kind"`
@@ -17,6 +17,12 @@ type lockJSON struct {
 	Token   int64        `json:"token"`
 	Holders []holderJSON `json:"holders"`
 	Queue   []waiterJSON `json:"queue"`
+
+	// These are left out where there is no such thing.
+	Count      *int      `json:"count,omitempty"`
+	Total      *int      `json:"total,omitempty"`
+	Rate       *rateJSON `json:"rate,omitempty"`
+	Generation string    `json:"generation,omitempty"`
 }
 
 type holderJSON struct {
@@ -46,7 +52,8 @@ func lockOf(info redlatch.Info) lockJSON {
 		Holders: make([]holderJSON, 0, len(info.Holders)), // [] and not null
 		Queue:   make([]waiterJSON, 0, len(info.Queue)),
 	}
-	if !l.Held {
+	l.addCounts(info)
+	if !l.Held && isLock(l.Kind) {
 		l.TTL = 0 // what is left of a group whose locks are all free
 	}
 	for _, h := range info.Holders {
@@ -72,8 +79,6 @@ func milliseconds(ttl time.Duration) int64 {
 	return ttl.Milliseconds()
 }
 
-func (l *lockJSON) ttl() string { return l.ttlText(l.TTL) }
-
 // what says what a holder has of the lock.
 func (l *lockJSON) what(h holderJSON) string {
 	switch {
@@ -87,11 +92,9 @@ func (l *lockJSON) what(h holderJSON) string {
 	return l.Kind
 }
 
-func (l *lockJSON) ttlText(ms int64) string {
-	switch {
-	case !l.Held:
-		return "-"
-	case ms < 0:
+// ttlText shows a TTL in milliseconds.
+func ttlText(ms int64) string {
+	if ms < 0 {
 		return "none"
 	}
 	return (time.Duration(ms) * time.Millisecond).Round(100 * time.Millisecond).String()

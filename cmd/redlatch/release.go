@@ -73,6 +73,12 @@ func (a *app) forceRelease(ctx context.Context, client *redlatch.Client, name st
 	if err != nil {
 		return false, a.serverFailure(err)
 	}
+	if !isLock(info.Kind) {
+		return false, &failure{
+			code: exitData, err: fmt.Errorf("%q is not a lock: its kind is %s, and only locks are released", name, info.Kind),
+			hint: "redlatch show " + shellWord(name) + " shows how it stands",
+		}
+	}
 	locks := []*redlatch.Lock{client.Lock(name)}
 	switch info.Kind {
 	case redlatch.KindFair:

@@ -11,10 +11,14 @@ import (
 func (a *app) showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show NAME",
-		Short: "Show who holds a lock, and who queues for it",
+		Short: "Show who holds a lock, or how a synchronizer stands",
 		Long: `Show who holds the lock NAME, how often, and for how long if nobody renews it;
 of a fair lock also who waits, in order, and of a fenced one the last token. Of
-which kind the lock is, is a guess by what is stored.
+a semaphore, latch, rate limiter or barrier, show how it stands: which permits
+are taken, or how far it has come.
+
+Of which kind it is, is a guess by what is stored. A semaphore and a latch are
+mere numbers, and often cannot be told apart.
 
 The exit code is 0 whether or not the lock is held.`,
 		Example: `  redlatch show orders:42
@@ -44,11 +48,28 @@ The exit code is 0 whether or not the lock is held.`,
 	return cmd
 }
 
-// rows is the lock as show prints it.
+// rows is the lock or synchronizer as show prints it.
 func (l *lockJSON) rows() [][]string {
-	rows := [][]string{{"name", printable(l.Name)}, {"kind", l.Kind}, {"held", map[bool]string{true: "yes", false: "no"}[l.Held]}}
+	rows := [][]string{{"name", printable(l.Name)}, {"kind", l.Kind}}
+	if isLock(l.Kind) {
+		rows = append(rows, l.holderRows()...)
+	} else {
+		rows = append(rows, l.countRows()...)
+	}
+	for i, w := range l.Queue {
+		rows = append(rows, []string{"waiter " + strconv.Itoa(i+1), printable(w.Owner)}, []string{"by", library(w.Client, w.Redlatch)})
+		if w.Until != 0 {
+			rows = append(rows, []string{"until", time.UnixMilli(w.Until).Format(time.RFC3339)})
+		}
+	}
+	return rows
+}
+
+// holderRows is what show prints of a lock between its kind and its queue.
+func (l *lockJSON) holderRows() [][]string {
+	rows := [][]string{{"held", map[bool]string{true: "yes", false: "no"}[l.Held]}}
 	if l.Held {
-		rows = append(rows, []string{"ttl", l.ttl()})
+		rows = append(rows, []string{"ttl", ttlText(l.TTL)})
 	}
 	if l.Token > 0 {
 		rows = append(rows, []string{"token", strconv.FormatInt(l.Token, 10)})
@@ -62,15 +83,9 @@ func (l *lockJSON) rows() [][]string {
 			rows = append(rows, []string{"value", printable(h.Value)})
 		}
 		if h.Mode != "" || h.Value != "" {
-			rows = append(rows, []string{"ttl", l.ttlText(h.TTL)})
+			rows = append(rows, []string{"ttl", ttlText(h.TTL)})
 		}
 		rows = append(rows, []string{"count", h.count()})
-	}
-	for i, w := range l.Queue {
-		rows = append(rows, []string{"waiter " + strconv.Itoa(i+1), printable(w.Owner)}, []string{"by", library(w.Client, w.Redlatch)})
-		if w.Until != 0 {
-			rows = append(rows, []string{"until", time.UnixMilli(w.Until).Format(time.RFC3339)})
-		}
 	}
 	return rows
 }

@@ -80,3 +80,45 @@ const (
 	BarrierAlive   = "redlatch_barrier_alive"   // sorted set: until when each client in the generation is believed to live
 	BarrierChannel = "redlatch_barrier_channel" // where the end of a generation is told
 )
+
+// Fields of a rate limiter's hash.
+const (
+	RateField      = "rate"
+	IntervalField  = "interval"
+	RateTypeField  = "type"
+	KeepAliveField = "keepAliveTime"
+)
+
+// PrefixedNames returns the names of which key may be the side key that Prefix
+// makes: "name" and "{name}" have the same.
+func PrefixedNames(p, key string) []string {
+	rest, _ := strings.CutPrefix(key, p+":")
+	return namesOf(rest, func(name string) bool { return Prefix(p, name) == key })
+}
+
+// SuffixedNames is PrefixedNames for Suffix.
+func SuffixedNames(key, s string) []string {
+	rest, _ := strings.CutSuffix(key, ":"+s)
+	return namesOf(rest, func(name string) bool { return Suffix(name, s) == key })
+}
+
+func namesOf(text string, fits func(name string) bool) (names []string) {
+	for _, name := range []string{strings.TrimSuffix(strings.TrimPrefix(text, "{"), "}"), text} {
+		if name != "" && fits(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// IsSideKey says whether a string belongs to an object of another name, by the
+// looks of its key.
+func IsSideKey(key string) bool {
+	if strings.HasPrefix(key, "redisson_") || strings.HasPrefix(key, "redlatch_") {
+		return true
+	}
+	_, rest, found := strings.Cut(key, "{")
+	_, rest, closed := strings.Cut(rest, "}")
+	return found && closed &&
+		(strings.HasSuffix(rest, ":"+RateValue) || strings.Contains(rest, ":"+RateValue+":") || strings.Contains(rest, ":rwlock_timeout:"))
+}

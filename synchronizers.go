@@ -1,0 +1,229 @@
+package redlatch
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// What is stored of a synchronizer, read as what it is. Each is read by one
+// script; to find out which one it is may take others before.
+
+var (
+	semaphoreInfo = script.Load(luaFiles, "semaphore.info")
+	rateInfo      = script.Load(luaFiles, "ratelimiter.info")
+	barrierInfo   = script.Load(luaFiles, "barrier.info")
+)
+
+// infoOf reads what has this name, whatever it is: what stands under the name
+// itself, or else a barrier.
+func (c *Client) infoOf(ctx context.Context, name string) (Info, error) {
+	reply, err := c.askLock(ctx, name, 0)
+	var refused *RunError
+	if errors.As(err, &refused) && refused.Code == "WRONGTYPE" {
+		info, _, err := c.numberInfo(ctx, name, 0)
+		return info, err
+	}
+	if err != nil {
+		return Info{}, err
+	}
+	info, err := c.hashInfo(ctx, name, reply)
+	if err == nil && info.TTL == 0 && len(info.Queue) == 0 {
+		if barrier, is, err := c.barrierInfo(ctx, name); is || err != nil {
+			return barrier, err
+		}
+	}
+	return info, err
+}
+
+// hashInfo reads a lock or a rate limiter.
+func (c *Client) hashInfo(ctx context.Context, name string, reply Reply) (Info, error) {
+	s, err := parseStored(name, reply)
+	if err != nil {
+		return Info{}, err
+	}
+	if s.isLimiter() {
+		if info, is, err := c.limiterInfo(ctx, name); is || err != nil {
+			return info, err
+		}
+	}
+	return c.lockInfo(ctx, s, s.guess())
+}
+
+// isLimiter says whether a hash has the fields of a rate limiter, and no others.
+func (s *stored) isLimiter() bool {
+	n := 0
+	for field := range s.fields {
+		switch field {
+		case wire.RateField, wire.IntervalField, wire.RateTypeField:
+			n++
+		case wire.KeepAliveField:
+		default:
+			return false
+		}
+	}
+	return n == 3
+}
+
+// limiterInfo reads a rate limiter, and says whether it is one.
+func (c *Client) limiterInfo(ctx context.Context, name string) (info Info, is bool, err error) {
+	o := c.question(rateInfo, c.RateLimiter(name).keys...)
+	reply, err := o.run(ctx)
+	if err != nil || len(reply.List) != 6 {
+		return Info{}, false, err
+	}
+	rate, is, err := rateOf(name, reply.List[1:5])
+	if err != nil || !is {
+		return Info{}, false, err
+	}
+	return Info{
+		Name: name, Kind: KindRateLimiter, TTL: lasting(reply.List[0].Int),
+		Count: int(reply.List[5].Int), Total: rate.Permits, Rate: rate,
+	}, true, nil
+}
+
+// numberInfo reads a semaphore or a latch, and says whether it is stored as one.
+// One with more permits than most is neither; 0: with any number.
+func (c *Client) numberInfo(ctx context.Context, name string, most int) (info Info, is bool, err error) {
+	o := c.question(semaphoreInfo, name, wire.Suffix(name, wire.PermitTimeout))
+	o.args = []string{wire.Prefix(wire.SemaphoreChannel, name), wire.LatchChannel(name), strconv.Itoa(most)}
+	reply, err := o.run(ctx)
+	if err != nil {
+		return Info{}, false, err
+	}
+	r := reply.List
+	if len(r) < 5 || int64(len(r)-5) < r[4].Int || (int64(len(r)-5)-r[4].Int)%2 != 0 {
+		return Info{}, false, unexpected(reply, semaphoreInfo)
+	}
+	info = Info{Name: name, Kind: KindCounter, TTL: lasting(r[0].Int)}
+	if info.TTL == 0 { // gone meanwhile
+		return Info{Name: name, Kind: KindLock}, false, nil
+	}
+	if info.Count, err = strconv.Atoi(r[1].Str); err != nil {
+		return Info{}, false, notALock("key %q is a string but not a number", name)
+	}
+	over, given := r[5:5+r[4].Int], r[5+r[4].Int:]
+	if info.Holders, is = permitsOf(over, given); is {
+		info.Kind = KindExpirable
+		info.Count += len(over)
+		info.Total = info.Count + len(info.Holders)
+		return info, true, nil
+	}
+	switch {
+	// A latch ends at 0 and has no TTL.
+	case info.Count < 0, info.TTL > 0, r[2].Int > 0 && r[3].Int == 0:
+		info.Kind = KindSemaphore
+	case r[3].Int > 0 && r[2].Int == 0:
+		info.Kind = KindLatch
+	}
+	return info, true, nil
+}
+
+// permitsOf reads the permits of a semaphore that are given: the ids of those
+// whose time is over, and those of the others with the ms that are left. It says
+// whether they are permits.
+func permitsOf(over, given []Reply) (holders []Holder, are bool) {
+	for _, r := range over {
+		if _, ok := permitName(r.Str); !ok {
+			return nil, false
+		}
+	}
+	for i := 0; i < len(given); i += 2 {
+		id, ok := permitName(given[i].Str)
+		if !ok {
+			return nil, false
+		}
+		holders = append(holders, Holder{Owner: id, Count: 1, TTL: lasting(given[i+1].Int)})
+	}
+	return holders, len(over)+len(given) > 0
+}
+
+// permitName returns the id of a permit as the API has it: Redisson before 3.17
+// stored it so.
+func permitName(stored string) (id string, ok bool) {
+	switch len(stored) {
+	case 16:
+		return hex.EncodeToString([]byte(stored)), true
+	case 32:
+		_, err := hex.DecodeString(stored)
+		return stored, err == nil
+	}
+	return "", false
+}
+
+// barrierInfo reads a barrier, and says whether there is one.
+func (c *Client) barrierInfo(ctx context.Context, name string) (info Info, is bool, err error) {
+	b := c.Barrier(name, 1)
+	generation := ""
+	for range 100 { // so often another one may begin before we have asked about it
+		o := c.question(barrierInfo, b.keys(generation)...)
+		o.args = []string{generation}
+		reply, err := o.run(ctx)
+		r := reply.List
+		if err != nil || len(r) == 0 {
+			return Info{}, false, err
+		}
+		if len(r) == 3 {
+			generation = r[1].Str
+			continue
+		}
+		if len(r) < 4 || int64(len(r)-4) < r[3].Int || r[3].Int%2 != 0 || (int64(len(r)-4)-r[3].Int)%2 != 0 {
+			return Info{}, false, unexpected(reply, barrierInfo)
+		}
+		info = Info{Name: name, Kind: KindBarrier, TTL: lasting(r[0].Int), Generation: generation}
+		if info.Total, err = strconv.Atoi(r[2].Str); err != nil {
+			return Info{}, false, notALock("barrier %q is of %q parties", name, r[2].Str)
+		}
+		info.Queue = arrived(r[4:4+r[3].Int], r[4+r[3].Int:])
+		info.Count = len(info.Queue)
+		return info, true, nil
+	}
+	return Info{}, false, fmt.Errorf("redlatch: the generations of barrier %q change too fast to look at one", name)
+}
+
+// arrived returns who has arrived in a generation, in order: those to whom the
+// record gives an index, which is how many were still to come.
+func arrived(record, alive []Reply) (queue []Waiter) {
+	until := map[string]time.Time{}
+	for i := 0; i < len(alive); i += 2 {
+		if ms, err := strconv.ParseFloat(alive[i+1].Str, 64); err == nil {
+			until[alive[i].Str] = time.UnixMilli(int64(ms))
+		}
+	}
+	index := map[string]int{}
+	for i := 0; i < len(record); i += 2 {
+		owner := record[i].Str
+		w := Waiter{Owner: owner}
+		w.Client, w.Redlatch = wire.ClientOf(owner)
+		n, err := strconv.Atoi(record[i+1].Str)
+		if err != nil || w.Client == "" {
+			continue // gone, or no caller
+		}
+		w.Until, index[owner] = until[w.Client], n
+		queue = append(queue, w)
+	}
+	slices.SortFunc(queue, func(x, y Waiter) int { return cmp.Compare(index[y.Owner], index[x.Owner]) })
+	return queue
+}
+
+// sideGlobs returns patterns for side keys of objects whose names match the
+// pattern. What has a brace in its name has no others around it.
+func sideGlobs(prefix, pattern, suffix string) []string {
+	bare := prefix + pattern + suffix
+	switch {
+	case pattern == "*" || strings.Contains(pattern, "{"):
+		return []string{bare}
+	case strings.ContainsAny(pattern, `*?[`):
+		return []string{prefix + "{" + pattern + "}" + suffix, bare}
+	}
+	return []string{prefix + "{" + pattern + "}" + suffix}
+}
