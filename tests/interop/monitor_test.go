@@ -26,6 +26,7 @@ type monitor struct {
 
 // A command as MONITOR shows it.
 type command struct {
+	at       time.Time
 	inScript bool
 	args     []string
 }
@@ -68,12 +69,18 @@ func (m *monitor) next() command {
 		m.w.t.Fatalf("the monitor has ended: %v", m.lines.Err())
 	}
 	line := m.lines.Text() // +1339518083.107412 [0 127.0.0.1:60866] "keys" "*"
-	_, rest, ok := strings.Cut(line, " [")
+	at, rest, ok := strings.Cut(line, " [")
 	source, rest, ok2 := strings.Cut(rest, "] ")
 	if !ok || !ok2 {
 		m.w.t.Fatalf("MONITOR says %q", line)
 	}
-	c := command{inScript: strings.HasSuffix(source, " lua")}
+	at, us, ok3 := strings.Cut(strings.TrimPrefix(at, "+"), ".")
+	sec, err1 := strconv.ParseInt(at, 10, 64)
+	usec, err2 := strconv.ParseInt(us, 10, 64)
+	if !ok3 || err1 != nil || err2 != nil {
+		m.w.t.Fatalf("MONITOR says %q", line)
+	}
+	c := command{at: time.Unix(sec, usec*1000), inScript: strings.HasSuffix(source, " lua")}
 	for rest = strings.TrimSpace(rest); rest != ""; rest = strings.TrimSpace(rest) {
 		quoted, err := strconv.QuotedPrefix(rest)
 		if err != nil {

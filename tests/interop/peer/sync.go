@@ -49,9 +49,10 @@ type Answer struct {
 
 // A Rate is that of a rate limiter.
 type Rate struct {
-	Permits             int
-	Interval, KeepAlive time.Duration
-	PerClient           bool
+	Permits   int
+	Interval  time.Duration
+	PerClient bool
+	KeepAlive time.Duration
 }
 
 // Call performs an op on the object of this name.
