@@ -229,6 +229,12 @@ func onRate(ctx context.Context, l *redlatch.RateLimiter, method string, step go
 		return said(l.TrySetRate(ctx, r))
 	case "setRate":
 		return did(l.SetRate(ctx, r))
+	case "updateRate":
+		err := l.UpdateRate(ctx, r)
+		if errors.Is(err, redlatch.ErrUninitialized) {
+			return said(false, nil)
+		}
+		return did(err)
 	case "config":
 		r, err := l.Config(ctx)
 		return number(r.Permits, err)

@@ -210,6 +210,25 @@ var rateLives = []syncLife{
 		{Do: "release", Thread: "t1", goldenArgs: n(1), Differs: "what is given back leaves the records, too"},
 		{Do: "delete", Thread: "t1"},
 	}},
+	{newest: true, steps: []goldenStep{
+		{Do: "updateRate", Thread: "t1", goldenArgs: rateOf(5, long)},
+		{Do: "trySetRate", Thread: "t1", goldenArgs: rateOf(5, long)},
+		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(2)},
+		{Do: "updateRate", Thread: "t1", goldenArgs: rateOf(7, long)},
+		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(4)},
+		{Do: "updateRate", Thread: "t1", goldenArgs: keptAlive(rateOf(9, long), 2*long)},
+		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(4)},
+		{Do: "updateRate", Thread: "t1", goldenArgs: goldenArgs{N: 9, IntervalMs: 60_000, KeepAliveMs: 120_000, PerClient: true}},
+		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(4)},
+		{Do: "updateRate", Thread: "t1", goldenArgs: keptAlive(rateOf(3, long), 2*long)},
+		{Do: "delete", Thread: "t1"},
+	}},
+	{newest: true, steps: []goldenStep{
+		{Do: "trySetRate", Thread: "t1", goldenArgs: rateOf(5, long)},
+		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(4)},
+		{Do: "updateRate", Thread: "t1", goldenArgs: rateOf(3, long), Differs: "nor do the records have more than the rate"},
+		{Do: "delete", Thread: "t1"},
+	}},
 }
 
 type syncLife struct {

@@ -83,6 +83,14 @@ func TestRateOfBoth(t *testing.T) {
 		w.must(l.UpdateRate(w.ctx, more)) // and what was taken still counts
 		w.rate(more)
 		w.canTake(2)
+		if w.newest() {
+			most := redlatch.Rate{Permits: 9, Interval: long}
+			if !w.javaSets("updateRate", most) {
+				t.Error("Java cannot update a rate")
+			}
+			w.rate(most)
+			w.canTake(4)
+		}
 		w.javaSets("setRate", slow)
 		w.rate(slow)
 		w.canTake(5)

@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"errors"
 	"strconv"
 	"testing"
 	"time"
@@ -177,6 +178,41 @@ func TestSemaphoreWakesMany(t *testing.T) {
 			w.available(0)
 			w.yes(s.Delete(w.ctx))
 		}
+	})
+}
+
+// A process whose goroutines pass the only permit on among them lets Java have its
+// turns.
+func TestSemaphoreTurns(t *testing.T) {
+	eachOf(t, peer.Semaphore, func(t *testing.T, w *world) {
+		s, j := w.goSemaphore(), w.javaSync("t1")
+		w.yes(s.TrySetPermits(w.ctx, 1, 0))
+		stop := make(chan struct{})
+		var all []*waiting
+		for range 8 {
+			all = append(all, w.start("Go: loop", func() error {
+				for {
+					select {
+					case <-stop:
+						return nil
+					default:
+					}
+					if err := errors.Join(s.Acquire(w.ctx, 1), s.Release(w.ctx, 1)); err != nil {
+						return err
+					}
+				}
+			}))
+		}
+		for range 10 {
+			w.inSoon(w.start("Java: acquire", func() error { _, err := j.try("acquire", peer.Call{N: 1}); return err }))
+			j.do("release", 1)
+		}
+		close(stop)
+		for _, c := range all {
+			c.returns()
+		}
+		w.available(1)
+		w.deletes(j)
 	})
 }
 

@@ -60,6 +60,7 @@ final class Sync {
                     Map.entry("rate.release", Sync::releaseRate),
                     Map.entry("rate.trySetRate", Sync::trySetRate),
                     Map.entry("rate.setRate", Sync::setRate),
+                    Map.entry("rate.updateRate", Sync::updateRate),
                     Map.entry("rate.config", Sync::config),
                     Map.entry("rate.available", (c, r) -> count(rate(c, r).availablePermits())),
                     Map.entry("rate.delete", (c, r) -> ok(rate(c, r).delete())));
@@ -196,6 +197,16 @@ final class Sync {
                     () -> rate(c, r).setRate(type(r), n(r), interval(r).toMillis(), RateIntervalUnit.MILLISECONDS));
         }
         return done(() -> newer(rate(c, r), "setRate", TAKES_RATE, type(r), n(r), interval(r), keepAlive(r)));
+    }
+
+    /** Keeps the state. */
+    private static JsonObject updateRate(RedissonClient c, Request r) throws ClassNotFoundException {
+        Class<?> type = Class.forName("org.redisson.api.ratelimiter.RateLimiterArgs");
+        List<Class<?>> takes = List.of(RateType.class, long.class, Duration.class);
+        Object args = Kinds.call(null, type, "of", takes, type(r), (long) n(r), interval(r));
+        Kinds.call(args, type, "keepAliveTime", List.of(Duration.class), keepAlive(r));
+        Kinds.call(args, type, "keepState", List.of(boolean.class), true);
+        return ok((Boolean) newer(rate(c, r), "updateRate", List.of(type), args));
     }
 
     private static JsonObject config(RedissonClient c, Request r) {
