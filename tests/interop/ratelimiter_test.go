@@ -185,12 +185,18 @@ func TestRateWaits(t *testing.T) {
 		const interval = 700 * time.Millisecond
 		l, j := w.goRate(), w.javaSync("t1")
 		w.yes(l.TrySetRate(w.ctx, redlatch.Rate{Permits: 2, Interval: interval}))
+		// Nothing is given in less than an interval from the last time on.
+		first, rounds := time.Now(), time.Duration(0)
 		took := func(what string, f func()) {
 			t.Helper()
 			from := time.Now()
 			f()
-			if d := time.Since(from); d < interval-soon/10 || d > interval+soon {
-				t.Errorf("%s after %v, want %v", what, d, interval)
+			rounds++
+			if d := time.Since(first); d < rounds*interval-2*time.Millisecond {
+				t.Errorf("%s got permits %v after the first ones, want %v", what, d, rounds*interval)
+			}
+			if d := time.Since(from); d > interval+soon {
+				t.Errorf("%s waited for %v, want %v", what, d, interval)
 			}
 		}
 		j.answers(true, "tryAcquire", 2)
