@@ -295,7 +295,7 @@ func (r *recorder) call(s *goldenStep) {
 		err = call()
 		a = <-r.got
 	}
-	for range strings.Fields(s.Then) {
+	for range strings.FieldsSeq(s.Then) {
 		a.IDs = append(a.IDs, (<-r.got).IDs...)
 	}
 	for _, id := range a.IDs {

@@ -44,48 +44,48 @@ func (w *world) goOn(all []*waiting) {
 
 // Whoever counts down and whoever comes to 0: both sides go on, and can use the
 // latch again.
-func TestLatchOfBoth(t *testing.T) {
-	eachOf(t, peer.Latch, func(t *testing.T, w *world) {
-		l, j := w.goLatch(), w.javaSync("t1")
-		w.must(l.Wait(w.ctx)) // it was never set
-		j.do("await")
-		w.must(l.CountDown(w.ctx))
-		j.do("countDown")
-		w.free()
-		for _, set := range []func(){
-			func() { w.yes(l.TrySetCount(w.ctx, 3)) },
-			func() { j.answers(true, "trySetCount", 3) },
+func TestLatchOfBoth(t *testing.T) { eachOf(t, peer.Latch, latchOfBoth) }
+
+func latchOfBoth(t *testing.T, w *world) {
+	l, j := w.goLatch(), w.javaSync("t1")
+	w.must(l.Wait(w.ctx)) // it was never set
+	j.do("await")
+	w.must(l.CountDown(w.ctx))
+	j.do("countDown")
+	w.free()
+	for _, set := range []func(){
+		func() { w.yes(l.TrySetCount(w.ctx, 3)) },
+		func() { j.answers(true, "trySetCount", 3) },
+	} {
+		for _, last := range []func(){
+			func() { w.must(l.CountDown(w.ctx)) },
+			func() { j.do("countDown") },
 		} {
-			for _, last := range []func(){
-				func() { w.must(l.CountDown(w.ctx)) },
-				func() { j.do("countDown") },
-			} {
-				set()
-				w.no(l.TrySetCount(w.ctx, 9))
-				j.answers(false, "trySetCount", 9)
-				all := w.bothWait()
-				w.must(l.CountDown(w.ctx))
-				w.left(2)
-				j.do("countDown")
-				w.left(1)
-				w.asleep(2)
-				for _, c := range all {
-					c.open()
-				}
-				last()
-				w.goOn(all)
-				w.left(0)
-				w.free()
+			set()
+			w.no(l.TrySetCount(w.ctx, 9))
+			j.answers(false, "trySetCount", 9)
+			all := w.bothWait()
+			w.must(l.CountDown(w.ctx))
+			w.left(2)
+			j.do("countDown")
+			w.left(1)
+			w.asleep(2)
+			for _, c := range all {
+				c.open()
 			}
+			last()
+			w.goOn(all)
+			w.left(0)
+			w.free()
 		}
-		// Java may leave a key that says 0.
-		j.answers(true, "trySetCount", 0)
-		w.must(l.Wait(w.ctx))
-		w.yes(l.TrySetCount(w.ctx, 1))
-		w.left(1)
-		w.must(l.CountDown(w.ctx))
-		w.free()
-	})
+	}
+	// Java may leave a key that says 0.
+	j.answers(true, "trySetCount", 0)
+	w.must(l.Wait(w.ctx))
+	w.yes(l.TrySetCount(w.ctx, 1))
+	w.left(1)
+	w.must(l.CountDown(w.ctx))
+	w.free()
 }
 
 // Go's delete wakes all. Java's wakes nobody: Go sees it with its next look, and

@@ -77,71 +77,71 @@ func (w *world) given(free int, ids ...string) {
 
 // A permit's id is the same on both sides, each of which may release and extend
 // what the other has.
-func TestPermitsOfBoth(t *testing.T) {
-	eachOf(t, peer.Permits, func(t *testing.T, w *world) {
-		s, j := w.goPermits(), w.javaSync("t1")
-		_, err := s.Try(w.ctx)
-		w.is(err, redlatch.ErrUninitialized)
-		if j.call("tryAcquire", peer.Call{N: 1}).OK {
-			t.Error("Java has a permit of a semaphore that has none")
-		}
-		w.yes(s.TrySetPermits(w.ctx, 2))
-		j.answers(false, "trySetPermits", 9)
+func TestPermitsOfBoth(t *testing.T) { eachOf(t, peer.Permits, permitsOfBoth) }
 
-		g, id := w.goPermit(redlatch.Lease(long)), j.permit(long)
-		if len(id) != 32 || len(g.ID()) != 32 {
-			t.Errorf("ids are %q and %q", id, g.ID())
-		}
-		w.given(0, g.ID(), id)
-		_, err = s.Try(w.ctx)
-		w.is(err, redlatch.ErrBusy)
-		if j.call("tryAcquire", peer.Call{N: 1}).OK {
-			t.Error("Java has a permit too many")
-		}
+func permitsOfBoth(t *testing.T, w *world) {
+	s, j := w.goPermits(), w.javaSync("t1")
+	_, err := s.Try(w.ctx)
+	w.is(err, redlatch.ErrUninitialized)
+	if j.call("tryAcquire", peer.Call{N: 1}).OK {
+		t.Error("Java has a permit of a semaphore that has none")
+	}
+	w.yes(s.TrySetPermits(w.ctx, 2))
+	j.answers(false, "trySetPermits", 9)
 
-		w.must(s.Extend(w.ctx, id, 2*long))
-		if left, err := s.LeaseLeft(w.ctx, id); err != nil || left <= long || left > 2*long+skew {
-			t.Errorf("Java's permit has %v left, %v, want %v", left, err, 2*long)
-		}
-		if !j.call("extend", peer.Call{IDs: []string{g.ID()}, Lease: 2 * long}).OK {
-			t.Error("Java cannot extend Go's permit")
-		}
-		if left, err := s.LeaseLeft(w.ctx, g.ID()); err != nil || left <= 2*long-soon || left > 2*long {
-			t.Errorf("Go's permit has %v left, %v, want %v", left, err, 2*long)
-		}
-		if w.newest() {
-			for _, permit := range []string{id, g.ID()} {
-				left := time.Duration(j.call("leaseLeft", peer.Call{IDs: []string{permit}}).Count) * time.Millisecond
-				if left <= 2*long-soon || left > 2*long+skew {
-					t.Errorf("Java says that a permit has %v left", left)
-				}
+	g, id := w.goPermit(redlatch.Lease(long)), j.permit(long)
+	if len(id) != 32 || len(g.ID()) != 32 {
+		t.Errorf("ids are %q and %q", id, g.ID())
+	}
+	w.given(0, g.ID(), id)
+	_, err = s.Try(w.ctx)
+	w.is(err, redlatch.ErrBusy)
+	if j.call("tryAcquire", peer.Call{N: 1}).OK {
+		t.Error("Java has a permit too many")
+	}
+
+	w.must(s.Extend(w.ctx, id, 2*long))
+	if left, err := s.LeaseLeft(w.ctx, id); err != nil || left <= long || left > 2*long+skew {
+		t.Errorf("Java's permit has %v left, %v, want %v", left, err, 2*long)
+	}
+	if !j.call("extend", peer.Call{IDs: []string{g.ID()}, Lease: 2 * long}).OK {
+		t.Error("Java cannot extend Go's permit")
+	}
+	if left, err := s.LeaseLeft(w.ctx, g.ID()); err != nil || left <= 2*long-soon || left > 2*long {
+		t.Errorf("Go's permit has %v left, %v, want %v", left, err, 2*long)
+	}
+	if w.newest() {
+		for _, permit := range []string{id, g.ID()} {
+			left := time.Duration(j.call("leaseLeft", peer.Call{IDs: []string{permit}}).Count) * time.Millisecond
+			if left <= 2*long-soon || left > 2*long+skew {
+				t.Errorf("Java says that a permit has %v left", left)
 			}
 		}
+	}
 
-		w.must(s.Release(w.ctx, id))
-		w.given(1, g.ID())
-		w.is(s.Release(w.ctx, id), redlatch.ErrNotHeld)
-		w.is(s.Extend(w.ctx, id, long), redlatch.ErrNotHeld)
-		j.throws("release", peer.Call{IDs: []string{id}}, notLive...)
-		if j.call("extend", peer.Call{IDs: []string{id}, Lease: long}).OK {
-			t.Error("Java extended a permit that Go has released")
-		}
-		j.call("release", peer.Call{IDs: []string{g.ID()}})
-		w.given(2)
-		w.is(g.Extend(w.ctx, long), redlatch.ErrLost)
-		if n := j.call("tryRelease", peer.Call{IDs: []string{g.ID()}}).Count; n != 0 {
-			t.Errorf("Java released %d permits twice", n)
-		}
+	w.must(s.Release(w.ctx, id))
+	w.given(1, g.ID())
+	w.is(s.Release(w.ctx, id), redlatch.ErrNotHeld)
+	w.is(s.Extend(w.ctx, id, long), redlatch.ErrNotHeld)
+	j.throws("release", peer.Call{IDs: []string{id}}, notLive...)
+	if j.call("extend", peer.Call{IDs: []string{id}, Lease: long}).OK {
+		t.Error("Java extended a permit that Go has released")
+	}
+	j.call("release", peer.Call{IDs: []string{g.ID()}})
+	w.given(2)
+	w.is(g.Extend(w.ctx, long), redlatch.ErrLost)
+	if n := j.call("tryRelease", peer.Call{IDs: []string{g.ID()}}).Count; n != 0 {
+		t.Errorf("Java released %d permits twice", n)
+	}
 
-		id = j.permit(0) // for ever
-		if left, err := s.LeaseLeft(w.ctx, id); err != nil || left != -1 {
-			t.Errorf("Java's permit has %v left, %v, want -1", left, err)
-		}
-		w.must(s.Release(w.ctx, id))
-		w.given(2)
-		w.yes(s.Delete(w.ctx))
-		w.free()
-	})
+	id = j.permit(0) // for ever
+	if left, err := s.LeaseLeft(w.ctx, id); err != nil || left != -1 {
+		t.Errorf("Java's permit has %v left, %v, want -1", left, err)
+	}
+	w.must(s.Release(w.ctx, id))
+	w.given(2)
+	w.yes(s.Delete(w.ctx))
+	w.free()
 }
 
 // Several permits at once: all of them or none, on either side.

@@ -46,67 +46,67 @@ func (w *world) canTake(want int) {
 }
 
 // Both have one rate, whoever sets it, and one number of permits.
-func TestRateOfBoth(t *testing.T) {
-	eachOf(t, peer.RateLimiter, func(t *testing.T, w *world) {
-		l, j := w.goRate(), w.javaSync("t1")
-		slow := redlatch.Rate{Permits: 5, Interval: long}
-		w.yes(l.TrySetRate(w.ctx, slow))
-		w.rate(slow)
-		if w.javaSets("trySetRate", redlatch.Rate{Permits: 9, Interval: short}) {
-			t.Error("Java set a rate beside Go's")
-		}
-		j.answers(true, "tryAcquire", 2)
-		w.canTake(3)
-		w.must(l.Try(w.ctx, 2))
-		w.canTake(1)
-		j.answers(false, "tryAcquire", 2)
-		var busy *redlatch.RateError
-		if err := l.Try(w.ctx, 2); !errors.As(err, &busy) {
-			t.Errorf("Go: Try: %v, want a RateError", err)
-		}
-		w.must(l.Release(w.ctx, 3))
-		w.canTake(4)
-		if w.newest() {
-			j.answers(true, "release", 1)
-			w.canTake(5)
-		}
-		w.deletes(j)
+func TestRateOfBoth(t *testing.T) { eachOf(t, peer.RateLimiter, rateOfBoth) }
 
-		if !w.javaSets("trySetRate", slow) {
-			t.Error("Java cannot set a rate")
-		}
-		w.rate(slow)
-		w.no(l.TrySetRate(w.ctx, redlatch.Rate{Permits: 9, Interval: short}))
-		w.must(l.Try(w.ctx, 5))
-		j.answers(false, "tryAcquire", 1)
-		more := redlatch.Rate{Permits: 7, Interval: long}
-		w.must(l.UpdateRate(w.ctx, more)) // and what was taken still counts
-		w.rate(more)
-		w.canTake(2)
-		if w.newest() {
-			most := redlatch.Rate{Permits: 9, Interval: long}
-			if !w.javaSets("updateRate", most) {
-				t.Error("Java cannot update a rate")
-			}
-			w.rate(most)
-			w.canTake(4)
-		}
-		w.javaSets("setRate", slow)
-		w.rate(slow)
+func rateOfBoth(t *testing.T, w *world) {
+	l, j := w.goRate(), w.javaSync("t1")
+	slow := redlatch.Rate{Permits: 5, Interval: long}
+	w.yes(l.TrySetRate(w.ctx, slow))
+	w.rate(slow)
+	if w.javaSets("trySetRate", redlatch.Rate{Permits: 9, Interval: short}) {
+		t.Error("Java set a rate beside Go's")
+	}
+	j.answers(true, "tryAcquire", 2)
+	w.canTake(3)
+	w.must(l.Try(w.ctx, 2))
+	w.canTake(1)
+	j.answers(false, "tryAcquire", 2)
+	var busy *redlatch.RateError
+	if err := l.Try(w.ctx, 2); !errors.As(err, &busy) {
+		t.Errorf("Go: Try: %v, want a RateError", err)
+	}
+	w.must(l.Release(w.ctx, 3))
+	w.canTake(4)
+	if w.newest() {
+		j.answers(true, "release", 1)
 		w.canTake(5)
-		j.answers(true, "tryAcquire", 5)
-		w.must(l.SetRate(w.ctx, more))
-		w.rate(more)
-		w.canTake(7)
-		w.yes(l.Delete(w.ctx))
-		if keys, _ := w.server.MustDo("KEYS", "*"+w.name+"*").([]any); slices.ContainsFunc(keys, func(k any) bool {
-			return !strings.HasPrefix(k.(string), wire.Sessions)
-		}) {
-			t.Errorf("after Delete there is %q", keys)
+	}
+	w.deletes(j)
+
+	if !w.javaSets("trySetRate", slow) {
+		t.Error("Java cannot set a rate")
+	}
+	w.rate(slow)
+	w.no(l.TrySetRate(w.ctx, redlatch.Rate{Permits: 9, Interval: short}))
+	w.must(l.Try(w.ctx, 5))
+	j.answers(false, "tryAcquire", 1)
+	more := redlatch.Rate{Permits: 7, Interval: long}
+	w.must(l.UpdateRate(w.ctx, more)) // and what was taken still counts
+	w.rate(more)
+	w.canTake(2)
+	if w.newest() {
+		most := redlatch.Rate{Permits: 9, Interval: long}
+		if !w.javaSets("updateRate", most) {
+			t.Error("Java cannot update a rate")
 		}
-		w.is(l.Try(w.ctx, 1), redlatch.ErrUninitialized)
-		j.throws("tryAcquire", peer.Call{N: 1}, "RedisException", "RedisResponseException")
-	})
+		w.rate(most)
+		w.canTake(4)
+	}
+	w.javaSets("setRate", slow)
+	w.rate(slow)
+	w.canTake(5)
+	j.answers(true, "tryAcquire", 5)
+	w.must(l.SetRate(w.ctx, more))
+	w.rate(more)
+	w.canTake(7)
+	w.yes(l.Delete(w.ctx))
+	if keys, _ := w.server.MustDo("KEYS", "*"+w.name+"*").([]any); slices.ContainsFunc(keys, func(k any) bool {
+		return !strings.HasPrefix(k.(string), wire.Sessions)
+	}) {
+		t.Errorf("after Delete there is %q", keys)
+	}
+	w.is(l.Try(w.ctx, 1), redlatch.ErrUninitialized)
+	j.throws("tryAcquire", peer.Call{N: 1}, "RedisException", "RedisResponseException")
 }
 
 // Each client has the rate for itself, of whatever library it is.
@@ -186,14 +186,14 @@ func TestRateWaits(t *testing.T) {
 		l, j := w.goRate(), w.javaSync("t1")
 		w.yes(l.TrySetRate(w.ctx, redlatch.Rate{Permits: 2, Interval: interval}))
 		// Nothing is given in less than an interval from the last time on.
-		first, rounds := time.Now(), time.Duration(0)
+		earliest := time.Now()
 		took := func(what string, f func()) {
 			t.Helper()
 			from := time.Now()
 			f()
-			rounds++
-			if d := time.Since(first); d < rounds*interval-2*time.Millisecond {
-				t.Errorf("%s got permits %v after the first ones, want %v", what, d, rounds*interval)
+			earliest = earliest.Add(interval)
+			if early := time.Until(earliest); early > 2*time.Millisecond {
+				t.Errorf("%s got permits %v too early", what, early)
 			}
 			if d := time.Since(from); d > interval+soon {
 				t.Errorf("%s waited for %v, want %v", what, d, interval)

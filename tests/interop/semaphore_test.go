@@ -22,57 +22,57 @@ func (w *world) available(want int) {
 }
 
 // What one side takes the other counts, and may give back.
-func TestSemaphoreOfBoth(t *testing.T) {
-	eachOf(t, peer.Semaphore, func(t *testing.T, w *world) {
-		s, j := w.goSemaphore(), w.javaSync("t1")
-		w.is(s.Try(w.ctx, 1), redlatch.ErrBusy)
-		j.answers(false, "tryAcquire", 1)
-		w.yes(s.TrySetPermits(w.ctx, 5, 0))
-		j.answers(false, "trySetPermits", 3)
-		w.available(5)
-		j.do("acquire", 2)
-		w.available(3)
-		w.is(s.Try(w.ctx, 4), redlatch.ErrBusy)
-		w.must(s.Acquire(w.ctx, 3))
-		w.available(0)
-		j.answers(false, "tryAcquire", 1)
-		j.do("release", 3) // Go's
-		w.available(3)
-		w.must(s.Release(w.ctx, 2)) // Java's
-		w.available(5)
+func TestSemaphoreOfBoth(t *testing.T) { eachOf(t, peer.Semaphore, semaphoreOfBoth) }
 
-		j.do("addPermits", -7)
-		w.available(-2)
-		j.answers(false, "tryAcquire", 1)
-		w.is(s.Try(w.ctx, 1), redlatch.ErrBusy)
-		w.must(s.AddPermits(w.ctx, 6))
-		w.available(4)
-		if n := j.do("drain").Count; n != 4 {
-			t.Errorf("Java drained %d permits, want 4", n)
-		}
-		w.available(0)
-		w.must(s.AddPermits(w.ctx, -1))
-		w.available(-1)
-		if n, err := s.Drain(w.ctx); n != -1 || err != nil {
-			t.Errorf("Go: Drain: %d, %v, want -1", n, err)
-		}
-		w.available(0)
-		w.deletes(j)
+func semaphoreOfBoth(t *testing.T, w *world) {
+	s, j := w.goSemaphore(), w.javaSync("t1")
+	w.is(s.Try(w.ctx, 1), redlatch.ErrBusy)
+	j.answers(false, "tryAcquire", 1)
+	w.yes(s.TrySetPermits(w.ctx, 5, 0))
+	j.answers(false, "trySetPermits", 3)
+	w.available(5)
+	j.do("acquire", 2)
+	w.available(3)
+	w.is(s.Try(w.ctx, 4), redlatch.ErrBusy)
+	w.must(s.Acquire(w.ctx, 3))
+	w.available(0)
+	j.answers(false, "tryAcquire", 1)
+	j.do("release", 3) // Go's
+	w.available(3)
+	w.must(s.Release(w.ctx, 2)) // Java's
+	w.available(5)
 
-		w.no(s.ReleaseIfExists(w.ctx, 1))
-		w.no(s.Delete(w.ctx))
-		j.answers(true, "trySetPermits", 1)
-		w.no(s.TrySetPermits(w.ctx, 9, 0))
-		w.yes(s.ReleaseIfExists(w.ctx, 1))
-		w.available(2)
-		w.yes(s.Delete(w.ctx))
-		j.do("release", 1) // makes it, as Redisson does
-		w.available(1)
-		w.yes(s.Delete(w.ctx))
-		w.must(s.Release(w.ctx, 1)) // and so does Go
-		w.available(1)
-		w.deletes(j)
-	})
+	j.do("addPermits", -7)
+	w.available(-2)
+	j.answers(false, "tryAcquire", 1)
+	w.is(s.Try(w.ctx, 1), redlatch.ErrBusy)
+	w.must(s.AddPermits(w.ctx, 6))
+	w.available(4)
+	if n := j.do("drain").Count; n != 4 {
+		t.Errorf("Java drained %d permits, want 4", n)
+	}
+	w.available(0)
+	w.must(s.AddPermits(w.ctx, -1))
+	w.available(-1)
+	if n, err := s.Drain(w.ctx); n != -1 || err != nil {
+		t.Errorf("Go: Drain: %d, %v, want -1", n, err)
+	}
+	w.available(0)
+	w.deletes(j)
+
+	w.no(s.ReleaseIfExists(w.ctx, 1))
+	w.no(s.Delete(w.ctx))
+	j.answers(true, "trySetPermits", 1)
+	w.no(s.TrySetPermits(w.ctx, 9, 0))
+	w.yes(s.ReleaseIfExists(w.ctx, 1))
+	w.available(2)
+	w.yes(s.Delete(w.ctx))
+	j.do("release", 1) // makes it, as Redisson does
+	w.available(1)
+	w.yes(s.Delete(w.ctx))
+	w.must(s.Release(w.ctx, 1)) // and so does Go
+	w.available(1)
+	w.deletes(j)
 }
 
 // A semaphore with a TTL is gone for both when that is over, whoever gave it and
