@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 
@@ -150,16 +149,16 @@ func (w *world) newest() bool { return w.version == peer.Newest }
 type guests struct {
 	w    *world
 	room int
-	all  map[string]*waiting
+	all  []*waiting
 }
 
-func (w *world) guests(room int) *guests { return &guests{w, room, map[string]*waiting{}} }
+func (w *world) guests(room int) *guests { return &guests{w: w, room: room} }
 
 // member lets one more take part: enter and leave are called in turn, in so many
 // rounds.
-func (c *guests) member(who string, rounds int, enter func() error, leave func() error) {
+func (c *guests) member(who string, rounds int, enter, leave func() error) {
 	const inside = "inside" // who is, as a list
-	c.all[who] = c.w.start(who, func() error {
+	c.all = append(c.all, c.w.start(who, func() error {
 		for range rounds {
 			if err := enter(); err != nil {
 				return err
@@ -174,14 +173,14 @@ func (c *guests) member(who string, rounds int, enter func() error, leave func()
 			}
 		}
 		return nil
-	})
+	}))
 }
 
 // ends waits until all have been in as often as they wanted.
 func (c *guests) ends() {
 	c.w.t.Helper()
-	for who := range maps.Keys(c.all) {
-		c.all[who].returns()
+	for _, g := range c.all {
+		g.returns()
 	}
 }
 
