@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redlatch/redlatch/tests/interop/peer"
 )
@@ -167,6 +168,7 @@ func (c *guests) member(who string, rounds int, enter, leave func() error) {
 			if err == nil && n.(int64) > int64(c.room) {
 				err = fmt.Errorf("%d are inside, and there is room for %d", n, c.room)
 			}
+			time.Sleep(2 * time.Millisecond) // or nobody would be met
 			_, err2 := c.w.server.Do("LREM", inside, "1", who)
 			if err := errors.Join(err, err2, leave()); err != nil {
 				return err
