@@ -46,6 +46,7 @@ type goldenStep struct {
 	Subscribed []string              `json:"subscribed"`
 	Messages   []string              `json:"messages"` // channel and payload
 	After      map[string]goldenHash `json:"after"`
+	goldenArgs
 }
 
 // A goldenHash is what stands at a key; without List, Scores and Value it is a
@@ -61,11 +62,29 @@ type goldenHash struct {
 // redlatch leaves in Redis what Redisson does: keys, fields, counts, TTLs,
 // channels and messages.
 func TestWireIsRedissons(t *testing.T) {
+	eachGoldenVector(t, []string{"redisson", "fenced", "spin", "fair", "readwrite"}, func(w *world, v goldenVector) {
+		l := newGoldenLife(w, v.Kind, v.Name)
+		for n, step := range v.Steps {
+			if step.Differs != "" {
+				t.Log("redlatch differs:", step.Differs)
+				break // and so does all that follows
+			}
+			l.at = "step " + strconv.Itoa(n+1) + ", " + step.Thread + " " + step.Do
+			shareReads(step.After)
+			l.do(step)
+			l.compare(step, v.WatchdogMs)
+		}
+	})
+}
+
+// eachGoldenVector tells every vector of the golden files of some kinds.
+func eachGoldenVector(t *testing.T, kinds []string, tell func(w *world, v goldenVector)) {
+	t.Helper()
 	var files []string
-	for _, kinds := range []string{"redisson", "fenced", "spin", "fair", "readwrite"} {
-		of, err := filepath.Glob("internal/wire/testdata/" + kinds + "-*.json")
+	for _, kind := range kinds {
+		of, err := filepath.Glob("internal/wire/testdata/" + kind + "-*.json")
 		if err != nil || len(of) == 0 {
-			t.Fatalf("golden files of %s: %q, %v", kinds, of, err)
+			t.Fatalf("golden files of %s: %q, %v", kind, of, err)
 		}
 		files = append(files, of...)
 	}
@@ -83,19 +102,7 @@ func TestWireIsRedissons(t *testing.T) {
 		}
 		for i, v := range g.Vectors {
 			t.Run(strings.Join([]string{g.Redisson, strconv.Itoa(i), v.Kind, v.Name}, "/"), func(t *testing.T) {
-				inFakeTime(t, func(w *world) {
-					l := newGoldenLife(w, v.Kind, v.Name)
-					for n, step := range v.Steps {
-						if step.Differs != "" {
-							t.Log("redlatch differs:", step.Differs)
-							break // and so does all that follows
-						}
-						l.at = "step " + strconv.Itoa(n+1) + ", " + step.Thread + " " + step.Do
-						shareReads(step.After)
-						l.do(step)
-						l.compare(step, v.WatchdogMs)
-					}
-				})
+				inFakeTime(t, func(w *world) { tell(w, v) })
 			})
 		}
 	}
@@ -116,7 +123,8 @@ type goldenLife struct {
 	clients map[string]*redlatch.Client
 	holds   map[string][]goldenHold // by thread
 	waits   map[string]<-chan goldenHold
-	ttlMs   int64 // the highest TTL of this hold so far, by the golden file
+	random  func(text string) string // names what is random besides owners, if not nil
+	ttlMs   int64                    // the highest TTL of this hold so far, by the golden file
 
 	mu       sync.Mutex
 	messages []string

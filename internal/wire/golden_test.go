@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -43,6 +44,15 @@ func places(name, owner string) map[string]string {
 		"of ReadTimeout":  strings.TrimSuffix(ReadTimeout(name, owner, 1), ":1"), // an argument of Redisson's scripts
 		"of ReadTimeouts": strings.TrimSuffix(ReadTimeout(name, owner, 1), ":"+owner+":rwlock_timeout:1"),
 	}
+	maps.Copy(all, map[string]string{
+		"SemaphoreChannel": Prefix(SemaphoreChannel, name),
+		"PermitTimeout":    Suffix(name, PermitTimeout),
+		"LatchChannel":     LatchChannel(name),
+		"RateValue":        Suffix(name, RateValue),
+		"RatePermits":      Suffix(name, RatePermits),
+		"own RateValue":    Suffix(name, RateValue) + ":<uuid>",
+		"own RatePermits":  Suffix(name, RatePermits) + ":<uuid>",
+	})
 	for i := range 2 {
 		all["ReadTimeout"+strconv.Itoa(i+1)] = ReadTimeout(name, owner, i+1)
 	}
@@ -58,6 +68,10 @@ func TestNamesAreRedissons(t *testing.T) {
 		"fenced":    {"the lock", "LockChannel", "the token"},
 		"spin":      {"the lock"},
 		"group":     {"the lock", "LockChannel"},
+		"semaphore": {"the lock", "SemaphoreChannel"},
+		"permits":   {"the lock", "SemaphoreChannel", "PermitTimeout"},
+		"latch":     {"the lock", "LatchChannel"},
+		"rate":      {"the lock", "RateValue", "RatePermits", "own RateValue", "own RatePermits"},
 	} {
 		files, err := filepath.Glob("testdata/" + kind + "-*.json")
 		if err != nil || len(files) == 0 {
@@ -105,6 +119,9 @@ func compareNames(t *testing.T, file string, want []string) {
 			for _, m := range s.Messages {
 				channel, payload, _ := strings.Cut(m, " ")
 				look(channel)
+				if _, err := strconv.Atoi(payload); err == nil && (v.Kind == "semaphore" || v.Kind == "permits") {
+					continue // how many permits there are
+				}
 				if payload != Unlocked && payload != WroteUnlocked {
 					t.Errorf("lock %q: Redisson publishes %q", v.Name, payload)
 				}

@@ -28,7 +28,7 @@ var fairLives = []life{
 		{Do: "unlock", Thread: "t1"},
 		{Do: "unlock", Thread: "t4"},
 		{Do: "unlock", Thread: "t1", Then: "t2"},
-		{Do: "tryLock", Thread: "t4", WaitMs: 200, LeaseMs: 60_000},
+		{Do: "tryLock", Thread: "t4", WaitMs: 1000, LeaseMs: 60_000},
 		{Do: "forceUnlock", Thread: "t1", Then: "t3"},
 		{Do: "unlock", Thread: "t3"},
 		{Do: "unlock", Thread: "t1"},
@@ -36,8 +36,8 @@ var fairLives = []life{
 	}},
 	{peer.Fair, defaultWatchdog, []goldenStep{ // who waits in vain is removed, and those behind move up
 		{Do: "lock", Thread: "t1", LeaseMs: 60_000},
-		{Do: "tryLock", Thread: "t2", WaitMs: 300, LeaseMs: 60_000},
-		{Do: "tryLock", Thread: "t3", WaitMs: 300, LeaseMs: 20_000},
+		{Do: "tryLock", Thread: "t2", WaitMs: 1000, LeaseMs: 60_000},
+		{Do: "tryLock", Thread: "t3", WaitMs: 1000, LeaseMs: 20_000},
 		{Do: "unlock", Thread: "t1"},
 	}},
 	{peer.FairOnce, defaultWatchdog, []goldenStep{

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -51,9 +52,10 @@ type goldenStep struct {
 	Values  []string `json:"values,omitempty"` // of a group
 	WaitMs  int64    `json:"waitMs,omitempty"`
 	LeaseMs int64    `json:"leaseMs"` // 0: the watchdog keeps it
+	goldenArgs
 
-	// Result is true, false, or the exception; of a call that returns nothing
-	// it is true.
+	// Result is true, false, a number, or the exception; of a call that returns
+	// nothing it is true.
 	Result string `json:"result"`
 	Token  int64  `json:"token,omitempty"`
 	// Differs is why redlatch, on purpose, does otherwise from here on.
@@ -192,7 +194,7 @@ func recordLife(t *testing.T, version, kind, name string, watchdog time.Duration
 	for _, s := range life {
 		owners[s.Thread] = w.javaOwner(s.Thread)
 	}
-	r := &recorder{world: w, m: newMonitor(w, java.UUID, owners), owners: owners, waiters: map[string]*waiting{}}
+	r := &recorder{world: w, m: newMonitor(w, java.UUID, owners), owners: owners, waiters: map[string]*waiting{}, got: make(chan peer.Answer, 4)}
 
 	began := time.Now()
 	v := goldenVector{Kind: kind, Name: name, WatchdogMs: watchdog.Milliseconds()}
@@ -212,11 +214,16 @@ type recorder struct {
 	m       *monitor
 	owners  map[string]string // by thread
 	waiters map[string]*waiting
+	got     chan peer.Answer // of calls that are about no lock
 }
 
 // do performs a step and notes in it what it did.
 func (r *recorder) do(s *goldenStep) {
 	r.t.Helper()
+	if slices.Contains(syncs, r.kind) {
+		r.call(s)
+		return
+	}
 	kind := cmp.Or(s.Kind, r.kind)
 	l := r.java.Thread(s.Thread).Lock(kind, r.name)
 	if kind == peer.Group {
@@ -241,23 +248,20 @@ func (r *recorder) do(s *goldenStep) {
 	case "getToken":
 		s.Token, err = l.Token(r.ctx)
 	case "waits":
-		before := r.scripts()
-		r.waiters[s.Thread] = r.start("Java: lock", func() error { return l.Lock(r.ctx, lease) })
-		r.eventually("a try", func() bool { return r.scripts() != before })
-		channel := channelOf(kind, r.name, r.owners[s.Thread])
-		r.eventually("a subscription", func() bool {
-			reply, _ := r.server.MustDo("PUBSUB", "NUMSUB", channel).([]any)
-			return reply[1].(int64) > 0
-		})
-		r.atRest(300 * time.Millisecond)
-		r.waiters[s.Thread].open()
+		r.waits(s.Thread, channelOf(kind, r.name, r.owners[s.Thread]), func() error { return l.Lock(r.ctx, lease) })
 	case "renewal":
-		r.m.awaitScript()
+		r.m.awaitScripts(1)
 	case "pause":
 		time.Sleep(wait)
 	default:
 		r.t.Fatalf("nothing is known of %q", s.Do)
 	}
+	r.done(s, strconv.FormatBool(ok), err)
+}
+
+// done notes what a step did that has returned.
+func (r *recorder) done(s *goldenStep, result string, err error) {
+	r.t.Helper()
 	var thrown *peer.Error
 	switch {
 	case errors.As(err, &thrown):
@@ -265,7 +269,7 @@ func (r *recorder) do(s *goldenStep) {
 	case err != nil:
 		r.t.Fatal(err)
 	default:
-		s.Result = strconv.FormatBool(ok)
+		s.Result = result
 	}
 	woken := strings.Fields(s.Then)
 	for _, thread := range woken {
@@ -276,4 +280,20 @@ func (r *recorder) do(s *goldenStep) {
 		s.Scripts = s.Scripts[:1]
 	}
 	s.After = r.m.keys()
+}
+
+// waits calls what has to wait, until it does: after its second try, if it tries
+// by scripts.
+func (r *recorder) waits(thread, channel string, f func() error) {
+	r.t.Helper()
+	r.waiters[thread] = r.start("Java: "+thread, f)
+	if r.kind != peer.Latch {
+		r.m.awaitScripts(2)
+	}
+	r.eventually("a subscription", func() bool {
+		reply, _ := r.server.MustDo("PUBSUB", "NUMSUB", channel).([]any)
+		return reply[1].(int64) > 0
+	})
+	r.atRest(300 * time.Millisecond)
+	r.waiters[thread].open()
 }

@@ -43,20 +43,37 @@ func holderMain(text string) int {
 		return 1
 	}
 	defer closeClient() //nolint:errcheck // the process ends
-	hold, err := goLock(c, j.Kind, j.Name).Acquire(context.Background(), redlatch.Wait(j.Wait))
+	owner, held, err := j.acquire(c)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	fmt.Println("held", hold.Owner())
+	fmt.Println("held", owner)
 	go func() {
-		<-hold.Context().Done()
-		if errors.Is(context.Cause(hold.Context()), redlatch.ErrLost) {
+		<-held.Done()
+		if errors.Is(context.Cause(held), redlatch.ErrLost) {
 			fmt.Println("lost")
 		}
 	}()
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	return 0
+}
+
+// acquire returns the owner, or the permit's id, and the context of the hold.
+func (j holderJob) acquire(c *redlatch.Client) (string, context.Context, error) {
+	ctx, wait := context.Background(), redlatch.Wait(j.Wait)
+	if j.Kind == peer.Permits {
+		p, err := c.ExpirableSemaphore(j.Name).Acquire(ctx, wait)
+		if err != nil {
+			return "", nil, err
+		}
+		return p.ID(), p.Context(), nil
+	}
+	h, err := goLock(c, j.Kind, j.Name).Acquire(ctx, wait)
+	if err != nil {
+		return "", nil, err
+	}
+	return h.Owner(), h.Context(), nil
 }
 
 // A holder is a Go process that holds the story's lock.

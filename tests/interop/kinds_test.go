@@ -71,6 +71,10 @@ func channelOf(kind, name, owner string) string {
 		return wire.FairChannel(name, owner)
 	case peer.Read, peer.Write:
 		return wire.Prefix(wire.RWChannel, name)
+	case peer.Semaphore, peer.Permits:
+		return wire.Prefix(wire.SemaphoreChannel, name)
+	case peer.Latch:
+		return wire.LatchChannel(name)
 	}
 	return wire.Prefix(wire.LockChannel, name)
 }

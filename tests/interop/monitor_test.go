@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/redlatch/redlatch/tests/interop/peer"
 )
 
 // A monitor sees every command that a server runs, those of scripts included.
@@ -20,12 +22,14 @@ type monitor struct {
 	conn    net.Conn
 	lines   *bufio.Scanner
 	names   *strings.Replacer // of what differs from run to run
+	ids     map[string]string // likewise, of permits
 	marks   int
 	pending []command
 }
 
 // A command as MONITOR shows it.
 type command struct {
+	at       time.Time
 	inScript bool
 	args     []string
 }
@@ -48,7 +52,7 @@ func newMonitor(w *world, uuid string, owners map[string]string) *monitor {
 		w.t.Fatal(err)
 	}
 	m := &monitor{
-		w: w, conn: conn, lines: bufio.NewScanner(conn),
+		w: w, conn: conn, lines: bufio.NewScanner(conn), ids: map[string]string{},
 		names: strings.NewReplacer(append(names, uuid, "<uuid>")...),
 	}
 	m.lines.Buffer(nil, 1<<20) // scripts are long
@@ -68,12 +72,18 @@ func (m *monitor) next() command {
 		m.w.t.Fatalf("the monitor has ended: %v", m.lines.Err())
 	}
 	line := m.lines.Text() // +1339518083.107412 [0 127.0.0.1:60866] "keys" "*"
-	_, rest, ok := strings.Cut(line, " [")
+	at, rest, ok := strings.Cut(line, " [")
 	source, rest, ok2 := strings.Cut(rest, "] ")
 	if !ok || !ok2 {
 		m.w.t.Fatalf("MONITOR says %q", line)
 	}
-	c := command{inScript: strings.HasSuffix(source, " lua")}
+	at, us, ok3 := strings.Cut(strings.TrimPrefix(at, "+"), ".")
+	sec, err1 := strconv.ParseInt(at, 10, 64)
+	usec, err2 := strconv.ParseInt(us, 10, 64)
+	if !ok3 || err1 != nil || err2 != nil {
+		m.w.t.Fatalf("MONITOR says %q", line)
+	}
+	c := command{at: time.Unix(sec, usec*1000), inScript: strings.HasSuffix(source, " lua")}
 	for rest = strings.TrimSpace(rest); rest != ""; rest = strings.TrimSpace(rest) {
 		quoted, err := strconv.QuotedPrefix(rest)
 		if err != nil {
@@ -118,14 +128,18 @@ func (m *monitor) published() []string {
 	return all
 }
 
-// awaitScript waits until a script runs.
-func (m *monitor) awaitScript() {
+// awaitScripts waits until n scripts have run since the last look.
+func (m *monitor) awaitScripts(n int) {
 	m.w.t.Helper()
-	for {
+	for called := false; n > 0; {
 		c := m.next()
 		m.pending = append(m.pending, c)
-		if c.inScript {
-			return
+		switch {
+		case !c.inScript:
+			called = called || strings.HasPrefix(strings.ToLower(c.args[0]), "eval")
+		case called: // and the server knew it
+			called = false
+			n--
 		}
 	}
 }
@@ -139,7 +153,7 @@ var (
 func (m *monitor) plain(args []string) []string {
 	out := make([]string, len(args))
 	for i, a := range args {
-		out[i] = requestID.ReplaceAllString(m.names.Replace(a), "<request>")
+		out[i] = requestID.ReplaceAllString(m.names.Replace(m.random(a)), "<request>")
 	}
 	return out
 }
@@ -170,14 +184,19 @@ func sinceNow(now int64, args []string) []string {
 	return args
 }
 
-func firstEpoch(args []string) int64 {
+// now returns the wall clock among the arguments of a script: the first one that
+// there is, or the earliest, where until when a permit is given comes before it.
+func (m *monitor) now(args []string) (now int64) {
 	for _, a := range args {
-		if epoch.MatchString(a) {
-			now, _ := strconv.ParseInt(a, 10, 64)
-			return now
+		if !epoch.MatchString(a) {
+			continue
+		}
+		at, _ := strconv.ParseInt(a, 10, 64)
+		if now == 0 || m.w.kind == peer.Permits {
+			now = min(at, cmp.Or(now, at))
 		}
 	}
-	return 0
+	return now
 }
 
 // roundUp rounds a TTL in milliseconds up to a second, or if it is longer than
@@ -220,8 +239,9 @@ func (m *monitor) note(s *goldenStep) {
 			if err != nil {
 				m.w.t.Fatal(err)
 			}
-			now = firstEpoch(c.args[3+n:])
-			keys, args := m.plain(c.args[3:3+n]), sinceNow(now, m.plain(c.args[3+n:]))
+			args := m.withoutRandom(c.args[3+n:])
+			now = m.now(args)
+			keys, args := m.plain(c.args[3:3+n]), sinceNow(now, m.plain(args))
 			if slices.ContainsFunc(keys, func(key string) bool { return strings.HasPrefix(key, latch) }) {
 				args = withoutLatchTTL(args)
 			}
@@ -278,7 +298,7 @@ func (m *monitor) value(key string, now int64) goldenHash {
 func (m *monitor) plainPairs(reply any, now int64) map[string]string {
 	out := map[string]string{}
 	for field, value := range pairs(reply) {
-		out[m.names.Replace(field)] = m.names.Replace(sinceNow(now, []string{value})[0])
+		out[m.names.Replace(m.random(field))] = m.names.Replace(sinceNow(now, []string{value})[0])
 	}
 	return out
 }

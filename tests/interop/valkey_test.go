@@ -42,3 +42,17 @@ func TestValkey(t *testing.T) {
 		}
 	}
 }
+
+// What is not a lock, on Valkey.
+func TestValkeySyncs(t *testing.T) {
+	needsServers(t)
+	t.Parallel()
+	for kind, story := range map[string]func(*testing.T, *world){
+		peer.Semaphore: semaphoreOfBoth, peer.Permits: permitsOfBoth, peer.Latch: latchOfBoth, peer.RateLimiter: rateOfBoth,
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			story(t, newWorld(t, cast{peer.Newest, "goredis", kind}, testserver.Valkey))
+		})
+	}
+}

@@ -72,9 +72,10 @@ type answer struct {
 	TTL     int64  `json:"ttl"`
 	Token   int64  `json:"token"`
 	LoopResult
+	syncAnswer
 }
 
-// request is one line to the process; see Ops.java and Loop.java.
+// request is one line to the process; see Ops.java, Sync.java and Loop.java.
 type request struct {
 	ID     int64  `json:"id"`
 	Op     string `json:"op"`
@@ -94,6 +95,8 @@ type request struct {
 
 	Members []member `json:"members,omitempty"`
 	Values  []string `json:"values,omitempty"`
+
+	syncRequest
 
 	Threads       int    `json:"threads,omitempty"`
 	DurationMs    int64  `json:"durationMs,omitempty"`

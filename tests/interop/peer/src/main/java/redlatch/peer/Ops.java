@@ -45,6 +45,9 @@ final class Ops {
                     Map.entry("loopLock", req -> Loop.run(clients.get(req), req)));
 
     JsonObject run(Request req) throws Exception {
+        if (Sync.has(req.op())) {
+            return Sync.run(clients.get(req), req);
+        }
         Op op = ops.get(req.op());
         if (op == null) {
             throw new IllegalArgumentException("unknown op \"" + req.op() + "\"");
