@@ -1,7 +1,9 @@
 package topologies
 
 import (
+	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,20 +36,23 @@ var topologies = []struct {
 	}},
 	{"with a replica", func(t *testing.T, k testserver.Kind) place {
 		primary := testserver.Start(t, k)
-		host, port, _ := net.SplitHostPort(primary.Addr())
+		host, port := split(primary.Addr())
 		testserver.Start(t, k, "--replicaof", host+" "+port)
 		return single(primary.Addr())
 	}},
 	{"Sentinel", func(t *testing.T, k testserver.Kind) place {
-		s := testserver.StartSentinels(t, k)
-		return place{
-			goredis: &redis.UniversalOptions{Addrs: s.Addrs(), MasterName: s.Name},
-			rueidis: valkey.ClientOption{InitAddress: s.Addrs(), Sentinel: valkey.SentinelOption{MasterSet: s.Name}},
-		}
+		return sentinelOf(testserver.StartSentinels(t, k))
 	}},
 	{"Cluster", func(t *testing.T, k testserver.Kind) place {
 		return clusterOf(testserver.StartCluster(t, k))
 	}},
+}
+
+func sentinelOf(s *testserver.Sentinels) place {
+	return place{
+		goredis: &redis.UniversalOptions{Addrs: s.Addrs(), MasterName: s.Name},
+		rueidis: valkey.ClientOption{InitAddress: s.Addrs(), Sentinel: valkey.SentinelOption{MasterSet: s.Name}},
+	}
 }
 
 func clusterOf(c *testserver.Cluster) place {
@@ -105,4 +110,38 @@ func client(t *testing.T, d redlatch.Redis, cfg redlatch.Config) *redlatch.Clien
 		}
 	})
 	return c
+}
+
+// within waits until f is true.
+func within(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(3 * generous); !f(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it takes too long: %s", what)
+		}
+	}
+}
+
+func split(addr string) (host, port string) {
+	host, port, _ = net.SplitHostPort(addr)
+	return host, port
+}
+
+// role returns what a server says it is: master or slave.
+func role(s *testserver.Server) string {
+	v, err := s.Do("ROLE")
+	if err != nil {
+		return ""
+	}
+	list, _ := v.([]any)
+	if len(list) == 0 {
+		return ""
+	}
+	return fmt.Sprint(list[0])
+}
+
+// linked says whether a server replicates another one.
+func linked(s *testserver.Server) bool {
+	v, err := s.Do("INFO", "replication")
+	return err == nil && strings.Contains(fmt.Sprint(v), "master_link_status:up")
 }
