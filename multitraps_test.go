@@ -1,6 +1,10 @@
 package redlatch_test
 
 import (
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,4 +112,92 @@ func TestAForceReleaseOfAGroupTellsOnlyWhatItFreed(t *testing.T) {
 		}
 		w.wantNobody("g", "x", "y")
 	})
+}
+
+// The members of a process that dies lie on two servers and are of all kinds. It
+// dies with all of them, or with some, while it takes them.
+func TestAMultiLockOfADeadProcessBlocksNobodyForLongerThanItsLease(t *testing.T) {
+	const skew, poll = time.Second, 2400 * time.Millisecond // of groups, and of who waits
+	for name, x := range map[string]struct {
+		takes int64 // dies after so many, 0: when it has all
+		lease time.Duration
+		opts  []redlatch.Option
+	}{
+		"holding":            {lease: 30 * time.Second},
+		"holding for a time": {lease: 5 * time.Second, opts: []redlatch.Option{redlatch.Lease(5 * time.Second)}},
+		"taking":             {takes: 6, lease: 30 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFakeTime(t, func(w *world) {
+				worlds := []*world{w, w.another()}
+				var taken atomic.Int64
+				var dead atomic.Bool
+				dying := func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+					if dead.Load() || x.takes > 0 && taken.Load() == x.takes {
+						return redlatch.Reply{}, errTapUnknown
+					}
+					if strings.HasSuffix(s, ".take") {
+						defer taken.Add(1)
+					}
+					return next()
+				}
+				// members returns those that begin with the same clients, the other
+				// process's as they exclude them.
+				members := func(clients []*redlatch.Client, rival bool) (all []*redlatch.Lock) {
+					for kind, member := range memberKinds {
+						if rival && kind == "read" {
+							member = memberKinds["write"]
+						}
+						for i, c := range clients {
+							all = append(all, member(c, kind+strconv.Itoa(i)))
+						}
+					}
+					return all
+				}
+				var mortals, others []*redlatch.Client
+				for i, w := range worlds {
+					cfg := redlatch.Config{Name: strconv.Itoa(i)}
+					others = append(others, w.client(cfg))
+					mortals = append(mortals, w.tapped(cfg, &tap{hook: dying}))
+				}
+				start := time.Now()
+				m := redlatch.MultiLock(members(mortals, false)...)
+				if x.takes == 0 {
+					w.acquireMulti(m, bg, x.opts...)
+				} else if _, err := m.Acquire(bg, x.opts...); err == nil || taken.Load() != x.takes {
+					t.Fatalf("%v after %d requests", err, taken.Load())
+				}
+				dead.Store(true)
+				held := 0
+				for _, w := range worlds {
+					held += len(w.server.Keys())
+				}
+				if held < 5 {
+					t.Fatalf("%d keys: nothing is tested", held)
+				}
+				var wg sync.WaitGroup
+				for _, l := range members(others, true) {
+					wg.Go(func() {
+						h := w.acquire(l, bg)
+						if took := time.Since(start); took > x.lease+skew+poll {
+							t.Errorf("%s was blocked for %v", l.Name(), took)
+						}
+						time.Sleep(time.Millisecond)
+						w.release(h)
+					})
+				}
+				wg.Go(func() {
+					w.releaseMulti(w.acquireMulti(redlatch.MultiLock(members(others, true)...), bg))
+					if took := time.Since(start); took > x.lease+skew+3*poll {
+						t.Errorf("all together were blocked for %v", took)
+					}
+				})
+				wg.Wait()
+				time.Sleep(time.Minute)
+				for _, w := range worlds {
+					w.wantLocksGone()
+				}
+			})
+		})
+	}
 }
