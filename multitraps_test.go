@@ -73,47 +73,6 @@ func TestTheValidityOfARedLockCountsFromTheFirstSend(t *testing.T) {
 	})
 }
 
-// A force release that frees nothing, here because it is executed twice, tells
-// nobody: Redisson's of a group always does.
-func TestAForceReleaseOfAGroupTellsOnlyWhatItFreed(t *testing.T) {
-	inFakeTime(t, func(w *world) {
-		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
-			if s == "grouplock.force" {
-				_, _ = next()
-			}
-			return next()
-		}})
-		sub := w.server.NewSubscriber()
-		defer sub.Close()
-		sub.Subscribe("redisson_lock__channel:{g}")
-		told, done := 0, make(chan struct{})
-		listener := later(func() struct{} {
-			for {
-				select {
-				case <-sub.Messages():
-					told++
-				case <-done:
-					return struct{}{}
-				}
-			}
-		})
-		for field, value := range held(javaA+":7", 1, time.Now().Add(time.Hour), "x", "y") {
-			w.server.HSet("g", field, value)
-		}
-		w.server.SetTTL("g", time.Hour)
-		if _, err := c.GroupLock("g", "y", "x").ForceRelease(bg); err != nil {
-			t.Error(err)
-		}
-		synctest.Wait()
-		close(done)
-		<-listener
-		if told != 1 {
-			t.Errorf("told %d times", told)
-		}
-		w.wantNobody("g", "x", "y")
-	})
-}
-
 // The members of a process that dies lie on two servers and are of all kinds. It
 // dies with all of them, or with some, while it takes them.
 func TestAMultiLockOfADeadProcessBlocksNobodyForLongerThanItsLease(t *testing.T) {

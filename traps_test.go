@@ -2,6 +2,7 @@ package redlatch_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -151,6 +152,95 @@ func TestALateTakeDoesNotCutWhatAnExtensionHasGiven(t *testing.T) {
 					}
 				}
 				w.release(h)
+				w.wantNoKeys()
+			})
+		})
+	}
+}
+
+// In Redisson a re-entry, and the unlock that ends it, set the TTL, also to a
+// shorter one.
+func TestAReentryCutsNothingShort(t *testing.T) {
+	for name, of := range typesOfLock {
+		t.Run(name, func(t *testing.T) {
+			inFakeTime(t, func(w *world) {
+				l := of(w.client(redlatch.Config{}), "orders")
+				outer := w.acquire(l, bg, redlatch.Lease(time.Hour))
+				want := func(when string) {
+					t.Helper()
+					if ttl := w.server.TTL("orders"); time.Now().Add(ttl).Before(outer.Expires()) {
+						t.Errorf("%s: the lock lasts for %v, the outer hold is trusted for %v", when, ttl, time.Until(outer.Expires()))
+					}
+				}
+				for _, opts := range [][]redlatch.Option{{redlatch.Lease(time.Second)}, nil} {
+					inner := w.acquire(l, outer.Context(), opts...)
+					want("re-entered")
+					w.release(inner)
+					want("left again")
+				}
+				w.release(outer)
+				w.wantNoKeys()
+			})
+		})
+	}
+}
+
+// For Redisson's scripts no answer means that the lock is the caller's.
+func TestAnAnswerThatSaysNothingIsNoLock(t *testing.T) {
+	for name, of := range typesOfLock {
+		for _, answer := range []redlatch.Reply{{}, {Kind: redlatch.ReplyString, Str: "OK"}, {Kind: redlatch.ReplyList}} {
+			t.Run(fmt.Sprint(name, " ", answer.Kind), func(t *testing.T) {
+				inFakeTime(t, func(w *world) {
+					c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+						if strings.HasSuffix(s, ".take") {
+							return answer, nil
+						}
+						return next()
+					}})
+					if h, err := of(c, "orders").Acquire(bg); err == nil || h != nil || errors.Is(err, redlatch.ErrBusy) {
+						t.Errorf("%v, %v", h, err)
+					}
+					if h, err := of(c, "orders").Try(bg); err == nil || h != nil {
+						t.Errorf("Try: %v, %v", h, err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A force release that finds nothing, or is executed twice, wakes nobody for
+// what it has not done.
+func TestAForceReleaseTellsOnlyWhatItFreed(t *testing.T) {
+	for name, of := range typesOfLock {
+		t.Run(name, func(t *testing.T) {
+			inFakeTime(t, func(w *world) {
+				forced := 0
+				c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+					if strings.HasSuffix(s, ".force") {
+						forced++
+						_, _ = next()
+					}
+					return next()
+				}})
+				published := w.eavesdrop()
+				if ok, err := of(c, "orders").ForceRelease(bg); ok || err != nil {
+					t.Errorf("of a free lock: %v, %v", ok, err)
+				}
+				if got := published(); len(got) > 0 {
+					t.Errorf("of a free lock: published %q", got)
+				}
+				dead := w.mortal()
+				w.acquire(of(dead.Client, "orders"), bg)
+				dead.dead.Store(true)
+				_, err := of(c, "orders").ForceRelease(bg)
+				want := 1
+				if name == "spin" || name == "fair" {
+					want = 0 // nobody listens, nobody waits
+				}
+				if got := published(); err != nil || len(got) != want || forced == 0 {
+					t.Errorf("%v: published %q, %d requests", err, got, forced)
+				}
 				w.wantNoKeys()
 			})
 		})
