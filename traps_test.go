@@ -246,3 +246,63 @@ func TestAForceReleaseTellsOnlyWhatItFreed(t *testing.T) {
 		})
 	}
 }
+
+// In Redisson everybody's unlock of a fair lock that is gone succeeds, and until
+// 3.43 that of a read-write lock.
+func TestTheReleaseOfALockThatIsGoneIsNoSuccess(t *testing.T) {
+	for name, of := range typesOfLock {
+		t.Run(name, func(t *testing.T) {
+			inFakeTime(t, func(w *world) {
+				l := of(w.client(redlatch.Config{}), "orders")
+				h := w.acquire(l, bg)
+				published := w.eavesdrop()
+				for _, key := range w.server.Keys() {
+					w.server.Del(key)
+				}
+				w.wantErr(h.Release(bg), redlatch.ErrLost)
+				if got := published(); len(got) > 0 {
+					t.Errorf("published %q", got)
+				}
+				w.wantNoKeys()
+			})
+		})
+	}
+}
+
+// A waiter of Redisson that hears of no release sleeps for as long as the lock
+// would have lasted.
+func TestWhoFreesALockSaysSo(t *testing.T) {
+	for name, of := range typesOfLock {
+		if name == "spin" {
+			continue // nobody listens
+		}
+		t.Run(name, func(t *testing.T) {
+			inFakeTime(t, func(w *world) {
+				a, b, other := w.mortal(), w.client(redlatch.Config{}), w.client(redlatch.Config{})
+				waiter := of(b, "orders")
+				if name == "read" {
+					waiter = b.ReadWriteLock("orders").Write()
+				}
+				for _, dead := range []bool{false, true} {
+					h := w.acquire(of(a.Client, "orders"), bg)
+					next := later(func() *redlatch.Hold { return w.acquire(waiter, bg) })
+					time.Sleep(1100 * time.Millisecond)
+					start := time.Now()
+					if dead {
+						a.dead.Store(true)
+						start = start.Add(time.Second) // for its answer
+						if ok, err := of(other, "orders").ForceRelease(bg); !ok || err != nil {
+							t.Errorf("%v, %v", ok, err)
+						}
+					} else {
+						w.release(h)
+					}
+					w.release(<-next)
+					if took := time.Since(start); took > 5*time.Millisecond {
+						t.Errorf("holder dead: %t; the next one had the lock %v later", dead, took)
+					}
+				}
+			})
+		})
+	}
+}
