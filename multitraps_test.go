@@ -1,6 +1,7 @@
 package redlatch_test
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -42,6 +43,38 @@ func TestTheLeaseOfAMultiLockIsNotGivenToSomebodyElsesHold(t *testing.T) {
 		w.releaseMulti(h)
 		time.Sleep(time.Minute)
 		w.wantLocksGone()
+	})
+}
+
+// Redisson sets it on a fenced lock's counter too, which then begins anew, and on
+// a fair lock's queue, but not on what keeps a reader alive; and in its
+// lockInterruptibly the lease grows with each try.
+func TestTheLeaseOfAMultiLockIsThatOfItsMembersAndNothingElse(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c, other := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		const lease = 3 * time.Second
+		m := redlatch.MultiLock(c.FencedLock("a"), c.FairLock("b"), c.ReadWriteLock("c").Read(), c.Lock("d"))
+		busy := w.acquire(other.Lock("d"), bg)
+		got := later(func() *redlatch.MultiHold { return w.acquireMulti(m, bg, redlatch.Lease(lease)) })
+		time.Sleep(20 * time.Second)
+		w.release(busy)
+		h := <-got
+		next := w.waiting(other.FairLock("b"), bg)
+		queue, timeouts, _ := fairKeys("b")
+		for _, key := range []string{"redisson_lock_token:{a}", queue, timeouts} {
+			if ttl := w.server.TTL(key); !w.server.Exists(key) || ttl != 0 {
+				t.Errorf("%s has a TTL: %v", key, ttl)
+			}
+		}
+		held := h.Holds()
+		reader := "{c}:" + held[slices.IndexFunc(held, func(h *redlatch.Hold) bool { return h.Name() == "c" })].Owner() + ":rwlock_timeout:1"
+		for _, key := range []string{"a", "b", "c", reader, "d"} {
+			if ttl := w.server.TTL(key); ttl <= 0 || ttl > lease || time.Now().Add(ttl).Before(h.Expires()) {
+				t.Errorf("%s lasts for %v, and is trusted for %v", key, ttl, time.Until(h.Expires()))
+			}
+		}
+		w.releaseMulti(h)
+		w.release(w.got(next))
 	})
 }
 
