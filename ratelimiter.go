@@ -247,10 +247,7 @@ func (l *RateLimiter) Config(ctx context.Context) (Rate, error) {
 			return Rate{}, fmt.Errorf("redlatch: rate limiter %q is configured with %q, which is no number", l.name, r.Str)
 		}
 	}
-	ms := func(n int64) time.Duration {
-		return time.Duration(min(n, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
-	}
-	return Rate{Permits: int(n[0]), Interval: ms(n[1]), PerClient: n[2] == 1, KeepAlive: ms(n[3])}, nil
+	return Rate{Permits: int(n[0]), Interval: fromMillis(n[1]), PerClient: n[2] == 1, KeepAlive: fromMillis(n[3])}, nil
 }
 
 // Delete deletes the limiter and what was taken, but for what other clients have

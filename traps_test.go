@@ -3,6 +3,7 @@ package redlatch_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -301,6 +302,41 @@ func TestWhoFreesALockSaysSo(t *testing.T) {
 					if took := time.Since(start); took > 5*time.Millisecond {
 						t.Errorf("holder dead: %t; the next one had the lock %v later", dead, took)
 					}
+				}
+			})
+		})
+	}
+}
+
+// Redisson takes a lease of Integer.MAX_VALUE hours, which is more than Go's
+// durations can be.
+func TestALeaseOfAQuarterOfAMillionYearsIsWaitedForAsAnyOther(t *testing.T) {
+	const hours = math.MaxInt32
+	for name, of := range typesOfLock {
+		t.Run(name, func(t *testing.T) {
+			inFakeTime(t, func(w *world) {
+				takes := 0
+				c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+					r, err := next()
+					if strings.HasSuffix(s, ".take") && len(r.List) > 1 {
+						takes++
+						r.List[0].Int = hours * time.Hour.Milliseconds()
+					}
+					return r, err
+				}})
+				w.foreigner("orders", java).read(time.Hour)
+				l := of(c, "orders")
+				if name == "read" {
+					w.server.HSet("orders", "mode", "write")
+				}
+				_, err := l.Try(bg)
+				var busy *redlatch.BusyError
+				if !errors.As(err, &busy) || busy.TTL < 100*365*24*time.Hour {
+					t.Errorf("%v", err)
+				}
+				_, err = l.Acquire(bg, redlatch.Wait(time.Minute))
+				if w.wantErr(err, redlatch.ErrBusy); name != "spin" && takes > 120 {
+					t.Errorf("%d tries in a minute", takes)
 				}
 			})
 		})
