@@ -280,7 +280,7 @@ func (d *desk) answer(batch []*asker, o *op, reply Reply) time.Duration {
 	wait := jittered(longestSleep)
 	var next time.Duration
 	if ms := reply.List[1].Int; ms >= 0 {
-		next = time.Duration(ms+1) * time.Millisecond
+		next = fromMillis(ms + 1)
 		wait = min(wait, next)
 	}
 	d.blocked = true

@@ -43,9 +43,14 @@ type permitModel struct {
 	mu     sync.Mutex // guards rand and what follows
 	total  int        // of permits, if the one who changes it has his way
 	live   map[string]*redlatch.Permit
-	waits  map[int]time.Time // since when; by number
+	waits  map[int]permitWait // by number
 	number int
 	got    int
+}
+
+type permitWait struct {
+	c     *permitClient
+	since time.Time
 }
 
 type permitClient struct {
@@ -58,7 +63,7 @@ type permitClient struct {
 func newPermitModel(w *world, seed uint64) *permitModel {
 	m := &permitModel{
 		world: w, rand: rand.New(rand.NewPCG(seed, 11)), lossy: seed > 0, slot: make(chan struct{}, 1),
-		total: 6, live: map[string]*redlatch.Permit{}, waits: map[int]time.Time{},
+		total: 6, live: map[string]*redlatch.Permit{}, waits: map[int]permitWait{},
 	}
 	for range 4 {
 		c := &permitClient{m: m}
@@ -186,7 +191,12 @@ func (m *permitModel) watch(stop <-chan struct{}) {
 		low := m.low
 		<-m.slot
 		m.mu.Lock()
-		for n, since := range m.waits {
+		for n, wait := range m.waits {
+			if wait.c.isDead() {
+				m.waits[n] = permitWait{wait.c, time.Now()}
+				continue
+			}
+			since := wait.since
 			if since.Before(low) {
 				since = low
 			}
@@ -245,9 +255,7 @@ func (c *permitClient) section() {
 	m.mu.Lock()
 	m.number++
 	number := m.number
-	if !c.isDead() {
-		m.waits[number] = time.Now()
-	}
+	m.waits[number] = permitWait{c, time.Now()}
 	m.mu.Unlock()
 	ps, err := acquire(ctx, 1+m.draw(enough), opts...)
 	m.mu.Lock()

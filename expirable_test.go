@@ -319,6 +319,24 @@ func TestPermitsByTheirIds(t *testing.T) {
 	})
 }
 
+// Redisson's tryRelease of a permit that has expired, and that nobody has noticed,
+// frees it and says that it did not. Here the server's clock has been set forward.
+func TestAnExpiredPermitIsFreedOnceAndWasLost(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		s := w.permits(w.client(redlatch.Config{}), 2)
+		p, q := w.permit(s, redlatch.Lease(time.Minute)), w.permit(s, redlatch.Lease(time.Minute))
+		raw, _ := hex.DecodeString(p.ID())
+		_, _ = w.server.ZAdd(poolTimes, float64(time.Now().UnixMilli()), string(raw))
+		w.wantErr(p.Release(bg), redlatch.ErrLost)
+		if got, _ := w.server.Get(pool); got != "1" {
+			t.Errorf("%s are free", got)
+		}
+		w.wantErr(p.Release(bg), redlatch.ErrNotHeld)
+		w.giveBack(q)
+		w.wantPermits(2, 0)
+	})
+}
+
 // With a context that is over, a release by id is done all the same, and wholly.
 func TestPermitsAreReleasedByIdAfterTheContext(t *testing.T) {
 	inFakeTime(t, func(w *world) {

@@ -3,6 +3,7 @@ package redlatch_test
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -171,4 +172,34 @@ func TestPermitsWithoutMessages(t *testing.T) {
 		synctest.Wait()
 		w.wantPermits(1, 0)
 	})
+}
+
+// Redisson gives permits for ever, or until times that are further than Go's
+// durations reach: who waits neither spins nor believes that they are over.
+func TestPermitsThatNeverEndAreWaitedForInPeace(t *testing.T) {
+	for _, until := range []float64{forever, 12345678901234} {
+		inFakeTime(t, func(w *world) {
+			takes := 0
+			c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				if s == "expirable.take" {
+					takes++
+				}
+				return next()
+			}})
+			s := w.permits(c, 0)
+			w.javaPermit(javaID, until)
+			_, err := s.Try(bg)
+			var busy *redlatch.BusyError
+			if !errors.As(err, &busy) || (busy.TTL == 0) != (until == forever) || busy.TTL < 0 {
+				t.Errorf("%v", err)
+			}
+			if left, err := s.LeaseLeft(bg, javaID); err != nil || (left == -1) != (until == forever) || left < -1 {
+				t.Errorf("left: %v, %v", left, err)
+			}
+			_, err = s.Acquire(bg, redlatch.Wait(time.Minute))
+			if w.wantErr(err, redlatch.ErrBusy); takes > 40 {
+				t.Errorf("%.0f: %d tries in a minute", until, takes)
+			}
+		})
+	}
 }

@@ -150,7 +150,7 @@ func (q *queuer) ask(ctx context.Context, first func()) (*answer, error) {
 		return nil, err
 	}
 	a := &answer{
-		ttl:   time.Duration(facts[0].Int) * time.Millisecond,
+		ttl:   fromMillis(facts[0].Int),
 		owner: facts[1].Str, head: facts[2].Str, fresh: facts[3].Int == 1,
 	}
 	q.asked, q.again = req.sent, q.again || req.unknown || (a.fresh && q.queued)

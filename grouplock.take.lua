@@ -1,15 +1,20 @@
 -- Takes values of a group, all of them or none. To take what is this owner's
 -- already is the replay of a take whose reply was lost: it changes nothing, but
--- may raise how long it lasts.
+-- may raise how long it lasts. Another type's lock under the same name is in the
+-- way as a whole: one field, the owner's, or more with a mode among them.
 -- KEYS group token... (at most one, for an acquisition that is to have a token)
 -- ARGV lease_ms owner values... (n, n fields, skew_ms; then token_ttl_ms if there
 -- is a token key, 0: that never expires)
 -- returns the token, or 1, if all are the owner's, else {ms until the last of
--- them is free, its owner}
+-- them is free, or the TTL of another type's lock, its owner}
 local group, lease, owner = KEYS[1], tonumber(ARGV[1]), ARGV[2]
 local token_key, token_ttl_ms = KEYS[2], ARGV[#ARGV]
 -- include token
 -- include grouplock
+-- include readwrite.holder
+if redis.call('HLEN', group) == 1 or redis.call('HEXISTS', group, 'mode') == 1 then
+  return held_by(owner)
+end
 local values, skew = group_values(3)
 local now, replay, others = server_ms(), true, {}
 local longest, whose = 0, nil

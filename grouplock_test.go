@@ -347,6 +347,7 @@ func TestGroupHoldIsLostWithAnyOfItsValues(t *testing.T) {
 func TestGroupForceRelease(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		a, b := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		synctest.Wait() // until they can be asked to let go
 		ab := w.acquire(a.GroupLock("g", "a", "b"), bg)
 		c := w.acquire(a.GroupLock("g", "c"), bg)
 		until := time.Now().Add(time.Minute)

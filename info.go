@@ -154,7 +154,7 @@ func lasting(ms int64) time.Duration {
 	case ms < 0:
 		return 0
 	}
-	return time.Duration(ms) * time.Millisecond
+	return fromMillis(ms)
 }
 
 // guess says what kind of lock this looks like. A fair lock for which nobody
@@ -271,7 +271,7 @@ func (s *stored) valueHolders() (holders []Holder, err error) {
 			return nil, wrong(entered, s.fields[entered])
 		}
 		if ms > s.now {
-			left := time.Duration(ms-s.now) * time.Millisecond
+			left := fromMillis(ms - s.now)
 			if s.ttl >= 0 {
 				left = min(left, s.ttl)
 			}

@@ -104,6 +104,28 @@ func TestALatchIsRedissons(t *testing.T) {
 	})
 }
 
+// A DECR by hand leaves a number below 0, which for Redisson is a latch that can
+// never be set again.
+func TestALatchBelowZeroCanBeSetAgain(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		l := w.latch(c.CountDownLatch("orders"), 1)
+		x := waitFor(l, bg)
+		w.wantWaiting(x)
+		_ = w.server.Set("orders", "-2")
+		if err := <-x; err != nil { // nobody said so, but there is a poll
+			t.Error(err)
+		}
+		w.wantCount(l, 0)
+		w.latch(l, 2)
+		_ = w.server.Set("orders", "-2")
+		w.down(l)
+		if w.server.Exists("orders") {
+			t.Error("counting down from -2 has left a key")
+		}
+	})
+}
+
 func TestALatchRefusesWhatItCannotDo(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		c := w.client(redlatch.Config{})

@@ -175,7 +175,7 @@ func (t *tenure) take(ctx context.Context, until time.Time) (owner string, ttl t
 	if err != nil || facts == nil {
 		return "", 0, err
 	}
-	return facts[1].Str, time.Duration(facts[0].Int) * time.Millisecond, nil
+	return facts[1].Str, fromMillis(facts[0].Int), nil
 }
 
 // ask is take with a request that was prepared, and returns what the server

@@ -81,7 +81,7 @@ func (q *quest) together(ctx context.Context, g *holding, order []*Lock, first b
 		return nil, fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, o.script.Name())
 	}
 	missing = locks[reply.List[0].Int-1]
-	busy := &BusyError{Name: missing.name, Owner: reply.List[2].Str, TTL: max(0, time.Duration(reply.List[1].Int)*time.Millisecond)}
+	busy := &BusyError{Name: missing.name, Owner: reply.List[2].Str, TTL: max(0, fromMillis(reply.List[1].Int))}
 	c.stray(missing, busy.Owner)
 	return missing, busy
 }

@@ -1,6 +1,11 @@
 package redlatch_test
 
 import (
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,6 +46,38 @@ func TestTheLeaseOfAMultiLockIsNotGivenToSomebodyElsesHold(t *testing.T) {
 	})
 }
 
+// Redisson sets it on a fenced lock's counter too, which then begins anew, and on
+// a fair lock's queue, but not on what keeps a reader alive; and in its
+// lockInterruptibly the lease grows with each try.
+func TestTheLeaseOfAMultiLockIsThatOfItsMembersAndNothingElse(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c, other := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		const lease = 3 * time.Second
+		m := redlatch.MultiLock(c.FencedLock("a"), c.FairLock("b"), c.ReadWriteLock("c").Read(), c.Lock("d"))
+		busy := w.acquire(other.Lock("d"), bg)
+		got := later(func() *redlatch.MultiHold { return w.acquireMulti(m, bg, redlatch.Lease(lease)) })
+		time.Sleep(20 * time.Second)
+		w.release(busy)
+		h := <-got
+		next := w.waiting(other.FairLock("b"), bg)
+		queue, timeouts, _ := fairKeys("b")
+		for _, key := range []string{"redisson_lock_token:{a}", queue, timeouts} {
+			if ttl := w.server.TTL(key); !w.server.Exists(key) || ttl != 0 {
+				t.Errorf("%s has a TTL: %v", key, ttl)
+			}
+		}
+		held := h.Holds()
+		reader := "{c}:" + held[slices.IndexFunc(held, func(h *redlatch.Hold) bool { return h.Name() == "c" })].Owner() + ":rwlock_timeout:1"
+		for _, key := range []string{"a", "b", "c", reader, "d"} {
+			if ttl := w.server.TTL(key); ttl <= 0 || ttl > lease || time.Now().Add(ttl).Before(h.Expires()) {
+				t.Errorf("%s lasts for %v, and is trusted for %v", key, ttl, time.Until(h.Expires()))
+			}
+		}
+		w.releaseMulti(h)
+		w.release(w.got(next))
+	})
+}
+
 // redsync #186: a majority that was slow to answer is trusted from when it was
 // asked, not from when it answered.
 func TestTheValidityOfARedLockCountsFromTheFirstSend(t *testing.T) {
@@ -69,43 +106,90 @@ func TestTheValidityOfARedLockCountsFromTheFirstSend(t *testing.T) {
 	})
 }
 
-// A force release that frees nothing, here because it is executed twice, tells
-// nobody: Redisson's of a group always does.
-func TestAForceReleaseOfAGroupTellsOnlyWhatItFreed(t *testing.T) {
-	inFakeTime(t, func(w *world) {
-		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
-			if s == "grouplock.force" {
-				_, _ = next()
-			}
-			return next()
-		}})
-		sub := w.server.NewSubscriber()
-		defer sub.Close()
-		sub.Subscribe("redisson_lock__channel:{g}")
-		told, done := 0, make(chan struct{})
-		listener := later(func() struct{} {
-			for {
-				select {
-				case <-sub.Messages():
-					told++
-				case <-done:
-					return struct{}{}
+// The members of a process that dies lie on two servers and are of all kinds. It
+// dies with all of them, or with some, while it takes them.
+func TestAMultiLockOfADeadProcessBlocksNobodyForLongerThanItsLease(t *testing.T) {
+	const skew, poll = time.Second, 2400 * time.Millisecond // of groups, and of who waits
+	for name, x := range map[string]struct {
+		takes int64 // dies after so many, 0: when it has all
+		lease time.Duration
+		opts  []redlatch.Option
+	}{
+		"holding":            {lease: 30 * time.Second},
+		"holding for a time": {lease: 5 * time.Second, opts: []redlatch.Option{redlatch.Lease(5 * time.Second)}},
+		"taking":             {takes: 6, lease: 30 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFakeTime(t, func(w *world) {
+				worlds := []*world{w, w.another()}
+				var taken atomic.Int64
+				var dead atomic.Bool
+				dying := func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+					if dead.Load() || x.takes > 0 && taken.Load() == x.takes {
+						return redlatch.Reply{}, errTapUnknown
+					}
+					if strings.HasSuffix(s, ".take") {
+						defer taken.Add(1)
+					}
+					return next()
 				}
-			}
+				// members returns those that begin with the same clients, the other
+				// process's as they exclude them.
+				members := func(clients []*redlatch.Client, rival bool) (all []*redlatch.Lock) {
+					for kind, member := range memberKinds {
+						if rival && kind == "read" {
+							member = memberKinds["write"]
+						}
+						for i, c := range clients {
+							all = append(all, member(c, kind+strconv.Itoa(i)))
+						}
+					}
+					return all
+				}
+				var mortals, others []*redlatch.Client
+				for i, w := range worlds {
+					cfg := redlatch.Config{Name: strconv.Itoa(i)}
+					others = append(others, w.client(cfg))
+					mortals = append(mortals, w.tapped(cfg, &tap{hook: dying}))
+				}
+				start := time.Now()
+				m := redlatch.MultiLock(members(mortals, false)...)
+				if x.takes == 0 {
+					w.acquireMulti(m, bg, x.opts...)
+				} else if _, err := m.Acquire(bg, x.opts...); err == nil || taken.Load() != x.takes {
+					t.Fatalf("%v after %d requests", err, taken.Load())
+				}
+				dead.Store(true)
+				held := 0
+				for _, w := range worlds {
+					held += len(w.server.Keys())
+				}
+				if held < 5 {
+					t.Fatalf("%d keys: nothing is tested", held)
+				}
+				var wg sync.WaitGroup
+				for _, l := range members(others, true) {
+					wg.Go(func() {
+						h := w.acquire(l, bg)
+						if took := time.Since(start); took > x.lease+skew+poll {
+							t.Errorf("%s was blocked for %v", l.Name(), took)
+						}
+						time.Sleep(time.Millisecond)
+						w.release(h)
+					})
+				}
+				wg.Go(func() {
+					w.releaseMulti(w.acquireMulti(redlatch.MultiLock(members(others, true)...), bg))
+					if took := time.Since(start); took > x.lease+skew+3*poll {
+						t.Errorf("all together were blocked for %v", took)
+					}
+				})
+				wg.Wait()
+				time.Sleep(time.Minute)
+				for _, w := range worlds {
+					w.wantLocksGone()
+				}
+			})
 		})
-		for field, value := range held(javaA+":7", 1, time.Now().Add(time.Hour), "x", "y") {
-			w.server.HSet("g", field, value)
-		}
-		w.server.SetTTL("g", time.Hour)
-		if _, err := c.GroupLock("g", "y", "x").ForceRelease(bg); err != nil {
-			t.Error(err)
-		}
-		synctest.Wait()
-		close(done)
-		<-listener
-		if told != 1 {
-			t.Errorf("told %d times", told)
-		}
-		w.wantNobody("g", "x", "y")
-	})
+	}
 }

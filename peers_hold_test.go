@@ -233,7 +233,7 @@ func TestEveryLossIsOneEvent(t *testing.T) {
 				start := time.Now()
 				lose(w, h)
 				<-h.Context().Done()
-				lasted := time.Since(start)
+				lasted, lostAt := time.Since(start), time.Now()
 				w.server.SetError("")
 				time.Sleep(2 * time.Minute)
 				synctest.Wait()
@@ -242,6 +242,9 @@ func TestEveryLossIsOneEvent(t *testing.T) {
 				}
 				if e := events[0]; e.Err.Reason != reason || e.Err.Owner != h.Owner() || e.Held < lasted || e.Held > lasted+time.Second || e.Site == "" {
 					t.Errorf("after %v: %+v, %+v", lasted, e, e.Err)
+				}
+				if at := events[0].Err.Confirmed; at.Before(start) || lostAt.Sub(at) > 30*time.Second || at.After(lostAt) {
+					t.Errorf("confirmed %v after the start, lost after %v", at.Sub(start), lasted)
 				}
 				if err := h.Release(bg); !errors.Is(err, redlatch.ErrLost) {
 					t.Errorf("Release: %v", err)

@@ -138,7 +138,7 @@ func (s *ExpirableSemaphore) left(ctx context.Context, ids []string) ([]time.Dur
 	}
 	left := make([]time.Duration, len(ids))
 	for i, r := range reply.List {
-		if left[i] = time.Duration(r.Int) * time.Millisecond; r.Int == -1 {
+		if left[i] = fromMillis(r.Int); r.Int == -1 {
 			left[i] = -1
 		}
 	}

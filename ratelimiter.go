@@ -256,10 +256,7 @@ func rateOf(name string, list []Reply) (r Rate, set bool, err error) {
 			return Rate{}, false, fmt.Errorf("redlatch: rate limiter %q is configured with %q, which is no number", name, r.Str)
 		}
 	}
-	ms := func(n int64) time.Duration {
-		return time.Duration(min(n, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
-	}
-	return Rate{Permits: int(n[0]), Interval: ms(n[1]), PerClient: n[2] == 1, KeepAlive: ms(n[3])}, true, nil
+	return Rate{Permits: int(n[0]), Interval: fromMillis(n[1]), PerClient: n[2] == 1, KeepAlive: fromMillis(n[3])}, true, nil
 }
 
 // Delete deletes the limiter and what was taken, but for what other clients have

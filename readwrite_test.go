@@ -101,6 +101,62 @@ func TestAReadWriteLockIsWrittenAsRedissonWritesIt(t *testing.T) {
 	}
 }
 
+// A 0 would wake one of the readers that wait in a process of Redisson.
+func TestHoweverAWriteEndsItWakesEveryReader(t *testing.T) {
+	var turns atomic.Int64
+	for name, end := range map[string]func(w *world, c, other *redlatch.Client){
+		"released": func(w *world, c, _ *redlatch.Client) {
+			w.release(w.acquire(c.ReadWriteLock("orders").Write(), bg))
+		},
+		"by turns": func(w *world, c, _ *redlatch.Client) {
+			l := c.ReadWriteLock("orders").Write()
+			h := w.acquire(l, bg)
+			next := later(func() *redlatch.Hold { return w.acquire(l, bg) })
+			time.Sleep(50 * time.Millisecond) // longer than a quantum
+			w.release(h)
+			w.release(<-next)
+		},
+		"by force": func(w *world, _, other *redlatch.Client) {
+			w.server.HSet("orders", "mode", "write", java+":write", "1")
+			w.server.SetTTL("orders", time.Minute)
+			if ok, err := other.ReadWriteLock("orders").Write().ForceRelease(bg); !ok || err != nil {
+				w.Errorf("%v, %v", ok, err)
+			}
+		},
+		"given up": func(w *world, c, other *redlatch.Client) {
+			w.foreigner("orders", java).read(time.Minute)
+			_, err := c.ReadWriteLock("orders").PreferWriters().Write().Acquire(bg, redlatch.Wait(100*time.Millisecond))
+			w.wantErr(err, redlatch.ErrBusy)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFakeTime(t, func(w *world) {
+				c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+					r, err := next()
+					if s == "readwrite.write.turn" && r.Int > 0 {
+						turns.Add(1)
+					}
+					return r, err
+				}})
+				other := w.client(redlatch.Config{})
+				defer w.driver().Subscribe("redisson_rwlock:{orders}", false, func(redlatch.Notice) {})() // somebody waits
+				msgs := w.messages("orders")
+				synctest.Wait()
+				end(w, c, other)
+				got := msgs()
+				for _, m := range got {
+					if m != "1" {
+						t.Errorf("published %q, want 1 each time", got)
+					}
+				}
+				if len(got) == 0 || name == "by turns" && turns.Load() == 0 {
+					t.Errorf("published %q, %d turns: nothing is tested", got, turns.Load())
+				}
+			})
+		})
+	}
+}
+
 func TestNobodyReadsWhileSomebodyWrites(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		c, other := w.client(redlatch.Config{}), w.client(redlatch.Config{})

@@ -278,6 +278,37 @@ func TestALostMessageCostsAPoll(t *testing.T) {
 	})
 }
 
+// Redisson publishes what is left, what was added, or what may be had at most, and
+// numbers below zero too: a message says that something has changed.
+func TestTheNumberInAMessageIsNotBelieved(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		s := w.semaphore(c, 0)
+		e := c.ExpirableSemaphore("permits")
+		set, err := e.TrySetPermits(bg, 0)
+		w.no(err)
+		got := acquiringPermits(s, bg, 2)
+		permit := later(func() error { _, err := e.Acquire(bg); return err })
+		for _, lie := range []string{"1000000", "-7", "0", "99999999999999999999", "two", ""} {
+			time.Sleep(100 * time.Millisecond)
+			w.server.Publish(wire.Prefix(wire.SemaphoreChannel, semaphoreName), lie)
+			w.server.Publish(wire.Prefix(wire.SemaphoreChannel, "permits"), lie)
+			if !set || !pending(got) || !pending(permit) {
+				t.Fatalf("%q: there was nothing", lie)
+			}
+		}
+		for name, x := range map[string]<-chan error{semaphoreName: got, "permits": permit} {
+			_ = w.server.Set(name, "2")
+			start := time.Now()
+			w.server.Publish(wire.Prefix(wire.SemaphoreChannel, name), "-7")
+			w.no(<-x)
+			if took := time.Since(start); took > 5*time.Millisecond {
+				t.Errorf("%s: woken after %v", name, took)
+			}
+		}
+	})
+}
+
 // Who wants many is not overtaken by those who want few, wherever the permits
 // come from.
 func TestPermitsGoToWhoAskedFirst(t *testing.T) {

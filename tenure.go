@@ -92,6 +92,12 @@ func (c *Client) newTenure(ln *line, l *Lock, o *options) *tenure {
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
+// fromMillis returns what the server says in ms. Redisson clients may ask for more
+// than a Duration can be: that is 146 years, to which something can be added.
+func fromMillis(ms int64) time.Duration {
+	return time.Duration(min(ms, 1<<62/int64(time.Millisecond))) * time.Millisecond
+}
+
 // owner returns the field that stands in Redis.
 func (t *tenure) owner() string {
 	t.mu.Lock()

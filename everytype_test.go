@@ -1,0 +1,258 @@
+package redlatch_test
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// A tour is what two processes do with locks and synchronizers of all types, the
+// one after the other: acquire, wait, re-enter, renew, extend, pass on, release,
+// also by force.
+type tour struct {
+	*world
+	a, b   *redlatch.Client
+	script func(name string, keys, args []string) // called after each
+	skew   time.Duration                          // by which the server's clock is ahead
+	prefix string                                 // of all names
+	mu     sync.Mutex                             // held while script is called
+}
+
+// serverTime is the time at the server.
+func (x *tour) serverTime() time.Time { return time.Now().Add(x.skew) }
+
+func (w *world) tour(x *tour) {
+	x.world = w
+	x.server.SetTime(x.serverTime())
+	tap := func() *tap {
+		return &tap{keyed: func(s string, keys, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			x.server.SetTime(x.serverTime())
+			r, err := next()
+			if x.script != nil {
+				x.mu.Lock()
+				defer x.mu.Unlock()
+				x.script(s, keys, args)
+			}
+			return r, err
+		}}
+	}
+	x.a, x.b = w.tapped(redlatch.Config{}, tap()), w.tapped(redlatch.Config{}, tap())
+	for kind, of := range memberKinds {
+		x.lock(of, x.prefix+"lock-"+kind)
+	}
+	x.readWrite()
+	m := redlatch.MultiLock(x.a.Lock(x.prefix+"lock-1"), x.a.Lock(x.prefix+"lock-2"), x.a.FairLock(x.prefix+"lock-3"))
+	x.releaseMulti(x.acquireMulti(m, bg, redlatch.Lease(time.Minute)))
+	x.counts()
+}
+
+func (x *tour) lock(of func(*redlatch.Client, string) *redlatch.Lock, name string) {
+	la, lb := of(x.a, name), of(x.b, name)
+	h := x.acquire(la, bg)
+	next := later(func() *redlatch.Hold { return x.acquire(lb, bg) })
+	local := later(func() *redlatch.Hold { return x.acquire(la, bg, redlatch.Lease(time.Hour+1500*time.Nanosecond)) })
+	time.Sleep(11 * time.Second) // a renewal
+	if h.Err() != nil {
+		x.Errorf("%s: %v", name, h.Err())
+	}
+	if inner, err := la.Try(h.Context()); err == nil {
+		x.release(inner)
+	}
+	x.release(h)
+	for range 2 {
+		select {
+		case h = <-next:
+		case h = <-local:
+			if err := h.Extend(bg, 2*time.Hour); err != nil {
+				x.Errorf("%s: %v", name, err)
+			}
+		}
+		x.release(h)
+	}
+	h = x.acquire(la, bg)
+	next = later(func() *redlatch.Hold { return x.acquire(lb, bg) })
+	time.Sleep(3 * time.Second)
+	if _, err := lb.ForceRelease(bg); err != nil {
+		x.Errorf("%s: %v", name, err)
+	}
+	_ = h.Release(bg)
+	_ = (<-next).Release(bg) // who reads has lost it with the first
+}
+
+func (x *tour) readWrite() {
+	a, b := x.a.ReadWriteLock(x.prefix+"lock-rw"), x.b.ReadWriteLock(x.prefix+"lock-rw").PreferWriters()
+	w := x.acquire(a.Write(), bg)
+	r := x.acquire(a.Read(), w.Context())
+	waiting := later(func() *redlatch.Hold { return x.acquire(b.Read(), bg) })
+	time.Sleep(3 * time.Second)
+	x.release(w)
+	writer := later(func() *redlatch.Hold { return x.acquire(b.Write(), bg) })
+	x.release(<-waiting)
+	x.release(r)
+	x.release(<-writer)
+}
+
+func (x *tour) counts() {
+	s := x.a.Semaphore(x.prefix + "semaphore")
+	_, err := s.TrySetPermits(bg, 1<<31-1, 0)
+	x.no(err)
+	_, err = s.Drain(bg)
+	x.no(err)
+	got := acquiringPermits(x.b.Semaphore(x.prefix+"semaphore"), bg, 2)
+	time.Sleep(3 * time.Second)
+	x.no(s.AddPermits(bg, -1))
+	x.no(s.Release(bg, 1<<30))
+	x.no(<-got)
+
+	e := x.a.ExpirableSemaphore(x.prefix + "permits")
+	_, err = e.TrySetPermits(bg, 2)
+	x.no(err)
+	_, err = e.AcquireMany(bg, 2, redlatch.Lease(4*time.Second))
+	x.no(err)
+	p, err := x.b.ExpirableSemaphore(x.prefix + "permits").Acquire(bg)
+	x.no(err)
+	x.no(e.SetPermits(bg, 1<<30))
+	time.Sleep(11 * time.Second)
+	x.no(p.Release(bg))
+
+	l := x.a.CountDownLatch(x.prefix + "latch")
+	for range 2 {
+		_, err = l.TrySetCount(bg, 1)
+		x.no(err)
+		wait := waitFor(x.b.CountDownLatch(x.prefix+"latch"), bg)
+		time.Sleep(time.Second)
+		x.no(l.CountDown(bg))
+		x.no(<-wait)
+	}
+	_, err = l.TrySetCount(bg, 1<<31-1)
+	x.no(err)
+	_, err = l.Delete(bg)
+	x.no(err)
+
+	r := x.a.RateLimiter(x.prefix + "limiter")
+	_, err = r.TrySetRate(bg, redlatch.Rate{Permits: 2, Interval: time.Second})
+	x.no(err)
+	start := time.Now()
+	for range 5 {
+		x.no(r.Acquire(bg, 1))
+	}
+	if took := time.Since(start); took < 2*time.Second || took > 2100*time.Millisecond {
+		x.Errorf("5 permits of 2 a second took %v", took)
+	}
+
+	together := later(func() error { _, err := x.b.Barrier(x.prefix+"barrier", 2).Await(bg); return err })
+	_, err = x.a.Barrier(x.prefix+"barrier", 2).Await(bg)
+	x.no(cmp.Or(err, <-together))
+}
+
+// A message that is no integer throws an exception in Redisson's decoder, and one
+// that is sent by itself can be lost when what it tells is done.
+func TestEveryMessageIsANumberThatAScriptPublishes(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		published := w.eavesdrop()
+		w.tour(&tour{script: func(name string, _, args []string) {
+			if name == "control.publish" && !strings.HasPrefix(args[0], "redlatch_control:") {
+				t.Errorf("published to %s", args[0])
+			}
+		}})
+		channels := map[string]int{}
+		for _, m := range published() {
+			channel, text, _ := strings.Cut(m, " ")
+			prefix, _, _ := strings.Cut(channel, ":")
+			prefix, _, _ = strings.Cut(prefix, "{")
+			channels[prefix]++
+			n, err := strconv.ParseInt(text, 10, 32)
+			if err != nil {
+				t.Errorf("published %q on %s", text, channel)
+			}
+			if isCount := prefix == "redisson_sc"; !isCount && n != 0 && n != 1 {
+				t.Errorf("published %d on %s", n, channel)
+			}
+		}
+		for _, prefix := range []string{"redisson_lock__channel", "redisson_rwlock", "redisson_sc", "redisson_countdownlatch__channel__"} {
+			if channels[prefix] < 3 {
+				t.Errorf("%d messages on %s", channels[prefix], prefix)
+			}
+		}
+		if len(channels) != 4 {
+			t.Errorf("channels %v", channels)
+		}
+	})
+}
+
+// Redisson's callers wait without limit for a lock without a TTL, and its fenced
+// lock takes it for its own.
+func TestNoLockIsEverWithoutATTL(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		seen := 0
+		w.tour(&tour{script: func(name string, _, _ []string) {
+			for _, key := range w.server.Keys() {
+				if strings.HasPrefix(key, "redisson_unlock_latch") {
+					t.Errorf("after %s there is %s", name, key)
+				}
+				if strings.HasPrefix(key, "lock-") || strings.Contains(key, "rwlock_timeout") || strings.HasPrefix(key, "redlatch_") {
+					seen++
+					if w.server.TTL(key) <= 0 {
+						t.Errorf("after %s %s has no TTL", name, key)
+					}
+				}
+			}
+		}})
+		if seen < 200 {
+			t.Errorf("looked at %d keys only", seen)
+		}
+	})
+}
+
+// Redisson derives some keys from a name before it is mapped, or with braces of
+// their own, which in a cluster lie elsewhere.
+func TestTheKeysOfARequestShareASlotWhateverTheName(t *testing.T) {
+	for _, prefix := range []string{"", "a{b}c"} {
+		inFakeTime(t, func(w *world) {
+			asked := map[string]bool{}
+			w.tour(&tour{prefix: prefix, script: func(name string, keys, _ []string) {
+				if strings.HasSuffix(name, ".renew") || name == "multilock.take" {
+					return // of several locks, with a key of each
+				}
+				for _, key := range keys {
+					asked[key] = true
+					if wire.Slot(key) != wire.Slot(keys[0]) {
+						t.Errorf("%s of %q", name, keys)
+					}
+				}
+			}})
+			if len(asked) < 30 {
+				t.Errorf("%d keys only", len(asked))
+			}
+		})
+	}
+}
+
+// Redisson writes the time of its process where others compare it with theirs.
+// Nor is there a number with a fraction, which Redis would refuse.
+func TestAProcessWhoseClockIsWrongIsLikeAnyOther(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		w.tour(&tour{skew: -time.Hour, script: func(name string, _, args []string) {
+			for _, arg := range args {
+				n, err := strconv.ParseFloat(arg, 64)
+				if err != nil {
+					continue
+				}
+				if strings.Contains(arg, ".") {
+					t.Errorf("%s is sent %s", name, arg)
+				}
+				for _, unit := range []float64{1e-9, 1e-6, 1e-3, 1} { // of n, in seconds
+					if d := n*unit - float64(time.Now().Unix()); d > -2e6 && d < 2e6 {
+						t.Errorf("%s is sent the time: %s", name, arg)
+					}
+				}
+			}
+		}})
+	})
+}
