@@ -246,3 +246,24 @@ func TestAGivenLockThatIsForcedIsLost(t *testing.T) {
 		w.wantNothing()
 	})
 }
+
+// What was re-entered for a shorter lease is confirmed again and again, but not
+// for longer.
+func TestBriefReentriesDoNotPutOffTheRenewalOfAGivenLock(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		a, b := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		h := w.acquire(a.FairLock("orders"), bg)
+		next := w.waiting(b.FairLock("orders"), bg)
+		w.release(h)
+		h = w.got(next)
+		for range 60 {
+			time.Sleep(time.Second)
+			if err := h.Err(); err != nil {
+				t.Fatal(err)
+			}
+			w.release(w.acquire(b.FairLock("orders"), h.Context(), redlatch.Lease(500*time.Millisecond)))
+		}
+		w.release(h)
+		w.wantNothing()
+	})
+}

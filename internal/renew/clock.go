@@ -148,7 +148,8 @@ func (c *Clock) scheduleLocked(l *Lease, now time.Time) {
 		at = l.Until
 	}
 	if (l.renewing || l.retry > 0) && !l.due {
-		renewal := l.Confirmed().Add(l.third(l.Length))
+		since, third := l.third()
+		renewal := since.Add(third)
 		if l.retry > 0 {
 			renewal = l.retryAt
 		}
@@ -245,7 +246,8 @@ func renewalDue(l *Lease, now time.Time) bool {
 	if l.retry > 0 {
 		return !now.Before(l.retryAt)
 	}
-	return l.renewing && Elapsed(l.Confirmed(), now) >= l.third(l.Length)
+	since, third := l.third()
+	return l.renewing && Elapsed(since, now) >= third
 }
 
 // sendLocked puts l into its lane's queue, unless it is there already. One that
@@ -318,6 +320,7 @@ func (c *Clock) settle(batch []*Lease, sent time.Time) {
 			l.retry = 0
 			if l.Ask > 0 {
 				l.Confirm(sent, l.Ask)
+				l.renewed = sent
 			}
 			if again {
 				c.sendLocked(l)

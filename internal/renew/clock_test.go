@@ -108,6 +108,31 @@ func TestTouch(t *testing.T) {
 	})
 }
 
+// Somebody has asked for less meanwhile, again and again.
+func TestAShorterConfirmationDoesNotPutOffTheRenewal(t *testing.T) {
+	play(t, func(s *stage) {
+		l := s.addOne(lease, true)
+		for range 20 {
+			s.until(s.now() + 2*time.Second)
+			l.Confirm(time.Now(), time.Second)
+			s.clock.Touch(l)
+		}
+		s.wantSent(l, 10*time.Second, 20*time.Second, 30*time.Second, 40*time.Second)
+		s.wantNotTold(l)
+	})
+}
+
+// A renewal that adds nothing to a longer lease counts nevertheless.
+func TestALongerConfirmationDoesNotHurryTheRenewal(t *testing.T) {
+	play(t, func(s *stage) {
+		l := s.addOne(lease, true)
+		l.Confirm(time.Now(), time.Hour)
+		s.clock.Touch(l)
+		s.until(35 * time.Second)
+		s.wantSent(l, 10*time.Second, 20*time.Second, 30*time.Second)
+	})
+}
+
 func TestSetUntilBoundsTrust(t *testing.T) {
 	play(t, func(s *stage) {
 		kept, moved, free := s.addOne(lease, true), s.addOne(lease, true), s.addOne(lease, true)
