@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,7 +64,7 @@ func TestAGivenLockIsRenewedBeforeItIsOver(t *testing.T) {
 		a, b := w.client(redlatch.Config{}), w.client(redlatch.Config{})
 		h := w.acquire(a.FairLock("orders"), bg)
 		next := w.waiting(b.FairLock("orders"), bg)
-		time.Sleep(time.Hour)
+		time.Sleep(2 * time.Minute)
 		w.release(h)
 		h = w.got(next)
 		time.Sleep(2 * time.Second)
@@ -71,7 +72,7 @@ func TestAGivenLockIsRenewedBeforeItIsOver(t *testing.T) {
 		if ttl := w.server.TTL("orders"); ttl < 27*time.Second {
 			t.Errorf("after two seconds the lock lasts for %v", ttl)
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(2 * time.Minute)
 		w.release(h)
 		w.wantNothing()
 	})
@@ -243,6 +244,28 @@ func TestAGivenLockThatIsForcedIsLost(t *testing.T) {
 			t.Errorf("told after %v", took)
 		}
 		w.wantErr(h.Release(bg), redlatch.ErrLost)
+		w.wantNothing()
+	})
+}
+
+// It does not have the time that the watchdog has else to find out that there will
+// be no answer.
+func TestAGivenLockOutlivesRenewalsWithoutAnAnswer(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		var n atomic.Int32
+		a, b := w.client(redlatch.Config{}), w.tapped(redlatch.Config{}, &tap{timeout: 5 * time.Second, hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			if s == "lock.renew" && n.Add(1) <= 2 {
+				time.Sleep(5 * time.Second)
+				return redlatch.Reply{}, errTapUnknown
+			}
+			return next()
+		}})
+		h := w.acquire(a.FairLock("orders"), bg)
+		next := w.waiting(b.FairLock("orders"), bg)
+		w.release(h)
+		h = w.got(next)
+		time.Sleep(time.Minute)
+		w.release(h)
 		w.wantNothing()
 	})
 }
