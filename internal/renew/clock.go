@@ -15,6 +15,10 @@ const maxSleep = time.Second
 // looks before every lease is looked at. It is well below any Margin.
 const slept = 5 * time.Millisecond
 
+// soon is when a lease is renewed that is shorter than it is to be: not at once,
+// because many are over by then.
+const soon = 100 * time.Millisecond
+
 // A Clock renews leases and ends them. Its methods are safe for concurrent
 // use and never block on I/O.
 type Clock struct {
@@ -50,7 +54,11 @@ func (c *Clock) Add(l *Lease, renewing bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l.renewing, l.removed, l.retry = renewing, false, 0 // it may still be with its sender
-	c.scheduleLocked(l, time.Now())
+	now := time.Now()
+	if _, lease := l.rests(); renewing && lease < l.Length {
+		l.retry, l.retryAt = soon, now.Add(soon)
+	}
+	c.scheduleLocked(l, now)
 	return !c.closed
 }
 
