@@ -289,6 +289,33 @@ func TestAGivenLockThatIsForcedIsLost(t *testing.T) {
 	})
 }
 
+// The message that it has the lock comes after it has lost it again.
+func TestAGivenLockThatIsForcedBeforeItsWaiterKnowsIsNotBelievedIn(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		a, c, b := w.client(redlatch.Config{}), w.client(redlatch.Config{}), w.tapped(redlatch.Config{}, &tap{late: 500 * time.Millisecond})
+		h := w.acquire(a.FairLock("orders"), bg)
+		first, second := w.waiting(b.FairLock("orders"), bg), w.waiting(c.FairLock("orders"), bg)
+		time.Sleep(100 * time.Millisecond) // b has subscribed, and has asked once more
+		w.release(h)
+		time.Sleep(100 * time.Millisecond)
+		if ok, err := a.FairLock("orders").ForceRelease(bg); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		start := time.Now()
+		h = w.got(second)
+		if took := time.Since(start); took > 0 {
+			t.Errorf("it took %v", took)
+		}
+		time.Sleep(10 * time.Second)
+		if !none(first) {
+			t.Error("two have the lock")
+		}
+		w.release(h)
+		w.release(w.got(first)) // it has lined up again
+		w.wantNothing()
+	})
+}
+
 // It does not have the time that the watchdog has else to find out that there will
 // be no answer.
 func TestAGivenLockOutlivesRenewalsWithoutAnAnswer(t *testing.T) {
