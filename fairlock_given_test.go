@@ -197,6 +197,37 @@ func TestAMessageThatComesTooLateGivesNothing(t *testing.T) {
 	}
 }
 
+// A waiter that has lost what it was given, and is in the queue again, must not take
+// the old message for a new one.
+func TestAnOldMessageToOneThatIsInTheQueueAgainGivesNothing(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		var cut atomic.Bool
+		d := &tap{late: 9 * time.Second, hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			if cut.Load() {
+				return redlatch.Reply{}, errTapUnknown
+			}
+			return next()
+		}}
+		a, b := w.client(redlatch.Config{}), w.tapped(redlatch.Config{OutageTimeout: time.Minute}, d)
+		h := w.acquire(a.FairLock("orders"), bg)
+		next := w.waiting(b.FairLock("orders"), bg)
+		time.Sleep(100 * time.Millisecond) // b has subscribed, and has asked once more
+		cut.Store(true)
+		w.release(h)
+		time.Sleep(7 * time.Second)
+		h = w.acquire(a.FairLock("orders"), bg)
+		cut.Store(false)
+		time.Sleep(4 * time.Second)
+		if len(w.queue("orders")) != 1 || !none(next) {
+			t.Error("two have the lock")
+		}
+		w.release(h)
+		w.release(w.got(next))
+		time.Sleep(3 * time.Minute) // debts
+		w.wantNothing()
+	})
+}
+
 func TestADeadWaiterThatIsGivenTheLockDelaysTheNextBySeconds(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		a, c, b := w.client(redlatch.Config{}), w.client(redlatch.Config{}), w.mortal()
