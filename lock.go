@@ -264,9 +264,13 @@ func (c *Client) renewLocks(s *Script, batch []*renew.Lease) {
 	keys := make([]string, 0, len(batch))
 	args := make([]string, 0, 2*len(batch))
 	ids := make([]string, len(batch))
+	bound, now := c.cfg.WatchdogTimeout, time.Now()
 	for i, l := range batch {
 		t := l.Holder.(*tenure) //nolint:forcetypeassert // this kind's holders are tenures
 		l.Result = renew.Skipped
+		if l.Ask > 0 {
+			bound = min(bound, 3*l.Left(now)) // there must be time for another attempt
+		}
 		t.mu.Lock()
 		if t.state == tenureLive && !t.moving {
 			ids[i] = t.id
@@ -278,7 +282,7 @@ func (c *Client) renewLocks(s *Script, batch []*renew.Lease) {
 	if len(keys) == 0 {
 		return
 	}
-	o := op{c: c, script: s, keys: keys, args: args, lease: c.cfg.WatchdogTimeout, stop: c.over, single: true}
+	o := op{c: c, script: s, keys: keys, args: args, lease: bound, stop: c.over, single: true}
 	reply, err := o.run(context.Background())
 	if err == nil && len(reply.List) != len(keys) {
 		err = fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, o.script.Name())

@@ -3,6 +3,7 @@ package redlatch_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,7 +21,7 @@ type tap struct {
 	cluster    bool
 	subscribed func(channel string, sharded bool)
 	deaf       bool          // no message arrives
-	late       time.Duration // how long each message is under way
+	late       time.Duration // how long each message about a lock is under way
 	subs       atomic.Int64
 	seen       func(context.Context)
 	scripts    sync.Map
@@ -68,7 +69,7 @@ func (d *tap) Subscribe(ch string, sharded bool, h func(redlatch.Notice)) func()
 		switch {
 		case n.Subscribed:
 			h(n)
-		case d.late > 0:
+		case d.late > 0 && !strings.HasPrefix(ch, "redlatch_control"):
 			time.AfterFunc(d.late, func() { h(n) })
 		case !d.deaf:
 			h(n)

@@ -15,6 +15,10 @@ const maxSleep = time.Second
 // looks before every lease is looked at. It is well below any Margin.
 const slept = 5 * time.Millisecond
 
+// soon is when a lease is renewed that is shorter than it is to be: not at once,
+// because many are over by then.
+const soon = 100 * time.Millisecond
+
 // A Clock renews leases and ends them. Its methods are safe for concurrent
 // use and never block on I/O.
 type Clock struct {
@@ -50,7 +54,11 @@ func (c *Clock) Add(l *Lease, renewing bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l.renewing, l.removed, l.retry = renewing, false, 0 // it may still be with its sender
-	c.scheduleLocked(l, time.Now())
+	now := time.Now()
+	if _, lease := l.rests(); renewing && lease < l.Length {
+		l.retry, l.retryAt = soon, now.Add(soon)
+	}
+	c.scheduleLocked(l, now)
 	return !c.closed
 }
 
@@ -148,7 +156,8 @@ func (c *Clock) scheduleLocked(l *Lease, now time.Time) {
 		at = l.Until
 	}
 	if (l.renewing || l.retry > 0) && !l.due {
-		renewal := l.Confirmed().Add(l.third(l.Length))
+		since, third := l.third()
+		renewal := since.Add(third)
 		if l.retry > 0 {
 			renewal = l.retryAt
 		}
@@ -245,7 +254,8 @@ func renewalDue(l *Lease, now time.Time) bool {
 	if l.retry > 0 {
 		return !now.Before(l.retryAt)
 	}
-	return l.renewing && Elapsed(l.Confirmed(), now) >= l.third(l.Length)
+	since, third := l.third()
+	return l.renewing && Elapsed(since, now) >= third
 }
 
 // sendLocked puts l into its lane's queue, unless it is there already. One that
@@ -318,6 +328,7 @@ func (c *Clock) settle(batch []*Lease, sent time.Time) {
 			l.retry = 0
 			if l.Ask > 0 {
 				l.Confirm(sent, l.Ask)
+				l.renewed = sent
 			}
 			if again {
 				c.sendLocked(l)

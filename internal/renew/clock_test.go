@@ -108,6 +108,52 @@ func TestTouch(t *testing.T) {
 	})
 }
 
+// What others took for the holder is shorter than what the holder wants.
+func TestAShortLeaseIsSoonRenewed(t *testing.T) {
+	play(t, func(s *stage) {
+		l := s.lease(lease)
+		l.Reset()
+		l.Confirm(time.Now(), 6*time.Second)
+		s.until(2 * time.Second)
+		s.clock.Add(l, true)
+		brief := s.lease(lease)
+		brief.Reset()
+		brief.Confirm(time.Now(), 6*time.Second)
+		s.clock.Add(brief, true)
+		s.until(2090 * time.Millisecond)
+		s.clock.Remove(brief)
+		s.until(25 * time.Second)
+		s.wantSent(brief)
+		s.wantSent(l, 2100*time.Millisecond, 12100*time.Millisecond, 22100*time.Millisecond)
+		s.wantNotTold(l)
+	})
+}
+
+// Somebody has asked for less meanwhile, again and again.
+func TestAShorterConfirmationDoesNotPutOffTheRenewal(t *testing.T) {
+	play(t, func(s *stage) {
+		l := s.addOne(lease, true)
+		for range 20 {
+			s.until(s.now() + 2*time.Second)
+			l.Confirm(time.Now(), time.Second)
+			s.clock.Touch(l)
+		}
+		s.wantSent(l, 10*time.Second, 20*time.Second, 30*time.Second, 40*time.Second)
+		s.wantNotTold(l)
+	})
+}
+
+// A renewal that adds nothing to a longer lease counts nevertheless.
+func TestALongerConfirmationDoesNotHurryTheRenewal(t *testing.T) {
+	play(t, func(s *stage) {
+		l := s.addOne(lease, true)
+		l.Confirm(time.Now(), time.Hour)
+		s.clock.Touch(l)
+		s.until(35 * time.Second)
+		s.wantSent(l, 10*time.Second, 20*time.Second, 30*time.Second)
+	})
+}
+
 func TestSetUntilBoundsTrust(t *testing.T) {
 	play(t, func(s *stage) {
 		kept, moved, free := s.addOne(lease, true), s.addOne(lease, true), s.addOne(lease, true)

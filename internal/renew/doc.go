@@ -23,10 +23,11 @@
 // # Renewing
 //
 // One clock goroutine owns the schedule and never does I/O. A lease that is to
-// be renewed is due a third of its length after the last confirmation. Due
-// leases go to their lane, which is a server node: each lane has one sender,
-// which takes up to 100 leases of one kind at a time and exits when it has
-// nothing to do, so a node that does not answer delays nobody else's.
+// be renewed is due a third of its length after the confirmation that its window
+// rests on, or soon if it was added with a shorter one. Due leases go to their
+// lane, which is a server node: each lane has one sender, which takes up to 100
+// leases of one kind at a time and exits when it has nothing to do, so a node
+// that does not answer delays nobody else's.
 //
 // Each lease of a batch has its own result: confirmed, gone, or failed. A
 // failed renewal is tried again after 50 ms to 1 s, with jitter, until the

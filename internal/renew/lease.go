@@ -58,4 +58,16 @@ type Lease struct {
 	retry    time.Duration // the last back-off; 0: the last renewal did not fail
 	retryAt  time.Time     // when it ends
 	removed  bool
+	renewed  time.Time // when the last renewal that was confirmed was sent
+}
+
+// third returns after how long, since when, l is to be renewed: a third of the
+// lease that its window rests on, but of no more than a renewal asks for. What
+// was confirmed for less meanwhile does not put that off.
+func (l *Lease) third() (since time.Time, d time.Duration) {
+	since, lease := l.rests()
+	if l.renewed.After(since) { // but did not make the window longer
+		since = l.renewed
+	}
+	return since, min(lease, l.Length) / 3
 }

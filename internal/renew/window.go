@@ -54,11 +54,12 @@ func (w *Window) Left(now time.Time) time.Duration {
 	return w.trust - Elapsed(w.sent, now)
 }
 
-// third returns a third of the lease that was confirmed, but of no more than length.
-func (w *Window) third(length time.Duration) time.Duration {
+// rests returns which confirmed request the window rests on: when it was sent, and
+// for what lease.
+func (w *Window) rests() (sent time.Time, lease time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return min(w.lease, length) / 3
+	return w.sent, w.lease
 }
 
 // End returns when the window ends if no clock is stepped until then.
