@@ -68,7 +68,7 @@ func (a *app) serverFailure(err error) error {
 	case code == "WRONGPASS", code == "NOAUTH", code == "NOPERM":
 		f.code, f.hint = exitUnavailable, "check the user, the password and the user's rights at "+a.shownAddress()
 	case code == "MOVED":
-		f.code, f.hint = exitUnavailable, a.shownAddress()+" is a node of a cluster; clusters are not supported yet"
+		f.code, f.hint = exitUnavailable, a.shownAddress()+" is a node of a cluster; write redis+cluster:// (or rediss+cluster://) in the URL"
 	case code == "", errors.Is(err, redlatch.ErrUnavailable):
 		f.code, f.hint = exitUnavailable, "asked "+a.shownAddress()+"; --url, REDLATCH_URL or REDIS_URL choose another server"
 	}

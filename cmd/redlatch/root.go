@@ -51,7 +51,7 @@ in --url can be seen by every user of this machine; in the variables it cannot.`
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.PersistentFlags().StringVar(&a.url, "url", "", "the server, redis://user:password@host:6379/0; also rediss, valkey, valkeys, unix")
+	root.PersistentFlags().StringVar(&a.url, "url", "", "the server, redis://user:password@host:6379/0; docs/cli.md has the other forms")
 	root.AddCommand(a.runCommand(), a.lsCommand(), a.showCommand(), a.releaseCommand(),
 		a.semaphoreCommand(), a.latchCommand(),
 		a.demoCommand(), a.demoWorkerCommand(), a.versionCommand())

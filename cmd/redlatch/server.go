@@ -5,6 +5,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/connect"
 )
@@ -24,15 +26,16 @@ func (a *app) shownAddress() string { return connect.Redact(a.address()) }
 
 // client connects to the server. Call close at the end.
 func (a *app) client(cfg redlatch.Config) (client *redlatch.Client, closeAll func(), err error) {
-	opt, err := connect.Parse(a.address())
+	settings, err := connect.Parse(a.address())
 	if err != nil {
 		return nil, nil, usage("%w", err)
 	}
-	a.ui.hide(opt.Password, opt.Username)
-	// One lock needs one connection, and not half a megabyte to read it.
-	opt.PipelineMultiplex = -1
-	opt.ReadBufferEachConn, opt.WriteBufferEachConn = 16<<10, 16<<10
-	driver, err := connect.OpenOption(opt)
+	a.ui.hide(string(settings.Password), settings.User, string(settings.SentinelPassword), settings.SentinelUser)
+	driver, err := settings.Open(func(opt *rueidis.ClientOption) {
+		// One lock needs one connection, and not half a megabyte to read it.
+		opt.PipelineMultiplex = -1
+		opt.ReadBufferEachConn, opt.WriteBufferEachConn = 16<<10, 16<<10
+	})
 	if err != nil {
 		return nil, nil, a.serverFailure(err)
 	}
