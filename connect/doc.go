@@ -8,7 +8,8 @@
 //
 // [Parse] has the forms of URL: one server, what sentinels watch, a cluster; in
 // the clear, with TLS, through a Unix socket. Its [Settings] can be looked at
-// and changed before they are opened.
+// and changed before they are opened. [ParseRedisson] makes such Settings of the
+// configuration file of a Java service that takes the same locks.
 //
 // No error of this package contains a user name, a password, or a piece of a
 // URL that could be one.

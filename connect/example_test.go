@@ -33,6 +33,29 @@ func Example() {
 	}
 }
 
+func ExampleParseRedisson() {
+	settings, warnings, err := connect.ParseRedisson([]byte(`
+singleServerConfig:
+  address: redis://${REDIS_HOST:-localhost}:6379
+  database: 2
+  connectionPoolSize: 64
+lockWatchdogTimeout: 20000
+`), os.LookupEnv)
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	fmt.Println(settings, settings.Config.WatchdogTimeout)
+	for _, w := range warnings {
+		fmt.Println(w)
+	}
+	// Then: driver, err := settings.Open(), and redlatch.New(driver, settings.Config).
+
+	// Output:
+	// redis://localhost:6379/2 20s
+	// line 5: singleServerConfig.connectionPoolSize: has no effect: all requests to a server share one connection, and subscriptions another
+}
+
 func ExampleParse() {
 	s, err := connect.Parse("rediss+sentinel://app:secret@sentinel1,sentinel2:7000/orders/2?cacert=/etc/redis/ca.pem")
 	if err != nil {

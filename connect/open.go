@@ -72,7 +72,7 @@ func (s Settings) option() (client.ClientOption, error) {
 		SelectDB:         s.Database,
 		ClientName:       s.ClientName,
 		TLSConfig:        secure,
-		Dialer:           net.Dialer{Timeout: cmp.Or(s.DialTimeout, defaultTimeout)},
+		Dialer:           net.Dialer{Timeout: cmp.Or(s.DialTimeout, DefaultTimeout)},
 		ConnWriteTimeout: s.timeout(),
 		AlwaysRESP2:      s.RESP2,
 		// Nothing of redlatch reads through the client's cache, and servers

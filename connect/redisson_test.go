@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -359,4 +360,21 @@ func FuzzParseRedisson(f *testing.F) {
 			t.Fatalf("%q: %v", text, err)
 		}
 	})
+}
+
+// docs/connect.md knows every key.
+func TestRedissonDocs(t *testing.T) {
+	text, err := os.ReadFile("../docs/connect.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []map[string]option{rootKeys, sharedKeys}
+	for section, servers := range serverKeys {
+		all = append(all, servers.keys, map[string]option{section: {}})
+	}
+	for key := range merge(all...) {
+		if !strings.Contains(string(text), "`"+key+"`") {
+			t.Errorf("%s is not documented", key)
+		}
+	}
 }

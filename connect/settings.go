@@ -145,12 +145,13 @@ func (s Settings) unix() bool { return len(s.Addresses) == 1 && strings.HasPrefi
 // timeout is for one script, with the connecting before it.
 func (s Settings) timeout() time.Duration {
 	if third := s.Config.WatchdogTimeout / 3; s.Timeout == 0 && third > 0 {
-		return min(defaultTimeout, third)
+		return min(DefaultTimeout, third)
 	}
-	return cmp.Or(s.Timeout, defaultTimeout)
+	return cmp.Or(s.Timeout, DefaultTimeout)
 }
 
-const defaultTimeout = 3 * time.Second
+// DefaultTimeout is what zero means in DialTimeout and Timeout.
+const DefaultTimeout = 3 * time.Second
 
 // secrets are what Open's error must not contain.
 func (s Settings) secrets() []string {
