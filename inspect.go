@@ -3,7 +3,6 @@ package redlatch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 
 	"github.com/redlatch/redlatch/internal/wire"
@@ -158,7 +157,7 @@ func (c *Client) Locks(ctx context.Context, pattern string) iter.Seq2[Info, erro
 		}
 		primaries, err := c.redis.Primaries(ctx)
 		if err != nil {
-			yield(Info{}, fmt.Errorf("redlatch: %w", err))
+			yield(Info{}, &listError{err})
 			return
 		}
 		for _, p := range primaries {
@@ -169,12 +168,19 @@ func (c *Client) Locks(ctx context.Context, pattern string) iter.Seq2[Info, erro
 	}
 }
 
+// A listError is the driver's error where no script was to be run.
+type listError struct{ err error }
+
+func (e *listError) Error() string { return withoutArgs("redlatch: " + e.err.Error()) }
+
+func (e *listError) Unwrap() error { return e.err }
+
 // scan lists the locks of one primary and says whether to go on.
 func (c *Client) scan(ctx context.Context, p Primary, pattern string, yield func(Info, error) bool) bool {
 	for cursor := uint64(0); ; {
 		keys, next, err := p.Scan(ctx, cursor, pattern, 512)
 		if err != nil {
-			yield(Info{}, fmt.Errorf("redlatch: %w", err))
+			yield(Info{}, &listError{err})
 			return false
 		}
 		for _, key := range keys {

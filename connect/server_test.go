@@ -8,6 +8,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"math/big"
 	"net/url"
 	"os"
@@ -35,6 +36,11 @@ func take(t *testing.T, s Settings, name string) error {
 		return err
 	}
 	defer locks.Close()
+	for _, err := range locks.Locks(t.Context(), name) {
+		if err != nil {
+			return fmt.Errorf("listing: %w", err)
+		}
+	}
 	hold, err := locks.Lock(name).Try(t.Context())
 	if err != nil {
 		return err
@@ -215,7 +221,7 @@ func TestSentinelURL(t *testing.T) {
 	works(t, "redis+sentinel://secret@"+hosts+"/"+s.Name+"/2")
 	works(t, "redis://secret@"+s.Addrs()[0]+"/2?master_name="+s.Name+"&addr="+s.Addrs()[1])
 	fails(t, "redis+sentinel://"+hosts+"/"+s.Name, "NOAUTH")
-	fails(t, "redis+sentinel://secret@"+hosts+"/nobody", "unavailable")
+	fails(t, "redis+sentinel://secret@"+hosts+"/nobody", "No such master")
 	for _, n := range s.Sentinels {
 		n.MustDo("ACL", "SETUSER", "default", "resetpass", ">other")
 	}
@@ -294,4 +300,21 @@ func (a *authority) write(name string, template *x509.Certificate) (*x509.Certif
 	cert, err := x509.ParseCertificate(der)
 	must(err)
 	return cert, key
+}
+
+// A server that does not know the command quotes it, and the password is one of
+// its arguments.
+func TestQuotedPassword(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs servers")
+	}
+	for _, kind := range testserver.Kinds() {
+		s := testserver.Start(t, kind, "--rename-command", "HELLO", "", "--rename-command", "AUTH", "")
+		for _, rest := range []string{"", "?protocol=2"} {
+			err := takeURL(t, "redis://ann:hunter2@"+s.Addr()+rest)
+			if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "unknown command") {
+				t.Errorf("%s: %v", kind, err)
+			}
+		}
+	}
 }
