@@ -47,6 +47,14 @@ func (s Settings) Open(tune ...func(*client.ClientOption)) (*rueidis.Driver, err
 	return d, nil
 }
 
+// Check returns the error that Open would return without asking a server: about
+// a file that is not there or cannot be read, or settings that contradict each
+// other.
+func (s Settings) Check() error {
+	_, err := s.option()
+	return err
+}
+
 func (s Settings) option() (client.ClientOption, error) {
 	secure, err := s.TLS.config()
 	switch {
@@ -59,6 +67,8 @@ func (s Settings) option() (client.ClientOption, error) {
 		err = errors.New("connect: one server has one address")
 	case s.Mode == Sentinel && s.MasterName == "":
 		err = errors.New("connect: sentinels need the name of a master")
+	case s.TLS != nil && s.unix():
+		err = errors.New("connect: there is no TLS through a Unix socket")
 	case s.Mode != Single && s.unix():
 		err = fmt.Errorf("connect: there is no %v behind a Unix socket", s.Mode)
 	}
@@ -96,7 +106,6 @@ func (s Settings) option() (client.ClientOption, error) {
 		opt.ClusterOption.ShardsRefreshInterval = s.Refresh
 	}
 	if s.unix() {
-		opt.TLSConfig = nil
 		opt.DialCtxFn = func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return d.DialContext(ctx, "unix", path)
 		}

@@ -362,19 +362,14 @@ func (f *file) finish() {
 	}
 }
 
-// mergeCredentials gives what stood in the addresses to whom it is for.
+// mergeCredentials gives what stood in the addresses to whom it is for. It goes
+// before what stands elsewhere, as in Redisson.
 func (f *file) mergeCredentials() {
 	user, password := &f.User, &f.Password
 	if f.Mode == Sentinel {
 		user, password = &f.SentinelUser, &f.SentinelPassword
 	}
-	if found := f.credentials; found != (credentials{}) {
-		if *password != "" && (credentials{*user, *password}) != found {
-			f.fail("has other credentials in its addresses than beside them")
-			return
-		}
-		*user, *password = found.user, found.password
-	}
+	*user, *password = cmp.Or(f.credentials.user, *user), cmp.Or(f.credentials.password, *password)
 	if f.Mode == Sentinel && f.Password != "" && f.SentinelPassword == "" {
 		f.warn("has no sentinelPassword, so sentinels get none; Redisson offers them the servers' password if they ask for one")
 	}

@@ -82,8 +82,8 @@ transportMode: "NIO"
 		},
 		{
 			name: "lone userinfo",
-			text: "singleServerConfig: {address: 'redis://secret@[::1]:1', password: secret}",
-			want: Settings{Addresses: []string{"[::1]:1"}, Password: "secret"},
+			text: "singleServerConfig: {address: 'redis://secret@[::1]:1', password: other, username: ann}",
+			want: Settings{Addresses: []string{"[::1]:1"}, User: "ann", Password: "secret"},
 		},
 		{
 			name: "unix socket",
@@ -248,7 +248,6 @@ func TestParseRedissonRefuses(t *testing.T) {
 		{single("database: 1, database: 2"), "singleServerConfig.database: is given twice"},
 		{single("'<<': 1"), "is no name of a key"},
 		{single("password: '{aes}hunter2'"), "singleServerConfig.password: is encrypted"},
-		{"singleServerConfig: {address: 'redis://a@h:1', password: b}", "other credentials in its addresses"},
 		{single("") + "lockWatchdogTimeout: 200", "lockWatchdogTimeout: is not a whole number between 300"},
 		{single("") + "nameMapper: !<com.example.Mapper> {}", "line 2: nameMapper: is a class of Java"},
 		{single("") + "nameMapper: !<org.redisson.config.DefaultNameMapper> {prefix: x}", "nameMapper: is a class of Java"},

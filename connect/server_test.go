@@ -8,7 +8,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"math/big"
 	"net/url"
 	"os"
@@ -22,7 +21,7 @@ import (
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
-// take takes a lock where the settings say, and leaves it.
+// take takes a lock where the settings say, leaves it, and lists the locks.
 func take(t *testing.T, s Settings, name string) error {
 	t.Helper()
 	driver, err := s.Open()
@@ -36,16 +35,14 @@ func take(t *testing.T, s Settings, name string) error {
 		return err
 	}
 	defer locks.Close()
-	for _, err := range locks.Locks(t.Context(), name) {
-		if err != nil {
-			return fmt.Errorf("listing: %w", err)
-		}
-	}
 	hold, err := locks.Lock(name).Try(t.Context())
-	if err != nil {
-		return err
+	if err == nil {
+		err = hold.Release(t.Context())
 	}
-	return hold.Release(t.Context())
+	for _, listing := range locks.Locks(t.Context(), name) {
+		err = errors.Join(err, listing)
+	}
+	return err
 }
 
 // works takes a lock by the URL; fails wants an error that says what is wrong.
@@ -199,13 +196,29 @@ func TestTLSFiles(t *testing.T) {
 		{TLS{MinVersion: 0x0302}, "before 1.2"},
 		{TLS{Verify: 7}, "Verification(7)"},
 	} {
-		err := tc.tls.Check()
+		err := Settings{Addresses: []string{"h:1"}, TLS: &tc.tls}.Check()
 		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 			t.Errorf("%+v: %v, want %q", tc.tls, err, tc.want)
 		}
 	}
-	if err := (*TLS)(nil).Check(); err != nil {
-		t.Error(err)
+}
+
+func TestCheck(t *testing.T) {
+	for _, tc := range []struct {
+		s    Settings
+		want string
+	}{
+		{Settings{Addresses: []string{"h:1"}}, ""},
+		{Settings{}, "no address"},
+		{Settings{Addresses: []string{"h:1", "h:2"}}, "one address"},
+		{Settings{Addresses: []string{"h:1"}, Mode: Sentinel}, "name of a master"},
+		{Settings{Addresses: []string{"/s"}, Mode: Cluster}, "no cluster behind a Unix socket"},
+		{Settings{Addresses: []string{"/s"}, TLS: &TLS{}}, "no TLS through a Unix socket"},
+		{Settings{Addresses: []string{"h:1"}, Mode: 7}, "Mode(7)"},
+	} {
+		if err := tc.s.Check(); tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%v: %v, want %q", tc.s, err, tc.want)
+		}
 	}
 }
 

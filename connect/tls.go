@@ -64,13 +64,6 @@ func (v Verification) String() string {
 	return fmt.Sprintf("Verification(%d)", int(v))
 }
 
-// Check returns the error that Open would return because of the files: one that
-// is not there, is not PEM, or is Java's.
-func (t *TLS) Check() error {
-	_, err := t.config()
-	return err
-}
-
 // config reads the files.
 func (t *TLS) config() (*tls.Config, error) {
 	if t == nil {

@@ -90,7 +90,7 @@ func TestConfigFails(t *testing.T) {
 			"line 1: singleServerConfig.address: the URL cannot be read", "line 2: protocol: is none of", "warning: line 3: threads", bad,
 		}},
 		{[]string{"ls", "--config", bad}, 78, []string{"singleServerConfig.address", "line 2: protocol"}},
-		{[]string{"config", "check", stores}, 78, []string{"sslKeystore: Go cannot read", "--cert FILE"}},
+		{[]string{"config", "check", stores}, 78, []string{"sslKeystore: Go cannot read", "--cert"}},
 		{[]string{"config", "check", bad + "x"}, 78, []string{"bad.yamlx"}},
 		{[]string{"config", "check", good, "--config", good}, 64, []string{"twice"}},
 		{[]string{"ls", "--config", good, "--url", r.url}, 64, []string{"contradict"}},
@@ -98,6 +98,7 @@ func TestConfigFails(t *testing.T) {
 		{[]string{"ls", "--insecure"}, 64, []string{"--tls"}},
 		{[]string{"ls", "--url", "rediss://h", "--cacert", good}, 78, []string{"no certificate in PEM"}},
 		{[]string{"ls", "--url", "rediss://h", "--cert", good}, 78, []string{"go together"}},
+		{[]string{"ls", "--url", "unix:///s", "--tls"}, 78, []string{"no TLS through"}},
 		{[]string{"config", "check", good, "x"}, 64, []string{"at most 1"}},
 		{[]string{"demo", "--config", good}, 64, []string{"--config is for the other commands"}},
 	} {

@@ -57,6 +57,9 @@ func (a *app) settings() (connect.Settings, []connect.Warning, error) {
 	if err := a.server.secureSettings(&s); err != nil {
 		return s, warnings, err
 	}
+	if err := s.Check(); err != nil {
+		return s, warnings, &failure{code: exitConfig, err: err, hint: tlsHint(s)}
+	}
 	a.shown = s.String()
 	return s, warnings, nil
 }
@@ -117,10 +120,14 @@ func (s *endpoint) secureSettings(to *connect.Settings) error {
 	if s.any {
 		t.Verify, t.Truststore = connect.VerifyNone, ""
 	}
-	if err := t.Check(); err != nil {
-		return &failure{code: exitConfig, err: err, hint: "in the command line that is --cacert FILE, --cert FILE and --key FILE"}
-	}
 	return nil
+}
+
+func tlsHint(s connect.Settings) string {
+	if s.TLS == nil {
+		return ""
+	}
+	return "the files for TLS are those of --cacert, --cert and --key"
 }
 
 // shownAddress is the server's, when settings has found it.
