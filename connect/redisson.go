@@ -205,7 +205,7 @@ func (f *file) keys(section *yaml.Node, tables ...map[string]option) {
 		}
 		switch {
 		case !known:
-			f.warn("there is no such key, or it is unknown here; Redisson skips such keys too")
+			f.warn("has no effect: the key is unknown here; it is misspelt, or of another version of Redisson")
 		case o.refused != "":
 			if o.harmless == "" || !f.isDefault(value, o.harmless) {
 				f.fail("%s", o.refused)
@@ -270,7 +270,7 @@ func (f *file) list(v *yaml.Node) []string {
 
 // number reads a whole number, and returns -1 for anything else.
 func (f *file) number(v *yaml.Node, least, most int64) int64 {
-	n, err := strconv.ParseInt(v.Value, 10, 64)
+	n, err := strconv.ParseInt(strings.ReplaceAll(v.Value, "_", ""), 10, 64) // as YAML 1.1 has it
 	if v.Kind != yaml.ScalarNode || err != nil || n < least || n > most {
 		f.fail("is not a whole number between %d and %d", least, most)
 		return -1
@@ -291,6 +291,11 @@ func (f *file) oneOf(v *yaml.Node, words ...string) int {
 		f.fail("is none of %s", strings.Join(words, ", "))
 	}
 	return i
+}
+
+// boolean reads one, as YAML 1.1 has them, which Redisson reads.
+func (f *file) boolean(v *yaml.Node) bool {
+	return f.oneOf(v, "true", "false", "yes", "no", "on", "off")%2 == 0
 }
 
 // address reads the address of a server or a sentinel.

@@ -68,7 +68,7 @@ transportMode: "NIO"
 			text: `{"singleServerConfig": {"address": "redis://h:1", "database": 3, "clientName": "me", "timeout": 1500, "connectTimeout": 500,
 				"username": "old", "password": "old"},
 				"username": "ann", "password": "secret", "lockWatchdogTimeout": 12000, "fairLockWaitTimeout": 300000,
-				"checkLockSyncedSlaves": false, "protocol": "RESP2",
+				"checkLockSyncedSlaves": off, "protocol": "RESP2",
 				"nameMapper": {"class": "org.redisson.config.DefaultNameMapper"}}`,
 			want: Settings{
 				Addresses: []string{"h:1"}, Database: 3, ClientName: "me", Timeout: 1500 * time.Millisecond, DialTimeout: 500 * time.Millisecond,
@@ -151,7 +151,7 @@ useScriptCache: true
 			want: Settings{Mode: Cluster, Addresses: []string{"h1:1", "h2:2"}, Refresh: 7 * time.Second},
 			warnings: []string{
 				"clusterServersConfig.shardedSubscriptionMode", "clusterServersConfig.readMode", "clusterServersConfig.loadBalancer",
-				"clusterServersConfig.slotsCoverage: there is no such key", "useScriptCache",
+				"clusterServersConfig.slotsCoverage: has no effect: the key is unknown here", "useScriptCache",
 			},
 		},
 		{
@@ -189,7 +189,7 @@ useScriptCache: true
 		},
 		{
 			name: "times",
-			text: "singleServerConfig:\n  address: redis://h:1\n  timeout: 20000\n  connectTimeout: 20000\nlockWatchdogTimeout: 15000\nfairLockWaitTimeout: 5000",
+			text: "singleServerConfig:\n  address: redis://h:1\n  timeout: 20_000\n  connectTimeout: 20000\nlockWatchdogTimeout: 15000\nfairLockWaitTimeout: 5000",
 			want: Settings{Addresses: []string{"h:1"}, Timeout: 5 * time.Second, DialTimeout: 5 * time.Second, Config: redlatch.Config{WatchdogTimeout: 15 * time.Second}},
 			warnings: []string{
 				"singleServerConfig.timeout: is lowered to 5s", "singleServerConfig.connectTimeout: is lowered to 5s",

@@ -79,7 +79,8 @@ var serverKeys = map[string]struct {
 var (
 	pools = ignored(multiplexed, "connectionMinimumIdleSize", "connectionPoolSize", "subscriptionConnectionMinimumIdleSize",
 		"subscriptionConnectionPoolSize", "masterConnectionMinimumIdleSize", "masterConnectionPoolSize",
-		"slaveConnectionMinimumIdleSize", "slaveConnectionPoolSize")
+		"slaveConnectionMinimumIdleSize", "slaveConnectionPoolSize",
+		"slaveSubscriptionConnectionMinimumIdleSize", "slaveSubscriptionConnectionPoolSize")
 	dns      = ignored(resolver, "dnsMonitoring", "dnsMonitoringInterval", "dnsMonitoringTimes")
 	replicas = ignored(primaries, "loadBalancer", "readMode", "subscriptionMode", "failedSlaveReconnectionInterval",
 		"failedSlaveCheckInterval", "failedSlaveNodeDetector", "fallbackLoadingToMaster")
@@ -135,7 +136,7 @@ var (
 			"clientName": {set: func(f *file, v *yaml.Node) { f.ClientName = f.text(v) }},
 			"sslEnableEndpointIdentification": {set: func(f *file, v *yaml.Node) {
 				f.sslKey = f.key
-				if f.oneOf(v, "true", "false") == 1 {
+				if !f.boolean(v) {
 					f.tls.Verify = VerifyNone
 				}
 			}},
@@ -144,7 +145,8 @@ var (
 
 	rootKeys = merge(bothKeys,
 		ignored(jvm, "threads", "nettyThreads", "executor", "nettyExecutor", "transportMode", "eventLoopGroup", "nettyHook",
-			"useThreadClassLoader", "decodeInExecutor", "connectionListener", "lazyInitialization", "valkeyCapabilities"),
+			"useThreadClassLoader", "decodeInExecutor", "connectionListener", "lazyInitialization", "valkeyCapabilities",
+			"useLinuxNativeEpoll"),
 		ignored(resolver, "addressResolverGroupFactory"),
 		ignored(otherTypes, "codec", "referenceEnabled", "referenceCodecProvider", "redissonReferenceEnabled", "minCleanUpDelay", "maxCleanUpDelay",
 			"cleanUpKeysAmount", "reliableTopicWatchdogTimeout", "keepPubSubOrder"),
@@ -161,7 +163,7 @@ var (
 				}
 			}},
 			"checkLockSyncedSlaves": {set: func(f *file, v *yaml.Node) {
-				if f.oneOf(v, "true", "false") == 0 {
+				if f.boolean(v) {
 					f.warn("has no effect: %s", acks)
 				}
 			}},
