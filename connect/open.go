@@ -31,7 +31,7 @@ func Open(rawURL string) (*rueidis.Driver, error) {
 
 // Open is the function Open for settings. It reads the files of TLS. Each tune
 // may change the options before they are used: set AuthCredentialsFn for
-// credentials that rotate.
+// credentials that rotate (sentinels are then given the same ones).
 func (s Settings) Open(tune ...func(*client.ClientOption)) (*rueidis.Driver, error) {
 	opt, err := s.option()
 	if err != nil {

@@ -29,7 +29,6 @@ func take(t *testing.T, s Settings, name string) error {
 		return err
 	}
 	defer driver.Close()
-	s.Config.OutageTimeout = 500 * time.Millisecond
 	locks, err := redlatch.New(driver, s.Config)
 	if err != nil {
 		return err
@@ -48,24 +47,28 @@ func take(t *testing.T, s Settings, name string) error {
 // works takes a lock by the URL; fails wants an error that says what is wrong.
 func works(t *testing.T, rawURL string) {
 	t.Helper()
-	if err := takeURL(t, rawURL); err != nil {
+	if err := takeURL(t, rawURL, 0); err != nil {
 		t.Errorf("%s: %v", rawURL, err)
 	}
 }
 
 func fails(t *testing.T, rawURL, want string) {
 	t.Helper()
-	if err := takeURL(t, rawURL); err == nil || !strings.Contains(err.Error(), want) {
+	if err := takeURL(t, rawURL, brief); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%s: %v, want an error with %q", rawURL, err, want)
 	}
 }
 
-func takeURL(t *testing.T, rawURL string) error {
+// brief is how long is tried what cannot work.
+const brief = 100 * time.Millisecond
+
+func takeURL(t *testing.T, rawURL string, outage time.Duration) error {
 	t.Helper()
 	s, err := Parse(rawURL)
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.Config.OutageTimeout = outage
 	return take(t, s, "connect")
 }
 
@@ -168,6 +171,7 @@ func TestTLS(t *testing.T) {
 			t.Errorf("%s: %v", kind, err)
 		}
 		s.TLS.CAFile = file("other.pem")
+		s.Config.OutageTimeout = brief
 		if err := take(t, s, "connect"); err == nil || !strings.Contains(err.Error(), "unknown authority") {
 			t.Errorf("%s: a stranger's certificate: %v", kind, err)
 		}
@@ -324,7 +328,7 @@ func TestQuotedPassword(t *testing.T) {
 	for _, kind := range testserver.Kinds() {
 		s := testserver.Start(t, kind, "--rename-command", "HELLO", "", "--rename-command", "AUTH", "")
 		for _, rest := range []string{"", "?protocol=2"} {
-			err := takeURL(t, "redis://ann:hunter2@"+s.Addr()+rest)
+			err := takeURL(t, "redis://ann:hunter2@"+s.Addr()+rest, brief)
 			if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "unknown command") {
 				t.Errorf("%s: %v", kind, err)
 			}
