@@ -3,7 +3,6 @@ package redlatch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"strconv"
 
@@ -253,7 +252,7 @@ func (c *Client) list(ctx context.Context, pattern string, walks func(pattern st
 		}
 		primaries, err := c.redis.Primaries(ctx)
 		if err != nil {
-			yield(Info{}, fmt.Errorf("redlatch: %w", err))
+			yield(Info{}, &listError{err})
 			return
 		}
 		for _, p := range primaries {
@@ -266,12 +265,19 @@ func (c *Client) list(ctx context.Context, pattern string, walks func(pattern st
 	}
 }
 
+// A listError is the driver's error where no script was to be run.
+type listError struct{ err error }
+
+func (e *listError) Error() string { return withoutArgs("redlatch: " + e.err.Error()) }
+
+func (e *listError) Unwrap() error { return e.err }
+
 // scan goes over the keys of one primary and says whether to go on.
 func (w *walk) scan(ctx context.Context, p Primary, yield func(Info, error) bool) bool {
 	for cursor := uint64(0); ; {
 		keys, next, err := p.Scan(ctx, cursor, w.kind, w.pattern, 512)
 		if err != nil {
-			yield(Info{}, fmt.Errorf("redlatch: %w", err))
+			yield(Info{}, &listError{err})
 			return false
 		}
 		for _, key := range keys {

@@ -168,7 +168,17 @@ type RunError struct {
 }
 
 // Error implements error.
-func (e *RunError) Error() string { return fmt.Sprintf("script %s: %v", e.Outcome, e.Err) }
+func (e *RunError) Error() string { return withoutArgs(fmt.Sprintf("script %s: %v", e.Outcome, e.Err)) }
+
+// withoutArgs leaves out what a server quotes that does not know a command: its
+// arguments, one of which can be a password.
+func withoutArgs(text string) string {
+	text, _, quotes := strings.Cut(text, "args beginning with:")
+	if quotes {
+		text += "args that are not shown"
+	}
+	return text
+}
 
 // Unwrap returns the driver's own error.
 func (e *RunError) Unwrap() error { return e.Err }

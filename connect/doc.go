@@ -6,6 +6,11 @@
 //	defer driver.Close()
 //	client, err := redlatch.New(driver, redlatch.Config{})
 //
+// [Parse] has the forms of URL: one server, what sentinels watch, a cluster; in
+// the clear, with TLS, through a Unix socket. Its [Settings] can be looked at
+// and changed before they are opened. [ParseRedisson] makes such Settings of the
+// configuration file of a Java service that takes the same locks.
+//
 // No error of this package contains a user name, a password, or a piece of a
 // URL that could be one.
 package connect

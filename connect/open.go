@@ -1,37 +1,116 @@
 package connect
 
 import (
+	"cmp"
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
+	"time"
 
 	client "github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch/rueidis"
 )
 
-// Open connects to the server that the URL names; see Parse for its forms. The
+// Open connects to the server that the URL names; see [Parse] for its forms. The
 // driver belongs to the caller, who closes it after the redlatch.Client that
 // uses it.
 //
-// The error of an unreachable or refusing server names the address and never
-// the credentials.
+// A server that cannot be reached, or that refuses the credentials, is no error
+// here: the driver tries again with every script, and the first has the error.
 func Open(rawURL string) (*rueidis.Driver, error) {
-	opt, err := Parse(rawURL)
+	s, err := Parse(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	return OpenOption(opt)
+	return s.Open()
 }
 
-// OpenOption is Open for options that Parse has returned and the caller has
-// changed since.
-func OpenOption(opt client.ClientOption) (*rueidis.Driver, error) {
+// Open is the function Open for settings. It reads the files of TLS. Each tune
+// may change the options before they are used: set AuthCredentialsFn for
+// credentials that rotate (sentinels are then given the same ones).
+func (s Settings) Open(tune ...func(*client.ClientOption)) (*rueidis.Driver, error) {
+	opt, err := s.option()
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range tune {
+		f(&opt)
+	}
 	d, err := rueidis.New(opt)
 	if err != nil {
-		return nil, &openError{address: strings.Join(opt.InitAddress, ","), secrets: []string{opt.Password, opt.Username}, err: err}
+		return nil, &openError{address: strings.Join(opt.InitAddress, ","), secrets: append(s.secrets(), opt.Password, opt.Username), err: err}
 	}
 	return d, nil
+}
+
+// Check returns the error that Open would return without asking a server: about
+// a file that is not there or cannot be read, or settings that contradict each
+// other.
+func (s Settings) Check() error {
+	_, err := s.option()
+	return err
+}
+
+func (s Settings) option() (client.ClientOption, error) {
+	secure, err := s.TLS.config()
+	switch {
+	case err != nil:
+	case len(s.Addresses) == 0:
+		err = errors.New("connect: there is no address")
+	case s.Mode < Single || s.Mode > Cluster:
+		err = fmt.Errorf("connect: the mode is %v", s.Mode)
+	case s.Mode == Single && len(s.Addresses) > 1:
+		err = errors.New("connect: one server has one address")
+	case s.Mode == Sentinel && s.MasterName == "":
+		err = errors.New("connect: sentinels need the name of a master")
+	case s.TLS != nil && s.unix():
+		err = errors.New("connect: there is no TLS through a Unix socket")
+	case s.Mode != Single && s.unix():
+		err = fmt.Errorf("connect: there is no %v behind a Unix socket", s.Mode)
+	}
+	if err != nil {
+		return client.ClientOption{}, err
+	}
+	opt := client.ClientOption{
+		InitAddress:      s.Addresses,
+		Username:         s.User,
+		Password:         string(s.Password),
+		SelectDB:         s.Database,
+		ClientName:       s.ClientName,
+		TLSConfig:        secure,
+		Dialer:           net.Dialer{Timeout: cmp.Or(s.DialTimeout, DefaultTimeout)},
+		ConnWriteTimeout: s.timeout(),
+		AlwaysRESP2:      s.RESP2,
+		// Nothing of redlatch reads through the client's cache, and servers
+		// without CLIENT TRACKING (embedded ones, some proxies) refuse it.
+		DisableCache: true,
+	}
+	switch s.Mode {
+	case Single:
+		// One server it is, whatever it says about slots.
+		opt.ForceSingleClient = true
+	case Sentinel:
+		opt.Sentinel = client.SentinelOption{
+			MasterSet: s.MasterName,
+			Username:  s.SentinelUser, Password: string(s.SentinelPassword), ClientName: s.ClientName,
+			TLSConfig: secure, TopologyRefreshInterval: s.Refresh,
+			// KeepAlive is also the pause between the pings that notice a
+			// sentinel that has gone silent.
+			Dialer: net.Dialer{Timeout: opt.Dialer.Timeout, KeepAlive: time.Second},
+		}
+	case Cluster:
+		opt.ClusterOption.ShardsRefreshInterval = s.Refresh
+	}
+	if s.unix() {
+		opt.DialCtxFn = func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return d.DialContext(ctx, "unix", path)
+		}
+	}
+	return opt, nil
 }
 
 // An openError keeps the driver's error for errors.Is and errors.As and shows
@@ -58,7 +137,7 @@ func (e *openError) As(target any) bool { return errors.As(e.err, target) }
 func Mask(text string, secrets ...string) string {
 	for _, s := range secrets {
 		if s != "" {
-			text = strings.ReplaceAll(text, s, "***")
+			text = strings.ReplaceAll(text, s, stars)
 		}
 	}
 	return text

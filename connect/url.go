@@ -1,26 +1,17 @@
 package connect
 
 import (
-	"context"
-	"crypto/tls"
+	"cmp"
 	"errors"
-	"fmt"
 	"net"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
-
-	"github.com/redis/rueidis"
 )
 
-// timeout is for connecting, and for one script with the connecting before it.
-const timeout = 3 * time.Second
-
 const (
-	defaultHost = "localhost"
-	defaultPort = "6379"
+	serverPort   = "6379"
+	sentinelPort = "26379"
 )
 
 // The errors below never quote the URL. Whoever forgets to encode a '/', '?'
@@ -31,129 +22,124 @@ var (
 		"with / ? # @ and % in the password written as %2F %3F %23 %40 and %25")
 	errStrayAt = errors.New("connect: the URL has an '@' after the host; " +
 		"write / ? # @ and % in a password, and @ in a path, as %2F %3F %23 %40 and %25")
-	errTopology = errors.New("connect: Sentinel and cluster URLs are not supported yet; give the URL of one primary")
+	errPort = errors.New("connect: a port is not between 1 and 65535")
 )
 
 // Parse reads a URL of one of the forms
 //
-//	redis://[user:password@]host[:6379][/db]     also valkey://
-//	rediss://...                                 TLS 1.2 or newer; also valkeys://
-//	unix://[user:password@]/path/to.sock[?db=1]
+//	redis://[user:password@]host[:6379][/db]                  also valkey://
+//	rediss://...                                              TLS; also valkeys://, and so below
+//	unix://[user:password@]/path/to.sock[?db=1]               also redis+uds://, valkey+uds://
+//	redis+sentinel://[user:password@]host[:26379],.../master[/db]
+//	redis+cluster://[user:password@]host[:6379],...
+//
+// and, as go-redis and rueidis write the last two,
+//
+//	redis://[user:password@]host:26379[/db]?master_name=m&addr=host:26379&...      also master_set
+//	redis://[user:password@]host[:6379]?addr=host[:6379]&...
 //
 // A user name without a password is the password of the default user, as in
 // redis-cli and Redisson: redis://secret@host and redis://:secret@host mean
-// the same. A missing host is localhost. The query may have
+// the same. User and password are those of the servers; sentinels have their
+// own. A missing host is localhost. The query may have
 //
-//	db           the database, instead of the path
-//	protocol     2 or 3: the version of the Redis protocol; default 3
-//	skip_verify  true or false: do not verify the server's certificate (TLS only)
+//	db                 the database, instead of the path
+//	protocol           2 or 3: the version of the Redis protocol; default 3
+//	client_name        what CLIENT LIST shows
+//	dial_timeout       for one connection, as 500ms, 3s, or a number of seconds; default 3s
+//	read_timeout       for one script, likewise; the longer of these two counts
+//	write_timeout
+//	addr               a further node, or sentinel; as often as needed
+//	master_name        how sentinels call the primary; also master_set
+//	sentinel_username  for the sentinels
+//	sentinel_password
+//	password           for the servers, instead of the one before the host
+//	client_cache       0: there is none
+//	max_retries        0: nothing is sent twice
 //
-// and nothing else. The options ask for one server, without client-side
-// caching, with Dialer.Timeout and ConnWriteTimeout of 3 s; lower them for a
-// watchdog of less than 9 s.
-func Parse(rawURL string) (rueidis.ClientOption, error) {
-	t, err := parse(rawURL)
+// and with TLS
+//
+//	cacert             a file with the authorities' certificates, in PEM
+//	cert, key          files with the client's certificate and its key, in PEM
+//	sni                the name that the server's certificate must have
+//	tls_min            1.2 or 1.3; default 1.2
+//	skip_verify        true or false: do not verify the server's certificate
+//
+// and nothing else: an unknown key is an error. Parse reads no file.
+func Parse(rawURL string) (Settings, error) {
+	p, err := parse(rawURL)
 	if err != nil {
-		return rueidis.ClientOption{}, err
+		return Settings{}, err
 	}
-	return t.option(), nil
+	return p.Settings, nil
 }
 
-// Redact returns the URL as it may be shown: scheme, address and database,
-// with *** in the place of credentials. Of a URL that Parse refuses it returns
-// only "(unreadable URL)".
+// Redact returns the URL as it may be shown: scheme, addresses, master name and
+// database, with *** in the place of credentials. Of a URL that Parse refuses
+// it returns only "(unreadable URL)".
 func Redact(rawURL string) string {
-	t, err := parse(rawURL)
+	s, err := Parse(rawURL)
 	if err != nil {
 		return "(unreadable URL)"
 	}
-	return t.String()
+	return s.String()
 }
 
-// A target is a URL that has been understood.
-type target struct {
-	scheme     string
-	host, port string // empty for a unix socket
-	socket     string
-	user       string
-	password   string
-	db         int
-	resp2      bool
-	skipVerify bool
+// A parsed URL is the settings and what only Redisson's file wants to know.
+type parsed struct {
+	Settings
+	socket  bool
+	hasPort bool // all addresses had one
+	extra   bool // there was a path or a query
 }
 
-func (t *target) secure() bool { return t.scheme == "rediss" || t.scheme == "valkeys" }
-
-func (t *target) String() string {
-	var b strings.Builder
-	b.WriteString(t.scheme + "://")
-	if t.user != "" || t.password != "" {
-		b.WriteString("***@")
-	}
-	if t.socket != "" {
-		b.WriteString(t.socket)
-		if t.db != 0 {
-			fmt.Fprintf(&b, "?db=%d", t.db)
-		}
-		return b.String()
-	}
-	b.WriteString(net.JoinHostPort(t.host, t.port))
-	if t.db != 0 {
-		fmt.Fprintf(&b, "/%d", t.db)
-	}
-	return b.String()
+// kinds are the schemes. "s" as the end of what stands before the "+" is TLS.
+var kinds = map[string]struct {
+	mode   Mode
+	socket bool
+}{
+	"": {}, "sentinel": {mode: Sentinel}, "cluster": {mode: Cluster}, "uds": {socket: true},
 }
 
-func (t *target) option() rueidis.ClientOption {
-	opt := rueidis.ClientOption{
-		Username:         t.user,
-		Password:         t.password,
-		SelectDB:         t.db,
-		Dialer:           net.Dialer{Timeout: timeout},
-		ConnWriteTimeout: timeout,
-		AlwaysRESP2:      t.resp2,
-		// One URL is one server, whatever it says about slots.
-		ForceSingleClient: true,
-		// Nothing of redlatch reads through the client's cache, and servers
-		// without CLIENT TRACKING (embedded ones, some proxies) refuse it.
-		DisableCache: true,
-	}
-	if t.socket != "" {
-		opt.InitAddress = []string{t.socket}
-		opt.DialCtxFn = func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-			return d.DialContext(ctx, "unix", path)
-		}
-		return opt
-	}
-	opt.InitAddress = []string{net.JoinHostPort(t.host, t.port)}
-	if t.secure() {
-		opt.TLSConfig = &tls.Config{
-			ServerName:         t.host,
-			MinVersion:         tls.VersionTLS12,
-			InsecureSkipVerify: t.skipVerify, //nolint:gosec // asked for, by name, in the URL
-		}
-	}
-	return opt
-}
-
-func parse(rawURL string) (*target, error) {
+func parse(rawURL string) (*parsed, error) {
 	scheme, rest, ok := strings.Cut(rawURL, "://")
 	if !ok {
 		// Not even the part before a colon is safe to show: user:secret@host.
 		return nil, errors.New("connect: the URL has no scheme; write redis://host:6379")
 	}
-	switch scheme {
-	case "redis", "rediss", "valkey", "valkeys", "unix":
-	case "redis+sentinel", "redis+cluster", "rediss+sentinel", "rediss+cluster", "sentinel":
-		return nil, errTopology
+	p := &parsed{hasPort: true}
+	base, suffix, plus := strings.Cut(scheme, "+")
+	kind, known := kinds[suffix]
+	if plus && suffix == "" {
+		known = false
+	}
+	switch base {
+	case "redis", "valkey":
+	case "rediss", "valkeys":
+		p.TLS = &TLS{}
+		known = known && !kind.socket
+	case "unix":
+		known = scheme == base
+		kind.socket = true
 	default:
-		return nil, errors.New("connect: unknown scheme; it can be redis, rediss, valkey, valkeys or unix")
+		known = false
 	}
-	if authority, _, _ := strings.Cut(rest, "/"); strings.Contains(authority[strings.LastIndex(authority, "@")+1:], ",") {
-		return nil, errTopology
+	if !known {
+		return nil, errors.New("connect: unknown scheme; it can be redis, rediss, valkey or valkeys, " +
+			"each also with +sentinel or +cluster behind it, or unix, redis+uds or valkey+uds")
 	}
-	u, err := url.Parse(rawURL)
-	if err != nil || u.Opaque != "" {
+	p.Mode, p.socket = kind.mode, kind.socket
+
+	// A list of hosts is more than net/url can read: it gets one in its place.
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	authority, rest := rest[:end], rest[end:]
+	at := strings.LastIndexByte(authority, '@') + 1
+	userinfo, hosts := authority[:at], authority[at:]
+	u, err := url.Parse("redis://" + userinfo + "host" + rest)
+	if err != nil {
 		return nil, errMalformed
 	}
 	if strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") {
@@ -162,107 +148,136 @@ func parse(rawURL string) (*target, error) {
 	if u.Fragment != "" {
 		return nil, errMalformed
 	}
-
-	t := &target{scheme: scheme}
+	p.extra = strings.Trim(u.Path, "/") != "" || u.RawQuery != ""
 	if u.User != nil {
 		user := u.User.Username()
 		if password, has := u.User.Password(); has {
-			t.user, t.password = user, password
+			p.User, p.Password = user, Secret(password)
 		} else {
-			t.password = user
+			p.Password = Secret(user)
 		}
 	}
-	pathDB, err := t.place(u)
+	q, err := p.query(u)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.query(u); err != nil {
+	if err := p.place(hosts, u.EscapedPath(), q); err != nil {
 		return nil, err
 	}
-	if pathDB >= 0 {
-		if u.Query().Has("db") && t.db != pathDB {
-			return nil, errors.New("connect: the database in the path and the one in ?db= differ")
-		}
-		t.db = pathDB
-	}
-	return t, nil
+	return p, nil
 }
 
-// place reads where the server is. It returns the database in the path, or -1.
-func (t *target) place(u *url.URL) (db int, err error) {
-	if t.scheme == "unix" {
-		if u.Host != "" || u.Path == "" {
-			return -1, errors.New("connect: a unix URL has three slashes and a path: unix:///run/redis.sock")
+// place reads where the servers are, which the path and the query have a say in.
+func (p *parsed) place(hosts, path string, q *query) error {
+	if p.socket {
+		plain, err := url.PathUnescape(path)
+		switch {
+		case err != nil:
+			return errMalformed
+		case hosts != "" || plain == "":
+			return errors.New("connect: the URL of a Unix socket has three slashes and a path: unix:///run/redis.sock")
+		case len(q.addrs) > 0 || q.master != "":
+			return errors.New("connect: there is neither a cluster nor a Sentinel behind a Unix socket")
 		}
-		t.socket = u.Path
-		return -1, nil
+		p.Addresses = []string{plain}
+		return nil
 	}
-	t.host, t.port = u.Hostname(), u.Port()
-	if t.host == "" {
-		t.host = defaultHost
+
+	port := serverPort
+	list := append(strings.Split(hosts, ","), q.addrs...)
+	switch {
+	case p.Mode == Sentinel:
+		port = sentinelPort
+	case p.Mode == Single && q.master != "":
+		p.Mode = Sentinel
+		port = "" // libraries disagree
+	case p.Mode == Single && len(q.addrs) > 0:
+		p.Mode = Cluster
+	case p.Mode == Single && len(list) > 1:
+		return errors.New("connect: the URL has several hosts; write redis+sentinel:// or redis+cluster:// for what they are")
+	case p.Mode == Cluster && q.master != "":
+		return errors.New("connect: a cluster has no master name")
 	}
-	if t.port == "" {
-		t.port = defaultPort
+	for _, host := range list {
+		if host == "" && len(list) > 1 {
+			return errors.New("connect: there is an empty host among those of the URL")
+		}
+		address, err := p.address(host, port)
+		if err != nil {
+			return err
+		}
+		p.Addresses = append(p.Addresses, address)
 	}
-	if n, err := strconv.ParseUint(t.port, 10, 16); err != nil || n == 0 {
-		return -1, errors.New("connect: the port is not between 1 and 65535")
+
+	path = strings.TrimPrefix(path, "/")
+	if p.Mode == Sentinel {
+		var err error
+		if path, err = p.master(path, port != "", q); err != nil {
+			return err
+		}
 	}
-	switch u.Path {
-	case "", "/":
-		return -1, nil
+	if path == "" {
+		return nil
 	}
-	n, err := database(u.Path[1:])
+	db, err := database(path)
 	if err != nil {
-		return -1, errors.New("connect: the path of the URL is not a database number, as in redis://host:6379/1")
+		return errors.New("connect: the path of the URL does not end with a database number, as in redis://host:6379/1")
 	}
-	return n, nil
+	if q.db && p.Database != db {
+		return errors.New("connect: the database in the path and the one in ?db= differ")
+	}
+	p.Database = db
+	return nil
+}
+
+// master finds the name of the master, at the beginning of the path if that
+// form of URL has it there, and returns the rest of the path.
+func (p *parsed) master(path string, inPath bool, q *query) (string, error) {
+	name := ""
+	if inPath {
+		first, rest, _ := strings.Cut(path, "/")
+		plain, err := url.PathUnescape(first)
+		if err != nil {
+			return "", errMalformed
+		}
+		name, path = plain, rest
+	}
+	switch {
+	case name == "" && q.master == "":
+		return "", errors.New("connect: the URL has no master name; the form is redis+sentinel://host:26379/mymaster")
+	case name != "" && q.master != "" && name != q.master:
+		return "", errors.New("connect: the master name in the path and the one in the query differ")
+	}
+	p.MasterName = cmp.Or(name, q.master)
+	return path, nil
+}
+
+// address reads host, host:port, [ip6] or [ip6]:port.
+func (p *parsed) address(text, port string) (string, error) {
+	u, err := url.Parse("redis://" + text)
+	if err != nil || u.Host == "" && text != "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
+		return "", errMalformed
+	}
+	host := cmp.Or(u.Hostname(), "localhost")
+	if strings.Contains(host, ":") && !strings.HasPrefix(text, "[") {
+		return "", errMalformed
+	}
+	if u.Port() != "" {
+		port = u.Port()
+	} else {
+		p.hasPort = false
+	}
+	if port == "" {
+		return "", errors.New("connect: write the ports of sentinels in this form of URL: libraries disagree about what a missing one means; " +
+			"in redis+sentinel://host/mymaster it is 26379")
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", errPort
+	}
+	return net.JoinHostPort(host, port), nil
 }
 
 func database(s string) (int, error) {
 	n, err := strconv.ParseUint(s, 10, 31)
 	return int(n), err
-}
-
-func (t *target) query(u *url.URL) error {
-	q, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return errMalformed
-	}
-	keys := make([]string, 0, len(q))
-	for key := range q {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys) // the same URL gets the same error every time
-	for _, key := range keys {
-		value := q.Get(key)
-		switch key {
-		case "db":
-			if t.db, err = database(value); err != nil {
-				return errors.New("connect: db in the URL is not a database number")
-			}
-		case "protocol":
-			if value != "2" && value != "3" {
-				return errors.New("connect: protocol in the URL is neither 2 nor 3")
-			}
-			t.resp2 = value == "2"
-		case "skip_verify":
-			if t.skipVerify, err = strconv.ParseBool(value); err != nil {
-				return errors.New("connect: skip_verify in the URL is neither true nor false")
-			}
-			if !t.secure() {
-				return errors.New("connect: skip_verify is for rediss and valkeys URLs: there is no certificate to verify")
-			}
-		case "addr", "master_name", "master_set":
-			return errTopology
-		default:
-			if strings.Trim(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_") != "" {
-				key = "..." // no option is called like that; it may be a piece of a password
-			}
-			return fmt.Errorf("connect: unknown key %q in the URL's query; there are db, protocol and skip_verify", key)
-		}
-		if len(q[key]) > 1 {
-			return fmt.Errorf("connect: %s is given twice in the URL", key)
-		}
-	}
-	return nil
 }

@@ -31,8 +31,10 @@ itself. The exit code is 0 if there was no violation, else 1.`,
 	cmd.Flags().Var(&length, "for", "how long; less than the default leaves out parts of the story")
 	cmd.Flags().IntVar(&opt.Workers, "workers", 4, "how many worker processes, 2 to 8")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if cmd.Flags().Changed("url") {
-			return usage("demo brings a server of its own; --url is for the other commands")
+		for _, name := range serverFlags {
+			if cmd.Flags().Changed(name) {
+				return usage("demo brings a server of its own; --%s is for the other commands", name)
+			}
 		}
 		if opt.Workers < 2 || opt.Workers > 8 {
 			return usage("--workers %d is not between 2 and 8", opt.Workers)
@@ -73,7 +75,7 @@ func (a *app) demoWorkerCommand() *cobra.Command {
 	cmd.Flags().IntVar(&w.ID, "id", 0, "")
 	cmd.Flags().StringVar(&w.Records, "records", "", "")
 	cmd.RunE = func(*cobra.Command, []string) error {
-		w.URL = a.address()
+		w.URL = a.server.address()
 		if err := w.Run(os.Stdin, os.Stdout); err != nil {
 			return &failure{code: exitSoftware, err: err}
 		}

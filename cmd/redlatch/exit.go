@@ -21,6 +21,7 @@ const (
 	exitSystem      = 71  // the result could not be written
 	exitLost        = 74  // the lock was lost while the command ran
 	exitTempFail    = 75  // the lock could not be had, with run --sysexits
+	exitConfig      = 78  // the configuration file, or a file for TLS, cannot be used
 	exitCannotRun   = 126 // the command is not executable
 	exitNotFound    = 127 // there is no such command
 )
@@ -68,9 +69,9 @@ func (a *app) serverFailure(err error) error {
 	case code == "WRONGPASS", code == "NOAUTH", code == "NOPERM":
 		f.code, f.hint = exitUnavailable, "check the user, the password and the user's rights at "+a.shownAddress()
 	case code == "MOVED":
-		f.code, f.hint = exitUnavailable, a.shownAddress()+" is a node of a cluster; clusters are not supported yet"
+		f.code, f.hint = exitUnavailable, a.shownAddress()+" is a node of a cluster; write redis+cluster:// or rediss+cluster:// in the URL"
 	case code == "", errors.Is(err, redlatch.ErrUnavailable):
-		f.code, f.hint = exitUnavailable, "asked "+a.shownAddress()+"; --url, REDLATCH_URL or REDIS_URL choose another server"
+		f.code, f.hint = exitUnavailable, "asked "+a.shownAddress()+"; --url, --config, REDLATCH_URL or REDIS_URL choose another server"
 	}
 	return f
 }

@@ -237,7 +237,7 @@ func TestOtherFailures(t *testing.T) {
 		{[]string{"demo", "--workers", "1"}, 64, "between 2 and 8"},
 		{[]string{"ls", "--url", "redis://:" + password + "/@h"}, 64, "%2F"},
 		{[]string{"ls", "--url", "redis://:1/" + password + "@h"}, 64, "%2F"},
-		{[]string{"ls", "--url", "redis+sentinel://:" + password + "@h/m"}, 64, "not supported yet"},
+		{[]string{"ls", "--url", "redis+sentinel://:" + password + "@h"}, 64, "no master name"},
 		{[]string{"ls", "--url", wrong}, 69, "WRONGPASS"},
 		{[]string{"show", "x", "--url", wrong}, 69, "WRONGPASS"},
 		{[]string{"ls", "--url", "redis://" + r.Addr()}, 69, "NOAUTH"},

@@ -3,14 +3,18 @@ package main
 import (
 	"errors"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 )
 
 // An app is one invocation: what its commands share.
 type app struct {
-	ui  *ui
-	url string // --url; see address for what it means when empty
+	ui     *ui
+	server endpoint
+	shown  string // where the server is, without credentials
+	// watchdog is the client's, once there is one.
+	watchdog time.Duration
 	// after runs when everything else is done, before the process exits.
 	after func()
 }
@@ -43,17 +47,18 @@ func (a *app) root() *cobra.Command {
 		Short: "Distributed locks on Redis and Valkey, shared with Redisson",
 		Long: `redlatch takes the locks that Redisson takes, in the same Redis or Valkey.
 
-The server is the one of --url, or else of the environment variable
-REDLATCH_URL, or else of REDIS_URL, or else redis://localhost:6379. A password
-in --url can be seen by every user of this machine; in the variables it cannot.`,
+The server is the one of --url or of --config, or else of the environment
+variable REDLATCH_URL, or else of REDIS_URL, or else redis://localhost:6379. A
+password in --url can be seen by every user of this machine; in the variables
+and in the file of --config it cannot.`,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.PersistentFlags().StringVar(&a.url, "url", "", "the server, redis://user:password@host:6379/0; also rediss, valkey, valkeys, unix")
+	a.server.flags(root.PersistentFlags())
 	root.AddCommand(a.runCommand(), a.lsCommand(), a.showCommand(), a.releaseCommand(),
-		a.semaphoreCommand(), a.latchCommand(),
+		a.semaphoreCommand(), a.latchCommand(), a.configCommand(),
 		a.demoCommand(), a.demoWorkerCommand(), a.versionCommand())
 	return root
 }

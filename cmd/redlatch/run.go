@@ -19,7 +19,8 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/supervise"
 )
 
-// watchdog is the lease of a lock that run keeps: Redisson's default.
+// watchdog is the lease of a lock that run keeps, unless a file says another:
+// Redisson's default.
 const watchdog = 30 * time.Second
 
 // A runner is one invocation of run.
@@ -275,7 +276,7 @@ func (r *runner) leaseTime() time.Duration {
 	if r.lease.set {
 		return r.lease.Duration
 	}
-	return watchdog
+	return r.watchdog
 }
 
 // environment is the command's: ours, and what the lock adds to it. The token of

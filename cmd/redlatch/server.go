@@ -2,8 +2,12 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"os"
 	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/spf13/pflag"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/connect"
@@ -15,24 +19,133 @@ const defaultURL = "redis://localhost:6379"
 // server. run waits longer: for it an outage is a kind of waiting.
 const askTimeout = 3 * time.Second
 
-// address returns the URL of the server.
-func (a *app) address() string {
-	return cmp.Or(a.url, os.Getenv("REDLATCH_URL"), os.Getenv("REDIS_URL"), defaultURL)
+// An endpoint is what the command line says about the server, for all commands.
+type endpoint struct {
+	url    string
+	config string // a file of Redisson's
+	tls    connect.TLS
+	secure bool
+	any    bool // --insecure
 }
 
-func (a *app) shownAddress() string { return connect.Redact(a.address()) }
+// serverFlags are the names of the flags about the server.
+var serverFlags = []string{"url", "config", "tls", "cacert", "cert", "key", "sni", "insecure"}
+
+func (s *endpoint) flags(f *pflag.FlagSet) {
+	f.StringVar(&s.url, "url", "", "the server, redis://user:password@host:6379/0; docs/cli.md has the other forms")
+	f.StringVar(&s.config, "config", "", "Redisson's configuration file, which says where the server is, instead of --url")
+	f.BoolVar(&s.secure, "tls", false, "use TLS, as rediss:// does")
+	f.StringVar(&s.tls.CAFile, "cacert", "", "TLS: the authorities that are trusted instead of the system's, in PEM")
+	f.StringVar(&s.tls.CertFile, "cert", "", "TLS: the client's certificate, in PEM")
+	f.StringVar(&s.tls.KeyFile, "key", "", "TLS: the client's key, in PEM")
+	f.StringVar(&s.tls.ServerName, "sni", "", "TLS: the name that the server's certificate must have, instead of the host")
+	f.BoolVar(&s.any, "insecure", false, "TLS: do not verify the server's certificate")
+}
+
+// address returns the URL of the server, if no file says it.
+func (s *endpoint) address() string {
+	return cmp.Or(s.url, os.Getenv("REDLATCH_URL"), os.Getenv("REDIS_URL"), defaultURL)
+}
+
+// settings returns what the command line, the environment and the file say.
+func (a *app) settings() (connect.Settings, []connect.Warning, error) {
+	s, warnings, err := a.parse()
+	if err != nil {
+		return s, warnings, err
+	}
+	a.ui.hide(string(s.Password), s.User, string(s.SentinelPassword), s.SentinelUser)
+	if err := a.server.secureSettings(&s); err != nil {
+		return s, warnings, err
+	}
+	if err := s.Check(); err != nil {
+		return s, warnings, &failure{code: exitConfig, err: err, hint: tlsHint(s)}
+	}
+	a.shown = s.String()
+	return s, warnings, nil
+}
+
+func (a *app) parse() (connect.Settings, []connect.Warning, error) {
+	if a.server.config == "" {
+		s, err := connect.Parse(a.server.address())
+		if err != nil {
+			return s, nil, usage("%w", err)
+		}
+		return s, nil, nil
+	}
+	if a.server.url != "" {
+		return connect.Settings{}, nil, usage("--url and --config contradict each other")
+	}
+	text, err := os.ReadFile(a.server.config)
+	if err != nil {
+		return connect.Settings{}, nil, &failure{code: exitConfig, err: err}
+	}
+	s, warnings, err := connect.ParseRedisson(text, os.LookupEnv)
+	if err != nil {
+		return s, warnings, a.configFailure(err)
+	}
+	return s, warnings, nil
+}
+
+// configFailure tells of all errors but the last, with which the program ends.
+func (a *app) configFailure(err error) error {
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) {
+		all := joined.Unwrap()
+		for _, e := range all[:len(all)-1] {
+			a.ui.note("%v", e)
+		}
+		err = all[len(all)-1]
+	}
+	return &failure{code: exitConfig, err: err, hint: "the file is " + a.server.config}
+}
+
+// secureSettings adds what the flags say about TLS.
+func (s *endpoint) secureSettings(to *connect.Settings) error {
+	if s.any {
+		s.tls.Verify = connect.VerifyNone
+	}
+	given := s.any || s.tls.CAFile != "" || s.tls.CertFile != "" || s.tls.KeyFile != "" || s.tls.ServerName != ""
+	if to.TLS == nil && !s.secure {
+		if given {
+			return usage("there are flags about TLS and no TLS: write rediss:// in the URL, or add --tls")
+		}
+		return nil
+	}
+	if to.TLS == nil {
+		to.TLS = &connect.TLS{}
+	}
+	t := to.TLS
+	t.CAFile, t.ServerName = cmp.Or(s.tls.CAFile, t.CAFile), cmp.Or(s.tls.ServerName, t.ServerName)
+	t.CertFile, t.KeyFile = cmp.Or(s.tls.CertFile, t.CertFile), cmp.Or(s.tls.KeyFile, t.KeyFile)
+	if s.any {
+		t.Verify, t.Truststore = connect.VerifyNone, ""
+	}
+	return nil
+}
+
+func tlsHint(s connect.Settings) string {
+	if s.TLS == nil {
+		return ""
+	}
+	return "the files for TLS are those of --cacert, --cert and --key"
+}
+
+// shownAddress is the server's, when settings has found it.
+func (a *app) shownAddress() string { return a.shown }
 
 // client connects to the server. Call close at the end.
 func (a *app) client(cfg redlatch.Config) (client *redlatch.Client, closeAll func(), err error) {
-	opt, err := connect.Parse(a.address())
+	settings, _, err := a.settings() // config check has the warnings
 	if err != nil {
-		return nil, nil, usage("%w", err)
+		return nil, nil, err
 	}
-	a.ui.hide(opt.Password, opt.Username)
-	// One lock needs one connection, and not half a megabyte to read it.
-	opt.PipelineMultiplex = -1
-	opt.ReadBufferEachConn, opt.WriteBufferEachConn = 16<<10, 16<<10
-	driver, err := connect.OpenOption(opt)
+	cfg.WatchdogTimeout = cmp.Or(settings.Config.WatchdogTimeout, cfg.WatchdogTimeout)
+	a.watchdog = cfg.WatchdogTimeout
+	driver, err := settings.Open(func(opt *rueidis.ClientOption) {
+		// One lock needs one connection, and not half a megabyte to read it.
+		opt.PipelineMultiplex = -1
+		opt.ReadBufferEachConn, opt.WriteBufferEachConn = 16<<10, 16<<10
+	})
 	if err != nil {
 		return nil, nil, a.serverFailure(err)
 	}

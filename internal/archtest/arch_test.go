@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 	"internal/adapter": {".", "internal/wire"},
 	"goredis":          {".", "internal/adapter", goredis},
 	"rueidis":          {".", "internal/adapter", "internal/wire", rueidis},
-	"connect":          {".", "rueidis", rueidis},
+	"connect":          {".", "rueidis", rueidis, "go.yaml.in/yaml/v3"},
 	"fence":            {".", "internal/script", "internal/wire"},
 }
 

@@ -77,12 +77,12 @@ func (w *Worker) Run(in io.Reader, out io.Writer) error {
 	}
 	defer records.close()
 
-	opt, err := connect.Parse(w.URL)
+	settings, err := connect.Parse(w.URL)
 	if err != nil {
 		return err
 	}
-	opt.Dialer.Timeout, opt.ConnWriteTimeout = requestTimeout, requestTimeout
-	driver, err := connect.OpenOption(opt)
+	settings.DialTimeout, settings.Timeout = requestTimeout, requestTimeout
+	driver, err := settings.Open()
 	if err != nil {
 		return err
 	}

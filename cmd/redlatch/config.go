@@ -1,0 +1,164 @@
+package main
+
+import (
+	"cmp"
+	"crypto/tls"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch/connect"
+)
+
+// A configJSON is a contract; see docs/cli.md.
+type configJSON struct {
+	URL              string        `json:"url"`
+	Mode             string        `json:"mode"`
+	Addresses        []string      `json:"addresses"`
+	MasterName       string        `json:"master_name"`
+	Database         int           `json:"database"`
+	User             string        `json:"user"`
+	Password         string        `json:"password"`
+	SentinelUser     string        `json:"sentinel_user"`
+	SentinelPassword string        `json:"sentinel_password"`
+	ClientName       string        `json:"client_name"`
+	Protocol         int           `json:"protocol"`
+	TLS              *tlsJSON      `json:"tls"`
+	DialTimeout      int64         `json:"dial_timeout_ms"`
+	Timeout          int64         `json:"timeout_ms"`
+	Watchdog         int64         `json:"watchdog_ms"`
+	Warnings         []warningJSON `json:"warnings"`
+}
+
+type tlsJSON struct {
+	CACert     string `json:"cacert"`
+	Cert       string `json:"cert"`
+	Key        string `json:"key"`
+	SNI        string `json:"sni"`
+	MinVersion string `json:"min_version"`
+	Verify     string `json:"verify"`
+}
+
+type warningJSON struct {
+	Line int    `json:"line"`
+	Key  string `json:"key"`
+	Text string `json:"text"`
+}
+
+func (a *app) configCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Check where the server is, and how it is reached",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.configCheckCommand())
+	return cmd
+}
+
+func (a *app) configCheckCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Print what a configuration file means",
+		Long: `Print what is understood of FILE, a configuration file of Redisson's in YAML or
+JSON, and warn of each key that has no effect here. Without FILE it is that of
+--config, or else the URL that the other commands would use. Passwords are not
+shown, and nothing is connected. Variables such as ${REDIS_PASSWORD:-none} are
+those of the environment.
+
+The exit code is 0, also with warnings, or 78 if the file cannot be used.`,
+		Example: `  redlatch config check redisson.yaml
+  redlatch config check redisson.yaml -o json | jq '.warnings | length'`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	asJSON := outputFlag(cmd)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			if a.server.config != "" {
+				return usage("the file is given twice, and once with --config")
+			}
+			a.server.config = args[0]
+		}
+		s, warnings, err := a.settings()
+		if err != nil {
+			for _, w := range warnings {
+				a.ui.note("warning: %v", w)
+			}
+			return err
+		}
+		c := configOf(s, warnings)
+		if asJSON() {
+			return written(a.ui.json(c))
+		}
+		return written(a.ui.table(c.rows()))
+	}
+	return cmd
+}
+
+func configOf(s connect.Settings, warnings []connect.Warning) *configJSON {
+	lease := cmp.Or(s.Config.WatchdogTimeout, watchdog)
+	c := &configJSON{
+		URL: s.String(), Mode: s.Mode.String(), Addresses: s.Addresses, MasterName: s.MasterName, Database: s.Database,
+		User: s.User, Password: s.Password.String(), SentinelUser: s.SentinelUser, SentinelPassword: s.SentinelPassword.String(),
+		ClientName: s.ClientName, Protocol: 3,
+		DialTimeout: cmp.Or(s.DialTimeout, connect.DefaultTimeout).Milliseconds(),
+		Timeout:     cmp.Or(s.Timeout, min(connect.DefaultTimeout, lease/3)).Milliseconds(),
+		Watchdog:    lease.Milliseconds(),
+		Warnings:    []warningJSON{},
+	}
+	if s.RESP2 {
+		c.Protocol = 2
+	}
+	if t := s.TLS; t != nil {
+		c.TLS = &tlsJSON{CACert: t.CAFile, Cert: t.CertFile, Key: t.KeyFile, SNI: t.ServerName, MinVersion: "1.2", Verify: t.Verify.String()}
+		if t.MinVersion == tls.VersionTLS13 {
+			c.TLS.MinVersion = "1.3"
+		}
+	}
+	for _, w := range warnings {
+		c.Warnings = append(c.Warnings, warningJSON{w.Line, w.Key, w.Text})
+	}
+	return c
+}
+
+// rows are what config check prints: what differs from the default, and what
+// everybody wants to know.
+func (c *configJSON) rows() [][]string {
+	rows := [][]string{{"url", c.URL}, {"mode", c.Mode}, {"addresses", strings.Join(c.Addresses, " ")}}
+	add := func(name, value string) {
+		if value != "" {
+			rows = append(rows, []string{name, value})
+		}
+	}
+	milliseconds := func(n int64) string { return (time.Duration(n) * time.Millisecond).String() }
+	add("master name", c.MasterName)
+	add("database", strconv.Itoa(c.Database))
+	add("user", c.User)
+	add("password", c.Password)
+	add("sentinel user", c.SentinelUser)
+	add("sentinel password", c.SentinelPassword)
+	add("client name", c.ClientName)
+	add("protocol", strconv.Itoa(c.Protocol))
+	if t := c.TLS; t == nil {
+		add("tls", "no")
+	} else {
+		add("tls", t.MinVersion+" or newer")
+		add("verified", t.Verify)
+		add("cacert", t.CACert)
+		add("cert", t.Cert)
+		add("key", t.Key)
+		add("sni", t.SNI)
+	}
+	add("dial timeout", milliseconds(c.DialTimeout))
+	add("timeout", milliseconds(c.Timeout))
+	add("watchdog", milliseconds(c.Watchdog))
+	for _, w := range c.Warnings {
+		add("warning", "line "+strconv.Itoa(w.Line)+": "+w.Key+": "+w.Text)
+	}
+	for _, row := range rows {
+		row[1] = printable(row[1])
+	}
+	return rows
+}

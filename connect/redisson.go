@@ -1,0 +1,381 @@
+package connect
+
+import (
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A Warning is about a key of Redisson's configuration file that has no effect,
+// or another one than in Redisson.
+type Warning struct {
+	Line int
+	Key  string // with the section before it: singleServerConfig.retryAttempts
+	Text string
+}
+
+// String returns all of it.
+func (w Warning) String() string { return fmt.Sprintf("line %d: %s: %s", w.Line, w.Key, w.Text) }
+
+// ParseRedisson reads Redisson's configuration file, in YAML or JSON, as far as
+// locks need it. A key that has no effect here gets a warning, one warning per
+// key; a key without which the locks would not be the same ones, or not be
+// reached, is an error, which names it. All errors come as one, joined.
+//
+// As in Redisson ${NAME} and ${NAME:-default} stand for what lookup says, with
+// which a Java program asks its environment and its properties, and a Go program
+// most often os.LookupEnv; without either they stand for themselves. nil finds
+// nothing.
+//
+// It knows singleServerConfig, masterSlaveServersConfig (the master; nothing of
+// redlatch talks to replicas), sentinelServersConfig and clusterServersConfig,
+// and refuses replicatedServersConfig. What it does with lockWatchdogTimeout is
+// in Settings.Config, and so is all else that is the client's and not the
+// connection's. Java's key stores are not read: see [TLS].
+//
+// No error and no warning contains a value of the file.
+func ParseRedisson(content []byte, lookup func(name string) (string, bool)) (Settings, []Warning, error) {
+	f := &file{}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(resolve(content, lookup), &doc); err != nil {
+		return Settings{}, nil, syntaxError(err)
+	}
+	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
+		return Settings{}, nil, errors.New("connect: Redisson's file is not a list of keys and values")
+	}
+	f.read(doc.Content[0])
+	slices.SortStableFunc(f.warnings, func(a, b Warning) int { return cmp.Compare(a.Line, b.Line) })
+	if len(f.errs) > 0 {
+		return Settings{}, f.warnings, errors.Join(f.errs...)
+	}
+	return f.Settings, f.warnings, nil
+}
+
+var variable = regexp.MustCompile(`\$\{([\w.]+)(?::-(.+?))?\}`)
+
+// resolve puts in the variables, before the file is understood, as Redisson
+// does: what a variable says can be a list.
+func resolve(content []byte, lookup func(string) (string, bool)) []byte {
+	return variable.ReplaceAllFunc(content, func(text []byte) []byte {
+		m := variable.FindSubmatch(text)
+		if lookup != nil {
+			if value, ok := lookup(string(m[1])); ok {
+				return []byte(value)
+			}
+		}
+		if m[2] != nil {
+			return m[2]
+		}
+		return text
+	})
+}
+
+var line = regexp.MustCompile(`line (\d+)`)
+
+// syntaxError hides what the parser says beside the line: it quotes the file.
+func syntaxError(err error) error {
+	if m := line.FindString(err.Error()); m != "" {
+		return fmt.Errorf("connect: Redisson's file is not YAML, near %s", m)
+	}
+	return errors.New("connect: Redisson's file is not YAML")
+}
+
+// A file is one that is being read.
+type file struct {
+	Settings
+	warnings []Warning
+	errs     []error
+
+	section string // with a dot behind it
+	key     *yaml.Node
+	servers *yaml.Node // the key of the section with the servers
+
+	tls         TLS
+	sslKey      *yaml.Node // one of the keys about TLS that were set
+	newest      bool       // nothing older than TLS 1.3
+	secure      bool
+	seen        bool // an address
+	timeoutKey  *yaml.Node
+	dialKey     *yaml.Node
+	credentials credentials
+}
+
+// credentials are those that were found in an address.
+type credentials struct {
+	user     string
+	password Secret
+}
+
+func (f *file) name() string {
+	if !keyName.MatchString(f.key.Value) {
+		return f.section + "..." // may be a piece of a value
+	}
+	return f.section + f.key.Value
+}
+
+var keyName = regexp.MustCompile(`^[A-Za-z]{1,50}$`)
+
+// warn and fail are about the key that is being read.
+func (f *file) warn(format string, args ...any) {
+	f.warnings = append(f.warnings, Warning{f.key.Line, f.name(), fmt.Sprintf(format, args...)})
+}
+
+func (f *file) fail(format string, args ...any) {
+	f.errs = append(f.errs, fmt.Errorf("connect: line %d: %s: %s", f.key.Line, f.name(), fmt.Sprintf(format, args...)))
+}
+
+// read reads the whole file. What stands at the top overrules what stands in the
+// section of the servers, where Redisson had it before.
+func (f *file) read(top *yaml.Node) {
+	var sections []*yaml.Node
+	rest := *top
+	rest.Content = nil
+	for i := 0; i+1 < len(top.Content); i += 2 {
+		key, value := top.Content[i], top.Content[i+1]
+		if _, ok := serverKeys[key.Value]; ok && !null(value) {
+			sections = append(sections, key, value)
+			continue
+		}
+		rest.Content = append(rest.Content, key, value)
+	}
+	switch {
+	case len(sections) == 0:
+		f.errs = append(f.errs, errors.New("connect: Redisson's file names no servers: it has no singleServerConfig, "+
+			"masterSlaveServersConfig, sentinelServersConfig or clusterServersConfig"))
+		f.keys(&rest, rootKeys)
+		return
+	case len(sections) > 2:
+		f.key = sections[2]
+		f.fail("there is one section of servers already")
+		return
+	}
+	f.servers = sections[0]
+	f.key, f.section = f.servers, ""
+	mode := serverKeys[f.servers.Value]
+	if mode.refused != "" {
+		f.fail("%s", mode.refused)
+		return
+	}
+	f.Mode = mode.mode
+	if sections[1].Kind != yaml.MappingNode {
+		f.fail("is not a list of keys and values")
+		return
+	}
+	f.section = f.servers.Value + "."
+	f.keys(sections[1], mode.keys, sharedKeys)
+	f.section = ""
+	f.keys(&rest, rootKeys)
+	f.finish()
+}
+
+func null(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
+
+// keys reads the keys of a section, which are in one of the tables.
+func (f *file) keys(section *yaml.Node, tables ...map[string]option) {
+	met := map[string]bool{}
+	for i := 0; i+1 < len(section.Content); i += 2 {
+		var value *yaml.Node
+		f.key, value = section.Content[i], section.Content[i+1]
+		name := f.key.Value
+		if met[name] || f.key.Kind != yaml.ScalarNode || name == "<<" {
+			f.fail("is given twice, or is no name of a key")
+			continue
+		}
+		met[name] = true
+		if value.Kind == yaml.AliasNode {
+			value = value.Alias
+		}
+		if null(value) {
+			continue // as if it were not there
+		}
+		var o option
+		known := false
+		for _, table := range tables {
+			if found, ok := table[name]; ok {
+				o, known = found, true
+			}
+		}
+		switch {
+		case !known:
+			f.warn("has no effect: the key is unknown here; it is misspelt, or of another version of Redisson")
+		case o.refused != "":
+			if o.harmless == "" || !f.isDefault(value, o.harmless) {
+				f.fail("%s", o.refused)
+			}
+		case o.ignored != "":
+			f.warn("has no effect: %s", o.ignored)
+		default:
+			f.variables(value)
+			o.set(f, value)
+		}
+	}
+}
+
+// isDefault reports whether the value is an object of Redisson's own class that
+// changes nothing.
+func (f *file) isDefault(v *yaml.Node, class string) bool {
+	tag := strings.Trim(v.Tag, "!<>")
+	if v.Kind == yaml.MappingNode && len(v.Content) == 2 && v.Content[0].Value == "class" {
+		tag = v.Content[1].Value
+	} else if len(v.Content) > 0 {
+		return false
+	}
+	return strings.HasPrefix(tag, "org.redisson.") && strings.HasSuffix(tag, "."+class)
+}
+
+// variables warns of a variable that nobody has set.
+func (f *file) variables(v *yaml.Node) {
+	for _, n := range append([]*yaml.Node{v}, v.Content...) {
+		if variable.MatchString(n.Value) {
+			f.warn("has a variable that is not set and has no default; it stands as it is")
+			return
+		}
+	}
+}
+
+// The readers of values. They say what is wrong, and not with which value: it
+// may be a secret that has slipped into the wrong place.
+
+func (f *file) text(v *yaml.Node) string {
+	switch {
+	case v.Kind != yaml.ScalarNode:
+		f.fail("is not a text")
+	case strings.HasPrefix(v.Value, "{aes}"):
+		f.fail("is encrypted, which only Redisson PRO can read; put a variable there: ${NAME}")
+	default:
+		return v.Value
+	}
+	return ""
+}
+
+func (f *file) list(v *yaml.Node) []string {
+	if v.Kind != yaml.SequenceNode || len(v.Content) == 0 {
+		f.fail("is not a list, or is empty")
+		return nil
+	}
+	var all []string
+	for _, n := range v.Content {
+		all = append(all, f.text(n))
+	}
+	return all
+}
+
+// number reads a whole number, and returns -1 for anything else.
+func (f *file) number(v *yaml.Node, least, most int64) int64 {
+	n, err := strconv.ParseInt(strings.ReplaceAll(v.Value, "_", ""), 10, 64) // as YAML 1.1 has it
+	if v.Kind != yaml.ScalarNode || err != nil || n < least || n > most {
+		f.fail("is not a whole number between %d and %d", least, most)
+		return -1
+	}
+	return n
+}
+
+const year = 365 * 24 * 60 * 60 * 1000
+
+func (f *file) milliseconds(v *yaml.Node, least int64) time.Duration {
+	return time.Duration(max(f.number(v, least, 10*year), 0)) * time.Millisecond
+}
+
+// oneOf reads one of a few words, and returns which, or -1.
+func (f *file) oneOf(v *yaml.Node, words ...string) int {
+	i := slices.IndexFunc(words, func(w string) bool { return strings.EqualFold(v.Value, w) })
+	if v.Kind != yaml.ScalarNode || i < 0 {
+		f.fail("is none of %s", strings.Join(words, ", "))
+	}
+	return i
+}
+
+// boolean reads one, as YAML 1.1 has them, which Redisson reads.
+func (f *file) boolean(v *yaml.Node) bool {
+	return f.oneOf(v, "true", "false", "yes", "no", "on", "off")%2 == 0
+}
+
+// address reads the address of a server or a sentinel.
+func (f *file) address(text string) {
+	p, err := parse(text)
+	switch {
+	case err != nil:
+		f.fail("%s", strings.TrimPrefix(err.Error(), "connect: "))
+		return
+	case p.Mode != Single:
+		f.fail("is the address of one server, and has no + in its scheme and no list")
+		return
+	case !p.hasPort:
+		f.fail("has no port, which Redisson insists on")
+		return
+	case f.seen && f.secure != (p.TLS != nil):
+		f.fail("has addresses with TLS and such without")
+		return
+	case f.Mode != Single && p.socket:
+		f.fail("is a Unix socket, behind which there is one server only")
+		return
+	}
+	if p.extra && !p.socket {
+		f.warn("what stands behind the port has no effect, as in Redisson; write the database as: database")
+	}
+	found := credentials{p.User, p.Password}
+	if f.seen && f.credentials != found {
+		f.fail("has addresses with different users or passwords")
+		return
+	}
+	f.seen, f.secure, f.credentials = true, p.TLS != nil, found
+	f.Addresses = append(f.Addresses, p.Addresses...)
+}
+
+// finish puts together what several keys say.
+func (f *file) finish() {
+	f.key = f.servers
+	if len(f.Addresses) == 0 && len(f.errs) == 0 {
+		f.fail("has no address")
+	}
+	if f.Mode == Sentinel && f.MasterName == "" {
+		f.fail("has no masterName")
+	}
+	f.mergeCredentials()
+
+	if f.secure {
+		if f.newest {
+			f.tls.MinVersion = tls.VersionTLS13
+		}
+		if f.tls.Verify == VerifyNone && f.tls.Truststore != "" {
+			f.tls.Verify = VerifyCA // Redisson does, too
+		}
+		f.TLS = &f.tls
+	} else if f.sslKey != nil && f.seen {
+		f.key = f.sslKey
+		f.warn("has no effect, as other keys about SSL: the addresses are not of rediss:// or valkeys://")
+	}
+
+	watchdog := cmp.Or(f.Config.WatchdogTimeout, 30*time.Second)
+	if f.Timeout > watchdog/3 {
+		f.Timeout = watchdog / 3
+		f.key, f.section = f.timeoutKey, f.servers.Value+"."
+		f.warn("is lowered to %v, a third of lockWatchdogTimeout: a dead connection must be noticed before a lock is lost", f.Timeout)
+	}
+	if f.DialTimeout > f.timeout() {
+		f.DialTimeout = f.timeout()
+		f.key, f.section = f.dialKey, f.servers.Value+"."
+		f.warn("is lowered to %v: here timeout (3000 by default) bounds a request with the connecting before it", f.DialTimeout)
+	}
+}
+
+// mergeCredentials gives what stood in the addresses to whom it is for. It goes
+// before what stands elsewhere, as in Redisson.
+func (f *file) mergeCredentials() {
+	user, password := &f.User, &f.Password
+	if f.Mode == Sentinel {
+		user, password = &f.SentinelUser, &f.SentinelPassword
+	}
+	*user, *password = cmp.Or(f.credentials.user, *user), cmp.Or(f.credentials.password, *password)
+	if f.Mode == Sentinel && f.Password != "" && f.SentinelPassword == "" {
+		f.warn("has no sentinelPassword, so sentinels get none; Redisson offers them the servers' password if they ask for one")
+	}
+}

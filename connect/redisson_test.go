@@ -1,0 +1,379 @@
+package connect
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/testserver"
+)
+
+func variables(name string) (string, bool) {
+	v, ok := map[string]string{
+		"HOST": "h", "EMPTY": "", "NODES": `["redis://h1:1", "redis://h2:2"]`, "PASS": "hunter2-Tr0ub4dor", "redis.port": "7000",
+	}[name]
+	return v, ok
+}
+
+func TestParseRedisson(t *testing.T) {
+	for _, tc := range []struct {
+		name, text string
+		want       Settings
+		warnings   []string // key or key and part of the text, in the order of the lines
+	}{
+		{
+			name: "single, as in Redisson's manual",
+			text: `
+singleServerConfig:
+  idleConnectionTimeout: 10000
+  connectTimeout: 10000
+  timeout: 3000
+  retryAttempts: 4
+  retryDelay: !<org.redisson.config.EqualJitterDelay> {baseDelay: PT1S, maxDelay: PT2S}
+  reconnectionDelay: !<org.redisson.config.EqualJitterDelay> {baseDelay: PT0.1S, maxDelay: PT10S}
+  subscriptionsPerConnection: 5
+  clientName: null
+  address: "redis://127.0.0.1:6379"
+  subscriptionConnectionMinimumIdleSize: 1
+  subscriptionConnectionPoolSize: 50
+  connectionMinimumIdleSize: 24
+  connectionPoolSize: 64
+  database: 0
+  dnsMonitoringInterval: 5000
+password: null
+threads: 16
+nettyThreads: 32
+codec: !<org.redisson.codec.Kryo5Codec> {}
+transportMode: "NIO"
+`,
+			want: Settings{Addresses: []string{"127.0.0.1:6379"}, DialTimeout: 3 * time.Second, Timeout: 3 * time.Second},
+			warnings: []string{
+				"singleServerConfig.idleConnectionTimeout", "singleServerConfig.connectTimeout: is lowered to 3s",
+				"singleServerConfig.retryAttempts", "singleServerConfig.retryDelay", "singleServerConfig.reconnectionDelay",
+				"singleServerConfig.subscriptionsPerConnection", "singleServerConfig.subscriptionConnectionMinimumIdleSize",
+				"singleServerConfig.subscriptionConnectionPoolSize", "singleServerConfig.connectionMinimumIdleSize",
+				"singleServerConfig.connectionPoolSize: has no effect: all requests", "singleServerConfig.dnsMonitoringInterval",
+				"threads: has no effect: it is about Java", "nettyThreads", "codec: has no effect: it is not about locks", "transportMode",
+			},
+		},
+		{
+			name: "what is set",
+			text: `{"singleServerConfig": {"address": "redis://h:1", "database": 3, "clientName": "me", "timeout": 1500, "connectTimeout": 500,
+				"username": "old", "password": "old"},
+				"username": "ann", "password": "secret", "lockWatchdogTimeout": 12000, "fairLockWaitTimeout": 300000,
+				"checkLockSyncedSlaves": off, "protocol": "RESP2",
+				"nameMapper": {"class": "org.redisson.config.DefaultNameMapper"}}`,
+			want: Settings{
+				Addresses: []string{"h:1"}, Database: 3, ClientName: "me", Timeout: 1500 * time.Millisecond, DialTimeout: 500 * time.Millisecond,
+				User: "ann", Password: "secret", RESP2: true, Config: redlatch.Config{WatchdogTimeout: 12 * time.Second},
+			},
+		},
+		{
+			name: "credentials in the address, and what is behind it",
+			text: "singleServerConfig:\n  address: valkey://ann:p%40@h:1/7",
+			want: Settings{Addresses: []string{"h:1"}, User: "ann", Password: "p@"}, warnings: []string{"singleServerConfig.address: what stands behind the port"},
+		},
+		{
+			name: "lone userinfo",
+			text: "singleServerConfig: {address: 'redis://secret@[::1]:1', password: other, username: ann}",
+			want: Settings{Addresses: []string{"[::1]:1"}, User: "ann", Password: "secret"},
+		},
+		{
+			name: "unix socket",
+			text: "singleServerConfig:\n  address: redis+uds:///run/redis.sock\n  database: 1",
+			want: Settings{Addresses: []string{"/run/redis.sock"}, Database: 1},
+		},
+		{
+			name: "master and replicas",
+			text: "masterSlaveServersConfig:\n  masterAddress: redis://h:1\n  slaveAddresses: [redis://h:2]\n  readMode: MASTER\ncheckLockSyncedSlaves: true\nslavesSyncTimeout: 1",
+			want: Settings{Addresses: []string{"h:1"}},
+			warnings: []string{
+				"masterSlaveServersConfig.slaveAddresses: has no effect: locks live on primaries", "masterSlaveServersConfig.readMode",
+				"checkLockSyncedSlaves: has no effect", "slavesSyncTimeout",
+			},
+		},
+		{
+			name: "sentinel",
+			text: `
+sentinelServersConfig:
+  sentinelAddresses:
+  - "rediss://h1:1"
+  - "valkeys://h2:2"
+  masterName: mymaster
+  sentinelUsername: bob
+  sentinelPassword: other
+  password: secret
+  database: 2
+  scanInterval: 2000
+  natMapper: !<org.redisson.config.DefaultNatMapper> {}
+  checkSentinelsList: false
+sslVerificationMode: CA_ONLY
+sslProtocols: [TLSv1.3, TLSv1.2, TLSv1.1]
+sslCiphers: [TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, TLS_AES_128_GCM_SHA256]
+`,
+			want: Settings{
+				Mode: Sentinel, Addresses: []string{"h1:1", "h2:2"}, MasterName: "mymaster", Database: 2, Password: "secret",
+				SentinelUser: "bob", SentinelPassword: "other", Refresh: 2 * time.Second,
+				TLS: &TLS{Verify: VerifyCA, MinVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256}},
+			},
+			warnings: []string{"sentinelServersConfig.checkSentinelsList", "sslProtocols: only TLSv1.2 and TLSv1.3"},
+		},
+		{
+			name:     "sentinels without a password",
+			text:     "sentinelServersConfig: {sentinelAddresses: ['redis://h:1'], masterName: m}\npassword: secret",
+			want:     Settings{Mode: Sentinel, Addresses: []string{"h:1"}, MasterName: "m", Password: "secret"},
+			warnings: []string{"sentinelServersConfig: has no sentinelPassword"},
+		},
+		{
+			name: "sentinels with a password in the address",
+			text: "sentinelServersConfig: {sentinelAddresses: ['redis://a:b@h:1'], masterName: m}\npassword: secret",
+			want: Settings{Mode: Sentinel, Addresses: []string{"h:1"}, MasterName: "m", Password: "secret", SentinelUser: "a", SentinelPassword: "b"},
+		},
+		{
+			name: "cluster",
+			text: `
+clusterServersConfig:
+  nodeAddresses: ["redis://h1:1", "redis://h2:2"]
+  scanInterval: 7000
+  shardedSubscriptionMode: AUTO
+  readMode: "SLAVE"
+  loadBalancer: !<org.redisson.connection.balancer.RoundRobinLoadBalancer> {}
+  slotsCoverage: false
+useScriptCache: true
+`,
+			want: Settings{Mode: Cluster, Addresses: []string{"h1:1", "h2:2"}, Refresh: 7 * time.Second},
+			warnings: []string{
+				"clusterServersConfig.shardedSubscriptionMode", "clusterServersConfig.readMode", "clusterServersConfig.loadBalancer",
+				"clusterServersConfig.slotsCoverage: has no effect: the key is unknown here", "useScriptCache",
+			},
+		},
+		{
+			name: "key stores, and what is not verified",
+			text: "singleServerConfig:\n  address: rediss://h:1\n  sslTruststore: file:/a.jks\n  sslTruststorePassword: x\n  sslEnableEndpointIdentification: false\nsslKeystore: file:/b.p12\nsslCiphers: [TLS_AES_128_GCM_SHA256]",
+			want: Settings{
+				Addresses: []string{"h:1"},
+				TLS:       &TLS{Truststore: "/a.jks", Keystore: "/b.p12", Verify: VerifyCA, MinVersion: tls.VersionTLS13},
+			},
+			warnings: []string{"singleServerConfig.sslTruststorePassword: has no effect: it is about a Java key store"},
+		},
+		{
+			name: "nothing is verified",
+			text: "singleServerConfig:\n  address: rediss://h:1\n  sslVerificationMode: STRICT\nsslVerificationMode: NONE",
+			want: Settings{Addresses: []string{"h:1"}, TLS: &TLS{Verify: VerifyNone}},
+		},
+		{
+			name:     "TLS without TLS",
+			text:     "singleServerConfig:\n  address: redis://h:1\nsslVerificationMode: NONE",
+			want:     Settings{Addresses: []string{"h:1"}},
+			warnings: []string{"sslVerificationMode: has no effect, as other keys about SSL"},
+		},
+		{
+			name: "variables",
+			text: "singleServerConfig:\n  address: redis://${HOST}:${redis.port:-6379}\n  database: ${DB:-3}\n  clientName: ${EMPTY:-x}${UNSET}\n# ${COMMENT}\npassword: ${PASS}",
+			want: Settings{Addresses: []string{"h:7000"}, Database: 3, ClientName: "${UNSET}", Password: "hunter2-Tr0ub4dor"},
+			warnings: []string{
+				"singleServerConfig.clientName: has a variable that is not set",
+			},
+		},
+		{
+			name: "a variable with a list",
+			text: "clusterServersConfig:\n  nodeAddresses: ${NODES}",
+			want: Settings{Mode: Cluster, Addresses: []string{"h1:1", "h2:2"}},
+		},
+		{
+			name: "times",
+			text: "singleServerConfig:\n  address: redis://h:1\n  timeout: 20_000\n  connectTimeout: 20000\nlockWatchdogTimeout: 15000\nfairLockWaitTimeout: 5000",
+			want: Settings{Addresses: []string{"h:1"}, Timeout: 5 * time.Second, DialTimeout: 5 * time.Second, Config: redlatch.Config{WatchdogTimeout: 15 * time.Second}},
+			warnings: []string{
+				"singleServerConfig.timeout: is lowered to 5s", "singleServerConfig.connectTimeout: is lowered to 5s",
+				"fairLockWaitTimeout: has no effect: redlatch writes 300000",
+			},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, warnings, err := ParseRedisson([]byte(tc.text), variables)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got, tc.want) {
+				t.Errorf("got  %#v\nwant %#v", got, tc.want)
+			}
+			for i, w := range warnings {
+				if i >= len(tc.warnings) || !strings.HasPrefix(w.Key+": "+w.Text, tc.warnings[i]) {
+					t.Errorf("warning %d: %s", i, w)
+				}
+			}
+			if len(warnings) < len(tc.warnings) {
+				t.Errorf("missing: %q", tc.warnings[len(warnings):])
+			}
+		})
+	}
+}
+
+func TestParseRedissonRefuses(t *testing.T) {
+	single := func(keys string) string { return "singleServerConfig: {address: 'redis://h:1', " + keys + "}\n" }
+	for _, tc := range []struct{ text, want string }{
+		{"", "not a list of keys"},
+		{"[1]", "not a list of keys"},
+		{"a: b: hunter2", "not YAML"},
+		{"a: b\nc: d\ne: f: hunter2", "not YAML, near line 3"},
+		{"threads: 1", "names no servers"},
+		{"singleServerConfig: null", "names no servers"},
+		{"singleServerConfig: 1", "singleServerConfig: is not a list of keys"},
+		{"singleServerConfig: {}", "line 1: singleServerConfig: has no address"},
+		{single("") + "clusterServersConfig: {}", "line 2: clusterServersConfig: there is one section"},
+		{"replicatedServersConfig: {nodeAddresses: ['redis://h:1']}", "replicatedServersConfig: is not supported; give the endpoint"},
+		{"singleServerConfig: {address: 'redis://h'}", "singleServerConfig.address: has no port"},
+		{"singleServerConfig: {address: 'h:1'}", "singleServerConfig.address: the URL has no scheme"},
+		{"singleServerConfig: {address: 'redis+cluster://h:1'}", "singleServerConfig.address: is the address of one server"},
+		{"singleServerConfig: {address: ['redis://h:1']}", "singleServerConfig.address: is not a text"},
+		{"clusterServersConfig: {nodeAddresses: 'redis://h:1'}", "nodeAddresses: is not a list"},
+		{"clusterServersConfig: {nodeAddresses: ['redis://h:1', 'rediss://h:2']}", "with TLS and such without"},
+		{"clusterServersConfig: {nodeAddresses: ['redis://a@h:1', 'redis://b@h:2']}", "different users or passwords"},
+		{"clusterServersConfig: {nodeAddresses: ['redis+uds:///s']}", "Unix socket"},
+		{"clusterServersConfig: {nodeAddresses: ['redis://h:1'], natMap: {a: b}}", "clusterServersConfig.natMap: is not supported"},
+		{"clusterServersConfig: {nodeAddresses: ['redis://h:1'], natMapper: !<org.redisson.config.HostNatMapper> {}}", "natMapper: is not supported"},
+		{"sentinelServersConfig: {sentinelAddresses: ['redis://h:1']}", "has no masterName"},
+		{single("database: x"), "singleServerConfig.database: is not a whole number"},
+		{single("database: -1"), "singleServerConfig.database: is not a whole number"},
+		{single("timeout: 0"), "singleServerConfig.timeout: is not a whole number between 1"},
+		{single("timeout: 99999999999999999999"), "singleServerConfig.timeout"},
+		{single("database: 1, database: 2"), "singleServerConfig.database: is given twice"},
+		{single("'<<': 1"), "is no name of a key"},
+		{single("password: '{aes}hunter2'"), "singleServerConfig.password: is encrypted"},
+		{single("") + "lockWatchdogTimeout: 200", "lockWatchdogTimeout: is not a whole number between 300"},
+		{single("") + "nameMapper: !<com.example.Mapper> {}", "line 2: nameMapper: is a class of Java"},
+		{single("") + "nameMapper: !<org.redisson.config.DefaultNameMapper> {prefix: x}", "nameMapper: is a class of Java"},
+		{single("") + "commandMapper: !<com.example.DefaultCommandMapper> {}", "commandMapper: is a class of Java"},
+		{single("") + "credentialsResolver: !<org.redisson.config.EntraIdCredentialsResolver> {}", "credentialsResolver: is a class of Java"},
+		{single("") + "protocol: RESP4", "protocol: is none of RESP2, RESP3"},
+		{single("") + "checkLockSyncedSlaves: maybe", "checkLockSyncedSlaves: is none of true, false"},
+		{single("") + "sslVerificationMode: SOME", "sslVerificationMode: is none of"},
+		{single("") + "sslProtocols: [TLSv1.1]", "sslProtocols: has neither"},
+		{single("") + "sslCiphers: [TLS_RSA_WITH_RC4_128_SHA]", "sslCiphers: has a suite"},
+		{single("") + "sslCiphers: []", "sslCiphers: is not a list"},
+	} {
+		s, _, err := ParseRedisson([]byte(tc.text), nil)
+		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v; want %q", tc.text, err, tc.want)
+		}
+		if !reflect.DeepEqual(s, Settings{}) {
+			t.Errorf("%s: settings beside the error: %v", tc.text, s)
+		}
+	}
+	// All errors at once.
+	_, _, err := ParseRedisson([]byte("singleServerConfig: {database: x, timeout: y}\nprotocol: z"), nil)
+	var all interface{ Unwrap() []error }
+	if !errors.As(err, &all) || len(all.Unwrap()) != 3 {
+		t.Errorf("%v", err)
+	}
+}
+
+// Whatever key a secret is given to, no error and no warning shows it.
+func TestRedissonShowsNoSecret(t *testing.T) {
+	const secret = "hunter2-Tr0ub4dor"
+	lookup := func(string) (string, bool) { return secret, true }
+	tables := map[string]map[string]option{"": rootKeys}
+	for section, servers := range serverKeys {
+		if servers.refused == "" {
+			tables[section] = merge(servers.keys, sharedKeys)
+		}
+	}
+	for section, keys := range tables {
+		for key := range keys {
+			for _, value := range []string{"${X}", "[${X}]", "{class: ${X}}", "redis://h:1?${X}", "redis://h/${X}", "redis://${X}@h:x", "a: ${X}: {", "!<${X}> {}", "${X}\n  ${X}: 1"} {
+				text := fmt.Sprintf("%s:\n  %s: %s", section, key, value)
+				if section == "" {
+					text = fmt.Sprintf("singleServerConfig: {address: 'redis://h:1'}\n%s: %s", key, value)
+				}
+				s, warnings, err := ParseRedisson([]byte(text), lookup)
+				shown := fmt.Sprint(s, warnings, err)
+				if strings.Contains(shown, "hunter2") || strings.Contains(shown, "Tr0ub") {
+					t.Errorf("%q shows %s", text, shown)
+				}
+			}
+		}
+	}
+}
+
+func TestOpenRedisson(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs servers")
+	}
+	open := func(text string) error {
+		t.Helper()
+		s, _, err := ParseRedisson([]byte(text), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return take(t, s, "redisson")
+	}
+	single := testserver.Start(t, testserver.Valkey, "--requirepass", "secret")
+	sentinels := testserver.StartSentinels(t, testserver.Valkey)
+	cluster := testserver.StartCluster(t, testserver.Redis)
+	urls := func(addrs []string) string { return `["redis://` + strings.Join(addrs, `", "redis://`) + `"]` }
+	for _, text := range []string{
+		"singleServerConfig: {address: 'redis://" + single.Addr() + "', database: 3}\npassword: secret\nlockWatchdogTimeout: 3000",
+		"masterSlaveServersConfig: {masterAddress: 'valkey://secret@" + single.Addr() + "'}\nprotocol: RESP2",
+		"sentinelServersConfig: {sentinelAddresses: " + urls(sentinels.Addrs()) + ", masterName: " + sentinels.Name + ", scanInterval: 1000}",
+		"clusterServersConfig: {nodeAddresses: " + urls(cluster.Addrs()) + ", scanInterval: 1000}",
+	} {
+		if err := open(text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if err := open("singleServerConfig: {address: 'rediss://" + single.Addr() + "'}\nsslTruststore: file:/x.jks"); err == nil || !strings.Contains(err.Error(), "sslTruststore") {
+		t.Errorf("a Java key store: %v", err)
+	}
+}
+
+func FuzzParseRedisson(f *testing.F) {
+	for _, seed := range []string{
+		"singleServerConfig: {address: 'redis://a:b@h:1/2', database: 3, timeout: 1, connectTimeout: 99999}\nlockWatchdogTimeout: 300",
+		"sentinelServersConfig:\n  sentinelAddresses: [rediss://h:1]\n  masterName: ${M:-m}\nsslProtocols: [TLSv1.3]\nsslCiphers: [x]\nsslTruststore: file:/x",
+		"clusterServersConfig: {nodeAddresses: [redis://h:1, redis://h:2]}\n? [a]\n: 1\n<<: &x {y: *x}\nnameMapper: !<a> {}",
+		"masterSlaveServersConfig: {masterAddress: ${A}, slaveAddresses: []}\nfairLockWaitTimeout: 1\nprotocol: RESP3", "replicatedServersConfig: 1",
+	} {
+		f.Add([]byte(seed))
+	}
+	const secret = "hunter2-Tr0ub4dor"
+	f.Fuzz(func(t *testing.T, text []byte) {
+		s, warnings, err := ParseRedisson(text, func(name string) (string, bool) { return secret, name != "A" })
+		if shown := fmt.Sprint(s, err, warnings); strings.Contains(shown, secret) && !slices.ContainsFunc(append(s.Addresses, s.MasterName), func(s string) bool { return strings.Contains(s, secret) }) {
+			t.Fatalf("%q shows %s", text, shown)
+		}
+		if err != nil {
+			return
+		}
+		if s.TLS != nil {
+			s.TLS.Keystore, s.TLS.Truststore = "", ""
+		}
+		if _, err := s.option(); err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+	})
+}
+
+// docs/connect.md knows every key.
+func TestRedissonDocs(t *testing.T) {
+	text, err := os.ReadFile("../docs/connect.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []map[string]option{rootKeys, sharedKeys}
+	for section, servers := range serverKeys {
+		all = append(all, servers.keys, map[string]option{section: {}})
+	}
+	for key := range merge(all...) {
+		if !strings.Contains(string(text), "`"+key+"`") {
+			t.Errorf("%s is not documented", key)
+		}
+	}
+}

@@ -1,0 +1,337 @@
+package connect
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/testserver"
+)
+
+// take takes a lock where the settings say, leaves it, and lists the locks.
+func take(t *testing.T, s Settings, name string) error {
+	t.Helper()
+	driver, err := s.Open()
+	if err != nil {
+		return err
+	}
+	defer driver.Close()
+	locks, err := redlatch.New(driver, s.Config)
+	if err != nil {
+		return err
+	}
+	defer locks.Close()
+	hold, err := locks.Lock(name).Try(t.Context())
+	if err == nil {
+		err = hold.Release(t.Context())
+	}
+	for _, listing := range locks.Locks(t.Context(), name) {
+		err = errors.Join(err, listing)
+	}
+	return err
+}
+
+// works takes a lock by the URL; fails wants an error that says what is wrong.
+func works(t *testing.T, rawURL string) {
+	t.Helper()
+	if err := takeURL(t, rawURL, 0); err != nil {
+		t.Errorf("%s: %v", rawURL, err)
+	}
+}
+
+func fails(t *testing.T, rawURL, want string) {
+	t.Helper()
+	if err := takeURL(t, rawURL, brief); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: %v, want an error with %q", rawURL, err, want)
+	}
+}
+
+// brief is how long is tried what cannot work.
+const brief = 100 * time.Millisecond
+
+func takeURL(t *testing.T, rawURL string, outage time.Duration) error {
+	t.Helper()
+	s, err := Parse(rawURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Config.OutageTimeout = outage
+	return take(t, s, "connect")
+}
+
+func TestUsersAndDatabases(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs servers")
+	}
+	for _, kind := range testserver.Kinds() {
+		s := testserver.Start(t, kind, "--requirepass", "secret")
+		s.MustDo("ACL", "SETUSER", "ann", "on", ">p/?#@%", "~*", "&*", "+@all")
+		at := "@" + s.Addr()
+		works(t, "redis://secret"+at)
+		works(t, "redis://:secret"+at)
+		works(t, "valkey://default:secret"+at)
+		works(t, "redis://secret"+at+"?protocol=2")
+		works(t, "redis://ann:p%2F%3F%23%40%25"+at+"/3?client_name=me")
+		fails(t, "redis://"+s.Addr(), "NOAUTH")
+		fails(t, "redis://ann:secret"+at, "WRONGPASS")
+		fails(t, "redis://secret"+at+"/16", "out of range")
+
+		// The lock is where the URL says, and the client has its name.
+		settings, err := Parse("redis://secret" + at + "/3?client_name=me")
+		if err != nil {
+			t.Fatal(err)
+		}
+		driver, err := settings.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		locks, err := redlatch.New(driver, redlatch.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		hold, err := locks.Lock("x").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.MustDo("SELECT", "3")
+		if n := s.MustDo("EXISTS", "x"); n != int64(1) {
+			t.Errorf("%s: the lock is not in database 3", kind)
+		}
+		if list, _ := s.MustDo("CLIENT", "LIST").(string); !strings.Contains(list, "name=me") {
+			t.Errorf("%s: no client is called me in %s", kind, list)
+		}
+		if err := errors.Join(hold.Release(t.Context()), locks.Close()); err != nil {
+			t.Error(err)
+		}
+		driver.Close()
+	}
+}
+
+func TestUnixSocket(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs servers")
+	}
+	for _, kind := range testserver.Kinds() {
+		server := testserver.Start(t, kind, "--unixsocket", "a b@c.sock", "--requirepass", "secret")
+		path := filepath.Join(server.Dir(), "a b@c.sock")
+		escaped := (&url.URL{Path: path}).EscapedPath()
+		escaped = strings.ReplaceAll(escaped, "@", "%40")
+		works(t, "unix://secret@"+escaped)
+		works(t, "redis+uds://default:secret@"+escaped+"?db=2")
+		fails(t, "unix://"+escaped, "NOAUTH")
+	}
+}
+
+func TestTLS(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs servers")
+	}
+	dir := t.TempDir()
+	ca := newAuthority(t, dir, "ca")
+	newAuthority(t, dir, "other")
+	ca.issue("server", "redis.test")
+	ca.issue("client", "client.test")
+	file := func(name string) string { return filepath.Join(dir, name) }
+
+	for _, kind := range testserver.Kinds() {
+		port := strconv.Itoa(testserver.FreePort(t))
+		testserver.Start(t, kind, "--tls-port", port, "--tls-cert-file", file("server.pem"), "--tls-key-file", file("server.key"),
+			"--tls-ca-cert-file", file("ca.pem"), "--tls-auth-clients", "yes", "--tls-protocols", "TLSv1.2")
+		at := "rediss://127.0.0.1:" + port + "?"
+		client := "&cert=" + file("client.pem") + "&key=" + file("client.key")
+
+		works(t, at+"sni=redis.test&cacert="+file("ca.pem")+client)
+		works(t, at+"skip_verify=true"+client)
+		fails(t, at+"sni=redis.test&cacert="+file("ca.pem"), "handshake failure")
+		fails(t, at+"cacert="+file("ca.pem")+client, "IP SANs")
+		fails(t, at+"sni=other.test&cacert="+file("ca.pem")+client, "valid for redis.test")
+		fails(t, at+"sni=redis.test&cacert="+file("other.pem")+client, "unknown authority")
+		fails(t, at+"sni=redis.test"+client, "unknown authority")
+		fails(t, at+"sni=redis.test&tls_min=1.3&cacert="+file("ca.pem")+client, "protocol version")
+
+		s, err := Parse(at + "cacert=" + file("ca.pem") + client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.TLS.Verify = VerifyCA // whatever the name
+		if err := take(t, s, "connect"); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+		s.TLS.CAFile = file("other.pem")
+		s.Config.OutageTimeout = brief
+		if err := take(t, s, "connect"); err == nil || !strings.Contains(err.Error(), "unknown authority") {
+			t.Errorf("%s: a stranger's certificate: %v", kind, err)
+		}
+	}
+}
+
+func TestTLSFiles(t *testing.T) {
+	dir := t.TempDir()
+	newAuthority(t, dir, "ca")
+	ca, key, empty := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "ca.key"), filepath.Join(dir, "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		tls  TLS
+		want string
+	}{
+		{TLS{CAFile: ca, CertFile: ca, KeyFile: key, Truststore: "x.jks", Keystore: "y.p12"}, ""},
+		{TLS{CAFile: empty}, "no certificate in PEM"},
+		{TLS{CAFile: filepath.Join(dir, "none")}, "certificates of the authorities"},
+		{TLS{CertFile: ca}, "go together"},
+		{TLS{KeyFile: key}, "go together"},
+		{TLS{CertFile: ca, KeyFile: empty}, "client's certificate"},
+		{TLS{Truststore: "x.jks"}, "sslTruststore"},
+		{TLS{Keystore: "x.jks"}, "sslKeystore"},
+		{TLS{MinVersion: 0x0302}, "before 1.2"},
+		{TLS{Verify: 7}, "Verification(7)"},
+	} {
+		err := Settings{Addresses: []string{"h:1"}, TLS: &tc.tls}.Check()
+		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%+v: %v, want %q", tc.tls, err, tc.want)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for _, tc := range []struct {
+		s    Settings
+		want string
+	}{
+		{Settings{Addresses: []string{"h:1"}}, ""},
+		{Settings{}, "no address"},
+		{Settings{Addresses: []string{"h:1", "h:2"}}, "one address"},
+		{Settings{Addresses: []string{"h:1"}, Mode: Sentinel}, "name of a master"},
+		{Settings{Addresses: []string{"/s"}, Mode: Cluster}, "no cluster behind a Unix socket"},
+		{Settings{Addresses: []string{"/s"}, TLS: &TLS{}}, "no TLS through a Unix socket"},
+		{Settings{Addresses: []string{"h:1"}, Mode: 7}, "Mode(7)"},
+	} {
+		if err := tc.s.Check(); tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%v: %v, want %q", tc.s, err, tc.want)
+		}
+	}
+}
+
+func TestSentinelURL(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs servers")
+	}
+	s := testserver.StartSentinels(t, testserver.Redis)
+	for _, n := range s.Data {
+		n.MustDo("ACL", "SETUSER", "default", "resetpass", ">secret") // connections that are open stay so
+	}
+	hosts := strings.Join(s.Addrs(), ",")
+	works(t, "redis+sentinel://secret@"+hosts+"/"+s.Name+"/2")
+	works(t, "redis://secret@"+s.Addrs()[0]+"/2?master_name="+s.Name+"&addr="+s.Addrs()[1])
+	fails(t, "redis+sentinel://"+hosts+"/"+s.Name, "NOAUTH")
+	fails(t, "redis+sentinel://secret@"+hosts+"/nobody", "No such master")
+	for _, n := range s.Sentinels {
+		n.MustDo("ACL", "SETUSER", "default", "resetpass", ">other")
+	}
+	works(t, "redis+sentinel://secret@"+hosts+"/"+s.Name+"?sentinel_password=other")
+	fails(t, "redis+sentinel://secret@"+hosts+"/"+s.Name, "NOAUTH")
+}
+
+func TestClusterURL(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs servers")
+	}
+	c := testserver.StartCluster(t, testserver.Valkey)
+	for _, rawURL := range []string{
+		"redis+cluster://" + strings.Join(c.Addrs(), ","),
+		"valkey+cluster://" + c.Addrs()[5],
+		"redis://" + c.Addrs()[4] + "?addr=" + c.Addrs()[0],
+	} {
+		s, err := Parse(rawURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"a", "b", "c", "d"} { // on three primaries
+			if err := take(t, s, name); err != nil {
+				t.Errorf("%s: %v", rawURL, err)
+			}
+		}
+	}
+	fails(t, "redis://"+c.Nodes[3].Addr(), "MOVED")
+}
+
+// An authority issues certificates and writes them into a directory.
+type authority struct {
+	t    *testing.T
+	dir  string
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T, dir, name string) *authority {
+	t.Helper()
+	a := &authority{t: t, dir: dir}
+	a.cert, a.key = a.write(name, &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
+	return a
+}
+
+func (a *authority) issue(name, host string) {
+	a.write(name, &x509.Certificate{
+		DNSNames: []string{host}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	})
+}
+
+func (a *authority) write(name string, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+	a.t.Helper()
+	must := func(err error) {
+		a.t.Helper()
+		if err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(err)
+	template.Subject = pkix.Name{CommonName: name}
+	template.SerialNumber = big.NewInt(time.Now().UnixNano())
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	parent, signer := a.cert, a.key
+	if parent == nil {
+		parent, signer = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	must(err)
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	must(err)
+	must(os.WriteFile(filepath.Join(a.dir, name+".pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	must(os.WriteFile(filepath.Join(a.dir, name+".key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600))
+	cert, err := x509.ParseCertificate(der)
+	must(err)
+	return cert, key
+}
+
+// A server that does not know the command quotes it, and the password is one of
+// its arguments.
+func TestQuotedPassword(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs servers")
+	}
+	for _, kind := range testserver.Kinds() {
+		s := testserver.Start(t, kind, "--rename-command", "HELLO", "", "--rename-command", "AUTH", "")
+		for _, rest := range []string{"", "?protocol=2"} {
+			err := takeURL(t, "redis://ann:hunter2@"+s.Addr()+rest, brief)
+			if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "unknown command") {
+				t.Errorf("%s: %v", kind, err)
+			}
+		}
+	}
+}

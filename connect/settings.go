@@ -1,0 +1,159 @@
+package connect
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+// Settings say where the server is and how to talk to it: what [Parse] makes of
+// a URL, and [ParseRedisson] of Redisson's configuration file. They can be
+// changed before Open. Printed in whatever way, they show no password.
+type Settings struct {
+	Mode Mode
+
+	// Addresses are those of the server, of the sentinels, or of some nodes of
+	// the cluster, each host:port. One that begins with a slash is the path of a
+	// Unix socket.
+	Addresses []string
+
+	// MasterName is how sentinels call the primary.
+	MasterName string
+
+	// Database is the number of the database.
+	Database int
+
+	// User and Password are for the servers. An empty User is the default user.
+	User     string
+	Password Secret
+
+	// SentinelUser and SentinelPassword are for the sentinels, which have users
+	// of their own.
+	SentinelUser     string
+	SentinelPassword Secret
+
+	// ClientName is what CLIENT LIST shows.
+	ClientName string
+
+	// RESP2 asks for the older version of the protocol.
+	RESP2 bool
+
+	// TLS is nil for connections in the clear.
+	TLS *TLS
+
+	// DialTimeout bounds the making of one connection, and Timeout one script
+	// with the connecting before it, so that DialTimeout has no use beyond it.
+	// Zero means 3 seconds, and for Timeout less if Config.WatchdogTimeout is
+	// below 9 seconds, of which it can be a third at most.
+	DialTimeout, Timeout time.Duration
+
+	// Refresh is how often the topology of a cluster or of what sentinels watch
+	// is read again without an occasion. Zero means the driver's default.
+	Refresh time.Duration
+
+	// Config is what Redisson's file says about the client. A URL leaves it
+	// zero.
+	Config redlatch.Config
+}
+
+// Mode is how the servers belong together.
+type Mode int
+
+// The modes.
+const (
+	Single   Mode = iota // one server, or the primary at a fixed address
+	Sentinel             // a primary that sentinels name
+	Cluster              // Redis Cluster
+)
+
+// String returns "single", "sentinel" or "cluster".
+func (m Mode) String() string {
+	switch m {
+	case Single:
+		return "single"
+	case Sentinel:
+		return "sentinel"
+	case Cluster:
+		return "cluster"
+	}
+	return fmt.Sprintf("Mode(%d)", int(m))
+}
+
+// A Secret is shown as three stars, also by %#v, encoding/json and log/slog.
+type Secret string
+
+const stars = "***"
+
+// String hides the secret.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return stars
+}
+
+// GoString hides the secret from %#v.
+func (s Secret) GoString() string { return `"` + s.String() + `"` }
+
+// MarshalText hides the secret from encoders.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// String returns the settings as a URL that may be shown: scheme, addresses,
+// master name and database, with *** in the place of credentials.
+func (s Settings) String() string {
+	var b strings.Builder
+	db := ""
+	if s.Database != 0 {
+		db = fmt.Sprintf("/%d", s.Database)
+	}
+	credentials := ""
+	if s.User != "" || s.Password != "" {
+		credentials = stars + "@"
+	}
+	if s.unix() {
+		b.WriteString("unix://" + credentials + s.Addresses[0])
+		if db != "" {
+			b.WriteString("?db=" + db[1:])
+		}
+		return b.String()
+	}
+	b.WriteString("redis")
+	if s.TLS != nil {
+		b.WriteByte('s')
+	}
+	switch s.Mode {
+	case Sentinel:
+		b.WriteString("+sentinel")
+		db = "/" + url.PathEscape(s.MasterName) + db
+	case Cluster:
+		b.WriteString("+cluster")
+	}
+	b.WriteString("://" + credentials + strings.Join(s.Addresses, ",") + db)
+	return b.String()
+}
+
+// MarshalText returns what String does.
+func (s Settings) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// unix reports whether the server is behind a Unix socket.
+func (s Settings) unix() bool { return len(s.Addresses) == 1 && strings.HasPrefix(s.Addresses[0], "/") }
+
+// timeout is for one script, with the connecting before it.
+func (s Settings) timeout() time.Duration {
+	if third := s.Config.WatchdogTimeout / 3; s.Timeout == 0 && third > 0 {
+		return min(DefaultTimeout, third)
+	}
+	return cmp.Or(s.Timeout, DefaultTimeout)
+}
+
+// DefaultTimeout is what zero means in DialTimeout and Timeout.
+const DefaultTimeout = 3 * time.Second
+
+// secrets are what Open's error must not contain.
+func (s Settings) secrets() []string {
+	return []string{string(s.Password), string(s.SentinelPassword), s.User, s.SentinelUser}
+}
