@@ -4,6 +4,8 @@
 -- ARGV id lease_ms ... (a pair for each key; a lease of 0 only asks)
 -- returns for each key 1 if the permit is live, 0 if it is not, or the text of the
 -- error that the key raised
+-- A replica, which may lack what its primary has, cannot say that a hold is gone:
+-- it fails where it would have to write, if only nothing.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local results = {}
@@ -18,6 +20,7 @@ for i, timeouts in ipairs(KEYS) do
     end
     results[i] = 1
   else
+    redis.call('ZREM', timeouts, '')
     results[i] = 0
   end
 end

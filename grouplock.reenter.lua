@@ -4,13 +4,14 @@
 -- KEYS group
 -- ARGV owner new_owner count lease_ms values... (n, n fields, skew_ms)
 -- returns 1 if all are the owner's (now the new owner's), 0 if they are not
+-- include gone
 local group, owner, new, lease = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[4])
 -- include grouplock
 local values, skew = group_values(5)
 for _, value in ipairs(values) do
   local holder = redis.call('HGET', group, value)
   if holder ~= owner and holder ~= new then
-    return 0
+    return gone()
   end
 end
 local till = lease > 0 and server_ms() + lease + skew or 0

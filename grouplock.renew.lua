@@ -5,6 +5,8 @@
 -- lease of 0 only asks)
 -- returns for each key 1 if all the values are the owner's, 0 if they are not, or
 -- the text of the error that the key raised
+-- A replica, which may lack what its primary has, cannot say that a hold is gone:
+-- it fails where it would have to write, if only nothing.
 -- include grouplock
 local results, at, now = {}, 1, server_ms()
 for i, group in ipairs(KEYS) do
@@ -18,6 +20,7 @@ for i, group in ipairs(KEYS) do
       result = holder.err
       break
     elseif holder ~= owner then
+      redis.call('HDEL', group, '')
       result = 0
     end
   end

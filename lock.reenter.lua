@@ -4,6 +4,7 @@
 -- KEYS lock
 -- ARGV owner new_owner count lease_ms
 -- returns 1 if the lock is the owner's (now the new owner's), 0 if it is not
+-- include gone
 local owner, new, lease = ARGV[1], ARGV[2], tonumber(ARGV[4])
 if redis.call('HEXISTS', KEYS[1], owner) == 1 then
   redis.call('HSET', KEYS[1], new, ARGV[3])
@@ -11,7 +12,7 @@ if redis.call('HEXISTS', KEYS[1], owner) == 1 then
     redis.call('HDEL', KEYS[1], owner)
   end
 elseif redis.call('HEXISTS', KEYS[1], new) == 0 then
-  return 0
+  return gone()
 end
 if redis.call('PTTL', KEYS[1]) < lease then
   redis.call('PEXPIRE', KEYS[1], lease)

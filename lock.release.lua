@@ -4,9 +4,10 @@
 -- KEYS lock
 -- ARGV owner channel (empty: nobody is told)
 -- returns 1 if the lock was the owner's, 0 if it was not
+-- include gone
 local fields = redis.call('HKEYS', KEYS[1])
 if #fields ~= 1 or fields[1] ~= ARGV[1] then
-  return 0
+  return gone()
 end
 redis.call('DEL', KEYS[1])
 if ARGV[2] ~= '' then

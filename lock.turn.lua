@@ -4,12 +4,13 @@
 -- ARGV owner new_owner lease_ms channel own_subscriptions yield_anyway token_ttl_ms... (0: the token key never expires)
 -- returns -1 if the lock is neither owner's, {token or 1} if it is the new
 -- owner's now, else how many other subscribers it was released to (at least 1)
+-- include gone
 local owner, new, lease = ARGV[1], ARGV[2], ARGV[3]
 local token_key, token_ttl_ms = KEYS[2], ARGV[7]
 -- include token
 if redis.call('HEXISTS', KEYS[1], owner) == 0 then
   if redis.call('HEXISTS', KEYS[1], new) == 0 then
-    return -1
+    return gone() - 1
   end
   if redis.call('PTTL', KEYS[1]) < tonumber(lease) then
     redis.call('PEXPIRE', KEYS[1], lease)

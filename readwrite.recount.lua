@@ -5,6 +5,7 @@
 -- KEYS lock
 -- ARGV owner new_owner writes lease_ms reads channel
 -- returns 1 if the lock is the owner's (now the new owner's), 0 if it is not
+-- include gone
 -- include readwrite.timeout
 local owner, new, lease = ARGV[1], ARGV[2], tonumber(ARGV[4])
 local writes, reads = tonumber(ARGV[3]), tonumber(ARGV[5])
@@ -29,7 +30,7 @@ if wrote + read > 0 then
     redis.call('HSET', KEYS[1], new, reads)
   end
 elseif redis.call('HEXISTS', KEYS[1], new .. ':write') + redis.call('HEXISTS', KEYS[1], new) == 0 then
-  return 0
+  return gone()
 end
 if redis.call('PTTL', KEYS[1]) < lease then
   redis.call('PEXPIRE', KEYS[1], lease)

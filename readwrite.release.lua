@@ -6,16 +6,17 @@
 -- ARGV owner channel
 -- returns 1 if the lock is free now, 2 if others hold it still, 0 if the owner
 -- held nothing
+-- include gone
 -- include readwrite.timeout
 -- include readwrite.longest
 local owner, mode = ARGV[1], redis.call('HGET', KEYS[1], 'mode')
 if not mode then
-  return 0
+  return gone()
 end
 local wrote = redis.call('HDEL', KEYS[1], owner .. ':write')
 local reads = tonumber(redis.call('HGET', KEYS[1], owner)) or 0
 if wrote + reads == 0 then
-  return 0
+  return gone()
 end
 for i = 1, reads do
   redis.call('DEL', timeout_key(KEYS[1], owner, i))

@@ -5,6 +5,8 @@
 -- ARGV owner lease_ms ... (a pair for each key; a lease of 0 only asks)
 -- returns for each key 1 if the owner holds it, 0 if it does not, or the text of
 -- the error that the key raised
+-- A replica, which may lack what its primary has, cannot say that a hold is gone:
+-- it fails where it would have to write, if only nothing.
 -- include readwrite.timeout
 local results = {}
 for i, lock in ipairs(KEYS) do
@@ -15,6 +17,9 @@ for i, lock in ipairs(KEYS) do
   else
     local reads = tonumber(redis.call('HGET', lock, owner)) or 0
     results[i] = math.min(1, wrote + reads)
+    if results[i] == 0 then
+      redis.call('HDEL', lock, '')
+    end
     if results[i] == 1 and lease > 0 then
       for n = 1, reads do
         if redis.call('PTTL', timeout_key(lock, owner, n)) < lease then

@@ -3,6 +3,7 @@
 -- KEYS lock token... (at most one, for an acquisition that is to have a token)
 -- ARGV owner new_owner lease_ms token_ttl_ms... (0: the token key never expires)
 -- returns the token, or 1, if the lock is the new owner's, 0 if it is neither's
+-- include gone
 local owner, new, lease = ARGV[1] .. ':write', ARGV[2] .. ':write', ARGV[3]
 local token_key, token_ttl_ms = KEYS[2], ARGV[4]
 -- include token
@@ -13,7 +14,7 @@ if redis.call('HEXISTS', KEYS[1], owner) == 1 then
   return fencing_token(false)
 end
 if redis.call('HEXISTS', KEYS[1], new) == 0 then
-  return 0
+  return gone()
 end
 if redis.call('PTTL', KEYS[1]) < tonumber(lease) then
   redis.call('PEXPIRE', KEYS[1], lease)

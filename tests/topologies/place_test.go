@@ -145,3 +145,11 @@ func linked(s *testserver.Server) bool {
 	v, err := s.Do("INFO", "replication")
 	return err == nil && strings.Contains(fmt.Sprint(v), "master_link_status:up")
 }
+
+// errorsOf returns how often a server has refused to write because it is a replica.
+func errorsOf(s *testserver.Server) (n int) {
+	text, _ := s.MustDo("INFO", "errorstats").(string)
+	_, rest, _ := strings.Cut(text, "errorstat_READONLY:count=")
+	_, _ = fmt.Sscanf(rest, "%d", &n)
+	return n
+}

@@ -1,0 +1,94 @@
+package topologies
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/internal/testserver"
+)
+
+// In the middle of a failover a client may be connected to a replica, whose data
+// are those of another time: it has never heard of the hold, but cannot know.
+func TestAReplicaThatDoesNotKnowAHoldIsNotBelieved(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs servers")
+	}
+	primary := testserver.Start(t, testserver.Redis)
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, port := split(closed.Addr().String())
+	_ = closed.Close()
+	replica := testserver.Start(t, testserver.Redis, "--replicaof", host+" "+port)
+	for _, adapter := range adapters {
+		t.Run(adapter.name, func(t *testing.T) {
+			var now atomic.Pointer[testserver.Server]
+			now.Store(primary)
+			proxy := faultnet.New(func(ctx context.Context) (net.Conn, error) { return now.Load().Dial(ctx) })
+			t.Cleanup(proxy.Close)
+			addr, err := proxy.Listen()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := client(t, adapter.open(t, single(addr)), redlatch.Config{WatchdogTimeout: 20 * time.Second, OutageTimeout: time.Minute})
+			ctx := t.Context()
+			holds := map[string]*redlatch.Hold{}
+			for kind, l := range map[string]*redlatch.Lock{
+				"lock": c.Lock("lock"), "write": c.ReadWriteLock("write").Write(), "read": c.ReadWriteLock("read").Read(), "group": c.GroupLock("group", "x"),
+			} {
+				if holds[kind], err = l.Acquire(ctx); err != nil {
+					t.Fatal(kind, err)
+				}
+			}
+			pool := c.ExpirableSemaphore("pool")
+			if _, err := pool.TrySetPermits(ctx, 1); err != nil {
+				t.Fatal(err)
+			}
+			permit, err := pool.Acquire(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			released, err := c.Lock("released").Acquire(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			before := errorsOf(replica)
+			now.Store(replica)
+			proxy.BreakAll()
+			done := make(chan error, 1)
+			go func() { done <- released.Release(context.WithoutCancel(ctx)) }()
+			within(t, "the replica has been asked", func() bool { return errorsOf(replica) > before+5 })
+			for kind, h := range holds {
+				if err := h.Err(); err != nil {
+					t.Errorf("%s: %v", kind, err)
+				}
+			}
+			if err := permit.Err(); err != nil {
+				t.Errorf("permit: %v", err)
+			}
+			now.Store(primary)
+			proxy.BreakAll()
+			if err := <-done; err != nil {
+				t.Errorf("Release: %v", err)
+			}
+			for kind, h := range holds {
+				if err := h.Release(ctx); err != nil {
+					t.Errorf("%s: %v", kind, err)
+				}
+			}
+			if err := permit.Release(ctx); err != nil {
+				t.Errorf("permit: %v", err)
+			}
+			if _, err := pool.Delete(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
