@@ -53,7 +53,7 @@ in --url can be seen by every user of this machine; in the variables it cannot.`
 	}
 	root.PersistentFlags().StringVar(&a.url, "url", "", "the server, redis://user:password@host:6379/0; also rediss, valkey, valkeys, unix")
 	root.AddCommand(a.runCommand(), a.lsCommand(), a.showCommand(), a.releaseCommand(),
-		a.semaphoreCommand(), a.latchCommand(),
+		a.semaphoreCommand(), a.latchCommand(), a.doctorCommand(),
 		a.demoCommand(), a.demoWorkerCommand(), a.versionCommand())
 	return root
 }
