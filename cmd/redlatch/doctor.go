@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -108,77 +107,78 @@ var paint = map[doctor.Severity]string{
 // findings writes a report for people: a paragraph for what is found, and a line
 // for what is fine.
 func (u *ui) findings(r doctor.Report) error {
-	width, colored := 0, false
+	page := reportPage{report: r}
 	if f, ok := u.out.(*os.File); ok {
-		colored = colorful(f)
+		page.color = colorful(f)
 		if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
-			width = columns
+			page.width = columns
 		}
 	}
-	checks := 0
 	for _, f := range r.Findings {
-		checks = max(checks, len(f.Check))
+		page.checks = max(page.checks, len(f.Check))
 	}
 	var b strings.Builder
-	done := map[string]bool{}
+	fine := map[string]bool{} // checks of which there is a line
 	for _, f := range r.Findings {
-		what := f.What
 		if f.Severity == doctor.OK && len(r.Servers) > 1 {
-			// A line for all servers, which differ in numbers at most.
-			if done[f.Check] {
-				continue
+			if fine[f.Check] {
+				continue // servers differ in numbers at most
 			}
-			done[f.Check] = true
-			if len(f.Servers) < len(r.Servers) {
-				what += others(r, f)
-			}
-		} else if len(f.Servers) < len(r.Servers) {
-			what += " (" + strings.Join(f.Servers, ", ") + ")"
+			fine[f.Check] = true
 		}
-		word := fmt.Sprintf("%-7s", f.Severity)
-		if colored {
-			word = paint[f.Severity] + word + "\x1b[0m"
-		}
-		const gap = "  "
-		indent := strings.Repeat(" ", len("problem")+len(gap)+checks+len(gap))
-		room := max(width-len(indent), 40)
-		if width == 0 {
-			room = 0
-		}
-		head := word + gap + fmt.Sprintf("%-*s", checks, f.Check) + gap
-		for i, text := range []string{what, f.Consequence, f.Remedy} {
-			if text == "" {
-				continue
-			}
-			for j, line := range wrapped([]string{"", "so: ", "fix: "}[i]+printable(text), room) {
-				if i+j > 0 {
-					head = indent
-				}
-				b.WriteString(head + line + "\n")
-			}
-		}
+		page.write(&b, f)
 	}
 	_, err := io.WriteString(u.out, b.String())
 	return err
 }
 
-// others says which other servers the same check is fine at.
-func others(r doctor.Report, f doctor.Finding) string {
-	var all []string
-	for _, o := range r.Findings {
-		if o.Check == f.Check && o.Severity == doctor.OK {
-			all = append(all, o.Servers...)
+// A reportPage is how a report is shown.
+type reportPage struct {
+	report doctor.Report
+	checks int // the width of their names
+	width  int // of the terminal; 0 for no limit
+	color  bool
+}
+
+func (p *reportPage) write(b *strings.Builder, f doctor.Finding) {
+	const gap = "  "
+	word := fmt.Sprintf("%-*s", len(doctor.Problem), f.Severity)
+	if p.color {
+		word = paint[f.Severity] + word + "\x1b[0m"
+	}
+	head := word + gap + fmt.Sprintf("%-*s", p.checks, f.Check) + gap
+	indent := strings.Repeat(" ", len(doctor.Problem)+len(gap)+p.checks+len(gap))
+	room := 0
+	if p.width > 0 {
+		room = max(p.width-len(indent), 40)
+	}
+	for _, text := range []struct{ label, text string }{{"", f.What + p.where(f)}, {"so: ", f.Consequence}, {"fix: ", f.Remedy}} {
+		if text.text == "" {
+			continue
+		}
+		for _, line := range wrapped(text.label+printable(text.text), room) {
+			b.WriteString(head + line + "\n")
+			head = indent
 		}
 	}
-	slices.Sort(all)
-	n := len(slices.Compact(all)) - len(f.Servers)
-	switch {
-	case n <= 0:
-		return " (" + strings.Join(f.Servers, ", ") + ")"
-	case n == 1:
-		return " (" + strings.Join(f.Servers, ", ") + "; fine at another one, too)"
+}
+
+// where says which of several servers a finding is about.
+func (p *reportPage) where(f doctor.Finding) string {
+	if len(f.Servers) == len(p.report.Servers) {
+		return ""
 	}
-	return fmt.Sprintf(" (%s; fine at %d others, too)", strings.Join(f.Servers, ", "), n)
+	more := -len(f.Servers)
+	for _, other := range p.report.Findings {
+		if f.Severity == doctor.OK && other.Severity == doctor.OK && other.Check == f.Check {
+			more += len(other.Servers)
+		}
+	}
+	text := " (" + strings.Join(f.Servers, ", ")
+	if more > 0 {
+		text += fmt.Sprintf("; %d more are fine, too", more)
+	}
+	return text + ")"
 }
 
 // wrapped breaks text into lines of at most width characters, where there are

@@ -85,7 +85,7 @@ var channels = []place{
 	{wire.RWChannel, "", "read-write locks"},
 	{wire.SemaphoreChannel, "", "semaphores and permits"},
 	{"redisson_countdownlatch__channel__", "", "latches"},
-	{"redlatch_barrier_channel", "", "barriers"},
+	{wire.BarrierChannel, "", "barriers"},
 	{"redlatch_control", "", "force release"},
 }
 
@@ -100,8 +100,8 @@ var sideKeys = []place{
 	{"", wire.PermitTimeout, "permits"},
 	{"", wire.RateValue, "rate limiters"},
 	{"", wire.RatePermits, "rate limiters"},
-	{"redlatch_barrier", "", "barriers"},
-	{"redlatch_barrier_alive", "", "barriers"},
+	{wire.Barrier, "", "barriers"},
+	{wire.BarrierAlive, "", "barriers"},
 }
 
 //go:embed try.lua

@@ -49,7 +49,7 @@ func keys(v *visit) []Finding {
 
 // scan gives each a part of the keys at a time, until as many have been looked
 // at as the options allow. It says whether these were all.
-func (v *visit) scan(each func([]string), filter ...string) (all bool, why *Refusal) {
+func (v *visit) scan(each func([]string), filter ...string) (all bool, why *ReplyError) {
 	cursor := "0"
 	for looked := 0; looked < v.opt.Keys; looked += step {
 		reply, why := v.ask(append([]string{"SCAN", cursor, "COUNT", fmt.Sprint(step)}, filter...)...)
@@ -58,7 +58,7 @@ func (v *visit) scan(each func([]string), filter ...string) (all bool, why *Refu
 		}
 		parts := list(reply)
 		if len(parts) != 2 {
-			return false, &Refusal{"ERR", "SCAN answers something else"}
+			return false, &ReplyError{"ERR", "SCAN answers something else"}
 		}
 		var names []string
 		for _, name := range list(parts[1]) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/wire"
@@ -91,7 +92,7 @@ func heard(v *visit, check string, sharded bool) []Finding {
 	channel := wire.Prefix(wire.LockChannel, name)
 	messages, stop, err := v.Listen(v.ctx, channel, sharded)
 	if err != nil {
-		var refusal *Refusal
+		var refusal *ReplyError
 		if !errors.As(err, &refusal) {
 			v.fail(err)
 			return nil
@@ -145,13 +146,23 @@ func sharding(v *visit) []Finding {
 	if why != nil || whyShards != nil {
 		return found(check, Note, "PUBSUB CHANNELS is refused", "whether clients of both kinds of Pub/Sub share the cluster cannot be told", remedy)
 	}
-	switch c, s := len(list(classic)), len(list(inShards)); {
+	switch c, s := listened(classic), listened(inShards); {
 	case c > 0 && s > 0:
 		return found(check, Warning, fmt.Sprintf("clients listen on %d classic and %d sharded channels of Redisson", c, s),
-			"the two do not hear each other: waiters are not woken, and Redisson's semaphores and latches can wait for ever", remedy)
+			"the two do not hear each other: waiters are not woken, and Redisson's semaphores and latches can wait for ever; only redlatch with PubSubBoth is on both", remedy)
 	case c > 0:
 		return found(check, Note, fmt.Sprintf("clients listen on %d classic channels of Redisson, and the cluster knows sharded Pub/Sub", c),
 			"Redisson up to 3.18, or with shardedSubscriptionMode OFF; redlatch with PubSubAuto does not hear them, nor they redlatch", "Config.PubSub: PubSubClassic, or PubSubBoth while both kinds are in use")
 	}
 	return fine(check, "sharded Pub/Sub, as redlatch and Redisson from 3.22 on choose by themselves here")
+}
+
+// listened counts channels, but for those of doctor.
+func listened(channels any) (n int) {
+	for _, c := range list(channels) {
+		if !strings.Contains(str(c), own) {
+			n++
+		}
+	}
+	return n
 }

@@ -25,7 +25,7 @@ func Servers(ctx context.Context, client rueidis.Client, address string, mask fu
 	for _, addr := range slices.Sorted(maps.Keys(nodes)) {
 		n := &node{nodes[addr], addr, false, mask}
 		role := n.Do(ctx, []string{"ROLE"})[0]
-		var refusal *Refusal
+		var refusal *ReplyError
 		switch {
 		case role.Err == nil:
 			if l := list(role.Value); len(l) > 0 && str(l[0]) != "master" {
@@ -67,13 +67,13 @@ func (n *node) Do(ctx context.Context, commands ...[]string) []Answer {
 	return answers
 }
 
-// refusal makes a *Refusal of a server's error.
+// refusal makes a *ReplyError of a server's error.
 func (n *node) refusal(err error) error {
 	var reply *rueidis.RedisError
 	if !errors.As(err, &reply) {
 		return err
 	}
-	return &Refusal{redlatch.ServerError(reply.Error(), err).Code, n.mask(reply.Error())}
+	return &ReplyError{redlatch.ServerError(reply.Error(), err).Code, n.mask(reply.Error())}
 }
 
 // flat turns what RESP3 calls a map into a list, as RESP2 has it.
@@ -135,6 +135,6 @@ func (n *node) Listen(ctx context.Context, channel string, sharded bool) (<-chan
 		return nil, nil, n.refusal(err)
 	case <-timer.C:
 		cancel()
-		return nil, nil, &Refusal{"TIMEOUT", errNotConfirmed.Error()}
+		return nil, nil, &ReplyError{"TIMEOUT", errNotConfirmed.Error()}
 	}
 }

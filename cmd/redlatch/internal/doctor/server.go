@@ -56,7 +56,7 @@ func server(v *visit) []Finding {
 }
 
 // clusterState returns what CLUSTER INFO says; "" outside a cluster.
-func (v *visit) clusterState() (string, *Refusal) {
+func (v *visit) clusterState() (string, *ReplyError) {
 	if !v.cluster() {
 		return "", nil
 	}

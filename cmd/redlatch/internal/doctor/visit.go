@@ -21,19 +21,19 @@ type Server interface {
 }
 
 // An Answer is a string, an int64, nil, or an []any of these; or an error, which
-// is a *Refusal if the server has sent it.
+// is a *ReplyError if the server has sent it.
 type Answer struct {
 	Value any
 	Err   error
 }
 
-// A Refusal is an error reply.
-type Refusal struct {
+// A ReplyError is the error that a server has answered.
+type ReplyError struct {
 	Code string // "NOPERM"
 	Text string // all of it
 }
 
-func (r *Refusal) Error() string { return r.Text }
+func (r *ReplyError) Error() string { return r.Text }
 
 // A visit is the examination of one server.
 type visit struct {
@@ -45,22 +45,22 @@ type visit struct {
 
 	info      map[string]string // nil if INFO is refused
 	config    map[string]string // what CONFIG GET has told; nil if it is refused
-	infoWhy   *Refusal
-	configWhy *Refusal
+	infoWhy   *ReplyError
+	configWhy *ReplyError
 
 	blind int // requests about keys that were refused
 }
 
 // ask sends one command. When the server cannot be reached, then or before, the
 // answer is a refusal and v.lost the reason.
-func (v *visit) ask(args ...string) (any, *Refusal) {
+func (v *visit) ask(args ...string) (any, *ReplyError) {
 	a := v.askAll([][]string{args})[0]
-	var refusal *Refusal
+	var refusal *ReplyError
 	errors.As(a.Err, &refusal)
 	return a.Value, refusal
 }
 
-// askAll sends many commands; each error is a *Refusal.
+// askAll sends many commands; each error is a *ReplyError.
 func (v *visit) askAll(commands [][]string) []Answer {
 	if len(commands) == 0 {
 		return nil
@@ -70,7 +70,7 @@ func (v *visit) askAll(commands [][]string) []Answer {
 		answers = v.Do(v.ctx, commands...)
 	}
 	for _, a := range answers {
-		var refusal *Refusal
+		var refusal *ReplyError
 		if a.Err != nil && !errors.As(a.Err, &refusal) {
 			v.fail(a.Err)
 		}
@@ -78,7 +78,7 @@ func (v *visit) askAll(commands [][]string) []Answer {
 	if v.lost != nil {
 		answers = make([]Answer, len(commands))
 		for i := range answers {
-			answers[i].Err = &Refusal{"LOST", v.lost.Error()}
+			answers[i].Err = &ReplyError{"LOST", v.lost.Error()}
 		}
 	}
 	return answers
