@@ -33,12 +33,12 @@ func TestDocs(t *testing.T) {
 		})
 	}
 	for _, code := range []int{
-		exitConflict, exitUsage, exitData, exitUnavailable, exitSoftware, exitSystem, exitLost, exitTempFail,
+		exitConflict, exitProblem, exitUsage, exitData, exitUnavailable, exitSoftware, exitSystem, exitLost, exitTempFail,
 		exitCannotRun, exitNotFound,
 	} {
 		contains(t, doc, "\n| "+strconv.Itoa(code)+" |")
 	}
-	for field := range strings.FieldsSeq("name kind held ttl_ms holders owner client count redlatch token queue mode value until_ms released version revision modified go platform") {
+	for field := range strings.FieldsSeq("name kind held ttl_ms holders owner client count redlatch token queue mode value until_ms released version revision modified go platform severity servers findings check what consequence remedy") {
 		contains(t, doc, "`"+field+"`")
 	}
 }

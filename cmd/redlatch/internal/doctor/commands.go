@@ -244,7 +244,7 @@ func judgeCommands(key string, wanted []command, failed []any) []Finding {
 		all = append(all, found(check, Warning, "refused to the user: channels named "+words(deafOthers), "these fail: "+words(deaf), patterns)...)
 	}
 	if len(all) == 0 {
-		all = fine(check, fmt.Sprintf("the user may do all %d that scripts do", len(wanted)))
+		all = fine(check, fmt.Sprintf("the user may do all that scripts do; tried: %d", len(wanted)))
 	}
 	return all
 }
