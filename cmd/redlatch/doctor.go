@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -72,14 +73,23 @@ The exit code is 0 if all is fine or worth a note, 1 if there is a warning, and
 func (a *app) examine(ctx context.Context, opt doctor.Options) (doctor.Report, error) {
 	client, mask, err := a.rawClient()
 	if err != nil {
-		return doctor.Report{}, err
+		return doctor.Report{}, answered(err)
 	}
 	defer client.Close()
 	servers, err := doctor.Servers(ctx, client, a.shownAddress(), mask)
 	if err != nil {
-		return doctor.Report{}, err
+		return doctor.Report{}, answered(err)
 	}
-	return doctor.Examine(ctx, servers, opt)
+	report, err := doctor.Examine(ctx, servers, opt)
+	return report, answered(err)
+}
+
+// answered says in words that a server has not.
+func answered(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("the server does not answer: %w", err)
+	}
+	return err
 }
 
 // rawClient connects for commands that are no scripts. Mask hides credentials.

@@ -216,8 +216,33 @@ func TestDoctorOfCluster(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 
-		r = examined(t, exitProblem, "redis://"+c.Nodes[0].Addr())
+		node := c.PrimaryOf("orders:1")
+		r = examined(t, exitProblem, "redis://"+node.Addr())
 		wantWorse(t, r, "server problem")
+
+		// A client that listens as Redisson 3.18 does, and one as later ones do.
+		for _, subscribe := range []string{"SUBSCRIBE", "SSUBSCRIBE"} {
+			conn, err := node.Dial(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := conn.Write([]byte(subscribe + " redisson_lock__channel:{orders:1}\r\n")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := conn.Read(make([]byte, 100)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantWorse(t, examined(t, exitProblem, "redis://"+node.Addr()), "server problem", "sharding warning")
+
+		// One that has died is a finding; the others are looked at.
+		c.Nodes[0].Kill()
+		r, err = doctor.Examine(t.Context(), servers, doctor.Options{MaxClockSkew: time.Second})
+		if err != nil || r.Findings[0].Check != "server" || !slices.Equal(r.Findings[0].Servers, []string{c.Nodes[0].Addr()}) ||
+			!slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool { return f.Check == "scripts" && len(f.Servers) == 2 }) {
+			t.Errorf("%v: %+v", err, r)
+		}
 	})
 }
 

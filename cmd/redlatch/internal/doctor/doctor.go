@@ -12,6 +12,7 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 )
@@ -69,9 +70,10 @@ var checks = []func(*visit) []Finding{
 	scripts, commands, pubsub, sharding, keys,
 }
 
-// Examine looks at every server. It fails only if one cannot be reached.
+// Examine looks at every server. It fails only if none of them can be reached.
 func Examine(ctx context.Context, servers []Server, opt Options) (Report, error) {
 	r := Report{Severity: OK, Servers: []string{}, Findings: []Finding{}}
+	var lost []error
 	for _, s := range servers {
 		r.Servers = append(r.Servers, s.Address())
 		v := &visit{Server: s, ctx: ctx, opt: opt}
@@ -82,8 +84,13 @@ func Examine(ctx context.Context, servers []Server, opt Options) (Report, error)
 			}
 		}
 		if v.lost != nil {
-			return Report{}, v.lost
+			lost = append(lost, v.lost)
+			r.add(s.Address(), found("server", Problem, "this primary cannot be reached: "+v.lost.Error(),
+				"the locks of its slots cannot be had, nor renewed, until a replica has taken over", "see whether it runs, and the network between"))
 		}
+	}
+	if len(lost) == len(servers) || ctx.Err() != nil {
+		return Report{}, errors.Join(append(lost, ctx.Err())...)
 	}
 	slices.SortStableFunc(r.Findings, func(x, y Finding) int { return cmp.Compare(y.Severity.rank(), x.Severity.rank()) })
 	if len(r.Findings) > 0 {

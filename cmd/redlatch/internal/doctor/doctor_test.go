@@ -484,6 +484,12 @@ func TestLostServer(t *testing.T) {
 	if _, err := Examine(t.Context(), []Server{&fake{deaf: gone}}, Options{}); !errors.Is(err, gone) {
 		t.Errorf("SUBSCRIBE: %v", err)
 	}
+	// Of several the others are looked at.
+	r := examine(t, &fake{address: "a", answers: map[string]any{"TIME": gone}}, &fake{address: "b"})
+	if f := r.Findings[0]; r.Severity != Problem || f.Check != "server" || !strings.HasSuffix(f.What, "cannot be reached: gone") || !slices.Equal(f.Servers, []string{"a"}) ||
+		!slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Check == "pubsub" && slices.Equal(f.Servers, []string{"b"}) }) {
+		t.Errorf("%+v", r)
+	}
 }
 
 // The commands that are tried are those that redlatch's scripts use.

@@ -1,10 +1,12 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"time"
 
@@ -21,22 +23,53 @@ func Servers(ctx context.Context, client rueidis.Client, address string, mask fu
 		return []Server{&node{client, address, true, mask}}, nil
 	}
 	var all []Server
-	nodes := client.Nodes()
-	for _, addr := range slices.Sorted(maps.Keys(nodes)) {
-		n := &node{nodes[addr], addr, false, mask}
-		role := n.Do(ctx, []string{"ROLE"})[0]
-		var refusal *ReplyError
-		switch {
-		case role.Err == nil:
-			if l := list(role.Value); len(l) > 0 && str(l[0]) != "master" {
-				continue
-			}
-		case !errors.As(role.Err, &refusal):
-			return nil, fmt.Errorf("%s: %w", addr, role.Err)
+	var nodes []*node
+	clients := client.Nodes()
+	for _, addr := range slices.Sorted(maps.Keys(clients)) {
+		nodes = append(nodes, &node{clients[addr], addr, false, mask})
+	}
+	primaries, err := primariesOf(ctx, nodes)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range nodes {
+		if primaries[n.address] {
+			all = append(all, n)
 		}
-		all = append(all, n) // also one that does not tell: its replies will
+	}
+	if len(all) == 0 { // they call themselves something else than clients do
+		for _, n := range nodes {
+			all = append(all, n)
+		}
 	}
 	return all, nil
+}
+
+// primariesOf asks for the addresses of primaries that have slots, until a node
+// answers.
+func primariesOf(ctx context.Context, nodes []*node) (map[string]bool, error) {
+	lost := errors.New("the cluster has no nodes")
+	for _, n := range nodes {
+		v := &visit{Server: n, ctx: ctx}
+		reply, why := v.ask("CLUSTER", "SLOTS")
+		if v.lost != nil {
+			lost = v.lost
+			continue
+		}
+		if why != nil {
+			return nil, nil
+		}
+		primaries := map[string]bool{}
+		for _, entry := range list(reply) {
+			if e := list(entry); len(e) > 2 && len(list(e[2])) > 1 {
+				host, _, _ := net.SplitHostPort(n.address)
+				primary := list(e[2])
+				primaries[net.JoinHostPort(cmp.Or(str(primary[0]), host), str(primary[1]))] = true
+			}
+		}
+		return primaries, nil
+	}
+	return nil, lost
 }
 
 // A node is one server behind a rueidis client.

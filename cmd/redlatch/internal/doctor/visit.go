@@ -129,7 +129,7 @@ func (v *visit) number(name string) int64 {
 }
 
 // cluster says whether the server is a node of a cluster.
-func (v *visit) cluster() bool { return v.info["cluster_enabled"] == "1" }
+func (v *visit) cluster() bool { return !v.Single() || v.info["cluster_enabled"] == "1" }
 
 // access tells what the server does not let anybody see.
 func access(v *visit) []Finding {
