@@ -186,7 +186,7 @@ func (p *reportPage) where(f doctor.Finding) string {
 	}
 	text := " (" + strings.Join(f.Servers, ", ")
 	if more > 0 {
-		text += fmt.Sprintf("; %d more are fine, too", more)
+		text += fmt.Sprintf("; fine at %d more", more)
 	}
 	return text + ")"
 }

@@ -289,3 +289,36 @@ func TestDoctorOfLimitedServers(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 }
+
+// What people read: colours and line breaks on a terminal, one line for what is
+// fine at several servers, and where what is not is.
+func TestDoctorPage(t *testing.T) {
+	var out strings.Builder
+	report := doctor.Report{Servers: []string{"a:1", "b:1", "c:1"}, Findings: []doctor.Finding{
+		{Check: "clock", Severity: doctor.Warning, Servers: []string{"b:1"}, What: "it is late", Consequence: "one word after another until the line is full", Remedy: "wait"},
+		{Check: "clock", Severity: doctor.OK, Servers: []string{"a:1"}, What: "right"},
+		{Check: "scripts", Severity: doctor.OK, Servers: []string{"a:1", "b:1", "c:1"}, What: "work"},
+		{Check: "clock", Severity: doctor.OK, Servers: []string{"c:1"}, What: "nearly right"},
+	}}
+	if err := (&ui{out: &out}).findings(report); err != nil {
+		t.Fatal(err)
+	}
+	const want = `warning  clock    it is late (b:1)
+                  so: one word after another until the line is full
+                  fix: wait
+ok       clock    right (a:1; fine at 1 more)
+ok       scripts  work
+`
+	if out.String() != want {
+		t.Errorf("\n%s\nwant\n%s", out.String(), want)
+	}
+
+	out.Reset()
+	page := reportPage{report: report, checks: 5, width: 60, color: true}
+	page.write(&out, report.Findings[0])
+	const onTerminal = "\x1b[33mwarning\x1b[0m  clock  it is late (b:1)\n" +
+		"                so: one word after another until the line is\n                full\n                fix: wait\n"
+	if out.String() != onTerminal {
+		t.Errorf("\n%q\nwant\n%q", out.String(), onTerminal)
+	}
+}

@@ -280,7 +280,7 @@ func TestFindings(t *testing.T) {
 		}), "latches", Warning, "no TTL: redisson_unlock_latch:{a}:2"},
 		{"many latches", scanned("MATCH red[il]*", numbered("redisson_unlock_latch:{a}:", 1500), nil), "latches", Note, "1500"},
 		{"many tokens", scanned("MATCH red[il]*", numbered("redisson_lock_token:", 12_000), map[string]any{"PTTL": int64(-1)}), "tokens", Warning, "12000, of which 12000 have no TTL"},
-		{"key of ours for ever", scanned("MATCH red[il]*", []any{"redlatch_alive:{a}", "redlatch_fence:{b}"}, map[string]any{"PTTL": int64(-1)}), "ttl", Warning, "redlatch that have no TTL: redlatch_alive:{a}"},
+		{"key of ours for ever", scanned("MATCH red[il]*", []any{"redlatch_writers:{a}", "redlatch_fence:{b}"}, map[string]any{"PTTL": int64(-1)}), "ttl", Warning, "redlatch that have no TTL: redlatch_writers:{a}"},
 		{"lock for ever", scanned("TYPE hash", []any{"a", "b", "c"}, map[string]any{
 			"PTTL": int64(-1), "PTTL a": int64(5), "HRANDFIELD b 2": []any{"name", "age"}, "HRANDFIELD c 2": []any{"mode", java},
 		}), "ttl", Warning, "held and have no TTL: c"},

@@ -46,18 +46,15 @@ func Servers(ctx context.Context, client rueidis.Client, address string, mask fu
 }
 
 // primariesOf asks for the addresses of primaries that have slots, until a node
-// answers.
+// answers. There are none if that is refused.
 func primariesOf(ctx context.Context, nodes []*node) (map[string]bool, error) {
 	lost := errors.New("the cluster has no nodes")
 	for _, n := range nodes {
 		v := &visit{Server: n, ctx: ctx}
-		reply, why := v.ask("CLUSTER", "SLOTS")
+		reply, _ := v.ask("CLUSTER", "SLOTS")
 		if v.lost != nil {
 			lost = v.lost
 			continue
-		}
-		if why != nil {
-			return nil, nil
 		}
 		primaries := map[string]bool{}
 		for _, entry := range list(reply) {
