@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -178,15 +179,17 @@ func (p *reportPage) where(f doctor.Finding) string {
 	if len(f.Servers) == len(p.report.Servers) {
 		return ""
 	}
-	more := -len(f.Servers)
+	fine := map[string]bool{}
 	for _, other := range p.report.Findings {
-		if f.Severity == doctor.OK && other.Severity == doctor.OK && other.Check == f.Check {
-			more += len(other.Servers)
+		for _, server := range other.Servers {
+			if f.Severity == doctor.OK && other.Severity == doctor.OK && other.Check == f.Check && !slices.Contains(f.Servers, server) {
+				fine[server] = true
+			}
 		}
 	}
 	text := " (" + strings.Join(f.Servers, ", ")
-	if more > 0 {
-		text += fmt.Sprintf("; fine at %d more", more)
+	if len(fine) > 0 {
+		text += fmt.Sprintf("; fine at %d more", len(fine))
 	}
 	return text + ")"
 }

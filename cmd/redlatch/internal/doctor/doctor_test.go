@@ -266,7 +266,7 @@ func TestFindings(t *testing.T) {
 
 		{"no SUBSCRIBE", &fake{deaf: noperm("subscribe")}, "pubsub", Warning, "SUBSCRIBE on a lock's channel is refused (NOPERM)"},
 		{"no script with PUBLISH", &fake{answers: map[string]any{"EVAL " + tell: &ReplyError{"ERR", "no such thing"}}}, "pubsub", Note, "PUBLISH in a script failed"},
-		{"no message", &fake{mute: true}, "pubsub", Problem, "a message did not arrive within 2s"},
+		{"no message", &fake{mute: true}, "pubsub", Problem, "a message did not arrive within 5s"},
 
 		{"message that is not counted", &fake{alone: true}, "pubsub", Note, "a message arrives, but PUBSUB does not count"},
 

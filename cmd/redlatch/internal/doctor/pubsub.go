@@ -59,7 +59,7 @@ func (v *visit) sharded() bool {
 }
 
 // heardLimit is how long a message may take.
-const heardLimit = 2 * time.Second
+const heardLimit = 5 * time.Second
 
 // pubsub sends a message and waits for it.
 func pubsub(v *visit) []Finding {
