@@ -14,6 +14,8 @@ import (
 // above 63 are those of sysexits.h, which commands rarely use for themselves.
 const (
 	exitConflict    = 1   // the lock could not be had; run -E changes it
+	exitWarning     = 1   // doctor: there is a warning
+	exitProblem     = 2   // doctor: there is a problem
 	exitUsage       = 64  // a mistake in the command line, the URL or the name
 	exitData        = 65  // the key under the name is not a lock, or not what was asked for
 	exitUnavailable = 69  // the server cannot be reached, or refuses us

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/doctor"
+	"github.com/redlatch/redlatch/connect"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look at the server for what is bad for locks",
+		Long: `Look at the server, or at each primary of a cluster, for what is bad for locks:
+whether it evicts them or forgets them in a restart, whether its replicas keep
+up, whether the clocks agree, whether the user may do all that locks do, whether
+messages arrive, and what others have left behind.
+
+It changes nothing, but tries the commands of locks on a key of its own,
+redlatch_doctor: and a random number, which is gone before anybody can see it.
+
+The exit code is 0 if all is fine or worth a note, 1 if there is a warning, and
+2 if there is a problem.`,
+		Example: `  redlatch doctor
+  redlatch doctor -o json | jq '.findings[] | select(.severity == "problem")'`,
+		Args: cobra.NoArgs,
+	}
+	opt := doctor.Options{Linger: 500 * time.Millisecond}
+	skew := duration{Duration: time.Second}
+	cmd.Flags().Var(&skew, "max-clock-skew", "by how much the clocks may differ: Config.MaxClockSkew")
+	cmd.Flags().IntVar(&opt.Keys, "keys", 100_000, "look at about this many keys of a server at most; 0 leaves out leftovers")
+	cmd.Flags().StringVar(&opt.Prefix, "prefix", "", "begin the name of the key that is tried with this, for a user who may touch no others")
+	asJSON := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		opt.MaxClockSkew = skew.Duration
+		if opt.Keys < 0 {
+			return usage("--keys must not be negative")
+		}
+		report, err := a.examine(cmd.Context(), opt)
+		if err != nil {
+			return a.serverFailure(err)
+		}
+		if asJSON() {
+			err = a.ui.json(report)
+		} else {
+			err = a.ui.findings(report)
+		}
+		if err != nil {
+			return written(err)
+		}
+		switch report.Severity {
+		case doctor.Problem:
+			return &failure{code: exitProblem}
+		case doctor.Warning:
+			return &failure{code: exitWarning}
+		}
+		return nil
+	}
+	return cmd
+}
+
+// examine connects and looks.
+func (a *app) examine(ctx context.Context, opt doctor.Options) (doctor.Report, error) {
+	client, mask, err := a.rawClient()
+	if err != nil {
+		return doctor.Report{}, answered(err)
+	}
+	defer client.Close()
+	servers, err := doctor.Servers(ctx, client, a.shownAddress(), mask)
+	if err != nil {
+		return doctor.Report{}, answered(err)
+	}
+	report, err := doctor.Examine(ctx, servers, opt)
+	return report, answered(err)
+}
+
+// answered says in words that a server has not.
+func answered(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("the server does not answer: %w", err)
+	}
+	return err
+}
+
+// rawClient connects for commands that are no scripts. Mask hides credentials.
+func (a *app) rawClient() (client rueidis.Client, mask func(string) string, err error) {
+	option, err := connect.Parse(a.address())
+	if err != nil {
+		return nil, nil, usage("%w", err)
+	}
+	a.ui.hide(option.Password, option.Username)
+	mask = func(text string) string { return connect.Mask(text, option.Password, option.Username) }
+	option.DisableRetry = true
+	option.PipelineMultiplex = -1
+	client, err = rueidis.NewClient(option)
+	if err != nil && client != nil {
+		client.Close()
+	}
+	return client, mask, err
+}
+
+// What each severity looks like on a terminal.
+var paint = map[doctor.Severity]string{
+	doctor.OK: "\x1b[32m", doctor.Note: "\x1b[36m", doctor.Warning: "\x1b[33m", doctor.Problem: "\x1b[31m",
+}
+
+// findings writes a report for people: a paragraph for what is found, and a line
+// for what is fine.
+func (u *ui) findings(r doctor.Report) error {
+	page := reportPage{report: r}
+	if f, ok := u.out.(*os.File); ok {
+		page.color = colorful(f)
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
+			page.width = columns
+		}
+	}
+	for _, f := range r.Findings {
+		page.checks = max(page.checks, len(f.Check))
+	}
+	var b strings.Builder
+	fine := map[string]bool{} // checks of which there is a line
+	for _, f := range r.Findings {
+		if f.Severity == doctor.OK && len(r.Servers) > 1 {
+			if fine[f.Check] {
+				continue // servers differ in numbers at most
+			}
+			fine[f.Check] = true
+		}
+		page.write(&b, f)
+	}
+	_, err := io.WriteString(u.out, b.String())
+	return err
+}
+
+// A reportPage is how a report is shown.
+type reportPage struct {
+	report doctor.Report
+	checks int // the width of their names
+	width  int // of the terminal; 0 for no limit
+	color  bool
+}
+
+func (p *reportPage) write(b *strings.Builder, f doctor.Finding) {
+	const gap = "  "
+	word := fmt.Sprintf("%-*s", len(doctor.Problem), f.Severity)
+	if p.color {
+		word = paint[f.Severity] + word + "\x1b[0m"
+	}
+	head := word + gap + fmt.Sprintf("%-*s", p.checks, f.Check) + gap
+	indent := strings.Repeat(" ", len(doctor.Problem)+len(gap)+p.checks+len(gap))
+	room := 0
+	if p.width > 0 {
+		room = max(p.width-len(indent), 40)
+	}
+	for _, text := range []struct{ label, text string }{{"", f.What + p.where(f)}, {"so: ", f.Consequence}, {"fix: ", f.Remedy}} {
+		if text.text == "" {
+			continue
+		}
+		for _, line := range wrapped(text.label+printable(text.text), room) {
+			b.WriteString(head + line + "\n")
+			head = indent
+		}
+	}
+}
+
+// where says which of several servers a finding is about.
+func (p *reportPage) where(f doctor.Finding) string {
+	if len(f.Servers) == len(p.report.Servers) {
+		return ""
+	}
+	fine := map[string]bool{}
+	for _, other := range p.report.Findings {
+		for _, server := range other.Servers {
+			if f.Severity == doctor.OK && other.Severity == doctor.OK && other.Check == f.Check && !slices.Contains(f.Servers, server) {
+				fine[server] = true
+			}
+		}
+	}
+	text := " (" + strings.Join(f.Servers, ", ")
+	if len(fine) > 0 {
+		text += fmt.Sprintf("; fine at %d more", len(fine))
+	}
+	return text + ")"
+}
+
+// wrapped breaks text into lines of at most width characters, where there are
+// spaces. 0 is no limit.
+func wrapped(text string, width int) (lines []string) {
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case line == "":
+			line = word
+		case width > 0 && len([]rune(line))+1+len([]rune(word)) > width:
+			lines, line = append(lines, line), word
+		default:
+			line += " " + word
+		}
+	}
+	return append(lines, line)
+}

@@ -1,0 +1,329 @@
+package main
+
+import (
+	"encoding/json"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/doctor"
+	"github.com/redlatch/redlatch/internal/testserver"
+)
+
+// examined is what doctor says of a server, as JSON, with this exit code.
+func examined(t *testing.T, code int, url string, args ...string) doctor.Report {
+	t.Helper()
+	r := &redis{url: url}
+	res := r.run(t, append([]string{"doctor", "-o", "json"}, args...)...)
+	got := res.code
+	res.code = 0 // document wants that
+	report := document[doctor.Report](t, res)
+	if slices.Contains(worse(report), "latency warning") { // this machine is busy
+		code = max(code, exitWarning)
+	}
+	if got != code {
+		t.Errorf("exit code %d, want %d: %+v", got, code, report)
+	}
+	if report.Severity == "" || len(report.Servers) == 0 || len(report.Findings) == 0 {
+		t.Fatalf("%+v", report)
+	}
+	return report
+}
+
+// worse returns what is not fine, as "check severity".
+func worse(r doctor.Report) (all []string) {
+	for _, f := range r.Findings {
+		if f.Severity != doctor.OK {
+			all = append(all, f.Check+" "+string(f.Severity))
+		}
+	}
+	return all
+}
+
+func wantWorse(t *testing.T, r doctor.Report, want ...string) {
+	t.Helper()
+	// What a busy machine does is none of this test's business.
+	got := slices.DeleteFunc(worse(r), func(s string) bool { return strings.HasPrefix(s, "latency ") })
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q:\n%+v", got, want, r)
+	}
+}
+
+var safe = []string{"--appendonly", "yes", "--appendfsync", "always"}
+
+// eachKind runs a test with each of the servers.
+func eachKind(t *testing.T, f func(t *testing.T, k testserver.Kind)) {
+	if testing.Short() {
+		t.Skip("needs servers")
+	}
+	for _, k := range testserver.Kinds() {
+		t.Run(string(k), func(t *testing.T) { f(t, k) })
+	}
+}
+
+func TestDoctorOfHealthyServer(t *testing.T) {
+	eachKind(t, func(t *testing.T, k testserver.Kind) {
+		s := testserver.Start(t, k, append(safe, "--requirepass", password)...)
+		url := "redis://:" + password + "@" + s.Addr()
+		for _, protocol := range []string{"2", "3"} {
+			r := examined(t, 0, url+"?protocol="+protocol)
+			wantWorse(t, r)
+			if len(r.Findings) < 10 {
+				t.Errorf("%+v", r)
+			}
+		}
+		if keys := s.MustDo("DBSIZE"); keys != int64(0) {
+			t.Errorf("%v keys are left", keys)
+		}
+
+		res := (&redis{url: url}).run(t, "doctor")
+		if res.err != "" || strings.Contains(res.out, "\x1b") {
+			t.Errorf("%+v", res)
+		}
+		busy := strings.Contains(res.out, "note     latency") || strings.Contains(res.out, "warning  latency")
+		for line := range strings.Lines(res.out) {
+			if !strings.HasPrefix(line, "ok ") && !busy {
+				t.Errorf("%q", line)
+			}
+		}
+	})
+}
+
+func TestDoctorOfServerThatForgets(t *testing.T) {
+	eachKind(t, func(t *testing.T, k testserver.Kind) {
+		s := testserver.Start(t, k, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
+		wantWorse(t, examined(t, exitProblem, "redis://"+s.Addr()), "eviction problem", "persistence warning")
+		s.MustDo("CONFIG", "SET", "maxmemory-policy", "noeviction")
+		wantWorse(t, examined(t, exitWarning, "redis://"+s.Addr()), "persistence warning")
+
+		res := (&redis{url: "redis://" + s.Addr()}).run(t, "doctor")
+		if res.code != exitWarning || res.err != "" {
+			t.Errorf("%+v", res)
+		}
+		lines := strings.Split(res.out, "\n")
+		if len(lines) < 5 || !strings.HasPrefix(lines[0], "warning  persistence  nothing is stored") ||
+			!strings.HasPrefix(lines[1], strings.Repeat(" ", 22)+"so: ") || !strings.HasPrefix(lines[2], strings.Repeat(" ", 22)+"fix: ") {
+			t.Errorf("%s", res.out)
+		}
+	})
+}
+
+func TestDoctorOfRights(t *testing.T) {
+	eachKind(t, func(t *testing.T, k testserver.Kind) {
+		s := testserver.Start(t, k, safe...)
+		for _, tc := range []struct {
+			rights, args string
+			code         int
+			want         []string
+		}{
+			{"~* &* +@all", "", 0, nil},
+			{"~* &* +@all -publish", "", exitProblem, []string{"commands problem"}},
+			{"~* &* +@all -zadd", "", exitWarning, []string{"commands warning"}},
+			{"~* &* +@all -subscribe", "", exitWarning, []string{"pubsub warning"}},
+			{"~* &* +@all -eval", "", exitProblem, []string{"scripts problem"}},
+			{"~* &* +@all -config -info", "", 0, []string{"access note", "access note"}},
+			{"~* &* +@all -del", "", exitProblem, []string{"commands problem"}},
+			{"~orders:* &* +@all", "", 0, []string{"commands note"}},
+			{"~orders:* &* +@all", "orders:", exitWarning, []string{"commands warning"}},
+			{"~* resetchannels &redisson_lock__channel:* +@all", "", exitWarning, []string{"commands warning"}},
+			{"~* resetchannels +@all", "", exitProblem, []string{"commands problem", "commands warning", "pubsub warning"}},
+		} {
+			s.MustDo(append([]string{"ACL", "SETUSER", "ann", "reset", "on", ">" + password}, strings.Fields(tc.rights)...)...)
+			r := examined(t, tc.code, "redis://ann:"+password+"@"+s.Addr(), "--prefix", tc.args)
+			t.Log(tc.rights, tc.args)
+			wantWorse(t, r, tc.want...)
+			if keys := s.MustDo("DBSIZE"); keys != int64(0) {
+				t.Errorf("%s: %v keys are left", tc.rights, keys)
+			}
+		}
+	})
+}
+
+func TestDoctorOfReplicas(t *testing.T) {
+	eachKind(t, func(t *testing.T, k testserver.Kind) {
+		args := append([]string{"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"}, safe...)
+		primary := testserver.Start(t, k, args...)
+		host, port, _ := net.SplitHostPort(primary.Addr())
+		replica := testserver.Start(t, k, append(args, "--replicaof", host+" "+port)...)
+		eventually(t, "the replica is online", func() bool {
+			info, _ := primary.MustDo("INFO", "replication").(string)
+			return strings.Contains(info, "state=online") && strings.Contains(info, "lag=0")
+		})
+		wantWorse(t, examined(t, 0, "redis://"+primary.Addr()), "replicas note")
+		primary.MustDo("CONFIG", "SET", "min-replicas-to-write", "1")
+		wantWorse(t, examined(t, 0, "redis://"+primary.Addr()))
+
+		r := examined(t, exitProblem, "redis://"+replica.Addr())
+		if r.Findings[0].Check != "server" || r.Findings[0].What != "this is a replica" {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+func TestDoctorOfLeftovers(t *testing.T) {
+	eachKind(t, func(t *testing.T, k testserver.Kind) {
+		s := testserver.Start(t, k, safe...)
+		later := "9000000000000"
+		s.MustDo("RPUSH", "redisson_lock_queue:{timeless}", holder)
+		s.MustDo("RPUSH", "redisson_lock_queue:{stuck}", holder)
+		s.MustDo("ZADD", "redisson_lock_timeout:{stuck}", later, holder)
+		s.MustDo("RPUSH", "redisson_lock_queue:{over}", holder)
+		s.MustDo("ZADD", "redisson_lock_timeout:{over}", "1", holder)
+		s.MustDo("RPUSH", "redisson_lock_queue:{held}", holder)
+		s.MustDo("ZADD", "redisson_lock_timeout:{held}", later, holder)
+		s.MustDo("HSET", "held", holder, "1")
+		s.MustDo("PEXPIRE", "held", "100000")
+		s.MustDo("HSET", "a user's hash", "name", "Ann")
+		s.MustDo("HSET", "for\x1b[31mever", holder, "1")
+		s.MustDo("SET", "redisson_unlock_latch:{x}:1", "1")
+		s.MustDo("SET", "redisson_lock_token:{x}", "1")
+		s.MustDo("SET", "redisson_lock_queue:{a string}", "1")
+		s.MustDo("ZADD", "redlatch_alive:{x}", "1", "x")
+		r := examined(t, exitWarning, "redis://"+s.Addr())
+		wantWorse(t, r, "queues warning", "queues warning", "latches warning", "ttl warning", "ttl warning", "queues note")
+		for _, want := range []string{"timeless", "stuck", "redisson_unlock_latch:{x}:1", "for\x1b[31mever", "redlatch_alive:{x}", "over"} {
+			if !slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool { return strings.HasSuffix(f.What, ": "+want) }) {
+				t.Errorf("%q is not found:\n%+v", want, r)
+			}
+		}
+		wantWorse(t, examined(t, 0, "redis://"+s.Addr(), "--keys", "0"))
+		if res := (&redis{url: "redis://" + s.Addr()}).run(t, "doctor"); strings.Contains(res.out, "\x1b") || !strings.Contains(res.out, `for\x1b[31mever`) {
+			t.Errorf("%s", res.out)
+		}
+	})
+}
+
+// A cluster is looked at node by node, and one of its nodes is no server to lock
+// at.
+func TestDoctorOfCluster(t *testing.T) {
+	eachKind(t, func(t *testing.T, k testserver.Kind) {
+		c := testserver.StartCluster(t, k, append(safe, "--min-replicas-to-write", "1")...)
+		client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: c.Addrs(), DisableCache: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		servers, err := doctor.Servers(t.Context(), client, "", strings.ToUpper)
+		if err != nil || len(servers) != 3 {
+			t.Fatalf("%v, %v", servers, err)
+		}
+		r, err := doctor.Examine(t.Context(), servers, doctor.Options{MaxClockSkew: time.Second, Keys: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantWorse(t, r)
+		if len(r.Servers) != 3 || !slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool { return f.Check == "sharding" && len(f.Servers) == 3 }) {
+			t.Errorf("%+v", r)
+		}
+
+		node := c.PrimaryOf("orders:1")
+		r = examined(t, exitProblem, "redis://"+node.Addr())
+		wantWorse(t, r, "server problem")
+
+		// A client that listens as Redisson 3.18 does, and one as later ones do.
+		for _, subscribe := range []string{"SUBSCRIBE", "SSUBSCRIBE"} {
+			conn, err := node.Dial(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := conn.Write([]byte(subscribe + " redisson_lock__channel:{orders:1}\r\n")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := conn.Read(make([]byte, 100)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantWorse(t, examined(t, exitProblem, "redis://"+node.Addr()), "server problem", "sharding warning")
+
+		// One that has died is a finding; the others are looked at.
+		c.Nodes[0].Kill()
+		r, err = doctor.Examine(t.Context(), servers, doctor.Options{MaxClockSkew: time.Second})
+		if err != nil || r.Findings[0].Check != "server" || !slices.Equal(r.Findings[0].Servers, []string{c.Nodes[0].Addr()}) ||
+			!slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool { return f.Check == "scripts" && len(f.Servers) == 2 }) {
+			t.Errorf("%v: %+v", err, r)
+		}
+	})
+}
+
+// Behind sentinels it is the primary that is looked at.
+func TestDoctorOfSentinels(t *testing.T) {
+	eachKind(t, func(t *testing.T, k testserver.Kind) {
+		s := testserver.StartSentinels(t, k, safe...)
+		client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: s.Addrs(), Sentinel: rueidis.SentinelOption{MasterSet: s.Name}, DisableCache: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		servers, err := doctor.Servers(t.Context(), client, "sentinels", strings.ToUpper)
+		if err != nil || len(servers) != 1 {
+			t.Fatalf("%v, %v", servers, err)
+		}
+		r, err := doctor.Examine(t.Context(), servers, doctor.Options{MaxClockSkew: time.Second, Keys: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantWorse(t, r, "replicas note")
+	})
+}
+
+// A server that knows little is looked at as far as it goes, and one that does
+// not answer is an error as always.
+func TestDoctorOfLimitedServers(t *testing.T) {
+	r := newRedis(t)
+	res := r.run(t, "doctor", "-o", "json")
+	var report doctor.Report
+	if err := json.Unmarshal([]byte(res.out), &report); err != nil || res.err != "" || res.code == exitSoftware || report.Findings == nil {
+		t.Errorf("%v: %+v", err, res)
+	}
+	for _, want := range []string{"access note", "server note"} {
+		if !slices.Contains(worse(report), want) {
+			t.Errorf("%s is missing: %+v", want, report)
+		}
+	}
+	r.Close()
+	if res := r.run(t, "doctor"); res.code != exitUnavailable || res.out != "" || !strings.Contains(res.err, "REDLATCH_URL") {
+		t.Errorf("%+v", res)
+	}
+	if res := r.run(t, "doctor", "--keys", "-1"); res.code != exitUsage {
+		t.Errorf("%+v", res)
+	}
+}
+
+// What people read: colours and line breaks on a terminal, one line for what is
+// fine at several servers, and where what is not is.
+func TestDoctorPage(t *testing.T) {
+	var out strings.Builder
+	report := doctor.Report{Servers: []string{"a:1", "b:1", "c:1"}, Findings: []doctor.Finding{
+		{Check: "clock", Severity: doctor.Warning, Servers: []string{"b:1"}, What: "it is late", Consequence: "one word after another until the line is full", Remedy: "wait"},
+		{Check: "clock", Severity: doctor.OK, Servers: []string{"a:1"}, What: "right"},
+		{Check: "scripts", Severity: doctor.OK, Servers: []string{"a:1", "b:1", "c:1"}, What: "work"},
+		{Check: "clock", Severity: doctor.OK, Servers: []string{"c:1"}, What: "nearly right"},
+		{Check: "clock", Severity: doctor.OK, Servers: []string{"a:1", "c:1"}, What: "right in another way"},
+	}}
+	if err := (&ui{out: &out}).findings(report); err != nil {
+		t.Fatal(err)
+	}
+	const want = `warning  clock    it is late (b:1)
+                  so: one word after another until the line is full
+                  fix: wait
+ok       clock    right (a:1; fine at 1 more)
+ok       scripts  work
+`
+	if out.String() != want {
+		t.Errorf("\n%s\nwant\n%s", out.String(), want)
+	}
+
+	out.Reset()
+	page := reportPage{report: report, checks: 5, width: 60, color: true}
+	page.write(&out, report.Findings[0])
+	const onTerminal = "\x1b[33mwarning\x1b[0m  clock  it is late (b:1)\n" +
+		"                so: one word after another until the line is\n                full\n                fix: wait\n"
+	if out.String() != onTerminal {
+		t.Errorf("\n%q\nwant\n%q", out.String(), onTerminal)
+	}
+}

@@ -1,0 +1,295 @@
+package doctor
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// A command is one that redlatch's scripts use, with arguments that do no harm;
+// K stands for the key of the visit. A test compares the list with the scripts.
+type command struct {
+	args string
+	by   string // who uses it
+}
+
+// name is what ACLs call it, but for subcommands.
+func (c command) name() string {
+	name, _, _ := strings.Cut(c.args, " ")
+	return name
+}
+
+// locks is for what every lock uses.
+const locks = "locks"
+
+// DEL is the first: without it nothing is written.
+var used = []command{
+	{"DEL K", locks},
+	{"HKEYS K", locks},
+	{"HEXISTS K f", locks},
+	{"HSET K f 1", locks},
+	{"HDEL K f", locks},
+	{"PTTL K", locks},
+	{"PEXPIRE K 1000", locks},
+	{"PUBSUB NUMSUB K", locks},
+	{"HGETALL K", "ls, show and Info"},
+	{"GET K", "ls, show, fencing tokens, semaphores, latches and rate limiters"},
+	{"LRANGE K 0 0", "ls, show and fair locks"},
+	{"ZRANGE K 0 0", "ls, show, fair locks, permits and rate limiters"},
+	{"TIME", "ls, show, fair locks, read-write locks, group locks, fencing tokens, permits, rate limiters and barriers"},
+	{"SET K 1 PX 1000", "read locks, fencing tokens, semaphores, latches and rate limiters"},
+	{"EXISTS K", "fair locks, read-write locks, fencing tokens, semaphores and barriers"},
+	{"INCR K", "fencing tokens"},
+	{"HGET K f", "read-write locks, group locks, rate limiters and barriers"},
+	{"HLEN K", "read-write locks"},
+	{"HSETNX K f 1", "group locks"},
+	{"LINDEX K 0", "fair locks"},
+	{"LPOP K", "fair locks"},
+	{"LREM K 1 f", "fair locks"},
+	{"RPUSH K f", "fair locks"},
+	{"ZADD K 1 f", "fair locks, permits, rate limiters and barriers"},
+	{"ZREM K f", "fair locks, read-write locks, permits and rate limiters"},
+	{"ZREMRANGEBYSCORE K 0 1", "fair locks, read-write locks, permits and rate limiters"},
+	{"ZSCORE K f", "fair locks, permits, rate limiters and barriers"},
+	{"ZRANGEBYSCORE K 0 1", "read-write locks, rate limiters and barriers"},
+	{"ZCARD K", "read-write locks, permits and rate limiters"},
+	{"ZCOUNT K 0 1", "rate limiters"},
+	{"HMGET K f", "rate limiters"},
+	{"PERSIST K", "rate limiters"},
+	{"HINCRBY K f 1", "barriers"},
+	{"DECR K", "latches"},
+	{"DECRBY K 1", "semaphores and permits"},
+	{"INCRBY K 1", "semaphores and permits"},
+	{"TYPE K", "package fence"},
+}
+
+// A place is a channel, or a key beside the one that has the object's name.
+type place struct{ begin, end, by string }
+
+func (p place) of(name string) string {
+	switch {
+	case p.end != "":
+		return wire.Suffix(name, p.end)
+	case strings.HasSuffix(p.begin, "_"):
+		return p.begin + "{" + name + "}"
+	}
+	return wire.Prefix(p.begin, name)
+}
+
+var channels = []place{
+	{wire.LockChannel, "", locks},
+	{wire.RWChannel, "", "read-write locks"},
+	{wire.SemaphoreChannel, "", "semaphores and permits"},
+	{"redisson_countdownlatch__channel__", "", "latches"},
+	{wire.BarrierChannel, "", "barriers"},
+	{"redlatch_control", "", "force release"},
+}
+
+var sideKeys = []place{
+	{wire.LockQueue, "", "fair locks"},
+	{wire.LockTimeout, "", "fair locks"},
+	{wire.LockAlive, "", "fair locks"},
+	{wire.LockToken, "", "fencing tokens"},
+	{"", "OWNER:rwlock_timeout:1", "read locks"},
+	{wire.RWWriters, "", "PreferWriters"},
+	{wire.Sessions, "", "semaphores, permits, latches and rate limiters"},
+	{"", wire.PermitTimeout, "permits"},
+	{"", wire.RateValue, "rate limiters"},
+	{"", wire.RatePermits, "rate limiters"},
+	{wire.Barrier, "", "barriers"},
+	{wire.BarrierAlive, "", "barriers"},
+}
+
+//go:embed try.lua
+var try string
+
+// scripts sees whether the server runs scripts.
+func scripts(v *visit) []Finding {
+	const (
+		check       = "scripts"
+		consequence = "nothing can be locked: every request of redlatch and Redisson is a script"
+		remedy      = "give the user +eval and +evalsha; a proxy or a managed server must allow scripts"
+	)
+	const source = "return 1" // the next is its SHA-1
+	const sum = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"
+	for _, request := range [][]string{{"EVAL", source, "0"}, {"EVALSHA", sum, "0"}} {
+		if _, why := v.ask(request...); why != nil {
+			return found(check, Problem, fmt.Sprintf("%s is refused (%s)", request[0], why.Code), consequence, remedy)
+		}
+	}
+	return fine(check, "EVAL and EVALSHA work")
+}
+
+// commands tries what redlatch's scripts do, as scripts do it.
+func commands(v *visit) []Finding {
+	const check = "commands"
+	key, ok := v.name()
+	if !ok {
+		return found(check, Note, "which slots this node has cannot be seen", "commands could not be tried", "give the user +cluster|slots and +cluster|myid")
+	}
+	wanted := wantedAt(v.sharded())
+	request := []string{"EVAL", try, "1", key}
+	for _, c := range wanted {
+		words := strings.Fields(c.args)
+		request = append(request, strconv.Itoa(len(words)))
+		request = append(request, words[0])
+		for _, word := range words[1:] {
+			request = append(request, strings.ReplaceAll(word, "K", key))
+		}
+	}
+	reply, why := v.ask(request...)
+	if why != nil {
+		if denied(why.Text) == onCommand {
+			return nil // EVAL, of which scripts has told
+		}
+		return untried(key, why.Text)
+	}
+	all := judgeCommands(key, wanted, list(reply))
+	if len(all) == 1 && all[0].Severity == Note {
+		return all
+	}
+	return append(all, v.keysOf(key)...)
+}
+
+// wantedAt returns all that is tried.
+func wantedAt(sharded bool) []command {
+	all := slices.Clone(used)
+	publish := []string{"PUBLISH"}
+	if sharded {
+		all = append(all, command{"PUBSUB SHARDNUMSUB K", locks})
+		publish = append(publish, "SPUBLISH")
+	}
+	for _, name := range publish {
+		for _, c := range channels {
+			all = append(all, command{name + " " + c.of("K") + " doctor", c.by})
+		}
+	}
+	return all
+}
+
+// keysOf tries whether the user may touch the keys beside an object's own.
+func (v *visit) keysOf(name string) []Finding {
+	var requests [][]string
+	for _, p := range sideKeys {
+		requests = append(requests, []string{"EVAL", "return 1", "1", p.of(name)})
+	}
+	var refused, by []string
+	for i, a := range v.askAll(requests) {
+		if a.Err != nil && denied(a.Err.Error()) == onKey {
+			refused, by = append(refused, sideKeys[i].of("NAME")), append(by, sideKeys[i].by)
+		}
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	return found("commands", Warning, "refused to the user: keys named "+words(refused), "these fail: "+words(by),
+		"ACL SETUSER with ~ patterns for these names, such as ~redisson_* ~redlatch_* ~{NAME}:*")
+}
+
+// untried is what is found when the commands could not be tried.
+func untried(key, text string) []Finding {
+	if denied(text) == onKey {
+		return found("commands", Note, "the user may not touch the key "+key+", so commands were not tried",
+			"whether the user may do what locks do is not known", "--prefix PREFIX, with the beginning of keys that it may touch")
+	}
+	return found("commands", Note, "commands could not be tried: "+text, "whether the user may do what locks do is not known",
+		"see what else is found here, and the server's log")
+}
+
+// judgeCommands makes findings of what try.lua returns.
+func judgeCommands(key string, wanted []command, failed []any) []Finding {
+	const (
+		check  = "commands"
+		remedy = "ACL SETUSER; docs/protocol.md has the commands, keys and channels of redlatch"
+	)
+	var forLocks, forOthers, others, deafLocks, deafOthers, deaf []string
+	for i := 0; i+1 < len(failed); i += 2 {
+		nth, text := num(failed[i]), str(failed[i+1])
+		if nth < 0 || int(nth) >= len(wanted) {
+			return untried(key, text)
+		}
+		c := wanted[nth]
+		switch r := denied(text); {
+		case r == onChannel && c.by == locks:
+			deafLocks = append(deafLocks, c.channel())
+		case r == onChannel:
+			deafOthers, deaf = append(deafOthers, c.channel()), append(deaf, c.by)
+		case r == onCommand && c.by == locks:
+			forLocks = append(forLocks, c.name())
+		case r == onCommand && !slices.Contains(forLocks, c.name()):
+			forOthers, others = append(forOthers, c.name()), append(others, c.by)
+		case r == onCommand:
+		default:
+			return untried(key, text)
+		}
+	}
+	var all []Finding
+	if len(forLocks) > 0 {
+		all = append(all, found(check, Problem, "refused to the user in scripts: "+words(forLocks),
+			"no lock can be used: taking, renewing or releasing it fails", remedy)...)
+	}
+	if len(forOthers) > 0 {
+		all = append(all, found(check, Warning, "refused to the user in scripts: "+words(forOthers), "these fail: "+words(others), remedy)...)
+	}
+	const patterns = "ACL SETUSER with & patterns for these names, such as &redisson_* &redlatch_*"
+	if len(deafLocks) > 0 {
+		all = append(all, found(check, Problem, "refused to the user: channels named "+words(deafLocks),
+			"no lock can be released, so locks stay until their leases end", patterns)...)
+	}
+	if len(deafOthers) > 0 {
+		all = append(all, found(check, Warning, "refused to the user: channels named "+words(deafOthers), "these fail: "+words(deaf), patterns)...)
+	}
+	if len(all) == 0 {
+		all = fine(check, fmt.Sprintf("the user may do all that scripts do; tried: %d", len(wanted)))
+	}
+	return all
+}
+
+// channel is the kind of channel that a command publishes to.
+func (c command) channel() string {
+	channel, _, _ := strings.Cut(strings.Fields(c.args)[1], "{")
+	return channel + "*"
+}
+
+// words joins lists of words to one.
+func words(lists []string) string {
+	all := strings.Split(strings.ReplaceAll(strings.Join(lists, ", "), " and ", ", "), ", ")
+	return strings.Join(distinct(all), ", ")
+}
+
+func distinct(list []string) []string {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// What a right is missing for.
+type right uint8
+
+const (
+	another right = iota // the error is about something else
+	onCommand
+	onKey
+	onChannel
+)
+
+// denied reads an error reply. Versions word it differently, and in scripts
+// without the code NOPERM.
+func denied(text string) right {
+	text = strings.ToLower(text)
+	switch {
+	case strings.Contains(text, "unknown command"), strings.Contains(text, "unknown redis command"), strings.Contains(text, "unknown subcommand"):
+		return onCommand
+	case !strings.Contains(text, "permission") && !strings.Contains(text, "user executing the script"):
+		return another
+	case strings.Contains(text, "channel"):
+		return onChannel
+	case strings.Contains(text, "key"):
+		return onKey
+	}
+	return onCommand
+}
