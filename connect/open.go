@@ -33,7 +33,7 @@ func Open(rawURL string) (*rueidis.Driver, error) {
 // may change the options before they are used: set AuthCredentialsFn for
 // credentials that rotate (sentinels are then given the same ones).
 func (s Settings) Open(tune ...func(*client.ClientOption)) (*rueidis.Driver, error) {
-	opt, err := s.option()
+	opt, err := s.Options()
 	if err != nil {
 		return nil, err
 	}
@@ -51,11 +51,13 @@ func (s Settings) Open(tune ...func(*client.ClientOption)) (*rueidis.Driver, err
 // a file that is not there or cannot be read, or settings that contradict each
 // other.
 func (s Settings) Check() error {
-	_, err := s.option()
+	_, err := s.Options()
 	return err
 }
 
-func (s Settings) option() (client.ClientOption, error) {
+// Options returns what Open makes its client with, for who wants one of rueidis
+// itself. It reads the files of TLS.
+func (s Settings) Options() (client.ClientOption, error) {
 	secure, err := s.TLS.config()
 	switch {
 	case err != nil:

@@ -355,7 +355,7 @@ func FuzzParseRedisson(f *testing.F) {
 		if s.TLS != nil {
 			s.TLS.Keystore, s.TLS.Truststore = "", ""
 		}
-		if _, err := s.option(); err != nil {
+		if _, err := s.Options(); err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
 	})

@@ -291,7 +291,7 @@ func FuzzParse(f *testing.F) {
 		if s.TLS != nil {
 			s.TLS.CAFile, s.TLS.CertFile, s.TLS.KeyFile = "", "", ""
 		}
-		if opt, err := s.option(); err != nil || len(opt.InitAddress) == 0 {
+		if opt, err := s.Options(); err != nil || len(opt.InitAddress) == 0 {
 			t.Fatalf("%q: no options: %v", text, err)
 		}
 	})

@@ -95,12 +95,16 @@ func answered(err error) error {
 
 // rawClient connects for commands that are no scripts. Mask hides credentials.
 func (a *app) rawClient() (client rueidis.Client, mask func(string) string, err error) {
-	option, err := connect.Parse(a.address())
+	settings, _, err := a.settings()
 	if err != nil {
-		return nil, nil, usage("%w", err)
+		return nil, nil, err
 	}
-	a.ui.hide(option.Password, option.Username)
-	mask = func(text string) string { return connect.Mask(text, option.Password, option.Username) }
+	option, err := settings.Options()
+	if err != nil {
+		return nil, nil, &failure{code: exitConfig, err: err}
+	}
+	secrets := []string{option.Password, option.Username, option.Sentinel.Password, option.Sentinel.Username}
+	mask = func(text string) string { return connect.Mask(text, secrets...) }
 	option.DisableRetry = true
 	option.PipelineMultiplex = -1
 	client, err = rueidis.NewClient(option)

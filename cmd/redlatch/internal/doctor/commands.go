@@ -37,6 +37,7 @@ var used = []command{
 	{"PEXPIRE K 1000", locks},
 	{"PUBSUB NUMSUB K", locks},
 	{"HGETALL K", "ls, show and Info"},
+	{"GETRANGE K 0 0", "ls, show"},
 	{"GET K", "ls, show, fencing tokens, semaphores, latches and rate limiters"},
 	{"LRANGE K 0 0", "ls, show and fair locks"},
 	{"ZRANGE K 0 0", "ls, show, fair locks, permits and rate limiters"},
