@@ -38,8 +38,9 @@ func (o *oracle) note(s section) {
 	o.sections = append(o.sections, s)
 }
 
-// overlaps returns for how long two sections of one name went on at the same time,
-// each time that they did, and how often a token told the two apart.
+// overlaps returns, of each section in which somebody else had the lock too, for how
+// long, from when the first of them came; and in how many of them a token told all
+// the others from the holder.
 func (o *oracle) overlaps() (lengths []time.Duration, told int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -50,18 +51,19 @@ func (o *oracle) overlaps() (lengths []time.Duration, told int) {
 	for _, all := range byName {
 		slices.SortFunc(all, func(a, b section) int { return a.from.Compare(b.from) })
 		for i, a := range all {
+			var others []section
 			for _, b := range all[i+1:] {
 				if !b.from.Before(a.to) {
 					break
 				}
-				to := a.to
-				if b.to.Before(to) {
-					to = b.to
-				}
-				lengths = append(lengths, to.Sub(b.from))
-				if a.token != b.token {
-					told++
-				}
+				others = append(others, b)
+			}
+			if len(others) == 0 {
+				continue
+			}
+			lengths = append(lengths, a.to.Sub(others[0].from))
+			if !slices.ContainsFunc(others, func(b section) bool { return b.token == a.token }) {
+				told++
 			}
 		}
 	}
@@ -242,7 +244,7 @@ func TestFailovers(t *testing.T) {
 				longest = slices.Max(lengths)
 			}
 			t.Logf("%d kills, %d sections; all went on after %v to %v; %d holders told of a loss, the last %v after the kill; "+
-				"%d overlaps, the longest of %v; a token told %d of them apart",
+				"%d holders were not alone, for %v at most; of %d the token told so",
 				*kills, len(o.sections), slices.Min(down), slices.Max(down), len(told), slices.Max(append(told, 0)), len(lengths), longest, apart)
 		})
 	}
