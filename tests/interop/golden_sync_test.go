@@ -31,6 +31,7 @@ func ids(ids ...string) goldenArgs { return goldenArgs{IDs: ids} }
 func rateOf(n int, interval time.Duration) goldenArgs {
 	return goldenArgs{N: n, IntervalMs: interval.Milliseconds()}
 }
+
 func keptAlive(a goldenArgs, d time.Duration) goldenArgs {
 	a.KeepAliveMs = d.Milliseconds()
 	return a
