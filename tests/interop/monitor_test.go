@@ -121,7 +121,7 @@ func (m *monitor) published() []string {
 	m.w.t.Helper()
 	var all []string
 	for _, c := range m.seen() {
-		if strings.EqualFold(c.args[0], "PUBLISH") {
+		if strings.EqualFold(c.args[0], m.w.publish()) {
 			all = append(all, strings.Join(c.args[1:], " "))
 		}
 	}
