@@ -3,6 +3,7 @@ package interop
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -173,8 +174,12 @@ var wakes = []tale{
 	{"SemaphoreWakesMany", semaphoreWakesMany, []string{peer.Semaphore}},
 	{"PermitsWake", permitsWake, []string{peer.Permits}},
 	{"Latch", latchOfBoth, []string{peer.Latch}},
-	{"JavaMulti", javaMultiOverWhatGoHolds, []string{peer.Plain}},
-	{"GoMulti", goMultiOverWhatJavaHolds, []string{peer.Plain}},
+}
+
+// multis are the stories of several locks, which are in several slots.
+var multis = []tale{
+	{"JavaMultiOverWhatGoHolds", javaMultiOverWhatGoHolds, []string{peer.Plain}},
+	{"GoMultiOverWhatJavaHolds", goMultiOverWhatJavaHolds, []string{peer.Plain}},
 }
 
 // tell tells stories of all kinds that this Redisson has.
@@ -209,6 +214,7 @@ func TestInACluster(t *testing.T) {
 	needsServers(t)
 	t.Parallel()
 	s := cluster(t)
+	all := append(slices.Clone(wakes), multis...)
 	for _, as := range []struct {
 		version, mode string // of Redisson
 		sharded       bool
@@ -216,16 +222,17 @@ func TestInACluster(t *testing.T) {
 		driver        string
 		tales         []tale
 	}{
-		{peer.Newest, "", true, redlatch.PubSubAuto, "goredis", wakes},
-		{peer.Newest, "AUTO", true, redlatch.PubSubAuto, "rueidis", wakes},
+		{peer.Newest, "", true, redlatch.PubSubAuto, "goredis", all},
+		{peer.Newest, "AUTO", true, redlatch.PubSubAuto, "rueidis", all},
 		{peer.Newest, "ON", true, redlatch.PubSubSharded, "goredis", wakes[:3]},
 		{peer.Newest, "OFF", false, redlatch.PubSubClassic, "rueidis", wakes[:3]},
-		{peer.Oldest, "", false, redlatch.PubSubClassic, "goredis", wakes},
-		{peer.Oldest, "", false, redlatch.PubSubBoth, "rueidis", wakes},
+		{peer.Oldest, "", false, redlatch.PubSubClassic, "goredis", all},
+		{peer.Oldest, "", false, redlatch.PubSubBoth, "rueidis", all},
 	} {
 		s.sharded, s.goes, s.redisson.Sharded = as.sharded, as.goes, as.mode
 		t.Run(fmt.Sprintf("%s%s/%d/%s", as.version, as.mode, as.goes, as.driver), func(t *testing.T) {
 			s.troupe(t, as.version, as.driver).tell(t, as.tales...)
 		})
 	}
+	t.Run("fleet", func(t *testing.T) { fleets(t, s) })
 }
