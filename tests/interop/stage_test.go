@@ -171,7 +171,6 @@ var wakes = []tale{
 	{"GoDowngradeWakesJavaReaders", goDowngradeWakesJavaReaders, []string{peer.Write}},
 	{"GroupReleaseWakesTheOther", groupReleaseWakesTheOther, []string{peer.Group}},
 	{"SemaphoreWakes", semaphoreWakes, []string{peer.Semaphore}},
-	{"SemaphoreWakesMany", semaphoreWakesMany, []string{peer.Semaphore}},
 	{"PermitsWake", permitsWake, []string{peer.Permits}},
 	{"Latch", latchOfBoth, []string{peer.Latch}},
 }
@@ -205,6 +204,12 @@ func TestBehindSentinels(t *testing.T) {
 		for driver := range drivers {
 			t.Run(version+"/"+driver, func(t *testing.T) { s.troupe(t, version, driver).tell(t, wakes...) })
 		}
+	}
+	for version, driver := range map[string]string{peer.Newest: "rueidis", peer.Oldest: "goredis"} {
+		t.Run(version+"/no replica", func(t *testing.T) {
+			p := s.troupe(t, version, driver)
+			noReplicaAcknowledges(t, p.world(t, peer.Plain))
+		})
 	}
 }
 
