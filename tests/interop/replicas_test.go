@@ -72,8 +72,7 @@ func noReplicaAcknowledges(t *testing.T, w *world) {
 
 // thrownOnly returns err unless Redisson threw it.
 func thrownOnly(err error) error {
-	var thrown *peer.Error
-	if errors.As(err, &thrown) {
+	if _, thrown := errors.AsType[*peer.Error](err); thrown {
 		return nil
 	}
 	return err
