@@ -6,11 +6,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/tests/interop/peer"
 )
+
+// stageLimit bounds one story of many that wait for each other.
+const stageLimit = 30 * time.Second
 
 // A stage is more than one server: a set with sentinels or a cluster. Stories are
 // told on it one after the other, by clients that they share.
@@ -72,7 +76,7 @@ func (p *troupe) world(t *testing.T, kind string) *world {
 	w := &world{cast: cast{p.version, p.driver, kind}, t: t, at: p.at, stage: &p.stage, java: p.java, gone: p.gone}
 	w.name = "stories:" + t.Name()
 	w.server = p.serverOf(w.name)
-	return w.begin()
+	return w.begin(stageLimit)
 }
 
 // primaries returns the servers on which something may stay.

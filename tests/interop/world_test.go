@@ -98,12 +98,12 @@ type world struct {
 func newWorld(t *testing.T, c cast, k testserver.Kind) *world {
 	t.Helper()
 	server := testserver.Start(t, k)
-	return (&world{cast: c, t: t, server: server, at: single(server.Addr()), name: "stories:" + c.kind}).begin()
+	return (&world{cast: c, t: t, server: server, at: single(server.Addr()), name: "stories:" + c.kind}).begin(storyLimit)
 }
 
-// begin sets the limit of the story, and what has to be true at its end.
-func (w *world) begin() *world {
-	ctx, cancel := context.WithTimeout(context.Background(), storyLimit)
+// begin sets the story's limit, and what has to be true at its end.
+func (w *world) begin(limit time.Duration) *world {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	w.ctx = ctx
 	w.t.Cleanup(cancel)
 	w.t.Cleanup(w.nothingStays)
