@@ -38,7 +38,7 @@ func fleets(t *testing.T, s stage) {
 	}
 }
 
-// both waits until one of each Redisson sleeps.
+// bothSleep waits until one of each Redisson does.
 func (f fleet) bothSleep(all ...*waiting) {
 	f.older.t.Helper()
 	f.older.asleep(1)

@@ -123,6 +123,9 @@ func (w *world) nothingStays() {
 				w.t.Errorf("key %q stays forever", key)
 			}
 		}
+		if w.t.Failed() {
+			s.MustDo("FLUSHALL") // others may play here
+		}
 	}
 }
 
