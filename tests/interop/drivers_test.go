@@ -11,22 +11,34 @@ import (
 	"github.com/redlatch/redlatch/rueidis"
 )
 
+// A place is where a story's servers are.
+type place struct {
+	addrs   []string // of the only one, of sentinels, or of nodes of a cluster
+	master  string   // as sentinels call it
+	cluster bool
+}
+
+func single(addr string) place { return place{addrs: []string{addr}} }
+
 // drivers are the adapters of redlatch.
-var drivers = map[string]func(addr string) (redis redlatch.Redis, closeIt func(), err error){
-	"goredis": func(addr string) (redlatch.Redis, func(), error) {
-		rdb := goredisv9.NewClient(&goredisv9.Options{
-			Addr:         addr,
-			DialTimeout:  patience,
-			ReadTimeout:  patience,
-			WriteTimeout: patience,
-			PoolTimeout:  patience,
+var drivers = map[string]func(at place) (redis redlatch.Redis, closeIt func(), err error){
+	"goredis": func(at place) (redlatch.Redis, func(), error) {
+		rdb := goredisv9.NewUniversalClient(&goredisv9.UniversalOptions{
+			Addrs:         at.addrs,
+			MasterName:    at.master,
+			IsClusterMode: at.cluster,
+			DialTimeout:   patience,
+			ReadTimeout:   patience,
+			WriteTimeout:  patience,
+			PoolTimeout:   patience,
 		})
 		return goredis.Use(rdb), func() { _ = rdb.Close() }, nil
 	},
-	"rueidis": func(addr string) (redlatch.Redis, func(), error) {
+	"rueidis": func(at place) (redlatch.Redis, func(), error) {
 		d, err := rueidis.New(rueidisv1.ClientOption{
-			InitAddress:       []string{addr},
-			ForceSingleClient: true,
+			InitAddress:       at.addrs,
+			Sentinel:          rueidisv1.SentinelOption{MasterSet: at.master},
+			ForceSingleClient: at.master == "" && !at.cluster,
 			ConnWriteTimeout:  patience,
 			Dialer:            net.Dialer{Timeout: patience / 2, KeepAlive: patience / 4},
 		})

@@ -35,7 +35,7 @@ func TestNoUpdateIsLost(t *testing.T) {
 		var byGo int64
 		end := time.Now().Add(together)
 		for range 2 {
-			c := newGoClient(t, w.driver, w.server.Addr(), redlatch.Config{WatchdogTimeout: goWatchdog})
+			c := w.anotherGo()
 			for range 3 {
 				lock := goLock(c, w.kind, w.name)
 				all = append(all, w.start("Go: loop", func() error {

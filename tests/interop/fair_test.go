@@ -171,10 +171,7 @@ func (l *line) chained(first time.Time, who ...string) {
 			l.w.t.Errorf("%s may wait until %v, want %v", id, got, want)
 		}
 		channel := wire.FairChannel(l.w.name, owner)
-		l.w.eventually(id+" listens", func() bool {
-			reply, _ := l.w.server.MustDo("PUBSUB", "NUMSUB", channel).([]any)
-			return reply[1] == int64(1)
-		})
+		l.w.eventually(id+" listens", func() bool { return l.w.subscribers(l.w.sharded(), channel) == 1 })
 	}
 	if q := l.w.queue(); !slices.Equal(q, want) {
 		l.w.t.Errorf("the queue is %q, want %q", q, want)
@@ -184,55 +181,55 @@ func (l *line) chained(first time.Time, who ...string) {
 // Goroutines and Java threads that wait in one queue get in as they came. Each
 // does at once when the one before it is done, by the message for it, and takes
 // its allowance off those behind.
-func TestFairQueueOfBoth(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
-		m := newMonitor(w, "", nil)
-		for _, holder := range []string{"Go", "Java"} {
-			leaves := w.holder(holder)
-			l := w.line()
-			l.next = make(chan struct{})
-			order := []string{"t1", "g1", "g2", "t2", "t3", "g3"}
-			var all []*waiting
-			for i, who := range order {
-				join := l.golang
-				if strings.HasPrefix(who, "t") {
-					join = l.java
-				}
-				all = append(all, join(who, i+1))
+func TestFairQueueOfBoth(t *testing.T) { each(t, fairQueueOfBoth, fair...) }
+
+func fairQueueOfBoth(t *testing.T, w *world) {
+	m := newMonitor(w, "", nil)
+	for _, holder := range []string{"Go", "Java"} {
+		leaves := w.holder(holder)
+		l := w.line()
+		l.next = make(chan struct{})
+		order := []string{"t1", "g1", "g2", "t2", "t3", "g3"}
+		var all []*waiting
+		for i, who := range order {
+			join := l.golang
+			if strings.HasPrefix(who, "t") {
+				join = l.java
 			}
-			first := w.score(l.owners["t1"])
-			if off := time.Until(first) - w.ttl() - allowance; off < -soon || off > soon {
-				t.Errorf("the first may wait for %v, while the lock has %v left", time.Until(first), w.ttl())
-			}
-			l.chained(first, order...)
-			for i, who := range order {
-				m.seen()
-				from := time.Now()
-				leaves()
-				l.entered(i + 1)
-				if took := time.Since(from); took > soon {
-					t.Errorf("%s got in only after %v: not by the message", who, took)
-				}
-				l.came(order[:i+1]...)
-				w.holds(l.owners[who], "1")
-				told := m.published()
-				want := wire.FairChannel(w.name, l.owners[who]) + " 0"
-				if i > 0 && strings.HasPrefix(who, "g") && strings.HasPrefix(order[i-1], "g") {
-					want = wire.FairChannel(w.name, l.owners[who]) + " 1" // redlatch gives redlatch the lock
-				}
-				if len(told) == 0 || slices.ContainsFunc(told, func(s string) bool { return s != want }) {
-					t.Errorf("when it was %s's turn, Redis was told %q, want %q", who, told, want)
-				}
-				l.chained(first, order[i+1:]...)
-				leaves = func() { l.next <- struct{}{} }
-			}
-			leaves()
-			for _, c := range all {
-				c.returns()
-			}
-			w.free()
+			all = append(all, join(who, i+1))
 		}
-	}, fair...)
+		first := w.score(l.owners["t1"])
+		if off := time.Until(first) - w.ttl() - allowance; off < -soon || off > soon {
+			t.Errorf("the first may wait for %v, while the lock has %v left", time.Until(first), w.ttl())
+		}
+		l.chained(first, order...)
+		for i, who := range order {
+			m.seen()
+			from := time.Now()
+			leaves()
+			l.entered(i + 1)
+			if took := time.Since(from); took > soon {
+				t.Errorf("%s got in only after %v: not by the message", who, took)
+			}
+			l.came(order[:i+1]...)
+			w.holds(l.owners[who], "1")
+			told := m.published()
+			want := wire.FairChannel(w.name, l.owners[who]) + " 0"
+			if i > 0 && strings.HasPrefix(who, "g") && strings.HasPrefix(order[i-1], "g") {
+				want = wire.FairChannel(w.name, l.owners[who]) + " 1" // redlatch gives redlatch the lock
+			}
+			if len(told) == 0 || slices.ContainsFunc(told, func(s string) bool { return s != want }) {
+				t.Errorf("when it was %s's turn, Redis was told %q, want %q", who, told, want)
+			}
+			l.chained(first, order[i+1:]...)
+			leaves = func() { l.next <- struct{}{} }
+		}
+		leaves()
+		for _, c := range all {
+			c.returns()
+		}
+		w.free()
+	}
 }
 
 // Nobody overtakes the queue, on either side.

@@ -133,7 +133,7 @@ func TestTokensRiseInTheOrderOfTheSections(t *testing.T) {
 		}
 		var all []*waiting
 		for range 2 {
-			lock := newGoClient(t, w.driver, w.server.Addr(), redlatch.Config{WatchdogTimeout: goWatchdog}).FencedLock(w.name)
+			lock := w.anotherGo().FencedLock(w.name)
 			for range 3 {
 				all = append(all, w.start("Go: loop", func() error {
 					for range sections {

@@ -57,25 +57,25 @@ func TestGroupsExcludeEachOther(t *testing.T) {
 }
 
 // A release wakes who waits in the other language.
-func TestGroupReleaseWakesTheOther(t *testing.T) {
-	eachPair(t, peer.Group, func(t *testing.T, w *world) {
-		h := w.goTakesGroup("a", "b")
-		waits := w.javaWaits(w.javaGroup("t1", "b", "c"))
-		w.release(h)
-		w.inSoon(waits)
-		g := &goWaiting{}
-		lock := w.goGroup("c", "d")
-		g.waiting = w.start("Go: acquire", func() (err error) {
-			g.hold, err = lock.Acquire(w.ctx)
-			return err
-		})
-		w.asleep(1)
-		g.open()
-		w.javaGroup("t1", "b", "c").unlock()
-		w.inSoon(g.waiting)
-		w.release(g.hold)
-		w.free()
+func TestGroupReleaseWakesTheOther(t *testing.T) { eachPair(t, peer.Group, groupReleaseWakesTheOther) }
+
+func groupReleaseWakesTheOther(_ *testing.T, w *world) {
+	h := w.goTakesGroup("a", "b")
+	waits := w.javaWaits(w.javaGroup("t1", "b", "c"))
+	w.release(h)
+	w.inSoon(waits)
+	g := &goWaiting{}
+	lock := w.goGroup("c", "d")
+	g.waiting = w.start("Go: acquire", func() (err error) {
+		g.hold, err = lock.Acquire(w.ctx)
+		return err
 	})
+	w.asleep(1)
+	g.open()
+	w.javaGroup("t1", "b", "c").unlock()
+	w.inSoon(g.waiting)
+	w.release(g.hold)
+	w.free()
 }
 
 // Each side's watchdog keeps its own values, beside the other's, for longer than

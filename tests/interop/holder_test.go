@@ -37,7 +37,7 @@ func holderMain(text string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
-	c, closeClient, err := openGoClient(j.Driver, j.Addr, redlatch.Config{WatchdogTimeout: j.Watchdog})
+	c, closeClient, err := openGoClient(j.Driver, single(j.Addr), redlatch.Config{WatchdogTimeout: j.Watchdog})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

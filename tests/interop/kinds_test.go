@@ -94,13 +94,7 @@ func (w *world) hash(owner, count string) map[string]string {
 // the lock's waiters listen.
 func (w *world) listeners() int64 {
 	w.t.Helper()
-	var n int64
-	channels, _ := w.server.MustDo("PUBSUB", "CHANNELS", channelOf(w.kind, w.name, "*")).([]any)
-	for _, c := range channels {
-		reply, _ := w.server.MustDo("PUBSUB", "NUMSUB", c.(string)).([]any)
-		n += reply[1].(int64)
-	}
-	return n
+	return w.subscribers(w.sharded(), channelOf(w.kind, w.name, "*"))
 }
 
 // isTokens says whether a key counts fencing tokens: it stays for ever.

@@ -121,7 +121,8 @@ func (m *monitor) published() []string {
 	m.w.t.Helper()
 	var all []string
 	for _, c := range m.seen() {
-		if strings.EqualFold(c.args[0], "PUBLISH") {
+		// Sentinels talk to each other by the servers that they watch.
+		if strings.EqualFold(c.args[0], m.w.publish()) && c.args[1] != "__sentinel__:hello" {
 			all = append(all, strings.Join(c.args[1:], " "))
 		}
 	}

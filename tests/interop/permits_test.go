@@ -196,47 +196,47 @@ func TestManyPermits(t *testing.T) {
 }
 
 // Who waits goes on with the message, whatever made the permit free.
-func TestPermitsWake(t *testing.T) {
-	eachOf(t, peer.Permits, func(t *testing.T, w *world) {
-		s, j, t2 := w.goPermits(), w.javaSync("t1"), w.javaSync("t2")
-		frees := func(f func()) {
-			t.Helper()
-			waiter := j.waits(0, "acquire", 1)
-			f()
-			w.inSoon(waiter)
-		}
-		frees(func() { w.yes(s.TrySetPermits(w.ctx, 1)) })
-		frees(func() { w.must(s.AddPermits(w.ctx, 1)) })
-		frees(func() { w.must(s.SetPermits(w.ctx, 3)) })
-		w.must(s.AddPermits(w.ctx, 2))
-		g, g2 := w.goPermit(), w.goPermit()
-		frees(func() { w.must(g.Release(w.ctx)) })
-		frees(func() { w.must(s.Release(w.ctx, g2.ID())) })
-		w.yes(s.Delete(w.ctx))
+func TestPermitsWake(t *testing.T) { eachOf(t, peer.Permits, permitsWake) }
 
-		waits := func(f func()) (got string) {
-			t.Helper()
-			waiter := w.sleeps(0, "Go: acquire", func() error {
-				p, err := s.Acquire(w.ctx)
-				if err == nil {
-					got = p.ID()
-				}
-				return err
-			})
-			f()
-			w.inSoon(waiter)
-			return got
-		}
-		t2.answers(true, "trySetPermits", 1)
-		id := t2.permit(long)
-		id = waits(func() { t2.call("release", peer.Call{IDs: []string{id}}) })
-		id2 := waits(func() { t2.do("addPermits", 1) })
-		if w.newest() {
-			waits(func() { t2.do("setPermits", 3) })
-			waits(func() { t2.call("release", peer.Call{IDs: []string{id, id2}}) })
-		}
-		w.deletes(j)
-	})
+func permitsWake(t *testing.T, w *world) {
+	s, j, t2 := w.goPermits(), w.javaSync("t1"), w.javaSync("t2")
+	frees := func(f func()) {
+		t.Helper()
+		waiter := j.waits(0, "acquire", 1)
+		f()
+		w.inSoon(waiter)
+	}
+	frees(func() { w.yes(s.TrySetPermits(w.ctx, 1)) })
+	frees(func() { w.must(s.AddPermits(w.ctx, 1)) })
+	frees(func() { w.must(s.SetPermits(w.ctx, 3)) })
+	w.must(s.AddPermits(w.ctx, 2))
+	g, g2 := w.goPermit(), w.goPermit()
+	frees(func() { w.must(g.Release(w.ctx)) })
+	frees(func() { w.must(s.Release(w.ctx, g2.ID())) })
+	w.yes(s.Delete(w.ctx))
+
+	waits := func(f func()) (got string) {
+		t.Helper()
+		waiter := w.sleeps(0, "Go: acquire", func() error {
+			p, err := s.Acquire(w.ctx)
+			if err == nil {
+				got = p.ID()
+			}
+			return err
+		})
+		f()
+		w.inSoon(waiter)
+		return got
+	}
+	t2.answers(true, "trySetPermits", 1)
+	id := t2.permit(long)
+	id = waits(func() { t2.call("release", peer.Call{IDs: []string{id}}) })
+	id2 := waits(func() { t2.do("addPermits", 1) })
+	if w.newest() {
+		waits(func() { t2.do("setPermits", 3) })
+		waits(func() { t2.call("release", peer.Call{IDs: []string{id, id2}}) })
+	}
+	w.deletes(j)
 }
 
 // The permit of one side is free for who waits on the other when its time is

@@ -245,7 +245,7 @@ func TestRateIsShared(t *testing.T) {
 		var all []*waiting
 		var byGo, byJava atomic.Int64
 		for i := range 2 {
-			l := newGoClient(t, w.driver, w.server.Addr(), redlatch.Config{WatchdogTimeout: goWatchdog}).RateLimiter(w.name)
+			l := w.anotherGo().RateLimiter(w.name)
 			j := w.javaSync("t" + strconv.Itoa(i))
 			take := func(what string, count *atomic.Int64, f func(n int) error) {
 				all = append(all, w.start(what, func() error {

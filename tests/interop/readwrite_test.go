@@ -153,7 +153,7 @@ func (w *world) nothing() {
 // it is with holds of one client, which share one in Redis, and with two clients.
 func TestFirstGoReaderLeavesThenJava(t *testing.T) {
 	reads(t, func(t *testing.T, w *world) {
-		other := newGoClient(t, w.driver, w.server.Addr(), redlatch.Config{WatchdogTimeout: goWatchdog})
+		other := w.anotherGo()
 		stranger, err := goLock(other, peer.Read, w.name).Acquire(w.ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -208,120 +208,120 @@ func TestWriterOfEither(t *testing.T) {
 }
 
 // A writer of either that leaves wakes all readers of both.
-func TestWriterWakesAllReaders(t *testing.T) {
-	reads(t, func(t *testing.T, w *world) {
-		other := newGoClient(t, w.driver, w.server.Addr(), redlatch.Config{WatchdogTimeout: goWatchdog})
-		m := newMonitor(w, "", nil)
-		for _, writer := range []string{"Go", "Java"} {
-			var free func()
-			processes := int64(3)
-			if writer == "Go" {
-				h := w.goTakes(peer.Write, redlatch.Lease(long))
-				free = func() { w.release(h) }
-				processes-- // its own readers know where it is
-			} else {
-				j := w.javaSide("writer", peer.Write)
-				j.take(long)
-				free = j.unlock
-			}
-			var all []*waiting
-			for i := range 3 {
-				j := w.javaSide(fmt.Sprintf("t%d", i), peer.Read)
-				all = append(all, w.start("Java: lock to read", func() error { return j.Lock.Lock(w.ctx, long) }))
-			}
-			var held [2]*redlatch.Hold
-			for i, c := range []*redlatch.Client{w.goClient(), other} {
-				lock := goLock(c, peer.Read, w.name)
-				all = append(all, w.start("Go: acquire to read", func() (err error) {
-					held[i], err = lock.Acquire(w.ctx)
-					return err
-				}))
-			}
-			w.asleep(processes)
-			for _, c := range all {
-				c.open()
-			}
-			m.seen()
-			from := time.Now()
-			free()
-			for _, c := range all {
-				c.returns()
-			}
-			if took := time.Since(from); took > soon {
-				t.Errorf("the last reader got in only after %v", took)
-			}
-			m.told("1")
-			for i := range 3 {
-				w.javaSide(fmt.Sprintf("t%d", i), peer.Read).unlock()
-			}
-			for _, h := range held {
-				w.release(h)
-			}
-			w.nothing()
+func TestWriterWakesAllReaders(t *testing.T) { reads(t, writerWakesAllReaders) }
+
+func writerWakesAllReaders(t *testing.T, w *world) {
+	other := w.anotherGo()
+	m := newMonitor(w, "", nil)
+	for _, writer := range []string{"Go", "Java"} {
+		var free func()
+		processes := int64(3)
+		if writer == "Go" {
+			h := w.goTakes(peer.Write, redlatch.Lease(long))
+			free = func() { w.release(h) }
+			processes-- // its own readers know where it is
+		} else {
+			j := w.javaSide("writer", peer.Write)
+			j.take(long)
+			free = j.unlock
 		}
-	})
+		var all []*waiting
+		for i := range 3 {
+			j := w.javaSide(fmt.Sprintf("t%d", i), peer.Read)
+			all = append(all, w.start("Java: lock to read", func() error { return j.Lock.Lock(w.ctx, long) }))
+		}
+		var held [2]*redlatch.Hold
+		for i, c := range []*redlatch.Client{w.goClient(), other} {
+			lock := goLock(c, peer.Read, w.name)
+			all = append(all, w.start("Go: acquire to read", func() (err error) {
+				held[i], err = lock.Acquire(w.ctx)
+				return err
+			}))
+		}
+		w.asleep(processes)
+		for _, c := range all {
+			c.open()
+		}
+		m.seen()
+		from := time.Now()
+		free()
+		for _, c := range all {
+			c.returns()
+		}
+		if took := time.Since(from); took > soon {
+			t.Errorf("the last reader got in only after %v", took)
+		}
+		m.told("1")
+		for i := range 3 {
+			w.javaSide(fmt.Sprintf("t%d", i), peer.Read).unlock()
+		}
+		for _, h := range held {
+			w.release(h)
+		}
+		w.nothing()
+	}
 }
 
 // The last reader of either that leaves wakes a writer of the other.
-func TestLastReaderWakesWriter(t *testing.T) {
-	reads(t, func(t *testing.T, w *world) {
-		reader := w.goTakes(peer.Read, redlatch.Lease(long))
-		j := w.javaSide("t1", peer.Write)
-		javaWriter := w.start("Java: lock to write", func() error { return j.Lock.Lock(w.ctx, 0) })
-		w.asleep(1)
-		javaWriter.open()
-		m := newMonitor(w, "", nil)
-		w.release(reader)
-		w.inSoon(javaWriter)
-		m.told("0")
-		w.holds(w.javaOwner("t1"), "1")
-		j.unlock()
+func TestLastReaderWakesWriter(t *testing.T) { reads(t, lastReaderWakesWriter) }
 
-		jr := w.javaSide("t1", peer.Read)
-		jr.take(long)
-		goWriter := w.goWaits()
-		jr.unlock()
-		w.inSoon(goWriter.waiting)
-		w.holds(goWriter.hold.Owner(), "1")
-		w.release(goWriter.hold)
-		w.nothing()
-	})
+func lastReaderWakesWriter(_ *testing.T, w *world) {
+	reader := w.goTakes(peer.Read, redlatch.Lease(long))
+	j := w.javaSide("t1", peer.Write)
+	javaWriter := w.start("Java: lock to write", func() error { return j.Lock.Lock(w.ctx, 0) })
+	w.asleep(1)
+	javaWriter.open()
+	m := newMonitor(w, "", nil)
+	w.release(reader)
+	w.inSoon(javaWriter)
+	m.told("0")
+	w.holds(w.javaOwner("t1"), "1")
+	j.unlock()
+
+	jr := w.javaSide("t1", peer.Read)
+	jr.take(long)
+	goWriter := w.goWaits()
+	jr.unlock()
+	w.inSoon(goWriter.waiting)
+	w.holds(goWriter.hold.Owner(), "1")
+	w.release(goWriter.hold)
+	w.nothing()
 }
 
 // A writer of Go that goes on reading wakes Java's readers, which Redisson's own
 // does not; then all read, and nobody writes.
-func TestGoDowngradeWakesJavaReaders(t *testing.T) {
-	reads(t, func(t *testing.T, w *world) {
-		writer := w.goTakes(peer.Write, redlatch.Lease(long))
-		reader, err := w.side(peer.Read).Acquire(writer.Context(), redlatch.Lease(long))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var all []*waiting
-		for i := range 2 {
-			j := w.javaSide(fmt.Sprintf("t%d", i), peer.Read)
-			all = append(all, w.start("Java: lock to read", func() error { return j.Lock.Lock(w.ctx, long) }))
-		}
-		w.asleep(1)
-		for _, c := range all {
-			c.open()
-		}
-		m := newMonitor(w, "", nil)
-		w.release(writer)
-		for _, c := range all {
-			w.inSoon(c)
-		}
-		m.told("1")
-		w.alive(reader.Owner())
-		w.refused(peer.Write)
-		w.javaRefused(peer.Write)
-		for i := range 2 {
-			w.javaSide(fmt.Sprintf("t%d", i), peer.Read).unlock()
-		}
-		w.alive(reader.Owner())
-		w.release(reader)
-		w.nothing()
-	})
+func TestGoDowngradeWakesJavaReaders(t *testing.T) { reads(t, goDowngradeWakesJavaReaders) }
+
+func goDowngradeWakesJavaReaders(t *testing.T, w *world) {
+	writer := w.goTakes(peer.Write, redlatch.Lease(long))
+	reader, err := w.side(peer.Read).Acquire(writer.Context(), redlatch.Lease(long))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*waiting
+	for i := range 2 {
+		j := w.javaSide(fmt.Sprintf("t%d", i), peer.Read)
+		all = append(all, w.start("Java: lock to read", func() error { return j.Lock.Lock(w.ctx, long) }))
+	}
+	w.asleep(1)
+	for _, c := range all {
+		c.open()
+	}
+	m := newMonitor(w, "", nil)
+	w.release(writer)
+	for _, c := range all {
+		w.inSoon(c)
+	}
+	m.told("1")
+	w.alive(reader.Owner())
+	w.refused(peer.Write)
+	w.javaRefused(peer.Write)
+	for i := range 2 {
+		w.javaSide(fmt.Sprintf("t%d", i), peer.Read).unlock()
+	}
+	w.alive(reader.Owner())
+	w.release(reader)
+	w.nothing()
 }
 
 // Redisson does not tell that a writer goes on reading: Go's readers find out
@@ -434,7 +434,7 @@ func TestNoReaderSeesAnUpdate(t *testing.T) {
 		end := time.Now().Add(together)
 		var counts [5]int64
 		for i := range counts {
-			c := newGoClient(t, w.driver, w.server.Addr(), redlatch.Config{WatchdogTimeout: goWatchdog})
+			c := w.anotherGo()
 			section := func() error { return w.addOne(goLock(c, peer.Write, w.name), counter) }
 			if i > 1 {
 				section = func() error { return w.sameTwice(goLock(c, peer.Read, w.name), counter) }

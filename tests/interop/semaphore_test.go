@@ -112,73 +112,73 @@ func TestSemaphoreTTL(t *testing.T) {
 
 // Who waits goes on with the message, whatever made the permits, when there are
 // as many as it wants.
-func TestSemaphoreWakes(t *testing.T) {
-	eachOf(t, peer.Semaphore, func(t *testing.T, w *world) {
-		s, j, t2 := w.goSemaphore(), w.javaSync("t1"), w.javaSync("t2")
+func TestSemaphoreWakes(t *testing.T) { eachOf(t, peer.Semaphore, semaphoreWakes) }
 
-		waiter := j.waits(0, "acquire", 2)
-		w.yes(s.TrySetPermits(w.ctx, 1, 0))
-		w.asleep(1)
-		waiter.open()
-		w.must(s.Release(w.ctx, 1))
-		w.inSoon(waiter)
-		waiter = j.waits(0, "acquire", 2)
-		w.must(s.AddPermits(w.ctx, -3)) // a message that is no number of permits
-		w.must(s.AddPermits(w.ctx, 5))
-		w.inSoon(waiter)
-		waiter = j.waits(0, "acquire", 1)
-		w.yes(s.ReleaseIfExists(w.ctx, 1))
-		w.inSoon(waiter)
-		w.yes(s.Delete(w.ctx))
+func semaphoreWakes(_ *testing.T, w *world) {
+	s, j, t2 := w.goSemaphore(), w.javaSync("t1"), w.javaSync("t2")
 
-		acquire := func(n int) *waiting {
-			return w.sleeps(0, "Go: acquire", func() error { return s.Acquire(w.ctx, n) })
-		}
-		waiter = acquire(2)
-		t2.answers(true, "trySetPermits", 1)
-		w.asleep(1)
-		waiter.open()
-		t2.do("release", 1)
+	waiter := j.waits(0, "acquire", 2)
+	w.yes(s.TrySetPermits(w.ctx, 1, 0))
+	w.asleep(1)
+	waiter.open()
+	w.must(s.Release(w.ctx, 1))
+	w.inSoon(waiter)
+	waiter = j.waits(0, "acquire", 2)
+	w.must(s.AddPermits(w.ctx, -3)) // a message that is no number of permits
+	w.must(s.AddPermits(w.ctx, 5))
+	w.inSoon(waiter)
+	waiter = j.waits(0, "acquire", 1)
+	w.yes(s.ReleaseIfExists(w.ctx, 1))
+	w.inSoon(waiter)
+	w.yes(s.Delete(w.ctx))
+
+	acquire := func(n int) *waiting {
+		return w.sleeps(0, "Go: acquire", func() error { return s.Acquire(w.ctx, n) })
+	}
+	waiter = acquire(2)
+	t2.answers(true, "trySetPermits", 1)
+	w.asleep(1)
+	waiter.open()
+	t2.do("release", 1)
+	w.inSoon(waiter)
+	waiter = acquire(2)
+	t2.do("addPermits", -3)
+	t2.do("addPermits", 5)
+	w.inSoon(waiter)
+	if w.newest() {
+		waiter = acquire(1)
+		t2.answers(true, "releaseIfExists", 1)
 		w.inSoon(waiter)
-		waiter = acquire(2)
-		t2.do("addPermits", -3)
-		t2.do("addPermits", 5)
-		w.inSoon(waiter)
-		if w.newest() {
-			waiter = acquire(1)
-			t2.answers(true, "releaseIfExists", 1)
-			w.inSoon(waiter)
-		}
-		w.deletes(j)
-	})
+	}
+	w.deletes(j)
 }
 
 // One release wakes as many of both sides as it serves.
-func TestSemaphoreWakesMany(t *testing.T) {
-	eachOf(t, peer.Semaphore, func(t *testing.T, w *world) {
-		s, releaser := w.goSemaphore(), w.javaSync("releaser")
-		for _, release := range []func(){
-			func() { w.must(s.Release(w.ctx, 6)) },
-			func() { releaser.do("release", 6) },
-		} {
-			w.yes(s.TrySetPermits(w.ctx, 0, 0))
-			var all []*waiting
-			for i := range 3 {
-				all = append(all, w.javaSync("t"+strconv.Itoa(i)).waits(min(int64(i), 1), "acquire", 1))
-				all = append(all, w.sleeps(1, "Go: acquire", func() error { return s.Acquire(w.ctx, 1) }))
-			}
-			release()
-			from := time.Now()
-			for _, c := range all {
-				c.returns()
-			}
-			if took := time.Since(from); took > soon {
-				t.Errorf("the last got in after %v: not by the message", took)
-			}
-			w.available(0)
-			w.yes(s.Delete(w.ctx))
+func TestSemaphoreWakesMany(t *testing.T) { eachOf(t, peer.Semaphore, semaphoreWakesMany) }
+
+func semaphoreWakesMany(t *testing.T, w *world) {
+	s, releaser := w.goSemaphore(), w.javaSync("releaser")
+	for _, release := range []func(){
+		func() { w.must(s.Release(w.ctx, 6)) },
+		func() { releaser.do("release", 6) },
+	} {
+		w.yes(s.TrySetPermits(w.ctx, 0, 0))
+		var all []*waiting
+		for i := range 3 {
+			all = append(all, w.javaSync("t"+strconv.Itoa(i)).waits(min(int64(i), 1), "acquire", 1))
+			all = append(all, w.sleeps(1, "Go: acquire", func() error { return s.Acquire(w.ctx, 1) }))
 		}
-	})
+		release()
+		from := time.Now()
+		for _, c := range all {
+			c.returns()
+		}
+		if took := time.Since(from); took > soon {
+			t.Errorf("the last got in after %v: not by the message", took)
+		}
+		w.available(0)
+		w.yes(s.Delete(w.ctx))
+	}
 }
 
 // A process whose goroutines pass the only permit on among them lets Java have its
@@ -224,7 +224,7 @@ func TestSemaphoreCrowd(t *testing.T) {
 		w.yes(w.goSemaphore().TrySetPermits(w.ctx, room, 0))
 		c := w.guests(room)
 		for i := range 2 {
-			s := newGoClient(t, w.driver, w.server.Addr(), redlatch.Config{WatchdogTimeout: goWatchdog}).Semaphore(w.name)
+			s := w.anotherGo().Semaphore(w.name)
 			for k := range 3 {
 				c.member("Go "+strconv.Itoa(3*i+k), rounds, func() error { return s.Acquire(w.ctx, 1) }, func() error { return s.Release(w.ctx, 1) })
 			}

@@ -7,31 +7,31 @@ import (
 )
 
 // Java's waiter is woken by Go's release, not by the end of the lease.
-func TestGoReleaseWakesJava(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
-		h := w.goHolds(redlatch.Lease(long))
-		j := w.javaLock("t1")
-		waiter := w.javaWaits(j)
-		w.release(h)
-		w.inSoon(waiter)
-		w.holds(w.javaOwner("t1"), "1")
-		j.unlock()
-		w.free()
-	}, listening...)
+func TestGoReleaseWakesJava(t *testing.T) { each(t, goReleaseWakesJava, listening...) }
+
+func goReleaseWakesJava(_ *testing.T, w *world) {
+	h := w.goHolds(redlatch.Lease(long))
+	j := w.javaLock("t1")
+	waiter := w.javaWaits(j)
+	w.release(h)
+	w.inSoon(waiter)
+	w.holds(w.javaOwner("t1"), "1")
+	j.unlock()
+	w.free()
 }
 
 // Go's waiter is woken by Java's unlock.
-func TestJavaUnlockWakesGo(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
-		j := w.javaLock("t1")
-		j.take(long)
-		waiter := w.goWaits()
-		j.unlock()
-		w.inSoon(waiter.waiting)
-		w.holds(waiter.hold.Owner(), "1")
-		w.release(waiter.hold)
-		w.free()
-	}, listening...)
+func TestJavaUnlockWakesGo(t *testing.T) { each(t, javaUnlockWakesGo, listening...) }
+
+func javaUnlockWakesGo(_ *testing.T, w *world) {
+	j := w.javaLock("t1")
+	j.take(long)
+	waiter := w.goWaits()
+	j.unlock()
+	w.inSoon(waiter.waiting)
+	w.holds(waiter.hold.Owner(), "1")
+	w.release(waiter.hold)
+	w.free()
 }
 
 // The message that ends a nest of holds wakes, those before it do not.

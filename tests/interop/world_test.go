@@ -86,33 +86,45 @@ func needsServers(t *testing.T) {
 type world struct {
 	cast
 	t      *testing.T
-	ctx    context.Context // bounds every call
-	server *testserver.Server
+	ctx    context.Context    // bounds every call
+	server *testserver.Server // the one that has what the story is about
+	at     place
 	name   string // of the lock
 	java   *peer.Client
 	gone   *redlatch.Client // closed with the test
+	stage  *stage           // nil if there is but the one server
 }
 
 func newWorld(t *testing.T, c cast, k testserver.Kind) *world {
 	t.Helper()
-	w := &world{cast: c, t: t, server: testserver.Start(t, k), name: "stories:" + c.kind}
-	ctx, cancel := context.WithTimeout(context.Background(), storyLimit)
+	server := testserver.Start(t, k)
+	return (&world{cast: c, t: t, server: server, at: single(server.Addr()), name: "stories:" + c.kind}).begin(storyLimit)
+}
+
+// begin sets the story's limit, and what has to be true at its end.
+func (w *world) begin(limit time.Duration) *world {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	w.ctx = ctx
-	t.Cleanup(cancel)
-	t.Cleanup(w.nothingStays)
+	w.t.Cleanup(cancel)
+	w.t.Cleanup(w.nothingStays)
 	return w
 }
 
 // nothingStays checks at the end that whatever is left in Redis leaves by
 // itself, but for the counters of tokens.
 func (w *world) nothingStays() {
-	keys, _ := w.server.MustDo("KEYS", "*").([]any)
-	for _, key := range keys {
-		if isTokens(key.(string)) {
-			continue
+	for _, s := range w.primaries() {
+		keys, _ := s.MustDo("KEYS", "*").([]any)
+		for _, key := range keys {
+			if isTokens(key.(string)) {
+				continue
+			}
+			if ttl, _ := s.MustDo("PTTL", key.(string)).(int64); ttl == -1 {
+				w.t.Errorf("key %q stays forever", key)
+			}
 		}
-		if ttl, _ := w.server.MustDo("PTTL", key.(string)).(int64); ttl == -1 {
-			w.t.Errorf("key %q stays forever", key)
+		if w.t.Failed() {
+			s.MustDo("FLUSHALL") // others may play here
 		}
 	}
 }
@@ -121,14 +133,24 @@ func (w *world) nothingStays() {
 func (w *world) goClient() *redlatch.Client {
 	w.t.Helper()
 	if w.gone == nil {
-		w.gone = newGoClient(w.t, w.driver, w.server.Addr(), redlatch.Config{WatchdogTimeout: goWatchdog})
+		w.gone = w.anotherGo()
 	}
 	return w.gone
 }
 
-func newGoClient(t *testing.T, driver, addr string, cfg redlatch.Config) *redlatch.Client {
+// anotherGo returns a client as another process has it.
+func (w *world) anotherGo() *redlatch.Client {
+	w.t.Helper()
+	cfg := redlatch.Config{WatchdogTimeout: goWatchdog}
+	if w.stage != nil {
+		cfg.PubSub = w.stage.goes
+	}
+	return newGoClient(w.t, w.driver, w.at, cfg)
+}
+
+func newGoClient(t *testing.T, driver string, at place, cfg redlatch.Config) *redlatch.Client {
 	t.Helper()
-	c, closeClient, err := openGoClient(driver, addr, cfg)
+	c, closeClient, err := openGoClient(driver, at, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,12 +162,12 @@ func newGoClient(t *testing.T, driver, addr string, cfg redlatch.Config) *redlat
 	return c
 }
 
-func openGoClient(driver, addr string, cfg redlatch.Config) (*redlatch.Client, func() error, error) {
+func openGoClient(driver string, at place, cfg redlatch.Config) (*redlatch.Client, func() error, error) {
 	open, ok := drivers[driver]
 	if !ok {
 		return nil, nil, fmt.Errorf("no driver %q", driver)
 	}
-	redis, closeDriver, err := open(addr)
+	redis, closeDriver, err := open(at)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -189,7 +211,7 @@ func (w *world) javaClient() *peer.Client {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		w.java = w.openJava(p, w.server.Addr())
+		w.java = w.openJava(p, w.at.addrs[0])
 		w.t.Cleanup(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), storyLimit)
 			defer cancel()
@@ -203,7 +225,12 @@ func (w *world) javaClient() *peer.Client {
 
 func (w *world) openJava(p *peer.Peer, addr string) *peer.Client {
 	w.t.Helper()
-	return w.openJavaWith(p, peer.Options{Addr: addr, Watchdog: javaWatchdog})
+	o := peer.Options{Addr: addr}
+	if w.stage != nil {
+		o = w.stage.redisson
+	}
+	o.Watchdog = javaWatchdog
+	return w.openJavaWith(p, o)
 }
 
 func (w *world) openJavaWith(p *peer.Peer, o peer.Options) *peer.Client {

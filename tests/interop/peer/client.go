@@ -24,13 +24,19 @@ const (
 type Options struct {
 	// Addr is the "host:port" of a single server.
 	Addr string
+	// Sentinels are, instead of Addr, some who know where Master is.
+	Sentinels []string
+	Master    string
 	// Cluster is, instead of Addr, some nodes of a cluster.
 	Cluster []string
+	// Sharded is Redisson's shardedSubscriptionMode in a cluster, which it has
+	// since 3.29. Default Redisson's, AUTO.
+	Sharded string
 	// Watchdog is Redisson's lockWatchdogTimeout. Default 30 s.
 	Watchdog time.Duration
 	// Name is set with CLIENT SETNAME. Default none.
 	Name string
-	// Idle is how many connections to a single server it makes at once. Default
+	// Idle is how many connections to a server it makes at once. Default
 	// Redisson's, 24.
 	Idle int
 }
@@ -57,12 +63,13 @@ func (p *Peer) Open(ctx context.Context, o Options) (*Client, error) {
 		WatchdogMs: o.Watchdog.Milliseconds(),
 		Idle:       o.Idle,
 		ClientName: o.Name,
+		Master:     o.Master,
+		Sharded:    o.Sharded,
+		Sentinels:  urls(o.Sentinels),
+		Cluster:    urls(o.Cluster),
 	}
 	if o.Addr != "" {
 		r.URL = "redis://" + o.Addr
-	}
-	for _, addr := range o.Cluster {
-		r.Cluster = append(r.Cluster, "redis://"+addr)
 	}
 	a, err := p.call(ctx, r)
 	if err != nil {
@@ -73,6 +80,13 @@ func (p *Peer) Open(ctx context.Context, o Options) (*Client, error) {
 	}
 	c.UUID = a.UUID
 	return c, nil
+}
+
+func urls(addrs []string) (all []string) {
+	for _, addr := range addrs {
+		all = append(all, "redis://"+addr)
+	}
+	return all
 }
 
 // Close shuts the RedissonClient down. Redisson releases no locks then.

@@ -85,7 +85,10 @@ type request struct {
 	Name   string `json:"name,omitempty"`
 
 	URL        string   `json:"url,omitempty"`
+	Sentinels  []string `json:"sentinels,omitempty"`
+	Master     string   `json:"master,omitempty"`
 	Cluster    []string `json:"cluster,omitempty"`
+	Sharded    string   `json:"sharded,omitempty"`
 	WatchdogMs int64    `json:"watchdogMs,omitempty"`
 	ClientName string   `json:"clientName,omitempty"`
 	Idle       int      `json:"idle,omitempty"`

@@ -1,6 +1,7 @@
 package redlatch.peer;
 
 import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
@@ -90,6 +91,27 @@ final class Kinds {
         } catch (IllegalAccessException e) {
             throw new IllegalStateException(e);
         }
+    }
+
+    /**
+     * Sets an option of a configuration that is an enum, which this version of Redisson may lack, and its setter.
+     *
+     * @throws UnsupportedOperationException if there is none
+     */
+    static void choose(Object config, String option, String value) {
+        for (Method m : config.getClass().getMethods()) {
+            Class<?>[] takes = m.getParameterTypes();
+            if (!m.getName().startsWith("set") || takes.length != 1 || !takes[0].getName().equals(option)) {
+                continue;
+            }
+            for (Object constant : takes[0].getEnumConstants()) {
+                if (constant.toString().equals(value)) {
+                    call(config, config.getClass(), m.getName(), List.of(takes[0]), constant);
+                    return;
+                }
+            }
+        }
+        throw new UnsupportedOperationException("this Redisson has no " + option + " " + value);
     }
 
     /** Lets a caller throw what it cannot declare. */

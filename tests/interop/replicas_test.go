@@ -1,0 +1,79 @@
+package interop
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/tests/interop/peer"
+)
+
+// Where there are replicas Redisson sends WAIT behind each script, and takes what
+// none of them has acknowledged for failed. What Go sees of that: a release is
+// heard before it is acknowledged. A lock that is not acknowledged is Java's for
+// a second; a new Redisson then gives it back, an old one leaves it to its lease,
+// although no thread has it.
+func noReplicaAcknowledges(t *testing.T, w *world) {
+	replicas := w.stage.nodes[1:]
+	pause := func() {
+		for _, r := range replicas {
+			r.Pause()
+		}
+	}
+	resume := func() {
+		for _, r := range replicas {
+			r.Resume()
+		}
+	}
+	t.Cleanup(resume)
+	j, owner := w.javaLock("t1"), w.javaOwner("t1")
+
+	j.take(long)
+	g := w.goWaits()
+	pause()
+	unlocking := w.start("Java: unlock", func() error { return thrownOnly(j.Unlock(w.ctx)) })
+	w.inSoon(g.waiting)
+	w.holds(g.hold.Owner(), "1")
+	w.release(g.hold)
+	resume() // a new Redisson tries again until one acknowledges
+	unlocking.returns()
+
+	const syncTimeout = time.Second // Redisson's slavesSyncTimeout
+	lease := long
+	if !w.newest() {
+		lease = short
+	}
+	pause()
+	trying := w.start("Java: tryLock", func() error {
+		ok, err := j.TryLock(w.ctx, 0, lease)
+		if ok {
+			err = errors.New("it has what no replica has")
+		}
+		return thrownOnly(err)
+	})
+	w.eventually("Java's field", func() bool { return w.fields()[owner] != "" })
+	from := time.Now()
+	h, err := w.goLock().Acquire(w.ctx, redlatch.Lease(long))
+	took := time.Since(from)
+	w.must(err)
+	resume()
+	trying.returns()
+	w.holds(h.Owner(), "1")
+	if w.newest() && took > syncTimeout+poll+soon {
+		t.Errorf("Java gave the lock back only after %v", took)
+	}
+	if !w.newest() && (took < short-soon || took > short+soon) {
+		t.Errorf("Go got in after %v, and not at the end of the lease of %v", took, short)
+	}
+	w.release(h)
+	w.free()
+}
+
+// thrownOnly returns err unless Redisson threw it.
+func thrownOnly(err error) error {
+	if _, thrown := errors.AsType[*peer.Error](err); thrown {
+		return nil
+	}
+	return err
+}
