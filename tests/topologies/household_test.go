@@ -373,18 +373,3 @@ func (h *household) eventuallySays(f func() string) {
 	}
 	h.Errorf("%s: left behind: %s", h.name, said)
 }
-
-// giveUpWhatWasKept is giveUp where all is lost but the permits and the latch, and
-// the hold with a lease that nobody has asked about.
-func (h *household) giveUpWhatWasKept() {
-	h.Helper()
-	h.holds = slices.DeleteFunc(h.holds, func(x *held) bool {
-		if x.what == "lease" {
-			if err := x.Release(h.ctx); !errors.Is(err, redlatch.ErrLost) {
-				h.Errorf("%s: Release of the lost lease: %v", h.name, err)
-			}
-		}
-		return x.what != "permit"
-	})
-	h.giveUp()
-}

@@ -1,9 +1,12 @@
 package topologies
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,16 +14,21 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// outOfMemory: what is held is kept and can be let go, but Redis gives away only
-// what it gives in letting go.
+// outOfMemory: what is held is kept, passed on in its process and let go, but Redis
+// gives away only what it gives in letting go.
 func outOfMemory(s *scene) {
 	before := map[*held]time.Time{}
+	var passOn []func()
 	s.each(func(h *household) {
 		for _, x := range h.holds {
 			before[x] = x.Expires()
 		}
+		passOn = append(passOn, h.nestAndLineUp())
 	})
 	s.server.MustDo("CONFIG", "SET", "maxmemory", "1")
+	for _, f := range passOn {
+		f()
+	}
 	s.each(func(h *household) { h.refused("OOM") })
 	s.each(func(h *household) {
 		for _, x := range h.holds {
@@ -31,10 +39,71 @@ func outOfMemory(s *scene) {
 		h.wantHeld()
 	})
 	s.each((*household).giveUp)
-	s.each(func(h *household) { h.wantWaiting("latch", "fair", "permit") })
+	s.each(func(h *household) {
+		h.wantWaiting("latch", "fair", "permit")
+		ctx, cancel := context.WithTimeout(h.ctx, generous)
+		defer cancel()
+		h.must("Reset", h.a.Barrier(h.of("barrier"), 2).Reset(ctx))
+		h.wantError("barrier", soon, redlatch.ErrBroken)
+	})
 	s.server.MustDo("CONFIG", "SET", "maxmemory", "0")
-	s.each((*household).arrive)
 	s.each(func(h *household) { h.wantServed(soon) })
+}
+
+// nestAndLineUp acquires locks twice over, and lets another goroutine of the same
+// process wait, with a lease of its own: it can only get the very lock that the first
+// one has. Groups are not passed on so.
+func (h *household) nestAndLineUp() (passOn func()) {
+	h.Helper()
+	waiting := make(chan struct{}, 10)
+	c := client(h.T, h.open(), redlatch.Config{
+		SlowWait: time.Millisecond, Events: redlatch.Events{SlowWait: func(redlatch.SlowWaitEvent) { waiting <- struct{}{} }},
+	})
+	locks := []*redlatch.Lock{c.Lock(h.of("nest")), c.ReadWriteLock(h.of("nest-write")).Write(), c.GroupLock(h.of("nest-group"), "x")}
+	got := make(chan error, len(locks))
+	var holds [][2]*redlatch.Hold
+	for _, l := range locks {
+		outer, err := l.Acquire(h.ctx)
+		h.must("Acquire", err)
+		inner, err := l.Acquire(outer.Context())
+		h.must("the second Acquire", err)
+		holds = append(holds, [2]*redlatch.Hold{outer, inner})
+		if strings.HasSuffix(l.Name(), "group") {
+			continue
+		}
+		go func() {
+			hold, err := l.Acquire(h.ctx, redlatch.Lease(time.Minute))
+			if err == nil {
+				err = hold.Release(h.ctx)
+			}
+			if err != nil {
+				err = fmt.Errorf("%s: %w", l.Name(), err)
+			}
+			got <- err
+		}()
+		select {
+		case <-waiting:
+		case <-time.After(generous):
+			h.Fatalf("%s: nobody waits for %s", h.name, l.Name())
+		}
+	}
+	return func() {
+		h.Helper()
+		ctx, cancel := context.WithTimeout(h.ctx, generous)
+		defer cancel()
+		for _, nest := range holds {
+			h.must("Release of the inner hold", nest[1].Release(ctx))
+			h.must("Release of the outer hold", nest[0].Release(ctx))
+		}
+		for range locks[1:] {
+			select {
+			case err := <-got:
+				h.must("what was passed on", err)
+			case <-ctx.Done():
+				h.Fatalf("%s: a lock is not passed on", h.name)
+			}
+		}
+	}
 }
 
 // diskBroken lets the server fail to save its data, so that it refuses to write.
@@ -106,9 +175,9 @@ func noWritesForLong(s *scene) {
 	})
 }
 
-// evicted: under pressure Redis drops the keys with the shortest time to live, that
-// is locks.
-func evicted(s *scene) {
+// locksEvicted: under pressure Redis drops the keys with the shortest time to live,
+// that is locks.
+func locksEvicted(s *scene) {
 	s.each(func(h *household) { h.forgets.Store(true) })
 	used := 0
 	for line := range strings.Lines(fmt.Sprint(s.server.MustDo("INFO", "memory"))) {
@@ -124,16 +193,7 @@ func evicted(s *scene) {
 			break // there is nothing left to evict
 		}
 	}
-	s.each(func(h *household) {
-		for _, x := range h.holds {
-			if x.what != "permit" {
-				h.eventually(x.what+" is evicted", func() bool {
-					fields := fmt.Sprint(s.server.MustDo("HGETALL", h.of(x.what)))
-					return !strings.Contains(fields, h.a.ID())
-				})
-			}
-		}
-	})
+	s.awaitForgotten("permit")
 	for i := range pressure {
 		s.server.MustDo("DEL", "pressure"+strconv.Itoa(i))
 	}
@@ -141,7 +201,53 @@ func evicted(s *scene) {
 		h.wantLost(shortLease/3+soon, redlatch.LostGone, "permit", "lease")
 		h.wantError("barrier", soon, redlatch.ErrBroken)
 		h.wantServed(soon, "permit", "semaphore", "latch")
-		h.giveUpWhatWasKept()
+		h.releaseLease()
+		h.holds = slices.DeleteFunc(h.holds, func(x *held) bool { return x.what != "permit" })
+		h.giveUp()
 		h.wantServed(soon)
 	})
+}
+
+// allEvicted: a server that may drop any key drops all, as FLUSHALL would.
+func allEvicted(s *scene) {
+	s.each(func(h *household) { h.forgets.Store(true) })
+	s.server.MustDo("CONFIG", "SET", "maxmemory", "1")
+	s.awaitForgotten()
+	s.server.MustDo("CONFIG", "SET", "maxmemory", "0")
+	s.each(func(h *household) {
+		h.wantLost(shortLease/3+soon, redlatch.LostGone, "lease")
+		h.releaseLease()
+		h.wantForgotten()
+	})
+}
+
+// awaitForgotten waits until the server does not know any more what the first
+// clients hold.
+func (s *scene) awaitForgotten(except ...string) {
+	s.Helper()
+	s.each(func(h *household) {
+		for _, x := range h.holds {
+			if slices.Contains(except, x.what) {
+				continue
+			}
+			h.eventually(x.what+" is evicted", func() bool {
+				if x.what == "permit" {
+					return h.server.MustDo("EXISTS", h.of(x.what)) == int64(0)
+				}
+				return !strings.Contains(fmt.Sprint(h.server.MustDo("HGETALL", h.of(x.what))), h.a.ID())
+			})
+		}
+	})
+}
+
+// releaseLease: nobody asks about a hold that is not renewed, until it is released.
+func (h *household) releaseLease() {
+	h.Helper()
+	for _, x := range h.holds {
+		if x.what == "lease" {
+			if err := x.Release(h.ctx); !errors.Is(err, redlatch.ErrLost) {
+				h.Errorf("%s: Release of the lost lease: %v", h.name, err)
+			}
+		}
+	}
 }

@@ -16,15 +16,21 @@ func restartWithoutData(s *scene) {
 	s.server.Restart()
 	s.each(func(h *household) {
 		h.wantLost(soon, redlatch.LostGone)
-		h.wantError("permit", soon, redlatch.ErrUninitialized)
-		h.wantError("rate", soon, redlatch.ErrUninitialized)
-		h.wantError("barrier", soon, redlatch.ErrBroken)
-		h.wantServed(soon, "semaphore")
-		if _, err := h.a.Semaphore(h.of("semaphore")).TrySetPermits(h.ctx, 1, 0); err != nil {
-			h.Errorf("%s: TrySetPermits: %v", h.name, err)
-		}
-		h.wantServed(soon)
+		h.wantForgotten()
 	})
+}
+
+// wantForgotten checks what those learn who wait for something of which the server
+// knows nothing any more.
+func (h *household) wantForgotten() {
+	h.Helper()
+	h.wantError("permit", soon, redlatch.ErrUninitialized)
+	h.wantError("rate", soon, redlatch.ErrUninitialized)
+	h.wantError("barrier", soon, redlatch.ErrBroken)
+	h.wantServed(soon, "semaphore")
+	_, err := h.a.Semaphore(h.of("semaphore")).TrySetPermits(h.ctx, 1, 0)
+	h.must("TrySetPermits", err)
+	h.wantServed(soon)
 }
 
 func restartWithData(s *scene) {

@@ -91,6 +91,7 @@ func (h *household) refused(code string) {
 func (h *household) calls() (await func()) {
 	h.Helper()
 	c := make(chan error, 2)
+	latch := h.b.CountDownLatch(h.of("counted"))
 	go func() {
 		hold, err := h.a.Lock(h.of("free")).Acquire(h.ctx)
 		if err == nil {
@@ -99,10 +100,9 @@ func (h *household) calls() (await func()) {
 		c <- err
 	}()
 	go func() {
-		l := h.b.CountDownLatch(h.of("counted"))
-		_, err := l.TrySetCount(h.ctx, 2)
+		_, err := latch.TrySetCount(h.ctx, 3)
 		for range 2 {
-			err = errors.Join(err, l.CountDown(h.ctx))
+			err = errors.Join(err, latch.CountDown(h.ctx))
 		}
 		c <- err
 	}()
@@ -115,8 +115,14 @@ func (h *household) calls() (await func()) {
 					h.Errorf("%s: a call did not wait for the end: %v", h.name, err)
 				}
 			case <-time.After(generous):
-				h.Errorf("%s: a call does not return", h.name)
+				h.Fatalf("%s: a call does not return", h.name)
 			}
+		}
+		if n, err := latch.Count(h.ctx); err != nil || n != 1 {
+			h.Errorf("%s: a latch that was counted down twice from 3 is at %d, %v", h.name, n, err)
+		}
+		if _, err := latch.Delete(h.ctx); err != nil {
+			h.Errorf("%s: Delete: %v", h.name, err)
 		}
 	}
 }
@@ -136,7 +142,8 @@ var troubles = []trouble{
 	{name: "writes refused for longer than a lease", args: fileInTheWay, lease: shortLease, story: noWritesForLong},
 	{name: "paused for longer than a lease", lease: shortLease, story: pausedForLong},
 	{name: "out of memory", lease: shortLease, story: outOfMemory},
-	{name: "evicted", args: []string{"--maxmemory-policy", "volatile-ttl"}, lease: shortLease, story: evicted},
+	{name: "locks evicted", args: []string{"--maxmemory-policy", "volatile-ttl"}, lease: shortLease, story: locksEvicted},
+	{name: "all evicted", args: []string{"--maxmemory-policy", "allkeys-lru"}, lease: shortLease, story: allEvicted},
 	{name: "writes refused for want of a disk", args: fileInTheWay, lease: shortLease, story: noWrites(diskBroken, "MISCONF")},
 	{name: "writes refused for want of replicas", lease: shortLease, story: noWrites(replicasMissing, "NOREPLICAS")},
 	{name: "loading", args: slowToLoad, story: whileLoading},
