@@ -40,7 +40,8 @@ func outOfMemory(s *scene) {
 	})
 	s.each((*household).giveUp)
 	s.each(func(h *household) {
-		h.wantWaiting("latch", "fair", "permit")
+		h.wantServed(soon, "lock", "lease", "fair", "group", "write", "read", "permit", "semaphore", "barrier", "rate")
+		h.wantWaiting("fair", "permit")
 		ctx, cancel := context.WithTimeout(h.ctx, generous)
 		defer cancel()
 		h.must("Reset", h.a.Barrier(h.of("barrier"), 2).Reset(ctx))
