@@ -330,6 +330,15 @@ func (h *household) arrive() {
 	h.must("Await", err)
 }
 
+// breakUp ends b's waiting at the barrier where it may have been found dead.
+func (h *household) breakUp() {
+	h.Helper()
+	ctx, cancel := context.WithTimeout(h.ctx, generous)
+	defer cancel()
+	h.must("Reset", h.a.Barrier(h.of("barrier"), 2).Reset(ctx))
+	h.wantError("barrier", soon, redlatch.ErrBroken)
+}
+
 // leave ends the household, and looks for what it leaves behind: keys that are only
 // about keys and end by themselves, but no other, and no subscription.
 func (h *household) leave() {

@@ -42,10 +42,7 @@ func outOfMemory(s *scene) {
 	s.each(func(h *household) {
 		h.wantServed(soon, "lock", "lease", "fair", "group", "write", "read", "permit", "semaphore", "barrier", "rate")
 		h.wantWaiting("fair", "permit")
-		ctx, cancel := context.WithTimeout(h.ctx, generous)
-		defer cancel()
-		h.must("Reset", h.a.Barrier(h.of("barrier"), 2).Reset(ctx))
-		h.wantError("barrier", soon, redlatch.ErrBroken)
+		h.breakUp()
 	})
 	s.server.MustDo("CONFIG", "SET", "maxmemory", "0")
 	s.each(func(h *household) { h.wantServed(soon) })
@@ -171,7 +168,7 @@ func noWritesForLong(s *scene) {
 	s.each(func(h *household) {
 		h.wantServed(2*soon, "lease", "semaphore", "latch", "barrier")
 		h.giveUp()
-		h.arrive()
+		h.breakUp()
 		h.wantServed(soon)
 	})
 }

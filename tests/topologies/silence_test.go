@@ -32,7 +32,7 @@ func pausedForLong(s *scene) {
 	s.each(func(h *household) {
 		h.wantServed(2*soon, "lease", "semaphore", "latch", "barrier")
 		h.giveUp()
-		h.arrive()
+		h.breakUp()
 		h.wantServed(soon)
 	})
 }
