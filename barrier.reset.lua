@@ -17,6 +17,6 @@ end
 if current ~= generation then
   return current
 end
-redis.call('HSET', barrier, 'parties', parties)
 over('reset', id)
+redis.call('HSET', barrier, 'parties', parties)
 return 'done'

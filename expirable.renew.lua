@@ -16,6 +16,7 @@ for i, timeouts in ipairs(KEYS) do
     results[i] = score.err
   elseif score and tonumber(score) > now then
     if tonumber(score) < until_ms then
+      redis.call('ZREM', timeouts, '') -- no id: what takes memory must not be the first to write
       redis.call('ZADD', timeouts, until_ms, id)
     end
     results[i] = 1

@@ -21,10 +21,11 @@ for _, value in ipairs(values) do
     last = math.max(last, tonumber(redis.call('HGET', group, field) or 0))
   end
   if redis.call('HGET', group, value) == owner then
+    -- First: what takes memory must not be the first to write.
+    redis.call('HDEL', group, expiry_of(value, owner), count_of(value, owner))
     redis.call('HSET', group, count_of(value, new), ARGV[3])
     if new ~= owner then
       redis.call('HSET', group, value, new)
-      redis.call('HDEL', group, expiry_of(value, owner), count_of(value, owner))
     end
   end
   redis.call('HSET', group, expiry_of(value, new), last)

@@ -28,6 +28,7 @@ for i, group in ipairs(KEYS) do
     for _, value in ipairs(values) do
       local expiry = expiry_of(value, owner)
       if tonumber(redis.call('HGET', group, expiry) or 0) < now + lease + skew then
+        redis.call('HDEL', group, expiry) -- what takes memory must not be the first to write
         redis.call('HSET', group, expiry, now + lease + skew)
       end
     end

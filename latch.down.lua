@@ -9,6 +9,7 @@ local session, number, session_ms = KEYS[2], ARGV[1], ARGV[2]
 if not redis.call('GET', KEYS[1]) then
   return answered(0)
 end
+redis.call('PEXPIRE', session, session_ms) -- what takes memory must not be the first to write
 local left = redis.call('DECR', KEYS[1])
 if left > 0 then
   return answered(0)

@@ -7,6 +7,7 @@
 -- include gone
 local owner, new, lease = ARGV[1], ARGV[2], tonumber(ARGV[4])
 if redis.call('HEXISTS', KEYS[1], owner) == 1 then
+  redis.call('HDEL', KEYS[1], '') -- no owner: what takes memory must not be the first to write
   redis.call('HSET', KEYS[1], new, ARGV[3])
   if new ~= owner then
     redis.call('HDEL', KEYS[1], owner)

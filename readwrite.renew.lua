@@ -23,6 +23,8 @@ for i, lock in ipairs(KEYS) do
     if results[i] == 1 and lease > 0 then
       for n = 1, reads do
         if redis.call('PTTL', timeout_key(lock, owner, n)) < lease then
+          -- What takes memory must not be the first to write.
+          redis.call('DEL', timeout_key(lock, owner, n))
           redis.call('SET', timeout_key(lock, owner, n), 1, 'PX', lease)
         end
       end

@@ -8,9 +8,9 @@ local owner, new, lease = ARGV[1] .. ':write', ARGV[2] .. ':write', ARGV[3]
 local token_key, token_ttl_ms = KEYS[2], ARGV[4]
 -- include token
 if redis.call('HEXISTS', KEYS[1], owner) == 1 then
+  redis.call('PEXPIRE', KEYS[1], lease) -- first: what takes memory must not be the first to write
   redis.call('HSET', KEYS[1], new, 1)
   redis.call('HDEL', KEYS[1], owner)
-  redis.call('PEXPIRE', KEYS[1], lease)
   return fencing_token(false)
 end
 if redis.call('HEXISTS', KEYS[1], new) == 0 then

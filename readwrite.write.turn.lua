@@ -23,7 +23,7 @@ if others > 0 or ARGV[6] == '1' then
   redis.call('PUBLISH', ARGV[4], '1')
   return math.max(others, 1)
 end
+redis.call('PEXPIRE', KEYS[1], lease) -- first: what takes memory must not be the first to write
 redis.call('HSET', KEYS[1], new, 1)
 redis.call('HDEL', KEYS[1], owner)
-redis.call('PEXPIRE', KEYS[1], lease)
 return {fencing_token(false)}

@@ -202,14 +202,7 @@ func (e *RunError) permanent() bool {
 // error that is a reply, and decide about every other error themselves:
 // NotExecuted if the command cannot have been sent, else Unknown.
 func ServerError(text string, err error) *RunError {
-	// miniredis wraps what a command raises inside a script; the code is what
-	// follows.
-	if i := strings.Index(text, "Error compiling script (new function): "); i >= 0 {
-		text = text[i+len("Error compiling script (new function): "):]
-		if _, raised, ok := strings.Cut(text, ": "); ok && strings.HasPrefix(text, ":") {
-			text = raised // what follows the line number
-		}
-	}
+	text = raised(text)
 	code, _, _ := strings.Cut(text, " ")
 	code = strings.TrimSuffix(code, ":")
 	if code == "" || strings.ToUpper(code) != code {
@@ -225,6 +218,26 @@ func ServerError(text string, err error) *RunError {
 		outcome = NotExecuted
 	}
 	return &RunError{Outcome: outcome, Code: code, Err: err}
+}
+
+// raised returns what a command raised inside a script, where the server has
+// wrapped that, as Redis before 7 and miniredis do.
+func raised(text string) string {
+	if _, rest, ok := strings.Cut(text, "Error running script (call to "); ok {
+		// "f_<sha>): @user_script:1: WRONGTYPE ...", or for what Redis itself
+		// refuses "...: @user_script:1: @user_script: 1: -OOM ..."
+		if i := strings.LastIndex(rest, "@user_script:"); i >= 0 {
+			_, rest, _ = strings.Cut(rest[i+len("@user_script:"):], ": ") // what follows the line number
+			return strings.TrimPrefix(rest, "-")
+		}
+	}
+	if _, rest, ok := strings.Cut(text, "Error compiling script (new function): "); ok {
+		if _, after, ok := strings.Cut(rest, ": "); ok && strings.HasPrefix(rest, ":") {
+			return after // what follows the line number
+		}
+		return rest
+	}
+	return text
 }
 
 // runError finds the *RunError in err; an error that is none is Unknown.

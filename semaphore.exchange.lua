@@ -16,6 +16,7 @@ if turn ~= '0' then
   end
 end
 if give ~= '0' then
+  redis.call('PEXPIRE', session, session_ms) -- what takes memory must not be the first to write
   redis.call('INCRBY', semaphore, give)
 end
 local granted, sum = 0, 0

@@ -124,8 +124,8 @@ func (c *Client) moved(ctx context.Context, t *tenure, q *op, token int64, o *op
 	t.taken(q.sent, token)
 	now := time.Now()
 	if t.trusted(ctx, q.until, now) {
+		t.line.turns.begin(now, false) // before it begins: it can be lost at once, and the line with it
 		if h := t.begin(ctx, o, at, now); h != nil {
-			t.line.turns.begin(now, false)
 			return h
 		}
 	}

@@ -102,11 +102,12 @@ func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *
 		case err != nil:
 			return nil, err // take has left the gate, or will
 		case owner == "" && t.trusted(ctx, p.until, now):
+			// Before it begins: it can be lost at once, and the line with it.
+			if ln.turns.owed > 0 {
+				ln.turns.settled(ln.news.Foreign())
+			}
+			ln.turns.begin(now, true)
 			if h := t.begin(ctx, o, at, now); h != nil {
-				if ln.turns.owed > 0 {
-					ln.turns.settled(ln.news.Foreign())
-				}
-				ln.turns.begin(now, true)
 				return h, nil
 			}
 			// Revoked, or the client closed, before it began.

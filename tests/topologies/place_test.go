@@ -1,6 +1,7 @@
 package topologies
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"strings"
@@ -20,10 +21,13 @@ import (
 type place struct {
 	goredis *redis.UniversalOptions
 	rueidis valkey.ClientOption
+	timeout time.Duration // what each adapter may take for a request; 0: driverTimeout
 }
 
-// driverTimeout is what each adapter may take for a request.
+// driverTimeout is long enough for a busy machine.
 const driverTimeout = 2 * time.Second
+
+func (p place) requestTimeout() time.Duration { return cmp.Or(p.timeout, driverTimeout) }
 
 // topologies start their servers. The names are the columns of the table in
 // docs/guarantees.md.
@@ -76,7 +80,8 @@ var adapters = []struct {
 }{
 	{"goredis", func(t *testing.T, p place) redlatch.Redis {
 		opt := *p.goredis
-		opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout = driverTimeout, driverTimeout, driverTimeout
+		d := p.requestTimeout()
+		opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout = d, d, d
 		rdb := redis.NewUniversalClient(&opt)
 		t.Cleanup(func() {
 			if err := rdb.Close(); err != nil {
@@ -87,7 +92,7 @@ var adapters = []struct {
 	}},
 	{"rueidis", func(t *testing.T, p place) redlatch.Redis {
 		opt := p.rueidis
-		opt.ConnWriteTimeout = driverTimeout
+		opt.ConnWriteTimeout = p.requestTimeout()
 		d, err := rueidis.New(opt)
 		if err != nil {
 			t.Fatal(err)

@@ -1,0 +1,158 @@
+package topologies
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/testserver"
+)
+
+// A trouble is something that a server does to those who use it.
+type trouble struct {
+	name  string
+	args  []string      // of the server
+	lease time.Duration // 0: longLease
+	story func(s *scene)
+}
+
+// A scene is a server in trouble, and a household for each adapter.
+type scene struct {
+	*testing.T
+	server     *testserver.Server
+	households []*household
+}
+
+func (s *scene) each(f func(h *household)) {
+	for _, h := range s.households {
+		f(h)
+	}
+}
+
+// TestTroubles tells what becomes of holders and of those who wait. Each trouble
+// has its line in docs/guarantees.md.
+func TestTroubles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs servers")
+	}
+	t.Parallel()
+	// They wait more than they work: t.Parallel would admit too few at a time.
+	slots := make(chan struct{}, 10)
+	var wg sync.WaitGroup
+	for _, x := range troubles {
+		for _, kind := range testserver.Kinds() {
+			slots <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-slots }()
+				t.Run(x.name+"/"+string(kind), func(t *testing.T) { x.tell(t, kind) })
+			})
+		}
+	}
+	wg.Wait()
+}
+
+func (x *trouble) tell(t *testing.T, kind testserver.Kind) {
+	s := &scene{T: t, server: testserver.Start(t, kind, x.args...)}
+	where := single(s.server.Addr())
+	where.timeout = 500 * time.Millisecond
+	lease := x.lease
+	if lease == 0 {
+		lease = longLease
+	}
+	for _, adapter := range adapters {
+		open := func() redlatch.Redis { return adapter.open(t, where) }
+		s.households = append(s.households, setUp(t, s.server, open, adapter.name, lease))
+	}
+	x.story(s)
+	s.each((*household).leave)
+}
+
+// refused checks that a new call fails with that code, when the server has been of
+// no use for Config.OutageTimeout and not before, and may be made again.
+func (h *household) refused(code string) {
+	h.Helper()
+	const patience = 500 * time.Millisecond
+	c := client(h.T, h.open(), redlatch.Config{OutageTimeout: patience})
+	start := time.Now()
+	_, err := c.Lock(h.of("refused")).Acquire(h.ctx)
+	took := time.Since(start)
+	var re *redlatch.RunError
+	if !errors.Is(err, redlatch.ErrUnavailable) || !redlatch.IsRetryable(err) || !errors.As(err, &re) || re.Code != code {
+		h.Errorf("%s: Acquire: %v, want ErrUnavailable by %s", h.name, err, code)
+	}
+	if took < patience {
+		h.Errorf("%s: Acquire failed after %v, want it to try for %v", h.name, took, patience)
+	}
+}
+
+// calls makes calls that are to wait for the end of the trouble.
+func (h *household) calls() (await func()) {
+	h.Helper()
+	c := make(chan error, 2)
+	latch := h.b.CountDownLatch(h.of("counted"))
+	go func() {
+		hold, err := h.a.Lock(h.of("free")).Acquire(h.ctx)
+		if err == nil {
+			err = hold.Release(h.ctx)
+		}
+		c <- err
+	}()
+	go func() {
+		_, err := latch.TrySetCount(h.ctx, 3)
+		for range 2 {
+			err = errors.Join(err, latch.CountDown(h.ctx))
+		}
+		c <- err
+	}()
+	return func() {
+		h.Helper()
+		for range 2 {
+			select {
+			case err := <-c:
+				if err != nil {
+					h.Errorf("%s: a call did not wait for the end: %v", h.name, err)
+				}
+			case <-time.After(generous):
+				h.Fatalf("%s: a call does not return", h.name)
+			}
+		}
+		if n, err := latch.Count(h.ctx); err != nil || n != 1 {
+			h.Errorf("%s: a latch that was counted down twice from 3 is at %d, %v", h.name, n, err)
+		}
+		if _, err := latch.Delete(h.ctx); err != nil {
+			h.Errorf("%s: Delete: %v", h.name, err)
+		}
+	}
+}
+
+// goesOn checks that nothing has happened to anybody, and lets b have everything.
+func (h *household) goesOn() {
+	h.Helper()
+	h.wantHeld()
+	h.wantWaiting()
+	h.giveUp()
+	h.arrive()
+	h.wantServed(soon)
+}
+
+var troubles = []trouble{
+	// Those that last longest come first.
+	{name: "writes refused for longer than a lease", args: fileInTheWay, lease: shortLease, story: noWritesForLong},
+	{name: "paused for longer than a lease", lease: shortLease, story: pausedForLong},
+	{name: "out of memory", lease: shortLease, story: outOfMemory},
+	{name: "locks evicted", args: []string{"--maxmemory-policy", "volatile-ttl"}, lease: shortLease, story: locksEvicted},
+	{name: "all evicted", args: []string{"--maxmemory-policy", "allkeys-lru"}, lease: shortLease, story: allEvicted},
+	{name: "writes refused for want of a disk", args: fileInTheWay, lease: shortLease, story: noWrites(diskBroken, "MISCONF")},
+	{name: "writes refused for want of replicas", lease: shortLease, story: noWrites(replicasMissing, "NOREPLICAS")},
+	{name: "loading", args: slowToLoad, story: whileLoading},
+	{name: "restart without data", story: restartWithoutData},
+	{name: "restart with data", args: []string{"--appendonly", "yes", "--appendfsync", "always"}, story: restartWithData},
+	{name: "restart with older data", story: restartWithOlderData},
+	{name: "paused", story: pausedBriefly("ALL")},
+	{name: "writes paused", story: pausedBriefly("WRITE")},
+	{name: "clients killed", story: clientsKilled("normal")},
+	{name: "subscribers killed", story: clientsKilled("pubsub")},
+	{name: "scripts forgotten", story: scriptsForgotten},
+}
