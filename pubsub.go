@@ -2,6 +2,7 @@ package redlatch
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -27,6 +28,21 @@ const (
 	// whoever uses the other kind alone takes part in turns by chance only.
 	PubSubBoth
 )
+
+// String returns "auto", "classic", "sharded" or "both".
+func (p PubSub) String() string {
+	switch p {
+	case PubSubAuto:
+		return "auto"
+	case PubSubClassic:
+		return "classic"
+	case PubSubSharded:
+		return "sharded"
+	case PubSubBoth:
+		return "both"
+	}
+	return fmt.Sprintf("PubSub(%d)", uint8(p))
+}
 
 var pubsubProbe = script.Load(luaFiles, "pubsub.probe")
 

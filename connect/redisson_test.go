@@ -142,15 +142,15 @@ sslCiphers: [TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, TLS_AES_128_GCM_SHA256]
 clusterServersConfig:
   nodeAddresses: ["redis://h1:1", "redis://h2:2"]
   scanInterval: 7000
-  shardedSubscriptionMode: AUTO
+  shardedSubscriptionMode: OFF
   readMode: "SLAVE"
   loadBalancer: !<org.redisson.connection.balancer.RoundRobinLoadBalancer> {}
   slotsCoverage: false
 useScriptCache: true
 `,
-			want: Settings{Mode: Cluster, Addresses: []string{"h1:1", "h2:2"}, Refresh: 7 * time.Second},
+			want: Settings{Mode: Cluster, Addresses: []string{"h1:1", "h2:2"}, Refresh: 7 * time.Second, Config: redlatch.Config{PubSub: redlatch.PubSubClassic}},
 			warnings: []string{
-				"clusterServersConfig.shardedSubscriptionMode", "clusterServersConfig.readMode", "clusterServersConfig.loadBalancer",
+				"clusterServersConfig.readMode", "clusterServersConfig.loadBalancer",
 				"clusterServersConfig.slotsCoverage: has no effect: the key is unknown here", "useScriptCache",
 			},
 		},

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/redlatch/redlatch"
 )
 
 // An option is what becomes of a key of Redisson's file: it is set, or ignored
@@ -71,7 +73,11 @@ var serverKeys = map[string]struct {
 	}), ""},
 	"clusterServersConfig": {Cluster, merge(pools, dns, replicas, discovery, map[string]option{
 		"nodeAddresses": {set: addresses}, "database": {set: setDatabase}, "scanInterval": {set: refresh},
-		"shardedSubscriptionMode": {ignored: "where redlatch and Redisson use different kinds of pub/sub, waiters of one see releases of the other by asking again"},
+		"shardedSubscriptionMode": {set: func(f *file, v *yaml.Node) {
+			if i := f.oneOf(v, "AUTO", "ON", "OFF"); i >= 0 {
+				f.Config.PubSub = []redlatch.PubSub{redlatch.PubSubAuto, redlatch.PubSubSharded, redlatch.PubSubClassic}[i]
+			}
+		}},
 	}), ""},
 	"replicatedServersConfig": {refused: "is not supported; give the endpoint that always leads to the primary in singleServerConfig"},
 }

@@ -29,6 +29,7 @@ type configJSON struct {
 	DialTimeout      int64         `json:"dial_timeout_ms"`
 	Timeout          int64         `json:"timeout_ms"`
 	Watchdog         int64         `json:"watchdog_ms"`
+	PubSub           string        `json:"pubsub"`
 	Warnings         []warningJSON `json:"warnings"`
 }
 
@@ -106,6 +107,7 @@ func configOf(s connect.Settings, warnings []connect.Warning) *configJSON {
 		DialTimeout: cmp.Or(s.DialTimeout, connect.DefaultTimeout).Milliseconds(),
 		Timeout:     cmp.Or(s.Timeout, min(connect.DefaultTimeout, lease/3)).Milliseconds(),
 		Watchdog:    lease.Milliseconds(),
+		PubSub:      s.Config.PubSub.String(),
 		Warnings:    []warningJSON{},
 	}
 	if s.RESP2 {
@@ -154,6 +156,9 @@ func (c *configJSON) rows() [][]string {
 	add("dial timeout", milliseconds(c.DialTimeout))
 	add("timeout", milliseconds(c.Timeout))
 	add("watchdog", milliseconds(c.Watchdog))
+	if c.Mode == connect.Cluster.String() {
+		add("pubsub", c.PubSub)
+	}
 	for _, w := range c.Warnings {
 		add("warning", "line "+strconv.Itoa(w.Line)+": "+w.Key+": "+w.Text)
 	}
