@@ -3,6 +3,7 @@ package redlatch_test
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,9 +83,10 @@ func TestAClientTellsOthersAsRedissonWould(t *testing.T) {
 // What the server knows decides once; until it can be asked nothing is taken.
 func TestAnOutageBeforeTheKindOfPubSubIsKnown(t *testing.T) {
 	inFakeTime(t, func(w *world) {
-		down := true
+		var down atomic.Bool
+		down.Store(true)
 		d := &tap{cluster: true, hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
-			if down {
+			if down.Load() {
 				time.Sleep(10 * time.Millisecond)
 				return redlatch.Reply{}, errTapUnknown
 			}
@@ -97,7 +99,7 @@ func TestAnOutageBeforeTheKindOfPubSubIsKnown(t *testing.T) {
 		w.wantErr(err, redlatch.ErrUnavailable)
 		_, err = c.Lock("orders").Try(bg)
 		w.wantErr(err, redlatch.ErrUnavailable)
-		down = false
+		down.Store(false)
 		w.release(w.acquire(c.Lock("orders"), bg))
 	})
 }

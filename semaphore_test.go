@@ -476,6 +476,7 @@ func TestCloseEndsWaitersAndKeepsWhatIsReleased(t *testing.T) {
 		w.no(s.Acquire(bg, 3))
 		got := acquiringPermits(s, bg, 5)
 		w.no(s.Release(bg, 1))
+		synctest.Wait()
 		d.hook = func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
 			time.Sleep(50 * time.Millisecond)
 			return next()
