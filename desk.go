@@ -178,7 +178,7 @@ func (d *desk) serve(ds *desks) {
 		wait := d.answer(batch, &o, reply)
 		ds.mu.Unlock()
 		if wait != 0 {
-			d.listen()
+			d.sem.c.listen(&d.news, d.sem.channel, nil, nil)
 			d.sleep(wait, true)
 		}
 	}
@@ -319,14 +319,6 @@ func (d *desk) all(err error) {
 // front returns the first in line.
 func front(d *desk) *asker {
 	return d.line.Front().Value.(*asker) //nolint:forcetypeassert // only askers stand in line
-}
-
-// listen starts the desk's subscription, if it has none.
-func (d *desk) listen() {
-	c := d.sem.c
-	d.news.Start(func(h func(confirmed bool)) func() {
-		return c.subscribe(d.sem.channel, func(n Notice) { h(n.Subscribed) }, d.news.Nudge)
-	}, nil)
 }
 
 // sleep waits for t, or until somebody leaves who was waited for, or, if it is

@@ -163,10 +163,7 @@ func (q *queuer) ask(ctx context.Context, first func()) (*answer, error) {
 // silent after that request. Of one that was put there again the message may be an
 // old one, and only says that it is time to ask.
 func (q *queuer) given() bool {
-	if !q.t.line.given.Swap(false) {
-		return false
-	}
-	if q.again {
+	if !q.t.line.given.Swap(false) || q.again {
 		return false
 	}
 	q.t.confirm(q.asked, silence)
@@ -220,13 +217,10 @@ func (q *queuer) note(a *answer) {
 // wait waits until it is time to ask again.
 func (q *queuer) wait(ctx context.Context, a *answer) error {
 	ln := q.t.line
-	ln.news.Start(func(h func(confirmed bool)) func() {
-		return q.c.subscribe(q.l.channel+":"+q.t.id, func(n Notice) {
-			if n.Payload == givenMessage {
-				ln.given.Store(true)
-			}
-			h(n.Subscribed)
-		}, ln.news.Nudge)
+	q.c.listen(&ln.news, q.l.channel+":"+q.t.id, func(n Notice) {
+		if n.Payload == givenMessage {
+			ln.given.Store(true)
+		}
 	}, nil)
 	if q.quick > quickTries {
 		q.quick = 0

@@ -178,9 +178,7 @@ func (c *Client) leave(ln *line) {
 
 // listen starts the line's subscription, if it has none.
 func (ln *line) listen(c *Client, channel string) {
-	ln.news.Start(func(h func(confirmed bool)) func() {
-		return c.subscribe(channel, func(n Notice) { h(n.Subscribed) }, ln.news.Nudge)
-	}, func() {
+	c.listen(&ln.news, channel, nil, func() {
 		// Somebody else released a lock that we believe to hold: ask.
 		// (In a group that happens all the time, and is about other values.)
 		if t := ln.current(); t != nil && t.lock.group == nil {

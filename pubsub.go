@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/redlatch/redlatch/internal/notify"
 	"github.com/redlatch/redlatch/internal/script"
 )
 
@@ -92,6 +93,20 @@ func (o *op) by(ctx context.Context) (script.Messages, error) {
 	}
 	p.decide(m)
 	return m, nil
+}
+
+// listen starts the subscription of news to an object's channel, unless it has
+// been started. seen is called with each notice before those who wait are woken,
+// onForeign as notify.Listener says; both may be nil.
+func (c *Client) listen(news *notify.Listener, channel string, seen func(Notice), onForeign func()) {
+	news.Start(func(h func(confirmed bool)) func() {
+		return c.subscribe(channel, func(n Notice) {
+			if seen != nil {
+				seen(n)
+			}
+			h(n.Subscribed)
+		}, news.Nudge)
+	}, onForeign)
 }
 
 // subscribe listens to an object's channel. Messages that come another way than

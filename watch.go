@@ -121,9 +121,7 @@ func (w *watch) ask(ctx context.Context, until time.Time, r *round, q question) 
 			w.settle(err)
 			continue
 		}
-		w.news.Start(func(h func(confirmed bool)) func() {
-			return c.subscribe(w.channel, func(n Notice) { h(n.Subscribed) }, w.news.Nudge)
-		}, nil)
+		c.listen(&w.news, w.channel, nil, nil)
 		if err := w.sleep(ctx, until); err != nil {
 			return err
 		}
