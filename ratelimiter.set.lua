@@ -7,10 +7,5 @@ local session, number, session_ms = KEYS[6], ARGV[1], ARGV[2]
 -- include session
 -- include replay
 redis.call('DEL', KEYS[2], KEYS[3], KEYS[4], KEYS[5])
-redis.call('HSET', KEYS[1], 'rate', ARGV[3], 'interval', ARGV[4], 'type', ARGV[5], 'keepAliveTime', ARGV[6])
-if tonumber(ARGV[6]) > 0 then
-  redis.call('PEXPIRE', KEYS[1], ARGV[6])
-else
-  redis.call('PERSIST', KEYS[1])
-end
+-- include ratelimiter.rate
 return answered(1)

@@ -10,12 +10,7 @@ local was = redis.call('HGET', KEYS[1], 'type')
 if not was then
   return answered(0)
 end
-redis.call('HSET', KEYS[1], 'rate', ARGV[3], 'interval', ARGV[4], 'type', ARGV[5], 'keepAliveTime', ARGV[6])
-if tonumber(ARGV[6]) > 0 then
-  redis.call('PEXPIRE', KEYS[1], ARGV[6])
-else
-  redis.call('PERSIST', KEYS[1])
-end
+-- include ratelimiter.rate
 redis.call('DEL', KEYS[2], KEYS[4])
 if was ~= ARGV[5] then
   redis.call('DEL', KEYS[3], KEYS[5])
