@@ -75,7 +75,7 @@ func NewKey(r redlatch.Redis, key string, options ...KeyOption) (*Key, error) {
 	if err := wire.CheckName(key); err != nil {
 		return nil, fmt.Errorf("fence: NewKey: %w", err)
 	}
-	fence := wire.Prefix("redlatch_fence", key)
+	fence := wire.Prefix(wire.Fence, key)
 	k := &Key{redis: r, name: key, keys: []string{fence}, both: []string{key, fence}, remember: "0"}
 	for _, o := range options {
 		if o == (KeyOption{}) {

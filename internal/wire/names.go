@@ -11,6 +11,7 @@ const (
 	LockChannel = "redisson_lock__channel" // two underscores before "channel"
 	LockToken   = "redisson_lock_token"
 	LockAlive   = "redlatch_alive" // not Redisson's; fair: sorted set, when each client was last heard of
+	Fence       = "redlatch_fence" // not Redisson's; package fence: hash, the highest token shown to a guarded key
 )
 
 // Unlocked is the message that a full release publishes.

@@ -111,36 +111,24 @@ type leftovers struct {
 	held    []string // locks without a TTL
 }
 
-const (
-	unlockLatch = "redisson_unlock_latch:"
-	fenceKey    = "redlatch_fence:"
-)
+const unlockLatch = "redisson_unlock_latch:"
 
 // side sorts keys by their names.
 func (l *leftovers) side(names []string) {
 	for _, name := range names {
 		switch {
 		case strings.HasPrefix(name, wire.LockQueue+":"):
-			l.queued = append(l.queued, unprefixed(wire.LockQueue, name))
+			if names := wire.PrefixedNames(wire.LockQueue, name); len(names) > 0 {
+				l.queued = append(l.queued, names[0]) // what has another name has the same keys
+			}
 		case strings.HasPrefix(name, unlockLatch):
 			l.latched = append(l.latched, name)
 		case strings.HasPrefix(name, wire.LockToken+":"):
 			l.token = append(l.token, name)
-		case strings.HasPrefix(name, "redlatch_") && !strings.HasPrefix(name, fenceKey):
+		case strings.HasPrefix(name, "redlatch_") && !strings.HasPrefix(name, wire.Fence+":"):
 			l.ours = append(l.ours, name)
 		}
 	}
-}
-
-// unprefixed returns the name of which Prefix has made key.
-func unprefixed(prefix, key string) string {
-	name := strings.TrimPrefix(key, prefix+":")
-	if inner, ok := strings.CutPrefix(name, "{"); ok {
-		if inner, ok = strings.CutSuffix(inner, "}"); ok && !strings.ContainsAny(inner, "{}") {
-			return inner
-		}
-	}
-	return name
 }
 
 // hashes keeps the locks that nothing will end.
