@@ -27,10 +27,12 @@ type op struct {
 	stop   <-chan struct{} // ends the op with ErrClosed
 	until  time.Time       // ends the op with errWaitOver; zero: never
 	single bool            // one attempt only
+	acks   bool            // replicas are to acknowledge it
 
 	// How it went.
 	sent    time.Time // when the latest attempt was sent
 	unknown bool      // some attempt may have been executed, or may still be
+	short   *AckError // too few replicas have acknowledged what was answered
 	left    bool      // run returned early: ctx, stop or until ended it
 	pending *attempt  // the attempt under way when run returned early
 	failed  error     // why the latest attempt failed
@@ -129,7 +131,7 @@ func (o *op) attempt(ctx context.Context) (Reply, error) {
 		a := o.c.newAttempt(ctx, o)
 		o.sent = time.Now()
 		s.wait(a)
-		return o.c.answer(a)
+		return o.answer(a)
 	}
 	if ctx.Err() != nil {
 		return Reply{}, leftError{ctxError(ctx)}
@@ -159,7 +161,7 @@ func (o *op) attempt(ctx context.Context) (Reply, error) {
 		if over != nil {
 			a.timer.Stop()
 		}
-		return o.c.answer(a)
+		return o.answer(a)
 	case <-over:
 		end = errWaitOver
 	case <-ctx.Done():
@@ -168,6 +170,12 @@ func (o *op) attempt(ctx context.Context) (Reply, error) {
 	s.leave(a)
 	o.pending = a
 	return Reply{}, leftError{end}
+}
+
+// answer returns how a has ended, and frees it.
+func (o *op) answer(a *attempt) (Reply, error) {
+	o.short = a.short
+	return o.c.answer(a)
 }
 
 // sleep waits for d, or for an end of the op.
@@ -236,7 +244,7 @@ func (o *op) outcome() (Reply, error) {
 	select {
 	case <-a.done:
 		a.timer.Stop()
-		reply, err := o.c.answer(a)
+		reply, err := o.answer(a)
 		if err != nil && runError(err).Outcome == Unknown {
 			o.unknown = true
 		}

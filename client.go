@@ -38,6 +38,7 @@ type Client struct {
 	debts       debts
 	control     control
 	pubsub      pubsub
+	acks        acks
 	sessions    sessions
 	rates       rateQueues
 	watches     watches
@@ -85,6 +86,9 @@ func New(redis Redis, cfg Config) (*Client, error) {
 		over:   make(chan struct{}),
 	}
 	c.pubsub.start(cfg.PubSub, traits.Cluster)
+	if err := c.acks.start(c); err != nil {
+		return nil, err
+	}
 	c.senders = newSenders(c)
 	c.clock = renew.NewClock(c.settle, c.collectDropped)
 	c.kind = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(plainLock.renew, batch) }}
@@ -94,7 +98,10 @@ func New(redis Redis, cfg Config) (*Client, error) {
 	c.lines = lines{c: c, m: make(map[lineKey]*line)}
 	c.lines.places = newPlaces()
 	c.debts = debts{c: c, timers: make(map[*time.Timer]debt)}
-	c.stopBreak = redis.OnBreak(c.clock.Kick)
+	c.stopBreak = redis.OnBreak(func(lane string) {
+		c.acks.forget()
+		c.clock.Kick(lane)
+	})
 	c.sessions.c = c
 	c.rates.c = c
 	c.watches = watches{c: c, m: make(map[string]*watch)}

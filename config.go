@@ -68,6 +68,17 @@ type Config struct {
 	// there is no Redisson client, or that its clock is the server's.
 	MaxClockSkew time.Duration
 
+	// Acks says how many replicas have to acknowledge an acquisition before it
+	// counts. Zero means what Redisson does: with Sentinel and in a cluster one, if
+	// the primary has any replica, and none with a single server.
+	Acks Acks
+
+	// AckTimeout is how long replicas have for their acknowledgement, which is how
+	// long an acquisition takes at most if they are silent. Redisson calls it
+	// slavesSyncTimeout. It is shortened to half of the time that an attempt has,
+	// and to what the driver's time-outs allow. Zero means 1 second.
+	AckTimeout time.Duration
+
 	// Logger gets losses and failures. Nil means that nothing is logged.
 	Logger *slog.Logger
 
@@ -110,6 +121,7 @@ func (c Config) withDefaults(t Traits) (Config, error) {
 	def(&c.CloseTimeout, 3*time.Second)
 	def(&c.SlowWait, 10*time.Second)
 	def(&c.MaxClockSkew, time.Second)
+	def(&c.AckTimeout, time.Second)
 	c.MaxClockSkew = max(c.MaxClockSkew, 0).Truncate(time.Millisecond)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -133,6 +145,10 @@ func (c Config) withDefaults(t Traits) (Config, error) {
 		return c, fmt.Errorf("redlatch: Config.HandOff is %d; use HandOffLocal or HandOffNone", c.HandOff)
 	case c.PubSub > PubSubBoth:
 		return c, fmt.Errorf("redlatch: Config.PubSub is %d; use PubSubAuto, PubSubClassic, PubSubSharded or PubSubBoth", c.PubSub)
+	case c.Acks < AcksAny:
+		return c, fmt.Errorf("redlatch: Config.Acks is %d; use AcksAuto, AcksOff, AcksBestEffort, AcksAny or the number of replicas", c.Acks)
+	case c.AckTimeout < time.Millisecond:
+		return c, fmt.Errorf("redlatch: Config.AckTimeout is %v; it must be at least 1ms, or 0 for the default", c.AckTimeout)
 	case t.Timeout <= 0:
 		return c, fmt.Errorf("redlatch: the %s driver has no read time-out, so a dead connection would never be noticed; set one of at most %v (a third of Config.WatchdogTimeout)", t.Name, c.WatchdogTimeout/3)
 	case t.Timeout > c.WatchdogTimeout/3:

@@ -220,7 +220,7 @@ func (d *desk) request(batch []*asker) op {
 		args = append(args, a.ids...)
 		lease = min(lease, a.length)
 	}
-	return op{c: c, script: permitTake, keys: d.sem.keys, args: args, lease: lease, stop: c.over, single: true}
+	return op{c: c, script: permitTake, keys: d.sem.keys, args: args, lease: lease, stop: c.over, single: true, acks: c.acks.holds}
 }
 
 // failed notes that a request brought no answer, or none that helps. Holding
@@ -269,6 +269,11 @@ func (d *desk) answer(batch []*asker, o *op, reply Reply) time.Duration {
 	for _, a := range batch[:given] {
 		got += len(a.ids)
 		a.sent = o.sent
+		if o.short != nil {
+			a.suspect = true // the server may forget them
+			d.decide(a, o.short)
+			continue
+		}
 		d.decide(a, nil)
 	}
 	if given == len(batch) {

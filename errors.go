@@ -35,6 +35,10 @@ var (
 	// error with this state is also a *BrokenError.
 	ErrBroken = errors.New("redlatch: barrier broken")
 
+	// ErrNotAcknowledged: too few replicas acknowledged an acquisition in time, so
+	// it was given back. Every error with this state is also an *AckError.
+	ErrNotAcknowledged = errors.New("redlatch: not acknowledged by replicas")
+
 	// ErrClosed: the client was closed.
 	ErrClosed = errors.New("redlatch: client closed")
 
@@ -88,6 +92,30 @@ func (e *BusyError) Unwrap() []error {
 	return []error{ErrBusy, e.Cause}
 }
 
+// An AckError says that too few replicas acknowledged what the primary did. It is
+// ErrNotAcknowledged.
+type AckError struct {
+	Name      string        // the key of the lock, or the first of several
+	Want, Got int           // how many replicas were to acknowledge it, and did
+	Timeout   time.Duration // in this time
+	Err       error         // why they cannot, or nil
+}
+
+// Error implements error.
+func (e *AckError) Error() string {
+	s := fmt.Sprintf("redlatch: %q was acknowledged by %d of %d replicas within %v, and given back (Config.Acks)", e.Name, e.Got, e.Want, e.Timeout)
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Is reports that an AckError is ErrNotAcknowledged.
+func (e *AckError) Is(target error) bool { return target == ErrNotAcknowledged }
+
+// Unwrap returns why replicas cannot acknowledge anything, or nil.
+func (e *AckError) Unwrap() error { return e.Err }
+
 // A LossReason says how a hold was lost.
 type LossReason string
 
@@ -140,8 +168,8 @@ func (e *LostError) Error() string {
 func (e *LostError) Is(target error) bool { return target == ErrLost }
 
 // IsRetryable reports whether the same call may succeed later without anybody
-// changing anything: the lock was busy, or the server could not be reached or
-// was short of memory. It is false for a nil error, for an ended context and
+// changing anything: the lock was busy, its replicas were silent, or the server
+// could not be reached or was short of memory. It is false for a nil error, for an ended context and
 // for a lost hold.
 func IsRetryable(err error) bool {
 	var (
@@ -149,8 +177,11 @@ func IsRetryable(err error) bool {
 		rate   *RateError
 		outage *outageError
 		re     *RunError
+		acks   *AckError
 	)
 	switch {
+	case errors.As(err, &acks):
+		return acks.Err == nil
 	case errors.As(err, &busy):
 		return busy.Cause == nil
 	case errors.As(err, &rate):

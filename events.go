@@ -32,6 +32,9 @@ type Events struct {
 	// place in the queue and has to stand at its end again: its client could not
 	// be heard for six seconds, or a Redisson client took it for dead.
 	Requeued func(RequeuedEvent)
+	// NotAcknowledged is called when an acquisition went on without its replicas
+	// (AcksBestEffort).
+	NotAcknowledged func(NotAcknowledgedEvent)
 	// Dropped is called when a Hold was garbage collected without having been
 	// released. It has been released then.
 	Dropped func(DroppedEvent)
@@ -82,6 +85,13 @@ type SlowWaitEvent struct {
 type RequeuedEvent struct {
 	Name, Owner string
 	Waited      time.Duration // so far
+}
+
+// A NotAcknowledgedEvent tells of an acquisition that replicas have not
+// acknowledged in time. It counts nevertheless.
+type NotAcknowledgedEvent struct {
+	Name string
+	Err  *AckError
 }
 
 // A DroppedEvent tells of a Hold that was never released.
@@ -159,6 +169,13 @@ func (r *reporter) slowWait(e SlowWaitEvent) {
 func (r *reporter) requeued(e RequeuedEvent) {
 	r.log.Warn("place in a fair lock's queue lost", "name", e.Name, "owner", e.Owner, "waited", e.Waited)
 	if f := r.events.Requeued; f != nil {
+		f(e)
+	}
+}
+
+func (r *reporter) notAcknowledged(e NotAcknowledgedEvent) {
+	r.log.Warn("not acknowledged by replicas", "name", e.Name, "want", e.Err.Want, "got", e.Err.Got)
+	if f := r.events.NotAcknowledged; f != nil {
 		f(e)
 	}
 }

@@ -341,6 +341,9 @@ func (t *tenure) extend(ctx context.Context, until time.Time, d time.Duration) e
 	o := t.op(t.lock.kind.renew, []string{id, millis(d)})
 	o.stop, o.until = t.c.done, until
 	reply, err := o.run(ctx)
+	if err == nil && o.short != nil {
+		err = o.short
+	}
 	if err != nil {
 		return err
 	}

@@ -181,9 +181,12 @@ func (t *tenure) take(ctx context.Context, until time.Time) (owner string, ttl t
 // ask is take with a request that was prepared, and returns what the server
 // says, so many facts, if it does not give the lock.
 func (t *tenure) ask(ctx context.Context, o *op, until time.Time, n int) ([]Reply, error) {
-	o.stop, o.until = t.c.done, until
+	o.stop, o.until, o.acks = t.c.done, until, t.c.acks.holds
 	t.fence(o)
 	reply, err := o.run(ctx)
+	if err == nil && reply.Kind == ReplyInt && o.short != nil {
+		o.unknown, err = true, o.short // the server has it, and may forget it
+	}
 	if o.unknown {
 		t.suspected(t.id)
 	}
@@ -214,10 +217,10 @@ func (t *tenure) abandon(o *op) {
 	pending := *o
 	t.c.settle(func() {
 		reply, err := pending.outcome()
-		if pending.unknown {
+		if pending.unknown || pending.short != nil {
 			t.suspected(t.id)
 		}
-		if err != nil || reply.Kind != ReplyInt {
+		if err != nil || reply.Kind != ReplyInt || pending.short != nil {
 			t.forgo()
 			t.c.leave(t.line)
 			return
@@ -251,7 +254,7 @@ func (t *tenure) trusted(ctx context.Context, until, now time.Time) bool {
 	o := t.op(t.lock.kind.renew, []string{t.id, t.args[0]})
 	o.stop, o.until = t.c.done, until
 	reply, err := o.run(ctx)
-	if err != nil || first(reply).Int != 1 || t.lease.Left(time.Now()) <= 0 {
+	if err != nil || o.short != nil || first(reply).Int != 1 || t.lease.Left(time.Now()) <= 0 {
 		return false
 	}
 	t.confirm(o.sent, t.length)
@@ -282,8 +285,11 @@ func (c *Client) renewLocks(s *Script, batch []*renew.Lease) {
 	if len(keys) == 0 {
 		return
 	}
-	o := op{c: c, script: s, keys: keys, args: args, lease: bound, stop: c.over, single: true}
+	o := op{c: c, script: s, keys: keys, args: args, lease: bound, stop: c.over, single: true, acks: c.acks.renews}
 	reply, err := o.run(context.Background())
+	if err == nil && o.short != nil {
+		err = o.short
+	}
 	if err == nil && len(reply.List) != len(keys) {
 		err = fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, o.script.Name())
 	}

@@ -62,7 +62,11 @@ func (q *quest) together(ctx context.Context, g *holding, order []*Lock, first b
 	if limit := start.Add(memberPatience); !first && (o.until.IsZero() || limit.Before(o.until)) {
 		o.until = limit
 	}
+	o.acks = c.acks.holds
 	reply, err := o.run(ctx)
+	if err == nil && reply.Kind == ReplyInt && o.short != nil {
+		o.unknown, err = true, o.short
+	}
 	if o.unknown {
 		for _, t := range ts {
 			t.suspected(t.id)
@@ -124,12 +128,12 @@ func abandonAll(ts []*tenure, o *op) {
 	pending := *o
 	pending.c.settle(func() {
 		reply, err := pending.outcome()
-		if pending.unknown {
+		if pending.unknown || pending.short != nil {
 			for _, t := range ts {
 				t.suspected(t.id)
 			}
 		}
-		if err != nil || reply.Kind != ReplyInt {
+		if err != nil || reply.Kind != ReplyInt || pending.short != nil {
 			leave()
 			return
 		}

@@ -32,6 +32,7 @@ type permitLine struct {
 	first, last *permitWaiter
 	patient     int          // how many of those wait for permits, and do not only try
 	hand        int          // permits of this process that nobody here uses; never for long
+	doubted     bool         // what is in hand is not to be handed out: replicas may not know of it
 	releasers   []chan error // to be told when what is in hand is in Redis, or somebody's
 	working     bool
 
@@ -293,7 +294,7 @@ func (ln *permitLine) during(err error) error {
 // has just granted are for whoever is first. Others pass on inside the process
 // for a quantum only, then the worker gives those who wait elsewhere their turn.
 func (ln *permitLine) serve(now time.Time, granted bool) {
-	for w := ln.first; w != nil && w.n <= ln.hand; w = ln.first {
+	for w := ln.first; w != nil && w.n <= ln.hand && !ln.doubted; w = ln.first {
 		if !granted {
 			if ln.c.cfg.HandOff == HandOffNone || ln.turns.overAfter(permitHands, now) {
 				break

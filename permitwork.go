@@ -15,6 +15,7 @@ import (
 // is in hand, for the next one in line or for the next exchange.
 type exchange struct {
 	give      int
+	doubted   bool // what it gives is not to be handed out should it fail
 	wants     []int
 	turn      string       // whether others go first: see the script
 	releasers []chan error // whose permits these are
@@ -66,7 +67,7 @@ func (ln *permitLine) next() (*exchange, time.Duration) {
 		}
 		return nil, max(until.Sub(now), 1)
 	}
-	x := &exchange{give: ln.hand, turn: "0", releasers: ln.releasers, foreign: ln.news.Foreign()}
+	x := &exchange{give: ln.hand, doubted: ln.doubted, turn: "0", releasers: ln.releasers, foreign: ln.news.Foreign()}
 	if ln.first != nil && ln.hand >= ln.first.n {
 		// What could have been handed out is there because a quantum is over. Who
 		// releases meanwhile goes on with the next one.
@@ -76,7 +77,7 @@ func (ln *permitLine) next() (*exchange, time.Duration) {
 		}
 		ln.turns.begin(now, false)
 	}
-	ln.hand, ln.releasers = 0, nil
+	ln.hand, ln.releasers, ln.doubted = 0, nil, false
 	if ask {
 		for w := ln.first; w != nil && len(x.wants) < mostWants; w = w.next {
 			w.asked = true
@@ -101,6 +102,7 @@ func (ln *permitLine) send(x *exchange) {
 		args = append(args, strconv.Itoa(n))
 	}
 	o := ln.session.op(semaphoreExchange, ln.keys, args)
+	o.acks = ln.c.acks.holds && len(x.wants) > 0
 	o.retried = func() {
 		ln.mu.Lock()
 		defer ln.mu.Unlock()
@@ -119,7 +121,7 @@ func (ln *permitLine) send(x *exchange) {
 		ln.failed(x, err)
 		return
 	}
-	if ln.answered(x, int(answer)) && ln.c.open() == nil {
+	if ln.answered(x, int(answer), o.short) && ln.c.open() == nil {
 		ln.news.Start(func(h func(confirmed bool)) func() {
 			return ln.c.subscribe(ln.channel, func(n Notice) {
 				h(n.Subscribed)
@@ -141,7 +143,7 @@ func (ln *permitLine) look() {
 
 // answered notes what became of an exchange, and says whether there is anything
 // to listen for.
-func (ln *permitLine) answered(x *exchange, answer int) (listen bool) {
+func (ln *permitLine) answered(x *exchange, answer int, short *AckError) (listen bool) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	now := time.Now()
@@ -168,6 +170,15 @@ func (ln *permitLine) answered(x *exchange, answer int) (listen bool) {
 	}
 	for _, n := range x.wants[:answer] {
 		ln.hand += n
+	}
+	if answer > 0 && short != nil {
+		ln.doubted = true // what is in hand goes back before anybody gets it
+		for w := ln.first; w != nil && w.asked && answer > 0; w, answer = ln.first, answer-1 {
+			ln.remove(w)
+			w.told <- short
+		}
+		ln.heard = true
+		return false
 	}
 	if answer > 0 && ln.turns.owed > 0 {
 		ln.turns.settled(ln.news.Foreign())
@@ -204,6 +215,7 @@ func (ln *permitLine) lost(x *exchange, err error) bool {
 		// anybody wants something. Callers lose patience by themselves.
 		ln.cause = err
 		ln.hand += x.give
+		ln.doubted = ln.doubted || x.doubted
 		ln.releasers = append(x.releasers, ln.releasers...)
 		ln.heard = true
 		return false

@@ -66,6 +66,27 @@ type Batcher interface {
 	RunBatch(requests []*Request)
 }
 
+// An Acker is a Redis that can wait for replicas. It need not be one: without it
+// there is no replica acknowledgement (Config.Acks).
+type Acker interface {
+	Redis
+
+	// RunAcked does what Run does, on a connection that nothing else uses
+	// meanwhile (one that waits stalls whatever shares it), and then waits there,
+	// with WAIT, until so many replicas have acknowledged what the script wrote, or
+	// timeout is over. A timeout for which the driver's own time-outs leave no room
+	// is shortened.
+	//
+	// acked is how many have, which may be more or fewer, or negative if the server
+	// cannot say, because it does not know WAIT or forbids it. It counts if err is
+	// nil.
+	RunAcked(ctx context.Context, s *Script, keys, args []string, replicas int, timeout time.Duration) (reply Reply, acked int, err error)
+
+	// Replicas returns how many replicas the primary that has key is sending to
+	// right now.
+	Replicas(ctx context.Context, key string) (int, error)
+}
+
 // A Request is a script to run, and what became of it.
 type Request struct {
 	Script     *Script
@@ -96,6 +117,9 @@ type Traits struct {
 	ContextValues bool
 	// Cluster says that the keys of one script must share a hash slot.
 	Cluster bool
+	// Replicated says that the driver follows the primary to another server when a
+	// replica takes over, as with Sentinel and in a cluster.
+	Replicated bool
 }
 
 // A Notice is what a subscription delivers.

@@ -32,10 +32,13 @@ func (t *tenure) reenter(ctx context.Context, outer *hold, l *Lock, o *options, 
 		lease = o.lease
 	}
 	r := t.newCounting(n, lease)
-	r.op.stop, r.op.until = t.c.done, p.until
+	r.op.stop, r.op.until, r.op.acks = t.c.done, p.until, t.c.acks.holds
 	owned, err := false, t.settleCount(ctx)
 	if err == nil {
 		owned, err = r.run(ctx)
+	}
+	if err == nil && owned && r.op.short != nil {
+		err = r.op.short
 	}
 	if err != nil {
 		t.unreserve(h, r)
@@ -132,9 +135,11 @@ func (t *tenure) firstOfLocked(sc *scope) *hold {
 // unreserve takes back a reservation whose request has failed, once it is
 // known what became of the request. It gives the ops slot back.
 func (t *tenure) unreserve(h *hold, r *counting) {
-	asked := r.op.pending != nil || r.op.unknown
+	done := r.op.short != nil // and is to be undone
+	open := !done && (r.op.pending != nil || r.op.unknown)
+	asked := done || open
 	undo := func() {
-		if asked {
+		if open {
 			if _, err := r.resume(); err != nil && (r.op.unknown || r.next != "") {
 				t.leaveUnresolved(r)
 			}

@@ -51,6 +51,8 @@ type attempt struct {
 	ctx     context.Context //nolint:containedctx // travels with the request it belongs to
 	stop    <-chan struct{} // closed: the caller is to be told
 	done    chan struct{}   // told when the attempt has ended, and before that if it ended early
+	acks    time.Duration   // how long to wait for replicas; 0: not at all
+	short   *AckError       // too few have acknowledged it in time
 	timer   *time.Timer     // for a caller with a limit of his own; stopped else
 
 	// Guarded by sender.mu until done has been told.
@@ -81,7 +83,7 @@ func (s *sender) join(a *attempt) *batch {
 		s.ringLocked(a.limit)
 	}
 	s.count++
-	if b := s.open; b != nil {
+	if b := s.open; b != nil && a.acks == 0 {
 		b.attempts = append(b.attempts, a)
 		if len(b.attempts) == fullBatch {
 			s.open = nil
@@ -92,7 +94,7 @@ func (s *sender) join(a *attempt) *batch {
 	b.at = len(s.away)
 	s.away = append(s.away, b)
 	b.attempts = append(b.attempts, a)
-	if b.gathers = s.batch != nil && s.count > fewRequests; b.gathers {
+	if b.gathers = s.batch != nil && s.count > fewRequests && a.acks == 0; b.gathers {
 		s.open = b
 	}
 	return b
@@ -135,8 +137,11 @@ func (b *batch) Run() {
 	s := b.s
 	if len(b.attempts) == 1 {
 		a := b.attempts[0]
-		r := &a.request
-		r.Reply, r.Err = s.c.redis.Run(a.ctx, r.Script, r.Keys, r.Args)
+		if r := &a.request; a.acks > 0 {
+			a.short = s.c.acks.run(a.ctx, r, a.acks)
+		} else {
+			r.Reply, r.Err = s.c.redis.Run(a.ctx, r.Script, r.Keys, r.Args)
+		}
 	} else {
 		for _, a := range b.attempts {
 			b.requests = append(b.requests, &a.request)
@@ -281,6 +286,9 @@ func (c *Client) newAttempt(ctx context.Context, o *op) *attempt {
 	}
 	a.request = Request{Script: o.script, Keys: o.keys, Args: o.args}
 	a.ctx, a.stop = context.Background(), o.stop
+	if o.acks && !c.acks.pointless(o.keys[0]) {
+		a.acks = c.acks.timeout(o.lease)
+	}
 	if c.traits.ContextValues {
 		a.ctx = context.WithoutCancel(ctx)
 	}
@@ -291,6 +299,7 @@ func (c *Client) newAttempt(ctx context.Context, o *op) *attempt {
 func (c *Client) answer(a *attempt) (Reply, error) {
 	reply, err := a.request.Reply, a.request.Err
 	a.request, a.ctx, a.stop, a.limit, a.early = Request{}, nil, nil, time.Time{}, notEarly
+	a.acks, a.short = 0, nil
 	c.attempts.Put(a)
 	return reply, err
 }

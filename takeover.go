@@ -55,7 +55,8 @@ func (t *tenure) retire() bool {
 }
 
 // turn lets other processes have the lock, if any of them waits; else it moves
-// from old to t.
+// from old to t. Replicas are not asked to acknowledge that: one that does not know
+// of it yet has the lock as old's, which keeps everybody else out as well.
 func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, until time.Time, at site) (*hold, error) {
 	ln := t.line
 	own, last := "0", "0"
@@ -103,8 +104,11 @@ func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, until tim
 func (c *Client) transfer(ctx context.Context, old, t *tenure, o *options, until time.Time, at site) (*hold, error) {
 	q := t.op(t.lock.kind.transfer, []string{old.id, t.id, t.args[0]})
 	t.fence(&q)
-	q.stop, q.until = c.done, until
+	q.stop, q.until, q.acks = c.done, until, c.acks.holds
 	reply, err := q.run(ctx)
+	if err == nil && reply.Int > 0 && q.short != nil {
+		err = q.short
+	}
 	if q.unknown {
 		t.suspected(t.id)
 	}
@@ -140,7 +144,7 @@ func (c *Client) abandonMove(old, t *tenure, q *op, isMoved func(Reply) bool) {
 	move := *q
 	c.settle(func() {
 		reply, err := move.outcome()
-		if err == nil && isMoved != nil && isMoved(reply) {
+		if err == nil && move.short == nil && isMoved != nil && isMoved(reply) {
 			t.confirm(move.sent, t.length)
 			t.passOn()
 			return

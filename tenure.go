@@ -120,11 +120,12 @@ func (t *tenure) live() bool {
 
 // op prepares a request about this tenure.
 func (t *tenure) op(s *Script, args []string) op {
-	keys := t.lock.keys
+	o := op{c: t.c, script: s, keys: t.lock.keys, args: t.lock.args(args), lease: t.length, stop: t.c.over}
 	if s == t.lock.kind.renew {
-		keys = keys[:1] // it takes any number of locks
+		o.keys = o.keys[:1] // it takes any number of locks
+		o.acks = t.c.acks.renews
 	}
-	return op{c: t.c, script: s, keys: keys, args: t.lock.args(args), lease: t.length, stop: t.c.over}
+	return o
 }
 
 // fence makes the request that takes the lock count the acquisition.

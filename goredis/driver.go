@@ -18,10 +18,13 @@ type Driver struct {
 	rdb     processor
 	single  *redis.Client        // or nil
 	cluster *redis.ClusterClient // or nil
-	timeout time.Duration
-	breaks  adapter.Breaks
-	classic *hub
-	sharded *hub
+
+	replicated bool // the primary is found anew after a failover
+	timeout    time.Duration
+	waits      time.Duration // how long WAIT can last
+	breaks     adapter.Breaks
+	classic    *hub
+	sharded    *hub
 }
 
 var _ redlatch.Redis = (*Driver)(nil)
@@ -44,13 +47,15 @@ func Use(rdb redis.UniversalClient) *Driver {
 	case *redis.Client:
 		o := c.Options()
 		d.rdb, d.single = c, c
-		d.timeout = bound(o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled)
+		d.replicated = o.Addr == "FailoverClient" // what go-redis puts there for one that asks sentinels
+		d.setTimeouts(o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled)
 		d.classic = newHub(d, false, alone(c))
 		d.sharded = newHub(d, true, alone(c))
 	case *redis.ClusterClient:
 		o := c.Options()
 		d.rdb, d.cluster = c, c
-		d.timeout = bound(o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled)
+		d.replicated = true
+		d.setTimeouts(o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled)
 		d.classic = newHub(d, false, anyNode(c))
 		d.sharded = newHub(d, true, owner(c))
 	case *redis.Ring:
@@ -69,7 +74,7 @@ func Use(rdb redis.UniversalClient) *Driver {
 // itself, that then runs into a dead server. With ContextTimeoutEnabled it is the
 // 3 s for everything. It is 0 if either option is negative, for no time-out.
 func (d *Driver) Traits() redlatch.Traits {
-	return redlatch.Traits{Name: "goredis", ContextValues: true, Timeout: d.timeout, Cluster: d.cluster != nil}
+	return redlatch.Traits{Name: "goredis", ContextValues: true, Timeout: d.timeout, Cluster: d.cluster != nil, Replicated: d.replicated}
 }
 
 // Lane implements [redlatch.Redis]: in a cluster, a range of 1024 hash slots.
@@ -95,15 +100,17 @@ func (d *Driver) Subscribe(channel string, sharded bool, h func(redlatch.Notice)
 // dial five times over; a connection that comes too late is kept for the next.
 const patience = 3 * time.Second
 
-// bound takes the options of a client in the state in which go-redis keeps them,
-// with its defaults filled in.
-func bound(read, write time.Duration, contexts bool) time.Duration {
+// setTimeouts takes the options of a client in the state in which go-redis keeps
+// them, with its defaults filled in.
+func (d *Driver) setTimeouts(read, write time.Duration, contexts bool) {
+	d.waits = patience / 2
+	if read > 0 {
+		d.waits = min(d.waits, read/2)
+	}
 	switch {
 	case contexts:
-		return patience
-	case read <= 0 || write <= 0:
-		return 0
-	default:
-		return patience + max(read, write)
+		d.timeout = patience
+	case read > 0 && write > 0:
+		d.timeout = patience + max(read, write)
 	}
 }

@@ -213,8 +213,8 @@ func TestTraits(t *testing.T) {
 		{redis.UniversalOptions{ReadTimeout: -1}, redlatch.Traits{}},
 		{redis.UniversalOptions{WriteTimeout: -2}, redlatch.Traits{}},
 		{redis.UniversalOptions{ContextTimeoutEnabled: true}, redlatch.Traits{Timeout: 3 * time.Second}},
-		{redis.UniversalOptions{IsClusterMode: true}, redlatch.Traits{Timeout: 8 * time.Second, Cluster: true}},
-		{redis.UniversalOptions{MasterName: "m"}, redlatch.Traits{Timeout: 8 * time.Second}},
+		{redis.UniversalOptions{IsClusterMode: true}, redlatch.Traits{Timeout: 8 * time.Second, Cluster: true, Replicated: true}},
+		{redis.UniversalOptions{MasterName: "m"}, redlatch.Traits{Timeout: 8 * time.Second, Replicated: true}},
 	} {
 		test.opt.Addrs = []string{"127.0.0.1:1"}
 		rdb := redis.NewUniversalClient(&test.opt)

@@ -35,16 +35,24 @@ func (d *Driver) Run(ctx context.Context, s *redlatch.Script, keys, args []strin
 // become an error unchecked.
 func (d *Driver) send(ctx context.Context, verb, script string, keys, args []string) (redlatch.Reply, *redlatch.RunError) {
 	text := &scriptArg{text: script}
+	cmd := command(ctx, verb, text, keys, args)
+	return result(cmd, d.rdb.Process(ctx, cmd), text)
+}
+
+func command(ctx context.Context, verb string, script *scriptArg, keys, args []string) once {
 	words := make([]any, 0, 3+len(keys)+len(args))
-	words = append(words, verb, text, len(keys))
+	words = append(words, verb, script, len(keys))
 	for _, k := range keys {
 		words = append(words, k)
 	}
 	for _, a := range args {
 		words = append(words, a)
 	}
-	cmd := once{redis.NewCmd(ctx, words...)}
-	err := d.rdb.Process(ctx, cmd)
+	return once{redis.NewCmd(ctx, words...)}
+}
+
+// result says what became of a command that ended with err.
+func result(cmd once, err error, text *scriptArg) (redlatch.Reply, *redlatch.RunError) {
 	if err == nil {
 		return reply(cmd.Val())
 	}

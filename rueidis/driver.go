@@ -84,6 +84,7 @@ func New(opt rueidis.ClientOption) (*Driver, error) {
 		d.Close()
 		return nil, err
 	}
+	d.traits.Replicated = d.traits.Cluster || opt.Sentinel.MasterSet != ""
 	d.breaks.SetCluster(d.traits.Cluster)
 	return d, nil
 }
@@ -113,6 +114,7 @@ func Use(client rueidis.Client, opt rueidis.ClientOption) *Driver {
 	if opt.ConnWriteTimeout == 0 {
 		d.traits.Timeout = 10 * max(rueidis.DefaultTCPKeepAlive, opt.Dialer.KeepAlive)
 	}
+	d.traits.Replicated = d.traits.Cluster || opt.Sentinel.MasterSet != ""
 	d.breaks.SetCluster(d.traits.Cluster)
 	return d
 }

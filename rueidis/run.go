@@ -62,7 +62,10 @@ func (d *Driver) run(ctx context.Context, client rueidis.Client, s *redlatch.Scr
 	return redlatch.Reply{}, re
 }
 
-var errCrossSlot = errors.New("rueidis: the keys of the script do not share a hash slot")
+var (
+	errCrossSlot = errors.New("rueidis: the keys of the script do not share a hash slot")
+	errNoPrimary = errors.New("rueidis: the server is no primary")
+)
 
 func sameSlot(keys []string) bool {
 	for i := 1; i < len(keys); i++ {

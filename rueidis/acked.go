@@ -1,0 +1,135 @@
+package rueidis
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/adapter"
+)
+
+var _ redlatch.Acker = (*Driver)(nil)
+
+// RunAcked implements [redlatch.Acker], on a connection of rueidis' pool for
+// blocking commands, of which there can be as many as ClientOption.BlockingPoolSize
+// per node. A timeout is shortened to half of Traits.Timeout. With
+// Standalone.EnableRedirect nobody is asked for acknowledgement.
+func (d *Driver) RunAcked(
+	ctx context.Context, s *redlatch.Script, keys, args []string, replicas int, timeout time.Duration,
+) (reply redlatch.Reply, acked int, err error) {
+	if d.redirects { // which a connection of one's own does not follow
+		reply, err = d.Run(ctx, s, keys, args)
+		return reply, -1, err
+	}
+	ctx, release := d.limit(ctx)
+	defer release()
+	client, err := d.commands.get(ctx)
+	if err != nil {
+		return redlatch.Reply{}, 0, notExecuted(err)
+	}
+	if client.Mode() == rueidis.ClientModeCluster && !sameSlot(keys) {
+		return redlatch.Reply{}, 0, redlatch.ServerError("CROSSSLOT", errCrossSlot)
+	}
+	if limit := d.traits.Timeout / 2; limit > 0 {
+		timeout = min(timeout, limit)
+	}
+	q := ackedScript{s, keys, args, int64(replicas), max(timeout.Milliseconds(), 1)}
+	res, wait := q.run(ctx, client, false)
+	if re, ok := rueidis.IsRedisErr(res.Error()); ok {
+		if addr, ok := re.IsAsk(); ok {
+			if node := client.Nodes()[addr]; node != nil {
+				res, wait = q.run(ctx, node, true)
+			}
+		}
+	}
+	reply, re := convert(res)
+	if re != nil {
+		if adapter.IsBreak(re) {
+			d.breaks.Lane(keys)
+		}
+		return redlatch.Reply{}, 0, re
+	}
+	return reply, acknowledged(wait), nil
+}
+
+// limit is bound where rueidis sets no time-out of its own: for a command that
+// blocks.
+func (d *Driver) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	if d.limits != nil {
+		x := d.limits.get()
+		return x, x.release
+	}
+	return d.bound(ctx)
+}
+
+// An ackedScript is a script with what is to be waited for behind it.
+type ackedScript struct {
+	script     *redlatch.Script
+	keys, args []string
+	replicas   int64
+	timeoutMs  int64
+}
+
+// run sends both over a connection of their own to the node that has the keys, or
+// if asking is set, to the one that is about to.
+func (q *ackedScript) run(ctx context.Context, client rueidis.Client, asking bool) (res, wait rueidis.RedisResult) {
+	own, giveBack := client.Dedicate()
+	defer giveBack()
+	send := func(f form) {
+		b := own.B()
+		cmds := make([]rueidis.Completed, 0, 3)
+		if asking {
+			cmds = append(cmds, b.Asking().Build())
+		}
+		cmds = append(cmds, command(b, q.script, f, q.keys, q.args),
+			b.Wait().Numreplicas(q.replicas).Timeout(q.timeoutMs).Build())
+		all := own.DoMulti(ctx, cmds...)
+		res, wait = all[len(all)-2], all[len(all)-1]
+	}
+	send(bySHA)
+	if unknownScript(res) {
+		send(bySource)
+	}
+	return res, wait
+}
+
+// acknowledged reads the answer to WAIT.
+func acknowledged(wait rueidis.RedisResult) int {
+	n, err := wait.AsInt64()
+	if re, ok := rueidis.IsRedisErr(err); ok {
+		return adapter.Unacknowledged(re.Error())
+	}
+	return int(n)
+}
+
+// Replicas implements [redlatch.Acker].
+func (d *Driver) Replicas(ctx context.Context, key string) (int, error) {
+	ctx, release := d.bound(ctx)
+	defer release()
+	client, err := d.commands.get(ctx)
+	if err != nil {
+		return 0, notExecuted(err)
+	}
+	role := client.B().Role().Build()
+	if client.Mode() == rueidis.ClientModeCluster {
+		role = role.SetSlot(key)
+	}
+	res := client.Do(ctx, role)
+	if err := res.NonRedisError(); err != nil {
+		return 0, classify(err)
+	}
+	list, err := res.ToArray()
+	if err != nil {
+		return 0, redlatch.ServerError(err.Error(), err)
+	}
+	if len(list) < 3 {
+		return 0, redlatch.ServerError("READONLY", errNoPrimary)
+	}
+	replicas, err := list[2].ToArray()
+	if err != nil { // a replica tells the port of its primary there
+		return 0, redlatch.ServerError("READONLY", errNoPrimary)
+	}
+	return len(replicas), nil
+}
