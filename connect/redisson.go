@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/redlatch/redlatch"
 )
 
 // A Warning is about a key of Redisson's configuration file that has no effect,
@@ -338,6 +340,9 @@ func (f *file) finish() {
 	}
 	if f.Mode == Sentinel && f.MasterName == "" {
 		f.fail("has no masterName")
+	}
+	if f.servers.Value == "masterSlaveServersConfig" && f.Config.Acks == redlatch.AcksAuto {
+		f.Config.Acks = redlatch.AcksAny // a driver for the master alone does not know of the others
 	}
 	f.mergeCredentials()
 

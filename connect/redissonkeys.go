@@ -31,7 +31,6 @@ const (
 	scripts     = "scripts are always sent by their hash, and renewals in batches of up to 100"
 	resolver    = "Go looks host names up at every connection"
 	discovered  = "the driver has its own way of finding the servers"
-	acks        = "releases and acquisitions do not wait for replicas; see docs/guarantees.md about failover"
 	storeOnly   = "it is about a Java key store"
 )
 
@@ -157,7 +156,6 @@ var (
 		ignored(otherTypes, "codec", "referenceEnabled", "referenceCodecProvider", "redissonReferenceEnabled", "minCleanUpDelay", "maxCleanUpDelay",
 			"cleanUpKeysAmount", "reliableTopicWatchdogTimeout", "keepPubSubOrder"),
 		ignored(scripts, "useScriptCache", "lockWatchdogBatchSize"),
-		ignored(acks, "slavesSyncTimeout"),
 		map[string]option{
 			"lockWatchdogTimeout": {set: func(f *file, v *yaml.Node) {
 				f.Config.WatchdogTimeout = f.milliseconds(v, 300)
@@ -169,10 +167,12 @@ var (
 				}
 			}},
 			"checkLockSyncedSlaves": {set: func(f *file, v *yaml.Node) {
-				if f.boolean(v) {
-					f.warn("has no effect: %s", acks)
+				f.Config.Acks = redlatch.AcksAuto
+				if !f.boolean(v) {
+					f.Config.Acks = redlatch.AcksOff
 				}
 			}},
+			"slavesSyncTimeout": {set: func(f *file, v *yaml.Node) { f.Config.AckTimeout = f.milliseconds(v, 1) }},
 			"protocol": {set: func(f *file, v *yaml.Node) { f.RESP2 = f.oneOf(v, "RESP2", "RESP3") == 0 }},
 		},
 	)

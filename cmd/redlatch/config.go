@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/connect"
 )
 
@@ -30,6 +31,8 @@ type configJSON struct {
 	Timeout          int64         `json:"timeout_ms"`
 	Watchdog         int64         `json:"watchdog_ms"`
 	PubSub           string        `json:"pubsub"`
+	Acks             string        `json:"acks"`
+	AckTimeout       int64         `json:"ack_timeout_ms"`
 	Warnings         []warningJSON `json:"warnings"`
 }
 
@@ -108,6 +111,8 @@ func configOf(s connect.Settings, warnings []connect.Warning) *configJSON {
 		Timeout:     cmp.Or(s.Timeout, min(connect.DefaultTimeout, lease/3)).Milliseconds(),
 		Watchdog:    lease.Milliseconds(),
 		PubSub:      s.Config.PubSub.String(),
+		Acks:        s.Config.Acks.String(),
+		AckTimeout:  cmp.Or(s.Config.AckTimeout, time.Second).Milliseconds(),
 		Warnings:    []warningJSON{},
 	}
 	if s.RESP2 {
@@ -158,6 +163,10 @@ func (c *configJSON) rows() [][]string {
 	add("watchdog", milliseconds(c.Watchdog))
 	if c.Mode == connect.Cluster.String() {
 		add("pubsub", c.PubSub)
+	}
+	if c.Mode != connect.Single.String() || c.Acks == redlatch.AcksAny.String() {
+		add("acks", c.Acks)
+		add("ack timeout", milliseconds(c.AckTimeout))
 	}
 	for _, w := range c.Warnings {
 		add("warning", "line "+strconv.Itoa(w.Line)+": "+w.Key+": "+w.Text)

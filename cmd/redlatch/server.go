@@ -140,7 +140,7 @@ func (a *app) client(cfg redlatch.Config) (client *redlatch.Client, closeAll fun
 		return nil, nil, err
 	}
 	cfg.WatchdogTimeout = cmp.Or(settings.Config.WatchdogTimeout, cfg.WatchdogTimeout)
-	cfg.PubSub = settings.Config.PubSub
+	cfg.PubSub, cfg.Acks, cfg.AckTimeout = settings.Config.PubSub, settings.Config.Acks, settings.Config.AckTimeout
 	a.watchdog = cfg.WatchdogTimeout
 	driver, err := settings.Open(func(opt *rueidis.ClientOption) {
 		// One lock needs one connection, and not half a megabyte to read it.
