@@ -27,6 +27,8 @@ func noReplicaAcknowledges(t *testing.T, w *world) {
 		}
 	}
 	t.Cleanup(resume)
+	cfg := redlatch.Config{WatchdogTimeout: goWatchdog, PubSub: w.stage.goes, Acks: redlatch.AcksOff}
+	w.gone = newGoClient(t, w.driver, w.at, cfg)
 	j, owner := w.javaLock("t1"), w.javaOwner("t1")
 
 	j.take(long)
@@ -67,6 +69,21 @@ func noReplicaAcknowledges(t *testing.T, w *world) {
 		t.Errorf("Go got in after %v, and not at the end of the lease of %v", took, short)
 	}
 	w.release(h)
+	w.free()
+
+	// And a Go client that asks as Redisson does takes it for failed as well, and
+	// leaves nothing that would keep a Redisson thread waiting.
+	cfg.Acks = redlatch.AcksAuto
+	asking := newGoClient(t, w.driver, w.at, cfg)
+	pause()
+	_, err = goLock(asking, w.kind, w.name).Acquire(w.ctx)
+	if e, ok := errors.AsType[*redlatch.AckError](err); !ok || e.Got != 0 {
+		t.Errorf("Go acquires with silent replicas: %v, want an AckError", err)
+	}
+	w.eventually("nobody's field", func() bool { return len(w.fields()) == 0 })
+	resume()
+	j.take(long)
+	w.must(j.Unlock(w.ctx))
 	w.free()
 }
 
