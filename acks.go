@@ -67,12 +67,23 @@ type acks struct {
 	c      *Client
 	acker  Acker // nil: nobody is asked
 	policy Acks  // never AcksAuto
-	holds  bool  // what creates a hold is to be acknowledged,
-	renews bool  // and what prolongs one
+
+	// What is to be acknowledged: notAcked if that is not.
+	taking  acksFor // requests that create a hold
+	keeping acksFor // and those that prolong one
 
 	mu    sync.Mutex // guards known
 	known map[int]replicas
 }
+
+// acksFor is why replicas are to acknowledge a request.
+type acksFor uint8
+
+const (
+	notAcked acksFor = iota
+	acksTaking
+	acksKeeping
+)
 
 // replicas are what is known of a primary's, of which there is one for each hash
 // slot.
@@ -101,7 +112,10 @@ func (k *acks) start(c *Client) error {
 	acker, ok := c.redis.(Acker)
 	switch {
 	case ok:
-		k.acker, k.holds, k.renews = acker, true, k.policy > 0
+		k.acker, k.taking = acker, acksTaking
+		if k.policy > 0 {
+			k.keeping = acksKeeping
+		}
 	case k.policy > 0:
 		return fmt.Errorf("redlatch: Config.Acks is %d, but the %s driver cannot wait for replicas", k.policy, c.traits.Name)
 	}

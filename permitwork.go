@@ -102,7 +102,9 @@ func (ln *permitLine) send(x *exchange) {
 		args = append(args, strconv.Itoa(n))
 	}
 	o := ln.session.op(semaphoreExchange, ln.keys, args)
-	o.acks = ln.c.acks.holds && len(x.wants) > 0
+	if len(x.wants) > 0 {
+		o.acks = ln.c.acks.taking
+	}
 	o.retried = func() {
 		ln.mu.Lock()
 		defer ln.mu.Unlock()
