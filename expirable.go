@@ -296,14 +296,6 @@ func (s *ExpirableSemaphore) count(ctx context.Context) (free, given int, err er
 	return int(reply.List[0].Int), int(reply.List[1].Int), nil
 }
 
-// lane returns which sender's business the semaphore is, and its slot.
-func (s *ExpirableSemaphore) lane() (name string, slot int) {
-	if s.c.traits.Cluster {
-		slot = wire.Slot(s.name)
-	}
-	return s.c.redis.Lane(s.name), slot
-}
-
 // releaseOp prepares the release of ids that are ours.
 func (s *ExpirableSemaphore) releaseOp(ids []string) op {
 	args := append([]string{s.channel}, ids...)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 var (
@@ -51,7 +52,9 @@ type permit struct {
 func newPermit(ctx context.Context, s *ExpirableSemaphore, a *asker, id string, o *options, now time.Time) *permit {
 	p := &permit{sem: s, id: id, watchdog: !o.hasLease, suspect: a.suspect, at: a.at, since: now, values: ctx}
 	p.lease.Kind, p.lease.Holder, p.lease.Length = s.c.permitKind, p, a.length
-	p.lease.Lane, p.lease.Group = s.lane()
+	if s.c.traits.Cluster {
+		p.lease.Group = wire.Slot(s.name)
+	}
 	p.lease.Confirm(a.sent, a.length)
 	if s.c.cfg.MaxHold > 0 && p.watchdog {
 		p.lease.Until = now.Add(s.c.cfg.MaxHold)
@@ -211,6 +214,9 @@ func (p *permit) lose(reason LossReason) {
 func (p *permit) lostError(reason LossReason) *LostError {
 	return &LostError{Name: p.sem.name, Owner: hex.EncodeToString([]byte(p.id)), Reason: reason, Confirmed: p.lease.Confirmed(), what: aPermit}
 }
+
+// Lane implements renew.Holder.
+func (p *permit) Lane() string { return p.sem.c.redis.Lane(p.sem.name) }
 
 // Expired implements renew.Holder.
 func (p *permit) Expired() {

@@ -59,7 +59,7 @@ func (t *tenure) suffice(ctx context.Context, until time.Time, o *options) error
 }
 
 // bound gives a read hold an end of its own, if it has one: it shares its tenure
-// with others. It is trusted for left.
+// with others. It is trusted for left. Nobody is asked about it: its tenure is.
 func (h *hold) bound(now time.Time, left time.Duration, o *options) {
 	c := h.t.c
 	switch {
@@ -69,10 +69,7 @@ func (h *hold) bound(now time.Time, left time.Duration, o *options) {
 	case c.cfg.MaxHold > 0:
 		h.own = &renew.Lease{Holder: h, Until: now.Add(c.cfg.MaxHold)}
 		h.own.Confirm(now, maxLease)
-	default:
-		return
 	}
-	h.own.Lane = "own" // never asked about: the tenure is
 }
 
 // over returns how the hold's own time has ended; "" if it has not.
@@ -86,6 +83,9 @@ func (h *hold) over(now time.Time) LossReason {
 	}
 	return ""
 }
+
+// Lane implements renew.Holder.
+func (h *hold) Lane() string { return "" }
 
 // Expired implements renew.Holder.
 func (h *hold) Expired() { h.expire(h.over(time.Now())) }

@@ -40,13 +40,15 @@ type Redis interface {
 	// Primaries returns every node that holds keys, for listing.
 	Primaries(ctx context.Context) ([]Primary, error)
 
-	// Lane names the node that serves key: "" where there is only one. Keys of
-	// one lane are renewed by one sender.
+	// Lane names the node that serves key, as far as the driver knows: "" where
+	// there is only one. It does no I/O, and is asked often. What goes to one lane
+	// waits for no other.
 	Lane(key string) string
 
 	// OnBreak registers f to be called with a lane whenever a connection to
 	// its node ended with an error or the node answered that it is no longer a
-	// primary. f must not block. stop unregisters f.
+	// primary, or what was of the lane is of another one now. With "" all lanes
+	// are meant. f must not block. stop unregisters f.
 	OnBreak(f func(lane string)) (stop func())
 
 	// Traits returns fixed facts about the driver and its configuration.
@@ -60,7 +62,8 @@ type Batcher interface {
 
 	// RunBatch does for each request what Run does, and sets its Reply and
 	// Err: each is executed once, none waits for another's success, and the
-	// order is not promised. The requests share a lane; there are at least two.
+	// order is not promised. The requests shared a lane when it was asked for;
+	// there are at least two.
 	// They must not be retained. It is not called if Traits.ContextValues is
 	// set.
 	RunBatch(requests []*Request)

@@ -76,7 +76,6 @@ func (c *Client) newTenure(ln *line, l *Lock, o *options) *tenure {
 	}
 	t.args = &t.args0
 	t.lease.Kind, t.lease.Holder, t.lease.Length = c.kind, t, t.length
-	t.lease.Lane = c.redis.Lane(l.name)
 	switch {
 	case l.side != neither:
 		t.lease.Kind = c.rwKind
@@ -414,6 +413,9 @@ func (t *tenure) settleDebts() {
 func (t *tenure) lostError(reason LossReason, id string) *LostError {
 	return &LostError{Name: t.lock.name, Owner: id, Reason: reason, Confirmed: t.lease.Confirmed()}
 }
+
+// Lane implements renew.Holder.
+func (t *tenure) Lane() string { return t.c.redis.Lane(t.lock.name) }
 
 // Expired implements renew.Holder.
 func (t *tenure) Expired() {

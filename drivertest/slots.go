@@ -11,8 +11,8 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// testClusterBatch runs batches of one lane each. Lanes that are ranges of slots
-// have keys of several nodes.
+// testClusterBatch runs batches of one lane each, and one of keys that lie apart:
+// lanes are not always what they were when they were asked for.
 func testClusterBatch(e *env, _ ClusterConfig) {
 	if _, ok := e.r.(redlatch.Batcher); !ok {
 		return
@@ -35,6 +35,16 @@ func testClusterBatch(e *env, _ ClusterConfig) {
 					e.Fatalf("%s, %q: got %v, %v; want %d", lane, r.Keys, r.Reply, r.Err, round+1)
 				}
 			}
+		}
+	}
+	var apart []*redlatch.Request
+	for _, keys := range lanes {
+		apart = append(apart, request(counter, keys[:1]))
+	}
+	e.runBatch(e.r, apart)
+	for _, r := range apart {
+		if r.Err != nil || r.Reply.Int != 3 {
+			e.Fatalf("%q, which lie apart: got %v, %v; want 3", r.Keys, r.Reply, r.Err)
 		}
 	}
 	a := e.prefix + "{a}"

@@ -63,7 +63,9 @@ func Use(rdb redis.UniversalClient) *Driver {
 	default:
 		panic(fmt.Sprintf("goredis: unsupported client %T: use a *redis.Client or a *redis.ClusterClient", rdb))
 	}
-	d.breaks.SetCluster(d.cluster != nil)
+	if d.cluster != nil {
+		d.breaks.Cluster(d.slots)
+	}
 	return d
 }
 
@@ -77,13 +79,9 @@ func (d *Driver) Traits() redlatch.Traits {
 	return redlatch.Traits{Name: "goredis", ContextValues: true, Timeout: d.timeout, Cluster: d.cluster != nil, Replicated: d.replicated}
 }
 
-// Lane implements [redlatch.Redis]: in a cluster, a range of 1024 hash slots.
-func (d *Driver) Lane(key string) string {
-	if d.cluster == nil {
-		return ""
-	}
-	return adapter.LaneOf(key)
-}
+// Lane implements [redlatch.Redis]: in a cluster, the node's id. Until that is
+// known, it is a range of hash slots.
+func (d *Driver) Lane(key string) string { return d.breaks.LaneOf(key) }
 
 // OnBreak implements [redlatch.Redis].
 func (d *Driver) OnBreak(f func(lane string)) (stop func()) { return d.breaks.Register(f) }

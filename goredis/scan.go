@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/adapter"
 )
 
 // Primaries implements [redlatch.Redis].
@@ -23,6 +24,19 @@ func (d *Driver) Primaries(ctx context.Context) ([]redlatch.Primary, error) {
 		return nil
 	})
 	return all, err
+}
+
+// slots asks which node serves what.
+func (d *Driver) slots() (ranges []adapter.Range, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	all, err := d.cluster.ClusterSlots(ctx).Result()
+	for _, r := range all {
+		if len(r.Nodes) > 0 { // the primary, and its replicas
+			ranges = append(ranges, adapter.Range{From: r.Start, To: r.End, Node: r.Nodes[0].ID})
+		}
+	}
+	return ranges, err
 }
 
 type primary struct{ rdb *redis.Client }

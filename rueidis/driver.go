@@ -85,7 +85,7 @@ func New(opt rueidis.ClientOption) (*Driver, error) {
 		return nil, err
 	}
 	d.traits.Replicated = d.traits.Cluster || opt.Sentinel.MasterSet != ""
-	d.breaks.SetCluster(d.traits.Cluster)
+	d.learnNodes()
 	return d, nil
 }
 
@@ -115,7 +115,7 @@ func Use(client rueidis.Client, opt rueidis.ClientOption) *Driver {
 		d.traits.Timeout = 10 * max(rueidis.DefaultTCPKeepAlive, opt.Dialer.KeepAlive)
 	}
 	d.traits.Replicated = d.traits.Cluster || opt.Sentinel.MasterSet != ""
-	d.breaks.SetCluster(d.traits.Cluster)
+	d.learnNodes()
 	return d
 }
 
@@ -138,13 +138,9 @@ func (d *Driver) Close() {
 // Traits implements [redlatch.Redis].
 func (d *Driver) Traits() redlatch.Traits { return d.traits }
 
-// Lane implements [redlatch.Redis]: in a cluster, a range of 1024 hash slots.
-func (d *Driver) Lane(key string) string {
-	if !d.traits.Cluster {
-		return ""
-	}
-	return adapter.LaneOf(key)
-}
+// Lane implements [redlatch.Redis]: in a cluster, the node's id. Until that is
+// known, it is a range of hash slots.
+func (d *Driver) Lane(key string) string { return d.breaks.LaneOf(key) }
 
 // OnBreak implements [redlatch.Redis].
 func (d *Driver) OnBreak(f func(lane string)) (stop func()) { return d.breaks.Register(f) }

@@ -1,32 +1,11 @@
 package adapter
 
 import (
-	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/wire"
 )
-
-// A cluster has 16384 hash slots; a lane is one sixteenth of them.
-const (
-	lanes    = 16
-	laneBits = 10
-)
-
-var laneNames = func() (names [lanes]string) {
-	for i := range names {
-		names[i] = "slots " + strconv.Itoa(i<<laneBits) + "-" + strconv.Itoa((i+1)<<laneBits-1)
-	}
-	return names
-}()
-
-// LaneOf returns the lane of a key in a cluster, a range of 1024 hash slots.
-// Unlike a node's address it stays what it is when a slot moves, and asking for
-// it is no I/O.
-func LaneOf(key string) string { return laneNames[wire.Slot(key)>>laneBits] }
 
 // IsBreak says that a script that failed with err met a lost connection or a
 // changed role.
@@ -40,21 +19,32 @@ func IsBreak(err *redlatch.RunError) bool {
 	return false
 }
 
-// Breaks tells those who asked when a connection is lost. The zero value is for a
-// single server, whose lane is "".
+// Breaks knows the lanes, and tells those who asked when a connection is lost. The
+// zero value is for a single server, whose lane is "".
 type Breaks struct {
-	cluster atomic.Bool
+	nodes atomic.Pointer[nodes] // nil: a single server
 
-	mu      sync.Mutex // guards all below
-	last    int
-	told    map[int]func(lane string)
-	general time.Time // when all lanes were last told because of one
+	mu   sync.Mutex // guards all below
+	last int
+	told map[int]func(lane string)
 }
 
-// SetCluster says whether there are the lanes of [LaneOf].
-func (b *Breaks) SetCluster(on bool) { b.cluster.Store(on) }
+// Cluster says that there is a cluster. ask, which must end in time, returns which
+// node serves what.
+func (b *Breaks) Cluster(ask func() ([]Range, error)) { b.nodes.Store(newNodes(ask, b.tell)) }
 
-// Register makes f be called with the lane of each break until stop is called.
+// LaneOf returns the lane of a key: in a cluster the node that serves it, as far as
+// is known. It is no I/O.
+func (b *Breaks) LaneOf(key string) string {
+	if n := b.nodes.Load(); n != nil {
+		name, _ := n.lane(key)
+		return name
+	}
+	return ""
+}
+
+// Register makes f be called with the lane of each break, "" for all of them, until
+// stop is called.
 func (b *Breaks) Register(f func(lane string)) (stop func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -71,36 +61,24 @@ func (b *Breaks) Register(f func(lane string)) (stop func()) {
 	}
 }
 
-// Lane reports that a script with these keys met a break, see [IsBreak]. The node
-// behind it serves other lanes too, which we cannot name, so all of them are told,
-// but not for every single failure of an outage.
+// Lane reports that a script with these keys met a break, see [IsBreak].
 func (b *Breaks) Lane(keys []string) {
-	if !b.cluster.Load() || len(keys) == 0 {
-		b.All()
-		return
+	if n := b.nodes.Load(); n != nil && len(keys) > 0 {
+		if name, isNode := n.lane(keys[0]); isNode {
+			n.refresh(brokeNodes)
+			b.tell(name)
+			return
+		}
 	}
-	b.mu.Lock()
-	general := time.Since(b.general) >= time.Second
-	if general {
-		b.general = time.Now()
-	}
-	b.mu.Unlock()
-	if general {
-		b.All()
-		return
-	}
-	b.tell(LaneOf(keys[0]))
+	b.All()
 }
 
 // All reports that a connection was lost, of which we do not know the lane.
 func (b *Breaks) All() {
-	if !b.cluster.Load() {
-		b.tell("")
-		return
+	if n := b.nodes.Load(); n != nil {
+		n.refresh(brokeNodes)
 	}
-	for _, name := range laneNames {
-		b.tell(name)
-	}
+	b.tell("")
 }
 
 func (b *Breaks) tell(lane string) {

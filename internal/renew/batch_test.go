@@ -15,8 +15,9 @@ func TestBatchesOfAHundred(t *testing.T) {
 		for _, c := range s.calls {
 			sizes = append(sizes, len(c.leases))
 		}
-		if !slices.Equal(sizes, []int{100, 100, 50}) {
-			t.Errorf("batches of %v, want 100, 100, 50", sizes)
+		slices.Sort(sizes)
+		if !slices.Equal(sizes, []int{50, 100, 100}) {
+			t.Errorf("batches of %v, want 50, 100, 100", sizes)
 		}
 		for _, l := range ls {
 			s.wantSent(l, 10*time.Second)
@@ -30,7 +31,8 @@ func TestOneKindGroupAndLaneInABatch(t *testing.T) {
 		var ls []*Lease
 		for i := range 600 {
 			l := s.lease(lease)
-			l.Kind, l.Group, l.Lane = kinds[i%2], i/2%3, fmt.Sprint(i/6%2)
+			l.Kind, l.Group = kinds[i%2], i/2%3
+			l.moveTo(fmt.Sprint(i / 6 % 2))
 			s.clock.Add(l, true)
 			ls = append(ls, l)
 		}
@@ -41,8 +43,8 @@ func TestOneKindGroupAndLaneInABatch(t *testing.T) {
 		for _, c := range s.calls {
 			first := c.leases[0]
 			for _, l := range c.leases {
-				if l.Kind != c.kind || l.Group != first.Group || l.Lane != first.Lane {
-					t.Fatalf("a batch of group %d in lane %s has a lease of group %d in lane %s, or of another kind", first.Group, first.Lane, l.Group, l.Lane)
+				if l.Kind != c.kind || l.Group != first.Group || l.lane != first.lane {
+					t.Fatalf("a batch of group %d in lane %s has a lease of group %d in lane %s, or of another kind", first.Group, first.lane, l.Group, l.lane)
 				}
 			}
 		}
@@ -111,10 +113,11 @@ func TestABlockedLane(t *testing.T) {
 		for i := range 300 {
 			l := s.lease(lease)
 			if i%2 == 0 {
-				l.Lane, l.Kind = "silent", stuck
+				l.Kind = stuck
+				l.moveTo("silent")
 				lost = append(lost, l)
 			} else {
-				l.Lane = "good"
+				l.moveTo("good")
 				kept = append(kept, l)
 			}
 			s.clock.Add(l, true)
@@ -135,23 +138,72 @@ func TestABlockedLane(t *testing.T) {
 	})
 }
 
-// A lane has one sender at a time, which ends when there is nothing to send.
-func TestOneSenderPerLane(t *testing.T) {
+// A lane has as many senders as it has batches to send, up to a bound, and they
+// end when there is nothing to send.
+func TestSendersOfALane(t *testing.T) {
 	play(t, func(s *stage) {
 		s.travel = time.Second
 		ls := s.add(250, lease, true)
+		s.until(11 * time.Second)
+		s.wantSenders(3)
 		s.until(18 * time.Second)
 		for _, l := range ls[:10] {
 			s.clock.Check(l)
 		}
 		s.until(19 * time.Second)
-		s.wantSenders(2)
+		s.wantSenders(4)
 		s.wantLanes(1)
 		for _, l := range ls {
 			s.clock.Remove(l)
 		}
 		s.until(time.Minute)
 		s.wantLanes(0)
+	})
+}
+
+// The groups of a lane wait for no answer to each other, even one that never
+// comes, and no more than MaxSenders are asked about at a time.
+func TestGroupsArePipelined(t *testing.T) {
+	const groups = 3 * MaxSenders / 2
+	play(t, func(s *stage) {
+		s.travel = time.Second
+		defer s.occupy(1)()
+		var ls []*Lease
+		for i := range groups {
+			l := s.lease(lease)
+			l.Group = i
+			s.clock.Add(l, true)
+			ls = append(ls, l)
+		}
+		s.until(19 * time.Second)
+		when := map[time.Duration]int{}
+		s.mu.Lock()
+		for _, c := range s.calls {
+			when[c.at]++
+		}
+		s.mu.Unlock()
+		if when[10*time.Second] != MaxSenders-1 || when[12*time.Second] != groups-(MaxSenders-1) {
+			t.Errorf("asked at %v; want %d at once, and the rest a round trip later", when, MaxSenders-1)
+		}
+		s.until(time.Hour)
+		for _, l := range ls {
+			s.wantNotTold(l)
+		}
+	})
+}
+
+// What is due is asked about in turn: many of one sort do not keep others waiting.
+func TestSortsTakeTurns(t *testing.T) {
+	play(t, func(s *stage) {
+		s.travel = time.Second
+		s.add(4*MaxSenders*MaxBatch, lease, true)
+		other := s.lease(lease)
+		other.Kind = s.newKind()
+		s.clock.Add(other, true)
+		s.until(19 * time.Second)
+		if at, _ := s.sent(other); len(at) != 1 || at[0] > 12*time.Second {
+			t.Errorf("the other one was sent at %v", at)
+		}
 	})
 }
 

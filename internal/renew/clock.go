@@ -34,12 +34,6 @@ type Clock struct {
 	closed bool
 }
 
-// A lane is the queue of one sender, which runs while the queue is not empty.
-type lane struct {
-	queue   []*Lease
-	sending bool
-}
-
 // NewClock returns an empty clock that runs its senders with spawn, and calls
 // glance, if that is not nil, at least once a second while it has a lease.
 func NewClock(spawn func(func()), glance func()) *Clock {
@@ -54,6 +48,7 @@ func (c *Clock) Add(l *Lease, renewing bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l.renewing, l.removed, l.retry = renewing, false, 0 // it may still be with its sender
+	l.lane = l.Holder.Lane()
 	now := time.Now()
 	if _, lease := l.rests(); renewing && lease < l.Length {
 		l.retry, l.retryAt = soon, now.Add(soon)
@@ -115,7 +110,8 @@ func (c *Clock) Check(l *Lease) {
 	}
 }
 
-// Kick does what Check does for every lease of a lane.
+// Kick does what Check does for every lease of a lane, or of all lanes if name is
+// empty. One whose last renewal has failed is asked about soon anyway.
 func (c *Clock) Kick(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +119,7 @@ func (c *Clock) Kick(name string) {
 		return
 	}
 	for _, l := range c.leases {
-		if l.Lane == name {
+		if l.Kind != nil && (name == "" || l.lane == name) && (l.due || l.retry == 0) {
 			c.sendLocked(l)
 		}
 	}
@@ -258,55 +254,54 @@ func renewalDue(l *Lease, now time.Time) bool {
 	return l.renewing && Elapsed(since, now) >= third
 }
 
-// sendLocked puts l into its lane's queue, unless it is there already. One that
-// is with the sender is sent once more: the answer to come may be older than
-// the reason to ask.
+// sendLocked puts l into its lane, unless it is there already. One that is with
+// a sender is sent once more: the answer to come may be older than the reason to
+// ask.
 func (c *Clock) sendLocked(l *Lease) {
 	if l.due {
 		l.again = l.asking
 		return
 	}
-	l.due = true
-	ln := c.lanes[l.Lane]
+	l.due, l.lane = true, l.Holder.Lane()
+	ln := c.lanes[l.lane]
 	if ln == nil {
-		ln = &lane{}
-		c.lanes[l.Lane] = ln
+		ln = newLane(l.lane)
+		c.lanes[l.lane] = ln
 	}
-	ln.queue = append(ln.queue, l)
-	if !ln.sending {
-		ln.sending = true
-		name := l.Lane
-		c.spawn(func() { c.send(name, ln) })
+	ln.add(l)
+	c.callLocked(ln)
+}
+
+// callLocked calls one more sender, if a batch could be sent and none is coming.
+func (c *Clock) callLocked(ln *lane) {
+	if len(ln.queue) > 0 && !ln.coming && ln.senders < MaxSenders {
+		ln.senders++
+		ln.coming = true
+		c.spawn(func() { c.send(ln) })
 	}
 }
 
-// send is a lane's sender: it works until the lane's queue is empty.
-func (c *Clock) send(name string, ln *lane) {
+// send is a sender: it works until there is nothing left in its lane.
+func (c *Clock) send(ln *lane) {
 	batch := make([]*Lease, 0, MaxBatch)
+	c.mu.Lock()
+	ln.coming = false
 	for {
-		c.mu.Lock()
 		batch = ln.take(batch[:0])
-		for _, l := range batch {
-			l.asking, l.Ask = true, 0
-			if l.renewing {
-				l.Ask = l.Length
-			}
-		}
 		if len(batch) == 0 {
-			ln.sending, ln.queue = false, nil
-			delete(c.lanes, name)
-			c.mu.Unlock()
-			return
+			break
 		}
+		c.callLocked(ln)
 		c.mu.Unlock()
-
 		sent := time.Now()
-		for _, l := range batch {
-			l.Result = Failed
-		}
 		batch[0].Kind.Renew(batch)
 		c.settle(batch, sent)
+		c.mu.Lock()
 	}
+	if ln.senders--; ln.senders == 0 {
+		delete(c.lanes, ln.name)
+	}
+	c.mu.Unlock()
 }
 
 // settle acts on the results of a batch sent at sent.
@@ -350,24 +345,6 @@ func (c *Clock) settle(batch []*Lease, sent time.Time) {
 	for _, h := range gone {
 		h.Gone()
 	}
-}
-
-// take moves the next leases of one kind and group from the queue to batch.
-func (ln *lane) take(batch []*Lease) []*Lease {
-	rest := ln.queue[:0]
-	for _, l := range ln.queue {
-		switch {
-		case l.removed:
-			l.due = false
-		case len(batch) < MaxBatch && (len(batch) == 0 || (l.Kind == batch[0].Kind && l.Group == batch[0].Group)):
-			batch = append(batch, l)
-		default:
-			rest = append(rest, l)
-		}
-	}
-	clear(ln.queue[len(rest):])
-	ln.queue = rest
-	return batch
 }
 
 // backoff returns the next pause after a failed renewal: 50 ms to 1 s,

@@ -206,9 +206,10 @@ func TestUntilWhileARenewalIsUnderWay(t *testing.T) {
 func TestAddAgainWhenUntilHasPassed(t *testing.T) {
 	play(t, func(s *stage) {
 		s.travel = 4 * time.Second
+		defer s.occupy(MaxSenders - 1)()
 		again := func(group int) (*Lease, *takesUp) {
 			l := s.lease(lease)
-			h := &takesUp{holder: holder{s: s}, l: l}
+			h := &takesUp{holder: holder{s: s, lane: "a"}, l: l}
 			l.Group, l.Holder, l.Until = group, h, s.start.Add(12*time.Second)
 			s.clock.Add(l, true)
 			return l, h
@@ -282,10 +283,10 @@ func TestRemoveWhileARenewalIsUnderWay(t *testing.T) {
 	}
 }
 
-func TestRemoveFromTheQueueOfALane(t *testing.T) {
+func TestRemoveFromALane(t *testing.T) {
 	play(t, func(s *stage) {
 		s.travel = time.Second // two seconds for each batch
-		ls := s.add(MaxBatch+2, lease, true)
+		ls := s.add(MaxSenders*MaxBatch+2, lease, true)
 		s.until(11 * time.Second)
 		var waiting []*Lease
 		for _, l := range ls {
@@ -377,5 +378,6 @@ func TestTheClockGlancesAtLeastOnceASecond(t *testing.T) {
 
 type nobody struct{}
 
-func (nobody) Expired() {}
-func (nobody) Gone()    {}
+func (nobody) Lane() string { return "" }
+func (nobody) Expired()     {}
+func (nobody) Gone()        {}

@@ -233,7 +233,7 @@ func TestDoubtWhileARenewalIsUnderWay(t *testing.T) {
 func TestDoubtWhileInTheQueue(t *testing.T) {
 	play(t, func(s *stage) {
 		s.travel = time.Second
-		ls := s.add(MaxBatch+1, lease, true)
+		ls := s.add(MaxSenders*MaxBatch+1, lease, true)
 		s.until(11 * time.Second)
 		for _, l := range ls {
 			if at, _ := s.sent(l); len(at) == 0 {
@@ -250,7 +250,7 @@ func TestDoubtWhileInTheQueue(t *testing.T) {
 func TestKickIsForOneLane(t *testing.T) {
 	play(t, func(s *stage) {
 		here, fixed, there := s.addOne(lease, true), s.addOne(lease, false), s.lease(lease)
-		there.Lane = "b"
+		there.moveTo("b")
 		s.clock.Add(there, true)
 		s.until(3 * time.Second)
 		s.clock.Kick("a")
@@ -264,6 +264,45 @@ func TestKickIsForOneLane(t *testing.T) {
 		}
 		if _, asks := s.sent(here); asks[0] != lease {
 			t.Errorf("the renewed lease was asked for %v", asks[0])
+		}
+	})
+}
+
+func TestKickOfAllLanes(t *testing.T) {
+	play(t, func(s *stage) {
+		here, there, own := s.addOne(lease, true), s.lease(lease), s.lease(lease)
+		there.moveTo("b")
+		s.clock.Add(there, true)
+		own.Kind = nil // nobody can be asked
+		s.clock.Add(own, false)
+		s.until(3 * time.Second)
+		s.clock.Kick("")
+		s.until(9 * time.Second)
+		s.wantSent(here, 3*time.Second)
+		s.wantSent(there, 3*time.Second)
+	})
+}
+
+// A lease that was asked about in vain is not asked about without a pause,
+// however often its node breaks: each failure may be told as a break.
+func TestKickDoesNotOverruleAPause(t *testing.T) {
+	play(t, func(s *stage) {
+		s.answers(Failed)
+		ls := make([]*Lease, 10)
+		for i := range ls {
+			ls[i] = s.lease(lease)
+			ls[i].Group = i
+			s.clock.Add(ls[i], true)
+		}
+		for s.until(10 * time.Second); s.now() < 20*time.Second; s.until(s.now() + time.Millisecond) {
+			s.clock.Kick("a")
+		}
+		for _, l := range ls {
+			for i, gap := range s.gaps(l) {
+				if gap < 50*time.Millisecond {
+					t.Fatalf("pause %d is %v, want 50ms to 1s", i, gap)
+				}
+			}
 		}
 	})
 }

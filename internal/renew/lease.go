@@ -23,9 +23,12 @@ type Kind struct {
 	Renew func(batch []*Lease)
 }
 
-// A Holder is told what becomes of its lease. Both methods are called from the
-// clock's goroutines, without any lock held, and must not block.
+// A Holder is told what becomes of its lease. Its methods must not block. Gone and
+// Expired are called from the clock's goroutines, without any lock held.
 type Holder interface {
+	// Lane names the node that is to be asked about the lease, as far as that is
+	// known. The clock asks whenever it is of interest, under its lock.
+	Lane() string
 	// Expired: the window is over, or Until has passed.
 	Expired()
 	// Gone: the server says that the lease is no longer ours.
@@ -36,10 +39,9 @@ type Holder interface {
 // Add and does not change them until after Remove, except through methods.
 type Lease struct {
 	Window
-	Kind   *Kind
+	Kind   *Kind // nil: it is never asked about
 	Holder Holder
-	Lane   string        // which sender
-	Group  int           // leases of one batch have the same group (a hash slot)
+	Group  int           // those of one batch have the same (a hash slot)
 	Length time.Duration // what each renewal asks for
 	Until  time.Time     // end of all trust, however often renewed; zero: none
 
@@ -52,9 +54,10 @@ type Lease struct {
 	renewing bool          // whether it is to be renewed at all
 	index    int           // place in the heap, plus one; 0: not in it
 	at       time.Time     // when the clock looks at it next
-	due      bool          // in its lane's queue or with its sender
-	asking   bool          // with its sender
-	again    bool          // doubted while with its sender
+	due      bool          // in its lane, or with a sender
+	asking   bool          // with a sender
+	again    bool          // doubted while with a sender
+	lane     string        // its Holder's, when it was last added or became due
 	retry    time.Duration // the last back-off; 0: the last renewal did not fail
 	retryAt  time.Time     // when it ends
 	removed  bool

@@ -116,7 +116,8 @@ func TestHammer(t *testing.T) {
 			wg.Go(func() {
 				for range rounds {
 					l := s.lease(time.Duration(rand.N(1000)) * time.Millisecond)
-					l.Kind, l.Group, l.Lane = kinds[rand.N(2)], rand.N(2), string(rune('a'+rand.N(3)))
+					l.Kind, l.Group = kinds[rand.N(2)], rand.N(2)
+					l.moveTo(string(rune('a' + rand.N(3))))
 					s.clock.Add(l, rand.N(3) > 0)
 					for range rand.N(6) {
 						s.disturb(l)

@@ -98,10 +98,13 @@ func (s *stage) until(d time.Duration) {
 type holder struct {
 	s    *stage
 	name string
+	lane string
 
 	mu            sync.Mutex // guards what follows
 	expired, gone []time.Duration
 }
+
+func (h *holder) Lane() string { return h.lane }
 
 func (h *holder) Expired() {
 	h.mu.Lock()
@@ -117,10 +120,13 @@ func (h *holder) Gone() {
 
 // lease makes a lease that was confirmed now, and is not in the clock yet.
 func (s *stage) lease(length time.Duration) *Lease {
-	l := &Lease{Kind: s.kind, Holder: &holder{s: s}, Lane: "a", Length: length}
+	l := &Lease{Kind: s.kind, Holder: &holder{s: s, lane: "a"}, Length: length}
 	l.Confirm(time.Now(), length)
 	return l
 }
+
+// moveTo moves what is leased to another node.
+func (l *Lease) moveTo(lane string) { l.Holder.(*holder).lane = lane }
 
 // add makes n leases and puts them into the clock.
 func (s *stage) add(n int, length time.Duration, renewing bool) []*Lease {
@@ -131,6 +137,18 @@ func (s *stage) add(n int, length time.Duration, renewing bool) []*Lease {
 		s.clock.Add(ls[i], renewing)
 	}
 	return ls
+}
+
+// occupy keeps n senders waiting for a server that is silent until free is called.
+func (s *stage) occupy(n int) (free func()) {
+	silent := make(chan struct{})
+	stuck := &Kind{Renew: func([]*Lease) { <-silent }}
+	for i := range n {
+		l := s.lease(lease / 2)
+		l.Kind, l.Group = stuck, i
+		s.clock.Add(l, true)
+	}
+	return func() { close(silent) }
 }
 
 // addOne is add of one lease.

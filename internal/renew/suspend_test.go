@@ -28,8 +28,9 @@ func newSleeper(t *testing.T) *sleeper {
 // A toldHolder was told that its lease has expired, or was not.
 type toldHolder struct{ expired, gone int }
 
-func (h *toldHolder) Expired() { h.expired++ }
-func (h *toldHolder) Gone()    { h.gone++ }
+func (h *toldHolder) Lane() string { return "" }
+func (h *toldHolder) Expired()     { h.expired++ }
+func (h *toldHolder) Gone()        { h.gone++ }
 
 func (s *sleeper) add(length time.Duration, renewing bool) *Lease {
 	s.Helper()
@@ -58,17 +59,20 @@ func (s *sleeper) suspend(d time.Duration) {
 }
 
 // look lets the clock look, as it does every second, and returns the leases
-// that it has put into the queue of their lane.
+// that have become due.
 func (s *sleeper) look() (due []*Lease) {
 	s.clock.tick()
 	s.clock.timer.Stop()
 	for _, ln := range s.clock.lanes {
-		due = append(due, ln.queue...)
+		for _, b := range ln.queue {
+			due = append(due, b.leases...)
+		}
 	}
-	for _, send := range s.senders {
+	for len(s.senders) > 0 {
+		send := s.senders[0]
+		s.senders = s.senders[1:]
 		send()
 	}
-	s.senders = nil
 	s.clock.timer.Stop()
 	return due
 }
