@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"sync"
 	"time"
-
-	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // Acks says how many replicas have to acknowledge what an acquisition wrote before
@@ -27,8 +25,8 @@ import (
 // acknowledged it. Only fencing protects a resource: see docs/guarantees.md.
 //
 // It costs an acquisition the replication's round trip in addition to its own, a
-// connection of its own for as long, and one question per primary (in a cluster, per
-// hash slot) about its replicas. A lock that passes between goroutines of this
+// connection of its own for as long, and each primary now and then a question about
+// its replicas. A lock that passes between goroutines of this
 // process is not acknowledged again.
 type Acks int
 
@@ -73,7 +71,7 @@ type acks struct {
 	keeping acksFor // and those that prolong one
 
 	mu    sync.Mutex // guards known
-	known map[int]replicas
+	known map[string]replicas // by lane
 }
 
 // acksFor is why replicas are to acknowledge a request.
@@ -85,8 +83,7 @@ const (
 	acksKeeping
 )
 
-// replicas are what is known of a primary's, of which there is one for each hash
-// slot.
+// replicas are what is known of a primary's, of which there is one in each lane.
 type replicas struct {
 	none  bool      // it has none,
 	never bool      // or they cannot be waited for, which will not change
@@ -99,7 +96,7 @@ const recheck = 10 * time.Second
 // start sets what the client's configuration asks for. It fails if the driver
 // cannot do that.
 func (k *acks) start(c *Client) error {
-	k.c, k.policy, k.known = c, c.cfg.Acks, make(map[int]replicas)
+	k.c, k.policy, k.known = c, c.cfg.Acks, make(map[string]replicas)
 	if k.policy == AcksAuto {
 		k.policy = AcksOff
 		if c.traits.Replicated {
@@ -195,7 +192,7 @@ func (k *acks) want(ctx context.Context, r *Request) int {
 func (k *acks) has(key string) (has, known bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	r, ok := k.known[k.slot(key)]
+	r, ok := k.known[k.c.redis.Lane(key)]
 	return !r.none && !r.never, ok && (!r.none || time.Since(r.since) < recheck)
 }
 
@@ -208,19 +205,11 @@ func (k *acks) pointless(key string) bool {
 	return known && !has
 }
 
-// slot tells primaries apart.
-func (k *acks) slot(key string) int {
-	if !k.c.traits.Cluster {
-		return 0
-	}
-	return wire.Slot(key)
-}
-
 func (k *acks) note(key string, known replicas) {
 	known.since = time.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.known[k.slot(key)] = known
+	k.known[k.c.redis.Lane(key)] = known
 }
 
 // forget is for a break: other servers may be the primaries now.

@@ -22,9 +22,8 @@ type sender struct {
 	away  []*batch   // those under way, and the open one
 	count int        // how many requests that is
 
-	most    int      // how many requests that take something wait for replicas at a time;
-	waiting int      // how many do,
-	queue   []*batch // and which come next
+	waiting int      // how many requests that take something wait for replicas
+	queue   []*batch // those that are to do that when there are not so many
 
 	alarm *time.Timer
 	due   time.Time // when the alarm rings; zero: never
@@ -46,10 +45,9 @@ const (
 	// fullBatch does not wait for more: a larger one would leave the server
 	// idle while it gathers.
 	fullBatch = 16
-	// ackedConns is how many connections are used to wait for replicas; in a cluster,
-	// for each of its lanes.
-	ackedConns       = 32
-	ackedConnsOfLane = 4
+	// mostWaiting is how many requests that take something wait for replicas at a
+	// time, for that many connections.
+	mostWaiting = 32
 	// alarmPause is between two rings of the alarm.
 	alarmPause = 5 * time.Millisecond
 )
@@ -108,7 +106,7 @@ func (s *sender) join(a *attempt) *batch {
 		s.open = b
 	}
 	if a.acks == acksTaking {
-		if s.waiting == s.most {
+		if s.waiting == mostWaiting {
 			s.queue = append(s.queue, b)
 			return nil
 		}
@@ -284,10 +282,7 @@ func newSenders(c *Client) *senders {
 }
 
 func (ss *senders) make() *sender {
-	s := &sender{c: ss.c, most: ackedConns}
-	if ss.lanes != nil {
-		s.most = ackedConnsOfLane
-	}
+	s := &sender{c: ss.c}
 	if !ss.c.traits.ContextValues { // a batch has no one context
 		s.batch, _ = ss.c.redis.(Batcher)
 	}
