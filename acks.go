@@ -70,7 +70,7 @@ type acks struct {
 	taking  acksFor // requests that create a hold
 	keeping acksFor // and those that prolong one
 
-	mu    sync.Mutex // guards known
+	mu    sync.Mutex          // guards known
 	known map[string]replicas // by lane
 }
 

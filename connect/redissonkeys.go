@@ -173,7 +173,7 @@ var (
 				}
 			}},
 			"slavesSyncTimeout": {set: func(f *file, v *yaml.Node) { f.Config.AckTimeout = f.milliseconds(v, 1) }},
-			"protocol": {set: func(f *file, v *yaml.Node) { f.RESP2 = f.oneOf(v, "RESP2", "RESP3") == 0 }},
+			"protocol":          {set: func(f *file, v *yaml.Node) { f.RESP2 = f.oneOf(v, "RESP2", "RESP3") == 0 }},
 		},
 	)
 )
