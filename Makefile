@@ -15,7 +15,7 @@ ARGS ?=
 
 # The modules that are tested and linted. Those that users import or install come first and must build for every
 # system in SYSTEMS.
-PUBLISHED := . cmd/redlatch
+PUBLISHED := . valkeygo cmd/redlatch
 MODULES := $(PUBLISHED) tests
 SYSTEMS := linux darwin windows
 

@@ -12,7 +12,7 @@ import (
 
 // Redis is all that redlatch asks of a client library: run a script once and
 // say truthfully what became of it, subscribe, and list keys. The packages
-// goredis and rueidis implement it; package drivertest checks any other
+// goredis, rueidis and valkeygo implement it; package drivertest checks any other
 // implementation.
 //
 // Implementations must be safe for concurrent use.
@@ -109,7 +109,7 @@ type Primary interface {
 
 // Traits are fixed facts about a driver and its configuration.
 type Traits struct {
-	// Name is for messages: "goredis", "rueidis".
+	// Name is for messages: "goredis", "rueidis", "valkeygo".
 	Name string
 	// Timeout is how long Run can take at most, whatever the server does:
 	// finding or making a connection and waiting for the reply. 0 means that

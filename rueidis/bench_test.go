@@ -54,7 +54,7 @@ func BenchmarkRun(b *testing.B) {
 	for _, c := range []struct {
 		name string
 		f    func(*testing.B)
-	}{{"rueidis", do}, {"driver", run}} {
+	}{{"client", do}, {"driver", run}} {
 		b.Run("one/"+c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -9,6 +9,8 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
 	github.com/redlatch/redlatch v0.0.0
+	github.com/redlatch/redlatch/valkeygo v0.0.0
+	github.com/valkey-io/valkey-go v1.0.79
 	go.etcd.io/etcd/client/v3 v3.5.35
 	golang.org/x/sys v0.49.0
 )
@@ -36,4 +38,7 @@ require (
 	google.golang.org/protobuf v1.36.12 // indirect
 )
 
-replace github.com/redlatch/redlatch => ..
+replace (
+	github.com/redlatch/redlatch => ..
+	github.com/redlatch/redlatch/valkeygo => ../valkeygo
+)

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,8 +22,8 @@ const (
 	end   = "<!-- end -->\n"
 )
 
-// TestEveryTypeWorksInEveryTopology prints what works where. The table in the docs
-// must be the one that it prints.
+// TestEveryTypeWorksInEveryTopology prints what works where. The docs must say just
+// that.
 func TestEveryTypeWorksInEveryTopology(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs servers")
@@ -33,6 +34,7 @@ func TestEveryTypeWorksInEveryTopology(t *testing.T) {
 		for _, top := range topologies {
 			for _, kind := range testserver.Kinds() {
 				t.Run(top.name+"/"+string(kind), func(t *testing.T) {
+					t.Parallel()
 					place := top.start(t, kind)
 					for _, adapter := range adapters {
 						t.Run(adapter.name, func(t *testing.T) {
@@ -81,7 +83,11 @@ func TestEveryTypeWorksInEveryTopology(t *testing.T) {
 
 func table(failed map[[2]string][]string) string {
 	var b strings.Builder
-	b.WriteString("| |")
+	var names []string
+	for _, adapter := range adapters {
+		names = append(names, adapter.name)
+	}
+	fmt.Fprintf(&b, "The adapters: %s.\n\n| |", strings.Join(names, ", "))
 	for _, top := range topologies {
 		fmt.Fprintf(&b, " %s |", top.name)
 	}
@@ -90,6 +96,7 @@ func table(failed map[[2]string][]string) string {
 		fmt.Fprintf(&b, "| %s |", typ.name)
 		for _, top := range topologies {
 			if where := failed[[2]string{typ.name, top.name}]; len(where) > 0 {
+				slices.Sort(where) // places are tried at the same time
 				fmt.Fprintf(&b, " not on %s |", strings.Join(where, ", "))
 			} else {
 				b.WriteString(" yes |")

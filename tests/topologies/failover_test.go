@@ -172,8 +172,8 @@ func TestFailovers(t *testing.T) {
 			defer stop()
 			var workers []*worker
 			var wg sync.WaitGroup
-			for i, adapter := range []int{0, 1, 0, 1} {
-				c := client(t, adapters[adapter].open(t, f.place), redlatch.Config{
+			for i := range 4 {
+				c := client(t, adapters[i%len(adapters)].open(t, f.place), redlatch.Config{
 					Name: fmt.Sprint(i), WatchdogTimeout: 20 * time.Second, OutageTimeout: time.Minute,
 				})
 				for key := range 6 {

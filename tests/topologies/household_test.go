@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// shortLease is the shortest that both adapters can renew.
+	// shortLease is the shortest that every adapter can renew.
 	shortLease = 11 * time.Second
 	// longLease is one that nobody lives to see renewed by the clock.
 	longLease = 10 * time.Minute

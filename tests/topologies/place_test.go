@@ -9,19 +9,22 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	valkey "github.com/redis/rueidis"
+	rueidisclient "github.com/redis/rueidis"
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/rueidis"
+	"github.com/redlatch/redlatch/valkeygo"
 )
 
 // A place is an arrangement of servers, and how each adapter connects to it.
 type place struct {
-	goredis *redis.UniversalOptions
-	rueidis valkey.ClientOption
-	timeout time.Duration // what each adapter may take for a request; 0: driverTimeout
+	goredis  *redis.UniversalOptions
+	rueidis  rueidisclient.ClientOption
+	valkeygo valkey.ClientOption
+	timeout  time.Duration // what each adapter may take for a request; 0: driverTimeout
 }
 
 // driverTimeout is long enough for a busy machine.
@@ -54,22 +57,25 @@ var topologies = []struct {
 
 func sentinelOf(s *testserver.Sentinels) place {
 	return place{
-		goredis: &redis.UniversalOptions{Addrs: s.Addrs(), MasterName: s.Name},
-		rueidis: valkey.ClientOption{InitAddress: s.Addrs(), Sentinel: valkey.SentinelOption{MasterSet: s.Name}},
+		goredis:  &redis.UniversalOptions{Addrs: s.Addrs(), MasterName: s.Name},
+		rueidis:  rueidisclient.ClientOption{InitAddress: s.Addrs(), Sentinel: rueidisclient.SentinelOption{MasterSet: s.Name}},
+		valkeygo: valkey.ClientOption{InitAddress: s.Addrs(), Sentinel: valkey.SentinelOption{MasterSet: s.Name}},
 	}
 }
 
 func clusterOf(c *testserver.Cluster) place {
 	return place{
-		goredis: &redis.UniversalOptions{Addrs: c.Addrs(), IsClusterMode: true},
-		rueidis: valkey.ClientOption{InitAddress: c.Addrs()},
+		goredis:  &redis.UniversalOptions{Addrs: c.Addrs(), IsClusterMode: true},
+		rueidis:  rueidisclient.ClientOption{InitAddress: c.Addrs()},
+		valkeygo: valkey.ClientOption{InitAddress: c.Addrs()},
 	}
 }
 
 func single(addr string) place {
 	return place{
-		goredis: &redis.UniversalOptions{Addrs: []string{addr}},
-		rueidis: valkey.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true},
+		goredis:  &redis.UniversalOptions{Addrs: []string{addr}},
+		rueidis:  rueidisclient.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true},
+		valkeygo: valkey.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true},
 	}
 }
 
@@ -94,6 +100,16 @@ var adapters = []struct {
 		opt := p.rueidis
 		opt.ConnWriteTimeout = p.requestTimeout()
 		d, err := rueidis.New(opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(d.Close)
+		return d
+	}},
+	{"valkeygo", func(t *testing.T, p place) redlatch.Redis {
+		opt := p.valkeygo
+		opt.ConnWriteTimeout = p.requestTimeout()
+		d, err := valkeygo.New(opt)
 		if err != nil {
 			t.Fatal(err)
 		}

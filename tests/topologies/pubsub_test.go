@@ -29,6 +29,7 @@ func TestEveryTypeWorksWithEachKindOfPubSub(t *testing.T) {
 	} {
 		for _, adapter := range adapters {
 			t.Run(name+"/"+adapter.name, func(t *testing.T) {
+				t.Parallel()
 				a := client(t, adapter.open(t, place), redlatch.Config{Name: "a", PubSub: modes[0]})
 				b := client(t, adapter.open(t, place), redlatch.Config{Name: "b", PubSub: modes[1]})
 				for _, typ := range types {
