@@ -86,7 +86,8 @@ func New(opt valkey.ClientOption) (*Driver, error) {
 		d.Close()
 		return nil, err
 	}
-	d.breaks.SetCluster(d.traits.Cluster)
+	d.traits.Replicated = d.traits.Cluster || opt.Sentinel.MasterSet != ""
+	d.learnNodes()
 	return d, nil
 }
 
@@ -115,7 +116,8 @@ func Use(client valkey.Client, opt valkey.ClientOption) *Driver {
 	if opt.ConnWriteTimeout == 0 {
 		d.traits.Timeout = 10 * max(valkey.DefaultTCPKeepAlive, opt.Dialer.KeepAlive)
 	}
-	d.breaks.SetCluster(d.traits.Cluster)
+	d.traits.Replicated = d.traits.Cluster || opt.Sentinel.MasterSet != ""
+	d.learnNodes()
 	return d
 }
 
@@ -138,13 +140,9 @@ func (d *Driver) Close() {
 // Traits implements [redlatch.Redis].
 func (d *Driver) Traits() redlatch.Traits { return d.traits }
 
-// Lane implements [redlatch.Redis]: in a cluster, a range of 1024 hash slots.
-func (d *Driver) Lane(key string) string {
-	if !d.traits.Cluster {
-		return ""
-	}
-	return adapter.LaneOf(key)
-}
+// Lane implements [redlatch.Redis]: in a cluster, the node's id. Until that is
+// known, it is a range of hash slots.
+func (d *Driver) Lane(key string) string { return d.breaks.LaneOf(key) }
 
 // OnBreak implements [redlatch.Redis].
 func (d *Driver) OnBreak(f func(lane string)) (stop func()) { return d.breaks.Register(f) }

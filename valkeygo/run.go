@@ -64,7 +64,10 @@ func (d *Driver) run(ctx context.Context, client valkey.Client, s *redlatch.Scri
 	return redlatch.Reply{}, re
 }
 
-var errCrossSlot = errors.New("valkeygo: the keys of the script do not share a hash slot")
+var (
+	errCrossSlot = errors.New("valkeygo: the keys of the script do not share a hash slot")
+	errNoPrimary = errors.New("valkeygo: the server is no primary")
+)
 
 func sameSlot(keys []string) bool {
 	for i := 1; i < len(keys); i++ {

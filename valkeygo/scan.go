@@ -9,6 +9,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/adapter"
 )
 
 // Primaries implements [redlatch.Redis].
@@ -41,6 +42,39 @@ func (d *Driver) Primaries(ctx context.Context) ([]redlatch.Primary, error) {
 	}
 	wg.Wait()
 	return all, nil
+}
+
+// learnNodes makes the nodes of a cluster its lanes.
+func (d *Driver) learnNodes() {
+	if d.traits.Cluster {
+		d.breaks.Cluster(d.slots)
+	}
+}
+
+// slots asks which node serves what.
+func (d *Driver) slots() (ranges []adapter.Range, err error) {
+	ctx, release := d.bound(context.Background())
+	defer release()
+	client, err := d.commands.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := client.Do(ctx, client.B().ClusterSlots().Build()).ToArray()
+	for _, x := range all {
+		r, _ := x.ToArray()
+		if len(r) < 3 { // from, to, the primary, and its replicas
+			continue
+		}
+		node, _ := r[2].ToArray()
+		if len(node) < 3 { // host, port, id
+			continue
+		}
+		from, _ := r[0].AsInt64()
+		to, _ := r[1].AsInt64()
+		id, _ := node[2].ToString()
+		ranges = append(ranges, adapter.Range{From: int(from), To: int(to), Node: id})
+	}
+	return ranges, err
 }
 
 type primary struct{ client valkey.Client }
