@@ -71,8 +71,8 @@ func (s *ExpirableSemaphore) Name() string { return s.name }
 // background. The error is a *BusyError if there was no permit in time (and then
 // also ctx's error, if ctx ended), ErrUninitialized if the semaphore has never
 // been given permits, ErrUnavailable if the server did not answer for
-// Config.OutageTimeout, ErrClosed after Close, or the error with which the server
-// refused.
+// Config.OutageTimeout, an *AckError if too few replicas acknowledged it, ErrClosed
+// after Close, or the error with which the server refused.
 func (s *ExpirableSemaphore) Acquire(ctx context.Context, opts ...Option) (*Permit, error) {
 	return one(s.acquire(ctx, 1, opts, false))
 }

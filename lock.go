@@ -74,7 +74,8 @@ func (l *Lock) Name() string { return l.name }
 // On failure nothing is held, and whatever was under way is undone in the
 // background. The error is a *BusyError if the lock could not be had in time
 // (and then also ctx's error, if ctx ended), ErrUnavailable if the server did
-// not answer for Config.OutageTimeout, ErrReentry if the wait could never have
+// not answer for Config.OutageTimeout, an *AckError if too few replicas
+// acknowledged it (Config.Acks), ErrReentry if the wait could never have
 // ended, ErrClosed after Close, the *LostError, ErrNotHeld or ErrClosed that
 // ended the hold which ctx descends from, or the error with which the server refused:
 // wrong password, no permission, a key of another type.

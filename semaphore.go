@@ -71,8 +71,9 @@ func (s *Semaphore) Name() string { return s.name }
 // On failure nothing has been taken; what a request under way takes in the end
 // goes to the next caller, or back. The error is a *BusyError if the permits
 // could not be had in time (and then also ctx's error, if ctx ended),
-// ErrUnavailable if the server did not answer for Config.OutageTimeout, ErrClosed
-// after Close, or the error with which the server refused.
+// ErrUnavailable if the server did not answer for Config.OutageTimeout, an
+// *AckError if too few replicas acknowledged it, ErrClosed after Close, or the error
+// with which the server refused.
 //
 // n = 0 succeeds without asking anybody.
 func (s *Semaphore) Acquire(ctx context.Context, n int, opts ...Option) error {
