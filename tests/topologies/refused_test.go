@@ -238,7 +238,7 @@ func (s *scene) awaitForgotten(except ...string) {
 	})
 }
 
-// releaseLease: nobody asks about a hold that is not renewed, until it is released.
+// releaseLease: nobody need ask about a hold that is not renewed, until it is released.
 func (h *household) releaseLease() {
 	h.Helper()
 	for _, x := range h.holds {

@@ -39,7 +39,7 @@ func TestTroubles(t *testing.T) {
 	}
 	t.Parallel()
 	// They wait more than they work: t.Parallel would admit too few at a time.
-	slots := make(chan struct{}, 10)
+	slots := make(chan struct{}, 7)
 	var wg sync.WaitGroup
 	for _, x := range troubles {
 		for _, kind := range testserver.Kinds() {
