@@ -65,23 +65,12 @@ type acks struct {
 	c      *Client
 	acker  Acker // nil: nobody is asked
 	policy Acks  // never AcksAuto
-
-	// What is to be acknowledged: notAcked if that is not.
-	taking  acksFor // requests that create a hold
-	keeping acksFor // and those that prolong one
+	holds  bool  // what creates a hold is to be acknowledged,
+	renews bool  // and what prolongs one
 
 	mu    sync.Mutex          // guards known
 	known map[string]replicas // by lane
 }
-
-// acksFor is why replicas are to acknowledge a request.
-type acksFor uint8
-
-const (
-	notAcked acksFor = iota
-	acksTaking
-	acksKeeping
-)
 
 // replicas are what is known of a primary's, of which there is one in each lane.
 type replicas struct {
@@ -109,10 +98,7 @@ func (k *acks) start(c *Client) error {
 	acker, ok := c.redis.(Acker)
 	switch {
 	case ok:
-		k.acker, k.taking = acker, acksTaking
-		if k.policy > 0 {
-			k.keeping = acksKeeping
-		}
+		k.acker, k.holds, k.renews = acker, true, k.policy > 0
 	case k.policy > 0:
 		return fmt.Errorf("redlatch: Config.Acks is %d, but the %s driver cannot wait for replicas", k.policy, c.traits.Name)
 	}

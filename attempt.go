@@ -27,7 +27,7 @@ type op struct {
 	stop   <-chan struct{} // ends the op with ErrClosed
 	until  time.Time       // ends the op with errWaitOver; zero: never
 	single bool            // one attempt only
-	acks   acksFor         // why replicas are to acknowledge it
+	acks   bool            // replicas are to acknowledge it
 
 	// How it went.
 	sent    time.Time // when the latest attempt was sent

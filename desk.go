@@ -220,7 +220,7 @@ func (d *desk) request(batch []*asker) op {
 		args = append(args, a.ids...)
 		lease = min(lease, a.length)
 	}
-	return op{c: c, script: permitTake, keys: d.sem.keys, args: args, lease: lease, stop: c.over, single: true, acks: c.acks.taking}
+	return op{c: c, script: permitTake, keys: d.sem.keys, args: args, lease: lease, stop: c.over, single: true, acks: c.acks.holds}
 }
 
 // failed notes that a request brought no answer, or none that helps. Holding

@@ -139,7 +139,7 @@ func (q *queuer) ask(ctx context.Context, first func()) (*answer, error) {
 		t.queued = true // or may be, soon
 		t.mu.Unlock()
 		enqueue = "1"
-		if t.watch && !t.fenced && t.length >= silence && q.c.acks.taking == notAcked {
+		if t.watch && !t.fenced && t.length >= silence && !q.c.acks.holds {
 			// A renewal makes up for a lease that it is not given at once, but not for
 			// replicas that have not acknowledged the release that gives the lock.
 			enqueue = "2"

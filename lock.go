@@ -182,7 +182,7 @@ func (t *tenure) take(ctx context.Context, until time.Time) (owner string, ttl t
 // ask is take with a request that was prepared, and returns what the server
 // says, so many facts, if it does not give the lock.
 func (t *tenure) ask(ctx context.Context, o *op, until time.Time, n int) ([]Reply, error) {
-	o.stop, o.until, o.acks = t.c.done, until, t.c.acks.taking
+	o.stop, o.until, o.acks = t.c.done, until, t.c.acks.holds
 	t.fence(o)
 	reply, err := o.run(ctx)
 	if err == nil && reply.Kind == ReplyInt && o.short != nil {
@@ -286,7 +286,7 @@ func (c *Client) renewLocks(s *Script, batch []*renew.Lease) {
 	if len(keys) == 0 {
 		return
 	}
-	o := op{c: c, script: s, keys: keys, args: args, lease: bound, stop: c.over, single: true, acks: c.acks.keeping}
+	o := op{c: c, script: s, keys: keys, args: args, lease: bound, stop: c.over, single: true, acks: c.acks.renews}
 	reply, err := o.run(context.Background())
 	if err == nil && o.short != nil {
 		err = o.short

@@ -62,7 +62,7 @@ func (q *quest) together(ctx context.Context, g *holding, order []*Lock, first b
 	if limit := start.Add(memberPatience); !first && (o.until.IsZero() || limit.Before(o.until)) {
 		o.until = limit
 	}
-	o.acks = c.acks.taking
+	o.acks = c.acks.holds
 	reply, err := o.run(ctx)
 	if err == nil && reply.Kind == ReplyInt && o.short != nil {
 		o.unknown, err = true, o.short

@@ -327,7 +327,7 @@ func (c *Client) renewPermits(batch []*renew.Lease) {
 		keys[i] = p.sem.keys[1]
 		args = append(args, p.id, c.permitMs(l.Ask))
 	}
-	o := op{c: c, script: permitRenew, keys: keys, args: args, lease: c.cfg.WatchdogTimeout, stop: c.over, single: true, acks: c.acks.keeping}
+	o := op{c: c, script: permitRenew, keys: keys, args: args, lease: c.cfg.WatchdogTimeout, stop: c.over, single: true, acks: c.acks.renews}
 	reply, err := o.run(context.Background())
 	if err == nil && o.short != nil {
 		err = o.short

@@ -148,7 +148,7 @@ func (s *ExpirableSemaphore) left(ctx context.Context, ids []string) ([]time.Dur
 // raise raises the time of a permit to d from now, and says whether it is live,
 // and when the request was sent that learnt it.
 func (s *ExpirableSemaphore) raise(ctx context.Context, id string, d time.Duration) (live bool, sent time.Time, err error) {
-	o := op{c: s.c, script: permitRenew, keys: s.keys[1:], args: []string{id, s.c.permitMs(d)}, lease: d, stop: s.c.done, acks: s.c.acks.keeping}
+	o := op{c: s.c, script: permitRenew, keys: s.keys[1:], args: []string{id, s.c.permitMs(d)}, lease: d, stop: s.c.done, acks: s.c.acks.renews}
 	reply, err := o.run(ctx)
 	if err == nil && o.short != nil {
 		err = o.short

@@ -102,9 +102,7 @@ func (ln *permitLine) send(x *exchange) {
 		args = append(args, strconv.Itoa(n))
 	}
 	o := ln.session.op(semaphoreExchange, ln.keys, args)
-	if len(x.wants) > 0 {
-		o.acks = ln.c.acks.taking
-	}
+	o.acks = ln.c.acks.holds && len(x.wants) > 0
 	o.retried = func() {
 		ln.mu.Lock()
 		defer ln.mu.Unlock()

@@ -32,7 +32,7 @@ func (t *tenure) reenter(ctx context.Context, outer *hold, l *Lock, o *options, 
 		lease = o.lease
 	}
 	r := t.newCounting(n, lease)
-	r.op.stop, r.op.until, r.op.acks = t.c.done, p.until, t.c.acks.taking
+	r.op.stop, r.op.until, r.op.acks = t.c.done, p.until, t.c.acks.holds
 	owned, err := false, t.settleCount(ctx)
 	if err == nil {
 		owned, err = r.run(ctx)

@@ -21,10 +21,6 @@ type sender struct {
 	open  *batch     // the one that more requests may join, if any
 	away  []*batch   // those under way, and the open one
 	count int        // how many requests that is
-
-	waiting int      // how many requests that take something wait for replicas
-	queue   []*batch // those that are to do that when there are not so many
-
 	alarm *time.Timer
 	due   time.Time // when the alarm rings; zero: never
 }
@@ -45,9 +41,6 @@ const (
 	// fullBatch does not wait for more: a larger one would leave the server
 	// idle while it gathers.
 	fullBatch = 16
-	// mostWaiting is how many requests that take something wait for replicas at a
-	// time, for that many connections.
-	mostWaiting = 32
 	// alarmPause is between two rings of the alarm.
 	alarmPause = 5 * time.Millisecond
 )
@@ -58,8 +51,7 @@ type attempt struct {
 	ctx     context.Context //nolint:containedctx // travels with the request it belongs to
 	stop    <-chan struct{} // closed: the caller is to be told
 	done    chan struct{}   // told when the attempt has ended, and before that if it ended early
-	acks    acksFor         // whether to wait for replicas,
-	wait    time.Duration   // and how long
+	acks    time.Duration   // how long to wait for replicas; 0: not at all
 	short   *AckError       // too few have acknowledged it in time
 	timer   *time.Timer     // for a caller with a limit of his own; stopped else
 
@@ -91,7 +83,7 @@ func (s *sender) join(a *attempt) *batch {
 		s.ringLocked(a.limit)
 	}
 	s.count++
-	if b := s.open; b != nil && a.acks == notAcked {
+	if b := s.open; b != nil && a.acks == 0 {
 		b.attempts = append(b.attempts, a)
 		if len(b.attempts) == fullBatch {
 			s.open = nil
@@ -102,32 +94,9 @@ func (s *sender) join(a *attempt) *batch {
 	b.at = len(s.away)
 	s.away = append(s.away, b)
 	b.attempts = append(b.attempts, a)
-	if b.gathers = s.batch != nil && s.count > fewRequests && a.acks == notAcked; b.gathers {
+	if b.gathers = s.batch != nil && s.count > fewRequests && a.acks == 0; b.gathers {
 		s.open = b
 	}
-	if a.acks == acksTaking {
-		if s.waiting == mostWaiting {
-			s.queue = append(s.queue, b)
-			return nil
-		}
-		s.waiting++
-	}
-	return b
-}
-
-// nextAcked returns the next batch that is to wait for replicas, now that one has
-// done that.
-func (s *sender) nextAcked() *batch {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.queue) == 0 {
-		s.queue = nil
-		s.waiting--
-		return nil
-	}
-	b := s.queue[0]
-	s.queue[0] = nil
-	s.queue = s.queue[1:]
 	return b
 }
 
@@ -162,24 +131,14 @@ func (b *batch) gather() {
 
 // Run implements worker.Job.
 func (b *batch) Run() {
-	s, taking := b.s, b.attempts[0].acks == acksTaking
-	b.run()
-	if taking {
-		if next := s.nextAcked(); next != nil {
-			s.c.pool.Go(next)
-		}
-	}
-}
-
-func (b *batch) run() {
 	if b.gathers {
 		b.gather()
 	}
 	s := b.s
 	if len(b.attempts) == 1 {
 		a := b.attempts[0]
-		if r := &a.request; a.acks != notAcked {
-			a.short = s.c.acks.run(a.ctx, r, a.wait)
+		if r := &a.request; a.acks > 0 {
+			a.short = s.c.acks.run(a.ctx, r, a.acks)
 		} else {
 			r.Reply, r.Err = s.c.redis.Run(a.ctx, r.Script, r.Keys, r.Args)
 		}
@@ -327,8 +286,8 @@ func (c *Client) newAttempt(ctx context.Context, o *op) *attempt {
 	}
 	a.request = Request{Script: o.script, Keys: o.keys, Args: o.args}
 	a.ctx, a.stop = context.Background(), o.stop
-	if o.acks != notAcked && !c.acks.pointless(o.keys[0]) {
-		a.acks, a.wait = o.acks, c.acks.timeout(o.lease)
+	if o.acks && !c.acks.pointless(o.keys[0]) {
+		a.acks = c.acks.timeout(o.lease)
 	}
 	if c.traits.ContextValues {
 		a.ctx = context.WithoutCancel(ctx)
@@ -340,7 +299,7 @@ func (c *Client) newAttempt(ctx context.Context, o *op) *attempt {
 func (c *Client) answer(a *attempt) (Reply, error) {
 	reply, err := a.request.Reply, a.request.Err
 	a.request, a.ctx, a.stop, a.limit, a.early = Request{}, nil, nil, time.Time{}, notEarly
-	a.acks, a.wait, a.short = notAcked, 0, nil
+	a.acks, a.short = 0, nil
 	c.attempts.Put(a)
 	return reply, err
 }

@@ -104,7 +104,7 @@ func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, until tim
 func (c *Client) transfer(ctx context.Context, old, t *tenure, o *options, until time.Time, at site) (*hold, error) {
 	q := t.op(t.lock.kind.transfer, []string{old.id, t.id, t.args[0]})
 	t.fence(&q)
-	q.stop, q.until, q.acks = c.done, until, c.acks.taking
+	q.stop, q.until, q.acks = c.done, until, c.acks.holds
 	reply, err := q.run(ctx)
 	if err == nil && reply.Int > 0 && q.short != nil {
 		err = q.short

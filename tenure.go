@@ -122,7 +122,7 @@ func (t *tenure) op(s *Script, args []string) op {
 	o := op{c: t.c, script: s, keys: t.lock.keys, args: t.lock.args(args), lease: t.length, stop: t.c.over}
 	if s == t.lock.kind.renew {
 		o.keys = o.keys[:1] // it takes any number of locks
-		o.acks = t.c.acks.keeping
+		o.acks = t.c.acks.renews
 	}
 	return o
 }
