@@ -46,7 +46,7 @@ var _ redlatch.Batcher = (*Driver)(nil)
 // ConnLifetime is 0, because rueidis may send a request twice when a connection
 // reaches its age; DisableAutoPipelining is off; nothing is sent to replicas. And
 // these have other defaults: ConnWriteTimeout 3 s, PipelineMultiplex -1 (one
-// connection), ClusterOption.MaxMovedRedirections 5,
+// connection), BlockingPoolSize 64, ClusterOption.MaxMovedRedirections 5,
 // Sentinel.TopologyRefreshInterval 5 s.
 //
 // ConnWriteTimeout bounds how long a script waits on a connection that has gone
@@ -172,6 +172,9 @@ func (d *Driver) prepare(opt rueidis.ClientOption) rueidis.ClientOption {
 	}
 	if opt.PipelineMultiplex == 0 {
 		opt.PipelineMultiplex = -1
+	}
+	if opt.BlockingPoolSize == 0 {
+		opt.BlockingPoolSize = 64
 	}
 	if opt.ClusterOption.MaxMovedRedirections == 0 {
 		opt.ClusterOption.MaxMovedRedirections = 5
