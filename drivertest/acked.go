@@ -355,6 +355,11 @@ func testReplicasCounted(e *env) {
 	}
 	counter, key := e.counter()
 	e.counts(n)
+	quiet := e.script("redis.call('incr', KEYS[1]) return nil")
+	e.eventually("all replicas acknowledge what answers nil", func() bool {
+		_, acked, err := e.ack(e.r, quiet, []string{key}, nil, n, time.Second)
+		return err == nil && acked == n
+	})
 	for i, r := range e.cfg.Replicas {
 		r.Pause()
 		_, acked, err := e.ack(e.r, counter, []string{key}, nil, n, 5*moment)
