@@ -455,8 +455,8 @@ func testReplicaDelays(e *env) {
 	const rounds = 10 // on a busy machine those who wait may have waited before we look
 	for round := range rounds {
 		var wg sync.WaitGroup
-		over := make(chan struct{}, mostConnections)
-		for range mostConnections {
+		over := make(chan struct{}, 3*mostConnections)
+		for range 3 * mostConnections {
 			wg.Go(func() {
 				_, _, err := e.ack(e.r, counter, []string{key}, nil, 1, time.Hour)
 				var re *redlatch.RunError

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -76,34 +75,6 @@ func (d *Driver) redirected(ctx context.Context, err error) *redis.Client {
 	return node.Load()
 }
 
-// share bounds how many connections to a node wait for replicas, so that there are
-// others for who does not.
-type share struct {
-	mu    sync.Mutex
-	slots map[string]chan struct{} // by address
-}
-
-// take waits for a connection's turn, and returns how to end it.
-func (s *share) take(ctx context.Context, node *redis.Client) (giveBack func(), err error) {
-	opt := node.Options()
-	s.mu.Lock()
-	slots := s.slots[opt.Addr]
-	if slots == nil {
-		if s.slots == nil {
-			s.slots = make(map[string]chan struct{})
-		}
-		slots = make(chan struct{}, max(opt.PoolSize/2, 1))
-		s.slots[opt.Addr] = slots
-	}
-	s.mu.Unlock()
-	select {
-	case slots <- struct{}{}:
-		return func() { <-slots }, nil
-	case <-ctx.Done():
-		return nil, redis.ErrPoolTimeout
-	}
-}
-
 // An ackedScript is a script with what is to be waited for behind it.
 type ackedScript struct {
 	d          *Driver
@@ -116,7 +87,8 @@ type ackedScript struct {
 // run sends the script and WAIT over one connection to the node, which has the keys
 // or, if asking is set, is about to.
 func (q *ackedScript) run(ctx context.Context, node *redis.Client, asking bool) (redlatch.Reply, int, *redlatch.RunError) {
-	giveBack, err := q.d.share.take(ctx, node)
+	opt := node.Options()
+	giveBack, err := q.d.shares.Take(opt.Addr, max(opt.PoolSize/2, 1), patience/2)
 	if err != nil {
 		return redlatch.Reply{}, 0, classify(err, false)
 	}

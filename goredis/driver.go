@@ -21,8 +21,8 @@ type Driver struct {
 
 	replicated bool // the primary is found anew after a failover
 	timeout    time.Duration
-	waits      time.Duration // how long WAIT can last
-	share      share
+	waits      time.Duration  // how long WAIT can last
+	shares     adapter.Shares // of a node's pool, for WAIT
 	breaks     adapter.Breaks
 	classic    *hub
 	sharded    *hub

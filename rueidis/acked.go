@@ -12,9 +12,13 @@ import (
 
 var _ redlatch.Acker = (*Driver)(nil)
 
+// mostWait is how many connections to a node wait for replicas at a time. Each takes
+// a megabyte, and rueidis waits for one without end.
+const mostWait = 64
+
 // RunAcked implements [redlatch.Acker], on a connection of rueidis' pool for
-// blocking commands, of which there can be as many as ClientOption.BlockingPoolSize
-// per node. A timeout is shortened to a third of Traits.Timeout. With
+// blocking commands, of which it uses half (BlockingPoolSize) and at most 64 for each
+// node. A timeout is shortened to a third of what is left of Traits.Timeout. With
 // Standalone.EnableRedirect nobody is asked for acknowledgement.
 func (d *Driver) RunAcked(
 	ctx context.Context, s *redlatch.Script, keys, args []string, replicas int, timeout time.Duration,
@@ -32,8 +36,13 @@ func (d *Driver) RunAcked(
 	if client.Mode() == rueidis.ClientModeCluster && !sameSlot(keys) {
 		return redlatch.Reply{}, 0, redlatch.ServerError("CROSSSLOT", errCrossSlot)
 	}
-	if limit := d.traits.Timeout / 3; limit > 0 { // twice, if the script is unknown
-		timeout = min(timeout, limit)
+	giveBack, err := d.shares.Take(d.Lane(keys[0]), d.share, d.traits.Timeout/3)
+	if err != nil {
+		return redlatch.Reply{}, 0, notExecuted(err)
+	}
+	defer giveBack()
+	if end, ok := ctx.Deadline(); ok {
+		timeout = min(timeout, time.Until(end)/3) // twice, if the script is unknown
 	}
 	q := ackedScript{s, keys, args, int64(replicas), max(timeout.Milliseconds(), 1)}
 	res, wait := q.run(ctx, client, false)

@@ -41,7 +41,6 @@ func openUse(t *testing.T, addr string) redlatch.Redis {
 func use(t *testing.T, opt client.ClientOption) redlatch.Redis {
 	t.Helper()
 	opt.DisableCache = true
-	opt.BlockingPoolSize = 64 // bounds how many wait for replicas at a time
 	c, err := client.NewClient(opt)
 	if c == nil {
 		t.Fatal(err)
