@@ -36,6 +36,16 @@ type Config struct {
 	// Sharded says that the server knows sharded Pub/Sub: Redis and Valkey
 	// since 7.0.
 	Sharded bool
+
+	// Replicas are those that the server has from the beginning. If there are none,
+	// what a [redlatch.Acker] learns of them is not tested.
+	Replicas []Replica
+}
+
+// A Replica can be made to stand still, with its connection open, and to go on.
+type Replica interface {
+	Pause()
+	Resume()
 }
 
 // Run runs all tests, one after the other, as subtests of t.
@@ -80,6 +90,16 @@ func Run(t *testing.T, cfg Config) {
 			t.Run(test.name, func(t *testing.T) {
 				e := newEnv(t, cfg)
 				if _, ok := e.r.(redlatch.Batcher); ok {
+					test.run(e)
+				}
+			})
+		}
+	})
+	t.Run("Acked", func(t *testing.T) {
+		for _, test := range ackedTests {
+			t.Run(test.name, func(t *testing.T) {
+				e := newEnv(t, cfg)
+				if _, ok := e.r.(redlatch.Acker); ok {
 					test.run(e)
 				}
 			})

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -11,6 +12,13 @@ import (
 // answering serves connections like the server, but answers every script with an
 // error, without running it. It returns its address.
 func (e *env) answering(text string) (addr string) {
+	e.Helper()
+	return e.answeringTo("-"+text+"\r\n", "EVALSHA", "EVAL")
+}
+
+// answeringTo serves connections like the server, but answers some commands with
+// something of its own.
+func (e *env) answeringTo(own string, commands ...string) (addr string) {
 	e.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -29,13 +37,13 @@ func (e *env) answering(text string) (addr string) {
 			if err != nil {
 				return
 			}
-			wg.Go(func() { e.answer(ctx, c, text) })
+			wg.Go(func() { e.answer(ctx, c, own, commands) })
 		}
 	})
 	return l.Addr().String()
 }
 
-func (e *env) answer(ctx context.Context, c net.Conn, text string) {
+func (e *env) answer(ctx context.Context, c net.Conn, own string, commands []string) {
 	defer c.Close()
 	up, err := e.dial(ctx)
 	if err != nil {
@@ -52,8 +60,8 @@ func (e *env) answer(ctx context.Context, c net.Conn, text string) {
 		if err != nil {
 			return
 		}
-		reply := "-" + text + "\r\n"
-		if name := strings.ToUpper(args[0]); name != "EVALSHA" && name != "EVAL" {
+		reply := own
+		if !slices.Contains(commands, strings.ToUpper(args[0])) {
 			if _, err := up.Write(encode(args)); err != nil {
 				return
 			}

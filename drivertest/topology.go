@@ -48,6 +48,8 @@ func RunCluster(t *testing.T, cfg ClusterConfig) {
 		{"Subscribe", testClusterSubscribe},
 		{"BatchOfSeveralNodesRunsOnce", testClusterBatch},
 		{"SlotMoves", testClusterSlotMoves},
+		{"Acked", testClusterAcked},
+		{"AckedSlotMoves", testClusterAckedSlotMoves},
 		{"Failover", testClusterFailover},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -203,11 +205,14 @@ func (e *env) failover(key string, kinds []bool, fail func()) {
 			breaks.Add(1)
 		}
 	})()
-	tallies := []*tally{{key: key}}
+	tallies := tallies{run: &tally{key: key}}
 	if _, ok := e.r.(redlatch.Batcher); ok {
 		for i := range 4 {
-			tallies = append(tallies, &tally{key: fmt.Sprint(key, i)})
+			tallies.batch = append(tallies.batch, &tally{key: fmt.Sprint(key, i)})
 		}
+	}
+	if _, ok := e.r.(redlatch.Acker); ok {
+		tallies.acked = &tally{key: key + "acked"}
 	}
 	for range 10 {
 		if err := e.count(counter, tallies); err != nil {
@@ -243,22 +248,34 @@ type tally struct {
 	ok, unknown int64
 }
 
-// count counts once for each tally: for the first by Run, for the others, if there
-// are any, by RunBatch. It returns the errors.
-func (e *env) count(counter *redlatch.Script, tallies []*tally) error {
+// tallies are kept of each way to run a script: those that the driver has.
+type tallies struct {
+	run   *tally
+	batch []*tally
+	acked *tally
+}
+
+// count counts once for each tally. It returns the errors.
+func (e *env) count(counter *redlatch.Script, of tallies) error {
 	e.Helper()
-	reply, err := e.r.Run(context.Background(), counter, []string{tallies[0].key}, nil)
-	errs := []error{e.note(tallies[0], reply, err)}
-	if len(tallies) == 1 {
-		return errs[0]
+	reply, err := e.r.Run(context.Background(), counter, []string{of.run.key}, nil)
+	errs := []error{e.note(of.run, reply, err)}
+	if of.acked != nil {
+		reply, err := e.runAcked(e.r, counter, []string{of.acked.key}, nil)
+		errs = append(errs, e.note(of.acked, reply, err))
+		_, err = e.acker(e.r).Replicas(context.Background(), of.acked.key)
+		errs = append(errs, err)
+	}
+	if len(of.batch) == 0 {
+		return errors.Join(errs...)
 	}
 	var requests []*redlatch.Request
-	for _, a := range tallies[1:] {
+	for _, a := range of.batch {
 		requests = append(requests, request(counter, []string{a.key}))
 	}
 	e.runBatch(e.r, requests)
 	for i, r := range requests {
-		errs = append(errs, e.note(tallies[1+i], r.Reply, r.Err))
+		errs = append(errs, e.note(of.batch[i], r.Reply, r.Err))
 	}
 	return errors.Join(errs...)
 }

@@ -1,9 +1,11 @@
 package goredis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -14,8 +16,9 @@ import (
 
 var _ redlatch.Acker = (*Driver)(nil)
 
-// RunAcked implements [redlatch.Acker], on a connection of the client's pool. A
-// timeout is shortened to half of ReadTimeout.
+// RunAcked implements [redlatch.Acker], on a connection of the client's pool, of which
+// at most half are used so at the same time (PoolSize, of each node). A timeout is
+// shortened to half of ReadTimeout, or to one second.
 func (d *Driver) RunAcked(
 	ctx context.Context, s *redlatch.Script, keys, args []string, replicas int, timeout time.Duration,
 ) (redlatch.Reply, int, error) {
@@ -26,11 +29,14 @@ func (d *Driver) RunAcked(
 	if err != nil {
 		return redlatch.Reply{}, 0, classify(err, false)
 	}
-	q := ackedScript{keys, args, replicas, max(min(timeout, d.waits).Milliseconds(), 1)}
-	reply, acked, re := q.run(ctx, node, s, false)
-	if re != nil && re.Code == "ASK" {
-		if other := d.asked(ctx, re.Err); other != nil {
-			reply, acked, re = q.run(ctx, other, s, true)
+	q := ackedScript{d, s, keys, args, replicas, max(min(timeout, d.waits).Milliseconds(), 1)}
+	reply, acked, re := q.run(ctx, node, false)
+	if re != nil && (re.Code == "MOVED" || re.Code == "ASK") {
+		if other := d.redirected(ctx, re.Err); other != nil {
+			if re.Code == "MOVED" {
+				d.cluster.ReloadState(ctx)
+			}
+			reply, acked, re = q.run(ctx, other, re.Code == "ASK")
 		}
 	}
 	if re != nil {
@@ -53,21 +59,26 @@ func (d *Driver) node(ctx context.Context, key string) (*redis.Client, error) {
 	return d.cluster.MasterForKey(ctx, key)
 }
 
-// asked returns the client of the node that an ASK leads to, or nil.
-func (d *Driver) asked(ctx context.Context, ask error) (node *redis.Client) {
-	words := strings.Fields(ask.Error())
+// redirected returns the client of the node that a MOVED or ASK leads to, or nil.
+func (d *Driver) redirected(ctx context.Context, err error) *redis.Client {
+	words := strings.Fields(err.Error())
+	if d.cluster == nil || len(words) != 3 {
+		return nil
+	}
+	var node atomic.Pointer[redis.Client]
 	_ = d.cluster.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error {
-		if len(words) == 3 && c.Options().Addr == words[2] {
-			node = c
+		if c.Options().Addr == words[2] {
+			node.Store(c)
 		}
 		return nil
 	})
-	return node
+	return node.Load()
 }
 
-// An ackedScript is what to send of a script, with what is to be waited for behind
-// it.
+// An ackedScript is a script with what is to be waited for behind it.
 type ackedScript struct {
+	d          *Driver
+	script     *redlatch.Script
 	keys, args []string
 	replicas   int
 	timeoutMs  int64
@@ -75,14 +86,18 @@ type ackedScript struct {
 
 // run sends the script and WAIT over one connection to the node, which has the keys
 // or, if asking is set, is about to.
-func (q *ackedScript) run(
-	ctx context.Context, node *redis.Client, s *redlatch.Script, asking bool,
-) (reply redlatch.Reply, acked int, err *redlatch.RunError) {
-	reply, acked, err = q.send(ctx, node, "evalsha", s.SHA(), asking)
-	if err != nil && err.Code == "NOSCRIPT" {
-		return q.send(ctx, node, "eval", s.Source(), asking)
+func (q *ackedScript) run(ctx context.Context, node *redis.Client, asking bool) (redlatch.Reply, int, *redlatch.RunError) {
+	opt := node.Options()
+	giveBack, err := q.d.shares.Take(opt.Addr, max(opt.PoolSize/2, 1), patience/2)
+	if err != nil {
+		return redlatch.Reply{}, 0, classify(err, false)
 	}
-	return reply, acked, err
+	defer giveBack()
+	reply, acked, re := q.send(ctx, node, "evalsha", q.script.SHA(), asking)
+	if re != nil && re.Code == "NOSCRIPT" {
+		return q.send(ctx, node, "eval", q.script.Source(), asking)
+	}
+	return reply, acked, re
 }
 
 func (q *ackedScript) send(
@@ -97,18 +112,22 @@ func (q *ackedScript) send(
 	}
 	_ = pipe.Process(ctx, cmd)
 	_ = pipe.Process(ctx, wait)
-	_, err := pipe.Exec(ctx)
-	reply, re := result(cmd, cmd.Err(), text)
-	if re != nil {
-		return reply, 0, re
+	_, err := pipe.Exec(ctx) // of the first that failed, or of a hook
+	own := cmd.Err()
+	if own == nil && cmd.Val() == nil { // a hook has not sent it
+		own = cmp.Or(err, errNoReply)
 	}
+	reply, re := result(cmd, own, text)
 	var answer redis.Error
 	switch {
-	case wait.Err() == nil && err == nil:
+	case re != nil:
+		return redlatch.Reply{}, 0, re
+	case wait.Err() == nil:
 		return reply, int(wait.Val()), nil
 	case errors.As(wait.Err(), &answer):
 		return reply, adapter.Unacknowledged(answer.Error()), nil
 	default:
+		q.d.breaks.Lane(q.keys)
 		return reply, 0, nil
 	}
 }
@@ -133,4 +152,7 @@ func (d *Driver) Replicas(ctx context.Context, key string) (int, error) {
 	return 0, redlatch.ServerError("READONLY", errNoPrimary)
 }
 
-var errNoPrimary = errors.New("goredis: the server is no primary")
+var (
+	errNoPrimary = errors.New("goredis: the server is no primary")
+	errNoReply   = errors.New("goredis: a hook has swallowed the reply")
+)

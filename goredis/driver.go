@@ -21,7 +21,8 @@ type Driver struct {
 
 	replicated bool // the primary is found anew after a failover
 	timeout    time.Duration
-	waits      time.Duration // how long WAIT can last
+	waits      time.Duration  // how long WAIT can last
+	shares     adapter.Shares // of a node's pool, for WAIT
 	breaks     adapter.Breaks
 	classic    *hub
 	sharded    *hub
@@ -101,7 +102,7 @@ const patience = 3 * time.Second
 // setTimeouts takes the options of a client in the state in which go-redis keeps
 // them, with its defaults filled in.
 func (d *Driver) setTimeouts(read, write time.Duration, contexts bool) {
-	d.waits = patience / 2
+	d.waits = patience / 3 // twice, if the script is unknown
 	if read > 0 {
 		d.waits = min(d.waits, read/2)
 	}

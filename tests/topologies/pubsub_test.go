@@ -106,7 +106,20 @@ func wantTold(t *testing.T, servers *testserver.Cluster, mode redlatch.PubSub) {
 	}
 }
 
-// Four clients want one lock, while its slot goes from node to node.
+// waits returns how often nodes were asked to wait for replicas.
+func waits(servers *testserver.Cluster) (sum int) {
+	for _, n := range servers.Nodes {
+		stats, _ := n.MustDo("INFO", "commandstats").(string)
+		_, rest, _ := strings.Cut(stats, "cmdstat_wait:calls=")
+		calls := 0
+		_, _ = fmt.Sscanf(rest, "%d", &calls)
+		sum += calls
+	}
+	return sum
+}
+
+// Four clients want one lock, while its slot goes from node to node, and replicas are
+// to acknowledge who gets it: no acquisition fails.
 func TestASlotMovesInTheMiddleOfAContendedRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs servers")
@@ -162,6 +175,9 @@ func TestASlotMovesInTheMiddleOfAContendedRun(t *testing.T) {
 				}
 				stop()
 				wg.Wait()
+				if waits(servers) == 0 {
+					t.Error("nobody has waited for replicas")
+				}
 				if most.Load() != 1 || lost.Load() != 0 {
 					t.Errorf("%d inside at once, %d lost", most.Load(), lost.Load())
 				}
