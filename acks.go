@@ -54,8 +54,8 @@ type acks struct {
 	holds  bool  // what creates a hold is to be acknowledged,
 	renews bool  // and what prolongs one
 
-	mu    sync.Mutex // guards known
-	known map[int]replicas
+	mu    sync.Mutex       // guards known, and what is in it
+	known map[int]replicas // replaced after a break
 }
 
 // replicas are what is known of a primary's, of which there is one for each hash
@@ -92,17 +92,27 @@ func (k *acks) start(c *Client) error {
 	return nil
 }
 
-// timeout is how long replicas have, for a request about a lease.
-func (k *acks) timeout(lease time.Duration) time.Duration {
-	return min(k.c.cfg.AckTimeout, attemptTimeout(lease)/2)
+// timeout is how long replicas have: half of the time that is left to the attempt
+// and to its caller, who is to learn how it ended.
+func (k *acks) timeout(ctx context.Context, o *op) time.Duration {
+	d := min(k.c.cfg.AckTimeout, attemptTimeout(o.lease)/2)
+	if !o.until.IsZero() {
+		d = min(d, time.Until(o.until)/2)
+	}
+	if end, ok := ctx.Deadline(); ok {
+		d = min(d, time.Until(end)/2)
+	}
+	return max(d, time.Millisecond)
 }
 
 // run sends a request, waits for replicas, and returns why too few of them have
 // acknowledged it. It does not know whether the request has changed anything.
 func (k *acks) run(ctx context.Context, r *Request, timeout time.Duration) *AckError {
-	n := k.want(ctx, r)
+	key, known := r.Keys[0], k.knowledge()
+	n, err := k.want(ctx, known, key)
 	switch {
-	case r.Err != nil:
+	case err != nil:
+		r.Err = &RunError{Outcome: NotExecuted, Code: runError(err).Code, Err: err}
 		return nil
 	case n == 0:
 		r.Reply, r.Err = k.acker.Run(ctx, r.Script, r.Keys, r.Args)
@@ -113,69 +123,92 @@ func (k *acks) run(ctx context.Context, r *Request, timeout time.Duration) *AckE
 	if r.Err != nil || acked >= n {
 		return nil
 	}
-	key := r.Keys[0]
 	short := &AckError{Name: key, Want: n, Got: max(acked, 0), Timeout: timeout}
-	if k.policy > 0 {
+	switch {
+	case k.policy > 0:
 		if acked < 0 {
 			short.Err = errNoWait
 		}
 		return short
-	}
-	if acked < 0 {
-		k.note(key, replicas{never: true})
+	case acked < 0:
+		k.note(known, key, replicas{never: true})
 		return nil
 	}
-	if left, err := k.acker.Replicas(ctx, key); err != nil || left == 0 { // they have gone
-		k.note(key, replicas{none: true})
-		return nil
-	}
-	if k.policy == AcksBestEffort {
-		k.c.report.notAcknowledged(NotAcknowledgedEvent{Name: key, Err: short})
-		return nil
+	// Who does not answer now may have had replicas, and may be the primary no more.
+	if left, err := k.ask(ctx, known, key); err == nil && left == 0 {
+		return nil // they have gone
 	}
 	return short
 }
 
+// doubt returns why what the server has granted does not count: too few replicas
+// know of it. A request that was granted nothing leaves nothing to doubt.
+func (o *op) doubt(granted bool) *AckError {
+	switch {
+	case !granted || o.short == nil:
+		return nil
+	case o.c.acks.policy == AcksBestEffort:
+		o.c.report.notAcknowledged(NotAcknowledgedEvent{Name: o.short.Name, Err: o.short})
+		return nil
+	}
+	return o.short
+}
+
 var errNoWait = errors.New("the server does not know WAIT, or forbids it")
 
-// want returns how many replicas to wait for. Without an answer to the question how
-// many there are it sets r.Err: nothing has been executed.
-func (k *acks) want(ctx context.Context, r *Request) int {
+// want returns how many replicas to wait for. It fails if it is not known how many
+// there are, and the server does not answer.
+func (k *acks) want(ctx context.Context, known map[int]replicas, key string) (int, error) {
 	if k.policy > 0 {
-		return int(k.policy)
+		return int(k.policy), nil
 	}
-	key := r.Keys[0]
-	switch has, known := k.has(key); {
-	case known && has:
-		return 1
-	case known:
-		return 0
+	k.mu.Lock()
+	r, ok := known[k.slot(key)]
+	old := ok && r.old()
+	if old {
+		known[k.slot(key)] = replicas{none: true, since: time.Now()} // one asks for all
 	}
-	n, err := k.acker.Replicas(ctx, key)
-	if err != nil && runError(err).Outcome != Refused {
-		r.Err = &RunError{Outcome: NotExecuted, Code: runError(err).Code, Err: err}
-		return 0
+	k.mu.Unlock()
+	switch {
+	case !ok, old:
+		n, err := k.ask(ctx, known, key)
+		return min(n, 1), err
+	case r.none, r.never:
+		return 0, nil
 	}
-	k.note(key, replicas{none: err == nil && n == 0, never: err != nil})
-	return min(n, 1)
+	return 1, nil
 }
 
-// has says whether the primary that has key has replicas which can be waited for, if
-// that is known.
-func (k *acks) has(key string) (has, known bool) {
+// ask asks how many replicas there are: none, as far as anybody can wait for them,
+// if the server does not say.
+func (k *acks) ask(ctx context.Context, known map[int]replicas, key string) (int, error) {
+	n, err := k.acker.Replicas(ctx, key)
+	switch {
+	case err == nil:
+		k.note(known, key, replicas{none: n == 0})
+		return n, nil
+	case runError(err).Outcome == Refused:
+		k.note(known, key, replicas{never: true})
+		return 0, nil
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	r, ok := k.known[k.slot(key)]
-	return !r.none && !r.never, ok && (!r.none || time.Since(r.since) < recheck)
+	delete(known, k.slot(key))
+	return 0, err
 }
+
+// old says that it is time to look whether there still are no replicas.
+func (r replicas) old() bool { return r.none && time.Since(r.since) >= recheck }
 
 // pointless says that there is nobody to wait for: the request can go with others.
 func (k *acks) pointless(key string) bool {
 	if k.policy > 0 {
 		return false
 	}
-	has, known := k.has(key)
-	return known && !has
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r := k.known[k.slot(key)]
+	return r.never || (r.none && !r.old())
 }
 
 // slot tells primaries apart.
@@ -186,16 +219,24 @@ func (k *acks) slot(key string) int {
 	return wire.Slot(key)
 }
 
-func (k *acks) note(key string, known replicas) {
-	known.since = time.Now()
+// knowledge returns what is known until the next break. What is learned later of the
+// servers of before goes nowhere.
+func (k *acks) knowledge() map[int]replicas {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.known[k.slot(key)] = known
+	return k.known
+}
+
+func (k *acks) note(known map[int]replicas, key string, r replicas) {
+	r.since = time.Now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known[k.slot(key)] = r
 }
 
 // forget is for a break: other servers may be the primaries now.
 func (k *acks) forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	clear(k.known)
+	k.known = make(map[int]replicas)
 }

@@ -184,8 +184,8 @@ func (t *tenure) ask(ctx context.Context, o *op, until time.Time, n int) ([]Repl
 	o.stop, o.until, o.acks = t.c.done, until, t.c.acks.holds
 	t.fence(o)
 	reply, err := o.run(ctx)
-	if err == nil && reply.Kind == ReplyInt && o.short != nil {
-		o.unknown, err = true, o.short // the server has it, and may forget it
+	if short := o.doubt(err == nil && reply.Kind == ReplyInt); short != nil {
+		o.unknown, err = true, short // the server has it, and may forget it
 	}
 	if o.unknown {
 		t.suspected(t.id)
@@ -217,10 +217,11 @@ func (t *tenure) abandon(o *op) {
 	pending := *o
 	t.c.settle(func() {
 		reply, err := pending.outcome()
-		if pending.unknown || pending.short != nil {
+		short := pending.doubt(err == nil && reply.Kind == ReplyInt)
+		if pending.unknown || short != nil {
 			t.suspected(t.id)
 		}
-		if err != nil || reply.Kind != ReplyInt || pending.short != nil {
+		if err != nil || reply.Kind != ReplyInt || short != nil {
 			t.forgo()
 			t.c.leave(t.line)
 			return

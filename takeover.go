@@ -106,8 +106,8 @@ func (c *Client) transfer(ctx context.Context, old, t *tenure, o *options, until
 	t.fence(&q)
 	q.stop, q.until, q.acks = c.done, until, c.acks.holds
 	reply, err := q.run(ctx)
-	if err == nil && reply.Int > 0 && q.short != nil {
-		err = q.short
+	if short := q.doubt(err == nil && reply.Int > 0); short != nil {
+		err = short
 	}
 	if q.unknown {
 		t.suspected(t.id)
@@ -144,7 +144,7 @@ func (c *Client) abandonMove(old, t *tenure, q *op, isMoved func(Reply) bool) {
 	move := *q
 	c.settle(func() {
 		reply, err := move.outcome()
-		if err == nil && move.short == nil && isMoved != nil && isMoved(reply) {
+		if err == nil && isMoved != nil && isMoved(reply) && move.doubt(true) == nil {
 			t.confirm(move.sent, t.length)
 			t.passOn()
 			return
