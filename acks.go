@@ -28,7 +28,7 @@ import (
 // It costs an acquisition the replication's round trip in addition to its own, a
 // connection of its own for as long, and one question per primary (in a cluster, per
 // hash slot) about its replicas. A lock that passes between goroutines of this
-// process is not acknowledged again.
+// process is not acknowledged again, unless it gets a lease or a token on its way.
 type Acks int
 
 // The policies that are no number.
@@ -139,6 +139,16 @@ func (k *acks) run(ctx context.Context, r *Request, timeout time.Duration) *AckE
 		return nil // they have gone
 	}
 	return short
+}
+
+// doubtRenewals reports a renewal of so many holds that too few replicas know of, and
+// says whether it is one. Nothing is prolonged then, but what is gone is gone.
+func (o *op) doubtRenewals(holds int) bool {
+	if o.short == nil {
+		return false
+	}
+	o.c.report.renewFailed(RenewFailedEvent{Holds: holds, Err: o.short})
+	return true
 }
 
 // doubt returns why what the server has granted does not count: too few replicas
