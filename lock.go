@@ -269,10 +269,12 @@ func (c *Client) renewLocks(s *Script, batch []*renew.Lease) {
 	args := make([]string, 0, 2*len(batch))
 	ids := make([]string, len(batch))
 	bound, now := c.cfg.WatchdogTimeout, time.Now()
+	prolongs := false
 	for i, l := range batch {
 		t := l.Holder.(*tenure) //nolint:forcetypeassert // this kind's holders are tenures
 		l.Result = renew.Skipped
 		if l.Ask > 0 {
+			prolongs = true
 			bound = min(bound, 3*l.Left(now)) // there must be time for another attempt
 		}
 		t.mu.Lock()
@@ -286,18 +288,15 @@ func (c *Client) renewLocks(s *Script, batch []*renew.Lease) {
 	if len(keys) == 0 {
 		return
 	}
-	o := op{c: c, script: s, keys: keys, args: args, lease: bound, stop: c.over, single: true, acks: c.acks.renews}
+	o := op{c: c, script: s, keys: keys, args: args, lease: bound, stop: c.over, single: true, acks: c.acks.renews && prolongs}
 	reply, err := o.run(context.Background())
-	if err == nil && o.short != nil {
-		err = o.short
-	}
 	if err == nil && len(reply.List) != len(keys) {
 		err = fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, o.script.Name())
 	}
 	if err != nil {
 		c.report.renewFailed(RenewFailedEvent{Holds: len(keys), Err: err})
 	}
-	n := 0
+	short, n := err == nil && o.doubtRenewals(len(keys)), 0
 	for i, l := range batch {
 		if ids[i] == "" {
 			continue
@@ -306,6 +305,9 @@ func (c *Client) renewLocks(s *Script, batch []*renew.Lease) {
 		if err == nil {
 			t := l.Holder.(*tenure) //nolint:forcetypeassert // as above
 			l.Result = t.renewal(ids[i], reply.List[n])
+		}
+		if short && l.Ask > 0 && l.Result == renew.Confirmed {
+			l.Result = renew.Failed
 		}
 		n++
 	}
