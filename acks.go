@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 )
@@ -26,8 +25,8 @@ import (
 //
 // It costs an acquisition the replication's round trip in addition to its own, a
 // connection of its own for as long, and each primary now and then a question about
-// its replicas. A lock that passes between goroutines of this
-// process is not acknowledged again.
+// its replicas. A lock that passes between goroutines of this process is not
+// acknowledged again, unless it gets a lease or a token on its way.
 type Acks int
 
 // The policies that are no number.
@@ -45,21 +44,6 @@ const (
 	AcksAny Acks = -3
 )
 
-// String returns "auto", "off", "best effort", "any" or the number.
-func (a Acks) String() string {
-	switch a {
-	case AcksAuto:
-		return "auto"
-	case AcksOff:
-		return "off"
-	case AcksBestEffort:
-		return "best effort"
-	case AcksAny:
-		return "any"
-	}
-	return strconv.Itoa(int(a))
-}
-
 // acks asks replicas for acknowledgement.
 type acks struct {
 	c      *Client
@@ -68,8 +52,8 @@ type acks struct {
 	holds  bool  // what creates a hold is to be acknowledged,
 	renews bool  // and what prolongs one
 
-	mu    sync.Mutex          // guards known
-	known map[string]replicas // by lane
+	mu    sync.Mutex          // guards known, and what is in it
+	known map[string]replicas // by lane; replaced after a break
 }
 
 // replicas are what is known of a primary's, of which there is one in each lane.
@@ -105,17 +89,27 @@ func (k *acks) start(c *Client) error {
 	return nil
 }
 
-// timeout is how long replicas have, for a request about a lease.
-func (k *acks) timeout(lease time.Duration) time.Duration {
-	return min(k.c.cfg.AckTimeout, attemptTimeout(lease)/2)
+// timeout is how long replicas have: half of the time that is left to the attempt
+// and to its caller, who is to learn how it ended.
+func (k *acks) timeout(ctx context.Context, o *op) time.Duration {
+	d := min(k.c.cfg.AckTimeout, attemptTimeout(o.lease)/2)
+	if !o.until.IsZero() {
+		d = min(d, time.Until(o.until)/2)
+	}
+	if end, ok := ctx.Deadline(); ok {
+		d = min(d, time.Until(end)/2)
+	}
+	return max(d, time.Millisecond)
 }
 
 // run sends a request, waits for replicas, and returns why too few of them have
 // acknowledged it. It does not know whether the request has changed anything.
 func (k *acks) run(ctx context.Context, r *Request, timeout time.Duration) *AckError {
-	n := k.want(ctx, r)
+	key, known := r.Keys[0], k.knowledge()
+	n, err := k.want(ctx, known, key)
 	switch {
-	case r.Err != nil:
+	case err != nil:
+		r.Err = &RunError{Outcome: NotExecuted, Code: runError(err).Code, Err: err}
 		return nil
 	case n == 0:
 		r.Reply, r.Err = k.acker.Run(ctx, r.Script, r.Keys, r.Args)
@@ -126,81 +120,122 @@ func (k *acks) run(ctx context.Context, r *Request, timeout time.Duration) *AckE
 	if r.Err != nil || acked >= n {
 		return nil
 	}
-	key := r.Keys[0]
 	short := &AckError{Name: key, Want: n, Got: max(acked, 0), Timeout: timeout}
-	if k.policy > 0 {
+	switch {
+	case k.policy > 0:
 		if acked < 0 {
 			short.Err = errNoWait
 		}
 		return short
-	}
-	if acked < 0 {
-		k.note(key, replicas{never: true})
+	case acked < 0:
+		k.note(known, key, replicas{never: true})
 		return nil
 	}
-	if left, err := k.acker.Replicas(ctx, key); err != nil || left == 0 { // they have gone
-		k.note(key, replicas{none: true})
-		return nil
-	}
-	if k.policy == AcksBestEffort {
-		k.c.report.notAcknowledged(NotAcknowledgedEvent{Name: key, Err: short})
-		return nil
+	// Who does not answer now may have had replicas, and may be the primary no more.
+	if left, err := k.ask(ctx, known, key); err == nil && left == 0 {
+		return nil // they have gone
 	}
 	return short
 }
 
+// doubtRenewals reports a renewal of so many holds that too few replicas know of, and
+// says whether it is one. Nothing is prolonged then, but what is gone is gone.
+func (o *op) doubtRenewals(holds int) bool {
+	if o.short == nil {
+		return false
+	}
+	o.c.report.renewFailed(RenewFailedEvent{Holds: holds, Err: o.short})
+	return true
+}
+
+// doubt returns why what the server has granted does not count: too few replicas
+// know of it. A request that was granted nothing leaves nothing to doubt.
+func (o *op) doubt(granted bool) *AckError {
+	switch {
+	case !granted || o.short == nil:
+		return nil
+	case o.c.acks.policy == AcksBestEffort:
+		o.c.report.notAcknowledged(NotAcknowledgedEvent{Name: o.short.Name, Err: o.short})
+		return nil
+	}
+	return o.short
+}
+
 var errNoWait = errors.New("the server does not know WAIT, or forbids it")
 
-// want returns how many replicas to wait for. Without an answer to the question how
-// many there are it sets r.Err: nothing has been executed.
-func (k *acks) want(ctx context.Context, r *Request) int {
+// want returns how many replicas to wait for. It fails if it is not known how many
+// there are, and the server does not answer.
+func (k *acks) want(ctx context.Context, known map[string]replicas, key string) (int, error) {
 	if k.policy > 0 {
-		return int(k.policy)
+		return int(k.policy), nil
 	}
-	key := r.Keys[0]
-	switch has, known := k.has(key); {
-	case known && has:
-		return 1
-	case known:
-		return 0
+	k.mu.Lock()
+	r, ok := known[k.c.redis.Lane(key)]
+	old := ok && r.old()
+	if old {
+		known[k.c.redis.Lane(key)] = replicas{none: true, since: time.Now()} // one asks for all
 	}
-	n, err := k.acker.Replicas(ctx, key)
-	if err != nil && runError(err).Outcome != Refused {
-		r.Err = &RunError{Outcome: NotExecuted, Code: runError(err).Code, Err: err}
-		return 0
+	k.mu.Unlock()
+	switch {
+	case !ok, old:
+		n, err := k.ask(ctx, known, key)
+		return min(n, 1), err
+	case r.none, r.never:
+		return 0, nil
 	}
-	k.note(key, replicas{none: err == nil && n == 0, never: err != nil})
-	return min(n, 1)
+	return 1, nil
 }
 
-// has says whether the primary that has key has replicas which can be waited for, if
-// that is known.
-func (k *acks) has(key string) (has, known bool) {
+// ask asks how many replicas there are: none, as far as anybody can wait for them,
+// if the server does not say.
+func (k *acks) ask(ctx context.Context, known map[string]replicas, key string) (int, error) {
+	n, err := k.acker.Replicas(ctx, key)
+	switch {
+	case err == nil:
+		k.note(known, key, replicas{none: n == 0})
+		return n, nil
+	case runError(err).Outcome == Refused:
+		k.note(known, key, replicas{never: true})
+		return 0, nil
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	r, ok := k.known[k.c.redis.Lane(key)]
-	return !r.none && !r.never, ok && (!r.none || time.Since(r.since) < recheck)
+	delete(known, k.c.redis.Lane(key))
+	return 0, err
 }
+
+// old says that it is time to look whether there still are no replicas.
+func (r replicas) old() bool { return r.none && time.Since(r.since) >= recheck }
 
 // pointless says that there is nobody to wait for: the request can go with others.
 func (k *acks) pointless(key string) bool {
 	if k.policy > 0 {
 		return false
 	}
-	has, known := k.has(key)
-	return known && !has
-}
-
-func (k *acks) note(key string, known replicas) {
-	known.since = time.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.known[k.c.redis.Lane(key)] = known
+	r := k.known[k.c.redis.Lane(key)]
+	return r.never || (r.none && !r.old())
+}
+
+// knowledge returns what is known until the next break. What is learned later of the
+// servers of before goes nowhere.
+func (k *acks) knowledge() map[string]replicas {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.known
+}
+
+func (k *acks) note(known map[string]replicas, key string, r replicas) {
+	r.since = time.Now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known[k.c.redis.Lane(key)] = r
 }
 
 // forget is for a break: other servers may be the primaries now.
 func (k *acks) forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	clear(k.known)
+	k.known = make(map[string]replicas)
 }

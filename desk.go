@@ -165,6 +165,7 @@ func (d *desk) serve(ds *desks) {
 		}
 		o := d.request(batch)
 		reply, err := o.run(context.WithoutCancel(batch[0].ctx))
+		short := o.doubt(err == nil && first(reply).Int > 0)
 		ds.mu.Lock()
 		d.asking = 0
 		if err != nil {
@@ -175,7 +176,7 @@ func (d *desk) serve(ds *desks) {
 			continue
 		}
 		pause = 0
-		wait := d.answer(batch, &o, reply)
+		wait := d.answer(batch, &o, reply, short)
 		ds.mu.Unlock()
 		if wait != 0 {
 			d.sem.c.listen(&d.news, d.sem.channel, nil, nil)
@@ -253,8 +254,9 @@ func (d *desk) failed(batch []*asker, o *op, err error) {
 }
 
 // answer deals with the server's answer, and returns for how long to sleep; 0 if
-// there is more to ask for at once. Holding desks.mu.
-func (d *desk) answer(batch []*asker, o *op, reply Reply) time.Duration {
+// there is more to ask for at once. short, if it is not nil, says why what was given
+// does not count. Holding desks.mu.
+func (d *desk) answer(batch []*asker, o *op, reply Reply, short *AckError) time.Duration {
 	d.answered, d.outage = time.Now(), nil
 	if len(reply.List) != 2 || reply.List[0].Kind != ReplyInt || reply.List[0].Int > int64(len(batch)) {
 		d.all(unexpected(reply, permitTake))
@@ -269,9 +271,9 @@ func (d *desk) answer(batch []*asker, o *op, reply Reply) time.Duration {
 	for _, a := range batch[:given] {
 		got += len(a.ids)
 		a.sent = o.sent
-		if o.short != nil {
+		if short != nil {
 			a.suspect = true // the server may forget them
-			d.decide(a, o.short)
+			d.decide(a, short)
 			continue
 		}
 		d.decide(a, nil)

@@ -36,7 +36,8 @@ var (
 	ErrBroken = errors.New("redlatch: barrier broken")
 
 	// ErrNotAcknowledged: too few replicas acknowledged an acquisition in time, so
-	// it was given back. Every error with this state is also an *AckError.
+	// it was given back, or an extension, which does not count then. Every error with
+	// this state is also an *AckError.
 	ErrNotAcknowledged = errors.New("redlatch: not acknowledged by replicas")
 
 	// ErrClosed: the client was closed.
@@ -103,7 +104,7 @@ type AckError struct {
 
 // Error implements error.
 func (e *AckError) Error() string {
-	s := fmt.Sprintf("redlatch: %q was acknowledged by %d of %d replicas within %v, and given back (Config.Acks)", e.Name, e.Got, e.Want, e.Timeout)
+	s := fmt.Sprintf("redlatch: %q was acknowledged by %d of %d replicas within %v (Config.Acks)", e.Name, e.Got, e.Want, e.Timeout)
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
 	}

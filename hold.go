@@ -341,8 +341,8 @@ func (t *tenure) extend(ctx context.Context, until time.Time, d time.Duration) e
 	o := t.op(t.lock.kind.renew, []string{id, millis(d)})
 	o.stop, o.until = t.c.done, until
 	reply, err := o.run(ctx)
-	if err == nil && o.short != nil {
-		err = o.short
+	if short := o.doubt(err == nil && first(reply).Int == 1); short != nil {
+		err = short
 	}
 	if err != nil {
 		return err

@@ -185,8 +185,8 @@ func (t *tenure) ask(ctx context.Context, o *op, until time.Time, n int) ([]Repl
 	o.stop, o.until, o.acks = t.c.done, until, t.c.acks.holds
 	t.fence(o)
 	reply, err := o.run(ctx)
-	if err == nil && reply.Kind == ReplyInt && o.short != nil {
-		o.unknown, err = true, o.short // the server has it, and may forget it
+	if short := o.doubt(err == nil && reply.Kind == ReplyInt); short != nil {
+		o.unknown, err = true, short // the server has it, and may forget it
 	}
 	if o.unknown {
 		t.suspected(t.id)
@@ -218,10 +218,11 @@ func (t *tenure) abandon(o *op) {
 	pending := *o
 	t.c.settle(func() {
 		reply, err := pending.outcome()
-		if pending.unknown || pending.short != nil {
+		short := pending.doubt(err == nil && reply.Kind == ReplyInt)
+		if pending.unknown || short != nil {
 			t.suspected(t.id)
 		}
-		if err != nil || reply.Kind != ReplyInt || pending.short != nil {
+		if err != nil || reply.Kind != ReplyInt || short != nil {
 			t.forgo()
 			t.c.leave(t.line)
 			return
@@ -269,10 +270,12 @@ func (c *Client) renewLocks(s *Script, batch []*renew.Lease) {
 	args := make([]string, 0, 2*len(batch))
 	ids := make([]string, len(batch))
 	bound, now := c.cfg.WatchdogTimeout, time.Now()
+	prolongs := false
 	for i, l := range batch {
 		t := l.Holder.(*tenure) //nolint:forcetypeassert // this kind's holders are tenures
 		l.Result = renew.Skipped
 		if l.Ask > 0 {
+			prolongs = true
 			bound = min(bound, 3*l.Left(now)) // there must be time for another attempt
 		}
 		t.mu.Lock()
@@ -286,18 +289,15 @@ func (c *Client) renewLocks(s *Script, batch []*renew.Lease) {
 	if len(keys) == 0 {
 		return
 	}
-	o := op{c: c, script: s, keys: keys, args: args, lease: bound, stop: c.over, single: true, acks: c.acks.renews}
+	o := op{c: c, script: s, keys: keys, args: args, lease: bound, stop: c.over, single: true, acks: c.acks.renews && prolongs}
 	reply, err := o.run(context.Background())
-	if err == nil && o.short != nil {
-		err = o.short
-	}
 	if err == nil && len(reply.List) != len(keys) {
 		err = fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, o.script.Name())
 	}
 	if err != nil {
 		c.report.renewFailed(RenewFailedEvent{Holds: len(keys), Err: err})
 	}
-	n := 0
+	short, n := err == nil && o.doubtRenewals(len(keys)), 0
 	for i, l := range batch {
 		if ids[i] == "" {
 			continue
@@ -306,6 +306,9 @@ func (c *Client) renewLocks(s *Script, batch []*renew.Lease) {
 		if err == nil {
 			t := l.Holder.(*tenure) //nolint:forcetypeassert // as above
 			l.Result = t.renewal(ids[i], reply.List[n])
+		}
+		if short && l.Ask > 0 && l.Result == renew.Confirmed {
+			l.Result = renew.Failed
 		}
 		n++
 	}

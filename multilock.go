@@ -232,7 +232,7 @@ func (q *quest) all(ctx context.Context) (*holding, error) {
 			return g, nil
 		}
 		g.undo(ctx)
-		if q.o.once || again == never || q.over() || !IsRetryable(err) {
+		if q.o.once || again == never || q.over() || !IsRetryable(err) || errors.Is(err, ErrNotAcknowledged) {
 			return nil, err
 		}
 		if again == afterRest {

@@ -64,8 +64,8 @@ func (q *quest) together(ctx context.Context, g *holding, order []*Lock, first b
 	}
 	o.acks = c.acks.holds
 	reply, err := o.run(ctx)
-	if err == nil && reply.Kind == ReplyInt && o.short != nil {
-		o.unknown, err = true, o.short
+	if short := o.doubt(err == nil && reply.Kind == ReplyInt); short != nil {
+		o.unknown, err = true, short
 	}
 	if o.unknown {
 		for _, t := range ts {
@@ -128,12 +128,13 @@ func abandonAll(ts []*tenure, o *op) {
 	pending := *o
 	pending.c.settle(func() {
 		reply, err := pending.outcome()
-		if pending.unknown || pending.short != nil {
+		short := pending.doubt(err == nil && reply.Kind == ReplyInt)
+		if pending.unknown || short != nil {
 			for _, t := range ts {
 				t.suspected(t.id)
 			}
 		}
-		if err != nil || reply.Kind != ReplyInt || pending.short != nil {
+		if err != nil || reply.Kind != ReplyInt || short != nil {
 			leave()
 			return
 		}

@@ -322,16 +322,15 @@ func (p *permit) extend(ctx context.Context, d time.Duration) error {
 func (c *Client) renewPermits(batch []*renew.Lease) {
 	keys := make([]string, len(batch))
 	args := make([]string, 0, 2*len(batch))
+	prolongs := false
 	for i, l := range batch {
 		p := l.Holder.(*permit) //nolint:forcetypeassert // this kind's holders are permits
+		prolongs = prolongs || l.Ask > 0
 		keys[i] = p.sem.keys[1]
 		args = append(args, p.id, c.permitMs(l.Ask))
 	}
-	o := op{c: c, script: permitRenew, keys: keys, args: args, lease: c.cfg.WatchdogTimeout, stop: c.over, single: true, acks: c.acks.renews}
+	o := op{c: c, script: permitRenew, keys: keys, args: args, lease: c.cfg.WatchdogTimeout, stop: c.over, single: true, acks: c.acks.renews && prolongs}
 	reply, err := o.run(context.Background())
-	if err == nil && o.short != nil {
-		err = o.short
-	}
 	if err == nil && len(reply.List) != len(keys) {
 		err = unexpected(reply, permitRenew)
 	}
@@ -339,10 +338,13 @@ func (c *Client) renewPermits(batch []*renew.Lease) {
 		c.report.renewFailed(RenewFailedEvent{Holds: len(keys), Err: err})
 		return // each result is Failed already
 	}
+	short := o.doubtRenewals(len(keys))
 	for i, l := range batch {
 		switch r := reply.List[i]; {
 		case r.Kind == ReplyInt && r.Int == 1:
-			l.Result = renew.Confirmed
+			if !short || l.Ask == 0 {
+				l.Result = renew.Confirmed
+			}
 		case r.Kind == ReplyInt || wrongType(r.Str):
 			l.Result = renew.Gone
 		default:

@@ -150,8 +150,8 @@ func (s *ExpirableSemaphore) left(ctx context.Context, ids []string) ([]time.Dur
 func (s *ExpirableSemaphore) raise(ctx context.Context, id string, d time.Duration) (live bool, sent time.Time, err error) {
 	o := op{c: s.c, script: permitRenew, keys: s.keys[1:], args: []string{id, s.c.permitMs(d)}, lease: d, stop: s.c.done, acks: s.c.acks.renews}
 	reply, err := o.run(ctx)
-	if err == nil && o.short != nil {
-		err = o.short
+	if short := o.doubt(err == nil && first(reply).Int == 1); short != nil {
+		err = short
 	}
 	if err != nil {
 		return false, o.sent, err

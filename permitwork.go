@@ -121,7 +121,7 @@ func (ln *permitLine) send(x *exchange) {
 		ln.failed(x, err)
 		return
 	}
-	if ln.answered(x, int(answer), o.short) && ln.c.open() == nil {
+	if ln.answered(x, int(answer), o.doubt(answer > 0)) && ln.c.open() == nil {
 		ln.news.Start(func(h func(confirmed bool)) func() {
 			return ln.c.subscribe(ln.channel, func(n Notice) {
 				h(n.Subscribed)
@@ -171,7 +171,7 @@ func (ln *permitLine) answered(x *exchange, answer int, short *AckError) (listen
 	for _, n := range x.wants[:answer] {
 		ln.hand += n
 	}
-	if answer > 0 && short != nil {
+	if short != nil {
 		ln.doubted = true // what is in hand goes back before anybody gets it
 		for w := ln.first; w != nil && w.asked && answer > 0; w, answer = ln.first, answer-1 {
 			ln.remove(w)

@@ -362,7 +362,7 @@ func (q *quest) sum(votes []vote) canvass {
 			if other, ok := owners[busy.Owner]; ok {
 				t.same = sameLock(q.m.locks[other], l)
 			}
-		case !IsRetryable(v.err) && !errors.Is(v.err, errOutvoted):
+		case errors.Is(v.err, ErrNotAcknowledged), !IsRetryable(v.err) && !errors.Is(v.err, errOutvoted):
 			refused = append(refused, memberError(l, v.err))
 		}
 	}

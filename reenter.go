@@ -37,11 +37,12 @@ func (t *tenure) reenter(ctx context.Context, outer *hold, l *Lock, o *options, 
 	if err == nil {
 		owned, err = r.run(ctx)
 	}
-	if err == nil && owned && r.op.short != nil {
-		err = r.op.short
+	short := r.op.doubt(err == nil && owned)
+	if short != nil {
+		err = short
 	}
 	if err != nil {
-		t.unreserve(h, r)
+		t.unreserve(h, r, short != nil)
 		return nil, err
 	}
 	defer t.unlockOps()
@@ -133,9 +134,9 @@ func (t *tenure) firstOfLocked(sc *scope) *hold {
 }
 
 // unreserve takes back a reservation whose request has failed, once it is
-// known what became of the request. It gives the ops slot back.
-func (t *tenure) unreserve(h *hold, r *counting) {
-	done := r.op.short != nil // and is to be undone
+// known what became of the request, unless that is done, and is to be undone. It
+// gives the ops slot back.
+func (t *tenure) unreserve(h *hold, r *counting, done bool) {
 	open := !done && (r.op.pending != nil || r.op.unknown)
 	asked := done || open
 	undo := func() {

@@ -287,7 +287,7 @@ func (c *Client) newAttempt(ctx context.Context, o *op) *attempt {
 	a.request = Request{Script: o.script, Keys: o.keys, Args: o.args}
 	a.ctx, a.stop = context.Background(), o.stop
 	if o.acks && !c.acks.pointless(o.keys[0]) {
-		a.acks = c.acks.timeout(o.lease)
+		a.acks = c.acks.timeout(ctx, o)
 	}
 	if c.traits.ContextValues {
 		a.ctx = context.WithoutCancel(ctx)

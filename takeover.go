@@ -55,8 +55,9 @@ func (t *tenure) retire() bool {
 }
 
 // turn lets other processes have the lock, if any of them waits; else it moves
-// from old to t. Replicas are not asked to acknowledge that: one that does not know
-// of it yet has the lock as old's, which keeps everybody else out as well.
+// from old to t. A replica that does not know of it yet has the lock as old's, which
+// keeps everybody else out as well. So replicas are asked only where t is to have
+// more than old had, or where its renewals would need them.
 func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, until time.Time, at site) (*hold, error) {
 	ln := t.line
 	own, last := "0", "0"
@@ -71,7 +72,11 @@ func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, until tim
 	q := t.op(t.lock.kind.turn, []string{old.id, t.id, t.args[0], t.lock.channel, own, last})
 	t.fence(&q)
 	q.stop, q.until = c.done, until
+	q.acks = c.acks.renews || (c.acks.holds && (t.fenced || !t.watch))
 	reply, err := q.run(ctx)
+	if short := q.doubt(err == nil && len(reply.List) == 1); short != nil {
+		err = short
+	}
 	if q.unknown {
 		t.suspected(t.id)
 	}
@@ -106,8 +111,8 @@ func (c *Client) transfer(ctx context.Context, old, t *tenure, o *options, until
 	t.fence(&q)
 	q.stop, q.until, q.acks = c.done, until, c.acks.holds
 	reply, err := q.run(ctx)
-	if err == nil && reply.Int > 0 && q.short != nil {
-		err = q.short
+	if short := q.doubt(err == nil && reply.Int > 0); short != nil {
+		err = short
 	}
 	if q.unknown {
 		t.suspected(t.id)
@@ -144,7 +149,7 @@ func (c *Client) abandonMove(old, t *tenure, q *op, isMoved func(Reply) bool) {
 	move := *q
 	c.settle(func() {
 		reply, err := move.outcome()
-		if err == nil && move.short == nil && isMoved != nil && isMoved(reply) {
+		if err == nil && isMoved != nil && isMoved(reply) && move.doubt(true) == nil {
 			t.confirm(move.sent, t.length)
 			t.passOn()
 			return

@@ -1,0 +1,325 @@
+package redlatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+// threeClients returns clients of one server with one replica, and clients of others
+// that do not ask for it.
+func (w *world) threeClients(acks redlatch.Acks) (cs, others []*redlatch.Client, ds []*acker) {
+	w.Helper()
+	for i := range 3 {
+		c, d := w.acking(redlatch.Config{Name: fmt.Sprint(i), Acks: acks}, 1, 1)
+		cs, ds = append(cs, c), append(ds, d)
+		others = append(others, w.client(redlatch.Config{Name: fmt.Sprint(i)}))
+	}
+	return cs, others, ds
+}
+
+// A caller that leaves while replicas are waited for leaves nothing behind, whether
+// they acknowledge what it has got or not.
+func TestWhoLeavesWhileReplicasAreWaitedForHasNothing(t *testing.T) {
+	for _, x := range takings() {
+		for acked := range 2 {
+			t.Run(fmt.Sprint(x.name, acked), func(t *testing.T) {
+				inFakeTime(t, func(w *world) {
+					cs, others, ds := w.threeClients(redlatch.AcksAny)
+					if x.setUp != nil {
+						x.setUp(w, others[0])
+					}
+					for _, d := range ds {
+						d.answer(func(string, []string, int) (int, error) {
+							time.Sleep(200 * time.Millisecond)
+							return acked, nil
+						})
+					}
+					ctx, cancel := context.WithCancel(bg)
+					defer cancel()
+					time.AfterFunc(100*time.Millisecond, cancel)
+					start := time.Now()
+					_, err := x.take(cs, ctx, false)
+					w.wantErr(err, redlatch.ErrBusy, context.Canceled)
+					if took := time.Since(start); took > 700*time.Millisecond {
+						t.Errorf("left after %v", took)
+					}
+					time.Sleep(3 * time.Second)
+					w.wantFree(x, others)
+				})
+			})
+		}
+	}
+}
+
+// What somebody who has left is given is the next one's, but only if replicas know
+// of it.
+func TestWhatSomebodyLeftIsInheritedOnlyIfItIsAcknowledged(t *testing.T) {
+	for acked := range 2 {
+		inFakeTime(t, func(w *world) {
+			c, d := w.acking(redlatch.Config{Acks: 1}, 1, 1)
+			d.answer(func(string, []string, int) (int, error) {
+				time.Sleep(500 * time.Millisecond)
+				return acked, nil
+			})
+			l := c.Lock("name")
+			ctx, cancel := context.WithCancel(bg)
+			first := later(func() error { _, err := l.Acquire(ctx); return err })
+			synctest.Wait()
+			next := acquiring(l)
+			synctest.Wait()
+			cancel()
+			w.wantErr(<-first, context.Canceled)
+			d.takes()
+			time.Sleep(450 * time.Millisecond)
+			o := outcome{}
+			if acked == 1 {
+				time.Sleep(100 * time.Millisecond)
+				o = <-next
+				if n := len(d.takes()); n != 0 {
+					t.Errorf("waited for replicas %d times", n)
+				}
+			} else {
+				d.follow(1, 1) // in vain for the first
+				o = <-next
+				if n := len(d.takes()); n == 0 {
+					t.Error("inherited what replicas do not know")
+				}
+			}
+			w.no(o.err)
+			w.release(o.hold)
+			settled()
+			w.wantLocksGone()
+		})
+	}
+}
+
+func TestCloseWhileReplicasAreWaitedForLeavesNothing(t *testing.T) {
+	for _, x := range takings() {
+		for acked := range 2 {
+			t.Run(fmt.Sprint(x.name, acked), func(t *testing.T) {
+				inFakeTime(t, func(w *world) {
+					cs, others, ds := w.threeClients(1)
+					if x.setUp != nil {
+						x.setUp(w, others[0])
+					}
+					for _, d := range ds {
+						d.follow(1, acked)
+						d.answer(func(string, []string, int) (int, error) {
+							time.Sleep(200 * time.Millisecond)
+							return acked, nil
+						})
+					}
+					failed := later(func() error { _, err := x.take(cs, bg, false); return err })
+					synctest.Wait()
+					var closing sync.WaitGroup
+					for _, c := range cs {
+						closing.Go(func() { _ = c.Close() })
+					}
+					closing.Wait()
+					w.wantErr(<-failed, redlatch.ErrClosed)
+					w.wantFree(x, others)
+				})
+			})
+		}
+	}
+}
+
+// A request that nobody knows the outcome of is sent again; what counts is whether
+// replicas know of it in the end.
+func TestALostReplyBeforeAnAcknowledgement(t *testing.T) {
+	for _, x := range takings() {
+		for acked := range 2 {
+			t.Run(fmt.Sprint(x.name, acked), func(t *testing.T) {
+				inFakeTime(t, func(w *world) {
+					cs, others, ds := w.threeClients(1)
+					if x.setUp != nil {
+						x.setUp(w, others[0])
+					}
+					for _, d := range ds {
+						tries := 0
+						d.answer(func(string, []string, int) (int, error) {
+							if tries++; tries == 1 {
+								return 0, errTapUnknown
+							}
+							return acked, nil
+						})
+					}
+					release, err := x.take(cs, bg, false)
+					if acked == 0 {
+						w.wantAck(err, "", 0, 1)
+					} else {
+						w.no(err)
+						w.no(release(bg))
+					}
+					w.wantFree(x, others)
+				})
+			})
+		}
+	}
+}
+
+// An attempt that was too few, and one that is not asked about, are used again: one
+// does not inherit from the other.
+func TestAnAttemptForgetsTheLastOne(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c, d := w.acking(redlatch.Config{Acks: 1}, 1, 1)
+		for i := range 50 {
+			d.follow(1, i%2)
+			h, err := c.Lock("name").Acquire(bg)
+			if i%2 == 0 {
+				w.wantAck(err, "name", 0, 1)
+				settled()
+				continue
+			}
+			w.no(err)
+			w.release(h)
+			if _, err := c.Lock("name").Info(bg); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// Permits whose acquisition replicas do not acknowledge go back, all of them, once:
+// neither those who leave meanwhile, nor those who release, nor a server that is
+// silent for a while changes how many there are.
+func TestPermitsThatReplicasDoNotKnowAreNeitherLostNorDoubled(t *testing.T) {
+	const all = 7
+	inFakeTime(t, func(w *world) {
+		foreign := w.client(redlatch.Config{}).Semaphore("name")
+		w.setPermits(foreign, all)
+		var got, failed, inUse atomic.Int64
+		var crowd sync.WaitGroup
+		for i := range 2 {
+			c, d := w.acking(redlatch.Config{Acks: 1, AckTimeout: 20 * time.Millisecond, OutageTimeout: time.Minute}, 1, 1)
+			n := 0
+			d.answer(func(string, []string, int) (int, error) {
+				switch n++; {
+				case n%3 == 0:
+					return 0, nil
+				case n%7 == 0:
+					return 0, errTapUnknown
+				}
+				return 1, nil
+			})
+			s := c.Semaphore("name")
+			for j := range 20 {
+				crowd.Go(func() {
+					for k := range 20 {
+						want := 1 + (i+j+k)%4
+						ctx, cancel := context.WithTimeout(bg, time.Duration(1+(j*k)%90)*time.Millisecond)
+						var err error
+						if k%5 == 0 {
+							err = s.Try(ctx, want)
+						} else {
+							err = s.Acquire(ctx, want)
+						}
+						cancel()
+						switch {
+						case errors.Is(err, redlatch.ErrNotAcknowledged):
+							failed.Add(1)
+						case err == nil:
+							got.Add(1)
+							if inUse.Add(int64(want)) > all {
+								t.Errorf("%d of %d permits are in use", inUse.Load(), all)
+							}
+							time.Sleep(time.Duration(j%3) * time.Millisecond)
+							inUse.Add(-int64(want))
+							if err := s.Release(bg, want); err != nil {
+								t.Error(err)
+							}
+						}
+					}
+				})
+			}
+		}
+		crowd.Wait()
+		time.Sleep(10 * time.Second)
+		if n, err := foreign.Available(bg); n != all || err != nil {
+			t.Errorf("%d of %d permits are left, %v", n, all, err)
+		}
+		if got.Load() < 50 || failed.Load() < 20 {
+			t.Errorf("%d acquired, %d not acknowledged", got.Load(), failed.Load())
+		}
+	})
+}
+
+// A permit that goes back because replicas do not know it is not handed to the next
+// in line. One that is released meanwhile is: they have known that for long.
+func TestAPermitThatGoesBackIsNobodysInBetween(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c, d := w.acking(redlatch.Config{Acks: 1}, 1, 1)
+		s := c.Semaphore("name")
+		w.setPermits(s, 2)
+		w.no(s.Acquire(bg, 1))
+		d.follow(1, 0)
+		first := acquiringPermits(s, bg, 1)
+		second, third, fourth := acquiringPermits(s, bg, 1), acquiringPermits(s, bg, 1), acquiringPermits(s, bg, 1)
+		w.wantAck(<-first, "name", 0, 1)
+		settled()
+		if !pending(second) || !pending(third) {
+			t.Fatal("somebody has been handed what replicas do not know")
+		}
+		w.no(s.Release(bg, 1))
+		w.no(<-second) // which was asked for in vain by now
+		w.no(s.Release(bg, 1))
+		w.no(<-third)
+		w.wantAck(<-fourth, "name", 0, 1)
+		w.no(s.Release(bg, 1))
+		settled()
+		if free, _ := w.server.Get("name"); free != "2" {
+			t.Errorf("%s permits", free)
+		}
+		d.follow(1, 1)
+		w.no(s.Acquire(bg, 2))
+	})
+}
+
+// Permits with ids too: what is given back twice, and late, is given back once.
+func TestPermitsWithIDsThatReplicasDoNotKnowAreGivenBackOnce(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c, d := w.acking(redlatch.Config{Acks: redlatch.AcksAny}, 1, 0)
+		s := c.ExpirableSemaphore("name")
+		_, err := s.TrySetPermits(bg, 3)
+		w.no(err)
+		left, cancel := context.WithCancel(bg)
+		var asking []<-chan error
+		for i := range 3 {
+			ctx := bg
+			if i == 1 {
+				ctx = left
+			}
+			asking = append(asking, later(func() error { _, err := s.Acquire(ctx); return err }))
+			synctest.Wait()
+		}
+		time.Sleep(500 * time.Millisecond)
+		cancel() // while it is asked for
+		w.wantErr(<-asking[1], context.Canceled)
+		w.wantAck(<-asking[0], "name", 0, 1)
+		w.wantAck(<-asking[2], "name", 0, 1)
+		d.follow(1, 1)
+		for range 8 {
+			time.Sleep(20 * time.Second)
+			free, err := s.Available(bg)
+			given, err2 := s.Acquired(bg)
+			w.no(errors.Join(err, err2))
+			if free != 3 || given != 0 {
+				t.Fatalf("%d free, %d given", free, given)
+			}
+		}
+		ps, err := s.AcquireMany(bg, 3)
+		w.no(err)
+		time.Sleep(4 * time.Minute) // whatever is released again and again
+		for _, p := range ps {
+			w.no(p.Release(bg))
+		}
+	})
+}
