@@ -14,9 +14,13 @@ import (
 
 var _ redlatch.Acker = (*Driver)(nil)
 
+// mostWait is how many connections to a node wait for replicas at a time. Each takes
+// a megabyte, and valkey-go waits for one without end.
+const mostWait = 64
+
 // RunAcked implements [redlatch.Acker], on a connection of valkey-go's pool for
-// blocking commands, of which there can be as many as ClientOption.BlockingPoolSize
-// per node. A timeout is shortened to half of Traits.Timeout. With
+// blocking commands, of which it uses half (BlockingPoolSize) and at most 64 for each
+// node. A timeout is shortened to a third of what is left of Traits.Timeout. With
 // Standalone.EnableRedirect nobody is asked for acknowledgement.
 func (d *Driver) RunAcked(
 	ctx context.Context, s *redlatch.Script, keys, args []string, replicas int, timeout time.Duration,
@@ -34,16 +38,19 @@ func (d *Driver) RunAcked(
 	if client.Mode() == valkey.ClientModeCluster && !sameSlot(keys) {
 		return redlatch.Reply{}, 0, redlatch.ServerError("CROSSSLOT", errCrossSlot)
 	}
-	if limit := d.traits.Timeout / 2; limit > 0 {
-		timeout = min(timeout, limit)
+	giveBack, err := d.shares.Take(d.Lane(keys[0]), d.share, d.traits.Timeout/3)
+	if err != nil {
+		return redlatch.Reply{}, 0, notExecuted(err)
+	}
+	defer giveBack()
+	if end, ok := ctx.Deadline(); ok {
+		timeout = min(timeout, time.Until(end)/3) // twice, if the script is unknown
 	}
 	q := ackedScript{s, keys, args, int64(replicas), max(timeout.Milliseconds(), 1)}
 	res, wait := q.run(ctx, client, false)
-	if re, ok := valkey.IsValkeyErr(res.Error()); ok {
-		if addr, ok := re.IsAsk(); ok {
-			if node := client.Nodes()[addr]; node != nil {
-				res, wait = q.run(ctx, node, true)
-			}
+	if addr, asking := redirected(res); addr != "" {
+		if node := client.Nodes()[addr]; node != nil {
+			res, wait = q.run(ctx, node, asking)
 		}
 	}
 	reply, re := convert(res)
@@ -95,6 +102,16 @@ func (q *ackedScript) run(ctx context.Context, client valkey.Client, asking bool
 		send(bySource)
 	}
 	return res, wait
+}
+
+// redirected returns the address of the node that a MOVED or an ASK leads to, or "".
+func redirected(res valkey.ValkeyResult) (addr string, asking bool) {
+	if re, ok := valkey.IsValkeyErr(res.Error()); ok {
+		if addr, asking = re.IsAsk(); !asking {
+			addr, _ = re.IsMoved()
+		}
+	}
+	return addr, asking
 }
 
 // acknowledged reads the answer to WAIT.

@@ -3,6 +3,7 @@
 package valkeygo_test
 
 import (
+	"net"
 	"testing"
 	"time"
 
@@ -56,14 +57,29 @@ func TestContractEmbedded(t *testing.T) {
 	drivertest.Run(t, drivertest.Config{New: open})
 }
 
+// withReplicas starts a server with two replicas.
+func withReplicas(t *testing.T, kind testserver.Kind) (*testserver.Server, []drivertest.Replica) {
+	t.Helper()
+	s := testserver.Start(t, kind, "--repl-diskless-sync-delay", "0")
+	host, port, err := net.SplitHostPort(s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var replicas []drivertest.Replica
+	for range 2 {
+		replicas = append(replicas, testserver.Start(t, kind, "--replicaof", host+" "+port))
+	}
+	return s, replicas
+}
+
 func TestContractServers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs servers")
 	}
 	for _, kind := range testserver.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
-			s := testserver.Start(t, kind)
-			drivertest.Run(t, drivertest.Config{New: open, Dial: s.Dial, Restart: s.Restart, Sharded: true})
+			s, replicas := withReplicas(t, kind)
+			drivertest.Run(t, drivertest.Config{New: open, Dial: s.Dial, Restart: s.Restart, Sharded: true, Replicas: replicas})
 		})
 	}
 }
@@ -72,6 +88,6 @@ func TestContractUse(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a server")
 	}
-	s := testserver.Start(t, testserver.Redis)
-	drivertest.Run(t, drivertest.Config{New: openUse, Dial: s.Dial, Restart: s.Restart, Sharded: true})
+	s, replicas := withReplicas(t, testserver.Redis)
+	drivertest.Run(t, drivertest.Config{New: openUse, Dial: s.Dial, Restart: s.Restart, Sharded: true, Replicas: replicas})
 }

@@ -21,6 +21,8 @@ type Driver struct {
 	redirects bool // valkey-go follows REDIRECT
 	breaks    adapter.Breaks
 	limits    *limiter // nil for a foreign client
+	shares    adapter.Shares
+	share     int // how many connections of a lane wait for replicas at a time
 	commands  *connector
 	subs      *connector
 
@@ -65,7 +67,7 @@ func New(opt valkey.ClientOption) (*Driver, error) {
 	if opt.ConnWriteTimeout < 0 {
 		return nil, errors.New("valkeygo: ConnWriteTimeout must be positive: without it a dead connection would not be noticed")
 	}
-	d := newDriver()
+	d := newDriver(opt)
 	opt = d.prepare(opt)
 	limit := opt.ConnWriteTimeout
 	opt = within(opt, limit)
@@ -105,7 +107,7 @@ func Use(client valkey.Client, opt valkey.ClientOption) *Driver {
 	if opt.ConnLifetime != 0 {
 		panic("valkeygo: a client with ConnLifetime may send a script twice")
 	}
-	d := newDriver()
+	d := newDriver(opt)
 	c := &connector{d: d, client: client, foreign: true}
 	d.commands, d.subs = c, c
 	d.redirects = opt.Standalone.EnableRedirect
@@ -121,8 +123,11 @@ func Use(client valkey.Client, opt valkey.ClientOption) *Driver {
 	return d
 }
 
-func newDriver() *Driver {
-	d := &Driver{topics: make(map[topicKey]*topic)}
+func newDriver(opt valkey.ClientOption) *Driver {
+	d := &Driver{topics: make(map[topicKey]*topic), share: mostWait}
+	if size := opt.BlockingPoolSize; size > 0 {
+		d.share = min(d.share, max(size/2, 1))
+	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d
 }
