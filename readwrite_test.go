@@ -307,6 +307,7 @@ func TestEachReadHoldHasItsOwnLease(t *testing.T) {
 		}
 		w.release(kept)
 		w.wantNoKeys()
+		synctest.Wait()
 		if lost.Load() != 2 {
 			t.Errorf("%d holds were lost", lost.Load())
 		}

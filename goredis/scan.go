@@ -30,7 +30,7 @@ func (d *Driver) Primaries(ctx context.Context) ([]redlatch.Primary, error) {
 func (d *Driver) slots() (ranges []adapter.Range, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	all, err := d.cluster.ClusterSlots(ctx).Result()
+	all, err := d.cluster.ClusterSlots(ctx).Result() //nolint:staticcheck // Redis 6.2 knows no CLUSTER SHARDS
 	for _, r := range all {
 		if len(r.Nodes) > 0 { // the primary, and its replicas
 			ranges = append(ranges, adapter.Range{From: r.Start, To: r.End, Node: r.Nodes[0].ID})

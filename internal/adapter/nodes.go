@@ -106,7 +106,7 @@ func newTable(asked int64, ranges []Range) *table {
 	for _, r := range ranges {
 		lane, ok := known[r.Node]
 		if !ok {
-			lane = uint16(len(t.lanes)) //nolint:gosec // a cluster has a thousand nodes at most
+			lane = uint16(len(t.lanes)) // a cluster has a thousand nodes at most
 			known[r.Node] = lane
 			t.lanes = append(t.lanes, r.Node)
 		}

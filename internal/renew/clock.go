@@ -25,19 +25,20 @@ type Clock struct {
 	spawn  func(func()) // runs a sender
 	glance func()       // called each time the clock looks; may be nil
 
-	mu     sync.Mutex // guards everything below and the schedule of each Lease
-	leases schedule
-	lanes  map[string]*lane
-	timer  *time.Timer // nil while no lease is in the clock
-	wakeAt time.Time   // what timer is set to
-	seen   time.Time   // when the clock last looked
-	closed bool
+	mu      sync.Mutex // guards everything below and the schedule of each Lease
+	leases  schedule
+	resting resting
+	lanes   map[string]*lane
+	timer   *time.Timer // nil while no lease is in the clock
+	wakeAt  time.Time   // what timer is set to
+	seen    time.Time   // when the clock last looked
+	closed  bool
 }
 
 // NewClock returns an empty clock that runs its senders with spawn, and calls
 // glance, if that is not nil, at least once a second while it has a lease.
 func NewClock(spawn func(func()), glance func()) *Clock {
-	return &Clock{spawn: spawn, glance: glance, lanes: make(map[string]*lane)}
+	return &Clock{spawn: spawn, glance: glance, resting: make(resting), lanes: make(map[string]*lane)}
 }
 
 // Add starts to watch l, whose window must have been confirmed; renewing says
@@ -94,7 +95,12 @@ func (c *Clock) Touch(l *Lease) {
 func (c *Clock) Remove(l *Lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.removeLocked(l)
+}
+
+func (c *Clock) removeLocked(l *Lease) {
 	l.removed = true
+	c.resting.remove(l)
 	if l.index > 0 {
 		heap.Remove(&c.leases, l.index-1)
 	}
@@ -118,8 +124,8 @@ func (c *Clock) Kick(name string) {
 	if c.closed {
 		return
 	}
-	for _, l := range c.leases {
-		if l.Kind != nil && (name == "" || l.lane == name) && (l.due || l.retry == 0) {
+	for _, e := range c.leases {
+		if l := e.lease; l.Kind != nil && (name == "" || l.lane == name) && (l.due || l.retry == 0) {
 			c.sendLocked(l)
 		}
 	}
@@ -131,11 +137,11 @@ func (c *Clock) Close() []Holder {
 	defer c.mu.Unlock()
 	c.closed = true
 	holders := make([]Holder, 0, len(c.leases))
-	for _, l := range c.leases {
-		l.removed, l.index = true, 0
-		holders = append(holders, l.Holder)
+	for _, e := range c.leases {
+		e.lease.removed, e.lease.index = true, 0
+		holders = append(holders, e.lease.Holder)
 	}
-	c.leases = nil
+	c.leases, c.resting = nil, nil
 	if c.timer != nil {
 		c.timer.Stop()
 	}
@@ -151,23 +157,31 @@ func (c *Clock) scheduleLocked(l *Lease, now time.Time) {
 	if !l.Until.IsZero() && l.Until.Before(at) {
 		at = l.Until
 	}
+	c.resting.remove(l)
 	if (l.renewing || l.retry > 0) && !l.due {
 		since, third := l.third()
 		renewal := since.Add(third)
 		if l.retry > 0 {
 			renewal = l.retryAt
+		} else {
+			c.resting.add(l)
 		}
 		if renewal.Before(at) {
 			at = renewal
 		}
 	}
-	l.at = at
-	if l.index == 0 {
-		heap.Push(&c.leases, l)
-	} else {
-		heap.Fix(&c.leases, l.index-1)
-	}
+	c.lookAtLocked(l, at)
 	c.setTimerLocked(now)
+}
+
+// lookAtLocked makes the clock look at l at that time.
+func (c *Clock) lookAtLocked(l *Lease, at time.Time) {
+	if l.index == 0 {
+		c.leases = append(c.leases, entry{at, l}) // heap.Push would allocate
+		l.index = len(c.leases)
+	}
+	c.leases[l.index-1].at = at
+	heap.Fix(&c.leases, l.index-1)
 }
 
 // setTimerLocked makes the timer fire for the first lease, and at the latest
@@ -201,29 +215,29 @@ func (c *Clock) tick() {
 	if !c.seen.IsZero() && Elapsed(c.seen, now)-now.Sub(c.seen) > slept {
 		// The machine was suspended or its wall clock stepped ahead: the timers
 		// have not noticed, so every window must be looked at.
-		for _, l := range c.leases {
-			l.at = now
+		for i := range c.leases {
+			c.leases[i].at = now
 		}
 		heap.Init(&c.leases)
 	}
 	c.seen = now
 	for len(c.leases) > 0 {
-		l := c.leases[0]
-		if l.at.After(now) {
+		l := c.leases[0].lease
+		if c.leases[0].at.After(now) {
 			break
 		}
 		switch {
 		case l.Left(now) <= 0 || (!l.Until.IsZero() && !now.Before(l.Until)):
-			c.expireLocked(l)
+			c.removeLocked(l)
 			over = append(over, l.Holder)
 		case !l.due && renewalDue(l, now):
 			c.sendLocked(l)
 			c.scheduleLocked(l, now)
+			c.joinLocked(l.sort(), now)
 		default:
 			c.scheduleLocked(l, now)
-			if !l.at.After(now) { // rounding: look again in a moment
-				l.at = now.Add(time.Millisecond)
-				heap.Fix(&c.leases, l.index-1)
+			if !c.leases[l.index-1].at.After(now) { // rounding: look again in a moment
+				c.lookAtLocked(l, now.Add(time.Millisecond))
 			}
 		}
 	}
@@ -238,11 +252,6 @@ func (c *Clock) tick() {
 	if c.glance != nil {
 		c.glance()
 	}
-}
-
-func (c *Clock) expireLocked(l *Lease) {
-	l.removed = true
-	heap.Remove(&c.leases, l.index-1)
 }
 
 // renewalDue says whether l is to be renewed, or asked about again, at now.
@@ -329,10 +338,7 @@ func (c *Clock) settle(batch []*Lease, sent time.Time) {
 				c.sendLocked(l)
 			}
 		case Gone:
-			l.removed = true
-			if l.index > 0 {
-				heap.Remove(&c.leases, l.index-1)
-			}
+			c.removeLocked(l)
 			gone = append(gone, l.Holder)
 			continue
 		default:
@@ -354,28 +360,30 @@ func backoff(last time.Duration) time.Duration {
 	return next/2 + rand.N(next/2) //nolint:gosec // jitter needs no secrets
 }
 
+// An entry says when to look at a lease.
+type entry struct {
+	at    time.Time
+	lease *Lease
+}
+
 // schedule is a heap of leases by when to look at them.
-type schedule []*Lease
+type schedule []entry
 
 func (s schedule) Len() int           { return len(s) }
 func (s schedule) Less(i, j int) bool { return s[i].at.Before(s[j].at) }
 
 func (s schedule) Swap(i, j int) {
 	s[i], s[j] = s[j], s[i]
-	s[i].index, s[j].index = i+1, j+1
+	s[i].lease.index, s[j].lease.index = i+1, j+1
 }
 
-func (s *schedule) Push(x any) {
-	l := x.(*Lease) //nolint:forcetypeassert // only leases are pushed
-	l.index = len(*s) + 1
-	*s = append(*s, l)
-}
+func (s *schedule) Push(any) { panic("not used") }
 
 func (s *schedule) Pop() any {
 	old := *s
-	l := old[len(old)-1]
-	old[len(old)-1] = nil
-	*s = old[:len(old)-1]
-	l.index = 0
-	return l
+	last := len(old) - 1
+	old[last].lease.index = 0
+	old[last] = entry{}
+	*s = old[:last]
+	return nil
 }

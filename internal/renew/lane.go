@@ -28,10 +28,12 @@ type sort struct {
 	group int
 }
 
+func (l *Lease) sort() sort { return sort{l.Kind, l.Group} }
+
 func newLane(name string) *lane { return &lane{name: name, bunches: make(map[sort]*bunch)} }
 
 func (ln *lane) add(l *Lease) {
-	k := sort{l.Kind, l.Group}
+	k := l.sort()
 	b := ln.bunches[k]
 	if b == nil {
 		b = &bunch{sort: k}

@@ -51,9 +51,10 @@ type Lease struct {
 	Result Result
 
 	// All guarded by Clock.mu.
-	renewing bool          // whether it is to be renewed at all
-	index    int           // place in the heap, plus one; 0: not in it
-	at       time.Time     // when the clock looks at it next
+	renewing bool   // whether it is to be renewed at all
+	index    int    // place in the heap, plus one; 0: not in it
+	prev     *Lease // those beside it in its ring; nil: it is in none
+	next     *Lease
 	due      bool          // in its lane, or with a sender
 	asking   bool          // with a sender
 	again    bool          // doubted while with a sender
