@@ -50,6 +50,8 @@ func use(t *testing.T, opt client.ClientOption) redlatch.Redis {
 	return d
 }
 
+var admin = drivertest.Admin{User: testserver.Admin, Password: testserver.AdminPassword}
+
 func TestContractEmbedded(t *testing.T) {
 	drivertest.Run(t, drivertest.Config{New: open})
 }
@@ -61,7 +63,7 @@ func TestContractServers(t *testing.T) {
 	for _, kind := range testserver.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			s := testserver.Start(t, kind)
-			drivertest.Run(t, drivertest.Config{New: open, Dial: s.Dial, Restart: s.Restart, Sharded: true})
+			drivertest.Run(t, drivertest.Config{New: open, Dial: s.Dial, Admin: admin, Restart: s.Restart, Sharded: true})
 		})
 	}
 }
@@ -71,5 +73,5 @@ func TestContractUse(t *testing.T) {
 		t.Skip("needs a server")
 	}
 	s := testserver.Start(t, testserver.Redis)
-	drivertest.Run(t, drivertest.Config{New: openUse, Dial: s.Dial, Restart: s.Restart, Sharded: true})
+	drivertest.Run(t, drivertest.Config{New: openUse, Dial: s.Dial, Admin: admin, Restart: s.Restart, Sharded: true})
 }
