@@ -55,7 +55,7 @@ func StartSentinels(tb testing.TB, k Kind, extraArgs ...string) *Sentinels {
 		s.Sentinels = append(s.Sentinels, start(tb, k, func(version, own, dir string) ([]string, error) {
 			// A sentinel keeps its state in its configuration file.
 			file := filepath.Join(dir, "sentinel.conf")
-			err := os.WriteFile(file, fmt.Appendf([]byte(sentinelUsers(version)), conf, s.Name, host, port), 0o600)
+			err := os.WriteFile(file, fmt.Appendf([]byte(sentinelUsers(version, extraArgs)), conf, s.Name, host, port), 0o600)
 			return []string{file, "--port", own, "--bind", "127.0.0.1", "--dir", dir, "--protected-mode", "no", "--sentinel"}, err
 		}))
 	}

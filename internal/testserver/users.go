@@ -18,6 +18,12 @@ const Admin, AdminPassword = "admin", "admin-of-the-tests"
 // clients that are not redlatch.
 var Open = []string{"--user", "default", "on", "nopass", "~*", "&*", "+@all"}
 
+// Rule returns the words of a rule in a form that the server understands.
+func (s *Server) Rule(r acl.Rule) []string {
+	r.Version = versionOf(s.path)
+	return r.Words()
+}
+
 func isOpen(args []string) bool { return strings.Contains(strings.Join(args, " "), strings.Join(Open, " ")) }
 
 // withUsers returns the arguments of a server with those that make its users: the
@@ -34,14 +40,25 @@ func withUsers(version string, args []string) []string {
 		password = ">" + all[i+1]
 		all = slices.Delete(all, i, i+2) // it would be overruled
 	}
-	return append(append(all, "--user", "default", "on", password, "~*", "&*"), acl.Rule{Version: version}.Commands()...)
+	rights := acl.Rule{Version: version}.Commands()
+	if strings.Contains(strings.Join(args, " "), "--appendonly yes") {
+		// Servers run what stands in their append-only files as the default user,
+		// and leave out what he may not do; there PEXPIRE is PEXPIREAT.
+		rights = append(rights, "+pexpireat", "+unlink")
+	}
+	return append(append(all, "--user", "default", "on", password, "~*", "&*"), rights...)
 }
 
-// sentinelUsers is the same for the configuration file of a sentinel.
-func sentinelUsers(version string) string {
+// sentinelUsers is the same for the configuration file of a sentinel whose servers
+// have these arguments.
+func sentinelUsers(version string, args []string) string {
+	rights := acl.Sentinel(version)
+	if isOpen(args) {
+		rights = Open[4:]
+	}
 	line := func(words ...string) string { return "user " + strings.Join(words, " ") + "\n" }
 	return line(Admin, "on", ">"+AdminPassword, "~*", "&*", "+@all") +
-		line(append([]string{"default", "on", "nopass"}, acl.Sentinel(version)...)...)
+		line(append([]string{"default", "on", "nopass"}, rights...)...)
 }
 
 var (

@@ -82,7 +82,11 @@ func wantedAt(sharded bool) (all []command) {
 			all = append(all, command{c.Args, c.By})
 		default:
 			for _, p := range acl.Channels {
-				all = append(all, command{strings.Replace(c.Args, " C", " "+p.Of("K"), 1), p.By})
+				channel := p.Of("K")
+				if c.Sharded() && !strings.Contains(channel, "K") {
+					continue // of no slot, so always classic
+				}
+				all = append(all, command{strings.Replace(c.Args, " C", " "+channel, 1), p.By})
 			}
 		}
 	}
