@@ -19,6 +19,7 @@ type Driver struct {
 	single  *redis.Client        // or nil
 	cluster *redis.ClusterClient // or nil
 	timeout time.Duration
+	rotates bool // credentials are asked for, so those that are refused may be others next time
 	breaks  adapter.Breaks
 	classic *hub
 	sharded *hub
@@ -35,6 +36,9 @@ type processor interface {
 // (also one made for Sentinel) or a *redis.ClusterClient; closing it stays the
 // caller's business. There is no I/O.
 //
+// With one of its CredentialsProviders, a server's refusal of what that returns is
+// taken for an outage: the next connection asks it again.
+//
 // Use panics for any other client. A *redis.Ring spreads keys over servers that
 // know nothing of each other and moves them to another server when one is
 // unreachable: a lock in it can be held twice.
@@ -45,12 +49,14 @@ func Use(rdb redis.UniversalClient) *Driver {
 		o := c.Options()
 		d.rdb, d.single = c, c
 		d.timeout = bound(o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled)
+		d.rotates = o.CredentialsProvider != nil || o.CredentialsProviderContext != nil || o.StreamingCredentialsProvider != nil
 		d.classic = newHub(d, false, alone(c))
 		d.sharded = newHub(d, true, alone(c))
 	case *redis.ClusterClient:
 		o := c.Options()
 		d.rdb, d.cluster = c, c
 		d.timeout = bound(o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled)
+		d.rotates = o.CredentialsProvider != nil || o.CredentialsProviderContext != nil || o.StreamingCredentialsProvider != nil
 		d.classic = newHub(d, false, anyNode(c))
 		d.sharded = newHub(d, true, owner(c))
 	case *redis.Ring:

@@ -51,7 +51,11 @@ func (d *Driver) send(ctx context.Context, verb, script string, keys, args []str
 	if errors.Is(err, redis.Nil) {
 		return redlatch.Reply{}, nil
 	}
-	return redlatch.Reply{}, classify(err, text.written.Load())
+	failed := classify(err, text.written.Load())
+	if d.rotates && (failed.Code == "WRONGPASS" || failed.Code == "NOAUTH") {
+		failed.Code = ""
+	}
+	return redlatch.Reply{}, failed
 }
 
 // once is a command that go-redis sends again only after a server has answered
