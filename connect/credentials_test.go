@@ -104,9 +104,9 @@ func (r *rotation) client(s Settings) *redlatch.Client {
 func (r *rotation) server(password string) {
 	r.t.Helper()
 	for _, s := range r.servers {
-		words := s.Rule(acl.Rule{})
+		words := testserver.Rule(s.Kind(), acl.Rule{}).Words()
 		if role, ok := s.MustDo("ROLE").([]any); ok && role[0] == "sentinel" {
-			words = acl.Sentinel(acl.Versions[1])
+			words = acl.Sentinel(testserver.Rule(s.Kind(), acl.Rule{}).Version)
 		}
 		s.MustDo(slices.Concat([]string{"ACL", "SETUSER", "ann", "reset", "on", ">" + password}, words)...)
 		for _, kind := range []string{"normal", "pubsub"} {

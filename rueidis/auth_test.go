@@ -163,8 +163,12 @@ func TestCredentialsThatRotate(t *testing.T) {
 	s.MustDo("CLIENT", "KILL", "TYPE", "normal")
 	script := newScript(t, "return 1")
 	requests := []*redlatch.Request{{Script: script}, {Script: script}}
+	batcher, ok := d.(redlatch.Batcher)
+	if !ok {
+		t.Fatal("it runs no batches")
+	}
 	for end := time.Now().Add(10 * time.Second); ; {
-		d.RunBatch(requests)
+		batcher.RunBatch(requests)
 		var re *redlatch.RunError
 		if errors.As(requests[1].Err, &re) && strings.Contains(re.Error(), "WRONGPASS") {
 			if re.Outcome != redlatch.NotExecuted || re.Code != "" {

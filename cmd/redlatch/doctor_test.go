@@ -69,7 +69,7 @@ func eachKind(t *testing.T, f func(t *testing.T, k testserver.Kind)) {
 // letDoctorIn lets the default user do what doctor does, and no more.
 func letDoctorIn(servers ...*testserver.Server) {
 	for _, s := range servers {
-		s.MustDo(append([]string{"ACL", "SETUSER", "default"}, s.Rule(acl.Rule{Doctor: true})...)...)
+		s.MustDo(append([]string{"ACL", "SETUSER", "default"}, testserver.Rule(s.Kind(), acl.Rule{Doctor: true}).Words()...)...)
 	}
 }
 

@@ -164,7 +164,7 @@ func TestVersions(t *testing.T) {
 	for version, without := range map[string][]string{
 		"":    nil,
 		"7.2": nil,
-		"7.0": {"+client|setinfo"},
+		"7.0": {"+client|setinfo", "+cluster|shards"},
 		"6.2": {"+client|setinfo", "+cluster|shards", "+pubsub|shardnumsub", "+spublish", "+ssubscribe", "+sunsubscribe"},
 	} {
 		got := Rule{Version: version}.Commands()

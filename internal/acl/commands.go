@@ -95,7 +95,7 @@ var ByDrivers = []Command{
 	{Args: "ROLE", By: "Sentinel, the listing of a cluster, and replica acknowledgement"},
 	{Args: "WAIT 0 1", By: "replica acknowledgement"},
 	{Args: "CLUSTER SLOTS", By: "clusters"},
-	{Args: "CLUSTER SHARDS", By: "clusters", since: "7.0"},
+	{Args: "CLUSTER SHARDS", By: "clusters of servers that call themselves 8 or newer, by rueidis", since: "7.2"},
 	{Args: "COMMAND", By: "clusters, by go-redis"},
 	{Args: "ASKING", By: "clusters, while slots move"},
 }

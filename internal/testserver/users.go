@@ -18,10 +18,12 @@ const Admin, AdminPassword = "admin", "admin-of-the-tests"
 // clients that are not redlatch.
 var Open = []string{"--user", "default", "on", "nopass", "~*", "&*", "+@all"}
 
-// Rule returns the words of a rule in a form that the server understands.
-func (s *Server) Rule(r acl.Rule) []string {
-	r.Version = versionOf(s.path)
-	return r.Words()
+// Rule returns a rule for the version of that kind that is installed.
+func Rule(k Kind, r acl.Rule) acl.Rule {
+	if path, err := find(k); err == nil { // else Start says so
+		r.Version = versionOf(path)
+	}
+	return r
 }
 
 func isOpen(args []string) bool { return strings.Contains(strings.Join(args, " "), strings.Join(Open, " ")) }
