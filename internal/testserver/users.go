@@ -11,8 +11,11 @@ import (
 	"github.com/redlatch/redlatch/internal/acl"
 )
 
-// Admin may do everything, at servers and sentinels.
-const Admin, AdminPassword = "admin", "admin-of-the-tests"
+// Admin may do everything, at servers and sentinels, and logs in with AdminPassword.
+const (
+	Admin         = "admin"
+	AdminPassword = "admin-of-the-tests"
+)
 
 // Open are arguments for servers whose default user may do everything, for
 // clients that are not redlatch.
@@ -72,7 +75,7 @@ var (
 // understands them.
 func versionOf(path string) string {
 	if v, ok := versions.Load(path); ok {
-		return v.(string) //nolint:errcheck // stored below
+		return v.(string)
 	}
 	version := acl.Versions[len(acl.Versions)-1]
 	said, _ := exec.CommandContext(context.Background(), path, "--version").Output() // who cannot say it does not start either
