@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -43,6 +44,21 @@ const (
 	// not know WAIT, or not say how many replicas it has, it requires nothing.
 	AcksAny Acks = -3
 )
+
+// String returns "auto", "off", "best effort", "any" or the number.
+func (a Acks) String() string {
+	switch a {
+	case AcksAuto:
+		return "auto"
+	case AcksOff:
+		return "off"
+	case AcksBestEffort:
+		return "best effort"
+	case AcksAny:
+		return "any"
+	}
+	return strconv.Itoa(int(a))
+}
 
 // acks asks replicas for acknowledgement.
 type acks struct {

@@ -6,13 +6,15 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // Clients of redlatch can ask one another to let go. Each listens on a channel
 // of its own, whose name follows from its owner fields.
 
 const (
-	controlPrefix = "redlatch_control:"
+	controlPrefix = wire.Control + ":"
 	revokePause   = time.Second // how long a holder has to confirm
 )
 

@@ -11,6 +11,11 @@
 // and changed before they are opened. [ParseRedisson] makes such Settings of the
 // configuration file of a Java service that takes the same locks.
 //
+// Credentials that change are asked of a [CredentialsFunc], for each connection
+// anew. A connection that has logged in stays so when the password changes; one
+// that is cut, by CLIENT KILL or because its user is deleted, is made again with
+// what the function says then, and holds and waiters go on.
+//
 // No error of this package contains a user name, a password, or a piece of a
 // URL that could be one.
 package connect

@@ -30,8 +30,7 @@ func Open(rawURL string) (*rueidis.Driver, error) {
 }
 
 // Open is the function Open for settings. It reads the files of TLS. Each tune
-// may change the options before they are used: set AuthCredentialsFn for
-// credentials that rotate (sentinels are then given the same ones).
+// may change the options before they are used.
 func (s Settings) Open(tune ...func(*client.ClientOption)) (*rueidis.Driver, error) {
 	opt, err := s.Options()
 	if err != nil {
@@ -112,6 +111,7 @@ func (s Settings) Options() (client.ClientOption, error) {
 			return d.DialContext(ctx, "unix", path)
 		}
 	}
+	s.logIn(&opt)
 	return opt, nil
 }
 

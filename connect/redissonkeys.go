@@ -104,7 +104,7 @@ var (
 			"username": {set: func(f *file, v *yaml.Node) { f.User = f.text(v) }},
 			"password": {set: func(f *file, v *yaml.Node) { f.Password = Secret(f.text(v)) }},
 
-			"credentialsResolver": {refused: noClasses + "; write username and password, or set AuthCredentialsFn in Settings.Open", harmless: "DefaultCredentialsResolver"},
+			"credentialsResolver": {refused: noClasses + "; write username and password, or set Settings.Credentials", harmless: "DefaultCredentialsResolver"},
 			"nameMapper":          {refused: noClasses + ", or the locks have other names", harmless: "DefaultNameMapper"},
 			"commandMapper":       {refused: noClasses + ", or the commands have other names", harmless: "DefaultCommandMapper"},
 

@@ -326,7 +326,7 @@ func TestQuotedPassword(t *testing.T) {
 		t.Skip("needs servers")
 	}
 	for _, kind := range testserver.Kinds() {
-		s := testserver.Start(t, kind, "--rename-command", "HELLO", "", "--rename-command", "AUTH", "")
+		s := testserver.Start(t, kind, append(testserver.Open, "--rename-command", "HELLO", "", "--rename-command", "AUTH", "")...)
 		for _, rest := range []string{"", "?protocol=2"} {
 			err := takeURL(t, "redis://ann:hunter2@"+s.Addr()+rest, brief)
 			if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "unknown command") {

@@ -36,6 +36,11 @@ type Settings struct {
 	SentinelUser     string
 	SentinelPassword Secret
 
+	// Credentials are asked for instead of User and Password, and
+	// SentinelCredentials instead of SentinelUser and SentinelPassword, for each
+	// connection anew. They can be the same function.
+	Credentials, SentinelCredentials CredentialsFunc
+
 	// ClientName is what CLIENT LIST shows.
 	ClientName string
 
@@ -111,7 +116,7 @@ func (s Settings) String() string {
 		db = fmt.Sprintf("/%d", s.Database)
 	}
 	credentials := ""
-	if s.User != "" || s.Password != "" {
+	if s.User != "" || s.Password != "" || s.Credentials != nil {
 		credentials = stars + "@"
 	}
 	if s.unix() {

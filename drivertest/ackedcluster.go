@@ -73,7 +73,7 @@ func testClusterAcked(e *env, cfg ClusterConfig) {
 func (e *env) replicaOf(cfg ClusterConfig) (replica *client, primary string) {
 	e.Helper()
 	for _, addr := range cfg.Nodes {
-		c := newClient(e.T, func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", addr) })
+		c := newClient(e.T, func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", addr) }, cfg.Admin)
 		for line := range strings.Lines(c.do("CLUSTER", "NODES")) {
 			if f := strings.Fields(line); len(f) > 3 && strings.Contains(f[2], "myself,slave") {
 				return c, f[3]

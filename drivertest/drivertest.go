@@ -29,6 +29,10 @@ type Config struct {
 	// an embedded one.
 	Dial func(ctx context.Context) (net.Conn, error)
 
+	// Admin is whom the tests are for the server themselves, if drivers may not do
+	// everything there.
+	Admin Admin
+
 	// Restart stops the server, without saving anything, and starts it again
 	// at the same address. If it is nil, what happens then is not tested.
 	Restart func()
@@ -47,6 +51,10 @@ type Replica interface {
 	Pause()
 	Resume()
 }
+
+// An Admin is a user of a server who may do everything. The zero Admin does not
+// log in.
+type Admin struct{ User, Password string }
 
 // Run runs all tests, one after the other, as subtests of t.
 func Run(t *testing.T, cfg Config) {
@@ -141,7 +149,7 @@ func newEnv(t *testing.T, cfg Config) *env {
 		t.Cleanup(mini.Close)
 		e.dial = func(context.Context) (net.Conn, error) { return mini.Dial() }
 	}
-	e.server = newClient(t, e.dial)
+	e.server = newClient(t, e.dial, cfg.Admin)
 	e.server.do("FLUSHALL")
 	e.proxy = faultnet.New(e.dial)
 	t.Cleanup(e.proxy.Close)

@@ -19,14 +19,18 @@ type client struct {
 	r  *bufio.Reader
 }
 
-func newClient(tb testing.TB, dial func(context.Context) (net.Conn, error)) *client {
+func newClient(tb testing.TB, dial func(context.Context) (net.Conn, error), admin Admin) *client {
 	tb.Helper()
 	c, err := dial(context.Background())
 	if err != nil {
 		tb.Fatalf("drivertest: cannot reach the server: %v", err)
 	}
 	tb.Cleanup(func() { c.Close() })
-	return &client{tb: tb, c: c, r: bufio.NewReader(c)}
+	cl := &client{tb: tb, c: c, r: bufio.NewReader(c)}
+	if admin.User != "" {
+		cl.do("AUTH", admin.User, admin.Password)
+	}
+	return cl
 }
 
 // do sends a command and returns the text of its reply, or of the last element

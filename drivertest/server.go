@@ -67,7 +67,7 @@ func testRestart(e *env) {
 	e.run(counter, []string{key}, nil)
 	before, _ := a.heard()
 	e.cfg.Restart()
-	e.server = newClient(e.T, e.dial)
+	e.server = newClient(e.T, e.dial, e.cfg.Admin)
 	a.confirmed(before + 1)
 	e.eventually("the script succeeds", func() bool {
 		_, err := e.r.Run(context.Background(), counter, []string{key}, nil)

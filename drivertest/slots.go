@@ -182,7 +182,7 @@ func (e *env) nodes(cfg ClusterConfig) (all nodes) {
 	for _, addr := range cfg.Nodes {
 		c := newClient(e.T, func(ctx context.Context) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", addr)
-		})
+		}, cfg.Admin)
 		if strings.Contains(c.do("INFO", "replication"), "role:master") {
 			all = append(all, &node{client: c, id: c.do("CLUSTER", "MYID")})
 		}

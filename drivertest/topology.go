@@ -30,6 +30,10 @@ type ClusterConfig struct {
 	// tests then move a few of its slots. If there are none, that is not tested.
 	Nodes []string
 
+	// Admin is whom the tests are for the nodes themselves, if drivers may not do
+	// everything there.
+	Admin Admin
+
 	// Leaves names functions of the client library, as they stand in a stack
 	// trace, whose goroutines may outlive the client for a while.
 	Leaves []string

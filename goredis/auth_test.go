@@ -1,7 +1,9 @@
 package goredis_test
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -27,5 +29,26 @@ func TestNotLetIn(t *testing.T) {
 				t.Errorf("%s, password %q: %v, want that it was not executed: %s", kind, password, err, code)
 			}
 		}
+	}
+}
+
+// Credentials that are asked for may be others next time.
+func TestRefusedCredentialsThatRotate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a server")
+	}
+	s := testserver.Start(t, testserver.Redis, "--requirepass", "secret")
+	password := "wrong"
+	r := use(t, redis.NewClient(&redis.Options{
+		Addr: s.Addr(), CredentialsProviderContext: func(context.Context) (string, string, error) { return "default", password, nil },
+	}))
+	_, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil)
+	var re *redlatch.RunError
+	if !errors.As(err, &re) || re.Outcome != redlatch.NotExecuted || re.Code != "" || !redlatch.IsRetryable(err) || !strings.Contains(err.Error(), "WRONGPASS") {
+		t.Errorf("%v", err)
+	}
+	password = "secret"
+	if _, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil); err != nil {
+		t.Error(err)
 	}
 }

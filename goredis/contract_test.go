@@ -13,6 +13,8 @@ import (
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
+var admin = drivertest.Admin{User: testserver.Admin, Password: testserver.AdminPassword}
+
 // open leaves retries at go-redis' default, which would send a script four times.
 func open(t *testing.T, addr string) redlatch.Redis {
 	t.Helper()
@@ -53,7 +55,7 @@ func TestContractServers(t *testing.T) {
 	for _, kind := range testserver.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			s, replicas := withReplicas(t, kind)
-			drivertest.Run(t, drivertest.Config{New: open, Dial: s.Dial, Restart: s.Restart, Sharded: true, Replicas: replicas})
+			drivertest.Run(t, drivertest.Config{New: open, Dial: s.Dial, Admin: admin, Restart: s.Restart, Sharded: true, Replicas: replicas})
 		})
 	}
 }

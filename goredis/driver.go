@@ -23,6 +23,7 @@ type Driver struct {
 	timeout    time.Duration
 	waits      time.Duration  // how long WAIT can last
 	shares     adapter.Shares // of a node's pool, for WAIT
+	rotates    bool           // credentials are asked for, so those that are refused may be others next time
 	breaks     adapter.Breaks
 	classic    *hub
 	sharded    *hub
@@ -39,6 +40,9 @@ type processor interface {
 // (also one made for Sentinel) or a *redis.ClusterClient; closing it stays the
 // caller's business. There is no I/O.
 //
+// With one of its CredentialsProviders, a server's refusal of what that returns is
+// taken for an outage: the next connection asks it again.
+//
 // Use panics for any other client. A *redis.Ring spreads keys over servers that
 // know nothing of each other and moves them to another server when one is
 // unreachable: a lock in it can be held twice.
@@ -50,6 +54,7 @@ func Use(rdb redis.UniversalClient) *Driver {
 		d.rdb, d.single = c, c
 		d.replicated = o.Addr == "FailoverClient" // what go-redis puts there for one that asks sentinels
 		d.setTimeouts(o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled)
+		d.rotates = o.CredentialsProvider != nil || o.CredentialsProviderContext != nil || o.StreamingCredentialsProvider != nil
 		d.classic = newHub(d, false, alone(c))
 		d.sharded = newHub(d, true, alone(c))
 	case *redis.ClusterClient:
@@ -57,6 +62,7 @@ func Use(rdb redis.UniversalClient) *Driver {
 		d.rdb, d.cluster = c, c
 		d.replicated = true
 		d.setTimeouts(o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled)
+		d.rotates = o.CredentialsProvider != nil || o.CredentialsProviderContext != nil || o.StreamingCredentialsProvider != nil
 		d.classic = newHub(d, false, anyNode(c))
 		d.sharded = newHub(d, true, owner(c))
 	case *redis.Ring:

@@ -31,7 +31,7 @@ func (d *Driver) RunAcked(
 	defer release()
 	client, err := d.commands.get(ctx)
 	if err != nil {
-		return redlatch.Reply{}, 0, notExecuted(err)
+		return redlatch.Reply{}, 0, d.judge(notExecuted(err))
 	}
 	if client.Mode() == rueidis.ClientModeCluster && !sameSlot(keys) {
 		return redlatch.Reply{}, 0, redlatch.ServerError("CROSSSLOT", errCrossSlot)
@@ -56,7 +56,7 @@ func (d *Driver) RunAcked(
 		if adapter.IsBreak(re) {
 			d.breaks.Lane(keys)
 		}
-		return redlatch.Reply{}, 0, re
+		return redlatch.Reply{}, 0, d.judge(re)
 	}
 	return reply, acknowledged(wait), nil
 }
@@ -127,7 +127,7 @@ func (d *Driver) Replicas(ctx context.Context, key string) (int, error) {
 	defer release()
 	client, err := d.commands.get(ctx)
 	if err != nil {
-		return 0, notExecuted(err)
+		return 0, d.judge(notExecuted(err))
 	}
 	role := client.B().Role().Build()
 	if client.Mode() == rueidis.ClientModeCluster {
@@ -135,7 +135,7 @@ func (d *Driver) Replicas(ctx context.Context, key string) (int, error) {
 	}
 	res := client.Do(ctx, role)
 	if err := res.NonRedisError(); err != nil {
-		return 0, classify(err)
+		return 0, d.judge(classify(err))
 	}
 	list, err := res.ToArray()
 	if err != nil {

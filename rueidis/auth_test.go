@@ -10,9 +10,12 @@ import (
 	"io"
 	"math/big"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	client "github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
@@ -119,4 +122,62 @@ func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	pool := x509.NewCertPool()
 	pool.AddCert(leaf)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
+}
+
+// Credentials that are asked for may be others next time, and nothing was executed
+// by whoever got none.
+func TestCredentialsThatRotate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a server")
+	}
+	s := testserver.Start(t, testserver.Redis, "--requirepass", "secret")
+	var mu sync.Mutex
+	var password string
+	var sealed error
+	set := func(p string, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		password, sealed = p, err
+	}
+	opt := options(s.Addr())
+	opt.AuthCredentialsFn = func(client.AuthCredentialsContext) (client.AuthCredentials, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return client.AuthCredentials{Password: password}, sealed
+	}
+	d := newDriver(t, opt)
+	for _, c := range []struct {
+		password string
+		err      error
+		want     string
+	}{{"wrong", nil, "WRONGPASS"}, {"", errors.New("sealed"), "no credentials: sealed"}, {"secret", nil, ""}, {"wrong", nil, ""}} {
+		set(c.password, c.err)
+		_, err := d.Run(t.Context(), newScript(t, "return 1"), nil, nil)
+		var re *redlatch.RunError
+		switch {
+		case c.want == "" && err == nil: // the connection is there
+		case !errors.As(err, &re) || re.Outcome != redlatch.NotExecuted || re.Code != "" || !redlatch.IsRetryable(err) || !strings.Contains(err.Error(), c.want):
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	s.MustDo("CLIENT", "KILL", "TYPE", "normal")
+	script := newScript(t, "return 1")
+	requests := []*redlatch.Request{{Script: script}, {Script: script}}
+	batcher, ok := d.(redlatch.Batcher)
+	if !ok {
+		t.Fatal("it runs no batches")
+	}
+	for end := time.Now().Add(10 * time.Second); ; {
+		batcher.RunBatch(requests)
+		var re *redlatch.RunError
+		if errors.As(requests[1].Err, &re) && strings.Contains(re.Error(), "WRONGPASS") {
+			if re.Outcome != redlatch.NotExecuted || re.Code != "" {
+				t.Errorf("of a batch: %v, %q", re, re.Code)
+			}
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("the connection was not made again")
+		}
+	}
 }

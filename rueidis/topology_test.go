@@ -54,6 +54,7 @@ func TestContractCluster(t *testing.T) {
 			Fail:    func(key string) { c.PrimaryOf(key).Kill() },
 			Sharded: true,
 			Nodes:   c.Addrs(),
+			Admin:   admin,
 			Leaves:  []string{cleanup, refresh},
 		})
 	})

@@ -33,7 +33,7 @@ func (d *Driver) RunAcked(
 	defer release()
 	client, err := d.commands.get(ctx)
 	if err != nil {
-		return redlatch.Reply{}, 0, notExecuted(err)
+		return redlatch.Reply{}, 0, d.judge(notExecuted(err))
 	}
 	if client.Mode() == valkey.ClientModeCluster && !sameSlot(keys) {
 		return redlatch.Reply{}, 0, redlatch.ServerError("CROSSSLOT", errCrossSlot)
@@ -58,7 +58,7 @@ func (d *Driver) RunAcked(
 		if adapter.IsBreak(re) {
 			d.breaks.Lane(keys)
 		}
-		return redlatch.Reply{}, 0, re
+		return redlatch.Reply{}, 0, d.judge(re)
 	}
 	return reply, acknowledged(wait), nil
 }
@@ -129,7 +129,7 @@ func (d *Driver) Replicas(ctx context.Context, key string) (int, error) {
 	defer release()
 	client, err := d.commands.get(ctx)
 	if err != nil {
-		return 0, notExecuted(err)
+		return 0, d.judge(notExecuted(err))
 	}
 	role := client.B().Role().Build()
 	if client.Mode() == valkey.ClientModeCluster {
@@ -137,7 +137,7 @@ func (d *Driver) Replicas(ctx context.Context, key string) (int, error) {
 	}
 	res := client.Do(ctx, role)
 	if err := res.NonValkeyError(); err != nil {
-		return 0, classify(err)
+		return 0, d.judge(classify(err))
 	}
 	list, err := res.ToArray()
 	if err != nil {

@@ -53,6 +53,8 @@ func use(t *testing.T, opt client.ClientOption) redlatch.Redis {
 	return d
 }
 
+var admin = drivertest.Admin{User: testserver.Admin, Password: testserver.AdminPassword}
+
 func TestContractEmbedded(t *testing.T) {
 	drivertest.Run(t, drivertest.Config{New: open})
 }
@@ -79,7 +81,7 @@ func TestContractServers(t *testing.T) {
 	for _, kind := range testserver.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			s, replicas := withReplicas(t, kind)
-			drivertest.Run(t, drivertest.Config{New: open, Dial: s.Dial, Restart: s.Restart, Sharded: true, Replicas: replicas})
+			drivertest.Run(t, drivertest.Config{New: open, Dial: s.Dial, Admin: admin, Restart: s.Restart, Sharded: true, Replicas: replicas})
 		})
 	}
 }
@@ -89,5 +91,5 @@ func TestContractUse(t *testing.T) {
 		t.Skip("needs a server")
 	}
 	s, replicas := withReplicas(t, testserver.Redis)
-	drivertest.Run(t, drivertest.Config{New: openUse, Dial: s.Dial, Restart: s.Restart, Sharded: true, Replicas: replicas})
+	drivertest.Run(t, drivertest.Config{New: openUse, Dial: s.Dial, Admin: admin, Restart: s.Restart, Sharded: true, Replicas: replicas})
 }

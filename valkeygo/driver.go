@@ -5,6 +5,7 @@ package valkeygo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 type Driver struct {
 	traits    redlatch.Traits
 	redirects bool // valkey-go follows REDIRECT
+	rotates   bool // credentials are asked for, so those that are refused may be others next time
 	breaks    adapter.Breaks
 	limits    *limiter // nil for a foreign client
 	shares    adapter.Shares
@@ -52,6 +54,10 @@ var _ redlatch.Batcher = (*Driver)(nil)
 // these have other defaults: ConnWriteTimeout 3 s, PipelineMultiplex -1 (one
 // connection), ClusterOption.MaxMovedRedirections 5,
 // Sentinel.TopologyRefreshInterval 5 s.
+//
+// With AuthCredentialsFn, its error and a server's refusal of what it returns are
+// taken for an outage: the next connection asks it again. Without, credentials that
+// are refused stay so.
 //
 // ConnWriteTimeout bounds how long a script waits on a connection that has gone
 // silent, and for a connection: it is what [redlatch.Traits] has as Timeout. It
@@ -110,7 +116,7 @@ func Use(client valkey.Client, opt valkey.ClientOption) *Driver {
 	d := newDriver(opt)
 	c := &connector{d: d, client: client, foreign: true}
 	d.commands, d.subs = c, c
-	d.redirects = opt.Standalone.EnableRedirect
+	d.redirects, d.rotates = opt.Standalone.EnableRedirect, opt.AuthCredentialsFn != nil
 	d.traits = redlatch.Traits{
 		Name: "valkeygo", Timeout: max(opt.ConnWriteTimeout, 0),
 		Cluster: client.Mode() == valkey.ClientModeCluster,
@@ -189,5 +195,15 @@ func (d *Driver) prepare(opt valkey.ClientOption) valkey.ClientOption {
 	opt.ReplicaSelector = nil //nolint:staticcheck // deprecated, and still in force if set
 	opt.Standalone.ReplicaAddress = nil
 	opt.DialCtxFn = d.dialer(opt.DialCtxFn, opt.DialFn)
+	if ask := opt.AuthCredentialsFn; ask != nil {
+		d.rotates = true
+		opt.AuthCredentialsFn = func(at valkey.AuthCredentialsContext) (valkey.AuthCredentials, error) {
+			found, err := ask(at)
+			if err != nil {
+				err = &notConnectedError{fmt.Errorf("no credentials: %w", err)}
+			}
+			return found, err
+		}
+	}
 	return opt
 }

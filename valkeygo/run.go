@@ -21,7 +21,7 @@ func (d *Driver) Run(ctx context.Context, s *redlatch.Script, keys, args []strin
 	defer release()
 	client, err := d.commands.get(ctx)
 	if err != nil {
-		return redlatch.Reply{}, notExecuted(err)
+		return redlatch.Reply{}, d.judge(notExecuted(err))
 	}
 	return d.run(ctx, client, s, keys, args)
 }
@@ -61,7 +61,16 @@ func (d *Driver) run(ctx context.Context, client valkey.Client, s *redlatch.Scri
 	if adapter.IsBreak(re) {
 		d.breaks.Lane(keys)
 	}
-	return redlatch.Reply{}, re
+	return redlatch.Reply{}, d.judge(re)
+}
+
+// judge makes an outage of credentials that are refused, if there may be others for
+// the next connection.
+func (d *Driver) judge(re *redlatch.RunError) *redlatch.RunError {
+	if d.rotates && (re.Code == "WRONGPASS" || re.Code == "NOAUTH") {
+		re.Code = ""
+	}
+	return re
 }
 
 var (

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -40,5 +42,35 @@ func TestDocs(t *testing.T) {
 	}
 	for field := range strings.FieldsSeq("name kind held ttl_ms holders owner client count redlatch token queue mode value until_ms total rate permits interval_ms per_client keep_alive_ms generation released version revision modified go platform url addresses master_name database user password sentinel_user sentinel_password client_name protocol tls dial_timeout_ms timeout_ms watchdog_ms pubsub acks ack_timeout_ms warnings cacert cert key sni min_version verify line text severity servers findings check what consequence remedy") {
 		contains(t, doc, "`"+field+"`")
+	}
+}
+
+// docs/security.md shows what redlatch acl prints.
+func TestDocsShowRule(t *testing.T) {
+	text, err := os.ReadFile("../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := func(args ...string) []string {
+		var out strings.Builder
+		root := (&app{ui: &ui{out: &out, err: io.Discard}}).root()
+		root.SetArgs(append([]string{"acl"}, args...))
+		if err := root.Execute(); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Fields(out.String())
+	}
+	plain := rule()
+	for marker, words := range map[string][]string{
+		"redlatch acl orders:":    rule("orders:"),
+		"redlatch acl --sentinel": rule("--sentinel"),
+		"redlatch acl --doctor, beyond redlatch acl": slices.DeleteFunc(rule("--doctor"), func(word string) bool {
+			return slices.Contains(plain, word)
+		}),
+	} {
+		want := "\n<!-- " + marker + " -->\n```\n" + strings.Join(wrapped(strings.Join(words, " "), 140), "\n") + "\n```\n"
+		if !strings.Contains(string(text), want) {
+			t.Errorf("docs/security.md should have this:\n%s", want)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/doctor"
+	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
@@ -65,9 +66,17 @@ func eachKind(t *testing.T, f func(t *testing.T, k testserver.Kind)) {
 	}
 }
 
+// letDoctorIn lets the default user do what doctor does, and no more.
+func letDoctorIn(servers ...*testserver.Server) {
+	for _, s := range servers {
+		s.MustDo(append([]string{"ACL", "SETUSER", "default"}, testserver.Rule(s.Kind(), acl.Rule{Doctor: true}).Words()...)...)
+	}
+}
+
 func TestDoctorOfHealthyServer(t *testing.T) {
 	eachKind(t, func(t *testing.T, k testserver.Kind) {
 		s := testserver.Start(t, k, append(safe, "--requirepass", password)...)
+		letDoctorIn(s)
 		url := "redis://:" + password + "@" + s.Addr()
 		for _, protocol := range []string{"2", "3"} {
 			r := examined(t, 0, url+"?protocol="+protocol)
@@ -96,6 +105,7 @@ func TestDoctorOfHealthyServer(t *testing.T) {
 func TestDoctorOfServerThatForgets(t *testing.T) {
 	eachKind(t, func(t *testing.T, k testserver.Kind) {
 		s := testserver.Start(t, k, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
+		letDoctorIn(s)
 		wantWorse(t, examined(t, exitProblem, "redis://"+s.Addr()), "eviction problem", "persistence warning")
 		s.MustDo("CONFIG", "SET", "maxmemory-policy", "noeviction")
 		wantWorse(t, examined(t, exitWarning, "redis://"+s.Addr()), "persistence warning")
@@ -115,6 +125,7 @@ func TestDoctorOfServerThatForgets(t *testing.T) {
 func TestDoctorOfRights(t *testing.T) {
 	eachKind(t, func(t *testing.T, k testserver.Kind) {
 		s := testserver.Start(t, k, safe...)
+		letDoctorIn(s)
 		for _, tc := range []struct {
 			rights, args string
 			code         int
@@ -147,8 +158,10 @@ func TestDoctorOfReplicas(t *testing.T) {
 	eachKind(t, func(t *testing.T, k testserver.Kind) {
 		args := append([]string{"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"}, safe...)
 		primary := testserver.Start(t, k, args...)
+		letDoctorIn(primary)
 		host, port, _ := net.SplitHostPort(primary.Addr())
 		replica := testserver.Start(t, k, append(args, "--replicaof", host+" "+port)...)
+		letDoctorIn(replica)
 		eventually(t, "the replica is online", func() bool {
 			info, _ := primary.MustDo("INFO", "replication").(string)
 			return strings.Contains(info, "state=online") && strings.Contains(info, "lag=0")
@@ -167,6 +180,7 @@ func TestDoctorOfReplicas(t *testing.T) {
 func TestDoctorOfLeftovers(t *testing.T) {
 	eachKind(t, func(t *testing.T, k testserver.Kind) {
 		s := testserver.Start(t, k, safe...)
+		letDoctorIn(s)
 		later := "9000000000000"
 		s.MustDo("RPUSH", "redisson_lock_queue:{timeless}", holder)
 		s.MustDo("RPUSH", "redisson_lock_queue:{stuck}", holder)
@@ -202,6 +216,7 @@ func TestDoctorOfLeftovers(t *testing.T) {
 func TestDoctorOfCluster(t *testing.T) {
 	eachKind(t, func(t *testing.T, k testserver.Kind) {
 		c := testserver.StartCluster(t, k, append(safe, "--min-replicas-to-write", "1")...)
+		letDoctorIn(c.Nodes...)
 		client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: c.Addrs(), DisableCache: true})
 		if err != nil {
 			t.Fatal(err)
@@ -254,6 +269,7 @@ func TestDoctorOfCluster(t *testing.T) {
 func TestDoctorOfSentinels(t *testing.T) {
 	eachKind(t, func(t *testing.T, k testserver.Kind) {
 		s := testserver.StartSentinels(t, k, safe...)
+		letDoctorIn(s.Data...)
 		client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: s.Addrs(), Sentinel: rueidis.SentinelOption{MasterSet: s.Name}, DisableCache: true})
 		if err != nil {
 			t.Fatal(err)

@@ -58,7 +58,7 @@ and in the file of --config it cannot.`,
 	}
 	a.server.flags(root.PersistentFlags())
 	root.AddCommand(a.runCommand(), a.lsCommand(), a.showCommand(), a.releaseCommand(),
-		a.semaphoreCommand(), a.latchCommand(), a.configCommand(), a.doctorCommand(),
+		a.semaphoreCommand(), a.latchCommand(), a.configCommand(), a.doctorCommand(), a.aclCommand(),
 		a.demoCommand(), a.demoWorkerCommand(), a.versionCommand())
 	return root
 }

@@ -31,6 +31,7 @@ const (
 var mayImport = map[string][]string{
 	"internal/wire":    {},
 	"internal/script":  {},
+	"internal/acl":     {"internal/wire"},
 	"internal/gate":    {"internal/script", "internal/wire"},
 	"internal/notify":  {"internal/script", "internal/wire"},
 	"internal/renew":   {"internal/script", "internal/wire"},

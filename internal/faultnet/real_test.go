@@ -19,7 +19,7 @@ func withServers(t *testing.T, f func(t *testing.T, s *testserver.Server, p *fau
 	}
 	for _, k := range testserver.Kinds() {
 		t.Run(string(k), func(t *testing.T) {
-			s := testserver.Start(t, k)
+			s := testserver.Start(t, k, testserver.Open...) // the clients are not redlatch
 			p := faultnet.New(s.Dial)
 			t.Cleanup(p.Close)
 			f(t, s, p)

@@ -39,10 +39,10 @@ func StartCluster(tb testing.TB, k Kind, extraArgs ...string) *Cluster {
 	c := &Cluster{}
 	for range clusterSize {
 		var busPort string
-		n := start(tb, k, func(port, dir string) ([]string, error) {
+		n := start(tb, k, func(version, port, dir string) ([]string, error) {
 			free, err := freePort()
 			busPort = strconv.Itoa(free)
-			return append(append(standalone(port, dir),
+			return standalone(version, port, dir, append([]string{
 				"--cluster-enabled", "yes", "--cluster-port", busPort, "--cluster-config-file", "nodes.conf",
 				"--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0",
 				"--cluster-require-full-coverage", "no", "--cluster-allow-replica-migration", "no",
@@ -50,7 +50,7 @@ func StartCluster(tb testing.TB, k Kind, extraArgs ...string) *Cluster {
 				// A replica shows in CLUSTER SLOTS with its first byte of
 				// replication, for which the default is to wait 10 s.
 				"--repl-ping-replica-period", "1",
-			), extraArgs...), err
+			}, extraArgs...)...), err
 		})
 		bus[n] = busPort
 		c.Nodes = append(c.Nodes, n)
@@ -182,7 +182,7 @@ func (c *Cluster) MoveSlot(key string, slot int) {
 	await(tb, from, "all keys of the slot have moved", func() error {
 		keys, _ := from.MustDo("CLUSTER", "GETKEYSINSLOT", number, "100").([]any)
 		for _, key := range keys {
-			if _, err := from.Do("MIGRATE", host, port, fmt.Sprint(key), "0", "5000"); err != nil {
+			if _, err := from.Do("MIGRATE", host, port, fmt.Sprint(key), "0", "5000", "AUTH2", Admin, AdminPassword); err != nil {
 				return err
 			}
 		}

@@ -48,12 +48,14 @@ func StartSentinels(tb testing.TB, k Kind, extraArgs ...string) *Sentinels {
 	const conf = "sentinel monitor %[1]s %[2]s %[3]s 2\n" +
 		"sentinel down-after-milliseconds %[1]s 500\n" +
 		"sentinel failover-timeout %[1]s 2000\n" +
-		"sentinel parallel-syncs %[1]s 2\n"
+		"sentinel parallel-syncs %[1]s 2\n" +
+		"sentinel auth-user %[1]s " + Admin + "\nsentinel auth-pass %[1]s " + AdminPassword + "\n" +
+		"sentinel sentinel-user " + Admin + "\nsentinel sentinel-pass " + AdminPassword + "\n"
 	for range 3 {
-		s.Sentinels = append(s.Sentinels, start(tb, k, func(own, dir string) ([]string, error) {
+		s.Sentinels = append(s.Sentinels, start(tb, k, func(version, own, dir string) ([]string, error) {
 			// A sentinel keeps its state in its configuration file.
 			file := filepath.Join(dir, "sentinel.conf")
-			err := os.WriteFile(file, fmt.Appendf(nil, conf, s.Name, host, port), 0o600)
+			err := os.WriteFile(file, fmt.Appendf([]byte(sentinelUsers(version, extraArgs)), conf, s.Name, host, port), 0o600)
 			return []string{file, "--port", own, "--bind", "127.0.0.1", "--dir", dir, "--protected-mode", "no", "--sentinel"}, err
 		}))
 	}

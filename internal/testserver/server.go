@@ -4,6 +4,10 @@
 //
 // A server that is not installed fails the test and says what to install. It
 // never skips it.
+//
+// Whoever connects without a name is the default user, and may run the commands
+// that redlatch needs and no others: see [Open]. What the tests do themselves goes
+// through Do, which is an administrator.
 package testserver
 
 import (
@@ -17,7 +21,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,7 +42,6 @@ type Server struct {
 	path string
 	dir  string
 	args []string // whole command line
-	pass string
 	addr string
 
 	mu   sync.Mutex // guards proc
@@ -56,26 +58,28 @@ type process struct {
 }
 
 // Start runs a server of kind k with its defaults, except that it stores
-// nothing, and extraArgs ("--requirepass", "x") behind these. When it returns
+// nothing, and extraArgs ("--appendonly", "yes") behind these. When it returns
 // the server answers. The process is killed at the end of the test.
 func Start(tb testing.TB, k Kind, extraArgs ...string) *Server {
 	tb.Helper()
-	return start(tb, k, func(port, dir string) ([]string, error) {
-		return append(standalone(port, dir), extraArgs...), nil
+	return start(tb, k, func(version, port, dir string) ([]string, error) {
+		return standalone(version, port, dir, extraArgs...), nil
 	})
 }
 
 // standalone is the command line of a server that stores nothing.
-func standalone(port, dir string) []string {
-	return []string{
+func standalone(version, port, dir string, extraArgs ...string) []string {
+	return append([]string{
 		"--port", port, "--bind", "127.0.0.1", "--dir", dir,
 		"--save", "", "--appendonly", "no", "--daemonize", "no",
-	}
+		"--masteruser", Admin, "--masterauth", AdminPassword,
+	}, withUsers(version, extraArgs)...)
 }
 
-// start is Start with the command line that commandLine makes for a port and a
-// directory. It is called once for each port that is tried.
-func start(tb testing.TB, k Kind, commandLine func(port, dir string) ([]string, error)) *Server {
+// start is Start with the command line that commandLine makes for a version (as
+// package acl has them), a port and a directory. It is called once for each port
+// that is tried.
+func start(tb testing.TB, k Kind, commandLine func(version, port, dir string) ([]string, error)) *Server {
 	tb.Helper()
 	path, err := find(k)
 	if err != nil {
@@ -99,11 +103,8 @@ func start(tb testing.TB, k Kind, commandLine func(port, dir string) ([]string, 
 			tb.Fatalf("%v", err)
 		}
 		s.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-		if s.args, err = commandLine(strconv.Itoa(port), s.dir); err != nil {
+		if s.args, err = commandLine(versionOf(path), strconv.Itoa(port), s.dir); err != nil {
 			tb.Fatalf("%v", err)
-		}
-		if i := slices.Index(s.args, "--requirepass"); i >= 0 && i+1 < len(s.args) {
-			s.pass = s.args[i+1]
 		}
 		err = s.run()
 		if err == nil {
@@ -258,7 +259,8 @@ func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", s.addr)
 }
 
-// Do runs one command on a RESP2 connection that the Server keeps for this. The
+// Do runs one command on a RESP2 connection that the Server keeps for this, on
+// which everything is allowed. The
 // reply is a string, an int64, a []any of replies, or nil. An error reply comes
 // as a [ReplyError]; after any other error it is unknown whether the command
 // ran. It never sends a command twice.
@@ -273,8 +275,8 @@ func (s *Server) Do(args ...string) (any, error) {
 			return nil, err
 		}
 		c := &client{conn: conn, in: bufio.NewReader(conn)}
-		if s.pass != "" {
-			if _, err := c.do(doLimit, "AUTH", s.pass); err != nil {
+		if !isOpen(s.args) {
+			if _, err := c.do(doLimit, "AUTH", Admin, AdminPassword); err != nil {
 				conn.Close()
 				return nil, err
 			}

@@ -12,6 +12,8 @@ const (
 	LockToken   = "redisson_lock_token"
 	LockAlive   = "redlatch_alive" // not Redisson's; fair: sorted set, when each client was last heard of
 	Fence       = "redlatch_fence" // not Redisson's; package fence: hash, the highest token shown to a guarded key
+
+	Control = "redlatch_control" // not Redisson's: the channel of a client, whose id comes behind a colon
 )
 
 // Unlocked is the message that a full release publishes.

@@ -368,7 +368,7 @@ func TestRedLocksOfBoth(t *testing.T) {
 		var locks []peer.Lock
 		var servers []*testserver.Server
 		for range 3 {
-			s := testserver.Start(t, testserver.Redis)
+			s := testserver.Start(t, testserver.Redis, testserver.Open...)
 			servers = append(servers, s)
 			members = append(members, newGoClient(t, w.driver, single(s.Addr()), redlatch.Config{WatchdogTimeout: goWatchdog}).Lock(w.name))
 			c := w.openJava(sharedOrFail(t, w.version), s.Addr())

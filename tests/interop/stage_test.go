@@ -30,7 +30,7 @@ type stage struct {
 
 func sentinels(t *testing.T) stage {
 	t.Helper()
-	s := testserver.StartSentinels(t, testserver.Redis)
+	s := testserver.StartSentinels(t, testserver.Redis, testserver.Open...)
 	return stage{
 		at:        place{addrs: s.Addrs(), master: s.Name},
 		redisson:  peer.Options{Sentinels: s.Addrs(), Master: s.Name},
@@ -42,7 +42,7 @@ func sentinels(t *testing.T) stage {
 
 func cluster(t *testing.T) stage {
 	t.Helper()
-	c := testserver.StartCluster(t, testserver.Redis)
+	c := testserver.StartCluster(t, testserver.Redis, testserver.Open...)
 	return stage{
 		at:        place{addrs: c.Addrs(), cluster: true},
 		redisson:  peer.Options{Cluster: c.Addrs()},

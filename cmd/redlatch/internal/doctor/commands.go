@@ -7,102 +7,16 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/internal/acl"
 )
 
-// A command is one that redlatch's scripts use, with arguments that do no harm;
-// K stands for the key of the visit. A test compares the list with the scripts.
-type command struct {
-	args string
-	by   string // who uses it
-}
+// A command is one that redlatch's scripts use, with arguments that do no harm.
+type command struct{ args, by string }
 
 // name is what ACLs call it, but for subcommands.
 func (c command) name() string {
 	name, _, _ := strings.Cut(c.args, " ")
 	return name
-}
-
-// locks is for what every lock uses.
-const locks = "locks"
-
-// DEL is the first: without it nothing is written.
-var used = []command{
-	{"DEL K", locks},
-	{"HKEYS K", locks},
-	{"HEXISTS K f", locks},
-	{"HSET K f 1", locks},
-	{"HDEL K f", locks},
-	{"PTTL K", locks},
-	{"PEXPIRE K 1000", locks},
-	{"PUBSUB NUMSUB K", locks},
-	{"HGETALL K", "ls, show and Info"},
-	{"GETRANGE K 0 0", "ls, show"},
-	{"GET K", "ls, show, fencing tokens, semaphores, latches and rate limiters"},
-	{"LRANGE K 0 0", "ls, show and fair locks"},
-	{"ZRANGE K 0 0", "ls, show, fair locks, permits and rate limiters"},
-	{"TIME", "ls, show, fair locks, read-write locks, group locks, fencing tokens, permits, rate limiters and barriers"},
-	{"SET K 1 PX 1000", "read locks, fencing tokens, semaphores, latches and rate limiters"},
-	{"EXISTS K", "fair locks, read-write locks, fencing tokens, semaphores and barriers"},
-	{"INCR K", "fencing tokens"},
-	{"HGET K f", "read-write locks, group locks, rate limiters and barriers"},
-	{"HLEN K", "read-write locks"},
-	{"HSETNX K f 1", "group locks"},
-	{"LINDEX K 0", "fair locks"},
-	{"LPOP K", "fair locks"},
-	{"LREM K 1 f", "fair locks"},
-	{"RPUSH K f", "fair locks"},
-	{"ZADD K 1 f", "fair locks, permits, rate limiters and barriers"},
-	{"ZREM K f", "fair locks, read-write locks, permits and rate limiters"},
-	{"ZREMRANGEBYSCORE K 0 1", "fair locks, read-write locks, permits and rate limiters"},
-	{"ZSCORE K f", "fair locks, permits, rate limiters and barriers"},
-	{"ZRANGEBYSCORE K 0 1", "read-write locks, rate limiters and barriers"},
-	{"ZCARD K", "read-write locks, permits and rate limiters"},
-	{"ZCOUNT K 0 1", "rate limiters"},
-	{"HMGET K f", "rate limiters"},
-	{"PERSIST K", "rate limiters"},
-	{"HINCRBY K f 1", "barriers"},
-	{"DECR K", "latches"},
-	{"DECRBY K 1", "semaphores and permits"},
-	{"INCRBY K 1", "semaphores and permits"},
-	{"TYPE K", "package fence"},
-}
-
-// A place is a channel, or a key beside the one that has the object's name.
-type place struct{ begin, end, by string }
-
-func (p place) of(name string) string {
-	switch {
-	case p.end != "":
-		return wire.Suffix(name, p.end)
-	case strings.HasSuffix(p.begin, "_"):
-		return p.begin + "{" + name + "}"
-	}
-	return wire.Prefix(p.begin, name)
-}
-
-var channels = []place{
-	{wire.LockChannel, "", locks},
-	{wire.RWChannel, "", "read-write locks"},
-	{wire.SemaphoreChannel, "", "semaphores and permits"},
-	{"redisson_countdownlatch__channel__", "", "latches"},
-	{wire.BarrierChannel, "", "barriers"},
-	{"redlatch_control", "", "force release"},
-}
-
-var sideKeys = []place{
-	{wire.LockQueue, "", "fair locks"},
-	{wire.LockTimeout, "", "fair locks"},
-	{wire.LockAlive, "", "fair locks"},
-	{wire.LockToken, "", "fencing tokens"},
-	{"", "OWNER:rwlock_timeout:1", "read locks"},
-	{wire.RWWriters, "", "PreferWriters"},
-	{wire.Sessions, "", "semaphores, permits, latches and rate limiters"},
-	{"", wire.PermitTimeout, "permits"},
-	{"", wire.RateValue, "rate limiters"},
-	{"", wire.RatePermits, "rate limiters"},
-	{wire.Barrier, "", "barriers"},
-	{wire.BarrierAlive, "", "barriers"},
 }
 
 //go:embed try.lua
@@ -124,6 +38,9 @@ func scripts(v *visit) []Finding {
 	}
 	return fine(check, "EVAL and EVALSHA work")
 }
+
+// remedyRights is for whoever may not do enough.
+const remedyRights = "ACL SETUSER with the rights that redlatch acl prints"
 
 // commands tries what redlatch's scripts do, as scripts do it.
 func commands(v *visit) []Finding {
@@ -156,17 +73,21 @@ func commands(v *visit) []Finding {
 	return append(all, v.keysOf(key)...)
 }
 
-// wantedAt returns all that is tried.
-func wantedAt(sharded bool) []command {
-	all := slices.Clone(used)
-	publish := []string{"PUBLISH"}
-	if sharded {
-		all = append(all, command{"PUBSUB SHARDNUMSUB K", locks})
-		publish = append(publish, "SPUBLISH")
-	}
-	for _, name := range publish {
-		for _, c := range channels {
-			all = append(all, command{name + " " + c.of("K") + " doctor", c.by})
+// wantedAt returns all that is tried; K stands for the key of the visit.
+func wantedAt(sharded bool) (all []command) {
+	for _, c := range acl.InScripts {
+		switch {
+		case c.Sharded() && !sharded:
+		case !strings.Contains(c.Args, " C"):
+			all = append(all, command{c.Args, c.By})
+		default:
+			for _, p := range acl.Channels {
+				channel := p.Of("K")
+				if c.Sharded() && !strings.Contains(channel, "K") {
+					continue // of no slot, so always classic
+				}
+				all = append(all, command{strings.Replace(c.Args, " C", " "+channel, 1), p.By})
+			}
 		}
 	}
 	return all
@@ -175,20 +96,20 @@ func wantedAt(sharded bool) []command {
 // keysOf tries whether the user may touch the keys beside an object's own.
 func (v *visit) keysOf(name string) []Finding {
 	var requests [][]string
-	for _, p := range sideKeys {
-		requests = append(requests, []string{"EVAL", "return 1", "1", p.of(name)})
+	for _, p := range acl.SideKeys {
+		requests = append(requests, []string{"EVAL", "return 1", "1", p.Of(name)})
 	}
 	var refused, by []string
 	for i, a := range v.askAll(requests) {
 		if a.Err != nil && denied(a.Err.Error()) == onKey {
-			refused, by = append(refused, sideKeys[i].of("NAME")), append(by, sideKeys[i].by)
+			refused, by = append(refused, acl.SideKeys[i].Of("NAME")), append(by, acl.SideKeys[i].By)
 		}
 	}
 	if len(refused) == 0 {
 		return nil
 	}
 	return found("commands", Warning, "refused to the user: keys named "+words(refused), "these fail: "+words(by),
-		"ACL SETUSER with ~ patterns for these names, such as ~redisson_* ~redlatch_* ~{NAME}:*")
+		remedyRights)
 }
 
 // untried is what is found when the commands could not be tried.
@@ -203,10 +124,7 @@ func untried(key, text string) []Finding {
 
 // judgeCommands makes findings of what try.lua returns.
 func judgeCommands(key string, wanted []command, failed []any) []Finding {
-	const (
-		check  = "commands"
-		remedy = "ACL SETUSER; docs/protocol.md has the commands, keys and channels of redlatch"
-	)
+	const check, remedy = "commands", remedyRights
 	var forLocks, forOthers, others, deafLocks, deafOthers, deaf []string
 	for i := 0; i+1 < len(failed); i += 2 {
 		nth, text := num(failed[i]), str(failed[i+1])
@@ -215,11 +133,11 @@ func judgeCommands(key string, wanted []command, failed []any) []Finding {
 		}
 		c := wanted[nth]
 		switch r := denied(text); {
-		case r == onChannel && c.by == locks:
+		case r == onChannel && c.by == acl.Locks:
 			deafLocks = append(deafLocks, c.channel())
 		case r == onChannel:
 			deafOthers, deaf = append(deafOthers, c.channel()), append(deaf, c.by)
-		case r == onCommand && c.by == locks:
+		case r == onCommand && c.by == acl.Locks:
 			forLocks = append(forLocks, c.name())
 		case r == onCommand && !slices.Contains(forLocks, c.name()):
 			forOthers, others = append(forOthers, c.name()), append(others, c.by)
@@ -236,13 +154,12 @@ func judgeCommands(key string, wanted []command, failed []any) []Finding {
 	if len(forOthers) > 0 {
 		all = append(all, found(check, Warning, "refused to the user in scripts: "+words(forOthers), "these fail: "+words(others), remedy)...)
 	}
-	const patterns = "ACL SETUSER with & patterns for these names, such as &redisson_* &redlatch_*"
 	if len(deafLocks) > 0 {
 		all = append(all, found(check, Problem, "refused to the user: channels named "+words(deafLocks),
-			"no lock can be released, so locks stay until their leases end", patterns)...)
+			"no lock can be released, so locks stay until their leases end", remedy)...)
 	}
 	if len(deafOthers) > 0 {
-		all = append(all, found(check, Warning, "refused to the user: channels named "+words(deafOthers), "these fail: "+words(deaf), patterns)...)
+		all = append(all, found(check, Warning, "refused to the user: channels named "+words(deafOthers), "these fail: "+words(deaf), remedy)...)
 	}
 	if len(all) == 0 {
 		all = fine(check, fmt.Sprintf("the user may do all that scripts do; tried: %d", len(wanted)))
@@ -253,7 +170,7 @@ func judgeCommands(key string, wanted []command, failed []any) []Finding {
 // channel is the kind of channel that a command publishes to.
 func (c command) channel() string {
 	channel, _, _ := strings.Cut(strings.Fields(c.args)[1], "{")
-	return channel + "*"
+	return strings.TrimSuffix(channel, "*") + "*"
 }
 
 // words joins lists of words to one.

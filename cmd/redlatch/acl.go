@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch/internal/acl"
+)
+
+func (a *app) aclCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "acl [PREFIX]...",
+		Short: "Print what a user of the server must be allowed to",
+		Long: `Print the rights that a user of Redis or Valkey needs to work with the locks and
+synchronizers whose names begin with PREFIX, and no other rights; without PREFIX
+whatever their names are. It is one line, to be put into ACL SETUSER or into a
+line of the ACL file. No server is asked.`,
+		Example: `  set -f  # the rule has asterisks
+  redis-cli ACL SETUSER app reset on '>secret' $(redlatch acl orders:)`,
+	}
+	var rule acl.Rule
+	var sentinel bool
+	version := choice{value: acl.Versions[len(acl.Versions)-1], options: acl.Versions}
+	cmd.Flags().Var(&version, "for", "the version of Redis: "+strings.Join(acl.Versions, ", ")+", of which the last is for newer ones and Valkey too")
+	cmd.Flags().BoolVar(&rule.Doctor, "doctor", false, "also what redlatch doctor needs: INFO, CONFIG GET and the like")
+	cmd.Flags().BoolVar(&sentinel, "sentinel", false, "the rights of a user of the sentinels instead")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		rule.Version, rule.Prefixes = version.value, args
+		words := rule.Words()
+		if sentinel {
+			if len(args) > 0 || rule.Doctor {
+				return usage("sentinels have no locks: --sentinel stands alone, or with --for")
+			}
+			words = acl.Sentinel(rule.Version)
+		}
+		for _, prefix := range args {
+			if strings.ContainsFunc(prefix, func(r rune) bool { return unicode.IsSpace(r) || r < ' ' }) {
+				return usage("a server takes no pattern with spaces: %q", prefix)
+			}
+		}
+		_, err := fmt.Fprintln(a.ui.out, strings.Join(words, " "))
+		return written(err)
+	}
+	return cmd
+}

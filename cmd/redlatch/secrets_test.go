@@ -1,0 +1,41 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/redlatch/redlatch/internal/acl"
+	"github.com/redlatch/redlatch/internal/testserver"
+)
+
+// Whatever a command does, and whether it works or not, it shows no password.
+func TestNoPasswordIsShown(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs servers")
+	}
+	const right, wrong = "hunter2-right", "hunter2-wrong"
+	eachKind(t, func(t *testing.T, k testserver.Kind) {
+		s := testserver.Start(t, k)
+		rule := testserver.Rule(k, acl.Rule{Prefixes: []string{"app:"}, Doctor: true}).Words()
+		s.MustDo(append([]string{"ACL", "SETUSER", "ann", "reset", "on", ">" + right}, rule...)...)
+		s.MustDo("CONFIG", "SET", "masterauth", right)
+		for _, password := range []string{right, wrong} {
+			r := &redis{url: "redis://ann:" + password + "@" + s.Addr()}
+			for _, command := range []string{
+				"ls", "ls -o json", "show app:x", "show app:x -o json", "show other", "release --force app:x -o json",
+				"semaphore set app:s 3 -o json", "semaphore get app:s -o json", "latch set app:l 1 -o json", "latch down app:l -o json",
+				"run app:x -- true", "run app:x --permits 1/2 -- true", "run other -- true", "doctor --prefix app:", "doctor --prefix app: -o json",
+				"config check", "config check -o json", "acl app:", "version -o json",
+			} {
+				res := r.run(t, strings.Fields(command)...)
+				if strings.Contains(res.out+res.err, "hunter2") {
+					t.Errorf("%s: %+v", command, res)
+				}
+				quiet := strings.HasPrefix(command, "config") || strings.HasPrefix(command, "acl") || strings.HasPrefix(command, "version")
+				if refused := res.code == exitUnavailable && strings.Contains(res.err, "WRONGPASS"); password == wrong && refused == quiet {
+					t.Errorf("%s with the wrong password: %+v", command, res)
+				}
+			}
+		}
+	})
+}

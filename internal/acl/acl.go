@@ -1,0 +1,67 @@
+// Package acl knows what users of the servers must be allowed to for redlatch to
+// work: which commands its scripts and drivers use, and how its keys and channels
+// are called. Doctor, the documentation and the tests have it from here; tests
+// compare it with the scripts, and with what servers are really sent.
+package acl
+
+import (
+	"maps"
+	"slices"
+)
+
+// Versions of servers that rules can be for: what an older Redis does not know is
+// an error in a rule. The last one stands for all that are newer, and for every
+// Valkey.
+var Versions = []string{"6.2", "7.0", "7.2"}
+
+// A Rule says what a user may do.
+type Rule struct {
+	Version  string   // one of Versions; empty: the last
+	Prefixes []string // how names begin; none: all names
+	Doctor   bool     // redlatch doctor as well
+}
+
+// Words returns the rule as ACL SETUSER takes it.
+func (r Rule) Words() []string {
+	keys, channels := []string{"*"}, patterns("", Channels)
+	if len(r.Prefixes) > 0 {
+		keys, channels = nil, nil
+	}
+	for _, p := range r.Prefixes {
+		keys = append(append(keys, escape(p)+"*"), patterns(p, SideKeys)...)
+		channels = append(channels, patterns(p, Channels)...)
+	}
+	words := []string{"resetkeys"}
+	for _, k := range minimal(keys) {
+		words = append(words, "~"+k)
+	}
+	words = append(words, "resetchannels")
+	for _, c := range minimal(channels) {
+		words = append(words, "&"+c)
+	}
+	return append(words, r.Commands()...)
+}
+
+// Commands returns the part of Words that is about commands.
+func (r Rule) Commands() []string {
+	all := slices.Concat(InScripts, ByDrivers)
+	if r.Doctor {
+		all = append(all, ByDoctor...)
+	}
+	return commands(r.Version, all)
+}
+
+// Sentinel returns the rule for a user of sentinels.
+func Sentinel(version string) []string {
+	return append([]string{"resetkeys", "resetchannels", "&*"}, commands(version, ToSentinels)...)
+}
+
+func commands(version string, all []Command) []string {
+	rights := map[string]bool{}
+	for _, c := range all {
+		if version == "" || c.since <= version {
+			rights["+"+c.right()] = true
+		}
+	}
+	return append([]string{"-@all"}, slices.Sorted(maps.Keys(rights))...)
+}

@@ -1,0 +1,125 @@
+package acl
+
+import "strings"
+
+// A Command is one that redlatch sends, or that its scripts use, with arguments
+// that do no harm. K stands for a key, and C for a channel.
+type Command struct {
+	Args  string
+	By    string // who uses it
+	since string // the first Redis that knows it; empty: all that are served
+}
+
+// Name is the command without its arguments.
+func (c Command) Name() string {
+	name, _, _ := strings.Cut(c.Args, " ")
+	return name
+}
+
+// Sharded says whether only servers with sharded Pub/Sub know it.
+func (c Command) Sharded() bool { return c.since == "7.0" }
+
+// right is what ACLs call it.
+func (c Command) right() string {
+	words := strings.Fields(strings.ToLower(c.Args))
+	switch words[0] {
+	case "client", "cluster", "config", "pubsub", "sentinel":
+		return words[0] + "|" + words[1]
+	}
+	return words[0]
+}
+
+// Locks uses what every lock uses.
+const Locks = "locks"
+
+// InScripts are the commands that scripts use. DEL is the first: without it
+// nothing that is tried is cleaned up.
+var InScripts = []Command{
+	{Args: "DEL K", By: Locks},
+	{Args: "HKEYS K", By: Locks},
+	{Args: "HEXISTS K f", By: Locks},
+	{Args: "HSET K f 1", By: Locks},
+	{Args: "HDEL K f", By: Locks},
+	{Args: "PTTL K", By: Locks},
+	{Args: "PEXPIRE K 1000", By: Locks},
+	{Args: "PUBSUB NUMSUB K", By: Locks},
+	{Args: "PUBSUB SHARDNUMSUB K", By: Locks, since: "7.0"},
+	{Args: "PUBLISH C doctor", By: Locks},
+	{Args: "SPUBLISH C doctor", By: Locks, since: "7.0"},
+	{Args: "HGETALL K", By: "ls, show and Info"},
+	{Args: "GETRANGE K 0 0", By: "ls, show"},
+	{Args: "GET K", By: "ls, show, fencing tokens, semaphores, latches and rate limiters"},
+	{Args: "LRANGE K 0 0", By: "ls, show and fair locks"},
+	{Args: "ZRANGE K 0 0", By: "ls, show, fair locks, permits and rate limiters"},
+	{Args: "TIME", By: "ls, show, fair locks, read-write locks, group locks, fencing tokens, permits, rate limiters and barriers"},
+	{Args: "SET K 1 PX 1000", By: "read locks, fencing tokens, semaphores, latches and rate limiters"},
+	{Args: "EXISTS K", By: "fair locks, read-write locks, fencing tokens, semaphores and barriers"},
+	{Args: "INCR K", By: "fencing tokens"},
+	{Args: "HGET K f", By: "read-write locks, group locks, rate limiters and barriers"},
+	{Args: "HLEN K", By: "read-write locks"},
+	{Args: "HSETNX K f 1", By: "group locks"},
+	{Args: "LINDEX K 0", By: "fair locks"},
+	{Args: "LPOP K", By: "fair locks"},
+	{Args: "LREM K 1 f", By: "fair locks"},
+	{Args: "RPUSH K f", By: "fair locks"},
+	{Args: "ZADD K 1 f", By: "fair locks, permits, rate limiters and barriers"},
+	{Args: "ZREM K f", By: "fair locks, read-write locks, permits and rate limiters"},
+	{Args: "ZREMRANGEBYSCORE K 0 1", By: "fair locks, read-write locks, permits and rate limiters"},
+	{Args: "ZSCORE K f", By: "fair locks, permits, rate limiters and barriers"},
+	{Args: "ZRANGEBYSCORE K 0 1", By: "read-write locks, rate limiters and barriers"},
+	{Args: "ZCARD K", By: "read-write locks, permits and rate limiters"},
+	{Args: "ZCOUNT K 0 1", By: "rate limiters"},
+	{Args: "HMGET K f", By: "rate limiters"},
+	{Args: "PERSIST K", By: "rate limiters"},
+	{Args: "HINCRBY K f 1", By: "barriers"},
+	{Args: "DECR K", By: "latches"},
+	{Args: "DECRBY K 1", By: "semaphores and permits"},
+	{Args: "INCRBY K 1", By: "semaphores and permits"},
+	{Args: "TYPE K", By: "package fence"},
+}
+
+// ByDrivers are the commands that reach servers other than in scripts. (HELLO and
+// AUTH need no right.)
+var ByDrivers = []Command{
+	{Args: "EVALSHA", By: Locks},
+	{Args: "EVAL", By: Locks},
+	{Args: "SUBSCRIBE C", By: Locks},
+	{Args: "UNSUBSCRIBE C", By: Locks},
+	{Args: "SSUBSCRIBE C", By: Locks, since: "7.0"},
+	{Args: "SUNSUBSCRIBE C", By: Locks, since: "7.0"},
+	{Args: "SCAN 0", By: "Locks, Objects, Counters and ls"},
+	{Args: "PING", By: "subscriptions, and the search for dead connections"},
+	{Args: "SELECT 1", By: "databases other than 0"},
+	{Args: "CLIENT SETNAME name", By: "client_name"},
+	{Args: "CLIENT SETINFO LIB-NAME name", By: "every connection", since: "7.2"},
+	{Args: "ROLE", By: "Sentinel, the listing of a cluster, and replica acknowledgement"},
+	{Args: "WAIT 0 1", By: "replica acknowledgement"},
+	{Args: "CLUSTER SLOTS", By: "clusters"},
+	{Args: "CLUSTER SHARDS", By: "clusters of servers that call themselves 8 or newer, by rueidis", since: "7.2"},
+	{Args: "COMMAND", By: "clusters, by go-redis"},
+	{Args: "ASKING", By: "clusters, while slots move"},
+}
+
+// ByDoctor are the commands that only redlatch doctor sends.
+var ByDoctor = []Command{
+	{Args: "INFO"},
+	{Args: "CONFIG GET name"},
+	{Args: "CLUSTER INFO"},
+	{Args: "CLUSTER MYID"},
+	{Args: "DBSIZE"},
+	{Args: "HRANDFIELD K"},
+	{Args: "PUBSUB CHANNELS"},
+	{Args: "PUBSUB SHARDCHANNELS", since: "7.0"},
+}
+
+// ToSentinels are the commands that reach sentinels, which have users of their
+// own.
+var ToSentinels = []Command{
+	{Args: "PING"},
+	{Args: "CLIENT SETNAME name"},
+	{Args: "CLIENT SETINFO LIB-NAME name", since: "7.2"},
+	{Args: "SUBSCRIBE C"},
+	{Args: "UNSUBSCRIBE C"},
+	{Args: "SENTINEL GET-MASTER-ADDR-BY-NAME name"},
+	{Args: "SENTINEL SENTINELS name"},
+}

@@ -1,0 +1,109 @@
+package acl
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// A Place is a channel, or a key beside the one that has the object's name.
+type Place struct {
+	Of func(name string) string // * stands for what varies
+	By string
+}
+
+func prefix(p string) func(name string) string {
+	return func(name string) string { return wire.Prefix(p, name) }
+}
+
+func suffix(s string) func(name string) string {
+	return func(name string) string { return wire.Suffix(name, s) }
+}
+
+// Channels are those that objects have. The first one is every lock's.
+var Channels = []Place{
+	{prefix(wire.LockChannel), Locks},
+	{func(name string) string { return wire.FairChannel(name, "*") }, "fair locks"},
+	{prefix(wire.RWChannel), "read-write locks"},
+	{prefix(wire.SemaphoreChannel), "semaphores and permits"},
+	{wire.LatchChannel, "latches"},
+	{prefix(wire.BarrierChannel), "barriers"},
+	{func(string) string { return wire.Control + ":*" }, "force release"},
+}
+
+// SideKeys are the keys that objects have beside the one of their name.
+var SideKeys = []Place{
+	{prefix(wire.LockQueue), "fair locks"},
+	{prefix(wire.LockTimeout), "fair locks"},
+	{prefix(wire.LockAlive), "fair locks"},
+	{prefix(wire.LockToken), "fencing tokens"},
+	{suffix("*:rwlock_timeout:*"), "read locks"},
+	{prefix(wire.RWWriters), "PreferWriters"},
+	{func(name string) string { return wire.Session(name, "*", "*") }, "semaphores, permits, latches and rate limiters"},
+	{suffix(wire.PermitTimeout), "permits"},
+	{suffix(wire.RateValue), "rate limiters"},
+	{suffix(wire.RateValue + ":*"), "rate limiters"},
+	{suffix(wire.RatePermits), "rate limiters"},
+	{suffix(wire.RatePermits + ":*"), "rate limiters"},
+	{prefix(wire.Barrier), "barriers"},
+	{func(name string) string { return wire.Prefix(wire.Barrier, name) + ":*" }, "barriers"},
+	{prefix(wire.BarrierAlive), "barriers"},
+	{prefix(wire.Fence), "package fence"},
+}
+
+// patterns returns the glob patterns of what lies in these places for all names
+// that begin with a prefix.
+func patterns(prefix string, places []Place) (all []string) {
+	prefix = escape(prefix)
+	names := []string{prefix + "*"}
+	if !strings.Contains(prefix, "{") {
+		names = append(names, prefix+"*{*}*") // their keys get no braces of their own
+	}
+	for _, name := range names {
+		for _, p := range places {
+			all = append(all, p.Of(name))
+		}
+	}
+	return all
+}
+
+// escape makes glob patterns of text that stand for itself.
+func escape(text string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`).Replace(text)
+}
+
+// minimal leaves out what others of the patterns cover.
+func minimal(patterns []string) (all []string) {
+	for i, p := range patterns {
+		if !slices.ContainsFunc(patterns[:i], func(q string) bool { return covers(q, p) }) {
+			all = append(all, p)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(p string) bool {
+		return slices.ContainsFunc(all, func(q string) bool { return q != p && covers(q, p) })
+	})
+}
+
+// covers says whether a pattern matches all that another one matches. Of those
+// with escapes it knows only that they cover themselves.
+func covers(pattern, other string) bool {
+	if pattern == other || pattern == "*" {
+		return true
+	}
+	if strings.Contains(pattern+other, `\`) {
+		return false
+	}
+	parts := strings.Split(pattern, "*")
+	last := len(parts) - 1
+	rest, ok := strings.CutPrefix(other, parts[0])
+	if !ok || last == 0 {
+		return false
+	}
+	for _, part := range parts[1:last] {
+		if _, rest, ok = strings.Cut(rest, part); !ok {
+			return false
+		}
+	}
+	return strings.HasSuffix(rest, parts[last])
+}

@@ -1,0 +1,273 @@
+package topologies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/fence"
+	"github.com/redlatch/redlatch/internal/acl"
+	"github.com/redlatch/redlatch/internal/testserver"
+)
+
+const (
+	appUser, appPassword = "app", "app-of-the-tests"
+	appPrefix            = "app:"
+)
+
+// hire makes the user at all servers, who may do what the rule says, and connects
+// as that user.
+func (p place) hire(rule acl.Rule, servers ...*testserver.Server) place {
+	for _, s := range servers {
+		rights := testserver.Rule(s.Kind(), rule).Words()
+		s.MustDo(slices.Concat([]string{"ACL", "SETUSER", appUser, "reset", "on", ">" + appPassword}, rights)...)
+	}
+	p.goredis.Username, p.goredis.Password = appUser, appPassword
+	p.rueidis.Username, p.rueidis.Password = appUser, appPassword
+	p.goredis.ClientName, p.rueidis.ClientName = "app", "app"
+	return p
+}
+
+// A site is where the least privileged user is tried.
+type site struct {
+	name  string
+	start func(t *testing.T, k testserver.Kind) (place, []*testserver.Server)
+	modes []redlatch.PubSub
+}
+
+var sites = []site{
+	{"one server", func(t *testing.T, k testserver.Kind) (place, []*testserver.Server) {
+		s := testserver.Start(t, k)
+		p := single(s.Addr())
+		p.goredis.DB, p.rueidis.SelectDB = 3, 3
+		return p, []*testserver.Server{s}
+	}, []redlatch.PubSub{redlatch.PubSubAuto}},
+	{"Cluster", func(t *testing.T, k testserver.Kind) (place, []*testserver.Server) {
+		c := testserver.StartCluster(t, k)
+		return clusterOf(c), c.Nodes
+	}, []redlatch.PubSub{redlatch.PubSubAuto, redlatch.PubSubClassic, redlatch.PubSubBoth}},
+}
+
+// Every type works for a user who may do what the rule for a prefix says, by each
+// driver and kind of Pub/Sub, with names with braces and without, and nothing is
+// refused to it; and there is no command in the rule that nobody sends.
+func TestLeastPrivilege(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs servers")
+	}
+	t.Parallel()
+	var mu sync.Mutex
+	sent := map[testserver.Kind]map[string]bool{}
+	t.Run("all", func(t *testing.T) {
+		for _, kind := range testserver.Kinds() {
+			sent[kind] = map[string]bool{}
+			for _, site := range sites {
+				t.Run(site.name+"/"+string(kind), func(t *testing.T) {
+					t.Parallel()
+					p, servers := site.start(t, kind)
+					p = p.hire(acl.Rule{Prefixes: []string{appPrefix}}, servers...)
+					for _, s := range servers {
+						s.MustDo("CONFIG", "RESETSTAT")
+					}
+					for _, adapter := range adapters {
+						for _, mode := range site.modes {
+							for _, name := range []string{appPrefix, appPrefix + "{x}:"} {
+								t.Run(fmt.Sprint(adapter.name, "/", mode, "/", name), func(t *testing.T) {
+									work(t, adapter.open(t, p), mode, fmt.Sprint(name, adapter.name, mode))
+								})
+							}
+						}
+					}
+					for _, s := range servers {
+						if log := s.MustDo("ACL", "LOG"); len(log.([]any)) > 0 {
+							t.Errorf("%s has refused %v", s.Addr(), log)
+						}
+						mu.Lock()
+						maps.Copy(sent[kind], commandsSent(s))
+						mu.Unlock()
+					}
+					for _, adapter := range adapters {
+						t.Run(adapter.name+"/beside", func(t *testing.T) { beside(t, adapter.open(t, p), servers) })
+					}
+				})
+			}
+		}
+	})
+	elsewhere := map[string]string{
+		"+asking": "drivertest, while slots move",
+		"+wait":   "replica acknowledgement",
+	}
+	for kind, sent := range sent {
+		for _, right := range testserver.Rule(kind, acl.Rule{}).Commands()[1:] {
+			if !sent[right[1:]] && elsewhere[right] == "" {
+				t.Errorf("%s: %s is in the rule, and nobody has used it", kind, right)
+			}
+		}
+	}
+}
+
+// commandsSent returns the commands that a server has executed.
+func commandsSent(s *testserver.Server) map[string]bool {
+	stats, _ := s.MustDo("INFO", "commandstats").(string)
+	sent := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^cmdstat_([a-z|-]+):calls=[1-9]`).FindAllStringSubmatch(stats, -1) {
+		sent[m[1]] = true
+	}
+	return sent
+}
+
+// noTag makes names for latches, which cannot have a hash tag in a cluster.
+var noTag = strings.NewReplacer("{", "", "}", "")
+
+// work does all there is with two clients.
+func work(t *testing.T, d redlatch.Redis, mode redlatch.PubSub, name string) {
+	a := client(t, d, redlatch.Config{Name: "a", PubSub: mode})
+	b := client(t, d, redlatch.Config{Name: "b", PubSub: mode})
+	ctx, cancel := context.WithTimeout(t.Context(), 3*generous)
+	defer cancel()
+	for _, typ := range types {
+		own := name + ":" + typ.name
+		if d.Traits().Cluster && typ.name == "CountDownLatch" {
+			own = noTag.Replace(own)
+		}
+		typ.test(&pair{T: t, ctx: ctx, a: a, b: b, name: own})
+	}
+	p := &pair{T: t, ctx: ctx, a: a, b: b, name: name}
+	p.rest(d)
+	for _, list := range []func(context.Context, string) error{
+		func(ctx context.Context, pattern string) error { return errors.Join(listed(a.Locks(ctx, pattern))...) },
+		func(ctx context.Context, pattern string) error {
+			return errors.Join(listed(a.Objects(ctx, pattern))...)
+		},
+		func(ctx context.Context, pattern string) error {
+			return errors.Join(listed(a.Counters(ctx, pattern))...)
+		},
+	} {
+		p.must("a list", list(ctx, appPrefix+"*"))
+	}
+}
+
+func listed[T any](all func(func(T, error) bool)) (errs []error) {
+	for _, err := range all {
+		errs = append(errs, err)
+	}
+	return errs
+}
+
+// rest does what the tests of the types do not.
+func (p *pair) rest(d redlatch.Redis) {
+	// Readers whose writer has precedence; a fair lock with a token.
+	rw := p.a.ReadWriteLock(p.name + ":rw").PreferWriters()
+	r := p.acquire(rw.Read())
+	got := start(func() error {
+		h, err := p.b.ReadWriteLock(p.name + ":rw").PreferWriters().Write().Acquire(p.ctx)
+		if err != nil {
+			return err
+		}
+		return h.Release(p.ctx)
+	})
+	p.release(r)
+	p.await("Acquire of a writer", got)
+	h := p.acquire(p.a.FairLock(p.name+":fair"), redlatch.Fenced())
+	guarded, err := fence.NewKey(d, p.name+":guarded")
+	p.must("NewKey", err)
+	p.must("Set", guarded.Set(p.ctx, h.Token(), "value", time.Minute))
+	_, _, err = guarded.Get(p.ctx, h.Token())
+	p.must("Get", err)
+	p.must("Check", guarded.Check(p.ctx, h.Token()))
+	p.must("Delete", guarded.Delete(p.ctx, h.Token()))
+	p.release(h)
+	_, err = p.a.ExpirableSemaphore(p.name+":permits").TrySetPermits(p.ctx, 1)
+	p.must("TrySetPermits", err)
+	permit, err := p.a.ExpirableSemaphore(p.name+":permits").Acquire(p.ctx, redlatch.Lease(time.Minute))
+	p.must("Acquire", err)
+	for _, name := range []string{":permits", ":rw", ":fair", ":none"} {
+		_, err = p.b.Info(p.ctx, p.name+name)
+		p.must("Info", err)
+	}
+	p.must("Release", permit.Release(p.ctx))
+	latch := p.a.CountDownLatch(noTag.Replace(p.name + ":latch"))
+	_, err = latch.TrySetCount(p.ctx, 5)
+	p.must("TrySetCount", err)
+	_, err = latch.Delete(p.ctx)
+	p.must("Delete", err)
+	each := p.a.RateLimiter(p.name + ":each")
+	_, err = each.TrySetRate(p.ctx, redlatch.Rate{Permits: 1, Interval: time.Minute, PerClient: true, KeepAlive: time.Hour})
+	p.must("TrySetRate", err)
+	p.must("Acquire", each.Acquire(p.ctx, 1))
+	_, err = each.Available(p.ctx)
+	p.must("Available", err)
+	p.must("SetRate", each.SetRate(p.ctx, redlatch.Rate{Permits: 2, Interval: time.Minute}))
+}
+
+// beside checks that a name that does not begin with the prefix is refused, clearly
+// and at once.
+func beside(t *testing.T, d redlatch.Redis, servers []*testserver.Server) {
+	c := client(t, d, redlatch.Config{})
+	for what, f := range map[string]func() error{
+		"Try":     func() error { _, err := c.Lock("other").Try(t.Context()); return err },
+		"Acquire": func() error { _, err := c.Lock("other").Acquire(t.Context()); return err },
+		"Permit":  func() error { return c.Semaphore("app").Acquire(t.Context(), 1) },
+	} {
+		for _, s := range servers {
+			s.MustDo("ACL", "LOG", "RESET")
+		}
+		began := time.Now()
+		err := f()
+		var re *redlatch.RunError
+		if !errors.As(err, &re) || re.Outcome != redlatch.Refused || re.Code != "NOPERM" || redlatch.IsRetryable(err) || !strings.Contains(err.Error(), "key") {
+			t.Errorf("%s: %v", what, err)
+		}
+		if took := time.Since(began); took > soon {
+			t.Errorf("%s: it took %v", what, took)
+		}
+		refused := 0
+		for _, s := range servers {
+			for _, entry := range s.MustDo("ACL", "LOG").([]any) {
+				refused++
+				if !strings.HasPrefix(fmt.Sprint(entry), "[count 1 reason key ") {
+					t.Errorf("%s: refused %v", what, entry)
+				}
+			}
+		}
+		if refused != 1 {
+			t.Errorf("%s: was sent %d times", what, refused)
+		}
+	}
+}
+
+// A server runs its append-only file as the default user: one that is off, but has
+// kept its rights, loses nothing.
+func TestDefaultUserIsOff(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs servers")
+	}
+	t.Parallel()
+	for _, kind := range testserver.Kinds() {
+		args := append([]string{"--appendonly", "yes", "--appendfsync", "always", "--user", "default", "off", "nopass", "~*", "&*", "+@all"},
+			append([]string{"--user", appUser, "on", ">" + appPassword}, testserver.Rule(kind, acl.Rule{Prefixes: []string{appPrefix}}).Words()...)...)
+		s := testserver.Start(t, kind, args...)
+		p := single(s.Addr())
+		p.goredis.Username, p.goredis.Password = appUser, appPassword
+		c := client(t, adapters[0].open(t, p), redlatch.Config{})
+		h, err := c.Lock(appPrefix+"kept").Acquire(t.Context(), redlatch.Lease(longLease))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Restart()
+		if ttl, _ := s.MustDo("PTTL", h.Name()).(int64); ttl < int64(longLease/2/time.Millisecond) {
+			t.Errorf("%s: after the restart the lock has a TTL of %d ms", kind, ttl)
+		}
+		if err := h.Release(t.Context()); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
