@@ -157,6 +157,7 @@ func TestALostReplyBeforeAnAcknowledgement(t *testing.T) {
 					release, err := x.take(cs, bg, false)
 					if acked == 0 {
 						w.wantAck(err, "", 0, 1)
+						time.Sleep(time.Second) // a red lock does not wait for the last of its members
 					} else {
 						w.no(err)
 						w.no(release(bg))
