@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -155,6 +157,7 @@ func TestALostReplyBeforeAnAcknowledgement(t *testing.T) {
 					release, err := x.take(cs, bg, false)
 					if acked == 0 {
 						w.wantAck(err, "", 0, 1)
+						time.Sleep(time.Second) // a red lock does not wait for the last of its members
 					} else {
 						w.no(err)
 						w.no(release(bg))
@@ -322,4 +325,53 @@ func TestPermitsWithIDsThatReplicasDoNotKnowAreGivenBackOnce(t *testing.T) {
 			w.no(p.Release(bg))
 		}
 	})
+}
+
+// A server may have WAIT wait only for what was written on the same connection, so a
+// request that was executed before must write something when it is sent again, or
+// replicas would seem to know what they do not.
+func TestARequestThatIsSentAgainWritesSomething(t *testing.T) {
+	for _, x := range takings() {
+		if x.name == "multi of several clients" || x.name == "red" {
+			continue // one by one
+		}
+		t.Run(x.name, func(t *testing.T) {
+			inFakeTime(t, func(w *world) {
+				cs, others, ds := w.threeClients(1)
+				if x.setUp != nil {
+					x.setUp(w, others[0])
+				}
+				tries, sent := map[string]int{}, 0
+				ttls := map[string]time.Duration{} // after the first time
+				ds[0].keyed = func(s string, keys, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+					before := w.server.Dump()
+					r, err := next()
+					tries[s]++
+					switch {
+					case s != "semaphore.exchange" && !strings.HasSuffix(s, "take"):
+					case tries[s] == 1:
+						for _, key := range w.server.Keys() {
+							ttls[key] = w.server.TTL(key)
+						}
+						return redlatch.Reply{}, errTapUnknown
+					case tries[s] == 2:
+						sent++
+						raised := slices.ContainsFunc(w.server.Keys(), func(key string) bool {
+							return w.server.TTL(key) > 0 && w.server.TTL(key) == ttls[key]
+						})
+						if !raised && w.server.Dump() == before {
+							t.Errorf("%s: nothing is written", s)
+						}
+					}
+					return r, err
+				}
+				release, err := x.take(cs, bg, false)
+				w.no(err)
+				w.no(release(bg))
+				if sent == 0 {
+					t.Errorf("nothing was sent again: %v", tries)
+				}
+			})
+		})
+	}
 }

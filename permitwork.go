@@ -177,8 +177,7 @@ func (ln *permitLine) answered(x *exchange, answer int, short *AckError) (listen
 			ln.remove(w)
 			w.told <- short
 		}
-		ln.heard = true
-		return false
+		return false // there is something to send at once
 	}
 	if answer > 0 && ln.turns.owed > 0 {
 		ln.turns.settled(ln.news.Foreign())
