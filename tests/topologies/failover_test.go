@@ -81,7 +81,8 @@ type worker struct {
 // A failover is a topology whose primaries can be killed.
 type failover struct {
 	place
-	replicas int // of each primary
+	replicas int        // of each primary
+	switches func() int // how often a replica has taken over; nil: unknown
 	// kill kills the primary of key, which its replicas have not heard of for a
 	// while, during which alone is set, and returns how to bring it back when another
 	// has taken its place.
@@ -91,9 +92,13 @@ type failover struct {
 var failovers = map[string]func(t *testing.T, k testserver.Kind) failover{
 	"Sentinel": func(t *testing.T, k testserver.Kind) failover {
 		s := testserver.StartSentinels(t, k)
+		for _, sentinel := range s.Sentinels { // on a busy machine they would take a slow primary for a dead one
+			sentinel.MustDo("SENTINEL", "SET", s.Name, "down-after-milliseconds", "1500")
+		}
 		return failover{
 			place:    sentinelOf(s),
 			replicas: 2,
+			switches: func() int { return strings.Count(s.Sentinels[0].Log(), "+switch-master") },
 			kill: func(_ string, alone *atomic.Bool) func() {
 				var primary *testserver.Server
 				var err error
@@ -141,6 +146,7 @@ var failovers = map[string]func(t *testing.T, k testserver.Kind) failover{
 // cut kills the primary after its replicas have missed what happened for a while:
 // they stand still, and have lost their connections.
 func cut(servers []*testserver.Server, primary *testserver.Server, alone *atomic.Bool) {
+	time.Sleep(noticed)
 	var replicas []*testserver.Server
 	for _, s := range servers {
 		if s != primary && role(s) == "slave" {
@@ -164,6 +170,9 @@ func replicasOf(s *testserver.Server) int {
 	return strings.Count(fmt.Sprint(v), "state=online")
 }
 
+// noticed is after how long clients know of a replica that has come back.
+const noticed = 1500 * time.Millisecond
+
 // missed is what the replicas have not heard of when the primary dies.
 const missed = 100 * time.Millisecond
 
@@ -171,7 +180,7 @@ const missed = 100 * time.Millisecond
 // held for longer than a failover lasts: that is the worst case.
 func (r *run) stay() time.Duration {
 	if r.alone.Load() {
-		return 5 * time.Second
+		return 7 * time.Second
 	}
 	return time.Duration(rand.IntN(20)) * time.Millisecond
 }
@@ -209,6 +218,9 @@ func TestFailovers(t *testing.T) {
 					r.play()
 					rows[at] = fmt.Sprintf("| %s | %s |%s\n", name, policy.name, r.row())
 					t.Log(rows[at])
+					if r.switches != nil && r.switches() != *kills {
+						t.Logf("replicas have taken over %d times", r.switches())
+					}
 				})
 			})
 		}
