@@ -80,7 +80,7 @@ type replicas struct {
 }
 
 // recheck is for how long a primary without replicas is believed to have none.
-const recheck = 10 * time.Second
+const recheck = time.Second
 
 // start sets what the client's configuration asks for. It fails if the driver
 // cannot do that.

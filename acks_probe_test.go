@@ -72,20 +72,25 @@ func TestAPrimaryWithoutReplicasIsAskedEveryTenSeconds(t *testing.T) {
 	})
 }
 
-// A cluster's primaries differ, and nobody knows which has which slot.
-func TestEverySlotOfAClusterIsAskedAbout(t *testing.T) {
+// laned is an acker whose server is two nodes.
+type laned struct{ acker }
+
+func (d *laned) Lane(key string) string { return key[:3] }
+
+// A cluster's primaries have each replicas of their own.
+func TestEveryNodeOfAClusterIsAskedAbout(t *testing.T) {
 	inFakeTime(t, func(w *world) {
-		d := &acker{}
-		d.cluster = true
+		d := &laned{}
+		d.Redis, d.cluster = w.driver(), true
 		d.follow(1, 1)
-		c := w.ackingWith(redlatch.Config{}, d)
+		c := w.clientWith(d, redlatch.Config{})
 		for range 3 {
 			for _, name := range []string{"{a}1", "{a}2", "{b}"} {
 				w.release(w.acquire(c.Lock(name), bg))
 			}
 		}
 		if n := d.questions(); n != 2 {
-			t.Errorf("asked %d times about 2 slots", n)
+			t.Errorf("asked %d times about 2 nodes", n)
 		}
 	})
 }

@@ -83,6 +83,8 @@ type Acker interface {
 	// acked is how many have, which may be more or fewer, or negative if the server
 	// cannot say, because it does not know WAIT or forbids it. It counts if err is
 	// nil.
+	//
+	// If the answer to WAIT is lost, so is the primary's word: the outcome is Unknown.
 	RunAcked(ctx context.Context, s *Script, keys, args []string, replicas int, timeout time.Duration) (reply Reply, acked int, err error)
 
 	// Replicas returns how many replicas the primary that has key is sending to

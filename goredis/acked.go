@@ -127,8 +127,7 @@ func (q *ackedScript) send(
 	case errors.As(wait.Err(), &answer):
 		return reply, adapter.Unacknowledged(answer.Error()), nil
 	default:
-		q.d.breaks.Lane(q.keys)
-		return reply, 0, nil
+		return redlatch.Reply{}, 0, &redlatch.RunError{Outcome: redlatch.Unknown, Err: wait.Err()}
 	}
 }
 

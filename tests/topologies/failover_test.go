@@ -6,7 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -79,22 +81,32 @@ type worker struct {
 // A failover is a topology whose primaries can be killed.
 type failover struct {
 	place
+	replicas int        // of each primary
+	switches func() int // how often a replica has taken over; nil: unknown
 	// kill kills the primary of key, which its replicas have not heard of for a
-	// while, and returns how to bring it back when another has taken its place.
-	kill func(key string) (back func())
+	// while, during which alone is set, and returns how to bring it back when another
+	// has taken its place.
+	kill func(key string, alone *atomic.Bool) (back func())
 }
 
 var failovers = map[string]func(t *testing.T, k testserver.Kind) failover{
 	"Sentinel": func(t *testing.T, k testserver.Kind) failover {
 		s := testserver.StartSentinels(t, k)
+		for _, sentinel := range s.Sentinels { // on a busy machine they would take a slow primary for a dead one
+			sentinel.MustDo("SENTINEL", "SET", s.Name, "down-after-milliseconds", "1500")
+		}
 		return failover{
-			place: sentinelOf(s),
-			kill: func(string) func() {
-				primary, err := s.Primary()
-				if err != nil {
-					t.Fatal(err)
-				}
-				cut(s.Data, primary)
+			place:    sentinelOf(s),
+			replicas: 2,
+			switches: func() int { return strings.Count(s.Sentinels[0].Log(), "+switch-master") },
+			kill: func(_ string, alone *atomic.Bool) func() {
+				var primary *testserver.Server
+				var err error
+				within(t, "a primary with its replicas", func() bool {
+					primary, err = s.Primary()
+					return err == nil && role(primary) == "master" && replicasOf(primary) == 2
+				})
+				cut(s.Data, primary, alone)
 				return func() {
 					var next *testserver.Server
 					within(t, "another primary", func() bool {
@@ -112,10 +124,15 @@ var failovers = map[string]func(t *testing.T, k testserver.Kind) failover{
 	"Cluster": func(t *testing.T, k testserver.Kind) failover {
 		c := testserver.StartCluster(t, k)
 		return failover{
-			place: clusterOf(c),
-			kill: func(key string) func() {
-				primary := c.PrimaryOf(key)
-				cut(c.Nodes, primary)
+			place:    clusterOf(c),
+			replicas: 1,
+			kill: func(key string, alone *atomic.Bool) func() {
+				var primary *testserver.Server
+				within(t, "a primary with its replica", func() bool {
+					primary = c.PrimaryOf(key)
+					return replicasOf(primary) == 1
+				})
+				cut(c.Nodes, primary, alone)
 				return func() {
 					within(t, "another primary", func() bool { return c.PrimaryOf(key) != primary })
 					primary.Restart()
@@ -128,7 +145,8 @@ var failovers = map[string]func(t *testing.T, k testserver.Kind) failover{
 
 // cut kills the primary after its replicas have missed what happened for a while:
 // they stand still, and have lost their connections.
-func cut(servers []*testserver.Server, primary *testserver.Server) {
+func cut(servers []*testserver.Server, primary *testserver.Server, alone *atomic.Bool) {
+	time.Sleep(noticed)
 	var replicas []*testserver.Server
 	for _, s := range servers {
 		if s != primary && role(s) == "slave" {
@@ -136,116 +154,232 @@ func cut(servers []*testserver.Server, primary *testserver.Server) {
 			s.Pause()
 		}
 	}
-	primary.MustDo("CLIENT", "KILL", "TYPE", "replica")
-	time.Sleep(20 * time.Millisecond)
+	_, _ = primary.Do("CLIENT", "KILL", "TYPE", "replica")
+	alone.Store(true)
+	time.Sleep(missed)
+	alone.Store(false)
 	primary.Kill()
 	for _, s := range replicas {
 		s.Resume()
 	}
 }
 
-// stay returns for how long to have a lock. Of two locks some holders stay for
-// longer than a failover lasts.
-func stay(key int) time.Duration {
-	if key < 2 && rand.IntN(8) == 0 {
-		return 2 * time.Second
+// replicasOf returns how many replicas a server has that are in step.
+func replicasOf(s *testserver.Server) int {
+	v, _ := s.Do("INFO", "replication")
+	return strings.Count(fmt.Sprint(v), "state=online")
+}
+
+// noticed is after how long clients know of a replica that has come back.
+const noticed = 1500 * time.Millisecond
+
+// missed is what the replicas have not heard of when the primary dies.
+const missed = 100 * time.Millisecond
+
+// stay returns for how long to have a lock. Those that no replica has heard of are
+// held for longer than a failover lasts: that is the worst case.
+func (r *run) stay() time.Duration {
+	if r.alone.Load() {
+		return 7 * time.Second
 	}
 	return time.Duration(rand.IntN(20)) * time.Millisecond
 }
 
+// policies are asked of replicas, and what they are called in docs/guarantees.md. all
+// stands for as many as the primary has.
+const all = redlatch.Acks(1000)
+
+var policies = []struct {
+	acks redlatch.Acks
+	name string
+}{
+	{redlatch.AcksOff, "`AcksOff`"},
+	{redlatch.AcksAuto, "the default"},
+	{all, "all replicas"},
+}
+
 // TestFailovers kills the primary of a contended run. Everybody goes on; a holder
 // whose lock the new primary does not know is told, and the oracle says for how
-// long two had it.
+// long two had it. With -update the docs say so too.
 func TestFailovers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs servers")
 	}
-	for name, start := range failovers {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := start(t, testserver.Redis)
-			var o oracle
-			var told []time.Duration // of losses: after the primary was killed
-			var toldMu sync.Mutex
-			var killed atomic.Int64
-			ctx, stop := context.WithCancel(t.Context())
-			defer stop()
-			var workers []*worker
-			var wg sync.WaitGroup
-			for i := range 4 {
-				c := client(t, adapters[i%len(adapters)].open(t, f.place), redlatch.Config{
-					Name: fmt.Sprint(i), WatchdogTimeout: 20 * time.Second, OutageTimeout: time.Minute,
-				})
-				for key := range 6 {
-					w := &worker{name: fmt.Sprint("{orders}", key)} // of one node
-					workers = append(workers, w)
-					wg.Go(func() {
-						for ctx.Err() == nil {
-							h, err := c.Lock(w.name).Acquire(ctx, redlatch.Fenced())
-							if err != nil {
-								if ctx.Err() == nil {
-									t.Errorf("Acquire: %v", err)
-								}
-								return
-							}
-							s := section{name: w.name, token: h.Token(), from: time.Now()}
-							select {
-							case <-h.Context().Done():
-								s.lost = h.Err()
-							case <-time.After(stay(key)):
-							}
-							s.to = time.Now()
-							o.note(s)
-							if s.lost != nil {
-								toldMu.Lock()
-								told = append(told, time.Since(time.Unix(0, killed.Load())))
-								toldMu.Unlock()
-								if !errors.Is(s.lost, redlatch.ErrLost) {
-									t.Errorf("a hold ended with %v", s.lost)
-								}
-							}
-							_ = h.Release(context.WithoutCancel(ctx))
-							w.n.Add(1)
-						}
-					})
-				}
-			}
-			allGoOn := func() {
-				t.Helper()
-				var from []int64
-				for _, w := range workers {
-					from = append(from, w.n.Load())
-				}
-				within(t, "everybody has had the lock", func() bool {
-					for i, w := range workers {
-						if w.n.Load() < from[i]+1 {
-							return false
-						}
+	t.Parallel()
+	var wg sync.WaitGroup
+	rows := make([]string, 0, 2*len(policies))
+	for _, name := range []string{"Sentinel", "Cluster"} {
+		for _, policy := range policies {
+			at := len(rows)
+			rows = append(rows, "")
+			wg.Go(func() {
+				t.Run(name+"/"+strings.Trim(policy.name, "`"), func(t *testing.T) {
+					r := newRun(t, failovers[name](t, testserver.Redis), policy.acks)
+					r.play()
+					rows[at] = fmt.Sprintf("| %s | %s |%s\n", name, policy.name, r.row())
+					t.Log(rows[at])
+					if r.switches != nil && r.switches() != *kills {
+						t.Logf("replicas have taken over %d times", r.switches())
 					}
-					return true
 				})
-			}
-			allGoOn()
-			var down []time.Duration
-			for range *kills {
-				at := time.Now()
-				killed.Store(at.UnixNano())
-				back := f.kill("{orders}0")
-				allGoOn()
-				down = append(down, time.Since(at))
-				back()
-				allGoOn()
-			}
-			stop()
-			wg.Wait()
-			lengths, apart := o.overlaps()
-			var longest time.Duration
-			if len(lengths) > 0 {
-				longest = slices.Max(lengths)
-			}
-			t.Logf("%d kills, %d sections; all went on after %v to %v; %d holders told of a loss, the last %v after the kill; "+
-				"%d holders were not alone, for %v at most; of %d the token told so",
-				*kills, len(o.sections), slices.Min(down), slices.Max(down), len(told), slices.Max(append(told, 0)), len(lengths), longest, apart)
-		})
+			})
+		}
 	}
+	wg.Wait()
+	if *update && !t.Failed() {
+		writeFailovers(t, strings.Join(rows, ""))
+	}
+}
+
+const failoversBegin = "<!-- failovers: the test writes these with -update -->\n"
+
+func writeFailovers(t *testing.T, rows string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), failoversBegin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the failovers", page)
+	}
+	const head = "| | `Config.Acks` | kills | sections | everybody went on | not acknowledged | lost their lock | not alone | for at most | told apart by the token |\n" +
+		"|---|---|---|---|---|---|---|---|---|---|\n"
+	if err := os.WriteFile(page, []byte(before+failoversBegin+head+rows+end+after), 0o644); err != nil { //nolint:gosec // as it was
+		t.Fatal(err)
+	}
+}
+
+// A run is one of many workers on one topology, whose primary is killed.
+type run struct {
+	*testing.T
+	failover
+	acks    redlatch.Acks
+	ctx     context.Context //nolint:containedctx // the run's
+	workers []*worker
+	oracle  oracle
+	alone   atomic.Bool  // no replica hears of what happens now
+	killed  atomic.Int64 // when, in Unix nanoseconds
+	refused atomic.Int64 // acquisitions that too few replicas have acknowledged
+
+	mu   sync.Mutex      // guards told
+	told []time.Duration // of losses: after the primary was killed
+	down []time.Duration // after each kill
+}
+
+func newRun(t *testing.T, f failover, policy redlatch.Acks) *run {
+	r := &run{T: t, failover: f, acks: policy}
+	if policy == all {
+		r.acks = redlatch.Acks(f.replicas)
+	}
+	return r
+}
+
+func (r *run) play() {
+	ctx, stop := context.WithCancel(r.Context())
+	defer stop()
+	r.ctx = ctx
+	var wg sync.WaitGroup
+	for i := range 4 {
+		c := client(r.T, adapters[i%len(adapters)].open(r.T, r.place), redlatch.Config{
+			Name: fmt.Sprint(i), WatchdogTimeout: 20 * time.Second, OutageTimeout: time.Minute, Acks: r.acks,
+		})
+		for key := range 6 {
+			w := &worker{name: fmt.Sprint("{orders}", key)} // of one node
+			r.workers = append(r.workers, w)
+			wg.Go(func() {
+				for ctx.Err() == nil && r.work(c, w) {
+				}
+			})
+		}
+	}
+	r.allGoOn()
+	for range *kills {
+		at := time.Now()
+		r.killed.Store(at.UnixNano())
+		back := r.kill("{orders}0", &r.alone)
+		if r.acks > 0 { // nobody can go on before all replicas are there again
+			back()
+		}
+		r.allGoOn()
+		r.down = append(r.down, time.Since(at))
+		if r.acks <= 0 {
+			back()
+		}
+		r.allGoOn()
+	}
+	stop()
+	wg.Wait()
+}
+
+// work is one section of a worker. It returns false if the worker cannot go on.
+func (r *run) work(c *redlatch.Client, w *worker) bool {
+	h, err := c.Lock(w.name).Acquire(r.ctx, redlatch.Fenced())
+	switch {
+	case r.ctx.Err() != nil:
+		if err == nil {
+			_ = h.Release(context.WithoutCancel(r.ctx))
+		}
+		return false
+	case errors.Is(err, redlatch.ErrNotAcknowledged) && r.acks != redlatch.AcksOff:
+		r.refused.Add(1)
+		time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
+		return true
+	case err != nil:
+		r.Errorf("Acquire: %v", err)
+		return false
+	}
+	s := section{name: w.name, token: h.Token(), from: time.Now()}
+	select {
+	case <-h.Context().Done():
+		s.lost = h.Err()
+	case <-time.After(r.stay()):
+	}
+	s.to = time.Now()
+	r.oracle.note(s)
+	if s.lost != nil {
+		r.mu.Lock()
+		r.told = append(r.told, time.Since(time.Unix(0, r.killed.Load())))
+		r.mu.Unlock()
+		if !errors.Is(s.lost, redlatch.ErrLost) && r.ctx.Err() == nil {
+			r.Errorf("a hold ended with %v", s.lost)
+		}
+	}
+	_ = h.Release(context.WithoutCancel(r.ctx))
+	w.n.Add(1)
+	return true
+}
+
+// allGoOn waits until every worker has had the lock once more.
+func (r *run) allGoOn() {
+	r.Helper()
+	var from []int64
+	for _, w := range r.workers {
+		from = append(from, w.n.Load())
+	}
+	within(r.T, "everybody has had the lock", func() bool {
+		for i, w := range r.workers {
+			if w.n.Load() < from[i]+1 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// row is what the run has shown, for the table in the docs.
+func (r *run) row() string {
+	seconds := func(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+	told, length, apart := "0", "–", "–"
+	if n := len(r.told); n > 0 {
+		told = fmt.Sprintf("%d, told within %s", n, seconds(slices.Max(r.told)))
+	}
+	lengths, tokens := r.oracle.overlaps()
+	if len(lengths) > 0 {
+		length = fmt.Sprintf("%.2f s", slices.Max(lengths).Seconds())
+		apart = fmt.Sprint(tokens)
+	}
+	return fmt.Sprintf(" %d | %d | %s to %s after the kill | %d | %s | %d | %s | %s |",
+		*kills, len(r.oracle.sections), seconds(slices.Min(r.down)), seconds(slices.Max(r.down)), r.refused.Load(), told, len(lengths), length, apart)
 }
