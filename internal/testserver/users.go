@@ -29,7 +29,9 @@ func Rule(k Kind, r acl.Rule) acl.Rule {
 	return r
 }
 
-func isOpen(args []string) bool { return strings.Contains(strings.Join(args, " "), strings.Join(Open, " ")) }
+func isOpen(args []string) bool {
+	return strings.Contains(strings.Join(args, " "), strings.Join(Open, " "))
+}
 
 // withUsers returns the arguments of a server with those that make its users: the
 // administrator, and unless args have one the default user, who may do what

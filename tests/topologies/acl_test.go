@@ -39,20 +39,24 @@ func (p place) hire(rule acl.Rule, servers ...*testserver.Server) place {
 // A site is where the least privileged user is tried.
 type site struct {
 	name  string
-	start func(t *testing.T, k testserver.Kind) (place, []*testserver.Server)
+	start func(t *testing.T, k testserver.Kind) (p place, servers, sentinels []*testserver.Server)
 	modes []redlatch.PubSub
 }
 
 var sites = []site{
-	{"one server", func(t *testing.T, k testserver.Kind) (place, []*testserver.Server) {
-		s := testserver.Start(t, k)
-		p := single(s.Addr())
-		p.goredis.DB, p.rueidis.SelectDB = 3, 3
-		return p, []*testserver.Server{s}
+	{"Sentinel", func(t *testing.T, k testserver.Kind) (p place, servers, sentinels []*testserver.Server) {
+		s := testserver.StartSentinels(t, k)
+		return sentinelOf(s), s.Data, s.Sentinels // at which the default user has the rule for sentinels
 	}, []redlatch.PubSub{redlatch.PubSubAuto}},
-	{"Cluster", func(t *testing.T, k testserver.Kind) (place, []*testserver.Server) {
+	{"one server", func(t *testing.T, k testserver.Kind) (p place, servers, sentinels []*testserver.Server) {
+		s := testserver.Start(t, k)
+		p = single(s.Addr())
+		p.goredis.DB, p.rueidis.SelectDB = 3, 3
+		return p, []*testserver.Server{s}, nil
+	}, []redlatch.PubSub{redlatch.PubSubAuto}},
+	{"Cluster", func(t *testing.T, k testserver.Kind) (p place, servers, sentinels []*testserver.Server) {
 		c := testserver.StartCluster(t, k)
-		return clusterOf(c), c.Nodes
+		return clusterOf(c), c.Nodes, nil
 	}, []redlatch.PubSub{redlatch.PubSubAuto, redlatch.PubSubClassic, redlatch.PubSubBoth}},
 }
 
@@ -63,7 +67,6 @@ func TestLeastPrivilege(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs servers")
 	}
-	t.Parallel()
 	var mu sync.Mutex
 	sent := map[testserver.Kind]map[string]bool{}
 	t.Run("all", func(t *testing.T) {
@@ -72,7 +75,7 @@ func TestLeastPrivilege(t *testing.T) {
 			for _, site := range sites {
 				t.Run(site.name+"/"+string(kind), func(t *testing.T) {
 					t.Parallel()
-					p, servers := site.start(t, kind)
+					p, servers, sentinels := site.start(t, kind)
 					p = p.hire(acl.Rule{Prefixes: []string{appPrefix}}, servers...)
 					for _, s := range servers {
 						s.MustDo("CONFIG", "RESETSTAT")
@@ -86,9 +89,12 @@ func TestLeastPrivilege(t *testing.T) {
 							}
 						}
 					}
-					for _, s := range servers {
+					for _, s := range slices.Concat(servers, sentinels) {
 						if log := s.MustDo("ACL", "LOG"); len(log.([]any)) > 0 {
 							t.Errorf("%s has refused %v", s.Addr(), log)
+						}
+						if slices.Contains(sentinels, s) {
+							continue
 						}
 						mu.Lock()
 						maps.Copy(sent[kind], commandsSent(s))
@@ -250,7 +256,6 @@ func TestDefaultUserIsOff(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs servers")
 	}
-	t.Parallel()
 	for _, kind := range testserver.Kinds() {
 		args := append([]string{"--appendonly", "yes", "--appendfsync", "always", "--user", "default", "off", "nopass", "~*", "&*", "+@all"},
 			append([]string{"--user", appUser, "on", ">" + appPassword}, testserver.Rule(kind, acl.Rule{Prefixes: []string{appPrefix}}).Words()...)...)
