@@ -24,13 +24,22 @@
 //
 // One clock goroutine owns the schedule and never does I/O. A lease that is to
 // be renewed is due a third of its length after the confirmation that its window
-// rests on, or soon if it was added with a shorter one. Due leases go to their
-// lane, which is a server node: each lane has one sender, which takes up to 100
-// leases of one kind at a time and exits when it has nothing to do, so a node
-// that does not answer delays nobody else's.
+// rests on, or soon if it was added with a shorter one. It takes others of its
+// kind and group (a hash slot) along that are in the second half of their rest, so
+// that after a while all of them are asked about together.
+//
+//	Lease ─ due ─► lane, a server node
+//	               ├─ bunch: one kind and group ─┐
+//	               ├─ bunch                      ├─► up to 64 senders, each with
+//	               └─ bunch                      ┘   a batch of up to 100 of a bunch
+//
+// Due leases go to their lane, which is a server node. Its senders come when there
+// is something to do, up to 64, and end when there is nothing. So no batch waits
+// for the answer to another, and a node that does not answer delays nobody else's;
+// what is due there waits its turn here and not for a connection.
 //
 // Each lease of a batch has its own result: confirmed, gone, or failed. A
 // failed renewal is tried again after 50 ms to 1 s, with jitter, until the
-// window is over. Kick makes all leases of a lane due at once: a new server
+// window is over. Kick makes all other leases of a lane due at once: a new server
 // must be asked before it is believed.
 package renew

@@ -13,6 +13,11 @@ import (
 //go:embed notes.md
 var notes string
 
+// scale is what go test ./scale has printed, which this program does not run.
+//
+//go:embed scale.md
+var scale string
+
 // A record is a whole run, as -json writes it and -from reads it.
 type record struct {
 	Command   string            `json:"command"`
@@ -49,7 +54,7 @@ func (r record) page() string {
 	b.WriteString("\n## Latches\n\n" + latchLegend)
 	r.sections(&b, func(s scenario) bool { return s.Lock == latch }, r.fanOut)
 	r.targets(&b)
-	b.WriteString("\n" + notes)
+	b.WriteString("\n" + notes + "\n" + scale)
 	r.failures(&b)
 	return b.String()
 }

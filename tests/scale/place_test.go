@@ -52,7 +52,7 @@ const fewHolds, fewNames = 2000, 100
 
 func TestRueidisOnRedis(t *testing.T) {
 	p := open(t, testserver.Redis)
-	p.run("holds", func(p *place) { holds(p, "rueidis", *manyHolds, 9*time.Second) })
+	p.run("holds", func(p *place) { holds(p, "rueidis", *manyHolds, 12*time.Second) })
 	p.run("waiters of one client", func(p *place) { waiters(p, "rueidis", 1, *manyNames) })
 	p.run("waiters of five clients", func(p *place) { waiters(p, "rueidis", 5, *manyNames) })
 }

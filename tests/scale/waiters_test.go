@@ -20,7 +20,7 @@ func waiters(p *place, adapter string, clients, n int) {
 	holder, closeHolder := p.client(adapter, cfg)
 	defer closeHolder()
 	holds := make([]*redlatch.Hold, n)
-	name := func(i int) string { return fmt.Sprint("scale:", i) }
+	name := func(i int) string { return fmt.Sprint("wanted:", i) }
 	each(n, func(i int) {
 		var err error
 		if holds[i], err = holder.Lock(name(i)).Acquire(p.Context()); err != nil {
@@ -46,7 +46,9 @@ func waiters(p *place, adapter string, clients, n int) {
 		wg.Go(func() {
 			hold, err := c.Lock(name(key)).Acquire(p.Context())
 			if err != nil {
-				p.Errorf("Acquire: %v", err)
+				if !p.Failed() {
+					p.Errorf("Acquire: %v", err)
+				}
 				return
 			}
 			if others := inside[key].Add(1) - 1; others > 0 {
