@@ -163,9 +163,9 @@ func TestALostReplyBeforeAnAcknowledgement(t *testing.T) {
 						x.setUp(w, others[0])
 					}
 					for _, d := range ds {
-						tries := 0
+						var tries atomic.Int64
 						d.answer(func(string, []string, int) (int, error) {
-							if tries++; tries == 1 {
+							if tries.Add(1) == 1 {
 								return 0, errTapUnknown
 							}
 							return acked, nil
@@ -358,11 +358,14 @@ func TestARequestThatIsSentAgainWritesSomething(t *testing.T) {
 				if x.setUp != nil {
 					x.setUp(w, others[0])
 				}
+				var mu sync.Mutex // requests of the background may come at the same time
 				tries, sent := map[string]int{}, 0
 				ttls := map[string]time.Duration{} // after the first time
 				ds[0].keyed = func(s string, keys, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
 					before := w.server.Dump()
 					r, err := next()
+					mu.Lock()
+					defer mu.Unlock()
 					tries[s]++
 					switch {
 					case s != "semaphore.exchange" && !strings.HasSuffix(s, "take"):
@@ -385,6 +388,8 @@ func TestARequestThatIsSentAgainWritesSomething(t *testing.T) {
 				release, err := x.take(cs, bg, false)
 				w.no(err)
 				w.no(release(bg))
+				mu.Lock()
+				defer mu.Unlock()
 				if sent == 0 {
 					t.Errorf("nothing was sent again: %v", tries)
 				}
