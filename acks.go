@@ -126,7 +126,7 @@ func (k *acks) run(ctx context.Context, r *Request, timeout time.Duration) *AckE
 	switch {
 	case err != nil:
 		r.Err = &RunError{Outcome: NotExecuted, Code: runError(err).Code, Err: err}
-		return nil
+		return nil //nolint:nilerr // the request has it
 	case n == 0:
 		r.Reply, r.Err = k.acker.Run(ctx, r.Script, r.Keys, r.Args)
 		return nil

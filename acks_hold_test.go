@@ -292,7 +292,7 @@ func TestRenewalsDoNotWaitForReplicasUnlessAskedTo(t *testing.T) {
 			d.takes()
 			d.follow(1, 0)
 			w.no(leased.Extend(bg, time.Hour))
-			time.Sleep(10 * time.Minute)
+			time.Sleep(time.Minute)
 			for kind, h := range holds {
 				if err := h.Release(bg); err != nil {
 					t.Errorf("%s: %v", kind, err)

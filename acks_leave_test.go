@@ -64,42 +64,59 @@ func TestWhoLeavesWhileReplicasAreWaitedForHasNothing(t *testing.T) {
 // What somebody who has left is given is the next one's, but only if replicas know
 // of it.
 func TestWhatSomebodyLeftIsInheritedOnlyIfItIsAcknowledged(t *testing.T) {
-	for acked := range 2 {
-		inFakeTime(t, func(w *world) {
-			c, d := w.acking(redlatch.Config{Acks: 1}, 1, 1)
-			d.answer(func(string, []string, int) (int, error) {
-				time.Sleep(500 * time.Millisecond)
-				return acked, nil
+	type leaver func(c *redlatch.Client, ctx context.Context) error
+	alone := func(c *redlatch.Client, ctx context.Context) error {
+		_, err := c.FencedLock("name").Acquire(ctx)
+		return err
+	}
+	for what, leave := range map[string]leaver{
+		"lock":     alone,
+		"transfer": alone, // of what somebody else has just released
+		"multi": func(c *redlatch.Client, ctx context.Context) error {
+			_, err := redlatch.MultiLock(c.Lock("name"), c.Lock("other")).Acquire(ctx)
+			return err
+		},
+	} {
+		for acked := range 2 {
+			t.Run(fmt.Sprint(what, acked), func(t *testing.T) {
+				inFakeTime(t, func(w *world) {
+					c, d := w.acking(redlatch.Config{Acks: redlatch.AcksAny}, 1, 1)
+					var before *redlatch.Hold
+					if what == "transfer" {
+						before = w.acquire(c.Lock("name"), bg)
+					}
+					d.answer(func(string, []string, int) (int, error) {
+						time.Sleep(500 * time.Millisecond)
+						return acked, nil
+					})
+					ctx, cancel := context.WithCancel(bg)
+					first := later(func() error { return leave(c, ctx) })
+					synctest.Wait()
+					if before != nil {
+						w.release(before)
+						synctest.Wait()
+					}
+					next := acquiring(c.Lock("name"), redlatch.Wait(time.Minute))
+					synctest.Wait()
+					cancel()
+					w.wantErr(<-first, context.Canceled)
+					d.takes()
+					time.Sleep(450 * time.Millisecond)
+					if acked == 0 {
+						d.follow(1, 1) // in vain for the first
+					}
+					o := <-next
+					w.no(o.err)
+					// Members of a MultiLock are not handed on.
+					if inherited := len(d.takes()) == 0; inherited != (acked == 1 && what != "multi") {
+						t.Errorf("inherited: %v", inherited)
+					}
+					w.release(o.hold)
+					settled()
+					w.wantLocksGone()
+				})
 			})
-			l := c.Lock("name")
-			ctx, cancel := context.WithCancel(bg)
-			first := later(func() error { _, err := l.Acquire(ctx); return err })
-			synctest.Wait()
-			next := acquiring(l)
-			synctest.Wait()
-			cancel()
-			w.wantErr(<-first, context.Canceled)
-			d.takes()
-			time.Sleep(450 * time.Millisecond)
-			o := outcome{}
-			if acked == 1 {
-				time.Sleep(100 * time.Millisecond)
-				o = <-next
-				if n := len(d.takes()); n != 0 {
-					t.Errorf("waited for replicas %d times", n)
-				}
-			} else {
-				d.follow(1, 1) // in vain for the first
-				o = <-next
-				if n := len(d.takes()); n == 0 {
-					t.Error("inherited what replicas do not know")
-				}
-			}
-			w.no(o.err)
-			w.release(o.hold)
-			settled()
-			w.wantLocksGone()
-		})
+		}
 	}
 }
 
@@ -146,9 +163,9 @@ func TestALostReplyBeforeAnAcknowledgement(t *testing.T) {
 						x.setUp(w, others[0])
 					}
 					for _, d := range ds {
-						tries := 0
+						var tries atomic.Int64
 						d.answer(func(string, []string, int) (int, error) {
-							if tries++; tries == 1 {
+							if tries.Add(1) == 1 {
 								return 0, errTapUnknown
 							}
 							return acked, nil
@@ -341,11 +358,14 @@ func TestARequestThatIsSentAgainWritesSomething(t *testing.T) {
 				if x.setUp != nil {
 					x.setUp(w, others[0])
 				}
+				var mu sync.Mutex // requests of the background may come at the same time
 				tries, sent := map[string]int{}, 0
 				ttls := map[string]time.Duration{} // after the first time
 				ds[0].keyed = func(s string, keys, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
 					before := w.server.Dump()
 					r, err := next()
+					mu.Lock()
+					defer mu.Unlock()
 					tries[s]++
 					switch {
 					case s != "semaphore.exchange" && !strings.HasSuffix(s, "take"):
@@ -368,6 +388,8 @@ func TestARequestThatIsSentAgainWritesSomething(t *testing.T) {
 				release, err := x.take(cs, bg, false)
 				w.no(err)
 				w.no(release(bg))
+				mu.Lock()
+				defer mu.Unlock()
 				if sent == 0 {
 					t.Errorf("nothing was sent again: %v", tries)
 				}
