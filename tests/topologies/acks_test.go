@@ -197,9 +197,9 @@ func TestASilentReplica(t *testing.T) {
 func TestADeadReplica(t *testing.T) {
 	onReplicated(t, func(s servers, open func() redlatch.Redis) {
 		ctx := s.Context()
-		any := client(s.T, open(), redlatch.Config{Acks: redlatch.AcksAny, AckTimeout: ackTimeout})
+		either := client(s.T, open(), redlatch.Config{Acks: redlatch.AcksAny, AckTimeout: ackTimeout})
 		one := client(s.T, open(), redlatch.Config{Acks: 1, AckTimeout: ackTimeout, WatchdogTimeout: shortLease})
-		kept, err := any.Lock("kept").Acquire(ctx)
+		kept, err := either.Lock("kept").Acquire(ctx)
 		if err != nil {
 			s.Fatal(err)
 		}
@@ -224,7 +224,7 @@ func TestADeadReplica(t *testing.T) {
 		s.online(0)
 		start := time.Now()
 		for i := range 3 {
-			h, err := any.Lock("free").Acquire(ctx)
+			h, err := either.Lock("free").Acquire(ctx)
 			if err != nil {
 				s.Fatalf("acquisition %d without a replica: %v", i, err)
 			}
@@ -333,7 +333,7 @@ func TestOneAcknowledgementOfTwo(t *testing.T) {
 			}
 			return nil
 		}
-		any, both, next := open(redlatch.Config{Acks: redlatch.AcksAny}), open(redlatch.Config{Acks: 2}), open(redlatch.Config{})
+		either, both, next := open(redlatch.Config{Acks: redlatch.AcksAny}), open(redlatch.Config{Acks: 2}), open(redlatch.Config{})
 
 		other.Pause()
 		s.primary.MustDo("CLIENT", "KILL", "TYPE", "replica") // what is on its way does not arrive
@@ -344,7 +344,7 @@ func TestOneAcknowledgementOfTwo(t *testing.T) {
 			s.Errorf("who requires both replicas: %v", err)
 		}
 		s.gone("both")
-		hold, err := any.Lock("any").Acquire(s.Context())
+		hold, err := either.Lock("any").Acquire(s.Context())
 		if err != nil {
 			s.Fatal(err)
 		}

@@ -298,7 +298,8 @@ func (r *run) play() {
 			w := &worker{name: fmt.Sprint("{orders}", key)} // of one node
 			r.workers = append(r.workers, w)
 			wg.Go(func() {
-				for ctx.Err() == nil && r.work(c, w) {
+				for r.work(c, w) {
+					w.n.Add(1)
 				}
 			})
 		}
@@ -334,7 +335,7 @@ func (r *run) work(c *redlatch.Client, w *worker) bool {
 	case errors.Is(err, redlatch.ErrNotAcknowledged) && r.acks != redlatch.AcksOff:
 		r.refused.Add(1)
 		time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
-		return true
+		return r.work(c, w)
 	case err != nil:
 		r.Errorf("Acquire: %v", err)
 		return false
@@ -356,7 +357,6 @@ func (r *run) work(c *redlatch.Client, w *worker) bool {
 		}
 	}
 	_ = h.Release(context.WithoutCancel(r.ctx))
-	w.n.Add(1)
 	return true
 }
 
