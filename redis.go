@@ -85,6 +85,9 @@ type Acker interface {
 	// nil.
 	//
 	// If the answer to WAIT is lost, so is the primary's word: the outcome is Unknown.
+	//
+	// There is at least one key. A driver bounds how many connections to a node wait at
+	// a time, so that others remain; a call that finds none free in time is NotExecuted.
 	RunAcked(ctx context.Context, s *Script, keys, args []string, replicas int, timeout time.Duration) (reply Reply, acked int, err error)
 
 	// Replicas returns how many replicas the primary that has key is sending to

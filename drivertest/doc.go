@@ -39,4 +39,11 @@
 // a connection is lost in the middle, what had no answer is unknown and nothing is
 // executed twice; nothing that was handed in is used after the return. A batch in
 // a cluster has the keys of one lane, which may be on several nodes.
+//
+// Of one that is a [redlatch.Acker], once more, of scripts that wait for replicas: it
+// says how many have acknowledged, also while some of [Config.Replicas] stand still,
+// and that a server cannot wait or does not tell of its replicas; waiting ends in
+// time, delays nobody else, and takes a bounded number of connections, which are used
+// again. In a cluster each primary has replicas of its own, and slots that move are
+// followed.
 package drivertest

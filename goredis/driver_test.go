@@ -225,3 +225,56 @@ func TestTraits(t *testing.T) {
 		rdb.Close()
 	}
 }
+
+// A hook that keeps a pipeline from the server keeps it from being executed.
+type refusing struct{ err error }
+
+func (refusing) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (refusing) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (r refusing) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(context.Context, []redis.Cmder) error { return r.err }
+}
+
+func TestHookRefusesToWait(t *testing.T) {
+	for _, hook := range []refusing{{errors.New("not now")}, {nil}} {
+		rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+		rdb.AddHook(hook)
+		_, _, err := goredis.Use(rdb).RunAcked(t.Context(), newScript(t, "return 1"), []string{"k"}, nil, 1, time.Second)
+		var re *redlatch.RunError
+		if !errors.As(err, &re) || re.Outcome != redlatch.NotExecuted || hook.err != nil && !errors.Is(err, hook.err) {
+			t.Errorf("a hook that returns %v: %v", hook.err, err)
+		}
+		rdb.Close()
+	}
+}
+
+// Waiting for replicas ends in time, whatever bounds a request.
+func TestRunAckedInTime(t *testing.T) {
+	for name, opt := range map[string]redis.Options{
+		"read time-out":     {},
+		"context time-outs": {ContextTimeoutEnabled: true},
+		"one connection":    {PoolSize: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, opt, func(t *testing.T, p *faultnet.Proxy, r redlatch.Redis) {
+				s, a := newScript(t, "return 1"), r.(redlatch.Acker)
+				if _, acked, err := a.RunAcked(t.Context(), s, []string{"k"}, nil, 1, time.Hour); err != nil || acked != 0 {
+					t.Errorf("acknowledged by %d, %v", acked, err)
+				}
+				p.OneWay(true)
+				var wg sync.WaitGroup
+				for range 3 {
+					wg.Go(func() {
+						start := time.Now()
+						_, _, err := a.RunAcked(t.Context(), s, []string{"k"}, nil, 1, time.Hour)
+						if d := time.Since(start); err == nil || d > r.Traits().Timeout {
+							t.Errorf("RunAcked: %v after %v, Traits.Timeout is %v", err, d, r.Traits().Timeout)
+						}
+					})
+				}
+				wg.Wait()
+			})
+		})
+	}
+}

@@ -1,8 +1,10 @@
 package topologies
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
@@ -194,9 +197,9 @@ func TestASilentReplica(t *testing.T) {
 func TestADeadReplica(t *testing.T) {
 	onReplicated(t, func(s servers, open func() redlatch.Redis) {
 		ctx := s.Context()
-		any := client(s.T, open(), redlatch.Config{Acks: redlatch.AcksAny, AckTimeout: ackTimeout})
+		either := client(s.T, open(), redlatch.Config{Acks: redlatch.AcksAny, AckTimeout: ackTimeout})
 		one := client(s.T, open(), redlatch.Config{Acks: 1, AckTimeout: ackTimeout, WatchdogTimeout: shortLease})
-		kept, err := any.Lock("kept").Acquire(ctx)
+		kept, err := either.Lock("kept").Acquire(ctx)
 		if err != nil {
 			s.Fatal(err)
 		}
@@ -221,7 +224,7 @@ func TestADeadReplica(t *testing.T) {
 		s.online(0)
 		start := time.Now()
 		for i := range 3 {
-			h, err := any.Lock("free").Acquire(ctx)
+			h, err := either.Lock("free").Acquire(ctx)
 			if err != nil {
 				s.Fatalf("acquisition %d without a replica: %v", i, err)
 			}
@@ -304,5 +307,73 @@ func TestWaitingForReplicasIsForbidden(t *testing.T) {
 			s.primary.MustDo("ACL", "SETUSER", "default", "+"+command)
 		}
 		s.replica.Resume()
+	})
+}
+
+// One acknowledgement of two does not help if the other replica takes over; two do.
+func TestOneAcknowledgementOfTwo(t *testing.T) {
+	onReplicated(t, func(s servers, _ func() redlatch.Redis) {
+		host, port := split(s.primary.Addr())
+		other := testserver.Start(s.T, s.primary.Kind(), "--replicaof", host+" "+port)
+		s.online(2)
+		var now atomic.Pointer[testserver.Server]
+		now.Store(s.primary)
+		proxy := faultnet.New(func(ctx context.Context) (net.Conn, error) { return now.Load().Dial(ctx) })
+		s.Cleanup(proxy.Close)
+		addr, err := proxy.Listen()
+		if err != nil {
+			s.Fatal(err)
+		}
+		open := func(cfg redlatch.Config) *redlatch.Client {
+			cfg.AckTimeout = ackTimeout
+			for _, adapter := range adapters {
+				if strings.HasSuffix(s.Name(), "/"+adapter.name) {
+					return client(s.T, adapter.open(s.T, single(addr)), cfg)
+				}
+			}
+			return nil
+		}
+		either, both, next := open(redlatch.Config{Acks: redlatch.AcksAny}), open(redlatch.Config{Acks: 2}), open(redlatch.Config{})
+
+		other.Pause()
+		s.primary.MustDo("CLIENT", "KILL", "TYPE", "replica") // what is on its way does not arrive
+		s.onlineAtLeast(1)
+		_, err = both.Lock("both").Acquire(s.Context())
+		var short *redlatch.AckError
+		if !errors.As(err, &short) || short.Want != 2 || short.Got != 1 {
+			s.Errorf("who requires both replicas: %v", err)
+		}
+		s.gone("both")
+		hold, err := either.Lock("any").Acquire(s.Context())
+		if err != nil {
+			s.Fatal(err)
+		}
+
+		s.primary.Kill()
+		s.replica.Kill()
+		other.Resume()
+		within(s.T, "the other replica takes over", func() bool {
+			_, err := other.Do("REPLICAOF", "NO", "ONE")
+			return err == nil
+		})
+		now.Store(other)
+		second, err := next.Lock("any").Acquire(s.Context())
+		if err != nil {
+			s.Fatal(err)
+		}
+		within(s.T, "the first holder is told", func() bool { return errors.Is(hold.Err(), redlatch.ErrLost) })
+		if err := second.Release(s.Context()); err != nil {
+			s.Error(err)
+		}
+	})
+}
+
+// onlineAtLeast waits until so many replicas are in step.
+func (s servers) onlineAtLeast(n int) {
+	s.Helper()
+	within(s.T, fmt.Sprintf("%d replicas acknowledge", n), func() bool {
+		s.primary.MustDo("SET", "step", "1", "PX", "1")
+		acked, _ := s.primary.MustDo("WAIT", fmt.Sprint(n), "100").(int64)
+		return acked >= int64(n)
 	})
 }
