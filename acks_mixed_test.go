@@ -222,3 +222,20 @@ func TestWhatAnAckErrorSays(t *testing.T) {
 		t.Error("replicas that are silent may answer the next time; a server without WAIT never will")
 	}
 }
+
+// Who gets nothing has nothing that replicas could lack: no event tells of it.
+func TestABusyLockIsNoMatterOfReplicas(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c, d := w.acking(redlatch.Config{
+			Acks:   redlatch.AcksBestEffort,
+			Events: redlatch.Events{NotAcknowledged: func(e redlatch.NotAcknowledgedEvent) { t.Errorf("%+v", e) }},
+		}, 1, 1)
+		h := w.acquire(w.client(redlatch.Config{}).Lock("name"), bg)
+		d.follow(1, 0)
+		_, err := c.Lock("name").Try(bg)
+		w.wantErr(err, redlatch.ErrBusy)
+		_, err = c.Lock("name").Acquire(bg, redlatch.Wait(5*time.Second))
+		w.wantErr(err, redlatch.ErrBusy)
+		w.release(h)
+	})
+}
