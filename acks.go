@@ -126,7 +126,7 @@ func (k *acks) run(ctx context.Context, r *Request, timeout time.Duration) *AckE
 	switch {
 	case err != nil:
 		r.Err = &RunError{Outcome: NotExecuted, Code: runError(err).Code, Err: err}
-		return nil //nolint:nilerr // the request has it
+		return nil
 	case n == 0:
 		r.Reply, r.Err = k.acker.Run(ctx, r.Script, r.Keys, r.Args)
 		return nil
@@ -134,7 +134,7 @@ func (k *acks) run(ctx context.Context, r *Request, timeout time.Duration) *AckE
 	var acked int
 	r.Reply, acked, r.Err = k.acker.RunAcked(ctx, r.Script, r.Keys, r.Args, n, timeout)
 	if r.Err != nil || acked >= n {
-		return nil
+		return nil //nolint:nilerr // the request has it
 	}
 	short := &AckError{Name: key, Want: n, Got: max(acked, 0), Timeout: timeout}
 	switch {

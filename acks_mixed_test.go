@@ -20,9 +20,10 @@ func TestAMultiLockFailsWithTheMemberThatIsNotAcknowledged(t *testing.T) {
 				policies := []redlatch.Acks{redlatch.AcksOff, redlatch.AcksBestEffort, redlatch.AcksOff}
 				policies[strict] = 2
 				var locks []*redlatch.Lock
+				var ds []*acker
 				for i, policy := range policies {
-					c, _ := w.acking(redlatch.Config{Name: fmt.Sprint(i), Acks: policy}, 2, 1)
-					locks = append(locks, c.Lock(fmt.Sprint("lock-", i)))
+					c, d := w.acking(redlatch.Config{Name: fmt.Sprint(i), Acks: policy}, 2, 1)
+					locks, ds = append(locks, c.Lock(fmt.Sprint("lock-", i))), append(ds, d)
 				}
 				m := redlatch.MultiLock(locks...)
 				acquire := m.Acquire
@@ -32,8 +33,8 @@ func TestAMultiLockFailsWithTheMemberThatIsNotAcknowledged(t *testing.T) {
 				start := time.Now()
 				_, err := acquire(bg)
 				w.wantAck(err, fmt.Sprint("lock-", strict), 1, 2)
-				if took := time.Since(start); took > 2*time.Second {
-					t.Errorf("took %v", took)
+				if took, tries := time.Since(start), len(ds[strict].takes()); took > 2*time.Second || tries != 1 {
+					t.Errorf("took %v and %d tries", took, tries)
 				}
 				settled()
 				w.wantLocksGone()
@@ -220,4 +221,21 @@ func TestWhatAnAckErrorSays(t *testing.T) {
 	if !redlatch.IsRetryable(err) || redlatch.IsRetryable(wrapped) {
 		t.Error("replicas that are silent may answer the next time; a server without WAIT never will")
 	}
+}
+
+// Who gets nothing has nothing that replicas could lack: no event tells of it.
+func TestABusyLockIsNoMatterOfReplicas(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c, d := w.acking(redlatch.Config{
+			Acks:   redlatch.AcksBestEffort,
+			Events: redlatch.Events{NotAcknowledged: func(e redlatch.NotAcknowledgedEvent) { t.Errorf("%+v", e) }},
+		}, 1, 1)
+		h := w.acquire(w.client(redlatch.Config{}).Lock("name"), bg)
+		d.follow(1, 0)
+		_, err := c.Lock("name").Try(bg)
+		w.wantErr(err, redlatch.ErrBusy)
+		_, err = c.Lock("name").Acquire(bg, redlatch.Wait(5*time.Second))
+		w.wantErr(err, redlatch.ErrBusy)
+		w.release(h)
+	})
 }
