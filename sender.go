@@ -15,12 +15,14 @@ import (
 // closing, so that a request needs no timer of its own.
 type sender struct {
 	c     *Client
+	lane  string
 	batch Batcher // nil: each request goes by itself
 
 	mu    sync.Mutex // guards what follows
 	open  *batch     // the one that more requests may join, if any
 	away  []*batch   // those under way, and the open one
 	count int        // how many requests that is
+	mute  bool       // the last one that ended was not answered
 	alarm *time.Timer
 	due   time.Time // when the alarm rings; zero: never
 }
@@ -148,7 +150,10 @@ func (b *batch) Run() {
 		}
 		s.batch.RunBatch(b.requests)
 	}
+	mute := b.mute()
 	s.mu.Lock()
+	again := s.mute && !mute
+	s.mute = mute
 	s.count -= len(b.attempts)
 	last := len(s.away) - 1
 	s.away[b.at] = s.away[last]
@@ -156,10 +161,23 @@ func (b *batch) Run() {
 	s.away[last] = nil
 	s.away = s.away[:last]
 	s.mu.Unlock()
+	if again {
+		s.c.clock.Answered(s.lane)
+	}
 	for _, a := range b.attempts {
 		a.done <- struct{}{}
 	}
 	s.c.freeBatch(b)
+}
+
+// mute says that none of the requests was answered.
+func (b *batch) mute() bool {
+	for _, a := range b.attempts {
+		if a.request.Err == nil || runError(a.request.Err).Outcome == Refused {
+			return false
+		}
+	}
+	return true
 }
 
 // end tells the caller of an end before the real one. Holding sender.mu.
@@ -236,12 +254,12 @@ func newSenders(c *Client) *senders {
 	if c.traits.Cluster {
 		ss.lanes = make(map[string]*sender)
 	}
-	ss.only = ss.make()
+	ss.only = ss.make("")
 	return ss
 }
 
-func (ss *senders) make() *sender {
-	s := &sender{c: ss.c}
+func (ss *senders) make(lane string) *sender {
+	s := &sender{c: ss.c, lane: lane}
 	if !ss.c.traits.ContextValues { // a batch has no one context
 		s.batch, _ = ss.c.redis.(Batcher)
 	}
@@ -258,7 +276,7 @@ func (ss *senders) of(keys []string) *sender {
 	defer ss.mu.Unlock()
 	s := ss.lanes[lane]
 	if s == nil {
-		s = ss.make()
+		s = ss.make(lane)
 		ss.lanes[lane] = s
 	}
 	return s

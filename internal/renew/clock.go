@@ -29,16 +29,17 @@ type Clock struct {
 	leases  schedule
 	resting resting
 	lanes   map[string]*lane
-	timer   *time.Timer // nil while no lease is in the clock
-	wakeAt  time.Time   // what timer is set to
-	seen    time.Time   // when the clock last looked
+	silent  map[string]time.Time // lanes that gave no answer: from when on one ends all pauses there
+	timer   *time.Timer          // nil while no lease is in the clock
+	wakeAt  time.Time            // what timer is set to
+	seen    time.Time            // when the clock last looked
 	closed  bool
 }
 
 // NewClock returns an empty clock that runs its senders with spawn, and calls
 // glance, if that is not nil, at least once a second while it has a lease.
 func NewClock(spawn func(func()), glance func()) *Clock {
-	return &Clock{spawn: spawn, glance: glance, resting: make(resting), lanes: make(map[string]*lane)}
+	return &Clock{spawn: spawn, glance: glance, resting: make(resting), lanes: make(map[string]*lane), silent: make(map[string]time.Time)}
 }
 
 // Add starts to watch l, whose window must have been confirmed; renewing says
@@ -117,7 +118,8 @@ func (c *Clock) Check(l *Lease) {
 }
 
 // Kick does what Check does for every lease of a lane, or of all lanes if name is
-// empty. One whose last renewal has failed is asked about soon anyway.
+// empty. One whose last renewal has failed is asked about soon anyway, unless there
+// is another node to ask.
 func (c *Clock) Kick(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,7 +127,30 @@ func (c *Clock) Kick(name string) {
 		return
 	}
 	for _, e := range c.leases {
-		if l := e.lease; l.Kind != nil && (name == "" || l.lane == name) && (l.due || l.retry == 0) {
+		if l := e.lease; l.Kind != nil && (name == "" || l.lane == name) &&
+			(l.due || l.retry == 0 || l.lane != l.Holder.Lane()) {
+			c.sendLocked(l)
+		}
+	}
+}
+
+// Answered says that the server of a lane has answered some other request: what it
+// did not answer is asked again now.
+func (c *Clock) Answered(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answeredLocked(name, time.Now())
+}
+
+// answeredLocked ends all pauses of a lane that has been silent.
+func (c *Clock) answeredLocked(name string, now time.Time) {
+	since, ok := c.silent[name]
+	if !ok || now.Before(since) || c.closed {
+		return
+	}
+	delete(c.silent, name)
+	for _, e := range c.leases {
+		if l := e.lease; l.lane == name && l.retry > 0 && !l.due {
 			c.sendLocked(l)
 		}
 	}
@@ -317,9 +342,11 @@ func (c *Clock) send(ln *lane) {
 func (c *Clock) settle(batch []*Lease, sent time.Time) {
 	var gone []Holder
 	c.mu.Lock()
-	now := time.Now()
+	now, name, answered, failed := time.Now(), batch[0].lane, false, false
 	for _, l := range batch {
 		again := l.again
+		answered = answered || l.Result == Confirmed || l.Result == Gone
+		failed = failed || l.Result == Failed
 		l.due, l.asking, l.again = false, false, false
 		if l.removed {
 			continue
@@ -347,11 +374,20 @@ func (c *Clock) settle(batch []*Lease, sent time.Time) {
 		}
 		c.scheduleLocked(l, now)
 	}
+	if answered {
+		c.answeredLocked(name, now)
+	} else if _, ok := c.silent[name]; failed && !ok {
+		c.silent[name] = now.Add(shortPause)
+	}
 	c.mu.Unlock()
 	for _, h := range gone {
 		h.Gone()
 	}
 }
+
+// shortPause is as long as one that nothing ends: whoever is refused alone, while
+// others are answered, is not asked about all the time.
+const shortPause = 50 * time.Millisecond
 
 // backoff returns the next pause after a failed renewal: 50 ms to 1 s,
 // doubled, with jitter.
