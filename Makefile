@@ -20,7 +20,7 @@ MODULES := $(PUBLISHED) tests
 SYSTEMS := linux darwin windows
 
 # These packages have a target of their own. (The tests of bench are quick: they do not measure.)
-SLOW := /tests/interop(/|$$)
+SLOW := /tests/(interop|scale)(/|$$)
 
 # A continuous build believes no earlier result.
 FRESH := $(if $(CI),-count=1)
@@ -40,6 +40,8 @@ help: ## Print this list.
 .PHONY: test
 test: servers vet ## Vet and test all but interop, with the race detector. A few minutes.
 	$(call go-test,-race -timeout 8m)
+	@echo "test 100,000 holds, without the race detector"
+	@cd tests && go test -timeout 5m $(FRESH) ./scale
 
 .PHONY: short
 short: ## Test what needs no server. Seconds.

@@ -43,7 +43,7 @@ func (p *place) run(name string, test func(p *place)) {
 }
 
 var (
-	manyHolds = flag.Int("holds", 20_000, "how many locks one client holds")
+	manyHolds = flag.Int("holds", 100_000, "how many locks one client holds")
 	manyNames = flag.Int("names", 1000, "how many locks are waited for, each by ten callers")
 )
 
@@ -52,7 +52,7 @@ const fewHolds, fewNames = 2000, 100
 
 func TestRueidisOnRedis(t *testing.T) {
 	p := open(t, testserver.Redis)
-	p.run("holds", func(p *place) { holds(p, "rueidis", *manyHolds, 12*time.Second) })
+	p.run("holds", func(p *place) { holds(p, "rueidis", *manyHolds, 30*time.Second) })
 	p.run("waiters of one client", func(p *place) { waiters(p, "rueidis", 1, *manyNames) })
 	p.run("waiters of five clients", func(p *place) { waiters(p, "rueidis", 5, *manyNames) })
 }
