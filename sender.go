@@ -22,7 +22,6 @@ type sender struct {
 	open  *batch     // the one that more requests may join, if any
 	away  []*batch   // those under way, and the open one
 	count int        // how many requests that is
-	mute  bool       // the last one that ended was not answered
 	alarm *time.Timer
 	due   time.Time // when the alarm rings; zero: never
 }
@@ -150,10 +149,10 @@ func (b *batch) Run() {
 		}
 		s.batch.RunBatch(b.requests)
 	}
-	mute := b.mute()
+	if b.answered() {
+		s.c.clock.Answered(s.lane)
+	}
 	s.mu.Lock()
-	again := s.mute && !mute
-	s.mute = mute
 	s.count -= len(b.attempts)
 	last := len(s.away) - 1
 	s.away[b.at] = s.away[last]
@@ -161,23 +160,20 @@ func (b *batch) Run() {
 	s.away[last] = nil
 	s.away = s.away[:last]
 	s.mu.Unlock()
-	if again {
-		s.c.clock.Answered(s.lane)
-	}
 	for _, a := range b.attempts {
 		a.done <- struct{}{}
 	}
 	s.c.freeBatch(b)
 }
 
-// mute says that none of the requests was answered.
-func (b *batch) mute() bool {
+// answered says that one of the requests was.
+func (b *batch) answered() bool {
 	for _, a := range b.attempts {
 		if a.request.Err == nil || runError(a.request.Err).Outcome == Refused {
-			return false
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // end tells the caller of an end before the real one. Holding sender.mu.

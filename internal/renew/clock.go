@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,22 +25,23 @@ const soon = 100 * time.Millisecond
 type Clock struct {
 	spawn  func(func()) // runs a sender
 	glance func()       // called each time the clock looks; may be nil
+	silent atomic.Int32 // how many lanes are
 
 	mu      sync.Mutex // guards everything below and the schedule of each Lease
 	leases  schedule
 	resting resting
 	lanes   map[string]*lane
-	silent  map[string]time.Time // lanes that gave no answer: from when on one ends all pauses there
-	timer   *time.Timer          // nil while no lease is in the clock
-	wakeAt  time.Time            // what timer is set to
-	seen    time.Time            // when the clock last looked
+	talks   map[string]*talk // by lane
+	timer   *time.Timer      // nil while no lease is in the clock
+	wakeAt  time.Time        // what timer is set to
+	seen    time.Time        // when the clock last looked
 	closed  bool
 }
 
 // NewClock returns an empty clock that runs its senders with spawn, and calls
 // glance, if that is not nil, at least once a second while it has a lease.
 func NewClock(spawn func(func()), glance func()) *Clock {
-	return &Clock{spawn: spawn, glance: glance, resting: make(resting), lanes: make(map[string]*lane), silent: make(map[string]time.Time)}
+	return &Clock{spawn: spawn, glance: glance, resting: make(resting), lanes: make(map[string]*lane), talks: make(map[string]*talk)}
 }
 
 // Add starts to watch l, whose window must have been confirmed; renewing says
@@ -123,34 +125,24 @@ func (c *Clock) Check(l *Lease) {
 func (c *Clock) Kick(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	t, now := c.talkLocked(name), time.Now()
+	switch rest := kickPause - now.Sub(t.kicked); {
+	case c.closed || t.rekick || len(c.leases) == 0:
+		return
+	case rest > 0: // each failure of an outage may be a break
+		t.rekick = true
+		time.AfterFunc(rest, func() {
+			c.mu.Lock()
+			t.rekick = false
+			c.mu.Unlock()
+			c.Kick(name)
+		})
 		return
 	}
+	t.kicked = now
 	for _, e := range c.leases {
 		if l := e.lease; l.Kind != nil && (name == "" || l.lane == name) &&
 			(l.due || l.retry == 0 || l.lane != l.Holder.Lane()) {
-			c.sendLocked(l)
-		}
-	}
-}
-
-// Answered says that the server of a lane has answered some other request: what it
-// did not answer is asked again now.
-func (c *Clock) Answered(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.answeredLocked(name, time.Now())
-}
-
-// answeredLocked ends all pauses of a lane that has been silent.
-func (c *Clock) answeredLocked(name string, now time.Time) {
-	since, ok := c.silent[name]
-	if !ok || now.Before(since) || c.closed {
-		return
-	}
-	delete(c.silent, name)
-	for _, e := range c.leases {
-		if l := e.lease; l.lane == name && l.retry > 0 && !l.due {
 			c.sendLocked(l)
 		}
 	}
@@ -269,6 +261,8 @@ func (c *Clock) tick() {
 	c.setTimerLocked(now)
 	if len(c.leases) == 0 {
 		c.timer, c.seen = nil, time.Time{}
+		c.silent.Store(0)
+		clear(c.talks)
 	}
 	c.mu.Unlock()
 	for _, h := range over {
@@ -329,7 +323,7 @@ func (c *Clock) send(ln *lane) {
 		c.mu.Unlock()
 		sent := time.Now()
 		batch[0].Kind.Renew(batch)
-		c.settle(batch, sent)
+		c.settle(ln.name, batch, sent)
 		c.mu.Lock()
 	}
 	if ln.senders--; ln.senders == 0 {
@@ -338,16 +332,17 @@ func (c *Clock) send(ln *lane) {
 	c.mu.Unlock()
 }
 
-// settle acts on the results of a batch sent at sent.
-func (c *Clock) settle(batch []*Lease, sent time.Time) {
+// settle acts on the results of a batch of a lane that was sent at sent.
+func (c *Clock) settle(name string, batch []*Lease, sent time.Time) {
 	var gone []Holder
+	var pause time.Duration // the longest that somebody is to make now
+	answered := false
 	c.mu.Lock()
-	now, name, answered, failed := time.Now(), batch[0].lane, false, false
+	now := time.Now()
 	for _, l := range batch {
 		again := l.again
-		answered = answered || l.Result == Confirmed || l.Result == Gone
-		failed = failed || l.Result == Failed
 		l.due, l.asking, l.again = false, false, false
+		answered = answered || l.Result == Confirmed || l.Result == Gone
 		if l.removed {
 			continue
 		}
@@ -369,25 +364,25 @@ func (c *Clock) settle(batch []*Lease, sent time.Time) {
 			gone = append(gone, l.Holder)
 			continue
 		default:
+			if c.heardSinceLocked(name, sent) {
+				l.retry = 0
+			}
 			l.retry = backoff(l.retry)
 			l.retryAt = now.Add(l.retry)
+			pause = max(pause, l.retry)
 		}
 		c.scheduleLocked(l, now)
 	}
 	if answered {
 		c.answeredLocked(name, now)
-	} else if _, ok := c.silent[name]; failed && !ok {
-		c.silent[name] = now.Add(shortPause)
+	} else if pause > 0 {
+		c.unansweredLocked(name, now.Add(pause))
 	}
 	c.mu.Unlock()
 	for _, h := range gone {
 		h.Gone()
 	}
 }
-
-// shortPause is as long as one that nothing ends: whoever is refused alone, while
-// others are answered, is not asked about all the time.
-const shortPause = 50 * time.Millisecond
 
 // backoff returns the next pause after a failed renewal: 50 ms to 1 s,
 // doubled, with jitter.

@@ -132,7 +132,7 @@ func TestLateConfirmationBeforeTheClockLooks(t *testing.T) {
 		sent := time.Now().Add(-time.Second)
 		l.Ask, l.Result, l.due = lease, Confirmed, true
 		s.clock.mu.Unlock()
-		s.clock.settle([]*Lease{l}, sent)
+		s.clock.settle("a", []*Lease{l}, sent)
 		if left := l.Left(time.Now()); left > 0 {
 			t.Errorf("a late reply revived the lease for %v", left)
 		}

@@ -16,14 +16,22 @@ func (s *stage) silentUntil(end time.Duration) {
 	}
 }
 
+// addApart adds leases of which each goes by itself.
+func (s *stage) addApart(n int) []*Lease {
+	ls := make([]*Lease, n)
+	for i := range ls {
+		ls[i] = s.lease(lease)
+		ls[i].Group = i
+		s.clock.Add(ls[i], true)
+	}
+	return ls
+}
+
 // Whoever's pause ends first after a silence asks for all.
 func TestAnAnswerEndsThePausesOfItsLane(t *testing.T) {
 	play(t, func(s *stage) {
 		s.silentUntil(20 * time.Second)
-		ls := s.add(50, lease, true)
-		for i, l := range ls {
-			l.Group = i // so that each has pauses of its own
-		}
+		ls := s.addApart(50)
 		there := s.lease(lease)
 		there.moveTo("b")
 		s.clock.Add(there, true)
@@ -63,25 +71,26 @@ func TestAnsweredEndsPauses(t *testing.T) {
 // One that alone is not answered is not asked about all the time.
 func TestOneWithoutAnswerAmongMany(t *testing.T) {
 	play(t, func(s *stage) {
-		ls := s.add(100, lease, true)
-		for i, l := range ls {
-			l.Group = i
-		}
 		s.answer = func(l *Lease, _ time.Duration) Result {
-			if l == ls[0] {
+			if l.Group == 0 {
 				return Failed
 			}
 			return Confirmed
 		}
+		ls := s.addApart(100)
 		s.until(10 * time.Second)
 		for s.now() < 12*time.Second {
 			s.until(s.now() + 10*time.Millisecond)
 			s.clock.Answered("a")
 		}
-		for i, gap := range s.gaps(ls[0]) {
-			if gap < shortPause {
-				t.Errorf("pause %d is %v, want at least %v", i, gap, shortPause)
+		gaps := s.gaps(ls[0])
+		for i, gap := range gaps {
+			if gap < 50*time.Millisecond {
+				t.Errorf("pause %d is %v, want at least 50ms", i, gap)
 			}
+		}
+		if last := gaps[len(gaps)-1]; last < 400*time.Millisecond {
+			t.Errorf("pauses of %v do not grow", gaps)
 		}
 	})
 }
@@ -100,6 +109,52 @@ func TestKickOfOneThatHasMoved(t *testing.T) {
 		s.wantTold(l, nil, at(20*time.Second))
 		if after, _ := s.sent(stays); len(after) > len(before) {
 			t.Errorf("one that stays was sent at %v", after[len(before):])
+		}
+	})
+}
+
+// What was under way when the silence ended, in vain, is asked again soon.
+func TestAFailureOlderThanTheAnswer(t *testing.T) {
+	play(t, func(s *stage) {
+		s.silentUntil(28 * time.Second)
+		s.travel = 500 * time.Millisecond
+		l := s.addOne(lease, true)
+		s.until(22 * time.Second)
+		for { // until it was sent again in vain
+			before, _ := s.sent(l)
+			s.until(s.now() + time.Millisecond)
+			if after, _ := s.sent(l); len(after) > len(before) {
+				break
+			}
+		}
+		sent, _ := s.sent(l)
+		s.clock.Answered("a")
+		s.until(time.Minute)
+		all, _ := s.sent(l)
+		if next := all[len(sent)]; next > sent[len(sent)-1]+1100*time.Millisecond {
+			t.Errorf("sent at %v, and then at %v", sent[len(sent)-1], next)
+		}
+	})
+}
+
+// Each failure of an outage may be told as a break: the leases are not looked
+// through for each.
+func TestKicksAreCollected(t *testing.T) {
+	play(t, func(s *stage) {
+		l := s.addOne(lease, true)
+		s.until(3 * time.Second)
+		for range 100 {
+			s.clock.Kick("a")
+			s.until(s.now() + time.Millisecond)
+		}
+		s.until(9 * time.Second)
+		if at, _ := s.sent(l); len(at) < 2 || len(at) > 4 {
+			t.Errorf("sent at %v for 100 kicks in 100ms, want one each 50ms", at)
+		}
+		s.clock.Kick("a")
+		s.until(9 * time.Second)
+		if at, _ := s.sent(l); at[len(at)-1] != 9*time.Second {
+			t.Errorf("last sent at %v, want at the kick", at[len(at)-1])
 		}
 	})
 }
