@@ -19,7 +19,7 @@ PUBLISHED := . valkeygo cmd/redlatch
 MODULES := $(PUBLISHED) tests
 SYSTEMS := linux darwin windows
 
-# These packages have a target of their own. (The tests of bench are quick: they do not measure.)
+# These packages are not tested together with the others. (The tests of bench are quick: they do not measure.)
 SLOW := /tests/(interop|scale)(/|$$)
 
 # A continuous build believes no earlier result.
@@ -38,7 +38,7 @@ help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: servers vet ## Vet and test all but interop, with the race detector. A few minutes.
+test: servers vet ## Vet and test all but interop, with the race detector, and then hold 100,000 locks. Minutes.
 	$(call go-test,-race -timeout 8m)
 	@echo "test 100,000 holds, without the race detector"
 	@cd tests && go test -timeout 5m $(FRESH) ./scale

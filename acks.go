@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"sync"
 	"time"
@@ -213,11 +214,14 @@ func (k *acks) ask(ctx context.Context, known map[string]replicas, key string) (
 	case runError(err).Outcome == Refused:
 		k.note(known, key, replicas{never: true})
 		return 0, nil
+	case runError(err).Code == "READONLY":
+		// It is the primary no more, which a script learns together with who is.
+		n, err = 1, nil
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(known, k.c.redis.Lane(key))
-	return 0, err
+	return n, err
 }
 
 // old says that it is time to look whether there still are no replicas.
@@ -249,9 +253,14 @@ func (k *acks) note(known map[string]replicas, key string, r replicas) {
 	known[k.c.redis.Lane(key)] = r
 }
 
-// forget is for a break: other servers may be the primaries now.
-func (k *acks) forget() {
+// forget is for a break: another server may be the lane's primary now, or if lane is
+// empty everybody's.
+func (k *acks) forget(lane string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.known = make(map[string]replicas)
+	if k.known = maps.Clone(k.known); lane != "" {
+		delete(k.known, lane)
+	} else {
+		clear(k.known)
+	}
 }

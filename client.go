@@ -99,7 +99,7 @@ func New(redis Redis, cfg Config) (*Client, error) {
 	c.lines.places = newPlaces()
 	c.debts = debts{c: c, timers: make(map[*time.Timer]debt)}
 	c.stopBreak = redis.OnBreak(func(lane string) {
-		c.acks.forget()
+		c.acks.forget(lane)
 		c.clock.Kick(lane)
 	})
 	c.sessions.c = c

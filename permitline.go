@@ -59,7 +59,8 @@ const permitHands = 8
 type permitWaiter struct {
 	n          int
 	once       bool       // it only tries
-	asked      bool       // for its permits
+	asked      bool       // for its permits,
+	place      int        // and in which place
 	told       chan error // one slot: nil when it has its permits
 	timer      *time.Timer
 	prev, next *permitWaiter

@@ -80,7 +80,7 @@ func (ln *permitLine) next() (*exchange, time.Duration) {
 	ln.hand, ln.releasers, ln.doubted = 0, nil, false
 	if ask {
 		for w := ln.first; w != nil && len(x.wants) < mostWants; w = w.next {
-			w.asked = true
+			w.asked, w.place = true, len(x.wants)
 			x.wants = append(x.wants, w.n)
 		}
 		ln.heard = false
@@ -173,7 +173,7 @@ func (ln *permitLine) answered(x *exchange, answer int, short *AckError) (listen
 	}
 	if short != nil {
 		ln.doubted = true // what is in hand goes back before anybody gets it
-		for w := ln.first; w != nil && w.asked && answer > 0; w, answer = ln.first, answer-1 {
+		for w := ln.first; w != nil && w.asked && w.place < answer; w = ln.first {
 			ln.remove(w)
 			w.told <- short
 		}

@@ -41,8 +41,8 @@ type Redis interface {
 	Primaries(ctx context.Context) ([]Primary, error)
 
 	// Lane names the node that serves key, as far as the driver knows: "" where
-	// there is only one. It does no I/O, and is asked often. What goes to one lane
-	// waits for no other.
+	// there is only one. It does no I/O, is asked often, and waits for nobody who
+	// calls a function of OnBreak. What goes to one lane waits for no other.
 	Lane(key string) string
 
 	// OnBreak registers f to be called with a lane whenever a connection to

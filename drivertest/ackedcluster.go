@@ -106,7 +106,10 @@ func testClusterAckedSlotMoves(e *env, cfg ClusterConfig) {
 			e.Errorf("no node answered with %s: the test has tested nothing", code)
 		}
 	}
-	e.run(e.script("return 1"), moved.rest[:1], nil) // the driver knows the nodes now
+	// The driver knows the nodes now, and the slots too if it has others for RunAcked.
+	if _, err := e.runAcked(e.r, e.script("return 1"), moved.rest[:1], nil); err != nil {
+		e.Error(err)
+	}
 	moved.begin()
 	moved.end()
 	redirects("MOVED", moved, 1)

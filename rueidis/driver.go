@@ -1,6 +1,7 @@
 package rueidis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ type Driver struct {
 	share     int // how many connections of a lane wait for replicas at a time
 	commands  *connector
 	subs      *connector
+	waits     *connector // for those who wait for replicas
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -78,6 +80,9 @@ func New(opt rueidis.ClientOption) (*Driver, error) {
 	d.commands = &connector{d: d, opt: opt}
 	opt.PipelineMultiplex = -1
 	d.subs = &connector{d: d, opt: opt}
+	opt.ReadBufferEachConn = cmp.Or(opt.ReadBufferEachConn, smallBuffer)
+	opt.WriteBufferEachConn = cmp.Or(opt.WriteBufferEachConn, smallBuffer)
+	d.waits = &connector{d: d, opt: opt}
 	d.limits = newLimiter(limit)
 	d.redirects = opt.Standalone.EnableRedirect
 	d.traits = redlatch.Traits{
@@ -113,7 +118,7 @@ func Use(client rueidis.Client, opt rueidis.ClientOption) *Driver {
 	}
 	d := newDriver(opt)
 	c := &connector{d: d, client: client, foreign: true}
-	d.commands, d.subs = c, c
+	d.commands, d.subs, d.waits = c, c, c
 	d.redirects, d.rotates = opt.Standalone.EnableRedirect, opt.AuthCredentialsFn != nil
 	d.traits = redlatch.Traits{
 		Name: "rueidis", Timeout: max(opt.ConnWriteTimeout, 0),
@@ -143,6 +148,7 @@ func (d *Driver) Close() {
 	d.stopAll()
 	d.commands.close()
 	d.subs.close()
+	d.waits.close()
 	d.wg.Wait()
 }
 

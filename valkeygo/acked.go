@@ -14,13 +14,18 @@ import (
 
 var _ redlatch.Acker = (*Driver)(nil)
 
-// mostWait is how many connections to a node wait for replicas at a time. Each takes
-// a megabyte, and valkey-go waits for one without end.
-const mostWait = 64
+const (
+	// mostWait is how many connections of a lane wait for replicas at a time: valkey-go
+	// waits for one without end.
+	mostWait = 64
+	// smallBuffer is enough for one script. valkey-go would take half a megabyte.
+	smallBuffer = 16 << 10
+)
 
-// RunAcked implements [redlatch.Acker], on a connection of valkey-go's pool for
-// blocking commands, of which it uses half (BlockingPoolSize) and at most 64 for each
-// node. A timeout is shortened to a third of what is left of Traits.Timeout. With
+// RunAcked implements [redlatch.Acker], on a connection of a client of its own, which
+// is made when it is needed, or of the foreign one, from valkey-go's pool for
+// blocking commands, of which it uses half (BlockingPoolSize) and at most 64 of a
+// lane. A timeout is shortened to a third of what is left of Traits.Timeout. With
 // Standalone.EnableRedirect nobody is asked for acknowledgement.
 func (d *Driver) RunAcked(
 	ctx context.Context, s *redlatch.Script, keys, args []string, replicas int, timeout time.Duration,
@@ -31,7 +36,7 @@ func (d *Driver) RunAcked(
 	}
 	ctx, release := d.limit(ctx)
 	defer release()
-	client, err := d.commands.get(ctx)
+	client, err := d.waits.get(ctx)
 	if err != nil {
 		return redlatch.Reply{}, 0, d.judge(notExecuted(err))
 	}
@@ -59,6 +64,10 @@ func (d *Driver) RunAcked(
 			d.breaks.Lane(keys)
 		}
 		return redlatch.Reply{}, 0, d.judge(re)
+	}
+	if err := wait.NonValkeyError(); err != nil { // whoever is the primary by now may not have it
+		d.breaks.Lane(keys)
+		return redlatch.Reply{}, 0, &redlatch.RunError{Outcome: redlatch.Unknown, Err: err}
 	}
 	return reply, acknowledged(wait), nil
 }

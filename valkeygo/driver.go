@@ -3,6 +3,7 @@
 package valkeygo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ type Driver struct {
 	share     int // how many connections of a lane wait for replicas at a time
 	commands  *connector
 	subs      *connector
+	waits     *connector // for those who wait for replicas
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -80,6 +82,9 @@ func New(opt valkey.ClientOption) (*Driver, error) {
 	d.commands = &connector{d: d, opt: opt}
 	opt.PipelineMultiplex = -1
 	d.subs = &connector{d: d, opt: opt}
+	opt.ReadBufferEachConn = cmp.Or(opt.ReadBufferEachConn, smallBuffer)
+	opt.WriteBufferEachConn = cmp.Or(opt.WriteBufferEachConn, smallBuffer)
+	d.waits = &connector{d: d, opt: opt}
 	d.limits = newLimiter(limit)
 	d.redirects = opt.Standalone.EnableRedirect
 	d.traits = redlatch.Traits{
@@ -115,7 +120,7 @@ func Use(client valkey.Client, opt valkey.ClientOption) *Driver {
 	}
 	d := newDriver(opt)
 	c := &connector{d: d, client: client, foreign: true}
-	d.commands, d.subs = c, c
+	d.commands, d.subs, d.waits = c, c, c
 	d.redirects, d.rotates = opt.Standalone.EnableRedirect, opt.AuthCredentialsFn != nil
 	d.traits = redlatch.Traits{
 		Name: "valkeygo", Timeout: max(opt.ConnWriteTimeout, 0),
@@ -145,6 +150,7 @@ func (d *Driver) Close() {
 	d.stopAll()
 	d.commands.close()
 	d.subs.close()
+	d.waits.close()
 	d.wg.Wait()
 }
 

@@ -34,7 +34,7 @@ func TestABlackHole(t *testing.T) {
 	for end := time.Now().Add(shortLease + time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		for _, b := range all {
 			for _, x := range b.well {
-				if left := time.Until(x.Expires()); x.Err() != nil || left < shortLease/2 {
+				if left := time.Until(x.Expires()); x.Err() != nil || left < shortLease/4 {
 					t.Fatalf("%s: %s, of a node that answers, has %v left of %v: %v", b.adapter, x.what, left, shortLease, x.Err())
 				}
 			}
