@@ -266,7 +266,7 @@ func TestPermitsThatReplicasDoNotKnowAreNeitherLostNorDoubled(t *testing.T) {
 		if n, err := foreign.Available(bg); n != all || err != nil {
 			t.Errorf("%d of %d permits are left, %v", n, all, err)
 		}
-		if got.Load() < 50 || failed.Load() < 20 {
+		if got.Load() < 50 || failed.Load() < 5 {
 			t.Errorf("%d acquired, %d not acknowledged", got.Load(), failed.Load())
 		}
 	})
