@@ -176,15 +176,22 @@ func (t *tenure) unreserve(h *hold, r *counting, done bool) {
 func (t *tenure) recount() error {
 	t.lockOps()
 	t.mu.Lock()
-	t.recounts--
 	last := t.lastLocked() // a re-entry that was under way has been undone
 	t.mu.Unlock()
+	var err error
+	if !last {
+		err = t.recountHolds()
+	}
+	// Only now: until then the tenure must not pass to somebody, with a count that
+	// Redis does not show.
+	t.mu.Lock()
+	t.recounts--
+	t.mu.Unlock()
+	t.unlockOps()
 	if last {
-		t.unlockOps()
 		return t.finish(context.Background())
 	}
-	defer t.unlockOps()
-	return t.recountHolds()
+	return err
 }
 
 // lastLocked says whether it is for the caller to finish the tenure.
