@@ -215,8 +215,10 @@ func fairQueueOfBoth(t *testing.T, w *world) {
 			w.holds(l.owners[who], "1")
 			told := m.published()
 			want := wire.FairChannel(w.name, l.owners[who]) + " 0"
-			if i > 0 && strings.HasPrefix(who, "g") && strings.HasPrefix(order[i-1], "g") {
-				want = wire.FairChannel(w.name, l.owners[who]) + " 1" // redlatch gives redlatch the lock
+			if i > 0 && strings.HasPrefix(who, "g") && strings.HasPrefix(order[i-1], "g") && w.stage == nil {
+				// redlatch gives redlatch the lock. With replicas it takes it itself, to have
+				// one acknowledge that.
+				want = wire.FairChannel(w.name, l.owners[who]) + " 1"
 			}
 			if len(told) == 0 || slices.ContainsFunc(told, func(s string) bool { return s != want }) {
 				t.Errorf("when it was %s's turn, Redis was told %q, want %q", who, told, want)
