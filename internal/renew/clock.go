@@ -125,11 +125,14 @@ func (c *Clock) Check(l *Lease) {
 func (c *Clock) Kick(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t, now := c.talkLocked(name), time.Now()
-	switch rest := kickPause - now.Sub(t.kicked); {
-	case c.closed || t.rekick || len(c.leases) == 0:
+	if c.closed || len(c.leases) == 0 {
 		return
-	case rest > 0: // each failure of an outage may be a break
+	}
+	t, now := c.talkLocked(name), time.Now()
+	if t.rekick {
+		return
+	}
+	if rest := kickPause - now.Sub(t.kicked); rest > 0 { // each failure of an outage may be a break
 		t.rekick = true
 		time.AfterFunc(rest, func() {
 			c.mu.Lock()
