@@ -186,11 +186,12 @@ func (k *acks) want(ctx context.Context, known map[string]replicas, key string) 
 	if k.policy > 0 {
 		return int(k.policy), nil
 	}
+	lane := k.c.redis.Lane(key)
 	k.mu.Lock()
-	r, ok := known[k.c.redis.Lane(key)]
+	r, ok := known[lane]
 	old := ok && r.old()
 	if old {
-		known[k.c.redis.Lane(key)] = replicas{none: true, since: time.Now()} // one asks for all
+		known[lane] = replicas{none: true, since: time.Now()} // one asks for all
 	}
 	k.mu.Unlock()
 	switch {

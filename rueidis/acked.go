@@ -70,16 +70,6 @@ func (d *Driver) RunAcked(
 	return reply, acknowledged(wait), nil
 }
 
-// limit is bound where rueidis sets no time-out of its own: for a command that
-// blocks.
-func (d *Driver) limit(ctx context.Context) (context.Context, context.CancelFunc) {
-	if d.limits != nil {
-		x := d.limits.get()
-		return x, x.release
-	}
-	return d.bound(ctx)
-}
-
 // An ackedScript is a script with what is to be waited for behind it.
 type ackedScript struct {
 	script     *redlatch.Script

@@ -30,10 +30,17 @@ func (d *Driver) Run(ctx context.Context, s *redlatch.Script, keys, args []strin
 // called. It is not the caller's: valkey-go would close the connection that all
 // share.
 func (d *Driver) bound(ctx context.Context) (_ context.Context, release context.CancelFunc) {
-	switch {
-	case d.limits != nil && !d.traits.Cluster && !d.redirects && d.commands.ready.Load() != nil:
+	if d.limits != nil && !d.traits.Cluster && !d.redirects && d.commands.ready.Load() != nil {
 		// The connection's own time-outs do; no timer for each script.
 		return context.Background(), func() {}
+	}
+	return d.limit(ctx)
+}
+
+// limit is bound where a connection has no time-out of its own: for a command that
+// blocks.
+func (d *Driver) limit(ctx context.Context) (_ context.Context, release context.CancelFunc) {
+	switch {
 	case d.limits != nil:
 		limit := d.limits.get()
 		return limit, limit.release
