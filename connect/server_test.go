@@ -12,12 +12,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/heldport"
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
@@ -147,7 +147,7 @@ func TestTLS(t *testing.T) {
 	file := func(name string) string { return filepath.Join(dir, name) }
 
 	for _, kind := range testserver.Kinds() {
-		port := strconv.Itoa(testserver.FreePort(t))
+		port := heldport.Hold(t)
 		testserver.Start(t, kind, "--tls-port", port, "--tls-cert-file", file("server.pem"), "--tls-key-file", file("server.key"),
 			"--tls-ca-cert-file", file("ca.pem"), "--tls-auth-clients", "yes", "--tls-protocols", "TLSv1.2")
 		at := "rediss://127.0.0.1:" + port + "?"

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/internal/heldport"
 )
 
 // ackedTests are for drivers that have RunAcked. Those whose names begin with Replica
@@ -136,7 +137,7 @@ func testAckedErrorCodes(e *env) {
 }
 
 func testAckedNothingListens(e *env) {
-	r := e.cfg.New(e.T, unused(e))
+	r := e.cfg.New(e.T, heldport.Refusing(e))
 	_, err := e.runAcked(r, e.script("return 1"), []string{e.prefix}, nil)
 	e.failed(err, redlatch.NotExecuted, "")
 	_, err = e.acker(r).Replicas(context.Background(), e.prefix)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"reflect"
 	"slices"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/internal/heldport"
 )
 
 // batchTests are for drivers that have RunBatch.
@@ -402,13 +402,7 @@ func testBatchBrokenUnderLoad(e *env) {
 }
 
 func testBatchNothingListens(e *env) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		e.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
-	r := e.cfg.New(e.T, addr)
+	r := e.cfg.New(e.T, heldport.Refusing(e))
 	counter, _ := e.counter()
 	for range 3 {
 		requests := e.counters(counter, "unreachable", 5)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -12,25 +11,15 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/internal/heldport"
 )
 
 // slack is what a Run may take beyond Traits.Timeout: scheduling on a busy
 // machine.
 const slack = time.Second
 
-// unused returns an address at which nothing listens.
-func unused(e *env) (addr string) {
-	e.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		e.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 func testNothingListens(e *env) {
-	r := e.cfg.New(e.T, unused(e))
+	r := e.cfg.New(e.T, heldport.Refusing(e))
 	s := e.script("return 1")
 	for range 3 {
 		start := time.Now()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/internal/heldport"
 	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/rueidis"
@@ -280,7 +280,7 @@ func TestNewWithoutServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a server")
 	}
-	addr := fmt.Sprint("127.0.0.1:", testserver.FreePort(t))
+	addr := heldport.Refusing(t)
 	for name, test := range map[string]struct {
 		opt     client.ClientOption
 		cluster bool

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/internal/heldport"
 	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/valkeygo"
@@ -282,7 +282,7 @@ func TestNewWithoutServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a server")
 	}
-	addr := fmt.Sprint("127.0.0.1:", testserver.FreePort(t))
+	addr := heldport.Refusing(t)
 	for name, test := range map[string]struct {
 		opt     client.ClientOption
 		cluster bool

@@ -2,12 +2,13 @@ package main
 
 import (
 	"encoding/json"
-	"net"
 	"reflect"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/heldport"
 )
 
 // document decodes the JSON on standard output, and refuses fields that the
@@ -211,12 +212,8 @@ func TestVersion(t *testing.T) {
 // helpers look for it in all that is ever written.
 func TestOtherFailures(t *testing.T) {
 	r := newRedis(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	nowhere := "redis://ann:" + password + "@" + l.Addr().String()
+	addr := heldport.Refusing(t)
+	nowhere := "redis://ann:" + password + "@" + addr
 	wrong := "redis://wrong-" + password + "@" + r.Addr()
 	for _, tc := range []struct {
 		args []string
@@ -241,9 +238,9 @@ func TestOtherFailures(t *testing.T) {
 		{[]string{"ls", "--url", wrong}, 69, "WRONGPASS"},
 		{[]string{"show", "x", "--url", wrong}, 69, "WRONGPASS"},
 		{[]string{"ls", "--url", "redis://" + r.Addr()}, 69, "NOAUTH"},
-		{[]string{"ls", "--url", nowhere}, 69, l.Addr().String()},
-		{[]string{"show", "x", "--url", nowhere}, 69, l.Addr().String()},
-		{[]string{"release", "--force", "x", "--url", nowhere}, 69, l.Addr().String()},
+		{[]string{"ls", "--url", nowhere}, 69, addr},
+		{[]string{"show", "x", "--url", nowhere}, 69, addr},
+		{[]string{"release", "--force", "x", "--url", nowhere}, 69, addr},
 	} {
 		t.Run(strings.ReplaceAll(strings.Join(tc.args, " "), password, "..."), func(t *testing.T) {
 			t.Parallel()

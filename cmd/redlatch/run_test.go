@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/redlatch/redlatch/internal/heldport"
 )
 
 func TestRunPassesTheExitCodeOn(t *testing.T) {
@@ -384,14 +385,10 @@ func TestRunServerFailures(t *testing.T) {
 		t.Errorf("wrong password: %+v", res)
 	}
 
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	nowhere := &redis{nil, "redis://ann:" + password + "@" + l.Addr().String()}
+	addr := heldport.Refusing(t)
+	nowhere := &redis{nil, "redis://ann:" + password + "@" + addr}
 	res = nowhere.run(t, "run", "x", "--wait", "1h", "--", "true")
-	if res.code != 69 || !strings.Contains(res.err, l.Addr().String()) || strings.Contains(res.err, "ann") {
+	if res.code != 69 || !strings.Contains(res.err, addr) || strings.Contains(res.err, "ann") {
 		t.Errorf("unreachable: %+v", res)
 	}
 }

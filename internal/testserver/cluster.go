@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/heldport"
 )
 
 const (
@@ -40,8 +42,7 @@ func StartCluster(tb testing.TB, k Kind, extraArgs ...string) *Cluster {
 	for range clusterSize {
 		var busPort string
 		n := start(tb, k, func(version, port, dir string) ([]string, error) {
-			free, err := freePort()
-			busPort = strconv.Itoa(free)
+			busPort = heldport.Hold(tb)
 			return standalone(version, port, dir, append([]string{
 				"--cluster-enabled", "yes", "--cluster-port", busPort, "--cluster-config-file", "nodes.conf",
 				"--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0",
@@ -50,7 +51,7 @@ func StartCluster(tb testing.TB, k Kind, extraArgs ...string) *Cluster {
 				// A replica shows in CLUSTER SLOTS with its first byte of
 				// replication, for which the default is to wait 10 s.
 				"--repl-ping-replica-period", "1",
-			}, extraArgs...)...), err
+			}, extraArgs...)...), nil
 		})
 		bus[n] = busPort
 		c.Nodes = append(c.Nodes, n)

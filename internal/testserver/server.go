@@ -26,12 +26,14 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/heldport"
 )
 
 const (
-	startLimit = 30 * time.Second // from start to the first PONG, on a busy machine
-	doLimit    = 10 * time.Second
-	attempts   = 5 // when ports are taken in between
+	startLimit = time.Minute // from start to the first PONG, on a busy machine
+	doLimit    = 30 * time.Second
+	attempts   = 5 // where ports cannot be held, and one is taken in between
 )
 
 // Server is one server process. Its methods may be called by any goroutine
@@ -98,12 +100,9 @@ func start(tb testing.TB, k Kind, commandLine func(version, port, dir string) ([
 		}
 	})
 	for try := 1; ; try++ {
-		port, err := freePort()
-		if err != nil {
-			tb.Fatalf("%v", err)
-		}
-		s.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-		if s.args, err = commandLine(versionOf(path), strconv.Itoa(port), s.dir); err != nil {
+		port := heldport.Hold(tb) // across restarts, too
+		s.addr = heldport.Addr(port)
+		if s.args, err = commandLine(versionOf(path), port, s.dir); err != nil {
 			tb.Fatalf("%v", err)
 		}
 		err = s.run()

@@ -1,7 +1,6 @@
 package testserver_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -266,20 +265,4 @@ func programOf(t *testing.T, s *testserver.Server) string {
 	}
 	t.Fatal("INFO without executable")
 	return ""
-}
-
-func TestFreePort(t *testing.T) {
-	seen := map[int]bool{}
-	for range 50 {
-		port := testserver.FreePort(t)
-		if seen[port] || port < 20000 || port >= 32000 {
-			t.Fatalf("port %d", port)
-		}
-		seen[port] = true
-	}
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", fmt.Sprintf("127.0.0.1:%d", testserver.FreePort(t)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
 }

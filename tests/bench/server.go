@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -16,6 +15,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/redlatch/redlatch/internal/heldport"
 )
 
 // serverEnv makes this program keep a server: see keepServer.
@@ -122,33 +123,28 @@ func keepServer(binary string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	for try := 0; ; try++ {
-		addr, cmd, err := startOnFreePort(binary, dir)
-		if err != nil {
-			if try == 4 {
-				return err
-			}
-			continue
-		}
-		fmt.Println(addr, dir)
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		kill := time.AfterFunc(5*time.Second, func() { _ = cmd.Process.Kill() })
-		defer kill.Stop()
-		_ = cmd.Wait()
-		return nil
+	port, letGo, err := heldport.Take()
+	if err != nil {
+		return err
 	}
+	defer letGo()
+	addr := heldport.Addr(port)
+	cmd, err := launch(binary, port, dir)
+	if err != nil {
+		return err
+	}
+	fmt.Println(addr, dir)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	kill := time.AfterFunc(5*time.Second, func() { _ = cmd.Process.Kill() })
+	defer kill.Stop()
+	_ = cmd.Wait()
+	return nil
 }
 
-// startOnFreePort fails if another takes the port first.
-func startOnFreePort(binary, dir string) (addr string, cmd *exec.Cmd, err error) {
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
-	}
-	addr = l.Addr().String()
-	_ = l.Close()
-	_, port, _ := net.SplitHostPort(addr)
+// launch starts a server, and returns when it answers.
+func launch(binary, port, dir string) (cmd *exec.Cmd, err error) {
+	addr := heldport.Addr(port)
 	answers := redisAnswers
 	if filepath.Base(binary) == etcdServer {
 		cmd, answers = etcdCommand(binary, port, dir), etcdAnswers
@@ -156,19 +152,19 @@ func startOnFreePort(binary, dir string) (addr string, cmd *exec.Cmd, err error)
 		cmd = exec.CommandContext(context.Background(), binary, "--port", port, "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "no")
 	}
 	if err := cmd.Start(); err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for ctx.Err() == nil {
 		if answers(ctx, addr, cmd) {
-			return addr, cmd, nil
+			return cmd, nil
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	return "", nil, fmt.Errorf("%s did not answer on %s", binary, addr)
+	return nil, fmt.Errorf("%s did not answer on %s", binary, addr)
 }
 
 // redisAnswers says whether it is this server that answers: another on the port

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/internal/heldport"
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
@@ -19,13 +20,7 @@ func TestAReplicaThatDoesNotKnowAHoldIsNotBelieved(t *testing.T) {
 		t.Skip("needs servers")
 	}
 	primary := testserver.Start(t, testserver.Redis)
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	host, port := split(closed.Addr().String())
-	_ = closed.Close()
-	replica := testserver.Start(t, testserver.Redis, "--replicaof", host+" "+port)
+	replica := testserver.Start(t, testserver.Redis, "--replicaof", "127.0.0.1 "+heldport.Hold(t))
 	for _, adapter := range adapters {
 		t.Run(adapter.name, func(t *testing.T) {
 			var now atomic.Pointer[testserver.Server]
