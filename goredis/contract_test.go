@@ -1,7 +1,6 @@
 package goredis_test
 
 import (
-	"net"
 	"testing"
 	"time"
 
@@ -37,13 +36,9 @@ func TestContractEmbedded(t *testing.T) {
 func withReplicas(t *testing.T, kind testserver.Kind) (*testserver.Server, []drivertest.Replica) {
 	t.Helper()
 	s := testserver.Start(t, kind, "--repl-diskless-sync-delay", "0")
-	host, port, err := net.SplitHostPort(s.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
 	var replicas []drivertest.Replica
 	for range 2 {
-		replicas = append(replicas, testserver.Start(t, kind, "--replicaof", host+" "+port))
+		replicas = append(replicas, testserver.StartReplica(t, s))
 	}
 	return s, replicas
 }

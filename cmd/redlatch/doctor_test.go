@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -159,8 +158,7 @@ func TestDoctorOfReplicas(t *testing.T) {
 		args := append([]string{"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"}, safe...)
 		primary := testserver.Start(t, k, args...)
 		letDoctorIn(primary)
-		host, port, _ := net.SplitHostPort(primary.Addr())
-		replica := testserver.Start(t, k, append(args, "--replicaof", host+" "+port)...)
+		replica := testserver.StartReplica(t, primary, args...)
 		letDoctorIn(replica)
 		eventually(t, "the replica is online", func() bool {
 			info, _ := primary.MustDo("INFO", "replication").(string)

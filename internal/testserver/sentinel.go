@@ -37,7 +37,7 @@ func StartSentinels(tb testing.TB, k Kind, extraArgs ...string) *Sentinels {
 	s.Data = append(s.Data, primary)
 	host, port, _ := net.SplitHostPort(primary.Addr())
 	for range 2 {
-		s.Data = append(s.Data, Start(tb, k, append(args, "--replicaof", host+" "+port)...))
+		s.Data = append(s.Data, StartReplica(tb, primary, args...))
 	}
 	for _, r := range s.Data[1:] {
 		await(tb, r, "it replicates", func() error {

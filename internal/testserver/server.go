@@ -21,6 +21,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -69,6 +70,14 @@ func Start(tb testing.TB, k Kind, extraArgs ...string) *Server {
 	})
 }
 
+// StartReplica runs a replica of primary with the arguments that Start takes. When
+// it returns the replica answers; it may not have the data yet.
+func StartReplica(tb testing.TB, primary *Server, extraArgs ...string) *Server {
+	tb.Helper()
+	host, port, _ := net.SplitHostPort(primary.Addr())
+	return Start(tb, primary.kind, append(slices.Clone(extraArgs), "--replicaof", host, port)...)
+}
+
 // standalone is the command line of a server that stores nothing.
 func standalone(version, port, dir string, extraArgs ...string) []string {
 	return append([]string{
@@ -100,7 +109,7 @@ func start(tb testing.TB, k Kind, commandLine func(version, port, dir string) ([
 		}
 	})
 	for try := 1; ; try++ {
-		port := heldport.Hold(tb) // across restarts, too
+		port := heldport.HoldNode(tb) // across restarts, too
 		s.addr = heldport.Addr(port)
 		if s.args, err = commandLine(versionOf(path), port, s.dir); err != nil {
 			tb.Fatalf("%v", err)
@@ -194,8 +203,8 @@ func (s *Server) ready(proc *process) error {
 		if field(info, "process_id") != strconv.Itoa(proc.cmd.Process.Pid) {
 			return errPortTaken
 		}
-		if valkey := field(info, "valkey_version") != ""; valkey != (s.kind == Valkey) {
-			return fmt.Errorf("it is not a %s server", s.kind)
+		if k := kindOf(info); k != s.kind {
+			return fmt.Errorf("it is not a %s server, but %s", s.kind, k)
 		}
 		// INFO is answered while a server still loads its data, PING is not.
 		if _, last = s.Do("PING"); last == nil {
@@ -203,6 +212,17 @@ func (s *Server) ready(proc *process) error {
 		}
 	}
 	return fmt.Errorf("no answer within %v: %w", startLimit, last)
+}
+
+// kindOf tells from what INFO says which kind of server says it.
+func kindOf(info string) Kind {
+	switch {
+	case field(info, "valkey_version") != "":
+		return Valkey
+	case strings.HasPrefix(field(info, "redis_version"), "6."):
+		return Redis62
+	}
+	return Redis
 }
 
 func (s *Server) info() (string, error) {
@@ -250,7 +270,10 @@ func (s *Server) Version() string {
 	if err != nil {
 		s.tb.Errorf("testserver: %v", err)
 	}
-	return field(info, string(s.kind)+"_version")
+	if v := field(info, "valkey_version"); v != "" {
+		return v
+	}
+	return field(info, "redis_version")
 }
 
 // Dial opens a TCP connection to the server.

@@ -19,9 +19,10 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 func TestCluster(t *testing.T) {
-	t.Parallel() // mostly waits
+	if testing.Short() {
+		t.Skip("a long story, for make check")
+	}
 	each(t, func(t *testing.T, k testserver.Kind) {
-		t.Parallel()
 		began := time.Now()
 		c := testserver.StartCluster(t, k)
 		t.Logf("ready after %v", time.Since(began))
@@ -60,9 +61,10 @@ func TestCluster(t *testing.T) {
 }
 
 func TestSentinels(t *testing.T) {
-	t.Parallel() // mostly waits
+	if testing.Short() {
+		t.Skip("a long story, for make check")
+	}
 	each(t, func(t *testing.T, k testserver.Kind) {
-		t.Parallel()
 		began := time.Now()
 		s := testserver.StartSentinels(t, k)
 		t.Logf("ready after %v", time.Since(began))

@@ -36,8 +36,7 @@ func onReplicated(t *testing.T, story func(s servers, open func() redlatch.Redis
 			wg.Go(func() {
 				t.Run(string(kind)+"/"+adapter.name, func(t *testing.T) {
 					s := servers{T: t, primary: testserver.Start(t, kind, "--repl-diskless-sync-delay", "0")}
-					host, port := split(s.primary.Addr())
-					s.replica = testserver.Start(t, kind, "--replicaof", host+" "+port)
+					s.replica = testserver.StartReplica(t, s.primary)
 					s.online(1)
 					where := single(s.primary.Addr())
 					where.timeout = 500 * time.Millisecond
@@ -313,8 +312,7 @@ func TestWaitingForReplicasIsForbidden(t *testing.T) {
 // One acknowledgement of two does not help if the other replica takes over; two do.
 func TestOneAcknowledgementOfTwo(t *testing.T) {
 	onReplicated(t, func(s servers, _ func() redlatch.Redis) {
-		host, port := split(s.primary.Addr())
-		other := testserver.Start(s.T, s.primary.Kind(), "--replicaof", host+" "+port)
+		other := testserver.StartReplica(s.T, s.primary)
 		s.online(2)
 		var now atomic.Pointer[testserver.Server]
 		now.Store(s.primary)

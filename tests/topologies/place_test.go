@@ -43,8 +43,7 @@ var topologies = []struct {
 	}},
 	{"with a replica", func(t *testing.T, k testserver.Kind) place {
 		primary := testserver.Start(t, k)
-		host, port := split(primary.Addr())
-		testserver.Start(t, k, "--replicaof", host+" "+port)
+		testserver.StartReplica(t, primary)
 		return single(primary.Addr())
 	}},
 	{"Sentinel", func(t *testing.T, k testserver.Kind) place {

@@ -20,7 +20,7 @@ func TestAReplicaThatDoesNotKnowAHoldIsNotBelieved(t *testing.T) {
 		t.Skip("needs servers")
 	}
 	primary := testserver.Start(t, testserver.Redis)
-	replica := testserver.Start(t, testserver.Redis, "--replicaof", "127.0.0.1 "+heldport.Hold(t))
+	replica := testserver.Start(t, testserver.Redis, "--replicaof", "127.0.0.1", heldport.Hold(t))
 	for _, adapter := range adapters {
 		t.Run(adapter.name, func(t *testing.T) {
 			var now atomic.Pointer[testserver.Server]
