@@ -19,11 +19,17 @@ import (
 // each runs f once with every kind of server, side by side.
 func each(t *testing.T, f func(t *testing.T, k testserver.Kind)) {
 	t.Helper()
+	inTurn(t, func(t *testing.T, k testserver.Kind) {
+		t.Parallel()
+		f(t, k)
+	})
+}
+
+// inTurn is each for what changes, or looks at, something that all tests share.
+func inTurn(t *testing.T, f func(t *testing.T, k testserver.Kind)) {
+	t.Helper()
 	for _, k := range testserver.Kinds() {
-		t.Run(string(k), func(t *testing.T) {
-			t.Parallel()
-			f(t, k)
-		})
+		t.Run(string(k), func(t *testing.T) { f(t, k) })
 	}
 }
 
@@ -167,7 +173,7 @@ func TestManyAtOnce(t *testing.T) {
 }
 
 func TestStoppedWithTheTest(t *testing.T) {
-	each(t, func(t *testing.T, k testserver.Kind) {
+	inTurn(t, func(t *testing.T, k testserver.Kind) {
 		var s *testserver.Server
 		t.Run("inner", func(t *testing.T) { s = testserver.Start(t, k) })
 		if c, err := s.Dial(t.Context()); err == nil {
@@ -237,7 +243,7 @@ func TestFailureShowsTheLog(t *testing.T) {
 }
 
 func TestWrongProgram(t *testing.T) {
-	for _, k := range testserver.Kinds() {
+	inTurn(t, func(t *testing.T, k testserver.Kind) {
 		other := testserver.Redis
 		if k == testserver.Redis {
 			other = testserver.Valkey
@@ -251,7 +257,7 @@ func TestWrongProgram(t *testing.T) {
 		if said := verdict(t, other); !strings.Contains(said, "not a "+string(other)) {
 			t.Errorf("a %s as %s-server: %q", k, other, said)
 		}
-	}
+	})
 }
 
 // programOf asks a server for the path of its program.
