@@ -13,48 +13,50 @@ export GOWORK := off
 CI ?=
 ARGS ?=
 
-# The modules that are tested and linted. Those that users import or install come first and must build for every
-# system in SYSTEMS.
+# The modules that users import or install: they are tested, and build for every system in SYSTEMS.
 PUBLISHED := . valkeygo cmd/redlatch
 MODULES := $(PUBLISHED) tests
 SYSTEMS := linux darwin windows
 
-# These packages are not tested together with the others. (The tests of bench are quick: they do not measure.)
-SLOW := /tests/(interop|scale)(/|$$)
+# These packages have a target, or a line, of their own.
+APART := /tests/(interop|scale)(/|$$)
 
 # A continuous build believes no earlier result.
 FRESH := $(if $(CI),-count=1)
 
-# $(call go-test,FLAGS) tests every module but its slow packages.
-define go-test
-@for module in $(MODULES); do \
-	echo "test $$module"; \
-	(cd $$module && packages=$$(go list ./...) && go test $(1) $(FRESH) $$(grep -vE '$(SLOW)' <<<"$$packages")); \
-done
-endef
+# Tests on real servers wait more than they work, so that more of them run side by side than there are processors.
+SIDE_BY_SIDE := -parallel 8
 
 .PHONY: help
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: servers vet ## Vet and test all but interop, with the race detector, and then hold 100,000 locks. Minutes.
-	$(call go-test,-race -timeout 8m)
-	@echo "test 100,000 holds, without the race detector"
-	@cd tests && go test -timeout 5m $(FRESH) ./scale
+test: servers ## Test all in fake time, and once on a real server: the adapters, the command, fence, connect. Minutes.
+	@for module in $(PUBLISHED); do scripts/gotest.sh $$module -short $(SIDE_BY_SIDE) $(FRESH) -timeout 15m ./...; done
 
-.PHONY: short
-short: ## Test what needs no server. Seconds.
-	$(call go-test,-short -timeout 2m)
+.PHONY: check
+check: ## Everything that a change has to pass: the stories, interop, lint. Half an hour.
+	@took=; \
+	for step in stories interop lint; do \
+		printf '== make %s\n' $$step; start=$$SECONDS; \
+		$(MAKE) --no-print-directory $$step || { printf '\nmake check: FAILED in make %s\n' $$step; exit 1; }; \
+		took+=$$(printf '%6d s  make %s' $$((SECONDS - start)) $$step)$$'\n'; \
+	done; \
+	printf '\n%smake check: all passed\n' "$$took"
 
-.PHONY: vet
-vet:
-	@for module in $(MODULES); do (cd $$module && go vet ./...); done
+.PHONY: stories
+stories: servers ## All that make test does and the long stories, with the race detector; then hold 100,000 locks.
+	@for module in $(MODULES); do \
+		packages=$$(cd $$module && go list ./... | { grep -vE '$(APART)' || true; }); \
+		scripts/gotest.sh $$module -race $(SIDE_BY_SIDE) $(FRESH) -timeout 20m $$packages; \
+	done
+	@scripts/gotest.sh tests $(SIDE_BY_SIDE) $(FRESH) -timeout 10m ./scale # what the race detector costs is not the library's
 
 .PHONY: interop
 interop: servers ## Test against the real Redisson, in Java. Needs a JDK and Maven.
 	@tests/interop/build.sh
-	@cd tests && go test -race -count=1 -timeout 10m ./interop/...
+	@scripts/gotest.sh tests -race $(SIDE_BY_SIDE) -count=1 -timeout 15m ./interop/...
 
 .PHONY: bench
 bench: servers ## Measure, beside plain Redis and other libraries. Options: make bench ARGS='...'.

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# gotest.sh MODULE ARG... runs `go test ARG...` in the directory of a module. It prints a line for each package that has
+# tests, and for what fails all that it says. When there is nothing to print for 20 seconds it says that it goes on.
+set -euo pipefail
+cd "$(dirname "$0")/../$1"
+module=$1 && [ "$module" != . ] || module="the root module"
+shift
+
+lines() {
+	local part='' line begin=$SECONDS
+	while :; do
+		if IFS= read -r -t 20 line; then
+			line=$part$line part=
+			[[ $line == *'[no test files]' || $line == 'go: downloading '* ]] || printf '%s\n' "$line"
+		elif [ $? -gt 128 ]; then
+			part+=$line
+			printf '... %s: still at it after %d s\n' "$module" $((SECONDS - begin))
+		else
+			[ -z "$part$line" ] || printf '%s\n' "$part$line"
+			return
+		fi
+	done
+}
+
+go test "$@" 2>&1 | lines
