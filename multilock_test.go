@@ -23,7 +23,7 @@ func (w *world) another() *world {
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
 	w.Cleanup(m.Close)
-	return &world{T: w.T, server: m}
+	return &world{T: w.T, server: m, timeout: w.timeout}
 }
 
 func (w *world) acquireMulti(m *redlatch.Multi, ctx context.Context, opts ...redlatch.Option) *redlatch.MultiHold {

@@ -21,7 +21,8 @@ import (
 // A world is an embedded server and the clients that share it, in fake time.
 type world struct {
 	*testing.T
-	server *miniredis.Miniredis
+	server  *miniredis.Miniredis
+	timeout time.Duration // of a driver
 }
 
 // inFakeTime runs f in a bubble of its own. Everything that f started must
@@ -32,7 +33,7 @@ func inFakeTime(t *testing.T, f func(w *world)) {
 		m := miniredis.NewMiniRedis()
 		m.ClockTTL(true)
 		t.Cleanup(m.Close)
-		f(&world{T: t, server: m})
+		f(&world{T: t, server: m, timeout: 100 * time.Millisecond})
 	})
 }
 
@@ -92,7 +93,7 @@ func (w *world) driverBy(dial func(context.Context) (net.Conn, error)) redlatch.
 	rdb := redis.NewClient(&redis.Options{
 		Addr:        "127.0.0.1:1", // never dialled; an IP, so that nothing is resolved
 		Dialer:      func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
-		DialTimeout: 50 * time.Millisecond, ReadTimeout: 100 * time.Millisecond, WriteTimeout: 100 * time.Millisecond,
+		DialTimeout: w.timeout / 2, ReadTimeout: w.timeout, WriteTimeout: w.timeout,
 		MaxRetries: -1, DisableIdentity: true,
 	})
 	w.Cleanup(func() { _ = rdb.Close() })
@@ -134,11 +135,12 @@ func later[T any](f func() T) <-chan T {
 	return c
 }
 
-// realTime is for what fake time cannot show, such as the garbage collector.
+// realTime is for what fake time cannot show, such as the garbage collector. Its
+// time-outs are long: a busy machine may make anybody wait for seconds.
 func realTime(t *testing.T) *world {
 	t.Helper()
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
 	t.Cleanup(m.Close)
-	return &world{T: t, server: m}
+	return &world{T: t, server: m, timeout: 5 * time.Second}
 }
