@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "write the table into docs/guarantees.md
 
 const (
 	page  = "../../docs/guarantees.md"
-	begin = "<!-- what works where: make test prints this table, and fails if it is another -->\n"
+	begin = "<!-- what works where: make check prints this table, and fails if it is another -->\n"
 	end   = "<!-- end -->\n"
 )
 
