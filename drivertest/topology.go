@@ -33,16 +33,14 @@ type ClusterConfig struct {
 	// Admin is whom the tests are for the nodes themselves, if drivers may not do
 	// everything there.
 	Admin Admin
-
-	// Leaves names functions of the client library, as they stand in a stack
-	// trace, whose goroutines may outlive the client for a while.
-	Leaves []string
 }
 
 // RunCluster tests, after [Run] has tested all else with a single server, what is
-// different in a cluster.
+// different in a cluster. Its tests, subtests of t, change the cluster one after
+// the other.
 func RunCluster(t *testing.T, cfg ClusterConfig) {
 	t.Helper()
+	l := watchLeaks(t)
 	for _, test := range []struct {
 		name string
 		run  func(*env, ClusterConfig)
@@ -57,7 +55,8 @@ func RunCluster(t *testing.T, cfg ClusterConfig) {
 		{"Failover", testClusterFailover},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			e := bareEnv(t, cfg.Leaves...)
+			l.mark(t)
+			e := bareEnv(t)
 			e.r = cfg.New(t)
 			test.run(e, cfg)
 		})
@@ -177,20 +176,21 @@ type FailoverConfig struct {
 
 	// Fail makes the primary die, so that a replica takes its place.
 	Fail func()
-
-	// Leaves is as in [ClusterConfig].
-	Leaves []string
 }
 
 // RunFailover tests that a driver follows when the only primary is replaced.
 func RunFailover(t *testing.T, cfg FailoverConfig) {
 	t.Helper()
-	e := bareEnv(t, cfg.Leaves...)
-	e.r = cfg.New(t)
-	if e.r.Traits().Cluster {
-		e.Error("Traits.Cluster is set, and there is one primary")
-	}
-	e.failover(e.prefix+"key", []bool{false}, cfg.Fail)
+	l := watchLeaks(t)
+	t.Run("Failover", func(t *testing.T) {
+		l.mark(t)
+		e := bareEnv(t)
+		e.r = cfg.New(t)
+		if e.r.Traits().Cluster {
+			e.Error("Traits.Cluster is set, and there is one primary")
+		}
+		e.failover(e.prefix+"key", []bool{false}, cfg.Fail)
+	})
 }
 
 func (e *env) failover(key string, kinds []bool, fail func()) {

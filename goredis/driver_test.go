@@ -11,6 +11,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch"
@@ -19,7 +20,10 @@ import (
 	"github.com/redlatch/redlatch/internal/script"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redial)) }
+func TestMain(m *testing.M) {
+	logging.Disable() // go-redis would print each attempt to connect that fails, and many are to
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redial))
+}
 
 func newScript(t *testing.T, source string) *redlatch.Script {
 	t.Helper()

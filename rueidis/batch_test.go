@@ -138,8 +138,9 @@ func TestRedirectToNowhereEndsInTime(t *testing.T) {
 // What rueidis could not take together, or at all, must not cost others anything.
 func TestBatchInTatteredCluster(t *testing.T) {
 	if testing.Short() {
-		t.Skip("needs servers")
+		t.Skip("a long story, for make check")
 	}
+	t.Parallel()
 	c := testserver.StartCluster(t, testserver.Redis)
 	open := func() redlatch.Batcher {
 		return newDriver(t, client.ClientOption{InitAddress: c.Addrs(), ConnWriteTimeout: time.Second}).(redlatch.Batcher)
