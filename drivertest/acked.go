@@ -33,8 +33,8 @@ var ackedTests = []test{
 	{"ConnectionsAreGivenBack", testAckedConnections, long},
 	{"DelaysOnlyWhoWaits", testAckedDelays, long},
 	{"ReplicasAreCounted", testReplicasCounted, long},
-	{"ReplicaIsSilent", testReplicaSilent, short},
-	{"ReplicaSilentBeforeScriptIsKnown", testReplicaSilentFallback, short},
+	{"ReplicaIsSilent", testReplicaSilent, middling},
+	{"ReplicaSilentBeforeScriptIsKnown", testReplicaSilentFallback, middling},
 }
 
 // moment is as long as the tests let a driver wait for replicas that are not there.

@@ -1,9 +1,11 @@
 package drivertest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -120,6 +122,8 @@ func Run(t *testing.T, cfg Config) {
 
 func runAll(t *testing.T, cfg Config, l *leaks, tests []test) {
 	t.Helper()
+	// Those that wait longest begin first.
+	tests = slices.SortedStableFunc(slices.Values(tests), func(a, b test) int { return cmp.Compare(a.timeout, b.timeout) })
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -142,7 +146,7 @@ func isA[T any](t *testing.T, cfg Config, l *leaks) (ok bool) {
 type test struct {
 	name    string
 	run     func(*env)
-	timeout time.Duration // of the driver: short if the test waits for it
+	timeout time.Duration // of the driver, long unless the test waits for it
 }
 
 const (
@@ -150,10 +154,12 @@ const (
 	// how long a failing test takes.
 	patience = time.Minute
 
-	// short and long are the time-outs for which drivers are asked. While a test
-	// runs, nothing takes long but what is stuck.
-	short = 2 * time.Second
-	long  = time.Minute
+	// These are the time-outs for which drivers are asked: short to run into it,
+	// middling to wait for a part of it and yet be in time, and long for all else,
+	// where only what is stuck takes that long.
+	short    = 2 * time.Second
+	middling = 9 * time.Second
+	long     = time.Minute
 
 	// slack is what may go by until a busy machine has noticed that a time is
 	// over. It tells those who come late from those who never come, and is less
