@@ -87,6 +87,10 @@ func TestRunInTime(t *testing.T) {
 			if took := fails(t, r, redlatch.NotExecuted); took != 3*time.Second {
 				t.Errorf("Run took %v, want 3s", took)
 			}
+			var re *redlatch.RunError
+			if _, err := r.(redlatch.Acker).Replicas(t.Context(), "k"); !errors.As(err, &re) || re.Outcome != redlatch.NotExecuted {
+				t.Errorf("Replicas failed with %v, want that nothing was executed", err)
+			}
 			time.Sleep(time.Minute) // go-redis' attempt goes on for a while
 		})
 	})
