@@ -18,18 +18,18 @@ import (
 
 // batchTests are for drivers that have RunBatch.
 var batchTests = []test{
-	{"RepliesGoToTheirRequests", testBatchReplies},
-	{"RunsAndBatchesDoNotMix", testBatchesAndRuns},
-	{"ErrorCostsOnlyItself", testBatchError},
-	{"EachErrorIsJudgedAsByRun", testBatchErrorCodes},
-	{"UnknownScriptsRunOnce", testBatchUnknownScripts},
-	{"FallbackIsNotRepeated", testBatchFallbackReplyLost},
-	{"LostConnectionRepeatsNothing", testBatchConnectionLost},
-	{"LateRequestsRunOnce", testBatchRequestLate},
-	{"SilenceEndsInTime", testBatchReplyStalled},
-	{"BreaksUnderLoadRepeatNothing", testBatchBrokenUnderLoad},
-	{"NothingRunsWithoutServer", testBatchNothingListens},
-	{"BreakIsReported", testBatchBreakIsReported},
+	{"RepliesGoToTheirRequests", testBatchReplies, long},
+	{"RunsAndBatchesDoNotMix", testBatchesAndRuns, long},
+	{"ErrorCostsOnlyItself", testBatchError, long},
+	{"EachErrorIsJudgedAsByRun", testBatchErrorCodes, long},
+	{"UnknownScriptsRunOnce", testBatchUnknownScripts, long},
+	{"FallbackIsNotRepeated", testBatchFallbackReplyLost, long},
+	{"LostConnectionRepeatsNothing", testBatchConnectionLost, long},
+	{"LateRequestsRunOnce", testBatchRequestLate, long},
+	{"SilenceEndsInTime", testBatchReplyStalled, short},
+	{"BreaksUnderLoadRepeatNothing", testBatchBrokenUnderLoad, long},
+	{"NothingRunsWithoutServer", testBatchNothingListens, long},
+	{"BreakIsReported", testBatchBreakIsReported, long},
 }
 
 var errNotSet = errors.New("drivertest: RunBatch did not set Err")
@@ -60,9 +60,7 @@ func (e *env) runBatch(r redlatch.Redis, requests []*redlatch.Request) {
 	}
 	start := time.Now()
 	b.RunBatch(requests)
-	if d, limit := time.Since(start), r.Traits().Timeout; d > limit+slack {
-		e.Errorf("RunBatch took %v, Traits.Timeout is %v", d, limit)
-	}
+	e.inTime("RunBatch", start, r.Traits().Timeout)
 }
 
 // answers checks what became of one request of a batch.
@@ -202,7 +200,7 @@ func testBatchError(e *env) {
 func testBatchErrorCodes(e *env) {
 	s := e.script("return 1")
 	for code, c := range errorCodes() {
-		r := e.cfg.New(e.T, e.answering(c.text))
+		r := e.open(e.answering(c.text), long)
 		requests := []*redlatch.Request{request(s, nil), request(s, nil), request(s, nil)}
 		e.runBatch(r, requests)
 		for _, x := range requests {
@@ -402,7 +400,7 @@ func testBatchBrokenUnderLoad(e *env) {
 }
 
 func testBatchNothingListens(e *env) {
-	r := e.cfg.New(e.T, heldport.Refusing(e))
+	r := e.open(heldport.Refusing(e), short)
 	counter, _ := e.counter()
 	for range 3 {
 		requests := e.counters(counter, "unreachable", 5)

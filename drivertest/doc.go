@@ -3,8 +3,8 @@
 //
 //	func TestContract(t *testing.T) {
 //		drivertest.Run(t, drivertest.Config{
-//			New: func(t *testing.T, addr string) redlatch.Redis {
-//				client := mylib.New(addr, mylib.Timeout(time.Second))
+//			New: func(t *testing.T, addr string, timeout time.Duration) redlatch.Redis {
+//				client := mylib.New(addr, mylib.Timeout(timeout))
 //				t.Cleanup(client.Close)
 //				return mydriver.Use(client)
 //			},
@@ -15,6 +15,11 @@
 // breaks connections and falls silent, and look at the server to see what was
 // executed, and how often. Above all, a script whose reply was lost must have been
 // sent once.
+//
+// They run side by side, each with a server of its own, and judge nothing by how long
+// it took on a busy machine: what takes longer than Traits.Timeout fails only if it
+// takes half a minute longer. To show that a driver is exact, test it in fake time
+// ([testing/synctest]).
 //
 // # What is checked
 //
@@ -28,6 +33,7 @@
 //     come in order and to whom they are for; a stopped one is over at the server.
 //   - OnBreak reports lost connections, Primaries and Scan find all hashes, and
 //     after a restart all is as before.
+//   - No goroutine is left a minute after a driver's end.
 //   - In a cluster ([RunCluster]) requests follow their slot with MOVED and ASK
 //     and are executed once, and keys of two slots are refused. After a failover,
 //     there and elsewhere ([RunFailover]), scripts succeed and messages arrive
@@ -41,7 +47,7 @@
 // a cluster has the keys of one lane, which may be on several nodes.
 //
 // Of one that is a [redlatch.Acker], once more, of scripts that wait for replicas: it
-// says how many have acknowledged, also while some of [Config.Replicas] stand still,
+// says how many have acknowledged, also while some of [Server.Replicas] stand still,
 // and that a server cannot wait or does not tell of its replicas; waiting ends in
 // time, delays nobody else, and takes a bounded number of connections, which are used
 // again. In a cluster each primary has replicas of its own, and slots that move are

@@ -1,15 +1,16 @@
 package drivertest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/faultnet"
@@ -19,14 +20,25 @@ import (
 // A Config says what is tested.
 type Config struct {
 	// New returns a driver for the server at addr, a TCP "host:port". It must
-	// see to its end with t.Cleanup. Its time-outs should be short, a second or
-	// less, as the tests wait for them; for the embedded server it must speak
-	// to a single server. Required.
-	New func(t *testing.T, addr string) redlatch.Redis
+	// see to its end with t.Cleanup; for the embedded server it must speak to a
+	// single server. Required.
+	//
+	// The driver's own time-outs, for connecting and for a reply, should be about
+	// timeout: a few seconds for a test that waits for them, and a long time for
+	// one in which they must play no part, however busy the machine is.
+	New func(t *testing.T, addr string, timeout time.Duration) redlatch.Redis
 
-	// Dial connects to the server, which must be a single one, Redis 6.2 or
-	// later or compatible, and nobody else's. If Dial is nil, every test gets
-	// an embedded one.
+	// Server returns a server, which nobody else uses, and sees to its end with
+	// t.Cleanup. It is called by each test. If it is nil, every test gets an
+	// embedded server.
+	Server func(t *testing.T) Server
+}
+
+// A Server is one that a test has for itself: a single one, Redis 6.2 or later or
+// compatible. (The tests empty it first, so with go test -parallel 1 it may be the
+// same for all of them.)
+type Server struct {
+	// Dial connects to the server. Required.
 	Dial func(ctx context.Context) (net.Conn, error)
 
 	// Admin is whom the tests are for the server themselves, if drivers may not do
@@ -41,9 +53,10 @@ type Config struct {
 	// since 7.0.
 	Sharded bool
 
-	// Replicas are those that the server has from the beginning. If there are none,
-	// what a [redlatch.Acker] learns of them is not tested.
-	Replicas []Replica
+	// Replicas starts some for the server and returns them. It is called once, by
+	// tests that need them. If it is nil, what a [redlatch.Acker] learns of
+	// replicas is not tested.
+	Replicas func() []Replica
 }
 
 // A Replica can be made to stand still, with its connection open, and to go on.
@@ -56,126 +69,162 @@ type Replica interface {
 // log in.
 type Admin struct{ User, Password string }
 
-// Run runs all tests, one after the other, as subtests of t.
+// Run runs all tests, side by side, as subtests of t. They wait more than they
+// work: go test -parallel 8 or more makes them quicker.
 func Run(t *testing.T, cfg Config) {
 	t.Helper()
 	if cfg.New == nil {
 		t.Fatal("drivertest: Config.New is missing")
 	}
-	for _, test := range []test{
-		{"Traits", testTraits},
-		{"Lane", testLane},
-		{"Replies", testReplies},
-		{"Arguments", testArguments},
-		{"UnknownScript", testUnknownScript},
-		{"Concurrent", testConcurrent},
-		{"Refused", testRefused},
-		{"ErrorCodes", testErrorCodes},
-		{"NothingListens", testNothingListens},
-		{"SilentFromTheStart", testSilentFromTheStart},
-		{"ReplyLost", testReplyLost},
-		{"ReplyStalled", testReplyStalled},
-		{"RequestLate", testRequestLate},
-		{"FallbackReplyLost", testFallbackReplyLost},
-		{"BrokenUnderLoad", testBrokenUnderLoad},
-		{"Subscription", testSubscription},
-		{"SubscribeWithoutServer", testSubscribeWithoutServer},
-		{"SeveralSubscribers", testSeveralSubscribers},
-		{"ManyChannels", testManyChannels},
-		{"SubscribeAgainAndAgain", testSubscribeAgainAndAgain},
-		{"StopInHandler", testStopInHandler},
-		{"SubscriptionSurvivesBreak", testSubscriptionSurvivesBreak},
-		{"SubscriptionSurvivesSilence", testSubscriptionSurvivesSilence},
-		{"ShardedSubscription", testShardedSubscription},
-		{"BreakIsReported", testBreakIsReported},
-		{"Scan", testScan},
-		{"Restart", testRestart},
-	} {
-		t.Run(test.name, func(t *testing.T) { test.run(newEnv(t, cfg)) })
-	}
+	l := watchLeaks(t)
 	t.Run("Batch", func(t *testing.T) {
-		for _, test := range batchTests {
-			t.Run(test.name, func(t *testing.T) {
-				e := newEnv(t, cfg)
-				if _, ok := e.r.(redlatch.Batcher); ok {
-					test.run(e)
-				}
-			})
+		t.Parallel()
+		if isA[redlatch.Batcher](t, cfg, l) {
+			runAll(t, cfg, l, batchTests)
 		}
 	})
 	t.Run("Acked", func(t *testing.T) {
-		for _, test := range ackedTests {
-			t.Run(test.name, func(t *testing.T) {
-				e := newEnv(t, cfg)
-				if _, ok := e.r.(redlatch.Acker); ok {
-					test.run(e)
-				}
-			})
+		t.Parallel()
+		if isA[redlatch.Acker](t, cfg, l) {
+			runAll(t, cfg, l, ackedTests)
 		}
+	})
+	runAll(t, cfg, l, []test{
+		{"Traits", testTraits, short},
+		{"Lane", testLane, long},
+		{"Replies", testReplies, long},
+		{"Arguments", testArguments, long},
+		{"UnknownScript", testUnknownScript, long},
+		{"Concurrent", testConcurrent, long},
+		{"Refused", testRefused, long},
+		{"ErrorCodes", testErrorCodes, long},
+		{"NothingListens", testNothingListens, short},
+		{"SilentFromTheStart", testSilentFromTheStart, short},
+		{"ReplyLost", testReplyLost, long},
+		{"ReplyStalled", testReplyStalled, short},
+		{"RequestLate", testRequestLate, long},
+		{"FallbackReplyLost", testFallbackReplyLost, long},
+		{"BrokenUnderLoad", testBrokenUnderLoad, long},
+		{"Subscription", testSubscription, long},
+		{"SubscribeWithoutServer", testSubscribeWithoutServer, long},
+		{"SeveralSubscribers", testSeveralSubscribers, long},
+		{"ManyChannels", testManyChannels, long},
+		{"SubscribeAgainAndAgain", testSubscribeAgainAndAgain, long},
+		{"StopInHandler", testStopInHandler, long},
+		{"SubscriptionSurvivesBreak", testSubscriptionSurvivesBreak, long},
+		{"SubscriptionSurvivesSilence", testSubscriptionSurvivesSilence, short},
+		{"ShardedSubscription", testShardedSubscription, long},
+		{"BreakIsReported", testBreakIsReported, long},
+		{"Scan", testScan, long},
+		{"Restart", testRestart, long},
 	})
 }
 
-type test struct {
-	name string
-	run  func(*env)
+func runAll(t *testing.T, cfg Config, l *leaks, tests []test) {
+	t.Helper()
+	// Those that wait longest begin first.
+	tests = slices.SortedStableFunc(slices.Values(tests), func(a, b test) int { return cmp.Compare(a.timeout, b.timeout) })
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			l.mark(t)
+			test.run(newEnv(t, cfg, test.timeout))
+		})
+	}
 }
 
-// patience is how long the tests wait for what must happen. It only decides how
-// long a failing test takes.
-const patience = 30 * time.Second
+// isA says whether the driver is a T.
+func isA[T any](t *testing.T, cfg Config, l *leaks) (ok bool) {
+	t.Helper()
+	t.Run("Offered", func(t *testing.T) {
+		l.mark(t)
+		_, ok = newEnv(t, cfg, short).r.(T)
+	})
+	return ok
+}
+
+type test struct {
+	name    string
+	run     func(*env)
+	timeout time.Duration // of the driver, long unless the test waits for it
+}
+
+const (
+	// patience is how long the tests wait for what must happen. It only decides
+	// how long a failing test takes.
+	patience = time.Minute
+
+	// These are the time-outs for which drivers are asked: short to run into it,
+	// middling to wait for a part of it and yet be in time, and long for all else,
+	// where only what is stuck takes that long.
+	short    = 2 * time.Second
+	middling = 9 * time.Second
+	long     = time.Minute
+
+	// slack is what may go by until a busy machine has noticed that a time is
+	// over. It tells those who come late from those who never come, and is less
+	// than long, so that it also tells who waits for a server from who does not.
+	slack = 30 * time.Second
+)
 
 // An env is what one test works with.
 type env struct {
 	*testing.T
 
-	cfg    Config
-	dial   func(context.Context) (net.Conn, error) // to the server itself
-	proxy  *faultnet.Proxy
-	addr   string // of the proxy
-	r      redlatch.Redis
-	server *client // past the proxy
-	prefix string  // of this test's keys
+	cfg      Config
+	at       Server
+	replicas []Replica // once they are needed
+	proxy    *faultnet.Proxy
+	addr     string // of the proxy
+	r        redlatch.Redis
+	server   *client // past the proxy
+	prefix   string  // of this test's keys
 }
 
 var tests atomic.Int64
 
-func newEnv(t *testing.T, cfg Config) *env {
+func newEnv(t *testing.T, cfg Config, timeout time.Duration) *env {
 	t.Helper()
 	e := bareEnv(t)
-	e.cfg, e.dial = cfg, cfg.Dial
-	if e.dial == nil {
+	e.cfg = cfg
+	if cfg.Server != nil {
+		e.at = cfg.Server(t)
+	} else {
 		mini := miniredis.NewMiniRedis()
 		mini.ClockTTL(true)
 		t.Cleanup(mini.Close)
-		e.dial = func(context.Context) (net.Conn, error) { return mini.Dial() }
+		e.at.Dial = func(context.Context) (net.Conn, error) { return mini.Dial() }
 	}
-	e.server = newClient(t, e.dial, cfg.Admin)
+	e.server = newClient(t, e.at.Dial, e.at.Admin)
 	e.server.do("FLUSHALL")
-	e.proxy = faultnet.New(e.dial)
+	e.proxy = faultnet.New(e.at.Dial)
 	t.Cleanup(e.proxy.Close)
 	var err error
 	if e.addr, err = e.proxy.Listen(); err != nil {
 		t.Fatal(err)
 	}
-	e.r = cfg.New(t, e.addr)
+	e.r = e.open(e.addr, timeout)
 	return e
 }
 
-// bareEnv is an env without a proxy and a driver, which looks for leaked
-// goroutines at the end, but not for those of some functions.
-func bareEnv(t *testing.T, leaves ...string) *env {
-	t.Helper()
-	// Config.Restart may leave a goroutine that waits for the server's process.
-	ignore := []goleak.Option{goleak.IgnoreCurrent(), goleak.IgnoreAnyFunction("os/exec.(*Cmd).Wait")}
-	for _, f := range leaves {
-		ignore = append(ignore, goleak.IgnoreAnyFunction(f))
-	}
-	t.Cleanup(func() {
-		if !t.Failed() {
-			goleak.VerifyNone(t, ignore...)
-		}
-	})
+// open makes a driver for a server at addr.
+func (e *env) open(addr string, timeout time.Duration) redlatch.Redis {
+	e.Helper()
+	return e.cfg.New(e.T, addr, timeout)
+}
+
+// bareEnv is an env without a server, a proxy and a driver.
+func bareEnv(t *testing.T) *env {
 	return &env{T: t, prefix: fmt.Sprintf("drivertest:%d:", tests.Add(1))}
+}
+
+// inTime fails the test if what began at start, and may take limit, has taken
+// more than that.
+func (e *env) inTime(what string, start time.Time, limit time.Duration) {
+	e.Helper()
+	if d := time.Since(start); d > limit+slack {
+		e.Errorf("%s took %v, which is more than %v", what, d, limit)
+	}
 }
 
 // script makes a script of this test alone.

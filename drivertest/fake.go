@@ -45,7 +45,7 @@ func (e *env) answeringTo(own string, commands ...string) (addr string) {
 
 func (e *env) answer(ctx context.Context, c net.Conn, own string, commands []string) {
 	defer c.Close()
-	up, err := e.dial(ctx)
+	up, err := e.at.Dial(ctx)
 	if err != nil {
 		return
 	}

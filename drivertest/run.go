@@ -182,7 +182,7 @@ func testRefused(e *env) {
 func testErrorCodes(e *env) {
 	s := e.script("return 1")
 	for code, c := range errorCodes() {
-		r := e.cfg.New(e.T, e.answering(c.text))
+		r := e.open(e.answering(c.text), long)
 		_, err := r.Run(context.Background(), s, nil, nil)
 		e.Logf("%s: %v", code, err)
 		e.failed(err, c.outcome, code)

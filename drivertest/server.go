@@ -57,7 +57,7 @@ func (e *env) scan(p redlatch.Primary, kind, pattern string) (all []string) {
 
 // A server that comes back empty knows no script and no subscription.
 func testRestart(e *env) {
-	if e.cfg.Restart == nil {
+	if e.at.Restart == nil {
 		return
 	}
 	counter, key := e.counter()
@@ -66,8 +66,8 @@ func testRestart(e *env) {
 	a.confirmed(1)
 	e.run(counter, []string{key}, nil)
 	before, _ := a.heard()
-	e.cfg.Restart()
-	e.server = newClient(e.T, e.dial, e.cfg.Admin)
+	e.at.Restart()
+	e.server = newClient(e.T, e.at.Dial, e.at.Admin)
 	a.confirmed(before + 1)
 	e.eventually("the script succeeds", func() bool {
 		_, err := e.r.Run(context.Background(), counter, []string{key}, nil)

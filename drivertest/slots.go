@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // testClusterBatch runs batches of one lane each, and one of keys that lie apart:
@@ -91,7 +92,8 @@ func testClusterSlotMoves(e *env, cfg ClusterConfig) {
 	asked.runs(3)
 }
 
-// A move is that of one slot, which had no keys before.
+// A move is that of one slot, which had no keys before. Slots that move are even, and
+// the keys of those that stay have odd ones.
 type move struct {
 	e          *env
 	nodes      nodes
@@ -102,14 +104,23 @@ type move struct {
 }
 
 func (e *env) newMove(all nodes, counter *redlatch.Script, name string) *move {
-	tag := e.prefix + "{" + name + "}"
-	m := &move{e: e, nodes: all, counter: counter, slot: all[0].do("CLUSTER", "KEYSLOT", tag)}
-	m.from, m.to = all.owner(e, m.slot)
+	e.Helper()
+	m := &move{e: e, nodes: all, counter: counter}
+	var tag string
+	for i := 0; m.from == nil; i++ { // until other tests have left nothing in the slot
+		tag = fmt.Sprint(e.prefix, "{", name, i, "}")
+		if slot := wire.Slot(tag); slot%2 == 0 {
+			m.slot = fmt.Sprint(slot)
+			if m.from, m.to = all.owner(e, m.slot); m.from.do("CLUSTER", "COUNTKEYSINSLOT", m.slot) != "0" {
+				m.from = nil
+			}
+		}
+	}
 	for i := range 4 {
 		m.keys = append(m.keys, fmt.Sprint(tag, i))
 	}
 	for i := 0; len(m.rest) < 8; i++ {
-		if key := fmt.Sprint(e.prefix, name, i); e.r.Lane(key) == e.r.Lane(tag) || i > 10000 {
+		if key := fmt.Sprint(e.prefix, name, i); wire.Slot(key)%2 == 1 && (e.r.Lane(key) == e.r.Lane(tag) || i > 10000) {
 			m.rest = append(m.rest, key)
 		}
 	}

@@ -33,16 +33,14 @@ type ClusterConfig struct {
 	// Admin is whom the tests are for the nodes themselves, if drivers may not do
 	// everything there.
 	Admin Admin
-
-	// Leaves names functions of the client library, as they stand in a stack
-	// trace, whose goroutines may outlive the client for a while.
-	Leaves []string
 }
 
 // RunCluster tests, after [Run] has tested all else with a single server, what is
-// different in a cluster.
+// different in a cluster. Its tests, subtests of t, change the cluster one after
+// the other.
 func RunCluster(t *testing.T, cfg ClusterConfig) {
 	t.Helper()
+	l := watchLeaks(t)
 	for _, test := range []struct {
 		name string
 		run  func(*env, ClusterConfig)
@@ -57,7 +55,8 @@ func RunCluster(t *testing.T, cfg ClusterConfig) {
 		{"Failover", testClusterFailover},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			e := bareEnv(t, cfg.Leaves...)
+			l.mark(t)
+			e := bareEnv(t)
 			e.r = cfg.New(t)
 			test.run(e, cfg)
 		})
@@ -177,20 +176,21 @@ type FailoverConfig struct {
 
 	// Fail makes the primary die, so that a replica takes its place.
 	Fail func()
-
-	// Leaves is as in [ClusterConfig].
-	Leaves []string
 }
 
 // RunFailover tests that a driver follows when the only primary is replaced.
 func RunFailover(t *testing.T, cfg FailoverConfig) {
 	t.Helper()
-	e := bareEnv(t, cfg.Leaves...)
-	e.r = cfg.New(t)
-	if e.r.Traits().Cluster {
-		e.Error("Traits.Cluster is set, and there is one primary")
-	}
-	e.failover(e.prefix+"key", []bool{false}, cfg.Fail)
+	l := watchLeaks(t)
+	t.Run("Failover", func(t *testing.T) {
+		l.mark(t)
+		e := bareEnv(t)
+		e.r = cfg.New(t)
+		if e.r.Traits().Cluster {
+			e.Error("Traits.Cluster is set, and there is one primary")
+		}
+		e.failover(e.prefix+"key", []bool{false}, cfg.Fail)
+	})
 }
 
 func (e *env) failover(key string, kinds []bool, fail func()) {
@@ -203,12 +203,6 @@ func (e *env) failover(key string, kinds []bool, fail func()) {
 		a.confirmed(1)
 		ears = append(ears, a)
 	}
-	var breaks atomic.Int64
-	defer e.r.OnBreak(func(lane string) {
-		if lane == "" || lane == e.r.Lane(key) {
-			breaks.Add(1)
-		}
-	})()
 	tallies := tallies{run: &tally{key: key}}
 	if _, ok := e.r.(redlatch.Batcher); ok {
 		for i := range 4 {
@@ -224,6 +218,13 @@ func (e *env) failover(key string, kinds []bool, fail func()) {
 		}
 	}
 
+	was := e.r.Lane(key) // before another node has the key
+	var breaks atomic.Int64
+	defer e.r.OnBreak(func(lane string) {
+		if lane == "" || lane == was || lane == e.r.Lane(key) {
+			breaks.Add(1)
+		}
+	})()
 	fail()
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		err := e.count(counter, tallies)
@@ -243,7 +244,10 @@ func (e *env) failover(key string, kinds []bool, fail func()) {
 		})
 		e.Logf("confirmations and messages: %+v", ears[i].notices[:min(len(ears[i].notices), 10)])
 	}
-	e.eventually("the break is reported", func() bool { return breaks.Load() > 0 })
+	e.eventually("the break is reported", func() bool {
+		_ = e.r.Lane(key) // redlatch asks often
+		return breaks.Load() > 0
+	})
 }
 
 // A tally is of what became of a counting script with one key.

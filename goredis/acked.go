@@ -141,7 +141,11 @@ func (d *Driver) Replicas(ctx context.Context, key string) (int, error) {
 	}
 	role, err := node.Do(ctx, "role").Slice()
 	if err != nil {
-		return 0, d.judge(classify(err, true))
+		re := classify(err, true)
+		if re.Outcome == redlatch.Unknown {
+			re.Outcome = redlatch.NotExecuted // who asks changes nothing
+		}
+		return 0, d.judge(re)
 	}
 	if len(role) >= 3 {
 		if replicas, ok := role[2].([]any); ok {

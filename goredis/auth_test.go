@@ -14,9 +14,7 @@ import (
 
 // Whoever is not let in has executed nothing, and is told why.
 func TestNotLetIn(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs servers")
-	}
+	t.Parallel()
 	for _, kind := range testserver.Kinds() {
 		s := testserver.Start(t, kind, "--requirepass", "secret")
 		for password, code := range map[string]string{"": "NOAUTH", "wrong": "WRONGPASS", "secret": ""} {
@@ -34,9 +32,7 @@ func TestNotLetIn(t *testing.T) {
 
 // Credentials that are asked for may be others next time.
 func TestRefusedCredentialsThatRotate(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a server")
-	}
+	t.Parallel()
 	s := testserver.Start(t, testserver.Redis, "--requirepass", "secret")
 	password := "wrong"
 	r := use(t, redis.NewClient(&redis.Options{

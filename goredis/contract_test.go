@@ -8,49 +8,43 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/drivertest"
-	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
 var admin = drivertest.Admin{User: testserver.Admin, Password: testserver.AdminPassword}
 
 // open leaves retries at go-redis' default, which would send a script four times.
-func open(t *testing.T, addr string) redlatch.Redis {
+func open(t *testing.T, addr string, timeout time.Duration) redlatch.Redis {
 	t.Helper()
-	rdb := redis.NewClient(&redis.Options{
-		Addr: addr, DialTimeout: time.Second, ReadTimeout: 1500 * time.Millisecond, WriteTimeout: 1500 * time.Millisecond,
-	})
-	t.Cleanup(func() {
-		if err := rdb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return goredis.Use(rdb)
+	return use(t, redis.NewClient(&redis.Options{Addr: addr, DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout}))
 }
 
 func TestContractEmbedded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long story, for make check")
+	}
+	t.Parallel()
 	drivertest.Run(t, drivertest.Config{New: open})
 }
 
-// withReplicas starts a server with two replicas.
-func withReplicas(t *testing.T, kind testserver.Kind) (*testserver.Server, []drivertest.Replica) {
-	t.Helper()
-	s := testserver.Start(t, kind, "--repl-diskless-sync-delay", "0")
-	var replicas []drivertest.Replica
-	for range 2 {
-		replicas = append(replicas, testserver.StartReplica(t, s))
-	}
-	return s, replicas
-}
-
 func TestContractServers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs servers")
-	}
+	t.Parallel()
 	for _, kind := range testserver.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
-			s, replicas := withReplicas(t, kind)
-			drivertest.Run(t, drivertest.Config{New: open, Dial: s.Dial, Admin: admin, Restart: s.Restart, Sharded: true, Replicas: replicas})
+			t.Parallel()
+			drivertest.Run(t, drivertest.Config{New: open, Server: servers(kind)})
 		})
+	}
+}
+
+func servers(kind testserver.Kind) func(*testing.T) drivertest.Server {
+	return func(t *testing.T) drivertest.Server {
+		s := testserver.Start(t, kind, "--repl-diskless-sync-delay", "0")
+		return drivertest.Server{
+			Dial: s.Dial, Admin: admin, Restart: s.Restart, Sharded: kind.Sharded(),
+			Replicas: func() []drivertest.Replica {
+				return []drivertest.Replica{testserver.StartReplica(t, s), testserver.StartReplica(t, s)}
+			},
+		}
 	}
 }

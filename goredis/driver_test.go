@@ -3,6 +3,7 @@ package goredis_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch"
@@ -19,7 +21,10 @@ import (
 	"github.com/redlatch/redlatch/internal/script"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redial)) }
+func TestMain(m *testing.M) {
+	logging.Disable() // go-redis would print each attempt to connect that fails, and many are to
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redial))
+}
 
 func newScript(t *testing.T, source string) *redlatch.Script {
 	t.Helper()
@@ -82,6 +87,10 @@ func TestRunInTime(t *testing.T) {
 			if took := fails(t, r, redlatch.NotExecuted); took != 3*time.Second {
 				t.Errorf("Run took %v, want 3s", took)
 			}
+			var re *redlatch.RunError
+			if _, err := r.(redlatch.Acker).Replicas(t.Context(), "k"); !errors.As(err, &re) || re.Outcome != redlatch.NotExecuted {
+				t.Errorf("Replicas failed with %v, want that nothing was executed", err)
+			}
 			time.Sleep(time.Minute) // go-redis' attempt goes on for a while
 		})
 	})
@@ -118,6 +127,52 @@ func TestRunInTime(t *testing.T) {
 			fails(t, r, redlatch.NotExecuted)
 		})
 	})
+}
+
+// Whatever the server does, and whether or not it was there before, nothing takes
+// longer than the driver says, and a subscription waits for nobody.
+func TestAllEndsInTime(t *testing.T) {
+	for name, fault := range map[string]func(*faultnet.Proxy){
+		"nothing listens": func(p *faultnet.Proxy) { p.Close() },
+		"silence":         func(p *faultnet.Proxy) { p.Blackhole(true) },
+		"no replies":      func(p *faultnet.Proxy) { p.OneWay(true) },
+	} {
+		for _, before := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, connected before: %v", name, before), func(t *testing.T) {
+				inBubble(t, redis.Options{}, func(t *testing.T, p *faultnet.Proxy, r redlatch.Redis) {
+					d := r.(*goredis.Driver)
+					s, keys := newScript(t, "return 1"), []string{"k"}
+					if before {
+						if _, err := d.Run(t.Context(), s, keys, nil); err != nil {
+							t.Fatal(err)
+						}
+						if _, _, err := d.RunAcked(t.Context(), s, keys, nil, 1, time.Hour); err != nil {
+							t.Fatal(err)
+						}
+					}
+					fault(p)
+					for range 2 {
+						for what, f := range map[string]func() error{
+							"Run":      func() error { _, err := d.Run(t.Context(), s, keys, nil); return err },
+							"RunAcked": func() error { _, _, err := d.RunAcked(t.Context(), s, keys, nil, 1, time.Hour); return err },
+							"Replicas": func() error { _, err := d.Replicas(t.Context(), "k"); return err },
+						} {
+							start := time.Now()
+							err := f()
+							if took, limit := time.Since(start), d.Traits().Timeout; err == nil || took > limit {
+								t.Errorf("%s: %v after %v, Traits.Timeout is %v", what, err, took, limit)
+							}
+						}
+						start := time.Now()
+						d.Subscribe("channel", false, func(redlatch.Notice) {})()
+						if took := time.Since(start); took != 0 {
+							t.Errorf("Subscribe and its end took %v", took)
+						}
+					}
+				})
+			})
+		}
+	}
 }
 
 // The caller's context carries values, and nothing else.

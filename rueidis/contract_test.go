@@ -12,28 +12,22 @@ import (
 	"github.com/redlatch/redlatch/rueidis"
 )
 
-func options(addr string) client.ClientOption {
-	return client.ClientOption{
-		InitAddress:       []string{addr},
-		ForceSingleClient: true,
-		ConnWriteTimeout:  time.Second,
-	}
+// options are for tests in which no time-out plays a part.
+func options(addr string) client.ClientOption { return within(addr, 20*time.Second) }
+
+func within(addr string, timeout time.Duration) client.ClientOption {
+	return client.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, ConnWriteTimeout: timeout}
 }
 
-func open(t *testing.T, addr string) redlatch.Redis {
+func open(t *testing.T, addr string, timeout time.Duration) redlatch.Redis {
 	t.Helper()
-	d, err := rueidis.New(options(addr))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(d.Close)
-	return d
+	return newDriver(t, within(addr, timeout))
 }
 
 // openUse is open for a client of the program's own.
-func openUse(t *testing.T, addr string) redlatch.Redis {
+func openUse(t *testing.T, addr string, timeout time.Duration) redlatch.Redis {
 	t.Helper()
-	return use(t, options(addr))
+	return use(t, within(addr, timeout))
 }
 
 // use is newDriver for a client of the program's own, with rueidis' retries.
@@ -53,36 +47,39 @@ func use(t *testing.T, opt client.ClientOption) redlatch.Redis {
 var admin = drivertest.Admin{User: testserver.Admin, Password: testserver.AdminPassword}
 
 func TestContractEmbedded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long story, for make check")
+	}
+	t.Parallel()
 	drivertest.Run(t, drivertest.Config{New: open})
 }
 
-// withReplicas starts a server with two replicas.
-func withReplicas(t *testing.T, kind testserver.Kind) (*testserver.Server, []drivertest.Replica) {
-	t.Helper()
-	s := testserver.Start(t, kind, "--repl-diskless-sync-delay", "0")
-	var replicas []drivertest.Replica
-	for range 2 {
-		replicas = append(replicas, testserver.StartReplica(t, s))
-	}
-	return s, replicas
-}
-
 func TestContractServers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs servers")
-	}
+	t.Parallel()
 	for _, kind := range testserver.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
-			s, replicas := withReplicas(t, kind)
-			drivertest.Run(t, drivertest.Config{New: open, Dial: s.Dial, Admin: admin, Restart: s.Restart, Sharded: true, Replicas: replicas})
+			t.Parallel()
+			drivertest.Run(t, drivertest.Config{New: open, Server: servers(kind)})
 		})
 	}
 }
 
 func TestContractUse(t *testing.T) {
 	if testing.Short() {
-		t.Skip("needs a server")
+		t.Skip("a long story, for make check")
 	}
-	s, replicas := withReplicas(t, testserver.Redis)
-	drivertest.Run(t, drivertest.Config{New: openUse, Dial: s.Dial, Admin: admin, Restart: s.Restart, Sharded: true, Replicas: replicas})
+	t.Parallel()
+	drivertest.Run(t, drivertest.Config{New: openUse, Server: servers(testserver.Redis)})
+}
+
+func servers(kind testserver.Kind) func(*testing.T) drivertest.Server {
+	return func(t *testing.T) drivertest.Server {
+		s := testserver.Start(t, kind, "--repl-diskless-sync-delay", "0")
+		return drivertest.Server{
+			Dial: s.Dial, Admin: admin, Restart: s.Restart, Sharded: kind.Sharded(),
+			Replicas: func() []drivertest.Replica {
+				return []drivertest.Replica{testserver.StartReplica(t, s), testserver.StartReplica(t, s)}
+			},
+		}
+	}
 }

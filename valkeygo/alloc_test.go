@@ -16,9 +16,6 @@ import (
 
 // The race detector makes a sync.Pool forget on purpose, so this is not for it.
 func TestRunAllocatesNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a server")
-	}
 	d := newDriver(t, options(testserver.Start(t, testserver.Redis).Addr()))
 	s, keys, args := one(t), []string{"key"}, []string{"30000", "owner"}
 	ctx := context.Background()
@@ -34,9 +31,6 @@ func TestRunAllocatesNothing(t *testing.T) {
 
 // What valkey-go itself allocates for the results cannot be avoided.
 func TestRunBatchAllocatesNothingMore(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a server")
-	}
 	opt := options(testserver.Start(t, testserver.Redis).Addr())
 	opt.DisableCache, opt.DisableRetry, opt.PipelineMultiplex = true, true, -1 // as New has it
 	plain, err := client.NewClient(opt)

@@ -4,10 +4,13 @@ package valkeygo_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -74,9 +77,7 @@ func TestBatchInTime(t *testing.T) {
 }
 
 // redirecting answers scripts that have a key with REDIRECT.
-func redirecting(t *testing.T, key, addr string) *miniredis.Miniredis {
-	t.Helper()
-	m := miniredis.RunT(t)
+func redirecting(m *miniredis.Miniredis, key, addr string) {
 	m.Server().SetPreHook(func(c *server.Peer, cmd string, args ...string) bool {
 		switch {
 		case cmd == "CLIENT":
@@ -88,21 +89,20 @@ func redirecting(t *testing.T, key, addr string) *miniredis.Miniredis {
 		}
 		return true
 	})
-	return m
 }
 
 func redirects(addr string) client.ClientOption {
-	return client.ClientOption{
-		InitAddress: []string{addr}, ConnWriteTimeout: time.Second, DisableCache: true,
-		Standalone: client.StandaloneOption{EnableRedirect: true},
-	}
+	opt := options(addr)
+	opt.ForceSingleClient, opt.DisableCache, opt.Standalone.EnableRedirect = false, true, true
+	return opt
 }
 
 // valkey-go would send all again.
 func TestBatchIsRedirectedOneByOne(t *testing.T) {
 	for name, open := range map[string]func(*testing.T, client.ClientOption) redlatch.Redis{"new": newDriver, "use": use} {
-		to := redirecting(t, "", "")
-		from := redirecting(t, "moves", to.Addr())
+		from, to := miniredis.RunT(t), miniredis.RunT(t)
+		redirecting(to, "", "")
+		redirecting(from, "moves", to.Addr())
 		d := open(t, redirects(from.Addr())).(redlatch.Batcher)
 		s := newScript(t, count)
 		if _, err := d.Run(t.Context(), s, []string{"warm"}, nil); err != nil {
@@ -123,28 +123,45 @@ func TestBatchIsRedirectedOneByOne(t *testing.T) {
 
 // valkey-go would try for ever.
 func TestRedirectToNowhereEndsInTime(t *testing.T) {
-	from := redirecting(t, "moves", "127.0.0.1:1")
-	d := newDriver(t, redirects(from.Addr())).(redlatch.Batcher)
-	start := time.Now()
-	_, err := d.Run(t.Context(), newScript(t, count), []string{"moves"}, nil)
-	all := requests(newScript(t, count), "moves", "a")
-	d.RunBatch(all)
-	if took, limit := time.Since(start), 2*d.Traits().Timeout; err == nil || all[0].Err == nil || took > limit+time.Second {
-		t.Errorf("%v, %v; took %v, want at most %v", err, all[0].Err, took, limit)
-	}
-	if r := all[1]; r.Err != nil || r.Reply.Int != 1 {
-		t.Errorf("beside it: %v, %v", r.Reply, r.Err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		from := miniredis.NewMiniRedis()
+		defer from.Close()
+		opt := redirects("from")
+		opt.DialCtxFn = func(_ context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			if addr != "from" {
+				return nil, errors.New("nowhere")
+			}
+			c, err := from.Dial()
+			redirecting(from, "moves", "nowhere:1")
+			return c, err
+		}
+		d := newDriver(t, opt)
+		all := requests(newScript(t, count), "moves", "a")
+		for what, f := range map[string]func() error{
+			"Run":      func() error { _, err := d.Run(t.Context(), all[0].Script, all[0].Keys, nil); return err },
+			"RunBatch": func() error { d.(redlatch.Batcher).RunBatch(all); return all[0].Err },
+		} {
+			start := time.Now()
+			err := f()
+			if took, limit := time.Since(start), d.Traits().Timeout; err == nil || took > limit {
+				t.Errorf("%s: %v after %v, want at most %v", what, err, took, limit)
+			}
+		}
+		if r := all[1]; r.Err != nil || r.Reply.Int != 1 {
+			t.Errorf("beside it: %v, %v", r.Reply, r.Err)
+		}
+	})
 }
 
 // What valkey-go could not take together, or at all, must not cost others anything.
 func TestBatchInTatteredCluster(t *testing.T) {
 	if testing.Short() {
-		t.Skip("needs servers")
+		t.Skip("a long story, for make check")
 	}
+	t.Parallel()
 	c := testserver.StartCluster(t, testserver.Redis)
 	open := func() redlatch.Batcher {
-		return newDriver(t, client.ClientOption{InitAddress: c.Addrs(), ConnWriteTimeout: time.Second}).(redlatch.Batcher)
+		return newDriver(t, client.ClientOption{InitAddress: c.Addrs(), ConnWriteTimeout: timeout}).(redlatch.Batcher)
 	}
 	s, one := newScript(t, count), newScript(t, "return 1")
 	d := open()

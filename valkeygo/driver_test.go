@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -64,16 +65,22 @@ func through(dial func(context.Context) (net.Conn, error)) client.ClientOption {
 	}
 }
 
-// fails runs a script that must fail in time, and returns how long it took.
-func fails(t *testing.T, r redlatch.Redis, want redlatch.Outcome) time.Duration {
+// fails runs a script that must fail.
+func fails(t *testing.T, r redlatch.Redis, want redlatch.Outcome) {
 	t.Helper()
-	start := time.Now()
 	_, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil)
-	took := time.Since(start)
 	var re *redlatch.RunError
 	if !errors.As(err, &re) || re.Outcome != want {
 		t.Errorf("Run failed with %v, want %q", err, want)
 	}
+}
+
+// failsInTime is for fake time. It returns how long the script took.
+func failsInTime(t *testing.T, r redlatch.Redis, want redlatch.Outcome) time.Duration {
+	t.Helper()
+	start := time.Now()
+	fails(t, r, want)
+	took := time.Since(start)
 	if limit := r.Traits().Timeout; took > limit {
 		t.Errorf("Run took %v, Traits.Timeout is %v", took, limit)
 	}
@@ -93,14 +100,14 @@ func TestRunInTime(t *testing.T) {
 			p.Blackhole(true)
 			p.BreakAll()
 			time.Sleep(2500 * time.Millisecond) // a ping has noticed
-			fails(t, d, redlatch.NotExecuted)
+			failsInTime(t, d, redlatch.NotExecuted)
 			p.Blackhole(false)
 			succeeds(t, d)
 		},
 		"no reply": func(t *testing.T, p *faultnet.Proxy, d *valkeygo.Driver) {
 			succeeds(t, d)
 			p.OneWay(true)
-			fails(t, d, redlatch.Unknown)
+			failsInTime(t, d, redlatch.Unknown)
 		},
 		"no reply, many": func(t *testing.T, p *faultnet.Proxy, d *valkeygo.Driver) {
 			var wg sync.WaitGroup
@@ -110,7 +117,7 @@ func TestRunInTime(t *testing.T) {
 			wg.Wait()
 			p.OneWay(true)
 			for range 50 {
-				wg.Go(func() { fails(t, d, redlatch.Unknown) })
+				wg.Go(func() { failsInTime(t, d, redlatch.Unknown) })
 			}
 			wg.Wait()
 			p.OneWay(false)
@@ -132,7 +139,7 @@ func TestConnectInTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			fails(t, d, redlatch.NotExecuted)
+			failsInTime(t, d, redlatch.NotExecuted)
 			time.Sleep(300 * time.Millisecond)
 		}
 		d.Close()
@@ -165,12 +172,62 @@ func TestConnectAgainInTime(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 20 {
 			time.Sleep(100 * time.Millisecond)
-			wg.Go(func() { fails(t, d, redlatch.NotExecuted) })
+			wg.Go(func() { failsInTime(t, d, redlatch.NotExecuted) })
 		}
 		wg.Wait()
 		hang.Store(false)
 		succeeds(t, d)
 	})
+}
+
+// Whatever the server does, and whether or not it was there before, nothing takes
+// longer than the driver says, and a subscription waits for nobody.
+func TestAllEndsInTime(t *testing.T) {
+	for name, fault := range map[string]func(*faultnet.Proxy){
+		"nothing listens": func(p *faultnet.Proxy) { p.Close() },
+		"silence":         func(p *faultnet.Proxy) { p.Blackhole(true) },
+		"no replies":      func(p *faultnet.Proxy) { p.OneWay(true) },
+	} {
+		for _, before := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, connected before: %v", name, before), func(t *testing.T) {
+				inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *valkeygo.Driver) {
+					s, keys := newScript(t, "return 1"), []string{"k"}
+					if before {
+						if _, err := d.Run(t.Context(), s, keys, nil); err != nil {
+							t.Fatal(err)
+						}
+						if _, _, err := d.RunAcked(t.Context(), s, keys, nil, 1, time.Hour); err != nil {
+							t.Fatal(err)
+						}
+					}
+					fault(p)
+					for range 2 {
+						for what, f := range map[string]func() error{
+							"Run":      func() error { _, err := d.Run(t.Context(), s, keys, nil); return err },
+							"RunAcked": func() error { _, _, err := d.RunAcked(t.Context(), s, keys, nil, 1, time.Hour); return err },
+							"Replicas": func() error { _, err := d.Replicas(t.Context(), "k"); return err },
+							"RunBatch": func() error {
+								all := requests(s, "a", "b")
+								d.RunBatch(all)
+								return all[1].Err
+							},
+						} {
+							start := time.Now()
+							err := f()
+							if took, limit := time.Since(start), d.Traits().Timeout; err == nil || took > limit {
+								t.Errorf("%s: %v after %v, Traits.Timeout is %v", what, err, took, limit)
+							}
+						}
+						start := time.Now()
+						d.Subscribe("channel", false, func(redlatch.Notice) {})()
+						if took := time.Since(start); took != 0 {
+							t.Errorf("Subscribe and its end took %v", took)
+						}
+					}
+				})
+			})
+		}
+	}
 }
 
 // The caller's context carries values, and nothing else.
@@ -229,7 +286,7 @@ func TestClose(t *testing.T) {
 		succeeds(t, d)
 		p.OneWay(true)
 		var wg sync.WaitGroup
-		wg.Go(func() { fails(t, d, redlatch.Unknown) })
+		wg.Go(func() { failsInTime(t, d, redlatch.Unknown) })
 		synctest.Wait()
 		start := time.Now()
 		d.Close()
@@ -237,7 +294,7 @@ func TestClose(t *testing.T) {
 			t.Errorf("Close took %v", took)
 		}
 		wg.Wait()
-		if took := fails(t, d, redlatch.NotExecuted); took != 0 {
+		if took := failsInTime(t, d, redlatch.NotExecuted); took != 0 {
 			t.Errorf("a closed driver took %v", took)
 		}
 		if _, err := d.Primaries(t.Context()); err == nil {
@@ -279,9 +336,7 @@ func TestUseRefuses(t *testing.T) {
 
 // A server that is down is no reason to fail, and is found when it is up.
 func TestNewWithoutServer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a server")
-	}
+	t.Parallel()
 	addr := heldport.Refusing(t)
 	for name, test := range map[string]struct {
 		opt     client.ClientOption
@@ -312,7 +367,7 @@ func TestNewWithoutServer(t *testing.T) {
 	s.Restart()
 	select {
 	case <-confirmed:
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the subscription was not confirmed")
 	}
 	succeeds(t, d)

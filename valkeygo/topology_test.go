@@ -24,6 +24,10 @@ const (
 	redirect = "github.com/valkey-io/valkey-go.(*standalone).redirectToPrimary.func1"
 )
 
+// timeout is how long a topology waits for what is silent. What dies in these tests
+// is not.
+const timeout = 10 * time.Second
+
 func newDriver(t *testing.T, opt client.ClientOption) redlatch.Redis {
 	t.Helper()
 	d, err := valkeygo.New(opt)
@@ -38,12 +42,19 @@ func newDriver(t *testing.T, opt client.ClientOption) redlatch.Redis {
 func onEach(t *testing.T, test func(*testing.T, testserver.Kind, func(*testing.T, client.ClientOption) redlatch.Redis)) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("needs servers")
+		t.Skip("a long story, for make check")
 	}
+	t.Parallel()
 	for _, kind := range testserver.Kinds() {
-		t.Run(string(kind), func(t *testing.T) { test(t, kind, newDriver) })
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			test(t, kind, newDriver)
+		})
 	}
-	t.Run("use", func(t *testing.T) { test(t, testserver.Redis, use) })
+	t.Run("use", func(t *testing.T) {
+		t.Parallel()
+		test(t, testserver.Redis, use)
+	})
 }
 
 func TestContractCluster(t *testing.T) {
@@ -51,13 +62,12 @@ func TestContractCluster(t *testing.T) {
 		c := testserver.StartCluster(t, kind)
 		drivertest.RunCluster(t, drivertest.ClusterConfig{
 			New: func(t *testing.T) redlatch.Redis {
-				return open(t, client.ClientOption{InitAddress: c.Addrs(), ConnWriteTimeout: time.Second})
+				return open(t, client.ClientOption{InitAddress: c.Addrs(), ConnWriteTimeout: timeout})
 			},
 			Fail:    func(key string) { c.PrimaryOf(key).Kill() },
-			Sharded: true,
+			Sharded: kind.Sharded(),
 			Nodes:   c.Addrs(),
 			Admin:   admin,
-			Leaves:  []string{cleanup, refresh},
 		})
 	})
 }
@@ -68,7 +78,7 @@ func TestContractSentinel(t *testing.T) {
 		drivertest.RunFailover(t, drivertest.FailoverConfig{
 			New: func(t *testing.T) redlatch.Redis {
 				return open(t, client.ClientOption{
-					InitAddress: s.Addrs(), ConnWriteTimeout: time.Second, Sentinel: client.SentinelOption{MasterSet: s.Name},
+					InitAddress: s.Addrs(), ConnWriteTimeout: timeout, Sentinel: client.SentinelOption{MasterSet: s.Name},
 				})
 			},
 			Fail: s.Data[0].Kill,
