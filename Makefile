@@ -25,7 +25,7 @@ APART := /tests/(interop|scale)(/|$$)
 FRESH := $(if $(CI),-count=1)
 
 # Tests on real servers wait more than they work, so that more of them run side by side than there are processors.
-SIDE_BY_SIDE := -parallel 8
+SIDE_BY_SIDE := -parallel 16
 
 .PHONY: help
 help: ## Print this list.
