@@ -10,6 +10,7 @@ import (
 
 // What is no lock stays what it is, whatever is asked of it.
 func TestKeysThatAreNoLocks(t *testing.T) {
+	t.Parallel()
 	type want struct {
 		code int
 		says string
@@ -63,6 +64,7 @@ func TestKeysThatAreNoLocks(t *testing.T) {
 
 // A server that answers every script with an error.
 func TestWhatTheServerRefuses(t *testing.T) {
+	t.Parallel()
 	commands := [][]string{{"show", "x"}, {"release", "--force", "x"}, {"run", "x", "--try", "--", "echo", "ran"}}
 	for _, tc := range []struct {
 		reply    string
@@ -99,6 +101,7 @@ func TestWhatTheServerRefuses(t *testing.T) {
 }
 
 func TestCompletion(t *testing.T) {
+	t.Parallel()
 	r := &redis{}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		if res := r.run(t, "completion", shell); res.code != 0 || res.err != "" || !strings.Contains(res.out, "redlatch") {

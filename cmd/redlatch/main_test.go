@@ -54,7 +54,7 @@ func withTempDir(run func() int) (code int, err error) {
 }
 
 // patience is how long a test waits for what must happen.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 const password = "hunter2-Tr0ub4dor"
 

@@ -51,7 +51,9 @@ func putSynchronizers(do func(args ...string)) (until int64) {
 }
 
 func TestListAndShowSynchronizers(t *testing.T) {
+	t.Parallel()
 	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
 		r := newRedis(t)
 		c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{r.Addr()}, Password: password, DisableCache: true, AlwaysRESP2: true})
 		if err != nil {
@@ -65,9 +67,7 @@ func TestListAndShowSynchronizers(t *testing.T) {
 		})
 	})
 	t.Run("redis", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("needs a real server")
-		}
+		t.Parallel()
 		s := testserver.Start(t, testserver.Redis)
 		r := &redis{url: "redis://" + s.Addr()}
 		r.testSynchronizers(t, func(args ...string) { s.MustDo(args...) })
