@@ -43,9 +43,9 @@ func TestKeysThatAreNoLocks(t *testing.T) {
 				{[]string{"release", "--force", "k"}, tc.ask},
 				{[]string{"release", "--force", "k", "-o", "json"}, tc.ask},
 				{[]string{"run", "k", "--try", "--", "echo", "ran"}, tc.try},
-				{[]string{"run", "k", "--wait", "50ms", "--", "echo", "ran"}, tc.try},
+				{[]string{"run", "k", "a while", "--", "echo", "ran"}, tc.try},
 			} {
-				res := r.run(t, call.args...)
+				res := r.runAWhile(t, call.want.says, call.args...)
 				if res.code != call.want.code || res.out != "" || !strings.Contains(res.err, call.want.says) {
 					t.Errorf("%q: %+v; want exit %d and %q", call.args, res, call.want.code, call.want.says)
 				}

@@ -345,15 +345,15 @@ func TestRunConflict(t *testing.T) {
 		{[]string{"-n"}, 1},
 		{[]string{"--wait", "0"}, 1},
 		{[]string{"--try", "--wait", "0"}, 1},
-		{[]string{"--wait", "50ms"}, 1},
-		{[]string{"-w", "0.05"}, 1},
+		{[]string{"a while"}, 1},
+		{[]string{"-w", "0.0"}, 1},
 		{[]string{"--try", "-E", "9"}, 9},
 		{[]string{"--try", "--conflict-exit-code=0"}, 0},
 		{[]string{"--try", "--sysexits"}, 75},
-		{[]string{"--wait", "50ms", "--sysexits"}, 75},
+		{[]string{"a while", "--sysexits"}, 75},
 	} {
 		args := append(append([]string{"run", "x"}, tc.args...), "--", "echo", "ran")
-		res := r.run(t, args...)
+		res := r.runAWhile(t, holder, args...)
 		if res.code != tc.code || res.out != "" || !strings.Contains(res.err, holder) {
 			t.Errorf("%q: %+v; want exit %d and the holder's name", tc.args, res, tc.code)
 		}
@@ -548,6 +548,12 @@ func TestRunLost(t *testing.T) {
 	lose := func(t *testing.T, j *job, name string) {
 		t.Helper()
 		j.says("ready")
+		owner, err := r.HKeys(name)
+		if err != nil || len(owner) != 1 {
+			t.Fatal(owner, err)
+		}
+		client, _, _ := strings.Cut(owner[0], ":")
+		eventually(t, "the holder listens", func() bool { return len(r.PubSubChannels("*"+client)) > 0 }, j.output)
 		if res := r.run(t, "release", "--force", name); res.code != 0 || res.out != name+" released\n" {
 			t.Fatalf("%+v", res)
 		}

@@ -63,7 +63,7 @@ func TestLatchCommands(t *testing.T) {
 	if res := r.run(t, "latch", "set", "workers", "5"); res.code != exitConflict || res.out != "2\n" {
 		t.Errorf("set again: %+v", res)
 	}
-	if res := r.run(t, "latch", "wait", "workers", "--wait", "10ms"); res.code != exitConflict || !strings.Contains(res.err, "not 0") {
+	if res := r.runAWhile(t, "not 0", "latch", "wait", "workers", "a while"); res.code != exitConflict || !strings.Contains(res.err, "not 0") {
 		t.Errorf("wait: %+v", res)
 	}
 	for _, want := range []string{"1\n", "0\n"} {
