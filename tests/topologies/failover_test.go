@@ -212,17 +212,17 @@ var policies = []struct {
 // long two had it. With -update the docs say so too.
 func TestFailovers(t *testing.T) {
 	if testing.Short() {
-		t.Skip("needs servers")
+		t.Skip("a long story, for make check")
 	}
 	t.Parallel()
-	var wg sync.WaitGroup
 	rows := make([]string, 0, 2*len(policies))
-	for _, name := range []string{"Sentinel", "Cluster"} {
-		for _, policy := range policies {
-			at := len(rows)
-			rows = append(rows, "")
-			wg.Go(func() {
+	t.Run("all", func(t *testing.T) {
+		for _, name := range []string{"Sentinel", "Cluster"} {
+			for _, policy := range policies {
+				at := len(rows)
+				rows = append(rows, "")
 				t.Run(name+"/"+strings.Trim(policy.name, "`"), func(t *testing.T) {
+					t.Parallel()
 					r := newRun(t, failovers[name](t, testserver.Redis), policy.acks)
 					r.play()
 					rows[at] = fmt.Sprintf("| %s | %s |%s\n", name, policy.name, r.row())
@@ -231,10 +231,9 @@ func TestFailovers(t *testing.T) {
 						t.Logf("replicas have taken over %d times", r.switches())
 					}
 				})
-			})
+			}
 		}
-	}
-	wg.Wait()
+	})
 	if *update && !t.Failed() {
 		writeFailovers(t, strings.Join(rows, ""))
 	}

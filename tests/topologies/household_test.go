@@ -16,13 +16,14 @@ import (
 )
 
 const (
-	// shortLease is the shortest that every adapter can renew.
-	shortLease = 11 * time.Second
+	// shortLease is one that a busy machine does not lose: every adapter could renew
+	// one of 11 s.
+	shortLease = 20 * time.Second
 	// longLease is one that nobody lives to see renewed by the clock.
 	longLease = 10 * time.Minute
 	// soon is when those know who do not wait for a clock, on a busy machine: they
-	// connect, and poll.
-	soon = 6 * time.Second
+	// connect, and poll. It is less than a third of longLease.
+	soon = time.Minute
 )
 
 // A household is two clients, as of two processes, that live through something

@@ -17,8 +17,9 @@ import (
 // are those of another time: it has never heard of the hold, but cannot know.
 func TestAReplicaThatDoesNotKnowAHoldIsNotBelieved(t *testing.T) {
 	if testing.Short() {
-		t.Skip("needs servers")
+		t.Skip("a long story, for make check")
 	}
+	t.Parallel()
 	primary := testserver.Start(t, testserver.Redis)
 	replica := testserver.Start(t, testserver.Redis, "--replicaof", "127.0.0.1", heldport.Hold(t))
 	for _, adapter := range adapters {

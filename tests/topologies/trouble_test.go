@@ -2,7 +2,6 @@ package topologies
 
 import (
 	"errors"
-	"sync"
 	"testing"
 	"time"
 
@@ -35,22 +34,17 @@ func (s *scene) each(f func(h *household)) {
 // has its line in docs/guarantees.md.
 func TestTroubles(t *testing.T) {
 	if testing.Short() {
-		t.Skip("needs servers")
+		t.Skip("a long story, for make check")
 	}
 	t.Parallel()
-	// They wait more than they work: t.Parallel would admit too few at a time.
-	slots := make(chan struct{}, 7)
-	var wg sync.WaitGroup
 	for _, x := range troubles {
 		for _, kind := range testserver.Kinds() {
-			slots <- struct{}{}
-			wg.Go(func() {
-				defer func() { <-slots }()
-				t.Run(x.name+"/"+string(kind), func(t *testing.T) { x.tell(t, kind) })
+			t.Run(x.name+"/"+string(kind), func(t *testing.T) {
+				t.Parallel()
+				x.tell(t, kind)
 			})
 		}
 	}
-	wg.Wait()
 }
 
 func (x *trouble) tell(t *testing.T, kind testserver.Kind) {
@@ -70,21 +64,32 @@ func (x *trouble) tell(t *testing.T, kind testserver.Kind) {
 }
 
 // refused checks that a new call fails with that code, when the server has been of
-// no use for Config.OutageTimeout and not before, and may be made again.
+// no use for Config.OutageTimeout and not before, and may be made again. Within half
+// a second a busy machine may have heard nothing: then there is more time.
 func (h *household) refused(code string) {
 	h.Helper()
-	const patience = 500 * time.Millisecond
+	var re *redlatch.RunError
+	if err := h.failure(500 * time.Millisecond); !errors.As(err, &re) || re.Code != code {
+		err = h.failure(5 * time.Second)
+		if !errors.As(err, &re) || re.Code != code {
+			h.Errorf("%s: Acquire: %v, want ErrUnavailable by %s", h.name, err, code)
+		}
+	}
+}
+
+func (h *household) failure(patience time.Duration) error {
+	h.Helper()
 	c := client(h.T, h.open(), redlatch.Config{OutageTimeout: patience})
 	start := time.Now()
 	_, err := c.Lock(h.of("refused")).Acquire(h.ctx)
 	took := time.Since(start)
-	var re *redlatch.RunError
-	if !errors.Is(err, redlatch.ErrUnavailable) || !redlatch.IsRetryable(err) || !errors.As(err, &re) || re.Code != code {
-		h.Errorf("%s: Acquire: %v, want ErrUnavailable by %s", h.name, err, code)
+	if !errors.Is(err, redlatch.ErrUnavailable) || !redlatch.IsRetryable(err) {
+		h.Errorf("%s: Acquire: %v, want ErrUnavailable", h.name, err)
 	}
 	if took < patience {
 		h.Errorf("%s: Acquire failed after %v, want it to try for %v", h.name, took, patience)
 	}
+	return err
 }
 
 // calls makes calls that are to wait for the end of the trouble.
