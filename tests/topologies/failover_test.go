@@ -277,6 +277,7 @@ type run struct {
 }
 
 func newRun(t *testing.T, f failover, policy redlatch.Acks) *run {
+	f.timeout = 2 * time.Second
 	r := &run{T: t, failover: f, acks: policy}
 	if policy == all {
 		r.acks = redlatch.Acks(f.replicas)
@@ -291,7 +292,7 @@ func (r *run) play() {
 	var wg sync.WaitGroup
 	for i := range 4 {
 		c := client(r.T, adapters[i%len(adapters)].open(r.T, r.place), redlatch.Config{
-			Name: fmt.Sprint(i), WatchdogTimeout: 20 * time.Second, OutageTimeout: time.Minute, Acks: r.acks,
+			Name: fmt.Sprint(i), WatchdogTimeout: 20 * time.Second, OutageTimeout: time.Minute, Acks: r.acks, AckTimeout: time.Second,
 		})
 		for key := range 6 {
 			w := &worker{name: fmt.Sprint("{orders}", key)} // of one node

@@ -60,7 +60,7 @@ type holding interface {
 
 // setUp starts a household. What is not held stands in waits only: a latch, a
 // barrier, permits without an owner, and a rate.
-func setUp(t *testing.T, s *testserver.Server, open func() redlatch.Redis, name string, lease time.Duration) *household {
+func setUp(t *testing.T, s *testserver.Server, open func() redlatch.Redis, name string, lease, rate time.Duration) *household {
 	t.Helper()
 	h := &household{
 		T: t, ctx: t.Context(), name: name, server: s, open: open,
@@ -114,7 +114,7 @@ func setUp(t *testing.T, s *testserver.Server, open func() redlatch.Redis, name 
 
 	h.waitFor("barrier", func() error { _, err := h.b.Barrier(h.of("barrier"), 2).Await(h.ctx); return err })
 
-	_, err = h.a.RateLimiter(h.of("rate")).TrySetRate(h.ctx, redlatch.Rate{Permits: 1, Interval: 3 * time.Second})
+	_, err = h.a.RateLimiter(h.of("rate")).TrySetRate(h.ctx, redlatch.Rate{Permits: 1, Interval: rate})
 	h.must("TrySetRate", err)
 	h.must("Acquire", h.a.RateLimiter(h.of("rate")).Acquire(h.ctx, 1))
 	h.waitFor("rate", func() error { return h.b.RateLimiter(h.of("rate")).Acquire(h.ctx, 1) })

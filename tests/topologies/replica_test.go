@@ -32,7 +32,9 @@ func TestAReplicaThatDoesNotKnowAHoldIsNotBelieved(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := client(t, adapter.open(t, single(addr)), redlatch.Config{WatchdogTimeout: 20 * time.Second, OutageTimeout: time.Minute})
+			where := single(addr)
+			where.timeout = 2 * time.Second
+			c := client(t, adapter.open(t, where), redlatch.Config{WatchdogTimeout: 20 * time.Second, OutageTimeout: time.Minute})
 			ctx := t.Context()
 			holds := map[string]*redlatch.Hold{}
 			for kind, l := range map[string]*redlatch.Lock{

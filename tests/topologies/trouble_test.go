@@ -1,6 +1,7 @@
 package topologies
 
 import (
+	"cmp"
 	"errors"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ type trouble struct {
 	name  string
 	args  []string      // of the server
 	lease time.Duration // 0: longLease
+	rate  time.Duration // when who waits for it has it, by itself; 0: soon
 	story func(s *scene)
 }
 
@@ -51,13 +53,10 @@ func (x *trouble) tell(t *testing.T, kind testserver.Kind) {
 	s := &scene{T: t, server: testserver.Start(t, kind, x.args...)}
 	where := single(s.server.Addr())
 	where.timeout = 500 * time.Millisecond
-	lease := x.lease
-	if lease == 0 {
-		lease = longLease
-	}
+	lease, rate := cmp.Or(x.lease, longLease), cmp.Or(x.rate, 3*time.Second)
 	for _, adapter := range adapters {
 		open := func() redlatch.Redis { return adapter.open(t, where) }
-		s.households = append(s.households, setUp(t, s.server, open, adapter.name, lease))
+		s.households = append(s.households, setUp(t, s.server, open, adapter.name, lease, rate))
 	}
 	x.story(s)
 	s.each((*household).leave)
@@ -69,11 +68,12 @@ func (x *trouble) tell(t *testing.T, kind testserver.Kind) {
 func (h *household) refused(code string) {
 	h.Helper()
 	var re *redlatch.RunError
-	if err := h.failure(500 * time.Millisecond); !errors.As(err, &re) || re.Code != code {
-		err = h.failure(5 * time.Second)
-		if !errors.As(err, &re) || re.Code != code {
-			h.Errorf("%s: Acquire: %v, want ErrUnavailable by %s", h.name, err, code)
-		}
+	err := h.failure(500 * time.Millisecond)
+	for tries := 0; tries < 10 && (!errors.As(err, &re) || re.Code != code); tries++ {
+		err = h.failure(2 * time.Second)
+	}
+	if !errors.As(err, &re) || re.Code != code {
+		h.Errorf("%s: Acquire: %v, want ErrUnavailable by %s", h.name, err, code)
 	}
 }
 
@@ -148,11 +148,11 @@ var troubles = []trouble{
 	{name: "paused for longer than a lease", lease: shortLease, story: pausedForLong},
 	{name: "out of memory", lease: shortLease, story: outOfMemory},
 	{name: "locks evicted", args: []string{"--maxmemory-policy", "volatile-ttl"}, lease: shortLease, story: locksEvicted},
-	{name: "all evicted", args: []string{"--maxmemory-policy", "allkeys-lru"}, lease: shortLease, story: allEvicted},
-	{name: "writes refused for want of a disk", args: fileInTheWay, lease: shortLease, story: noWrites(diskBroken, "MISCONF")},
-	{name: "writes refused for want of replicas", lease: shortLease, story: noWrites(replicasMissing, "NOREPLICAS")},
+	{name: "all evicted", args: []string{"--maxmemory-policy", "allkeys-lru"}, lease: shortLease, rate: time.Hour, story: allEvicted},
+	{name: "writes refused for want of a disk", args: fileInTheWay, lease: time.Minute, story: noWrites(diskBroken, "MISCONF")},
+	{name: "writes refused for want of replicas", lease: time.Minute, story: noWrites(replicasMissing, "NOREPLICAS")},
 	{name: "loading", args: slowToLoad, story: whileLoading},
-	{name: "restart without data", story: restartWithoutData},
+	{name: "restart without data", rate: time.Hour, story: restartWithoutData},
 	{name: "restart with data", args: []string{"--appendonly", "yes", "--appendfsync", "always"}, story: restartWithData},
 	{name: "restart with older data", story: restartWithOlderData},
 	{name: "paused", story: pausedBriefly("ALL")},
