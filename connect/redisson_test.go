@@ -304,8 +304,9 @@ func TestRedissonShowsNoSecret(t *testing.T) {
 
 func TestOpenRedisson(t *testing.T) {
 	if testing.Short() {
-		t.Skip("needs servers")
+		t.Skip("a long story, for make check")
 	}
+	t.Parallel()
 	open := func(text string) error {
 		t.Helper()
 		s, _, err := ParseRedisson([]byte(text), nil)

@@ -19,18 +19,21 @@ import (
 // generous is how long anything may take on a busy machine.
 const generous = time.Minute
 
+// timeout is as long as drivers may take for a request: nothing here waits for it.
+const timeout = 5 * time.Second
+
 var drivers = map[string]func(tb testing.TB, addr string) redlatch.Redis{"goredis": useGoredis, "rueidis": useRueidis}
 
 func useGoredis(tb testing.TB, addr string) redlatch.Redis {
 	tb.Helper()
-	rdb := goredisclient.NewClient(&goredisclient.Options{Addr: addr, DialTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: time.Second})
+	rdb := goredisclient.NewClient(&goredisclient.Options{Addr: addr, DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout})
 	tb.Cleanup(func() { _ = rdb.Close() })
 	return goredis.Use(rdb)
 }
 
 func useRueidis(tb testing.TB, addr string) redlatch.Redis {
 	tb.Helper()
-	d, err := rueidis.New(rueidisclient.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, ConnWriteTimeout: time.Second})
+	d, err := rueidis.New(rueidisclient.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, ConnWriteTimeout: timeout})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -39,14 +42,12 @@ func useRueidis(tb testing.TB, addr string) redlatch.Redis {
 }
 
 func TestKeyOnServers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs servers")
-	}
+	t.Parallel()
 	for _, kind := range testserver.Kinds() {
-		server := testserver.Start(t, kind)
 		for name, use := range drivers {
 			t.Run(string(kind)+"/"+name, func(t *testing.T) {
-				server.MustDo("FLUSHALL")
+				t.Parallel()
+				server := testserver.Start(t, kind)
 				r := use(t, server.Addr())
 				theRule(t, r, "state")
 				otherTypes(t, r)
@@ -129,10 +130,11 @@ func faults(t *testing.T, direct redlatch.Redis, p *faultnet.Proxy, through redl
 
 func TestKeyInCluster(t *testing.T) {
 	if testing.Short() {
-		t.Skip("needs servers")
+		t.Skip("a long story, for make check")
 	}
+	t.Parallel()
 	c := testserver.StartCluster(t, testserver.Redis)
-	rdb := goredisclient.NewClusterClient(&goredisclient.ClusterOptions{Addrs: c.Addrs(), DialTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: time.Second})
+	rdb := goredisclient.NewClusterClient(&goredisclient.ClusterOptions{Addrs: c.Addrs(), DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout})
 	t.Cleanup(func() { _ = rdb.Close() })
 	for _, name := range []string{"state", "other", "orders:{42}:state"} {
 		theRule(t, goredis.Use(rdb), name)

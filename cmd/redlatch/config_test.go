@@ -43,6 +43,7 @@ nettyThreads: ${TEST_THREADS:-32}
 `
 
 func TestConfigCheck(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	file := writeFile(t, "redisson.yaml", sentinelFile)
 	check := func(args ...string) result {
@@ -77,6 +78,7 @@ func TestConfigCheck(t *testing.T) {
 }
 
 func TestConfigFails(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	bad := writeFile(t, "bad.yaml", "singleServerConfig: {address: 'redis://:"+password+"@h:x', threads: 1}\nprotocol: "+password+"\nthreads: 1")
 	stores := writeFile(t, "stores.yaml", "singleServerConfig: {address: 'rediss://h:1'}\nsslKeystore: file:/x.p12\nsslKeystorePassword: "+password)
@@ -112,6 +114,7 @@ func TestConfigFails(t *testing.T) {
 
 // A command works with the server, and the watchdog, of Redisson's file.
 func TestRunWithConfig(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	file := writeFile(t, "redisson.yaml", "singleServerConfig: {address: 'redis://"+r.Addr()+"', database: 3}\n"+
 		"password: ${TEST_PASSWORD}\nlockWatchdogTimeout: 9000\nprotocol: RESP2\nthreads: 3")
@@ -136,6 +139,7 @@ func TestRunWithConfig(t *testing.T) {
 }
 
 func TestTLSFlags(t *testing.T) {
+	t.Parallel()
 	cert, file := selfSigned(t)
 	m := miniredis.NewMiniRedis()
 	if err := m.StartTLS(&tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}); err != nil {

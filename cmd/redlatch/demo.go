@@ -13,7 +13,8 @@ import (
 
 func (a *app) demoCommand() *cobra.Command {
 	var plain bool
-	length := duration{Duration: demo.DefaultLength}
+	var length duration
+	watchdog := duration{Duration: demo.DefaultWatchdog}
 	opt := demo.Options{Out: os.Stdout}
 	cmd := &cobra.Command{
 		Use:   "demo",
@@ -28,7 +29,8 @@ itself. The exit code is 0 if there was no violation, else 1.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.Flags().BoolVar(&plain, "plain", false, "plain lines, also on a terminal")
-	cmd.Flags().Var(&length, "for", "how long; less than the default leaves out parts of the story")
+	cmd.Flags().Var(&length, "for", "how long (default: the whole story); less leaves out parts of it")
+	cmd.Flags().Var(&watchdog, "watchdog", "the lease of the workers' holds; a slow machine needs a longer one")
 	cmd.Flags().IntVar(&opt.Workers, "workers", 4, "how many worker processes, 2 to 8")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		for _, name := range serverFlags {
@@ -42,7 +44,10 @@ itself. The exit code is 0 if there was no violation, else 1.`,
 		if length.set && length.Duration < time.Second {
 			return usage("--for %v is too short: nothing would be tested; give at least 1s", length.Duration)
 		}
-		opt.Length = length.Duration
+		if watchdog.Duration < 300*time.Millisecond {
+			return usage("--watchdog %v is too short; it must be at least 300ms", watchdog.Duration)
+		}
+		opt.Length, opt.Watchdog = length.Duration, watchdog.Duration
 		// The view needs a terminal that understands escape sequences and
 		// gives keys one by one; Windows consoles often do not.
 		if !plain && runtime.GOOS != "windows" && os.Getenv("TERM") != "dumb" &&
@@ -74,6 +79,7 @@ func (a *app) demoWorkerCommand() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&w.ID, "id", 0, "")
 	cmd.Flags().StringVar(&w.Records, "records", "", "")
+	cmd.Flags().DurationVar(&w.Watchdog, "watchdog", demo.DefaultWatchdog, "")
 	cmd.RunE = func(*cobra.Command, []string) error {
 		w.URL = a.server.address()
 		if err := w.Run(os.Stdin, os.Stdout); err != nil {

@@ -35,7 +35,7 @@ func children(t *testing.T, pid int) []int {
 func TestDemoWorkersDieWithIt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	cmd := (&redis{}).command("demo")
+	cmd := (&redis{}).command("demo", "--watchdog", "1m")
 	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
 	j := start(t, cmd)
 	records(t, dir, j)
@@ -53,7 +53,7 @@ func TestDemoWorkersDieWithIt(t *testing.T) {
 // The live view, and its quit key.
 func TestDemoOnTerminal(t *testing.T) {
 	t.Parallel()
-	cmd := (&redis{}).command("demo")
+	cmd := (&redis{}).command("demo", "--watchdog", "1m")
 	cmd.Env = append(cmd.Env, "TERM=xterm", "TMPDIR="+t.TempDir())
 	term := onTerminal(t, cmd)
 	term.says("\x1b[?1049h")
@@ -78,7 +78,7 @@ func TestDemoOnTerminal(t *testing.T) {
 
 func TestDemoOnTerminalWithoutColor(t *testing.T) {
 	t.Parallel()
-	cmd := (&redis{}).command("demo")
+	cmd := (&redis{}).command("demo", "--watchdog", "1m")
 	cmd.Env = append(cmd.Env, "TERM=xterm", "NO_COLOR=1", "TMPDIR="+t.TempDir())
 	term := onTerminal(t, cmd)
 	term.says("HOLDS")

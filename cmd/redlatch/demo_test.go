@@ -40,22 +40,22 @@ func lastLine(text string) string {
 
 // The whole story, without a terminal.
 func TestDemo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long story, for make check")
+	}
 	t.Parallel()
 	dir := t.TempDir()
-	cmd := (&redis{}).command("demo")
+	const watchdog = 6 // seconds: a busy machine must not make it lose more
+	cmd := (&redis{}).command("demo", "--watchdog", fmt.Sprint(watchdog))
 	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
-	began := time.Now()
 	res := finish(t, cmd)
-	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("it took %v", took)
-	}
 	if res.code != 0 || res.err != "" {
 		t.Errorf("%+v", res)
 	}
 	if strings.Contains(res.out, "\x1b") {
 		t.Error("escape sequences without a terminal")
 	}
-	contains(t, res.out, "watchdog is 2s")
+	contains(t, res.out, "watchdog is 6s")
 
 	n := find(t, lastLine(res.out), `^(\d+) acquisitions, (\d+) violations, (\d+) loss(?:es)?$`)
 	if n[0] < 20 || n[1] != 0 || n[2] < 1 {
@@ -63,7 +63,7 @@ func TestDemo(t *testing.T) {
 	}
 	left := find(t, res.out, `kill -9 of worker \d \(pid \d+\), the holder; ([\d.]+) s of its lease left`)[0]
 	back := find(t, res.out, `the lock is back: worker \d has it ([\d.]+) s after the kill`)[0]
-	if left <= 0.5 || left > 2 || back < left-0.05 {
+	if left <= 0.5 || left > watchdog || back < left-0.05 {
 		t.Errorf("the lease had %v s left, and the lock came back after %v s", left, back)
 	}
 	told := find(t, res.out, `told at ([\d.]+) s: worker \d's context ended \(ErrLost\), it left`)[0]
@@ -97,7 +97,7 @@ func records(t *testing.T, dir string, j *job) string {
 func TestDemoViolation(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	cmd := (&redis{}).command("demo", "--for", "2s", "--workers", "2")
+	cmd := (&redis{}).command("demo", "--watchdog", "1m", "--for", "2s", "--workers", "2")
 	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
 	j := start(t, cmd)
 	f, err := os.OpenFile(records(t, dir, j), os.O_WRONLY|os.O_APPEND, 0)
@@ -121,7 +121,7 @@ func TestDemoViolation(t *testing.T) {
 func TestDemoInterrupted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	cmd := (&redis{}).command("demo")
+	cmd := (&redis{}).command("demo", "--watchdog", "1m")
 	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
 	j := start(t, cmd)
 	records(t, dir, j)

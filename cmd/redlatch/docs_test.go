@@ -13,6 +13,7 @@ import (
 
 // docs/cli.md knows every command, flag, exit code and JSON field.
 func TestDocs(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../docs/cli.md")
 	if err != nil {
 		t.Fatal(err)
@@ -47,6 +48,7 @@ func TestDocs(t *testing.T) {
 
 // docs/security.md shows what redlatch acl prints.
 func TestDocsShowRule(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../docs/security.md")
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 // A result that nobody can have is no success.
 func TestResultThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	for _, args := range [][]string{
 		{"ls"},

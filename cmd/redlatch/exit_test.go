@@ -10,6 +10,7 @@ import (
 
 // What is no lock stays what it is, whatever is asked of it.
 func TestKeysThatAreNoLocks(t *testing.T) {
+	t.Parallel()
 	type want struct {
 		code int
 		says string
@@ -42,9 +43,9 @@ func TestKeysThatAreNoLocks(t *testing.T) {
 				{[]string{"release", "--force", "k"}, tc.ask},
 				{[]string{"release", "--force", "k", "-o", "json"}, tc.ask},
 				{[]string{"run", "k", "--try", "--", "echo", "ran"}, tc.try},
-				{[]string{"run", "k", "--wait", "50ms", "--", "echo", "ran"}, tc.try},
+				{[]string{"run", "k", "a while", "--", "echo", "ran"}, tc.try},
 			} {
-				res := r.run(t, call.args...)
+				res := r.runAWhile(t, call.want.says, call.args...)
 				if res.code != call.want.code || res.out != "" || !strings.Contains(res.err, call.want.says) {
 					t.Errorf("%q: %+v; want exit %d and %q", call.args, res, call.want.code, call.want.says)
 				}
@@ -63,6 +64,7 @@ func TestKeysThatAreNoLocks(t *testing.T) {
 
 // A server that answers every script with an error.
 func TestWhatTheServerRefuses(t *testing.T) {
+	t.Parallel()
 	commands := [][]string{{"show", "x"}, {"release", "--force", "x"}, {"run", "x", "--try", "--", "echo", "ran"}}
 	for _, tc := range []struct {
 		reply    string
@@ -99,6 +101,7 @@ func TestWhatTheServerRefuses(t *testing.T) {
 }
 
 func TestCompletion(t *testing.T) {
+	t.Parallel()
 	r := &redis{}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		if res := r.run(t, "completion", shell); res.code != 0 || res.err != "" || !strings.Contains(res.out, "redlatch") {

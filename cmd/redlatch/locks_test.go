@@ -35,6 +35,7 @@ func heldByOther(name string) lockJSON {
 }
 
 func TestList(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	if got := document[[]lockJSON](t, r.run(t, "ls", "-o", "json")); got == nil || len(got) != 0 {
 		t.Errorf("an empty list is %v", got)
@@ -73,6 +74,7 @@ func TestList(t *testing.T) {
 }
 
 func TestShow(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	r.hold("x", time.Hour)
 	got := document[lockJSON](t, r.run(t, "show", "x", "--output=json"))
@@ -98,6 +100,7 @@ func TestShow(t *testing.T) {
 
 // Every type as Redisson stores it.
 func TestListAndShowEveryKind(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	client := strings.TrimSuffix(holder, ":1")
 	put := func(key string, pairs ...string) {
@@ -166,6 +169,7 @@ func TestListAndShowEveryKind(t *testing.T) {
 }
 
 func TestRelease(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	r.hold("it's", time.Hour)
 	res := r.run(t, "release", "it's")
@@ -198,6 +202,7 @@ func TestRelease(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
+	t.Parallel()
 	r := &redis{}
 	got := document[versionJSON](t, r.run(t, "version", "-o", "json"))
 	if got.Version == "" || !strings.HasPrefix(got.Go, "go1.") || !strings.Contains(got.Platform, "/") {
@@ -211,6 +216,7 @@ func TestVersion(t *testing.T) {
 // The other commands' mistakes, and that none of them shows a password. The
 // helpers look for it in all that is ever written.
 func TestOtherFailures(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	addr := heldport.Refusing(t)
 	nowhere := "redis://ann:" + password + "@" + addr
@@ -254,6 +260,7 @@ func TestOtherFailures(t *testing.T) {
 
 // --url before REDLATCH_URL before REDIS_URL.
 func TestWhichServer(t *testing.T) {
+	t.Parallel()
 	a, b := newRedis(t), newRedis(t)
 	a.hold("on-a", time.Hour)
 	b.hold("on-b", time.Hour)
@@ -275,6 +282,7 @@ func TestWhichServer(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	for _, args := range [][]string{{}, {"--help"}, {"help"}} {
 		res := r.run(t, args...)

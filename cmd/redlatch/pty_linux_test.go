@@ -91,6 +91,7 @@ const ctrlC, ctrlZ = "\x03", "\x1a"
 
 // A command in a process group of its own gets the terminal when it reads.
 func TestTerminalReading(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	term := onTerminal(t, r.command("run", "x", "--", "sh", "-c", "echo ready; read a; echo \"<$a>\"; read b; echo \"<$b>\"; exit 5"))
 	term.says("ready")
@@ -106,6 +107,7 @@ func TestTerminalReading(t *testing.T) {
 // Changing the terminal's modes is also a reason to get it, and redlatch's
 // shell has it again afterwards.
 func TestTerminalModesAndAfter(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	term := onTerminal(t, r.shell("-c", `"$R" run x -c 'stty -echo; read a; stty echo; echo "<$a>"'; read b; echo "after: $b"`))
 	eventually(t, "no echo", func() bool { return !echoes(t, term.master) }, term.output)
@@ -135,6 +137,7 @@ func echoes(t *testing.T, f *os.File) bool {
 
 // Ctrl-C ends the command, the wait of the shell, and the script around it.
 func TestTerminalCtrlC(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	for name, shell := range map[string]string{"sh": "/bin/sh", "bash": "/bin/bash"} {
 		t.Run(name, func(t *testing.T) {
@@ -158,6 +161,7 @@ func TestTerminalCtrlC(t *testing.T) {
 
 // Ctrl-C for a command that has the terminal, and handles it.
 func TestTerminalCtrlCHandled(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	term := onTerminal(t, r.command("run", "x", "-c", "trap 'echo handled; exit 9' INT; read a; echo got; read b"))
 	term.types("one\n")
@@ -174,6 +178,7 @@ func TestTerminalCtrlCHandled(t *testing.T) {
 // shell that is stopped while it starts one by vfork does not look stopped,
 // whoever its parent is.)
 func TestTerminalCtrlZ(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	for _, tc := range []struct{ name, script, before string }{
 		{"in the background of the terminal", "echo ready; while ! [ -e $DONE ]; do :; done; echo over; exit 5", ""},
@@ -212,6 +217,7 @@ func TestTerminalCtrlZ(t *testing.T) {
 
 // One redlatch run under another passes the terminal, and Ctrl-Z, on.
 func TestTerminalNested(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	term := onTerminal(t, r.shell("", ""))
 	term.says("prompt> ")
@@ -229,6 +235,7 @@ func TestTerminalNested(t *testing.T) {
 
 // A shell with job control takes the terminal for groups of its own.
 func TestTerminalShell(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	term := onTerminal(t, r.shell("", ""))
 	term.says("prompt> ")
@@ -253,10 +260,14 @@ func TestTerminalShell(t *testing.T) {
 // A stopped program renews nothing. When it is continued too late, the command
 // must not go on.
 func TestTerminalStoppedForLongerThanTheLease(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long story, for make check")
+	}
+	t.Parallel()
 	r := newRedis(t)
 	term := onTerminal(t, r.shell("", ""))
 	term.says("prompt> ")
-	term.types("\"$R\" run x --lease 2s -c 'echo ready; exec sleep 60'; echo rc=$?\n")
+	term.types("\"$R\" run x --lease 10s -c 'echo ready; exec sleep 60'; echo rc=$?\n")
 	eventually(t, "ready", func() bool { return strings.Count(term.output(), "ready") == 2 }, term.output)
 	term.types(ctrlZ)
 	term.says("Stopped")
@@ -268,6 +279,7 @@ func TestTerminalStoppedForLongerThanTheLease(t *testing.T) {
 
 // Of two commands in a pipeline, the one that wants the terminal gets it.
 func TestTerminalPipeline(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	term := onTerminal(t, r.shell("-c", `"$R" run x -- echo piped | { read a; read b </dev/tty; echo "$a and $b"; }`))
 	term.types("typed\n")
@@ -280,6 +292,7 @@ func TestTerminalPipeline(t *testing.T) {
 // TSTP to redlatch itself, without a terminal: the command is stopped, the lock
 // is kept, and CONT continues.
 func TestRunStopAndContinue(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	j := start(t, r.command("run", "x", "-c", "echo pid $$; while :; do :; done"))
 	j.says("pid ")
@@ -306,6 +319,7 @@ func TestRunStopAndContinue(t *testing.T) {
 
 // Colour is for terminals, and not with NO_COLOR.
 func TestColor(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	term := onTerminal(t, r.command("run"))
 	term.wait()

@@ -254,19 +254,25 @@ func (r *runner) supervise(hold hold, path string, signals chan os.Signal) (supe
 		c.MayContinue = func() bool { return hold.Err() == nil }
 	}
 	if r.onLost.value != "ignore" {
-		noted := make(chan struct{})
-		stop := context.AfterFunc(ctx, func() {
-			defer close(noted)
+		note := func() {
 			what := "the command goes on"
 			if r.onLost.value == "kill" {
 				what = fmt.Sprintf("ending the command: TERM, and KILL %v later", r.killAfter.Duration)
 			}
 			r.ui.note("%v; %s", context.Cause(ctx), what)
-		})
+		}
+		noted := make(chan struct{})
+		stop := context.AfterFunc(ctx, func() { defer close(noted); note() })
 		defer func() {
-			if r.told = !stop(); r.told {
+			switch lost := ctx.Err() != nil; {
+			case !stop():
 				<-noted
+			case lost: // the command has heard of it before we came to say so
+				note()
+			default:
+				return
 			}
+			r.told = true
 		}()
 	}
 	return supervise.Run(c)

@@ -19,6 +19,7 @@ import (
 )
 
 func TestRunPassesTheExitCodeOn(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	for _, tc := range []struct {
 		script string
@@ -44,6 +45,7 @@ func TestRunPassesTheExitCodeOn(t *testing.T) {
 }
 
 func TestRunGivesTheCommandWhatItNeeds(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 
 	// Standard input, and the arguments as they are: no shell sees them.
@@ -66,11 +68,11 @@ func TestRunGivesTheCommandWhatItNeeds(t *testing.T) {
 		t.Fatal(owner, err)
 	}
 	contains(t, strings.ReplaceAll(j.output(), password, "***"), "REDLATCH_HELD=true\n", "REDLATCH_NAME={a}:b c\n", "REDLATCH_OWNER="+owner[0]+"\n")
-	if ttl := r.TTL("{a}:b c"); ttl < 20*time.Second || ttl > 30*time.Second {
+	if ttl := r.TTL("{a}:b c"); ttl < 10*time.Second || ttl > 30*time.Second {
 		t.Errorf("TTL %v without --lease", ttl)
 	}
 	j.forget()
-	if res := r.run(t, "run", "y", "--lease", "1500ms", "-c", "echo $REDLATCH_LEASE_MS"); res.out != "1500\n" {
+	if res := r.run(t, "run", "y", "--lease", "60500ms", "-c", "echo $REDLATCH_LEASE_MS"); res.out != "60500\n" {
 		t.Errorf("%+v", res)
 	}
 }
@@ -78,6 +80,7 @@ func TestRunGivesTheCommandWhatItNeeds(t *testing.T) {
 // With --fenced the command gets its acquisition's token; without, none, even if
 // redlatch itself runs under a lock that had one.
 func TestRunFenced(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	for _, want := range []string{"1\n", "2\n"} {
 		if res := r.run(t, "run", "x", "--fenced", "-c", "echo $REDLATCH_TOKEN"); res.code != 0 || res.out != want {
@@ -102,6 +105,7 @@ func TestRunFenced(t *testing.T) {
 // All of several locks, or none: what the command is told, and what is held
 // meanwhile.
 func TestRunMulti(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	j := start(t, r.command("run", "--multi", "b,a", "--lease", "1h", "-c", "trap 'exit 6' USR1; echo $REDLATCH_NAME $REDLATCH_OWNER ready; while :; do sleep 0.02; done"))
 	j.says("ready")
@@ -133,6 +137,7 @@ func TestRunMulti(t *testing.T) {
 
 // Readers together, a writer alone; as ls and show see them.
 func TestRunSharedAndExclusive(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	const wait = "trap 'exit 6' USR1; echo ready; while :; do sleep 0.02; done"
 	a := start(t, r.command("run", "x", "--shared", "-c", wait))
@@ -167,6 +172,7 @@ func TestRunSharedAndExclusive(t *testing.T) {
 
 // A queue in Redis, as ls and show see it, which whoever leaves leaves.
 func TestRunFair(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	r.hold("x", time.Hour)
 	j := start(t, r.command("run", "x", "--fair", "-c", "echo ran"))
@@ -193,6 +199,7 @@ func TestRunFair(t *testing.T) {
 
 // A spinner subscribes to nothing, and sees a lock freed without a message.
 func TestRunSpins(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	r.hold("x", time.Hour)
 	if res := r.run(t, "run", "x", "--spin", "--wait", "50ms", "-c", "echo ran"); res.code != 1 || res.out != "" {
@@ -221,6 +228,7 @@ func (j *job) forget() {
 // Flags may stand before and after the name; what follows the command is the
 // command's.
 func TestRunFlagPlaces(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	for _, args := range [][]string{
 		{"run", "x", "echo", "-n", "--try"},
@@ -243,6 +251,7 @@ func TestRunFlagPlaces(t *testing.T) {
 }
 
 func TestRunUsageErrors(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	for _, tc := range []struct {
 		args []string
@@ -295,6 +304,7 @@ func TestRunUsageErrors(t *testing.T) {
 }
 
 func TestRunCommandNotRunnable(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	plain := filepath.Join(t.TempDir(), "plain")
 	if err := os.WriteFile(plain, []byte("text"), 0o600); err != nil {
@@ -324,6 +334,7 @@ func TestRunCommandNotRunnable(t *testing.T) {
 }
 
 func TestRunConflict(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	r.hold("x", time.Hour)
 	for _, tc := range []struct {
@@ -334,15 +345,15 @@ func TestRunConflict(t *testing.T) {
 		{[]string{"-n"}, 1},
 		{[]string{"--wait", "0"}, 1},
 		{[]string{"--try", "--wait", "0"}, 1},
-		{[]string{"--wait", "50ms"}, 1},
-		{[]string{"-w", "0.05"}, 1},
+		{[]string{"a while"}, 1},
+		{[]string{"-w", "0.0"}, 1},
 		{[]string{"--try", "-E", "9"}, 9},
 		{[]string{"--try", "--conflict-exit-code=0"}, 0},
 		{[]string{"--try", "--sysexits"}, 75},
-		{[]string{"--wait", "50ms", "--sysexits"}, 75},
+		{[]string{"a while", "--sysexits"}, 75},
 	} {
 		args := append(append([]string{"run", "x"}, tc.args...), "--", "echo", "ran")
-		res := r.run(t, args...)
+		res := r.runAWhile(t, holder, args...)
 		if res.code != tc.code || res.out != "" || !strings.Contains(res.err, holder) {
 			t.Errorf("%q: %+v; want exit %d and the holder's name", tc.args, res, tc.code)
 		}
@@ -354,6 +365,7 @@ func TestRunConflict(t *testing.T) {
 
 // Whoever waits gets the lock when it is free, and not when its TTL is over.
 func TestRunWaits(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	first := start(t, r.command("run", "x", "-c", "trap 'exit 0' USR1; echo ready; while :; do sleep 0.02; done"))
 	first.says("ready")
@@ -384,10 +396,17 @@ func TestRunServerFailures(t *testing.T) {
 	if res.code != 69 || !strings.Contains(res.err, "WRONGPASS") || !strings.Contains(res.err, r.Addr()) {
 		t.Errorf("wrong password: %+v", res)
 	}
+}
 
+// For run an outage is a kind of waiting.
+func TestRunServerUnreachable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long story, for make check")
+	}
+	t.Parallel()
 	addr := heldport.Refusing(t)
 	nowhere := &redis{nil, "redis://ann:" + password + "@" + addr}
-	res = nowhere.run(t, "run", "x", "--wait", "1h", "--", "true")
+	res := nowhere.run(t, "run", "x", "--wait", "1h", "--", "true")
 	if res.code != 69 || !strings.Contains(res.err, addr) || strings.Contains(res.err, "ann") {
 		t.Errorf("unreachable: %+v", res)
 	}
@@ -399,6 +418,7 @@ func trapping(signal string) string {
 }
 
 func TestRunForwardsSignals(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	for name, sig := range map[string]syscall.Signal{
 		"HUP": unix.SIGHUP, "INT": unix.SIGINT, "QUIT": unix.SIGQUIT, "TERM": unix.SIGTERM, "USR1": unix.SIGUSR1,
@@ -420,6 +440,7 @@ func TestRunForwardsSignals(t *testing.T) {
 
 // A signal is for everything the command has started.
 func TestRunSignalsTheGroup(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	// The inner shell is not the command; the outer one dies of TERM at once.
 	inner := "trap 'echo inner ended; exit' TERM; echo ready; while :; do sleep 0.02; done"
@@ -438,6 +459,7 @@ func TestRunSignalsTheGroup(t *testing.T) {
 }
 
 func TestRunSecondTermKills(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	j := start(t, r.command("run", "x", "-c", "trap 'echo no' TERM; echo ready; while :; do sleep 0.02; done"))
 	j.says("ready")
@@ -454,6 +476,7 @@ func TestRunSecondTermKills(t *testing.T) {
 
 // A signal ends the waiting for the lock, and leaves nothing behind.
 func TestRunSignalWhileWaiting(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	r.hold("x", time.Hour)
 	for _, sig := range []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP} {
@@ -472,6 +495,7 @@ func TestRunSignalWhileWaiting(t *testing.T) {
 
 // nohup: what was ignored stays ignored.
 func TestRunKeepsIgnoredSignals(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	cmd := r.command()
 	exe := cmd.Path
@@ -495,6 +519,7 @@ func TestRunKeepsIgnoredSignals(t *testing.T) {
 
 // The lock is held until the whole group has ended.
 func TestRunWaitsForTheGroup(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	done := filepath.Join(t.TempDir(), "done")
 	cmd := r.command("run", "x", "-c", "(while ! [ -e $DONE ]; do sleep 0.02; done; echo background ended) & echo pid $!; exit 5")
@@ -518,16 +543,23 @@ func TestRunWaitsForTheGroup(t *testing.T) {
 
 // Whoever runs under a lock does not survive the loss of it.
 func TestRunLost(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	lose := func(t *testing.T, j *job, name string) {
 		t.Helper()
 		j.says("ready")
+		owner, err := r.HKeys(name)
+		if err != nil || len(owner) != 1 {
+			t.Fatal(owner, err)
+		}
+		client, _, _ := strings.Cut(owner[0], ":")
+		eventually(t, "the holder listens", func() bool { return len(r.PubSubChannels("*"+client)) > 0 }, j.output)
 		if res := r.run(t, "release", "--force", name); res.code != 0 || res.out != name+" released\n" {
 			t.Fatalf("%+v", res)
 		}
 	}
 	t.Run("kill", func(t *testing.T) {
-		j := start(t, r.command("run", "x", "-c", "trap 'echo got TERM; exit 0' TERM; echo ready; while :; do sleep 0.02; done"))
+		j := start(t, r.command("run", "x", "--kill-after", "1m", "-c", "trap 'echo got TERM; exit 0' TERM; echo ready; while :; do sleep 0.02; done"))
 		lose(t, j, "x")
 		if code := j.wait(); code != 74 {
 			t.Errorf("exit %d", code)
@@ -588,7 +620,7 @@ func TestRunLost(t *testing.T) {
 		contains(t, j.output(), "its lease ran out")
 	})
 	t.Run("stopped command", func(t *testing.T) {
-		j := start(t, r.command("run", "x", "-c", "trap 'echo got TERM; exit 0' TERM; echo ready; kill -STOP $$; while :; do sleep 0.02; done"))
+		j := start(t, r.command("run", "x", "--kill-after", "1m", "-c", "trap 'echo got TERM; exit 0' TERM; echo ready; kill -STOP $$; while :; do sleep 0.02; done"))
 		lose(t, j, "x")
 		if code := j.wait(); code != 74 {
 			t.Errorf("exit %d", code)
@@ -599,6 +631,9 @@ func TestRunLost(t *testing.T) {
 
 // A server that is gone when the work is done takes nothing away from it.
 func TestRunReleaseFails(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long story, for make check")
+	}
 	t.Parallel()
 	r := newRedis(t)
 	j := start(t, r.command("run", "x", "-c", "trap 'exit 6' USR1; echo ready; while :; do sleep 0.02; done"))
@@ -642,6 +677,7 @@ func noProcess(t *testing.T, pid int) {
 // When redlatch dies without a word, what runs under its lock dies with it:
 // not only the command, but all of its group.
 func TestRunDiesWithItsCommand(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	cmd := r.command("run", "x", "-c", "trap : USR1; sh -c \"$INNER\" & while :; do wait; done")
 	cmd.Env = append(cmd.Env, "INNER=trap 'echo pid $$' USR1; echo ready; while :; do sleep 0.02; done")

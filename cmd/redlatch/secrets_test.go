@@ -10,9 +10,7 @@ import (
 
 // Whatever a command does, and whether it works or not, it shows no password.
 func TestNoPasswordIsShown(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs servers")
-	}
+	t.Parallel()
 	const right, wrong = "hunter2-right", "hunter2-wrong"
 	eachKind(t, func(t *testing.T, k testserver.Kind) {
 		s := testserver.Start(t, k)

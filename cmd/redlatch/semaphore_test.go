@@ -13,6 +13,7 @@ func (r *redis) counted(t *testing.T, args ...string) countJSON {
 }
 
 func TestSemaphoreCommands(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"", "--expirable"} {
 		t.Run("semaphore"+kind, func(t *testing.T) {
 			r := newRedis(t)
@@ -51,6 +52,7 @@ func TestSemaphoreCommands(t *testing.T) {
 }
 
 func TestLatchCommands(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	if res := r.run(t, "latch", "wait", "workers"); res.code != 0 {
 		t.Errorf("wait for none: %+v", res)
@@ -61,7 +63,7 @@ func TestLatchCommands(t *testing.T) {
 	if res := r.run(t, "latch", "set", "workers", "5"); res.code != exitConflict || res.out != "2\n" {
 		t.Errorf("set again: %+v", res)
 	}
-	if res := r.run(t, "latch", "wait", "workers", "--wait", "10ms"); res.code != exitConflict || !strings.Contains(res.err, "not 0") {
+	if res := r.runAWhile(t, "not 0", "latch", "wait", "workers", "a while"); res.code != exitConflict || !strings.Contains(res.err, "not 0") {
 		t.Errorf("wait: %+v", res)
 	}
 	for _, want := range []string{"1\n", "0\n"} {
@@ -75,6 +77,7 @@ func TestLatchCommands(t *testing.T) {
 }
 
 func TestRunWithPermits(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t)
 	res := r.run(t, "run", "encoder", "--permits", "2/3", "-c", `echo "$REDLATCH_NAME ${#REDLATCH_OWNER}"`)
 	if res.code != 0 || res.out != "encoder 65\n" { // two ids and a comma

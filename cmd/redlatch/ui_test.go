@@ -7,6 +7,7 @@ import (
 )
 
 func TestMaskUserinfo(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"nothing":                                "nothing",
 		"redis://h:6379":                         "redis://h:6379",
@@ -22,6 +23,7 @@ func TestMaskUserinfo(t *testing.T) {
 }
 
 func TestPrintable(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"orders:42 {a} ä Ω 🔒": "orders:42 {a} ä Ω 🔒",
 		"\x1b[2J\r\n\t":       `\x1b[2J\r\n\t`,
@@ -37,6 +39,7 @@ func TestPrintable(t *testing.T) {
 }
 
 func TestUIHides(t *testing.T) {
+	t.Parallel()
 	var b strings.Builder
 	u := &ui{err: &b}
 	u.hide("s3cret", "")
@@ -49,6 +52,7 @@ func TestUIHides(t *testing.T) {
 }
 
 func TestDurationFlag(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]time.Duration{
 		"0": 0, "10": 10 * time.Second, "0.5": 500 * time.Millisecond, "1.5s": 1500 * time.Millisecond,
 		"1h30m": 90 * time.Minute, "250ms": 250 * time.Millisecond, "1e3": 1000 * time.Second,
@@ -67,6 +71,7 @@ func TestDurationFlag(t *testing.T) {
 }
 
 func TestShellWord(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"orders:42": "orders:42", "a b": "'a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "-n": "-- '-n'", "*": "'*'", "{a}": "'{a}'",
 	} {

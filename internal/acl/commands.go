@@ -87,6 +87,8 @@ var ByDrivers = []Command{
 	{Args: "UNSUBSCRIBE C", By: Locks},
 	{Args: "SSUBSCRIBE C", By: Locks, since: "7.0"},
 	{Args: "SUNSUBSCRIBE C", By: Locks, since: "7.0"},
+	{Args: "PUNSUBSCRIBE", By: "rueidis and valkey-go, for some connections that they use again"},
+	{Args: "DISCARD", By: "the same"},
 	{Args: "SCAN 0", By: "Locks, Objects, Counters and ls"},
 	{Args: "PING", By: "subscriptions, and the search for dead connections"},
 	{Args: "SELECT 1", By: "databases other than 0"},

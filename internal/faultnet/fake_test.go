@@ -253,7 +253,7 @@ func (p *peer) want(text string) {
 	p.tb.Helper()
 	text = strings.ReplaceAll(text, "|", "\r\n")
 	got := make([]byte, len(text))
-	_ = p.c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = p.c.SetReadDeadline(time.Now().Add(time.Minute))
 	n, err := io.ReadFull(p.r, got)
 	if err != nil || string(got) != text {
 		p.tb.Fatalf("read %q (%v), want %q", got[:n], err, text)
@@ -263,7 +263,7 @@ func (p *peer) want(text string) {
 // wantClosed expects the end of the connection, with nothing in front of it.
 func (p *peer) wantClosed() {
 	p.tb.Helper()
-	_ = p.c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = p.c.SetReadDeadline(time.Now().Add(time.Minute))
 	b, err := io.ReadAll(p.r)
 	var timeout net.Error
 	if len(b) > 0 || errors.As(err, &timeout) && timeout.Timeout() {

@@ -58,7 +58,7 @@ func netDial(ctx context.Context, addr string) (net.Conn, error) {
 // eventually waits, in real time, for a state that must come.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("never happened: %s", what)
 		}

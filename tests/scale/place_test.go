@@ -32,7 +32,7 @@ type place struct {
 func open(t *testing.T, k testserver.Kind) *place {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("needs servers")
+		t.Skip("a long story, for make check")
 	}
 	return &place{t, testserver.StartCluster(t, k, "--cluster-node-timeout", "15000")}
 }
@@ -59,7 +59,7 @@ func TestRueidisOnRedis(t *testing.T) {
 
 func TestGoRedisOnValkey(t *testing.T) {
 	p := open(t, testserver.Valkey)
-	p.run("holds", func(p *place) { holds(p, "goredis", fewHolds, 12*time.Second) })
+	p.run("holds", func(p *place) { holds(p, "goredis", fewHolds, 20*time.Second) })
 	p.run("waiters of five clients", func(p *place) { waiters(p, "goredis", 5, fewNames) })
 }
 
@@ -83,6 +83,7 @@ func (p *place) client(adapter string, cfg redlatch.Config) (c *redlatch.Client,
 		}
 		d, end = r, r.Close
 	}
+	cfg.OutageTimeout = generous
 	c, err := redlatch.New(d, cfg)
 	if err != nil {
 		p.Fatal(err)

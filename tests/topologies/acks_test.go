@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -27,25 +26,22 @@ type servers struct {
 func onReplicated(t *testing.T, story func(s servers, open func() redlatch.Redis)) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("needs servers")
+		t.Skip("a long story, for make check")
 	}
 	t.Parallel()
-	var wg sync.WaitGroup // as in TestTroubles
 	for _, kind := range testserver.Kinds() {
 		for _, adapter := range adapters {
-			wg.Go(func() {
-				t.Run(string(kind)+"/"+adapter.name, func(t *testing.T) {
-					s := servers{T: t, primary: testserver.Start(t, kind, "--repl-diskless-sync-delay", "0")}
-					s.replica = testserver.StartReplica(t, s.primary)
-					s.online(1)
-					where := single(s.primary.Addr())
-					where.timeout = 500 * time.Millisecond
-					story(s, func() redlatch.Redis { return adapter.open(t, where) })
-				})
+			t.Run(string(kind)+"/"+adapter.name, func(t *testing.T) {
+				t.Parallel()
+				s := servers{T: t, primary: testserver.Start(t, kind, "--repl-diskless-sync-delay", "0")}
+				s.replica = testserver.StartReplica(t, s.primary)
+				s.online(1)
+				where := single(s.primary.Addr())
+				where.timeout = 500 * time.Millisecond
+				story(s, func() redlatch.Redis { return adapter.open(t, where) })
 			})
 		}
 	}
-	wg.Wait()
 }
 
 // online waits until the primary has n replicas, which are in step.

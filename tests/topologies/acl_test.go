@@ -66,8 +66,9 @@ var sites = []site{
 // refused to it; and there is no command in the rule that nobody sends.
 func TestLeastPrivilege(t *testing.T) {
 	if testing.Short() {
-		t.Skip("needs servers")
+		t.Skip("a long story, for make check")
 	}
+	t.Parallel()
 	var mu sync.Mutex
 	sent := map[testserver.Kind]map[string]bool{}
 	t.Run("all", func(t *testing.T) {
@@ -83,6 +84,9 @@ func TestLeastPrivilege(t *testing.T) {
 					}
 					for _, adapter := range adapters {
 						for _, mode := range site.modes {
+							if mode == redlatch.PubSubBoth && !kind.Sharded() {
+								continue
+							}
 							for _, name := range []string{appPrefix, appPrefix + "{x}:"} {
 								t.Run(fmt.Sprint(adapter.name, "/", mode, "/", name), func(t *testing.T) {
 									work(t, adapter.open(t, p), mode, fmt.Sprint(name, adapter.name, mode))
@@ -91,7 +95,7 @@ func TestLeastPrivilege(t *testing.T) {
 						}
 					}
 					for _, s := range slices.Concat(servers, sentinels) {
-						if log := s.MustDo("ACL", "LOG"); len(log.([]any)) > 0 {
+						if log := refusals(s); len(log) > 0 {
 							t.Errorf("%s has refused %v", s.Addr(), log)
 						}
 						if slices.Contains(sentinels, s) {
@@ -108,14 +112,37 @@ func TestLeastPrivilege(t *testing.T) {
 			}
 		}
 	})
-	elsewhere := map[string]string{"+asking": "drivertest, while slots move"}
+	elsewhere := map[string]string{
+		"+asking":  "drivertest, while slots move",
+		"+discard": "rueidis, if it has been busy", "+punsubscribe": "rueidis, if it has been busy",
+	}
 	for kind, sent := range sent {
 		for _, right := range testserver.Rule(kind, acl.Rule{}).Commands()[1:] {
-			if !sent[right[1:]] && elsewhere[right] == "" {
+			command := right[1:]
+			if kind == testserver.Redis62 { // it counts no subcommands
+				command, _, _ = strings.Cut(command, "|")
+			}
+			if !sent[command] && elsewhere[right] == "" {
 				t.Errorf("%s: %s is in the rule, and nobody has used it", kind, right)
 			}
 		}
 	}
+}
+
+// refusals returns what a server has refused. Drivers tell it their names with
+// CLIENT SETINFO, and clients of a cluster look for PUBSUB SHARDNUMSUB; what Redis 6.2
+// does not know of a command it refuses to whoever may not do all that the command
+// does.
+func refusals(s *testserver.Server) []string {
+	var all []string
+	for _, entry := range s.MustDo("ACL", "LOG").([]any) {
+		text := fmt.Sprint(entry)
+		if s.Kind() == testserver.Redis62 && (strings.Contains(text, " object client ") || strings.Contains(text, " lua object pubsub ")) {
+			continue
+		}
+		all = append(all, text)
+	}
+	return all
 }
 
 // commandsSent returns the commands that a server has executed.
@@ -235,9 +262,9 @@ func beside(t *testing.T, d redlatch.Redis, servers []*testserver.Server) {
 		}
 		refused := 0
 		for _, s := range servers {
-			for _, entry := range s.MustDo("ACL", "LOG").([]any) {
+			for _, entry := range refusals(s) {
 				refused++
-				if !strings.HasPrefix(fmt.Sprint(entry), "[count 1 reason key ") {
+				if !strings.HasPrefix(entry, "[count 1 reason key ") {
 					t.Errorf("%s: refused %v", what, entry)
 				}
 			}
@@ -252,8 +279,9 @@ func beside(t *testing.T, d redlatch.Redis, servers []*testserver.Server) {
 // kept its rights, loses nothing.
 func TestDefaultUserIsOff(t *testing.T) {
 	if testing.Short() {
-		t.Skip("needs servers")
+		t.Skip("a long story, for make check")
 	}
+	t.Parallel()
 	for _, kind := range testserver.Kinds() {
 		args := append([]string{"--appendonly", "yes", "--appendfsync", "always", "--user", "default", "off", "nopass", "~*", "&*", "+@all"},
 			append([]string{"--user", appUser, "on", ">" + appPassword}, testserver.Rule(kind, acl.Rule{Prefixes: []string{appPrefix}}).Words()...)...)

@@ -16,26 +16,27 @@ import (
 // a lease. Nobody who has something at another node notices.
 func TestABlackHole(t *testing.T) {
 	if testing.Short() {
-		t.Skip("needs servers")
+		t.Skip("a long story, for make check")
 	}
 	t.Parallel()
 	c := testserver.StartCluster(t, testserver.Redis)
 	where := clusterOf(c)
 	where.timeout = 500 * time.Millisecond
 	silent := []*testserver.Server{c.Nodes[1], c.Nodes[4]}
+	const lease = 30 * time.Second // a busy machine may be late by a third of it
 	var all []*border
 	for _, adapter := range adapters {
-		all = append(all, settle(t, adapter.name, client(t, adapter.open(t, where), redlatch.Config{WatchdogTimeout: shortLease})))
+		all = append(all, settle(t, adapter.name, client(t, adapter.open(t, where), redlatch.Config{WatchdogTimeout: lease})))
 	}
 	for _, s := range silent {
 		s.Pause()
 	}
 	var longest time.Duration
-	for end := time.Now().Add(shortLease + time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(lease + time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		for _, b := range all {
 			for _, x := range b.well {
-				if left := time.Until(x.Expires()); x.Err() != nil || left < shortLease/4 {
-					t.Fatalf("%s: %s, of a node that answers, has %v left of %v: %v", b.adapter, x.what, left, shortLease, x.Err())
+				if left := time.Until(x.Expires()); x.Err() != nil || left < lease/4 {
+					t.Fatalf("%s: %s, of a node that answers, has %v left of %v: %v", b.adapter, x.what, left, lease, x.Err())
 				}
 			}
 			longest = max(longest, b.pass())

@@ -26,8 +26,9 @@ const (
 // that.
 func TestEveryTypeWorksInEveryTopology(t *testing.T) {
 	if testing.Short() {
-		t.Skip("needs servers")
+		t.Skip("a long story, for make check")
 	}
+	t.Parallel()
 	var mu sync.Mutex
 	failed := map[[2]string][]string{} // by type and topology: where
 	t.Run("all", func(t *testing.T) {

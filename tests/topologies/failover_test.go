@@ -212,17 +212,17 @@ var policies = []struct {
 // long two had it. With -update the docs say so too.
 func TestFailovers(t *testing.T) {
 	if testing.Short() {
-		t.Skip("needs servers")
+		t.Skip("a long story, for make check")
 	}
 	t.Parallel()
-	var wg sync.WaitGroup
 	rows := make([]string, 0, 2*len(policies))
-	for _, name := range []string{"Sentinel", "Cluster"} {
-		for _, policy := range policies {
-			at := len(rows)
-			rows = append(rows, "")
-			wg.Go(func() {
+	t.Run("all", func(t *testing.T) {
+		for _, name := range []string{"Sentinel", "Cluster"} {
+			for _, policy := range policies {
+				at := len(rows)
+				rows = append(rows, "")
 				t.Run(name+"/"+strings.Trim(policy.name, "`"), func(t *testing.T) {
+					t.Parallel()
 					r := newRun(t, failovers[name](t, testserver.Redis), policy.acks)
 					r.play()
 					rows[at] = fmt.Sprintf("| %s | %s |%s\n", name, policy.name, r.row())
@@ -231,10 +231,9 @@ func TestFailovers(t *testing.T) {
 						t.Logf("replicas have taken over %d times", r.switches())
 					}
 				})
-			})
+			}
 		}
-	}
-	wg.Wait()
+	})
 	if *update && !t.Failed() {
 		writeFailovers(t, strings.Join(rows, ""))
 	}
@@ -278,6 +277,7 @@ type run struct {
 }
 
 func newRun(t *testing.T, f failover, policy redlatch.Acks) *run {
+	f.timeout = 2 * time.Second
 	r := &run{T: t, failover: f, acks: policy}
 	if policy == all {
 		r.acks = redlatch.Acks(f.replicas)
@@ -292,7 +292,7 @@ func (r *run) play() {
 	var wg sync.WaitGroup
 	for i := range 4 {
 		c := client(r.T, adapters[i%len(adapters)].open(r.T, r.place), redlatch.Config{
-			Name: fmt.Sprint(i), WatchdogTimeout: 20 * time.Second, OutageTimeout: time.Minute, Acks: r.acks,
+			Name: fmt.Sprint(i), WatchdogTimeout: 20 * time.Second, OutageTimeout: time.Minute, Acks: r.acks, AckTimeout: time.Second,
 		})
 		for key := range 6 {
 			w := &worker{name: fmt.Sprint("{orders}", key)} // of one node

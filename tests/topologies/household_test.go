@@ -16,13 +16,14 @@ import (
 )
 
 const (
-	// shortLease is the shortest that every adapter can renew.
-	shortLease = 11 * time.Second
+	// shortLease is one that a busy machine does not lose: every adapter could renew
+	// one of 11 s.
+	shortLease = 20 * time.Second
 	// longLease is one that nobody lives to see renewed by the clock.
 	longLease = 10 * time.Minute
 	// soon is when those know who do not wait for a clock, on a busy machine: they
-	// connect, and poll.
-	soon = 6 * time.Second
+	// connect, and poll. It is less than a third of longLease.
+	soon = time.Minute
 )
 
 // A household is two clients, as of two processes, that live through something
@@ -59,7 +60,7 @@ type holding interface {
 
 // setUp starts a household. What is not held stands in waits only: a latch, a
 // barrier, permits without an owner, and a rate.
-func setUp(t *testing.T, s *testserver.Server, open func() redlatch.Redis, name string, lease time.Duration) *household {
+func setUp(t *testing.T, s *testserver.Server, open func() redlatch.Redis, name string, lease, rate time.Duration) *household {
 	t.Helper()
 	h := &household{
 		T: t, ctx: t.Context(), name: name, server: s, open: open,
@@ -113,7 +114,7 @@ func setUp(t *testing.T, s *testserver.Server, open func() redlatch.Redis, name 
 
 	h.waitFor("barrier", func() error { _, err := h.b.Barrier(h.of("barrier"), 2).Await(h.ctx); return err })
 
-	_, err = h.a.RateLimiter(h.of("rate")).TrySetRate(h.ctx, redlatch.Rate{Permits: 1, Interval: 3 * time.Second})
+	_, err = h.a.RateLimiter(h.of("rate")).TrySetRate(h.ctx, redlatch.Rate{Permits: 1, Interval: rate})
 	h.must("TrySetRate", err)
 	h.must("Acquire", h.a.RateLimiter(h.of("rate")).Acquire(h.ctx, 1))
 	h.waitFor("rate", func() error { return h.b.RateLimiter(h.of("rate")).Acquire(h.ctx, 1) })

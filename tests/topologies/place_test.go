@@ -28,7 +28,7 @@ type place struct {
 }
 
 // driverTimeout is long enough for a busy machine.
-const driverTimeout = 2 * time.Second
+const driverTimeout = 5 * time.Second
 
 func (p place) requestTimeout() time.Duration { return cmp.Or(p.timeout, driverTimeout) }
 
@@ -120,6 +120,7 @@ var adapters = []struct {
 // client returns a client of its own, as another process has it.
 func client(t *testing.T, d redlatch.Redis, cfg redlatch.Config) *redlatch.Client {
 	t.Helper()
+	cfg.CloseTimeout, cfg.AckTimeout = generous, cmp.Or(cfg.AckTimeout, 10*time.Second) // on a busy machine
 	c, err := redlatch.New(d, cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -145,7 +145,7 @@ func noWrites(begin func(s *scene) (mend func()), code string) func(s *scene) {
 			awaits = append(awaits, h.calls())
 			select {
 			case <-h.failed:
-			case <-time.After(shortLease/3 + soon):
+			case <-time.After(time.Minute/3 + soon):
 				h.Errorf("%s: nobody has tried to renew", h.name)
 			}
 		})

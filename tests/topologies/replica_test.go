@@ -17,8 +17,9 @@ import (
 // are those of another time: it has never heard of the hold, but cannot know.
 func TestAReplicaThatDoesNotKnowAHoldIsNotBelieved(t *testing.T) {
 	if testing.Short() {
-		t.Skip("needs servers")
+		t.Skip("a long story, for make check")
 	}
+	t.Parallel()
 	primary := testserver.Start(t, testserver.Redis)
 	replica := testserver.Start(t, testserver.Redis, "--replicaof", "127.0.0.1", heldport.Hold(t))
 	for _, adapter := range adapters {
@@ -31,7 +32,9 @@ func TestAReplicaThatDoesNotKnowAHoldIsNotBelieved(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := client(t, adapter.open(t, single(addr)), redlatch.Config{WatchdogTimeout: 20 * time.Second, OutageTimeout: time.Minute})
+			where := single(addr)
+			where.timeout = 2 * time.Second
+			c := client(t, adapter.open(t, where), redlatch.Config{WatchdogTimeout: 20 * time.Second, OutageTimeout: time.Minute})
 			ctx := t.Context()
 			holds := map[string]*redlatch.Hold{}
 			for kind, l := range map[string]*redlatch.Lock{

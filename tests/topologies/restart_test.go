@@ -90,11 +90,11 @@ func restartWithOlderData(s *scene) {
 	}
 }
 
-// slowToLoad makes a server take seconds to read its file, and look at connections
-// meanwhile.
-var slowToLoad = []string{"--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024"}
+// slowToLoad makes a server take ten seconds to read its file, unless it is told not
+// to. It looks at connections for every 2 MB.
+var slowToLoad = []string{"--key-load-delay", "50000", "--rdbcompression", "no"}
 
-const filler = `for i = 1, 2500 do redis.call('SET', 'filler' .. i, string.rep('x', 100)) end`
+const filler = `for i = 1, 200 do redis.call('SET', 'filler' .. i, string.rep('x', 2 ^ 19)) end`
 
 func whileLoading(s *scene) {
 	s.server.MustDo("EVAL", filler, "0")
@@ -116,6 +116,7 @@ func whileLoading(s *scene) {
 	}
 	s.each((*household).wantHeld)
 	s.each(func(h *household) { h.wantWaiting() })
+	_, _ = s.server.Do("CONFIG", "SET", "key-load-delay", "0") // Redis 6.2 refuses it now, and goes on loading
 	<-restarted
 	for _, await := range awaits {
 		await()

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,20 +16,25 @@ import (
 )
 
 const (
-	// DefaultLength is how long the demo lasts if nobody ends it; the whole
-	// story fits in.
-	DefaultLength = 12 * time.Second
-	// grace is how much longer it may last on a slow machine, to tell the
-	// story to its end, and stopTime how long the workers may take to end.
-	grace    = 4 * time.Second
+	// DefaultWatchdog is short, so that a crash can be watched to its end.
+	DefaultWatchdog = 2 * time.Second
+	// stopTime is how long the workers may take to end.
 	stopTime = 2 * time.Second
 )
 
+// whole is how long the demo lasts if nobody ends it; the whole story fits in.
+func (o Options) whole() time.Duration { return 4*time.Second + 4*o.Watchdog }
+
+// grace is how much longer it may last on a slow machine, to tell the story to its
+// end.
+func (o Options) grace() time.Duration { return 2 * o.Watchdog }
+
 // Options configure a demo.
 type Options struct {
-	Out     io.Writer // for plain lines, and the last line
-	Length  time.Duration
-	Workers int // at least 2
+	Out      io.Writer     // for plain lines, and the last line
+	Length   time.Duration // 0: as long as the whole story takes
+	Watchdog time.Duration // the lease of the workers' holds
+	Workers  int           // at least 2
 
 	// Terminal and Keys, if not nil, are a terminal for the live view.
 	Terminal, Keys *os.File
@@ -88,6 +94,7 @@ func Run(opt Options) (Summary, error) {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
 
+	opt.Length = cmp.Or(opt.Length, opt.whole())
 	d := &demo{Options: opt, broken: make(chan error, 1)}
 	sum, err := d.run(signals)
 	if d.view != nil {
@@ -130,6 +137,7 @@ func (d *demo) open() (err error) {
 		if d.view, err = openView(d.Terminal, d.Keys, d.Color); err != nil {
 			return err
 		}
+		d.view.watchdog = d.Watchdog
 		d.board = newBoard(d.Workers, nil)
 		return nil
 	}
@@ -160,7 +168,7 @@ func (d *demo) run(signals <-chan os.Signal) (sum Summary, err error) {
 		return sum, err
 	}
 	d.board.say("an embedded server on %s; %d worker processes; one lock", d.server.Addr(), d.Workers)
-	d.board.say("the watchdog is %v: leases of %[1]v, renewed every %v", watchdog, (watchdog / 3).Round(time.Millisecond))
+	d.board.say("the watchdog is %v: leases of %[1]v, renewed every %v", d.Watchdog, (d.Watchdog / 3).Round(time.Millisecond))
 	for id := 1; id <= d.Workers; id++ {
 		p, err := d.startProcess(id)
 		if err != nil {
@@ -198,9 +206,9 @@ func (d *demo) watch(signals <-chan os.Signal, told chan error) (os.Signal, erro
 	}
 	ticker := time.NewTicker(frame)
 	defer ticker.Stop()
-	enough, most := time.After(d.Length), time.After(d.Length+grace)
+	enough, most := time.After(d.Length), time.After(d.Length+d.grace())
 	ended := told
-	over, complete := false, d.Length < DefaultLength // a short demo leaves things out
+	over, complete := false, d.Length < d.whole() // a short demo leaves things out
 	for !over || !complete {
 		select {
 		case err := <-ended:

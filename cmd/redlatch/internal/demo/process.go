@@ -48,7 +48,7 @@ func (d *demo) startProcess(id int) (*process, error) {
 		proxy.Close()
 		return nil, err
 	}
-	cmd := exec.Command(exe, WorkerCommand, "--id", strconv.Itoa(id), "--records", d.records)
+	cmd := exec.Command(exe, WorkerCommand, "--id", strconv.Itoa(id), "--records", d.records, "--watchdog", d.Watchdog.String())
 	// The embedded server cannot subscribe and answer on one RESP3 connection.
 	cmd.Env = append(os.Environ(), "REDLATCH_URL=redis://"+address+"?protocol=2")
 	p := &process{id: id, proxy: proxy, cmd: cmd, done: make(chan struct{}), stderr: &opening{}}

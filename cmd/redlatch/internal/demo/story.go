@@ -37,6 +37,9 @@ func (d *demo) nextAfter(ctx context.Context, id int, t time.Time) (next row, er
 	return next, err
 }
 
+// pastRenewal waits until a lease has been renewed, and the renewed one lasts.
+func (d *demo) pastRenewal(ctx context.Context) { pause(ctx, d.Watchdog*9/20) }
+
 // crash kills a worker that holds the lock.
 func (d *demo) crash(ctx context.Context) error {
 	victim := d.processes[1]
@@ -44,7 +47,7 @@ func (d *demo) crash(ctx context.Context) error {
 		return err
 	}
 	d.board.say("CRASH  worker %d holds the lock; the watchdog renews its lease", victim.id)
-	pause(ctx, 900*time.Millisecond) // past the first renewal
+	d.pastRenewal(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -78,7 +81,7 @@ func (d *demo) loss(ctx context.Context) error {
 		return err
 	}
 	d.board.say("LOSS   worker %d holds the lock; the watchdog renews its lease", victim.id)
-	pause(ctx, 900*time.Millisecond)
+	d.pastRenewal(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

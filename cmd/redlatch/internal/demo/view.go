@@ -29,6 +29,8 @@ const (
 
 // A view is the live picture on a terminal.
 type view struct {
+	watchdog time.Duration // which it shows
+
 	out, keys *os.File
 	color     bool
 	saved     *term.State
@@ -132,7 +134,7 @@ func (v *view) lines(s snapshot, ttl time.Duration, overlaps, height int) []line
 		lock.text += fmt.Sprintf(", its lease in Redis ends in %.2f s", ttl.Seconds())
 	}
 	all := []line{
-		{bold, fmt.Sprintf("redlatch demo   %5.1f s   watchdog %v   q quits", s.elapsed.Seconds(), watchdog)},
+		{bold, fmt.Sprintf("redlatch demo   %5.1f s   watchdog %v   q quits", s.elapsed.Seconds(), v.watchdog)},
 		{},
 		lock,
 		{},

@@ -20,15 +20,7 @@ import (
 // WorkerCommand is the command of redlatch that calls Worker.Run.
 const WorkerCommand = "demo-worker"
 
-const (
-	lockName = "demo"
-	// watchdog is the lease of the workers' holds: short, so that a crash can
-	// be watched to its end.
-	watchdog = 2 * time.Second
-	// requestTimeout is for a worker's requests, connecting included: a dead
-	// connection must be noticed within a third of the lease.
-	requestTimeout = 400 * time.Millisecond
-)
+const lockName = "demo"
 
 // An event is what a worker tells its parent, as a line of JSON.
 type event struct {
@@ -57,9 +49,10 @@ const (
 // A Worker is one worker process: it contends for the lock until its standard
 // input ends, which it does when the parent dies.
 type Worker struct {
-	ID      int
-	URL     string
-	Records string // the file to append records to
+	ID       int
+	URL      string
+	Records  string        // the file to append records to
+	Watchdog time.Duration // the lease of its holds
 
 	out  *json.Encoder
 	stay atomic.Bool
@@ -81,13 +74,15 @@ func (w *Worker) Run(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	settings.DialTimeout, settings.Timeout = requestTimeout, requestTimeout
+	// A dead connection must be noticed within a third of the lease.
+	timeout := min(w.Watchdog/5, 3*time.Second)
+	settings.DialTimeout, settings.Timeout = timeout, timeout
 	driver, err := settings.Open()
 	if err != nil {
 		return err
 	}
 	defer driver.Close()
-	client, err := redlatch.New(driver, redlatch.Config{WatchdogTimeout: watchdog, CloseTimeout: 500 * time.Millisecond})
+	client, err := redlatch.New(driver, redlatch.Config{WatchdogTimeout: w.Watchdog, CloseTimeout: 500 * time.Millisecond})
 	if err != nil {
 		return err
 	}

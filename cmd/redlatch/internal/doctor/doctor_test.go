@@ -138,6 +138,7 @@ func (f *fake) Listen(context.Context, string, bool) (<-chan string, func(), err
 	return f.messages, func() {}, f.deaf
 }
 
+// examine wants fake time: in the other one a busy machine has a latency.
 func examine(t *testing.T, servers ...*fake) Report {
 	t.Helper()
 	var all []Server
@@ -156,7 +157,9 @@ func examine(t *testing.T, servers ...*fake) Report {
 }
 
 // A healthy server is fine in all respects.
-func TestHealthy(t *testing.T) {
+func TestHealthy(t *testing.T) { synctest.Test(t, testHealthy) }
+
+func testHealthy(t *testing.T) {
 	r := examine(t, &fake{})
 	if r.Severity != OK || len(r.Findings) != 10 {
 		t.Errorf("%+v", r)
@@ -335,7 +338,9 @@ func numbered(prefix string, n int) (names []any) {
 
 // A queue that moves on while it is looked at is no finding, nor one whose lock is
 // held.
-func TestQueuesThatMove(t *testing.T) {
+func TestQueuesThatMove(t *testing.T) { synctest.Test(t, testQueuesThatMove) }
+
+func testQueuesThatMove(t *testing.T) {
 	f := queued("q", java, int64(9e15), nil)
 	taken := &taker{fake: f}
 	r, err := Examine(t.Context(), []Server{taken}, Options{MaxClockSkew: time.Second, Keys: step, Linger: time.Millisecond})
@@ -456,7 +461,9 @@ func TestNameHasSlotHere(t *testing.T) {
 }
 
 // What several servers have in common stands once; the worst comes first.
-func TestSeveralServers(t *testing.T) {
+func TestSeveralServers(t *testing.T) { synctest.Test(t, testSeveralServers) }
+
+func testSeveralServers(t *testing.T) {
 	bad := map[string]string{"maxmemory_policy": "allkeys-lru", "maxmemory": "0"}
 	r := examine(t, &fake{address: "a", info: bad}, &fake{address: "b"}, &fake{address: "c", info: bad, skew: time.Minute})
 	if r.Severity != Warning || !slices.Equal(r.Servers, []string{"a", "b", "c"}) || r.Findings[0].Check != "clock" {
@@ -471,7 +478,9 @@ func TestSeveralServers(t *testing.T) {
 }
 
 // A connection that breaks in the middle is an error, whenever it is.
-func TestLostServer(t *testing.T) {
+func TestLostServer(t *testing.T) { synctest.Test(t, testLostServer) }
+
+func testLostServer(t *testing.T) {
 	gone := errors.New("gone")
 	for _, command := range []string{"INFO", "CONFIG", "PING", "TIME", "EVAL", "EVALSHA", "SCAN", "EVAL return 1 1"} {
 		_, err := Examine(t.Context(), []Server{&fake{answers: map[string]any{command: gone}}}, Options{Keys: 1})
