@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 )
 
 // TestABlackHole silences one primary of a cluster, and its replica, for longer than
@@ -20,12 +21,12 @@ func TestABlackHole(t *testing.T) {
 	}
 	t.Parallel()
 	c := testserver.StartCluster(t, testserver.Redis)
-	where := clusterOf(c)
-	where.timeout = 500 * time.Millisecond
+	where := drivers.Cluster(c)
+	where.Timeout = 500 * time.Millisecond
 	silent := []*testserver.Server{c.Nodes[1], c.Nodes[4]}
 	var all []*border
-	for _, adapter := range adapters {
-		all = append(all, settle(t, adapter.name, client(t, adapter.open(t, where), redlatch.Config{WatchdogTimeout: shortLease})))
+	for _, adapter := range drivers.Adapters {
+		all = append(all, settle(t, adapter.Name, client(t, adapter.Open(t, where), redlatch.Config{WatchdogTimeout: shortLease})))
 	}
 	for _, s := range silent {
 		s.Pause()
