@@ -63,10 +63,8 @@ func TestGoRedisOnValkey(t *testing.T) {
 // client returns a client that close ends, with its connections.
 func (p *place) client(adapter string, cfg redlatch.Config) (c *redlatch.Client, closeAll func()) {
 	p.Helper()
-	where := drivers.Cluster(p.Cluster)
-	where.Timeout = 3 * time.Second
 	i := slices.IndexFunc(drivers.Adapters, func(a drivers.Adapter) bool { return a.Name == adapter })
-	d, end := drivers.Adapters[i].OpenUntil(p, where)
+	d, end := drivers.Adapters[i].OpenUntil(p, drivers.Cluster(p.Cluster))
 	c, err := redlatch.New(d, cfg)
 	if err != nil {
 		p.Fatal(err)
