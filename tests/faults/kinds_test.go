@@ -116,7 +116,7 @@ var plainKinds = []requestKind{
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
 			h := s.acquire(bg)
 			next := s.lineUp()
-			time.Sleep(10 * time.Millisecond) // a quantum lasts 5 ms
+			time.Sleep(quantum)
 			arm()
 			s.release(h)
 			return []*redlatch.Hold{s.got(next)}
@@ -125,17 +125,7 @@ var plainKinds = []requestKind{
 	{
 		name: "turn that is taken", script: "lock.turn", more: true,
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
-			h := s.acquire(bg)
-			foreign := acquiring(s.other.Lock(s.lock))
-			s.awaitSubscriber()
-			next := s.lineUp()
-			time.Sleep(10 * time.Millisecond) // as above
-			arm()
-			s.release(h)
-			f := s.got(foreign)
-			s.wantHeld("in another process's turn", f, 1)
-			s.release(f)
-			return []*redlatch.Hold{s.got(next)}
+			return []*redlatch.Hold{s.turnTaken(arm)}
 		},
 	},
 	{
@@ -201,6 +191,41 @@ var plainKinds = []requestKind{
 			return nil
 		},
 	},
+}
+
+// turnTaken has a process release the lock to another one that waits, and returns
+// the hold of the next in its own line.
+func (s *story) turnTaken(arm func() func() bool) *redlatch.Hold {
+	s.T.Helper()
+	h := s.acquire(bg)
+	foreign := acquiring(s.rival())
+	s.awaitSubscriber()
+	next := s.lineUp()
+	time.Sleep(quantum)
+	arm()
+	s.release(h)
+	take := func(o outcome) {
+		if o.err != nil {
+			s.T.Fatalf("Acquire: %v", o.err)
+		}
+		s.wantHeld("in another process's turn", o.hold, 1)
+		s.release(o.hold)
+	}
+	select {
+	case o := <-foreign:
+		take(o)
+		return s.got(next)
+	case o := <-next: // the other was too late for its turn, and gets the next one
+		if o.err != nil {
+			s.T.Fatalf("Acquire: %v", o.err)
+		}
+		s.release(s.track(o.hold))
+		take(await(s.T, "the other process", foreign))
+		return s.acquire(bg)
+	case <-time.After(generous):
+		s.T.Fatal("nobody gets the lock")
+		panic("unreachable")
+	}
 }
 
 func (s *story) force() {

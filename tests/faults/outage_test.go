@@ -106,8 +106,8 @@ func (s *story) replicate(primary string) {
 
 func (s *story) outage(name string, begin func(s *story)) {
 	s.wrecked = true
-	const limit = 6 * patience // half of it is enough for an attempt to fail, on a busy machine too
-	c := s.client(s.driver, redlatch.Config{OutageTimeout: limit, CloseTimeout: time.Millisecond})
+	const patience, limit = 300 * time.Millisecond, 3 * time.Second // in half of it an attempt fails, on a busy machine too
+	c := s.client(s.place.connect(s.T, s.addr, patience), redlatch.Config{OutageTimeout: limit, CloseTimeout: time.Millisecond})
 	var held [2]*redlatch.Hold
 	for i := range held {
 		var err error
@@ -215,7 +215,9 @@ const toldLease = 12 * time.Second
 func (s *story) cutOff(cut func()) {
 	s.c = s.client(s.driver, redlatch.Config{WatchdogTimeout: toldLease})
 	h := s.acquire(bg)
+	s.awaitControl()
 	before := h.Expires()
+	s.proxy.BreakAll() // is followed by a renewal
 	if !within(generous, func() bool { return h.Expires().After(before) }) {
 		s.T.Fatal("the hold is not renewed")
 	}

@@ -200,15 +200,7 @@ var readWriteKinds = []requestKind{
 		name: "write turn that is taken", script: "readwrite.write.turn", more: true,
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
 			s.side = "write"
-			h := s.acquire(bg)
-			foreign := acquiring(s.rival())
-			s.awaitSubscriber()
-			next := s.lineUp()
-			time.Sleep(quantum)
-			arm()
-			s.release(h)
-			s.release(s.got(foreign))
-			return []*redlatch.Hold{s.got(next)}
+			return []*redlatch.Hold{s.turnTaken(arm)}
 		},
 	},
 	{
