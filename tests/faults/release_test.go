@@ -46,7 +46,7 @@ func (s *story) releaseBehindAFailedReentry() {
 	s.wantFree("after the release")
 }
 
-// A release is for ever, whatever its caller's context says.
+// A context that has ended before does not keep Release from releasing.
 func (s *story) releaseWithAnEndedContext() {
 	h := s.acquire(bg)
 	ctx, cancel := context.WithCancel(bg)
