@@ -28,7 +28,7 @@ func TestRedLockOnRealServers(t *testing.T) {
 			red := func(outage time.Duration) *redlatch.Multi {
 				locks := make([]*redlatch.Lock, len(servers))
 				for i, s := range servers {
-					locks[i] = clientOf(t, a.connect(t, s.Addr()), redlatch.Config{OutageTimeout: outage}).Lock("leader")
+					locks[i] = clientOf(t, a.connect(t, s.Addr()), redlatch.Config{OutageTimeout: outage, CloseTimeout: time.Millisecond}).Lock("leader")
 				}
 				return redlatch.RedLock(locks...)
 			}
