@@ -69,7 +69,7 @@ type telling struct {
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	shared := slices.Concat(
-		lostReplies(), lateRequests(), cancelledAcquires(), told(), missingSubscriptions(), impossibleLeases(), closedMeanwhile(), fairStories(),
+		lostReplies(), lateRequests(), told(), missingSubscriptions(), impossibleLeases(), closedMeanwhile(), fairStories(),
 		[]telling{
 			{"a cancelled acquire passes its take on", (*story).cancelledAcquirePassesItsTakeOn},
 			{"a foreign release of our lock is noticed", (*story).foreignReleaseIsNoticed},
@@ -101,6 +101,12 @@ func TestFaults(t *testing.T) {
 				t.Run(x.name, func(t *testing.T) {
 					t.Parallel()
 					x.tell(ar.story(t))
+				})
+			}
+			for _, x := range cancelledAcquires() { // what they have sent may arrive when they are over
+				t.Run(x.name, func(t *testing.T) {
+					t.Parallel()
+					x.tell(ar.storyUntil(t, ar.T))
 				})
 			}
 			for _, x := range alone { // with a server of their own
@@ -213,17 +219,24 @@ type story struct {
 // story begins a story with a lock, a proxy and a client of its own.
 func (ar *arena) story(t *testing.T) *story {
 	t.Helper()
+	return ar.storyUntil(t, t)
+}
+
+// storyUntil is story, but its proxy and its clients live until the end of another
+// test.
+func (ar *arena) storyUntil(t, end *testing.T) *story {
+	t.Helper()
 	s := &story{T: t, arena: ar, lock: strings.ReplaceAll(t.Name(), "/", ":") + ".", waiting: make(chan struct{}, 100)}
 	s.proxy = faultnet.New(ar.server.Dial)
-	t.Cleanup(s.proxy.Close)
+	end.Cleanup(s.proxy.Close)
 	var err error
 	if s.addr, err = s.proxy.Listen(); err != nil {
 		t.Fatal(err)
 	}
-	s.driver = ar.place.connect(t, s.addr, patience)
-	t.Cleanup(func() {
+	s.driver = ar.place.connect(end, s.addr, patience)
+	end.Cleanup(func() {
 		at := *ar
-		at.T = t
+		at.T = end
 		at.wantNothingLeft(s.lock, s.clients...)
 	})
 	s.c = s.client(s.driver, redlatch.Config{SlowWait: time.Millisecond, Events: redlatch.Events{SlowWait: s.slowWait}})

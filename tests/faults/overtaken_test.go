@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/redlatch/redlatch"
@@ -60,19 +61,30 @@ func (s *story) cancelledAcquire(delay time.Duration) {
 // nothing is left behind.
 func (s *story) cancelledAcquirePassesItsTakeOn() {
 	take := &requestKind{script: "lock.take"}
-	fired := s.inject(take, faultnet.Delay(patience/2), 1)
+	sent, pass := make(chan struct{}), make(chan struct{})
+	letPass := sync.OnceFunc(func() { close(pass) })
+	defer letPass()
+	var once sync.Once
+	s.proxy.SetRule(func(r faultnet.Request) faultnet.Action {
+		if take.is(r, s.lock) {
+			once.Do(func() { close(sent) })
+			<-pass // the request waits meanwhile
+		}
+		return faultnet.Pass
+	})
+	s.c = s.client(s.place.connect(s.T, s.addr, 10*patience), redlatch.Config{})
 	s.proxy.Record(true)
 	ctx, cancel := context.WithCancel(bg)
 	defer cancel()
 	first := later(func() error { _, err := s.c.Lock(s.lock).Acquire(ctx); return err })
-	if !within(generous, fired) {
-		s.T.Fatal("no take was sent")
-	}
+	await(s.T, "the take", sent)
 	second := acquiring(s.c.Lock(s.lock))
 	cancel()
 	if err := await(s.T, "the cancelled Acquire", first); !errors.Is(err, context.Canceled) {
 		s.T.Fatalf("Acquire: %v, want cancelled", err)
 	}
+	time.Sleep(100 * time.Millisecond) // the second has lined up by then
+	letPass()
 	h := s.got(second)
 	s.wantHeld("by the second in line", h, 1)
 	takes := 0

@@ -51,22 +51,12 @@ func impossibleLeases() []telling {
 }
 
 // A watchdog hold inside the hold of a short lease is renewed for the
-// watchdog's time, at the watchdog's pace.
+// watchdog's time. At what pace: TestAWatchdogHoldInsideAShortLeaseIsRenewedAtItsOwnPace.
 func (s *story) watchdogHoldInsideAShortLease() {
 	const short = 4 * time.Second
 	outer := s.acquire(bg, redlatch.Lease(short))
 	inner := s.acquire(outer.Context())
-	s.proxy.Record(true)
 	time.Sleep(short)
-	renewals := 0
-	for _, r := range s.proxy.Requests() {
-		if isScript(r, "lock.renew", s.lock) {
-			renewals++
-		}
-	}
-	if renewals > 1 {
-		s.T.Errorf("%d renewals, want one each %v", renewals, lease/3)
-	}
 	s.wantHeld("after the outer lease", inner, 2)
 	s.release(inner)
 	_ = outer.Release(bg)
