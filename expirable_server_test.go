@@ -16,90 +16,74 @@ import (
 // that are no text, and with thousands of permits that have expired, which are
 // more than Lua's unpack can take.
 func TestPermitsOnRealServers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs real servers")
-	}
-	t.Parallel()
-	for i, kind := range testserver.Kinds() {
-		t.Run(fmt.Sprint(kind), func(t *testing.T) {
-			t.Parallel()
-			server := testserver.Start(t, kind)
-			client := func(a adapter) *redlatch.Client {
-				c, err := redlatch.New(a.connect(t, server.Addr()), redlatch.Config{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = c.Close() })
-				return c
+	onRealServers(t, func(t *testing.T, server *testserver.Server) {
+		a, b := clientOf(t, connectGoredis(t, server.Addr()), redlatch.Config{}), clientOf(t, connectRueidis(t, server.Addr()), redlatch.Config{})
+		s, other := a.ExpirableSemaphore(pool), b.ExpirableSemaphore(pool)
+		check := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
 			}
-			a, b := client(adapters[i%len(adapters)]), client(adapters[(i+1)%len(adapters)])
-			s, other := a.ExpirableSemaphore(pool), b.ExpirableSemaphore(pool)
-			check := func(err error) {
-				t.Helper()
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			permits := func(free, given int) {
-				t.Helper()
-				f, err := other.Available(bg)
-				check(err)
-				g, err := other.Acquired(bg)
-				check(err)
-				if f != free || g != given {
-					t.Errorf("%d free and %d given, want %d and %d", f, g, free, given)
-				}
-			}
-			if set, err := s.TrySetPermits(bg, 0); !set || err != nil {
-				t.Fatal(set, err)
-			}
-			rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
-			defer func() { _ = rdb.Close() }()
-			expired := make([]redis.Z, 9000)
-			for i := range expired {
-				expired[i] = redis.Z{Score: float64(time.Now().UnixMilli() - int64(i) - 5000), Member: fmt.Sprintf("permit %09d", i)}
-			}
-			check(rdb.ZAdd(bg, poolTimes, expired...).Err())
-			p, err := s.Acquire(bg, redlatch.Wait(generous))
+		}
+		permits := func(free, given int) {
+			t.Helper()
+			f, err := other.Available(bg)
 			check(err)
-			permits(8999, 1)
-			check(rdb.ZAdd(bg, poolTimes, expired...).Err())
-			permits(17999, 1)
-			check(p.Release(bg))
+			g, err := other.Acquired(bg)
+			check(err)
+			if f != free || g != given {
+				t.Errorf("%d free and %d given, want %d and %d", f, g, free, given)
+			}
+		}
+		if set, err := s.TrySetPermits(bg, 0); !set || err != nil {
+			t.Fatal(set, err)
+		}
+		rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
+		defer func() { _ = rdb.Close() }()
+		expired := make([]redis.Z, 9000)
+		for i := range expired {
+			expired[i] = redis.Z{Score: float64(time.Now().UnixMilli() - int64(i) - 5000), Member: fmt.Sprintf("permit %09d", i)}
+		}
+		check(rdb.ZAdd(bg, poolTimes, expired...).Err())
+		p, err := s.Acquire(bg, redlatch.Wait(generous))
+		check(err)
+		permits(8999, 1)
+		check(rdb.ZAdd(bg, poolTimes, expired...).Err())
+		permits(17999, 1)
+		check(p.Release(bg))
 
-			ps, err := s.AcquireMany(bg, 9000, redlatch.Wait(generous))
-			check(err)
-			ids := make([]string, len(ps))
-			for i, p := range ps {
-				ids[i] = p.ID()
-			}
-			left, err := other.LeaseLeft(bg, ids[8999])
-			if err != nil || left < 20*time.Second || left > 31*time.Second {
-				t.Errorf("LeaseLeft: %v, %v", left, err)
-			}
-			check(other.SetPermits(bg, 9001))
-			permits(1, 9000)
-			check(s.Release(bg, ids...))
-			permits(9001, 0)
+		ps, err := s.AcquireMany(bg, 9000, redlatch.Wait(generous), redlatch.Lease(time.Hour))
+		check(err)
+		ids := make([]string, len(ps))
+		for i, p := range ps {
+			ids[i] = p.ID()
+		}
+		left, err := other.LeaseLeft(bg, ids[8999])
+		if err != nil || left < 50*time.Minute || left > time.Hour+time.Second {
+			t.Errorf("LeaseLeft: %v, %v", left, err)
+		}
+		check(other.SetPermits(bg, 9001))
+		permits(1, 9000)
+		check(s.Release(bg, ids...))
+		permits(9001, 0)
 
-			// From one client to the other, by a message and by the end of a lease.
-			check(s.SetPermits(bg, 1))
-			p, err = s.Acquire(bg, redlatch.Wait(generous))
-			check(err)
-			waiting := later(func() error { p, err := other.Acquire(bg, redlatch.Wait(generous)); check(err); return p.Release(bg) })
-			check(p.Release(bg))
-			check(<-waiting)
-			raw, _ := hex.DecodeString(javaID)
-			check(rdb.ZAdd(bg, poolTimes, redis.Z{Score: float64(time.Now().Add(300 * time.Millisecond).UnixMilli()), Member: string(raw)}).Err())
-			check(rdb.Set(bg, pool, 0, 0).Err())
-			p, err = other.Acquire(bg, redlatch.Wait(generous))
-			check(err)
-			check(s.Extend(bg, p.ID(), time.Minute))
-			check(s.Release(bg, p.ID()))
-			permits(1, 0)
-			if deleted, err := s.Delete(bg); !deleted || err != nil {
-				t.Error(deleted, err)
-			}
-		})
-	}
+		// From one client to the other, by a message and by the end of a lease.
+		check(s.SetPermits(bg, 1))
+		p, err = s.Acquire(bg, redlatch.Wait(generous))
+		check(err)
+		waiting := later(func() error { p, err := other.Acquire(bg, redlatch.Wait(generous)); check(err); return p.Release(bg) })
+		check(p.Release(bg))
+		check(<-waiting)
+		raw, _ := hex.DecodeString(javaID)
+		check(rdb.ZAdd(bg, poolTimes, redis.Z{Score: float64(time.Now().Add(300 * time.Millisecond).UnixMilli()), Member: string(raw)}).Err())
+		check(rdb.Set(bg, pool, 0, 0).Err())
+		p, err = other.Acquire(bg, redlatch.Wait(generous))
+		check(err)
+		check(s.Extend(bg, p.ID(), time.Minute))
+		check(s.Release(bg, p.ID()))
+		permits(1, 0)
+		if deleted, err := s.Delete(bg); !deleted || err != nil {
+			t.Error(deleted, err)
+		}
+	})
 }

@@ -221,22 +221,3 @@ func TestEveryCallReturnsWhenItsContextEnds(t *testing.T) {
 		})
 	}
 }
-
-// A context that has ended before does not keep Release from releasing.
-func aReleaseWithAnEndedContextReleases(t *testing.T, a adapter) {
-	ar := newArena(t, a)
-	ar.tell([]telling{{"plain", func(s *story) {
-		h := s.acquire(bg)
-		ctx, cancel := context.WithCancel(bg)
-		cancel()
-		if err := h.Release(ctx); err != nil && !errors.Is(err, context.Canceled) {
-			s.T.Fatal(err)
-		}
-		if err := h.Err(); !errors.Is(err, redlatch.ErrNotHeld) {
-			s.T.Errorf("Err: %v, want ErrNotHeld at once", err)
-		}
-		s.release(s.acquireBy(s.other, bg))
-		s.wantFree("in the end")
-	}}})
-	ar.close()
-}

@@ -13,10 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/goredis"
+	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -523,77 +521,67 @@ func TestGroupReentryFindsALoss(t *testing.T) {
 
 // What the embedded server makes of the scripts, real ones make of them too.
 func TestGroupOnRealServers(t *testing.T) {
-	for _, kind := range testserver.Kinds() {
-		t.Run(string(kind), func(t *testing.T) {
-			t.Parallel()
-			s := testserver.Start(t, kind)
-			client := func() *redlatch.Client {
-				rdb := redis.NewClient(&redis.Options{
-					Addr: s.Addr(), MaxRetries: -1,
-					DialTimeout: 300 * time.Millisecond, ReadTimeout: 300 * time.Millisecond, WriteTimeout: 300 * time.Millisecond, PoolTimeout: 300 * time.Millisecond,
-				})
-				t.Cleanup(func() { _ = rdb.Close() })
-				c, err := redlatch.New(goredis.Use(rdb), redlatch.Config{WatchdogTimeout: 12 * time.Second})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = c.Close() })
-				return c
+	onRealServers(t, func(t *testing.T, s *testserver.Server) {
+		const lease = 10 * time.Minute
+		proxy := faultnet.New(s.Dial)
+		t.Cleanup(proxy.Close)
+		addr, err := proxy.Listen()
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := clientOf(t, connectGoredis(t, addr), redlatch.Config{WatchdogTimeout: lease})
+		b := clientOf(t, connectGoredis(t, s.Addr()), redlatch.Config{WatchdogTimeout: lease})
+		h, err := a.GroupLock("g", "a", "b").Acquire(bg, redlatch.Fenced())
+		if err != nil || h.Token() != 1 {
+			t.Fatal(h, err)
+		}
+		inner, err := a.GroupLock("g", "a", "b").Acquire(h.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := b.GroupLock("g", "b", "c").Info(bg)
+		if err != nil || len(info.Holders) != 1 || info.Holders[0].Count != 2 || info.Holders[0].Value != "b" || info.TTL > lease || info.TTL < lease/2 {
+			t.Fatalf("%+v, %v", info, err)
+		}
+		if err := inner.Release(bg); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.GroupLock("g", "b", "c").Try(bg); !errors.Is(err, redlatch.ErrBusy) {
+			t.Fatal(err)
+		}
+		before := h.Expires()
+		got := later(func() error {
+			h, err := b.GroupLock("g", "b", "c").Acquire(bg)
+			if err == nil {
+				err = h.Release(bg)
 			}
-			a, b := client(), client()
-			h, err := a.GroupLock("g", "a", "b").Acquire(bg, redlatch.Fenced())
-			if err != nil || h.Token() != 1 {
-				t.Fatal(h, err)
-			}
-			inner, err := a.GroupLock("g", "a", "b").Acquire(h.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			info, err := b.GroupLock("g", "b", "c").Info(bg)
-			if err != nil || len(info.Holders) != 1 || info.Holders[0].Count != 2 || info.Holders[0].Value != "b" || info.TTL > 12*time.Second || info.TTL < 6*time.Second {
-				t.Fatalf("%+v, %v", info, err)
-			}
-			if err := inner.Release(bg); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := b.GroupLock("g", "b", "c").Try(bg); !errors.Is(err, redlatch.ErrBusy) {
-				t.Fatal(err)
-			}
-			before := h.Expires()
-			got := later(func() error {
-				h, err := b.GroupLock("g", "b", "c").Acquire(bg)
-				if err == nil {
-					err = h.Release(bg)
-				}
-				return err
-			})
-			for range 1000 { // a renewal comes after four seconds
-				if time.Sleep(10 * time.Millisecond); h.Expires().After(before) {
-					break
-				}
-			}
-			if !h.Expires().After(before) || h.Err() != nil {
-				t.Errorf("not renewed: %v", h.Err())
-			}
-			if err := h.Release(bg); err != nil {
-				t.Error(err)
-			}
-			if err := <-got; err != nil {
-				t.Error(err)
-			}
-			h, err = a.GroupLock("g", "a").Acquire(bg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if done, err := b.GroupLock("g", "a").ForceRelease(bg); !done || err != nil {
-				t.Error(done, err)
-			}
-			if !errors.Is(h.Err(), redlatch.ErrLost) {
-				t.Error("the holder was not told")
-			}
-			if left := s.MustDo("EXISTS", "g"); left != int64(0) {
-				t.Errorf("left behind: %v", s.MustDo("HGETALL", "g"))
-			}
+			return err
 		})
-	}
+		if !within(generous, func() bool { // it is renewed when its client loses a connection that it listens by
+			proxy.BreakAll()
+			time.Sleep(100 * time.Millisecond)
+			return h.Expires().After(before)
+		}) || h.Err() != nil {
+			t.Errorf("not renewed: %v", h.Err())
+		}
+		if err := h.Release(bg); err != nil {
+			t.Error(err)
+		}
+		if err := <-got; err != nil {
+			t.Error(err)
+		}
+		h, err = a.GroupLock("g", "a").Acquire(bg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done, err := b.GroupLock("g", "a").ForceRelease(bg); !done || err != nil {
+			t.Error(done, err)
+		}
+		if !errors.Is(h.Err(), redlatch.ErrLost) {
+			t.Error("the holder was not told")
+		}
+		if left := s.MustDo("EXISTS", "g"); left != int64(0) {
+			t.Errorf("left behind: %v", s.MustDo("HGETALL", "g"))
+		}
+	})
 }

@@ -226,3 +226,26 @@ func TestAWaitForOneselfIsReportedWithBothSites(t *testing.T) {
 		w.release(h)
 	})
 }
+
+// A watchdog hold inside the hold of a short lease is renewed at the watchdog's
+// pace, not at that of the lease.
+func TestAWatchdogHoldInsideAShortLeaseIsRenewedAtItsOwnPace(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		renewals := 0
+		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			if s == "lock.renew" {
+				renewals++
+			}
+			return next()
+		}})
+		outer := w.acquire(c.Lock("orders"), bg, redlatch.Lease(500*time.Millisecond))
+		inner := w.acquire(c.Lock("orders"), outer.Context())
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if renewals > 1 || inner.Err() != nil {
+			t.Errorf("%d renewals in two seconds, want one each ten; %v", renewals, inner.Err())
+		}
+		w.release(inner)
+		_ = outer.Release(bg)
+	})
+}

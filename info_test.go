@@ -7,10 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
@@ -189,45 +186,33 @@ func TestInfoOfManyReadHolds(t *testing.T) {
 
 // Real servers write scores and count the time as the embedded one does.
 func TestInfoOfRealServers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs real servers")
-	}
-	for _, kind := range testserver.Kinds() {
-		t.Run(string(kind), func(t *testing.T) {
-			s := testserver.Start(t, kind)
-			rdb := redis.NewClient(&redis.Options{Addr: s.Addr(), MaxRetries: -1})
-			defer rdb.Close()
-			c, err := redlatch.New(goredis.Use(rdb), redlatch.Config{})
+	onRealServers(t, func(t *testing.T, s *testserver.Server) {
+		c := clientOf(t, connectGoredis(t, s.Addr()), redlatch.Config{})
+		until := time.Now().Add(time.Hour).UnixMilli()
+		ms := strconv.FormatInt(until, 10)
+		s.MustDo("HSET", "fair", javaA+":1", "1")
+		s.MustDo("PEXPIRE", "fair", "60000")
+		s.MustDo("RPUSH", "redisson_lock_queue:{fair}", javaB+":1", javaB+":2")
+		s.MustDo("ZADD", "redisson_lock_timeout:{fair}", ms, javaB+":1", "12.5", javaB+":2")
+		s.MustDo("HSET", "group", "x", javaA+":1", "x:"+javaA+":1:expire_time", ms, "x:"+javaA+":1:lock_count", "1")
+		s.MustDo("PEXPIRE", "group", "3600000")
+		info, err := c.Info(bg, "fair")
+		if err != nil || len(info.Queue) != 2 || info.Queue[0].Until.UnixMilli() != until || info.Queue[1].Until.UnixMilli() != 12 {
+			t.Errorf("%+v, %v", info, err)
+		}
+		info, err = c.Info(bg, "group")
+		if err != nil || len(info.Holders) != 1 || info.Holders[0].TTL > time.Hour || info.Holders[0].TTL < 59*time.Minute {
+			t.Errorf("%+v, %v", info, err)
+		}
+		n := 0
+		for _, err := range c.Locks(bg, "*") {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer c.Close()
-			until := time.Now().Add(time.Hour).UnixMilli()
-			ms := strconv.FormatInt(until, 10)
-			s.MustDo("HSET", "fair", javaA+":1", "1")
-			s.MustDo("PEXPIRE", "fair", "60000")
-			s.MustDo("RPUSH", "redisson_lock_queue:{fair}", javaB+":1", javaB+":2")
-			s.MustDo("ZADD", "redisson_lock_timeout:{fair}", ms, javaB+":1", "12.5", javaB+":2")
-			s.MustDo("HSET", "group", "x", javaA+":1", "x:"+javaA+":1:expire_time", ms, "x:"+javaA+":1:lock_count", "1")
-			s.MustDo("PEXPIRE", "group", "3600000")
-			info, err := c.Info(bg, "fair")
-			if err != nil || len(info.Queue) != 2 || info.Queue[0].Until.UnixMilli() != until || info.Queue[1].Until.UnixMilli() != 12 {
-				t.Errorf("%+v, %v", info, err)
-			}
-			info, err = c.Info(bg, "group")
-			if err != nil || len(info.Holders) != 1 || info.Holders[0].TTL > time.Hour || info.Holders[0].TTL < 59*time.Minute {
-				t.Errorf("%+v, %v", info, err)
-			}
-			n := 0
-			for _, err := range c.Locks(bg, "*") {
-				if err != nil {
-					t.Fatal(err)
-				}
-				n++
-			}
-			if n != 2 {
-				t.Errorf("%d locks listed", n)
-			}
-		})
-	}
+			n++
+		}
+		if n != 2 {
+			t.Errorf("%d locks listed", n)
+		}
+	})
 }

@@ -16,32 +16,25 @@ import (
 // What miniredis cannot vouch for: real servers that stop answering or die, and
 // the scripts on real Redis and Valkey.
 func TestRedLockOnRealServers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs real servers")
-	}
 	t.Parallel()
 	for _, a := range adapters {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			kinds := testserver.Kinds()
 			servers := make([]*testserver.Server, 3)
-			red := func() *redlatch.Multi {
+			for i := range servers {
+				servers[i] = testserver.Start(t, kinds[i%len(kinds)])
+			}
+			red := func(outage time.Duration) *redlatch.Multi {
 				locks := make([]*redlatch.Lock, len(servers))
 				for i, s := range servers {
-					if s == nil {
-						servers[i] = testserver.Start(t, kinds[i%len(kinds)])
-						s = servers[i]
-					}
-					c, err := redlatch.New(a.connect(t, s.Addr()), redlatch.Config{})
-					if err != nil {
-						t.Fatal(err)
-					}
-					t.Cleanup(func() { _ = c.Close() })
-					locks[i] = c.Lock("leader")
+					locks[i] = clientOf(t, a.connect(t, s.Addr()), redlatch.Config{OutageTimeout: outage, CloseTimeout: time.Millisecond}).Lock("leader")
 				}
 				return redlatch.RedLock(locks...)
 			}
-			m, other := red(), red()
+			// Who waited for a server that hangs would wait for longer than generous.
+			m, other := red(2*generous), red(2*generous)
+			impatient := red(time.Second)
 			var inside atomic.Int64
 			sections := func() {
 				t.Helper()
@@ -55,7 +48,7 @@ func TestRedLockOnRealServers(t *testing.T) {
 								}
 								inside.Add(-1)
 								return ctx.Err()
-							}, redlatch.Wait(time.Minute)); err != nil {
+							}, redlatch.Wait(generous)); err != nil {
 								t.Error(err)
 							}
 						}
@@ -65,43 +58,30 @@ func TestRedLockOnRealServers(t *testing.T) {
 			}
 			sections()
 			servers[1].Pause() // takes requests, answers nothing
-			start := time.Now()
-			h, err := m.Acquire(bg)
+			ctx, cancel := context.WithTimeout(bg, generous)
+			defer cancel()
+			h, err := m.Acquire(ctx)
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("a hung minority hinders the acquisition: %v", err)
 			}
-			if d := time.Since(start); d > 4*time.Second { // two attempts of a twentieth of the lease, and a slow machine
-				t.Errorf("a hung minority delays the acquisition by %v", d)
-			}
-			ctx, cancel := context.WithTimeout(bg, 100*time.Millisecond)
-			start = time.Now()
 			if err := h.Release(ctx); err != nil {
-				t.Error(err)
+				t.Errorf("a hung minority hinders the release: %v", err)
 			}
-			if d := time.Since(start); d > time.Second {
-				t.Errorf("a hung minority delays the release by %v", d)
-			}
-			cancel()
 			servers[1].Resume()
 			servers[2].Kill()
 			sections()
 			servers[0].Kill()
-			start = time.Now()
-			if _, err := m.Try(bg); err == nil {
+			if _, err := impatient.Try(ctx); err == nil {
 				t.Error("acquired with a majority down")
 			}
-			if d := time.Since(start); d > 5*time.Second {
-				t.Errorf("Try took %v", d)
-			}
-			start = time.Now()
-			if _, err := m.Acquire(bg); !errors.Is(err, redlatch.ErrUnavailable) {
+			if _, err := impatient.Acquire(ctx); !errors.Is(err, redlatch.ErrUnavailable) {
 				t.Errorf("with a majority down: %v", err)
 			}
-			if d := time.Since(start); d > 20*time.Second {
-				t.Errorf("Acquire took %v", d)
+			if ctx.Err() != nil {
+				t.Error("with a majority down calls do not end")
 			}
 			var keys any
-			if !within(10*time.Second, func() bool {
+			if !within(generous, func() bool {
 				keys = servers[1].MustDo("KEYS", "*")
 				return fmt.Sprint(keys) == "[]"
 			}) {
@@ -113,17 +93,8 @@ func TestRedLockOnRealServers(t *testing.T) {
 
 // Tokens that are seeded from the server's clock, on real servers.
 func TestTokensOnRealServers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs real servers")
-	}
-	t.Parallel()
-	for _, kind := range testserver.Kinds() {
-		s := testserver.Start(t, kind)
-		c, err := redlatch.New(connectGoredis(t, s.Addr()), redlatch.Config{TokenTTL: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Close() })
+	onRealServers(t, func(t *testing.T, s *testserver.Server) {
+		c := clientOf(t, connectGoredis(t, s.Addr()), redlatch.Config{TokenTTL: time.Hour})
 		last := int64(0)
 		for range 20 {
 			h, err := c.FencedLock("orders").Acquire(bg)
@@ -131,7 +102,7 @@ func TestTokensOnRealServers(t *testing.T) {
 				t.Fatal(err)
 			}
 			if h.Token() <= last || fmt.Sprint(s.MustDo("GET", tokenKey)) != fmt.Sprint(h.Token()) {
-				t.Errorf("%s: token %d after %d", kind, h.Token(), last)
+				t.Errorf("token %d after %d", h.Token(), last)
 			}
 			last = h.Token()
 			if err := h.Release(bg); err != nil {
@@ -141,8 +112,8 @@ func TestTokensOnRealServers(t *testing.T) {
 				s.MustDo("DEL", tokenKey)
 			}
 		}
-		if d := time.Since(time.UnixMicro(last)); d < -time.Second || d > time.Minute {
-			t.Errorf("%s: token %d is %v off the clock", kind, last, d)
+		if d := time.Since(time.UnixMicro(last)); d < -time.Second || d > generous {
+			t.Errorf("token %d is %v off the clock", last, d)
 		}
-	}
+	})
 }

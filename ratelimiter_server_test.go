@@ -27,12 +27,7 @@ return seen`
 // The records are Redisson's own on servers that have what it uses, and the
 // scripts are the same there.
 func TestRateLimiterOnRealServers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs real servers")
-	}
-	t.Parallel()
-	for _, kind := range testserver.Kinds() {
-		s := testserver.Start(t, kind)
+	onRealServers(t, func(t *testing.T, s *testserver.Server) {
 		for _, a := range adapters {
 			s.MustDo("FLUSHALL")
 			c, err := redlatch.New(a.connect(t, s.Addr()), redlatch.Config{})
@@ -49,7 +44,7 @@ func TestRateLimiterOnRealServers(t *testing.T) {
 			available := func(want int) {
 				t.Helper()
 				if n, err := l.Available(bg); err != nil || n != want {
-					t.Fatalf("%s, %s: available: %d (%v), want %d", kind, a.name, n, err, want)
+					t.Fatalf("%s: available: %d (%v), want %d", a.name, n, err, want)
 				}
 			}
 			set(200000, time.Hour)
@@ -61,7 +56,7 @@ func TestRateLimiterOnRealServers(t *testing.T) {
 			s.MustDo("DEL", "{api}:value")
 			available(200000 - 100000 - 9000 - 70000)
 			if seen := fmt.Sprint(s.MustDo("EVAL", packed, "1", "{api}:permits", fmt.Sprint(at))); !strings.HasPrefix(seen, "[16=100000 ") {
-				t.Errorf("%s, %s: read as %s", kind, a.name, seen)
+				t.Errorf("%s: read as %s", a.name, seen)
 			}
 			if err := l.Try(bg, 21001); err == nil {
 				t.Error("more than there are")
@@ -71,7 +66,7 @@ func TestRateLimiterOnRealServers(t *testing.T) {
 			}
 			available(101000)
 			if ttl := fmt.Sprint(s.MustDo("TTL", "{api}:value"), s.MustDo("TTL", "{api}:permits")); !strings.HasPrefix(ttl, "36") && !strings.HasPrefix(ttl, "35") {
-				t.Errorf("%s, %s: they last %s s", kind, a.name, ttl)
+				t.Errorf("%s: they last %s s", a.name, ttl)
 			}
 
 			// In real time, from many goroutines.
@@ -87,17 +82,17 @@ func TestRateLimiterOnRealServers(t *testing.T) {
 			}
 			wg.Wait()
 			if d := time.Since(start); d < 400*time.Millisecond {
-				t.Errorf("%s, %s: 120 permits took %v at 250 a second", kind, a.name, d)
+				t.Errorf("%s: 120 permits took %v at 250 a second", a.name, d)
 			}
 			if was, err := l.Delete(bg); err != nil || !was {
 				t.Errorf("Delete: %v, %v", was, err)
 			}
 			if keys := s.MustDo("KEYS", "*"); !strings.HasPrefix(fmt.Sprint(keys), "[redlatch_session:{api}:") {
-				t.Errorf("%s, %s: left behind: %v", kind, a.name, keys)
+				t.Errorf("%s: left behind: %v", a.name, keys)
 			}
 			if err := c.Close(); err != nil {
 				t.Error(err)
 			}
 		}
-	}
+	})
 }

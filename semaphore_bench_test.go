@@ -12,11 +12,7 @@ import (
 // trip of a script.
 func BenchmarkSemaphore(b *testing.B) {
 	server := testserver.Start(b, testserver.Redis)
-	c, err := redlatch.New(connectRueidis(b, server.Addr()), redlatch.Config{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = c.Close() })
+	c := clientOf(b, connectRueidis(b, server.Addr()), redlatch.Config{})
 	s := c.Semaphore(semaphoreName)
 	if _, err := s.TrySetPermits(bg, 8, 0); err != nil {
 		b.Fatal(err)

@@ -10,10 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
@@ -297,75 +294,63 @@ func TestListingsLeaveLargeKeysAlone(t *testing.T) {
 
 // Real servers write scores, and count channels and time, as the embedded one does.
 func TestInfoOfSynchronizersOnRealServers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs real servers")
-	}
-	for _, kind := range testserver.Kinds() {
-		t.Run(string(kind), func(t *testing.T) {
-			s := testserver.Start(t, kind)
-			rdb := redis.NewClient(&redis.Options{Addr: s.Addr(), MaxRetries: -1})
-			defer rdb.Close()
-			c, err := redlatch.New(goredis.Use(rdb), redlatch.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
-			raw, hex := permitID(0xfe)
-			dead, _ := permitID(0x80)
-			ever, _ := permitID(0x02)
-			s.MustDo("SET", "permits", "2")
-			s.MustDo("ZADD", "{permits}:timeout", "922337203685477", ever, strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10), raw, "1.5", dead)
-			s.MustDo("HSET", "limiter", "rate", "5", "interval", "60000", "type", "0", "keepAliveTime", "0")
-			s.MustDo("SET", "{limiter}:value", "2")
-			s.MustDo("ZADD", "{limiter}:permits", strconv.FormatInt(time.Now().UnixMilli(), 10), rateRecord(3))
-			s.MustDo("SET", "latch", "3")
-			s.MustDo("LPUSH", "list", "x")
-			opened := later(func() error { return c.CountDownLatch("latch").Wait(t.Context()) })
-			arrived := later(func() error { _, err := c.Barrier("gate", 2).Await(t.Context()); return err })
-			for _, name := range []string{"latch", "gate"} { // until somebody waits for them
-				for until := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-					info, err := c.Info(bg, name)
-					if err == nil && (info.Kind == redlatch.KindLatch || len(info.Queue) == 1) {
-						break
-					}
-					if time.Now().After(until) {
-						t.Fatalf("%+v, %v", info, err)
-					}
+	onRealServers(t, func(t *testing.T, s *testserver.Server) {
+		c := clientOf(t, connectGoredis(t, s.Addr()), redlatch.Config{})
+		raw, hex := permitID(0xfe)
+		dead, _ := permitID(0x80)
+		ever, _ := permitID(0x02)
+		s.MustDo("SET", "permits", "2")
+		s.MustDo("ZADD", "{permits}:timeout", "922337203685477", ever, strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10), raw, "1.5", dead)
+		s.MustDo("HSET", "limiter", "rate", "5", "interval", "60000", "type", "0", "keepAliveTime", "0")
+		s.MustDo("SET", "{limiter}:value", "2")
+		s.MustDo("ZADD", "{limiter}:permits", strconv.FormatInt(time.Now().UnixMilli(), 10), rateRecord(3))
+		s.MustDo("SET", "latch", "3")
+		s.MustDo("LPUSH", "list", "x")
+		opened := later(func() error { return c.CountDownLatch("latch").Wait(t.Context()) })
+		arrived := later(func() error { _, err := c.Barrier("gate", 2).Await(t.Context()); return err })
+		for _, name := range []string{"latch", "gate"} { // until somebody waits for them
+			for until := time.Now().Add(generous); ; time.Sleep(10 * time.Millisecond) {
+				info, err := c.Info(bg, name)
+				if err == nil && (info.Kind == redlatch.KindLatch || len(info.Queue) == 1) {
+					break
+				}
+				if time.Now().After(until) {
+					t.Fatalf("%+v, %v", info, err)
 				}
 			}
-			info, err := c.Info(bg, "permits")
-			if err != nil || info.Count != 3 || info.Total != 5 || len(info.Holders) != 2 || info.Holders[0].Owner != hex || info.Holders[1].TTL != -1 ||
-				info.Holders[0].TTL > time.Hour || info.Holders[0].TTL < 59*time.Minute {
-				t.Errorf("%+v, %v", info, err)
-			}
-			if info, err = c.Info(bg, "limiter"); err != nil || info.Count != 2 || info.Total != 5 || info.TTL != -1 || info.Rate.Interval != time.Minute {
-				t.Errorf("%+v, %v", info, err)
-			}
-			var wrong *redlatch.RunError
-			if info, err = c.Info(bg, "list"); !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" {
-				t.Errorf("%+v, %v", info, err)
-			}
-			listed := map[string]string{}
-			for _, list := range []func(func(redlatch.Info, error) bool){c.Objects(bg, "*"), c.Counters(bg, "*")} {
-				for info, err := range list {
-					if err != nil {
-						t.Fatal(err)
-					}
-					listed[info.Name] = info.Kind
+		}
+		info, err := c.Info(bg, "permits")
+		if err != nil || info.Count != 3 || info.Total != 5 || len(info.Holders) != 2 || info.Holders[0].Owner != hex || info.Holders[1].TTL != -1 ||
+			info.Holders[0].TTL > time.Hour || info.Holders[0].TTL < 59*time.Minute {
+			t.Errorf("%+v, %v", info, err)
+		}
+		if info, err = c.Info(bg, "limiter"); err != nil || info.Count != 2 || info.Total != 5 || info.TTL != -1 || info.Rate.Interval != time.Minute {
+			t.Errorf("%+v, %v", info, err)
+		}
+		var wrong *redlatch.RunError
+		if info, err = c.Info(bg, "list"); !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" {
+			t.Errorf("%+v, %v", info, err)
+		}
+		listed := map[string]string{}
+		for _, list := range []func(func(redlatch.Info, error) bool){c.Objects(bg, "*"), c.Counters(bg, "*")} {
+			for info, err := range list {
+				if err != nil {
+					t.Fatal(err)
 				}
+				listed[info.Name] = info.Kind
 			}
-			if want := map[string]string{"permits": "expirable semaphore", "limiter": "rate limiter", "gate": "barrier", "latch": "latch"}; !reflect.DeepEqual(listed, want) {
-				t.Errorf("listed %v, want %v", listed, want)
-			}
-			if _, err := c.Barrier("gate", 2).Await(t.Context()); err != nil {
-				t.Error(err)
-			}
-			if _, err := c.CountDownLatch("latch").Delete(bg); err != nil {
-				t.Error(err)
-			}
-			if err := errors.Join(<-opened, <-arrived); err != nil {
-				t.Error(err)
-			}
-		})
-	}
+		}
+		if want := map[string]string{"permits": "expirable semaphore", "limiter": "rate limiter", "gate": "barrier", "latch": "latch"}; !reflect.DeepEqual(listed, want) {
+			t.Errorf("listed %v, want %v", listed, want)
+		}
+		if _, err := c.Barrier("gate", 2).Await(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if _, err := c.CountDownLatch("latch").Delete(bg); err != nil {
+			t.Error(err)
+		}
+		if err := errors.Join(<-opened, <-arrived); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -144,3 +144,35 @@ func realTime(t *testing.T) *world {
 	t.Cleanup(m.Close)
 	return &world{T: t, server: m, timeout: 5 * time.Second}
 }
+
+// generous is how long a test waits for what must happen: only what is stuck takes
+// that long.
+const generous = 2 * time.Minute
+
+// within waits until ok returns true, for at most d.
+func within(d time.Duration, ok func() bool) bool {
+	for end := time.Now().Add(d); ; time.Sleep(2 * time.Millisecond) {
+		if ok() {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
+}
+
+// An outcome is what Acquire returned.
+type outcome struct {
+	hold *redlatch.Hold
+	err  error
+	at   time.Time
+}
+
+func acquiring(l *redlatch.Lock, opts ...redlatch.Option) <-chan outcome {
+	return later(func() outcome {
+		ctx, cancel := context.WithTimeout(bg, generous)
+		defer cancel()
+		h, err := l.Acquire(ctx, opts...)
+		return outcome{h, err, time.Now()}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,13 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	valkey "github.com/redis/rueidis"
-
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/testserver"
-	"github.com/redlatch/redlatch/rueidis"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 )
 
 // generous is for a busy machine.
@@ -66,23 +63,8 @@ func TestGoRedisOnValkey(t *testing.T) {
 // client returns a client that close ends, with its connections.
 func (p *place) client(adapter string, cfg redlatch.Config) (c *redlatch.Client, closeAll func()) {
 	p.Helper()
-	var d redlatch.Redis
-	var end func()
-	switch adapter {
-	case "goredis":
-		rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: p.Addrs(), ReadTimeout: time.Second, WriteTimeout: time.Second})
-		d, end = goredis.Use(rdb), func() {
-			if err := rdb.Close(); err != nil {
-				p.Error(err)
-			}
-		}
-	default:
-		r, err := rueidis.New(valkey.ClientOption{InitAddress: p.Addrs()})
-		if err != nil {
-			p.Fatal(err)
-		}
-		d, end = r, r.Close
-	}
+	i := slices.IndexFunc(drivers.Adapters, func(a drivers.Adapter) bool { return a.Name == adapter })
+	d, end := drivers.Adapters[i].OpenUntil(p, drivers.Cluster(p.Cluster))
 	cfg.OutageTimeout = generous
 	c, err := redlatch.New(d, cfg)
 	if err != nil {

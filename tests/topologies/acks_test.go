@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 )
 
 // servers are a primary with one replica.
@@ -30,15 +31,15 @@ func onReplicated(t *testing.T, story func(s servers, open func() redlatch.Redis
 	}
 	t.Parallel()
 	for _, kind := range testserver.Kinds() {
-		for _, adapter := range adapters {
-			t.Run(string(kind)+"/"+adapter.name, func(t *testing.T) {
+		for _, adapter := range drivers.Adapters {
+			t.Run(string(kind)+"/"+adapter.Name, func(t *testing.T) {
 				t.Parallel()
 				s := servers{T: t, primary: testserver.Start(t, kind, "--repl-diskless-sync-delay", "0")}
 				s.replica = testserver.StartReplica(t, s.primary)
 				s.online(1)
-				where := single(s.primary.Addr())
-				where.timeout = 500 * time.Millisecond
-				story(s, func() redlatch.Redis { return adapter.open(t, where) })
+				where := drivers.Single(s.primary.Addr())
+				where.Timeout = 500 * time.Millisecond
+				story(s, func() redlatch.Redis { return adapter.Open(t, where) })
 			})
 		}
 	}
@@ -320,9 +321,9 @@ func TestOneAcknowledgementOfTwo(t *testing.T) {
 		}
 		open := func(cfg redlatch.Config) *redlatch.Client {
 			cfg.AckTimeout = ackTimeout
-			for _, adapter := range adapters {
-				if strings.HasSuffix(s.Name(), "/"+adapter.name) {
-					return client(s.T, adapter.open(s.T, single(addr)), cfg)
+			for _, adapter := range drivers.Adapters {
+				if strings.HasSuffix(s.Name(), "/"+adapter.Name) {
+					return client(s.T, adapter.Open(s.T, drivers.Single(addr)), cfg)
 				}
 			}
 			return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch/fence"
 	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 )
 
 const (
@@ -25,39 +26,39 @@ const (
 
 // hire makes the user at all servers, who may do what the rule says, and connects
 // as that user.
-func (p place) hire(rule acl.Rule, servers ...*testserver.Server) place {
+func hire(p drivers.Place, rule acl.Rule, servers ...*testserver.Server) drivers.Place {
 	for _, s := range servers {
 		rights := testserver.Rule(s.Kind(), rule).Words()
 		s.MustDo(slices.Concat([]string{"ACL", "SETUSER", appUser, "reset", "on", ">" + appPassword}, rights)...)
 	}
-	p.goredis.Username, p.goredis.Password = appUser, appPassword
-	p.rueidis.Username, p.rueidis.Password = appUser, appPassword
-	p.valkeygo.Username, p.valkeygo.Password = appUser, appPassword
-	p.goredis.ClientName, p.rueidis.ClientName, p.valkeygo.ClientName = "app", "app", "app"
+	p.Goredis.Username, p.Goredis.Password = appUser, appPassword
+	p.Rueidis.Username, p.Rueidis.Password = appUser, appPassword
+	p.Valkeygo.Username, p.Valkeygo.Password = appUser, appPassword
+	p.Goredis.ClientName, p.Rueidis.ClientName, p.Valkeygo.ClientName = "app", "app", "app"
 	return p
 }
 
 // A site is where the least privileged user is tried.
 type site struct {
 	name  string
-	start func(t *testing.T, k testserver.Kind) (p place, servers, sentinels []*testserver.Server)
+	start func(t *testing.T, k testserver.Kind) (p drivers.Place, servers, sentinels []*testserver.Server)
 	modes []redlatch.PubSub
 }
 
 var sites = []site{
-	{"Sentinel", func(t *testing.T, k testserver.Kind) (p place, servers, sentinels []*testserver.Server) {
+	{"Sentinel", func(t *testing.T, k testserver.Kind) (p drivers.Place, servers, sentinels []*testserver.Server) {
 		s := testserver.StartSentinels(t, k)
-		return sentinelOf(s), s.Data, s.Sentinels // at which the default user has the rule for sentinels
+		return drivers.Sentinel(s), s.Data, s.Sentinels // at which the default user has the rule for sentinels
 	}, []redlatch.PubSub{redlatch.PubSubAuto}},
-	{"one server", func(t *testing.T, k testserver.Kind) (p place, servers, sentinels []*testserver.Server) {
+	{"one server", func(t *testing.T, k testserver.Kind) (p drivers.Place, servers, sentinels []*testserver.Server) {
 		s := testserver.Start(t, k)
-		p = single(s.Addr())
-		p.goredis.DB, p.rueidis.SelectDB, p.valkeygo.SelectDB = 3, 3, 3
+		p = drivers.Single(s.Addr())
+		p.Goredis.DB, p.Rueidis.SelectDB, p.Valkeygo.SelectDB = 3, 3, 3
 		return p, []*testserver.Server{s}, nil
 	}, []redlatch.PubSub{redlatch.PubSubAuto}},
-	{"Cluster", func(t *testing.T, k testserver.Kind) (p place, servers, sentinels []*testserver.Server) {
+	{"Cluster", func(t *testing.T, k testserver.Kind) (p drivers.Place, servers, sentinels []*testserver.Server) {
 		c := testserver.StartCluster(t, k)
-		return clusterOf(c), c.Nodes, nil
+		return drivers.Cluster(c), c.Nodes, nil
 	}, []redlatch.PubSub{redlatch.PubSubAuto, redlatch.PubSubClassic, redlatch.PubSubBoth}},
 }
 
@@ -78,18 +79,18 @@ func TestLeastPrivilege(t *testing.T) {
 				t.Run(site.name+"/"+string(kind), func(t *testing.T) {
 					t.Parallel()
 					p, servers, sentinels := site.start(t, kind)
-					p = p.hire(acl.Rule{Prefixes: []string{appPrefix}}, servers...)
+					p = hire(p, acl.Rule{Prefixes: []string{appPrefix}}, servers...)
 					for _, s := range servers {
 						s.MustDo("CONFIG", "RESETSTAT")
 					}
-					for _, adapter := range adapters {
+					for _, adapter := range drivers.Adapters {
 						for _, mode := range site.modes {
 							if mode == redlatch.PubSubBoth && !kind.Sharded() {
 								continue
 							}
 							for _, name := range []string{appPrefix, appPrefix + "{x}:"} {
-								t.Run(fmt.Sprint(adapter.name, "/", mode, "/", name), func(t *testing.T) {
-									work(t, adapter.open(t, p), mode, fmt.Sprint(name, adapter.name, mode))
+								t.Run(fmt.Sprint(adapter.Name, "/", mode, "/", name), func(t *testing.T) {
+									work(t, adapter.Open(t, p), mode, fmt.Sprint(name, adapter.Name, mode))
 								})
 							}
 						}
@@ -105,8 +106,8 @@ func TestLeastPrivilege(t *testing.T) {
 						maps.Copy(sent[kind], commandsSent(s))
 						mu.Unlock()
 					}
-					for _, adapter := range adapters {
-						t.Run(adapter.name+"/beside", func(t *testing.T) { beside(t, adapter.open(t, p), servers) })
+					for _, adapter := range drivers.Adapters {
+						t.Run(adapter.Name+"/beside", func(t *testing.T) { beside(t, adapter.Open(t, p), servers) })
 					}
 				})
 			}
@@ -286,9 +287,9 @@ func TestDefaultUserIsOff(t *testing.T) {
 		args := append([]string{"--appendonly", "yes", "--appendfsync", "always", "--user", "default", "off", "nopass", "~*", "&*", "+@all"},
 			append([]string{"--user", appUser, "on", ">" + appPassword}, testserver.Rule(kind, acl.Rule{Prefixes: []string{appPrefix}}).Words()...)...)
 		s := testserver.Start(t, kind, args...)
-		p := single(s.Addr())
-		p.goredis.Username, p.goredis.Password = appUser, appPassword
-		c := client(t, adapters[0].open(t, p), redlatch.Config{})
+		p := drivers.Single(s.Addr())
+		p.Goredis.Username, p.Goredis.Password = appUser, appPassword
+		c := client(t, drivers.Adapters[0].Open(t, p), redlatch.Config{})
 		h, err := c.Lock(appPrefix+"kept").Acquire(t.Context(), redlatch.Lease(longLease))
 		if err != nil {
 			t.Fatal(err)

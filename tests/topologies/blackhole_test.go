@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 )
 
 // TestABlackHole silences one primary of a cluster, and its replica, for longer than
@@ -20,13 +21,13 @@ func TestABlackHole(t *testing.T) {
 	}
 	t.Parallel()
 	c := testserver.StartCluster(t, testserver.Redis)
-	where := clusterOf(c)
-	where.timeout = 500 * time.Millisecond
+	where := drivers.Cluster(c)
+	where.Timeout = 500 * time.Millisecond
 	silent := []*testserver.Server{c.Nodes[1], c.Nodes[4]}
 	const lease = 30 * time.Second // a busy machine may be late by a third of it
 	var all []*border
-	for _, adapter := range adapters {
-		all = append(all, settle(t, adapter.name, client(t, adapter.open(t, where), redlatch.Config{WatchdogTimeout: lease})))
+	for _, adapter := range drivers.Adapters {
+		all = append(all, settle(t, adapter.Name, client(t, adapter.Open(t, where), redlatch.Config{WatchdogTimeout: lease})))
 	}
 	for _, s := range silent {
 		s.Pause()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 )
 
 var update = flag.Bool("update", false, "write the table into docs/guarantees.md")
@@ -37,20 +38,20 @@ func TestEveryTypeWorksInEveryTopology(t *testing.T) {
 				t.Run(top.name+"/"+string(kind), func(t *testing.T) {
 					t.Parallel()
 					place := top.start(t, kind)
-					for _, adapter := range adapters {
-						t.Run(adapter.name, func(t *testing.T) {
-							a := client(t, adapter.open(t, place), redlatch.Config{Name: "a"})
-							b := client(t, adapter.open(t, place), redlatch.Config{Name: "b"})
+					for _, adapter := range drivers.Adapters {
+						t.Run(adapter.Name, func(t *testing.T) {
+							a := client(t, adapter.Open(t, place), redlatch.Config{Name: "a"})
+							b := client(t, adapter.Open(t, place), redlatch.Config{Name: "b"})
 							for _, typ := range types {
 								ok := t.Run(typ.name, func(t *testing.T) {
 									ctx, cancel := context.WithTimeout(t.Context(), generous)
 									defer cancel()
-									typ.test(&pair{T: t, ctx: ctx, a: a, b: b, name: adapter.name + ":" + typ.name})
+									typ.test(&pair{T: t, ctx: ctx, a: a, b: b, name: adapter.Name + ":" + typ.name})
 								})
 								if !ok {
 									mu.Lock()
 									key := [2]string{typ.name, top.name}
-									failed[key] = append(failed[key], string(kind)+" by "+adapter.name)
+									failed[key] = append(failed[key], string(kind)+" by "+adapter.Name)
 									mu.Unlock()
 								}
 							}
@@ -85,8 +86,8 @@ func TestEveryTypeWorksInEveryTopology(t *testing.T) {
 func table(failed map[[2]string][]string) string {
 	var b strings.Builder
 	var names []string
-	for _, adapter := range adapters {
-		names = append(names, adapter.name)
+	for _, adapter := range drivers.Adapters {
+		names = append(names, adapter.Name)
 	}
 	fmt.Fprintf(&b, "The adapters: %s.\n\n| |", strings.Join(names, ", "))
 	for _, top := range topologies {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 )
 
 var kills = flag.Int("kills", 1, "how many times the primary is killed, in each topology")
@@ -80,7 +81,7 @@ type worker struct {
 
 // A failover is a topology whose primaries can be killed.
 type failover struct {
-	place
+	drivers.Place
 	replicas int        // of each primary
 	switches func() int // how often a replica has taken over; nil: unknown
 	// kill kills the primary of key, which its replicas have not heard of for a
@@ -96,7 +97,7 @@ var failovers = map[string]func(t *testing.T, k testserver.Kind) failover{
 			sentinel.MustDo("SENTINEL", "SET", s.Name, "down-after-milliseconds", "1500")
 		}
 		return failover{
-			place:    sentinelOf(s),
+			Place:    drivers.Sentinel(s),
 			replicas: 2,
 			switches: func() int { return strings.Count(s.Sentinels[0].Log(), "+switch-master") },
 			kill: func(_ string, alone *atomic.Bool) func() {
@@ -124,7 +125,7 @@ var failovers = map[string]func(t *testing.T, k testserver.Kind) failover{
 	"Cluster": func(t *testing.T, k testserver.Kind) failover {
 		c := testserver.StartCluster(t, k)
 		return failover{
-			place:    clusterOf(c),
+			Place:    drivers.Cluster(c),
 			replicas: 1,
 			kill: func(key string, alone *atomic.Bool) func() {
 				var primary *testserver.Server
@@ -277,7 +278,7 @@ type run struct {
 }
 
 func newRun(t *testing.T, f failover, policy redlatch.Acks) *run {
-	f.timeout = 2 * time.Second
+	f.Timeout = 2 * time.Second
 	r := &run{T: t, failover: f, acks: policy}
 	if policy == all {
 		r.acks = redlatch.Acks(f.replicas)
@@ -291,7 +292,7 @@ func (r *run) play() {
 	r.ctx = ctx
 	var wg sync.WaitGroup
 	for i := range 4 {
-		c := client(r.T, adapters[i%len(adapters)].open(r.T, r.place), redlatch.Config{
+		c := client(r.T, drivers.Adapters[i%len(drivers.Adapters)].Open(r.T, r.Place), redlatch.Config{
 			Name: fmt.Sprint(i), WatchdogTimeout: 20 * time.Second, OutageTimeout: time.Minute, Acks: r.acks, AckTimeout: time.Second,
 		})
 		for key := range 6 {

@@ -8,112 +8,30 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	rueidisclient "github.com/redis/rueidis"
-	"github.com/valkey-io/valkey-go"
-
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/testserver"
-	"github.com/redlatch/redlatch/rueidis"
-	"github.com/redlatch/redlatch/valkeygo"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 )
-
-// A place is an arrangement of servers, and how each adapter connects to it.
-type place struct {
-	goredis  *redis.UniversalOptions
-	rueidis  rueidisclient.ClientOption
-	valkeygo valkey.ClientOption
-	timeout  time.Duration // what each adapter may take for a request; 0: driverTimeout
-}
-
-// driverTimeout is long enough for a busy machine.
-const driverTimeout = 5 * time.Second
-
-func (p place) requestTimeout() time.Duration { return cmp.Or(p.timeout, driverTimeout) }
 
 // topologies start their servers. The names are the columns of the table in
 // docs/guarantees.md.
 var topologies = []struct {
 	name  string
-	start func(t *testing.T, k testserver.Kind) place
+	start func(t *testing.T, k testserver.Kind) drivers.Place
 }{
-	{"one server", func(t *testing.T, k testserver.Kind) place {
-		return single(testserver.Start(t, k).Addr())
+	{"one server", func(t *testing.T, k testserver.Kind) drivers.Place {
+		return drivers.Single(testserver.Start(t, k).Addr())
 	}},
-	{"with a replica", func(t *testing.T, k testserver.Kind) place {
+	{"with a replica", func(t *testing.T, k testserver.Kind) drivers.Place {
 		primary := testserver.Start(t, k)
 		testserver.StartReplica(t, primary)
-		return single(primary.Addr())
+		return drivers.Single(primary.Addr())
 	}},
-	{"Sentinel", func(t *testing.T, k testserver.Kind) place {
-		return sentinelOf(testserver.StartSentinels(t, k))
+	{"Sentinel", func(t *testing.T, k testserver.Kind) drivers.Place {
+		return drivers.Sentinel(testserver.StartSentinels(t, k))
 	}},
-	{"Cluster", func(t *testing.T, k testserver.Kind) place {
-		return clusterOf(testserver.StartCluster(t, k))
-	}},
-}
-
-func sentinelOf(s *testserver.Sentinels) place {
-	return place{
-		goredis:  &redis.UniversalOptions{Addrs: s.Addrs(), MasterName: s.Name},
-		rueidis:  rueidisclient.ClientOption{InitAddress: s.Addrs(), Sentinel: rueidisclient.SentinelOption{MasterSet: s.Name}},
-		valkeygo: valkey.ClientOption{InitAddress: s.Addrs(), Sentinel: valkey.SentinelOption{MasterSet: s.Name}},
-	}
-}
-
-func clusterOf(c *testserver.Cluster) place {
-	return place{
-		goredis:  &redis.UniversalOptions{Addrs: c.Addrs(), IsClusterMode: true},
-		rueidis:  rueidisclient.ClientOption{InitAddress: c.Addrs()},
-		valkeygo: valkey.ClientOption{InitAddress: c.Addrs()},
-	}
-}
-
-func single(addr string) place {
-	return place{
-		goredis:  &redis.UniversalOptions{Addrs: []string{addr}},
-		rueidis:  rueidisclient.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true},
-		valkeygo: valkey.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true},
-	}
-}
-
-// adapters make drivers that end with the test.
-var adapters = []struct {
-	name string
-	open func(t *testing.T, p place) redlatch.Redis
-}{
-	{"goredis", func(t *testing.T, p place) redlatch.Redis {
-		opt := *p.goredis
-		d := p.requestTimeout()
-		opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout = d, d, d
-		rdb := redis.NewUniversalClient(&opt)
-		t.Cleanup(func() {
-			if err := rdb.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		return goredis.Use(rdb)
-	}},
-	{"rueidis", func(t *testing.T, p place) redlatch.Redis {
-		opt := p.rueidis
-		opt.ConnWriteTimeout = p.requestTimeout()
-		d, err := rueidis.New(opt)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(d.Close)
-		return d
-	}},
-	{"valkeygo", func(t *testing.T, p place) redlatch.Redis {
-		opt := p.valkeygo
-		opt.ConnWriteTimeout = p.requestTimeout()
-		d, err := valkeygo.New(opt)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(d.Close)
-		return d
+	{"Cluster", func(t *testing.T, k testserver.Kind) drivers.Place {
+		return drivers.Cluster(testserver.StartCluster(t, k))
 	}},
 }
 

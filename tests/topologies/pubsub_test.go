@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 )
 
 // TestEveryTypeWorksWithEachKindOfPubSub is about clusters; PubSubAuto, which is
@@ -28,19 +29,19 @@ func TestEveryTypeWorksWithEachKindOfPubSub(t *testing.T) {
 		"both and classic": {redlatch.PubSubBoth, redlatch.PubSubClassic},
 		"both and auto":    {redlatch.PubSubBoth, redlatch.PubSubAuto},
 	} {
-		for _, adapter := range adapters {
-			t.Run(name+"/"+adapter.name, func(t *testing.T) {
+		for _, adapter := range drivers.Adapters {
+			t.Run(name+"/"+adapter.Name, func(t *testing.T) {
 				t.Parallel()
-				a := client(t, adapter.open(t, place), redlatch.Config{Name: "a", PubSub: modes[0]})
-				b := client(t, adapter.open(t, place), redlatch.Config{Name: "b", PubSub: modes[1]})
+				a := client(t, adapter.Open(t, place), redlatch.Config{Name: "a", PubSub: modes[0]})
+				b := client(t, adapter.Open(t, place), redlatch.Config{Name: "b", PubSub: modes[1]})
 				for _, typ := range types {
 					t.Run(typ.name, func(t *testing.T) {
 						ctx, cancel := context.WithTimeout(t.Context(), generous)
 						defer cancel()
-						typ.test(&pair{T: t, ctx: ctx, a: a, b: b, name: name + adapter.name + typ.name})
+						typ.test(&pair{T: t, ctx: ctx, a: a, b: b, name: name + adapter.Name + typ.name})
 					})
 				}
-				handOffsByMessage(t, a, b, name+adapter.name)
+				handOffsByMessage(t, a, b, name+adapter.Name)
 			})
 		}
 	}
@@ -133,18 +134,18 @@ func TestASlotMovesInTheMiddleOfAContendedRun(t *testing.T) {
 	}
 	t.Parallel()
 	for _, mode := range []redlatch.PubSub{redlatch.PubSubAuto, redlatch.PubSubClassic} {
-		for _, adapter := range adapters {
-			t.Run(fmt.Sprintf("%d/%s", mode, adapter.name), func(t *testing.T) {
+		for _, adapter := range drivers.Adapters {
+			t.Run(fmt.Sprintf("%d/%s", mode, adapter.Name), func(t *testing.T) {
 				t.Parallel()
 				servers := testserver.StartCluster(t, testserver.Redis)
-				place := clusterOf(servers)
+				place := drivers.Cluster(servers)
 				const name = "orders"
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
 				var inside, most, n, lost atomic.Int64
 				var wg sync.WaitGroup
 				for i := range 4 {
-					c := client(t, adapter.open(t, place), redlatch.Config{Name: fmt.Sprint(i), PubSub: mode})
+					c := client(t, adapter.Open(t, place), redlatch.Config{Name: fmt.Sprint(i), PubSub: mode})
 					wg.Go(func() {
 						for ctx.Err() == nil {
 							h, err := c.Lock(name).Acquire(ctx)
@@ -189,8 +190,8 @@ func TestASlotMovesInTheMiddleOfAContendedRun(t *testing.T) {
 				if most.Load() != 1 || lost.Load() != 0 {
 					t.Errorf("%d inside at once, %d lost", most.Load(), lost.Load())
 				}
-				a := client(t, adapter.open(t, place), redlatch.Config{Name: "a", PubSub: mode})
-				b := client(t, adapter.open(t, place), redlatch.Config{Name: "b", PubSub: mode})
+				a := client(t, adapter.Open(t, place), redlatch.Config{Name: "a", PubSub: mode})
+				b := client(t, adapter.Open(t, place), redlatch.Config{Name: "b", PubSub: mode})
 				servers.MoveSlot(name+"-turns", wire.Slot(name+"-turns"))
 				handOffsByMessage(t, a, b, name)
 				wantTold(t, servers, mode)

@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/heldport"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 )
 
 // In the middle of a failover a client may be connected to a replica, whose data
@@ -22,8 +23,8 @@ func TestAReplicaThatDoesNotKnowAHoldIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	primary := testserver.Start(t, testserver.Redis)
 	replica := testserver.Start(t, testserver.Redis, "--replicaof", "127.0.0.1", heldport.Hold(t))
-	for _, adapter := range adapters {
-		t.Run(adapter.name, func(t *testing.T) {
+	for _, adapter := range drivers.Adapters {
+		t.Run(adapter.Name, func(t *testing.T) {
 			var now atomic.Pointer[testserver.Server]
 			now.Store(primary)
 			proxy := faultnet.New(func(ctx context.Context) (net.Conn, error) { return now.Load().Dial(ctx) })
@@ -32,9 +33,9 @@ func TestAReplicaThatDoesNotKnowAHoldIsNotBelieved(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			where := single(addr)
-			where.timeout = 2 * time.Second
-			c := client(t, adapter.open(t, where), redlatch.Config{WatchdogTimeout: 20 * time.Second, OutageTimeout: time.Minute})
+			where := drivers.Single(addr)
+			where.Timeout = 2 * time.Second
+			c := client(t, adapter.Open(t, where), redlatch.Config{WatchdogTimeout: 20 * time.Second, OutageTimeout: time.Minute})
 			ctx := t.Context()
 			holds := map[string]*redlatch.Hold{}
 			for kind, l := range map[string]*redlatch.Lock{

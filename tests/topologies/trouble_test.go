@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 )
 
 // A trouble is something that a server does to those who use it.
@@ -51,12 +52,12 @@ func TestTroubles(t *testing.T) {
 
 func (x *trouble) tell(t *testing.T, kind testserver.Kind) {
 	s := &scene{T: t, server: testserver.Start(t, kind, x.args...)}
-	where := single(s.server.Addr())
-	where.timeout = 500 * time.Millisecond
+	where := drivers.Single(s.server.Addr())
+	where.Timeout = 500 * time.Millisecond
 	lease, rate := cmp.Or(x.lease, longLease), cmp.Or(x.rate, 3*time.Second)
-	for _, adapter := range adapters {
-		open := func() redlatch.Redis { return adapter.open(t, where) }
-		s.households = append(s.households, setUp(t, s.server, open, adapter.name, lease, rate))
+	for _, adapter := range drivers.Adapters {
+		open := func() redlatch.Redis { return adapter.Open(t, where) }
+		s.households = append(s.households, setUp(t, s.server, open, adapter.Name, lease, rate))
 	}
 	x.story(s)
 	s.each((*household).leave)

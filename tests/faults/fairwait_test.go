@@ -1,4 +1,4 @@
-package redlatch_test
+package faults
 
 import (
 	"context"
@@ -9,19 +9,15 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// TestFairLockOnARealServer is what a real server, real connections and real
-// time add to the stories told in fake time.
-func TestFairLockOnARealServer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a real server")
-	}
+// fairStories are what a real server, real connections and real time add to the
+// stories of fair locks that are told in fake time.
+func fairStories() []telling {
 	stories := []telling{
 		{"a crowd is served in order", (*story).fairCrowdIsServedInOrder},
 		{"a crowd that leaves at once leaves nothing", (*story).fairCrowdLeavesNothing},
@@ -31,50 +27,46 @@ func TestFairLockOnARealServer(t *testing.T) {
 	}
 	for i := range stories {
 		tell := stories[i].tell
+		stories[i].name = "fair locks/" + stories[i].name
 		stories[i].tell = func(s *story) {
 			s.side = "fair"
 			tell(s)
 		}
 	}
-	var all []subtest
-	for _, a := range adapters {
-		all = append(all, subtest{a.name, func(t *testing.T) {
-			ar := newArena(t, a)
-			ar.tell(stories)
-			ar.end()
-		}})
-	}
-	concurrently(t, len(all), all)
+	return stories
 }
 
 // A crowd that dies is dropped by one script, for which every other client waits:
 // it must not look at the rest of the queue again for each of them.
-func TestACrowdOfDeadWaitersIsDroppedInOneGo(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a real server")
-	}
-	const size = 3000
-	ar := newArena(t, adapters[0])
-	queue, timeouts, _ := fairKeys("orders")
+func (s *story) deadWaitersAreDroppedInOneGo() {
+	const (
+		size = 3000
+		java = "285475da-9152-4c83-822a-67ee2f116a79:52" // lives
+	)
+	queue, timeouts := wire.Prefix(wire.LockQueue, s.lock), wire.Prefix(wire.LockTimeout, s.lock)
 	dead := wire.Owner(wire.NewClientID(), 0)
 	until := time.Now().Add(time.Hour).UnixMilli()
-	for i := range size {
-		id := dead + strconv.Itoa(i)
-		ar.server.MustDo("RPUSH", queue, id)
-		ar.server.MustDo("ZADD", timeouts, strconv.FormatInt(until+int64(i)*300_000, 10), id)
+	waiters, scores := []string{"RPUSH", queue}, []string{"ZADD", timeouts}
+	for i := range int64(size + 1) {
+		id := java
+		if i < size {
+			id = dead + strconv.FormatInt(i, 10)
+		}
+		waiters, scores = append(waiters, id), append(scores, strconv.FormatInt(until+i*300_000, 10), id)
 	}
-	ar.server.MustDo("RPUSH", queue, java) // lives
-	ar.server.MustDo("ZADD", timeouts, strconv.FormatInt(until+size*300_000, 10), java)
-	ar.server.MustDo("CONFIG", "RESETSTAT")
-	if _, err := ar.other.FairLock("orders").Try(bg); !errors.Is(err, redlatch.ErrBusy) {
-		t.Errorf("Try: %v", err)
+	s.server.MustDo(waiters...)
+	s.server.MustDo(scores...)
+	s.server.MustDo("CONFIG", "RESETSTAT")
+	if _, err := s.other.FairLock(s.lock).Try(bg); !errors.Is(err, redlatch.ErrBusy) {
+		s.T.Errorf("Try: %v", err)
 	}
-	if stats := fmt.Sprint(ar.server.MustDo("INFO", "commandstats")); !strings.Contains(stats, "cmdstat_zadd:calls=1,") {
-		t.Errorf("the sweep of %d has changed scores more than once:\n%s", size, stats)
+	if stats := fmt.Sprint(s.server.MustDo("INFO", "commandstats")); !strings.Contains(stats, "cmdstat_zadd:calls=1,") {
+		s.T.Errorf("the sweep of %d has changed scores more than once:\n%s", size, stats)
 	}
-	if got := ar.list("ZRANGE", timeouts, "0", "-1", "WITHSCORES"); !slices.Equal(got, []string{java, strconv.FormatInt(until, 10)}) {
-		t.Errorf("left are %q, want Redisson's, until %d", got, until)
+	if got := s.list("ZRANGE", timeouts, "0", "-1", "WITHSCORES"); !slices.Equal(got, []string{java, strconv.FormatInt(until, 10)}) {
+		s.T.Errorf("left are %q, want Redisson's, until %d", got, until)
 	}
+	s.server.MustDo("DEL", queue, timeouts)
 }
 
 func (s *story) fairCrowdIsServedInOrder() {
@@ -92,14 +84,10 @@ func (s *story) fairCrowdIsServedInOrder() {
 		})
 		s.awaitQueue(i + 1)
 	}
-	start := time.Now()
 	s.release(f)
 	s.crowd.Wait()
 	if !slices.IsSorted(order) || len(order) != size {
 		s.T.Errorf("served in the order %v", order)
-	}
-	if took := time.Since(start); took > 10*time.Second {
-		s.T.Errorf("%d hand-offs took %v", size, took)
 	}
 	s.wantFree("in the end")
 }
@@ -137,11 +125,7 @@ func (s *story) fairHeadPolls() {
 	got := acquiring(s.of(s.c))
 	s.awaitQueue(1)
 	s.server.MustDo("DEL", s.lock)
-	start := time.Now()
 	h := s.got(got)
-	if took := time.Since(start); took > 3*time.Second {
-		s.T.Errorf("it took %v", took)
-	}
 	s.release(h)
 	if err := f.Release(bg); !errors.Is(err, redlatch.ErrLost) {
 		s.T.Errorf("Release of the hold that was deleted: %v", err)
@@ -158,11 +142,7 @@ func (s *story) fairWaitersCutOffYield() {
 	s.awaitQueue(2)
 	s.proxy.Blackhole(true)
 	s.release(f)
-	start := time.Now()
 	h := s.got(got)
-	if took := time.Since(start); took > generous-time.Second {
-		s.T.Errorf("blocked for %v", took)
-	}
 	s.proxy.Blackhole(false)
 	s.proxy.BreakAll()
 	s.release(h)
@@ -190,9 +170,7 @@ func (s *story) fairProcessesExclude() {
 			}
 		})
 	}
-	start := time.Now()
 	s.crowd.Wait()
-	s.T.Logf("%d acquisitions in %v", n.Load(), time.Since(start))
 	if most.Load() != 1 || n.Load() != goroutines*rounds*int64(len(clients)) {
 		s.T.Errorf("%d inside at once, %d acquisitions", most.Load(), n.Load())
 	}

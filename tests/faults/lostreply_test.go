@@ -1,29 +1,24 @@
-package redlatch_test
+package faults
 
 import (
 	"slices"
 	"strings"
-	"testing"
 
 	"github.com/redlatch/redlatch/internal/faultnet"
 )
 
 // Every request loses its reply, once or twice. Nobody may notice: the call
 // succeeds, the count is right, there is one holder, and nothing is left behind.
-func aLostReplyChangesNothing(t *testing.T, a adapter) { lostReplies(t, a, plainKinds) }
-
-func lostReplies(t *testing.T, a adapter, kinds []requestKind) {
-	ar := newArena(t, a)
-	var stories []telling
-	for i := range kinds {
-		k := &kinds[i]
+func lostReplies() (stories []telling) {
+	for i := range everyKind {
+		k := &everyKind[i]
+		name := "a lost reply changes nothing/" + k.name
 		stories = append(stories,
-			telling{k.name + "/connection closed", func(s *story) { s.loseReply(k, faultnet.DropReply, 1) }},
-			telling{k.name + "/connection closed twice", func(s *story) { s.loseReply(k, faultnet.DropReply, 2) }},
-			telling{k.name + "/silence", func(s *story) { s.loseReply(k, faultnet.StallReply, 1) }})
+			telling{name + "/connection closed", func(s *story) { s.loseReply(k, faultnet.DropReply, 1) }},
+			telling{name + "/connection closed twice", func(s *story) { s.loseReply(k, faultnet.DropReply, 2) }},
+			telling{name + "/silence", func(s *story) { s.loseReply(k, faultnet.StallReply, 1) }})
 	}
-	ar.tell(stories)
-	ar.end()
+	return stories
 }
 
 func (s *story) loseReply(k *requestKind, loss faultnet.Action, times int) {

@@ -1,11 +1,10 @@
-package redlatch_test
+package faults
 
 import (
 	"maps"
 	"slices"
 	"strconv"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/redlatch/redlatch"
@@ -126,21 +125,6 @@ func (s *story) wantSides(when string, h *redlatch.Hold) {
 // quantum is longer than one.
 const quantum = 10 * time.Millisecond
 
-// The same stories as of a lock, about both sides of a read-write lock. A process
-// and a server bear only so many of them at a time.
-func TestFaultsOfReadWriteLocks(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a real server")
-	}
-	var all []subtest
-	for _, a := range adapters {
-		all = append(all,
-			subtest{"a lost reply changes nothing/" + a.name, func(t *testing.T) { lostReplies(t, a, readWriteKinds) }},
-			subtest{"a late request changes nothing/" + a.name, func(t *testing.T) { lateRequests(t, a, readWriteKinds) }})
-	}
-	concurrently(t, 2, all)
-}
-
 // Arguments of readwrite.recount behind lock, owner and new owner: writes,
 // lease, reads, channel.
 func lowersRecount(r faultnet.Request) bool { return r.Args[len(r.Args)-3] == "0" }
@@ -155,7 +139,7 @@ func announces(r faultnet.Request) bool { return !withdraws(r) }
 func preferredWriter(s *story, arm func() func() bool) []*redlatch.Hold {
 	s.side, s.prefer = "write", true
 	fired := arm()
-	for range 20 {
+	for end := time.Now().Add(generous); time.Now().Before(end); {
 		reader, err := s.other.ReadWriteLock(s.lock).Read().Acquire(bg)
 		if err != nil {
 			s.T.Fatal(err)
@@ -216,15 +200,7 @@ var readWriteKinds = []requestKind{
 		name: "write turn that is taken", script: "readwrite.write.turn", more: true,
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
 			s.side = "write"
-			h := s.acquire(bg)
-			foreign := acquiring(s.rival())
-			s.awaitSubscriber()
-			next := s.lineUp()
-			time.Sleep(quantum)
-			arm()
-			s.release(h)
-			s.release(s.got(foreign))
-			return []*redlatch.Hold{s.got(next)}
+			return []*redlatch.Hold{s.turnTaken(arm)}
 		},
 	},
 	{

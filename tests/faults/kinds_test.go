@@ -1,4 +1,4 @@
-package redlatch_test
+package faults
 
 import (
 	"time"
@@ -47,7 +47,7 @@ var plainKinds = []requestKind{
 		name: "take with a lease", script: "lock.take", creates: true,
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
 			arm()
-			return []*redlatch.Hold{s.acquire(bg, redlatch.Lease(generous))}
+			return []*redlatch.Hold{s.acquire(bg, redlatch.Lease(lease))}
 		},
 	},
 	{
@@ -85,10 +85,11 @@ var plainKinds = []requestKind{
 	{
 		name: "renew", script: "lock.renew",
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
-			s.c = s.client(s.driver, redlatch.Config{WatchdogTimeout: s.short})
 			h := s.acquire(bg)
+			s.awaitControl()
 			before := h.Expires()
 			fired := arm()
+			s.proxy.BreakAll() // is followed by a renewal
 			if !within(generous, func() bool { return fired() && h.Expires().After(before) }) {
 				s.T.Fatalf("the hold is not renewed: met %t, ended %v, expires in %v, was %v", fired(), h.Err(), time.Until(h.Expires()), time.Until(before))
 			}
@@ -98,14 +99,14 @@ var plainKinds = []requestKind{
 	{
 		name: "extend", script: "lock.renew",
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
-			h := s.acquire(bg, redlatch.Lease(generous/2))
+			h := s.acquire(bg, redlatch.Lease(lease/2))
 			arm()
 			asked := time.Now()
-			if err := h.Extend(bg, generous); err != nil {
+			if err := h.Extend(bg, lease); err != nil {
 				s.T.Fatalf("Extend: %v", err)
 			}
-			if end := h.Expires(); end.Before(asked.Add(generous * 9 / 10)) {
-				s.T.Errorf("extended by %v, the hold expires in %v", generous, end.Sub(asked))
+			if end := h.Expires(); end.Before(asked.Add(lease * 9 / 10)) {
+				s.T.Errorf("extended by %v, the hold expires in %v", lease, end.Sub(asked))
 			}
 			return []*redlatch.Hold{h}
 		},
@@ -115,7 +116,7 @@ var plainKinds = []requestKind{
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
 			h := s.acquire(bg)
 			next := s.lineUp()
-			time.Sleep(10 * time.Millisecond) // a quantum lasts 5 ms
+			time.Sleep(quantum)
 			arm()
 			s.release(h)
 			return []*redlatch.Hold{s.got(next)}
@@ -124,27 +125,17 @@ var plainKinds = []requestKind{
 	{
 		name: "turn that is taken", script: "lock.turn", more: true,
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
-			h := s.acquire(bg)
-			foreign := acquiring(s.other.Lock(s.lock))
-			s.awaitSubscriber()
-			next := s.lineUp()
-			time.Sleep(10 * time.Millisecond) // as above
-			arm()
-			s.release(h)
-			f := s.got(foreign)
-			s.wantHeld("in another process's turn", f, 1)
-			s.release(f)
-			return []*redlatch.Hold{s.got(next)}
+			return []*redlatch.Hold{s.turnTaken(arm)}
 		},
 	},
 	{
 		name: "transfer", script: "lock.transfer",
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
 			fired := arm()
-			for range 50 {
+			for end := time.Now().Add(generous); time.Now().Before(end); {
 				h := s.acquire(bg)
 				first := s.lineUp()
-				second := s.lineUp(redlatch.Lease(generous))
+				second := s.lineUp(redlatch.Lease(lease))
 				s.release(h) // first begins a quantum, in which second inherits
 				s.release(s.got(first))
 				last := s.got(second)
@@ -153,7 +144,7 @@ var plainKinds = []requestKind{
 				}
 				s.release(last) // too slow: that was a turn
 			}
-			s.T.Fatal("no transfer in 50 attempts")
+			s.T.Fatal("no transfer")
 			return nil
 		},
 	},
@@ -200,6 +191,41 @@ var plainKinds = []requestKind{
 			return nil
 		},
 	},
+}
+
+// turnTaken has a process release the lock to another one that waits, and returns
+// the hold of the next in its own line.
+func (s *story) turnTaken(arm func() func() bool) *redlatch.Hold {
+	s.T.Helper()
+	h := s.acquire(bg)
+	foreign := acquiring(s.rival())
+	s.awaitSubscriber()
+	next := s.lineUp()
+	time.Sleep(quantum)
+	arm()
+	s.release(h)
+	take := func(o outcome) {
+		if o.err != nil {
+			s.T.Fatalf("Acquire: %v", o.err)
+		}
+		s.wantHeld("in another process's turn", o.hold, 1)
+		s.release(o.hold)
+	}
+	select {
+	case o := <-foreign:
+		take(o)
+		return s.got(next)
+	case o := <-next: // the other was too late for its turn, and gets the next one
+		if o.err != nil {
+			s.T.Fatalf("Acquire: %v", o.err)
+		}
+		s.release(s.track(o.hold))
+		take(await(s.T, "the other process", foreign))
+		return s.acquire(bg)
+	case <-time.After(generous):
+		s.T.Fatal("nobody gets the lock")
+		panic("unreachable")
+	}
 }
 
 func (s *story) force() {

@@ -1,26 +1,12 @@
-package redlatch_test
+package faults
 
 import (
 	"context"
-	"testing"
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/wire"
 )
-
-// TestFaultsOfFairLocks tells the stories of a lock about a fair one.
-func TestFaultsOfFairLocks(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a real server")
-	}
-	var all []subtest
-	for _, a := range adapters {
-		all = append(all,
-			subtest{"a lost reply changes nothing/" + a.name, func(t *testing.T) { lostReplies(t, a, fairKinds) }},
-			subtest{"a late request changes nothing/" + a.name, func(t *testing.T) { lateRequests(t, a, fairKinds) }})
-	}
-	concurrently(t, 2, all)
-}
 
 // ofFair returns the kinds as ones of a fair lock.
 func ofFair(kinds ...requestKind) []requestKind {
@@ -57,9 +43,9 @@ var fairKinds = append([]requestKind{
 	{
 		name: "fair take out of the queue", script: "fairlock.take", creates: true, more: true,
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
-			for range 10 { // a look that was under way may have taken the lock
+			for end := time.Now().Add(generous); time.Now().Before(end); { // a look that was under way may have taken the lock
 				f := s.acquireBy(s.other, bg)
-				got := acquiring(s.of(s.c), redlatch.Lease(generous)) // or else it is given the lock
+				got := acquiring(s.of(s.c), redlatch.Lease(lease)) // or else it is given the lock
 				s.awaitQueue(1)
 				fired := arm()
 				s.release(f)
@@ -109,20 +95,15 @@ var fairKinds = append([]requestKind{
 	},
 }...)...)
 
-// awaitQueue waits until so many wait for the story's lock in Redis. Nobody who
-// does not want it any more is there for longer than four seconds.
+// awaitQueue waits until so many wait for the story's lock in Redis.
 func (s *story) awaitQueue(n int) {
 	s.T.Helper()
-	start := time.Now()
-	queue, timeouts, _ := fairKeys(s.lock)
+	queue, timeouts := wire.Prefix(wire.LockQueue, s.lock), wire.Prefix(wire.LockTimeout, s.lock)
 	var ids, scored []string
 	if !within(generous, func() bool {
 		ids, scored = s.list("LRANGE", queue, "0", "-1"), s.list("ZRANGE", timeouts, "0", "-1")
 		return len(ids) == n && len(scored) == n
 	}) {
 		s.T.Fatalf("in the queue: %q and %q, want %d", ids, scored, n)
-	}
-	if took := time.Since(start); n == 0 && took > 8*time.Second {
-		s.T.Errorf("the queue was empty only after %v", took)
 	}
 }

@@ -1,0 +1,67 @@
+package redlatch_test
+
+import (
+	"testing"
+	"time"
+
+	goredisclient "github.com/redis/go-redis/v9"
+	rueidisclient "github.com/redis/rueidis"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/goredis"
+	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/rueidis"
+)
+
+// onRealServers runs a test with a server of each kind, at the same time.
+func onRealServers(t *testing.T, test func(t *testing.T, s *testserver.Server)) {
+	t.Helper()
+	t.Parallel()
+	for _, kind := range testserver.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			test(t, testserver.Start(t, kind))
+		})
+	}
+}
+
+// clientOf returns a client that ends with the test.
+func clientOf(tb testing.TB, r redlatch.Redis, cfg redlatch.Config) *redlatch.Client {
+	tb.Helper()
+	c, err := redlatch.New(r, cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// An adapter connects a driver to a server.
+type adapter struct {
+	name    string
+	connect func(tb testing.TB, addr string) redlatch.Redis
+}
+
+var adapters = []adapter{{"goredis", connectGoredis}, {"rueidis", connectRueidis}}
+
+// driverTimeout lets a server that is silent cost little.
+const driverTimeout = 500 * time.Millisecond
+
+func connectGoredis(tb testing.TB, addr string) redlatch.Redis {
+	tb.Helper()
+	rdb := goredisclient.NewClient(&goredisclient.Options{
+		Addr: addr, DialTimeout: driverTimeout, ReadTimeout: driverTimeout, WriteTimeout: driverTimeout,
+	})
+	tb.Cleanup(func() { _ = rdb.Close() })
+	return goredis.Use(rdb)
+}
+
+func connectRueidis(tb testing.TB, addr string) redlatch.Redis {
+	tb.Helper()
+	d, err := rueidis.New(rueidisclient.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, ConnWriteTimeout: driverTimeout})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(d.Close)
+	return d
+}

@@ -1,0 +1,460 @@
+package faults
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
+)
+
+var bg = context.Background()
+
+// No test judges by the time that something takes. Who had to wait for a lease, or
+// for its renewal after a third of it, would wait for longer than generous.
+const (
+	generous = 2 * time.Minute  // only what is stuck takes that long
+	lease    = 10 * time.Minute // of every hold whose story does not need a shorter one
+	patience = time.Second      // of a driver that waits for an answer
+)
+
+// A place is an adapter and a kind of server.
+type place struct {
+	adapter drivers.Adapter
+	kind    testserver.Kind
+}
+
+func (p place) String() string { return p.adapter.Name + "/" + string(p.kind) }
+
+// places are all there are.
+func places() (all []place) {
+	for _, a := range drivers.Adapters {
+		for _, k := range testserver.Kinds() {
+			all = append(all, place{a, k})
+		}
+	}
+	return all
+}
+
+// connect returns a driver that ends with the test.
+func (p place) connect(tb testing.TB, addr string, patience time.Duration) redlatch.Redis {
+	tb.Helper()
+	where := drivers.Single(addr)
+	where.Timeout = patience
+	return p.adapter.Open(tb, where)
+}
+
+// A telling is a story and its name.
+type telling struct {
+	name string
+	tell func(s *story)
+}
+
+// TestFaults tells what becomes of locks when something goes wrong on the way, with
+// every adapter on every kind of server.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	shared := slices.Concat(
+		lostReplies(), lateRequests(), told(), missingSubscriptions(), impossibleLeases(), closedMeanwhile(), fairStories(),
+		[]telling{
+			{"a cancelled acquire passes its take on", (*story).cancelledAcquirePassesItsTakeOn},
+			{"a foreign release of our lock is noticed", (*story).foreignReleaseIsNoticed},
+			{"a release with an ended context releases", (*story).releaseWithAnEndedContext},
+			{"a release behind a failed reentry", (*story).releaseBehindAFailedReentry},
+			{"holds of one nest released at once", (*story).holdsOfOneNestReleasedAtOnce},
+			{"close under a live hold", (*story).closeUnderALiveHold},
+			{"a watchdog hold inside a short lease", (*story).watchdogHoldInsideAShortLease},
+			{"a break is followed by renewals", func(s *story) { s.breakOff(s.proxy.BreakAll) }},
+			{"a latch releases a thousand", (*story).latchReleasesAThousand},
+			{"a barrier goes round and round", (*story).barrierGoesRoundAndRound},
+		})
+	alone := slices.Concat(
+		outages(), passingTroubles(), emptyServers(),
+		[]telling{
+			{"a lost reply to an unknown script changes nothing", (*story).lostReplyToAnUnknownScript},
+			{"a server that forgets the scripts is told them", (*story).serverThatForgetsTheScripts},
+			{"waiters outlive the server", (*story).waitersOutliveTheServer},
+			{"connections that the server kills are followed by renewals", func(s *story) {
+				s.breakOff(func() { s.server.MustDo("CLIENT", "KILL", "TYPE", "pubsub", "SKIPME", "yes") })
+			}},
+			{"a crowd of dead waiters is dropped in one go", (*story).deadWaitersAreDroppedInOneGo},
+		})
+	for _, p := range places() {
+		t.Run(p.String(), func(t *testing.T) {
+			t.Parallel()
+			ar := newArena(t, p)
+			for _, x := range shared {
+				t.Run(x.name, func(t *testing.T) {
+					t.Parallel()
+					x.tell(ar.story(t))
+				})
+			}
+			for _, x := range cancelledAcquires() { // what they have sent may arrive when they are over
+				t.Run(x.name, func(t *testing.T) {
+					t.Parallel()
+					x.tell(ar.storyUntil(t, ar.T))
+				})
+			}
+			for _, x := range alone { // with a server of their own
+				t.Run(x.name, func(t *testing.T) {
+					t.Parallel()
+					x.tell(newArena(t, p).story(t))
+				})
+			}
+		})
+	}
+}
+
+// An arena is a real server on which stories are told. When they are over nothing
+// may be left there.
+type arena struct {
+	*testing.T
+	place   place
+	server  *testserver.Server
+	direct  redlatch.Redis   // past all proxies
+	other   *redlatch.Client // another process, so to speak
+	wrecked bool             // by its story: there is nothing to be looked for
+}
+
+func newArena(t *testing.T, p place) *arena {
+	t.Helper()
+	ar := &arena{T: t, place: p, server: testserver.Start(t, p.kind)}
+	for _, x := range scripts {
+		ar.server.MustDo("SCRIPT", "LOAD", x.Source())
+	}
+	ar.direct = p.connect(t, ar.server.Addr(), patience)
+	ar.other = newClient(t, ar.direct, redlatch.Config{})
+	t.Cleanup(func() { ar.wantNothingLeft("", ar.other) })
+	return ar
+}
+
+func newClient(t *testing.T, r redlatch.Redis, cfg redlatch.Config) *redlatch.Client {
+	t.Helper()
+	cfg.WatchdogTimeout = cmp.Or(cfg.WatchdogTimeout, lease)
+	cfg.CloseTimeout = cmp.Or(cfg.CloseTimeout, generous)
+	c, err := redlatch.New(r, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// wantNothingLeft waits until there are no keys with that name, closes the clients,
+// and waits until they, and whoever was interested in that name, subscribe to
+// nothing.
+func (ar *arena) wantNothingLeft(name string, clients ...*redlatch.Client) {
+	ar.Helper()
+	var keys, channels []string
+	if !ar.Failed() && !ar.wrecked && !within(generous, func() bool {
+		keys = slices.DeleteFunc(ar.list("KEYS", "*"+name+"*"), func(key string) bool {
+			return name != "" && strings.HasPrefix(key, wire.RWWriters) // a wish of the past, for seconds
+		})
+		return len(keys) == 0
+	}) {
+		ar.Errorf("left are the keys %q", keys)
+	}
+	for _, c := range clients {
+		if err := c.Close(); err != nil && !ar.wrecked {
+			ar.Error(err)
+		}
+	}
+	if !ar.Failed() && !ar.wrecked && !within(generous, func() bool {
+		channels = ar.list("PUBSUB", "CHANNELS", "*"+name+"*")
+		for _, c := range clients {
+			channels = append(channels, ar.list("PUBSUB", "CHANNELS", control(c))...)
+		}
+		return len(channels) == 0
+	}) {
+		ar.Errorf("after Close there are subscriptions: %q", channels)
+	}
+}
+
+// control is the channel of a client by which others talk to it.
+func control(c *redlatch.Client) string { return "redlatch_control:" + c.ID() }
+
+func (ar *arena) list(args ...string) []string {
+	ar.Helper()
+	v, err := ar.server.Do(args...)
+	if err != nil {
+		ar.Error(err)
+	}
+	list, _ := v.([]any)
+	texts := make([]string, len(list))
+	for i := range list {
+		texts[i] = fmt.Sprint(list[i])
+	}
+	return texts
+}
+
+// A story is about one lock and a client behind a proxy.
+type story struct {
+	*testing.T
+	*arena // shadowed where both have a method
+
+	lock string
+	sides
+	c       *redlatch.Client
+	driver  redlatch.Redis // c's
+	proxy   *faultnet.Proxy
+	addr    string // the proxy's
+	clients []*redlatch.Client
+	waiting chan struct{} // delivers when somebody has lined up behind a hold
+	crowd   sync.WaitGroup
+}
+
+// story begins a story with a lock, a proxy and a client of its own.
+func (ar *arena) story(t *testing.T) *story {
+	t.Helper()
+	return ar.storyUntil(t, t)
+}
+
+// storyUntil is story, but its proxy and its clients live until the end of another
+// test.
+func (ar *arena) storyUntil(t, end *testing.T) *story {
+	t.Helper()
+	s := &story{T: t, arena: ar, lock: strings.ReplaceAll(t.Name(), "/", ":") + ".", waiting: make(chan struct{}, 100)}
+	s.proxy = faultnet.New(ar.server.Dial)
+	end.Cleanup(s.proxy.Close)
+	var err error
+	if s.addr, err = s.proxy.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	s.driver = ar.place.connect(end, s.addr, patience)
+	end.Cleanup(func() {
+		at := *ar
+		at.T = end
+		at.wantNothingLeft(s.lock, s.clients...)
+	})
+	s.c = s.client(s.driver, redlatch.Config{SlowWait: time.Millisecond, Events: redlatch.Events{SlowWait: s.slowWait}})
+	return s
+}
+
+// client returns a client that lives as long as the story.
+func (s *story) client(r redlatch.Redis, cfg redlatch.Config) *redlatch.Client {
+	s.T.Helper()
+	c := newClient(s.T, r, cfg)
+	s.clients = append(s.clients, c)
+	return c
+}
+
+func (s *story) slowWait(redlatch.SlowWaitEvent) {
+	select {
+	case s.waiting <- struct{}{}:
+	default:
+	}
+}
+
+// inject makes the proxy do a to the first requests that are of kind k and about
+// the story's lock; the result tells whether all of them have been met.
+func (s *story) inject(k *requestKind, a faultnet.Action, times int) (fired func() bool) {
+	var mu sync.Mutex
+	left := times
+	s.proxy.SetRule(func(r faultnet.Request) faultnet.Action {
+		mu.Lock()
+		defer mu.Unlock()
+		if left == 0 || !k.is(r, s.lock) {
+			return faultnet.Pass
+		}
+		left--
+		return a
+	})
+	return func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return left == 0
+	}
+}
+
+func (s *story) acquire(ctx context.Context, opts ...redlatch.Option) *redlatch.Hold {
+	s.T.Helper()
+	return s.acquireBy(s.c, ctx, opts...)
+}
+
+func (s *story) acquireBy(c *redlatch.Client, ctx context.Context, opts ...redlatch.Option) *redlatch.Hold {
+	s.T.Helper()
+	ctx, cancel := context.WithTimeout(ctx, generous)
+	defer cancel()
+	h, err := s.of(c).Acquire(ctx, opts...)
+	if err != nil {
+		s.T.Fatalf("Acquire: %v", err)
+	}
+	return s.track(h)
+}
+
+// release releases the holds, the last one first.
+func (s *story) release(holds ...*redlatch.Hold) {
+	s.T.Helper()
+	for _, h := range slices.Backward(holds) {
+		if err := h.Release(bg); err != nil {
+			s.T.Fatalf("Release: %v", err)
+		}
+	}
+}
+
+// lineUp acquires the lock on a goroutine and returns when it waits in line
+// behind a hold of its own process.
+func (s *story) lineUp(opts ...redlatch.Option) <-chan outcome {
+	s.T.Helper()
+	got := acquiring(s.of(s.c), opts...)
+	await(s.T, "a waiter in line", s.waiting)
+	return got
+}
+
+// An outcome is what Acquire returned.
+type outcome struct {
+	hold *redlatch.Hold
+	err  error
+}
+
+func acquiring(l *redlatch.Lock, opts ...redlatch.Option) <-chan outcome {
+	return later(func() outcome {
+		ctx, cancel := context.WithTimeout(bg, generous)
+		defer cancel()
+		h, err := l.Acquire(ctx, opts...)
+		return outcome{h, err}
+	})
+}
+
+func (s *story) got(c <-chan outcome) *redlatch.Hold {
+	s.T.Helper()
+	o := await(s.T, "an acquisition", c)
+	if o.err != nil {
+		s.T.Fatalf("Acquire: %v", o.err)
+	}
+	return s.track(o.hold)
+}
+
+// wantHeld checks that the story's lock is h's and nobody else's, entered count
+// times, for as long as h is trusted, and that another client is refused.
+func (s *story) wantHeld(when string, h *redlatch.Hold, count int) {
+	s.T.Helper()
+	s.wantShown(when, h, count)
+	_, err := s.rival().Try(bg)
+	var busy *redlatch.BusyError
+	if !errors.As(err, &busy) || busy.Owner != h.Owner() {
+		s.T.Errorf("%s: another client's Try: %v, want busy with %s", when, err, h.Owner())
+	}
+}
+
+// wantShown is wantHeld without asking another client.
+func (s *story) wantShown(when string, h *redlatch.Hold, count int) {
+	s.T.Helper()
+	if err := h.Err(); err != nil {
+		s.T.Fatalf("%s: the hold is over: %v", when, err)
+	}
+	trusted := h.Expires()
+	if s.isReadWrite() {
+		s.wantSides(when, h)
+		return
+	}
+	fields := s.list("HGETALL", s.lock)
+	ttl := s.ttl()
+	if now := time.Now(); now.Add(ttl).Before(trusted) {
+		s.T.Errorf("%s: Redis keeps the lock for another %v, its holder trusts it for %v", when, ttl, trusted.Sub(now))
+	}
+	if want := []string{h.Owner(), strconv.Itoa(count)}; !slices.Equal(fields, want) {
+		s.T.Errorf("%s: Redis shows %q, want %q", when, fields, want)
+	}
+}
+
+// wantFree checks that nobody has the lock and that anybody can take it.
+func (s *story) wantFree(when string) {
+	s.T.Helper()
+	if fields := s.list("HGETALL", s.lock); len(fields) > 0 {
+		s.T.Errorf("%s: the lock should be free; Redis shows %q", when, fields)
+		return
+	}
+	if s.side == "fair" {
+		s.awaitQueue(0)
+	}
+	h, err := s.rival().Try(bg)
+	if err != nil {
+		s.T.Errorf("%s: another client's Try: %v", when, err)
+		return
+	}
+	s.release(h)
+}
+
+// ttl returns what is left of the lock's TTL; less than 0 if it has none.
+func (s *story) ttl() time.Duration {
+	s.T.Helper()
+	ms, _ := s.server.MustDo("PTTL", s.lock).(int64)
+	return time.Duration(ms) * time.Millisecond
+}
+
+// keepsTTL returns a check that the lock's end has not come nearer since.
+func (s *story) keepsTTL() (check func(when string)) {
+	s.T.Helper()
+	before := time.Now().Add(s.ttl())
+	return func(when string) {
+		s.T.Helper()
+		ttl := s.ttl()
+		const rounding = 2 * time.Millisecond
+		if now := time.Now(); now.Add(ttl + rounding).Before(before) {
+			s.T.Errorf("%s: the TTL is %v, want at least %v", when, ttl, before.Sub(now))
+		}
+	}
+}
+
+// await receives from c, or fails the test.
+func await[T any](t *testing.T, what string, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(generous):
+		t.Fatalf("%s did not come within %v", what, generous)
+		panic("unreachable")
+	}
+}
+
+// within waits until ok returns true, for at most d.
+func within(d time.Duration, ok func() bool) bool {
+	for end := time.Now().Add(d); ; time.Sleep(2 * time.Millisecond) {
+		if ok() {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
+}
+
+// later runs f on a goroutine and returns a channel that delivers its result.
+func later[T any](f func() T) <-chan T {
+	c := make(chan T, 1)
+	go func() { c <- f() }()
+	return c
+}
+
+// scripts are those of the library by their name.
+var scripts = func() map[string]*script.Script {
+	top := os.DirFS("../..")
+	files, _ := fs.Glob(top, "*.lua")
+	m := make(map[string]*script.Script)
+	for _, f := range files {
+		name := strings.TrimSuffix(f, ".lua")
+		m[name] = script.Load(top, name)
+	}
+	return m
+}()
+
+// isScript says whether r runs the script with that name on that lock.
+func isScript(r faultnet.Request, name, lock string) bool {
+	x := scripts[name]
+	return x != nil && r.Script() == x.SHA() && slices.Contains(r.Args, lock)
+}

@@ -1,0 +1,113 @@
+package faults
+
+import (
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+// What the embedded server says of the scripts of latches and barriers a real one
+// says too.
+
+func (s *story) latchReleasesAThousand() {
+	t := s.T
+	l, other := s.c.CountDownLatch(s.lock), s.other.CountDownLatch(s.lock)
+	if set, err := l.TrySetCount(bg, 2); !set || err != nil {
+		t.Fatal(set, err)
+	}
+	var wg sync.WaitGroup
+	for range 1000 {
+		wg.Go(func() {
+			if err := l.Wait(bg, redlatch.Wait(generous)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if err := other.CountDown(bg); err != nil {
+		t.Error(err)
+	}
+	if n, err := other.Count(bg); n != 1 || err != nil {
+		t.Errorf("count %d, %v", n, err)
+	}
+	time.Sleep(50 * time.Millisecond) // they wait by then; if not they return all the same
+	if err := other.CountDown(bg); err != nil {
+		t.Error(err)
+	}
+	wg.Wait()
+	if set, err := other.TrySetCount(bg, 1); !set || err != nil {
+		t.Error("not to be set again:", set, err)
+	}
+	if was, err := l.Delete(bg); !was || err != nil {
+		t.Error(was, err)
+	}
+	s.forget()
+}
+
+func (s *story) barrierGoesRoundAndRound() {
+	t := s.T
+	const parties, rounds = 4, 50
+	clients := [2]*redlatch.Client{s.c, s.other}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var last [rounds]int
+	for i := range parties {
+		b := clients[i%2].Barrier(s.lock, parties)
+		wg.Go(func() {
+			for round := range rounds {
+				index, err := b.Await(bg, redlatch.Wait(generous))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if index == 0 {
+					mu.Lock()
+					last[round]++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for round, n := range last {
+		if n != 1 {
+			t.Errorf("round %d had %d last ones", round, n)
+		}
+	}
+	// One leaves, one is late.
+	x := arrivingFor(clients[0].Barrier(s.lock, 2), generous)
+	y := arrivingFor(clients[1].Barrier(s.lock, 3), generous)
+	if err := <-x; err == nil {
+		t.Error("two parties instead of four")
+	}
+	if err := <-y; err == nil {
+		t.Error("three parties instead of four")
+	}
+	x = arrivingFor(clients[0].Barrier(s.lock, parties), generous)
+	y = arrivingFor(clients[1].Barrier(s.lock, parties), 200*time.Millisecond)
+	if err := <-y; err == nil {
+		t.Error("two of four have gone")
+	}
+	if err := clients[1].Barrier(s.lock, parties).Reset(bg); err != nil { // should x have come later
+		t.Error(err)
+	}
+	if err := <-x; err == nil {
+		t.Error("one of four has gone")
+	}
+	s.forget()
+}
+
+// forget deletes what latches and barriers leave to its TTL.
+func (s *story) forget() {
+	s.T.Helper()
+	for _, key := range s.list("KEYS", "*"+s.lock+"*") {
+		s.server.MustDo("DEL", key)
+	}
+}
+
+func arrivingFor(b *redlatch.Barrier, d time.Duration) <-chan error {
+	return later(func() error {
+		_, err := b.Await(bg, redlatch.Wait(d))
+		return err
+	})
+}

@@ -1,0 +1,101 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/faultnet"
+)
+
+// A release sent at once would overtake the take that it is to undo, and the
+// take would leave a lock that nobody holds.
+func cancelledAcquires() (stories []telling) {
+	const name = "a cancelled acquire leaves no orphan/"
+	for i := range 20 {
+		delay := time.Duration(5+10*i) * time.Millisecond // shorter than patience
+		stories = append(stories, telling{fmt.Sprint(name, "slow take/", delay), func(s *story) { s.cancelledAcquire(delay) }})
+	}
+	for i := range 4 {
+		delay := patience + time.Duration(300+200*i)*time.Millisecond
+		stories = append(stories, telling{fmt.Sprint(name, "late take/", delay), func(s *story) { s.cancelledAcquire(delay) }})
+	}
+	return stories
+}
+
+func (s *story) cancelledAcquire(delay time.Duration) {
+	take := &requestKind{script: "lock.take"}
+	fired := s.inject(take, faultnet.Delay(delay), 1)
+	ctx, cancel := context.WithCancel(bg)
+	defer cancel()
+	start := time.Now()
+	got := later(func() outcome {
+		h, err := s.c.Lock(s.lock).Acquire(ctx)
+		return outcome{h, err}
+	})
+	if !within(generous, fired) {
+		s.T.Fatal("no take was sent")
+	}
+	cancelled := time.Now()
+	cancel()
+	o := await(s.T, "the cancelled Acquire", got) // how soon: TestEveryCallReturnsWhenItsContextEnds
+	if o.err == nil && delay < patience && time.Since(start) >= delay {
+		s.release(o.hold) // the take has run before, or while this process stood still
+		return
+	}
+	if !errors.Is(o.err, context.Canceled) || !errors.Is(o.err, redlatch.ErrBusy) && !errors.Is(o.err, redlatch.ErrUnavailable) {
+		s.T.Fatalf("Acquire: %v, want cancelled, and busy or, if even to connect took too long, unavailable", o.err)
+	}
+
+	// The take runs now, or has been waited for; either way its lock goes.
+	time.Sleep(time.Until(cancelled.Add(delay)))
+	h := s.acquireBy(s.other, bg)
+	s.wantHeld("in the end", h, 1)
+	s.release(h)
+}
+
+// The next in line inherits the request that is under way: it gets the lock and
+// nothing is left behind.
+func (s *story) cancelledAcquirePassesItsTakeOn() {
+	take := &requestKind{script: "lock.take"}
+	sent, pass := make(chan struct{}), make(chan struct{})
+	letPass := sync.OnceFunc(func() { close(pass) })
+	defer letPass()
+	var once sync.Once
+	s.proxy.SetRule(func(r faultnet.Request) faultnet.Action {
+		if take.is(r, s.lock) {
+			once.Do(func() { close(sent) })
+			<-pass // the request waits meanwhile
+		}
+		return faultnet.Pass
+	})
+	s.c = s.client(s.place.connect(s.T, s.addr, 10*patience), redlatch.Config{})
+	s.proxy.Record(true)
+	ctx, cancel := context.WithCancel(bg)
+	defer cancel()
+	first := later(func() error { _, err := s.c.Lock(s.lock).Acquire(ctx); return err })
+	await(s.T, "the take", sent)
+	second := acquiring(s.c.Lock(s.lock))
+	cancel()
+	if err := await(s.T, "the cancelled Acquire", first); !errors.Is(err, context.Canceled) {
+		s.T.Fatalf("Acquire: %v, want cancelled", err)
+	}
+	time.Sleep(100 * time.Millisecond) // the second has lined up by then
+	letPass()
+	h := s.got(second)
+	s.wantHeld("by the second in line", h, 1)
+	takes := 0
+	for _, r := range s.proxy.Requests() {
+		if take.is(r, s.lock) {
+			takes++
+		}
+	}
+	if takes != 1 {
+		s.T.Errorf("the lock was asked for %d times, want once", takes)
+	}
+	s.release(h)
+	s.wantFree("in the end")
+}

@@ -1,0 +1,63 @@
+package faults
+
+import (
+	"context"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/faultnet"
+)
+
+// A lease that is over before the server's answer has arrived cannot be had.
+// The caller is told, rather than kept trying for ever.
+func impossibleLeases() []telling {
+	const short, way, wait = 25 * time.Millisecond, 40 * time.Millisecond, 400 * time.Millisecond
+	slow := func(s *story) *redlatch.Lock {
+		s.proxy.SetRule(func(r faultnet.Request) faultnet.Action {
+			if isScript(r, "lock.take", s.lock) {
+				return faultnet.Delay(way)
+			}
+			return faultnet.Pass
+		})
+		return s.c.Lock(s.lock)
+	}
+	fails := func(s *story, call string, f func() (*redlatch.Hold, error)) {
+		o := await(s.T, call, later(func() outcome { h, err := f(); return outcome{h, err} }))
+		if o.err == nil {
+			s.T.Errorf("%s: got a hold that is over: %v", call, o.hold.Err())
+		}
+	}
+	const name = "a lease shorter than the way to the server/"
+	return []telling{
+		{name + "Try", func(s *story) {
+			l := slow(s)
+			fails(s, "Try", func() (*redlatch.Hold, error) { return l.Try(bg, redlatch.Lease(short)) })
+		}},
+		{name + "Acquire with Wait", func(s *story) {
+			l := slow(s)
+			fails(s, "Acquire", func() (*redlatch.Hold, error) {
+				return l.Acquire(bg, redlatch.Lease(short), redlatch.Wait(wait))
+			})
+		}},
+		{name + "Acquire with a deadline", func(s *story) {
+			l := slow(s)
+			fails(s, "Acquire", func() (*redlatch.Hold, error) {
+				ctx, cancel := context.WithTimeout(bg, wait)
+				defer cancel()
+				return l.Acquire(ctx, redlatch.Lease(short))
+			})
+		}},
+	}
+}
+
+// A watchdog hold inside the hold of a short lease is renewed for the
+// watchdog's time. At what pace: TestAWatchdogHoldInsideAShortLeaseIsRenewedAtItsOwnPace.
+func (s *story) watchdogHoldInsideAShortLease() {
+	const short = 4 * time.Second
+	outer := s.acquire(bg, redlatch.Lease(short))
+	inner := s.acquire(outer.Context())
+	time.Sleep(short)
+	s.wantHeld("after the outer lease", inner, 2)
+	s.release(inner)
+	_ = outer.Release(bg)
+}

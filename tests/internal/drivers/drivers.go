@@ -1,0 +1,110 @@
+// Package drivers opens the driver of each adapter for the tests of this module,
+// wherever the servers are.
+package drivers
+
+import (
+	"cmp"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	rueidisclient "github.com/redis/rueidis"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/goredis"
+	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/rueidis"
+	"github.com/redlatch/redlatch/valkeygo"
+)
+
+// A Place is an arrangement of servers, and how each adapter connects to it.
+type Place struct {
+	Goredis  redis.UniversalOptions
+	Rueidis  rueidisclient.ClientOption
+	Valkeygo valkey.ClientOption
+	Timeout  time.Duration // what each adapter may take for a request; 0: DefaultTimeout
+}
+
+// DefaultTimeout is long enough for a busy machine.
+const DefaultTimeout = 5 * time.Second
+
+// Single is the place of one server.
+func Single(addr string) Place {
+	return Place{
+		Goredis:  redis.UniversalOptions{Addrs: []string{addr}},
+		Rueidis:  rueidisclient.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true},
+		Valkeygo: valkey.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true},
+	}
+}
+
+// Sentinel is the place of servers that sentinels watch.
+func Sentinel(s *testserver.Sentinels) Place {
+	return Place{
+		Goredis:  redis.UniversalOptions{Addrs: s.Addrs(), MasterName: s.Name},
+		Rueidis:  rueidisclient.ClientOption{InitAddress: s.Addrs(), Sentinel: rueidisclient.SentinelOption{MasterSet: s.Name}},
+		Valkeygo: valkey.ClientOption{InitAddress: s.Addrs(), Sentinel: valkey.SentinelOption{MasterSet: s.Name}},
+	}
+}
+
+// Cluster is the place of a cluster.
+func Cluster(c *testserver.Cluster) Place {
+	return Place{
+		Goredis:  redis.UniversalOptions{Addrs: c.Addrs(), IsClusterMode: true},
+		Rueidis:  rueidisclient.ClientOption{InitAddress: c.Addrs()},
+		Valkeygo: valkey.ClientOption{InitAddress: c.Addrs()},
+	}
+}
+
+// An Adapter makes drivers.
+type Adapter struct {
+	Name string
+	open func(p Place) (d redlatch.Redis, closeAll func() error, err error) // p.Timeout is set
+}
+
+// Adapters are all there are.
+var Adapters = []Adapter{
+	{"goredis", func(p Place) (redlatch.Redis, func() error, error) {
+		p.Goredis.DialTimeout, p.Goredis.ReadTimeout, p.Goredis.WriteTimeout = p.Timeout, p.Timeout, p.Timeout
+		rdb := redis.NewUniversalClient(&p.Goredis)
+		return goredis.Use(rdb), rdb.Close, nil
+	}},
+	{"rueidis", func(p Place) (redlatch.Redis, func() error, error) {
+		p.Rueidis.ConnWriteTimeout = p.Timeout
+		return closing(rueidis.New(p.Rueidis))
+	}},
+	{"valkeygo", func(p Place) (redlatch.Redis, func() error, error) {
+		p.Valkeygo.ConnWriteTimeout = p.Timeout
+		return closing(valkeygo.New(p.Valkeygo))
+	}},
+}
+
+func closing[D interface {
+	redlatch.Redis
+	Close()
+}](d D, err error) (redlatch.Redis, func() error, error) {
+	return d, func() error { d.Close(); return nil }, err
+}
+
+// Open returns a driver that ends with the test.
+func (a Adapter) Open(tb testing.TB, p Place) redlatch.Redis {
+	tb.Helper()
+	d, closeAll := a.OpenUntil(tb, p)
+	tb.Cleanup(closeAll)
+	return d
+}
+
+// OpenUntil returns a driver that ends with closeAll.
+func (a Adapter) OpenUntil(tb testing.TB, p Place) (d redlatch.Redis, closeAll func()) {
+	tb.Helper()
+	p.Timeout = cmp.Or(p.Timeout, DefaultTimeout)
+	d, end, err := a.open(p)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return d, func() {
+		if err := end(); err != nil {
+			tb.Error(err)
+		}
+	}
+}
