@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -110,25 +109,25 @@ func TestAnUnreachableServerIsErrUnavailableInTime(t *testing.T) {
 	})
 }
 
+// Were it tried again, it would be for OutageTimeout.
 func TestAWrongPasswordIsRefusedAtOnceAndNeverShown(t *testing.T) {
-	inFakeTime(t, func(w *world) {
-		w.server.RequireAuth("right")
-		rdb := redis.NewClient(&redis.Options{
-			Addr: "127.0.0.1:1", Password: "s3cret",
-			Dialer:      func(ctx context.Context, _, _ string) (net.Conn, error) { return w.dial(ctx) },
-			DialTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: time.Second, MaxRetries: -1,
-		})
-		w.Cleanup(func() { _ = rdb.Close() })
-		c := w.clientWith(goredis.Use(rdb), redlatch.Config{})
-		start := time.Now()
-		_, err := c.Lock("orders").Acquire(bg)
-		if err == nil || !strings.Contains(err.Error(), "WRONGPASS") || strings.Contains(err.Error(), "s3cret") {
-			t.Fatalf("got %v", err)
-		}
-		if redlatch.IsRetryable(err) || errors.Is(err, redlatch.ErrUnavailable) || time.Since(start) > time.Second {
-			t.Fatalf("it was tried again, for %v: %v", time.Since(start), err)
-		}
-	})
+	w := realTime(t)
+	w.server.RequireAuth("right")
+	if err := w.server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: w.server.Addr(), Password: "s3cret"})
+	w.Cleanup(func() { _ = rdb.Close() })
+	c := w.clientWith(goredis.Use(rdb), redlatch.Config{OutageTimeout: 24 * time.Hour})
+	ctx, cancel := context.WithTimeout(bg, time.Minute)
+	defer cancel()
+	_, err := c.Lock("orders").Acquire(ctx)
+	if err == nil || !strings.Contains(err.Error(), "WRONGPASS") || strings.Contains(err.Error(), "s3cret") {
+		t.Fatalf("got %v", err)
+	}
+	if redlatch.IsRetryable(err) || errors.Is(err, redlatch.ErrUnavailable) || ctx.Err() != nil {
+		t.Fatalf("it was tried again: %v", err)
+	}
 }
 
 func TestNewRefusesWhatDoesNotFitTogether(t *testing.T) {
