@@ -36,9 +36,8 @@ func TestALeaseIsNotRenewed(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		c := w.client(redlatch.Config{})
 		h := w.acquire(c.Lock("orders"), bg, redlatch.Lease(10*time.Second))
-		deadline, ok := h.Context().Deadline()
-		if want := 10*time.Second - 210*time.Millisecond; !ok || time.Until(deadline) > want || time.Until(deadline) < want-10*time.Millisecond {
-			t.Fatalf("deadline in %v, want %v", time.Until(deadline), want)
+		if left, want := time.Until(h.Expires()), 10*time.Second-210*time.Millisecond; left > want || left < want-10*time.Millisecond {
+			t.Fatalf("trusted for %v, want %v", left, want)
 		}
 		<-h.Context().Done()
 		if left := w.server.TTL("orders"); left <= 0 || left > 215*time.Millisecond {
@@ -47,6 +46,25 @@ func TestALeaseIsNotRenewed(t *testing.T) {
 		w.wantErr(context.Cause(h.Context()), redlatch.ErrLost)
 		w.wantErr(h.Release(bg), redlatch.ErrLost)
 		w.wantErr(h.Release(bg), redlatch.ErrNotHeld)
+	})
+}
+
+// A context that knew the deadline of its hold ended a child's own time-out with
+// it: the standard library makes no timer for a child that ends after its parent.
+func TestExtendLeavesTheTimeoutsOfChildrenAlone(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		h := w.acquire(w.client(redlatch.Config{}).Lock("orders"), bg, redlatch.Lease(10*time.Second))
+		start := time.Now()
+		child, stop := context.WithTimeout(h.Context(), 15*time.Second)
+		defer stop()
+		if err := h.Extend(bg, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		<-child.Done()
+		if took := time.Since(start); took != 15*time.Second || h.Err() != nil {
+			t.Fatalf("a child with a time-out of 15s ended after %v; the hold: %v", took, h.Err())
+		}
+		w.release(h)
 	})
 }
 
