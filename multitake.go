@@ -154,6 +154,9 @@ func (q *quest) beginAll(ctx context.Context, g *holding, ts []*tenure, o *op, s
 		now := time.Now()
 		var h *hold
 		if t.trusted(ctx, o.until, now) {
+			// Before it begins: it can be lost at once, and the line with it.
+			t.line.turns.settled(t.line.news.Foreign())
+			t.line.turns.begin(now, true)
 			h = t.begin(ctx, q.o, q.o.at, now)
 		}
 		if h == nil { // revoked, closed or too late
@@ -161,8 +164,6 @@ func (q *quest) beginAll(ctx context.Context, g *holding, ts []*tenure, o *op, s
 			t.c.leave(t.line)
 			continue
 		}
-		t.line.turns.settled(t.line.news.Foreign())
-		t.line.turns.begin(now, true)
 		holds = append(holds, h)
 	}
 	err := o.c.open()
