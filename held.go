@@ -4,7 +4,7 @@ import "context"
 
 // held is what the contexts of a Hold, a MultiHold and a Permit know of it.
 type held interface {
-	Err() error // why it is over, by the clock
+	Err() error        // why it is over, by the clock
 	value(key any) any // its answer to a context's Value, or nil
 }
 
