@@ -232,6 +232,9 @@ func (h *Hold) Release(ctx context.Context) error {
 
 func (h *hold) release(ctx context.Context) error {
 	t := h.t
+	if h.scope != nil {
+		defer h.scope.released(t.lock)
+	}
 	_ = h.check() // a window that is over ends the hold as lost
 	t.mu.Lock()
 	if h.err != nil {
