@@ -125,13 +125,12 @@ func (l *Lock) enter(ctx context.Context, opts []Option, once bool) (*hold, erro
 	switch {
 	case err != nil:
 		return nil, err
+	case ctx.Err() != nil:
+		return nil, &BusyError{Name: l.name, Cause: ctxError(ctx)}
 	case sc != nil:
 		return l.c.enterScope(ctx, l, sc, &o, outer)
 	case outer != nil:
 		return l.c.nest(ctx, l, outer, &o)
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, &BusyError{Name: l.name, Cause: ctxError(ctx)}
 	}
 	return l.c.acquire(ctx, l, &o)
 }

@@ -242,6 +242,30 @@ func TestSiblingsWaitingWhenTheOuterIsReleasedGetItsCause(t *testing.T) {
 	})
 }
 
+// A nested read needs no request, so nothing looked at its context.
+func TestNothingIsAcquiredUnderAContextThatHasEnded(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		for name, l := range map[string]*redlatch.Lock{
+			"plain": c.Lock("a"), "fair": c.FairLock("b"), "write": c.ReadWriteLock("c").Write(), "read": c.ReadWriteLock("d").Read(),
+			"group": c.GroupLock("e", "1", "2"), "spin": c.SpinLock("f", nil),
+		} {
+			h := w.acquire(l, bg)
+			for how, ctx := range map[string]context.Context{"not nested": bg, "nested": h.Context(), "under WithOwner": redlatch.WithOwner(bg)} {
+				ended, cancel := context.WithCancelCause(ctx)
+				why := errors.New("no longer wanted")
+				cancel(why)
+				for _, enter := range []func(context.Context, ...redlatch.Option) (*redlatch.Hold, error){l.Acquire, l.Try} {
+					if _, err := enter(ended); !errors.Is(err, context.Canceled) || !errors.Is(err, why) {
+						t.Errorf("%s, %s: %v", name, how, err)
+					}
+				}
+			}
+			w.release(h)
+		}
+	})
+}
+
 func TestUnderWithOwnerEverythingIsOneOwner(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		c := w.client(redlatch.Config{})
