@@ -187,7 +187,7 @@ func (t *tenure) ask(ctx context.Context, o *op, until time.Time, n int) ([]Repl
 	if short := o.doubt(err == nil && reply.Kind == ReplyInt); short != nil {
 		o.unknown, err = true, short // the server has it, and may forget it
 	}
-	if o.unknown {
+	if o.uncertain(err) {
 		t.suspected(t.id)
 	}
 	if err != nil {
@@ -218,7 +218,7 @@ func (t *tenure) abandon(o *op) {
 	t.c.settle(func() {
 		reply, err := pending.outcome()
 		short := pending.doubt(err == nil && reply.Kind == ReplyInt)
-		if pending.unknown || short != nil {
+		if pending.uncertain(err) || short != nil {
 			t.suspected(t.id)
 		}
 		if err != nil || reply.Kind != ReplyInt || short != nil {

@@ -67,7 +67,7 @@ func (q *quest) together(ctx context.Context, g *holding, order []*Lock, first b
 	if short := o.doubt(err == nil && reply.Kind == ReplyInt); short != nil {
 		o.unknown, err = true, short
 	}
-	if o.unknown {
+	if o.uncertain(err) {
 		for _, t := range ts {
 			t.suspected(t.id)
 		}
@@ -129,7 +129,7 @@ func abandonAll(ts []*tenure, o *op) {
 	pending.c.settle(func() {
 		reply, err := pending.outcome()
 		short := pending.doubt(err == nil && reply.Kind == ReplyInt)
-		if pending.unknown || short != nil {
+		if pending.uncertain(err) || short != nil {
 			for _, t := range ts {
 				t.suspected(t.id)
 			}
