@@ -39,6 +39,15 @@ type op struct {
 	retried func()    // called before each attempt but the first
 }
 
+// uncertain says whether the script may have written, or may do so yet, though it
+// has failed with err: its outcome is unknown, or the server has refused one of its
+// commands. Of a script whose keys have another type nothing was done: it looks
+// before it writes.
+func (o *op) uncertain(err error) bool {
+	re := runError(err)
+	return o.unknown || re != nil && re.Outcome == Refused && re.Code != "WRONGTYPE"
+}
+
 // run returns the server's answer. It returns early, with an error, when ctx
 // ends, stop is closed, until has come, the server answers that trying again is
 // no use, or it has given no useful answer for Config.OutageTimeout.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/goredis"
+	"github.com/redlatch/redlatch/internal/testserver"
 )
 
 func TestBadInputIsRefusedWithASentenceAndLosesNothing(t *testing.T) {
@@ -165,4 +166,73 @@ func TestNewRefusesWhatDoesNotFitTogether(t *testing.T) {
 		t.Fatalf("the zero Config with the client's defaults: %v", err)
 	}
 	_ = c.Close()
+}
+
+// A user without the right to PEXPIRE left locks without a TTL, for ever: the server
+// refuses a script in the middle, and keeps what it has done until then.
+func TestATakeThatIsRefusedHalfWayLeavesNothing(t *testing.T) {
+	for _, kind := range testserver.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			s := testserver.Start(t, kind)
+			s.MustDo("ACL", "SETUSER", "default", "-pexpire")
+			rdb := redis.NewClient(&redis.Options{Addr: s.Addr()})
+			t.Cleanup(func() { _ = rdb.Close() })
+			c, err := redlatch.New(goredis.Use(rdb), redlatch.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			for name, acquire := range map[string]func(name string) error{
+				"plain": func(n string) error { _, err := c.Lock(n).Acquire(bg); return err },
+				"fair":  func(n string) error { _, err := c.FairLock(n).Acquire(bg); return err },
+				"write": func(n string) error { _, err := c.ReadWriteLock(n).Write().Acquire(bg); return err },
+				"read":  func(n string) error { _, err := c.ReadWriteLock(n).Read().Acquire(bg); return err },
+				"group": func(n string) error { _, err := c.GroupLock(n, "a", "b").Acquire(bg); return err },
+				"multi": func(n string) error {
+					_, err := redlatch.MultiLock(c.Lock(n), c.Lock(n+"2")).Acquire(bg)
+					return err
+				},
+			} {
+				if err := acquire(name); err == nil || redlatch.IsRetryable(err) || errors.Is(err, redlatch.ErrBusy) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			var keys any
+			for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+				if keys = s.MustDo("KEYS", "*"); len(keys.([]any)) == 0 {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatalf("a minute later there are %q", keys)
+				}
+			}
+		})
+	}
+}
+
+// What counts tokens is asked before the lock is written.
+func TestATokenKeyOfAnotherTypeLeavesNoLock(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		for name, l := range map[string]*redlatch.Lock{
+			"plain": c.FencedLock("a"), "fair": c.FairLock("b"), "write": c.ReadWriteLock("c").Write(), "group": c.GroupLock("d", "x"),
+		} {
+			h := w.acquire(l, bg, redlatch.Fenced())
+			w.release(h)
+			counter := w.server.Keys()
+			if len(counter) != 1 {
+				t.Fatalf("%s: %q", name, counter)
+			}
+			w.server.Del(counter[0])
+			_, _ = w.server.Lpush(counter[0], "not a number")
+			if _, err := l.Try(bg, redlatch.Fenced()); err == nil || errors.Is(err, redlatch.ErrBusy) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if keys := w.server.Keys(); len(keys) != 1 {
+				t.Errorf("%s: there are %q", name, keys)
+			}
+			w.server.FlushAll()
+		}
+	})
 }

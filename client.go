@@ -153,9 +153,10 @@ func (c *Client) open() error {
 // driver gives them up. Calling it again returns the same.
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() {
+		end := time.Now().Add(c.cfg.CloseTimeout)
 		close(c.done)
 		c.senders.tell()
-		c.lines.drain(c.cfg.CloseTimeout)
+		c.lines.drain(time.Until(end))
 		c.stopBreak()
 		c.control.stop()
 		for _, h := range c.clock.Close() {
@@ -166,7 +167,7 @@ func (c *Client) Close() error {
 		c.lines.close()
 		c.permitLines.close()
 		c.debts.close()
-		if !c.pool.Close(c.cfg.CloseTimeout) {
+		if !c.pool.Close(time.Until(end)) {
 			c.closeErr = errors.New("redlatch: Close: requests were still under way after Config.CloseTimeout; what they take is left to its TTL")
 		}
 		close(c.over)

@@ -152,7 +152,7 @@ func (c Config) withDefaults(t Traits) (Config, error) {
 	case t.Timeout <= 0:
 		return c, fmt.Errorf("redlatch: the %s driver has no read time-out, so a dead connection would never be noticed; set one of at most %v (a third of Config.WatchdogTimeout)", t.Name, c.WatchdogTimeout/3)
 	case t.Timeout > c.WatchdogTimeout/3:
-		return c, fmt.Errorf("redlatch: the %s driver notices a dead connection only after %v, which is more than a third of Config.WatchdogTimeout (%v): a hold would be lost before its renewal could be retried; lower the driver's read and write time-outs or raise WatchdogTimeout", t.Name, t.Timeout, c.WatchdogTimeout)
+		return c, fmt.Errorf("redlatch: the %s driver notices a dead connection only after %v, which is more than a third of Config.WatchdogTimeout (%v): a hold would be lost before its renewal could be retried; lower the driver's time-outs for connecting, reading and writing or raise WatchdogTimeout", t.Name, t.Timeout, c.WatchdogTimeout)
 	}
 	return c, nil
 }

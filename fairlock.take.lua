@@ -38,12 +38,13 @@ if holder or first ~= owner then -- or else it is the caller's turn, who lives
   first = front()
 end
 if not holder and (not first or first == owner) then
+  local token = fencing_token(false)
   if first then
     serve(owner)
   end
   redis.call('HSET', KEYS[1], owner, 1)
   redis.call('PEXPIRE', KEYS[1], lease)
-  return fencing_token(false)
+  return token
 end
 local ttl, fresh = redis.call('PTTL', KEYS[1]), 0
 if enqueue and not redis.call('ZSCORE', timeouts, owner) then

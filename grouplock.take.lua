@@ -35,6 +35,7 @@ end
 if whose then
   return {longest, whose}
 end
+local token = fencing_token(replay)
 for _, value in ipairs(values) do
   local was, expiry = others[value], expiry_of(value, owner)
   if was then
@@ -49,4 +50,4 @@ end
 if redis.call('PTTL', group) < lease then
   redis.call('PEXPIRE', group, lease)
 end
-return fencing_token(replay)
+return token

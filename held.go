@@ -1,15 +1,10 @@
 package redlatch
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
 // held is what the contexts of a Hold, a MultiHold and a Permit know of it.
 type held interface {
-	Err() error // why it is over, by the clock
-	Expires() time.Time
-	leased() bool      // it has a Lease: no watchdog keeps it
+	Err() error        // why it is over, by the clock
 	value(key any) any // its answer to a context's Value, or nil
 }
 
@@ -17,6 +12,9 @@ type held interface {
 // whoever has the context has the lock. The context inside is a standard one,
 // so children need no goroutine and context.Cause works. It refers to the
 // Hold: while somebody uses the context, the Hold is not dropped.
+//
+// The hold's end is no Deadline: that moves, by renewals or Extend, and what was
+// made of the context before would have copied it.
 type heldContext struct {
 	context.Context //nolint:containedctx // this is a context
 	held            held
@@ -31,19 +29,6 @@ func (c *heldContext) Err() error {
 		return context.Canceled
 	}
 	return nil
-}
-
-// Deadline returns the earlier of the context's and, for the hold of a Lease,
-// its trust deadline.
-func (c *heldContext) Deadline() (time.Time, bool) {
-	d, ok := c.Context.Deadline()
-	if !c.held.leased() {
-		return d, ok
-	}
-	if end := c.held.Expires(); !ok || end.Before(d) {
-		return end, true
-	}
-	return d, ok
 }
 
 // Value answers the question which hold of a lock a context descends from.

@@ -162,8 +162,8 @@ func (h *hold) check() error {
 // Context returns the hold's context: it has the values of the context that
 // the lock was acquired with, but not its cancellation or deadline. It ends
 // when the hold ends, with a *LostError (which is ErrLost), ErrNotHeld or
-// ErrClosed as its cause. The hold of a Lease has its trust deadline as the
-// context's deadline; one that the watchdog keeps has none.
+// ErrClosed as its cause. It has no deadline, with a Lease either: Expires says
+// until when the hold can be trusted.
 //
 // Acquiring the same lock with a context that descends from it re-enters the
 // lock.
@@ -182,9 +182,6 @@ func (h *Hold) Context() context.Context {
 func (h *Hold) With(ctx context.Context) context.Context {
 	return joinHeld(ctx, h.in.context(), h)
 }
-
-// leased implements held.
-func (h *Hold) leased() bool { return !h.in.watchdog }
 
 // value implements held: it answers which hold of a lock a context descends
 // from.
@@ -235,6 +232,9 @@ func (h *Hold) Release(ctx context.Context) error {
 
 func (h *hold) release(ctx context.Context) error {
 	t := h.t
+	if h.scope != nil {
+		defer h.scope.released(t.lock)
+	}
 	_ = h.check() // a window that is over ends the hold as lost
 	t.mu.Lock()
 	if h.err != nil {

@@ -249,3 +249,35 @@ func TestAWatchdogHoldInsideAShortLeaseIsRenewedAtItsOwnPace(t *testing.T) {
 		_ = outer.Release(bg)
 	})
 }
+
+// Close waited for callers of fair locks, and then as long again for requests.
+func TestCloseTakesCloseTimeoutAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &blockable{end: make(chan struct{})}
+		c, err := redlatch.New(b, redlatch.Config{CloseTimeout: 2 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := c.Lock("stock").Acquire(bg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.blocked.Store(true)
+		caller := later(func() error { _, err := c.FairLock("orders").Acquire(bg); return err })
+		ended, cancel := context.WithCancel(bg)
+		cancel()
+		released := later(func() error { return h.Release(ended) })
+		synctest.Wait()
+		start := time.Now()
+		if err := c.Close(); err == nil {
+			t.Error("Close has waited for a driver that does not answer")
+		}
+		if took := time.Since(start); took != 2*time.Second {
+			t.Errorf("Close took %v, want CloseTimeout", took)
+		}
+		close(b.end)
+		<-caller
+		<-released
+		synctest.Wait()
+	})
+}

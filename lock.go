@@ -125,13 +125,12 @@ func (l *Lock) enter(ctx context.Context, opts []Option, once bool) (*hold, erro
 	switch {
 	case err != nil:
 		return nil, err
+	case ctx.Err() != nil:
+		return nil, &BusyError{Name: l.name, Cause: ctxError(ctx)}
 	case sc != nil:
 		return l.c.enterScope(ctx, l, sc, &o, outer)
 	case outer != nil:
 		return l.c.nest(ctx, l, outer, &o)
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, &BusyError{Name: l.name, Cause: ctxError(ctx)}
 	}
 	return l.c.acquire(ctx, l, &o)
 }
@@ -188,7 +187,7 @@ func (t *tenure) ask(ctx context.Context, o *op, until time.Time, n int) ([]Repl
 	if short := o.doubt(err == nil && reply.Kind == ReplyInt); short != nil {
 		o.unknown, err = true, short // the server has it, and may forget it
 	}
-	if o.unknown {
+	if o.uncertain(err) {
 		t.suspected(t.id)
 	}
 	if err != nil {
@@ -219,7 +218,7 @@ func (t *tenure) abandon(o *op) {
 	t.c.settle(func() {
 		reply, err := pending.outcome()
 		short := pending.doubt(err == nil && reply.Kind == ReplyInt)
-		if pending.unknown || short != nil {
+		if pending.uncertain(err) || short != nil {
 			t.suspected(t.id)
 		}
 		if err != nil || reply.Kind != ReplyInt || short != nil {

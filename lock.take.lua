@@ -8,9 +8,10 @@ local token_key, token_ttl_ms = KEYS[2], ARGV[3]
 -- include token
 local fields = redis.call('HKEYS', KEYS[1])
 if #fields == 0 then
+  local token = fencing_token(false)
   redis.call('HSET', KEYS[1], ARGV[2], 1)
   redis.call('PEXPIRE', KEYS[1], ARGV[1])
-  return fencing_token(false)
+  return token
 end
 local ttl = redis.call('PTTL', KEYS[1])
 if fields[1] ~= ARGV[2] then

@@ -36,9 +36,8 @@ func TestALeaseIsNotRenewed(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		c := w.client(redlatch.Config{})
 		h := w.acquire(c.Lock("orders"), bg, redlatch.Lease(10*time.Second))
-		deadline, ok := h.Context().Deadline()
-		if want := 10*time.Second - 210*time.Millisecond; !ok || time.Until(deadline) > want || time.Until(deadline) < want-10*time.Millisecond {
-			t.Fatalf("deadline in %v, want %v", time.Until(deadline), want)
+		if left, want := time.Until(h.Expires()), 10*time.Second-210*time.Millisecond; left > want || left < want-10*time.Millisecond {
+			t.Fatalf("trusted for %v, want %v", left, want)
 		}
 		<-h.Context().Done()
 		if left := w.server.TTL("orders"); left <= 0 || left > 215*time.Millisecond {
@@ -47,6 +46,25 @@ func TestALeaseIsNotRenewed(t *testing.T) {
 		w.wantErr(context.Cause(h.Context()), redlatch.ErrLost)
 		w.wantErr(h.Release(bg), redlatch.ErrLost)
 		w.wantErr(h.Release(bg), redlatch.ErrNotHeld)
+	})
+}
+
+// A context that knew the deadline of its hold ended a child's own time-out with
+// it: the standard library makes no timer for a child that ends after its parent.
+func TestExtendLeavesTheTimeoutsOfChildrenAlone(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		h := w.acquire(w.client(redlatch.Config{}).Lock("orders"), bg, redlatch.Lease(10*time.Second))
+		start := time.Now()
+		child, stop := context.WithTimeout(h.Context(), 15*time.Second)
+		defer stop()
+		if err := h.Extend(bg, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		<-child.Done()
+		if took := time.Since(start); took != 15*time.Second || h.Err() != nil {
+			t.Fatalf("a child with a time-out of 15s ended after %v; the hold: %v", took, h.Err())
+		}
+		w.release(h)
 	})
 }
 
@@ -220,6 +238,30 @@ func TestSiblingsWaitingWhenTheOuterIsReleasedGetItsCause(t *testing.T) {
 		w.release(first)
 		if w.server.Exists("orders") {
 			t.Fatal("still held")
+		}
+	})
+}
+
+// A nested read needs no request, so nothing looked at its context.
+func TestNothingIsAcquiredUnderAContextThatHasEnded(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{})
+		for name, l := range map[string]*redlatch.Lock{
+			"plain": c.Lock("a"), "fair": c.FairLock("b"), "write": c.ReadWriteLock("c").Write(), "read": c.ReadWriteLock("d").Read(),
+			"group": c.GroupLock("e", "1", "2"), "spin": c.SpinLock("f", nil),
+		} {
+			h := w.acquire(l, bg)
+			for how, ctx := range map[string]context.Context{"not nested": bg, "nested": h.Context(), "under WithOwner": redlatch.WithOwner(bg)} {
+				ended, cancel := context.WithCancelCause(ctx)
+				why := errors.New("no longer wanted")
+				cancel(why)
+				for _, enter := range []func(context.Context, ...redlatch.Option) (*redlatch.Hold, error){l.Acquire, l.Try} {
+					if _, err := enter(ended); !errors.Is(err, context.Canceled) || !errors.Is(err, why) {
+						t.Errorf("%s, %s: %v", name, how, err)
+					}
+				}
+			}
+			w.release(h)
 		}
 	})
 }

@@ -406,9 +406,6 @@ func (h *MultiHold) Extend(ctx context.Context, d time.Duration) error {
 	return fmt.Errorf("redlatch: not every lock was extended: %w", errors.Join(errs...))
 }
 
-// leased implements held.
-func (h *MultiHold) leased() bool { return !h.in.watchdog }
-
 // value implements held: it answers which hold of a lock a context descends
 // from.
 func (h *MultiHold) value(key any) any {

@@ -516,8 +516,8 @@ func TestTheLeaseOfAMultiHoldEndsForAllMembersTogether(t *testing.T) {
 		if left := time.Until(h.Expires()); left < want-20*time.Millisecond || left > want {
 			t.Errorf("trusted for %v, want %v", left, want)
 		}
-		if d, ok := h.Context().Deadline(); !ok || !d.Equal(h.Expires()) {
-			t.Errorf("the context's deadline is %v", d)
+		if _, ok := h.Context().Deadline(); ok {
+			t.Error("the context has a deadline, which Extend would move")
 		}
 		if err := h.Extend(bg, 10*time.Second); err != nil {
 			t.Error(err)

@@ -67,7 +67,7 @@ func (q *quest) together(ctx context.Context, g *holding, order []*Lock, first b
 	if short := o.doubt(err == nil && reply.Kind == ReplyInt); short != nil {
 		o.unknown, err = true, short
 	}
-	if o.unknown {
+	if o.uncertain(err) {
 		for _, t := range ts {
 			t.suspected(t.id)
 		}
@@ -129,7 +129,7 @@ func abandonAll(ts []*tenure, o *op) {
 	pending.c.settle(func() {
 		reply, err := pending.outcome()
 		short := pending.doubt(err == nil && reply.Kind == ReplyInt)
-		if pending.unknown || short != nil {
+		if pending.uncertain(err) || short != nil {
 			for _, t := range ts {
 				t.suspected(t.id)
 			}
@@ -154,6 +154,9 @@ func (q *quest) beginAll(ctx context.Context, g *holding, ts []*tenure, o *op, s
 		now := time.Now()
 		var h *hold
 		if t.trusted(ctx, o.until, now) {
+			// Before it begins: it can be lost at once, and the line with it.
+			t.line.turns.settled(t.line.news.Foreign())
+			t.line.turns.begin(now, true)
 			h = t.begin(ctx, q.o, q.o.at, now)
 		}
 		if h == nil { // revoked, closed or too late
@@ -161,8 +164,6 @@ func (q *quest) beginAll(ctx context.Context, g *holding, ts []*tenure, o *op, s
 			t.c.leave(t.line)
 			continue
 		}
-		t.line.turns.settled(t.line.news.Foreign())
-		t.line.turns.begin(now, true)
 		holds = append(holds, h)
 	}
 	err := o.c.open()

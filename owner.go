@@ -29,7 +29,7 @@ type scopeKey struct{}
 // A scope is what WithOwner makes.
 type scope struct {
 	mu    sync.Mutex // guards nests
-	nests map[nestKey]*scopeNest
+	nests map[nestKey]*scopeNest // of locks that are held, or being acquired
 }
 
 type nestKey struct {
@@ -39,11 +39,13 @@ type nestKey struct {
 
 // A scopeNest is a scope's tenure of one lock.
 type scopeNest struct {
-	slot chan struct{} // one acquisition of the scope at a time
-	t    *tenure       // owned by who has the slot; may be over
+	slot    chan struct{} // one acquisition of the scope at a time
+	t       *tenure       // owned by who has the slot; may be over
+	callers int           // who have the slot, or want it; guarded by scope.mu
 }
 
-func (s *scope) nest(l *Lock) *scopeNest {
+// enter returns the scope's nest of a lock. Who enters leaves.
+func (s *scope) enter(l *Lock) *scopeNest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := nestKey{l.c, l.held}
@@ -52,7 +54,36 @@ func (s *scope) nest(l *Lock) *scopeNest {
 		n = &scopeNest{slot: make(chan struct{}, 1)}
 		s.nests[k] = n
 	}
+	n.callers++
 	return n
+}
+
+func (s *scope) leave(l *Lock) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.nests[nestKey{l.c, l.held}].callers--
+	s.forgetLocked(l)
+}
+
+// released lets the scope forget a lock that it may not have any more.
+func (s *scope) released(l *Lock) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forgetLocked(l)
+}
+
+func (s *scope) forgetLocked(l *Lock) {
+	k := nestKey{l.c, l.held}
+	if n := s.nests[k]; n != nil && n.callers == 0 && (n.t == nil || !n.t.heldBy(s)) {
+		delete(s.nests, k)
+	}
+}
+
+// heldBy says whether a hold of the scope is live.
+func (t *tenure) heldBy(s *scope) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.firstOfLocked(s) != nil
 }
 
 var errNotNested = errors.New("the outer hold has ended")
@@ -90,7 +121,8 @@ func (l *Lock) enclosing(ctx context.Context) (*hold, *scope, error) {
 // enterScope acquires or re-enters the lock for a scope.
 func (c *Client) enterScope(ctx context.Context, l *Lock, sc *scope, o *options, outer *hold) (*hold, error) {
 	start := time.Now()
-	n := sc.nest(l)
+	n := sc.enter(l)
+	defer sc.leave(l)
 	p := patience{c: c, name: l.name, until: deadlineOf(start, o)}
 	if o.once {
 		select {

@@ -322,6 +322,16 @@ func TestAReleaseAfterTheLeaseLeavesTheNextHolderAlone(t *testing.T) {
 
 // redisson #7251, spring-integration #3655: something was left of each lock.
 func TestNothingIsLeftOfManyLocks(t *testing.T) {
+	nothingIsLeft(t, bg)
+}
+
+// WithOwner kept 1.5 kB of each lock that was ever released under it.
+func TestWithOwnerKeepsNothingOfReleasedLocks(t *testing.T) {
+	nothingIsLeft(t, redlatch.WithOwner(bg))
+}
+
+func nothingIsLeft(t *testing.T, ctx context.Context) {
+	t.Helper()
 	b := &blockable{end: make(chan struct{})}
 	c, err := redlatch.New(b, redlatch.Config{})
 	if err != nil {
@@ -334,7 +344,7 @@ func TestNothingIsLeftOfManyLocks(t *testing.T) {
 		for range times {
 			n++
 			l := c.Lock(fmt.Sprint("orders:", n))
-			h, err := l.Acquire(bg)
+			h, err := l.Acquire(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -362,6 +372,7 @@ func TestNothingIsLeftOfManyLocks(t *testing.T) {
 	if after := heap(); after > before+times*16 { // two pointers each
 		t.Errorf("%d bytes are left of %d locks", after-before, times)
 	}
+	runtime.KeepAlive(ctx)
 	if now := runtime.NumGoroutine(); now > goroutines+10 {
 		t.Errorf("%d goroutines, %d before", now, goroutines)
 	}

@@ -89,8 +89,8 @@ func (p *Permit) Err() error { return p.in.check() }
 
 // Context returns the permit's context. It has the values of the context that
 // the permit was acquired with, and ends when the permit ends, with the same
-// cause that Err returns. That of a permit with a Lease has its trust deadline
-// as the context's deadline; that of one which the watchdog keeps has none.
+// cause that Err returns. It has no deadline, with a Lease either: Expires says
+// until when the permit can be trusted.
 func (p *Permit) Context() context.Context {
 	end := p.in.context()
 	p.in.mu.Lock()
@@ -137,9 +137,6 @@ func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
 	}
 	return p.in.extend(ctx, d)
 }
-
-// leased implements held.
-func (p *Permit) leased() bool { return !p.in.watchdog }
 
 // value implements held: nothing nests in a permit.
 func (p *Permit) value(any) any { return nil }

@@ -249,3 +249,24 @@ func TestAPlainLockIsNotHandedOverByASpinLock(t *testing.T) {
 		w.release(h)
 	})
 }
+
+// A backoff is the user's. One that panicked left the gate closed, and every other
+// caller of its process waited for ever.
+func TestABackoffThatPanicsLeavesTheOthersTheirWay(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c, other := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+		h := w.acquire(other.Lock("orders"), bg)
+		bad := c.SpinLock("orders", func(int) time.Duration { panic("no idea") })
+		func() {
+			defer func() {
+				if r := recover(); r != "no idea" {
+					t.Errorf("recovered %v", r)
+				}
+			}()
+			_, err := bad.Acquire(bg)
+			t.Errorf("Acquire returned %v", err)
+		}()
+		w.release(h)
+		w.release(w.acquire(c.Lock("orders"), bg, redlatch.Wait(time.Minute)))
+	})
+}

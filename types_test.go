@@ -72,8 +72,8 @@ func TestEveryTypeHeedsEveryOption(t *testing.T) {
 					if left := time.Until(h.Expires()); left != want-margin {
 						t.Errorf("trusted for %v, want %v", left, want-margin)
 					}
-					if _, bounded := h.Context().Deadline(); bounded != x.leased {
-						t.Errorf("the context has a deadline: %t", bounded)
+					if _, bounded := h.Context().Deadline(); bounded {
+						t.Error("the context has a deadline")
 					}
 					other := of(rival)
 					if typ == "Read" {

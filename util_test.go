@@ -93,7 +93,7 @@ func (w *world) driverBy(dial func(context.Context) (net.Conn, error)) redlatch.
 	rdb := redis.NewClient(&redis.Options{
 		Addr:        "127.0.0.1:1", // never dialled; an IP, so that nothing is resolved
 		Dialer:      func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
-		DialTimeout: w.timeout / 2, ReadTimeout: w.timeout, WriteTimeout: w.timeout,
+		DialTimeout: 3 * time.Second, ReadTimeout: w.timeout, WriteTimeout: w.timeout,
 		MaxRetries: -1, DisableIdentity: true,
 	})
 	w.Cleanup(func() { _ = rdb.Close() })

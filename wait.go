@@ -136,7 +136,7 @@ func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *
 		case o.once:
 			err = errWaitOver
 		case l.backoff != nil:
-			_, err = nap(ctx, c.done, nil, p.until, max(l.backoff(tries), minBackoff))
+			_, err = nap(ctx, c.done, nil, p.until, c.ask(l.backoff, tries, ln, t))
 		default:
 			ln.listen(c, l.channel)
 			err = p.sleep(ctx, ln, ttl)
@@ -147,6 +147,21 @@ func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *
 			return nil, err
 		}
 	}
+}
+
+// ask asks a backoff how long to pause. It is the user's: if it panics, the others
+// of this process go on without the caller.
+func (c *Client) ask(b Backoff, tries int, ln *line, t *tenure) (pause time.Duration) {
+	answered := false
+	defer func() {
+		if !answered {
+			t.forgo()
+			c.leave(ln)
+		}
+	}()
+	pause = max(b(tries), minBackoff)
+	answered = true
+	return pause
 }
 
 // patience says how long a caller waits.

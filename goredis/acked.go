@@ -22,7 +22,7 @@ var _ redlatch.Acker = (*Driver)(nil)
 func (d *Driver) RunAcked(
 	ctx context.Context, s *redlatch.Script, keys, args []string, replicas int, timeout time.Duration,
 ) (redlatch.Reply, int, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.patience)
 	defer cancel()
 
 	node, err := d.node(ctx, keys[0])
@@ -88,7 +88,7 @@ type ackedScript struct {
 // or, if asking is set, is about to.
 func (q *ackedScript) run(ctx context.Context, node *redis.Client, asking bool) (redlatch.Reply, int, *redlatch.RunError) {
 	opt := node.Options()
-	giveBack, err := q.d.shares.Take(opt.Addr, max(opt.PoolSize/2, 1), patience/2)
+	giveBack, err := q.d.shares.Take(opt.Addr, max(opt.PoolSize/2, 1), q.d.patience/2)
 	if err != nil {
 		return redlatch.Reply{}, 0, classify(err, false)
 	}
@@ -133,7 +133,7 @@ func (q *ackedScript) send(
 
 // Replicas implements [redlatch.Acker].
 func (d *Driver) Replicas(ctx context.Context, key string) (int, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.patience)
 	defer cancel()
 	node, err := d.node(ctx, key)
 	if err != nil {

@@ -20,6 +20,7 @@ type Driver struct {
 	cluster *redis.ClusterClient // or nil
 
 	replicated bool // the primary is found anew after a failover
+	patience   time.Duration
 	timeout    time.Duration
 	waits      time.Duration  // how long WAIT can last
 	shares     adapter.Shares // of a node's pool, for WAIT
@@ -53,7 +54,7 @@ func Use(rdb redis.UniversalClient) *Driver {
 		o := c.Options()
 		d.rdb, d.single = c, c
 		d.replicated = o.Addr == "FailoverClient" // what go-redis puts there for one that asks sentinels
-		d.setTimeouts(o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled)
+		d.setTimeouts(o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled)
 		d.rotates = o.CredentialsProvider != nil || o.CredentialsProviderContext != nil || o.StreamingCredentialsProvider != nil
 		d.classic = newHub(d, false, alone(c))
 		d.sharded = newHub(d, true, alone(c))
@@ -61,7 +62,7 @@ func Use(rdb redis.UniversalClient) *Driver {
 		o := c.Options()
 		d.rdb, d.cluster = c, c
 		d.replicated = true
-		d.setTimeouts(o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled)
+		d.setTimeouts(o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled)
 		d.rotates = o.CredentialsProvider != nil || o.CredentialsProviderContext != nil || o.StreamingCredentialsProvider != nil
 		d.classic = newHub(d, false, anyNode(c))
 		d.sharded = newHub(d, true, owner(c))
@@ -78,10 +79,11 @@ func Use(rdb redis.UniversalClient) *Driver {
 
 // Traits implements [redlatch.Redis].
 //
-// Timeout is 3 s for finding or making a connection, plus the longer one of
-// ReadTimeout and WriteTimeout for the one step, of the handshake or of the script
-// itself, that then runs into a dead server. With ContextTimeoutEnabled it is the
-// 3 s for everything. It is 0 if either option is negative, for no time-out.
+// Timeout is DialTimeout, or 3 s if that is longer, for finding or making a
+// connection, plus the longer one of ReadTimeout and WriteTimeout for the one step,
+// of the handshake or of the script itself, that then runs into a dead server. With
+// ContextTimeoutEnabled it is at most 3 s for everything. Without that option it is
+// 0 if ReadTimeout or WriteTimeout is negative, for no time-out.
 func (d *Driver) Traits() redlatch.Traits {
 	return redlatch.Traits{Name: "goredis", ContextValues: true, Timeout: d.timeout, Cluster: d.cluster != nil, Replicated: d.replicated}
 }
@@ -101,21 +103,29 @@ func (d *Driver) Subscribe(channel string, sharded bool, h func(redlatch.Notice)
 	return d.classic.subscribe(channel, h)
 }
 
-// patience is how long a Run tries to get its script on its way. go-redis would
-// dial five times over; a connection that comes too late is kept for the next.
-const patience = 3 * time.Second
+// mostPatience is the longest that a Run tries to get its script on its way.
+// go-redis would dial five times over; a connection that comes too late is kept for
+// the next.
+const mostPatience = 3 * time.Second
 
 // setTimeouts takes the options of a client in the state in which go-redis keeps
 // them, with its defaults filled in.
-func (d *Driver) setTimeouts(read, write time.Duration, contexts bool) {
-	d.waits = patience / 3 // twice, if the script is unknown
+func (d *Driver) setTimeouts(dial, read, write time.Duration, contexts bool) {
+	d.patience = mostPatience
+	if dial > 0 {
+		d.patience = min(d.patience, dial)
+	}
+	if contexts && read > 0 && write > 0 { // it is for the reply as well
+		d.patience = min(mostPatience, d.patience+max(read, write))
+	}
+	d.waits = d.patience / 3 // twice, if the script is unknown
 	if read > 0 {
 		d.waits = min(d.waits, read/2)
 	}
 	switch {
 	case contexts:
-		d.timeout = patience
+		d.timeout = d.patience
 	case read > 0 && write > 0:
-		d.timeout = patience + max(read, write)
+		d.timeout = d.patience + max(read, write)
 	}
 }

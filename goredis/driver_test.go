@@ -94,6 +94,20 @@ func TestRunInTime(t *testing.T) {
 			time.Sleep(time.Minute) // go-redis' attempt goes on for a while
 		})
 	})
+	t.Run("no connection, with short time-outs", func(t *testing.T) {
+		hang := func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		short := time.Second / 2
+		opt := redis.Options{Dialer: hang, DialerRetries: 1, DialTimeout: short, ReadTimeout: short, WriteTimeout: short}
+		inBubble(t, opt, func(t *testing.T, _ *faultnet.Proxy, r redlatch.Redis) {
+			if took := fails(t, r, redlatch.NotExecuted); took != short {
+				t.Errorf("Run took %v, want %v", took, short)
+			}
+			time.Sleep(time.Minute) // go-redis' attempt goes on for a while
+		})
+	})
 	t.Run("no reply", func(t *testing.T) {
 		inBubble(t, redis.Options{}, func(t *testing.T, p *faultnet.Proxy, r redlatch.Redis) {
 			if _, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil); err != nil {
@@ -265,6 +279,18 @@ func TestTraits(t *testing.T) {
 	}{
 		{redis.UniversalOptions{}, redlatch.Traits{Timeout: 8 * time.Second}},
 		{redis.UniversalOptions{ReadTimeout: time.Second, WriteTimeout: 2 * time.Second}, redlatch.Traits{Timeout: 5 * time.Second}},
+		{
+			redis.UniversalOptions{DialTimeout: time.Second / 2, ReadTimeout: time.Second / 2, WriteTimeout: time.Second / 2},
+			redlatch.Traits{Timeout: time.Second},
+		},
+		{
+			redis.UniversalOptions{DialTimeout: time.Second / 2, ReadTimeout: time.Second / 4, WriteTimeout: -1},
+			redlatch.Traits{},
+		},
+		{
+			redis.UniversalOptions{ContextTimeoutEnabled: true, DialTimeout: time.Second / 2, ReadTimeout: time.Second / 2, WriteTimeout: time.Second / 4},
+			redlatch.Traits{Timeout: time.Second},
+		},
 		{redis.UniversalOptions{ReadTimeout: -1}, redlatch.Traits{}},
 		{redis.UniversalOptions{WriteTimeout: -2}, redlatch.Traits{}},
 		{redis.UniversalOptions{ContextTimeoutEnabled: true}, redlatch.Traits{Timeout: 3 * time.Second}},
@@ -279,6 +305,18 @@ func TestTraits(t *testing.T) {
 		}
 		rdb.Close()
 	}
+}
+
+// The driver took three seconds for connecting whatever the client's options said.
+func TestShortTimeoutsAllowAShortWatchdogTimeout(t *testing.T) {
+	short := time.Second / 2
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialTimeout: short, ReadTimeout: short, WriteTimeout: short})
+	defer rdb.Close()
+	c, err := redlatch.New(goredis.Use(rdb), redlatch.Config{WatchdogTimeout: 3 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
 }
 
 // A hook that keeps a pipeline from the server keeps it from being executed.

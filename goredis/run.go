@@ -15,7 +15,7 @@ import (
 
 // Run implements [redlatch.Redis].
 func (d *Driver) Run(ctx context.Context, s *redlatch.Script, keys, args []string) (redlatch.Reply, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.patience)
 	defer cancel()
 
 	reply, err := d.send(ctx, "evalsha", s.SHA(), keys, args)
