@@ -276,8 +276,7 @@ func TestCloseTakesCloseTimeoutAtMost(t *testing.T) {
 			t.Errorf("Close took %v, want CloseTimeout", took)
 		}
 		close(b.end)
-		<-caller
-		<-released
+		t.Log(<-caller, <-released)
 		synctest.Wait()
 	})
 }

@@ -28,7 +28,7 @@ type scopeKey struct{}
 
 // A scope is what WithOwner makes.
 type scope struct {
-	mu    sync.Mutex // guards nests
+	mu    sync.Mutex             // guards nests
 	nests map[nestKey]*scopeNest // of locks that are held, or being acquired
 }
 
