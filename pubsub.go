@@ -22,7 +22,8 @@ const (
 	// PubSubClassic is PUBLISH and SUBSCRIBE: what Redisson does in a cluster with
 	// shardedSubscriptionMode OFF, and before 3.19.
 	PubSubClassic
-	// PubSubSharded is SPUBLISH and SSUBSCRIBE.
+	// PubSubSharded is SPUBLISH and SSUBSCRIBE. Redis before 7 does not know them:
+	// there a release fails with this value, and with PubSubBoth.
 	PubSubSharded
 	// PubSubBoth publishes and listens both ways, for as long as clients of both
 	// kinds share locks. It costs a second message and a second subscription, and
