@@ -20,7 +20,8 @@ type Config struct {
 
 	// MaxHold bounds how long the watchdog keeps a hold: when a hold has lasted
 	// that long it is lost, with reason LostMaxHold, and released, so that a
-	// hung worker does not keep a lock for ever. Zero means no bound.
+	// hung worker does not keep a lock for ever. It is each hold's own: the holds
+	// that it is nested in, or that share its owner, go on. Zero means no bound.
 	MaxHold time.Duration
 
 	// OutageTimeout is for how long a call keeps trying when the server does

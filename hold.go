@@ -120,9 +120,6 @@ func (h *Hold) Expires() time.Time {
 	end := t.lease.End()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.until.IsZero() && t.until.Before(end) {
-		end = t.until
-	}
 	if own := h.in.own; own != nil {
 		if own.End().Before(end) {
 			end = own.End()

@@ -267,10 +267,6 @@ func (pt *party) leave() {
 func (t *tenure) shareLocked(now time.Time) {
 	t.shared, t.opened, t.asked = true, now, now
 	t.pace = quantumMax << t.line.turns.doubt
-	if !t.until.IsZero() { // each hold has its own
-		t.until = time.Time{}
-		t.c.clock.SetUntil(&t.lease, time.Time{})
-	}
 }
 
 // admitsLocked says whether a reader of this process may join, while so many of

@@ -58,17 +58,21 @@ func (t *tenure) suffice(ctx context.Context, until time.Time, o *options) error
 	return t.extend(ctx, until, length)
 }
 
-// bound gives a read hold an end of its own, if it has one: it shares its tenure
-// with others. It is trusted for left. Nobody is asked about it: its tenure is.
+// bound gives a read hold with a Lease an end of its own: it shares its tenure with
+// others. It is trusted for left. Nobody is asked about it: its tenure is.
 func (h *hold) bound(now time.Time, left time.Duration, o *options) {
-	c := h.t.c
-	switch {
-	case o.hasLease:
+	if o.hasLease {
 		h.own = &renew.Lease{Holder: h}
 		h.own.Confirm(now.Add(left-o.trust()), o.lease)
-	case c.cfg.MaxHold > 0:
-		h.own = &renew.Lease{Holder: h, Until: now.Add(c.cfg.MaxHold)}
-		h.own.Confirm(now, maxLease)
+	}
+}
+
+// boundByMaxHold gives a hold that the watchdog keeps the end that Config.MaxHold
+// sets. It is the hold's own: others of its nest, or of its scope, have theirs.
+func (h *hold) boundByMaxHold() {
+	if most := h.t.c.cfg.MaxHold; most > 0 {
+		h.own = &renew.Lease{Holder: h, Until: h.since.Add(most)}
+		h.own.Confirm(h.since, maxLease)
 	}
 }
 

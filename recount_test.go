@@ -274,6 +274,48 @@ func TestMaxHoldBoundsAReentry(t *testing.T) {
 	})
 }
 
+func TestMaxHoldOfANestedHoldLeavesTheOuterAlone(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.client(redlatch.Config{MaxHold: time.Minute})
+		l := c.Lock("orders")
+		outer := w.acquire(l, bg, redlatch.Lease(time.Hour))
+		inner := w.acquire(l, outer.Context())
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		var lost *redlatch.LostError
+		if !errors.As(inner.Err(), &lost) || lost.Reason != redlatch.LostMaxHold {
+			t.Errorf("the inner hold: %v", inner.Err())
+		}
+		if outer.Err() != nil || w.count(outer) != "1" {
+			t.Errorf("the outer hold, with a lease of an hour: %v, count %s", outer.Err(), w.count(outer))
+		}
+		w.release(outer)
+	})
+}
+
+func TestMaxHoldIsEachHoldsOwnUnderWithOwner(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		l := w.client(redlatch.Config{MaxHold: time.Minute}).Lock("orders")
+		ctx := redlatch.WithOwner(bg)
+		start := time.Now()
+		first := w.acquire(l, ctx)
+		time.Sleep(40 * time.Second)
+		second := w.acquire(l, ctx)
+		<-first.Context().Done()
+		if took := time.Since(start); took != time.Minute || second.Err() != nil {
+			t.Errorf("the first ended after %v; the second, 20 s old: %v", took, second.Err())
+		}
+		<-second.Context().Done()
+		if took := time.Since(start); took != 100*time.Second {
+			t.Errorf("the second ended after %v, want 100s", took)
+		}
+		synctest.Wait()
+		if w.server.Exists("orders") {
+			t.Error("the lock is still held")
+		}
+	})
+}
+
 func TestAnOwnerNestedInAHoldKeepsItsTurn(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		c := w.client(redlatch.Config{})

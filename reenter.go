@@ -65,9 +65,6 @@ func (t *tenure) reenter(ctx context.Context, outer *hold, l *Lock, o *options, 
 		h.bound(now, min(t.lease.Left(now), o.trust()), o)
 	}
 	t.addLocked(h)
-	if t.watched == 1 && h.watchdog {
-		t.boundLocked(now)
-	}
 	t.watchLocked()
 	t.c.clock.Touch(&t.lease)
 	return h, nil

@@ -39,7 +39,6 @@ type tenure struct {
 	count    int       // holds that are live or being entered: what Redis shows
 	watched  int       // of the live ones, how many the watchdog keeps
 	renewing bool      // what the clock was told
-	until    time.Time // the end that Config.MaxHold sets; zero: none
 	inside   bool      // its holder is inside the gate, and has to leave it
 	queued   bool      // it may stand in a fair lock's queue
 	holds    *hold     // the live holds, linked by hold.next
@@ -174,7 +173,6 @@ func (t *tenure) begin(ctx context.Context, o *options, at site, now time.Time) 
 		h.reads, t.reads = true, 1
 	}
 	t.addLocked(h)
-	t.boundLocked(now)
 	return h
 }
 
@@ -216,7 +214,6 @@ func (t *tenure) adopt(ctx context.Context, o *options, at site, now time.Time) 
 	t.token = 0 // it was the last holder's
 	t.addLocked(h)
 	t.watchLocked()
-	t.boundLocked(now)
 	return h
 }
 
@@ -225,14 +222,6 @@ func (t *tenure) watchLocked() {
 	if renewing := t.watched > 0; renewing != t.renewing {
 		t.renewing = renewing
 		t.c.clock.SetRenewing(&t.lease, renewing, t.c.cfg.WatchdogTimeout)
-	}
-}
-
-// boundLocked starts the time of Config.MaxHold.
-func (t *tenure) boundLocked(now time.Time) {
-	if t.c.cfg.MaxHold > 0 && t.watched > 0 && t.lock.side != reading {
-		t.until = now.Add(t.c.cfg.MaxHold)
-		t.c.clock.SetUntil(&t.lease, t.until)
 	}
 }
 
@@ -254,6 +243,7 @@ func (t *tenure) addLocked(h *hold) {
 	t.holds = h
 	if h.watchdog {
 		t.watched++
+		h.boundByMaxHold()
 	}
 	if h.own != nil {
 		t.c.clock.Add(h.own, false)
@@ -418,22 +408,7 @@ func (t *tenure) lostError(reason LossReason, id string) *LostError {
 func (t *tenure) Lane() string { return t.c.redis.Lane(t.lock.name) }
 
 // Expired implements renew.Holder.
-func (t *tenure) Expired() {
-	now := time.Now()
-	if t.lease.Left(now) <= 0 {
-		t.lose(LostExpired)
-		return
-	}
-	t.mu.Lock()
-	if t.state == tenureLive && now.Before(t.until) {
-		// It was passed on to the next hold just as the last one's time ended.
-		defer t.mu.Unlock()
-		t.c.clock.Add(&t.lease, t.renewing)
-		return
-	}
-	t.mu.Unlock()
-	t.lose(LostMaxHold)
-}
+func (t *tenure) Expired() { t.lose(LostExpired) }
 
 // Gone implements renew.Holder.
 func (t *tenure) Gone() { t.lose(LostGone) }

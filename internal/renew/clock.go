@@ -75,16 +75,6 @@ func (c *Clock) SetRenewing(l *Lease, renewing bool, length time.Duration) {
 	c.scheduleLocked(l, time.Now())
 }
 
-// SetUntil bounds l's trust, however often it is renewed.
-func (c *Clock) SetUntil(l *Lease, until time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	l.Until = until
-	if l.index > 0 {
-		c.scheduleLocked(l, time.Now())
-	}
-}
-
 // Touch looks at l again after its window was confirmed by its owner.
 func (c *Clock) Touch(l *Lease) {
 	c.mu.Lock()

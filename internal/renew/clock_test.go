@@ -154,35 +154,26 @@ func TestALongerConfirmationDoesNotHurryTheRenewal(t *testing.T) {
 	})
 }
 
-func TestSetUntilBoundsTrust(t *testing.T) {
+func TestUntilBoundsTrust(t *testing.T) {
 	play(t, func(s *stage) {
-		kept, moved, free := s.addOne(lease, true), s.addOne(lease, true), s.addOne(lease, true)
-		for _, l := range []*Lease{kept, moved, free} {
-			s.clock.SetUntil(l, s.start.Add(45*time.Second))
-		}
-		early := s.lease(lease)
-		s.clock.SetUntil(early, s.start.Add(12*time.Second)) // before Add
+		early, late, free := s.lease(lease), s.lease(lease), s.addOne(lease, true)
+		early.Until, late.Until = s.start.Add(12*time.Second), s.start.Add(45*time.Second)
 		s.clock.Add(early, true)
-		s.until(40 * time.Second)
-		s.clock.SetUntil(moved, s.start.Add(95*time.Second))
-		s.clock.SetUntil(free, time.Time{})
+		s.clock.Add(late, true)
 		s.until(10 * time.Minute)
 		s.wantTold(early, at(12*time.Second), nil)
 		s.wantSent(early, 10*time.Second)
-		s.wantTold(kept, at(45*time.Second), nil)
-		s.wantTold(moved, at(95*time.Second), nil)
+		s.wantTold(late, at(45*time.Second), nil)
 		s.wantNotTold(free)
-		s.clock.SetUntil(kept, s.start.Add(time.Hour)) // it is over
-		s.until(20 * time.Minute)
-		s.wantTold(kept, at(45*time.Second), nil)
 	})
 }
 
-func TestSetUntilInThePast(t *testing.T) {
+func TestUntilInThePast(t *testing.T) {
 	play(t, func(s *stage) {
-		l := s.addOne(lease, true)
 		s.until(3 * time.Second)
-		s.clock.SetUntil(l, s.start)
+		l := s.lease(lease)
+		l.Until = s.start
+		s.clock.Add(l, true)
 		s.until(3 * time.Second)
 		s.wantTold(l, at(3*time.Second), nil)
 	})
@@ -193,8 +184,9 @@ func TestSetUntilInThePast(t *testing.T) {
 func TestUntilWhileARenewalIsUnderWay(t *testing.T) {
 	play(t, func(s *stage) {
 		s.travel = 4 * time.Second
-		l := s.addOne(lease, true)
-		s.clock.SetUntil(l, s.start.Add(12*time.Second))
+		l := s.lease(lease)
+		l.Until = s.start.Add(12 * time.Second)
+		s.clock.Add(l, true)
 		s.until(time.Hour)
 		s.wantSent(l, 10*time.Second)
 		s.wantTold(l, at(12*time.Second), nil)
@@ -256,7 +248,6 @@ func TestRemove(t *testing.T) {
 		s.clock.Check(ls[1])
 		s.clock.SetRenewing(ls[1], false, lease)
 		s.clock.Touch(ls[1])
-		s.clock.SetUntil(ls[1], time.Now())
 		s.until(2 * time.Hour)
 		s.wantSent(ls[1])
 		s.wantNotTold(ls[1])
@@ -330,7 +321,6 @@ func TestCloseReturnsEveryHolderOnce(t *testing.T) {
 			s.clock.Check(l)
 			s.clock.Touch(l)
 			s.clock.SetRenewing(l, false, lease)
-			s.clock.SetUntil(l, time.Now())
 			s.clock.Remove(l)
 		}
 		s.until(time.Hour)

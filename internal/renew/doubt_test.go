@@ -65,24 +65,6 @@ func TestPausesBeginAnewAfterASuccess(t *testing.T) {
 	})
 }
 
-// A lease that is bounded again and again, as one that passes from hand to
-// hand, is still renewed again after a failure.
-func TestSetUntilDoesNotPutOffTheNextTry(t *testing.T) {
-	play(t, func(s *stage) {
-		s.answers(Failed)
-		l := s.addOne(lease, true)
-		s.until(10 * time.Second)
-		for s.now() < 12*time.Second {
-			time.Sleep(10 * time.Millisecond)
-			s.clock.SetUntil(l, time.Now().Add(time.Hour))
-			s.clock.Touch(l)
-		}
-		if at, _ := s.sent(l); len(at) < 3 {
-			t.Errorf("sent at %v, want tries after at most a second", at)
-		}
-	})
-}
-
 func TestGoneIsToldOnce(t *testing.T) {
 	play(t, func(s *stage) {
 		s.answers(Gone)

@@ -119,7 +119,7 @@ func TestHammer(t *testing.T) {
 					l.Kind, l.Group = kinds[rand.N(2)], rand.N(2)
 					l.moveTo(string(rune('a' + rand.N(3))))
 					s.clock.Add(l, rand.N(3) > 0)
-					for range rand.N(6) {
+					for range rand.N(5) {
 						s.disturb(l)
 						time.Sleep(time.Duration(rand.N(100)) * time.Millisecond)
 					}
@@ -159,7 +159,7 @@ func TestHammer(t *testing.T) {
 }
 
 func (s *stage) disturb(l *Lease) {
-	switch rand.N(6) {
+	switch rand.N(5) {
 	case 0:
 		s.clock.Check(l)
 	case 1:
@@ -167,8 +167,6 @@ func (s *stage) disturb(l *Lease) {
 	case 2:
 		s.clock.SetRenewing(l, rand.N(2) == 0, time.Duration(rand.N(1000))*time.Millisecond)
 	case 3:
-		s.clock.SetUntil(l, time.Now().Add(time.Duration(rand.N(500))*time.Millisecond))
-	case 4:
 		if l.Left(time.Now()) > 0 {
 			l.Confirm(time.Now(), l.Length)
 			s.clock.Touch(l)
