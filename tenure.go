@@ -35,14 +35,14 @@ type tenure struct {
 	token    int64      // the fencing token, if it is fenced
 	args     *[3]string // lease in ms, id, channel: the arguments of take and release
 	state    tenureState
-	err      error     // why it is over
-	count    int       // holds that are live or being entered: what Redis shows
-	watched  int       // of the live ones, how many the watchdog keeps
-	renewing bool      // what the clock was told
-	inside   bool      // its holder is inside the gate, and has to leave it
-	queued   bool      // it may stand in a fair lock's queue
-	holds    *hold     // the live holds, linked by hold.next
-	suspect  []string  // ids that a request of unknown outcome may still create
+	err      error    // why it is over
+	count    int      // holds that are live or being entered: what Redis shows
+	watched  int      // of the live ones, how many the watchdog keeps
+	renewing bool     // what the clock was told
+	inside   bool     // its holder is inside the gate, and has to leave it
+	queued   bool     // it may stand in a fair lock's queue
+	holds    *hold    // the live holds, linked by hold.next
+	suspect  []string // ids that a request of unknown outcome may still create
 
 	sharing // of those who read
 
