@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"strconv"
@@ -570,14 +571,18 @@ func TestGroupOnRealServers(t *testing.T) {
 		if err := <-got; err != nil {
 			t.Error(err)
 		}
-		h, err = a.GroupLock("g", "a").Acquire(bg)
+		c := clientOf(t, connectGoredis(t, s.Addr()), redlatch.Config{WatchdogTimeout: lease})
+		h, err = c.GroupLock("g", "a").Acquire(bg)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if !within(generous, func() bool { return fmt.Sprint(s.MustDo("PUBSUB", "CHANNELS", "redlatch_control:"+c.ID())) != "[]" }) {
+			t.Fatal("the holder does not listen")
 		}
 		if done, err := b.GroupLock("g", "a").ForceRelease(bg); !done || err != nil {
 			t.Error(done, err)
 		}
-		if !errors.Is(h.Err(), redlatch.ErrLost) {
+		if !within(generous, func() bool { return errors.Is(h.Err(), redlatch.ErrLost) }) {
 			t.Error("the holder was not told")
 		}
 		if left := s.MustDo("EXISTS", "g"); left != int64(0) {

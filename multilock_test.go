@@ -13,17 +13,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-
 	"github.com/redlatch/redlatch"
 )
 
 // another returns a world with a server of its own in the same bubble.
 func (w *world) another() *world {
-	m := miniredis.NewMiniRedis()
-	m.ClockTTL(true)
-	w.Cleanup(m.Close)
-	return &world{T: w.T, server: m, timeout: w.timeout}
+	other := newWorld(w.T)
+	other.timeout = w.timeout
+	return other
 }
 
 func (w *world) acquireMulti(m *redlatch.Multi, ctx context.Context, opts ...redlatch.Option) *redlatch.MultiHold {

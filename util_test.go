@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,18 +24,30 @@ type world struct {
 	*testing.T
 	server  *miniredis.Miniredis
 	timeout time.Duration // of a driver
+
+	dialing sync.Mutex // miniredis does not bear to be dialled while it is closed
+	over    bool
+}
+
+// newWorld returns a world that ends with the test.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{T: t, server: miniredis.NewMiniRedis(), timeout: 100 * time.Millisecond}
+	w.server.ClockTTL(true)
+	t.Cleanup(func() {
+		w.dialing.Lock()
+		w.over = true
+		w.dialing.Unlock()
+		w.server.Close()
+	})
+	return w
 }
 
 // inFakeTime runs f in a bubble of its own. Everything that f started must
 // have ended when the bubble does, which is the leak check.
 func inFakeTime(t *testing.T, f func(w *world)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		m := miniredis.NewMiniRedis()
-		m.ClockTTL(true)
-		t.Cleanup(m.Close)
-		f(&world{T: t, server: m, timeout: 100 * time.Millisecond})
-	})
+	synctest.Test(t, func(t *testing.T) { f(newWorld(t)) })
 }
 
 // client returns a client of its own connection pool, as another process has.
@@ -82,6 +95,11 @@ func (w *world) driver() redlatch.Redis {
 }
 
 func (w *world) dial(context.Context) (net.Conn, error) {
+	w.dialing.Lock()
+	defer w.dialing.Unlock()
+	if w.over {
+		return nil, net.ErrClosed
+	}
 	c, err := w.server.Dial()
 	if err != nil {
 		return nil, err
@@ -139,10 +157,9 @@ func later[T any](f func() T) <-chan T {
 // time-outs are long: a busy machine may make anybody wait for seconds.
 func realTime(t *testing.T) *world {
 	t.Helper()
-	m := miniredis.NewMiniRedis()
-	m.ClockTTL(true)
-	t.Cleanup(m.Close)
-	return &world{T: t, server: m, timeout: 5 * time.Second}
+	w := newWorld(t)
+	w.timeout = 5 * time.Second
+	return w
 }
 
 // generous is how long a test waits for what must happen: only what is stuck takes
