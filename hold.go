@@ -78,6 +78,9 @@ func (h *hold) giveUp() {
 	h.t.mu.Lock()
 	over := h.err != nil
 	h.t.mu.Unlock()
+	if h.scope != nil {
+		h.scope.released(h.t.lock) // if it was lost
+	}
 	if !over {
 		h.t.c.report.dropped(DroppedEvent{Name: h.t.lock.name, Site: h.at.String()})
 		h.t.c.settle(func() { _ = h.release(context.Background()) })

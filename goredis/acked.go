@@ -18,11 +18,12 @@ var _ redlatch.Acker = (*Driver)(nil)
 
 // RunAcked implements [redlatch.Acker], on a connection of the client's pool, of which
 // at most half are used so at the same time (PoolSize, of each node). A timeout is
-// shortened to half of ReadTimeout, or to one second.
+// shortened to half of ReadTimeout, or to one second; with ContextTimeoutEnabled, to a
+// third of the time for everything ([Driver.Traits]).
 func (d *Driver) RunAcked(
 	ctx context.Context, s *redlatch.Script, keys, args []string, replicas int, timeout time.Duration,
 ) (redlatch.Reply, int, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.patience)
+	ctx, cancel := d.patient(ctx)
 	defer cancel()
 
 	node, err := d.node(ctx, keys[0])
@@ -36,6 +37,8 @@ func (d *Driver) RunAcked(
 			if re.Code == "MOVED" {
 				d.cluster.ReloadState(ctx)
 			}
+			ctx, cancel := d.again(ctx)
+			defer cancel()
 			reply, acked, re = q.run(ctx, other, re.Code == "ASK")
 		}
 	}
@@ -95,6 +98,8 @@ func (q *ackedScript) run(ctx context.Context, node *redis.Client, asking bool) 
 	defer giveBack()
 	reply, acked, re := q.send(ctx, node, "evalsha", q.script.SHA(), asking)
 	if re != nil && re.Code == "NOSCRIPT" {
+		ctx, cancel := q.d.again(ctx)
+		defer cancel()
 		return q.send(ctx, node, "eval", q.script.Source(), asking)
 	}
 	return reply, acked, re
@@ -133,7 +138,7 @@ func (q *ackedScript) send(
 
 // Replicas implements [redlatch.Acker].
 func (d *Driver) Replicas(ctx context.Context, key string) (int, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.patience)
+	ctx, cancel := d.patient(ctx)
 	defer cancel()
 	node, err := d.node(ctx, key)
 	if err != nil {

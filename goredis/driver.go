@@ -19,8 +19,9 @@ type Driver struct {
 	single  *redis.Client        // or nil
 	cluster *redis.ClusterClient // or nil
 
-	replicated bool // the primary is found anew after a failover
-	patience   time.Duration
+	replicated bool          // the primary is found anew after a failover
+	patience   time.Duration // how long a script may take to be on its way
+	contexts   bool          // patience is for the reply as well
 	timeout    time.Duration
 	waits      time.Duration  // how long WAIT can last
 	shares     adapter.Shares // of a node's pool, for WAIT
@@ -79,9 +80,9 @@ func Use(rdb redis.UniversalClient) *Driver {
 
 // Traits implements [redlatch.Redis].
 //
-// Timeout is DialTimeout, or 3 s if that is longer, for finding or making a
-// connection, plus the longer one of ReadTimeout and WriteTimeout for the one step,
-// of the handshake or of the script itself, that then runs into a dead server. With
+// Timeout is DialTimeout, but at most 3 s, for finding or making a connection, plus
+// the longer one of ReadTimeout and WriteTimeout for the one step, of the handshake
+// or of the script itself, that then runs into a dead server. With
 // ContextTimeoutEnabled it is at most 3 s for everything. Without that option it is
 // 0 if ReadTimeout or WriteTimeout is negative, for no time-out.
 func (d *Driver) Traits() redlatch.Traits {
@@ -103,6 +104,20 @@ func (d *Driver) Subscribe(channel string, sharded bool, h func(redlatch.Notice)
 	return d.classic.subscribe(channel, h)
 }
 
+// patient bounds a call: as a whole, if the client minds contexts.
+func (d *Driver) patient(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), d.patience)
+}
+
+// again bounds one step of a call anew: the server may have taken its time to say
+// that it does not know the script.
+func (d *Driver) again(ctx context.Context) (context.Context, context.CancelFunc) {
+	if d.contexts {
+		return ctx, func() {}
+	}
+	return d.patient(ctx)
+}
+
 // mostPatience is the longest that a Run tries to get its script on its way.
 // go-redis would dial five times over; a connection that comes too late is kept for
 // the next.
@@ -111,21 +126,21 @@ const mostPatience = 3 * time.Second
 // setTimeouts takes the options of a client in the state in which go-redis keeps
 // them, with its defaults filled in.
 func (d *Driver) setTimeouts(dial, read, write time.Duration, contexts bool) {
-	d.patience = mostPatience
+	d.patience, d.waits, d.contexts = mostPatience, mostPatience/3, contexts
 	if dial > 0 {
 		d.patience = min(d.patience, dial)
 	}
-	if contexts && read > 0 && write > 0 { // it is for the reply as well
-		d.patience = min(mostPatience, d.patience+max(read, write))
+	switch bounded := read > 0 && write > 0; {
+	case contexts: // it is for the reply as well
+		if d.patience += max(read, write); !bounded || d.patience > mostPatience {
+			d.patience = mostPatience
+		}
+		d.timeout = d.patience
+		d.waits = d.patience / 3 // twice, if the script is unknown
+	case bounded:
+		d.timeout = d.patience + max(read, write)
 	}
-	d.waits = d.patience / 3 // twice, if the script is unknown
 	if read > 0 {
 		d.waits = min(d.waits, read/2)
-	}
-	switch {
-	case contexts:
-		d.timeout = d.patience
-	case read > 0 && write > 0:
-		d.timeout = d.patience + max(read, write)
 	}
 }

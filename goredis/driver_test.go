@@ -292,6 +292,10 @@ func TestTraits(t *testing.T) {
 			redlatch.Traits{Timeout: time.Second},
 		},
 		{redis.UniversalOptions{ReadTimeout: -1}, redlatch.Traits{}},
+		{
+			redis.UniversalOptions{ContextTimeoutEnabled: true, DialTimeout: time.Second / 2, ReadTimeout: -1},
+			redlatch.Traits{Timeout: 3 * time.Second},
+		},
 		{redis.UniversalOptions{WriteTimeout: -2}, redlatch.Traits{}},
 		{redis.UniversalOptions{ContextTimeoutEnabled: true}, redlatch.Traits{Timeout: 3 * time.Second}},
 		{redis.UniversalOptions{IsClusterMode: true}, redlatch.Traits{Timeout: 8 * time.Second, Cluster: true, Replicated: true}},
@@ -317,6 +321,27 @@ func TestShortTimeoutsAllowAShortWatchdogTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = c.Close()
+}
+
+// A server that answers late, but in time, says that it does not know the script. It
+// has to be told it nevertheless.
+func TestASlowServerIsToldTheScript(t *testing.T) {
+	opt := redis.Options{DialTimeout: 200 * time.Millisecond, ReadTimeout: time.Second, WriteTimeout: time.Second}
+	inBubble(t, opt, func(t *testing.T, p *faultnet.Proxy, r redlatch.Redis) {
+		p.SetRule(func(r faultnet.Request) faultnet.Action {
+			if r.Script() == "" {
+				return faultnet.Pass
+			}
+			return faultnet.Delay(500 * time.Millisecond)
+		})
+		if reply, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil); err != nil || reply.Int != 1 {
+			t.Errorf("%v, %v", reply, err)
+		}
+		a := r.(redlatch.Acker) //nolint:errcheck // it is one
+		if reply, _, err := a.RunAcked(t.Context(), newScript(t, "return 2"), []string{"k"}, nil, 1, time.Millisecond); err != nil || reply.Int != 2 {
+			t.Errorf("acknowledged: %v, %v", reply, err)
+		}
+	})
 }
 
 // A hook that keeps a pipeline from the server keeps it from being executed.

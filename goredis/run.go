@@ -15,11 +15,13 @@ import (
 
 // Run implements [redlatch.Redis].
 func (d *Driver) Run(ctx context.Context, s *redlatch.Script, keys, args []string) (redlatch.Reply, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.patience)
+	ctx, cancel := d.patient(ctx)
 	defer cancel()
 
 	reply, err := d.send(ctx, "evalsha", s.SHA(), keys, args)
 	if err != nil && err.Code == "NOSCRIPT" {
+		ctx, cancel := d.again(ctx)
+		defer cancel()
 		reply, err = d.send(ctx, "eval", s.Source(), keys, args)
 	}
 	if err != nil {

@@ -28,7 +28,7 @@ func (d *Driver) Primaries(ctx context.Context) ([]redlatch.Primary, error) {
 
 // slots asks which node serves what.
 func (d *Driver) slots() (ranges []adapter.Range, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), d.patience)
+	ctx, cancel := d.patient(context.Background())
 	defer cancel()
 	all, err := d.cluster.ClusterSlots(ctx).Result() //nolint:staticcheck // Redis 6.2 knows no CLUSTER SHARDS
 	for _, r := range all {

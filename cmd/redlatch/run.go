@@ -239,7 +239,7 @@ func (r *runner) acquire(client *redlatch.Client, signals <-chan os.Signal) (hol
 }
 
 // supervise runs the command.
-func (r *runner) supervise(hold hold, path string, signals chan os.Signal) (supervise.Result, error) {
+func (r *runner) supervise(hold hold, path string, signals chan os.Signal) (result supervise.Result, err error) {
 	c := supervise.Command{
 		Path:      path,
 		Args:      r.argv,
@@ -264,10 +264,10 @@ func (r *runner) supervise(hold hold, path string, signals chan os.Signal) (supe
 		noted := make(chan struct{})
 		stop := context.AfterFunc(ctx, func() { defer close(noted); note() })
 		defer func() {
-			switch lost := ctx.Err() != nil; {
+			switch {
 			case !stop():
 				<-noted
-			case lost: // the command has heard of it before we came to say so
+			case result.Stopped: // and has ended before we came to say so
 				note()
 			default:
 				return

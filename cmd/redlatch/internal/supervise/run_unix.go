@@ -157,6 +157,7 @@ func (r *runner) loop() Result {
 				linger = time.After(lingerNotice)
 			case ch.ended:
 				r.term.reclaim(r.ending || r.terms > 1)
+				res.Stopped = r.ending
 				return res
 			}
 		}

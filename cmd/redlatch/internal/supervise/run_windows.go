@@ -46,7 +46,7 @@ func Run(c Command) (Result, error) {
 			stop = nil
 			_ = p.Kill()
 		case code := <-done:
-			return Result{Code: code}, nil
+			return Result{Code: code, Stopped: stop == nil && c.Stop != nil}, nil
 		}
 	}
 }

@@ -36,4 +36,6 @@ type Result struct {
 	// Interrupted is true if Ctrl-C at the terminal ended it, and was sent to
 	// this process as well.
 	Interrupted bool
+	// Stopped is true if it was told to end by Stop or MayContinue.
+	Stopped bool
 }
