@@ -36,6 +36,7 @@ help: ## Print this list.
 test: ## Test all in fake time, and once on a real server: the adapters, the command, fence, connect. Three minutes.
 	@scripts/servers.sh
 	@for module in $(PUBLISHED); do $(GOTEST) $$module -short $(FLAGS) -timeout 15m ./... || exit 1; done
+	@$(GOTEST) tests -short $(FLAGS) ./bench ./fence
 
 .PHONY: check
 check: ## Everything that a change has to pass: the stories, interop, lint. Up to 25 minutes.
