@@ -157,7 +157,7 @@ const (
 	// These are the time-outs for which drivers are asked: short to run into it,
 	// middling to wait for a part of it and yet be in time, and long for all else,
 	// where only what is stuck takes that long.
-	short    = 2 * time.Second
+	short    = 4 * time.Second
 	middling = 9 * time.Second
 	long     = time.Minute
 
