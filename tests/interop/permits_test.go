@@ -3,6 +3,7 @@ package interop
 import (
 	"encoding/hex"
 	"errors"
+	"runtime"
 	"slices"
 	"strconv"
 	"testing"
@@ -151,6 +152,7 @@ func TestManyPermits(t *testing.T) {
 		j.answers(true, "trySetPermits", 5)
 		many, err := s.AcquireMany(w.ctx, 3, redlatch.Lease(long))
 		w.must(err)
+		defer runtime.KeepAlive(many) // what nobody can release any more is given back
 		var ids []string
 		for _, p := range many {
 			ids = append(ids, p.ID())
