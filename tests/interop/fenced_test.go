@@ -21,7 +21,7 @@ func (w *world) token() int64 {
 // takeToken is take with the token that came with the lock.
 func (l javaLock) takeToken() int64 {
 	l.w.t.Helper()
-	token, err := l.TryLockToken(l.w.ctx, soon, 0)
+	token, err := l.TryLockToken(l.w.ctx, generous, 0)
 	if err != nil || token == 0 {
 		l.w.t.Fatalf("Java: tryLockAndGetToken: %d, %v", token, err)
 	}
@@ -74,7 +74,7 @@ func TestOneTokenSequence(t *testing.T) {
 			t.Errorf("the token is %d after Java's tryLock, want 5", w.token())
 		}
 		j.unlock()
-		h, err = w.goClient().Lock(w.name).Acquire(w.ctx, redlatch.Fenced(), redlatch.Wait(soon))
+		h, err = w.goClient().Lock(w.name).Acquire(w.ctx, redlatch.Fenced(), redlatch.Wait(generous))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,9 @@ func fleets(t *testing.T, s stage) {
 		{"a latch", peer.Latch, latchOfTheFleet},
 	} {
 		t.Run(story.name, func(t *testing.T) {
-			story.tell(t, fleet{older.world(t, story.kind), newer.world(t, story.kind)})
+			tell(t, func(t *testing.T) *world { return older.world(t, story.kind) }, func(t *testing.T, w *world) {
+				story.tell(t, fleet{w, newer.world(t, story.kind)})
+			})
 		})
 	}
 }
@@ -48,16 +50,10 @@ func (f fleet) bothSleep(all ...*waiting) {
 	}
 }
 
-// inSoon checks that all of them return soon from now.
+// inSoon is that of the world.
 func (f fleet) inSoon(all ...*waiting) {
 	f.older.t.Helper()
-	from := time.Now()
-	for _, c := range all {
-		c.returns()
-	}
-	if took := time.Since(from); took > soon {
-		f.older.t.Errorf("the last returned only after %v: not by the message", took)
-	}
+	f.older.inSoon(all...)
 }
 
 // Go's release wakes both; whoever of them gets the lock does not wake the other,
@@ -77,7 +73,7 @@ func goWakesTheDeaf(t *testing.T, f fleet) {
 	case <-waiting[0].done:
 	case <-waiting[1].done:
 		first = 1
-	case <-time.After(soon):
+	case <-time.After(generous):
 		t.Fatal("nobody was woken")
 	}
 	second := 1 - first

@@ -49,7 +49,7 @@ var fairLives = []life{
 		{Do: "unlock", Thread: "t1", Then: "t2"},
 		{Do: "unlock", Thread: "t2"},
 	}},
-	{peer.Fair, javaWatchdog, []goldenStep{
+	{peer.Fair, renewedWatchdog, []goldenStep{
 		{Do: "lock", Thread: "t1"},
 		{Do: "renewal", Thread: "t1"},
 		{Do: "unlock", Thread: "t1"},
@@ -104,13 +104,13 @@ var readWriteLives = []life{
 		{Do: "pause", Thread: "t1", WaitMs: 600, Differs: "it releases a hold whose lease has run out"},
 		{Do: "unlock", Thread: "t2"}, // the last that lives takes the other with it
 	}},
-	{peer.Read, javaWatchdog, []goldenStep{
+	{peer.Read, renewedWatchdog, []goldenStep{
 		{Do: "lock", Thread: "t1"},
 		{Do: "lock", Thread: "t2", LeaseMs: 60_000},
 		{Do: "renewal", Thread: "t1", Differs: "it never shortens a TTL"},
 		{Do: "unlock", Thread: "t1"},
 	}},
-	{peer.Write, javaWatchdog, []goldenStep{
+	{peer.Write, renewedWatchdog, []goldenStep{
 		{Do: "lock", Thread: "t1"},
 		{Do: "renewal", Thread: "t1"},
 		{Do: "unlock", Thread: "t1"},
@@ -160,7 +160,7 @@ var spinLives = []life{
 		{Do: "forceUnlock", Thread: "t2"},
 		{Do: "forceUnlock", Thread: "t2"},
 	}},
-	{peer.Spin, javaWatchdog, []goldenStep{
+	{peer.Spin, renewedWatchdog, []goldenStep{
 		{Do: "lock", Thread: "t1"},
 		{Do: "renewal", Thread: "t1"},
 		{Do: "unlock", Thread: "t1"},
@@ -183,7 +183,7 @@ var groupLives = []life{
 		{Do: "unlock", Thread: "t3", Values: []string{"y", "ü"}},
 		{Do: "forceUnlock", Thread: "t3", Values: []string{"y"}},
 	}},
-	{peer.Group, javaWatchdog, []goldenStep{
+	{peer.Group, renewedWatchdog, []goldenStep{
 		{Do: "lock", Thread: "t1", Values: []string{"x", "y"}},
 		{Do: "renewal", Thread: "t1", Values: []string{"x"}},
 		{Do: "unlock", Thread: "t1", Values: []string{"x", "y"}},
@@ -203,16 +203,16 @@ func TestGoldenFamily(t *testing.T) {
 		for _, version := range versions {
 			t.Run(file+"/"+version, func(t *testing.T) {
 				t.Parallel()
-				got := golden{Redisson: version}
+				got := newRecording(t, version, file)
 				for _, l := range lives {
 					for _, name := range familyNames {
 						if has(version, l.kind) && (l.watchdog == defaultWatchdog || name == "a") {
-							got.Vectors = append(got.Vectors, recordLife(t, version, l.kind, name, l.watchdog, l.steps))
+							got.add(l.kind, name, l.watchdog, l.steps)
 						}
 					}
 				}
 				if len(got.Vectors) > 0 {
-					compareGolden(t, file+"-"+version, got)
+					got.compare()
 				}
 			})
 		}

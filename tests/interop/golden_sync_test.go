@@ -169,7 +169,7 @@ var rateLives = []syncLife{
 	{steps: []goldenStep{
 		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(1)},
 		{Do: "config", Thread: "t1"},
-		{Do: "trySetRate", Thread: "t1", goldenArgs: rateOf(5, long)},
+		{Do: "trySetRate", Thread: "t1", goldenArgs: rateOf(5, time.Minute)},
 		{Do: "trySetRate", Thread: "t1", goldenArgs: rateOf(9, time.Second)},
 		{Do: "config", Thread: "t1"},
 		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(2)},
@@ -177,12 +177,12 @@ var rateLives = []syncLife{
 		{Do: "tryAcquire", Thread: "t2", goldenArgs: n(4)},
 		{Do: "tryAcquire", Thread: "t2", goldenArgs: n(1)},
 		{Do: "tryAcquire", Thread: "t2", goldenArgs: n(6)},
-		{Do: "setRate", Thread: "t1", goldenArgs: rateOf(7, long)},
+		{Do: "setRate", Thread: "t1", goldenArgs: rateOf(7, time.Minute)},
 		{Do: "acquire", Thread: "t1", goldenArgs: n(7)},
 		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(1)},
 		{Do: "delete", Thread: "t1"},
 		{Do: "delete", Thread: "t1"},
-		{Do: "setRate", Thread: "t1", goldenArgs: rateOf(7, long)},
+		{Do: "setRate", Thread: "t1", goldenArgs: rateOf(7, time.Minute)},
 		{Do: "available", Thread: "t1", Differs: "it only looks"},
 		{Do: "delete", Thread: "t1"},
 	}},
@@ -203,31 +203,31 @@ var rateLives = []syncLife{
 		{Do: "delete", Thread: "t1"},
 	}},
 	{newest: true, steps: []goldenStep{
-		{Do: "trySetRate", Thread: "t1", goldenArgs: keptAlive(rateOf(3, time.Second), long)},
+		{Do: "trySetRate", Thread: "t1", goldenArgs: keptAlive(rateOf(3, time.Second), time.Minute)},
 		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(2)},
-		{Do: "setRate", Thread: "t1", goldenArgs: keptAlive(rateOf(5, long), 2*long)},
+		{Do: "setRate", Thread: "t1", goldenArgs: keptAlive(rateOf(5, time.Minute), 2*time.Minute)},
 		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(2)},
 		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(4)},
 		{Do: "release", Thread: "t1", goldenArgs: n(1), Differs: "what is given back leaves the records, too"},
 		{Do: "delete", Thread: "t1"},
 	}},
 	{newest: true, steps: []goldenStep{
-		{Do: "updateRate", Thread: "t1", goldenArgs: rateOf(5, long)},
-		{Do: "trySetRate", Thread: "t1", goldenArgs: rateOf(5, long)},
+		{Do: "updateRate", Thread: "t1", goldenArgs: rateOf(5, time.Minute)},
+		{Do: "trySetRate", Thread: "t1", goldenArgs: rateOf(5, time.Minute)},
 		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(2)},
-		{Do: "updateRate", Thread: "t1", goldenArgs: rateOf(7, long)},
+		{Do: "updateRate", Thread: "t1", goldenArgs: rateOf(7, time.Minute)},
 		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(4)},
-		{Do: "updateRate", Thread: "t1", goldenArgs: keptAlive(rateOf(9, long), 2*long)},
+		{Do: "updateRate", Thread: "t1", goldenArgs: keptAlive(rateOf(9, time.Minute), 2*time.Minute)},
 		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(4)},
 		{Do: "updateRate", Thread: "t1", goldenArgs: goldenArgs{N: 9, IntervalMs: 60_000, KeepAliveMs: 120_000, PerClient: true}},
 		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(4)},
-		{Do: "updateRate", Thread: "t1", goldenArgs: keptAlive(rateOf(3, long), 2*long)},
+		{Do: "updateRate", Thread: "t1", goldenArgs: keptAlive(rateOf(3, time.Minute), 2*time.Minute)},
 		{Do: "delete", Thread: "t1"},
 	}},
 	{newest: true, steps: []goldenStep{
-		{Do: "trySetRate", Thread: "t1", goldenArgs: rateOf(5, long)},
+		{Do: "trySetRate", Thread: "t1", goldenArgs: rateOf(5, time.Minute)},
 		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(4)},
-		{Do: "updateRate", Thread: "t1", goldenArgs: rateOf(3, long), Differs: "nor do the records have more than the rate"},
+		{Do: "updateRate", Thread: "t1", goldenArgs: rateOf(3, time.Minute), Differs: "nor do the records have more than the rate"},
 		{Do: "delete", Thread: "t1"},
 	}},
 }
@@ -247,15 +247,15 @@ func TestGoldenSync(t *testing.T) {
 		for _, version := range versions {
 			t.Run(kind+"/"+version, func(t *testing.T) {
 				t.Parallel()
-				got := golden{Redisson: version}
+				got := newRecording(t, version, kind)
 				for _, l := range lives {
 					for _, name := range familyNames {
 						if version == peer.Newest || !l.newest {
-							got.Vectors = append(got.Vectors, recordLife(t, version, kind, name, defaultWatchdog, l.steps))
+							got.add(kind, name, defaultWatchdog, l.steps)
 						}
 					}
 				}
-				compareGolden(t, kind+"-"+version, got)
+				got.compare()
 			})
 		}
 	}

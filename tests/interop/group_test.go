@@ -20,10 +20,10 @@ func (w *world) javaGroup(thread string, values ...string) javaLock {
 	return javaLock{w.javaClient().Thread(thread).Group(w.name, values...), w}
 }
 
-// goTakesGroup acquires values in Go, which must be possible soon.
+// goTakesGroup acquires values in Go, which must be possible at once.
 func (w *world) goTakesGroup(values ...string) *redlatch.Hold {
 	w.t.Helper()
-	h, err := w.goGroup(values...).Acquire(w.ctx, redlatch.Wait(soon))
+	h, err := w.goGroup(values...).Acquire(w.ctx, redlatch.Wait(generous))
 	if err != nil {
 		w.t.Fatalf("Go: acquire %q: %v", values, err)
 	}
@@ -83,13 +83,14 @@ func groupReleaseWakesTheOther(_ *testing.T, w *world) {
 func TestGroupWatchdogsSideBySide(t *testing.T) {
 	eachPair(t, peer.Group, func(t *testing.T, w *world) {
 		h := w.goTakesGroup("a")
+		w.javaWatched(ownWatchdog) // less than Go's: it must not cut that
 		j := w.javaGroup("t1", "b")
 		j.take(0)
 		for end := time.Now().Add(goWatchdog + 3*time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 			if err := h.Err(); err != nil {
 				t.Fatalf("Go: %v", err)
 			}
-			if ttl := w.ttl(); ttl < goWatchdog/2 {
+			if ttl := w.ttl(); ttl <= ownWatchdog {
 				t.Fatalf("TTL %v", ttl)
 			}
 			if _, err := w.goGroup("b").Try(w.ctx); err == nil {

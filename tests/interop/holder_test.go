@@ -89,7 +89,7 @@ type holder struct {
 // test at the latest.
 func (w *world) goProcessHolds() *holder {
 	w.t.Helper()
-	h := w.goProcess(soon)
+	h := w.goProcess(generous)
 	var ok bool
 	if h.owner, ok = strings.CutPrefix(w.said(h), "held "); !ok {
 		w.t.Fatal("the Go process did not get the lock")

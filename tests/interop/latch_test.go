@@ -34,12 +34,10 @@ func (w *world) bothWait() []*waiting {
 	return all
 }
 
-// goOn checks that they all go on soon.
+// goOn checks that they all go on by the message.
 func (w *world) goOn(all []*waiting) {
 	w.t.Helper()
-	for _, c := range all {
-		w.inSoon(c)
-	}
+	w.inSoon(all...)
 }
 
 // Whoever counts down and whoever comes to 0: both sides go on, and can use the
@@ -110,7 +108,7 @@ func TestLatchIsDeleted(t *testing.T) {
 		w.deletes(j)
 		from := time.Now()
 		waiter.returns()
-		if took := time.Since(from); took > poll+soon {
+		if took := time.Since(from); took > generous {
 			t.Errorf("Go saw the delete after %v", took)
 		}
 		impatient.returns()

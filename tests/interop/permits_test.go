@@ -3,6 +3,7 @@ package interop
 import (
 	"encoding/hex"
 	"errors"
+	"runtime"
 	"slices"
 	"strconv"
 	"testing"
@@ -23,18 +24,18 @@ func (w *world) goPermits() *redlatch.ExpirableSemaphore {
 	return w.goClient().ExpirableSemaphore(w.name)
 }
 
-// goPermit acquires a permit in Go, which must be possible soon.
+// goPermit acquires a permit in Go, which must be possible at once.
 func (w *world) goPermit(opts ...redlatch.Option) *redlatch.Permit {
 	w.t.Helper()
-	p, err := w.goPermits().Acquire(w.ctx, append(opts, redlatch.Wait(soon))...)
+	p, err := w.goPermits().Acquire(w.ctx, append(opts, redlatch.Wait(generous))...)
 	w.must(err)
 	return p
 }
 
-// permit acquires a permit in Java, which must be possible soon.
+// permit acquires a permit in Java, which must be possible at once.
 func (j javaSync) permit(lease time.Duration) string {
 	j.w.t.Helper()
-	a := j.call("tryAcquire", peer.Call{N: 1, Wait: soon, Lease: lease})
+	a := j.call("tryAcquire", peer.Call{N: 1, Wait: generous, Lease: lease})
 	if !a.OK {
 		j.w.t.Fatal("Java: there is no permit")
 	}
@@ -107,13 +108,13 @@ func permitsOfBoth(t *testing.T, w *world) {
 	if !j.call("extend", peer.Call{IDs: []string{g.ID()}, Lease: 2 * long}).OK {
 		t.Error("Java cannot extend Go's permit")
 	}
-	if left, err := s.LeaseLeft(w.ctx, g.ID()); err != nil || left <= 2*long-soon || left > 2*long {
+	if left, err := s.LeaseLeft(w.ctx, g.ID()); err != nil || left <= 2*long-generous || left > 2*long {
 		t.Errorf("Go's permit has %v left, %v, want %v", left, err, 2*long)
 	}
 	if w.newest() {
 		for _, permit := range []string{id, g.ID()} {
 			left := time.Duration(j.call("leaseLeft", peer.Call{IDs: []string{permit}}).Count) * time.Millisecond
-			if left <= 2*long-soon || left > 2*long+skew {
+			if left <= 2*long-generous || left > 2*long+skew {
 				t.Errorf("Java says that a permit has %v left", left)
 			}
 		}
@@ -151,6 +152,7 @@ func TestManyPermits(t *testing.T) {
 		j.answers(true, "trySetPermits", 5)
 		many, err := s.AcquireMany(w.ctx, 3, redlatch.Lease(long))
 		w.must(err)
+		defer runtime.KeepAlive(many) // what nobody can release any more is given back
 		var ids []string
 		for _, p := range many {
 			ids = append(ids, p.ID())
@@ -283,7 +285,7 @@ func (w *world) until(id string) time.Time {
 // inTime checks that somebody got in now because something was over.
 func (w *world) inTime(who string, over time.Time) {
 	w.t.Helper()
-	if late := time.Since(over); late < 0 || late > soon {
+	if late := time.Since(over); late < 0 || late > generous {
 		w.t.Errorf("%s got in %v after the end of the permit", who, late)
 	}
 }

@@ -147,8 +147,10 @@ func TestRateKeepAlive(t *testing.T) {
 		inUse := func(what string, use func()) {
 			t.Helper()
 			time.Sleep(short / 10)
+			from := time.Now()
 			use()
-			if ttl := w.ttl(); ttl <= short-short/10 || ttl > short {
+			// However late that is: from the use before it on it would have less.
+			if ttl := w.ttl(); ttl > short || time.Now().Add(ttl+2*time.Millisecond).Before(from.Add(short)) {
 				t.Errorf("after %s the limiter has %v left, want %v", what, ttl, short)
 			}
 		}
@@ -195,14 +197,14 @@ func TestRateWaits(t *testing.T) {
 			if early := time.Until(earliest); early > 2*time.Millisecond {
 				t.Errorf("%s got permits %v too early", what, early)
 			}
-			if d := time.Since(from); d > interval+soon {
+			if d := time.Since(from); d > interval+generous {
 				t.Errorf("%s waited for %v, want %v", what, d, interval)
 			}
 		}
 		j.answers(true, "tryAcquire", 2)
 		took("Go", func() { w.must(l.Acquire(w.ctx, 2)) })
 		took("Java", func() { j.do("acquire", 2) })
-		took("Go", func() { w.must(l.Acquire(w.ctx, 1, redlatch.Wait(interval+soon))) })
+		took("Go", func() { w.must(l.Acquire(w.ctx, 1, redlatch.Wait(interval+generous))) })
 		w.deletes(j)
 	})
 }
@@ -243,17 +245,21 @@ func TestRateIsShared(t *testing.T) {
 		m := newMonitor(w, "", nil)
 		end := time.Now().Add(intervals * interval)
 		var all []*waiting
-		var byGo, byJava atomic.Int64
+		var byGo, byJava, sum atomic.Int64
+		goesOn := func() bool { // on a busy machine, until there is enough to see
+			return w.ctx.Err() == nil && (byGo.Load() == 0 || byJava.Load() == 0 || sum.Load() < rate*intervals/2)
+		}
 		for i := range 2 {
 			l := w.anotherGo().RateLimiter(w.name)
 			j := w.javaSync("t" + strconv.Itoa(i))
 			take := func(what string, count *atomic.Int64, f func(n int) error) {
 				all = append(all, w.start(what, func() error {
-					for round := 0; time.Now().Before(end); round++ {
+					for round := 0; time.Now().Before(end) || goesOn(); round++ {
 						if err := f(1 + round%3); err != nil {
 							return err
 						}
 						count.Add(1)
+						sum.Add(int64(1 + round%3))
 					}
 					return nil
 				}))
@@ -264,10 +270,10 @@ func TestRateIsShared(t *testing.T) {
 		for _, c := range all {
 			c.returns()
 		}
-		given, sum := m.grants(wire.Suffix(w.name, wire.RatePermits)), 0
+		given, seen := m.grants(wire.Suffix(w.name, wire.RatePermits)), 0
 		late := time.Duration(0)
 		for _, g := range given {
-			late, sum = max(late, g.late), sum+g.n
+			late, seen = max(late, g.late), seen+g.n
 		}
 		late += 2 * time.Millisecond // clocks of milliseconds, on both sides
 		for i := range given {
@@ -282,9 +288,8 @@ func TestRateIsShared(t *testing.T) {
 				t.Fatalf("%d permits within %v from %v on, where requests are %v late; the rate is %d", n, interval-late, given[i].at, late, rate)
 			}
 		}
-		if sum < rate*intervals/2 || byGo.Load() == 0 || byJava.Load() == 0 {
-			t.Errorf("%d permits in %v, where %d were to be had; Go was served %d times, Java %d times",
-				sum, intervals*interval, rate*intervals, byGo.Load(), byJava.Load())
+		if int64(seen) != sum.Load() {
+			t.Errorf("Redis gave %d permits, and %d were taken", seen, sum.Load())
 		}
 		w.deletes(w.javaSync("t0"))
 	})

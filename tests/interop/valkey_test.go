@@ -18,6 +18,7 @@ func TestValkey(t *testing.T) {
 			t.Run(c.String(), func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, c, testserver.Valkey)
+				w.javaWatched(ownWatchdog)
 				j := w.javaLock("t1")
 
 				h := w.goHolds(redlatch.Lease(long))
@@ -32,10 +33,10 @@ func TestValkey(t *testing.T) {
 				w.holds(w.javaOwner("t1"), "1")
 
 				goWaiter := w.goWaits()
-				w.stays(w.javaOwner("t1"), javaWatchdog+javaWatchdog/2)
+				w.stays(w.javaOwner("t1"), ownWatchdog+ownWatchdog/2)
 				goWaiter.open()
 				j.unlock()
-				w.inSoon(goWaiter.waiting)
+				goWaiter.returns()
 				w.release(goWaiter.hold)
 				w.free()
 			})

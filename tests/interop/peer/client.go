@@ -34,6 +34,8 @@ type Options struct {
 	Sharded string
 	// Watchdog is Redisson's lockWatchdogTimeout. Default 30 s.
 	Watchdog time.Duration
+	// Timeout is how long it waits for an answer of a server. Default Redisson's, 3 s.
+	Timeout time.Duration
 	// Name is set with CLIENT SETNAME. Default none.
 	Name string
 	// Idle is how many connections to a server it makes at once. Default
@@ -61,6 +63,7 @@ func (p *Peer) Open(ctx context.Context, o Options) (*Client, error) {
 		Client:     c.handle,
 		Thread:     c.handle, // several may open at the same time
 		WatchdogMs: o.Watchdog.Milliseconds(),
+		TimeoutMs:  o.Timeout.Milliseconds(),
 		Idle:       o.Idle,
 		ClientName: o.Name,
 		Master:     o.Master,

@@ -90,6 +90,7 @@ type request struct {
 	Cluster    []string `json:"cluster,omitempty"`
 	Sharded    string   `json:"sharded,omitempty"`
 	WatchdogMs int64    `json:"watchdogMs,omitempty"`
+	TimeoutMs  int64    `json:"timeoutMs,omitempty"`
 	ClientName string   `json:"clientName,omitempty"`
 	Idle       int      `json:"idle,omitempty"`
 
