@@ -155,21 +155,30 @@ func newClient(t *testing.T, r redlatch.Redis, cfg redlatch.Config) *redlatch.Cl
 
 // wantNothingLeft waits until there are no keys with that name, closes the clients,
 // and waits until they, and whoever was interested in that name, subscribe to
-// nothing.
+// nothing. Close waits for what the clients have under way: whatever is written
+// late has been written by then, and there must still be no key.
 func (ar *arena) wantNothingLeft(name string, clients ...*redlatch.Client) {
 	ar.Helper()
-	var keys, channels []string
-	if !ar.Failed() && !ar.wrecked && !within(generous, func() bool {
-		keys = slices.DeleteFunc(ar.list("KEYS", "*"+name+"*"), func(key string) bool {
+	var left, channels []string
+	keys := func() []string {
+		return slices.DeleteFunc(ar.list("KEYS", "*"+name+"*"), func(key string) bool {
 			return name != "" && strings.HasPrefix(key, wire.RWWriters) // a wish of the past, for seconds
 		})
-		return len(keys) == 0
+	}
+	if !ar.Failed() && !ar.wrecked && !within(generous, func() bool {
+		left = keys()
+		return len(left) == 0
 	}) {
-		ar.Errorf("left are the keys %q", keys)
+		ar.Errorf("left are the keys %q", left)
 	}
 	for _, c := range clients {
 		if err := c.Close(); err != nil && !ar.wrecked {
 			ar.Error(err)
+		}
+	}
+	if !ar.Failed() && !ar.wrecked {
+		if left = keys(); len(left) > 0 {
+			ar.Errorf("after Close there are the keys %q, which were written late", left)
 		}
 	}
 	if !ar.Failed() && !ar.wrecked && !within(generous, func() bool {
