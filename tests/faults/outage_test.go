@@ -434,9 +434,11 @@ func (s *story) passingTrouble(begin func(s *story) (end func())) {
 	if err := h.Err(); err != nil {
 		s.T.Errorf("the hold was lost: %v", err)
 	}
-	before := h.Expires()
 	end()
 	next := s.got(got)
+	s.awaitControl() // again
+	before := h.Expires()
+	s.proxy.BreakAll() // is followed by a renewal
 	if !within(generous, func() bool { return h.Err() != nil || h.Expires().After(before) }) || h.Err() != nil {
 		s.T.Errorf("the hold is not kept any more: %v", h.Err())
 	}
