@@ -431,6 +431,12 @@ func await[T any](t *testing.T, what string, c <-chan T) T {
 	}
 }
 
+// awaitCrowd waits until everybody in the crowd is done.
+func (s *story) awaitCrowd() {
+	s.T.Helper()
+	await(s.T, "the end of the crowd", later(func() struct{} { s.crowd.Wait(); return struct{}{} }))
+}
+
 // within waits until ok returns true, for at most d.
 func within(d time.Duration, ok func() bool) bool {
 	for end := time.Now().Add(d); ; time.Sleep(2 * time.Millisecond) {

@@ -142,7 +142,7 @@ func (s *story) outage(name string, begin func(s *story)) {
 		})
 	}
 	if name == "out of memory" { // what is held can be released
-		s.crowd.Wait()
+		s.awaitCrowd()
 		s.release(held[:]...)
 		return
 	}
@@ -150,7 +150,7 @@ func (s *story) outage(name string, begin func(s *story)) {
 		_, err := c.Lock("held0").Acquire(held[0].With(ctx))
 		return err
 	})
-	s.crowd.Wait()
+	s.awaitCrowd()
 	for _, h := range held { // the first one's re-entry has failed, and may still be under way
 		s.ends("Release", limit, func(ctx context.Context) error {
 			err := h.Release(ctx)
@@ -160,7 +160,7 @@ func (s *story) outage(name string, begin func(s *story)) {
 			return err
 		})
 	}
-	s.crowd.Wait()
+	s.awaitCrowd()
 }
 
 // ends checks that f fails because of an outage, not before d is over, while other
