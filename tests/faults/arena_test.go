@@ -218,6 +218,7 @@ type story struct {
 	sides
 	c       *redlatch.Client
 	driver  redlatch.Redis // c's
+	asked   *patientDriver // the same
 	proxy   *faultnet.Proxy
 	addr    string // the proxy's
 	clients []*redlatch.Client
@@ -242,7 +243,7 @@ func (ar *arena) storyUntil(t, end *testing.T) *story {
 	if s.addr, err = s.proxy.Listen(); err != nil {
 		t.Fatal(err)
 	}
-	s.driver = ar.place.connect(end, s.addr, patience)
+	s.driver, s.asked = observe(ar.place.connect(end, s.addr, patience))
 	end.Cleanup(func() {
 		at := *ar
 		at.T = end
