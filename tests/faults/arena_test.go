@@ -155,21 +155,30 @@ func newClient(t *testing.T, r redlatch.Redis, cfg redlatch.Config) *redlatch.Cl
 
 // wantNothingLeft waits until there are no keys with that name, closes the clients,
 // and waits until they, and whoever was interested in that name, subscribe to
-// nothing.
+// nothing. Close waits for what the clients have under way: whatever is written
+// late has been written by then, and there must still be no key.
 func (ar *arena) wantNothingLeft(name string, clients ...*redlatch.Client) {
 	ar.Helper()
-	var keys, channels []string
-	if !ar.Failed() && !ar.wrecked && !within(generous, func() bool {
-		keys = slices.DeleteFunc(ar.list("KEYS", "*"+name+"*"), func(key string) bool {
+	var left, channels []string
+	keys := func() []string {
+		return slices.DeleteFunc(ar.list("KEYS", "*"+name+"*"), func(key string) bool {
 			return name != "" && strings.HasPrefix(key, wire.RWWriters) // a wish of the past, for seconds
 		})
-		return len(keys) == 0
+	}
+	if !ar.Failed() && !ar.wrecked && !within(generous, func() bool {
+		left = keys()
+		return len(left) == 0
 	}) {
-		ar.Errorf("left are the keys %q", keys)
+		ar.Errorf("left are the keys %q", left)
 	}
 	for _, c := range clients {
 		if err := c.Close(); err != nil && !ar.wrecked {
 			ar.Error(err)
+		}
+	}
+	if !ar.Failed() && !ar.wrecked {
+		if left = keys(); len(left) > 0 {
+			ar.Errorf("after Close there are the keys %q, which were written late", left)
 		}
 	}
 	if !ar.Failed() && !ar.wrecked && !within(generous, func() bool {
@@ -209,6 +218,7 @@ type story struct {
 	sides
 	c       *redlatch.Client
 	driver  redlatch.Redis // c's
+	asked   *patientDriver // the same
 	proxy   *faultnet.Proxy
 	addr    string // the proxy's
 	clients []*redlatch.Client
@@ -233,7 +243,7 @@ func (ar *arena) storyUntil(t, end *testing.T) *story {
 	if s.addr, err = s.proxy.Listen(); err != nil {
 		t.Fatal(err)
 	}
-	s.driver = ar.place.connect(end, s.addr, patience)
+	s.driver, s.asked = observe(ar.place.connect(end, s.addr, patience))
 	end.Cleanup(func() {
 		at := *ar
 		at.T = end
@@ -420,6 +430,12 @@ func await[T any](t *testing.T, what string, c <-chan T) T {
 		t.Fatalf("%s did not come within %v", what, generous)
 		panic("unreachable")
 	}
+}
+
+// awaitCrowd waits until everybody in the crowd is done.
+func (s *story) awaitCrowd() {
+	s.T.Helper()
+	await(s.T, "the end of the crowd", later(func() struct{} { s.crowd.Wait(); return struct{}{} }))
 }
 
 // within waits until ok returns true, for at most d.

@@ -52,8 +52,10 @@ func (s *story) breakOff(how func()) {
 // connection by which it notices a break.
 func (s *story) awaitControl() {
 	s.T.Helper()
-	if !within(generous, func() bool { return len(s.list("PUBSUB", "CHANNELS", control(s.c))) == 1 }) {
-		s.T.Fatal("the client does not listen")
+	for _, c := range []*redlatch.Client{s.c, s.other} { // question and answer
+		if !within(generous, func() bool { return len(s.list("PUBSUB", "CHANNELS", control(c))) == 1 }) {
+			s.T.Fatal("the client does not listen")
+		}
 	}
 	h, err := s.c.Lock(s.lock + "control").Acquire(bg)
 	if err != nil {

@@ -21,29 +21,29 @@ func TestTenThousandWaitersLeaveNothingBehind(t *testing.T) {
 	}{
 		{"cancelled, the lock being held here", true, func(s *story, h *redlatch.Hold, cancel func()) {
 			cancel()
-			s.crowd.Wait()
+			s.awaitCrowd()
 			s.release(h)
 		}},
 		{"cancelled, the lock being held elsewhere", false, func(s *story, h *redlatch.Hold, cancel func()) {
 			cancel()
-			s.crowd.Wait()
+			s.awaitCrowd()
 			s.release(h)
 		}},
 		{"cancelled while the lock is released here", true, func(s *story, h *redlatch.Hold, cancel func()) {
 			s.crowd.Go(func() { s.release(h) })
 			cancel()
-			s.crowd.Wait()
+			s.awaitCrowd()
 		}},
 		{"cancelled while the lock is released elsewhere", false, func(s *story, h *redlatch.Hold, cancel func()) {
 			s.crowd.Go(func() { s.release(h) })
 			cancel()
-			s.crowd.Wait()
+			s.awaitCrowd()
 		}},
 		{"cancelled while the client is closed", true, func(s *story, h *redlatch.Hold, cancel func()) {
 			s.release(h)
 			s.crowd.Go(func() { _ = s.c.Close() })
 			cancel()
-			s.crowd.Wait()
+			s.awaitCrowd()
 		}},
 	}
 	for _, p := range places() {

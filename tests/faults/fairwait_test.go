@@ -85,7 +85,7 @@ func (s *story) fairCrowdIsServedInOrder() {
 		s.awaitQueue(i + 1)
 	}
 	s.release(f)
-	s.crowd.Wait()
+	s.awaitCrowd()
 	if !slices.IsSorted(order) || len(order) != size {
 		s.T.Errorf("served in the order %v", order)
 	}
@@ -106,7 +106,7 @@ func (s *story) fairCrowdLeavesNothing() {
 	}
 	s.awaitQueue(size)
 	cancel()
-	s.crowd.Wait()
+	s.awaitCrowd()
 	if refused.Load() != size {
 		s.T.Errorf("%d of %d were refused", refused.Load(), size)
 	}
@@ -170,7 +170,7 @@ func (s *story) fairProcessesExclude() {
 			}
 		})
 	}
-	s.crowd.Wait()
+	s.awaitCrowd()
 	if most.Load() != 1 || n.Load() != goroutines*rounds*int64(len(clients)) {
 		s.T.Errorf("%d inside at once, %d acquisitions", most.Load(), n.Load())
 	}

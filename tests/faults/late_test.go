@@ -33,13 +33,16 @@ func lateRequests() (stories []telling) {
 type lateStory struct {
 	*story
 	kind *requestKind
-	held faultnet.Held
+	held *faultnet.Held // what was caught last
 }
 
 // begin provokes the request, whose first attempt is caught.
 func (s *lateStory) begin() []*redlatch.Hold {
 	s.T.Helper()
-	return s.kind.provoke(s.story, func() func() bool { return s.inject(s.kind, faultnet.Hold(&s.held), 1) })
+	return s.kind.provoke(s.story, func() func() bool {
+		s.held = new(faultnet.Held)
+		return s.inject(s.kind, faultnet.Hold(s.held), 1)
+	})
 }
 
 // deliver lets the first attempt arrive.

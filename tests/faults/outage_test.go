@@ -106,7 +106,7 @@ func (s *story) replicate(primary string) {
 
 func (s *story) outage(name string, begin func(s *story)) {
 	s.wrecked = true
-	const patience, limit = 300 * time.Millisecond, 3 * time.Second // in half of it an attempt fails, on a busy machine too
+	const patience, limit = 300 * time.Millisecond, 3 * time.Second
 	c := s.client(s.place.connect(s.T, s.addr, patience), redlatch.Config{OutageTimeout: limit, CloseTimeout: time.Millisecond})
 	var held [2]*redlatch.Hold
 	for i := range held {
@@ -121,12 +121,12 @@ func (s *story) outage(name string, begin func(s *story)) {
 		_, err := c.Lock("a").Acquire(ctx)
 		return err
 	})
-	s.ends("Acquire with Wait", limit/2, func(ctx context.Context) error {
-		_, err := c.Lock("b").Acquire(ctx, redlatch.Wait(limit/2))
+	s.endsItself("Acquire with Wait", limit/2, limit, func(ctx context.Context, d time.Duration) error {
+		_, err := c.Lock("b").Acquire(ctx, redlatch.Wait(d))
 		return err
 	})
-	s.ends("Acquire with a deadline", limit/2, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, limit/2)
+	s.endsItself("Acquire with a deadline", limit/2, limit, func(ctx context.Context, d time.Duration) error {
+		ctx, cancel := context.WithTimeout(ctx, d)
 		defer cancel()
 		_, err := c.Lock("c").Acquire(ctx)
 		return err
@@ -142,7 +142,7 @@ func (s *story) outage(name string, begin func(s *story)) {
 		})
 	}
 	if name == "out of memory" { // what is held can be released
-		s.crowd.Wait()
+		s.awaitCrowd()
 		s.release(held[:]...)
 		return
 	}
@@ -150,7 +150,7 @@ func (s *story) outage(name string, begin func(s *story)) {
 		_, err := c.Lock("held0").Acquire(held[0].With(ctx))
 		return err
 	})
-	s.crowd.Wait()
+	s.awaitCrowd()
 	for _, h := range held { // the first one's re-entry has failed, and may still be under way
 		s.ends("Release", limit, func(ctx context.Context) error {
 			err := h.Release(ctx)
@@ -160,29 +160,51 @@ func (s *story) outage(name string, begin func(s *story)) {
 			return err
 		})
 	}
-	s.crowd.Wait()
+	s.awaitCrowd()
 }
 
 // ends checks that f fails because of an outage, not before d is over, while other
 // calls do.
 func (s *story) ends(call string, d time.Duration, f func(context.Context) error) {
+	s.crowd.Go(func() { s.wantUnavailable(call, s.failure(call, d, f)) })
+}
+
+// endsItself is ends for what is told to end after d. If a machine is so busy that no
+// attempt has failed by then, nothing is known of an outage: it is told again, with
+// a longer time.
+func (s *story) endsItself(call string, d, limit time.Duration, f func(context.Context, time.Duration) error) {
 	s.crowd.Go(func() {
-		start := time.Now()
-		var err error
-		select {
-		case err = <-later(func() error { return f(bg) }):
-		case <-time.After(generous):
-			s.T.Errorf("%s does not end", call)
-			return
-		}
-		if took := time.Since(start); took < d-50*time.Millisecond {
-			s.T.Errorf("%s took %v, want %v", call, took, d)
-		}
-		var re *redlatch.RunError
-		if !errors.Is(err, redlatch.ErrUnavailable) || !errors.As(err, &re) {
-			s.T.Errorf("%s: %v, want ErrUnavailable and its cause", call, err)
+		for ; ; d *= 2 {
+			err := s.failure(call, min(d, limit), func(ctx context.Context) error { return f(ctx, d) })
+			var re *redlatch.RunError
+			if d > generous/8 || !errors.Is(err, redlatch.ErrBusy) || errors.Is(err, redlatch.ErrUnavailable) || errors.As(err, &re) {
+				s.wantUnavailable(call, err)
+				return
+			}
 		}
 	})
+}
+
+// failure returns what f fails with, and checks that it does not before d is over.
+func (s *story) failure(call string, d time.Duration, f func(context.Context) error) (err error) {
+	start := time.Now()
+	select {
+	case err = <-later(func() error { return f(bg) }):
+	case <-time.After(generous):
+		s.T.Errorf("%s does not end", call)
+		return nil
+	}
+	if took := time.Since(start); took < d-50*time.Millisecond {
+		s.T.Errorf("%s took %v, want %v", call, took, d)
+	}
+	return err
+}
+
+func (s *story) wantUnavailable(call string, err error) {
+	var re *redlatch.RunError
+	if !errors.Is(err, redlatch.ErrUnavailable) || !errors.As(err, &re) {
+		s.T.Errorf("%s: %v, want ErrUnavailable and its cause", call, err)
+	}
 }
 
 // A holder that cannot reach the server is told before Redis gives the lock
@@ -434,9 +456,11 @@ func (s *story) passingTrouble(begin func(s *story) (end func())) {
 	if err := h.Err(); err != nil {
 		s.T.Errorf("the hold was lost: %v", err)
 	}
-	before := h.Expires()
 	end()
 	next := s.got(got)
+	s.awaitControl() // again
+	before := h.Expires()
+	s.proxy.BreakAll() // is followed by a renewal
 	if !within(generous, func() bool { return h.Err() != nil || h.Expires().After(before) }) || h.Err() != nil {
 		s.T.Errorf("the hold is not kept any more: %v", h.Err())
 	}

@@ -78,12 +78,18 @@ func (s *story) cancelledAcquirePassesItsTakeOn() {
 	defer cancel()
 	first := later(func() error { _, err := s.c.Lock(s.lock).Acquire(ctx); return err })
 	await(s.T, "the take", sent)
-	second := acquiring(s.c.Lock(s.lock))
+	lined := make(chan struct{})
+	second := later(func() outcome {
+		ctx, cancel := context.WithTimeout(bg, generous)
+		defer cancel()
+		h, err := s.c.Lock(s.lock).Acquire(listened{ctx, sync.OnceFunc(func() { close(lined) })})
+		return outcome{h, err}
+	})
 	cancel()
 	if err := await(s.T, "the cancelled Acquire", first); !errors.Is(err, context.Canceled) {
 		s.T.Fatalf("Acquire: %v, want cancelled", err)
 	}
-	time.Sleep(100 * time.Millisecond) // the second has lined up by then
+	await(s.T, "the second in line", lined) // or, if it had nobody to wait for, its take
 	letPass()
 	h := s.got(second)
 	s.wantHeld("by the second in line", h, 1)
@@ -98,4 +104,16 @@ func (s *story) cancelledAcquirePassesItsTakeOn() {
 	}
 	s.release(h)
 	s.wantFree("in the end")
+}
+
+// A listened context tells when somebody waits for its end. Acquire does not before
+// it has lined up. (There is no event of it: SlowWait needs a hold to wait for.)
+type listened struct {
+	context.Context
+	waits func()
+}
+
+func (l listened) Done() <-chan struct{} {
+	l.waits()
+	return l.Context.Done()
 }
