@@ -62,7 +62,7 @@ stories: servers ## All that make test does and the long stories, with the race 
 .PHONY: interop
 interop: servers ## Test against the real Redisson, in Java. Needs a JDK and Maven.
 	@tests/interop/build.sh
-	@$(GOTEST) tests -race -count=1 -timeout 15m ./interop/...
+	@$(GOTEST) tests -race $(FLAGS) -count=1 -timeout 20m ./interop/...
 
 .PHONY: bench
 bench: servers ## Measure, beside plain Redis and other libraries. Options: make bench ARGS='...'.
