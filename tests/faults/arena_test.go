@@ -461,6 +461,9 @@ func later[T any](f func() T) <-chan T {
 var scripts = func() map[string]*script.Script {
 	top := os.DirFS("../..")
 	files, _ := fs.Glob(top, "*.lua")
+	if len(files) == 0 {
+		panic("faults: no scripts at the top of the repository")
+	}
 	m := make(map[string]*script.Script)
 	for _, f := range files {
 		name := strings.TrimSuffix(f, ".lua")
