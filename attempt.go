@@ -42,10 +42,11 @@ type op struct {
 // uncertain says whether the script may have written, or may do so yet, though it
 // has failed with err: its outcome is unknown, or the server has refused one of its
 // commands. Of a script whose keys have another type nothing was done: it looks
-// before it writes.
+// before it writes. Nor of one that the user may not run or give these keys: that is
+// NOPERM, and ERR for a command inside of it.
 func (o *op) uncertain(err error) bool {
 	re := runError(err)
-	return o.unknown || re != nil && re.Outcome == Refused && re.Code != "WRONGTYPE"
+	return o.unknown || re.Outcome == Refused && re.Code != "WRONGTYPE" && re.Code != "NOPERM"
 }
 
 // run returns the server's answer. It returns early, with an error, when ctx
