@@ -163,15 +163,21 @@ func TestALeaseOrATokenIsAcknowledgedWhenALockIsHandedOn(t *testing.T) {
 					l := c.Lock("name")
 					h := w.acquire(l, bg)
 					d.takes()
-					d.follow(1, acked)
+					var first atomic.Bool
+					d.answer(func(string, []string, int) (int, error) { // only the first may be without an answer
+						if first.CompareAndSwap(false, true) {
+							return acked, nil
+						}
+						return 1, nil
+					})
 					next, after2 := acquiring(l, opt), later(func() outcome { time.Sleep(time.Second / 2); return <-acquiring(l) })
 					time.Sleep(after)
 					w.release(h)
 					o := <-next
-					if got := d.takes(); len(got) != 1 {
+					// If the first has not got it, the other may be at it already.
+					if got := d.takes(); len(got) != 1 && (acked == 1 || len(got) != 2) {
 						t.Errorf("after %v: waited for replicas after %v", after, got)
 					}
-					d.follow(1, 1)
 					if acked == 1 {
 						w.no(o.err)
 						w.release(o.hold)
