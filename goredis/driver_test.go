@@ -337,7 +337,7 @@ func TestASlowServerIsToldTheScript(t *testing.T) {
 		if reply, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil); err != nil || reply.Int != 1 {
 			t.Errorf("%v, %v", reply, err)
 		}
-		a := r.(redlatch.Acker) //nolint:errcheck // it is one
+		a := r.(redlatch.Acker)
 		if reply, _, err := a.RunAcked(t.Context(), newScript(t, "return 2"), []string{"k"}, nil, 1, time.Millisecond); err != nil || reply.Int != 2 {
 			t.Errorf("acknowledged: %v, %v", reply, err)
 		}

@@ -55,7 +55,8 @@ func (h *household) nestAndLineUp() (passOn func()) {
 	h.Helper()
 	waiting := make(chan struct{}, 10)
 	c := client(h.T, h.open(), redlatch.Config{
-		SlowWait: time.Millisecond, Events: redlatch.Events{SlowWait: func(redlatch.SlowWaitEvent) { waiting <- struct{}{} }},
+		WatchdogTimeout: longLease, // what has not been confirmed for a third of it is not passed on
+		SlowWait:        time.Millisecond, Events: redlatch.Events{SlowWait: func(redlatch.SlowWaitEvent) { waiting <- struct{}{} }},
 	})
 	locks := []*redlatch.Lock{c.Lock(h.of("nest")), c.ReadWriteLock(h.of("nest-write")).Write(), c.GroupLock(h.of("nest-group"), "x")}
 	got := make(chan error, len(locks))
