@@ -199,12 +199,14 @@ func (w *world) takeUnder(x taking, policy redlatch.Acks, alone bool, wants, nee
 	took := time.Since(start)
 	waited := 0
 	for _, d := range ds {
+		d.mu.Lock() // a member of a red lock may not have been heard yet
 		waited += len(d.waited)
 		for i, n := range d.wanted {
 			if n != wants || d.limits[i] < time.Millisecond || d.limits[i] > time.Second {
 				w.Errorf("waits for %d replicas for %v, want %d", n, d.limits[i], wants)
 			}
 		}
+		d.mu.Unlock()
 	}
 	if (waited > 0) != (wants > 0) {
 		w.Errorf("waited for replicas %d times", waited)
