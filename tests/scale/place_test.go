@@ -56,7 +56,7 @@ func TestRueidisOnRedis(t *testing.T) {
 
 func TestGoRedisOnValkey(t *testing.T) {
 	p := open(t, testserver.Valkey)
-	p.run("holds", func(p *place) { holds(p, "goredis", fewHolds, 20*time.Second) })
+	p.run("holds", func(p *place) { holds(p, "goredis", fewHolds, 30*time.Second) })
 	p.run("waiters of five clients", func(p *place) { waiters(p, "goredis", 5, fewNames) })
 }
 
