@@ -3,6 +3,7 @@ package redlatch_test
 import (
 	"encoding/hex"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -65,6 +66,7 @@ func TestPermitsOnRealServers(t *testing.T) {
 		check(other.SetPermits(bg, 9001))
 		permits(1, 9000)
 		check(s.Release(bg, ids...))
+		runtime.KeepAlive(ps) // or else they may have been released, for having been dropped
 		permits(9001, 0)
 
 		// From one client to the other, by a message and by the end of a lease.

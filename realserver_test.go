@@ -1,6 +1,7 @@
 package redlatch_test
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -25,9 +26,11 @@ func onRealServers(t *testing.T, test func(t *testing.T, s *testserver.Server)) 
 	}
 }
 
-// clientOf returns a client that ends with the test.
+// clientOf returns a client that ends with the test. Unless cfg says otherwise, no
+// server is so slow that its calls give up.
 func clientOf(tb testing.TB, r redlatch.Redis, cfg redlatch.Config) *redlatch.Client {
 	tb.Helper()
+	cfg.OutageTimeout = cmp.Or(cfg.OutageTimeout, generous)
 	c, err := redlatch.New(r, cfg)
 	if err != nil {
 		tb.Fatal(err)
@@ -44,8 +47,8 @@ type adapter struct {
 
 var adapters = []adapter{{"goredis", connectGoredis}, {"rueidis", connectRueidis}}
 
-// driverTimeout lets a server that is silent cost little.
-const driverTimeout = 500 * time.Millisecond
+// driverTimeout is long enough for a busy machine.
+const driverTimeout = 2 * time.Second
 
 func connectGoredis(tb testing.TB, addr string) redlatch.Redis {
 	tb.Helper()

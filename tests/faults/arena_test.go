@@ -146,6 +146,7 @@ func newClient(t *testing.T, r redlatch.Redis, cfg redlatch.Config) *redlatch.Cl
 	t.Helper()
 	cfg.WatchdogTimeout = cmp.Or(cfg.WatchdogTimeout, lease)
 	cfg.CloseTimeout = cmp.Or(cfg.CloseTimeout, generous)
+	cfg.OutageTimeout = cmp.Or(cfg.OutageTimeout, generous)
 	c, err := redlatch.New(r, cfg)
 	if err != nil {
 		t.Fatal(err)

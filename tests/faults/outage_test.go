@@ -60,11 +60,10 @@ func (s *story) waitersOutliveTheServer() {
 }
 
 // noticing returns a client that says so when a renewal of its holds has failed.
-// Its calls outlast every outage.
 func (s *story) noticing(r redlatch.Redis) (*redlatch.Client, <-chan struct{}) {
 	s.T.Helper()
 	failed := make(chan struct{}, 1)
-	cfg := redlatch.Config{OutageTimeout: generous}
+	var cfg redlatch.Config
 	cfg.Events.RenewFailed = func(redlatch.RenewFailedEvent) {
 		select {
 		case failed <- struct{}{}:
