@@ -40,6 +40,7 @@ func newScript(t *testing.T, source string) *redlatch.Script {
 func inBubble(t *testing.T, opt redis.Options, f func(t *testing.T, p *faultnet.Proxy, r redlatch.Redis)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(time.Minute) // go-redis goes on connecting for a subscription that has ended
 		mini := miniredis.NewMiniRedis()
 		mini.ClockTTL(true)
 		defer mini.Close()
