@@ -242,13 +242,13 @@ func TestWhatReplicasAreAskedFor(t *testing.T) {
 	for policy, renewals := range map[redlatch.Acks][]string{
 		redlatch.AcksAny:        nil,
 		redlatch.AcksBestEffort: nil,
-		1:                       {"lock.renew", "readwrite.renew", "grouplock.renew", "expirable.renew"},
+		1:                       {"readwrite.renew", "expirable.renew"},
 	} {
 		inFakeTime(t, func(w *world) {
 			c, d := w.acking(redlatch.Config{Acks: policy}, 1, 1)
 			want := []string{
-				"lock.take", "lock.reenter", "lock.transfer", "fairlock.take", "readwrite.read.take", "readwrite.write.take",
-				"grouplock.take", "grouplock.reenter", "multilock.take", "semaphore.exchange", "expirable.take",
+				"lock.take", "lock.renew", "lock.transfer", "fairlock.take", "readwrite.read.take", "readwrite.write.take",
+				"grouplock.take", "grouplock.renew", "multilock.take", "semaphore.exchange", "expirable.take",
 			}
 			l := c.Lock("lock")
 			h := w.acquire(l, bg)

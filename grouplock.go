@@ -15,7 +15,6 @@ import (
 var groupLock = &kind{
 	name:    KindGroup,
 	take:    script.Load(luaFiles, "grouplock.take"),
-	reenter: script.Load(luaFiles, "grouplock.reenter"),
 	release: script.Load(luaFiles, "grouplock.release"),
 	renew:   script.Load(luaFiles, "grouplock.renew"),
 	force:   script.Load(luaFiles, "grouplock.force"),

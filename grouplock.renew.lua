@@ -1,8 +1,8 @@
--- Extends what many owners have of groups. A key of another type costs its
--- neighbours nothing.
+-- Extends what many owners have of groups, and corrects the hold count that is
+-- shown there. A key of another type costs its neighbours nothing.
 -- KEYS group...
--- ARGV owner lease_ms values ... (n, n fields, skew_ms; all that for each key; a
--- lease of 0 only asks)
+-- ARGV owner lease_ms count values ... (n, n fields, skew_ms; all that for each
+-- key; a lease of 0 only asks, a count of 0 stays as it is)
 -- returns for each key 1 if all the values are the owner's, 0 if they are not, or
 -- the text of the error that the key raised
 -- A replica, which may lack what its primary has, cannot say that a hold is gone:
@@ -10,9 +10,9 @@
 -- include grouplock
 local results, at, now = {}, 1, server_ms()
 for i, group in ipairs(KEYS) do
-  local owner, lease = ARGV[at], tonumber(ARGV[at + 1])
-  local values, skew = group_values(at + 2)
-  at = at + 4 + #values
+  local owner, lease, count = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2]
+  local values, skew = group_values(at + 3)
+  at = at + 5 + #values
   local result = 1
   for _, value in ipairs(values) do
     local holder = redis.pcall('HGET', group, value)
@@ -24,15 +24,20 @@ for i, group in ipairs(KEYS) do
       result = 0
     end
   end
-  if result == 1 and lease > 0 then
+  if result == 1 then
     for _, value in ipairs(values) do
-      local expiry = expiry_of(value, owner)
-      if tonumber(redis.call('HGET', group, expiry) or 0) < now + lease + skew then
-        redis.call('HDEL', group, expiry) -- what takes memory must not be the first to write
-        redis.call('HSET', group, expiry, now + lease + skew)
+      -- What takes memory must not be the first to write.
+      local expiry, till = expiry_of(value, owner), now + lease + skew
+      if lease > 0 and tonumber(redis.call('HGET', group, expiry) or 0) < till then
+        redis.call('HDEL', group, expiry)
+        redis.call('HSET', group, expiry, till)
+      end
+      if count ~= '0' and redis.call('HGET', group, count_of(value, owner)) ~= count then
+        redis.call('HDEL', group, '')
+        redis.call('HSET', group, count_of(value, owner), count)
       end
     end
-    if redis.call('PTTL', group) < lease then
+    if lease > 0 and redis.call('PTTL', group) < lease then
       redis.call('PEXPIRE', group, lease)
     end
   end

@@ -117,6 +117,7 @@ func TestGroupValuesAreASet(t *testing.T) {
 		}
 		w.wantGroup("g", held(h.Owner(), 2, time.Now().Add(31*time.Second), "a", "b"))
 		w.release(inner)
+		synctest.Wait()
 		w.wantGroup("g", held(h.Owner(), 1, time.Now().Add(31*time.Second), "a", "b"))
 		w.release(h)
 		w.wantGroup("g", map[string]string{})

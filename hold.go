@@ -92,7 +92,7 @@ func (h *Hold) Name() string { return h.in.t.lock.name }
 
 // Owner returns the owner field that Redis shows for this hold:
 // "<client uuid>:<n>".
-func (h *Hold) Owner() string { return h.in.t.owner() }
+func (h *Hold) Owner() string { return h.in.t.id }
 
 // Token returns the hold's fencing token, or 0 if it was acquired without
 // Fenced. Tokens of one lock rise with each acquisition by a client that counts
@@ -212,6 +212,10 @@ type heldKey string
 // the lock passes to the goroutine of this process that has waited longest, or
 // is released in Redis, unless an outer or inner hold still keeps it.
 //
+// While another hold of the nest is left, Release asks nobody, and reports only a
+// loss that is known already; Redis shows one hold less soon after. (Who wrote and
+// leaves readers of the nest behind waits until others may read, too.)
+//
 // Release works with a context that has ended: the request is sent all the
 // same, and ctx only bounds the waiting for the reply. If it ends first,
 // Release returns its error and the request goes on.
@@ -248,23 +252,23 @@ func (h *hold) release(ctx context.Context) error {
 	}
 	h.told = true
 	cancel := t.removeLocked(h, errReleased)
-	final, quiet := t.dropLocked(h.reads)
-	id := t.id
+	left := t.dropLocked(h.reads)
 	t.mu.Unlock()
 	if cancel != nil {
 		cancel(errReleased)
 	}
 	h.closed()
 	if f := t.c.report.events.Released; f != nil {
-		f(ReleasedEvent{Name: t.lock.name, Owner: id, Held: time.Since(h.since)})
+		f(ReleasedEvent{Name: t.lock.name, Owner: t.id, Held: time.Since(h.since)})
 	}
-	switch {
-	case quiet:
-		return nil
-	case !final:
-		return t.c.detached(ctx, t.length, t.recount)
+	switch left {
+	case nobody:
+		return t.finish(ctx)
+	case readers:
+		return t.c.detached(ctx, t.length, t.downgrade)
+	case others:
 	}
-	return t.finish(ctx)
+	return nil
 }
 
 // closed frees the hold's turn among its siblings when it and everything that
@@ -330,46 +334,9 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	return h.Err()
 }
 
-// extend asks the server to raise the lease, and believes it only in time.
+// extend asks the server to raise the lease.
 func (t *tenure) extend(ctx context.Context, until time.Time, d time.Duration) error {
-	p := patience{c: t.c, name: t.lock.name, until: until}
-	if err := p.slot(ctx, t.opsSlot()); err != nil {
-		return err
-	}
-	defer t.unlockOps()
-	id := t.owner()
-	o := t.op(t.lock.kind.renew, []string{id, millis(d)})
+	o := t.op(t.lock.kind.renew, []string{t.id, millis(d), unchanged})
 	o.stop, o.until = t.c.done, until
-	reply, err := o.run(ctx)
-	if short := o.doubt(err == nil && first(reply).Int == 1); short != nil {
-		err = short
-	}
-	if err != nil {
-		return err
-	}
-	switch r := first(reply); {
-	case r.Kind == ReplyInt && r.Int == 1:
-		if t.lease.Left(time.Now()) > 0 { // a late reply never revives a hold
-			t.confirm(o.sent, d)
-			t.c.clock.Touch(&t.lease)
-		}
-	case r.Kind == ReplyInt || wrongType(r.Str):
-		t.lose(LostGone)
-	default:
-		return fmt.Errorf("redlatch: %w", ServerError(r.Str, errors.New(r.Str)))
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.state != tenureLive {
-		return t.err
-	}
-	return nil
-}
-
-// first returns the first element of a list reply.
-func first(r Reply) Reply {
-	if len(r.List) == 0 {
-		return Reply{}
-	}
-	return r.List[0]
+	return t.prolong(ctx, &o, d)
 }

@@ -10,13 +10,12 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// lock.reenter.lua answers a replay without raising the TTL, and the client
-// trusts it from the send time of the replay.
+// A replay must raise the TTL too: it is trusted from its own send time.
 func TestTheReplayOfAReentryIsNotTrustedLongerThanItsTTL(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var n atomic.Int64
-		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
-			if s == "lock.reenter" {
+		d := &tap{hook: func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			if sets("2", s, args) {
 				switch n.Add(1) {
 				case 1:
 					return redlatch.Reply{}, errTapUnknown
@@ -49,9 +48,9 @@ func TestTheReplayOfAReentryIsNotTrustedLongerThanItsTTL(t *testing.T) {
 func TestSiblingsDoNotOverlapIfTheOuterIsReleasedWhileOneEnters(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var n atomic.Int64
-		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
-			if s == "lock.reenter" {
-				if n.Add(1) == 2 {
+		d := &tap{hook: func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			if sets("3", s, args) {
+				if n.Add(1) == 1 {
 					time.Sleep(50 * time.Millisecond)
 				}
 			}

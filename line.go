@@ -150,7 +150,7 @@ func (ls *lines) find(name, owner string) (t *tenure, leaving bool) {
 		switch {
 		case t == nil:
 			leaving = true
-		case t.owns(owner):
+		case t.id == owner:
 			return t, false
 		}
 	}
@@ -163,7 +163,7 @@ func (ls *lines) ofGroup(name, owner string) *tenure {
 		ln.mu.Lock()
 		t := ln.cur
 		ln.mu.Unlock()
-		if t != nil && t.lock.group != nil && t.lock.name == name && t.owns(owner) {
+		if t != nil && t.lock.group != nil && t.lock.name == name && t.id == owner {
 			return t
 		}
 	}
@@ -223,7 +223,7 @@ func (ln *line) saw(owner string, ttl time.Duration) {
 // lastSeen returns who has the lock, as far as we know, and for how long.
 func (ln *line) lastSeen() (owner string, ttl time.Duration) {
 	if cur := ln.current(); cur != nil {
-		return cur.owner(), max(0, cur.lease.Left(time.Now()))
+		return cur.id, max(0, cur.lease.Left(time.Now()))
 	}
 	ln.mu.Lock()
 	defer ln.mu.Unlock()

@@ -188,7 +188,7 @@ func (t *tenure) ask(ctx context.Context, o *op, until time.Time, n int) ([]Repl
 		o.unknown, err = true, short // the server has it, and may forget it
 	}
 	if o.uncertain(err) {
-		t.suspected(t.id)
+		t.suspected()
 	}
 	if err != nil {
 		t.abandon(o)
@@ -219,7 +219,7 @@ func (t *tenure) abandon(o *op) {
 		reply, err := pending.outcome()
 		short := pending.doubt(err == nil && reply.Kind == ReplyInt)
 		if pending.uncertain(err) || short != nil {
-			t.suspected(t.id)
+			t.suspected()
 		}
 		if err != nil || reply.Kind != ReplyInt || short != nil {
 			t.forgo()
@@ -252,7 +252,7 @@ func (t *tenure) trusted(ctx context.Context, until, now time.Time) bool {
 	if left <= 0 {
 		return false
 	}
-	o := t.op(t.lock.kind.renew, []string{t.id, t.args[0]})
+	o := t.op(t.lock.kind.renew, []string{t.id, t.args[0], unchanged})
 	o.stop, o.until = t.c.done, until
 	reply, err := o.run(ctx)
 	if err != nil || o.short != nil || first(reply).Int != 1 || t.lease.Left(time.Now()) <= 0 {
@@ -266,8 +266,8 @@ func (t *tenure) trusted(ctx context.Context, until, now time.Time) bool {
 // its own.
 func (c *Client) renewLocks(s *Script, batch []*renew.Lease) {
 	keys := make([]string, 0, len(batch))
-	args := make([]string, 0, 2*len(batch))
-	ids := make([]string, len(batch))
+	args := make([]string, 0, 3*len(batch))
+	counts := make([]string, len(batch))
 	bound, now := c.cfg.WatchdogTimeout, time.Now()
 	prolongs := false
 	for i, l := range batch {
@@ -278,10 +278,10 @@ func (c *Client) renewLocks(s *Script, batch []*renew.Lease) {
 			bound = min(bound, 3*l.Left(now)) // there must be time for another attempt
 		}
 		t.mu.Lock()
-		if t.state == tenureLive && !t.moving {
-			ids[i] = t.id
+		if t.state == tenureLive {
+			counts[i] = t.showLocked()
 			keys = append(keys, t.lock.name)
-			args = append(append(args, t.id, millis(l.Ask)), t.lock.more...)
+			args = append(append(args, t.id, millis(l.Ask), counts[i]), t.lock.more...)
 		}
 		t.mu.Unlock()
 	}
@@ -298,14 +298,15 @@ func (c *Client) renewLocks(s *Script, batch []*renew.Lease) {
 	}
 	short, n := err == nil && o.doubtRenewals(len(keys)), 0
 	for i, l := range batch {
-		if ids[i] == "" {
+		if counts[i] == "" {
 			continue
 		}
+		t := l.Holder.(*tenure) //nolint:forcetypeassert // as above
 		l.Result = renew.Failed
 		if err == nil {
-			t := l.Holder.(*tenure) //nolint:forcetypeassert // as above
-			l.Result = t.renewal(ids[i], reply.List[n])
+			l.Result = t.renewal(reply.List[n])
 		}
+		t.shown(counts[i], err == nil)
 		if short && l.Ask > 0 && l.Result == renew.Confirmed {
 			l.Result = renew.Failed
 		}
@@ -313,19 +314,14 @@ func (c *Client) renewLocks(s *Script, batch []*renew.Lease) {
 	}
 }
 
-// renewal judges the server's answer about id.
-func (t *tenure) renewal(id string, r Reply) renew.Result {
+// renewal judges the server's answer.
+func (t *tenure) renewal(r Reply) renew.Result {
 	if r.Kind == ReplyInt && r.Int == 1 {
 		return renew.Confirmed
 	}
 	if r.Kind != ReplyInt && !wrongType(r.Str) {
 		t.c.report.renewFailed(RenewFailedEvent{Holds: 1, Err: errors.New(r.Str)})
 		return renew.Failed
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.id != id || t.moving {
-		return renew.Skipped // it has another id by now
 	}
 	return renew.Gone
 }

@@ -128,7 +128,7 @@ func (g *holding) holderOf(err error) *hold {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, h := range g.holds {
-		if h.t.owner() == busy.Owner {
+		if h.t.id == busy.Owner {
 			return h
 		}
 	}

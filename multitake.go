@@ -69,7 +69,7 @@ func (q *quest) together(ctx context.Context, g *holding, order []*Lock, first b
 	}
 	if o.uncertain(err) {
 		for _, t := range ts {
-			t.suspected(t.id)
+			t.suspected()
 		}
 	}
 	p := patience{c: c, name: locks[0].name}
@@ -131,7 +131,7 @@ func abandonAll(ts []*tenure, o *op) {
 		short := pending.doubt(err == nil && reply.Kind == ReplyInt)
 		if pending.uncertain(err) || short != nil {
 			for _, t := range ts {
-				t.suspected(t.id)
+				t.suspected()
 			}
 		}
 		if err != nil || reply.Kind != ReplyInt || short != nil {

@@ -221,7 +221,7 @@ func (c *Client) nest(ctx context.Context, l *Lock, outer *hold, o *options) (*h
 	}
 	start := time.Now()
 	at := o.callSite(c, 2)
-	p := patience{c: c, name: l.name, until: deadlineOf(start, o), owner: outer.t.owner()}
+	p := patience{c: c, name: l.name, until: deadlineOf(start, o), owner: outer.t.id}
 	p.ttl = max(0, outer.t.lease.Left(start))
 	if err := p.amongSiblings(ctx, outer, o, at); err != nil {
 		return nil, err

@@ -130,7 +130,7 @@ func TestScriptsAreSentOnce(t *testing.T) {
 				hashes++
 			}
 		}
-		if hashes < 200 || len(bodies) != 3 {
+		if hashes < 150 || len(bodies) != 3 {
 			t.Errorf("%d requests by hash, of %d scripts: not what this test is about", hashes, len(bodies))
 		}
 		for sha, n := range bodies {

@@ -168,7 +168,7 @@ func (pt *party) settle(h *hold, err error) {
 		return
 	}
 	t := h.t
-	last, quiet := false, true
+	left := others
 	ln.mu.Lock()
 	if ln.forming == pt {
 		ln.forming = nil
@@ -181,7 +181,7 @@ func (pt *party) settle(h *hold, err error) {
 		pt.t = t
 		// Before a member can release: the last one to do that releases the lock.
 		t.removeLocked(h, errReleased)
-		last, quiet = t.dropLocked(true)
+		left = t.dropLocked(true)
 	} else {
 		pt.err = errRejoin
 	}
@@ -189,7 +189,7 @@ func (pt *party) settle(h *hold, err error) {
 	close(pt.done)
 	ln.mu.Unlock()
 	pt.cancel(errNobody)
-	t.dropped(last, quiet)
+	t.dropped(left)
 }
 
 // leaveLine has newcomers form another party. Members, each of whom has a share
@@ -247,7 +247,7 @@ func (pt *party) leave() {
 	case <-pt.done:
 		ln.mu.Unlock()
 		if pt.t != nil {
-			pt.t.giveBack()
+			pt.t.giveBack(true)
 		}
 		return
 	default:
@@ -284,11 +284,11 @@ func (t *tenure) askOthers() {
 	c := t.c
 	defer c.lines.put(t.line)
 	for {
-		own, id := "0", t.owner()
+		own := "0"
 		if t.line.news.Confirmed() {
 			own = "1"
 		}
-		o := t.op(readersAsk, []string{id, t.lock.channel, own})
+		o := t.op(readersAsk, []string{t.id, t.lock.channel, own})
 		o.single = true
 		reply, err := o.run(context.Background())
 		t.mu.Lock()
@@ -300,7 +300,7 @@ func (t *tenure) askOthers() {
 		}
 		again := t.state == tenureLive && t.others > 0
 		t.asking, t.asked = again, time.Now()
-		gone := err == nil && reply.Int < 0 && t.id == id && !t.moving
+		gone := err == nil && reply.Int < 0
 		t.mu.Unlock()
 		if gone {
 			c.clock.Check(&t.lease)

@@ -15,7 +15,7 @@ func (t *tenure) enterShared(ctx context.Context, turn *hold, o *options, p *pat
 	h := &hold{reads: true, joined: turn}
 	h.set(ctx, t, o, at, time.Now())
 	if err := t.suffice(ctx, p.until, o); err != nil {
-		t.giveBack()
+		t.giveBack(true)
 		h.closed()
 		if !t.live() {
 			err = errRejoin
@@ -105,66 +105,75 @@ func (h *hold) expire(reason LossReason) {
 		t.mu.Unlock()
 		return
 	}
-	err := t.lostError(reason, t.id)
+	err := t.lostError(reason)
 	cancel := t.removeLocked(h, err)
-	last, quiet := t.dropLocked(h.reads)
+	left := t.dropLocked(h.reads)
 	t.mu.Unlock()
 	if cancel != nil {
 		cancel(err)
 	}
 	h.closed()
 	t.c.report.lost(LostEvent{Err: err, Held: time.Since(h.since), Site: h.at.String()})
-	t.dropped(last, quiet)
+	t.dropped(left)
 }
 
-// giveBack gives up a place among the readers of a tenure.
-func (t *tenure) giveBack() {
+// giveBack gives up a place in a tenure that no hold was made of.
+func (t *tenure) giveBack(reads bool) {
 	t.mu.Lock()
 	if t.state != tenureLive {
 		t.mu.Unlock()
 		return
 	}
-	last, quiet := t.dropLocked(true)
+	left := t.dropLocked(reads)
 	t.mu.Unlock()
-	t.dropped(last, quiet)
+	t.dropped(left)
 }
 
-// dropLocked counts one hold less. It returns whether that was the last one, and
-// whether Redis need not be told.
-func (t *tenure) dropLocked(reads bool) (last, quiet bool) {
+// remains is what the end of a hold leaves of its tenure.
+type remains uint8
+
+const (
+	others  remains = iota // holds
+	readers                // holds that only read now: others may read, too
+	nobody                 // it is to be finished
+)
+
+// dropLocked counts one hold less.
+func (t *tenure) dropLocked(reads bool) remains {
 	t.count--
 	if reads {
 		t.reads--
 	}
-	switch {
-	case t.count == 0:
+	if t.count == 0 {
 		t.inside = false
-		return true, false
-	case reads && t.reads > 0:
-		quiet = true // who reads counts once
-	default:
-		t.recounts++
-		if t.count == t.reads {
-			t.shareLocked(time.Now()) // nobody writes any more
-			ln := t.line
-			t.c.lines.retain(ln)
-			t.c.settle(func() {
-				ln.reopen()
-				t.c.lines.put(ln)
-			})
-		}
+		return nobody
 	}
 	t.watchLocked()
-	return false, quiet
+	switch {
+	case t.count == t.reads && !t.shared:
+		t.shareLocked(time.Now())
+		ln := t.line
+		t.c.lines.retain(ln)
+		t.c.settle(func() {
+			ln.reopen()
+			t.c.lines.put(ln)
+		})
+		return readers
+	case !reads:
+		t.wrong = true
+		t.correctLocked()
+	}
+	return others
 }
 
 // dropped does what follows from dropLocked, for holds that nobody releases.
-func (t *tenure) dropped(last, quiet bool) {
-	switch {
-	case last:
+func (t *tenure) dropped(left remains) {
+	switch left {
+	case others:
+	case readers:
+		t.c.settle(func() { _ = t.downgrade() })
+	case nobody:
 		t.c.settle(func() { _ = t.finish(context.Background()) })
-	case !quiet:
-		t.c.settle(func() { _ = t.recount() })
 	}
 }
 

@@ -6,11 +6,11 @@
 -- returns 1 if the owner reads now, else {TTL in ms, an owner}
 -- include readwrite.timeout
 -- include readwrite.holder
-local owner, lease = ARGV[2], tonumber(ARGV[1])
-if redis.call('HGET', KEYS[1], 'mode') ~= 'read' and redis.call('EXISTS', KEYS[1]) == 1 then
+local lock, owner, keep_ms = KEYS[1], ARGV[2], tonumber(ARGV[1])
+if redis.call('HGET', lock, 'mode') ~= 'read' and redis.call('EXISTS', lock) == 1 then
   return held_by(owner)
 end
-if KEYS[2] and redis.call('HEXISTS', KEYS[1], owner) == 0 then
+if KEYS[2] and redis.call('HEXISTS', lock, owner) == 0 then
   local now = redis.call('TIME')
   now = now[1] * 1000 + math.floor(now[2] / 1000)
   local first = redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. now, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
@@ -18,11 +18,9 @@ if KEYS[2] and redis.call('HEXISTS', KEYS[1], owner) == 0 then
     return {math.max(0, first[2] - now), first[1]}
   end
 end
-redis.call('HSET', KEYS[1], 'mode', 'read', owner, 1)
-if redis.call('PTTL', timeout_key(KEYS[1], owner, 1)) < lease then
-  redis.call('SET', timeout_key(KEYS[1], owner, 1), 1, 'PX', lease)
-end
-if redis.call('PTTL', KEYS[1]) < lease then
-  redis.call('PEXPIRE', KEYS[1], lease)
+redis.call('HSET', lock, 'mode', 'read', owner, 1)
+-- include readwrite.keep
+if redis.call('PTTL', lock) < keep_ms then
+  redis.call('PEXPIRE', lock, keep_ms)
 end
 return 1

@@ -14,14 +14,10 @@ if not mode then
   return gone()
 end
 local wrote = redis.call('HDEL', KEYS[1], owner .. ':write')
-local reads = tonumber(redis.call('HGET', KEYS[1], owner)) or 0
-if wrote + reads == 0 then
+if wrote + redis.call('HDEL', KEYS[1], owner) == 0 then
   return gone()
 end
-for i = 1, reads do
-  redis.call('DEL', timeout_key(KEYS[1], owner, i))
-end
-redis.call('HDEL', KEYS[1], owner)
+redis.call('DEL', timeout_key(KEYS[1], owner, 1))
 if wrote == 0 and mode == 'write' and redis.call('HLEN', KEYS[1]) > 1 then
   return 2
 end

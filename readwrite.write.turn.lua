@@ -5,10 +5,11 @@
 -- returns -1 if the lock is neither owner's, {token or 1} if it is the new
 -- owner's now, else how many other subscribers it was released to (at least 1)
 -- include gone
-local owner, new, lease = ARGV[1] .. ':write', ARGV[2] .. ':write', ARGV[3]
+local owner, new, lease = ARGV[1], ARGV[2] .. ':write', ARGV[3]
 local token_key, token_ttl_ms = KEYS[2], ARGV[7]
 -- include token
-if redis.call('HEXISTS', KEYS[1], owner) == 0 then
+-- include readwrite.timeout
+if redis.call('HEXISTS', KEYS[1], owner .. ':write') == 0 then
   if redis.call('HEXISTS', KEYS[1], new) == 0 then
     return gone() - 1
   end
@@ -19,11 +20,12 @@ if redis.call('HEXISTS', KEYS[1], owner) == 0 then
 end
 local others = tonumber(redis.call('PUBSUB', 'NUMSUB', ARGV[4])[2]) - tonumber(ARGV[5])
 if others > 0 or ARGV[6] == '1' then
-  redis.call('DEL', KEYS[1])
+  redis.call('DEL', KEYS[1], timeout_key(KEYS[1], owner, 1))
   redis.call('PUBLISH', ARGV[4], '1')
   return math.max(others, 1)
 end
 redis.call('PEXPIRE', KEYS[1], lease) -- first: what takes memory must not be the first to write
 redis.call('HSET', KEYS[1], new, 1)
-redis.call('HDEL', KEYS[1], owner)
+redis.call('HDEL', KEYS[1], owner .. ':write', owner) -- of what it read inside, too
+redis.call('DEL', timeout_key(KEYS[1], owner, 1))
 return {fencing_token(false)}

@@ -15,6 +15,7 @@ import (
 
 // fields returns what Redis shows of a lock, "" for a field that is not there.
 func (w *world) fields(name string) map[string]string {
+	w.settle()
 	m := map[string]string{}
 	keys, _ := w.server.HKeys(name)
 	for _, k := range keys {

@@ -336,7 +336,7 @@ func (q *quest) sum(votes []vote) canvass {
 	owners := map[string]int{} // of the members that we had
 	for _, v := range votes {
 		if v.h != nil {
-			owners[v.h.t.owner()] = v.member
+			owners[v.h.t.id] = v.member
 		}
 	}
 	for _, v := range votes {

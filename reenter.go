@@ -11,16 +11,13 @@ import (
 // reenter adds a hold to a live tenure. If it is to nest in outer the caller
 // has the turn for that, and loses it on failure. It fails with errNotNested if
 // outer, or every hold of the scope, has ended.
+//
+// It asks the server once, whether the lock still stands. Whatever becomes of
+// that request, it cannot make an owner, and a number that it leaves is corrected.
 func (t *tenure) reenter(ctx context.Context, outer *hold, l *Lock, o *options, p *patience, at site) (*hold, error) {
 	h := &hold{}
 	h.set(ctx, t, o, at, time.Now())
-	var n tally
-	err := p.slot(ctx, t.opsSlot())
-	if err == nil {
-		if n, err = t.reserve(h, outer, l, o); err != nil {
-			t.unlockOps()
-		}
-	}
+	count, err := t.reserve(h, outer, l, o)
 	if err != nil {
 		if outer != nil {
 			outer.siblings().Exit()
@@ -31,38 +28,33 @@ func (t *tenure) reenter(ctx context.Context, outer *hold, l *Lock, o *options, 
 	if o.hasLease {
 		lease = o.lease
 	}
-	r := t.newCounting(n, lease)
-	r.op.stop, r.op.until, r.op.acks = t.c.done, p.until, t.c.acks.holds
-	owned, err := false, t.settleCount(ctx)
-	if err == nil {
-		owned, err = r.run(ctx)
+	r := t.op(t.lock.kind.renew, []string{t.id, millis(lease), count})
+	if h.reads {
+		r = t.op(readReenter, []string{t.id, millis(lease)})
 	}
-	short := r.op.doubt(err == nil && owned)
-	if short != nil {
-		err = short
-	}
+	r.stop, r.until, r.acks = t.c.done, p.until, t.c.acks.holds
+	err = t.prolong(ctx, &r, lease)
 	if err != nil {
-		t.unreserve(h, r, short != nil)
+		t.mu.Lock()
+		t.alone = t.alone || lease > t.length // Redis may keep the lock for longer than the next holder should
+		t.mu.Unlock()
+		t.giveBack(h.reads)
+		t.c.settle(func() {
+			_, _ = r.outcome() // what is under way must not overtake what corrects it
+			t.shown(count, false)
+		})
+		h.closed()
 		return nil, err
 	}
-	defer t.unlockOps()
-	now := time.Now()
-	switch {
-	case !owned:
-		t.lose(LostGone)
-	case t.lease.Left(now) <= 0:
-		t.lose(LostExpired) // a late reply never revives a hold
-	default:
-		t.confirm(r.op.sent, lease)
-	}
+	t.shown(count, true)
+	h.since = time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.state != tenureLive {
 		return nil, t.err
 	}
-	h.since = now
 	if h.reads {
-		h.bound(now, min(t.lease.Left(now), o.trust()), o)
+		h.bound(h.since, min(t.lease.Left(h.since), o.trust()), o)
 	}
 	t.addLocked(h)
 	t.watchLocked()
@@ -70,24 +62,65 @@ func (t *tenure) reenter(ctx context.Context, outer *hold, l *Lock, o *options, 
 	return h, nil
 }
 
+// prolong runs a request that raises the lease of a live tenure to d, and believes
+// the answer only in time.
+func (t *tenure) prolong(ctx context.Context, o *op, d time.Duration) error {
+	reply, err := o.run(ctx)
+	r := first(reply)
+	if short := o.doubt(err == nil && r.Int == 1); short != nil {
+		err = short
+	}
+	if err == nil && r.Kind != ReplyInt && !wrongType(r.Str) {
+		err = fmt.Errorf("redlatch: %w", ServerError(r.Str, errors.New(r.Str)))
+	}
+	switch {
+	case err != nil:
+		return err
+	case r.Int != 1:
+		t.lose(LostGone)
+	case t.lease.Left(time.Now()) <= 0:
+		t.lose(LostExpired) // a late reply never revives a hold
+	default:
+		t.confirm(o.sent, d)
+		t.c.clock.Touch(&t.lease)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state != tenureLive {
+		return t.err
+	}
+	return nil
+}
+
+// first returns what a reply says of the first lock that it is about.
+func first(r Reply) Reply {
+	if r.Kind != ReplyList {
+		return r
+	}
+	if len(r.List) == 0 {
+		return Reply{}
+	}
+	return r.List[0]
+}
+
 // reserve counts a hold that is about to be entered, so that neither the tenure
-// nor its siblings' turn is given up meanwhile. It returns the count that Redis
-// is to show.
-func (t *tenure) reserve(h, outer *hold, l *Lock, o *options) (tally, error) {
+// nor its siblings' turn is given up meanwhile. It returns the count that the
+// request is to show.
+func (t *tenure) reserve(h, outer *hold, l *Lock, o *options) (count string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.state != tenureLive || t.count == 0 {
-		return tally{}, errNotNested
+		return "", errNotNested
 	}
 	if l.side == writing && t.shared {
-		return tally{}, writeInRead(l.name)
+		return "", writeInRead(l.name)
 	}
 	if o.fenced && t.token == 0 {
-		return tally{}, fmt.Errorf("%w: the hold of lock %q that is to be re-entered has no fencing token; acquire that one with Fenced too", ErrReentry, l.name)
+		return "", fmt.Errorf("%w: the hold of lock %q that is to be re-entered has no fencing token; acquire that one with Fenced too", ErrReentry, l.name)
 	}
 	if outer != nil {
 		if outer.err != nil {
-			return tally{}, errNotNested
+			return "", errNotNested
 		}
 		h.parent = outer
 		outer.open++
@@ -95,9 +128,9 @@ func (t *tenure) reserve(h, outer *hold, l *Lock, o *options) (tally, error) {
 		first := t.firstOfLocked(o.scope)
 		switch {
 		case first == nil:
-			return tally{}, errNotNested
+			return "", errNotNested
 		case l.nonReentrant:
-			return tally{}, fmt.Errorf("%w: lock %q is non-reentrant and this owner has it", ErrReentry, l.name)
+			return "", fmt.Errorf("%w: lock %q is non-reentrant and this owner has it", ErrReentry, l.name)
 		}
 		h.joined = first
 		first.open++
@@ -107,14 +140,11 @@ func (t *tenure) reserve(h, outer *hold, l *Lock, o *options) (tally, error) {
 	if l.side == reading {
 		h.reads = true
 		t.reads++
+		return unchanged, nil
 	}
-	return t.tallyLocked(), nil
+	t.nested = true
+	return t.showLocked(), nil
 }
-
-// A tally is how many holds a tenure has, and how many of them only read.
-type tally struct{ count, reads int }
-
-func (t *tenure) tallyLocked() tally { return tally{t.count, t.reads} }
 
 // firstOfLocked returns the hold whose turn the live holds of a scope share.
 func (t *tenure) firstOfLocked(sc *scope) *hold {
@@ -130,244 +160,77 @@ func (t *tenure) firstOfLocked(sc *scope) *hold {
 	return nil
 }
 
-// unreserve takes back a reservation whose request has failed, once it is
-// known what became of the request, unless that is done, and is to be undone. It
-// gives the ops slot back.
-func (t *tenure) unreserve(h *hold, r *counting, done bool) {
-	open := !done && (r.op.pending != nil || r.op.unknown)
-	asked := done || open
-	undo := func() {
-		if open {
-			if _, err := r.resume(); err != nil && (r.op.unknown || r.next != "") {
-				t.leaveUnresolved(r)
-			}
-		}
-		t.mu.Lock()
-		t.count--
-		if h.reads {
-			t.reads--
-		}
-		drop := t.count > 0 && t.count == t.reads && !t.shared // who wrote has been released meanwhile
-		if drop {
-			t.shareLocked(time.Now())
-		}
-		last := t.recounts == 0 && t.lastLocked()
-		t.mu.Unlock()
-		if (asked || drop) && !last {
-			_ = t.recountHolds()
-		}
-		if drop {
-			t.line.reopen()
-		}
-		t.unlockOps()
-		if last {
-			_ = t.finish(context.Background())
-		}
-	}
-	t.c.settle(undo)
-	h.closed()
+// counting is what a tenure knows of the hold count that Redis shows. Nobody
+// decides by that number, so nothing waits for it: requests that set it may
+// overtake each other, and are followed by one with the number of then. It is
+// guarded by tenure.mu.
+type counting struct {
+	nested  bool // it was ever more than one: renewals carry it
+	setting int  // requests under way that carry it
+	wrong   bool // Redis may show another number when they have ended
 }
 
-// recount tells Redis how many holds there are after one has been released that
-// was not the last.
-func (t *tenure) recount() error {
-	t.lockOps()
-	t.mu.Lock()
-	last := t.lastLocked() // a re-entry that was under way has been undone
-	t.mu.Unlock()
-	var err error
-	if !last {
-		err = t.recountHolds()
+// unchanged tells a script to leave the count as it is.
+const unchanged = "0"
+
+// showLocked returns the count for a request that shows it, or unchanged. After
+// the request the caller calls shown. Who only reads counts once, whatever happens.
+func (t *tenure) showLocked() string {
+	n := t.count - t.reads
+	if !t.nested || n == 0 {
+		t.wrong = t.nested // on its way to the next holder
+		return unchanged
 	}
-	// Only now: until then the tenure must not pass to somebody, with a count that
-	// Redis does not show.
+	t.wrong = t.wrong || t.setting > 0
+	t.setting++
+	return strconv.Itoa(n)
+}
+
+// shown notes that a request that carried count has ended. Unless Redis shows the
+// true number then, or another such request is under way, the clock sends one more.
+func (t *tenure) shown(count string, answered bool) {
+	if count == unchanged {
+		return
+	}
 	t.mu.Lock()
-	t.recounts--
+	t.setting--
+	t.wrong = t.wrong || !answered || count != strconv.Itoa(t.count-t.reads)
+	t.correctLocked()
 	t.mu.Unlock()
-	t.unlockOps()
-	if last {
-		return t.finish(context.Background())
+}
+
+// correctLocked has the clock ask about the lock, and show the count with that, if
+// Redis may show another one.
+func (t *tenure) correctLocked() {
+	if t.wrong && t.setting == 0 {
+		t.wrong = false
+		t.c.clock.Check(&t.lease)
+	}
+}
+
+// downgrade has Redis let others read beside a tenure that only reads from now on.
+// It is sent until it is answered, or the tenure is over.
+func (t *tenure) downgrade() error {
+	o := t.op(writeDowngrade, []string{t.id, t.lock.channel})
+	reply, err := o.run(context.Background())
+	if err == nil && reply.Int != 1 {
+		t.lose(LostGone)
+	}
+	t.mu.Lock()
+	live, over := t.state == tenureLive, t.err
+	t.mu.Unlock()
+	switch {
+	case !live && errors.Is(over, ErrNotHeld):
+		return nil // released by the last who read
+	case !live:
+		return over
+	case err != nil:
+		t.c.report.releaseFailed(ReleaseFailedEvent{Name: t.lock.name, Owner: t.id, Err: err})
+		t.c.settle(func() {
+			if t.c.sleepOver(time.Second) && t.live() {
+				_ = t.downgrade()
+			}
+		})
 	}
 	return err
 }
-
-// lastLocked says whether it is for the caller to finish the tenure.
-func (t *tenure) lastLocked() bool {
-	if t.count > 0 || t.state != tenureLive || !t.inside {
-		return false
-	}
-	t.inside = false
-	return true
-}
-
-// recountHolds sets the count in Redis to the true one. The caller has the ops
-// slot.
-func (t *tenure) recountHolds() error {
-	err := t.settleCount(context.Background())
-	t.mu.Lock()
-	n, state, over := t.tallyLocked(), t.state, t.err
-	if n.count == 0 {
-		t.miscounted = true // about to be released for good, by somebody who waits for the slot
-	}
-	t.mu.Unlock()
-	switch {
-	case state != tenureLive && errors.Is(over, ErrNotHeld):
-		return nil
-	case state != tenureLive:
-		return over
-	case n.count == 0:
-		return nil
-	}
-	var owned bool
-	r := t.newCounting(n, 0)
-	if err == nil {
-		owned, err = r.run(context.Background())
-	}
-	switch {
-	case err != nil:
-		t.leaveUnresolved(r)
-		t.c.report.releaseFailed(ReleaseFailedEvent{Name: t.lock.name, Owner: t.owner(), Err: err})
-		return err
-	case !owned:
-		id := t.owner()
-		t.lose(LostGone)
-		return t.lostError(LostGone, id)
-	}
-	return nil
-}
-
-// leaveUnresolved has a request that nobody knows the outcome of tried again
-// until it is known, or the tenure is over. No other request about the count is
-// made before: it could be overtaken.
-func (t *tenure) leaveUnresolved(r *counting) {
-	t.mu.Lock()
-	first := !t.miscounted
-	t.miscounted = true
-	if t.unresolved == nil && r.op.unknown {
-		t.unresolved = r
-	}
-	t.mu.Unlock()
-	if !first {
-		return // somebody is at it
-	}
-	t.c.settle(func() {
-		for t.live() && t.c.sleepOver(time.Second) {
-			t.lockOps()
-			err := t.recountHolds()
-			t.unlockOps()
-			if err == nil {
-				return
-			}
-		}
-	})
-}
-
-// settleCount brings a request of unknown outcome to its end.
-func (t *tenure) settleCount(ctx context.Context) error {
-	t.mu.Lock()
-	r := t.unresolved
-	t.mu.Unlock()
-	if r == nil {
-		return nil
-	}
-	r.op.stop, r.op.until = t.c.over, time.Time{}
-	r.move()
-	if _, err := r.run(ctx); err != nil {
-		return err
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.unresolved = nil
-	return nil
-}
-
-// A counting is a request that sets the hold count. Its first attempt names the
-// tenure's id; if nobody knows what became of it, the next ones move the lock
-// to a new id, so that the first, should it arrive late, changes nothing.
-type counting struct {
-	t        *tenure
-	op       op
-	id, next string
-	rest     []string // of the arguments: count, lease, ...
-}
-
-func (t *tenure) newCounting(n tally, lease time.Duration) *counting {
-	r := &counting{t: t, op: t.op(t.lock.kind.reenter, nil), id: t.owner()}
-	r.rest = []string{strconv.Itoa(n.count), millis(lease)}
-	if t.lock.side != neither {
-		r.rest = []string{strconv.Itoa(n.count - n.reads), millis(lease), strconv.Itoa(min(1, n.reads)), t.lock.channel}
-	}
-	r.rest = t.lock.args(r.rest)
-	r.op.args = append([]string{r.id, r.id}, r.rest...)
-	r.op.retried = r.move
-	return r
-}
-
-// run sends the request and says whether the lock is still ours.
-func (r *counting) run(ctx context.Context) (owned bool, err error) {
-	reply, err := r.op.run(ctx)
-	if err != nil {
-		return false, err
-	}
-	return r.decided(reply), nil
-}
-
-// resume brings a run that returned early to its end.
-func (r *counting) resume() (owned bool, err error) {
-	reply, err := r.op.finish()
-	if err != nil {
-		return false, err
-	}
-	return r.decided(reply), nil
-}
-
-// move makes the request's next attempt move the lock to a new id, if the
-// outcome of an earlier one is not known.
-func (r *counting) move() {
-	if !r.op.unknown || r.next != "" {
-		return
-	}
-	r.next = r.t.c.nextID()
-	r.op.args = append([]string{r.id, r.next}, r.rest...)
-	r.t.suspected(r.id)
-	r.t.suspected(r.next)
-	r.t.mu.Lock()
-	defer r.t.mu.Unlock()
-	r.t.moving = true
-}
-
-// decided notes the server's answer.
-func (r *counting) decided(reply Reply) (owned bool) {
-	t := r.t
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.moving = false
-	if reply.Int != 1 {
-		return false
-	}
-	if r.next != "" {
-		t.id = r.next
-		t.args = &[3]string{t.args[0], r.next, t.lock.channel}
-	}
-	return true
-}
-
-// counted says whether requests about the hold count have been made.
-func (t *tenure) counted() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.ops != nil
-}
-
-// opsSlot returns the slot for requests about the hold count.
-func (t *tenure) opsSlot() chan struct{} {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ops == nil {
-		t.ops = make(chan struct{}, 1)
-	}
-	return t.ops
-}
-
-func (t *tenure) lockOps()   { t.opsSlot() <- struct{}{} }
-func (t *tenure) unlockOps() { <-t.opsSlot() }

@@ -22,7 +22,6 @@ var (
 type kind struct {
 	name     string  // for Info
 	take     *Script // the only one that can make an owner
-	reenter  *Script
 	release  *Script // also undoes a take that nobody waits for any more
 	turn     *Script // nil if it does not pass between goroutines of a process,
 	transfer *Script // nor this one
@@ -31,19 +30,19 @@ type kind struct {
 	fair     bool // who waits does so in a queue in Redis
 }
 
-// Both sides of a read-write lock: an owner's holds are released, counted and
-// renewed together, whatever they are.
+// Both sides of a read-write lock: an owner's holds are released and renewed
+// together, whatever they are.
 var (
 	readWriteRelease = script.Load(luaFiles, "readwrite.release")
-	readWriteRecount = script.Load(luaFiles, "readwrite.recount")
 	readWriteRenew   = script.Load(luaFiles, "readwrite.renew")
+	readReenter      = script.Load(luaFiles, "readwrite.read.reenter")
+	writeDowngrade   = script.Load(luaFiles, "readwrite.downgrade")
 )
 
 // writeSide is Redisson's RReadWriteLock.writeLock().
 var writeSide = &kind{
 	name:     KindReadWrite,
 	take:     script.Load(luaFiles, "readwrite.write.take"),
-	reenter:  readWriteRecount,
 	release:  readWriteRelease,
 	turn:     script.Load(luaFiles, "readwrite.write.turn"),
 	transfer: script.Load(luaFiles, "readwrite.write.transfer"),
@@ -56,7 +55,6 @@ var writeSide = &kind{
 var readSide = &kind{
 	name:    KindReadWrite,
 	take:    script.Load(luaFiles, "readwrite.read.take"),
-	reenter: readWriteRecount,
 	release: readWriteRelease,
 	renew:   readWriteRenew,
 	force:   script.Load(luaFiles, "readwrite.read.force"),
@@ -66,7 +64,6 @@ var readSide = &kind{
 var plainLock = &kind{
 	name:     KindLock,
 	take:     script.Load(luaFiles, "lock.take"),
-	reenter:  script.Load(luaFiles, "lock.reenter"),
 	release:  script.Load(luaFiles, "lock.release"),
 	turn:     script.Load(luaFiles, "lock.turn"),
 	transfer: script.Load(luaFiles, "lock.transfer"),
@@ -79,7 +76,6 @@ var plainLock = &kind{
 var fairLock = &kind{
 	name:    KindFair,
 	take:    script.Load(luaFiles, "fairlock.take"),
-	reenter: plainLock.reenter,
 	release: script.Load(luaFiles, "fairlock.release"),
 	renew:   plainLock.renew,
 	force:   script.Load(luaFiles, "fairlock.force"),

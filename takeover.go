@@ -17,7 +17,7 @@ import (
 func (c *Client) takeOver(ctx context.Context, old *tenure, l *Lock, o *options, until time.Time, at site) (*hold, error) {
 	if l.kind != old.lock.kind {
 		if old.retire() { // the caller is to read what was held to write
-			_ = old.sendRelease(old.id, []string{old.id, old.lock.channel})
+			_ = old.sendRelease()
 		}
 		return nil, nil
 	}
@@ -50,7 +50,7 @@ func (t *tenure) retire() bool {
 		t.state, t.err = tenureOver, errReleased
 	}
 	t.mu.Unlock()
-	t.settleDebts()
+	t.settleDebt()
 	return live
 }
 
@@ -78,7 +78,7 @@ func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, until tim
 		err = short
 	}
 	if q.unknown {
-		t.suspected(t.id)
+		t.suspected()
 	}
 	switch {
 	case err != nil:
@@ -115,7 +115,7 @@ func (c *Client) transfer(ctx context.Context, old, t *tenure, o *options, until
 		err = short
 	}
 	if q.unknown {
-		t.suspected(t.id)
+		t.suspected()
 	}
 	switch {
 	case err != nil:
@@ -155,10 +155,10 @@ func (c *Client) abandonMove(old, t *tenure, q *op, isMoved func(Reply) bool) {
 			return
 		}
 		// Nobody knows whose it is, so both ids are released, now and later.
-		old.suspected(old.id)
-		t.suspected(t.id)
-		_ = old.sendRelease(old.id, []string{old.id, t.lock.channel})
-		_ = t.sendRelease(t.id, t.args[1:])
+		old.suspected()
+		t.suspected()
+		_ = old.sendRelease()
+		_ = t.sendRelease()
 		c.leave(t.line)
 	})
 }

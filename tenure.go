@@ -24,6 +24,8 @@ type tenure struct {
 	c      *Client
 	line   *line
 	lock   *Lock
+	id     string    // the owner field that stands in Redis
+	args   [3]string // lease in ms, id, channel: the arguments of take and release
 	lease  renew.Lease
 	length time.Duration // the lease that it is taken with
 	fenced bool          // whether it is to have a fencing token
@@ -31,30 +33,21 @@ type tenure struct {
 	watch  bool          // whether that is the watchdog's
 
 	mu       sync.Mutex // guards what follows
-	id       string
 	token    int64      // the fencing token, if it is fenced
-	args     *[3]string // lease in ms, id, channel: the arguments of take and release
 	state    tenureState
-	err      error    // why it is over
-	count    int      // holds that are live or being entered: what Redis shows
-	watched  int      // of the live ones, how many the watchdog keeps
-	renewing bool     // what the clock was told
-	inside   bool     // its holder is inside the gate, and has to leave it
-	queued   bool     // it may stand in a fair lock's queue
-	holds    *hold    // the live holds, linked by hold.next
-	suspect  []string // ids that a request of unknown outcome may still create
+	err      error // why it is over
+	count    int   // holds that are live or being entered: what Redis shows
+	watched  int   // of the live ones, how many the watchdog keeps
+	renewing bool  // what the clock was told
+	inside   bool  // its holder is inside the gate, and has to leave it
+	queued   bool  // it may stand in a fair lock's queue
+	holds    *hold // the live holds, linked by hold.next
+	suspect  bool  // a request of unknown outcome may still make it the owner
 
-	sharing // of those who read
-
-	// For requests about the hold count; see reenter.go.
-	ops        chan struct{} // one slot: they go one at a time; nil until the first
-	moving     bool          // one of them is about to change id
-	unresolved *counting     // one that nobody knows the outcome of
-	recounts   int           // released holds that Redis is yet to be told of
-	miscounted bool          // Redis may show another count
+	sharing  // of those who read
+	counting // what Redis shows
 
 	first hold // the first hold, to save an allocation
-	args0 [3]string
 }
 
 type tenureState uint8
@@ -68,12 +61,11 @@ const (
 // newTenure makes a tenure that has yet to be taken, by whoever is inside.
 func (c *Client) newTenure(ln *line, l *Lock, o *options) *tenure {
 	t := &tenure{c: c, line: ln, lock: l, watch: !o.hasLease, length: c.cfg.WatchdogTimeout, fenced: o.fenced, alone: o.member, id: c.nextID()}
-	t.args0 = [3]string{c.watchdogMs, t.id, l.channel}
+	t.args = [3]string{c.watchdogMs, t.id, l.channel}
 	if o.hasLease {
 		t.length = o.lease
-		t.args0[0] = millis(o.lease)
+		t.args[0] = millis(o.lease)
 	}
-	t.args = &t.args0
 	t.lease.Kind, t.lease.Holder, t.lease.Length = c.kind, t, t.length
 	switch {
 	case l.side != neither:
@@ -94,20 +86,6 @@ func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(),
 // than a Duration can be: that is 146 years, to which something can be added.
 func fromMillis(ms int64) time.Duration {
 	return time.Duration(min(ms, 1<<62/int64(time.Millisecond))) * time.Millisecond
-}
-
-// owner returns the field that stands in Redis.
-func (t *tenure) owner() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.id
-}
-
-// owns says whether a field in Redis may be this tenure's.
-func (t *tenure) owns(id string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.id == id || slices.Contains(t.suspect, id)
 }
 
 func (t *tenure) live() bool {
@@ -147,13 +125,11 @@ func (t *tenure) taken(sent time.Time, token int64) {
 	t.confirm(sent, t.length)
 }
 
-// suspected notes an id that a request of unknown outcome may create.
-func (t *tenure) suspected(id string) {
+// suspected notes that a request of unknown outcome may still make t the owner.
+func (t *tenure) suspected() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !slices.Contains(t.suspect, id) {
-		t.suspect = append(t.suspect, id)
-	}
+	t.suspect = true
 }
 
 // confirm notes that the server confirmed a request sent at sent.
@@ -212,6 +188,7 @@ func (t *tenure) adopt(ctx context.Context, o *options, at site, now time.Time) 
 	}
 	t.inside, t.count = true, 1
 	t.token = 0 // it was the last holder's
+	t.correctLocked()
 	t.addLocked(h)
 	t.watchLocked()
 	return h
@@ -290,19 +267,6 @@ func (t *tenure) endLocked(err error) (ended []*hold) {
 // the lock, or it is released in Redis and the gate is left. ctx only bounds
 // the waiting for that.
 func (t *tenure) finish(ctx context.Context) error {
-	if t.counted() {
-		// A request about the hold count may be under way; it must not reach
-		// the next holder's tenure.
-		return t.c.detached(ctx, t.length, func() error {
-			t.lockOps()
-			t.unlockOps()
-			return t.passOrRelease(context.Background())
-		})
-	}
-	return t.passOrRelease(ctx)
-}
-
-func (t *tenure) passOrRelease(ctx context.Context) error {
 	ln := t.line
 	if t.passable(time.Now()) {
 		ln.turns.hands++
@@ -324,9 +288,7 @@ func (t *tenure) passOrRelease(ctx context.Context) error {
 func (t *tenure) passable(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.c.cfg.HandOff == HandOffLocal && t.lock.kind.turn != nil && t.state == tenureLive && !t.alone && !t.shared &&
-		t.recounts == 0 && !t.miscounted && !t.moving && // the next holder starts with a count of 1
-		t.lease.Left(now) > 0
+	return t.c.cfg.HandOff == HandOffLocal && t.lock.kind.turn != nil && t.state == tenureLive && !t.alone && !t.shared && t.lease.Left(now) > 0
 }
 
 // release ends the tenure in Redis, then lets the next in. Once it has been
@@ -342,66 +304,64 @@ func (t *tenure) release(ctx context.Context) error {
 		return err
 	}
 	t.state, t.err = tenureOver, errReleased
-	id, args := t.id, t.args
 	t.mu.Unlock()
 	t.line.news.Expect()
-	o := t.op(t.lock.kind.release, args[1:])
+	o := t.op(t.lock.kind.release, t.args[1:])
 	reply, err := o.run(ctx)
 	if o.left && ctx.Err() != nil {
 		rest := o
 		t.c.settle(func() {
 			reply, err := rest.finish()
-			_ = t.released(id, &rest, reply, err)
+			_ = t.released(&rest, reply, err)
 			t.c.leave(t.line)
 		})
 		return err
 	}
-	err = t.released(id, &o, reply, err)
+	err = t.released(&o, reply, err)
 	t.c.leave(t.line)
 	return err
 }
 
-// sendRelease releases an id of this tenure, whose args are the id and the
-// channel.
-func (t *tenure) sendRelease(id string, args []string) error {
+// sendRelease releases the id of a tenure that is over.
+func (t *tenure) sendRelease() error {
 	t.line.news.Expect()
-	o := t.op(t.lock.kind.release, args)
+	o := t.op(t.lock.kind.release, t.args[1:])
 	reply, err := o.run(context.Background())
-	return t.released(id, &o, reply, err)
+	return t.released(&o, reply, err)
 }
 
-// released judges the server's answer to the release of an id.
-func (t *tenure) released(id string, o *op, reply Reply, err error) error {
+// released judges the server's answer to the release.
+func (t *tenure) released(o *op, reply Reply, err error) error {
 	if !o.unknown && (err != nil || reply.Int != 1) {
 		t.line.news.Unexpect() // nothing was published
 	}
 	switch {
 	case err != nil:
-		t.c.report.releaseFailed(ReleaseFailedEvent{Name: t.lock.name, Owner: id, Err: err})
-		t.suspected(id)
+		t.c.report.releaseFailed(ReleaseFailedEvent{Name: t.lock.name, Owner: t.id, Err: err})
+		t.suspected()
 	case reply.Int == 0 && (!o.unknown || t.lease.Left(time.Now()) <= 0):
 		// Not ours any more. (If an attempt went unanswered it was that one
 		// which released the lock, provided that the lock was still ours then.)
-		err = t.lostError(LostGone, id)
+		err = t.lostError(LostGone)
 	}
-	t.settleDebts()
+	t.settleDebt()
 	return err
 }
 
-// settleDebts hands over the ids that a late request may still create, now
+// settleDebt hands over an id that a late request may still make an owner, now
 // that the tenure has ended.
-func (t *tenure) settleDebts() {
+func (t *tenure) settleDebt() {
 	t.mu.Lock()
-	ids := t.suspect
-	t.suspect = nil
+	suspect := t.suspect
+	t.suspect = false
 	t.mu.Unlock()
-	for _, id := range ids {
-		t.c.debts.add(t.lock, id)
+	if suspect {
+		t.c.debts.add(t.lock, t.id)
 	}
 }
 
-func (t *tenure) lostError(reason LossReason, id string) *LostError {
-	return &LostError{Name: t.lock.name, Owner: id, Reason: reason, Confirmed: t.lease.Confirmed()}
+func (t *tenure) lostError(reason LossReason) *LostError {
+	return &LostError{Name: t.lock.name, Owner: t.id, Reason: reason, Confirmed: t.lease.Confirmed()}
 }
 
 // Lane implements renew.Holder.
@@ -423,8 +383,8 @@ func (t *tenure) lose(reason LossReason) bool {
 		t.mu.Unlock()
 		return false
 	}
-	err := t.lostError(reason, t.id)
-	id, args, inside := t.id, t.args, t.inside
+	err := t.lostError(reason)
+	inside := t.inside
 	t.inside = false
 	ended := t.endLocked(err)
 	ln := t.line
@@ -445,9 +405,9 @@ func (t *tenure) lose(reason LossReason) bool {
 	}
 	t.c.settle(func() {
 		if reason == LostGone && t.lock.group == nil { // of a group's values some may be left
-			t.settleDebts()
+			t.settleDebt()
 		} else {
-			_ = t.sendRelease(id, args[1:])
+			_ = t.sendRelease()
 		}
 		t.c.lines.put(ln)
 	})
@@ -466,10 +426,9 @@ func (t *tenure) close() {
 	if t.count > 0 {
 		return
 	}
-	id, args := t.id, t.args
 	t.c.lines.retain(t.line)
 	t.c.settle(func() {
-		_ = t.sendRelease(id, args[1:])
+		_ = t.sendRelease()
 		t.c.lines.put(t.line)
 	})
 }
@@ -482,10 +441,9 @@ func (h *hold) refuse() {
 	if t.state == tenureLive {
 		t.endLocked(ErrClosed)
 	}
-	id, args := t.id, t.args
 	t.mu.Unlock()
 	t.c.settle(func() {
-		_ = t.sendRelease(id, args[1:])
+		_ = t.sendRelease()
 		t.c.leave(t.line)
 	})
 }
@@ -499,15 +457,14 @@ func (t *tenure) forgo() {
 	if t.err == nil {
 		t.err = errNotBegun
 	}
-	suspect := len(t.suspect) > 0 || t.queued
-	id, args := t.id, t.args
+	suspect := t.suspect || t.queued
 	t.mu.Unlock()
 	if !suspect && t.lease.Confirmed().IsZero() {
 		return
 	}
 	t.c.lines.retain(t.line)
 	t.c.settle(func() {
-		_ = t.sendRelease(id, args[1:])
+		_ = t.sendRelease()
 		t.c.lines.put(t.line)
 	})
 }

@@ -26,7 +26,7 @@ func TestTheEndOfAReadInsideAWriteLeavesTheWriterItsTTL(t *testing.T) {
 				w.release(rd)
 			}
 			time.Sleep(2 * time.Second)
-			w.wantFields(how, "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1"})
+			w.wantFields(how, "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1", wr.Owner(): "1"})
 			if ttl := w.server.TTL("orders"); time.Now().Add(ttl).Before(wr.Expires()) || wr.Err() != nil {
 				t.Errorf("%s: Redis keeps the lock for %v, the writer trusts it for %v (%v)", how, ttl, time.Until(wr.Expires()), wr.Err())
 			}

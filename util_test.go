@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -24,6 +25,7 @@ type world struct {
 	*testing.T
 	server  *miniredis.Miniredis
 	timeout time.Duration // of a driver
+	real    bool          // it is not in fake time
 
 	dialing sync.Mutex // miniredis does not bear to be dialled while it is closed
 	over    bool
@@ -135,7 +137,23 @@ func (w *world) release(h *redlatch.Hold) {
 }
 
 // count returns the hold count that the server shows for a hold.
-func (w *world) count(h *redlatch.Hold) string { return w.server.HGet(h.Name(), h.Owner()) }
+// settle lets what nobody waits for come to its end, in fake time.
+func (w *world) settle() {
+	if !w.real {
+		synctest.Wait()
+	}
+}
+
+// count returns the hold count that Redis shows.
+func (w *world) count(h *redlatch.Hold) string {
+	w.settle()
+	return w.server.HGet(h.Name(), h.Owner())
+}
+
+// sets says whether a request that a tap sees sets the hold count to n.
+func sets(n, script string, args []string) bool {
+	return strings.HasSuffix(script, ".renew") && !strings.HasPrefix(script, "expirable") && args[2] == n
+}
 
 func (w *world) wantErr(err error, is ...error) {
 	w.Helper()
@@ -159,6 +177,7 @@ func realTime(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
 	w.timeout = 5 * time.Second
+	w.real = true
 	return w
 }
 

@@ -23,7 +23,7 @@ func ofFair(kinds ...requestKind) []requestKind {
 // fairKinds are the requests in which a fair lock differs from a plain one.
 var fairKinds = append([]requestKind{
 	onSide("fair", "take", "fairlock.take"),
-	onSide("fair", "re-entry", "lock.reenter"),
+	onSide("fair", "re-entry", "lock.renew"),
 	onSide("fair", "release", "fairlock.release"),
 	onSide("fair", "force", "fairlock.force"),
 	onSide("fair", "force of our own", "fairlock.force"),

@@ -30,10 +30,9 @@ func (k *requestKind) is(r faultnet.Request, lock string) bool {
 	return isScript(r, k.script, lock) && (k.only == nil || k.only(r))
 }
 
-// Arguments of lock.reenter behind command, script and number of keys: lock,
-// owner, new owner, count, lease.
-func lowersCount(r faultnet.Request) bool { return r.Args[len(r.Args)-1] == "0" }
-func raisesCount(r faultnet.Request) bool { return !lowersCount(r) }
+// setsCount says whether a renewal shows a hold count, its last argument: it is a
+// re-entry, or corrects the count.
+func setsCount(r faultnet.Request) bool { return r.Args[len(r.Args)-1] != "0" }
 
 // plainKinds are those of the plain lock.
 var plainKinds = []requestKind{
@@ -65,7 +64,7 @@ var plainKinds = []requestKind{
 		},
 	},
 	{
-		name: "re-entry", script: "lock.reenter", only: raisesCount,
+		name: "re-entry", script: "lock.renew", only: setsCount, more: true,
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
 			outer := s.acquire(bg)
 			arm()
@@ -73,13 +72,16 @@ var plainKinds = []requestKind{
 		},
 	},
 	{
-		name: "partial release", script: "lock.reenter", only: lowersCount,
+		name: "partial release", script: "lock.renew", only: setsCount, more: true,
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
 			outer := s.acquire(bg)
 			middle := s.acquire(outer.Context())
 			inner := s.acquire(middle.Context())
-			arm()
+			fired := arm()
 			s.release(inner)
+			if !within(generous, fired) {
+				s.T.Fatal("nobody tells Redis that there is a hold less")
+			}
 			return []*redlatch.Hold{outer, middle}
 		},
 	},

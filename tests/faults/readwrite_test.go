@@ -78,7 +78,8 @@ func (s *story) track(h *redlatch.Hold) *redlatch.Hold {
 }
 
 // wantSides checks that a read-write lock is that of h's owner, for as long as
-// it is trusted, and shows each hold of the owner that lives.
+// it is trusted, and shows each write hold of the owner that lives, and that it
+// reads if it ever did.
 func (s *story) wantSides(when string, h *redlatch.Hold) {
 	s.T.Helper()
 	s.sides.mu.Lock()
@@ -88,10 +89,10 @@ func (s *story) wantSides(when string, h *redlatch.Hold) {
 	}
 	for other, read := range s.reads {
 		switch {
-		case other.Err() != nil || other.Owner() != h.Owner():
+		case other.Owner() != h.Owner():
 		case read:
-			reads = 1
-		default:
+			reads = 1 // until the owner has nothing left
+		case other.Err() == nil:
 			writes++
 		}
 	}
@@ -103,15 +104,18 @@ func (s *story) wantSides(when string, h *redlatch.Hold) {
 	if reads > 0 {
 		want[h.Owner()] = "1"
 	}
-	trusted := h.Expires()
-	list := s.list("HGETALL", s.lock)
-	got := map[string]string{}
-	for i := 0; i+1 < len(list); i += 2 {
-		got[list[i]] = list[i+1]
-	}
-	if !maps.Equal(got, want) {
+	var got map[string]string
+	if !s.inTheEnd(func() bool {
+		list := s.list("HGETALL", s.lock)
+		got = map[string]string{}
+		for i := 0; i+1 < len(list); i += 2 {
+			got[list[i]] = list[i+1]
+		}
+		return maps.Equal(got, want)
+	}) {
 		s.T.Errorf("%s: Redis shows %q, want %q", when, got, want)
 	}
+	trusted := h.Expires()
 	ttls := []time.Duration{s.ttl()}
 	if reads > 0 {
 		ms, _ := s.server.MustDo("PTTL", wire.ReadTimeout(s.lock, h.Owner(), 1)).(int64)
@@ -124,11 +128,6 @@ func (s *story) wantSides(when string, h *redlatch.Hold) {
 
 // quantum is longer than one.
 const quantum = 10 * time.Millisecond
-
-// Arguments of readwrite.recount behind lock, owner and new owner: writes,
-// lease, reads, channel.
-func lowersRecount(r faultnet.Request) bool { return r.Args[len(r.Args)-3] == "0" }
-func raisesRecount(r faultnet.Request) bool { return !lowersRecount(r) }
 
 // Of readwrite.write.wish behind lock and writers: owner, wait, channel.
 func withdraws(r faultnet.Request) bool { return r.Args[len(r.Args)-2] == "0" }
@@ -164,12 +163,6 @@ func onSide(side, name, script string) requestKind {
 	k := plainKinds[i]
 	provoke := k.provoke
 	k.name, k.script = side+" "+name, script
-	if script == "readwrite.recount" {
-		k.only = raisesRecount
-		if name == "partial release" {
-			k.only = lowersRecount
-		}
-	}
 	k.provoke = func(s *story, arm func() func() bool) []*redlatch.Hold {
 		s.side = side
 		return provoke(s, arm)
@@ -181,8 +174,8 @@ func onSide(side, name, script string) requestKind {
 var readWriteKinds = []requestKind{
 	onSide("write", "take", "readwrite.write.take"),
 	onSide("write", "take with a lease", "readwrite.write.take"),
-	onSide("write", "re-entry", "readwrite.recount"),
-	onSide("write", "partial release", "readwrite.recount"),
+	onSide("write", "re-entry", "readwrite.renew"),
+	onSide("write", "partial release", "readwrite.renew"),
 	onSide("write", "renew", "readwrite.renew"),
 	onSide("write", "extend", "readwrite.renew"),
 	onSide("write", "turn", "readwrite.write.turn"),
@@ -204,7 +197,7 @@ var readWriteKinds = []requestKind{
 		},
 	},
 	{
-		name: "read in write", script: "readwrite.recount", only: raisesRecount,
+		name: "read in write", script: "readwrite.read.reenter",
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
 			s.side = "write"
 			outer := s.acquire(bg)
@@ -214,20 +207,7 @@ var readWriteKinds = []requestKind{
 		},
 	},
 	{
-		name: "release of a read in write", script: "readwrite.recount", only: lowersRecount,
-		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
-			s.side = "write"
-			outer := s.acquire(bg)
-			s.side = "read"
-			inner := s.acquire(outer.Context())
-			s.side = "write"
-			arm()
-			s.release(inner)
-			return []*redlatch.Hold{outer}
-		},
-	},
-	{
-		name: "downgrade", script: "readwrite.recount", only: lowersRecount,
+		name: "downgrade", script: "readwrite.downgrade",
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
 			s.side = "write"
 			outer := s.acquire(bg)

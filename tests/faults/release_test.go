@@ -37,7 +37,7 @@ func (s *story) holdsOfOneNestReleasedAtOnce() {
 // has failed is still being undone.
 func (s *story) releaseBehindAFailedReentry() {
 	h := s.acquire(bg)
-	reentry := &requestKind{script: "lock.reenter"}
+	reentry := &requestKind{script: "lock.renew", only: setsCount}
 	s.inject(reentry, faultnet.Delay(patience/2), 1)
 	if _, err := s.c.Lock(s.lock).Acquire(h.Context(), redlatch.Wait(20*time.Millisecond)); err == nil {
 		s.T.Fatal("the re-entry succeeded")
