@@ -211,6 +211,7 @@ func (w *world) takeUnder(x taking, policy redlatch.Acks, alone bool, wants, nee
 	if (waited > 0) != (wants > 0) {
 		w.Errorf("waited for replicas %d times", waited)
 	}
+	w.settle()
 	if want := acked < wants && needs == 0; (events.Load() > 0) != want {
 		w.Errorf("%d events", events.Load())
 	}

@@ -80,11 +80,11 @@ func New(redis Redis, cfg Config) (*Client, error) {
 	c := &Client{
 		redis: redis, traits: traits, cfg: cfg,
 		sites: sites, id: wire.NewClientID(), watchdogMs: millis(cfg.WatchdogTimeout),
-		report: reporter{log: cfg.Logger, events: cfg.Events},
-		pool:   worker.New(idleWorkers),
-		done:   make(chan struct{}),
-		over:   make(chan struct{}),
+		pool: worker.New(idleWorkers),
+		done: make(chan struct{}),
+		over: make(chan struct{}),
 	}
+	c.report.start(cfg.Logger, cfg.Events, c.pool)
 	c.pubsub.start(cfg.PubSub, traits.Cluster)
 	if err := c.acks.start(c); err != nil {
 		return nil, err
@@ -167,6 +167,7 @@ func (c *Client) Close() error {
 		c.lines.close()
 		c.permitLines.close()
 		c.debts.close()
+		c.report.queue.Close()
 		if !c.pool.Close(time.Until(end)) {
 			c.closeErr = errors.New("redlatch: Close: requests were still under way after Config.CloseTimeout; what they take is left to its TTL")
 		}

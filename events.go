@@ -5,12 +5,18 @@ import (
 	"runtime"
 	"strconv"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/worker"
 )
 
-// Events are functions to be called when something happens. Each may be nil.
-// They are called synchronously from whatever goroutine notices, several at a
-// time; they must not block and must not call back into the Client. The
+// Events are functions to be called when something happens. Each may be nil. The
 // structs may gain fields.
+//
+// Acquired and Released are called by the goroutine that acquires or releases,
+// several at a time; they must not block and must not call back into the Client.
+// All others are called one at a time, in the order in which things happened, and
+// nothing waits for them: a slow one delays only those behind it. Of those at most
+// 10,000 wait, the rest are summed up by Skipped, and Close drops them.
 type Events struct {
 	// Acquired is called after each successful acquisition.
 	Acquired func(AcquiredEvent)
@@ -35,6 +41,8 @@ type Events struct {
 	// NotAcknowledged is called when an acquisition went on without its replicas
 	// (AcksBestEffort).
 	NotAcknowledged func(NotAcknowledgedEvent)
+	// Skipped is called when more happened than could be told one by one.
+	Skipped func(SkippedEvent)
 	// Dropped is called when a Hold was garbage collected without having been
 	// released. It has been released then.
 	Dropped func(DroppedEvent)
@@ -100,6 +108,11 @@ type DroppedEvent struct {
 	Site string // file:line of the acquisition
 }
 
+// A SkippedEvent stands for events that were not told, because too many waited.
+type SkippedEvent struct {
+	Events int // how many
+}
+
 // site is a call site, kept as one program counter until somebody asks.
 type site uintptr
 
@@ -132,57 +145,78 @@ func (s site) String() string {
 	return f.File + ":" + strconv.Itoa(f.Line)
 }
 
-// reporter turns what happens into events and log lines.
+// maxReports is how many reports may wait to be told.
+const maxReports = 10000
+
+// reporter turns what happens into events and log lines, in the order in which it
+// happened. Whoever notices something waits for none of them.
 type reporter struct {
 	log    *slog.Logger
 	events Events
+	queue  *worker.Queue
 }
 
-func (r *reporter) lost(e LostEvent) {
-	r.log.Error("lock lost", "name", e.Err.Name, "owner", e.Err.Owner, "reason", string(e.Err.Reason), "held", e.Held, "acquired_at", e.Site)
-	if f := r.events.Lost; f != nil {
+func (r *reporter) start(log *slog.Logger, events Events, pool *worker.Pool) {
+	r.log, r.events = log, events
+	r.queue = worker.NewQueue(pool, maxReports, func(n int) {
+		r.log.Error("more happened than could be reported", "events", n)
+		tell(r.events.Skipped, SkippedEvent{Events: n})
+	})
+}
+
+// tell calls a function for an event, if there is one.
+func tell[E any](f func(E), e E) {
+	if f != nil {
 		f(e)
 	}
+}
+
+func (r *reporter) lost(err *LostError, since time.Time, at site) {
+	held := time.Since(since)
+	r.queue.Add(func() {
+		r.log.Error("lock lost", "name", err.Name, "owner", err.Owner, "reason", string(err.Reason), "held", held, "acquired_at", at.String())
+		tell(r.events.Lost, LostEvent{Err: err, Held: held, Site: at.String()})
+	})
 }
 
 func (r *reporter) releaseFailed(e ReleaseFailedEvent) {
-	r.log.Warn("release not confirmed", "name", e.Name, "owner", e.Owner, "err", e.Err)
-	if f := r.events.ReleaseFailed; f != nil {
-		f(e)
-	}
+	r.queue.Add(func() {
+		r.log.Warn("release not confirmed", "name", e.Name, "owner", e.Owner, "err", e.Err)
+		tell(r.events.ReleaseFailed, e)
+	})
 }
 
 func (r *reporter) renewFailed(e RenewFailedEvent) {
-	r.log.Warn("renewal failed", "holds", e.Holds, "err", e.Err)
-	if f := r.events.RenewFailed; f != nil {
-		f(e)
-	}
+	r.queue.Add(func() {
+		r.log.Warn("renewal failed", "holds", e.Holds, "err", e.Err)
+		tell(r.events.RenewFailed, e)
+	})
 }
 
 func (r *reporter) slowWait(e SlowWaitEvent) {
-	r.log.Warn("waiting for a lock that this process holds", "name", e.Name, "waited", e.Waited, "waiting_at", e.WaitSite, "acquired_at", e.HoldSite)
-	if f := r.events.SlowWait; f != nil {
-		f(e)
-	}
+	r.queue.Add(func() {
+		r.log.Warn("waiting for a lock that this process holds", "name", e.Name, "waited", e.Waited, "waiting_at", e.WaitSite, "acquired_at", e.HoldSite)
+		tell(r.events.SlowWait, e)
+	})
 }
 
 func (r *reporter) requeued(e RequeuedEvent) {
-	r.log.Warn("place in a fair lock's queue lost", "name", e.Name, "owner", e.Owner, "waited", e.Waited)
-	if f := r.events.Requeued; f != nil {
-		f(e)
-	}
+	r.queue.Add(func() {
+		r.log.Warn("place in a fair lock's queue lost", "name", e.Name, "owner", e.Owner, "waited", e.Waited)
+		tell(r.events.Requeued, e)
+	})
 }
 
 func (r *reporter) notAcknowledged(e NotAcknowledgedEvent) {
-	r.log.Warn("not acknowledged by replicas", "name", e.Name, "want", e.Err.Want, "got", e.Err.Got)
-	if f := r.events.NotAcknowledged; f != nil {
-		f(e)
-	}
+	r.queue.Add(func() {
+		r.log.Warn("not acknowledged by replicas", "name", e.Name, "want", e.Err.Want, "got", e.Err.Got)
+		tell(r.events.NotAcknowledged, e)
+	})
 }
 
-func (r *reporter) dropped(e DroppedEvent) {
-	r.log.Error("hold dropped without release", "name", e.Name, "acquired_at", e.Site)
-	if f := r.events.Dropped; f != nil {
-		f(e)
-	}
+func (r *reporter) dropped(name string, at site) {
+	r.queue.Add(func() {
+		r.log.Error("hold dropped without release", "name", name, "acquired_at", at.String())
+		tell(r.events.Dropped, DroppedEvent{Name: name, Site: at.String()})
+	})
 }

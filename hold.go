@@ -82,7 +82,7 @@ func (h *hold) giveUp() {
 		h.scope.released(h.t.lock) // if it was lost
 	}
 	if !over {
-		h.t.c.report.dropped(DroppedEvent{Name: h.t.lock.name, Site: h.at.String()})
+		h.t.c.report.dropped(h.t.lock.name, h.at)
 		h.t.c.settle(func() { _ = h.release(context.Background()) })
 	}
 }

@@ -200,7 +200,7 @@ func (p *permit) lose(reason LossReason) {
 	if !p.end(err) {
 		return
 	}
-	p.sem.c.report.lost(LostEvent{Err: err, Held: time.Since(p.since), Site: p.at.String()})
+	p.sem.c.report.lost(err, p.since, p.at)
 	if reason != LostGone {
 		p.sem.drop([]string{p.id}, p.suspect)
 	} else if p.suspect {
@@ -236,7 +236,7 @@ func (p *permit) dropped() { p.sem.c.drop(p.giveUp) }
 // giveUp reports and releases a permit that was dropped.
 func (p *permit) giveUp() {
 	if p.over() == nil {
-		p.sem.c.report.dropped(DroppedEvent{Name: p.sem.name, Site: p.at.String()})
+		p.sem.c.report.dropped(p.sem.name, p.at)
 		p.sem.c.settle(func() { _ = p.release(context.Background()) })
 	}
 }

@@ -113,7 +113,7 @@ func (h *hold) expire(reason LossReason) {
 		cancel(err)
 	}
 	h.closed()
-	t.c.report.lost(LostEvent{Err: err, Held: time.Since(h.since), Site: h.at.String()})
+	t.c.report.lost(err, h.since, h.at)
 	t.dropped(left)
 }
 

@@ -401,7 +401,7 @@ func (t *tenure) lose(reason LossReason) bool {
 		ln.gate.Exit()
 	}
 	for _, h := range ended {
-		t.c.report.lost(LostEvent{Err: err, Held: time.Since(h.since), Site: h.at.String()})
+		t.c.report.lost(err, h.since, h.at)
 	}
 	t.c.settle(func() {
 		if reason == LostGone && t.lock.group == nil { // of a group's values some may be left
