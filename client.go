@@ -26,6 +26,8 @@ type Client struct {
 	report     reporter
 
 	pool        *worker.Pool
+	aftermath   *worker.Queue // of losses: what has to be done when the contexts have ended
+	lapsed      lapsed
 	clock       *renew.Clock
 	kind        *renew.Kind // how locks are renewed,
 	rwKind      *renew.Kind // and read-write locks,
@@ -84,6 +86,7 @@ func New(redis Redis, cfg Config) (*Client, error) {
 		done: make(chan struct{}),
 		over: make(chan struct{}),
 	}
+	c.aftermath = worker.NewQueue(c.pool, 0, nil)
 	c.report.start(cfg.Logger, cfg.Events, c.pool)
 	c.pubsub.start(cfg.PubSub, traits.Cluster)
 	if err := c.acks.start(c); err != nil {

@@ -19,8 +19,9 @@ type Config struct {
 	WatchdogTimeout time.Duration
 
 	// MaxHold bounds how long the watchdog keeps a hold: when a hold has lasted
-	// that long it is lost, with reason LostMaxHold, and released, so that a
-	// hung worker does not keep a lock for ever. It is each hold's own: the holds
+	// that long it is lost, with reason LostMaxHold, and renewed no more, so that a
+	// hung worker does not keep a lock for ever: it is free when its holder
+	// releases it, or when its lease in Redis ends. It is each hold's own: the holds
 	// that it is nested in, or that share its owner, go on. Zero means no bound.
 	MaxHold time.Duration
 

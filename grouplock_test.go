@@ -274,6 +274,8 @@ func TestGroupWatchdogRenewsEveryValue(t *testing.T) {
 		if !errors.Is(short.Err(), redlatch.ErrLost) {
 			t.Errorf("the lease: %v", short.Err())
 		}
+		w.wantErr(short.Release(bg), redlatch.ErrLost) // it has stopped
+		synctest.Wait()
 		w.release(h)
 		w.wantGroup("g", map[string]string{})
 	})
@@ -314,6 +316,7 @@ func TestGroupHolderIsToldBeforeAValueIsGivenAway(t *testing.T) {
 		default:
 		}
 		w.wantErr(context.Cause(h.Context()), redlatch.ErrLost)
+		w.wantErr(h.Release(bg), redlatch.ErrLost)
 		next := <-got // at once: who has lost it says so
 		w.release(next)
 		w.release(keep)

@@ -78,13 +78,10 @@ func (h *hold) giveUp() {
 	h.t.mu.Lock()
 	over := h.err != nil
 	h.t.mu.Unlock()
-	if h.scope != nil {
-		h.scope.released(h.t.lock) // if it was lost
-	}
 	if !over {
 		h.t.c.report.dropped(h.t.lock.name, h.at)
-		h.t.c.settle(func() { _ = h.release(context.Background()) })
 	}
+	h.t.c.settle(func() { _ = h.release(context.Background()) })
 }
 
 // Name returns the lock's name.
@@ -222,7 +219,8 @@ type heldKey string
 //
 // It returns nil if the lock was released, also if the reply was lost and a
 // repeated request found it released. It returns a *LostError, once, if the
-// hold had been lost before, ErrNotHeld if it had been released before,
+// hold had been lost before (the lock, if it still stands, is freed when all whose
+// loss it was have called Release), ErrNotHeld if it had been released before,
 // ErrClosed if the client was closed before, and
 // ErrUnavailable if the server did not answer; the lock is then left to its
 // TTL, and a later request may free it sooner.
@@ -242,12 +240,19 @@ func (h *hold) release(ctx context.Context) error {
 	_ = h.check() // a window that is over ends the hold as lost
 	t.mu.Lock()
 	if h.err != nil {
-		err := h.err
-		if h.told {
+		err, free := h.err, false
+		switch {
+		case h.told:
 			err = errReleased
+		case t.unfreed > 0:
+			t.unfreed--
+			free = t.unfreed == 0
 		}
 		h.told = true
 		t.mu.Unlock()
+		if free {
+			t.c.settle(t.freeLapsed)
+		}
 		return err
 	}
 	h.told = true

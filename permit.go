@@ -201,9 +201,7 @@ func (p *permit) lose(reason LossReason) {
 		return
 	}
 	p.sem.c.report.lost(err, p.since, p.at)
-	if reason != LostGone {
-		p.sem.drop([]string{p.id}, p.suspect)
-	} else if p.suspect {
+	if reason == LostGone && p.suspect {
 		p.sem.owe([]string{p.id})
 	}
 }
@@ -237,21 +235,26 @@ func (p *permit) dropped() { p.sem.c.drop(p.giveUp) }
 func (p *permit) giveUp() {
 	if p.over() == nil {
 		p.sem.c.report.dropped(p.sem.name, p.at)
-		p.sem.c.settle(func() { _ = p.release(context.Background()) })
 	}
+	p.sem.c.settle(func() { _ = p.release(context.Background()) })
 }
 
 func (p *permit) release(ctx context.Context) error {
 	_ = p.check() // a window that is over ends the permit as lost
 	released := p.end(errReleased)
 	p.mu.Lock()
-	err := p.err
-	if p.told {
-		err = errReleased
-	}
+	err, again := p.err, p.told
 	p.told = true
 	p.mu.Unlock()
-	if !released {
+	switch {
+	case released:
+	case again:
+		return errReleased
+	default:
+		var lost *LostError
+		if errors.As(err, &lost) && lost.Reason != LostGone {
+			p.sem.drop([]string{p.id}, p.suspect) // until now its time was its holder's
+		}
 		return err
 	}
 	s := p.sem

@@ -101,20 +101,23 @@ func (h *hold) Gone() {}
 func (h *hold) expire(reason LossReason) {
 	t := h.t
 	t.mu.Lock()
-	if reason == "" || h.err != nil {
-		t.mu.Unlock()
-		return
+	defer t.mu.Unlock()
+	switch {
+	case reason == "" || h.err != nil:
+	case t.count == 1:
+		t.loseLocked(reason) // with its last hold
+	default:
+		err := t.lostError(reason)
+		if cancel := t.removeLocked(h, err); cancel != nil {
+			cancel(err)
+		}
+		left := t.dropLocked(h.reads)
+		t.c.aftermath.Add(func() {
+			h.closed()
+			t.c.report.lost(err, h.since, h.at)
+			t.dropped(left)
+		})
 	}
-	err := t.lostError(reason)
-	cancel := t.removeLocked(h, err)
-	left := t.dropLocked(h.reads)
-	t.mu.Unlock()
-	if cancel != nil {
-		cancel(err)
-	}
-	h.closed()
-	t.c.report.lost(err, h.since, h.at)
-	t.dropped(left)
 }
 
 // giveBack gives up a place in a tenure that no hold was made of.

@@ -381,6 +381,7 @@ func TestMaxHoldIsEachHoldsOwnUnderWithOwner(t *testing.T) {
 		if took := time.Since(start); took != 100*time.Second {
 			t.Errorf("the second ended after %v, want 100s", took)
 		}
+		w.wantErr(second.Release(bg), redlatch.ErrLost)
 		synctest.Wait()
 		if w.server.Exists("orders") {
 			t.Error("the lock is still held")

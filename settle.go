@@ -2,6 +2,7 @@ package redlatch
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -93,7 +94,7 @@ func (d *debts) now(l *Lock, id string) {
 // nobody here has it: a request that came late has put it there. (In a group,
 // that of who has other values is nothing unusual.)
 func (c *Client) stray(l *Lock, owner string) {
-	if wireClient(owner) != c.id || c.lines.known(l.name, owner) || (l.group != nil && !c.debts.owes(owner)) {
+	if wireClient(owner) != c.id || c.lines.known(l.name, owner) || c.lapsed.has(owner) || (l.group != nil && !c.debts.owes(owner)) {
 		return
 	}
 	c.settle(func() { c.debts.now(l, owner) })
@@ -122,4 +123,38 @@ func (d *debts) close() {
 		t.Stop()
 		d.c.settle(x.pay)
 	}
+}
+
+// lapsed are the ids that were lost by their windows, for as long as they may stand
+// in Redis. That time is their holders', to stop: nobody else releases them.
+type lapsed struct {
+	mu    sync.Mutex // guards what follows
+	until map[string]time.Time
+	most  int // so many are kept before those are looked for whose time is over
+}
+
+func (s *lapsed) add(id string, length time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if len(s.until) >= s.most {
+		maps.DeleteFunc(s.until, func(_ string, until time.Time) bool { return now.After(until) })
+		s.most = 2*len(s.until) + 64
+	}
+	if s.until == nil {
+		s.until = make(map[string]time.Time)
+	}
+	s.until[id] = now.Add(length)
+}
+
+func (s *lapsed) remove(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.until, id)
+}
+
+func (s *lapsed) has(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().Before(s.until[id])
 }

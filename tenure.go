@@ -42,6 +42,7 @@ type tenure struct {
 	inside   bool  // its holder is inside the gate, and has to leave it
 	queued   bool  // it may stand in a fair lock's queue
 	holds    *hold // the live holds, linked by hold.next
+	unfreed  int   // it was lost by its window, and so many of its holds are not released
 	suspect  bool  // a request of unknown outcome may still make it the owner
 
 	sharing  // of those who read
@@ -373,45 +374,73 @@ func (t *tenure) Expired() { t.lose(LostExpired) }
 // Gone implements renew.Holder.
 func (t *tenure) Gone() { t.lose(LostGone) }
 
-// lose ends the tenure without its holder's doing: the contexts of its holds
-// end, with the reason as their cause, before anything else happens. It does
-// no I/O itself. It reports whether the tenure was live, or about to be.
+// lose ends the tenure without its holder's doing. It ends the contexts of its
+// holds, with the reason as their cause, and nothing else: the rest happens
+// elsewhere. It reports whether the tenure was live, or about to be.
 func (t *tenure) lose(reason LossReason) bool {
 	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.loseLocked(reason)
+}
+
+func (t *tenure) loseLocked(reason LossReason) bool {
 	was := t.state
 	if was == tenureOver {
-		t.mu.Unlock()
 		return false
 	}
-	err := t.lostError(reason)
-	inside := t.inside
+	err, inside := t.lostError(reason), t.inside
 	t.inside = false
 	ended := t.endLocked(err)
-	ln := t.line
-	if was == tenureLive && !inside {
-		t.c.lines.retain(ln) // before whoever is to get the tenure can see that it is over
-	}
-	t.mu.Unlock()
 	if was == tenureNew {
 		return true // whoever takes it will see, and release it
 	}
+	if reason == LostExpired || reason == LostMaxHold {
+		t.unfreed = len(ended)
+	}
+	if !inside {
+		t.c.lines.retain(t.line) // before whoever is to get the tenure can see that it is over
+	}
+	t.c.aftermath.Add(func() { t.bury(err, ended, inside) })
+	return true
+}
+
+// bury does what follows from a loss.
+func (t *tenure) bury(err *LostError, ended []*hold, inside bool) {
+	lapsed := len(ended) > 0 && (err.Reason == LostExpired || err.Reason == LostMaxHold)
+	if lapsed {
+		t.c.lapsed.add(t.id, t.length)
+	}
 	t.c.clock.Remove(&t.lease)
-	ln.dropCurrent(t)
+	t.line.dropCurrent(t)
 	if inside {
-		ln.gate.Exit()
+		t.line.gate.Exit()
 	}
 	for _, h := range ended {
 		t.c.report.lost(err, h.since, h.at)
 	}
-	t.c.settle(func() {
-		if reason == LostGone && t.lock.group == nil { // of a group's values some may be left
-			t.settleDebt()
-		} else {
+	switch {
+	case lapsed: // until its lease ends in Redis, or all its holders release it
+	case err.Reason == LostGone && t.lock.group == nil: // of a group's values some may be left
+		t.settleDebt()
+	default:
+		t.c.settle(func() {
 			_ = t.sendRelease()
-		}
-		t.c.lines.put(ln)
-	})
-	return true
+			t.c.lines.put(t.line)
+		})
+		return
+	}
+	t.c.lines.put(t.line)
+}
+
+// freeLapsed releases a lock that was lost by its window, now that all who held it
+// have said that they stopped.
+func (t *tenure) freeLapsed() {
+	o := t.op(t.lock.kind.release, t.args[1:])
+	if _, err := o.run(context.Background()); err != nil {
+		t.suspected()
+	}
+	t.settleDebt()
+	t.c.lapsed.remove(t.id)
 }
 
 // close ends the holds and leaves the lock to its TTL. A tenure on its way from

@@ -160,6 +160,7 @@ func TestASilentReplica(t *testing.T) {
 				s.Error(name, err)
 			}
 		}
+		within(s.T, "an event", func() bool { return events.Load() > 0 })
 		if n := events.Load(); n != 1 {
 			s.Errorf("%d events for one acquisition that was not acknowledged", n)
 		}

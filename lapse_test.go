@@ -1,0 +1,140 @@
+package redlatch_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+// A lock whose holder's window had ended was released at that moment: somebody else
+// had it a millisecond after the holder was told to stop.
+func TestTheMarginIsTheHoldersToStop(t *testing.T) {
+	const lease = 10 * time.Second
+	margin := 10*time.Millisecond + lease/50
+	for name, of := range typesOfLock {
+		for _, where := range []string{"here", "elsewhere"} {
+			for _, watchdog := range []bool{true, false} {
+				for _, stops := range []time.Duration{0, margin / 2} { // after the loss; 0: never
+					t.Run(fmt.Sprintf("%s/%s/watchdog %v/stops after %v", name, where, watchdog, stops), func(t *testing.T) {
+						inFakeTime(t, func(w *world) {
+							d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+								return next()
+							}}
+							c := w.tapped(redlatch.Config{WatchdogTimeout: lease}, d)
+							opts := []redlatch.Option{redlatch.Lease(lease)}
+							if watchdog {
+								opts = nil
+							}
+							other := c
+							if where == "elsewhere" {
+								other = w.client(redlatch.Config{})
+							}
+							h := w.acquire(of(c, "orders"), bg, opts...)
+							start := time.Now()
+							d.hook = func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+								if s == "lock.renew" || s == "readwrite.renew" || s == "grouplock.renew" {
+									return redlatch.Reply{}, errTapUnknown
+								}
+								return next()
+							}
+							wants := of
+							if name == "read" {
+								wants = typesOfLock["write"]
+							}
+							got := later(func() time.Duration {
+								next := w.acquire(wants(other, "orders"), bg)
+								defer w.release(next)
+								return time.Since(start)
+							})
+							<-h.Context().Done()
+							if took := time.Since(start); took != lease-margin {
+								t.Errorf("told after %v", took)
+							}
+							if stops > 0 {
+								time.Sleep(stops)
+								w.wantErr(h.Release(bg), redlatch.ErrLost)
+								if took := <-got; took < lease-margin+stops || (took > lease && name != "spin") {
+									t.Errorf("the holder stopped after %v, the next has it after %v", lease-margin+stops, took)
+								}
+								return
+							}
+							if took := <-got; took < lease || took > lease+3*time.Second {
+								t.Errorf("the next has it after %v", took)
+							}
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+// Of several that share a hold in Redis, or nest in one, the last one to stop
+// releases it.
+func TestALostLockIsFreedWhenTheLastOfItsHoldersStops(t *testing.T) {
+	for _, shared := range []bool{true, false} {
+		inFakeTime(t, func(w *world) {
+			c, other := w.client(redlatch.Config{}), w.client(redlatch.Config{})
+			l := c.Lock("orders")
+			if shared {
+				l = c.ReadWriteLock("orders").Read()
+			}
+			first := w.acquire(l, bg, redlatch.Lease(time.Minute))
+			ctx := bg
+			if !shared {
+				ctx = first.Context()
+			}
+			second := w.acquire(l, ctx, redlatch.Lease(time.Minute))
+			<-first.Context().Done()
+			<-second.Context().Done()
+			w.wantErr(first.Release(bg), redlatch.ErrLost)
+			w.wantErr(first.Release(bg), redlatch.ErrNotHeld)
+			synctest.Wait()
+			if !w.server.Exists("orders") {
+				t.Error("freed while one may be at work")
+			}
+			w.wantErr(second.Release(bg), redlatch.ErrLost)
+			synctest.Wait()
+			w.wantNoKeys()
+			wr := other.ReadWriteLock("orders").Write()
+			w.release(w.acquire(wr, bg))
+		})
+	}
+}
+
+// A logger and handlers that are slow kept the clock from ending contexts.
+func TestAThousandHoldersAreToldBesideSlowHandlers(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		told := 0
+		c := w.client(redlatch.Config{Events: redlatch.Events{Lost: func(redlatch.LostEvent) {
+			time.Sleep(time.Second)
+			told++
+		}}})
+		start := time.Now()
+		var holds []*redlatch.Hold
+		for i := range 1000 {
+			holds = append(holds, w.acquire(c.Lock(fmt.Sprint(i)), bg, redlatch.Lease(300*time.Millisecond)))
+		}
+		m, err := redlatch.MultiLock(c.Lock("a"), c.Lock("b")).Acquire(bg, redlatch.Lease(300*time.Millisecond))
+		w.no(err)
+		with := holds[0].With(bg)
+		for _, ctx := range []interface{ Done() <-chan struct{} }{m.Context(), with, m.With(bg)} {
+			<-ctx.Done()
+		}
+		for _, h := range holds {
+			<-h.Context().Done()
+		}
+		if took := time.Since(start); took > 300*time.Millisecond {
+			t.Errorf("told after %v", took)
+		}
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if told != 1002 {
+			t.Errorf("%d events", told)
+		}
+		w.wantNoKeys()
+	})
+}
