@@ -1,20 +1,11 @@
 package renew
 
 import (
-	"container/heap"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 )
-
-// maxSleep is how often the clock compares its leases with the wall clock, which
-// may have been ahead of the timers while the machine slept.
-const maxSleep = time.Second
-
-// slept is how far the wall clock may run ahead of the timers between two
-// looks before every lease is looked at. It is well below any Margin.
-const slept = 5 * time.Millisecond
 
 // soon is when a lease is renewed that is shorter than it is to be: not at once,
 // because many are over by then.
@@ -24,24 +15,26 @@ const soon = 100 * time.Millisecond
 // use and never block on I/O.
 type Clock struct {
 	spawn  func(func()) // runs a sender
-	glance func()       // called each time the clock looks; may be nil
+	ends   deadlines
 	silent atomic.Int32 // how many lanes are
 
-	mu      sync.Mutex // guards everything below and the schedule of each Lease
+	mu      sync.Mutex // guards everything below and what a Lease says of renewing
 	leases  schedule
 	resting resting
 	lanes   map[string]*lane
 	talks   map[string]*talk // by lane
 	timer   *time.Timer      // nil while no lease is in the clock
 	wakeAt  time.Time        // what timer is set to
-	seen    time.Time        // when the clock last looked
 	closed  bool
 }
 
 // NewClock returns an empty clock that runs its senders with spawn, and calls
 // glance, if that is not nil, at least once a second while it has a lease.
 func NewClock(spawn func(func()), glance func()) *Clock {
-	return &Clock{spawn: spawn, glance: glance, resting: make(resting), lanes: make(map[string]*lane), talks: make(map[string]*talk)}
+	c := &Clock{spawn: spawn, resting: make(resting), lanes: make(map[string]*lane), talks: make(map[string]*talk)}
+	c.leases.which = 1
+	c.ends.glance, c.ends.woke = glance, c.woke
+	return c
 }
 
 // Add starts to watch l, whose window must have been confirmed; renewing says
@@ -49,16 +42,18 @@ func NewClock(spawn func(func()), glance func()) *Clock {
 // then nobody watches l, and its holder will not be told anything. A lease that
 // has ended may be added again, by one who knows that it can be trusted.
 func (c *Clock) Add(l *Lease, renewing bool) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	l.renewing, l.removed, l.retry = renewing, false, 0 // it may still be with its sender
-	l.lane = l.Holder.Lane()
-	now := time.Now()
-	if _, lease := l.rests(); renewing && lease < l.Length {
-		l.retry, l.retryAt = soon, now.Add(soon)
+	if l.Kind != nil {
+		c.mu.Lock()
+		l.renewing, l.removed, l.retry = renewing, false, 0 // it may still be with its sender
+		l.lane = l.Holder.Lane()
+		now := time.Now()
+		if _, lease := l.rests(); renewing && lease < l.Length {
+			l.retry, l.retryAt = soon, now.Add(soon)
+		}
+		c.scheduleLocked(l, now)
+		c.mu.Unlock()
 	}
-	c.scheduleLocked(l, now)
-	return !c.closed
+	return c.ends.add(l)
 }
 
 // SetRenewing starts the renewal of l, each time for length, or stops it.
@@ -79,13 +74,17 @@ func (c *Clock) SetRenewing(l *Lease, renewing bool, length time.Duration) {
 func (c *Clock) Touch(l *Lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !l.removed {
+	if !l.removed && l.Kind != nil {
 		c.scheduleLocked(l, time.Now())
 	}
 }
 
 // Remove forgets l. A renewal that is under way ends without telling anybody.
 func (c *Clock) Remove(l *Lease) {
+	c.ends.remove(l)
+	if l.Kind == nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.removeLocked(l)
@@ -94,9 +93,7 @@ func (c *Clock) Remove(l *Lease) {
 func (c *Clock) removeLocked(l *Lease) {
 	l.removed = true
 	c.resting.remove(l)
-	if l.index > 0 {
-		heap.Remove(&c.leases, l.index-1)
-	}
+	c.leases.remove(l)
 }
 
 // Check makes l due at once, because somebody has reason to doubt it. One that
@@ -115,7 +112,7 @@ func (c *Clock) Check(l *Lease) {
 func (c *Clock) Kick(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed || len(c.leases) == 0 {
+	if c.closed || len(c.leases.entries) == 0 {
 		return
 	}
 	t, now := c.talkLocked(name), time.Now()
@@ -133,8 +130,8 @@ func (c *Clock) Kick(name string) {
 		return
 	}
 	t.kicked = now
-	for _, e := range c.leases {
-		if l := e.lease; l.Kind != nil && (name == "" || l.lane == name) &&
+	for _, e := range c.leases.entries {
+		if l := e.lease; (name == "" || l.lane == name) &&
 			(l.due || l.retry == 0 || l.lane != l.Holder.Lane()) {
 			c.sendLocked(l)
 		}
@@ -146,27 +143,28 @@ func (c *Clock) Close() []Holder {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
-	holders := make([]Holder, 0, len(c.leases))
-	for _, e := range c.leases {
-		e.lease.removed, e.lease.index = true, 0
-		holders = append(holders, e.lease.Holder)
+	for _, e := range c.leases.clear() {
+		e.lease.removed = true
 	}
-	c.leases, c.resting = nil, nil
+	c.resting = nil
 	if c.timer != nil {
 		c.timer.Stop()
+	}
+	all := c.ends.close()
+	holders := make([]Holder, len(all))
+	for i, e := range all {
+		holders[i] = e.lease.Holder
 	}
 	return holders
 }
 
-// scheduleLocked computes when to look at l next.
+// scheduleLocked computes when to look at l next: when it is to be renewed, or when
+// there is nothing left to renew.
 func (c *Clock) scheduleLocked(l *Lease, now time.Time) {
 	if c.closed || l.removed {
 		return
 	}
-	at := now.Add(l.Left(now))
-	if !l.Until.IsZero() && l.Until.Before(at) {
-		at = l.Until
-	}
+	at := l.ends(now)
 	c.resting.remove(l)
 	if (l.renewing || l.retry > 0) && !l.due {
 		since, third := l.third()
@@ -180,32 +178,18 @@ func (c *Clock) scheduleLocked(l *Lease, now time.Time) {
 			at = renewal
 		}
 	}
-	c.lookAtLocked(l, at)
+	c.leases.set(l, at)
 	c.setTimerLocked(now)
 }
 
-// lookAtLocked makes the clock look at l at that time.
-func (c *Clock) lookAtLocked(l *Lease, at time.Time) {
-	if l.index == 0 {
-		c.leases = append(c.leases, entry{at, l}) // heap.Push would allocate
-		l.index = len(c.leases)
-	}
-	c.leases[l.index-1].at = at
-	heap.Fix(&c.leases, l.index-1)
-}
-
-// setTimerLocked makes the timer fire for the first lease, and at the latest
-// after maxSleep.
+// setTimerLocked makes the timer fire for the first lease.
 func (c *Clock) setTimerLocked(now time.Time) {
-	if len(c.leases) == 0 || c.closed {
+	if len(c.leases.entries) == 0 || c.closed {
 		return
 	}
-	at := c.leases[0].at
-	if limit := now.Add(maxSleep); at.After(limit) {
-		at = limit
-	}
+	at := c.leases.entries[0].at
 	if c.timer == nil {
-		c.wakeAt, c.seen = at, now
+		c.wakeAt = at
 		c.timer = time.AfterFunc(max(0, at.Sub(now)), c.tick)
 		return
 	}
@@ -215,54 +199,42 @@ func (c *Clock) setTimerLocked(now time.Time) {
 	}
 }
 
-// tick is the clock's goroutine: it runs, does no I/O, and sets the timer
-// again. While it runs wakeAt is zero.
-func (c *Clock) tick() {
-	var over []Holder
+// woke looks at all leases: while the machine slept the timer stood still.
+func (c *Clock) woke() {
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.leases.allAt(time.Now())
+	c.setTimerLocked(time.Now())
+}
+
+// tick has what is due renewed. It does no I/O, and sets the timer again. While it
+// runs wakeAt is zero.
+func (c *Clock) tick() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	now := time.Now()
 	c.wakeAt = time.Time{}
-	if !c.seen.IsZero() && Elapsed(c.seen, now)-now.Sub(c.seen) > slept {
-		// The machine was suspended or its wall clock stepped ahead: the timers
-		// have not noticed, so every window must be looked at.
-		for i := range c.leases {
-			c.leases[i].at = now
-		}
-		heap.Init(&c.leases)
-	}
-	c.seen = now
-	for len(c.leases) > 0 {
-		l := c.leases[0].lease
-		if c.leases[0].at.After(now) {
-			break
-		}
+	for len(c.leases.entries) > 0 && !c.leases.entries[0].at.After(now) {
+		l := c.leases.entries[0].lease
 		switch {
-		case l.Left(now) <= 0 || (!l.Until.IsZero() && !now.Before(l.Until)):
+		case l.over(now):
 			c.removeLocked(l)
-			over = append(over, l.Holder)
 		case !l.due && renewalDue(l, now):
 			c.sendLocked(l)
 			c.scheduleLocked(l, now)
 			c.joinLocked(l.sort(), now)
 		default:
 			c.scheduleLocked(l, now)
-			if !c.leases[l.index-1].at.After(now) { // rounding: look again in a moment
-				c.lookAtLocked(l, now.Add(time.Millisecond))
+			if e := c.leases.entries[l.places[c.leases.which]-1]; !e.at.After(now) { // rounding: look again in a moment
+				c.leases.set(l, now.Add(time.Millisecond))
 			}
 		}
 	}
 	c.setTimerLocked(now)
-	if len(c.leases) == 0 {
-		c.timer, c.seen = nil, time.Time{}
+	if len(c.leases.entries) == 0 {
+		c.timer = nil
 		c.silent.Store(0)
 		clear(c.talks)
-	}
-	c.mu.Unlock()
-	for _, h := range over {
-		h.Expired()
-	}
-	if c.glance != nil {
-		c.glance()
 	}
 }
 
@@ -354,7 +326,9 @@ func (c *Clock) settle(name string, batch []*Lease, sent time.Time) {
 			}
 		case Gone:
 			c.removeLocked(l)
-			gone = append(gone, l.Holder)
+			if c.ends.remove(l) { // else its holder is told that it is over
+				gone = append(gone, l.Holder)
+			}
 			continue
 		default:
 			if c.heardSinceLocked(name, sent) {
@@ -382,32 +356,4 @@ func (c *Clock) settle(name string, batch []*Lease, sent time.Time) {
 func backoff(last time.Duration) time.Duration {
 	next := min(max(2*last, 100*time.Millisecond), time.Second)
 	return next/2 + rand.N(next/2) //nolint:gosec // jitter needs no secrets
-}
-
-// An entry says when to look at a lease.
-type entry struct {
-	at    time.Time
-	lease *Lease
-}
-
-// schedule is a heap of leases by when to look at them.
-type schedule []entry
-
-func (s schedule) Len() int           { return len(s) }
-func (s schedule) Less(i, j int) bool { return s[i].at.Before(s[j].at) }
-
-func (s schedule) Swap(i, j int) {
-	s[i], s[j] = s[j], s[i]
-	s[i].lease.index, s[j].lease.index = i+1, j+1
-}
-
-func (s *schedule) Push(any) { panic("not used") }
-
-func (s *schedule) Pop() any {
-	old := *s
-	last := len(old) - 1
-	old[last].lease.index = 0
-	old[last] = entry{}
-	*s = old[:last]
-	return nil
 }

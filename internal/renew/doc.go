@@ -20,6 +20,11 @@
 //	                     │ └── gone ──────────► Holder.Gone
 //	                     └──── window over ───► Holder.Expired
 //
+// A structure of deadlines tells Expired, and does nothing else. It shares a mutex
+// with nobody who renews: what a renewal confirms moves the window, and the deadline
+// finds that when it comes. So holders are told in time, however many end at one
+// moment, and whatever else is going on.
+//
 // # Renewing
 //
 // One clock goroutine owns the schedule and never does I/O. A lease that is to

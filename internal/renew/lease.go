@@ -50,9 +50,10 @@ type Lease struct {
 	Ask    time.Duration
 	Result Result
 
+	places [2]int // in the two schedules, plus one; 0: not in it; guarded as these are
+
 	// All guarded by Clock.mu.
 	renewing bool   // whether it is to be renewed at all
-	index    int    // place in the heap, plus one; 0: not in it
 	prev     *Lease // those beside it in its ring; nil: it is in none
 	next     *Lease
 	due      bool          // in its lane, or with a sender
@@ -63,6 +64,20 @@ type Lease struct {
 	retryAt  time.Time     // when it ends
 	removed  bool
 	renewed  time.Time // when the last renewal that was confirmed was sent
+}
+
+// over says whether the lease can be trusted no more.
+func (l *Lease) over(now time.Time) bool {
+	return l.Left(now) <= 0 || (!l.Until.IsZero() && !now.Before(l.Until))
+}
+
+// ends returns when that will be, unless it is confirmed meanwhile.
+func (l *Lease) ends(now time.Time) time.Time {
+	at := now.Add(l.Left(now))
+	if !l.Until.IsZero() && l.Until.Before(at) {
+		return l.Until
+	}
+	return at
 }
 
 // third returns after how long, since when, l is to be renewed: a third of the

@@ -32,7 +32,7 @@ func TestIdleLeasesCostNoGoroutine(t *testing.T) {
 			s.clock.Remove(l)
 		}
 		// With the last lease the timer goes: the clock is as new.
-		if s.until(time.Minute); s.clock.timer != nil {
+		if s.until(time.Minute); s.clock.timer != nil || s.clock.ends.timer != nil {
 			t.Error("the timer runs without a lease")
 		}
 		l := s.addOne(lease, true)
@@ -74,11 +74,11 @@ func TestIdleClockSleeps(t *testing.T) {
 		for s.now() < 10*time.Second {
 			time.Sleep(time.Millisecond)
 			synctest.Wait()
-			s.clock.mu.Lock()
-			if s.clock.seen != last {
-				looks, last = looks+1, s.clock.seen
+			s.clock.ends.mu.Lock()
+			if s.clock.ends.seen != last {
+				looks, last = looks+1, s.clock.ends.seen
 			}
-			s.clock.mu.Unlock()
+			s.clock.ends.mu.Unlock()
 		}
 		if looks < 9 || looks > 12 {
 			t.Errorf("looked %d times in ten seconds, want about 10", looks)
@@ -152,8 +152,8 @@ func TestHammer(t *testing.T) {
 		if len(removed) != goroutines*rounds || told == 0 {
 			t.Errorf("%d leases, %d told", len(removed), told)
 		}
-		if len(s.clock.leases) != 0 || len(s.clock.lanes) != 0 || s.clock.timer != nil {
-			t.Errorf("%d leases, %d lanes and a timer (%v) are left", len(s.clock.leases), len(s.clock.lanes), s.clock.timer)
+		if len(s.clock.leases.entries) != 0 || len(s.clock.lanes) != 0 || s.clock.timer != nil || s.clock.ends.timer != nil {
+			t.Errorf("%d leases, %d lanes and a timer (%v) are left", len(s.clock.leases.entries), len(s.clock.lanes), s.clock.timer)
 		}
 	})
 }

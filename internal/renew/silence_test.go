@@ -79,7 +79,7 @@ func TestOneWithoutAnswerAmongMany(t *testing.T) {
 		}
 		ls := s.addApart(100)
 		s.until(10 * time.Second)
-		for s.now() < 12*time.Second {
+		for s.now() < 20*time.Second {
 			s.until(s.now() + 10*time.Millisecond)
 			s.clock.Answered("a")
 		}

@@ -40,7 +40,7 @@ func (s *sleeper) add(length time.Duration, renewing bool) *Lease {
 	if !s.clock.Add(l, renewing) {
 		s.Fatal("the clock is closed")
 	}
-	s.clock.timer.Stop()
+	s.stop()
 	s.leases = append(s.leases, l)
 	return l
 }
@@ -48,9 +48,10 @@ func (s *sleeper) add(length time.Duration, renewing bool) *Lease {
 // suspend makes it look as if the machine had been suspended for d: the wall
 // clock has gone on, and no timer has.
 func (s *sleeper) suspend(d time.Duration) {
-	s.clock.mu.Lock()
-	defer s.clock.mu.Unlock()
-	s.clock.seen = sleptAfter(s.clock.seen, d)
+	ends := &s.clock.ends
+	ends.mu.Lock()
+	defer ends.mu.Unlock()
+	ends.seen = sleptAfter(ends.seen, d)
 	for _, l := range s.leases {
 		l.mu.Lock()
 		l.sent, l.last = sleptAfter(l.sent, d), sleptAfter(l.last, d)
@@ -61,8 +62,9 @@ func (s *sleeper) suspend(d time.Duration) {
 // look lets the clock look, as it does every second, and returns the leases
 // that have become due.
 func (s *sleeper) look() (due []*Lease) {
+	s.clock.ends.tick()
 	s.clock.tick()
-	s.clock.timer.Stop()
+	s.stop()
 	for _, ln := range s.clock.lanes {
 		for _, b := range ln.queue {
 			due = append(due, b.leases...)
@@ -73,8 +75,17 @@ func (s *sleeper) look() (due []*Lease) {
 		s.senders = s.senders[1:]
 		send()
 	}
-	s.clock.timer.Stop()
+	s.stop()
 	return due
+}
+
+// stop keeps the clock from looking by itself.
+func (s *sleeper) stop() {
+	for _, timer := range []*time.Timer{s.clock.timer, s.clock.ends.timer} {
+		if timer != nil {
+			timer.Stop()
+		}
+	}
 }
 
 func (s *sleeper) wantExpired(l *Lease, want int) {

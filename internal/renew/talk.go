@@ -55,7 +55,7 @@ func (c *Clock) answeredLocked(name string, now time.Time) {
 		return
 	}
 	t.heard = now
-	for _, e := range c.leases {
+	for _, e := range c.leases.entries {
 		if l := e.lease; l.lane == name && l.retry > 0 && !l.due {
 			c.sendLocked(l)
 		}

@@ -1,0 +1,118 @@
+package renew
+
+import (
+	"sync"
+	"time"
+)
+
+// maxSleep is how often leases are compared with the wall clock, which may have
+// been ahead of the timers while the machine slept.
+const maxSleep = time.Second
+
+// slept is how far the wall clock may run ahead of the timers between two
+// looks before every lease is looked at. It is well below any Margin.
+const slept = 5 * time.Millisecond
+
+// deadlines tell holders that their windows are over, and do nothing else. Nobody
+// holds the mutex while he renews, confirms or tells: a confirmation only moves the
+// window, which is looked at when it would have been over.
+type deadlines struct {
+	woke   func() // called when the machine has slept
+	glance func() // called after each look; may be nil
+
+	mu     sync.Mutex // guards what follows
+	leases schedule
+	timer  *time.Timer // nil while there is no lease
+	wakeAt time.Time   // what timer is set to; zero while tick runs
+	seen   time.Time   // when tick last looked
+	closed bool
+}
+
+// add looks at l when its window is over. It returns false if it never will.
+func (d *deadlines) add(l *Lease) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return false
+	}
+	now := time.Now()
+	d.leases.set(l, l.ends(now))
+	d.setTimerLocked(now)
+	return true
+}
+
+// remove forgets l, and says whether it was there.
+func (d *deadlines) remove(l *Lease) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.leases.remove(l)
+}
+
+// close forgets every lease and returns them.
+func (d *deadlines) close() []entry {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+	return d.leases.clear()
+}
+
+// setTimerLocked makes the timer fire for the first lease, and at the latest
+// after maxSleep.
+func (d *deadlines) setTimerLocked(now time.Time) {
+	if len(d.leases.entries) == 0 || d.closed {
+		return
+	}
+	at := d.leases.entries[0].at
+	if limit := now.Add(maxSleep); at.After(limit) {
+		at = limit
+	}
+	if d.timer == nil {
+		d.wakeAt, d.seen = at, now
+		d.timer = time.AfterFunc(max(0, at.Sub(now)), d.tick)
+		return
+	}
+	if d.wakeAt.IsZero() || at.Before(d.wakeAt) {
+		d.wakeAt = at
+		d.timer.Reset(max(0, at.Sub(now)))
+	}
+}
+
+func (d *deadlines) tick() {
+	var over []Holder
+	d.mu.Lock()
+	now := time.Now()
+	d.wakeAt = time.Time{}
+	// If the machine was suspended, or its wall clock stepped ahead, the timers
+	// have not noticed, so every window must be looked at.
+	woke := !d.seen.IsZero() && Elapsed(d.seen, now)-now.Sub(d.seen) > slept
+	if woke {
+		d.leases.allAt(now)
+	}
+	d.seen = now
+	for len(d.leases.entries) > 0 && !d.leases.entries[0].at.After(now) {
+		l := d.leases.entries[0].lease
+		if !l.over(now) {
+			d.leases.set(l, l.ends(now))
+			continue
+		}
+		d.leases.remove(l)
+		over = append(over, l.Holder)
+	}
+	d.setTimerLocked(now)
+	if len(d.leases.entries) == 0 {
+		d.timer, d.seen = nil, time.Time{}
+	}
+	d.mu.Unlock()
+	for _, h := range over {
+		h.Expired()
+	}
+	if woke {
+		d.woke()
+	}
+	if d.glance != nil {
+		d.glance()
+	}
+}
