@@ -66,12 +66,12 @@ type Info struct {
 func (i Info) Held() bool { return len(i.Holders) > 0 }
 
 // A Holder is one owner of a lock. A read-write lock can have many; an owner
-// that reads under its own write lock is two. A group lock has one for each
-// value that is locked, an expirable semaphore one for each permit.
+// that writes and reads inside of that, or has done so, is two. A group lock has
+// one for each value that is locked, an expirable semaphore one for each permit.
 type Holder struct {
 	Owner    string        // as it stands in Redis, but for the ":write" behind that of a writer; or the id of a permit
 	Client   string        // the client's UUID, first part of Owner; empty if Owner has another shape
-	Count    int           // how often the owner has entered
+	Count    int           // how often the owner has entered; of redlatch's it may lag behind for a moment
 	Redlatch bool          // whether the client is of redlatch, which can be told by the UUID's version
 	TTL      time.Duration // until when it holds unless it renews, -1 for ever; less than Info.TTL where holders have leases of their own
 	Mode     string        // of a read-write lock: "read" or "write"

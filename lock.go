@@ -272,7 +272,6 @@ func (c *Client) renewLocks(s *Script, batch []*renew.Lease) {
 	prolongs := false
 	for i, l := range batch {
 		t := l.Holder.(*tenure) //nolint:forcetypeassert // this kind's holders are tenures
-		l.Result = renew.Skipped
 		if l.Ask > 0 {
 			prolongs = true
 			bound = min(bound, 3*l.Left(now)) // there must be time for another attempt
@@ -302,11 +301,10 @@ func (c *Client) renewLocks(s *Script, batch []*renew.Lease) {
 			continue
 		}
 		t := l.Holder.(*tenure) //nolint:forcetypeassert // as above
-		l.Result = renew.Failed
 		if err == nil {
 			l.Result = t.renewal(reply.List[n])
 		}
-		t.shown(counts[i], err == nil)
+		t.shown(counts[i])
 		if short && l.Ask > 0 && l.Result == renew.Confirmed {
 			l.Result = renew.Failed
 		}

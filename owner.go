@@ -10,7 +10,7 @@ import (
 
 // Who owns a hold is told by contexts, never by goroutines. A context that
 // descends from a live hold nests in it; holds nested in the same hold take
-// turns, so the hold count in Redis is the depth of the nest. WithOwner is the
+// turns, so the hold count that Redis shows is the depth of the nest. WithOwner is the
 // exception on purpose.
 
 // WithOwner returns a context under which everything is one owner, as a thread

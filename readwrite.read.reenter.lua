@@ -19,5 +19,8 @@ if wrote == 1 then
   keep_ms = math.max(lease, redis.call('PTTL', lock)) -- it is this owner's alone
 end
 -- include readwrite.keep
-redis.call('HSET', lock, owner, 1)
+if redis.call('HEXISTS', lock, owner) == 0 then
+  redis.call('HDEL', lock, '') -- what takes memory must not be the first to write
+  redis.call('HSET', lock, owner, 1)
+end
 return 1

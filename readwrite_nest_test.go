@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -185,6 +186,103 @@ func TestADowngradeWhoseReplyIsLostIsDone(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.release(rd)
 		time.Sleep(5 * time.Minute)
+		w.wantNoKeys()
+	})
+}
+
+// The server is away for longer than a call lasts: the downgrade comes all the same,
+// and keeps what the reader trusts.
+func TestADowngradeIsSentUntilItIsAnswered(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		var away atomic.Bool
+		var sent atomic.Int64
+		d := &tap{}
+		d.hook = func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			if s == "readwrite.downgrade" {
+				sent.Add(1)
+				if away.Load() {
+					return redlatch.Reply{}, errTapUnknown
+				}
+			}
+			return next()
+		}
+		rw := w.tapped(redlatch.Config{OutageTimeout: time.Second}, d).ReadWriteLock("orders")
+		wr := w.acquire(rw.Write(), bg, redlatch.Lease(time.Hour))
+		rd := w.acquire(rw.Read(), wr.Context())
+		away.Store(true)
+		w.wantErr(wr.Release(bg), redlatch.ErrUnavailable)
+		time.Sleep(10 * time.Second)
+		other := w.client(redlatch.Config{}).ReadWriteLock("orders").Read()
+		_, err := other.Try(bg)
+		w.wantErr(err, redlatch.ErrBusy)
+		away.Store(false)
+		time.Sleep(2 * time.Second)
+		h, err := other.Try(bg)
+		w.no(err)
+		w.release(h)
+		if ttl, lock := w.server.TTL(wire.ReadTimeout("orders", rd.Owner(), 1)), w.server.TTL("orders"); ttl < lock || lock < 50*time.Minute {
+			t.Errorf("the read hold lasts for %v, the lock for %v", ttl, lock)
+		}
+		before := sent.Load()
+		time.Sleep(time.Minute)
+		if sent.Load() != before {
+			t.Error("sent again after the answer")
+		}
+		w.release(rd)
+		w.wantNoKeys()
+	})
+}
+
+func TestADowngradeThatIsRefusedIsNotRepeated(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		refused := 0
+		d := &tap{}
+		d.hook = func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			if s == "readwrite.downgrade" {
+				refused++
+				return redlatch.Reply{}, redlatch.ServerError("NOPERM no", errors.New("NOPERM no"))
+			}
+			return next()
+		}
+		rw := w.tapped(redlatch.Config{}, d).ReadWriteLock("orders")
+		wr := w.acquire(rw.Write(), bg)
+		rd := w.acquire(rw.Read(), wr.Context())
+		if err := wr.Release(bg); err == nil || !strings.Contains(err.Error(), "NOPERM") {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		if refused != 1 || rd.Err() != nil {
+			t.Errorf("refused %d times, %v", refused, rd.Err())
+		}
+		w.release(rd)
+		w.wantNoKeys()
+	})
+}
+
+// What somebody has read inside a write hold goes with the owner that read it.
+func TestAReadInsideAWriteIsNotLeftByATransferOrATurn(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		rw := w.client(redlatch.Config{}).ReadWriteLock("orders")
+		for _, opts := range [][]redlatch.Option{{redlatch.Lease(time.Minute)}, {}} {
+			h := w.acquire(rw.Write(), bg)
+			w.release(w.acquire(rw.Read(), h.Context()))
+			if len(opts) == 0 {
+				time.Sleep(10 * time.Millisecond) // a turn
+			}
+			next := later(func() *redlatch.Hold { return w.acquire(rw.Write(), bg, opts...) })
+			synctest.Wait()
+			old := h.Owner()
+			w.release(h)
+			h = <-next
+			if h.Owner() == old {
+				t.Fatal("the owner is the same: nothing is tested")
+			}
+			w.wantFields("the next one's", "orders", map[string]string{"mode": "write", h.Owner() + ":write": "1"})
+			if len(w.server.Keys()) != 1 {
+				t.Errorf("keys %q", w.server.Keys())
+			}
+			w.release(h)
+		}
 		w.wantNoKeys()
 	})
 }

@@ -205,6 +205,48 @@ func TestTheReleaseOfAnInnerHoldWaitsForNobody(t *testing.T) {
 	})
 }
 
+// Redis may keep the lock for an hour, after an extension or a re-entry that nobody
+// waited for: the next holder's watchdog must not have that.
+func TestALongTTLThatMayComeIsNotPassedOn(t *testing.T) {
+	const hour = "3600000"
+	for _, how := range []string{"extension under way", "re-entry without answer"} {
+		t.Run(how, func(t *testing.T) {
+			inFakeTime(t, func(w *world) {
+				d := &tap{hook: func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+					switch {
+					case s != "lock.renew" || args[1] != hour:
+						return next()
+					case how == "extension under way":
+						time.Sleep(50 * time.Millisecond)
+						return next()
+					}
+					_, _ = next()
+					return redlatch.Reply{}, errTapUnknown
+				}}
+				l := w.tapped(redlatch.Config{OutageTimeout: time.Second}, d).Lock("orders")
+				outer := w.acquire(l, bg)
+				if how == "extension under way" {
+					inner := w.acquire(l, outer.Context(), redlatch.Lease(10*time.Second))
+					go func() { _ = inner.Extend(bg, time.Hour) }()
+					time.Sleep(time.Millisecond)
+					w.release(inner)
+				} else if _, err := l.Acquire(outer.Context(), redlatch.Lease(time.Hour)); err == nil {
+					t.Error("the re-entry was answered")
+				}
+				next := later(func() *redlatch.Hold { return w.acquire(l, bg) })
+				synctest.Wait()
+				w.release(outer)
+				h := <-next
+				time.Sleep(time.Second)
+				if ttl := w.server.TTL("orders"); ttl > 30*time.Second {
+					t.Errorf("if this process dies, the watchdog hold of the next lasts %v", ttl)
+				}
+				w.release(h)
+			})
+		})
+	}
+}
+
 // A lock without renewals shows the count, too, and is not extended for it.
 func TestTheCountOfALeaseIsShown(t *testing.T) {
 	inFakeTime(t, func(w *world) {
@@ -526,9 +568,7 @@ func TestALossDuringAReentryIsErrLost(t *testing.T) {
 		outer := w.acquire(c.Lock("orders"), bg)
 		time.Sleep(980 * time.Millisecond)
 		_, err := c.Lock("orders").Acquire(outer.Context())
-		if errors.Is(err, redlatch.ErrBusy) {
-			t.Errorf("ErrBusy: %v", err)
-		}
+		w.wantErr(err, redlatch.ErrLost)
 	})
 }
 

@@ -41,12 +41,12 @@ func (t *tenure) reenter(ctx context.Context, outer *hold, l *Lock, o *options, 
 		t.giveBack(h.reads)
 		t.c.settle(func() {
 			_, _ = r.outcome() // what is under way must not overtake what corrects it
-			t.shown(count, false)
+			t.shown(count)
 		})
 		h.closed()
 		return nil, err
 	}
-	t.shown(count, true)
+	t.shown(count)
 	h.since = time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -160,10 +160,11 @@ func (t *tenure) firstOfLocked(sc *scope) *hold {
 	return nil
 }
 
-// counting is what a tenure knows of the hold count that Redis shows. Nobody
-// decides by that number, so nothing waits for it: requests that set it may
-// overtake each other, and are followed by one with the number of then. It is
-// guarded by tenure.mu.
+// counting is what a tenure knows of the hold count that Redis shows: of an
+// exclusive lock its holds, of a read-write lock those that write. Nobody decides by
+// that number, so nothing waits for it: requests that set it may overtake each other,
+// and when all have ended one more follows, if the number has changed meanwhile. It
+// is guarded by tenure.mu.
 type counting struct {
 	nested  bool // it was ever more than one: renewals carry it
 	setting int  // requests under way that carry it
@@ -181,20 +182,19 @@ func (t *tenure) showLocked() string {
 		t.wrong = t.nested // on its way to the next holder
 		return unchanged
 	}
-	t.wrong = t.wrong || t.setting > 0
 	t.setting++
 	return strconv.Itoa(n)
 }
 
-// shown notes that a request that carried count has ended. Unless Redis shows the
-// true number then, or another such request is under way, the clock sends one more.
-func (t *tenure) shown(count string, answered bool) {
+// shown notes that a request that carried count has ended, however. If that is not
+// the number any more, the clock sends another when no such request is under way.
+func (t *tenure) shown(count string) {
 	if count == unchanged {
 		return
 	}
 	t.mu.Lock()
 	t.setting--
-	t.wrong = t.wrong || !answered || count != strconv.Itoa(t.count-t.reads)
+	t.wrong = t.wrong || count != strconv.Itoa(t.count-t.reads)
 	t.correctLocked()
 	t.mu.Unlock()
 }
@@ -209,7 +209,7 @@ func (t *tenure) correctLocked() {
 }
 
 // downgrade has Redis let others read beside a tenure that only reads from now on.
-// It is sent until it is answered, or the tenure is over.
+// It is sent until it is answered, or the tenure is over: it may be refused.
 func (t *tenure) downgrade() error {
 	o := t.op(writeDowngrade, []string{t.id, t.lock.channel})
 	reply, err := o.run(context.Background())
@@ -226,8 +226,11 @@ func (t *tenure) downgrade() error {
 		return over
 	case err != nil:
 		t.c.report.releaseFailed(ReleaseFailedEvent{Name: t.lock.name, Owner: t.id, Err: err})
+		if runError(err).permanent() {
+			break // that is an answer
+		}
 		t.c.settle(func() {
-			if t.c.sleepOver(time.Second) && t.live() {
+			if _, over := nap(context.Background(), t.c.done, nil, time.Time{}, time.Second); over == nil && t.live() {
 				_ = t.downgrade()
 			}
 		})

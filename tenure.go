@@ -36,7 +36,7 @@ type tenure struct {
 	token    int64      // the fencing token, if it is fenced
 	state    tenureState
 	err      error // why it is over
-	count    int   // holds that are live or being entered: what Redis shows
+	count    int   // holds that are live or being entered
 	watched  int   // of the live ones, how many the watchdog keeps
 	renewing bool  // what the clock was told
 	inside   bool  // its holder is inside the gate, and has to leave it

@@ -136,7 +136,6 @@ func (w *world) release(h *redlatch.Hold) {
 	}
 }
 
-// count returns the hold count that the server shows for a hold.
 // settle lets what nobody waits for come to its end, in fake time.
 func (w *world) settle() {
 	if !w.real {

@@ -16,29 +16,25 @@ func (s *stage) gaps(l *Lease) []time.Duration {
 }
 
 func TestFailedIsTriedAgainUntilTheWindowIsOver(t *testing.T) {
-	for name, r := range map[string]Result{"failed": Failed, "skipped": Skipped} {
-		t.Run(name, func(t *testing.T) {
-			play(t, func(s *stage) {
-				s.answers(r)
-				l := s.addOne(lease, true)
-				s.until(time.Hour)
-				sent, _ := s.sent(l)
-				if sent[0] != 10*time.Second || sent[len(sent)-1] >= trusted || trusted-sent[len(sent)-1] > time.Second {
-					t.Errorf("sent from %v to %v, want from 10s to the last second before %v", sent[0], sent[len(sent)-1], trusted)
-				}
-				gaps := s.gaps(l)
-				for i, gap := range gaps {
-					if gap < 50*time.Millisecond || gap > time.Second {
-						t.Errorf("pause %d is %v, want 50ms to 1s", i, gap)
-					}
-				}
-				if gaps[0] > 100*time.Millisecond || gaps[len(gaps)-1] < 500*time.Millisecond {
-					t.Errorf("pauses from %v to %v do not grow", gaps[0], gaps[len(gaps)-1])
-				}
-				s.wantTold(l, at(trusted), nil)
-			})
-		})
-	}
+	play(t, func(s *stage) {
+		s.answers(Failed)
+		l := s.addOne(lease, true)
+		s.until(time.Hour)
+		sent, _ := s.sent(l)
+		if sent[0] != 10*time.Second || sent[len(sent)-1] >= trusted || trusted-sent[len(sent)-1] > time.Second {
+			t.Errorf("sent from %v to %v, want from 10s to the last second before %v", sent[0], sent[len(sent)-1], trusted)
+		}
+		gaps := s.gaps(l)
+		for i, gap := range gaps {
+			if gap < 50*time.Millisecond || gap > time.Second {
+				t.Errorf("pause %d is %v, want 50ms to 1s", i, gap)
+			}
+		}
+		if gaps[0] > 100*time.Millisecond || gaps[len(gaps)-1] < 500*time.Millisecond {
+			t.Errorf("pauses from %v to %v do not grow", gaps[0], gaps[len(gaps)-1])
+		}
+		s.wantTold(l, at(trusted), nil)
+	})
 }
 
 func TestPausesBeginAnewAfterASuccess(t *testing.T) {

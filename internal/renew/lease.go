@@ -10,10 +10,9 @@ type Result uint8
 
 // The results of a renewal.
 const (
-	Failed    Result = iota // nobody knows: try again soon
+	Failed    Result = iota // nobody knows, or asked: try again soon
 	Confirmed               // the server has extended it
 	Gone                    // the server says that it is no longer ours
-	Skipped                 // it was not the time to ask: try again soon
 )
 
 // A Kind knows how leases of one kind are renewed.
