@@ -6,20 +6,16 @@
 -- returns 1 if the owner reads now, 0 if it holds nothing
 -- include gone
 -- include readwrite.timeout
-local lock, owner, lease = KEYS[1], ARGV[1], tonumber(ARGV[2])
-local wrote = redis.call('HEXISTS', lock, owner .. ':write')
-if wrote + redis.call('HEXISTS', lock, owner) == 0 then
+local lock, owner, keep_ms = KEYS[1], ARGV[1], tonumber(ARGV[2])
+local reads = redis.call('HEXISTS', lock, owner)
+if reads + redis.call('HEXISTS', lock, owner .. ':write') == 0 then
   return gone()
 end
-if redis.call('PTTL', lock) < lease then
-  redis.call('PEXPIRE', lock, lease)
-end
-local keep_ms = lease
-if wrote == 1 then
-  keep_ms = math.max(lease, redis.call('PTTL', lock)) -- it is this owner's alone
+if redis.call('PTTL', lock) < keep_ms then
+  redis.call('PEXPIRE', lock, keep_ms)
 end
 -- include readwrite.keep
-if redis.call('HEXISTS', lock, owner) == 0 then
+if reads == 0 then
   redis.call('HDEL', lock, '') -- what takes memory must not be the first to write
   redis.call('HSET', lock, owner, 1)
 end
