@@ -146,8 +146,8 @@ func (h *hold) check() error {
 	if err == nil && (t.lease.Left(now) <= 0 || h.over(now) != "") {
 		if t.lease.Left(now) <= 0 {
 			t.lose(LostExpired)
-		} else {
-			h.expire(h.over(now))
+		} else if after := h.expire(now); after != nil {
+			after()
 		}
 		t.mu.Lock()
 		err = h.err

@@ -92,31 +92,36 @@ func (h *hold) over(now time.Time) LossReason {
 func (h *hold) Lane() string { return "" }
 
 // Expired implements renew.Holder.
-func (h *hold) Expired() { h.expire(h.over(time.Now())) }
+func (h *hold) Expired() {
+	if after := h.expire(time.Now()); after != nil {
+		h.t.c.aftermath.Add(after)
+	}
+}
 
 // Gone implements renew.Holder. It is never called.
 func (h *hold) Gone() {}
 
-// expire ends a hold whose own time is over.
-func (h *hold) expire(reason LossReason) {
-	t := h.t
+// expire ends a hold whose own time is over, and returns what has to happen then.
+func (h *hold) expire(now time.Time) (after func()) {
+	t, reason := h.t, h.over(now)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case reason == "" || h.err != nil:
+		return nil
 	case t.count == 1:
-		t.loseLocked(reason) // with its last hold
-	default:
-		err := t.lostError(reason)
-		if cancel := t.removeLocked(h, err); cancel != nil {
-			cancel(err)
-		}
-		left := t.dropLocked(h.reads)
-		t.c.aftermath.Add(func() {
-			h.closed()
-			t.c.report.lost(err, h.since, h.at)
-			t.dropped(left)
-		})
+		_, after = t.loseLocked(reason) // with its last hold
+		return after
+	}
+	err := t.lostError(reason)
+	if cancel := t.removeLocked(h, err); cancel != nil {
+		cancel(err)
+	}
+	left := t.dropLocked(h.reads)
+	return func() {
+		h.closed()
+		t.c.report.lost(err, h.since, h.at)
+		t.dropped(left)
 	}
 }
 

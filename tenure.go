@@ -368,31 +368,43 @@ func (t *tenure) lostError(reason LossReason) *LostError {
 // Lane implements renew.Holder.
 func (t *tenure) Lane() string { return t.c.redis.Lane(t.lock.name) }
 
-// Expired implements renew.Holder.
-func (t *tenure) Expired() { t.lose(LostExpired) }
+// Expired implements renew.Holder. Of many that end at one moment the contexts end
+// first.
+func (t *tenure) Expired() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, after := t.loseLocked(LostExpired); after != nil {
+		t.c.aftermath.Add(after)
+	}
+}
 
 // Gone implements renew.Holder.
 func (t *tenure) Gone() { t.lose(LostGone) }
 
-// lose ends the tenure without its holder's doing. It ends the contexts of its
-// holds, with the reason as their cause, and nothing else: the rest happens
-// elsewhere. It reports whether the tenure was live, or about to be.
+// lose ends the tenure without its holder's doing: the contexts of its holds end,
+// with the reason as their cause, before anything else happens. It does no I/O
+// itself. It reports whether the tenure was live, or about to be.
 func (t *tenure) lose(reason LossReason) bool {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.loseLocked(reason)
+	was, after := t.loseLocked(reason)
+	t.mu.Unlock()
+	if after != nil {
+		after()
+	}
+	return was
 }
 
-func (t *tenure) loseLocked(reason LossReason) bool {
-	was := t.state
-	if was == tenureOver {
-		return false
+// loseLocked ends the contexts, and returns what has to happen then.
+func (t *tenure) loseLocked(reason LossReason) (was bool, after func()) {
+	state := t.state
+	if state == tenureOver {
+		return false, nil
 	}
 	err, inside := t.lostError(reason), t.inside
 	t.inside = false
 	ended := t.endLocked(err)
-	if was == tenureNew {
-		return true // whoever takes it will see, and release it
+	if state == tenureNew {
+		return true, nil // whoever takes it will see, and release it
 	}
 	if reason == LostExpired || reason == LostMaxHold {
 		t.unfreed = len(ended)
@@ -400,8 +412,7 @@ func (t *tenure) loseLocked(reason LossReason) bool {
 	if !inside {
 		t.c.lines.retain(t.line) // before whoever is to get the tenure can see that it is over
 	}
-	t.c.aftermath.Add(func() { t.bury(err, ended, inside) })
-	return true
+	return true, func() { t.bury(err, ended, inside) }
 }
 
 // bury does what follows from a loss.
