@@ -93,11 +93,7 @@ func (ln *permitLine) next() (*exchange, time.Duration) {
 
 // send does an exchange.
 func (ln *permitLine) send(x *exchange) {
-	own := "0"
-	if ln.news.Confirmed() {
-		own = "1"
-	}
-	args := []string{ln.channel, strconv.Itoa(x.give), x.turn, own}
+	args := []string{ln.channel, strconv.Itoa(x.give), x.turn, ln.c.own(&ln.news, ln.channel)}
 	for _, n := range x.wants {
 		args = append(args, strconv.Itoa(n))
 	}

@@ -110,6 +110,17 @@ func (c *Client) listen(news *notify.Listener, channel string, seen func(Notice)
 	}, onForeign)
 }
 
+// own returns for how many subscribers to a channel this client stands, for a script
+// that counts the others: one, if the server has confirmed news. Of several clients
+// of this process that share a driver none is that one.
+func (c *Client) own(news *notify.Listener, channel string) string {
+	sharded := script.Messages(c.pubsub.messages.Load()) != script.Classic
+	if s, ok := c.redis.(Sharer); !news.Confirmed() || (ok && s.Listeners(channel, sharded) > 1) {
+		return "0"
+	}
+	return "1"
+}
+
 // subscribe listens to an object's channel. Messages that come another way than
 // those that others count are only a nudge.
 func (c *Client) subscribe(channel string, h func(Notice), nudge func()) (stop func()) {

@@ -284,11 +284,7 @@ func (t *tenure) askOthers() {
 	c := t.c
 	defer c.lines.put(t.line)
 	for {
-		own := "0"
-		if t.line.news.Confirmed() {
-			own = "1"
-		}
-		o := t.op(readersAsk, []string{t.id, t.lock.channel, own})
+		o := t.op(readersAsk, []string{t.id, t.lock.channel, c.own(&t.line.news, t.lock.channel)})
 		o.single = true
 		reply, err := o.run(context.Background())
 		t.mu.Lock()

@@ -55,6 +55,17 @@ type Redis interface {
 	Traits() Traits
 }
 
+// A Sharer is a Redis that several Clients of a process may share. It need not be
+// one: without it they do not see one another's waiters, and give them their turns
+// only once a second.
+type Sharer interface {
+	Redis
+
+	// Listeners returns how many subscriptions to a channel have not been stopped,
+	// of all who use this driver. For the server they are one subscriber.
+	Listeners(channel string, sharded bool) int
+}
+
 // A Batcher is a Redis that can send many scripts in one go. It need not be
 // one: without it each script is sent by itself.
 type Batcher interface {

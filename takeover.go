@@ -60,10 +60,7 @@ func (t *tenure) retire() bool {
 // more than old had, or where its renewals would need them.
 func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, until time.Time, at site) (*hold, error) {
 	ln := t.line
-	own, last := "0", "0"
-	if ln.news.Confirmed() {
-		own = "1"
-	}
+	own, last := c.own(&ln.news, t.lock.channel), "0"
 	if t.lock.backoff != nil || ln.turns.last(time.Now()) { // who spins cannot be seen
 		last = "1"
 	}

@@ -39,6 +39,8 @@
 //     there and elsewhere ([RunFailover]), scripts succeed and messages arrive
 //     again.
 //
+// Of a driver that is a [redlatch.Sharer]: it says how many listen to a channel.
+//
 // Of a driver that is a [redlatch.Batcher] all of this is asked once more for
 // batches: results go to their requests, also beside other batches and runs; what
 // fails costs only itself; only what is unknown to the server is sent again; when

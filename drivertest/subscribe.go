@@ -136,11 +136,18 @@ func testSeveralSubscribers(e *env) {
 	b.confirmed(1)
 	c.confirmed(1)
 	e.subscribers(channel, 1) // they share one
+	listeners := func(want int) {
+		if l, ok := e.r.(redlatch.Sharer); ok && (l.Listeners(channel, false) != want || l.Listeners(channel, true) != 0) {
+			e.Errorf("%d listen, %d to the sharded channel, want %d and none", l.Listeners(channel, false), l.Listeners(channel, true), want)
+		}
+	}
+	listeners(3)
 	e.server.do("PUBLISH", channel, "all")
 	for _, x := range []*ear{a, b, c} {
 		x.hears("all")
 	}
 	stopA()
+	listeners(2)
 	e.server.do("PUBLISH", channel, "two")
 	b.hears("two")
 	c.hears("two")
@@ -151,6 +158,7 @@ func testSeveralSubscribers(e *env) {
 	e.server.do("PUBLISH", channel, "one")
 	b.hears("one")
 	stopB()
+	listeners(0)
 	e.subscribers(channel, 0)
 	d, _ := e.listen(channel, false)
 	d.confirmed(1)

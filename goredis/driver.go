@@ -104,6 +104,14 @@ func (d *Driver) Subscribe(channel string, sharded bool, h func(redlatch.Notice)
 	return d.classic.subscribe(channel, h)
 }
 
+// Listeners implements [redlatch.Sharer].
+func (d *Driver) Listeners(channel string, sharded bool) int {
+	if sharded {
+		return d.sharded.count(channel)
+	}
+	return d.classic.count(channel)
+}
+
 // patient bounds a call: as a whole, if the client minds contexts.
 func (d *Driver) patient(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), d.patience)

@@ -70,6 +70,16 @@ func (h *hub) subscribe(channel string, f func(redlatch.Notice)) (stop func()) {
 	return func() { h.unsubscribe(t, l) }
 }
 
+// count returns how many listen to a channel.
+func (h *hub) count(channel string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t := h.topics[channel]; t != nil {
+		return len(t.listeners)
+	}
+	return 0
+}
+
 func (h *hub) unsubscribe(t *topic, l *adapter.Listener) {
 	l.Stop()
 	h.mu.Lock()

@@ -50,6 +50,16 @@ func (d *Driver) Subscribe(channel string, sharded bool, h func(redlatch.Notice)
 	return func() { t.drop(l) }
 }
 
+// Listeners implements [redlatch.Sharer].
+func (d *Driver) Listeners(channel string, sharded bool) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if t := d.topics[topicKey{channel, sharded}]; t != nil {
+		return len(t.listeners)
+	}
+	return 0
+}
+
 func (t *topic) drop(l *adapter.Listener) {
 	l.Stop()
 	t.d.mu.Lock()

@@ -89,7 +89,8 @@ func (l *Listener) Foreign() int {
 	return l.foreign
 }
 
-// Confirmed says whether the server has confirmed the subscription.
+// Confirmed says whether the server has confirmed the subscription, ever: nobody
+// tells when it breaks, only when it is there again.
 func (l *Listener) Confirmed() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
