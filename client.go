@@ -86,8 +86,8 @@ func New(redis Redis, cfg Config) (*Client, error) {
 		done: make(chan struct{}),
 		over: make(chan struct{}),
 	}
-	c.aftermath = worker.NewQueue(c.pool, 0, nil)
-	c.report.start(cfg.Logger, cfg.Events, c.pool)
+	c.aftermath = worker.NewQueue(0, nil)
+	c.report.start(cfg.Logger, cfg.Events)
 	c.pubsub.start(cfg.PubSub, traits.Cluster)
 	if err := c.acks.start(c); err != nil {
 		return nil, err

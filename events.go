@@ -156,9 +156,9 @@ type reporter struct {
 	queue  *worker.Queue
 }
 
-func (r *reporter) start(log *slog.Logger, events Events, pool *worker.Pool) {
+func (r *reporter) start(log *slog.Logger, events Events) {
 	r.log, r.events = log, events
-	r.queue = worker.NewQueue(pool, maxReports, func(n int) {
+	r.queue = worker.NewQueue(maxReports, func(n int) {
 		r.log.Error("more happened than could be reported", "events", n)
 		tell(r.events.Skipped, SkippedEvent{Events: n})
 	})

@@ -39,6 +39,7 @@ type hold struct {
 	// Guarded by t.mu.
 	prev, next *hold
 	err        error               // why it is over; nil while it is live
+	lapsed     bool                // it ended by a window, and counts until it is released
 	told       bool                // the holder has been told of the loss by Release
 	ending                         // what Context is made of
 	children   *gate.Gate[*tenure] // siblings nested in this hold take turns
@@ -78,9 +79,13 @@ func (h *hold) giveUp() {
 	h.t.mu.Lock()
 	over := h.err != nil
 	h.t.mu.Unlock()
-	if !over {
-		h.t.c.report.dropped(h.t.lock.name, h.at)
+	if over { // lost: nobody says that its section has stopped
+		if h.scope != nil {
+			h.scope.released(h.t.lock)
+		}
+		return
 	}
+	h.t.c.report.dropped(h.t.lock.name, h.at)
 	h.t.c.settle(func() { _ = h.release(context.Background()) })
 }
 
@@ -240,19 +245,14 @@ func (h *hold) release(ctx context.Context) error {
 	_ = h.check() // a window that is over ends the hold as lost
 	t.mu.Lock()
 	if h.err != nil {
-		err, free := h.err, false
-		switch {
-		case h.told:
+		err := h.err
+		if h.told {
 			err = errReleased
-		case t.unfreed > 0:
-			t.unfreed--
-			free = t.unfreed == 0
 		}
 		h.told = true
+		after := h.stoppedLocked()
 		t.mu.Unlock()
-		if free {
-			t.c.settle(t.freeLapsed)
-		}
+		after()
 		return err
 	}
 	h.told = true
@@ -343,6 +343,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 func (t *tenure) extend(ctx context.Context, until time.Time, d time.Duration) error {
 	t.mu.Lock()
 	t.alone = t.alone || d > t.length // if this process dies, the next holder's lock must not last so long
+	t.longest = max(t.longest, d)
 	t.mu.Unlock()
 	o := t.op(t.lock.kind.renew, []string{t.id, millis(d), unchanged})
 	o.stop, o.until = t.c.done, until

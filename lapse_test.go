@@ -138,3 +138,95 @@ func TestAThousandHoldersAreToldBesideSlowHandlers(t *testing.T) {
 		w.wantNoKeys()
 	})
 }
+
+// A hold that ended by its own window kept its margin only if nothing else of its
+// nest, or of the process's readers, was left.
+func TestTheMarginOfOneHoldIsNotGivenAwayByAnother(t *testing.T) {
+	stories := map[string]func(w *world, c *redlatch.Client) (lost, other *redlatch.Hold){
+		"two readers, both lost": func(w *world, c *redlatch.Client) (lost, other *redlatch.Hold) {
+			l := c.ReadWriteLock("orders").Read()
+			a, b := w.acquire(l, bg, redlatch.Lease(10*time.Second)), w.acquire(l, bg, redlatch.Lease(40*time.Second))
+			<-b.Context().Done()
+			w.wantErr(a.Release(bg), redlatch.ErrLost)
+			return b, nil
+		},
+		"two readers, one lost": func(w *world, c *redlatch.Client) (lost, other *redlatch.Hold) {
+			l := c.ReadWriteLock("orders").Read()
+			a, b := w.acquire(l, bg, redlatch.Lease(10*time.Second)), w.acquire(l, bg)
+			<-a.Context().Done()
+			return a, b
+		},
+		"a read inside a write": func(w *world, c *redlatch.Client) (lost, other *redlatch.Hold) {
+			wr := w.acquire(c.ReadWriteLock("orders").Write(), bg)
+			rd := w.acquire(c.ReadWriteLock("orders").Read(), wr.Context(), redlatch.Lease(10*time.Second))
+			<-rd.Context().Done()
+			return rd, wr
+		},
+		"the outer of a nest": func(w *world, c *redlatch.Client) (lost, other *redlatch.Hold) {
+			a := w.acquire(c.Lock("orders"), bg)
+			time.Sleep(30 * time.Second)
+			b := w.acquire(c.Lock("orders"), a.Context())
+			<-a.Context().Done()
+			return a, b
+		},
+		"a write with a read inside": func(w *world, c *redlatch.Client) (lost, other *redlatch.Hold) {
+			wr := w.acquire(c.ReadWriteLock("orders").Write(), bg)
+			time.Sleep(30 * time.Second)
+			rd := w.acquire(c.ReadWriteLock("orders").Read(), wr.Context())
+			<-wr.Context().Done()
+			synctest.Wait()
+			if _, err := w.client(redlatch.Config{}).ReadWriteLock("orders").Read().Try(bg); err == nil {
+				w.Error("others read beside a writer that may be at work")
+			}
+			return wr, rd
+		},
+	}
+	for name, story := range stories {
+		t.Run(name, func(t *testing.T) {
+			inFakeTime(t, func(w *world) {
+				lost, other := story(w, w.client(redlatch.Config{MaxHold: time.Minute}))
+				if other != nil {
+					w.release(other)
+				}
+				synctest.Wait()
+				if !w.server.Exists("orders") {
+					t.Error("freed while one may be at work")
+				}
+				w.wantErr(lost.Release(bg), redlatch.ErrLost)
+				synctest.Wait()
+				w.wantNoKeys()
+			})
+		})
+	}
+}
+
+// The lease was taken for less than it was extended to.
+func TestTheMarginIsThatOfTheExtendedLease(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		l := w.client(redlatch.Config{}).Lock("orders")
+		h := w.acquire(l, bg, redlatch.Lease(100*time.Millisecond))
+		w.no(h.Extend(bg, 100*time.Second))
+		start := time.Now()
+		<-h.Context().Done()
+		time.Sleep(150 * time.Millisecond)
+		w.release(w.acquire(l, bg))
+		if took := time.Since(start); took < 100*time.Second {
+			t.Errorf("the next has it after %v", took)
+		}
+	})
+}
+
+func TestAHandlerMayCloseTheClient(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		var c *redlatch.Client
+		c = w.client(redlatch.Config{Events: redlatch.Events{Lost: func(redlatch.LostEvent) {
+			start := time.Now()
+			if err := c.Close(); err != nil || time.Since(start) > 0 {
+				t.Errorf("%v after %v", err, time.Since(start))
+			}
+		}}})
+		h := w.acquire(c.Lock("orders"), bg, redlatch.Lease(time.Second))
+		<-h.Context().Done()
+		time.Sleep(time.Minute)
+	})
+}

@@ -235,8 +235,8 @@ func (p *permit) dropped() { p.sem.c.drop(p.giveUp) }
 func (p *permit) giveUp() {
 	if p.over() == nil {
 		p.sem.c.report.dropped(p.sem.name, p.at)
+		p.sem.c.settle(func() { _ = p.release(context.Background()) })
 	}
-	p.sem.c.settle(func() { _ = p.release(context.Background()) })
 }
 
 func (p *permit) release(ctx context.Context) error {

@@ -102,14 +102,19 @@ func (h *hold) Expired() {
 func (h *hold) Gone() {}
 
 // expire ends a hold whose own time is over, and returns what has to happen then.
+// It counts until its holder releases it, or the tenure ends.
 func (h *hold) expire(now time.Time) (after func()) {
-	t, reason := h.t, h.over(now)
+	t := h.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	reason := h.over(now)
 	switch {
-	case reason == "" || h.err != nil:
+	case h.err != nil:
 		return nil
-	case t.count == 1:
+	case reason == "": // extended at the last moment
+		t.c.clock.Add(h.own, false)
+		return nil
+	case t.count == t.unfreed+1:
 		_, after = t.loseLocked(reason) // with its last hold
 		return after
 	}
@@ -117,12 +122,32 @@ func (h *hold) expire(now time.Time) (after func()) {
 	if cancel := t.removeLocked(h, err); cancel != nil {
 		cancel(err)
 	}
-	left := t.dropLocked(h.reads)
-	return func() {
-		h.closed()
-		t.c.report.lost(err, h.since, h.at)
-		t.dropped(left)
+	h.lapsed = true
+	t.unfreed++
+	t.watchLocked()
+	return func() { t.c.report.lost(err, h.since, h.at) }
+}
+
+// stoppedLocked notes that the holder of a lapsed hold says that it has stopped, and
+// returns what has to happen then.
+func (h *hold) stoppedLocked() (after func()) {
+	t := h.t
+	if !h.lapsed {
+		return func() {}
 	}
+	h.lapsed = false
+	t.unfreed--
+	switch {
+	case t.state == tenureLive:
+		left := t.dropLocked(h.reads)
+		return func() {
+			h.closed()
+			t.dropped(left)
+		}
+	case t.unfreed == 0:
+		return func() { t.c.settle(t.freeLapsed) }
+	}
+	return func() {}
 }
 
 // giveBack gives up a place in a tenure that no hold was made of.

@@ -312,6 +312,7 @@ func TestALeaseInsideAWriteEndsByItself(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		w.wantErr(rd.Err(), redlatch.ErrLost)
 		w.wantFields("the writer's", "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1", wr.Owner(): "1"})
+		w.wantErr(rd.Release(bg), redlatch.ErrLost)
 		w.release(wr)
 		w.wantNoKeys()
 	})

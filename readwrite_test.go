@@ -306,6 +306,7 @@ func TestEachReadHoldHasItsOwnLease(t *testing.T) {
 		if kept.Err() != nil {
 			t.Error("the watchdog's hold ended with it")
 		}
+		w.wantErr(long.Release(bg), redlatch.ErrLost)
 		w.release(kept)
 		w.wantNoKeys()
 		synctest.Wait()
@@ -328,6 +329,7 @@ func TestAReadHoldOfALeaseCanBeExtended(t *testing.T) {
 		if a.Err() != nil || b.Err() == nil {
 			t.Errorf("extended: %v, not extended: %v", a.Err(), b.Err())
 		}
+		w.wantErr(b.Release(bg), redlatch.ErrLost)
 		w.release(a)
 		w.wantNoKeys()
 	})
@@ -344,6 +346,7 @@ func TestMaxHoldBoundsEachReadHold(t *testing.T) {
 		if a.Err() == nil || b.Err() != nil {
 			t.Errorf("after 70s: %v, after 30s: %v", a.Err(), b.Err())
 		}
+		w.wantErr(a.Release(bg), redlatch.ErrLost)
 		w.release(b)
 		w.wantNoKeys()
 	})

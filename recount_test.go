@@ -400,6 +400,7 @@ func TestMaxHoldOfANestedHoldLeavesTheOuterAlone(t *testing.T) {
 		if !errors.As(inner.Err(), &lost) || lost.Reason != redlatch.LostMaxHold {
 			t.Errorf("the inner hold: %v", inner.Err())
 		}
+		w.wantErr(inner.Release(bg), redlatch.ErrLost)
 		if outer.Err() != nil || w.count(outer) != "1" {
 			t.Errorf("the outer hold, with a lease of an hour: %v, count %s", outer.Err(), w.count(outer))
 		}
@@ -424,6 +425,7 @@ func TestMaxHoldIsEachHoldsOwnUnderWithOwner(t *testing.T) {
 			t.Errorf("the second ended after %v, want 100s", took)
 		}
 		w.wantErr(second.Release(bg), redlatch.ErrLost)
+		w.wantErr(first.Release(bg), redlatch.ErrLost)
 		synctest.Wait()
 		if w.server.Exists("orders") {
 			t.Error("the lock is still held")

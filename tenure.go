@@ -35,15 +35,16 @@ type tenure struct {
 	mu       sync.Mutex // guards what follows
 	token    int64      // the fencing token, if it is fenced
 	state    tenureState
-	err      error // why it is over
-	count    int   // holds that are live or being entered
-	watched  int   // of the live ones, how many the watchdog keeps
-	renewing bool  // what the clock was told
-	inside   bool  // its holder is inside the gate, and has to leave it
-	queued   bool  // it may stand in a fair lock's queue
-	holds    *hold // the live holds, linked by hold.next
-	unfreed  int   // it was lost by its window, and so many of its holds are not released
-	suspect  bool  // a request of unknown outcome may still make it the owner
+	err      error         // why it is over
+	count    int           // holds that are live or being entered
+	watched  int           // of the live ones, how many the watchdog keeps
+	renewing bool          // what the clock was told
+	inside   bool          // its holder is inside the gate, and has to leave it
+	queued   bool          // it may stand in a fair lock's queue
+	holds    *hold         // the live holds, linked by hold.next
+	longest  time.Duration // lease that was ever asked for, if longer than length
+	unfreed  int           // it was lost by its window, and so many of its holds are not released
+	suspect  bool          // a request of unknown outcome may still make it the owner
 
 	sharing  // of those who read
 	counting // what Redis shows
@@ -407,20 +408,27 @@ func (t *tenure) loseLocked(reason LossReason) (was bool, after func()) {
 		return true, nil // whoever takes it will see, and release it
 	}
 	if reason == LostExpired || reason == LostMaxHold {
-		t.unfreed = len(ended)
+		for _, h := range ended {
+			h.lapsed = true
+		}
+		t.unfreed += len(ended)
+	} else {
+		t.unfreed = 0 // there is nothing left to free
 	}
 	if !inside {
 		t.c.lines.retain(t.line) // before whoever is to get the tenure can see that it is over
 	}
-	return true, func() { t.bury(err, ended, inside) }
+	lapsed, longest := t.unfreed > 0, max(t.length, t.longest)
+	return true, func() {
+		if lapsed {
+			t.c.lapsed.add(t.id, longest)
+		}
+		t.bury(err, ended, inside, lapsed)
+	}
 }
 
 // bury does what follows from a loss.
-func (t *tenure) bury(err *LostError, ended []*hold, inside bool) {
-	lapsed := len(ended) > 0 && (err.Reason == LostExpired || err.Reason == LostMaxHold)
-	if lapsed {
-		t.c.lapsed.add(t.id, t.length)
-	}
+func (t *tenure) bury(err *LostError, ended []*hold, inside, lapsed bool) {
 	t.c.clock.Remove(&t.lease)
 	t.line.dropCurrent(t)
 	if inside {

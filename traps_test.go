@@ -30,6 +30,9 @@ func TestTheEndOfAReadInsideAWriteLeavesTheWriterItsTTL(t *testing.T) {
 			if ttl := w.server.TTL("orders"); time.Now().Add(ttl).Before(wr.Expires()) || wr.Err() != nil {
 				t.Errorf("%s: Redis keeps the lock for %v, the writer trusts it for %v (%v)", how, ttl, time.Until(wr.Expires()), wr.Err())
 			}
+			if how == "expired" {
+				w.wantErr(rd.Release(bg), redlatch.ErrLost)
+			}
 			w.release(wr)
 			w.wantNoKeys()
 		})

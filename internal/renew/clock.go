@@ -42,6 +42,9 @@ func NewClock(spawn func(func()), glance func()) *Clock {
 // then nobody watches l, and its holder will not be told anything. A lease that
 // has ended may be added again, by one who knows that it can be trusted.
 func (c *Clock) Add(l *Lease, renewing bool) bool {
+	if !c.ends.add(l) {
+		return false
+	}
 	if l.Kind != nil {
 		c.mu.Lock()
 		l.renewing, l.removed, l.retry = renewing, false, 0 // it may still be with its sender
@@ -53,7 +56,7 @@ func (c *Clock) Add(l *Lease, renewing bool) bool {
 		c.scheduleLocked(l, now)
 		c.mu.Unlock()
 	}
-	return c.ends.add(l)
+	return true
 }
 
 // SetRenewing starts the renewal of l, each time for length, or stops it.
@@ -217,8 +220,9 @@ func (c *Clock) tick() {
 	for len(c.leases.entries) > 0 && !c.leases.entries[0].at.After(now) {
 		l := c.leases.entries[0].lease
 		switch {
-		case l.over(now):
-			c.removeLocked(l)
+		case l.over(now): // its holder removes it, when the deadline says the same
+			c.resting.remove(l)
+			c.leases.remove(l)
 		case !l.due && renewalDue(l, now):
 			c.sendLocked(l)
 			c.scheduleLocked(l, now)

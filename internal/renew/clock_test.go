@@ -233,6 +233,7 @@ type takesUp struct {
 
 func (h *takesUp) Expired() {
 	h.holder.Expired()
+	h.s.clock.Remove(h.l)
 	h.l.Until = time.Time{}
 	h.s.clock.Add(h.l, true)
 }

@@ -80,34 +80,43 @@ func (d *deadlines) setTimerLocked(now time.Time) {
 	}
 }
 
+// someAtOnce is how many are told before the next are looked for: nobody waits until
+// all are found.
+const someAtOnce = 256
+
 func (d *deadlines) tick() {
-	var over []Holder
-	d.mu.Lock()
-	now := time.Now()
-	d.wakeAt = time.Time{}
-	// If the machine was suspended, or its wall clock stepped ahead, the timers
-	// have not noticed, so every window must be looked at.
-	woke := !d.seen.IsZero() && Elapsed(d.seen, now)-now.Sub(d.seen) > slept
-	if woke {
-		d.leases.allAt(now)
-	}
-	d.seen = now
-	for len(d.leases.entries) > 0 && !d.leases.entries[0].at.After(now) {
-		l := d.leases.entries[0].lease
-		if !l.over(now) {
-			d.leases.set(l, l.ends(now))
-			continue
+	woke := false
+	for more := true; more; {
+		var over []Holder
+		d.mu.Lock()
+		now := time.Now()
+		d.wakeAt = time.Time{}
+		// If the machine was suspended, or its wall clock stepped ahead, the timers
+		// have not noticed, so every window must be looked at.
+		if !d.seen.IsZero() && Elapsed(d.seen, now)-now.Sub(d.seen) > slept {
+			woke = true
+			d.leases.allAt(now)
 		}
-		d.leases.remove(l)
-		over = append(over, l.Holder)
-	}
-	d.setTimerLocked(now)
-	if len(d.leases.entries) == 0 {
-		d.timer, d.seen = nil, time.Time{}
-	}
-	d.mu.Unlock()
-	for _, h := range over {
-		h.Expired()
+		d.seen = now
+		for len(d.leases.entries) > 0 && !d.leases.entries[0].at.After(now) && len(over) < someAtOnce {
+			l := d.leases.entries[0].lease
+			if !l.over(now) {
+				d.leases.set(l, l.ends(now))
+				continue
+			}
+			d.leases.remove(l)
+			over = append(over, l.Holder)
+		}
+		if more = len(over) == someAtOnce; !more {
+			d.setTimerLocked(now)
+			if len(d.leases.entries) == 0 {
+				d.timer, d.seen = nil, time.Time{}
+			}
+		}
+		d.mu.Unlock()
+		for _, h := range over {
+			h.Expired()
+		}
 	}
 	if woke {
 		d.woke()

@@ -3,9 +3,9 @@ package worker
 import "sync"
 
 // A Queue runs functions in the order in which they came, one at a time, on a
-// goroutine of a pool. Its methods are safe for concurrent use and never block.
+// goroutine that lasts as long as there are some. Its methods are safe for
+// concurrent use and never block.
 type Queue struct {
-	pool *Pool
 	most int         // how many may wait; 0: any number
 	rest func(n int) // called for n that came when so many waited, after these
 
@@ -18,9 +18,7 @@ type Queue struct {
 
 // NewQueue returns a queue in which at most so many functions wait, 0 being any
 // number. Those beyond are not run: rest is called with their number instead.
-func NewQueue(pool *Pool, most int, rest func(n int)) *Queue {
-	return &Queue{pool: pool, most: most, rest: rest}
-}
+func NewQueue(most int, rest func(n int)) *Queue { return &Queue{most: most, rest: rest} }
 
 // Add has f run after all that came before. After Close it does nothing.
 func (q *Queue) Add(f func()) {
@@ -29,14 +27,14 @@ func (q *Queue) Add(f func()) {
 	switch {
 	case q.closed:
 		return
-	case q.most > 0 && len(q.waiting) >= q.most:
+	case q.most > 0 && (len(q.waiting) >= q.most || q.skipped > 0): // what comes later stays behind what was skipped
 		q.skipped++
-		return // somebody is at it
+		return
 	}
 	q.waiting = append(q.waiting, f)
 	if !q.running {
 		q.running = true
-		q.pool.Go(Func(q.run))
+		go q.run()
 	}
 }
 

@@ -9,10 +9,8 @@ import (
 
 func TestAQueueKeepsOrderAndSumsUpWhatIsTooMuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := New(1)
-		defer p.Close(time.Minute)
 		var ran []int
-		q := NewQueue(p, 3, func(n int) { ran = append(ran, -n) })
+		q := NewQueue(3, func(n int) { ran = append(ran, -n) })
 		for i := range 10 {
 			q.Add(func() {
 				time.Sleep(time.Second)
@@ -37,9 +35,8 @@ func TestAQueueKeepsOrderAndSumsUpWhatIsTooMuch(t *testing.T) {
 
 func TestAClosedQueueDropsWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := New(1)
 		ran := 0
-		q := NewQueue(p, 1, func(int) { ran += 100 })
+		q := NewQueue(1, func(int) { ran += 100 })
 		for range 5 {
 			q.Add(func() {
 				time.Sleep(time.Second)
@@ -49,8 +46,41 @@ func TestAClosedQueueDropsWhatWaits(t *testing.T) {
 		}
 		q.Close()
 		q.Add(func() { ran += 10 })
-		if !p.Close(time.Minute) || ran != 1 {
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if ran != 1 {
 			t.Errorf("ran %d", ran)
+		}
+	})
+}
+
+// Under a load that lasts the sum is told all the same, before what came after it.
+func TestWhatWasSkippedIsToldInItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ran []int
+		q := NewQueue(2, func(n int) { ran = append(ran, -n) })
+		for i := range 12 {
+			q.Add(func() {
+				time.Sleep(2 * time.Second)
+				ran = append(ran, i)
+			})
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		last, sum := -1, 0
+		for _, n := range ran {
+			if n < 0 {
+				last, sum = last-n, sum-n
+				continue
+			}
+			if n != last+1 {
+				t.Fatalf("ran %v", ran)
+			}
+			last = n
+		}
+		if last != 11 || sum == 0 {
+			t.Errorf("ran %v", ran)
 		}
 	})
 }
