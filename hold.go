@@ -343,7 +343,6 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 func (t *tenure) extend(ctx context.Context, until time.Time, d time.Duration) error {
 	t.mu.Lock()
 	t.alone = t.alone || d > t.length // if this process dies, the next holder's lock must not last so long
-	t.longest = max(t.longest, d)
 	t.mu.Unlock()
 	o := t.op(t.lock.kind.renew, []string{t.id, millis(d), unchanged})
 	o.stop, o.until = t.c.done, until

@@ -65,6 +65,9 @@ func (t *tenure) reenter(ctx context.Context, outer *hold, l *Lock, o *options, 
 // prolong runs a request that raises the lease of a live tenure to d, and believes
 // the answer only in time.
 func (t *tenure) prolong(ctx context.Context, o *op, d time.Duration) error {
+	t.mu.Lock()
+	t.longest = max(t.longest, d)
+	t.mu.Unlock()
 	reply, err := o.run(ctx)
 	r := first(reply)
 	if short := o.doubt(err == nil && r.Int == 1); short != nil {

@@ -43,7 +43,7 @@ type tenure struct {
 	queued   bool          // it may stand in a fair lock's queue
 	holds    *hold         // the live holds, linked by hold.next
 	longest  time.Duration // lease that was ever asked for, if longer than length
-	unfreed  int           // it was lost by its window, and so many of its holds are not released
+	unfreed  int           // so many holds have ended by a window, and count until they are released
 	suspect  bool          // a request of unknown outcome may still make it the owner
 
 	sharing  // of those who read
