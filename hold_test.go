@@ -219,6 +219,7 @@ func TestAWaitForOneselfIsReportedWithBothSites(t *testing.T) {
 		h := w.acquire(c.Lock("orders"), bg)
 		_, err := c.Lock("orders").Acquire(bg, redlatch.Wait(time.Minute)) // forgot to pass h.Context()
 		w.wantErr(err, redlatch.ErrBusy)
+		synctest.Wait()
 		if len(got) != 1 || got[0].Waited != 10*time.Second ||
 			!strings.Contains(got[0].WaitSite, "hold_test.go") || !strings.Contains(got[0].HoldSite, "util_test.go") {
 			t.Fatalf("got %+v", got)
