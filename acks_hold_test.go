@@ -257,6 +257,7 @@ func TestAHoldIsTrustedNoLongerThanReplicasKnowIt(t *testing.T) {
 			w.wantErr(h.Release(bg), redlatch.ErrLost)
 			_ = kind
 		}
+		w.settle()
 		if lost.Load() != int64(len(holds)) {
 			t.Errorf("%d of %d were lost", lost.Load(), len(holds))
 		}

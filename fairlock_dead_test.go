@@ -43,6 +43,7 @@ func (w *world) mortal() *mortal {
 }
 
 func (m *mortal) requeued() int {
+	synctest.Wait()
 	m.events.Lock()
 	defer m.events.Unlock()
 	return len(m.events.requeued)
