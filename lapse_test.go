@@ -92,17 +92,23 @@ func TestALostLockIsFreedWhenTheLastOfItsHoldersStops(t *testing.T) {
 			<-second.Context().Done()
 			w.wantErr(first.Release(bg), redlatch.ErrLost)
 			w.wantErr(first.Release(bg), redlatch.ErrNotHeld)
-			synctest.Wait()
-			if !w.server.Exists("orders") {
-				t.Error("freed while one may be at work")
-			}
-			w.wantErr(second.Release(bg), redlatch.ErrLost)
-			synctest.Wait()
-			w.wantNoKeys()
+			w.freedBy(second)
 			wr := other.ReadWriteLock("orders").Write()
 			w.release(w.acquire(wr, bg))
 		})
 	}
+}
+
+// freedBy checks that a lock stands until the last who lost it releases it.
+func (w *world) freedBy(lost *redlatch.Hold) {
+	w.Helper()
+	synctest.Wait()
+	if !w.server.Exists(lost.Name()) {
+		w.Error("freed while one may be at work")
+	}
+	w.wantErr(lost.Release(bg), redlatch.ErrLost)
+	synctest.Wait()
+	w.wantNoKeys()
 }
 
 // A logger and handlers that are slow kept the clock from ending contexts.
@@ -188,13 +194,7 @@ func TestTheMarginOfOneHoldIsNotGivenAwayByAnother(t *testing.T) {
 				if other != nil {
 					w.release(other)
 				}
-				synctest.Wait()
-				if !w.server.Exists("orders") {
-					t.Error("freed while one may be at work")
-				}
-				w.wantErr(lost.Release(bg), redlatch.ErrLost)
-				synctest.Wait()
-				w.wantNoKeys()
+				w.freedBy(lost)
 			})
 		})
 	}

@@ -23,9 +23,8 @@ type Clock struct {
 	resting resting
 	lanes   map[string]*lane
 	talks   map[string]*talk // by lane
-	timer   *time.Timer      // nil while no lease is in the clock
-	wakeAt  time.Time        // what timer is set to
-	closed  bool
+	alarm
+	closed bool
 }
 
 // NewClock returns an empty clock that runs its senders with spawn, and calls
@@ -33,7 +32,8 @@ type Clock struct {
 func NewClock(spawn func(func()), glance func()) *Clock {
 	c := &Clock{spawn: spawn, resting: make(resting), lanes: make(map[string]*lane), talks: make(map[string]*talk)}
 	c.leases.which = 1
-	c.ends.glance, c.ends.woke = glance, c.woke
+	c.ring = c.tick
+	c.ends.ring, c.ends.glance, c.ends.woke = c.ends.tick, glance, c.woke
 	return c
 }
 
@@ -150,9 +150,7 @@ func (c *Clock) Close() []Holder {
 		e.lease.removed = true
 	}
 	c.resting = nil
-	if c.timer != nil {
-		c.timer.Stop()
-	}
+	c.stop()
 	all := c.ends.close()
 	holders := make([]Holder, len(all))
 	for i, e := range all {
@@ -182,23 +180,13 @@ func (c *Clock) scheduleLocked(l *Lease, now time.Time) {
 		}
 	}
 	c.leases.set(l, at)
-	c.setTimerLocked(now)
+	c.setAlarmLocked(now)
 }
 
-// setTimerLocked makes the timer fire for the first lease.
-func (c *Clock) setTimerLocked(now time.Time) {
-	if len(c.leases.entries) == 0 || c.closed {
-		return
-	}
-	at := c.leases.entries[0].at
-	if c.timer == nil {
-		c.wakeAt = at
-		c.timer = time.AfterFunc(max(0, at.Sub(now)), c.tick)
-		return
-	}
-	if c.wakeAt.IsZero() || at.Before(c.wakeAt) {
-		c.wakeAt = at
-		c.timer.Reset(max(0, at.Sub(now)))
+// setAlarmLocked sets the alarm to the first lease.
+func (c *Clock) setAlarmLocked(now time.Time) {
+	if len(c.leases.entries) > 0 && !c.closed {
+		c.set(c.leases.entries[0].at, now)
 	}
 }
 
@@ -207,7 +195,7 @@ func (c *Clock) woke() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.leases.allAt(time.Now())
-	c.setTimerLocked(time.Now())
+	c.setAlarmLocked(time.Now())
 }
 
 // tick has what is due renewed. It does no I/O, and sets the timer again. While it
@@ -234,7 +222,7 @@ func (c *Clock) tick() {
 			}
 		}
 	}
-	c.setTimerLocked(now)
+	c.setAlarmLocked(now)
 	if len(c.leases.entries) == 0 {
 		c.timer = nil
 		c.silent.Store(0)

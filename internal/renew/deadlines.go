@@ -22,9 +22,8 @@ type deadlines struct {
 
 	mu     sync.Mutex // guards what follows
 	leases schedule
-	timer  *time.Timer // nil while there is no lease
-	wakeAt time.Time   // what timer is set to; zero while tick runs
-	seen   time.Time   // when tick last looked
+	alarm
+	seen   time.Time // when tick last looked
 	closed bool
 }
 
@@ -37,7 +36,7 @@ func (d *deadlines) add(l *Lease) bool {
 	}
 	now := time.Now()
 	d.leases.set(l, l.ends(now))
-	d.setTimerLocked(now)
+	d.setAlarmLocked(now)
 	return true
 }
 
@@ -53,15 +52,12 @@ func (d *deadlines) close() []entry {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closed = true
-	if d.timer != nil {
-		d.timer.Stop()
-	}
+	d.stop()
 	return d.leases.clear()
 }
 
-// setTimerLocked makes the timer fire for the first lease, and at the latest
-// after maxSleep.
-func (d *deadlines) setTimerLocked(now time.Time) {
+// setAlarmLocked sets the alarm to the first lease, and to maxSleep at the latest.
+func (d *deadlines) setAlarmLocked(now time.Time) {
 	if len(d.leases.entries) == 0 || d.closed {
 		return
 	}
@@ -70,14 +66,9 @@ func (d *deadlines) setTimerLocked(now time.Time) {
 		at = limit
 	}
 	if d.timer == nil {
-		d.wakeAt, d.seen = at, now
-		d.timer = time.AfterFunc(max(0, at.Sub(now)), d.tick)
-		return
+		d.seen = now
 	}
-	if d.wakeAt.IsZero() || at.Before(d.wakeAt) {
-		d.wakeAt = at
-		d.timer.Reset(max(0, at.Sub(now)))
-	}
+	d.set(at, now)
 }
 
 // someAtOnce is how many are told before the next are looked for: nobody waits until
@@ -108,7 +99,7 @@ func (d *deadlines) tick() {
 			over = append(over, l.Holder)
 		}
 		if more = len(over) == someAtOnce; !more {
-			d.setTimerLocked(now)
+			d.setAlarmLocked(now)
 			if len(d.leases.entries) == 0 {
 				d.timer, d.seen = nil, time.Time{}
 			}

@@ -81,11 +81,8 @@ func (s *sleeper) look() (due []*Lease) {
 
 // stop keeps the clock from looking by itself.
 func (s *sleeper) stop() {
-	for _, timer := range []*time.Timer{s.clock.timer, s.clock.ends.timer} {
-		if timer != nil {
-			timer.Stop()
-		}
-	}
+	s.clock.stop()
+	s.clock.ends.stop()
 }
 
 func (s *sleeper) wantExpired(l *Lease, want int) {
