@@ -10,5 +10,5 @@ if ARGV[5] ~= '1' and redis.call('EXISTS', KEYS[1]) == 0 then
   return answered(0)
 end
 redis.call('INCRBY', KEYS[1], ARGV[4])
-redis.call('PUBLISH', ARGV[3], redis.call('GET', KEYS[1]))
+redis.call('PUBLISH', ARGV[3], math.max(0, redis.call('GET', KEYS[1]))) -- Redisson minds a negative number
 return answered(1)

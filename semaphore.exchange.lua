@@ -33,7 +33,7 @@ if available and others <= 0 then
   end
 end
 if give ~= '0' then
-  redis.call('PUBLISH', channel, redis.call('GET', semaphore))
+  redis.call('PUBLISH', channel, math.max(0, redis.call('GET', semaphore))) -- Redisson minds a negative number
 end
 if others > 0 then
   return answered(-others)

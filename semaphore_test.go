@@ -133,11 +133,11 @@ func TestSemaphoreCountsAsRedissons(t *testing.T) {
 		w.no(s.AddPermits(bg, 4))
 		want("added", "7", "7")
 		w.no(s.AddPermits(bg, -15))
-		want("taken away", "-8", "-8")
+		want("taken away", "-8", "0") // Redisson's listeners throw on a negative number
 		count(-8)
 		w.wantErr(s.Try(bg, 1), redlatch.ErrBusy)
 		w.no(s.Release(bg, 1))
-		want("less than none", "-7", "-7")
+		want("less than none", "-7", "0")
 		if n, err := s.Drain(bg); n != -7 || err != nil {
 			t.Errorf("Drain = %d, %v", n, err)
 		}
