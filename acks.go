@@ -18,7 +18,10 @@ import (
 // replicas, as Redisson's do not. If too few acknowledge in time what was acquired
 // is given back, a re-entry taken back, and the call fails with a *AckError. A
 // number requires the same of renewals and of Extend: if the replicas stay silent
-// the lease is not prolonged, and in the end the hold is lost.
+// the lease is not prolonged, and in the end the hold is lost. What gives a
+// Semaphore's permits back, or changes how many permits there are, waits for
+// replicas as well, but counts without them, which is an event
+// (Events.NotAcknowledged).
 //
 // It makes a failover less likely to cost a lock, and promises no more than that:
 // one acknowledgement out of two replicas does not help if the other one becomes
@@ -172,10 +175,17 @@ func (o *op) doubt(granted bool) *AckError {
 	case !granted || o.short == nil:
 		return nil
 	case o.c.acks.policy == AcksBestEffort:
-		o.c.report.notAcknowledged(NotAcknowledgedEvent{Name: o.short.Name, Err: o.short})
+		o.unacked()
 		return nil
 	}
 	return o.short
+}
+
+// unacked reports what counts though too few replicas know of it, if it is so.
+func (o *op) unacked() {
+	if o.short != nil {
+		o.c.report.notAcknowledged(NotAcknowledgedEvent{Name: o.short.Name, Err: o.short})
+	}
 }
 
 var errNoWait = errors.New("the server does not know WAIT, or forbids it")

@@ -272,6 +272,46 @@ func TestPermitsThatReplicasDoNotKnowAreNeitherLostNorDoubled(t *testing.T) {
 	})
 }
 
+// What gives permits back, or changes how many there are, cannot be taken back: it
+// counts though replicas do not know of it, is done once, and reported.
+func TestAReleaseThatReplicasDoNotKnowIsReportedAndNotRepeated(t *testing.T) {
+	for name, x := range map[string]struct {
+		do   func(s *redlatch.Semaphore) error
+		want string
+	}{
+		"release": {func(s *redlatch.Semaphore) error { return s.Release(bg, 2) }, "9"},
+		"release if exists": {func(s *redlatch.Semaphore) error {
+			_, err := s.ReleaseIfExists(bg, 1)
+			return err
+		}, "8"},
+		"add":   {func(s *redlatch.Semaphore) error { return s.AddPermits(bg, 3) }, "10"},
+		"drain": {func(s *redlatch.Semaphore) error { _, err := s.Drain(bg); return err }, "0"},
+	} {
+		for _, policy := range []redlatch.Acks{redlatch.AcksAny, redlatch.AcksBestEffort, 1} {
+			t.Run(fmt.Sprint(name, " ", policy), func(t *testing.T) {
+				inFakeTime(t, func(w *world) {
+					var told []redlatch.NotAcknowledgedEvent
+					c, d := w.acking(redlatch.Config{Acks: policy, Events: redlatch.Events{
+						NotAcknowledged: func(e redlatch.NotAcknowledgedEvent) { told = append(told, e) },
+					}}, 1, 1)
+					s := c.Semaphore("name")
+					w.setPermits(s, 7)
+					d.follow(1, 0)
+					w.no(x.do(s))
+					time.Sleep(time.Minute)
+					synctest.Wait()
+					if len(told) != 1 || told[0].Name != "name" || told[0].Err == nil {
+						t.Errorf("events %+v", told)
+					}
+					if free, _ := w.server.Get("name"); free != x.want {
+						t.Errorf("%s permits, want %s", free, x.want)
+					}
+				})
+			})
+		}
+	}
+}
+
 // A permit that goes back because replicas do not know it is not handed to the next
 // in line. One that is released meanwhile is: they have known that for long.
 func TestAPermitThatGoesBackIsNobodysInBetween(t *testing.T) {

@@ -238,7 +238,8 @@ func (w *world) takeUnder(x taking, policy redlatch.Acks, alone bool, wants, nee
 	w.wantFree(x, others)
 }
 
-// Nothing needs replicas but what acquires, or prolongs what must be acknowledged.
+// Nothing needs replicas but what acquires, what changes the number of permits, or
+// what prolongs a lease that must be acknowledged.
 func TestWhatReplicasAreAskedFor(t *testing.T) {
 	for policy, renewals := range map[redlatch.Acks][]string{
 		redlatch.AcksAny:        nil,
@@ -249,7 +250,8 @@ func TestWhatReplicasAreAskedFor(t *testing.T) {
 			c, d := w.acking(redlatch.Config{Acks: policy}, 1, 1)
 			want := []string{
 				"lock.take", "lock.renew", "lock.transfer", "fairlock.take", "readwrite.read.take", "readwrite.write.take",
-				"grouplock.take", "grouplock.renew", "multilock.take", "semaphore.exchange", "expirable.take",
+				"grouplock.take", "grouplock.renew", "multilock.take", "semaphore.exchange", "semaphore.set", "semaphore.add", "semaphore.drain",
+				"expirable.take", "expirable.try_set",
 			}
 			l := c.Lock("lock")
 			h := w.acquire(l, bg)
@@ -268,7 +270,9 @@ func TestWhatReplicasAreAskedFor(t *testing.T) {
 			w.no(err)
 			s := c.Semaphore("permits")
 			w.setPermits(s, 1)
-			w.no(s.Acquire(bg, 1))
+			w.no(s.AddPermits(bg, 1))
+			_, err = s.Drain(bg)
+			w.no(errors.Join(err, s.Release(bg, 1), s.Acquire(bg, 1)))
 			e := c.ExpirableSemaphore("expirable")
 			_, err = e.TrySetPermits(bg, 1)
 			w.no(err)

@@ -205,7 +205,7 @@ func (b *Barrier) leave(a arrival) <-chan struct{} {
 				keys: b.keys(a.generation), args: []string{a.generation, a.id, b.channel},
 			}
 			_, err := o.run(context.Background())
-			if !errors.Is(err, ErrUnavailable) || b.c.open() != nil || time.Since(start) > sessionTries {
+			if !errors.Is(err, ErrUnavailable) || b.c.open() != nil || time.Since(start) > sessionTTL/4 {
 				return
 			}
 		}

@@ -39,7 +39,7 @@ type Events struct {
 	// be heard for six seconds, or a Redisson client took it for dead.
 	Requeued func(RequeuedEvent)
 	// NotAcknowledged is called when an acquisition went on without its replicas
-	// (AcksBestEffort).
+	// (AcksBestEffort), or when they do not know of a change of the number of permits.
 	NotAcknowledged func(NotAcknowledgedEvent)
 	// Skipped is called when more happened than could be told one by one.
 	Skipped func(SkippedEvent)
@@ -95,8 +95,8 @@ type RequeuedEvent struct {
 	Waited      time.Duration // so far
 }
 
-// A NotAcknowledgedEvent tells of an acquisition that replicas have not
-// acknowledged in time. It counts nevertheless.
+// A NotAcknowledgedEvent tells of an acquisition, or a change of the number of
+// permits, that replicas have not acknowledged in time. It counts nevertheless.
 type NotAcknowledgedEvent struct {
 	Name string
 	Err  *AckError

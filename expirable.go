@@ -243,7 +243,7 @@ func (s *ExpirableSemaphore) setting(ctx context.Context, sc *Script, keys []str
 func (s *ExpirableSemaphore) session(ctx context.Context, sc *Script, keys []string, args ...string) (int64, error) {
 	session, put := s.c.sessions.get(wire.Session(s.name, s.c.id, "permits"))
 	defer put()
-	return session.do(ctx, sc, keys, args)
+	return session.do(ctx, count{script: sc, keys: keys, args: args, acks: true})
 }
 
 // Delete deletes the semaphore, and says whether there was one. Its permits are

@@ -150,7 +150,7 @@ func (l *CountDownLatch) counted(ctx context.Context, s *Script, args ...string)
 	}
 	x, put := l.c.sessions.get(wire.Session(l.name, l.c.id, "latch"))
 	defer put()
-	return x.do(ctx, s, []string{l.name}, args)
+	return x.do(ctx, count{script: s, keys: []string{l.name}, args: args, adds: s == latchDown})
 }
 
 func (l *CountDownLatch) usable(ctx context.Context) error {

@@ -151,7 +151,7 @@ func TestNoCountDownCountsTwice(t *testing.T) {
 					for range 4 {
 						wg.Go(func() {
 							for range 12 {
-								ctx, cancel := context.WithTimeout(bg, x.ms(1000))
+								ctx, cancel := context.WithTimeout(bg, x.ms(200))
 								asked.Add(1)
 								if l.CountDown(ctx) == nil {
 									told.Add(1)

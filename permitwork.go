@@ -98,7 +98,7 @@ func (ln *permitLine) send(x *exchange) {
 		args = append(args, strconv.Itoa(n))
 	}
 	o := ln.session.op(semaphoreExchange, ln.keys, args)
-	o.acks = ln.c.acks.holds && len(x.wants) > 0
+	o.acks = ln.c.acks.holds
 	o.retried = func() {
 		ln.mu.Lock()
 		defer ln.mu.Unlock()
@@ -117,7 +117,11 @@ func (ln *permitLine) send(x *exchange) {
 		ln.failed(x, err)
 		return
 	}
-	if ln.answered(x, int(answer), o.doubt(answer > 0)) && ln.c.open() == nil {
+	short := o.doubt(answer > 0)
+	if x.give > 0 && (answer <= 0 || short != nil) {
+		o.unacked() // what was given back counts
+	}
+	if ln.answered(x, int(answer), short) && ln.c.open() == nil {
 		ln.news.Start(func(h func(confirmed bool)) func() {
 			return ln.c.subscribe(ln.channel, func(n Notice) {
 				h(n.Subscribed)
@@ -205,7 +209,8 @@ func (ln *permitLine) failed(x *exchange, err error) {
 func (ln *permitLine) lost(x *exchange, err error) bool {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	if errors.Is(err, ErrUnavailable) && ln.c.open() == nil {
+	forgotten := errors.Is(err, errForgotten)
+	if errors.Is(err, ErrUnavailable) && !forgotten && ln.c.open() == nil {
 		// Not done, and not refused: it will be tried again for as long as
 		// anybody wants something. Callers lose patience by themselves.
 		ln.cause = err
@@ -217,6 +222,12 @@ func (ln *permitLine) lost(x *exchange, err error) bool {
 	}
 	ln.silent, ln.cause = time.Time{}, nil
 	ln.tell(x.releasers, err)
+	if forgotten {
+		// What was given may be there, and is not given again. Who wants something
+		// does not have it, and asks once more.
+		ln.heard = true
+		return true
+	}
 	ln.fail(err)
 	return x.give > 0 && len(x.releasers) == 0
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"time"
 
@@ -273,7 +272,7 @@ func (l *RateLimiter) request(ctx context.Context, script *Script, keys []string
 	}
 	s, put := l.c.sessions.get(l.session())
 	defer put()
-	answer, err := s.do(ctx, script, slices.Clip(keys), args)
+	answer, err := s.do(ctx, count{script: script, keys: keys, args: args})
 	if err == nil {
 		l.c.rates.changed(l.name)
 	}

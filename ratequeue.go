@@ -247,7 +247,7 @@ func (q *rateQueue) first() []*rateWaiter {
 // ask asks for the first ones, tells those who need not wait any longer, and
 // returns for how long there is no point in asking again.
 func (q *rateQueue) ask(s *session, first []*rateWaiter) (pause time.Duration) {
-	if err := s.enter(context.Background(), time.Time{}); err != nil {
+	if err := s.enter(); err != nil {
 		q.tellAll(err)
 		return 0
 	}

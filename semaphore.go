@@ -126,7 +126,10 @@ func (s *Semaphore) acquire(ctx context.Context, n int, o *options) error {
 // If it fails because ctx has ended (before or during the call) or with
 // ErrUnavailable, the permits are given back nevertheless, as soon as the server
 // answers. Not so if the server refuses, or if the client is closed before: do
-// not close it under permits that are held. n = 0 does nothing.
+// not close it under permits that are held. If the server was away for so long, or
+// has lost so much, that it cannot say whether it has them back (more than ten
+// minutes), they are not given back again: Events.ReleaseFailed tells. n = 0 does
+// nothing.
 func (s *Semaphore) Release(ctx context.Context, n int) error {
 	if err := s.usable(ctx, n); err != nil || n == 0 {
 		return err
@@ -220,7 +223,7 @@ func (s *Semaphore) change(ctx context.Context, script *Script, args ...string) 
 	}
 	x, put := s.c.sessions.get(wire.Session(s.name, s.c.id, "change"))
 	defer put()
-	return x.do(ctx, script, s.keys, args)
+	return x.do(ctx, count{script: script, keys: s.keys, args: args, acks: true})
 }
 
 // usable refuses what no method can work with.

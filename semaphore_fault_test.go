@@ -243,6 +243,62 @@ func TestWhatWasGrantedToNobodyGoesBack(t *testing.T) {
 	})
 }
 
+// An outage does not double permits and loses none, however long it is, as long as
+// Redis remembers the last request. After that what is in doubt is not repeated, and
+// reported.
+func TestAnOutageNeitherDoublesPermitsNorLosesThem(t *testing.T) {
+	const acquire, release = "acquire", "release"
+	for _, what := range []string{acquire, release} {
+		for _, executed := range []bool{false, true} {
+			for _, outage := range []time.Duration{3 * time.Minute, 9 * time.Minute, 11 * time.Minute, time.Hour} {
+				t.Run(fmt.Sprintf("%s executed=%v %v", what, executed, outage), func(t *testing.T) {
+					inFakeTime(t, func(w *world) {
+						var failed []error
+						x, c := w.silence(redlatch.Config{Events: redlatch.Events{
+							ReleaseFailed: func(e redlatch.ReleaseFailedEvent) { failed = append(failed, e.Err) },
+						}})
+						s := w.semaphore(c, 1)
+						want := "1"
+						if what == release {
+							w.no(s.Acquire(bg, 1))
+						}
+						x.set(true)
+						x.executes = executed
+						done := later(func() error {
+							if what == release {
+								return s.Release(bg, 1)
+							}
+							return s.Acquire(bg, 1)
+						})
+						synctest.Wait()
+						x.mu.Lock()
+						x.executes = false
+						x.mu.Unlock()
+						time.Sleep(outage)
+						w.wantErr(<-done, redlatch.ErrUnavailable)
+						x.set(false)
+						time.Sleep(time.Minute)
+						synctest.Wait()
+						forgotten := outage > 10*time.Minute
+						switch {
+						case forgotten && (what == acquire) == executed:
+							want = "0" // what was taken and what was never given back
+						case !forgotten && len(failed) > 0:
+							t.Errorf("events %q", failed)
+						}
+						w.wantSemaphore("after it", want)
+						if forgotten && (len(failed) != 1 || !strings.Contains(failed[0].Error(), "forgotten")) {
+							t.Errorf("events %q", failed)
+						}
+						w.no(s.Release(bg, 1))
+						w.no(s.Acquire(bg, 1))
+					})
+				})
+			}
+		}
+	}
+}
+
 // Close gives up what it cannot bring to its end, and says so.
 func TestCloseDuringAnOutageEnds(t *testing.T) {
 	for _, sure := range []bool{false, true} {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // Requests that count, told of a latch: a count-down that is executed twice, or
@@ -48,8 +49,9 @@ func (w *world) counting(cfg redlatch.Config, decide func(s string, try int) fat
 			return next()
 		}
 		c.mu.Lock()
-		if n := len(c.numbers); n == 0 || c.numbers[n-1] != args[0] {
-			c.numbers = append(c.numbers, args[0])
+		number := strings.TrimPrefix(args[0], "-") // if it is sent again
+		if n := len(c.numbers); n == 0 || c.numbers[n-1] != number {
+			c.numbers = append(c.numbers, number)
 		}
 		c.tries++
 		what := decide(s, c.tries)
@@ -296,6 +298,143 @@ func TestARequestIsNotSentAgainWhenRedisMayHaveForgottenIt(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A request that has never come to the server is sent once more under a new number
+// as soon as the server says so; the first one changes nothing if it comes at last.
+func TestARequestThatWasNeverExecutedIsExecutedOnce(t *testing.T) {
+	for _, arrives := range []string{"before the new one", "after it"} {
+		t.Run(arrives, func(t *testing.T) {
+			inFakeTime(t, func(w *world) {
+				var c *counting
+				c = w.counting(redlatch.Config{}, func(_ string, try int) fate {
+					switch {
+					case try == 1:
+						return late
+					case try == 3 && arrives == "before the new one":
+						c.held[0]()
+					}
+					return good
+				})
+				w.latch(w.client(redlatch.Config{}).CountDownLatch("orders"), 5) // in another session
+				l := c.CountDownLatch("orders")
+				w.down(l)
+				w.wantCount(l, 4)
+				c.arrive()
+				w.wantCount(l, 4)
+				w.down(l)
+				w.wantCount(l, 3)
+				if got := c.sent(); len(got) != 3 {
+					t.Errorf("sent are the numbers %q", got)
+				}
+			})
+		})
+	}
+}
+
+// An attempt that comes to a server that was stopped for so long that the session
+// has ended meanwhile is not executed, though it was sent in time.
+func TestAnAttemptThatOutlivesItsSessionCountsNothing(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		var stopped, executed atomic.Bool
+		c := w.counting(redlatch.Config{}, func(string, int) fate {
+			switch {
+			case !stopped.Load():
+				return good
+			case executed.CompareAndSwap(false, true):
+				return replyLost
+			}
+			return late
+		})
+		l := w.latch(c.CountDownLatch("orders"), 5)
+		stopped.Store(true)
+		w.wantErr(l.CountDown(bg), redlatch.ErrUnavailable)
+		time.Sleep(11 * time.Minute)
+		c.arrive()
+		stopped.Store(false)
+		time.Sleep(time.Minute)
+		w.wantCount(l, 4)
+		w.down(l)
+		w.wantCount(l, 3)
+	})
+}
+
+// A server that has lost the session cannot say whether a request was executed. It
+// is not repeated, and its caller learns that.
+func TestARequestThatIsForgottenIsNotRepeated(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		var forget []int // before which attempts
+		var lose int     // the answer to which
+		c := w.counting(redlatch.Config{}, func(_ string, try int) fate {
+			if slices.Contains(forget, try) {
+				w.forget()
+			}
+			time.Sleep(time.Millisecond)
+			if try == lose {
+				return replyLost
+			}
+			return good
+		})
+		l := w.latch(c.CountDownLatch("orders"), 5)
+		forget = []int{2, 4}
+		lose = 3
+		first := later(func() error { return l.CountDown(bg) }) // never sent before, so it begins a session
+		synctest.Wait()
+		second := later(func() error { return l.CountDown(bg) })
+		w.no(<-first)
+		err := <-second
+		w.wantErr(err, redlatch.ErrUnavailable)
+		if !strings.Contains(err.Error(), "forgotten") {
+			t.Errorf("got %v", err)
+		}
+		w.wantCount(l, 3)
+		w.down(l)
+		w.wantCount(l, 2)
+	})
+}
+
+// forget has the server lose all sessions.
+func (w *world) forget() {
+	for _, key := range w.server.Keys() {
+		if strings.HasPrefix(key, wire.Sessions) {
+			w.server.Del(key)
+		}
+	}
+}
+
+// Callers that count down at the same time share requests. Each counts once,
+// whatever replies are lost; but for those who leave before theirs is sent.
+func TestCallersThatCountDownTogetherShareRequests(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.counting(redlatch.Config{}, func(_ string, try int) fate {
+			time.Sleep(time.Millisecond)
+			if try%2 == 0 {
+				return replyLost
+			}
+			return good
+		})
+		l := w.latch(c.CountDownLatch("orders"), 1000)
+		ctx, cancel := context.WithCancel(bg)
+		var stay, leave []<-chan error
+		stay = append(stay, later(func() error { return l.CountDown(bg) }))
+		synctest.Wait() // that is under way, the others stand in line
+		for range 300 {
+			stay = append(stay, later(func() error { return l.CountDown(bg) }))
+			leave = append(leave, later(func() error { return l.CountDown(ctx) }))
+		}
+		synctest.Wait()
+		cancel()
+		for _, left := range leave {
+			w.wantErr(<-left, context.Canceled)
+		}
+		for _, counted := range stay {
+			w.no(<-counted)
+		}
+		w.wantCount(l, 1000-301)
+		if got := c.sent(); len(got) != 3 {
+			t.Errorf("sent are the numbers %q", got)
+		}
+	})
 }
 
 // Many that wait for their turn, on a slow way to a server that lives, are no
