@@ -2,6 +2,7 @@ package renew
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -113,14 +114,29 @@ func (c *Clock) Check(l *Lease) {
 // empty. One whose last renewal has failed is asked about soon anyway, unless there
 // is another node to ask.
 func (c *Clock) Kick(name string) {
+	for some := range slices.Chunk(c.kicked(name), someAtOnce) {
+		c.mu.Lock()
+		for _, l := range some {
+			if !l.removed && !c.closed && (name == "" || l.lane == name) &&
+				(l.due || l.retry == 0 || l.lane != l.Holder.Lane()) {
+				c.sendLocked(l)
+			}
+		}
+		c.mu.Unlock() // a holder may be waiting for it
+	}
+}
+
+// kicked returns the leases among which a kick finds its own: none if there was one
+// a moment ago. Then it comes later.
+func (c *Clock) kicked(name string) []*Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed || len(c.leases.entries) == 0 {
-		return
+		return nil
 	}
 	t, now := c.talkLocked(name), time.Now()
 	if t.rekick {
-		return
+		return nil
 	}
 	if rest := kickPause - now.Sub(t.kicked); rest > 0 { // each failure of an outage may be a break
 		t.rekick = true
@@ -130,15 +146,14 @@ func (c *Clock) Kick(name string) {
 			c.mu.Unlock()
 			c.Kick(name)
 		})
-		return
+		return nil
 	}
 	t.kicked = now
-	for _, e := range c.leases.entries {
-		if l := e.lease; (name == "" || l.lane == name) &&
-			(l.due || l.retry == 0 || l.lane != l.Holder.Lane()) {
-			c.sendLocked(l)
-		}
+	all := make([]*Lease, len(c.leases.entries))
+	for i, e := range c.leases.entries {
+		all[i] = e.lease
 	}
+	return all
 }
 
 // Close forgets every lease and returns their holders.
@@ -198,14 +213,14 @@ func (c *Clock) woke() {
 	c.setAlarmLocked(time.Now())
 }
 
-// tick has what is due renewed. It does no I/O, and sets the timer again. While it
-// runs wakeAt is zero.
+// tick has what is due renewed, so many at once. It does no I/O, and sets the timer
+// again. While it runs wakeAt is zero.
 func (c *Clock) tick() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
 	c.wakeAt = time.Time{}
-	for len(c.leases.entries) > 0 && !c.leases.entries[0].at.After(now) {
+	for n := 0; n < someAtOnce && len(c.leases.entries) > 0 && !c.leases.entries[0].at.After(now); n++ {
 		l := c.leases.entries[0].lease
 		switch {
 		case l.over(now): // its holder removes it, when the deadline says the same

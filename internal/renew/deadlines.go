@@ -71,8 +71,8 @@ func (d *deadlines) setAlarmLocked(now time.Time) {
 	d.set(at, now)
 }
 
-// someAtOnce is how many are told before the next are looked for: nobody waits until
-// all are found.
+// someAtOnce is how many leases are looked at before others may have the mutex, and
+// how many holders are told before the next are looked for.
 const someAtOnce = 256
 
 func (d *deadlines) tick() {
