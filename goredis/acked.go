@@ -28,7 +28,7 @@ func (d *Driver) RunAcked(
 
 	node, err := d.node(ctx, keys[0])
 	if err != nil {
-		return redlatch.Reply{}, 0, d.judge(classify(err, false))
+		return redlatch.Reply{}, 0, d.creds.Judge(classify(err, false))
 	}
 	q := ackedScript{d, s, keys, args, replicas, max(min(timeout, d.waits).Milliseconds(), 1)}
 	reply, acked, re := q.run(ctx, node, false)
@@ -49,7 +49,7 @@ func (d *Driver) RunAcked(
 		if adapter.IsBreak(re) {
 			d.breaks.Lane(keys)
 		}
-		return redlatch.Reply{}, 0, d.judge(re)
+		return redlatch.Reply{}, 0, d.creds.Judge(re)
 	}
 	return reply, acked, nil
 }
@@ -142,7 +142,7 @@ func (d *Driver) Replicas(ctx context.Context, key string) (int, error) {
 	defer cancel()
 	node, err := d.node(ctx, key)
 	if err != nil {
-		return 0, d.judge(classify(err, false))
+		return 0, d.creds.Judge(classify(err, false))
 	}
 	role, err := node.Do(ctx, "role").Slice()
 	if err != nil {
@@ -150,7 +150,7 @@ func (d *Driver) Replicas(ctx context.Context, key string) (int, error) {
 		if re.Outcome == redlatch.Unknown {
 			re.Outcome = redlatch.NotExecuted // who asks changes nothing
 		}
-		return 0, d.judge(re)
+		return 0, d.creds.Judge(re)
 	}
 	if len(role) >= 3 {
 		if replicas, ok := role[2].([]any); ok {

@@ -48,3 +48,26 @@ func TestRefusedCredentialsThatRotate(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A server that refuses the handshake may quote it.
+func TestAQuotedPasswordIsNotShown(t *testing.T) {
+	t.Parallel()
+	r := use(t, redis.NewClient(&redis.Options{Addr: testserver.Quoting(t), Password: "hunter2", MaxRetries: -1}))
+	_, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil)
+	var reply redis.Error
+	if err == nil || !strings.Contains(err.Error(), "***") || !errors.As(err, &reply) {
+		t.Errorf("%v", err)
+	}
+	for ; err != nil; err = errors.Unwrap(err) {
+		if strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%v", err)
+		}
+	}
+	primaries, err := r.Primaries(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err = primaries[0].Scan(t.Context(), 0, "hash", "*", 1); err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("%v", err)
+	}
+}

@@ -25,7 +25,7 @@ type Driver struct {
 	timeout    time.Duration
 	waits      time.Duration  // how long WAIT can last
 	shares     adapter.Shares // of a node's pool, for WAIT
-	rotates    bool           // credentials are asked for, so those that are refused may be others next time
+	creds      adapter.Credentials
 	breaks     adapter.Breaks
 	classic    *hub
 	sharded    *hub
@@ -56,7 +56,8 @@ func Use(rdb redis.UniversalClient) *Driver {
 		d.rdb, d.single = c, c
 		d.replicated = o.Addr == "FailoverClient" // what go-redis puts there for one that asks sentinels
 		d.setTimeouts(o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled)
-		d.rotates = o.CredentialsProvider != nil || o.CredentialsProviderContext != nil || o.StreamingCredentialsProvider != nil
+		d.creds.Rotate = o.CredentialsProvider != nil || o.CredentialsProviderContext != nil || o.StreamingCredentialsProvider != nil
+		d.creds.Secrets = []string{o.Password}
 		d.classic = newHub(d, false, alone(c))
 		d.sharded = newHub(d, true, alone(c))
 	case *redis.ClusterClient:
@@ -64,7 +65,8 @@ func Use(rdb redis.UniversalClient) *Driver {
 		d.rdb, d.cluster = c, c
 		d.replicated = true
 		d.setTimeouts(o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled)
-		d.rotates = o.CredentialsProvider != nil || o.CredentialsProviderContext != nil || o.StreamingCredentialsProvider != nil
+		d.creds.Rotate = o.CredentialsProvider != nil || o.CredentialsProviderContext != nil || o.StreamingCredentialsProvider != nil
+		d.creds.Secrets = []string{o.Password}
 		d.classic = newHub(d, false, anyNode(c))
 		d.sharded = newHub(d, true, owner(c))
 	case *redis.Ring:

@@ -28,7 +28,7 @@ func (d *Driver) Run(ctx context.Context, s *redlatch.Script, keys, args []strin
 		if adapter.IsBreak(err) {
 			d.breaks.Lane(keys)
 		}
-		return redlatch.Reply{}, d.judge(err)
+		return redlatch.Reply{}, d.creds.Judge(err)
 	}
 	return reply, nil
 }
@@ -62,15 +62,6 @@ func result(cmd once, err error, text *scriptArg) (redlatch.Reply, *redlatch.Run
 		return redlatch.Reply{}, nil
 	}
 	return redlatch.Reply{}, classify(err, text.written.Load())
-}
-
-// judge makes an outage of credentials that are refused, if there may be others for
-// the next connection.
-func (d *Driver) judge(re *redlatch.RunError) *redlatch.RunError {
-	if d.rotates && (re.Code == "WRONGPASS" || re.Code == "NOAUTH") {
-		re.Code = ""
-	}
-	return re
 }
 
 // once is a command that go-redis sends again only after a server has answered

@@ -13,14 +13,14 @@ import (
 // Primaries implements [redlatch.Redis].
 func (d *Driver) Primaries(ctx context.Context) ([]redlatch.Primary, error) {
 	if d.single != nil {
-		return []redlatch.Primary{primary{d.single}}, nil
+		return []redlatch.Primary{primary{d.single, &d.creds}}, nil
 	}
 	var mu sync.Mutex
 	var all []redlatch.Primary
 	err := d.cluster.ForEachMaster(context.WithoutCancel(ctx), func(_ context.Context, c *redis.Client) error {
 		mu.Lock()
 		defer mu.Unlock()
-		all = append(all, primary{c})
+		all = append(all, primary{c, &d.creds})
 		return nil
 	})
 	return all, err
@@ -39,9 +39,13 @@ func (d *Driver) slots() (ranges []adapter.Range, err error) {
 	return ranges, err
 }
 
-type primary struct{ rdb *redis.Client }
+type primary struct {
+	rdb   *redis.Client
+	creds *adapter.Credentials
+}
 
 // Scan implements [redlatch.Primary].
 func (p primary) Scan(ctx context.Context, cursor uint64, kind, pattern string, count int) (keys []string, next uint64, err error) {
-	return p.rdb.ScanType(context.WithoutCancel(ctx), cursor, pattern, int64(count), kind).Result()
+	keys, next, err = p.rdb.ScanType(context.WithoutCancel(ctx), cursor, pattern, int64(count), kind).Result()
+	return keys, next, p.creds.Mask(err)
 }

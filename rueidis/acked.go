@@ -36,7 +36,7 @@ func (d *Driver) RunAcked(
 	defer release()
 	client, err := d.waits.get(ctx)
 	if err != nil {
-		return redlatch.Reply{}, 0, d.judge(notExecuted(err))
+		return redlatch.Reply{}, 0, d.creds.Judge(notExecuted(err))
 	}
 	if client.Mode() == rueidis.ClientModeCluster && !sameSlot(keys) {
 		return redlatch.Reply{}, 0, redlatch.ServerError("CROSSSLOT", errCrossSlot)
@@ -61,7 +61,7 @@ func (d *Driver) RunAcked(
 		if adapter.IsBreak(re) {
 			d.breaks.Lane(keys)
 		}
-		return redlatch.Reply{}, 0, d.judge(re)
+		return redlatch.Reply{}, 0, d.creds.Judge(re)
 	}
 	if err := wait.NonRedisError(); err != nil { // whoever is the primary by now may not have it
 		d.breaks.Lane(keys)
@@ -126,7 +126,7 @@ func (d *Driver) Replicas(ctx context.Context, key string) (int, error) {
 	defer release()
 	client, err := d.commands.get(ctx)
 	if err != nil {
-		return 0, d.judge(notExecuted(err))
+		return 0, d.creds.Judge(notExecuted(err))
 	}
 	role := client.B().Role().Build()
 	if client.Mode() == rueidis.ClientModeCluster {
@@ -134,7 +134,7 @@ func (d *Driver) Replicas(ctx context.Context, key string) (int, error) {
 	}
 	res := client.Do(ctx, role)
 	if err := res.NonRedisError(); err != nil {
-		return 0, d.judge(classify(err))
+		return 0, d.creds.Judge(classify(err))
 	}
 	list, err := res.ToArray()
 	if err != nil {

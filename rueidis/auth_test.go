@@ -41,6 +41,29 @@ func TestNotLetIn(t *testing.T) {
 	}
 }
 
+// A server that refuses the handshake may quote it.
+func TestAQuotedPasswordIsNotShown(t *testing.T) {
+	t.Parallel()
+	opt := options(testserver.Quoting(t))
+	opt.Password = "hunter2"
+	d, err := rueidis.New(opt)
+	if err == nil {
+		t.Cleanup(d.Close)
+		_, err = d.Run(t.Context(), newScript(t, "return 1"), nil, nil)
+	}
+	if err == nil || !strings.Contains(err.Error(), "***") {
+		t.Errorf("%v", err)
+	}
+	if reply := (*client.RedisError)(nil); !errors.As(err, &reply) {
+		t.Errorf("%#v", err)
+	}
+	for ; err != nil; err = errors.Unwrap(err) {
+		if strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	s := testserver.Start(t, testserver.Redis)

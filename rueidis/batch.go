@@ -29,7 +29,7 @@ func (d *Driver) RunBatch(requests []*redlatch.Request) {
 	client, err := d.commands.get(ctx)
 	if err != nil {
 		for _, r := range requests {
-			r.Reply, r.Err = redlatch.Reply{}, d.judge(notExecuted(err))
+			r.Reply, r.Err = redlatch.Reply{}, d.creds.Judge(notExecuted(err))
 		}
 		return
 	}
@@ -101,7 +101,7 @@ func (d *Driver) send(
 		}
 		var re *redlatch.RunError
 		if r.Reply, re = convert(res); re != nil {
-			r.Err = d.judge(re)
+			r.Err = d.creds.Judge(re)
 			if adapter.IsBreak(re) {
 				broken = r
 			}

@@ -38,7 +38,7 @@ func (d *Driver) RunAcked(
 	defer release()
 	client, err := d.waits.get(ctx)
 	if err != nil {
-		return redlatch.Reply{}, 0, d.judge(notExecuted(err))
+		return redlatch.Reply{}, 0, d.creds.Judge(notExecuted(err))
 	}
 	if client.Mode() == valkey.ClientModeCluster && !sameSlot(keys) {
 		return redlatch.Reply{}, 0, redlatch.ServerError("CROSSSLOT", errCrossSlot)
@@ -63,7 +63,7 @@ func (d *Driver) RunAcked(
 		if adapter.IsBreak(re) {
 			d.breaks.Lane(keys)
 		}
-		return redlatch.Reply{}, 0, d.judge(re)
+		return redlatch.Reply{}, 0, d.creds.Judge(re)
 	}
 	if err := wait.NonValkeyError(); err != nil { // whoever is the primary by now may not have it
 		d.breaks.Lane(keys)
@@ -128,7 +128,7 @@ func (d *Driver) Replicas(ctx context.Context, key string) (int, error) {
 	defer release()
 	client, err := d.commands.get(ctx)
 	if err != nil {
-		return 0, d.judge(notExecuted(err))
+		return 0, d.creds.Judge(notExecuted(err))
 	}
 	role := client.B().Role().Build()
 	if client.Mode() == valkey.ClientModeCluster {
@@ -136,7 +136,7 @@ func (d *Driver) Replicas(ctx context.Context, key string) (int, error) {
 	}
 	res := client.Do(ctx, role)
 	if err := res.NonValkeyError(); err != nil {
-		return 0, d.judge(classify(err))
+		return 0, d.creds.Judge(classify(err))
 	}
 	list, err := res.ToArray()
 	if err != nil {

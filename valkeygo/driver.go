@@ -21,7 +21,7 @@ import (
 type Driver struct {
 	traits    redlatch.Traits
 	redirects bool // valkey-go follows REDIRECT
-	rotates   bool // credentials are asked for, so those that are refused may be others next time
+	creds     adapter.Credentials
 	breaks    adapter.Breaks
 	limits    *limiter // nil for a foreign client
 	shares    adapter.Shares
@@ -97,7 +97,7 @@ func New(opt valkey.ClientOption) (*Driver, error) {
 		d.traits.Cluster = client.Mode() == valkey.ClientModeCluster
 	case !unreachable(err):
 		d.Close()
-		return nil, err
+		return nil, d.creds.Mask(err)
 	}
 	d.traits.Replicated = d.traits.Cluster || opt.Sentinel.MasterSet != ""
 	d.learnNodes()
@@ -121,7 +121,7 @@ func Use(client valkey.Client, opt valkey.ClientOption) *Driver {
 	d := newDriver(opt)
 	c := &connector{d: d, client: client, foreign: true}
 	d.commands, d.subs, d.waits = c, c, c
-	d.redirects, d.rotates = opt.Standalone.EnableRedirect, opt.AuthCredentialsFn != nil
+	d.redirects, d.creds.Rotate = opt.Standalone.EnableRedirect, opt.AuthCredentialsFn != nil
 	d.traits = redlatch.Traits{
 		Name: "valkeygo", Timeout: max(opt.ConnWriteTimeout, 0),
 		Cluster: client.Mode() == valkey.ClientModeCluster,
@@ -135,7 +135,7 @@ func Use(client valkey.Client, opt valkey.ClientOption) *Driver {
 }
 
 func newDriver(opt valkey.ClientOption) *Driver {
-	d := &Driver{topics: make(map[topicKey]*topic), share: mostWait}
+	d := &Driver{creds: adapter.Credentials{Secrets: []string{opt.Password, opt.Sentinel.Password}}, topics: make(map[topicKey]*topic), share: mostWait}
 	if size := opt.BlockingPoolSize; size > 0 {
 		d.share = min(d.share, max(size/2, 1))
 	}
@@ -202,7 +202,7 @@ func (d *Driver) prepare(opt valkey.ClientOption) valkey.ClientOption {
 	opt.Standalone.ReplicaAddress = nil
 	opt.DialCtxFn = d.dialer(opt.DialCtxFn, opt.DialFn)
 	if ask := opt.AuthCredentialsFn; ask != nil {
-		d.rotates = true
+		d.creds.Rotate = true
 		opt.AuthCredentialsFn = func(at valkey.AuthCredentialsContext) (valkey.AuthCredentials, error) {
 			found, err := ask(at)
 			if err != nil {

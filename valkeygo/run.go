@@ -21,7 +21,7 @@ func (d *Driver) Run(ctx context.Context, s *redlatch.Script, keys, args []strin
 	defer release()
 	client, err := d.commands.get(ctx)
 	if err != nil {
-		return redlatch.Reply{}, d.judge(notExecuted(err))
+		return redlatch.Reply{}, d.creds.Judge(notExecuted(err))
 	}
 	return d.run(ctx, client, s, keys, args)
 }
@@ -68,16 +68,7 @@ func (d *Driver) run(ctx context.Context, client valkey.Client, s *redlatch.Scri
 	if adapter.IsBreak(re) {
 		d.breaks.Lane(keys)
 	}
-	return redlatch.Reply{}, d.judge(re)
-}
-
-// judge makes an outage of credentials that are refused, if there may be others for
-// the next connection.
-func (d *Driver) judge(re *redlatch.RunError) *redlatch.RunError {
-	if d.rotates && (re.Code == "WRONGPASS" || re.Code == "NOAUTH") {
-		re.Code = ""
-	}
-	return re
+	return redlatch.Reply{}, d.creds.Judge(re)
 }
 
 var (

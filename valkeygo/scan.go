@@ -16,10 +16,10 @@ import (
 func (d *Driver) Primaries(ctx context.Context) ([]redlatch.Primary, error) {
 	client, err := d.commands.wait()
 	if err != nil {
-		return nil, err
+		return nil, d.creds.Mask(err)
 	}
 	if client.Mode() != valkey.ClientModeCluster {
-		return []redlatch.Primary{primary{client}}, nil
+		return []redlatch.Primary{primary{client, &d.creds}}, nil
 	}
 	// A node that does not say that it is a replica counts as a primary: asking
 	// it for keys is how a listing finds out that it is incomplete.
@@ -37,7 +37,7 @@ func (d *Driver) Primaries(ctx context.Context) ([]redlatch.Primary, error) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			all = append(all, primary{node})
+			all = append(all, primary{node, &d.creds})
 		})
 	}
 	wg.Wait()
@@ -77,11 +77,14 @@ func (d *Driver) slots() (ranges []adapter.Range, err error) {
 	return ranges, err
 }
 
-type primary struct{ client valkey.Client }
+type primary struct {
+	client valkey.Client
+	creds  *adapter.Credentials
+}
 
 // Scan implements [redlatch.Primary].
 func (p primary) Scan(ctx context.Context, cursor uint64, kind, pattern string, count int) (keys []string, next uint64, err error) {
 	cmd := p.client.B().Scan().Cursor(cursor).Match(pattern).Count(int64(count)).Type(kind).Build()
 	e, err := p.client.Do(context.WithoutCancel(ctx), cmd).AsScanEntry()
-	return e.Elements, e.Cursor, err
+	return e.Elements, e.Cursor, p.creds.Mask(err)
 }
