@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -135,11 +137,16 @@ func (e *openError) Is(target error) bool { return errors.Is(e.err, target) }
 func (e *openError) As(target any) bool { return errors.As(e.err, target) }
 
 // Mask returns text with each secret replaced by ***, for showing texts that
-// come from servers. Empty secrets are skipped.
+// come from servers: as it is, quoted as Go does, and escaped as in a URL. Empty
+// secrets are skipped. Mask a text before anything else is done to it.
 func Mask(text string, secrets ...string) string {
 	for _, s := range secrets {
-		if s != "" {
-			text = strings.ReplaceAll(text, s, stars)
+		if s == "" {
+			continue
+		}
+		quoted := strconv.Quote(s)
+		for _, form := range []string{s, quoted[1 : len(quoted)-1], url.PathEscape(s), url.QueryEscape(s)} {
+			text = strings.ReplaceAll(text, form, stars)
 		}
 	}
 	return text

@@ -5,7 +5,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
+
+	"github.com/redlatch/redlatch/internal/bounded"
 )
 
 // TLS says how connections are encrypted. The zero value verifies the server's
@@ -80,7 +81,7 @@ func (t *TLS) config() (*tls.Config, error) {
 		return nil, javaStore("sslKeystore", "certificate and key", "CertFile and TLS.KeyFile")
 	}
 	if t.CAFile != "" {
-		pem, err := os.ReadFile(t.CAFile)
+		pem, err := bounded.ReadFile(t.CAFile, bounded.Text)
 		if err != nil {
 			return nil, fmt.Errorf("connect: the certificates of the authorities: %w", err)
 		}
@@ -93,7 +94,7 @@ func (t *TLS) config() (*tls.Config, error) {
 		return nil, errors.New("connect: a client's certificate and its key go together: one of the two files is missing")
 	}
 	if t.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+		pair, err := keyPair(t.CertFile, t.KeyFile)
 		if err != nil {
 			return nil, fmt.Errorf("connect: the client's certificate: %w", err)
 		}
@@ -110,6 +111,19 @@ func (t *TLS) config() (*tls.Config, error) {
 		return nil, fmt.Errorf("connect: TLS.Verify is %v", t.Verify)
 	}
 	return c, nil
+}
+
+// keyPair reads a certificate and its key.
+func keyPair(certFile, keyFile string) (tls.Certificate, error) {
+	cert, err := bounded.ReadFile(certFile, bounded.Text)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := bounded.ReadFile(keyFile, bounded.Text)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(cert, key)
 }
 
 func javaStore(key, what, fields string) error {

@@ -184,3 +184,18 @@ func selfSigned(t *testing.T) (pair tls.Certificate, file string) {
 	file = writeFile(t, "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, file
 }
+
+// A file that never ends is refused, not read until there is no memory left.
+func TestFilesThatNeverEnd(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	for _, args := range [][]string{
+		{"--config", "/dev/zero"},
+		{"--tls", "--cacert", "/dev/zero"},
+		{"--tls", "--cert", "/dev/zero", "--key", "/dev/zero"},
+	} {
+		if res := r.run(t, append([]string{"ls"}, args...)...); res.code != exitConfig || !strings.Contains(res.err, "/dev/zero has more than 4 MB") {
+			t.Errorf("%q: %+v", args, res)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/connect"
+	"github.com/redlatch/redlatch/internal/bounded"
 )
 
 const defaultURL = "redis://localhost:6379"
@@ -75,7 +76,7 @@ func (a *app) parse() (connect.Settings, []connect.Warning, error) {
 	if a.server.url != "" {
 		return connect.Settings{}, nil, usage("--url and --config contradict each other")
 	}
-	text, err := os.ReadFile(a.server.config)
+	text, err := bounded.ReadFile(a.server.config, bounded.Text)
 	if err != nil {
 		return connect.Settings{}, nil, &failure{code: exitConfig, err: err}
 	}

@@ -40,7 +40,8 @@ var mayImport = map[string][]string{
 	"internal/adapter": {".", "internal/wire"},
 	"goredis":          {".", "internal/adapter", goredis},
 	"rueidis":          {".", "internal/adapter", "internal/wire", rueidis},
-	"connect":          {".", "rueidis", rueidis, "go.yaml.in/yaml/v3"},
+	"internal/bounded": {},
+	"connect":          {".", "internal/bounded", "rueidis", rueidis, "go.yaml.in/yaml/v3"},
 	"fence":            {".", "internal/script", "internal/wire"},
 }
 
