@@ -37,6 +37,9 @@ line of the ACL file. No server is asked.`,
 			words = acl.Sentinel(rule.Version)
 		}
 		for _, prefix := range args {
+			if prefix == "" {
+				return usage("an empty PREFIX would allow all names: leave it out if that is meant")
+			}
 			if strings.ContainsFunc(prefix, func(r rune) bool { return unicode.IsSpace(r) || r < ' ' }) {
 				return usage("a server takes no pattern with spaces: %q", prefix)
 			}

@@ -171,8 +171,5 @@ func (c *configJSON) rows() [][]string {
 	for _, w := range c.Warnings {
 		add("warning", "line "+strconv.Itoa(w.Line)+": "+w.Key+": "+w.Text)
 	}
-	for _, row := range rows {
-		row[1] = printable(row[1])
-	}
 	return rows
 }

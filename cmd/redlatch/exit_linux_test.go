@@ -16,8 +16,16 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 		{"show", "x"},
 		{"release", "--force", "x"},
 		{"version"},
+		{"--help"},
+		{"run", "x", "--help"},
+		{"completion", "bash"},
+		{"completion", "zsh"},
 	} {
-		for _, format := range []string{"", "json"} {
+		formats := []string{"", "json"}
+		if args[0] == "completion" || args[len(args)-1] == "--help" {
+			formats = formats[:1]
+		}
+		for _, format := range formats {
 			r.hold("x", time.Hour)
 			full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 			if err != nil {

@@ -109,3 +109,14 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 }
+
+// An empty prefix, from a variable that is not set, must not allow everything.
+func TestACLRefusesAnEmptyPrefix(t *testing.T) {
+	t.Parallel()
+	r := &redis{}
+	for _, args := range [][]string{{""}, {"orders:", ""}} {
+		if res := r.run(t, append([]string{"acl"}, args...)...); res.code != exitUsage || res.out != "" || !strings.Contains(res.err, "an empty PREFIX") {
+			t.Errorf("%q: %+v", args, res)
+		}
+	}
+}

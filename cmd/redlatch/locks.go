@@ -85,7 +85,7 @@ func (l *lockJSON) what(h holderJSON) string {
 	case h.Mode != "":
 		return l.Kind + ", " + h.Mode
 	case h.Value != "":
-		return l.Kind + ", " + printable(h.Value)
+		return l.Kind + ", " + h.Value
 	case len(l.Queue) > 0:
 		return l.Kind + ", " + strconv.Itoa(len(l.Queue)) + " waiting"
 	}

@@ -71,11 +71,11 @@ func listTable(found []lockJSON) [][]string {
 	rows := [][]string{{"NAME", "KIND", "TTL", "COUNT", "BY", "OWNER"}}
 	for _, l := range found {
 		if !isLock(l.Kind) {
-			rows = append(rows, []string{printable(l.Name), l.stands(), ttlText(l.TTL), "-", "-", "-"})
+			rows = append(rows, []string{l.Name, l.stands(), ttlText(l.TTL), "-", "-", "-"})
 			continue
 		}
 		for _, h := range l.Holders {
-			rows = append(rows, []string{printable(l.Name), l.what(h), ttlText(h.TTL), h.count(), h.library(), printable(h.Owner)})
+			rows = append(rows, []string{l.Name, l.what(h), ttlText(h.TTL), h.count(), h.library(), h.Owner})
 		}
 	}
 	return rows

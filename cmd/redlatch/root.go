@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"errors"
+	"io"
 	"os"
 	"time"
 
@@ -24,9 +26,14 @@ func execute(args []string) int {
 	a := &app{ui: newUI(os.Stdout, os.Stderr)}
 	root := a.root()
 	root.SetArgs(args)
+	help := &sink{Writer: a.ui.out}
+	root.SetOut(help)
 	cmd, err := root.ExecuteC()
 	if a.after != nil {
 		a.after()
+	}
+	if help.failed != nil {
+		err = written(help.failed)
 	}
 	if err == nil {
 		return 0
@@ -39,6 +46,19 @@ func execute(args []string) int {
 	}
 	a.ui.fail(f)
 	return f.code
+}
+
+// A sink is where cobra writes help and completion, and does not look whether it
+// could.
+type sink struct {
+	io.Writer
+	failed error
+}
+
+func (s *sink) Write(text []byte) (int, error) {
+	n, err := s.Writer.Write(text)
+	s.failed = cmp.Or(s.failed, err)
+	return n, err
 }
 
 func (a *app) root() *cobra.Command {

@@ -285,10 +285,16 @@ func (r *runner) leaseTime() time.Duration {
 	return r.watchdog
 }
 
-// environment is the command's: ours, and what the lock adds to it. The token of
-// another lock, which we may be running under, is none of this one.
+// facts are the variables that tell the command of the lock.
+var facts = []string{"REDLATCH_HELD", "REDLATCH_NAME", "REDLATCH_OWNER", "REDLATCH_LEASE_MS", "REDLATCH_TOKEN"}
+
+// environment is the command's: ours, and what the lock adds to it. What there is
+// to say of another lock, which we may be running under, is none of this one.
 func (r *runner) environment(hold hold) []string {
-	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "REDLATCH_TOKEN=") })
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(facts, name)
+	})
 	env = append(env, "REDLATCH_HELD=true", "REDLATCH_LEASE_MS="+strconv.FormatInt(r.leaseTime().Milliseconds(), 10))
 	return append(env, r.facts(hold)...)
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -536,6 +537,29 @@ func TestRunWaitsForTheGroup(t *testing.T) {
 		t.Errorf("exit %d", code)
 	}
 	contains(t, j.output(), "background ended")
+	if r.Exists("x") {
+		t.Error("the lock was not released")
+	}
+}
+
+// Whoever shows what run says may end; the command goes on, and the lock is
+// released.
+func TestRunOutlivesItsReader(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := r.command("run", "x", "-c", "sleep 3 & exit 4")
+	cmd.Stderr = write
+	if err := errors.Join(read.Close(), cmd.Start(), write.Close()); err != nil {
+		t.Fatal(err)
+	}
+	// After two seconds it says what it is waiting for.
+	if code := exitCode(cmd.Wait()); code != 4 {
+		t.Errorf("exit %d", code)
+	}
 	if r.Exists("x") {
 		t.Error("the lock was not released")
 	}

@@ -50,14 +50,14 @@ The exit code is 0 whether or not the lock is held.`,
 
 // rows is the lock or synchronizer as show prints it.
 func (l *lockJSON) rows() [][]string {
-	rows := [][]string{{"name", printable(l.Name)}, {"kind", l.Kind}}
+	rows := [][]string{{"name", l.Name}, {"kind", l.Kind}}
 	if isLock(l.Kind) {
 		rows = append(rows, l.holderRows()...)
 	} else {
 		rows = append(rows, l.countRows()...)
 	}
 	for i, w := range l.Queue {
-		rows = append(rows, []string{"waiter " + strconv.Itoa(i+1), printable(w.Owner)}, []string{"by", library(w.Client, w.Redlatch)})
+		rows = append(rows, []string{"waiter " + strconv.Itoa(i+1), w.Owner}, []string{"by", library(w.Client, w.Redlatch)})
 		if w.Until != 0 {
 			rows = append(rows, []string{"until", time.UnixMilli(w.Until).Format(time.RFC3339)})
 		}
@@ -75,12 +75,12 @@ func (l *lockJSON) holderRows() [][]string {
 		rows = append(rows, []string{"token", strconv.FormatInt(l.Token, 10)})
 	}
 	for _, h := range l.Holders {
-		rows = append(rows, []string{"owner", printable(h.Owner)}, []string{"by", h.library()})
+		rows = append(rows, []string{"owner", h.Owner}, []string{"by", h.library()})
 		if h.Mode != "" {
 			rows = append(rows, []string{"mode", h.Mode})
 		}
 		if h.Value != "" {
-			rows = append(rows, []string{"value", printable(h.Value)})
+			rows = append(rows, []string{"value", h.Value})
 		}
 		if h.Mode != "" || h.Value != "" {
 			rows = append(rows, []string{"ttl", ttlText(h.TTL)})

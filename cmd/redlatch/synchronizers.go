@@ -76,7 +76,7 @@ func (l *lockJSON) countRows() (rows [][]string) {
 		add("total", strconv.Itoa(*l.Total))
 		add("taken", strconv.Itoa(len(l.Holders)))
 		for i, h := range l.Holders {
-			add("permit "+strconv.Itoa(i+1), printable(h.Owner))
+			add("permit "+strconv.Itoa(i+1), h.Owner)
 			add("ttl", ttlText(h.TTL))
 		}
 	case redlatch.KindRateLimiter:
@@ -93,7 +93,7 @@ func (l *lockJSON) countRows() (rows [][]string) {
 			add("keep-alive", "none")
 		}
 	case redlatch.KindBarrier:
-		add("generation", printable(l.Generation))
+		add("generation", l.Generation)
 		add("parties", strconv.Itoa(*l.Total))
 		add("arrived", strconv.Itoa(*l.Count))
 	default:

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 
 	"golang.org/x/term"
 
@@ -63,7 +64,7 @@ func (u *ui) fail(f *failure) {
 
 func (u *ui) line(prefix, text string) {
 	// One Write: lines of ours and of the command must not mix.
-	_, _ = io.WriteString(u.err, prefix+maskUserinfo(connect.Mask(printable(text), u.secrets...))+"\n")
+	_, _ = io.WriteString(u.err, prefix+printable(maskUserinfo(connect.Mask(text, u.secrets...)))+"\n")
 }
 
 // maskUserinfo hides what stands between "://" and the last "@" of the same
@@ -100,12 +101,28 @@ func printable(s string) string {
 	return b.String()
 }
 
-// json writes v as one indented document.
+// json writes v as one indented document. What could move a terminal's cursor is
+// escaped, as JSON allows in its strings.
 func (u *ui) json(v any) error {
-	e := json.NewEncoder(u.out)
+	var b strings.Builder
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	var safe strings.Builder
+	for _, r := range b.String() {
+		if unicode.IsPrint(r) || r == '\n' {
+			safe.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&safe, `\u%04x`, unit)
+		}
+	}
+	_, err := io.WriteString(u.out, safe.String())
+	return err
 }
 
 // table writes rows in columns, with two spaces between them.
@@ -113,6 +130,8 @@ func (u *ui) table(rows [][]string) error {
 	var width []int
 	for _, row := range rows {
 		for i, cell := range row {
+			cell = printable(cell)
+			row[i] = cell
 			if i == len(width) {
 				width = append(width, 0)
 			}

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 )
 
 func TestMaskUserinfo(t *testing.T) {
@@ -48,6 +52,45 @@ func TestUIHides(t *testing.T) {
 	u.fail(&failure{code: 3})
 	if want := "redlatch: the server says: AUTH ***\\x1b[31m at redis://***@h\nredlatch: bad ***\n"; b.String() != want {
 		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}
+
+// A secret that has what is not shown as it is, or that an error quotes, is masked
+// nevertheless.
+func TestEscapedSecretsAreMasked(t *testing.T) {
+	t.Parallel()
+	for _, secret := range []string{"sek\x01ret", "sek\xffret", "sek\u202eret", `sek"r\et`, "sek@r/e t"} {
+		var b strings.Builder
+		u := &ui{err: &b}
+		u.hide(secret)
+		u.note("the server says: AUTH %s", secret)
+		u.note("parse %q: AUTH %s %s", secret, url.PathEscape(secret), url.QueryEscape(secret))
+		if want := "redlatch: the server says: AUTH ***\nredlatch: parse \"***\": AUTH *** ***\n"; b.String() != want {
+			t.Errorf("%q: got %q, want %q", secret, b.String(), want)
+		}
+	}
+}
+
+// What is stored cannot move the cursor, change colours or turn a line around, in
+// whatever form it is shown.
+func TestNothingStoredControlsTheTerminal(t *testing.T) {
+	t.Parallel()
+	const stored = "a\x1b[2J\u009b2J\u202e\x7f\x00\xffb\U000e0041"
+	var b strings.Builder
+	u := &ui{out: &b, err: &b}
+	u.note("%s", stored)
+	if err := errors.Join(u.table([][]string{{"name", stored}, {stored, "x"}}), u.json(map[string]string{"name": stored})); err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range b.String() {
+		if r != '\n' && !unicode.IsPrint(r) {
+			t.Errorf("%q at %q", r, b.String()[max(0, i-10):])
+		}
+	}
+	var back map[string]string
+	text := b.String()
+	if err := json.Unmarshal([]byte(text[strings.Index(text, "{"):]), &back); err != nil || back["name"] != strings.ToValidUTF8(stored, "\uFFFD") {
+		t.Errorf("%q, %v", back, err)
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 )
 
 // groupPoll is how often the end of a group is looked for when the command has
-// ended and no child of ours is left to wait for.
+// ended. To wait for the group's processes would be to wait for ever if the last one
+// leaves it, as a daemon does: nobody tells the waiter.
 const groupPoll = 10 * time.Millisecond
 
 // lingerNotice is how long after the command's end its group may go on before the
@@ -112,9 +113,9 @@ func (r *runner) watch() {
 		break
 	}
 	for !groupEnded(r.pgid) {
-		// Orphans of the group become our children where the system can do
-		// that (see processAttributes), and their end is seen at once.
-		if _, err := unix.Wait4(-r.pgid, nil, 0, nil); errors.Is(err, unix.ECHILD) {
+		// Orphans of the group become our children where the system can do that
+		// (see processAttributes): those that have ended leave the group now.
+		if pid, err := unix.Wait4(-r.pgid, nil, unix.WNOHANG, nil); err != nil || pid == 0 {
 			time.Sleep(groupPoll)
 		}
 	}

@@ -20,7 +20,13 @@ var running = []os.Signal{syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGTSTP}
 // Notify delivers to c the signals that would end this process. Run adds the
 // others that it forwards. HUP and INT stay ignored, here and in the command,
 // if they were when this process started (nohup); Go does not tell of others.
-func Notify(c chan<- os.Signal) { notify(c, ending) }
+//
+// From then on a standard error that nobody reads is no reason to die either: what
+// has a lock must release it.
+func Notify(c chan<- os.Signal) {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // ignored, the command would inherit it
+	notify(c, ending)
+}
 
 func notify(c chan<- os.Signal, sigs []os.Signal) {
 	for _, s := range sigs {
