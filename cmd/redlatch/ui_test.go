@@ -88,8 +88,8 @@ func TestNothingStoredControlsTheTerminal(t *testing.T) {
 		}
 	}
 	var back map[string]string
-	text := b.String()
-	if err := json.Unmarshal([]byte(text[strings.Index(text, "{"):]), &back); err != nil || back["name"] != strings.ToValidUTF8(stored, "\uFFFD") {
+	_, object, _ := strings.Cut(b.String(), "{")
+	if err := json.Unmarshal([]byte("{"+object), &back); err != nil || back["name"] != strings.ToValidUTF8(stored, "\uFFFD") {
 		t.Errorf("%q, %v", back, err)
 	}
 }
