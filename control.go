@@ -2,20 +2,36 @@ package redlatch
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
-	"strconv"
 	"sync"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/internal/worker"
 )
 
 // Clients of redlatch can ask one another to let go. Each listens on a channel
 // of its own, whose name follows from its owner fields.
+//
+// Whoever may use locks at all may publish there, whatever the names of the locks
+// that he may use. So a message proves nothing: who is asked looks for the word that
+// the asker has left at a key that belongs to that lock.
 
 const (
 	controlPrefix = wire.Control + ":"
-	revokePause   = time.Second // how long a holder has to confirm
+	revokePause   = time.Second     // how long a holder has to confirm
+	revokeTTL     = 5 * time.Second // how long the word stands
+	// mostRevokes is how many messages wait to be looked at. Those beyond are
+	// somebody's who floods; an asker goes on without an answer.
+	mostRevokes = 64
+)
+
+var (
+	controlAsk    = script.Load(luaFiles, "control.ask")
+	controlAsked  = script.Load(luaFiles, "control.asked")
+	controlAnswer = script.Load(luaFiles, "control.answer")
 )
 
 // A controlMessage asks a client to revoke a hold, or confirms that.
@@ -33,16 +49,17 @@ type control struct {
 	unsubscribe func()
 	listening   func()        // closes heard; once
 	heard       chan struct{} // closed when the subscription was first confirmed
+	revokes     *worker.Queue
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards asked
 	asked map[string]chan struct{}
-	n     uint64
 }
 
 func (k *control) start(c *Client) {
 	k.c = c
 	k.asked = make(map[string]chan struct{})
 	k.heard = make(chan struct{})
+	k.revokes = worker.NewQueue(mostRevokes, func(int) {})
 	k.listening = sync.OnceFunc(func() { close(k.heard) })
 	k.unsubscribe = c.redis.Subscribe(controlPrefix+c.id, false, func(n Notice) {
 		if n.Subscribed {
@@ -57,16 +74,15 @@ func (k *control) start(c *Client) {
 	})
 }
 
-func (k *control) stop() { k.unsubscribe() }
+func (k *control) stop() {
+	k.unsubscribe()
+	k.revokes.Close()
+}
 
 func (k *control) handle(m controlMessage) {
 	switch m.Op {
 	case "revoke":
-		// The contexts end here and now, before the asker is told.
-		k.c.dispossess(m.Name, m.Owner)
-		m.Op = "revoked"
-		from := m.From
-		k.c.settle(func() { _, _ = k.send(context.Background(), from, m) })
+		k.revokes.Add(func() { k.revoke(m) })
 	case "revoked":
 		k.mu.Lock()
 		answer := k.asked[m.Nonce]
@@ -78,37 +94,47 @@ func (k *control) handle(m controlMessage) {
 	}
 }
 
-// send returns how many subscribers of the server it reached got the message.
-func (k *control) send(ctx context.Context, to string, m controlMessage) (int64, error) {
-	text, err := json.Marshal(m)
-	if err != nil {
-		return 0, err
+// revoke ends a hold, if there is one and whoever asks may, and then tells the asker.
+func (k *control) revoke(m controlMessage) {
+	t := k.c.holder(m.Name, m.Owner)
+	if t == nil {
+		return
 	}
-	o := op{c: k.c, script: publishScript, args: []string{controlPrefix + to, string(text)}, lease: k.c.cfg.WatchdogTimeout, stop: k.c.over, single: true}
-	reply, err := o.run(ctx)
-	return reply.Int, err
+	o := k.c.question(controlAsked, wire.Prefix(wire.Revoke, m.Name))
+	o.args, o.until = []string{m.Owner}, time.Now().Add(revokeTTL)
+	if reply, err := o.run(context.Background()); err != nil || reply.Int != 1 || !t.lose(LostRevoked) {
+		return
+	}
+	from := m.From
+	m.Op = "revoked"
+	answer := k.message(controlAnswer, from, m)
+	_, _ = answer.run(context.Background())
 }
 
-// dispossess ends a hold of this client and says whether there was one.
-func (c *Client) dispossess(name, owner string) bool {
-	t := c.lines.peek(name, owner)
-	if t == nil {
-		t = c.lines.ofGroup(name, owner)
+// message prepares a request that sends m to a client.
+func (k *control) message(s *Script, to string, m controlMessage) op {
+	text, _ := json.Marshal(m) // strings always can
+	return op{c: k.c, script: s, args: []string{controlPrefix + to, string(text)}, lease: k.c.cfg.WatchdogTimeout, stop: k.c.over, single: true}
+}
+
+// holder returns the tenure of this client that has an owner id, or nil.
+func (c *Client) holder(name, owner string) *tenure {
+	if t := c.lines.peek(name, owner); t != nil {
+		return t
 	}
-	return t != nil && t.lose(LostRevoked)
+	return c.lines.ofGroup(name, owner)
 }
 
 // revoke asks the holder's client to end the hold and waits until it has, for
 // a second at most. It reports whether the client has confirmed.
 func (c *Client) revoke(ctx context.Context, name string, h Holder) bool {
 	if h.Client == c.id {
-		return c.dispossess(name, h.Owner)
+		t := c.holder(name, h.Owner)
+		return t != nil && t.lose(LostRevoked)
 	}
 	k := &c.control
-	answer := make(chan struct{})
+	answer, nonce := make(chan struct{}), rand.Text()
 	k.mu.Lock()
-	k.n++
-	nonce := strconv.FormatUint(k.n, 10)
 	k.asked[nonce] = answer
 	k.mu.Unlock()
 	defer func() {
@@ -122,8 +148,10 @@ func (c *Client) revoke(ctx context.Context, name string, h Holder) bool {
 	case <-k.heard: // a client that has just been made would miss the answer
 	case <-ctx.Done():
 	}
-	heard, err := k.send(ctx, h.Client, controlMessage{Op: "revoke", Name: name, Owner: h.Owner, From: c.id, Nonce: nonce})
-	if err == nil && heard == 0 && !c.traits.Cluster {
+	ask := k.message(controlAsk, h.Client, controlMessage{Op: "revoke", Name: name, Owner: h.Owner, From: c.id, Nonce: nonce})
+	ask.keys, ask.args = []string{wire.Prefix(wire.Revoke, name)}, append(ask.args, h.Owner, millis(revokeTTL))
+	heard, err := ask.run(ctx)
+	if err == nil && heard.Int == 0 && !c.traits.Cluster {
 		return false // nobody listens: the holder is gone
 	}
 	select {

@@ -3,7 +3,9 @@ package redlatch_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,6 +143,50 @@ func TestAForceReleaseRevokesTheHoldBeforeTheLockIsGivenAway(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Whoever may publish on the channels by which clients ask one another, as every
+// user of redlatch may, cannot end a hold by that: only who may write the lock can.
+// However many messages come, few are looked at, and none that is about nothing held
+// here; none of them is answered.
+func TestAMessageAloneRevokesNothing(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		var looks atomic.Int64
+		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			if s == "control.asked" {
+				looks.Add(1)
+				time.Sleep(time.Millisecond)
+			}
+			return next()
+		}})
+		h := w.acquire(c.Lock("orders"), bg)
+		synctest.Wait()
+		published := w.eavesdrop()
+		before := runtime.NumGoroutine()
+		const messages = 10000
+		for i := range messages {
+			owner := h.Owner()
+			if i%2 == 0 {
+				owner += "1" // nobody's
+			}
+			w.server.Publish("redlatch_control:"+c.ID(), fmt.Sprintf(`{"op":"revoke","name":"orders","owner":%q,"from":"me","nonce":"1"}`, owner))
+		}
+		if n := runtime.NumGoroutine() - before; n > 20 {
+			t.Errorf("%d goroutines more", n)
+		}
+		time.Sleep(10 * time.Second)
+		w.no(h.Err())
+		if n := looks.Load(); n == 0 || n > messages/10 {
+			t.Errorf("looked %d times", n)
+		}
+		if got := published(); len(got) > messages {
+			t.Errorf("%d answers", len(got)-messages)
+		}
+		if freed, err := w.client(redlatch.Config{}).Lock("orders").ForceRelease(bg); err != nil || !freed {
+			t.Errorf("freed %v, %v", freed, err)
+		}
+		w.wantErr(h.Err(), redlatch.ErrLost)
+	})
 }
 
 // A holder that does not answer keeps the lock for a second at most.

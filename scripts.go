@@ -12,10 +12,9 @@ import (
 var luaFiles embed.FS
 
 var (
-	infoScript    = script.Load(luaFiles, "lock.info")
-	ttlsScript    = script.Load(luaFiles, "lock.ttls")
-	publishScript = script.Load(luaFiles, "control.publish")
-	multiTake     = script.Load(luaFiles, "multilock.take")
+	infoScript = script.Load(luaFiles, "lock.info")
+	ttlsScript = script.Load(luaFiles, "lock.ttls")
+	multiTake  = script.Load(luaFiles, "multilock.take")
 )
 
 // A kind is what tells one type of exclusive lock from another.

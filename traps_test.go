@@ -245,6 +245,7 @@ func TestAForceReleaseTellsOnlyWhatItFreed(t *testing.T) {
 				if got := published(); err != nil || len(got) != want || forced == 0 {
 					t.Errorf("%v: published %q, %d requests", err, got, forced)
 				}
+				time.Sleep(5 * time.Second) // the word to the holder, which it has not taken
 				w.wantNoKeys()
 			})
 		})

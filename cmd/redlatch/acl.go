@@ -25,13 +25,14 @@ line of the ACL file. No server is asked.`,
 	var sentinel bool
 	version := choice{value: acl.Versions[len(acl.Versions)-1], options: acl.Versions}
 	cmd.Flags().Var(&version, "for", "the version of Redis: "+strings.Join(acl.Versions, ", ")+", of which the last is for newer ones and Valkey too")
-	cmd.Flags().BoolVar(&rule.Doctor, "doctor", false, "also what redlatch doctor needs: INFO, CONFIG GET and the like")
+	cmd.Flags().BoolVar(&rule.List, "list", false, "also what redlatch ls and Client.Locks need: SCAN, which shows the names of all keys")
+	cmd.Flags().BoolVar(&rule.Doctor, "doctor", false, "also what redlatch doctor needs: INFO, CONFIG GET, SCAN and the like")
 	cmd.Flags().BoolVar(&sentinel, "sentinel", false, "the rights of a user of the sentinels instead")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		rule.Version, rule.Prefixes = version.value, args
 		words := rule.Words()
 		if sentinel {
-			if len(args) > 0 || rule.Doctor {
+			if len(args) > 0 || rule.List || rule.Doctor {
 				return usage("sentinels have no locks: --sentinel stands alone, or with --for")
 			}
 			words = acl.Sentinel(rule.Version)

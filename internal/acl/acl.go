@@ -18,7 +18,8 @@ var Versions = []string{"6.2", "7.0", "7.2"}
 type Rule struct {
 	Version  string   // one of Versions; empty: the last
 	Prefixes []string // how names begin; none: all names
-	Doctor   bool     // redlatch doctor as well
+	List     bool     // redlatch ls, Client.Locks and the like as well
+	Doctor   bool     // redlatch doctor as well, and what List says
 }
 
 // Words returns the rule as ACL SETUSER takes it.
@@ -45,6 +46,9 @@ func (r Rule) Words() []string {
 // Commands returns the part of Words that is about commands.
 func (r Rule) Commands() []string {
 	all := slices.Concat(InScripts, ByDrivers)
+	if r.List || r.Doctor {
+		all = append(all, ToList...)
+	}
 	if r.Doctor {
 		all = append(all, ByDoctor...)
 	}

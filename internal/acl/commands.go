@@ -72,8 +72,7 @@ var InScripts = []Command{
 	{Args: "HMGET K f", By: "rate limiters"},
 	{Args: "PERSIST K", By: "rate limiters"},
 	{Args: "HINCRBY K f 1", By: "barriers"},
-	{Args: "DECR K", By: "latches"},
-	{Args: "DECRBY K 1", By: "semaphores and permits"},
+	{Args: "DECRBY K 1", By: "semaphores, permits and latches"},
 	{Args: "INCRBY K 1", By: "semaphores and permits"},
 	{Args: "TYPE K", By: "package fence"},
 }
@@ -89,7 +88,6 @@ var ByDrivers = []Command{
 	{Args: "SUNSUBSCRIBE C", By: Locks, since: "7.0"},
 	{Args: "PUNSUBSCRIBE", By: "rueidis and valkey-go, for some connections that they use again"},
 	{Args: "DISCARD", By: "the same"},
-	{Args: "SCAN 0", By: "Locks, Objects, Counters and ls"},
 	{Args: "PING", By: "subscriptions, and the search for dead connections"},
 	{Args: "SELECT 1", By: "databases other than 0"},
 	{Args: "CLIENT SETNAME name", By: "client_name"},
@@ -101,6 +99,10 @@ var ByDrivers = []Command{
 	{Args: "COMMAND", By: "clusters, by go-redis"},
 	{Args: "ASKING", By: "clusters, while slots move"},
 }
+
+// ToList are the commands that list what there is. They show the names of all keys,
+// whatever a user may do with them.
+var ToList = []Command{{Args: "SCAN 0", By: "Locks, Objects, Counters and ls"}}
 
 // ByDoctor are the commands that only redlatch doctor sends.
 var ByDoctor = []Command{

@@ -38,6 +38,7 @@ var SideKeys = []Place{
 	{prefix(wire.LockTimeout), "fair locks"},
 	{prefix(wire.LockAlive), "fair locks"},
 	{prefix(wire.LockToken), "fencing tokens"},
+	{prefix(wire.Revoke), "force release"},
 	{suffix("*:rwlock_timeout:*"), "read locks"},
 	{prefix(wire.RWWriters), "PreferWriters"},
 	{func(name string) string { return wire.Session(name, "*", "*") }, "semaphores, permits, latches and rate limiters"},

@@ -47,7 +47,7 @@ func withUsers(version string, args []string) []string {
 		password = ">" + all[i+1]
 		all = slices.Delete(all, i, i+2) // it would be overruled
 	}
-	rights := acl.Rule{Version: version}.Commands()
+	rights := acl.Rule{Version: version, List: true}.Commands()
 	if strings.Contains(strings.Join(args, " "), "--appendonly yes") {
 		// Servers run what stands in their append-only files as the default user,
 		// and leave out what he may not do; there PEXPIRE is PEXPIREAT.

@@ -14,6 +14,7 @@ const (
 	Fence       = "redlatch_fence" // not Redisson's; package fence: hash, the highest token shown to a guarded key
 
 	Control = "redlatch_control" // not Redisson's: the channel of a client, whose id comes behind a colon
+	Revoke  = "redlatch_revoke"  // not Redisson's: hash, the owners that somebody has asked to let go of a lock
 )
 
 // Unlocked is the message that a full release publishes.
