@@ -113,7 +113,7 @@ func (k *control) revoke(m controlMessage) {
 
 // message prepares a request that sends m to a client.
 func (k *control) message(s *Script, to string, m controlMessage) op {
-	text, _ := json.Marshal(m) // strings always can
+	text, _ := json.Marshal(m) //nolint:errchkjson // strings always can
 	return op{c: k.c, script: s, args: []string{controlPrefix + to, string(text)}, lease: k.c.cfg.WatchdogTimeout, stop: k.c.over, single: true}
 }
 

@@ -2,6 +2,7 @@ package redlatch
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"time"
@@ -110,6 +111,9 @@ func (ln *permitLine) send(x *exchange) {
 	var answer int64
 	var err error
 	ln.session.deliver(&o, func(a int64, e error) { answer, err = a, e })
+	if answer > int64(len(x.wants)) || answer < -maxPermits {
+		err = fmt.Errorf("redlatch: semaphore %q: %s answered %d to %d callers", ln.name, o.script.Name(), answer, len(x.wants))
+	}
 	if err != nil {
 		if x.give > 0 {
 			ln.news.Unexpect()

@@ -293,6 +293,8 @@ func (q *rateQueue) answered(s *session, o *op, reply Reply, id [16]byte, first 
 	switch {
 	case err != nil:
 		q.tellAll(err)
+	case answer > int64(len(first)):
+		q.tellAll(unexpected(reply, rateTake))
 	case answer == 0:
 		q.tellAll(q.l.noRate())
 	case answer < 0:

@@ -101,7 +101,7 @@ func (c *Client) numberInfo(ctx context.Context, name string, most int) (info In
 		return Info{}, false, err
 	}
 	r := reply.List
-	if len(r) < 5 || int64(len(r)-5) < r[4].Int || (int64(len(r)-5)-r[4].Int)%2 != 0 {
+	if len(r) < 5 || r[4].Int < 0 || int64(len(r)-5) < r[4].Int || (int64(len(r)-5)-r[4].Int)%2 != 0 {
 		return Info{}, false, unexpected(reply, semaphoreInfo)
 	}
 	info = Info{Name: name, Kind: KindCounter, TTL: lasting(r[0].Int)}
@@ -176,7 +176,7 @@ func (c *Client) barrierInfo(ctx context.Context, name string) (info Info, is bo
 			generation = r[1].Str
 			continue
 		}
-		if len(r) < 4 || int64(len(r)-4) < r[3].Int || r[3].Int%2 != 0 || (int64(len(r)-4)-r[3].Int)%2 != 0 {
+		if len(r) < 4 || r[3].Int < 0 || int64(len(r)-4) < r[3].Int || r[3].Int%2 != 0 || (int64(len(r)-4)-r[3].Int)%2 != 0 {
 			return Info{}, false, unexpected(reply, barrierInfo)
 		}
 		info = Info{Name: name, Kind: KindBarrier, TTL: lasting(r[0].Int), Generation: generation}
