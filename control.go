@@ -95,7 +95,7 @@ func (c *Client) dispossess(name, owner string) bool {
 	if t == nil {
 		t = c.lines.ofGroup(name, owner)
 	}
-	return t != nil && t.lose(LostRevoked)
+	return t != nil && t.lock.name == name && t.lose(LostRevoked)
 }
 
 // revoke asks the holder's client to end the hold and waits until it has, for

@@ -191,7 +191,10 @@ func newPermitIDs(n int) []string {
 
 // usable says what is wrong with a call that uses ctx.
 func (s *ExpirableSemaphore) usable(ctx context.Context) error {
-	return s.c.usable(ctx, s.err)
+	if err := s.c.usable(ctx, s.err); err != nil {
+		return err
+	}
+	return s.c.twins.use(twinPermits, s.name)
 }
 
 // TrySetPermits gives the semaphore n permits, if it has not been given any

@@ -214,7 +214,7 @@ func (s *session) deliver(o *op, tell func(answer int64, err error)) {
 // answer reads what a script of a session returns.
 func (s *session) answer(script *Script, number string, reply Reply) (int64, error) {
 	if len(reply.List) != 2 || reply.List[0].Kind != ReplyInt || reply.List[1].Kind != ReplyInt {
-		return 0, fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, script.Name())
+		return 0, unexpected(reply, script)
 	}
 	if last := strconv.FormatInt(reply.List[0].Int, 10); last != number {
 		return 0, fmt.Errorf("redlatch: %s was sent as number %s of its session, and the server has seen %s", script.Name(), number, last)
