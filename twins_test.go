@@ -153,22 +153,6 @@ func TestAClientThatUsesTwinNamesIsTold(t *testing.T) {
 	})
 }
 
-// A client remembers no more names than fit into a megabyte or two.
-func TestNamesWithTwinsAreNotRememberedForEver(t *testing.T) {
-	inFakeTime(t, func(w *world) {
-		c := w.client(redlatch.Config{})
-		for i := range 20_001 {
-			w.release(w.acquire(c.FairLock(fmt.Sprint("x", i)), bg))
-		}
-		if err := c.FairLock("{x20000}").Do(bg, func(context.Context) error { return nil }); err == nil {
-			t.Error("the latest name is forgotten")
-		}
-		if err := c.FairLock("{x0}").Do(bg, func(context.Context) error { return nil }); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // A message that asks a client to let go names the lock, and is obeyed for that alone.
 func TestAMessageAboutALockDoesNotEndAHoldOfItsTwin(t *testing.T) {
 	inFakeTime(t, func(w *world) {
