@@ -7,7 +7,7 @@
 if redis.call('HGET', KEYS[1], 'mode') ~= 'read' then
   return 0
 end
-local found, counts = 0, count_holds()
+local found, counts = 0, count_holds('')
 if not counts then
   return too_many()
 end

@@ -13,7 +13,7 @@ local owner, mode = ARGV[1], redis.call('HGET', KEYS[1], 'mode')
 if not mode then
   return gone()
 end
-local counts = count_holds()
+local counts = count_holds(owner)
 if not counts then
   return too_many()
 end
@@ -25,7 +25,6 @@ redis.call('DEL', timeout_key(KEYS[1], owner, 1))
 if wrote == 0 and mode == 'write' and redis.call('HLEN', KEYS[1]) > 1 then
   return 2
 end
-counts[owner], counts[owner .. ':write'] = nil, nil
 local longest = longest_read(counts)
 if longest > 0 then
   redis.call('HSET', KEYS[1], 'mode', 'read')

@@ -5,7 +5,7 @@
 -- returns 1 if the lock was released, 0 if none of these owners writes
 -- include readwrite.timeout
 -- include readwrite.longest
-local counts = count_holds()
+local counts = count_holds('')
 if not counts then
   return too_many()
 end
