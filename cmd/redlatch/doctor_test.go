@@ -242,14 +242,9 @@ for i = 1, 10000 do redis.call('HSET', KEYS[1], '285475da-9152-4c83-822a-67ee2f1
 		for _, protocol := range []string{"2", "3"} {
 			r := examined(t, exitWarning, "redis://"+s.Addr()+"?protocol="+protocol)
 			wantWorse(t, r, "twins warning", "contents warning", "contents warning", "queues note")
-			for check, want := range map[string]string{
-				"twins": ": limiter", "queues": ": long",
-				"contents": ": endless, group, redisson_lock_token:{fenced} and 1 more", "contents ": ": many, wild",
-			} {
-				if !slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool {
-					return f.Check == strings.TrimSpace(check) && strings.HasSuffix(f.What, want)
-				}) {
-					t.Errorf("%s%s is not found:\n%+v", check, want, r)
+			for _, want := range []string{": limiter", ": long", ": endless, group, redisson_lock_token:{fenced} and 1 more", ": many, wild"} {
+				if !slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool { return strings.HasSuffix(f.What, want) }) {
+					t.Errorf("%q is not found:\n%+v", want, r)
 				}
 			}
 		}
