@@ -48,7 +48,8 @@ type ExpirableSemaphore struct {
 
 // ExpirableSemaphore returns the semaphore with this name, Redisson's
 // getPermitExpirableSemaphore. A name that Redis could not handle is refused by
-// every method.
+// every method; so is "{x}" if this client has used "x", and the reverse: these share
+// the times of their permits, as in Redisson.
 func (c *Client) ExpirableSemaphore(name string) *ExpirableSemaphore {
 	s := &ExpirableSemaphore{
 		c: c, name: name, channel: wire.Prefix(wire.SemaphoreChannel, name),

@@ -25,7 +25,8 @@ import (
 // as Redisson's own care for its queue: docs/protocol.md says more.
 //
 // It is another lock than Lock's of the same name as far as waiting goes: do not
-// mix the two under one name.
+// mix the two under one name. "x" and "{x}" share their queue, as in Redisson, so a
+// client that has used one of these names is refused the other.
 func (c *Client) FairLock(name string) *Lock {
 	l := c.Lock(name)
 	l.kind = fairLock

@@ -116,7 +116,9 @@ var (
 )
 
 // RateLimiter returns the rate limiter with this name, Redisson's
-// getRateLimiter. It gives nothing before it has got a rate.
+// getRateLimiter. It gives nothing before it has got a rate. "x" and "{x}" share what
+// they have given, as in Redisson, so a client that has used one of these names is
+// refused the other.
 func (c *Client) RateLimiter(name string) *RateLimiter {
 	value, permits := wire.Suffix(name, wire.RateValue), wire.Suffix(name, wire.RatePermits)
 	l := &RateLimiter{c: c, name: name, keys: []string{name, value, permits, value + ":" + c.id, permits + ":" + c.id}}
