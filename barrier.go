@@ -100,7 +100,7 @@ func (b *Barrier) Await(ctx context.Context, opts ...Option) (int, error) {
 			args: []string{a.generation, b.c.id, b.c.watchdogMs, b.channel},
 			read: func(r Reply) (bool, error) {
 				if len(r.List) != 2 {
-					return false, fmt.Errorf("redlatch: unexpected answer %+v to %s", r, barrierPoll.Name())
+					return false, unexpected(r, barrierPoll)
 				}
 				return b.verdict(r.List[0].Str, r.List[1].Str)
 			},
@@ -167,7 +167,7 @@ func (b *Barrier) arrive(ctx context.Context, until time.Time) (arrival, error) 
 		}
 		reply, err := o.run(ctx)
 		if err == nil && len(reply.List) != 3 {
-			err = fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, o.script.Name())
+			err = unexpected(reply, o.script)
 		}
 		if err != nil {
 			if o.unknown || o.pending != nil {
@@ -180,7 +180,7 @@ func (b *Barrier) arrive(ctx context.Context, until time.Time) (arrival, error) 
 		case "current":
 			b.gathered(a.who)
 		case "parties":
-			return a, fmt.Errorf("redlatch: barrier %q is one of %s parties, not of %d; give all the same number, or call Reset to change it", b.name, a.who, b.parties)
+			return a, fmt.Errorf("redlatch: barrier %q is one of %s parties, not of %d; give all the same number, or call Reset to change it", b.name, wire.Text(a.who), b.parties)
 		default:
 			return a, nil
 		}
@@ -248,7 +248,10 @@ func (b *Barrier) busy(err error) error {
 }
 
 func (b *Barrier) usable(ctx context.Context) error {
-	return b.c.usable(ctx, b.err)
+	if err := b.c.usable(ctx, b.err); err != nil {
+		return err
+	}
+	return b.c.twins.use(twinBarriers, b.name)
 }
 
 // A BreakReason says how a generation of a Barrier was broken.
@@ -278,13 +281,14 @@ type BrokenError struct {
 // Error implements error.
 func (e *BrokenError) Error() string {
 	var how string
+	by := wire.Text(e.By)
 	switch e.Reason {
 	case BrokenLeft:
-		how = e.By + " left before all parties had come"
+		how = by + " left before all parties had come"
 	case BrokenDead:
-		how = "client " + e.By + " has died, or cannot be heard"
+		how = "client " + by + " has died, or cannot be heard"
 	case BrokenReset:
-		how = e.By + " has reset it"
+		how = by + " has reset it"
 	case BrokenGone:
 		how = "the server no longer has it (deleted, evicted, or lost with a restart or failover)"
 	}

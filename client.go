@@ -44,6 +44,7 @@ type Client struct {
 	sessions    sessions
 	rates       rateQueues
 	watches     watches
+	twins       twins
 	senders     *senders
 	attempts    sync.Pool // of *attempt
 	batches     sync.Pool // of *batch

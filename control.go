@@ -117,9 +117,9 @@ func (k *control) message(s *Script, to string, m controlMessage) op {
 	return op{c: k.c, script: s, args: []string{controlPrefix + to, string(text)}, lease: k.c.cfg.WatchdogTimeout, stop: k.c.over, single: true}
 }
 
-// holder returns the tenure of this client that has an owner id, or nil.
+// holder returns the tenure of this client that has an owner id of a lock, or nil.
 func (c *Client) holder(name, owner string) *tenure {
-	if t := c.lines.peek(name, owner); t != nil {
+	if t := c.lines.peek(name, owner); t != nil && t.lock.name == name {
 		return t
 	}
 	return c.lines.ofGroup(name, owner)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/notify"
 	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // A desk is where the callers of this client line up that want permits of one
@@ -379,5 +380,5 @@ func (ds *desks) wait(ctx context.Context, s *ExpirableSemaphore, a *asker, p *p
 
 // unexpected says that a script has answered what it never does.
 func unexpected(r Reply, s *Script) error {
-	return fmt.Errorf("redlatch: unexpected answer %+v to %s", r, s.Name())
+	return fmt.Errorf("redlatch: unexpected answer %s to %s", wire.Quote(fmt.Sprintf("%+v", r)), s.Name())
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // One sentinel per state. Facts travel in *BusyError and *LostError.
@@ -68,7 +70,7 @@ const (
 func (e *BusyError) Error() string {
 	s := fmt.Sprintf("redlatch: lock %q was not acquired", e.Name)
 	if e.Owner != "" {
-		s = fmt.Sprintf("redlatch: lock %q is held by %s", e.Name, e.Owner)
+		s = fmt.Sprintf("redlatch: lock %q is held by %s", e.Name, wire.Text(e.Owner))
 	}
 	if e.what != "" {
 		s = fmt.Sprintf("redlatch: "+e.what, e.Name)

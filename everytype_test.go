@@ -167,9 +167,12 @@ func TestEveryMessageIsANumberThatAScriptPublishes(t *testing.T) {
 			prefix, _, _ := strings.Cut(channel, ":")
 			prefix, _, _ = strings.Cut(prefix, "{")
 			channels[prefix]++
-			n, err := strconv.ParseInt(text, 10, 32)
+			n, err := strconv.ParseInt(text, 10, 64)
 			if err != nil {
 				t.Errorf("published %q on %s", text, channel)
+			}
+			if n > 1 && strings.HasPrefix(channel, "redisson_lock__channel:") && strings.Contains(channel, "}:") {
+				continue // to a waiter of redlatch, which is given the lock
 			}
 			if isCount := prefix == "redisson_sc"; !isCount && n != 0 && n != 1 {
 				t.Errorf("published %d on %s", n, channel)

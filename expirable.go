@@ -48,7 +48,8 @@ type ExpirableSemaphore struct {
 
 // ExpirableSemaphore returns the semaphore with this name, Redisson's
 // getPermitExpirableSemaphore. A name that Redis could not handle is refused by
-// every method.
+// every method; so is "{x}" if this client has used "x", and the reverse: these share
+// the times of their permits, as in Redisson.
 func (c *Client) ExpirableSemaphore(name string) *ExpirableSemaphore {
 	s := &ExpirableSemaphore{
 		c: c, name: name, channel: wire.Prefix(wire.SemaphoreChannel, name),
@@ -191,7 +192,10 @@ func newPermitIDs(n int) []string {
 
 // usable says what is wrong with a call that uses ctx.
 func (s *ExpirableSemaphore) usable(ctx context.Context) error {
-	return s.c.usable(ctx, s.err)
+	if err := s.c.usable(ctx, s.err); err != nil {
+		return err
+	}
+	return s.c.twins.use(twinPermits, s.name)
 }
 
 // TrySetPermits gives the semaphore n permits, if it has not been given any

@@ -7,6 +7,7 @@
 -- been given permits, in how many ms the first permit is over, or -1}
 local free, timeouts = KEYS[1], KEYS[2]
 -- include expirable
+-- include finite
 sweep(ARGV[1])
 local available = tonumber(redis.call('GET', free) or '')
 if not available then
@@ -35,7 +36,7 @@ while ARGV[at] do
   end
   given, at = given + 1, last + 1
 end
-local ttl = redis.call('PTTL', free)
+local ttl = finite(redis.call('PTTL', free))
 if given > 0 and ttl > 0 then
   redis.call('PEXPIRE', timeouts, ttl)
 end

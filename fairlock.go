@@ -2,8 +2,11 @@ package redlatch
 
 import (
 	"context"
+	crand "crypto/rand"
+	"encoding/binary"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/wire"
@@ -22,7 +25,8 @@ import (
 // as Redisson's own care for its queue: docs/protocol.md says more.
 //
 // It is another lock than Lock's of the same name as far as waiting goes: do not
-// mix the two under one name.
+// mix the two under one name. "x" and "{x}" share their queue, as in Redisson, so a
+// client that has used one of these names is refused the other.
 func (c *Client) FairLock(name string) *Lock {
 	l := c.Lock(name)
 	l.kind = fairLock
@@ -57,8 +61,6 @@ const (
 	// over, and for how long after its last one a waiter is given the lock. (The
 	// scripts say the same.)
 	silence = 6 * time.Second
-	// givenMessage tells a waiter that it has the lock. Any other tells it to try.
-	givenMessage = "1"
 )
 
 // A queuer is a caller that waits in a fair lock's queue.
@@ -71,6 +73,7 @@ type queuer struct {
 	start time.Time
 
 	t      *tenure   // the one that is to be taken, in a line of its own
+	nonce  string    // the message that gives it the lock: who can tell may read the lock's keys
 	queued bool      // the server has said that t is in the queue,
 	asked  time.Time // in its answer to a request that was sent then,
 	again  bool      // and t may have been put there more than once
@@ -100,7 +103,8 @@ func (c *Client) lineUp(ctx context.Context, l *Lock, o *options, p *patience, a
 		return nil, err
 	}
 	defer through()
-	q := &queuer{c: c, l: l, o: o, p: p, at: at, start: time.Now(), t: c.newPlace(l, o)}
+	q := &queuer{c: c, l: l, o: o, p: p, at: at, start: time.Now()}
+	q.line()
 	for {
 		given := q.given()
 		var a *answer
@@ -115,7 +119,7 @@ func (c *Client) lineUp(ctx context.Context, l *Lock, o *options, p *patience, a
 			if h, err := q.begin(ctx, given); h != nil || err != nil {
 				return h, err
 			}
-			q.t, q.queued, q.again = c.newPlace(l, o), false, false
+			q.line()
 			continue
 		}
 		q.note(a)
@@ -130,6 +134,20 @@ func (c *Client) lineUp(ctx context.Context, l *Lock, o *options, p *patience, a
 	}
 }
 
+// line makes a place for the caller that it has not asked for yet.
+func (q *queuer) line() {
+	q.t, q.queued, q.again = q.c.newPlace(q.l, q.o), false, false
+	q.nonce = newNonce()
+}
+
+// newNonce returns a number that nobody can guess, that a score holds exactly, and
+// that is later than any time.
+func newNonce() string {
+	var b [8]byte
+	_, _ = crand.Read(b[:]) // never fails
+	return strconv.FormatUint(1<<52|binary.BigEndian.Uint64(b[:])>>12, 10)
+}
+
 // ask asks for the lock, or for a place in the queue. It returns no answer if
 // the lock is the caller's. first is called when an attempt has failed.
 func (q *queuer) ask(ctx context.Context, first func()) (*answer, error) {
@@ -142,7 +160,7 @@ func (q *queuer) ask(ctx context.Context, first func()) (*answer, error) {
 		if t.watch && !t.fenced && t.length >= silence && !q.c.acks.holds {
 			// A renewal makes up for a lease that it is not given at once, but not for
 			// replicas that have not acknowledged the release that gives the lock.
-			enqueue = "2"
+			enqueue = q.nonce
 		}
 	}
 	req := t.op(fairLock.take, []string{t.args[0], t.id, q.l.channel, q.c.id, enqueue})
@@ -218,9 +236,9 @@ func (q *queuer) note(a *answer) {
 
 // wait waits until it is time to ask again.
 func (q *queuer) wait(ctx context.Context, a *answer) error {
-	ln := q.t.line
+	ln, given := q.t.line, q.nonce
 	q.c.listen(&ln.news, q.l.channel+":"+q.t.id, func(n Notice) {
-		if n.Payload == givenMessage {
+		if n.Payload == given {
 			ln.given.Store(true)
 		}
 	}, nil)

@@ -6,14 +6,13 @@
 local queue, timeouts, alive = KEYS[2], KEYS[3], KEYS[4]
 local owner = ARGV[1]
 -- include fairlock
-local fields = redis.call('HKEYS', KEYS[1])
-local held = #fields == 1 and fields[1] == owner
+local held = redis.call('HLEN', KEYS[1]) == 1 and redis.call('HEXISTS', KEYS[1], owner) == 1
 if held then
   redis.call('DEL', KEYS[1])
 else
   if redis.call('ZREM', timeouts, owner) == 1 then
     local behind = false
-    for _, id in ipairs(redis.call('LRANGE', queue, 0, -1)) do
+    for _, id in ipairs(redis.call('LRANGE', queue, 0, most - 1)) do
       if behind then
         redis.call('ZADD', timeouts, 'XX', 'INCR', -allowance, id)
       end
@@ -21,7 +20,7 @@ else
     end
   end
   redis.call('LREM', queue, 0, owner)
-  redis.call('ZREM', alive, owner)
+  redis.call('ZREM', alive, waiter(owner), nonce(owner))
 end
 if held or redis.call('EXISTS', KEYS[1]) == 0 then
   give(ARGV[2])

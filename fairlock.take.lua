@@ -4,7 +4,7 @@
 -- nothing, but may raise the TTL. If it is another's turn to take the free lock,
 -- that one is told once more.
 -- KEYS lock queue timeouts alive token... (at most one, for an acquisition that is to have a token)
--- ARGV lease_ms owner channel client enqueue token_ttl_ms... (enqueue: 0, 1, or 2 for one who can be given the lock; the TTL 0: the token key never expires)
+-- ARGV lease_ms owner channel client enqueue token_ttl_ms... (enqueue: 0, 1, or the nonce of one who can be given the lock; the TTL 0: the token key never expires)
 -- returns the token, or 1, if the lock is the owner's, else {TTL in ms, field
 -- of the owner or nothing, head of the queue or nothing, 1 if the caller was
 -- put into the queue by this call}
@@ -13,29 +13,30 @@ local lease, owner, client, enqueue = ARGV[1], ARGV[2], ARGV[4], ARGV[5] ~= '0'
 local token_key, token_ttl_ms = KEYS[5], ARGV[6]
 -- include token
 -- include fairlock
+-- include fields
 -- poll says that the client lives, and which of its waiters can be given the lock.
 local function poll()
   redis.call('ZADD', alive, now, client)
-  if ARGV[5] == '2' then
-    redis.call('ZADD', alive, now, owner)
+  if enqueue and ARGV[5] ~= '1' then
+    redis.call('ZADD', alive, now, waiter(owner), ARGV[5], nonce(owner))
   end
   redis.call('ZREMRANGEBYSCORE', alive, '-inf', now - silence)
   redis.call('PEXPIRE', alive, 2 * silence)
 end
 
-local holder = redis.call('HKEYS', KEYS[1])[1]
+local holder = fields[1]
 if holder == owner then
   if redis.call('PTTL', KEYS[1]) < tonumber(lease) then
     redis.call('PEXPIRE', KEYS[1], lease)
   end
   return fencing_token(true)
 end
-local first = redis.call('LINDEX', queue, 0)
+local first, swept = redis.call('LINDEX', queue, 0), true
 if holder or first ~= owner then -- or else it is the caller's turn, who lives
   if first and enqueue then
     poll()
   end
-  first = front()
+  first, swept = front()
 end
 if not holder and (not first or first == owner) then
   local token = fencing_token(false)
@@ -49,11 +50,8 @@ end
 local ttl, fresh = redis.call('PTTL', KEYS[1]), 0
 if enqueue and not redis.call('ZSCORE', timeouts, owner) then
   local tail = redis.call('LINDEX', queue, -1)
-  local score = tail and redis.call('ZSCORE', timeouts, tail)
-  if not score then
-    score = now + math.max(ttl, 0)
-  end
-  redis.call('ZADD', timeouts, score + allowance, owner)
+  local score = tail and finite(redis.call('ZSCORE', timeouts, tail)) or now + math.max(ttl, 0)
+  redis.call('ZADD', timeouts, math.max(score, now) + allowance, owner)
   redis.call('RPUSH', queue, owner)
   fresh = 1
   if not first then
@@ -62,6 +60,6 @@ if enqueue and not redis.call('ZSCORE', timeouts, owner) then
   end
 end
 if not holder then
-  redis.call('PUBLISH', ARGV[3] .. ':' .. first, '0')
+  redis.call('PUBLISH', ARGV[3] .. ':' .. (swept and first or owner), '0') -- or the caller is to go on with the sweep
 end
 return {ttl, holder or '', first or '', fresh}

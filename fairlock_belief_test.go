@@ -106,7 +106,7 @@ func (s *shaky) Subscribe(ch string, sharded bool, h func(redlatch.Notice)) func
 		return s.tap.Subscribe(ch, sharded, h)
 	}
 	return s.tap.Subscribe(ch, sharded, func(n redlatch.Notice) {
-		if n.Payload == "1" {
+		if len(n.Payload) > 1 {
 			s.m.mu.Lock()
 			s.m.given++
 			s.m.mu.Unlock()

@@ -124,7 +124,8 @@ func (m *fairModel) state() (x fairState) {
 		heard, _ := m.server.SortedSet(alive)
 		m.server.Lock()
 		for id := range heard {
-			if strings.Contains(id, ":") {
+			id, _ = strings.CutPrefix(id, "nonce ")
+			if id, found := strings.CutSuffix(id, " orders"); found {
 				x.ready = append(x.ready, id)
 			}
 		}

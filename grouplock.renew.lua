@@ -28,7 +28,7 @@ for i, group in ipairs(KEYS) do
     for _, value in ipairs(values) do
       -- What takes memory must not be the first to write.
       local expiry, till = expiry_of(value, owner), now + lease + skew
-      if lease > 0 and tonumber(redis.call('HGET', group, expiry) or 0) < till then
+      if lease > 0 and (finite(redis.call('HGET', group, expiry)) or 0) < till then
         redis.call('HDEL', group, expiry)
         redis.call('HSET', group, expiry, till)
       end

@@ -23,7 +23,7 @@ for _, value in ipairs(values) do
   replay = replay and holder == owner
   if holder and holder ~= owner then
     others[value] = holder
-    local left = tonumber(redis.call('HGET', group, expiry_of(value, holder)) or 0) - now
+    local left = (finite(redis.call('HGET', group, expiry_of(value, holder))) or 0) - now
     if string.sub(holder, 15, 15) ~= '8' then
       left = left + skew -- Redisson's, by a clock that may be behind
     end
@@ -43,7 +43,7 @@ for _, value in ipairs(values) do
   end
   redis.call('HSET', group, value, owner)
   redis.call('HSETNX', group, count_of(value, owner), 1)
-  if tonumber(redis.call('HGET', group, expiry) or 0) < now + lease + skew then
+  if (finite(redis.call('HGET', group, expiry)) or 0) < now + lease + skew then
     redis.call('HSET', group, expiry, now + lease + skew)
   end
 end

@@ -105,7 +105,7 @@ type stored struct {
 
 func parseStored(name string, r Reply) (*stored, error) {
 	s := &stored{name: name, fields: map[string]string{}, waiting: map[string]int64{}}
-	bad := fmt.Errorf("redlatch: unexpected answer %+v to %s", r, infoScript.Name())
+	bad := unexpected(r, infoScript)
 	list := r.List
 	next := func(n int64) []Reply {
 		part := list[:min(max(n, 0), int64(len(list)))]
@@ -120,7 +120,7 @@ func parseStored(name string, r Reply) (*stored, error) {
 	if text := head[2].Str; text != "" {
 		token, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return nil, notALock("the fencing token of %q is %q", name, text)
+			return nil, notALock("the fencing token of %s is %s", wire.Quote(name), wire.Quote(text))
 		}
 		s.token = token
 	}
@@ -139,8 +139,8 @@ func parseStored(name string, r Reply) (*stored, error) {
 		return nil, bad
 	}
 	for i := 0; i < len(list); i += 2 {
-		if ms, err := strconv.ParseFloat(list[i+1].Str, 64); err == nil {
-			s.waiting[list[i].Str] = int64(ms)
+		if ms, ok := storedMillis(list[i+1].Str); ok {
+			s.waiting[list[i].Str] = ms
 		}
 	}
 	return s, nil
@@ -181,7 +181,7 @@ func (s *stored) guess() string {
 // The TTLs of readers are not in it yet.
 func (s *stored) info(kind string) (info Info, err error) {
 	if s.isLimiter() {
-		return Info{}, notALock("key %q has the fields of a rate limiter, and is not a lock", s.name)
+		return Info{}, notALock("key %s has the fields of a rate limiter, and is not a lock", wire.Quote(s.name))
 	}
 	info = Info{Name: s.name, Kind: kind, TTL: s.ttl, Token: s.token}
 	switch kind {
@@ -213,7 +213,7 @@ func (s *stored) owners() (holders []Holder, err error) {
 	for owner, text := range s.fields {
 		count, err := strconv.Atoi(text)
 		if err != nil {
-			return nil, notALock("key %q is a hash but not a lock: field %q has value %q", s.name, owner, text)
+			return nil, s.not("lock", owner, text)
 		}
 		holders = append(holders, holderOf(owner, count, s.ttl))
 	}
@@ -221,22 +221,26 @@ func (s *stored) owners() (holders []Holder, err error) {
 	return holders, nil
 }
 
-// mostReads is more than any owner reads at a time: what is greater is no count.
+// mostReads is more than any owners read at a time: what is greater is no count.
 const mostReads = 10000
 
 // readersAndWriter are the fields of a read-write lock; the writer comes first.
 func (s *stored) readersAndWriter() (holders []Holder, err error) {
 	mode := s.fields[wire.Mode]
 	if len(s.fields) > 0 && mode != wire.ModeRead && mode != wire.ModeWrite {
-		return nil, notALock("key %q is a hash but not a read-write lock: it has no mode", s.name)
+		return nil, notALock("key %s is a hash but not a read-write lock: it has no mode", wire.Quote(s.name))
 	}
+	all := 0
 	for owner, text := range s.fields {
 		if owner == wire.Mode {
 			continue
 		}
 		count, err := strconv.Atoi(text)
 		if err != nil || count > mostReads {
-			return nil, notALock("key %q is a hash but not a read-write lock: field %q has value %q", s.name, owner, text)
+			return nil, s.not("read-write lock", owner, text)
+		}
+		if all += max(count, 0); all > mostReads {
+			return nil, notALock("key %s is a hash but not a read-write lock: it has more holds than that", wire.Quote(s.name))
 		}
 		h := holderOf(strings.TrimSuffix(owner, wire.WriteField("")), count, s.ttl)
 		h.Mode = wire.ModeRead
@@ -254,21 +258,18 @@ func (s *stored) readersAndWriter() (holders []Holder, err error) {
 // valueHolders are the values of a group that are locked: those whose time is
 // over are free, although they stand there.
 func (s *stored) valueHolders() (holders []Holder, err error) {
-	wrong := func(field, text string) error {
-		return notALock("key %q is a hash but not a group of locks: field %q has value %q", s.name, field, text)
-	}
 	for value, owner := range s.fields {
 		if strings.Contains(value, ":") {
 			continue // it belongs to one without
 		}
 		expiry, entered := wire.GroupFields(value, owner)
-		ms, err := strconv.ParseInt(s.fields[expiry], 10, 64)
-		if err != nil {
-			return nil, wrong(expiry, s.fields[expiry])
+		ms, ok := storedMillis(s.fields[expiry])
+		if !ok {
+			return nil, s.not("group of locks", expiry, s.fields[expiry])
 		}
 		count, err := strconv.Atoi(s.fields[entered])
 		if err != nil {
-			return nil, wrong(entered, s.fields[entered])
+			return nil, s.not("group of locks", entered, s.fields[entered])
 		}
 		if ms > s.now {
 			left := fromMillis(ms - s.now)
@@ -282,6 +283,11 @@ func (s *stored) valueHolders() (holders []Holder, err error) {
 	}
 	slices.SortFunc(holders, func(x, y Holder) int { return cmp.Compare(x.Value, y.Value) })
 	return holders, nil
+}
+
+// not says that a hash is not what it was read as, by one of its fields.
+func (s *stored) not(what, field, text string) error {
+	return notALock("key %s is a hash but not a %s: field %s has value %s", wire.Quote(s.name), what, wire.Quote(field), wire.Quote(text))
 }
 
 // notALock says that the key under a lock's name is something else.

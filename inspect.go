@@ -32,7 +32,7 @@ func (l *Lock) stored(ctx context.Context) (Info, error) {
 	if err := l.c.open(); err != nil {
 		return Info{}, err
 	}
-	reply, err := l.c.askLock(ctx, l.name, 0)
+	reply, err := l.c.askLock(ctx, l.name, mostShown)
 	if err != nil {
 		return Info{}, err
 	}
@@ -87,7 +87,7 @@ func (c *Client) Info(ctx context.Context, name string) (Info, error) {
 }
 
 // askLock asks for the hash that is a lock, and what is beside it. One with more
-// fields than most is refused; 0: any number.
+// fields than most is refused, and so many waiters are read.
 func (c *Client) askLock(ctx context.Context, name string, most int) (Reply, error) {
 	o := c.question(infoScript, name, wire.Prefix(wire.LockQueue, name), wire.Prefix(wire.LockTimeout, name), wire.Prefix(wire.LockToken, name))
 	o.args = []string{strconv.Itoa(most)}
@@ -191,9 +191,13 @@ func (c *Client) Counters(ctx context.Context, pattern string) iter.Seq2[Info, e
 	})
 }
 
-// mostListed is how many fields a lock has at most, and an expirable semaphore
-// permits, that a listing recognises: it shall not read somebody's millions.
-const mostListed = 10_000
+// How many fields a lock has at most, and an expirable semaphore permits, that a
+// listing recognises, or that somebody asks for by its name: nobody shall read
+// somebody's millions.
+const (
+	mostListed = 10_000
+	mostShown  = 100_000
+)
 
 func (c *Client) hashAt(ctx context.Context, key string) (Info, bool, error) {
 	reply, err := c.askLock(ctx, key, mostListed)

@@ -97,7 +97,7 @@ func (l *CountDownLatch) count(r Reply) (int, error) {
 	}
 	n, err := strconv.Atoi(r.Str)
 	if err != nil {
-		return 0, &RunError{Outcome: Refused, Code: "WRONGTYPE", Err: fmt.Errorf("WRONGTYPE what has the name %q is no latch: it is %.40q", l.name, r.Str)}
+		return 0, &RunError{Outcome: Refused, Code: "WRONGTYPE", Err: fmt.Errorf("WRONGTYPE what has the name %q is no latch: it is %s", l.name, wire.Quote(r.Str))}
 	}
 	return max(n, 0), nil
 }

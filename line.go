@@ -21,7 +21,7 @@ type line struct {
 	id    string // of the only waiter of a line of its own; empty if it is shared
 	gate  gate.Gate[*tenure]
 	news  notify.Listener
-	given atomic.Bool // in a line of its own: the waiter has been told that it has the lock
+	given atomic.Bool // in a line of its own: the waiter has been told that it has this lock
 	turns turns       // belongs to whoever is inside the gate
 
 	refs int // guarded by lines.mu

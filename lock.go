@@ -3,7 +3,6 @@ package redlatch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/renew"
@@ -121,6 +120,11 @@ func (l *Lock) enter(ctx context.Context, opts []Option, once bool) (*hold, erro
 	if err := l.c.open(); err != nil {
 		return nil, err
 	}
+	if shared := l.sharedWithTwin(); shared != "" {
+		if err := l.c.twins.use(shared, l.name); err != nil {
+			return nil, err
+		}
+	}
 	outer, sc, err := l.enclosing(ctx)
 	switch {
 	case err != nil:
@@ -200,7 +204,7 @@ func (t *tenure) ask(ctx context.Context, o *op, until time.Time, n int) ([]Repl
 	}
 	if len(reply.List) != n {
 		t.abandon(o)
-		return nil, fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, o.script.Name())
+		return nil, unexpected(reply, o.script)
 	}
 	return reply.List, nil
 }
@@ -290,7 +294,7 @@ func (c *Client) renewLocks(s *Script, batch []*renew.Lease) {
 	o := op{c: c, script: s, keys: keys, args: args, lease: bound, stop: c.over, single: true, acks: c.acks.renews && prolongs}
 	reply, err := o.run(context.Background())
 	if err == nil && len(reply.List) != len(keys) {
-		err = fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, o.script.Name())
+		err = unexpected(reply, o.script)
 	}
 	if err != nil {
 		c.report.renewFailed(RenewFailedEvent{Holds: len(keys), Err: err})
@@ -318,7 +322,7 @@ func (t *tenure) renewal(r Reply) renew.Result {
 		return renew.Confirmed
 	}
 	if r.Kind != ReplyInt && !wrongType(r.Str) {
-		t.c.report.renewFailed(RenewFailedEvent{Holds: 1, Err: errors.New(r.Str)})
+		t.c.report.renewFailed(RenewFailedEvent{Holds: 1, Err: errors.New(wire.Text(r.Str))})
 		return renew.Failed
 	}
 	return renew.Gone

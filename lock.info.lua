@@ -1,13 +1,13 @@
 -- Reads all that is stored of a lock, whatever its type.
 -- KEYS lock queue timeouts token
--- ARGV most (0: any number of fields)
+-- ARGV most (fields, and waiters that are read)
 -- returns {TTL in ms, the server's time in ms, token, n, n fields and values of
 -- the lock in turn, m, m waiters, each waiter with a timeout and that in turn};
 -- a TTL of -2 means that there is no such key, -1 that it never expires; the
 -- token is '' if there is none
 local most = tonumber(ARGV[1])
-if most > 0 and redis.call('HLEN', KEYS[1]) > most then
-  return redis.error_reply('WRONGTYPE more fields than a lock has')
+if redis.call('HLEN', KEYS[1]) > most then
+  return redis.error_reply('WRONGTYPE more fields than a lock has: ' .. string.sub(KEYS[1], 1, 200))
 end
 local now = redis.call('TIME')
 local info = {
@@ -23,8 +23,8 @@ end
 local fields = redis.call('HGETALL', KEYS[1])
 info[#info + 1] = #fields
 append(fields)
-local queue = redis.call('LRANGE', KEYS[2], 0, -1)
+local queue = redis.call('LRANGE', KEYS[2], 0, most - 1)
 info[#info + 1] = #queue
 append(queue)
-append(redis.call('ZRANGE', KEYS[3], 0, -1, 'WITHSCORES'))
+append(redis.call('ZRANGE', KEYS[3], 0, most - 1, 'WITHSCORES'))
 return info

@@ -5,8 +5,7 @@
 -- ARGV owner channel (empty: nobody is told)
 -- returns 1 if the lock was the owner's, 0 if it was not
 -- include gone
-local fields = redis.call('HKEYS', KEYS[1])
-if #fields ~= 1 or fields[1] ~= ARGV[1] then
+if redis.call('HLEN', KEYS[1]) ~= 1 or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
   return gone()
 end
 redis.call('DEL', KEYS[1])

@@ -6,7 +6,7 @@
 -- of the owner}
 local token_key, token_ttl_ms = KEYS[2], ARGV[3]
 -- include token
-local fields = redis.call('HKEYS', KEYS[1])
+-- include fields
 if #fields == 0 then
   local token = fencing_token(false)
   redis.call('HSET', KEYS[1], ARGV[2], 1)

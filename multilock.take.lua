@@ -8,6 +8,9 @@
 local lease = tonumber(ARGV[1])
 local held = {}
 for i, key in ipairs(KEYS) do
+  if redis.call('HLEN', key) > 10000 then -- to go through them would stop the server
+    return redis.error_reply('WRONGTYPE more fields than a lock has: ' .. string.sub(key, 1, 200))
+  end
   held[i] = redis.call('HKEYS', key)[1]
   if held[i] and held[i] ~= ARGV[i + 1] then
     return {i, redis.call('PTTL', key), held[i]}

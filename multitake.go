@@ -2,7 +2,6 @@ package redlatch
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/wire"
@@ -82,7 +81,7 @@ func (q *quest) together(ctx context.Context, g *holding, order []*Lock, first b
 	}
 	abandonAll(ts, &o)
 	if len(reply.List) != 3 || reply.List[0].Int < 1 || reply.List[0].Int > int64(len(ts)) {
-		return nil, fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, o.script.Name())
+		return nil, unexpected(reply, o.script)
 	}
 	missing = locks[reply.List[0].Int-1]
 	busy := &BusyError{Name: missing.name, Owner: reply.List[2].Str, TTL: max(0, fromMillis(reply.List[1].Int))}

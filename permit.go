@@ -348,7 +348,7 @@ func (c *Client) renewPermits(batch []*renew.Lease) {
 		case r.Kind == ReplyInt || wrongType(r.Str):
 			l.Result = renew.Gone
 		default:
-			c.report.renewFailed(RenewFailedEvent{Holds: 1, Err: errors.New(r.Str)})
+			c.report.renewFailed(RenewFailedEvent{Holds: 1, Err: errors.New(wire.Text(r.Str))})
 		}
 	}
 }

@@ -115,7 +115,9 @@ var (
 )
 
 // RateLimiter returns the rate limiter with this name, Redisson's
-// getRateLimiter. It gives nothing before it has got a rate.
+// getRateLimiter. It gives nothing before it has got a rate. "x" and "{x}" share what
+// they have given, as in Redisson, so a client that has used one of these names is
+// refused the other.
 func (c *Client) RateLimiter(name string) *RateLimiter {
 	value, permits := wire.Suffix(name, wire.RateValue), wire.Suffix(name, wire.RatePermits)
 	l := &RateLimiter{c: c, name: name, keys: []string{name, value, permits, value + ":" + c.id, permits + ":" + c.id}}
@@ -251,8 +253,9 @@ func rateOf(name string, list []Reply) (r Rate, set bool, err error) {
 		if r.Kind != ReplyString {
 			continue // Redisson before 3.38 knows no keep-alive
 		}
-		if n[i], err = strconv.ParseInt(r.Str, 10, 64); err != nil {
-			return Rate{}, false, fmt.Errorf("redlatch: rate limiter %q is configured with %q, which is no number", name, r.Str)
+		var ok bool
+		if n[i], ok = storedMillis(r.Str); !ok {
+			return Rate{}, false, fmt.Errorf("redlatch: rate limiter %s is configured with %s, which is no number", wire.Quote(name), wire.Quote(r.Str))
 		}
 	}
 	return Rate{Permits: int(n[0]), Interval: fromMillis(n[1]), PerClient: n[2] == 1, KeepAlive: fromMillis(n[3])}, true, nil
@@ -293,7 +296,10 @@ func (l *RateLimiter) ask(ctx context.Context, script *Script, keys []string) (R
 
 // usable says why a call cannot even be tried.
 func (l *RateLimiter) usable(ctx context.Context) error {
-	return l.c.usable(ctx, l.err)
+	if err := l.c.usable(ctx, l.err); err != nil {
+		return err
+	}
+	return l.c.twins.use(twinRate, l.name)
 }
 
 func (l *RateLimiter) noRate() error {

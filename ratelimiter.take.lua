@@ -63,7 +63,7 @@ local function wait()
     end
     for i = 1, #records, 2 do
       missing = missing - size(records[i])
-      at = tonumber(records[i + 1])
+      at = finite(records[i + 1])
       if missing <= 0 then
         break
       end

@@ -284,7 +284,7 @@ func (q *rateQueue) setSilent(silent bool) {
 // answered does with the server's answer what is to be done.
 func (q *rateQueue) answered(s *session, o *op, reply Reply, id [16]byte, first []*rateWaiter) (pause time.Duration) {
 	if len(reply.List) != 3 || reply.List[2].Kind != ReplyInt {
-		q.tellAll(fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, rateTake.Name()))
+		q.tellAll(unexpected(reply, rateTake))
 		return 0
 	}
 	rate := int(reply.List[2].Int)
@@ -298,7 +298,7 @@ func (q *rateQueue) answered(s *session, o *op, reply Reply, id [16]byte, first 
 	case answer == 0:
 		q.tellAll(q.l.noRate())
 	case answer < 0:
-		return q.refused(first, time.Duration(-answer)*time.Millisecond, rate)
+		return q.refused(first, fromMillis(-answer), rate)
 	default:
 		if given, back := q.given(first[:answer], rate); back > 0 {
 			undo := s.op(rateUndo, q.l.keys, []string{string(id[:]), strconv.Itoa(given), strconv.Itoa(back)})

@@ -6,10 +6,11 @@
 -- returns 1 if the owner reads, 0 if it holds nothing
 -- include gone
 -- include readwrite.timeout
+-- include finite
 local lock, owner = KEYS[1], ARGV[1]
 if redis.call('HDEL', lock, owner .. ':write') == 1 then
   redis.call('HSET', lock, 'mode', 'read', owner, 1)
-  local keep_ms = redis.call('PTTL', lock)
+  local keep_ms = finite(redis.call('PTTL', lock))
   -- include readwrite.keep
   redis.call('PUBLISH', ARGV[2], '1')
 elseif redis.call('HEXISTS', lock, owner) == 0 then

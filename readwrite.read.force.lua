@@ -7,17 +7,20 @@
 if redis.call('HGET', KEYS[1], 'mode') ~= 'read' then
   return 0
 end
-local found = 0
+local found, counts = 0, count_holds('')
+if not counts then
+  return too_many()
+end
 for i = 2, #ARGV do
-  for n = 1, read_holds(redis.call('HGET', KEYS[1], ARGV[i])) do
+  for n = 1, counts[ARGV[i]] or 0 do
     redis.call('DEL', timeout_key(KEYS[1], ARGV[i], n))
   end
-  found = math.max(found, redis.call('HDEL', KEYS[1], ARGV[i]))
+  found, counts[ARGV[i]] = math.max(found, redis.call('HDEL', KEYS[1], ARGV[i])), nil
 end
 if found == 0 then
   return 0
 end
-local longest = longest_read()
+local longest = longest_read(counts)
 if longest > 0 then
   redis.call('PEXPIRE', KEYS[1], longest)
 else

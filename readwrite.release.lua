@@ -13,6 +13,10 @@ local owner, mode = ARGV[1], redis.call('HGET', KEYS[1], 'mode')
 if not mode then
   return gone()
 end
+local counts = count_holds(owner)
+if not counts then
+  return too_many()
+end
 local wrote = redis.call('HDEL', KEYS[1], owner .. ':write')
 if wrote + redis.call('HDEL', KEYS[1], owner) == 0 then
   return gone()
@@ -21,7 +25,7 @@ redis.call('DEL', timeout_key(KEYS[1], owner, 1))
 if wrote == 0 and mode == 'write' and redis.call('HLEN', KEYS[1]) > 1 then
   return 2
 end
-local longest = longest_read()
+local longest = longest_read(counts)
 if longest > 0 then
   redis.call('HSET', KEYS[1], 'mode', 'read')
   redis.call('PEXPIRE', KEYS[1], longest)

@@ -4,9 +4,14 @@
 -- ARGV channel owner...
 -- returns 1 if the lock was released, 0 if none of these owners writes
 -- include readwrite.timeout
+-- include readwrite.longest
+local counts = count_holds('')
+if not counts then
+  return too_many()
+end
 for i = 2, #ARGV do
   if redis.call('HEXISTS', KEYS[1], ARGV[i] .. ':write') == 1 then
-    for n = 1, tonumber(redis.call('HGET', KEYS[1], ARGV[i])) or 0 do
+    for n = 1, counts[ARGV[i]] or 0 do
       redis.call('DEL', timeout_key(KEYS[1], ARGV[i], n))
     end
     redis.call('DEL', KEYS[1])

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // Redis is all that redlatch asks of a client library: run a script once and
@@ -211,7 +212,9 @@ type RunError struct {
 }
 
 // Error implements error.
-func (e *RunError) Error() string { return withoutArgs(fmt.Sprintf("script %s: %v", e.Outcome, e.Err)) }
+func (e *RunError) Error() string {
+	return wire.Text(withoutArgs(fmt.Sprintf("script %s: %v", e.Outcome, e.Err)))
+}
 
 // withoutArgs leaves out what a server quotes that does not know a command: its
 // arguments, one of which can be a password.

@@ -1,7 +1,7 @@
 -- Reads a number, and the permits that are given of it: a semaphore of either
 -- type, or a latch. It changes nothing.
 -- KEYS number given
--- ARGV semaphore_channel latch_channel most (0: any number of permits)
+-- ARGV semaphore_channel latch_channel most (permits)
 -- returns {TTL in ms, the number, how many listen for permits, how many for the
 -- latch, n, n ids of permits whose time is over, each other id and the ms that
 -- are left of it, -1 if it never ends}; a TTL of -2 means that there is no such
@@ -17,8 +17,8 @@ local most = tonumber(ARGV[3])
 if not tonumber(info[2]) or redis.call('TYPE', KEYS[2]).ok ~= 'zset' then
   return info
 end
-if most > 0 and redis.call('ZCARD', KEYS[2]) > most then
-  return redis.error_reply('WRONGTYPE more members than a semaphore has permits')
+if redis.call('ZCARD', KEYS[2]) > most then
+  return redis.error_reply('WRONGTYPE more members than a semaphore has permits: ' .. string.sub(KEYS[1], 1, 200))
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -27,11 +27,13 @@ var (
 // infoOf reads what has this name, whatever it is: what stands under the name
 // itself, or else a barrier.
 func (c *Client) infoOf(ctx context.Context, name string) (Info, error) {
-	reply, err := c.askLock(ctx, name, 0)
-	var refused *RunError
-	if errors.As(err, &refused) && refused.Code == "WRONGTYPE" {
-		info, _, err := c.numberInfo(ctx, name, 0)
-		return info, err
+	reply, err := c.askLock(ctx, name, mostShown)
+	if isWrongType(err) {
+		info, _, other := c.numberInfo(ctx, name, mostShown)
+		if isWrongType(other) {
+			return Info{}, err // the first says more
+		}
+		return info, other
 	}
 	if err != nil {
 		return Info{}, err
@@ -43,6 +45,11 @@ func (c *Client) infoOf(ctx context.Context, name string) (Info, error) {
 		}
 	}
 	return info, err
+}
+
+func isWrongType(err error) bool {
+	var refused *RunError
+	return errors.As(err, &refused) && refused.Code == "WRONGTYPE"
 }
 
 // hashInfo reads a lock or a rate limiter.
@@ -92,7 +99,7 @@ func (c *Client) limiterInfo(ctx context.Context, name string) (info Info, is bo
 }
 
 // numberInfo reads a semaphore or a latch, and says whether it is stored as one.
-// One with more permits than most is neither; 0: with any number.
+// One with more permits than most is neither.
 func (c *Client) numberInfo(ctx context.Context, name string, most int) (info Info, is bool, err error) {
 	o := c.question(semaphoreInfo, name, wire.Suffix(name, wire.PermitTimeout))
 	o.args = []string{wire.Prefix(wire.SemaphoreChannel, name), wire.LatchChannel(name), strconv.Itoa(most)}
@@ -109,7 +116,7 @@ func (c *Client) numberInfo(ctx context.Context, name string, most int) (info In
 		return Info{Name: name, Kind: KindLock}, false, nil
 	}
 	if info.Count, err = strconv.Atoi(r[1].Str); err != nil {
-		return Info{}, false, notALock("key %q is a string but not a number", name)
+		return Info{}, false, notALock("key %s is a string but not a number", wire.Quote(name))
 	}
 	over, given := r[5:5+r[4].Int], r[5+r[4].Int:]
 	if info.Holders, is = permitsOf(over, given); is {
@@ -181,13 +188,13 @@ func (c *Client) barrierInfo(ctx context.Context, name string) (info Info, is bo
 		}
 		info = Info{Name: name, Kind: KindBarrier, TTL: lasting(r[0].Int), Generation: generation}
 		if info.Total, err = strconv.Atoi(r[2].Str); err != nil {
-			return Info{}, false, notALock("barrier %q is of %q parties", name, r[2].Str)
+			return Info{}, false, notALock("barrier %s is of %s parties", wire.Quote(name), wire.Quote(r[2].Str))
 		}
 		info.Queue = arrived(r[4:4+r[3].Int], r[4+r[3].Int:])
 		info.Count = len(info.Queue)
 		return info, true, nil
 	}
-	return Info{}, false, fmt.Errorf("redlatch: the generations of barrier %q change too fast to look at one", name)
+	return Info{}, false, fmt.Errorf("redlatch: the generations of barrier %s change too fast to look at one", wire.Quote(name))
 }
 
 // arrived returns who has arrived in a generation, in order: those to whom the
@@ -195,8 +202,8 @@ func (c *Client) barrierInfo(ctx context.Context, name string) (info Info, is bo
 func arrived(record, alive []Reply) (queue []Waiter) {
 	until := map[string]time.Time{}
 	for i := 0; i < len(alive); i += 2 {
-		if ms, err := strconv.ParseFloat(alive[i+1].Str, 64); err == nil {
-			until[alive[i].Str] = time.UnixMilli(int64(ms))
+		if ms, ok := storedMillis(alive[i+1].Str); ok {
+			until[alive[i].Str] = time.UnixMilli(ms)
 		}
 	}
 	index := map[string]int{}

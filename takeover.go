@@ -2,7 +2,6 @@ package redlatch
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/renew"
@@ -89,7 +88,7 @@ func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, until tim
 		return c.moved(ctx, t, &q, reply.List[0].Int, o, at), nil
 	case reply.Kind != ReplyInt:
 		c.abandonMove(old, t, &q, nil)
-		return nil, fmt.Errorf("redlatch: unexpected answer %+v to %s", reply, q.script.Name())
+		return nil, unexpected(reply, q.script)
 	case reply.Int < 0 && !q.unknown:
 		ln.news.Unexpect() // lost on the way; nobody held it
 	default:

@@ -3,6 +3,7 @@ package redlatch
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -84,10 +85,22 @@ func (c *Client) newTenure(ln *line, l *Lock, o *options) *tenure {
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// fromMillis returns what the server says in ms. Redisson clients may ask for more
-// than a Duration can be: that is 146 years, to which something can be added.
+// fromMillis returns what the server says in ms. Others may have stored more than a
+// Duration can be: that is 146 years, to which something can be added.
 func fromMillis(ms int64) time.Duration {
-	return time.Duration(min(ms, 1<<62/int64(time.Millisecond))) * time.Millisecond
+	const most = 1 << 62 / int64(time.Millisecond)
+	return time.Duration(max(-most, min(ms, most))) * time.Millisecond
+}
+
+// storedMillis reads a time in ms that others may have stored, and says whether it is
+// one. Whoever waits until then waits for ever if it is no time that a clock reaches.
+func storedMillis(text string) (ms int64, ok bool) {
+	const never = 922337203685477 // Redisson's mark, and the most that scripts say
+	n, err := strconv.ParseFloat(text, 64)
+	if (err != nil && !errors.Is(err, strconv.ErrRange)) || math.IsNaN(n) {
+		return 0, false
+	}
+	return int64(max(-never, min(n, never))), true
 }
 
 func (t *tenure) live() bool {

@@ -159,11 +159,11 @@ func (k *Key) run(ctx context.Context, s *redlatch.Script, keys []string, token 
 	case reply.Kind == redlatch.ReplyInt && reply.Int == 1, len(reply.List) == 1:
 		return reply, nil
 	case reply.Kind != redlatch.ReplyString:
-		return redlatch.Reply{}, fmt.Errorf("fence: unexpected answer %+v to %s", reply, s.Name())
+		return redlatch.Reply{}, fmt.Errorf("fence: unexpected answer %s to %s", wire.Quote(fmt.Sprintf("%+v", reply)), s.Name())
 	}
 	highest, err := strconv.ParseInt(reply.Str, 10, 64)
 	if err != nil {
-		return redlatch.Reply{}, fmt.Errorf("fence: the fence of key %q is damaged: its token is %q", k.name, reply.Str)
+		return redlatch.Reply{}, fmt.Errorf("fence: the fence of key %q is damaged: its token is %s", k.name, wire.Quote(reply.Str))
 	}
 	return redlatch.Reply{}, &StaleError{Token: token, Highest: highest}
 }

@@ -25,7 +25,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Long: `Look at the server, or at each primary of a cluster, for what is bad for locks:
 whether it evicts them or forgets them in a restart, whether its replicas keep
 up, whether the clocks agree, whether the user may do all that locks do, whether
-messages arrive, and what others have left behind.
+messages arrive, what others have left behind, and what nobody expects there.
 
 It changes nothing, but tries the commands of locks on a key of its own,
 redlatch_doctor: and a random number, which is gone before anybody can see it.

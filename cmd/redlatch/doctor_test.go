@@ -215,6 +215,42 @@ func TestDoctorOfLeftovers(t *testing.T) {
 	})
 }
 
+// What nobody expects in the keys of locks and synchronizers.
+func TestDoctorOfContents(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k testserver.Kind) {
+		s := testserver.Start(t, k, safe...)
+		letDoctorIn(s)
+		for _, name := range []string{"limiter", "{limiter}"} {
+			s.MustDo("HSET", name, "rate", "1", "interval", "1000", "type", "0")
+		}
+		s.MustDo("ZADD", "{limiter}:permits", "1", "a record")
+		s.MustDo("HSET", "group", "h", holder, "h:"+holder+":expire_time", "1e300", "h:"+holder+":lock_count", "1")
+		s.MustDo("HSET", "endless", "rate", "1", "interval", "inf", "type", "0")
+		s.MustDo("ZADD", "redlatch_writers:{prefer}", "+inf", holder)
+		s.MustDo("PEXPIRE", "redlatch_writers:{prefer}", "100000")
+		s.MustDo("SET", "redisson_lock_token:{fenced}", strings.Repeat("9", 1<<20))
+		s.MustDo("HSET", "wild", "mode", "read", holder, "100000000")
+		s.MustDo("EVAL", `redis.call('HSET', KEYS[1], 'mode', 'read')
+for i = 1, 10000 do redis.call('HSET', KEYS[1], '285475da-9152-4c83-822a-67ee2f116a79:' .. i, 1) end`, "1", "many")
+		s.MustDo("EVAL", `for i = 1, 1001 do redis.call('RPUSH', KEYS[1], ARGV[1]) redis.call('ZADD', KEYS[2], '9000000000000', ARGV[1]) end`,
+			"2", "redisson_lock_queue:{long}", "redisson_lock_timeout:{long}", holder)
+		s.MustDo("HSET", "long", holder, "1")
+		for _, key := range []string{"group", "wild", "many", "long"} {
+			s.MustDo("PEXPIRE", key, "100000")
+		}
+		for _, protocol := range []string{"2", "3"} {
+			r := examined(t, exitWarning, "redis://"+s.Addr()+"?protocol="+protocol)
+			wantWorse(t, r, "twins warning", "contents warning", "contents warning", "queues note")
+			for _, want := range []string{": limiter", ": long", ": endless, group, redisson_lock_token:{fenced} and 1 more", ": many, wild"} {
+				if !slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool { return strings.HasSuffix(f.What, want) }) {
+					t.Errorf("%q is not found:\n%+v", want, r)
+				}
+			}
+		}
+	})
+}
+
 // A cluster is looked at node by node, and one of its nodes is no server to lock
 // at.
 func TestDoctorOfCluster(t *testing.T) {

@@ -56,7 +56,7 @@ var InScripts = []Command{
 	{Args: "EXISTS K", By: "fair locks, read-write locks, fencing tokens, semaphores and barriers"},
 	{Args: "INCR K", By: "fencing tokens"},
 	{Args: "HGET K f", By: "read-write locks, group locks, rate limiters and barriers"},
-	{Args: "HLEN K", By: "read-write locks"},
+	{Args: "HLEN K", By: Locks},
 	{Args: "HSETNX K f 1", By: "group locks"},
 	{Args: "LINDEX K 0", By: "fair locks"},
 	{Args: "LPOP K", By: "fair locks"},

@@ -59,8 +59,8 @@ func Load(fsys fs.FS, name string) *Script {
 	return s
 }
 
-// include replaces each line "-- include NAME" by what NAME.luainc holds:
-// a fragment that several scripts share.
+// include replaces each line "-- include NAME" by what NAME.luainc holds: a
+// fragment that several scripts share, and that may include others.
 func include(fsys fs.FS, source string) (string, error) {
 	var all strings.Builder
 	for line := range strings.Lines(source) {
@@ -73,7 +73,11 @@ func include(fsys fs.FS, source string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		all.Write(fragment)
+		text, err := include(fsys, string(fragment))
+		if err != nil {
+			return "", err
+		}
+		all.WriteString(text)
 	}
 	return all.String(), nil
 }

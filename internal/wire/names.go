@@ -29,6 +29,17 @@ func Prefix(p, name string) string {
 	return p + ":{" + name + "}"
 }
 
+// Tag returns the name that name shares its side keys and channels with, in braces:
+// that of "x" and "{x}" is "x". It returns "" if no other name has the same.
+func Tag(name string) string {
+	tag, open := strings.CutPrefix(name, "{")
+	tag, closed := strings.CutSuffix(tag, "}")
+	if open != closed || strings.ContainsAny(tag, "{}") {
+		return ""
+	}
+	return tag
+}
+
 // CheckName refuses names that Redis could not keep together. Redisson tests
 // only whether a name contains "{", so a name with an unbalanced or empty pair
 // would put an object's keys into different slots of a cluster, and the same

@@ -129,6 +129,14 @@ func (f *fake) answer(args []string) any {
 		return int64(1000)
 	case "EXISTS", "DBSIZE":
 		return int64(0)
+	case "LINDEX":
+		return nil
+	case "HLEN":
+		return int64(1)
+	case "HRANDFIELD", "HGETALL", "ZRANGE":
+		return []any{}
+	case "GETRANGE":
+		return "1"
 	}
 	return &ReplyError{"ERR", "unknown command " + args[0]}
 }
@@ -286,6 +294,29 @@ func TestFindings(t *testing.T) {
 			"PTTL": int64(-1), "PTTL a": int64(5), "HRANDFIELD b 2": []any{"name", "age"}, "HRANDFIELD c 2": []any{"mode", java},
 		}), "ttl", Warning, "held and have no TTL: c"},
 
+		{"twin limiters", scanned("TYPE zset", []any{"{a}:permits", "{b}:permits", "{c}d:permits"}, map[string]any{
+			"EXISTS a": int64(1), "EXISTS {a}": int64(1), "EXISTS b": int64(1), "EXISTS {c}d": int64(1),
+		}), "twins", Warning, "its side keys: a"},
+		{"twin queues", scanned("MATCH red[il]*", []any{"redisson_lock_queue:{a}"}, map[string]any{"EXISTS a": int64(1), "EXISTS {a}": int64(1)}), "twins", Warning, "its side keys: a"},
+		{"score without end", scanned("TYPE zset", []any{"redisson_lock_timeout:{a}", "{b}:timeout", "a user's:timeouts"}, map[string]any{
+			"ZRANGE redisson_lock_timeout:{a}": []any{java, "inf"}, "ZRANGE {b}:timeout": []any{"0123456789abcdef", "922337203685477"},
+		}), "contents", Warning, "no time or count: redisson_lock_timeout:{a}"},
+		{"score without end, in RESP3", scanned("TYPE zset", []any{"redlatch_writers:{a}"}, map[string]any{"ZRANGE": []any{[]any{java, "1e+300"}}}), "contents", Warning, "count: redlatch_writers:{a}"},
+		{"value of a group without end", hashed("g", "h:"+java+":expire_time", "1e300"), "contents", Warning, "count: g"},
+		{"value of a group until what is no time", hashed("g", "h:"+java+":expire_time", "soon"), "contents", Warning, "count: g"},
+		{"interval without end", hashed("g", "rate", "1", "interval", "inf"), "contents", Warning, "count: g"},
+		{"rate that nobody can count with", hashed("g", "rate", "nan", "interval", "1"), "contents", Warning, "count: g"},
+		{"hold count that is none", hashed("g", java, "1e9x"), "contents", Warning, "count: g"},
+		{"reader with very many holds", hashed("g", "mode", "read", java, "100000000"), "contents", Warning, "more than 10000 holds: g"},
+		{"very many readers", func() *fake {
+			f := hashed("g", "mode", "read", java, "1")
+			f.answers["HLEN g"], f.answers["HGET g mode"] = int64(100_000), "read"
+			return f
+		}(), "contents", Warning, "more than 10000 holds: g"},
+		{"token that is none", scanned("MATCH red[il]*", []any{"redisson_lock_token:{a}"}, map[string]any{"GETRANGE": strings.Repeat("9", 21)}), "contents", Warning, "count: redisson_lock_token:{a}"},
+		{"long queue", scanned("MATCH red[il]*", []any{"redisson_lock_queue:{a}"}, map[string]any{"EXISTS a": int64(1), "LINDEX redisson_lock_queue:{a} 1000": java}), "queues", Note, "more than 1000 wait for: a"},
+		{"long name", scanned("MATCH red[il]*", []any{"redlatch_writers:" + strings.Repeat("x", 1000)}, map[string]any{"PTTL": int64(-1)}), "ttl", Warning, strings.Repeat("x", 100) + "..."},
+
 		{"free, no score", queued("q", java, nil, nil), "queues", Warning, "whose first waiter has no time-out: q"},
 		{"free, name with braces", queued("{q}:1", java, nil, nil), "queues", Warning, "no time-out: {q}:1"},
 		{"free, time over", queued("q", java, int64(5), nil), "queues", Note, "whose first waiter has died: q"},
@@ -329,6 +360,15 @@ func queued(name, first string, until, heard any) *fake {
 	})
 }
 
+// hashed is a server with a hash, of which fields and values are given in turn.
+func hashed(name string, fields ...any) *fake {
+	var names []any
+	for i := 0; i < len(fields); i += 2 {
+		names = append(names, fields[i])
+	}
+	return scanned("TYPE hash", []any{name}, map[string]any{"HRANDFIELD": names, "HGETALL": fields, "HLEN": int64(len(names))})
+}
+
 func numbered(prefix string, n int) (names []any) {
 	for i := range n {
 		names = append(names, fmt.Sprint(prefix, i))
@@ -360,7 +400,7 @@ type taker struct {
 }
 
 func (s *taker) Do(ctx context.Context, commands ...[]string) []Answer {
-	if commands[0][0] == "EXISTS" {
+	if commands[0][0] == "EXISTS" && commands[0][1] == "q" {
 		if s.looked++; s.looked > 1 {
 			return []Answer{{int64(1), nil}}
 		}

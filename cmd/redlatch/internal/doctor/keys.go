@@ -22,18 +22,27 @@ func keys(v *visit) []Finding {
 	if v.opt.Keys <= 0 {
 		return nil
 	}
-	l := &leftovers{v: v}
+	l, c := &leftovers{v: v}, &contents{v: v}
 	whole, why := v.scan(l.side, "MATCH", "red[il]*")
 	if why == nil {
 		var all bool
-		all, why = v.scan(l.hashes, "TYPE", "hash")
+		all, why = v.scan(func(names []string) {
+			l.hashes(names)
+			c.hashes(names)
+		}, "TYPE", "hash")
+		whole = whole && all
+	}
+	if why == nil {
+		var all bool
+		all, why = v.scan(c.sets, "TYPE", "zset")
 		whole = whole && all
 	}
 	if why != nil {
 		return found("keys", Note, fmt.Sprintf("SCAN is refused (%s)", why.Code), "what is left behind cannot be looked for; redlatch ls does not work",
 			"give the user that runs doctor +scan")
 	}
-	all := slices.Concat(l.queues(), l.latches(), l.tokens(), l.ttls())
+	c.tokens(distinct(l.token))
+	all := slices.Concat(l.queues(), l.latches(), l.tokens(), l.ttls(), c.findings(distinct(l.queued)))
 	if v.blind > 0 {
 		all = slices.DeleteFunc(all, func(f Finding) bool { return f.Severity == OK }) // as far as was seen
 		all = append(all, found("keys", Note, fmt.Sprintf("the user may not look at some keys (%d requests were refused)", v.blind),
@@ -268,6 +277,12 @@ func (v *visit) linger() bool {
 // some names a few of many.
 func some(names []string) string {
 	const few = 3
+	names = slices.Clone(names)
+	for i, name := range names[:min(few, len(names))] {
+		if len(name) > 200 {
+			names[i] = name[:200] + "..."
+		}
+	}
 	if more := len(names) - few; more > 0 {
 		return strings.Join(names[:few], ", ") + fmt.Sprintf(" and %d more", more)
 	}

@@ -115,6 +115,12 @@ func flat(v any) any {
 			l = append(l, name, flat(value))
 		}
 		return l
+	case []any:
+		l := make([]any, len(v))
+		for i, value := range v {
+			l[i] = flat(value)
+		}
+		return l
 	case error:
 		return v.Error()
 	case float64:

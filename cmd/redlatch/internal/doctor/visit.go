@@ -168,7 +168,7 @@ func num(v any) int64 {
 		return v
 	case string:
 		if n, err := strconv.ParseFloat(v, 64); err == nil {
-			return int64(n)
+			return int64(max(-never, min(n, never)))
 		}
 	}
 	return 0

@@ -1,0 +1,37 @@
+package wire
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// How much of what others have written an error shows.
+const (
+	mostQuoted = 100
+	mostText   = 500
+)
+
+// Quote quotes for an error what others may have written: its beginning, and how long
+// it is if that is not all.
+func Quote(s string) string { return cut(s, mostQuoted, strconv.Quote) }
+
+// Text is Quote for what an error shows without quotation marks, like owners and what
+// servers say: as it is, if it can be printed and is not long.
+func Text(s string) string {
+	return cut(s, mostText, func(s string) string {
+		for _, r := range s {
+			if !strconv.IsPrint(r) || r == '\uFFFD' {
+				q := strconv.Quote(s)
+				return q[1 : len(q)-1]
+			}
+		}
+		return s
+	})
+}
+
+func cut(s string, most int, show func(string) string) string {
+	if len(s) <= most {
+		return show(s)
+	}
+	return fmt.Sprintf("%s... (%d bytes)", show(s[:most]), len(s))
+}
