@@ -44,6 +44,7 @@ type Client struct {
 	sessions    sessions
 	rates       rateQueues
 	watches     watches
+	leavers     gathers[leaver] // of barriers
 	senders     *senders
 	attempts    sync.Pool // of *attempt
 	batches     sync.Pool // of *batch

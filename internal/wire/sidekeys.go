@@ -76,7 +76,7 @@ func LatchChannel(name string) string { return "redisson_countdownlatch__channel
 
 // Prefixes of what belongs to a barrier, which Redisson does not have.
 const (
-	Barrier        = "redlatch_barrier"         // hash: which generation gathers, and of how many; with a generation behind it: who has arrived in that one
+	Barrier        = "redlatch_barrier"         // hash: which generation gathers, and of how many; with a generation behind it: who has arrived in that one; with "ended": how others have ended
 	BarrierAlive   = "redlatch_barrier_alive"   // sorted set: until when each client in the generation is believed to live
 	BarrierChannel = "redlatch_barrier_channel" // where the end of a generation is told
 )
