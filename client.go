@@ -44,7 +44,8 @@ type Client struct {
 	sessions    sessions
 	rates       rateQueues
 	watches     watches
-	leavers     gathers[leaver] // of barriers
+	leavers     gathers[leaver]    // of barriers
+	givers      gathers[*giveBack] // of permits by their ids
 	senders     *senders
 	attempts    sync.Pool // of *attempt
 	batches     sync.Pool // of *batch
