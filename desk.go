@@ -228,7 +228,7 @@ func (d *desk) request(batch []*asker) op {
 // desks.mu.
 func (d *desk) failed(batch []*asker, o *op, err error) {
 	for _, a := range batch {
-		a.suspect = a.suspect || o.unknown || o.left
+		a.suspect = a.suspect || o.uncertain(err) || o.left
 		if a.left {
 			d.decide(a, err)
 		}

@@ -17,6 +17,9 @@ while ARGV[at] do
     live = live and redis.call('ZSCORE', timeouts, ARGV[i])
   end
   if live then
+    if back == 0 then
+      redis.call('INCRBY', free, 0) -- refused here if at all: what is removed must not be lost
+    end
     for i = at + 1, last do
       back = back + redis.call('ZREM', timeouts, ARGV[i])
     end

@@ -68,7 +68,7 @@ var InScripts = []Command{
 	{Args: "ZSCORE K f", By: "fair locks, permits, rate limiters and barriers"},
 	{Args: "ZRANGEBYSCORE K 0 1", By: "read-write locks, rate limiters and barriers"},
 	{Args: "ZCARD K", By: "read-write locks, permits and rate limiters"},
-	{Args: "ZCOUNT K 0 1", By: "rate limiters"},
+	{Args: "ZCOUNT K 0 1", By: "permits and rate limiters"},
 	{Args: "HMGET K f", By: "rate limiters"},
 	{Args: "PERSIST K", By: "rate limiters"},
 	{Args: "HINCRBY K f 1", By: "barriers"},
