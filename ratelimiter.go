@@ -29,8 +29,9 @@ import (
 // has written counts from when it is first seen. A permit is used later than the
 // server gave it, by the time that the answer takes.
 //
-// A request whose answer is lost is sent again and gives nothing twice, and one
-// that comes late gives nothing. If a caller has left before it got its permits,
+// A request whose answer is lost is sent again and gives nothing twice. One that
+// comes late gives nothing; what it would have given counts as used for an interval
+// only if it is late by more than an interval. If a caller has left before it got its permits,
 // they are given back as soon as that is known; until then, and if the process
 // dies, they count as used. So they do, for an interval, if Release took them off
 // the record before the request that gave them was sent again.
@@ -46,9 +47,7 @@ import (
 // time; a rate without keep-alive ends one that was set before; Available changes
 // nothing; permits that were given back do not come back once more when the
 // interval has passed; and a state of which a part is missing is put right,
-// where Redisson fails for ever. Redisson's clients must be of 3.17 or newer. A
-// key redlatch_session:{name}:<client>:rate remembers each client's last request for
-// ten minutes.
+// where Redisson fails for ever. Redisson's clients must be of 3.17 or newer.
 type RateLimiter struct {
 	c    *Client
 	name string
@@ -64,8 +63,9 @@ type Rate struct {
 	// rounded up.
 	Interval time.Duration
 	// PerClient gives every client as many permits, where else all share them. A
-	// client is a Client of redlatch or an instance of Redisson. Its state stays in
-	// Redis when it ends, unless there is a KeepAlive.
+	// client is a Client of redlatch or an instance of Redisson. Redlatch's state
+	// ends an interval after its last use; Redisson's stays in Redis when the
+	// instance has ended, unless there is a KeepAlive.
 	PerClient bool
 	// KeepAlive deletes the limiter, rate and all, when nobody has taken a permit
 	// for so long; at least Interval. Zero means never.
@@ -128,10 +128,22 @@ func (c *Client) RateLimiter(name string) *RateLimiter {
 func (l *RateLimiter) Name() string { return l.name }
 
 // TrySetRate gives the limiter a rate and returns true, unless it has one
-// already.
+// already. If an answer was lost, and the limiter has this very rate when it is asked
+// again, that was this call.
 func (l *RateLimiter) TrySetRate(ctx context.Context, r Rate) (bool, error) {
-	answer, err := l.setRate(ctx, rateTrySet, l.keys[:1], r)
-	return answer == 1, err
+	args, err := r.args()
+	if err == nil {
+		err = l.usable(ctx)
+	}
+	if err != nil {
+		return false, err
+	}
+	o := op{c: l.c, script: rateTrySet, keys: l.keys[:1], args: args, lease: l.c.cfg.WatchdogTimeout, stop: l.c.done}
+	reply, err := o.run(ctx)
+	if err == nil {
+		l.c.rates.changed(l.name)
+	}
+	return reply.Int == 1 || (reply.Int == 2 && o.unknown), err // 2: most likely by an attempt that was not answered
 }
 
 // SetRate gives the limiter a rate, whatever it had. It begins anew: what was
@@ -153,14 +165,23 @@ func (l *RateLimiter) UpdateRate(ctx context.Context, r Rate) error {
 }
 
 func (l *RateLimiter) setRate(ctx context.Context, s *Script, keys []string, r Rate) (int64, error) {
-	if err := r.check(); err != nil {
+	args, err := r.args()
+	if err != nil {
 		return 0, err
+	}
+	return l.request(ctx, s, keys, args...)
+}
+
+// args returns the rate as scripts have it.
+func (r Rate) args() ([]string, error) {
+	if err := r.check(); err != nil {
+		return nil, err
 	}
 	kind := "0"
 	if r.PerClient {
 		kind = "1"
 	}
-	return l.request(ctx, s, keys, strconv.Itoa(r.Permits), millisUp(r.Interval), kind, millisUp(r.KeepAlive))
+	return []string{strconv.Itoa(r.Permits), millisUp(r.Interval), kind, millisUp(r.KeepAlive)}, nil
 }
 
 // Acquire waits until n permits can be had, and takes them. ctx bounds the
@@ -266,12 +287,12 @@ func (l *RateLimiter) Delete(ctx context.Context) (bool, error) {
 	return answer == 1, err
 }
 
-// request sends what changes something.
+// request sends what changes something and has no record to be known by.
 func (l *RateLimiter) request(ctx context.Context, script *Script, keys []string, args ...string) (int64, error) {
 	if err := l.usable(ctx); err != nil {
 		return 0, err
 	}
-	s, put := l.c.sessions.get(l.session())
+	s, put := l.c.sessions.get(wire.Session(l.name, l.c.id, "rate"))
 	defer put()
 	answer, err := s.do(ctx, script, slices.Clip(keys), args)
 	if err == nil {
@@ -279,9 +300,6 @@ func (l *RateLimiter) request(ctx context.Context, script *Script, keys []string
 	}
 	return answer, err
 }
-
-// session names the session in which everything is that changes the limiter.
-func (l *RateLimiter) session() string { return wire.Session(l.name, l.c.id, "rate") }
 
 // ask sends what changes nothing.
 func (l *RateLimiter) ask(ctx context.Context, script *Script, keys []string) (Reply, error) {

@@ -116,8 +116,11 @@ func TestRateLimiterWritesWhatRedissonReads(t *testing.T) {
 		if got := fmt.Sprint(w.records("{x}y:permits:" + other.ID())); !strings.HasPrefix(got, "[10+16=a0860100@") {
 			t.Errorf("records %s", got)
 		}
-		for _, key := range []string{"{x}y", "{x}y:value:" + c.ID(), "{x}y:permits:" + c.ID(), "{x}y:value:" + other.ID()} {
-			if ttl := w.server.TTL(key); ttl != time.Hour {
+		for key, want := range map[string]time.Duration{
+			"{x}y": time.Hour, "{x}y:value:" + c.ID(): time.Minute + time.Second,
+			"{x}y:permits:" + c.ID(): time.Minute + time.Second, "{x}y:value:" + other.ID(): time.Minute + time.Second,
+		} {
+			if ttl := w.server.TTL(key); ttl != want {
 				t.Errorf("%s lasts %v", key, ttl)
 			}
 		}

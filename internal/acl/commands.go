@@ -69,6 +69,7 @@ var InScripts = []Command{
 	{Args: "ZRANGEBYSCORE K 0 1", By: "read-write locks, rate limiters and barriers"},
 	{Args: "ZCARD K", By: "read-write locks, permits and rate limiters"},
 	{Args: "ZCOUNT K 0 1", By: "permits and rate limiters"},
+	{Args: "ZMSCORE K f", By: "rate limiters"},
 	{Args: "HMGET K f", By: "rate limiters"},
 	{Args: "PERSIST K", By: "rate limiters"},
 	{Args: "HINCRBY K f 1", By: "barriers"},
