@@ -185,7 +185,7 @@ func (r Rate) args() ([]string, error) {
 }
 
 // Acquire waits until n permits can be had, and takes them. ctx bounds the
-// waiting, and so does Wait, the only option there is.
+// waiting, and so does Wait; the only other option is UntilSet, to wait for a rate.
 //
 // On failure nothing was taken, or it is given back. The error is a *RateError
 // if the permits could not be had in time (and then also ctx's error, if ctx
@@ -210,18 +210,18 @@ func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool)
 	if err := checkPermits(n); err != nil {
 		return err
 	}
-	o, err := collect(opts, once)
+	o, err := collectAny(opts, once)
 	switch {
 	case err != nil:
 		return err
 	case o.hasLease || o.fenced:
-		return errors.New("redlatch: permits of a rate limiter have neither a lease nor a token; Wait is the only option")
+		return errors.New("redlatch: permits of a rate limiter have neither a lease nor a token; Wait and UntilSet are the only options")
 	case ctx.Err() != nil:
 		return &RateError{Name: l.name, Permits: n, Cause: ctxError(ctx)}
 	}
 	q := l.c.rates.get(l)
 	defer l.c.rates.put(q)
-	return q.take(ctx, n, o.once, deadlineOf(start, &o))
+	return q.take(ctx, &rateWaiter{n: n, once: o.once, untilSet: o.untilSet, done: make(chan error, 1)}, deadlineOf(start, &o))
 }
 
 // Release gives back n permits that were taken and not used, so that they can be

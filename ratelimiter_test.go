@@ -491,8 +491,8 @@ func TestRateLimiterRefusesWhatCanNeverBe(t *testing.T) {
 		says(l.Try(none, 1), "nil context")
 		says(l.SetRate(none, redlatch.Rate{Permits: 1, Interval: time.Second}), "nil context")
 		says(second(l.Config(none)), "nil context")
-		says(l.Acquire(bg, 1, redlatch.Lease(time.Second)), "Wait is the only option")
-		says(l.Acquire(bg, 1, redlatch.Fenced()), "Wait is the only option")
+		says(l.Acquire(bg, 1, redlatch.Lease(time.Second)), "Wait and UntilSet are the only options")
+		says(l.Acquire(bg, 1, redlatch.Fenced()), "Wait and UntilSet are the only options")
 		says(l.Acquire(bg, 1, redlatch.Wait(-1)), "negative")
 		for word, r := range map[string]redlatch.Rate{
 			"Permits is 0":      {Interval: time.Second},

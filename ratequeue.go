@@ -29,16 +29,18 @@ type rateQueue struct {
 	serving bool       // a worker does
 	retry   time.Time  // not before then are there permits for the first, who waits; zero: not known
 	rate    int        // as the server last said; 0: not known
+	unset   bool       // there is no rate, as the server last said
 	silent  bool       // the server has been asked more than once, and has not answered
 }
 
 // A rateWaiter is one caller.
 type rateWaiter struct {
-	n     int
-	once  bool          // does not wait
-	place *list.Element // nil: no longer in line
-	gone  bool          // has left, or was told an error, before its permits came
-	done  chan error    // one slot: nil if it has got them
+	n        int
+	once     bool          // does not wait
+	untilSet bool          // waits for a rate, too
+	place    *list.Element // nil: no longer in line
+	gone     bool          // has left, or was told an error, before its permits came
+	done     chan error    // one slot: nil if it has got them
 }
 
 // mostAsked is for how many callers one request asks.
@@ -94,9 +96,8 @@ func (q *rateQueue) askNow() {
 	}
 }
 
-// take lines up for n permits.
-func (q *rateQueue) take(ctx context.Context, n int, once bool, until time.Time) error {
-	w := &rateWaiter{n: n, once: once, done: make(chan error, 1)}
+// take lines up for the permits of w.
+func (q *rateQueue) take(ctx context.Context, w *rateWaiter, until time.Time) error {
 	if err := q.join(w); err != nil {
 		return err
 	}
@@ -131,6 +132,9 @@ func (q *rateQueue) join(w *rateWaiter) error {
 	w.place = q.line.PushBack(w)
 	if w.once {
 		q.tries++
+	}
+	if q.unset && !w.untilSet {
+		q.askNow()
 	}
 	if !q.serving {
 		q.serving = true
@@ -193,6 +197,23 @@ func (q *rateQueue) tellAll(why error) {
 	for e := q.line.Front(); e != nil; e = q.line.Front() {
 		q.tellLocked(e.Value.(*rateWaiter), why)
 	}
+}
+
+// noRate tells those that there is no rate who do not wait for one.
+func (q *rateQueue) noRate() (pause time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.unset, q.rate = true, 0
+	for e, next := q.line.Front(), (*list.Element)(nil); e != nil; e = next {
+		next = e.Next()
+		if w := e.Value.(*rateWaiter); !w.untilSet {
+			q.tellLocked(w, q.l.noRate())
+		}
+	}
+	if q.line.Len() == 0 {
+		return 0
+	}
+	return jittered(longestSleep)
 }
 
 func (q *rateQueue) busyLocked(w *rateWaiter, cause error) error {
@@ -289,7 +310,7 @@ func (q *rateQueue) answered(reply Reply, id string, first []*rateWaiter) (pause
 	answer, rate := r[0].Int, int(r[1].Int)
 	switch {
 	case answer == 0:
-		q.tellAll(q.l.noRate())
+		return q.noRate()
 	case answer < 0:
 		return q.refused(first, time.Duration(-answer)*time.Millisecond, rate)
 	default:
@@ -352,6 +373,7 @@ func (q *rateQueue) refused(first []*rateWaiter, d time.Duration, rate int) (pau
 
 // learntLocked notes the rate, and sends those away who want more.
 func (q *rateQueue) learntLocked(rate int) {
+	q.unset = false
 	if q.rate == rate {
 		return
 	}
