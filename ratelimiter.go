@@ -51,7 +51,7 @@ import (
 type RateLimiter struct {
 	c    *Client
 	name string
-	keys []string // the configuration, the state that all share, and that of this client
+	keys []string // the configuration, the state that all share, that of this client, and how far either's records were added up
 	err  error    // a name that cannot be used
 }
 
@@ -119,7 +119,8 @@ var (
 // getRateLimiter. It gives nothing before it has got a rate.
 func (c *Client) RateLimiter(name string) *RateLimiter {
 	value, permits := wire.Suffix(name, wire.RateValue), wire.Suffix(name, wire.RatePermits)
-	l := &RateLimiter{c: c, name: name, keys: []string{name, value, permits, value + ":" + c.id, permits + ":" + c.id}}
+	recount := wire.Prefix(wire.RateRecount, name)
+	l := &RateLimiter{c: c, name: name, keys: []string{name, value, permits, value + ":" + c.id, permits + ":" + c.id, recount, recount + ":" + c.id}}
 	l.err = checkName(name)
 	return l
 }
@@ -226,7 +227,8 @@ func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool)
 
 // Release gives back n permits that were taken and not used, so that they can be
 // taken again before their interval is over. What was taken longer ago than an
-// interval is not to be given back: it would let others take more than the rate.
+// interval is not to be given back: it would let others take more than the rate. No
+// more is given back than the oldest ten thousand takes have got.
 func (l *RateLimiter) Release(ctx context.Context, n int) error {
 	if err := checkPermits(n); err != nil {
 		return err
@@ -238,7 +240,9 @@ func (l *RateLimiter) Release(ctx context.Context, n int) error {
 	return err
 }
 
-// Available returns how many permits could be taken now.
+// Available returns how many permits could be taken now. While more than ten
+// thousand takes of the last interval have to be added up anew, that is 0 or less than
+// there will be; only calls that take or give back go on with that.
 func (l *RateLimiter) Available(ctx context.Context) (int, error) {
 	reply, err := l.ask(ctx, rateAvailable, l.keys)
 	switch {

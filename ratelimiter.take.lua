@@ -2,7 +2,7 @@
 -- they want. What they got is one record, known by its random bytes: that of a
 -- replay gives from now on, for that is when its callers learn of it; and what was
 -- undone is not given again for as long as its record would count.
--- KEYS limiter value permits own_value own_permits
+-- KEYS limiter value permits own_value own_permits recount own_recount
 -- ARGV skew_ms random wanted... (16 bytes; one number for each who is in line)
 -- returns {answer, rate}: how many got what they want, or minus the ms after which
 -- the first can have it, or 0 if the limiter has no rate
@@ -50,8 +50,11 @@ end
 -- wait returns in how many ms there will be as many permits as the first wants,
 -- if nobody takes any.
 local function wait()
+  if pending then
+    return 1
+  end
   local missing, from, at = ARGV[3] - free, 0, now
-  while missing > 0 do
+  while missing > 0 and from < most do
     local records = redis.call('ZRANGE', permits, from, from + math.min(missing, 1000) - 1, 'WITHSCORES')
     if #records == 0 then
       break

@@ -1,7 +1,7 @@
 -- Takes back some of what a take gave, because those who wanted it have left. The
 -- take's own record stays, of no permits, so that a request for it that comes late
 -- finds it; the others are a record of their own.
--- KEYS limiter value permits own_value own_permits
+-- KEYS limiter value permits own_value own_permits recount own_recount
 -- ARGV random rest given back (16 bytes each; the permits of the record, and how many are not used)
 -- returns 1, or 0 if there is no such record
 local given, back = tonumber(ARGV[3]), tonumber(ARGV[4])

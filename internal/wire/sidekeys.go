@@ -81,6 +81,10 @@ const (
 	BarrierChannel = "redlatch_barrier_channel" // where the end of a generation is told
 )
 
+// RateRecount is the prefix of where it stands how far a rate limiter's records have
+// been added up, a string; with a client's UUID behind it, those of that client.
+const RateRecount = "redlatch_recount"
+
 // Fields of a rate limiter's hash.
 const (
 	RateField      = "rate"
