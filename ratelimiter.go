@@ -241,8 +241,8 @@ func (l *RateLimiter) Release(ctx context.Context, n int) error {
 }
 
 // Available returns how many permits could be taken now. While more than ten
-// thousand takes of the last interval have to be added up anew, that is 0 or less than
-// there will be; only calls that take or give back go on with that.
+// thousand takes of the last interval have to be added up anew, that is too few, or 0;
+// only calls that take or give back go on with that.
 func (l *RateLimiter) Available(ctx context.Context) (int, error) {
 	reply, err := l.ask(ctx, rateAvailable, l.keys)
 	switch {
