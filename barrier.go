@@ -177,8 +177,11 @@ func (b *Barrier) arrive(ctx context.Context, until time.Time) (arrival, error) 
 		}
 		a.how, a.who, a.index = reply.List[0].Str, reply.List[1].Str, int(reply.List[2].Int)
 		switch a.how {
-		case "current":
+		case "current", "forgotten":
 			b.gathered(a.who)
+			if a.how == "forgotten" && o.unknown && a.generation != "" { // it may have been counted
+				return a, &BrokenError{Name: b.name, Reason: BrokenGone}
+			}
 		case "parties":
 			return a, fmt.Errorf("redlatch: barrier %q is one of %s parties, not of %d; give all the same number, or call Reset to change it", b.name, wire.Text(a.who), b.parties)
 		default:
@@ -187,30 +190,37 @@ func (b *Barrier) arrive(ctx context.Context, until time.Time) (arrival, error) 
 	}
 }
 
+// A leaver is a caller that leaves its generation.
+type leaver struct {
+	id   string
+	left chan struct{} // closed in the end
+}
+
 // leave takes the caller out of its generation. It returns at once, with a channel
 // that is closed in the end; it does not matter which request comes first, this
-// one or one to arrive. It is sent until the server has answered: the others must
-// not wait for nothing, nor take for present who is not.
+// one or one to arrive. It is sent until the server has answered or the client is
+// closed: the others must not wait for nothing, nor take for present who is not.
 func (b *Barrier) leave(a arrival) <-chan struct{} {
-	left := make(chan struct{})
+	l := leaver{id: a.id, left: make(chan struct{})}
 	if a.generation == "" { // a place that nobody can have
-		close(left)
-		return left
+		close(l.left)
+		return l.left
 	}
-	b.c.settle(func() {
-		defer close(left)
-		for start := time.Now(); ; {
-			o := op{
-				c: b.c, script: barrierLeave, lease: b.c.cfg.WatchdogTimeout, stop: b.c.over,
-				keys: b.keys(a.generation), args: []string{a.generation, a.id, b.channel},
-			}
-			_, err := o.run(context.Background())
-			if !errors.Is(err, ErrUnavailable) || b.c.open() != nil || time.Since(start) > sessionTTL/4 {
+	keys := b.keys(a.generation)
+	b.c.leavers.add(b.c, keys[1], l, func(all []leaver) {
+		args := []string{a.generation, b.channel}
+		for _, l := range all {
+			args = append(args, l.id)
+			defer close(l.left)
+		}
+		for {
+			o := op{c: b.c, script: barrierLeave, lease: b.c.cfg.WatchdogTimeout, stop: b.c.over, keys: keys, args: args}
+			if _, err := o.run(context.Background()); !errors.Is(err, ErrUnavailable) || b.c.open() != nil {
 				return
 			}
 		}
 	})
-	return left
+	return l.left
 }
 
 // verdict says whether a generation has ended, and what that is for those in it.
@@ -228,7 +238,7 @@ func (b *Barrier) verdict(how, who string) (over bool, err error) {
 // keys returns those of a generation.
 func (b *Barrier) keys(generation string) []string {
 	key := wire.Prefix(wire.Barrier, b.name)
-	return []string{key, key + ":" + generation, wire.Prefix(wire.BarrierAlive, b.name)}
+	return []string{key, key + ":" + generation, wire.Prefix(wire.BarrierAlive, b.name), key + ":ended"}
 }
 
 // gathered notes which generation gathers. That may be wrong: then the server
@@ -267,7 +277,8 @@ const (
 	// BrokenReset: somebody has called Reset.
 	BrokenReset BreakReason = "reset"
 	// BrokenGone: the server no longer knows of it: deleted, evicted, or gone with
-	// a restart or failover; or it ended more than a minute before we could ask.
+	// a restart or failover; or it ended more than a minute, or a hundred
+	// generations, before we could ask.
 	BrokenGone BreakReason = "gone"
 )
 

@@ -1,6 +1,6 @@
 -- Breaks the generation of a barrier that gathers, if it is the one that is
 -- named, and says how many make one from now on.
--- KEYS barrier record alive
+-- KEYS barrier record alive ended
 -- ARGV generation id channel parties
 -- returns 'done', or the generation that gathers
 local generation, id, channel, parties = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -11,7 +11,8 @@ if not current then
   redis.call('PEXPIRE', barrier, kept)
   return 'done'
 end
-if redis.call('HGET', record, 'who') == id or string.sub(current, 1, #id + 1) == id .. ':' then
+local _, who = ending()
+if who == id or string.sub(current, 1, #id + 1) == id .. ':' then
   return 'done'
 end
 if current ~= generation then

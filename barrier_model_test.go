@@ -60,6 +60,19 @@ func (m *barrierModel) record(generation string) map[string]string {
 			fields[f] = m.server.HGet(key, f)
 		}
 	}
+	ended := "redlatch_barrier:{orders}:ended"
+	slots, _ := m.server.HKeys(ended)
+	for _, slot := range slots {
+		text := strings.Fields(m.server.HGet(ended, slot))
+		if text[0] != generation {
+			continue
+		}
+		fields["how"], fields["who"] = text[1], text[2]
+		for _, arrived := range text[3:] {
+			id, index, _ := strings.Cut(arrived, "=")
+			fields[id] = index
+		}
+	}
 	return fields
 }
 

@@ -45,6 +45,8 @@ type Client struct {
 	rates       rateQueues
 	watches     watches
 	twins       twins
+	leavers     gathers[leaver]    // of barriers
+	givers      gathers[*giveBack] // of permits by their ids
 	senders     *senders
 	attempts    sync.Pool // of *attempt
 	batches     sync.Pool // of *batch

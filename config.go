@@ -181,6 +181,7 @@ type Option struct {
 	wait, lease       time.Duration
 	hasWait, hasLease bool
 	fenced            bool
+	untilSet          bool
 	member            bool // of a Multi: not handed on in this process
 	at                site // of the Multi's acquisition
 }
@@ -200,6 +201,13 @@ func Lease(d time.Duration) Option { return Option{lease: d, hasLease: true} }
 // acquired so; a FencedLock always is.
 func Fenced() Option { return Option{fenced: true} }
 
+// UntilSet lets Acquire also wait until there is what it asks of: until somebody
+// gives an ExpirableSemaphore its permits, or a RateLimiter its rate. Without it such
+// a call fails with ErrUninitialized. A Semaphore needs no option for that: one that
+// nobody has set has no permits, as any other may have none, and Acquire waits for
+// some. Calls that do not wait, and those that need nothing to be set, refuse it.
+func UntilSet() Option { return Option{untilSet: true} }
+
 // options are the sum of an acquisition's Options.
 type options struct {
 	Option
@@ -208,7 +216,16 @@ type options struct {
 	scope *scope // of WithOwner, if there is one
 }
 
+// collect reads the options of what needs nothing to be set.
 func collect(opts []Option, once bool) (options, error) {
+	o, err := collectAny(opts, once)
+	if err == nil && o.untilSet {
+		err = errors.New("redlatch: UntilSet is for semaphores and rate limiters; there is nothing here that could not be set yet")
+	}
+	return o, err
+}
+
+func collectAny(opts []Option, once bool) (options, error) {
 	o := options{once: once}
 	for _, p := range opts {
 		if p.hasWait {
@@ -218,12 +235,16 @@ func collect(opts []Option, once bool) (options, error) {
 			o.lease, o.hasLease = p.lease, true
 		}
 		o.fenced = o.fenced || p.fenced
+		o.untilSet = o.untilSet || p.untilSet
 		if p.member {
 			o.member, o.at = true, p.at
 		}
 	}
 	if o.hasWait && once {
 		return o, errors.New("redlatch: Try does not wait; use Acquire with Wait")
+	}
+	if o.untilSet && (once || o.hasWait && o.wait == 0) {
+		return o, errors.New("redlatch: UntilSet waits, and this call does not; use Acquire")
 	}
 	if o.hasWait && o.wait < 0 {
 		return o, fmt.Errorf("redlatch: Wait(%v): a wait must not be negative", o.wait)

@@ -32,6 +32,7 @@ type desk struct {
 	line     list.List // of *asker
 	onces    int       // how many in line do not wait
 	asking   int       // how many of the first are asked for right now; they stay in line
+	unset    bool      // the semaphore has not been given permits, as the server last said
 	blocked  bool      // the first is known to have to wait
 	reach    int       // for how many ids the next request asks at most, unless the first wants more
 	answered time.Time // when the server last answered
@@ -46,13 +47,14 @@ type desks struct {
 
 // An asker is a caller in line.
 type asker struct {
-	ctx    context.Context //nolint:containedctx // for its values
-	ids    []string
-	length time.Duration // the lease it asks for
-	once   bool          // it does not wait
-	at     site
-	since  time.Time
-	done   chan struct{} // closed when it is decided what err says
+	ctx      context.Context //nolint:containedctx // for its values
+	ids      []string
+	length   time.Duration // the lease it asks for
+	once     bool          // it does not wait
+	untilSet bool          // it waits for a semaphore to be given permits, too
+	at       site
+	since    time.Time
+	done     chan struct{} // closed when it is decided what err says
 
 	// Guarded by desks.mu until done is closed.
 	place   *list.Element // nil when decided, or left
@@ -98,8 +100,11 @@ func (ds *desks) enter(s *ExpirableSemaphore, a *asker) error {
 	if a.once {
 		d.onces++
 	}
-	if fresh {
+	switch {
+	case fresh:
 		s.c.settle(func() { d.serve(ds) })
+	case d.unset && !a.untilSet:
+		d.askNow()
 	}
 	return nil
 }
@@ -128,12 +133,17 @@ func (ds *desks) leave(s *ExpirableSemaphore, a *asker) bool {
 	}
 	if first {
 		d.blocked = false
-		select {
-		case d.poke <- struct{}{}:
-		default:
-		}
+		d.askNow()
 	}
 	return true
+}
+
+// askNow wakes the worker, if it sleeps.
+func (d *desk) askNow() {
+	select {
+	case d.poke <- struct{}{}:
+	default:
+	}
 }
 
 // remove takes a out of the line. Holding desks.mu.
@@ -229,7 +239,7 @@ func (d *desk) request(batch []*asker) op {
 // desks.mu.
 func (d *desk) failed(batch []*asker, o *op, err error) {
 	for _, a := range batch {
-		a.suspect = a.suspect || o.unknown || o.left
+		a.suspect = a.suspect || o.uncertain(err) || o.left
 		if a.left {
 			d.decide(a, err)
 		}
@@ -264,9 +274,8 @@ func (d *desk) answer(batch []*asker, o *op, reply Reply, short *AckError) time.
 		return 0
 	}
 	given := int(reply.List[0].Int)
-	if given < 0 {
-		d.all(fmt.Errorf("%w: semaphore %q has never been given permits; call TrySetPermits once", ErrUninitialized, d.sem.name))
-		return 0
+	if d.unset = given < 0; d.unset {
+		return d.uninitialized()
 	}
 	got := 0
 	for _, a := range batch[:given] {
@@ -315,6 +324,22 @@ func (d *desk) answer(batch []*asker, o *op, reply Reply, short *AckError) time.
 		return 0
 	}
 	return wait
+}
+
+// uninitialized tells those that there are no permits yet who do not wait for them.
+// Holding desks.mu.
+func (d *desk) uninitialized() time.Duration {
+	for e := d.line.Front(); e != nil; {
+		a := e.Value.(*asker) //nolint:forcetypeassert // only askers stand in line
+		e = e.Next()
+		if a.left || !a.untilSet {
+			d.decide(a, fmt.Errorf("%w: semaphore %q has never been given permits; call TrySetPermits once", ErrUninitialized, d.sem.name))
+		}
+	}
+	if d.line.Len() == 0 {
+		return 0
+	}
+	return jittered(longestSleep)
 }
 
 // all tells everybody in line the same. Holding desks.mu.

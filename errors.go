@@ -30,7 +30,7 @@ var (
 
 	// ErrUninitialized: what was asked of has not been set up, so to wait for it
 	// could last for ever: an ExpirableSemaphore without permits, a RateLimiter
-	// without a rate.
+	// without a rate. With the option UntilSet Acquire waits.
 	ErrUninitialized = errors.New("redlatch: not initialised")
 
 	// ErrBroken: not all who had come to a barrier could go on together. Every

@@ -1,22 +1,34 @@
--- Gives permits back by their ids: all of them, or none if one is not live.
+-- Gives permits back by their ids, for several callers: of each all of them, or none
+-- if one is not live.
 -- KEYS free timeouts session
--- ARGV number session_ms channel id...
--- returns {number, how many} of the session's last request; 0: nothing was done
+-- ARGV number session_ms channel back... (for each caller: how many, and so many ids)
+-- returns {number, the sum of 2^i of the callers whose permits were given back} of
+-- the session's last request; i counts from 0
 local free, timeouts, session = KEYS[1], KEYS[2], KEYS[3]
 local number, session_ms = ARGV[1], ARGV[2]
 -- include session
 -- include expirable
 -- include replay
 sweep(ARGV[3])
-for i = 4, #ARGV do
-  if not redis.call('ZSCORE', timeouts, ARGV[i]) then
-    return answered(0)
+local back, done, bit, at = 0, 0, 1, 4
+while ARGV[at] do
+  local last, live = at + ARGV[at], true
+  for i = at + 1, last do
+    live = live and redis.call('ZSCORE', timeouts, ARGV[i])
   end
+  if live then
+    if back == 0 then
+      redis.call('INCRBY', free, 0) -- refused here if at all: what is removed must not be lost
+    end
+    for i = at + 1, last do
+      back = back + redis.call('ZREM', timeouts, ARGV[i])
+    end
+    done = done + bit
+  end
+  bit, at = 2 * bit, last + 1
 end
-local back = 0
-for i = 4, #ARGV do
-  back = back + redis.call('ZREM', timeouts, ARGV[i])
+if back > 0 then
+  redis.call('INCRBY', free, back)
+  redis.call('PUBLISH', ARGV[3], back)
 end
-redis.call('INCRBY', free, back)
-redis.call('PUBLISH', ARGV[3], back)
-return answered(back)
+return answered(done)

@@ -33,7 +33,7 @@ var (
 // much later than its lease says.
 //
 // It has to be given its permits before it can be used, once, by TrySetPermits;
-// until then Acquire fails with ErrUninitialized.
+// until then Acquire fails with ErrUninitialized, or waits with the option UntilSet.
 //
 // Goroutines of one process get permits in the order in which they asked,
 // however many each wants; between processes there is no order. A permit never
@@ -111,7 +111,7 @@ func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, 
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
-	o, err := collect(opts, once)
+	o, err := collectAny(opts, once)
 	switch {
 	case err != nil:
 		return nil, err
@@ -127,7 +127,7 @@ func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, 
 	at := s.c.callSite(2)
 	var late lateness
 	for {
-		a := &asker{ctx: ctx, ids: newPermitIDs(n), length: s.c.cfg.WatchdogTimeout, once: o.once, at: at, since: time.Now(), done: make(chan struct{})}
+		a := &asker{ctx: ctx, ids: newPermitIDs(n), length: s.c.cfg.WatchdogTimeout, once: o.once, untilSet: o.untilSet, at: at, since: time.Now(), done: make(chan struct{})}
 		if o.hasLease {
 			a.length = o.lease
 		}
@@ -252,7 +252,8 @@ func (s *ExpirableSemaphore) session(ctx context.Context, sc *Script, keys []str
 
 // Delete deletes the semaphore, and says whether there was one. Its permits are
 // gone with it; their holders learn that with their next renewal, those of this
-// client at once. Who waits fails with ErrUninitialized.
+// client at once. Who waits fails with ErrUninitialized, or goes on waiting with the
+// option UntilSet.
 func (s *ExpirableSemaphore) Delete(ctx context.Context) (bool, error) {
 	if err := s.usable(ctx); err != nil {
 		return false, err

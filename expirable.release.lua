@@ -10,6 +10,9 @@ local back, live = 0, 0
 for i = 2, #ARGV do
   local score = redis.call('ZSCORE', timeouts, ARGV[i])
   if score then
+    if back == 0 then
+      redis.call('INCRBY', free, 0) -- refused here if at all: what is removed must not be lost
+    end
     redis.call('ZREM', timeouts, ARGV[i])
     back = back + 1
     if tonumber(score) > now then

@@ -27,6 +27,7 @@ while ARGV[at] do
     break
   end
   if missing > 0 then
+    redis.call('ZADD', timeouts, 'XX', until_ms, '') -- refused here if at all: see sweep
     available = redis.call('DECRBY', free, missing)
   end
   for i = at + 2, last do

@@ -23,7 +23,7 @@ var (
 // use.
 //
 // A Permit that is garbage collected without having been released is reported
-// (Events.Dropped) and released.
+// (Events.Dropped) and released, unless it was detached.
 type Permit struct {
 	in      *permit
 	cleanup runtime.Cleanup
@@ -46,6 +46,7 @@ type permit struct {
 	mu     sync.Mutex // guards what follows
 	err    error      // why it is over; nil while it is live
 	told   bool       // the holder has been told of the loss by Release
+	apart  bool       // Detach was called: it is over here when it is released here, and not before
 	ending            // what Context is made of
 }
 
@@ -138,6 +139,25 @@ func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
 	return p.in.extend(ctx, d)
 }
 
+// Detach hands the permit over by its id, which it returns: whoever has the id
+// extends and releases it from now on, in whatever process, and if nobody does, it is
+// free again when its lease is over. It is for permits acquired with Lease. It
+// returns "" and changes nothing if the watchdog keeps the permit, as nobody would do
+// that any more, or if the permit is no longer live.
+//
+// From then on the Permit is the id and nothing else, and may be dropped. Release and
+// Extend do what those of the ExpirableSemaphore do with that id. Err returns nil and
+// Context does not end until Release is called on this Permit: not when the lease is
+// over, when others release the permit, or with Close. Expires stays what it was;
+// ExpirableSemaphore.LeaseLeft asks the server.
+func (p *Permit) Detach() (id string) {
+	if !p.in.detach() {
+		return ""
+	}
+	p.cleanup.Stop()
+	return p.ID()
+}
+
 // value implements held: nothing nests in a permit.
 func (p *Permit) value(any) any { return nil }
 
@@ -155,6 +175,28 @@ func (p *permit) context() context.Context {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ending.make(p.values, p.err)
+}
+
+// detach leaves the permit to whoever has its id, and says whether it did.
+func (p *permit) detach() bool {
+	if p.watchdog || p.check() != nil {
+		return false
+	}
+	p.mu.Lock()
+	p.apart = p.err == nil
+	apart := p.apart
+	p.mu.Unlock()
+	if apart {
+		p.sem.c.clock.Remove(&p.lease)
+		p.sem.c.permits.remove(p)
+	}
+	return apart
+}
+
+func (p *permit) detached() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.apart
 }
 
 func (p *permit) check() error {
@@ -180,7 +222,7 @@ func (p *permit) over() error {
 // ends before anything else happens; that runs no code of users.
 func (p *permit) end(err error) bool {
 	p.mu.Lock()
-	if p.err != nil {
+	if p.err != nil || (p.apart && err != errReleased) { //nolint:errorlint // the value itself
 		p.mu.Unlock()
 		return false
 	}
@@ -258,6 +300,9 @@ func (p *permit) release(ctx context.Context) error {
 		return err
 	}
 	s := p.sem
+	if p.detached() {
+		return s.Release(ctx, hex.EncodeToString([]byte(p.id)))
+	}
 	if f := s.c.report.events.Released; f != nil {
 		f(ReleasedEvent{Name: s.name, Owner: hex.EncodeToString([]byte(p.id)), Held: time.Since(p.since)})
 	}
@@ -302,6 +347,9 @@ func (p *permit) extend(ctx context.Context, d time.Duration) error {
 	}
 	if err := p.check(); err != nil {
 		return err
+	}
+	if p.detached() {
+		return p.sem.Extend(ctx, hex.EncodeToString([]byte(p.id)), d)
 	}
 	d = (d + time.Millisecond - 1).Truncate(time.Millisecond)
 	live, sent, err := p.sem.raise(ctx, p.id, d)

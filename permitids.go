@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/script"
@@ -24,7 +25,8 @@ var (
 // by its own Release.
 //
 // Release works with a context that has ended, as Hold.Release does. It changes
-// the semaphore once, whatever replies are lost.
+// the semaphore once, whatever replies are lost. What is released while the answer to
+// another Release is awaited goes with the next request, for up to 50 callers.
 func (s *ExpirableSemaphore) Release(ctx context.Context, ids ...string) error {
 	raw, err := s.identify(ctx, ids)
 	if err != nil {
@@ -49,18 +51,48 @@ func (s *ExpirableSemaphore) giveBack(ids, raw []string) error {
 	for _, p := range ours {
 		p.end(errReleased)
 	}
-	back, err := s.session(context.Background(), permitGiveBack, s.keys, slices.Insert(slices.Clone(raw), 0, s.channel)...)
+	b := &giveBack{ids: raw, done: make(chan struct{})}
+	s.c.givers.add(s.c, s.name, b, s.sendBack)
+	<-b.done
 	for _, p := range ours {
-		if err == nil && back == 0 {
+		if b.err == nil && !b.back {
 			s.drop([]string{p.id}, p.suspect) // nobody has them any more
-		} else if err != nil || p.suspect {
+		} else if b.err != nil || p.suspect {
 			s.owe([]string{p.id})
 		}
 	}
-	if err == nil && back == 0 {
+	if b.err == nil && !b.back {
 		return s.notHeld(ids)
 	}
-	return err
+	return b.err
+}
+
+// A giveBack is permits that one caller gives back by their ids.
+type giveBack struct {
+	ids  []string
+	done chan struct{} // closed when what follows is known
+	back bool
+	err  error
+}
+
+// sendBack gives permits back for several callers.
+func (s *ExpirableSemaphore) sendBack(all []*giveBack) {
+	for len(all) > 0 {
+		args, n, ids := []string{s.channel}, 0, 0
+		for _, b := range all {
+			if ids += len(b.ids); ids > mostPermits {
+				break
+			}
+			n++
+			args = append(append(args, strconv.Itoa(len(b.ids))), b.ids...)
+		}
+		answer, err := s.session(context.Background(), permitGiveBack, s.keys, args...)
+		for i, b := range all[:n] {
+			b.back, b.err = answer&(1<<i) != 0, err
+			close(b.done)
+		}
+		all = all[n:]
+	}
 }
 
 func (s *ExpirableSemaphore) notHeld(ids []string) error {

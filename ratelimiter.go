@@ -28,8 +28,9 @@ import (
 // has written counts from when it is first seen. A permit is used later than the
 // server gave it, by the time that the answer takes.
 //
-// A request whose answer is lost is sent again and gives nothing twice, and one
-// that comes late gives nothing. If a caller has left before it got its permits,
+// A request whose answer is lost is sent again and gives nothing twice. One that
+// comes late gives nothing; what it would have given counts as used for an interval
+// only if it is late by more than an interval. If a caller has left before it got its permits,
 // they are given back as soon as that is known; until then, and if the process
 // dies, they count as used. So they do, for an interval, if Release took them off
 // the record before the request that gave them was sent again.
@@ -45,13 +46,11 @@ import (
 // time; a rate without keep-alive ends one that was set before; Available changes
 // nothing; permits that were given back do not come back once more when the
 // interval has passed; and a state of which a part is missing is put right,
-// where Redisson fails for ever. Redisson's clients must be of 3.17 or newer. A
-// key redlatch_session:{name}:<client>:rate remembers each client's last request for
-// ten minutes.
+// where Redisson fails for ever. Redisson's clients must be of 3.17 or newer.
 type RateLimiter struct {
 	c    *Client
 	name string
-	keys []string // the configuration, the state that all share, and that of this client
+	keys []string // the configuration, the state that all share, that of this client, and how far either's records were added up
 	err  error    // a name that cannot be used
 }
 
@@ -63,8 +62,9 @@ type Rate struct {
 	// rounded up.
 	Interval time.Duration
 	// PerClient gives every client as many permits, where else all share them. A
-	// client is a Client of redlatch or an instance of Redisson. Its state stays in
-	// Redis when it ends, unless there is a KeepAlive.
+	// client is a Client of redlatch or an instance of Redisson. Redlatch's state
+	// ends an interval after its last use; Redisson's stays in Redis when the
+	// instance has ended, unless there is a KeepAlive.
 	PerClient bool
 	// KeepAlive deletes the limiter, rate and all, when nobody has taken a permit
 	// for so long; at least Interval. Zero means never.
@@ -120,7 +120,8 @@ var (
 // refused the other.
 func (c *Client) RateLimiter(name string) *RateLimiter {
 	value, permits := wire.Suffix(name, wire.RateValue), wire.Suffix(name, wire.RatePermits)
-	l := &RateLimiter{c: c, name: name, keys: []string{name, value, permits, value + ":" + c.id, permits + ":" + c.id}}
+	recount := wire.Prefix(wire.RateRecount, name)
+	l := &RateLimiter{c: c, name: name, keys: []string{name, value, permits, value + ":" + c.id, permits + ":" + c.id, recount, recount + ":" + c.id}}
 	l.err = checkName(name)
 	return l
 }
@@ -129,10 +130,22 @@ func (c *Client) RateLimiter(name string) *RateLimiter {
 func (l *RateLimiter) Name() string { return l.name }
 
 // TrySetRate gives the limiter a rate and returns true, unless it has one
-// already.
+// already. If an answer was lost, and the limiter has this very rate when it is asked
+// again, that was this call.
 func (l *RateLimiter) TrySetRate(ctx context.Context, r Rate) (bool, error) {
-	answer, err := l.setRate(ctx, rateTrySet, l.keys[:1], r)
-	return answer == 1, err
+	args, err := r.args()
+	if err == nil {
+		err = l.usable(ctx)
+	}
+	if err != nil {
+		return false, err
+	}
+	o := op{c: l.c, script: rateTrySet, keys: l.keys[:1], args: args, lease: l.c.cfg.WatchdogTimeout, stop: l.c.done}
+	reply, err := o.run(ctx)
+	if err == nil {
+		l.c.rates.changed(l.name)
+	}
+	return reply.Int == 1 || (reply.Int == 2 && o.unknown), err // 2: most likely by an attempt that was not answered
 }
 
 // SetRate gives the limiter a rate, whatever it had. It begins anew: what was
@@ -154,18 +167,27 @@ func (l *RateLimiter) UpdateRate(ctx context.Context, r Rate) error {
 }
 
 func (l *RateLimiter) setRate(ctx context.Context, s *Script, keys []string, r Rate) (int64, error) {
-	if err := r.check(); err != nil {
+	args, err := r.args()
+	if err != nil {
 		return 0, err
+	}
+	return l.request(ctx, s, keys, args...)
+}
+
+// args returns the rate as scripts have it.
+func (r Rate) args() ([]string, error) {
+	if err := r.check(); err != nil {
+		return nil, err
 	}
 	kind := "0"
 	if r.PerClient {
 		kind = "1"
 	}
-	return l.request(ctx, s, keys, strconv.Itoa(r.Permits), millisUp(r.Interval), kind, millisUp(r.KeepAlive))
+	return []string{strconv.Itoa(r.Permits), millisUp(r.Interval), kind, millisUp(r.KeepAlive)}, nil
 }
 
 // Acquire waits until n permits can be had, and takes them. ctx bounds the
-// waiting, and so does Wait, the only option there is.
+// waiting, and so does Wait; the only other option is UntilSet, to wait for a rate.
 //
 // On failure nothing was taken, or it is given back. The error is a *RateError
 // if the permits could not be had in time (and then also ctx's error, if ctx
@@ -190,23 +212,24 @@ func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool)
 	if err := checkPermits(n); err != nil {
 		return err
 	}
-	o, err := collect(opts, once)
+	o, err := collectAny(opts, once)
 	switch {
 	case err != nil:
 		return err
 	case o.hasLease || o.fenced:
-		return errors.New("redlatch: permits of a rate limiter have neither a lease nor a token; Wait is the only option")
+		return errors.New("redlatch: permits of a rate limiter have neither a lease nor a token; Wait and UntilSet are the only options")
 	case ctx.Err() != nil:
 		return &RateError{Name: l.name, Permits: n, Cause: ctxError(ctx)}
 	}
 	q := l.c.rates.get(l)
 	defer l.c.rates.put(q)
-	return q.take(ctx, n, o.once, deadlineOf(start, &o))
+	return q.take(ctx, &rateWaiter{n: n, once: o.once, untilSet: o.untilSet, done: make(chan error, 1)}, deadlineOf(start, &o))
 }
 
 // Release gives back n permits that were taken and not used, so that they can be
 // taken again before their interval is over. What was taken longer ago than an
-// interval is not to be given back: it would let others take more than the rate.
+// interval is not to be given back: it would let others take more than the rate. No
+// more is given back than the oldest ten thousand takes have got.
 func (l *RateLimiter) Release(ctx context.Context, n int) error {
 	if err := checkPermits(n); err != nil {
 		return err
@@ -218,7 +241,9 @@ func (l *RateLimiter) Release(ctx context.Context, n int) error {
 	return err
 }
 
-// Available returns how many permits could be taken now.
+// Available returns how many permits could be taken now. While more than ten
+// thousand takes of the last interval have to be added up anew, that is too few, or 0;
+// only calls that take or give back go on with that.
 func (l *RateLimiter) Available(ctx context.Context) (int, error) {
 	reply, err := l.ask(ctx, rateAvailable, l.keys)
 	switch {
@@ -268,12 +293,12 @@ func (l *RateLimiter) Delete(ctx context.Context) (bool, error) {
 	return answer == 1, err
 }
 
-// request sends what changes something.
+// request sends what changes something and has no record to be known by.
 func (l *RateLimiter) request(ctx context.Context, script *Script, keys []string, args ...string) (int64, error) {
 	if err := l.usable(ctx); err != nil {
 		return 0, err
 	}
-	s, put := l.c.sessions.get(l.session())
+	s, put := l.c.sessions.get(wire.Session(l.name, l.c.id, "rate"))
 	defer put()
 	answer, err := s.do(ctx, count{script: script, keys: keys, args: args})
 	if err == nil {
@@ -281,9 +306,6 @@ func (l *RateLimiter) request(ctx context.Context, script *Script, keys []string
 	}
 	return answer, err
 }
-
-// session names the session in which everything is that changes the limiter.
-func (l *RateLimiter) session() string { return wire.Session(l.name, l.c.id, "rate") }
 
 // ask sends what changes nothing.
 func (l *RateLimiter) ask(ctx context.Context, script *Script, keys []string) (Reply, error) {

@@ -1,9 +1,9 @@
 -- Gives a limiter that has a rate another one. What was given in the new interval
 -- still counts, unless the type is another one.
--- KEYS limiter value permits own_value own_permits session
+-- KEYS limiter value permits own_value own_permits recount own_recount session
 -- ARGV number session_ms rate interval_ms type keep_alive_ms (as for ratelimiter.tryset)
 -- returns {number, 1}, or {number, 0} if the limiter has no rate
-local session, number, session_ms = KEYS[6], ARGV[1], ARGV[2]
+local session, number, session_ms = KEYS[8], ARGV[1], ARGV[2]
 -- include session
 -- include replay
 local was = redis.call('HGET', KEYS[1], 'type')

@@ -116,8 +116,11 @@ func TestRateLimiterWritesWhatRedissonReads(t *testing.T) {
 		if got := fmt.Sprint(w.records("{x}y:permits:" + other.ID())); !strings.HasPrefix(got, "[10+16=a0860100@") {
 			t.Errorf("records %s", got)
 		}
-		for _, key := range []string{"{x}y", "{x}y:value:" + c.ID(), "{x}y:permits:" + c.ID(), "{x}y:value:" + other.ID()} {
-			if ttl := w.server.TTL(key); ttl != time.Hour {
+		for key, want := range map[string]time.Duration{
+			"{x}y": time.Hour, "{x}y:value:" + c.ID(): time.Minute + time.Second,
+			"{x}y:permits:" + c.ID(): time.Minute + time.Second, "{x}y:value:" + other.ID(): time.Minute + time.Second,
+		} {
+			if ttl := w.server.TTL(key); ttl != want {
 				t.Errorf("%s lasts %v", key, ttl)
 			}
 		}
@@ -488,8 +491,8 @@ func TestRateLimiterRefusesWhatCanNeverBe(t *testing.T) {
 		says(l.Try(none, 1), "nil context")
 		says(l.SetRate(none, redlatch.Rate{Permits: 1, Interval: time.Second}), "nil context")
 		says(second(l.Config(none)), "nil context")
-		says(l.Acquire(bg, 1, redlatch.Lease(time.Second)), "Wait is the only option")
-		says(l.Acquire(bg, 1, redlatch.Fenced()), "Wait is the only option")
+		says(l.Acquire(bg, 1, redlatch.Lease(time.Second)), "Wait and UntilSet are the only options")
+		says(l.Acquire(bg, 1, redlatch.Fenced()), "Wait and UntilSet are the only options")
 		says(l.Acquire(bg, 1, redlatch.Wait(-1)), "negative")
 		for word, r := range map[string]redlatch.Rate{
 			"Permits is 0":      {Interval: time.Second},

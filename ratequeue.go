@@ -29,16 +29,18 @@ type rateQueue struct {
 	serving bool       // a worker does
 	retry   time.Time  // not before then are there permits for the first, who waits; zero: not known
 	rate    int        // as the server last said; 0: not known
+	unset   bool       // there is no rate, as the server last said
 	silent  bool       // the server has been asked more than once, and has not answered
 }
 
 // A rateWaiter is one caller.
 type rateWaiter struct {
-	n     int
-	once  bool          // does not wait
-	place *list.Element // nil: no longer in line
-	gone  bool          // has left, or was told an error, before its permits came
-	done  chan error    // one slot: nil if it has got them
+	n        int
+	once     bool          // does not wait
+	untilSet bool          // waits for a rate, too
+	place    *list.Element // nil: no longer in line
+	gone     bool          // has left, or was told an error, before its permits came
+	done     chan error    // one slot: nil if it has got them
 }
 
 // mostAsked is for how many callers one request asks.
@@ -94,9 +96,8 @@ func (q *rateQueue) askNow() {
 	}
 }
 
-// take lines up for n permits.
-func (q *rateQueue) take(ctx context.Context, n int, once bool, until time.Time) error {
-	w := &rateWaiter{n: n, once: once, done: make(chan error, 1)}
+// take lines up for the permits of w.
+func (q *rateQueue) take(ctx context.Context, w *rateWaiter, until time.Time) error {
 	if err := q.join(w); err != nil {
 		return err
 	}
@@ -131,6 +132,9 @@ func (q *rateQueue) join(w *rateWaiter) error {
 	w.place = q.line.PushBack(w)
 	if w.once {
 		q.tries++
+	}
+	if q.unset && !w.untilSet {
+		q.askNow()
 	}
 	if !q.serving {
 		q.serving = true
@@ -195,6 +199,23 @@ func (q *rateQueue) tellAll(why error) {
 	}
 }
 
+// noRate tells those that there is no rate who do not wait for one.
+func (q *rateQueue) noRate() (pause time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.unset, q.rate = true, 0
+	for e, next := q.line.Front(), (*list.Element)(nil); e != nil; e = next {
+		next = e.Next()
+		if w := e.Value.(*rateWaiter); !w.untilSet {
+			q.tellLocked(w, q.l.noRate())
+		}
+	}
+	if q.line.Len() == 0 {
+		return 0
+	}
+	return jittered(longestSleep)
+}
+
 func (q *rateQueue) busyLocked(w *rateWaiter, cause error) error {
 	e := &RateError{Name: q.l.name, Permits: w.n, Cause: cause}
 	if !q.retry.IsZero() {
@@ -211,8 +232,6 @@ func (q *rateQueue) tooMany(n, rate int) error {
 func (q *rateQueue) serve() {
 	c := q.l.c
 	defer c.rates.put(q)
-	s, put := c.sessions.get(q.l.session())
-	defer put()
 	for {
 		if c.open() != nil {
 			q.tellAll(ErrClosed)
@@ -221,7 +240,7 @@ func (q *rateQueue) serve() {
 		if len(first) == 0 {
 			return
 		}
-		pause := q.ask(s, first)
+		pause := q.ask(first)
 		if pause == 0 {
 			continue
 		}
@@ -246,33 +265,33 @@ func (q *rateQueue) first() []*rateWaiter {
 
 // ask asks for the first ones, tells those who need not wait any longer, and
 // returns for how long there is no point in asking again.
-func (q *rateQueue) ask(s *session, first []*rateWaiter) (pause time.Duration) {
-	if err := s.enter(); err != nil {
-		q.tellAll(err)
-		return 0
-	}
-	defer s.leave()
-	var id [16]byte
-	_, _ = rand.Read(id[:]) // never fails
-	args := []string{strconv.FormatInt(s.c.cfg.MaxClockSkew.Milliseconds(), 10), string(id[:])}
+func (q *rateQueue) ask(first []*rateWaiter) (pause time.Duration) {
+	c, id := q.l.c, recordID()
+	args := []string{strconv.FormatInt(c.cfg.MaxClockSkew.Milliseconds(), 10), id}
 	for _, w := range first {
 		args = append(args, strconv.Itoa(w.n))
 	}
-	o := s.op(rateTake, q.l.keys, args)
+	o := op{c: c, script: rateTake, keys: q.l.keys, args: args, lease: c.cfg.WatchdogTimeout, stop: c.over}
 	o.retried = func() { q.setSilent(true) }
-	for unknown := false; ; {
+	for {
 		reply, err := o.run(context.Background())
-		unknown = unknown || o.unknown
 		if err == nil {
 			q.setSilent(false)
-			return q.answered(s, &o, reply, id, first)
+			return q.answered(reply, id, first)
 		}
 		q.tellAll(err)
-		if !errors.Is(err, ErrUnavailable) || !unknown || s.c.open() != nil {
+		if !errors.Is(err, ErrUnavailable) || !o.unknown || c.open() != nil {
 			q.setSilent(false)
 			return 0
 		}
 	}
+}
+
+// recordID returns the random bytes of a record. None is ever used again.
+func recordID() string {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return string(id[:])
 }
 
 func (q *rateQueue) setSilent(silent bool) {
@@ -282,27 +301,26 @@ func (q *rateQueue) setSilent(silent bool) {
 }
 
 // answered does with the server's answer what is to be done.
-func (q *rateQueue) answered(s *session, o *op, reply Reply, id [16]byte, first []*rateWaiter) (pause time.Duration) {
-	if len(reply.List) != 3 || reply.List[2].Kind != ReplyInt {
+func (q *rateQueue) answered(reply Reply, id string, first []*rateWaiter) (pause time.Duration) {
+	r := reply.List
+	if len(r) != 2 || r[0].Kind != ReplyInt || r[1].Kind != ReplyInt || r[0].Int > int64(len(first)) {
 		q.tellAll(unexpected(reply, rateTake))
 		return 0
 	}
-	rate := int(reply.List[2].Int)
-	reply.List = reply.List[:2]
-	answer, err := s.answer(rateTake, o.args[0], reply)
+	answer, rate := r[0].Int, int(r[1].Int)
 	switch {
-	case err != nil:
-		q.tellAll(err)
-	case answer > int64(len(first)):
-		q.tellAll(unexpected(reply, rateTake))
 	case answer == 0:
-		q.tellAll(q.l.noRate())
+		return q.noRate()
 	case answer < 0:
 		return q.refused(first, fromMillis(-answer), rate)
 	default:
 		if given, back := q.given(first[:answer], rate); back > 0 {
-			undo := s.op(rateUndo, q.l.keys, []string{string(id[:]), strconv.Itoa(given), strconv.Itoa(back)})
-			s.deliver(&undo, func(int64, error) {})
+			c := q.l.c
+			o := op{
+				c: c, script: rateUndo, keys: q.l.keys, lease: c.cfg.WatchdogTimeout, stop: c.over,
+				args: []string{id, recordID(), strconv.Itoa(given), strconv.Itoa(back)},
+			}
+			_, _ = o.run(context.Background()) // or they are free when the interval is over
 		}
 	}
 	return 0
@@ -355,6 +373,7 @@ func (q *rateQueue) refused(first []*rateWaiter, d time.Duration, rate int) (pau
 
 // learntLocked notes the rate, and sends those away who want more.
 func (q *rateQueue) learntLocked(rate int) {
+	q.unset = false
 	if q.rate == rate {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -399,7 +400,9 @@ func TestRateLimiterGivesBackWhatNobodyWaitsFor(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				w.wantAvailable(l, 6)
-				if left := w.records("{api}:permits"); len(left) != 2 {
+				left := w.records("{api}:permits")
+				left = slices.DeleteFunc(left, func(r string) bool { return strings.Contains(r, "=00000000@") }) // of what was undone
+				if len(left) != 2 {
 					t.Errorf("records: %q", left)
 				}
 			})

@@ -102,7 +102,7 @@ var keysOf = map[string]int{
 	"HGET": 1, "HSET": 1, "HMGET": 1, "HDEL": 1, "HEXISTS": 1, "HGETALL": 1, "HINCRBY": 1, "HKEYS": 1, "HVALS": 1, "HLEN": 1, "HSETNX": 1,
 	"LPUSH": 1, "RPUSH": 1, "LPOP": 1, "RPOP": 1, "LREM": 1, "LINDEX": 1, "LRANGE": 1, "LLEN": 1,
 	"SADD": 1, "SREM": 1, "SISMEMBER": 1, "SMEMBERS": 1, "SCARD": 1,
-	"ZADD": 1, "ZREM": 1, "ZSCORE": 1, "ZINCRBY": 1, "ZCARD": 1, "ZCOUNT": 1, "ZRANGE": 1, "ZRANGEBYSCORE": 1, "ZREMRANGEBYSCORE": 1,
+	"ZADD": 1, "ZREM": 1, "ZSCORE": 1, "ZMSCORE": 1, "ZINCRBY": 1, "ZCARD": 1, "ZCOUNT": 1, "ZRANGE": 1, "ZRANGEBYSCORE": 1, "ZREMRANGEBYSCORE": 1, "ZREMRANGEBYRANK": 1,
 }
 
 // keyFaults returns the calls of redis whose keys do not come from KEYS.

@@ -77,7 +77,7 @@ func (s *Semaphore) Name() string { return s.name }
 //
 // n = 0 succeeds without asking anybody.
 func (s *Semaphore) Acquire(ctx context.Context, n int, opts ...Option) error {
-	o, err := collect(opts, false)
+	o, err := collectAny(opts, false)
 	if err == nil && (o.hasLease || o.fenced) {
 		err = errNoSuchPermit
 	}

@@ -172,7 +172,7 @@ func (c *Client) barrierInfo(ctx context.Context, name string) (info Info, is bo
 	b := c.Barrier(name, 1)
 	generation := ""
 	for range 100 { // so often another one may begin before we have asked about it
-		o := c.question(barrierInfo, b.keys(generation)...)
+		o := c.question(barrierInfo, b.keys(generation)[:3]...)
 		o.args = []string{generation}
 		reply, err := o.run(ctx)
 		r := reply.List

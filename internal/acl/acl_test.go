@@ -81,7 +81,7 @@ func TestPlacesAreThoseOfWire(t *testing.T) {
 func TestPatterns(t *testing.T) {
 	const uuid = "2628bb85-29a0-8bdd-8b35-e7415bb697b1"
 	of := func(name string) (keys, channels []string) {
-		for _, p := range []string{wire.LockQueue, wire.LockTimeout, wire.LockAlive, wire.LockToken, wire.RWWriters, wire.Barrier, wire.BarrierAlive, wire.Fence} {
+		for _, p := range []string{wire.LockQueue, wire.LockTimeout, wire.LockAlive, wire.LockToken, wire.RWWriters, wire.RateRecount, wire.Barrier, wire.BarrierAlive, wire.Fence} {
 			keys = append(keys, wire.Prefix(p, name))
 		}
 		for _, s := range []string{wire.PermitTimeout, wire.RateValue, wire.RatePermits} {
@@ -90,7 +90,7 @@ func TestPatterns(t *testing.T) {
 		for _, p := range []string{wire.LockChannel, wire.RWChannel, wire.SemaphoreChannel, wire.BarrierChannel} {
 			channels = append(channels, wire.Prefix(p, name))
 		}
-		return append(keys, name, wire.ReadTimeout(name, uuid+":7", 3), wire.Session(name, uuid, "change"), wire.Prefix(wire.Barrier, name)+":"+uuid+":1",
+		return append(keys, name, wire.ReadTimeout(name, uuid+":7", 3), wire.Session(name, uuid, "change"), wire.Prefix(wire.Barrier, name)+":"+uuid+":1", wire.Prefix(wire.RateRecount, name)+":"+uuid,
 				wire.Suffix(name, wire.RateValue)+":"+uuid, wire.Suffix(name, wire.RatePermits)+":"+uuid),
 			append(channels, wire.LatchChannel(name), wire.FairChannel(name, uuid+":7"))
 	}

@@ -47,6 +47,8 @@ var SideKeys = []Place{
 	{suffix(wire.RateValue + ":*"), "rate limiters"},
 	{suffix(wire.RatePermits), "rate limiters"},
 	{suffix(wire.RatePermits + ":*"), "rate limiters"},
+	{prefix(wire.RateRecount), "rate limiters"},
+	{func(name string) string { return wire.Prefix(wire.RateRecount, name) + ":*" }, "rate limiters"},
 	{prefix(wire.Barrier), "barriers"},
 	{func(name string) string { return wire.Prefix(wire.Barrier, name) + ":*" }, "barriers"},
 	{prefix(wire.BarrierAlive), "barriers"},

@@ -76,10 +76,14 @@ func LatchChannel(name string) string { return "redisson_countdownlatch__channel
 
 // Prefixes of what belongs to a barrier, which Redisson does not have.
 const (
-	Barrier        = "redlatch_barrier"         // hash: which generation gathers, and of how many; with a generation behind it: who has arrived in that one
+	Barrier        = "redlatch_barrier"         // hash: which generation gathers, and of how many; with a generation behind it: who has arrived in that one; with "ended": how others have ended
 	BarrierAlive   = "redlatch_barrier_alive"   // sorted set: until when each client in the generation is believed to live
 	BarrierChannel = "redlatch_barrier_channel" // where the end of a generation is told
 )
+
+// RateRecount is the prefix of where it stands how far a rate limiter's records have
+// been added up, a string; with a client's UUID behind it, those of that client.
+const RateRecount = "redlatch_recount"
 
 // Fields of a rate limiter's hash.
 const (

@@ -1,0 +1,115 @@
+package redlatch_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+func TestADetachedPermitIsNotReleasedWhenItIsCollected(t *testing.T) {
+	w := realTime(t)
+	dropped := make(chan redlatch.DroppedEvent, 10)
+	c := w.client(redlatch.Config{Events: redlatch.Events{Dropped: func(e redlatch.DroppedEvent) { dropped <- e }}})
+	s, other := w.permits(c, 1), c.ExpirableSemaphore("other")
+	if _, err := other.TrySetPermits(bg, 1); err != nil {
+		t.Fatal(err)
+	}
+	id := w.permit(s, redlatch.Lease(time.Hour)).Detach()
+	_ = w.permit(other) // shows that there was a collection
+	for noticed := false; !noticed; {
+		runtime.GC()
+		select {
+		case e := <-dropped:
+			noticed = true
+			if e.Name == pool {
+				t.Fatalf("%+v", e)
+			}
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	for range 10 {
+		runtime.GC()
+		time.Sleep(time.Millisecond)
+	}
+	if left, err := s.LeaseLeft(bg, id); left < 59*time.Minute || err != nil {
+		t.Errorf("%v left, %v", left, err)
+	}
+	select {
+	case e := <-dropped:
+		t.Errorf("and another one: %+v", e)
+	default:
+	}
+}
+
+// Who has handed a permit over does not know how it goes on, and is told nothing.
+func TestADetachedPermitEndsForNobodyButWhoReleasesIt(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		var lost int
+		c := w.client(redlatch.Config{Events: redlatch.Events{Lost: func(redlatch.LostEvent) { lost++ }}})
+		s, other := w.permits(c, 4), w.client(redlatch.Config{}).ExpirableSemaphore(pool)
+		live := func(p *redlatch.Permit) {
+			t.Helper()
+			if err := p.Err(); err != nil || p.Context().Err() != nil {
+				t.Errorf("%v, %v", err, p.Context().Err())
+			}
+		}
+		over, elsewhere, here, closed := w.permit(s, redlatch.Lease(time.Second)), w.permit(s, redlatch.Lease(time.Minute)), w.permit(s, redlatch.Lease(time.Minute)), w.permit(s, redlatch.Lease(time.Minute))
+		for _, p := range []*redlatch.Permit{over, elsewhere, here, closed} {
+			ctx := p.Context()
+			if id := p.Detach(); id != p.ID() || p.Detach() != id || ctx.Err() != nil {
+				t.Errorf("detached as %q, %v", id, ctx.Err())
+			}
+		}
+		expires := over.Expires()
+		time.Sleep(5 * time.Second)
+		live(over)
+		if !over.Expires().Equal(expires) {
+			t.Error("Expires has moved")
+		}
+		if err := other.Release(bg, elsewhere.ID()); err != nil {
+			t.Error(err)
+		}
+		live(elsewhere)
+		if err := here.Extend(bg, time.Hour); err != nil {
+			t.Error(err)
+		}
+		if left, err := other.LeaseLeft(bg, here.ID()); left < time.Hour || err != nil {
+			t.Errorf("%v left, %v", left, err)
+		}
+		if err := s.Release(bg, closed.ID()); err != nil {
+			t.Error(err)
+		}
+		live(closed)
+		for p, want := range map[*redlatch.Permit]error{over: redlatch.ErrNotHeld, elsewhere: redlatch.ErrNotHeld, here: nil} {
+			if err := p.Release(bg); !errors.Is(err, want) || !errors.Is(context.Cause(p.Context()), redlatch.ErrNotHeld) {
+				t.Errorf("released: %v, want %v; %v", err, want, context.Cause(p.Context()))
+			}
+			w.wantErr(p.Release(bg), redlatch.ErrNotHeld)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		live(closed)
+		if lost > 0 {
+			t.Errorf("%d were reported as lost", lost)
+		}
+	})
+}
+
+func TestAPermitThatTheWatchdogKeepsIsNotDetached(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		s := w.permits(w.client(redlatch.Config{}), 2)
+		kept, lost := w.permit(s), w.permit(s, redlatch.Lease(time.Second))
+		time.Sleep(2 * time.Second)
+		if kept.Detach() != "" || lost.Detach() != "" {
+			t.Error("detached")
+		}
+		time.Sleep(5 * time.Minute)
+		w.giveBack(kept)
+		w.wantErr(lost.Release(bg), redlatch.ErrLost)
+	})
+}

@@ -1,0 +1,141 @@
+package redlatch_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+// limiterOver returns a limiter, and lets fate decide what becomes of the n-th
+// request of a script; late returns those that are still on the way.
+func (w *world) limiterOver(script string, fate func(n int) fate) (l *redlatch.RateLimiter, late *counting) {
+	x := &counting{}
+	c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		if s != script {
+			return next()
+		}
+		x.mu.Lock()
+		x.tries++
+		what := fate(x.tries)
+		if what != good {
+			x.held = append(x.held, func() { _, _ = next() })
+		}
+		x.mu.Unlock()
+		switch what {
+		case replyLost:
+			_, _ = next()
+		case good:
+			return next()
+		}
+		return redlatch.Reply{}, errTapUnknown
+	}})
+	return c.RateLimiter("api"), x
+}
+
+func firstIs(what fate) func(int) fate {
+	return func(n int) fate {
+		if n == 1 {
+			return what
+		}
+		return good
+	}
+}
+
+// A take is known by its record: nobody remembers it otherwise, however often it is
+// executed.
+func TestATakeWhoseReplyIsLostTakesOnce(t *testing.T) {
+	for _, what := range []fate{replyLost, late} {
+		t.Run(fmt.Sprint(what), func(t *testing.T) {
+			inFakeTime(t, func(w *world) {
+				l, x := w.limiterOver("ratelimiter.take", firstIs(what))
+				if _, err := l.TrySetRate(bg, redlatch.Rate{Permits: 10, Interval: time.Minute}); err != nil {
+					t.Fatal(err)
+				}
+				w.ratePermits(l, 3)
+				w.wantAvailable(l, 7)
+				x.arrive()
+				w.wantAvailable(l, 7)
+				w.ratePermits(l, 2)
+				x.arrive()
+				w.wantAvailable(l, 5)
+				if keys := w.server.Keys(); len(keys) != 3 {
+					t.Errorf("there are %q", keys)
+				}
+			})
+		})
+	}
+}
+
+// Limiters that last for a second leave nothing that lasts for longer.
+func TestARateLimiterLeavesNoKeyForEachClient(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		clients := []*redlatch.Client{w.client(redlatch.Config{}), w.client(redlatch.Config{})}
+		for i := range 50 {
+			for j, c := range clients {
+				l := c.RateLimiter(fmt.Sprint("api", i))
+				if set, err := l.TrySetRate(bg, redlatch.Rate{Permits: 10, Interval: time.Second, KeepAlive: time.Second}); set != (j == 0) || err != nil {
+					t.Fatal(set, err)
+				}
+				w.ratePermits(l, 1)
+			}
+		}
+		time.Sleep(1100 * time.Millisecond)
+		if keys := w.server.Keys(); len(keys) > 0 {
+			t.Errorf("%d keys are left, such as %q", len(keys), keys[0])
+		}
+	})
+}
+
+// Who has set the rate is told so, also by a later answer.
+func TestARateThatWasSetIsAnsweredSoAgain(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		l, x := w.limiterOver("ratelimiter.tryset", firstIs(replyLost))
+		rate := redlatch.Rate{Permits: 10, Interval: time.Second}
+		if set, err := l.TrySetRate(bg, rate); !set || err != nil {
+			t.Error(set, err)
+		}
+		if set, err := l.TrySetRate(bg, rate); set || err != nil {
+			t.Error(set, err)
+		}
+		if err := l.SetRate(bg, redlatch.Rate{Permits: 20, Interval: time.Second}); err != nil {
+			t.Error(err)
+		}
+		x.arrive()
+		w.wantAvailable(l, 20)
+	})
+}
+
+// What a client has for itself ends when nothing of it counts any longer, and not
+// before: an answer that was lost is given from when it was given again.
+func TestTheStateOfAClientThatIsGoneEnds(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		var wg sync.WaitGroup
+		l, _ := w.limiterOver("ratelimiter.take", func(n int) fate {
+			if n > 1 && n < 12 {
+				return replyLost
+			}
+			return good
+		})
+		if _, err := l.TrySetRate(bg, redlatch.Rate{Permits: 10, Interval: 3 * time.Second, PerClient: true}); err != nil {
+			t.Fatal(err)
+		}
+		w.ratePermits(l, 1)
+		wg.Go(func() { w.ratePermits(l, 9) }) // is answered after three seconds and more
+		wg.Wait()
+		for range 29 {
+			if n, err := l.Available(bg); n > 1 || err != nil { // the first one's comes back before
+				t.Errorf("available: %d (%v)", n, err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(1200 * time.Millisecond)
+		if keys := w.server.Keys(); strings.Join(keys, " ") != "api" {
+			t.Errorf("left are %q", keys)
+		}
+		w.wantAvailable(l, 10)
+	})
+}
