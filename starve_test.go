@@ -37,6 +37,7 @@ var pairs = []struct{ loop, waiter contested }{
 	{writeContested, readContested},
 	{readContested, writeContested},
 	{semaphoreContested, semaphoreContested},
+	{permitContested, permitContested},
 }
 
 var (
@@ -51,6 +52,17 @@ var (
 	}}
 	readContested = contested{"read", func(c *redlatch.Client) func(context.Context) (func() error, error) {
 		return locked(c.ReadWriteLock("orders").Read())
+	}}
+	permitContested = contested{"permit", func(c *redlatch.Client) func(context.Context) (func() error, error) {
+		s := c.ExpirableSemaphore("desks")
+		_, _ = s.TrySetPermits(bg, 1)
+		return func(ctx context.Context) (func() error, error) {
+			p, err := s.Acquire(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return func() error { return p.Release(bg) }, nil
+		}
 	}}
 	semaphoreContested = contested{"semaphore", func(c *redlatch.Client) func(context.Context) (func() error, error) {
 		s := c.Semaphore(semaphoreName)
@@ -112,7 +124,7 @@ func TestALoopLeavesOthersTheirTurn(t *testing.T) {
 			t.Run(fmt.Sprintf("%s beside %s, hand-off %s", pair.waiter.name, pair.loop.name, name), func(t *testing.T) {
 				inFakeTime(t, func(w *world) {
 					w.semaphore(w.client(redlatch.Config{}), 1)
-					ctx, cancel := context.WithTimeout(bg, 10*time.Second)
+					ctx, cancel := context.WithTimeout(bg, 5*time.Second)
 					defer cancel()
 					var wg sync.WaitGroup
 					var beside, waiter wait
@@ -183,7 +195,7 @@ func TestALoopLeavesRedissonItsTurn(t *testing.T) {
 	for _, goroutines := range []int{1, 16} {
 		t.Run(fmt.Sprint(goroutines), func(t *testing.T) {
 			inFakeTime(t, func(w *world) {
-				ctx, cancel := context.WithTimeout(bg, 10*time.Second)
+				ctx, cancel := context.WithTimeout(bg, 5*time.Second)
 				defer cancel()
 				var wg sync.WaitGroup
 				var beside, waiter wait
@@ -200,5 +212,110 @@ func TestALoopLeavesRedissonItsTurn(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// However many loop, however far away the waiter is: it has the lock within the
+// promised time. (Readers of several processes overlap, so that one who wants to
+// write may wait for longer; and of a group everybody hears about any value.)
+func TestAWaiterHasTheLockInTime(t *testing.T) {
+	for _, x := range []struct {
+		processes, goroutines int
+		section, rtt          time.Duration
+	}{
+		{1, 1, 20 * time.Millisecond, 60 * time.Millisecond},
+		{1, 1, 300 * time.Millisecond, 60 * time.Millisecond},
+		{1, 16, 20 * time.Millisecond, 60 * time.Millisecond},
+		{2, 1, 20 * time.Millisecond, 60 * time.Millisecond},
+		{4, 1, 20 * time.Millisecond, 20 * time.Millisecond},
+		{4, 4, 100 * time.Millisecond, 60 * time.Millisecond},
+	} {
+		for _, pair := range pairs {
+			if x.processes > 1 && (pair.loop.name == "read" || pair.loop.name == "group") {
+				continue
+			}
+			t.Run(fmt.Sprintf("%d x %d, section %v, RTT %v, %s beside %s", x.processes, x.goroutines, x.section, x.rtt, pair.waiter.name, pair.loop.name), func(t *testing.T) {
+				inFakeTime(t, func(w *world) {
+					w.semaphore(w.client(redlatch.Config{}), 1)
+					ctx, cancel := context.WithTimeout(bg, 3*time.Second+10*x.section)
+					defer cancel()
+					var wg sync.WaitGroup
+					var beside, waiter wait
+					for range x.processes {
+						c := w.far(near, redlatch.Config{})
+						for range x.goroutines {
+							wg.Go(func() { w.loop(ctx, c, pair.loop, x.section, 0, beside.note) })
+						}
+					}
+					time.Sleep(10 * time.Millisecond)
+					wg.Go(func() {
+						w.loop(ctx, w.far(x.rtt, redlatch.Config{}), pair.waiter, x.section, 200*time.Millisecond, waiter.note)
+					})
+					wg.Wait()
+					most := time.Duration(x.processes+1)*(x.section+80*time.Millisecond) + time.Second
+					t.Logf("the loops had it %d times, the waiter %d times, after %v at worst, of %v", beside.times, waiter.times, waiter.worst, most)
+					if waiter.worst > most {
+						t.Errorf("it waited too long")
+					}
+				})
+			})
+		}
+	}
+}
+
+// Who listens and takes nothing costs a tenth. It had cost a semaphore half of what it
+// could do.
+func TestAListenerThatTakesNothingCostsATenth(t *testing.T) {
+	for _, x := range []contested{plainContested, groupContested, writeContested, readContested, semaphoreContested, permitContested} {
+		for _, goroutines := range []int{1, 16} {
+			for _, section := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond} {
+				t.Run(fmt.Sprintf("%s/%d/section=%v", x.name, goroutines, section), func(t *testing.T) {
+					inFakeTime(t, func(w *world) {
+						busy := func() time.Duration {
+							ctx, cancel := context.WithTimeout(bg, 3*time.Second)
+							defer cancel()
+							var wg sync.WaitGroup
+							var mu sync.Mutex
+							var busy time.Duration
+							c := w.far(near, redlatch.Config{})
+							for range goroutines {
+								wg.Go(func() {
+									for acquire := x.by(c); ; {
+										release, err := acquire(ctx)
+										if err != nil {
+											return
+										}
+										start := time.Now()
+										time.Sleep(section)
+										mu.Lock()
+										busy += time.Since(start)
+										mu.Unlock()
+										w.no(release())
+									}
+								})
+							}
+							wg.Wait()
+							return busy
+						}
+						w.semaphore(w.client(redlatch.Config{}), 1)
+						alone := busy()
+						rdb := redis.NewClient(w.options(w.dial))
+						sub := rdb.Subscribe(bg, "redisson_lock__channel:{orders}", "redisson_rwlock:{orders}", "redisson_sc:{"+semaphoreName+"}", "redisson_sc:{desks}")
+						w.no(sub.Ping(bg))
+						go func() {
+							for range sub.Channel() { // it takes nothing
+							}
+						}()
+						beside := busy()
+						w.no(sub.Close())
+						w.no(rdb.Close())
+						t.Logf("busy for %v, beside one who listens for %v", alone, beside)
+						if beside < alone*88/100 { // a tenth, and the first pauses
+							t.Error("that costs more than a tenth")
+						}
+					})
+				})
+			}
+		}
 	}
 }
