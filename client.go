@@ -37,6 +37,7 @@ type Client struct {
 	permitLines permitLines
 	desks       desks
 	lines       lines
+	blind       blind
 	debts       debts
 	control     control
 	pubsub      pubsub

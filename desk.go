@@ -33,6 +33,8 @@ type desk struct {
 	onces    int       // how many in line do not wait
 	asking   int       // how many of the first are asked for right now; they stay in line
 	unset    bool      // the semaphore has not been given permits, as the server last said
+	leaving  int       // releases of this process that are under way,
+	leftAt   time.Time // and when the last one began
 	blocked  bool      // the first is known to have to wait
 	reach    int       // for how many ids the next request asks at most, unless the first wants more
 	answered time.Time // when the server last answered
@@ -41,8 +43,16 @@ type desk struct {
 
 // desks are a client's desks by the names of their semaphores.
 type desks struct {
-	mu sync.Mutex // guards m, every desk and every asker
-	m  map[string]*desk
+	mu    sync.Mutex // guards m, owing, every desk and every asker
+	m     map[string]*desk
+	owing map[string]*owing
+}
+
+// An owing is what this process owes to others that wait for permits of a semaphore,
+// for as long as that is remembered.
+type owing struct {
+	turns
+	stay
 }
 
 // An asker is a caller in line.
@@ -92,9 +102,17 @@ func (ds *desks) enter(s *ExpirableSemaphore, a *asker) error {
 		}
 		ds.m[s.name] = d
 	}
-	if a.once && d.blocked {
-		a.next = front(d).next
-		return errWaitOver
+	if a.once {
+		switch y := ds.owing[s.name]; {
+		case d.blocked:
+			a.next = front(d).next
+			return errWaitOver
+		case y != nil && y.owes(d.news.Foreign(), a.since) > 0:
+			if fresh {
+				delete(ds.m, s.name)
+			}
+			return owedError(y.owed)
+		}
 	}
 	a.place, a.outage = d.line.PushBack(a), d.outage
 	if a.once {
@@ -169,6 +187,11 @@ func (d *desk) decide(a *asker, err error) {
 func (d *desk) serve(ds *desks) {
 	var pause time.Duration
 	for {
+		if rest := d.rest(ds); rest > 0 {
+			d.sem.c.listen(&d.news, d.sem.channel, nil, nil)
+			d.sleep(rest, true)
+			continue
+		}
 		batch := d.next(ds)
 		if batch == nil {
 			d.news.Stop()
@@ -187,13 +210,93 @@ func (d *desk) serve(ds *desks) {
 			continue
 		}
 		pause = 0
-		wait := d.answer(batch, &o, reply, short)
+		wait := d.answer(ds, batch, &o, reply, short)
 		ds.mu.Unlock()
 		if wait != 0 {
 			d.sem.c.listen(&d.news, d.sem.channel, nil, nil)
 			d.sleep(wait, true)
 		}
 	}
+}
+
+// rest returns for how long permits are left to others, if anybody here wants some.
+func (d *desk) rest(ds *desks) time.Duration {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	y := ds.owing[d.sem.name]
+	if y == nil || d.line.Len() == 0 || d.sem.c.open() != nil {
+		return 0
+	}
+	now := time.Now()
+	rest := y.owes(d.news.Foreign(), now)
+	if d.leaving > 0 { // its message came before its answer, which says what is owed for it
+		rest = max(rest, longestPause-now.Sub(d.leftAt))
+	}
+	for e := d.line.Front(); e != nil && d.onces > 0 && rest > 0; {
+		a := e.Value.(*asker) //nolint:forcetypeassert // only askers stand in line
+		e = e.Next()
+		if a.once {
+			d.decide(a, owedError(max(1, y.owed)))
+		}
+	}
+	return rest
+}
+
+// releasing prepares the release of a permit: it returns how many subscriptions are
+// the client's own, and how many messages of others were heard.
+func (ds *desks) releasing(s *ExpirableSemaphore) (own string, foreign int) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	d := ds.m[s.name]
+	if d == nil {
+		return "0", 0
+	}
+	d.news.Expect()
+	d.leaving, d.leftAt = d.leaving+1, time.Now()
+	return s.c.own(&d.news, s.channel), d.news.Foreign()
+}
+
+// released notes what is owed for a release, foreign messages having been heard before.
+func (ds *desks) released(s *ExpirableSemaphore, reply Reply, foreign int) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	nothing := len(reply.List) != 2 || reply.List[0].Int == 0
+	if d := ds.m[s.name]; d != nil {
+		d.leaving = max(0, d.leaving-1)
+		if ds.owing[s.name] != nil {
+			defer d.askNow()
+		}
+		if nothing {
+			d.news.Unexpect() // for it was not published
+		}
+	}
+	if nothing {
+		return
+	}
+	n, now, y := int(reply.List[1].Int), time.Now(), ds.owing[s.name]
+	if n == 0 && !s.c.yieldsBlindly(s.channel, now.Add(-keepTurns), now) {
+		if y != nil {
+			y.free()
+		}
+		return
+	}
+	if y == nil {
+		y = &owing{}
+		y.unused = now.Add(-keepTurns) // a later pause would be remembered
+		if ds.owing == nil {
+			ds.owing = map[string]*owing{}
+		}
+		ds.owing[s.name] = y
+	}
+	y.used(foreign)
+	y.yield(n, foreign, now)
+	y.prolong(keepTurns, func() {
+		ds.mu.Lock()
+		defer ds.mu.Unlock()
+		if ds.owing[s.name] == y && !y.lasts() {
+			delete(ds.owing, s.name)
+		}
+	})
 }
 
 // next returns those to ask for, or nil if nobody is in line: then the desk is
@@ -267,7 +370,7 @@ func (d *desk) failed(batch []*asker, o *op, err error) {
 // answer deals with the server's answer, and returns for how long to sleep; 0 if
 // there is more to ask for at once. short, if it is not nil, says why what was given
 // does not count. Holding desks.mu.
-func (d *desk) answer(batch []*asker, o *op, reply Reply, short *AckError) time.Duration {
+func (d *desk) answer(ds *desks, batch []*asker, o *op, reply Reply, short *AckError) time.Duration {
 	d.answered, d.outage = time.Now(), nil
 	if len(reply.List) != 2 || reply.List[0].Kind != ReplyInt || reply.List[0].Int > int64(len(batch)) {
 		d.all(unexpected(reply, permitTake))
@@ -287,6 +390,9 @@ func (d *desk) answer(batch []*asker, o *op, reply Reply, short *AckError) time.
 			continue
 		}
 		d.decide(a, nil)
+	}
+	if y := ds.owing[d.sem.name]; y != nil && given > 0 {
+		y.settled(d.news.Foreign(), d.answered)
 	}
 	if given == len(batch) {
 		d.reach = min(2*d.reach, deskBatch)

@@ -56,8 +56,11 @@ type BusyError struct {
 	Name  string        // the lock's name
 	Owner string        // the owner's field in Redis; empty if not known
 	TTL   time.Duration // what was left of the owner's lease when last seen; 0 if not known
-	Cause error         // the context's error, or nil
-	what  string        // of something else than a lock: what there is to say, with a %q for the name
+	// Owed says that the server was not asked: this process has just released the
+	// lock, and so many others that wait go first. 0 if that is not why.
+	Owed  int
+	Cause error  // the context's error, or nil
+	what  string // of something else than a lock: what there is to say, with a %q for the name
 }
 
 // What errors are about, if not a lock.
@@ -74,6 +77,9 @@ func (e *BusyError) Error() string {
 	}
 	if e.what != "" {
 		s = fmt.Sprintf("redlatch: "+e.what, e.Name)
+	}
+	if e.Owed > 0 {
+		s += fmt.Sprintf("; this process has just released it, and others that wait go first (%d)", e.Owed)
 	}
 	switch {
 	case e.TTL > 0 && e.what == noPermit:

@@ -303,7 +303,7 @@ func (s *ExpirableSemaphore) count(ctx context.Context) (free, given int, err er
 
 // releaseOp prepares the release of ids that are ours.
 func (s *ExpirableSemaphore) releaseOp(ids []string) op {
-	args := append([]string{s.channel}, ids...)
+	args := append([]string{s.channel, "0"}, ids...)
 	return op{c: s.c, script: permitRelease, keys: s.keys, args: args, lease: s.c.cfg.WatchdogTimeout, stop: s.c.over}
 }
 

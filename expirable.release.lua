@@ -1,13 +1,14 @@
 -- Gives permits back, those of them that are there. One whose time is over is
 -- free again too, but does not count.
 -- KEYS free timeouts
--- ARGV channel id...
--- returns how many were live
+-- ARGV channel own_subscriptions id...
+-- returns {how many were live, how many others listen}
+-- include tell
 local free, timeouts = KEYS[1], KEYS[2]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local back, live = 0, 0
-for i = 2, #ARGV do
+local back, live, others = 0, 0, 0
+for i = 3, #ARGV do
   local score = redis.call('ZSCORE', timeouts, ARGV[i])
   if score then
     if back == 0 then
@@ -23,7 +24,7 @@ end
 if back > 0 then
   local left = redis.call('INCRBY', free, back)
   if left > 0 then
-    redis.call('PUBLISH', ARGV[1], left)
+    others = tell(ARGV[1], left, ARGV[2])
   end
 end
-return live
+return {live, others}

@@ -1,12 +1,14 @@
 -- Releases values of a group for good, however often they were entered, and
 -- wakes one waiter of every process, whatever value it waits for.
 -- KEYS group
--- ARGV owner channel values... (n, n fields; what follows is not of interest)
--- returns 1 if all were the owner's, 0 if some were not; the others are released
+-- ARGV owner channel own_subscriptions values... (n, n fields; what follows is not of interest)
+-- returns 1 and how many others listen if all were the owner's, 0 if some were not;
+-- the others are released
 local group, owner, channel = KEYS[1], ARGV[1], ARGV[2]
 -- include grouplock
-local values = group_values(3)
-local released = 0
+-- include tell
+local values = group_values(4)
+local released, others = 0, 0
 for _, value in ipairs(values) do
   if redis.call('HGET', group, value) == owner then
     redis.call('HDEL', group, value)
@@ -14,7 +16,7 @@ for _, value in ipairs(values) do
   end
   redis.call('HDEL', group, expiry_of(value, owner), count_of(value, owner))
 end
-if released > 0 and channel ~= '' then
-  redis.call('PUBLISH', channel, '0')
+if released > 0 then
+  others = tell(channel, '0', ARGV[3])
 end
-return released == #values and 1 or 0
+return released == #values and 1 + others or 0

@@ -15,7 +15,8 @@ import (
 
 // A line is what the callers of this client that want one lock share: the gate
 // that lines them up, the subscription that wakes the first of them, and what
-// the process owes to others. It exists while there is such a caller.
+// the process owes to others. It exists while there is such a caller, or it owes
+// something.
 type line struct {
 	lineKey
 	id    string // of the only waiter of a line of its own; empty if it is shared
@@ -23,6 +24,7 @@ type line struct {
 	news  notify.Listener
 	given atomic.Bool // in a line of its own: the waiter has been told that it has this lock
 	turns turns       // belongs to whoever is inside the gate
+	stay  stay        // of a line that is kept because of what it owes
 
 	refs int // guarded by lines.mu
 
@@ -81,20 +83,48 @@ func (ls *lines) retain(ln *line) {
 func (ls *lines) put(ln *line) {
 	ls.mu.Lock()
 	ln.refs--
-	last := ln.refs == 0
-	switch {
-	case last && ln.id != "":
-		delete(ls.own, ln.id)
-	case last:
-		delete(ls.m, ln.lineKey)
-	}
-	ls.mu.Unlock()
-	if !last {
+	if ln.refs > 0 {
+		ls.mu.Unlock()
 		return
 	}
-	if ln.news.Stop() || ln.id != "" {
-		return // its subscription may still call: not to be used again
+	stop := ln.news.Detach() // others would take it for a waiter's
+	gone := ls.dropLocked(ln)
+	ls.mu.Unlock()
+	if stop != nil {
+		stop()
 	}
+	if gone {
+		ls.recycle(ln)
+	}
+}
+
+// keep keeps a line that somebody has a share of, and with it what it owes, for a
+// while longer than for its callers.
+func (ls *lines) keep(ln *line) {
+	ln.stay.prolong(keepTurns, func() {
+		ls.mu.Lock()
+		gone := ls.dropLocked(ln)
+		ls.mu.Unlock()
+		if gone {
+			ls.recycle(ln)
+		}
+	})
+}
+
+// dropLocked forgets a line that nobody needs any more, and says whether it can be
+// used again.
+func (ls *lines) dropLocked(ln *line) bool {
+	switch {
+	case ln.id != "":
+		delete(ls.own, ln.id)
+	case ln.refs == 0 && ls.m[ln.lineKey] == ln && !ln.stay.lasts():
+		delete(ls.m, ln.lineKey)
+		return true
+	}
+	return false
+}
+
+func (ls *lines) recycle(ln *line) {
 	ln.turns = turns{}
 	ln.mu.Lock()
 	ln.cur, ln.owner, ln.ttl = nil, "", 0

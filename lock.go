@@ -83,7 +83,8 @@ func (l *Lock) Acquire(ctx context.Context, opts ...Option) (*Hold, error) {
 }
 
 // Try acquires the lock if that is possible at once: it never waits for
-// another holder, in this process or elsewhere, and overtakes nobody. If the
+// another holder, in this process or elsewhere, and overtakes nobody: just after this
+// process has released the lock, others that wait for it go first. If the
 // lock is taken it returns a *BusyError that says by whom, and changes nothing.
 // It refuses the option Wait.
 func (l *Lock) Try(ctx context.Context, opts ...Option) (*Hold, error) {

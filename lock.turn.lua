@@ -3,11 +3,12 @@
 -- KEYS lock token... (at most one, for an acquisition that is to have a token)
 -- ARGV owner new_owner lease_ms channel own_subscriptions yield_anyway token_ttl_ms... (0: the token key never expires)
 -- returns -1 if the lock is neither owner's, {token or 1} if it is the new
--- owner's now, else how many other subscribers it was released to (at least 1)
+-- owner's now, else how many other subscribers it was released to
 -- include gone
 local owner, new, lease = ARGV[1], ARGV[2], ARGV[3]
 local token_key, token_ttl_ms = KEYS[2], ARGV[7]
 -- include token
+-- include tell
 if redis.call('HEXISTS', KEYS[1], owner) == 0 then
   if redis.call('HEXISTS', KEYS[1], new) == 0 then
     return gone() - 1
@@ -19,14 +20,14 @@ if redis.call('HEXISTS', KEYS[1], owner) == 0 then
 end
 local channel, others = ARGV[4], 0
 if channel ~= '' then
-  others = tonumber(redis.call('PUBSUB', 'NUMSUB', channel)[2]) - tonumber(ARGV[5])
+  others = listening(channel, ARGV[5]) or 0
 end
 if others > 0 or ARGV[6] == '1' then
   redis.call('DEL', KEYS[1])
   if channel ~= '' then
     redis.call('PUBLISH', channel, '0')
   end
-  return math.max(others, 1)
+  return others
 end
 redis.call('PEXPIRE', KEYS[1], lease) -- first: what takes memory must not be the first to write
 redis.call('HSET', KEYS[1], new, 1)

@@ -50,10 +50,17 @@ func (l *liar) run(_ string, _, _ []string, next func() (redlatch.Reply, error))
 
 var lies = []redlatch.Reply{
 	{},
-	{Kind: redlatch.ReplyInt, Int: math.MaxInt64}, {Kind: redlatch.ReplyInt, Int: math.MinInt64},
-	{Kind: redlatch.ReplyInt, Int: -1}, {Kind: redlatch.ReplyInt}, {Kind: redlatch.ReplyInt, Int: 1}, {Kind: redlatch.ReplyInt, Int: 70},
-	{Kind: redlatch.ReplyString}, {Kind: redlatch.ReplyString, Str: "inf"}, {Kind: redlatch.ReplyString, Str: "1e300"},
-	{Kind: redlatch.ReplyString, Str: "9223372036854775807"}, {Kind: redlatch.ReplyString, Str: "-9223372036854775808"},
+	{Kind: redlatch.ReplyInt, Int: math.MaxInt64},
+	{Kind: redlatch.ReplyInt, Int: math.MinInt64},
+	{Kind: redlatch.ReplyInt, Int: -1},
+	{Kind: redlatch.ReplyInt},
+	{Kind: redlatch.ReplyInt, Int: 1},
+	{Kind: redlatch.ReplyInt, Int: 70},
+	{Kind: redlatch.ReplyString},
+	{Kind: redlatch.ReplyString, Str: "inf"},
+	{Kind: redlatch.ReplyString, Str: "1e300"},
+	{Kind: redlatch.ReplyString, Str: "9223372036854775807"},
+	{Kind: redlatch.ReplyString, Str: "-9223372036854775808"},
 	{Kind: redlatch.ReplyString, Str: strings.Repeat("\xff\x00{", 1000)},
 	{Kind: redlatch.ReplyList},
 }

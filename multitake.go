@@ -96,7 +96,7 @@ func (q *quest) enterAll(locks []*Lock) []*tenure {
 		ln := l.c.lines.get(l)
 		if !ln.gate.TryEnter() {
 			l.c.lines.put(ln)
-		} else if t := l.c.newTenure(ln, l, q.o); ln.turns.owes(ln.news.Foreign()) > 0 {
+		} else if t := l.c.newTenure(ln, l, q.o); ln.turns.owes(ln.news.Foreign(), time.Now()) > 0 {
 			t.forgo()
 			l.c.leave(ln)
 		} else {
@@ -154,7 +154,7 @@ func (q *quest) beginAll(ctx context.Context, g *holding, ts []*tenure, o *op, s
 		var h *hold
 		if t.trusted(ctx, o.until, now) {
 			// Before it begins: it can be lost at once, and the line with it.
-			t.line.turns.settled(t.line.news.Foreign())
+			t.line.turns.settled(t.line.news.Foreign(), now)
 			t.line.turns.begin(now, true)
 			h = t.begin(ctx, q.o, q.o.at, now)
 		}

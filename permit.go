@@ -308,15 +308,19 @@ func (p *permit) release(ctx context.Context) error {
 	}
 	o := s.releaseOp([]string{p.id})
 	o.lease = p.lease.Length
+	foreign := 0
+	o.args[1], foreign = s.c.desks.releasing(s)
 	reply, err := o.run(ctx)
 	if o.left && ctx.Err() != nil {
 		rest := o
 		s.c.settle(func() {
 			reply, err := rest.finish()
 			_ = p.released(&rest, reply, err)
+			s.c.desks.released(s, reply, foreign)
 		})
 		return err
 	}
+	s.c.desks.released(s, reply, foreign)
 	return p.released(&o, reply, err)
 }
 
@@ -327,7 +331,7 @@ func (p *permit) released(o *op, reply Reply, err error) error {
 	case err != nil:
 		owes = true
 		p.sem.c.report.releaseFailed(ReleaseFailedEvent{Name: p.sem.name, Owner: hex.EncodeToString([]byte(p.id)), Err: err})
-	case reply.Int == 0 && (!o.unknown || p.lease.Left(time.Now()) <= 0):
+	case first(reply).Int == 0 && (!o.unknown || p.lease.Left(time.Now()) <= 0):
 		// If an attempt went unanswered it was that one which released it,
 		// provided that the permit was still ours then.
 		err = p.lostError(LostGone)

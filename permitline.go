@@ -12,7 +12,7 @@ import (
 
 // A permitLine is what the callers of this client that want permits of one
 // semaphore, or give some back, have in common. It exists while there is such a
-// caller or something to give back.
+// caller, something to give back, or turns that are owed.
 //
 // Callers do nothing but line up, or put down what they release, and wait to be
 // told. One worker at a time does the rest, while there is anything to do: see
@@ -41,8 +41,8 @@ type permitLine struct {
 	poll    time.Time // when it may have changed without a word
 
 	turns turns
-	fresh bool      // the next permits from Redis begin a quantum
-	rest  time.Time // before that we leave what is in Redis to others, if we owe turns
+	fresh bool // the next permits from Redis begin a quantum
+	stay  stay // of a line that is kept because of what it owes
 
 	silent time.Time // since when the server owes us an answer; zero: it does not
 	cause  error     // why it did not answer last time, if it failed
@@ -101,7 +101,9 @@ func (ls *permitLines) get(s *Semaphore) *permitLine {
 			refused: math.MaxInt, // nothing is known
 			fresh:   true,
 		}
-		ln.turns.begin(time.Now(), true)
+		now := time.Now()
+		ln.turns.begin(now, true)
+		ln.turns.unused = now.Add(-keepTurns) // a later pause would be remembered
 		if ls.m == nil {
 			ls.m = make(map[string]*permitLine)
 		}
@@ -121,13 +123,31 @@ func (ls *permitLines) retain(ln *permitLine) {
 func (ls *permitLines) put(ln *permitLine) {
 	ls.mu.Lock()
 	ln.refs--
-	last := ln.refs == 0
-	if last {
-		delete(ls.m, ln.name)
+	var stop func()
+	if ln.refs == 0 {
+		stop = ln.news.Detach() // others would take it for a waiter's
+		ls.dropLocked(ln)
 	}
 	ls.mu.Unlock()
-	if last {
-		ln.news.Stop()
+	if stop != nil {
+		stop()
+	}
+}
+
+// keep keeps a line that somebody has a share of, and with it what it owes, for a
+// while longer than for its callers.
+func (ls *permitLines) keep(ln *permitLine) {
+	ln.stay.prolong(keepTurns, func() {
+		ls.mu.Lock()
+		defer ls.mu.Unlock()
+		ls.dropLocked(ln)
+	})
+}
+
+// dropLocked forgets a line that nobody needs any more.
+func (ls *permitLines) dropLocked(ln *permitLine) {
+	if ln.refs == 0 && ls.m[ln.name] == ln && !ln.stay.lasts() {
+		delete(ls.m, ln.name)
 	}
 }
 
@@ -144,8 +164,8 @@ func (ls *permitLines) close() {
 func (ln *permitLine) acquire(ctx context.Context, n int, once bool, until time.Time) error {
 	w := ln.c.permitLines.waiter(n, once)
 	defer ln.c.permitLines.free(w)
-	if !ln.join(w) {
-		return errWaitOver
+	if err := ln.join(w); err != nil {
+		return err
 	}
 	told, err := ln.await(ctx, w.told, w.timer, ln.c.done, until)
 	if told && err != nil {
@@ -160,14 +180,17 @@ func (ln *permitLine) acquire(ctx context.Context, n int, once bool, until time.
 	return err
 }
 
-// join lines up w, and says whether it did: who only tries does not stand behind
-// others that wait.
-func (ln *permitLine) join(w *permitWaiter) bool {
+// join lines up w. Who only tries does not stand behind others that wait.
+func (ln *permitLine) join(w *permitWaiter) error {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	now := time.Now()
-	if w.once && (ln.patient > 0 || ln.owes(now)) {
-		return false
+	switch {
+	case !w.once:
+	case ln.patient > 0:
+		return errWaitOver
+	case ln.owes(now):
+		return owedError(ln.turns.owed)
 	}
 	w.queued, w.prev = true, ln.last
 	if ln.last == nil {
@@ -181,7 +204,7 @@ func (ln *permitLine) join(w *permitWaiter) bool {
 	}
 	ln.serve(now, false)
 	ln.stir()
-	return true
+	return nil
 }
 
 // leave takes w out of the line and returns true, or returns false if it has
@@ -348,15 +371,7 @@ func (ln *permitLine) curious() bool {
 
 // owes says whether other processes are to have the permits that are in Redis.
 func (ln *permitLine) owes(now time.Time) bool {
-	before := ln.turns.owed
-	if before == 0 {
-		return false
-	}
-	d := ln.turns.owes(ln.news.Foreign())
-	if ln.turns.owed < before {
-		ln.rest = now.Add(d) // others take their turns: have patience with the rest of them
-	}
-	return d > 0 && now.Before(ln.rest)
+	return ln.turns.owed > 0 && ln.turns.owes(ln.news.Foreign(), now) > 0
 }
 
 func (ln *permitLine) remove(w *permitWaiter) {

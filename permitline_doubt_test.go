@@ -14,7 +14,9 @@ func TestPermitsInDoubtAreHandedToNobody(t *testing.T) {
 	ln.working = true // by this test
 	join := func() *permitWaiter {
 		w := c.permitLines.waiter(1, false)
-		ln.join(w)
+		if err := ln.join(w); err != nil {
+			t.Fatal(err)
+		}
 		return w
 	}
 	short := &AckError{}

@@ -35,6 +35,7 @@ func (ln *permitLine) work() {
 		case x != nil:
 			ln.send(x)
 		case pause > 0:
+			ln.listen()
 			ln.sleep(pause)
 		default:
 			return
@@ -51,7 +52,7 @@ func (ln *permitLine) next() (*exchange, time.Duration) {
 	open := ln.c.open() == nil
 	owes := ln.owes(now)
 	for owes && ln.first != nil && ln.first.once {
-		ln.refuse(ln.first)
+		ln.refuse(ln.first, owedError(ln.turns.owed))
 	}
 	if ln.hand == 0 && (ln.first == nil || !open) {
 		ln.working = false
@@ -64,12 +65,12 @@ func (ln *permitLine) next() (*exchange, time.Duration) {
 	if ln.hand == 0 && !ask {
 		until := ln.poll
 		if owes {
-			until = ln.rest
+			until = ln.turns.rest
 		}
 		return nil, max(until.Sub(now), 1)
 	}
 	x := &exchange{give: ln.hand, doubted: ln.doubted, turn: "0", releasers: ln.releasers, foreign: ln.news.Foreign()}
-	if ln.first != nil && ln.hand >= ln.first.n {
+	if ln.first != nil && ln.hand >= ln.first.n && !ln.turns.calmed(now) {
 		// What could have been handed out is there because a quantum is over. Who
 		// releases meanwhile goes on with the next one.
 		x.turn = "1"
@@ -125,16 +126,24 @@ func (ln *permitLine) send(x *exchange) {
 	if x.give > 0 && (answer <= 0 || short != nil) {
 		o.unacked() // what was given back counts
 	}
-	if ln.answered(x, int(answer), short) && ln.c.open() == nil {
-		ln.news.Start(func(h func(confirmed bool)) func() {
-			return ln.c.subscribe(ln.channel, func(n Notice) {
-				h(n.Subscribed)
-				if n.Subscribed {
-					ln.look()
-				}
-			}, ln.look)
-		}, ln.look)
+	if ln.answered(x, int(answer), short) {
+		ln.listen()
 	}
+}
+
+// listen starts the line's subscription, if it has none.
+func (ln *permitLine) listen() {
+	if ln.c.open() != nil {
+		return
+	}
+	ln.news.Start(func(h func(confirmed bool)) func() {
+		return ln.c.subscribe(ln.channel, func(n Notice) {
+			h(n.Subscribed)
+			if n.Subscribed {
+				ln.look()
+			}
+		}, ln.look)
+	}, ln.look)
 }
 
 // look notes that Redis may have permits.
@@ -142,6 +151,7 @@ func (ln *permitLine) look() {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	ln.heard = true
+	ln.turns.used(ln.news.Foreign())
 	ln.stir()
 }
 
@@ -158,18 +168,26 @@ func (ln *permitLine) answered(x *exchange, answer int, short *AckError) (listen
 	}
 	switch {
 	case answer < 0: // others go first
-		ln.turns.yield(-answer, x.foreign)
+		if x.turn == "2" && answer == -1 {
+			answer = 0 // whoever they are
+		}
+		ln.turns.yield(-answer, x.foreign, now)
 		ln.turns.begin(now, true) // for what we still have
 		ln.fresh = true
-		ln.rest = now.Add(time.Duration(ln.turns.owed) * turnPause)
+		ln.c.permitLines.keep(ln)
 		ln.heard = true
 		ln.refused = math.MaxInt
 		for ln.first != nil && ln.first.once && ln.first.asked {
-			ln.refuse(ln.first)
+			ln.refuse(ln.first, owedError(ln.turns.owed))
 		}
-		return true
+		return ln.first != nil
 	case len(x.wants) == 0:
 		ln.heard = true // what we gave
+		ln.turns.free()
+		if ln.c.yieldsBlindly(ln.channel, now.Add(-keepTurns), now) {
+			ln.turns.yield(0, x.foreign, now)
+			ln.c.permitLines.keep(ln)
+		}
 		return false
 	}
 	for _, n := range x.wants[:answer] {
@@ -184,7 +202,7 @@ func (ln *permitLine) answered(x *exchange, answer int, short *AckError) (listen
 		return false // there is something to send at once
 	}
 	if answer > 0 && ln.turns.owed > 0 {
-		ln.turns.settled(ln.news.Foreign())
+		ln.turns.settled(ln.news.Foreign(), now)
 	}
 	if answer > 0 && ln.fresh {
 		ln.turns.begin(now, true)
@@ -195,7 +213,7 @@ func (ln *permitLine) answered(x *exchange, answer int, short *AckError) (listen
 	if answer < len(x.wants) {
 		ln.refused = x.wants[answer]
 		for w := ln.first; w != nil && w.once && w.asked && w.n >= ln.refused; w = ln.first {
-			ln.refuse(w)
+			ln.refuse(w, errWaitOver)
 		}
 	}
 	return answer < len(x.wants) && ln.first != nil
@@ -237,7 +255,7 @@ func (ln *permitLine) lost(x *exchange, err error) bool {
 }
 
 // refuse tells a caller that only tries that its permits are not there.
-func (ln *permitLine) refuse(w *permitWaiter) {
+func (ln *permitLine) refuse(w *permitWaiter, why error) {
 	ln.remove(w)
-	w.told <- errWaitOver
+	w.told <- why
 }

@@ -312,7 +312,7 @@ func (q *rateQueue) answered(reply Reply, id string, first []*rateWaiter) (pause
 	case answer == 0:
 		return q.noRate()
 	case answer < 0:
-		return q.refused(first, fromMillis(-answer), rate)
+		return q.refused(first, -fromMillis(answer), rate)
 	default:
 		if given, back := q.given(first[:answer], rate); back > 0 {
 			c := q.l.c

@@ -39,8 +39,9 @@ type party struct {
 	refused chan struct{} // closed when the lock was found not to be free at once
 	done    chan struct{} // closed when t or err is set
 
-	members int  // guarded by ln.mu
-	busy    bool // refused is closed; belongs to the party's job
+	members int   // guarded by ln.mu
+	busy    bool  // refused is closed; belongs to the party's job
+	why     error // set before that
 
 	t   *tenure // each member has a place in it
 	err error
@@ -131,9 +132,9 @@ func (c *Client) joinOrForm(ctx context.Context, ln *line, l *Lock, o *options, 
 // run gets the lock for the party.
 func (pt *party) run() {
 	c := pt.l.c
-	p := patience{c: c, name: pt.l.name, refused: func() {
+	p := patience{c: c, name: pt.l.name, refused: func(why error) {
 		if !pt.busy {
-			pt.busy = true
+			pt.busy, pt.why = true, why
 			close(pt.refused)
 		}
 	}}
@@ -226,7 +227,7 @@ func (p *patience) awaitParty(ctx context.Context, pt *party, once bool) (*tenur
 	case <-pt.done:
 		return pt.t, pt.err
 	case <-refused:
-		err = errWaitOver
+		err = pt.why
 	case <-ctx.Done():
 		err = ctxError(ctx)
 	case <-p.c.done:
@@ -266,7 +267,7 @@ func (pt *party) leave() {
 // shareLocked lets others join. All holds of the tenure are to read.
 func (t *tenure) shareLocked(now time.Time) {
 	t.shared, t.opened, t.asked = true, now, now
-	t.pace = quantumMax << t.line.turns.doubt
+	t.pace = max(quantumMax, t.line.turns.calm.Sub(now))
 }
 
 // admitsLocked says whether a reader of this process may join, while so many of

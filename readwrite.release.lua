@@ -3,10 +3,11 @@
 -- held to write, one waiter of every process if it was read. Otherwise it lasts
 -- as long as the longest hold that is left.
 -- KEYS lock
--- ARGV owner channel
--- returns 1 if the lock is free now, 2 if others hold it still, 0 if the owner
--- held nothing
+-- ARGV owner channel own_subscriptions
+-- returns 1 and how many others listen if the lock is free now, -1 if others hold it
+-- still, 0 if the owner held nothing
 -- include gone
+-- include tell
 -- include readwrite.timeout
 -- include readwrite.longest
 local owner, mode = ARGV[1], redis.call('HGET', KEYS[1], 'mode')
@@ -23,14 +24,13 @@ if wrote + redis.call('HDEL', KEYS[1], owner) == 0 then
 end
 redis.call('DEL', timeout_key(KEYS[1], owner, 1))
 if wrote == 0 and mode == 'write' and redis.call('HLEN', KEYS[1]) > 1 then
-  return 2
+  return -1
 end
 local longest = longest_read(counts)
 if longest > 0 then
   redis.call('HSET', KEYS[1], 'mode', 'read')
   redis.call('PEXPIRE', KEYS[1], longest)
-  return 2
+  return -1
 end
 redis.call('DEL', KEYS[1])
-redis.call('PUBLISH', ARGV[2], tostring(wrote))
-return 1
+return 1 + tell(ARGV[2], tostring(wrote), ARGV[3])

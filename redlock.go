@@ -81,7 +81,7 @@ func (q *quest) lineUp(ctx context.Context) (*line, error) {
 		return nil, nil
 	}
 	ln, waited := l.c.lines.get(l), false
-	p := patience{c: l.c, name: q.m.locks[0].name, until: q.until, refused: func() { waited = true }}
+	p := patience{c: l.c, name: q.m.locks[0].name, until: q.until, refused: func(error) { waited = true }}
 	switch _, err := p.enter(ctx, ln, q.o, q.o.at); {
 	case errors.Is(err, ErrClosed):
 		return nil, nil // the others may be a majority

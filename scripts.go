@@ -29,6 +29,15 @@ type kind struct {
 	fair     bool // who waits does so in a queue in Redis
 }
 
+// releaseArgs returns those of the arguments owner, channel and own subscriptions that
+// the release takes. That of a fair lock gives the lock to one of those who wait.
+func (k *kind) releaseArgs(args []string) []string {
+	if k.fair {
+		return args[:2]
+	}
+	return args
+}
+
 // Both sides of a read-write lock: an owner's holds are released and renewed
 // together, whatever they are.
 var (

@@ -3,14 +3,16 @@
 -- KEYS semaphore session
 -- ARGV number session_ms channel give turn own_subscriptions want... (turn 1: others go first, if any listen; 2: they do anyway; 0: not)
 -- returns {number, how many of the wants were granted, from the first one on};
--- or if others go first {number, minus how many they are}, and nothing granted
+-- or {number, minus how many others listen}, if they go first, and nothing is granted,
+-- or if nothing is wanted
 local number, session_ms, session = ARGV[1], ARGV[2], KEYS[2]
 -- include session
 -- include replay
+-- include tell
 local semaphore, channel, give, turn = KEYS[1], ARGV[3], ARGV[4], ARGV[5]
 local others = 0
 if turn ~= '0' then
-  others = tonumber(redis.call('PUBSUB', 'NUMSUB', channel)[2]) - tonumber(ARGV[6])
+  others = listening(channel, ARGV[6]) or 0
   if turn == '2' then
     others = math.max(others, 1)
   end
@@ -33,7 +35,9 @@ if available and others <= 0 then
   end
 end
 if give ~= '0' then
-  redis.call('PUBLISH', channel, math.max(0, redis.call('GET', semaphore))) -- Redisson minds a negative number
+  -- Redisson throws at a negative number.
+  local told = tell(channel, math.max(0, redis.call('GET', semaphore)), ARGV[6])
+  others = ARGV[7] and others or told
 end
 if others > 0 then
   return answered(-others)

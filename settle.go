@@ -86,7 +86,7 @@ func (d *debts) pay(x debt) {
 // now releases an id of ours that has no live tenure. It is a single attempt:
 // more will follow.
 func (d *debts) now(l *Lock, id string) {
-	o := op{c: d.c, script: l.kind.release, keys: l.keys, args: l.args([]string{id, l.channel}), lease: d.c.cfg.WatchdogTimeout, stop: d.c.over, single: true}
+	o := op{c: d.c, script: l.kind.release, keys: l.keys, args: l.args(l.kind.releaseArgs([]string{id, l.channel, "0"})), lease: d.c.cfg.WatchdogTimeout, stop: d.c.over, single: true}
 	_, _ = o.run(context.Background())
 }
 

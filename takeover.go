@@ -53,6 +53,24 @@ func (t *tenure) retire() bool {
 	return live
 }
 
+// depart leaves the gate for whoever has released the lock to n others, and notes
+// what is owed for it. That is kept for a while: who wants the lock next is to know.
+func (t *tenure) depart(n, foreign int) {
+	ln, now := t.line, time.Now()
+	if !t.member && (n > 0 || t.c.yieldsBlindly(t.lock.channel, ln.turns.reign, now)) {
+		ln.turns.yield(max(0, n), foreign, now)
+		t.c.lines.keep(ln)
+	} else {
+		ln.turns.free()
+	}
+	t.c.leave(ln)
+}
+
+// listens says whether who owes a turn listens for it to be taken. Messages of a
+// group are about any of its values, and two that each listen would take one another
+// for waiters.
+func (l *Lock) listens() bool { return l.backoff == nil && l.group == nil }
+
 // turn lets other processes have the lock, if any of them waits; else it moves
 // from old to t. A replica that does not know of it yet has the lock as old's, which
 // keeps everybody else out as well. So replicas are asked only where t is to have
@@ -92,8 +110,8 @@ func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, until tim
 	case reply.Int < 0 && !q.unknown:
 		ln.news.Unexpect() // lost on the way; nobody held it
 	default:
-		ln.turns.yield(int(max(1, reply.Int)), foreign)
-		if t.lock.backoff == nil {
+		ln.turns.yield(int(max(0, reply.Int)), foreign, time.Now())
+		if t.lock.listens() {
 			ln.listen(c, t.lock.channel)
 		}
 	}

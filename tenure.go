@@ -26,11 +26,12 @@ type tenure struct {
 	line   *line
 	lock   *Lock
 	id     string    // the owner field that stands in Redis
-	args   [3]string // lease in ms, id, channel: the arguments of take and release
+	args   [4]string // lease in ms, id, channel, own subscriptions: the arguments of take and release
 	lease  renew.Lease
 	length time.Duration // the lease that it is taken with
 	fenced bool          // whether it is to have a fencing token
 	alone  bool          // it does not pass to another goroutine; guarded by mu once it lives
+	member bool          // of a Multi: it owes nobody a turn
 	watch  bool          // whether that is the watchdog's
 
 	mu       sync.Mutex // guards what follows
@@ -63,8 +64,8 @@ const (
 
 // newTenure makes a tenure that has yet to be taken, by whoever is inside.
 func (c *Client) newTenure(ln *line, l *Lock, o *options) *tenure {
-	t := &tenure{c: c, line: ln, lock: l, watch: !o.hasLease, length: c.cfg.WatchdogTimeout, fenced: o.fenced, alone: o.member, id: c.nextID()}
-	t.args = [3]string{c.watchdogMs, t.id, l.channel}
+	t := &tenure{c: c, line: ln, lock: l, watch: !o.hasLease, length: c.cfg.WatchdogTimeout, fenced: o.fenced, alone: o.member, member: o.member, id: c.nextID()}
+	t.args = [4]string{c.watchdogMs, t.id, l.channel, "0"}
 	if o.hasLease {
 		t.length = o.lease
 		t.args[0] = millis(o.lease)
@@ -290,12 +291,6 @@ func (t *tenure) finish(ctx context.Context) error {
 			return nil
 		}
 	}
-	t.mu.Lock()
-	others := t.others
-	t.mu.Unlock()
-	if others > 0 {
-		ln.turns.yield(others, ln.news.Foreign())
-	}
 	return t.release(ctx)
 }
 
@@ -319,35 +314,42 @@ func (t *tenure) release(ctx context.Context) error {
 		return err
 	}
 	t.state, t.err = tenureOver, errReleased
+	others := t.others
 	t.mu.Unlock()
-	t.line.news.Expect()
-	o := t.op(t.lock.kind.release, t.args[1:])
+	foreign := t.line.news.Foreign()
+	t.args[3] = t.c.own(&t.line.news, t.lock.channel)
+	o := t.releasing()
 	reply, err := o.run(ctx)
 	if o.left && ctx.Err() != nil {
 		rest := o
 		t.c.settle(func() {
 			reply, err := rest.finish()
 			_ = t.released(&rest, reply, err)
-			t.c.leave(t.line)
+			t.depart(max(others, int(reply.Int)-1), foreign)
 		})
 		return err
 	}
 	err = t.released(&o, reply, err)
-	t.c.leave(t.line)
+	t.depart(max(others, int(reply.Int)-1), foreign)
 	return err
+}
+
+// releasing prepares the release of t's id.
+func (t *tenure) releasing() op {
+	t.line.news.Expect()
+	return t.op(t.lock.kind.release, t.lock.kind.releaseArgs(t.args[1:]))
 }
 
 // sendRelease releases the id of a tenure that is over.
 func (t *tenure) sendRelease() error {
-	t.line.news.Expect()
-	o := t.op(t.lock.kind.release, t.args[1:])
+	o := t.releasing()
 	reply, err := o.run(context.Background())
 	return t.released(&o, reply, err)
 }
 
 // released judges the server's answer to the release.
 func (t *tenure) released(o *op, reply Reply, err error) error {
-	if !o.unknown && (err != nil || reply.Int != 1) {
+	if !o.unknown && (err != nil || reply.Int < 1) {
 		t.line.news.Unexpect() // nothing was published
 	}
 	switch {
@@ -467,7 +469,7 @@ func (t *tenure) bury(err *LostError, ended []*hold, inside, lapsed bool) {
 // freeLapsed releases a lock that was lost by its window, now that all who held it
 // have said that they stopped.
 func (t *tenure) freeLapsed() {
-	o := t.op(t.lock.kind.release, t.args[1:])
+	o := t.op(t.lock.kind.release, t.lock.kind.releaseArgs(t.args[1:]))
 	if _, err := o.run(context.Background()); err != nil {
 		t.suspected()
 	}

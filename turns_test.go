@@ -54,92 +54,188 @@ func TestReignSpansQuanta(t *testing.T) {
 }
 
 func TestTurnsAreOwedAndPaid(t *testing.T) {
+	start := time.Now()
+	now := start
 	var u turns
 	owes := func(foreign int, want time.Duration) {
 		t.Helper()
-		if got := u.owes(foreign); got != want {
+		if got := u.owes(foreign, now); got != want {
 			t.Errorf("with %d messages heard: owes %v, want %v", foreign, got, want)
 		}
 	}
+	u.begin(now, true)
 	owes(7, 0) // nothing was yielded
-	u.yield(3, 7)
-	owes(7, 3*turnPause)
-	owes(8, 2*turnPause)
-	owes(8, 2*turnPause) // a message pays once
-	owes(100, 0)         // and more than was owed pays no other debt
+	u.yield(3, 7, now)
+	owes(7, shortestPause)
+	now = now.Add(2 * time.Millisecond)
+	owes(7, shortestPause-2*time.Millisecond)
+	owes(8, shortestPause) // a turn was taken: the next pause begins
+	now = now.Add(time.Millisecond)
+	owes(8, shortestPause-time.Millisecond) // a message pays once
+	owes(100, 0)                            // and more than was owed pays no other debt
 	owes(101, 0)
-	u.yield(1, 101)
-	owes(101, turnPause)
+	u.yield(1, 101, now)
+	owes(101, shortestPause)
 	owes(102, 0)
-	u.yield(2, 102)
-	owes(5, 2*turnPause) // a new subscription has begun to count
-	owes(5, 2*turnPause) // the lock was busy after the pause: turns are being taken
-	u.settled(5)
-	owes(102, 0)
-	u.yield(0, 102) // a yield that nobody could be seen to want
-	owes(102, turnPause)
+	u.yield(2, 102, now)
+	owes(5, shortestPause) // a new subscription has begun to count
+	now = now.Add(shortestPause)
+	owes(5, 0) // a pause ends
+	owes(6, shortestPause)
 }
 
-func TestDoubtHalvesWhatIsOwed(t *testing.T) {
+// unused lets u make pauses that nobody uses, for as long as they become longer.
+func unused(t *testing.T, u *turns, now time.Time, want ...time.Duration) time.Time {
+	t.Helper()
+	for _, pause := range want {
+		u.begin(now, true)
+		u.yield(3, 0, now)
+		if got := u.owes(0, now); got != pause {
+			t.Fatalf("a pause of %v, want %v", got, pause)
+		}
+		now = now.Add(pause)
+		u.settled(0, now)
+		end := now.Add(calmPauses*pause - 1)
+		u.begin(end, true)
+		u.yield(3, 0, end)
+		if got := u.owes(0, end); got != 0 || !u.calmed(end) {
+			t.Fatalf("owes %v so soon after a pause of %v", got, pause)
+		}
+		now = end.Add(1)
+	}
+	return now
+}
+
+func TestAPauseThatNobodyUsesIsRareAndThenLonger(t *testing.T) {
+	const ms = time.Millisecond
 	var u turns
-	for doubt, want := range []int{64, 32, 16, 8, 4, 2, 1, 1, 1} {
-		u.yield(64, 0)
-		if got := u.owes(0); got != time.Duration(want)*turnPause {
-			t.Errorf("after %d turns that nobody took: owes %v, want %v", doubt, got, time.Duration(want)*turnPause)
+	now := unused(t, &u, time.Now(), 5*ms, 10*ms, 20*ms, 40*ms, 80*ms, 80*ms)
+	// One that is used is not followed by a shorter one.
+	u = turns{}
+	now = unused(t, &u, now, 5*ms, 10*ms)
+	for foreign := range 4 {
+		u.begin(now, true)
+		u.yield(1, foreign, now)
+		if got := u.owes(foreign, now); got < 20*ms {
+			t.Errorf("after %d pauses that were used one of %v, want 20ms or more", foreign, got)
 		}
-		u.settled(0)
-	}
-	if u.doubt != maxDoubt {
-		t.Errorf("doubt = %d, want %d at most", u.doubt, maxDoubt)
-	}
-	// Turns that were taken, to the last of them, take the doubt away again.
-	for want := maxDoubt - 1; want >= -1; want-- {
-		u.yield(64, 0)
-		u.owes(64)
-		if u.doubt != max(0, want) {
-			t.Errorf("doubt = %d, want %d", u.doubt, max(0, want))
-		}
-	}
-	u.yield(64, 0)
-	u.settled(64) // the last message came just before the lock
-	if u.doubt != 0 || u.owed != 0 {
-		t.Errorf("doubt = %d, owed %d; want none", u.doubt, u.owed)
-	}
-	u.yield(64, 0)
-	u.settled(0)
-	u.yield(64, 0)
-	u.owes(31) // one of 32 was not taken
-	if u.doubt != 1 || u.owed != 1 {
-		t.Errorf("doubt = %d, owed %d; want 1, 1", u.doubt, u.owed)
+		now = now.Add(19 * ms)
+		u.settled(foreign+1, now)
 	}
 }
 
-// Whatever happens in whatever order, a process owes no more than the others
-// that it yielded to, at least one, and less with each message.
+// Of three who listen one wants the lock: it is not to suffer from the others.
+func TestWhoTakesATurnKeepsItBesideThoseWhoDoNot(t *testing.T) {
+	now := time.Now()
+	var u turns
+	u.begin(now, true)
+	u.yield(3, 0, now)
+	u.owes(1, now)
+	now = now.Add(shortestPause)
+	u.settled(1, now)
+	u.begin(now, true)
+	u.yield(3, 1, now)
+	if got := u.owes(1, now); got != 2*shortestPause || u.owed != 1 || u.calmed(now) {
+		t.Errorf("owes %d turns, a pause of %v", u.owed, got)
+	}
+}
+
+// Whoever has lost no time for long can leave the lock for long: two ninths of that.
+func TestAPauseIsInProportionToWhatWasHad(t *testing.T) {
+	now := time.Now()
+	for had, want := range map[time.Duration]time.Duration{
+		0: shortestPause, 18 * time.Millisecond: shortestPause, 90 * time.Millisecond: 20 * time.Millisecond,
+		time.Second: longestPause, time.Hour: longestPause,
+	} {
+		var u turns
+		u.begin(now.Add(-had), true)
+		u.yield(1, 0, now)
+		if got := u.owes(0, now); got != want {
+			t.Errorf("after %v a pause of %v, want %v", had, got, want)
+		}
+	}
+}
+
+// To whoever cannot be seen the shortest pause is made, and nothing follows from it.
+func TestAPauseForNobodyInSightTeachesNothing(t *testing.T) {
+	now := time.Now()
+	var u turns
+	u.begin(now.Add(-time.Hour), true)
+	for range 3 {
+		u.yield(0, 0, now)
+		if got := u.owes(0, now); got != shortestPause {
+			t.Errorf("a pause of %v, want %v", got, shortestPause)
+		}
+		u.settled(0, now)
+	}
+	if u.longer != 0 || !u.calm.IsZero() {
+		t.Errorf("then pauses of %v", u.longer)
+	}
+}
+
+// Of several permits some may be left after one was taken: a message shows it.
+func TestAMessageShowsThatAPauseWasUsed(t *testing.T) {
+	now := time.Now()
+	var u turns
+	u.begin(now, true)
+	u.yield(1, 0, now)
+	now = now.Add(shortestPause)
+	u.settled(0, now)
+	u.used(0)
+	if !u.calmed(now) {
+		t.Error("used without a message")
+	}
+	u.used(1)
+	u.yield(1, 1, now)
+	if got := u.owes(1, now); got != shortestPause {
+		t.Errorf("a pause of %v, want %v", got, shortestPause)
+	}
+}
+
+// Whatever happens in whatever order, a process owes no more than the others that it
+// yielded to, less with each message, and makes no pause beyond the longest. Pauses
+// that nobody uses are a tenth of the time at most.
 func TestTurnsNeverGrowByThemselves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var u turns
+		start := time.Now()
+		now := start
 		foreign, yielded := 0, 0
+		var lost time.Duration // in pauses that nobody used
+		u.begin(now, true)
 		t.Repeat(map[string]func(*rapid.T){
+			"time passes": func(t *rapid.T) { now = now.Add(time.Duration(rapid.IntRange(0, 2e9).Draw(t, "ns"))) },
 			"yield": func(t *rapid.T) {
 				yielded = rapid.IntRange(0, 1000).Draw(t, "to")
-				u.yield(yielded, foreign)
-				if u.owed < 1 || u.owed > max(1, yielded) {
+				u.yield(yielded, foreign, now)
+				if u.owed > max(1, yielded) {
 					t.Fatalf("owes %d turns after yielding to %d", u.owed, yielded)
 				}
 			},
 			"message": func(*rapid.T) { foreign++ },
 			"owes": func(t *rapid.T) {
 				before, news := u.owed, foreign-u.heard
-				got := u.owes(foreign)
-				if want := max(0, before-news); before > 0 && (u.owed != want || got != time.Duration(want)*turnPause) {
-					t.Fatalf("owed %d, %d messages: owes %v", before, news, got)
+				got := u.owes(foreign, now)
+				if want := max(0, before-news); before > 0 && u.owed != want || got > longestPause || (u.owed == 0 && got > 0) {
+					t.Fatalf("owed %d, %d messages: owes %d, %v", before, news, u.owed, got)
 				}
 			},
-			"settled": func(*rapid.T) { u.settled(foreign) },
+			"settled": func(*rapid.T) {
+				if d := u.owes(foreign, now); u.owed > 0 {
+					now = now.Add(d)
+					if !u.unseen && u.taken == 0 {
+						lost += u.pause
+					}
+				}
+				u.settled(foreign, now)
+				u.begin(now, true)
+			},
 			"": func(t *rapid.T) {
-				if u.owed < 0 || u.owed > max(1, yielded) || u.doubt < 0 || u.doubt > maxDoubt {
-					t.Fatalf("owed %d, doubt %d", u.owed, u.doubt)
+				if u.owed < 0 || u.owed > max(1, yielded) || u.longer > longestPause {
+					t.Fatalf("owed %d, pauses of %v", u.owed, u.longer)
+				}
+				if most := now.Sub(start)/10 + 4*longestPause; lost > most {
+					t.Fatalf("%v of %v lost in pauses", lost, now.Sub(start))
 				}
 			},
 		})

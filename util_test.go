@@ -110,14 +110,19 @@ func (w *world) dial(context.Context) (net.Conn, error) {
 }
 
 func (w *world) driverBy(dial func(context.Context) (net.Conn, error)) redlatch.Redis {
-	rdb := redis.NewClient(&redis.Options{
+	rdb := redis.NewClient(w.options(dial))
+	w.Cleanup(func() { _ = rdb.Close() })
+	return goredis.Use(rdb)
+}
+
+// options are those of a client that dials in this way.
+func (w *world) options(dial func(context.Context) (net.Conn, error)) *redis.Options {
+	return &redis.Options{
 		Addr:        "127.0.0.1:1", // never dialled; an IP, so that nothing is resolved
 		Dialer:      func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 		DialTimeout: 3 * time.Second, ReadTimeout: w.timeout, WriteTimeout: w.timeout,
 		MaxRetries: -1, DisableIdentity: true,
-	})
-	w.Cleanup(func() { _ = rdb.Close() })
-	return goredis.Use(rdb)
+	}
 }
 
 func (w *world) acquire(l *redlatch.Lock, ctx context.Context, opts ...redlatch.Option) *redlatch.Hold {

@@ -90,7 +90,7 @@ func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *
 	var late lateness
 	tries := 0
 	for {
-		err := p.payTurns(ctx, ln, o.once)
+		err := p.payTurns(ctx, ln, l, o.once)
 		if err != nil {
 			t.forgo()
 			c.leave(ln)
@@ -104,9 +104,12 @@ func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *
 		case owner == "" && t.trusted(ctx, p.until, now):
 			// Before it begins: it can be lost at once, and the line with it.
 			if ln.turns.owed > 0 {
-				ln.turns.settled(ln.news.Foreign())
+				ln.turns.settled(ln.news.Foreign(), now)
 			}
 			ln.turns.begin(now, true)
+			if l.group != nil {
+				ln.news.Stop() // only who waits listens
+			}
 			if h := t.begin(ctx, o, at, now); h != nil {
 				return h, nil
 			}
@@ -175,13 +178,13 @@ type patience struct {
 	ttl   time.Duration // and for how long
 
 	waiting func(context.Context) // called before each pause between two tries; may be nil
-	refused func()                // called when the lock turns out not to be free at once; may be nil
+	refused func(why error)       // called when the lock turns out not to be free at once; may be nil
 }
 
 // notNow says that the caller has to wait.
-func (p *patience) notNow() {
+func (p *patience) notNow(why error) {
 	if p.refused != nil {
-		p.refused()
+		p.refused(why)
 	}
 }
 
@@ -195,13 +198,22 @@ func deadlineOf(start time.Time, o *options) time.Time {
 // errWaitOver says that the time given with Wait is over.
 var errWaitOver = errors.New("wait over")
 
+// An owedError is errWaitOver for one who only tries, while this process owes so many
+// turns to others.
+type owedError int
+
+func (e owedError) Error() string        { return "turns owed" }
+func (e owedError) Is(target error) bool { return target == errWaitOver }
+
 // asBusy turns the end of the caller's patience into a *BusyError. Other
 // errors stay what they are.
 func (p *patience) asBusy(err error) error {
 	var re *RunError
 	switch {
 	case errors.Is(err, errWaitOver):
-		return &BusyError{Name: p.name, Owner: p.owner, TTL: p.ttl, what: p.what}
+		var owed owedError
+		_ = errors.As(err, &owed)
+		return &BusyError{Name: p.name, Owner: p.owner, TTL: p.ttl, Owed: int(owed), what: p.what}
 	case errors.Is(err, ErrClosed), errors.Is(err, ErrUnavailable), errors.Is(err, ErrBusy), errors.As(err, &re):
 		return err // a driver's time-out is not the caller's
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -226,7 +238,7 @@ func (p *patience) enter(ctx context.Context, ln *line, o *options, at site) (*t
 		p.c.freeWaiter(w)
 		return nil, nil
 	}
-	p.notNow()
+	p.notNow(errWaitOver)
 	err := p.await(ctx, w, nil, func(waited time.Duration) {
 		if t := ln.current(); t != nil {
 			p.c.report.slowWait(SlowWaitEvent{Name: p.name, Waited: waited, WaitSite: at.String(), HoldSite: t.site().String()})
@@ -340,17 +352,21 @@ var errTooLate = errors.New("the server took longer to answer than the lease can
 // payTurns waits until this process owes nobody a turn, or has waited for long
 // enough to see whether the turns are being taken. Who does not wait does not
 // take another's turn either.
-func (p *patience) payTurns(ctx context.Context, ln *line, once bool) error {
+func (p *patience) payTurns(ctx context.Context, ln *line, l *Lock, once bool) error {
 	for ln.turns.owed > 0 {
-		d := ln.turns.owes(ln.news.Foreign())
+		d := ln.turns.owes(ln.news.Foreign(), time.Now())
 		if d == 0 {
 			return nil
 		}
+		why := owedError(ln.turns.owed)
 		if once {
-			return errWaitOver
+			return why
 		}
-		p.notNow()
-		if woken, err := p.doze(ctx, ln, d); err != nil || !woken {
+		p.notNow(why)
+		if l.listens() {
+			ln.listen(p.c, l.channel)
+		}
+		if _, err := p.doze(ctx, ln, d); err != nil {
 			return err
 		}
 	}
@@ -359,7 +375,7 @@ func (p *patience) payTurns(ctx context.Context, ln *line, once bool) error {
 
 // sleep waits until it is time to try again for a lock that is busy for ttl.
 func (p *patience) sleep(ctx context.Context, ln *line, ttl time.Duration) error {
-	p.notNow()
+	p.notNow(errWaitOver)
 	if p.waiting != nil {
 		p.waiting(ctx)
 	}

@@ -273,7 +273,13 @@ func (l *goldenLife) do(s goldenStep) {
 // try tries once, or for as long as the step says.
 func (l *goldenLife) try(lock *redlatch.Lock, ctx context.Context, s goldenStep, opts []redlatch.Option) (*redlatch.Hold, error) {
 	if s.WaitMs == 0 {
-		return lock.Try(ctx, opts...)
+		h, err := lock.Try(ctx, opts...)
+		var busy *redlatch.BusyError
+		if errors.As(err, &busy) && busy.Owed > 0 {
+			time.Sleep(5 * time.Millisecond) // to others, to whom this one has just released it
+			return lock.Try(ctx, opts...)
+		}
+		return h, err
 	}
 	return lock.Acquire(ctx, append(opts, redlatch.Wait(time.Duration(s.WaitMs)*time.Millisecond))...)
 }

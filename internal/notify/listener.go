@@ -10,7 +10,7 @@ type Listener struct {
 	stop      func()
 	onForeign func()
 	started   bool
-	stopped   bool
+	round     int // of Start and Stop: what an earlier subscription still delivers is ignored
 	confirmed bool
 	own       int // messages of ours that are still to be heard
 	foreign   int // messages of others heard since Start
@@ -27,28 +27,41 @@ func (l *Listener) Start(subscribe func(notice func(confirmed bool)) (stop func(
 		return
 	}
 	l.started, l.onForeign = true, onForeign
+	l.round++
+	round := l.round
 	l.mu.Unlock()
-	stop := subscribe(l.notice)
+	stop := subscribe(func(confirmed bool) { l.notice(round, confirmed) })
 	l.mu.Lock()
-	l.stop = stop
-	stopped := l.stopped
+	stopped := l.round != round
+	if !stopped {
+		l.stop = stop
+	}
 	l.mu.Unlock()
 	if stopped { // meanwhile, when there was nothing to call yet
 		stop()
 	}
 }
 
-// Stop ends the subscription and reports whether there was one. If so, the
-// Listener must not be started again.
+// Stop ends the subscription and reports whether there was one. Then the Listener
+// can be started again.
 func (l *Listener) Stop() bool {
 	l.mu.Lock()
-	stop, started := l.stop, l.started
-	l.stopped, l.onForeign = started, nil
+	started := l.started
 	l.mu.Unlock()
-	if stop != nil {
+	if stop := l.Detach(); stop != nil {
 		stop()
 	}
 	return started
+}
+
+// Detach is Stop without the I/O: it returns what ends the subscription, or nil.
+func (l *Listener) Detach() (stop func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	stop = l.stop
+	l.stop, l.started, l.confirmed, l.own, l.onForeign = nil, false, false, 0, nil
+	l.round++
+	return stop
 }
 
 // Wake delivers when there may be news. It is for one goroutine at a time.
@@ -97,8 +110,12 @@ func (l *Listener) Confirmed() bool {
 	return l.confirmed
 }
 
-func (l *Listener) notice(confirmed bool) {
+func (l *Listener) notice(round int, confirmed bool) {
 	l.mu.Lock()
+	if round != l.round {
+		l.mu.Unlock()
+		return
+	}
 	var tell func()
 	switch {
 	case confirmed:

@@ -178,6 +178,34 @@ func TestStartSubscribesOnce(t *testing.T) {
 	}
 }
 
+// What an earlier subscription still delivers is not taken for the present one's, and
+// what was announced to it is not waited for.
+func TestAListenerThatIsStartedAgainHearsItsSubscriptionOnly(t *testing.T) {
+	f := listen(t)
+	f.confirm()
+	f.messages(2)
+	f.Expect()
+	stale := f.notice
+	f.Stop()
+	if f.Confirmed() {
+		t.Error("confirmed without a subscription")
+	}
+	f.Start(f.subscribe, f.foreign)
+	f.woken()
+	stale(true)
+	stale(false)
+	if f.Confirmed() || f.woken() {
+		t.Error("an earlier subscription was heard")
+	}
+	f.wantForeign(2)
+	f.confirm()
+	f.messages(1)
+	f.wantForeign(3)
+	if !f.Stop() || f.started != 2 || f.ended != 2 {
+		t.Errorf("%d subscriptions, %d ended", f.started, f.ended)
+	}
+}
+
 // A Listener that was never started is as good as new.
 func TestStopWithoutStart(t *testing.T) {
 	f := &feed{T: t}

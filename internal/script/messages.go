@@ -32,7 +32,7 @@ func (s *Script) variants() {
 	}
 	all := &s.all
 	all[Sharded] = s.variant(strings.NewReplacer("'PUBLISH'", "'SPUBLISH'", "'NUMSUB'", "'SHARDNUMSUB'").Replace(s.source))
-	all[Both] = s.variant(both + strings.NewReplacer("redis.call('PUBLISH', ", "publish(", "redis.call('PUBSUB', 'NUMSUB', ", "numsub(").Replace(s.source))
+	all[Both] = s.variant(both + strings.NewReplacer("redis.call('PUBLISH', ", "publish(", "redis.call('PUBSUB', 'NUMSUB', ", "numsub(", "redis.pcall('PUBSUB', 'NUMSUB', ", "numsub(").Replace(s.source))
 	for _, v := range all[1:] {
 		v.all = *all
 	}

@@ -1,0 +1,321 @@
+package redlatch_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/redlatch/redlatch"
+)
+
+// A contested is what loops and waiters want: how to have it, each time from
+// somebody who may wait.
+type contested struct {
+	name string
+	by   func(*redlatch.Client) (acquire func(context.Context) (release func() error, err error))
+}
+
+func locked(l *redlatch.Lock) func(context.Context) (func() error, error) {
+	return func(ctx context.Context) (func() error, error) {
+		h, err := l.Acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return func() error { return h.Release(bg) }, nil
+	}
+}
+
+// pairs are what a loop has, and what somebody else waits for.
+var pairs = []struct{ loop, waiter contested }{
+	{plainContested, plainContested},
+	{groupContested, groupContested},
+	{writeContested, writeContested},
+	{writeContested, readContested},
+	{readContested, writeContested},
+	{semaphoreContested, semaphoreContested},
+	{permitContested, permitContested},
+}
+
+var (
+	plainContested = contested{"lock", func(c *redlatch.Client) func(context.Context) (func() error, error) {
+		return locked(c.Lock("orders"))
+	}}
+	groupContested = contested{"group", func(c *redlatch.Client) func(context.Context) (func() error, error) {
+		return locked(c.GroupLock("orders", "1", "2"))
+	}}
+	writeContested = contested{"write", func(c *redlatch.Client) func(context.Context) (func() error, error) {
+		return locked(c.ReadWriteLock("orders").Write())
+	}}
+	readContested = contested{"read", func(c *redlatch.Client) func(context.Context) (func() error, error) {
+		return locked(c.ReadWriteLock("orders").Read())
+	}}
+	permitContested = contested{"permit", func(c *redlatch.Client) func(context.Context) (func() error, error) {
+		s := c.ExpirableSemaphore("desks")
+		_, _ = s.TrySetPermits(bg, 1)
+		return func(ctx context.Context) (func() error, error) {
+			p, err := s.Acquire(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return func() error { return p.Release(bg) }, nil
+		}
+	}}
+	semaphoreContested = contested{"semaphore", func(c *redlatch.Client) func(context.Context) (func() error, error) {
+		s := c.Semaphore(semaphoreName)
+		return func(ctx context.Context) (func() error, error) {
+			return func() error { return s.Release(bg, 1) }, s.Acquire(ctx, 1)
+		}
+	}}
+)
+
+// far returns a client that is so far from the server: half of it on the way
+// there, half on the way back, and messages take as long.
+func (w *world) far(rtt time.Duration, cfg redlatch.Config) *redlatch.Client {
+	return w.tapped(cfg, &tap{late: rtt / 2, hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		time.Sleep(rtt / 2)
+		defer time.Sleep(rtt / 2)
+		return next()
+	}})
+}
+
+// loop has x over and over, until ctx ends.
+func (w *world) loop(ctx context.Context, c *redlatch.Client, x contested, section, pause time.Duration, waited func(time.Duration)) {
+	acquire := x.by(c)
+	for ctx.Err() == nil {
+		start := time.Now()
+		release, err := acquire(ctx)
+		if waited != nil {
+			waited(time.Since(start))
+		}
+		if err != nil {
+			return
+		}
+		time.Sleep(section)
+		if err := release(); err != nil {
+			w.Error(err)
+		}
+		time.Sleep(pause)
+	}
+}
+
+// A wait is what a waiter had to go through.
+type wait struct {
+	mu    sync.Mutex
+	times int
+	worst time.Duration
+}
+
+func (x *wait) note(d time.Duration) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.times, x.worst = x.times+1, max(x.worst, d)
+}
+
+// A loop of one goroutine had the lock again before a waiter a little farther away
+// could ask for it, for as long as it was watched.
+func TestALoopLeavesOthersTheirTurn(t *testing.T) {
+	const section = 20 * time.Millisecond
+	for _, pair := range pairs {
+		for name, handOff := range map[string]redlatch.HandOff{"local": redlatch.HandOffLocal, "none": redlatch.HandOffNone} {
+			t.Run(fmt.Sprintf("%s beside %s, hand-off %s", pair.waiter.name, pair.loop.name, name), func(t *testing.T) {
+				inFakeTime(t, func(w *world) {
+					w.semaphore(w.client(redlatch.Config{}), 1)
+					ctx, cancel := context.WithTimeout(bg, 5*time.Second)
+					defer cancel()
+					var wg sync.WaitGroup
+					var beside, waiter wait
+					wg.Go(func() {
+						w.loop(ctx, w.far(200*time.Microsecond, redlatch.Config{HandOff: handOff}), pair.loop, section, 0, beside.note)
+					})
+					time.Sleep(section / 2)
+					wg.Go(func() {
+						w.loop(ctx, w.far(1200*time.Microsecond, redlatch.Config{HandOff: handOff}), pair.waiter, section, 50*time.Millisecond, waiter.note)
+					})
+					wg.Wait()
+					t.Logf("the loop had it %d times, the waiter %d times, after %v at worst", beside.times, waiter.times, waiter.worst)
+					if most := 2*(section+80*time.Millisecond) + time.Second; waiter.worst > most {
+						t.Errorf("it waited %v, want %v at most", waiter.worst, most)
+					}
+					if waiter.times < 10 {
+						t.Errorf("it had its turn %d times", waiter.times)
+					}
+				})
+			})
+		}
+	}
+}
+
+// redissonTakes waits for a lock as Redisson does: it tries on a message, or when the
+// TTL is over.
+func (w *world) redissonTakes(ctx context.Context, name string, rtt time.Duration, section time.Duration, waited func(time.Duration)) {
+	rdb := redis.NewClient(w.options(w.dial))
+	defer func() { _ = rdb.Close() }()
+	sub := rdb.Subscribe(bg, "redisson_lock__channel:{"+name+"}")
+	defer func() { _ = sub.Close() }()
+	messages := sub.Channel()
+	start := time.Now()
+	for {
+		time.Sleep(rtt / 2)
+		took, err := redis.NewScript(`if redis.call('exists', KEYS[1]) == 0 then
+			redis.call('hincrby', KEYS[1], ARGV[1], 1)
+			redis.call('pexpire', KEYS[1], 30000)
+			return 1
+		end
+		return 0`).Eval(bg, rdb, []string{name}, "60c33f2e-5b5f-4cc1-a2c9-c0c4b3d4ba03:1").Int()
+		if err != nil {
+			w.Error(err)
+		}
+		if took == 1 {
+			waited(time.Since(start))
+			time.Sleep(rtt/2 + section)
+			rdb.Del(bg, name)
+			rdb.Publish(bg, "redisson_lock__channel:{"+name+"}", "0")
+			start = time.Now()
+		} else {
+			select {
+			case <-messages:
+				time.Sleep(rtt / 2)
+			case <-ctx.Done():
+				waited(time.Since(start))
+				return
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+func TestALoopLeavesRedissonItsTurn(t *testing.T) {
+	const section = 20 * time.Millisecond
+	for _, goroutines := range []int{1, 16} {
+		t.Run(fmt.Sprint(goroutines), func(t *testing.T) {
+			inFakeTime(t, func(w *world) {
+				ctx, cancel := context.WithTimeout(bg, 5*time.Second)
+				defer cancel()
+				var wg sync.WaitGroup
+				var beside, waiter wait
+				c := w.far(200*time.Microsecond, redlatch.Config{})
+				for range goroutines {
+					wg.Go(func() { w.loop(ctx, c, plainContested, section, 0, beside.note) })
+				}
+				time.Sleep(section / 2)
+				wg.Go(func() { w.redissonTakes(ctx, "orders", 2*time.Millisecond, section, waiter.note) })
+				wg.Wait()
+				t.Logf("the loop had it %d times, the waiter %d times, after %v at worst", beside.times, waiter.times, waiter.worst)
+				if most := 2*(section+80*time.Millisecond) + time.Second; waiter.worst > most || waiter.times < 10 {
+					t.Errorf("it had its turn %d times, after %v at worst", waiter.times, waiter.worst)
+				}
+			})
+		})
+	}
+}
+
+// However many loop, however far away the waiter is: it has the lock within the
+// promised time. (Readers of several processes overlap, so that one who wants to
+// write may wait for longer; and of a group everybody hears about any value.)
+func TestAWaiterHasTheLockInTime(t *testing.T) {
+	for _, x := range []struct {
+		processes, goroutines int
+		section, rtt          time.Duration
+	}{
+		{1, 1, 20 * time.Millisecond, 60 * time.Millisecond},
+		{1, 1, 300 * time.Millisecond, 60 * time.Millisecond},
+		{1, 16, 20 * time.Millisecond, 60 * time.Millisecond},
+		{2, 1, 20 * time.Millisecond, 60 * time.Millisecond},
+		{4, 1, 20 * time.Millisecond, 20 * time.Millisecond},
+		{4, 4, 100 * time.Millisecond, 60 * time.Millisecond},
+	} {
+		for _, pair := range pairs {
+			if x.processes > 1 && (pair.loop.name == "read" || pair.loop.name == "group") {
+				continue
+			}
+			t.Run(fmt.Sprintf("%d x %d, section %v, RTT %v, %s beside %s", x.processes, x.goroutines, x.section, x.rtt, pair.waiter.name, pair.loop.name), func(t *testing.T) {
+				inFakeTime(t, func(w *world) {
+					w.semaphore(w.client(redlatch.Config{}), 1)
+					ctx, cancel := context.WithTimeout(bg, 3*time.Second+10*x.section)
+					defer cancel()
+					var wg sync.WaitGroup
+					var beside, waiter wait
+					for range x.processes {
+						c := w.far(near, redlatch.Config{})
+						for range x.goroutines {
+							wg.Go(func() { w.loop(ctx, c, pair.loop, x.section, 0, beside.note) })
+						}
+					}
+					time.Sleep(10 * time.Millisecond)
+					wg.Go(func() {
+						w.loop(ctx, w.far(x.rtt, redlatch.Config{}), pair.waiter, x.section, 200*time.Millisecond, waiter.note)
+					})
+					wg.Wait()
+					most := time.Duration(x.processes+1)*(x.section+80*time.Millisecond) + time.Second
+					t.Logf("the loops had it %d times, the waiter %d times, after %v at worst, of %v", beside.times, waiter.times, waiter.worst, most)
+					if waiter.worst > most {
+						t.Errorf("it waited too long")
+					}
+				})
+			})
+		}
+	}
+}
+
+// Who listens and takes nothing costs a tenth. It had cost a semaphore half of what it
+// could do.
+func TestAListenerThatTakesNothingCostsATenth(t *testing.T) {
+	for _, x := range []contested{plainContested, groupContested, writeContested, readContested, semaphoreContested, permitContested} {
+		for _, goroutines := range []int{1, 16} {
+			for _, section := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond} {
+				t.Run(fmt.Sprintf("%s/%d/section=%v", x.name, goroutines, section), func(t *testing.T) {
+					inFakeTime(t, func(w *world) {
+						busy := func() time.Duration {
+							ctx, cancel := context.WithTimeout(bg, 3*time.Second)
+							defer cancel()
+							var wg sync.WaitGroup
+							var mu sync.Mutex
+							var busy time.Duration
+							c := w.far(near, redlatch.Config{})
+							for range goroutines {
+								wg.Go(func() {
+									for acquire := x.by(c); ; {
+										release, err := acquire(ctx)
+										if err != nil {
+											return
+										}
+										start := time.Now()
+										time.Sleep(section)
+										mu.Lock()
+										busy += time.Since(start)
+										mu.Unlock()
+										w.no(release())
+									}
+								})
+							}
+							wg.Wait()
+							return busy
+						}
+						w.semaphore(w.client(redlatch.Config{}), 1)
+						alone := busy()
+						rdb := redis.NewClient(w.options(w.dial))
+						sub := rdb.Subscribe(bg, "redisson_lock__channel:{orders}", "redisson_rwlock:{orders}", "redisson_sc:{"+semaphoreName+"}", "redisson_sc:{desks}")
+						w.no(sub.Ping(bg))
+						go func() {
+							for range sub.Channel() { // it takes nothing
+							}
+						}()
+						beside := busy()
+						w.no(sub.Close())
+						w.no(rdb.Close())
+						t.Logf("busy for %v, beside one who listens for %v", alone, beside)
+						if beside < alone*88/100 { // a tenth, and the first pauses
+							t.Error("that costs more than a tenth")
+						}
+					})
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package redlatch_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	goredisclient "github.com/redis/go-redis/v9"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/testserver"
+)
+
+// owed returns how many others go first, as an error of Try says.
+func owed(err error) int {
+	var busy *redlatch.BusyError
+	if errors.As(err, &busy) {
+		return busy.Owed
+	}
+	return 0
+}
+
+func TestTrySaysThatOthersGoFirst(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c, far := w.client(redlatch.Config{}), w.far(8*time.Millisecond, redlatch.Config{})
+		w.semaphore(c, 1)
+		s := c.Semaphore(semaphoreName)
+		rw := c.ReadWriteLock("accounts")
+		permits := c.ExpirableSemaphore("desks")
+		w.no(permits.SetPermits(bg, 1))
+		for name, x := range map[string]struct {
+			take    func() (func(), error)
+			waiting func(context.Context) (func(), error)
+		}{
+			"lock":  {w.trying(c.Lock("orders")), w.patient(far.Lock("orders"))},
+			"group": {w.trying(c.GroupLock("stock", "1")), w.patient(far.GroupLock("stock", "1"))},
+			"write": {w.trying(rw.Write()), w.patient(far.ReadWriteLock("accounts").Write())},
+			"read":  {w.trying(rw.Read()), w.patient(far.ReadWriteLock("accounts").Write())},
+			"permit": {
+				func() (func(), error) {
+					p, err := permits.Try(bg)
+					return func() { w.no(p.Release(bg)) }, err
+				},
+				func(ctx context.Context) (func(), error) {
+					p, err := far.ExpirableSemaphore("desks").Acquire(ctx)
+					return func() { w.no(p.Release(bg)) }, err
+				},
+			},
+			"semaphore": {
+				func() (func(), error) { return func() { w.no(s.Release(bg, 1)) }, s.Try(bg, 1) },
+				func(ctx context.Context) (func(), error) {
+					far := far.Semaphore(semaphoreName)
+					return func() { w.no(far.Release(bg, 1)) }, far.Acquire(ctx, 1)
+				},
+			},
+		} {
+			release, err := x.take()
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			ctx, cancel := context.WithCancel(bg)
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				if release, err := x.waiting(ctx); err == nil {
+					release()
+				}
+			})
+			time.Sleep(time.Second)
+			release()
+			_, err = x.take()
+			if owed(err) != 1 || !errors.Is(err, redlatch.ErrBusy) || !strings.Contains(err.Error(), "others that wait go first") {
+				t.Errorf("%s: %v", name, err)
+			}
+			wg.Wait()
+			time.Sleep(100 * time.Millisecond)
+			if release, err = x.take(); err != nil {
+				t.Errorf("%s, after the other's turn: %v", name, err)
+			} else {
+				release()
+			}
+			cancel()
+		}
+	})
+}
+
+func (w *world) trying(l *redlatch.Lock) func() (func(), error) {
+	return func() (func(), error) {
+		h, err := l.Try(bg)
+		return func() { w.release(h) }, err
+	}
+}
+
+func (w *world) patient(l *redlatch.Lock) func(context.Context) (func(), error) {
+	return func(ctx context.Context) (func(), error) {
+		h, err := l.Acquire(ctx)
+		return func() { w.release(h) }, err
+	}
+}
+
+// Nobody listens: then nothing is owed, and nothing is subscribed to.
+func TestAReleaseThatNobodyListensToLeavesNothing(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		d := &tap{}
+		c := w.tapped(redlatch.Config{}, d)
+		idle := d.subs.Load()
+		w.semaphore(c, 1)
+		for range 3 {
+			for _, x := range []contested{plainContested, groupContested, writeContested, readContested, semaphoreContested, permitContested} {
+				start := time.Now()
+				for range 100 {
+					release, err := x.by(c)(bg)
+					w.no(err)
+					w.no(release())
+				}
+				if d := time.Since(start); d > 0 {
+					t.Errorf("%s: a pause of %v for nobody", x.name, d)
+				}
+			}
+			if n := d.subs.Load(); n != idle {
+				t.Errorf("%d subscriptions, %d before", n, idle)
+			}
+		}
+	})
+}
+
+// Who subscribes to a pattern hears each release and waits for nothing. A user that
+// must not ask who listens cannot be told that, but everything works.
+func TestWhoListensToAPatternIsNoWaiter(t *testing.T) {
+	onRealServers(t, func(t *testing.T, s *testserver.Server) {
+		s.MustDo("ACL", "SETUSER", "default", "+psubscribe", "allchannels")
+		rdb := goredisclient.NewClient(&goredisclient.Options{Addr: s.Addr()})
+		t.Cleanup(func() { _ = rdb.Close() })
+		sub := rdb.PSubscribe(bg, "redisson_*")
+		t.Cleanup(func() { _ = sub.Close() })
+		if _, err := sub.Receive(bg); err != nil {
+			t.Fatal(err)
+		}
+		c := clientOf(t, connectGoredis(t, s.Addr()), redlatch.Config{})
+		w := &world{T: t}
+		if _, err := c.Semaphore(semaphoreName).TrySetPermits(bg, 1, 0); err != nil {
+			t.Fatal(err)
+		}
+		again := map[string]func() (func(), error){
+			"lock":  w.trying(c.Lock("orders")),
+			"group": w.trying(c.GroupLock("stock", "1")),
+			"write": w.trying(c.ReadWriteLock("accounts").Write()),
+			"semaphore": func() (func(), error) {
+				s := c.Semaphore(semaphoreName)
+				return func() { w.no(s.Release(bg, 1)) }, s.Try(bg, 1)
+			},
+		}
+		for name, take := range again {
+			for range 10 {
+				release, err := take()
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				release()
+			}
+		}
+		s.MustDo("ACL", "SETUSER", "default", "-pubsub")
+		for name, take := range again {
+			release, err := take()
+			if err != nil {
+				t.Fatalf("%s, without the right to PUBSUB: %v", name, err)
+			}
+			release()
+			if release, err = take(); err == nil { // else it is taken for a waiter
+				release()
+			} else if owed(err) != 1 {
+				t.Errorf("%s, without the right to PUBSUB: %v", name, err)
+			}
+		}
+	})
+}
+
+// In a cluster with classic Pub/Sub nobody is seen who listens at another node.
+func TestInAClusterAPauseIsMadeOnceASecondForThoseUnseen(t *testing.T) {
+	for name, x := range map[string]struct {
+		cluster     bool
+		messages    redlatch.PubSub
+		least, most int64
+	}{
+		"cluster, classic": {true, redlatch.PubSubClassic, 4, 6},
+		"cluster, auto":    {true, redlatch.PubSubAuto, 4, 6}, // the embedded server does not know sharded Pub/Sub
+		"alone":            {false, redlatch.PubSubClassic, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, of := range []contested{plainContested, groupContested, writeContested, readContested, semaphoreContested, permitContested} {
+				inFakeTime(t, func(w *world) {
+					c := w.tapped(redlatch.Config{PubSub: x.messages}, &tap{cluster: x.cluster})
+					w.semaphore(c, 1)
+					ctx, cancel := context.WithTimeout(bg, 5500*time.Millisecond)
+					defer cancel()
+					var pauses atomic.Int64
+					w.loop(ctx, c, of, 20*time.Millisecond, 0, func(d time.Duration) {
+						if d >= 4*time.Millisecond {
+							pauses.Add(1)
+						}
+					})
+					if n := pauses.Load(); n < x.least || n > x.most {
+						t.Errorf("%s: %d pauses in 5.5 s, want %d to %d", of.name, n, x.least, x.most)
+					}
+				})
+			}
+		})
+	}
+}
