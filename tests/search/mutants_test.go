@@ -13,7 +13,7 @@ import (
 )
 
 // searches are all that there are.
-func searches() []*search { return slices.Concat(plainSearches()) }
+func searches() []*search { return slices.Concat(plainSearches(), readWriteSearches()) }
 
 // A mutant is a file of a script, or of what several share, with one line changed.
 type mutant struct {

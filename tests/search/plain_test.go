@@ -20,43 +20,10 @@ func owner(client byte, n int) string {
 	return fmt.Sprintf("%c0000000-0000-%c000-a000-000000000000:%d", client, map[bool]byte{true: '8', false: '4'}[client != 'c'], n)
 }
 
-// redisson are the scripts of a Redisson client, of its protocol's steps.
-var redisson = map[string]string{
-	"redisson.take": `
-if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 then
-  redis.call('HINCRBY', KEYS[1], ARGV[2], 1)
-  redis.call('PEXPIRE', KEYS[1], ARGV[1])
-  return false
-end
-return redis.call('PTTL', KEYS[1])`,
-	"redisson.unlock": `
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
-  return false
-end
-if redis.call('HINCRBY', KEYS[1], ARGV[1], -1) > 0 then
-  redis.call('PEXPIRE', KEYS[1], ARGV[3])
-  return 0
-end
-redis.call('DEL', KEYS[1])
-redis.call('PUBLISH', ARGV[2], '0')
-return 1`,
-	"redisson.renew": `
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  return 1
-end
-return 0`,
-}
-
 // granted says whether an answer to a take is that it was granted.
 func granted(reply any) bool {
-	switch r := reply.(type) {
-	case nil: // Redisson's
-		return true
-	case int64:
-		return r > 0
-	}
-	return false
+	n, _ := reply.(int64)
+	return n > 0
 }
 
 // The minds of the plain lock's searches.
@@ -65,6 +32,7 @@ const (
 	a2 // of the same process as a1
 	b1
 	j1 // Redisson's
+	b2
 )
 
 // A plain is a lock that one owner has at a time.
@@ -84,7 +52,7 @@ func withTokens(ttl string) plain {
 	return p
 }
 
-var ids = [...]string{a1: owner('a', 1), a2: owner('a', 2), b1: owner('b', 1), j1: owner('c', 1)}
+var ids = [...]string{a1: owner('a', 1), a2: owner('a', 2), b1: owner('b', 1), j1: owner('c', 1), b2: owner('b', 2)}
 
 // take is the ask to become the owner.
 func (p plain) take(who int, times int8) ask {
@@ -94,7 +62,7 @@ func (p plain) take(who int, times int8) ask {
 		may:     func(s *state) bool { return s.minds[who].phase <= refused },
 		sending: func(s *state) { s.minds[who].phase = asking },
 		open:    func(s *state) bool { return s.minds[who].phase <= refused },
-		hears: func(s *state, sent int8, r *result) string {
+		hears: func(s *state, sent int16, r *result) string {
 			m := &s.minds[who]
 			if !granted(r.reply) {
 				if m.phase == asking {
@@ -104,13 +72,16 @@ func (p plain) take(who int, times int8) ask {
 			}
 			return p.hasIt(s, who, sent+usual, r.reply)
 		},
+		truth: func(_, after *store, reply any) bool {
+			return reply != nil && granted(reply) == (after.field(p.lock, ids[who]) != "")
+		},
 	}
 }
 
-var names = [...]string{a1: "a1", a2: "a2", b1: "b1", j1: "Redisson"}
+var names = [...]string{a1: "a1", a2: "a2", b1: "b1", j1: "Redisson", b2: "b2"}
 
 // hasIt notes that somebody was told that he has it.
-func (p plain) hasIt(s *state, who int, until int8, token any) string {
+func (p plain) hasIt(s *state, who int, until int16, token any) string {
 	m := &s.minds[who]
 	if n, _ := token.(int64); p.tokenTTL != nil {
 		if int32(n) <= s.top {
@@ -123,13 +94,13 @@ func (p plain) hasIt(s *state, who int, until int8, token any) string {
 }
 
 // renew is the ask to keep it.
-func (p plain) renew(who int, lease int8, count string) ask {
+func (p plain) renew(who int, lease int16, count string) ask {
 	return ask{
 		name: fmt.Sprintf("%s renews for %d ticks, count %s", names[who], lease, count), times: 1, runs: 2, holder: true, batch: true,
 		script: p.prefix + "renew", keys: p.keys[:1], args: []string{ids[who], fmt.Sprint(int(lease) * tick), count},
 		may:  func(s *state) bool { return s.minds[who].trusts(s.now) },
 		open: func(s *state) bool { return s.minds[who].trusts(s.now) },
-		hears: func(s *state, sent int8, r *result) string {
+		hears: func(s *state, sent int16, r *result) string {
 			m := &s.minds[who]
 			if !renewed(r.reply) {
 				return fmt.Sprintf("%s is told that what it has is gone", names[who])
@@ -180,7 +151,7 @@ func (p plain) move(name string, args ...string) ask {
 		},
 		sending: func(s *state) { s.minds[a1], s.minds[a2].phase = mind{phase: over}, asking },
 		open:    func(s *state) bool { return s.minds[a2].phase == asking },
-		hears: func(s *state, sent int8, r *result) string {
+		hears: func(s *state, sent int16, r *result) string {
 			token := r.reply
 			if list, ok := token.([]any); ok {
 				token = list[0]
@@ -212,7 +183,7 @@ func (p plain) redissonTakes() ask {
 		may:     func(s *state) bool { return s.minds[j1].phase != has },
 		sending: func(s *state) { s.minds[j1].phase = asking },
 		open:    func(s *state) bool { return s.minds[j1].phase == asking },
-		hears: func(s *state, sent int8, r *result) string {
+		hears: func(s *state, sent int16, r *result) string {
 			if s.minds[j1].phase = refused; r.reply == nil {
 				s.minds[j1].phase, s.minds[j1].until = has, sent+usual
 			}
@@ -234,7 +205,7 @@ func (p plain) redissonRenews() ask {
 		name: "Redisson renews", times: 1, runs: 1, foreign: true, script: "redisson.renew", keys: p.keys[:1], args: []string{ids[j1], usualMs},
 		may:  func(s *state) bool { return s.minds[j1].trusts(s.now) },
 		open: func(s *state) bool { return s.minds[j1].trusts(s.now) },
-		hears: func(s *state, sent int8, r *result) string {
+		hears: func(s *state, sent int16, r *result) string {
 			if m := &s.minds[j1]; r.reply == int64(1) {
 				m.until = max(m.until, sent+usual)
 			}
@@ -265,7 +236,7 @@ func (p plain) wrong(s *state) string {
 }
 
 // calm has everybody release, and somebody else come then.
-func (p plain) calm(x *explorer, at *store, now int8) string {
+func (p plain) calm(x *explorer, at *store, now int16) string {
 	for _, id := range ids[:j1] {
 		at = x.do(p.prefix+"release", at, now, p.keys, id, p.channel).after
 	}
@@ -290,7 +261,7 @@ func (p plain) calm(x *explorer, at *store, now int8) string {
 var stranger = owner('b', 9)
 
 // refusals looks at what takes that are refused are told.
-func (p plain) refusals(x *explorer, s *state, a *ask, sent int8, r *result) string {
+func (p plain) refusals(x *explorer, s *state, a *ask, sent int16, r *result) string {
 	if a.script == p.prefix+"turn" && x.others(s) > 0 && s.store.field(p.lock, ids[a1]) != "" && r.after.get(p.lock) != nil {
 		return "others wait, and it is not their turn"
 	}
@@ -302,10 +273,7 @@ func (p plain) refusals(x *explorer, s *state, a *ask, sent int8, r *result) str
 	if r.after.field(p.lock, holder) == "" || holder == a.args[1] {
 		return fmt.Sprintf("it names %s as the owner", holder)
 	}
-	if ttl <= 0 || !granted(x.run(x.callOf(a, sent), x.after(r.after, ttl), s.now, 0, healthy).reply) {
-		return fmt.Sprintf("it says that the lock is free in %d ms", ttl)
-	}
-	return ""
+	return x.lies(s, a, sent, r.after, ttl, true)
 }
 
 // waiting counts those of other processes than a's who wait.
@@ -321,13 +289,13 @@ func waiting(s *state) (n int8) {
 // newcomers are those who wait.
 func (p plain) newcomers() []ask {
 	t := p.take(b1, 1)
-	t.name, t.args = "somebody", slices.Concat([]string{usualMs, stranger}, p.tokenTTL)
+	t.truth, t.name, t.args = nil, "somebody", slices.Concat([]string{usualMs, stranger}, p.tokenTTL)
 	return []ask{t}
 }
 
 func (p plain) search(name string, sends int8, asks ...ask) *search {
 	return &search{
-		name: name, ticks: 4, sends: sends, asks: asks, minds: names[:], waits: p.newcomers(), longest: longer * tick,
+		name: name, unit: tick, ticks: 4, sends: sends, asks: asks, minds: names[:], waits: p.newcomers(), longest: longer * tick,
 		listens:   func(channel string) bool { return channel == p.channel },
 		listeners: waiting, wrong: p.wrong, calm: p.calm, inspect: p.refusals,
 		stays: func(name string) bool { return name == "token" && !slices.Equal(p.tokenTTL, []string{longMs}) },

@@ -17,7 +17,7 @@ const (
 
 // A state is all that a search tells apart.
 type state struct {
-	now    int8
+	now    int16
 	sent   int8 // how many requests so far
 	flying int8
 	asked  [mostAsks]int8 // how often each
@@ -31,7 +31,7 @@ type state struct {
 type mind struct {
 	phase phase
 	what  uint8 // what it has, where there is more than one thing to have
-	until int8  // it trusts what it has until this tick; 0: it does not
+	until int16 // it trusts what it has until this tick; 0: it does not
 	token int32
 }
 
@@ -46,13 +46,13 @@ const (
 )
 
 // trusts says whether it believes that it has something.
-func (m mind) trusts(now int8) bool { return m.phase == has && m.until > now }
+func (m mind) trusts(now int16) bool { return m.phase == has && m.until > now }
 
 // A flight is a request that may still be executed.
 type flight struct {
 	ask   int8
 	runs  int8 // so many times
-	sent  int8 // when
+	sent  int16 // when
 	heard bool // nobody waits for its answer any more
 }
 
@@ -70,19 +70,20 @@ func b2i(b bool) int {
 // An ask is a request that a client may send.
 type ask struct {
 	name   string
-	times  int8 // so often it may be sent
-	runs   int8 // and so often each of them executed
-	script string
+	times  int8   // so often it may be sent
+	runs   int8   // and so often each of them executed
+	script string // "": it is no request, but something else that a client does
+	skips  int16  // and takes so long for
 	keys   []string
 	args   []string
-	dated  func(sent int8) []string // more arguments, which depend on the time
+	dated  func(sent int16) []string // more arguments, which depend on the time
 	// may says whether the client may send it, sending what it believes from then on,
 	// open whether it still waits for an answer (nil: it does not care for any), and
 	// hears what it believes of one; or what is wrong with that.
 	may     func(s *state) bool
 	sending func(s *state)
 	open    func(s *state) bool
-	hears   func(s *state, sent int8, r *result) string
+	hears   func(s *state, sent int16, r *result) string
 	// foreign is Redisson's, which is not ours to judge: who it does not tell, what it
 	// answers when there is no memory.
 	foreign bool
@@ -94,13 +95,14 @@ type ask struct {
 	// truth says whether an answer is true.
 	truth func(before, after *store, reply any) bool
 
-	calls map[int8]*call
+	calls map[int16]*call
 }
 
 // A search is one cast, and what has to be true of it.
 type search struct {
 	name  string
-	ticks int8     // the time that it lasts
+	unit  int64    // a tick, in ms
+	ticks int16    // the time that it lasts
 	sends int8     // so many requests in all
 	minds []string // whose they are
 	asks  []ask
@@ -112,13 +114,18 @@ type search struct {
 	// wrong says what must not be in a state.
 	wrong func(s *state) string
 	// calm lets everybody release what he has, and says what is wrong then.
-	calm func(x *explorer, at *store, now int8) string
+	calm func(x *explorer, at *store, now int16) string
 	// stays says of a key that it need not end.
 	stays func(name string) bool
 	// longest is after how many ms every other key has ended.
 	longest int64
 
-	inspect func(x *explorer, s *state, a *ask, sent int8, r *result) string
+	// seed is what is stored at the beginning.
+	seed []key
+	// told notes what those hear who are told something; nil: they only ask again.
+	told func(s *state, m message)
+
+	inspect func(x *explorer, s *state, a *ask, sent int16, r *result) string
 }
 
 // An explorer carries out a search.
@@ -154,10 +161,11 @@ func (q *search) explore(m *machine, load func(name string) *script.Script) (sto
 	for _, all := range [][]ask{q.asks, q.waits} {
 		for i := range all {
 			a := &all[i]
-			a.calls = map[int8]*call{}
+			a.calls = map[int16]*call{}
 		}
 	}
-	start := state{store: m.nothing}
+	m.perTick = q.unit
+	start := state{store: m.intern(q.seed)}
 	x.states = append(x.states, visited{state: start, from: -1})
 	x.seen[start] = 0
 	for at := int32(0); int(at) < len(x.states); at++ {
@@ -189,17 +197,24 @@ func (x *explorer) visit(at int32) string {
 	if s.now < x.ticks {
 		next := s
 		next.now++
-		next.store = x.after(s.store, tick)
+		next.store = x.after(s.store, x.unit)
 		x.reach(&next, at, passes)
 	}
 	for i := range x.asks {
 		a := &x.asks[i]
-		if s.sent == x.sends || s.asked[i] == a.times || int(s.flying) == mostFlight || !a.may(&s) {
+		if s.sent == x.sends && a.script != "" || s.asked[i] == a.times || int(s.flying) == mostFlight || !a.may(&s) {
 			continue
 		}
 		next := s
-		next.sent++
 		next.asked[i]++
+		if a.script == "" {
+			next.now += a.skips
+			next.store = x.after(s.store, int64(a.skips)*x.unit)
+			a.sending(&next)
+			x.reach(&next, at, step(1+i))
+			continue
+		}
+		next.sent++
 		next.flight[next.flying] = flight{ask: int8(i), runs: a.runs, sent: s.now}
 		next.flying++
 		if a.sending != nil {
@@ -232,6 +247,11 @@ func (x *explorer) executes(s *state, at int32, i int) string {
 		next.flying--
 		next.flight[next.flying] = flight{}
 	}
+	for _, m := range r.told {
+		if x.told != nil {
+			x.told(&next, m)
+		}
+	}
 	if !f.heard {
 		heard := next
 		if f.runs > 0 {
@@ -254,7 +274,7 @@ func (x *explorer) others(s *state) int8 {
 }
 
 // callOf returns what is sent.
-func (x *explorer) callOf(a *ask, sent int8) *call {
+func (x *explorer) callOf(a *ask, sent int16) *call {
 	if a.dated == nil {
 		sent = 0
 	}
@@ -313,7 +333,7 @@ func (x *explorer) look(s *state) string {
 }
 
 // judge says what is wrong with an execution.
-func (x *explorer) judge(s *state, a *ask, sent int8, r *result) string {
+func (x *explorer) judge(s *state, a *ask, sent int16, r *result) string {
 	if err, ok := r.reply.(error); ok {
 		return "the script fails: " + err.Error()
 	}
@@ -379,11 +399,26 @@ func failed(reply any) bool {
 }
 
 // grants says whether a take would be granted.
-func (x *explorer) grants(w *ask, at *store, now int8) bool {
+func (x *explorer) grants(w *ask, at *store, now int16) bool {
 	return granted(x.run(x.callOf(w, now), at, now, 0, healthy).reply)
 }
 
+// lies says whether a take that was refused is told a time that is wrong: too long,
+// or if it is to be exact, too short.
+func (x *explorer) lies(s *state, a *ask, sent int16, at *store, ttl int64, exact bool) string {
+	free := x.unit
+	for ; free < 10*x.unit; free += x.unit {
+		if granted(x.run(x.callOf(a, sent), x.after(at, free), s.now+int16(free/x.unit), 0, healthy).reply) {
+			break
+		}
+	}
+	if ttl <= 0 || ttl > free || exact && ttl < free {
+		return fmt.Sprintf("it says that it may have it in %d ms, and that is in %d", ttl, free)
+	}
+	return ""
+}
+
 // do executes a script besides the search.
-func (x *explorer) do(name string, at *store, now int8, keys []string, args ...string) *result {
+func (x *explorer) do(name string, at *store, now int16, keys []string, args ...string) *result {
 	return x.run(x.call(x.code(name), keys, args), at, now, 0, healthy)
 }

@@ -17,7 +17,7 @@ import (
 // The scripts' folder.
 var scripts = os.DirFS("../..")
 
-// A tick of the clock, in ms, and when the time begins.
+// A tick of the clock in most searches, in ms, and when the time begins.
 const (
 	tick  = 1000
 	epoch = 1_000_000
@@ -34,7 +34,8 @@ type key struct {
 type store struct {
 	number int32
 	keys   []key
-	later  *store // one tick later
+	later  *store // one unit later
+	unit   int64
 }
 
 // condition is in what condition the server is that executes a request.
@@ -65,11 +66,13 @@ type machine struct {
 	results map[request]*result
 	nothing *store
 
+	perTick int64 // a tick, in ms
+
 	// of the script that runs
 	subscribed int
 	condition  condition
 	dirty      bool
-	told       []message
+	published  []message
 	commands   int
 }
 
@@ -87,9 +90,10 @@ type call struct {
 
 // A request is a call with all else that it can depend on.
 type request struct {
-	call, store    int32
-	now, listeners int8
-	condition      condition
+	call, store int32
+	now         int16
+	listeners   int8
+	condition   condition
 }
 
 func newMachine() *machine {
@@ -119,7 +123,7 @@ func (m *machine) hook(c *server.Peer, cmd string, args ...string) bool {
 	case cmd == "EVAL":
 		return false
 	case cmd == "PUBLISH":
-		m.told = append(m.told, message{args[0], args[1]})
+		m.published = append(m.published, message{args[0], args[1]})
 		c.WriteInt(m.subscribed)
 		return true
 	case cmd == "PUBSUB":
@@ -168,7 +172,7 @@ func (m *machine) call(source string, keys, args []string) *call {
 }
 
 // run executes a call.
-func (m *machine) run(c *call, at *store, now, listeners int8, cond condition) *result {
+func (m *machine) run(c *call, at *store, now int16, listeners int8, cond condition) *result {
 	if !c.timed {
 		now = 0
 	}
@@ -180,8 +184,8 @@ func (m *machine) run(c *call, at *store, now, listeners int8, cond condition) *
 		return r
 	}
 	m.load(at)
-	m.mini.SetTime(time.UnixMilli(epoch + int64(now)*tick))
-	m.subscribed, m.condition, m.dirty, m.told, m.commands = int(listeners), cond, false, nil, 0
+	m.mini.SetTime(time.UnixMilli(epoch + int64(now)*m.perTick))
+	m.subscribed, m.condition, m.dirty, m.published, m.commands = int(listeners), cond, false, nil, 0
 	var buf bytes.Buffer
 	w := bufio.NewWriter(&buf)
 	m.mini.Server().Dispatch(server.NewPeer(w), slices.Concat([]string{"EVAL", c.source, strconv.Itoa(len(c.keys))}, c.keys, c.args))
@@ -190,7 +194,7 @@ func (m *machine) run(c *call, at *store, now, listeners int8, cond condition) *
 	if err != nil {
 		reply = err
 	}
-	r := &result{after: m.dump(), reply: bare(reply), told: m.told}
+	r := &result{after: m.dump(), reply: bare(reply), told: m.published}
 	m.results[req] = r
 	return r
 }
@@ -286,7 +290,7 @@ func (m *machine) intern(keys []key) *store {
 
 // after returns what is stored ms later, if nothing happens.
 func (m *machine) after(s *store, ms int64) *store {
-	if ms == tick && s.later != nil {
+	if ms == s.unit {
 		return s.later
 	}
 	var keys []key
@@ -299,8 +303,8 @@ func (m *machine) after(s *store, ms int64) *store {
 		keys = append(keys, k)
 	}
 	later := m.intern(keys)
-	if ms == tick {
-		s.later = later
+	if ms == m.perTick {
+		s.later, s.unit = later, ms
 	}
 	return later
 }

@@ -36,9 +36,9 @@ func (x *explorer) tell(at int32, bad string) string {
 func (x *explorer) happened(s *state, by step) string {
 	switch {
 	case by == passes:
-		return fmt.Sprintf("it is tick %d; stored: %s", s.now+1, x.after(s.store, tick))
+		return fmt.Sprintf("it is tick %d; stored: %s", s.now+1, x.after(s.store, x.unit))
 	case by < runsLost:
-		return x.asks[by-1].name + ": sent"
+		return x.asks[by-1].name + map[bool]string{true: ": sent"}[x.asks[by-1].script != ""]
 	}
 	i, heard := int(by-runsLost), false
 	if by >= runsHeard {
