@@ -13,7 +13,9 @@ import (
 )
 
 // searches are all that there are.
-func searches() []*search { return slices.Concat(plainSearches(), readWriteSearches()) }
+func searches() []*search {
+	return slices.Concat(plainSearches(), readWriteSearches(), fairSearches(), groupSearches())
+}
 
 // A mutant is a file of a script, or of what several share, with one line changed.
 type mutant struct {
@@ -104,7 +106,7 @@ func uses(t *testing.T) map[string][]*search {
 		seen := map[string]bool{}
 		for i := range q.asks {
 			name := q.asks[i].script
-			if redisson[name] != "" {
+			if name == "" || redisson[name] != "" {
 				continue
 			}
 			for _, file := range parts(t, name) {

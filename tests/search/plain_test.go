@@ -258,7 +258,7 @@ func (p plain) calm(x *explorer, at *store, now int16) string {
 }
 
 // stranger is who comes when all is over.
-var stranger = owner('b', 9)
+var stranger = owner('d', 9)
 
 // refusals looks at what takes that are refused are told.
 func (p plain) refusals(x *explorer, s *state, a *ask, sent int16, r *result) string {

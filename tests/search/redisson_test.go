@@ -118,4 +118,117 @@ for i = n, 1, -1 do
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return 1`,
+
+	"redisson.fair": sweep + `
+if redis.call('EXISTS', KEYS[1]) == 0 and (redis.call('EXISTS', KEYS[2]) == 0 or redis.call('LINDEX', KEYS[2], 0) == ARGV[2]) then
+  redis.call('LPOP', KEYS[2])
+  redis.call('ZREM', KEYS[3], ARGV[2])
+  for _, id in ipairs(redis.call('ZRANGE', KEYS[3], 0, -1)) do
+    redis.call('ZINCRBY', KEYS[3], -tonumber(ARGV[3]), id)
+  end
+  redis.call('HSET', KEYS[1], ARGV[2], 1)
+  redis.call('PEXPIRE', KEYS[1], ARGV[1])
+  return false
+end
+if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 then
+  redis.call('HINCRBY', KEYS[1], ARGV[2], 1)
+  redis.call('PEXPIRE', KEYS[1], ARGV[1])
+  return false
+end
+if redis.call('ZSCORE', KEYS[3], ARGV[2]) then
+  return math.max(0, redis.call('PTTL', KEYS[1]))
+end
+local tail, ttl = redis.call('LINDEX', KEYS[2], -1), redis.call('PTTL', KEYS[1])
+local score = tail and tail ~= ARGV[2] and redis.call('ZSCORE', KEYS[3], tail)
+if score then
+  ttl = tonumber(score) - now
+end
+if redis.call('ZADD', KEYS[3], ttl + ARGV[3] + now, ARGV[2]) == 1 then
+  redis.call('RPUSH', KEYS[2], ARGV[2])
+end
+return ttl`,
+	"redisson.fair.unlock": sweep + `
+local function wake()
+  local first = redis.call('LINDEX', KEYS[2], 0)
+  if first then
+    redis.call('PUBLISH', ARGV[2] .. ':' .. first, '0')
+  end
+end
+if redis.call('EXISTS', KEYS[1]) == 0 then
+  wake()
+  return 1
+end
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+  return false
+end
+if redis.call('HINCRBY', KEYS[1], ARGV[1], -1) > 0 then
+  return 0
+end
+redis.call('DEL', KEYS[1])
+wake()
+return 1`,
+	"redisson.fair.leave": `
+local behind = false
+for _, id in ipairs(redis.call('LRANGE', KEYS[2], 0, -1)) do
+  if behind then
+    redis.call('ZINCRBY', KEYS[3], -tonumber(ARGV[2]), id)
+  end
+  behind = behind or id == ARGV[1]
+end
+redis.call('ZREM', KEYS[3], ARGV[1])
+redis.call('LREM', KEYS[2], 0, ARGV[1])
+return 1`,
+	"redisson.group": `
+local now, h = tonumber(ARGV[4]), ARGV[3]
+local fresh = redis.call('EXISTS', KEYS[1]) == 0
+local holder = redis.call('HGET', KEYS[1], h)
+if holder and holder ~= ARGV[2] then
+  local till = tonumber(redis.call('HGET', KEYS[1], h .. ':' .. holder .. ':expire_time') or 0)
+  if till > now then
+    return till - now
+  end
+end
+local expiry = h .. ':' .. ARGV[2] .. ':expire_time'
+redis.call('HSET', KEYS[1], h, ARGV[2])
+if tonumber(redis.call('HGET', KEYS[1], expiry) or 0) < now + ARGV[1] then
+  redis.call('HSET', KEYS[1], expiry, now + ARGV[1])
+end
+redis.call('HINCRBY', KEYS[1], h .. ':' .. ARGV[2] .. ':lock_count', 1)
+local ttl = redis.call('PTTL', KEYS[1])
+if fresh or ttl > 0 and ttl < tonumber(ARGV[1]) then
+  redis.call('PEXPIRE', KEYS[1], ARGV[1])
+end
+return false`,
+	"redisson.group.unlock": `
+local now, h = tonumber(ARGV[4]), ARGV[3]
+local expiry, count = h .. ':' .. ARGV[1] .. ':expire_time', h .. ':' .. ARGV[1] .. ':lock_count'
+if redis.call('EXISTS', KEYS[1]) == 0 then
+  redis.call('PUBLISH', ARGV[2], '0')
+  return false
+end
+local till = tonumber(redis.call('HGET', KEYS[1], expiry) or 0)
+local failed = till < now
+if not failed and redis.call('HINCRBY', KEYS[1], count, -1) <= 0 then
+  redis.call('HDEL', KEYS[1], h, expiry, count)
+end
+redis.call('PUBLISH', ARGV[2], '0')
+if failed then
+  return false
+end
+return 1`,
 }
+
+// sweep is how Redisson's scripts for a fair lock begin. The last argument is its
+// client's time.
+const sweep = `
+local now = tonumber(ARGV[#ARGV])
+while true do
+  local first = redis.call('LINDEX', KEYS[2], 0)
+  local score = first and redis.call('ZSCORE', KEYS[3], first)
+  if not score or tonumber(score) > now then
+    break
+  end
+  redis.call('ZREM', KEYS[3], first)
+  redis.call('LPOP', KEYS[2])
+end
+`

@@ -18,6 +18,7 @@ const (
 // A state is all that a search tells apart.
 type state struct {
 	now    int16
+	ticked int8 // how often
 	sent   int8 // how many requests so far
 	flying int8
 	asked  [mostAsks]int8 // how often each
@@ -51,9 +52,9 @@ func (m mind) trusts(now int16) bool { return m.phase == has && m.until > now }
 // A flight is a request that may still be executed.
 type flight struct {
 	ask   int8
-	runs  int8 // so many times
+	runs  int8  // so many times
 	sent  int16 // when
-	heard bool // nobody waits for its answer any more
+	heard bool  // nobody waits for its answer any more
 }
 
 func (f flight) compare(g flight) int {
@@ -102,7 +103,7 @@ type ask struct {
 type search struct {
 	name  string
 	unit  int64    // a tick, in ms
-	ticks int16    // the time that it lasts
+	ticks int8     // the time that it lasts
 	sends int8     // so many requests in all
 	minds []string // whose they are
 	asks  []ask
@@ -194,8 +195,9 @@ func (x *explorer) visit(at int32) string {
 	if bad := x.look(&s); bad != "" {
 		return bad
 	}
-	if s.now < x.ticks {
+	if s.ticked < x.ticks {
 		next := s
+		next.ticked++
 		next.now++
 		next.store = x.after(s.store, x.unit)
 		x.reach(&next, at, passes)

@@ -290,6 +290,9 @@ func (m *machine) intern(keys []key) *store {
 
 // after returns what is stored ms later, if nothing happens.
 func (m *machine) after(s *store, ms int64) *store {
+	if ms == 0 {
+		return s
+	}
 	if ms == s.unit {
 		return s.later
 	}
@@ -314,6 +317,11 @@ func (m *machine) with(s *store, k key) *store {
 	keys := append(slices.Clone(s.keys), k)
 	slices.SortFunc(keys, func(a, b key) int { return strings.Compare(a.name, b.name) })
 	return m.intern(keys)
+}
+
+// without returns what is stored, less a key.
+func (m *machine) without(s *store, name string) *store {
+	return m.intern(slices.DeleteFunc(slices.Clone(s.keys), func(k key) bool { return k.name == name }))
 }
 
 // get returns a key, or nil.
