@@ -10,9 +10,6 @@
 -- include readwrite.timeout
 -- include readwrite.longest
 local owner, mode = ARGV[1], redis.call('HGET', KEYS[1], 'mode')
-if not mode then
-  return gone()
-end
 local wrote = redis.call('HDEL', KEYS[1], owner .. ':write')
 if wrote + redis.call('HDEL', KEYS[1], owner) == 0 then
   return gone()
