@@ -100,7 +100,7 @@ func (f fair) leaves(who int, times int8) ask {
 	a := f.release(who, times)
 	a.runs = 1
 	a.truth = func(before, after *store, reply any) bool {
-		return reply != nil && (reply == int64(1)) == (before.field("lock", ids[who]) != "") && after.field("lock", ids[who]) == "" && !slices.Contains(queue(after), ids[who])
+		return reply != nil && (reply == int64(1)) == (before.field("lock", ids[who]) != "") && after.field("lock", ids[who]) == "" && !slices.Contains(queue(after), ids[who]) && after.field("alive", ids[who]) == ""
 	}
 	return a
 }
@@ -251,6 +251,8 @@ func (f fair) chain(s *store, now int16) string {
 			return fmt.Sprintf("%s stands in the queue without a score", id)
 		case i == 0 && id[14] == '8' && !f.dead(s, id, now) && number(score) < int64(epoch)+int64(now)*fairTick+allowance/2:
 			return fmt.Sprintf("Redisson could evict %s, which lives", id)
+		case i == 0 && number(score) > int64(epoch)+(int64(now)+fairLease)*fairTick+allowance:
+			return fmt.Sprintf("Redisson would wait too long for %s", id)
 		case i > 0 && number(score)-number(s.field("timeouts", all[i-1])) != allowance:
 			return fmt.Sprintf("%s is not an allowance behind the one before it", id)
 		}
@@ -264,11 +266,11 @@ func (f fair) chain(s *store, now int16) string {
 // next looks at what follows when the lock is free, or becomes it.
 func (f fair) next(s *state, a *ask, r *result, me string) string {
 	after := queue(r.after)
+	if len(after) == 0 && a.script == "fairlock.release" && r.told == nil && r.after.get("alive") != nil {
+		return "nobody waits, and something is left"
+	}
 	if r.after.get("lock") == nil {
 		if len(after) == 0 {
-			if r.after.get("alive") != nil {
-				return "nobody waits, and something is left"
-			}
 			return ""
 		}
 		was := queue(s.store)
@@ -346,12 +348,25 @@ func (f fair) refusals(x *explorer, s *state, a *ask, sent int16, r *result) str
 		return "that it was put into the queue is wrong"
 	case wants && r.after.field("alive", a.args[3]) != strconv.Itoa(epoch+int(s.now)*fairTick):
 		return "that its client lives is not noted"
+	case wants && f.forgotten(r.after, s.now):
+		return "who has been silent for long is not forgotten"
 	case a.args[4] == "2" && len(queue(s.store)) > 0 && r.after.field("alive", id) == "":
 		return "that it can be given the lock is not noted"
 	case a.args[4] == "1" && r.after.field("alive", id) != "":
 		return "that it can be given the lock is not so"
 	}
 	return ""
+}
+
+// forgotten says whether somebody is said to live who has been silent for too long.
+func (f fair) forgotten(s *store, now int16) bool {
+	k := s.get("alive")
+	for i := 1; k != nil && i < len(k.content); i += 2 {
+		if number(k.content[i]) <= int64(epoch)+int64(now-silence)*fairTick {
+			return true
+		}
+	}
+	return false
 }
 
 func (f fair) search(name string, ticks, sends int8, all ...ask) *search {
@@ -387,6 +402,7 @@ func fairSearches() []*search {
 		remnant,
 		f.search("giving", 4, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(b1, 2, "2"), f.leaves(b1, 1), f.renews(a1)),
 		f.search("two wait", 2, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(a2, 1, "2"), f.leaves(a2, 1), f.lineUp(b1, 2, "1")),
+		f.search("three wait", 0, 5, f.lineUp(a1, 1, "1"), f.lineUp(b1, 1, "1"), f.lineUp(a2, 1, "1"), f.lineUp(b2, 1, "1"), f.leaves(a2, 1)),
 		f.search("who does not wait", 4, 4, f.lineUp(a1, 1, "0"), f.leaves(a1, 1), f.lineUp(b1, 2, "1"), f.lineUp(a2, 1, "0")),
 		f.search("beside Redisson", 3, 5, f.lineUp(a1, 2, "2"), f.leaves(a1, 1), f.redissonLinesUp(2), f.redissonUnlocksFair()),
 		f.search("behind Redisson", 2, 4, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.redissonLinesUp(1), f.lineUp(b1, 2, "1")),

@@ -14,7 +14,7 @@ import (
 
 // searches are all that there are.
 func searches() []*search {
-	return slices.Concat(plainSearches(), readWriteSearches(), fairSearches(), groupSearches())
+	return slices.Concat(plainSearches(), readWriteSearches(), fairSearches(), groupSearches(), permitSearches())
 }
 
 // A mutant is a file of a script, or of what several share, with one line changed.

@@ -22,6 +22,13 @@ func owner(client byte, n int) string {
 
 // granted says whether an answer to a take is that it was granted.
 func granted(reply any) bool {
+	if list, ok := reply.([]any); ok && len(list) == 2 { // of permits
+		reply = list[0]
+		_, ok = list[1].(string)
+		if ok {
+			return false // a refusal: a TTL and an owner
+		}
+	}
 	n, _ := reply.(int64)
 	return n > 0
 }
@@ -97,7 +104,7 @@ func (p plain) hasIt(s *state, who int, until int16, token any) string {
 func (p plain) renew(who int, lease int16, count string) ask {
 	return ask{
 		name: fmt.Sprintf("%s renews for %d ticks, count %s", names[who], lease, count), times: 1, runs: 2, holder: true, batch: true,
-		script: p.prefix + "renew", keys: p.keys[:1], args: []string{ids[who], fmt.Sprint(int(lease) * tick), count},
+		script: p.prefix + "renew", keys: p.keys[:1], args: []string{ids[who], fmt.Sprint(int(lease) * tick), count}, another: []string{"nobody", usualMs, "0"},
 		may:  func(s *state) bool { return s.minds[who].trusts(s.now) },
 		open: func(s *state) bool { return s.minds[who].trusts(s.now) },
 		hears: func(s *state, sent int16, r *result) string {

@@ -216,6 +216,28 @@ if failed then
   return false
 end
 return 1`,
+	"redisson.permit": `
+local over = redis.call('ZRANGEBYSCORE', KEYS[2], 0, ARGV[3], 'LIMIT', 0, 1)
+if over[1] then
+  redis.call('ZREM', KEYS[2], over[1])
+  local v = redis.call('INCRBY', KEYS[1], 1)
+  if v > 0 then
+    redis.call('PUBLISH', ARGV[2], v)
+  end
+end
+local free = redis.call('GET', KEYS[1])
+if free and tonumber(free) >= 1 then
+  redis.call('DECRBY', KEYS[1], 1)
+  redis.call('ZADD', KEYS[2], ARGV[4], ARGV[1])
+  return 'OK'
+end
+return false`,
+	"redisson.permit.release": `
+if redis.call('ZREM', KEYS[2], ARGV[1]) == 0 then
+  return 0
+end
+redis.call('PUBLISH', ARGV[2], redis.call('INCRBY', KEYS[1], 1))
+return 1`,
 }
 
 // sweep is how Redisson's scripts for a fair lock begin. The last argument is its

@@ -91,8 +91,10 @@ type ask struct {
 	// holder says that a client sends it that has something, which it must not lose
 	// by a replica's or a full server's fault.
 	holder bool
-	// batch says that the script is for any number of locks.
-	batch bool
+	// batch says that the script is for any number of locks; another has these
+	// arguments.
+	batch   bool
+	another []string
 	// truth says whether an answer is true.
 	truth func(before, after *store, reply any) bool
 
@@ -166,6 +168,11 @@ func (q *search) explore(m *machine, load func(name string) *script.Script) (sto
 		}
 	}
 	m.perTick = q.unit
+	defer func() {
+		if p := recover(); p != nil {
+			story = fmt.Sprintf("%s: an answer, or what is stored, cannot be read: %v", q.name, p)
+		}
+	}()
 	start := state{store: m.intern(q.seed)}
 	x.states = append(x.states, visited{state: start, from: -1})
 	x.seen[start] = 0
@@ -376,7 +383,7 @@ func (x *explorer) judge(s *state, a *ask, sent int16, r *result) string {
 // beside executes a request together with one for a key of another type.
 func (x *explorer) beside(s *state, a *ask, alone *result) string {
 	other := key{name: "a key of another type", kind: "string", content: []string{"x"}}
-	both := x.run(x.call(x.code(a.script), []string{other.name, a.keys[0]}, slices.Concat(a.args, a.args)), x.with(s.store, other), s.now, x.others(s), healthy)
+	both := x.run(x.call(x.code(a.script), []string{other.name, a.keys[0]}, slices.Concat(a.another, a.args)), x.with(s.store, other), s.now, x.others(s), healthy)
 	list, ok := both.reply.([]any)
 	if !ok || len(list) != 2 || both.after != x.with(alone.after, other) || list[1] != alone.reply.([]any)[0] {
 		return fmt.Sprintf("beside a key of another type it answers %v", both.reply)
