@@ -222,6 +222,9 @@ func (f fair) order(x *explorer, s *state, a *ask, _ int16, r *result) string {
 	if bad := f.chain(r.after, s.now); bad != "" {
 		return bad
 	}
+	if k := r.after.get("alive"); k != nil && slices.ContainsFunc(k.content, func(id string) bool { return len(id) > 36 && !slices.Contains(after, id) }) {
+		return "somebody can be given the lock, and does not wait"
+	}
 	return f.next(s, a, r, me)
 }
 
@@ -386,8 +389,8 @@ func (f fair) search(name string, ticks, sends int8, all ...ask) *search {
 // waitsLong is what all do meanwhile.
 func waitsLong() ask {
 	return ask{
-		name: "a long time passes", times: 1, skips: ages,
-		may:     func(s *state) bool { return s.now < ages },
+		name: "a long time passes", times: 2, skips: ages,
+		may:     func(*state) bool { return true },
 		sending: func(*state) {},
 	}
 }

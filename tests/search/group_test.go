@@ -47,7 +47,8 @@ func (g group) takes(who int, times int8) ask {
 	a := g.take(who, times)
 	a.args = slices.Concat(withValues(wanted[who], usualMs, ids[who]), g.tokenTTL)
 	a.truth = func(before, after *store, reply any) bool {
-		return reply != nil && granted(reply) == g.all(after, who) && (granted(reply) || before == after)
+		shown := !slices.ContainsFunc(wanted[who], func(v string) bool { return after.field("group", v+":"+ids[who]+":lock_count") == "" })
+		return reply != nil && granted(reply) == g.all(after, who) && (granted(reply) && shown || before == after)
 	}
 	return a
 }

@@ -14,7 +14,7 @@ import (
 
 // searches are all that there are.
 func searches() []*search {
-	return slices.Concat(plainSearches(), readWriteSearches(), fairSearches(), groupSearches(), permitSearches())
+	return slices.Concat(plainSearches(), readWriteSearches(), fairSearches(), groupSearches(), permitSearches(), sessionSearches())
 }
 
 // A mutant is a file of a script, or of what several share, with one line changed.
@@ -118,6 +118,26 @@ func uses(t *testing.T) map[string][]*search {
 		}
 	}
 	return by
+}
+
+// A new script has to be searched, too.
+func TestEveryScriptIsSearched(t *testing.T) {
+	files, err := fs.Glob(scripts, "*.lua")
+	if err != nil || len(files) == 0 {
+		t.Fatal(err)
+	}
+	used := uses(t)
+	for _, file := range files {
+		reason := ""
+		for name, why := range unsearched {
+			if strings.HasPrefix(file, name) {
+				reason = why
+			}
+		}
+		if used[file] == nil && reason == "" {
+			t.Errorf("no search runs %s, and nothing says why not", file)
+		}
+	}
 }
 
 // overlay is the scripts with one file changed.

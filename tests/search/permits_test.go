@@ -140,7 +140,7 @@ func calmPermits(x *explorer, at *store, now int16) string {
 	if at.get("free") == nil {
 		return ""
 	}
-	after := x.do("expirable.release", at, now, permitKeys, slices.Concat([]string{"channel"}, ids[:], []string{"for ever"})...).after
+	after := x.do("expirable.release", at, now, permitKeys, slices.Concat([]string{"channel"}, ids[:], []string{"for ever", "and ever"})...).after
 	if free, given := counted(after); free != permits || given != 0 {
 		return fmt.Sprintf("all have released what they had, and %d are free, and %d given", free, given)
 	}
@@ -259,8 +259,13 @@ func permitSearches() []*search {
 		{name: "free", kind: "string", content: []string{"1"}},
 		{name: "timeouts", kind: "zset", content: []string{"for ever", "922337203685477"}},
 	}
+	taken := permitSearch("all for ever", 1, 2, takesPermits(1, a1))
+	taken.seed = []key{
+		{name: "free", kind: "string", content: []string{"0"}},
+		{name: "timeouts", kind: "zset", content: []string{"and ever", "922337203685477", "for ever", "922337203685477"}},
+	}
 	return []*search{
-		none, ending, forever,
+		none, ending, forever, taken,
 		permitSearch("in line", 4, 3, takesPermits(2, a1, a2), releasesPermits(1, a1, a2), takesPermits(1, b1), countsPermits()),
 		permitSearch("renewed", 4, 4, takesPermits(1, a1), renewsPermit(a1, longer), takesPermits(1, b1, b2), renewsPermit(b1, 1), releasesPermits(2, b1)),
 		permitSearch("beside Redisson", 4, 4, takesPermits(1, a1), takesPermits(1, b1), redissonTakesPermit(), redissonReleasesPermit(), releasesPermits(1, b1), countsPermits()),

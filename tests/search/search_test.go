@@ -123,6 +123,11 @@ type search struct {
 	// longest is after how many ms every other key has ended.
 	longest int64
 
+	// latest is for how many ticks a request can be under way; 0: for ever.
+	latest int16
+	// grant says whether an answer is that what was wanted was granted; nil: granted does.
+	grant func(reply any) bool
+
 	// seed is what is stored at the beginning.
 	seed []key
 	// told notes what those hear who are told something; nil: they only ask again.
@@ -310,9 +315,13 @@ func (x *explorer) reach(s *state, from int32, by step) {
 		f := &s.flight[i]
 		a := &x.asks[f.ask]
 		f.heard = f.heard || a.open == nil || !a.open(s)
-		if f.heard && a.dated == nil {
+		if f.heard && a.dated == nil && x.latest == 0 {
 			f.sent = 0
 		}
+	}
+	if x.latest > 0 {
+		left := slices.DeleteFunc(s.flight[:s.flying], func(f flight) bool { return s.now-f.sent > x.latest }) // clears the rest
+		s.flying = int8(len(left))
 	}
 	slices.SortFunc(s.flight[:s.flying], flight.compare)
 	if _, ok := x.seen[*s]; ok {
@@ -409,7 +418,11 @@ func failed(reply any) bool {
 
 // grants says whether a take would be granted.
 func (x *explorer) grants(w *ask, at *store, now int16) bool {
-	return granted(x.run(x.callOf(w, now), at, now, 0, healthy).reply)
+	reply := x.run(x.callOf(w, now), at, now, 0, healthy).reply
+	if x.grant != nil {
+		return x.grant(reply)
+	}
+	return granted(reply)
 }
 
 // lies says whether a take that was refused is told a time that is wrong: too long,
