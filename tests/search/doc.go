@@ -7,8 +7,11 @@
 // which requests are on their way, and the time, in ticks. From each state the
 // search takes every step that there is: a client sends a request that it may send
 // then; a request is executed, and its answer is heard or lost; a tick passes. A
-// request is executed never, once or twice (a Redisson client's, which is sent
-// once: never or once), and as late as it likes.
+// request is executed never, once or twice, and as late as it likes. Where the order
+// of a client's own attempts matters, in the fair queue and in sessions, each of them
+// is a request of its own that is executed once at most, as with the adapters, which
+// send nothing again; so is each request of Redisson's. A session's come no later
+// than its key is kept for.
 //
 // In all these states, and at all these steps:
 //

@@ -10,6 +10,8 @@ var explained = map[string]string{
 	"readwrite.write.take.lua: return token: deleted":                             again,
 	"readwrite.release.lua: return 2: deleted":                                    beside,
 	"readwrite.release.lua: redis.call('HSET', KEYS[1], 'mode', 'read'): deleted": beside,
+	"fairlock.luainc: redis.call('ZREM', alive, id) (2): deleted":                 "the next poll forgets it",
+	"session.luainc: return nil: deleted":                                         again,
 	"grouplock.renew.lua: break: deleted":                                         again,
 }
 

@@ -412,6 +412,7 @@ func fairSearches() []*search {
 		f.search("force", 3, 4, f.lineUp(a1, 1, "1"), f.forces(a1), f.lineUp(b1, 2, "2"), f.redissonLinesUp(1)),
 		t.search("tokens", 3, 4, t.lineUp(a1, 2, "1"), t.leaves(a1, 1), t.lineUp(b1, 2, "1")),
 		old,
+		f.search("a long time of one client", 0, 4, f.lineUp(b2, 1, "1"), f.lineUp(b1, 1, "1"), f.lineUp(a2, 1, "1"), f.lineUp(a1, 1, "1"), waitsLong()),
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/redlatch/redlatch/internal/script"
 )
 
-// real loads a script as it is.
-func real(name string) *script.Script { return script.Load(scripts, name) }
+// asItIs loads a script.
+func asItIs(name string) *script.Script { return script.Load(scripts, name) }
 
 // explore carries out searches.
 func explore(t *testing.T, all []*search) {
@@ -16,7 +16,7 @@ func explore(t *testing.T, all []*search) {
 	m := newMachine()
 	for _, q := range all {
 		start := time.Now()
-		story, n := q.explore(m, real)
+		story, n := q.explore(m, asItIs)
 		t.Logf("%s: %d states, %d executions, %v", q.name, n, len(m.results), time.Since(start).Round(time.Millisecond))
 		if story != "" {
 			t.Error(story)

@@ -151,7 +151,7 @@ var (
 
 func set(words string) map[string]bool {
 	s := map[string]bool{}
-	for _, word := range strings.Fields(words) {
+	for word := range strings.FieldsSeq(words) {
 		s[word] = true
 	}
 	return s

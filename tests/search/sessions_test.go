@@ -54,7 +54,9 @@ func (q session) exchange(number int32, name string, may func(m mind) bool, give
 			return ""
 		},
 	}
+	first.holder = give != "0"
 	again := first
+	again.holder = false // of a session that it does not know it has to take a note
 	again.name, again.times, again.may, again.sending = first.name+", once more", 2, open, nil
 	again.args = slices.Clone(first.args)
 	again.args[0] = "-" + again.args[0]
@@ -118,13 +120,29 @@ func judgeExchange(x *explorer, s *state, a *ask, _ int16, r *result) string {
 		}
 		return ""
 	}
-	others := int64(x.others(s)) - number(a.args[5])
-	if n, _ := told[1].(int64); a.args[4] == "1" && others > 0 && n > 0 || a.args[4] == "2" && n > 0 {
-		return "it was to be the turn of others"
-	} else if n < 0 && -n != max(others, 1) {
-		return fmt.Sprintf("%d others listen", others)
+	n, known := told[1].(int64)
+	if !known {
+		return ""
 	}
-	if told[1] != nil && a.args[3] != "0" && !slices.Contains(r.told, message{"channel", strconv.Itoa(int(after))}) {
+	others := int64(0)
+	switch a.args[4] {
+	case "1":
+		others = max(0, int64(x.others(s))-number(a.args[5]))
+	case "2":
+		others = max(1, int64(x.others(s))-number(a.args[5]))
+	}
+	if others != max(0, -n) {
+		return fmt.Sprintf("it is the turn of %d others", others)
+	}
+	wants := a.args[6:]
+	left := before + number(a.args[3])
+	for _, want := range wants[:max(0, n)] {
+		left -= number(want)
+	}
+	if left != after || n >= 0 && int(n) < len(wants) && number(wants[n]) <= left {
+		return fmt.Sprintf("%d are free, and it was granted %d wants", after, n)
+	}
+	if a.args[3] != "0" && !slices.Contains(r.told, message{"channel", strconv.Itoa(int(after))}) {
 		return "how many are free is not told"
 	}
 	return ""
