@@ -19,7 +19,7 @@ MODULES := $(PUBLISHED) tests
 SYSTEMS := linux darwin windows
 
 # These packages have a target, or a line, of their own.
-APART := /tests/(interop|scale)(/|$$)
+APART := /tests/(interop|scale|search)(/|$$)
 
 # A continuous build believes no earlier result.
 FRESH := $(if $(CI),-count=1)
@@ -49,7 +49,7 @@ check: ## Everything that a change has to pass: the stories, interop, lint. Up t
 	printf '\n%smake check: all passed\n' "$$took"
 
 .PHONY: stories
-stories: servers ## All that make test does and the long stories, with the race detector; then hold 100,000 locks.
+stories: servers ## All that make test does and the long stories, with the race detector; then hold 100,000 locks, and search the scripts.
 	@for module in $(MODULES); do \
 		packages=$$(cd $$module && go list ./... | { grep -vE '$(APART)' || true; }); \
 		$(GOTEST) $$module -race $(FLAGS) -timeout 20m $$packages || exit 1; \
@@ -58,6 +58,8 @@ stories: servers ## All that make test does and the long stories, with the race 
 	@$(GOTEST) . $(FRESH) -run Allocates ./rueidis
 	@$(GOTEST) valkeygo $(FRESH) -run Allocates .
 	@$(GOTEST) tests $(FLAGS) -timeout 10m ./scale
+	@# A search keeps in mind all the states that it has seen: not many searches at a time.
+	@$(GOTEST) tests $(FRESH) -parallel 2 -timeout 20m ./search
 
 .PHONY: interop
 interop: servers ## Test against the real Redisson, in Java. Needs a JDK and Maven.

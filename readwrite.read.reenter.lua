@@ -16,7 +16,6 @@ if redis.call('PTTL', lock) < keep_ms then
 end
 -- include readwrite.keep
 if reads == 0 then
-  redis.call('HDEL', lock, '') -- what takes memory must not be the first to write
-  redis.call('HSET', lock, owner, 1)
+  redis.call('HSET', lock, owner, 1) -- not the first to write: what takes memory must not be
 end
 return 1

@@ -11,9 +11,6 @@
 -- include readwrite.timeout
 -- include readwrite.longest
 local owner, mode = ARGV[1], redis.call('HGET', KEYS[1], 'mode')
-if not mode then
-  return gone()
-end
 local counts = count_holds(owner)
 if not counts then
   return too_many()

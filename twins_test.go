@@ -160,6 +160,7 @@ func TestAMessageAboutALockDoesNotEndAHoldOfItsTwin(t *testing.T) {
 		for i, l := range []*redlatch.Lock{c.Lock("x"), c.FairLock("x"), c.ReadWriteLock("x").Write(), c.GroupLock("x", "v")} {
 			h := w.acquire(l, bg)
 			revoke := func(name string) {
+				w.server.HSet(wire.Prefix(wire.Revoke, name), h.Owner(), "1")
 				w.server.Publish(wire.Control+":"+c.ID(), fmt.Sprintf(`{"op":"revoke","name":%q,"owner":%q,"from":"f","nonce":"1"}`, name, h.Owner()))
 				synctest.Wait()
 			}

@@ -1,0 +1,38 @@
+// Package search runs the library's real scripts in every order that a few
+// requests can come in, and looks whether anything ever goes wrong.
+//
+// Each search has a small cast: owners of redlatch in one or two processes, and a
+// client of Redisson, whose scripts are written here from the description of its
+// protocol. A state is what the embedded server stores, what each client believes,
+// which requests are on their way, and the time, in ticks. From each state the
+// search takes every step that there is: a client sends a request that it may send
+// then; a request is executed, and its answer is heard or lost; a tick passes. A
+// request is executed never, once or twice, and as late as it likes. Where the order
+// of a client's own attempts matters, in the fair queue and in sessions, each of them
+// is a request of its own that is executed once at most, as with the adapters, which
+// send nothing again; so is each request of Redisson's. A session's come no later
+// than its key is kept for.
+//
+// In all these states, and at all these steps:
+//
+//   - No two trust at one time, but readers.
+//   - What is trusted is stored, for as long as it is trusted, and nobody who holds
+//     it is told that it is gone: also not by a replica that has nothing yet, or by
+//     a server that has no memory left.
+//   - Nothing is left: every key ends by itself, but those that are meant to stay;
+//     and when everybody has released what it has, nothing is there.
+//   - Who waits can get it: at once, when everybody has released; it is told, when
+//     a request has made that possible; and who is refused is told no longer time
+//     than it takes.
+//
+// Then the scripts are mutated: each line is deleted, and each condition and answer
+// negated, one at a time. A mutant that no search finds anything wrong with needs an
+// explanation, in explained.
+//
+// What the clients believe is modelled, not the library's Go code: an answer counts
+// from when its request was sent, for the lease; the margin by which redlatch stops
+// earlier is left out, and so is everything of which the scripts see nothing. An
+// answer is heard when the request is executed, or never: one that comes late could
+// only be trusted for less time. There are a few requests in each story, and a few
+// ticks.
+package search

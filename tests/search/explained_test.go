@@ -1,0 +1,31 @@
+package search
+
+const (
+	again  = "what follows comes to the same"
+	beside = "nobody reads beside another's write hold; if somebody should, the writer keeps the lock"
+)
+
+// explained says of mutants why nothing is wrong with them that a search could find.
+var explained = map[string]string{
+	"readwrite.write.take.lua: return token: deleted":                             again,
+	"readwrite.release.lua: return 2: deleted":                                    beside,
+	"readwrite.release.lua: redis.call('HSET', KEYS[1], 'mode', 'read'): deleted": beside,
+	"fairlock.luainc: redis.call('ZREM', alive, id) (2): deleted":                 "the next poll forgets it",
+	"session.luainc: return nil: deleted":                                         again,
+	"grouplock.renew.lua: break: deleted":                                         again,
+}
+
+// unsearched says of scripts why no search runs them, by what their names begin with.
+var unsearched = map[string]string{
+	"barrier.":           "its model is barrier_model_test.go, in the root package",
+	"ratelimiter.":       "its model is ratelimiter_model_test.go, in the root package",
+	"latch.":             "what counts goes by a session, as semaphore.exchange does; its model is latch_model_test.go",
+	"semaphore.":         "what sets numbers goes by a session, as semaphore.exchange does; its model is semaphore_model_test.go",
+	"expirable.":         "what sets numbers goes by a session, as semaphore.exchange does; its model is expirable_model_test.go",
+	"multilock.take":     "it takes several locks, each as lock.take does",
+	"control.":           "clients talk by it about a forced release; no lock is touched",
+	"pubsub.probe":       "it stores nothing",
+	"lock.info":          "it only reads",
+	"lock.ttls":          "it only reads",
+	"readwrite.read.ask": "it only reads",
+}

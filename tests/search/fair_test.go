@@ -1,0 +1,419 @@
+package search
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// In these searches a tick is 2 s, and the lease as long as a waiter may be silent.
+const (
+	fairTick  = 2000
+	fairLease = 3
+	silence   = 3
+	fairMs    = "6000"
+	allowance = 300_000 // what Redisson allows each waiter
+	ages      = 80      // the ticks that a long time has
+)
+
+// What a waiter of the fair lock knows.
+const (
+	queued uint8 = 1 << iota // it was told that it waits
+	asks                     // it has asked since
+	twice                    // it may have been put into the queue twice
+	given                    // there is a message for it that it has the lock
+)
+
+var fairKeys = []string{"lock", "queue", "timeouts", "alive"}
+
+// A fair is a lock that is had in the order in which it was asked for. A mind's token
+// is when the last request was sent that was answered.
+type fair struct{ plain }
+
+func newFair() fair {
+	p := plainLock
+	p.prefix, p.keys, p.fenced = "fairlock.", fairKeys, fairKeys
+	return fair{p}
+}
+
+// lineUp is the ask for it, or for a place in the queue. It is executed once at most,
+// as an attempt of the library is: that is why one can rely on a message.
+func (f fair) lineUp(who int, times int8, enqueue string) ask {
+	a := f.take(who, times)
+	a.name, a.runs = fmt.Sprintf("%s takes (%s)", names[who], enqueue), 1
+	a.args = slices.Concat([]string{fairMs, ids[who], f.channel, ids[who][:36], enqueue}, f.tokenTTL)
+	a.sending = func(s *state) {
+		m := &s.minds[who]
+		if m.what&asks > 0 {
+			m.what |= twice
+		}
+		m.phase, m.what = asking, m.what|asks
+	}
+	a.hears = func(s *state, sent int16, r *result) string {
+		m := &s.minds[who]
+		if granted(r.reply) {
+			m.what = 0
+			m.token = 0
+			return f.hasIt(s, who, sent+fairLease, r.reply)
+		}
+		if told := r.reply.([]any); told[3] == int64(1) && m.what&queued > 0 {
+			m.what |= twice
+		}
+		m.phase, m.what, m.token = refused, m.what&^asks, int32(sent)
+		if enqueue != "0" {
+			m.what |= queued
+		}
+		return ""
+	}
+	return a
+}
+
+// hearsOf is what a waiter does that is told that it has the lock: it believes it for
+// as long as it may be silent after its last request that was answered.
+func (f fair) hearsOf(who int) ask {
+	return ask{
+		name: names[who] + " hears that it was given the lock", times: 1,
+		may: func(s *state) bool { return s.minds[who].what&given > 0 },
+		sending: func(s *state) {
+			m := &s.minds[who]
+			m.what &^= given
+			if until := int16(m.token) + silence; m.phase <= refused && m.what&queued > 0 && m.what&twice == 0 && until > s.now {
+				*m = mind{phase: has, until: until}
+			}
+		},
+	}
+}
+
+// told notes a message.
+func (f fair) told(s *state, m message) {
+	for who, id := range ids {
+		if m.channel == f.channel+":"+id && m.text == "1" && s.minds[who].phase <= refused {
+			s.minds[who].what |= given
+		}
+	}
+}
+
+// leaves is the ask to give it up, or the place in the queue.
+func (f fair) leaves(who int, times int8) ask {
+	a := f.release(who, times)
+	a.runs = 1
+	a.truth = func(before, after *store, reply any) bool {
+		return reply != nil && (reply == int64(1)) == (before.field("lock", ids[who]) != "") && after.field("lock", ids[who]) == "" && !slices.Contains(queue(after), ids[who]) && after.field("alive", ids[who]) == ""
+	}
+	return a
+}
+
+func (f fair) forces(who int) ask {
+	a := f.force(who)
+	a.runs = 1
+	a.truth = func(before, after *store, reply any) bool {
+		return reply != nil && (reply == int64(1)) == (before.field("lock", ids[who]) != "") && after.field("lock", ids[who]) == ""
+	}
+	return a
+}
+
+func (f fair) renews(who int) ask {
+	a := f.renew(who, fairLease, "0")
+	a.script, a.args[1] = "lock.renew", fairMs
+	return a
+}
+
+func queue(s *store) []string {
+	if k := s.get("queue"); k != nil {
+		return k.content
+	}
+	return nil
+}
+
+// Redisson's. Its clock is right.
+func (f fair) redissonLinesUp(times int8) ask {
+	a := f.redissonTakes()
+	a.name, a.times, a.script, a.keys = "Redisson takes", times, "redisson.fair", fairKeys[:3]
+	a.args = []string{fairMs, ids[j1], strconv.Itoa(allowance)}
+	a.dated = func(sent int16) []string { return []string{strconv.Itoa(epoch + int(sent)*fairTick)} }
+	a.may = func(s *state) bool { return s.minds[j1].phase == idle || s.minds[j1].phase == refused }
+	a.hears = func(s *state, sent int16, r *result) string {
+		if s.minds[j1].phase = refused; r.reply == nil {
+			s.minds[j1].phase, s.minds[j1].until = has, sent+fairLease
+		}
+		return ""
+	}
+	return a
+}
+
+func (f fair) redissonUnlocksFair() ask {
+	a := f.redissonUnlocks()
+	a.script, a.keys, a.args = "redisson.fair.unlock", fairKeys[:3], []string{ids[j1], f.channel}
+	a.may = func(s *state) bool { return s.minds[j1].phase == has }
+	a.dated = func(sent int16) []string { return []string{strconv.Itoa(epoch + int(sent)*fairTick)} }
+	return a
+}
+
+func (f fair) wrong(s *state) string {
+	who := -1
+	for i, m := range s.minds {
+		if !m.trusts(s.now) {
+			continue
+		}
+		if who >= 0 {
+			return fmt.Sprintf("%s and %s trust at one time", names[who], names[i])
+		}
+		who = i
+		if left := s.store.ttl("lock"); s.store.field("lock", ids[i]) == "" || left < int64(m.until-s.now)*fairTick {
+			return fmt.Sprintf("%s trusts until tick %d, and the lock is stored for %d ms", names[i], m.until, left)
+		}
+	}
+	return ""
+}
+
+// dead says whether a waiter has no right to its place any more.
+func (f fair) dead(s *store, id string, now int16) bool {
+	ms := int64(epoch) + int64(now)*fairTick
+	score := s.field("timeouts", id)
+	if score == "" {
+		return true
+	}
+	if id[14] != '8' {
+		return number(score) <= ms
+	}
+	heard := s.field("alive", id[:36])
+	return heard == "" || number(heard) <= ms-silence*fairTick
+}
+
+func number(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+// order looks at who has come to the front, and who has gone.
+func (f fair) order(x *explorer, s *state, a *ask, _ int16, r *result) string {
+	if a.foreign || a.script == "lock.renew" {
+		return ""
+	}
+	before, after := queue(s.store), queue(r.after)
+	me := a.args[slices.IndexFunc(a.args, func(arg string) bool { return len(arg) > 36 })]
+	alive := s.store
+	if a.script == "fairlock.take" && len(before) > 0 && a.args[4] != "0" { // which says that its client lives
+		alive = x.with(x.without(s.store, "alive"), heard(s.store, a.args[3], s.now))
+	}
+	owner := ""
+	for _, id := range append(slices.Clone(before), me) {
+		if r.after.field("lock", id) != "" && s.store.field("lock", id) == "" {
+			owner = id
+		}
+	}
+	for _, id := range before {
+		if id == owner {
+			owner = ""
+		}
+		lives := !f.dead(alive, id, s.now) && (id != me || a.script == "fairlock.take")
+		if owner != "" && lives {
+			return fmt.Sprintf("%s has it, and %s was to have it before", owner, id)
+		}
+		if lives && !slices.Contains(after, id) && r.after.field("lock", id) == "" {
+			return fmt.Sprintf("%s is no more in the queue", id)
+		}
+	}
+	if bad := f.chain(r.after, s.now); bad != "" {
+		return bad
+	}
+	if k := r.after.get("alive"); k != nil && slices.ContainsFunc(k.content, func(id string) bool { return len(id) > 36 && !slices.Contains(after, id) }) {
+		return "somebody can be given the lock, and does not wait"
+	}
+	return f.next(s, a, r, me)
+}
+
+// heard returns who is alive after a client was heard.
+func heard(s *store, client string, now int16) key {
+	k := key{name: "alive", kind: "zset"}
+	if old := s.get("alive"); old != nil {
+		k.ttl = old.ttl
+		for i := 0; i < len(old.content); i += 2 {
+			if old.content[i] != client {
+				k.content = append(k.content, old.content[i], old.content[i+1])
+			}
+		}
+	}
+	k.content = append(k.content, client, strconv.Itoa(epoch+int(now)*fairTick))
+	return k
+}
+
+// chain looks at the scores: each waiter's is an allowance above the one's before it,
+// and nobody can be evicted soon who stands at the front.
+func (f fair) chain(s *store, now int16) string {
+	all := queue(s)
+	for i, id := range all {
+		score := s.field("timeouts", id)
+		switch {
+		case score == "":
+			return fmt.Sprintf("%s stands in the queue without a score", id)
+		case i == 0 && id[14] == '8' && !f.dead(s, id, now) && number(score) < int64(epoch)+int64(now)*fairTick+allowance/2:
+			return fmt.Sprintf("Redisson could evict %s, which lives", id)
+		case i == 0 && number(score) > int64(epoch)+(int64(now)+fairLease)*fairTick+allowance:
+			return fmt.Sprintf("Redisson would wait too long for %s", id)
+		case i > 0 && number(score)-number(s.field("timeouts", all[i-1])) != allowance:
+			return fmt.Sprintf("%s is not an allowance behind the one before it", id)
+		}
+	}
+	if k := s.get("timeouts"); k != nil && len(k.content) != 2*len(all) {
+		return "somebody has a score and does not stand in the queue"
+	}
+	return ""
+}
+
+// next looks at what follows when the lock is free, or becomes it.
+func (f fair) next(s *state, a *ask, r *result, me string) string {
+	after := queue(r.after)
+	if len(after) == 0 && a.script == "fairlock.release" && r.told == nil && r.after.get("alive") != nil {
+		return "nobody waits, and something is left"
+	}
+	if r.after.get("lock") == nil {
+		if len(after) == 0 {
+			return ""
+		}
+		was := queue(s.store)
+		changed := s.store.get("lock") != nil || len(was) == 0 || was[0] != after[0]
+		if (changed || a.script == "fairlock.take") && !slices.Contains(r.told, message{f.channel + ":" + after[0], "0"}) {
+			return fmt.Sprintf("it is the turn of %s, and it is not told", after[0])
+		}
+		if at := r.after.field("alive", after[0]); changed && a.script != "fairlock.take" && at != "" && number(at) > int64(epoch)+int64(s.now)*fairTick-fairTick*3/2 {
+			return fmt.Sprintf("it is the turn of %s, which can be given the lock, and it is not given it", after[0])
+		}
+		return ""
+	}
+	for _, id := range queue(s.store) {
+		if id != me && s.store.field("lock", id) == "" && r.after.field("lock", id) != "" && !slices.Contains(r.told, message{f.channel + ":" + id, "1"}) {
+			return fmt.Sprintf("%s was given the lock, and is not told", id)
+		}
+	}
+	return ""
+}
+
+// calm has everybody release, and somebody else come then; or everybody die.
+func (f fair) calm(x *explorer, at *store, now int16) string {
+	if s := x.after(at, 500*fairTick); !granted(x.run(x.call(x.code("fairlock.take"), fairKeys, []string{fairMs, stranger, f.channel, stranger[:36], "1"}), s, now+500, 0, healthy).reply) {
+		return "everybody has died long ago, and nobody can have it"
+	}
+	if s := x.after(at, (silence+1)*fairTick); len(queue(at)) > 0 && !slices.Contains(queue(at), ids[j1]) && at.field("lock", ids[j1]) == "" {
+		if !granted(x.run(x.call(x.code("fairlock.take"), fairKeys, []string{fairMs, stranger, f.channel, stranger[:36], "1"}), s, now+silence+1, 0, healthy).reply) {
+			return "everybody has died, and nobody can have it"
+		}
+	}
+	for range 2 { // one that is given it meanwhile releases it, too
+		for who, id := range ids {
+			if who != j1 {
+				at = x.do("fairlock.release", at, now, fairKeys, id, f.channel).after
+			}
+		}
+		at = x.do("redisson.fair.leave", at, now, fairKeys[:3], ids[j1], strconv.Itoa(allowance)).after
+		if at.field("lock", ids[j1]) != "" {
+			at = x.do("redisson.fair.unlock", at, now, fairKeys[:3], ids[j1], f.channel, strconv.Itoa(epoch+int(now)*fairTick)).after
+		}
+		at = x.do("fairlock.release", at, now, fairKeys, "a remnant", f.channel).after
+	}
+	r := x.run(x.call(x.code("fairlock.take"), fairKeys, []string{fairMs, stranger, f.channel, stranger[:36], "1"}), at, now, 0, healthy)
+	if !granted(r.reply) {
+		return fmt.Sprintf("all have released it, and who takes it is answered %v; stored: %s", r.reply, at)
+	}
+	if at = x.do("fairlock.release", r.after, now, fairKeys, stranger, f.channel).after; at.get("lock") != nil || len(queue(at)) > 0 || at.get("timeouts") != nil || at.get("alive") != nil {
+		return "all have released it, and something is left: " + at.String()
+	}
+	return ""
+}
+
+// refusals looks at what takes that are refused are told.
+func (f fair) refusals(x *explorer, s *state, a *ask, sent int16, r *result) string {
+	if bad := f.order(x, s, a, sent, r); bad != "" || a.script != "fairlock.take" || granted(r.reply) {
+		return bad
+	}
+	told, ok := r.reply.([]any)
+	if !ok || len(told) != 4 {
+		return "that is no answer"
+	}
+	owner, head, id, after := told[1].(string), told[2].(string), a.args[1], queue(r.after)
+	wants := a.args[4] != "0"
+	fresh := slices.Contains(after, id) && s.store.field("timeouts", id) == ""
+	switch {
+	case owner != "" && r.after.field("lock", owner) == "", owner == "" && r.after.get("lock") != nil:
+		return fmt.Sprintf("it names %q as the owner", owner)
+	case head != "" && (len(after) == 0 || after[0] != head), head == "" && len(after) > 0:
+		return fmt.Sprintf("it names %q as the first", head)
+	case owner != "" && told[0] != r.after.ttl("lock"):
+		return "that is not the TTL"
+	case wants != slices.Contains(after, id):
+		return "that it waits is not what it asked for"
+	case (told[3] == int64(1)) != fresh && !slices.Contains(queue(s.store), id):
+		return "that it was put into the queue is wrong"
+	case wants && r.after.field("alive", a.args[3]) != strconv.Itoa(epoch+int(s.now)*fairTick):
+		return "that its client lives is not noted"
+	case wants && f.forgotten(r.after, s.now):
+		return "who has been silent for long is not forgotten"
+	case a.args[4] == "2" && len(queue(s.store)) > 0 && r.after.field("alive", id) == "":
+		return "that it can be given the lock is not noted"
+	case a.args[4] == "1" && r.after.field("alive", id) != "":
+		return "that it can be given the lock is not so"
+	}
+	return ""
+}
+
+// forgotten says whether somebody is said to live who has been silent for too long.
+func (f fair) forgotten(s *store, now int16) bool {
+	k := s.get("alive")
+	for i := 1; k != nil && i < len(k.content); i += 2 {
+		if number(k.content[i]) <= int64(epoch)+int64(now-silence)*fairTick {
+			return true
+		}
+	}
+	return false
+}
+
+func (f fair) search(name string, ticks, sends int8, all ...ask) *search {
+	for _, who := range []int{a1, a2, b1} {
+		if slices.ContainsFunc(all, func(a ask) bool { return strings.HasPrefix(a.name, names[who]+" takes (2") }) {
+			all = append(all, f.hearsOf(who))
+		}
+	}
+	return &search{
+		name: "fair: " + name, unit: fairTick, ticks: ticks, sends: sends, asks: all, minds: names[:], longest: 12_000,
+		listens: func(string) bool { return true },
+		wrong:   f.wrong, calm: f.calm, inspect: f.refusals, told: f.told,
+		stays: func(name string) bool { return name == "queue" || name == "timeouts" || name == "token" },
+	}
+}
+
+// waitsLong is what all do meanwhile.
+func waitsLong() ask {
+	return ask{
+		name: "a long time passes", times: 2, skips: ages,
+		may:     func(*state) bool { return true },
+		sending: func(*state) {},
+	}
+}
+
+func fairSearches() []*search {
+	f, t := newFair(), newFair()
+	t.fenced, t.tokenTTL = append(slices.Clone(fairKeys), "token"), []string{"0"}
+	remnant := f.search("a remnant", 1, 3, f.lineUp(a1, 2, "1"), f.leaves(a1, 1), f.lineUp(b1, 1, "1"))
+	remnant.seed = []key{{name: "queue", kind: "list", content: []string{"a remnant"}}}
+	old := f.search("a long time", 1, 4, f.lineUp(b1, 2, "1"), f.lineUp(a1, 1, "1"), f.redissonLinesUp(1), waitsLong())
+	return []*search{
+		remnant,
+		f.search("giving", 4, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(b1, 2, "2"), f.leaves(b1, 1), f.renews(a1)),
+		f.search("two wait", 2, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(a2, 1, "2"), f.leaves(a2, 1), f.lineUp(b1, 2, "1")),
+		f.search("three wait", 0, 5, f.lineUp(a1, 1, "1"), f.lineUp(b1, 1, "1"), f.lineUp(a2, 1, "1"), f.lineUp(b2, 1, "1"), f.leaves(a2, 1)),
+		f.search("who does not wait", 4, 4, f.lineUp(a1, 1, "0"), f.leaves(a1, 1), f.lineUp(b1, 2, "1"), f.lineUp(a2, 1, "0")),
+		f.search("beside Redisson", 3, 5, f.lineUp(a1, 2, "2"), f.leaves(a1, 1), f.redissonLinesUp(2), f.redissonUnlocksFair()),
+		f.search("behind Redisson", 2, 4, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.redissonLinesUp(1), f.lineUp(b1, 2, "1")),
+		f.search("force", 3, 4, f.lineUp(a1, 1, "1"), f.forces(a1), f.lineUp(b1, 2, "2"), f.redissonLinesUp(1)),
+		t.search("tokens", 3, 4, t.lineUp(a1, 2, "1"), t.leaves(a1, 1), t.lineUp(b1, 2, "1")),
+		old,
+		f.search("a long time of one client", 0, 4, f.lineUp(b2, 1, "1"), f.lineUp(b1, 1, "1"), f.lineUp(a2, 1, "1"), f.lineUp(a1, 1, "1"), waitsLong()),
+	}
+}
+
+func TestSearchFair(t *testing.T) { explore(t, fairSearches()) }

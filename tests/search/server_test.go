@@ -1,0 +1,366 @@
+package search
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+)
+
+// The scripts' folder.
+var scripts = os.DirFS("../..")
+
+// A tick of the clock in most searches, in ms, and when the time begins.
+const (
+	tick  = 1000
+	epoch = 1_000_000
+)
+
+// A key is one of what is stored. Its content is in a canonical order.
+type key struct {
+	name, kind string
+	content    []string
+	ttl        int64 // in ms; 0: none
+}
+
+// A store is all that is stored. Equal ones are one: they have the same number.
+type store struct {
+	number int32
+	keys   []key
+	later  *store // one unit later
+	unit   int64
+}
+
+// condition is in what condition the server is that executes a request.
+type condition uint8
+
+const (
+	healthy condition = iota
+	full              // it has no memory left
+	behind            // it is a replica that has nothing yet, and must not write
+)
+
+// A message is one that a script has published.
+type message struct{ channel, text string }
+
+// A result is what became of a request.
+type result struct {
+	after *store
+	reply any // int64, string, []any, nil or error
+	told  []message
+}
+
+// A machine is the embedded server, put into any state that a search needs. What a
+// script did once in some state it is not asked to do again.
+type machine struct {
+	mini    *miniredis.Miniredis
+	stores  map[string]*store
+	calls   map[string]*call
+	results map[request]*result
+	nothing *store
+
+	perTick int64 // a tick, in ms
+
+	// of the script that runs
+	subscribed int
+	condition  condition
+	dirty      bool
+	published  []message
+	commands   int
+}
+
+// mostCommands is more than any script needs here.
+const mostCommands = 300
+
+// A call is a script with its keys and arguments.
+type call struct {
+	number      int32
+	source      string
+	keys, args  []string
+	timed       bool // it asks for the time
+	askListener bool // it asks who listens
+}
+
+// A request is a call with all else that it can depend on.
+type request struct {
+	call, store int32
+	now         int16
+	listeners   int8
+	condition   condition
+}
+
+func newMachine() *machine {
+	m := &machine{
+		mini:    miniredis.NewMiniRedis(),
+		stores:  map[string]*store{},
+		calls:   map[string]*call{},
+		results: map[request]*result{},
+	}
+	c, err := m.mini.Dial() // which starts it
+	if err != nil {
+		panic(err)
+	}
+	_ = c.Close()
+	m.mini.Server().SetPreHook(m.hook)
+	m.nothing = m.intern(nil)
+	return m
+}
+
+// hook stands before every command of a script.
+func (m *machine) hook(c *server.Peer, cmd string, args ...string) bool {
+	if m.commands++; m.commands > mostCommands {
+		c.WriteError("ERR it never ends")
+		return true
+	}
+	switch {
+	case cmd == "EVAL":
+		return false
+	case cmd == "PUBLISH":
+		m.published = append(m.published, message{args[0], args[1]})
+		c.WriteInt(m.subscribed)
+		return true
+	case cmd == "PUBSUB":
+		c.WriteLen(2)
+		c.WriteBulk(args[1])
+		c.WriteInt(m.subscribed)
+		return true
+	case m.condition == behind && (growing[cmd] || writing[cmd]):
+		c.WriteError("READONLY You can't write against a read only replica.")
+		return true
+	case m.condition == full && growing[cmd] && !m.dirty:
+		c.WriteError("OOM command not allowed when used memory > 'maxmemory'.")
+		return true
+	}
+	m.dirty = m.dirty || growing[cmd] || writing[cmd]
+	return false
+}
+
+// Commands that write: those that are refused for want of memory, unless the script
+// has written before, and the others.
+var (
+	growing = set("SET HSET HSETNX HINCRBY INCR INCRBY DECR DECRBY RPUSH ZADD ZINCRBY")
+	writing = set("DEL HDEL PEXPIRE LPOP LREM ZREM ZREMRANGEBYSCORE")
+)
+
+func set(words string) map[string]bool {
+	s := map[string]bool{}
+	for word := range strings.FieldsSeq(words) {
+		s[word] = true
+	}
+	return s
+}
+
+// call returns a call, which is always the same one.
+func (m *machine) call(source string, keys, args []string) *call {
+	id := source + "\x00" + strings.Join(keys, "\x00") + "\x01" + strings.Join(args, "\x00")
+	c := m.calls[id]
+	if c == nil {
+		c = &call{
+			number: int32(len(m.calls)), source: source, keys: keys, args: args,
+			timed: strings.Contains(source, "'TIME'"), askListener: strings.Contains(source, "'PUBSUB'"),
+		}
+		m.calls[id] = c
+	}
+	return c
+}
+
+// run executes a call.
+func (m *machine) run(c *call, at *store, now int16, listeners int8, cond condition) *result {
+	if !c.timed {
+		now = 0
+	}
+	if !c.askListener {
+		listeners = 0
+	}
+	req := request{c.number, at.number, now, listeners, cond}
+	if r := m.results[req]; r != nil {
+		return r
+	}
+	m.load(at)
+	m.mini.SetTime(time.UnixMilli(epoch + int64(now)*m.perTick))
+	m.subscribed, m.condition, m.dirty, m.published, m.commands = int(listeners), cond, false, nil, 0
+	var buf bytes.Buffer
+	w := bufio.NewWriter(&buf)
+	m.mini.Server().Dispatch(server.NewPeer(w), slices.Concat([]string{"EVAL", c.source, strconv.Itoa(len(c.keys))}, c.keys, c.args))
+	_ = w.Flush()
+	reply, err := server.ParseReply(bufio.NewReader(&buf))
+	if err != nil {
+		reply = err
+	}
+	r := &result{after: m.dump(), reply: bare(reply), told: m.published}
+	m.results[req] = r
+	return r
+}
+
+// bare makes a reply one of what result.reply can be.
+func bare(reply any) any {
+	switch r := reply.(type) {
+	case int:
+		return int64(r)
+	case []byte:
+		return string(r)
+	case []any:
+		for i := range r {
+			r[i] = bare(r[i])
+		}
+	}
+	return reply
+}
+
+// load puts the server into a state.
+func (m *machine) load(s *store) {
+	m.mini.FlushAll()
+	for _, k := range s.keys {
+		switch k.kind {
+		case "string":
+			_ = m.mini.Set(k.name, k.content[0])
+		case "hash":
+			m.mini.HSet(k.name, k.content...)
+		case "list":
+			_, _ = m.mini.Push(k.name, k.content...)
+		case "zset":
+			for i := 0; i < len(k.content); i += 2 {
+				score, err := strconv.ParseFloat(k.content[i+1], 64)
+				if err != nil {
+					panic(err)
+				}
+				_, _ = m.mini.ZAdd(k.name, score, k.content[i])
+			}
+		}
+		if k.ttl > 0 {
+			m.mini.SetTTL(k.name, time.Duration(k.ttl)*time.Millisecond)
+		}
+	}
+}
+
+// dump reads the state that the server is in.
+func (m *machine) dump() *store {
+	var keys []key
+	for _, name := range m.mini.Keys() { // they are sorted
+		k := key{name: name, kind: m.mini.Type(name), ttl: m.mini.TTL(name).Milliseconds()}
+		switch k.kind {
+		case "string":
+			text, _ := m.mini.Get(name)
+			k.content = []string{text}
+		case "hash":
+			fields, _ := m.mini.HKeys(name)
+			slices.Sort(fields)
+			for _, f := range fields {
+				k.content = append(k.content, f, m.mini.HGet(name, f))
+			}
+		case "list":
+			k.content, _ = m.mini.List(name)
+		case "zset":
+			members, _ := m.mini.SortedSet(name)
+			for member := range members {
+				k.content = append(k.content, member)
+			}
+			slices.Sort(k.content)
+			all := k.content
+			k.content = nil
+			for _, member := range all {
+				k.content = append(k.content, member, strconv.FormatFloat(members[member], 'f', -1, 64))
+			}
+		}
+		keys = append(keys, k)
+	}
+	return m.intern(keys)
+}
+
+func (m *machine) intern(keys []key) *store {
+	var b strings.Builder
+	for _, k := range keys {
+		fmt.Fprintf(&b, "%q %s %q %d\n", k.name, k.kind, k.content, k.ttl)
+	}
+	text := b.String()
+	s := m.stores[text]
+	if s == nil {
+		s = &store{number: int32(len(m.stores)), keys: keys}
+		m.stores[text] = s
+	}
+	return s
+}
+
+// after returns what is stored ms later, if nothing happens.
+func (m *machine) after(s *store, ms int64) *store {
+	if ms == 0 {
+		return s
+	}
+	if ms == s.unit {
+		return s.later
+	}
+	var keys []key
+	for _, k := range s.keys {
+		if k.ttl > 0 {
+			if k.ttl -= ms; k.ttl <= 0 {
+				continue
+			}
+		}
+		keys = append(keys, k)
+	}
+	later := m.intern(keys)
+	if ms == m.perTick {
+		s.later, s.unit = later, ms
+	}
+	return later
+}
+
+// with returns what is stored with another key.
+func (m *machine) with(s *store, k key) *store {
+	keys := append(slices.Clone(s.keys), k)
+	slices.SortFunc(keys, func(a, b key) int { return strings.Compare(a.name, b.name) })
+	return m.intern(keys)
+}
+
+// without returns what is stored, less a key.
+func (m *machine) without(s *store, name string) *store {
+	return m.intern(slices.DeleteFunc(slices.Clone(s.keys), func(k key) bool { return k.name == name }))
+}
+
+// get returns a key, or nil.
+func (s *store) get(name string) *key {
+	for i := range s.keys {
+		if s.keys[i].name == name {
+			return &s.keys[i]
+		}
+	}
+	return nil
+}
+
+// field returns the value of a hash's field, or a zset's score; "": there is none.
+func (s *store) field(name, field string) string {
+	if k := s.get(name); k != nil {
+		for i := 0; i+1 < len(k.content); i += 2 {
+			if k.content[i] == field {
+				return k.content[i+1]
+			}
+		}
+	}
+	return ""
+}
+
+// ttl returns how long a key lasts; 0 if there is none.
+func (s *store) ttl(name string) int64 {
+	if k := s.get(name); k != nil {
+		return k.ttl
+	}
+	return 0
+}
+
+func (s *store) String() string {
+	var all []string
+	for _, k := range s.keys {
+		all = append(all, fmt.Sprintf("%s %v %d ms", k.name, k.content, k.ttl))
+	}
+	if all == nil {
+		return "nothing"
+	}
+	return strings.Join(all, "; ")
+}
