@@ -267,7 +267,7 @@ func (pt *party) leave() {
 // shareLocked lets others join. All holds of the tenure are to read.
 func (t *tenure) shareLocked(now time.Time) {
 	t.shared, t.opened, t.asked = true, now, now
-	t.pace = max(quantumMax, t.line.turns.calm.Sub(now))
+	t.pace = min(max(quantumMax, t.line.turns.calm.Sub(now)), longestPause)
 }
 
 // admitsLocked says whether a reader of this process may join, while so many of

@@ -99,6 +99,15 @@ func (u *turns) yield(n, foreign int, now time.Time) {
 	u.owed, u.taken, u.heard, u.rest = n, 0, foreign, now.Add(u.pause)
 }
 
+// briefly makes the debt one turn and its pause the shortest. Reads overlap, so
+// nobody is told that one has had its turn, and readers of many processes that leave
+// one another long pauses leave the lock idle. And a writer that goes before readers
+// need not wait for them.
+func (u *turns) briefly(now time.Time) {
+	u.owed, u.pause = min(u.owed, 1), shortestPause
+	u.rest = now.Add(u.pause)
+}
+
 // owes returns how long to wait before trying again, unless a message comes.
 func (u *turns) owes(foreign int, now time.Time) time.Duration {
 	if u.owed == 0 {
