@@ -24,9 +24,8 @@ import (
 // be sent for as long as it takes: where Redis has forgotten the session it is
 // not executed, but answered that it was forgotten.
 type session struct {
-	c    *Client
-	key  string
-	slot chan struct{}
+	c   *Client
+	key string
 
 	// Guarded by sessions.mu.
 	refs     int       // of those who use it; as long as a request is under way it is used
@@ -71,7 +70,7 @@ func (ss *sessions) get(key string) (s *session, put func()) {
 	defer ss.mu.Unlock()
 	s = ss.m[key]
 	if s == nil {
-		s = &session{c: ss.c, key: key, slot: make(chan struct{}, 1)}
+		s = &session{c: ss.c, key: key}
 		if ss.m == nil {
 			ss.m = map[string]*session{}
 		}
@@ -173,16 +172,8 @@ func (s *session) patience(q *count, start time.Time) time.Duration {
 // work sends the requests that are in line, one after the other.
 func (s *session) work() {
 	defer s.put()
-	for {
-		s.slot <- struct{}{}
-		q := s.next()
-		if q != nil {
-			s.send(q)
-		}
-		<-s.slot
-		if q == nil {
-			return
-		}
+	for q := s.next(); q != nil; q = s.next() {
+		s.send(q)
 	}
 }
 
@@ -219,18 +210,6 @@ func (s *session) send(q *count) {
 	})
 	o.unacked()
 }
-
-// enter waits until no other request of the session is under way.
-func (s *session) enter() error {
-	select {
-	case s.slot <- struct{}{}:
-		return nil
-	case <-s.c.done:
-		return ErrClosed
-	}
-}
-
-func (s *session) leave() { <-s.slot }
 
 var errSessionBusy error = &outageError{cause: errors.New("a request before this one is not answered")}
 

@@ -59,7 +59,7 @@ func (t *tenure) depart(n, foreign int) {
 	ln, now := t.line, time.Now()
 	if !t.member && (n > 0 || t.c.yieldsBlindly(t.lock.channel, ln.turns.reign, now)) {
 		ln.turns.yield(max(0, n), foreign, now)
-		if t.lock.side == reading || t.lock.writers != "" {
+		if t.lock.writers != "" {
 			ln.turns.briefly(now)
 		}
 		t.c.lines.keep(ln)

@@ -99,10 +99,10 @@ func (u *turns) yield(n, foreign int, now time.Time) {
 	u.owed, u.taken, u.heard, u.rest = n, 0, foreign, now.Add(u.pause)
 }
 
-// briefly makes the debt one turn and its pause the shortest. Reads overlap, so
-// nobody is told that one has had its turn, and readers of many processes that leave
-// one another long pauses leave the lock idle. And a writer that goes before readers
-// need not wait for them.
+// briefly makes the debt one turn and its pause the shortest, where writers are
+// preferred: these need no pause to get in, and readers of many processes that leave
+// one another long ones leave the lock idle, since reads overlap and nobody is told
+// that one has had its turn.
 func (u *turns) briefly(now time.Time) {
 	u.owed, u.pause = min(u.owed, 1), shortestPause
 	u.rest = now.Add(u.pause)
