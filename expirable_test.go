@@ -592,3 +592,22 @@ func TestPermitKeysShareASlot(t *testing.T) {
 		}
 	}
 }
+
+// Redisson's listeners throw at a negative number of permits.
+func TestNoMessageSaysLessThanNoPermits(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		s := w.client(redlatch.Config{}).ExpirableSemaphore("desks")
+		_, err := s.TrySetPermits(bg, 3)
+		w.no(err)
+		ps, err := s.AcquireMany(bg, 3)
+		w.no(err)
+		w.no(s.SetPermits(bg, 1))
+		published := w.eavesdrop()
+		for _, p := range ps {
+			w.no(p.Release(bg))
+		}
+		if got, want := strings.Join(published(), ", "), "redisson_sc:{desks} 1"; got != want {
+			t.Errorf("published %s, want %s", got, want)
+		}
+	})
+}
