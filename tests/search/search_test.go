@@ -112,7 +112,7 @@ type search struct {
 	waits []ask // what those would send who wait: they have to be told when they may have it
 	// listens is the channel on which those who wait hear of it.
 	listens func(channel string) bool
-	// listeners says how many others the server sees listening.
+	// listeners says how many others listen.
 	listeners func(s *state) int8
 	// wrong says what must not be in a state.
 	wrong func(s *state) string

@@ -76,6 +76,12 @@ type machine struct {
 	commands   int
 }
 
+// Each client has one subscription itself to the channel that it releases on.
+const (
+	ownSubscriptions = 1
+	own              = "1"
+)
+
 // mostCommands is more than any script needs here.
 const mostCommands = 300
 
@@ -85,7 +91,7 @@ type call struct {
 	source      string
 	keys, args  []string
 	timed       bool // it asks for the time
-	askListener bool // it asks who listens
+	askListener bool // it asks how many listen
 }
 
 // A request is a call with all else that it can depend on.
@@ -124,7 +130,7 @@ func (m *machine) hook(c *server.Peer, cmd string, args ...string) bool {
 		return false
 	case cmd == "PUBLISH":
 		m.published = append(m.published, message{args[0], args[1]})
-		c.WriteInt(m.subscribed)
+		c.WriteInt(m.subscribed + 1) // somebody subscribes to a pattern, too, who does not wait
 		return true
 	case cmd == "PUBSUB":
 		c.WriteLen(2)
@@ -164,7 +170,7 @@ func (m *machine) call(source string, keys, args []string) *call {
 	if c == nil {
 		c = &call{
 			number: int32(len(m.calls)), source: source, keys: keys, args: args,
-			timed: strings.Contains(source, "'TIME'"), askListener: strings.Contains(source, "'PUBSUB'"),
+			timed: strings.Contains(source, "'TIME'"), askListener: strings.Contains(source, "'PUBSUB'") || strings.Contains(source, "tell("),
 		}
 		m.calls[id] = c
 	}
@@ -185,7 +191,7 @@ func (m *machine) run(c *call, at *store, now int16, listeners int8, cond condit
 	}
 	m.load(at)
 	m.mini.SetTime(time.UnixMilli(epoch + int64(now)*m.perTick))
-	m.subscribed, m.condition, m.dirty, m.published, m.commands = int(listeners), cond, false, nil, 0
+	m.subscribed, m.condition, m.dirty, m.published, m.commands = int(listeners)+ownSubscriptions, cond, false, nil, 0
 	var buf bytes.Buffer
 	w := bufio.NewWriter(&buf)
 	m.mini.Server().Dispatch(server.NewPeer(w), slices.Concat([]string{"EVAL", c.source, strconv.Itoa(len(c.keys))}, c.keys, c.args))
