@@ -422,8 +422,9 @@ func fairSearches() []*search {
 	remnant.seed = []key{{name: "queue", kind: "list", content: []string{"a remnant"}}}
 	old := f.search("a long time", 1, 4, f.lineUp(b1, 2, "1"), f.lineUp(a1, 1, "1"), f.redissonLinesUp(1), waitsLong())
 	return []*search{
-		remnant,
+		remnant, dead(f),
 		f.search("giving", 4, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(b1, 2, able), f.leaves(b1, 1), f.renews(a1)),
+		f.search("who dies", 3, 4, f.lineUp(a1, 1, "1"), f.lineUp(b1, 1, able), f.lineUp(a2, 2, "1")),
 		f.search("two wait", 2, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(a2, 1, able), f.leaves(a2, 1), f.lineUp(b1, 2, "1")),
 		f.search("three wait", 0, 5, f.lineUp(a1, 1, "1"), f.lineUp(b1, 1, "1"), f.lineUp(a2, 1, "1"), f.lineUp(b2, 1, "1"), f.leaves(a2, 1)),
 		f.search("who does not wait", 4, 4, f.lineUp(a1, 1, "0"), f.leaves(a1, 1), f.lineUp(b1, 2, "1"), f.lineUp(a2, 1, "0")),

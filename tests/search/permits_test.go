@@ -148,7 +148,13 @@ func calmPermits(x *explorer, at *store, now int16) string {
 }
 
 // judgePermits looks at answers, and at what was done.
-func judgePermits(x *explorer, s *state, a *ask, _ int16, r *result) string {
+func judgePermits(x *explorer, s *state, a *ask, sent int16, r *result) string {
+	for _, cond := range refusing {
+		after := x.run(x.callOf(a, sent), s.store, s.now, x.others(s), cond).after
+		if free, given := counted(after); free+given != permits && s.store.get("free") != nil && !a.foreign {
+			return fmt.Sprintf("refused half-way (%s), it leaves %d permits free and %d given", cond, free, given)
+		}
+	}
 	now := int64(epoch) + int64(s.now)*tick
 	free, given := counted(r.after)
 	over := 0

@@ -341,8 +341,13 @@ func (p plain) search(name string, sends int8, asks ...ask) *search {
 }
 
 func plainSearches() []*search {
-	p, f, e := plainLock, withTokens("0"), withTokens(longMs)
+	p, f, e, n := plainLock, withTokens("0"), withTokens(longMs), plainLock
+	n.channel = ""
+	silent := n.search("no channel", 4, n.take(a1, 1), n.take(b1, 1), n.release(a1, 1), n.force(b1), n.move("turn", "", own, "0"))
+	silent.listens, silent.listeners = nil, nil
 	return []*search{
+		silent,
+		refuses("more fields than a lock has", key{name: "lock", kind: "hash", content: many}, p.take(a1, 1)),
 		p.search("two processes", 4, p.take(a1, 2), p.renew(a1, longer, "0"), p.release(a1, 2), p.take(b1, 2), p.release(b1, 1)),
 		p.search("passing on", 4, p.take(a1, 1), p.move("turn", p.channel, own, "0"), p.renew(a2, longer, "0"), p.release(a1, 1), p.release(a2, 1), p.take(b1, 1)),
 		p.search("yielding", 4, p.take(a1, 1), p.move("turn", p.channel, own, "1"), p.release(a2, 1), p.take(b1, 2)),

@@ -390,10 +390,43 @@ func (w readWrite) search(name string, sends int8, asks ...ask) *search {
 	return q
 }
 
+// beside is the search of one who reads beside another's write hold, as nobody should:
+// the writer keeps the lock, and whoever stays last is right about what he has.
+func (w readWrite) beside() *search {
+	reader, writer := w.releases(a1, 1), w.releases(b1, 1)
+	q := w.search("beside a writer", 2, reader, writer)
+	q.waits, q.calm = nil, func(*explorer, *store, int16) string { return "" }
+	q.seed = []key{
+		{name: "lock", kind: "hash", content: []string{ids[a1], "1", ids[b1] + ":write", "1", "mode", "write"}, ttl: usual * tick},
+		{name: proof(ids[a1], 1), kind: "string", content: []string{"1"}, ttl: usual * tick},
+	}
+	for i := range q.asks {
+		q.asks[i].may, q.asks[i].truth, q.asks[i].holder = func(*state) bool { return true }, nil, false
+	}
+	q.inspect = func(_ *explorer, s *state, a *ask, _ int16, r *result) string {
+		other, mode := ids[b1]+":write", "write"
+		if a.args[0] == ids[b1] {
+			other, mode = ids[a1], "read"
+		}
+		if s.store.field("lock", other) != "" && (r.after.field("lock", other) == "" || r.after.field("lock", "mode") != mode) {
+			return "it takes the lock from who has it still"
+		}
+		return ""
+	}
+	return q
+}
+
 func readWriteSearches() []*search {
 	w, f, p := newReadWrite(false), newReadWrite(true), newReadWrite(false)
 	p.writers = []string{"writers"}
+	tooMany := func(mode, field string, what uint8) *search {
+		fields := []string{field, "1", "mode", mode, "somebody", "10001"}
+		return refuses("more holds than a lock has", key{name: "lock", kind: "hash", content: fields}, w.releases(a1, 1), w.forces(a1, what))
+	}
 	return []*search{
+		tooMany("read", ids[a1], reads), tooMany("write", ids[a1]+":write", writes),
+		refuses("more holds than a lock has", key{name: "lock", kind: "hash", content: many}, w.releases(a1, 1)),
+		w.beside(),
 		w.search("downgrade", 5, w.takes(a1, writes, 1), w.reenters(a1, usual), w.downgrades(a1), w.releases(a1, 1), w.takes(b1, reads, 1)),
 		w.search("renewals", 4, w.takes(a1, writes, 1), w.reenters(a1, longer), w.downgrades(a1), w.renews(a1, longer, "2"), w.takes(b1, reads, 1)),
 		w.search("readers", 4, w.takes(a1, reads, 1), w.renews(a1, longer, "2"), w.releases(a1, 1), w.takes(b1, reads, 1), w.releases(b1, 1), w.takes(b2, writes, 1)),

@@ -38,14 +38,18 @@ type store struct {
 	unit   int64
 }
 
-// condition is in what condition the server is that executes a request.
-type condition uint8
+// condition is in what condition the server is that executes a request; or the name of
+// a command that the user has no right to.
+type condition string
 
 const (
-	healthy condition = iota
-	full              // it has no memory left
-	behind            // it is a replica that has nothing yet, and must not write
+	healthy condition = ""
+	full    condition = "no memory left"
+	behind  condition = "a replica that has nothing yet" // and must not write
 )
+
+// refusing are the conditions in which a script may be refused half-way.
+var refusing = []condition{full, "PUBLISH", "SET", "DEL", "PEXPIRE", "INCRBY", "DECRBY", "ZADD", "ZREM", "ZREMRANGEBYSCORE"}
 
 // A message is one that a script has published.
 type message struct{ channel, text string }
@@ -67,6 +71,7 @@ type machine struct {
 	nothing *store
 
 	perTick int64 // a tick, in ms
+	most    int   // no script needs more commands
 
 	// of the script that runs
 	subscribed int
@@ -82,7 +87,7 @@ const (
 	own              = "1"
 )
 
-// mostCommands is more than any script needs here.
+// mostCommands is more than any script needs in most searches.
 const mostCommands = 300
 
 // A call is a script with its keys and arguments.
@@ -121,13 +126,16 @@ func newMachine() *machine {
 
 // hook stands before every command of a script.
 func (m *machine) hook(c *server.Peer, cmd string, args ...string) bool {
-	if m.commands++; m.commands > mostCommands {
+	if m.commands++; m.commands > m.most {
 		c.WriteError("ERR it never ends")
 		return true
 	}
 	switch {
 	case cmd == "EVAL":
 		return false
+	case m.condition == condition(cmd):
+		c.WriteError("NOPERM this user has no permissions to run the '" + cmd + "' command")
+		return true
 	case cmd == "PUBLISH":
 		m.published = append(m.published, message{args[0], args[1]})
 		c.WriteInt(m.subscribed + 1) // somebody subscribes to a pattern, too, who does not wait

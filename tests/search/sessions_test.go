@@ -165,6 +165,7 @@ func (q session) search(name string, sends int8, asks ...[]ask) *search {
 func sessionSearches() []*search {
 	a, b := session{a1}, session{b1}
 	return []*search{
+		refuses("is not what a session of redlatch is", key{name: "session of a1", kind: "string", content: []string{"x"}}, a.takesPermit()[0]),
 		a.search("one", 5, a.takesPermit(), a.givesPermit()),
 		a.search("two", 4, a.takesPermit(), a.givesPermit(), b.takesPermit()[:1]),
 		a.search("turn", 4, a.takesPermit()[:1], a.gives("1"), b.takesPermit()[:1]),
