@@ -406,6 +406,25 @@ func (f fair) search(name string, ticks, sends int8, all ...ask) *search {
 	}
 }
 
+// twins is the search of two locks with one queue, as "x" and "{x}" have: who waits for
+// one of them is not given the other. Of what a2 has, the twin, it believes nothing.
+func twins() *search {
+	f, g := newFair(), newFair()
+	g.keys = append([]string{"twin"}, fairKeys[1:]...)
+	g.lock, g.fenced = "twin", g.keys
+	takes, leaves := g.lineUp(a2, 1, "1"), g.leaves(a2, 1)
+	takes.hears, leaves.truth = func(*state, int16, *result) string { return "" }, nil
+	q := f.search("twin names", 3, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(b1, 2, able), takes, leaves)
+	q.calm = func(*explorer, *store, int16) string { return "" }
+	q.inspect = func(_ *explorer, _ *state, _ *ask, _ int16, r *result) string {
+		if r.after.field("lock", ids[a2])+r.after.field("twin", ids[a1])+r.after.field("twin", ids[b1]) != "" {
+			return "it has the lock of the other name"
+		}
+		return ""
+	}
+	return q
+}
+
 // waitsLong is what all do meanwhile.
 func waitsLong() ask {
 	return ask{
@@ -422,7 +441,7 @@ func fairSearches() []*search {
 	remnant.seed = []key{{name: "queue", kind: "list", content: []string{"a remnant"}}}
 	old := f.search("a long time", 1, 4, f.lineUp(b1, 2, "1"), f.lineUp(a1, 1, "1"), f.redissonLinesUp(1), waitsLong())
 	return []*search{
-		remnant, dead(f),
+		remnant, dead(f), twins(),
 		f.search("giving", 4, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(b1, 2, able), f.leaves(b1, 1), f.renews(a1)),
 		f.search("who dies", 3, 4, f.lineUp(a1, 1, "1"), f.lineUp(b1, 1, able), f.lineUp(a2, 2, "1")),
 		f.search("two wait", 2, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(a2, 1, able), f.leaves(a2, 1), f.lineUp(b1, 2, "1")),
