@@ -385,6 +385,9 @@ func (x *explorer) judge(s *state, a *ask, sent int16, r *result) string {
 		if err, ok := x.run(c, s.store, s.now, x.others(s), full).reply.(error); ok {
 			return "with no memory left, the script fails: " + err.Error()
 		}
+		if err, ok := x.run(c, s.store, s.now, x.others(s), "PUBSUB").reply.(error); ok {
+			return "without the right to ask who listens, the script fails: " + err.Error()
+		}
 		if reply := x.run(c, x.nothing, s.now, x.others(s), behind).reply; !failed(reply) {
 			return fmt.Sprintf("a replica that has nothing yet answers %v", reply)
 		}

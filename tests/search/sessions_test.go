@@ -153,7 +153,7 @@ func (q session) search(name string, sends int8, asks ...[]ask) *search {
 	return &search{
 		name: "sessions: " + name, unit: tick, ticks: kept + 2, sends: sends, latest: longest, asks: slices.Concat(asks...), minds: names[:],
 		waits: []ask{w}, longest: kept * tick, listens: func(string) bool { return true },
-		listeners: func(s *state) int8 { return waiting(s) },
+		listeners: waiting,
 		wrong:     wrongExchange, inspect: judgeExchange,
 		calm:  func(*explorer, *store, int16) string { return "" },
 		stays: func(name string) bool { return name == "semaphore" },
