@@ -24,6 +24,10 @@
 //   - Who waits can get it: at once, when everybody has released; it is told, when
 //     a request has made that possible; and who is refused is told no longer time
 //     than it takes.
+//   - Who releases is told how many others wait: each client has a subscription of
+//     its own, and somebody subscribes to a pattern, who waits for nothing.
+//   - A script that is refused half-way, for want of memory or of a right, loses no
+//     permit; and what is larger than any lock is refused, and stays as it is.
 //
 // Then the scripts are mutated: each line is deleted, and each condition and answer
 // negated, one at a time. A mutant that no search finds anything wrong with needs an

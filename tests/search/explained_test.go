@@ -1,18 +1,12 @@
 package search
 
-const (
-	again  = "what follows comes to the same"
-	beside = "nobody reads beside another's write hold; if somebody should, the writer keeps the lock"
-)
+const again = "what follows comes to the same"
 
 // explained says of mutants why nothing is wrong with them that a search could find.
 var explained = map[string]string{
-	"readwrite.write.take.lua: return token: deleted":                             again,
-	"readwrite.release.lua: return 2: deleted":                                    beside,
-	"readwrite.release.lua: redis.call('HSET', KEYS[1], 'mode', 'read'): deleted": beside,
-	"fairlock.luainc: redis.call('ZREM', alive, id) (2): deleted":                 "the next poll forgets it",
-	"session.luainc: return nil: deleted":                                         again,
-	"grouplock.renew.lua: break: deleted":                                         again,
+	"readwrite.write.take.lua: return token: deleted": again,
+	"session.luainc: return nil: deleted":             again,
+	"grouplock.renew.lua: break: deleted":             again,
 }
 
 // unsearched says of scripts why no search runs them, by what their names begin with.

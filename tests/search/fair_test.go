@@ -26,6 +26,21 @@ const (
 	given                    // there is a message for it that it has the lock
 )
 
+// able is to ask for a place in the queue, and to say that one can be given the lock.
+const able = "able"
+
+// nonces are the messages that give each of them the lock.
+var nonces = [...]string{a1: "4503599627370497", a2: "4503599627370498", b1: "4503599627370499", j1: "none", b2: "4503599627370500"}
+
+// waiter and nonce are what says that somebody can be given the lock, and how.
+func waiter(id string) string { return id + " lock" }
+func nonce(id string) string  { return "nonce " + waiter(id) }
+
+// ableIn says whether somebody is said to be able to be given the lock.
+func ableIn(s *store, id string) bool {
+	return s.field("alive", waiter(id))+s.field("alive", nonce(id)) != ""
+}
+
 var fairKeys = []string{"lock", "queue", "timeouts", "alive"}
 
 // A fair is a lock that is had in the order in which it was asked for. A mind's token
@@ -43,6 +58,9 @@ func newFair() fair {
 func (f fair) lineUp(who int, times int8, enqueue string) ask {
 	a := f.take(who, times)
 	a.name, a.runs = fmt.Sprintf("%s takes (%s)", names[who], enqueue), 1
+	if enqueue == able {
+		enqueue = nonces[who]
+	}
 	a.args = slices.Concat([]string{fairMs, ids[who], f.channel, ids[who][:36], enqueue}, f.tokenTTL)
 	a.sending = func(s *state) {
 		m := &s.minds[who]
@@ -89,7 +107,7 @@ func (f fair) hearsOf(who int) ask {
 // told notes a message.
 func (f fair) told(s *state, m message) {
 	for who, id := range ids {
-		if m.channel == f.channel+":"+id && m.text == "1" && s.minds[who].phase <= refused {
+		if m.channel == f.channel+":"+id && m.text == nonces[who] && s.minds[who].phase <= refused {
 			s.minds[who].what |= given
 		}
 	}
@@ -100,7 +118,7 @@ func (f fair) leaves(who int, times int8) ask {
 	a := f.release(who, times)
 	a.runs = 1
 	a.truth = func(before, after *store, reply any) bool {
-		return reply != nil && (reply == int64(1)) == (before.field("lock", ids[who]) != "") && after.field("lock", ids[who]) == "" && !slices.Contains(queue(after), ids[who]) && after.field("alive", ids[who]) == ""
+		return reply != nil && (reply == int64(1)) == (before.field("lock", ids[who]) != "") && after.field("lock", ids[who]) == "" && !slices.Contains(queue(after), ids[who]) && !ableIn(after, ids[who])
 	}
 	return a
 }
@@ -222,8 +240,10 @@ func (f fair) order(x *explorer, s *state, a *ask, _ int16, r *result) string {
 	if bad := f.chain(r.after, s.now); bad != "" {
 		return bad
 	}
-	if k := r.after.get("alive"); k != nil && slices.ContainsFunc(k.content, func(id string) bool { return len(id) > 36 && !slices.Contains(after, id) }) {
-		return "somebody can be given the lock, and does not wait"
+	for _, id := range append(ids[:], stranger) {
+		if ableIn(r.after, id) && !slices.Contains(after, id) {
+			return id + " can be given the lock, and does not wait"
+		}
 	}
 	return f.next(s, a, r, me)
 }
@@ -281,13 +301,13 @@ func (f fair) next(s *state, a *ask, r *result, me string) string {
 		if (changed || a.script == "fairlock.take") && !slices.Contains(r.told, message{f.channel + ":" + after[0], "0"}) {
 			return fmt.Sprintf("it is the turn of %s, and it is not told", after[0])
 		}
-		if at := r.after.field("alive", after[0]); changed && a.script != "fairlock.take" && at != "" && number(at) > int64(epoch)+int64(s.now)*fairTick-fairTick*3/2 {
+		if at := r.after.field("alive", waiter(after[0])); changed && a.script != "fairlock.take" && at != "" && number(at) > int64(epoch)+int64(s.now)*fairTick-fairTick*3/2 {
 			return fmt.Sprintf("it is the turn of %s, which can be given the lock, and it is not given it", after[0])
 		}
 		return ""
 	}
-	for _, id := range queue(s.store) {
-		if id != me && s.store.field("lock", id) == "" && r.after.field("lock", id) != "" && !slices.Contains(r.told, message{f.channel + ":" + id, "1"}) {
+	for who, id := range ids {
+		if id != me && s.store.field("lock", id) == "" && r.after.field("lock", id) != "" && !slices.Contains(r.told, message{f.channel + ":" + id, nonces[who]}) {
 			return fmt.Sprintf("%s was given the lock, and is not told", id)
 		}
 	}
@@ -353,9 +373,9 @@ func (f fair) refusals(x *explorer, s *state, a *ask, sent int16, r *result) str
 		return "that its client lives is not noted"
 	case wants && f.forgotten(r.after, s.now):
 		return "who has been silent for long is not forgotten"
-	case a.args[4] == "2" && len(queue(s.store)) > 0 && r.after.field("alive", id) == "":
+	case len(a.args[4]) > 1 && len(queue(s.store)) > 0 && (r.after.field("alive", waiter(id)) != strconv.Itoa(epoch+int(s.now)*fairTick) || r.after.field("alive", nonce(id)) != a.args[4]):
 		return "that it can be given the lock is not noted"
-	case a.args[4] == "1" && r.after.field("alive", id) != "":
+	case a.args[4] == "1" && ableIn(r.after, id):
 		return "that it can be given the lock is not so"
 	}
 	return ""
@@ -374,7 +394,7 @@ func (f fair) forgotten(s *store, now int16) bool {
 
 func (f fair) search(name string, ticks, sends int8, all ...ask) *search {
 	for _, who := range []int{a1, a2, b1} {
-		if slices.ContainsFunc(all, func(a ask) bool { return strings.HasPrefix(a.name, names[who]+" takes (2") }) {
+		if slices.ContainsFunc(all, func(a ask) bool { return strings.HasPrefix(a.name, names[who]+" takes ("+able) }) {
 			all = append(all, f.hearsOf(who))
 		}
 	}
@@ -384,6 +404,25 @@ func (f fair) search(name string, ticks, sends int8, all ...ask) *search {
 		wrong:   f.wrong, calm: f.calm, inspect: f.refusals, told: f.told,
 		stays: func(name string) bool { return name == "queue" || name == "timeouts" || name == "token" },
 	}
+}
+
+// twins is the search of two locks with one queue, as "x" and "{x}" have: who waits for
+// one of them is not given the other. Of what a2 has, the twin, it believes nothing.
+func twins() *search {
+	f, g := newFair(), newFair()
+	g.keys = append([]string{"twin"}, fairKeys[1:]...)
+	g.lock, g.fenced = "twin", g.keys
+	takes, leaves := g.lineUp(a2, 1, "1"), g.leaves(a2, 1)
+	takes.hears, leaves.truth = func(*state, int16, *result) string { return "" }, nil
+	q := f.search("twin names", 3, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(b1, 2, able), takes, leaves)
+	q.calm = func(*explorer, *store, int16) string { return "" }
+	q.inspect = func(_ *explorer, _ *state, _ *ask, _ int16, r *result) string {
+		if r.after.field("lock", ids[a2])+r.after.field("twin", ids[a1])+r.after.field("twin", ids[b1]) != "" {
+			return "it has the lock of the other name"
+		}
+		return ""
+	}
+	return q
 }
 
 // waitsLong is what all do meanwhile.
@@ -402,14 +441,15 @@ func fairSearches() []*search {
 	remnant.seed = []key{{name: "queue", kind: "list", content: []string{"a remnant"}}}
 	old := f.search("a long time", 1, 4, f.lineUp(b1, 2, "1"), f.lineUp(a1, 1, "1"), f.redissonLinesUp(1), waitsLong())
 	return []*search{
-		remnant,
-		f.search("giving", 4, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(b1, 2, "2"), f.leaves(b1, 1), f.renews(a1)),
-		f.search("two wait", 2, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(a2, 1, "2"), f.leaves(a2, 1), f.lineUp(b1, 2, "1")),
+		remnant, dead(f), twins(),
+		f.search("giving", 4, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(b1, 2, able), f.leaves(b1, 1), f.renews(a1)),
+		f.search("who dies", 3, 4, f.lineUp(a1, 1, "1"), f.lineUp(b1, 1, able), f.lineUp(a2, 2, "1")),
+		f.search("two wait", 2, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(a2, 1, able), f.leaves(a2, 1), f.lineUp(b1, 2, "1")),
 		f.search("three wait", 0, 5, f.lineUp(a1, 1, "1"), f.lineUp(b1, 1, "1"), f.lineUp(a2, 1, "1"), f.lineUp(b2, 1, "1"), f.leaves(a2, 1)),
 		f.search("who does not wait", 4, 4, f.lineUp(a1, 1, "0"), f.leaves(a1, 1), f.lineUp(b1, 2, "1"), f.lineUp(a2, 1, "0")),
-		f.search("beside Redisson", 3, 5, f.lineUp(a1, 2, "2"), f.leaves(a1, 1), f.redissonLinesUp(2), f.redissonUnlocksFair()),
+		f.search("beside Redisson", 3, 5, f.lineUp(a1, 2, able), f.leaves(a1, 1), f.redissonLinesUp(2), f.redissonUnlocksFair()),
 		f.search("behind Redisson", 2, 4, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.redissonLinesUp(1), f.lineUp(b1, 2, "1")),
-		f.search("force", 3, 4, f.lineUp(a1, 1, "1"), f.forces(a1), f.lineUp(b1, 2, "2"), f.redissonLinesUp(1)),
+		f.search("force", 3, 4, f.lineUp(a1, 1, "1"), f.forces(a1), f.lineUp(b1, 2, able), f.redissonLinesUp(1)),
 		t.search("tokens", 3, 4, t.lineUp(a1, 2, "1"), t.leaves(a1, 1), t.lineUp(b1, 2, "1")),
 		old,
 		f.search("a long time of one client", 0, 4, f.lineUp(b2, 1, "1"), f.lineUp(b1, 1, "1"), f.lineUp(a2, 1, "1"), f.lineUp(a1, 1, "1"), waitsLong()),

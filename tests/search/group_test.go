@@ -67,9 +67,9 @@ func (g group) renews(who int, lease int16, count string) ask {
 
 func (g group) releases(who int, times int8) ask {
 	a := g.release(who, times)
-	a.args = withValues(wanted[who], ids[who], g.channel)
+	a.args = withValues(wanted[who], ids[who], g.channel, own)
 	a.truth = func(before, after *store, reply any) bool {
-		return reply != nil && (reply == int64(1)) == g.all(before, who) && !g.traces(after, who)
+		return reply != nil && freed(reply) == g.all(before, who) && !g.traces(after, who)
 	}
 	return a
 }
@@ -137,7 +137,7 @@ func (g group) calm(x *explorer, at *store, now int16) string {
 	}
 	for who, id := range ids {
 		if who != j1 {
-			at = x.do("grouplock.release", at, now, g.keys, withValues(wanted[who], id, g.channel)...).after
+			at = x.do("grouplock.release", at, now, g.keys, withValues(wanted[who], id, g.channel, own)...).after
 		}
 	}
 	at = x.do("grouplock.force", at, now, g.keys, g.channel, wanted[j1][0], ids[j1]).after
@@ -145,7 +145,7 @@ func (g group) calm(x *explorer, at *store, now int16) string {
 	if !granted(r.reply) {
 		return fmt.Sprintf("all have released it, and who takes it is answered %v; stored: %s", r.reply, at)
 	}
-	at = x.do("grouplock.release", r.after, now, g.keys, withValues(wanted[a1], stranger, g.channel)...).after
+	at = x.do("grouplock.release", r.after, now, g.keys, withValues(wanted[a1], stranger, g.channel, own)...).after
 	for _, k := range at.keys {
 		if k.name == "group" && slices.ContainsFunc(k.content, func(field string) bool { return strings.HasPrefix(field, "v1") || len(field) > 17 && field[17] == '8' }) {
 			return "all have released it, and something is left: " + at.String()
@@ -155,7 +155,10 @@ func (g group) calm(x *explorer, at *store, now int16) string {
 }
 
 // refusals looks at what takes that are refused are told.
-func (g group) refusals(_ *explorer, s *state, a *ask, _ int16, r *result) string {
+func (g group) refusals(x *explorer, s *state, a *ask, _ int16, r *result) string {
+	if a.script == "grouplock.release" {
+		return x.tells(s, r.reply)
+	}
 	if a.script != "grouplock.take" || granted(r.reply) {
 		return ""
 	}

@@ -62,7 +62,7 @@ func renewsPermit(who int, lease int16) ask {
 
 func releasesPermits(times int8, who ...int) ask {
 	a := plainLock.release(who[0], times)
-	a.script, a.keys, a.args, a.truth, a.holder = "expirable.release", permitKeys, []string{"channel"}, nil, false
+	a.script, a.keys, a.args, a.truth, a.holder = "expirable.release", permitKeys, []string{"channel", own}, nil, false
 	a.name = "release of the permits of"
 	for _, w := range who {
 		a.name += " " + names[w]
@@ -140,7 +140,7 @@ func calmPermits(x *explorer, at *store, now int16) string {
 	if at.get("free") == nil {
 		return ""
 	}
-	after := x.do("expirable.release", at, now, permitKeys, slices.Concat([]string{"channel"}, ids[:], []string{"for ever", "and ever"})...).after
+	after := x.do("expirable.release", at, now, permitKeys, slices.Concat([]string{"channel", own}, ids[:], []string{"for ever", "and ever"})...).after
 	if free, given := counted(after); free != permits || given != 0 {
 		return fmt.Sprintf("all have released what they had, and %d are free, and %d given", free, given)
 	}
@@ -148,7 +148,13 @@ func calmPermits(x *explorer, at *store, now int16) string {
 }
 
 // judgePermits looks at answers, and at what was done.
-func judgePermits(_ *explorer, s *state, a *ask, _ int16, r *result) string {
+func judgePermits(x *explorer, s *state, a *ask, sent int16, r *result) string {
+	for _, cond := range refusing {
+		after := x.run(x.callOf(a, sent), s.store, s.now, x.others(s), cond).after
+		if free, given := counted(after); free+given != permits && s.store.get("free") != nil && !a.foreign {
+			return fmt.Sprintf("refused half-way (%s), it leaves %d permits free and %d given", cond, free, given)
+		}
+	}
 	now := int64(epoch) + int64(s.now)*tick
 	free, given := counted(r.after)
 	over := 0
@@ -180,7 +186,7 @@ func judgePermits(_ *explorer, s *state, a *ask, _ int16, r *result) string {
 		}
 	case "expirable.release":
 		live := int64(0)
-		for _, id := range a.args[1:] {
+		for _, id := range a.args[2:] {
 			if score := s.store.field("timeouts", id); score != "" && number(score) > now {
 				live++
 			}
@@ -188,8 +194,12 @@ func judgePermits(_ *explorer, s *state, a *ask, _ int16, r *result) string {
 				return "it is given still"
 			}
 		}
-		if r.reply != live {
-			return fmt.Sprintf("%d of them were live", live)
+		others := int64(0)
+		if len(r.told) > 0 {
+			others = int64(x.others(s))
+		}
+		if fmt.Sprint(r.reply) != fmt.Sprint([]any{live, others}) {
+			return fmt.Sprintf("%d of them were live, and %d others are told", live, others)
 		}
 	case "expirable.renew":
 		before, after := s.store.field("timeouts", a.args[0]), r.after.field("timeouts", a.args[0])
@@ -242,8 +252,9 @@ func permitSearch(name string, ticks, sends int8, asks ...ask) *search {
 	w.name, w.args = "somebody", []string{"channel", usualMs, "1", stranger}
 	return &search{
 		name: "permits: " + name, unit: tick, ticks: ticks, sends: sends, asks: asks, minds: names[:], waits: []ask{w}, longest: longer * tick,
-		listens: func(channel string) bool { return channel == "channel" },
-		wrong:   wrongPermits, calm: calmPermits, inspect: judgePermits,
+		listens:   func(channel string) bool { return channel == "channel" },
+		listeners: waiting,
+		wrong:     wrongPermits, calm: calmPermits, inspect: judgePermits,
 		stays: func(string) bool { return true },
 		seed:  []key{{name: "free", kind: "string", content: []string{strconv.Itoa(permits)}}},
 	}

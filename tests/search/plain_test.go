@@ -131,13 +131,28 @@ func renewed(reply any) bool {
 func (p plain) release(who int, times int8) ask {
 	return ask{
 		name: names[who] + " releases", times: times, runs: 2, holder: true,
-		script: p.prefix + "release", keys: p.keys, args: []string{ids[who], p.channel},
+		script: p.prefix + "release", keys: p.keys, args: []string{ids[who], p.channel, own},
 		may:     func(s *state) bool { return s.minds[who].phase != idle },
 		sending: func(s *state) { s.minds[who] = mind{phase: over} },
 		truth: func(before, after *store, reply any) bool {
-			return (reply == int64(1)) == (before.field(p.lock, ids[who]) != "") && after.field(p.lock, ids[who]) == "" && reply != nil
+			return freed(reply) == (before.field(p.lock, ids[who]) != "") && after.field(p.lock, ids[who]) == "" && reply != nil
 		},
 	}
+}
+
+// freed says whether a release's answer is that there was something to release.
+func freed(reply any) bool {
+	n, _ := reply.(int64)
+	return n != 0
+}
+
+// tells says what is wrong with how many others listen, by an answer of 1 and as
+// many.
+func (x *explorer) tells(s *state, reply any) string {
+	if n, _ := reply.(int64); n > 0 && n != 1+int64(x.others(s)) {
+		return fmt.Sprintf("%d others listen", x.others(s))
+	}
+	return ""
 }
 
 // force is the ask of somebody else that it ends. Its client is asked before.
@@ -174,11 +189,12 @@ func (p plain) move(name string, args ...string) ask {
 		truth: func(before, after *store, reply any) bool {
 			list, moved := reply.([]any)
 			n, _ := reply.(int64)
+			left := list == nil && n >= 0
 			if name == "transfer" {
-				moved = n > 0
+				moved, left = n > 0, false
 			}
 			had := before.field(p.lock, ids[a1])+before.field(p.lock, ids[a2]) != ""
-			return moved == (after.field(p.lock, ids[a2]) != "") && (moved || had == (n > 0)) && (list == nil || len(list) == 1) && reply != nil
+			return moved == (after.field(p.lock, ids[a2]) != "") && (moved || had == left) && (list == nil || len(list) == 1) && reply != nil
 		},
 	}
 }
@@ -245,7 +261,7 @@ func (p plain) wrong(s *state) string {
 // calm has everybody release, and somebody else come then.
 func (p plain) calm(x *explorer, at *store, now int16) string {
 	for _, id := range ids[:j1] {
-		at = x.do(p.prefix+"release", at, now, p.keys, id, p.channel).after
+		at = x.do(p.prefix+"release", at, now, p.keys, id, p.channel, own).after
 	}
 	for at.field(p.lock, ids[j1]) != "" {
 		at = x.do("redisson.unlock", at, now, p.keys[:1], ids[j1], p.channel, usualMs).after
@@ -255,7 +271,7 @@ func (p plain) calm(x *explorer, at *store, now int16) string {
 	if !granted(r.reply) {
 		return fmt.Sprintf("all have released it, and who takes it is answered %v; stored: %s", r.reply, at)
 	}
-	at = x.do(p.prefix+"release", r.after, now, p.keys, stranger, p.channel).after
+	at = x.do(p.prefix+"release", r.after, now, p.keys, stranger, p.channel, own).after
 	for _, k := range at.keys {
 		if k.name != "token" {
 			return "all have released it, and something is left: " + at.String()
@@ -269,8 +285,11 @@ var stranger = owner('d', 9)
 
 // refusals looks at what takes that are refused are told.
 func (p plain) refusals(x *explorer, s *state, a *ask, sent int16, r *result) string {
-	if a.script == p.prefix+"turn" && x.others(s) > 0 && s.store.field(p.lock, ids[a1]) != "" && r.after.get(p.lock) != nil {
-		return "others wait, and it is not their turn"
+	switch {
+	case a.script == p.prefix+"turn" && s.store.field(p.lock, ids[a1]) != "":
+		return x.yields(s, r, p.lock)
+	case a.script == p.prefix+"release":
+		return x.tells(s, r.reply)
 	}
 	told, ok := r.reply.([]any)
 	if !ok || a.script != p.prefix+"take" {
@@ -281,6 +300,18 @@ func (p plain) refusals(x *explorer, s *state, a *ask, sent int16, r *result) st
 		return fmt.Sprintf("it names %s as the owner", holder)
 	}
 	return x.lies(s, a, sent, r.after, ttl, true)
+}
+
+// yields says what is wrong with a turn that was, or was not, left to those who wait.
+func (x *explorer) yields(s *state, r *result, lock string) string {
+	n, left := r.reply.(int64)
+	switch {
+	case x.others(s) > 0 && r.after.get(lock) != nil:
+		return "others wait, and it is not their turn"
+	case left && n != int64(x.others(s)):
+		return fmt.Sprintf("it is the turn of %d others", x.others(s))
+	}
+	return ""
 }
 
 // waiting counts those of other processes than a's who wait.
@@ -310,15 +341,20 @@ func (p plain) search(name string, sends int8, asks ...ask) *search {
 }
 
 func plainSearches() []*search {
-	p, f, e := plainLock, withTokens("0"), withTokens(longMs)
+	p, f, e, n := plainLock, withTokens("0"), withTokens(longMs), plainLock
+	n.channel = ""
+	silent := n.search("no channel", 4, n.take(a1, 1), n.take(b1, 1), n.release(a1, 1), n.force(b1), n.move("turn", "", own, "0"))
+	silent.listens, silent.listeners = nil, nil
 	return []*search{
+		silent,
+		refuses("more fields than a lock has", key{name: "lock", kind: "hash", content: many}, p.take(a1, 1)),
 		p.search("two processes", 4, p.take(a1, 2), p.renew(a1, longer, "0"), p.release(a1, 2), p.take(b1, 2), p.release(b1, 1)),
-		p.search("passing on", 4, p.take(a1, 1), p.move("turn", p.channel, "0", "0"), p.renew(a2, longer, "0"), p.release(a1, 1), p.release(a2, 1), p.take(b1, 1)),
-		p.search("yielding", 4, p.take(a1, 1), p.move("turn", p.channel, "0", "1"), p.release(a2, 1), p.take(b1, 2)),
+		p.search("passing on", 4, p.take(a1, 1), p.move("turn", p.channel, own, "0"), p.renew(a2, longer, "0"), p.release(a1, 1), p.release(a2, 1), p.take(b1, 1)),
+		p.search("yielding", 4, p.take(a1, 1), p.move("turn", p.channel, own, "1"), p.release(a2, 1), p.take(b1, 2)),
 		p.search("transfer", 4, p.take(a1, 1), p.move("transfer"), p.renew(a2, longer, "0"), p.release(a1, 1), p.release(a2, 1), p.take(b1, 1)),
-		p.search("beside Redisson", 5, p.take(a1, 1), p.renew(a1, usual, "2"), p.release(a1, 1), p.redissonTakes(), p.redissonUnlocks(), p.redissonRenews(), p.move("turn", p.channel, "0", "0")),
+		p.search("beside Redisson", 5, p.take(a1, 1), p.renew(a1, usual, "2"), p.release(a1, 1), p.redissonTakes(), p.redissonUnlocks(), p.redissonRenews(), p.move("turn", p.channel, own, "0")),
 		p.search("force", 4, p.take(a1, 1), p.force(a1), p.renew(a1, usual, "0"), p.take(b1, 1), p.redissonTakes()),
-		f.search("tokens", 4, f.take(a1, 2), f.release(a1, 1), f.take(b1, 1), f.move("turn", f.channel, "0", "0")),
+		f.search("tokens", 4, f.take(a1, 2), f.release(a1, 1), f.take(b1, 1), f.move("turn", f.channel, own, "0")),
 		f.search("tokens of a transfer", 4, f.take(a1, 1), f.take(b1, 1), f.move("transfer")),
 		e.search("tokens that end", 4, e.take(a1, 2), e.release(a1, 1), e.take(b1, 1), e.move("transfer")),
 	}

@@ -131,7 +131,7 @@ func (w readWrite) releases(who int, times int8) ask {
 		if !w.has(before, who) {
 			return had && n == 0
 		}
-		return n == 1 && after.get("lock") == nil || n == 2 && w.lastsAsLong(after)
+		return n > 0 && after.get("lock") == nil || n == -1 && w.lastsAsLong(after)
 	}
 	return a
 }
@@ -175,14 +175,15 @@ func (w readWrite) moves(name string, args ...string) ask {
 	a.truth = func(before, after *store, reply any) bool {
 		list, moved := reply.([]any)
 		n, _ := reply.(int64)
+		left := list == nil && n >= 0
 		if name == "transfer" {
-			moved = n > 0
+			moved, left = n > 0, false
 		}
 		had := before.field("lock", ids[a1]+":write")+before.field("lock", ids[a2]+":write") != ""
 		if before.field("lock", ids[a1]+":write") != "" && (w.has(after, a1) || after.get(proof(ids[a1], 1)) != nil) {
 			return false
 		}
-		return moved == (after.field("lock", ids[a2]+":write") != "") && (moved || had == (n > 0)) && (list == nil || len(list) == 1) && reply != nil
+		return moved == (after.field("lock", ids[a2]+":write") != "") && (moved || had == left) && (list == nil || len(list) == 1) && reply != nil
 	}
 	return a
 }
@@ -322,7 +323,7 @@ func (w readWrite) wrong(s *state) string {
 func (w readWrite) calm(x *explorer, at *store, now int16) string {
 	for who, id := range ids {
 		if who != j1 {
-			at = x.do("readwrite.release", at, now, []string{"lock"}, id, w.channel).after
+			at = x.do("readwrite.release", at, now, []string{"lock"}, id, w.channel, own).after
 		}
 	}
 	for at.field("lock", ids[j1]) != "" {
@@ -335,7 +336,7 @@ func (w readWrite) calm(x *explorer, at *store, now int16) string {
 	if !granted(r.reply) {
 		return fmt.Sprintf("all have released it, and who takes it is answered %v; stored: %s", r.reply, at)
 	}
-	at = x.do("readwrite.release", r.after, now, []string{"lock"}, stranger, w.channel).after
+	at = x.do("readwrite.release", r.after, now, []string{"lock"}, stranger, w.channel, own).after
 	for _, k := range at.keys {
 		if k.name != "token" && k.name != "writers" {
 			return "all have released it, and something is left: " + at.String()
@@ -346,10 +347,12 @@ func (w readWrite) calm(x *explorer, at *store, now int16) string {
 
 // refusals looks at what takes that are refused are told.
 func (w readWrite) refusals(x *explorer, s *state, a *ask, sent int16, r *result) string {
-	if strings.HasSuffix(a.script, "turn") && x.others(s) > 0 && s.store.field("lock", ids[a1]+":write") != "" && r.after.get("lock") != nil {
-		return "others wait, and it is not their turn"
-	}
-	if a.script == "readwrite.write.wish" {
+	switch {
+	case strings.HasSuffix(a.script, "turn") && s.store.field("lock", ids[a1]+":write") != "":
+		return x.yields(s, r, "lock")
+	case a.script == "readwrite.release":
+		return x.tells(s, r.reply)
+	case a.script == "readwrite.write.wish":
 		n, there := w.waiting(r.after, s.now), r.after.field("writers", a.args[0]) != ""
 		if r.reply != int64(n) || there != (a.args[1] != "0") {
 			return fmt.Sprintf("%d wait to write; that it is among them is %v", n, there)
@@ -387,22 +390,55 @@ func (w readWrite) search(name string, sends int8, asks ...ask) *search {
 	return q
 }
 
+// beside is the search of one who reads beside another's write hold, as nobody should:
+// the writer keeps the lock, and whoever stays last is right about what he has.
+func (w readWrite) beside() *search {
+	reader, writer := w.releases(a1, 1), w.releases(b1, 1)
+	q := w.search("beside a writer", 2, reader, writer)
+	q.waits, q.calm = nil, func(*explorer, *store, int16) string { return "" }
+	q.seed = []key{
+		{name: "lock", kind: "hash", content: []string{ids[a1], "1", ids[b1] + ":write", "1", "mode", "write"}, ttl: usual * tick},
+		{name: proof(ids[a1], 1), kind: "string", content: []string{"1"}, ttl: usual * tick},
+	}
+	for i := range q.asks {
+		q.asks[i].may, q.asks[i].truth, q.asks[i].holder = func(*state) bool { return true }, nil, false
+	}
+	q.inspect = func(_ *explorer, s *state, a *ask, _ int16, r *result) string {
+		other, mode := ids[b1]+":write", "write"
+		if a.args[0] == ids[b1] {
+			other, mode = ids[a1], "read"
+		}
+		if s.store.field("lock", other) != "" && (r.after.field("lock", other) == "" || r.after.field("lock", "mode") != mode) {
+			return "it takes the lock from who has it still"
+		}
+		return ""
+	}
+	return q
+}
+
 func readWriteSearches() []*search {
 	w, f, p := newReadWrite(false), newReadWrite(true), newReadWrite(false)
 	p.writers = []string{"writers"}
+	tooMany := func(mode, field string, what uint8) *search {
+		fields := []string{field, "1", "mode", mode, "somebody", "10001"}
+		return refuses("more holds than a lock has", key{name: "lock", kind: "hash", content: fields}, w.releases(a1, 1), w.forces(a1, what))
+	}
 	return []*search{
+		tooMany("read", ids[a1], reads), tooMany("write", ids[a1]+":write", writes),
+		refuses("more holds than a lock has", key{name: "lock", kind: "hash", content: many}, w.releases(a1, 1)),
+		w.beside(),
 		w.search("downgrade", 5, w.takes(a1, writes, 1), w.reenters(a1, usual), w.downgrades(a1), w.releases(a1, 1), w.takes(b1, reads, 1)),
 		w.search("renewals", 4, w.takes(a1, writes, 1), w.reenters(a1, longer), w.downgrades(a1), w.renews(a1, longer, "2"), w.takes(b1, reads, 1)),
 		w.search("readers", 4, w.takes(a1, reads, 1), w.renews(a1, longer, "2"), w.releases(a1, 1), w.takes(b1, reads, 1), w.releases(b1, 1), w.takes(b2, writes, 1)),
-		w.search("passing on", 4, w.takes(a1, writes, 1), w.reenters(a1, usual), w.moves("turn", w.channel, "0", "0"), w.renews(a2, longer, "0"), w.releases(a2, 1), w.takes(b1, writes, 1)),
-		w.search("yielding", 4, w.takes(a1, writes, 1), w.reenters(a1, usual), w.moves("turn", w.channel, "0", "1"), w.releases(a2, 1), w.takes(b1, reads, 1)),
+		w.search("passing on", 4, w.takes(a1, writes, 1), w.reenters(a1, usual), w.moves("turn", w.channel, own, "0"), w.renews(a2, longer, "0"), w.releases(a2, 1), w.takes(b1, writes, 1)),
+		w.search("yielding", 4, w.takes(a1, writes, 1), w.reenters(a1, usual), w.moves("turn", w.channel, own, "1"), w.releases(a2, 1), w.takes(b1, reads, 1)),
 		w.search("transfer", 4, w.takes(a1, writes, 1), w.reenters(a1, usual), w.moves("transfer"), w.renews(a2, longer, "0"), w.releases(a2, 1), w.takes(b1, writes, 1)),
 		w.search("Redisson reads", 5, w.redissonReads(2), w.redissonUnreads(), w.redissonReadsOn(), w.takes(a1, reads, 1), w.renews(a1, usual, "0"), w.releases(a1, 1)),
 		w.search("Redisson writes", 5, w.redissonWrites(), w.redissonReads(1), w.redissonUnreads(), w.redissonUnwrites(), w.takes(a1, writes, 1), w.takes(b1, reads, 1), w.releases(b1, 1)),
 		w.search("force", 4, w.takes(a1, writes, 1), w.reenters(a1, usual), w.forces(a1, writes), w.forces(a1, reads), w.takes(b1, reads, 1), w.downgrades(a1)),
 		w.search("force readers", 4, w.takes(a1, reads, 1), w.renews(a1, longer, "0"), w.forces(a1, reads), w.takes(b1, reads, 1)),
 		p.search("precedence", 4, p.takes(a1, reads, 1), p.wishes(a2, usual*tick), p.wishes(a2, 0), p.wishes(b2, usual*tick), p.wishes(b2, 0), p.takes(b1, reads, 1)),
-		f.search("tokens", 4, f.takes(a1, writes, 2), f.releases(a1, 1), f.takes(b1, writes, 1), f.moves("turn", f.channel, "0", "0")),
+		f.search("tokens", 4, f.takes(a1, writes, 2), f.releases(a1, 1), f.takes(b1, writes, 1), f.moves("turn", f.channel, own, "0")),
 		f.search("tokens of a transfer", 4, f.takes(a1, writes, 1), f.takes(b1, writes, 1), f.moves("transfer")),
 	}
 }

@@ -110,9 +110,10 @@ type search struct {
 	minds []string // whose they are
 	asks  []ask
 	waits []ask // what those would send who wait: they have to be told when they may have it
-	// listens is the channel on which those who wait hear of it.
+	// listens is the channel on which those who wait hear of it; nil: they hear of
+	// nothing, and nobody tells them.
 	listens func(channel string) bool
-	// listeners says how many others the server sees listening.
+	// listeners says how many others listen.
 	listeners func(s *state) int8
 	// wrong says what must not be in a state.
 	wrong func(s *state) string
@@ -122,6 +123,11 @@ type search struct {
 	stays func(name string) bool
 	// longest is after how many ms every other key has ended.
 	longest int64
+
+	// refusal is what every request has to be refused with; "": none is refused.
+	refusal string
+	// commands is more than any script needs; 0: mostCommands.
+	commands int
 
 	// latest is for how many ticks a request can be under way; 0: for ever.
 	latest int16
@@ -172,7 +178,7 @@ func (q *search) explore(m *machine, load func(name string) *script.Script) (sto
 			a.calls = map[int16]*call{}
 		}
 	}
-	m.perTick = q.unit
+	m.perTick, m.most = q.unit, cmp.Or(q.commands, mostCommands)
 	defer func() {
 		if p := recover(); p != nil {
 			story = fmt.Sprintf("%s: an answer, or what is stored, cannot be read: %v", q.name, p)
@@ -352,7 +358,13 @@ func (x *explorer) look(s *state) string {
 
 // judge says what is wrong with an execution.
 func (x *explorer) judge(s *state, a *ask, sent int16, r *result) string {
-	if err, ok := r.reply.(error); ok {
+	err, fails := r.reply.(error)
+	switch {
+	case x.refusal != "" && (!fails || !strings.Contains(err.Error(), x.refusal) || r.after != s.store):
+		return "it is to be refused, and to change nothing"
+	case x.refusal != "":
+		return ""
+	case fails:
 		return "the script fails: " + err.Error()
 	}
 	if a.truth != nil && !a.truth(s.store, r.after, r.reply) {
@@ -373,11 +385,17 @@ func (x *explorer) judge(s *state, a *ask, sent int16, r *result) string {
 		if err, ok := x.run(c, s.store, s.now, x.others(s), full).reply.(error); ok {
 			return "with no memory left, the script fails: " + err.Error()
 		}
+		if err, ok := x.run(c, s.store, s.now, x.others(s), "PUBSUB").reply.(error); ok {
+			return "without the right to ask who listens, the script fails: " + err.Error()
+		}
 		if reply := x.run(c, x.nothing, s.now, x.others(s), behind).reply; !failed(reply) {
 			return fmt.Sprintf("a replica that has nothing yet answers %v", reply)
 		}
 	}
-	if a.foreign || r.after == s.store || slices.ContainsFunc(r.told, func(m message) bool { return x.listens(m.channel) }) {
+	if x.listens == nil && !a.foreign && len(r.told) > 0 {
+		return "nobody listens, and it tells something"
+	}
+	if x.listens == nil || a.foreign || r.after == s.store || slices.ContainsFunc(r.told, func(m message) bool { return x.listens(m.channel) }) {
 		return ""
 	}
 	for i := range x.waits {

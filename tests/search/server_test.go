@@ -38,14 +38,18 @@ type store struct {
 	unit   int64
 }
 
-// condition is in what condition the server is that executes a request.
-type condition uint8
+// condition is in what condition the server is that executes a request; or the name of
+// a command that the user has no right to.
+type condition string
 
 const (
-	healthy condition = iota
-	full              // it has no memory left
-	behind            // it is a replica that has nothing yet, and must not write
+	healthy condition = ""
+	full    condition = "no memory left"
+	behind  condition = "a replica that has nothing yet" // and must not write
 )
+
+// refusing are the conditions in which a script may be refused half-way.
+var refusing = []condition{full, "PUBLISH", "SET", "DEL", "PEXPIRE", "INCRBY", "DECRBY", "ZADD", "ZREM", "ZREMRANGEBYSCORE"}
 
 // A message is one that a script has published.
 type message struct{ channel, text string }
@@ -67,6 +71,7 @@ type machine struct {
 	nothing *store
 
 	perTick int64 // a tick, in ms
+	most    int   // no script needs more commands
 
 	// of the script that runs
 	subscribed int
@@ -76,7 +81,13 @@ type machine struct {
 	commands   int
 }
 
-// mostCommands is more than any script needs here.
+// Each client has one subscription itself to the channel that it releases on.
+const (
+	ownSubscriptions = 1
+	own              = "1"
+)
+
+// mostCommands is more than any script needs in most searches.
 const mostCommands = 300
 
 // A call is a script with its keys and arguments.
@@ -85,7 +96,7 @@ type call struct {
 	source      string
 	keys, args  []string
 	timed       bool // it asks for the time
-	askListener bool // it asks who listens
+	askListener bool // it asks how many listen
 }
 
 // A request is a call with all else that it can depend on.
@@ -115,16 +126,19 @@ func newMachine() *machine {
 
 // hook stands before every command of a script.
 func (m *machine) hook(c *server.Peer, cmd string, args ...string) bool {
-	if m.commands++; m.commands > mostCommands {
+	if m.commands++; m.commands > m.most {
 		c.WriteError("ERR it never ends")
 		return true
 	}
 	switch {
 	case cmd == "EVAL":
 		return false
+	case m.condition == condition(cmd):
+		c.WriteError("NOPERM this user has no permissions to run the '" + cmd + "' command")
+		return true
 	case cmd == "PUBLISH":
 		m.published = append(m.published, message{args[0], args[1]})
-		c.WriteInt(m.subscribed)
+		c.WriteInt(m.subscribed + 1) // somebody subscribes to a pattern, too, who does not wait
 		return true
 	case cmd == "PUBSUB":
 		c.WriteLen(2)
@@ -164,7 +178,7 @@ func (m *machine) call(source string, keys, args []string) *call {
 	if c == nil {
 		c = &call{
 			number: int32(len(m.calls)), source: source, keys: keys, args: args,
-			timed: strings.Contains(source, "'TIME'"), askListener: strings.Contains(source, "'PUBSUB'"),
+			timed: strings.Contains(source, "'TIME'"), askListener: strings.Contains(source, "'PUBSUB'") || strings.Contains(source, "tell("),
 		}
 		m.calls[id] = c
 	}
@@ -185,7 +199,7 @@ func (m *machine) run(c *call, at *store, now int16, listeners int8, cond condit
 	}
 	m.load(at)
 	m.mini.SetTime(time.UnixMilli(epoch + int64(now)*m.perTick))
-	m.subscribed, m.condition, m.dirty, m.published, m.commands = int(listeners), cond, false, nil, 0
+	m.subscribed, m.condition, m.dirty, m.published, m.commands = int(listeners)+ownSubscriptions, cond, false, nil, 0
 	var buf bytes.Buffer
 	w := bufio.NewWriter(&buf)
 	m.mini.Server().Dispatch(server.NewPeer(w), slices.Concat([]string{"EVAL", c.source, strconv.Itoa(len(c.keys))}, c.keys, c.args))

@@ -24,7 +24,7 @@ const lost uint8 = 1
 type session struct{ who int }
 
 // exchange are the asks of one request, and of the same again.
-func (q session) exchange(number int32, name string, may func(m mind) bool, give, turn, own string, wants ...string) []ask {
+func (q session) exchange(number int32, name string, may func(m mind) bool, give, turn string, wants ...string) []ask {
 	key := "session of " + names[q.who]
 	open := func(s *state) bool { return s.minds[q.who].phase == asking && s.minds[q.who].token == number }
 	first := ask{
@@ -64,20 +64,20 @@ func (q session) exchange(number int32, name string, may func(m mind) bool, give
 }
 
 func (q session) takesPermit() []ask {
-	return q.exchange(1, "wants a permit", func(m mind) bool { return m.phase == idle }, "0", "0", "0", "1")
+	return q.exchange(1, "wants a permit", func(m mind) bool { return m.phase == idle }, "0", "0", "1")
 }
 
 func (q session) givesPermit() []ask {
-	return q.exchange(2, "gives its permit back", func(m mind) bool { return m.phase == has && m.token == 1 }, "1", "0", "0")
+	return q.exchange(2, "gives its permit back", func(m mind) bool { return m.phase == has && m.token == 1 }, "1", "0")
 }
 
 func (q session) gives(turn string) []ask {
-	return q.exchange(2, "gives its permit back and wants one ("+turn+")", func(m mind) bool { return m.phase == has && m.token == 1 }, "1", turn, "1", "1")
+	return q.exchange(2, "gives its permit back and wants one ("+turn+")", func(m mind) bool { return m.phase == has && m.token == 1 }, "1", turn, "1")
 }
 
 // wantsMore asks for what there is not, after something that there is.
 func (q session) wantsMore() []ask {
-	return q.exchange(1, "wants a permit, then two", func(m mind) bool { return m.phase == idle }, "0", "0", "0", "1", "2")
+	return q.exchange(1, "wants a permit, then two", func(m mind) bool { return m.phase == idle }, "0", "0", "1", "2")
 }
 
 func freePermits(s *store) int64 {
@@ -124,17 +124,16 @@ func judgeExchange(x *explorer, s *state, a *ask, _ int16, r *result) string {
 	if !known {
 		return ""
 	}
-	others := int64(0)
-	switch a.args[4] {
-	case "1":
-		others = max(0, int64(x.others(s))-number(a.args[5]))
-	case "2":
-		others = max(1, int64(x.others(s))-number(a.args[5]))
+	wants, others := a.args[6:], int64(x.others(s))
+	switch {
+	case a.args[4] == "2" && others == 0:
+		others = 1
+	case a.args[4] == "0" && len(wants) > 0:
+		others = 0
 	}
 	if others != max(0, -n) {
 		return fmt.Sprintf("it is the turn of %d others", others)
 	}
-	wants := a.args[6:]
 	left := before + number(a.args[3])
 	for _, want := range wants[:max(0, n)] {
 		left -= number(want)
@@ -149,12 +148,12 @@ func judgeExchange(x *explorer, s *state, a *ask, _ int16, r *result) string {
 }
 
 func (q session) search(name string, sends int8, asks ...[]ask) *search {
-	w := session{b2}.exchange(1, "", nil, "0", "0", "0", "1")[0]
+	w := session{b2}.exchange(1, "", nil, "0", "0", "1")[0]
 	w.name = "somebody"
 	return &search{
 		name: "sessions: " + name, unit: tick, ticks: kept + 2, sends: sends, latest: longest, asks: slices.Concat(asks...), minds: names[:],
 		waits: []ask{w}, longest: kept * tick, listens: func(string) bool { return true },
-		listeners: func(s *state) int8 { return 1 + waiting(s) },
+		listeners: waiting,
 		wrong:     wrongExchange, inspect: judgeExchange,
 		calm:  func(*explorer, *store, int16) string { return "" },
 		stays: func(name string) bool { return name == "semaphore" },
@@ -166,6 +165,7 @@ func (q session) search(name string, sends int8, asks ...[]ask) *search {
 func sessionSearches() []*search {
 	a, b := session{a1}, session{b1}
 	return []*search{
+		refuses("is not what a session of redlatch is", key{name: "session of a1", kind: "string", content: []string{"x"}}, a.takesPermit()[0]),
 		a.search("one", 5, a.takesPermit(), a.givesPermit()),
 		a.search("two", 4, a.takesPermit(), a.givesPermit(), b.takesPermit()[:1]),
 		a.search("turn", 4, a.takesPermit()[:1], a.gives("1"), b.takesPermit()[:1]),

@@ -1,0 +1,60 @@
+package search
+
+import (
+	"fmt"
+	"slices"
+)
+
+// What the scripts bound: the fields of a lock, and the dead waiters that one request
+// drops.
+const (
+	mostFields = 10_000
+	mostDead   = 1_000
+)
+
+// many are more fields than any lock has.
+var many = func() (fields []string) {
+	for i := range mostFields {
+		fields = append(fields, fmt.Sprintf("%05d", i), "x")
+	}
+	return append(fields, "mode", "read")
+}()
+
+// refuses is the search of what the scripts do not go through: it is refused, and
+// nothing is changed.
+func refuses(text string, stored key, asks ...ask) *search {
+	for i := range asks {
+		asks[i].times, asks[i].may = 1, func(*state) bool { return true }
+		asks[i].hears = func(*state, int16, *result) string { return "" }
+	}
+	return &search{
+		name: text, refusal: text, sends: 1, asks: asks, minds: names[:], seed: []key{stored},
+		wrong: func(*state) string { return "" },
+		calm:  func(*explorer, *store, int16) string { return "" },
+		stays: func(string) bool { return true },
+	}
+}
+
+// dead is the search of a queue in which more have died than one request drops: the
+// caller is told to go on, until it has its turn.
+func dead(f fair) *search {
+	q := refuses("", key{name: "queue", kind: "list"}, f.lineUp(b1, 1, "1"), f.lineUp(b1, 1, "1"))
+	q.name, q.sends, q.commands = "fair: many dead", 2, 10*mostDead
+	q.listens = func(string) bool { return true }
+	for i := range mostDead + 1 {
+		q.seed[0].content = append(q.seed[0].content, fmt.Sprintf("a remnant %d", i))
+	}
+	q.inspect = func(_ *explorer, s *state, _ *ask, _ int16, r *result) string {
+		left, dropped := queue(r.after), len(queue(s.store))-len(queue(r.after))
+		switch {
+		case granted(r.reply) && len(queue(s.store)) <= mostDead:
+			return ""
+		case dropped != mostDead-1 || left[len(left)-1] != ids[b1]:
+			return fmt.Sprintf("%d have died, and %d are dropped", mostDead+1, dropped)
+		case !slices.Contains(r.told, message{f.channel + ":" + ids[b1], "0"}):
+			return "it is not told to go on"
+		}
+		return ""
+	}
+	return q
+}
