@@ -354,7 +354,7 @@ func (s *story) got(c <-chan outcome) *redlatch.Hold {
 func (s *story) wantHeld(when string, h *redlatch.Hold, count int) {
 	s.T.Helper()
 	s.wantShown(when, h, count)
-	_, err := s.rival().Try(bg)
+	_, err := s.tryAsRival()
 	var busy *redlatch.BusyError
 	if !errors.As(err, &busy) || busy.Owner != h.Owner() {
 		s.T.Errorf("%s: another client's Try: %v, want busy with %s", when, err, h.Owner())
@@ -397,6 +397,16 @@ func (s *story) inTheEnd(ok func() bool) bool {
 	return within(generous/10, ok)
 }
 
+// tryAsRival tries as another client, when it leaves the lock to nobody any more.
+func (s *story) tryAsRival() (h *redlatch.Hold, err error) {
+	within(generous, func() bool {
+		h, err = s.rival().Try(bg)
+		var busy *redlatch.BusyError
+		return !errors.As(err, &busy) || busy.Owed == 0
+	})
+	return h, err
+}
+
 // wantFree checks that nobody has the lock and that anybody can take it.
 func (s *story) wantFree(when string) {
 	s.T.Helper()
@@ -407,7 +417,7 @@ func (s *story) wantFree(when string) {
 	if s.side == "fair" {
 		s.awaitQueue(0)
 	}
-	h, err := s.rival().Try(bg)
+	h, err := s.tryAsRival()
 	if err != nil {
 		s.T.Errorf("%s: another client's Try: %v", when, err)
 		return
