@@ -100,7 +100,8 @@ func (k *control) revoke(m controlMessage) {
 	if t == nil {
 		return
 	}
-	o := k.c.question(controlAsked, wire.Prefix(wire.Revoke, m.Name))
+	asked := []string{wire.Prefix(wire.Revoke, m.Name)}
+	o := k.c.question(controlAsked, asked...)
 	o.args, o.until = []string{m.Owner}, time.Now().Add(revokeTTL)
 	if reply, err := o.run(context.Background()); err != nil || reply.Int != 1 || !t.lose(LostRevoked) {
 		return
@@ -108,6 +109,7 @@ func (k *control) revoke(m controlMessage) {
 	from := m.From
 	m.Op = "revoked"
 	answer := k.message(controlAnswer, from, m)
+	answer.keys, answer.args = asked, append(answer.args, m.Owner)
 	_, _ = answer.run(context.Background())
 }
 

@@ -229,7 +229,7 @@ func (d *desk) rest(ds *desks) time.Duration {
 	}
 	now := time.Now()
 	rest := y.owes(d.news.Foreign(), now)
-	if d.leaving > 0 { // its message came before its answer, which says what is owed for it
+	if d.leaving > 0 && !y.calmed(now) { // its message came before its answer, which says what is owed for it
 		rest = max(rest, longestPause-now.Sub(d.leftAt))
 	}
 	for e := d.line.Front(); e != nil && d.onces > 0 && rest > 0; {

@@ -18,6 +18,7 @@ while ARGV[at] do
   end
   if live then
     if back == 0 then
+      redis.call('ZREM', timeouts, '') -- what takes memory must not be the first to write
       redis.call('INCRBY', free, 0) -- refused here if at all: what is removed must not be lost
     end
     for i = at + 1, last do

@@ -12,6 +12,7 @@ for i = 3, #ARGV do
   local score = redis.call('ZSCORE', timeouts, ARGV[i])
   if score then
     if back == 0 then
+      redis.call('ZREM', timeouts, '') -- what takes memory must not be the first to write
       redis.call('INCRBY', free, 0) -- refused here if at all: what is removed must not be lost
     end
     redis.call('ZREM', timeouts, ARGV[i])

@@ -189,6 +189,28 @@ func TestAMessageAloneRevokesNothing(t *testing.T) {
 	})
 }
 
+// The holder is told although the answer to its look whether it may be asked is lost.
+func TestALostReplyDoesNotKeepAHolderFromBeingTold(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		lost := 0
+		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			r, err := next()
+			if s == "control.asked" {
+				if lost++; lost <= 2 {
+					return redlatch.Reply{}, errTapUnknown
+				}
+			}
+			return r, err
+		}})
+		h := w.acquire(c.Lock("orders"), bg)
+		synctest.Wait()
+		if freed, err := w.client(redlatch.Config{}).Lock("orders").ForceRelease(bg); err != nil || !freed {
+			t.Errorf("freed %v, %v", freed, err)
+		}
+		w.wantErr(h.Err(), redlatch.ErrLost)
+	})
+}
+
 // A holder that does not answer keeps the lock for a second at most.
 func TestAForceReleaseDoesNotWaitForADeadHolder(t *testing.T) {
 	inFakeTime(t, func(w *world) {

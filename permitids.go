@@ -53,7 +53,14 @@ func (s *ExpirableSemaphore) giveBack(ids, raw []string) error {
 	}
 	b := &giveBack{ids: raw, done: make(chan struct{})}
 	s.c.givers.add(s.c, s.name, b, s.sendBack)
-	<-b.done
+	select {
+	case <-b.done:
+	case <-time.After(s.c.cfg.OutageTimeout + attemptTimeout(s.c.cfg.WatchdogTimeout)):
+		for _, p := range ours {
+			s.owe([]string{p.id})
+		}
+		return errSessionBusy // and behind it many others: it is done when its turn comes
+	}
 	for _, p := range ours {
 		if b.err == nil && !b.back {
 			s.drop([]string{p.id}, p.suspect) // nobody has them any more

@@ -131,7 +131,7 @@ func (s *session) do(ctx context.Context, x count) (int64, error) {
 func (s *session) join(x count) *count {
 	s.c.sessions.mu.Lock()
 	defer s.c.sessions.mu.Unlock()
-	if last := len(s.queue) - 1; x.adds && last >= 0 && s.queue[last].script == x.script {
+	if last := len(s.queue) - 1; x.adds && last >= 0 && s.queue[last].script == x.script && s.queue[last].keys[0] == x.keys[0] {
 		s.queue[last].callers++
 		return s.queue[last]
 	}

@@ -115,6 +115,49 @@ func (x *wait) note(d time.Duration) {
 	x.times, x.worst = x.times+1, max(x.worst, d)
 }
 
+// A process that releases permits all the time, beside a subscriber that takes
+// nothing, gets permits itself: a further release makes a pause no longer.
+func TestReleasesDoNotKeepTheirProcessFromAcquiring(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c := w.far(time.Millisecond, redlatch.Config{})
+		s := w.semaphore(c, 0)
+		e := c.ExpirableSemaphore("desks")
+		w.no(e.SetPermits(bg, 200))
+		ps, err := e.AcquireMany(bg, 200)
+		w.no(err)
+		rdb := redis.NewClient(w.options(w.dial))
+		idle := rdb.Subscribe(bg, "redisson_sc:{"+semaphoreName+"}", "redisson_sc:{desks}")
+		w.no(idle.Ping(bg))
+		ctx, cancel := context.WithCancel(bg)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for _, p := range ps {
+				w.no(s.Release(bg, 1))
+				w.no(p.Release(bg))
+				time.Sleep(20 * time.Millisecond)
+				if ctx.Err() != nil {
+					return
+				}
+			}
+		})
+		time.Sleep(100 * time.Millisecond)
+		for name, acquire := range map[string]func() error{
+			"semaphore": func() error { return s.Acquire(bg, 1) },
+			"permit":    func() error { _, err := e.Acquire(bg); return err },
+		} {
+			start := time.Now()
+			w.no(acquire())
+			if took := time.Since(start); took > 300*time.Millisecond {
+				t.Errorf("%s: it took %v", name, took)
+			}
+		}
+		cancel()
+		wg.Wait()
+		_ = idle.Close()
+		_ = rdb.Close()
+	})
+}
+
 // A loop of one goroutine had the lock again before a waiter a little farther away
 // could ask for it, for as long as it was watched.
 func TestALoopLeavesOthersTheirTurn(t *testing.T) {

@@ -63,7 +63,7 @@ func (t *tenure) depart(n, foreign int) {
 			ln.turns.briefly(now)
 		}
 		t.c.lines.keep(ln)
-	} else {
+	} else if n == 0 && !t.member {
 		ln.turns.free()
 	}
 	t.c.leave(ln)

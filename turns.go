@@ -96,7 +96,11 @@ func (u *turns) yield(n, foreign int, now time.Time) {
 	if now.Before(u.calm) {
 		n = min(n, u.takers)
 	}
-	u.owed, u.taken, u.heard, u.rest = n, 0, foreign, now.Add(u.pause)
+	rest := now.Add(u.pause)
+	if u.owed > 0 && now.Before(u.rest) {
+		rest = u.rest // of permits there are many to release: that makes a pause no longer
+	}
+	u.owed, u.taken, u.heard, u.rest = n, 0, foreign, rest
 }
 
 // briefly makes the debt one turn and its pause the shortest, where writers are

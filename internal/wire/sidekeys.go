@@ -67,6 +67,9 @@ func Suffix(name, s string) string {
 
 // Session names the key of a client's session, one of several about one object.
 func Session(name, client, lane string) string {
+	if strings.HasPrefix(name, "{") && Tag(name) != "" {
+		lane += ":{}" // not that of the name within the braces
+	}
 	return Prefix(Sessions, name) + ":" + client + ":" + lane
 }
 

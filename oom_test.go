@@ -1,0 +1,53 @@
+package redlatch_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/testserver"
+)
+
+// A server that is out of memory takes permits back, and lets a holder be told that
+// its lock is released by force, before somebody else has it.
+func TestAServerWithoutMemoryTakesBack(t *testing.T) {
+	onRealServers(t, func(t *testing.T, server *testserver.Server) {
+		cfg := redlatch.Config{OutageTimeout: 3 * time.Second, CloseTimeout: time.Second}
+		client := func() *redlatch.Client { return clientOf(t, connectGoredis(t, server.Addr()), cfg) }
+		a, b, c := client(), client(), client()
+		no := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := a.ExpirableSemaphore("pool")
+		_, err := s.TrySetPermits(bg, 3)
+		no(err)
+		ps, err := s.AcquireMany(bg, 2)
+		no(err)
+		h, err := a.FairLock("fair").Acquire(bg)
+		no(err)
+		next := later(func() error {
+			_, err := b.FairLock("fair").Acquire(bg, redlatch.Wait(generous))
+			if err == nil && h.Err() == nil {
+				t.Error("two live holds")
+			}
+			return err
+		})
+		if !within(generous, func() bool {
+			n, err := server.Do("LLEN", "redisson_lock_queue:{fair}")
+			return err == nil && n == int64(1)
+		}) {
+			t.Fatal("nobody waits")
+		}
+		server.MustDo("CONFIG", "SET", "maxmemory", "1")
+		defer server.MustDo("CONFIG", "SET", "maxmemory", "0")
+		no(ps[0].Release(bg))
+		no(s.Release(bg, ps[1].ID()))
+		if freed, err := c.FairLock("fair").ForceRelease(bg); !freed || err != nil {
+			t.Errorf("freed %v, %v", freed, err)
+		}
+		no(<-next)
+	})
+}

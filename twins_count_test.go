@@ -1,0 +1,62 @@
+package redlatch_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+// What one client does with semaphores or latches "x" and "{x}" goes by sessions of
+// their own: a request for one that comes late is not taken for an old one of the
+// other, and count-downs of one do not count for the other.
+func TestTwinsThatCountShareNoSession(t *testing.T) {
+	t.Run("semaphores", func(t *testing.T) {
+		inFakeTime(t, func(w *world) {
+			var exchanges atomic.Int64
+			c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				if s == "semaphore.exchange" && exchanges.Add(1) == 3 {
+					time.Sleep(20 * time.Millisecond) // on its way
+				}
+				return next()
+			}})
+			x, y := c.Semaphore("x"), c.Semaphore("{x}")
+			for _, s := range []*redlatch.Semaphore{x, y} {
+				w.setPermits(s, 1)
+				w.no(s.Acquire(bg, 1))
+			}
+			released := later(func() error { return x.Release(bg, 1) })
+			time.Sleep(5 * time.Millisecond)
+			w.no(y.Release(bg, 1))
+			w.no(<-released)
+			for _, s := range []*redlatch.Semaphore{x, y} {
+				if n, err := s.Available(bg); n != 1 || err != nil {
+					t.Errorf("%s: %d permits, %v", s.Name(), n, err)
+				}
+			}
+		})
+	})
+	t.Run("latches", func(t *testing.T) {
+		inFakeTime(t, func(w *world) {
+			c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				if s == "latch.down" {
+					time.Sleep(10 * time.Millisecond)
+				}
+				return next()
+			}})
+			x, y := w.latch(c.CountDownLatch("x"), 3), w.latch(c.CountDownLatch("{x}"), 3)
+			var counted []<-chan error
+			for _, l := range []*redlatch.CountDownLatch{x, x, y} {
+				counted = append(counted, later(func() error { return l.CountDown(bg) }))
+				synctest.Wait()
+			}
+			for _, c := range counted {
+				w.no(<-c)
+			}
+			w.wantCount(x, 1)
+			w.wantCount(y, 2)
+		})
+	})
+}
