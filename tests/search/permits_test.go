@@ -63,6 +63,7 @@ func renewsPermit(who int, lease int16) ask {
 func releasesPermits(times int8, who ...int) ask {
 	a := plainLock.release(who[0], times)
 	a.script, a.keys, a.args, a.truth, a.holder = "expirable.release", permitKeys, []string{"channel", own}, nil, false
+	a.frees = true
 	a.name = "release of the permits of"
 	for _, w := range who {
 		a.name += " " + names[w]
@@ -79,7 +80,7 @@ func releasesPermits(times int8, who ...int) ask {
 
 func countsPermits() ask {
 	return ask{
-		name: "somebody counts", times: 1, runs: 1, script: "expirable.count", keys: permitKeys, args: []string{"channel"},
+		name: "somebody counts", times: 1, runs: 1, script: "expirable.count", keys: permitKeys, args: []string{"channel"}, frees: true,
 		may: func(*state) bool { return true },
 	}
 }

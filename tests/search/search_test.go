@@ -91,6 +91,8 @@ type ask struct {
 	// holder says that a client sends it that has something, which it must not lose
 	// by a replica's or a full server's fault.
 	holder bool
+	// frees says that it needs no memory, though it may find nothing to write.
+	frees bool
 	// batch says that the script is for any number of locks; another has these
 	// arguments.
 	batch   bool
@@ -380,11 +382,13 @@ func (x *explorer) judge(s *state, a *ask, sent int16, r *result) string {
 			return bad
 		}
 	}
-	if a.holder {
-		c := x.callOf(a, sent)
+	c := x.callOf(a, sent)
+	if a.holder || a.frees {
 		if err, ok := x.run(c, s.store, s.now, x.others(s), full).reply.(error); ok {
 			return "with no memory left, the script fails: " + err.Error()
 		}
+	}
+	if a.holder {
 		if err, ok := x.run(c, s.store, s.now, x.others(s), "PUBSUB").reply.(error); ok {
 			return "without the right to ask who listens, the script fails: " + err.Error()
 		}
