@@ -110,10 +110,11 @@ func (k *control) revoke(m controlMessage) {
 	m.Op = "revoked"
 	answer := k.message(controlAnswer, from, m)
 	answer.keys, answer.args = asked, append(answer.args, m.Owner)
-	_, _ = answer.run(context.Background())
+	_, _ = answer.send(context.Background())
 }
 
-// message prepares a request that sends m to a client.
+// message prepares a request that sends m to a client, to be sent as it is: these
+// channels are classic, also where those of locks are sharded.
 func (k *control) message(s *Script, to string, m controlMessage) op {
 	text, _ := json.Marshal(m) //nolint:errchkjson // strings always can
 	return op{c: k.c, script: s, args: []string{controlPrefix + to, string(text)}, lease: k.c.cfg.WatchdogTimeout, stop: k.c.over, single: true}
@@ -152,7 +153,7 @@ func (c *Client) revoke(ctx context.Context, name string, h Holder) bool {
 	}
 	ask := k.message(controlAsk, h.Client, controlMessage{Op: "revoke", Name: name, Owner: h.Owner, From: c.id, Nonce: nonce})
 	ask.keys, ask.args = []string{wire.Prefix(wire.Revoke, name)}, append(ask.args, h.Owner, millis(revokeTTL))
-	heard, err := ask.run(ctx)
+	heard, err := ask.send(ctx)
 	if err == nil && heard.Int == 0 && !c.traits.Cluster {
 		return false // nobody listens: the holder is gone
 	}
