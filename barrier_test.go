@@ -284,13 +284,7 @@ func (w *world) fatedBarrier(decide func(s string, try int) fate) (*redlatch.Cli
 			x.held = append(x.held, func() { _, _ = next() })
 		}
 		x.mu.Unlock()
-		switch what {
-		case replyLost:
-			_, _ = next()
-		case good:
-			return next()
-		}
-		return redlatch.Reply{}, errTapUnknown
+		return what.of(next)
 	}}
 	return w.tapped(redlatch.Config{}, d), x
 }

@@ -25,13 +25,7 @@ func (w *world) limiterOver(script string, fate func(n int) fate) (l *redlatch.R
 			x.held = append(x.held, func() { _, _ = next() })
 		}
 		x.mu.Unlock()
-		switch what {
-		case replyLost:
-			_, _ = next()
-		case good:
-			return next()
-		}
-		return redlatch.Reply{}, errTapUnknown
+		return what.of(next)
 	}})
 	return c.RateLimiter("api"), x
 }

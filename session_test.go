@@ -41,6 +41,17 @@ const (
 	late           // given up, and executed by arrive
 )
 
+// of lets an attempt meet its fate.
+func (f fate) of(next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+	switch f {
+	case replyLost:
+		_, _ = next()
+	case good:
+		return next()
+	}
+	return redlatch.Reply{}, errTapUnknown
+}
+
 func (w *world) counting(cfg redlatch.Config, decide func(s string, try int) fate) *counting {
 	w.Helper()
 	c := &counting{tap: &tap{}}
@@ -59,13 +70,7 @@ func (w *world) counting(cfg redlatch.Config, decide func(s string, try int) fat
 			c.held = append(c.held, func() { _, _ = next() })
 		}
 		c.mu.Unlock()
-		switch what {
-		case replyLost:
-			_, _ = next()
-		case good:
-			return next()
-		}
-		return redlatch.Reply{}, errTapUnknown
+		return what.of(next)
 	}
 	c.Client = w.tapped(cfg, c.tap)
 	return c
