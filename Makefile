@@ -58,6 +58,7 @@ stories: servers ## All that make test does and the long stories, with the race 
 	@$(GOTEST) . $(FRESH) -run Allocates ./rueidis
 	@$(GOTEST) valkeygo $(FRESH) -run Allocates .
 	@$(GOTEST) tests $(FLAGS) -timeout 10m ./scale
+	@$(GOTEST) tests $(FLAGS) -timeout 10m -run Hostile ./faults
 	@# A search keeps in mind all the states that it has seen: not many searches at a time.
 	@$(GOTEST) tests $(FRESH) -parallel 2 -timeout 20m ./search
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // threeClients returns clients of one server with one replica, and clients of others
@@ -290,21 +291,65 @@ func TestAReleaseThatReplicasDoNotKnowIsReportedAndNotRepeated(t *testing.T) {
 		for _, policy := range []redlatch.Acks{redlatch.AcksAny, redlatch.AcksBestEffort, 1} {
 			t.Run(fmt.Sprint(name, " ", policy), func(t *testing.T) {
 				inFakeTime(t, func(w *world) {
-					var told []redlatch.NotAcknowledgedEvent
-					c, d := w.acking(redlatch.Config{Acks: policy, Events: redlatch.Events{
-						NotAcknowledged: func(e redlatch.NotAcknowledgedEvent) { told = append(told, e) },
-					}}, 1, 1)
+					c, d, told := w.reporting(policy)
 					s := c.Semaphore("name")
 					w.setPermits(s, 7)
 					d.follow(1, 0)
 					w.no(x.do(s))
 					time.Sleep(time.Minute)
 					synctest.Wait()
-					if len(told) != 1 || told[0].Name != "name" || told[0].Err == nil {
-						t.Errorf("events %+v", told)
+					if len(*told) != 1 || (*told)[0].Name != "name" || (*told)[0].Err == nil {
+						t.Errorf("events %+v", *told)
 					}
 					if free, _ := w.server.Get("name"); free != x.want {
 						t.Errorf("%s permits, want %s", free, x.want)
+					}
+				})
+			})
+		}
+	}
+}
+
+// So it is with permits that have ids, however they are released.
+func TestAPermitWhoseReleaseReplicasDoNotKnowIsReported(t *testing.T) {
+	for name, release := range map[string]func(s *redlatch.ExpirableSemaphore, p *redlatch.Permit) error{
+		"itself":   func(_ *redlatch.ExpirableSemaphore, p *redlatch.Permit) error { return p.Release(bg) },
+		"by id":    func(s *redlatch.ExpirableSemaphore, p *redlatch.Permit) error { return s.Release(bg, p.ID()) },
+		"detached": func(_ *redlatch.ExpirableSemaphore, p *redlatch.Permit) error { p.Detach(); return p.Release(bg) },
+		"by one who leaves": func(_ *redlatch.ExpirableSemaphore, p *redlatch.Permit) error {
+			ctx, cancel := context.WithCancel(bg)
+			defer time.AfterFunc(time.Millisecond, cancel).Stop()
+			if err := p.Release(ctx); !errors.Is(err, context.Canceled) {
+				return err
+			}
+			return nil
+		},
+	} {
+		for _, policy := range []redlatch.Acks{redlatch.AcksAny, redlatch.AcksBestEffort, 1} {
+			t.Run(fmt.Sprint(name, " ", policy), func(t *testing.T) {
+				inFakeTime(t, func(w *world) {
+					c, d, told := w.reporting(policy)
+					s := c.ExpirableSemaphore("name")
+					_, err := s.TrySetPermits(bg, 3)
+					w.no(err)
+					ps, err := s.AcquireMany(bg, 2, redlatch.Lease(time.Hour))
+					w.no(err)
+					d.takes()
+					w.no(release(s, ps[0])) // replicas know this one
+					time.Sleep(time.Minute)
+					synctest.Wait()
+					if waited := d.takes(); len(*told) != 0 || len(waited) != 1 {
+						t.Errorf("acknowledged: waited for %v, events %+v", waited, *told)
+					}
+					d.follow(1, 0)
+					w.no(release(s, ps[1]))
+					time.Sleep(time.Minute)
+					synctest.Wait()
+					if waited := d.takes(); len(*told) != 1 || (*told)[0].Name != "name" || (*told)[0].Err == nil || len(waited) != 1 {
+						t.Errorf("not acknowledged: waited for %v, events %+v", waited, *told)
+					}
+					if free, _ := w.server.Get("name"); free != "3" {
+						t.Errorf("%s permits, want 3", free)
 					}
 				})
 			})
@@ -401,7 +446,7 @@ func TestARequestThatIsSentAgainWritesSomething(t *testing.T) {
 				var mu sync.Mutex // requests of the background may come at the same time
 				tries, sent := map[string]int{}, 0
 				ttls := map[string]time.Duration{} // after the first time
-				ds[0].keyed = func(s string, keys, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				ds[0].keyed = func(s string, keys, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					before := w.server.Dump()
 					r, err := next()
 					mu.Lock()
@@ -413,7 +458,7 @@ func TestARequestThatIsSentAgainWritesSomething(t *testing.T) {
 						for _, key := range w.server.Keys() {
 							ttls[key] = w.server.TTL(key)
 						}
-						return redlatch.Reply{}, errTapUnknown
+						return driver.Reply{}, errTapUnknown
 					case tries[s] == 2:
 						sent++
 						raised := slices.ContainsFunc(w.server.Keys(), func(key string) bool {
@@ -436,4 +481,14 @@ func TestARequestThatIsSentAgainWritesSomething(t *testing.T) {
 			})
 		})
 	}
+}
+
+// reporting returns a client with one replica that has acknowledged all, and what it
+// reports that replicas have not.
+func (w *world) reporting(policy redlatch.Acks) (*redlatch.Client, *acker, *[]redlatch.NotAcknowledgedEvent) {
+	var told []redlatch.NotAcknowledgedEvent
+	c, d := w.acking(redlatch.Config{Acks: policy, Events: redlatch.Events{
+		NotAcknowledged: func(e redlatch.NotAcknowledgedEvent) { told = append(told, e) },
+	}}, 1, 1)
+	return c, d, &told
 }

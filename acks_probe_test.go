@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // Redisson issues 3474, 5586, 4211 and 6702: questions about replicas cost more
@@ -104,13 +105,13 @@ type batching struct {
 	largest atomic.Int64
 }
 
-func (d *batching) Traits() redlatch.Traits {
+func (d *batching) Traits() driver.Traits {
 	t := d.acker.Traits()
 	t.ContextValues = false
 	return t
 }
 
-func (d *batching) RunBatch(requests []*redlatch.Request) {
+func (d *batching) RunBatch(requests []*driver.Request) {
 	d.largest.Store(max(d.largest.Load(), int64(len(requests))))
 	for _, r := range requests {
 		r.Reply, r.Err = d.Run(bg, r.Script, r.Keys, r.Args)
@@ -124,7 +125,7 @@ func TestWithoutReplicasRequestsGoOutTogether(t *testing.T) {
 			d := &batching{}
 			d.follow(replicas, 1)
 			d.Redis = w.driver()
-			d.keyed = func(_ string, _, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			d.keyed = func(_ string, _, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 				time.Sleep(time.Millisecond)
 				return next()
 			}
@@ -148,7 +149,7 @@ func TestWithoutReplicasRequestsGoOutTogether(t *testing.T) {
 	}
 }
 
-func serverError(text string) error { return redlatch.ServerError(text, errors.New(text)) }
+func serverError(text string) error { return driver.ServerError(text, errors.New(text)) }
 
 // Redisson issues 5614 and 6223: where a managed server has no WAIT, or does not
 // let anybody see its replicas, nothing worked.
@@ -350,7 +351,7 @@ func TestNewRefusesAcksThatItCannotAskFor(t *testing.T) {
 		asks := &acker{}
 		asks.Redis = plain.Redis
 		for _, x := range []struct {
-			driver redlatch.Redis
+			driver driver.Redis
 			cfg    redlatch.Config
 			says   string // empty: it is fine
 		}{

@@ -238,8 +238,8 @@ func (w *world) takeUnder(x taking, policy redlatch.Acks, alone bool, wants, nee
 	w.wantFree(x, others)
 }
 
-// Nothing needs replicas but what acquires, what changes the number of permits, or
-// what prolongs a lease that must be acknowledged.
+// Nothing needs replicas but what acquires, what gives permits back or changes their
+// number, or what prolongs a lease that must be acknowledged.
 func TestWhatReplicasAreAskedFor(t *testing.T) {
 	for policy, renewals := range map[redlatch.Acks][]string{
 		redlatch.AcksAny:        nil,
@@ -251,7 +251,7 @@ func TestWhatReplicasAreAskedFor(t *testing.T) {
 			want := []string{
 				"lock.take", "lock.renew", "lock.transfer", "fairlock.take", "readwrite.read.take", "readwrite.write.take",
 				"grouplock.take", "grouplock.renew", "multilock.take", "semaphore.exchange", "semaphore.set", "semaphore.add", "semaphore.drain",
-				"expirable.take", "expirable.try_set",
+				"expirable.take", "expirable.try_set", "expirable.release", "expirable.give_back",
 			}
 			l := c.Lock("lock")
 			h := w.acquire(l, bg)
@@ -281,14 +281,18 @@ func TestWhatReplicasAreAskedFor(t *testing.T) {
 			r := w.acquire(rw.Read(), bg)
 			time.Sleep(11 * time.Second) // renewals
 			w.no(errors.Join(m.Release(bg), r.Release(bg), g.Release(bg), s.Release(bg, 1), p.Release(bg)))
+			p, err = e.Acquire(bg)
+			w.no(err)
+			w.no(e.Release(bg, p.ID()))
 			latch := c.CountDownLatch("latch")
 			_, err = latch.TrySetCount(bg, 1)
 			w.no(errors.Join(err, latch.CountDown(bg)))
 			rate := c.RateLimiter("rate")
 			_, err = rate.TrySetRate(bg, redlatch.Rate{Permits: 1, Interval: time.Second})
-			w.no(errors.Join(err, rate.Acquire(bg, 1)))
-			_, err = c.Barrier("barrier", 1).Await(bg)
-			w.no(err)
+			w.no(errors.Join(err, rate.Acquire(bg, 1), rate.Release(bg, 1), rate.SetRate(bg, redlatch.Rate{Permits: 2, Interval: time.Second})))
+			barrier := c.Barrier("barrier", 1)
+			_, err = barrier.Await(bg)
+			w.no(errors.Join(err, barrier.Reset(bg)))
 			got := d.takes()
 			slices.Sort(got)
 			got = slices.Compact(got)

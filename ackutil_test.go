@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // An acker is a tap whose server has replicas, so many as it is told. They
@@ -27,7 +28,7 @@ type acker struct {
 }
 
 // silent is a number of acknowledgements that takes all the time that there is.
-func (d *acker) RunAcked(ctx context.Context, s *redlatch.Script, keys, args []string, n int, timeout time.Duration) (redlatch.Reply, int, error) {
+func (d *acker) RunAcked(ctx context.Context, s *driver.Script, keys, args []string, n int, timeout time.Duration) (driver.Reply, int, error) {
 	d.mu.Lock()
 	d.waited, d.wanted, d.limits = append(d.waited, s.Name()), append(d.wanted, n), append(d.limits, timeout)
 	acked := d.acked
@@ -39,7 +40,7 @@ func (d *acker) RunAcked(ctx context.Context, s *redlatch.Script, keys, args []s
 	}
 	if acked != nil {
 		if have, err = acked(s.Name(), keys, n); err != nil {
-			return redlatch.Reply{}, 0, err
+			return driver.Reply{}, 0, err
 		}
 	}
 	if have >= 0 && have < n {
@@ -55,7 +56,7 @@ func (d *acker) Replicas(context.Context, string) (int, error) {
 	return d.replicas, d.ask
 }
 
-func (d *acker) Traits() redlatch.Traits {
+func (d *acker) Traits() driver.Traits {
 	t := d.tap.Traits()
 	t.Replicated = !d.alone
 	return t

@@ -9,15 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/poll"
+	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
-)
-
-var (
-	barrierArrive = script.Load(luaFiles, "barrier.arrive")
-	barrierPoll   = script.Load(luaFiles, "barrier.poll")
-	barrierLeave  = script.Load(luaFiles, "barrier.leave")
-	barrierReset  = script.Load(luaFiles, "barrier.reset")
 )
 
 // A Barrier lets callers wait for one another, in whatever processes: when so
@@ -93,14 +89,14 @@ func (b *Barrier) Await(ctx context.Context, opts ...Option) (int, error) {
 	switch {
 	case over:
 	case o.once:
-		err = errWaitOver
+		err = request.ErrWaitOver
 	default:
-		err = b.c.await(ctx, until, "barrier:"+a.generation, b.channel, question{
-			script: barrierPoll, keys: b.keys(a.generation),
-			args: []string{a.generation, b.c.id, b.c.watchdogMs, b.channel},
-			read: func(r Reply) (bool, error) {
+		err = b.c.polls.Wait(ctx, until, "barrier:"+a.generation, b.channel, poll.Question{
+			Script: lua.BarrierPoll, Keys: b.keys(a.generation),
+			Args: []string{a.generation, b.c.id, b.c.watchdogMs, b.channel},
+			Read: func(r driver.Reply) (bool, error) {
 				if len(r.List) != 2 {
-					return false, unexpected(r, barrierPoll)
+					return false, request.Unexpected(r, lua.BarrierPoll)
 				}
 				return b.verdict(r.List[0].Str, r.List[1].Str)
 			},
@@ -109,11 +105,11 @@ func (b *Barrier) Await(ctx context.Context, opts ...Option) (int, error) {
 	var broken *BrokenError
 	switch {
 	case err == nil || errors.As(err, &broken):
-		b.gathered(following(a.generation))
+		b.gathered(following(a.generation, broken))
 	default:
 		left := b.leave(a)
-		if err == errWaitOver { //nolint:errorlint // made by await, never wrapped; ctx still bounds the call
-			_, _ = nap(ctx, b.c.done, left, time.Time{}, attemptTimeout(b.c.cfg.WatchdogTimeout))
+		if err == request.ErrWaitOver { //nolint:errorlint // made by await, never wrapped; ctx still bounds the call
+			_, _ = request.Pause(ctx, b.c.server.Done, left, time.Time{}, request.AttemptTimeout(b.c.cfg.WatchdogTimeout))
 		}
 	}
 	if err != nil {
@@ -130,11 +126,11 @@ func (b *Barrier) Reset(ctx context.Context) error {
 	}
 	id, g := b.c.nextID(), ""
 	for {
-		o := op{
-			c: b.c, script: barrierReset, lease: b.c.cfg.WatchdogTimeout, stop: b.c.done,
-			keys: b.keys(g), args: []string{g, id, b.channel, strconv.Itoa(b.parties)},
+		o := request.Call{
+			Server: b.c.server, Script: lua.BarrierReset, Lease: b.c.cfg.WatchdogTimeout, Stop: b.c.server.Done,
+			Keys: b.keys(g), Args: []string{g, id, b.channel, strconv.Itoa(b.parties)},
 		}
-		reply, err := o.run(ctx)
+		reply, err := o.Run(ctx)
 		if err != nil {
 			return err
 		}
@@ -160,17 +156,17 @@ func (b *Barrier) arrive(ctx context.Context, until time.Time) (arrival, error) 
 		if g := b.gathers.Load(); g != nil {
 			a.generation = *g
 		}
-		o := op{
-			c: b.c, script: barrierArrive, lease: b.c.cfg.WatchdogTimeout, stop: b.c.done, until: until,
-			keys: b.keys(a.generation),
-			args: []string{a.generation, a.id, b.c.id, strconv.Itoa(b.parties), b.c.watchdogMs, b.channel},
+		o := request.Call{
+			Server: b.c.server, Script: lua.BarrierArrive, Lease: b.c.cfg.WatchdogTimeout, Stop: b.c.server.Done, Until: until,
+			Keys: b.keys(a.generation),
+			Args: []string{a.generation, a.id, b.c.id, strconv.Itoa(b.parties), b.c.watchdogMs, b.channel},
 		}
-		reply, err := o.run(ctx)
+		reply, err := o.Run(ctx)
 		if err == nil && len(reply.List) != 3 {
-			err = unexpected(reply, o.script)
+			err = request.Unexpected(reply, o.Script)
 		}
 		if err != nil {
-			if o.unknown || o.pending != nil {
+			if o.Unknown || o.Pending != nil {
 				b.leave(a)
 			}
 			return a, err
@@ -179,7 +175,7 @@ func (b *Barrier) arrive(ctx context.Context, until time.Time) (arrival, error) 
 		switch a.how {
 		case "current", "forgotten":
 			b.gathered(a.who)
-			if a.how == "forgotten" && o.unknown && a.generation != "" { // it may have been counted
+			if a.how == "forgotten" && o.Unknown && a.generation != "" { // it may have been counted
 				return a, &BrokenError{Name: b.name, Reason: BrokenGone}
 			}
 		case "parties":
@@ -207,15 +203,15 @@ func (b *Barrier) leave(a arrival) <-chan struct{} {
 		return l.left
 	}
 	keys := b.keys(a.generation)
-	b.c.leavers.add(b.c, keys[1], l, func(all []leaver) {
+	b.c.leavers.Add(keys[1], l, func(all []leaver) {
 		args := []string{a.generation, b.channel}
 		for _, l := range all {
 			args = append(args, l.id)
 			defer close(l.left)
 		}
 		for {
-			o := op{c: b.c, script: barrierLeave, lease: b.c.cfg.WatchdogTimeout, stop: b.c.over, keys: keys, args: args}
-			if _, err := o.run(context.Background()); !errors.Is(err, ErrUnavailable) || b.c.open() != nil {
+			o := request.Call{Server: b.c.server, Script: lua.BarrierLeave, Lease: b.c.cfg.WatchdogTimeout, Stop: b.c.server.Over, Keys: keys, Args: args}
+			if _, err := o.Run(context.Background()); !errors.Is(err, ErrUnavailable) || b.c.open() != nil {
 				return
 			}
 		}
@@ -245,11 +241,16 @@ func (b *Barrier) keys(generation string) []string {
 // says so.
 func (b *Barrier) gathered(generation string) { b.gathers.Store(&generation) }
 
-// following returns the generation after another one.
-func following(generation string) string {
+// following returns the generation after another one, which went or was broken: those
+// behind a reset have its id.
+func following(generation string, broken *BrokenError) string {
 	i := strings.LastIndexByte(generation, ':') + 1
+	begun := generation[:i]
+	if broken != nil && broken.Reason == BrokenReset {
+		begun = broken.By + ":"
+	}
 	n, _ := strconv.ParseUint(generation[i:], 10, 64)
-	return generation[:i] + strconv.FormatUint(n+1, 10)
+	return begun + strconv.FormatUint(n+1, 10)
 }
 
 func (b *Barrier) busy(err error) error {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // TestBarrierProperties lets clients arrive, give up, reset and die at random,
@@ -77,7 +78,7 @@ func (m *barrierModel) record(generation string) map[string]string {
 }
 
 // watched looks at what a script has made of the generation that gathered before.
-func (m *barrierModel) watched(s string, args []string, r redlatch.Reply, err error) {
+func (m *barrierModel) watched(s string, args []string, r driver.Reply, err error) {
 	if err != nil {
 		m.Errorf("%s %q: %v", s, args, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -276,7 +277,7 @@ func TestABarrierRefusesWhatItCannotDo(t *testing.T) {
 // fatedBarrier returns a client and what becomes of the attempts of its scripts.
 func (w *world) fatedBarrier(decide func(s string, try int) fate) (*redlatch.Client, *counting) {
 	x := &counting{}
-	d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+	d := &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 		x.mu.Lock()
 		x.tries++
 		what := decide(s, x.tries)
@@ -378,7 +379,7 @@ func TestALateRequestIsNothingToTheNextGeneration(t *testing.T) {
 func TestOneThatLeavesBeforeItsArrivalComesNeverArrives(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var slow atomic.Bool
-		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "barrier.arrive" && slow.CompareAndSwap(true, false) {
 				time.Sleep(2 * time.Second)
 			}
@@ -404,7 +405,7 @@ func TestOfManyAtABarrierOneAsks(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		const waiters = 300
 		var asked atomic.Int64
-		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "barrier.poll" {
 				asked.Add(1)
 				time.Sleep(time.Millisecond)
@@ -441,9 +442,9 @@ func TestOfManyAtABarrierOneAsks(t *testing.T) {
 func TestABarrierInAnOutage(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		m := &mortal{}
-		m.Client = w.tapped(redlatch.Config{}, &tap{hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		m.Client = w.tapped(redlatch.Config{}, &tap{hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if m.dead.Load() {
-				return redlatch.Reply{}, errTapUnknown
+				return driver.Reply{}, errTapUnknown
 			}
 			return next()
 		}})

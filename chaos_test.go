@@ -8,14 +8,15 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // A chaos is a way to the server that delays, loses and holds back what the
 // scripts of some type ask and answer, and shows each execution by itself.
 type chaos struct {
 	w      *world
-	prefix string                                                         // of the scripts
-	watch  func(s string, args []string, reply redlatch.Reply, err error) // after each execution, one at a time
+	prefix string                                                       // of the scripts
+	watch  func(s string, args []string, reply driver.Reply, err error) // after each execution, one at a time
 	lossy  bool
 	slot   chan struct{} // a mutex would stop the clock
 
@@ -51,11 +52,11 @@ type chaotic struct {
 
 func (x *chaos) process(cfg redlatch.Config) *chaotic {
 	c := &chaotic{}
-	c.Client = x.w.tapped(cfg, &tap{hook: func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+	c.Client = x.w.tapped(cfg, &tap{hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 		if !strings.HasPrefix(s, x.prefix) {
 			return next()
 		}
-		run := func() (r redlatch.Reply, err error) {
+		run := func() (r driver.Reply, err error) {
 			x.alone(func() {
 				r, err = next()
 				x.runs++
@@ -65,7 +66,7 @@ func (x *chaos) process(cfg redlatch.Config) *chaotic {
 		}
 		time.Sleep(x.ms(3))
 		if c.dead.Load() {
-			return redlatch.Reply{}, errTapUnknown
+			return driver.Reply{}, errTapUnknown
 		}
 		if x.lossy && x.draw(10) == 0 { // it arrives when nobody waits for it any more
 			after := x.ms(5000)
@@ -74,12 +75,12 @@ func (x *chaos) process(cfg redlatch.Config) *chaotic {
 				_, _ = run()
 			}()
 			time.Sleep(50 * time.Millisecond)
-			return redlatch.Reply{}, errTapUnknown
+			return driver.Reply{}, errTapUnknown
 		}
 		r, err := run()
 		time.Sleep(x.ms(3))
 		if (x.lossy && x.draw(10) == 0) || c.dead.Load() {
-			return redlatch.Reply{}, errTapUnknown
+			return driver.Reply{}, errTapUnknown
 		}
 		return r, err
 	}})

@@ -8,7 +8,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/poll"
+	"github.com/redlatch/redlatch/internal/queue"
+	"github.com/redlatch/redlatch/internal/ratequeue"
 	"github.com/redlatch/redlatch/internal/renew"
+	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/internal/worker"
 )
@@ -16,8 +22,7 @@ import (
 // A Client is one participant: a process needs one for each Redis. Its methods
 // are safe for concurrent use.
 type Client struct {
-	redis      Redis
-	traits     Traits
+	server     *request.Server
 	cfg        Config
 	id         string
 	watchdogMs string
@@ -25,7 +30,6 @@ type Client struct {
 	sites      bool          // whether call sites are of use
 	report     reporter
 
-	pool        *worker.Pool
 	aftermath   *worker.Queue // of losses: what has to be done when the contexts have ended
 	lapsed      lapsed
 	clock       *renew.Clock
@@ -38,33 +42,22 @@ type Client struct {
 	desks       desks
 	lines       lines
 	blind       blind
-	debts       debts
 	control     control
-	pubsub      pubsub
-	acks        acks
-	sessions    sessions
-	rates       rateQueues
-	watches     watches
+	rates       *ratequeue.Queues
+	polls       *poll.Polls
 	twins       twins
-	leavers     gathers[leaver]    // of barriers
-	givers      gathers[*giveBack] // of permits by their ids
-	senders     *senders
-	attempts    sync.Pool // of *attempt
-	batches     sync.Pool // of *batch
-	waiters     sync.Pool // of *waiter
+	leavers     *queue.Gather[leaver]    // of barriers
+	givers      *queue.Gather[*giveBack] // of permits by their ids
+	quitters    *queue.Gather[quitter]   // of fair locks
+	waiters     sync.Pool                // of *waiter
 
 	droppedMu sync.Mutex // guards dropped
 	dropped   []func()   // give up holds that were garbage collected without having been released
 
-	done      chan struct{} // closed when Close begins: nobody waits any longer
-	over      chan struct{} // closed when Close ends: nothing is settled any longer
 	closeOnce sync.Once
 	closeErr  error
 	stopBreak func()
 }
-
-// idleWorkers is how many goroutines a client keeps for requests to come.
-const idleWorkers = 64
 
 // New returns a client that keeps its locks in redis. It refuses a Config that
 // does not fit together, or that does not fit the driver's time-outs. It does
@@ -72,46 +65,53 @@ const idleWorkers = 64
 // acquisition.
 //
 // The driver stays the caller's: Close does not close it.
-func New(redis Redis, cfg Config) (*Client, error) {
+func New(redis driver.Redis, cfg Config) (*Client, error) {
 	if redis == nil {
 		return nil, errors.New("redlatch: New needs a driver, such as goredis.Use(rdb)")
 	}
 	e := cfg.Events
 	sites := cfg.Logger != nil || e.Lost != nil || e.SlowWait != nil || e.Dropped != nil
-	traits := redis.Traits()
-	cfg, err := cfg.withDefaults(traits)
+	cfg, err := cfg.withDefaults(redis.Traits())
 	if err != nil {
 		return nil, err
 	}
 	c := &Client{
-		redis: redis, traits: traits, cfg: cfg,
-		sites: sites, id: wire.NewClientID(), watchdogMs: millis(cfg.WatchdogTimeout),
-		pool: worker.New(idleWorkers),
-		done: make(chan struct{}),
-		over: make(chan struct{}),
+		cfg: cfg, sites: sites, id: wire.NewClientID(), watchdogMs: wire.Millis(cfg.WatchdogTimeout),
 	}
 	c.aftermath = worker.NewQueue(0, nil)
 	c.report.start(cfg.Logger, cfg.Events)
-	c.pubsub.start(cfg.PubSub, traits.Cluster)
-	if err := c.acks.start(c); err != nil {
+	c.server, err = request.New(request.Options{
+		Driver:         redis,
+		Outage:         cfg.OutageTimeout,
+		Length:         cfg.WatchdogTimeout,
+		Policy:         request.Policy(cfg.Acks),
+		AckTimeout:     cfg.AckTimeout,
+		Sharded:        cfg.PubSub == PubSubSharded || cfg.PubSub == PubSubBoth,
+		Classic:        cfg.PubSub == PubSubClassic || cfg.PubSub == PubSubBoth,
+		Answered:       func(node string) { c.clock.Answered(node) },
+		TooFew:         tooFew,
+		Unacknowledged: c.report.notAcknowledged,
+		RenewFailed:    c.report.renewFailed,
+	})
+	if err != nil {
 		return nil, err
 	}
-	c.senders = newSenders(c)
-	c.clock = renew.NewClock(c.settle, c.collectDropped)
+	c.clock = renew.NewClock(c.server.Go, c.collectDropped)
 	c.kind = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(plainLock.renew, batch) }}
-	c.rwKind = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(readWriteRenew, batch) }}
+	c.rwKind = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(lua.ReadWriteRenew, batch) }}
 	c.groups = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(groupLock.renew, batch) }}
 	c.permitKind = &renew.Kind{Renew: c.renewPermits}
 	c.lines = lines{c: c, m: make(map[lineKey]*line)}
 	c.lines.places = newPlaces()
-	c.debts = debts{c: c, timers: make(map[*time.Timer]debt)}
 	c.stopBreak = redis.OnBreak(func(lane string) {
-		c.acks.forget(lane)
+		c.server.Acks.Forget(lane)
 		c.clock.Kick(lane)
 	})
-	c.sessions.c = c
-	c.rates.c = c
-	c.watches = watches{c: c, m: make(map[string]*watch)}
+	c.leavers = queue.NewGather[leaver](mostGathered, c.server.Go)
+	c.givers = queue.NewGather[*giveBack](mostGathered, c.server.Go)
+	c.quitters = queue.NewGather[quitter](mostQuit, c.server.Go)
+	c.rates = ratequeue.New(ratequeue.Options{Server: c.server, Skew: cfg.MaxClockSkew, Busy: rateBusy, NoRate: noRate})
+	c.polls = poll.New(c.server)
 	c.control.start(c)
 	return c, nil
 }
@@ -143,12 +143,10 @@ func checkName(name string) error {
 
 // open returns ErrClosed after Close.
 func (c *Client) open() error {
-	select {
-	case <-c.done:
+	if c.server.Closed() {
 		return ErrClosed
-	default:
-		return nil
 	}
+	return nil
 }
 
 // Close ends the client. Callers that wait for a lock get ErrClosed. The
@@ -161,8 +159,7 @@ func (c *Client) open() error {
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() {
 		end := time.Now().Add(c.cfg.CloseTimeout)
-		close(c.done)
-		c.senders.tell()
+		c.server.Stop()
 		c.lines.drain(time.Until(end))
 		c.stopBreak()
 		c.control.stop()
@@ -173,13 +170,11 @@ func (c *Client) Close() error {
 		}
 		c.lines.close()
 		c.permitLines.close()
-		c.debts.close()
+		c.server.Orphans.Close()
 		c.report.queue.Close()
-		if !c.pool.Close(time.Until(end)) {
+		if !c.server.End(time.Until(end)) {
 			c.closeErr = errors.New("redlatch: Close: requests were still under way after Config.CloseTimeout; what they take is left to its TTL")
 		}
-		close(c.over)
-		c.senders.tell()
 	})
 	return c.closeErr
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/renew"
 )
 
@@ -112,7 +113,7 @@ const (
 )
 
 // withDefaults fills in the zero fields and checks the others.
-func (c Config) withDefaults(t Traits) (Config, error) {
+func (c Config) withDefaults(t driver.Traits) (Config, error) {
 	def := func(d *time.Duration, v time.Duration) {
 		if *d == 0 {
 			*d = v
@@ -157,12 +158,6 @@ func (c Config) withDefaults(t Traits) (Config, error) {
 		return c, fmt.Errorf("redlatch: the %s driver notices a dead connection only after %v, which is more than a third of Config.WatchdogTimeout (%v): a hold would be lost before its renewal could be retried; lower the driver's time-outs for connecting, reading and writing or raise WatchdogTimeout", t.Name, t.Timeout, c.WatchdogTimeout)
 	}
 	return c, nil
-}
-
-// attemptTimeout is how long one attempt may take before it is given up (it
-// may still be executed later, and every script allows for that).
-func attemptTimeout(lease time.Duration) time.Duration {
-	return min(max(lease/10, 100*time.Millisecond), 3*time.Second)
 }
 
 // checkLease refuses leases that leave no time to trust them.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -109,7 +110,7 @@ func TestAStoredNumberMakesNobodyPollWithoutPause(t *testing.T) {
 func TestAStoredNumberMakesNobodyPollWithoutPauseOnRealServers(t *testing.T) {
 	onRealServers(t, func(t *testing.T, s *testserver.Server) {
 		var ran atomic.Int64
-		d := &tap{Redis: connectRueidis(t, s.Addr()), hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{Redis: connectRueidis(t, s.Addr()), hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			ran.Add(1)
 			return next()
 		}}

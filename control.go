@@ -7,6 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/internal/worker"
@@ -26,12 +29,6 @@ const (
 	// mostRevokes is how many messages wait to be looked at. Those beyond are
 	// somebody's who floods; an asker goes on without an answer.
 	mostRevokes = 64
-)
-
-var (
-	controlAsk    = script.Load(luaFiles, "control.ask")
-	controlAsked  = script.Load(luaFiles, "control.asked")
-	controlAnswer = script.Load(luaFiles, "control.answer")
 )
 
 // A controlMessage asks a client to revoke a hold, or confirms that.
@@ -61,7 +58,7 @@ func (k *control) start(c *Client) {
 	k.heard = make(chan struct{})
 	k.revokes = worker.NewQueue(mostRevokes, func(int) {})
 	k.listening = sync.OnceFunc(func() { close(k.heard) })
-	k.unsubscribe = c.redis.Subscribe(controlPrefix+c.id, false, func(n Notice) {
+	k.unsubscribe = c.server.Driver.Subscribe(controlPrefix+c.id, false, func(n driver.Notice) {
 		if n.Subscribed {
 			k.listening()
 			return
@@ -101,23 +98,23 @@ func (k *control) revoke(m controlMessage) {
 		return
 	}
 	asked := []string{wire.Prefix(wire.Revoke, m.Name)}
-	o := k.c.question(controlAsked, asked...)
-	o.args, o.until = []string{m.Owner}, time.Now().Add(revokeTTL)
-	if reply, err := o.run(context.Background()); err != nil || reply.Int != 1 || !t.lose(LostRevoked) {
+	o := k.c.question(lua.ControlAsked, asked...)
+	o.Args, o.Until = []string{m.Owner}, time.Now().Add(revokeTTL)
+	if reply, err := o.Run(context.Background()); err != nil || reply.Int != 1 || !t.lose(LostRevoked) {
 		return
 	}
 	from := m.From
 	m.Op = "revoked"
-	answer := k.message(controlAnswer, from, m)
-	answer.keys, answer.args = asked, append(answer.args, m.Owner)
-	_, _ = answer.send(context.Background())
+	answer := k.message(lua.ControlAnswer, from, m)
+	answer.Keys, answer.Args = asked, append(answer.Args, m.Owner)
+	_, _ = answer.Send(context.Background())
 }
 
 // message prepares a request that sends m to a client, to be sent as it is: these
 // channels are classic, also where those of locks are sharded.
-func (k *control) message(s *Script, to string, m controlMessage) op {
+func (k *control) message(s *script.Script, to string, m controlMessage) request.Call {
 	text, _ := json.Marshal(m) //nolint:errchkjson // strings always can
-	return op{c: k.c, script: s, args: []string{controlPrefix + to, string(text)}, lease: k.c.cfg.WatchdogTimeout, stop: k.c.over, single: true}
+	return request.Call{Server: k.c.server, Script: s, Args: []string{controlPrefix + to, string(text)}, Lease: k.c.cfg.WatchdogTimeout, Stop: k.c.server.Over, Single: true}
 }
 
 // holder returns the tenure of this client that has an owner id of a lock, or nil.
@@ -151,10 +148,10 @@ func (c *Client) revoke(ctx context.Context, name string, h Holder) bool {
 	case <-k.heard: // a client that has just been made would miss the answer
 	case <-ctx.Done():
 	}
-	ask := k.message(controlAsk, h.Client, controlMessage{Op: "revoke", Name: name, Owner: h.Owner, From: c.id, Nonce: nonce})
-	ask.keys, ask.args = []string{wire.Prefix(wire.Revoke, name)}, append(ask.args, h.Owner, millis(revokeTTL))
-	heard, err := ask.send(ctx)
-	if err == nil && heard.Int == 0 && !c.traits.Cluster {
+	ask := k.message(lua.ControlAsk, h.Client, controlMessage{Op: "revoke", Name: name, Owner: h.Owner, From: c.id, Nonce: nonce})
+	ask.Keys, ask.Args = []string{wire.Prefix(wire.Revoke, name)}, append(ask.Args, h.Owner, wire.Millis(revokeTTL))
+	heard, err := ask.Send(ctx)
+	if err == nil && heard.Int == 0 && !c.server.Traits.Cluster {
 		return false // nobody listens: the holder is gone
 	}
 	select {
@@ -162,7 +159,7 @@ func (c *Client) revoke(ctx context.Context, name string, h Holder) bool {
 		return true
 	case <-ctx.Done():
 		return false
-	case <-c.done:
+	case <-c.server.Done:
 		return false
 	}
 }
@@ -196,10 +193,10 @@ func (l *Lock) ForceRelease(ctx context.Context) (bool, error) {
 			}
 		}
 	}
-	o := op{c: l.c, script: l.kind.force, keys: l.keys, args: args, lease: l.c.cfg.WatchdogTimeout, stop: l.c.done}
-	reply, err := o.run(ctx)
+	o := request.Call{Server: l.c.server, Script: l.kind.force, Keys: l.keys, Args: args, Lease: l.c.cfg.WatchdogTimeout, Stop: l.c.server.Done}
+	reply, err := o.Run(ctx)
 	if err != nil {
 		return revoked, err
 	}
-	return revoked || o.unknown || reply.Int == 1, nil
+	return revoked || o.Unknown || reply.Int == 1, nil
 }

@@ -9,8 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/notify"
-	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -19,7 +21,8 @@ import (
 // for as many of the first in line as fit into it; Redis serves them in order, up
 // to the first who has to wait. Then the worker sleeps until there is a message,
 // the first permit is over or two seconds have passed. The desk exists while
-// there is a line.
+// there is a line, a release of this process is under way, or what this process owes
+// to others is remembered.
 //
 // Who leaves while a request is under way that asks for him is not waited for:
 // the worker gives back what the request brings.
@@ -33,26 +36,22 @@ type desk struct {
 	onces    int       // how many in line do not wait
 	asking   int       // how many of the first are asked for right now; they stay in line
 	unset    bool      // the semaphore has not been given permits, as the server last said
-	leaving  int       // releases of this process that are under way,
-	leftAt   time.Time // and when the last one began
+	serving  bool      // there is a worker
+	leaving  int       // releases of this process that are under way
+	awaiting bool      // the worker waits for the answer to one of them
+	heard    int       // messages of others that the worker has acted on
 	blocked  bool      // the first is known to have to wait
 	reach    int       // for how many ids the next request asks at most, unless the first wants more
 	answered time.Time // when the server last answered
 	outage   error     // why the last request brought no answer; nil if it brought one
+	turns    turns     // what this process owes to others,
+	kept     stay      // for as long as that is remembered
 }
 
 // desks are a client's desks by the names of their semaphores.
 type desks struct {
-	mu    sync.Mutex // guards m, owing, every desk and every asker
-	m     map[string]*desk
-	owing map[string]*owing
-}
-
-// An owing is what this process owes to others that wait for permits of a semaphore,
-// for as long as that is remembered.
-type owing struct {
-	turns
-	stay
+	mu sync.Mutex // guards m, every desk and every asker
+	m  map[string]*desk
 }
 
 // An asker is a caller in line.
@@ -76,8 +75,6 @@ type asker struct {
 	err     error // nil: the permits are his
 }
 
-var permitTake = script.Load(luaFiles, "expirable.take")
-
 const (
 	// deskBatch is for how many ids one request asks at most, unless the first in
 	// line wants more. A line that has to wait asks for fewer: for twice what it
@@ -88,41 +85,59 @@ const (
 	deskPause = 5 * time.Millisecond
 )
 
-// enter puts a into the line of s. It fails with errWaitOver if a does not wait
-// and somebody else does.
-func (ds *desks) enter(s *ExpirableSemaphore, a *asker) error {
-	ds.mu.Lock()
-	defer ds.mu.Unlock()
+// get returns the desk of s. Holding desks.mu.
+func (ds *desks) get(s *ExpirableSemaphore) *desk {
 	d := ds.m[s.name]
-	fresh := d == nil
-	if fresh {
-		d = &desk{sem: s, poke: make(chan struct{}, 1), reach: deskBatch, answered: a.since}
+	if d == nil {
+		d = &desk{sem: s, poke: make(chan struct{}, 1)}
+		d.unowed(time.Now())
 		if ds.m == nil {
 			ds.m = map[string]*desk{}
 		}
 		ds.m[s.name] = d
 	}
+	return d
+}
+
+// unowed notes that nothing is owed to anybody. Holding desks.mu.
+func (d *desk) unowed(now time.Time) {
+	d.turns.free()
+	d.turns.unused = now.Add(-keepTurns) // a later pause would be remembered
+}
+
+// put forgets the desk, unless it is of use. Holding desks.mu.
+func (ds *desks) put(d *desk) {
+	if ds.m[d.sem.name] == d && !d.serving && d.leaving == 0 && !d.kept.lasts() { // there may be another since
+		delete(ds.m, d.sem.name)
+	}
+}
+
+// enter puts a into the line of s. It fails with request.ErrWaitOver if a does not wait
+// and somebody else does.
+func (ds *desks) enter(s *ExpirableSemaphore, a *asker) error {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	d := ds.get(s)
+	defer ds.put(d)
 	if a.once {
-		switch y := ds.owing[s.name]; {
+		switch {
 		case d.blocked:
 			a.next = front(d).next
-			return errWaitOver
-		case y != nil && y.owes(d.news.Foreign(), a.since) > 0:
-			if fresh {
-				delete(ds.m, s.name)
-			}
-			return owedError(y.owed)
+			return request.ErrWaitOver
+		case d.turns.owes(d.news.Foreign(), a.since) > 0:
+			return owedError(d.turns.owed)
 		}
+	}
+	switch {
+	case !d.serving:
+		d.serving, d.unset, d.outage, d.reach, d.answered = true, false, nil, deskBatch, a.since
+		s.c.server.Go(func() { d.serve(ds) })
+	case d.unset && !a.untilSet:
+		d.askNow()
 	}
 	a.place, a.outage = d.line.PushBack(a), d.outage
 	if a.once {
 		d.onces++
-	}
-	switch {
-	case fresh:
-		s.c.settle(func() { d.serve(ds) })
-	case d.unset && !a.untilSet:
-		d.askNow()
 	}
 	return nil
 }
@@ -188,33 +203,35 @@ func (d *desk) serve(ds *desks) {
 	var pause time.Duration
 	for {
 		if rest := d.rest(ds); rest > 0 {
-			d.sem.c.listen(&d.news, d.sem.channel, nil, nil)
-			d.sleep(rest, true)
+			d.sem.c.server.Listen(&d.news, d.sem.channel, nil, nil)
+			d.sleep(ds, rest, true)
 			continue
 		}
-		batch := d.next(ds)
+		batch, stop := d.next(ds)
 		if batch == nil {
-			d.news.Stop()
+			if stop != nil {
+				stop()
+			}
 			return
 		}
 		o := d.request(batch)
-		reply, err := o.run(context.WithoutCancel(batch[0].ctx))
-		short := o.doubt(err == nil && first(reply).Int > 0)
+		reply, err := o.Run(context.WithoutCancel(batch[0].ctx))
+		short := o.Doubt(err == nil && first(reply).Int > 0)
 		ds.mu.Lock()
 		d.asking = 0
 		if err != nil {
 			d.failed(batch, &o, err)
 			pause = min(max(2*pause, deskPause), time.Second)
 			ds.mu.Unlock()
-			d.sleep(pause/2+rand.N(pause/2), false) //nolint:gosec // jitter
+			d.sleep(ds, pause/2+rand.N(pause/2), false) //nolint:gosec // jitter
 			continue
 		}
 		pause = 0
-		wait := d.answer(ds, batch, &o, reply, short)
+		wait := d.answer(batch, &o, reply, short)
 		ds.mu.Unlock()
 		if wait != 0 {
-			d.sem.c.listen(&d.news, d.sem.channel, nil, nil)
-			d.sleep(wait, true)
+			d.sem.c.server.Listen(&d.news, d.sem.channel, nil, nil)
+			d.sleep(ds, wait, true)
 		}
 	}
 }
@@ -223,85 +240,64 @@ func (d *desk) serve(ds *desks) {
 func (d *desk) rest(ds *desks) time.Duration {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
-	y := ds.owing[d.sem.name]
-	if y == nil || d.line.Len() == 0 || d.sem.c.open() != nil {
+	d.awaiting, d.heard = false, d.news.Foreign()
+	if d.line.Len() == 0 || d.sem.c.open() != nil {
 		return 0
 	}
-	now := time.Now()
-	rest := y.owes(d.news.Foreign(), now)
-	if d.leaving > 0 && !y.calmed(now) { // its message came before its answer, which says what is owed for it
-		rest = max(rest, longestPause-now.Sub(d.leftAt))
-	}
+	rest := d.turns.owes(d.heard, time.Now())
 	for e := d.line.Front(); e != nil && d.onces > 0 && rest > 0; {
 		a := e.Value.(*asker) //nolint:forcetypeassert // only askers stand in line
 		e = e.Next()
 		if a.once {
-			d.decide(a, owedError(max(1, y.owed)))
+			d.decide(a, owedError(d.turns.owed))
 		}
 	}
 	return rest
 }
 
-// releasing prepares the release of a permit: it returns how many subscriptions are
-// the client's own, and how many messages of others were heard.
-func (ds *desks) releasing(s *ExpirableSemaphore) (own string, foreign int) {
+// releasing prepares the release of a permit. It returns the desk that hears of it, how
+// many subscriptions are the client's own, and how many messages of others were heard.
+func (ds *desks) releasing(s *ExpirableSemaphore) (d *desk, own string, foreign int) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
-	d := ds.m[s.name]
-	if d == nil {
-		return "0", 0
-	}
+	d = ds.get(s)
 	d.news.Expect()
-	d.leaving, d.leftAt = d.leaving+1, time.Now()
-	return s.c.own(&d.news, s.channel), d.news.Foreign()
+	d.leaving++
+	return d, s.c.server.Own(&d.news, s.channel), d.news.Foreign()
 }
 
-// released notes what is owed for a release, foreign messages having been heard before.
-func (ds *desks) released(s *ExpirableSemaphore, reply Reply, foreign int) {
+// released notes what is owed for a release that d has heard of, foreign messages
+// having been heard before.
+func (ds *desks) released(d *desk, reply driver.Reply, foreign int) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
+	defer ds.put(d)
 	nothing := len(reply.List) != 2 || reply.List[0].Int == 0
-	if d := ds.m[s.name]; d != nil {
-		d.leaving = max(0, d.leaving-1)
-		if ds.owing[s.name] != nil {
-			defer d.askNow()
-		}
-		if nothing {
-			d.news.Unexpect() // for it was not published
-		}
+	d.leaving--
+	d.news.Answered(!nothing)
+	if d.awaiting || d.kept.lasts() {
+		defer d.askNow()
 	}
 	if nothing {
 		return
 	}
-	n, now, y := int(reply.List[1].Int), time.Now(), ds.owing[s.name]
-	if n == 0 && !s.c.yieldsBlindly(s.channel, now.Add(-keepTurns), now) {
-		if y != nil {
-			y.free()
-		}
+	n, now := int(reply.List[1].Int), time.Now()
+	if n == 0 && !d.sem.c.yieldsBlindly(d.sem.channel, now.Add(-keepTurns), now) {
+		d.unowed(now)
 		return
 	}
-	if y == nil {
-		y = &owing{}
-		y.unused = now.Add(-keepTurns) // a later pause would be remembered
-		if ds.owing == nil {
-			ds.owing = map[string]*owing{}
-		}
-		ds.owing[s.name] = y
-	}
-	y.used(foreign)
-	y.yield(n, foreign, now)
-	y.prolong(keepTurns, func() {
+	d.turns.used(foreign)
+	d.turns.yield(n, foreign, now)
+	d.kept.prolong(keepTurns, func() {
 		ds.mu.Lock()
 		defer ds.mu.Unlock()
-		if ds.owing[s.name] == y && !y.lasts() {
-			delete(ds.owing, s.name)
-		}
+		ds.put(d)
 	})
 }
 
-// next returns those to ask for, or nil if nobody is in line: then the desk is
-// no more.
-func (d *desk) next(ds *desks) (batch []*asker) {
+// next returns those to ask for, or nil if nobody is in line: then there is no worker
+// any more, and what ends its subscription is to be called.
+func (d *desk) next(ds *desks) (batch []*asker, stop func()) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	if d.sem.c.open() != nil {
@@ -319,14 +315,15 @@ func (d *desk) next(ds *desks) (batch []*asker) {
 	}
 	d.asking, d.blocked = len(batch), false
 	if len(batch) == 0 {
-		delete(ds.m, d.sem.name)
+		d.serving, stop = false, d.news.Detach()
+		ds.put(d)
 	}
-	return batch
+	return batch, stop
 }
 
 // request prepares the request for a batch. It is one attempt only: the line is
 // another by the time of the next.
-func (d *desk) request(batch []*asker) op {
+func (d *desk) request(batch []*asker) request.Call {
 	c := d.sem.c
 	args := []string{d.sem.channel}
 	lease := batch[0].length
@@ -335,19 +332,19 @@ func (d *desk) request(batch []*asker) op {
 		args = append(args, a.ids...)
 		lease = min(lease, a.length)
 	}
-	return op{c: c, script: permitTake, keys: d.sem.keys, args: args, lease: lease, stop: c.over, single: true, acks: c.acks.holds}
+	return request.Call{Server: c.server, Script: lua.ExpirableTake, Keys: d.sem.keys, Args: args, Lease: lease, Stop: c.server.Over, Single: true, Acks: c.server.Acks.Holds}
 }
 
 // failed notes that a request brought no answer, or none that helps. Holding
 // desks.mu.
-func (d *desk) failed(batch []*asker, o *op, err error) {
+func (d *desk) failed(batch []*asker, o *request.Call, err error) {
 	for _, a := range batch {
-		a.suspect = a.suspect || o.uncertain(err) || o.left
+		a.suspect = a.suspect || o.Uncertain(err) || o.Left
 		if a.left {
 			d.decide(a, err)
 		}
 	}
-	if !o.left && runError(err).permanent() {
+	if !o.Left && driver.Failure(err).Permanent() {
 		d.all(err)
 		return
 	}
@@ -362,7 +359,7 @@ func (d *desk) failed(batch []*asker, o *op, err error) {
 			heard = a.since
 		}
 		if now.Sub(heard) >= limit {
-			d.decide(a, &outageError{cause: err})
+			d.decide(a, &request.OutageError{Cause: err})
 		}
 	}
 }
@@ -370,10 +367,10 @@ func (d *desk) failed(batch []*asker, o *op, err error) {
 // answer deals with the server's answer, and returns for how long to sleep; 0 if
 // there is more to ask for at once. short, if it is not nil, says why what was given
 // does not count. Holding desks.mu.
-func (d *desk) answer(ds *desks, batch []*asker, o *op, reply Reply, short *AckError) time.Duration {
+func (d *desk) answer(batch []*asker, o *request.Call, reply driver.Reply, short error) time.Duration {
 	d.answered, d.outage = time.Now(), nil
-	if len(reply.List) != 2 || reply.List[0].Kind != ReplyInt || reply.List[0].Int > int64(len(batch)) {
-		d.all(unexpected(reply, permitTake))
+	if len(reply.List) != 2 || reply.List[0].Kind != driver.ReplyInt || reply.List[0].Int > int64(len(batch)) {
+		d.all(request.Unexpected(reply, lua.ExpirableTake))
 		return 0
 	}
 	given := int(reply.List[0].Int)
@@ -383,7 +380,7 @@ func (d *desk) answer(ds *desks, batch []*asker, o *op, reply Reply, short *AckE
 	got := 0
 	for _, a := range batch[:given] {
 		got += len(a.ids)
-		a.sent = o.sent
+		a.sent = o.Sent
 		if short != nil {
 			a.suspect = true // the server may forget them
 			d.decide(a, short)
@@ -391,8 +388,8 @@ func (d *desk) answer(ds *desks, batch []*asker, o *op, reply Reply, short *AckE
 		}
 		d.decide(a, nil)
 	}
-	if y := ds.owing[d.sem.name]; y != nil && given > 0 {
-		y.settled(d.news.Foreign(), d.answered)
+	if given > 0 {
+		d.turns.settled(d.news.Foreign(), d.answered)
 	}
 	if given == len(batch) {
 		d.reach = min(2*d.reach, deskBatch)
@@ -400,10 +397,10 @@ func (d *desk) answer(ds *desks, batch []*asker, o *op, reply Reply, short *AckE
 	}
 	d.reach = min(max(2*got, deskFew), deskBatch)
 	// The first who did not get his has to wait, and so has everybody behind.
-	wait := jittered(longestSleep)
+	wait := request.Jittered(request.LongestPause)
 	var next time.Duration
 	if ms := reply.List[1].Int; ms >= 0 {
-		next = fromMillis(ms + 1)
+		next = wire.FromMillis(ms + 1)
 		wait = min(wait, next)
 	}
 	d.blocked = true
@@ -411,7 +408,7 @@ func (d *desk) answer(ds *desks, batch []*asker, o *op, reply Reply, short *AckE
 		a.next, a.outage = next, nil
 		if a.left {
 			d.blocked = d.blocked && a != batch[given]
-			d.decide(a, errWaitOver)
+			d.decide(a, request.ErrWaitOver)
 		}
 	}
 	if !d.blocked {
@@ -423,7 +420,7 @@ func (d *desk) answer(ds *desks, batch []*asker, o *op, reply Reply, short *AckE
 		if a.once {
 			d.blocked = d.blocked && a != batch[given]
 			a.next = next
-			d.decide(a, errWaitOver)
+			d.decide(a, request.ErrWaitOver)
 		}
 	}
 	if !d.blocked {
@@ -445,7 +442,7 @@ func (d *desk) uninitialized() time.Duration {
 	if d.line.Len() == 0 {
 		return 0
 	}
-	return jittered(longestSleep)
+	return request.Jittered(request.LongestPause)
 }
 
 // all tells everybody in line the same. Holding desks.mu.
@@ -462,19 +459,39 @@ func front(d *desk) *asker {
 
 // sleep waits for t, or until somebody leaves who was waited for, or, if it is
 // news that is waited for, until there is some.
-func (d *desk) sleep(t time.Duration, forNews bool) {
-	timer := time.NewTimer(t)
+func (d *desk) sleep(ds *desks, t time.Duration, forNews bool) {
+	timer, end, awaited := time.NewTimer(t), time.Now().Add(t), false
 	defer timer.Stop()
 	var news <-chan struct{}
 	if forNews {
 		news = d.news.Wake()
 	}
-	select {
-	case <-timer.C:
-	case <-news:
-	case <-d.poke:
-	case <-d.sem.c.done:
+	for {
+		select {
+		case <-timer.C:
+		case <-news:
+			if d.awaits(ds) {
+				if !awaited { // each release has a message
+					awaited = true
+					timer.Reset(min(time.Until(end), longestPause))
+				}
+				continue
+			}
+		case <-d.poke:
+		case <-d.sem.c.server.Done:
+		}
+		return
 	}
+}
+
+// awaits says whether the news is of a release of this process that is under way. Its
+// answer says what is owed for it, and wakes the worker. Who asks before that takes
+// what is left to others, and believes that nobody wanted it.
+func (d *desk) awaits(ds *desks) bool {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	d.awaiting = d.leaving > 0 && d.news.Foreign() == d.heard
+	return d.awaiting
 }
 
 // wait waits in line until a has its permits.
@@ -493,11 +510,11 @@ func (ds *desks) wait(ctx context.Context, s *ExpirableSemaphore, a *asker, p *p
 	select {
 	case <-a.done:
 	case <-ctx.Done():
-		end = ctxError(ctx)
-	case <-s.c.done:
+		end = request.ContextError(ctx)
+	case <-s.c.server.Done:
 		end = ErrClosed
 	case <-over:
-		end = errWaitOver
+		end = request.ErrWaitOver
 	}
 	if end == nil || !ds.leave(s, a) {
 		p.ttl = a.next
@@ -506,10 +523,5 @@ func (ds *desks) wait(ctx context.Context, s *ExpirableSemaphore, a *asker, p *p
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	p.ttl = a.next
-	return during(a.outage, end)
-}
-
-// unexpected says that a script has answered what it never does.
-func unexpected(r Reply, s *Script) error {
-	return fmt.Errorf("redlatch: unexpected answer %s to %s", wire.Quote(fmt.Sprintf("%+v", r)), s.Name())
+	return request.During(a.outage, end)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -43,11 +45,11 @@ var (
 	ErrNotAcknowledged = errors.New("redlatch: not acknowledged by replicas")
 
 	// ErrClosed: the client was closed.
-	ErrClosed = errors.New("redlatch: client closed")
+	ErrClosed = request.ErrClosed
 
 	// ErrUnavailable: the server did not answer for Config.OutageTimeout. It
 	// wraps the last cause.
-	ErrUnavailable = errors.New("redlatch: server unavailable")
+	ErrUnavailable = request.ErrUnavailable
 )
 
 // A BusyError says who has the lock. It is ErrBusy, and what ended the wait,
@@ -125,6 +127,11 @@ func (e *AckError) Is(target error) bool { return target == ErrNotAcknowledged }
 // Unwrap returns why replicas cannot acknowledge anything, or nil.
 func (e *AckError) Unwrap() error { return e.Err }
 
+// tooFew makes an AckError.
+func tooFew(key string, want, got int, timeout time.Duration, why error) error {
+	return &AckError{Name: key, Want: want, Got: got, Timeout: timeout, Err: why}
+}
+
 // A LossReason says how a hold was lost.
 type LossReason string
 
@@ -184,8 +191,8 @@ func IsRetryable(err error) bool {
 	var (
 		busy   *BusyError
 		rate   *RateError
-		outage *outageError
-		re     *RunError
+		outage *request.OutageError
+		re     *driver.RunError
 		acks   *AckError
 	)
 	switch {
@@ -196,9 +203,9 @@ func IsRetryable(err error) bool {
 	case errors.As(err, &rate):
 		return rate.Cause == nil
 	case errors.As(err, &outage):
-		return outage.ended == nil
+		return outage.Ended == nil
 	case errors.As(err, &re):
-		return !re.permanent()
+		return !re.Permanent()
 	}
 	return false
 }

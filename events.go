@@ -39,7 +39,8 @@ type Events struct {
 	// be heard for six seconds, or a Redisson client took it for dead.
 	Requeued func(RequeuedEvent)
 	// NotAcknowledged is called when an acquisition went on without its replicas
-	// (AcksBestEffort), or when they do not know of a change of the number of permits.
+	// (AcksBestEffort), or when they do not know of permits that were given back, or of
+	// another change of their number.
 	NotAcknowledged func(NotAcknowledgedEvent)
 	// Skipped is called when more happened than could be told one by one.
 	Skipped func(SkippedEvent)
@@ -186,7 +187,8 @@ func (r *reporter) releaseFailed(e ReleaseFailedEvent) {
 	})
 }
 
-func (r *reporter) renewFailed(e RenewFailedEvent) {
+func (r *reporter) renewFailed(holds int, err error) {
+	e := RenewFailedEvent{Holds: holds, Err: err}
 	r.queue.Add(func() {
 		r.log.Warn("renewal failed", "holds", e.Holds, "err", e.Err)
 		tell(r.events.RenewFailed, e)
@@ -207,7 +209,12 @@ func (r *reporter) requeued(e RequeuedEvent) {
 	})
 }
 
-func (r *reporter) notAcknowledged(e NotAcknowledgedEvent) {
+func (r *reporter) notAcknowledged(err error) {
+	short, ok := err.(*AckError) //nolint:errorlint // tooFew makes it
+	if !ok {
+		return
+	}
+	e := NotAcknowledgedEvent{Name: short.Name, Err: short}
 	r.queue.Add(func() {
 		r.log.Warn("not acknowledged by replicas", "name", e.Name, "want", e.Err.Want, "got", e.Err.Got)
 		tell(r.events.NotAcknowledged, e)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -31,7 +32,7 @@ func (w *world) tour(x *tour) {
 	x.world = w
 	x.server.SetTime(x.serverTime())
 	tap := func() *tap {
-		return &tap{keyed: func(s string, keys, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		return &tap{keyed: func(s string, keys, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			x.server.SetTime(x.serverTime())
 			r, err := next()
 			if x.script != nil {

@@ -9,16 +9,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/wire"
-)
-
-var (
-	permitCount  = script.Load(luaFiles, "expirable.count")
-	permitTrySet = script.Load(luaFiles, "expirable.try_set")
-	permitSet    = script.Load(luaFiles, "expirable.set")
-	permitAdd    = script.Load(luaFiles, "expirable.add")
-	permitDelete = script.Load(luaFiles, "expirable.delete")
 )
 
 // An ExpirableSemaphore is the name of a semaphore whose permits have ids and
@@ -120,7 +114,7 @@ func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, 
 	case n < 1 || n > mostPermits:
 		return nil, fmt.Errorf("redlatch: %d permits cannot be acquired at once; ask for 1 to %d", n, mostPermits)
 	case ctx.Err() != nil:
-		return nil, &BusyError{Name: s.name, Cause: ctxError(ctx), what: noPermit}
+		return nil, &BusyError{Name: s.name, Cause: request.ContextError(ctx), what: noPermit}
 	}
 	start := time.Now()
 	p := patience{c: s.c, name: s.name, what: noPermit, until: deadlineOf(start, &o)}
@@ -204,7 +198,7 @@ func (s *ExpirableSemaphore) TrySetPermits(ctx context.Context, n int) (bool, er
 	if n < 0 {
 		return false, errNegativePermits
 	}
-	set, err := s.setting(ctx, permitTrySet, s.keys[:1], n)
+	set, err := s.setting(ctx, lua.ExpirableTrySet, s.keys[:1], n)
 	return set == 1, err
 }
 
@@ -215,14 +209,14 @@ func (s *ExpirableSemaphore) SetPermits(ctx context.Context, n int) error {
 	if n < 0 {
 		return errNegativePermits
 	}
-	_, err := s.setting(ctx, permitSet, s.keys, n)
+	_, err := s.setting(ctx, lua.ExpirableSet, s.keys, n)
 	return err
 }
 
 // AddPermits adds n permits, or takes -n away if n is negative; then less than
 // none may be free for a time.
 func (s *ExpirableSemaphore) AddPermits(ctx context.Context, n int) error {
-	_, err := s.setting(ctx, permitAdd, s.keys[:1], n)
+	_, err := s.setting(ctx, lua.ExpirableAdd, s.keys[:1], n)
 	return err
 }
 
@@ -233,7 +227,7 @@ const mostSet = 1<<31 - 1
 
 // setting runs one of the scripts that set the number of permits. It does so
 // once, whatever replies are lost.
-func (s *ExpirableSemaphore) setting(ctx context.Context, sc *Script, keys []string, n int) (int64, error) {
+func (s *ExpirableSemaphore) setting(ctx context.Context, sc *script.Script, keys []string, n int) (int64, error) {
 	if err := s.usable(ctx); err != nil {
 		return 0, err
 	}
@@ -244,10 +238,10 @@ func (s *ExpirableSemaphore) setting(ctx context.Context, sc *Script, keys []str
 }
 
 // session runs a script that counts.
-func (s *ExpirableSemaphore) session(ctx context.Context, sc *Script, keys []string, args ...string) (int64, error) {
-	session, put := s.c.sessions.get(wire.Session(s.name, s.c.id, "permits"))
+func (s *ExpirableSemaphore) session(ctx context.Context, sc *script.Script, keys []string, args ...string) (int64, error) {
+	session, put := s.c.server.Sessions.Get(wire.Session(s.name, s.c.id, "permits"))
 	defer put()
-	return session.do(ctx, count{script: sc, keys: keys, args: args, acks: true})
+	return session.Do(ctx, request.Count{Script: sc, Keys: keys, Args: args, Acks: true})
 }
 
 // Delete deletes the semaphore, and says whether there was one. Its permits are
@@ -258,7 +252,7 @@ func (s *ExpirableSemaphore) Delete(ctx context.Context) (bool, error) {
 	if err := s.usable(ctx); err != nil {
 		return false, err
 	}
-	deleted, err := s.session(ctx, permitDelete, s.keys)
+	deleted, err := s.session(ctx, lua.ExpirableDelete, s.keys)
 	for _, p := range s.c.permits.of(s.name) {
 		s.c.clock.Check(&p.lease)
 	}
@@ -289,30 +283,30 @@ func (s *ExpirableSemaphore) count(ctx context.Context) (free, given int, err er
 	if err := s.usable(ctx); err != nil {
 		return 0, 0, err
 	}
-	o := s.c.question(permitCount, s.keys...)
-	o.args = []string{s.channel}
-	reply, err := o.run(ctx)
+	o := s.c.question(lua.ExpirableCount, s.keys...)
+	o.Args = []string{s.channel}
+	reply, err := o.Run(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
 	if len(reply.List) != 2 {
-		return 0, 0, unexpected(reply, permitCount)
+		return 0, 0, request.Unexpected(reply, lua.ExpirableCount)
 	}
 	return int(reply.List[0].Int), int(reply.List[1].Int), nil
 }
 
 // releaseOp prepares the release of ids that are ours.
-func (s *ExpirableSemaphore) releaseOp(ids []string) op {
+func (s *ExpirableSemaphore) releaseOp(ids []string) request.Call {
 	args := append([]string{s.channel, "0"}, ids...)
-	return op{c: s.c, script: permitRelease, keys: s.keys, args: args, lease: s.c.cfg.WatchdogTimeout, stop: s.c.over}
+	return request.Call{Server: s.c.server, Script: lua.ExpirableRelease, Keys: s.keys, Args: args, Lease: s.c.cfg.WatchdogTimeout, Stop: s.c.server.Over}
 }
 
 // drop releases ids that nobody has, or will have, in the background; owes says
 // that a late request may still create them.
 func (s *ExpirableSemaphore) drop(ids []string, owes bool) {
-	s.c.settle(func() {
+	s.c.server.Go(func() {
 		o := s.releaseOp(ids)
-		if _, err := o.run(context.Background()); err != nil || owes {
+		if _, err := o.Run(context.Background()); err != nil || owes {
 			s.owe(ids)
 		}
 	})
@@ -321,9 +315,9 @@ func (s *ExpirableSemaphore) drop(ids []string, owes bool) {
 // owe has ids released again and again, for longer than any request can be under
 // way.
 func (s *ExpirableSemaphore) owe(ids []string) {
-	s.c.debts.schedule(debt{id: ids[0], pay: func() {
+	s.c.server.Orphans.Add(ids[0], func() {
 		o := s.releaseOp(ids)
-		o.single = true
-		_, _ = o.run(context.Background())
-	}})
+		o.Single = true
+		_, _ = o.Run(context.Background())
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // A permitRequest is a request that changes a semaphore of 5 permits, of which
@@ -109,7 +110,7 @@ type lostOnce struct {
 
 func newLostOnce(script string, executed bool) *lostOnce {
 	d := &lostOnce{script: script, executed: executed, late: func() {}}
-	d.hook = func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+	d.hook = func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 		d.mu.Lock()
 		fire := d.armed && s == d.script
 		if fire {
@@ -122,7 +123,7 @@ func newLostOnce(script string, executed bool) *lostOnce {
 		if d.executed {
 			_, _ = next()
 		}
-		return redlatch.Reply{}, errTapUnknown
+		return driver.Reply{}, errTapUnknown
 	}
 	return d
 }
@@ -258,7 +259,7 @@ func TestASemaphoreIsMadeAndDeletedOnce(t *testing.T) {
 func TestWhoLeavesWithARequestUnderWay(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		inFakeTime(t, func(w *world) {
-			d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			d := &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 				if s != "expirable.take" {
 					return next()
 				}
@@ -266,7 +267,7 @@ func TestWhoLeavesWithARequestUnderWay(t *testing.T) {
 				r, err := next()
 				time.Sleep(50 * time.Millisecond)
 				if !told {
-					return redlatch.Reply{}, errTapUnknown
+					return driver.Reply{}, errTapUnknown
 				}
 				return r, err
 			}}
@@ -290,13 +291,13 @@ func TestPermitsInAnOutage(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var mu sync.Mutex
 		down := false
-		d := &tap{hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			mu.Lock()
 			is := down
 			mu.Unlock()
 			if is {
 				time.Sleep(20 * time.Millisecond)
-				return redlatch.Reply{}, errTapUnknown
+				return driver.Reply{}, errTapUnknown
 			}
 			return next()
 		}}
@@ -337,7 +338,7 @@ func TestPermitsInAnOutage(t *testing.T) {
 func TestPermitsThatComeTooLate(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		slow := 2
-		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			r, err := next()
 			if s == "expirable.take" && slow > 0 {
 				slow--

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // TestPermitProperties lets several clients acquire, try, cancel, release,
@@ -94,11 +95,11 @@ func (c *permitClient) set(dead bool) {
 }
 
 // hook is what lies between a client and the server.
-func (c *permitClient) hook(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+func (c *permitClient) hook(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 	m := c.m
 	time.Sleep(m.ms(4))
 	if c.isDead() {
-		return redlatch.Reply{}, errTapUnknown
+		return driver.Reply{}, errTapUnknown
 	}
 	lost := m.lossy && m.draw(12) == 0
 	if m.lossy && m.draw(12) == 0 && strings.HasPrefix(s, "expirable.") {
@@ -109,12 +110,12 @@ func (c *permitClient) hook(s string, args []string, next func() (redlatch.Reply
 			_, _ = m.step(s, next)
 		}()
 		time.Sleep(50 * time.Millisecond)
-		return redlatch.Reply{}, errTapUnknown
+		return driver.Reply{}, errTapUnknown
 	}
 	r, err := m.step(s, next)
 	time.Sleep(m.ms(4))
 	if lost || c.isDead() {
-		return redlatch.Reply{}, errTapUnknown
+		return driver.Reply{}, errTapUnknown
 	}
 	return r, err
 }
@@ -151,7 +152,7 @@ func (x permitState) available() int {
 }
 
 // step does something by itself and compares before and after.
-func (m *permitModel) step(what string, do func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+func (m *permitModel) step(what string, do func() (driver.Reply, error)) (driver.Reply, error) {
 	m.slot <- struct{}{}
 	defer func() { <-m.slot }()
 	before := m.state()
@@ -217,7 +218,7 @@ func (m *permitModel) watch(stop <-chan struct{}) {
 func (m *permitModel) redisson(skew time.Duration) {
 	for n := range 30 {
 		time.Sleep(m.ms(400))
-		_, _ = m.step("Redisson", func() (redlatch.Reply, error) {
+		_, _ = m.step("Redisson", func() (driver.Reply, error) {
 			now := float64(time.Now().Add(skew).UnixMilli())
 			x := m.state()
 			for id, score := range x.scores {
@@ -231,7 +232,7 @@ func (m *permitModel) redisson(skew time.Duration) {
 				_, _ = m.server.Incr(pool, -1)
 				_, _ = m.server.ZAdd(poolTimes, now+float64(100+m.draw(900)), fmt.Sprintf("redisson %7d", int(skew)+n))
 			}
-			return redlatch.Reply{}, nil
+			return driver.Reply{}, nil
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -186,7 +187,7 @@ func TestTheNumberOfPermits(t *testing.T) {
 			}
 		}
 		news := make(chan string, 100)
-		defer w.driver().Subscribe(poolNews, false, func(n redlatch.Notice) {
+		defer w.driver().Subscribe(poolNews, false, func(n driver.Notice) {
 			if !n.Subscribed {
 				news <- n.Payload
 			}
@@ -395,10 +396,10 @@ func TestTheWatchdogKeepsPermitsAndACrashGivesThemBack(t *testing.T) {
 		var count counter
 		var dead sync.Once
 		crash := make(chan struct{})
-		d := &tap{hook: func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			select {
 			case <-crash:
-				return redlatch.Reply{}, errTapUnknown
+				return driver.Reply{}, errTapUnknown
 			default:
 				return count.hook(s, args, next)
 			}
@@ -515,7 +516,7 @@ func TestABadCallOfASemaphoreSaysWhatToDo(t *testing.T) {
 		}
 		_ = w.server.Set("{pool}:timeout", "text")
 		_, err := s.Acquire(bg)
-		var re *redlatch.RunError
+		var re *driver.RunError
 		if !errors.As(err, &re) || re.Code != "WRONGTYPE" || redlatch.IsRetryable(err) {
 			t.Errorf("a key of another type: %v", err)
 		}

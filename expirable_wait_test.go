@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 func TestCallersOfOneProcessGetPermitsInOrder(t *testing.T) {
@@ -180,7 +181,7 @@ func TestPermitsThatNeverEndAreWaitedForInPeace(t *testing.T) {
 	for _, until := range []float64{forever, 12345678901234} {
 		inFakeTime(t, func(w *world) {
 			takes := 0
-			c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 				if s == "expirable.take" {
 					takes++
 				}

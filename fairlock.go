@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -49,7 +51,7 @@ func (c *Client) NonReentrantFairLock(name string) *Lock {
 // others try so that their client is heard, and to see whether it is their turn.
 const (
 	headPoll = 800 * time.Millisecond
-	tailPoll = longestSleep
+	tailPoll = request.LongestPause
 
 	// A caller may try again at once this many times; then it makes a pause,
 	// whatever it hears. Redisson's waiters spin while it is somebody else's turn
@@ -123,7 +125,7 @@ func (c *Client) lineUp(ctx context.Context, l *Lock, o *options, p *patience, a
 			continue
 		}
 		q.note(a)
-		err = errWaitOver
+		err = request.ErrWaitOver
 		if !o.once {
 			err = q.wait(ctx, a)
 		}
@@ -157,23 +159,23 @@ func (q *queuer) ask(ctx context.Context, first func()) (*answer, error) {
 		t.queued = true // or may be, soon
 		t.mu.Unlock()
 		enqueue = "1"
-		if t.watch && !t.fenced && t.length >= silence && !q.c.acks.holds {
+		if t.watch && !t.fenced && t.length >= silence && !q.c.server.Acks.Holds {
 			// A renewal makes up for a lease that it is not given at once, but not for
 			// replicas that have not acknowledged the release that gives the lock.
 			enqueue = q.nonce
 		}
 	}
 	req := t.op(fairLock.take, []string{t.args[0], t.id, q.l.channel, q.c.id, enqueue})
-	req.retried = first
+	req.Retried = first
 	facts, err := t.ask(ctx, &req, q.p.until, 4)
 	if err != nil || facts == nil {
 		return nil, err
 	}
 	a := &answer{
-		ttl:   fromMillis(facts[0].Int),
+		ttl:   wire.FromMillis(facts[0].Int),
 		owner: facts[1].Str, head: facts[2].Str, fresh: facts[3].Int == 1,
 	}
-	q.asked, q.again = req.sent, q.again || req.unknown || (a.fresh && q.queued)
+	q.asked, q.again = req.Sent, q.again || req.Unknown || (a.fresh && q.queued)
 	return a, nil
 }
 
@@ -237,7 +239,7 @@ func (q *queuer) note(a *answer) {
 // wait waits until it is time to ask again.
 func (q *queuer) wait(ctx context.Context, a *answer) error {
 	ln, given := q.t.line, q.nonce
-	q.c.listen(&ln.news, q.l.channel+":"+q.t.id, func(n Notice) {
+	q.c.server.Listen(&ln.news, q.l.channel+":"+q.t.id, func(n driver.Notice) {
 		if n.Payload == given {
 			ln.given.Store(true)
 		}
@@ -245,7 +247,7 @@ func (q *queuer) wait(ctx context.Context, a *answer) error {
 	if q.quick > quickTries {
 		q.quick = 0
 		pause := quickPause + rand.N(quickPause) //nolint:gosec // jitter
-		if _, err := nap(ctx, q.c.done, nil, q.p.until, pause); err != nil {
+		if _, err := request.Pause(ctx, q.c.server.Done, nil, q.p.until, pause); err != nil {
 			return err
 		}
 	}
@@ -253,7 +255,7 @@ func (q *queuer) wait(ctx context.Context, a *answer) error {
 	if a.head == q.t.id {
 		most = headPoll
 	}
-	d := jittered(most)
+	d := request.Jittered(most)
 	if a.head == q.t.id && a.ttl >= 0 {
 		d = min(d, a.ttl+time.Millisecond)
 	}

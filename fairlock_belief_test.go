@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // TestNeverTwoBelieveInAFairLock has requests, answers and messages delayed for longer
@@ -78,7 +79,7 @@ func (s *shaky) held() {
 	}
 }
 
-func (s *shaky) hook(name string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+func (s *shaky) hook(name string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 	time.Sleep(s.m.upTo(2 * time.Millisecond))
 	s.held()
 	if strings.HasPrefix(name, "fairlock.") && s.m.trouble(8) {
@@ -88,7 +89,7 @@ func (s *shaky) hook(name string, _ []string, next func() (redlatch.Reply, error
 			_, _ = next()
 		}()
 		time.Sleep(s.m.upTo(200 * time.Millisecond))
-		return redlatch.Reply{}, errTapUnknown
+		return driver.Reply{}, errTapUnknown
 	}
 	r, err := next()
 	if s.m.trouble(8) {
@@ -96,16 +97,16 @@ func (s *shaky) hook(name string, _ []string, next func() (redlatch.Reply, error
 	}
 	s.held()
 	if s.m.trouble(15) {
-		return redlatch.Reply{}, errTapUnknown
+		return driver.Reply{}, errTapUnknown
 	}
 	return r, err
 }
 
-func (s *shaky) Subscribe(ch string, sharded bool, h func(redlatch.Notice)) func() {
+func (s *shaky) Subscribe(ch string, sharded bool, h func(driver.Notice)) func() {
 	if !strings.Contains(ch, "orders") {
 		return s.tap.Subscribe(ch, sharded, h)
 	}
-	return s.tap.Subscribe(ch, sharded, func(n redlatch.Notice) {
+	return s.tap.Subscribe(ch, sharded, func(n driver.Notice) {
 		if len(n.Payload) > 1 {
 			s.m.mu.Lock()
 			s.m.given++

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // A mortal client is one whose process can vanish.
@@ -30,9 +31,9 @@ func (w *world) mortal() *mortal {
 		defer m.events.Unlock()
 		m.events.requeued = append(m.events.requeued, e)
 	}}}
-	m.Client = w.tapped(cfg, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+	m.Client = w.tapped(cfg, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 		if m.dead.Load() {
-			return redlatch.Reply{}, errTapUnknown
+			return driver.Reply{}, errTapUnknown
 		}
 		if s == "fairlock.take" {
 			m.takes.Add(1)
@@ -513,7 +514,7 @@ func TestAReleaseWakesTheHeadOnly(t *testing.T) {
 func TestAReleaseUnderWayIsNotOvertakenByItsOwnClient(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var releases atomic.Int64
-		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "fairlock.release" && releases.Add(1) == 1 {
 				time.Sleep(50 * time.Millisecond)
 			}

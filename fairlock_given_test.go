@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // counted returns a client and how many scripts it has run since the last look.
 func (w *world) counted(cfg redlatch.Config) (c *redlatch.Client, since func() []string) {
 	var mu sync.Mutex
 	var ran []string
-	c = w.tapped(cfg, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+	c = w.tapped(cfg, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		ran = append(ran, s)
@@ -62,9 +63,9 @@ func TestAFairLockIsHandedOverWithOneRequest(t *testing.T) {
 func TestAGivenLockIsSoonKeptLikeAnyOther(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var cut atomic.Bool
-		a, b := w.client(redlatch.Config{}), w.tapped(redlatch.Config{}, &tap{hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		a, b := w.client(redlatch.Config{}), w.tapped(redlatch.Config{}, &tap{hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if cut.Load() {
-				return redlatch.Reply{}, errTapUnknown
+				return driver.Reply{}, errTapUnknown
 			}
 			return next()
 		}})
@@ -160,10 +161,10 @@ func TestAMessageThatComesTooLateGivesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inFakeTime(t, func(w *world) {
 				cut := make(chan struct{})
-				d := &tap{late: after, hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				d := &tap{late: after, hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					select {
 					case <-cut:
-						return redlatch.Reply{}, errTapUnknown
+						return driver.Reply{}, errTapUnknown
 					default:
 						return next()
 					}
@@ -202,9 +203,9 @@ func TestAMessageThatComesTooLateGivesNothing(t *testing.T) {
 func TestAnOldMessageToOneThatIsInTheQueueAgainGivesNothing(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var cut atomic.Bool
-		d := &tap{late: 9 * time.Second, hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{late: 9 * time.Second, hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if cut.Load() {
-				return redlatch.Reply{}, errTapUnknown
+				return driver.Reply{}, errTapUnknown
 			}
 			return next()
 		}}
@@ -352,10 +353,10 @@ func TestAGivenLockThatIsForcedBeforeItsWaiterKnowsIsNotBelievedIn(t *testing.T)
 func TestAGivenLockOutlivesRenewalsWithoutAnAnswer(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var n atomic.Int32
-		a, b := w.client(redlatch.Config{}), w.tapped(redlatch.Config{}, &tap{timeout: 5 * time.Second, hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		a, b := w.client(redlatch.Config{}), w.tapped(redlatch.Config{}, &tap{timeout: 5 * time.Second, hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "lock.renew" && n.Add(1) <= 2 {
 				time.Sleep(5 * time.Second)
-				return redlatch.Reply{}, errTapUnknown
+				return driver.Reply{}, errTapUnknown
 			}
 			return next()
 		}})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 func TestWhoGivesUpLeavesTheQueueAtOnce(t *testing.T) {
@@ -63,11 +64,11 @@ func TestWhoLeavesInsteadOfTakingCallsTheNext(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var leaving atomic.Bool
 		gone, cancel := context.WithCancel(bg)
-		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "fairlock.take" && leaving.Load() {
 				cancel()
 				time.Sleep(time.Millisecond)
-				return redlatch.Reply{}, &redlatch.RunError{Outcome: redlatch.NotExecuted, Err: errors.New("no connection")}
+				return driver.Reply{}, &driver.RunError{Outcome: driver.NotExecuted, Err: errors.New("no connection")}
 			}
 			return next()
 		}})
@@ -90,26 +91,26 @@ func TestWhoLeavesInsteadOfTakingCallsTheNext(t *testing.T) {
 // The context ends while the request for a place is under way: whoever it is
 // that arrives first, nobody stays in the queue.
 func TestWhoGivesUpWhileLiningUpLeavesTheQueue(t *testing.T) {
-	for name, hold := range map[string]func(func() (redlatch.Reply, error)) (redlatch.Reply, error){
-		"a slow request": func(next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+	for name, hold := range map[string]func(func() (driver.Reply, error)) (driver.Reply, error){
+		"a slow request": func(next func() (driver.Reply, error)) (driver.Reply, error) {
 			time.Sleep(50 * time.Millisecond)
 			return next()
 		},
-		"a slow reply": func(next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		"a slow reply": func(next func() (driver.Reply, error)) (driver.Reply, error) {
 			r, err := next()
 			time.Sleep(50 * time.Millisecond)
 			return r, err
 		},
-		"a lost reply": func(next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		"a lost reply": func(next func() (driver.Reply, error)) (driver.Reply, error) {
 			_, _ = next()
 			time.Sleep(50 * time.Millisecond)
-			return redlatch.Reply{}, errTapUnknown
+			return driver.Reply{}, errTapUnknown
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inFakeTime(t, func(w *world) {
 				var n atomic.Int64
-				c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					if s == "fairlock.take" && n.Add(1) == 1 {
 						return hold(next)
 					}
@@ -140,7 +141,7 @@ func TestWhoGivesUpWhileLiningUpLeavesTheQueue(t *testing.T) {
 func TestALockThatIsWonWhileGivingUpGoesToTheNext(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var slow atomic.Bool
-		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			r, err := next()
 			if s == "fairlock.take" && slow.Load() {
 				time.Sleep(50 * time.Millisecond)
@@ -181,10 +182,10 @@ func TestALateRequestForAPlaceBlocksNobodyForLong(t *testing.T) {
 				var n atomic.Int64
 				d := &tap{}
 				var args []string
-				d.hook = func(s string, a []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				d.hook = func(s string, a []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					if s == "fairlock.take" && n.Add(1) == 1 {
 						args = append(args, a...)
-						return redlatch.Reply{}, errTapUnknown // on its way still
+						return driver.Reply{}, errTapUnknown // on its way still
 					}
 					return next()
 				}
@@ -230,10 +231,10 @@ func TestALateRequestForAPlaceIsUndoneByItsOwnClient(t *testing.T) {
 		var n atomic.Int64
 		d := &tap{}
 		var args []string
-		d.hook = func(s string, a []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d.hook = func(s string, a []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "fairlock.take" && n.Add(1) == 1 {
 				args = append(args, a...)
-				return redlatch.Reply{}, errTapUnknown
+				return driver.Reply{}, errTapUnknown
 			}
 			return next()
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -73,11 +74,11 @@ func (m *fairModel) draw(n int) int {
 }
 
 // hook is what lies between a client and the server.
-func (c *fairClient) hook(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+func (c *fairClient) hook(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 	m := c.m
 	time.Sleep(time.Duration(m.draw(3000)) * time.Microsecond)
 	if c.isDead() {
-		return redlatch.Reply{}, errTapUnknown
+		return driver.Reply{}, errTapUnknown
 	}
 	lost := m.lossy && m.draw(12) == 0
 	late := m.lossy && m.draw(12) == 0
@@ -89,12 +90,12 @@ func (c *fairClient) hook(s string, args []string, next func() (redlatch.Reply, 
 			_, _ = m.watched(s, args, next)
 		}()
 		time.Sleep(50 * time.Millisecond)
-		return redlatch.Reply{}, errTapUnknown
+		return driver.Reply{}, errTapUnknown
 	}
 	r, err := m.watched(s, args, next)
 	time.Sleep(time.Duration(m.draw(3000)) * time.Microsecond)
 	if lost || c.isDead() {
-		return redlatch.Reply{}, errTapUnknown
+		return driver.Reply{}, errTapUnknown
 	}
 	return r, err
 }
@@ -142,7 +143,7 @@ func (m *fairModel) state() (x fairState) {
 }
 
 // watched runs a script by itself and compares before and after.
-func (m *fairModel) watched(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+func (m *fairModel) watched(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 	m.slot <- struct{}{}
 	defer func() { <-m.slot }()
 	before := m.state()
@@ -165,7 +166,7 @@ func (m *fairModel) watched(s string, args []string, next func() (redlatch.Reply
 	if slices.Contains(after.queue, after.holder) {
 		m.Errorf("after %s %q %s has the lock and waits for it: %q", s, args, after.holder, after.queue)
 	}
-	if s == "fairlock.take" && args[4] != "0" {
+	if s == "fairlock.take" && args[4] != "0" && len(r.List) == 4 { // who asks and has it now says nothing of others
 		client, _, _ := strings.Cut(args[1], ":")
 		m.heard[client] = now
 	}
@@ -177,7 +178,7 @@ func (m *fairModel) watched(s string, args []string, next func() (redlatch.Reply
 		if id == after.holder {
 			return r, err
 		}
-		if s == "fairlock.release" && id == args[0] { // it leaves the queue
+		if s == "fairlock.release" && slices.Contains(args[1:], id) { // it leaves the queue
 			continue
 		}
 		client, _, _ := strings.Cut(id, ":")

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -133,7 +134,7 @@ func TestFairLockIsGivenInTheOrderOfAskingAcrossProcessesAndGoroutines(t *testin
 func TestGoroutinesOfOneProcessStandInTheQueueInTheOrderOfTheirCalls(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var n atomic.Int64
-		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "fairlock.take" {
 				time.Sleep(time.Duration(20-n.Add(1)%20) * time.Millisecond) // the later, the faster
 			}
@@ -164,7 +165,7 @@ func TestGoroutinesOfOneProcessStandInTheQueueInTheOrderOfTheirCalls(t *testing.
 func TestACallerWhoseRequestHangsKeepsNobodyFromTheQueue(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var hung atomic.Bool
-		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "fairlock.take" && hung.CompareAndSwap(false, true) {
 				time.Sleep(2900 * time.Millisecond)
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // A blockable driver pretends that every script does what it should, until it
@@ -19,28 +20,28 @@ type blockable struct {
 	end     chan struct{}
 }
 
-func (b *blockable) Run(_ context.Context, s *redlatch.Script, keys, _ []string) (redlatch.Reply, error) {
+func (b *blockable) Run(_ context.Context, s *driver.Script, keys, _ []string) (driver.Reply, error) {
 	if b.blocked.Load() {
 		<-b.end
-		return redlatch.Reply{}, &redlatch.RunError{Outcome: redlatch.Unknown, Err: errors.New("the test is over")}
+		return driver.Reply{}, &driver.RunError{Outcome: driver.Unknown, Err: errors.New("the test is over")}
 	}
-	one := redlatch.Reply{Kind: redlatch.ReplyInt, Int: 1}
+	one := driver.Reply{Kind: driver.ReplyInt, Int: 1}
 	if !strings.HasSuffix(s.Name(), ".renew") {
 		return one, nil
 	}
-	list := make([]redlatch.Reply, len(keys))
+	list := make([]driver.Reply, len(keys))
 	for i := range list {
 		list[i] = one
 	}
-	return redlatch.Reply{Kind: redlatch.ReplyList, List: list}, nil
+	return driver.Reply{Kind: driver.ReplyList, List: list}, nil
 }
 
-func (*blockable) Subscribe(string, bool, func(redlatch.Notice)) func()  { return func() {} }
-func (*blockable) Primaries(context.Context) ([]redlatch.Primary, error) { return nil, nil }
-func (*blockable) Lane(string) string                                    { return "" }
-func (*blockable) OnBreak(func(string)) func()                           { return func() {} }
-func (b *blockable) Traits() redlatch.Traits {
-	return redlatch.Traits{Name: "blockable", Timeout: 3 * time.Second}
+func (*blockable) Subscribe(string, bool, func(driver.Notice)) func()  { return func() {} }
+func (*blockable) Primaries(context.Context) ([]driver.Primary, error) { return nil, nil }
+func (*blockable) Lane(string) string                                  { return "" }
+func (*blockable) OnBreak(func(string)) func()                         { return func() {} }
+func (b *blockable) Traits() driver.Traits {
+	return driver.Traits{Name: "blockable", Timeout: 3 * time.Second}
 }
 
 // A call may last as long as its context and not a moment longer, whatever the

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // The first answer after an outage, to whatever request, makes every hold ask: it
@@ -17,9 +18,9 @@ func TestAnAnswerAfterASilenceMakesAllHoldsAsk(t *testing.T) {
 		var down atomic.Bool
 		var renewals atomic.Int64
 		d := &tap{Redis: w.driver()}
-		d.hook = func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d.hook = func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if down.Load() {
-				return redlatch.Reply{}, &redlatch.RunError{Outcome: redlatch.Unknown, Err: errors.New("silent")}
+				return driver.Reply{}, &driver.RunError{Outcome: driver.Unknown, Err: errors.New("silent")}
 			}
 			if s == "lock.renew" {
 				renewals.Add(1)

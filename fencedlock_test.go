@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 const tokenKey = "redisson_lock_token:{orders}"
@@ -62,7 +63,7 @@ func TestTokensRiseWithEveryAcquisition(t *testing.T) {
 func TestTokensRiseWithEveryHandOver(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var requests atomic.Int64
-		d := &tap{hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			requests.Add(1)
 			return next()
 		}}
@@ -179,7 +180,7 @@ func TestALostReplyDoesNotCostAToken(t *testing.T) {
 			t.Run(fmt.Sprint(script, executed), func(t *testing.T) {
 				inFakeTime(t, func(w *world) {
 					var lose, lost atomic.Int64
-					d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+					d := &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 						if s != script || lose.Add(-1) < 0 {
 							return next()
 						}
@@ -187,7 +188,7 @@ func TestALostReplyDoesNotCostAToken(t *testing.T) {
 						if executed {
 							_, _ = next()
 						}
-						return redlatch.Reply{}, errTapUnknown
+						return driver.Reply{}, errTapUnknown
 					}}
 					c := w.tapped(redlatch.Config{}, d)
 					l := c.FencedLock("orders")
@@ -236,10 +237,10 @@ func TestALateTakeCountsHarmlessly(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var args []string
 		d := &tap{}
-		d.hook = func(s string, a []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d.hook = func(s string, a []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "lock.take" && args == nil {
 				args = append([]string{}, a...)
-				return redlatch.Reply{}, errTapUnknown
+				return driver.Reply{}, errTapUnknown
 			}
 			return next()
 		}

@@ -7,17 +7,17 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // groupLock is Redisson's getMultiLock(group, values).
 var groupLock = &kind{
 	name:    KindGroup,
-	take:    script.Load(luaFiles, "grouplock.take"),
-	release: script.Load(luaFiles, "grouplock.release"),
-	renew:   script.Load(luaFiles, "grouplock.renew"),
-	force:   script.Load(luaFiles, "grouplock.force"),
+	take:    lua.GroupLockTake,
+	release: lua.GroupLockRelease,
+	renew:   lua.GroupLockRenew,
+	force:   lua.GroupLockForce,
 }
 
 // A group is what a Lock of values of a group has more than others.
@@ -57,7 +57,7 @@ func (c *Client) GroupLock(groupName string, values ...string) *Lock {
 	for _, v := range g.values {
 		g.fields = append(g.fields, wire.GroupField(v))
 	}
-	l.more = append(append(l.more, g.fields...), millis(c.cfg.MaxClockSkew))
+	l.more = append(append(l.more, g.fields...), wire.Millis(c.cfg.MaxClockSkew))
 	// Callers that want the same values line up with each other. Those that want
 	// others are kept apart by Redis, so no gate ever waits for another.
 	g.line = groupName + "\x00" + strings.Join(g.fields, "\x00")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // groupRequests are the requests that change a group. Each gets a hold of the
@@ -92,7 +93,7 @@ func TestGroupRequestsThatAreLostOrLate(t *testing.T) {
 						armed := false
 						late := func() {}
 						var d *tap
-						d = &tap{hook: func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+						d = &tap{hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 							mu.Lock()
 							fire := armed && s == request.script
 							if fire {
@@ -105,7 +106,7 @@ func TestGroupRequestsThatAreLostOrLate(t *testing.T) {
 							if executed {
 								_, _ = next()
 							}
-							return redlatch.Reply{}, errTapUnknown
+							return driver.Reply{}, errTapUnknown
 						}}
 						c, other := w.tapped(redlatch.Config{}, d), w.client(redlatch.Config{})
 						keep := w.acquire(other.GroupLock("g", "z"), bg) // the hash is somebody else's as well

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -459,7 +460,7 @@ func TestGroupUnderWithOwner(t *testing.T) {
 func TestGroupWaitersOfTheSameValuesTryOneAtATime(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		takes := 0
-		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "grouplock.take" {
 				takes++ // one client, and one try at a time
 			}

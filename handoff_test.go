@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 func TestWaitersOfOneProcessGetTheLockInOrder(t *testing.T) {
@@ -152,7 +153,7 @@ func TestAForceReleaseRevokesTheHoldBeforeTheLockIsGivenAway(t *testing.T) {
 func TestAMessageAloneRevokesNothing(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var looks atomic.Int64
-		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "control.asked" {
 				looks.Add(1)
 				time.Sleep(time.Millisecond)
@@ -193,11 +194,11 @@ func TestAMessageAloneRevokesNothing(t *testing.T) {
 func TestALostReplyDoesNotKeepAHolderFromBeingTold(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		lost := 0
-		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			r, err := next()
 			if s == "control.asked" {
 				if lost++; lost <= 2 {
-					return redlatch.Reply{}, errTapUnknown
+					return driver.Reply{}, errTapUnknown
 				}
 			}
 			return r, err

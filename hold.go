@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/gate"
 	"github.com/redlatch/redlatch/internal/renew"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // A Hold is one acquisition of a lock. It must be released, once, by anybody:
@@ -86,7 +87,7 @@ func (h *hold) giveUp() {
 		return
 	}
 	h.t.c.report.dropped(h.t.lock.name, h.at)
-	h.t.c.settle(func() { _ = h.release(context.Background()) })
+	h.t.c.server.Go(func() { _ = h.release(context.Background()) })
 }
 
 // Name returns the lock's name.
@@ -270,7 +271,7 @@ func (h *hold) release(ctx context.Context) error {
 	case nobody:
 		return t.finish(ctx)
 	case readers:
-		return t.c.detached(ctx, t.length, t.downgrade)
+		return t.c.server.Finish(ctx, t.length, t.downgrade)
 	case others:
 	}
 	return nil
@@ -334,7 +335,6 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	}
 	if own := h.in.own; own != nil && own.Left(time.Now()) > 0 {
 		own.Confirm(sent, d)
-		h.in.t.c.clock.Touch(own)
 	}
 	return h.Err()
 }
@@ -344,7 +344,7 @@ func (t *tenure) extend(ctx context.Context, until time.Time, d time.Duration) e
 	t.mu.Lock()
 	t.alone = t.alone || d > t.length // if this process dies, the next holder's lock must not last so long
 	t.mu.Unlock()
-	o := t.op(t.lock.kind.renew, []string{t.id, millis(d), unchanged})
-	o.stop, o.until = t.c.done, until
+	o := t.op(t.lock.kind.renew, []string{t.id, wire.Millis(d), unchanged})
+	o.Stop, o.Until = t.c.server.Done, until
 	return t.prolong(ctx, &o, d)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 func TestExtendOnlyRaisesAndOnlyLeases(t *testing.T) {
@@ -233,7 +234,7 @@ func TestAWaitForOneselfIsReportedWithBothSites(t *testing.T) {
 func TestAWatchdogHoldInsideAShortLeaseIsRenewedAtItsOwnPace(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		renewals := 0
-		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "lock.renew" {
 				renewals++
 			}

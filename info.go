@@ -8,6 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -103,11 +106,11 @@ type stored struct {
 	waiting map[string]int64 // until when, in ms, by owner
 }
 
-func parseStored(name string, r Reply) (*stored, error) {
+func parseStored(name string, r driver.Reply) (*stored, error) {
 	s := &stored{name: name, fields: map[string]string{}, waiting: map[string]int64{}}
-	bad := unexpected(r, infoScript)
+	bad := request.Unexpected(r, lua.LockInfo)
 	list := r.List
-	next := func(n int64) []Reply {
+	next := func(n int64) []driver.Reply {
 		part := list[:min(max(n, 0), int64(len(list)))]
 		list = list[len(part):]
 		return part
@@ -139,7 +142,7 @@ func parseStored(name string, r Reply) (*stored, error) {
 		return nil, bad
 	}
 	for i := 0; i < len(list); i += 2 {
-		if ms, ok := storedMillis(list[i+1].Str); ok {
+		if ms, ok := wire.StoredMillis(list[i+1].Str); ok {
 			s.waiting[list[i].Str] = ms
 		}
 	}
@@ -154,7 +157,7 @@ func lasting(ms int64) time.Duration {
 	case ms < 0:
 		return 0
 	}
-	return fromMillis(ms)
+	return wire.FromMillis(ms)
 }
 
 // guess says what kind of lock this looks like. A fair lock for which nobody
@@ -263,7 +266,7 @@ func (s *stored) valueHolders() (holders []Holder, err error) {
 			continue // it belongs to one without
 		}
 		expiry, entered := wire.GroupFields(value, owner)
-		ms, ok := storedMillis(s.fields[expiry])
+		ms, ok := wire.StoredMillis(s.fields[expiry])
 		if !ok {
 			return nil, s.not("group of locks", expiry, s.fields[expiry])
 		}
@@ -272,7 +275,7 @@ func (s *stored) valueHolders() (holders []Holder, err error) {
 			return nil, s.not("group of locks", entered, s.fields[entered])
 		}
 		if ms > s.now {
-			left := fromMillis(ms - s.now)
+			left := wire.FromMillis(ms - s.now)
 			if s.ttl >= 0 {
 				left = min(left, s.ttl)
 			}
@@ -292,7 +295,7 @@ func (s *stored) not(what, field, text string) error {
 
 // notALock says that the key under a lock's name is something else.
 func notALock(format string, args ...any) error {
-	return &RunError{Outcome: Refused, Code: "WRONGTYPE", Err: fmt.Errorf(format, args...)}
+	return &driver.RunError{Outcome: driver.Refused, Code: "WRONGTYPE", Err: fmt.Errorf(format, args...)}
 }
 
 // looksLikeLock says whether a hash that somebody named is a lock.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
@@ -135,7 +136,7 @@ func TestInfoReadsTheKindThatIsAsked(t *testing.T) {
 			t.Errorf("a fenced lock: %+v, %v", info, err)
 		}
 		w.put("rw", time.Minute, "mode", "write", javaA+":42:write", "1")
-		var wrong *redlatch.RunError
+		var wrong *driver.RunError
 		if info, err := c.Lock("rw").Info(bg); !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" {
 			t.Errorf("a read-write lock as a plain one: %+v, %v", info, err)
 		}
@@ -158,8 +159,8 @@ func TestInfoOfWhatIsNoLock(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"hash", "modal", "half", "text", "token"} {
-			var wrong *redlatch.RunError
-			if info, err := c.Info(bg, name); !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" || wrong.Outcome != redlatch.Refused {
+			var wrong *driver.RunError
+			if info, err := c.Info(bg, name); !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" || wrong.Outcome != driver.Refused {
 				t.Errorf("%s: %+v, %v", name, info, err)
 			}
 		}

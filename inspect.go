@@ -6,6 +6,10 @@ import (
 	"iter"
 	"strconv"
 
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -88,10 +92,10 @@ func (c *Client) Info(ctx context.Context, name string) (Info, error) {
 
 // askLock asks for the hash that is a lock, and what is beside it. One with more
 // fields than most is refused, and so many waiters are read.
-func (c *Client) askLock(ctx context.Context, name string, most int) (Reply, error) {
-	o := c.question(infoScript, name, wire.Prefix(wire.LockQueue, name), wire.Prefix(wire.LockTimeout, name), wire.Prefix(wire.LockToken, name))
-	o.args = []string{strconv.Itoa(most)}
-	return o.run(ctx)
+func (c *Client) askLock(ctx context.Context, name string, most int) (driver.Reply, error) {
+	o := c.question(lua.LockInfo, name, wire.Prefix(wire.LockQueue, name), wire.Prefix(wire.LockTimeout, name), wire.Prefix(wire.LockToken, name))
+	o.Args = []string{strconv.Itoa(most)}
+	return o.Run(ctx)
 }
 
 // lockInfo reads what is stored as a lock of this kind.
@@ -121,8 +125,8 @@ func (c *Client) readerTTLs(ctx context.Context, info *Info) error {
 			for n := first; n < first+most && n <= h.Count; n++ {
 				keys = append(keys, wire.ReadTimeout(info.Name, h.Owner, n))
 			}
-			o := c.question(ttlsScript, keys...)
-			reply, err := o.run(ctx)
+			o := c.question(lua.LockTTLs, keys...)
+			reply, err := o.Run(ctx)
 			if err != nil {
 				return err
 			}
@@ -137,8 +141,8 @@ func (c *Client) readerTTLs(ctx context.Context, info *Info) error {
 }
 
 // question prepares a request that changes nothing.
-func (c *Client) question(s *Script, keys ...string) op {
-	return op{c: c, script: s, keys: keys, args: []string{}, lease: c.cfg.WatchdogTimeout, stop: c.done}
+func (c *Client) question(s *script.Script, keys ...string) request.Call {
+	return request.Call{Server: c.server, Script: s, Keys: keys, Args: []string{}, Lease: c.cfg.WatchdogTimeout, Stop: c.server.Done}
 }
 
 // Locks lists the locks that are held and whose names match the glob pattern
@@ -254,7 +258,7 @@ func (c *Client) list(ctx context.Context, pattern string, walks func(pattern st
 		if pattern == "" {
 			pattern = "*"
 		}
-		primaries, err := c.redis.Primaries(ctx)
+		primaries, err := c.server.Driver.Primaries(ctx)
 		if err != nil {
 			yield(Info{}, &listError{err})
 			return
@@ -272,12 +276,12 @@ func (c *Client) list(ctx context.Context, pattern string, walks func(pattern st
 // A listError is the driver's error where no script was to be run.
 type listError struct{ err error }
 
-func (e *listError) Error() string { return withoutArgs("redlatch: " + e.err.Error()) }
+func (e *listError) Error() string { return "redlatch: " + wire.ServerText(e.err.Error()) }
 
 func (e *listError) Unwrap() error { return e.err }
 
 // scan goes over the keys of one primary and says whether to go on.
-func (w *walk) scan(ctx context.Context, p Primary, yield func(Info, error) bool) bool {
+func (w *walk) scan(ctx context.Context, p driver.Primary, yield func(Info, error) bool) bool {
 	for cursor := uint64(0); ; {
 		keys, next, err := p.Scan(ctx, cursor, w.kind, w.pattern, 512)
 		if err != nil {

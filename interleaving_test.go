@@ -8,21 +8,22 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // A replay must raise the TTL too: it is trusted from its own send time.
 func TestTheReplayOfAReentryIsNotTrustedLongerThanItsTTL(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var n atomic.Int64
-		d := &tap{hook: func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if sets("2", s, args) {
 				switch n.Add(1) {
 				case 1:
-					return redlatch.Reply{}, errTapUnknown
+					return driver.Reply{}, errTapUnknown
 				case 2:
 					_, _ = next()
 					time.Sleep(5 * time.Second) // the reply is lost
-					return redlatch.Reply{}, errTapUnknown
+					return driver.Reply{}, errTapUnknown
 				}
 			}
 			return next()
@@ -48,7 +49,7 @@ func TestTheReplayOfAReentryIsNotTrustedLongerThanItsTTL(t *testing.T) {
 func TestSiblingsDoNotOverlapIfTheOuterIsReleasedWhileOneEnters(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var n atomic.Int64
-		d := &tap{hook: func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if sets("3", s, args) {
 				if n.Add(1) == 1 {
 					time.Sleep(50 * time.Millisecond)
@@ -105,7 +106,7 @@ func TestSiblingsDoNotOverlapIfTheOuterIsReleasedWhileOneEnters(t *testing.T) {
 
 func TestAnAcquisitionThatMeetsCloseReturnsNoUnwatchedHold(t *testing.T) {
 	inFakeTime(t, func(w *world) {
-		d := &tap{timeout: 100 * time.Millisecond, hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{timeout: 100 * time.Millisecond, hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			r, err := next()
 			if s == "lock.take" {
 				time.Sleep(50 * time.Millisecond)
@@ -174,7 +175,7 @@ func TestAHoldThatWasPassedOnIsRenewedAgain(t *testing.T) {
 func TestAWatchdogInsideAShortLeaseRenewsEachThirdOfItsOwn(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var n atomic.Int64
-		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "lock.renew" {
 				n.Add(1)
 				time.Sleep(4 * time.Millisecond)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // A lock whose holder's window had ended was released at that moment: somebody else
@@ -20,7 +21,7 @@ func TestTheMarginIsTheHoldersToStop(t *testing.T) {
 				for _, stops := range []time.Duration{0, margin / 2} { // after the loss; 0: never
 					t.Run(fmt.Sprintf("%s/%s/watchdog %v/stops after %v", name, where, watchdog, stops), func(t *testing.T) {
 						inFakeTime(t, func(w *world) {
-							d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+							d := &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 								return next()
 							}}
 							c := w.tapped(redlatch.Config{WatchdogTimeout: lease}, d)
@@ -34,9 +35,9 @@ func TestTheMarginIsTheHoldersToStop(t *testing.T) {
 							}
 							h := w.acquire(of(c, "orders"), bg, opts...)
 							start := time.Now()
-							d.hook = func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+							d.hook = func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 								if s == "lock.renew" || s == "readwrite.renew" || s == "grouplock.renew" {
-									return redlatch.Reply{}, errTapUnknown
+									return driver.Reply{}, errTapUnknown
 								}
 								return next()
 							}

@@ -8,15 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/poll"
+	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/wire"
-)
-
-var (
-	latchSet    = script.Load(luaFiles, "latch.set")
-	latchDown   = script.Load(luaFiles, "latch.down")
-	latchDelete = script.Load(luaFiles, "latch.delete")
-	latchCount  = script.Load(luaFiles, "latch.count")
 )
 
 // A CountDownLatch lets any number of callers wait until something has happened
@@ -41,7 +38,7 @@ type CountDownLatch struct {
 // that is also one with a hash tag, since Redisson would publish in another slot.
 func (c *Client) CountDownLatch(name string) *CountDownLatch {
 	l := &CountDownLatch{c: c, name: name, channel: wire.LatchChannel(name)}
-	if l.err = checkName(name); l.err == nil && c.traits.Cluster && strings.Contains(name, "{") {
+	if l.err = checkName(name); l.err == nil && c.server.Traits.Cluster && strings.Contains(name, "{") {
 		l.err = fmt.Errorf("redlatch: latch %q has a hash tag; the name of a latch's channel is put into braces whatever it contains, which in a cluster would be another slot than that of the latch: use a name without braces", name)
 	}
 	return l
@@ -56,7 +53,7 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int) (bool, error) {
 	if n < 1 {
 		return false, fmt.Errorf("redlatch: TrySetCount(%d): a latch counts down from 1 or more; one at 0 is one that is not set: see Delete", n)
 	}
-	set, err := l.counted(ctx, latchSet, strconv.Itoa(n), l.channel)
+	set, err := l.counted(ctx, lua.LatchSet, strconv.Itoa(n), l.channel)
 	return set == 1, err
 }
 
@@ -67,14 +64,14 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int) (bool, error) {
 // context) it may still be executed, but not twice, and not after a later request
 // of this client about this latch.
 func (l *CountDownLatch) CountDown(ctx context.Context) error {
-	_, err := l.counted(ctx, latchDown, l.channel)
+	_, err := l.counted(ctx, lua.LatchDown, l.channel)
 	return err
 }
 
 // Delete sets the latch to 0, which lets all that wait go on, and says whether it
 // was set.
 func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) {
-	was, err := l.counted(ctx, latchDelete, l.channel)
+	was, err := l.counted(ctx, lua.LatchDelete, l.channel)
 	return was == 1, err
 }
 
@@ -83,21 +80,21 @@ func (l *CountDownLatch) Count(ctx context.Context) (int, error) {
 	if err := l.usable(ctx); err != nil {
 		return 0, err
 	}
-	o := op{c: l.c, script: latchCount, keys: []string{l.name}, lease: l.c.cfg.WatchdogTimeout, stop: l.c.done}
-	reply, err := o.run(ctx)
+	o := request.Call{Server: l.c.server, Script: lua.LatchCount, Keys: []string{l.name}, Lease: l.c.cfg.WatchdogTimeout, Stop: l.c.server.Done}
+	reply, err := o.Run(ctx)
 	if err != nil {
 		return 0, err
 	}
 	return l.count(reply)
 }
 
-func (l *CountDownLatch) count(r Reply) (int, error) {
-	if r.Kind == ReplyNil {
+func (l *CountDownLatch) count(r driver.Reply) (int, error) {
+	if r.Kind == driver.ReplyNil {
 		return 0, nil
 	}
 	n, err := strconv.Atoi(r.Str)
 	if err != nil {
-		return 0, &RunError{Outcome: Refused, Code: "WRONGTYPE", Err: fmt.Errorf("WRONGTYPE what has the name %q is no latch: it is %s", l.name, wire.Quote(r.Str))}
+		return 0, &driver.RunError{Outcome: driver.Refused, Code: "WRONGTYPE", Err: fmt.Errorf("WRONGTYPE what has the name %q is no latch: it is %s", l.name, wire.Quote(r.Str))}
 	}
 	return max(n, 0), nil
 }
@@ -122,13 +119,13 @@ func (l *CountDownLatch) Wait(ctx context.Context, opts ...Option) error {
 	if o.once {
 		n, err := l.Count(ctx)
 		if err == nil && n > 0 {
-			err = errWaitOver
+			err = request.ErrWaitOver
 		}
 		return l.busy(err)
 	}
-	return l.busy(l.c.await(ctx, deadlineOf(time.Now(), &o), "latch:"+l.name, l.channel, question{
-		script: latchCount, keys: []string{l.name},
-		read: func(r Reply) (bool, error) {
+	return l.busy(l.c.polls.Wait(ctx, deadlineOf(time.Now(), &o), "latch:"+l.name, l.channel, poll.Question{
+		Script: lua.LatchCount, Keys: []string{l.name},
+		Read: func(r driver.Reply) (bool, error) {
 			n, err := l.count(r)
 			return n == 0, err
 		},
@@ -141,16 +138,16 @@ func (l *CountDownLatch) busy(err error) error {
 }
 
 // counted sends a request that must not be executed twice.
-func (l *CountDownLatch) counted(ctx context.Context, s *Script, args ...string) (int64, error) {
+func (l *CountDownLatch) counted(ctx context.Context, s *script.Script, args ...string) (int64, error) {
 	if err := l.usable(ctx); err != nil {
 		return 0, err
 	}
 	if ctx.Err() != nil {
-		return 0, ctxError(ctx)
+		return 0, request.ContextError(ctx)
 	}
-	x, put := l.c.sessions.get(wire.Session(l.name, l.c.id, "latch"))
+	x, put := l.c.server.Sessions.Get(wire.Session(l.name, l.c.id, "latch"))
 	defer put()
-	return x.do(ctx, count{script: s, keys: []string{l.name}, args: args, adds: s == latchDown})
+	return x.Do(ctx, request.Count{Script: s, Keys: []string{l.name}, Args: args, Adds: s == lua.LatchDown})
 }
 
 func (l *CountDownLatch) usable(ctx context.Context) error {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // TestLatchProperties lets clients set, count down, delete, wait and die at
@@ -44,7 +45,7 @@ func newLatchModel(w *world, seed uint64) *latchModel {
 	return m
 }
 
-func (m *latchModel) watched(string, []string, redlatch.Reply, error) {
+func (m *latchModel) watched(string, []string, driver.Reply, error) {
 	before := m.shown
 	m.shown, _ = m.server.Get("orders")
 	if before == m.shown {
@@ -142,7 +143,7 @@ func TestNoCountDownCountsTwice(t *testing.T) {
 			inFakeTime(t, func(w *world) {
 				const total = 1000
 				x := newChaos(w, seed, "latch.")
-				x.watch = func(string, []string, redlatch.Reply, error) {}
+				x.watch = func(string, []string, driver.Reply, error) {}
 				var told, asked atomic.Int64
 				var wg sync.WaitGroup
 				w.latch(w.client(redlatch.Config{}).CountDownLatch("orders"), total)

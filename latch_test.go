@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 func waitFor(l *redlatch.CountDownLatch, ctx context.Context, opts ...redlatch.Option) <-chan error {
@@ -242,7 +243,7 @@ func TestOfManyThatWaitOneAsks(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		const waiters = 10000
 		var asked, subscribed atomic.Int64
-		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "latch.count" {
 				asked.Add(1)
 				time.Sleep(time.Millisecond)
@@ -330,7 +331,7 @@ func TestNobodyIsReleasedByAnAnswerFromBeforeTheLatchWasSet(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var slow atomic.Bool
 		d := &tap{}
-		d.hook = func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d.hook = func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			r, err := next()
 			if s == "latch.count" && slow.CompareAndSwap(true, false) {
 				time.Sleep(time.Second) // the answer's way back
@@ -375,9 +376,9 @@ func TestALateWaiterDoesNotSleepWithTheOthers(t *testing.T) {
 func TestALatchInAnOutage(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var down atomic.Bool
-		d := &tap{hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if down.Load() {
-				return redlatch.Reply{}, errTapUnknown
+				return driver.Reply{}, errTapUnknown
 			}
 			return next()
 		}}

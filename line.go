@@ -208,7 +208,7 @@ func (c *Client) leave(ln *line) {
 
 // listen starts the line's subscription, if it has none.
 func (ln *line) listen(c *Client, channel string) {
-	c.listen(&ln.news, channel, nil, func() {
+	c.server.Listen(&ln.news, channel, nil, func() {
 		// Somebody else released a lock that we believe to hold: ask.
 		// (In a group that happens all the time, and is about other values.)
 		if t := ln.current(); t != nil && t.lock.group == nil {

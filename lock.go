@@ -5,7 +5,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/renew"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -131,7 +134,7 @@ func (l *Lock) enter(ctx context.Context, opts []Option, once bool) (*hold, erro
 	case err != nil:
 		return nil, err
 	case ctx.Err() != nil:
-		return nil, &BusyError{Name: l.name, Cause: ctxError(ctx)}
+		return nil, &BusyError{Name: l.name, Cause: request.ContextError(ctx)}
 	case sc != nil:
 		return l.c.enterScope(ctx, l, sc, &o, outer)
 	case outer != nil:
@@ -180,32 +183,32 @@ func (t *tenure) take(ctx context.Context, until time.Time) (owner string, ttl t
 	if err != nil || facts == nil {
 		return "", 0, err
 	}
-	return facts[1].Str, fromMillis(facts[0].Int), nil
+	return facts[1].Str, wire.FromMillis(facts[0].Int), nil
 }
 
 // ask is take with a request that was prepared, and returns what the server
 // says, so many facts, if it does not give the lock.
-func (t *tenure) ask(ctx context.Context, o *op, until time.Time, n int) ([]Reply, error) {
-	o.stop, o.until, o.acks = t.c.done, until, t.c.acks.holds
+func (t *tenure) ask(ctx context.Context, o *request.Call, until time.Time, n int) ([]driver.Reply, error) {
+	o.Stop, o.Until, o.Acks = t.c.server.Done, until, t.c.server.Acks.Holds
 	t.fence(o)
-	reply, err := o.run(ctx)
-	if short := o.doubt(err == nil && reply.Kind == ReplyInt); short != nil {
-		o.unknown, err = true, short // the server has it, and may forget it
+	reply, err := o.Run(ctx)
+	if short := o.Doubt(err == nil && reply.Kind == driver.ReplyInt); short != nil {
+		o.Unknown, err = true, short // the server has it, and may forget it
 	}
-	if o.uncertain(err) {
+	if o.Uncertain(err) {
 		t.suspected()
 	}
 	if err != nil {
 		t.abandon(o)
 		return nil, err
 	}
-	if reply.Kind == ReplyInt {
-		t.taken(o.sent, reply.Int)
+	if reply.Kind == driver.ReplyInt {
+		t.taken(o.Sent, reply.Int)
 		return nil, nil
 	}
 	if len(reply.List) != n {
 		t.abandon(o)
-		return nil, unexpected(reply, o.script)
+		return nil, request.Unexpected(reply, o.Script)
 	}
 	return reply.List, nil
 }
@@ -213,25 +216,25 @@ func (t *tenure) ask(ctx context.Context, o *op, until time.Time, n int) ([]Repl
 // abandon leaves the gate for a caller whose take has failed. If a request is
 // under way its outcome is waited for first: a release sent now could overtake
 // it. Should it succeed, the next goroutine of this process inherits the lock.
-func (t *tenure) abandon(o *op) {
-	if o.pending == nil {
+func (t *tenure) abandon(o *request.Call) {
+	if o.Pending == nil {
 		t.forgo()
 		t.c.leave(t.line)
 		return
 	}
 	pending := *o
-	t.c.settle(func() {
-		reply, err := pending.outcome()
-		short := pending.doubt(err == nil && reply.Kind == ReplyInt)
-		if pending.uncertain(err) || short != nil {
+	t.c.server.Go(func() {
+		reply, err := pending.Outcome()
+		short := pending.Doubt(err == nil && reply.Kind == driver.ReplyInt)
+		if pending.Uncertain(err) || short != nil {
 			t.suspected()
 		}
-		if err != nil || reply.Kind != ReplyInt || short != nil {
+		if err != nil || reply.Kind != driver.ReplyInt || short != nil {
 			t.forgo()
 			t.c.leave(t.line)
 			return
 		}
-		t.taken(pending.sent, reply.Int)
+		t.taken(pending.Sent, reply.Int)
 		t.passOn()
 	})
 }
@@ -258,18 +261,18 @@ func (t *tenure) trusted(ctx context.Context, until, now time.Time) bool {
 		return false
 	}
 	o := t.op(t.lock.kind.renew, []string{t.id, t.args[0], unchanged})
-	o.stop, o.until = t.c.done, until
-	reply, err := o.run(ctx)
-	if err != nil || o.short != nil || first(reply).Int != 1 || t.lease.Left(time.Now()) <= 0 {
+	o.Stop, o.Until = t.c.server.Done, until
+	reply, err := o.Run(ctx)
+	if err != nil || o.Short != nil || first(reply).Int != 1 || t.lease.Left(time.Now()) <= 0 {
 		return false
 	}
-	t.confirm(o.sent, t.length)
+	t.confirm(o.Sent, t.length)
 	return t.lease.Left(time.Now()) > 0
 }
 
 // renewLocks renews a batch of leases with one script, each with a result of
 // its own.
-func (c *Client) renewLocks(s *Script, batch []*renew.Lease) {
+func (c *Client) renewLocks(s *script.Script, batch []*renew.Lease) {
 	keys := make([]string, 0, len(batch))
 	args := make([]string, 0, 3*len(batch))
 	counts := make([]string, len(batch))
@@ -285,22 +288,22 @@ func (c *Client) renewLocks(s *Script, batch []*renew.Lease) {
 		if t.state == tenureLive {
 			counts[i] = t.showLocked()
 			keys = append(keys, t.lock.name)
-			args = append(append(args, t.id, millis(l.Ask), counts[i]), t.lock.more...)
+			args = append(append(args, t.id, wire.Millis(l.Ask), counts[i]), t.lock.more...)
 		}
 		t.mu.Unlock()
 	}
 	if len(keys) == 0 {
 		return
 	}
-	o := op{c: c, script: s, keys: keys, args: args, lease: bound, stop: c.over, single: true, acks: c.acks.renews && prolongs}
-	reply, err := o.run(context.Background())
+	o := request.Call{Server: c.server, Script: s, Keys: keys, Args: args, Lease: bound, Stop: c.server.Over, Single: true, Acks: c.server.Acks.Renews && prolongs}
+	reply, err := o.Run(context.Background())
 	if err == nil && len(reply.List) != len(keys) {
-		err = unexpected(reply, o.script)
+		err = request.Unexpected(reply, o.Script)
 	}
 	if err != nil {
-		c.report.renewFailed(RenewFailedEvent{Holds: len(keys), Err: err})
+		c.report.renewFailed(len(keys), err)
 	}
-	short, n := err == nil && o.doubtRenewals(len(keys)), 0
+	short, n := err == nil && o.DoubtRenewals(len(keys)), 0
 	for i, l := range batch {
 		if counts[i] == "" {
 			continue
@@ -318,12 +321,12 @@ func (c *Client) renewLocks(s *Script, batch []*renew.Lease) {
 }
 
 // renewal judges the server's answer.
-func (t *tenure) renewal(r Reply) renew.Result {
-	if r.Kind == ReplyInt && r.Int == 1 {
+func (t *tenure) renewal(r driver.Reply) renew.Result {
+	if r.Kind == driver.ReplyInt && r.Int == 1 {
 		return renew.Confirmed
 	}
-	if r.Kind != ReplyInt && !wrongType(r.Str) {
-		t.c.report.renewFailed(RenewFailedEvent{Holds: 1, Err: errors.New(wire.Text(r.Str))})
+	if r.Kind != driver.ReplyInt && !wrongType(r.Str) {
+		t.c.report.renewFailed(1, errors.New(wire.Text(r.Str)))
 		return renew.Failed
 	}
 	return renew.Gone
@@ -331,7 +334,7 @@ func (t *tenure) renewal(r Reply) renew.Result {
 
 // wrongType says whether an error that a key raised means that the lock is
 // gone: somebody has put something else in its place.
-func wrongType(text string) bool { return ServerError(text, nil).Code == "WRONGTYPE" }
+func wrongType(text string) bool { return driver.ServerError(text, nil).Code == "WRONGTYPE" }
 
 func wireClient(owner string) string {
 	id, _ := wire.ClientOf(owner)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // A server, or whoever may write its keys, can answer anything. That makes calls fail,
@@ -37,7 +38,7 @@ type liar struct {
 	often float64
 }
 
-func (l *liar) run(_ string, _, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+func (l *liar) run(_ string, _, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 	time.Sleep(time.Millisecond)
 	r, err := next()
 	l.mu.Lock()
@@ -48,29 +49,29 @@ func (l *liar) run(_ string, _, _ []string, next func() (redlatch.Reply, error))
 	return r, err
 }
 
-var lies = []redlatch.Reply{
+var lies = []driver.Reply{
 	{},
-	{Kind: redlatch.ReplyInt, Int: math.MaxInt64},
-	{Kind: redlatch.ReplyInt, Int: math.MinInt64},
-	{Kind: redlatch.ReplyInt, Int: -1},
-	{Kind: redlatch.ReplyInt},
-	{Kind: redlatch.ReplyInt, Int: 1},
-	{Kind: redlatch.ReplyInt, Int: 70},
-	{Kind: redlatch.ReplyString},
-	{Kind: redlatch.ReplyString, Str: "inf"},
-	{Kind: redlatch.ReplyString, Str: "1e300"},
-	{Kind: redlatch.ReplyString, Str: "9223372036854775807"},
-	{Kind: redlatch.ReplyString, Str: "-9223372036854775808"},
-	{Kind: redlatch.ReplyString, Str: strings.Repeat("\xff\x00{", 1000)},
-	{Kind: redlatch.ReplyList},
+	{Kind: driver.ReplyInt, Int: math.MaxInt64},
+	{Kind: driver.ReplyInt, Int: math.MinInt64},
+	{Kind: driver.ReplyInt, Int: -1},
+	{Kind: driver.ReplyInt},
+	{Kind: driver.ReplyInt, Int: 1},
+	{Kind: driver.ReplyInt, Int: 70},
+	{Kind: driver.ReplyString},
+	{Kind: driver.ReplyString, Str: "inf"},
+	{Kind: driver.ReplyString, Str: "1e300"},
+	{Kind: driver.ReplyString, Str: "9223372036854775807"},
+	{Kind: driver.ReplyString, Str: "-9223372036854775808"},
+	{Kind: driver.ReplyString, Str: strings.Repeat("\xff\x00{", 1000)},
+	{Kind: driver.ReplyList},
 }
 
-func (l *liar) lie(r redlatch.Reply, depth int) redlatch.Reply {
-	if r.Kind != redlatch.ReplyList || l.rand.IntN(4) == 0 {
+func (l *liar) lie(r driver.Reply, depth int) driver.Reply {
+	if r.Kind != driver.ReplyList || l.rand.IntN(4) == 0 {
 		r = lies[l.rand.IntN(len(lies))]
-		if r.Kind == redlatch.ReplyList && depth < 2 {
+		if r.Kind == driver.ReplyList && depth < 2 {
 			for range l.rand.IntN(8) {
-				r.List = append(r.List, l.lie(redlatch.Reply{}, depth+1))
+				r.List = append(r.List, l.lie(driver.Reply{}, depth+1))
 			}
 		}
 		return r

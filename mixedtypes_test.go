@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -90,7 +91,7 @@ func TestATimeOfDayIsNoCountOfReads(t *testing.T) {
 			w.server.HSet("orders", expiry, strconv.FormatInt(time.Now().UnixMilli(), 10))
 			if force {
 				_, err := rw.Read().ForceRelease(bg)
-				var re *redlatch.RunError
+				var re *driver.RunError
 				if !errors.As(err, &re) || re.Code != "WRONGTYPE" {
 					t.Errorf("ForceRelease: %v", err)
 				}

@@ -224,7 +224,7 @@ func (g *holding) letGo(ctx context.Context) error {
 	results := make(chan error, len(holds))
 	var errs []error
 	for _, h := range slices.Backward(holds) {
-		h.t.c.settle(func() {
+		h.t.c.server.Go(func() {
 			err := h.release(ctx)
 			if err != nil {
 				err = memberError(h.t.lock, err)
@@ -392,7 +392,7 @@ func (h *MultiHold) Extend(ctx context.Context, d time.Duration) error {
 	holds := h.Holds()
 	results := make(chan error, len(holds))
 	for _, m := range holds {
-		m.in.t.c.settle(func() { results <- m.Extend(ctx, d) })
+		m.in.t.c.server.Go(func() { results <- m.Extend(ctx, d) })
 	}
 	var errs []error
 	for i := range holds {

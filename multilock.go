@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/request"
 )
 
 // A Multi is several locks that are acquired and released as one: all of them
@@ -258,7 +260,7 @@ func (q *quest) rest(ctx context.Context, round int, busy *BusyError, took time.
 	if busy != nil {
 		p.name, p.owner, p.ttl = busy.Name, busy.Owner, busy.TTL
 	}
-	_, err := nap(ctx, nil, nil, q.until, time.Millisecond+rand.N(d)) //nolint:gosec // jitter
+	_, err := request.Pause(ctx, nil, nil, q.until, time.Millisecond+rand.N(d)) //nolint:gosec // jitter
 	return p.asBusy(err)
 }
 
@@ -305,7 +307,7 @@ func (q *quest) inTurn(ctx context.Context, g *holding, order []*Lock, known boo
 	if err := q.late.again(ctx, &p, q.o); err != nil {
 		return order[0], never, p.asBusy(err)
 	}
-	return order[0], atOnce, &outageError{cause: errTooLate}
+	return order[0], atOnce, &request.OutageError{Cause: errTooLate}
 }
 
 // afterHaste is the verdict on the i-th member. The first one was waited for

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // another returns a world with a server of its own in the same bubble.
@@ -47,16 +48,16 @@ type takes struct {
 }
 
 func (r *takes) client(w *world, cfg redlatch.Config) *redlatch.Client {
-	r.tap.keyed = func(s string, keys, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+	r.tap.keyed = func(s string, keys, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 		reply, err := next()
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		switch {
-		case s == "multilock.take" && reply.Kind == redlatch.ReplyInt:
+		case s == "multilock.take" && reply.Kind == driver.ReplyInt:
 			r.log = append(r.log, fmt.Sprint("+", keys))
 		case s == "multilock.take":
 			r.log = append(r.log, fmt.Sprint("?", keys))
-		case s == "lock.take" && reply.Kind == redlatch.ReplyInt:
+		case s == "lock.take" && reply.Kind == driver.ReplyInt:
 			r.log = append(r.log, "+"+keys[0])
 		case s == "lock.take":
 			r.log = append(r.log, "?"+keys[0])
@@ -203,7 +204,7 @@ func TestMultiLocksInOppositeOrderDoNotDeadlock(t *testing.T) {
 // oppositeOrder has two processes take two locks, each in its own order, from
 // servers that are so far away.
 func oppositeOrder(w *world, delay time.Duration) {
-	far := func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+	far := func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 		time.Sleep(delay)
 		defer time.Sleep(delay)
 		return next()
@@ -359,7 +360,7 @@ func TestNothingIsLeftOfAMultiLockThatIsGivenUp(t *testing.T) {
 	for _, when := range []time.Duration{1, 5 * time.Millisecond, 12 * time.Millisecond, 25 * time.Millisecond, 40 * time.Millisecond} {
 		t.Run(when.String(), func(t *testing.T) {
 			inFakeTime(t, func(w *world) {
-				d := &tap{hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				d := &tap{hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					time.Sleep(5 * time.Millisecond)
 					reply, err := next()
 					time.Sleep(5 * time.Millisecond)
@@ -386,10 +387,10 @@ func TestNothingIsLeftOfAMultiLockWhoseRepliesAreLost(t *testing.T) {
 		t.Run(fmt.Sprint(lost), func(t *testing.T) {
 			inFakeTime(t, func(w *world) {
 				var n atomic.Int64
-				d := &tap{hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				d := &tap{hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					reply, err := next()
 					if k := int(n.Add(1)); k > lost && k <= lost+2 {
-						return redlatch.Reply{}, errTapUnknown
+						return driver.Reply{}, errTapUnknown
 					}
 					return reply, err
 				}}
@@ -650,7 +651,7 @@ func TestAMemberThatIsDownFailsAfterTheOutageTimeout(t *testing.T) {
 // The first member's lease is over before the last one is there, each time.
 func TestALeaseTooShortForItsMembersIsGivenUp(t *testing.T) {
 	inFakeTime(t, func(w *world) {
-		d := &tap{hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			time.Sleep(15 * time.Millisecond)
 			defer time.Sleep(15 * time.Millisecond)
 			return next()
@@ -765,15 +766,15 @@ func TestRandomMultiLocksExcludeEachOther(t *testing.T) {
 					dice := rand.New(rand.NewPCG(seed, p))
 					var mu sync.Mutex
 					roll := func(n int) int { mu.Lock(); defer mu.Unlock(); return dice.IntN(n) }
-					d.hook = func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+					d.hook = func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 						time.Sleep(time.Duration(roll(4)) * time.Millisecond)
 						if roll(40) == 0 {
-							return redlatch.Reply{}, errTapUnknown // lost on the way
+							return driver.Reply{}, errTapUnknown // lost on the way
 						}
 						reply, err := next()
 						time.Sleep(time.Duration(roll(4)) * time.Millisecond)
 						if roll(40) == 0 {
-							return redlatch.Reply{}, errTapUnknown
+							return driver.Reply{}, errTapUnknown
 						}
 						return reply, err
 					}

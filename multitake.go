@@ -4,6 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -19,7 +22,7 @@ func joint(ctx context.Context, g *holding, order []*Lock, fenced bool) []*Lock 
 		switch {
 		case l.c != first.c, l.kind != plainLock, l.fenced || fenced, g.has(l):
 			continue
-		case l.c.traits.Cluster && wire.Slot(l.name) != wire.Slot(first.name):
+		case l.c.server.Traits.Cluster && wire.Slot(l.name) != wire.Slot(first.name):
 			continue
 		}
 		outer, sc, err := l.enclosing(ctx)
@@ -51,22 +54,22 @@ func (q *quest) together(ctx context.Context, g *holding, order []*Lock, first b
 	if ts == nil {
 		return nil, nil
 	}
-	o := ts[0].op(multiTake, make([]string, 1, len(ts)+1))
-	o.keys, o.args[0] = make([]string, len(ts)), ts[0].args[0]
+	o := ts[0].op(lua.MultiLockTake, make([]string, 1, len(ts)+1))
+	o.Keys, o.Args[0] = make([]string, len(ts)), ts[0].args[0]
 	for i, t := range ts {
-		o.keys[i] = t.lock.name
-		o.args = append(o.args, t.id)
+		o.Keys[i] = t.lock.name
+		o.Args = append(o.Args, t.id)
 	}
-	o.stop, o.until = c.done, q.until
-	if limit := start.Add(memberPatience); !first && (o.until.IsZero() || limit.Before(o.until)) {
-		o.until = limit
+	o.Stop, o.Until = c.server.Done, q.until
+	if limit := start.Add(memberPatience); !first && (o.Until.IsZero() || limit.Before(o.Until)) {
+		o.Until = limit
 	}
-	o.acks = c.acks.holds
-	reply, err := o.run(ctx)
-	if short := o.doubt(err == nil && reply.Kind == ReplyInt); short != nil {
-		o.unknown, err = true, short
+	o.Acks = c.server.Acks.Holds
+	reply, err := o.Run(ctx)
+	if short := o.Doubt(err == nil && reply.Kind == driver.ReplyInt); short != nil {
+		o.Unknown, err = true, short
 	}
-	if o.uncertain(err) {
+	if o.Uncertain(err) {
 		for _, t := range ts {
 			t.suspected()
 		}
@@ -76,15 +79,15 @@ func (q *quest) together(ctx context.Context, g *holding, order []*Lock, first b
 	case err != nil:
 		abandonAll(ts, &o)
 		return nil, p.asBusy(err)
-	case reply.Kind == ReplyInt:
+	case reply.Kind == driver.ReplyInt:
 		return nil, q.beginAll(ctx, g, ts, &o, start)
 	}
 	abandonAll(ts, &o)
 	if len(reply.List) != 3 || reply.List[0].Int < 1 || reply.List[0].Int > int64(len(ts)) {
-		return nil, unexpected(reply, o.script)
+		return nil, request.Unexpected(reply, o.Script)
 	}
 	missing = locks[reply.List[0].Int-1]
-	busy := &BusyError{Name: missing.name, Owner: reply.List[2].Str, TTL: max(0, fromMillis(reply.List[1].Int))}
+	busy := &BusyError{Name: missing.name, Owner: reply.List[2].Str, TTL: max(0, wire.FromMillis(reply.List[1].Int))}
 	c.stray(missing, busy.Owner)
 	return missing, busy
 }
@@ -113,32 +116,32 @@ func (q *quest) enterAll(locks []*Lock) []*tenure {
 }
 
 // abandonAll is tenure.abandon for many.
-func abandonAll(ts []*tenure, o *op) {
+func abandonAll(ts []*tenure, o *request.Call) {
 	leave := func() {
 		for _, t := range ts {
 			t.forgo()
 			t.c.leave(t.line)
 		}
 	}
-	if o.pending == nil {
+	if o.Pending == nil {
 		leave()
 		return
 	}
 	pending := *o
-	pending.c.settle(func() {
-		reply, err := pending.outcome()
-		short := pending.doubt(err == nil && reply.Kind == ReplyInt)
-		if pending.uncertain(err) || short != nil {
+	pending.Server.Go(func() {
+		reply, err := pending.Outcome()
+		short := pending.Doubt(err == nil && reply.Kind == driver.ReplyInt)
+		if pending.Uncertain(err) || short != nil {
 			for _, t := range ts {
 				t.suspected()
 			}
 		}
-		if err != nil || reply.Kind != ReplyInt || short != nil {
+		if err != nil || reply.Kind != driver.ReplyInt || short != nil {
 			leave()
 			return
 		}
 		for _, t := range ts {
-			t.taken(pending.sent, 1)
+			t.taken(pending.Sent, 1)
 			t.passOn()
 		}
 	})
@@ -146,13 +149,13 @@ func abandonAll(ts []*tenure, o *op) {
 
 // beginAll makes tenures that were taken the holding's, if that is known in
 // time; else none.
-func (q *quest) beginAll(ctx context.Context, g *holding, ts []*tenure, o *op, start time.Time) error {
+func (q *quest) beginAll(ctx context.Context, g *holding, ts []*tenure, o *request.Call, start time.Time) error {
 	holds := make([]*hold, 0, len(ts))
 	for _, t := range ts {
-		t.taken(o.sent, 1)
+		t.taken(o.Sent, 1)
 		now := time.Now()
 		var h *hold
-		if t.trusted(ctx, o.until, now) {
+		if t.trusted(ctx, o.Until, now) {
 			// Before it begins: it can be lost at once, and the line with it.
 			t.line.turns.settled(t.line.news.Foreign(), now)
 			t.line.turns.begin(now, true)
@@ -165,13 +168,13 @@ func (q *quest) beginAll(ctx context.Context, g *holding, ts []*tenure, o *op, s
 		}
 		holds = append(holds, h)
 	}
-	err := o.c.open()
+	err := ts[0].c.open()
 	for _, h := range holds {
 		switch {
 		case err != nil:
 			h.refuse()
 		case len(holds) < len(ts):
-			h.t.c.settle(func() { _ = h.release(context.Background()) })
+			h.t.c.server.Go(func() { _ = h.release(context.Background()) })
 		default:
 			g.add(h)
 			h.t.c.acquired(h, start, false)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 func TestMembersOfOneClientAreTakenInOneRoundTrip(t *testing.T) {
@@ -74,12 +75,12 @@ func TestALostReplyOfAJointTakeIsReplayed(t *testing.T) {
 			t.Run(fmt.Sprint(executed, times), func(t *testing.T) {
 				inFakeTime(t, func(w *world) {
 					var n atomic.Int64
-					d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+					d := &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 						if s == "multilock.take" && n.Add(1) <= times {
 							if executed {
 								_, _ = next()
 							}
-							return redlatch.Reply{}, errTapUnknown
+							return driver.Reply{}, errTapUnknown
 						}
 						return next()
 					}}
@@ -106,10 +107,10 @@ func TestALateJointTakeLeavesNothing(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var args []string
 		d := &tap{}
-		d.hook = func(s string, a []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d.hook = func(s string, a []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "multilock.take" && args == nil {
 				args = slices.Clone(a)
-				return redlatch.Reply{}, errTapUnknown
+				return driver.Reply{}, errTapUnknown
 			}
 			return next()
 		}
@@ -144,7 +145,7 @@ func TestALateJointTakeLeavesNothing(t *testing.T) {
 
 func TestAJointTakeThatIsGivenUpLeavesNothing(t *testing.T) {
 	inFakeTime(t, func(w *world) {
-		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "multilock.take" {
 				time.Sleep(50 * time.Millisecond)
 				defer time.Sleep(50 * time.Millisecond)
@@ -192,7 +193,7 @@ func TestAJointTakeOfAKeyOfAnotherTypeTakesNothing(t *testing.T) {
 // come: the other must not be kept while that one is waited for.
 func TestAMemberThatIsRevokedOnTheWayIsNotWaitedForWithTheOthersInHand(t *testing.T) {
 	inFakeTime(t, func(w *world) {
-		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "multilock.take" {
 				defer time.Sleep(50 * time.Millisecond)
 			}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // Redisson sets the lease of all members at the end without looking whose they
@@ -82,11 +83,11 @@ func TestTheLeaseOfAMultiLockIsThatOfItsMembersAndNothingElse(t *testing.T) {
 // asked, not from when it answered.
 func TestTheValidityOfARedLockCountsFromTheFirstSend(t *testing.T) {
 	inRedTime(t, 3, func(p *poll) {
-		slow := func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		slow := func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			defer time.Sleep(time.Second)
 			return next()
 		}
-		m := p.tappedRed("a", map[int]func(string, []string, func() (redlatch.Reply, error)) (redlatch.Reply, error){0: slow, 1: slow, 2: slow})
+		m := p.tappedRed("a", map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){0: slow, 1: slow, 2: slow})
 		start := time.Now()
 		h := p.acquireMulti(m, bg, redlatch.Lease(30*time.Second))
 		if d := time.Since(start); d != time.Second {
@@ -124,9 +125,9 @@ func TestAMultiLockOfADeadProcessBlocksNobodyForLongerThanItsLease(t *testing.T)
 				worlds := []*world{w, w.another()}
 				var taken atomic.Int64
 				var dead atomic.Bool
-				dying := func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				dying := func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					if dead.Load() || x.takes > 0 && taken.Load() == x.takes {
-						return redlatch.Reply{}, errTapUnknown
+						return driver.Reply{}, errTapUnknown
 					}
 					if strings.HasSuffix(s, ".take") {
 						defer taken.Add(1)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/request"
 )
 
 // Who owns a hold is told by contexts, never by goroutines. A context that
@@ -128,7 +130,7 @@ func (c *Client) enterScope(ctx context.Context, l *Lock, sc *scope, o *options,
 		select {
 		case n.slot <- struct{}{}:
 		default:
-			return nil, p.asBusy(errWaitOver)
+			return nil, p.asBusy(request.ErrWaitOver)
 		}
 	} else if err := p.slot(ctx, n.slot); err != nil {
 		return nil, p.asBusy(err)
@@ -203,11 +205,11 @@ func (p *patience) slot(ctx context.Context, slot chan struct{}) error {
 	case slot <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return ctxError(ctx)
-	case <-p.c.done:
+		return request.ContextError(ctx)
+	case <-p.c.server.Done:
 		return ErrClosed
 	case <-over:
-		return errWaitOver
+		return request.ErrWaitOver
 	}
 }
 
@@ -244,7 +246,7 @@ func (p *patience) amongSiblings(ctx context.Context, outer *hold, o *options, a
 		if g.TryEnter() {
 			return nil
 		}
-		return p.asBusy(errWaitOver)
+		return p.asBusy(request.ErrWaitOver)
 	}
 	w := p.c.newWaiter()
 	defer p.c.freeWaiter(w)

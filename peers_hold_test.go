@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // As in peers_test.go, about what has been acquired: renewal, loss, release.
@@ -20,7 +21,7 @@ import (
 func TestNothingIsRenewedAfterARelease(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var count counter
-		d := &tap{hook: func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "lock.renew" {
 				time.Sleep(2 * time.Second)
 			}
@@ -66,7 +67,7 @@ func TestEveryFailedRenewalIsAnEventAndTriedAgainSoon(t *testing.T) {
 		var mu sync.Mutex
 		var tries []time.Time
 		var failed atomic.Int64
-		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s != "lock.renew" {
 				return next()
 			}
@@ -74,7 +75,7 @@ func TestEveryFailedRenewalIsAnEventAndTriedAgainSoon(t *testing.T) {
 			tries = append(tries, time.Now())
 			mu.Unlock()
 			if failing.Load() {
-				return redlatch.Reply{}, errTapUnknown
+				return driver.Reply{}, errTapUnknown
 			}
 			r, err := next()
 			if ttl := w.server.TTL("orders"); ttl != 30*time.Second {
@@ -149,7 +150,7 @@ func TestThousandsOfHoldsAreRenewedInTime(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		const holds = 1000
 		var count counter
-		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "lock.renew" {
 				time.Sleep(20 * time.Millisecond) // a slow server
 			}
@@ -180,9 +181,9 @@ func TestThousandsOfHoldsAreRenewedInTime(t *testing.T) {
 func TestAnExtensionOfUnknownOutcomeIsNoLoss(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var down atomic.Bool
-		d := &tap{hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if down.Load() {
-				return redlatch.Reply{}, errTapUnknown
+				return driver.Reply{}, errTapUnknown
 			}
 			return next()
 		}}

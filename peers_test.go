@@ -15,6 +15,7 @@ import (
 	rueidisclient "github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/rueidis"
 )
@@ -28,7 +29,7 @@ type counter struct {
 	n  map[string]int
 }
 
-func (c *counter) hook(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+func (c *counter) hook(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 	c.mu.Lock()
 	if c.n == nil {
 		c.n = make(map[string]int)
@@ -48,9 +49,9 @@ func (c *counter) of(s string) int {
 func TestAReleaseOfUnknownOutcomeIsNeverReentered(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var down atomic.Bool
-		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if down.Load() {
-				return redlatch.Reply{}, errTapUnknown // it was never executed
+				return driver.Reply{}, errTapUnknown // it was never executed
 			}
 			return next()
 		}}
@@ -83,10 +84,10 @@ func TestALateTakeBlocksNobodyForLong(t *testing.T) {
 				var n atomic.Int64
 				var late func()
 				d := &tap{}
-				d.hook = func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				d.hook = func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					if s == "lock.take" && n.Add(1) == 1 {
 						late = d.again(s, args)
-						return redlatch.Reply{}, errTapUnknown
+						return driver.Reply{}, errTapUnknown
 					}
 					return next()
 				}
@@ -143,11 +144,11 @@ func TestScriptsAreSentOnce(t *testing.T) {
 
 // subscribesSlowly is a driver that does something before it subscribes.
 type subscribesSlowly struct {
-	redlatch.Redis
+	driver.Redis
 	before func(channel string)
 }
 
-func (d *subscribesSlowly) Subscribe(ch string, sharded bool, h func(redlatch.Notice)) func() {
+func (d *subscribesSlowly) Subscribe(ch string, sharded bool, h func(driver.Notice)) func() {
 	d.before(ch)
 	return d.Redis.Subscribe(ch, sharded, h)
 }
@@ -179,9 +180,9 @@ func TestAReleaseBeforeTheSubscriptionIsNotMissed(t *testing.T) {
 func TestAnOutageIsNotHammered(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var n atomic.Int64
-		d := &tap{hook: func(string, []string, func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(string, []string, func() (driver.Reply, error)) (driver.Reply, error) {
 			n.Add(1)
-			return redlatch.Reply{}, &redlatch.RunError{Outcome: redlatch.NotExecuted, Code: "LOADING", Err: errors.New("LOADING")}
+			return driver.Reply{}, &driver.RunError{Outcome: driver.NotExecuted, Code: "LOADING", Err: errors.New("LOADING")}
 		}}
 		c := w.tapped(redlatch.Config{OutageTimeout: time.Hour}, d)
 		ctx, cancel := context.WithTimeout(bg, 10*time.Minute)
@@ -242,7 +243,7 @@ func TestAReleaseWakesOneWaiterOfAProcess(t *testing.T) {
 // rueidislock #630, redsync #83: a time-out inside that nobody had asked for.
 func TestASlowLinkNeedsNoSettings(t *testing.T) {
 	inFakeTime(t, func(w *world) {
-		d := &tap{hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			time.Sleep(1200 * time.Millisecond)
 			defer time.Sleep(1200 * time.Millisecond)
 			return next()
@@ -302,8 +303,8 @@ func TestAServerThatRefusesScriptsIsSaidAtOnce(t *testing.T) {
 		} {
 			w.server.SetError(reply)
 			_, err := c.Lock("orders").Acquire(bg)
-			var re *redlatch.RunError
-			if !errors.As(err, &re) || re.Outcome != redlatch.Refused || errors.Is(err, redlatch.ErrUnavailable) || redlatch.IsRetryable(err) {
+			var re *driver.RunError
+			if !errors.As(err, &re) || re.Outcome != driver.Refused || errors.Is(err, redlatch.ErrUnavailable) || redlatch.IsRetryable(err) {
 				t.Errorf("%s: %v, want a refusal", reply, err)
 			}
 		}
@@ -316,8 +317,8 @@ func TestAServerThatRefusesScriptsIsSaidAtOnce(t *testing.T) {
 
 // rueidislock #244, #261: where RESP3 was missing there was polling, or nothing.
 func TestRESP2IsEnough(t *testing.T) {
-	for name, connect := range map[string]func(w *world) redlatch.Redis{
-		"goredis": func(w *world) redlatch.Redis {
+	for name, connect := range map[string]func(w *world) driver.Redis{
+		"goredis": func(w *world) driver.Redis {
 			rdb := goredisclient.NewClient(&goredisclient.Options{
 				Addr: "127.0.0.1:1", Protocol: 2, DisableIdentity: true,
 				Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return w.dial(ctx) },
@@ -325,7 +326,7 @@ func TestRESP2IsEnough(t *testing.T) {
 			w.Cleanup(func() { _ = rdb.Close() })
 			return goredis.Use(rdb)
 		},
-		"rueidis": func(w *world) redlatch.Redis {
+		"rueidis": func(w *world) driver.Redis {
 			p := w.proxy()
 			d, err := rueidis.New(rueidisclient.ClientOption{
 				InitAddress: []string{"embedded"}, ForceSingleClient: true, AlwaysRESP2: true, DisableCache: true,

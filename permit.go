@@ -8,14 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/renew"
-	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
-)
-
-var (
-	permitRelease = script.Load(luaFiles, "expirable.release")
-	permitRenew   = script.Load(luaFiles, "expirable.renew")
 )
 
 // A Permit is one permit of an ExpirableSemaphore. It must be released, once, by
@@ -53,7 +50,7 @@ type permit struct {
 func newPermit(ctx context.Context, s *ExpirableSemaphore, a *asker, id string, o *options, now time.Time) *permit {
 	p := &permit{sem: s, id: id, watchdog: !o.hasLease, suspect: a.suspect, at: a.at, since: now, values: ctx}
 	p.lease.Kind, p.lease.Holder, p.lease.Length = s.c.permitKind, p, a.length
-	if s.c.traits.Cluster {
+	if s.c.server.Traits.Cluster {
 		p.lease.Group = wire.Slot(s.name)
 	}
 	p.lease.Confirm(a.sent, a.length)
@@ -253,7 +250,7 @@ func (p *permit) lostError(reason LossReason) *LostError {
 }
 
 // Lane implements renew.Holder.
-func (p *permit) Lane() string { return p.sem.c.redis.Lane(p.sem.name) }
+func (p *permit) Lane() string { return p.sem.c.server.Driver.Lane(p.sem.name) }
 
 // Expired implements renew.Holder.
 func (p *permit) Expired() {
@@ -277,7 +274,7 @@ func (p *permit) dropped() { p.sem.c.drop(p.giveUp) }
 func (p *permit) giveUp() {
 	if p.over() == nil {
 		p.sem.c.report.dropped(p.sem.name, p.at)
-		p.sem.c.settle(func() { _ = p.release(context.Background()) })
+		p.sem.c.server.Go(func() { _ = p.release(context.Background()) })
 	}
 }
 
@@ -307,34 +304,36 @@ func (p *permit) release(ctx context.Context) error {
 		f(ReleasedEvent{Name: s.name, Owner: hex.EncodeToString([]byte(p.id)), Held: time.Since(p.since)})
 	}
 	o := s.releaseOp([]string{p.id})
-	o.lease = p.lease.Length
-	foreign := 0
-	o.args[1], foreign = s.c.desks.releasing(s)
-	reply, err := o.run(ctx)
-	if o.left && ctx.Err() != nil {
+	o.Lease, o.Acks = p.lease.Length, s.c.server.Acks.Holds
+	d, own, foreign := s.c.desks.releasing(s)
+	o.Args[1] = own
+	reply, err := o.Run(ctx)
+	if o.Left && ctx.Err() != nil {
 		rest := o
-		s.c.settle(func() {
-			reply, err := rest.finish()
+		s.c.server.Go(func() {
+			reply, err := rest.Finish()
 			_ = p.released(&rest, reply, err)
-			s.c.desks.released(s, reply, foreign)
+			s.c.desks.released(d, reply, foreign)
 		})
 		return err
 	}
-	s.c.desks.released(s, reply, foreign)
+	s.c.desks.released(d, reply, foreign)
 	return p.released(&o, reply, err)
 }
 
 // released judges the server's answer to the release.
-func (p *permit) released(o *op, reply Reply, err error) error {
+func (p *permit) released(o *request.Call, reply driver.Reply, err error) error {
 	owes := p.suspect
 	switch {
 	case err != nil:
 		owes = true
 		p.sem.c.report.releaseFailed(ReleaseFailedEvent{Name: p.sem.name, Owner: hex.EncodeToString([]byte(p.id)), Err: err})
-	case first(reply).Int == 0 && (!o.unknown || p.lease.Left(time.Now()) <= 0):
+	case first(reply).Int == 0 && (!o.Unknown || p.lease.Left(time.Now()) <= 0):
 		// If an attempt went unanswered it was that one which released it,
 		// provided that the permit was still ours then.
 		err = p.lostError(LostGone)
+	default:
+		o.Unacked()
 	}
 	if owes {
 		p.sem.owe([]string{p.id})
@@ -364,7 +363,6 @@ func (p *permit) extend(ctx context.Context, d time.Duration) error {
 		p.lose(LostGone)
 	case p.lease.Left(time.Now()) > 0: // a late reply never revives a permit
 		p.lease.Confirm(sent, d)
-		p.sem.c.clock.Touch(&p.lease)
 	}
 	return p.check()
 }
@@ -381,26 +379,26 @@ func (c *Client) renewPermits(batch []*renew.Lease) {
 		keys[i] = p.sem.keys[1]
 		args = append(args, p.id, c.permitMs(l.Ask))
 	}
-	o := op{c: c, script: permitRenew, keys: keys, args: args, lease: c.cfg.WatchdogTimeout, stop: c.over, single: true, acks: c.acks.renews && prolongs}
-	reply, err := o.run(context.Background())
+	o := request.Call{Server: c.server, Script: lua.ExpirableRenew, Keys: keys, Args: args, Lease: c.cfg.WatchdogTimeout, Stop: c.server.Over, Single: true, Acks: c.server.Acks.Renews && prolongs}
+	reply, err := o.Run(context.Background())
 	if err == nil && len(reply.List) != len(keys) {
-		err = unexpected(reply, permitRenew)
+		err = request.Unexpected(reply, lua.ExpirableRenew)
 	}
 	if err != nil {
-		c.report.renewFailed(RenewFailedEvent{Holds: len(keys), Err: err})
+		c.report.renewFailed(len(keys), err)
 		return // each result is Failed already
 	}
-	short := o.doubtRenewals(len(keys))
+	short := o.DoubtRenewals(len(keys))
 	for i, l := range batch {
 		switch r := reply.List[i]; {
-		case r.Kind == ReplyInt && r.Int == 1:
+		case r.Kind == driver.ReplyInt && r.Int == 1:
 			if !short || l.Ask == 0 {
 				l.Result = renew.Confirmed
 			}
-		case r.Kind == ReplyInt || wrongType(r.Str):
+		case r.Kind == driver.ReplyInt || wrongType(r.Str):
 			l.Result = renew.Gone
 		default:
-			c.report.renewFailed(RenewFailedEvent{Holds: 1, Err: errors.New(wire.Text(r.Str))})
+			c.report.renewFailed(1, errors.New(wire.Text(r.Str)))
 		}
 	}
 }
@@ -413,7 +411,7 @@ func (c *Client) permitMs(lease time.Duration) string {
 	if lease > 0 {
 		lease += c.cfg.MaxClockSkew
 	}
-	return millis(lease)
+	return wire.Millis(lease)
 }
 
 // permits are a client's live permits, by their ids.

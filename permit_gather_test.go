@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // What many release by ids takes few requests, and each learns what became of its
@@ -19,14 +20,14 @@ func TestReleasesByIdDoNotGoOneAtATime(t *testing.T) {
 			inFakeTime(t, func(w *world) {
 				const permits = 300
 				var sent atomic.Int64
-				c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					if s != "expirable.give_back" {
 						return next()
 					}
 					time.Sleep(2 * time.Millisecond)
 					r, err := next()
 					if n := sent.Add(1); lossy && n%2 == 1 {
-						return redlatch.Reply{}, errTapUnknown
+						return driver.Reply{}, errTapUnknown
 					}
 					return r, err
 				}})

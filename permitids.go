@@ -9,15 +9,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // What can be done with permits by their ids, wherever they were acquired.
-
-var (
-	permitGiveBack = script.Load(luaFiles, "expirable.give_back")
-	permitLeft     = script.Load(luaFiles, "expirable.left")
-)
 
 // Release gives permits back by their ids, wherever they were acquired: all of
 // them, or none, if one of them has been released or has expired; then it returns
@@ -32,7 +30,7 @@ func (s *ExpirableSemaphore) Release(ctx context.Context, ids ...string) error {
 	if err != nil {
 		return err
 	}
-	return s.c.detached(ctx, s.c.cfg.WatchdogTimeout, func() error { return s.giveBack(ids, raw) })
+	return s.c.server.Finish(ctx, s.c.cfg.WatchdogTimeout, func() error { return s.giveBack(ids, raw) })
 }
 
 func (s *ExpirableSemaphore) giveBack(ids, raw []string) error {
@@ -52,14 +50,14 @@ func (s *ExpirableSemaphore) giveBack(ids, raw []string) error {
 		p.end(errReleased)
 	}
 	b := &giveBack{ids: raw, done: make(chan struct{})}
-	s.c.givers.add(s.c, s.name, b, s.sendBack)
+	s.c.givers.Add(s.name, b, s.sendBack)
 	select {
 	case <-b.done:
-	case <-time.After(s.c.cfg.OutageTimeout + attemptTimeout(s.c.cfg.WatchdogTimeout)):
+	case <-time.After(s.c.cfg.OutageTimeout + request.AttemptTimeout(s.c.cfg.WatchdogTimeout)):
 		for _, p := range ours {
 			s.owe([]string{p.id})
 		}
-		return errSessionBusy // and behind it many others: it is done when its turn comes
+		return request.ErrSessionBusy // and behind it many others: it is done when its turn comes
 	}
 	for _, p := range ours {
 		if b.err == nil && !b.back {
@@ -73,6 +71,9 @@ func (s *ExpirableSemaphore) giveBack(ids, raw []string) error {
 	}
 	return b.err
 }
+
+// mostGathered are as many callers as there are bits in an answer that Lua can count to.
+const mostGathered = 50
 
 // A giveBack is permits that one caller gives back by their ids.
 type giveBack struct {
@@ -93,7 +94,7 @@ func (s *ExpirableSemaphore) sendBack(all []*giveBack) {
 			n++
 			args = append(append(args, strconv.Itoa(len(b.ids))), b.ids...)
 		}
-		answer, err := s.session(context.Background(), permitGiveBack, s.keys, args...)
+		answer, err := s.session(context.Background(), lua.ExpirableGiveBack, s.keys, args...)
 		for i, b := range all[:n] {
 			b.back, b.err = answer&(1<<i) != 0, err
 			close(b.done)
@@ -166,18 +167,18 @@ const gone = -2 * time.Millisecond
 
 // left returns for how long permits are given, -1 or gone.
 func (s *ExpirableSemaphore) left(ctx context.Context, ids []string) ([]time.Duration, error) {
-	o := s.c.question(permitLeft, s.keys[1])
-	o.args = ids
-	reply, err := o.run(ctx)
+	o := s.c.question(lua.ExpirableLeft, s.keys[1])
+	o.Args = ids
+	reply, err := o.Run(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if len(reply.List) != len(ids) {
-		return nil, unexpected(reply, permitLeft)
+		return nil, request.Unexpected(reply, lua.ExpirableLeft)
 	}
 	left := make([]time.Duration, len(ids))
 	for i, r := range reply.List {
-		if left[i] = fromMillis(r.Int); r.Int == -1 {
+		if left[i] = wire.FromMillis(r.Int); r.Int == -1 {
 			left[i] = -1
 		}
 	}
@@ -187,21 +188,21 @@ func (s *ExpirableSemaphore) left(ctx context.Context, ids []string) ([]time.Dur
 // raise raises the time of a permit to d from now, and says whether it is live,
 // and when the request was sent that learnt it.
 func (s *ExpirableSemaphore) raise(ctx context.Context, id string, d time.Duration) (live bool, sent time.Time, err error) {
-	o := op{c: s.c, script: permitRenew, keys: s.keys[1:], args: []string{id, s.c.permitMs(d)}, lease: d, stop: s.c.done, acks: s.c.acks.renews}
-	reply, err := o.run(ctx)
-	if short := o.doubt(err == nil && first(reply).Int == 1); short != nil {
+	o := request.Call{Server: s.c.server, Script: lua.ExpirableRenew, Keys: s.keys[1:], Args: []string{id, s.c.permitMs(d)}, Lease: d, Stop: s.c.server.Done, Acks: s.c.server.Acks.Renews}
+	reply, err := o.Run(ctx)
+	if short := o.Doubt(err == nil && first(reply).Int == 1); short != nil {
 		err = short
 	}
 	if err != nil {
-		return false, o.sent, err
+		return false, o.Sent, err
 	}
 	switch r := first(reply); {
-	case r.Kind == ReplyInt:
-		return r.Int == 1, o.sent, nil
+	case r.Kind == driver.ReplyInt:
+		return r.Int == 1, o.Sent, nil
 	case wrongType(r.Str):
-		return false, o.sent, nil
+		return false, o.Sent, nil
 	default:
-		return false, o.sent, fmt.Errorf("redlatch: %w", ServerError(r.Str, errors.New(r.Str)))
+		return false, o.Sent, fmt.Errorf("redlatch: %w", driver.ServerError(r.Str, errors.New(r.Str)))
 	}
 }
 

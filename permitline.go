@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/notify"
+	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -22,7 +23,7 @@ type permitLine struct {
 	name    string
 	channel string
 	keys    []string
-	session session // nobody else enters it: there is one worker
+	session *request.Session // nobody else enters it: there is one worker
 	news    notify.Listener
 	wake    chan struct{} // one slot; for the worker
 
@@ -96,7 +97,7 @@ func (ls *permitLines) get(s *Semaphore) *permitLine {
 	if ln == nil {
 		ln = &permitLine{
 			c: s.c, name: s.name, channel: s.channel, keys: s.keys,
-			session: session{c: s.c, key: wire.Session(s.name, s.c.id, "exchange")},
+			session: s.c.server.Session(wire.Session(s.name, s.c.id, "exchange")),
 			wake:    make(chan struct{}, 1),
 			refused: math.MaxInt, // nothing is known
 			fresh:   true,
@@ -167,7 +168,7 @@ func (ln *permitLine) acquire(ctx context.Context, n int, once bool, until time.
 	if err := ln.join(w); err != nil {
 		return err
 	}
-	told, err := ln.await(ctx, w.told, w.timer, ln.c.done, until)
+	told, err := ln.await(ctx, w.told, w.timer, ln.c.server.Done, until)
 	if told && err != nil {
 		return err
 	}
@@ -188,7 +189,7 @@ func (ln *permitLine) join(w *permitWaiter) error {
 	switch {
 	case !w.once:
 	case ln.patient > 0:
-		return errWaitOver
+		return request.ErrWaitOver
 	case ln.owes(now):
 		return owedError(ln.turns.owed)
 	}
@@ -268,7 +269,7 @@ func (ln *permitLine) await(ctx context.Context, told <-chan error, t *time.Time
 		if !until.IsZero() {
 			left := time.Until(until)
 			if left <= 0 {
-				return false, ln.during(errWaitOver)
+				return false, ln.during(request.ErrWaitOver)
 			}
 			d = min(d, left)
 		}
@@ -277,7 +278,7 @@ func (ln *permitLine) await(ctx context.Context, told <-chan error, t *time.Time
 		case err := <-told:
 			return true, err
 		case <-ctx.Done():
-			return false, ln.during(ctxError(ctx))
+			return false, ln.during(request.ContextError(ctx))
 		case <-stop:
 			return false, ErrClosed
 		case <-t.C:
@@ -305,11 +306,11 @@ func (ln *permitLine) during(err error) error {
 	if err == nil {
 		cause := ln.cause
 		if cause == nil {
-			cause = errNoAnswer
+			cause = request.ErrNoAnswer
 		}
-		return &outageError{cause: cause}
+		return &request.OutageError{Cause: cause}
 	}
-	return during(ln.cause, err)
+	return request.During(ln.cause, err)
 }
 
 // What follows is called holding ln.mu.
@@ -349,7 +350,7 @@ func (ln *permitLine) stir() {
 	case !ln.working && (ln.hand > 0 || (ln.first != nil && ln.c.open() == nil)):
 		ln.working = true
 		ln.c.permitLines.retain(ln)
-		ln.c.settle(ln.work)
+		ln.c.server.Go(ln.work)
 	}
 }
 
@@ -402,10 +403,10 @@ func (ln *permitLine) fail(err error) {
 
 // sleep waits for d, for a nudge or for the client's end.
 func (ln *permitLine) sleep(d time.Duration) {
-	_, _ = nap(context.Background(), ln.c.done, ln.wake, time.Time{}, d)
+	_, _ = request.Pause(context.Background(), ln.c.server.Done, ln.wake, time.Time{}, d)
 }
 
 // soon is when to ask again without having heard anything.
 func soon(now time.Time) time.Time {
-	return now.Add(jittered(longestSleep))
+	return now.Add(request.Jittered(request.LongestPause))
 }

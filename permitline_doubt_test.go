@@ -3,13 +3,15 @@ package redlatch
 import (
 	"errors"
 	"testing"
+
+	"github.com/redlatch/redlatch/internal/request"
 )
 
 // Between the answer that replicas do not know and the exchange that takes it back
 // nobody gets the permits, whoever joins, leaves or releases others then, and
 // however often that exchange has to be tried.
 func TestPermitsInDoubtAreHandedToNobody(t *testing.T) {
-	c := &Client{done: make(chan struct{}), over: make(chan struct{})}
+	c := &Client{server: &request.Server{Done: make(chan struct{}), Over: make(chan struct{})}}
 	ln := c.permitLines.get(&Semaphore{c: c, name: "name"})
 	ln.working = true // by this test
 	join := func() *permitWaiter {

@@ -6,6 +6,10 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/request"
 )
 
 // An exchange is one request of a permitLine: what is in hand goes back to
@@ -70,7 +74,7 @@ func (ln *permitLine) next() (*exchange, time.Duration) {
 		return nil, max(until.Sub(now), 1)
 	}
 	x := &exchange{give: ln.hand, doubted: ln.doubted, turn: "0", releasers: ln.releasers, foreign: ln.news.Foreign()}
-	if ln.first != nil && ln.hand >= ln.first.n && !ln.turns.calmed(now) {
+	if ln.first != nil && ln.hand >= ln.first.n && ln.turns.yields(now) {
 		// What could have been handed out is there because a quantum is over. Who
 		// releases meanwhile goes on with the next one.
 		x.turn = "1"
@@ -95,36 +99,36 @@ func (ln *permitLine) next() (*exchange, time.Duration) {
 
 // send does an exchange.
 func (ln *permitLine) send(x *exchange) {
-	args := []string{ln.channel, strconv.Itoa(x.give), x.turn, ln.c.own(&ln.news, ln.channel)}
+	args := []string{ln.channel, strconv.Itoa(x.give), x.turn, ln.c.server.Own(&ln.news, ln.channel)}
 	for _, n := range x.wants {
 		args = append(args, strconv.Itoa(n))
 	}
-	o := ln.session.op(semaphoreExchange, ln.keys, args)
-	o.acks = ln.c.acks.holds
-	o.retried = func() {
+	o := ln.session.Call(lua.SemaphoreExchange, ln.keys, args)
+	o.Acks = ln.c.server.Acks.Holds
+	o.Retried = func() {
 		ln.mu.Lock()
 		defer ln.mu.Unlock()
-		ln.cause = o.failed
+		ln.cause = o.Failed
 	}
 	if x.give > 0 {
 		ln.news.Expect()
 	}
 	var answer int64
 	var err error
-	ln.session.deliver(&o, func(a int64, e error) { answer, err = a, e })
+	ln.session.Deliver(&o, false, func(a int64, e error) { answer, err = a, e })
 	if answer > int64(len(x.wants)) || answer < -maxPermits {
-		err = fmt.Errorf("redlatch: semaphore %q: %s answered %d to %d callers", ln.name, o.script.Name(), answer, len(x.wants))
+		err = fmt.Errorf("redlatch: semaphore %q: %s answered %d to %d callers", ln.name, o.Script.Name(), answer, len(x.wants))
+	}
+	if x.give > 0 {
+		ln.news.Answered(err == nil)
 	}
 	if err != nil {
-		if x.give > 0 {
-			ln.news.Unexpect()
-		}
 		ln.failed(x, err)
 		return
 	}
-	short := o.doubt(answer > 0)
+	short := o.Doubt(answer > 0)
 	if x.give > 0 && (answer <= 0 || short != nil) {
-		o.unacked() // what was given back counts
+		o.Unacked() // what was given back counts
 	}
 	if ln.answered(x, int(answer), short) {
 		ln.listen()
@@ -137,7 +141,7 @@ func (ln *permitLine) listen() {
 		return
 	}
 	ln.news.Start(func(h func(confirmed bool)) func() {
-		return ln.c.subscribe(ln.channel, func(n Notice) {
+		return ln.c.server.Subscribe(ln.channel, func(n driver.Notice) {
 			h(n.Subscribed)
 			if n.Subscribed {
 				ln.look()
@@ -157,7 +161,7 @@ func (ln *permitLine) look() {
 
 // answered notes what became of an exchange, and says whether there is anything
 // to listen for.
-func (ln *permitLine) answered(x *exchange, answer int, short *AckError) (listen bool) {
+func (ln *permitLine) answered(x *exchange, answer int, short error) (listen bool) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	now := time.Now()
@@ -213,7 +217,7 @@ func (ln *permitLine) answered(x *exchange, answer int, short *AckError) (listen
 	if answer < len(x.wants) {
 		ln.refused = x.wants[answer]
 		for w := ln.first; w != nil && w.once && w.asked && w.n >= ln.refused; w = ln.first {
-			ln.refuse(w, errWaitOver)
+			ln.refuse(w, request.ErrWaitOver)
 		}
 	}
 	return answer < len(x.wants) && ln.first != nil
@@ -231,7 +235,7 @@ func (ln *permitLine) failed(x *exchange, err error) {
 func (ln *permitLine) lost(x *exchange, err error) bool {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	forgotten := errors.Is(err, errForgotten)
+	forgotten := errors.Is(err, request.ErrForgotten)
 	if errors.Is(err, ErrUnavailable) && !forgotten && ln.c.open() == nil {
 		// Not done, and not refused: it will be tried again for as long as
 		// anybody wants something. Callers lose patience by themselves.

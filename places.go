@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/gate"
+	"github.com/redlatch/redlatch/internal/request"
 )
 
 // Who waits for a fair lock stands in a queue in Redis, not at a gate of this
@@ -149,7 +150,7 @@ func (p *patience) pass(ctx context.Context, e *entrance, o *options) (in bool, 
 		if e.gate.TryEnter() {
 			return true, nil
 		}
-		return false, errWaitOver
+		return false, request.ErrWaitOver
 	}
 	w := p.c.newWaiter()
 	defer p.c.freeWaiter(w)
@@ -166,8 +167,42 @@ func (p *patience) pass(ctx context.Context, e *entrance, o *options) (in bool, 
 		w.Take()
 		in = true
 	}
-	if err == errWaitOver && (p.until.IsZero() || time.Until(p.until) > 0) { //nolint:errorlint // made by await, never wrapped
+	if err == request.ErrWaitOver && (p.until.IsZero() || time.Until(p.until) > 0) { //nolint:errorlint // made by await, never wrapped
 		err = nil
 	}
 	return in, err
+}
+
+// A quitter is an owner id that leaves a fair lock's queue, or gives back the lock that
+// nobody wants any more.
+type quitter struct {
+	id string
+	t  *tenure // whose id it is, unless it is an orphan
+}
+
+// mostQuit is how many ids one request releases. It goes through the queue once for
+// them all, and keeps the server from everybody else for 25 ms if 10,000 wait.
+const mostQuit = 1000
+
+// quit releases an id, together with others that leave the same fair lock.
+func (c *Client) quit(l *Lock, x quitter) {
+	c.quitters.Add(l.name, x, func(all []quitter) {
+		o := request.Call{Server: c.server, Script: l.kind.release, Keys: l.keys, Args: []string{l.channel}, Lease: c.cfg.WatchdogTimeout, Stop: c.server.Over, Single: true}
+		for _, x := range all {
+			o.Args = append(o.Args, x.id)
+			o.Single = o.Single && x.t == nil // an orphan is released again anyway
+		}
+		reply, err := o.Run(context.Background())
+		for i, x := range all {
+			if x.t == nil {
+				continue
+			}
+			own := reply
+			if own.Int != int64(i+1) {
+				own.Int = 0
+			}
+			_ = x.t.released(&o, own, err)
+			c.lines.put(x.t.line)
+		}
+	})
 }

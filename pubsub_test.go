@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // What a server has that knows sharded Pub/Sub or not; the embedded one does not.
 func probed(knows bool) *tap {
-	return &tap{cluster: true, hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+	return &tap{cluster: true, hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 		if s == "pubsub.probe" && knows {
-			return redlatch.Reply{Kind: redlatch.ReplyInt, Int: 1}, nil
+			return driver.Reply{Kind: driver.ReplyInt, Int: 1}, nil
 		}
 		return next()
 	}}
@@ -41,7 +42,7 @@ func TestAClientTellsOthersAsRedissonWould(t *testing.T) {
 				var asked int
 				var by []bool
 				d, inner := tt.tap, tt.tap.hook
-				d.hook = func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				d.hook = func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					mu.Lock()
 					defer mu.Unlock()
 					if s == "pubsub.probe" {
@@ -85,10 +86,10 @@ func TestAnOutageBeforeTheKindOfPubSubIsKnown(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var down atomic.Bool
 		down.Store(true)
-		d := &tap{cluster: true, hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{cluster: true, hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if down.Load() {
 				time.Sleep(10 * time.Millisecond)
-				return redlatch.Reply{}, errTapUnknown
+				return driver.Reply{}, errTapUnknown
 			}
 			return next()
 		}}

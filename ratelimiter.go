@@ -8,6 +8,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/ratequeue"
+	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -82,6 +86,10 @@ type RateError struct {
 	Cause      error // the context's error, or nil
 }
 
+func rateBusy(name string, permits int, after time.Duration, cause error) error {
+	return &RateError{Name: name, Permits: permits, RetryAfter: after, Cause: cause}
+}
+
 // Error implements error.
 func (e *RateError) Error() string {
 	s := fmt.Sprintf("redlatch: rate limiter %q has not enough permits for %d", e.Name, e.Permits)
@@ -102,18 +110,6 @@ func (e *RateError) Unwrap() []error {
 	return []error{ErrBusy, e.Cause}
 }
 
-var (
-	rateTake      = script.Load(luaFiles, "ratelimiter.take")
-	rateUndo      = script.Load(luaFiles, "ratelimiter.undo")
-	rateRelease   = script.Load(luaFiles, "ratelimiter.release")
-	rateAvailable = script.Load(luaFiles, "ratelimiter.available")
-	rateConfig    = script.Load(luaFiles, "ratelimiter.config")
-	rateTrySet    = script.Load(luaFiles, "ratelimiter.tryset")
-	rateSet       = script.Load(luaFiles, "ratelimiter.set")
-	rateUpdate    = script.Load(luaFiles, "ratelimiter.update")
-	rateDelete    = script.Load(luaFiles, "ratelimiter.delete")
-)
-
 // RateLimiter returns the rate limiter with this name, Redisson's
 // getRateLimiter. It gives nothing before it has got a rate. "x" and "{x}" share what
 // they have given, as in Redisson, so a client that has used one of these names is
@@ -132,46 +128,38 @@ func (l *RateLimiter) Name() string { return l.name }
 // TrySetRate gives the limiter a rate and returns true, unless it has one
 // already. If an answer was lost, and the limiter has this very rate when it is asked
 // again, that was this call.
+//
+// Here and in the other methods that change a rate, or give permits back: if it fails
+// because ctx has ended or with ErrUnavailable, it may still be done, once.
 func (l *RateLimiter) TrySetRate(ctx context.Context, r Rate) (bool, error) {
-	args, err := r.args()
-	if err == nil {
-		err = l.usable(ctx)
-	}
-	if err != nil {
-		return false, err
-	}
-	o := op{c: l.c, script: rateTrySet, keys: l.keys[:1], args: args, lease: l.c.cfg.WatchdogTimeout, stop: l.c.done}
-	reply, err := o.run(ctx)
-	if err == nil {
-		l.c.rates.changed(l.name)
-	}
-	return reply.Int == 1 || (reply.Int == 2 && o.unknown), err // 2: most likely by an attempt that was not answered
+	set, err := l.setRate(ctx, request.Count{Script: lua.RateLimiterTrySet, Keys: l.keys[:1], Fleeting: true}, r)
+	return set == 1, err
 }
 
 // SetRate gives the limiter a rate, whatever it had. It begins anew: what was
 // taken before does not count any more, but for what clients have taken each for
 // itself, which counts to the end of its interval.
 func (l *RateLimiter) SetRate(ctx context.Context, r Rate) error {
-	_, err := l.setRate(ctx, rateSet, l.keys, r)
+	_, err := l.setRate(ctx, request.Count{Script: lua.RateLimiterSet, Keys: l.keys}, r)
 	return err
 }
 
 // UpdateRate gives the limiter another rate, and what was taken still counts. It
 // fails with ErrUninitialized if it has none. To change PerClient is to begin anew.
 func (l *RateLimiter) UpdateRate(ctx context.Context, r Rate) error {
-	answer, err := l.setRate(ctx, rateUpdate, l.keys, r)
+	answer, err := l.setRate(ctx, request.Count{Script: lua.RateLimiterUpdate, Keys: l.keys}, r)
 	if err == nil && answer == 0 {
-		err = l.noRate()
+		err = noRate(l.name)
 	}
 	return err
 }
 
-func (l *RateLimiter) setRate(ctx context.Context, s *Script, keys []string, r Rate) (int64, error) {
-	args, err := r.args()
+func (l *RateLimiter) setRate(ctx context.Context, x request.Count, r Rate) (_ int64, err error) {
+	x.Args, err = r.args()
 	if err != nil {
 		return 0, err
 	}
-	return l.request(ctx, s, keys, args...)
+	return l.change(ctx, x)
 }
 
 // args returns the rate as scripts have it.
@@ -183,7 +171,7 @@ func (r Rate) args() ([]string, error) {
 	if r.PerClient {
 		kind = "1"
 	}
-	return []string{strconv.Itoa(r.Permits), millisUp(r.Interval), kind, millisUp(r.KeepAlive)}, nil
+	return []string{strconv.Itoa(r.Permits), wire.MillisUp(r.Interval), kind, wire.MillisUp(r.KeepAlive)}, nil
 }
 
 // Acquire waits until n permits can be had, and takes them. ctx bounds the
@@ -219,11 +207,9 @@ func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool)
 	case o.hasLease || o.fenced:
 		return errors.New("redlatch: permits of a rate limiter have neither a lease nor a token; Wait and UntilSet are the only options")
 	case ctx.Err() != nil:
-		return &RateError{Name: l.name, Permits: n, Cause: ctxError(ctx)}
+		return &RateError{Name: l.name, Permits: n, Cause: request.ContextError(ctx)}
 	}
-	q := l.c.rates.get(l)
-	defer l.c.rates.put(q)
-	return q.take(ctx, &rateWaiter{n: n, once: o.once, untilSet: o.untilSet, done: make(chan error, 1)}, deadlineOf(start, &o))
+	return l.c.rates.Take(ctx, l.name, l.keys, ratequeue.Want{N: n, Once: o.once, UntilSet: o.untilSet}, deadlineOf(start, &o))
 }
 
 // Release gives back n permits that were taken and not used, so that they can be
@@ -234,9 +220,9 @@ func (l *RateLimiter) Release(ctx context.Context, n int) error {
 	if err := checkPermits(n); err != nil {
 		return err
 	}
-	answer, err := l.request(ctx, rateRelease, l.keys, strconv.Itoa(n))
+	answer, err := l.change(ctx, request.Count{Script: lua.RateLimiterRelease, Keys: l.keys, Args: []string{strconv.Itoa(n)}})
 	if err == nil && answer == 0 {
-		err = l.noRate()
+		err = noRate(l.name)
 	}
 	return err
 }
@@ -245,75 +231,77 @@ func (l *RateLimiter) Release(ctx context.Context, n int) error {
 // thousand takes of the last interval have to be added up anew, that is too few, or 0;
 // only calls that take or give back go on with that.
 func (l *RateLimiter) Available(ctx context.Context) (int, error) {
-	reply, err := l.ask(ctx, rateAvailable, l.keys)
+	reply, err := l.ask(ctx, lua.RateLimiterAvailable, l.keys)
 	switch {
 	case err != nil:
 		return 0, err
-	case reply.Kind != ReplyInt:
-		return 0, l.noRate()
+	case reply.Kind != driver.ReplyInt:
+		return 0, noRate(l.name)
 	}
 	return int(reply.Int), nil
 }
 
 // Config returns the limiter's rate, or ErrUninitialized if it has none.
 func (l *RateLimiter) Config(ctx context.Context) (Rate, error) {
-	reply, err := l.ask(ctx, rateConfig, l.keys[:1])
+	reply, err := l.ask(ctx, lua.RateLimiterConfig, l.keys[:1])
 	if err != nil {
 		return Rate{}, err
 	}
 	rate, set, err := rateOf(l.name, reply.List)
 	if err == nil && !set {
-		err = l.noRate()
+		err = noRate(l.name)
 	}
 	return rate, err
 }
 
 // rateOf reads a configuration: rate, interval, type and keep-alive time.
-func rateOf(name string, list []Reply) (r Rate, set bool, err error) {
-	if len(list) != 4 || list[0].Kind != ReplyString || list[1].Kind != ReplyString || list[2].Kind != ReplyString {
+func rateOf(name string, list []driver.Reply) (r Rate, set bool, err error) {
+	if len(list) != 4 || list[0].Kind != driver.ReplyString || list[1].Kind != driver.ReplyString || list[2].Kind != driver.ReplyString {
 		return Rate{}, false, nil
 	}
 	var n [4]int64
 	for i, r := range list {
-		if r.Kind != ReplyString {
+		if r.Kind != driver.ReplyString {
 			continue // Redisson before 3.38 knows no keep-alive
 		}
 		var ok bool
-		if n[i], ok = storedMillis(r.Str); !ok {
+		if n[i], ok = wire.StoredMillis(r.Str); !ok {
 			return Rate{}, false, fmt.Errorf("redlatch: rate limiter %s is configured with %s, which is no number", wire.Quote(name), wire.Quote(r.Str))
 		}
 	}
-	return Rate{Permits: int(n[0]), Interval: fromMillis(n[1]), PerClient: n[2] == 1, KeepAlive: fromMillis(n[3])}, true, nil
+	return Rate{Permits: int(n[0]), Interval: wire.FromMillis(n[1]), PerClient: n[2] == 1, KeepAlive: wire.FromMillis(n[3])}, true, nil
 }
 
 // Delete deletes the limiter and what was taken, but for what other clients have
 // taken for themselves. It says whether there was anything.
 func (l *RateLimiter) Delete(ctx context.Context) (bool, error) {
-	answer, err := l.request(ctx, rateDelete, l.keys)
+	answer, err := l.change(ctx, request.Count{Script: lua.RateLimiterDelete, Keys: l.keys})
 	return answer == 1, err
 }
 
-// request sends what changes something and has no record to be known by.
-func (l *RateLimiter) request(ctx context.Context, script *Script, keys []string, args ...string) (int64, error) {
+// change sends what changes something and has no record to be known by. Each of
+// these would do harm if it came late: to who has set the rate since, or deleted the
+// limiter, or to what was taken since.
+func (l *RateLimiter) change(ctx context.Context, x request.Count) (int64, error) {
 	if err := l.usable(ctx); err != nil {
 		return 0, err
 	}
-	s, put := l.c.sessions.get(wire.Session(l.name, l.c.id, "rate"))
+	s, put := l.c.server.Sessions.Get(wire.Session(l.name, l.c.id, "rate"))
 	defer put()
-	answer, err := s.do(ctx, count{script: script, keys: keys, args: args})
+	answer, err := s.Do(ctx, x)
 	if err == nil {
-		l.c.rates.changed(l.name)
+		l.c.rates.Changed(l.name)
 	}
 	return answer, err
 }
 
 // ask sends what changes nothing.
-func (l *RateLimiter) ask(ctx context.Context, script *Script, keys []string) (Reply, error) {
+func (l *RateLimiter) ask(ctx context.Context, script *script.Script, keys []string) (driver.Reply, error) {
 	if err := l.usable(ctx); err != nil {
-		return Reply{}, err
+		return driver.Reply{}, err
 	}
 	o := l.c.question(script, keys...)
-	return o.run(ctx)
+	return o.Run(ctx)
 }
 
 // usable says why a call cannot even be tried.
@@ -324,8 +312,8 @@ func (l *RateLimiter) usable(ctx context.Context) error {
 	return l.c.twins.use(twinRate, l.name)
 }
 
-func (l *RateLimiter) noRate() error {
-	return fmt.Errorf("%w: %q; call TrySetRate first", ErrUninitialized, l.name)
+func noRate(name string) error {
+	return fmt.Errorf("%w: %q; call TrySetRate first", ErrUninitialized, name)
 }
 
 // largestRate is what fits into a record, and a rate of which is as good as none.
@@ -337,9 +325,6 @@ func checkPermits(n int) error {
 	}
 	return nil
 }
-
-// millisUp is millis of a time that must not become shorter.
-func millisUp(d time.Duration) string { return millis(d + time.Millisecond - 1) }
 
 // check refuses what does not fit together.
 func (r Rate) check() error {

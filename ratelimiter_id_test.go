@@ -1,20 +1,24 @@
 package redlatch_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // limiterOver returns a limiter, and lets fate decide what becomes of the n-th
 // request of a script; late returns those that are still on the way.
 func (w *world) limiterOver(script string, fate func(n int) fate) (l *redlatch.RateLimiter, late *counting) {
 	x := &counting{}
-	c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+	c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 		if s != script {
 			return next()
 		}
@@ -131,5 +135,73 @@ func TestTheStateOfAClientThatIsGoneEnds(t *testing.T) {
 			t.Errorf("left are %q", keys)
 		}
 		w.wantAvailable(l, 10)
+	})
+}
+
+// A rate that is set once is not set again by an attempt that comes when somebody has
+// deleted the limiter, whose client has long been answered.
+func TestALateAttemptDoesNotSetARateThatWasDeleted(t *testing.T) {
+	for _, x := range []struct {
+		name    string
+		fate    func(n int) fate
+		deletes func(own, other *redlatch.RateLimiter) *redlatch.RateLimiter
+		leave   bool
+	}{
+		{"own delete", firstIs(late), func(own, _ *redlatch.RateLimiter) *redlatch.RateLimiter { return own }, false},
+		{"other's delete", firstIs(late), func(_, other *redlatch.RateLimiter) *redlatch.RateLimiter { return other }, false},
+		{"two attempts", func(n int) fate { return []fate{late, late, good}[min(n-1, 2)] }, func(_, other *redlatch.RateLimiter) *redlatch.RateLimiter { return other }, false},
+		{"the answer is lost", firstIs(replyLost), func(_, other *redlatch.RateLimiter) *redlatch.RateLimiter { return other }, false},
+		{"whose caller has left", firstIs(late), func(own, _ *redlatch.RateLimiter) *redlatch.RateLimiter { return own }, true},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			inFakeTime(t, func(w *world) {
+				l, late := w.limiterOver("ratelimiter.tryset", x.fate)
+				other := w.client(redlatch.Config{}).RateLimiter("api")
+				ctx, cancel := context.WithTimeout(bg, time.Hour)
+				if x.leave {
+					ctx, cancel = context.WithTimeout(bg, time.Millisecond)
+				}
+				defer cancel()
+				set, err := l.TrySetRate(ctx, redlatch.Rate{Permits: 10, Interval: time.Second})
+				if set == x.leave || (err != nil) != x.leave {
+					t.Fatal(set, err)
+				}
+				time.Sleep(time.Second)
+				if was, err := x.deletes(l, other).Delete(bg); !was || err != nil {
+					t.Fatal(was, err)
+				}
+				late.arrive()
+				_, err = other.Config(bg)
+				w.wantErr(err, redlatch.ErrUninitialized)
+				if set, err := l.TrySetRate(bg, redlatch.Rate{Permits: 10, Interval: time.Second}); !set || err != nil {
+					t.Error(set, err)
+				}
+			})
+		})
+	}
+}
+
+// That a TrySetRate leaves no key is no sign that the server has forgotten what a
+// Delete beside it did.
+func TestADeleteBesideATrySetRateIsNotForgotten(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		var tries atomic.Int64
+		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			switch {
+			case s == "ratelimiter.tryset":
+				time.Sleep(10 * time.Millisecond)
+			case s == "ratelimiter.delete" && tries.Add(1) == 1:
+				return notSent.of(next)
+			}
+			return next()
+		}})
+		l := c.RateLimiter("api")
+		set := later(func() error { _, err := l.TrySetRate(bg, redlatch.Rate{Permits: 1, Interval: time.Second}); return err })
+		synctest.Wait()
+		was, err := l.Delete(bg)
+		w.no(<-set)
+		if !was || err != nil {
+			t.Errorf("Delete: %v, %v", was, err)
+		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // An admission is permits that somebody got.
@@ -94,11 +94,11 @@ func TestRateLimiterNeverGivesMoreThanTheRate(t *testing.T) {
 			inFakeTime(t, func(w *world) {
 				r := &lockedRand{r: rand.New(rand.NewPCG(seed, 3))}
 				rate := redlatch.Rate{Permits: 5 + r.n(50), Interval: time.Duration(50+r.n(2000)) * time.Millisecond, PerClient: perClient}
-				hook := func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				hook := func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					time.Sleep(rand.N(latency / 2))
 					if lossy && r.n(20) == 0 {
 						_, _ = next()
-						return redlatch.Reply{}, errTapUnknown
+						return driver.Reply{}, errTapUnknown
 					}
 					if lossy && r.n(20) == 0 {
 						after := time.Duration(r.n(3000)) * time.Millisecond
@@ -106,7 +106,7 @@ func TestRateLimiterNeverGivesMoreThanTheRate(t *testing.T) {
 							time.Sleep(after)
 							_, _ = next()
 						}()
-						return redlatch.Reply{}, errTapUnknown
+						return driver.Reply{}, errTapUnknown
 					}
 					reply, err := next()
 					time.Sleep(rand.N(latency / 2))
@@ -177,7 +177,7 @@ func TestRateLimiterNeverGivesMoreThanTheRate(t *testing.T) {
 }
 
 // redissonTake is what a Redisson client does, by its own clock.
-var redissonTake, _ = script.New("redisson.take", `-- As Redisson takes permits.
+var redissonTake = driver.NewScript("redisson.take", `-- As Redisson takes permits.
 -- KEYS limiter value permits
 -- ARGV n now random
 -- returns nil, or the delay
@@ -251,7 +251,7 @@ func TestRateLimiterWithRedissonClientsOfOtherClocks(t *testing.T) {
 							case err != nil:
 								t.Errorf("a Java client: %v", err)
 								return
-							case reply.Kind == redlatch.ReplyInt:
+							case reply.Kind == driver.ReplyInt:
 								time.Sleep(time.Duration(max(reply.Int, 1)) * time.Millisecond)
 								continue
 							}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // Goroutines of one process are served in order, also those that want many.
@@ -44,7 +45,7 @@ func TestRateLimiterServesAProcessInOrder(t *testing.T) {
 func TestTenThousandWaitForPermitsWithFewRequests(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var requests atomic.Int64
-		l := w.tapped(redlatch.Config{}, &tap{hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		l := w.tapped(redlatch.Config{}, &tap{hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			requests.Add(1)
 			time.Sleep(time.Millisecond)
 			return next()
@@ -158,11 +159,11 @@ func TestRateLimiterOutageEndsInTime(t *testing.T) {
 func TestRateLimiterOutageLeavesNothingTaken(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var down atomic.Bool
-		l := w.tapped(redlatch.Config{}, &tap{hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		l := w.tapped(redlatch.Config{}, &tap{hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			reply, err := next()
 			if down.Load() {
 				time.Sleep(100 * time.Millisecond)
-				return redlatch.Reply{}, errTapUnknown
+				return driver.Reply{}, errTapUnknown
 			}
 			return reply, err
 		}}).RateLimiter("api")
@@ -197,7 +198,7 @@ func TestRateLimiterRequestsAreSentOneAtATime(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var order []string
 		var held atomic.Bool
-		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "ratelimiter.release" && held.CompareAndSwap(false, true) {
 				time.Sleep(2 * time.Second)
 			}
@@ -222,7 +223,7 @@ func TestRateLimiterRequestsAreSentOneAtATime(t *testing.T) {
 // What was under way when the client was closed is given back.
 func TestRateLimiterCloseGivesBack(t *testing.T) {
 	inFakeTime(t, func(w *world) {
-		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			reply, err := next()
 			if s == "ratelimiter.take" {
 				time.Sleep(time.Second)
@@ -244,11 +245,11 @@ func TestRateLimiterCloseGivesBack(t *testing.T) {
 // A mishap is what happens to the first attempt of a script, once.
 type mishap struct {
 	script string
-	do     func(next func() (redlatch.Reply, error)) (redlatch.Reply, error)
+	do     func(next func() (driver.Reply, error)) (driver.Reply, error)
 	done   atomic.Bool
 }
 
-func (m *mishap) hook(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+func (m *mishap) hook(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 	if s == m.script && m.done.CompareAndSwap(false, true) {
 		return m.do(next)
 	}
@@ -285,7 +286,7 @@ func TestRateLimiterRequestsAreExecutedOnce(t *testing.T) {
 			t.Run(script+" "+how, func(t *testing.T) {
 				inFakeTime(t, func(w *world) {
 					m := &mishap{script: "ratelimiter." + script}
-					m.do = func(next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+					m.do = func(next func() (driver.Reply, error)) (driver.Reply, error) {
 						if late {
 							go func() {
 								time.Sleep(30 * time.Second)
@@ -294,7 +295,7 @@ func TestRateLimiterRequestsAreExecutedOnce(t *testing.T) {
 						} else {
 							_, _ = next()
 						}
-						return redlatch.Reply{}, errTapUnknown
+						return driver.Reply{}, errTapUnknown
 					}
 					m.done.Store(true)
 					l := w.tapped(redlatch.Config{}, &tap{hook: m.hook}).RateLimiter("api")
@@ -343,11 +344,11 @@ func TestRateLimiterGivesBackWhatNobodyWaitsFor(t *testing.T) {
 			inFakeTime(t, func(w *world) {
 				m := &mishap{script: "ratelimiter.take"}
 				undo := &mishap{script: "ratelimiter.undo"}
-				afterwards := func(next func() (redlatch.Reply, error)) {
+				afterwards := func(next func() (driver.Reply, error)) {
 					time.Sleep(10 * time.Second)
 					_, _ = next()
 				}
-				m.do = func(next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				m.do = func(next func() (driver.Reply, error)) (driver.Reply, error) {
 					if how == "slow request" {
 						time.Sleep(2 * time.Second)
 						return next()
@@ -355,27 +356,27 @@ func TestRateLimiterGivesBackWhatNobodyWaitsFor(t *testing.T) {
 					if how == "late request" {
 						go afterwards(next)
 						time.Sleep(2 * time.Second)
-						return redlatch.Reply{}, errTapUnknown
+						return driver.Reply{}, errTapUnknown
 					}
 					reply, err := next()
 					time.Sleep(2 * time.Second)
 					if how == "lost reply" {
-						return redlatch.Reply{}, errTapUnknown
+						return driver.Reply{}, errTapUnknown
 					}
 					return reply, err
 				}
 				undo.done.Store(!strings.HasSuffix(how, "undo"))
-				undo.do = func(next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				undo.do = func(next func() (driver.Reply, error)) (driver.Reply, error) {
 					if how == "late undo" {
 						go afterwards(next)
 					} else {
 						_, _ = next()
 					}
-					return redlatch.Reply{}, errTapUnknown
+					return driver.Reply{}, errTapUnknown
 				}
 				m.done.Store(true)
-				l := w.tapped(redlatch.Config{}, &tap{hook: func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
-					return m.hook(s, args, func() (redlatch.Reply, error) { return undo.hook(s, args, next) })
+				l := w.tapped(redlatch.Config{}, &tap{hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+					return m.hook(s, args, func() (driver.Reply, error) { return undo.hook(s, args, next) })
 				}}).RateLimiter("api")
 				w.setRate(l, redlatch.Rate{Permits: 10, Interval: time.Hour})
 				w.ratePermits(l, 1)
@@ -414,7 +415,7 @@ func TestRateLimiterGivesBackWhatNobodyWaitsFor(t *testing.T) {
 func TestRateLimiterGivesBackAPartOfARecord(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var slow atomic.Bool
-		l := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		l := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if slow.Load() && s == "ratelimiter.take" {
 				time.Sleep(time.Second)
 			}
@@ -446,15 +447,15 @@ func TestRateLimiterGivesNoPermitsOfAWindowThatIsOver(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		m := &mishap{script: "ratelimiter.take"}
 		var down atomic.Bool
-		m.do = func(next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		m.do = func(next func() (driver.Reply, error)) (driver.Reply, error) {
 			_, _ = next()
 			down.Store(true)
-			return redlatch.Reply{}, errTapUnknown
+			return driver.Reply{}, errTapUnknown
 		}
 		m.done.Store(true)
-		l := w.tapped(redlatch.Config{}, &tap{hook: func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		l := w.tapped(redlatch.Config{}, &tap{hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if down.Load() {
-				return redlatch.Reply{}, &redlatch.RunError{Outcome: redlatch.NotExecuted, Err: errors.New("no connection")}
+				return driver.Reply{}, &driver.RunError{Outcome: driver.NotExecuted, Err: errors.New("no connection")}
 			}
 			return m.hook(s, args, next)
 		}}).RateLimiter("api")
@@ -495,19 +496,19 @@ func TestRateLimiterLosesNoPermits(t *testing.T) {
 				const rate = 100000
 				r := &lockedRand{r: rand.New(rand.NewPCG(seed, 1))}
 				var taken atomic.Int64
-				hook := func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				hook := func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					time.Sleep(time.Duration(r.n(2000)) * time.Microsecond)
 					switch r.n(8) {
 					case 0:
 						_, _ = next()
-						return redlatch.Reply{}, errTapUnknown
+						return driver.Reply{}, errTapUnknown
 					case 1:
 						after := time.Duration(r.n(5000)) * time.Millisecond
 						go func() {
 							time.Sleep(after)
 							_, _ = next()
 						}()
-						return redlatch.Reply{}, errTapUnknown
+						return driver.Reply{}, errTapUnknown
 					}
 					reply, err := next()
 					time.Sleep(time.Duration(r.n(2000)) * time.Microsecond)

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/request"
 )
 
 // Readers of one process share one owner in Redis, a shared tenure. Whoever
@@ -40,8 +43,8 @@ type party struct {
 	done    chan struct{} // closed when t or err is set
 
 	members int   // guarded by ln.mu
+	why     error // the same: why the lock was not free when the party last tried
 	busy    bool  // refused is closed; belongs to the party's job
-	why     error // set before that
 
 	t   *tenure // each member has a place in it
 	err error
@@ -83,7 +86,7 @@ func (c *Client) acquireRead(ctx context.Context, l *Lock, o *options) (*hold, e
 		case c.open() != nil:
 			return nil, ErrClosed
 		case o.once:
-			return nil, p.asBusy(errWaitOver)
+			return nil, p.asBusy(request.ErrWaitOver)
 		}
 	}
 }
@@ -107,7 +110,7 @@ func (c *Client) joinOrForm(ctx context.Context, ln *line, l *Lock, o *options, 
 			ln.mu.Unlock()
 			if ask {
 				c.lines.retain(ln)
-				c.settle(t.askOthers)
+				c.server.Go(t.askOthers)
 			}
 			return t, nil
 		}
@@ -124,7 +127,7 @@ func (c *Client) joinOrForm(ctx context.Context, ln *line, l *Lock, o *options, 
 	ln.mu.Unlock()
 	if fresh {
 		c.lines.retain(ln) // for the job
-		c.settle(pt.run)
+		c.server.Go(pt.run)
 	}
 	return nil, pt
 }
@@ -133,8 +136,11 @@ func (c *Client) joinOrForm(ctx context.Context, ln *line, l *Lock, o *options, 
 func (pt *party) run() {
 	c := pt.l.c
 	p := patience{c: c, name: pt.l.name, refused: func(why error) {
+		pt.ln.mu.Lock()
+		pt.why = why
+		pt.ln.mu.Unlock()
 		if !pt.busy {
-			pt.busy, pt.why = true, why
+			pt.busy = true
 			close(pt.refused)
 		}
 	}}
@@ -227,13 +233,15 @@ func (p *patience) awaitParty(ctx context.Context, pt *party, once bool) (*tenur
 	case <-pt.done:
 		return pt.t, pt.err
 	case <-refused:
+		pt.ln.mu.Lock()
 		err = pt.why
+		pt.ln.mu.Unlock()
 	case <-ctx.Done():
-		err = ctxError(ctx)
-	case <-p.c.done:
+		err = request.ContextError(ctx)
+	case <-p.c.server.Done:
 		err = ErrClosed
 	case <-over:
-		err = errWaitOver
+		err = request.ErrWaitOver
 	}
 	p.owner, p.ttl = pt.ln.lastSeen()
 	pt.leave()
@@ -285,14 +293,14 @@ func (t *tenure) askOthers() {
 	c := t.c
 	defer c.lines.put(t.line)
 	for {
-		o := t.op(readersAsk, []string{t.id, t.lock.channel, c.own(&t.line.news, t.lock.channel)})
-		o.single = true
-		reply, err := o.run(context.Background())
+		o := t.op(lua.ReadWriteReadAsk, []string{t.id, t.lock.channel, c.server.Own(&t.line.news, t.lock.channel)})
+		o.Single = true
+		reply, err := o.Run(context.Background())
 		t.mu.Lock()
 		if err == nil {
 			t.others = max(0, int(reply.Int))
 		}
-		if c.traits.Cluster && !c.pubsub.sharded() && time.Since(t.opened) >= reignMax {
+		if !c.server.SeenByScripts() && time.Since(t.opened) >= reignMax {
 			t.others = max(1, t.others) // they may listen at another node
 		}
 		again := t.state == tenureLive && t.others > 0
@@ -306,7 +314,7 @@ func (t *tenure) askOthers() {
 			break
 		}
 		t.line.listen(c, t.lock.channel) // to hear when they have had their turn
-		if !c.sleepOver(rejoinNext) || !t.live() {
+		if !c.server.Pause(rejoinNext) || !t.live() {
 			break
 		}
 	}

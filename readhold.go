@@ -145,7 +145,7 @@ func (h *hold) stoppedLocked() (after func()) {
 			t.dropped(left)
 		}
 	case t.unfreed == 0:
-		return func() { t.c.settle(t.freeLapsed) }
+		return func() { t.c.server.Go(t.freeLapsed) }
 	}
 	return func() {}
 }
@@ -187,7 +187,7 @@ func (t *tenure) dropLocked(reads bool) remains {
 		t.shareLocked(time.Now())
 		ln := t.line
 		t.c.lines.retain(ln)
-		t.c.settle(func() {
+		t.c.server.Go(func() {
 			ln.reopen()
 			t.c.lines.put(ln)
 		})
@@ -204,9 +204,9 @@ func (t *tenure) dropped(left remains) {
 	switch left {
 	case others:
 	case readers:
-		t.c.settle(func() { _ = t.downgrade() })
+		t.c.server.Go(func() { _ = t.downgrade() })
 	case nobody:
-		t.c.settle(func() { _ = t.finish(context.Background()) })
+		t.c.server.Go(func() { _ = t.finish(context.Background()) })
 	}
 }
 

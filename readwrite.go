@@ -3,7 +3,6 @@ package redlatch
 import (
 	"fmt"
 
-	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -82,9 +81,6 @@ func (rw *ReadWriteLock) PreferWriters() *ReadWriteLock {
 	write.writers = read.writers
 	return &ReadWriteLock{read: &read, write: &write}
 }
-
-// readersAsk asks whether others wait.
-var readersAsk = script.Load(luaFiles, "readwrite.read.ask")
 
 // writeInRead refuses what could never end.
 func writeInRead(name string) error {

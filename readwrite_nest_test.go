@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -89,7 +90,7 @@ func TestABranchOfReadersKeepsItsTurnUntilTheLastOneLeaves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inFakeTime(t, func(w *world) {
 				slow := &tap{timeout: 100 * time.Millisecond}
-				slow.hook = func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				slow.hook = func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					if s == "readwrite.renew" {
 						time.Sleep(50 * time.Millisecond)
 					}
@@ -166,11 +167,11 @@ func TestADowngradeWhoseReplyIsLostIsDone(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		lose := 0
 		d := &tap{}
-		d.hook = func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d.hook = func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			r, err := next()
 			if s == "readwrite.downgrade" && lose > 0 {
 				lose--
-				return redlatch.Reply{}, errTapUnknown
+				return driver.Reply{}, errTapUnknown
 			}
 			return r, err
 		}
@@ -197,11 +198,11 @@ func TestADowngradeIsSentUntilItIsAnswered(t *testing.T) {
 		var away atomic.Bool
 		var sent atomic.Int64
 		d := &tap{}
-		d.hook = func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d.hook = func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "readwrite.downgrade" {
 				sent.Add(1)
 				if away.Load() {
-					return redlatch.Reply{}, errTapUnknown
+					return driver.Reply{}, errTapUnknown
 				}
 			}
 			return next()
@@ -237,10 +238,10 @@ func TestADowngradeThatIsRefusedIsNotRepeated(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		refused := 0
 		d := &tap{}
-		d.hook = func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d.hook = func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "readwrite.downgrade" {
 				refused++
-				return redlatch.Reply{}, redlatch.ServerError("NOPERM no", errors.New("NOPERM no"))
+				return driver.Reply{}, driver.ServerError("NOPERM no", errors.New("NOPERM no"))
 			}
 			return next()
 		}
@@ -351,7 +352,7 @@ func TestAWriteLockIsPassedOnInsideAProcess(t *testing.T) {
 func TestAWriteDoesNotOvertakeADowngrade(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		d := &tap{timeout: 100 * time.Millisecond}
-		d.hook = func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d.hook = func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "readwrite.downgrade" {
 				time.Sleep(50 * time.Millisecond)
 			}
@@ -378,7 +379,7 @@ func TestAWriteDoesNotOvertakeADowngrade(t *testing.T) {
 func TestAWriteOnItsWayKeepsTheLockWritten(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		d := &tap{timeout: 100 * time.Millisecond}
-		d.hook = func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d.hook = func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if sets("2", s, args) {
 				time.Sleep(50 * time.Millisecond)
 			}
@@ -403,7 +404,7 @@ func TestAWriteThatFailsOnItsWayLeavesTheReadARead(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		slow := false
 		d := &tap{timeout: 100 * time.Millisecond}
-		d.hook = func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d.hook = func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if sets("2", s, args) && slow {
 				time.Sleep(90 * time.Millisecond)
 			}
@@ -469,5 +470,24 @@ func TestAReadReleaseHasReleasedWhenItReturns(t *testing.T) {
 			w.release(w.acquire(l, bg))
 			w.wantNoKeys()
 		}
+	})
+}
+
+// What Redis stores of a read hold inside a write hold lasts until their id ends. So
+// the next writer of this process gets an id of its own.
+func TestTheNextWriterDoesNotInheritAReader(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		rw := w.client(redlatch.Config{}).ReadWriteLock("orders")
+		wr := w.acquire(rw.Write(), bg)
+		rd := w.acquire(rw.Read(), wr.Context())
+		next := later(func() *redlatch.Hold { return w.acquire(rw.Write(), bg) })
+		synctest.Wait()
+		w.release(rd)
+		w.release(wr)
+		h := <-next
+		w.settle()
+		w.wantFields("handed on", "orders", map[string]string{"mode": "write", h.Owner() + ":write": "1"})
+		w.release(h)
+		w.wantNoKeys()
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // A slowEnd is a context that has ended, and takes its time to say so: whoever
@@ -186,7 +187,7 @@ func TestAReaderThatIsLetInAsItGivesUpLeavesNothing(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var cancel context.CancelFunc
 		d := &tap{timeout: 100 * time.Millisecond}
-		d.hook = func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d.hook = func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			r, err := next()
 			if s == "readwrite.read.take" {
 				go cancel()
@@ -217,7 +218,7 @@ func TestAReaderThatIsLetInAsItGivesUpLeavesNothing(t *testing.T) {
 // The party is let in with the lease of whoever came first.
 func TestAReaderWithTooShortALeaseSpoilsNobodyElsesParty(t *testing.T) {
 	inFakeTime(t, func(w *world) {
-		slow := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		slow := &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			r, err := next()
 			if s == "readwrite.read.take" {
 				time.Sleep(12 * time.Millisecond) // a lease of 20 ms is trusted for 9.6

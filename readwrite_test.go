@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -132,7 +133,7 @@ func TestHoweverAWriteEndsItWakesEveryReader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inFakeTime(t, func(w *world) {
-				c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					r, err := next()
 					if s == "readwrite.write.turn" && r.Int > 0 {
 						turns.Add(1)
@@ -140,7 +141,7 @@ func TestHoweverAWriteEndsItWakesEveryReader(t *testing.T) {
 					return r, err
 				}})
 				other := w.client(redlatch.Config{})
-				defer w.driver().Subscribe("redisson_rwlock:{orders}", false, func(redlatch.Notice) {})() // somebody waits
+				defer w.driver().Subscribe("redisson_rwlock:{orders}", false, func(driver.Notice) {})() // somebody waits
 				msgs := w.messages("orders")
 				synctest.Wait()
 				end(w, c, other)
@@ -564,7 +565,7 @@ func TestAPreferredWriterThatGivesUpWakesTheReaders(t *testing.T) {
 // Its announcement is under way when its context ends.
 func TestAPreferredWriterReturnsWhenItsContextEnds(t *testing.T) {
 	inFakeTime(t, func(w *world) {
-		slow := &tap{hook: func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		slow := &tap{hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "readwrite.write.wish" && args[1] != "0" {
 				time.Sleep(2 * time.Second)
 			}

@@ -9,6 +9,7 @@ import (
 	rueidisclient "github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/rueidis"
@@ -28,7 +29,7 @@ func onRealServers(t *testing.T, test func(t *testing.T, s *testserver.Server)) 
 
 // clientOf returns a client that ends with the test. Unless cfg says otherwise, no
 // server is so slow that its calls give up.
-func clientOf(tb testing.TB, r redlatch.Redis, cfg redlatch.Config) *redlatch.Client {
+func clientOf(tb testing.TB, r driver.Redis, cfg redlatch.Config) *redlatch.Client {
 	tb.Helper()
 	cfg.OutageTimeout = cmp.Or(cfg.OutageTimeout, generous)
 	c, err := redlatch.New(r, cfg)
@@ -42,7 +43,7 @@ func clientOf(tb testing.TB, r redlatch.Redis, cfg redlatch.Config) *redlatch.Cl
 // An adapter connects a driver to a server.
 type adapter struct {
 	name    string
-	connect func(tb testing.TB, addr string) redlatch.Redis
+	connect func(tb testing.TB, addr string) driver.Redis
 }
 
 var adapters = []adapter{{"goredis", connectGoredis}, {"rueidis", connectRueidis}}
@@ -50,7 +51,7 @@ var adapters = []adapter{{"goredis", connectGoredis}, {"rueidis", connectRueidis
 // driverTimeout is long enough for a busy machine.
 const driverTimeout = 2 * time.Second
 
-func connectGoredis(tb testing.TB, addr string) redlatch.Redis {
+func connectGoredis(tb testing.TB, addr string) driver.Redis {
 	tb.Helper()
 	rdb := goredisclient.NewClient(&goredisclient.Options{
 		Addr: addr, DialTimeout: driverTimeout, ReadTimeout: driverTimeout, WriteTimeout: driverTimeout,
@@ -59,7 +60,7 @@ func connectGoredis(tb testing.TB, addr string) redlatch.Redis {
 	return goredis.Use(rdb)
 }
 
-func connectRueidis(tb testing.TB, addr string) redlatch.Redis {
+func connectRueidis(tb testing.TB, addr string) driver.Redis {
 	tb.Helper()
 	d, err := rueidis.New(rueidisclient.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, ConnWriteTimeout: driverTimeout})
 	if err != nil {

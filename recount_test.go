@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 func TestConcurrentReleasesOfANestCountRight(t *testing.T) {
@@ -63,9 +64,9 @@ func TestConcurrentReleasesOfANestCountRight(t *testing.T) {
 
 func TestAnOutageIsRetryableAndNotTheCallersDeadline(t *testing.T) {
 	inFakeTime(t, func(w *world) {
-		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			time.Sleep(5 * time.Second) // a driver that hangs
-			return redlatch.Reply{}, errTapUnknown
+			return driver.Reply{}, errTapUnknown
 		}}
 		c := w.tapped(redlatch.Config{}, d)
 		_, err := c.Lock("orders").Acquire(bg)
@@ -87,7 +88,7 @@ func TestAnOutageIsRetryableAndNotTheCallersDeadline(t *testing.T) {
 func TestALeaseThatOverflowsIsRefused(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var n atomic.Int64
-		d := &tap{hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			n.Add(1)
 			time.Sleep(time.Millisecond)
 			return next()
@@ -119,9 +120,9 @@ func TestALeaseThatOverflowsIsRefused(t *testing.T) {
 func TestRenewalGoesOnAfterOutagesDuringANest(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var down atomic.Bool
-		d := &tap{hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if down.Load() {
-				return redlatch.Reply{}, errTapUnknown
+				return driver.Reply{}, errTapUnknown
 			}
 			return next()
 		}}
@@ -156,12 +157,12 @@ func TestTheOuterReleaseFreesTheLockAfterAnUnknownInnerOne(t *testing.T) {
 	for _, executed := range []bool{true, false} {
 		inFakeTime(t, func(w *world) {
 			var lose atomic.Bool
-			d := &tap{hook: func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			d := &tap{hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 				if lose.Load() && sets("1", s, args) {
 					if executed {
 						_, _ = next()
 					}
-					return redlatch.Reply{}, errTapUnknown
+					return driver.Reply{}, errTapUnknown
 				}
 				return next()
 			}}
@@ -183,10 +184,10 @@ func TestTheOuterReleaseFreesTheLockAfterAnUnknownInnerOne(t *testing.T) {
 func TestTheReleaseOfAnInnerHoldWaitsForNobody(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var down atomic.Bool
-		d := &tap{hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if down.Load() {
 				time.Sleep(50 * time.Millisecond)
-				return redlatch.Reply{}, errTapUnknown
+				return driver.Reply{}, errTapUnknown
 			}
 			return next()
 		}}
@@ -212,7 +213,7 @@ func TestALongTTLThatMayComeIsNotPassedOn(t *testing.T) {
 	for _, how := range []string{"extension under way", "re-entry without answer"} {
 		t.Run(how, func(t *testing.T) {
 			inFakeTime(t, func(w *world) {
-				d := &tap{hook: func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				d := &tap{hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					switch {
 					case s != "lock.renew" || args[1] != hour:
 						return next()
@@ -221,7 +222,7 @@ func TestALongTTLThatMayComeIsNotPassedOn(t *testing.T) {
 						return next()
 					}
 					_, _ = next()
-					return redlatch.Reply{}, errTapUnknown
+					return driver.Reply{}, errTapUnknown
 				}}
 				l := w.tapped(redlatch.Config{OutageTimeout: time.Second}, d).Lock("orders")
 				outer := w.acquire(l, bg)
@@ -282,7 +283,7 @@ func TestAQuestionDoesNotEndALockWithoutATTL(t *testing.T) {
 
 func TestAcquireEndsWithItsContextWhenItMeetsADebt(t *testing.T) {
 	inFakeTime(t, func(w *world) {
-		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "lock.release" {
 				time.Sleep(10 * time.Second)
 			}
@@ -306,7 +307,7 @@ func TestAcquireEndsWithItsContextWhenItMeetsADebt(t *testing.T) {
 func TestWaitBoundsAReentry(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var slow atomic.Bool
-		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "lock.renew" && slow.Load() {
 				time.Sleep(2900 * time.Millisecond)
 			}
@@ -333,7 +334,7 @@ func TestWaitBoundsAReentry(t *testing.T) {
 func TestALeaseShorterThanARoundTripDoesNotSpin(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		var n atomic.Int64
-		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "lock.take" {
 				n.Add(1)
 			}
@@ -464,7 +465,7 @@ func TestAnOwnerNestedInAHoldKeepsItsTurn(t *testing.T) {
 // A revocation is confirmed although the take it is about is still under way.
 func TestARevocationEndsATakeUnderWay(t *testing.T) {
 	inFakeTime(t, func(w *world) {
-		d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			r, err := next()
 			if s == "lock.take" {
 				time.Sleep(2 * time.Second) // a slow reply, in time
@@ -496,12 +497,12 @@ func TestALateReentryIsCorrectedByTheNextRenewal(t *testing.T) {
 		ctx, cancel := context.WithCancel(bg)
 		var n atomic.Int64
 		d := &tap{}
-		d.hook = func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d.hook = func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if sets("2", s, args) && n.Add(1) == 1 {
 				late := d.again(s, args)
 				time.AfterFunc(300*time.Millisecond, late)
 				time.AfterFunc(time.Millisecond, cancel)
-				return redlatch.Reply{}, errTapUnknown
+				return driver.Reply{}, errTapUnknown
 			}
 			return next()
 		}
@@ -528,7 +529,7 @@ func TestALateReentryIsCorrectedByTheNextRenewal(t *testing.T) {
 func TestCountsThatOverlappedAreFollowedByTheTrueOne(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		d := &tap{}
-		d.hook = func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d.hook = func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if sets("2", s, args) || sets("1", s, args) {
 				time.Sleep(time.Duration(50+rand.IntN(100)) * time.Millisecond)
 				defer time.Sleep(time.Duration(rand.IntN(50)) * time.Millisecond)
@@ -560,7 +561,7 @@ func TestCountsThatOverlappedAreFollowedByTheTrueOne(t *testing.T) {
 
 func TestALossDuringAReentryIsErrLost(t *testing.T) {
 	inFakeTime(t, func(w *world) {
-		d := &tap{hook: func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if sets("2", s, args) {
 				time.Sleep(50 * time.Millisecond)
 			}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/request"
 )
 
 // RedLock returns the locks as one that is held when a majority of the members
@@ -174,7 +176,7 @@ func (q *quest) ballots(ctx context.Context) (*holding, error) {
 		case s.hopeless != nil:
 			return nil, s.hopeless
 		case ctx.Err() != nil:
-			return nil, s.ended(ctxError(ctx))
+			return nil, s.ended(request.ContextError(ctx))
 		case q.o.once, q.over(), s.silent && time.Since(since) >= q.m.locks[0].c.cfg.OutageTimeout:
 			return nil, s.error()
 		}
@@ -187,7 +189,7 @@ func (q *quest) ballots(ctx context.Context) (*holding, error) {
 		}
 		if err := q.rest(ctx, round, s.busy, took); err != nil {
 			if ctx.Err() != nil {
-				return nil, s.ended(ctxError(ctx))
+				return nil, s.ended(request.ContextError(ctx))
 			}
 			return nil, s.error()
 		}
@@ -215,11 +217,11 @@ func (q *quest) ballot(ctx context.Context) (*holding, []vote) {
 	g.quit = func(err error) { quit(err); stop() }
 	votes := make(chan vote, len(m.locks))
 	for i, l := range m.locks {
-		l.c.settle(func() {
+		l.c.server.Go(func() {
 			h, err := l.enter(each, []Option{q.option}, true)
 			v := vote{member: i, h: h, err: err}
 			if err == nil && !g.add(h) {
-				l.c.settle(func() { _ = h.release(context.Background()) })
+				l.c.server.Go(func() { _ = h.release(context.Background()) })
 				v = vote{member: i, err: errOutvoted}
 			}
 			votes <- v
@@ -380,9 +382,9 @@ func (q *quest) sum(votes []vote) canvass {
 // silence is the error of a member that did not answer, without the end of the
 // attempt, which looks like the end of the caller's context.
 func (q *quest) silence(err error) error {
-	var outage *outageError
+	var outage *request.OutageError
 	if errors.As(err, &outage) {
-		return outage.cause
+		return outage.Cause
 	}
 	return fmt.Errorf("%w (%v)", errSilent, q.bound())
 }
@@ -390,7 +392,7 @@ func (q *quest) silence(err error) error {
 // error is that of a caller who does not try again.
 func (t canvass) error() error {
 	if t.silent || (!t.taken && len(t.errs) > 0) {
-		return &outageError{cause: errors.Join(t.errs...)}
+		return &request.OutageError{Cause: errors.Join(t.errs...)}
 	}
 	return &BusyError{Name: t.busy.Name, Owner: t.busy.Owner, TTL: t.busy.TTL}
 }
@@ -398,7 +400,7 @@ func (t canvass) error() error {
 // ended is the error of a caller whose context has ended.
 func (t canvass) ended(err error) error {
 	if t.silent {
-		return &outageError{cause: errors.Join(t.errs...), ended: err}
+		return &request.OutageError{Cause: errors.Join(t.errs...), Ended: err}
 	}
 	return &BusyError{Name: t.busy.Name, Owner: t.busy.Owner, TTL: t.busy.TTL, Cause: err}
 }

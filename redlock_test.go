@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // A poll is the servers of red locks.
@@ -33,7 +34,7 @@ func inRedTime(t *testing.T, n int, f func(p *poll)) {
 func (p *poll) red(name string) *redlatch.Multi { return p.tappedRed(name, nil) }
 
 // tappedRed is red with hooks between the clients and some of the servers.
-func (p *poll) tappedRed(name string, hooks map[int]func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error)) *redlatch.Multi {
+func (p *poll) tappedRed(name string, hooks map[int]func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error)) *redlatch.Multi {
 	locks := make([]*redlatch.Lock, len(p.servers))
 	for i, w := range p.servers {
 		if hook := hooks[i]; hook != nil {
@@ -64,8 +65,8 @@ func (p *poll) has(key string) (n int) {
 
 // blackHole takes requests and never answers; they are executed when late says
 // so.
-func blackHole(on *atomic.Bool, late time.Duration) func(string, []string, func() (redlatch.Reply, error)) (redlatch.Reply, error) {
-	return func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+func blackHole(on *atomic.Bool, late time.Duration) func(string, []string, func() (driver.Reply, error)) (driver.Reply, error) {
+	return func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 		if !on.Load() {
 			return next()
 		}
@@ -73,7 +74,7 @@ func blackHole(on *atomic.Bool, late time.Duration) func(string, []string, func(
 			time.AfterFunc(late, func() { _, _ = next() })
 		}
 		time.Sleep(3 * time.Second)
-		return redlatch.Reply{}, errTapUnknown
+		return driver.Reply{}, errTapUnknown
 	}
 }
 
@@ -139,7 +140,7 @@ func TestABlackHoledMinorityDelaysNothing(t *testing.T) {
 				var on atomic.Bool
 				on.Store(true)
 				hole := blackHole(&on, late)
-				m := p.tappedRed("a", map[int]func(string, []string, func() (redlatch.Reply, error)) (redlatch.Reply, error){0: hole, 3: hole})
+				m := p.tappedRed("a", map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){0: hole, 3: hole})
 				for range 3 {
 					start := time.Now()
 					h := p.acquireMulti(m, bg)
@@ -171,7 +172,7 @@ func TestABlackHoledMinorityDelaysNothing(t *testing.T) {
 func TestAMemberThatFallsSilentDoesNotKeepTheReleaseOfARedLock(t *testing.T) {
 	inRedTime(t, 3, func(p *poll) {
 		var on atomic.Bool
-		m := p.tappedRed("a", map[int]func(string, []string, func() (redlatch.Reply, error)) (redlatch.Reply, error){1: blackHole(&on, 0)})
+		m := p.tappedRed("a", map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){1: blackHole(&on, 0)})
 		h := p.acquireMulti(m, bg)
 		synctest.Wait()
 		on.Store(true)
@@ -204,7 +205,7 @@ func TestARedLockFailsPromptlyWithAMajorityDown(t *testing.T) {
 					p.servers[2].server.SetError("LOADING down")
 					m = p.red("a")
 				} else {
-					m = p.tappedRed("a", map[int]func(string, []string, func() (redlatch.Reply, error)) (redlatch.Reply, error){0: hole, 2: hole})
+					m = p.tappedRed("a", map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){0: hole, 2: hole})
 				}
 				timed := func(what string, limit time.Duration, f func() error) {
 					t.Helper()
@@ -246,12 +247,12 @@ func TestARedLockFailsPromptlyWithAMajorityDown(t *testing.T) {
 // it are not down: those of the ballot before said that the lock is taken.
 func TestAWaitThatEndsDuringABallotIsNoOutage(t *testing.T) {
 	inRedTime(t, 3, func(p *poll) {
-		far := func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		far := func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			time.Sleep(20 * time.Millisecond)
 			defer time.Sleep(20 * time.Millisecond)
 			return next()
 		}
-		m := p.tappedRed("a", map[int]func(string, []string, func() (redlatch.Reply, error)) (redlatch.Reply, error){0: far, 1: far, 2: far})
+		m := p.tappedRed("a", map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){0: far, 1: far, 2: far})
 		h := p.acquireMulti(p.red("a"), bg)
 		for wait := 200 * time.Millisecond; wait < time.Second; wait += 10 * time.Millisecond {
 			_, err := m.Acquire(bg, redlatch.Wait(wait))

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // Callers that each have some of the votes give them back and one of them wins.
@@ -26,9 +27,9 @@ func TestSplitVotesOfRedLocksEnd(t *testing.T) {
 				for i := range uint64(3) {
 					dice := rand.New(rand.NewPCG(seed, i))
 					var mu sync.Mutex
-					hooks := map[int]func(string, []string, func() (redlatch.Reply, error)) (redlatch.Reply, error){}
+					hooks := map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){}
 					for s := range p.servers {
-						hooks[s] = func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+						hooks[s] = func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 							mu.Lock()
 							there, back, lost := dice.IntN(8), dice.IntN(8), dice.IntN(60)
 							mu.Unlock()
@@ -36,7 +37,7 @@ func TestSplitVotesOfRedLocksEnd(t *testing.T) {
 							reply, err := next()
 							time.Sleep(time.Duration(back) * time.Millisecond)
 							if lost == 0 {
-								return redlatch.Reply{}, errTapUnknown
+								return driver.Reply{}, errTapUnknown
 							}
 							return reply, err
 						}
@@ -78,7 +79,7 @@ func TestWhoIsRefusedDoesNotKeepVotesForASilentMember(t *testing.T) {
 	inRedTime(t, 3, func(p *poll) {
 		var on atomic.Bool
 		on.Store(true)
-		m := p.tappedRed("a", map[int]func(string, []string, func() (redlatch.Reply, error)) (redlatch.Reply, error){2: blackHole(&on, 0)})
+		m := p.tappedRed("a", map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){2: blackHole(&on, 0)})
 		rival := p.acquire(p.servers[1].client(redlatch.Config{}).Lock("a"), bg)
 		start := time.Now()
 		_, err := m.Try(bg)
@@ -106,12 +107,12 @@ func TestSplitVotesEndWithASilentMinority(t *testing.T) {
 		var wg sync.WaitGroup
 		start := time.Now()
 		for range 4 {
-			far := func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			far := func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 				time.Sleep(5 * time.Millisecond)
 				defer time.Sleep(5 * time.Millisecond)
 				return next()
 			}
-			m := p.tappedRed("a", map[int]func(string, []string, func() (redlatch.Reply, error)) (redlatch.Reply, error){0: far, 1: far, 2: hole})
+			m := p.tappedRed("a", map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){0: far, 1: far, 2: hole})
 			wg.Go(func() {
 				for range 10 {
 					if err := m.Do(bg, func(ctx context.Context) error { return ctx.Err() }); err != nil {
@@ -141,7 +142,7 @@ func TestContendersOfARedLockLearnThatAMajorityIsDown(t *testing.T) {
 		var wg sync.WaitGroup
 		start := time.Now()
 		for range 4 {
-			m := p.tappedRed("a", map[int]func(string, []string, func() (redlatch.Reply, error)) (redlatch.Reply, error){1: hole, 2: hole})
+			m := p.tappedRed("a", map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){1: hole, 2: hole})
 			wg.Go(func() {
 				_, err := m.Acquire(bg)
 				if d := time.Since(start); !errors.Is(err, redlatch.ErrUnavailable) || d > 14*time.Second {

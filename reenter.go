@@ -6,6 +6,11 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // reenter adds a hold to a live tenure. If it is to nest in outer the caller
@@ -28,19 +33,19 @@ func (t *tenure) reenter(ctx context.Context, outer *hold, l *Lock, o *options, 
 	if o.hasLease {
 		lease = o.lease
 	}
-	r := t.op(t.lock.kind.renew, []string{t.id, millis(lease), count})
+	r := t.op(t.lock.kind.renew, []string{t.id, wire.Millis(lease), count})
 	if h.reads {
-		r = t.op(readReenter, []string{t.id, millis(lease)})
+		r = t.op(lua.ReadWriteReadReenter, []string{t.id, wire.Millis(lease)})
 	}
-	r.stop, r.until, r.acks = t.c.done, p.until, t.c.acks.holds
+	r.Stop, r.Until, r.Acks = t.c.server.Done, p.until, t.c.server.Acks.Holds
 	err = t.prolong(ctx, &r, lease)
 	if err != nil {
 		t.mu.Lock()
 		t.alone = t.alone || lease > t.length // Redis may keep the lock for longer than the next holder should
 		t.mu.Unlock()
 		t.giveBack(h.reads)
-		t.c.settle(func() {
-			_, _ = r.outcome() // what is under way must not overtake what corrects it
+		t.c.server.Go(func() {
+			_, _ = r.Outcome() // what is under way must not overtake what corrects it
 			t.shown(count)
 		})
 		h.closed()
@@ -58,23 +63,22 @@ func (t *tenure) reenter(ctx context.Context, outer *hold, l *Lock, o *options, 
 	}
 	t.addLocked(h)
 	t.watchLocked()
-	t.c.clock.Touch(&t.lease)
 	return h, nil
 }
 
 // prolong runs a request that raises the lease of a live tenure to d, and believes
 // the answer only in time.
-func (t *tenure) prolong(ctx context.Context, o *op, d time.Duration) error {
+func (t *tenure) prolong(ctx context.Context, o *request.Call, d time.Duration) error {
 	t.mu.Lock()
 	t.longest = max(t.longest, d)
 	t.mu.Unlock()
-	reply, err := o.run(ctx)
+	reply, err := o.Run(ctx)
 	r := first(reply)
-	if short := o.doubt(err == nil && r.Int == 1); short != nil {
+	if short := o.Doubt(err == nil && r.Int == 1); short != nil {
 		err = short
 	}
-	if err == nil && r.Kind != ReplyInt && !wrongType(r.Str) {
-		err = fmt.Errorf("redlatch: %w", ServerError(r.Str, errors.New(r.Str)))
+	if err == nil && r.Kind != driver.ReplyInt && !wrongType(r.Str) {
+		err = fmt.Errorf("redlatch: %w", driver.ServerError(r.Str, errors.New(r.Str)))
 	}
 	switch {
 	case err != nil:
@@ -84,8 +88,7 @@ func (t *tenure) prolong(ctx context.Context, o *op, d time.Duration) error {
 	case t.lease.Left(time.Now()) <= 0:
 		t.lose(LostExpired) // a late reply never revives a hold
 	default:
-		t.confirm(o.sent, d)
-		t.c.clock.Touch(&t.lease)
+		t.confirm(o.Sent, d)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,12 +99,12 @@ func (t *tenure) prolong(ctx context.Context, o *op, d time.Duration) error {
 }
 
 // first returns what a reply says of the first lock that it is about.
-func first(r Reply) Reply {
-	if r.Kind != ReplyList {
+func first(r driver.Reply) driver.Reply {
+	if r.Kind != driver.ReplyList {
 		return r
 	}
 	if len(r.List) == 0 {
-		return Reply{}
+		return driver.Reply{}
 	}
 	return r.List[0]
 }
@@ -141,7 +144,7 @@ func (t *tenure) reserve(h, outer *hold, l *Lock, o *options) (count string, err
 	t.alone = t.alone || o.member
 	t.count++
 	if l.side == reading {
-		h.reads = true
+		h.reads, t.alone = true, true // what Redis stores of the read hold lasts until the id ends
 		t.reads++
 		return unchanged, nil
 	}
@@ -214,8 +217,8 @@ func (t *tenure) correctLocked() {
 // downgrade has Redis let others read beside a tenure that only reads from now on.
 // It is sent until it is answered, or the tenure is over: it may be refused.
 func (t *tenure) downgrade() error {
-	o := t.op(writeDowngrade, []string{t.id, t.lock.channel})
-	reply, err := o.run(context.Background())
+	o := t.op(lua.ReadWriteDowngrade, []string{t.id, t.lock.channel})
+	reply, err := o.Run(context.Background())
 	if err == nil && reply.Int != 1 {
 		t.lose(LostGone)
 	}
@@ -229,11 +232,11 @@ func (t *tenure) downgrade() error {
 		return over
 	case err != nil:
 		t.c.report.releaseFailed(ReleaseFailedEvent{Name: t.lock.name, Owner: t.id, Err: err})
-		if runError(err).permanent() {
+		if driver.Failure(err).Permanent() {
 			break // that is an answer
 		}
-		t.c.settle(func() {
-			if _, over := nap(context.Background(), t.c.done, nil, time.Time{}, time.Second); over == nil && t.live() {
+		t.c.server.Go(func() {
+			if _, over := request.Pause(context.Background(), t.c.server.Done, nil, time.Time{}, time.Second); over == nil && t.live() {
 				_ = t.downgrade()
 			}
 		})

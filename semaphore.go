@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -34,15 +36,6 @@ type Semaphore struct {
 	keys    []string // of its scripts
 	err     error    // a name that cannot be used
 }
-
-var (
-	semaphoreExchange = script.Load(luaFiles, "semaphore.exchange")
-	semaphoreAdd      = script.Load(luaFiles, "semaphore.add")
-	semaphoreDrain    = script.Load(luaFiles, "semaphore.drain")
-	semaphoreSet      = script.Load(luaFiles, "semaphore.set")
-	semaphoreDelete   = script.Load(luaFiles, "semaphore.delete")
-	semaphoreRead     = script.Load(luaFiles, "semaphore.read")
-)
 
 // maxPermits is the largest number that Redisson can count to.
 const maxPermits = math.MaxInt32
@@ -107,7 +100,7 @@ func (s *Semaphore) acquire(ctx context.Context, n int, o *options) error {
 		return nil
 	}
 	until := deadlineOf(time.Now(), o)
-	err := ctxError(ctx)
+	err := request.ContextError(ctx)
 	if err == nil {
 		ln := s.c.permitLines.get(s)
 		err = ln.acquire(ctx, n, o.once, until)
@@ -146,7 +139,7 @@ func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
 	if err := s.usable(ctx, n); err != nil || n == 0 {
 		return false, err
 	}
-	done, err := s.change(ctx, semaphoreAdd, s.channel, strconv.Itoa(n), "0")
+	done, err := s.change(ctx, lua.SemaphoreAdd, s.channel, strconv.Itoa(n), "0")
 	return done == 1, err
 }
 
@@ -163,7 +156,7 @@ func (s *Semaphore) TrySetPermits(ctx context.Context, n int, ttl time.Duration)
 	if ttl < 0 || ttl > maxLease {
 		return false, fmt.Errorf("redlatch: a semaphore's TTL of %v; it must be positive and at most %v, or 0 for none", ttl, maxLease)
 	}
-	made, err := s.change(ctx, semaphoreSet, s.channel, strconv.Itoa(n), millis(ttl+time.Millisecond-1))
+	made, err := s.change(ctx, lua.SemaphoreSet, s.channel, strconv.Itoa(n), wire.Millis(ttl+time.Millisecond-1))
 	return made == 1, err
 }
 
@@ -175,7 +168,7 @@ func (s *Semaphore) AddPermits(ctx context.Context, n int) error {
 	if err := s.usable(ctx, max(n, -n)); err != nil {
 		return err
 	}
-	_, err := s.change(ctx, semaphoreAdd, s.channel, strconv.Itoa(n), "1")
+	_, err := s.change(ctx, lua.SemaphoreAdd, s.channel, strconv.Itoa(n), "1")
 	return err
 }
 
@@ -185,7 +178,7 @@ func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 	if err := s.usable(ctx, 0); err != nil {
 		return 0, err
 	}
-	n, err := s.change(ctx, semaphoreDrain)
+	n, err := s.change(ctx, lua.SemaphoreDrain)
 	return int(n), err
 }
 
@@ -198,8 +191,8 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 	if err := s.c.open(); err != nil {
 		return 0, err
 	}
-	o := s.c.question(semaphoreRead, s.name)
-	reply, err := o.run(ctx)
+	o := s.c.question(lua.SemaphoreRead, s.name)
+	reply, err := o.Run(ctx)
 	return int(reply.Int), err
 }
 
@@ -209,21 +202,21 @@ func (s *Semaphore) Delete(ctx context.Context) (bool, error) {
 	if err := s.usable(ctx, 0); err != nil {
 		return false, err
 	}
-	gone, err := s.change(ctx, semaphoreDelete)
+	gone, err := s.change(ctx, lua.SemaphoreDelete)
 	return gone == 1, err
 }
 
 // change sends a request on the session that these have for themselves.
-func (s *Semaphore) change(ctx context.Context, script *Script, args ...string) (int64, error) {
+func (s *Semaphore) change(ctx context.Context, script *script.Script, args ...string) (int64, error) {
 	if err := s.c.open(); err != nil {
 		return 0, err
 	}
-	if err := ctxError(ctx); err != nil {
+	if err := request.ContextError(ctx); err != nil {
 		return 0, err
 	}
-	x, put := s.c.sessions.get(wire.Session(s.name, s.c.id, "change"))
+	x, put := s.c.server.Sessions.Get(wire.Session(s.name, s.c.id, "change"))
 	defer put()
-	return x.do(ctx, count{script: script, keys: s.keys, args: args, acks: true})
+	return x.Do(ctx, request.Count{Script: script, Keys: s.keys, Args: args, Acks: true})
 }
 
 // usable refuses what no method can work with.

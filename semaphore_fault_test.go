@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // counted are the requests that change a number, each from 10 permits.
@@ -40,11 +41,11 @@ func TestALostReplyCountsNothingTwice(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			inFakeTime(t, func(w *world) {
 				lost := 0
-				c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					r, err := next()
 					if s == x.script && lost < 2 {
 						lost++
-						return redlatch.Reply{}, errTapUnknown
+						return driver.Reply{}, errTapUnknown
 					}
 					return r, err
 				}})
@@ -66,10 +67,10 @@ func TestALateRequestCountsNothing(t *testing.T) {
 			inFakeTime(t, func(w *world) {
 				var late func()
 				d := &tap{}
-				d.hook = func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				d.hook = func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					if s == x.script && late == nil {
 						late = d.again(s, slices.Clone(args))
-						return redlatch.Reply{}, errTapUnknown
+						return driver.Reply{}, errTapUnknown
 					}
 					return next()
 				}
@@ -104,11 +105,11 @@ func TestALostTurnCountsNothingTwice(t *testing.T) {
 		t.Run(fmt.Sprintf("taken=%v", taken), func(t *testing.T) {
 			inFakeTime(t, func(w *world) {
 				turns := 0
-				c := w.tapped(redlatch.Config{}, &tap{hook: func(_ string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				c := w.tapped(redlatch.Config{}, &tap{hook: func(_ string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					r, err := next()
 					if len(args) > 4 && args[4] == "1" {
 						if turns++; turns == 1 {
-							return redlatch.Reply{}, errTapUnknown
+							return driver.Reply{}, errTapUnknown
 						}
 					}
 					return r, err
@@ -151,7 +152,7 @@ type silence struct {
 
 func (w *world) silence(cfg redlatch.Config) (*silence, *redlatch.Client) {
 	x := &silence{tap: &tap{}}
-	x.hook = func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+	x.hook = func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 		x.mu.Lock()
 		on, executes, sure := x.on, x.executes, x.sure
 		x.mu.Unlock()
@@ -159,11 +160,11 @@ func (w *world) silence(cfg redlatch.Config) (*silence, *redlatch.Client) {
 		case !on:
 			return next()
 		case sure:
-			return redlatch.Reply{}, redlatch.ServerError("LOADING", fmt.Errorf("loading"))
+			return driver.Reply{}, driver.ServerError("LOADING", fmt.Errorf("loading"))
 		case executes:
 			_, _ = next()
 		}
-		return redlatch.Reply{}, errTapUnknown
+		return driver.Reply{}, errTapUnknown
 	}
 	return x, w.tapped(cfg, x.tap)
 }
@@ -357,11 +358,11 @@ func TestARefusalReachesAllWhoWait(t *testing.T) {
 func TestARequestThatNobodyWaitsForIsNotOvertaken(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		adds := 0
-		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "semaphore.add" {
 				if adds++; adds == 1 {
 					time.Sleep(50 * time.Millisecond)
-					return redlatch.Reply{}, errTapUnknown
+					return driver.Reply{}, errTapUnknown
 				}
 			}
 			return next()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // TestPermitsAreNeitherMadeNorLost lets several clients acquire, try, release,
@@ -79,11 +80,11 @@ func (m *semaphoreModel) available() int {
 }
 
 // hook is what lies between a client and the server.
-func (c *semaphoreClient) hook(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+func (c *semaphoreClient) hook(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 	m := c.m
 	time.Sleep(time.Duration(m.draw(2000)) * time.Microsecond)
 	if c.isDead() {
-		return redlatch.Reply{}, errTapUnknown
+		return driver.Reply{}, errTapUnknown
 	}
 	if m.lossy && m.draw(10) == 0 {
 		// It arrives, but later than anybody waits for it; or it does not.
@@ -96,16 +97,16 @@ func (c *semaphoreClient) hook(s string, _ []string, next func() (redlatch.Reply
 		}
 		m.count(&m.late)
 		time.Sleep(20 * time.Millisecond)
-		return redlatch.Reply{}, errTapUnknown
+		return driver.Reply{}, errTapUnknown
 	}
 	r, err := c.watched(s, next)
 	time.Sleep(time.Duration(m.draw(2000)) * time.Microsecond)
 	if c.isDead() {
-		return redlatch.Reply{}, errTapUnknown
+		return driver.Reply{}, errTapUnknown
 	}
 	if m.lossy && m.draw(10) == 0 {
 		m.count(&m.lost)
-		return redlatch.Reply{}, errTapUnknown
+		return driver.Reply{}, errTapUnknown
 	}
 	return r, err
 }
@@ -117,7 +118,7 @@ func (m *semaphoreModel) count(n *int) {
 }
 
 // watched runs a script by itself and notes what it changes.
-func (c *semaphoreClient) watched(s string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+func (c *semaphoreClient) watched(s string, next func() (driver.Reply, error)) (driver.Reply, error) {
 	m := c.m
 	m.slot <- struct{}{}
 	defer func() { <-m.slot }()

@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // countingTap returns a tap that counts scripts of a name.
 func countingTap(name string, n *atomic.Int64) *tap {
-	return &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+	return &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 		if s == name {
 			n.Add(1)
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -208,7 +209,7 @@ func TestSemaphoreRefusesBadInput(t *testing.T) {
 			wrong.Acquire(bg, 1), wrong.Try(bg, 1), wrong.Release(bg, 1), wrong.AddPermits(bg, 1),
 			second(wrong.Drain(bg)), second(wrong.Available(bg)), second(wrong.Delete(bg)), second(wrong.ReleaseIfExists(bg, 1)),
 		} {
-			var re *redlatch.RunError
+			var re *driver.RunError
 			if !errors.As(err, &re) || re.Code != "WRONGTYPE" || redlatch.IsRetryable(err) {
 				t.Errorf("of a lock: %v", err)
 			}
@@ -420,7 +421,7 @@ func TestAnAbandonedRequestsPermitsGoOn(t *testing.T) {
 		t.Run(fmt.Sprintf("next=%v", next), func(t *testing.T) {
 			inFakeTime(t, func(w *world) {
 				slow := false
-				c := w.tapped(redlatch.Config{}, &tap{hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				c := w.tapped(redlatch.Config{}, &tap{hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					r, err := next()
 					if slow {
 						time.Sleep(50 * time.Millisecond)
@@ -477,7 +478,7 @@ func TestCloseEndsWaitersAndKeepsWhatIsReleased(t *testing.T) {
 		got := acquiringPermits(s, bg, 5)
 		w.no(s.Release(bg, 1))
 		synctest.Wait()
-		d.hook = func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d.hook = func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			time.Sleep(50 * time.Millisecond)
 			return next()
 		}

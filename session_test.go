@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -42,20 +43,20 @@ const (
 )
 
 // of lets an attempt meet its fate.
-func (f fate) of(next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+func (f fate) of(next func() (driver.Reply, error)) (driver.Reply, error) {
 	switch f {
 	case replyLost:
 		_, _ = next()
 	case good:
 		return next()
 	}
-	return redlatch.Reply{}, errTapUnknown
+	return driver.Reply{}, errTapUnknown
 }
 
 func (w *world) counting(cfg redlatch.Config, decide func(s string, try int) fate) *counting {
 	w.Helper()
 	c := &counting{tap: &tap{}}
-	c.hook = func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+	c.hook = func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 		if !strings.HasPrefix(s, "latch.") || s == "latch.count" {
 			return next()
 		}
@@ -200,7 +201,7 @@ func TestACallerThatLeavesIsFollowedNotOvertaken(t *testing.T) {
 		var slow atomic.Bool
 		var order []string
 		d := &tap{}
-		d.hook = func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d.hook = func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s != "latch.down" {
 				return next()
 			}
@@ -446,7 +447,7 @@ func TestCallersThatCountDownTogetherShareRequests(t *testing.T) {
 // outage.
 func TestWaitingForOthersIsNoOutage(t *testing.T) {
 	inFakeTime(t, func(w *world) {
-		d := &tap{hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+		d := &tap{hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			time.Sleep(250 * time.Millisecond)
 			return next()
 		}}
@@ -516,7 +517,7 @@ func TestARefusedCountIsNotSentAgain(t *testing.T) {
 		w.server.HSet("orders", "a", "1")
 		l := c.CountDownLatch("orders")
 		for range 2 {
-			var re *redlatch.RunError
+			var re *driver.RunError
 			if err := l.CountDown(bg); !errors.As(err, &re) || re.Code != "WRONGTYPE" {
 				t.Errorf("got %v", err)
 			}

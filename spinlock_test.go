@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // redisson testExponentialBackoff, testConstantBackoff: growth, cap, jitter.
@@ -65,7 +66,7 @@ func TestASpinLockSendsABoundedNumberOfCommands(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inFakeTime(t, func(w *world) {
 				var n atomic.Int64
-				d := &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				d := &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					if s == "lock.take" {
 						n.Add(1)
 					}
@@ -122,7 +123,7 @@ func TestASpinLockNeitherSubscribesNorPublishes(t *testing.T) {
 		c, other := w.tapped(redlatch.Config{}, d), w.tapped(redlatch.Config{}, e)
 		before := d.subs.Load()
 		messages := 0
-		stop := d.Redis.Subscribe("redisson_lock__channel:{orders}", false, func(n redlatch.Notice) {
+		stop := d.Redis.Subscribe("redisson_lock__channel:{orders}", false, func(n driver.Notice) {
 			if !n.Subscribed {
 				messages++
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // A contested is what loops and waiters want: how to have it, each time from
@@ -75,7 +76,7 @@ var (
 // far returns a client that is so far from the server: half of it on the way
 // there, half on the way back, and messages take as long.
 func (w *world) far(rtt time.Duration, cfg redlatch.Config) *redlatch.Client {
-	return w.tapped(cfg, &tap{late: rtt / 2, hook: func(_ string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+	return w.tapped(cfg, &tap{late: rtt / 2, hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 		time.Sleep(rtt / 2)
 		defer time.Sleep(rtt / 2)
 		return next()
@@ -258,6 +259,61 @@ func TestALoopLeavesRedissonItsTurn(t *testing.T) {
 	}
 }
 
+// A desk asked on the message of its own process's release, before the answer had said
+// who else waits: so it took what was left to others, and believed that nobody wanted it.
+func TestADeskAsksAfterTheAnswerToItsOwnRelease(t *testing.T) {
+	for _, x := range []struct {
+		late   time.Duration // the answer, not the message
+		beside bool          // somebody who is far away waits, too
+		most   time.Duration
+	}{
+		{10 * time.Millisecond, true, 200 * time.Millisecond},
+		{time.Second, false, 80 * time.Millisecond}, // as if it were lost
+	} {
+		t.Run(fmt.Sprintf("%v late, somebody else: %v", x.late, x.beside), func(t *testing.T) {
+			inFakeTime(t, func(w *world) {
+				c := w.tapped(redlatch.Config{}, &tap{timeout: 5 * time.Second, hook: func(script string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+					reply, err := next()
+					if script == "expirable.release" {
+						time.Sleep(x.late)
+					}
+					return reply, err
+				}})
+				s := c.ExpirableSemaphore("desks")
+				w.no(s.SetPermits(bg, 1))
+				p, err := s.Acquire(bg)
+				w.no(err)
+				var released time.Time
+				var here, far time.Duration
+				var wg sync.WaitGroup
+				waits := func(s *redlatch.ExpirableSemaphore, after *time.Duration) {
+					wg.Go(func() {
+						p, err := s.Acquire(bg)
+						*after = time.Since(released)
+						w.no(err)
+						w.no(p.Release(bg))
+					})
+				}
+				waits(s, &here)
+				if x.beside {
+					waits(w.far(60*time.Millisecond, redlatch.Config{}).ExpirableSemaphore("desks"), &far)
+				}
+				time.Sleep(100 * time.Millisecond)
+				released = time.Now()
+				w.no(p.Release(bg))
+				wg.Wait()
+				t.Logf("who waits here had it after %v, who is far away after %v", here, far)
+				if here < far {
+					t.Error("it was not left to the other")
+				}
+				if here > x.most {
+					t.Errorf("that is more than %v", x.most)
+				}
+			})
+		})
+	}
+}
+
 // However many loop, however far away the waiter is: it has the lock within the
 // promised time. (Readers of several processes overlap, so that one who wants to
 // write may wait for longer; and of a group everybody hears about any value.)
@@ -272,6 +328,7 @@ func TestAWaiterHasTheLockInTime(t *testing.T) {
 		{2, 1, 20 * time.Millisecond, 60 * time.Millisecond},
 		{4, 1, 20 * time.Millisecond, 20 * time.Millisecond},
 		{4, 4, 100 * time.Millisecond, 60 * time.Millisecond},
+		{4, 1, 300 * time.Millisecond, 60 * time.Millisecond}, // longer than turns are remembered for nobody
 	} {
 		for _, pair := range pairs {
 			if x.processes > 1 && (pair.loop.name == "read" || pair.loop.name == "group") {
@@ -307,54 +364,117 @@ func TestAWaiterHasTheLockInTime(t *testing.T) {
 }
 
 // Who listens and takes nothing costs a tenth. It had cost a semaphore half of what it
-// could do.
+// could do; one of 64 permits two fifths, for turns went on after the pause; one of 8
+// with HandOffNone nearly all, for its process took messages of its own for another's.
 func TestAListenerThatTakesNothingCostsATenth(t *testing.T) {
-	for _, x := range []contested{plainContested, groupContested, writeContested, readContested, semaphoreContested, permitContested} {
-		for _, goroutines := range []int{1, 16} {
-			for _, section := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond} {
-				t.Run(fmt.Sprintf("%s/%d/section=%v", x.name, goroutines, section), func(t *testing.T) {
-					inFakeTime(t, func(w *world) {
-						busy := func() time.Duration {
-							ctx, cancel := context.WithTimeout(bg, 3*time.Second)
-							defer cancel()
-							var wg sync.WaitGroup
-							var mu sync.Mutex
-							var busy time.Duration
-							c := w.far(near, redlatch.Config{})
-							for range goroutines {
-								wg.Go(func() {
-									for acquire := x.by(c); ; {
-										release, err := acquire(ctx)
-										if err != nil {
-											return
-										}
-										start := time.Now()
-										time.Sleep(section)
-										mu.Lock()
-										busy += time.Since(start)
-										mu.Unlock()
-										w.no(release())
-									}
-								})
-							}
-							wg.Wait()
-							return busy
+	const ms = time.Millisecond
+	for _, x := range []struct {
+		of                  contested
+		permits, goroutines []int
+		sections            []time.Duration
+		handOffs            []redlatch.HandOff
+	}{
+		{plainContested, []int{1}, []int{1, 16}, []time.Duration{5 * ms, 20 * ms}, []redlatch.HandOff{redlatch.HandOffLocal}},
+		{groupContested, []int{1}, []int{1, 16}, []time.Duration{5 * ms, 20 * ms}, []redlatch.HandOff{redlatch.HandOffLocal}},
+		{writeContested, []int{1}, []int{1, 16}, []time.Duration{5 * ms, 20 * ms}, []redlatch.HandOff{redlatch.HandOffLocal}},
+		{readContested, []int{1}, []int{1, 16}, []time.Duration{5 * ms, 20 * ms}, []redlatch.HandOff{redlatch.HandOffLocal}},
+		{semaphoreContested, []int{1, 2}, []int{1, 2}, []time.Duration{5 * ms}, []redlatch.HandOff{redlatch.HandOffLocal}},
+		{semaphoreContested, []int{8}, []int{1}, []time.Duration{ms}, []redlatch.HandOff{redlatch.HandOffNone}},
+		{semaphoreContested, []int{1, 8, 64}, []int{2}, []time.Duration{20 * ms}, []redlatch.HandOff{redlatch.HandOffLocal}},
+		{permitContested, []int{1, 2, 8}, []int{1}, []time.Duration{5 * ms}, []redlatch.HandOff{redlatch.HandOffLocal}},
+		{permitContested, []int{1, 8, 64}, []int{2}, []time.Duration{20 * ms}, []redlatch.HandOff{redlatch.HandOffLocal}},
+	} {
+		for _, permits := range x.permits {
+			for _, each := range x.goroutines {
+				for _, section := range x.sections {
+					for _, handOff := range x.handOffs {
+						t.Run(fmt.Sprintf("%s of %d/%d/section=%v, hand-off %d", x.of.name, permits, permits*each, section, handOff), func(t *testing.T) {
+							listenerCosts(t, x.of, permits, permits*each, section, handOff)
+						})
+					}
+				}
+			}
+		}
+	}
+}
+
+func listenerCosts(t *testing.T, x contested, permits, goroutines int, section time.Duration, handOff redlatch.HandOff) {
+	inFakeTime(t, func(w *world) {
+		busy := func() time.Duration {
+			ctx, cancel := context.WithTimeout(bg, 3*time.Second)
+			defer cancel()
+			var wg sync.WaitGroup
+			var mu sync.Mutex
+			var busy time.Duration
+			c := w.far(near, redlatch.Config{HandOff: handOff})
+			for range goroutines {
+				wg.Go(func() {
+					for acquire := x.by(c); ; {
+						release, err := acquire(ctx)
+						if err != nil {
+							return
 						}
-						w.semaphore(w.client(redlatch.Config{}), 1)
-						alone := busy()
-						rdb := redis.NewClient(w.options(w.dial))
-						sub := rdb.Subscribe(bg, "redisson_lock__channel:{orders}", "redisson_rwlock:{orders}", "redisson_sc:{"+semaphoreName+"}", "redisson_sc:{desks}")
-						w.no(sub.Ping(bg))
-						go func() {
-							for range sub.Channel() { // it takes nothing
-							}
-						}()
-						beside := busy()
-						w.no(sub.Close())
-						w.no(rdb.Close())
-						t.Logf("busy for %v, beside one who listens for %v", alone, beside)
-						if beside < alone*88/100 { // a tenth, and the first pauses
-							t.Error("that costs more than a tenth")
+						start := time.Now()
+						time.Sleep(section)
+						mu.Lock()
+						busy += time.Since(start)
+						mu.Unlock()
+						w.no(release())
+					}
+				})
+			}
+			wg.Wait()
+			return busy
+		}
+		c := w.client(redlatch.Config{})
+		w.semaphore(c, permits)
+		w.no(c.ExpirableSemaphore("desks").SetPermits(bg, permits))
+		alone := busy()
+		rdb := redis.NewClient(w.options(w.dial))
+		sub := rdb.Subscribe(bg, "redisson_lock__channel:{orders}", "redisson_rwlock:{orders}", "redisson_sc:{"+semaphoreName+"}", "redisson_sc:{desks}")
+		w.no(sub.Ping(bg))
+		go func() {
+			for range sub.Channel() { // it takes nothing
+			}
+		}()
+		beside := busy()
+		w.no(sub.Close())
+		w.no(rdb.Close())
+		t.Logf("busy for %v, beside one who listens for %v", alone, beside)
+		if beside < alone*88/100 { // a tenth, and the first pauses
+			t.Error("that costs more than a tenth")
+		}
+	})
+}
+
+// Also where there are many permits, of which one process has all.
+func TestAWaiterHasAPermitInTime(t *testing.T) {
+	const section, rtt = 20 * time.Millisecond, 60 * time.Millisecond
+	for _, x := range []contested{semaphoreContested, permitContested} {
+		for _, permits := range []int{2, 8, 64} {
+			for _, handOff := range []redlatch.HandOff{redlatch.HandOffLocal, redlatch.HandOffNone} {
+				t.Run(fmt.Sprintf("%s of %d, hand-off %d", x.name, permits, handOff), func(t *testing.T) {
+					inFakeTime(t, func(w *world) {
+						c := w.far(near, redlatch.Config{HandOff: handOff})
+						w.semaphore(c, permits)
+						w.no(c.ExpirableSemaphore("desks").SetPermits(bg, permits))
+						ctx, cancel := context.WithTimeout(bg, 3*time.Second)
+						defer cancel()
+						var wg sync.WaitGroup
+						var beside, waiter wait
+						for range 2 * permits {
+							wg.Go(func() { w.loop(ctx, c, x, section, 0, beside.note) })
+						}
+						time.Sleep(10 * time.Millisecond)
+						far := w.far(rtt, redlatch.Config{})
+						for range 3 {
+							wg.Go(func() { w.loop(ctx, far, x, section, 200*time.Millisecond, waiter.note) })
+						}
+						wg.Wait()
+						most := 2*(section+80*time.Millisecond) + time.Second
+						t.Logf("the loops had one %d times, the waiters %d times, after %v at worst, of %v", beside.times, waiter.times, waiter.worst, most)
+						if waiter.worst > most || waiter.times < 6 {
+							t.Error("they waited too long")
 						}
 					})
 				})

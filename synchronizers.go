@@ -11,18 +11,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // What is stored of a synchronizer, read as what it is. Each is read by one
 // script; to find out which one it is may take others before.
-
-var (
-	semaphoreInfo = script.Load(luaFiles, "semaphore.info")
-	rateInfo      = script.Load(luaFiles, "ratelimiter.info")
-	barrierInfo   = script.Load(luaFiles, "barrier.info")
-)
 
 // infoOf reads what has this name, whatever it is: what stands under the name
 // itself, or else a barrier.
@@ -48,12 +44,12 @@ func (c *Client) infoOf(ctx context.Context, name string) (Info, error) {
 }
 
 func isWrongType(err error) bool {
-	var refused *RunError
+	var refused *driver.RunError
 	return errors.As(err, &refused) && refused.Code == "WRONGTYPE"
 }
 
 // hashInfo reads a lock or a rate limiter.
-func (c *Client) hashInfo(ctx context.Context, name string, reply Reply) (Info, error) {
+func (c *Client) hashInfo(ctx context.Context, name string, reply driver.Reply) (Info, error) {
 	s, err := parseStored(name, reply)
 	if err != nil {
 		return Info{}, err
@@ -83,8 +79,8 @@ func (s *stored) isLimiter() bool {
 
 // limiterInfo reads a rate limiter, and says whether it is one.
 func (c *Client) limiterInfo(ctx context.Context, name string) (info Info, is bool, err error) {
-	o := c.question(rateInfo, c.RateLimiter(name).keys...)
-	reply, err := o.run(ctx)
+	o := c.question(lua.RateLimiterInfo, c.RateLimiter(name).keys...)
+	reply, err := o.Run(ctx)
 	if err != nil || len(reply.List) != 6 {
 		return Info{}, false, err
 	}
@@ -101,15 +97,15 @@ func (c *Client) limiterInfo(ctx context.Context, name string) (info Info, is bo
 // numberInfo reads a semaphore or a latch, and says whether it is stored as one.
 // One with more permits than most is neither.
 func (c *Client) numberInfo(ctx context.Context, name string, most int) (info Info, is bool, err error) {
-	o := c.question(semaphoreInfo, name, wire.Suffix(name, wire.PermitTimeout))
-	o.args = []string{wire.Prefix(wire.SemaphoreChannel, name), wire.LatchChannel(name), strconv.Itoa(most)}
-	reply, err := o.run(ctx)
+	o := c.question(lua.SemaphoreInfo, name, wire.Suffix(name, wire.PermitTimeout))
+	o.Args = []string{wire.Prefix(wire.SemaphoreChannel, name), wire.LatchChannel(name), strconv.Itoa(most)}
+	reply, err := o.Run(ctx)
 	if err != nil {
 		return Info{}, false, err
 	}
 	r := reply.List
 	if len(r) < 5 || r[4].Int < 0 || int64(len(r)-5) < r[4].Int || (int64(len(r)-5)-r[4].Int)%2 != 0 {
-		return Info{}, false, unexpected(reply, semaphoreInfo)
+		return Info{}, false, request.Unexpected(reply, lua.SemaphoreInfo)
 	}
 	info = Info{Name: name, Kind: KindCounter, TTL: lasting(r[0].Int)}
 	if info.TTL == 0 { // gone meanwhile
@@ -138,7 +134,7 @@ func (c *Client) numberInfo(ctx context.Context, name string, most int) (info In
 // permitsOf reads the permits of a semaphore that are given: the ids of those
 // whose time is over, and those of the others with the ms that are left. It says
 // whether they are permits.
-func permitsOf(over, given []Reply) (holders []Holder, are bool) {
+func permitsOf(over, given []driver.Reply) (holders []Holder, are bool) {
 	for _, r := range over {
 		if _, ok := permitName(r.Str); !ok {
 			return nil, false
@@ -172,9 +168,9 @@ func (c *Client) barrierInfo(ctx context.Context, name string) (info Info, is bo
 	b := c.Barrier(name, 1)
 	generation := ""
 	for range 100 { // so often another one may begin before we have asked about it
-		o := c.question(barrierInfo, b.keys(generation)[:3]...)
-		o.args = []string{generation}
-		reply, err := o.run(ctx)
+		o := c.question(lua.BarrierInfo, b.keys(generation)[:3]...)
+		o.Args = []string{generation}
+		reply, err := o.Run(ctx)
 		r := reply.List
 		if err != nil || len(r) == 0 {
 			return Info{}, false, err
@@ -184,7 +180,7 @@ func (c *Client) barrierInfo(ctx context.Context, name string) (info Info, is bo
 			continue
 		}
 		if len(r) < 4 || r[3].Int < 0 || int64(len(r)-4) < r[3].Int || r[3].Int%2 != 0 || (int64(len(r)-4)-r[3].Int)%2 != 0 {
-			return Info{}, false, unexpected(reply, barrierInfo)
+			return Info{}, false, request.Unexpected(reply, lua.BarrierInfo)
 		}
 		info = Info{Name: name, Kind: KindBarrier, TTL: lasting(r[0].Int), Generation: generation}
 		if info.Total, err = strconv.Atoi(r[2].Str); err != nil {
@@ -199,10 +195,10 @@ func (c *Client) barrierInfo(ctx context.Context, name string) (info Info, is bo
 
 // arrived returns who has arrived in a generation, in order: those to whom the
 // record gives an index, which is how many were still to come.
-func arrived(record, alive []Reply) (queue []Waiter) {
+func arrived(record, alive []driver.Reply) (queue []Waiter) {
 	until := map[string]time.Time{}
 	for i := 0; i < len(alive); i += 2 {
-		if ms, ok := storedMillis(alive[i+1].Str); ok {
+		if ms, ok := wire.StoredMillis(alive[i+1].Str); ok {
 			until[alive[i].Str] = time.UnixMilli(ms)
 		}
 	}

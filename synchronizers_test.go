@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
@@ -155,7 +156,7 @@ func TestInfoOfSynchronizers(t *testing.T) {
 		if got := collected(w, locks, ""); len(got) != 1 || got["lock"].Kind != redlatch.KindLock {
 			t.Errorf("locks: %+v", got)
 		}
-		var wrong *redlatch.RunError
+		var wrong *driver.RunError
 		for _, name := range []string{"text", "settings", "more"} {
 			if info, err := c.Info(bg, name); !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" {
 				t.Errorf("%s: %+v, %v", name, info, err)
@@ -327,7 +328,7 @@ func TestInfoOfSynchronizersOnRealServers(t *testing.T) {
 		if info, err = c.Info(bg, "limiter"); err != nil || info.Count != 2 || info.Total != 5 || info.TTL != -1 || info.Rate.Interval != time.Minute {
 			t.Errorf("%+v, %v", info, err)
 		}
-		var wrong *redlatch.RunError
+		var wrong *driver.RunError
 		if info, err = c.Info(bg, "list"); !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" {
 			t.Errorf("%+v, %v", info, err)
 		}

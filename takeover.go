@@ -4,7 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/renew"
+	"github.com/redlatch/redlatch/internal/request"
 )
 
 // takeOver gives the caller the tenure that was passed to it, or makes a new
@@ -49,7 +51,7 @@ func (t *tenure) retire() bool {
 		t.state, t.err = tenureOver, errReleased
 	}
 	t.mu.Unlock()
-	t.settleDebt()
+	t.orphan()
 	return live
 }
 
@@ -80,7 +82,7 @@ func (l *Lock) listens() bool { return l.backoff == nil && l.group == nil }
 // more than old had, or where its renewals would need them.
 func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, until time.Time, at site) (*hold, error) {
 	ln := t.line
-	own, last := c.own(&ln.news, t.lock.channel), "0"
+	own, last := c.server.Own(&ln.news, t.lock.channel), "0"
 	if t.lock.backoff != nil || ln.turns.last(time.Now()) { // who spins cannot be seen
 		last = "1"
 	}
@@ -88,31 +90,31 @@ func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, until tim
 	ln.news.Expect()
 	q := t.op(t.lock.kind.turn, []string{old.id, t.id, t.args[0], t.lock.channel, own, last})
 	t.fence(&q)
-	q.stop, q.until = c.done, until
-	q.acks = c.acks.renews || (c.acks.holds && (t.fenced || !t.watch))
-	reply, err := q.run(ctx)
-	if short := q.doubt(err == nil && len(reply.List) == 1); short != nil {
+	q.Stop, q.Until = c.server.Done, until
+	q.Acks = c.server.Acks.Renews || (c.server.Acks.Holds && (t.fenced || !t.watch))
+	reply, err := q.Run(ctx)
+	if short := q.Doubt(err == nil && len(reply.List) == 1); short != nil {
 		err = short
 	}
-	if q.unknown {
+	if q.Unknown {
 		t.suspected()
 	}
 	switch {
 	case err != nil:
-		if !q.unknown && q.pending == nil {
-			ln.news.Unexpect()
-		}
-		c.abandonMove(old, t, &q, func(r Reply) bool { return len(r.List) == 1 })
+		ln.news.Answered(q.Unknown || q.Pending != nil)
+		c.abandonMove(old, t, &q, func(r driver.Reply) bool { return len(r.List) == 1 })
 		return nil, err
 	case len(reply.List) == 1:
-		ln.news.Unexpect()
+		ln.news.Answered(false)
 		return c.moved(ctx, t, &q, reply.List[0].Int, o, at), nil
-	case reply.Kind != ReplyInt:
+	case reply.Kind != driver.ReplyInt:
+		ln.news.Answered(true)
 		c.abandonMove(old, t, &q, nil)
-		return nil, unexpected(reply, q.script)
-	case reply.Int < 0 && !q.unknown:
-		ln.news.Unexpect() // lost on the way; nobody held it
+		return nil, request.Unexpected(reply, q.Script)
+	case reply.Int < 0 && !q.Unknown:
+		ln.news.Answered(false) // lost on the way; nobody held it
 	default:
+		ln.news.Answered(true)
 		ln.turns.yield(int(max(0, reply.Int)), foreign, time.Now())
 		if t.lock.listens() {
 			ln.listen(c, t.lock.channel)
@@ -126,17 +128,17 @@ func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, until tim
 func (c *Client) transfer(ctx context.Context, old, t *tenure, o *options, until time.Time, at site) (*hold, error) {
 	q := t.op(t.lock.kind.transfer, []string{old.id, t.id, t.args[0]})
 	t.fence(&q)
-	q.stop, q.until, q.acks = c.done, until, c.acks.holds
-	reply, err := q.run(ctx)
-	if short := q.doubt(err == nil && reply.Int > 0); short != nil {
+	q.Stop, q.Until, q.Acks = c.server.Done, until, c.server.Acks.Holds
+	reply, err := q.Run(ctx)
+	if short := q.Doubt(err == nil && reply.Int > 0); short != nil {
 		err = short
 	}
-	if q.unknown {
+	if q.Unknown {
 		t.suspected()
 	}
 	switch {
 	case err != nil:
-		c.abandonMove(old, t, &q, func(r Reply) bool { return r.Int > 0 })
+		c.abandonMove(old, t, &q, func(r driver.Reply) bool { return r.Int > 0 })
 		return nil, err
 	case reply.Int > 0:
 		return c.moved(ctx, t, &q, reply.Int, o, at), nil
@@ -146,10 +148,10 @@ func (c *Client) transfer(ctx context.Context, old, t *tenure, o *options, until
 }
 
 // moved begins a tenure that the server has confirmed, if that came in time.
-func (c *Client) moved(ctx context.Context, t *tenure, q *op, token int64, o *options, at site) *hold {
-	t.taken(q.sent, token)
+func (c *Client) moved(ctx context.Context, t *tenure, q *request.Call, token int64, o *options, at site) *hold {
+	t.taken(q.Sent, token)
 	now := time.Now()
-	if t.trusted(ctx, q.until, now) {
+	if t.trusted(ctx, q.Until, now) {
 		t.line.turns.begin(now, false) // before it begins: it can be lost at once, and the line with it
 		if h := t.begin(ctx, o, at, now); h != nil {
 			return h
@@ -162,12 +164,12 @@ func (c *Client) moved(ctx context.Context, t *tenure, q *op, token int64, o *op
 // abandonMove leaves the gate for a caller whose turn or transfer has failed.
 // What is under way is waited for; if it made t the owner, the next goroutine
 // of this process gets the lock.
-func (c *Client) abandonMove(old, t *tenure, q *op, isMoved func(Reply) bool) {
+func (c *Client) abandonMove(old, t *tenure, q *request.Call, isMoved func(driver.Reply) bool) {
 	move := *q
-	c.settle(func() {
-		reply, err := move.outcome()
-		if err == nil && isMoved != nil && isMoved(reply) && move.doubt(true) == nil {
-			t.confirm(move.sent, t.length)
+	c.server.Go(func() {
+		reply, err := move.Outcome()
+		if err == nil && isMoved != nil && isMoved(reply) && move.Doubt(true) == nil {
+			t.confirm(move.Sent, t.length)
 			t.passOn()
 			return
 		}

@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // A tap sits between a client and its driver and can hold back, repeat or lose
 // what a script answers.
 type tap struct {
-	redlatch.Redis
+	driver.Redis
 	timeout    time.Duration
-	hook       func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error)
-	keyed      func(s string, keys, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error)
+	hook       func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error)
+	keyed      func(s string, keys, args []string, next func() (driver.Reply, error)) (driver.Reply, error)
 	cluster    bool
 	subscribed func(channel string, sharded bool)
 	deaf       bool          // no message arrives
@@ -30,12 +31,12 @@ type tap struct {
 	breaks     []func(string)
 }
 
-func (d *tap) Run(ctx context.Context, s *redlatch.Script, keys, args []string) (redlatch.Reply, error) {
+func (d *tap) Run(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
 	d.scripts.Store(s.Name(), [2]any{s, keys})
 	if d.seen != nil {
 		d.seen(ctx)
 	}
-	next := func() (redlatch.Reply, error) { return d.Redis.Run(ctx, s, keys, args) }
+	next := func() (driver.Reply, error) { return d.Redis.Run(ctx, s, keys, args) }
 	if d.keyed != nil {
 		return d.keyed(s.Name(), keys, args, next)
 	}
@@ -48,10 +49,10 @@ func (d *tap) Run(ctx context.Context, s *redlatch.Script, keys, args []string) 
 func (d *tap) again(name string, args []string) func() {
 	v, _ := d.scripts.Load(name)
 	sk := v.([2]any)
-	return func() { _, _ = d.Redis.Run(context.Background(), sk[0].(*redlatch.Script), sk[1].([]string), args) }
+	return func() { _, _ = d.Redis.Run(context.Background(), sk[0].(*driver.Script), sk[1].([]string), args) }
 }
 
-func (d *tap) Traits() redlatch.Traits {
+func (d *tap) Traits() driver.Traits {
 	t := d.Redis.Traits()
 	if d.timeout > 0 {
 		t.Timeout = d.timeout
@@ -60,12 +61,12 @@ func (d *tap) Traits() redlatch.Traits {
 	return t
 }
 
-func (d *tap) Subscribe(ch string, sharded bool, h func(redlatch.Notice)) func() {
+func (d *tap) Subscribe(ch string, sharded bool, h func(driver.Notice)) func() {
 	d.subs.Add(1)
 	if d.subscribed != nil {
 		d.subscribed(ch, sharded)
 	}
-	stop := d.Redis.Subscribe(ch, sharded, func(n redlatch.Notice) {
+	stop := d.Redis.Subscribe(ch, sharded, func(n driver.Notice) {
 		switch {
 		case n.Subscribed:
 			h(n)
@@ -95,4 +96,4 @@ func (w *world) tapped(cfg redlatch.Config, d *tap) *redlatch.Client {
 	return c
 }
 
-var errTapUnknown = &redlatch.RunError{Outcome: redlatch.Unknown, Err: errors.New("reply lost")}
+var errTapUnknown = &driver.RunError{Outcome: driver.Unknown, Err: errors.New("reply lost")}

@@ -3,13 +3,14 @@ package redlatch
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/renew"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -68,7 +69,7 @@ func (c *Client) newTenure(ln *line, l *Lock, o *options) *tenure {
 	t.args = [4]string{c.watchdogMs, t.id, l.channel, "0"}
 	if o.hasLease {
 		t.length = o.lease
-		t.args[0] = millis(o.lease)
+		t.args[0] = wire.Millis(o.lease)
 	}
 	t.lease.Kind, t.lease.Holder, t.lease.Length = c.kind, t, t.length
 	switch {
@@ -77,31 +78,11 @@ func (c *Client) newTenure(ln *line, l *Lock, o *options) *tenure {
 	case l.group != nil:
 		t.lease.Kind = c.groups
 	}
-	if c.traits.Cluster {
+	if c.server.Traits.Cluster {
 		t.lease.Group = wire.Slot(l.name)
 	}
 	ln.setCurrent(t) // from here on it can be revoked
 	return t
-}
-
-func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
-
-// fromMillis returns what the server says in ms. Others may have stored more than a
-// Duration can be: that is 146 years, to which something can be added.
-func fromMillis(ms int64) time.Duration {
-	const most = 1 << 62 / int64(time.Millisecond)
-	return time.Duration(max(-most, min(ms, most))) * time.Millisecond
-}
-
-// storedMillis reads a time in ms that others may have stored, and says whether it is
-// one. Whoever waits until then waits for ever if it is no time that a clock reaches.
-func storedMillis(text string) (ms int64, ok bool) {
-	const never = 922337203685477 // Redisson's mark, and the most that scripts say
-	n, err := strconv.ParseFloat(text, 64)
-	if (err != nil && !errors.Is(err, strconv.ErrRange)) || math.IsNaN(n) {
-		return 0, false
-	}
-	return int64(max(-never, min(n, never))), true
 }
 
 func (t *tenure) live() bool {
@@ -111,23 +92,23 @@ func (t *tenure) live() bool {
 }
 
 // op prepares a request about this tenure.
-func (t *tenure) op(s *Script, args []string) op {
-	o := op{c: t.c, script: s, keys: t.lock.keys, args: t.lock.args(args), lease: t.length, stop: t.c.over}
+func (t *tenure) op(s *script.Script, args []string) request.Call {
+	o := request.Call{Server: t.c.server, Script: s, Keys: t.lock.keys, Args: t.lock.args(args), Lease: t.length, Stop: t.c.server.Over}
 	if s == t.lock.kind.renew {
-		o.keys = o.keys[:1] // it takes any number of locks
-		o.acks = t.c.acks.renews
+		o.Keys = o.Keys[:1] // it takes any number of locks
+		o.Acks = t.c.server.Acks.Renews
 	}
 	return o
 }
 
 // fence makes the request that takes the lock count the acquisition.
-func (t *tenure) fence(o *op) {
+func (t *tenure) fence(o *request.Call) {
 	if t.lock.side == reading && t.lock.writers != "" {
-		o.keys = []string{t.lock.name, t.lock.writers}
+		o.Keys = []string{t.lock.name, t.lock.writers}
 	}
 	if t.fenced {
-		o.keys = t.lock.fencedKeys
-		o.args = append(slices.Clip(o.args), millis(t.c.cfg.TokenTTL))
+		o.Keys = t.lock.fencedKeys
+		o.Args = append(slices.Clip(o.Args), wire.Millis(t.c.cfg.TokenTTL))
 	}
 }
 
@@ -317,13 +298,13 @@ func (t *tenure) release(ctx context.Context) error {
 	others := t.others
 	t.mu.Unlock()
 	foreign := t.line.news.Foreign()
-	t.args[3] = t.c.own(&t.line.news, t.lock.channel)
+	t.args[3] = t.c.server.Own(&t.line.news, t.lock.channel)
 	o := t.releasing()
-	reply, err := o.run(ctx)
-	if o.left && ctx.Err() != nil {
+	reply, err := o.Run(ctx)
+	if o.Left && ctx.Err() != nil {
 		rest := o
-		t.c.settle(func() {
-			reply, err := rest.finish()
+		t.c.server.Go(func() {
+			reply, err := rest.Finish()
 			_ = t.released(&rest, reply, err)
 			t.depart(max(others, int(reply.Int)-1), foreign)
 		})
@@ -335,7 +316,7 @@ func (t *tenure) release(ctx context.Context) error {
 }
 
 // releasing prepares the release of t's id.
-func (t *tenure) releasing() op {
+func (t *tenure) releasing() request.Call {
 	t.line.news.Expect()
 	return t.op(t.lock.kind.release, t.lock.kind.releaseArgs(t.args[1:]))
 }
@@ -343,37 +324,35 @@ func (t *tenure) releasing() op {
 // sendRelease releases the id of a tenure that is over.
 func (t *tenure) sendRelease() error {
 	o := t.releasing()
-	reply, err := o.run(context.Background())
+	reply, err := o.Run(context.Background())
 	return t.released(&o, reply, err)
 }
 
 // released judges the server's answer to the release.
-func (t *tenure) released(o *op, reply Reply, err error) error {
-	if !o.unknown && (err != nil || reply.Int < 1) {
-		t.line.news.Unexpect() // nothing was published
-	}
+func (t *tenure) released(o *request.Call, reply driver.Reply, err error) error {
+	t.line.news.Answered(o.Unknown || (err == nil && reply.Int >= 1))
 	switch {
 	case err != nil:
 		t.c.report.releaseFailed(ReleaseFailedEvent{Name: t.lock.name, Owner: t.id, Err: err})
 		t.suspected()
-	case reply.Int == 0 && (!o.unknown || t.lease.Left(time.Now()) <= 0):
+	case reply.Int == 0 && (!o.Unknown || t.lease.Left(time.Now()) <= 0):
 		// Not ours any more. (If an attempt went unanswered it was that one
 		// which released the lock, provided that the lock was still ours then.)
 		err = t.lostError(LostGone)
 	}
-	t.settleDebt()
+	t.orphan()
 	return err
 }
 
-// settleDebt hands over an id that a late request may still make an owner, now
+// orphan hands over an id that a late request may still make an owner, now
 // that the tenure has ended.
-func (t *tenure) settleDebt() {
+func (t *tenure) orphan() {
 	t.mu.Lock()
 	suspect := t.suspect
 	t.suspect = false
 	t.mu.Unlock()
 	if suspect {
-		t.c.debts.add(t.lock, t.id)
+		t.c.server.Orphans.Add(t.id, func() { t.c.reap(t.lock, t.id) })
 	}
 }
 
@@ -382,7 +361,7 @@ func (t *tenure) lostError(reason LossReason) *LostError {
 }
 
 // Lane implements renew.Holder.
-func (t *tenure) Lane() string { return t.c.redis.Lane(t.lock.name) }
+func (t *tenure) Lane() string { return t.c.server.Driver.Lane(t.lock.name) }
 
 // Expired implements renew.Holder. Of many that end at one moment the contexts end
 // first.
@@ -455,9 +434,9 @@ func (t *tenure) bury(err *LostError, ended []*hold, inside, lapsed bool) {
 	switch {
 	case lapsed: // until its lease ends in Redis, or all its holders release it
 	case err.Reason == LostGone && t.lock.group == nil: // of a group's values some may be left
-		t.settleDebt()
+		t.orphan()
 	default:
-		t.c.settle(func() {
+		t.c.server.Go(func() {
 			_ = t.sendRelease()
 			t.c.lines.put(t.line)
 		})
@@ -470,10 +449,10 @@ func (t *tenure) bury(err *LostError, ended []*hold, inside, lapsed bool) {
 // have said that they stopped.
 func (t *tenure) freeLapsed() {
 	o := t.op(t.lock.kind.release, t.lock.kind.releaseArgs(t.args[1:]))
-	if _, err := o.run(context.Background()); err != nil {
+	if _, err := o.Run(context.Background()); err != nil {
 		t.suspected()
 	}
-	t.settleDebt()
+	t.orphan()
 	t.c.lapsed.remove(t.id)
 }
 
@@ -490,7 +469,7 @@ func (t *tenure) close() {
 		return
 	}
 	t.c.lines.retain(t.line)
-	t.c.settle(func() {
+	t.c.server.Go(func() {
 		_ = t.sendRelease()
 		t.c.lines.put(t.line)
 	})
@@ -505,7 +484,7 @@ func (h *hold) refuse() {
 		t.endLocked(ErrClosed)
 	}
 	t.mu.Unlock()
-	t.c.settle(func() {
+	t.c.server.Go(func() {
 		_ = t.sendRelease()
 		t.c.leave(t.line)
 	})
@@ -526,7 +505,11 @@ func (t *tenure) forgo() {
 		return
 	}
 	t.c.lines.retain(t.line)
-	t.c.settle(func() {
+	if t.lock.kind.fair {
+		t.c.quit(t.lock, quitter{id: t.id, t: t})
+		return
+	}
+	t.c.server.Go(func() {
 		_ = t.sendRelease()
 		t.c.lines.put(t.line)
 	})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // Redisson's read unlock cuts the lock's TTL down to that of the longest read
@@ -90,7 +91,7 @@ func TestAKeyThatIsNoLockIsRefusedAtOnceAndLeftAlone(t *testing.T) {
 					}
 					start := time.Now()
 					_, err := of(c, "orders").Acquire(bg)
-					var re *redlatch.RunError
+					var re *driver.RunError
 					if !errors.As(err, &re) || re.Code != "WRONGTYPE" || time.Since(start) > 0 {
 						t.Errorf("after %v: %v", time.Since(start), err)
 					}
@@ -139,7 +140,7 @@ func TestALateTakeDoesNotCutWhatAnExtensionHasGiven(t *testing.T) {
 				var take string
 				var taken []string
 				d := &tap{}
-				d.hook = func(s string, args []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				d.hook = func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					if strings.HasSuffix(s, ".take") {
 						take, taken = s, slices.Clone(args)
 					}
@@ -192,10 +193,10 @@ func TestAReentryCutsNothingShort(t *testing.T) {
 // For Redisson's scripts no answer means that the lock is the caller's.
 func TestAnAnswerThatSaysNothingIsNoLock(t *testing.T) {
 	for name, of := range typesOfLock {
-		for _, answer := range []redlatch.Reply{{}, {Kind: redlatch.ReplyString, Str: "OK"}, {Kind: redlatch.ReplyList}} {
+		for _, answer := range []driver.Reply{{}, {Kind: driver.ReplyString, Str: "OK"}, {Kind: driver.ReplyList}} {
 			t.Run(fmt.Sprint(name, " ", answer.Kind), func(t *testing.T) {
 				inFakeTime(t, func(w *world) {
-					c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+					c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 						if strings.HasSuffix(s, ".take") {
 							return answer, nil
 						}
@@ -220,7 +221,7 @@ func TestAForceReleaseTellsOnlyWhatItFreed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inFakeTime(t, func(w *world) {
 				forced := 0
-				c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					if strings.HasSuffix(s, ".force") {
 						forced++
 						_, _ = next()
@@ -320,7 +321,7 @@ func TestALeaseOfAQuarterOfAMillionYearsIsWaitedForAsAnyOther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inFakeTime(t, func(w *world) {
 				takes := 0
-				c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+				c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					r, err := next()
 					if strings.HasSuffix(s, ".take") && len(r.List) > 1 {
 						takes++

@@ -69,7 +69,14 @@ func (u *turns) over(now time.Time) bool { return u.overAfter(quantumHands, now)
 // overAfter is over for quanta of another number of hand-offs.
 func (u *turns) overAfter(hands int, now time.Time) bool {
 	d := now.Sub(u.quantum)
-	return (d >= quantumMax || (u.hands >= hands && d >= quantumMin)) && !u.calmed(now)
+	return (d >= quantumMax || (u.hands >= hands && d >= quantumMin)) && u.yields(now)
+}
+
+// yields says whether there is any use in a turn: not during the calm, nor after a
+// pause before it is known whether that was used. (Of many permits others are still
+// here, and another turn would begin another pause.)
+func (u *turns) yields(now time.Time) bool {
+	return !u.calmed(now) && (u.owed == 0 || now.Before(u.rest))
 }
 
 // calmed says that whoever listens was found not to want the lock.
@@ -103,7 +110,7 @@ func (u *turns) yield(n, foreign int, now time.Time) {
 	u.owed, u.taken, u.heard, u.rest = n, 0, foreign, rest
 }
 
-// briefly makes the debt one turn and its pause the shortest, where writers are
+// briefly makes what is owed one turn and its pause the shortest, where writers are
 // preferred: these need no pause to get in, and readers of many processes that leave
 // one another long ones leave the lock idle, since reads overlap and nobody is told
 // that one has had its turn.
@@ -142,10 +149,11 @@ func (u *turns) settled(foreign int, now time.Time) {
 }
 
 // used notes that messages were heard after a pause that nobody seemed to have used:
-// of several permits somebody has taken one, and left some.
+// of several permits somebody has taken one, and left some. He is owed a turn, as long
+// as the calm lasts; those who listen beside him are not.
 func (u *turns) used(foreign int) {
 	if u.owed == 0 && foreign > u.heard {
-		u.heard, u.calm, u.longer = foreign, time.Time{}, u.pause
+		u.heard, u.takers, u.longer = foreign, max(u.takers, 1), u.pause
 	}
 }
 
@@ -163,7 +171,7 @@ type blind struct {
 // yieldsBlindly says whether it is time for such a pause, now that something is
 // released that this process got at begun.
 func (c *Client) yieldsBlindly(channel string, begun, now time.Time) bool {
-	if !c.traits.Cluster || c.pubsub.sharded() || channel == "" {
+	if c.server.SeenByScripts() || channel == "" {
 		return false
 	}
 	b := &c.blind

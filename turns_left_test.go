@@ -210,3 +210,31 @@ func TestInAClusterAPauseIsMadeOnceASecondForThoseUnseen(t *testing.T) {
 		})
 	}
 }
+
+// A reader that only tries was told of turns that others had taken long ago, if the
+// readers with whom it would have waited had once made a pause.
+func TestAReaderThatTriesIsToldWhyTheLockIsBusyNow(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		c, far := w.client(redlatch.Config{}), w.far(8*time.Millisecond, redlatch.Config{})
+		read := c.ReadWriteLock("orders").Read()
+		h := w.acquire(read, bg)
+		other := acquiring(far.ReadWriteLock("orders").Write())
+		time.Sleep(time.Second)
+		w.release(h)
+		waiting := acquiring(read) // makes a pause first
+		time.Sleep(time.Millisecond)
+		if _, err := read.Try(bg); owed(err) != 1 {
+			t.Errorf("during the pause: %v", err)
+		}
+		held := <-other
+		w.no(held.err)
+		time.Sleep(time.Second)
+		if _, err := read.Try(bg); err == nil || owed(err) != 0 {
+			t.Errorf("while another writes: %v", err)
+		}
+		w.release(held.hold)
+		x := <-waiting
+		w.no(x.err)
+		w.release(x.hold)
+	})
+}

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/request"
 	"pgregory.net/rapid"
 )
 
@@ -192,6 +194,46 @@ func TestAMessageShowsThatAPauseWasUsed(t *testing.T) {
 	}
 }
 
+// One who takes a permit and leaves others had ended the calm for all who listen.
+func TestAMessageDuringTheCalmIsWorthOneTurn(t *testing.T) {
+	now := time.Now()
+	var u turns
+	u.begin(now, true)
+	u.yield(4, 0, now)
+	now = now.Add(shortestPause)
+	u.settled(0, now)
+	u.used(1)
+	u.used(9)
+	if u.yield(4, 9, now); u.owed != 1 {
+		t.Errorf("owes %d turns, want 1", u.owed)
+	}
+}
+
+// What was learnt about those who listened says nothing about who listens later.
+func TestWhatWasLearntIsForgottenWhenNobodyListens(t *testing.T) {
+	now := time.Now()
+	var u turns
+	u.begin(now, true)
+	u.yield(3, 0, now)
+	u.free()
+	if u.owed != 0 {
+		t.Error("owes turns to nobody")
+	}
+	now = unused(t, &u, now, 5*time.Millisecond, 10*time.Millisecond)
+	u.free()
+	now = now.Add(time.Second)
+	u.begin(now, true)
+	u.yield(3, 0, now)
+	if got := u.owes(0, now); got != shortestPause || u.owed != 3 || u.calmed(now) {
+		t.Errorf("owes %d turns, a pause of %v; want 3, %v", u.owed, got, shortestPause)
+	}
+	u.settled(0, now)
+	u.free()
+	if u.begin(now, true); u.calmed(now) {
+		t.Error("still calm")
+	}
+}
+
 // Whatever happens in whatever order, a process owes no more than the others that it
 // yielded to, less with each message, and makes no pause beyond the longest. Pauses
 // that nobody uses are a tenth of the time at most.
@@ -240,4 +282,87 @@ func TestTurnsNeverGrowByThemselves(t *testing.T) {
 			},
 		})
 	})
+}
+
+// Of many permits some are released while a turn is owed already. That makes the pause
+// no longer, and turns go on while it lasts; after it somebody has to ask first whether
+// it was used.
+func TestAnotherReleaseMakesAPauseNoLonger(t *testing.T) {
+	now := time.Now()
+	var u turns
+	u.begin(now, true)
+	u.yield(1, 0, now)
+	now = now.Add(shortestPause - time.Millisecond)
+	if !u.yields(now) {
+		t.Error("no turns during a pause")
+	}
+	u.yield(2, 0, now)
+	if got := u.owes(0, now); got != time.Millisecond || u.owed != 2 {
+		t.Errorf("owes %d turns, a pause of %v; want 2, 1ms", u.owed, got)
+	}
+	u.used(1) // it is being used: that is what owes counts
+	if u.heard != 0 {
+		t.Error("a message during the pause was not left to pay a turn")
+	}
+	now = now.Add(time.Millisecond)
+	if u.yields(now) {
+		t.Error("another turn before it is known whether the pause was used")
+	}
+	u.begin(now.Add(-quantumMax), false)
+	if u.over(now) {
+		t.Error("a quantum ends then")
+	}
+	u.settled(2, now)
+	if !u.yields(now) {
+		t.Error("no turns after a pause that was used")
+	}
+}
+
+func TestABriefDebtIsOneShortPause(t *testing.T) {
+	now := time.Now()
+	var u turns
+	u.begin(now.Add(-time.Hour), true)
+	u.yield(3, 0, now)
+	u.briefly(now)
+	if got := u.owes(0, now); got != shortestPause || u.owed != 1 {
+		t.Errorf("owes %d turns, a pause of %v; want 1, %v", u.owed, got, shortestPause)
+	}
+	u.owes(1, now)
+	if u.briefly(now); u.owed != 0 {
+		t.Error("owes what was paid")
+	}
+}
+
+// What a desk owes is forgotten by a timer, which may come when the desk is gone and
+// another one has callers.
+func TestADeskIsNotForgottenForOneOfBefore(t *testing.T) {
+	s := &ExpirableSemaphore{c: &Client{server: &request.Server{}}, name: "desks"}
+	ds := &desks{}
+	old := ds.get(s)
+	ds.put(old)
+	d := ds.get(s)
+	d.serving = true
+	ds.put(old)
+	if ds.m[s.name] != d {
+		t.Error("it was forgotten")
+	}
+}
+
+// A desk that is new hears of releases that began before it, and would take their
+// messages for those of others.
+func TestADeskLastsForTheReleasesThatItHearsOf(t *testing.T) {
+	s := &ExpirableSemaphore{c: &Client{server: &request.Server{}}, name: "desks"}
+	ds := &desks{}
+	d, _, foreign := ds.releasing(s)
+	if other, _, _ := ds.releasing(s); other != d {
+		t.Error("the second release has a desk of its own")
+	}
+	ds.released(d, driver.Reply{}, foreign)
+	if ds.m[s.name] != d {
+		t.Error("a release is under way, and its desk is gone")
+	}
+	ds.released(d, driver.Reply{}, foreign)
+	if len(ds.m) != 0 {
+		t.Error("the desk stays")
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // What one client does with semaphores or latches "x" and "{x}" goes by sessions of
@@ -16,7 +17,7 @@ func TestTwinsThatCountShareNoSession(t *testing.T) {
 	t.Run("semaphores", func(t *testing.T) {
 		inFakeTime(t, func(w *world) {
 			var exchanges atomic.Int64
-			c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 				if s == "semaphore.exchange" && exchanges.Add(1) == 3 {
 					time.Sleep(20 * time.Millisecond) // on its way
 				}
@@ -40,7 +41,7 @@ func TestTwinsThatCountShareNoSession(t *testing.T) {
 	})
 	t.Run("latches", func(t *testing.T) {
 		inFakeTime(t, func(w *world) {
-			c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (redlatch.Reply, error)) (redlatch.Reply, error) {
+			c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 				if s == "latch.down" {
 					time.Sleep(10 * time.Millisecond)
 				}

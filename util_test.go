@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/pipe"
@@ -72,7 +73,7 @@ func (w *world) clientOver(rtt time.Duration, cfg redlatch.Config) *redlatch.Cli
 	return w.clientWith(w.driverBy(p.Dial), cfg)
 }
 
-func (w *world) clientWith(d redlatch.Redis, cfg redlatch.Config) *redlatch.Client {
+func (w *world) clientWith(d driver.Redis, cfg redlatch.Config) *redlatch.Client {
 	w.Helper()
 	c, err := redlatch.New(d, cfg)
 	if err != nil {
@@ -92,7 +93,7 @@ func (w *world) proxy() *faultnet.Proxy {
 	return p
 }
 
-func (w *world) driver() redlatch.Redis {
+func (w *world) driver() driver.Redis {
 	return w.driverBy(w.dial)
 }
 
@@ -109,7 +110,7 @@ func (w *world) dial(context.Context) (net.Conn, error) {
 	return pipe.Buffered(c), nil
 }
 
-func (w *world) driverBy(dial func(context.Context) (net.Conn, error)) redlatch.Redis {
+func (w *world) driverBy(dial func(context.Context) (net.Conn, error)) driver.Redis {
 	rdb := redis.NewClient(w.options(dial))
 	w.Cleanup(func() { _ = rdb.Close() })
 	return goredis.Use(rdb)
@@ -122,6 +123,7 @@ func (w *world) options(dial func(context.Context) (net.Conn, error)) *redis.Opt
 		Dialer:      func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 		DialTimeout: 3 * time.Second, ReadTimeout: w.timeout, WriteTimeout: w.timeout,
 		MaxRetries: -1, DisableIdentity: true,
+		PoolSize: 1000, // who waits for a connection does so by a timer that go-redis shares among bubbles
 	}
 }
 

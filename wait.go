@@ -3,10 +3,11 @@ package redlatch
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/gate"
+	"github.com/redlatch/redlatch/internal/request"
 )
 
 // The way to a lock: line up with the other callers of this process, try,
@@ -14,15 +15,6 @@ import (
 // TTL is over or two seconds have passed, and try. Messages are hints, so
 // there is always a timer behind them; a subscription that does not work
 // degrades to polling.
-
-// longestSleep is how long to sleep at most between two tries, give or take a
-// fifth.
-const longestSleep = 2 * time.Second
-
-// jittered returns d, give or take a fifth.
-func jittered(d time.Duration) time.Duration {
-	return d*4/5 + rand.N(d*2/5) //nolint:gosec // jitter
-}
 
 var errNilContext = errors.New("redlatch: nil context; use context.Background() if nothing is to end the call")
 
@@ -137,9 +129,9 @@ func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *
 		tries++
 		switch {
 		case o.once:
-			err = errWaitOver
+			err = request.ErrWaitOver
 		case l.backoff != nil:
-			_, err = nap(ctx, c.done, nil, p.until, c.ask(l.backoff, tries, ln, t))
+			_, err = request.Pause(ctx, c.server.Done, nil, p.until, c.ask(l.backoff, tries, ln, t))
 		default:
 			ln.listen(c, l.channel)
 			err = p.sleep(ctx, ln, ttl)
@@ -195,22 +187,19 @@ func deadlineOf(start time.Time, o *options) time.Time {
 	return time.Time{}
 }
 
-// errWaitOver says that the time given with Wait is over.
-var errWaitOver = errors.New("wait over")
-
-// An owedError is errWaitOver for one who only tries, while this process owes so many
+// An owedError is request.ErrWaitOver for one who only tries, while this process owes so many
 // turns to others.
 type owedError int
 
 func (e owedError) Error() string        { return "turns owed" }
-func (e owedError) Is(target error) bool { return target == errWaitOver }
+func (e owedError) Is(target error) bool { return target == request.ErrWaitOver }
 
 // asBusy turns the end of the caller's patience into a *BusyError. Other
 // errors stay what they are.
 func (p *patience) asBusy(err error) error {
-	var re *RunError
+	var re *driver.RunError
 	switch {
-	case errors.Is(err, errWaitOver):
+	case errors.Is(err, request.ErrWaitOver):
 		var owed owedError
 		_ = errors.As(err, &owed)
 		return &BusyError{Name: p.name, Owner: p.owner, TTL: p.ttl, Owed: int(owed), what: p.what}
@@ -231,14 +220,14 @@ func (p *patience) enter(ctx context.Context, ln *line, o *options, at site) (*t
 		}
 		p.owner, p.ttl = ln.lastSeen()
 		p.c.lines.put(ln)
-		return nil, p.asBusy(errWaitOver)
+		return nil, p.asBusy(request.ErrWaitOver)
 	}
 	w := p.c.newWaiter()
 	if ln.gate.Enter(w.Waiter) {
 		p.c.freeWaiter(w)
 		return nil, nil
 	}
-	p.notNow(errWaitOver)
+	p.notNow(request.ErrWaitOver)
 	err := p.await(ctx, w, nil, func(waited time.Duration) {
 		if t := ln.current(); t != nil {
 			p.c.report.slowWait(SlowWaitEvent{Name: p.name, Waited: waited, WaitSite: at.String(), HoldSite: t.site().String()})
@@ -262,7 +251,7 @@ func (p *patience) enter(ctx context.Context, ln *line, o *options, at site) (*t
 	if t == nil {
 		p.c.leave(ln)
 	} else {
-		p.c.settle(func() { _ = t.finish(context.Background()) })
+		p.c.server.Go(func() { _ = t.finish(context.Background()) })
 	}
 	return nil, busy
 }
@@ -310,15 +299,15 @@ func (p *patience) await(ctx context.Context, w *waiter, over <-chan struct{}, s
 		case <-w.Ready():
 			return nil
 		case <-ctx.Done():
-			return ctxError(ctx)
-		case <-p.c.done:
+			return request.ContextError(ctx)
+		case <-p.c.server.Done:
 			return ErrClosed
 		case <-over:
 			return errNotNested
 		case <-timer:
 		}
 		if !p.until.IsZero() && time.Until(p.until) <= 0 {
-			return errWaitOver
+			return request.ErrWaitOver
 		}
 		if waited := time.Since(start); warn > 0 && waited >= warn {
 			warn = 0
@@ -340,10 +329,10 @@ func (x *lateness) again(ctx context.Context, p *patience, o *options) error {
 		x.since = time.Now()
 	}
 	if o.once || time.Since(x.since) >= p.c.cfg.OutageTimeout {
-		return &outageError{cause: errTooLate}
+		return &request.OutageError{Cause: errTooLate}
 	}
 	x.pause = min(max(2*x.pause, 5*time.Millisecond), time.Second)
-	_, err := nap(ctx, p.c.done, nil, p.until, x.pause)
+	_, err := request.Pause(ctx, p.c.server.Done, nil, p.until, x.pause)
 	return err
 }
 
@@ -375,11 +364,11 @@ func (p *patience) payTurns(ctx context.Context, ln *line, l *Lock, once bool) e
 
 // sleep waits until it is time to try again for a lock that is busy for ttl.
 func (p *patience) sleep(ctx context.Context, ln *line, ttl time.Duration) error {
-	p.notNow(errWaitOver)
+	p.notNow(request.ErrWaitOver)
 	if p.waiting != nil {
 		p.waiting(ctx)
 	}
-	d := jittered(longestSleep)
+	d := request.Jittered(request.LongestPause)
 	if ttl >= 0 {
 		d = min(d, ttl+time.Millisecond)
 	}
@@ -389,5 +378,5 @@ func (p *patience) sleep(ctx context.Context, ln *line, ttl time.Duration) error
 
 // doze waits for d or for news, and says whether there was news.
 func (p *patience) doze(ctx context.Context, ln *line, d time.Duration) (woken bool, err error) {
-	return nap(ctx, p.c.done, ln.news.Wake(), p.until, d)
+	return request.Pause(ctx, p.c.server.Done, ln.news.Wake(), p.until, d)
 }

@@ -4,20 +4,20 @@ import (
 	"context"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // wishTime is for how long others believe that somebody waits to write. It is
-// renewed with each try, every longestSleep or so.
+// renewed with each try, every request.LongestPause or so.
 const wishTime = 5 * time.Second
-
-var wishScript = script.Load(luaFiles, "readwrite.write.wish")
 
 // A wish is a writer's announcement that it waits.
 type wish struct {
 	l    *Lock
 	id   string
-	last *op // the latest announcement; nil: none was made
+	last *request.Call // the latest announcement; nil: none was made
 }
 
 // wishOf prepares the announcement of a caller that is inside the gate, to be
@@ -30,8 +30,8 @@ func (c *Client) wishOf(l *Lock, p *patience) *wish {
 	w, until := &wish{l: l, id: c.nextID()}, p.until
 	p.waiting = func(ctx context.Context) { // keeping p would cost every caller an allocation
 		w.last = w.ask(wishTime)
-		w.last.stop, w.last.until = c.done, until
-		_, _ = w.last.run(ctx)
+		w.last.Stop, w.last.Until = c.server.Done, until
+		_, _ = w.last.Run(ctx)
 	}
 	return w
 }
@@ -42,18 +42,18 @@ func (w *wish) over() {
 	if w == nil || w.last == nil {
 		return
 	}
-	w.l.c.settle(func() {
-		_, _ = w.last.outcome()
-		_, _ = w.ask(0).run(context.Background())
+	w.l.c.server.Go(func() {
+		_, _ = w.last.Outcome()
+		_, _ = w.ask(0).Run(context.Background())
 	})
 }
 
 // ask prepares a request that tells the server once; should it fail, the next try
 // or the key's TTL makes up for it.
-func (w *wish) ask(d time.Duration) *op {
+func (w *wish) ask(d time.Duration) *request.Call {
 	c := w.l.c
-	return &op{
-		c: c, script: wishScript, keys: []string{w.l.name, w.l.writers}, args: []string{w.id, millis(d), w.l.channel},
-		lease: c.cfg.WatchdogTimeout, stop: c.over, single: true,
+	return &request.Call{
+		Server: c.server, Script: lua.ReadWriteWriteWish, Keys: []string{w.l.name, w.l.writers}, Args: []string{w.id, wire.Millis(d), w.l.channel},
+		Lease: c.cfg.WatchdogTimeout, Stop: c.server.Over, Single: true,
 	}
 }

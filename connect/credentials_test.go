@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/testserver"
 )
@@ -146,8 +147,8 @@ func (r *rotation) story(s Settings) {
 	if !errors.Is(err, redlatch.ErrUnavailable) || !errors.Is(err, errSealed) || !redlatch.IsRetryable(err) || !strings.Contains(err.Error(), "connect: the credentials: the vault is sealed") {
 		t.Errorf("while the vault is sealed: %v", err)
 	}
-	var re *redlatch.RunError
-	if !errors.As(err, &re) || re.Outcome != redlatch.NotExecuted {
+	var re *driver.RunError
+	if !errors.As(err, &re) || re.Outcome != driver.NotExecuted {
 		t.Errorf("while the vault is sealed: %v, want that it was not executed", err)
 	}
 	r.vault.set("hunter0", nil)

@@ -7,13 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	client "github.com/redis/rueidis"
 
+	"github.com/redlatch/redlatch/internal/mask"
 	"github.com/redlatch/redlatch/rueidis"
 )
 
@@ -43,7 +42,8 @@ func (s Settings) Open(tune ...func(*client.ClientOption)) (*rueidis.Driver, err
 	}
 	d, err := rueidis.New(opt)
 	if err != nil {
-		return nil, &openError{address: strings.Join(opt.InitAddress, ","), secrets: append(s.secrets(), opt.Password, opt.Username), err: err}
+		err = mask.Error(err, append(s.secrets(), opt.Password, opt.Username)...)
+		return nil, fmt.Errorf("connect: %s: %w", strings.Join(opt.InitAddress, ","), err)
 	}
 	return d, nil
 }
@@ -117,37 +117,7 @@ func (s Settings) Options() (client.ClientOption, error) {
 	return opt, nil
 }
 
-// An openError keeps the driver's error for errors.Is and errors.As and shows
-// its text without credentials: servers that do not know HELLO quote its
-// arguments, and the password is one of them.
-type openError struct {
-	address string
-	secrets []string
-	err     error
-}
-
-func (e *openError) Error() string {
-	return fmt.Sprintf("connect: %s: %s", e.address, Mask(e.err.Error(), e.secrets...))
-}
-
-// Is and As look into the driver's error. There is no Unwrap: what it returns
-// could be printed.
-func (e *openError) Is(target error) bool { return errors.Is(e.err, target) }
-
-func (e *openError) As(target any) bool { return errors.As(e.err, target) }
-
 // Mask returns text with each secret replaced by ***, for showing texts that
 // come from servers: as it is, quoted as Go does, and escaped as in a URL. Empty
 // secrets are skipped. Mask a text before anything else is done to it.
-func Mask(text string, secrets ...string) string {
-	for _, s := range secrets {
-		if s == "" {
-			continue
-		}
-		quoted := strconv.Quote(s)
-		for _, form := range []string{s, quoted[1 : len(quoted)-1], url.PathEscape(s), url.QueryEscape(s)} {
-			text = strings.ReplaceAll(text, form, stars)
-		}
-	}
-	return text
-}
+func Mask(text string, secrets ...string) string { return mask.Text(text, secrets...) }

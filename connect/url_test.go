@@ -3,7 +3,6 @@ package connect
 import (
 	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -221,20 +220,6 @@ func TestNoErrorShowsCredentials(t *testing.T) {
 	}
 	if seen < 500 {
 		t.Errorf("only %d URLs were refused; the test tests little", seen)
-	}
-}
-
-// What a server says is shown without what it was told.
-func TestOpenErrorMasks(t *testing.T) {
-	cause := errors.New("ERR unknown command `HELLO`, with args beginning with: `3` `AUTH` `ann` `hunter2`")
-	err := error(&openError{address: "h:6379", secrets: []string{"hunter2", "ann", ""}, err: cause})
-	for _, text := range []string{err.Error(), fmt.Sprint(err), fmt.Sprintf("%+v", err)} {
-		if strings.Contains(text, "hunter2") || strings.Contains(text, "`ann`") || !strings.Contains(text, "h:6379") {
-			t.Errorf("shown as %q", text)
-		}
-	}
-	if !errors.Is(err, cause) {
-		t.Error("the cause is lost")
 	}
 }
 

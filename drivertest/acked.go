@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/heldport"
 )
@@ -40,9 +40,9 @@ var ackedTests = []test{
 // moment is as long as the tests let a driver wait for replicas that are not there.
 const moment = 10 * time.Millisecond
 
-func (e *env) acker(r redlatch.Redis) redlatch.Acker {
+func (e *env) acker(r driver.Redis) driver.Acker {
 	e.Helper()
-	a, ok := r.(redlatch.Acker)
+	a, ok := r.(driver.Acker)
 	if !ok {
 		e.Fatal("the driver is no Acker any more")
 	}
@@ -50,15 +50,15 @@ func (e *env) acker(r redlatch.Redis) redlatch.Acker {
 }
 
 // runAcked runs a script in time, and does not wait long for one replica.
-func (e *env) runAcked(r redlatch.Redis, s *redlatch.Script, keys, args []string) (redlatch.Reply, error) {
+func (e *env) runAcked(r driver.Redis, s *driver.Script, keys, args []string) (driver.Reply, error) {
 	e.Helper()
 	reply, _, err := e.ack(r, s, keys, args, 1, moment)
 	return reply, err
 }
 
 func (e *env) ack(
-	r redlatch.Redis, s *redlatch.Script, keys, args []string, replicas int, timeout time.Duration,
-) (reply redlatch.Reply, acked int, err error) {
+	r driver.Redis, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
+) (reply driver.Reply, acked int, err error) {
 	e.Helper()
 	start := time.Now()
 	reply, acked, err = e.acker(r).RunAcked(context.Background(), s, keys, args, replicas, timeout)
@@ -70,7 +70,7 @@ func testAckedReplies(e *env) {
 	n := e.linked()
 	key := e.prefix + "ü\r\n\x00"
 	for round := range 2 { // the second time the scripts are known
-		for source, want := range map[string]redlatch.Reply{
+		for source, want := range map[string]driver.Reply{
 			"return 1":                       number(1),
 			"return nil":                     {},
 			"":                               {},
@@ -78,7 +78,7 @@ func testAckedReplies(e *env) {
 			"return 'a\\r\\nb\\0c'":          text("a\r\nb\x00c"),
 			"return redis.status_reply('x')": text("x"),
 			"return {}":                      list(),
-			"return {1, 'two', false, 3}":    list(number(1), text("two"), redlatch.Reply{}, number(3)),
+			"return {1, 'two', false, 3}":    list(number(1), text("two"), driver.Reply{}, number(3)),
 			"return string.rep('x', 100000)": text(strings.Repeat("x", 100000)),
 			"return {KEYS[1], #KEYS, #ARGV, ARGV[1], ARGV[2]}":   list(text(key), number(1), number(2), text(""), text("\xff")),
 			"redis.call('set', KEYS[1], ARGV[2]) return ARGV[2]": text("\xff"),
@@ -108,7 +108,7 @@ func testAckedUnknownScript(e *env) {
 }
 
 // haveSent checks how often a script was sent by its name, and in full.
-func (e *env) haveSent(s *redlatch.Script, wantName, wantFull int) {
+func (e *env) haveSent(s *driver.Script, wantName, wantFull int) {
 	e.Helper()
 	if evalsha, eval := e.sent(s); evalsha != wantName || eval != wantFull {
 		e.Errorf("EVALSHA was sent %d times and EVAL %d times, want %d and %d", evalsha, eval, wantName, wantFull)
@@ -125,7 +125,7 @@ func testAckedErrorCodes(e *env) {
 		"this is no Lua":                           "ERR",
 	} {
 		_, err := e.runAcked(e.r, e.script(source), []string{key}, nil)
-		e.failed(err, redlatch.Refused, code)
+		e.failed(err, driver.Refused, code)
 	}
 	for code, c := range errorCodes() {
 		r := e.open(e.answering(c.text), long)
@@ -137,9 +137,9 @@ func testAckedErrorCodes(e *env) {
 func testAckedNothingListens(e *env) {
 	r := e.open(heldport.Refusing(e), short)
 	_, err := e.runAcked(r, e.script("return 1"), []string{e.prefix}, nil)
-	e.failed(err, redlatch.NotExecuted, "")
+	e.failed(err, driver.NotExecuted, "")
 	_, err = e.acker(r).Replicas(context.Background(), e.prefix)
-	e.failed(err, redlatch.NotExecuted, "")
+	e.failed(err, driver.NotExecuted, "")
 }
 
 func testAckedReplyLost(e *env) {
@@ -149,7 +149,7 @@ func testAckedReplyLost(e *env) {
 	for i := range 5 {
 		e.proxy.SetRule(faultnet.First(is(counter), faultnet.DropReply))
 		_, err := e.runAcked(e.r, counter, []string{key}, nil)
-		e.failed(err, redlatch.Unknown, "")
+		e.failed(err, driver.Unknown, "")
 		e.recovers(e.script("return 1"))
 		if n := e.executed(key); n != strconv.Itoa(2+i) {
 			e.Fatalf("a script whose reply was lost has been executed %s times, want once each: %d", n, 2+i)
@@ -166,7 +166,7 @@ func testAckedFallbackReplyLost(e *env) {
 		return r.Args[0] == "EVAL" && r.Script() == counter.SHA()
 	}, faultnet.DropReply))
 	_, err := e.runAcked(e.r, counter, []string{key}, nil)
-	e.failed(err, redlatch.Unknown, "")
+	e.failed(err, driver.Unknown, "")
 	e.recovers(e.script("return 1"))
 	if n := e.executed(key); n != "1" {
 		e.Errorf("the script was executed %s times, want 1", n)
@@ -181,7 +181,7 @@ func testAckedRequestLate(e *env) {
 	e.proxy.Record(true)
 	e.proxy.SetRule(faultnet.First(is(counter), faultnet.Hold(&held)))
 	_, err := e.runAcked(e.r, counter, []string{key}, nil)
-	e.failed(err, redlatch.Unknown, "")
+	e.failed(err, driver.Unknown, "")
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if reply, err := held.Deliver(ctx); err != nil || reply != ":2\r\n" {
@@ -207,7 +207,7 @@ func testAckedSilence(e *env) {
 			}, faultnet.StallReply))
 			_, err := e.runAcked(e.r, counter, []string{key}, nil)
 			if silent.Load() {
-				e.failed(err, redlatch.Unknown, "")
+				e.failed(err, driver.Unknown, "")
 			}
 			return silent.Load()
 		})
@@ -235,7 +235,7 @@ func testAckedWaitLost(e *env) {
 	for range 3 {
 		e.proxy.SetRule(faultnet.First(isWait, faultnet.DropReply))
 		_, err := e.runAcked(e.r, counter, []string{key}, nil)
-		e.failed(err, redlatch.Unknown, "")
+		e.failed(err, driver.Unknown, "")
 		e.recovers(e.script("return 1"))
 	}
 	if n := e.executed(key); n != "4" {
@@ -245,7 +245,7 @@ func testAckedWaitLost(e *env) {
 }
 
 func testAckedBrokenUnderLoad(e *env) {
-	e.brokenUnderLoad(func(s *redlatch.Script, keys []string, id string) []error {
+	e.brokenUnderLoad(func(s *driver.Script, keys []string, id string) []error {
 		_, err := e.runAcked(e.r, s, keys, []string{id})
 		return []error{err}
 	})
@@ -277,14 +277,14 @@ func testAckedCannotWait(e *env) {
 func testAckedNoRole(e *env) {
 	for _, test := range []struct {
 		answer  string
-		outcome redlatch.Outcome
+		outcome driver.Outcome
 		code    string
 	}{
-		{"-NOPERM User default has no permissions to run the 'role' command\r\n", redlatch.Refused, "NOPERM"},
-		{"-ERR unknown command 'ROLE', with args beginning with: \r\n", redlatch.Refused, "ERR"},
-		{"-LOADING Redis is loading the dataset in memory\r\n", redlatch.NotExecuted, "LOADING"},
-		{"*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.1\r\n:6379\r\n$9\r\nconnected\r\n:1\r\n", redlatch.NotExecuted, "READONLY"},
-		{"*2\r\n$8\r\nsentinel\r\n*0\r\n", redlatch.NotExecuted, "READONLY"},
+		{"-NOPERM User default has no permissions to run the 'role' command\r\n", driver.Refused, "NOPERM"},
+		{"-ERR unknown command 'ROLE', with args beginning with: \r\n", driver.Refused, "ERR"},
+		{"-LOADING Redis is loading the dataset in memory\r\n", driver.NotExecuted, "LOADING"},
+		{"*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.1\r\n:6379\r\n$9\r\nconnected\r\n:1\r\n", driver.NotExecuted, "READONLY"},
+		{"*2\r\n$8\r\nsentinel\r\n*0\r\n", driver.NotExecuted, "READONLY"},
 	} {
 		r := e.open(e.answeringTo(test.answer, "ROLE"), long)
 		_, err := e.acker(r).Replicas(context.Background(), e.prefix)
@@ -314,8 +314,8 @@ func testAckedConnections(e *env) {
 		wg.Go(func() {
 			for {
 				_, err := e.runAcked(e.r, counter, []string{key}, nil)
-				var re *redlatch.RunError
-				if errors.As(err, &re) && re.Outcome == redlatch.NotExecuted && time.Now().Before(end) {
+				var re *driver.RunError
+				if errors.As(err, &re) && re.Outcome == driver.NotExecuted && time.Now().Before(end) {
 					continue // it has waited for a connection too long
 				}
 				if err != nil {
@@ -474,10 +474,10 @@ func testAckedDelays(e *env) {
 	for range 3 * mostConnections {
 		wg.Go(func() {
 			_, err := e.runAcked(e.r, counter, []string{key}, nil)
-			var re *redlatch.RunError
+			var re *driver.RunError
 			switch {
-			case errors.As(err, &re) && re.Outcome == redlatch.NotExecuted: // has only waited for a connection
-			case err != nil && (re == nil || re.Outcome != redlatch.Unknown):
+			case errors.As(err, &re) && re.Outcome == driver.NotExecuted: // has only waited for a connection
+			case err != nil && (re == nil || re.Outcome != driver.Unknown):
 				e.Error(err)
 			default:
 				back.Add(1)

@@ -6,12 +6,12 @@ import (
 	"net"
 	"strings"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // testClusterAcked asks each primary for its own replicas.
 func testClusterAcked(e *env, cfg ClusterConfig) {
-	a, ok := e.r.(redlatch.Acker)
+	a, ok := e.r.(driver.Acker)
 	if !ok {
 		return
 	}
@@ -26,7 +26,7 @@ func testClusterAcked(e *env, cfg ClusterConfig) {
 		}
 	}
 	_, err := e.runAcked(e.r, e.script("return 1"), []string{e.prefix + "{a}", e.prefix + "{b}"}, nil)
-	e.failed(err, redlatch.Refused, "CROSSSLOT")
+	e.failed(err, driver.Refused, "CROSSSLOT")
 	if len(cfg.Nodes) == 0 {
 		return
 	}
@@ -86,7 +86,7 @@ func (e *env) replicaOf(cfg ClusterConfig) (replica *client, primary string) {
 
 // testClusterAckedSlotMoves moves slots, of which RunAcked is the first to learn.
 func testClusterAckedSlotMoves(e *env, cfg ClusterConfig) {
-	if _, ok := e.r.(redlatch.Acker); !ok || len(cfg.Nodes) == 0 {
+	if _, ok := e.r.(driver.Acker); !ok || len(cfg.Nodes) == 0 {
 		return
 	}
 	nodes := e.nodes(cfg)
@@ -124,7 +124,7 @@ func testClusterAckedSlotMoves(e *env, cfg ClusterConfig) {
 	redirects("ASK", asked, 1)
 	runs(asked, 2)
 	_, err := e.runAcked(e.r, counter, both, nil)
-	e.failed(err, redlatch.NotExecuted, "TRYAGAIN")
+	e.failed(err, driver.NotExecuted, "TRYAGAIN")
 	if reply, err := e.runAcked(e.r, counter, both[:1], nil); err != nil || reply.Int != 2 {
 		e.Errorf("%q: got %v, %v; want 2", both[0], reply, err)
 	}

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/heldport"
 )
@@ -35,16 +35,16 @@ var batchTests = []test{
 var errNotSet = errors.New("drivertest: RunBatch did not set Err")
 
 // request returns one whose results are those of an earlier use.
-func request(s *redlatch.Script, keys []string, args ...string) *redlatch.Request {
-	return &redlatch.Request{
+func request(s *driver.Script, keys []string, args ...string) *driver.Request {
+	return &driver.Request{
 		Script: s, Keys: keys, Args: args,
-		Reply: redlatch.Reply{Kind: redlatch.ReplyString, Str: "not set"}, Err: errNotSet,
+		Reply: driver.Reply{Kind: driver.ReplyString, Str: "not set"}, Err: errNotSet,
 	}
 }
 
 // counters returns n requests that count, each under a key of its own.
-func (e *env) counters(s *redlatch.Script, name string, n int) []*redlatch.Request {
-	requests := make([]*redlatch.Request, n)
+func (e *env) counters(s *driver.Script, name string, n int) []*driver.Request {
+	requests := make([]*driver.Request, n)
 	for i := range requests {
 		requests[i] = request(s, []string{fmt.Sprint(e.prefix, name, ":", i)})
 	}
@@ -52,9 +52,9 @@ func (e *env) counters(s *redlatch.Script, name string, n int) []*redlatch.Reque
 }
 
 // runBatch runs requests in time, with a driver that is a Batcher.
-func (e *env) runBatch(r redlatch.Redis, requests []*redlatch.Request) {
+func (e *env) runBatch(r driver.Redis, requests []*driver.Request) {
 	e.Helper()
-	b, ok := r.(redlatch.Batcher)
+	b, ok := r.(driver.Batcher)
 	if !ok {
 		e.Fatal("the driver is no Batcher any more")
 	}
@@ -64,7 +64,7 @@ func (e *env) runBatch(r redlatch.Redis, requests []*redlatch.Request) {
 }
 
 // answers checks what became of one request of a batch.
-func (e *env) answers(r *redlatch.Request, want redlatch.Reply) {
+func (e *env) answers(r *driver.Request, want driver.Reply) {
 	e.Helper()
 	if r.Err != nil || !reflect.DeepEqual(r.Reply, want) {
 		e.Errorf("%.60q %.60q: got %.100v, %v; want %.100v", r.Keys, r.Args, r.Reply, r.Err, want)
@@ -75,8 +75,8 @@ func testBatchReplies(e *env) {
 	num, str := e.script("return tonumber(ARGV[1])"), e.script("return ARGV[1]")
 	null, array := e.script("return nil"), e.script("return {KEYS[1], false, tonumber(ARGV[1]), #KEYS, #ARGV}")
 	for round, n := range []int{2, 100, 100, 3} { // at first the scripts are unknown
-		var requests []*redlatch.Request
-		var want []redlatch.Reply
+		var requests []*driver.Request
+		var want []driver.Reply
 		for i := range n {
 			key, arg := fmt.Sprint(e.prefix, "ü\r\n\x00", i), strconv.Itoa(1000*round+i)
 			value := number(int64(1000*round + i))
@@ -86,10 +86,10 @@ func testBatchReplies(e *env) {
 			case 1:
 				requests, want = append(requests, request(str, []string{key}, arg)), append(want, text(arg))
 			case 2:
-				requests, want = append(requests, request(null, nil)), append(want, redlatch.Reply{})
+				requests, want = append(requests, request(null, nil)), append(want, driver.Reply{})
 			case 3:
 				requests = append(requests, request(array, []string{key, "k"}, arg, "\xff"))
-				want = append(want, list(text(key), redlatch.Reply{}, value, number(2), number(2)))
+				want = append(want, list(text(key), driver.Reply{}, value, number(2), number(2)))
 			case 4: // large, and empty
 				long := fmt.Sprintf("%020000d", i)
 				requests, want = append(requests, request(str, nil, long)), append(want, text(long))
@@ -113,7 +113,7 @@ func testBatchesAndRuns(e *env) {
 	const goroutines, rounds = 24, 10
 	var mu sync.Mutex
 	seen := make(map[int64]bool)
-	check := func(me string, reply redlatch.Reply, err error) {
+	check := func(me string, reply driver.Reply, err error) {
 		if err != nil || len(reply.List) != 2 || reply.List[1].Str != me {
 			e.Errorf("%s got %v, %v", me, reply, err)
 			return
@@ -138,7 +138,7 @@ func testBatchesAndRuns(e *env) {
 			}
 		})
 		wg.Go(func() {
-			requests := make([]*redlatch.Request, n)
+			requests := make([]*driver.Request, n)
 			for k := range requests {
 				requests[k] = request(s, keys, "")
 			}
@@ -165,9 +165,9 @@ func testBatchError(e *env) {
 	e.server.do("SET", other, "x")
 	for range 2 { // the second time the scripts are known
 		e.server.do("DEL", key)
-		good := func() *redlatch.Request { return request(counter, []string{key}) }
-		bad := func(source string) *redlatch.Request { return request(e.script(source), []string{other}) }
-		requests := []*redlatch.Request{
+		good := func() *driver.Request { return request(counter, []string{key}) }
+		bad := func(source string) *driver.Request { return request(e.script(source), []string{other}) }
+		requests := []*driver.Request{
 			good(),
 			bad("return redis.call('hget', KEYS[1], 'f')"),
 			good(),
@@ -183,7 +183,7 @@ func testBatchError(e *env) {
 		for i, r := range requests {
 			switch {
 			case codes[i] != "":
-				e.failed(r.Err, redlatch.Refused, codes[i])
+				e.failed(r.Err, driver.Refused, codes[i])
 			case r.Err != nil:
 				e.Errorf("request %d beside errors failed with %v", i, r.Err)
 			default:
@@ -201,7 +201,7 @@ func testBatchErrorCodes(e *env) {
 	s := e.script("return 1")
 	for code, c := range errorCodes() {
 		r := e.open(e.answering(c.text), long)
-		requests := []*redlatch.Request{request(s, nil), request(s, nil), request(s, nil)}
+		requests := []*driver.Request{request(s, nil), request(s, nil), request(s, nil)}
 		e.runBatch(r, requests)
 		for _, x := range requests {
 			e.failed(x.Err, c.outcome, code)
@@ -214,13 +214,13 @@ func testBatchUnknownScripts(e *env) {
 	e.run(known, []string{e.prefix + "warm"}, nil)
 	set := e.script("redis.call('incr', KEYS[1]) return {'first'}")
 	wrong := e.script("redis.call('incr', KEYS[1]) return redis.call('hget', KEYS[1], 'f')")
-	mix := func(round int) (requests []*redlatch.Request) {
-		for i, s := range []*redlatch.Script{set, known, wrong, known, set, set, wrong} {
+	mix := func(round int) (requests []*driver.Request) {
+		for i, s := range []*driver.Script{set, known, wrong, known, set, set, wrong} {
 			requests = append(requests, request(s, []string{fmt.Sprintf("%s%d:%d", e.prefix, round, i)}))
 		}
 		return requests
 	}
-	n := map[*redlatch.Script]int{set: 3, known: 2, wrong: 2}
+	n := map[*driver.Script]int{set: 3, known: 2, wrong: 2}
 	for round := range 3 {
 		e.proxy.Record(true)
 		requests := mix(round)
@@ -232,7 +232,7 @@ func testBatchUnknownScripts(e *env) {
 			case set:
 				e.answers(r, list(text("first")))
 			case wrong:
-				e.failed(r.Err, redlatch.Refused, "WRONGTYPE")
+				e.failed(r.Err, driver.Refused, "WRONGTYPE")
 			}
 			if got := e.executed(r.Keys[0]); got != "1" {
 				e.Errorf("round %d: a script was executed %s times", round, got)
@@ -264,7 +264,7 @@ func testBatchFallbackReplyLost(e *env) {
 		return r.Args[0] == "EVAL" && slices.Contains(r.Args, requests[2].Keys[0])
 	}, faultnet.DropReply))
 	e.runBatch(e.r, requests)
-	e.failed(requests[2].Err, redlatch.Unknown, "")
+	e.failed(requests[2].Err, driver.Unknown, "")
 	e.recovers(e.script("return 1"))
 	e.once(requests)
 	if evalsha, eval := e.sent(counter); evalsha != 5 || eval > 5 {
@@ -274,10 +274,10 @@ func testBatchFallbackReplyLost(e *env) {
 
 // once checks that counting requests, which had a key each, were executed as they
 // say, and none twice.
-func (e *env) once(requests []*redlatch.Request) {
+func (e *env) once(requests []*driver.Request) {
 	e.Helper()
 	for i, r := range requests {
-		var re *redlatch.RunError
+		var re *driver.RunError
 		n := e.executed(r.Keys[0])
 		switch {
 		case r.Err == nil && (n != "1" || r.Reply.Int != 1):
@@ -287,14 +287,14 @@ func (e *env) once(requests []*redlatch.Request) {
 			e.Errorf("request %d failed with %T (%v)", i, r.Err, r.Err)
 		case n != "0" && n != "1":
 			e.Errorf("request %d (%v) was executed %s times", i, r.Err, n)
-		case re.Outcome != redlatch.Unknown && n != "0":
+		case re.Outcome != driver.Unknown && n != "0":
 			e.Errorf("request %d (%v) was executed all the same", i, r.Err)
 		}
 	}
 }
 
 // crowd makes a driver that pipelines only under load do so.
-func (e *env) crowd(s *redlatch.Script) {
+func (e *env) crowd(s *driver.Script) {
 	e.Helper()
 	var wg sync.WaitGroup
 	for range 50 {
@@ -304,7 +304,7 @@ func (e *env) crowd(s *redlatch.Script) {
 }
 
 // carries matches the request that runs r.
-func carries(r *redlatch.Request) func(faultnet.Request) bool {
+func carries(r *driver.Request) func(faultnet.Request) bool {
 	return func(x faultnet.Request) bool {
 		return x.Script() == r.Script.SHA() && slices.Contains(x.Args, r.Keys[0])
 	}
@@ -314,7 +314,7 @@ func testBatchConnectionLost(e *env) {
 	counter, _ := e.counter()
 	e.run(counter, []string{e.prefix + "warm"}, nil)
 	const n, lost = 20, 7
-	var all []*redlatch.Request
+	var all []*driver.Request
 	unanswered := 0
 	for round := range 6 {
 		if round%2 == 1 {
@@ -324,10 +324,10 @@ func testBatchConnectionLost(e *env) {
 		e.proxy.Record(true)
 		e.proxy.SetRule(faultnet.First(carries(requests[lost]), faultnet.DropReply))
 		e.runBatch(e.r, requests)
-		e.failed(requests[lost].Err, redlatch.Unknown, "")
+		e.failed(requests[lost].Err, driver.Unknown, "")
 		for _, r := range requests[lost:] {
-			var re *redlatch.RunError
-			if errors.As(r.Err, &re) && re.Outcome == redlatch.Unknown {
+			var re *driver.RunError
+			if errors.As(r.Err, &re) && re.Outcome == driver.Unknown {
 				unanswered++
 			}
 		}
@@ -354,7 +354,7 @@ func testBatchRequestLate(e *env) {
 	var held faultnet.Held
 	e.proxy.SetRule(faultnet.First(carries(requests[late]), faultnet.Hold(&held)))
 	e.runBatch(e.r, requests)
-	e.failed(requests[late].Err, redlatch.Unknown, "")
+	e.failed(requests[late].Err, driver.Unknown, "")
 	e.recovers(e.script("return 1"))
 	e.once(requests)
 	if n := e.executed(requests[late].Keys[0]); n != "0" {
@@ -378,15 +378,15 @@ func testBatchReplyStalled(e *env) {
 		requests := e.counters(counter, fmt.Sprint("stalled", round), 10)
 		e.proxy.SetRule(faultnet.First(carries(requests[3]), faultnet.StallReply))
 		e.runBatch(e.r, requests)
-		e.failed(requests[3].Err, redlatch.Unknown, "")
+		e.failed(requests[3].Err, driver.Unknown, "")
 		e.recovers(e.script("return 1"))
 		e.once(requests)
 	}
 }
 
 func testBatchBrokenUnderLoad(e *env) {
-	e.brokenUnderLoad(func(s *redlatch.Script, keys []string, id string) []error {
-		requests := make([]*redlatch.Request, 5)
+	e.brokenUnderLoad(func(s *driver.Script, keys []string, id string) []error {
+		requests := make([]*driver.Request, 5)
 		for i := range requests {
 			requests[i] = request(s, keys, fmt.Sprint(id, "-", i))
 		}
@@ -406,7 +406,7 @@ func testBatchNothingListens(e *env) {
 		requests := e.counters(counter, "unreachable", 5)
 		e.runBatch(r, requests)
 		for _, x := range requests {
-			e.failed(x.Err, redlatch.NotExecuted, "")
+			e.failed(x.Err, driver.NotExecuted, "")
 		}
 	}
 }
@@ -430,6 +430,6 @@ func testBatchBreakIsReported(e *env) {
 	requests = e.counters(counter, "broken", 5)
 	e.proxy.SetRule(faultnet.First(carries(requests[2]), faultnet.DropReply))
 	e.runBatch(e.r, requests)
-	e.failed(requests[2].Err, redlatch.Unknown, "")
+	e.failed(requests[2].Err, driver.Unknown, "")
 	e.eventually("the break is reported", func() bool { return breaks.Load() > 0 })
 }

@@ -1,9 +1,9 @@
-// Package drivertest proves that an implementation of [redlatch.Redis] keeps its
+// Package drivertest proves that an implementation of [driver.Redis] keeps its
 // contract. Call [Run] from a test of the implementation:
 //
 //	func TestContract(t *testing.T) {
 //		drivertest.Run(t, drivertest.Config{
-//			New: func(t *testing.T, addr string, timeout time.Duration) redlatch.Redis {
+//			New: func(t *testing.T, addr string, timeout time.Duration) driver.Redis {
 //				client := mylib.New(addr, mylib.Timeout(timeout))
 //				t.Cleanup(client.Close)
 //				return mydriver.Use(client)
@@ -39,16 +39,16 @@
 //     there and elsewhere ([RunFailover]), scripts succeed and messages arrive
 //     again.
 //
-// Of a driver that is a [redlatch.Sharer]: it says how many listen to a channel.
+// Of a driver that is a [driver.Sharer]: it says how many listen to a channel.
 //
-// Of a driver that is a [redlatch.Batcher] all of this is asked once more for
+// Of a driver that is a [driver.Batcher] all of this is asked once more for
 // batches: results go to their requests, also beside other batches and runs; what
 // fails costs only itself; only what is unknown to the server is sent again; when
 // a connection is lost in the middle, what had no answer is unknown and nothing is
 // executed twice; nothing that was handed in is used after the return. A batch in
 // a cluster has the keys of one lane, which may be on several nodes.
 //
-// Of one that is a [redlatch.Acker], once more, of scripts that wait for replicas: it
+// Of one that is a [driver.Acker], once more, of scripts that wait for replicas: it
 // says how many have acknowledged, also while some of [Server.Replicas] stand still,
 // and that a server cannot wait or does not tell of its replicas; waiting ends in
 // time, delays nobody else, and takes a bounded number of connections, which are used

@@ -12,9 +12,8 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/faultnet"
-	"github.com/redlatch/redlatch/internal/script"
 )
 
 // A Config says what is tested.
@@ -26,7 +25,7 @@ type Config struct {
 	// The driver's own time-outs, for connecting and for a reply, should be about
 	// timeout: a few seconds for a test that waits for them, and a long time for
 	// one in which they must play no part, however busy the machine is.
-	New func(t *testing.T, addr string, timeout time.Duration) redlatch.Redis
+	New func(t *testing.T, addr string, timeout time.Duration) driver.Redis
 
 	// Server returns a server, which nobody else uses, and sees to its end with
 	// t.Cleanup. It is called by each test. If it is nil, every test gets an
@@ -54,7 +53,7 @@ type Server struct {
 	Sharded bool
 
 	// Replicas starts some for the server and returns them. It is called once, by
-	// tests that need them. If it is nil, what a [redlatch.Acker] learns of
+	// tests that need them. If it is nil, what a [driver.Acker] learns of
 	// replicas is not tested.
 	Replicas func() []Replica
 }
@@ -79,13 +78,13 @@ func Run(t *testing.T, cfg Config) {
 	l := watchLeaks(t)
 	t.Run("Batch", func(t *testing.T) {
 		t.Parallel()
-		if isA[redlatch.Batcher](t, cfg, l) {
+		if isA[driver.Batcher](t, cfg, l) {
 			runAll(t, cfg, l, batchTests)
 		}
 	})
 	t.Run("Acked", func(t *testing.T) {
 		t.Parallel()
-		if isA[redlatch.Acker](t, cfg, l) {
+		if isA[driver.Acker](t, cfg, l) {
 			runAll(t, cfg, l, ackedTests)
 		}
 	})
@@ -176,7 +175,7 @@ type env struct {
 	replicas []Replica // once they are needed
 	proxy    *faultnet.Proxy
 	addr     string // of the proxy
-	r        redlatch.Redis
+	r        driver.Redis
 	server   *client // past the proxy
 	prefix   string  // of this test's keys
 }
@@ -208,7 +207,7 @@ func newEnv(t *testing.T, cfg Config, timeout time.Duration) *env {
 }
 
 // open makes a driver for a server at addr.
-func (e *env) open(addr string, timeout time.Duration) redlatch.Redis {
+func (e *env) open(addr string, timeout time.Duration) driver.Redis {
 	e.Helper()
 	return e.cfg.New(e.T, addr, timeout)
 }
@@ -228,17 +227,12 @@ func (e *env) inTime(what string, start time.Time, limit time.Duration) {
 }
 
 // script makes a script of this test alone.
-func (e *env) script(source string) *redlatch.Script {
-	e.Helper()
-	s, err := script.New(e.Name(), "-- A test of a driver: "+e.prefix+"\n-- returns what the test wants\n"+source)
-	if err != nil {
-		e.Fatal(err)
-	}
-	return s
+func (e *env) script(source string) *driver.Script {
+	return driver.NewScript(e.Name(), "-- "+e.prefix+"\n"+source)
 }
 
 // counter returns a script that counts how often it was executed, and the key.
-func (e *env) counter() (s *redlatch.Script, key string) {
+func (e *env) counter() (s *driver.Script, key string) {
 	e.Helper()
 	return e.script("return redis.call('incr', KEYS[1])"), e.prefix + "counter"
 }
@@ -253,7 +247,7 @@ func (e *env) executed(key string) string {
 }
 
 // run runs a script that must succeed.
-func (e *env) run(s *redlatch.Script, keys, args []string) redlatch.Reply {
+func (e *env) run(s *driver.Script, keys, args []string) driver.Reply {
 	e.Helper()
 	reply, err := e.r.Run(context.Background(), s, keys, args)
 	if err != nil {
@@ -264,7 +258,7 @@ func (e *env) run(s *redlatch.Script, keys, args []string) redlatch.Reply {
 
 // recovers runs a script until it succeeds: the connection may have to be made
 // anew.
-func (e *env) recovers(s *redlatch.Script) {
+func (e *env) recovers(s *driver.Script) {
 	e.Helper()
 	e.eventually("a script succeeds again", func() bool {
 		_, err := e.r.Run(context.Background(), s, nil, nil)
@@ -300,13 +294,13 @@ func (e *env) settle(f func() string) (settled string) {
 }
 
 // is matches requests that run s.
-func is(s *redlatch.Script) func(faultnet.Request) bool {
+func is(s *driver.Script) func(faultnet.Request) bool {
 	return func(r faultnet.Request) bool { return r.Script() == s.SHA() }
 }
 
 // sent counts the requests that ran s, as EVALSHA or EVAL, since the proxy
 // records.
-func (e *env) sent(s *redlatch.Script) (evalsha, eval int) {
+func (e *env) sent(s *driver.Script) (evalsha, eval int) {
 	for _, r := range e.proxy.Requests() {
 		if r.Script() != s.SHA() {
 			continue

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/heldport"
 )
@@ -20,7 +20,7 @@ func testNothingListens(e *env) {
 	for range 3 {
 		start := time.Now()
 		_, err := r.Run(context.Background(), s, nil, nil)
-		e.failed(err, redlatch.NotExecuted, "")
+		e.failed(err, driver.NotExecuted, "")
 		e.inTime("Run", start, r.Traits().Timeout)
 	}
 }
@@ -34,8 +34,8 @@ func testSilentFromTheStart(e *env) {
 	start := time.Now()
 	_, err := r.Run(context.Background(), counter, []string{key}, nil)
 	e.inTime("Run", start, r.Traits().Timeout)
-	var re *redlatch.RunError
-	if !errors.As(err, &re) || re.Outcome == redlatch.Refused {
+	var re *driver.RunError
+	if !errors.As(err, &re) || re.Outcome == driver.Refused {
 		e.Errorf("Run failed with %v, want that it was not executed", err)
 	}
 	e.Logf("%v", err)
@@ -57,7 +57,7 @@ func testReplyLost(e *env) {
 	for i := range 5 {
 		e.proxy.SetRule(faultnet.First(is(counter), faultnet.DropReply))
 		_, err := e.r.Run(context.Background(), counter, []string{key}, nil)
-		e.failed(err, redlatch.Unknown, "")
+		e.failed(err, driver.Unknown, "")
 		e.recovers(e.script("return 1"))
 		if n := e.executed(key); n != strconv.Itoa(2+i) {
 			e.Fatalf("a script whose reply was lost has been executed %s times, want once each: %d", n, 2+i)
@@ -76,7 +76,7 @@ func testReplyStalled(e *env) {
 	start := time.Now()
 	_, err := e.r.Run(context.Background(), counter, []string{key}, nil)
 	e.inTime("Run", start, e.r.Traits().Timeout)
-	e.failed(err, redlatch.Unknown, "")
+	e.failed(err, driver.Unknown, "")
 	e.recovers(e.script("return 1"))
 	if n := e.executed(key); n != "2" {
 		e.Errorf("the script was executed %s times, want 2", n)
@@ -95,7 +95,7 @@ func testRequestLate(e *env) {
 	e.proxy.Record(true)
 	e.proxy.SetRule(faultnet.First(is(counter), faultnet.Hold(&held)))
 	_, err := e.r.Run(context.Background(), counter, []string{key}, nil)
-	e.failed(err, redlatch.Unknown, "")
+	e.failed(err, driver.Unknown, "")
 	e.recovers(e.script("return 1"))
 	if n := e.executed(key); n != "1" {
 		e.Errorf("the script was executed %s times before the request arrived, want 1", n)
@@ -118,7 +118,7 @@ func testFallbackReplyLost(e *env) {
 		return r.Args[0] == "EVAL" && r.Script() == counter.SHA()
 	}, faultnet.DropReply))
 	_, err := e.r.Run(context.Background(), counter, []string{key}, nil)
-	e.failed(err, redlatch.Unknown, "")
+	e.failed(err, driver.Unknown, "")
 	e.recovers(e.script("return 1"))
 	if n := e.executed(key); n != "1" {
 		e.Errorf("the script was executed %s times, want 1", n)
@@ -129,7 +129,7 @@ func testFallbackReplyLost(e *env) {
 }
 
 func testBrokenUnderLoad(e *env) {
-	e.brokenUnderLoad(func(s *redlatch.Script, keys []string, id string) []error {
+	e.brokenUnderLoad(func(s *driver.Script, keys []string, id string) []error {
 		_, err := e.r.Run(context.Background(), s, keys, []string{id})
 		return []error{err}
 	})
@@ -139,22 +139,22 @@ func testBrokenUnderLoad(e *env) {
 // argument that begins with id and is nobody else's. Whatever happens to
 // connections, what was executed lies between the successes and the successes plus
 // the unknown outcomes, and nothing was executed twice.
-func (e *env) brokenUnderLoad(run func(s *redlatch.Script, keys []string, id string) []error) {
+func (e *env) brokenUnderLoad(run func(s *driver.Script, keys []string, id string) []error) {
 	e.Helper()
 	s, keys := e.script("return redis.call('hincrby', KEYS[1], ARGV[1], 1)"), []string{e.prefix + "executed"}
 	e.run(s, keys, []string{"first"})
 	var ok, unknown, not atomic.Int64
 	ok.Store(1)
 	note := func(err error) {
-		var re *redlatch.RunError
+		var re *driver.RunError
 		switch {
 		case err == nil:
 			ok.Add(1)
 		case !errors.As(err, &re):
 			e.Errorf("a script failed with %T (%v)", err, err)
-		case re.Outcome == redlatch.Unknown:
+		case re.Outcome == driver.Unknown:
 			unknown.Add(1)
-		case re.Outcome == redlatch.NotExecuted:
+		case re.Outcome == driver.NotExecuted:
 			not.Add(1)
 		default:
 			e.Errorf("a script failed with %v", err)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 func testTraits(e *env) {
@@ -39,18 +39,18 @@ func testLane(e *env) {
 	}
 }
 
-func number(n int64) redlatch.Reply { return redlatch.Reply{Kind: redlatch.ReplyInt, Int: n} }
-func text(s string) redlatch.Reply  { return redlatch.Reply{Kind: redlatch.ReplyString, Str: s} }
-func list(l ...redlatch.Reply) redlatch.Reply {
-	return redlatch.Reply{Kind: redlatch.ReplyList, List: append([]redlatch.Reply{}, l...)}
+func number(n int64) driver.Reply { return driver.Reply{Kind: driver.ReplyInt, Int: n} }
+func text(s string) driver.Reply  { return driver.Reply{Kind: driver.ReplyString, Str: s} }
+func list(l ...driver.Reply) driver.Reply {
+	return driver.Reply{Kind: driver.ReplyList, List: append([]driver.Reply{}, l...)}
 }
 
 func testReplies(e *env) {
-	long := make([]redlatch.Reply, 1000)
+	long := make([]driver.Reply, 1000)
 	for i := range long {
 		long[i] = number(int64(i + 1))
 	}
-	for source, want := range map[string]redlatch.Reply{
+	for source, want := range map[string]driver.Reply{
 		"return 1":                       number(1),
 		"return 0":                       number(0),
 		"return -9007199254740991":       number(-9007199254740991),
@@ -64,7 +64,7 @@ func testReplies(e *env) {
 		"return 'a\\r\\nb\\0c'":          text("a\r\nb\x00c"),
 		"return redis.status_reply('x')": text("x"),
 		"return {}":                      list(),
-		"return {1, 'two', false, 3}":    list(number(1), text("two"), redlatch.Reply{}, number(3)),
+		"return {1, 'two', false, 3}":    list(number(1), text("two"), driver.Reply{}, number(3)),
 		"return string.rep('x', 100000)": text(strings.Repeat("x", 100000)),
 		"local l = {} for i = 1, 1000 do l[i] = i end return l": list(long...),
 	} {
@@ -146,14 +146,14 @@ func testConcurrent(e *env) {
 
 // failed returns what Run said of a failure, and fails the test if that is not
 // what the contract wants.
-func (e *env) failed(err error, outcome redlatch.Outcome, code string) {
+func (e *env) failed(err error, outcome driver.Outcome, code string) {
 	e.Helper()
-	var re *redlatch.RunError
+	var re *driver.RunError
 	switch {
 	case err == nil:
 		e.Error("Run succeeded")
 	case !errors.As(err, &re):
-		e.Errorf("Run failed with %T (%v), want a *redlatch.RunError", err, err)
+		e.Errorf("Run failed with %T (%v), want a *driver.RunError", err, err)
 	case re.Outcome != outcome || re.Code != code:
 		e.Errorf("Run failed as %q with code %q (%v), want %q with code %q", re.Outcome, re.Code, re.Err, outcome, code)
 	case re.Err == nil:
@@ -174,7 +174,7 @@ func testRefused(e *env) {
 	} {
 		_, err := e.r.Run(context.Background(), e.script(test.source), []string{key}, nil)
 		e.Logf("%s: %v", test.source, err)
-		e.failed(err, redlatch.Refused, test.code)
+		e.failed(err, driver.Refused, test.code)
 	}
 	e.run(e.script("return 1"), nil, nil) // the connection is as good as before
 }
@@ -192,23 +192,23 @@ func testErrorCodes(e *env) {
 // An errorCode is what a server says, and what became of the script then.
 type errorCode struct {
 	text    string
-	outcome redlatch.Outcome
+	outcome driver.Outcome
 }
 
 func errorCodes() map[string]errorCode {
 	all := make(map[string]errorCode)
-	for text, outcome := range map[string]redlatch.Outcome{
-		"LOADING Redis is loading the dataset in memory":                                         redlatch.NotExecuted,
-		"READONLY You can't write against a read only replica.":                                  redlatch.NotExecuted,
-		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.":       redlatch.NotExecuted,
-		"CLUSTERDOWN The cluster is down":                                                        redlatch.NotExecuted,
-		"TRYAGAIN Multiple keys request during rehashing of slot":                                redlatch.NotExecuted,
-		"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.": redlatch.NotExecuted,
-		"NOAUTH Authentication required.":                                                        redlatch.NotExecuted,
-		"OOM command not allowed when used memory > 'maxmemory'.":                                redlatch.Refused,
-		"MISCONF Redis is configured to save RDB snapshots, but it's unable to persist to disk.": redlatch.Refused,
-		"NOREPLICAS Not enough good replicas to write.":                                          redlatch.Refused,
-		"NOPERM User default has no permissions to run the 'evalsha' command":                    redlatch.Refused,
+	for text, outcome := range map[string]driver.Outcome{
+		"LOADING Redis is loading the dataset in memory":                                         driver.NotExecuted,
+		"READONLY You can't write against a read only replica.":                                  driver.NotExecuted,
+		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.":       driver.NotExecuted,
+		"CLUSTERDOWN The cluster is down":                                                        driver.NotExecuted,
+		"TRYAGAIN Multiple keys request during rehashing of slot":                                driver.NotExecuted,
+		"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.": driver.NotExecuted,
+		"NOAUTH Authentication required.":                                                        driver.NotExecuted,
+		"OOM command not allowed when used memory > 'maxmemory'.":                                driver.Refused,
+		"MISCONF Redis is configured to save RDB snapshots, but it's unable to persist to disk.": driver.Refused,
+		"NOREPLICAS Not enough good replicas to write.":                                          driver.Refused,
+		"NOPERM User default has no permissions to run the 'evalsha' command":                    driver.Refused,
 	} {
 		code, _, _ := strings.Cut(text, " ")
 		all[code] = errorCode{text, outcome}

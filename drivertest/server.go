@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 func testScan(e *env) {
@@ -38,7 +38,7 @@ func testScan(e *env) {
 }
 
 // scan returns all keys of a type that a primary has, as SCAN gives them.
-func (e *env) scan(p redlatch.Primary, kind, pattern string) (all []string) {
+func (e *env) scan(p driver.Primary, kind, pattern string) (all []string) {
 	e.Helper()
 	var cursor uint64
 	for range 10000 {

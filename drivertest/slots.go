@@ -8,14 +8,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // testClusterBatch runs batches of one lane each, and one of keys that lie apart:
 // lanes are not always what they were when they were asked for.
 func testClusterBatch(e *env, _ ClusterConfig) {
-	if _, ok := e.r.(redlatch.Batcher); !ok {
+	if _, ok := e.r.(driver.Batcher); !ok {
 		return
 	}
 	counter, _ := e.counter()
@@ -26,7 +26,7 @@ func testClusterBatch(e *env, _ ClusterConfig) {
 	}
 	for round := range int64(2) { // the first time the script is unknown
 		for lane, keys := range lanes {
-			requests := make([]*redlatch.Request, len(keys))
+			requests := make([]*driver.Request, len(keys))
 			for i, key := range keys {
 				requests[i] = request(counter, []string{key})
 			}
@@ -38,7 +38,7 @@ func testClusterBatch(e *env, _ ClusterConfig) {
 			}
 		}
 	}
-	var apart []*redlatch.Request
+	var apart []*driver.Request
 	for _, keys := range lanes {
 		apart = append(apart, request(counter, keys[:1]))
 	}
@@ -49,14 +49,14 @@ func testClusterBatch(e *env, _ ClusterConfig) {
 		}
 	}
 	a := e.prefix + "{a}"
-	requests := []*redlatch.Request{
+	requests := []*driver.Request{
 		request(counter, []string{a + "1"}),
 		request(counter, []string{a + "2", e.prefix + "{b}"}),
 		request(counter, []string{a + "3", a + "4"}),
 	}
 	e.runBatch(e.r, requests)
 	e.answers(requests[0], number(1))
-	e.failed(requests[1].Err, redlatch.Refused, "CROSSSLOT")
+	e.failed(requests[1].Err, driver.Refused, "CROSSSLOT")
 	e.answers(requests[2], number(1))
 }
 
@@ -97,13 +97,13 @@ func testClusterSlotMoves(e *env, cfg ClusterConfig) {
 type move struct {
 	e          *env
 	nodes      nodes
-	counter    *redlatch.Script
+	counter    *driver.Script
 	keys, rest []string // of the slot; of others in its lane
 	slot       string
 	from, to   *node
 }
 
-func (e *env) newMove(all nodes, counter *redlatch.Script, name string) *move {
+func (e *env) newMove(all nodes, counter *driver.Script, name string) *move {
 	e.Helper()
 	m := &move{e: e, nodes: all, counter: counter}
 	var tag string
@@ -150,7 +150,7 @@ func (m *move) end() {
 func (m *move) runs(round int64) {
 	m.e.Helper()
 	m.e.run(m.e.script("return 1"), m.rest[:1], nil) // the driver knows the nodes now
-	var requests []*redlatch.Request
+	var requests []*driver.Request
 	for _, key := range m.rest {
 		requests = append(requests, request(m.counter, []string{key}))
 	}
@@ -159,7 +159,7 @@ func (m *move) runs(round int64) {
 			requests = append(requests, request(m.counter, []string{key}))
 		}
 	}
-	if _, ok := m.e.r.(redlatch.Batcher); ok {
+	if _, ok := m.e.r.(driver.Batcher); ok {
 		m.e.runBatch(m.e.r, requests)
 		for i, r := range requests {
 			want := round

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // An ear records what a handler is called with.
@@ -17,10 +17,10 @@ type ear struct {
 	busy atomic.Bool
 
 	mu      sync.Mutex
-	notices []redlatch.Notice
+	notices []driver.Notice
 }
 
-func (a *ear) hear(n redlatch.Notice) {
+func (a *ear) hear(n driver.Notice) {
 	if !a.busy.CompareAndSwap(false, true) {
 		a.e.Error("a handler was called while it was running")
 	}
@@ -44,7 +44,7 @@ func (a *ear) heard() (confirmed int, messages []string) {
 	return confirmed, messages
 }
 
-func (a *ear) first() redlatch.Notice {
+func (a *ear) first() driver.Notice {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.notices[0]
@@ -116,7 +116,7 @@ func testSubscribeWithoutServer(e *env) {
 	channel := e.prefix + "channel"
 	e.proxy.Blackhole(true)
 	start := time.Now() // who waits for the server waits long
-	e.r.Subscribe(channel, false, func(redlatch.Notice) {})()
+	e.r.Subscribe(channel, false, func(driver.Notice) {})()
 	e.inTime("Subscribe with its end", start, 0)
 	a, _ := e.listen(channel, false)
 	b := &ear{e: e} // of a driver that has never seen the server
@@ -137,7 +137,7 @@ func testSeveralSubscribers(e *env) {
 	c.confirmed(1)
 	e.subscribers(channel, 1) // they share one
 	listeners := func(want int) {
-		if l, ok := e.r.(redlatch.Sharer); ok && (l.Listeners(channel, false) != want || l.Listeners(channel, true) != 0) {
+		if l, ok := e.r.(driver.Sharer); ok && (l.Listeners(channel, false) != want || l.Listeners(channel, true) != 0) {
 			e.Errorf("%d listen, %d to the sharded channel, want %d and none", l.Listeners(channel, false), l.Listeners(channel, true), want)
 		}
 	}
@@ -223,7 +223,7 @@ func testStopInHandler(e *env) {
 	channel := e.prefix + "channel"
 	stops := make(chan func(), 1)
 	var heard atomic.Int64
-	stops <- e.r.Subscribe(channel, false, func(n redlatch.Notice) {
+	stops <- e.r.Subscribe(channel, false, func(n driver.Notice) {
 		if !n.Subscribed && heard.Add(1) == 1 {
 			(<-stops)()
 		}

@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // A ClusterConfig says what [RunCluster] tests.
 type ClusterConfig struct {
 	// New returns a driver for an empty cluster of at least two primaries. It
 	// must see to its end with t.Cleanup. Required.
-	New func(t *testing.T) redlatch.Redis
+	New func(t *testing.T) driver.Redis
 
 	// Fail makes the primary that serves key die, so that a replica takes its
 	// place. If it is nil, that is not tested.
@@ -87,7 +87,7 @@ func testClusterRun(e *env, _ ClusterConfig) {
 		e.Errorf("a hundred keys have the lanes %v", lanes)
 	}
 	_, err := e.r.Run(context.Background(), e.script("return 1"), []string{e.prefix + "{a}", e.prefix + "{b}"}, nil)
-	e.failed(err, redlatch.Refused, "CROSSSLOT")
+	e.failed(err, driver.Refused, "CROSSSLOT")
 }
 
 func testClusterScan(e *env, _ ClusterConfig) {
@@ -115,8 +115,8 @@ func testClusterScan(e *env, _ ClusterConfig) {
 
 // publishers returns scripts that publish, and answer how many have heard it on
 // the same node.
-func (e *env) publishers() map[bool]*redlatch.Script {
-	return map[bool]*redlatch.Script{
+func (e *env) publishers() map[bool]*driver.Script {
+	return map[bool]*driver.Script{
 		false: e.script("return redis.call('publish', KEYS[1], ARGV[1])"),
 		true:  e.script("return redis.call('spublish', KEYS[1], ARGV[1])"),
 	}
@@ -172,7 +172,7 @@ func testClusterFailover(e *env, cfg ClusterConfig) {
 type FailoverConfig struct {
 	// New returns a driver for a primary that has replicas and something that
 	// replaces it, such as Sentinel. It must see to its end with t.Cleanup.
-	New func(t *testing.T) redlatch.Redis
+	New func(t *testing.T) driver.Redis
 
 	// Fail makes the primary die, so that a replica takes its place.
 	Fail func()
@@ -204,12 +204,12 @@ func (e *env) failover(key string, kinds []bool, fail func()) {
 		ears = append(ears, a)
 	}
 	tallies := tallies{run: &tally{key: key}}
-	if _, ok := e.r.(redlatch.Batcher); ok {
+	if _, ok := e.r.(driver.Batcher); ok {
 		for i := range 4 {
 			tallies.batch = append(tallies.batch, &tally{key: fmt.Sprint(key, i)})
 		}
 	}
-	if _, ok := e.r.(redlatch.Acker); ok {
+	if _, ok := e.r.(driver.Acker); ok {
 		tallies.acked = &tally{key: key + "acked"}
 	}
 	for range 10 {
@@ -264,7 +264,7 @@ type tallies struct {
 }
 
 // count counts once for each tally. It returns the errors.
-func (e *env) count(counter *redlatch.Script, of tallies) error {
+func (e *env) count(counter *driver.Script, of tallies) error {
 	e.Helper()
 	reply, err := e.r.Run(context.Background(), counter, []string{of.run.key}, nil)
 	errs := []error{e.note(of.run, reply, err)}
@@ -277,7 +277,7 @@ func (e *env) count(counter *redlatch.Script, of tallies) error {
 	if len(of.batch) == 0 {
 		return errors.Join(errs...)
 	}
-	var requests []*redlatch.Request
+	var requests []*driver.Request
 	for _, a := range of.batch {
 		requests = append(requests, request(counter, []string{a.key}))
 	}
@@ -288,18 +288,18 @@ func (e *env) count(counter *redlatch.Script, of tallies) error {
 	return errors.Join(errs...)
 }
 
-func (e *env) note(a *tally, reply redlatch.Reply, err error) error {
+func (e *env) note(a *tally, reply driver.Reply, err error) error {
 	e.Helper()
-	var re *redlatch.RunError
+	var re *driver.RunError
 	switch {
 	case err == nil:
 		// What was not yet replicated is gone after a failover.
 		if a.ok++; reply.Int > a.ok+a.unknown {
 			e.Errorf("%s: %d executed, but %d succeeded and %d are unknown", a.key, reply.Int, a.ok, a.unknown)
 		}
-	case !errors.As(err, &re) || re.Outcome == redlatch.Refused:
+	case !errors.As(err, &re) || re.Outcome == driver.Refused:
 		e.Errorf("%s: in the failover a script failed with %v", a.key, err)
-	case re.Outcome == redlatch.Unknown:
+	case re.Outcome == driver.Unknown:
 		a.unknown++
 	}
 	return err

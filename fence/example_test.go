@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/fence"
 	"github.com/redlatch/redlatch/redlatchtest"
 )
@@ -175,7 +176,7 @@ func (tb *exampleTB) Fatal(args ...any) { log.Fatal(args...) }
 func (tb *exampleTB) Error(args ...any) { log.Print(args...) }
 
 // newClient returns a client and the driver of an embedded server.
-func newClient() (client *redlatch.Client, redis redlatch.Redis, done func()) {
+func newClient() (client *redlatch.Client, redis driver.Redis, done func()) {
 	tb := &exampleTB{}
 	redis = redlatchtest.NewServer(tb).Redis()
 	client, err := redlatch.New(redis, redlatch.Config{})

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -45,7 +45,7 @@ var (
 //
 // A Key is safe for concurrent use. Any number of them may name the same key.
 type Key struct {
-	redis    redlatch.Redis
+	redis    driver.Redis
 	name     string
 	keys     []string // the fence
 	both     []string // the key and the fence
@@ -68,7 +68,7 @@ const minRemember = time.Hour
 // NewKey guards the string with this name on the server that r is a driver for.
 // Whatever the lock is called, key must be another name: that one is the lock's
 // own. Nothing is sent.
-func NewKey(r redlatch.Redis, key string, options ...KeyOption) (*Key, error) {
+func NewKey(r driver.Redis, key string, options ...KeyOption) (*Key, error) {
 	if r == nil {
 		return nil, errors.New("fence: NewKey: no driver")
 	}
@@ -105,7 +105,7 @@ func nextCall() string { return strconv.FormatInt(calls.Add(1), 10) }
 //
 // It returns a *StaleError if a higher token has been shown and ErrUnfenced if
 // this is none; then nothing was changed. An error of the server or the driver is
-// a *redlatch.RunError, and redlatch.IsRetryable knows it. If ctx ends first, Set
+// a *driver.RunError, and redlatch.IsRetryable knows it. If ctx ends first, Set
 // returns its error, and the request goes on. A key that holds anything but a
 // string is not overwritten (WRONGTYPE).
 func (k *Key) Set(ctx context.Context, token int64, value string, ttl time.Duration) error {
@@ -128,7 +128,7 @@ func (k *Key) Delete(ctx context.Context, token int64) error {
 // Set's. Readers who do not have the lock use GET.
 func (k *Key) Get(ctx context.Context, token int64) (value string, ok bool, err error) {
 	reply, err := k.run(ctx, getScript, k.both, token)
-	if err != nil || len(reply.List) == 0 || reply.List[0].Kind == redlatch.ReplyNil {
+	if err != nil || len(reply.List) == 0 || reply.List[0].Kind == driver.ReplyNil {
 		return "", false, err
 	}
 	return reply.List[0].Str, true, nil
@@ -144,53 +144,53 @@ func (k *Key) Check(ctx context.Context, token int64) error {
 
 // run runs a script whose first two arguments are a token and how long to
 // remember it.
-func (k *Key) run(ctx context.Context, s *redlatch.Script, keys []string, token int64, args ...string) (redlatch.Reply, error) {
+func (k *Key) run(ctx context.Context, s *script.Script, keys []string, token int64, args ...string) (driver.Reply, error) {
 	if ctx == nil {
-		return redlatch.Reply{}, errors.New("fence: nil context; use context.Background() if nothing is to end the call")
+		return driver.Reply{}, errors.New("fence: nil context; use context.Background() if nothing is to end the call")
 	}
 	if err := check(token); err != nil {
-		return redlatch.Reply{}, err
+		return driver.Reply{}, err
 	}
 	args = append([]string{strconv.FormatInt(token, 10), k.remember}, args...)
 	reply, err := k.send(ctx, s, keys, args)
 	switch {
 	case err != nil:
-		return redlatch.Reply{}, fmt.Errorf("fence: %s of key %q: %w", s.Name(), k.name, err)
-	case reply.Kind == redlatch.ReplyInt && reply.Int == 1, len(reply.List) == 1:
+		return driver.Reply{}, fmt.Errorf("fence: %s of key %q: %w", s.Name(), k.name, err)
+	case reply.Kind == driver.ReplyInt && reply.Int == 1, len(reply.List) == 1:
 		return reply, nil
-	case reply.Kind != redlatch.ReplyString:
-		return redlatch.Reply{}, fmt.Errorf("fence: unexpected answer %s to %s", wire.Quote(fmt.Sprintf("%+v", reply)), s.Name())
+	case reply.Kind != driver.ReplyString:
+		return driver.Reply{}, fmt.Errorf("fence: unexpected answer %s to %s", wire.Quote(fmt.Sprintf("%+v", reply)), s.Name())
 	}
 	highest, err := strconv.ParseInt(reply.Str, 10, 64)
 	if err != nil {
-		return redlatch.Reply{}, fmt.Errorf("fence: the fence of key %q is damaged: its token is %s", k.name, wire.Quote(reply.Str))
+		return driver.Reply{}, fmt.Errorf("fence: the fence of key %q is damaged: its token is %s", k.name, wire.Quote(reply.Str))
 	}
-	return redlatch.Reply{}, &StaleError{Token: token, Highest: highest}
+	return driver.Reply{}, &StaleError{Token: token, Highest: highest}
 }
 
 // send runs a script, and leaves when ctx ends. Contexts that can end are not for
 // drivers: several of them close a shared connection then.
-func (k *Key) send(ctx context.Context, s *redlatch.Script, keys, args []string) (redlatch.Reply, error) {
+func (k *Key) send(ctx context.Context, s *script.Script, keys, args []string) (driver.Reply, error) {
 	if err := ctx.Err(); err != nil {
-		return redlatch.Reply{}, fmt.Errorf("not sent: %w", err)
+		return driver.Reply{}, fmt.Errorf("not sent: %w", err)
 	}
 	if ctx.Done() == nil {
-		return k.redis.Run(ctx, s, keys, args)
+		return k.redis.Run(ctx, s.Script, keys, args)
 	}
 	type answer struct {
-		reply redlatch.Reply
+		reply driver.Reply
 		err   error
 	}
 	answers := make(chan answer, 1)
 	go func() { // for as long as the driver's own time-outs let it
-		reply, err := k.redis.Run(context.WithoutCancel(ctx), s, keys, args)
+		reply, err := k.redis.Run(context.WithoutCancel(ctx), s.Script, keys, args)
 		answers <- answer{reply, err}
 	}()
 	select {
 	case a := <-answers:
 		return a.reply, a.err
 	case <-ctx.Done():
-		return redlatch.Reply{}, fmt.Errorf("no answer yet, it may still be executed: %w", ctx.Err())
+		return driver.Reply{}, fmt.Errorf("no answer yet, it may still be executed: %w", ctx.Err())
 	}
 }
 

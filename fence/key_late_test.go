@@ -12,7 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/fence"
 	"github.com/redlatch/redlatch/redlatchtest"
 )
@@ -20,23 +20,23 @@ import (
 // A post is a driver whose requests can be held back, to arrive at any time, and
 // any number of times.
 type post struct {
-	redlatch.Redis
+	driver.Redis
 
 	hold bool
 	held []request
 }
 
 type request struct {
-	script     *redlatch.Script
+	script     *driver.Script
 	keys, args []string
 }
 
-var errHeld = &redlatch.RunError{Err: errors.New("held back")}
+var errHeld = &driver.RunError{Err: errors.New("held back")}
 
-func (p *post) Run(ctx context.Context, s *redlatch.Script, keys, args []string) (redlatch.Reply, error) {
+func (p *post) Run(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
 	if p.hold {
 		p.held = append(p.held, request{s, keys, args})
-		return redlatch.Reply{}, errHeld
+		return driver.Reply{}, errHeld
 	}
 	return p.Redis.Run(ctx, s, keys, args)
 }
@@ -126,10 +126,10 @@ func TestKeyWithLateRequests(t *testing.T) {
 				case err != nil:
 					rt.Fatal(err)
 				case w.token < highest:
-					if reply.Kind != redlatch.ReplyString || reply.Str != strconv.FormatInt(highest, 10) {
+					if reply.Kind != driver.ReplyString || reply.Str != strconv.FormatInt(highest, 10) {
 						rt.Fatalf("token %d after %d was answered %+v", w.token, highest, reply)
 					}
-				case reply.Kind != redlatch.ReplyInt || reply.Int != 1:
+				case reply.Kind != driver.ReplyInt || reply.Int != 1:
 					rt.Fatalf("token %d after %d was answered %+v", w.token, highest, reply)
 				default:
 					highest = w.token
@@ -150,7 +150,7 @@ func TestKeyHammer(t *testing.T) {
 	hammer(t, redlatchtest.NewServer(t).Redis(), 25)
 }
 
-func hammer(t *testing.T, r redlatch.Redis, rounds int) {
+func hammer(t *testing.T, r driver.Redis, rounds int) {
 	t.Helper()
 	var (
 		issued            atomic.Int64

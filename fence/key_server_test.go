@@ -10,6 +10,7 @@ import (
 	rueidisclient "github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/testserver"
@@ -22,16 +23,16 @@ const generous = time.Minute
 // timeout is as long as drivers may take for a request: nothing here waits for it.
 const timeout = 5 * time.Second
 
-var drivers = map[string]func(tb testing.TB, addr string) redlatch.Redis{"goredis": useGoredis, "rueidis": useRueidis}
+var drivers = map[string]func(tb testing.TB, addr string) driver.Redis{"goredis": useGoredis, "rueidis": useRueidis}
 
-func useGoredis(tb testing.TB, addr string) redlatch.Redis {
+func useGoredis(tb testing.TB, addr string) driver.Redis {
 	tb.Helper()
 	rdb := goredisclient.NewClient(&goredisclient.Options{Addr: addr, DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout})
 	tb.Cleanup(func() { _ = rdb.Close() })
 	return goredis.Use(rdb)
 }
 
-func useRueidis(tb testing.TB, addr string) redlatch.Redis {
+func useRueidis(tb testing.TB, addr string) driver.Redis {
 	tb.Helper()
 	d, err := rueidis.New(rueidisclient.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, ConnWriteTimeout: timeout})
 	if err != nil {
@@ -66,14 +67,14 @@ func TestKeyOnServers(t *testing.T) {
 
 // A writer that repeats what it heard no answer to, because the reply was lost or
 // the request is on its way still, gets what it asked for and keeps it.
-func faults(t *testing.T, direct redlatch.Redis, p *faultnet.Proxy, through redlatch.Redis) {
+func faults(t *testing.T, direct driver.Redis, p *faultnet.Proxy, through driver.Redis) {
 	t.Helper()
 	const name = "written"
 	k := newKey(t, through, name)
 	wantUnknown := func(err error) {
 		t.Helper()
-		var re *redlatch.RunError
-		if !errors.As(err, &re) || re.Outcome != redlatch.Unknown || !redlatch.IsRetryable(err) {
+		var re *driver.RunError
+		if !errors.As(err, &re) || re.Outcome != driver.Unknown || !redlatch.IsRetryable(err) {
 			t.Errorf("got %v, want an unknown outcome", err)
 		}
 	}

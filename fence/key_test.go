@@ -11,16 +11,16 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/fence"
 	"github.com/redlatch/redlatch/internal/faultnet"
-	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/redlatchtest"
 )
 
 var bg = context.Background()
 
-func newKey(tb testing.TB, r redlatch.Redis, name string, options ...fence.KeyOption) *fence.Key {
+func newKey(tb testing.TB, r driver.Redis, name string, options ...fence.KeyOption) *fence.Key {
 	tb.Helper()
 	k, err := fence.NewKey(r, name, options...)
 	if err != nil {
@@ -30,13 +30,9 @@ func newKey(tb testing.TB, r redlatch.Redis, name string, options ...fence.KeyOp
 }
 
 // lua runs a piece of Lua, past all guards.
-func lua(tb testing.TB, r redlatch.Redis, source string, keys ...string) redlatch.Reply {
+func lua(tb testing.TB, r driver.Redis, source string, keys ...string) driver.Reply {
 	tb.Helper()
-	s, err := script.New("test", "-- A test.\n-- returns something\n"+source)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	reply, err := r.Run(bg, s, keys, nil)
+	reply, err := r.Run(bg, driver.NewScript("test", source), keys, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -44,7 +40,7 @@ func lua(tb testing.TB, r redlatch.Redis, source string, keys ...string) redlatc
 }
 
 // value reads a key as anybody does, without a token; "" if there is none.
-func value(tb testing.TB, r redlatch.Redis, key string) string {
+func value(tb testing.TB, r driver.Redis, key string) string {
 	tb.Helper()
 	return lua(tb, r, "return redis.call('GET', KEYS[1])", key).Str
 }
@@ -54,7 +50,7 @@ func TestKeyFollowsTheRule(t *testing.T) {
 }
 
 // theRule tells on any server what a Key accepts, and what stands in Redis then.
-func theRule(t *testing.T, r redlatch.Redis, name string) {
+func theRule(t *testing.T, r driver.Redis, name string) {
 	t.Helper()
 	k := newKey(t, r, name)
 	if v, ok, err := k.Get(bg, 1); v != "" || ok || err != nil {
@@ -144,14 +140,14 @@ func TestKeyRefusesOtherTypes(t *testing.T) {
 	otherTypes(t, r)
 }
 
-func otherTypes(t *testing.T, r redlatch.Redis) {
+func otherTypes(t *testing.T, r driver.Redis) {
 	t.Helper()
 	lua(t, r, "redis.call('HSET', KEYS[1], 'owner', 1) return 1", "lock")
 	k := newKey(t, r, "lock")
 	_, _, err := k.Get(bg, 2)
 	for call, err := range map[string]error{"Get": err, "Set": k.Set(bg, 2, "x", 0), "Delete": k.Delete(bg, 2)} {
-		var re *redlatch.RunError
-		if !errors.As(err, &re) || re.Code != "WRONGTYPE" || re.Outcome != redlatch.Refused {
+		var re *driver.RunError
+		if !errors.As(err, &re) || re.Code != "WRONGTYPE" || re.Outcome != driver.Refused {
 			t.Errorf("%s of a hash: %v, want WRONGTYPE", call, err)
 		}
 		if redlatch.IsRetryable(err) {
@@ -163,7 +159,7 @@ func otherTypes(t *testing.T, r redlatch.Redis) {
 	}
 
 	lua(t, r, "redis.call('RPUSH', KEYS[1], 1) return 1", "redlatch_fence:{damaged}")
-	var re *redlatch.RunError
+	var re *driver.RunError
 	if err := newKey(t, r, "damaged").Set(bg, 2, "x", 0); !errors.As(err, &re) || re.Code != "WRONGTYPE" || value(t, r, "damaged") != "" {
 		t.Errorf("Set with a damaged fence: %v", err)
 	}
@@ -275,14 +271,14 @@ func TestKeyContext(t *testing.T) {
 
 // A contextual driver looks at the contexts that it gets.
 type contextual struct {
-	redlatch.Redis
+	driver.Redis
 
 	t *testing.T
 }
 
 type contextKey struct{}
 
-func (c contextual) Run(ctx context.Context, s *redlatch.Script, keys, args []string) (redlatch.Reply, error) {
+func (c contextual) Run(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
 	if ctx.Done() != nil || ctx.Value(contextKey{}) != "kept" {
 		c.t.Errorf("%s was run with a context that can end (%v) or has lost its values", s.Name(), ctx.Done() != nil)
 	}

@@ -10,25 +10,25 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/adapter"
 )
 
-var _ redlatch.Acker = (*Driver)(nil)
+var _ driver.Acker = (*Driver)(nil)
 
-// RunAcked implements [redlatch.Acker], on a connection of the client's pool, of which
+// RunAcked implements [driver.Acker], on a connection of the client's pool, of which
 // at most half are used so at the same time (PoolSize, of each node). A timeout is
 // shortened to half of ReadTimeout, or to one second; with ContextTimeoutEnabled, to a
 // third of the time for everything ([Driver.Traits]).
 func (d *Driver) RunAcked(
-	ctx context.Context, s *redlatch.Script, keys, args []string, replicas int, timeout time.Duration,
-) (redlatch.Reply, int, error) {
+	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
+) (driver.Reply, int, error) {
 	ctx, cancel := d.patient(ctx)
 	defer cancel()
 
 	node, err := d.node(ctx, keys[0])
 	if err != nil {
-		return redlatch.Reply{}, 0, d.creds.Judge(classify(err, false))
+		return driver.Reply{}, 0, d.creds.Judge(classify(err, false))
 	}
 	q := ackedScript{d, s, keys, args, replicas, max(min(timeout, d.waits).Milliseconds(), 1)}
 	reply, acked, re := q.run(ctx, node, false)
@@ -43,13 +43,13 @@ func (d *Driver) RunAcked(
 		}
 	}
 	if re != nil {
-		if d.cluster != nil && re.Outcome == redlatch.NotExecuted {
+		if d.cluster != nil && re.Outcome == driver.NotExecuted {
 			d.cluster.ReloadState(ctx)
 		}
 		if adapter.IsBreak(re) {
 			d.breaks.Lane(keys)
 		}
-		return redlatch.Reply{}, 0, d.creds.Judge(re)
+		return driver.Reply{}, 0, d.creds.Judge(re)
 	}
 	return reply, acked, nil
 }
@@ -81,7 +81,7 @@ func (d *Driver) redirected(ctx context.Context, err error) *redis.Client {
 // An ackedScript is a script with what is to be waited for behind it.
 type ackedScript struct {
 	d          *Driver
-	script     *redlatch.Script
+	script     *driver.Script
 	keys, args []string
 	replicas   int
 	timeoutMs  int64
@@ -89,11 +89,11 @@ type ackedScript struct {
 
 // run sends the script and WAIT over one connection to the node, which has the keys
 // or, if asking is set, is about to.
-func (q *ackedScript) run(ctx context.Context, node *redis.Client, asking bool) (redlatch.Reply, int, *redlatch.RunError) {
+func (q *ackedScript) run(ctx context.Context, node *redis.Client, asking bool) (driver.Reply, int, *driver.RunError) {
 	opt := node.Options()
 	giveBack, err := q.d.shares.Take(opt.Addr, max(opt.PoolSize/2, 1), q.d.patience/2)
 	if err != nil {
-		return redlatch.Reply{}, 0, classify(err, false)
+		return driver.Reply{}, 0, classify(err, false)
 	}
 	defer giveBack()
 	reply, acked, re := q.send(ctx, node, "evalsha", q.script.SHA(), asking)
@@ -107,7 +107,7 @@ func (q *ackedScript) run(ctx context.Context, node *redis.Client, asking bool) 
 
 func (q *ackedScript) send(
 	ctx context.Context, node *redis.Client, verb, script string, asking bool,
-) (redlatch.Reply, int, *redlatch.RunError) {
+) (driver.Reply, int, *driver.RunError) {
 	text := &scriptArg{text: script}
 	cmd := command(ctx, verb, text, q.keys, q.args)
 	wait := redis.NewIntCmd(ctx, "wait", q.replicas, q.timeoutMs)
@@ -117,26 +117,29 @@ func (q *ackedScript) send(
 	}
 	_ = pipe.Process(ctx, cmd)
 	_ = pipe.Process(ctx, wait)
-	_, err := pipe.Exec(ctx) // of the first that failed, or of a hook
+	err := q.d.contained(func() error { _, err := pipe.Exec(ctx); return err }) // of the first that failed, or of a hook
 	own := cmd.Err()
-	if own == nil && cmd.Val() == nil { // a hook has not sent it
+	switch {
+	case errors.Is(err, errUnreadable):
+		own = err
+	case own == nil && cmd.Val() == nil: // a hook has not sent it, or nobody could read the answer
 		own = cmp.Or(err, errNoReply)
 	}
 	reply, re := result(cmd, own, text)
 	var answer redis.Error
 	switch {
 	case re != nil:
-		return redlatch.Reply{}, 0, re
+		return driver.Reply{}, 0, re
 	case wait.Err() == nil:
 		return reply, int(wait.Val()), nil
 	case errors.As(wait.Err(), &answer):
 		return reply, adapter.Unacknowledged(answer.Error()), nil
 	default:
-		return redlatch.Reply{}, 0, &redlatch.RunError{Outcome: redlatch.Unknown, Err: wait.Err()}
+		return driver.Reply{}, 0, &driver.RunError{Outcome: driver.Unknown, Err: wait.Err()}
 	}
 }
 
-// Replicas implements [redlatch.Acker].
+// Replicas implements [driver.Acker].
 func (d *Driver) Replicas(ctx context.Context, key string) (int, error) {
 	ctx, cancel := d.patient(ctx)
 	defer cancel()
@@ -144,11 +147,15 @@ func (d *Driver) Replicas(ctx context.Context, key string) (int, error) {
 	if err != nil {
 		return 0, d.creds.Judge(classify(err, false))
 	}
-	role, err := node.Do(ctx, "role").Slice()
+	var role []any
+	err = d.contained(func() (err error) {
+		role, err = node.Do(ctx, "role").Slice()
+		return err
+	})
 	if err != nil {
 		re := classify(err, true)
-		if re.Outcome == redlatch.Unknown {
-			re.Outcome = redlatch.NotExecuted // who asks changes nothing
+		if re.Outcome == driver.Unknown {
+			re.Outcome = driver.NotExecuted // who asks changes nothing
 		}
 		return 0, d.creds.Judge(re)
 	}
@@ -157,7 +164,7 @@ func (d *Driver) Replicas(ctx context.Context, key string) (int, error) {
 			return len(replicas), nil
 		}
 	}
-	return 0, redlatch.ServerError("READONLY", errNoPrimary)
+	return 0, driver.ServerError("READONLY", errNoPrimary)
 }
 
 var (

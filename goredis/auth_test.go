@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
@@ -20,10 +21,10 @@ func TestNotLetIn(t *testing.T) {
 		for password, code := range map[string]string{"": "NOAUTH", "wrong": "WRONGPASS", "secret": ""} {
 			r := use(t, redis.NewClient(&redis.Options{Addr: s.Addr(), Password: password}))
 			_, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil)
-			var re *redlatch.RunError
+			var re *driver.RunError
 			switch {
 			case code == "" && err == nil:
-			case !errors.As(err, &re) || re.Outcome != redlatch.NotExecuted || re.Code != code:
+			case !errors.As(err, &re) || re.Outcome != driver.NotExecuted || re.Code != code:
 				t.Errorf("%s, password %q: %v, want that it was not executed: %s", kind, password, err, code)
 			}
 		}
@@ -39,8 +40,8 @@ func TestRefusedCredentialsThatRotate(t *testing.T) {
 		Addr: s.Addr(), CredentialsProviderContext: func(context.Context) (string, string, error) { return "default", password, nil },
 	}))
 	_, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil)
-	var re *redlatch.RunError
-	if !errors.As(err, &re) || re.Outcome != redlatch.NotExecuted || re.Code != "" || !redlatch.IsRetryable(err) || !strings.Contains(err.Error(), "WRONGPASS") {
+	var re *driver.RunError
+	if !errors.As(err, &re) || re.Outcome != driver.NotExecuted || re.Code != "" || !redlatch.IsRetryable(err) || !strings.Contains(err.Error(), "WRONGPASS") {
 		t.Errorf("%v", err)
 	}
 	password = "secret"

@@ -6,18 +6,15 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/goredis"
-	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
 func BenchmarkRun(b *testing.B) {
 	rdb := redis.NewClient(&redis.Options{Addr: testserver.Start(b, testserver.Redis).Addr()})
 	defer rdb.Close()
-	s, err := script.New("one", "-- Answers with a number.\n-- returns 1\nreturn 1")
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := driver.NewScript("one", "return 1")
 	d, ctx, keys, args := goredis.Use(rdb), context.Background(), []string{"key"}, []string{"30000", "owner"}
 	if _, err := d.Run(ctx, s, keys, args); err != nil {
 		b.Fatal(err)

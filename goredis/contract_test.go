@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/drivertest"
 	"github.com/redlatch/redlatch/internal/testserver"
 )
@@ -14,7 +14,7 @@ import (
 var admin = drivertest.Admin{User: testserver.Admin, Password: testserver.AdminPassword}
 
 // open leaves retries at go-redis' default, which would send a script four times.
-func open(t *testing.T, addr string, timeout time.Duration) redlatch.Redis {
+func open(t *testing.T, addr string, timeout time.Duration) driver.Redis {
 	t.Helper()
 	return use(t, redis.NewClient(&redis.Options{Addr: addr, DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout}))
 }

@@ -3,15 +3,16 @@ package goredis
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/adapter"
 )
 
-// A Driver is a [redlatch.Redis] on top of a go-redis client. It is safe for
+// A Driver is a [driver.Redis] on top of a go-redis client. It is safe for
 // concurrent use, holds nothing that needs closing, and ends its goroutines
 // when its last subscription is stopped or the client is closed.
 type Driver struct {
@@ -27,11 +28,12 @@ type Driver struct {
 	shares     adapter.Shares // of a node's pool, for WAIT
 	creds      adapter.Credentials
 	breaks     adapter.Breaks
+	unreadable atomic.Bool // go-redis has panicked over an answer
 	classic    *hub
 	sharded    *hub
 }
 
-var _ redlatch.Redis = (*Driver)(nil)
+var _ driver.Redis = (*Driver)(nil)
 
 // A processor is either kind of client.
 type processor interface {
@@ -80,33 +82,33 @@ func Use(rdb redis.UniversalClient) *Driver {
 	return d
 }
 
-// Traits implements [redlatch.Redis].
+// Traits implements [driver.Redis].
 //
 // Timeout is DialTimeout, but at most 3 s, for finding or making a connection, plus
 // the longer one of ReadTimeout and WriteTimeout for the one step, of the handshake
 // or of the script itself, that then runs into a dead server. With
 // ContextTimeoutEnabled it is at most 3 s for everything. Without that option it is
 // 0 if ReadTimeout or WriteTimeout is negative, for no time-out.
-func (d *Driver) Traits() redlatch.Traits {
-	return redlatch.Traits{Name: "goredis", ContextValues: true, Timeout: d.timeout, Cluster: d.cluster != nil, Replicated: d.replicated}
+func (d *Driver) Traits() driver.Traits {
+	return driver.Traits{Name: "goredis", ContextValues: true, Timeout: d.timeout, Cluster: d.cluster != nil, Replicated: d.replicated}
 }
 
-// Lane implements [redlatch.Redis]: in a cluster, the node's id. Until that is
+// Lane implements [driver.Redis]: in a cluster, the node's id. Until that is
 // known, it is a range of hash slots.
 func (d *Driver) Lane(key string) string { return d.breaks.LaneOf(key) }
 
-// OnBreak implements [redlatch.Redis].
+// OnBreak implements [driver.Redis].
 func (d *Driver) OnBreak(f func(lane string)) (stop func()) { return d.breaks.Register(f) }
 
-// Subscribe implements [redlatch.Redis].
-func (d *Driver) Subscribe(channel string, sharded bool, h func(redlatch.Notice)) (stop func()) {
+// Subscribe implements [driver.Redis].
+func (d *Driver) Subscribe(channel string, sharded bool, h func(driver.Notice)) (stop func()) {
 	if sharded {
 		return d.sharded.subscribe(channel, h)
 	}
 	return d.classic.subscribe(channel, h)
 }
 
-// Listeners implements [redlatch.Sharer].
+// Listeners implements [driver.Sharer].
 func (d *Driver) Listeners(channel string, sharded bool) int {
 	if sharded {
 		return d.sharded.count(channel)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,9 +17,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/faultnet"
-	"github.com/redlatch/redlatch/internal/script"
 )
 
 func TestMain(m *testing.M) {
@@ -26,18 +27,13 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redial))
 }
 
-func newScript(t *testing.T, source string) *redlatch.Script {
-	t.Helper()
-	s, err := script.New(t.Name(), "-- A test.\n-- returns something\n"+source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+func newScript(t *testing.T, source string) *driver.Script {
+	return driver.NewScript(t.Name(), source)
 }
 
 // inBubble runs a test with a driver for an embedded server, behind a proxy, in
 // fake time.
-func inBubble(t *testing.T, opt redis.Options, f func(t *testing.T, p *faultnet.Proxy, r redlatch.Redis)) {
+func inBubble(t *testing.T, opt redis.Options, f func(t *testing.T, p *faultnet.Proxy, r driver.Redis)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(time.Minute) // go-redis goes on connecting for a subscription that has ended
@@ -57,12 +53,12 @@ func inBubble(t *testing.T, opt redis.Options, f func(t *testing.T, p *faultnet.
 }
 
 // fails runs a script that must fail in time, and returns how long it took.
-func fails(t *testing.T, r redlatch.Redis, want redlatch.Outcome) time.Duration {
+func fails(t *testing.T, r driver.Redis, want driver.Outcome) time.Duration {
 	t.Helper()
 	start := time.Now()
 	_, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil)
 	took := time.Since(start)
-	var re *redlatch.RunError
+	var re *driver.RunError
 	if !errors.As(err, &re) || re.Outcome != want {
 		t.Errorf("Run failed with %v, want %q", err, want)
 	}
@@ -74,9 +70,9 @@ func fails(t *testing.T, r redlatch.Redis, want redlatch.Outcome) time.Duration 
 
 func TestRunInTime(t *testing.T) {
 	t.Run("no handshake", func(t *testing.T) {
-		inBubble(t, redis.Options{}, func(t *testing.T, p *faultnet.Proxy, r redlatch.Redis) {
+		inBubble(t, redis.Options{}, func(t *testing.T, p *faultnet.Proxy, r driver.Redis) {
 			p.Blackhole(true)
-			fails(t, r, redlatch.NotExecuted)
+			fails(t, r, driver.NotExecuted)
 		})
 	})
 	t.Run("no connection", func(t *testing.T) {
@@ -84,12 +80,12 @@ func TestRunInTime(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
-		inBubble(t, redis.Options{Dialer: hang, DialerRetries: 1}, func(t *testing.T, _ *faultnet.Proxy, r redlatch.Redis) {
-			if took := fails(t, r, redlatch.NotExecuted); took != 3*time.Second {
+		inBubble(t, redis.Options{Dialer: hang, DialerRetries: 1}, func(t *testing.T, _ *faultnet.Proxy, r driver.Redis) {
+			if took := fails(t, r, driver.NotExecuted); took != 3*time.Second {
 				t.Errorf("Run took %v, want 3s", took)
 			}
-			var re *redlatch.RunError
-			if _, err := r.(redlatch.Acker).Replicas(t.Context(), "k"); !errors.As(err, &re) || re.Outcome != redlatch.NotExecuted {
+			var re *driver.RunError
+			if _, err := r.(driver.Acker).Replicas(t.Context(), "k"); !errors.As(err, &re) || re.Outcome != driver.NotExecuted {
 				t.Errorf("Replicas failed with %v, want that nothing was executed", err)
 			}
 			time.Sleep(time.Minute) // go-redis' attempt goes on for a while
@@ -102,44 +98,44 @@ func TestRunInTime(t *testing.T) {
 		}
 		short := time.Second / 2
 		opt := redis.Options{Dialer: hang, DialerRetries: 1, DialTimeout: short, ReadTimeout: short, WriteTimeout: short}
-		inBubble(t, opt, func(t *testing.T, _ *faultnet.Proxy, r redlatch.Redis) {
-			if took := fails(t, r, redlatch.NotExecuted); took != short {
+		inBubble(t, opt, func(t *testing.T, _ *faultnet.Proxy, r driver.Redis) {
+			if took := fails(t, r, driver.NotExecuted); took != short {
 				t.Errorf("Run took %v, want %v", took, short)
 			}
 			time.Sleep(time.Minute) // go-redis' attempt goes on for a while
 		})
 	})
 	t.Run("no reply", func(t *testing.T) {
-		inBubble(t, redis.Options{}, func(t *testing.T, p *faultnet.Proxy, r redlatch.Redis) {
+		inBubble(t, redis.Options{}, func(t *testing.T, p *faultnet.Proxy, r driver.Redis) {
 			if _, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil); err != nil {
 				t.Fatal(err)
 			}
 			p.OneWay(true)
-			fails(t, r, redlatch.Unknown)
+			fails(t, r, driver.Unknown)
 		})
 	})
 	t.Run("no reply, with context time-outs", func(t *testing.T) {
-		inBubble(t, redis.Options{ContextTimeoutEnabled: true}, func(t *testing.T, p *faultnet.Proxy, r redlatch.Redis) {
+		inBubble(t, redis.Options{ContextTimeoutEnabled: true}, func(t *testing.T, p *faultnet.Proxy, r driver.Redis) {
 			if _, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil); err != nil {
 				t.Fatal(err)
 			}
 			p.OneWay(true)
-			if took := fails(t, r, redlatch.Unknown); took != 3*time.Second {
+			if took := fails(t, r, driver.Unknown); took != 3*time.Second {
 				t.Errorf("Run took %v, want 3s", took)
 			}
 		})
 	})
 	t.Run("no free connection", func(t *testing.T) {
-		inBubble(t, redis.Options{PoolSize: 1}, func(t *testing.T, p *faultnet.Proxy, r redlatch.Redis) {
+		inBubble(t, redis.Options{PoolSize: 1}, func(t *testing.T, p *faultnet.Proxy, r driver.Redis) {
 			if _, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil); err != nil {
 				t.Fatal(err)
 			}
 			p.OneWay(true)
 			var wg sync.WaitGroup
 			defer wg.Wait()
-			wg.Go(func() { fails(t, r, redlatch.Unknown) })
+			wg.Go(func() { fails(t, r, driver.Unknown) })
 			synctest.Wait()
-			fails(t, r, redlatch.NotExecuted)
+			fails(t, r, driver.NotExecuted)
 		})
 	})
 }
@@ -154,7 +150,7 @@ func TestAllEndsInTime(t *testing.T) {
 	} {
 		for _, before := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, connected before: %v", name, before), func(t *testing.T) {
-				inBubble(t, redis.Options{}, func(t *testing.T, p *faultnet.Proxy, r redlatch.Redis) {
+				inBubble(t, redis.Options{}, func(t *testing.T, p *faultnet.Proxy, r driver.Redis) {
 					d := r.(*goredis.Driver)
 					s, keys := newScript(t, "return 1"), []string{"k"}
 					if before {
@@ -179,7 +175,7 @@ func TestAllEndsInTime(t *testing.T) {
 							}
 						}
 						start := time.Now()
-						d.Subscribe("channel", false, func(redlatch.Notice) {})()
+						d.Subscribe("channel", false, func(driver.Notice) {})()
 						if took := time.Since(start); took != 0 {
 							t.Errorf("Subscribe and its end took %v", took)
 						}
@@ -192,7 +188,7 @@ func TestAllEndsInTime(t *testing.T) {
 
 // The caller's context carries values, and nothing else.
 func TestContextDoesNotEndRun(t *testing.T) {
-	inBubble(t, redis.Options{ContextTimeoutEnabled: true}, func(t *testing.T, p *faultnet.Proxy, r redlatch.Redis) {
+	inBubble(t, redis.Options{ContextTimeoutEnabled: true}, func(t *testing.T, p *faultnet.Proxy, r driver.Redis) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if reply, err := r.Run(ctx, newScript(t, "return 1"), nil, nil); err != nil || reply.Int != 1 {
@@ -213,9 +209,9 @@ func TestContextDoesNotEndRun(t *testing.T) {
 // A subscription to a server that has fallen silent moves to a new connection,
 // though nothing ever fails.
 func TestSilentSubscription(t *testing.T) {
-	inBubble(t, redis.Options{}, func(t *testing.T, p *faultnet.Proxy, r redlatch.Redis) {
+	inBubble(t, redis.Options{}, func(t *testing.T, p *faultnet.Proxy, r driver.Redis) {
 		confirmed := make(chan struct{}, 10)
-		stop := r.Subscribe("channel", false, func(n redlatch.Notice) {
+		stop := r.Subscribe("channel", false, func(n driver.Notice) {
 			if n.Subscribed {
 				confirmed <- struct{}{}
 			}
@@ -242,20 +238,20 @@ func TestSilentSubscription(t *testing.T) {
 // Without subscriptions there is no goroutine, and a closed client ends those
 // that were left.
 func TestClosedClient(t *testing.T) {
-	inBubble(t, redis.Options{}, func(t *testing.T, p *faultnet.Proxy, _ redlatch.Redis) {
+	inBubble(t, redis.Options{}, func(t *testing.T, p *faultnet.Proxy, _ driver.Redis) {
 		rdb := redis.NewClient(&redis.Options{
 			Addr:   "127.0.0.1:1",
 			Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return p.Dial(ctx) },
 		})
 		r := goredis.Use(rdb)
 		confirmed := make(chan struct{}, 10)
-		f := func(n redlatch.Notice) { confirmed <- struct{}{} }
+		f := func(n driver.Notice) { confirmed <- struct{}{} }
 		stop := r.Subscribe("channel", false, f)
 		<-confirmed
 		if err := rdb.Close(); err != nil {
 			t.Error(err)
 		}
-		fails(t, r, redlatch.NotExecuted)
+		fails(t, r, driver.NotExecuted)
 		defer r.Subscribe("channel", false, f)()
 		time.Sleep(time.Minute) // the bubble ends with an error if a goroutine is left
 		stop()
@@ -276,31 +272,31 @@ func TestUseRefuses(t *testing.T) {
 func TestTraits(t *testing.T) {
 	for _, test := range []struct {
 		opt  redis.UniversalOptions
-		want redlatch.Traits
+		want driver.Traits
 	}{
-		{redis.UniversalOptions{}, redlatch.Traits{Timeout: 8 * time.Second}},
-		{redis.UniversalOptions{ReadTimeout: time.Second, WriteTimeout: 2 * time.Second}, redlatch.Traits{Timeout: 5 * time.Second}},
+		{redis.UniversalOptions{}, driver.Traits{Timeout: 8 * time.Second}},
+		{redis.UniversalOptions{ReadTimeout: time.Second, WriteTimeout: 2 * time.Second}, driver.Traits{Timeout: 5 * time.Second}},
 		{
 			redis.UniversalOptions{DialTimeout: time.Second / 2, ReadTimeout: time.Second / 2, WriteTimeout: time.Second / 2},
-			redlatch.Traits{Timeout: time.Second},
+			driver.Traits{Timeout: time.Second},
 		},
 		{
 			redis.UniversalOptions{DialTimeout: time.Second / 2, ReadTimeout: time.Second / 4, WriteTimeout: -1},
-			redlatch.Traits{},
+			driver.Traits{},
 		},
 		{
 			redis.UniversalOptions{ContextTimeoutEnabled: true, DialTimeout: time.Second / 2, ReadTimeout: time.Second / 2, WriteTimeout: time.Second / 4},
-			redlatch.Traits{Timeout: time.Second},
+			driver.Traits{Timeout: time.Second},
 		},
-		{redis.UniversalOptions{ReadTimeout: -1}, redlatch.Traits{}},
+		{redis.UniversalOptions{ReadTimeout: -1}, driver.Traits{}},
 		{
 			redis.UniversalOptions{ContextTimeoutEnabled: true, DialTimeout: time.Second / 2, ReadTimeout: -1},
-			redlatch.Traits{Timeout: 3 * time.Second},
+			driver.Traits{Timeout: 3 * time.Second},
 		},
-		{redis.UniversalOptions{WriteTimeout: -2}, redlatch.Traits{}},
-		{redis.UniversalOptions{ContextTimeoutEnabled: true}, redlatch.Traits{Timeout: 3 * time.Second}},
-		{redis.UniversalOptions{IsClusterMode: true}, redlatch.Traits{Timeout: 8 * time.Second, Cluster: true, Replicated: true}},
-		{redis.UniversalOptions{MasterName: "m"}, redlatch.Traits{Timeout: 8 * time.Second, Replicated: true}},
+		{redis.UniversalOptions{WriteTimeout: -2}, driver.Traits{}},
+		{redis.UniversalOptions{ContextTimeoutEnabled: true}, driver.Traits{Timeout: 3 * time.Second}},
+		{redis.UniversalOptions{IsClusterMode: true}, driver.Traits{Timeout: 8 * time.Second, Cluster: true, Replicated: true}},
+		{redis.UniversalOptions{MasterName: "m"}, driver.Traits{Timeout: 8 * time.Second, Replicated: true}},
 	} {
 		test.opt.Addrs = []string{"127.0.0.1:1"}
 		rdb := redis.NewUniversalClient(&test.opt)
@@ -328,7 +324,7 @@ func TestShortTimeoutsAllowAShortWatchdogTimeout(t *testing.T) {
 // has to be told it nevertheless.
 func TestASlowServerIsToldTheScript(t *testing.T) {
 	opt := redis.Options{DialTimeout: 200 * time.Millisecond, ReadTimeout: time.Second, WriteTimeout: time.Second}
-	inBubble(t, opt, func(t *testing.T, p *faultnet.Proxy, r redlatch.Redis) {
+	inBubble(t, opt, func(t *testing.T, p *faultnet.Proxy, r driver.Redis) {
 		p.SetRule(func(r faultnet.Request) faultnet.Action {
 			if r.Script() == "" {
 				return faultnet.Pass
@@ -338,7 +334,7 @@ func TestASlowServerIsToldTheScript(t *testing.T) {
 		if reply, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil); err != nil || reply.Int != 1 {
 			t.Errorf("%v, %v", reply, err)
 		}
-		a := r.(redlatch.Acker)
+		a := r.(driver.Acker)
 		if reply, _, err := a.RunAcked(t.Context(), newScript(t, "return 2"), []string{"k"}, nil, 1, time.Millisecond); err != nil || reply.Int != 2 {
 			t.Errorf("acknowledged: %v, %v", reply, err)
 		}
@@ -360,8 +356,8 @@ func TestHookRefusesToWait(t *testing.T) {
 		rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 		rdb.AddHook(hook)
 		_, _, err := goredis.Use(rdb).RunAcked(t.Context(), newScript(t, "return 1"), []string{"k"}, nil, 1, time.Second)
-		var re *redlatch.RunError
-		if !errors.As(err, &re) || re.Outcome != redlatch.NotExecuted || hook.err != nil && !errors.Is(err, hook.err) {
+		var re *driver.RunError
+		if !errors.As(err, &re) || re.Outcome != driver.NotExecuted || hook.err != nil && !errors.Is(err, hook.err) {
 			t.Errorf("a hook that returns %v: %v", hook.err, err)
 		}
 		rdb.Close()
@@ -376,8 +372,8 @@ func TestRunAckedInTime(t *testing.T) {
 		"one connection":    {PoolSize: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, opt, func(t *testing.T, p *faultnet.Proxy, r redlatch.Redis) {
-				s, a := newScript(t, "return 1"), r.(redlatch.Acker)
+			inBubble(t, opt, func(t *testing.T, p *faultnet.Proxy, r driver.Redis) {
+				s, a := newScript(t, "return 1"), r.(driver.Acker)
 				if _, acked, err := a.RunAcked(t.Context(), s, []string{"k"}, nil, 1, time.Hour); err != nil || acked != 0 {
 					t.Errorf("acknowledged by %d, %v", acked, err)
 				}
@@ -396,4 +392,71 @@ func TestRunAckedInTime(t *testing.T) {
 			})
 		})
 	}
+}
+
+// go-redis panics where a server announces what there cannot be. That is an error, and a
+// panic of the program's own hook goes on.
+func TestWhatCannotBeReadEndsNoProcess(t *testing.T) {
+	for _, answer := range []string{"$9223372036854775807\r\n", "*9223372036854775807\r\n"} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		served := make(chan struct{})
+		go func() {
+			defer close(served)
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			for b := make([]byte, 4096); ; {
+				n, err := conn.Read(b)
+				if err != nil {
+					return
+				}
+				if strings.Contains(string(b[:n]), "evalsha") {
+					_, _ = conn.Write([]byte(answer))
+					return
+				}
+				_, _ = conn.Write([]byte("-ERR unknown command\r\n"))
+			}
+		}()
+		rdb := redis.NewClient(&redis.Options{Addr: l.Addr().String(), Protocol: 2, DisableIdentity: true, MaxRetries: -1})
+		r, s := goredis.Use(rdb), newScript(t, "return 1")
+		var re *driver.RunError
+		if _, err := r.Run(t.Context(), s, nil, nil); !errors.As(err, &re) || re.Outcome != driver.Unknown {
+			t.Errorf("%q: %v", answer, err)
+		}
+		// The connection is in the pool, and what comes there next may be the rest of that.
+		if _, err := r.Run(t.Context(), s, nil, nil); !errors.As(err, &re) || re.Outcome != driver.NotExecuted {
+			t.Errorf("after %q: %v, want that nothing is sent any more", answer, err)
+		}
+		_ = rdb.Close()
+		_ = l.Close()
+		<-served
+
+		rdb.AddHook(panics{})
+		r = goredis.Use(rdb)
+		func() {
+			defer func() {
+				if p := recover(); p != "mine" {
+					t.Errorf("of the hook's panic is left: %v", p)
+				}
+			}()
+			_, _ = r.Run(t.Context(), s, nil, nil)
+		}()
+	}
+}
+
+// panics is a hook that does.
+type panics struct{}
+
+func (panics) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (panics) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(context.Context, redis.Cmder) error { panic("mine") }
+}
+
+func (panics) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/adapter"
 )
 
@@ -49,7 +49,7 @@ func newHub(d *Driver, sharded bool, r route) *hub {
 	}
 }
 
-func (h *hub) subscribe(channel string, f func(redlatch.Notice)) (stop func()) {
+func (h *hub) subscribe(channel string, f func(driver.Notice)) (stop func()) {
 	l := adapter.NewListener(f)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,7 +123,11 @@ type link struct {
 // read delivers what arrives on a connection until it fails.
 func (h *hub) read(l *link) {
 	for {
-		v, err := l.ps.Receive(l.ctx)
+		var v any
+		err := contained(func() (err error) {
+			v, err = l.ps.Receive(l.ctx)
+			return err
+		})
 		if err != nil {
 			h.fail(l, err)
 			return

@@ -5,16 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/adapter"
 )
 
-// Run implements [redlatch.Redis].
-func (d *Driver) Run(ctx context.Context, s *redlatch.Script, keys, args []string) (redlatch.Reply, error) {
+// Run implements [driver.Redis].
+func (d *Driver) Run(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
 	ctx, cancel := d.patient(ctx)
 	defer cancel()
 
@@ -28,17 +29,53 @@ func (d *Driver) Run(ctx context.Context, s *redlatch.Script, keys, args []strin
 		if adapter.IsBreak(err) {
 			d.breaks.Lane(keys)
 		}
-		return redlatch.Reply{}, d.creds.Judge(err)
+		return driver.Reply{}, d.creds.Judge(err)
 	}
 	return reply, nil
 }
 
 // send sends one command, once. It returns a typed nil, so its result must not
 // become an error unchecked.
-func (d *Driver) send(ctx context.Context, verb, script string, keys, args []string) (redlatch.Reply, *redlatch.RunError) {
+func (d *Driver) send(ctx context.Context, verb, script string, keys, args []string) (driver.Reply, *driver.RunError) {
 	text := &scriptArg{text: script}
 	cmd := command(ctx, verb, text, keys, args)
-	return result(cmd, d.rdb.Process(ctx, cmd), text)
+	err := d.contained(func() error { return d.rdb.Process(ctx, cmd) })
+	return result(cmd, err, text)
+}
+
+// errUnreadable ends a Driver. go-redis puts a connection back into its pool when it has
+// panicked over an answer, and the next command there may read what is left of that.
+var errUnreadable = errors.New("goredis: go-redis cannot read what the server says; nothing is sent any more by this driver")
+
+// contained is the function of that name, for what shares the client's connections.
+func (d *Driver) contained(call func() error) error {
+	if d.unreadable.Load() {
+		return errUnreadable
+	}
+	err := contained(call)
+	switch {
+	case errors.Is(err, errUnreadable):
+		d.unreadable.Store(true)
+	case d.unreadable.Load(): // meanwhile: it may have read another's answer
+		err = errUnreadable
+	}
+	return err
+}
+
+// contained calls go-redis, which panics where a server says what it has no answer to: a
+// length that is none, a message without a channel. That is an error. Panics of another
+// kind than the runtime's, a hook's of the program, are none of ours.
+func contained(call func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			cause, ok := p.(runtime.Error)
+			if !ok {
+				panic(p)
+			}
+			err = fmt.Errorf("%w: %w", errUnreadable, cause)
+		}
+	}()
+	return call()
 }
 
 func command(ctx context.Context, verb string, script *scriptArg, keys, args []string) once {
@@ -54,14 +91,14 @@ func command(ctx context.Context, verb string, script *scriptArg, keys, args []s
 }
 
 // result says what became of a command that ended with err.
-func result(cmd once, err error, text *scriptArg) (redlatch.Reply, *redlatch.RunError) {
+func result(cmd once, err error, text *scriptArg) (driver.Reply, *driver.RunError) {
 	if err == nil {
 		return reply(cmd.Val())
 	}
 	if errors.Is(err, redis.Nil) {
-		return redlatch.Reply{}, nil
+		return driver.Reply{}, nil
 	}
-	return redlatch.Reply{}, classify(err, text.written.Load())
+	return driver.Reply{}, classify(err, text.written.Load())
 }
 
 // once is a command that go-redis sends again only after a server has answered
@@ -88,19 +125,19 @@ func (a *scriptArg) String() string { return a.text }
 
 // classify says what became of a command that failed with err; written is false
 // if not a byte of it has been put on a connection.
-func classify(err error, written bool) *redlatch.RunError {
+func classify(err error, written bool) *driver.RunError {
 	var answer redis.Error
 	if errors.As(err, &answer) {
-		e := redlatch.ServerError(answer.Error(), err)
+		e := driver.ServerError(answer.Error(), err)
 		if !written { // the server refused the handshake
-			e.Outcome = redlatch.NotExecuted
+			e.Outcome = driver.NotExecuted
 		}
 		return e
 	}
 	if !written || notSent(err) {
-		return &redlatch.RunError{Outcome: redlatch.NotExecuted, Err: err}
+		return &driver.RunError{Outcome: driver.NotExecuted, Err: err}
 	}
-	return &redlatch.RunError{Outcome: redlatch.Unknown, Err: err}
+	return &driver.RunError{Outcome: driver.Unknown, Err: err}
 }
 
 // notSent is for a command that was written before: as go-redis writes ours
@@ -114,24 +151,24 @@ func notSent(err error) bool {
 
 // reply converts what go-redis read. A script of redlatch answers with nothing
 // else than is converted here.
-func reply(v any) (redlatch.Reply, *redlatch.RunError) {
+func reply(v any) (driver.Reply, *driver.RunError) {
 	switch v := v.(type) {
 	case nil:
-		return redlatch.Reply{}, nil
+		return driver.Reply{}, nil
 	case int64:
-		return redlatch.Reply{Kind: redlatch.ReplyInt, Int: v}, nil
+		return driver.Reply{Kind: driver.ReplyInt, Int: v}, nil
 	case string:
-		return redlatch.Reply{Kind: redlatch.ReplyString, Str: v}, nil
+		return driver.Reply{Kind: driver.ReplyString, Str: v}, nil
 	case []any:
-		list := make([]redlatch.Reply, len(v))
+		list := make([]driver.Reply, len(v))
 		for i := range v {
-			var err *redlatch.RunError
+			var err *driver.RunError
 			if list[i], err = reply(v[i]); err != nil {
-				return redlatch.Reply{}, err
+				return driver.Reply{}, err
 			}
 		}
-		return redlatch.Reply{Kind: redlatch.ReplyList, List: list}, nil
+		return driver.Reply{Kind: driver.ReplyList, List: list}, nil
 	default:
-		return redlatch.Reply{}, &redlatch.RunError{Err: fmt.Errorf("goredis: a script answered with a %T", v)}
+		return driver.Reply{}, &driver.RunError{Err: fmt.Errorf("goredis: a script answered with a %T", v)}
 	}
 }

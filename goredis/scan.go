@@ -6,17 +6,17 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/adapter"
 )
 
-// Primaries implements [redlatch.Redis].
-func (d *Driver) Primaries(ctx context.Context) ([]redlatch.Primary, error) {
+// Primaries implements [driver.Redis].
+func (d *Driver) Primaries(ctx context.Context) ([]driver.Primary, error) {
 	if d.single != nil {
-		return []redlatch.Primary{primary{d.single, &d.creds}}, nil
+		return []driver.Primary{primary{d.single, &d.creds}}, nil
 	}
 	var mu sync.Mutex
-	var all []redlatch.Primary
+	var all []driver.Primary
 	err := d.cluster.ForEachMaster(context.WithoutCancel(ctx), func(_ context.Context, c *redis.Client) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -44,7 +44,7 @@ type primary struct {
 	creds *adapter.Credentials
 }
 
-// Scan implements [redlatch.Primary].
+// Scan implements [driver.Primary].
 func (p primary) Scan(ctx context.Context, cursor uint64, kind, pattern string, count int) (keys []string, next uint64, err error) {
 	keys, next, err = p.rdb.ScanType(context.WithoutCancel(ctx), cursor, pattern, int64(count), kind).Result()
 	return keys, next, p.creds.Mask(err)

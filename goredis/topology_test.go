@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/drivertest"
 	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/testserver"
@@ -20,7 +20,7 @@ const redial = "github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"
 // is not.
 const timeout = 10 * time.Second
 
-func use(t *testing.T, rdb redis.UniversalClient) redlatch.Redis {
+func use(t *testing.T, rdb redis.UniversalClient) driver.Redis {
 	t.Helper()
 	t.Cleanup(func() {
 		if err := rdb.Close(); err != nil {
@@ -40,7 +40,7 @@ func TestContractCluster(t *testing.T) {
 			t.Parallel()
 			c := testserver.StartCluster(t, kind)
 			drivertest.RunCluster(t, drivertest.ClusterConfig{
-				New: func(t *testing.T) redlatch.Redis {
+				New: func(t *testing.T) driver.Redis {
 					return use(t, redis.NewClusterClient(&redis.ClusterOptions{
 						Addrs: c.Addrs(), DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout,
 					}))
@@ -64,7 +64,7 @@ func TestContractSentinel(t *testing.T) {
 			t.Parallel()
 			s := testserver.StartSentinels(t, kind)
 			drivertest.RunFailover(t, drivertest.FailoverConfig{
-				New: func(t *testing.T) redlatch.Redis {
+				New: func(t *testing.T) driver.Redis {
 					return use(t, redis.NewFailoverClient(&redis.FailoverOptions{
 						MasterName: s.Name, SentinelAddrs: s.Addrs(),
 						DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout,

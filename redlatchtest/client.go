@@ -2,6 +2,7 @@ package redlatchtest
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -62,7 +63,7 @@ func Lose(hold *redlatch.Hold) {
 	}
 	s.mini.Del(hold.Name())
 	s.mu.Lock()
-	drivers := append([]*driver(nil), s.drivers...)
+	drivers := slices.Clone(s.drivers)
 	s.mu.Unlock()
 	for _, d := range drivers {
 		d.pretend()

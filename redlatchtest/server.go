@@ -10,7 +10,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	rueidisclient "github.com/redis/rueidis"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/pipe"
 	"github.com/redlatch/redlatch/rueidis"
 )
@@ -22,7 +22,7 @@ type Server struct {
 	mini *miniredis.Miniredis
 
 	mu      sync.Mutex
-	drivers []*driver
+	drivers []*pretender
 }
 
 // NewServer starts a server, which ends with the test. In a synctest bubble it
@@ -52,11 +52,11 @@ func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 // Redis returns a driver for the server, to make a client with [redlatch.New].
 // It is closed when the test ends, after what the test registers with Cleanup
 // from now on; so close the client there, or in the test.
-func (s *Server) Redis() redlatch.Redis { return s.Through(s.Dial) }
+func (s *Server) Redis() driver.Redis { return s.Through(s.Dial) }
 
 // Through is [Server.Redis] with connections made by dial, such as one that puts
 // a proxy in between.
-func (s *Server) Through(dial func(ctx context.Context) (net.Conn, error)) redlatch.Redis {
+func (s *Server) Through(dial func(ctx context.Context) (net.Conn, error)) driver.Redis {
 	s.tb.Helper()
 	inner, err := rueidis.New(rueidisclient.ClientOption{
 		InitAddress:       []string{"embedded"},
@@ -72,7 +72,7 @@ func (s *Server) Through(dial func(ctx context.Context) (net.Conn, error)) redla
 	if err != nil {
 		s.tb.Fatal("redlatchtest: ", err) // not by the server's fault: these options are wrong
 	}
-	d := &driver{Driver: inner}
+	d := &pretender{Driver: inner}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.drivers = append(s.drivers, d)
@@ -85,9 +85,9 @@ func (s *Server) holds(name, field string) bool {
 	return s.mini.HGet(name, field) != ""
 }
 
-// A driver can pretend that its connection was lost, on which redlatch looks
+// A pretender is a driver that can pretend that its connection was lost, on which redlatch looks
 // after its locks.
-type driver struct {
+type pretender struct {
 	*rueidis.Driver
 
 	mu   sync.Mutex
@@ -95,8 +95,8 @@ type driver struct {
 	told map[int]func(lane string)
 }
 
-// OnBreak implements redlatch.Redis.
-func (d *driver) OnBreak(f func(lane string)) (stop func()) {
+// OnBreak implements driver.Redis.
+func (d *pretender) OnBreak(f func(lane string)) (stop func()) {
 	inner := d.Driver.OnBreak(f)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -114,7 +114,7 @@ func (d *driver) OnBreak(f func(lane string)) (stop func()) {
 	}
 }
 
-func (d *driver) pretend() {
+func (d *pretender) pretend() {
 	d.mu.Lock()
 	told := make([]func(string), 0, len(d.told))
 	for _, f := range d.told {

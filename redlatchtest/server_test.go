@@ -8,17 +8,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/driver"
 )
 
-func newScript(t *testing.T, source string) *redlatch.Script {
-	t.Helper()
-	s, err := script.New("test", "-- A test.\n-- returns something\n"+source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+func newScript(t *testing.T, source string) *driver.Script {
+	return driver.NewScript("test", source)
 }
 
 func TestServerInBubble(t *testing.T) {
@@ -29,8 +23,8 @@ func TestServerInBubble(t *testing.T) {
 		take := newScript(t, `redis.call('hset', KEYS[1], ARGV[1], 1) redis.call('pexpire', KEYS[1], ARGV[2]) redis.call('publish', KEYS[2], 'taken') return 1`)
 		left := newScript(t, `return redis.call('pttl', KEYS[1])`)
 
-		var notices []redlatch.Notice
-		stop := r.Subscribe("news", false, func(n redlatch.Notice) { notices = append(notices, n) })
+		var notices []driver.Notice
+		stop := r.Subscribe("news", false, func(n driver.Notice) { notices = append(notices, n) })
 		synctest.Wait()
 		if got, err := r.Run(ctx, take, []string{"k", "news"}, []string{"me", "3600000"}); err != nil || got.Int != 1 {
 			t.Fatal(got, err)

@@ -6,7 +6,7 @@ import (
 
 	client "github.com/redis/rueidis"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/drivertest"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/rueidis"
@@ -19,19 +19,19 @@ func within(addr string, timeout time.Duration) client.ClientOption {
 	return client.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, ConnWriteTimeout: timeout}
 }
 
-func open(t *testing.T, addr string, timeout time.Duration) redlatch.Redis {
+func open(t *testing.T, addr string, timeout time.Duration) driver.Redis {
 	t.Helper()
 	return newDriver(t, within(addr, timeout))
 }
 
 // openUse is open for a client of the program's own.
-func openUse(t *testing.T, addr string, timeout time.Duration) redlatch.Redis {
+func openUse(t *testing.T, addr string, timeout time.Duration) driver.Redis {
 	t.Helper()
 	return use(t, within(addr, timeout))
 }
 
 // use is newDriver for a client of the program's own, with rueidis' retries.
-func use(t *testing.T, opt client.ClientOption) redlatch.Redis {
+func use(t *testing.T, opt client.ClientOption) driver.Redis {
 	t.Helper()
 	opt.DisableCache = true
 	c, err := client.NewClient(opt)

@@ -8,18 +8,18 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/adapter"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// Run implements [redlatch.Redis].
-func (d *Driver) Run(ctx context.Context, s *redlatch.Script, keys, args []string) (redlatch.Reply, error) {
+// Run implements [driver.Redis].
+func (d *Driver) Run(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
 	ctx, release := d.bound(ctx)
 	defer release()
 	client, err := d.commands.get(ctx)
 	if err != nil {
-		return redlatch.Reply{}, d.creds.Judge(notExecuted(err))
+		return driver.Reply{}, d.creds.Judge(notExecuted(err))
 	}
 	return d.run(ctx, client, s, keys, args)
 }
@@ -50,10 +50,10 @@ func (d *Driver) limit(ctx context.Context) (_ context.Context, release context.
 }
 
 // run runs one script over client.
-func (d *Driver) run(ctx context.Context, client rueidis.Client, s *redlatch.Script, keys, args []string) (redlatch.Reply, error) {
+func (d *Driver) run(ctx context.Context, client rueidis.Client, s *driver.Script, keys, args []string) (driver.Reply, error) {
 	if client.Mode() == rueidis.ClientModeCluster && !sameSlot(keys) {
 		// rueidis would panic.
-		return redlatch.Reply{}, redlatch.ServerError("CROSSSLOT", errCrossSlot)
+		return driver.Reply{}, driver.ServerError("CROSSSLOT", errCrossSlot)
 	}
 	res := client.Do(ctx, command(client.B(), s, bySHA, keys, args))
 	if unknownScript(res) {
@@ -66,7 +66,7 @@ func (d *Driver) run(ctx context.Context, client rueidis.Client, s *redlatch.Scr
 	if adapter.IsBreak(re) {
 		d.breaks.Lane(keys)
 	}
-	return redlatch.Reply{}, d.creds.Judge(re)
+	return driver.Reply{}, d.creds.Judge(re)
 }
 
 var (
@@ -91,7 +91,7 @@ const (
 	bySource form = true  // EVAL, for a server that does not know the script
 )
 
-func command(b rueidis.Builder, s *redlatch.Script, f form, keys, args []string) rueidis.Completed {
+func command(b rueidis.Builder, s *driver.Script, f form, keys, args []string) rueidis.Completed {
 	n := int64(len(keys))
 	if f == bySource {
 		return b.Eval().Script(s.Source()).Numkeys(n).Key(keys...).Arg(args...).Build()
@@ -107,23 +107,23 @@ func unknownScript(res rueidis.RedisResult) bool {
 	return ok && re.IsNoScript()
 }
 
-func convert(res rueidis.RedisResult) (redlatch.Reply, *redlatch.RunError) {
+func convert(res rueidis.RedisResult) (driver.Reply, *driver.RunError) {
 	if err := res.NonRedisError(); err != nil {
-		return redlatch.Reply{}, classify(err)
+		return driver.Reply{}, classify(err)
 	}
 	msg, err := res.ToMessage()
 	if err != nil && !rueidis.IsRedisNil(err) {
-		return redlatch.Reply{}, redlatch.ServerError(err.Error(), err)
+		return driver.Reply{}, driver.ServerError(err.Error(), err)
 	}
 	return reply(msg)
 }
 
 // classify says what became of a script that was not answered.
-func classify(err error) *redlatch.RunError {
+func classify(err error) *driver.RunError {
 	if re, ok := rueidis.IsRedisErr(err); ok {
 		// A reply, but not to the script: the server refused the handshake.
-		e := redlatch.ServerError(re.Error(), err)
-		e.Outcome = redlatch.NotExecuted
+		e := driver.ServerError(re.Error(), err)
+		e.Outcome = driver.NotExecuted
 		return e
 	}
 	var nc *notConnectedError
@@ -132,40 +132,40 @@ func classify(err error) *redlatch.RunError {
 		return notExecuted(err)
 	}
 	// Also ErrClosing: what was under way when the client was closed may run.
-	return &redlatch.RunError{Outcome: redlatch.Unknown, Err: err}
+	return &driver.RunError{Outcome: driver.Unknown, Err: err}
 }
 
-func notExecuted(err error) *redlatch.RunError {
-	e := &redlatch.RunError{Outcome: redlatch.NotExecuted, Err: err}
+func notExecuted(err error) *driver.RunError {
+	e := &driver.RunError{Outcome: driver.NotExecuted, Err: err}
 	if re, ok := rueidis.IsRedisErr(err); ok {
-		e.Code = redlatch.ServerError(re.Error(), err).Code
+		e.Code = driver.ServerError(re.Error(), err).Code
 	}
 	return e
 }
 
 // reply converts what rueidis read. A script of redlatch answers with nothing
 // else than is converted here.
-func reply(m rueidis.RedisMessage) (redlatch.Reply, *redlatch.RunError) {
+func reply(m rueidis.RedisMessage) (driver.Reply, *driver.RunError) {
 	switch {
 	case m.IsInt64():
 		n, _ := m.AsInt64()
-		return redlatch.Reply{Kind: redlatch.ReplyInt, Int: n}, nil
+		return driver.Reply{Kind: driver.ReplyInt, Int: n}, nil
 	case m.IsNil():
-		return redlatch.Reply{}, nil
+		return driver.Reply{}, nil
 	case m.IsString():
 		s, _ := m.ToString()
-		return redlatch.Reply{Kind: redlatch.ReplyString, Str: s}, nil
+		return driver.Reply{Kind: driver.ReplyString, Str: s}, nil
 	case m.IsArray():
 		values, _ := m.ToArray()
-		list := make([]redlatch.Reply, len(values))
+		list := make([]driver.Reply, len(values))
 		for i := range values {
-			var err *redlatch.RunError
+			var err *driver.RunError
 			if list[i], err = reply(values[i]); err != nil {
-				return redlatch.Reply{}, err
+				return driver.Reply{}, err
 			}
 		}
-		return redlatch.Reply{Kind: redlatch.ReplyList, List: list}, nil
+		return driver.Reply{Kind: driver.ReplyList, List: list}, nil
 	default:
-		return redlatch.Reply{}, &redlatch.RunError{Err: fmt.Errorf("rueidis: a script answered with %s", m.String())}
+		return driver.Reply{}, &driver.RunError{Err: fmt.Errorf("rueidis: a script answered with %s", m.String())}
 	}
 }

@@ -6,24 +6,24 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/adapter"
 )
 
-// Primaries implements [redlatch.Redis].
-func (d *Driver) Primaries(ctx context.Context) ([]redlatch.Primary, error) {
+// Primaries implements [driver.Redis].
+func (d *Driver) Primaries(ctx context.Context) ([]driver.Primary, error) {
 	client, err := d.commands.wait()
 	if err != nil {
 		return nil, d.creds.Mask(err)
 	}
 	if client.Mode() != rueidis.ClientModeCluster {
-		return []redlatch.Primary{primary{client, &d.creds}}, nil
+		return []driver.Primary{primary{client, &d.creds}}, nil
 	}
 	// A node that does not say that it is a replica counts as a primary: asking
 	// it for keys is how a listing finds out that it is incomplete.
 	ctx = context.WithoutCancel(ctx)
 	var mu sync.Mutex
-	var all []redlatch.Primary
+	var all []driver.Primary
 	var wg sync.WaitGroup
 	for _, node := range client.Nodes() {
 		wg.Go(func() {
@@ -80,7 +80,7 @@ type primary struct {
 	creds  *adapter.Credentials
 }
 
-// Scan implements [redlatch.Primary].
+// Scan implements [driver.Primary].
 func (p primary) Scan(ctx context.Context, cursor uint64, kind, pattern string, count int) (keys []string, next uint64, err error) {
 	cmd := p.client.B().Scan().Cursor(cursor).Match(pattern).Count(int64(count)).Type(kind).Build()
 	e, err := p.client.Do(context.WithoutCancel(ctx), cmd).AsScanEntry()

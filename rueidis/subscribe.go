@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/adapter"
 )
 
@@ -28,8 +28,8 @@ type topic struct {
 	leave     context.CancelFunc
 }
 
-// Subscribe implements [redlatch.Redis].
-func (d *Driver) Subscribe(channel string, sharded bool, h func(redlatch.Notice)) (stop func()) {
+// Subscribe implements [driver.Redis].
+func (d *Driver) Subscribe(channel string, sharded bool, h func(driver.Notice)) (stop func()) {
 	l := adapter.NewListener(h)
 	key := topicKey{channel, sharded}
 	d.mu.Lock()
@@ -50,7 +50,7 @@ func (d *Driver) Subscribe(channel string, sharded bool, h func(redlatch.Notice)
 	return func() { t.drop(l) }
 }
 
-// Listeners implements [redlatch.Sharer].
+// Listeners implements [driver.Sharer].
 func (d *Driver) Listeners(channel string, sharded bool) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 
 	client "github.com/redis/rueidis"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/drivertest"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/rueidis"
@@ -26,7 +26,7 @@ const (
 // is not.
 const timeout = 10 * time.Second
 
-func newDriver(t *testing.T, opt client.ClientOption) redlatch.Redis {
+func newDriver(t *testing.T, opt client.ClientOption) driver.Redis {
 	t.Helper()
 	d, err := rueidis.New(opt)
 	if err != nil {
@@ -37,7 +37,7 @@ func newDriver(t *testing.T, opt client.ClientOption) redlatch.Redis {
 }
 
 // onEach runs a test on every kind of server, and with Use on one.
-func onEach(t *testing.T, test func(*testing.T, testserver.Kind, func(*testing.T, client.ClientOption) redlatch.Redis)) {
+func onEach(t *testing.T, test func(*testing.T, testserver.Kind, func(*testing.T, client.ClientOption) driver.Redis)) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("a long story, for make check")
@@ -56,10 +56,10 @@ func onEach(t *testing.T, test func(*testing.T, testserver.Kind, func(*testing.T
 }
 
 func TestContractCluster(t *testing.T) {
-	onEach(t, func(t *testing.T, kind testserver.Kind, open func(*testing.T, client.ClientOption) redlatch.Redis) {
+	onEach(t, func(t *testing.T, kind testserver.Kind, open func(*testing.T, client.ClientOption) driver.Redis) {
 		c := testserver.StartCluster(t, kind)
 		drivertest.RunCluster(t, drivertest.ClusterConfig{
-			New: func(t *testing.T) redlatch.Redis {
+			New: func(t *testing.T) driver.Redis {
 				return open(t, client.ClientOption{InitAddress: c.Addrs(), ConnWriteTimeout: timeout})
 			},
 			Fail:    func(key string) { c.PrimaryOf(key).Kill() },
@@ -71,10 +71,10 @@ func TestContractCluster(t *testing.T) {
 }
 
 func TestContractSentinel(t *testing.T) {
-	onEach(t, func(t *testing.T, kind testserver.Kind, open func(*testing.T, client.ClientOption) redlatch.Redis) {
+	onEach(t, func(t *testing.T, kind testserver.Kind, open func(*testing.T, client.ClientOption) driver.Redis) {
 		s := testserver.StartSentinels(t, kind)
 		drivertest.RunFailover(t, drivertest.FailoverConfig{
-			New: func(t *testing.T) redlatch.Redis {
+			New: func(t *testing.T) driver.Redis {
 				return open(t, client.ClientOption{
 					InitAddress: s.Addrs(), ConnWriteTimeout: timeout, Sentinel: client.SentinelOption{MasterSet: s.Name},
 				})

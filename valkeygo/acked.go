@@ -8,11 +8,11 @@ import (
 
 	"github.com/valkey-io/valkey-go"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/adapter"
 )
 
-var _ redlatch.Acker = (*Driver)(nil)
+var _ driver.Acker = (*Driver)(nil)
 
 const (
 	// mostWait is how many connections of a lane wait for replicas at a time: valkey-go
@@ -22,14 +22,14 @@ const (
 	smallBuffer = 16 << 10
 )
 
-// RunAcked implements [redlatch.Acker], on a connection of a client of its own, which
+// RunAcked implements [driver.Acker], on a connection of a client of its own, which
 // is made when it is needed, or of the foreign one, from valkey-go's pool for
 // blocking commands, of which it uses half (BlockingPoolSize) and at most 64 of a
 // lane. A timeout is shortened to a third of what is left of Traits.Timeout. With
 // Standalone.EnableRedirect nobody is asked for acknowledgement.
 func (d *Driver) RunAcked(
-	ctx context.Context, s *redlatch.Script, keys, args []string, replicas int, timeout time.Duration,
-) (reply redlatch.Reply, acked int, err error) {
+	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
+) (reply driver.Reply, acked int, err error) {
 	if d.redirects { // which a connection of one's own does not follow
 		reply, err = d.Run(ctx, s, keys, args)
 		return reply, -1, err
@@ -38,14 +38,14 @@ func (d *Driver) RunAcked(
 	defer release()
 	client, err := d.waits.get(ctx)
 	if err != nil {
-		return redlatch.Reply{}, 0, d.creds.Judge(notExecuted(err))
+		return driver.Reply{}, 0, d.creds.Judge(notExecuted(err))
 	}
 	if client.Mode() == valkey.ClientModeCluster && !sameSlot(keys) {
-		return redlatch.Reply{}, 0, redlatch.ServerError("CROSSSLOT", errCrossSlot)
+		return driver.Reply{}, 0, driver.ServerError("CROSSSLOT", errCrossSlot)
 	}
 	giveBack, err := d.shares.Take(d.Lane(keys[0]), d.share, d.traits.Timeout/3)
 	if err != nil {
-		return redlatch.Reply{}, 0, notExecuted(err)
+		return driver.Reply{}, 0, notExecuted(err)
 	}
 	defer giveBack()
 	if end, ok := ctx.Deadline(); ok {
@@ -63,18 +63,18 @@ func (d *Driver) RunAcked(
 		if adapter.IsBreak(re) {
 			d.breaks.Lane(keys)
 		}
-		return redlatch.Reply{}, 0, d.creds.Judge(re)
+		return driver.Reply{}, 0, d.creds.Judge(re)
 	}
 	if err := wait.NonValkeyError(); err != nil { // whoever is the primary by now may not have it
 		d.breaks.Lane(keys)
-		return redlatch.Reply{}, 0, &redlatch.RunError{Outcome: redlatch.Unknown, Err: err}
+		return driver.Reply{}, 0, &driver.RunError{Outcome: driver.Unknown, Err: err}
 	}
 	return reply, acknowledged(wait), nil
 }
 
 // An ackedScript is a script with what is to be waited for behind it.
 type ackedScript struct {
-	script     *redlatch.Script
+	script     *driver.Script
 	keys, args []string
 	replicas   int64
 	timeoutMs  int64
@@ -122,7 +122,7 @@ func acknowledged(wait valkey.ValkeyResult) int {
 	return int(n)
 }
 
-// Replicas implements [redlatch.Acker].
+// Replicas implements [driver.Acker].
 func (d *Driver) Replicas(ctx context.Context, key string) (int, error) {
 	ctx, release := d.bound(ctx)
 	defer release()
@@ -140,14 +140,14 @@ func (d *Driver) Replicas(ctx context.Context, key string) (int, error) {
 	}
 	list, err := res.ToArray()
 	if err != nil {
-		return 0, redlatch.ServerError(err.Error(), err)
+		return 0, driver.ServerError(err.Error(), err)
 	}
 	if len(list) < 3 {
-		return 0, redlatch.ServerError("READONLY", errNoPrimary)
+		return 0, driver.ServerError("READONLY", errNoPrimary)
 	}
 	replicas, err := list[2].ToArray()
 	if err != nil { // a replica tells the port of its primary there
-		return 0, redlatch.ServerError("READONLY", errNoPrimary)
+		return 0, driver.ServerError("READONLY", errNoPrimary)
 	}
 	return len(replicas), nil
 }

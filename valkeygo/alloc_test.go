@@ -10,14 +10,14 @@ import (
 
 	client "github.com/valkey-io/valkey-go"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
 // The race detector makes a sync.Pool forget on purpose, so this is not for it.
 func TestRunAllocatesNothing(t *testing.T) {
 	d := newDriver(t, options(testserver.Start(t, testserver.Redis).Addr()))
-	s, keys, args := one(t), []string{"key"}, []string{"30000", "owner"}
+	s, keys, args := one, []string{"key"}, []string{"30000", "owner"}
 	ctx := context.Background()
 	allocs := testing.AllocsPerRun(2000, func() {
 		if reply, err := d.Run(ctx, s, keys, args); err != nil || reply.Int != 1 {
@@ -38,11 +38,11 @@ func TestRunBatchAllocatesNothingMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer plain.Close()
-	d, ok := newDriver(t, opt).(redlatch.Batcher)
+	d, ok := newDriver(t, opt).(driver.Batcher)
 	if !ok {
 		t.Fatal("no Batcher")
 	}
-	all, ctx := batchOf(one(t), 8), context.Background()
+	all, ctx := batchOf(one, 8), context.Background()
 	if d.RunBatch(all); all[0].Err != nil {
 		t.Fatal(all[0].Err)
 	}

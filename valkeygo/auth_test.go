@@ -20,6 +20,7 @@ import (
 	client "github.com/valkey-io/valkey-go"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/valkeygo"
 )
@@ -33,10 +34,10 @@ func TestNotLetIn(t *testing.T) {
 			opt := options(s.Addr())
 			opt.Password = password
 			_, err := newDriver(t, opt).Run(t.Context(), newScript(t, "return 1"), nil, nil)
-			var re *redlatch.RunError
+			var re *driver.RunError
 			switch {
 			case code == "" && err == nil:
-			case !errors.As(err, &re) || re.Outcome != redlatch.NotExecuted || re.Code != code:
+			case !errors.As(err, &re) || re.Outcome != driver.NotExecuted || re.Code != code:
 				t.Errorf("%s, password %q: %v, want that it was not executed: %s", kind, password, err, code)
 			}
 		}
@@ -94,8 +95,8 @@ func TestTLS(t *testing.T) {
 	}
 	defer d.Close()
 	succeeds(t, d)
-	confirmed := make(chan redlatch.Notice, 10)
-	stop := d.Subscribe("channel", false, func(n redlatch.Notice) { confirmed <- n })
+	confirmed := make(chan driver.Notice, 10)
+	stop := d.Subscribe("channel", false, func(n driver.Notice) { confirmed <- n })
 	select {
 	case <-confirmed:
 	case <-time.After(time.Minute):
@@ -104,7 +105,7 @@ func TestTLS(t *testing.T) {
 	stop()
 
 	opt.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS13} // does not know the certificate
-	fails(t, newDriver(t, opt), redlatch.NotExecuted)
+	fails(t, newDriver(t, opt), driver.NotExecuted)
 }
 
 func forward(c net.Conn, s *testserver.Server) {
@@ -172,25 +173,25 @@ func TestCredentialsThatRotate(t *testing.T) {
 	}{{"wrong", nil, "WRONGPASS"}, {"", errors.New("sealed"), "no credentials: sealed"}, {"secret", nil, ""}, {"wrong", nil, ""}} {
 		set(c.password, c.err)
 		_, err := d.Run(t.Context(), newScript(t, "return 1"), nil, nil)
-		var re *redlatch.RunError
+		var re *driver.RunError
 		switch {
 		case c.want == "" && err == nil: // the connection is there
-		case !errors.As(err, &re) || re.Outcome != redlatch.NotExecuted || re.Code != "" || !redlatch.IsRetryable(err) || !strings.Contains(err.Error(), c.want):
+		case !errors.As(err, &re) || re.Outcome != driver.NotExecuted || re.Code != "" || !redlatch.IsRetryable(err) || !strings.Contains(err.Error(), c.want):
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
 	s.MustDo("CLIENT", "KILL", "TYPE", "normal")
 	script := newScript(t, "return 1")
-	requests := []*redlatch.Request{{Script: script}, {Script: script}}
-	batcher, ok := d.(redlatch.Batcher)
+	requests := []*driver.Request{{Script: script}, {Script: script}}
+	batcher, ok := d.(driver.Batcher)
 	if !ok {
 		t.Fatal("it runs no batches")
 	}
 	for end := time.Now().Add(time.Minute); ; {
 		batcher.RunBatch(requests)
-		var re *redlatch.RunError
+		var re *driver.RunError
 		if errors.As(requests[1].Err, &re) && strings.Contains(re.Error(), "WRONGPASS") {
-			if re.Outcome != redlatch.NotExecuted || re.Code != "" {
+			if re.Outcome != driver.NotExecuted || re.Code != "" {
 				t.Errorf("of a batch: %v, %q", re, re.Code)
 			}
 			return

@@ -11,17 +11,17 @@ import (
 
 	"github.com/valkey-io/valkey-go"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/adapter"
 )
 
-// RunBatch implements [redlatch.Batcher]: the requests go out in one piece for
+// RunBatch implements [driver.Batcher]: the requests go out in one piece for
 // each node, and what a server does not know the script of goes out once more, in
 // another piece. Each is judged by itself, as Run judges it.
 //
 // It takes no longer than a Run. If the connection is lost, the outcome of a
 // request may be unknown although its answer had come.
-func (d *Driver) RunBatch(requests []*redlatch.Request) {
+func (d *Driver) RunBatch(requests []*driver.Request) {
 	// What valkey-go sends again by itself, and why that is safe here: after an error
 	// only read-only commands, which scripts are not; after MOVED and ASK only the
 	// requests that were answered so, hence not executed; after the end of a
@@ -31,7 +31,7 @@ func (d *Driver) RunBatch(requests []*redlatch.Request) {
 	client, err := d.commands.get(ctx)
 	if err != nil {
 		for _, r := range requests {
-			r.Reply, r.Err = redlatch.Reply{}, d.creds.Judge(notExecuted(err))
+			r.Reply, r.Err = driver.Reply{}, d.creds.Judge(notExecuted(err))
 		}
 		return
 	}
@@ -43,7 +43,7 @@ func (d *Driver) RunBatch(requests []*redlatch.Request) {
 	unknown, broken := d.send(ctx, client, bySHA, requests)
 	if cluster && slices.ContainsFunc(requests, lacksNode) {
 		// If one slot has no node valkey-go sends nothing at all.
-		var unsent []*redlatch.Request
+		var unsent []*driver.Request
 		for _, r := range requests {
 			if lacksNode(r) {
 				unsent = append(unsent, r)
@@ -61,14 +61,14 @@ func (d *Driver) RunBatch(requests []*redlatch.Request) {
 }
 
 // unfit says that with r among others valkey-go would panic.
-func unfit(r *redlatch.Request) bool { return len(r.Keys) == 0 || !sameSlot(r.Keys) }
+func unfit(r *driver.Request) bool { return len(r.Keys) == 0 || !sameSlot(r.Keys) }
 
 // lacksNode says that r was not sent because there was no node for it, or for
 // another one.
-func lacksNode(r *redlatch.Request) bool { return errors.Is(r.Err, valkey.ErrNoSlot) }
+func lacksNode(r *driver.Request) bool { return errors.Is(r.Err, valkey.ErrNoSlot) }
 
 // runEach runs the requests one by one, at the same time.
-func (d *Driver) runEach(ctx context.Context, client valkey.Client, requests []*redlatch.Request) {
+func (d *Driver) runEach(ctx context.Context, client valkey.Client, requests []*driver.Request) {
 	var wg sync.WaitGroup
 	for _, r := range requests {
 		wg.Go(func() { r.Reply, r.Err = d.run(ctx, client, r.Script, r.Keys, r.Args) })
@@ -82,8 +82,8 @@ var buffers sync.Pool
 // send sends the requests and sets what became of them. Those sent bySHA whose
 // script is unknown it returns instead, and one that met a break if there is one.
 func (d *Driver) send(
-	ctx context.Context, client valkey.Client, f form, requests []*redlatch.Request,
-) (unknown []*redlatch.Request, broken *redlatch.Request) {
+	ctx context.Context, client valkey.Client, f form, requests []*driver.Request,
+) (unknown []*driver.Request, broken *driver.Request) {
 	buf, ok := buffers.Get().(*[]valkey.Completed)
 	if !ok {
 		buf = new([]valkey.Completed)
@@ -101,7 +101,7 @@ func (d *Driver) send(
 			unknown = append(unknown, r)
 			continue
 		}
-		var re *redlatch.RunError
+		var re *driver.RunError
 		if r.Reply, re = convert(res); re != nil {
 			r.Err = d.creds.Judge(re)
 			if adapter.IsBreak(re) {

@@ -17,7 +17,7 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 	client "github.com/valkey-io/valkey-go"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/valkeygo"
@@ -25,16 +25,16 @@ import (
 
 const count = "return redis.call('incr', KEYS[1])"
 
-func requests(s *redlatch.Script, keys ...string) (all []*redlatch.Request) {
+func requests(s *driver.Script, keys ...string) (all []*driver.Request) {
 	for _, key := range keys {
-		all = append(all, &redlatch.Request{Script: s, Keys: []string{key}})
+		all = append(all, &driver.Request{Script: s, Keys: []string{key}})
 	}
 	return all
 }
 
-func outcome(t *testing.T, err error) redlatch.Outcome {
+func outcome(t *testing.T, err error) driver.Outcome {
 	t.Helper()
-	var re *redlatch.RunError
+	var re *driver.RunError
 	if !errors.As(err, &re) {
 		t.Fatalf("failed with %T (%v)", err, err)
 	}
@@ -58,7 +58,7 @@ func TestBatchInTime(t *testing.T) {
 				t.Errorf("RunBatch took %v, Traits.Timeout is %v", took, d.Traits().Timeout)
 			}
 			for _, r := range all {
-				if outcome(t, r.Err) != redlatch.Unknown {
+				if outcome(t, r.Err) != driver.Unknown {
 					t.Errorf("%v, want that the outcome is unknown", r.Err)
 				}
 			}
@@ -69,7 +69,7 @@ func TestBatchInTime(t *testing.T) {
 		all := requests(s, "a", "b")
 		d.RunBatch(all)
 		for _, r := range all {
-			if outcome(t, r.Err) != redlatch.NotExecuted {
+			if outcome(t, r.Err) != driver.NotExecuted {
 				t.Errorf("a closed driver: %v", r.Err)
 			}
 		}
@@ -99,11 +99,11 @@ func redirects(addr string) client.ClientOption {
 
 // valkey-go would send all again.
 func TestBatchIsRedirectedOneByOne(t *testing.T) {
-	for name, open := range map[string]func(*testing.T, client.ClientOption) redlatch.Redis{"new": newDriver, "use": use} {
+	for name, open := range map[string]func(*testing.T, client.ClientOption) driver.Redis{"new": newDriver, "use": use} {
 		from, to := miniredis.RunT(t), miniredis.RunT(t)
 		redirecting(to, "", "")
 		redirecting(from, "moves", to.Addr())
-		d := open(t, redirects(from.Addr())).(redlatch.Batcher)
+		d := open(t, redirects(from.Addr())).(driver.Batcher)
 		s := newScript(t, count)
 		if _, err := d.Run(t.Context(), s, []string{"warm"}, nil); err != nil {
 			t.Fatal(err)
@@ -139,7 +139,7 @@ func TestRedirectToNowhereEndsInTime(t *testing.T) {
 		all := requests(newScript(t, count), "moves", "a")
 		for what, f := range map[string]func() error{
 			"Run":      func() error { _, err := d.Run(t.Context(), all[0].Script, all[0].Keys, nil); return err },
-			"RunBatch": func() error { d.(redlatch.Batcher).RunBatch(all); return all[0].Err },
+			"RunBatch": func() error { d.(driver.Batcher).RunBatch(all); return all[0].Err },
 		} {
 			start := time.Now()
 			err := f()
@@ -160,12 +160,12 @@ func TestBatchInTatteredCluster(t *testing.T) {
 	}
 	t.Parallel()
 	c := testserver.StartCluster(t, testserver.Redis)
-	open := func() redlatch.Batcher {
-		return newDriver(t, client.ClientOption{InitAddress: c.Addrs(), ConnWriteTimeout: timeout}).(redlatch.Batcher)
+	open := func() driver.Batcher {
+		return newDriver(t, client.ClientOption{InitAddress: c.Addrs(), ConnWriteTimeout: timeout}).(driver.Batcher)
 	}
 	s, one := newScript(t, count), newScript(t, "return 1")
 	d := open()
-	for round, odd := range []*redlatch.Request{{Script: one}, {Script: s, Keys: []string{"a", "b"}}} {
+	for round, odd := range []*driver.Request{{Script: one}, {Script: s, Keys: []string{"a", "b"}}} {
 		all := append(requests(s, "a", "b"), odd)
 		d.RunBatch(all)
 		for _, r := range all[:2] {
@@ -176,7 +176,7 @@ func TestBatchInTatteredCluster(t *testing.T) {
 		switch {
 		case round == 0 && odd.Err != nil:
 			t.Errorf("without keys: %v", odd.Err)
-		case round == 1 && outcome(t, odd.Err) != redlatch.Refused:
+		case round == 1 && outcome(t, odd.Err) != driver.Refused:
 			t.Errorf("keys of two slots: %v", odd.Err)
 		}
 	}
@@ -191,7 +191,7 @@ func TestBatchInTatteredCluster(t *testing.T) {
 	}
 	all := requests(s, keys...)
 	open().RunBatch(all)
-	if outcome(t, all[0].Err) != redlatch.NotExecuted {
+	if outcome(t, all[0].Err) != driver.NotExecuted {
 		t.Errorf("a slot without a node: %v", all[0].Err)
 	}
 	for _, r := range all[1:] {
@@ -201,10 +201,10 @@ func TestBatchInTatteredCluster(t *testing.T) {
 	}
 }
 
-func batchOf(s *redlatch.Script, n int) []*redlatch.Request {
-	all := make([]*redlatch.Request, n)
+func batchOf(s *driver.Script, n int) []*driver.Request {
+	all := make([]*driver.Request, n)
 	for i := range all {
-		all[i] = &redlatch.Request{Script: s, Keys: []string{"key"}, Args: []string{"30000", "owner"}}
+		all[i] = &driver.Request{Script: s, Keys: []string{"key"}, Args: []string{"30000", "owner"}}
 	}
 	return all
 }
@@ -216,7 +216,7 @@ func BenchmarkRunBatch(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer d.Close()
-	all := batchOf(one(b), 8)
+	all := batchOf(one, 8)
 	if _, err := d.Run(context.Background(), all[0].Script, all[0].Keys, all[0].Args); err != nil {
 		b.Fatal(err)
 	}

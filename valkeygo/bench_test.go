@@ -8,23 +8,16 @@ import (
 
 	client "github.com/valkey-io/valkey-go"
 
-	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/valkeygo"
 )
 
-func one(tb testing.TB) *script.Script {
-	tb.Helper()
-	s, err := script.New("one", "-- Answers with a number.\n-- returns 1\nreturn 1")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return s
-}
+var one = driver.NewScript("one", "return 1")
 
 func BenchmarkRun(b *testing.B) {
 	addr := testserver.Start(b, testserver.Redis).Addr()
-	s, keys, args := one(b), []string{"key"}, []string{"30000", "owner"}
+	s, keys, args := one, []string{"key"}, []string{"30000", "owner"}
 	ctx := context.Background()
 	opt := client.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, DisableCache: true, PipelineMultiplex: -1}
 	plain, err := client.NewClient(opt)

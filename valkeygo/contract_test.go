@@ -8,7 +8,7 @@ import (
 
 	client "github.com/valkey-io/valkey-go"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/drivertest"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/valkeygo"
@@ -21,19 +21,19 @@ func within(addr string, timeout time.Duration) client.ClientOption {
 	return client.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, ConnWriteTimeout: timeout}
 }
 
-func open(t *testing.T, addr string, timeout time.Duration) redlatch.Redis {
+func open(t *testing.T, addr string, timeout time.Duration) driver.Redis {
 	t.Helper()
 	return newDriver(t, within(addr, timeout))
 }
 
 // openUse is open for a client of the program's own.
-func openUse(t *testing.T, addr string, timeout time.Duration) redlatch.Redis {
+func openUse(t *testing.T, addr string, timeout time.Duration) driver.Redis {
 	t.Helper()
 	return use(t, within(addr, timeout))
 }
 
 // use is newDriver for a client of the program's own, with valkey-go's retries.
-func use(t *testing.T, opt client.ClientOption) redlatch.Redis {
+func use(t *testing.T, opt client.ClientOption) driver.Redis {
 	t.Helper()
 	opt.DisableCache = true
 	c, err := client.NewClient(opt)

@@ -12,14 +12,14 @@ import (
 
 	"github.com/valkey-io/valkey-go"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/adapter"
 )
 
-// A Driver is a [redlatch.Batcher] on top of valkey-go. It is safe for concurrent
+// A Driver is a [driver.Batcher] on top of valkey-go. It is safe for concurrent
 // use.
 type Driver struct {
-	traits    redlatch.Traits
+	traits    driver.Traits
 	redirects bool // valkey-go follows REDIRECT
 	creds     adapter.Credentials
 	breaks    adapter.Breaks
@@ -39,7 +39,7 @@ type Driver struct {
 	broken bool // a connection was lost since the last confirmation
 }
 
-var _ redlatch.Batcher = (*Driver)(nil)
+var _ driver.Batcher = (*Driver)(nil)
 
 // New makes a driver and the clients that it works through. The caller must call
 // Close.
@@ -62,7 +62,7 @@ var _ redlatch.Batcher = (*Driver)(nil)
 // are refused stay so.
 //
 // ConnWriteTimeout bounds how long a script waits on a connection that has gone
-// silent, and for a connection: it is what [redlatch.Traits] has as Timeout. It
+// silent, and for a connection: it is what [driver.Traits] has as Timeout. It
 // must be positive. Of valkey-go's own time-outs, which it is divided among, none is
 // longer.
 func New(opt valkey.ClientOption) (*Driver, error) {
@@ -87,7 +87,7 @@ func New(opt valkey.ClientOption) (*Driver, error) {
 	d.waits = &connector{d: d, opt: opt}
 	d.limits = newLimiter(limit)
 	d.redirects = opt.Standalone.EnableRedirect
-	d.traits = redlatch.Traits{
+	d.traits = driver.Traits{
 		Name: "valkeygo", Timeout: limit,
 		Cluster: !opt.ForceSingleClient && opt.Sentinel.MasterSet == "" && !opt.Standalone.EnableRedirect,
 	}
@@ -122,7 +122,7 @@ func Use(client valkey.Client, opt valkey.ClientOption) *Driver {
 	c := &connector{d: d, client: client, foreign: true}
 	d.commands, d.subs, d.waits = c, c, c
 	d.redirects, d.creds.Rotate = opt.Standalone.EnableRedirect, opt.AuthCredentialsFn != nil
-	d.traits = redlatch.Traits{
+	d.traits = driver.Traits{
 		Name: "valkeygo", Timeout: max(opt.ConnWriteTimeout, 0),
 		Cluster: client.Mode() == valkey.ClientModeCluster,
 	}
@@ -154,14 +154,14 @@ func (d *Driver) Close() {
 	d.wg.Wait()
 }
 
-// Traits implements [redlatch.Redis].
-func (d *Driver) Traits() redlatch.Traits { return d.traits }
+// Traits implements [driver.Redis].
+func (d *Driver) Traits() driver.Traits { return d.traits }
 
-// Lane implements [redlatch.Redis]: in a cluster, the node's id. Until that is
+// Lane implements [driver.Redis]: in a cluster, the node's id. Until that is
 // known, it is a range of hash slots.
 func (d *Driver) Lane(key string) string { return d.breaks.LaneOf(key) }
 
-// OnBreak implements [redlatch.Redis].
+// OnBreak implements [driver.Redis].
 func (d *Driver) OnBreak(f func(lane string)) (stop func()) { return d.breaks.Register(f) }
 
 // within returns options with which a connection that has gone silent is given

@@ -18,10 +18,9 @@ import (
 	client "github.com/valkey-io/valkey-go"
 	"go.uber.org/goleak"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/heldport"
-	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/valkeygo"
 )
@@ -30,13 +29,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(cleanup), goleak.IgnoreAnyFunction(refresh), goleak.IgnoreAnyFunction(redirect))
 }
 
-func newScript(t *testing.T, source string) *redlatch.Script {
-	t.Helper()
-	s, err := script.New(t.Name(), "-- A test.\n-- returns something\n"+source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+func newScript(t *testing.T, source string) *driver.Script {
+	return driver.NewScript(t.Name(), source)
 }
 
 // inBubble runs a test in fake time, with an embedded server behind a proxy and
@@ -66,17 +60,17 @@ func through(dial func(context.Context) (net.Conn, error)) client.ClientOption {
 }
 
 // fails runs a script that must fail.
-func fails(t *testing.T, r redlatch.Redis, want redlatch.Outcome) {
+func fails(t *testing.T, r driver.Redis, want driver.Outcome) {
 	t.Helper()
 	_, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil)
-	var re *redlatch.RunError
+	var re *driver.RunError
 	if !errors.As(err, &re) || re.Outcome != want {
 		t.Errorf("Run failed with %v, want %q", err, want)
 	}
 }
 
 // failsInTime is for fake time. It returns how long the script took.
-func failsInTime(t *testing.T, r redlatch.Redis, want redlatch.Outcome) time.Duration {
+func failsInTime(t *testing.T, r driver.Redis, want driver.Outcome) time.Duration {
 	t.Helper()
 	start := time.Now()
 	fails(t, r, want)
@@ -87,7 +81,7 @@ func failsInTime(t *testing.T, r redlatch.Redis, want redlatch.Outcome) time.Dur
 	return took
 }
 
-func succeeds(t *testing.T, r redlatch.Redis) {
+func succeeds(t *testing.T, r driver.Redis) {
 	t.Helper()
 	if reply, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil); err != nil || reply.Int != 1 {
 		t.Errorf("%v, %v", reply, err)
@@ -100,14 +94,14 @@ func TestRunInTime(t *testing.T) {
 			p.Blackhole(true)
 			p.BreakAll()
 			time.Sleep(2500 * time.Millisecond) // a ping has noticed
-			failsInTime(t, d, redlatch.NotExecuted)
+			failsInTime(t, d, driver.NotExecuted)
 			p.Blackhole(false)
 			succeeds(t, d)
 		},
 		"no reply": func(t *testing.T, p *faultnet.Proxy, d *valkeygo.Driver) {
 			succeeds(t, d)
 			p.OneWay(true)
-			failsInTime(t, d, redlatch.Unknown)
+			failsInTime(t, d, driver.Unknown)
 		},
 		"no reply, many": func(t *testing.T, p *faultnet.Proxy, d *valkeygo.Driver) {
 			var wg sync.WaitGroup
@@ -117,7 +111,7 @@ func TestRunInTime(t *testing.T) {
 			wg.Wait()
 			p.OneWay(true)
 			for range 50 {
-				wg.Go(func() { failsInTime(t, d, redlatch.Unknown) })
+				wg.Go(func() { failsInTime(t, d, driver.Unknown) })
 			}
 			wg.Wait()
 			p.OneWay(false)
@@ -139,7 +133,7 @@ func TestConnectInTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			failsInTime(t, d, redlatch.NotExecuted)
+			failsInTime(t, d, driver.NotExecuted)
 			time.Sleep(300 * time.Millisecond)
 		}
 		d.Close()
@@ -172,7 +166,7 @@ func TestConnectAgainInTime(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 20 {
 			time.Sleep(100 * time.Millisecond)
-			wg.Go(func() { failsInTime(t, d, redlatch.NotExecuted) })
+			wg.Go(func() { failsInTime(t, d, driver.NotExecuted) })
 		}
 		wg.Wait()
 		hang.Store(false)
@@ -219,7 +213,7 @@ func TestAllEndsInTime(t *testing.T) {
 							}
 						}
 						start := time.Now()
-						d.Subscribe("channel", false, func(redlatch.Notice) {})()
+						d.Subscribe("channel", false, func(driver.Notice) {})()
 						if took := time.Since(start); took != 0 {
 							t.Errorf("Subscribe and its end took %v", took)
 						}
@@ -254,7 +248,7 @@ func TestContextDoesNotEndRun(t *testing.T) {
 func TestSilentSubscription(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *valkeygo.Driver) {
 		confirmed := make(chan struct{}, 10)
-		stop := d.Subscribe("channel", false, func(n redlatch.Notice) {
+		stop := d.Subscribe("channel", false, func(n driver.Notice) {
 			if n.Subscribed {
 				confirmed <- struct{}{}
 			}
@@ -280,13 +274,13 @@ func TestSilentSubscription(t *testing.T) {
 // Close ends what is under way, and what comes later fails at once.
 func TestClose(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *valkeygo.Driver) {
-		confirmed := make(chan redlatch.Notice, 10)
-		stop := d.Subscribe("channel", false, func(n redlatch.Notice) { confirmed <- n })
+		confirmed := make(chan driver.Notice, 10)
+		stop := d.Subscribe("channel", false, func(n driver.Notice) { confirmed <- n })
 		<-confirmed
 		succeeds(t, d)
 		p.OneWay(true)
 		var wg sync.WaitGroup
-		wg.Go(func() { failsInTime(t, d, redlatch.Unknown) })
+		wg.Go(func() { failsInTime(t, d, driver.Unknown) })
 		synctest.Wait()
 		start := time.Now()
 		d.Close()
@@ -294,13 +288,13 @@ func TestClose(t *testing.T) {
 			t.Errorf("Close took %v", took)
 		}
 		wg.Wait()
-		if took := failsInTime(t, d, redlatch.NotExecuted); took != 0 {
+		if took := failsInTime(t, d, driver.NotExecuted); took != 0 {
 			t.Errorf("a closed driver took %v", took)
 		}
 		if _, err := d.Primaries(t.Context()); err == nil {
 			t.Error("a closed driver lists nodes")
 		}
-		d.Subscribe("channel", false, func(redlatch.Notice) { t.Error("a closed driver subscribes") })()
+		d.Subscribe("channel", false, func(driver.Notice) { t.Error("a closed driver subscribes") })()
 		stop()
 		d.Close()
 	})
@@ -354,16 +348,16 @@ func TestNewWithoutServer(t *testing.T) {
 		if got := d.Traits(); got.Cluster != test.cluster || got.Timeout != 3*time.Second {
 			t.Errorf("%s: Traits %+v", name, got)
 		}
-		fails(t, d, redlatch.NotExecuted)
+		fails(t, d, driver.NotExecuted)
 		d.Close()
 	}
 
 	s := testserver.Start(t, testserver.Redis)
 	s.Kill()
 	d := newDriver(t, client.ClientOption{InitAddress: []string{s.Addr()}})
-	confirmed := make(chan redlatch.Notice, 100)
-	defer d.Subscribe("channel", false, func(n redlatch.Notice) { confirmed <- n })()
-	fails(t, d, redlatch.NotExecuted)
+	confirmed := make(chan driver.Notice, 100)
+	defer d.Subscribe("channel", false, func(n driver.Notice) { confirmed <- n })()
+	fails(t, d, driver.NotExecuted)
 	s.Restart()
 	select {
 	case <-confirmed:

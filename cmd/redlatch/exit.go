@@ -7,6 +7,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -83,13 +84,13 @@ func (a *app) serverFailure(err error) error {
 // replyCode returns the code of the server's error reply that err is about, or
 // "" if the server has not replied.
 func replyCode(err error) string {
-	var run *redlatch.RunError
+	var run *driver.RunError
 	var reply *rueidis.RedisError
 	switch {
 	case errors.As(err, &run):
 		return run.Code
 	case errors.As(err, &reply):
-		return redlatch.ServerError(reply.Error(), err).Code
+		return driver.ServerError(reply.Error(), err).Code
 	}
 	return ""
 }

@@ -16,7 +16,7 @@ const top = "../.."
 // The commands that are listed are those of the scripts.
 func TestCommandsAreThoseOfScripts(t *testing.T) {
 	var files []string
-	for _, pattern := range []string{"*.lua", "*.luainc", "fence/*.lua", "fence/*.luainc", "internal/script/*.luainc"} {
+	for _, pattern := range []string{"internal/lua/*.lua", "internal/lua/*.luainc", "fence/*.lua", "fence/*.luainc", "internal/script/*.luainc"} {
 		found, err := filepath.Glob(filepath.Join(top, pattern))
 		if err != nil {
 			t.Fatal(err)

@@ -61,6 +61,7 @@ var InScripts = []Command{
 	{Args: "LINDEX K 0", By: "fair locks"},
 	{Args: "LPOP K", By: "fair locks"},
 	{Args: "LREM K 1 f", By: "fair locks"},
+	{Args: "LSET K 0 f", By: "fair locks"},
 	{Args: "RPUSH K f", By: "fair locks"},
 	{Args: "ZADD K 1 f", By: "fair locks, permits, rate limiters and barriers"},
 	{Args: "ZREM K f", By: "fair locks, read-write locks, permits and rate limiters"},

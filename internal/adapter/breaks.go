@@ -4,15 +4,15 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // IsBreak says that a script that failed with err met a lost connection or a
 // changed role.
-func IsBreak(err *redlatch.RunError) bool {
+func IsBreak(err *driver.RunError) bool {
 	switch err.Code {
 	case "":
-		return err.Outcome == redlatch.Unknown
+		return err.Outcome == driver.Unknown
 	case "READONLY", "MOVED", "MASTERDOWN":
 		return true
 	}

@@ -5,18 +5,18 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 func TestIsBreak(t *testing.T) {
-	for err, want := range map[*redlatch.RunError]bool{
-		{Outcome: redlatch.Unknown}:                         true,
-		{Outcome: redlatch.NotExecuted}:                     false, // there was no connection
-		redlatch.ServerError("READONLY no", errors.New("")): true,
-		redlatch.ServerError("MOVED 1 h:1", errors.New("")): true,
-		redlatch.ServerError("MASTERDOWN", errors.New("")):  true,
-		redlatch.ServerError("WRONGTYPE", errors.New("")):   false,
-		redlatch.ServerError("LOADING", errors.New("")):     false,
+	for err, want := range map[*driver.RunError]bool{
+		{Outcome: driver.Unknown}:                         true,
+		{Outcome: driver.NotExecuted}:                     false, // there was no connection
+		driver.ServerError("READONLY no", errors.New("")): true,
+		driver.ServerError("MOVED 1 h:1", errors.New("")): true,
+		driver.ServerError("MASTERDOWN", errors.New("")):  true,
+		driver.ServerError("WRONGTYPE", errors.New("")):   false,
+		driver.ServerError("LOADING", errors.New("")):     false,
 	} {
 		if got := IsBreak(err); got != want {
 			t.Errorf("IsBreak(%+v) = %v", err, got)

@@ -5,12 +5,12 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // A Listener is one local subscriber of a channel.
 type Listener struct {
-	f    func(redlatch.Notice)
+	f    func(driver.Notice)
 	over atomic.Bool // stopped
 
 	mu      sync.Mutex // serializes f
@@ -19,7 +19,7 @@ type Listener struct {
 
 // NewListener returns a listener that passes everything on to f, one after the
 // other.
-func NewListener(f func(redlatch.Notice)) *Listener { return &Listener{f: f} }
+func NewListener(f func(driver.Notice)) *Listener { return &Listener{f: f} }
 
 // Stop keeps everything that comes later from the listener. It does not wait for a
 // call of f that is under way.
@@ -34,7 +34,7 @@ func (l *Listener) Confirmed(again bool) {
 		return
 	}
 	l.greeted = true
-	l.f(redlatch.Notice{Subscribed: true})
+	l.f(driver.Notice{Subscribed: true})
 }
 
 // Message delivers a message, behind the first confirmation in any case.
@@ -43,7 +43,7 @@ func (l *Listener) Message(payload string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.over.Load() {
-		l.f(redlatch.Notice{Payload: payload})
+		l.f(driver.Notice{Payload: payload})
 	}
 }
 

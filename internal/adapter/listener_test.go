@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 func TestListener(t *testing.T) {
 	var heard []string
 	var l *Listener
-	l = NewListener(func(n redlatch.Notice) {
+	l = NewListener(func(n driver.Notice) {
 		switch {
 		case n.Subscribed:
 			heard = append(heard, "confirmed")
@@ -39,7 +39,7 @@ func TestListener(t *testing.T) {
 
 func TestListenerIsNotCalledConcurrently(t *testing.T) {
 	heard := 0 // the race detector watches
-	l := NewListener(func(redlatch.Notice) { heard++ })
+	l := NewListener(func(driver.Notice) { heard++ })
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {

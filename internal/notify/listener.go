@@ -12,7 +12,9 @@ type Listener struct {
 	started   bool
 	round     int // of Start and Stop: what an earlier subscription still delivers is ignored
 	confirmed bool
+	asked     int // requests of ours that publish a message and are not answered
 	own       int // messages of ours that are still to be heard
+	unclear   int // that were under way when the subscription was confirmed: these may be heard
 	foreign   int // messages of others heard since Start
 }
 
@@ -59,7 +61,7 @@ func (l *Listener) Detach() (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	stop = l.stop
-	l.stop, l.started, l.confirmed, l.own, l.onForeign = nil, false, false, 0, nil
+	l.stop, l.started, l.confirmed, l.own, l.unclear, l.onForeign = nil, false, false, 0, 0, nil
 	l.round++
 	return stop
 }
@@ -78,21 +80,29 @@ func (l *Listener) Nudge() {
 	l.wakeLocked()
 }
 
-// Expect says that a message of ours is about to be published, if anybody is
-// there to hear it; Unexpect takes that back.
+// Expect says that a request of ours is about to be sent that publishes a message.
+// Answered says that this is over, and whether there was a message.
 func (l *Listener) Expect() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.asked++
 	if l.confirmed {
 		l.own++
 	}
 }
 
-// Unexpect says that an announced message was not published.
-func (l *Listener) Unexpect() {
+// Answered follows each Expect.
+func (l *Listener) Answered(published bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.own = max(0, l.own-1)
+	l.asked = max(0, l.asked-1)
+	switch {
+	case published:
+	case l.own > 0:
+		l.own--
+	case l.unclear > 0:
+		l.unclear--
+	}
 }
 
 // Foreign returns how many messages of others have been heard.
@@ -119,9 +129,13 @@ func (l *Listener) notice(round int, confirmed bool) {
 	var tell func()
 	switch {
 	case confirmed:
-		l.confirmed, l.own = true, 0 // what was under way is lost
+		// What was under way is lost, or not: the server may have confirmed this first.
+		l.confirmed, l.own, l.unclear = true, 0, l.asked
 	case l.own > 0:
 		l.own--
+	case l.unclear > 0: // ours, or somebody else's: worth a look, and pays nothing
+		l.unclear--
+		tell = l.onForeign
 	default:
 		l.foreign++
 		tell = l.onForeign

@@ -128,10 +128,10 @@ func TestUnexpect(t *testing.T) {
 	f := listen(t)
 	f.confirm()
 	f.Expect()
-	f.Unexpect() // nothing was published
+	f.Answered(false) // nothing was published
 	f.messages(1)
 	f.wantForeign(1)
-	f.Unexpect() // there is nothing to take back
+	f.Answered(false) // there is nothing to take back
 	f.Expect()
 	f.messages(2)
 	f.wantForeign(2)
@@ -141,9 +141,32 @@ func TestUnexpect(t *testing.T) {
 func TestExpectBeforeTheSubscriptionIsConfirmed(t *testing.T) {
 	f := listen(t)
 	f.Expect()
+	f.Answered(true)
 	f.confirm()
 	f.messages(1)
 	f.wantForeign(1)
+}
+
+// A message of ours was taken for another's when it came right after the confirmation
+// of the subscription: then the process paused for itself.
+func TestAMessageOfOursRightAfterTheConfirmationIsNotForeign(t *testing.T) {
+	f := listen(t)
+	f.Expect()
+	f.confirm()
+	f.messages(1)
+	if f.Foreign() != 0 || f.reported != 1 {
+		t.Errorf("%d foreign messages, %d reported; want none, and a report", f.Foreign(), f.reported)
+	}
+	f.Answered(true)
+	f.messages(1)
+	if f.Foreign() != 1 {
+		t.Errorf("%d foreign messages, want 1", f.Foreign())
+	}
+	f.confirm()
+	f.messages(1)
+	if f.Foreign() != 2 {
+		t.Errorf("%d foreign messages after all was answered, want 2", f.Foreign())
+	}
 }
 
 // What was under way when a connection broke is lost: waiting for it would hide
@@ -154,6 +177,8 @@ func TestReconfirmationForgetsWhatWasExpected(t *testing.T) {
 	f.messages(1)
 	f.Expect()
 	f.Expect()
+	f.Answered(true)
+	f.Answered(true)
 	f.confirm()
 	f.messages(1)
 	f.wantForeign(2) // of before and of now
@@ -185,6 +210,7 @@ func TestAListenerThatIsStartedAgainHearsItsSubscriptionOnly(t *testing.T) {
 	f.confirm()
 	f.messages(2)
 	f.Expect()
+	f.Answered(true)
 	stale := f.notice
 	f.Stop()
 	if f.Confirmed() {

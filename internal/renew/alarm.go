@@ -2,27 +2,24 @@ package renew
 
 import "time"
 
-// An alarm is the timer of a schedule. Whoever has it guards it.
+// An alarm is a timer that can only be set to earlier until it has rung. Whoever has
+// it guards it.
 type alarm struct {
-	ring   func()      // what it calls; while that runs wakeAt is zero
-	timer  *time.Timer // nil while there is nothing to look at
-	wakeAt time.Time   // what timer is set to
+	*time.Timer
+
+	at time.Time // what it is set to; zero: it rings, or there is nothing to wait for
 }
 
-// set has the alarm ring then, if it would not ring before.
-func (a *alarm) set(at, now time.Time) {
-	rest := max(0, at.Sub(now))
-	switch {
-	case a.timer == nil:
-		a.wakeAt, a.timer = at, time.AfterFunc(rest, a.ring)
-	case a.wakeAt.IsZero() || at.Before(a.wakeAt):
-		a.wakeAt = at
-		a.timer.Reset(rest)
-	}
+func newAlarm(ring func()) alarm {
+	timer := time.AfterFunc(time.Hour, ring)
+	timer.Stop()
+	return alarm{Timer: timer}
 }
 
-func (a *alarm) stop() {
-	if a.timer != nil {
-		a.timer.Stop()
+// set has the alarm ring after rest, if it would not ring before.
+func (a *alarm) set(rest time.Duration, now time.Time) {
+	if at := now.Add(rest); a.at.IsZero() || at.Before(a.at) {
+		a.at = at
+		a.Reset(rest)
 	}
 }

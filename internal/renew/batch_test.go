@@ -43,8 +43,8 @@ func TestOneKindGroupAndLaneInABatch(t *testing.T) {
 		for _, c := range s.calls {
 			first := c.leases[0]
 			for _, l := range c.leases {
-				if l.Kind != c.kind || l.Group != first.Group || l.lane != first.lane {
-					t.Fatalf("a batch of group %d in lane %s has a lease of group %d in lane %s, or of another kind", first.Group, first.lane, l.Group, l.lane)
+				if l.Kind != c.kind || l.Group != first.Group || l.bunch.lane != first.bunch.lane {
+					t.Fatalf("a batch of group %d in lane %s has a lease of group %d in lane %s, or of another kind", first.Group, first.bunch.lane.name, l.Group, l.bunch.lane.name)
 				}
 			}
 		}
@@ -223,8 +223,24 @@ func TestRenewalsMeet(t *testing.T) {
 			s.clock.Remove(l)
 		}
 		s.clock.Remove(other)
-		if s.until(2 * time.Minute); len(s.clock.resting) != 0 {
-			t.Errorf("%d leases rest that are gone", len(s.clock.resting))
+		if s.until(3 * time.Minute); len(s.clock.bunches) != 0 {
+			t.Errorf("%d bunches are left of leases that are gone", len(s.clock.bunches))
+		}
+	})
+}
+
+// Those of a large sort that come and go all the time do not have the others renewed
+// with each half of them.
+func TestLatecomersDoNotHurryTheRest(t *testing.T) {
+	play(t, func(s *stage) {
+		ls := s.add(2*MaxBatch, lease, true)
+		for s.now() < 2*time.Minute {
+			l := s.addOne(lease, true)
+			time.AfterFunc(12*time.Second, func() { s.clock.Remove(l) })
+			s.until(s.now() + 100*time.Millisecond)
+		}
+		if at, _ := s.sent(ls[0]); len(at) > 13 {
+			t.Errorf("renewed %d times in two minutes, at %v", len(at), at)
 		}
 	})
 }
@@ -266,7 +282,13 @@ func (s *stage) wantLanes(want int) {
 	s.Helper()
 	s.clock.mu.Lock()
 	defer s.clock.mu.Unlock()
-	if len(s.clock.lanes) != want {
-		s.Errorf("at %v: %d lanes, want %d", s.now(), len(s.clock.lanes), want)
+	busy := 0
+	for _, ln := range s.clock.lanes {
+		if ln.senders > 0 || len(ln.queue) > 0 {
+			busy++
+		}
+	}
+	if busy != want {
+		s.Errorf("at %v: %d lanes are busy, want %d", s.now(), busy, want)
 	}
 }

@@ -1,7 +1,7 @@
 package renew
 
 import (
-	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,6 +12,10 @@ import (
 // because many are over by then.
 const soon = 100 * time.Millisecond
 
+// pause is how often leases are looked through, and how often for breaks of a lane:
+// each failure of an outage may be one.
+const pause = 50 * time.Millisecond
+
 // A Clock renews leases and ends them. Its methods are safe for concurrent
 // use and never block on I/O.
 type Clock struct {
@@ -20,43 +24,64 @@ type Clock struct {
 	silent atomic.Int32 // how many lanes are
 
 	mu      sync.Mutex // guards everything below and what a Lease says of renewing
-	leases  schedule
-	resting resting
-	lanes   map[string]*lane
-	talks   map[string]*talk // by lane
+	bunches map[sort]*bunch
+	lanes   map[string]*lane // all that were ever named: there are not many nodes
+	closed  bool
+}
+
+// A bunch is what can be asked about together. It is looked through when one of them
+// may have rested long enough.
+type bunch struct {
+	sort
 	alarm
-	closed bool
+
+	leases map[*Lease]struct{}
+	looked time.Time // when it was last looked through
+	kicked bool      // there is reason to doubt them all
+	due    []*Lease  // what is to be asked about; some may have been forgotten since
+}
+
+// A sort of leases are those that fit into one batch.
+type sort struct {
+	kind  *Kind
+	group int
+	lane  *lane
+	retry bool // each has a pause of its own: those that rest are not looked through for it
 }
 
 // NewClock returns an empty clock that runs its senders with spawn, and calls
 // glance, if that is not nil, at least once a second while it has a lease.
 func NewClock(spawn func(func()), glance func()) *Clock {
-	c := &Clock{spawn: spawn, resting: make(resting), lanes: make(map[string]*lane), talks: make(map[string]*talk)}
-	c.leases.which = 1
-	c.ring = c.tick
-	c.ends.ring, c.ends.glance, c.ends.woke = c.ends.tick, glance, c.woke
+	c := &Clock{spawn: spawn, bunches: make(map[sort]*bunch), lanes: make(map[string]*lane)}
+	c.ends.alarm, c.ends.glance = newAlarm(c.ends.tick), glance
+	c.ends.woke = func() { c.rouse("", false) } // the timers stood still
 	return c
 }
 
 // Add starts to watch l, whose window must have been confirmed; renewing says
 // whether it is also to be renewed. It returns false if the clock is closed:
 // then nobody watches l, and its holder will not be told anything. A lease that
-// has ended may be added again, by one who knows that it can be trusted.
+// has ended may be added again, by one who knows that it can be trusted. Whoever
+// confirms the window of a lease need not say so.
 func (c *Clock) Add(l *Lease, renewing bool) bool {
 	if !c.ends.add(l) {
 		return false
 	}
-	if l.Kind != nil {
-		c.mu.Lock()
-		l.renewing, l.removed, l.retry = renewing, false, 0 // it may still be with its sender
-		l.lane = l.Holder.Lane()
-		now := time.Now()
-		if _, lease := l.rests(); renewing && lease < l.Length {
-			l.retry, l.retryAt = soon, now.Add(soon)
-		}
-		c.scheduleLocked(l, now)
-		c.mu.Unlock()
+	if l.Kind == nil {
+		return true
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return true
+	}
+	now := time.Now()
+	l.renewing, l.retry = renewing, 0 // it may still be with its sender
+	if _, lease := l.rests(); renewing && lease < l.Length {
+		l.retry, l.retryAt = soon, now.Add(soon)
+	}
+	c.joinLocked(l, c.laneLocked(l.Holder.Lane()))
+	c.planLocked(l, now)
 	return true
 }
 
@@ -64,23 +89,14 @@ func (c *Clock) Add(l *Lease, renewing bool) bool {
 func (c *Clock) SetRenewing(l *Lease, renewing bool, length time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l.renewing == renewing || l.removed {
+	if l.renewing == renewing || l.bunch == nil {
 		return
 	}
 	l.renewing = renewing
 	if renewing {
 		l.Length = length
 	}
-	c.scheduleLocked(l, time.Now())
-}
-
-// Touch looks at l again after its window was confirmed by its owner.
-func (c *Clock) Touch(l *Lease) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !l.removed && l.Kind != nil {
-		c.scheduleLocked(l, time.Now())
-	}
+	c.planLocked(l, time.Now())
 }
 
 // Remove forgets l. A renewal that is under way ends without telling anybody.
@@ -91,13 +107,7 @@ func (c *Clock) Remove(l *Lease) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.removeLocked(l)
-}
-
-func (c *Clock) removeLocked(l *Lease) {
-	l.removed = true
-	c.resting.remove(l)
-	c.leases.remove(l)
+	l.leave()
 }
 
 // Check makes l due at once, because somebody has reason to doubt it. One that
@@ -105,55 +115,34 @@ func (c *Clock) removeLocked(l *Lease) {
 func (c *Clock) Check(l *Lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !l.removed && !c.closed {
-		c.sendLocked(l)
-	}
+	l.doubted = true
+	c.sendLocked(l, time.Now())
 }
 
 // Kick does what Check does for every lease of a lane, or of all lanes if name is
 // empty. One whose last renewal has failed is asked about soon anyway, unless there
 // is another node to ask.
 func (c *Clock) Kick(name string) {
-	for some := range slices.Chunk(c.kicked(name), someAtOnce) {
-		c.mu.Lock()
-		for _, l := range some {
-			if !l.removed && !c.closed && (name == "" || l.lane == name) &&
-				(l.due || l.retry == 0 || l.lane != l.Holder.Lane()) {
-				c.sendLocked(l)
-			}
-		}
-		c.mu.Unlock() // a holder may be waiting for it
-	}
-}
-
-// kicked returns the leases among which a kick finds its own: none if there was one
-// a moment ago. Then it comes later.
-func (c *Clock) kicked(name string) []*Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed || len(c.leases.entries) == 0 {
-		return nil
+	ln, now := c.laneLocked(name), time.Now()
+	if now.Before(ln.kick) {
+		return // that is yet to come
 	}
-	t, now := c.talkLocked(name), time.Now()
-	if t.rekick {
-		return nil
+	rest := max(0, pause-now.Sub(ln.kick))
+	ln.kick = now.Add(rest)
+	time.AfterFunc(rest, func() { c.rouse(name, true) })
+}
+
+// Answered says that the server of a lane has answered some other request: what it
+// did not answer is asked again now. It costs next to nothing while there is none.
+func (c *Clock) Answered(name string) {
+	if c.silent.Load() == 0 {
+		return
 	}
-	if rest := kickPause - now.Sub(t.kicked); rest > 0 { // each failure of an outage may be a break
-		t.rekick = true
-		time.AfterFunc(rest, func() {
-			c.mu.Lock()
-			t.rekick = false
-			c.mu.Unlock()
-			c.Kick(name)
-		})
-		return nil
-	}
-	t.kicked = now
-	all := make([]*Lease, len(c.leases.entries))
-	for i, e := range c.leases.entries {
-		all[i] = e.lease
-	}
-	return all
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answeredLocked(name, time.Now())
 }
 
 // Close forgets every lease and returns their holders.
@@ -161,206 +150,132 @@ func (c *Clock) Close() []Holder {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
-	for _, e := range c.leases.clear() {
-		e.lease.removed = true
-	}
-	c.resting = nil
-	c.stop()
-	all := c.ends.close()
-	holders := make([]Holder, len(all))
-	for i, e := range all {
-		holders[i] = e.lease.Holder
-	}
-	return holders
-}
-
-// scheduleLocked computes when to look at l next: when it is to be renewed, or when
-// there is nothing left to renew.
-func (c *Clock) scheduleLocked(l *Lease, now time.Time) {
-	if c.closed || l.removed {
-		return
-	}
-	at := l.ends(now)
-	c.resting.remove(l)
-	if (l.renewing || l.retry > 0) && !l.due {
-		since, third := l.third()
-		renewal := since.Add(third)
-		if l.retry > 0 {
-			renewal = l.retryAt
-		} else {
-			c.resting.add(l)
-		}
-		if renewal.Before(at) {
-			at = renewal
+	for _, b := range c.bunches {
+		b.Stop()
+		for l := range b.leases {
+			l.leave()
 		}
 	}
-	c.leases.set(l, at)
-	c.setAlarmLocked(now)
+	clear(c.bunches)
+	return c.ends.close()
 }
 
-// setAlarmLocked sets the alarm to the first lease.
-func (c *Clock) setAlarmLocked(now time.Time) {
-	if len(c.leases.entries) > 0 && !c.closed {
-		c.set(c.leases.entries[0].at, now)
+// joinLocked puts l among those that it can be asked about with.
+func (c *Clock) joinLocked(l *Lease, ln *lane) {
+	k := sort{l.Kind, l.Group, ln, l.retry > 0}
+	b := c.bunches[k]
+	if b == nil {
+		b = &bunch{sort: k, leases: make(map[*Lease]struct{})}
+		b.alarm = newAlarm(func() { c.look(b) })
+		c.bunches[k] = b
+	}
+	if l.bunch != b {
+		l.leave()
+		l.bunch, b.leases[l] = b, struct{}{}
 	}
 }
 
-// woke looks at all leases: while the machine slept the timer stood still.
-func (c *Clock) woke() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.leases.allAt(time.Now())
-	c.setAlarmLocked(time.Now())
-}
-
-// tick has what is due renewed, so many at once. It does no I/O, and sets the timer
-// again. While it runs wakeAt is zero.
-func (c *Clock) tick() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := time.Now()
-	c.wakeAt = time.Time{}
-	for n := 0; n < someAtOnce && len(c.leases.entries) > 0 && !c.leases.entries[0].at.After(now); n++ {
-		l := c.leases.entries[0].lease
-		switch {
-		case l.over(now): // its holder removes it, when the deadline says the same
-			c.resting.remove(l)
-			c.leases.remove(l)
-		case !l.due && renewalDue(l, now):
-			c.sendLocked(l)
-			c.scheduleLocked(l, now)
-			c.joinLocked(l.sort(), now)
-		default:
-			c.scheduleLocked(l, now)
-			if e := c.leases.entries[l.places[c.leases.which]-1]; !e.at.After(now) { // rounding: look again in a moment
-				c.leases.set(l, now.Add(time.Millisecond))
-			}
-		}
-	}
-	c.setAlarmLocked(now)
-	if len(c.leases.entries) == 0 {
-		c.timer = nil
-		c.silent.Store(0)
-		clear(c.talks)
+func (l *Lease) leave() {
+	if l.bunch != nil {
+		delete(l.bunch.leases, l)
+		l.bunch = nil
 	}
 }
 
-// renewalDue says whether l is to be renewed, or asked about again, at now.
-func renewalDue(l *Lease, now time.Time) bool {
-	if l.retry > 0 {
-		return !now.Before(l.retryAt)
-	}
-	since, third := l.third()
-	return l.renewing && Elapsed(since, now) >= third
-}
-
-// sendLocked puts l into its lane, unless it is there already. One that is with
-// a sender is sent once more: the answer to come may be older than the reason to
-// ask.
-func (c *Clock) sendLocked(l *Lease) {
-	if l.due {
-		l.again = l.asking
-		return
-	}
-	l.due, l.lane = true, l.Holder.Lane()
-	ln := c.lanes[l.lane]
+func (c *Clock) laneLocked(name string) *lane {
+	ln := c.lanes[name]
 	if ln == nil {
-		ln = newLane(l.lane)
-		c.lanes[l.lane] = ln
+		ln = &lane{name: name}
+		c.lanes[name] = ln
 	}
-	ln.add(l)
-	c.callLocked(ln)
+	return ln
 }
 
-// callLocked calls one more sender, if a batch could be sent and none is coming.
-func (c *Clock) callLocked(ln *lane) {
-	if len(ln.queue) > 0 && !ln.coming && ln.senders < MaxSenders {
-		ln.senders++
-		ln.coming = true
-		c.spawn(func() { c.send(ln) })
+// planLocked has the bunch of l looked through when l has rested.
+func (c *Clock) planLocked(l *Lease, now time.Time) {
+	if b := l.bunch; b != nil {
+		left, _ := l.rest(now)
+		b.set(max(left, pause-now.Sub(b.looked)), now)
 	}
 }
 
-// send is a sender: it works until there is nothing left in its lane.
-func (c *Clock) send(ln *lane) {
-	batch := make([]*Lease, 0, MaxBatch)
+// rouse looks through the leases of a lane, or all if name is empty, one bunch after
+// the other: if all rang at once, a holder would queue for the mutex behind them.
+func (c *Clock) rouse(name string, kicked bool) {
+	var all []*bunch
 	c.mu.Lock()
-	ln.coming = false
-	for {
-		batch = ln.take(batch[:0])
-		if len(batch) == 0 {
-			break
+	for _, b := range c.bunches {
+		if name == "" || name == b.lane.name {
+			b.kicked = b.kicked || kicked
+			all = append(all, b)
 		}
-		c.callLocked(ln)
-		c.mu.Unlock()
-		sent := time.Now()
-		batch[0].Kind.Renew(batch)
-		c.settle(ln.name, batch, sent)
-		c.mu.Lock()
-	}
-	if ln.senders--; ln.senders == 0 {
-		delete(c.lanes, ln.name)
 	}
 	c.mu.Unlock()
+	for _, b := range all {
+		c.look(b)
+	}
 }
 
-// settle acts on the results of a batch of a lane that was sent at sent.
-func (c *Clock) settle(name string, batch []*Lease, sent time.Time) {
-	var gone []Holder
-	var pause time.Duration // the longest that somebody is to make now
-	answered := false
+// look sends what is due of b. If that is a renewal it takes those along that are in
+// the second half of their rest. So those of a hash slot, however they were taken,
+// are soon asked about together. Of more than a batch it leaves those that have only
+// just rested half, as there would be somebody to take them along each time.
+func (c *Clock) look(b *bunch) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	now := time.Now()
-	for _, l := range batch {
-		again := l.again
-		l.due, l.asking, l.again = false, false, false
-		answered = answered || l.Result == Confirmed || l.Result == Gone
-		if l.removed {
-			continue
-		}
-		switch l.Result {
-		case Confirmed:
-			if l.Left(now) <= 0 {
-				break // a late reply never revives a lease
+	kicked, renewal := b.kicked, false
+	b.looked, b.at, b.kicked = now, time.Time{}, false
+	var due, early []*Lease
+	var first time.Duration // of these
+	n := 0
+	for l := range b.leases {
+		switch left, slack := l.rest(now); {
+		case l.over(now):
+			l.leave() // its holder is told by the deadlines
+		case kicked && (l.due || l.retry == 0 || l.Holder.Lane() != b.lane.name):
+			l.doubted = true
+			due = append(due, l)
+		case left <= 0:
+			renewal = renewal || slack > 0
+			due = append(due, l)
+		case left <= slack-pause || (left <= slack && len(b.leases) <= MaxBatch):
+			if early = append(early, l); len(early) == 1 || left < first {
+				first = left
 			}
-			l.retry = 0
-			if l.Ask > 0 {
-				l.Confirm(sent, l.Ask)
-				l.renewed = sent
-			}
-			if again {
-				c.sendLocked(l)
-			}
-		case Gone:
-			c.removeLocked(l)
-			if c.ends.remove(l) { // else its holder is told that it is over
-				gone = append(gone, l.Holder)
-			}
-			continue
 		default:
-			if c.heardSinceLocked(name, sent) {
-				l.retry = 0
-			}
-			l.retry = backoff(l.retry)
-			l.retryAt = now.Add(l.retry)
-			pause = max(pause, l.retry)
+			b.set(max(left, pause), now)
 		}
-		c.scheduleLocked(l, now)
+		if n++; n%someAtOnce == 0 {
+			c.breatheLocked()
+		}
 	}
-	if answered {
-		c.answeredLocked(name, now)
-	} else if pause > 0 {
-		c.unansweredLocked(name, now.Add(pause))
+	if renewal {
+		due = append(due, early...)
+	} else if len(early) > 0 {
+		b.set(max(first, pause), now)
 	}
-	c.mu.Unlock()
-	for _, h := range gone {
-		h.Gone()
+	for some := range slices.Chunk(due, 2*MaxBatch) {
+		for _, l := range some {
+			c.sendLocked(l, now)
+		}
+		c.breatheLocked()
+	}
+	if len(b.leases) == 0 && c.bunches[b.sort] == b {
+		delete(c.bunches, b.sort)
+	}
+	if len(c.bunches) == 0 { // who is silent is of no interest
+		for _, ln := range c.lanes {
+			ln.quiet = time.Time{}
+		}
+		c.silent.Store(0)
 	}
 }
 
-// backoff returns the next pause after a failed renewal: 50 ms to 1 s,
-// doubled, with jitter.
-func backoff(last time.Duration) time.Duration {
-	next := min(max(2*last, 100*time.Millisecond), time.Second)
-	return next/2 + rand.N(next/2) //nolint:gosec // jitter needs no secrets
+// breatheLocked lets others have the mutex: a holder may be waiting for it. Whoever
+// only unlocks it has it again before the one that was woken runs.
+func (c *Clock) breatheLocked() {
+	c.mu.Unlock()
+	runtime.Gosched()
+	c.mu.Lock()
 }

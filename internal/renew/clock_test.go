@@ -89,21 +89,17 @@ func TestSetRenewingForALength(t *testing.T) {
 	})
 }
 
-// Its owner has confirmed a lease by itself: it moves in the schedule.
-func TestTouch(t *testing.T) {
+// Its owner has confirmed a lease by itself: what is to come moves.
+func TestConfirmedByItsOwner(t *testing.T) {
 	play(t, func(s *stage) {
 		kept, fixed := s.addOne(lease, true), s.addOne(lease, false)
 		s.until(5 * time.Second)
 		for _, l := range []*Lease{kept, fixed} {
 			l.Confirm(time.Now(), lease)
-			s.clock.Touch(l)
 		}
 		s.until(20 * time.Second)
 		s.wantSent(kept, 15*time.Second)
 		s.until(time.Minute)
-		s.wantTold(fixed, at(5*time.Second+trusted), nil)
-		s.clock.Touch(fixed) // it has ended: nothing to move
-		s.until(2 * time.Minute)
 		s.wantTold(fixed, at(5*time.Second+trusted), nil)
 	})
 }
@@ -136,7 +132,6 @@ func TestAShorterConfirmationDoesNotPutOffTheRenewal(t *testing.T) {
 		for range 20 {
 			s.until(s.now() + 2*time.Second)
 			l.Confirm(time.Now(), time.Second)
-			s.clock.Touch(l)
 		}
 		s.wantSent(l, 10*time.Second, 20*time.Second, 30*time.Second, 40*time.Second)
 		s.wantNotTold(l)
@@ -148,7 +143,6 @@ func TestALongerConfirmationDoesNotHurryTheRenewal(t *testing.T) {
 	play(t, func(s *stage) {
 		l := s.addOne(lease, true)
 		l.Confirm(time.Now(), time.Hour)
-		s.clock.Touch(l)
 		s.until(35 * time.Second)
 		s.wantSent(l, 10*time.Second, 20*time.Second, 30*time.Second)
 	})
@@ -248,7 +242,6 @@ func TestRemove(t *testing.T) {
 		s.wantNotTold(ls[1])
 		s.clock.Check(ls[1])
 		s.clock.SetRenewing(ls[1], false, lease)
-		s.clock.Touch(ls[1])
 		s.until(2 * time.Hour)
 		s.wantSent(ls[1])
 		s.wantNotTold(ls[1])
@@ -320,7 +313,6 @@ func TestCloseReturnsEveryHolderOnce(t *testing.T) {
 		s.clock.Kick("a")
 		for _, l := range ls {
 			s.clock.Check(l)
-			s.clock.Touch(l)
 			s.clock.SetRenewing(l, false, lease)
 			s.clock.Remove(l)
 		}

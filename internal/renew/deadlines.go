@@ -1,6 +1,7 @@
 package renew
 
 import (
+	"container/heap"
 	"sync"
 	"time"
 )
@@ -13,6 +14,10 @@ const maxSleep = time.Second
 // looks before every lease is looked at. It is well below any Margin.
 const slept = 5 * time.Millisecond
 
+// someAtOnce is how many leases are looked at before others may have the mutex, and
+// how many holders are told before the next are looked for.
+const someAtOnce = 256
+
 // deadlines tell holders that their windows are over, and do nothing else. Nobody
 // holds the mutex while he renews, confirms or tells: a confirmation only moves the
 // window, which is looked at when it would have been over.
@@ -20,9 +25,9 @@ type deadlines struct {
 	woke   func() // called when the machine has slept
 	glance func() // called after each look; may be nil
 
-	mu     sync.Mutex // guards what follows
-	leases schedule
-	alarm
+	mu sync.Mutex // guards what follows
+	ends
+	alarm  alarm
 	seen   time.Time // when tick last looked
 	closed bool
 }
@@ -35,7 +40,10 @@ func (d *deadlines) add(l *Lease) bool {
 		return false
 	}
 	now := time.Now()
-	d.leases.set(l, l.ends(now))
+	if len(d.ends) == 0 {
+		d.seen = now
+	}
+	d.set(l, l.ends(now))
 	d.setAlarmLocked(now)
 	return true
 }
@@ -44,36 +52,34 @@ func (d *deadlines) add(l *Lease) bool {
 func (d *deadlines) remove(l *Lease) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.leases.remove(l)
+	if l.place == 0 {
+		return false
+	}
+	heap.Remove(&d.ends, l.place-1)
+	return true
 }
 
-// close forgets every lease and returns them.
-func (d *deadlines) close() []entry {
+// close forgets every lease and returns their holders.
+func (d *deadlines) close() []Holder {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closed = true
-	d.stop()
-	return d.leases.clear()
+	d.alarm.Stop()
+	holders := make([]Holder, len(d.ends))
+	for i, e := range d.ends {
+		e.lease.place = 0
+		holders[i] = e.lease.Holder
+	}
+	d.ends = nil
+	return holders
 }
 
 // setAlarmLocked sets the alarm to the first lease, and to maxSleep at the latest.
 func (d *deadlines) setAlarmLocked(now time.Time) {
-	if len(d.leases.entries) == 0 || d.closed {
-		return
+	if len(d.ends) > 0 {
+		d.alarm.set(min(d.ends[0].at.Sub(now), maxSleep), now)
 	}
-	at := d.leases.entries[0].at
-	if limit := now.Add(maxSleep); at.After(limit) {
-		at = limit
-	}
-	if d.timer == nil {
-		d.seen = now
-	}
-	d.set(at, now)
 }
-
-// someAtOnce is how many leases are looked at before others may have the mutex, and
-// how many holders are told before the next are looked for.
-const someAtOnce = 256
 
 func (d *deadlines) tick() {
 	woke := false
@@ -81,28 +87,27 @@ func (d *deadlines) tick() {
 		var over []Holder
 		d.mu.Lock()
 		now := time.Now()
-		d.wakeAt = time.Time{}
+		d.alarm.at = time.Time{}
 		// If the machine was suspended, or its wall clock stepped ahead, the timers
 		// have not noticed, so every window must be looked at.
-		if !d.seen.IsZero() && Elapsed(d.seen, now)-now.Sub(d.seen) > slept {
+		if Elapsed(d.seen, now)-now.Sub(d.seen) > slept {
 			woke = true
-			d.leases.allAt(now)
+			for i := range d.ends { // all alike is in order
+				d.ends[i].at = now
+			}
 		}
 		d.seen = now
-		for len(d.leases.entries) > 0 && !d.leases.entries[0].at.After(now) && len(over) < someAtOnce {
-			l := d.leases.entries[0].lease
-			if !l.over(now) {
-				d.leases.set(l, l.ends(now))
-				continue
+		for len(over) < someAtOnce && len(d.ends) > 0 && !d.ends[0].at.After(now) {
+			l := d.ends[0].lease
+			if l.over(now) {
+				heap.Pop(&d.ends)
+				over = append(over, l.Holder)
+			} else {
+				d.set(l, l.ends(now))
 			}
-			d.leases.remove(l)
-			over = append(over, l.Holder)
 		}
 		if more = len(over) == someAtOnce; !more {
 			d.setAlarmLocked(now)
-			if len(d.leases.entries) == 0 {
-				d.timer, d.seen = nil, time.Time{}
-			}
 		}
 		d.mu.Unlock()
 		for _, h := range over {
@@ -115,4 +120,41 @@ func (d *deadlines) tick() {
 	if d.glance != nil {
 		d.glance()
 	}
+}
+
+// ends are leases by when to look at them, as a heap. Each lease knows its place.
+type ends []end
+
+type end struct {
+	at    time.Time
+	lease *Lease
+}
+
+// set has l looked at then.
+func (h *ends) set(l *Lease, at time.Time) {
+	if l.place == 0 {
+		*h = append(*h, end{lease: l}) // heap.Push would allocate
+		l.place = len(*h)
+	}
+	(*h)[l.place-1].at = at
+	heap.Fix(h, l.place-1)
+}
+
+func (h *ends) Len() int           { return len(*h) }
+func (h *ends) Less(i, j int) bool { return (*h)[i].at.Before((*h)[j].at) }
+
+func (h *ends) Swap(i, j int) {
+	e := *h
+	e[i], e[j] = e[j], e[i]
+	e[i].lease.place, e[j].lease.place = i+1, j+1
+}
+
+func (h *ends) Push(any) { panic("not used") }
+
+func (h *ends) Pop() any {
+	last := len(*h) - 1
+	(*h)[last].lease.place = 0
+	(*h)[last] = end{}
+	*h = (*h)[:last]
+	return nil
 }

@@ -27,21 +27,26 @@
 //
 // # Renewing
 //
-// One clock goroutine owns the schedule and never does I/O. A lease that is to
-// be renewed is due a third of its length after the confirmation that its window
-// rests on, or soon if it was added with a shorter one. It takes others of its
-// kind and group (a hash slot) along that are in the second half of their rest, so
-// that after a while all of them are asked about together.
+// The clock never does I/O. What can be asked about together is a bunch: leases of one
+// kind, group (a hash slot) and lane (a server node). A lease that is to be renewed is
+// due a third of its length after the confirmation that its window rests on, or soon
+// if it was added with a shorter one. Each bunch has a timer for the first that is
+// due. Then all are looked through, and those that are in the second half of their
+// rest go along, so that after a while all of them are asked about together. A bunch
+// is not looked through more often than every 50 ms, breaks and silences aside.
+// Those that wait for a pause of their own, after a failure or because they are short,
+// are a bunch by themselves: nobody who rests is looked through for them, nor for the
+// end of a lease.
 //
 //	Lease ─ due ─► lane, a server node
 //	               ├─ bunch: one kind and group ─┐
 //	               ├─ bunch                      ├─► up to 64 senders, each with
 //	               └─ bunch                      ┘   a batch of up to 100 of a bunch
 //
-// Due leases go to their lane, which is a server node. Its senders come when there
-// is something to do, up to 64, and end when there is nothing. So no batch waits
-// for the answer to another, and a node that does not answer delays nobody else's;
-// what is due there waits its turn here and not for a connection.
+// The senders of a lane come when there is something to do, up to 64, and end when
+// there is nothing. So no batch waits for the answer to another, and a node that does
+// not answer delays nobody else's; what is due there waits its turn here and not for
+// a connection.
 //
 // Each lease of a batch has its own result: confirmed, gone, or failed. A
 // failed renewal is tried again after 50 ms to 1 s, with jitter, until the

@@ -1,5 +1,7 @@
 package renew
 
+import "time"
+
 // MaxSenders is how many batches of a lane are under way at a time. So many round
 // trips overlap; the rest waits here, where waiting costs nothing, and not for a
 // connection.
@@ -11,36 +13,52 @@ type lane struct {
 	name    string
 	senders int
 	coming  bool     // the latest of them has not begun
-	queue   []*bunch // each has leases; one that was served goes to the end
-	bunches map[sort]*bunch
+	queue   []*bunch // of which something is due; one that was served goes to the end
+
+	kick  time.Time // when its leases were last doubted, or will be
+	quiet time.Time // a batch was not answered: it is silent if nothing is until then; zero: no
+	heard time.Time // when a silence last ended
 }
 
-// A bunch is what can be asked about together.
-type bunch struct {
-	sort
-
-	leases []*Lease
-}
-
-// A sort of leases are those that fit into one batch.
-type sort struct {
-	kind  *Kind
-	group int
-}
-
-func (l *Lease) sort() sort { return sort{l.Kind, l.Group} }
-
-func newLane(name string) *lane { return &lane{name: name, bunches: make(map[sort]*bunch)} }
-
-func (ln *lane) add(l *Lease) {
-	k := l.sort()
-	b := ln.bunches[k]
-	if b == nil {
-		b = &bunch{sort: k}
-		ln.bunches[k] = b
-		ln.queue = append(ln.queue, b)
+// sendLocked puts l into its lane, unless it is there already.
+func (c *Clock) sendLocked(l *Lease, now time.Time) {
+	if l.due || l.bunch == nil {
+		return
 	}
-	b.leases = append(b.leases, l)
+	c.joinLocked(l, c.laneLocked(l.Holder.Lane())) // it may be another's lane now
+	l.due = true
+	b := l.bunch
+	if b.due = append(b.due, l); len(b.due) == 1 {
+		b.lane.queue = append(b.lane.queue, b)
+	}
+	c.planLocked(l, now)
+	c.callLocked(b.lane)
+}
+
+// callLocked calls one more sender, if a batch could be sent and none is coming.
+func (c *Clock) callLocked(ln *lane) {
+	if len(ln.queue) > 0 && !ln.coming && ln.senders < MaxSenders {
+		ln.senders++
+		ln.coming = true
+		c.spawn(func() { c.send(ln) })
+	}
+}
+
+// send is a sender: it works until there is nothing left in its lane.
+func (c *Clock) send(ln *lane) {
+	batch := make([]*Lease, 0, MaxBatch)
+	c.mu.Lock()
+	ln.coming = false
+	for batch = ln.take(batch); len(batch) > 0; batch = ln.take(batch[:0]) {
+		c.callLocked(ln)
+		c.mu.Unlock()
+		sent := time.Now()
+		batch[0].Kind.Renew(batch)
+		c.settle(ln.name, batch, sent)
+		c.mu.Lock()
+	}
+	ln.senders--
+	c.mu.Unlock()
 }
 
 // take moves the leases that are to be asked about next to batch, and readies
@@ -48,31 +66,91 @@ func (ln *lane) add(l *Lease) {
 func (ln *lane) take(batch []*Lease) []*Lease {
 	for len(ln.queue) > 0 && len(batch) == 0 {
 		b := ln.queue[0]
-		ln.queue[0] = nil
 		ln.queue = ln.queue[1:]
-		n := min(len(b.leases), MaxBatch)
-		for _, l := range b.leases[:n] {
-			if l.removed {
+		n := min(len(b.due), MaxBatch)
+		for _, l := range b.due[:n] {
+			if l.bunch == nil {
 				l.due = false
 				continue
 			}
-			l.ready()
+			l.Ask, l.Result, l.doubted = 0, Failed, false
+			if l.renewing {
+				l.Ask = l.Length
+			}
 			batch = append(batch, l)
 		}
-		clear(b.leases[:n])
-		if b.leases = b.leases[n:]; len(b.leases) > 0 {
+		clear(b.due[:n])
+		if b.due = b.due[n:]; len(b.due) > 0 {
 			ln.queue = append(ln.queue, b)
-		} else {
-			delete(ln.bunches, b.sort)
 		}
 	}
 	return batch
 }
 
-// ready makes l one that is being asked about.
-func (l *Lease) ready() {
-	l.asking, l.Ask, l.Result = true, 0, Failed
-	if l.renewing {
-		l.Ask = l.Length
+// settle acts on the results of a batch of a lane that was sent at sent.
+func (c *Clock) settle(name string, batch []*Lease, sent time.Time) {
+	var gone []Holder
+	var longest time.Duration // that somebody is to wait now
+	answered := false
+	c.mu.Lock()
+	ln, now := c.laneLocked(name), time.Now()
+	for _, l := range batch {
+		l.due = false
+		answered = answered || l.Result == Confirmed || l.Result == Gone
+		switch {
+		case l.bunch == nil:
+		case l.Result == Gone:
+			l.leave()
+			if c.ends.remove(l) { // else its holder is told that it is over
+				gone = append(gone, l.Holder)
+			}
+		case l.Result == Confirmed && l.Left(now) <= 0: // a late reply never revives a lease
+		case l.Result == Confirmed:
+			l.retry = 0
+			if l.Ask > 0 {
+				l.Confirm(sent, l.Ask)
+				l.renewed = sent
+			}
+			if l.doubted { // the answer may be older than the reason to doubt it
+				c.sendLocked(l, now)
+			}
+		default:
+			if ln.heard.After(sent) {
+				l.retry = 0 // a silence that lasts is another one
+			}
+			l.retry = backoff(l.retry)
+			l.retryAt = now.Add(l.retry)
+			longest = max(longest, l.retry)
+		}
+		if l.bunch != nil {
+			c.joinLocked(l, l.bunch.lane)
+		}
+		c.planLocked(l, now)
 	}
+	switch {
+	case answered:
+		c.answeredLocked(name, now)
+	case longest > 0 && ln.quiet.IsZero():
+		ln.quiet = now.Add(longest)
+		c.silent.Add(1)
+	}
+	c.mu.Unlock()
+	for _, h := range gone {
+		h.Gone()
+	}
+}
+
+// answeredLocked ends the pauses of a lane that has been silent, and not only to one
+// that is refused while others are answered.
+func (c *Clock) answeredLocked(name string, now time.Time) {
+	ln := c.lanes[name]
+	if ln == nil || ln.quiet.IsZero() {
+		return
+	}
+	c.silent.Add(-1)
+	if !now.Before(ln.quiet) {
+		ln.heard = now
+		go c.rouse(name, false)
+	}
+	ln.quiet = time.Time{}
 }

@@ -1,6 +1,9 @@
 package renew
 
-import "time"
+import (
+	"math/rand/v2"
+	"time"
+)
 
 // MaxBatch is how many leases a Kind is asked to renew at a time.
 const MaxBatch = 100
@@ -49,21 +52,20 @@ type Lease struct {
 	Ask    time.Duration
 	Result Result
 
-	places [2]int // in the two schedules, plus one; 0: not in it; guarded as these are
+	place int // in the deadlines, plus one; 0: not there; guarded as these are
 
 	// All guarded by Clock.mu.
-	renewing bool   // whether it is to be renewed at all
-	prev     *Lease // those beside it in its ring; nil: it is in none
-	next     *Lease
+	renewing bool          // whether it is to be renewed at all
+	bunch    *bunch        // that it is in; nil: the clock has forgotten it
 	due      bool          // in its lane, or with a sender
-	asking   bool          // with a sender
-	again    bool          // doubted while with a sender
-	lane     string        // its Holder's, when it was last added or became due
+	doubted  bool          // since it was last taken to be asked about
 	retry    time.Duration // the last back-off; 0: the last renewal did not fail
 	retryAt  time.Time     // when it ends
-	removed  bool
-	renewed  time.Time // when the last renewal that was confirmed was sent
+	renewed  time.Time     // when the last renewal that was confirmed was sent
 }
+
+// afterlife is how long a lease that is over may stay in its bunch.
+const afterlife = 10 * time.Second
 
 // over says whether the lease can be trusted no more.
 func (l *Lease) over(now time.Time) bool {
@@ -79,13 +81,34 @@ func (l *Lease) ends(now time.Time) time.Time {
 	return at
 }
 
-// third returns after how long, since when, l is to be renewed: a third of the
-// lease that its window rests on, but of no more than a renewal asks for. What
-// was confirmed for less meanwhile does not put that off.
-func (l *Lease) third() (since time.Time, d time.Duration) {
-	since, lease := l.rests()
-	if l.renewed.After(since) { // but did not make the window longer
-		since = l.renewed
+// rest returns for how long the clock has nothing to do with l, and for how much of
+// that l may go along with others, which is half of the rest between two renewals. Of
+// one that is over there is only to forget it, if its holder has not removed it: that
+// has time, or each end of one would have its whole bunch looked through.
+func (l *Lease) rest(now time.Time) (left, slack time.Duration) {
+	left = l.ends(now).Sub(now) + afterlife
+	switch {
+	case l.due:
+	case l.retry > 0 && l.bunch.lane.heard.After(l.retryAt.Add(-l.retry)):
+		left = 0
+	case l.retry > 0:
+		left = min(left, l.retryAt.Sub(now))
+	case l.renewing:
+		// A third of the lease that the window rests on, but of no more than a renewal
+		// asks for. What was confirmed for less meanwhile does not put that off.
+		since, lease := l.rests()
+		if l.renewed.After(since) { // but did not make the window longer
+			since = l.renewed
+		}
+		third := min(lease, l.Length) / 3
+		left, slack = min(left, third-Elapsed(since, now)), third/2
 	}
-	return since, min(lease, l.Length) / 3
+	return left, slack
+}
+
+// backoff returns the next pause after a failed renewal: 50 ms to 1 s,
+// doubled, with jitter.
+func backoff(last time.Duration) time.Duration {
+	next := min(max(2*last, 100*time.Millisecond), time.Second)
+	return next/2 + rand.N(next/2) //nolint:gosec // jitter needs no secrets
 }

@@ -14,13 +14,13 @@ func TestIdleLeasesCostNoGoroutine(t *testing.T) {
 	const n = 10_000
 	play(t, func(s *stage) {
 		ls := s.add(n, lease, true)
-		timer := s.clock.timer
+		timer := s.alarm().Timer
 		for _, when := range []time.Duration{0, 5 * time.Second, 15 * time.Second, 25 * time.Second} {
 			s.until(when)
 			if got := goroutinesOfClocks(); got != 0 {
 				t.Errorf("at %v: %d goroutines", when, got)
 			}
-			if s.clock.timer != timer {
+			if s.alarm().Timer != timer {
 				t.Errorf("at %v: another timer", when)
 			}
 		}
@@ -32,7 +32,7 @@ func TestIdleLeasesCostNoGoroutine(t *testing.T) {
 			s.clock.Remove(l)
 		}
 		// With the last lease the timer goes: the clock is as new.
-		if s.until(time.Minute); s.clock.timer != nil || s.clock.ends.timer != nil {
+		if s.until(time.Minute); len(s.clock.bunches) != 0 || !s.clock.ends.alarm.at.IsZero() {
 			t.Error("the timer runs without a lease")
 		}
 		l := s.addOne(lease, true)
@@ -152,8 +152,9 @@ func TestHammer(t *testing.T) {
 		if len(removed) != goroutines*rounds || told == 0 {
 			t.Errorf("%d leases, %d told", len(removed), told)
 		}
-		if len(s.clock.leases.entries) != 0 || len(s.clock.lanes) != 0 || s.clock.timer != nil || s.clock.ends.timer != nil {
-			t.Errorf("%d leases, %d lanes and a timer (%v) are left", len(s.clock.leases.entries), len(s.clock.lanes), s.clock.timer)
+		s.wantLanes(0)
+		if len(s.clock.bunches) != 0 || !s.clock.ends.alarm.at.IsZero() {
+			t.Errorf("%d bunches are left, and the alarm is set to %v", len(s.clock.bunches), s.clock.ends.alarm.at)
 		}
 	})
 }
@@ -169,7 +170,81 @@ func (s *stage) disturb(l *Lease) {
 	case 3:
 		if l.Left(time.Now()) > 0 {
 			l.Confirm(time.Now(), l.Length)
-			s.clock.Touch(l)
 		}
 	}
+}
+
+// alarm returns that of the only bunch.
+func (s *stage) alarm() *alarm {
+	s.Helper()
+	if len(s.clock.bunches) != 1 {
+		s.Fatalf("%d bunches", len(s.clock.bunches))
+	}
+	for _, b := range s.clock.bunches {
+		return &b.alarm
+	}
+	return nil
+}
+
+// There is nothing to renew of leases that end one after the other: their ends do not
+// have all that they share a bunch with looked through each time.
+func TestEndsHaveNobodyLookedThrough(t *testing.T) {
+	play(t, func(s *stage) {
+		for i := range 200 {
+			s.clock.Add(s.lease(time.Hour+time.Duration(i)*100*time.Millisecond), false)
+		}
+		s.until(time.Hour - Margin(time.Hour))
+		looks, last := 0, time.Time{}
+		for range 2000 {
+			s.until(s.now() + 10*time.Millisecond)
+			s.clock.mu.Lock()
+			for _, b := range s.clock.bunches {
+				if b.looked != last {
+					looks, last = looks+1, b.looked
+				}
+			}
+			s.clock.mu.Unlock()
+		}
+		if looks > 5 {
+			t.Errorf("looked through %d times in 20s, want next to never", looks)
+		}
+		s.until(2 * time.Hour)
+		if len(s.clock.bunches) != 0 {
+			t.Error("leases that are over stay for ever")
+		}
+	})
+}
+
+// Leases that are to be asked about after a pause, because they are short yet or were
+// not answered, do not have those looked through that rest.
+func TestPausesHaveNobodyLookedThroughWhoRests(t *testing.T) {
+	play(t, func(s *stage) {
+		rests := s.addOne(time.Hour, true)
+		s.answer = func(l *Lease, _ time.Duration) Result {
+			if l.Length == lease {
+				return Failed
+			}
+			return Confirmed
+		}
+		s.add(5, lease, true)
+		looks, last := 0, time.Time{}
+		for s.now() < 30*time.Second {
+			if s.now()%(100*time.Millisecond) == 0 {
+				brief := s.lease(time.Hour)
+				brief.Reset()
+				brief.Confirm(time.Now(), 6*time.Second)
+				s.clock.Add(brief, true)
+				time.AfterFunc(90*time.Millisecond, func() { s.clock.Remove(brief) })
+			}
+			s.until(s.now() + 10*time.Millisecond)
+			s.clock.mu.Lock()
+			if looked := rests.bunch.looked; looked != last {
+				looks, last = looks+1, looked
+			}
+			s.clock.mu.Unlock()
+		}
+		if looks > 5 {
+			t.Errorf("looked through %d times in 30s, want once for those of 30s", looks)
+		}
+	})
 }

@@ -158,3 +158,21 @@ func TestKicksAreCollected(t *testing.T) {
 		}
 	})
 }
+
+// A break while another is yet to be followed up is followed up with it, for whoever
+// has come since.
+func TestAKickThatJoinsAnotherIsForAll(t *testing.T) {
+	play(t, func(s *stage) {
+		s.addOne(lease, true)
+		s.until(3 * time.Second)
+		s.clock.Kick("a")
+		s.until(3*time.Second + 10*time.Millisecond)
+		s.clock.Kick("a")
+		l := s.lease(lease)
+		l.Group = 1
+		s.clock.Add(l, true)
+		s.clock.Kick("a")
+		s.until(4 * time.Second)
+		s.wantSent(l, 3*time.Second+pause)
+	})
+}

@@ -63,11 +63,13 @@ func (s *sleeper) suspend(d time.Duration) {
 // that have become due.
 func (s *sleeper) look() (due []*Lease) {
 	s.clock.ends.tick()
-	s.clock.tick()
+	for _, b := range s.clock.bunches {
+		s.clock.look(b)
+	}
 	s.stop()
 	for _, ln := range s.clock.lanes {
 		for _, b := range ln.queue {
-			due = append(due, b.leases...)
+			due = append(due, b.due...)
 		}
 	}
 	for len(s.senders) > 0 {
@@ -81,8 +83,14 @@ func (s *sleeper) look() (due []*Lease) {
 
 // stop keeps the clock from looking by itself.
 func (s *sleeper) stop() {
-	s.clock.stop()
-	s.clock.ends.stop()
+	deaf := func(a *alarm) {
+		a.Stop()
+		*a = newAlarm(func() {})
+	}
+	for _, b := range s.clock.bunches {
+		deaf(&b.alarm)
+	}
+	deaf(&s.clock.ends.alarm)
 }
 
 func (s *sleeper) wantExpired(l *Lease, want int) {

@@ -1,20 +1,22 @@
-// Package script loads the Lua files that stand beside the Go code which runs
-// them. It knows nothing of what they do.
+// Package script makes scripts of Lua files: it puts in what they include, reads their
+// headers, and knows each by every kind of Pub/Sub. It knows nothing of what they do.
 package script
 
 import (
-	"crypto/sha1" //nolint:gosec // Redis names scripts by their SHA-1; it is no secret.
-	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"strings"
+
+	"github.com/redlatch/redlatch/driver"
 )
 
-// A Script is one Lua program. It is immutable and safe for concurrent use.
+// A Script is one Lua program, and what its header says. It is immutable and safe for
+// concurrent use.
 type Script struct {
-	name, source, sha string
-	header            Header
-	all               [kinds]*Script // by Messages
+	*driver.Script
+
+	header Header
+	all    [kinds]*Script // by Messages
 }
 
 // A Header is what the comment block at the top of a script declares.
@@ -31,14 +33,9 @@ func New(name, source string) (*Script, error) {
 	if err != nil {
 		return nil, fmt.Errorf("script %s: %w", name, err)
 	}
-	s := &Script{name: name, source: source, sha: sum(source), header: h}
+	s := &Script{Script: driver.NewScript(name, source), header: h}
 	s.variants()
 	return s, nil
-}
-
-func sum(source string) string {
-	sum := sha1.Sum([]byte(source)) //nolint:gosec // see the import
-	return hex.EncodeToString(sum[:])
 }
 
 // Load reads name (without ".lua") from fsys. It panics on error: scripts are
@@ -81,15 +78,6 @@ func include(fsys fs.FS, source string) (string, error) {
 	}
 	return all.String(), nil
 }
-
-// Name returns the script's name, such as "lock.take".
-func (s *Script) Name() string { return s.name }
-
-// Source returns the text that EVAL takes.
-func (s *Script) Source() string { return s.source }
-
-// SHA returns the hexadecimal SHA-1 that EVALSHA takes.
-func (s *Script) SHA() string { return s.sha }
 
 // Header returns what the script's leading comment declares.
 func (s *Script) Header() Header { return s.header }

@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // How much of what others have written an error shows.
@@ -27,6 +28,16 @@ func Text(s string) string {
 		}
 		return s
 	})
+}
+
+// ServerText is Text for what a server says. It leaves out what a server quotes that does
+// not know a command: its arguments, one of which can be a password.
+func ServerText(s string) string {
+	s, _, quotes := strings.Cut(s, "args beginning with:")
+	if quotes {
+		s += "args that are not shown"
+	}
+	return Text(s)
 }
 
 func cut(s string, most int, show func(string) string) string {

@@ -85,13 +85,13 @@ func (l *floorLocker) prepare(
 	for g, key := range j.keys() {
 		client := "2d1b7d0a-52c8-8c1f-9b5e-000000000000"
 		owner, channel := fmt.Sprintf("%s:%d", client, g), wire.Prefix(wire.LockChannel, key)
-		keys, args := []string{key}, []string{"30000", owner}
+		keys, args, released := []string{key}, []string{"30000", owner}, []string{owner, channel}
 		if j.Scenario.Lock == fairLock {
 			keys = append(keys, wire.Prefix(wire.LockQueue, key), wire.Prefix(wire.LockTimeout, key), wire.Prefix(wire.LockAlive, key))
-			args = append(args, channel, client, "1")
+			args, released = append(args, channel, client, "1"), []string{channel, owner}
 		}
 		l.take = append(l.take, command(take.SHA(), keys, args...))
-		l.drop = append(l.drop, command(drop.SHA(), keys, owner, channel))
+		l.drop = append(l.drop, command(drop.SHA(), keys, released...))
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	goredislib "github.com/redis/go-redis/v9"
 	rueidislib "github.com/redis/rueidis"
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/rueidis"
 )
@@ -51,7 +52,7 @@ func goredisOptions(j job) *goredislib.Options {
 	return &goredislib.Options{Addr: j.Addr}
 }
 
-func openRedlatch(j job, driver redlatch.Redis, stop func()) (locker, error) {
+func openRedlatch(j job, driver driver.Redis, stop func()) (locker, error) {
 	client, err := redlatch.New(driver, redlatch.Config{})
 	if err != nil {
 		stop()

@@ -119,7 +119,7 @@ func measureAll(o options, root string) (record, error) {
 		return record{}, err
 	}
 	defer s.stop()
-	b := &bench{server: s, root: root, scriptsDir: root, durations: fullDurations, profile: o.profile, profileDir: o.profDir}
+	b := &bench{server: s, root: root, scriptsDir: filepath.Join(root, "internal", "lua"), durations: fullDurations, profile: o.profile, profileDir: o.profDir}
 	if o.quick {
 		b.durations = quickDurations
 	}

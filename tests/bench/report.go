@@ -13,6 +13,11 @@ import (
 //go:embed notes.md
 var notes string
 
+// waits is what go test ./interop -run TestRedissonsWaits -update writes.
+//
+//go:embed waits.md
+var waits string
+
 // scale is what go test ./scale has printed, which this program does not run.
 //
 //go:embed scale.md
@@ -54,7 +59,7 @@ func (r record) page() string {
 	b.WriteString("\n## Latches\n\n" + latchLegend)
 	r.sections(&b, func(s scenario) bool { return s.Lock == latch }, r.fanOut)
 	r.targets(&b)
-	b.WriteString("\n" + notes + "\n" + scale)
+	b.WriteString("\n" + notes + "\n" + waits + "\n" + scale)
 	r.failures(&b)
 	return b.String()
 }

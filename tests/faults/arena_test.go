@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/testserver"
@@ -51,7 +52,7 @@ func places() (all []place) {
 }
 
 // connect returns a driver that ends with the test.
-func (p place) connect(tb testing.TB, addr string, patience time.Duration) redlatch.Redis {
+func (p place) connect(tb testing.TB, addr string, patience time.Duration) driver.Redis {
 	tb.Helper()
 	where := drivers.Single(addr)
 	where.Timeout = patience
@@ -125,7 +126,7 @@ type arena struct {
 	*testing.T
 	place   place
 	server  *testserver.Server
-	direct  redlatch.Redis   // past all proxies
+	direct  driver.Redis     // past all proxies
 	other   *redlatch.Client // another process, so to speak
 	wrecked bool             // by its story: there is nothing to be looked for
 }
@@ -142,7 +143,7 @@ func newArena(t *testing.T, p place) *arena {
 	return ar
 }
 
-func newClient(t *testing.T, r redlatch.Redis, cfg redlatch.Config) *redlatch.Client {
+func newClient(t *testing.T, r driver.Redis, cfg redlatch.Config) *redlatch.Client {
 	t.Helper()
 	cfg.WatchdogTimeout = cmp.Or(cfg.WatchdogTimeout, lease)
 	cfg.CloseTimeout = cmp.Or(cfg.CloseTimeout, generous)
@@ -218,7 +219,7 @@ type story struct {
 	lock string
 	sides
 	c       *redlatch.Client
-	driver  redlatch.Redis // c's
+	driver  driver.Redis   // c's
 	asked   *patientDriver // the same
 	proxy   *faultnet.Proxy
 	addr    string // the proxy's
@@ -255,7 +256,7 @@ func (ar *arena) storyUntil(t, end *testing.T) *story {
 }
 
 // client returns a client that lives as long as the story.
-func (s *story) client(r redlatch.Redis, cfg redlatch.Config) *redlatch.Client {
+func (s *story) client(r driver.Redis, cfg redlatch.Config) *redlatch.Client {
 	s.T.Helper()
 	c := newClient(s.T, r, cfg)
 	s.clients = append(s.clients, c)
@@ -485,10 +486,10 @@ func later[T any](f func() T) <-chan T {
 
 // scripts are those of the library by their name.
 var scripts = func() map[string]*script.Script {
-	top := os.DirFS("../..")
+	top := os.DirFS("../../internal/lua")
 	files, _ := fs.Glob(top, "*.lua")
 	if len(files) == 0 {
-		panic("faults: no scripts at the top of the repository")
+		panic("faults: no scripts in internal/lua")
 	}
 	m := make(map[string]*script.Script)
 	for _, f := range files {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/heldport"
 	"github.com/redlatch/redlatch/internal/testserver"
@@ -60,7 +61,7 @@ func (s *story) waitersOutliveTheServer() {
 }
 
 // noticing returns a client that says so when a renewal of its holds has failed.
-func (s *story) noticing(r redlatch.Redis) (*redlatch.Client, <-chan struct{}) {
+func (s *story) noticing(r driver.Redis) (*redlatch.Client, <-chan struct{}) {
 	s.T.Helper()
 	failed := make(chan struct{}, 1)
 	var cfg redlatch.Config
@@ -175,7 +176,7 @@ func (s *story) endsItself(call string, d, limit time.Duration, f func(context.C
 	s.crowd.Go(func() {
 		for ; ; d *= 2 {
 			err := s.failure(call, min(d, limit), func(ctx context.Context) error { return f(ctx, d) })
-			var re *redlatch.RunError
+			var re *driver.RunError
 			if d > generous/8 || !errors.Is(err, redlatch.ErrBusy) || errors.Is(err, redlatch.ErrUnavailable) || errors.As(err, &re) {
 				s.wantUnavailable(call, err)
 				return
@@ -200,7 +201,7 @@ func (s *story) failure(call string, d time.Duration, f func(context.Context) er
 }
 
 func (s *story) wantUnavailable(call string, err error) {
-	var re *redlatch.RunError
+	var re *driver.RunError
 	if !errors.Is(err, redlatch.ErrUnavailable) || !errors.As(err, &re) {
 		s.T.Errorf("%s: %v, want ErrUnavailable and its cause", call, err)
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // attemptLimit is what an attempt is given at most. Then it is repeated, whatever
@@ -17,7 +17,7 @@ const attemptLimit = 3 * time.Second
 // A patientDriver counts the requests that it has not answered in time: each is
 // followed by a retry that nobody has asked for.
 type patientDriver struct {
-	redlatch.Redis
+	driver.Redis
 
 	mu    sync.Mutex
 	late  int
@@ -25,15 +25,15 @@ type patientDriver struct {
 }
 
 // observe returns a driver that does what r does.
-func observe(r redlatch.Redis) (redlatch.Redis, *patientDriver) {
+func observe(r driver.Redis) (driver.Redis, *patientDriver) {
 	d := &patientDriver{Redis: r, asked: map[*time.Time]bool{}}
-	if b, ok := r.(redlatch.Batcher); ok {
+	if b, ok := r.(driver.Batcher); ok {
 		return &patientBatcher{d, b}, d
 	}
 	return d, d
 }
 
-func (d *patientDriver) Run(ctx context.Context, x *redlatch.Script, keys, args []string) (redlatch.Reply, error) {
+func (d *patientDriver) Run(ctx context.Context, x *driver.Script, keys, args []string) (driver.Reply, error) {
 	answered := d.ask()
 	reply, err := d.Redis.Run(ctx, x, keys, args)
 	answered(err)
@@ -43,10 +43,10 @@ func (d *patientDriver) Run(ctx context.Context, x *redlatch.Script, keys, args 
 // A patientBatcher is a patientDriver that can send many requests at once.
 type patientBatcher struct {
 	*patientDriver
-	batcher redlatch.Batcher
+	batcher driver.Batcher
 }
 
-func (b *patientBatcher) RunBatch(requests []*redlatch.Request) {
+func (b *patientBatcher) RunBatch(requests []*driver.Request) {
 	answered := b.ask()
 	b.batcher.RunBatch(requests)
 	errs := make([]error, len(requests))

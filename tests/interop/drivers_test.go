@@ -6,7 +6,7 @@ import (
 	goredisv9 "github.com/redis/go-redis/v9"
 	rueidisv1 "github.com/redis/rueidis"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/rueidis"
 )
@@ -21,8 +21,8 @@ type place struct {
 func single(addr string) place { return place{addrs: []string{addr}} }
 
 // drivers are the adapters of redlatch.
-var drivers = map[string]func(at place) (redis redlatch.Redis, closeIt func(), err error){
-	"goredis": func(at place) (redlatch.Redis, func(), error) {
+var drivers = map[string]func(at place) (redis driver.Redis, closeIt func(), err error){
+	"goredis": func(at place) (driver.Redis, func(), error) {
 		rdb := goredisv9.NewUniversalClient(&goredisv9.UniversalOptions{
 			Addrs:         at.addrs,
 			MasterName:    at.master,
@@ -34,7 +34,7 @@ var drivers = map[string]func(at place) (redis redlatch.Redis, closeIt func(), e
 		})
 		return goredis.Use(rdb), func() { _ = rdb.Close() }, nil
 	},
-	"rueidis": func(at place) (redlatch.Redis, func(), error) {
+	"rueidis": func(at place) (driver.Redis, func(), error) {
 		d, err := rueidis.New(rueidisv1.ClientOption{
 			InitAddress:       at.addrs,
 			Sentinel:          rueidisv1.SentinelOption{MasterSet: at.master},

@@ -3,13 +3,15 @@ package search
 import (
 	"fmt"
 	"slices"
+	"strconv"
 )
 
-// What the scripts bound: the fields of a lock, and the dead waiters that one request
-// drops.
+// What the scripts bound: the fields of a lock, the dead waiters that one request
+// drops, and those of a queue that it looks at together.
 const (
 	mostFields = 10_000
 	mostDead   = 1_000
+	mostWaits  = 10_000
 )
 
 // many are more fields than any lock has.
@@ -53,6 +55,31 @@ func dead(f fair) *search {
 			return fmt.Sprintf("%d have died, and %d are dropped", mostDead+1, dropped)
 		case !slices.Contains(r.told, message{f.channel + ":" + ids[b1], "0"}):
 			return "it is not told to go on"
+		}
+		return ""
+	}
+	return q
+}
+
+// long is the search of a queue of more than the scripts look at together: who stands
+// behind these leaves, too.
+func long(f fair) *search {
+	q := refuses("", key{name: "queue", kind: "list"}, f.leaves(a1, 1))
+	q.name, q.commands = "fair: a long queue", 50
+	scores := key{name: "timeouts", kind: "zset"}
+	for i := range mostWaits + 1 {
+		id := owner('c', 10+i)
+		if i == mostWaits {
+			id = ids[a1]
+		}
+		q.seed[0].content = append(q.seed[0].content, id)
+		scores.content = append(scores.content, id, strconv.Itoa(epoch+(i+1)*allowance))
+	}
+	q.seed = append(q.seed, key{name: "lock", kind: "hash", content: []string{ids[b1], "1"}, ttl: 1000}, scores)
+	q.longest = 1000
+	q.inspect = func(_ *explorer, _ *state, _ *ask, _ int16, r *result) string {
+		if n := len(queue(r.after)); n != mostWaits || r.after.field("timeouts", ids[a1]) != "" {
+			return fmt.Sprintf("of %d in the queue %d are left", mostWaits+1, n)
 		}
 		return ""
 	}

@@ -24,6 +24,11 @@
 //   - Who waits can get it: at once, when everybody has released; it is told, when
 //     a request has made that possible; and who is refused is told no longer time
 //     than it takes.
+//   - A generation of a barrier goes only when all its parties are there, and alive; its
+//     callers do not learn different ends of it; a reset breaks one; and nobody waits
+//     in one that is over, or is forgotten by those who come.
+//   - What counts is executed once, and its answer remembered; a rate that is set leaves
+//     no key behind, and is not set again by an attempt that comes late.
 //   - Who releases is told how many others wait: each client has a subscription of
 //     its own, and somebody subscribes to a pattern, who waits for nothing.
 //   - A script that is refused half-way, for want of memory or of a right, loses no

@@ -11,15 +11,17 @@ var explained = map[string]string{
 
 // unsearched says of scripts why no search runs them, by what their names begin with.
 var unsearched = map[string]string{
-	"barrier.":           "its model is barrier_model_test.go, in the root package",
-	"ratelimiter.":       "its model is ratelimiter_model_test.go, in the root package",
-	"latch.":             "what counts goes by a session, as semaphore.exchange does; its model is latch_model_test.go",
-	"semaphore.":         "what sets numbers goes by a session, as semaphore.exchange does; its model is semaphore_model_test.go",
-	"expirable.":         "what sets numbers goes by a session, as semaphore.exchange does; its model is expirable_model_test.go",
-	"multilock.take":     "it takes several locks, each as lock.take does",
-	"control.":           "clients talk by it about a forced release; no lock is touched",
-	"pubsub.probe":       "it stores nothing",
-	"lock.info":          "it only reads",
-	"lock.ttls":          "it only reads",
-	"readwrite.read.ask": "it only reads",
+	"barrier.info":        "it only reads",
+	"ratelimiter.":        "its model is ratelimiter_model_test.go, in the root package",
+	"latch.count":         "it only reads",
+	"semaphore.info":      "it only reads",
+	"semaphore.read":      "it only reads",
+	"expirable.left":      "it only reads",
+	"expirable.give_back": "it goes by a session, as expirable.set does, and does what expirable.release does; its model is expirable_model_test.go",
+	"multilock.take":      "it takes several locks, each as lock.take does",
+	"control.":            "clients talk by it about a forced release; no lock is touched",
+	"pubsub.probe":        "it stores nothing",
+	"lock.info":           "it only reads",
+	"lock.ttls":           "it only reads",
+	"readwrite.read.ask":  "it only reads",
 }

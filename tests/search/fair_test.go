@@ -114,11 +114,36 @@ func (f fair) told(s *state, m message) {
 }
 
 // leaves is the ask to give it up, or the place in the queue.
-func (f fair) leaves(who int, times int8) ask {
-	a := f.release(who, times)
-	a.runs = 1
+func (f fair) leaves(who int, times int8) ask { return f.leave(times, who) }
+
+// leave is leaves of several at once. To name one of them twice changes nothing.
+func (f fair) leave(times int8, all ...int) ask {
+	a := f.release(all[0], times)
+	a.runs, a.name, a.args = 1, "", []string{f.channel}
+	for _, who := range all {
+		a.name += names[who] + " "
+		a.args = append(a.args, ids[who])
+	}
+	a.name += "leave"
+	a.may = func(s *state) bool {
+		return !slices.ContainsFunc(all, func(who int) bool { return s.minds[who].phase == idle })
+	}
+	a.sending = func(s *state) {
+		for _, who := range all {
+			s.minds[who] = mind{phase: over}
+		}
+	}
 	a.truth = func(before, after *store, reply any) bool {
-		return reply != nil && (reply == int64(1)) == (before.field("lock", ids[who]) != "") && after.field("lock", ids[who]) == "" && !slices.Contains(queue(after), ids[who]) && !ableIn(after, ids[who])
+		had := int64(0)
+		for i, who := range all {
+			if before.field("lock", ids[who]) != "" {
+				had = int64(i + 1)
+			}
+			if after.field("lock", ids[who]) != "" || slices.Contains(queue(after), ids[who]) || ableIn(after, ids[who]) {
+				return false
+			}
+		}
+		return reply == had
 	}
 	return a
 }
@@ -229,7 +254,7 @@ func (f fair) order(x *explorer, s *state, a *ask, _ int16, r *result) string {
 		if id == owner {
 			owner = ""
 		}
-		lives := !f.dead(alive, id, s.now) && (id != me || a.script == "fairlock.take")
+		lives := !f.dead(alive, id, s.now) && (a.script == "fairlock.take" || !slices.Contains(a.args, id))
 		if owner != "" && lives {
 			return fmt.Sprintf("%s has it, and %s was to have it before", owner, id)
 		}
@@ -327,20 +352,20 @@ func (f fair) calm(x *explorer, at *store, now int16) string {
 	for range 2 { // one that is given it meanwhile releases it, too
 		for who, id := range ids {
 			if who != j1 {
-				at = x.do("fairlock.release", at, now, fairKeys, id, f.channel).after
+				at = x.do("fairlock.release", at, now, fairKeys, f.channel, id).after
 			}
 		}
 		at = x.do("redisson.fair.leave", at, now, fairKeys[:3], ids[j1], strconv.Itoa(allowance)).after
 		if at.field("lock", ids[j1]) != "" {
 			at = x.do("redisson.fair.unlock", at, now, fairKeys[:3], ids[j1], f.channel, strconv.Itoa(epoch+int(now)*fairTick)).after
 		}
-		at = x.do("fairlock.release", at, now, fairKeys, "a remnant", f.channel).after
+		at = x.do("fairlock.release", at, now, fairKeys, f.channel, "a remnant").after
 	}
 	r := x.run(x.call(x.code("fairlock.take"), fairKeys, []string{fairMs, stranger, f.channel, stranger[:36], "1"}), at, now, 0, healthy)
 	if !granted(r.reply) {
 		return fmt.Sprintf("all have released it, and who takes it is answered %v; stored: %s", r.reply, at)
 	}
-	if at = x.do("fairlock.release", r.after, now, fairKeys, stranger, f.channel).after; at.get("lock") != nil || len(queue(at)) > 0 || at.get("timeouts") != nil || at.get("alive") != nil {
+	if at = x.do("fairlock.release", r.after, now, fairKeys, f.channel, stranger).after; at.get("lock") != nil || len(queue(at)) > 0 || at.get("timeouts") != nil || at.get("alive") != nil {
 		return "all have released it, and something is left: " + at.String()
 	}
 	return ""
@@ -441,11 +466,12 @@ func fairSearches() []*search {
 	remnant.seed = []key{{name: "queue", kind: "list", content: []string{"a remnant"}}}
 	old := f.search("a long time", 1, 4, f.lineUp(b1, 2, "1"), f.lineUp(a1, 1, "1"), f.redissonLinesUp(1), waitsLong())
 	return []*search{
-		remnant, dead(f), twins(),
+		remnant, dead(f), long(f), twins(),
 		f.search("giving", 4, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(b1, 2, able), f.leaves(b1, 1), f.renews(a1)),
 		f.search("who dies", 3, 4, f.lineUp(a1, 1, "1"), f.lineUp(b1, 1, able), f.lineUp(a2, 2, "1")),
 		f.search("two wait", 2, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(a2, 1, able), f.leaves(a2, 1), f.lineUp(b1, 2, "1")),
 		f.search("three wait", 0, 5, f.lineUp(a1, 1, "1"), f.lineUp(b1, 1, "1"), f.lineUp(a2, 1, "1"), f.lineUp(b2, 1, "1"), f.leaves(a2, 1)),
+		f.search("leaving together", 1, 6, f.lineUp(a1, 1, "1"), f.lineUp(a2, 1, able), f.lineUp(b1, 2, able), f.lineUp(b2, 1, "1"), f.leave(1, a2, a1, a2), f.leaves(b1, 1)),
 		f.search("who does not wait", 4, 4, f.lineUp(a1, 1, "0"), f.leaves(a1, 1), f.lineUp(b1, 2, "1"), f.lineUp(a2, 1, "0")),
 		f.search("beside Redisson", 3, 5, f.lineUp(a1, 2, able), f.leaves(a1, 1), f.redissonLinesUp(2), f.redissonUnlocksFair()),
 		f.search("behind Redisson", 2, 4, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.redissonLinesUp(1), f.lineUp(b1, 2, "1")),

@@ -14,7 +14,7 @@ import (
 
 // searches are all that there are.
 func searches() []*search {
-	return slices.Concat(plainSearches(), readWriteSearches(), fairSearches(), groupSearches(), permitSearches(), sessionSearches())
+	return slices.Concat(plainSearches(), readWriteSearches(), fairSearches(), groupSearches(), permitSearches(), sessionSearches(), barrierSearches(), countSearches())
 }
 
 // A mutant is a file of a script, or of what several share, with one line changed.
@@ -81,10 +81,9 @@ func negated(line string) string {
 	return ""
 }
 
-// parts returns the files that a script is made of.
-func parts(t *testing.T, name string) []string {
+// parts returns the files that a file of a script is made of, itself too.
+func parts(t *testing.T, file string) []string {
 	t.Helper()
-	file := name + ".lua"
 	source, err := fs.ReadFile(scripts, file)
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +91,7 @@ func parts(t *testing.T, name string) []string {
 	all := []string{file}
 	for line := range strings.Lines(string(source)) {
 		if fragment, ok := strings.CutPrefix(strings.TrimSpace(line), "-- include "); ok {
-			all = append(all, fragment+".luainc")
+			all = append(all, parts(t, fragment+".luainc")...)
 		}
 	}
 	return all
@@ -109,7 +108,7 @@ func uses(t *testing.T) map[string][]*search {
 			if name == "" || redisson[name] != "" {
 				continue
 			}
-			for _, file := range parts(t, name) {
+			for _, file := range parts(t, name+".lua") {
 				if !seen[file] {
 					seen[file] = true
 					by[file] = append(by[file], q)

@@ -15,7 +15,7 @@ import (
 )
 
 // The scripts' folder.
-var scripts = os.DirFS("../..")
+var scripts = os.DirFS("../../internal/lua")
 
 // A tick of the clock in most searches, in ms, and when the time begins.
 const (

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
@@ -24,7 +25,7 @@ type servers struct {
 
 // onReplicated tells a story through each adapter on each kind of server, all at the
 // same time.
-func onReplicated(t *testing.T, story func(s servers, open func() redlatch.Redis)) {
+func onReplicated(t *testing.T, story func(s servers, open func() driver.Redis)) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("a long story, for make check")
@@ -39,7 +40,7 @@ func onReplicated(t *testing.T, story func(s servers, open func() redlatch.Redis
 				s.online(1)
 				where := drivers.Single(s.primary.Addr())
 				where.Timeout = 500 * time.Millisecond
-				story(s, func() redlatch.Redis { return adapter.Open(t, where) })
+				story(s, func() driver.Redis { return adapter.Open(t, where) })
 			})
 		}
 	}
@@ -95,7 +96,7 @@ func (s servers) unacknowledged(what string, err error, want int) {
 // An acquisition that the replica does not acknowledge is given back, of whatever
 // type, and a re-entry is set back. When the replica is back all is as before.
 func TestASilentReplica(t *testing.T) {
-	onReplicated(t, func(s servers, open func() redlatch.Redis) {
+	onReplicated(t, func(s servers, open func() driver.Redis) {
 		ctx := s.Context()
 		c := client(s.T, open(), redlatch.Config{Acks: redlatch.AcksAny, AckTimeout: ackTimeout})
 		var events atomic.Int64
@@ -192,7 +193,7 @@ func TestASilentReplica(t *testing.T) {
 // When the replica is dead, whoever wants any replica goes on without, and whoever
 // requires one loses what he has, and is told before anybody else gets it.
 func TestADeadReplica(t *testing.T) {
-	onReplicated(t, func(s servers, open func() redlatch.Redis) {
+	onReplicated(t, func(s servers, open func() driver.Redis) {
 		ctx := s.Context()
 		either := client(s.T, open(), redlatch.Config{Acks: redlatch.AcksAny, AckTimeout: ackTimeout})
 		one := client(s.T, open(), redlatch.Config{Acks: 1, AckTimeout: ackTimeout, WatchdogTimeout: shortLease})
@@ -273,7 +274,7 @@ func TestADeadReplica(t *testing.T) {
 // A server that forbids WAIT or ROLE requires nothing, silently; whoever requires
 // replicas is told why he cannot have them.
 func TestWaitingForReplicasIsForbidden(t *testing.T) {
-	onReplicated(t, func(s servers, open func() redlatch.Redis) {
+	onReplicated(t, func(s servers, open func() driver.Redis) {
 		ctx := s.Context()
 		s.replica.Pause() // nobody acknowledges anything
 		for _, command := range []string{"wait", "role"} {
@@ -309,7 +310,7 @@ func TestWaitingForReplicasIsForbidden(t *testing.T) {
 
 // One acknowledgement of two does not help if the other replica takes over; two do.
 func TestOneAcknowledgementOfTwo(t *testing.T) {
-	onReplicated(t, func(s servers, _ func() redlatch.Redis) {
+	onReplicated(t, func(s servers, _ func() driver.Redis) {
 		other := testserver.StartReplica(s.T, s.primary)
 		s.online(2)
 		var now atomic.Pointer[testserver.Server]

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/fence"
 	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/testserver"
@@ -160,7 +161,7 @@ func commandsSent(s *testserver.Server) map[string]bool {
 var noTag = strings.NewReplacer("{", "", "}", "")
 
 // work does all there is with two clients.
-func work(t *testing.T, d redlatch.Redis, mode redlatch.PubSub, name string) {
+func work(t *testing.T, d driver.Redis, mode redlatch.PubSub, name string) {
 	a := client(t, d, redlatch.Config{Name: "a", PubSub: mode})
 	b := client(t, d, redlatch.Config{Name: "b", PubSub: mode})
 	ctx, cancel := context.WithTimeout(t.Context(), 3*generous)
@@ -195,7 +196,7 @@ func listed[T any](all func(func(T, error) bool)) (errs []error) {
 }
 
 // rest does what the tests of the types do not.
-func (p *pair) rest(d redlatch.Redis) {
+func (p *pair) rest(d driver.Redis) {
 	// Readers whose writer has precedence; a fair lock with a token.
 	rw := p.a.ReadWriteLock(p.name + ":rw").PreferWriters()
 	r := p.acquire(rw.Read())
@@ -242,7 +243,7 @@ func (p *pair) rest(d redlatch.Redis) {
 
 // beside checks that a name that does not begin with the prefix is refused, clearly
 // and at once.
-func beside(t *testing.T, d redlatch.Redis, servers []*testserver.Server) {
+func beside(t *testing.T, d driver.Redis, servers []*testserver.Server) {
 	c := client(t, d, redlatch.Config{})
 	for what, f := range map[string]func() error{
 		"Try":     func() error { _, err := c.Lock("other").Try(t.Context()); return err },
@@ -254,8 +255,8 @@ func beside(t *testing.T, d redlatch.Redis, servers []*testserver.Server) {
 		}
 		began := time.Now()
 		err := f()
-		var re *redlatch.RunError
-		if !errors.As(err, &re) || re.Outcome != redlatch.Refused || re.Code != "NOPERM" || redlatch.IsRetryable(err) || !strings.Contains(err.Error(), "key") {
+		var re *driver.RunError
+		if !errors.As(err, &re) || re.Outcome != driver.Refused || re.Code != "NOPERM" || redlatch.IsRetryable(err) || !strings.Contains(err.Error(), "key") {
 			t.Errorf("%s: %v", what, err)
 		}
 		if took := time.Since(began); took > soon {

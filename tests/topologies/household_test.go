@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
@@ -33,7 +34,7 @@ type household struct {
 	ctx    context.Context
 	name   string
 	server *testserver.Server
-	open   func() redlatch.Redis
+	open   func() driver.Redis
 	a, b   *redlatch.Client // a holds, b waits
 	holds  []*held
 	waits  map[string]chan error
@@ -60,7 +61,7 @@ type holding interface {
 
 // setUp starts a household. What is not held stands in waits only: a latch, a
 // barrier, permits without an owner, and a rate.
-func setUp(t *testing.T, s *testserver.Server, open func() redlatch.Redis, name string, lease, rate time.Duration) *household {
+func setUp(t *testing.T, s *testserver.Server, open func() driver.Redis, name string, lease, rate time.Duration) *household {
 	t.Helper()
 	h := &household{
 		T: t, ctx: t.Context(), name: name, server: s, open: open,

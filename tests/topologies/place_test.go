@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 )
@@ -36,7 +37,7 @@ var topologies = []struct {
 }
 
 // client returns a client of its own, as another process has it.
-func client(t *testing.T, d redlatch.Redis, cfg redlatch.Config) *redlatch.Client {
+func client(t *testing.T, d driver.Redis, cfg redlatch.Config) *redlatch.Client {
 	t.Helper()
 	cfg.CloseTimeout, cfg.AckTimeout = generous, cmp.Or(cfg.AckTimeout, 10*time.Second) // on a busy machine
 	c, err := redlatch.New(d, cfg)

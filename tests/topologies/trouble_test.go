@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 )
@@ -56,7 +57,7 @@ func (x *trouble) tell(t *testing.T, kind testserver.Kind) {
 	where.Timeout = 500 * time.Millisecond
 	lease, rate := cmp.Or(x.lease, longLease), cmp.Or(x.rate, 3*time.Second)
 	for _, adapter := range drivers.Adapters {
-		open := func() redlatch.Redis { return adapter.Open(t, where) }
+		open := func() driver.Redis { return adapter.Open(t, where) }
 		s.households = append(s.households, setUp(t, s.server, open, adapter.Name, lease, rate))
 	}
 	x.story(s)
@@ -68,7 +69,7 @@ func (x *trouble) tell(t *testing.T, kind testserver.Kind) {
 // a second a busy machine may have heard nothing: then there is more time.
 func (h *household) refused(code string) {
 	h.Helper()
-	var re *redlatch.RunError
+	var re *driver.RunError
 	err := h.failure(500 * time.Millisecond)
 	for tries := 0; tries < 10 && (!errors.As(err, &re) || re.Code != code); tries++ {
 		err = h.failure(2 * time.Second)

@@ -11,7 +11,7 @@ import (
 	rueidisclient "github.com/redis/rueidis"
 	"github.com/valkey-io/valkey-go"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/rueidis"
@@ -59,35 +59,35 @@ func Cluster(c *testserver.Cluster) Place {
 // An Adapter makes drivers.
 type Adapter struct {
 	Name string
-	open func(p Place) (d redlatch.Redis, closeAll func() error, err error) // p.Timeout is set
+	open func(p Place) (d driver.Redis, closeAll func() error, err error) // p.Timeout is set
 }
 
 // Adapters are all there are.
 var Adapters = []Adapter{
-	{"goredis", func(p Place) (redlatch.Redis, func() error, error) {
+	{"goredis", func(p Place) (driver.Redis, func() error, error) {
 		p.Goredis.DialTimeout, p.Goredis.ReadTimeout, p.Goredis.WriteTimeout = p.Timeout, p.Timeout, p.Timeout
 		rdb := redis.NewUniversalClient(&p.Goredis)
 		return goredis.Use(rdb), rdb.Close, nil
 	}},
-	{"rueidis", func(p Place) (redlatch.Redis, func() error, error) {
+	{"rueidis", func(p Place) (driver.Redis, func() error, error) {
 		p.Rueidis.ConnWriteTimeout = p.Timeout
 		return closing(rueidis.New(p.Rueidis))
 	}},
-	{"valkeygo", func(p Place) (redlatch.Redis, func() error, error) {
+	{"valkeygo", func(p Place) (driver.Redis, func() error, error) {
 		p.Valkeygo.ConnWriteTimeout = p.Timeout
 		return closing(valkeygo.New(p.Valkeygo))
 	}},
 }
 
 func closing[D interface {
-	redlatch.Redis
+	driver.Redis
 	Close()
-}](d D, err error) (redlatch.Redis, func() error, error) {
+}](d D, err error) (driver.Redis, func() error, error) {
 	return d, func() error { d.Close(); return nil }, err
 }
 
 // Open returns a driver that ends with the test.
-func (a Adapter) Open(tb testing.TB, p Place) redlatch.Redis {
+func (a Adapter) Open(tb testing.TB, p Place) driver.Redis {
 	tb.Helper()
 	d, closeAll := a.OpenUntil(tb, p)
 	tb.Cleanup(closeAll)
@@ -95,7 +95,7 @@ func (a Adapter) Open(tb testing.TB, p Place) redlatch.Redis {
 }
 
 // OpenUntil returns a driver that ends with closeAll.
-func (a Adapter) OpenUntil(tb testing.TB, p Place) (d redlatch.Redis, closeAll func()) {
+func (a Adapter) OpenUntil(tb testing.TB, p Place) (d driver.Redis, closeAll func()) {
 	tb.Helper()
 	p.Timeout = cmp.Or(p.Timeout, DefaultTimeout)
 	d, end, err := a.open(p)

@@ -142,6 +142,7 @@ func judgeCommands(key string, wanted []command, failed []any) []Finding {
 		case r == onCommand && !slices.Contains(forLocks, c.name()):
 			forOthers, others = append(forOthers, c.name()), append(others, c.by)
 		case r == onCommand:
+		case text == "ERR no such key": // what the user may do has found nothing
 		default:
 			return untried(key, text)
 		}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // Servers returns the servers of a client that have keys: one, or the primaries
@@ -103,7 +103,7 @@ func (n *node) refusal(err error) error {
 	if !errors.As(err, &reply) {
 		return err
 	}
-	return &ReplyError{redlatch.ServerError(reply.Error(), err).Code, n.mask(reply.Error())}
+	return &ReplyError{driver.ServerError(reply.Error(), err).Code, n.mask(reply.Error())}
 }
 
 // flat turns what RESP3 calls a map into a list, as RESP2 has it.

@@ -1,0 +1,8 @@
+package lua
+
+// Scripts by which clients ask one another to let go.
+var (
+	ControlAnswer = load("control.answer")
+	ControlAsk    = load("control.ask")
+	ControlAsked  = load("control.asked")
+)

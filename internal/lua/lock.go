@@ -1,0 +1,13 @@
+package lua
+
+// Scripts of the plain lock, some of which serve other types, too.
+var (
+	LockForce    = load("lock.force")
+	LockInfo     = load("lock.info")
+	LockRelease  = load("lock.release")
+	LockRenew    = load("lock.renew")
+	LockTake     = load("lock.take")
+	LockTransfer = load("lock.transfer")
+	LockTTLs     = load("lock.ttls")
+	LockTurn     = load("lock.turn")
+)

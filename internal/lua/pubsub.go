@@ -1,0 +1,6 @@
+package lua
+
+// Scripts that find out how others can be told.
+var (
+	PubSubProbe = load("pubsub.probe")
+)

@@ -1,0 +1,229 @@
+// Package poll has the callers of a process wait together until something has happened
+// in Redis: with one subscription, and one of them, the leader, who asks for all.
+//
+//	join ──► round ──── settled ──► what the leader has learnt
+//	           ├─────── leading: asks, pauses, asks ... until it is settled
+//	           └─────── the caller leaves; if it was the leader, another one is
+//
+// An answer is only good for those who came before the question was sent: what
+// has happened may have been undone before the others came. So callers are in
+// rounds: a question closes the last one, and who comes later begins another.
+package poll
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/notify"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/script"
+)
+
+// A poll is what those share that wait for the same thing.
+type poll struct {
+	ps      *Polls
+	key     string
+	channel string
+	news    notify.Listener
+	leader  chan struct{} // full while somebody asks
+	joined  chan struct{} // delivers when there is a new round
+
+	// Guarded by Polls.mu.
+	refs   int
+	rounds []*round // that wait, in the order of their beginnings
+}
+
+// A round is callers that get the same answer.
+type round struct {
+	settled chan struct{}
+	err     error // the answer; written before settled is closed
+
+	// Guarded by Polls.mu.
+	refs   int
+	closed bool // has been asked about: nobody joins it
+}
+
+// Polls are what the callers of a client wait for, by its keys.
+type Polls struct {
+	server *request.Server
+	mu     sync.Mutex
+	m      map[string]*poll
+}
+
+// A Question is what the leader asks.
+type Question struct {
+	Script     *script.Script
+	Keys, Args []string
+	// Read says whether an answer ends the waiting, and with what.
+	Read func(driver.Reply) (over bool, err error)
+}
+
+// New returns the polls of a client whose requests go to server.
+func New(server *request.Server) *Polls { return &Polls{server: server, m: make(map[string]*poll)} }
+
+// joinPause lets those who come together be asked for together.
+const joinPause = 5 * time.Millisecond
+
+// Wait waits until the answer to q ends the waiting. q is the same for all that
+// wait under the same key.
+func (ps *Polls) Wait(ctx context.Context, until time.Time, key, channel string, q Question) error {
+	w, r := ps.join(key, channel)
+	defer w.leave(r)
+	var over <-chan time.Time
+	if !until.IsZero() {
+		t := time.NewTimer(time.Until(until))
+		defer t.Stop()
+		over = t.C
+	}
+	var left error
+	select {
+	case <-r.settled:
+		return r.err
+	case w.leader <- struct{}{}:
+		defer func() { <-w.leader }()
+		return w.ask(ctx, until, r, q)
+	case <-ctx.Done():
+		left = request.ContextError(ctx)
+	case <-over:
+		left = request.ErrWaitOver
+	case <-ps.server.Done:
+		left = request.ErrClosed
+	}
+	if r.over() { // both: the answer says more
+		return r.err
+	}
+	return left
+}
+
+func (r *round) over() bool {
+	select {
+	case <-r.settled:
+		return true
+	default:
+		return false
+	}
+}
+
+// ask asks until r is settled, or its caller leaves.
+func (w *poll) ask(ctx context.Context, until time.Time, r *round, q Question) error {
+	srv := w.ps.server
+	for !r.over() {
+		if !until.IsZero() && time.Until(until) <= 0 {
+			return request.ErrWaitOver
+		}
+		w.close()
+		o := request.Call{Server: srv, Script: q.Script, Keys: q.Keys, Args: q.Args, Lease: srv.Length, Stop: srv.Done, Until: until}
+		reply, err := o.Run(ctx)
+		over := false
+		switch {
+		case err == nil:
+			over, err = q.Read(reply)
+		case o.Left: // which is nobody else's concern
+			return err
+		}
+		if over || err != nil {
+			w.settle(err)
+			continue
+		}
+		srv.Listen(&w.news, w.channel, nil, nil)
+		if err := w.sleep(ctx, until); err != nil {
+			return err
+		}
+	}
+	return r.err
+}
+
+// sleep waits until it is time to ask again.
+func (w *poll) sleep(ctx context.Context, until time.Time) error {
+	srv := w.ps.server
+	longest := min(request.LongestPause, srv.Length/3)
+	d, over := request.Jittered(longest), error(nil)
+	if left := time.Until(until); !until.IsZero() && left <= d {
+		d, over = left, request.ErrWaitOver
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-w.news.Wake():
+		return nil
+	case <-w.joined:
+		_, err := request.Pause(ctx, srv.Done, w.news.Wake(), until, joinPause)
+		return err
+	case <-ctx.Done():
+		return request.ContextError(ctx)
+	case <-srv.Done:
+		return request.ErrClosed
+	case <-t.C:
+		return over
+	}
+}
+
+// join adds a caller.
+func (ps *Polls) join(key, channel string) (*poll, *round) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	w := ps.m[key]
+	if w == nil {
+		w = &poll{ps: ps, key: key, channel: channel, leader: make(chan struct{}, 1), joined: make(chan struct{}, 1)}
+		ps.m[key] = w
+	}
+	w.refs++
+	last := len(w.rounds) - 1
+	if last < 0 || w.rounds[last].closed {
+		w.rounds = append(w.rounds, &round{settled: make(chan struct{})})
+		last++
+		select {
+		case w.joined <- struct{}{}:
+		default:
+		}
+	}
+	r := w.rounds[last]
+	r.refs++
+	return w, r
+}
+
+// leave takes a caller away.
+func (w *poll) leave(r *round) {
+	w.ps.mu.Lock()
+	if r.refs--; r.refs == 0 {
+		w.rounds = slices.DeleteFunc(w.rounds, func(other *round) bool { return other == r })
+	}
+	w.refs--
+	last := w.refs == 0
+	if last {
+		delete(w.ps.m, w.key)
+	}
+	w.ps.mu.Unlock()
+	if last {
+		w.news.Stop()
+	}
+}
+
+// close lets nobody join the rounds that there are.
+func (w *poll) close() {
+	w.ps.mu.Lock()
+	defer w.ps.mu.Unlock()
+	select {
+	case <-w.joined: // they are about to be asked for
+	default:
+	}
+	for _, r := range w.rounds {
+		r.closed = true
+	}
+}
+
+// settle gives the rounds that have been asked about their answer.
+func (w *poll) settle(err error) {
+	w.ps.mu.Lock()
+	defer w.ps.mu.Unlock()
+	w.rounds = slices.DeleteFunc(w.rounds, func(r *round) bool {
+		if r.closed {
+			r.err = err
+			close(r.settled)
+		}
+		return r.closed
+	})
+}

@@ -1,0 +1,425 @@
+// Package ratequeue lines up the callers of a process that want permits of one rate
+// limiter: in order, and with one request for many of them. A worker asks for them
+// while there are any.
+//
+//	serve ──► ask for the first of them ── given ──► tell them, and again
+//	  ▲          └── refused: tell those who do not wait
+//	  └── pause until there are permits, the first has left, or two seconds are over
+//
+// A request that was given up may still take permits: their record has an id, by which
+// what nobody wants is given back. What nobody could give back is free again when the
+// interval is over.
+package ratequeue
+
+import (
+	"container/list"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// A queue is the callers who want permits of one limiter.
+type queue struct {
+	qs   *Queues
+	name string
+	keys []string
+	refs int           // guarded by Queues.mu
+	wake chan struct{} // one slot: to ask now is worth it
+
+	mu      sync.Mutex // guards what follows, and the line's waiters
+	line    list.List  // of *waiter
+	tries   int        // how many of these do not wait
+	serving bool       // a worker does
+	retry   time.Time  // not before then are there permits for the first, who waits; zero: not known
+	rate    int        // as the server last said; 0: not known
+	unset   bool       // there is no rate, as the server last said
+	silent  bool       // the server has been asked more than once, and has not answered
+}
+
+// A Want is what a caller wants.
+type Want struct {
+	N        int  // permits
+	Once     bool // does not wait
+	UntilSet bool // waits for a rate, too
+}
+
+// A waiter is one caller.
+type waiter struct {
+	Want
+
+	place *list.Element // nil: no longer in line
+	gone  bool          // has left, or was told an error, before its permits came
+	done  chan error    // one slot: nil if it has got them
+}
+
+// mostAsked is for how many callers one request asks.
+const mostAsked = 256
+
+// Queues are a client's by limiter name. They exist while they have callers.
+type Queues struct {
+	Options
+
+	mu sync.Mutex
+	m  map[string]*queue
+}
+
+// Options say what queues work with.
+type Options struct {
+	Server *request.Server
+	Skew   time.Duration // by how much clocks of others may be wrong
+
+	// Busy makes the error that says that permits could not be had in time, and when
+	// they can be had, if that is not 0; NoRate the one that says that there is no rate.
+	Busy   func(name string, permits int, after time.Duration, cause error) error
+	NoRate func(name string) error
+}
+
+// New returns the queues of a client.
+func New(o Options) *Queues { return &Queues{Options: o, m: map[string]*queue{}} }
+
+// Take lines up for permits of a limiter with these keys, until a time if that is not
+// zero.
+func (qs *Queues) Take(ctx context.Context, name string, keys []string, want Want, until time.Time) error {
+	q := qs.get(name, keys)
+	defer qs.put(q)
+	return q.take(ctx, &waiter{Want: want, done: make(chan error, 1)}, until)
+}
+
+func (qs *Queues) get(name string, keys []string) *queue {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	q := qs.m[name]
+	if q == nil {
+		q = &queue{qs: qs, name: name, keys: keys, wake: make(chan struct{}, 1)}
+		qs.m[name] = q
+	}
+	q.refs++
+	return q
+}
+
+func (qs *Queues) put(q *queue) {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if q.refs--; q.refs == 0 {
+		delete(qs.m, q.name)
+	}
+}
+
+// Changed says that this client has done something to a limiter.
+func (qs *Queues) Changed(name string) {
+	qs.mu.Lock()
+	q := qs.m[name]
+	qs.mu.Unlock()
+	if q != nil {
+		q.mu.Lock()
+		q.rate = 0
+		q.mu.Unlock()
+		q.askNow()
+	}
+}
+
+func (q *queue) askNow() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take lines up for the permits of w.
+func (q *queue) take(ctx context.Context, w *waiter, until time.Time) error {
+	if err := q.join(w); err != nil {
+		return err
+	}
+	var over <-chan time.Time
+	if !until.IsZero() {
+		t := time.NewTimer(time.Until(until))
+		defer t.Stop()
+		over = t.C
+	}
+	select {
+	case err := <-w.done:
+		return err
+	case <-ctx.Done():
+		return q.leave(w, request.ContextError(ctx))
+	case <-q.qs.Server.Done:
+		return q.leave(w, request.ErrClosed)
+	case <-over:
+		return q.leave(w, nil)
+	}
+}
+
+// join puts w at the end of the line, if there is a point in it.
+func (q *queue) join(w *waiter) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.rate > 0 && w.N > q.rate:
+		return q.tooMany(w.N, q.rate)
+	case w.Once && !q.retry.IsZero():
+		return q.busyLocked(w, nil)
+	}
+	w.place = q.line.PushBack(w)
+	if w.Once {
+		q.tries++
+	}
+	if q.unset && !w.UntilSet {
+		q.askNow()
+	}
+	if !q.serving {
+		q.serving = true
+		q.qs.mu.Lock()
+		q.refs++
+		q.qs.mu.Unlock()
+		q.qs.Server.Go(q.serve)
+	}
+	return nil
+}
+
+// leave returns what w has got nevertheless, or takes it out of the line.
+func (q *queue) leave(w *waiter, why error) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if w.place == nil {
+		return <-w.done
+	}
+	err := q.busyLocked(w, why)
+	if q.line.Front() == w.place {
+		q.retry = time.Time{}
+		q.askNow() // the next one may want less, or there is none
+	}
+	q.dropLocked(w)
+	switch {
+	case errors.Is(why, request.ErrClosed):
+		return why
+	case q.silent:
+		return &request.OutageError{Cause: request.ErrNoAnswer, Ended: why}
+	}
+	return err
+}
+
+// removeLocked takes w out of the line.
+func (q *queue) removeLocked(w *waiter) {
+	q.line.Remove(w.place)
+	w.place = nil
+	if w.Once {
+		q.tries--
+	}
+}
+
+// dropLocked takes w out of the line without its permits.
+func (q *queue) dropLocked(w *waiter) {
+	q.removeLocked(w)
+	w.gone = true
+}
+
+// tellLocked is dropLocked, and tells w why.
+func (q *queue) tellLocked(w *waiter, why error) {
+	q.dropLocked(w)
+	w.done <- why
+}
+
+// tellAll empties the line.
+func (q *queue) tellAll(why error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for e := q.line.Front(); e != nil; e = q.line.Front() {
+		q.tellLocked(e.Value.(*waiter), why)
+	}
+}
+
+// noRate tells those that there is no rate who do not wait for one.
+func (q *queue) noRate() (pause time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.unset, q.rate = true, 0
+	for e, next := q.line.Front(), (*list.Element)(nil); e != nil; e = next {
+		next = e.Next()
+		if w := e.Value.(*waiter); !w.UntilSet {
+			q.tellLocked(w, q.qs.NoRate(q.name))
+		}
+	}
+	if q.line.Len() == 0 {
+		return 0
+	}
+	return request.Jittered(request.LongestPause)
+}
+
+func (q *queue) busyLocked(w *waiter, cause error) error {
+	var after time.Duration
+	if !q.retry.IsZero() {
+		after = max(time.Until(q.retry), 0)
+	}
+	return q.qs.Busy(q.name, w.N, after, cause)
+}
+
+func (q *queue) tooMany(n, rate int) error {
+	return fmt.Errorf("redlatch: rate limiter %q gives %d permits in an interval, so %d at once can never be had; ask for fewer, or raise the rate", q.name, rate, n)
+}
+
+// serve asks for those who are in line until nobody is.
+func (q *queue) serve() {
+	server := q.qs.Server
+	defer q.qs.put(q)
+	for {
+		if server.Closed() {
+			q.tellAll(request.ErrClosed)
+		}
+		first := q.first()
+		if len(first) == 0 {
+			return
+		}
+		pause := q.ask(first)
+		if pause == 0 {
+			continue
+		}
+		_, _ = request.Pause(context.Background(), server.Done, q.wake, time.Time{}, pause)
+		q.mu.Lock()
+		q.retry = time.Time{}
+		q.mu.Unlock()
+	}
+}
+
+// first returns those to ask for. With none the worker is no longer serving.
+func (q *queue) first() []*waiter {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var first []*waiter
+	for e := q.line.Front(); e != nil && len(first) < mostAsked; e = e.Next() {
+		first = append(first, e.Value.(*waiter))
+	}
+	q.serving = len(first) > 0
+	return first
+}
+
+// ask asks for the first ones, tells those who need not wait any longer, and
+// returns for how long there is no point in asking again.
+func (q *queue) ask(first []*waiter) (pause time.Duration) {
+	server, id := q.qs.Server, recordID()
+	args := []string{wire.Millis(q.qs.Skew), id}
+	for _, w := range first {
+		args = append(args, strconv.Itoa(w.N))
+	}
+	o := request.Call{Server: server, Script: lua.RateLimiterTake, Keys: q.keys, Args: args, Lease: server.Length, Stop: server.Over}
+	o.Retried = func() { q.setSilent(true) }
+	for {
+		reply, err := o.Run(context.Background())
+		if err == nil {
+			q.setSilent(false)
+			return q.answered(reply, id, first)
+		}
+		q.tellAll(err)
+		if !errors.Is(err, request.ErrUnavailable) || !o.Unknown || server.Closed() {
+			q.setSilent(false)
+			return 0
+		}
+	}
+}
+
+// recordID returns the random bytes of a record. None is ever used again.
+func recordID() string {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return string(id[:])
+}
+
+func (q *queue) setSilent(silent bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.silent = silent
+}
+
+// answered does with the server's answer what is to be done.
+func (q *queue) answered(reply driver.Reply, id string, first []*waiter) (pause time.Duration) {
+	r := reply.List
+	if len(r) != 2 || r[0].Kind != driver.ReplyInt || r[1].Kind != driver.ReplyInt || r[0].Int > int64(len(first)) {
+		q.tellAll(request.Unexpected(reply, lua.RateLimiterTake))
+		return 0
+	}
+	answer, rate := r[0].Int, int(r[1].Int)
+	switch {
+	case answer == 0:
+		return q.noRate()
+	case answer < 0:
+		return q.refused(first, -wire.FromMillis(answer), rate)
+	default:
+		if given, back := q.given(first[:answer], rate); back > 0 {
+			server := q.qs.Server
+			o := request.Call{
+				Server: server, Script: lua.RateLimiterUndo, Keys: q.keys, Lease: server.Length, Stop: server.Over,
+				Args: []string{id, recordID(), strconv.Itoa(given), strconv.Itoa(back)},
+			}
+			_, _ = o.Run(context.Background()) // or they are free when the interval is over
+		}
+	}
+	return 0
+}
+
+// given tells those who got what they wanted, and returns how much that was and
+// how much of it nobody wants any more.
+func (q *queue) given(first []*waiter, rate int) (given, back int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, w := range first {
+		given += w.N
+		if w.gone {
+			back += w.N
+			continue
+		}
+		q.removeLocked(w)
+		w.done <- nil
+	}
+	q.learntLocked(rate)
+	return given, back
+}
+
+// refused tells those who do not wait, or wait for what will never come.
+func (q *queue) refused(first []*waiter, d time.Duration, rate int) (pause time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.learntLocked(rate)
+	head := first[0]
+	if head.gone {
+		return 0 // what the next one wants may be there
+	}
+	q.retry = time.Now().Add(d)
+	for e, next := q.line.Front(), (*list.Element)(nil); e != nil && q.tries > 0; e = next {
+		next = e.Next()
+		w := e.Value.(*waiter)
+		if w.Once && (!head.Once || w.N >= head.N) {
+			q.tellLocked(w, q.busyLocked(w, nil))
+		}
+	}
+	if head.Once {
+		q.retry = time.Time{}
+		return 0
+	}
+	// Processes that wait for the same moment get their turns by chance. A client of
+	// Redisson comes 3 ms later than it could.
+	d += 1 + mathrand.N(1+min(d/8, 6*time.Millisecond)) //nolint:gosec // jitter
+	return min(d, request.Jittered(request.LongestPause))
+}
+
+// learntLocked notes the rate, and sends those away who want more.
+func (q *queue) learntLocked(rate int) {
+	q.unset = false
+	if q.rate == rate {
+		return
+	}
+	q.rate = rate
+	for e, next := q.line.Front(), (*list.Element)(nil); e != nil; e = next {
+		next = e.Next()
+		if w := e.Value.(*waiter); w.N > rate {
+			q.tellLocked(w, q.tooMany(w.N, rate))
+		}
+	}
+}

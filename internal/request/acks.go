@@ -1,0 +1,236 @@
+package request
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+)
+
+// A Policy says how many replicas have to acknowledge something: that many, if it is
+// positive, or else what these say.
+type Policy int
+
+// The policies that are no number.
+const (
+	Auto       Policy = 0  // Any where replicas take over, and Off elsewhere
+	Off        Policy = -1 // none
+	BestEffort Policy = -2 // one, if there is any, but it counts without
+	Any        Policy = -3 // one, if there is any
+)
+
+// Acks ask replicas for acknowledgement.
+type Acks struct {
+	server *Server
+	acker  driver.Acker // nil: nobody is asked
+	policy Policy       // never Auto
+	Holds  bool         // what creates a hold is to be acknowledged,
+	Renews bool         // and what prolongs one
+
+	mu    sync.Mutex          // guards known, and what is in it
+	known map[string]replicas // by node; replaced after a break
+}
+
+// replicas are what is known of a primary's, of which there is one for each node.
+type replicas struct {
+	none  bool      // it has none,
+	never bool      // or they cannot be waited for, which will not change
+	since time.Time // when that was found out
+}
+
+// recheck is for how long a primary without replicas is believed to have none.
+const recheck = time.Second
+
+// start sets what the client's configuration asks for. It fails if the driver
+// cannot do that.
+func (k *Acks) start(s *Server) error {
+	k.server, k.policy, k.known = s, s.Policy, make(map[string]replicas)
+	if k.policy == Auto {
+		k.policy = Off
+		if s.Traits.Replicated {
+			k.policy = Any
+		}
+	}
+	if k.policy == Off {
+		return nil
+	}
+	acker, ok := s.Driver.(driver.Acker)
+	switch {
+	case ok:
+		k.acker, k.Holds, k.Renews = acker, true, k.policy > 0
+	case k.policy > 0:
+		return fmt.Errorf("redlatch: Config.Acks is %d, but the %s driver cannot wait for replicas", k.policy, s.Traits.Name)
+	}
+	return nil
+}
+
+// timeout is how long replicas have: half of the time that is left to the attempt
+// and to its caller, who is to learn how it ended.
+func (k *Acks) timeout(ctx context.Context, o *Call) time.Duration {
+	d := min(k.server.AckTimeout, AttemptTimeout(o.Lease)/2)
+	if !o.Until.IsZero() {
+		d = min(d, time.Until(o.Until)/2)
+	}
+	if end, ok := ctx.Deadline(); ok {
+		d = min(d, time.Until(end)/2)
+	}
+	return max(d, time.Millisecond)
+}
+
+// run sends a request, waits for replicas, and returns why too few of them have
+// acknowledged it. It does not know whether the request has changed anything.
+func (k *Acks) run(ctx context.Context, r *driver.Request, timeout time.Duration) error {
+	key, known := r.Keys[0], k.knowledge()
+	n, err := k.want(ctx, known, key)
+	switch {
+	case err != nil:
+		r.Err = &driver.RunError{Outcome: driver.NotExecuted, Code: driver.Failure(err).Code, Err: err}
+		return nil
+	case n == 0:
+		r.Reply, r.Err = k.acker.Run(ctx, r.Script, r.Keys, r.Args)
+		return nil
+	}
+	var acked int
+	r.Reply, acked, r.Err = k.acker.RunAcked(ctx, r.Script, r.Keys, r.Args, n, timeout)
+	if r.Err != nil || acked >= n {
+		return nil //nolint:nilerr // the request has it
+	}
+	var why error
+	switch {
+	case k.policy > 0:
+		if acked < 0 {
+			why = errNoWait
+		}
+		return k.server.TooFew(key, n, max(acked, 0), timeout, why)
+	case acked < 0:
+		k.note(known, key, replicas{never: true})
+		return nil
+	}
+	// Who does not answer now may have had replicas, and may be the primary no more.
+	if left, err := k.ask(ctx, known, key); err == nil && left == 0 {
+		return nil // they have gone
+	}
+	return k.server.TooFew(key, n, acked, timeout, nil)
+}
+
+// DoubtRenewals reports a renewal of so many holds that too few replicas know of, and
+// says whether it is one. Nothing is prolonged then, but what is gone is gone.
+func (o *Call) DoubtRenewals(holds int) bool {
+	if o.Short == nil {
+		return false
+	}
+	o.Server.RenewFailed(holds, o.Short)
+	return true
+}
+
+// Doubt returns why what the server has granted does not count: too few replicas
+// know of it. A request that was granted nothing leaves nothing to doubt.
+func (o *Call) Doubt(granted bool) error {
+	switch {
+	case !granted || o.Short == nil:
+		return nil
+	case o.Server.Acks.policy == BestEffort:
+		o.Unacked()
+		return nil
+	}
+	return o.Short
+}
+
+// Unacked reports what counts though too few replicas know of it, if it is so.
+func (o *Call) Unacked() {
+	if o.Short != nil {
+		o.Server.Unacknowledged(o.Short)
+	}
+}
+
+var errNoWait = errors.New("the server does not know WAIT, or forbids it")
+
+// want returns how many replicas to wait for. It fails if it is not known how many
+// there are, and the server does not answer.
+func (k *Acks) want(ctx context.Context, known map[string]replicas, key string) (int, error) {
+	if k.policy > 0 {
+		return int(k.policy), nil
+	}
+	lane := k.server.Driver.Lane(key)
+	k.mu.Lock()
+	r, ok := known[lane]
+	old := ok && r.old()
+	if old {
+		known[lane] = replicas{none: true, since: time.Now()} // one asks for all
+	}
+	k.mu.Unlock()
+	switch {
+	case !ok, old:
+		n, err := k.ask(ctx, known, key)
+		return min(n, 1), err
+	case r.none, r.never:
+		return 0, nil
+	}
+	return 1, nil
+}
+
+// ask asks how many replicas there are: none, as far as anybody can wait for them,
+// if the server does not say.
+func (k *Acks) ask(ctx context.Context, known map[string]replicas, key string) (int, error) {
+	n, err := k.acker.Replicas(ctx, key)
+	switch {
+	case err == nil:
+		k.note(known, key, replicas{none: n == 0})
+		return n, nil
+	case driver.Failure(err).Outcome == driver.Refused:
+		k.note(known, key, replicas{never: true})
+		return 0, nil
+	case driver.Failure(err).Code == "READONLY":
+		// It is the primary no more, which a script learns together with who is.
+		n, err = 1, nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(known, k.server.Driver.Lane(key))
+	return n, err
+}
+
+// old says that it is time to look whether there still are no replicas.
+func (r replicas) old() bool { return r.none && time.Since(r.since) >= recheck }
+
+// pointless says that there is nobody to wait for: the request can go with others.
+func (k *Acks) pointless(key string) bool {
+	if k.policy > 0 {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r := k.known[k.server.Driver.Lane(key)]
+	return r.never || (r.none && !r.old())
+}
+
+// knowledge returns what is known until the next break. What is learned later of the
+// servers of before goes nowhere.
+func (k *Acks) knowledge() map[string]replicas {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.known
+}
+
+func (k *Acks) note(known map[string]replicas, key string, r replicas) {
+	r.since = time.Now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known[k.server.Driver.Lane(key)] = r
+}
+
+// Forget is for a break: another server may be the lane's primary now, or if lane is
+// empty everybody's.
+func (k *Acks) Forget(lane string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.known = maps.Clone(k.known); lane != "" {
+		delete(k.known, lane)
+	} else {
+		clear(k.known)
+	}
+}

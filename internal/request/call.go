@@ -1,0 +1,257 @@
+package request
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// A Call is one request to the server.
+type Call struct {
+	Server *Server
+	Script *script.Script
+	Keys   []string
+	Args   []string
+	Lease  time.Duration   // what it is about; bounds each attempt
+	Stop   <-chan struct{} // ends the call with ErrClosed
+	Until  time.Time       // ends the call with ErrWaitOver; zero: never
+	Single bool            // one attempt only
+	Acks   bool            // replicas are to acknowledge it
+
+	// How it went.
+	Sent    time.Time // when the latest attempt was sent
+	Unknown bool      // some attempt may have been executed, or may still be
+	Short   error     // too few replicas have acknowledged what was answered
+	Left    bool      // Run returned early: ctx, Stop or Until ended it
+	Pending *attempt  // the attempt under way when Run returned early
+	Failed  error     // why the latest attempt failed
+	Retried func()    // called before each attempt but the first
+}
+
+// Uncertain says whether the script may have written, or may do so yet, though it
+// has failed with err: its outcome is unknown, or the server has refused one of its
+// commands. Of a script whose keys have another type nothing was done: it looks
+// before it writes. Nor of one that the user may not run or give these keys: that is
+// NOPERM, and ERR for a command inside of it.
+func (o *Call) Uncertain(err error) bool {
+	re := driver.Failure(err)
+	return o.Unknown || re.Outcome == driver.Refused && re.Code != "WRONGTYPE" && re.Code != "NOPERM"
+}
+
+// Run returns the server's answer. It returns early, with an error, when ctx
+// ends, Stop is closed, Until has come, the server answers that trying again is
+// no use, or it has given no useful answer for Config.OutageTimeout.
+func (o *Call) Run(ctx context.Context) (driver.Reply, error) {
+	m, err := o.by(ctx)
+	if err != nil {
+		return driver.Reply{}, err
+	}
+	o.Script = o.Script.By(m)
+	return o.Send(ctx)
+}
+
+// Send is Run for a script as it is.
+func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
+	var start time.Time // when the first attempt was sent
+	var pause time.Duration
+	for {
+		reply, err := o.attempt(ctx)
+		if err == nil {
+			return reply, nil
+		}
+		if left, ok := err.(leftError); ok { //nolint:errorlint // made right here, never wrapped
+			o.Left = true
+			return driver.Reply{}, During(o.Failed, left.error)
+		}
+		if start.IsZero() {
+			start = o.Sent
+		}
+		re := driver.Failure(err)
+		if re.Outcome == driver.Unknown {
+			o.Unknown = true
+		}
+		if o.Single || re.Permanent() {
+			return driver.Reply{}, fmt.Errorf("redlatch: %w", err)
+		}
+		if time.Since(start) >= o.Server.Outage {
+			return driver.Reply{}, &OutageError{Cause: err}
+		}
+		o.Failed = err
+		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+		if err := o.sleep(ctx, pause/2+rand.N(pause/2)); err != nil { //nolint:gosec // jitter
+			o.Left = true
+			return driver.Reply{}, During(o.Failed, err)
+		}
+		if o.Retried != nil {
+			o.Retried()
+		}
+	}
+}
+
+// During says why a call ended, and that the server did not answer then.
+func During(outage, err error) error {
+	if outage == nil || errors.Is(err, ErrClosed) {
+		return err
+	}
+	if errors.Is(err, ErrWaitOver) {
+		return &OutageError{Cause: outage}
+	}
+	return &OutageError{Cause: outage, Ended: err}
+}
+
+// How a call ends if the server does not answer it.
+var (
+	ErrClosed      = errors.New("redlatch: client closed")
+	ErrUnavailable = errors.New("redlatch: server unavailable")
+)
+
+// An OutageError is ErrUnavailable with its cause, and with what ended the wait
+// for the server, if that was the caller's context.
+type OutageError struct{ Cause, Ended error }
+
+func (e *OutageError) Error() string {
+	if e.Ended != nil {
+		return fmt.Sprintf("%v: %v: %v", ErrUnavailable, e.Ended, e.Cause)
+	}
+	return fmt.Sprintf("%v: %v", ErrUnavailable, e.Cause)
+}
+
+func (e *OutageError) Unwrap() []error {
+	if e.Ended != nil {
+		return []error{ErrUnavailable, e.Ended, e.Cause}
+	}
+	return []error{ErrUnavailable, e.Cause}
+}
+
+// ErrNoAnswer is an attempt's end. It is not context.DeadlineExceeded, which
+// would look as if the caller's time were over.
+var ErrNoAnswer = errors.New("no answer in time")
+
+// attempt sends the request once: by a worker if the caller may have to leave
+// before the driver returns, which no driver can be trusted to do in time; else
+// right here.
+func (o *Call) attempt(ctx context.Context) (driver.Reply, error) {
+	s := o.Server.senders.of(o.Keys)
+	if ctx.Done() == nil && o.Until.IsZero() && o.Server.promptFor(o.Lease) {
+		a := o.Server.newAttempt(ctx, o)
+		o.Sent = time.Now()
+		s.wait(a)
+		return o.answer(a)
+	}
+	if ctx.Err() != nil {
+		return driver.Reply{}, leftError{ContextError(ctx)}
+	}
+	a := o.Server.newAttempt(ctx, o)
+	o.Sent = time.Now()
+	limit := AttemptTimeout(o.Lease)
+	var over <-chan time.Time
+	if rest := o.Until.Sub(o.Sent); !o.Until.IsZero() && rest <= limit {
+		a.timer.Reset(max(rest, 0))
+		over = a.timer.C
+	} else {
+		a.limit = o.Sent.Add(limit)
+	}
+	s.send(a)
+	var end error
+	select {
+	case <-a.done:
+		switch a.early {
+		case noAnswer:
+			// It goes on, and nobody waits for it.
+			return driver.Reply{}, &driver.RunError{Outcome: driver.Unknown, Err: fmt.Errorf("%w (%v)", ErrNoAnswer, limit)}
+		case stopped:
+			o.Pending = a
+			return driver.Reply{}, leftError{ErrClosed}
+		}
+		if over != nil {
+			a.timer.Stop()
+		}
+		return o.answer(a)
+	case <-over:
+		end = ErrWaitOver
+	case <-ctx.Done():
+		end = ContextError(ctx)
+	}
+	s.leave(a)
+	o.Pending = a
+	return driver.Reply{}, leftError{end}
+}
+
+// answer returns how a has ended, and frees it.
+func (o *Call) answer(a *attempt) (driver.Reply, error) {
+	o.Short = a.short
+	return o.Server.answer(a)
+}
+
+// sleep waits for d, or for an end of the call.
+func (o *Call) sleep(ctx context.Context, d time.Duration) error {
+	_, err := Pause(ctx, o.Stop, nil, o.Until, d)
+	return err
+}
+
+// Finish brings a Run that returned early to its end, whoever has left: it
+// waits for the outcome of what is under way, and goes on.
+func (o *Call) Finish() (driver.Reply, error) {
+	o.Stop, o.Until = o.Server.Over, time.Time{}
+	if o.Pending != nil {
+		reply, err := o.Outcome()
+		if err == nil || o.Single || driver.Failure(err).Permanent() {
+			return reply, err
+		}
+	}
+	if o.Retried != nil {
+		o.Retried()
+	}
+	return o.Run(context.Background())
+}
+
+// Outcome waits for the attempt that was under way when Run returned early,
+// and returns what became of it. With nothing under way it returns an error.
+func (o *Call) Outcome() (driver.Reply, error) {
+	a := o.Pending
+	if a == nil {
+		return driver.Reply{}, errNothingPending
+	}
+	o.Pending = nil
+	a.timer.Reset(o.Server.Traits.Timeout + AttemptTimeout(o.Lease))
+	select {
+	case <-a.done:
+		a.timer.Stop()
+		reply, err := o.answer(a)
+		if err != nil && driver.Failure(err).Outcome == driver.Unknown {
+			o.Unknown = true
+		}
+		return reply, err
+	case <-a.timer.C:
+		o.Unknown = true
+		return driver.Reply{}, &driver.RunError{Outcome: driver.Unknown, Err: ErrNoAnswer}
+	}
+}
+
+var errNothingPending = &driver.RunError{Outcome: driver.NotExecuted, Err: errors.New("nothing under way")}
+
+// A leftError says that the caller left; it is not the server's word.
+type leftError struct{ error }
+
+// promptFor says whether the driver itself bounds a call as tightly as an
+// attempt is to be bounded.
+func (s *Server) promptFor(lease time.Duration) bool {
+	return s.Traits.Timeout <= AttemptTimeout(lease)
+}
+
+// AttemptTimeout is how long one attempt may take before it is given up (it
+// may still be executed later, and every script allows for that).
+func AttemptTimeout(lease time.Duration) time.Duration {
+	return min(max(lease/10, 100*time.Millisecond), 3*time.Second)
+}
+
+// Unexpected says that a script has answered what it never does.
+func Unexpected(r driver.Reply, s *script.Script) error {
+	return fmt.Errorf("redlatch: unexpected answer %s to %s", wire.Quote(fmt.Sprintf("%+v", r)), s.Name())
+}

@@ -1,0 +1,44 @@
+// Package request sends the requests of a client: each until it is known what
+// became of it. It knows nothing of locks.
+//
+// # A call
+//
+// A Call is one script with its keys and arguments, sent until the server has
+// answered it. Every script allows for being executed more than once, and late, so a
+// call needs no other care than patience.
+//
+//	Run ──► attempt ── answered ──► the reply
+//	 ▲         ├────── failed: Pause, and again, while that makes sense
+//	 └─────────┘
+//	           └────── the caller leaves: Left, and Pending is the attempt
+//	                   that is under way, if one is
+//	                     ├── Outcome: what becomes of that attempt
+//	                     └── Finish: the same, and on with Run if it failed
+//
+// An attempt can end early for its caller, and really end later. The caller's context
+// never reaches a driver: several drivers close a shared connection when it ends.
+//
+// # What is sent together
+//
+// Attempts go to the sender of their node. With more than a few under way it lets
+// those that come together go out as one batch, where the driver can do that. It
+// gathers for one turn of Go's scheduler, no longer, and waits for no reply. It also
+// tells callers that no answer has come in time.
+//
+// # What counts
+//
+// A script that adds or takes has no owner id by which the server could know it again.
+// It goes through a Session, which numbers its requests and sends one at a time. The
+// server remembers the number and the answer of the last one.
+//
+// # What is left behind
+//
+// Orphans are ids that a late request may still create in Redis. Each is released again
+// and again, for longer than any request can be under way.
+//
+// # What it does not know
+//
+// Whether a request that it gave up will still be executed: Unknown says that it may.
+// By which kind of Pub/Sub clients tell one another, before the first request with a
+// key has asked; and how many replicas there are, before the first that waits for one.
+package request

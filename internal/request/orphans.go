@@ -1,0 +1,78 @@
+package request
+
+import (
+	"sync"
+	"time"
+)
+
+// Orphans are ids of owners and permits that a late request may still create in
+// Redis although they are over. Each is released again and again, for longer than any
+// request can be under way.
+type Orphans struct {
+	server *Server
+
+	mu     sync.Mutex // guards what follows
+	timers map[*time.Timer]orphan
+	closed bool
+}
+
+type orphan struct {
+	id   string
+	reap func() // releases the id once more
+	step int
+}
+
+// reapSteps are the pauses between the releases of an orphan: 1, 3, 10, 30, 60 and
+// 120 seconds after its owner or permit has ended.
+var reapSteps = [...]time.Duration{1 * time.Second, 2 * time.Second, 7 * time.Second, 20 * time.Second, 30 * time.Second, 60 * time.Second}
+
+// Add has an id released in a while, and then again and again, by reap.
+func (d *Orphans) Add(id string, reap func()) { d.schedule(orphan{id: id, reap: reap}) }
+
+func (d *Orphans) schedule(x orphan) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed || x.step >= len(reapSteps) {
+		return
+	}
+	var t *time.Timer
+	t = time.AfterFunc(reapSteps[x.step], func() {
+		d.mu.Lock()
+		_, ok := d.timers[t]
+		delete(d.timers, t)
+		d.mu.Unlock()
+		if ok {
+			d.server.Go(func() {
+				x.reap()
+				x.step++
+				d.schedule(x)
+			})
+		}
+	})
+	d.timers[t] = x
+}
+
+// Has says whether an id is an orphan.
+func (d *Orphans) Has(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, x := range d.timers {
+		if x.id == id {
+			return true
+		}
+	}
+	return false
+}
+
+// Close stops the timers and releases every orphan a last time.
+func (d *Orphans) Close() {
+	d.mu.Lock()
+	d.closed = true
+	left := d.timers
+	d.timers = nil
+	d.mu.Unlock()
+	for t, x := range left {
+		t.Stop()
+		d.server.Go(x.reap)
+	}
+}

@@ -1,0 +1,64 @@
+package request
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// LongestPause is how long to wait at most between two tries, give or take a fifth.
+const LongestPause = 2 * time.Second
+
+// Jittered returns d, give or take a fifth.
+func Jittered(d time.Duration) time.Duration {
+	return d*4/5 + rand.N(d*2/5) //nolint:gosec // jitter
+}
+
+// ErrWaitOver says that the time given with Wait is over.
+var ErrWaitOver = errors.New("wait over")
+
+// Pause waits for d, and says whether wake delivered before. It ends with ctx,
+// stop and until.
+func Pause(ctx context.Context, stop, wake <-chan struct{}, until time.Time, d time.Duration) (woken bool, err error) {
+	last := false
+	if !until.IsZero() {
+		if left := time.Until(until); left <= d {
+			d, last = max(left, 0), true
+		}
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-wake:
+		return true, nil
+	case <-ctx.Done():
+		return false, ContextError(ctx)
+	case <-stop:
+		return false, ErrClosed
+	case <-t.C:
+		if last {
+			return false, ErrWaitOver
+		}
+		return false, nil
+	}
+}
+
+// Pause waits for d and says whether the client still settles things.
+func (s *Server) Pause(d time.Duration) bool {
+	_, err := Pause(context.Background(), s.Over, nil, time.Time{}, d)
+	return err == nil
+}
+
+// ContextError returns ctx's error and, if it says more, its cause.
+func ContextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == nil || errors.Is(cause, err) {
+		if cause != nil {
+			return cause
+		}
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}

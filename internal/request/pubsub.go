@@ -1,0 +1,89 @@
+package request
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/notify"
+	"github.com/redlatch/redlatch/internal/script"
+)
+
+// messages are by which kind of Pub/Sub a client tells others. Unless that is decided
+// from the start, the server is asked with the first request that has a key.
+type messages struct {
+	decided atomic.Bool
+	value   atomic.Uint32 // a script.Messages
+}
+
+func (p *messages) decide(m script.Messages) {
+	p.value.Store(uint32(m))
+	p.decided.Store(true)
+}
+
+func (p *messages) how() script.Messages { return script.Messages(p.value.Load()) }
+
+// SeenByScripts says that all who listen do so at the node that has the channel's
+// slot, where a script sees them.
+func (s *Server) SeenByScripts() bool { return !s.Traits.Cluster || s.messages.how() == script.Sharded }
+
+// by returns how o's script is to tell others. The error is that of a request,
+// and o says how that went.
+func (o *Call) by(ctx context.Context) (script.Messages, error) {
+	p := &o.Server.messages
+	if p.decided.Load() || len(o.Keys) == 0 {
+		return p.how(), nil
+	}
+	probe := Call{Server: o.Server, Script: lua.PubSubProbe, Keys: o.Keys[:1], Lease: o.Lease, Stop: o.Stop, Until: o.Until, Single: o.Single}
+	reply, err := probe.Send(ctx)
+	if err != nil {
+		o.Sent, o.Left, o.Failed = probe.Sent, probe.Left, probe.Failed
+		return 0, err
+	}
+	m := script.Classic
+	if reply.Int == 1 {
+		m = script.Sharded
+	}
+	p.decide(m)
+	return m, nil
+}
+
+// Listen starts the subscription of news to an object's channel, unless it has
+// been started. seen is called with each notice before those who wait are woken,
+// onForeign as notify.Listener says; both may be nil.
+func (s *Server) Listen(news *notify.Listener, channel string, seen func(driver.Notice), onForeign func()) {
+	news.Start(func(h func(confirmed bool)) func() {
+		return s.Subscribe(channel, func(n driver.Notice) {
+			if seen != nil {
+				seen(n)
+			}
+			h(n.Subscribed)
+		}, news.Nudge)
+	}, onForeign)
+}
+
+// Own returns for how many subscribers to a channel this client stands, for a script
+// that counts the others: one, if the server has confirmed news. Of several clients
+// of this process that share a driver none is that one.
+func (s *Server) Own(news *notify.Listener, channel string) string {
+	sharded := s.messages.how() != script.Classic
+	if sharer, ok := s.Driver.(driver.Sharer); !news.Confirmed() || (ok && sharer.Listeners(channel, sharded) > 1) {
+		return "0"
+	}
+	return "1"
+}
+
+// Subscribe listens to an object's channel. Messages that come another way than
+// those that others count are only a nudge.
+func (s *Server) Subscribe(channel string, h func(driver.Notice), nudge func()) (stop func()) {
+	switch m := s.messages.how(); m {
+	case script.Both:
+		sharded := s.Driver.Subscribe(channel, true, h)
+		classic := s.Driver.Subscribe(channel, false, func(driver.Notice) { nudge() })
+		return sync.OnceFunc(func() { sharded(); classic() })
+	default:
+		return s.Driver.Subscribe(channel, m == script.Sharded, h)
+	}
+}

@@ -1,0 +1,336 @@
+package request
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+)
+
+// A sender takes the requests of one node to the driver. While many are under
+// way it lets those that come together go out together, where the driver can do
+// that: system calls are most of what a request costs a client.
+//
+// It also tells callers that no answer has come in time, or that the client is
+// closing, so that a request needs no timer of its own.
+type sender struct {
+	server *Server
+	node   string
+	batch  driver.Batcher // nil: each request goes by itself
+
+	mu    sync.Mutex // guards what follows
+	open  *batch     // the one that more requests may join, if any
+	away  []*batch   // those under way, and the open one
+	count int        // how many requests that is
+	alarm *time.Timer
+	due   time.Time // when the alarm rings; zero: never
+}
+
+// A batch is the requests that go out together.
+type batch struct {
+	s        *sender
+	at       int  // its index in sender.away
+	gathers  bool // waits for others before it goes out
+	attempts []*attempt
+	requests []*driver.Request
+}
+
+const (
+	// fewRequests each go by themselves. With more of them the next one is
+	// likely to be about to come.
+	fewRequests = 3
+	// fullBatch does not wait for more: a larger one would leave the server
+	// idle while it gathers.
+	fullBatch = 16
+	// alarmPause is between two rings of the alarm.
+	alarmPause = 5 * time.Millisecond
+)
+
+// An attempt is a request that is sent once.
+type attempt struct {
+	request driver.Request
+	ctx     context.Context //nolint:containedctx // travels with the request it belongs to
+	stop    <-chan struct{} // closed: the caller is to be told
+	done    chan struct{}   // told when the attempt has ended, and before that if it ended early
+	acks    time.Duration   // how long to wait for replicas; 0: not at all
+	short   error           // too few have acknowledged it in time
+	timer   *time.Timer     // for a caller with a limit of his own; stopped else
+
+	// Guarded by sender.mu until done has been told.
+	limit time.Time // when no answer has come in time; zero: never
+	early early
+}
+
+// early is how an attempt ended for its caller, before it really did.
+type early uint8
+
+const (
+	notEarly early = iota
+	noAnswer       // limit has passed
+	stopped        // stop was closed
+	left           // the caller needs no telling
+)
+
+// join adds a to the open batch, or begins one, which the caller is to run.
+func (s *sender) join(a *attempt) *batch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-a.stop:
+		a.end(stopped) // and sent all the same: it may be a release
+	default:
+	}
+	if !a.limit.IsZero() && (s.due.IsZero() || a.limit.Before(s.due)) {
+		s.ringLocked(a.limit)
+	}
+	s.count++
+	if b := s.open; b != nil && a.acks == 0 {
+		b.attempts = append(b.attempts, a)
+		if len(b.attempts) == fullBatch {
+			s.open = nil
+		}
+		return nil
+	}
+	b := s.server.newBatch(s)
+	b.at = len(s.away)
+	s.away = append(s.away, b)
+	b.attempts = append(b.attempts, a)
+	if b.gathers = s.batch != nil && s.count > fewRequests && a.acks == 0; b.gathers {
+		s.open = b
+	}
+	return b
+}
+
+// send has a worker send a. It returns at once.
+func (s *sender) send(a *attempt) {
+	if b := s.join(a); b != nil {
+		s.server.pool.Go(b)
+	}
+}
+
+// wait sends a right here, unless another caller does, and returns when it has
+// ended.
+func (s *sender) wait(a *attempt) {
+	a.early = left
+	if b := s.join(a); b != nil {
+		b.Run()
+	}
+	<-a.done
+}
+
+// gather lets everybody who can run go first, then closes the batch. That takes
+// no longer: an idle process sends at once.
+func (b *batch) gather() {
+	runtime.Gosched()
+	s := b.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open == b {
+		s.open = nil
+	}
+}
+
+// Run implements worker.Job.
+func (b *batch) Run() {
+	if b.gathers {
+		b.gather()
+	}
+	s := b.s
+	if len(b.attempts) == 1 {
+		a := b.attempts[0]
+		if r := &a.request; a.acks > 0 {
+			a.short = s.server.Acks.run(a.ctx, r, a.acks)
+		} else {
+			r.Reply, r.Err = s.server.Driver.Run(a.ctx, r.Script, r.Keys, r.Args)
+		}
+	} else {
+		for _, a := range b.attempts {
+			b.requests = append(b.requests, &a.request)
+		}
+		s.batch.RunBatch(b.requests)
+	}
+	if b.answered() {
+		s.server.Answered(s.node)
+	}
+	s.mu.Lock()
+	s.count -= len(b.attempts)
+	last := len(s.away) - 1
+	s.away[b.at] = s.away[last]
+	s.away[b.at].at = b.at
+	s.away[last] = nil
+	s.away = s.away[:last]
+	s.mu.Unlock()
+	for _, a := range b.attempts {
+		a.done <- struct{}{}
+	}
+	s.server.freeBatch(b)
+}
+
+// answered says that one of the requests was.
+func (b *batch) answered() bool {
+	for _, a := range b.attempts {
+		if a.request.Err == nil || driver.Failure(a.request.Err).Outcome == driver.Refused {
+			return true
+		}
+	}
+	return false
+}
+
+// end tells the caller of an end before the real one. Holding sender.mu.
+func (a *attempt) end(why early) {
+	if a.early == notEarly {
+		a.early = why
+		a.done <- struct{}{} // there is room: the real end is not told yet
+	}
+}
+
+// leave notes that the caller of a goes without having been told of its end.
+// After that done is told once more.
+func (s *sender) leave(a *attempt) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a.early != notEarly {
+		<-a.done // of which he did not learn
+	}
+	a.early = left
+}
+
+// ringLocked sets the alarm.
+func (s *sender) ringLocked(due time.Time) {
+	s.due = due
+	if s.alarm == nil {
+		s.alarm = time.AfterFunc(time.Until(due), s.tell)
+		return
+	}
+	s.alarm.Reset(time.Until(due))
+}
+
+// tell tells all callers whose time is over, or who are to stop.
+func (s *sender) tell() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	var next time.Time
+	for _, b := range s.away {
+		for _, a := range b.attempts {
+			select {
+			case <-a.stop:
+				a.end(stopped)
+			default:
+			}
+			switch {
+			case a.early != notEarly || a.limit.IsZero():
+			case !a.limit.After(now):
+				a.end(noAnswer)
+			case next.IsZero() || a.limit.Before(next):
+				next = a.limit
+			}
+		}
+	}
+	if s.due = next; next.IsZero() {
+		return
+	}
+	if soon := now.Add(alarmPause); next.Before(soon) {
+		next = soon
+	}
+	s.ringLocked(next)
+}
+
+// senders are a client's: one, or in a cluster one for each node.
+type senders struct {
+	server *Server
+	only   *sender
+
+	mu    sync.Mutex // guards nodes
+	nodes map[string]*sender
+}
+
+func (ss *senders) start(server *Server) {
+	ss.server = server
+	if server.Traits.Cluster {
+		ss.nodes = make(map[string]*sender)
+	}
+	ss.only = ss.make("")
+}
+
+func (ss *senders) make(node string) *sender {
+	s := &sender{server: ss.server, node: node}
+	if !ss.server.Traits.ContextValues { // a batch has no one context
+		s.batch, _ = ss.server.Driver.(driver.Batcher)
+	}
+	return s
+}
+
+// of returns the sender for a request with these keys.
+func (ss *senders) of(keys []string) *sender {
+	if ss.nodes == nil || len(keys) == 0 {
+		return ss.only
+	}
+	node := ss.server.Driver.Lane(keys[0])
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	s := ss.nodes[node]
+	if s == nil {
+		s = ss.make(node)
+		ss.nodes[node] = s
+	}
+	return s
+}
+
+// tell tells all callers who are to stop.
+func (ss *senders) tell() {
+	ss.mu.Lock()
+	all := []*sender{ss.only}
+	for _, s := range ss.nodes {
+		all = append(all, s)
+	}
+	ss.mu.Unlock()
+	for _, s := range all {
+		s.tell()
+	}
+}
+
+func (s *Server) newAttempt(ctx context.Context, o *Call) *attempt {
+	a, ok := s.attempts.Get().(*attempt)
+	if !ok {
+		t := time.NewTimer(time.Hour)
+		t.Stop()
+		a = &attempt{timer: t, done: make(chan struct{}, 2)}
+	}
+	a.request = driver.Request{Script: o.Script.Script, Keys: o.Keys, Args: o.Args}
+	a.ctx, a.stop = context.Background(), o.Stop
+	if o.Acks && !s.Acks.pointless(o.Keys[0]) {
+		a.acks = s.Acks.timeout(ctx, o)
+	}
+	if s.Traits.ContextValues {
+		a.ctx = context.WithoutCancel(ctx)
+	}
+	return a
+}
+
+// answer returns how a has ended, and frees it.
+func (s *Server) answer(a *attempt) (driver.Reply, error) {
+	reply, err := a.request.Reply, a.request.Err
+	a.request, a.ctx, a.stop, a.limit, a.early = driver.Request{}, nil, nil, time.Time{}, notEarly
+	a.acks, a.short = 0, nil
+	s.attempts.Put(a)
+	return reply, err
+}
+
+func (s *Server) newBatch(by *sender) *batch {
+	b, ok := s.batches.Get().(*batch)
+	if !ok {
+		b = &batch{}
+	}
+	b.s = by
+	return b
+}
+
+func (s *Server) freeBatch(b *batch) {
+	clear(b.attempts)
+	clear(b.requests)
+	b.s, b.attempts, b.requests = nil, b.attempts[:0], b.requests[:0]
+	s.batches.Put(b)
+}

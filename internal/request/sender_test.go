@@ -1,0 +1,325 @@
+package request
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/lua"
+)
+
+// echo is a driver whose scripts answer with their first argument, after a
+// while.
+type echo struct {
+	traits driver.Traits
+	delay  time.Duration
+	hung   func(key string) bool // the script is not answered before resume
+	resume chan struct{}
+
+	mu      sync.Mutex
+	alone   int
+	batches []int
+}
+
+func newEcho() *echo {
+	return &echo{
+		traits: driver.Traits{Name: "echo", Timeout: time.Second},
+		delay:  time.Millisecond,
+		hung:   func(string) bool { return false },
+	}
+}
+
+func (e *echo) answer(keys, args []string) (driver.Reply, error) {
+	time.Sleep(e.delay)
+	if len(keys) > 0 && e.hung(keys[0]) {
+		<-e.resume
+	}
+	if args[0] == "fail" {
+		return driver.Reply{}, &driver.RunError{Outcome: driver.Refused, Code: "WRONGTYPE", Err: errors.New("no")}
+	}
+	return driver.Reply{Kind: driver.ReplyString, Str: args[0]}, nil
+}
+
+func (e *echo) Run(_ context.Context, _ *driver.Script, keys, args []string) (driver.Reply, error) {
+	e.mu.Lock()
+	e.alone++
+	e.mu.Unlock()
+	return e.answer(keys, args)
+}
+
+func (e *echo) Subscribe(string, bool, func(driver.Notice)) func()  { return func() {} }
+func (e *echo) Primaries(context.Context) ([]driver.Primary, error) { return nil, nil }
+func (e *echo) OnBreak(func(string)) func()                         { return func() {} }
+func (e *echo) Traits() driver.Traits                               { return e.traits }
+func (e *echo) Lane(key string) string {
+	if !e.traits.Cluster {
+		return ""
+	}
+	return key
+}
+
+// batchEcho can do it for many at once.
+type batchEcho struct{ *echo }
+
+func (e batchEcho) RunBatch(requests []*driver.Request) {
+	e.mu.Lock()
+	e.batches = append(e.batches, len(requests))
+	e.mu.Unlock()
+	time.Sleep(e.delay)
+	for _, r := range requests {
+		r.Reply, r.Err = e.answer(r.Keys, r.Args)
+	}
+}
+
+// Which script it is makes no difference to the driver.
+var echoScript = lua.LockTake
+
+// sending gives f a client on driver, whose requests can end in time only if
+// the library sees to it.
+func sending(t *testing.T, driver driver.Redis, f func(t *testing.T, c *Server)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		switch d := driver.(type) { // its channel has to be of the bubble
+		case *echo:
+			d.resume = make(chan struct{})
+		case batchEcho:
+			d.resume = make(chan struct{})
+		}
+		c, err := New(Options{Driver: driver, Outage: 10 * time.Second, Length: 3 * time.Second, Policy: Off, Classic: true, Answered: func(string) {}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer end(c)
+		f(t, c)
+	})
+}
+
+// end is what a client does with its server in the end.
+func end(c *Server) {
+	if !c.Closed() {
+		c.Stop()
+		c.End(3 * time.Second)
+	}
+}
+
+func ask(ctx context.Context, c *Server, key, arg string) error {
+	o := Call{Server: c, Script: echoScript, Keys: []string{key}, Args: []string{arg}, Lease: 3 * time.Second, Stop: c.Done, Single: true}
+	reply, err := o.Run(ctx)
+	if err == nil && reply.Str != arg {
+		return fmt.Errorf("%s was answered with %q", arg, reply.Str)
+	}
+	return err
+}
+
+// crowd has n goroutines ask at once, a few times.
+func crowd(t *testing.T, c *Server, n int, cancellable bool) {
+	t.Helper()
+	ctx := context.Background()
+	if cancellable {
+		var cancel func()
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+	}
+	var wg sync.WaitGroup
+	for g := range n {
+		wg.Go(func() {
+			for i := range 5 {
+				if err := ask(ctx, c, "k", strconv.Itoa(g*100+i)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestACrowdSharesBatchesAndEachGetsItsOwnAnswer(t *testing.T) {
+	for _, cancellable := range []bool{true, false} {
+		e := newEcho()
+		sending(t, batchEcho{e}, func(t *testing.T, c *Server) {
+			crowd(t, c, 200, cancellable)
+			together := 0
+			for _, n := range e.batches {
+				if n > fullBatch || n < 2 {
+					t.Errorf("a batch of %d", n)
+				}
+				together += n
+			}
+			if e.alone+together != 1000 {
+				t.Errorf("%d and %d requests were sent, want 1000", e.alone, together)
+			}
+			if together < 500 {
+				t.Errorf("only %d of 1000 requests shared a batch", together)
+			}
+			if s := c.senders.only; s.count != 0 || len(s.away) != 0 || s.open != nil {
+				t.Errorf("left in the sender: %d, %d, %v", s.count, len(s.away), s.open)
+			}
+		})
+	}
+}
+
+func TestAFailedRequestCostsItsBatchNothing(t *testing.T) {
+	sending(t, batchEcho{newEcho()}, func(t *testing.T, c *Server) {
+		var wg sync.WaitGroup
+		for g := range 50 {
+			wg.Go(func() {
+				arg := strconv.Itoa(g)
+				if g%7 == 0 {
+					arg = "fail"
+				}
+				var re *driver.RunError
+				if err := ask(context.Background(), c, "k", arg); (arg == "fail") != errors.As(err, &re) {
+					t.Errorf("%s: %v", arg, err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+func TestAFewRequestsDoNotWaitForEachOther(t *testing.T) {
+	e := newEcho()
+	sending(t, batchEcho{e}, func(t *testing.T, c *Server) {
+		crowd(t, c, fewRequests, true)
+		if len(e.batches) != 0 || e.alone != 5*fewRequests {
+			t.Errorf("%d alone, and batches %v", e.alone, e.batches)
+		}
+	})
+}
+
+func TestRequestsWithContextsOfTheirOwnAreNotBatched(t *testing.T) {
+	e := newEcho()
+	e.traits.ContextValues = true
+	sending(t, batchEcho{e}, func(t *testing.T, c *Server) {
+		crowd(t, c, 50, true)
+		if len(e.batches) != 0 {
+			t.Errorf("batches %v", e.batches)
+		}
+	})
+}
+
+func TestADriverThatCannotBatchStillServesACrowd(t *testing.T) {
+	e := newEcho()
+	sending(t, e, func(t *testing.T, c *Server) {
+		crowd(t, c, 50, true)
+		if e.alone != 250 {
+			t.Errorf("%d requests were sent, want 250", e.alone)
+		}
+	})
+}
+
+// The first few hang by themselves, the others in batches.
+func TestNoAnswerIsToldInTimeWhateverTheDriverDoes(t *testing.T) {
+	e := newEcho()
+	e.hung = func(key string) bool { return key == "hung" }
+	sending(t, batchEcho{e}, func(t *testing.T, c *Server) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		start, limit := time.Now(), AttemptTimeout(3*time.Second)
+		var wg sync.WaitGroup
+		for i := range 40 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * 10 * time.Millisecond)
+				sent := time.Now()
+				err := ask(ctx, c, "hung", "x")
+				took := time.Since(sent)
+				var re *driver.RunError
+				if !errors.As(err, &re) || re.Outcome != driver.Unknown || !errors.Is(err, ErrNoAnswer) {
+					t.Errorf("%v", err)
+				}
+				if took < limit || took > limit+alarmPause {
+					t.Errorf("told after %v, want %v", took, limit)
+				}
+			})
+		}
+		wg.Wait()
+		if time.Since(start) > time.Second {
+			t.Errorf("it took %v", time.Since(start))
+		}
+		close(e.resume) // late answers are nobody's
+		crowd(t, c, 50, true)
+	})
+}
+
+func TestAHungLaneDelaysNoOther(t *testing.T) {
+	e := newEcho()
+	e.traits.Cluster = true
+	e.hung = func(key string) bool { return key == "hung" }
+	sending(t, batchEcho{e}, func(t *testing.T, c *Server) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		var wg sync.WaitGroup
+		for range 40 {
+			wg.Go(func() { _ = ask(ctx, c, "hung", "x") })
+		}
+		synctest.Wait()
+		start := time.Now()
+		if err := ask(ctx, c, "well", "x"); err != nil || time.Since(start) > 2*e.delay {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		close(e.resume)
+		wg.Wait()
+	})
+}
+
+func TestCloseTellsWhoeverWaitsForAnAnswer(t *testing.T) {
+	e := newEcho()
+	e.hung = func(string) bool { return true }
+	sending(t, batchEcho{e}, func(t *testing.T, c *Server) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				if err := ask(ctx, c, "k", "x"); !errors.Is(err, ErrClosed) {
+					t.Errorf("%v, want ErrClosed", err)
+				}
+			})
+		}
+		synctest.Wait()
+		start := time.Now()
+		wg.Go(func() { end(c) })
+		synctest.Wait()
+		if err := ask(ctx, c, "k", "x"); !errors.Is(err, ErrClosed) {
+			t.Errorf("a late one: %v, want ErrClosed", err)
+		}
+		if time.Since(start) != 0 {
+			t.Errorf("told after %v", time.Since(start))
+		}
+		close(e.resume)
+		wg.Wait()
+	})
+}
+
+// Whoever leaves early learns in the end what became of the request, once.
+func TestLeavingEarlyKeepsTheOutcome(t *testing.T) {
+	e := newEcho()
+	e.hung = func(string) bool { return true }
+	sending(t, batchEcho{e}, func(t *testing.T, c *Server) {
+		ctx, cancel := context.WithCancel(context.Background())
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				o := Call{Server: c, Script: echoScript, Keys: []string{"k"}, Args: []string{"x"}, Lease: 3 * time.Second, Stop: c.Done, Single: true}
+				if _, err := o.Run(ctx); !errors.Is(err, context.Canceled) || !o.Left {
+					t.Errorf("%v", err)
+				}
+				if reply, err := o.Outcome(); err != nil || reply.Str != "x" {
+					t.Errorf("the outcome is %+v, %v", reply, err)
+				}
+			})
+		}
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		time.Sleep(AttemptTimeout(3*time.Second) / 2)
+		close(e.resume)
+		wg.Wait()
+	})
+}

@@ -1,0 +1,99 @@
+package request
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/worker"
+)
+
+// A Server is where the requests of a client go.
+type Server struct {
+	Options
+
+	Traits driver.Traits
+	Done   chan struct{} // closed when nobody waits any longer
+	Over   chan struct{} // closed when nothing is settled any longer
+
+	Acks     Acks
+	Sessions Sessions
+	Orphans  Orphans
+
+	pool     *worker.Pool
+	messages messages
+	senders  senders
+	attempts sync.Pool     // of *attempt
+	batches  sync.Pool     // of *batch
+	numbers  atomic.Uint64 // of requests that count
+}
+
+// Options say how requests are sent. All are needed.
+type Options struct {
+	Driver     driver.Redis
+	Outage     time.Duration // for how long a request is sent without an answer
+	Length     time.Duration // what requests are about that are about no lease
+	Policy     Policy        // how many replicas are to acknowledge something
+	AckTimeout time.Duration // in this time
+	Sharded    bool          // how clients tell one another: by sharded Pub/Sub,
+	Classic    bool          // or classic, or both; neither: the servers are asked
+	Answered   func(node string)
+
+	// TooFew makes the error that says that too few replicas have acknowledged
+	// something.
+	TooFew func(key string, want, got int, timeout time.Duration, why error) error
+	// Unacknowledged reports such an error of what counts nevertheless, and
+	// RenewFailed why so many holds were not prolonged.
+	Unacknowledged func(err error)
+	RenewFailed    func(holds int, err error)
+}
+
+// idleWorkers is how many goroutines are kept for requests to come.
+const idleWorkers = 64
+
+// New returns a server. It does no I/O.
+func New(o Options) (*Server, error) {
+	s := &Server{Options: o, Traits: o.Driver.Traits(), pool: worker.New(idleWorkers), Done: make(chan struct{}), Over: make(chan struct{})}
+	switch {
+	case o.Sharded && o.Classic:
+		s.messages.decide(script.Both)
+	case o.Sharded:
+		s.messages.decide(script.Sharded)
+	case o.Classic || !s.Traits.Cluster:
+		s.messages.decide(script.Classic)
+	}
+	if err := s.Acks.start(s); err != nil {
+		return nil, err
+	}
+	s.senders.start(s)
+	s.Sessions.server = s
+	s.Orphans = Orphans{server: s, timers: make(map[*time.Timer]orphan)}
+	return s, nil
+}
+
+// Closed says whether nobody waits any longer.
+func (s *Server) Closed() bool {
+	select {
+	case <-s.Done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Stop ends the waiting of all callers, for an answer too.
+func (s *Server) Stop() {
+	close(s.Done)
+	s.senders.tell()
+}
+
+// End waits until nothing is under way in the background, at most for d, and says
+// whether it is so. Then nothing is sent any longer that has failed.
+func (s *Server) End(d time.Duration) bool {
+	ended := s.pool.Close(d)
+	close(s.Over)
+	s.senders.tell()
+	return ended
+}

@@ -1,0 +1,313 @@
+package request
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/renew"
+	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// A Session is how requests are sent that count. They have no owner to be recognised by. They are numbered
+// instead: a session is the way on which the requests of this client about one
+// object go, one at a time, and a key in Redis remembers the number and the
+// answer of the last one. A request that is sent again gets the answer of the
+// first time, and one that comes late changes nothing. (See session.luainc.)
+//
+// A request whose outcome is unknown is sent again and again, whoever has left,
+// and no other is sent before: there is always one at most of which nobody knows
+// whether it was executed. Only its first attempt may begin a session. So it can
+// be sent for as long as it takes: where Redis has forgotten the session it is
+// not executed, but answered that it was forgotten.
+type Session struct {
+	server *Server
+	key    string
+
+	// Guarded by Sessions.mu.
+	refs     int       // of those who use it; as long as a request is under way it is used
+	answered time.Time // when the server has last answered,
+	stood    time.Time // and with what it remembers
+	queue    []*Count  // those that are not under way yet
+	working  bool
+}
+
+// A Count is a request of a session: of one caller, or of several if it adds up.
+type Count struct {
+	Script *script.Script
+	Keys   []string
+	Args   []string
+	Adds   bool // callers that stand behind one another go as one: its last argument is how many they are
+	Acks   bool // replicas are to acknowledge it
+	// Fleeting says that it leaves no key, unless it is sent again. So a request before
+	// it of which it was never learnt what became may still be executed after it.
+	Fleeting bool
+
+	// Guarded by Sessions.mu.
+	callers int
+	away    bool // it is under way
+
+	done   chan struct{} // closed when what follows is set
+	answer int64
+	err    error
+}
+
+// sessionTTL is for how long Redis remembers the last request of a session. An
+// outage that is not longer leaves no doubt what was executed.
+const sessionTTL = 10 * time.Minute
+
+var sessionMs = wire.Millis(sessionTTL)
+
+// Sessions are a client's sessions that are being used, by their keys.
+type Sessions struct {
+	server *Server
+	mu     sync.Mutex // guards m, and of each session what it says
+	m      map[string]*Session
+}
+
+// Session returns a session for one who sends all its requests alone, with Call and
+// Deliver.
+func (s *Server) Session(key string) *Session { return &Session{server: s, key: key} }
+
+// Get returns the session with that key, and how to give it back.
+func (ss *Sessions) Get(key string) (s *Session, put func()) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	s = ss.m[key]
+	if s == nil {
+		s = ss.server.Session(key)
+		if ss.m == nil {
+			ss.m = map[string]*Session{}
+		}
+		ss.m[key] = s
+	}
+	s.refs++
+	return s, s.put
+}
+
+func (s *Session) put() {
+	s.server.Sessions.mu.Lock()
+	defer s.server.Sessions.mu.Unlock()
+	if s.refs--; s.refs == 0 {
+		delete(s.server.Sessions.m, s.key)
+	}
+}
+
+// Do sends a request and returns its answer. When it returns early, because ctx
+// has ended, the client was closed or the server gave no answer for
+// Config.OutageTimeout, a request that is under way is brought to its end
+// nevertheless: it may still be executed, but never twice, and never after a later
+// one. One that waits for its turn is not sent.
+//
+// The script's keys are the given ones and the session's; its arguments are the
+// number, the session's TTL and the given ones.
+func (s *Session) Do(ctx context.Context, x Count) (int64, error) {
+	q := s.join(x)
+	start := time.Now()
+	t := time.NewTimer(s.server.Outage)
+	defer t.Stop()
+	for {
+		var err error
+		select {
+		case <-q.done:
+			return q.answer, q.err
+		case <-ctx.Done():
+			err = ContextError(ctx)
+		case <-s.server.Done:
+			err = ErrClosed
+		case <-t.C:
+			if left := s.patience(q, start); left > 0 {
+				t.Reset(left)
+				continue
+			}
+			err = ErrSessionBusy
+		}
+		s.part(q)
+		select {
+		case <-q.done: // both: the outcome says more
+			return q.answer, q.err
+		default:
+			return 0, err
+		}
+	}
+}
+
+// join lines up a request, or joins one that adds up and is the last in line.
+func (s *Session) join(x Count) *Count {
+	s.server.Sessions.mu.Lock()
+	defer s.server.Sessions.mu.Unlock()
+	if last := len(s.queue) - 1; x.Adds && last >= 0 && s.queue[last].Script == x.Script && s.queue[last].Keys[0] == x.Keys[0] {
+		s.queue[last].callers++
+		return s.queue[last]
+	}
+	q := &x
+	q.callers, q.done = 1, make(chan struct{})
+	s.queue = append(s.queue, q)
+	if !s.working {
+		s.working = true
+		s.refs++
+		s.server.Go(s.work)
+	}
+	return q
+}
+
+// part takes a caller's share out of a request that is not under way.
+func (s *Session) part(q *Count) {
+	s.server.Sessions.mu.Lock()
+	defer s.server.Sessions.mu.Unlock()
+	if q.callers--; q.callers == 0 && !q.away {
+		s.queue = slices.DeleteFunc(s.queue, func(x *Count) bool { return x == q })
+	}
+}
+
+// patience returns for how long a caller goes on waiting for its turn: as long as
+// the requests before it are answered. Who is told by Deliver need not ask.
+func (s *Session) patience(q *Count, start time.Time) time.Duration {
+	s.server.Sessions.mu.Lock()
+	defer s.server.Sessions.mu.Unlock()
+	if q.away {
+		return s.server.Outage
+	}
+	if s.answered.After(start) {
+		start = s.answered
+	}
+	return time.Until(start.Add(s.server.Outage))
+}
+
+// work sends the requests that are in line, one after the other.
+func (s *Session) work() {
+	defer s.put()
+	for q := s.next(); q != nil; q = s.next() {
+		s.send(q)
+	}
+}
+
+// next takes the next request out of line; with none, or after Close, the worker
+// is no longer working.
+func (s *Session) next() *Count {
+	closed := s.server.Closed()
+	s.server.Sessions.mu.Lock()
+	defer s.server.Sessions.mu.Unlock()
+	if closed || len(s.queue) == 0 {
+		s.working = false
+		return nil
+	}
+	q := s.queue[0]
+	s.queue = s.queue[1:]
+	q.away = true
+	if q.Adds {
+		q.Args = append(slices.Clip(q.Args), strconv.Itoa(q.callers))
+	}
+	return q
+}
+
+// send brings a request to its end. Its callers are told that, or before that the
+// server does not answer.
+func (s *Session) send(q *Count) {
+	o := s.Call(q.Script, q.Keys, q.Args)
+	o.Acks = q.Acks && s.server.Acks.Holds
+	told := false
+	s.Deliver(&o, q.Fleeting, func(answer int64, err error) {
+		if !told {
+			told, q.answer, q.err = true, answer, err
+			close(q.done)
+		}
+	})
+	o.Unacked()
+}
+
+// ErrSessionBusy ends the wait of a caller whose turn in a session does not come.
+var ErrSessionBusy error = &OutageError{Cause: errors.New("a request before this one is not answered")}
+
+// Call prepares the next request of the session, which nobody else uses until then.
+func (s *Session) Call(script *script.Script, keys, args []string) Call {
+	return Call{
+		Server: s.server, Script: script, Stop: s.server.Over, Lease: s.server.Length,
+		Keys: append(slices.Clip(keys), s.key), Args: append([]string{s.number(), sessionMs}, args...),
+	}
+}
+
+// number returns the number of the next request.
+func (s *Session) number() string { return strconv.FormatUint(s.server.numbers.Add(1), 10) }
+
+// Deliver sends a request until it is known what became of it, or will never be,
+// and tells that. Before, it tells ErrUnavailable once if the server gives no
+// answer for Config.OutageTimeout.
+func (s *Session) Deliver(o *Call, fleeting bool, tell func(answer int64, err error)) {
+	retried, unknown, warned := o.Retried, false, false
+	number, start := o.Args[0], time.Now()
+	o.Retried = func() {
+		if o.Unknown {
+			// The arguments of before may be under way.
+			o.Args = append([]string{"-" + number}, o.Args[1:]...)
+		}
+		if retried != nil {
+			retried()
+		}
+	}
+	for {
+		reply, err := o.Run(context.Background())
+		unknown = unknown || o.Unknown
+		var answer int64
+		if err == nil {
+			stood := s.heard(fleeting)
+			answer, err = s.answer(o.Script, number, reply)
+			if errors.Is(err, ErrForgotten) && !stood && renew.Elapsed(start, time.Now()) < sessionTTL {
+				// Had it been executed, Redis would remember it: it was not, and now it
+				// never will be.
+				number, start = s.number(), time.Now()
+				o.Args = append([]string{number}, o.Args[1:]...)
+				o.Unknown, unknown = false, false
+				continue
+			}
+			tell(answer, err)
+			return
+		}
+		if !errors.Is(err, ErrUnavailable) || !unknown || s.server.Closed() {
+			tell(0, err)
+			return
+		}
+		if !warned {
+			warned = true
+			tell(0, err)
+		}
+		o.Retried()
+	}
+}
+
+// heard notes an answer, and says whether the session was known to stand: Redis
+// had answered before with what it remembers, and not forgotten it since by itself.
+func (s *Session) heard(fleeting bool) (stood bool) {
+	s.server.Sessions.mu.Lock()
+	defer s.server.Sessions.mu.Unlock()
+	s.answered = time.Now()
+	stood = !s.stood.IsZero() && renew.Elapsed(s.stood, s.answered) < sessionTTL
+	if !fleeting {
+		s.stood = s.answered
+	}
+	return stood
+}
+
+// ErrForgotten says that it will never be known whether a request was executed. It
+// will not be from here on.
+var ErrForgotten error = &OutageError{Cause: errors.New("the server has forgotten whether it has executed the request: it has lost data, or was away for longer than it remembers requests (10 minutes)")}
+
+// answer reads what a script of a session returns.
+func (s *Session) answer(script *script.Script, number string, reply driver.Reply) (int64, error) {
+	if len(reply.List) != 2 || reply.List[0].Kind != driver.ReplyInt || (reply.List[1].Kind != driver.ReplyInt && reply.List[1].Kind != driver.ReplyNil) {
+		return 0, Unexpected(reply, script)
+	}
+	if last := strconv.FormatInt(reply.List[0].Int, 10); last != number {
+		return 0, fmt.Errorf("redlatch: %s was sent as number %s of its session, and the server has seen %s", script.Name(), number, last)
+	}
+	if reply.List[1].Kind == driver.ReplyNil {
+		return 0, ErrForgotten
+	}
+	return reply.List[1].Int, nil
+}
