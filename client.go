@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/handoff"
+	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/poll"
 	"github.com/redlatch/redlatch/internal/queue"
@@ -41,7 +43,7 @@ type Client struct {
 	permitLines permitLines
 	desks       desks
 	lines       lines
-	blind       blind
+	blind       handoff.Blind
 	control     control
 	rates       *ratequeue.Queues
 	polls       *poll.Polls
@@ -51,8 +53,7 @@ type Client struct {
 	quitters    *queue.Gather[quitter]   // of fair locks
 	waiters     sync.Pool                // of *waiter
 
-	droppedMu sync.Mutex // guards dropped
-	dropped   []func()   // give up holds that were garbage collected without having been released
+	dropped holdctx.Dropped
 
 	closeOnce sync.Once
 	closeErr  error
@@ -96,7 +97,8 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.clock = renew.NewClock(c.server.Go, c.collectDropped)
+	c.blind.Server = c.server
+	c.clock = renew.NewClock(c.server.Go, c.dropped.GiveUp)
 	c.kind = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(plainLock.renew, batch) }}
 	c.rwKind = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(lua.ReadWriteRenew, batch) }}
 	c.groups = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(groupLock.renew, batch) }}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/renew"
 )
 
@@ -177,8 +178,8 @@ type Option struct {
 	hasWait, hasLease bool
 	fenced            bool
 	untilSet          bool
-	member            bool // of a Multi: not handed on in this process
-	at                site // of the Multi's acquisition
+	member            bool          // of a Multi: not handed on in this process
+	at                callsite.Site // of the Multi's acquisition
 }
 
 // Wait bounds how long Acquire and Do wait for the lock, in addition to their

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/notify"
 	"github.com/redlatch/redlatch/internal/request"
@@ -32,20 +34,20 @@ type desk struct {
 	poke chan struct{} // one slot: somebody whom the others waited for has left
 
 	// Guarded by desks.mu.
-	line     list.List // of *asker
-	onces    int       // how many in line do not wait
-	asking   int       // how many of the first are asked for right now; they stay in line
-	unset    bool      // the semaphore has not been given permits, as the server last said
-	serving  bool      // there is a worker
-	leaving  int       // releases of this process that are under way
-	awaiting bool      // the worker waits for the answer to one of them
-	heard    int       // messages of others that the worker has acted on
-	blocked  bool      // the first is known to have to wait
-	reach    int       // for how many ids the next request asks at most, unless the first wants more
-	answered time.Time // when the server last answered
-	outage   error     // why the last request brought no answer; nil if it brought one
-	turns    turns     // what this process owes to others,
-	kept     stay      // for as long as that is remembered
+	line     list.List      // of *asker
+	onces    int            // how many in line do not wait
+	asking   int            // how many of the first are asked for right now; they stay in line
+	unset    bool           // the semaphore has not been given permits, as the server last said
+	serving  bool           // there is a worker
+	leaving  int            // releases of this process that are under way
+	awaiting bool           // the worker waits for the answer to one of them
+	heard    int            // messages of others that the worker has acted on
+	blocked  bool           // the first is known to have to wait
+	reach    int            // for how many ids the next request asks at most, unless the first wants more
+	answered time.Time      // when the server last answered
+	outage   error          // why the last request brought no answer; nil if it brought one
+	turns    handoff.Budget // what this process owes to others,
+	kept     handoff.Stay   // for as long as that is remembered
 }
 
 // desks are a client's desks by the names of their semaphores.
@@ -61,7 +63,7 @@ type asker struct {
 	length   time.Duration // the lease it asks for
 	once     bool          // it does not wait
 	untilSet bool          // it waits for a semaphore to be given permits, too
-	at       site
+	at       callsite.Site
 	since    time.Time
 	done     chan struct{} // closed when it is decided what err says
 
@@ -101,13 +103,13 @@ func (ds *desks) get(s *ExpirableSemaphore) *desk {
 
 // unowed notes that nothing is owed to anybody. Holding desks.mu.
 func (d *desk) unowed(now time.Time) {
-	d.turns.free()
-	d.turns.unused = now.Add(-keepTurns) // a later pause would be remembered
+	d.turns.Free()
+	d.turns.Unused = now.Add(-handoff.Keep) // a later pause would be remembered
 }
 
 // put forgets the desk, unless it is of use. Holding desks.mu.
 func (ds *desks) put(d *desk) {
-	if ds.m[d.sem.name] == d && !d.serving && d.leaving == 0 && !d.kept.lasts() { // there may be another since
+	if ds.m[d.sem.name] == d && !d.serving && d.leaving == 0 && !d.kept.Lasts() { // there may be another since
 		delete(ds.m, d.sem.name)
 	}
 }
@@ -124,8 +126,8 @@ func (ds *desks) enter(s *ExpirableSemaphore, a *asker) error {
 		case d.blocked:
 			a.next = front(d).next
 			return request.ErrWaitOver
-		case d.turns.owes(d.news.Foreign(), a.since) > 0:
-			return owedError(d.turns.owed)
+		case d.turns.Owes(d.news.Foreign(), a.since) > 0:
+			return handoff.Owed(d.turns.Owed)
 		}
 	}
 	switch {
@@ -244,12 +246,12 @@ func (d *desk) rest(ds *desks) time.Duration {
 	if d.line.Len() == 0 || d.sem.c.open() != nil {
 		return 0
 	}
-	rest := d.turns.owes(d.heard, time.Now())
+	rest := d.turns.Owes(d.heard, time.Now())
 	for e := d.line.Front(); e != nil && d.onces > 0 && rest > 0; {
 		a := e.Value.(*asker) //nolint:forcetypeassert // only askers stand in line
 		e = e.Next()
 		if a.once {
-			d.decide(a, owedError(d.turns.owed))
+			d.decide(a, handoff.Owed(d.turns.Owed))
 		}
 	}
 	return rest
@@ -275,20 +277,20 @@ func (ds *desks) released(d *desk, reply driver.Reply, foreign int) {
 	nothing := len(reply.List) != 2 || reply.List[0].Int == 0
 	d.leaving--
 	d.news.Answered(!nothing)
-	if d.awaiting || d.kept.lasts() {
+	if d.awaiting || d.kept.Lasts() {
 		defer d.askNow()
 	}
 	if nothing {
 		return
 	}
 	n, now := int(reply.List[1].Int), time.Now()
-	if n == 0 && !d.sem.c.yieldsBlindly(d.sem.channel, now.Add(-keepTurns), now) {
+	if n == 0 && !d.sem.c.blind.Yields(d.sem.channel, now.Add(-handoff.Keep), now) {
 		d.unowed(now)
 		return
 	}
-	d.turns.used(foreign)
-	d.turns.yield(n, foreign, now)
-	d.kept.prolong(keepTurns, func() {
+	d.turns.Used(foreign)
+	d.turns.Yield(n, foreign, now)
+	d.kept.Prolong(handoff.Keep, func() {
 		ds.mu.Lock()
 		defer ds.mu.Unlock()
 		ds.put(d)
@@ -389,7 +391,7 @@ func (d *desk) answer(batch []*asker, o *request.Call, reply driver.Reply, short
 		d.decide(a, nil)
 	}
 	if given > 0 {
-		d.turns.settled(d.news.Foreign(), d.answered)
+		d.turns.Settled(d.news.Foreign(), d.answered)
 	}
 	if given == len(batch) {
 		d.reach = min(2*d.reach, deskBatch)
@@ -473,7 +475,7 @@ func (d *desk) sleep(ds *desks, t time.Duration, forNews bool) {
 			if d.awaits(ds) {
 				if !awaited { // each release has a message
 					awaited = true
-					timer.Reset(min(time.Until(end), longestPause))
+					timer.Reset(min(time.Until(end), handoff.LongestPause))
 				}
 				continue
 			}

@@ -2,10 +2,9 @@ package redlatch
 
 import (
 	"log/slog"
-	"runtime"
-	"strconv"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/worker"
 )
 
@@ -114,36 +113,22 @@ type SkippedEvent struct {
 	Events int // how many
 }
 
-// site is a call site, kept as one program counter until somebody asks.
-type site uintptr
-
 // callSite returns the call site skip frames above its caller, if there is
 // anybody to tell it to: to find it takes a good part of a hand-off's time.
-func (c *Client) callSite(skip int) site {
+func (c *Client) callSite(skip int) callsite.Site {
 	if !c.sites {
 		return 0
 	}
-	var pc [1]uintptr
-	runtime.Callers(skip+2, pc[:])
-	return site(pc[0])
+	return callsite.Caller(skip + 1)
 }
 
 // callSite returns where an acquisition was asked for, skip frames above its
 // caller unless a Multi has noted it.
-func (o *options) callSite(c *Client, skip int) site {
+func (o *options) callSite(c *Client, skip int) callsite.Site {
 	if o.member {
 		return o.at
 	}
 	return c.callSite(o.skip + skip + 1)
-}
-
-// String returns file:line.
-func (s site) String() string {
-	if s == 0 {
-		return "unknown"
-	}
-	f, _ := runtime.CallersFrames([]uintptr{uintptr(s)}).Next()
-	return f.File + ":" + strconv.Itoa(f.Line)
 }
 
 // maxReports is how many reports may wait to be told.
@@ -172,7 +157,7 @@ func tell[E any](f func(E), e E) {
 	}
 }
 
-func (r *reporter) lost(err *LostError, since time.Time, at site) {
+func (r *reporter) lost(err *LostError, since time.Time, at callsite.Site) {
 	held := time.Since(since)
 	r.queue.Add(func() {
 		r.log.Error("lock lost", "name", err.Name, "owner", err.Owner, "reason", string(err.Reason), "held", held, "acquired_at", at.String())
@@ -221,7 +206,7 @@ func (r *reporter) notAcknowledged(err error) {
 	})
 }
 
-func (r *reporter) dropped(name string, at site) {
+func (r *reporter) dropped(name string, at callsite.Site) {
 	r.queue.Add(func() {
 		r.log.Error("hold dropped without release", "name", name, "acquired_at", at.String())
 		tell(r.events.Dropped, DroppedEvent{Name: name, Site: at.String()})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -71,7 +72,7 @@ type queuer struct {
 	l     *Lock
 	o     *options
 	p     *patience
-	at    site
+	at    callsite.Site
 	start time.Time
 
 	t      *tenure   // the one that is to be taken, in a line of its own
@@ -95,7 +96,7 @@ type answer struct {
 // lineUp gets a fair lock for a caller that does not have it already. However it
 // ends without a hold, the queue is left, or will be as soon as it is known what
 // became of a request under way.
-func (c *Client) lineUp(ctx context.Context, l *Lock, o *options, p *patience, at site) (*hold, error) {
+func (c *Client) lineUp(ctx context.Context, l *Lock, o *options, p *patience, at callsite.Site) (*hold, error) {
 	if !c.lines.join() {
 		return nil, ErrClosed
 	}

@@ -111,7 +111,7 @@ type overlap struct{ l *Lock }
 
 func (o *overlap) with(h *hold) bool {
 	other := h.t.lock
-	if other.group == nil || other.name != o.l.name || h.check() != nil {
+	if other.group == nil || other.name != o.l.name || h.Err() != nil {
 		return false
 	}
 	return o.l.group.overlaps(other.group)

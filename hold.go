@@ -7,7 +7,9 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/gate"
+	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -20,7 +22,7 @@ import (
 type Hold struct {
 	in      *hold
 	cleanup runtime.Cleanup
-	ctx     heldContext // Context's result, once asked for; guarded by in.t.mu
+	ctx     holdctx.Context // Context's result, once asked for; guarded by in.t.mu
 }
 
 // hold is what the library keeps of a Hold. It must not refer to the Hold, or
@@ -34,7 +36,7 @@ type hold struct {
 	fenced   bool
 	reads    bool         // it shares its tenure with others that read
 	own      *renew.Lease // the end that only this hold has; nil: the tenure's
-	at       site
+	at       callsite.Site
 	since    time.Time
 
 	// Guarded by t.mu.
@@ -42,7 +44,7 @@ type hold struct {
 	err        error               // why it is over; nil while it is live
 	lapsed     bool                // it ended by a window, and counts until it is released
 	told       bool                // the holder has been told of the loss by Release
-	ending                         // what Context is made of
+	end        holdctx.Lazy        // what Context is made of
 	children   *gate.Gate[*tenure] // siblings nested in this hold take turns
 	joined     *hold               // the first hold of the same scope, whose turn this one shares
 	open       int                 // this hold, if live, plus the nested one that has its turn
@@ -52,7 +54,7 @@ type hold struct {
 var errReleased = fmt.Errorf("%w: it has been released", ErrNotHeld)
 
 // newHold returns a hold of t that is yet to be added to it.
-func (t *tenure) newHold(ctx context.Context, o *options, at site, now time.Time) *hold {
+func (t *tenure) newHold(ctx context.Context, o *options, at callsite.Site, now time.Time) *hold {
 	h := &t.first
 	if h.t != nil {
 		h = &hold{}
@@ -61,7 +63,7 @@ func (t *tenure) newHold(ctx context.Context, o *options, at site, now time.Time
 	return h
 }
 
-func (h *hold) set(ctx context.Context, t *tenure, o *options, at site, now time.Time) {
+func (h *hold) set(ctx context.Context, t *tenure, o *options, at callsite.Site, now time.Time) {
 	h.t, h.values, h.scope, h.watchdog, h.fenced, h.at, h.since, h.open = t, ctx, o.scope, !o.hasLease, o.fenced, at, now, 1
 }
 
@@ -73,7 +75,7 @@ func (c *Client) newHoldFor(h *hold) *Hold {
 }
 
 // dropped notes a hold that its user lost.
-func (h *hold) dropped() { h.t.c.drop(h.giveUp) }
+func (h *hold) dropped() { h.t.c.dropped.Add(h.giveUp) }
 
 // giveUp reports and releases a hold that was dropped.
 func (h *hold) giveUp() {
@@ -141,9 +143,10 @@ func (h *Hold) Expires() time.Time {
 // it was lost, ErrNotHeld if it was released, ErrClosed after Close. It looks
 // at the clock itself, so that code which wakes from a pause of the process or
 // the machine sees the loss at its first check, before any timer has run.
-func (h *Hold) Err() error { return h.in.check() }
+func (h *Hold) Err() error { return h.in.Err() }
 
-func (h *hold) check() error {
+// Err looks at the clock itself.
+func (h *hold) Err() error {
 	t := h.t
 	t.mu.Lock()
 	err := h.err
@@ -174,8 +177,8 @@ func (h *Hold) Context() context.Context {
 	end := h.in.context()
 	h.in.t.mu.Lock()
 	defer h.in.t.mu.Unlock()
-	if h.ctx.held == nil {
-		h.ctx.Context, h.ctx.held = end, h
+	if !h.ctx.Made() {
+		h.ctx.Make(end, h.in, h)
 	}
 	return &h.ctx
 }
@@ -183,20 +186,20 @@ func (h *Hold) Context() context.Context {
 // With returns ctx, its cancellation, deadline and values, together with the
 // hold's end and ownership: it ends when either does.
 func (h *Hold) With(ctx context.Context) context.Context {
-	return joinHeld(ctx, h.in.context(), h)
+	return holdctx.Join(ctx, h.in.context(), h.in, h)
 }
 
-// value implements held: it answers which hold of a lock a context descends
+// Value implements holdctx.Held: it answers which hold of a lock a context descends
 // from.
-func (h *Hold) value(key any) any {
-	if key == h.in.t.lock.held {
-		return h.in
+func (h *hold) Value(key any) any {
+	if key == h.t.lock.held {
+		return h
 	}
-	if o, ok := key.(*overlap); ok && o.with(h.in) {
-		return h.in
+	if o, ok := key.(*overlap); ok && o.with(h) {
+		return h
 	}
-	if k, ok := key.(memberKey); ok && k.c == h.in.t.c && k.held == h.in.t.lock.held {
-		return h.in
+	if k, ok := key.(memberKey); ok && k.c == h.t.c && k.held == h.t.lock.held {
+		return h
 	}
 	return nil
 }
@@ -205,7 +208,7 @@ func (h *Hold) value(key any) any {
 func (h *hold) context() context.Context {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
-	return h.ending.make(h.values, h.err)
+	return h.end.Get(h.values, h.err)
 }
 
 // heldKey is the context key of the nearest hold of the lock with this name.
@@ -243,7 +246,7 @@ func (h *hold) release(ctx context.Context) error {
 	if h.scope != nil {
 		defer h.scope.released(t.lock)
 	}
-	_ = h.check() // a window that is over ends the hold as lost
+	_ = h.Err() // a window that is over ends the hold as lost
 	t.mu.Lock()
 	if h.err != nil {
 		err := h.err
@@ -257,12 +260,9 @@ func (h *hold) release(ctx context.Context) error {
 		return err
 	}
 	h.told = true
-	cancel := t.removeLocked(h, errReleased)
+	t.removeLocked(h, errReleased)
 	left := t.dropLocked(h.reads)
 	t.mu.Unlock()
-	if cancel != nil {
-		cancel(errReleased)
-	}
 	h.closed()
 	if f := t.c.report.events.Released; f != nil {
 		f(ReleasedEvent{Name: t.lock.name, Owner: t.id, Held: time.Since(h.since)})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/gate"
+	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/notify"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -22,9 +23,9 @@ type line struct {
 	id    string // of the only waiter of a line of its own; empty if it is shared
 	gate  gate.Gate[*tenure]
 	news  notify.Listener
-	given atomic.Bool // in a line of its own: the waiter has been told that it has this lock
-	turns turns       // belongs to whoever is inside the gate
-	stay  stay        // of a line that is kept because of what it owes
+	given atomic.Bool    // in a line of its own: the waiter has been told that it has this lock
+	turns handoff.Budget // belongs to whoever is inside the gate
+	stay  handoff.Stay   // of a line that is kept because of what it owes
 
 	refs int // guarded by lines.mu
 
@@ -101,7 +102,7 @@ func (ls *lines) put(ln *line) {
 // keep keeps a line that somebody has a share of, and with it what it owes, for a
 // while longer than for its callers.
 func (ls *lines) keep(ln *line) {
-	ln.stay.prolong(keepTurns, func() {
+	ln.stay.Prolong(handoff.Keep, func() {
 		ls.mu.Lock()
 		gone := ls.dropLocked(ln)
 		ls.mu.Unlock()
@@ -117,7 +118,7 @@ func (ls *lines) dropLocked(ln *line) bool {
 	switch {
 	case ln.id != "":
 		delete(ls.own, ln.id)
-	case ln.refs == 0 && ls.m[ln.lineKey] == ln && !ln.stay.lasts():
+	case ln.refs == 0 && ls.m[ln.lineKey] == ln && !ln.stay.Lasts():
 		delete(ls.m, ln.lineKey)
 		return true
 	}
@@ -125,7 +126,7 @@ func (ls *lines) dropLocked(ln *line) bool {
 }
 
 func (ls *lines) recycle(ln *line) {
-	ln.turns = turns{}
+	ln.turns = handoff.Budget{}
 	ln.mu.Lock()
 	ln.cur, ln.owner, ln.ttl = nil, "", 0
 	ln.mu.Unlock()

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/holdctx"
 )
 
 // A MultiHold is one acquisition of a Multi. It is used as a Hold is: released
@@ -16,7 +18,7 @@ import (
 type MultiHold struct {
 	in      *holding
 	cleanup runtime.Cleanup
-	ctx     *heldContext
+	ctx     holdctx.Context
 }
 
 // holding is what the library keeps of a MultiHold; it does not refer to it, as
@@ -65,7 +67,7 @@ func (g *holding) add(h *hold) bool {
 
 // watchLocked has the end of h noticed.
 func (g *holding) watchLocked(h *hold) {
-	g.stops = append(g.stops, context.AfterFunc(h.context(), func() { _ = g.check() }))
+	g.stops = append(g.stops, context.AfterFunc(h.context(), func() { _ = g.Err() }))
 }
 
 // begin makes the holding live, unless some of its holds have ended already.
@@ -76,11 +78,11 @@ func (g *holding) begin() error {
 		g.watchLocked(h)
 	}
 	g.mu.Unlock()
-	return g.check()
+	return g.Err()
 }
 
-// check returns why the holding is over, if it is. It looks at the clock.
-func (g *holding) check() error {
+// Err returns why the holding is over, if it is. It looks at the clock.
+func (g *holding) Err() error {
 	g.mu.Lock()
 	err, holds := g.err, g.holds
 	g.mu.Unlock()
@@ -89,7 +91,7 @@ func (g *holding) check() error {
 	}
 	var ends []error
 	for _, h := range holds {
-		if err := h.check(); err != nil {
+		if err := h.Err(); err != nil {
 			ends = append(ends, err)
 		}
 	}
@@ -191,7 +193,7 @@ func (g *holding) undo(ctx context.Context) {
 
 // release ends the holding.
 func (g *holding) release(ctx context.Context) error {
-	_ = g.check() // a window that is over ends it as lost
+	_ = g.Err() // a window that is over ends it as lost
 	g.mu.Lock()
 	if g.told {
 		g.mu.Unlock()
@@ -277,7 +279,7 @@ func (g *holding) letGo(ctx context.Context) error {
 // newMultiHold wraps g for the user.
 func newMultiHold(g *holding) *MultiHold {
 	H := &MultiHold{in: g}
-	H.ctx = &heldContext{Context: g.end, held: H}
+	H.ctx.Make(g.end, g, H)
 	H.cleanup = runtime.AddCleanup(H, (*holding).dropped, g)
 	return H
 }
@@ -289,7 +291,7 @@ func (g *holding) dropped() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, h := range g.holds {
-		h.t.c.drop(giveUp)
+		h.t.c.dropped.Add(giveUp)
 	}
 }
 
@@ -333,7 +335,7 @@ type memberHold struct {
 // from now on: the earliest of the members' Expires, or of a RedLock that of the
 // last one that makes a majority. It is the zero Time when the hold is over.
 func (h *MultiHold) Expires() time.Time {
-	if h.in.check() != nil {
+	if h.in.Err() != nil {
 		return time.Time{}
 	}
 	h.in.mu.Lock()
@@ -341,7 +343,7 @@ func (h *MultiHold) Expires() time.Time {
 	h.in.mu.Unlock()
 	ends := make([]time.Time, len(holds))
 	for i, in := range holds {
-		if in.check() == nil {
+		if in.Err() == nil {
 			ends[i] = (&Hold{in: in}).Expires()
 		}
 	}
@@ -352,17 +354,17 @@ func (h *MultiHold) Expires() time.Time {
 // Err returns nil while the hold is live, then why it is not: the error of the
 // member that ended it, those of all that have ended if it is of a RedLock, or
 // ErrNotHeld if it was released. Like Hold.Err it looks at the clock.
-func (h *MultiHold) Err() error { return h.in.check() }
+func (h *MultiHold) Err() error { return h.in.Err() }
 
 // Context returns the hold's context, which is as Hold.Context says: it ends
 // when the hold does, with the same cause that Err returns. Acquiring a member,
 // or the same Multi, with a context that descends from it re-enters the member.
-func (h *MultiHold) Context() context.Context { return h.ctx }
+func (h *MultiHold) Context() context.Context { return &h.ctx }
 
 // With returns ctx, its cancellation, deadline and values, together with the
 // hold's end and ownership: it ends when either does.
 func (h *MultiHold) With(ctx context.Context) context.Context {
-	return joinHeld(ctx, h.in.end, h)
+	return holdctx.Join(ctx, h.in.end, h.in, h)
 }
 
 // Release ends the hold: its context at once, then the members, in the reverse
@@ -406,17 +408,17 @@ func (h *MultiHold) Extend(ctx context.Context, d time.Duration) error {
 	return fmt.Errorf("redlatch: not every lock was extended: %w", errors.Join(errs...))
 }
 
-// value implements held: it answers which hold of a lock a context descends
+// Value implements holdctx.Held: it answers which hold of a lock a context descends
 // from.
-func (h *MultiHold) value(key any) any {
+func (g *holding) Value(key any) any {
 	var m *hold
 	switch k := key.(type) {
 	case memberKey:
-		m = h.in.find(k.c, k.held)
+		m = g.find(k.c, k.held)
 	case *overlap:
-		m = h.in.overlapping(k)
+		m = g.overlapping(k)
 	default:
-		m = h.in.find(nil, key)
+		m = g.find(nil, key)
 	}
 	if m == nil {
 		return nil

@@ -99,7 +99,7 @@ func (q *quest) enterAll(locks []*Lock) []*tenure {
 		ln := l.c.lines.get(l)
 		if !ln.gate.TryEnter() {
 			l.c.lines.put(ln)
-		} else if t := l.c.newTenure(ln, l, q.o); ln.turns.owes(ln.news.Foreign(), time.Now()) > 0 {
+		} else if t := l.c.newTenure(ln, l, q.o); ln.turns.Owes(ln.news.Foreign(), time.Now()) > 0 {
 			t.forgo()
 			l.c.leave(ln)
 		} else {
@@ -157,8 +157,8 @@ func (q *quest) beginAll(ctx context.Context, g *holding, ts []*tenure, o *reque
 		var h *hold
 		if t.trusted(ctx, o.Until, now) {
 			// Before it begins: it can be lost at once, and the line with it.
-			t.line.turns.settled(t.line.news.Foreign(), now)
-			t.line.turns.begin(now, true)
+			t.line.turns.Settled(t.line.news.Foreign(), now)
+			t.line.turns.Begin(now, true)
 			h = t.begin(ctx, q.o, q.o.at, now)
 		}
 		if h == nil { // revoked, closed or too late

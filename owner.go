@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/request"
 )
 
@@ -111,7 +112,7 @@ func (l *Lock) enclosing(ctx context.Context) (*hold, *scope, error) {
 	if h == nil {
 		return nil, nil, fmt.Errorf("%w: the context descends from a hold of lock %q of another client, which cannot be re-entered from this one; acquire with a context that does not descend from it", ErrReentry, l.name)
 	}
-	if err := h.check(); err != nil {
+	if err := h.Err(); err != nil {
 		return nil, nil, err
 	}
 	if l.nonReentrant {
@@ -162,7 +163,7 @@ func (c *Client) enterScope(ctx context.Context, l *Lock, sc *scope, o *options,
 
 // joinScope adds a hold to the tenure of a scope. It fails with errNotNested if
 // none of the scope's holds lives.
-func (t *tenure) joinScope(ctx context.Context, l *Lock, o *options, p *patience, at site) (*hold, error) {
+func (t *tenure) joinScope(ctx context.Context, l *Lock, o *options, p *patience, at callsite.Site) (*hold, error) {
 	writes, reads := false, false
 	t.mu.Lock()
 	for h := t.holds; h != nil; h = h.next {
@@ -230,7 +231,7 @@ func (c *Client) nest(ctx context.Context, l *Lock, outer *hold, o *options) (*h
 	}
 	h, err := outer.t.reenter(ctx, outer, l, o, &p, at)
 	if err != nil {
-		if over := outer.check(); over != nil {
+		if over := outer.Err(); over != nil {
 			return nil, over
 		}
 		return nil, p.asBusy(err)
@@ -240,7 +241,7 @@ func (c *Client) nest(ctx context.Context, l *Lock, outer *hold, o *options) (*h
 }
 
 // amongSiblings waits until it is the caller's turn to nest in outer.
-func (p *patience) amongSiblings(ctx context.Context, outer *hold, o *options, at site) error {
+func (p *patience) amongSiblings(ctx context.Context, outer *hold, o *options, at callsite.Site) error {
 	g := outer.siblings()
 	if o.once {
 		if g.TryEnter() {
@@ -264,7 +265,7 @@ func (p *patience) amongSiblings(ctx context.Context, outer *hold, o *options, a
 		w.Take()
 		g.Exit()
 	}
-	if over := outer.check(); over != nil {
+	if over := outer.Err(); over != nil {
 		return over
 	}
 	return p.asBusy(err)

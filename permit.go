@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
@@ -24,7 +26,7 @@ import (
 type Permit struct {
 	in      *permit
 	cleanup runtime.Cleanup
-	ctx     heldContext // Context's result, once asked for; guarded by in.mu
+	ctx     holdctx.Context // Context's result, once asked for; guarded by in.mu
 }
 
 // permit is what the library keeps of a Permit. It must not refer to it, or a
@@ -36,15 +38,15 @@ type permit struct {
 	lease    renew.Lease
 	watchdog bool
 	suspect  bool // a request of unknown outcome may still create it
-	at       site
+	at       callsite.Site
 	since    time.Time
 	values   context.Context //nolint:containedctx // those of the acquire context, for Context
 
-	mu     sync.Mutex // guards what follows
-	err    error      // why it is over; nil while it is live
-	told   bool       // the holder has been told of the loss by Release
-	apart  bool       // Detach was called: it is over here when it is released here, and not before
-	ending            // what Context is made of
+	mu    sync.Mutex   // guards what follows
+	err   error        // why it is over; nil while it is live
+	told  bool         // the holder has been told of the loss by Release
+	apart bool         // Detach was called: it is over here when it is released here, and not before
+	stop  holdctx.Lazy // what Context is made of
 }
 
 func newPermit(ctx context.Context, s *ExpirableSemaphore, a *asker, id string, o *options, now time.Time) *permit {
@@ -83,7 +85,7 @@ func (p *Permit) Expires() time.Time {
 
 // Err returns nil while the permit is live, then why it is not, as Hold.Err
 // does. It looks at the clock itself.
-func (p *Permit) Err() error { return p.in.check() }
+func (p *Permit) Err() error { return p.in.Err() }
 
 // Context returns the permit's context. It has the values of the context that
 // the permit was acquired with, and ends when the permit ends, with the same
@@ -93,8 +95,8 @@ func (p *Permit) Context() context.Context {
 	end := p.in.context()
 	p.in.mu.Lock()
 	defer p.in.mu.Unlock()
-	if p.ctx.held == nil {
-		p.ctx.Context, p.ctx.held = end, p
+	if !p.ctx.Made() {
+		p.ctx.Make(end, p.in, p)
 	}
 	return &p.ctx
 }
@@ -102,7 +104,7 @@ func (p *Permit) Context() context.Context {
 // With returns ctx, its cancellation, deadline and values, together with the
 // permit's end: it ends when either does.
 func (p *Permit) With(ctx context.Context) context.Context {
-	return joinHeld(ctx, p.in.context(), p)
+	return holdctx.Join(ctx, p.in.context(), p.in, p)
 }
 
 // Release ends the permit: its context at once, with cause ErrNotHeld, then the
@@ -155,8 +157,8 @@ func (p *Permit) Detach() (id string) {
 	return p.ID()
 }
 
-// value implements held: nothing nests in a permit.
-func (p *Permit) value(any) any { return nil }
+// Value implements holdctx.Held: nothing nests in a permit.
+func (p *permit) Value(any) any { return nil }
 
 // begin makes the permit live. It returns false if the client is closed.
 func (p *permit) begin() bool {
@@ -171,12 +173,12 @@ func (p *permit) begin() bool {
 func (p *permit) context() context.Context {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.ending.make(p.values, p.err)
+	return p.stop.Get(p.values, p.err)
 }
 
 // detach leaves the permit to whoever has its id, and says whether it did.
 func (p *permit) detach() bool {
-	if p.watchdog || p.check() != nil {
+	if p.watchdog || p.Err() != nil {
 		return false
 	}
 	p.mu.Lock()
@@ -196,7 +198,8 @@ func (p *permit) detached() bool {
 	return p.apart
 }
 
-func (p *permit) check() error {
+// Err looks at the clock itself.
+func (p *permit) Err() error {
 	if err := p.over(); err != nil {
 		return err
 	}
@@ -224,9 +227,7 @@ func (p *permit) end(err error) bool {
 		return false
 	}
 	p.err = err
-	if p.cancel != nil {
-		p.cancel(err)
-	}
+	p.stop.End(err)
 	p.mu.Unlock()
 	p.sem.c.clock.Remove(&p.lease)
 	p.sem.c.permits.remove(p)
@@ -268,7 +269,7 @@ func (p *permit) Gone() { p.lose(LostGone) }
 func (p *permit) close() { p.end(ErrClosed) }
 
 // dropped notes a permit that its user lost.
-func (p *permit) dropped() { p.sem.c.drop(p.giveUp) }
+func (p *permit) dropped() { p.sem.c.dropped.Add(p.giveUp) }
 
 // giveUp reports and releases a permit that was dropped.
 func (p *permit) giveUp() {
@@ -279,7 +280,7 @@ func (p *permit) giveUp() {
 }
 
 func (p *permit) release(ctx context.Context) error {
-	_ = p.check() // a window that is over ends the permit as lost
+	_ = p.Err() // a window that is over ends the permit as lost
 	released := p.end(errReleased)
 	p.mu.Lock()
 	err, again := p.err, p.told
@@ -348,7 +349,7 @@ func (p *permit) extend(ctx context.Context, d time.Duration) error {
 	if err := checkLease(d); err != nil {
 		return err
 	}
-	if err := p.check(); err != nil {
+	if err := p.Err(); err != nil {
 		return err
 	}
 	if p.detached() {
@@ -364,7 +365,7 @@ func (p *permit) extend(ctx context.Context, d time.Duration) error {
 	case p.lease.Left(time.Now()) > 0: // a late reply never revives a permit
 		p.lease.Confirm(sent, d)
 	}
-	return p.check()
+	return p.Err()
 }
 
 // renewPermits raises the times of a batch of permits with one script, each with

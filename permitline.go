@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/notify"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -41,9 +42,9 @@ type permitLine struct {
 	heard   bool      // that may have changed
 	poll    time.Time // when it may have changed without a word
 
-	turns turns
-	fresh bool // the next permits from Redis begin a quantum
-	stay  stay // of a line that is kept because of what it owes
+	turns handoff.Budget
+	fresh bool         // the next permits from Redis begin a quantum
+	stay  handoff.Stay // of a line that is kept because of what it owes
 
 	silent time.Time // since when the server owes us an answer; zero: it does not
 	cause  error     // why it did not answer last time, if it failed
@@ -103,8 +104,8 @@ func (ls *permitLines) get(s *Semaphore) *permitLine {
 			fresh:   true,
 		}
 		now := time.Now()
-		ln.turns.begin(now, true)
-		ln.turns.unused = now.Add(-keepTurns) // a later pause would be remembered
+		ln.turns.Begin(now, true)
+		ln.turns.Unused = now.Add(-handoff.Keep) // a later pause would be remembered
 		if ls.m == nil {
 			ls.m = make(map[string]*permitLine)
 		}
@@ -138,7 +139,7 @@ func (ls *permitLines) put(ln *permitLine) {
 // keep keeps a line that somebody has a share of, and with it what it owes, for a
 // while longer than for its callers.
 func (ls *permitLines) keep(ln *permitLine) {
-	ln.stay.prolong(keepTurns, func() {
+	ln.stay.Prolong(handoff.Keep, func() {
 		ls.mu.Lock()
 		defer ls.mu.Unlock()
 		ls.dropLocked(ln)
@@ -147,7 +148,7 @@ func (ls *permitLines) keep(ln *permitLine) {
 
 // dropLocked forgets a line that nobody needs any more.
 func (ls *permitLines) dropLocked(ln *permitLine) {
-	if ln.refs == 0 && ls.m[ln.name] == ln && !ln.stay.lasts() {
+	if ln.refs == 0 && ls.m[ln.name] == ln && !ln.stay.Lasts() {
 		delete(ls.m, ln.name)
 	}
 }
@@ -191,7 +192,7 @@ func (ln *permitLine) join(w *permitWaiter) error {
 	case ln.patient > 0:
 		return request.ErrWaitOver
 	case ln.owes(now):
-		return owedError(ln.turns.owed)
+		return handoff.Owed(ln.turns.Owed)
 	}
 	w.queued, w.prev = true, ln.last
 	if ln.last == nil {
@@ -321,10 +322,10 @@ func (ln *permitLine) during(err error) error {
 func (ln *permitLine) serve(now time.Time, granted bool) {
 	for w := ln.first; w != nil && w.n <= ln.hand && !ln.doubted; w = ln.first {
 		if !granted {
-			if ln.c.cfg.HandOff == HandOffNone || ln.turns.overAfter(permitHands, now) {
+			if ln.c.cfg.HandOff == HandOffNone || ln.turns.OverAfter(permitHands, now) {
 				break
 			}
-			ln.turns.hands++
+			ln.turns.Hands++
 		}
 		ln.hand -= w.n
 		ln.remove(w)
@@ -372,7 +373,7 @@ func (ln *permitLine) curious() bool {
 
 // owes says whether other processes are to have the permits that are in Redis.
 func (ln *permitLine) owes(now time.Time) bool {
-	return ln.turns.owed > 0 && ln.turns.owes(ln.news.Foreign(), now) > 0
+	return ln.turns.Owed > 0 && ln.turns.Owes(ln.news.Foreign(), now) > 0
 }
 
 func (ln *permitLine) remove(w *permitWaiter) {

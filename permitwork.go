@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
 )
@@ -56,7 +57,7 @@ func (ln *permitLine) next() (*exchange, time.Duration) {
 	open := ln.c.open() == nil
 	owes := ln.owes(now)
 	for owes && ln.first != nil && ln.first.once {
-		ln.refuse(ln.first, owedError(ln.turns.owed))
+		ln.refuse(ln.first, handoff.Owed(ln.turns.Owed))
 	}
 	if ln.hand == 0 && (ln.first == nil || !open) {
 		ln.working = false
@@ -69,19 +70,19 @@ func (ln *permitLine) next() (*exchange, time.Duration) {
 	if ln.hand == 0 && !ask {
 		until := ln.poll
 		if owes {
-			until = ln.turns.rest
+			until = ln.turns.Rest
 		}
 		return nil, max(until.Sub(now), 1)
 	}
 	x := &exchange{give: ln.hand, doubted: ln.doubted, turn: "0", releasers: ln.releasers, foreign: ln.news.Foreign()}
-	if ln.first != nil && ln.hand >= ln.first.n && ln.turns.yields(now) {
+	if ln.first != nil && ln.hand >= ln.first.n && ln.turns.Yields(now) {
 		// What could have been handed out is there because a quantum is over. Who
 		// releases meanwhile goes on with the next one.
 		x.turn = "1"
-		if ln.turns.last(now) {
+		if ln.turns.Last(now) {
 			x.turn = "2"
 		}
-		ln.turns.begin(now, false)
+		ln.turns.Begin(now, false)
 	}
 	ln.hand, ln.releasers, ln.doubted = 0, nil, false
 	if ask {
@@ -155,7 +156,7 @@ func (ln *permitLine) look() {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	ln.heard = true
-	ln.turns.used(ln.news.Foreign())
+	ln.turns.Used(ln.news.Foreign())
 	ln.stir()
 }
 
@@ -175,21 +176,21 @@ func (ln *permitLine) answered(x *exchange, answer int, short error) (listen boo
 		if x.turn == "2" && answer == -1 {
 			answer = 0 // whoever they are
 		}
-		ln.turns.yield(-answer, x.foreign, now)
-		ln.turns.begin(now, true) // for what we still have
+		ln.turns.Yield(-answer, x.foreign, now)
+		ln.turns.Begin(now, true) // for what we still have
 		ln.fresh = true
 		ln.c.permitLines.keep(ln)
 		ln.heard = true
 		ln.refused = math.MaxInt
 		for ln.first != nil && ln.first.once && ln.first.asked {
-			ln.refuse(ln.first, owedError(ln.turns.owed))
+			ln.refuse(ln.first, handoff.Owed(ln.turns.Owed))
 		}
 		return ln.first != nil
 	case len(x.wants) == 0:
 		ln.heard = true // what we gave
-		ln.turns.free()
-		if ln.c.yieldsBlindly(ln.channel, now.Add(-keepTurns), now) {
-			ln.turns.yield(0, x.foreign, now)
+		ln.turns.Free()
+		if ln.c.blind.Yields(ln.channel, now.Add(-handoff.Keep), now) {
+			ln.turns.Yield(0, x.foreign, now)
 			ln.c.permitLines.keep(ln)
 		}
 		return false
@@ -205,11 +206,11 @@ func (ln *permitLine) answered(x *exchange, answer int, short error) (listen boo
 		}
 		return false // there is something to send at once
 	}
-	if answer > 0 && ln.turns.owed > 0 {
-		ln.turns.settled(ln.news.Foreign(), now)
+	if answer > 0 && ln.turns.Owed > 0 {
+		ln.turns.Settled(ln.news.Foreign(), now)
 	}
 	if answer > 0 && ln.fresh {
-		ln.turns.begin(now, true)
+		ln.turns.Begin(now, true)
 		ln.fresh = false
 	}
 	ln.refused = math.MaxInt

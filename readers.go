@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
 )
@@ -36,7 +38,7 @@ type party struct {
 	l       *Lock
 	ln      *line
 	o       options
-	at      site
+	at      callsite.Site
 	ctx     context.Context //nolint:containedctx // ends when the last member has left
 	cancel  context.CancelCauseFunc
 	refused chan struct{} // closed when the lock was found not to be free at once
@@ -93,7 +95,7 @@ func (c *Client) acquireRead(ctx context.Context, l *Lock, o *options) (*hold, e
 
 // joinOrForm returns a tenure in which the caller has a place now, or the party
 // that it is a member of.
-func (c *Client) joinOrForm(ctx context.Context, ln *line, l *Lock, o *options, at site) (*tenure, *party) {
+func (c *Client) joinOrForm(ctx context.Context, ln *line, l *Lock, o *options, at callsite.Site) (*tenure, *party) {
 	now := time.Now()
 	ln.mu.Lock()
 	if t := ln.cur; t != nil {
@@ -275,7 +277,7 @@ func (pt *party) leave() {
 // shareLocked lets others join. All holds of the tenure are to read.
 func (t *tenure) shareLocked(now time.Time) {
 	t.shared, t.opened, t.asked = true, now, now
-	t.pace = min(max(quantumMax, t.line.turns.calm.Sub(now)), longestPause)
+	t.pace = min(max(handoff.QuantumMax, t.line.turns.Calm.Sub(now)), handoff.LongestPause)
 }
 
 // admitsLocked says whether a reader of this process may join, while so many of
@@ -284,7 +286,7 @@ func (t *tenure) admitsLocked(now time.Time, writers int) bool {
 	if t.state != tenureLive || !t.shared || t.count == 0 || t.lease.Left(now) <= 0 {
 		return false
 	}
-	return now.Sub(t.opened) < quantumMax || (writers == 0 && t.others == 0)
+	return now.Sub(t.opened) < handoff.QuantumMax || (writers == 0 && t.others == 0)
 }
 
 // askOthers finds out whether others wait, and if so, asks again until they do
@@ -300,7 +302,7 @@ func (t *tenure) askOthers() {
 		if err == nil {
 			t.others = max(0, int(reply.Int))
 		}
-		if !c.server.SeenByScripts() && time.Since(t.opened) >= reignMax {
+		if !c.server.SeenByScripts() && time.Since(t.opened) >= handoff.ReignMax {
 			t.others = max(1, t.others) // they may listen at another node
 		}
 		again := t.state == tenureLive && t.others > 0
@@ -344,7 +346,7 @@ func (ln *line) reopen() {
 
 // enterSide lines up at the gate. Readers of this process see it if somebody
 // waits to write.
-func (p *patience) enterSide(ctx context.Context, ln *line, l *Lock, o *options, at site) (*tenure, error) {
+func (p *patience) enterSide(ctx context.Context, ln *line, l *Lock, o *options, at callsite.Site) (*tenure, error) {
 	if l.side != writing {
 		return p.enter(ctx, ln, o, at)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/renew"
 )
 
@@ -11,7 +12,7 @@ import (
 // turn is the hold whose turn among its siblings the new one shares, in which it
 // has been counted; nil if there is none. It fails with errRejoin if the tenure
 // is over.
-func (t *tenure) enterShared(ctx context.Context, turn *hold, o *options, p *patience, at site) (*hold, error) {
+func (t *tenure) enterShared(ctx context.Context, turn *hold, o *options, p *patience, at callsite.Site) (*hold, error) {
 	h := &hold{reads: true, joined: turn}
 	h.set(ctx, t, o, at, time.Now())
 	if err := t.suffice(ctx, p.until, o); err != nil {
@@ -119,9 +120,7 @@ func (h *hold) expire(now time.Time) (after func()) {
 		return after
 	}
 	err := t.lostError(reason)
-	if cancel := t.removeLocked(h, err); cancel != nil {
-		cancel(err)
-	}
+	t.removeLocked(h, err)
 	h.lapsed = true
 	t.unfreed++
 	t.watchLocked()
@@ -232,7 +231,7 @@ func (c *Client) joinNested(ctx context.Context, outer *hold, o *options) (*hold
 	p := patience{c: c, name: t.lock.name, until: deadlineOf(start, o)}
 	h, err := t.enterShared(ctx, turn, o, &p, c.callSite(o.skip+3))
 	if err != nil {
-		if over := outer.check(); over != nil {
+		if over := outer.Err(); over != nil {
 			return nil, over
 		}
 		return nil, p.asBusy(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -19,7 +20,7 @@ import (
 //
 // It asks the server once, whether the lock still stands. Whatever becomes of
 // that request, it cannot make an owner, and a number that it leaves is corrected.
-func (t *tenure) reenter(ctx context.Context, outer *hold, l *Lock, o *options, p *patience, at site) (*hold, error) {
+func (t *tenure) reenter(ctx context.Context, outer *hold, l *Lock, o *options, p *patience, at callsite.Site) (*hold, error) {
 	h := &hold{}
 	h.set(ctx, t, o, at, time.Now())
 	count, err := t.reserve(h, outer, l, o)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
 )
@@ -15,7 +16,7 @@ import (
 // differently. It returns neither a hold nor
 // an error if there is nothing to take over any more: then the caller competes.
 // On failure the gate has been left, or will be.
-func (c *Client) takeOver(ctx context.Context, old *tenure, l *Lock, o *options, until time.Time, at site) (*hold, error) {
+func (c *Client) takeOver(ctx context.Context, old *tenure, l *Lock, o *options, until time.Time, at callsite.Site) (*hold, error) {
 	if l.kind != old.lock.kind {
 		if old.retire() { // the caller is to read what was held to write
 			_ = old.sendRelease()
@@ -25,7 +26,7 @@ func (c *Client) takeOver(ctx context.Context, old *tenure, l *Lock, o *options,
 	now := time.Now()
 	ln := old.line
 	fresh := renew.Elapsed(old.lease.Confirmed(), now) <= old.length/3
-	turn := ln.turns.over(now)
+	turn := ln.turns.Over(now)
 	alike := old.lock.kind == l.kind && old.lock.channel == l.channel // a spin lock's release tells nobody
 	if fresh && !turn && alike && old.watch && !o.hasLease && !o.fenced && !o.member && old.lease.Left(now) <= old.length {
 		return old.adopt(ctx, o, at, now), nil
@@ -59,14 +60,14 @@ func (t *tenure) retire() bool {
 // what is owed for it. That is kept for a while: who wants the lock next is to know.
 func (t *tenure) depart(n, foreign int) {
 	ln, now := t.line, time.Now()
-	if !t.member && (n > 0 || t.c.yieldsBlindly(t.lock.channel, ln.turns.reign, now)) {
-		ln.turns.yield(max(0, n), foreign, now)
+	if !t.member && (n > 0 || t.c.blind.Yields(t.lock.channel, ln.turns.Reign, now)) {
+		ln.turns.Yield(max(0, n), foreign, now)
 		if t.lock.writers != "" {
-			ln.turns.briefly(now)
+			ln.turns.Briefly(now)
 		}
 		t.c.lines.keep(ln)
 	} else if n == 0 && !t.member {
-		ln.turns.free()
+		ln.turns.Free()
 	}
 	t.c.leave(ln)
 }
@@ -80,10 +81,10 @@ func (l *Lock) listens() bool { return l.backoff == nil && l.group == nil }
 // from old to t. A replica that does not know of it yet has the lock as old's, which
 // keeps everybody else out as well. So replicas are asked only where t is to have
 // more than old had, or where its renewals would need them.
-func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, until time.Time, at site) (*hold, error) {
+func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, until time.Time, at callsite.Site) (*hold, error) {
 	ln := t.line
 	own, last := c.server.Own(&ln.news, t.lock.channel), "0"
-	if t.lock.backoff != nil || ln.turns.last(time.Now()) { // who spins cannot be seen
+	if t.lock.backoff != nil || ln.turns.Last(time.Now()) { // who spins cannot be seen
 		last = "1"
 	}
 	foreign := ln.news.Foreign()
@@ -115,7 +116,7 @@ func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, until tim
 		ln.news.Answered(false) // lost on the way; nobody held it
 	default:
 		ln.news.Answered(true)
-		ln.turns.yield(int(max(0, reply.Int)), foreign, time.Now())
+		ln.turns.Yield(int(max(0, reply.Int)), foreign, time.Now())
 		if t.lock.listens() {
 			ln.listen(c, t.lock.channel)
 		}
@@ -125,7 +126,7 @@ func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, until tim
 }
 
 // transfer moves the lock from old to t with a lease of its own.
-func (c *Client) transfer(ctx context.Context, old, t *tenure, o *options, until time.Time, at site) (*hold, error) {
+func (c *Client) transfer(ctx context.Context, old, t *tenure, o *options, until time.Time, at callsite.Site) (*hold, error) {
 	q := t.op(t.lock.kind.transfer, []string{old.id, t.id, t.args[0]})
 	t.fence(&q)
 	q.Stop, q.Until, q.Acks = c.server.Done, until, c.server.Acks.Holds
@@ -148,11 +149,11 @@ func (c *Client) transfer(ctx context.Context, old, t *tenure, o *options, until
 }
 
 // moved begins a tenure that the server has confirmed, if that came in time.
-func (c *Client) moved(ctx context.Context, t *tenure, q *request.Call, token int64, o *options, at site) *hold {
+func (c *Client) moved(ctx context.Context, t *tenure, q *request.Call, token int64, o *options, at callsite.Site) *hold {
 	t.taken(q.Sent, token)
 	now := time.Now()
 	if t.trusted(ctx, q.Until, now) {
-		t.line.turns.begin(now, false) // before it begins: it can be lost at once, and the line with it
+		t.line.turns.Begin(now, false) // before it begins: it can be lost at once, and the line with it
 		if h := t.begin(ctx, o, at, now); h != nil {
 			return h
 		}

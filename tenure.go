@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/script"
@@ -134,7 +135,7 @@ func (t *tenure) confirm(sent time.Time, length time.Duration) { t.lease.Confirm
 
 // begin makes a taken tenure live, with its first hold. It returns nil if the
 // tenure was revoked, or the client closed, before it could begin.
-func (t *tenure) begin(ctx context.Context, o *options, at site, now time.Time) *hold {
+func (t *tenure) begin(ctx context.Context, o *options, at callsite.Site, now time.Time) *hold {
 	h := t.newHold(ctx, o, at, now)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -156,7 +157,7 @@ func (t *tenure) arrive() bool {
 	started := t.startLocked()
 	t.mu.Unlock()
 	if started {
-		t.line.turns.begin(time.Now(), true)
+		t.line.turns.Begin(time.Now(), true)
 	}
 	return started
 }
@@ -176,7 +177,7 @@ func (t *tenure) startLocked() bool {
 
 // adopt gives a live tenure that was passed on to its next hold. It returns
 // nil if the tenure has been lost in between.
-func (t *tenure) adopt(ctx context.Context, o *options, at site, now time.Time) *hold {
+func (t *tenure) adopt(ctx context.Context, o *options, at callsite.Site, now time.Time) *hold {
 	h := t.newHold(ctx, o, at, now)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -200,7 +201,7 @@ func (t *tenure) watchLocked() {
 }
 
 // site returns where a hold of this tenure was acquired.
-func (t *tenure) site() site {
+func (t *tenure) site() callsite.Site {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.holds == nil {
@@ -224,8 +225,9 @@ func (t *tenure) addLocked(h *hold) {
 	}
 }
 
-// removeLocked ends h with err and returns how to end its context.
-func (t *tenure) removeLocked(h *hold, err error) (cancel context.CancelCauseFunc) {
+// removeLocked ends h with err, and its context: under the lock, which is safe because
+// that runs no code of users.
+func (t *tenure) removeLocked(h *hold, err error) {
 	h.err = err
 	if h.prev == nil {
 		t.holds = h.next
@@ -242,19 +244,15 @@ func (t *tenure) removeLocked(h *hold, err error) (cancel context.CancelCauseFun
 	if h.own != nil {
 		t.c.clock.Remove(h.own)
 	}
-	return h.cancel
+	h.end.End(err)
 }
 
-// endLocked ends the tenure and all its holds, and returns these. Their
-// contexts end here, under the lock, which is safe because that runs no code of
-// users: functions given to context.AfterFunc get goroutines of their own.
+// endLocked ends the tenure and all its holds, and returns these.
 func (t *tenure) endLocked(err error) (ended []*hold) {
 	t.state, t.err = tenureOver, err
 	for t.holds != nil {
 		h := t.holds
-		if cancel := t.removeLocked(h, err); cancel != nil {
-			cancel(err)
-		}
+		t.removeLocked(h, err)
 		ended = append(ended, h)
 	}
 	return ended
@@ -266,7 +264,7 @@ func (t *tenure) endLocked(err error) (ended []*hold) {
 func (t *tenure) finish(ctx context.Context) error {
 	ln := t.line
 	if t.passable(time.Now()) {
-		ln.turns.hands++
+		ln.turns.Hands++
 		if ln.gate.Pass(t) {
 			t.c.lines.put(ln)
 			return nil

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/gate"
+	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/request"
 )
 
@@ -77,7 +79,7 @@ func (c *Client) acquired(h *hold, start time.Time, handedOff bool) {
 
 // compete tries for the lock against other processes. The caller is inside the
 // gate; on failure it no longer is.
-func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *patience, at site) (*hold, error) {
+func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *patience, at callsite.Site) (*hold, error) {
 	t := c.newTenure(ln, l, o)
 	var late lateness
 	tries := 0
@@ -95,10 +97,10 @@ func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *
 			return nil, err // take has left the gate, or will
 		case owner == "" && t.trusted(ctx, p.until, now):
 			// Before it begins: it can be lost at once, and the line with it.
-			if ln.turns.owed > 0 {
-				ln.turns.settled(ln.news.Foreign(), now)
+			if ln.turns.Owed > 0 {
+				ln.turns.Settled(ln.news.Foreign(), now)
 			}
-			ln.turns.begin(now, true)
+			ln.turns.Begin(now, true)
 			if l.group != nil {
 				ln.news.Stop() // only who waits listens
 			}
@@ -187,20 +189,13 @@ func deadlineOf(start time.Time, o *options) time.Time {
 	return time.Time{}
 }
 
-// An owedError is request.ErrWaitOver for one who only tries, while this process owes so many
-// turns to others.
-type owedError int
-
-func (e owedError) Error() string        { return "turns owed" }
-func (e owedError) Is(target error) bool { return target == request.ErrWaitOver }
-
 // asBusy turns the end of the caller's patience into a *BusyError. Other
 // errors stay what they are.
 func (p *patience) asBusy(err error) error {
 	var re *driver.RunError
 	switch {
 	case errors.Is(err, request.ErrWaitOver):
-		var owed owedError
+		var owed handoff.Owed
 		_ = errors.As(err, &owed)
 		return &BusyError{Name: p.name, Owner: p.owner, TTL: p.ttl, Owed: int(owed), what: p.what}
 	case errors.Is(err, ErrClosed), errors.Is(err, ErrUnavailable), errors.Is(err, ErrBusy), errors.As(err, &re):
@@ -213,7 +208,7 @@ func (p *patience) asBusy(err error) error {
 
 // enter lines up at the gate. It returns what the caller was let in with: a
 // tenure that is passed on, or nil. On failure the line has been left.
-func (p *patience) enter(ctx context.Context, ln *line, o *options, at site) (*tenure, error) {
+func (p *patience) enter(ctx context.Context, ln *line, o *options, at callsite.Site) (*tenure, error) {
 	if o.once {
 		if ln.gate.TryEnter() {
 			return nil, nil
@@ -342,12 +337,12 @@ var errTooLate = errors.New("the server took longer to answer than the lease can
 // enough to see whether the turns are being taken. Who does not wait does not
 // take another's turn either.
 func (p *patience) payTurns(ctx context.Context, ln *line, l *Lock, once bool) error {
-	for ln.turns.owed > 0 {
-		d := ln.turns.owes(ln.news.Foreign(), time.Now())
+	for ln.turns.Owed > 0 {
+		d := ln.turns.Owes(ln.news.Foreign(), time.Now())
 		if d == 0 {
 			return nil
 		}
-		why := owedError(ln.turns.owed)
+		why := handoff.Owed(ln.turns.Owed)
 		if once {
 			return why
 		}

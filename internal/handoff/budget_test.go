@@ -1,11 +1,9 @@
-package redlatch
+package handoff
 
 import (
 	"testing"
 	"time"
 
-	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/internal/request"
 	"pgregory.net/rapid"
 )
 
@@ -21,13 +19,13 @@ func TestQuantum(t *testing.T) {
 		{"many hands in no time", 1000, quantumMin - 1, false},
 		{"enough hands, enough time", quantumHands, quantumMin, true},
 		{"one hand too few", quantumHands - 1, quantumMin, false},
-		{"few hands for long", 0, quantumMax - 1, false},
-		{"few hands for too long", 0, quantumMax, true},
+		{"few hands for long", 0, QuantumMax - 1, false},
+		{"few hands for too long", 0, QuantumMax, true},
 	} {
-		var u turns
-		u.begin(start, true)
-		u.hands = c.hands
-		if got := u.over(start.Add(c.after)); got != c.over {
+		var u Budget
+		u.Begin(start, true)
+		u.Hands = c.hands
+		if got := u.Over(start.Add(c.after)); got != c.over {
 			t.Errorf("%s: over = %v, want %v", c.name, got, c.over)
 		}
 	}
@@ -35,22 +33,22 @@ func TestQuantum(t *testing.T) {
 
 func TestReignSpansQuanta(t *testing.T) {
 	start := time.Now()
-	var u turns
-	u.begin(start, true)
-	for at := time.Duration(0); at < reignMax; at += quantumMax {
+	var u Budget
+	u.Begin(start, true)
+	for at := time.Duration(0); at < ReignMax; at += QuantumMax {
 		now := start.Add(at)
-		u.hands = quantumHands
-		u.begin(now, false) // it stayed here
-		if u.hands != 0 || u.over(now) || u.last(now) {
-			t.Fatalf("after %v: %d hands, over %v, last %v; want a new quantum of the same reign", at, u.hands, u.over(now), u.last(now))
+		u.Hands = quantumHands
+		u.Begin(now, false) // it stayed here
+		if u.Hands != 0 || u.Over(now) || u.Last(now) {
+			t.Fatalf("after %v: %d hands, over %v, last %v; want a new quantum of the same reign", at, u.Hands, u.Over(now), u.Last(now))
 		}
 	}
-	end := start.Add(reignMax)
-	if !u.last(end) {
-		t.Errorf("the reign goes on after %v", reignMax)
+	end := start.Add(ReignMax)
+	if !u.Last(end) {
+		t.Errorf("the reign goes on after %v", ReignMax)
 	}
-	u.begin(end, true)
-	if u.last(end) {
+	u.Begin(end, true)
+	if u.Last(end) {
 		t.Error("a new reign is over at once")
 	}
 }
@@ -58,16 +56,16 @@ func TestReignSpansQuanta(t *testing.T) {
 func TestTurnsAreOwedAndPaid(t *testing.T) {
 	start := time.Now()
 	now := start
-	var u turns
+	var u Budget
 	owes := func(foreign int, want time.Duration) {
 		t.Helper()
-		if got := u.owes(foreign, now); got != want {
+		if got := u.Owes(foreign, now); got != want {
 			t.Errorf("with %d messages heard: owes %v, want %v", foreign, got, want)
 		}
 	}
-	u.begin(now, true)
+	u.Begin(now, true)
 	owes(7, 0) // nothing was yielded
-	u.yield(3, 7, now)
+	u.Yield(3, 7, now)
 	owes(7, shortestPause)
 	now = now.Add(2 * time.Millisecond)
 	owes(7, shortestPause-2*time.Millisecond)
@@ -76,10 +74,10 @@ func TestTurnsAreOwedAndPaid(t *testing.T) {
 	owes(8, shortestPause-time.Millisecond) // a message pays once
 	owes(100, 0)                            // and more than was owed pays no other debt
 	owes(101, 0)
-	u.yield(1, 101, now)
+	u.Yield(1, 101, now)
 	owes(101, shortestPause)
 	owes(102, 0)
-	u.yield(2, 102, now)
+	u.Yield(2, 102, now)
 	owes(5, shortestPause) // a new subscription has begun to count
 	now = now.Add(shortestPause)
 	owes(5, 0) // a pause ends
@@ -87,20 +85,20 @@ func TestTurnsAreOwedAndPaid(t *testing.T) {
 }
 
 // unused lets u make pauses that nobody uses, for as long as they become longer.
-func unused(t *testing.T, u *turns, now time.Time, want ...time.Duration) time.Time {
+func unused(t *testing.T, u *Budget, now time.Time, want ...time.Duration) time.Time {
 	t.Helper()
 	for _, pause := range want {
-		u.begin(now, true)
-		u.yield(3, 0, now)
-		if got := u.owes(0, now); got != pause {
+		u.Begin(now, true)
+		u.Yield(3, 0, now)
+		if got := u.Owes(0, now); got != pause {
 			t.Fatalf("a pause of %v, want %v", got, pause)
 		}
 		now = now.Add(pause)
-		u.settled(0, now)
+		u.Settled(0, now)
 		end := now.Add(calmPauses*pause - 1)
-		u.begin(end, true)
-		u.yield(3, 0, end)
-		if got := u.owes(0, end); got != 0 || !u.calmed(end) {
+		u.Begin(end, true)
+		u.Yield(3, 0, end)
+		if got := u.Owes(0, end); got != 0 || !u.calmed(end) {
 			t.Fatalf("owes %v so soon after a pause of %v", got, pause)
 		}
 		now = end.Add(1)
@@ -110,35 +108,35 @@ func unused(t *testing.T, u *turns, now time.Time, want ...time.Duration) time.T
 
 func TestAPauseThatNobodyUsesIsRareAndThenLonger(t *testing.T) {
 	const ms = time.Millisecond
-	var u turns
+	var u Budget
 	now := unused(t, &u, time.Now(), 5*ms, 10*ms, 20*ms, 40*ms, 80*ms, 80*ms)
 	// One that is used is not followed by a shorter one.
-	u = turns{}
+	u = Budget{}
 	now = unused(t, &u, now, 5*ms, 10*ms)
 	for foreign := range 4 {
-		u.begin(now, true)
-		u.yield(1, foreign, now)
-		if got := u.owes(foreign, now); got < 20*ms {
+		u.Begin(now, true)
+		u.Yield(1, foreign, now)
+		if got := u.Owes(foreign, now); got < 20*ms {
 			t.Errorf("after %d pauses that were used one of %v, want 20ms or more", foreign, got)
 		}
 		now = now.Add(19 * ms)
-		u.settled(foreign+1, now)
+		u.Settled(foreign+1, now)
 	}
 }
 
 // Of three who listen one wants the lock: it is not to suffer from the others.
 func TestWhoTakesATurnKeepsItBesideThoseWhoDoNot(t *testing.T) {
 	now := time.Now()
-	var u turns
-	u.begin(now, true)
-	u.yield(3, 0, now)
-	u.owes(1, now)
+	var u Budget
+	u.Begin(now, true)
+	u.Yield(3, 0, now)
+	u.Owes(1, now)
 	now = now.Add(shortestPause)
-	u.settled(1, now)
-	u.begin(now, true)
-	u.yield(3, 1, now)
-	if got := u.owes(1, now); got != 2*shortestPause || u.owed != 1 || u.calmed(now) {
-		t.Errorf("owes %d turns, a pause of %v", u.owed, got)
+	u.Settled(1, now)
+	u.Begin(now, true)
+	u.Yield(3, 1, now)
+	if got := u.Owes(1, now); got != 2*shortestPause || u.Owed != 1 || u.calmed(now) {
+		t.Errorf("owes %d turns, a pause of %v", u.Owed, got)
 	}
 }
 
@@ -147,12 +145,12 @@ func TestAPauseIsInProportionToWhatWasHad(t *testing.T) {
 	now := time.Now()
 	for had, want := range map[time.Duration]time.Duration{
 		0: shortestPause, 18 * time.Millisecond: shortestPause, 90 * time.Millisecond: 20 * time.Millisecond,
-		time.Second: longestPause, time.Hour: longestPause,
+		time.Second: LongestPause, time.Hour: LongestPause,
 	} {
-		var u turns
-		u.begin(now.Add(-had), true)
-		u.yield(1, 0, now)
-		if got := u.owes(0, now); got != want {
+		var u Budget
+		u.Begin(now.Add(-had), true)
+		u.Yield(1, 0, now)
+		if got := u.Owes(0, now); got != want {
 			t.Errorf("after %v a pause of %v, want %v", had, got, want)
 		}
 	}
@@ -161,16 +159,16 @@ func TestAPauseIsInProportionToWhatWasHad(t *testing.T) {
 // To whoever cannot be seen the shortest pause is made, and nothing follows from it.
 func TestAPauseForNobodyInSightTeachesNothing(t *testing.T) {
 	now := time.Now()
-	var u turns
-	u.begin(now.Add(-time.Hour), true)
+	var u Budget
+	u.Begin(now.Add(-time.Hour), true)
 	for range 3 {
-		u.yield(0, 0, now)
-		if got := u.owes(0, now); got != shortestPause {
+		u.Yield(0, 0, now)
+		if got := u.Owes(0, now); got != shortestPause {
 			t.Errorf("a pause of %v, want %v", got, shortestPause)
 		}
-		u.settled(0, now)
+		u.Settled(0, now)
 	}
-	if u.longer != 0 || !u.calm.IsZero() {
+	if u.longer != 0 || !u.Calm.IsZero() {
 		t.Errorf("then pauses of %v", u.longer)
 	}
 }
@@ -178,18 +176,18 @@ func TestAPauseForNobodyInSightTeachesNothing(t *testing.T) {
 // Of several permits some may be left after one was taken: a message shows it.
 func TestAMessageShowsThatAPauseWasUsed(t *testing.T) {
 	now := time.Now()
-	var u turns
-	u.begin(now, true)
-	u.yield(1, 0, now)
+	var u Budget
+	u.Begin(now, true)
+	u.Yield(1, 0, now)
 	now = now.Add(shortestPause)
-	u.settled(0, now)
-	u.used(0)
+	u.Settled(0, now)
+	u.Used(0)
 	if !u.calmed(now) {
 		t.Error("used without a message")
 	}
-	u.used(1)
-	u.yield(1, 1, now)
-	if got := u.owes(1, now); got != shortestPause {
+	u.Used(1)
+	u.Yield(1, 1, now)
+	if got := u.Owes(1, now); got != shortestPause {
 		t.Errorf("a pause of %v, want %v", got, shortestPause)
 	}
 }
@@ -197,39 +195,39 @@ func TestAMessageShowsThatAPauseWasUsed(t *testing.T) {
 // One who takes a permit and leaves others had ended the calm for all who listen.
 func TestAMessageDuringTheCalmIsWorthOneTurn(t *testing.T) {
 	now := time.Now()
-	var u turns
-	u.begin(now, true)
-	u.yield(4, 0, now)
+	var u Budget
+	u.Begin(now, true)
+	u.Yield(4, 0, now)
 	now = now.Add(shortestPause)
-	u.settled(0, now)
-	u.used(1)
-	u.used(9)
-	if u.yield(4, 9, now); u.owed != 1 {
-		t.Errorf("owes %d turns, want 1", u.owed)
+	u.Settled(0, now)
+	u.Used(1)
+	u.Used(9)
+	if u.Yield(4, 9, now); u.Owed != 1 {
+		t.Errorf("owes %d turns, want 1", u.Owed)
 	}
 }
 
 // What was learnt about those who listened says nothing about who listens later.
 func TestWhatWasLearntIsForgottenWhenNobodyListens(t *testing.T) {
 	now := time.Now()
-	var u turns
-	u.begin(now, true)
-	u.yield(3, 0, now)
-	u.free()
-	if u.owed != 0 {
+	var u Budget
+	u.Begin(now, true)
+	u.Yield(3, 0, now)
+	u.Free()
+	if u.Owed != 0 {
 		t.Error("owes turns to nobody")
 	}
 	now = unused(t, &u, now, 5*time.Millisecond, 10*time.Millisecond)
-	u.free()
+	u.Free()
 	now = now.Add(time.Second)
-	u.begin(now, true)
-	u.yield(3, 0, now)
-	if got := u.owes(0, now); got != shortestPause || u.owed != 3 || u.calmed(now) {
-		t.Errorf("owes %d turns, a pause of %v; want 3, %v", u.owed, got, shortestPause)
+	u.Begin(now, true)
+	u.Yield(3, 0, now)
+	if got := u.Owes(0, now); got != shortestPause || u.Owed != 3 || u.calmed(now) {
+		t.Errorf("owes %d turns, a pause of %v; want 3, %v", u.Owed, got, shortestPause)
 	}
-	u.settled(0, now)
-	u.free()
-	if u.begin(now, true); u.calmed(now) {
+	u.Settled(0, now)
+	u.Free()
+	if u.Begin(now, true); u.calmed(now) {
 		t.Error("still calm")
 	}
 }
@@ -239,44 +237,44 @@ func TestWhatWasLearntIsForgottenWhenNobodyListens(t *testing.T) {
 // that nobody uses are a tenth of the time at most.
 func TestTurnsNeverGrowByThemselves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var u turns
+		var u Budget
 		start := time.Now()
 		now := start
 		foreign, yielded := 0, 0
 		var lost time.Duration // in pauses that nobody used
-		u.begin(now, true)
+		u.Begin(now, true)
 		t.Repeat(map[string]func(*rapid.T){
 			"time passes": func(t *rapid.T) { now = now.Add(time.Duration(rapid.IntRange(0, 2e9).Draw(t, "ns"))) },
 			"yield": func(t *rapid.T) {
 				yielded = rapid.IntRange(0, 1000).Draw(t, "to")
-				u.yield(yielded, foreign, now)
-				if u.owed > max(1, yielded) {
-					t.Fatalf("owes %d turns after yielding to %d", u.owed, yielded)
+				u.Yield(yielded, foreign, now)
+				if u.Owed > max(1, yielded) {
+					t.Fatalf("owes %d turns after yielding to %d", u.Owed, yielded)
 				}
 			},
 			"message": func(*rapid.T) { foreign++ },
 			"owes": func(t *rapid.T) {
-				before, news := u.owed, foreign-u.heard
-				got := u.owes(foreign, now)
-				if want := max(0, before-news); before > 0 && u.owed != want || got > longestPause || (u.owed == 0 && got > 0) {
-					t.Fatalf("owed %d, %d messages: owes %d, %v", before, news, u.owed, got)
+				before, news := u.Owed, foreign-u.heard
+				got := u.Owes(foreign, now)
+				if want := max(0, before-news); before > 0 && u.Owed != want || got > LongestPause || (u.Owed == 0 && got > 0) {
+					t.Fatalf("owed %d, %d messages: owes %d, %v", before, news, u.Owed, got)
 				}
 			},
 			"settled": func(*rapid.T) {
-				if d := u.owes(foreign, now); u.owed > 0 {
+				if d := u.Owes(foreign, now); u.Owed > 0 {
 					now = now.Add(d)
 					if !u.unseen && u.taken == 0 {
 						lost += u.pause
 					}
 				}
-				u.settled(foreign, now)
-				u.begin(now, true)
+				u.Settled(foreign, now)
+				u.Begin(now, true)
 			},
 			"": func(t *rapid.T) {
-				if u.owed < 0 || u.owed > max(1, yielded) || u.longer > longestPause {
-					t.Fatalf("owed %d, pauses of %v", u.owed, u.longer)
+				if u.Owed < 0 || u.Owed > max(1, yielded) || u.longer > LongestPause {
+					t.Fatalf("owed %d, pauses of %v", u.Owed, u.longer)
 				}
-				if most := now.Sub(start)/10 + 4*longestPause; lost > most {
+				if most := now.Sub(start)/10 + 4*LongestPause; lost > most {
 					t.Fatalf("%v of %v lost in pauses", lost, now.Sub(start))
 				}
 			},
@@ -289,80 +287,46 @@ func TestTurnsNeverGrowByThemselves(t *testing.T) {
 // it was used.
 func TestAnotherReleaseMakesAPauseNoLonger(t *testing.T) {
 	now := time.Now()
-	var u turns
-	u.begin(now, true)
-	u.yield(1, 0, now)
+	var u Budget
+	u.Begin(now, true)
+	u.Yield(1, 0, now)
 	now = now.Add(shortestPause - time.Millisecond)
-	if !u.yields(now) {
+	if !u.Yields(now) {
 		t.Error("no turns during a pause")
 	}
-	u.yield(2, 0, now)
-	if got := u.owes(0, now); got != time.Millisecond || u.owed != 2 {
-		t.Errorf("owes %d turns, a pause of %v; want 2, 1ms", u.owed, got)
+	u.Yield(2, 0, now)
+	if got := u.Owes(0, now); got != time.Millisecond || u.Owed != 2 {
+		t.Errorf("owes %d turns, a pause of %v; want 2, 1ms", u.Owed, got)
 	}
-	u.used(1) // it is being used: that is what owes counts
+	u.Used(1) // it is being used: that is what owes counts
 	if u.heard != 0 {
 		t.Error("a message during the pause was not left to pay a turn")
 	}
 	now = now.Add(time.Millisecond)
-	if u.yields(now) {
+	if u.Yields(now) {
 		t.Error("another turn before it is known whether the pause was used")
 	}
-	u.begin(now.Add(-quantumMax), false)
-	if u.over(now) {
+	u.Begin(now.Add(-QuantumMax), false)
+	if u.Over(now) {
 		t.Error("a quantum ends then")
 	}
-	u.settled(2, now)
-	if !u.yields(now) {
+	u.Settled(2, now)
+	if !u.Yields(now) {
 		t.Error("no turns after a pause that was used")
 	}
 }
 
 func TestABriefDebtIsOneShortPause(t *testing.T) {
 	now := time.Now()
-	var u turns
-	u.begin(now.Add(-time.Hour), true)
-	u.yield(3, 0, now)
-	u.briefly(now)
-	if got := u.owes(0, now); got != shortestPause || u.owed != 1 {
-		t.Errorf("owes %d turns, a pause of %v; want 1, %v", u.owed, got, shortestPause)
+	var u Budget
+	u.Begin(now.Add(-time.Hour), true)
+	u.Yield(3, 0, now)
+	u.Briefly(now)
+	if got := u.Owes(0, now); got != shortestPause || u.Owed != 1 {
+		t.Errorf("owes %d turns, a pause of %v; want 1, %v", u.Owed, got, shortestPause)
 	}
-	u.owes(1, now)
-	if u.briefly(now); u.owed != 0 {
+	u.Owes(1, now)
+	if u.Briefly(now); u.Owed != 0 {
 		t.Error("owes what was paid")
-	}
-}
-
-// What a desk owes is forgotten by a timer, which may come when the desk is gone and
-// another one has callers.
-func TestADeskIsNotForgottenForOneOfBefore(t *testing.T) {
-	s := &ExpirableSemaphore{c: &Client{server: &request.Server{}}, name: "desks"}
-	ds := &desks{}
-	old := ds.get(s)
-	ds.put(old)
-	d := ds.get(s)
-	d.serving = true
-	ds.put(old)
-	if ds.m[s.name] != d {
-		t.Error("it was forgotten")
-	}
-}
-
-// A desk that is new hears of releases that began before it, and would take their
-// messages for those of others.
-func TestADeskLastsForTheReleasesThatItHearsOf(t *testing.T) {
-	s := &ExpirableSemaphore{c: &Client{server: &request.Server{}}, name: "desks"}
-	ds := &desks{}
-	d, _, foreign := ds.releasing(s)
-	if other, _, _ := ds.releasing(s); other != d {
-		t.Error("the second release has a desk of its own")
-	}
-	ds.released(d, driver.Reply{}, foreign)
-	if ds.m[s.name] != d {
-		t.Error("a release is under way, and its desk is gone")
-	}
-	ds.released(d, driver.Reply{}, foreign)
-	if len(ds.m) != 0 {
-		t.Error("the desk stays")
 	}
 }

@@ -1,0 +1,2 @@
+// Package callsite remembers where something was asked for: see [Site].
+package callsite

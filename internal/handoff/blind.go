@@ -1,0 +1,42 @@
+package handoff
+
+import (
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// In a cluster with classic Pub/Sub some may listen at another node, where no script
+// sees them. There a process makes a pause once a second although it sees nobody.
+// For that it remembers since when it has what it releases, of some at a time.
+type Blind struct {
+	Server *request.Server
+
+	mu     sync.Mutex // guards what follows
+	reigns [64]struct {
+		channel      string
+		since, until time.Time
+	}
+}
+
+// yields says whether it is time for such a pause, now that something is
+// released that this process got at begun.
+func (b *Blind) Yields(channel string, begun, now time.Time) bool {
+	if b.Server.SeenByScripts() || channel == "" {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := &b.reigns[wire.Slot(channel)%len(b.reigns)]
+	if r.channel != channel || begun.Sub(r.until) >= LongestPause { // others could have had it
+		r.channel, r.since = channel, begun
+	}
+	r.until = now
+	if now.Sub(r.since) < ReignMax {
+		return false
+	}
+	r.since = now
+	return true
+}

@@ -1,0 +1,164 @@
+package handoff
+
+import (
+	"time"
+
+	"github.com/redlatch/redlatch/internal/request"
+)
+
+// While goroutines of one process want a lock, it passes between them without
+// a round trip. So that other processes get it too, that goes on for a quantum
+// only; then one script asks whether anybody else waits (lock.turn.lua) and, if
+// so, releases the lock to them. Every release answers how many others listen, too.
+//
+// A process that has released the lock to n others owes n turns: for each it makes a
+// pause, and takes part again when it owes none. A release that it hears from
+// elsewhere has paid one, and ends the pause. If nobody used a pause, others listen
+// who do not want the lock, or are farther away: the next one is twice as long, and
+// until nine times the pause have gone by, only so many turns are owed as were taken
+// before it.
+const (
+	quantumHands = 32                   // a quantum ends after this many hand-offs
+	quantumMin   = time.Millisecond     // and this much time,
+	QuantumMax   = 5 * time.Millisecond // or after this much time alone
+	ReignMax     = time.Second          // yield then, even if nobody can be seen to wait
+
+	shortestPause = 5 * time.Millisecond
+	LongestPause  = 80 * time.Millisecond
+	calmPauses    = 9 // a pause that nobody used is paid by so much time without one
+
+	// keepTurns is for how long they are remembered.
+	Keep = calmPauses * LongestPause
+)
+
+// turns is a process's conduct towards others that want the same lock. It is
+// not locked: it belongs to whoever is inside the gate.
+type Budget struct {
+	Hands   int       // hand-offs in this quantum
+	quantum time.Time // when this quantum began
+	Reign   time.Time // when this process got the lock from somewhere else
+
+	Owed   int           // turns that we owe
+	taken  int           // turns that were taken since we yielded
+	unseen bool          // nobody was seen to whom to yield
+	heard  int           // foreign messages that have been counted
+	pause  time.Duration // how long the lock is left to others, and again after each turn that is taken,
+	Rest   time.Time     // and until when that is
+
+	Unused time.Time     // when a pause ended that nobody used; or before there was any, when we got the lock
+	longer time.Duration // what a pause was found to need since; 0: nothing
+	Calm   time.Time     // until then no more turns are owed
+	takers int           // than were taken before
+}
+
+// begin starts a quantum; fresh says that the lock came from elsewhere.
+func (u *Budget) Begin(now time.Time, fresh bool) {
+	u.Hands, u.quantum = 0, now
+	if fresh {
+		u.Reign = now
+	}
+	if u.Unused.IsZero() {
+		u.Unused = now
+	}
+}
+
+// over says whether the quantum has ended.
+func (u *Budget) Over(now time.Time) bool { return u.OverAfter(quantumHands, now) }
+
+// overAfter is over for quanta of another number of hand-offs.
+func (u *Budget) OverAfter(hands int, now time.Time) bool {
+	d := now.Sub(u.quantum)
+	return (d >= QuantumMax || (u.Hands >= hands && d >= quantumMin)) && u.Yields(now)
+}
+
+// yields says whether there is any use in a turn: not during the calm, nor after a
+// pause before it is known whether that was used. (Of many permits others are still
+// here, and another turn would begin another pause.)
+func (u *Budget) Yields(now time.Time) bool {
+	return !u.calmed(now) && (u.Owed == 0 || now.Before(u.Rest))
+}
+
+// calmed says that whoever listens was found not to want the lock.
+func (u *Budget) calmed(now time.Time) bool { return u.takers == 0 && now.Before(u.Calm) }
+
+// last says whether this process has had the lock for long enough, seen or
+// unseen waiters.
+func (u *Budget) Last(now time.Time) bool { return now.Sub(u.Reign) >= ReignMax }
+
+// free notes that the lock was released and nobody else listens: what was learnt was
+// about others.
+func (u *Budget) Free() { u.Owed, u.longer, u.Unused, u.Calm = 0, 0, time.Time{}, time.Time{} }
+
+// yield notes that the lock was released to n others, foreign messages having
+// been heard so far; or if n is 0, to whoever cannot be seen.
+func (u *Budget) Yield(n, foreign int, now time.Time) {
+	u.unseen = n == 0
+	u.pause = shortestPause
+	if !u.unseen {
+		// Who has lost no time for long can lose more at once.
+		u.pause = min(max(u.pause, u.longer, 2*now.Sub(u.Unused)/calmPauses), LongestPause)
+	}
+	n = max(1, n)
+	if now.Before(u.Calm) {
+		n = min(n, u.takers)
+	}
+	rest := now.Add(u.pause)
+	if u.Owed > 0 && now.Before(u.Rest) {
+		rest = u.Rest // of permits there are many to release: that makes a pause no longer
+	}
+	u.Owed, u.taken, u.heard, u.Rest = n, 0, foreign, rest
+}
+
+// briefly makes what is owed one turn and its pause the shortest, where writers are
+// preferred: these need no pause to get in, and readers of many processes that leave
+// one another long ones leave the lock idle, since reads overlap and nobody is told
+// that one has had its turn.
+func (u *Budget) Briefly(now time.Time) {
+	u.Owed, u.pause = min(u.Owed, 1), shortestPause
+	u.Rest = now.Add(u.pause)
+}
+
+// owes returns how long to wait before trying again, unless a message comes.
+func (u *Budget) Owes(foreign int, now time.Time) time.Duration {
+	if u.Owed == 0 {
+		return 0
+	}
+	paid := min(u.Owed, foreign-u.heard)
+	u.heard = foreign
+	if paid > 0 {
+		u.Owed -= paid
+		u.taken += paid
+		u.Rest = now.Add(u.pause)
+	}
+	if u.Owed == 0 {
+		return 0
+	}
+	return max(0, u.Rest.Sub(now))
+}
+
+// settled notes that this process has the lock again, after it has heard
+// foreign messages. What it still owes was not taken, as the lock was free.
+func (u *Budget) Settled(foreign int, now time.Time) {
+	u.Owes(foreign, now)
+	if u.Owed > 0 && !u.unseen {
+		u.longer = min(2*u.pause, LongestPause)
+		u.Unused, u.Calm, u.takers = now, now.Add(calmPauses*u.pause), u.taken
+	}
+	u.Owed = 0
+}
+
+// used notes that messages were heard after a pause that nobody seemed to have used:
+// of several permits somebody has taken one, and left some. He is owed a turn, as long
+// as the calm lasts; those who listen beside him are not.
+func (u *Budget) Used(foreign int) {
+	if u.Owed == 0 && foreign > u.heard {
+		u.heard, u.takers, u.longer = foreign, max(u.takers, 1), u.pause
+	}
+}
+
+// An owedError is request.ErrWaitOver for one who only tries, while this process owes so many
+// turns to others.
+type Owed int
+
+func (e Owed) Error() string        { return "turns owed" }
+func (e Owed) Is(target error) bool { return target == request.ErrWaitOver }

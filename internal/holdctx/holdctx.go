@@ -1,0 +1,116 @@
+package holdctx
+
+import (
+	"context"
+	"sync"
+)
+
+// Held is something held: a hold of a lock, or of several as one, or a permit.
+type Held interface {
+	Err() error        // why it is over, by the clock
+	Value(key any) any // its answer to a context's Value, or nil
+}
+
+// A Context adds to a context what only a hold knows: the clock, and that
+// whoever has the context has the lock. The context inside is a standard one,
+// so children need no goroutine and context.Cause works.
+//
+// The hold's end is no Deadline: that moves, by renewals or Extend, and what was
+// made of the context before would have copied it.
+type Context struct {
+	context.Context //nolint:containedctx // this is a context
+	held            Held
+	owner           any // is not garbage collected while somebody uses the context
+}
+
+// Made says whether there is a context yet.
+func (c *Context) Made() bool { return c.held != nil }
+
+// Make makes the context of something held, of the one that ends with it. owner
+// is what its user has.
+func (c *Context) Make(end context.Context, h Held, owner any) {
+	c.Context, c.held, c.owner = end, h, owner
+}
+
+// Err looks at the clock itself.
+func (c *Context) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	if c.held.Err() != nil {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Value answers the question which hold of a lock a context descends from.
+func (c *Context) Value(key any) any {
+	if v := c.held.Value(key); v != nil {
+		return v
+	}
+	return c.Context.Value(key)
+}
+
+// Join returns ctx together with the end of what is held, which ends with
+// the context end.
+func Join(ctx, end context.Context, h Held, owner any) context.Context {
+	both, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(end, func() { cancel(context.Cause(end)) })
+	context.AfterFunc(both, func() { stop() })
+	return &Context{Context: both, held: h, owner: owner}
+}
+
+// A Lazy is the context that ends with something held, made when somebody
+// asks for it. Its owner's mutex guards it.
+type Lazy struct {
+	ctx context.Context         //nolint:containedctx // nil until asked for
+	end context.CancelCauseFunc // ends ctx
+}
+
+// Get returns the context. It has the values of the acquisition's, and is over
+// if err says why what is held is.
+func (e *Lazy) Get(values context.Context, err error) context.Context {
+	if e.ctx == nil {
+		if values.Done() != nil {
+			values = context.WithoutCancel(values)
+		}
+		e.ctx, e.end = context.WithCancelCause(values)
+		e.End(err)
+	}
+	return e.ctx
+}
+
+// End ends the context with err as its cause, if there is one and err is not nil.
+// It runs no code of users: functions given to context.AfterFunc get goroutines of
+// their own.
+func (e *Lazy) End(err error) {
+	if e.end != nil && err != nil {
+		e.end(err)
+	}
+}
+
+// Dropped are holds that were garbage collected without having been released.
+type Dropped struct {
+	mu     sync.Mutex // guards giveUp
+	giveUp []func()
+}
+
+// Add has something that its user lost given up. It is called by the garbage
+// collector's goroutine, which does not belong to the client's world (in a test
+// it is outside of the synctest bubble): whoever calls GiveUp sees to the rest.
+func (d *Dropped) Add(giveUp func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.giveUp = append(d.giveUp, giveUp)
+}
+
+// GiveUp gives up what was dropped.
+func (d *Dropped) GiveUp() {
+	d.mu.Lock()
+	all := d.giveUp
+	d.giveUp = nil
+	d.mu.Unlock()
+	for _, giveUp := range all {
+		giveUp()
+	}
+}
