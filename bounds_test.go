@@ -120,7 +120,7 @@ func TestNoScriptGoesThroughMoreThanALockHas(t *testing.T) {
 		fill(s, "odd", 9000)
 		s.MustDo("HSET", "odd", "mode", "read")
 		s.MustDo("SET", "{odd}:285475da-9152-4c83-822a-67ee2f116a79:8000:rwlock_timeout:1", "1", "PX", "100000")
-		s.MustDo("PEXPIRE", "odd", "50")
+		s.MustDo("PEXPIRE", "odd", "25000")
 		if err := h.Release(bg); err != nil {
 			t.Fatal(err)
 		}

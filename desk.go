@@ -502,22 +502,7 @@ func (ds *desks) wait(ctx context.Context, s *ExpirableSemaphore, a *asker, p *p
 		p.ttl = a.next
 		return err
 	}
-	var over <-chan time.Time
-	if !p.until.IsZero() {
-		t := time.NewTimer(time.Until(p.until))
-		defer t.Stop()
-		over = t.C
-	}
-	var end error
-	select {
-	case <-a.done:
-	case <-ctx.Done():
-		end = request.ContextError(ctx)
-	case <-s.c.server.Done:
-		end = ErrClosed
-	case <-over:
-		end = request.ErrWaitOver
-	}
+	_, end := request.Await(ctx, s.c.server.Done, a.done, p.until)
 	if end == nil || !ds.leave(s, a) {
 		p.ttl = a.next
 		return a.err

@@ -119,7 +119,7 @@ func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, 
 	start := time.Now()
 	p := patience{c: s.c, name: s.name, what: noPermit, until: deadlineOf(start, &o)}
 	at := s.c.callSite(2)
-	var late lateness
+	var late request.Lateness
 	for {
 		a := &asker{ctx: ctx, ids: newPermitIDs(n), length: s.c.cfg.WatchdogTimeout, once: o.once, untilSet: o.untilSet, at: at, since: time.Now(), done: make(chan struct{})}
 		if o.hasLease {
@@ -143,7 +143,7 @@ func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, 
 			return ps, nil
 		}
 		s.drop(a.ids, a.suspect) // the reply came too late to trust it
-		if err := late.again(ctx, &p, &o); err != nil {
+		if err := late.Again(ctx, s.c.server, o.once, p.until); err != nil {
 			return nil, p.asBusy(err)
 		}
 	}

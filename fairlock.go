@@ -82,7 +82,7 @@ type queuer struct {
 	again  bool      // and t may have been put there more than once
 	quick  int       // tries in a row that came soon after the one before
 	warned bool      // of waiting for its own process
-	late   lateness
+	late   request.Lateness
 }
 
 // answer is what the server says to one that does not get the lock.
@@ -208,7 +208,7 @@ func (q *queuer) begin(ctx context.Context, given bool) (*hold, error) {
 	if trusted { // revoked, or the client closed, before it began
 		return nil, q.c.open()
 	}
-	return nil, q.late.again(ctx, q.p, q.o)
+	return nil, q.late.Again(ctx, q.c.server, q.o.once, q.p.until)
 }
 
 // leave gives up the caller's place.

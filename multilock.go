@@ -202,7 +202,7 @@ type quest struct {
 	o      *options
 	option Option // for each member
 	until  time.Time
-	late   lateness
+	late   request.Lateness
 }
 
 const (
@@ -304,10 +304,10 @@ func (q *quest) inTurn(ctx context.Context, g *holding, order []*Lock, known boo
 		return order[0], never, err
 	}
 	p := patience{c: order[0].c, name: order[0].name, until: q.until}
-	if err := q.late.again(ctx, &p, q.o); err != nil {
+	if err := q.late.Again(ctx, p.c.server, q.o.once, q.until); err != nil {
 		return order[0], never, p.asBusy(err)
 	}
-	return order[0], atOnce, &request.OutageError{Cause: errTooLate}
+	return order[0], atOnce, &request.OutageError{Cause: request.ErrTooLate}
 }
 
 // afterHaste is the verdict on the i-th member. The first one was waited for

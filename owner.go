@@ -42,7 +42,7 @@ type nestKey struct {
 
 // A scopeNest is a scope's tenure of one lock.
 type scopeNest struct {
-	slot    chan struct{} // one acquisition of the scope at a time
+	slot    chan struct{} // has one value, unless an acquisition of the scope has it
 	t       *tenure       // owned by who has the slot; may be over
 	callers int           // who have the slot, or want it; guarded by scope.mu
 }
@@ -55,6 +55,7 @@ func (s *scope) enter(l *Lock) *scopeNest {
 	n := s.nests[k]
 	if n == nil {
 		n = &scopeNest{slot: make(chan struct{}, 1)}
+		n.slot <- struct{}{}
 		s.nests[k] = n
 	}
 	n.callers++
@@ -129,14 +130,14 @@ func (c *Client) enterScope(ctx context.Context, l *Lock, sc *scope, o *options,
 	p := patience{c: c, name: l.name, until: deadlineOf(start, o)}
 	if o.once {
 		select {
-		case n.slot <- struct{}{}:
+		case <-n.slot:
 		default:
 			return nil, p.asBusy(request.ErrWaitOver)
 		}
-	} else if err := p.slot(ctx, n.slot); err != nil {
+	} else if _, err := request.Await(ctx, c.server.Done, n.slot, p.until); err != nil {
 		return nil, p.asBusy(err)
 	}
-	defer func() { <-n.slot }()
+	defer func() { n.slot <- struct{}{} }()
 	o.scope = sc
 	if n.t != nil {
 		h, err := n.t.joinScope(ctx, l, o, &p, o.callSite(c, 2))
@@ -192,26 +193,6 @@ func (t *tenure) joinScope(ctx context.Context, l *Lock, o *options, p *patience
 		return nil, writeInRead(l.name)
 	}
 	return t.reenter(ctx, nil, l, o, p, at)
-}
-
-// slot waits for a one-slot channel.
-func (p *patience) slot(ctx context.Context, slot chan struct{}) error {
-	var over <-chan time.Time
-	if !p.until.IsZero() {
-		t := time.NewTimer(time.Until(p.until))
-		defer t.Stop()
-		over = t.C
-	}
-	select {
-	case slot <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return request.ContextError(ctx)
-	case <-p.c.server.Done:
-		return ErrClosed
-	case <-over:
-		return request.ErrWaitOver
-	}
 }
 
 // nest re-enters the lock from outer, after its siblings.

@@ -41,12 +41,12 @@ type party struct {
 	at      callsite.Site
 	ctx     context.Context //nolint:containedctx // ends when the last member has left
 	cancel  context.CancelCauseFunc
-	refused chan struct{} // closed when the lock was found not to be free at once
+	decided chan struct{} // closed when done is, or before: when the lock was found not to be free at once
 	done    chan struct{} // closed when t or err is set
 
 	members int   // guarded by ln.mu
 	why     error // the same: why the lock was not free when the party last tried
-	busy    bool  // refused is closed; belongs to the party's job
+	busy    bool  // decided is closed; belongs to the party's job
 
 	t   *tenure // each member has a place in it
 	err error
@@ -72,7 +72,7 @@ func (c *Client) acquireRead(ctx context.Context, l *Lock, o *options) (*hold, e
 			var err error
 			t, err = p.awaitParty(ctx, pt, o.once)
 			switch {
-			case errors.Is(err, errRejoin), errors.Is(err, errTooLate) && pt.o.lease != o.lease: // another's lease is too short
+			case errors.Is(err, errRejoin), errors.Is(err, request.ErrTooLate) && pt.o.lease != o.lease: // another's lease is too short
 				continue
 			case err != nil:
 				return nil, err
@@ -120,7 +120,7 @@ func (c *Client) joinOrForm(ctx context.Context, ln *line, l *Lock, o *options, 
 	pt := ln.forming
 	fresh := pt == nil
 	if fresh {
-		pt = &party{l: l, ln: ln, o: *o, at: at, refused: make(chan struct{}), done: make(chan struct{})}
+		pt = &party{l: l, ln: ln, o: *o, at: at, decided: make(chan struct{}), done: make(chan struct{})}
 		pt.o.once, pt.o.scope = false, nil
 		pt.ctx, pt.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 		ln.forming = pt
@@ -143,7 +143,7 @@ func (pt *party) run() {
 		pt.ln.mu.Unlock()
 		if !pt.busy {
 			pt.busy = true
-			close(pt.refused)
+			close(pt.decided)
 		}
 	}}
 	passed, err := p.enter(pt.ctx, pt.ln, &pt.o, pt.at)
@@ -172,7 +172,7 @@ func (pt *party) settle(h *hold, err error) {
 		// The line has been left: ln may be another's, unless a member is there.
 		pt.leaveLine()
 		pt.err = err
-		close(pt.done)
+		pt.finished()
 		pt.cancel(errNobody)
 		return
 	}
@@ -195,10 +195,18 @@ func (pt *party) settle(h *hold, err error) {
 		pt.err = errRejoin
 	}
 	t.mu.Unlock()
-	close(pt.done)
+	pt.finished()
 	ln.mu.Unlock()
 	pt.cancel(errNobody)
 	t.dropped(left)
+}
+
+// finished says that t or err is set.
+func (pt *party) finished() {
+	close(pt.done)
+	if !pt.busy {
+		close(pt.decided)
+	}
 }
 
 // leaveLine has newcomers form another party. Members, each of whom has a share
@@ -220,30 +228,18 @@ func (pt *party) leaveLine() {
 // awaitParty waits until the party has the lock, and returns the tenure in which
 // the caller has a place then.
 func (p *patience) awaitParty(ctx context.Context, pt *party, once bool) (*tenure, error) {
-	var over <-chan time.Time
-	if !p.until.IsZero() {
-		timer := time.NewTimer(time.Until(p.until))
-		defer timer.Stop()
-		over = timer.C
+	end := pt.done
+	if once {
+		end = pt.decided
 	}
-	refused := pt.refused
-	if !once {
-		refused = nil
-	}
-	var err error
-	select {
-	case <-pt.done:
-		return pt.t, pt.err
-	case <-refused:
+	_, err := request.Await(ctx, p.c.server.Done, end, p.until)
+	if err == nil {
 		pt.ln.mu.Lock()
 		err = pt.why
 		pt.ln.mu.Unlock()
-	case <-ctx.Done():
-		err = request.ContextError(ctx)
-	case <-p.c.server.Done:
-		err = ErrClosed
-	case <-over:
-		err = request.ErrWaitOver
+		if err == nil || !once {
+			return pt.t, pt.err
+		}
 	}
 	p.owner, p.ttl = pt.ln.lastSeen()
 	pt.leave()

@@ -81,7 +81,7 @@ func (c *Client) acquired(h *hold, start time.Time, handedOff bool) {
 // gate; on failure it no longer is.
 func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *patience, at callsite.Site) (*hold, error) {
 	t := c.newTenure(ln, l, o)
-	var late lateness
+	var late request.Lateness
 	tries := 0
 	for {
 		err := p.payTurns(ctx, ln, l, o.once)
@@ -116,7 +116,7 @@ func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *
 		case owner == "":
 			// Taken, but the reply came too late to trust it.
 			t.forgo()
-			if err = late.again(ctx, p, o); err == nil {
+			if err = late.Again(ctx, c.server, o.once, p.until); err == nil {
 				t = c.newTenure(ln, l, o)
 				continue
 			}
@@ -310,28 +310,6 @@ func (p *patience) await(ctx context.Context, w *waiter, over <-chan struct{}, s
 		}
 	}
 }
-
-// lateness counts takes that succeeded too late to be trusted.
-type lateness struct {
-	since time.Time
-	pause time.Duration
-}
-
-// again waits before the next try. It fails if that is hopeless: the server
-// needs longer to answer than the lease lasts.
-func (x *lateness) again(ctx context.Context, p *patience, o *options) error {
-	if x.since.IsZero() {
-		x.since = time.Now()
-	}
-	if o.once || time.Since(x.since) >= p.c.cfg.OutageTimeout {
-		return &request.OutageError{Cause: errTooLate}
-	}
-	x.pause = min(max(2*x.pause, 5*time.Millisecond), time.Second)
-	_, err := request.Pause(ctx, p.c.server.Done, nil, p.until, x.pause)
-	return err
-}
-
-var errTooLate = errors.New("the server took longer to answer than the lease can be trusted for")
 
 // payTurns waits until this process owes nobody a turn, or has waited for long
 // enough to see whether the turns are being taken. Who does not wait does not

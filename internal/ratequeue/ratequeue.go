@@ -140,22 +140,14 @@ func (q *queue) take(ctx context.Context, w *waiter, until time.Time) error {
 	if err := q.join(w); err != nil {
 		return err
 	}
-	var over <-chan time.Time
-	if !until.IsZero() {
-		t := time.NewTimer(time.Until(until))
-		defer t.Stop()
-		over = t.C
+	decided, end := request.Await(ctx, q.qs.Server.Done, w.done, until)
+	switch {
+	case end == nil:
+		return decided
+	case errors.Is(end, request.ErrWaitOver):
+		end = nil
 	}
-	select {
-	case err := <-w.done:
-		return err
-	case <-ctx.Done():
-		return q.leave(w, request.ContextError(ctx))
-	case <-q.qs.Server.Done:
-		return q.leave(w, request.ErrClosed)
-	case <-over:
-		return q.leave(w, nil)
-	}
+	return q.leave(w, end)
 }
 
 // join puts w at the end of the line, if there is a point in it.

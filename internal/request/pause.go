@@ -45,6 +45,50 @@ func Pause(ctx context.Context, stop, wake <-chan struct{}, until time.Time, d t
 	}
 }
 
+// Await waits for what done delivers. It ends with ctx, stop and, unless that is zero,
+// until.
+func Await[T any](ctx context.Context, stop <-chan struct{}, done <-chan T, until time.Time) (v T, err error) {
+	var over <-chan time.Time
+	if !until.IsZero() {
+		t := time.NewTimer(time.Until(until))
+		defer t.Stop()
+		over = t.C
+	}
+	select {
+	case v = <-done:
+	case <-ctx.Done():
+		err = ContextError(ctx)
+	case <-stop:
+		err = ErrClosed
+	case <-over:
+		err = ErrWaitOver
+	}
+	return v, err
+}
+
+// Lateness counts answers that came too late to be trusted.
+type Lateness struct {
+	since time.Time
+	pause time.Duration
+}
+
+// ErrTooLate is why a call fails whose answers keep coming too late.
+var ErrTooLate = errors.New("the server took longer to answer than the lease can be trusted for")
+
+// Again waits before the next try. It fails if that is hopeless, for the server
+// needs longer to answer than the lease lasts; at once if the caller only tries.
+func (x *Lateness) Again(ctx context.Context, s *Server, once bool, until time.Time) error {
+	if x.since.IsZero() {
+		x.since = time.Now()
+	}
+	if once || time.Since(x.since) >= s.Outage {
+		return &OutageError{Cause: ErrTooLate}
+	}
+	x.pause = min(max(2*x.pause, 5*time.Millisecond), time.Second)
+	_, err := Pause(ctx, s.Done, nil, until, x.pause)
+	return err
+}
+
 // Pause waits for d and says whether the client still settles things.
 func (s *Server) Pause(d time.Duration) bool {
 	_, err := Pause(context.Background(), s.Over, nil, time.Time{}, d)
