@@ -218,7 +218,7 @@ func (d *desk) serve(ds *desks) {
 		}
 		o := d.request(batch)
 		reply, err := o.Run(context.WithoutCancel(batch[0].ctx))
-		short := o.Doubt(err == nil && first(reply).Int > 0)
+		short := o.Doubt(err == nil && request.First(reply).Int > 0)
 		ds.mu.Lock()
 		d.asking = 0
 		if err != nil {
@@ -497,18 +497,18 @@ func (d *desk) awaits(ds *desks) bool {
 }
 
 // wait waits in line until a has its permits.
-func (ds *desks) wait(ctx context.Context, s *ExpirableSemaphore, a *asker, p *patience) error {
+func (ds *desks) wait(ctx context.Context, s *ExpirableSemaphore, a *asker, until time.Time, ttl *time.Duration) error {
 	if err := ds.enter(s, a); err != nil {
-		p.ttl = a.next
+		*ttl = a.next
 		return err
 	}
-	_, end := request.Await(ctx, s.c.server.Done, a.done, p.until)
+	_, end := request.Await(ctx, s.c.server.Done, a.done, until)
 	if end == nil || !ds.leave(s, a) {
-		p.ttl = a.next
+		*ttl = a.next
 		return a.err
 	}
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
-	p.ttl = a.next
+	*ttl = a.next
 	return request.During(a.outage, end)
 }

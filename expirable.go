@@ -9,9 +9,11 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/twins"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -117,7 +119,7 @@ func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, 
 		return nil, &BusyError{Name: s.name, Cause: request.ContextError(ctx), what: noPermit}
 	}
 	start := time.Now()
-	p := patience{c: s.c, name: s.name, what: noPermit, until: deadlineOf(start, &o)}
+	p, until := BusyError{Name: s.name, what: noPermit}, o.until()
 	at := s.c.callSite(2)
 	var late request.Lateness
 	for {
@@ -125,8 +127,8 @@ func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, 
 		if o.hasLease {
 			a.length = o.lease
 		}
-		if err := s.c.desks.wait(ctx, s, a, &p); err != nil {
-			return nil, p.asBusy(err)
+		if err := s.c.desks.wait(ctx, s, a, until, &p.TTL); err != nil {
+			return nil, asBusy(err, p)
 		}
 		ps := s.begin(a, &o, start)
 		if err := s.c.open(); err != nil {
@@ -143,8 +145,8 @@ func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, 
 			return ps, nil
 		}
 		s.drop(a.ids, a.suspect) // the reply came too late to trust it
-		if err := late.Again(ctx, s.c.server, o.once, p.until); err != nil {
-			return nil, p.asBusy(err)
+		if err := late.Again(ctx, s.c.server, o.once, until); err != nil {
+			return nil, asBusy(err, p)
 		}
 	}
 }
@@ -158,7 +160,7 @@ func (s *ExpirableSemaphore) begin(a *asker, o *options, start time.Time) []*Per
 		if p.lease.Left(now) <= 0 || !p.begin() {
 			for _, earlier := range ps[:i] {
 				earlier.cleanup.Stop()
-				earlier.in.end(errReleased)
+				earlier.in.end(holdctx.ErrReleased)
 			}
 			return nil
 		}
@@ -189,7 +191,7 @@ func (s *ExpirableSemaphore) usable(ctx context.Context) error {
 	if err := s.c.usable(ctx, s.err); err != nil {
 		return err
 	}
-	return s.c.twins.use(twinPermits, s.name)
+	return s.c.twins.Use(twins.Permits, s.name)
 }
 
 // TrySetPermits gives the semaphore n permits, if it has not been given any

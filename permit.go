@@ -222,7 +222,7 @@ func (p *permit) over() error {
 // ends before anything else happens; that runs no code of users.
 func (p *permit) end(err error) bool {
 	p.mu.Lock()
-	if p.err != nil || (p.apart && err != errReleased) { //nolint:errorlint // the value itself
+	if p.err != nil || (p.apart && err != holdctx.ErrReleased) { //nolint:errorlint // the value itself
 		p.mu.Unlock()
 		return false
 	}
@@ -265,8 +265,8 @@ func (p *permit) Expired() {
 // Gone implements renew.Holder.
 func (p *permit) Gone() { p.lose(LostGone) }
 
-// close ends the permit and leaves it to its lease: a section may still run.
-func (p *permit) close() { p.end(ErrClosed) }
+// Close ends the permit and leaves it to its lease: a section may still run.
+func (p *permit) Close() { p.end(ErrClosed) }
 
 // dropped notes a permit that its user lost.
 func (p *permit) dropped() { p.sem.c.dropped.Add(p.giveUp) }
@@ -281,7 +281,7 @@ func (p *permit) giveUp() {
 
 func (p *permit) release(ctx context.Context) error {
 	_ = p.Err() // a window that is over ends the permit as lost
-	released := p.end(errReleased)
+	released := p.end(holdctx.ErrReleased)
 	p.mu.Lock()
 	err, again := p.err, p.told
 	p.told = true
@@ -289,7 +289,7 @@ func (p *permit) release(ctx context.Context) error {
 	switch {
 	case released:
 	case again:
-		return errReleased
+		return holdctx.ErrReleased
 	default:
 		var lost *LostError
 		if errors.As(err, &lost) && lost.Reason != LostGone {
@@ -328,8 +328,8 @@ func (p *permit) released(o *request.Call, reply driver.Reply, err error) error 
 	switch {
 	case err != nil:
 		owes = true
-		p.sem.c.report.releaseFailed(ReleaseFailedEvent{Name: p.sem.name, Owner: hex.EncodeToString([]byte(p.id)), Err: err})
-	case first(reply).Int == 0 && (!o.Unknown || p.lease.Left(time.Now()) <= 0):
+		p.sem.c.report.releaseFailed(p.sem.name, hex.EncodeToString([]byte(p.id)), err)
+	case request.First(reply).Int == 0 && (!o.Unknown || p.lease.Left(time.Now()) <= 0):
 		// If an attempt went unanswered it was that one which released it,
 		// provided that the permit was still ours then.
 		err = p.lostError(LostGone)
@@ -396,7 +396,7 @@ func (c *Client) renewPermits(batch []*renew.Lease) {
 			if !short || l.Ask == 0 {
 				l.Result = renew.Confirmed
 			}
-		case r.Kind == driver.ReplyInt || wrongType(r.Str):
+		case r.Kind == driver.ReplyInt || request.WrongType(r.Str):
 			l.Result = renew.Gone
 		default:
 			c.report.renewFailed(1, errors.New(wire.Text(r.Str)))

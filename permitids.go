@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -47,7 +48,7 @@ func (s *ExpirableSemaphore) giveBack(ids, raw []string) error {
 		}
 	}
 	for _, p := range ours {
-		p.end(errReleased)
+		p.end(holdctx.ErrReleased)
 	}
 	b := &giveBack{ids: raw, done: make(chan struct{})}
 	s.c.givers.Add(s.name, b, s.sendBack)
@@ -190,16 +191,16 @@ func (s *ExpirableSemaphore) left(ctx context.Context, ids []string) ([]time.Dur
 func (s *ExpirableSemaphore) raise(ctx context.Context, id string, d time.Duration) (live bool, sent time.Time, err error) {
 	o := request.Call{Server: s.c.server, Script: lua.ExpirableRenew, Keys: s.keys[1:], Args: []string{id, s.c.permitMs(d)}, Lease: d, Stop: s.c.server.Done, Acks: s.c.server.Acks.Renews}
 	reply, err := o.Run(ctx)
-	if short := o.Doubt(err == nil && first(reply).Int == 1); short != nil {
+	if short := o.Doubt(err == nil && request.First(reply).Int == 1); short != nil {
 		err = short
 	}
 	if err != nil {
 		return false, o.Sent, err
 	}
-	switch r := first(reply); {
+	switch r := request.First(reply); {
 	case r.Kind == driver.ReplyInt:
 		return r.Int == 1, o.Sent, nil
-	case wrongType(r.Str):
+	case request.WrongType(r.Str):
 		return false, o.Sent, nil
 	default:
 		return false, o.Sent, fmt.Errorf("redlatch: %w", driver.ServerError(r.Str, errors.New(r.Str)))

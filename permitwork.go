@@ -227,7 +227,7 @@ func (ln *permitLine) answered(x *exchange, answer int, short error) (listen boo
 // failed notes that an exchange was not done, or that nobody will know.
 func (ln *permitLine) failed(x *exchange, err error) {
 	if ln.lost(x, err) {
-		ln.c.report.releaseFailed(ReleaseFailedEvent{Name: ln.name, Err: err})
+		ln.c.report.releaseFailed(ln.name, "", err)
 	}
 }
 

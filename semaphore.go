@@ -99,7 +99,7 @@ func (s *Semaphore) acquire(ctx context.Context, n int, o *options) error {
 	if n == 0 {
 		return nil
 	}
-	until := deadlineOf(time.Now(), o)
+	until := o.until()
 	err := request.ContextError(ctx)
 	if err == nil {
 		ln := s.c.permitLines.get(s)
@@ -109,7 +109,7 @@ func (s *Semaphore) acquire(ctx context.Context, n int, o *options) error {
 	if err == nil {
 		return nil
 	}
-	return (&patience{name: s.name, what: "semaphore %q was not acquired"}).asBusy(err)
+	return asBusy(err, BusyError{Name: s.name, what: "semaphore %q was not acquired"})
 }
 
 // Release gives n permits back. It returns at once if anybody in this process

@@ -1,4 +1,5 @@
-package redlatch
+// Package revoke releases locks by force: it asks their holders to let go first.
+package revoke
 
 import (
 	"context"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/script"
@@ -40,9 +42,9 @@ type controlMessage struct {
 	Nonce string `json:"nonce"` // of the question
 }
 
-// control is a client's end of its channel.
-type control struct {
-	c           *Client
+// Control is a client's end of its channel.
+type Control struct {
+	locks       *lock.Locks
 	unsubscribe func()
 	listening   func()        // closes heard; once
 	heard       chan struct{} // closed when the subscription was first confirmed
@@ -52,13 +54,14 @@ type control struct {
 	asked map[string]chan struct{}
 }
 
-func (k *control) start(c *Client) {
-	k.c = c
+// Start listens to other clients, for the locks of this one.
+func Start(locks *lock.Locks) *Control {
+	k := &Control{locks: locks}
 	k.asked = make(map[string]chan struct{})
 	k.heard = make(chan struct{})
 	k.revokes = worker.NewQueue(mostRevokes, func(int) {})
 	k.listening = sync.OnceFunc(func() { close(k.heard) })
-	k.unsubscribe = c.server.Driver.Subscribe(controlPrefix+c.id, false, func(n driver.Notice) {
+	k.unsubscribe = locks.Server.Driver.Subscribe(controlPrefix+locks.ID, false, func(n driver.Notice) {
 		if n.Subscribed {
 			k.listening()
 			return
@@ -69,14 +72,16 @@ func (k *control) start(c *Client) {
 		}
 		k.handle(m)
 	})
+	return k
 }
 
-func (k *control) stop() {
+// Stop ends that.
+func (k *Control) Stop() {
 	k.unsubscribe()
 	k.revokes.Close()
 }
 
-func (k *control) handle(m controlMessage) {
+func (k *Control) handle(m controlMessage) {
 	switch m.Op {
 	case "revoke":
 		k.revokes.Add(func() { k.revoke(m) })
@@ -92,15 +97,13 @@ func (k *control) handle(m controlMessage) {
 }
 
 // revoke ends a hold, if there is one and whoever asks may, and then tells the asker.
-func (k *control) revoke(m controlMessage) {
-	t := k.c.holder(m.Name, m.Owner)
-	if t == nil {
+func (k *Control) revoke(m controlMessage) {
+	if !k.locks.Has(m.Name, m.Owner) {
 		return
 	}
 	asked := []string{wire.Prefix(wire.Revoke, m.Name)}
-	o := k.c.question(lua.ControlAsked, asked...)
-	o.Args, o.Until = []string{m.Owner}, time.Now().Add(revokeTTL)
-	if reply, err := o.Run(context.Background()); err != nil || reply.Int != 1 || !t.lose(LostRevoked) {
+	o := request.Call{Server: k.locks.Server, Script: lua.ControlAsked, Keys: asked, Args: []string{m.Owner}, Lease: k.locks.Watchdog, Stop: k.locks.Server.Done, Until: time.Now().Add(revokeTTL)}
+	if reply, err := o.Run(context.Background()); err != nil || reply.Int != 1 || !k.locks.Revoke(m.Name, m.Owner) {
 		return
 	}
 	from := m.From
@@ -112,27 +115,17 @@ func (k *control) revoke(m controlMessage) {
 
 // message prepares a request that sends m to a client, to be sent as it is: these
 // channels are classic, also where those of locks are sharded.
-func (k *control) message(s *script.Script, to string, m controlMessage) request.Call {
+func (k *Control) message(s *script.Script, to string, m controlMessage) request.Call {
 	text, _ := json.Marshal(m) //nolint:errchkjson // strings always can
-	return request.Call{Server: k.c.server, Script: s, Args: []string{controlPrefix + to, string(text)}, Lease: k.c.cfg.WatchdogTimeout, Stop: k.c.server.Over, Single: true}
+	return request.Call{Server: k.locks.Server, Script: s, Args: []string{controlPrefix + to, string(text)}, Lease: k.locks.Watchdog, Stop: k.locks.Server.Over, Single: true}
 }
 
-// holder returns the tenure of this client that has an owner id of a lock, or nil.
-func (c *Client) holder(name, owner string) *tenure {
-	if t := c.lines.peek(name, owner); t != nil && t.lock.name == name {
-		return t
-	}
-	return c.lines.ofGroup(name, owner)
-}
-
-// revoke asks the holder's client to end the hold and waits until it has, for
+// ask asks the holder's client to end the hold and waits until it has, for
 // a second at most. It reports whether the client has confirmed.
-func (c *Client) revoke(ctx context.Context, name string, h Holder) bool {
-	if h.Client == c.id {
-		t := c.holder(name, h.Owner)
-		return t != nil && t.lose(LostRevoked)
+func (k *Control) ask(ctx context.Context, name string, h Holder) bool {
+	if h.Client == k.locks.ID {
+		return k.locks.Revoke(name, h.Owner)
 	}
-	k := &c.control
 	answer, nonce := make(chan struct{}), rand.Text()
 	k.mu.Lock()
 	k.asked[nonce] = answer
@@ -148,10 +141,10 @@ func (c *Client) revoke(ctx context.Context, name string, h Holder) bool {
 	case <-k.heard: // a client that has just been made would miss the answer
 	case <-ctx.Done():
 	}
-	ask := k.message(lua.ControlAsk, h.Client, controlMessage{Op: "revoke", Name: name, Owner: h.Owner, From: c.id, Nonce: nonce})
+	ask := k.message(lua.ControlAsk, h.Client, controlMessage{Op: "revoke", Name: name, Owner: h.Owner, From: k.locks.ID, Nonce: nonce})
 	ask.Keys, ask.Args = []string{wire.Prefix(wire.Revoke, name)}, append(ask.Args, h.Owner, wire.Millis(revokeTTL))
 	heard, err := ask.Send(ctx)
-	if err == nil && heard.Int == 0 && !c.server.Traits.Cluster {
+	if err == nil && heard.Int == 0 && !k.locks.Server.Traits.Cluster {
 		return false // nobody listens: the holder is gone
 	}
 	select {
@@ -159,45 +152,46 @@ func (c *Client) revoke(ctx context.Context, name string, h Holder) bool {
 		return true
 	case <-ctx.Done():
 		return false
-	case <-c.server.Done:
+	case <-k.locks.Server.Done:
 		return false
 	}
 }
 
-// ForceRelease releases the lock whoever holds it, and returns whether anybody
-// held it. If the holder is a redlatch client it is asked to let go first: its
-// hold is lost with reason LostRevoked, and its context has ended before the
-// lock is given away, unless it does not answer within a second. A Redisson
-// holder is not told by Redisson.
-//
-// Only the owner that ForceRelease found is dispossessed: if somebody else gets
-// the lock meanwhile, that hold stays. Of a group lock the values are released;
-// a redlatch client that holds one of them loses all that it has acquired with it.
-func (l *Lock) ForceRelease(ctx context.Context) (bool, error) {
-	all, err := l.stored(ctx)
-	if err != nil {
-		return false, err
-	}
-	info := l.only(all)
-	if len(info.Holders) == 0 || (l.side == reading && len(writing.only(all).Holders) > 0) {
-		return false, nil // who reads under his own write is a writer
-	}
-	args := []string{l.channel}
-	revoked, asked := false, map[string]bool{}
-	for _, h := range info.Holders {
-		args = append(args, l.seen(h)...)
-		if h.Redlatch && !asked[h.Owner] {
-			asked[h.Owner] = true // once for all its values of a group
-			if l.c.revoke(ctx, l.name, h) {
-				revoked = true
-			}
+// A Holder is who has a lock, or a value of a group, by what is stored.
+type Holder struct {
+	Client, Owner, Mode, Value string
+	Redlatch                   bool // it is a client of redlatch, and can be asked
+}
+
+// Release releases a lock whoever has it, the holders being those of all that has its
+// name, and says whether anybody had it. It asks those who can be asked to let go
+// first, and dispossesses nobody who is not among the holders.
+func (k *Control) Release(ctx context.Context, l *lock.Spec, holders []Holder) (bool, error) {
+	var own []Holder
+	var modes []string
+	for _, h := range holders {
+		modes = append(modes, h.Mode)
+		if value, ok := l.Owns(h.Mode, h.Value); ok {
+			h.Value = value
+			own = append(own, h)
 		}
 	}
-	o := request.Call{Server: l.c.server, Script: l.kind.force, Keys: l.keys, Args: args, Lease: l.c.cfg.WatchdogTimeout, Stop: l.c.server.Done}
-	reply, err := o.Run(ctx)
+	if len(own) == 0 || l.Outranked(modes) {
+		return false, nil
+	}
+	args := l.Forcing()
+	revoked, asked := false, map[string]bool{}
+	for _, h := range own {
+		args = append(args, l.Seen(h.Owner, h.Value)...)
+		if h.Redlatch && !asked[h.Owner] {
+			asked[h.Owner] = true // once for all its values of a group
+			revoked = k.ask(ctx, l.Name(), h) || revoked
+		}
+	}
+	freed, err := l.Force(ctx, args)
 	if err != nil {
 		return revoked, err
 	}
 	// A client that was asked may have let go later than its answer was waited for.
-	return len(asked) > 0 || o.Unknown || reply.Int == 1, nil
+	return freed || len(asked) > 0, nil
 }

@@ -1,4 +1,4 @@
-package redlatch
+package lock
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/script"
@@ -24,9 +25,9 @@ import (
 //	 │                │
 //	 └── given up     └── released, lost, moved to another id, closed ──► over
 type tenure struct {
-	c      *Client
+	c      *Locks
 	line   *line
-	lock   *Lock
+	lock   *Spec
 	id     string    // the owner field that stands in Redis
 	args   [4]string // lease in ms, id, channel, own subscriptions: the arguments of take and release
 	lease  renew.Lease
@@ -45,7 +46,7 @@ type tenure struct {
 	renewing bool          // what the clock was told
 	inside   bool          // its holder is inside the gate, and has to leave it
 	queued   bool          // it may stand in a fair lock's queue
-	holds    *hold         // the live holds, linked by hold.next
+	holds    *Hold         // the live holds, linked by hold.next
 	longest  time.Duration // lease that was ever asked for, if longer than length
 	unfreed  int           // so many holds have ended by a window, and count until they are released
 	suspect  bool          // a request of unknown outcome may still make it the owner
@@ -53,7 +54,7 @@ type tenure struct {
 	sharing  // of those who read
 	counting // what Redis shows
 
-	first hold // the first hold, to save an allocation
+	first Hold // the first hold, to save an allocation
 }
 
 type tenureState uint8
@@ -65,12 +66,12 @@ const (
 )
 
 // newTenure makes a tenure that has yet to be taken, by whoever is inside.
-func (c *Client) newTenure(ln *line, l *Lock, o *options) *tenure {
-	t := &tenure{c: c, line: ln, lock: l, watch: !o.hasLease, length: c.cfg.WatchdogTimeout, fenced: o.fenced, alone: o.member, member: o.member, id: c.nextID()}
+func (c *Locks) newTenure(ln *line, l *Spec, o *Params) *tenure {
+	t := &tenure{c: c, line: ln, lock: l, watch: !o.HasLease, length: c.Watchdog, fenced: o.Fenced, alone: o.Member, member: o.Member, id: c.NewID()}
 	t.args = [4]string{c.watchdogMs, t.id, l.channel, "0"}
-	if o.hasLease {
-		t.length = o.lease
-		t.args[0] = wire.Millis(o.lease)
+	if o.HasLease {
+		t.length = o.Lease
+		t.args[0] = wire.Millis(o.Lease)
 	}
 	t.lease.Kind, t.lease.Holder, t.lease.Length = c.kind, t, t.length
 	switch {
@@ -79,7 +80,7 @@ func (c *Client) newTenure(ln *line, l *Lock, o *options) *tenure {
 	case l.group != nil:
 		t.lease.Kind = c.groups
 	}
-	if c.server.Traits.Cluster {
+	if c.Server.Traits.Cluster {
 		t.lease.Group = wire.Slot(l.name)
 	}
 	ln.setCurrent(t) // from here on it can be revoked
@@ -94,10 +95,10 @@ func (t *tenure) live() bool {
 
 // op prepares a request about this tenure.
 func (t *tenure) op(s *script.Script, args []string) request.Call {
-	o := request.Call{Server: t.c.server, Script: s, Keys: t.lock.keys, Args: t.lock.args(args), Lease: t.length, Stop: t.c.server.Over}
+	o := request.Call{Server: t.c.Server, Script: s, Keys: t.lock.keys, Args: t.lock.args(args), Lease: t.length, Stop: t.c.Server.Over}
 	if s == t.lock.kind.renew {
 		o.Keys = o.Keys[:1] // it takes any number of locks
-		o.Acks = t.c.server.Acks.Renews
+		o.Acks = t.c.Server.Acks.Renews
 	}
 	return o
 }
@@ -109,7 +110,7 @@ func (t *tenure) fence(o *request.Call) {
 	}
 	if t.fenced {
 		o.Keys = t.lock.fencedKeys
-		o.Args = append(slices.Clip(o.Args), wire.Millis(t.c.cfg.TokenTTL))
+		o.Args = append(slices.Clip(o.Args), wire.Millis(t.c.TokenTTL))
 	}
 }
 
@@ -135,7 +136,7 @@ func (t *tenure) confirm(sent time.Time, length time.Duration) { t.lease.Confirm
 
 // begin makes a taken tenure live, with its first hold. It returns nil if the
 // tenure was revoked, or the client closed, before it could begin.
-func (t *tenure) begin(ctx context.Context, o *options, at callsite.Site, now time.Time) *hold {
+func (t *tenure) begin(ctx context.Context, o *Params, at callsite.Site, now time.Time) *Hold {
 	h := t.newHold(ctx, o, at, now)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -167,8 +168,8 @@ func (t *tenure) startLocked() bool {
 		return false
 	}
 	t.renewing = t.watch
-	if !t.c.clock.Add(&t.lease, t.watch) {
-		t.state, t.err = tenureOver, ErrClosed
+	if !t.c.Clock.Add(&t.lease, t.watch) {
+		t.state, t.err = tenureOver, request.ErrClosed
 		return false
 	}
 	t.state = tenureLive
@@ -177,7 +178,7 @@ func (t *tenure) startLocked() bool {
 
 // adopt gives a live tenure that was passed on to its next hold. It returns
 // nil if the tenure has been lost in between.
-func (t *tenure) adopt(ctx context.Context, o *options, at callsite.Site, now time.Time) *hold {
+func (t *tenure) adopt(ctx context.Context, o *Params, at callsite.Site, now time.Time) *Hold {
 	h := t.newHold(ctx, o, at, now)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -196,7 +197,7 @@ func (t *tenure) adopt(ctx context.Context, o *options, at callsite.Site, now ti
 func (t *tenure) watchLocked() {
 	if renewing := t.watched > 0; renewing != t.renewing {
 		t.renewing = renewing
-		t.c.clock.SetRenewing(&t.lease, renewing, t.c.cfg.WatchdogTimeout)
+		t.c.Clock.SetRenewing(&t.lease, renewing, t.c.Watchdog)
 	}
 }
 
@@ -210,24 +211,24 @@ func (t *tenure) site() callsite.Site {
 	return t.holds.at
 }
 
-func (t *tenure) addLocked(h *hold) {
+func (t *tenure) addLocked(h *Hold) {
 	h.next = t.holds
 	if t.holds != nil {
 		t.holds.prev = h
 	}
 	t.holds = h
-	if h.watchdog {
+	if h.Watchdog {
 		t.watched++
 		h.boundByMaxHold()
 	}
 	if h.own != nil {
-		t.c.clock.Add(h.own, false)
+		t.c.Clock.Add(h.own, false)
 	}
 }
 
 // removeLocked ends h with err, and its context: under the lock, which is safe because
 // that runs no code of users.
-func (t *tenure) removeLocked(h *hold, err error) {
+func (t *tenure) removeLocked(h *Hold, err error) {
 	h.err = err
 	if h.prev == nil {
 		t.holds = h.next
@@ -238,17 +239,17 @@ func (t *tenure) removeLocked(h *hold, err error) {
 		h.next.prev = h.prev
 	}
 	h.prev, h.next = nil, nil
-	if h.watchdog {
+	if h.Watchdog {
 		t.watched--
 	}
 	if h.own != nil {
-		t.c.clock.Remove(h.own)
+		t.c.Clock.Remove(h.own)
 	}
 	h.end.End(err)
 }
 
 // endLocked ends the tenure and all its holds, and returns these.
-func (t *tenure) endLocked(err error) (ended []*hold) {
+func (t *tenure) endLocked(err error) (ended []*Hold) {
 	t.state, t.err = tenureOver, err
 	for t.holds != nil {
 		h := t.holds
@@ -277,13 +278,13 @@ func (t *tenure) finish(ctx context.Context) error {
 func (t *tenure) passable(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.c.cfg.HandOff == HandOffLocal && t.lock.kind.turn != nil && t.state == tenureLive && !t.alone && !t.shared && t.lease.Left(now) > 0
+	return t.c.HandOff && t.lock.kind.turn != nil && t.state == tenureLive && !t.alone && !t.shared && t.lease.Left(now) > 0
 }
 
 // release ends the tenure in Redis, then lets the next in. Once it has been
 // sent the id is never taken again. ctx only bounds the waiting for the reply.
 func (t *tenure) release(ctx context.Context) error {
-	t.c.clock.Remove(&t.lease)
+	t.c.Clock.Remove(&t.lease)
 	t.line.dropCurrent(t)
 	t.mu.Lock()
 	if t.state == tenureOver {
@@ -292,16 +293,16 @@ func (t *tenure) release(ctx context.Context) error {
 		t.c.leave(t.line)
 		return err
 	}
-	t.state, t.err = tenureOver, errReleased
+	t.state, t.err = tenureOver, holdctx.ErrReleased
 	others := t.others
 	t.mu.Unlock()
 	foreign := t.line.news.Foreign()
-	t.args[3] = t.c.server.Own(&t.line.news, t.lock.channel)
+	t.args[3] = t.c.Server.Own(&t.line.news, t.lock.channel)
 	o := t.releasing()
 	reply, err := o.Run(ctx)
 	if o.Left && ctx.Err() != nil {
 		rest := o
-		t.c.server.Go(func() {
+		t.c.Server.Go(func() {
 			reply, err := rest.Finish()
 			_ = t.released(&rest, reply, err)
 			t.depart(max(others, int(reply.Int)-1), foreign)
@@ -331,12 +332,12 @@ func (t *tenure) released(o *request.Call, reply driver.Reply, err error) error 
 	t.line.news.Answered(o.Unknown || (err == nil && reply.Int >= 1))
 	switch {
 	case err != nil:
-		t.c.report.releaseFailed(ReleaseFailedEvent{Name: t.lock.name, Owner: t.id, Err: err})
+		t.c.Events.ReleaseFailed(t.lock.name, t.id, err)
 		t.suspected()
 	case reply.Int == 0 && (!o.Unknown || t.lease.Left(time.Now()) <= 0):
 		// Not ours any more. (If an attempt went unanswered it was that one
 		// which released the lock, provided that the lock was still ours then.)
-		err = t.lostError(LostGone)
+		err = t.lostError(holdctx.Gone)
 	}
 	t.orphan()
 	return err
@@ -350,34 +351,34 @@ func (t *tenure) orphan() {
 	t.suspect = false
 	t.mu.Unlock()
 	if suspect {
-		t.c.server.Orphans.Add(t.id, func() { t.c.reap(t.lock, t.id) })
+		t.c.Server.Orphans.Add(t.id, func() { t.c.reap(t.lock, t.id) })
 	}
 }
 
-func (t *tenure) lostError(reason LossReason) *LostError {
-	return &LostError{Name: t.lock.name, Owner: t.id, Reason: reason, Confirmed: t.lease.Confirmed()}
+func (t *tenure) lostError(reason holdctx.Reason) error {
+	return t.c.Errors.Lost(t.lock.name, t.id, reason, t.lease.Confirmed())
 }
 
 // Lane implements renew.Holder.
-func (t *tenure) Lane() string { return t.c.server.Driver.Lane(t.lock.name) }
+func (t *tenure) Lane() string { return t.c.Server.Driver.Lane(t.lock.name) }
 
 // Expired implements renew.Holder. Of many that end at one moment the contexts end
 // first.
 func (t *tenure) Expired() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, after := t.loseLocked(LostExpired); after != nil {
+	if _, after := t.loseLocked(holdctx.Expired); after != nil {
 		t.c.aftermath.Add(after)
 	}
 }
 
 // Gone implements renew.Holder.
-func (t *tenure) Gone() { t.lose(LostGone) }
+func (t *tenure) Gone() { t.lose(holdctx.Gone) }
 
 // lose ends the tenure without its holder's doing: the contexts of its holds end,
 // with the reason as their cause, before anything else happens. It does no I/O
 // itself. It reports whether the tenure was live, or about to be.
-func (t *tenure) lose(reason LossReason) bool {
+func (t *tenure) lose(reason holdctx.Reason) bool {
 	t.mu.Lock()
 	was, after := t.loseLocked(reason)
 	t.mu.Unlock()
@@ -388,7 +389,7 @@ func (t *tenure) lose(reason LossReason) bool {
 }
 
 // loseLocked ends the contexts, and returns what has to happen then.
-func (t *tenure) loseLocked(reason LossReason) (was bool, after func()) {
+func (t *tenure) loseLocked(reason holdctx.Reason) (was bool, after func()) {
 	state := t.state
 	if state == tenureOver {
 		return false, nil
@@ -399,7 +400,7 @@ func (t *tenure) loseLocked(reason LossReason) (was bool, after func()) {
 	if state == tenureNew {
 		return true, nil // whoever takes it will see, and release it
 	}
-	if reason == LostExpired || reason == LostMaxHold {
+	if reason == holdctx.Expired || reason == holdctx.MaxHold {
 		for _, h := range ended {
 			h.lapsed = true
 		}
@@ -415,26 +416,26 @@ func (t *tenure) loseLocked(reason LossReason) (was bool, after func()) {
 		if lapsed {
 			t.c.lapsed.add(t.id, longest)
 		}
-		t.bury(err, ended, inside, lapsed)
+		t.bury(reason, err, ended, inside, lapsed)
 	}
 }
 
 // bury does what follows from a loss.
-func (t *tenure) bury(err *LostError, ended []*hold, inside, lapsed bool) {
-	t.c.clock.Remove(&t.lease)
+func (t *tenure) bury(reason holdctx.Reason, err error, ended []*Hold, inside, lapsed bool) {
+	t.c.Clock.Remove(&t.lease)
 	t.line.dropCurrent(t)
 	if inside {
 		t.line.gate.Exit()
 	}
 	for _, h := range ended {
-		t.c.report.lost(err, h.since, h.at)
+		t.c.Events.Lost(err, h.since, h.at)
 	}
 	switch {
 	case lapsed: // until its lease ends in Redis, or all its holders release it
-	case err.Reason == LostGone && t.lock.group == nil: // of a group's values some may be left
+	case reason == holdctx.Gone && t.lock.group == nil: // of a group's values some may be left
 		t.orphan()
 	default:
-		t.c.server.Go(func() {
+		t.c.Server.Go(func() {
 			_ = t.sendRelease()
 			t.c.lines.put(t.line)
 		})
@@ -454,35 +455,35 @@ func (t *tenure) freeLapsed() {
 	t.c.lapsed.remove(t.id)
 }
 
-// close ends the holds and leaves the lock to its TTL. A tenure on its way from
+// Close ends the holds and leaves the lock to its TTL. A tenure on its way from
 // one hold to the next is released: no section runs under it.
-func (t *tenure) close() {
+func (t *tenure) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.state != tenureLive {
 		return
 	}
-	t.endLocked(ErrClosed)
+	t.endLocked(request.ErrClosed)
 	if t.count > 0 {
 		return
 	}
 	t.c.lines.retain(t.line)
-	t.c.server.Go(func() {
+	t.c.Server.Go(func() {
 		_ = t.sendRelease()
 		t.c.lines.put(t.line)
 	})
 }
 
 // refuse releases a hold that came too late: the client has been closed.
-func (h *hold) refuse() {
+func (h *Hold) refuse() {
 	t := h.t
-	t.c.clock.Remove(&t.lease)
+	t.c.Clock.Remove(&t.lease)
 	t.mu.Lock()
 	if t.state == tenureLive {
-		t.endLocked(ErrClosed)
+		t.endLocked(request.ErrClosed)
 	}
 	t.mu.Unlock()
-	t.c.server.Go(func() {
+	t.c.Server.Go(func() {
 		_ = t.sendRelease()
 		t.c.leave(t.line)
 	})
@@ -507,7 +508,7 @@ func (t *tenure) forgo() {
 		t.c.quit(t.lock, quitter{id: t.id, t: t})
 		return
 	}
-	t.c.server.Go(func() {
+	t.c.Server.Go(func() {
 		_ = t.sendRelease()
 		t.c.lines.put(t.line)
 	})

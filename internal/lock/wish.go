@@ -1,4 +1,4 @@
-package redlatch
+package lock
 
 import (
 	"context"
@@ -15,7 +15,7 @@ const wishTime = 5 * time.Second
 
 // A wish is a writer's announcement that it waits.
 type wish struct {
-	l    *Lock
+	l    *Spec
 	id   string
 	last *request.Call // the latest announcement; nil: none was made
 }
@@ -23,14 +23,14 @@ type wish struct {
 // wishOf prepares the announcement of a caller that is inside the gate, to be
 // made when it has to wait. It returns nil if the lock gives writers no
 // precedence.
-func (c *Client) wishOf(l *Lock, p *patience) *wish {
+func (c *Locks) wishOf(l *Spec, p *patience) *wish {
 	if l.side != writing || l.writers == "" {
 		return nil
 	}
-	w, until := &wish{l: l, id: c.nextID()}, p.until
+	w, until := &wish{l: l, id: c.NewID()}, p.until
 	p.waiting = func(ctx context.Context) { // keeping p would cost every caller an allocation
 		w.last = w.ask(wishTime)
-		w.last.Stop, w.last.Until = c.server.Done, until
+		w.last.Stop, w.last.Until = c.Server.Done, until
 		_, _ = w.last.Run(ctx)
 	}
 	return w
@@ -42,7 +42,7 @@ func (w *wish) over() {
 	if w == nil || w.last == nil {
 		return
 	}
-	w.l.c.server.Go(func() {
+	w.l.c.Server.Go(func() {
 		_, _ = w.last.Outcome()
 		_, _ = w.ask(0).Run(context.Background())
 	})
@@ -53,7 +53,7 @@ func (w *wish) over() {
 func (w *wish) ask(d time.Duration) *request.Call {
 	c := w.l.c
 	return &request.Call{
-		Server: c.server, Script: lua.ReadWriteWriteWish, Keys: []string{w.l.name, w.l.writers}, Args: []string{w.id, wire.Millis(d), w.l.channel},
-		Lease: c.cfg.WatchdogTimeout, Stop: c.server.Over, Single: true,
+		Server: c.Server, Script: lua.ReadWriteWriteWish, Keys: []string{w.l.name, w.l.writers}, Args: []string{w.id, wire.Millis(d), w.l.channel},
+		Lease: c.Watchdog, Stop: c.Server.Over, Single: true,
 	}
 }

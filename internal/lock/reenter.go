@@ -1,4 +1,4 @@
-package redlatch
+package lock
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -20,8 +21,8 @@ import (
 //
 // It asks the server once, whether the lock still stands. Whatever becomes of
 // that request, it cannot make an owner, and a number that it leaves is corrected.
-func (t *tenure) reenter(ctx context.Context, outer *hold, l *Lock, o *options, p *patience, at callsite.Site) (*hold, error) {
-	h := &hold{}
+func (t *tenure) reenter(ctx context.Context, outer *Hold, l *Spec, o *Params, p *patience, at callsite.Site) (*Hold, error) {
+	h := &Hold{}
 	h.set(ctx, t, o, at, time.Now())
 	count, err := t.reserve(h, outer, l, o)
 	if err != nil {
@@ -30,22 +31,22 @@ func (t *tenure) reenter(ctx context.Context, outer *hold, l *Lock, o *options, 
 		}
 		return nil, err
 	}
-	lease := t.c.cfg.WatchdogTimeout
-	if o.hasLease {
-		lease = o.lease
+	lease := t.c.Watchdog
+	if o.HasLease {
+		lease = o.Lease
 	}
 	r := t.op(t.lock.kind.renew, []string{t.id, wire.Millis(lease), count})
 	if h.reads {
 		r = t.op(lua.ReadWriteReadReenter, []string{t.id, wire.Millis(lease)})
 	}
-	r.Stop, r.Until, r.Acks = t.c.server.Done, p.until, t.c.server.Acks.Holds
+	r.Stop, r.Until, r.Acks = t.c.Server.Done, p.until, t.c.Server.Acks.Holds
 	err = t.prolong(ctx, &r, lease)
 	if err != nil {
 		t.mu.Lock()
 		t.alone = t.alone || lease > t.length // Redis may keep the lock for longer than the next holder should
 		t.mu.Unlock()
 		t.giveBack(h.reads)
-		t.c.server.Go(func() {
+		t.c.Server.Go(func() {
 			_, _ = r.Outcome() // what is under way must not overtake what corrects it
 			t.shown(count)
 		})
@@ -74,20 +75,20 @@ func (t *tenure) prolong(ctx context.Context, o *request.Call, d time.Duration) 
 	t.longest = max(t.longest, d)
 	t.mu.Unlock()
 	reply, err := o.Run(ctx)
-	r := first(reply)
+	r := request.First(reply)
 	if short := o.Doubt(err == nil && r.Int == 1); short != nil {
 		err = short
 	}
-	if err == nil && r.Kind != driver.ReplyInt && !wrongType(r.Str) {
+	if err == nil && r.Kind != driver.ReplyInt && !request.WrongType(r.Str) {
 		err = fmt.Errorf("redlatch: %w", driver.ServerError(r.Str, errors.New(r.Str)))
 	}
 	switch {
 	case err != nil:
 		return err
 	case r.Int != 1:
-		t.lose(LostGone)
+		t.lose(holdctx.Gone)
 	case t.lease.Left(time.Now()) <= 0:
-		t.lose(LostExpired) // a late reply never revives a hold
+		t.lose(holdctx.Expired) // a late reply never revives a hold
 	default:
 		t.confirm(o.Sent, d)
 	}
@@ -99,21 +100,10 @@ func (t *tenure) prolong(ctx context.Context, o *request.Call, d time.Duration) 
 	return nil
 }
 
-// first returns what a reply says of the first lock that it is about.
-func first(r driver.Reply) driver.Reply {
-	if r.Kind != driver.ReplyList {
-		return r
-	}
-	if len(r.List) == 0 {
-		return driver.Reply{}
-	}
-	return r.List[0]
-}
-
 // reserve counts a hold that is about to be entered, so that neither the tenure
 // nor its siblings' turn is given up meanwhile. It returns the count that the
 // request is to show.
-func (t *tenure) reserve(h, outer *hold, l *Lock, o *options) (count string, err error) {
+func (t *tenure) reserve(h, outer *Hold, l *Spec, o *Params) (count string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.state != tenureLive || t.count == 0 {
@@ -122,7 +112,7 @@ func (t *tenure) reserve(h, outer *hold, l *Lock, o *options) (count string, err
 	if l.side == writing && t.shared {
 		return "", writeInRead(l.name)
 	}
-	if o.fenced && t.token == 0 {
+	if o.Fenced && t.token == 0 {
 		return "", fmt.Errorf("%w: the hold of lock %q that is to be re-entered has no fencing token; acquire that one with Fenced too", ErrReentry, l.name)
 	}
 	if outer != nil {
@@ -142,7 +132,7 @@ func (t *tenure) reserve(h, outer *hold, l *Lock, o *options) (count string, err
 		h.joined = first
 		first.open++
 	}
-	t.alone = t.alone || o.member
+	t.alone = t.alone || o.Member
 	t.count++
 	if l.side == reading {
 		h.reads, t.alone = true, true // what Redis stores of the read hold lasts until the id ends
@@ -154,7 +144,7 @@ func (t *tenure) reserve(h, outer *hold, l *Lock, o *options) (count string, err
 }
 
 // firstOfLocked returns the hold whose turn the live holds of a scope share.
-func (t *tenure) firstOfLocked(sc *scope) *hold {
+func (t *tenure) firstOfLocked(sc *scope) *Hold {
 	for h := t.holds; h != nil; h = h.next {
 		if h.scope != sc {
 			continue
@@ -211,7 +201,7 @@ func (t *tenure) shown(count string) {
 func (t *tenure) correctLocked() {
 	if t.wrong && t.setting == 0 {
 		t.wrong = false
-		t.c.clock.Check(&t.lease)
+		t.c.Clock.Check(&t.lease)
 	}
 }
 
@@ -221,23 +211,23 @@ func (t *tenure) downgrade() error {
 	o := t.op(lua.ReadWriteDowngrade, []string{t.id, t.lock.channel})
 	reply, err := o.Run(context.Background())
 	if err == nil && reply.Int != 1 {
-		t.lose(LostGone)
+		t.lose(holdctx.Gone)
 	}
 	t.mu.Lock()
 	live, over := t.state == tenureLive, t.err
 	t.mu.Unlock()
 	switch {
-	case !live && errors.Is(over, ErrNotHeld):
+	case !live && errors.Is(over, holdctx.ErrNotHeld):
 		return nil // released by the last who read
 	case !live:
 		return over
 	case err != nil:
-		t.c.report.releaseFailed(ReleaseFailedEvent{Name: t.lock.name, Owner: t.id, Err: err})
+		t.c.Events.ReleaseFailed(t.lock.name, t.id, err)
 		if driver.Failure(err).Permanent() {
 			break // that is an answer
 		}
-		t.c.server.Go(func() {
-			if _, over := request.Pause(context.Background(), t.c.server.Done, nil, time.Time{}, time.Second); over == nil && t.live() {
+		t.c.Server.Go(func() {
+			if _, over := request.Pause(context.Background(), t.c.Server.Done, nil, time.Time{}, time.Second); over == nil && t.live() {
 				_ = t.downgrade()
 			}
 		})

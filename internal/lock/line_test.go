@@ -1,4 +1,4 @@
-package redlatch
+package lock
 
 import (
 	"runtime"
@@ -17,7 +17,7 @@ func TestNobodyWaitsForALineWhileAllAreLocked(t *testing.T) {
 		"the tenure of an owner":          func(ls *lines) { ls.known("orders", "owner") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &Client{id: "owner"}
+			c := &Locks{Options: Options{ID: "owner"}}
 			c.lines = lines{c: c, m: map[lineKey]*line{}, places: newPlaces()}
 			ls := &c.lines
 			for _, k := range []lineKey{{"orders", false}, {"orders", true}} {

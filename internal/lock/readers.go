@@ -1,4 +1,4 @@
-package redlatch
+package lock
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/handoff"
+	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
 )
@@ -35,9 +36,9 @@ type sharing struct {
 // A party is readers who wait together. Its members are those who do; when the
 // last one leaves, the party does.
 type party struct {
-	l       *Lock
+	l       *Spec
 	ln      *line
-	o       options
+	o       Params
 	at      callsite.Site
 	ctx     context.Context //nolint:containedctx // ends when the last member has left
 	cancel  context.CancelCauseFunc
@@ -59,10 +60,10 @@ var (
 )
 
 // acquireRead gets the lock to read for a caller that does not have it already.
-func (c *Client) acquireRead(ctx context.Context, l *Lock, o *options) (*hold, error) {
+func (c *Locks) acquireRead(ctx context.Context, l *Spec, o *Params) (*Hold, error) {
 	start := time.Now()
-	at := c.callSite(o.skip + 3)
-	p := patience{c: c, name: l.name, until: deadlineOf(start, o)}
+	at := o.At
+	p := patience{c: c, name: l.name, until: o.Until}
 	ln := c.lines.get(l)
 	defer c.lines.put(ln)
 	for {
@@ -70,9 +71,9 @@ func (c *Client) acquireRead(ctx context.Context, l *Lock, o *options) (*hold, e
 		joined := t != nil
 		if !joined {
 			var err error
-			t, err = p.awaitParty(ctx, pt, o.once)
+			t, err = p.awaitParty(ctx, pt, o.Once)
 			switch {
-			case errors.Is(err, errRejoin), errors.Is(err, request.ErrTooLate) && pt.o.lease != o.lease: // another's lease is too short
+			case errors.Is(err, errRejoin), errors.Is(err, request.ErrTooLate) && pt.o.Lease != o.Lease: // another's lease is too short
 				continue
 			case err != nil:
 				return nil, err
@@ -86,8 +87,8 @@ func (c *Client) acquireRead(ctx context.Context, l *Lock, o *options) (*hold, e
 		case !errors.Is(err, errRejoin):
 			return nil, p.asBusy(err)
 		case c.open() != nil:
-			return nil, ErrClosed
-		case o.once:
+			return nil, request.ErrClosed
+		case o.Once:
 			return nil, p.asBusy(request.ErrWaitOver)
 		}
 	}
@@ -95,7 +96,7 @@ func (c *Client) acquireRead(ctx context.Context, l *Lock, o *options) (*hold, e
 
 // joinOrForm returns a tenure in which the caller has a place now, or the party
 // that it is a member of.
-func (c *Client) joinOrForm(ctx context.Context, ln *line, l *Lock, o *options, at callsite.Site) (*tenure, *party) {
+func (c *Locks) joinOrForm(ctx context.Context, ln *line, l *Spec, o *Params, at callsite.Site) (*tenure, *party) {
 	now := time.Now()
 	ln.mu.Lock()
 	if t := ln.cur; t != nil {
@@ -112,7 +113,7 @@ func (c *Client) joinOrForm(ctx context.Context, ln *line, l *Lock, o *options, 
 			ln.mu.Unlock()
 			if ask {
 				c.lines.retain(ln)
-				c.server.Go(t.askOthers)
+				c.Server.Go(t.askOthers)
 			}
 			return t, nil
 		}
@@ -121,7 +122,7 @@ func (c *Client) joinOrForm(ctx context.Context, ln *line, l *Lock, o *options, 
 	fresh := pt == nil
 	if fresh {
 		pt = &party{l: l, ln: ln, o: *o, at: at, decided: make(chan struct{}), done: make(chan struct{})}
-		pt.o.once, pt.o.scope = false, nil
+		pt.o.Once, pt.o.scope = false, nil
 		pt.ctx, pt.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 		ln.forming = pt
 	}
@@ -129,7 +130,7 @@ func (c *Client) joinOrForm(ctx context.Context, ln *line, l *Lock, o *options, 
 	ln.mu.Unlock()
 	if fresh {
 		c.lines.retain(ln) // for the job
-		c.server.Go(pt.run)
+		c.Server.Go(pt.run)
 	}
 	return nil, pt
 }
@@ -147,7 +148,7 @@ func (pt *party) run() {
 		}
 	}}
 	passed, err := p.enter(pt.ctx, pt.ln, &pt.o, pt.at)
-	var h *hold
+	var h *Hold
 	if err == nil && passed != nil {
 		h, err = c.takeOver(pt.ctx, passed, pt.l, &pt.o, p.until, pt.at)
 	}
@@ -156,7 +157,7 @@ func (pt *party) run() {
 	}
 	if err == nil && c.open() != nil {
 		h.refuse()
-		err = ErrClosed
+		err = request.ErrClosed
 	}
 	if errors.Is(context.Cause(pt.ctx), errRejoin) && err != nil && c.open() == nil {
 		err = errRejoin
@@ -166,7 +167,7 @@ func (pt *party) run() {
 
 // settle tells the members. h is the hold that the job has got for them; it ends
 // here.
-func (pt *party) settle(h *hold, err error) {
+func (pt *party) settle(h *Hold, err error) {
 	ln := pt.ln
 	if h == nil {
 		// The line has been left: ln may be another's, unless a member is there.
@@ -189,7 +190,7 @@ func (pt *party) settle(h *hold, err error) {
 		t.shareLocked(time.Now())
 		pt.t = t
 		// Before a member can release: the last one to do that releases the lock.
-		t.removeLocked(h, errReleased)
+		t.removeLocked(h, holdctx.ErrReleased)
 		left = t.dropLocked(true)
 	} else {
 		pt.err = errRejoin
@@ -232,7 +233,7 @@ func (p *patience) awaitParty(ctx context.Context, pt *party, once bool) (*tenur
 	if once {
 		end = pt.decided
 	}
-	_, err := request.Await(ctx, p.c.server.Done, end, p.until)
+	_, err := request.Await(ctx, p.c.Server.Done, end, p.until)
 	if err == nil {
 		pt.ln.mu.Lock()
 		err = pt.why
@@ -291,14 +292,14 @@ func (t *tenure) askOthers() {
 	c := t.c
 	defer c.lines.put(t.line)
 	for {
-		o := t.op(lua.ReadWriteReadAsk, []string{t.id, t.lock.channel, c.server.Own(&t.line.news, t.lock.channel)})
+		o := t.op(lua.ReadWriteReadAsk, []string{t.id, t.lock.channel, c.Server.Own(&t.line.news, t.lock.channel)})
 		o.Single = true
 		reply, err := o.Run(context.Background())
 		t.mu.Lock()
 		if err == nil {
 			t.others = max(0, int(reply.Int))
 		}
-		if !c.server.SeenByScripts() && time.Since(t.opened) >= handoff.ReignMax {
+		if !c.Server.SeenByScripts() && time.Since(t.opened) >= handoff.ReignMax {
 			t.others = max(1, t.others) // they may listen at another node
 		}
 		again := t.state == tenureLive && t.others > 0
@@ -306,13 +307,13 @@ func (t *tenure) askOthers() {
 		gone := err == nil && reply.Int < 0
 		t.mu.Unlock()
 		if gone {
-			c.clock.Check(&t.lease)
+			c.Clock.Check(&t.lease)
 		}
 		if !again {
 			break
 		}
 		t.line.listen(c, t.lock.channel) // to hear when they have had their turn
-		if !c.server.Pause(rejoinNext) || !t.live() {
+		if !c.Server.Pause(rejoinNext) || !t.live() {
 			break
 		}
 	}
@@ -342,7 +343,7 @@ func (ln *line) reopen() {
 
 // enterSide lines up at the gate. Readers of this process see it if somebody
 // waits to write.
-func (p *patience) enterSide(ctx context.Context, ln *line, l *Lock, o *options, at callsite.Site) (*tenure, error) {
+func (p *patience) enterSide(ctx context.Context, ln *line, l *Spec, o *Params, at callsite.Site) (*tenure, error) {
 	if l.side != writing {
 		return p.enter(ctx, ln, o, at)
 	}

@@ -1,4 +1,4 @@
-package redlatch
+package lock
 
 import (
 	"context"
@@ -39,7 +39,7 @@ func newPlaces() places {
 }
 
 // newPlace makes a tenure that has yet to be taken, in a line of its own.
-func (c *Client) newPlace(l *Lock, o *options) *tenure {
+func (c *Locks) newPlace(l *Spec, o *Params) *tenure {
 	ln := &line{lineKey: lineKey{name: l.name}, refs: 1}
 	ln.gate.TryEnter()
 	t := c.newTenure(ln, l, o)
@@ -53,7 +53,7 @@ func (c *Client) newPlace(l *Lock, o *options) *tenure {
 
 // ownLocked returns the lines of one waiter whose tenure may have that owner id.
 func (ls *lines) ownLocked(name, owner string) (candidates []*line) {
-	if !strings.HasPrefix(owner, ls.c.id) {
+	if !strings.HasPrefix(owner, ls.c.ID) {
 		return nil
 	}
 	if ln := ls.own[owner]; ln != nil {
@@ -109,7 +109,7 @@ func (ls *lines) drain(d time.Duration) {
 
 // comeIn waits until the callers before this one have their places. through lets
 // the next one in, and may be called more than once.
-func (p *patience) comeIn(ctx context.Context, l *Lock, o *options) (through func(), err error) {
+func (p *patience) comeIn(ctx context.Context, l *Spec, o *Params) (through func(), err error) {
 	ls := &p.c.lines
 	ls.mu.Lock()
 	e := ls.entrances[l.name]
@@ -145,8 +145,8 @@ func (p *patience) comeIn(ctx context.Context, l *Lock, o *options) (through fun
 // pass waits at the entrance, and says whether the caller is inside. One that
 // does not wait for the lock does not wait there either: somebody is about to
 // take the lock, or to line up for it.
-func (p *patience) pass(ctx context.Context, e *entrance, o *options) (in bool, err error) {
-	if o.once {
+func (p *patience) pass(ctx context.Context, e *entrance, o *Params) (in bool, err error) {
+	if o.Once {
 		if e.gate.TryEnter() {
 			return true, nil
 		}
@@ -185,9 +185,9 @@ type quitter struct {
 const mostQuit = 1000
 
 // quit releases an id, together with others that leave the same fair lock.
-func (c *Client) quit(l *Lock, x quitter) {
+func (c *Locks) quit(l *Spec, x quitter) {
 	c.quitters.Add(l.name, x, func(all []quitter) {
-		o := request.Call{Server: c.server, Script: l.kind.release, Keys: l.keys, Args: []string{l.channel}, Lease: c.cfg.WatchdogTimeout, Stop: c.server.Over, Single: true}
+		o := request.Call{Server: c.Server, Script: l.kind.release, Keys: l.keys, Args: []string{l.channel}, Lease: c.Watchdog, Stop: c.Server.Over, Single: true}
 		for _, x := range all {
 			o.Args = append(o.Args, x.id)
 			o.Single = o.Single && x.t == nil // an orphan is released again anyway

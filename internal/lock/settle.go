@@ -1,4 +1,4 @@
-package redlatch
+package lock
 
 import (
 	"context"
@@ -11,23 +11,23 @@ import (
 
 // reap releases an id of ours that has no live tenure. It is a single attempt: more
 // will follow.
-func (c *Client) reap(l *Lock, id string) {
+func (c *Locks) reap(l *Spec, id string) {
 	if l.kind.fair {
 		c.quit(l, quitter{id: id})
 		return
 	}
-	o := request.Call{Server: c.server, Script: l.kind.release, Keys: l.keys, Args: l.args(l.kind.releaseArgs([]string{id, l.channel, "0"})), Lease: c.cfg.WatchdogTimeout, Stop: c.server.Over, Single: true}
+	o := request.Call{Server: c.Server, Script: l.kind.release, Keys: l.keys, Args: l.args(l.kind.releaseArgs([]string{id, l.channel, "0"})), Lease: c.Watchdog, Stop: c.Server.Over, Single: true}
 	_, _ = o.Run(context.Background())
 }
 
 // stray releases an id that was found in a lock if it is of this client and
 // nobody here has it: a request that came late has put it there. (In a group,
 // that of who has other values is nothing unusual.)
-func (c *Client) stray(l *Lock, owner string) {
-	if wireClient(owner) != c.id || c.lines.known(l.name, owner) || c.lapsed.has(owner) || (l.group != nil && !c.server.Orphans.Has(owner)) {
+func (c *Locks) stray(l *Spec, owner string) {
+	if wireClient(owner) != c.ID || c.lines.known(l.name, owner) || c.lapsed.has(owner) || (l.group != nil && !c.Server.Orphans.Has(owner)) {
 		return
 	}
-	c.server.Go(func() { c.reap(l, owner) })
+	c.Server.Go(func() { c.reap(l, owner) })
 }
 
 // lapsed are the ids that were lost by their windows, for as long as they may stand

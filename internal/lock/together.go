@@ -1,4 +1,4 @@
-package redlatch
+package lock
 
 import (
 	"context"
@@ -15,18 +15,14 @@ import (
 // has to wait for a member does that as for any lock.
 
 // joint returns the locks that can be taken together with the first one.
-func joint(ctx context.Context, g *holding, order []*Lock, fenced bool) []*Lock {
+func joint(ctx context.Context, order []*Spec, fenced bool) []*Spec {
 	first := order[0]
-	var locks []*Lock
+	var locks []*Spec
 	for _, l := range order {
 		switch {
-		case l.c != first.c, l.kind != plainLock, l.fenced || fenced, g.has(l):
+		case l.c != first.c, l.kind != plainLock, l.fenced || fenced, l.Within(ctx):
 			continue
-		case l.c.server.Traits.Cluster && wire.Slot(l.name) != wire.Slot(first.name):
-			continue
-		}
-		outer, sc, err := l.enclosing(ctx)
-		if outer != nil || sc != nil || err != nil {
+		case l.c.Server.Traits.Cluster && wire.Slot(l.name) != wire.Slot(first.name):
 			continue
 		}
 		locks = append(locks, l)
@@ -37,22 +33,22 @@ func joint(ctx context.Context, g *holding, order []*Lock, fenced bool) []*Lock 
 	return locks
 }
 
-// together takes the first of the locks, and those that can be taken with it, if
-// all are free. It returns which one is not, with a *BusyError, or an error of
-// the request; or nothing if the locks are to be taken one by one.
-func (q *quest) together(ctx context.Context, g *holding, order []*Lock, first bool) (missing *Lock, err error) {
-	locks := joint(ctx, g, order, q.o.fenced)
+// Together takes the first of some locks, and those that can be taken with it, if all
+// are free. It returns their holds, or which one is not free, with the error that says
+// so, or an error of the request; or nothing if the locks are to be taken one by one.
+func Together(ctx context.Context, order []*Spec, p *Params) (holds []*Hold, missing *Spec, err error) {
+	locks := joint(ctx, order, p.Fenced)
 	if locks == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	c := locks[0].c
 	if err := c.open(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	start := time.Now()
-	ts := q.enterAll(locks)
+	ts := enterAll(locks, p)
 	if ts == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	o := ts[0].op(lua.MultiLockTake, make([]string, 1, len(ts)+1))
 	o.Keys, o.Args[0] = make([]string, len(ts)), ts[0].args[0]
@@ -60,11 +56,7 @@ func (q *quest) together(ctx context.Context, g *holding, order []*Lock, first b
 		o.Keys[i] = t.lock.name
 		o.Args = append(o.Args, t.id)
 	}
-	o.Stop, o.Until = c.server.Done, q.until
-	if limit := start.Add(memberPatience); !first && (o.Until.IsZero() || limit.Before(o.Until)) {
-		o.Until = limit
-	}
-	o.Acks = c.server.Acks.Holds
+	o.Stop, o.Until, o.Acks = c.Server.Done, p.Until, c.Server.Acks.Holds
 	reply, err := o.Run(ctx)
 	if short := o.Doubt(err == nil && reply.Kind == driver.ReplyInt); short != nil {
 		o.Unknown, err = true, short
@@ -74,32 +66,33 @@ func (q *quest) together(ctx context.Context, g *holding, order []*Lock, first b
 			t.suspected()
 		}
 	}
-	p := patience{c: c, name: locks[0].name}
+	w := patience{c: c, name: locks[0].name}
 	switch {
 	case err != nil:
 		abandonAll(ts, &o)
-		return nil, p.asBusy(err)
+		return nil, nil, w.asBusy(err)
 	case reply.Kind == driver.ReplyInt:
-		return nil, q.beginAll(ctx, g, ts, &o, start)
+		holds, err := beginAll(ctx, ts, p, &o, start)
+		return holds, nil, err
 	}
 	abandonAll(ts, &o)
 	if len(reply.List) != 3 || reply.List[0].Int < 1 || reply.List[0].Int > int64(len(ts)) {
-		return nil, request.Unexpected(reply, o.Script)
+		return nil, nil, request.Unexpected(reply, o.Script)
 	}
 	missing = locks[reply.List[0].Int-1]
-	busy := &BusyError{Name: missing.name, Owner: reply.List[2].Str, TTL: max(0, wire.FromMillis(reply.List[1].Int))}
-	c.stray(missing, busy.Owner)
-	return missing, busy
+	owner := reply.List[2].Str
+	c.stray(missing, owner)
+	return nil, missing, c.Errors.Busy(Busy{Name: missing.name, Owner: owner, TTL: max(0, wire.FromMillis(reply.List[1].Int))})
 }
 
 // enterAll goes through the gates of all locks, or of none.
-func (q *quest) enterAll(locks []*Lock) []*tenure {
+func enterAll(locks []*Spec, p *Params) []*tenure {
 	ts := make([]*tenure, 0, len(locks))
 	for _, l := range locks {
 		ln := l.c.lines.get(l)
 		if !ln.gate.TryEnter() {
 			l.c.lines.put(ln)
-		} else if t := l.c.newTenure(ln, l, q.o); ln.turns.Owes(ln.news.Foreign(), time.Now()) > 0 {
+		} else if t := l.c.newTenure(ln, l, p); ln.turns.Owes(ln.news.Foreign(), time.Now()) > 0 {
 			t.forgo()
 			l.c.leave(ln)
 		} else {
@@ -147,19 +140,19 @@ func abandonAll(ts []*tenure, o *request.Call) {
 	})
 }
 
-// beginAll makes tenures that were taken the holding's, if that is known in
-// time; else none.
-func (q *quest) beginAll(ctx context.Context, g *holding, ts []*tenure, o *request.Call, start time.Time) error {
-	holds := make([]*hold, 0, len(ts))
+// beginAll returns the holds of tenures that were taken, if that is known in time;
+// else none.
+func beginAll(ctx context.Context, ts []*tenure, p *Params, o *request.Call, start time.Time) ([]*Hold, error) {
+	holds := make([]*Hold, 0, len(ts))
 	for _, t := range ts {
 		t.taken(o.Sent, 1)
 		now := time.Now()
-		var h *hold
+		var h *Hold
 		if t.trusted(ctx, o.Until, now) {
 			// Before it begins: it can be lost at once, and the line with it.
 			t.line.turns.Settled(t.line.news.Foreign(), now)
 			t.line.turns.Begin(now, true)
-			h = t.begin(ctx, q.o, q.o.at, now)
+			h = t.begin(ctx, p, p.At, now)
 		}
 		if h == nil { // revoked, closed or too late
 			t.forgo()
@@ -174,11 +167,13 @@ func (q *quest) beginAll(ctx context.Context, g *holding, ts []*tenure, o *reque
 		case err != nil:
 			h.refuse()
 		case len(holds) < len(ts):
-			h.t.c.server.Go(func() { _ = h.release(context.Background()) })
+			h.t.c.Server.Go(func() { _ = h.Release(context.Background()) })
 		default:
-			g.add(h)
 			h.t.c.acquired(h, start, false)
 		}
 	}
-	return err
+	if err != nil || len(holds) < len(ts) {
+		return nil, err
+	}
+	return holds, nil
 }

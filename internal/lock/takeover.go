@@ -1,4 +1,4 @@
-package redlatch
+package lock
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
 )
@@ -16,7 +17,7 @@ import (
 // differently. It returns neither a hold nor
 // an error if there is nothing to take over any more: then the caller competes.
 // On failure the gate has been left, or will be.
-func (c *Client) takeOver(ctx context.Context, old *tenure, l *Lock, o *options, until time.Time, at callsite.Site) (*hold, error) {
+func (c *Locks) takeOver(ctx context.Context, old *tenure, l *Spec, o *Params, until time.Time, at callsite.Site) (*Hold, error) {
 	if l.kind != old.lock.kind {
 		if old.retire() { // the caller is to read what was held to write
 			_ = old.sendRelease()
@@ -28,7 +29,7 @@ func (c *Client) takeOver(ctx context.Context, old *tenure, l *Lock, o *options,
 	fresh := renew.Elapsed(old.lease.Confirmed(), now) <= old.length/3
 	turn := ln.turns.Over(now)
 	alike := old.lock.kind == l.kind && old.lock.channel == l.channel // a spin lock's release tells nobody
-	if fresh && !turn && alike && old.watch && !o.hasLease && !o.fenced && !o.member && old.lease.Left(now) <= old.length {
+	if fresh && !turn && alike && old.watch && !o.HasLease && !o.Fenced && !o.Member && old.lease.Left(now) <= old.length {
 		return old.adopt(ctx, o, at, now), nil
 	}
 	if !old.retire() {
@@ -44,12 +45,12 @@ func (c *Client) takeOver(ctx context.Context, old *tenure, l *Lock, o *options,
 // retire ends a tenure that is to move to another id, and says whether it was
 // still live.
 func (t *tenure) retire() bool {
-	t.c.clock.Remove(&t.lease)
+	t.c.Clock.Remove(&t.lease)
 	t.line.dropCurrent(t)
 	t.mu.Lock()
 	live := t.state == tenureLive
 	if live {
-		t.state, t.err = tenureOver, errReleased
+		t.state, t.err = tenureOver, holdctx.ErrReleased
 	}
 	t.mu.Unlock()
 	t.orphan()
@@ -60,7 +61,7 @@ func (t *tenure) retire() bool {
 // what is owed for it. That is kept for a while: who wants the lock next is to know.
 func (t *tenure) depart(n, foreign int) {
 	ln, now := t.line, time.Now()
-	if !t.member && (n > 0 || t.c.blind.Yields(t.lock.channel, ln.turns.Reign, now)) {
+	if !t.member && (n > 0 || t.c.Blind.Yields(t.lock.channel, ln.turns.Reign, now)) {
 		ln.turns.Yield(max(0, n), foreign, now)
 		if t.lock.writers != "" {
 			ln.turns.Briefly(now)
@@ -75,15 +76,15 @@ func (t *tenure) depart(n, foreign int) {
 // listens says whether who owes a turn listens for it to be taken. Messages of a
 // group are about any of its values, and two that each listen would take one another
 // for waiters.
-func (l *Lock) listens() bool { return l.backoff == nil && l.group == nil }
+func (l *Spec) listens() bool { return l.backoff == nil && l.group == nil }
 
 // turn lets other processes have the lock, if any of them waits; else it moves
 // from old to t. A replica that does not know of it yet has the lock as old's, which
 // keeps everybody else out as well. So replicas are asked only where t is to have
 // more than old had, or where its renewals would need them.
-func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, until time.Time, at callsite.Site) (*hold, error) {
+func (c *Locks) turn(ctx context.Context, old, t *tenure, o *Params, until time.Time, at callsite.Site) (*Hold, error) {
 	ln := t.line
-	own, last := c.server.Own(&ln.news, t.lock.channel), "0"
+	own, last := c.Server.Own(&ln.news, t.lock.channel), "0"
 	if t.lock.backoff != nil || ln.turns.Last(time.Now()) { // who spins cannot be seen
 		last = "1"
 	}
@@ -91,8 +92,8 @@ func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, until tim
 	ln.news.Expect()
 	q := t.op(t.lock.kind.turn, []string{old.id, t.id, t.args[0], t.lock.channel, own, last})
 	t.fence(&q)
-	q.Stop, q.Until = c.server.Done, until
-	q.Acks = c.server.Acks.Renews || (c.server.Acks.Holds && (t.fenced || !t.watch))
+	q.Stop, q.Until = c.Server.Done, until
+	q.Acks = c.Server.Acks.Renews || (c.Server.Acks.Holds && (t.fenced || !t.watch))
 	reply, err := q.Run(ctx)
 	if short := q.Doubt(err == nil && len(reply.List) == 1); short != nil {
 		err = short
@@ -126,10 +127,10 @@ func (c *Client) turn(ctx context.Context, old, t *tenure, o *options, until tim
 }
 
 // transfer moves the lock from old to t with a lease of its own.
-func (c *Client) transfer(ctx context.Context, old, t *tenure, o *options, until time.Time, at callsite.Site) (*hold, error) {
+func (c *Locks) transfer(ctx context.Context, old, t *tenure, o *Params, until time.Time, at callsite.Site) (*Hold, error) {
 	q := t.op(t.lock.kind.transfer, []string{old.id, t.id, t.args[0]})
 	t.fence(&q)
-	q.Stop, q.Until, q.Acks = c.server.Done, until, c.server.Acks.Holds
+	q.Stop, q.Until, q.Acks = c.Server.Done, until, c.Server.Acks.Holds
 	reply, err := q.Run(ctx)
 	if short := q.Doubt(err == nil && reply.Int > 0); short != nil {
 		err = short
@@ -149,7 +150,7 @@ func (c *Client) transfer(ctx context.Context, old, t *tenure, o *options, until
 }
 
 // moved begins a tenure that the server has confirmed, if that came in time.
-func (c *Client) moved(ctx context.Context, t *tenure, q *request.Call, token int64, o *options, at callsite.Site) *hold {
+func (c *Locks) moved(ctx context.Context, t *tenure, q *request.Call, token int64, o *Params, at callsite.Site) *Hold {
 	t.taken(q.Sent, token)
 	now := time.Now()
 	if t.trusted(ctx, q.Until, now) {
@@ -165,9 +166,9 @@ func (c *Client) moved(ctx context.Context, t *tenure, q *request.Call, token in
 // abandonMove leaves the gate for a caller whose turn or transfer has failed.
 // What is under way is waited for; if it made t the owner, the next goroutine
 // of this process gets the lock.
-func (c *Client) abandonMove(old, t *tenure, q *request.Call, isMoved func(driver.Reply) bool) {
+func (c *Locks) abandonMove(old, t *tenure, q *request.Call, isMoved func(driver.Reply) bool) {
 	move := *q
-	c.server.Go(func() {
+	c.Server.Go(func() {
 		reply, err := move.Outcome()
 		if err == nil && isMoved != nil && isMoved(reply) && move.Doubt(true) == nil {
 			t.confirm(move.Sent, t.length)

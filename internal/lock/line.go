@@ -1,4 +1,4 @@
-package redlatch
+package lock
 
 import (
 	"maps"
@@ -48,7 +48,7 @@ type lineKey struct {
 
 // lines are a client's lines by lock name.
 type lines struct {
-	c  *Client
+	c  *Locks
 	mu sync.Mutex // guards m and line.refs
 	m  map[lineKey]*line
 	places
@@ -57,7 +57,7 @@ type lines struct {
 }
 
 // get returns the line for a lock; put gives it back.
-func (ls *lines) get(l *Lock) *line {
+func (ls *lines) get(l *Spec) *line {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	k := lineKey{l.lineName(), l.side != neither}
@@ -202,18 +202,18 @@ func (ls *lines) ofGroup(name, owner string) *tenure {
 }
 
 // leave lets the next caller in with nothing.
-func (c *Client) leave(ln *line) {
+func (c *Locks) leave(ln *line) {
 	ln.gate.Exit()
 	c.lines.put(ln)
 }
 
 // listen starts the line's subscription, if it has none.
-func (ln *line) listen(c *Client, channel string) {
-	c.server.Listen(&ln.news, channel, nil, func() {
+func (ln *line) listen(c *Locks, channel string) {
+	c.Server.Listen(&ln.news, channel, nil, func() {
 		// Somebody else released a lock that we believe to hold: ask.
 		// (In a group that happens all the time, and is about other values.)
 		if t := ln.current(); t != nil && t.lock.group == nil {
-			c.clock.Check(&t.lease)
+			c.Clock.Check(&t.lease)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package redlatch
+package lock
 
 import (
 	"github.com/redlatch/redlatch/internal/lua"
@@ -7,7 +7,6 @@ import (
 
 // A kind is what tells one type of exclusive lock from another.
 type kind struct {
-	name     string         // for Info
 	take     *script.Script // the only one that can make an owner
 	release  *script.Script // also undoes a take that nobody waits for any more
 	turn     *script.Script // nil if it does not pass between goroutines of a process,
@@ -29,7 +28,6 @@ func (k *kind) releaseArgs(args []string) []string {
 
 // writeSide is Redisson's RReadWriteLock.writeLock().
 var writeSide = &kind{
-	name:     KindReadWrite,
 	take:     lua.ReadWriteWriteTake,
 	release:  lua.ReadWriteRelease,
 	turn:     lua.ReadWriteWriteTurn,
@@ -41,7 +39,6 @@ var writeSide = &kind{
 // readSide is Redisson's RReadWriteLock.readLock(). It does not pass between
 // goroutines: they share it.
 var readSide = &kind{
-	name:    KindReadWrite,
 	take:    lua.ReadWriteReadTake,
 	release: lua.ReadWriteRelease,
 	renew:   lua.ReadWriteRenew,
@@ -50,7 +47,6 @@ var readSide = &kind{
 
 // plainLock is Redisson's RLock.
 var plainLock = &kind{
-	name:     KindLock,
 	take:     lua.LockTake,
 	release:  lua.LockRelease,
 	turn:     lua.LockTurn,
@@ -62,7 +58,6 @@ var plainLock = &kind{
 // fairLock is Redisson's RFairLock. What concerns the holder alone is as for the
 // plain lock.
 var fairLock = &kind{
-	name:    KindFair,
 	take:    lua.FairLockTake,
 	release: lua.FairLockRelease,
 	renew:   plainLock.renew,

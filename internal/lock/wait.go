@@ -1,11 +1,10 @@
-package redlatch
+package lock
 
 import (
 	"context"
 	"errors"
 	"time"
 
-	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/gate"
 	"github.com/redlatch/redlatch/internal/handoff"
@@ -18,40 +17,37 @@ import (
 // there is always a timer behind them; a subscription that does not work
 // degrades to polling.
 
-var errNilContext = errors.New("redlatch: nil context; use context.Background() if nothing is to end the call")
-
 // acquire gets the lock for a caller that does not have it already.
-func (c *Client) acquire(ctx context.Context, l *Lock, o *options) (*hold, error) {
+func (c *Locks) acquire(ctx context.Context, l *Spec, o *Params) (*Hold, error) {
 	if l.side == reading {
 		return c.acquireRead(ctx, l, o)
 	}
 	start := time.Now()
-	at := o.callSite(c, 2)
-	p := patience{c: c, name: l.name, until: deadlineOf(start, o)}
+	p := patience{c: c, name: l.name, until: o.Until}
 	if l.kind.fair {
 		o, p := *o, p // which lineUp keeps: callers of other locks need not pay for that
-		h, err := c.lineUp(ctx, l, &o, &p, at)
+		h, err := c.lineUp(ctx, l, &o, &p, o.At)
 		return p.end(h, err, start, false)
 	}
 	ln := c.lines.get(l)
-	passed, err := p.enterSide(ctx, ln, l, o, at)
+	passed, err := p.enterSide(ctx, ln, l, o, o.At)
 	if err != nil {
 		return nil, err
 	}
-	var h *hold
+	var h *Hold
 	wish := c.wishOf(l, &p)
 	if passed != nil {
-		h, err = c.takeOver(ctx, passed, l, o, p.until, at)
+		h, err = c.takeOver(ctx, passed, l, o, p.until, o.At)
 	}
 	if h == nil && err == nil {
-		h, err = c.compete(ctx, ln, l, o, &p, at)
+		h, err = c.compete(ctx, ln, l, o, &p, o.At)
 	}
 	wish.over()
 	return p.end(h, err, start, passed != nil && err == nil && h.t == passed)
 }
 
 // end tells the caller how it went.
-func (p *patience) end(h *hold, err error, start time.Time, handedOff bool) (*hold, error) {
+func (p *patience) end(h *Hold, err error, start time.Time, handedOff bool) (*Hold, error) {
 	if err != nil {
 		return nil, p.asBusy(err)
 	}
@@ -59,32 +55,32 @@ func (p *patience) end(h *hold, err error, start time.Time, handedOff bool) (*ho
 		// Close came while the request was under way. Nobody works under this
 		// hold yet, so its lock need not wait for its TTL.
 		h.refuse()
-		return nil, ErrClosed
+		return nil, request.ErrClosed
 	}
 	p.c.acquired(h, start, handedOff)
 	return h, nil
 }
 
-func (c *Client) acquired(h *hold, start time.Time, handedOff bool) {
-	if c.report.events.Acquired != nil {
+func (c *Locks) acquired(h *Hold, start time.Time, handedOff bool) {
+	if c.Events.Acquired != nil {
 		h.t.mu.Lock()
-		e := AcquiredEvent{Name: h.t.lock.name, Owner: h.t.id, Waited: h.since.Sub(start), Count: h.t.count, HandedOff: handedOff}
+		e := Acquired{Name: h.t.lock.name, Owner: h.t.id, Waited: h.since.Sub(start), Count: h.t.count, HandedOff: handedOff}
 		if h.reads {
 			e.Count = 1
 		}
 		h.t.mu.Unlock()
-		c.report.events.Acquired(e)
+		c.Events.Acquired(e)
 	}
 }
 
 // compete tries for the lock against other processes. The caller is inside the
 // gate; on failure it no longer is.
-func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *patience, at callsite.Site) (*hold, error) {
+func (c *Locks) compete(ctx context.Context, ln *line, l *Spec, o *Params, p *patience, at callsite.Site) (*Hold, error) {
 	t := c.newTenure(ln, l, o)
 	var late request.Lateness
 	tries := 0
 	for {
-		err := p.payTurns(ctx, ln, l, o.once)
+		err := p.payTurns(ctx, ln, l, o.Once)
 		if err != nil {
 			t.forgo()
 			c.leave(ln)
@@ -116,7 +112,7 @@ func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *
 		case owner == "":
 			// Taken, but the reply came too late to trust it.
 			t.forgo()
-			if err = late.Again(ctx, c.server, o.once, p.until); err == nil {
+			if err = late.Again(ctx, c.Server, o.Once, p.until); err == nil {
 				t = c.newTenure(ln, l, o)
 				continue
 			}
@@ -130,10 +126,10 @@ func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *
 		c.stray(l, owner)
 		tries++
 		switch {
-		case o.once:
+		case o.Once:
 			err = request.ErrWaitOver
 		case l.backoff != nil:
-			_, err = request.Pause(ctx, c.server.Done, nil, p.until, c.ask(l.backoff, tries, ln, t))
+			_, err = request.Pause(ctx, c.Server.Done, nil, p.until, c.ask(l.backoff, tries, ln, t))
 		default:
 			ln.listen(c, l.channel)
 			err = p.sleep(ctx, ln, ttl)
@@ -148,7 +144,7 @@ func (c *Client) compete(ctx context.Context, ln *line, l *Lock, o *options, p *
 
 // ask asks a backoff how long to pause. It is the user's: if it panics, the others
 // of this process go on without the caller.
-func (c *Client) ask(b Backoff, tries int, ln *line, t *tenure) (pause time.Duration) {
+func (c *Locks) ask(b func(int) time.Duration, tries int, ln *line, t *tenure) (pause time.Duration) {
 	answered := false
 	defer func() {
 		if !answered {
@@ -156,17 +152,16 @@ func (c *Client) ask(b Backoff, tries int, ln *line, t *tenure) (pause time.Dura
 			c.leave(ln)
 		}
 	}()
-	pause = max(b(tries), minBackoff)
+	pause = max(b(tries), shortestBackoff)
 	answered = true
 	return pause
 }
 
 // patience says how long a caller waits.
 type patience struct {
-	c     *Client
+	c     *Locks
 	until time.Time // zero: as long as its context lasts
 
-	what  string        // what to say of something else than a lock
 	name  string        // of the lock,
 	owner string        // who had it when we last saw it,
 	ttl   time.Duration // and for how long
@@ -182,34 +177,22 @@ func (p *patience) notNow(why error) {
 	}
 }
 
-func deadlineOf(start time.Time, o *options) time.Time {
-	if o.hasWait && !o.once {
-		return start.Add(o.wait)
-	}
-	return time.Time{}
-}
-
 // asBusy turns the end of the caller's patience into a *BusyError. Other
 // errors stay what they are.
 func (p *patience) asBusy(err error) error {
-	var re *driver.RunError
-	switch {
-	case errors.Is(err, request.ErrWaitOver):
-		var owed handoff.Owed
-		_ = errors.As(err, &owed)
-		return &BusyError{Name: p.name, Owner: p.owner, TTL: p.ttl, Owed: int(owed), what: p.what}
-	case errors.Is(err, ErrClosed), errors.Is(err, ErrUnavailable), errors.Is(err, ErrBusy), errors.As(err, &re):
-		return err // a driver's time-out is not the caller's
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return &BusyError{Name: p.name, Owner: p.owner, TTL: p.ttl, Cause: err, what: p.what}
+	cause, ended := request.GaveUp(err)
+	if !ended {
+		return err
 	}
-	return err
+	var owed handoff.Owed
+	_ = errors.As(err, &owed)
+	return p.c.Errors.Busy(Busy{Name: p.name, Owner: p.owner, TTL: p.ttl, Owed: int(owed), Cause: cause})
 }
 
 // enter lines up at the gate. It returns what the caller was let in with: a
 // tenure that is passed on, or nil. On failure the line has been left.
-func (p *patience) enter(ctx context.Context, ln *line, o *options, at callsite.Site) (*tenure, error) {
-	if o.once {
+func (p *patience) enter(ctx context.Context, ln *line, o *Params, at callsite.Site) (*tenure, error) {
+	if o.Once {
 		if ln.gate.TryEnter() {
 			return nil, nil
 		}
@@ -225,7 +208,7 @@ func (p *patience) enter(ctx context.Context, ln *line, o *options, at callsite.
 	p.notNow(request.ErrWaitOver)
 	err := p.await(ctx, w, nil, func(waited time.Duration) {
 		if t := ln.current(); t != nil {
-			p.c.report.slowWait(SlowWaitEvent{Name: p.name, Waited: waited, WaitSite: at.String(), HoldSite: t.site().String()})
+			p.c.Events.SlowWait(p.name, waited, at, t.site())
 		}
 	})
 	if err == nil {
@@ -246,7 +229,7 @@ func (p *patience) enter(ctx context.Context, ln *line, o *options, at callsite.
 	if t == nil {
 		p.c.leave(ln)
 	} else {
-		p.c.server.Go(func() { _ = t.finish(context.Background()) })
+		p.c.Server.Go(func() { _ = t.finish(context.Background()) })
 	}
 	return nil, busy
 }
@@ -257,7 +240,7 @@ type waiter struct {
 	timer *time.Timer
 }
 
-func (c *Client) newWaiter() *waiter {
+func (c *Locks) newWaiter() *waiter {
 	if w, ok := c.waiters.Get().(*waiter); ok {
 		return w
 	}
@@ -266,15 +249,15 @@ func (c *Client) newWaiter() *waiter {
 	return &waiter{Waiter: gate.NewWaiter[*tenure](), timer: t}
 }
 
-func (c *Client) freeWaiter(w *waiter) {
+func (c *Locks) freeWaiter(w *waiter) {
 	w.timer.Stop()
 	c.waiters.Put(w)
 }
 
-// await waits until w is let in. slow is called once after Config.SlowWait.
+// await waits until w is let in. slow is called once after Settings.SlowWait.
 func (p *patience) await(ctx context.Context, w *waiter, over <-chan struct{}, slow func(time.Duration)) error {
 	start := time.Now()
-	warn := p.c.cfg.SlowWait
+	warn := p.c.SlowWait
 	for {
 		var next time.Duration // 0: no timer
 		if warn > 0 {
@@ -295,8 +278,8 @@ func (p *patience) await(ctx context.Context, w *waiter, over <-chan struct{}, s
 			return nil
 		case <-ctx.Done():
 			return request.ContextError(ctx)
-		case <-p.c.server.Done:
-			return ErrClosed
+		case <-p.c.Server.Done:
+			return request.ErrClosed
 		case <-over:
 			return errNotNested
 		case <-timer:
@@ -314,7 +297,7 @@ func (p *patience) await(ctx context.Context, w *waiter, over <-chan struct{}, s
 // payTurns waits until this process owes nobody a turn, or has waited for long
 // enough to see whether the turns are being taken. Who does not wait does not
 // take another's turn either.
-func (p *patience) payTurns(ctx context.Context, ln *line, l *Lock, once bool) error {
+func (p *patience) payTurns(ctx context.Context, ln *line, l *Spec, once bool) error {
 	for ln.turns.Owed > 0 {
 		d := ln.turns.Owes(ln.news.Foreign(), time.Now())
 		if d == 0 {
@@ -351,5 +334,5 @@ func (p *patience) sleep(ctx context.Context, ln *line, ttl time.Duration) error
 
 // doze waits for d or for news, and says whether there was news.
 func (p *patience) doze(ctx context.Context, ln *line, d time.Duration) (woken bool, err error) {
-	return request.Pause(ctx, p.c.server.Done, ln.news.Wake(), p.until, d)
+	return request.Pause(ctx, p.c.Server.Done, ln.news.Wake(), p.until, d)
 }

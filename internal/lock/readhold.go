@@ -1,10 +1,11 @@
-package redlatch
+package lock
 
 import (
 	"context"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/renew"
 )
 
@@ -12,8 +13,8 @@ import (
 // turn is the hold whose turn among its siblings the new one shares, in which it
 // has been counted; nil if there is none. It fails with errRejoin if the tenure
 // is over.
-func (t *tenure) enterShared(ctx context.Context, turn *hold, o *options, p *patience, at callsite.Site) (*hold, error) {
-	h := &hold{reads: true, joined: turn}
+func (t *tenure) enterShared(ctx context.Context, turn *Hold, o *Params, p *patience, at callsite.Site) (*Hold, error) {
+	h := &Hold{reads: true, joined: turn}
 	h.set(ctx, t, o, at, time.Now())
 	if err := t.suffice(ctx, p.until, o); err != nil {
 		t.giveBack(true)
@@ -25,7 +26,7 @@ func (t *tenure) enterShared(ctx context.Context, turn *hold, o *options, p *pat
 	}
 	h.since = time.Now()
 	if t.lease.Left(h.since) <= 0 {
-		t.lose(LostExpired)
+		t.lose(holdctx.Expired)
 	}
 	h.bound(h.since, min(t.lease.Left(h.since), o.trust()), o)
 	t.mu.Lock()
@@ -38,20 +39,20 @@ func (t *tenure) enterShared(ctx context.Context, turn *hold, o *options, p *pat
 	return h, nil
 }
 
-// trust returns for how long a hold with these options is to be trusted.
-func (o *options) trust() time.Duration {
-	if !o.hasLease {
-		return maxLease
+// trust returns for how long a hold with these Params is to be trusted.
+func (o *Params) trust() time.Duration {
+	if !o.HasLease {
+		return renew.MaxLease
 	}
-	return o.lease - renew.Margin(o.lease)
+	return o.Lease - renew.Margin(o.Lease)
 }
 
 // suffice raises the lease of a tenure that a reader is about to join, if it
 // ends too soon for that.
-func (t *tenure) suffice(ctx context.Context, until time.Time, o *options) error {
-	length, need := t.c.cfg.WatchdogTimeout, t.c.cfg.WatchdogTimeout/2
-	if o.hasLease {
-		length, need = o.lease, o.trust()-o.lease/8
+func (t *tenure) suffice(ctx context.Context, until time.Time, o *Params) error {
+	length, need := t.c.Watchdog, t.c.Watchdog/2
+	if o.HasLease {
+		length, need = o.Lease, o.trust()-o.Lease/8
 	}
 	if t.lease.Left(time.Now()) >= need {
 		return nil
@@ -61,50 +62,50 @@ func (t *tenure) suffice(ctx context.Context, until time.Time, o *options) error
 
 // bound gives a read hold with a Lease an end of its own: it shares its tenure with
 // others. It is trusted for left. Nobody is asked about it: its tenure is.
-func (h *hold) bound(now time.Time, left time.Duration, o *options) {
-	if o.hasLease {
+func (h *Hold) bound(now time.Time, left time.Duration, o *Params) {
+	if o.HasLease {
 		h.own = &renew.Lease{Holder: h}
-		h.own.Confirm(now.Add(left-o.trust()), o.lease)
+		h.own.Confirm(now.Add(left-o.trust()), o.Lease)
 	}
 }
 
 // boundByMaxHold gives a hold that the watchdog keeps the end that Config.MaxHold
 // sets. It is the hold's own: others of its nest, or of its scope, have theirs.
-func (h *hold) boundByMaxHold() {
-	if most := h.t.c.cfg.MaxHold; most > 0 {
+func (h *Hold) boundByMaxHold() {
+	if most := h.t.c.MaxHold; most > 0 {
 		h.own = &renew.Lease{Holder: h, Until: h.since.Add(most)}
-		h.own.Confirm(h.since, maxLease)
+		h.own.Confirm(h.since, renew.MaxLease)
 	}
 }
 
 // over returns how the hold's own time has ended; "" if it has not.
-func (h *hold) over(now time.Time) LossReason {
+func (h *Hold) over(now time.Time) holdctx.Reason {
 	switch {
 	case h.own == nil:
 	case h.own.Left(now) <= 0:
-		return LostExpired
+		return holdctx.Expired
 	case !h.own.Until.IsZero() && !now.Before(h.own.Until):
-		return LostMaxHold
+		return holdctx.MaxHold
 	}
 	return ""
 }
 
 // Lane implements renew.Holder.
-func (h *hold) Lane() string { return "" }
+func (h *Hold) Lane() string { return "" }
 
 // Expired implements renew.Holder.
-func (h *hold) Expired() {
+func (h *Hold) Expired() {
 	if after := h.expire(time.Now()); after != nil {
 		h.t.c.aftermath.Add(after)
 	}
 }
 
 // Gone implements renew.Holder. It is never called.
-func (h *hold) Gone() {}
+func (h *Hold) Gone() {}
 
 // expire ends a hold whose own time is over, and returns what has to happen then.
 // It counts until its holder releases it, or the tenure ends.
-func (h *hold) expire(now time.Time) (after func()) {
+func (h *Hold) expire(now time.Time) (after func()) {
 	t := h.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -113,7 +114,7 @@ func (h *hold) expire(now time.Time) (after func()) {
 	case h.err != nil:
 		return nil
 	case reason == "": // extended at the last moment
-		t.c.clock.Add(h.own, false)
+		t.c.Clock.Add(h.own, false)
 		return nil
 	case t.count == t.unfreed+1:
 		_, after = t.loseLocked(reason) // with its last hold
@@ -124,12 +125,12 @@ func (h *hold) expire(now time.Time) (after func()) {
 	h.lapsed = true
 	t.unfreed++
 	t.watchLocked()
-	return func() { t.c.report.lost(err, h.since, h.at) }
+	return func() { t.c.Events.Lost(err, h.since, h.at) }
 }
 
 // stoppedLocked notes that the holder of a lapsed hold says that it has stopped, and
 // returns what has to happen then.
-func (h *hold) stoppedLocked() (after func()) {
+func (h *Hold) stoppedLocked() (after func()) {
 	t := h.t
 	if !h.lapsed {
 		return func() {}
@@ -144,7 +145,7 @@ func (h *hold) stoppedLocked() (after func()) {
 			t.dropped(left)
 		}
 	case t.unfreed == 0:
-		return func() { t.c.server.Go(t.freeLapsed) }
+		return func() { t.c.Server.Go(t.freeLapsed) }
 	}
 	return func() {}
 }
@@ -186,7 +187,7 @@ func (t *tenure) dropLocked(reads bool) remains {
 		t.shareLocked(time.Now())
 		ln := t.line
 		t.c.lines.retain(ln)
-		t.c.server.Go(func() {
+		t.c.Server.Go(func() {
 			ln.reopen()
 			t.c.lines.put(ln)
 		})
@@ -203,15 +204,15 @@ func (t *tenure) dropped(left remains) {
 	switch left {
 	case others:
 	case readers:
-		t.c.server.Go(func() { _ = t.downgrade() })
+		t.c.Server.Go(func() { _ = t.downgrade() })
 	case nobody:
-		t.c.server.Go(func() { _ = t.finish(context.Background()) })
+		t.c.Server.Go(func() { _ = t.finish(context.Background()) })
 	}
 }
 
 // joinNested nests a read hold in another one of the same owner: it costs
 // nothing, and several may overlap.
-func (c *Client) joinNested(ctx context.Context, outer *hold, o *options) (*hold, error) {
+func (c *Locks) joinNested(ctx context.Context, outer *Hold, o *Params) (*Hold, error) {
 	start := time.Now()
 	t, turn := outer.t, outer
 	if outer.joined != nil {
@@ -228,8 +229,8 @@ func (c *Client) joinNested(ctx context.Context, outer *hold, o *options) (*hold
 	if err != nil {
 		return nil, err
 	}
-	p := patience{c: c, name: t.lock.name, until: deadlineOf(start, o)}
-	h, err := t.enterShared(ctx, turn, o, &p, c.callSite(o.skip+3))
+	p := patience{c: c, name: t.lock.name, until: o.Until}
+	h, err := t.enterShared(ctx, turn, o, &p, o.At)
 	if err != nil {
 		if over := outer.Err(); over != nil {
 			return nil, over
