@@ -178,12 +178,18 @@ type job struct {
 func start(t *testing.T, cmd *exec.Cmd) *job {
 	t.Helper()
 	j := &job{t: t, cmd: cmd, done: make(chan struct{})}
-	if cmd.Stdout == nil {
-		cmd.Stdout, cmd.Stderr = j, j
-	}
+	cmd.Stdout, cmd.Stderr = j, j
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	j.watch()
+	return j
+}
+
+// watch waits for the end of the program, and makes sure that it ends with the
+// test.
+func (j *job) watch() {
+	t, cmd := j.t, j.cmd
 	go func() {
 		j.code = exitCode(cmd.Wait())
 		close(j.done)
@@ -195,7 +201,6 @@ func start(t *testing.T, cmd *exec.Cmd) *job {
 			t.Errorf("%q shows the password:\n%s", cmd.Args, j.output())
 		}
 	})
-	return j
 }
 
 func (j *job) Write(p []byte) (int, error) {
