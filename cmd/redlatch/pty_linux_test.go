@@ -287,7 +287,7 @@ func TestColor(t *testing.T) {
 	r := newRedis(t)
 	term := onTerminal(t, r.command("run"))
 	term.wait()
-	term.says("\x1b[31mredlatch:\x1b[0m run needs") // the screen may be read after the program's end
+	term.says("\x1b[31mredlatch:\x1b[m run needs") // the screen may be read after the program's end
 	for _, env := range []string{"NO_COLOR=1", "TERM=dumb"} {
 		cmd := r.command("run")
 		cmd.Env = append(cmd.Env, env)
