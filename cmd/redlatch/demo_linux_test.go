@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -135,6 +136,17 @@ func TestDemoWhoseTerminalIsClosed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	term := onTerminalDemo(t, dir)
+	// A worker that has not come so far would not know that the signal is not for it.
+	path := records(t, dir, term.job)
+	eventually(t, "all workers have entered", func() bool {
+		text, _ := os.ReadFile(path)
+		for id := 1; id <= 4; id++ {
+			if !strings.Contains(string(text), fmt.Sprintf(" %d enter\n", id)) {
+				return false
+			}
+		}
+		return true
+	}, term.output)
 	workers := children(t, term.cmd.Process.Pid)
 	if err := term.master.Close(); err != nil {
 		t.Fatal(err)

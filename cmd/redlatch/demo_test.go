@@ -112,7 +112,7 @@ func TestDemoViolation(t *testing.T) {
 		t.Errorf("exit %d", code)
 	}
 	contains(t, j.output(), "VIOLATION: worker ", "while worker 9 (pid 1) was in")
-	if n := find(t, lastLine(j.output()), `^\d+ acquisitions, (\d+) violations, \d+ loss`); n[0] < 1 {
+	if n := find(t, lastLine(j.output()), `^\d+ acquisitions?, (\d+) violations?, \d+ loss`); n[0] < 1 {
 		t.Errorf("last line: %s", lastLine(j.output()))
 	}
 }
