@@ -7,43 +7,34 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// groupLock is Redisson's getMultiLock(group, values).
-var groupLock = &kind{
-	take:    lua.GroupLockTake,
-	release: lua.GroupLockRelease,
-	renew:   lua.GroupLockRenew,
-	force:   lua.GroupLockForce,
-}
-
-// A group is what a Lock of values of a group has more than others.
-type group struct {
-	values []string // sorted, each once
-	fields []string // of the values in Redis
-	line   string   // the name of its line
+// values are what a lock of values of a group has more than others.
+type values struct {
+	names     []string // sorted, each once
+	fields    []string // of the values in Redis
+	entryName string   // the name of its entry
 }
 
 var errNoValues = errors.New("a group lock needs at least one value")
 
 // Group returns the lock of some values of a group.
-func (c *Locks) Group(groupName string, values []string) Spec {
+func (c *Locks) Group(groupName string, names []string) Spec {
 	l := c.Plain(groupName)
-	g := &group{values: slices.Compact(slices.Sorted(slices.Values(values)))}
-	if len(g.values) == 0 && l.err == nil {
+	g := &values{names: slices.Compact(slices.Sorted(slices.Values(names)))}
+	if len(g.names) == 0 && l.err == nil {
 		l.err = fmt.Errorf("redlatch: group %q: %w", groupName, errNoValues)
 	}
-	l.more = append(l.more, strconv.Itoa(len(g.values)))
-	for _, v := range g.values {
+	l.more = append(l.more, strconv.Itoa(len(g.names)))
+	for _, v := range g.names {
 		g.fields = append(g.fields, wire.GroupField(v))
 	}
 	l.more = append(append(l.more, g.fields...), wire.Millis(c.Skew))
 	// Callers that want the same values line up with each other. Those that want
 	// others are kept apart by Redis, so no gate ever waits for another.
-	g.line = groupName + "\x00" + strings.Join(g.fields, "\x00")
-	l.kind, l.group, l.held = groupLock, g, heldKey(g.line)
+	g.entryName = groupName + "\x00" + strings.Join(g.fields, "\x00")
+	l.kind, l.values, l.held = group, g, heldKey(g.entryName)
 	return l
 }
 
@@ -56,10 +47,19 @@ func (l *Spec) args(args []string) []string {
 	return slices.Concat(args, l.more)
 }
 
-// lineName returns what callers must have in common to line up with each other.
-func (l *Spec) lineName() string {
-	if l.group != nil {
-		return l.group.line
+// releaseArgs returns the arguments of the release, of owner, channel and own
+// subscriptions.
+func (l *Spec) releaseArgs(args []string) []string {
+	if l.kind.releaseArgs != nil {
+		args = l.kind.releaseArgs(args)
+	}
+	return l.args(args)
+}
+
+// entryName returns what callers must have in common to line up with each other.
+func (l *Spec) entryName() string {
+	if l.kind.part {
+		return l.values.entryName
 	}
 	return l.name
 }
@@ -70,35 +70,35 @@ type overlap struct{ l *Spec }
 
 func (o *overlap) with(h *Hold) bool {
 	other := h.t.lock
-	if other.group == nil || other.name != o.l.name || h.Err() != nil {
+	if !other.kind.part || other.name != o.l.name || h.Err() != nil {
 		return false
 	}
-	return o.l.group.overlaps(other.group)
+	return o.l.values.overlaps(other.values)
 }
 
 // overlaps says whether two sets of values have one in common.
-func (g *group) overlaps(other *group) bool {
+func (g *values) overlaps(other *values) bool {
 	return slices.ContainsFunc(g.fields, func(field string) bool { return slices.Contains(other.fields, field) })
 }
 
 // refuse says why not for what the caller has itself.
 func (o *overlap) refuse(h *Hold) error {
 	return fmt.Errorf("%w: the context descends from a hold of values %q of group %q, which has some of %q in common but not all; acquire the same values, or others only",
-		ErrReentry, h.t.lock.group.values, o.l.name, o.l.group.values)
+		ErrReentry, h.t.lock.values.names, o.l.name, o.l.values.names)
 }
 
 // owns says whether a field is of one of the values, and of which.
-func (g *group) owns(field string) (value string, ok bool) {
+func (g *values) owns(field string) (value string, ok bool) {
 	i := slices.Index(g.fields, field)
 	if i < 0 {
 		return "", false
 	}
-	return g.values[i], true
+	return g.names[i], true
 }
 
 // Seen is what tells the force script which holder the caller saw.
 func (l *Spec) Seen(owner, value string) []string {
-	if l.group != nil {
+	if l.kind.part {
 		return []string{wire.GroupField(value), owner}
 	}
 	return []string{owner}

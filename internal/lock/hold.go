@@ -14,30 +14,30 @@ import (
 // Hold is what the library keeps of a Hold. It must not refer to the Hold, or
 // a dropped one would never be noticed.
 type Hold struct {
-	t        *tenure
+	t        *term
 	parent   *Hold // the hold that this one is nested in; nil for the first
 	scope    *scope
 	values   context.Context //nolint:containedctx // the acquire context's values, for Context
 	Watchdog bool
 	fenced   bool
-	reads    bool         // it shares its tenure with others that read
-	own      *renew.Lease // the end that only this hold has; nil: the tenure's
+	reads    bool         // it shares its term with others that read
+	own      *renew.Lease // the end that only this hold has; nil: the term's
 	at       callsite.Site
 	since    time.Time
 
 	// Guarded by t.mu.
 	prev, next *Hold
-	err        error               // why it is over; nil while it is live
-	lapsed     bool                // it ended by a window, and counts until it is released
-	told       bool                // the holder has been told of the loss by Release
-	end        holdctx.Lazy        // what Context is made of
-	children   *gate.Gate[*tenure] // siblings nested in this hold take turns
-	joined     *Hold               // the first hold of the same scope, whose turn this one shares
-	open       int                 // this hold, if live, plus the nested one that has its turn
+	err        error             // why it is over; nil while it is live
+	lapsed     bool              // it ended by a window, and counts until it is released
+	told       bool              // the holder has been told of the loss by Release
+	end        holdctx.Lazy      // what Context is made of
+	children   *gate.Gate[*term] // siblings nested in this hold take turns
+	joined     *Hold             // the first hold of the same scope, whose turn this one shares
+	open       int               // this hold, if live, plus the nested one that has its turn
 }
 
 // newHold returns a hold of t that is yet to be added to it.
-func (t *tenure) newHold(ctx context.Context, o *Params, at callsite.Site, now time.Time) *Hold {
+func (t *term) newHold(ctx context.Context, o *Params, at callsite.Site, now time.Time) *Hold {
 	h := &t.first
 	if h.t != nil {
 		h = &Hold{}
@@ -46,7 +46,7 @@ func (t *tenure) newHold(ctx context.Context, o *Params, at callsite.Site, now t
 	return h
 }
 
-func (h *Hold) set(ctx context.Context, t *tenure, o *Params, at callsite.Site, now time.Time) {
+func (h *Hold) set(ctx context.Context, t *term, o *Params, at callsite.Site, now time.Time) {
 	h.t, h.values, h.scope, h.Watchdog, h.fenced, h.at, h.since, h.open = t, ctx, o.scope, !o.HasLease, o.Fenced, at, now, 1
 }
 
@@ -172,17 +172,17 @@ func (h *Hold) closed() {
 }
 
 // siblings returns the gate at which those line up that nest in h.
-func (h *Hold) siblings() *gate.Gate[*tenure] {
+func (h *Hold) siblings() *gate.Gate[*term] {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
 	if h.children == nil {
-		h.children = &gate.Gate[*tenure]{}
+		h.children = &gate.Gate[*term]{}
 	}
 	return h.children
 }
 
 // extend asks the server to raise the lease.
-func (t *tenure) extend(ctx context.Context, until time.Time, d time.Duration) error {
+func (t *term) extend(ctx context.Context, until time.Time, d time.Duration) error {
 	t.mu.Lock()
 	t.alone = t.alone || d > t.length // if this process dies, the next holder's lock must not last so long
 	t.mu.Unlock()

@@ -14,32 +14,32 @@ func (c *Locks) Lobby(name string) *Lobby { return &Lobby{&Spec{c: c, name: name
 // A Place is that of a caller that the lobby has let in.
 type Place struct {
 	c     *Locks
-	line  *line
-	shown *tenure
+	entry *entry
+	shown *term
 }
 
 // Enter waits until the caller may go on. what names what it wants; waited says that
 // somebody was before it.
 func (b *Lobby) Enter(ctx context.Context, what string, o *Params) (_ *Place, waited bool, err error) {
 	c := b.lock.c
-	ln := c.lines.get(b.lock)
-	p := patience{c: c, name: what, until: o.Until, refused: func(error) { waited = true }}
+	ln := c.table.get(b.lock)
+	p := waitParams{c: c, name: what, until: o.Until, refused: func(error) { waited = true }}
 	if _, err := p.enter(ctx, ln, o, o.At); err != nil {
 		return nil, waited, err
 	}
-	return &Place{c: c, line: ln}, waited, nil
+	return &Place{c: c, entry: ln}, waited, nil
 }
 
 // Show tells those who wait by whom they are kept waiting, until Leave.
 func (p *Place) Show(h *Hold) {
 	p.shown = h.t
-	p.line.setCurrent(p.shown)
+	p.entry.setCurrent(p.shown)
 }
 
 // Leave lets the next caller in.
 func (p *Place) Leave() {
 	if p.shown != nil {
-		p.line.dropCurrent(p.shown)
+		p.entry.dropCurrent(p.shown)
 	}
-	p.c.leave(p.line)
+	p.c.leave(p.entry)
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
-	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/twins"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/internal/worker"
@@ -85,7 +85,7 @@ var ErrReentry = errors.New("redlatch: lock cannot be re-entered")
 type Params struct {
 	Lease    time.Duration // a whole number of milliseconds
 	HasLease bool          // else the watchdog keeps the hold
-	Once     bool          // the caller does not wait
+	Try      bool          // the caller does not wait
 	Until    time.Time     // until when it waits; zero: as long as its context lasts
 	Fenced   bool          // it wants a token
 	Member   bool          // the hold is one of several: not passed on in this process
@@ -99,27 +99,29 @@ type Locks struct {
 	Options
 
 	watchdogMs string
-	seq        atomic.Uint64 // of tenures
+	seq        atomic.Uint64 // of terms
 
 	aftermath *worker.Queue // of losses: what has to be done when the contexts have ended
 	lapsed    lapsed
-	kind      *renew.Kind // how locks are renewed,
-	rwKind    *renew.Kind // and read-write locks,
-	groups    *renew.Kind // and values of groups
-	lines     lines
+	renewals  map[*script.Script]*renew.Kind // how leases are renewed with a script
+	table     table
 	quitters  *queue.Gather[quitter] // of fair locks
 	waiters   sync.Pool              // of *waiter
 }
 
 // New returns the locks of a client.
 func New(o Options) *Locks {
-	c := &Locks{Options: o, watchdogMs: wire.Millis(o.Watchdog)}
+	c := &Locks{Options: o, watchdogMs: wire.Millis(o.Watchdog), renewals: make(map[*script.Script]*renew.Kind)}
 	c.aftermath = worker.NewQueue(0, nil)
-	c.kind = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(plainLock.renew, batch) }}
-	c.rwKind = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(lua.ReadWriteRenew, batch) }}
-	c.groups = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(groupLock.renew, batch) }}
-	c.lines = lines{c: c, m: make(map[lineKey]*line)}
-	c.lines.places = newPlaces()
+	for _, k := range kinds {
+		s := k.renew
+		if c.renewals[s] != nil {
+			continue
+		}
+		c.renewals[s] = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(s, batch) }}
+	}
+	c.table = table{c: c, m: make(map[entryKey]*entry)}
+	c.table.fairWaiters = newFairWaiters()
 	c.quitters = queue.NewGather[quitter](mostQuit, o.Server.Go)
 	return c
 }
@@ -145,23 +147,23 @@ func (c *Locks) Revoke(name, owner string) bool {
 // Has says whether this client has, or is about to have, an owner id of a lock.
 func (c *Locks) Has(name, owner string) bool { return c.holder(name, owner) != nil }
 
-// holder returns the tenure of this client that has an owner id of a lock, or nil.
-func (c *Locks) holder(name, owner string) *tenure {
-	if t := c.lines.peek(name, owner); t != nil && t.lock.name == name {
+// holder returns the term of this client that has an owner id of a lock, or nil.
+func (c *Locks) holder(name, owner string) *term {
+	if t := c.table.peek(name, owner); t != nil && t.lock.name == name {
 		return t
 	}
-	return c.lines.ofGroup(name, owner)
+	return c.table.ofPart(name, owner)
 }
 
 // Drain waits until all callers that may leave something to be settled have returned,
 // at most for d.
-func (c *Locks) Drain(d time.Duration) { c.lines.drain(d) }
+func (c *Locks) Drain(d time.Duration) { c.table.drain(d) }
 
 // Close ends all subscriptions.
-func (c *Locks) Close() { c.lines.close() }
+func (c *Locks) Close() { c.table.close() }
 
 // Join notes a caller that may leave something to be settled, unless the client is
 // closed; part forgets it.
-func (c *Locks) Join() bool { return c.lines.join() }
+func (c *Locks) Join() bool { return c.table.join() }
 
-func (c *Locks) Part() { c.lines.part() }
+func (c *Locks) Part() { c.table.part() }

@@ -12,19 +12,19 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// Readers of one process share one owner in Redis, a shared tenure. Whoever
+// Readers of one process share one owner in Redis, a shared term. Whoever
 // comes while it admits readers joins it without a round trip; who cannot join
-// is a member of a party, which waits in line like one caller, and when it gets
+// is a member of a group, which waits in line like one caller, and when it gets
 // the lock all its members enter at once.
 //
-// A shared tenure admits everybody for a quantum, as long as it likes while
+// A shared term admits everybody for a quantum, as long as it likes while
 // nobody waits to write, and nobody new after that: it drains. Those of this
 // process who wait to write are in line; others are found by asking how many
 // listen for the release, once in a quantum while readers come.
 
-// sharing is what a tenure knows of its readers. It is guarded by tenure.mu.
+// sharing is what a term knows of its readers. It is guarded by term.mu.
 type sharing struct {
-	reads  int           // of tenure.count, those that only read
+	reads  int           // of term.count, those that only read
 	shared bool          // all of them do, and others may join
 	opened time.Time     // since when
 	pace   time.Duration // how often to ask whether others wait
@@ -33,11 +33,11 @@ type sharing struct {
 	others int // how many others were found to wait
 }
 
-// A party is readers who wait together. Its members are those who do; when the
-// last one leaves, the party does.
-type party struct {
+// A readerGroup is readers who wait together. Its members are those who do; when the
+// last one leaves, the group does.
+type readerGroup struct {
 	l       *Spec
-	ln      *line
+	ln      *entry
 	o       Params
 	at      callsite.Site
 	ctx     context.Context //nolint:containedctx // ends when the last member has left
@@ -46,10 +46,10 @@ type party struct {
 	done    chan struct{} // closed when t or err is set
 
 	members int   // guarded by ln.mu
-	why     error // the same: why the lock was not free when the party last tried
-	busy    bool  // decided is closed; belongs to the party's job
+	why     error // the same: why the lock was not free when the group last tried
+	busy    bool  // decided is closed; belongs to the group's job
 
-	t   *tenure // each member has a place in it
+	t   *term // each member has a place in it
 	err error
 }
 
@@ -63,15 +63,15 @@ var (
 func (c *Locks) acquireRead(ctx context.Context, l *Spec, o *Params) (*Hold, error) {
 	start := time.Now()
 	at := o.At
-	p := patience{c: c, name: l.name, until: o.Until}
-	ln := c.lines.get(l)
-	defer c.lines.put(ln)
+	p := waitParams{c: c, name: l.name, until: o.Until}
+	ln := c.table.get(l)
+	defer c.table.put(ln)
 	for {
 		t, pt := c.joinOrForm(ctx, ln, l, o, at)
 		joined := t != nil
 		if !joined {
 			var err error
-			t, err = p.awaitParty(ctx, pt, o.Once)
+			t, err = p.awaitGroup(ctx, pt, o.Try)
 			switch {
 			case errors.Is(err, errRejoin), errors.Is(err, request.ErrTooLate) && pt.o.Lease != o.Lease: // another's lease is too short
 				continue
@@ -88,15 +88,15 @@ func (c *Locks) acquireRead(ctx context.Context, l *Spec, o *Params) (*Hold, err
 			return nil, p.asBusy(err)
 		case c.open() != nil:
 			return nil, request.ErrClosed
-		case o.Once:
+		case o.Try:
 			return nil, p.asBusy(request.ErrWaitOver)
 		}
 	}
 }
 
-// joinOrForm returns a tenure in which the caller has a place now, or the party
+// joinOrForm returns a term in which the caller has a place now, or the group
 // that it is a member of.
-func (c *Locks) joinOrForm(ctx context.Context, ln *line, l *Spec, o *Params, at callsite.Site) (*tenure, *party) {
+func (c *Locks) joinOrForm(ctx context.Context, ln *entry, l *Spec, o *Params, at callsite.Site) (*term, *readerGroup) {
 	now := time.Now()
 	ln.mu.Lock()
 	if t := ln.cur; t != nil {
@@ -112,7 +112,7 @@ func (c *Locks) joinOrForm(ctx context.Context, ln *line, l *Spec, o *Params, at
 		if ok {
 			ln.mu.Unlock()
 			if ask {
-				c.lines.retain(ln)
+				c.table.retain(ln)
 				c.Server.Go(t.askOthers)
 			}
 			return t, nil
@@ -121,24 +121,24 @@ func (c *Locks) joinOrForm(ctx context.Context, ln *line, l *Spec, o *Params, at
 	pt := ln.forming
 	fresh := pt == nil
 	if fresh {
-		pt = &party{l: l, ln: ln, o: *o, at: at, decided: make(chan struct{}), done: make(chan struct{})}
-		pt.o.Once, pt.o.scope = false, nil
+		pt = &readerGroup{l: l, ln: ln, o: *o, at: at, decided: make(chan struct{}), done: make(chan struct{})}
+		pt.o.Try, pt.o.scope = false, nil
 		pt.ctx, pt.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 		ln.forming = pt
 	}
 	pt.members++
 	ln.mu.Unlock()
 	if fresh {
-		c.lines.retain(ln) // for the job
+		c.table.retain(ln) // for the job
 		c.Server.Go(pt.run)
 	}
 	return nil, pt
 }
 
-// run gets the lock for the party.
-func (pt *party) run() {
+// run gets the lock for the group.
+func (pt *readerGroup) run() {
 	c := pt.l.c
-	p := patience{c: c, name: pt.l.name, refused: func(why error) {
+	p := waitParams{c: c, name: pt.l.name, refused: func(why error) {
 		pt.ln.mu.Lock()
 		pt.why = why
 		pt.ln.mu.Unlock()
@@ -150,7 +150,7 @@ func (pt *party) run() {
 	passed, err := p.enter(pt.ctx, pt.ln, &pt.o, pt.at)
 	var h *Hold
 	if err == nil && passed != nil {
-		h, err = c.takeOver(pt.ctx, passed, pt.l, &pt.o, p.until, pt.at)
+		h, err = c.handOff(pt.ctx, passed, pt.l, &pt.o, p.until, pt.at)
 	}
 	if err == nil && h == nil {
 		h, err = c.compete(pt.ctx, pt.ln, pt.l, &pt.o, &p, pt.at)
@@ -162,16 +162,16 @@ func (pt *party) run() {
 	if errors.Is(context.Cause(pt.ctx), errRejoin) && err != nil && c.open() == nil {
 		err = errRejoin
 	}
-	pt.settle(h, err)
+	pt.tell(h, err)
 }
 
-// settle tells the members. h is the hold that the job has got for them; it ends
+// tell tells the members. h is the hold that the job has got for them; it ends
 // here.
-func (pt *party) settle(h *Hold, err error) {
+func (pt *readerGroup) tell(h *Hold, err error) {
 	ln := pt.ln
 	if h == nil {
 		// The line has been left: ln may be another's, unless a member is there.
-		pt.leaveLine()
+		pt.leaveEntry()
 		pt.err = err
 		pt.finished()
 		pt.cancel(errNobody)
@@ -184,7 +184,7 @@ func (pt *party) settle(h *Hold, err error) {
 		ln.forming = nil
 	}
 	t.mu.Lock()
-	if t.state == tenureLive {
+	if t.state == termLive {
 		t.count += pt.members
 		t.reads += pt.members
 		t.shareLocked(time.Now())
@@ -203,19 +203,19 @@ func (pt *party) settle(h *Hold, err error) {
 }
 
 // finished says that t or err is set.
-func (pt *party) finished() {
+func (pt *readerGroup) finished() {
 	close(pt.done)
 	if !pt.busy {
 		close(pt.decided)
 	}
 }
 
-// leaveLine has newcomers form another party. Members, each of whom has a share
-// of the line, call it before they leave.
-func (pt *party) leaveLine() {
-	pt.l.c.lines.mu.Lock()
-	ln := pt.l.c.lines.m[lineKey{pt.l.name, true}]
-	pt.l.c.lines.mu.Unlock()
+// leaveEntry has newcomers form another group. Members, each of whom has a share
+// of the entry, call it before they leave.
+func (pt *readerGroup) leaveEntry() {
+	pt.l.c.table.mu.Lock()
+	ln := pt.l.c.table.m[pt.ln.entryKey]
+	pt.l.c.table.mu.Unlock()
 	if ln != pt.ln {
 		return
 	}
@@ -226,9 +226,9 @@ func (pt *party) leaveLine() {
 	}
 }
 
-// awaitParty waits until the party has the lock, and returns the tenure in which
+// awaitGroup waits until the group has the lock, and returns the term in which
 // the caller has a place then.
-func (p *patience) awaitParty(ctx context.Context, pt *party, once bool) (*tenure, error) {
+func (p *waitParams) awaitGroup(ctx context.Context, pt *readerGroup, once bool) (*term, error) {
 	end := pt.done
 	if once {
 		end = pt.decided
@@ -248,7 +248,7 @@ func (p *patience) awaitParty(ctx context.Context, pt *party, once bool) (*tenur
 }
 
 // leave takes a member out, who may just have been given a place.
-func (pt *party) leave() {
+func (pt *readerGroup) leave() {
 	ln := pt.ln
 	ln.mu.Lock()
 	select {
@@ -271,28 +271,28 @@ func (pt *party) leave() {
 	}
 }
 
-// shareLocked lets others join. All holds of the tenure are to read.
-func (t *tenure) shareLocked(now time.Time) {
+// shareLocked lets others join. All holds of the term are to read.
+func (t *term) shareLocked(now time.Time) {
 	t.shared, t.opened, t.asked = true, now, now
-	t.pace = min(max(handoff.QuantumMax, t.line.turns.Calm.Sub(now)), handoff.LongestPause)
+	t.pace = min(max(handoff.QuantumMax, t.entry.budget.Calm.Sub(now)), handoff.LongestPause)
 }
 
 // admitsLocked says whether a reader of this process may join, while so many of
 // it wait to write.
-func (t *tenure) admitsLocked(now time.Time, writers int) bool {
-	if t.state != tenureLive || !t.shared || t.count == 0 || t.lease.Left(now) <= 0 {
+func (t *term) admitsLocked(now time.Time, writers int) bool {
+	if t.state != termLive || !t.shared || t.count == 0 || t.lease.Left(now) <= 0 {
 		return false
 	}
 	return now.Sub(t.opened) < handoff.QuantumMax || (writers == 0 && t.others == 0)
 }
 
 // askOthers finds out whether others wait, and if so, asks again until they do
-// not or the tenure is over. The caller has taken a share of the line for it.
-func (t *tenure) askOthers() {
+// not or the term is over. The caller has taken a share of the entry for it.
+func (t *term) askOthers() {
 	c := t.c
-	defer c.lines.put(t.line)
+	defer c.table.put(t.entry)
 	for {
-		o := t.op(lua.ReadWriteReadAsk, []string{t.id, t.lock.channel, c.Server.Own(&t.line.news, t.lock.channel)})
+		o := t.op(lua.ReadWriteReadAsk, []string{t.id, t.lock.channel, c.Server.Own(&t.entry.news, t.lock.channel)})
 		o.Single = true
 		reply, err := o.Run(context.Background())
 		t.mu.Lock()
@@ -302,7 +302,7 @@ func (t *tenure) askOthers() {
 		if !c.Server.SeenByScripts() && time.Since(t.opened) >= handoff.ReignMax {
 			t.others = max(1, t.others) // they may listen at another node
 		}
-		again := t.state == tenureLive && t.others > 0
+		again := t.state == termLive && t.others > 0
 		t.asking, t.asked = again, time.Now()
 		gone := err == nil && reply.Int < 0
 		t.mu.Unlock()
@@ -312,17 +312,17 @@ func (t *tenure) askOthers() {
 		if !again {
 			break
 		}
-		t.line.listen(c, t.lock.channel) // to hear when they have had their turn
+		t.entry.listen(c, t.lock.channel) // to hear when they have had their turn
 		if !c.Server.Pause(rejoinNext) || !t.live() {
 			break
 		}
 	}
-	t.line.reopen()
+	t.entry.reopen()
 }
 
-// reopen sends the members of a waiting party back to the tenure that they could
+// reopen sends the members of a waiting group back to the term that they could
 // not join, if it lets them now.
-func (ln *line) reopen() {
+func (ln *entry) reopen() {
 	ln.mu.Lock()
 	pt, t := ln.forming, ln.cur
 	if pt == nil || t == nil {
@@ -343,12 +343,12 @@ func (ln *line) reopen() {
 
 // enterSide lines up at the gate. Readers of this process see it if somebody
 // waits to write.
-func (p *patience) enterSide(ctx context.Context, ln *line, l *Spec, o *Params, at callsite.Site) (*tenure, error) {
-	if l.side != writing {
+func (p *waitParams) enterSide(ctx context.Context, ln *entry, l *Spec, o *Params, at callsite.Site) (*term, error) {
+	if !l.kind.stops {
 		return p.enter(ctx, ln, o, at)
 	}
-	p.c.lines.retain(ln)
-	defer p.c.lines.put(ln)
+	p.c.table.retain(ln)
+	defer p.c.table.put(ln)
 	ln.mu.Lock()
 	ln.writers++
 	ln.mu.Unlock()

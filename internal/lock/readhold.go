@@ -9,11 +9,11 @@ import (
 	"github.com/redlatch/redlatch/internal/renew"
 )
 
-// enterShared makes a hold of the caller's place in a tenure that has readers.
+// enterShared makes a hold of the caller's place in a term that has readers.
 // turn is the hold whose turn among its siblings the new one shares, in which it
-// has been counted; nil if there is none. It fails with errRejoin if the tenure
+// has been counted; nil if there is none. It fails with errRejoin if the term
 // is over.
-func (t *tenure) enterShared(ctx context.Context, turn *Hold, o *Params, p *patience, at callsite.Site) (*Hold, error) {
+func (t *term) enterShared(ctx context.Context, turn *Hold, o *Params, p *waitParams, at callsite.Site) (*Hold, error) {
 	h := &Hold{reads: true, joined: turn}
 	h.set(ctx, t, o, at, time.Now())
 	if err := t.suffice(ctx, p.until, o); err != nil {
@@ -31,7 +31,7 @@ func (t *tenure) enterShared(ctx context.Context, turn *Hold, o *Params, p *pati
 	h.bound(h.since, min(t.lease.Left(h.since), o.trust()), o)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.state != tenureLive {
+	if t.state != termLive {
 		return nil, errRejoin
 	}
 	t.addLocked(h)
@@ -47,9 +47,9 @@ func (o *Params) trust() time.Duration {
 	return o.Lease - renew.Margin(o.Lease)
 }
 
-// suffice raises the lease of a tenure that a reader is about to join, if it
+// suffice raises the lease of a term that a reader is about to join, if it
 // ends too soon for that.
-func (t *tenure) suffice(ctx context.Context, until time.Time, o *Params) error {
+func (t *term) suffice(ctx context.Context, until time.Time, o *Params) error {
 	length, need := t.c.Watchdog, t.c.Watchdog/2
 	if o.HasLease {
 		length, need = o.Lease, o.trust()-o.Lease/8
@@ -60,8 +60,8 @@ func (t *tenure) suffice(ctx context.Context, until time.Time, o *Params) error 
 	return t.extend(ctx, until, length)
 }
 
-// bound gives a read hold with a Lease an end of its own: it shares its tenure with
-// others. It is trusted for left. Nobody is asked about it: its tenure is.
+// bound gives a read hold with a Lease an end of its own: it shares its term with
+// others. It is trusted for left. Nobody is asked about it: its term is.
 func (h *Hold) bound(now time.Time, left time.Duration, o *Params) {
 	if o.HasLease {
 		h.own = &renew.Lease{Holder: h}
@@ -104,7 +104,7 @@ func (h *Hold) Expired() {
 func (h *Hold) Gone() {}
 
 // expire ends a hold whose own time is over, and returns what has to happen then.
-// It counts until its holder releases it, or the tenure ends.
+// It counts until its holder releases it, or the term ends.
 func (h *Hold) expire(now time.Time) (after func()) {
 	t := h.t
 	t.mu.Lock()
@@ -138,7 +138,7 @@ func (h *Hold) stoppedLocked() (after func()) {
 	h.lapsed = false
 	t.unfreed--
 	switch {
-	case t.state == tenureLive:
+	case t.state == termLive:
 		left := t.dropLocked(h.reads)
 		return func() {
 			h.closed()
@@ -150,10 +150,10 @@ func (h *Hold) stoppedLocked() (after func()) {
 	return func() {}
 }
 
-// giveBack gives up a place in a tenure that no hold was made of.
-func (t *tenure) giveBack(reads bool) {
+// giveBack gives up a place in a term that no hold was made of.
+func (t *term) giveBack(reads bool) {
 	t.mu.Lock()
-	if t.state != tenureLive {
+	if t.state != termLive {
 		t.mu.Unlock()
 		return
 	}
@@ -162,7 +162,7 @@ func (t *tenure) giveBack(reads bool) {
 	t.dropped(left)
 }
 
-// remains is what the end of a hold leaves of its tenure.
+// remains is what the end of a hold leaves of its term.
 type remains uint8
 
 const (
@@ -172,7 +172,7 @@ const (
 )
 
 // dropLocked counts one hold less.
-func (t *tenure) dropLocked(reads bool) remains {
+func (t *term) dropLocked(reads bool) remains {
 	t.count--
 	if reads {
 		t.reads--
@@ -185,11 +185,11 @@ func (t *tenure) dropLocked(reads bool) remains {
 	switch {
 	case t.count == t.reads && !t.shared:
 		t.shareLocked(time.Now())
-		ln := t.line
-		t.c.lines.retain(ln)
+		ln := t.entry
+		t.c.table.retain(ln)
 		t.c.Server.Go(func() {
 			ln.reopen()
-			t.c.lines.put(ln)
+			t.c.table.put(ln)
 		})
 		return readers
 	case !reads:
@@ -200,7 +200,7 @@ func (t *tenure) dropLocked(reads bool) remains {
 }
 
 // dropped does what follows from dropLocked, for holds that nobody releases.
-func (t *tenure) dropped(left remains) {
+func (t *term) dropped(left remains) {
 	switch left {
 	case others:
 	case readers:
@@ -229,7 +229,7 @@ func (c *Locks) joinNested(ctx context.Context, outer *Hold, o *Params) (*Hold, 
 	if err != nil {
 		return nil, err
 	}
-	p := patience{c: c, name: t.lock.name, until: o.Until}
+	p := waitParams{c: c, name: t.lock.name, until: o.Until}
 	h, err := t.enterShared(ctx, turn, o, &p, o.At)
 	if err != nil {
 		if over := outer.Err(); over != nil {

@@ -15,13 +15,13 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// reenter adds a hold to a live tenure. If it is to nest in outer the caller
+// reenter adds a hold to a live term. If it is to nest in outer the caller
 // has the turn for that, and loses it on failure. It fails with errNotNested if
 // outer, or every hold of the scope, has ended.
 //
 // It asks the server once, whether the lock still stands. Whatever becomes of
 // that request, it cannot make an owner, and a number that it leaves is corrected.
-func (t *tenure) reenter(ctx context.Context, outer *Hold, l *Spec, o *Params, p *patience, at callsite.Site) (*Hold, error) {
+func (t *term) reenter(ctx context.Context, outer *Hold, l *Spec, o *Params, p *waitParams, at callsite.Site) (*Hold, error) {
 	h := &Hold{}
 	h.set(ctx, t, o, at, time.Now())
 	count, err := t.reserve(h, outer, l, o)
@@ -57,7 +57,7 @@ func (t *tenure) reenter(ctx context.Context, outer *Hold, l *Spec, o *Params, p
 	h.since = time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.state != tenureLive {
+	if t.state != termLive {
 		return nil, t.err
 	}
 	if h.reads {
@@ -68,9 +68,9 @@ func (t *tenure) reenter(ctx context.Context, outer *Hold, l *Spec, o *Params, p
 	return h, nil
 }
 
-// prolong runs a request that raises the lease of a live tenure to d, and believes
+// prolong runs a request that raises the lease of a live term to d, and believes
 // the answer only in time.
-func (t *tenure) prolong(ctx context.Context, o *request.Call, d time.Duration) error {
+func (t *term) prolong(ctx context.Context, o *request.Call, d time.Duration) error {
 	t.mu.Lock()
 	t.longest = max(t.longest, d)
 	t.mu.Unlock()
@@ -94,22 +94,22 @@ func (t *tenure) prolong(ctx context.Context, o *request.Call, d time.Duration) 
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.state != tenureLive {
+	if t.state != termLive {
 		return t.err
 	}
 	return nil
 }
 
-// reserve counts a hold that is about to be entered, so that neither the tenure
+// reserve counts a hold that is about to be entered, so that neither the term
 // nor its siblings' turn is given up meanwhile. It returns the count that the
 // request is to show.
-func (t *tenure) reserve(h, outer *Hold, l *Spec, o *Params) (count string, err error) {
+func (t *term) reserve(h, outer *Hold, l *Spec, o *Params) (count string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.state != tenureLive || t.count == 0 {
+	if t.state != termLive || t.count == 0 {
 		return "", errNotNested
 	}
-	if l.side == writing && t.shared {
+	if l.kind.stops && t.shared {
 		return "", writeInRead(l.name)
 	}
 	if o.Fenced && t.token == 0 {
@@ -134,7 +134,7 @@ func (t *tenure) reserve(h, outer *Hold, l *Spec, o *Params) (count string, err 
 	}
 	t.alone = t.alone || o.Member
 	t.count++
-	if l.side == reading {
+	if l.kind.shared {
 		h.reads, t.alone = true, true // what Redis stores of the read hold lasts until the id ends
 		t.reads++
 		return unchanged, nil
@@ -144,7 +144,7 @@ func (t *tenure) reserve(h, outer *Hold, l *Spec, o *Params) (count string, err 
 }
 
 // firstOfLocked returns the hold whose turn the live holds of a scope share.
-func (t *tenure) firstOfLocked(sc *scope) *Hold {
+func (t *term) firstOfLocked(sc *scope) *Hold {
 	for h := t.holds; h != nil; h = h.next {
 		if h.scope != sc {
 			continue
@@ -157,14 +157,14 @@ func (t *tenure) firstOfLocked(sc *scope) *Hold {
 	return nil
 }
 
-// counting is what a tenure knows of the hold count that Redis shows: of an
+// holdCount is what a term knows of the hold count that Redis shows: of an
 // exclusive lock its holds, of a read-write lock those that write. Nobody decides by
 // that number, so nothing waits for it: requests that set it may overtake each other,
 // and when all have ended one more follows, if the number has changed meanwhile. It
-// is guarded by tenure.mu.
-type counting struct {
+// is guarded by term.mu.
+type holdCount struct {
 	nested  bool // it was ever more than one: renewals carry it
-	setting int  // requests under way that carry it
+	updates int  // requests under way that carry it
 	wrong   bool // Redis may show another number when they have ended
 }
 
@@ -173,24 +173,24 @@ const unchanged = "0"
 
 // showLocked returns the count for a request that shows it, or unchanged. After
 // the request the caller calls shown. Who only reads counts once, whatever happens.
-func (t *tenure) showLocked() string {
+func (t *term) showLocked() string {
 	n := t.count - t.reads
 	if !t.nested || n == 0 {
 		t.wrong = t.nested // on its way to the next holder
 		return unchanged
 	}
-	t.setting++
+	t.updates++
 	return strconv.Itoa(n)
 }
 
 // shown notes that a request that carried count has ended, however. If that is not
 // the number any more, the clock sends another when no such request is under way.
-func (t *tenure) shown(count string) {
+func (t *term) shown(count string) {
 	if count == unchanged {
 		return
 	}
 	t.mu.Lock()
-	t.setting--
+	t.updates--
 	t.wrong = t.wrong || count != strconv.Itoa(t.count-t.reads)
 	t.correctLocked()
 	t.mu.Unlock()
@@ -198,23 +198,23 @@ func (t *tenure) shown(count string) {
 
 // correctLocked has the clock ask about the lock, and show the count with that, if
 // Redis may show another one.
-func (t *tenure) correctLocked() {
-	if t.wrong && t.setting == 0 {
+func (t *term) correctLocked() {
+	if t.wrong && t.updates == 0 {
 		t.wrong = false
 		t.c.Clock.Check(&t.lease)
 	}
 }
 
-// downgrade has Redis let others read beside a tenure that only reads from now on.
-// It is sent until it is answered, or the tenure is over: it may be refused.
-func (t *tenure) downgrade() error {
+// downgrade has Redis let others read beside a term that only reads from now on.
+// It is sent until it is answered, or the term is over: it may be refused.
+func (t *term) downgrade() error {
 	o := t.op(lua.ReadWriteDowngrade, []string{t.id, t.lock.channel})
 	reply, err := o.Run(context.Background())
 	if err == nil && reply.Int != 1 {
 		t.lose(holdctx.Gone)
 	}
 	t.mu.Lock()
-	live, over := t.state == tenureLive, t.err
+	live, over := t.state == termLive, t.err
 	t.mu.Unlock()
 	switch {
 	case !live && errors.Is(over, holdctx.ErrNotHeld):

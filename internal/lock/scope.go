@@ -34,10 +34,10 @@ type nestKey struct {
 	held any // Lock.held
 }
 
-// A scopeNest is a scope's tenure of one lock.
+// A scopeNest is a scope's term of one lock.
 type scopeNest struct {
 	slot    chan struct{} // has one value, unless an acquisition of the scope has it
-	t       *tenure       // owned by who has the slot; may be over
+	t       *term         // owned by who has the slot; may be over
 	callers int           // who have the slot, or want it; guarded by scope.mu
 }
 
@@ -78,7 +78,7 @@ func (s *scope) forgetLocked(l *Spec) {
 }
 
 // heldBy says whether a hold of the scope is live.
-func (t *tenure) heldBy(s *scope) bool {
+func (t *term) heldBy(s *scope) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.firstOfLocked(s) != nil
@@ -93,7 +93,7 @@ func (l *Spec) enclosing(ctx context.Context) (*Hold, *scope, error) {
 	sc, _ := ctx.Value(scopeKey{}).(*scope)
 	h, _ := ctx.Value(l.held).(*Hold)
 	if h == nil {
-		if l.group != nil {
+		if l.kind.part {
 			o := &overlap{l}
 			if other, _ := ctx.Value(o).(*Hold); other != nil {
 				return nil, nil, o.refuse(other)
@@ -121,8 +121,8 @@ func (c *Locks) enterScope(ctx context.Context, l *Spec, sc *scope, o *Params, o
 	start := time.Now()
 	n := sc.enter(l)
 	defer sc.leave(l)
-	p := patience{c: c, name: l.name, until: o.Until}
-	if o.Once {
+	p := waitParams{c: c, name: l.name, until: o.Until}
+	if o.Try {
 		select {
 		case <-n.slot:
 		default:
@@ -147,7 +147,7 @@ func (c *Locks) enterScope(ctx context.Context, l *Spec, sc *scope, o *Params, o
 	if outer != nil {
 		h, err = c.nest(ctx, l, outer, o)
 	} else {
-		h, err = c.acquire(ctx, l, o)
+		h, err = l.kind.acquire(c, ctx, l, o)
 	}
 	if err == nil {
 		n.t = h.t
@@ -155,9 +155,9 @@ func (c *Locks) enterScope(ctx context.Context, l *Spec, sc *scope, o *Params, o
 	return h, err
 }
 
-// joinScope adds a hold to the tenure of a scope. It fails with errNotNested if
+// joinScope adds a hold to the term of a scope. It fails with errNotNested if
 // none of the scope's holds lives.
-func (t *tenure) joinScope(ctx context.Context, l *Spec, o *Params, p *patience, at callsite.Site) (*Hold, error) {
+func (t *term) joinScope(ctx context.Context, l *Spec, o *Params, p *waitParams, at callsite.Site) (*Hold, error) {
 	writes, reads := false, false
 	t.mu.Lock()
 	for h := t.holds; h != nil; h = h.next {
@@ -166,7 +166,7 @@ func (t *tenure) joinScope(ctx context.Context, l *Spec, o *Params, p *patience,
 			writes = writes || !h.reads
 		}
 	}
-	join := l.side == reading && reads
+	join := l.kind.shared && reads
 	var first *Hold
 	if join {
 		first = t.firstOfLocked(o.scope)
@@ -182,7 +182,7 @@ func (t *tenure) joinScope(ctx context.Context, l *Spec, o *Params, p *patience,
 			err = errNotNested
 		}
 		return h, err
-	case l.side == writing && reads && !writes:
+	case l.kind.stops && reads && !writes:
 		return nil, writeInRead(l.name)
 	}
 	return t.reenter(ctx, nil, l, o, p, at)
@@ -191,14 +191,14 @@ func (t *tenure) joinScope(ctx context.Context, l *Spec, o *Params, p *patience,
 // nest re-enters the lock from outer, after its siblings.
 func (c *Locks) nest(ctx context.Context, l *Spec, outer *Hold, o *Params) (*Hold, error) {
 	switch {
-	case outer.reads && l.side == writing:
+	case outer.reads && l.kind.stops:
 		return nil, writeInRead(l.name)
 	case outer.reads:
 		return c.joinNested(ctx, outer, o)
 	}
 	start := time.Now()
 	at := o.At
-	p := patience{c: c, name: l.name, until: o.Until, owner: outer.t.id}
+	p := waitParams{c: c, name: l.name, until: o.Until, owner: outer.t.id}
 	p.ttl = max(0, outer.t.lease.Left(start))
 	if err := p.amongSiblings(ctx, outer, o, at); err != nil {
 		return nil, err
@@ -215,9 +215,9 @@ func (c *Locks) nest(ctx context.Context, l *Spec, outer *Hold, o *Params) (*Hol
 }
 
 // amongSiblings waits until it is the caller's turn to nest in outer.
-func (p *patience) amongSiblings(ctx context.Context, outer *Hold, o *Params, at callsite.Site) error {
+func (p *waitParams) amongSiblings(ctx context.Context, outer *Hold, o *Params, at callsite.Site) error {
 	g := outer.siblings()
-	if o.Once {
+	if o.Try {
 		if g.TryEnter() {
 			return nil
 		}

@@ -4,30 +4,20 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/redlatch/redlatch/internal/twins"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// A side says what a Lock does with a read-write lock.
-type side uint8
-
 const (
-	neither side = iota // it is a lock of another type
-	reading
-	writing
+	readWrite = "read-write" // the space of both sides
+	modeRead  = wire.ModeRead
+	modeWrite = wire.ModeWrite
 )
-
-// mode is what Redis stores of who has it.
-func (s side) mode() string {
-	if s == writing {
-		return wire.ModeWrite
-	}
-	return wire.ModeRead
-}
 
 // Outranked says whether nobody has the lock for himself, the modes being those in
 // which what has its name is held: who reads under his own write is a writer.
 func (l *Spec) Outranked(modes []string) bool {
-	return l.side == reading && slices.Contains(modes, wire.ModeWrite)
+	return l.kind.under != "" && slices.Contains(modes, l.kind.under)
 }
 
 // rwHeldKey is the context key of the nearest hold of the read-write lock with
@@ -35,21 +25,24 @@ func (l *Spec) Outranked(modes []string) bool {
 type rwHeldKey string
 
 // Read returns the read-write lock with this name, to read.
-func (c *Locks) Read(name string) Spec { return c.sideOf(name, reading, readSide) }
+func (c *Locks) Read(name string) Spec { return c.sideOf(name, reading) }
 
 // Write returns the read-write lock with this name, to write.
-func (c *Locks) Write(name string) Spec { return c.sideOf(name, writing, writeSide) }
+func (c *Locks) Write(name string) Spec { return c.sideOf(name, writing) }
 
 // PreferWriters returns the same side of the lock with precedence for writers.
 func (l *Spec) PreferWriters() Spec {
 	preferring := *l
-	preferring.writers = wire.Prefix(wire.RWWriters, l.name)
+	preferring.writers, preferring.twin = wire.Prefix(wire.RWWriters, l.name), twins.Writers
+	if l.kind.shared {
+		preferring.takeKeys = []string{l.name, preferring.writers}
+	}
 	return preferring
 }
 
-func (c *Locks) sideOf(name string, s side, k *kind) Spec {
+func (c *Locks) sideOf(name string, k *kind) Spec {
 	l := c.Plain(name)
-	l.side, l.kind, l.channel, l.held = s, k, wire.Prefix(wire.RWChannel, name), rwHeldKey(name)
+	l.kind, l.channel, l.held = k, wire.Prefix(wire.RWChannel, name), rwHeldKey(name)
 	return l
 }
 

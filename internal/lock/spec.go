@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/request"
-	"github.com/redlatch/redlatch/internal/twins"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -19,14 +18,15 @@ type Spec struct {
 	kind         *kind
 	channel      string                  // where its release is told; empty: nowhere
 	keys         []string                // of its scripts
+	takeKeys     []string                // of the script that takes it, if others
 	fencedKeys   []string                // of those of an acquisition that is to have a token
 	fenced       bool                    // every acquisition is
 	backoff      func(int) time.Duration // how to wait for it; nil: by messages
 	held         any                     // heldKey(name), converted once
 	nonReentrant bool
-	side         side     // of a read-write lock
 	writers      string   // key of those who wait to write and have precedence
-	group        *group   // of a group lock
+	values       *values  // of a group, if the lock is a part of one
+	twin         string   // what it must not share with its twin; empty: nothing
 	more         []string // arguments that every script of this lock gets behind its own; nil: none
 	err          error    // a name that cannot be used
 }
@@ -34,7 +34,7 @@ type Spec struct {
 // Plain returns the reentrant lock with this name.
 func (c *Locks) Plain(name string) Spec {
 	l := Spec{
-		c: c, name: name, kind: plainLock, channel: wire.Prefix(wire.LockChannel, name),
+		c: c, name: name, kind: plain, channel: wire.Prefix(wire.LockChannel, name),
 		keys: []string{name}, fencedKeys: []string{name, wire.Prefix(wire.LockToken, name)}, held: heldKey(name),
 	}
 	if err := wire.CheckName(name); err != nil {
@@ -53,17 +53,17 @@ func (l *Spec) NonReentrant() Spec {
 // Owns says whether a holder of what has the lock's name in Redis has this lock, by
 // the mode and the value that are stored of it, and what the value is.
 func (l *Spec) Owns(mode, value string) (string, bool) {
-	switch {
-	case l.group != nil:
-		return l.group.owns(value)
-	case l.side != neither:
-		return value, mode == l.side.mode()
+	if l.kind.part {
+		return l.values.owns(value)
+	}
+	if l.kind.mode != "" && mode != l.kind.mode {
+		return "", false
 	}
 	return value, true
 }
 
 // Whole says whether the lock is all that has its name in Redis.
-func (l *Spec) Whole() bool { return l.group == nil && l.side == neither }
+func (l *Spec) Whole() bool { return !l.kind.part && l.kind.mode == "" }
 
 // Fenced returns the lock with this name of which every acquisition has a token.
 func (c *Locks) Fenced(name string) Spec {
@@ -90,39 +90,28 @@ func (l *Spec) Name() string { return l.name }
 // Err says why the name cannot be used; nil if it can.
 func (l *Spec) Err() error { return l.err }
 
-// sharedWithTwin returns what a lock shares with its twin and must not; "" if nothing.
-func (l *Spec) sharedWithTwin() string {
-	switch {
-	case l.kind.fair:
-		return twins.Queues
-	case l.writers != "":
-		return twins.Writers
-	}
-	return ""
-}
-
 // Refuse has every method of a lock that nobody has used yet fail with err.
 func (l *Spec) Refuse(err error) { l.err = err }
 
 // Exclusive says whether one at a time has the lock.
-func (l *Spec) Exclusive() bool { return l.side != reading }
+func (l *Spec) Exclusive() bool { return !l.kind.shared }
 
 // Compare orders locks that are acquired together.
 func Compare(a, b *Spec) int {
-	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.c.Name, b.c.Name), cmp.Compare(a.lineName(), b.lineName()))
+	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.c.Name, b.c.Name), cmp.Compare(a.entryName(), b.entryName()))
 }
 
 // Same says whether two locks of one client exclude each other, or are two sides of
 // one.
 func Same(a, b *Spec) bool {
-	return a.c == b.c && a.name == b.name && (a.group == nil || b.group == nil || a.group.overlaps(b.group))
+	return a.c == b.c && a.name == b.name && (!a.kind.part || !b.kind.part || a.values.overlaps(b.values))
 }
 
 // Client returns the locks of the client that the lock is of.
 func (l *Spec) Client() *Locks { return l.c }
 
 // Key returns what callers must have in common to line up with each other.
-func (l *Spec) Key() string { return l.lineName() }
+func (l *Spec) Key() string { return l.entryName() }
 
 // Within says whether ctx descends from a hold of the lock, or an owner.
 func (l *Spec) Within(ctx context.Context) bool {

@@ -20,14 +20,14 @@ func (l *Spec) Enter(ctx context.Context, o *Params) (*Hold, error) {
 		return nil, l.err
 	}
 	o.Fenced = o.Fenced || l.fenced
-	if o.Fenced && l.side == reading {
+	if o.Fenced && l.kind.shared {
 		return nil, errFencedRead
 	}
 	if err := l.c.open(); err != nil {
 		return nil, err
 	}
-	if shared := l.sharedWithTwin(); shared != "" {
-		if err := l.c.Twins.Use(shared, l.name); err != nil {
+	if l.twin != "" {
+		if err := l.c.Twins.Use(l.twin, l.name); err != nil {
 			return nil, err
 		}
 	}
@@ -42,13 +42,13 @@ func (l *Spec) Enter(ctx context.Context, o *Params) (*Hold, error) {
 	case outer != nil:
 		return l.c.nest(ctx, l, outer, o)
 	}
-	return l.c.acquire(ctx, l, o)
+	return l.kind.acquire(l.c, ctx, l, o)
 }
 
-// take asks for the lock. It returns "" if it is the tenure's now, else who
+// take asks for the lock. It returns "" if it is the term's now, else who
 // has it and for how long. On failure it leaves the gate once it is known that
 // the lock was not taken, or has been released.
-func (t *tenure) take(ctx context.Context, until time.Time) (owner string, ttl time.Duration, err error) {
+func (t *term) take(ctx context.Context, until time.Time) (owner string, ttl time.Duration, err error) {
 	o := t.op(t.lock.kind.take, t.args[:2])
 	facts, err := t.ask(ctx, &o, until, 2)
 	if err != nil || facts == nil {
@@ -59,7 +59,7 @@ func (t *tenure) take(ctx context.Context, until time.Time) (owner string, ttl t
 
 // ask is take with a request that was prepared, and returns what the server
 // says, so many facts, if it does not give the lock.
-func (t *tenure) ask(ctx context.Context, o *request.Call, until time.Time, n int) ([]driver.Reply, error) {
+func (t *term) ask(ctx context.Context, o *request.Call, until time.Time, n int) ([]driver.Reply, error) {
 	o.Stop, o.Until, o.Acks = t.c.Server.Done, until, t.c.Server.Acks.Holds
 	t.fence(o)
 	reply, err := o.Run(ctx)
@@ -67,7 +67,7 @@ func (t *tenure) ask(ctx context.Context, o *request.Call, until time.Time, n in
 		o.Unknown, err = true, short // the server has it, and may forget it
 	}
 	if o.Uncertain(err) {
-		t.suspected()
+		t.markUncertain()
 	}
 	if err != nil {
 		t.abandon(o)
@@ -87,10 +87,10 @@ func (t *tenure) ask(ctx context.Context, o *request.Call, until time.Time, n in
 // abandon leaves the gate for a caller whose take has failed. If a request is
 // under way its outcome is waited for first: a release sent now could overtake
 // it. Should it succeed, the next goroutine of this process inherits the lock.
-func (t *tenure) abandon(o *request.Call) {
+func (t *term) abandon(o *request.Call) {
 	if o.Pending == nil {
 		t.forgo()
-		t.c.leave(t.line)
+		t.c.leave(t.entry)
 		return
 	}
 	pending := *o
@@ -98,11 +98,11 @@ func (t *tenure) abandon(o *request.Call) {
 		reply, err := pending.Outcome()
 		short := pending.Doubt(err == nil && reply.Kind == driver.ReplyInt)
 		if pending.Uncertain(err) || short != nil {
-			t.suspected()
+			t.markUncertain()
 		}
 		if err != nil || reply.Kind != driver.ReplyInt || short != nil {
 			t.forgo()
-			t.c.leave(t.line)
+			t.c.leave(t.entry)
 			return
 		}
 		t.taken(pending.Sent, reply.Int)
@@ -110,20 +110,20 @@ func (t *tenure) abandon(o *request.Call) {
 	})
 }
 
-// passOn gives a taken tenure that nobody wants any more to the next goroutine
+// passOn gives a taken term that nobody wants any more to the next goroutine
 // of this process, or releases it.
-func (t *tenure) passOn() {
+func (t *term) passOn() {
 	if t.arrive() {
 		_ = t.finish(context.Background())
 		return
 	}
 	t.forgo()
-	t.c.leave(t.line)
+	t.c.leave(t.entry)
 }
 
-// trusted says whether a tenure that was just taken may be given to a holder.
+// trusted says whether a term that was just taken may be given to a holder.
 // One with less than half of its watchdog lease left is renewed first.
-func (t *tenure) trusted(ctx context.Context, until, now time.Time) bool {
+func (t *term) trusted(ctx context.Context, until, now time.Time) bool {
 	left := t.lease.Left(now)
 	if left > t.length/2 || (left > 0 && !t.watch) {
 		return true
@@ -150,13 +150,13 @@ func (c *Locks) renewLocks(s *script.Script, batch []*renew.Lease) {
 	bound, now := c.Watchdog, time.Now()
 	prolongs := false
 	for i, l := range batch {
-		t := l.Holder.(*tenure) //nolint:forcetypeassert // this kind's holders are tenures
+		t := l.Holder.(*term) //nolint:forcetypeassert // this kind's holders are terms
 		if l.Ask > 0 {
 			prolongs = true
 			bound = min(bound, 3*l.Left(now)) // there must be time for another attempt
 		}
 		t.mu.Lock()
-		if t.state == tenureLive {
+		if t.state == termLive {
 			counts[i] = t.showLocked()
 			keys = append(keys, t.lock.name)
 			args = append(append(args, t.id, wire.Millis(l.Ask), counts[i]), t.lock.more...)
@@ -179,7 +179,7 @@ func (c *Locks) renewLocks(s *script.Script, batch []*renew.Lease) {
 		if counts[i] == "" {
 			continue
 		}
-		t := l.Holder.(*tenure) //nolint:forcetypeassert // as above
+		t := l.Holder.(*term) //nolint:forcetypeassert // as above
 		if err == nil {
 			l.Result = t.renewal(reply.List[n])
 		}
@@ -192,7 +192,7 @@ func (c *Locks) renewLocks(s *script.Script, batch []*renew.Lease) {
 }
 
 // renewal judges the server's answer.
-func (t *tenure) renewal(r driver.Reply) renew.Result {
+func (t *term) renewal(r driver.Reply) renew.Result {
 	if r.Kind == driver.ReplyInt && r.Int == 1 {
 		return renew.Confirmed
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -20,7 +19,7 @@ func joint(ctx context.Context, order []*Spec, fenced bool) []*Spec {
 	var locks []*Spec
 	for _, l := range order {
 		switch {
-		case l.c != first.c, l.kind != plainLock, l.fenced || fenced, l.Within(ctx):
+		case l.c != first.c, l.kind.joint == nil, l.kind != first.kind, l.fenced || fenced, l.Within(ctx):
 			continue
 		case l.c.Server.Traits.Cluster && wire.Slot(l.name) != wire.Slot(first.name):
 			continue
@@ -50,7 +49,7 @@ func Together(ctx context.Context, order []*Spec, p *Params) (holds []*Hold, mis
 	if ts == nil {
 		return nil, nil, nil
 	}
-	o := ts[0].op(lua.MultiLockTake, make([]string, 1, len(ts)+1))
+	o := ts[0].op(locks[0].kind.joint, make([]string, 1, len(ts)+1))
 	o.Keys, o.Args[0] = make([]string, len(ts)), ts[0].args[0]
 	for i, t := range ts {
 		o.Keys[i] = t.lock.name
@@ -63,10 +62,10 @@ func Together(ctx context.Context, order []*Spec, p *Params) (holds []*Hold, mis
 	}
 	if o.Uncertain(err) {
 		for _, t := range ts {
-			t.suspected()
+			t.markUncertain()
 		}
 	}
-	w := patience{c: c, name: locks[0].name}
+	w := waitParams{c: c, name: locks[0].name}
 	switch {
 	case err != nil:
 		abandonAll(ts, &o)
@@ -81,18 +80,18 @@ func Together(ctx context.Context, order []*Spec, p *Params) (holds []*Hold, mis
 	}
 	missing = locks[reply.List[0].Int-1]
 	owner := reply.List[2].Str
-	c.stray(missing, owner)
+	c.reapFound(missing, owner)
 	return nil, missing, c.Errors.Busy(Busy{Name: missing.name, Owner: owner, TTL: max(0, wire.FromMillis(reply.List[1].Int))})
 }
 
 // enterAll goes through the gates of all locks, or of none.
-func enterAll(locks []*Spec, p *Params) []*tenure {
-	ts := make([]*tenure, 0, len(locks))
+func enterAll(locks []*Spec, p *Params) []*term {
+	ts := make([]*term, 0, len(locks))
 	for _, l := range locks {
-		ln := l.c.lines.get(l)
+		ln := l.c.table.get(l)
 		if !ln.gate.TryEnter() {
-			l.c.lines.put(ln)
-		} else if t := l.c.newTenure(ln, l, p); ln.turns.Owes(ln.news.Foreign(), time.Now()) > 0 {
+			l.c.table.put(ln)
+		} else if t := l.c.newTerm(ln, l, p); ln.budget.Owes(ln.news.Foreign(), time.Now()) > 0 {
 			t.forgo()
 			l.c.leave(ln)
 		} else {
@@ -101,19 +100,19 @@ func enterAll(locks []*Spec, p *Params) []*tenure {
 		}
 		for _, t := range ts {
 			t.forgo()
-			t.c.leave(t.line)
+			t.c.leave(t.entry)
 		}
 		return nil
 	}
 	return ts
 }
 
-// abandonAll is tenure.abandon for many.
-func abandonAll(ts []*tenure, o *request.Call) {
+// abandonAll is term.abandon for many.
+func abandonAll(ts []*term, o *request.Call) {
 	leave := func() {
 		for _, t := range ts {
 			t.forgo()
-			t.c.leave(t.line)
+			t.c.leave(t.entry)
 		}
 	}
 	if o.Pending == nil {
@@ -126,7 +125,7 @@ func abandonAll(ts []*tenure, o *request.Call) {
 		short := pending.Doubt(err == nil && reply.Kind == driver.ReplyInt)
 		if pending.Uncertain(err) || short != nil {
 			for _, t := range ts {
-				t.suspected()
+				t.markUncertain()
 			}
 		}
 		if err != nil || reply.Kind != driver.ReplyInt || short != nil {
@@ -140,23 +139,23 @@ func abandonAll(ts []*tenure, o *request.Call) {
 	})
 }
 
-// beginAll returns the holds of tenures that were taken, if that is known in time;
+// beginAll returns the holds of terms that were taken, if that is known in time;
 // else none.
-func beginAll(ctx context.Context, ts []*tenure, p *Params, o *request.Call, start time.Time) ([]*Hold, error) {
+func beginAll(ctx context.Context, ts []*term, p *Params, o *request.Call, start time.Time) ([]*Hold, error) {
 	holds := make([]*Hold, 0, len(ts))
 	for _, t := range ts {
 		t.taken(o.Sent, 1)
 		now := time.Now()
 		var h *Hold
 		if t.trusted(ctx, o.Until, now) {
-			// Before it begins: it can be lost at once, and the line with it.
-			t.line.turns.Settled(t.line.news.Foreign(), now)
-			t.line.turns.Begin(now, true)
+			// Before it begins: it can be lost at once, and the entry with it.
+			t.entry.budget.Settled(t.entry.news.Foreign(), now)
+			t.entry.budget.Begin(now, true)
 			h = t.begin(ctx, p, p.At, now)
 		}
 		if h == nil { // revoked, closed or too late
 			t.forgo()
-			t.c.leave(t.line)
+			t.c.leave(t.entry)
 			continue
 		}
 		holds = append(holds, h)

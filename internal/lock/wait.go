@@ -17,37 +17,30 @@ import (
 // there is always a timer behind them; a subscription that does not work
 // degrades to polling.
 
-// acquire gets the lock for a caller that does not have it already.
-func (c *Locks) acquire(ctx context.Context, l *Spec, o *Params) (*Hold, error) {
-	if l.side == reading {
-		return c.acquireRead(ctx, l, o)
-	}
+// acquireAlone gets a lock that one at a time has for a caller that does not have it
+// already.
+func (c *Locks) acquireAlone(ctx context.Context, l *Spec, o *Params) (*Hold, error) {
 	start := time.Now()
-	p := patience{c: c, name: l.name, until: o.Until}
-	if l.kind.fair {
-		o, p := *o, p // which lineUp keeps: callers of other locks need not pay for that
-		h, err := c.lineUp(ctx, l, &o, &p, o.At)
-		return p.end(h, err, start, false)
-	}
-	ln := c.lines.get(l)
+	p := waitParams{c: c, name: l.name, until: o.Until}
+	ln := c.table.get(l)
 	passed, err := p.enterSide(ctx, ln, l, o, o.At)
 	if err != nil {
 		return nil, err
 	}
 	var h *Hold
-	wish := c.wishOf(l, &p)
+	intent := c.intentOf(l, &p)
 	if passed != nil {
-		h, err = c.takeOver(ctx, passed, l, o, p.until, o.At)
+		h, err = c.handOff(ctx, passed, l, o, p.until, o.At)
 	}
 	if h == nil && err == nil {
 		h, err = c.compete(ctx, ln, l, o, &p, o.At)
 	}
-	wish.over()
+	intent.over()
 	return p.end(h, err, start, passed != nil && err == nil && h.t == passed)
 }
 
 // end tells the caller how it went.
-func (p *patience) end(h *Hold, err error, start time.Time, handedOff bool) (*Hold, error) {
+func (p *waitParams) end(h *Hold, err error, start time.Time, handedOff bool) (*Hold, error) {
 	if err != nil {
 		return nil, p.asBusy(err)
 	}
@@ -75,12 +68,12 @@ func (c *Locks) acquired(h *Hold, start time.Time, handedOff bool) {
 
 // compete tries for the lock against other processes. The caller is inside the
 // gate; on failure it no longer is.
-func (c *Locks) compete(ctx context.Context, ln *line, l *Spec, o *Params, p *patience, at callsite.Site) (*Hold, error) {
-	t := c.newTenure(ln, l, o)
+func (c *Locks) compete(ctx context.Context, ln *entry, l *Spec, o *Params, p *waitParams, at callsite.Site) (*Hold, error) {
+	t := c.newTerm(ln, l, o)
 	var late request.Lateness
 	tries := 0
 	for {
-		err := p.payTurns(ctx, ln, l, o.Once)
+		err := p.payOwed(ctx, ln, l, o.Try)
 		if err != nil {
 			t.forgo()
 			c.leave(ln)
@@ -92,12 +85,12 @@ func (c *Locks) compete(ctx context.Context, ln *line, l *Spec, o *Params, p *pa
 		case err != nil:
 			return nil, err // take has left the gate, or will
 		case owner == "" && t.trusted(ctx, p.until, now):
-			// Before it begins: it can be lost at once, and the line with it.
-			if ln.turns.Owed > 0 {
-				ln.turns.Settled(ln.news.Foreign(), now)
+			// Before it begins: it can be lost at once, and the entry with it.
+			if ln.budget.Owed > 0 {
+				ln.budget.Settled(ln.news.Foreign(), now)
 			}
-			ln.turns.Begin(now, true)
-			if l.group != nil {
+			ln.budget.Begin(now, true)
+			if l.kind.part {
 				ln.news.Stop() // only who waits listens
 			}
 			if h := t.begin(ctx, o, at, now); h != nil {
@@ -106,14 +99,14 @@ func (c *Locks) compete(ctx context.Context, ln *line, l *Spec, o *Params, p *pa
 			// Revoked, or the client closed, before it began.
 			t.forgo()
 			if err = c.open(); err == nil {
-				t = c.newTenure(ln, l, o)
+				t = c.newTerm(ln, l, o)
 				continue
 			}
 		case owner == "":
 			// Taken, but the reply came too late to trust it.
 			t.forgo()
-			if err = late.Again(ctx, c.Server, o.Once, p.until); err == nil {
-				t = c.newTenure(ln, l, o)
+			if err = late.Again(ctx, c.Server, o.Try, p.until); err == nil {
+				t = c.newTerm(ln, l, o)
 				continue
 			}
 		}
@@ -123,10 +116,10 @@ func (c *Locks) compete(ctx context.Context, ln *line, l *Spec, o *Params, p *pa
 		}
 		ln.saw(owner, ttl)
 		p.owner, p.ttl = owner, max(0, ttl)
-		c.stray(l, owner)
+		c.reapFound(l, owner)
 		tries++
 		switch {
-		case o.Once:
+		case o.Try:
 			err = request.ErrWaitOver
 		case l.backoff != nil:
 			_, err = request.Pause(ctx, c.Server.Done, nil, p.until, c.ask(l.backoff, tries, ln, t))
@@ -144,7 +137,7 @@ func (c *Locks) compete(ctx context.Context, ln *line, l *Spec, o *Params, p *pa
 
 // ask asks a backoff how long to pause. It is the user's: if it panics, the others
 // of this process go on without the caller.
-func (c *Locks) ask(b func(int) time.Duration, tries int, ln *line, t *tenure) (pause time.Duration) {
+func (c *Locks) ask(b func(int) time.Duration, tries int, ln *entry, t *term) (pause time.Duration) {
 	answered := false
 	defer func() {
 		if !answered {
@@ -157,8 +150,8 @@ func (c *Locks) ask(b func(int) time.Duration, tries int, ln *line, t *tenure) (
 	return pause
 }
 
-// patience says how long a caller waits.
-type patience struct {
+// waitParams says how long a caller waits.
+type waitParams struct {
 	c     *Locks
 	until time.Time // zero: as long as its context lasts
 
@@ -171,15 +164,15 @@ type patience struct {
 }
 
 // notNow says that the caller has to wait.
-func (p *patience) notNow(why error) {
+func (p *waitParams) notNow(why error) {
 	if p.refused != nil {
 		p.refused(why)
 	}
 }
 
-// asBusy turns the end of the caller's patience into a *BusyError. Other
+// asBusy turns the end of the caller's waiting into a *BusyError. Other
 // errors stay what they are.
-func (p *patience) asBusy(err error) error {
+func (p *waitParams) asBusy(err error) error {
 	cause, ended := request.GaveUp(err)
 	if !ended {
 		return err
@@ -190,14 +183,14 @@ func (p *patience) asBusy(err error) error {
 }
 
 // enter lines up at the gate. It returns what the caller was let in with: a
-// tenure that is passed on, or nil. On failure the line has been left.
-func (p *patience) enter(ctx context.Context, ln *line, o *Params, at callsite.Site) (*tenure, error) {
-	if o.Once {
+// term that is passed on, or nil. On failure the entry has been left.
+func (p *waitParams) enter(ctx context.Context, ln *entry, o *Params, at callsite.Site) (*term, error) {
+	if o.Try {
 		if ln.gate.TryEnter() {
 			return nil, nil
 		}
 		p.owner, p.ttl = ln.lastSeen()
-		p.c.lines.put(ln)
+		p.c.table.put(ln)
 		return nil, p.asBusy(request.ErrWaitOver)
 	}
 	w := p.c.newWaiter()
@@ -220,7 +213,7 @@ func (p *patience) enter(ctx context.Context, ln *line, o *Params, at callsite.S
 	busy := p.asBusy(err)
 	if ln.gate.Cancel(w.Waiter) {
 		p.c.freeWaiter(w)
-		p.c.lines.put(ln)
+		p.c.table.put(ln)
 		return nil, busy
 	}
 	// Let in and giving up at the same time: pass it on.
@@ -236,7 +229,7 @@ func (p *patience) enter(ctx context.Context, ln *line, o *Params, at callsite.S
 
 // A waiter is a place in a gate's queue and the timer of who waits there.
 type waiter struct {
-	*gate.Waiter[*tenure]
+	*gate.Waiter[*term]
 	timer *time.Timer
 }
 
@@ -246,7 +239,7 @@ func (c *Locks) newWaiter() *waiter {
 	}
 	t := time.NewTimer(time.Hour)
 	t.Stop()
-	return &waiter{Waiter: gate.NewWaiter[*tenure](), timer: t}
+	return &waiter{Waiter: gate.NewWaiter[*term](), timer: t}
 }
 
 func (c *Locks) freeWaiter(w *waiter) {
@@ -255,7 +248,7 @@ func (c *Locks) freeWaiter(w *waiter) {
 }
 
 // await waits until w is let in. slow is called once after Settings.SlowWait.
-func (p *patience) await(ctx context.Context, w *waiter, over <-chan struct{}, slow func(time.Duration)) error {
+func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{}, slow func(time.Duration)) error {
 	start := time.Now()
 	warn := p.c.SlowWait
 	for {
@@ -294,16 +287,16 @@ func (p *patience) await(ctx context.Context, w *waiter, over <-chan struct{}, s
 	}
 }
 
-// payTurns waits until this process owes nobody a turn, or has waited for long
+// payOwed waits until this process owes nobody a turn, or has waited for long
 // enough to see whether the turns are being taken. Who does not wait does not
 // take another's turn either.
-func (p *patience) payTurns(ctx context.Context, ln *line, l *Spec, once bool) error {
-	for ln.turns.Owed > 0 {
-		d := ln.turns.Owes(ln.news.Foreign(), time.Now())
+func (p *waitParams) payOwed(ctx context.Context, ln *entry, l *Spec, once bool) error {
+	for ln.budget.Owed > 0 {
+		d := ln.budget.Owes(ln.news.Foreign(), time.Now())
 		if d == 0 {
 			return nil
 		}
-		why := handoff.Owed(ln.turns.Owed)
+		why := handoff.Owed(ln.budget.Owed)
 		if once {
 			return why
 		}
@@ -311,7 +304,7 @@ func (p *patience) payTurns(ctx context.Context, ln *line, l *Spec, once bool) e
 		if l.listens() {
 			ln.listen(p.c, l.channel)
 		}
-		if _, err := p.doze(ctx, ln, d); err != nil {
+		if _, err := p.pause(ctx, ln, d); err != nil {
 			return err
 		}
 	}
@@ -319,7 +312,7 @@ func (p *patience) payTurns(ctx context.Context, ln *line, l *Spec, once bool) e
 }
 
 // sleep waits until it is time to try again for a lock that is busy for ttl.
-func (p *patience) sleep(ctx context.Context, ln *line, ttl time.Duration) error {
+func (p *waitParams) sleep(ctx context.Context, ln *entry, ttl time.Duration) error {
 	p.notNow(request.ErrWaitOver)
 	if p.waiting != nil {
 		p.waiting(ctx)
@@ -328,11 +321,11 @@ func (p *patience) sleep(ctx context.Context, ln *line, ttl time.Duration) error
 	if ttl >= 0 {
 		d = min(d, ttl+time.Millisecond)
 	}
-	_, err := p.doze(ctx, ln, d)
+	_, err := p.pause(ctx, ln, d)
 	return err
 }
 
-// doze waits for d or for news, and says whether there was news.
-func (p *patience) doze(ctx context.Context, ln *line, d time.Duration) (woken bool, err error) {
+// pause waits for d or for news, and says whether there was news.
+func (p *waitParams) pause(ctx context.Context, ln *entry, d time.Duration) (woken bool, err error) {
 	return request.Pause(ctx, p.c.Server.Done, ln.news.Wake(), p.until, d)
 }

@@ -105,7 +105,7 @@ func (q *acquisition) all(ctx context.Context) (*Hold, error) {
 			return g, nil
 		}
 		g.undo(ctx)
-		if q.o.Once || again == never || q.over() || !q.errors().Retryable(err) || errors.Is(err, request.ErrNotAcknowledged) {
+		if q.o.Try || again == never || q.over() || !q.errors().Retryable(err) || errors.Is(err, request.ErrNotAcknowledged) {
 			return nil, err
 		}
 		if again == afterRest {
@@ -180,10 +180,10 @@ func (q *acquisition) inTurn(ctx context.Context, g *Hold, order []*lock.Spec, k
 		return nil, never, nil
 	}
 	// Lost while the others were being acquired: too slow for the lease.
-	if q.o.Once || !errors.Is(err, holdctx.ErrLost) {
+	if q.o.Try || !errors.Is(err, holdctx.ErrLost) {
 		return order[0], never, err
 	}
-	if err := q.late.Again(ctx, order[0].Client().Server, q.o.Once, q.o.Until); err != nil {
+	if err := q.late.Again(ctx, order[0].Client().Server, q.o.Try, q.o.Until); err != nil {
 		return order[0], never, q.gaveUp(err, lock.Busy{Name: order[0].Name()})
 	}
 	return order[0], atOnce, &request.OutageError{Cause: request.ErrTooLate}
@@ -219,7 +219,7 @@ func (q *acquisition) enter(ctx context.Context, l *lock.Spec, first bool) (*loc
 		return nil, q.errors().Busy(lock.Busy{Name: l.Name()})
 	}
 	o := *q.o
-	if limit := time.Now().Add(memberPatience); !o.Once && !first && (o.Until.IsZero() || limit.Before(o.Until)) {
+	if limit := time.Now().Add(memberPatience); !o.Try && !first && (o.Until.IsZero() || limit.Before(o.Until)) {
 		o.Until = limit
 	}
 	return l.Enter(ctx, &o)

@@ -140,7 +140,7 @@ func (q *acquisition) rounds(ctx context.Context) (*Hold, error) {
 			return nil, s.hopeless
 		case ctx.Err() != nil:
 			return nil, s.ended(q.errors(), request.ContextError(ctx))
-		case q.o.Once, q.over(), s.silent && time.Since(since) >= q.m.locks[0].Client().Server.Outage:
+		case q.o.Try, q.over(), s.silent && time.Since(since) >= q.m.locks[0].Client().Server.Outage:
 			return nil, s.error(q.errors())
 		}
 		// Callers that met would meet again after a pause that is short beside the
@@ -182,7 +182,7 @@ func (q *acquisition) round(ctx context.Context) (*Hold, []answer) {
 	for i, l := range m.locks {
 		l.Client().Server.Go(func() {
 			o := *q.o
-			o.Once, o.Until = true, time.Time{}
+			o.Try, o.Until = true, time.Time{}
 			h, err := l.Enter(each, &o)
 			v := answer{member: i, h: h, err: err}
 			if err == nil && !g.add(h) {

@@ -9,22 +9,22 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// reap releases an id of ours that has no live tenure. It is a single attempt: more
+// reap releases an id of ours that has no live term. It is a single attempt: more
 // will follow.
 func (c *Locks) reap(l *Spec, id string) {
-	if l.kind.fair {
+	if l.kind.gathers {
 		c.quit(l, quitter{id: id})
 		return
 	}
-	o := request.Call{Server: c.Server, Script: l.kind.release, Keys: l.keys, Args: l.args(l.kind.releaseArgs([]string{id, l.channel, "0"})), Lease: c.Watchdog, Stop: c.Server.Over, Single: true}
+	o := request.Call{Server: c.Server, Script: l.kind.release, Keys: l.keys, Args: l.releaseArgs([]string{id, l.channel, "0"}), Lease: c.Watchdog, Stop: c.Server.Over, Single: true}
 	_, _ = o.Run(context.Background())
 }
 
-// stray releases an id that was found in a lock if it is of this client and
+// reapFound releases an id that was found in a lock if it is of this client and
 // nobody here has it: a request that came late has put it there. (In a group,
 // that of who has other values is nothing unusual.)
-func (c *Locks) stray(l *Spec, owner string) {
-	if wireClient(owner) != c.ID || c.lines.known(l.name, owner) || c.lapsed.has(owner) || (l.group != nil && !c.Server.Orphans.Has(owner)) {
+func (c *Locks) reapFound(l *Spec, owner string) {
+	if wireClient(owner) != c.ID || c.table.known(l.name, owner) || c.lapsed.has(owner) || (l.kind.part && !c.Server.Orphans.Has(owner)) {
 		return
 	}
 	c.Server.Go(func() { c.reap(l, owner) })

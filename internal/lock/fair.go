@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/twins"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -19,7 +20,7 @@ import (
 // asked for it.
 func (c *Locks) Fair(name string) Spec {
 	l := c.Plain(name)
-	l.kind = fairLock
+	l.kind, l.twin = fair, twins.Queues
 	l.keys = []string{name, wire.Prefix(wire.LockQueue, name), wire.Prefix(wire.LockTimeout, name), wire.Prefix(wire.LockAlive, name)}
 	l.fencedKeys = append(slices.Clip(l.keys), wire.Prefix(wire.LockToken, name))
 	return l
@@ -44,16 +45,28 @@ const (
 	silence = 6 * time.Second
 )
 
-// A queuer is a caller that waits in a fair lock's queue.
-type queuer struct {
+// fairReleaseArgs are those of a release that gives the lock to one of those who wait,
+// and takes any number of owners.
+func fairReleaseArgs(args []string) []string { return []string{args[1], args[0]} }
+
+// acquireFair gets a fair lock for a caller that does not have it already.
+func (c *Locks) acquireFair(ctx context.Context, l *Spec, o *Params) (*Hold, error) {
+	start := time.Now()
+	p := waitParams{c: c, name: l.name, until: o.Until}
+	h, err := c.lineUp(ctx, l, o, &p, o.At)
+	return p.end(h, err, start, false)
+}
+
+// A fairWaiter is a caller that waits in a fair lock's queue.
+type fairWaiter struct {
 	c     *Locks
 	l     *Spec
 	o     *Params
-	p     *patience
+	p     *waitParams
 	at    callsite.Site
 	start time.Time
 
-	t      *tenure   // the one that is to be taken, in a line of its own
+	t      *term     // the one that is to be taken, in an entry of its own
 	nonce  string    // the message that gives it the lock: who can tell may read the lock's keys
 	queued bool      // the server has said that t is in the queue,
 	asked  time.Time // in its answer to a request that was sent then,
@@ -74,18 +87,18 @@ type answer struct {
 // lineUp gets a fair lock for a caller that does not have it already. However it
 // ends without a hold, the queue is left, or will be as soon as it is known what
 // became of a request under way.
-func (c *Locks) lineUp(ctx context.Context, l *Spec, o *Params, p *patience, at callsite.Site) (*Hold, error) {
-	if !c.lines.join() {
+func (c *Locks) lineUp(ctx context.Context, l *Spec, o *Params, p *waitParams, at callsite.Site) (*Hold, error) {
+	if !c.table.join() {
 		return nil, request.ErrClosed
 	}
-	defer c.lines.part()
+	defer c.table.part()
 	through, err := p.comeIn(ctx, l, o)
 	if err != nil {
 		return nil, err
 	}
 	defer through()
-	q := &queuer{c: c, l: l, o: o, p: p, at: at, start: time.Now()}
-	q.line()
+	q := &fairWaiter{c: c, l: l, o: o, p: p, at: at, start: time.Now()}
+	q.arrive()
 	for {
 		given := q.given()
 		var a *answer
@@ -100,12 +113,12 @@ func (c *Locks) lineUp(ctx context.Context, l *Spec, o *Params, p *patience, at 
 			if h, err := q.begin(ctx, given); h != nil || err != nil {
 				return h, err
 			}
-			q.line()
+			q.arrive()
 			continue
 		}
 		q.note(a)
 		err = request.ErrWaitOver
-		if !o.Once {
+		if !o.Try {
 			err = q.wait(ctx, a)
 		}
 		if err != nil {
@@ -115,9 +128,9 @@ func (c *Locks) lineUp(ctx context.Context, l *Spec, o *Params, p *patience, at 
 	}
 }
 
-// line makes a place for the caller that it has not asked for yet.
-func (q *queuer) line() {
-	q.t, q.queued, q.again = q.c.newPlace(q.l, q.o), false, false
+// arrive makes a place for the caller that it has not asked for yet.
+func (q *fairWaiter) arrive() {
+	q.t, q.queued, q.again = q.c.newFairEntry(q.l, q.o), false, false
 	q.nonce = newNonce()
 }
 
@@ -131,9 +144,9 @@ func newNonce() string {
 
 // ask asks for the lock, or for a place in the queue. It returns no answer if
 // the lock is the caller's. first is called when an attempt has failed.
-func (q *queuer) ask(ctx context.Context, first func()) (*answer, error) {
+func (q *fairWaiter) ask(ctx context.Context, first func()) (*answer, error) {
 	t, enqueue := q.t, "0"
-	if !q.o.Once {
+	if !q.o.Try {
 		t.mu.Lock()
 		t.queued = true // or may be, soon
 		t.mu.Unlock()
@@ -144,7 +157,7 @@ func (q *queuer) ask(ctx context.Context, first func()) (*answer, error) {
 			enqueue = q.nonce
 		}
 	}
-	req := t.op(fairLock.take, []string{t.args[0], t.id, q.l.channel, q.c.ID, enqueue})
+	req := t.op(q.l.kind.take, []string{t.args[0], t.id, q.l.channel, q.c.ID, enqueue})
 	req.Retried = first
 	facts, err := t.ask(ctx, &req, q.p.until, 4)
 	if err != nil || facts == nil {
@@ -163,22 +176,22 @@ func (q *queuer) ask(ctx context.Context, first func()) (*answer, error) {
 // answer, which said that it was still waiting, and for as long as a waiter may be
 // silent after that request. Of one that was put there again the message may be an
 // old one, and only says that it is time to ask.
-func (q *queuer) given() bool {
-	if !q.t.line.given.Swap(false) || q.again {
+func (q *fairWaiter) given() bool {
+	if !q.t.entry.given.Swap(false) || q.again {
 		return false
 	}
 	q.t.confirm(q.asked, silence)
 	return q.t.lease.Left(time.Now()) > silence/4
 }
 
-// begin begins the tenure that has been taken, or given. It returns neither a
+// begin begins the term that has been taken, or given. It returns neither a
 // hold nor an error if the caller has to line up again.
-func (q *queuer) begin(ctx context.Context, given bool) (*Hold, error) {
+func (q *fairWaiter) begin(ctx context.Context, given bool) (*Hold, error) {
 	now := time.Now()
 	trusted := given || q.t.trusted(ctx, q.p.until, now)
 	if trusted {
 		if h := q.t.begin(ctx, q.o, q.at, now); h != nil {
-			q.t.line.news.Stop() // nobody tells a holder anything there
+			q.t.entry.news.Stop() // nobody tells a holder anything there
 			return h, nil
 		}
 	}
@@ -186,17 +199,17 @@ func (q *queuer) begin(ctx context.Context, given bool) (*Hold, error) {
 	if trusted { // revoked, or the client closed, before it began
 		return nil, q.c.open()
 	}
-	return nil, q.late.Again(ctx, q.c.Server, q.o.Once, q.p.until)
+	return nil, q.late.Again(ctx, q.c.Server, q.o.Try, q.p.until)
 }
 
 // leave gives up the caller's place.
-func (q *queuer) leave() {
+func (q *fairWaiter) leave() {
 	q.t.forgo()
-	q.c.leave(q.t.line)
+	q.c.leave(q.t.entry)
 }
 
 // note draws conclusions from an answer.
-func (q *queuer) note(a *answer) {
+func (q *fairWaiter) note(a *answer) {
 	q.p.owner, q.p.ttl = a.owner, max(0, a.ttl)
 	if a.fresh && q.queued {
 		q.c.Events.Requeued(q.l.name, q.t.id, time.Since(q.start))
@@ -204,11 +217,11 @@ func (q *queuer) note(a *answer) {
 	q.queued = true
 	for _, id := range []string{a.owner, a.head} {
 		if id != q.t.id {
-			q.c.stray(q.l, id)
+			q.c.reapFound(q.l, id)
 		}
 	}
 	if waited := time.Since(q.start); !q.warned && q.c.SlowWait > 0 && waited >= q.c.SlowWait && wireClient(a.owner) == q.c.ID {
-		if t := q.c.lines.peek(q.l.name, a.owner); t != nil && t.live() {
+		if t := q.c.table.peek(q.l.name, a.owner); t != nil && t.live() {
 			q.warned = true
 			q.c.Events.SlowWait(q.l.name, waited, q.at, t.site())
 		}
@@ -216,8 +229,8 @@ func (q *queuer) note(a *answer) {
 }
 
 // wait waits until it is time to ask again.
-func (q *queuer) wait(ctx context.Context, a *answer) error {
-	ln, given := q.t.line, q.nonce
+func (q *fairWaiter) wait(ctx context.Context, a *answer) error {
+	ln, given := q.t.entry, q.nonce
 	q.c.Server.Listen(&ln.news, q.l.channel+":"+q.t.id, func(n driver.Notice) {
 		if n.Payload == given {
 			ln.given.Store(true)
@@ -242,7 +255,7 @@ func (q *queuer) wait(ctx context.Context, a *answer) error {
 		d = min(d, left)
 	}
 	asleep := time.Now()
-	_, err := q.p.doze(ctx, ln, d)
+	_, err := q.p.pause(ctx, ln, d)
 	q.quick++
 	if time.Since(asleep) >= quickPause {
 		q.quick = 0

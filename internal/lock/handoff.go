@@ -11,13 +11,13 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// takeOver gives the caller the tenure that was passed to it, or makes a new
+// handOff gives the caller the term that was passed to it, or makes a new
 // one of it with one round trip: a turn, if the quantum is over, or a transfer,
 // if it is not a watchdog's or not asked for one, or the two are released
 // differently. It returns neither a hold nor
 // an error if there is nothing to take over any more: then the caller competes.
 // On failure the gate has been left, or will be.
-func (c *Locks) takeOver(ctx context.Context, old *tenure, l *Spec, o *Params, until time.Time, at callsite.Site) (*Hold, error) {
+func (c *Locks) handOff(ctx context.Context, old *term, l *Spec, o *Params, until time.Time, at callsite.Site) (*Hold, error) {
 	if l.kind != old.lock.kind {
 		if old.retire() { // the caller is to read what was held to write
 			_ = old.sendRelease()
@@ -25,9 +25,9 @@ func (c *Locks) takeOver(ctx context.Context, old *tenure, l *Spec, o *Params, u
 		return nil, nil
 	}
 	now := time.Now()
-	ln := old.line
+	ln := old.entry
 	fresh := renew.Elapsed(old.lease.Confirmed(), now) <= old.length/3
-	turn := ln.turns.Over(now)
+	turn := ln.budget.Over(now)
 	alike := old.lock.kind == l.kind && old.lock.channel == l.channel // a spin lock's release tells nobody
 	if fresh && !turn && alike && old.watch && !o.HasLease && !o.Fenced && !o.Member && old.lease.Left(now) <= old.length {
 		return old.adopt(ctx, o, at, now), nil
@@ -35,22 +35,22 @@ func (c *Locks) takeOver(ctx context.Context, old *tenure, l *Spec, o *Params, u
 	if !old.retire() {
 		return nil, nil
 	}
-	t := c.newTenure(ln, l, o)
+	t := c.newTerm(ln, l, o)
 	if turn {
-		return c.turn(ctx, old, t, o, until, at)
+		return c.yield(ctx, old, t, o, until, at)
 	}
 	return c.transfer(ctx, old, t, o, until, at)
 }
 
-// retire ends a tenure that is to move to another id, and says whether it was
+// retire ends a term that is to move to another id, and says whether it was
 // still live.
-func (t *tenure) retire() bool {
+func (t *term) retire() bool {
 	t.c.Clock.Remove(&t.lease)
-	t.line.dropCurrent(t)
+	t.entry.dropCurrent(t)
 	t.mu.Lock()
-	live := t.state == tenureLive
+	live := t.state == termLive
 	if live {
-		t.state, t.err = tenureOver, holdctx.ErrReleased
+		t.state, t.err = termOver, holdctx.ErrReleased
 	}
 	t.mu.Unlock()
 	t.orphan()
@@ -59,16 +59,16 @@ func (t *tenure) retire() bool {
 
 // depart leaves the gate for whoever has released the lock to n others, and notes
 // what is owed for it. That is kept for a while: who wants the lock next is to know.
-func (t *tenure) depart(n, foreign int) {
-	ln, now := t.line, time.Now()
-	if !t.member && (n > 0 || t.c.Blind.Yields(t.lock.channel, ln.turns.Reign, now)) {
-		ln.turns.Yield(max(0, n), foreign, now)
+func (t *term) depart(n, foreign int) {
+	ln, now := t.entry, time.Now()
+	if !t.member && (n > 0 || t.c.Blind.Yields(t.lock.channel, ln.budget.Reign, now)) {
+		ln.budget.Yield(max(0, n), foreign, now)
 		if t.lock.writers != "" {
-			ln.turns.Briefly(now)
+			ln.budget.Briefly(now)
 		}
-		t.c.lines.keep(ln)
+		t.c.table.keep(ln)
 	} else if n == 0 && !t.member {
-		ln.turns.Free()
+		ln.budget.Free()
 	}
 	t.c.leave(ln)
 }
@@ -76,21 +76,21 @@ func (t *tenure) depart(n, foreign int) {
 // listens says whether who owes a turn listens for it to be taken. Messages of a
 // group are about any of its values, and two that each listen would take one another
 // for waiters.
-func (l *Spec) listens() bool { return l.backoff == nil && l.group == nil }
+func (l *Spec) listens() bool { return l.backoff == nil && !l.kind.part }
 
-// turn lets other processes have the lock, if any of them waits; else it moves
+// yield lets other processes have the lock, if any of them waits; else it moves
 // from old to t. A replica that does not know of it yet has the lock as old's, which
 // keeps everybody else out as well. So replicas are asked only where t is to have
 // more than old had, or where its renewals would need them.
-func (c *Locks) turn(ctx context.Context, old, t *tenure, o *Params, until time.Time, at callsite.Site) (*Hold, error) {
-	ln := t.line
+func (c *Locks) yield(ctx context.Context, old, t *term, o *Params, until time.Time, at callsite.Site) (*Hold, error) {
+	ln := t.entry
 	own, last := c.Server.Own(&ln.news, t.lock.channel), "0"
-	if t.lock.backoff != nil || ln.turns.Last(time.Now()) { // who spins cannot be seen
+	if t.lock.backoff != nil || ln.budget.Last(time.Now()) { // who spins cannot be seen
 		last = "1"
 	}
 	foreign := ln.news.Foreign()
 	ln.news.Expect()
-	q := t.op(t.lock.kind.turn, []string{old.id, t.id, t.args[0], t.lock.channel, own, last})
+	q := t.op(t.lock.kind.yield, []string{old.id, t.id, t.args[0], t.lock.channel, own, last})
 	t.fence(&q)
 	q.Stop, q.Until = c.Server.Done, until
 	q.Acks = c.Server.Acks.Renews || (c.Server.Acks.Holds && (t.fenced || !t.watch))
@@ -99,7 +99,7 @@ func (c *Locks) turn(ctx context.Context, old, t *tenure, o *Params, until time.
 		err = short
 	}
 	if q.Unknown {
-		t.suspected()
+		t.markUncertain()
 	}
 	switch {
 	case err != nil:
@@ -117,7 +117,7 @@ func (c *Locks) turn(ctx context.Context, old, t *tenure, o *Params, until time.
 		ln.news.Answered(false) // lost on the way; nobody held it
 	default:
 		ln.news.Answered(true)
-		ln.turns.Yield(int(max(0, reply.Int)), foreign, time.Now())
+		ln.budget.Yield(int(max(0, reply.Int)), foreign, time.Now())
 		if t.lock.listens() {
 			ln.listen(c, t.lock.channel)
 		}
@@ -127,7 +127,7 @@ func (c *Locks) turn(ctx context.Context, old, t *tenure, o *Params, until time.
 }
 
 // transfer moves the lock from old to t with a lease of its own.
-func (c *Locks) transfer(ctx context.Context, old, t *tenure, o *Params, until time.Time, at callsite.Site) (*Hold, error) {
+func (c *Locks) transfer(ctx context.Context, old, t *term, o *Params, until time.Time, at callsite.Site) (*Hold, error) {
 	q := t.op(t.lock.kind.transfer, []string{old.id, t.id, t.args[0]})
 	t.fence(&q)
 	q.Stop, q.Until, q.Acks = c.Server.Done, until, c.Server.Acks.Holds
@@ -136,7 +136,7 @@ func (c *Locks) transfer(ctx context.Context, old, t *tenure, o *Params, until t
 		err = short
 	}
 	if q.Unknown {
-		t.suspected()
+		t.markUncertain()
 	}
 	switch {
 	case err != nil:
@@ -149,12 +149,12 @@ func (c *Locks) transfer(ctx context.Context, old, t *tenure, o *Params, until t
 	return nil, nil
 }
 
-// moved begins a tenure that the server has confirmed, if that came in time.
-func (c *Locks) moved(ctx context.Context, t *tenure, q *request.Call, token int64, o *Params, at callsite.Site) *Hold {
+// moved begins a term that the server has confirmed, if that came in time.
+func (c *Locks) moved(ctx context.Context, t *term, q *request.Call, token int64, o *Params, at callsite.Site) *Hold {
 	t.taken(q.Sent, token)
 	now := time.Now()
 	if t.trusted(ctx, q.Until, now) {
-		t.line.turns.Begin(now, false) // before it begins: it can be lost at once, and the line with it
+		t.entry.budget.Begin(now, false) // before it begins: it can be lost at once, and the entry with it
 		if h := t.begin(ctx, o, at, now); h != nil {
 			return h
 		}
@@ -166,7 +166,7 @@ func (c *Locks) moved(ctx context.Context, t *tenure, q *request.Call, token int
 // abandonMove leaves the gate for a caller whose turn or transfer has failed.
 // What is under way is waited for; if it made t the owner, the next goroutine
 // of this process gets the lock.
-func (c *Locks) abandonMove(old, t *tenure, q *request.Call, isMoved func(driver.Reply) bool) {
+func (c *Locks) abandonMove(old, t *term, q *request.Call, isMoved func(driver.Reply) bool) {
 	move := *q
 	c.Server.Go(func() {
 		reply, err := move.Outcome()
@@ -176,10 +176,10 @@ func (c *Locks) abandonMove(old, t *tenure, q *request.Call, isMoved func(driver
 			return
 		}
 		// Nobody knows whose it is, so both ids are released, now and later.
-		old.suspected()
-		t.suspected()
+		old.markUncertain()
+		t.markUncertain()
 		_ = old.sendRelease()
 		_ = t.sendRelease()
-		c.leave(t.line)
+		c.leave(t.entry)
 	})
 }

@@ -10,40 +10,40 @@ import (
 )
 
 // Who waits for a fair lock stands in a queue in Redis, not at a gate of this
-// process: each has a line of its own, with the channel on which it is called.
-// They share an entrance only, at which one at a time asks for a place, so that
+// process: each has an entry of its own, with the channel on which it is called.
+// They share a local queue only, at which one at a time asks for a place, so that
 // they stand in the queue in the order in which they came.
 
-// places are what a client knows of its callers of fair locks. It is guarded by
+// fairWaiters are what a client knows of its callers of fair locks. It is guarded by
 // lines.mu.
-type places struct {
-	own       map[string]*line     // lines of one waiter each, by its first owner id
-	entrances map[string]*entrance // by lock name
-	waiting   int                  // callers that may still leave something to settle
-	drained   chan struct{}        // closed when waiting is 0 after Close; made by drain
-	closed    bool
+type fairWaiters struct {
+	own         map[string]*entry      // entries of one waiter each, by its first owner id
+	localQueues map[string]*localQueue // by lock name
+	waiting     int                    // callers that may still leave something to settle
+	drained     chan struct{}          // closed when waiting is 0 after Close; made by drain
+	closed      bool
 }
 
-// An entrance is where the callers of one fair lock line up for the queue.
-type entrance struct {
-	gate gate.Gate[*tenure] // nothing is passed; its waiters are the client's
+// An localQueue is where the callers of one fair lock line up for the queue.
+type localQueue struct {
+	gate gate.Gate[*term] // nothing is passed; its waiters are the client's
 	refs int
 }
 
-// entrancePause bounds how long a caller waits at the entrance: the order is
+// localQueuePause bounds how long a caller waits at the local queue: the order is
 // worth that much.
-const entrancePause = time.Second
+const localQueuePause = time.Second
 
-func newPlaces() places {
-	return places{own: make(map[string]*line), entrances: make(map[string]*entrance)}
+func newFairWaiters() fairWaiters {
+	return fairWaiters{own: make(map[string]*entry), localQueues: make(map[string]*localQueue)}
 }
 
-// newPlace makes a tenure that has yet to be taken, in a line of its own.
-func (c *Locks) newPlace(l *Spec, o *Params) *tenure {
-	ln := &line{lineKey: lineKey{name: l.name}, refs: 1}
+// newFairEntry makes a term that has yet to be taken, in an entry of its own.
+func (c *Locks) newFairEntry(l *Spec, o *Params) *term {
+	ln := &entry{entryKey: entryKey{name: l.name}, refs: 1}
 	ln.gate.TryEnter()
-	t := c.newTenure(ln, l, o)
-	ls := &c.lines
+	t := c.newTerm(ln, l, o)
+	ls := &c.table
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	ln.id = t.id
@@ -51,8 +51,8 @@ func (c *Locks) newPlace(l *Spec, o *Params) *tenure {
 	return t
 }
 
-// ownLocked returns the lines of one waiter whose tenure may have that owner id.
-func (ls *lines) ownLocked(name, owner string) (candidates []*line) {
+// ownLocked returns the entries of one waiter whose term may have that owner id.
+func (ls *table) ownLocked(name, owner string) (candidates []*entry) {
 	if !strings.HasPrefix(owner, ls.c.ID) {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (ls *lines) ownLocked(name, owner string) (candidates []*line) {
 
 // join notes a caller of a fair lock or a barrier, unless the client is closed;
 // part forgets it.
-func (ls *lines) join() bool {
+func (ls *table) join() bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	if !ls.closed {
@@ -78,7 +78,7 @@ func (ls *lines) join() bool {
 	return !ls.closed
 }
 
-func (ls *lines) part() {
+func (ls *table) part() {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	ls.waiting--
@@ -90,7 +90,7 @@ func (ls *lines) part() {
 // drain waits until all callers of fair locks and barriers have returned, at most for d: what
 // they leave to be settled is their place in a queue, at which others would wait
 // for them.
-func (ls *lines) drain(d time.Duration) {
+func (ls *table) drain(d time.Duration) {
 	ls.mu.Lock()
 	ls.closed = true
 	waiting := ls.waiting
@@ -109,13 +109,13 @@ func (ls *lines) drain(d time.Duration) {
 
 // comeIn waits until the callers before this one have their places. through lets
 // the next one in, and may be called more than once.
-func (p *patience) comeIn(ctx context.Context, l *Spec, o *Params) (through func(), err error) {
-	ls := &p.c.lines
+func (p *waitParams) comeIn(ctx context.Context, l *Spec, o *Params) (through func(), err error) {
+	ls := &p.c.table
 	ls.mu.Lock()
-	e := ls.entrances[l.name]
+	e := ls.localQueues[l.name]
 	if e == nil {
-		e = &entrance{}
-		ls.entrances[l.name] = e
+		e = &localQueue{}
+		ls.localQueues[l.name] = e
 	}
 	e.refs++
 	ls.mu.Unlock()
@@ -133,7 +133,7 @@ func (p *patience) comeIn(ctx context.Context, l *Spec, o *Params) (through func
 		defer ls.mu.Unlock()
 		e.refs--
 		if e.refs == 0 {
-			delete(ls.entrances, l.name)
+			delete(ls.localQueues, l.name)
 		}
 	}
 	if err != nil {
@@ -142,11 +142,11 @@ func (p *patience) comeIn(ctx context.Context, l *Spec, o *Params) (through func
 	return through, err
 }
 
-// pass waits at the entrance, and says whether the caller is inside. One that
+// pass waits at the local queue, and says whether the caller is inside. One that
 // does not wait for the lock does not wait there either: somebody is about to
 // take the lock, or to line up for it.
-func (p *patience) pass(ctx context.Context, e *entrance, o *Params) (in bool, err error) {
-	if o.Once {
+func (p *waitParams) pass(ctx context.Context, e *localQueue, o *Params) (in bool, err error) {
+	if o.Try {
 		if e.gate.TryEnter() {
 			return true, nil
 		}
@@ -158,7 +158,7 @@ func (p *patience) pass(ctx context.Context, e *entrance, o *Params) (in bool, e
 		return true, nil
 	}
 	brief := *p
-	brief.until = time.Now().Add(entrancePause)
+	brief.until = time.Now().Add(localQueuePause)
 	if !p.until.IsZero() && p.until.Before(brief.until) {
 		brief.until = p.until
 	}
@@ -177,7 +177,7 @@ func (p *patience) pass(ctx context.Context, e *entrance, o *Params) (in bool, e
 // nobody wants any more.
 type quitter struct {
 	id string
-	t  *tenure // whose id it is, unless it is an orphan
+	t  *term // whose id it is, unless it is an orphan
 }
 
 // mostQuit is how many ids one request releases. It goes through the queue once for
@@ -202,7 +202,7 @@ func (c *Locks) quit(l *Spec, x quitter) {
 				own.Int = 0
 			}
 			_ = x.t.released(&o, own, err)
-			c.lines.put(x.t.line)
+			c.table.put(x.t.entry)
 		}
 	})
 }
