@@ -13,7 +13,7 @@ import (
 const (
 	clusterSize  = 6 // 3 primaries and one replica of each
 	slots        = 16384
-	clusterLimit = 60 * time.Second // for one step of the start, on a busy machine
+	clusterLimit = 2 * time.Minute // for one step of the start, on a busy machine
 )
 
 // Cluster is a Redis Cluster of three primaries with one replica each. Failover
