@@ -408,7 +408,7 @@ func TestWhatCannotBeReadEndsNoProcess(t *testing.T) {
 					}
 					if strings.Contains(string(b[:n]), "evalsha") {
 						_, _ = conn.Write([]byte(answer))
-						return
+						continue
 					}
 					_, _ = conn.Write([]byte("-ERR unknown command\r\n"))
 				}
