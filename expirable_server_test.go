@@ -39,8 +39,7 @@ func TestPermitsOnRealServers(t *testing.T) {
 		if set, err := s.TrySetPermits(bg, 0); !set || err != nil {
 			t.Fatal(set, err)
 		}
-		rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
-		defer func() { _ = rdb.Close() }()
+		rdb := rawGoredis(t, server)
 		expired := make([]redis.Z, 9000)
 		for i := range expired {
 			expired[i] = redis.Z{Score: float64(time.Now().UnixMilli() - int64(i) - 5000), Member: fmt.Sprintf("permit %09d", i)}

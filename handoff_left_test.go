@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	goredisclient "github.com/redis/go-redis/v9"
-
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
 )
@@ -132,9 +130,7 @@ func TestAReleaseThatNobodyListensToLeavesNothing(t *testing.T) {
 func TestWhoListensToAPatternIsNoWaiter(t *testing.T) {
 	onRealServers(t, func(t *testing.T, s *testserver.Server) {
 		s.MustDo("ACL", "SETUSER", "default", "+psubscribe", "allchannels")
-		rdb := goredisclient.NewClient(&goredisclient.Options{Addr: s.Addr()})
-		t.Cleanup(func() { _ = rdb.Close() })
-		sub := rdb.PSubscribe(bg, "redisson_*")
+		sub := rawGoredis(t, s).PSubscribe(bg, "redisson_*")
 		t.Cleanup(func() { _ = sub.Close() })
 		if _, err := sub.Receive(bg); err != nil {
 			t.Fatal(err)

@@ -192,7 +192,7 @@ func TestInfoOfRealServers(t *testing.T) {
 		until := time.Now().Add(time.Hour).UnixMilli()
 		ms := strconv.FormatInt(until, 10)
 		s.MustDo("HSET", "fair", javaA+":1", "1")
-		s.MustDo("PEXPIRE", "fair", "60000")
+		s.MustDo("PEXPIRE", "fair", "3600000")
 		s.MustDo("RPUSH", "redisson_lock_queue:{fair}", javaB+":1", javaB+":2")
 		s.MustDo("ZADD", "redisson_lock_timeout:{fair}", ms, javaB+":1", "12.5", javaB+":2")
 		s.MustDo("HSET", "group", "x", javaA+":1", "x:"+javaA+":1:expire_time", ms, "x:"+javaA+":1:lock_count", "1")

@@ -727,7 +727,7 @@ func TestADroppedMultiHoldIsReleased(t *testing.T) {
 	}
 	runtime.KeepAlive(member)
 	member = nil //nolint:wastedassign // dropped here
-	for end := time.Now().Add(20 * time.Second); dropped.Load() < 2 || w.server.Exists("a") || w.server.Exists("b"); {
+	for end := time.Now().Add(generous); dropped.Load() < 2 || w.server.Exists("a") || w.server.Exists("b"); {
 		if time.Now().After(end) {
 			t.Fatalf("%d dropped", dropped.Load())
 		}
@@ -736,8 +736,8 @@ func TestADroppedMultiHoldIsReleased(t *testing.T) {
 	}
 	red := redlatch.RedLock(c.Lock("r"))
 	w.acquireMulti(red, bg) // and dropped
-	next := later(func() *redlatch.MultiHold { return w.acquireMulti(red, bg, redlatch.Wait(20*time.Second)) })
-	for end := time.Now().Add(20 * time.Second); ; {
+	next := later(func() *redlatch.MultiHold { return w.acquireMulti(red, bg, redlatch.Wait(generous)) })
+	for end := time.Now().Add(generous); ; {
 		select {
 		case h := <-next:
 			w.releaseMulti(h)

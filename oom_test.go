@@ -13,8 +13,7 @@ import (
 // its lock is released by force, before somebody else has it.
 func TestAServerWithoutMemoryTakesBack(t *testing.T) {
 	onRealServers(t, func(t *testing.T, server *testserver.Server) {
-		cfg := redlatch.Config{OutageTimeout: 3 * time.Second, CloseTimeout: time.Second}
-		client := func() *redlatch.Client { return clientOf(t, connectGoredis(t, server.Addr()), cfg) }
+		client := func() *redlatch.Client { return clientOf(t, connectGoredis(t, server.Addr()), redlatch.Config{}) }
 		a, b, c := client(), client(), client()
 		no := func(err error) {
 			t.Helper()

@@ -21,8 +21,7 @@ func TestNoCallOfARateLimiterGoesThroughAllRecords(t *testing.T) {
 	const records, each, spare = 50_000, 2, 5
 	onRealServers(t, func(t *testing.T, server *testserver.Server) {
 		c := clientOf(t, connectGoredis(t, server.Addr()), redlatch.Config{})
-		rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
-		defer func() { _ = rdb.Close() }()
+		rdb := rawGoredis(t, server)
 		asked := func() int { // how often for up to a thousand records
 			found := regexp.MustCompile(`cmdstat_zrange:calls=(\d+)`).FindStringSubmatch(fmt.Sprint(server.MustDo("INFO", "commandstats")))
 			if found == nil {

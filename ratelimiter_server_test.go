@@ -30,7 +30,7 @@ func TestRateLimiterOnRealServers(t *testing.T) {
 	onRealServers(t, func(t *testing.T, s *testserver.Server) {
 		for _, a := range adapters {
 			s.MustDo("FLUSHALL")
-			c, err := redlatch.New(a.connect(t, s.Addr()), redlatch.Config{})
+			c, err := redlatch.New(a.connect(t, s.Addr()), redlatch.Config{OutageTimeout: generous})
 			if err != nil {
 				t.Fatal(err)
 			}

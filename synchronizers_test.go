@@ -302,7 +302,7 @@ func TestInfoOfSynchronizersOnRealServers(t *testing.T) {
 		ever, _ := permitID(0x02)
 		s.MustDo("SET", "permits", "2")
 		s.MustDo("ZADD", "{permits}:timeout", "922337203685477", ever, strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10), raw, "1.5", dead)
-		s.MustDo("HSET", "limiter", "rate", "5", "interval", "60000", "type", "0", "keepAliveTime", "0")
+		s.MustDo("HSET", "limiter", "rate", "5", "interval", "3600000", "type", "0", "keepAliveTime", "0")
 		s.MustDo("SET", "{limiter}:value", "2")
 		s.MustDo("ZADD", "{limiter}:permits", strconv.FormatInt(time.Now().UnixMilli(), 10), rateRecord(3))
 		s.MustDo("SET", "latch", "3")
@@ -325,7 +325,7 @@ func TestInfoOfSynchronizersOnRealServers(t *testing.T) {
 			info.Holders[0].TTL > time.Hour || info.Holders[0].TTL < 59*time.Minute {
 			t.Errorf("%+v, %v", info, err)
 		}
-		if info, err = c.Info(bg, "limiter"); err != nil || info.Count != 2 || info.Total != 5 || info.TTL != -1 || info.Rate.Interval != time.Minute {
+		if info, err = c.Info(bg, "limiter"); err != nil || info.Count != 2 || info.Total != 5 || info.TTL != -1 || info.Rate.Interval != time.Hour {
 			t.Errorf("%+v, %v", info, err)
 		}
 		var wrong *driver.RunError

@@ -252,9 +252,8 @@ func TestCredentialsThatDoNotCome(t *testing.T) {
 		Addresses: []string{s.Addr()}, Timeout: 300 * time.Millisecond,
 		Credentials: func(context.Context) (string, string, error) { <-never; return "", "", nil },
 	}
-	settings.Config.OutageTimeout = brief
 	start := time.Now()
-	err := take(t, settings, "never")
+	err := failure(t, settings, "answer")
 	if !errors.Is(err, redlatch.ErrUnavailable) || !strings.Contains(err.Error(), "no answer within") && !strings.Contains(err.Error(), "does not answer") {
 		t.Errorf("%v", err)
 	}

@@ -313,6 +313,7 @@ func TestOpenRedisson(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		s.Config.OutageTimeout = 2 * time.Minute
 		return take(t, s, "redisson")
 	}
 	single := testserver.Start(t, testserver.Valkey, "--requirepass", "secret")
@@ -320,7 +321,7 @@ func TestOpenRedisson(t *testing.T) {
 	cluster := testserver.StartCluster(t, testserver.Redis)
 	urls := func(addrs []string) string { return `["redis://` + strings.Join(addrs, `", "redis://`) + `"]` }
 	for _, text := range []string{
-		"singleServerConfig: {address: 'redis://" + single.Addr() + "', database: 3}\npassword: secret\nlockWatchdogTimeout: 3000",
+		"singleServerConfig: {address: 'redis://" + single.Addr() + "', database: 3}\npassword: secret\nlockWatchdogTimeout: 8000",
 		"masterSlaveServersConfig: {masterAddress: 'valkey://secret@" + single.Addr() + "'}\nprotocol: RESP2",
 		"sentinelServersConfig: {sentinelAddresses: " + urls(sentinels.Addrs()) + ", masterName: " + sentinels.Name + ", scanInterval: 1000}",
 		"clusterServersConfig: {nodeAddresses: " + urls(cluster.Addrs()) + ", scanInterval: 1000}",

@@ -47,9 +47,15 @@ func take(t *testing.T, s Settings, name string) error {
 // works takes a lock by the URL; fails wants an error that says what is wrong.
 func works(t *testing.T, rawURL string) {
 	t.Helper()
-	if err := take(t, settingsOf(t, rawURL), "connect"); err != nil {
+	if err := take(t, patient(settingsOf(t, rawURL)), "connect"); err != nil {
 		t.Errorf("%s: %v", rawURL, err)
 	}
+}
+
+// patient returns settings with the time that a busy machine takes for what works.
+func patient(s Settings) Settings {
+	s.Timeout, s.DialTimeout, s.Config.OutageTimeout = 10*time.Second, 10*time.Second, 2*time.Minute
+	return s
 }
 
 func fails(t *testing.T, rawURL, want string) {
@@ -114,11 +120,12 @@ func TestUsersAndDatabases(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		settings = patient(settings)
 		driver, err := settings.Open()
 		if err != nil {
 			t.Fatal(err)
 		}
-		locks, err := redlatch.New(driver, redlatch.Config{})
+		locks, err := redlatch.New(driver, settings.Config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +191,7 @@ func TestTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.TLS.Verify = VerifyCA // whatever the name
-		if err := take(t, s, "connect"); err != nil {
+		if err := take(t, patient(s), "connect"); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}
 		s.TLS.CAFile = file("other.pem")
@@ -279,7 +286,7 @@ func TestClusterURL(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"a", "b", "c", "d"} { // on three primaries
-			if err := take(t, s, name); err != nil {
+			if err := take(t, patient(s), name); err != nil {
 				t.Errorf("%s: %v", rawURL, err)
 			}
 		}

@@ -1,7 +1,6 @@
 package drivertest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -68,7 +67,7 @@ func testReplies(e *env) {
 		"return string.rep('x', 100000)": text(strings.Repeat("x", 100000)),
 		"local l = {} for i = 1, 1000 do l[i] = i end return l": list(long...),
 	} {
-		got, err := e.r.Run(context.Background(), e.script(source), nil, nil)
+		got, err := e.attempt(e.r, e.script(source), nil, nil)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			e.Errorf("%s: got %.100v, %v; want %.100v", source, got, err, want)
 		}
@@ -123,7 +122,7 @@ func testConcurrent(e *env) {
 		wg.Go(func() {
 			for i := range runs {
 				me := fmt.Sprint(g, "-", i)
-				got, err := e.r.Run(context.Background(), s, []string{key}, []string{me})
+				got, err := e.attempt(e.r, s, []string{key}, []string{me})
 				if err != nil || len(got.List) != 2 || got.List[1].Str != me {
 					e.Errorf("%s got %v, %v", me, got, err)
 					return
@@ -172,7 +171,7 @@ func testRefused(e *env) {
 		{"return nosuchvariable", "ERR"},
 		{"this is no Lua", "ERR"},
 	} {
-		_, err := e.r.Run(context.Background(), e.script(test.source), []string{key}, nil)
+		_, err := e.attempt(e.r, e.script(test.source), []string{key}, nil)
 		e.Logf("%s: %v", test.source, err)
 		e.failed(err, driver.Refused, test.code)
 	}
@@ -183,7 +182,7 @@ func testErrorCodes(e *env) {
 	s := e.script("return 1")
 	for code, c := range errorCodes() {
 		r := e.open(e.answering(c.text), long)
-		_, err := r.Run(context.Background(), s, nil, nil)
+		_, err := e.attempt(r, s, nil, nil)
 		e.Logf("%s: %v", code, err)
 		e.failed(err, c.outcome, code)
 	}

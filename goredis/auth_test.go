@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -20,7 +21,7 @@ func TestNotLetIn(t *testing.T) {
 		s := testserver.Start(t, kind, "--requirepass", "secret")
 		for password, code := range map[string]string{"": "NOAUTH", "wrong": "WRONGPASS", "secret": ""} {
 			r := use(t, redis.NewClient(&redis.Options{Addr: s.Addr(), Password: password}))
-			_, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil)
+			err := refusal(t, r)
 			var re *driver.RunError
 			switch {
 			case code == "" && err == nil:
@@ -39,22 +40,35 @@ func TestRefusedCredentialsThatRotate(t *testing.T) {
 	r := use(t, redis.NewClient(&redis.Options{
 		Addr: s.Addr(), CredentialsProviderContext: func(context.Context) (string, string, error) { return "default", password, nil },
 	}))
-	_, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil)
+	err := refusal(t, r)
 	var re *driver.RunError
 	if !errors.As(err, &re) || re.Outcome != driver.NotExecuted || re.Code != "" || !redlatch.IsRetryable(err) || !strings.Contains(err.Error(), "WRONGPASS") {
 		t.Errorf("%v", err)
 	}
 	password = "secret"
-	if _, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil); err != nil {
+	if err := refusal(t, r); err != nil {
 		t.Error(err)
 	}
+}
+
+// refusal runs a script until the server has answered, and returns its error, if any: go-redis
+// takes three seconds at most to connect, and a busy machine more.
+func refusal(t *testing.T, r driver.Redis) (err error) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		_, err = r.Run(t.Context(), newScript(t, "return 1"), nil, nil)
+		if answer := redis.Error(nil); err == nil || errors.As(err, &answer) {
+			break
+		}
+	}
+	return err
 }
 
 // A server that refuses the handshake may quote it.
 func TestAQuotedPasswordIsNotShown(t *testing.T) {
 	t.Parallel()
 	r := use(t, redis.NewClient(&redis.Options{Addr: testserver.Quoting(t), Password: "hunter2", MaxRetries: -1}))
-	_, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil)
+	err := refusal(t, r)
 	var reply redis.Error
 	if err == nil || !strings.Contains(err.Error(), "***") || !errors.As(err, &reply) {
 		t.Errorf("%v", err)

@@ -398,54 +398,47 @@ func TestRunAckedInTime(t *testing.T) {
 // panic of the program's own hook goes on.
 func TestWhatCannotBeReadEndsNoProcess(t *testing.T) {
 	for _, answer := range []string{"$9223372036854775807\r\n", "*9223372036854775807\r\n"} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		served := make(chan struct{})
-		go func() {
-			defer close(served)
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			defer conn.Close()
-			for b := make([]byte, 4096); ; {
-				n, err := conn.Read(b)
-				if err != nil {
-					return
+		synctest.Test(t, func(t *testing.T) {
+			serve := func(conn net.Conn) {
+				defer conn.Close()
+				for b := make([]byte, 4096); ; {
+					n, err := conn.Read(b)
+					if err != nil {
+						return
+					}
+					if strings.Contains(string(b[:n]), "evalsha") {
+						_, _ = conn.Write([]byte(answer))
+						continue
+					}
+					_, _ = conn.Write([]byte("-ERR unknown command\r\n"))
 				}
-				if strings.Contains(string(b[:n]), "evalsha") {
-					_, _ = conn.Write([]byte(answer))
-					return
-				}
-				_, _ = conn.Write([]byte("-ERR unknown command\r\n"))
 			}
-		}()
-		rdb := redis.NewClient(&redis.Options{Addr: l.Addr().String(), Protocol: 2, DisableIdentity: true, MaxRetries: -1})
-		r, s := goredis.Use(rdb), newScript(t, "return 1")
-		var re *driver.RunError
-		if _, err := r.Run(t.Context(), s, nil, nil); !errors.As(err, &re) || re.Outcome != driver.Unknown {
-			t.Errorf("%q: %v", answer, err)
-		}
-		// The connection is in the pool, and what comes there next may be the rest of that.
-		if _, err := r.Run(t.Context(), s, nil, nil); !errors.As(err, &re) || re.Outcome != driver.NotExecuted {
-			t.Errorf("after %q: %v, want that nothing is sent any more", answer, err)
-		}
-		_ = rdb.Close()
-		_ = l.Close()
-		<-served
+			dial := func(context.Context, string, string) (net.Conn, error) {
+				near, far := net.Pipe()
+				go serve(far)
+				return near, nil
+			}
+			rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", Dialer: dial, Protocol: 2, DisableIdentity: true, MaxRetries: -1})
+			r, s := goredis.Use(rdb), newScript(t, "return 1")
+			var re *driver.RunError
+			if _, err := r.Run(t.Context(), s, nil, nil); !errors.As(err, &re) || re.Outcome != driver.Unknown {
+				t.Errorf("%q: %v", answer, err)
+			}
+			// The connection is in the pool, and what comes there next may be the rest of that.
+			if _, err := r.Run(t.Context(), s, nil, nil); !errors.As(err, &re) || re.Outcome != driver.NotExecuted {
+				t.Errorf("after %q: %v, want that nothing is sent any more", answer, err)
+			}
+			_ = rdb.Close()
 
-		rdb.AddHook(panics{})
-		r = goredis.Use(rdb)
-		func() {
+			rdb.AddHook(panics{})
+			r = goredis.Use(rdb)
 			defer func() {
 				if p := recover(); p != "mine" {
 					t.Errorf("of the hook's panic is left: %v", p)
 				}
 			}()
 			_, _ = r.Run(t.Context(), s, nil, nil)
-		}()
+		})
 	}
 }
 

@@ -45,7 +45,10 @@ func TestContractCluster(t *testing.T) {
 						Addrs: c.Addrs(), DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout,
 					}))
 				},
-				Fail:    func(key string) { c.PrimaryOf(key).Kill() },
+				Fail: func(key string) {
+					c.DeadAfter(time.Second)
+					c.PrimaryOf(key).Kill()
+				},
 				Sharded: kind.Sharded(),
 				Nodes:   c.Addrs(),
 				Admin:   admin,
@@ -70,7 +73,10 @@ func TestContractSentinel(t *testing.T) {
 						DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout,
 					}))
 				},
-				Fail: s.Data[0].Kill,
+				Fail: func() {
+					s.DeadAfter(time.Second / 2)
+					s.Data[0].Kill()
+				},
 			})
 		})
 	}

@@ -352,7 +352,9 @@ func TestNewWithoutServer(t *testing.T) {
 
 	s := testserver.Start(t, testserver.Redis)
 	s.Kill()
-	d := newDriver(t, client.ClientOption{InitAddress: []string{s.Addr()}})
+	opt := options(s.Addr())
+	opt.ForceSingleClient = false
+	d := newDriver(t, opt)
 	confirmed := make(chan driver.Notice, 100)
 	defer d.Subscribe("channel", false, func(n driver.Notice) { confirmed <- n })()
 	fails(t, d, driver.NotExecuted)

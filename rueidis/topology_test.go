@@ -62,7 +62,10 @@ func TestContractCluster(t *testing.T) {
 			New: func(t *testing.T) driver.Redis {
 				return open(t, client.ClientOption{InitAddress: c.Addrs(), ConnWriteTimeout: timeout})
 			},
-			Fail:    func(key string) { c.PrimaryOf(key).Kill() },
+			Fail: func(key string) {
+				c.DeadAfter(time.Second)
+				c.PrimaryOf(key).Kill()
+			},
 			Sharded: kind.Sharded(),
 			Nodes:   c.Addrs(),
 			Admin:   admin,
@@ -79,7 +82,10 @@ func TestContractSentinel(t *testing.T) {
 					InitAddress: s.Addrs(), ConnWriteTimeout: timeout, Sentinel: client.SentinelOption{MasterSet: s.Name},
 				})
 			},
-			Fail: s.Data[0].Kill,
+			Fail: func() {
+				s.DeadAfter(time.Second / 2)
+				s.Data[0].Kill()
+			},
 		})
 	})
 }

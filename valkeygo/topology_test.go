@@ -64,7 +64,10 @@ func TestContractCluster(t *testing.T) {
 			New: func(t *testing.T) driver.Redis {
 				return open(t, client.ClientOption{InitAddress: c.Addrs(), ConnWriteTimeout: timeout})
 			},
-			Fail:    func(key string) { c.PrimaryOf(key).Kill() },
+			Fail: func(key string) {
+				c.DeadAfter(time.Second)
+				c.PrimaryOf(key).Kill()
+			},
 			Sharded: kind.Sharded(),
 			Nodes:   c.Addrs(),
 			Admin:   admin,
@@ -81,7 +84,10 @@ func TestContractSentinel(t *testing.T) {
 					InitAddress: s.Addrs(), ConnWriteTimeout: timeout, Sentinel: client.SentinelOption{MasterSet: s.Name},
 				})
 			},
-			Fail: s.Data[0].Kill,
+			Fail: func() {
+				s.DeadAfter(time.Second / 2)
+				s.Data[0].Kill()
+			},
 		})
 	})
 }

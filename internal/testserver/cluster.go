@@ -13,11 +13,15 @@ import (
 const (
 	clusterSize  = 6 // 3 primaries and one replica of each
 	slots        = 16384
-	clusterLimit = 60 * time.Second // for one step of the start, on a busy machine
+	clusterLimit = 2 * time.Minute // for one step of the start, on a busy machine
+
+	// calm is how long a server may be silent, when all have been started, before others
+	// take it for dead: a busy machine lets one stand still for seconds.
+	calm = 15 * time.Second
 )
 
-// Cluster is a Redis Cluster of three primaries with one replica each. Failover
-// takes about two seconds.
+// Cluster is a Redis Cluster of three primaries with one replica each. A test that
+// kills a primary calls DeadAfter before: with a second, failover takes about two.
 type Cluster struct {
 	Nodes []*Server // at first: 0, 1, 2 are primaries, 3, 4, 5 their replicas
 }
@@ -29,6 +33,13 @@ func (c *Cluster) Addrs() []string {
 		addrs = append(addrs, n.Addr())
 	}
 	return addrs
+}
+
+// DeadAfter makes the nodes take one for dead that has been silent for that long.
+func (c *Cluster) DeadAfter(silent time.Duration) {
+	for _, n := range c.Nodes {
+		n.MustDo("CONFIG", "SET", "cluster-node-timeout", strconv.FormatInt(silent.Milliseconds(), 10))
+	}
 }
 
 // StartCluster runs a cluster. When it returns, after about two seconds, every
@@ -82,6 +93,7 @@ func StartCluster(tb testing.TB, k Kind, extraArgs ...string) *Cluster {
 	for _, n := range c.Nodes {
 		await(tb, n, "the cluster is complete", func() error { return complete(n, primaries) })
 	}
+	c.DeadAfter(calm)
 	return c
 }
 

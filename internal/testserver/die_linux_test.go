@@ -23,7 +23,7 @@ func TestServersDieWithTheTestProcess(t *testing.T) {
 	if k := os.Getenv(role); k != "" {
 		s := testserver.Start(t, testserver.Kind(k), "--appendonly", "yes")
 		fmt.Printf("\nserver %s %s\n", s.Addr(), s.Dir())
-		time.Sleep(time.Minute) // ends by SIGKILL
+		time.Sleep(5 * time.Minute) // ends by SIGKILL
 		t.Fatal("was not killed")
 	}
 	each(t, func(t *testing.T, k testserver.Kind) {
@@ -58,12 +58,12 @@ func TestServersDieWithTheTestProcess(t *testing.T) {
 		if addr == "" || before != nil || dirBefore != nil {
 			t.Fatalf("the victim's server at %q: %v, %v", addr, before, dirBefore)
 		}
-		for end := time.Now().Add(20 * time.Second); ping() == nil; time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(2 * time.Minute); ping() == nil; time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("the server at %s outlived its parent", addr)
 			}
 		}
-		for end := time.Now().Add(20 * time.Second); !errors.Is(stat(around), fs.ErrNotExist); time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(2 * time.Minute); !errors.Is(stat(around), fs.ErrNotExist); time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("%s outlived the process that used it: %v", around, stat(around))
 			}

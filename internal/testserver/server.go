@@ -32,9 +32,9 @@ import (
 )
 
 const (
-	startLimit = time.Minute // from start to the first PONG, on a busy machine
-	doLimit    = 30 * time.Second
-	attempts   = 5 // where ports cannot be held, and one is taken in between
+	startLimit = 2 * time.Minute // from start to the first PONG, on a busy machine
+	doLimit    = 2 * time.Minute // for a reply, which a test that looks at all keys may wait for
+	attempts   = 5               // where ports cannot be held, and one is taken in between
 )
 
 // Server is one server process. Its methods may be called by any goroutine

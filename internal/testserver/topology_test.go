@@ -40,9 +40,10 @@ func TestCluster(t *testing.T) {
 			t.Errorf("GET on the wrong node: %v", err)
 		}
 		old := c.PrimaryOf("foo")
-		if v := old.MustDo("WAIT", "1", "10000"); v != int64(1) {
+		if v := old.MustDo("WAIT", "1", "60000"); v != int64(1) {
 			t.Fatalf("WAIT: %v", v)
 		}
+		c.DeadAfter(time.Second)
 		old.Kill()
 		now := c.PrimaryOf("foo")
 		if now != c.Nodes[5] {
@@ -73,15 +74,17 @@ func TestSentinels(t *testing.T) {
 			t.Fatalf("primary %v, %v; sentinels %v", old, err, s.Addrs())
 		}
 		old.MustDo("SET", "x", "1")
-		if v := old.MustDo("WAIT", "2", "10000"); v != int64(2) {
+		if v := old.MustDo("WAIT", "2", "60000"); v != int64(2) {
 			t.Fatalf("WAIT: %v", v)
 		}
+		s.DeadAfter(time.Second / 2)
 		old.Kill()
 		var now *testserver.Server
 		eventually(t, "failover", func() bool {
 			now, err = s.Primary()
 			return err == nil && now != old
 		})
+		s.DeadAfter(time.Minute) // or the old primary may be chosen again
 		// Sentinel disconnects the clients of a server whose role it changes, so
 		// that any single command may fail.
 		eventually(t, "the new primary has x", func() bool {

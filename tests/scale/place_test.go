@@ -20,7 +20,7 @@ import (
 // generous is for a busy machine.
 const generous = 60 * time.Second
 
-// A place is a cluster that is not so easily taken for dead while it is busy.
+// A place is a cluster, of which no node is taken for dead while it is busy.
 type place struct {
 	*testing.T
 	*testserver.Cluster
@@ -31,7 +31,7 @@ func open(t *testing.T, k testserver.Kind) *place {
 	if testing.Short() {
 		t.Skip("a long story, for make check")
 	}
-	return &place{t, testserver.StartCluster(t, k, "--cluster-node-timeout", "15000")}
+	return &place{t, testserver.StartCluster(t, k)}
 }
 
 // run runs a test at this place.

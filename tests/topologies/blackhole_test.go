@@ -29,6 +29,7 @@ func TestABlackHole(t *testing.T) {
 	for _, adapter := range drivers.Adapters {
 		all = append(all, settle(t, adapter.Name, client(t, adapter.Open(t, where), redlatch.Config{WatchdogTimeout: lease})))
 	}
+	c.DeadAfter(time.Second)
 	for _, s := range silent {
 		s.Pause()
 	}

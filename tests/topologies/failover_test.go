@@ -93,9 +93,6 @@ type failover struct {
 var failovers = map[string]func(t *testing.T, k testserver.Kind) failover{
 	"Sentinel": func(t *testing.T, k testserver.Kind) failover {
 		s := testserver.StartSentinels(t, k)
-		for _, sentinel := range s.Sentinels { // on a busy machine they would take a slow primary for a dead one
-			sentinel.MustDo("SENTINEL", "SET", s.Name, "down-after-milliseconds", "1500")
-		}
 		return failover{
 			Place:    drivers.Sentinel(s),
 			replicas: 2,
@@ -107,6 +104,7 @@ var failovers = map[string]func(t *testing.T, k testserver.Kind) failover{
 					primary, err = s.Primary()
 					return err == nil && role(primary) == "master" && replicasOf(primary) == 2
 				})
+				s.DeadAfter(1500 * time.Millisecond)
 				cut(s.Data, primary, alone)
 				return func() {
 					var next *testserver.Server
@@ -133,6 +131,7 @@ var failovers = map[string]func(t *testing.T, k testserver.Kind) failover{
 					primary = c.PrimaryOf(key)
 					return replicasOf(primary) == 1
 				})
+				c.DeadAfter(time.Second)
 				cut(c.Nodes, primary, alone)
 				return func() {
 					within(t, "another primary", func() bool { return c.PrimaryOf(key) != primary })

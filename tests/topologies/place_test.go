@@ -40,6 +40,7 @@ var topologies = []struct {
 func client(t *testing.T, d driver.Redis, cfg redlatch.Config) *redlatch.Client {
 	t.Helper()
 	cfg.CloseTimeout, cfg.AckTimeout = generous, cmp.Or(cfg.AckTimeout, 10*time.Second) // on a busy machine
+	cfg.OutageTimeout = cmp.Or(cfg.OutageTimeout, generous)
 	c, err := redlatch.New(d, cfg)
 	if err != nil {
 		t.Fatal(err)

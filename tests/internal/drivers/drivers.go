@@ -26,8 +26,9 @@ type Place struct {
 	Timeout  time.Duration // what each adapter may take for a request; 0: DefaultTimeout
 }
 
-// DefaultTimeout is long enough for a busy machine.
-const DefaultTimeout = 5 * time.Second
+// DefaultTimeout is as long as a lease of 30 s allows, go-redis' 3 s for a connection
+// included: a busy machine lets a server stand still for seconds.
+const DefaultTimeout = 7 * time.Second
 
 // Single is the place of one server.
 func Single(addr string) Place {
