@@ -9,7 +9,7 @@ import (
 type Lobby struct{ lock *Spec }
 
 // Lobby returns the lobby with this name. It is none of a lock.
-func (c *Locks) Lobby(name string) *Lobby { return &Lobby{&Spec{c: c, name: name}} }
+func (c *Locks) Lobby(name string) *Lobby { return &Lobby{&Spec{c: c, name: name, kind: plain}} }
 
 // A Place is that of a caller that the lobby has let in.
 type Place struct {
