@@ -218,8 +218,8 @@ func (o *options) until() time.Time {
 }
 
 // params returns how a lock is wanted, at a place of the user's program.
-func (o *options) params(at callsite.Site) *lock.Params {
-	return &lock.Params{Lease: o.lease, HasLease: o.hasLease, Try: o.once, Until: o.until(), Fenced: o.fenced, At: at}
+func (o *options) params(at callsite.Site) lock.Params {
+	return lock.Params{Lease: o.lease, HasLease: o.hasLease, Try: o.once, Until: o.until(), Fenced: o.fenced, At: at}
 }
 
 // collect reads the options of what needs nothing to be set.

@@ -50,10 +50,10 @@ const (
 func fairReleaseArgs(args []string) []string { return []string{args[1], args[0]} }
 
 // acquireFair gets a fair lock for a caller that does not have it already.
-func (c *Locks) acquireFair(ctx context.Context, l *Spec, o *Params) (*Hold, error) {
+func (c *Locks) acquireFair(ctx context.Context, l *Spec, o Params) (*Hold, error) {
 	start := time.Now()
 	p := waitParams{c: c, name: l.name, until: o.Until}
-	h, err := c.lineUp(ctx, l, o, &p, o.At)
+	h, err := c.lineUp(ctx, l, &o, &p, o.At)
 	return p.end(h, err, start, false)
 }
 

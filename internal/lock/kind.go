@@ -20,7 +20,7 @@ type kind struct {
 	joint    *script.Script // takes several locks of this kind at once; nil: there is none
 
 	// acquire waits for a lock that the caller does not have already.
-	acquire func(c *Locks, ctx context.Context, l *Spec, o *Params) (*Hold, error)
+	acquire func(c *Locks, ctx context.Context, l *Spec, o Params) (*Hold, error)
 	// releaseArgs returns what the release takes of the arguments owner, channel and
 	// own subscriptions.
 	releaseArgs func(args []string) []string

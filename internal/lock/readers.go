@@ -60,14 +60,14 @@ var (
 )
 
 // acquireRead gets the lock to read for a caller that does not have it already.
-func (c *Locks) acquireRead(ctx context.Context, l *Spec, o *Params) (*Hold, error) {
+func (c *Locks) acquireRead(ctx context.Context, l *Spec, o Params) (*Hold, error) {
 	start := time.Now()
 	at := o.At
 	p := waitParams{c: c, name: l.name, until: o.Until}
 	ln := c.table.get(l)
 	defer c.table.put(ln)
 	for {
-		t, pt := c.joinOrForm(ctx, ln, l, o, at)
+		t, pt := c.joinOrForm(ctx, ln, l, &o, at)
 		joined := t != nil
 		if !joined {
 			var err error
@@ -79,7 +79,7 @@ func (c *Locks) acquireRead(ctx context.Context, l *Spec, o *Params) (*Hold, err
 				return nil, err
 			}
 		}
-		h, err := t.enterShared(ctx, nil, o, &p, at)
+		h, err := t.enterShared(ctx, nil, &o, &p, at)
 		switch {
 		case err == nil:
 			c.acquired(h, start, joined)

@@ -147,7 +147,7 @@ func (c *Locks) enterScope(ctx context.Context, l *Spec, sc *scope, o *Params, o
 	if outer != nil {
 		h, err = c.nest(ctx, l, outer, o)
 	} else {
-		h, err = l.kind.acquire(c, ctx, l, o)
+		h, err = l.kind.acquire(c, ctx, l, *o)
 	}
 	if err == nil {
 		n.t = h.t

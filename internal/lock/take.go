@@ -15,7 +15,7 @@ import (
 var errFencedRead = errors.New("redlatch: Fenced is for holds that exclude others; readers share the lock, and a token could tell none of them from the others")
 
 // Enter acquires or re-enters the lock.
-func (l *Spec) Enter(ctx context.Context, o *Params) (*Hold, error) {
+func (l *Spec) Enter(ctx context.Context, o Params) (*Hold, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
@@ -38,9 +38,9 @@ func (l *Spec) Enter(ctx context.Context, o *Params) (*Hold, error) {
 	case ctx.Err() != nil:
 		return nil, l.c.Errors.Busy(Busy{Name: l.name, Cause: request.ContextError(ctx)})
 	case sc != nil:
-		return l.c.enterScope(ctx, l, sc, o, outer)
+		return l.c.enterScope(ctx, l, sc, &o, outer)
 	case outer != nil:
-		return l.c.nest(ctx, l, outer, o)
+		return l.c.nest(ctx, l, outer, &o)
 	}
 	return l.kind.acquire(l.c, ctx, l, o)
 }

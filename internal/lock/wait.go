@@ -19,21 +19,21 @@ import (
 
 // acquireAlone gets a lock that one at a time has for a caller that does not have it
 // already.
-func (c *Locks) acquireAlone(ctx context.Context, l *Spec, o *Params) (*Hold, error) {
+func (c *Locks) acquireAlone(ctx context.Context, l *Spec, o Params) (*Hold, error) {
 	start := time.Now()
 	p := waitParams{c: c, name: l.name, until: o.Until}
 	ln := c.table.get(l)
-	passed, err := p.enterSide(ctx, ln, l, o, o.At)
+	passed, err := p.enterSide(ctx, ln, l, &o, o.At)
 	if err != nil {
 		return nil, err
 	}
 	var h *Hold
 	intent := c.intentOf(l, &p)
 	if passed != nil {
-		h, err = c.handOff(ctx, passed, l, o, p.until, o.At)
+		h, err = c.handOff(ctx, passed, l, &o, p.until, o.At)
 	}
 	if h == nil && err == nil {
-		h, err = c.compete(ctx, ln, l, o, &p, o.At)
+		h, err = c.compete(ctx, ln, l, &o, &p, o.At)
 	}
 	intent.over()
 	return p.end(h, err, start, passed != nil && err == nil && h.t == passed)

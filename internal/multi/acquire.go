@@ -37,9 +37,9 @@ func All(locks []*lock.Spec) (*Spec, error) {
 }
 
 // Acquire gets all of the locks, or the majority that makes a hold.
-func (m *Spec) Acquire(ctx context.Context, p *lock.Params) (*Hold, error) {
+func (m *Spec) Acquire(ctx context.Context, p lock.Params) (*Hold, error) {
 	p.Member = true
-	q := &acquisition{m: m, o: p}
+	q := &acquisition{m: m, o: &p}
 	if m.red {
 		return q.most(ctx)
 	}
@@ -222,7 +222,7 @@ func (q *acquisition) enter(ctx context.Context, l *lock.Spec, first bool) (*loc
 	if limit := time.Now().Add(memberPatience); !o.Try && !first && (o.Until.IsZero() || limit.Before(o.Until)) {
 		o.Until = limit
 	}
-	return l.Enter(ctx, &o)
+	return l.Enter(ctx, o)
 }
 
 func sameLock(a, b *lock.Spec) error {

@@ -183,7 +183,7 @@ func (q *acquisition) round(ctx context.Context) (*Hold, []answer) {
 		l.Client().Server.Go(func() {
 			o := *q.o
 			o.Try, o.Until = true, time.Time{}
-			h, err := l.Enter(each, &o)
+			h, err := l.Enter(each, o)
 			v := answer{member: i, h: h, err: err}
 			if err == nil && !g.add(h) {
 				l.Client().Server.Go(func() { _ = h.Release(context.Background()) })
