@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/permit"
 	"github.com/redlatch/redlatch/internal/poll"
 	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/ratequeue"
@@ -32,26 +33,22 @@ type Client struct {
 	sites      bool          // whether call sites are of use
 	report     reporter
 
-	aftermath   *worker.Queue // of losses: what has to be done when the contexts have ended
-	lapsed      lapsed
-	clock       *renew.Clock
-	kind        *renew.Kind // how locks are renewed,
-	rwKind      *renew.Kind // and read-write locks,
-	groups      *renew.Kind // and values of groups
-	permitKind  *renew.Kind // and permits
-	permits     permits
-	permitLines permitLines
-	desks       desks
-	lines       lines
-	blind       handoff.Blind
-	control     control
-	rates       *ratequeue.Queues
-	polls       *poll.Polls
-	twins       twins
-	leavers     *queue.Gather[leaver]    // of barriers
-	givers      *queue.Gather[*giveBack] // of permits by their ids
-	quitters    *queue.Gather[quitter]   // of fair locks
-	waiters     sync.Pool                // of *waiter
+	aftermath  *worker.Queue // of losses: what has to be done when the contexts have ended
+	lapsed     lapsed
+	clock      *renew.Clock
+	kind       *renew.Kind // how locks are renewed,
+	rwKind     *renew.Kind // and read-write locks,
+	groups     *renew.Kind // and values of groups
+	semaphores *permit.Semaphores
+	lines      lines
+	blind      handoff.Blind
+	control    control
+	rates      *ratequeue.Queues
+	polls      *poll.Polls
+	twins      twins
+	leavers    *queue.Gather[leaver]  // of barriers
+	quitters   *queue.Gather[quitter] // of fair locks
+	waiters    sync.Pool              // of *waiter
 
 	dropped holdctx.Dropped
 
@@ -102,18 +99,17 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	c.kind = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(plainLock.renew, batch) }}
 	c.rwKind = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(lua.ReadWriteRenew, batch) }}
 	c.groups = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(groupLock.renew, batch) }}
-	c.permitKind = &renew.Kind{Renew: c.renewPermits}
 	c.lines = lines{c: c, m: make(map[lineKey]*line)}
 	c.lines.places = newPlaces()
 	c.stopBreak = redis.OnBreak(func(lane string) {
 		c.server.Acks.Forget(lane)
 		c.clock.Kick(lane)
 	})
-	c.leavers = queue.NewGather[leaver](mostGathered, c.server.Go)
-	c.givers = queue.NewGather[*giveBack](mostGathered, c.server.Go)
+	c.leavers = queue.NewGather[leaver](queue.MostAnswered, c.server.Go)
 	c.quitters = queue.NewGather[quitter](mostQuit, c.server.Go)
 	c.rates = ratequeue.New(ratequeue.Options{Server: c.server, Skew: cfg.MaxClockSkew, Busy: rateBusy, NoRate: noRate})
 	c.polls = poll.New(c.server)
+	c.semaphores = permit.New(c.permitOptions())
 	c.control.start(c)
 	return c, nil
 }
@@ -166,12 +162,15 @@ func (c *Client) Close() error {
 		c.stopBreak()
 		c.control.stop()
 		for _, h := range c.clock.Close() {
-			if t, ok := h.(interface{ close() }); ok { // else a hold of a tenure
-				t.close()
+			switch h := h.(type) { // else a hold of a tenure
+			case interface{ close() }:
+				h.close()
+			case *permit.Permit:
+				h.Close()
 			}
 		}
 		c.lines.close()
-		c.permitLines.close()
+		c.semaphores.Close()
 		c.server.Orphans.Close()
 		c.report.queue.Close()
 		if !c.server.End(time.Until(end)) {

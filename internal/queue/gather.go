@@ -4,6 +4,10 @@ package queue
 
 import "sync"
 
+// MostAnswered is for how many callers one number can be the answer, a bit for each: so
+// many bits Lua can count to.
+const MostAnswered = 50
+
 // A Gather collects what callers want done at the same keys. One worker at a time
 // sends it, for as many as fit into one request; a caller that comes meanwhile goes
 // with the next one.
