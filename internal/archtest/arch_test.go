@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 	"internal/holdctx":   {},
 	"internal/handoff":   {"internal/request", "internal/wire"},
 	"internal/permit":    {"driver", "internal/callsite", "internal/handoff", "internal/holdctx", "internal/lua", "internal/notify", "internal/queue", "internal/renew", "internal/request", "internal/script", "internal/wire"},
-	"internal/ratequeue": {"driver", "internal/lua", "internal/request", "internal/wire"},
+	"internal/ratequeue": {"driver", "internal/lua", "internal/queue", "internal/request", "internal/wire"},
 	"internal/request":   {"driver", "internal/lua", "internal/notify", "internal/renew", "internal/script", "internal/wire", "internal/worker"},
 	".":                  {"driver", "internal/callsite", "internal/gate", "internal/handoff", "internal/holdctx", "internal/lua", "internal/notify", "internal/permit", "internal/poll", "internal/queue", "internal/ratequeue", "internal/renew", "internal/request", "internal/script", "internal/wire", "internal/worker"},
 	"internal/adapter":   {"driver", "internal/mask", "internal/wire"},

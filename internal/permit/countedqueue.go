@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/notify"
+	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -28,7 +29,7 @@ type countedQueue struct {
 	refs int // guarded by countedQueues.mu
 
 	mu      sync.Mutex // guards what follows
-	line    countedLine
+	line    queue.Line[*countedWaiter]
 	hand    hand
 	working bool
 	redis   outlook
@@ -111,56 +112,19 @@ const countedHands = 8
 // A countedWaiter is a caller's place in a countedQueue. It serves one caller after
 // the other: see countedQueues.pool.
 type countedWaiter struct {
-	n          int
-	once       bool       // it only tries
-	asked      bool       // for its permits,
-	place      int        // and in which place
-	told       chan error // one slot: nil when it has its permits
-	timer      *time.Timer
-	prev, next *countedWaiter
-	queued     bool
-}
-
-// A countedLine is waiters in the order in which they came.
-type countedLine struct {
-	first, last *countedWaiter
-	patient     int // how many of those wait for permits, and do not only try
-}
-
-func (l *countedLine) push(w *countedWaiter) {
-	w.queued, w.prev = true, l.last
-	if l.last == nil {
-		l.first = w
-	} else {
-		l.last.next = w
-	}
-	l.last = w
-	if !w.once {
-		l.patient++
-	}
-}
-
-func (l *countedLine) remove(w *countedWaiter) {
-	if w.prev == nil {
-		l.first = w.next
-	} else {
-		w.prev.next = w.next
-	}
-	if w.next == nil {
-		l.last = w.prev
-	} else {
-		w.next.prev = w.prev
-	}
-	w.prev, w.next, w.queued = nil, nil, false
-	if !w.once {
-		l.patient--
-	}
+	n     int
+	once  bool       // it only tries
+	asked bool       // for its permits,
+	turn  int        // and after so many others
+	told  chan error // one slot: nil when it has its permits
+	timer *time.Timer
+	place queue.Place[*countedWaiter]
 }
 
 // tell takes a waiter out of the line and tells it how it went: nil, if it has its
-// permits.
-func (l *countedLine) tell(w *countedWaiter, err error) {
-	l.remove(w)
+// permits. Holding countedQueue.mu.
+func (q *countedQueue) tell(w *countedWaiter, err error) {
+	q.line.Remove(&w.place)
 	w.told <- err
 }
 
@@ -285,12 +249,12 @@ func (q *countedQueue) join(w *countedWaiter) error {
 	now := time.Now()
 	switch {
 	case !w.once:
-	case q.line.patient > 0:
+	case q.line.Len() > q.line.Tries():
 		return request.ErrWaitOver
 	case q.owes(now):
 		return handoff.Owed(q.turns.Owed)
 	}
-	q.line.push(w)
+	q.line.Push(&w.place, w, w.once)
 	q.handOut(now, false)
 	q.attend()
 	return nil
@@ -301,10 +265,10 @@ func (q *countedQueue) join(w *countedWaiter) error {
 func (q *countedQueue) leave(w *countedWaiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !w.queued {
+	if !w.place.Taken() {
 		return false
 	}
-	q.line.remove(w)
+	q.line.Remove(&w.place)
 	q.handOut(time.Now(), false) // the next one may want less
 	q.attend()
 	return true
@@ -328,7 +292,7 @@ func (q *countedQueue) release(ctx context.Context, n int) error {
 func (q *countedQueue) give(n int) <-chan error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	wanted := q.line.first != nil
+	wanted := q.line.First() != nil
 	q.hand.n += n
 	q.handOut(time.Now(), false)
 	q.attend()
@@ -393,7 +357,7 @@ func (q *countedQueue) during(err error) error {
 // process for a quantum only, then the worker gives those who wait elsewhere their
 // turn.
 func (q *countedQueue) handOut(now time.Time, granted bool) {
-	for w := q.line.first; w != nil && w.n <= q.hand.n && !q.hand.doubted; w = q.line.first {
+	for w := q.line.First(); w != nil && w.n <= q.hand.n && !q.hand.doubted; w = q.line.First() {
 		if !granted {
 			if !q.sem.all.Local || q.turns.OverAfter(countedHands, now) {
 				break
@@ -401,7 +365,7 @@ func (q *countedQueue) handOut(now time.Time, granted bool) {
 			q.turns.Hands++
 		}
 		q.hand.n -= w.n
-		q.line.tell(w, nil)
+		q.tell(w, nil)
 	}
 	if q.hand.n == 0 {
 		q.hand.tell(nil)
@@ -413,7 +377,7 @@ func (q *countedQueue) attend() {
 	switch {
 	case q.working && (q.hand.n > 0 || q.hopes()):
 		q.nudge()
-	case !q.working && (q.hand.n > 0 || (q.line.first != nil && !q.sem.all.Server.Closed())):
+	case !q.working && (q.hand.n > 0 || (q.line.First() != nil && !q.sem.all.Server.Closed())):
 		q.working = true
 		q.sem.all.counted.retain(q)
 		q.sem.all.Server.Go(q.work)
@@ -432,7 +396,7 @@ func (q *countedQueue) nudge() {
 // only because others were served does not want less than they: there is no use in
 // asking for each.
 func (q *countedQueue) hopes() bool {
-	w := q.line.first
+	w := q.line.First()
 	return w != nil && (w.once || q.redis.heard || w.n < q.redis.fewer)
 }
 

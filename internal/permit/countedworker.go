@@ -55,17 +55,17 @@ func (q *countedQueue) next() (*exchange, time.Duration) {
 	now := time.Now()
 	open := !q.sem.all.Server.Closed()
 	owes := q.owes(now)
-	for owes && q.line.first != nil && q.line.first.once {
-		q.line.tell(q.line.first, handoff.Owed(q.turns.Owed))
+	for owes && q.line.First() != nil && q.line.First().once {
+		q.tell(q.line.First(), handoff.Owed(q.turns.Owed))
 	}
-	if q.hand.n == 0 && (q.line.first == nil || !open) {
+	if q.hand.n == 0 && (q.line.First() == nil || !open) {
 		q.working = false
 		return nil, 0
 	}
 	if !now.Before(q.redis.poll) {
 		q.redis.heard = true
 	}
-	ask := open && !owes && (q.hopes() || (q.line.first != nil && q.hand.n > 0))
+	ask := open && !owes && (q.hopes() || (q.line.First() != nil && q.hand.n > 0))
 	if q.hand.n == 0 && !ask {
 		until := q.redis.poll
 		if owes {
@@ -74,7 +74,7 @@ func (q *countedQueue) next() (*exchange, time.Duration) {
 		return nil, max(until.Sub(now), 1)
 	}
 	x := &exchange{turn: "0", foreign: q.news.Foreign()}
-	if q.line.first != nil && q.hand.n >= q.line.first.n && q.turns.Yields(now) {
+	if q.line.First() != nil && q.hand.n >= q.line.First().n && q.turns.Yields(now) {
 		// What could have been handed out is there because a quantum is over. What is
 		// released meanwhile belongs to the next one.
 		x.turn = "1"
@@ -85,8 +85,11 @@ func (q *countedQueue) next() (*exchange, time.Duration) {
 	}
 	x.hand = q.hand.take()
 	if ask {
-		for w := q.line.first; w != nil && len(x.wants) < mostWants; w = w.next {
-			w.asked, w.place = true, len(x.wants)
+		for w := range q.line.All() {
+			if len(x.wants) == mostWants {
+				break
+			}
+			w.asked, w.turn = true, len(x.wants)
 			x.wants = append(x.wants, w.n)
 		}
 		q.redis.heard = false
@@ -181,10 +184,10 @@ func (q *countedQueue) answered(x *exchange, answer int, short error) (listen bo
 		q.sem.all.counted.keep(q)
 		q.redis.heard = true
 		q.redis.fewer = math.MaxInt
-		for q.line.first != nil && q.line.first.once && q.line.first.asked {
-			q.line.tell(q.line.first, handoff.Owed(q.turns.Owed))
+		for q.line.First() != nil && q.line.First().once && q.line.First().asked {
+			q.tell(q.line.First(), handoff.Owed(q.turns.Owed))
 		}
-		return q.line.first != nil
+		return q.line.First() != nil
 	case len(x.wants) == 0:
 		q.redis.heard = true // what we gave
 		q.turns.Free()
@@ -199,8 +202,8 @@ func (q *countedQueue) answered(x *exchange, answer int, short error) (listen bo
 	}
 	if short != nil {
 		q.hand.doubted = true // what is in hand goes back before anybody gets it
-		for w := q.line.first; w != nil && w.asked && w.place < answer; w = q.line.first {
-			q.line.tell(w, short)
+		for w := q.line.First(); w != nil && w.asked && w.turn < answer; w = q.line.First() {
+			q.tell(w, short)
 		}
 		return false // there is something to send at once
 	}
@@ -215,11 +218,11 @@ func (q *countedQueue) answered(x *exchange, answer int, short error) (listen bo
 	q.handOut(now, true)
 	if answer < len(x.wants) {
 		q.redis.fewer = x.wants[answer]
-		for w := q.line.first; w != nil && w.once && w.asked && w.n >= q.redis.fewer; w = q.line.first {
-			q.line.tell(w, request.ErrWaitOver)
+		for w := q.line.First(); w != nil && w.once && w.asked && w.n >= q.redis.fewer; w = q.line.First() {
+			q.tell(w, request.ErrWaitOver)
 		}
 	}
-	return answer < len(x.wants) && q.line.first != nil
+	return answer < len(x.wants) && q.line.First() != nil
 }
 
 // failed notes that an exchange was not done, or that nobody will know.
@@ -252,8 +255,8 @@ func (q *countedQueue) lost(x *exchange, err error) bool {
 		q.redis.heard = true
 		return true
 	}
-	for q.line.first != nil {
-		q.line.tell(q.line.first, err)
+	for w := range q.line.All() {
+		q.tell(w, err)
 	}
 	return x.hand.n > 0 && !awaited
 }

@@ -1,7 +1,6 @@
 package permit
 
 import (
-	"container/list"
 	"context"
 	"sync"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/notify"
+	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/request"
 )
 
@@ -25,7 +25,7 @@ type expirableQueue struct {
 	wake chan struct{} // one slot: a waiter whom the others waited for has left
 
 	// Guarded by expirableQueues.mu.
-	line     expirableLine
+	line     queue.Line[*expirableWaiter]
 	asking   int  // how many of the first are asked for right now; they stay in line
 	unset    bool // the semaphore has not been given permits, as the server last said
 	working  bool // there is a worker
@@ -56,47 +56,13 @@ type expirableWaiter struct {
 	done  chan struct{} // closed when it is decided what err says
 
 	// Guarded by expirableQueues.mu until done is closed.
-	place     *list.Element // nil when decided, or left
+	place     queue.Place[*expirableWaiter] // until it is decided, or has left
 	left      bool
 	uncertain bool          // a request of unknown outcome may still create its ids
 	sent      time.Time     // when the request was sent that brought the permits
 	next      time.Duration // when the first permit is over, as last seen; 0: not known
 	outage    error
 	err       error // nil: the permits are the caller's
-}
-
-// An expirableLine is waiters in the order in which they came.
-type expirableLine struct {
-	list  list.List // of *expirableWaiter
-	onces int       // how many of them do not wait
-}
-
-func (l *expirableLine) push(w *expirableWaiter) {
-	w.place = l.list.PushBack(w)
-	if w.Once {
-		l.onces++
-	}
-}
-
-func (l *expirableLine) remove(w *expirableWaiter) {
-	l.list.Remove(w.place)
-	w.place = nil
-	if w.Once {
-		l.onces--
-	}
-}
-
-// first returns the first waiter, or nil.
-func (l *expirableLine) first() *expirableWaiter { return waiterAt(l.list.Front()) }
-
-// after returns the one behind w, or nil.
-func (l *expirableLine) after(w *expirableWaiter) *expirableWaiter { return waiterAt(w.place.Next()) }
-
-func waiterAt(e *list.Element) *expirableWaiter {
-	if e == nil {
-		return nil
-	}
-	return e.Value.(*expirableWaiter) //nolint:forcetypeassert // only waiters stand in line
 }
 
 // expirableQueues are a client's by the names of their semaphores.
@@ -157,7 +123,7 @@ func (qs *expirableQueues) enter(s *Expirable, w *expirableWaiter) error {
 	if w.Once {
 		switch {
 		case q.blocked:
-			w.next = q.line.first().next
+			w.next = q.line.First().next
 			return request.ErrWaitOver
 		case q.turns.Owes(q.news.Foreign(), w.since) > 0:
 			return handoff.Owed(q.turns.Owed)
@@ -171,7 +137,7 @@ func (qs *expirableQueues) enter(s *Expirable, w *expirableWaiter) error {
 		q.askNow()
 	}
 	w.outage = q.outage
-	q.line.push(w)
+	q.line.Push(&w.place, w, w.Once)
 	return nil
 }
 
@@ -180,16 +146,16 @@ func (qs *expirableQueues) enter(s *Expirable, w *expirableWaiter) error {
 func (qs *expirableQueues) leave(s *Expirable, w *expirableWaiter) bool {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	if w.place == nil {
+	if !w.place.Taken() {
 		return false
 	}
 	q := qs.m[s.Name]
 	w.left = true
-	first := q.line.first()
+	first := q.line.First()
 	if q.asksFor(w) {
 		return true // the worker sees to it
 	}
-	q.line.remove(w)
+	q.line.Remove(&w.place)
 	if w.uncertain {
 		s.discard(w.ids, true)
 	}
@@ -202,12 +168,15 @@ func (qs *expirableQueues) leave(s *Expirable, w *expirableWaiter) bool {
 
 // asksFor says whether the request that is under way asks for w. Holding expirableQueues.mu.
 func (q *expirableQueue) asksFor(w *expirableWaiter) bool {
-	x := q.line.first()
-	for i := 0; x != nil && i < q.asking; i++ {
+	i := 0
+	for x := range q.line.All() {
+		if i == q.asking {
+			break
+		}
 		if x == w {
 			return true
 		}
-		x = q.line.after(x)
+		i++
 	}
 	return false
 }
@@ -222,7 +191,7 @@ func (q *expirableQueue) askNow() {
 
 // decide tells w how it went. Holding expirableQueues.mu.
 func (q *expirableQueue) decide(w *expirableWaiter, err error) {
-	q.line.remove(w)
+	q.line.Remove(&w.place)
 	w.err = err
 	if (err != nil && w.uncertain) || (err == nil && w.left) {
 		q.sem.discard(w.ids, w.uncertain)
@@ -232,7 +201,7 @@ func (q *expirableQueue) decide(w *expirableWaiter, err error) {
 
 // decideAll tells everybody in line the same. Holding expirableQueues.mu.
 func (q *expirableQueue) decideAll(err error) {
-	for w := q.line.first(); w != nil; w = q.line.first() {
+	for w := range q.line.All() {
 		q.decide(w, err)
 	}
 }
@@ -240,13 +209,14 @@ func (q *expirableQueue) decideAll(err error) {
 // decideOnces tells those the same that do not wait, and when the first permit is over,
 // if that is known. Holding expirableQueues.mu.
 func (q *expirableQueue) decideOnces(err error, next time.Duration) {
-	for w := q.line.first(); w != nil && q.line.onces > 0; {
-		behind := q.line.after(w)
+	for w := range q.line.All() {
+		if q.line.Tries() == 0 {
+			break
+		}
 		if w.Once {
 			w.next = next
 			q.decide(w, err)
 		}
-		w = behind
 	}
 }
 

@@ -73,7 +73,7 @@ func (q *expirableQueue) owes() time.Duration {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	q.releases.awaited, q.releases.heard = false, q.news.Foreign()
-	if q.line.first() == nil || q.sem.all.Server.Closed() {
+	if q.line.Len() == 0 || q.sem.all.Server.Closed() {
 		return 0
 	}
 	owed := q.turns.Owes(q.releases.heard, time.Now())
@@ -93,7 +93,7 @@ func (q *expirableQueue) next() (batch []*expirableWaiter, stop func()) {
 		q.decideAll(request.ErrClosed)
 	}
 	ids := 0
-	for w := q.line.first(); w != nil; w = q.line.after(w) {
+	for w := range q.line.All() {
 		if ids += len(w.ids); ids > q.reach && len(batch) > 0 {
 			break
 		}
@@ -139,8 +139,7 @@ func (q *expirableQueue) failed(batch []*expirableWaiter, o *request.Call, err e
 	}
 	q.outage = err
 	now, limit := time.Now(), q.sem.all.Server.Outage
-	for w := q.line.first(); w != nil; {
-		next := q.line.after(w)
+	for w := range q.line.All() {
 		w.outage = err
 		heard := q.answered
 		if w.since.After(heard) {
@@ -149,7 +148,6 @@ func (q *expirableQueue) failed(batch []*expirableWaiter, o *request.Call, err e
 		if now.Sub(heard) >= limit {
 			q.decide(w, &request.OutageError{Cause: err})
 		}
-		w = next
 	}
 }
 
@@ -203,10 +201,10 @@ func (q *expirableQueue) refused(batch []*expirableWaiter, ms int64) time.Durati
 			q.decide(w, request.ErrWaitOver)
 		}
 	}
-	if head.place != nil {
+	if head.place.Taken() {
 		q.decideOnces(request.ErrWaitOver, next)
 	}
-	if q.blocked = head.place != nil; !q.blocked {
+	if q.blocked = head.place.Taken(); !q.blocked {
 		return 0 // the next one may want less
 	}
 	return wait
@@ -215,14 +213,12 @@ func (q *expirableQueue) refused(batch []*expirableWaiter, ms int64) time.Durati
 // notSet tells those that there are no permits yet who do not wait for them. Holding
 // expirableQueues.mu.
 func (q *expirableQueue) notSet() time.Duration {
-	for w := q.line.first(); w != nil; {
-		next := q.line.after(w)
+	for w := range q.line.All() {
 		if w.left || !w.UntilSet {
 			q.decide(w, q.sem.all.Errors.NotSet(q.sem.Name))
 		}
-		w = next
 	}
-	if q.line.first() == nil {
+	if q.line.Len() == 0 {
 		return 0
 	}
 	return request.Jittered(request.LongestPause)

@@ -1,5 +1,5 @@
 // Package queue has callers of a process wait together for what is done for many of
-// them at once.
+// them at once: a [Line] has them in order, a [Gather] by the keys that it is done at.
 package queue
 
 import "sync"
