@@ -121,13 +121,6 @@ type countedWaiter struct {
 	place queue.Place[*countedWaiter]
 }
 
-// tell takes a waiter out of the line and tells it how it went: nil, if it has its
-// permits. Holding countedQueue.mu.
-func (q *countedQueue) tell(w *countedWaiter, err error) {
-	q.line.Remove(&w.place)
-	w.told <- err
-}
-
 // countedQueues are a client's by the names of semaphores.
 type countedQueues struct {
 	mu   sync.Mutex // guards m and countedQueue.refs
@@ -370,6 +363,13 @@ func (q *countedQueue) handOut(now time.Time, granted bool) {
 	if q.hand.n == 0 {
 		q.hand.tell(nil)
 	}
+}
+
+// tell takes a waiter out of the line and tells it how it went: nil, if it has its
+// permits.
+func (q *countedQueue) tell(w *countedWaiter, err error) {
+	q.line.Remove(&w.place)
+	w.told <- err
 }
 
 // attend makes sure that a worker looks, if there is anything to do.

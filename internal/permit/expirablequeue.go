@@ -13,9 +13,9 @@ import (
 )
 
 // An expirableQueue is where the callers of this client line up that want permits of one
-// expirable semaphore. One worker asks Redis for them: see expirableworker.go. The queue exists
-// while there is a line, a release of this process is under way, or what this process
-// owes to others is remembered.
+// expirable semaphore. One worker asks Redis for them: see expirableworker.go. The queue
+// exists while there is a line, a release of this process is under way, or what this
+// process owes to others is remembered.
 //
 // A caller that leaves while a request is under way that asks for it is not waited for:
 // the worker gives back what the request brings.
@@ -38,7 +38,7 @@ type expirableQueue struct {
 	kept     handoff.Stay   // for as long as that is remembered
 }
 
-// Releases of this process, by a queue's worker that hears of them.
+// releases are those of this process, by a queue's worker that hears of them.
 type releases struct {
 	underWay int
 	awaited  bool // the worker waits for the answer to one of them
