@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/poll"
 	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/twins"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -76,11 +77,11 @@ func (b *Barrier) Await(ctx context.Context, opts ...Option) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	if !b.c.lines.join() { // Close waits until it is known who leaves
+	if !b.c.locks.Join() { // Close waits until it is known who leaves
 		return -1, ErrClosed
 	}
-	defer b.c.lines.part()
-	until := deadlineOf(time.Now(), &o)
+	defer b.c.locks.Part()
+	until := o.until()
 	a, err := b.arrive(ctx, until)
 	if err != nil {
 		return -1, b.busy(err)
@@ -93,7 +94,7 @@ func (b *Barrier) Await(ctx context.Context, opts ...Option) (int, error) {
 	default:
 		err = b.c.polls.Wait(ctx, until, "barrier:"+a.generation, b.channel, poll.Question{
 			Script: lua.BarrierPoll, Keys: b.keys(a.generation),
-			Args: []string{a.generation, b.c.id, b.c.watchdogMs, b.channel},
+			Args: []string{a.generation, b.c.id, wire.Millis(b.c.cfg.WatchdogTimeout), b.channel},
 			Read: func(r driver.Reply) (bool, error) {
 				if len(r.List) != 2 {
 					return false, request.Unexpected(r, lua.BarrierPoll)
@@ -159,7 +160,7 @@ func (b *Barrier) arrive(ctx context.Context, until time.Time) (arrival, error) 
 		o := request.Call{
 			Server: b.c.server, Script: lua.BarrierArrive, Lease: b.c.cfg.WatchdogTimeout, Stop: b.c.server.Done, Until: until,
 			Keys: b.keys(a.generation),
-			Args: []string{a.generation, a.id, b.c.id, strconv.Itoa(b.parties), b.c.watchdogMs, b.channel},
+			Args: []string{a.generation, a.id, b.c.id, strconv.Itoa(b.parties), wire.Millis(b.c.cfg.WatchdogTimeout), b.channel},
 		}
 		reply, err := o.Run(ctx)
 		if err == nil && len(reply.List) != 3 {
@@ -254,15 +255,14 @@ func following(generation string, broken *BrokenError) string {
 }
 
 func (b *Barrier) busy(err error) error {
-	p := patience{c: b.c, name: b.name, what: "not all parties have come to barrier %q"}
-	return p.asBusy(err)
+	return asBusy(err, BusyError{Name: b.name, what: "not all parties have come to barrier %q"})
 }
 
 func (b *Barrier) usable(ctx context.Context) error {
 	if err := b.c.usable(ctx, b.err); err != nil {
 		return err
 	}
-	return b.c.twins.use(twinBarriers, b.name)
+	return b.c.twins.Use(twins.Barriers, b.name)
 }
 
 // A BreakReason says how a generation of a Barrier was broken.

@@ -5,50 +5,41 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
-	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/permit"
 	"github.com/redlatch/redlatch/internal/poll"
 	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/ratequeue"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/revoke"
+	"github.com/redlatch/redlatch/internal/twins"
 	"github.com/redlatch/redlatch/internal/wire"
-	"github.com/redlatch/redlatch/internal/worker"
 )
 
 // A Client is one participant: a process needs one for each Redis. Its methods
 // are safe for concurrent use.
 type Client struct {
-	server     *request.Server
-	cfg        Config
-	id         string
-	watchdogMs string
-	seq        atomic.Uint64 // of tenures
-	sites      bool          // whether call sites are of use
-	report     reporter
+	server *request.Server
+	cfg    Config
+	id     string
+	sites  bool // whether call sites are of use
+	report reporter
 
-	aftermath  *worker.Queue // of losses: what has to be done when the contexts have ended
-	lapsed     lapsed
 	clock      *renew.Clock
-	kind       *renew.Kind // how locks are renewed,
-	rwKind     *renew.Kind // and read-write locks,
-	groups     *renew.Kind // and values of groups
+	locks      *lock.Locks
 	semaphores *permit.Semaphores
-	lines      lines
 	blind      handoff.Blind
-	control    control
+	control    *revoke.Control
 	rates      *ratequeue.Queues
 	polls      *poll.Polls
-	twins      twins
-	leavers    *queue.Gather[leaver]  // of barriers
-	quitters   *queue.Gather[quitter] // of fair locks
-	waiters    sync.Pool              // of *waiter
+	twins      twins.Names
+	leavers    *queue.Gather[leaver] // of barriers
 
 	dropped holdctx.Dropped
 
@@ -74,9 +65,8 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
-		cfg: cfg, sites: sites, id: wire.NewClientID(), watchdogMs: wire.Millis(cfg.WatchdogTimeout),
+		cfg: cfg, sites: sites, id: wire.NewClientID(),
 	}
-	c.aftermath = worker.NewQueue(0, nil)
 	c.report.start(cfg.Logger, cfg.Events)
 	c.server, err = request.New(request.Options{
 		Driver:         redis,
@@ -96,28 +86,28 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	}
 	c.blind.Server = c.server
 	c.clock = renew.NewClock(c.server.Go, c.dropped.GiveUp)
-	c.kind = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(plainLock.renew, batch) }}
-	c.rwKind = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(lua.ReadWriteRenew, batch) }}
-	c.groups = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(groupLock.renew, batch) }}
-	c.lines = lines{c: c, m: make(map[lineKey]*line)}
-	c.lines.places = newPlaces()
+	c.locks = lock.New(lock.Options{
+		Server: c.server, Clock: c.clock, Blind: &c.blind, Dropped: &c.dropped, Twins: &c.twins,
+		ID: c.id, Name: cfg.Name, Watchdog: cfg.WatchdogTimeout, MaxHold: cfg.MaxHold, SlowWait: cfg.SlowWait,
+		TokenTTL: cfg.TokenTTL, Skew: cfg.MaxClockSkew, HandOff: cfg.HandOff == HandOffLocal,
+		Errors: lock.Errors{Busy: busyLock, BusyOf: busyOf, Retryable: IsRetryable, Lost: lostLock}, Events: c.report.locks(),
+	})
 	c.stopBreak = redis.OnBreak(func(lane string) {
 		c.server.Acks.Forget(lane)
 		c.clock.Kick(lane)
 	})
 	c.leavers = queue.NewGather[leaver](queue.MostAnswered, c.server.Go)
-	c.quitters = queue.NewGather[quitter](mostQuit, c.server.Go)
 	c.rates = ratequeue.New(ratequeue.Options{Server: c.server, Skew: cfg.MaxClockSkew, Busy: rateBusy, NoRate: noRate})
 	c.polls = poll.New(c.server)
 	c.semaphores = permit.New(c.permitOptions())
-	c.control.start(c)
+	c.control = revoke.Start(c.locks)
 	return c, nil
 }
 
 // ID returns the client's UUID, the first part of every owner field it writes.
 func (c *Client) ID() string { return c.id }
 
-func (c *Client) nextID() string { return wire.Owner(c.id, c.seq.Add(1)) }
+func (c *Client) nextID() string { return c.locks.NewID() }
 
 // usable says whether a call about something with a name can go on; refused is
 // what is wrong with that.
@@ -158,18 +148,15 @@ func (c *Client) Close() error {
 	c.closeOnce.Do(func() {
 		end := time.Now().Add(c.cfg.CloseTimeout)
 		c.server.Stop()
-		c.lines.drain(time.Until(end))
+		c.locks.Drain(time.Until(end))
 		c.stopBreak()
-		c.control.stop()
+		c.control.Stop()
 		for _, h := range c.clock.Close() {
-			switch h := h.(type) { // else a hold of a tenure
-			case interface{ close() }:
-				h.close()
-			case *permit.Permit:
-				h.Close()
+			if t, ok := h.(interface{ Close() }); ok { // else a hold of a tenure
+				t.Close()
 			}
 		}
-		c.lines.close()
+		c.locks.Close()
 		c.semaphores.Close()
 		c.server.Orphans.Close()
 		c.report.queue.Close()

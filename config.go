@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/renew"
 )
 
@@ -110,7 +111,7 @@ const (
 	minLease        = 20 * time.Millisecond
 	minTokenTTL     = time.Minute
 	maxClockSkew    = time.Hour
-	maxLease        = 10 * 365 * 24 * time.Hour
+	maxLease        = renew.MaxLease
 )
 
 // withDefaults fills in the zero fields and checks the others.
@@ -178,8 +179,6 @@ type Option struct {
 	hasWait, hasLease bool
 	fenced            bool
 	untilSet          bool
-	member            bool          // of a Multi: not handed on in this process
-	at                callsite.Site // of the Multi's acquisition
 }
 
 // Wait bounds how long Acquire and Do wait for the lock, in addition to their
@@ -207,9 +206,20 @@ func UntilSet() Option { return Option{untilSet: true} }
 // options are the sum of an acquisition's Options.
 type options struct {
 	Option
-	once  bool   // Try
-	skip  int    // frames between the caller and who notes the call site
-	scope *scope // of WithOwner, if there is one
+	once bool // Try
+}
+
+// until returns until when the acquisition waits; zero: as long as its context lasts.
+func (o *options) until() time.Time {
+	if o.hasWait && !o.once {
+		return time.Now().Add(o.wait)
+	}
+	return time.Time{}
+}
+
+// params returns how a lock is wanted, at a place of the user's program.
+func (o *options) params(at callsite.Site) *lock.Params {
+	return &lock.Params{Lease: o.lease, HasLease: o.hasLease, Once: o.once, Until: o.until(), Fenced: o.fenced, At: at}
 }
 
 // collect reads the options of what needs nothing to be set.
@@ -232,9 +242,6 @@ func collectAny(opts []Option, once bool) (options, error) {
 		}
 		o.fenced = o.fenced || p.fenced
 		o.untilSet = o.untilSet || p.untilSet
-		if p.member {
-			o.member, o.at = true, p.at
-		}
 	}
 	if o.hasWait && once {
 		return o, errors.New("redlatch: Try does not wait; use Acquire with Wait")

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/handoff"
+	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -16,19 +19,19 @@ var (
 	// ErrBusy: somebody else has the lock. Every error with this state is also
 	// a *BusyError, or a *RateError if it is about permits of a RateLimiter. A
 	// wait that ended with its context is both ErrBusy and the context's error.
-	ErrBusy = errors.New("redlatch: lock is held by another owner")
+	ErrBusy = request.ErrBusy
 
 	// ErrLost: a hold ended before it was released. Every error with this
 	// state is also a *LostError. It is the cause of the hold's context.
-	ErrLost = errors.New("redlatch: lock lost")
+	ErrLost = holdctx.ErrLost
 
 	// ErrNotHeld: the hold has already been released. It is the cause of a
 	// released hold's context.
-	ErrNotHeld = errors.New("redlatch: lock not held")
+	ErrNotHeld = holdctx.ErrNotHeld
 
 	// ErrReentry: this acquisition could never succeed, because the caller
 	// already holds what it would wait for.
-	ErrReentry = errors.New("redlatch: lock cannot be re-entered")
+	ErrReentry = lock.ErrReentry
 
 	// ErrUninitialized: what was asked of has not been set up, so to wait for it
 	// could last for ever: an ExpirableSemaphore without permits, a RateLimiter
@@ -42,7 +45,7 @@ var (
 	// ErrNotAcknowledged: too few replicas acknowledged an acquisition in time, so
 	// it was given back, or an extension, which does not count then. Every error with
 	// this state is also an *AckError.
-	ErrNotAcknowledged = errors.New("redlatch: not acknowledged by replicas")
+	ErrNotAcknowledged = request.ErrNotAcknowledged
 
 	// ErrClosed: the client was closed.
 	ErrClosed = request.ErrClosed
@@ -103,6 +106,40 @@ func (e *BusyError) Unwrap() []error {
 	return []error{ErrBusy, e.Cause}
 }
 
+// errNilContext refuses what could not be ended.
+var errNilContext = errors.New("redlatch: nil context; use context.Background() if nothing is to end the call")
+
+// asBusy turns the end of a caller's waiting into e. Other errors stay what they are.
+func asBusy(err error, e BusyError) error {
+	cause, ended := request.GaveUp(err)
+	if !ended {
+		return err
+	}
+	var owed handoff.Owed
+	_ = errors.As(err, &owed)
+	e.Owed, e.Cause = int(owed), cause
+	return &e
+}
+
+// busyLock makes a BusyError about a lock.
+func busyLock(b lock.Busy) error {
+	return &BusyError{Name: b.Name, Owner: b.Owner, TTL: b.TTL, Owed: b.Owed, Cause: b.Cause}
+}
+
+// busyOf returns what an error says of why a lock could not be had, if it does.
+func busyOf(err error) (lock.Busy, bool) {
+	var e *BusyError
+	if !errors.As(err, &e) {
+		return lock.Busy{}, false
+	}
+	return lock.Busy{Name: e.Name, Owner: e.Owner, TTL: e.TTL, Owed: e.Owed, Cause: e.Cause}, true
+}
+
+// lostLock makes a LostError about a lock.
+func lostLock(name, owner string, reason holdctx.Reason, confirmed time.Time) error {
+	return &LostError{Name: name, Owner: owner, Reason: LossReason(reason), Confirmed: confirmed}
+}
+
 // An AckError says that too few replicas acknowledged what the primary did. It is
 // ErrNotAcknowledged.
 type AckError struct {
@@ -139,16 +176,16 @@ type LossReason string
 const (
 	// LostExpired: no renewal was confirmed in time; the hold ended before
 	// Redis could give the lock away.
-	LostExpired LossReason = "expired"
+	LostExpired = LossReason(holdctx.Expired)
 	// LostGone: the server says that the lock is no longer this hold's: forced,
 	// deleted, evicted, or gone with a restart or failover. Somebody else may
 	// have held it already.
-	LostGone LossReason = "gone"
+	LostGone = LossReason(holdctx.Gone)
 	// LostRevoked: a ForceRelease asked for the lock; the hold ended before it
 	// was given away.
-	LostRevoked LossReason = "revoked"
+	LostRevoked = LossReason(holdctx.Revoked)
 	// LostMaxHold: the hold reached Config.MaxHold.
-	LostMaxHold LossReason = "max hold"
+	LostMaxHold = LossReason(holdctx.MaxHold)
 )
 
 // A LostError says how a hold was lost. It is ErrLost.

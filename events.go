@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/worker"
 )
 
@@ -122,15 +123,6 @@ func (c *Client) callSite(skip int) callsite.Site {
 	return callsite.Caller(skip + 1)
 }
 
-// callSite returns where an acquisition was asked for, skip frames above its
-// caller unless a Multi has noted it.
-func (o *options) callSite(c *Client, skip int) callsite.Site {
-	if o.member {
-		return o.at
-	}
-	return c.callSite(o.skip + skip + 1)
-}
-
 // maxReports is how many reports may wait to be told.
 const maxReports = 10000
 
@@ -157,7 +149,11 @@ func tell[E any](f func(E), e E) {
 	}
 }
 
-func (r *reporter) lost(err *LostError, since time.Time, at callsite.Site) {
+func (r *reporter) lost(end error, since time.Time, at callsite.Site) {
+	err, ok := end.(*LostError) //nolint:errorlint // lostLock or permitLost made it
+	if !ok {
+		return
+	}
 	held := time.Since(since)
 	r.queue.Add(func() {
 		r.log.Error("lock lost", "name", err.Name, "owner", err.Owner, "reason", string(err.Reason), "held", held, "acquired_at", at.String())
@@ -165,7 +161,8 @@ func (r *reporter) lost(err *LostError, since time.Time, at callsite.Site) {
 	})
 }
 
-func (r *reporter) releaseFailed(e ReleaseFailedEvent) {
+func (r *reporter) releaseFailed(name, owner string, err error) {
+	e := ReleaseFailedEvent{Name: name, Owner: owner, Err: err}
 	r.queue.Add(func() {
 		r.log.Warn("release not confirmed", "name", e.Name, "owner", e.Owner, "err", e.Err)
 		tell(r.events.ReleaseFailed, e)
@@ -180,14 +177,16 @@ func (r *reporter) renewFailed(holds int, err error) {
 	})
 }
 
-func (r *reporter) slowWait(e SlowWaitEvent) {
+func (r *reporter) slowWait(name string, waited time.Duration, waiting, holding callsite.Site) {
 	r.queue.Add(func() {
+		e := SlowWaitEvent{Name: name, Waited: waited, WaitSite: waiting.String(), HoldSite: holding.String()}
 		r.log.Warn("waiting for a lock that this process holds", "name", e.Name, "waited", e.Waited, "waiting_at", e.WaitSite, "acquired_at", e.HoldSite)
 		tell(r.events.SlowWait, e)
 	})
 }
 
-func (r *reporter) requeued(e RequeuedEvent) {
+func (r *reporter) requeued(name, owner string, waited time.Duration) {
+	e := RequeuedEvent{Name: name, Owner: owner, Waited: waited}
 	r.queue.Add(func() {
 		r.log.Warn("place in a fair lock's queue lost", "name", e.Name, "owner", e.Owner, "waited", e.Waited)
 		tell(r.events.Requeued, e)
@@ -211,4 +210,21 @@ func (r *reporter) dropped(name string, at callsite.Site) {
 		r.log.Error("hold dropped without release", "name", name, "acquired_at", at.String())
 		tell(r.events.Dropped, DroppedEvent{Name: name, Site: at.String()})
 	})
+}
+
+// locks are the events of locks as these tell them.
+func (r *reporter) locks() lock.Events {
+	e := lock.Events{
+		Lost: r.lost, ReleaseFailed: r.releaseFailed, RenewFailed: r.renewFailed,
+		SlowWait: r.slowWait, Requeued: r.requeued, Dropped: r.dropped,
+	}
+	if f := r.events.Acquired; f != nil {
+		e.Acquired = func(a lock.Acquired) { f(AcquiredEvent(a)) }
+	}
+	if f := r.events.Released; f != nil {
+		e.Released = func(name, owner string, held time.Duration) {
+			f(ReleasedEvent{Name: name, Owner: owner, Held: held})
+		}
+	}
+	return e
 }

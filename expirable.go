@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/permit"
 	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/twins"
 )
 
 // An ExpirableSemaphore is the name of a semaphore whose permits have ids and
@@ -126,7 +127,7 @@ func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, 
 	}
 	start = time.Now()
 	ps, err = s.in.Acquire(ctx, permit.Want{
-		N: n, Lease: o.lease, Once: o.once, UntilSet: o.untilSet, Until: deadlineOf(start, &o), Site: s.c.callSite(2),
+		N: n, Lease: o.lease, Once: o.once, UntilSet: o.untilSet, Until: o.until(), Site: s.c.callSite(2),
 	})
 	return ps, start, err
 }
@@ -136,7 +137,7 @@ func (s *ExpirableSemaphore) usable(ctx context.Context) error {
 	if err := s.c.usable(ctx, s.err); err != nil {
 		return err
 	}
-	return s.c.twins.use(twinPermits, s.in.Name)
+	return s.c.twins.Use(twins.Permits, s.in.Name)
 }
 
 // TrySetPermits gives the semaphore n permits, if it has not been given any

@@ -9,7 +9,5 @@ package redlatch
 // for a token of its own. Re-entering does not count: Redisson does count that,
 // which makes its outer hold look like one that was lost.
 func (c *Client) FencedLock(name string) *Lock {
-	l := c.Lock(name)
-	l.fenced = true
-	return l
+	return c.lock(KindFenced, c.locks.Fenced(name))
 }

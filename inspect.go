@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/lua"
@@ -30,40 +32,39 @@ func (l *Lock) stored(ctx context.Context) (Info, error) {
 	if ctx == nil {
 		return Info{}, errNilContext
 	}
-	if l.err != nil {
-		return Info{}, l.err
+	if err := l.spec.Err(); err != nil {
+		return Info{}, err
 	}
 	if err := l.c.open(); err != nil {
 		return Info{}, err
 	}
-	reply, err := l.c.askLock(ctx, l.name, mostShown)
+	reply, err := l.c.askLock(ctx, l.Name(), mostShown)
 	if err != nil {
 		return Info{}, err
 	}
-	s, err := parseStored(l.name, reply)
+	s, err := parseStored(l.Name(), reply)
 	if err != nil {
 		return Info{}, err
 	}
-	return l.c.lockInfo(ctx, s, l.kindName())
+	return l.c.lockInfo(ctx, s, l.kind)
 }
 
 // only leaves in info what is of this lock.
 func (l *Lock) only(info Info) Info {
-	switch {
-	case l.group != nil:
-		return l.group.only(info)
-	case l.side != neither:
-		return l.side.only(info)
+	if l.spec.Whole() {
+		return info
 	}
+	holders := info.Holders
+	info.Holders, info.TTL = nil, 0
+	for _, h := range holders {
+		if value, ok := l.spec.Owns(h.Mode, h.Value); ok {
+			h.Value = value
+			info.Holders = append(info.Holders, h)
+			info.TTL = max(info.TTL, h.TTL)
+		}
+	}
+	slices.SortStableFunc(info.Holders, func(x, y Holder) int { return strings.Compare(x.Value, y.Value) })
 	return info
-}
-
-// kindName returns what Info.Kind says of this lock.
-func (l *Lock) kindName() string {
-	if l.kind.name == KindLock && l.fenced {
-		return KindFenced
-	}
-	return l.kind.name
 }
 
 // Info says what kind of lock or synchronizer has this name, as far as what is

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/lua"
@@ -123,7 +122,7 @@ func (l *CountDownLatch) Wait(ctx context.Context, opts ...Option) error {
 		}
 		return l.busy(err)
 	}
-	return l.busy(l.c.polls.Wait(ctx, deadlineOf(time.Now(), &o), "latch:"+l.name, l.channel, poll.Question{
+	return l.busy(l.c.polls.Wait(ctx, o.until(), "latch:"+l.name, l.channel, poll.Question{
 		Script: lua.LatchCount, Keys: []string{l.name},
 		Read: func(r driver.Reply) (bool, error) {
 			n, err := l.count(r)
@@ -133,8 +132,7 @@ func (l *CountDownLatch) Wait(ctx context.Context, opts ...Option) error {
 }
 
 func (l *CountDownLatch) busy(err error) error {
-	p := patience{c: l.c, name: l.name, what: "the count of latch %q is not 0"}
-	return p.asBusy(err)
+	return asBusy(err, BusyError{Name: l.name, what: "the count of latch %q is not 0"})
 }
 
 // counted sends a request that must not be executed twice.

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/permit"
 )
@@ -133,17 +132,8 @@ func (c *Client) permitOptions() permit.Options {
 		Local: c.cfg.HandOff == HandOffLocal, MaxHold: c.cfg.MaxHold, Skew: c.cfg.MaxClockSkew,
 		Errors: permit.Errors{
 			Busy: semaphoreBusy, NoPermit: permitBusy, NotSet: noPermits, NotHeld: permitsNotHeld, Lost: permitLost,
-			Released: errReleased,
 		},
-		Events: permit.Events{
-			Lost: func(err error, since time.Time, at callsite.Site) {
-				c.report.lost(err.(*LostError), since, at) //nolint:errorlint,forcetypeassert // permitLost made it
-			},
-			ReleaseFailed: func(name, id string, err error) {
-				c.report.releaseFailed(ReleaseFailedEvent{Name: name, Owner: id, Err: err})
-			},
-			Dropped: c.report.dropped,
-		},
+		Events: permit.Events{Lost: c.report.lost, ReleaseFailed: c.report.releaseFailed, Dropped: c.report.dropped},
 	}
 	if f := c.report.events.Released; f != nil {
 		o.Events.Released = func(name, id string, held time.Duration) {
@@ -168,8 +158,6 @@ func permitsNotHeld(name string, ids []string) error {
 	return fmt.Errorf("%w: of %d permits of semaphore %q at least one has been released, has expired, or never was; none was released", ErrNotHeld, len(ids), name)
 }
 
-var permitLosses = map[permit.Loss]LossReason{permit.Expired: LostExpired, permit.Gone: LostGone, permit.MaxHeld: LostMaxHold}
-
-func permitLost(name, id string, how permit.Loss, confirmed time.Time) error {
-	return &LostError{Name: name, Owner: id, Reason: permitLosses[how], Confirmed: confirmed, what: aPermit}
+func permitLost(name, id string, reason holdctx.Reason, confirmed time.Time) error {
+	return &LostError{Name: name, Owner: id, Reason: LossReason(reason), Confirmed: confirmed, what: aPermit}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch/internal/ratequeue"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/twins"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -193,7 +194,6 @@ func (l *RateLimiter) Acquire(ctx context.Context, n int, opts ...Option) error 
 func (l *RateLimiter) Try(ctx context.Context, n int) error { return l.take(ctx, n, nil, true) }
 
 func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool) error {
-	start := time.Now()
 	if err := l.usable(ctx); err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool)
 	case ctx.Err() != nil:
 		return &RateError{Name: l.name, Permits: n, Cause: request.ContextError(ctx)}
 	}
-	return l.c.rates.Take(ctx, l.name, l.keys, ratequeue.Want{N: n, Once: o.once, UntilSet: o.untilSet}, deadlineOf(start, &o))
+	return l.c.rates.Take(ctx, l.name, l.keys, ratequeue.Want{N: n, Once: o.once, UntilSet: o.untilSet}, o.until())
 }
 
 // Release gives back n permits that were taken and not used, so that they can be
@@ -309,7 +309,7 @@ func (l *RateLimiter) usable(ctx context.Context) error {
 	if err := l.c.usable(ctx, l.err); err != nil {
 		return err
 	}
-	return l.c.twins.use(twinRate, l.name)
+	return l.c.twins.Use(twins.Rates, l.name)
 }
 
 func noRate(name string) error {

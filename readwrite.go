@@ -1,11 +1,5 @@
 package redlatch
 
-import (
-	"fmt"
-
-	"github.com/redlatch/redlatch/internal/wire"
-)
-
 // A ReadWriteLock is the name of a lock that many may hold to read, or one to
 // write: Redisson's RReadWriteLock. Like a Lock it is immutable, cheap, holds no
 // resources and may be shared.
@@ -24,34 +18,15 @@ import (
 // readers are let in for a few milliseconds more, and then only after it.
 type ReadWriteLock struct{ read, write *Lock }
 
-// A side says what a Lock does with a read-write lock.
-type side uint8
-
-const (
-	neither side = iota // it is a lock of another type
-	reading
-	writing
-)
-
 // ReadWriteLock returns the read-write lock with this name, Redisson's
 // getReadWriteLock. A name that Redis could not handle (empty, or with
 // unbalanced braces) is refused by every method of the Locks.
 func (c *Client) ReadWriteLock(name string) *ReadWriteLock {
-	return &ReadWriteLock{read: c.sideOf(name, reading, readSide), write: c.sideOf(name, writing, writeSide)}
-}
-
-// rwHeldKey is the context key of the nearest hold of the read-write lock with
-// this name, to read or to write.
-type rwHeldKey string
-
-func (c *Client) sideOf(name string, s side, k *kind) *Lock {
-	l := c.Lock(name)
-	l.side, l.kind, l.channel, l.held = s, k, wire.Prefix(wire.RWChannel, name), rwHeldKey(name)
-	return l
+	return &ReadWriteLock{read: c.lock(KindReadWrite, c.locks.Read(name)), write: c.lock(KindReadWrite, c.locks.Write(name))}
 }
 
 // Name returns the lock's name.
-func (rw *ReadWriteLock) Name() string { return rw.read.name }
+func (rw *ReadWriteLock) Name() string { return rw.read.Name() }
 
 // Read returns the lock to read: any number of holds at a time, as long as
 // nobody writes. It refuses the option Fenced.
@@ -76,30 +51,8 @@ func (rw *ReadWriteLock) Write() *Lock { return rw.write }
 // look, and neither do those of a ReadWriteLock without PreferWriters. Who has a
 // read hold already may always nest another one in it.
 func (rw *ReadWriteLock) PreferWriters() *ReadWriteLock {
-	read, write := *rw.read, *rw.write
-	read.writers = wire.Prefix(wire.RWWriters, rw.Name())
-	write.writers = read.writers
-	return &ReadWriteLock{read: &read, write: &write}
-}
-
-// writeInRead refuses what could never end.
-func writeInRead(name string) error {
-	return fmt.Errorf("%w: read-write lock %q is already held here to read, and a writer waits until nobody reads, so this would wait for itself; release the read hold first, or acquire the lock to write in the first place", ErrReentry, name)
-}
-
-// only leaves in info who holds this side of the lock.
-func (s side) only(info Info) Info {
-	mode := wire.ModeRead
-	if s == writing {
-		mode = wire.ModeWrite
+	return &ReadWriteLock{
+		read:  &Lock{c: rw.read.c, kind: KindReadWrite, spec: rw.read.spec.PreferWriters()},
+		write: &Lock{c: rw.write.c, kind: KindReadWrite, spec: rw.write.spec.PreferWriters()},
 	}
-	holders := info.Holders
-	info.Holders, info.TTL = nil, 0
-	for _, h := range holders {
-		if h.Mode == mode {
-			info.Holders = append(info.Holders, h)
-			info.TTL = max(info.TTL, h.TTL)
-		}
-	}
-	return info
 }

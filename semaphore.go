@@ -80,7 +80,7 @@ func (s *Semaphore) acquire(ctx context.Context, n int, o *options) error {
 	if err := s.usable(ctx, n); err != nil {
 		return err
 	}
-	return s.in.Acquire(ctx, n, o.once, deadlineOf(time.Now(), o))
+	return s.in.Acquire(ctx, n, o.once, o.until())
 }
 
 func semaphoreBusy(name string, owed int, cause error) error {

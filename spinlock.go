@@ -43,10 +43,8 @@ func ExponentialBackoff(first, most time.Duration) Backoff {
 // Of the goroutines of this process only one tries at a time. A backoff of nil
 // is ExponentialBackoff(time.Millisecond, 128*time.Millisecond).
 func (c *Client) SpinLock(name string, backoff Backoff) *Lock {
-	l := c.Lock(name)
-	l.channel, l.backoff = "", backoff
 	if backoff == nil {
-		l.backoff = ExponentialBackoff(time.Millisecond, 128*time.Millisecond)
+		backoff = ExponentialBackoff(time.Millisecond, 128*time.Millisecond)
 	}
-	return l
+	return c.lock(KindLock, c.locks.Spin(name, backoff))
 }

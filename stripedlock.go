@@ -20,7 +20,7 @@ func (c *Client) StripedLock(name string, n int) *StripedLock {
 		s.stripes = append(s.stripes, c.Lock(fmt.Sprintf("%s:%d", name, i)))
 	}
 	if n < 1 {
-		s.stripes[0].err = fmt.Errorf("redlatch: StripedLock %q with %d stripes; it needs at least one", name, n)
+		s.stripes[0].spec.Refuse(fmt.Errorf("redlatch: StripedLock %q with %d stripes; it needs at least one", name, n))
 	}
 	return s
 }

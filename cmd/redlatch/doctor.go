@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"image/color"
 	"io"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"charm.land/lipgloss/v2"
 	"github.com/redis/rueidis"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -115,8 +117,8 @@ func (a *app) rawClient() (client rueidis.Client, mask func(string) string, err 
 }
 
 // What each severity looks like on a terminal.
-var paint = map[doctor.Severity]string{
-	doctor.OK: "\x1b[32m", doctor.Note: "\x1b[36m", doctor.Warning: "\x1b[33m", doctor.Problem: "\x1b[31m",
+var paint = map[doctor.Severity]color.Color{
+	doctor.OK: lipgloss.Green, doctor.Note: lipgloss.Cyan, doctor.Warning: lipgloss.Yellow, doctor.Problem: lipgloss.Red,
 }
 
 // findings writes a report for people: a paragraph for what is found, and a line
@@ -159,7 +161,7 @@ func (p *reportPage) write(b *strings.Builder, f doctor.Finding) {
 	const gap = "  "
 	word := fmt.Sprintf("%-*s", len(doctor.Problem), f.Severity)
 	if p.color {
-		word = paint[f.Severity] + word + "\x1b[0m"
+		word = lipgloss.NewStyle().Foreground(paint[f.Severity]).Render(word)
 	}
 	head := word + gap + fmt.Sprintf("%-*s", p.checks, f.Check) + gap
 	indent := strings.Repeat(" ", len(doctor.Problem)+len(gap)+p.checks+len(gap))

@@ -392,7 +392,7 @@ ok       scripts  work
 	out.Reset()
 	page := reportPage{report: report, checks: 5, width: 60, color: true}
 	page.write(&out, report.Findings[0])
-	const onTerminal = "\x1b[33mwarning\x1b[0m  clock  it is late (b:1)\n" +
+	const onTerminal = "\x1b[33mwarning\x1b[m  clock  it is late (b:1)\n" +
 		"                so: one word after another until the line is\n                full\n                fix: wait\n"
 	if out.String() != onTerminal {
 		t.Errorf("\n%q\nwant\n%q", out.String(), onTerminal)

@@ -3,11 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -65,15 +65,15 @@ type redis struct {
 	url string
 }
 
-func newRedis(t *testing.T) *redis {
-	t.Helper()
+func newRedis(tb testing.TB) *redis {
+	tb.Helper()
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
 	m.RequireAuth(password)
 	if err := m.Start(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(m.Close)
+	tb.Cleanup(m.Close)
 	return &redis{m, "redis://:" + password + "@" + m.Addr() + "?protocol=2"}
 }
 
@@ -115,23 +115,6 @@ type result struct {
 func (r *redis) run(t *testing.T, args ...string) result {
 	t.Helper()
 	return finish(t, r.command(args...))
-}
-
-// runAWhile is run with "--wait 50ms" at the place of "a while", for what ends with
-// a message when the time is over. A busy machine that has not even heard from the
-// server by then gets more.
-func (r *redis) runAWhile(t *testing.T, says string, args ...string) (res result) {
-	t.Helper()
-	at := slices.Index(args, "a while")
-	if at < 0 {
-		return r.run(t, args...)
-	}
-	for _, wait := range []string{"50ms", "1s", "20s"} {
-		if res = r.run(t, slices.Replace(slices.Clone(args), at, at+1, "--wait", wait)...); strings.Contains(res.err, says) {
-			break
-		}
-	}
-	return res
 }
 
 func finish(t *testing.T, cmd *exec.Cmd) result {
@@ -178,12 +161,18 @@ type job struct {
 func start(t *testing.T, cmd *exec.Cmd) *job {
 	t.Helper()
 	j := &job{t: t, cmd: cmd, done: make(chan struct{})}
-	if cmd.Stdout == nil {
-		cmd.Stdout, cmd.Stderr = j, j
-	}
+	cmd.Stdout, cmd.Stderr = j, j
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	j.watch()
+	return j
+}
+
+// watch waits for the end of the program, and makes sure that it ends with the
+// test.
+func (j *job) watch() {
+	t, cmd := j.t, j.cmd
 	go func() {
 		j.code = exitCode(cmd.Wait())
 		close(j.done)
@@ -195,7 +184,6 @@ func start(t *testing.T, cmd *exec.Cmd) *job {
 			t.Errorf("%q shows the password:\n%s", cmd.Args, j.output())
 		}
 	})
-	return j
 }
 
 func (j *job) Write(p []byte) (int, error) {
@@ -260,4 +248,17 @@ func contains(t *testing.T, text string, parts ...string) {
 			t.Errorf("%q is missing in:\n%s", p, text)
 		}
 	}
+}
+
+// document decodes the JSON on standard output, and refuses fields that the
+// contract does not have.
+func document[T any](t *testing.T, res result) T {
+	t.Helper()
+	var v T
+	d := json.NewDecoder(strings.NewReader(res.out))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&v); err != nil || d.More() || res.code != 0 || res.err != "" {
+		t.Fatalf("%v: %+v", err, res)
+	}
+	return v
 }

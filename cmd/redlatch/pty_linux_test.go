@@ -2,12 +2,13 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 
+	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,47 +23,15 @@ type terminal struct {
 // pseudo-terminal of 40 lines.
 func onTerminal(t *testing.T, cmd *exec.Cmd) *terminal {
 	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	master, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 120})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { master.Close() })
-	// Not Fd, which would make reads blocking for ever.
-	raw, err := master.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var n int
-	var ioErr error
-	err = raw.Control(func(fd uintptr) {
-		if ioErr = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); ioErr == nil {
-			n, ioErr = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
-		}
-		if ioErr == nil {
-			ioErr = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: 120})
-		}
-	})
-	if err != nil || ioErr != nil {
-		t.Fatal(err, ioErr)
-	}
-	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer slave.Close()
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	term := &terminal{job: start(t, cmd), master: master}
-	go func() {
-		b := make([]byte, 4096)
-		for {
-			n, err := master.Read(b)
-			_, _ = term.Write(b[:n])
-			if err != nil {
-				return // the last process has let go of the terminal
-			}
-		}
-	}()
+	term := &terminal{job: &job{t: t, cmd: cmd, done: make(chan struct{})}, master: master}
+	term.watch()
+	// It ends when the last process has let go of the terminal.
+	go func() { _, _ = io.Copy(term, master) }()
 	return term
 }
 
@@ -123,14 +92,9 @@ func TestTerminalModesAndAfter(t *testing.T) {
 
 func echoes(t *testing.T, f *os.File) bool {
 	t.Helper()
-	raw, err := f.SyscallConn()
+	tio, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	if err != nil {
 		t.Fatal(err)
-	}
-	var tio *unix.Termios
-	err2 := raw.Control(func(fd uintptr) { tio, err = unix.IoctlGetTermios(int(fd), unix.TCGETS) })
-	if err != nil || err2 != nil {
-		t.Fatal(err, err2)
 	}
 	return tio.Lflag&unix.ECHO != 0
 }
@@ -323,7 +287,7 @@ func TestColor(t *testing.T) {
 	r := newRedis(t)
 	term := onTerminal(t, r.command("run"))
 	term.wait()
-	term.says("\x1b[31mredlatch:\x1b[0m run needs") // the screen may be read after the program's end
+	term.says("\x1b[31mredlatch:\x1b[m run needs") // the screen may be read after the program's end
 	for _, env := range []string{"NO_COLOR=1", "TERM=dumb"} {
 		cmd := r.command("run")
 		cmd.Env = append(cmd.Env, env)

@@ -19,49 +19,10 @@ import (
 	"github.com/redlatch/redlatch/internal/heldport"
 )
 
-func TestRunPassesTheExitCodeOn(t *testing.T) {
+// The environment: who holds what, as Redis shows it.
+func TestRunTellsTheCommandOfItsLock(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)
-	for _, tc := range []struct {
-		script string
-		code   int
-	}{
-		{"exit 0", 0},
-		{"exit 1", 1},
-		{"exit 3", 3},
-		{"exit 255", 255},
-		{"kill -KILL $$", 137},
-		{"kill -TERM $$", 143},
-		{"kill -INT $$", 130},
-		{"kill -SEGV $$", 139},
-	} {
-		res := r.run(t, "run", "x", "--", "sh", "-c", tc.script)
-		if res.code != tc.code || res.out+res.err != "" {
-			t.Errorf("%s: %+v; want exit %d and silence", tc.script, res, tc.code)
-		}
-		if r.Exists("x") {
-			t.Fatalf("%s: the lock was not released", tc.script)
-		}
-	}
-}
-
-func TestRunGivesTheCommandWhatItNeeds(t *testing.T) {
-	t.Parallel()
-	r := newRedis(t)
-
-	// Standard input, and the arguments as they are: no shell sees them.
-	cmd := r.command("run", "x", "--", "sh", "-c", `cat; printf '<%s>' "$@"; echo err >&2`, "sh", "a b", "$HOME;*", "--wait", "")
-	cmd.Stdin = strings.NewReader("input\n")
-	if res := finish(t, cmd); res.code != 0 || res.out != "input\n<a b><$HOME;*><--wait><>" || res.err != "err\n" {
-		t.Errorf("%+v", res)
-	}
-
-	// A shell, if asked for.
-	if res := r.run(t, "run", "x", "-c", "echo one | tr o 0; exit 4"); res.code != 4 || res.out != "0ne\n" {
-		t.Errorf("%+v", res)
-	}
-
-	// The environment: who holds what, as Redis shows it.
 	j := start(t, r.command("run", "{a}:b c", "--", "sh", "-c", "env; sleep 60"))
 	j.says("REDLATCH_LEASE_MS=30000\n")
 	owner, err := r.HKeys("{a}:b c")
@@ -73,34 +34,6 @@ func TestRunGivesTheCommandWhatItNeeds(t *testing.T) {
 		t.Errorf("TTL %v without --lease", ttl)
 	}
 	j.forget()
-	if res := r.run(t, "run", "y", "--lease", "60500ms", "-c", "echo $REDLATCH_LEASE_MS"); res.out != "60500\n" {
-		t.Errorf("%+v", res)
-	}
-}
-
-// With --fenced the command gets its acquisition's token; without, none, even if
-// redlatch itself runs under a lock that had one.
-func TestRunFenced(t *testing.T) {
-	t.Parallel()
-	r := newRedis(t)
-	for _, want := range []string{"1\n", "2\n"} {
-		if res := r.run(t, "run", "x", "--fenced", "-c", "echo $REDLATCH_TOKEN"); res.code != 0 || res.out != want {
-			t.Errorf("%+v, want %q", res, want)
-		}
-	}
-	if res := r.run(t, "run", "x", "--fenced", "--spin", "-c", "echo $REDLATCH_TOKEN"); res.code != 0 || res.out != "3\n" {
-		t.Errorf("of a spin lock: %+v", res)
-	}
-	cmd := r.command("run", "x", "-c", "echo ${REDLATCH_TOKEN-none}")
-	cmd.Env = append(cmd.Env, "REDLATCH_TOKEN=3")
-	if res := finish(t, cmd); res.code != 0 || res.out != "none\n" {
-		t.Errorf("%+v", res)
-	}
-	contains(t, r.run(t, "show", "x").out, "kind   fenced lock\n", "token  3\n")
-	r.hold("x", time.Hour)
-	if res := r.run(t, "run", "x", "--fenced", "--try", "-c", "echo ran"); res.code != 1 || res.out != "" || !strings.Contains(res.err, holder) {
-		t.Errorf("%+v", res)
-	}
 }
 
 // All of several locks, or none: what the command is told, and what is held
@@ -226,144 +159,6 @@ func (j *job) forget() {
 	j.text.Reset()
 }
 
-// Flags may stand before and after the name; what follows the command is the
-// command's.
-func TestRunFlagPlaces(t *testing.T) {
-	t.Parallel()
-	r := newRedis(t)
-	for _, args := range [][]string{
-		{"run", "x", "echo", "-n", "--try"},
-		{"run", "x", "--", "echo", "-n", "--try"},
-		{"run", "--wait", "5", "x", "echo", "-n", "--try"},
-		{"run", "--wait", "5", "x", "--", "echo", "-n", "--try"},
-		{"run", "x", "--wait", "5s", "--", "echo", "-n", "--try"},
-		{"run", "x", "--wait=5s", "echo", "-n", "--try"},
-		{"run", "-w", "5", "x", "--lease", "9", "--", "echo", "-n", "--try"},
-		{"--url", r.url, "run", "x", "--", "echo", "-n", "--try"},
-		{"run", "x", "--url", r.url, "--", "echo", "-n", "--try"},
-	} {
-		if res := r.run(t, args...); res.code != 0 || res.out != "--try" || res.err != "" {
-			t.Errorf("%q: %+v", args, res)
-		}
-	}
-	if res := r.run(t, "run", "x", "--help"); res.code != 0 || !strings.Contains(res.out, "--on-lost") {
-		t.Errorf("%+v", res)
-	}
-}
-
-func TestRunUsageErrors(t *testing.T) {
-	t.Parallel()
-	r := newRedis(t)
-	for _, tc := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"run"}, "name of a lock"},
-		{[]string{"run", "x"}, "redlatch run x -- COMMAND"},
-		{[]string{"run", "x", "--"}, "redlatch run x -- COMMAND"},
-		{[]string{"run", "x", "--nope", "--", "true"}, "unknown flag: --nope"},
-		{[]string{"run", "--nope", "x", "--", "true"}, "unknown flag: --nope"},
-		{[]string{"run", "x", "--wait", "soon", "--", "true"}, "500ms"},
-		{[]string{"run", "x", "--wait", "-1s", "--", "true"}, "negative"},
-		{[]string{"run", "x", "--wait", "NaN", "--", "true"}, "500ms"},
-		{[]string{"run", "x", "--lease", "0", "--", "true"}, "too short"},
-		{[]string{"run", "x", "--lease", "1ms", "--", "true"}, "too short"},
-		{[]string{"run", "x", "--on-lost=panic", "--", "true"}, "kill, warn, ignore"},
-		{[]string{"run", "x", "--kill-after", "-1", "--", "true"}, "negative"},
-		{[]string{"run", "x", "--try", "--wait", "3", "--", "true"}, "contradict"},
-		{[]string{"run", "x", "--sysexits", "-E", "3", "--", "true"}, "contradict"},
-		{[]string{"run", "x", "-E", "256", "--", "true"}, "255"},
-		{[]string{"run", "x", "-E", "x", "--", "true"}, "invalid argument"},
-		{[]string{"run", "x", "-c", "true", "--", "true"}, "after --command"},
-		{[]string{"run", "", "--", "true"}, "empty"},
-		{[]string{"run", "a}b{", "--", "true"}, "before its"},
-		{[]string{"run", "x", "--fair", "--spin", "--", "true"}, "--fair and --spin contradict"},
-		{[]string{"run", "x", "--shared", "--exclusive", "--", "true"}, "--shared and --exclusive contradict"},
-		{[]string{"run", "x", "--shared", "--fenced", "--", "true"}, "--shared and --fenced contradict"},
-		{[]string{"run", "--multi", "a,b", "--fair", "--", "true"}, "--multi and --fair contradict"},
-		{[]string{"run", "x", "--multi", "a,b", "--", "true"}, "named twice"},
-		{[]string{"run", "--multi", "a,b,a", "--", "true"}, "names a twice"},
-		{[]string{"run", "--multi", "a,b"}, "redlatch run --multi a,b -- COMMAND"},
-		{[]string{"run", "--multi", "", "--", "true"}, "needs the names"},
-		{[]string{"run", "--multi", "a,}", "--", "true"}, "without a '{'"},
-		{[]string{"--url", "http://h", "run", "x", "--", "true"}, "unknown scheme"},
-		{[]string{"--url", "redis://h?retries=1", "run", "x", "--", "true"}, `"retries"`},
-	} {
-		res := r.run(t, tc.args...)
-		if res.code != 64 || res.out != "" || !strings.Contains(res.err, tc.want) {
-			t.Errorf("%q: %+v; want exit 64 and %q", tc.args, res, tc.want)
-		}
-		for line := range strings.SplitSeq(strings.TrimSuffix(res.err, "\n"), "\n") {
-			if !strings.HasPrefix(line, "redlatch: ") {
-				t.Errorf("%q: a line that does not say who speaks: %q", tc.args, line)
-			}
-		}
-	}
-	if keys := r.Keys(); len(keys) > 0 {
-		t.Errorf("something was locked: %v", keys)
-	}
-}
-
-func TestRunCommandNotRunnable(t *testing.T) {
-	t.Parallel()
-	r := newRedis(t)
-	plain := filepath.Join(t.TempDir(), "plain")
-	if err := os.WriteFile(plain, []byte("text"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	noExec := filepath.Join(t.TempDir(), "garbage")
-	if err := os.WriteFile(noExec, []byte("\x00\x01\x02"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for _, tc := range []struct {
-		command string
-		code    int
-	}{
-		{"no-such-command-anywhere", 127},
-		{"./no-such-file", 127},
-		{plain, 126},
-		{noExec, 126},
-	} {
-		res := r.run(t, "run", "x", "--", tc.command)
-		if res.code != tc.code || !strings.Contains(res.err, tc.command) {
-			t.Errorf("%s: %+v; want exit %d", tc.command, res, tc.code)
-		}
-		if r.Exists("x") {
-			t.Fatalf("%s: the lock was not released", tc.command)
-		}
-	}
-}
-
-func TestRunConflict(t *testing.T) {
-	t.Parallel()
-	r := newRedis(t)
-	r.hold("x", time.Hour)
-	for _, tc := range []struct {
-		args []string
-		code int
-	}{
-		{[]string{"--try"}, 1},
-		{[]string{"-n"}, 1},
-		{[]string{"--wait", "0"}, 1},
-		{[]string{"--try", "--wait", "0"}, 1},
-		{[]string{"a while"}, 1},
-		{[]string{"-w", "0.0"}, 1},
-		{[]string{"--try", "-E", "9"}, 9},
-		{[]string{"--try", "--conflict-exit-code=0"}, 0},
-		{[]string{"--try", "--sysexits"}, 75},
-		{[]string{"a while", "--sysexits"}, 75},
-	} {
-		args := append(append([]string{"run", "x"}, tc.args...), "--", "echo", "ran")
-		res := r.runAWhile(t, holder, args...)
-		if res.code != tc.code || res.out != "" || !strings.Contains(res.err, holder) {
-			t.Errorf("%q: %+v; want exit %d and the holder's name", tc.args, res, tc.code)
-		}
-	}
-	if got := r.HGet("x", holder); got != "1" {
-		t.Errorf("the holder's count is %q", got)
-	}
-}
-
 // Whoever waits gets the lock when it is free, and not when its TTL is over.
 func TestRunWaits(t *testing.T) {
 	t.Parallel()
@@ -378,24 +173,6 @@ func TestRunWaits(t *testing.T) {
 	}
 	if code := first.wait(); code != 0 {
 		t.Errorf("exit %d: %s", code, first.output())
-	}
-}
-
-func TestRunServerFailures(t *testing.T) {
-	t.Parallel()
-	r := newRedis(t)
-	if err := r.Set("text", "not a lock"); err != nil {
-		t.Fatal(err)
-	}
-	res := r.run(t, "run", "text", "--try", "--", "true")
-	if res.code != 65 || !strings.Contains(res.err, "not a lock") {
-		t.Errorf("another type: %+v", res)
-	}
-
-	wrong := &redis{r.Miniredis, strings.Replace(r.url, password, "wrong-"+password, 1)}
-	res = wrong.run(t, "run", "x", "--", "true")
-	if res.code != 69 || !strings.Contains(res.err, "WRONGPASS") || !strings.Contains(res.err, r.Addr()) {
-		t.Errorf("wrong password: %+v", res)
 	}
 }
 

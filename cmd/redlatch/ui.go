@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf16"
 
+	"charm.land/lipgloss/v2"
 	"golang.org/x/term"
 
 	"github.com/redlatch/redlatch/connect"
@@ -52,11 +53,11 @@ func (u *ui) fail(f *failure) {
 	if f.err == nil {
 		return
 	}
-	prefix := "redlatch: "
+	prefix := "redlatch:"
 	if u.color {
-		prefix = "\x1b[31mredlatch:\x1b[0m "
+		prefix = lipgloss.NewStyle().Foreground(lipgloss.Red).Render(prefix)
 	}
-	u.line(prefix, strings.TrimPrefix(f.err.Error(), "redlatch: "))
+	u.line(prefix+" ", strings.TrimPrefix(f.err.Error(), "redlatch: "))
 	if f.hint != "" {
 		u.line("redlatch: ", f.hint)
 	}

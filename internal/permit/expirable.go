@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/script"
@@ -63,7 +64,7 @@ func (s *Expirable) Acquire(ctx context.Context, want Want) ([]*Permit, error) {
 			// Nobody works under these permits yet, so they need not wait for the
 			// end of their lease.
 			for _, p := range ps {
-				p.end(request.ErrClosed, NotLost)
+				p.end(request.ErrClosed, "")
 			}
 			s.discard(w.ids, w.uncertain)
 			return nil, request.ErrClosed
@@ -91,7 +92,7 @@ func (s *Expirable) begin(w *expirableWaiter) []*Permit {
 		p := newPermit(s, w, id, now)
 		if p.lease.Left(now) <= 0 || !p.begin() {
 			for _, earlier := range ps[:i] {
-				earlier.end(s.all.Errors.Released, NotLost)
+				earlier.end(holdctx.ErrReleased, "")
 			}
 			return nil
 		}

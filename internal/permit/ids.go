@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -46,7 +47,7 @@ func (s *Expirable) giveBack(ids []string) error {
 		}
 	}
 	for _, p := range ours {
-		p.end(s.all.Errors.Released, NotLost)
+		p.end(holdctx.ErrReleased, "")
 	}
 	b := &giveBack{ids: ids, done: make(chan struct{})}
 	s.all.givers.Add(s.Name, b, s.sendBack)

@@ -27,24 +27,13 @@ type Permit struct {
 	since     time.Time
 	values    context.Context //nolint:containedctx // those of the acquire context, for Context
 
-	mu    sync.Mutex   // guards what follows
-	err   error        // why it is over; nil while it is live
-	lost  Loss         // and if it was lost, how
-	told  bool         // the holder has been told of the loss by Release
-	apart bool         // Detach was called: it is over here when it is released here, and not before
-	stop  holdctx.Lazy // what Context is made of
+	mu    sync.Mutex     // guards what follows
+	err   error          // why it is over; nil while it is live
+	lost  holdctx.Reason // and if it was lost, how
+	told  bool           // the holder has been told of the loss by Release
+	apart bool           // Detach was called: it is over here when it is released here, and not before
+	stop  holdctx.Lazy   // what Context is made of
 }
-
-// A Loss says how a permit was lost.
-type Loss int
-
-// The ways to lose a permit.
-const (
-	NotLost Loss = iota
-	Expired      // no renewal was confirmed in time
-	Gone         // the server does not have it any more
-	MaxHeld      // it was held for as long as may be
-)
 
 // Name returns the semaphore's name.
 func (p *Permit) Name() string { return p.sem.Name }
@@ -87,7 +76,7 @@ func (p *Permit) Value(any) any { return nil }
 func (p *Permit) begin() bool {
 	p.sem.all.live.add(p)
 	if !p.sem.all.Clock.Add(&p.lease, p.kept) {
-		p.end(request.ErrClosed, NotLost)
+		p.end(request.ErrClosed, "")
 		return false
 	}
 	return true
@@ -135,9 +124,9 @@ func (p *Permit) Err() error {
 	}
 	now := time.Now()
 	if p.lease.Left(now) <= 0 {
-		p.lose(Expired)
+		p.lose(holdctx.Expired)
 	} else if !p.lease.Until.IsZero() && !now.Before(p.lease.Until) {
-		p.lose(MaxHeld)
+		p.lose(holdctx.MaxHold)
 	}
 	return p.over()
 }
@@ -149,10 +138,11 @@ func (p *Permit) over() error {
 }
 
 // end ends the permit, if nothing else has, and says whether it did. Its context
-// ends before anything else happens; that runs no code of users.
-func (p *Permit) end(err error, how Loss) bool {
+// ends before anything else happens; that runs no code of users. how is empty if it was
+// not lost.
+func (p *Permit) end(err error, how holdctx.Reason) bool {
 	p.mu.Lock()
-	if p.err != nil || (p.apart && err != p.sem.all.Errors.Released) { //nolint:errorlint // the value itself
+	if p.err != nil || (p.apart && err != holdctx.ErrReleased) { //nolint:errorlint // the value itself
 		p.mu.Unlock()
 		return false
 	}
@@ -165,18 +155,18 @@ func (p *Permit) end(err error, how Loss) bool {
 }
 
 // lose ends the permit without its holder's doing. It does no I/O itself.
-func (p *Permit) lose(how Loss) {
+func (p *Permit) lose(how holdctx.Reason) {
 	err := p.lostError(how)
 	if !p.end(err, how) {
 		return
 	}
 	p.sem.all.Events.Lost(err, p.since, p.site)
-	if how == Gone && p.uncertain {
+	if how == holdctx.Gone && p.uncertain {
 		p.sem.reap([]string{p.id})
 	}
 }
 
-func (p *Permit) lostError(how Loss) error {
+func (p *Permit) lostError(how holdctx.Reason) error {
 	return p.sem.all.Errors.Lost(p.sem.Name, p.ID(), how, p.lease.Confirmed())
 }
 
@@ -186,17 +176,17 @@ func (p *Permit) Lane() string { return p.sem.all.Server.Driver.Lane(p.sem.Name)
 // Expired implements renew.Holder.
 func (p *Permit) Expired() {
 	if p.lease.Left(time.Now()) <= 0 {
-		p.lose(Expired)
+		p.lose(holdctx.Expired)
 	} else {
-		p.lose(MaxHeld)
+		p.lose(holdctx.MaxHold)
 	}
 }
 
 // Gone implements renew.Holder.
-func (p *Permit) Gone() { p.lose(Gone) }
+func (p *Permit) Gone() { p.lose(holdctx.Gone) }
 
 // Close ends the permit and leaves it to its lease: a section may still run.
-func (p *Permit) Close() { p.end(request.ErrClosed, NotLost) }
+func (p *Permit) Close() { p.end(request.ErrClosed, "") }
 
 // Dropped notes that its user lost the permit.
 func (p *Permit) Dropped() { p.sem.all.Dropped.Add(p.giveUp) }
@@ -214,7 +204,7 @@ func (p *Permit) giveUp() {
 func (p *Permit) Release(ctx context.Context) error {
 	s, all := p.sem, p.sem.all
 	_ = p.Err() // a window that is over ends the permit as lost
-	released := p.end(all.Errors.Released, NotLost)
+	released := p.end(holdctx.ErrReleased, "")
 	p.mu.Lock()
 	err, how, again, apart := p.err, p.lost, p.told, p.apart
 	p.told = true
@@ -222,9 +212,9 @@ func (p *Permit) Release(ctx context.Context) error {
 	switch {
 	case released:
 	case again:
-		return all.Errors.Released
+		return holdctx.ErrReleased
 	default:
-		if how == Expired || how == MaxHeld {
+		if how == holdctx.Expired || how == holdctx.MaxHold {
 			s.discard([]string{p.id}, p.uncertain) // until now its time was its holder's
 		}
 		return err
@@ -266,7 +256,7 @@ func (p *Permit) released(o *request.Call, reply driver.Reply, err error) error 
 	case request.First(reply).Int == 0 && (!o.Unknown || p.lease.Left(time.Now()) <= 0):
 		// If an attempt went unanswered it was that one which released it,
 		// provided that the permit was still ours then.
-		err = p.lostError(Gone)
+		err = p.lostError(holdctx.Gone)
 	default:
 		o.Unacked()
 	}
@@ -295,7 +285,7 @@ func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
 	case err != nil:
 		return err
 	case !live:
-		p.lose(Gone)
+		p.lose(holdctx.Gone)
 	case p.lease.Left(time.Now()) > 0: // a late reply never revives a permit
 		p.lease.Confirm(sent, d)
 	}

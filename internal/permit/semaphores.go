@@ -1,11 +1,9 @@
 package permit
 
 import (
-	"context"
 	"errors"
 	"time"
 
-	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
@@ -57,9 +55,7 @@ type Errors struct {
 	NotHeld func(name string, ids []string) error
 	// Lost says how the permit with this id was lost, and when the request was sent
 	// that the server confirmed last.
-	Lost func(name, id string, how Loss, confirmed time.Time) error
-	// Released is why a permit is over that was released.
-	Released error
+	Lost func(name, id string, reason holdctx.Reason, confirmed time.Time) error
 }
 
 // Events report what happens. Released is called by whoever releases and may be nil;
@@ -90,16 +86,11 @@ func (all *Semaphores) Close() { all.counted.close() }
 // busy returns why a caller has no permits: what made makes of it if the caller's time
 // was over, or else err itself.
 func busy(err error, made func(owed int, cause error) error) error {
-	var refused *driver.RunError
-	switch {
-	case errors.Is(err, request.ErrWaitOver):
-		var owed handoff.Owed
-		_ = errors.As(err, &owed)
-		return made(int(owed), nil)
-	case errors.Is(err, request.ErrClosed), errors.Is(err, request.ErrUnavailable), errors.As(err, &refused):
-		return err // a driver's time-out is not the caller's
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return made(0, err)
+	cause, ended := request.GaveUp(err)
+	if !ended {
+		return err
 	}
-	return err
+	var owed handoff.Owed
+	_ = errors.As(err, &owed)
+	return made(int(owed), cause)
 }

@@ -37,6 +37,9 @@ type Holder interface {
 	Gone()
 }
 
+// MaxLease is the longest lease: so long is as good as for ever.
+const MaxLease = 10 * 365 * 24 * time.Hour
+
 // A Lease is one entry of a Clock. Its owner sets the exported fields before
 // Add and does not change them until after Remove, except through methods.
 type Lease struct {

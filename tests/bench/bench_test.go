@@ -16,38 +16,97 @@ import (
 
 func TestHistogramQuantiles(t *testing.T) {
 	t.Parallel()
-	var h histogram
+	h := newHistogram()
 	for ns := int64(1); ns <= 100_000; ns++ {
 		h.add(ns)
 	}
-	counts := tally{}
-	counts.merge(&h)
 	for _, q := range []float64{0.01, 0.5, 0.99} {
-		got, want := counts.quantile(q), q*100 // microseconds
-		if math.Abs(got-want)/want > 1.0/sub {
+		got, want := h.quantile(q), q*100 // microseconds
+		if math.Abs(got-want)/want > 0.01 {
 			t.Errorf("quantile(%v) = %v, want about %v", q, got, want)
 		}
 	}
-	if got := (tally{}).quantile(0.5); got != 0 {
+	if got := newHistogram().quantile(0.5); got != 0 {
 		t.Errorf("quantile of nothing = %v", got)
 	}
 }
 
-func TestBucketsAreInOrderAndClose(t *testing.T) {
+func TestAHistogramDropsNothing(t *testing.T) {
 	t.Parallel()
-	last := -1
-	for ns := range int64(1 << 20) {
-		b := bucket(ns)
-		if b != last && b != last+1 {
-			t.Fatalf("bucket(%d) = %d after %d", ns, b, last)
-		}
-		if got := middle(b); math.Abs(got-float64(ns)) > float64(ns)/sub+0.5 {
-			t.Fatalf("middle(bucket(%d)) = %v", ns, got)
-		}
-		last = b
+	h := newHistogram()
+	for _, ns := range []int64{-1, 0, longest, math.MaxInt64} {
+		h.add(ns)
 	}
-	if got := bucket(math.MaxInt64); got != buckets-1 {
-		t.Errorf("the longest time is in bucket %d", got)
+	if least, most := h.quantile(0.5), h.quantile(1); h.total() != 4 || least != 0 || most < 60e6 || most > 61e6 {
+		t.Errorf("%d times, half of them at most %v µs, all %v", h.total(), least, most)
+	}
+}
+
+// Allocations are among what is measured.
+func TestAddingToAHistogramAllocatesNothing(t *testing.T) {
+	h := newHistogram()
+	if n := testing.AllocsPerRun(100, func() { h.add(12345) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestHistogramsOfAllProcessesAreAdded(t *testing.T) {
+	t.Parallel()
+	one := procResult{Op: newHistogram(), Pair: newHistogram()} // and no hand-off
+	for range 3 {
+		one.Op.add(100_000)
+	}
+	one.Pair.add(700_000)
+	text, err := json.Marshal(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var two procResult
+	if err := json.Unmarshal(text, &two); err != nil {
+		t.Fatal(err)
+	}
+	sum := newHistogram()
+	for _, h := range []histogram{one.Op, two.Op, one.Pair, two.Pair, one.HandOff, two.HandOff} {
+		sum.merge(h)
+	}
+	if p50, p99 := sum.quantile(0.5), sum.quantile(0.99); sum.total() != 8 || math.Abs(p50-100) > 1 || math.Abs(p99-700) > 7 {
+		t.Errorf("%d times, p50 %v µs, p99 %v", sum.total(), p50, p99)
+	}
+}
+
+func TestMediansHaveAConfidence(t *testing.T) {
+	t.Parallel()
+	for want, values := range map[string][]float64{
+		"-":                   nil,
+		"7.00 (7.00 to 7.00)": {7},
+		"2.50 (1.00 to 4.00)": {4, 2, 3, 1},
+		"5.00 (2.00 to 8.00)": {9, 8, 7, 6, 5, 4, 3, 2, 1}, // 2 to 8 is enough
+	} {
+		if got := spanOf(values); got != want {
+			t.Errorf("%v: %s, want %s", values, got, want)
+		}
+	}
+	if !math.IsNaN(median(nil)) {
+		t.Error("nothing has a median")
+	}
+	for runs, want := range map[int]string{3: "no confidence", 7: "98.4 %", 9: "96.1 %"} {
+		if got := spanTitle(runs); !strings.Contains(got, want) {
+			t.Errorf("%d runs: %s, want %s", runs, got, want)
+		}
+	}
+}
+
+func TestWhatIsAlike(t *testing.T) {
+	t.Parallel()
+	low, high := []float64{1, 2, 3, 4, 5, 6, 7}, []float64{8, 9, 10, 11, 12, 13, 14}
+	mixed := []float64{1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5}
+	for _, c := range []struct {
+		a, b []float64
+		want string
+	}{{low, high, ""}, {high, low, ""}, {low, mixed, " ~"}, {low[:3], mixed[:3], ""}, {nil, low, ""}} {
+		if got := alike(c.a, c.b); got != c.want {
+			t.Errorf("%v and %v: %q, want %q", c.a, c.b, got, c.want)
+		}
 	}
 }
 

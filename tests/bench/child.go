@@ -146,7 +146,7 @@ func newWorkers(j job, lock locker, phase *atomic.Int32) ([]*worker, error) {
 	case semaphore:
 		sharing, limit = lock.(sharer), int32(j.Scenario.Permits) //nolint:gosec // few
 	case latch:
-		return []*worker{{page: shared, phase: phase, crowd: &crowd{latch: lock.(armer), size: j.Scenario.Goroutines}}}, nil
+		return []*worker{{page: shared, phase: phase, handOff: newHistogram(), crowd: &crowd{latch: lock.(armer), size: j.Scenario.Goroutines}}}, nil
 	case plainLock, fairLock:
 	}
 	workers := make([]*worker, j.Scenario.Goroutines)
@@ -155,6 +155,10 @@ func newWorkers(j job, lock locker, phase *atomic.Int32) ([]*worker, error) {
 			g: g, who: int64(j.Process*j.Scenario.Goroutines + g + 1), lock: lock, page: shared,
 			section: j.Scenario.Section, pause: j.Scenario.Pause, phase: phase,
 			sharing: sharing, limit: limit, writeEvery: j.Scenario.WriteEvery, n: g, // not all write at the same time
+			op: newHistogram(), pair: newHistogram(),
+		}
+		if shared != nil {
+			workers[g].handOff = newHistogram()
 		}
 	}
 	return workers, nil
@@ -171,14 +175,13 @@ func collect(workers []*worker, before, after usage) procResult {
 	r := procResult{
 		Elapsed: after.at - before.at, CPU: after.cpu - before.cpu,
 		Mallocs: after.mallocs - before.mallocs, AllocBytes: after.bytes - before.bytes,
-		Acquire: tally{}, Release: tally{}, Pair: tally{}, HandOff: tally{},
+		Op: newHistogram(), Pair: newHistogram(), HandOff: newHistogram(),
 	}
 	for _, w := range workers {
 		r.Acquisitions = append(r.Acquisitions, w.acquisitions)
-		r.Acquire.merge(&w.acquire)
-		r.Release.merge(&w.release)
-		r.Pair.merge(&w.pair)
-		r.HandOff.merge(&w.handOff)
+		r.Op.merge(w.op)
+		r.Pair.merge(w.pair)
+		r.HandOff.merge(w.handOff)
 		r.Violations += w.violations
 		r.Errors += w.errors
 		if r.FirstError == "" && w.firstError != nil {

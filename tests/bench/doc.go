@@ -1,8 +1,9 @@
 // Command bench measures redlatch beside other lock libraries and beside plain
 // scripts on the same client, and writes docs/performance.md.
 //
-//	cd tests && go run ./bench            everything, less than half an hour
-//	cd tests && go run ./bench -quick     short and coarse, a few minutes
+//	cd tests && go run ./bench                everything, less than half an hour
+//	cd tests && go run ./bench -quick         short and coarse, a few minutes
+//	cd tests && go run ./bench -base COMMIT   redlatch only, beside itself as it was: ten minutes
 //
 // Each measurement runs in processes of its own: the command starts itself
 // again with a [job], and the implementations take turns (A, B, C, A, B, C), so
@@ -10,5 +11,5 @@
 // the run: it listens on a free loopback port and ends with it.
 //
 // scenario.go says what is measured, loop.go and fanout.go how, and the impl_ files hold one
-// implementation each.
+// implementation each. compare.go compares two commits; the loads of that are a program of their own.
 package main

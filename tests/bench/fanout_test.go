@@ -68,15 +68,13 @@ func TestAFanOutEndsWithTheLastOfTheCrowd(t *testing.T) {
 				l.step, l.count = 10*time.Millisecond, 50*time.Millisecond
 				var phase atomic.Int32
 				phase.Store(measuring)
-				w := worker{phase: &phase, crowd: &crowd{latch: &l, size: 11}}
+				w := worker{phase: &phase, handOff: newHistogram(), crowd: &crowd{latch: &l, size: 11}}
 				w.turn(t.Context(), t.Context(), c.counts)
 				if w.acquisitions != c.rounds || w.errors != c.errors || w.violations != c.tooSoon {
 					t.Errorf("%d rounds, %d errors, %d too early", w.acquisitions, w.errors, w.violations)
 				}
-				times := tally{}
-				times.merge(&w.handOff)
-				if p50 := times.quantile(0.5); int64(times.total()) != c.rounds || (c.rounds > 0 && (p50 < 145_000 || p50 > 155_000)) {
-					t.Errorf("%d times, %v µs", times.total(), p50)
+				if p50 := w.handOff.quantile(0.5); w.handOff.total() != c.rounds || (c.rounds > 0 && (p50 < 149_000 || p50 > 151_000)) {
+					t.Errorf("%d times, %v µs", w.handOff.total(), p50)
 				}
 			})
 		})
@@ -88,7 +86,7 @@ func TestACrowdGoesAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var phase atomic.Int32
 		phase.Store(measuring)
-		w := worker{phase: &phase, crowd: &crowd{latch: &slowLatch{count: time.Minute}, size: 5}}
+		w := worker{phase: &phase, handOff: newHistogram(), crowd: &crowd{latch: &slowLatch{count: time.Minute}, size: 5}}
 		ctx, cancel := context.WithCancel(t.Context())
 		over := make(chan struct{})
 		go func() {
@@ -99,7 +97,7 @@ func TestACrowdGoesAtTheEnd(t *testing.T) {
 		phase.Store(stopping)
 		cancel()
 		<-over
-		if w.acquisitions != 0 || w.errors != 0 || w.handOff != (histogram{}) {
+		if w.acquisitions != 0 || w.errors != 0 || w.handOff.total() != 0 {
 			t.Errorf("%d rounds, %d errors", w.acquisitions, w.errors)
 		}
 	})

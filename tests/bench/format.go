@@ -38,14 +38,6 @@ func thousands(f float64) string {
 
 func percent(f float64) string { return fmt.Sprintf("%.0f %%", 100*f) }
 
-// spanOf prints "median (min to max)".
-func spanOf(values []float64) string {
-	if len(values) == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%s (%s to %s)", short(median(values)), short(slices.Min(values)), short(slices.Max(values)))
-}
-
 // fileName makes a name fit for a file.
 func fileName(name string) string {
 	return strings.Trim(strings.Map(func(r rune) rune {

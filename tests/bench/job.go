@@ -51,10 +51,9 @@ type procResult struct {
 	CPU          time.Duration `json:"cpu"`
 	Mallocs      uint64        `json:"mallocs"`
 	AllocBytes   uint64        `json:"allocBytes"`
-	Acquire      tally         `json:"acquire"` // the call alone
-	Release      tally         `json:"release"` // the call alone
-	Pair         tally         `json:"pair"`    // acquire and release; the time of the section is left out
-	HandOff      tally         `json:"handOff"` // start of an unlock to return of the lock in another goroutine
+	Op           histogram     `json:"op"`      // one call, acquire or release
+	Pair         histogram     `json:"pair"`    // acquire and release; the time of the section is left out
+	HandOff      histogram     `json:"handOff"` // start of an unlock to return of the lock in another goroutine
 	Violations   int64         `json:"violations"`
 	Errors       int64         `json:"errors"`
 	FirstError   string        `json:"firstError"`

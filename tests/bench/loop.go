@@ -33,13 +33,12 @@ type worker struct {
 	n          int
 
 	// Owned by the worker until it has ended.
-	acquisitions              int64
-	acquire, release, handOff histogram
-	pair                      histogram
-	violations, errors        int64
-	firstError                error
-	last                      int64 // a recent time, to ask for it less often
-	_                         [64]byte
+	acquisitions       int64
+	op, pair, handOff  histogram
+	violations, errors int64
+	firstError         error
+	last               int64 // a recent time, to ask for it less often
+	_                  [64]byte
 }
 
 // run goes on until the phase is stopping. waiting is the context of acquires and
@@ -120,8 +119,8 @@ func (w *worker) once(waiting, releasing context.Context, count bool) {
 	done := now()
 	w.last = done
 	w.acquisitions++
-	w.acquire.add(got - asked)
-	w.release.add(done - left)
+	w.op.add(got - asked)
+	w.op.add(done - left)
 	w.pair.add(got - asked + done - left)
 }
 

@@ -35,18 +35,20 @@ type options struct {
 	quick            bool
 	server           string
 	out, json, from  string
+	base             string
 	profile, profDir string
 }
 
 func parseFlags() (options, error) {
 	var o options
-	flag.IntVar(&o.runs, "runs", 0, "alternating `runs` (default 7, with -quick 3)")
-	only := flag.String("only", "", "measure only what matches this `regexp`, as in 'uncontended-64/redlatch' (scenario/implementation)")
+	flag.IntVar(&o.runs, "runs", 0, "alternating `runs` (default 7, with -base 9, with -quick 3)")
+	only := flag.String("only", "", "measure only what matches this `regexp`, as in 'uncontended-64/redlatch' (scenario/implementation), with -base as in 'fair-16'")
 	flag.BoolVar(&o.quick, "quick", false, "short measurements")
 	flag.StringVar(&o.server, "server", "redis", "`redis` or valkey")
-	flag.StringVar(&o.out, "out", "", "`file` for the page; - is standard output (default docs/performance.md, with -quick or -only -)")
+	flag.StringVar(&o.out, "out", "", "`file` for the page; - is standard output (default docs/performance.md, with -quick, -only or -base -)")
 	flag.StringVar(&o.json, "json", "", "`file` for all measurements")
 	flag.StringVar(&o.from, "from", "", "measure nothing: make the page from this -json `file`")
+	flag.StringVar(&o.base, "base", "", "measure only redlatch, beside itself in this `commit`: has anything become slower?")
 	flag.StringVar(&o.profile, "profile", "", "make each measuring process write a profile: `cpu`, mem or block; the figures are worthless then")
 	flag.StringVar(&o.profDir, "profiles", ".", "`directory` for -profile")
 	flag.Parse()
@@ -61,10 +63,17 @@ func parseFlags() (options, error) {
 	default:
 		return o, fmt.Errorf("-profile is cpu, mem or block, not %q", o.profile)
 	}
+	if o.base != "" && (o.from != "" || o.profile != "") {
+		return o, fmt.Errorf("-base goes with neither -from nor -profile")
+	}
 	if o.runs == 0 {
-		o.runs = 7
-		if o.quick {
+		switch {
+		case o.quick:
 			o.runs = 3
+		case o.base != "":
+			o.runs = 9
+		default:
+			o.runs = 7
 		}
 	}
 	if o.runs < 1 {
@@ -86,34 +95,37 @@ func run() error {
 	}
 	if o.out == "" {
 		o.out = filepath.Join(root, "docs", "performance.md")
-		if o.quick || o.only.String() != "" || o.profile != "" {
+		if o.quick || o.only.String() != "" || o.profile != "" || o.base != "" {
 			o.out = "-"
 		}
 	}
-	var rec record
-	if o.from != "" {
-		rec, err = readRecord(o.from)
-	} else {
-		rec, err = measureAll(o, root)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	var result interface{ page() string }
+	switch {
+	case o.base != "":
+		result, err = compare(ctx, o, root)
+	case o.from != "":
+		result, err = readRecord(o.from)
+	default:
+		result, err = measureAll(ctx, o, root)
 	}
 	if err != nil {
 		return err
 	}
 	if o.json != "" {
-		if err := writeJSON(o.json, rec); err != nil {
+		if err := writeJSON(o.json, result); err != nil {
 			return err
 		}
 	}
 	if o.out == "-" {
-		fmt.Print(rec.page())
+		fmt.Print(result.page())
 		return nil
 	}
-	return os.WriteFile(o.out, []byte(rec.page()), 0o644)
+	return os.WriteFile(o.out, []byte(result.page()), 0o644)
 }
 
-func measureAll(o options, root string) (record, error) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
+func measureAll(ctx context.Context, o options, root string) (record, error) {
 	s, err := startServer(root, o.server+"-server")
 	if err != nil {
 		return record{}, err
@@ -237,8 +249,8 @@ func readRecord(path string) (record, error) {
 	return rec, json.Unmarshal(text, &rec)
 }
 
-func writeJSON(path string, rec record) error {
-	text, err := json.MarshalIndent(rec, "", "\t")
+func writeJSON(path string, result any) error {
+	text, err := json.MarshalIndent(result, "", "\t")
 	if err != nil {
 		return err
 	}

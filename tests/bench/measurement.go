@@ -8,7 +8,7 @@ import (
 )
 
 // A measurement is one run of one implementation in one scenario. What a
-// measurement lacks (an empty tally) is 0.
+// measurement lacks (an empty histogram) is 0.
 type measurement struct {
 	Scenario       string `json:"scenario"`
 	Implementation string `json:"implementation"`
@@ -198,7 +198,7 @@ func (b *bench) window(processes []process, length time.Duration) (counters, err
 }
 
 func (m *measurement) sum(results []procResult, used counters) {
-	pair, op, handOff := tally{}, tally{}, tally{}
+	op, pair, handOff := newHistogram(), newHistogram(), newHistogram()
 	var byGoroutine []int64
 	var cpu, mallocs, bytes float64
 	for _, r := range results {
@@ -208,10 +208,9 @@ func (m *measurement) sum(results []procResult, used counters) {
 		cpu += r.CPU.Seconds() * 1e6
 		mallocs += float64(r.Mallocs)
 		bytes += float64(r.AllocBytes)
-		pair.mergeTally(r.Pair)
-		op.mergeTally(r.Acquire)
-		op.mergeTally(r.Release)
-		handOff.mergeTally(r.HandOff)
+		op.merge(r.Op)
+		pair.merge(r.Pair)
+		handOff.merge(r.HandOff)
 		m.Violations += r.Violations
 		m.Errors += r.Errors
 		if m.FirstError == "" {

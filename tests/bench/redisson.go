@@ -183,14 +183,12 @@ func (r *redisson) result(time.Duration) (procResult, error) {
 	}
 	result := procResult{
 		Elapsed: time.Duration(r.answer.ElapsedMS) * time.Millisecond, Acquisitions: r.answer.Counts,
-		CPU: cpuTime(r.cmd.Process.Pid) - r.before, Violations: r.answer.Overlaps, HandOff: tally{},
+		CPU: cpuTime(r.cmd.Process.Pid) - r.before, Violations: r.answer.Overlaps, HandOff: newHistogram(),
 	}
 	if r.job.Scenario.Lock != readWrite {
-		var h histogram
 		for _, ns := range r.answer.HandOffs {
-			h.add(ns)
+			result.HandOff.add(ns)
 		}
-		result.HandOff.merge(&h)
 	}
 	return result, nil
 }

@@ -73,17 +73,18 @@ Written by `+"`%s`"+`; do not edit. `+"`make bench`"+` writes it anew.
 some 50 µs. A real network has round trips of 300 to 500 µs: what is counted in round trips (hand-off) weighs more
 there, what is counted in CPU time less. At 64 goroutines and more the client's own CPU time is taken from the server's,
 which flatters the client that needs least. There is no replica, no failover and no TLS here. Absolute figures are a
-floor for better machines; only ratios within one table say something, and only those well outside of the ranges.
+floor for better machines; only ratios within one table say something, and only those well outside of the ranges in
+parentheses.
 
 | | |
 |---|---|
 | machine | %s, %d cores, %s, %s |
 | software | %s, %s |
 | date | %s |
-| method | %s (A, B, C, A, B, C), each measurement in fresh processes, %s; median (least to most) |
+| method | %s (A, B, C, A, B, C), each measurement in fresh processes, %s; %s |
 
 `, r.Command, r.Machine.Cores, r.Machine.CPU, r.Machine.Cores, r.Machine.Memory, r.Machine.Kernel, r.Machine.Go, r.Machine.Server,
-		r.Machine.Date, plural(r.Runs, "alternating run"), r.Durations)
+		r.Machine.Date, plural(r.Runs, "alternating run"), r.Durations, spanTitle(r.Runs))
 }
 
 func (r record) settings(b *strings.Builder) {
@@ -122,8 +123,9 @@ whatever the client does, and it costs rueidis its shortest path.
 `
 
 const uncontendedLegend = `A pair is one acquire and one release. *redlatch is ... times*: the rate of redlatch on rueidis divided by this one's,
-run by run, median. CPU time, allocations, scripts, commands (those that scripts call included) and bytes on the
-network are per pair.
+run by run, median; a ~ behind it says that the rates do not differ clearly (Mann-Whitney U test, p over 0.05), which takes
+four runs to say. CPU time, allocations, scripts, commands (those that scripts call included) and bytes on the network
+are per pair.
 `
 
 func (r record) uncontended(s scenario) string {
@@ -275,7 +277,8 @@ func (r record) relative(s scenario, i implementation) string {
 	if i.name == redlatchRueidis.name {
 		return "1"
 	}
-	return short(median(paired(r.Results.of(s.Name, redlatchRueidis.name), r.Results.of(s.Name, i.name), ratioOf(rate, rate))))
+	ours, theirs := r.Results.of(s.Name, redlatchRueidis.name), r.Results.of(s.Name, i.name)
+	return short(median(paired(ours, theirs, ratioOf(rate, rate)))) + alike(figures(ours, rate), figures(theirs, rate))
 }
 
 // medians takes the median of each figure by itself.
@@ -327,7 +330,7 @@ func processShares(row []measurement) string {
 }
 
 func (r record) targets(b *strings.Builder) {
-	b.WriteString("\n## What redlatch set out to reach\n\nFor redlatch on rueidis unless it says otherwise. Ratios are taken within each alternation; their median decides, the\nrange is in parentheses. Shares and overlaps are strict: the worst run decides.\n\n")
+	b.WriteString("\n## What redlatch set out to reach\n\nFor redlatch on rueidis unless it says otherwise. Ratios are taken within each alternation; their median decides, its\nrange is in parentheses, as above. Shares and overlaps are strict: the worst run decides.\n\n")
 	t := table{head: []string{"", "target", "this run", ""}}
 	for _, v := range targets(r.Results) {
 		figure := v.Figure

@@ -1,9 +1,6 @@
 package main
 
-import (
-	"math"
-	"slices"
-)
+import "slices"
 
 // results are all measurements of a run, in the order in which they were made.
 type results []measurement
@@ -41,19 +38,6 @@ func figures(row []measurement, f metric) []float64 {
 		all = append(all, f(m))
 	}
 	return all
-}
-
-// median returns NaN for nothing.
-func median(values []float64) float64 {
-	if len(values) == 0 {
-		return math.NaN()
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	middle := len(sorted) / 2
-	if len(sorted)%2 == 1 {
-		return sorted[middle]
-	}
-	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
 func (r results) median(scenario, implementation string, f metric) float64 {

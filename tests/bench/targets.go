@@ -144,10 +144,7 @@ func judge(claim, target string, values []float64, ok func(float64) bool) verdic
 	if math.IsNaN(m) {
 		return verdict{Claim: claim, Target: target, Met: notMeasured}
 	}
-	return verdict{
-		Claim: claim, Target: target, Met: verdictOf(ok(m)),
-		Figure: fmt.Sprintf("%s (%s to %s)", short(m), short(slices.Min(values)), short(slices.Max(values))),
-	}
+	return verdict{Claim: claim, Target: target, Met: verdictOf(ok(m)), Figure: spanOf(values)}
 }
 
 func verdictOf(ok bool) string {

@@ -38,7 +38,7 @@ type board struct {
 
 	mu      sync.Mutex
 	rows    []row
-	lines   []string
+	events  []string // the story so far, in lines
 	losses  int
 	changed chan struct{} // closed, and replaced, by every change
 }
@@ -111,7 +111,7 @@ func (b *board) say(format string, args ...any) {
 	line := fmt.Sprintf("%6.2f s  ", time.Since(b.start).Seconds()) + fmt.Sprintf(format, args...)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.lines = append(b.lines, line)
+	b.events = append(b.events, line)
 	if b.tell != nil {
 		b.tell(line)
 	}
@@ -122,7 +122,7 @@ type snapshot struct {
 	at       time.Time
 	elapsed  time.Duration
 	rows     []row
-	lines    []string
+	events   []string
 	acquired int
 	losses   int
 }
@@ -133,7 +133,7 @@ func (b *board) snapshot() snapshot {
 	now := time.Now()
 	s := snapshot{at: now, elapsed: now.Sub(b.start), losses: b.losses}
 	s.rows = append(s.rows, b.rows...)
-	s.lines = append(s.lines, b.lines...)
+	s.events = append(s.events, b.events...)
 	for _, r := range s.rows {
 		s.acquired += r.acquired
 	}

@@ -91,17 +91,18 @@ type demo struct {
 // An error means that it could not be shown; violations are no error.
 func Run(opt Options) (Summary, error) {
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup does
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	defer signal.Stop(signals)
 
 	opt.Length = cmp.Or(opt.Length, opt.whole())
 	d := &demo{Options: opt, broken: make(chan error, 1)}
 	sum, err := d.run(signals)
 	if d.view != nil {
-		d.view.close()
-		d.view = nil
-		// What the view showed goes with it.
-		for _, line := range d.board.snapshot().lines {
+		// What the view showed went with it.
+		for _, line := range d.board.snapshot().events {
 			fmt.Fprintln(d.Out, line)
 		}
 	}
@@ -134,11 +135,8 @@ func (d *demo) open() (err error) {
 		return err
 	}
 	if d.Terminal != nil {
-		if d.view, err = openView(d.Terminal, d.Keys, d.Color); err != nil {
-			return err
-		}
-		d.view.watchdog = d.Watchdog
 		d.board = newBoard(d.Workers, nil)
+		d.view = openView(d.Options, d.picture())
 		return nil
 	}
 	d.board = newBoard(d.Workers, func(line string) { fmt.Fprintln(d.Out, line) })
@@ -166,6 +164,9 @@ func (d *demo) close() {
 func (d *demo) run(signals <-chan os.Signal) (sum Summary, err error) {
 	if err := d.open(); err != nil {
 		return sum, err
+	}
+	if d.view != nil {
+		defer d.view.close()
 	}
 	d.board.say("an embedded server on %s; %d worker processes; one lock", d.server.Addr(), d.Workers)
 	d.board.say("the watchdog is %v: leases of %[1]v, renewed every %v", d.Watchdog, (d.Watchdog / 3).Round(time.Millisecond))
@@ -200,9 +201,9 @@ func (d *demo) run(signals <-chan os.Signal) (sum Summary, err error) {
 // watch shows what happens until the demo is over. It leaves the story's end in
 // told.
 func (d *demo) watch(signals <-chan os.Signal, told chan error) (os.Signal, error) {
-	frame, quit := 2*time.Second, (<-chan struct{})(nil)
+	frame, viewEnded := 2*time.Second, (<-chan struct{})(nil)
 	if d.view != nil {
-		frame, quit = 80*time.Millisecond, d.view.quit
+		frame, viewEnded = 80*time.Millisecond, d.view.done
 	}
 	ticker := time.NewTicker(frame)
 	defer ticker.Stop()
@@ -226,8 +227,8 @@ func (d *demo) watch(signals <-chan os.Signal, told chan error) (os.Signal, erro
 			return nil, err
 		case sig := <-signals:
 			return sig, nil
-		case <-quit:
-			return nil, nil
+		case <-viewEnded:
+			return nil, d.view.err
 		case <-ticker.C:
 			if err := d.show(); err != nil {
 				return nil, err
@@ -242,12 +243,17 @@ func (d *demo) show() error {
 	if err := d.oracle.read(); err != nil {
 		return err
 	}
-	s := d.board.snapshot()
-	if d.view == nil {
-		d.board.say("%s", s.line(len(d.oracle.overlaps)))
+	if d.view != nil {
+		d.view.show(d.picture())
 		return nil
 	}
-	return d.view.draw(s, d.server.TTL(lockName), len(d.oracle.overlaps))
+	s := d.board.snapshot()
+	d.board.say("%s", s.line(len(d.oracle.overlaps)))
+	return nil
+}
+
+func (d *demo) picture() picture {
+	return picture{snapshot: d.board.snapshot(), watchdog: d.Watchdog, ttl: d.server.TTL(lockName), overlaps: len(d.oracle.overlaps)}
 }
 
 // stop lets the workers finish, and judges their last records.

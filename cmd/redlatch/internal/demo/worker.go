@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/redlatch/redlatch"
@@ -61,8 +62,8 @@ type Worker struct {
 
 // Run is the worker's main function.
 func (w *Worker) Run(in io.Reader, out io.Writer) error {
-	// Ctrl-C reaches every process of the terminal; the parent decides.
-	signal.Ignore(os.Interrupt)
+	// What the terminal sends reaches all its processes; the parent decides.
+	signal.Ignore(os.Interrupt, syscall.SIGHUP, syscall.SIGQUIT)
 	w.out, w.goOn = json.NewEncoder(out), make(chan struct{}, 1)
 	records, err := openRecorder(w.Records)
 	if err != nil {

@@ -1,0 +1,26 @@
+package holdctx
+
+import (
+	"errors"
+	"fmt"
+)
+
+// A Reason says how something held was lost.
+type Reason string
+
+// The ways to lose something held.
+const (
+	Expired Reason = "expired"  // no renewal was confirmed in time
+	Gone    Reason = "gone"     // the server has it no more
+	Revoked Reason = "revoked"  // somebody released it by force
+	MaxHold Reason = "max hold" // it was held for as long as may be
+)
+
+var (
+	// ErrLost says that it ended before it was released.
+	ErrLost = errors.New("redlatch: lock lost")
+	// ErrNotHeld says that it has been released.
+	ErrNotHeld = errors.New("redlatch: lock not held")
+	// ErrReleased is the cause with which the context of something released ends.
+	ErrReleased = fmt.Errorf("%w: it has been released", ErrNotHeld)
+)

@@ -1,0 +1,34 @@
+// Package lock is the engine of locks: how one is waited for, held, nested, handed
+// off, renewed, lost and released. The types of locks are kinds of it (kind.go).
+//
+// It promises that at most one goroutine of this process asks for a lock at a time,
+// that whoever waits gets it in turn, that a hold whose lease may end is told before
+// anybody else can have the lock, and that no lost reply and no late request makes a
+// second owner or keeps the lock for longer than a lease.
+//
+// What the callers of one process that want a lock share is a line: its gate lets one
+// of them inside. Who is inside takes the lock: that makes a tenure, the time for which
+// one owner id stands in Redis.
+//
+//	caller ──► gate ──► take ──► busy ──► subscribe, pause ──► take ...
+//	             ▲        │
+//	             │        ▼
+//	             │      tenure: new ── taken ──► live ── holds nest, renewals ──► over
+//	             │                                │ ▲
+//	             └──── released in Redis ◄────────┤ └── handed off to the next caller, or
+//	                                              │     moved to another id in one request
+//	                                              └── lost: contexts end, then it is cleaned up
+//
+// A tenure is new until it was taken, live while somebody holds it or it is on its way
+// to the next holder, and over once it was released or lost. Its id is never used
+// again. An id that a late request may still create is an orphan, and is released again
+// and again (internal/request).
+//
+// Readers of a process share one tenure (readers.go); callers of a fair lock have a
+// line each, and a queue in Redis (fairwait.go); several locks of one client can be
+// taken with one request (together.go).
+//
+// The package does not know what users call a lock, how its errors read, or who hears
+// of events: Options has a constructor for each error and a function for each event.
+// It does not know several clients: internal/multi does.
+package lock

@@ -1,0 +1,251 @@
+package lock
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/binary"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// Fair returns the lock with this name that callers get in the order in which they
+// asked for it.
+func (c *Locks) Fair(name string) Spec {
+	l := c.Plain(name)
+	l.kind = fairLock
+	l.keys = []string{name, wire.Prefix(wire.LockQueue, name), wire.Prefix(wire.LockTimeout, name), wire.Prefix(wire.LockAlive, name)}
+	l.fencedKeys = append(slices.Clip(l.keys), wire.Prefix(wire.LockToken, name))
+	return l
+}
+
+// How long one who waits in a queue sleeps at most, give or take a fifth. Who
+// stands first tries sooner, in case that a message is lost or a holder dies. The
+// others try so that their client is heard, and to see whether it is their turn.
+const (
+	headPoll = 800 * time.Millisecond
+	tailPoll = request.LongestPause
+
+	// A caller may try again at once this many times; then it makes a pause,
+	// whatever it hears. Redisson's waiters spin while it is somebody else's turn
+	// to take a free lock.
+	quickTries = 8
+	quickPause = 50 * time.Millisecond
+
+	// silence is after how long without a request of theirs waiters are passed
+	// over, and for how long after its last one a waiter is given the lock. (The
+	// scripts say the same.)
+	silence = 6 * time.Second
+)
+
+// A queuer is a caller that waits in a fair lock's queue.
+type queuer struct {
+	c     *Locks
+	l     *Spec
+	o     *Params
+	p     *patience
+	at    callsite.Site
+	start time.Time
+
+	t      *tenure   // the one that is to be taken, in a line of its own
+	nonce  string    // the message that gives it the lock: who can tell may read the lock's keys
+	queued bool      // the server has said that t is in the queue,
+	asked  time.Time // in its answer to a request that was sent then,
+	again  bool      // and t may have been put there more than once
+	quick  int       // tries in a row that came soon after the one before
+	warned bool      // of waiting for its own process
+	late   request.Lateness
+}
+
+// answer is what the server says to one that does not get the lock.
+type answer struct {
+	ttl   time.Duration // of the lock; negative if it is free, or has none
+	owner string        // who has it; empty if nobody
+	head  string        // who stands first in the queue; empty if nobody
+	fresh bool          // the caller was put into the queue just now
+}
+
+// lineUp gets a fair lock for a caller that does not have it already. However it
+// ends without a hold, the queue is left, or will be as soon as it is known what
+// became of a request under way.
+func (c *Locks) lineUp(ctx context.Context, l *Spec, o *Params, p *patience, at callsite.Site) (*Hold, error) {
+	if !c.lines.join() {
+		return nil, request.ErrClosed
+	}
+	defer c.lines.part()
+	through, err := p.comeIn(ctx, l, o)
+	if err != nil {
+		return nil, err
+	}
+	defer through()
+	q := &queuer{c: c, l: l, o: o, p: p, at: at, start: time.Now()}
+	q.line()
+	for {
+		given := q.given()
+		var a *answer
+		if !given {
+			a, err = q.ask(ctx, through)
+			through()
+		}
+		switch {
+		case err != nil:
+			return nil, err // ask has left, or will
+		case a == nil:
+			if h, err := q.begin(ctx, given); h != nil || err != nil {
+				return h, err
+			}
+			q.line()
+			continue
+		}
+		q.note(a)
+		err = request.ErrWaitOver
+		if !o.Once {
+			err = q.wait(ctx, a)
+		}
+		if err != nil {
+			q.leave()
+			return nil, err
+		}
+	}
+}
+
+// line makes a place for the caller that it has not asked for yet.
+func (q *queuer) line() {
+	q.t, q.queued, q.again = q.c.newPlace(q.l, q.o), false, false
+	q.nonce = newNonce()
+}
+
+// newNonce returns a number that nobody can guess, that a score holds exactly, and
+// that is later than any time.
+func newNonce() string {
+	var b [8]byte
+	_, _ = crand.Read(b[:]) // never fails
+	return strconv.FormatUint(1<<52|binary.BigEndian.Uint64(b[:])>>12, 10)
+}
+
+// ask asks for the lock, or for a place in the queue. It returns no answer if
+// the lock is the caller's. first is called when an attempt has failed.
+func (q *queuer) ask(ctx context.Context, first func()) (*answer, error) {
+	t, enqueue := q.t, "0"
+	if !q.o.Once {
+		t.mu.Lock()
+		t.queued = true // or may be, soon
+		t.mu.Unlock()
+		enqueue = "1"
+		if t.watch && !t.fenced && t.length >= silence && !q.c.Server.Acks.Holds {
+			// A renewal makes up for a lease that it is not given at once, but not for
+			// replicas that have not acknowledged the release that gives the lock.
+			enqueue = q.nonce
+		}
+	}
+	req := t.op(fairLock.take, []string{t.args[0], t.id, q.l.channel, q.c.ID, enqueue})
+	req.Retried = first
+	facts, err := t.ask(ctx, &req, q.p.until, 4)
+	if err != nil || facts == nil {
+		return nil, err
+	}
+	a := &answer{
+		ttl:   wire.FromMillis(facts[0].Int),
+		owner: facts[1].Str, head: facts[2].Str, fresh: facts[3].Int == 1,
+	}
+	q.asked, q.again = req.Sent, q.again || req.Unknown || (a.fresh && q.queued)
+	return a, nil
+}
+
+// given says whether the caller has been told that it has the lock, and can rely
+// on that. Who is put into the queue once is given the lock once: after the last
+// answer, which said that it was still waiting, and for as long as a waiter may be
+// silent after that request. Of one that was put there again the message may be an
+// old one, and only says that it is time to ask.
+func (q *queuer) given() bool {
+	if !q.t.line.given.Swap(false) || q.again {
+		return false
+	}
+	q.t.confirm(q.asked, silence)
+	return q.t.lease.Left(time.Now()) > silence/4
+}
+
+// begin begins the tenure that has been taken, or given. It returns neither a
+// hold nor an error if the caller has to line up again.
+func (q *queuer) begin(ctx context.Context, given bool) (*Hold, error) {
+	now := time.Now()
+	trusted := given || q.t.trusted(ctx, q.p.until, now)
+	if trusted {
+		if h := q.t.begin(ctx, q.o, q.at, now); h != nil {
+			q.t.line.news.Stop() // nobody tells a holder anything there
+			return h, nil
+		}
+	}
+	q.leave()
+	if trusted { // revoked, or the client closed, before it began
+		return nil, q.c.open()
+	}
+	return nil, q.late.Again(ctx, q.c.Server, q.o.Once, q.p.until)
+}
+
+// leave gives up the caller's place.
+func (q *queuer) leave() {
+	q.t.forgo()
+	q.c.leave(q.t.line)
+}
+
+// note draws conclusions from an answer.
+func (q *queuer) note(a *answer) {
+	q.p.owner, q.p.ttl = a.owner, max(0, a.ttl)
+	if a.fresh && q.queued {
+		q.c.Events.Requeued(q.l.name, q.t.id, time.Since(q.start))
+	}
+	q.queued = true
+	for _, id := range []string{a.owner, a.head} {
+		if id != q.t.id {
+			q.c.stray(q.l, id)
+		}
+	}
+	if waited := time.Since(q.start); !q.warned && q.c.SlowWait > 0 && waited >= q.c.SlowWait && wireClient(a.owner) == q.c.ID {
+		if t := q.c.lines.peek(q.l.name, a.owner); t != nil && t.live() {
+			q.warned = true
+			q.c.Events.SlowWait(q.l.name, waited, q.at, t.site())
+		}
+	}
+}
+
+// wait waits until it is time to ask again.
+func (q *queuer) wait(ctx context.Context, a *answer) error {
+	ln, given := q.t.line, q.nonce
+	q.c.Server.Listen(&ln.news, q.l.channel+":"+q.t.id, func(n driver.Notice) {
+		if n.Payload == given {
+			ln.given.Store(true)
+		}
+	}, nil)
+	if q.quick > quickTries {
+		q.quick = 0
+		pause := quickPause + rand.N(quickPause) //nolint:gosec // jitter
+		if _, err := request.Pause(ctx, q.c.Server.Done, nil, q.p.until, pause); err != nil {
+			return err
+		}
+	}
+	most := tailPoll
+	if a.head == q.t.id {
+		most = headPoll
+	}
+	d := request.Jittered(most)
+	if a.head == q.t.id && a.ttl >= 0 {
+		d = min(d, a.ttl+time.Millisecond)
+	}
+	if left := q.c.SlowWait - time.Since(q.start); left > 0 {
+		d = min(d, left)
+	}
+	asleep := time.Now()
+	_, err := q.p.doze(ctx, ln, d)
+	q.quick++
+	if time.Since(asleep) >= quickPause {
+		q.quick = 0
+	}
+	return err
+}

@@ -1,0 +1,258 @@
+package lock
+
+import (
+	"context"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/gate"
+	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/renew"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// Hold is what the library keeps of a Hold. It must not refer to the Hold, or
+// a dropped one would never be noticed.
+type Hold struct {
+	t        *tenure
+	parent   *Hold // the hold that this one is nested in; nil for the first
+	scope    *scope
+	values   context.Context //nolint:containedctx // the acquire context's values, for Context
+	Watchdog bool
+	fenced   bool
+	reads    bool         // it shares its tenure with others that read
+	own      *renew.Lease // the end that only this hold has; nil: the tenure's
+	at       callsite.Site
+	since    time.Time
+
+	// Guarded by t.mu.
+	prev, next *Hold
+	err        error               // why it is over; nil while it is live
+	lapsed     bool                // it ended by a window, and counts until it is released
+	told       bool                // the holder has been told of the loss by Release
+	end        holdctx.Lazy        // what Context is made of
+	children   *gate.Gate[*tenure] // siblings nested in this hold take turns
+	joined     *Hold               // the first hold of the same scope, whose turn this one shares
+	open       int                 // this hold, if live, plus the nested one that has its turn
+}
+
+// newHold returns a hold of t that is yet to be added to it.
+func (t *tenure) newHold(ctx context.Context, o *Params, at callsite.Site, now time.Time) *Hold {
+	h := &t.first
+	if h.t != nil {
+		h = &Hold{}
+	}
+	h.set(ctx, t, o, at, now)
+	return h
+}
+
+func (h *Hold) set(ctx context.Context, t *tenure, o *Params, at callsite.Site, now time.Time) {
+	h.t, h.values, h.scope, h.Watchdog, h.fenced, h.at, h.since, h.open = t, ctx, o.scope, !o.HasLease, o.Fenced, at, now, 1
+}
+
+// Dropped notes a hold that its user lost.
+func (h *Hold) Dropped() { h.t.c.Dropped.Add(h.GiveUp) }
+
+// GiveUp reports and releases a hold that was dropped.
+func (h *Hold) GiveUp() {
+	h.t.mu.Lock()
+	over := h.err != nil
+	h.t.mu.Unlock()
+	if over { // lost: nobody says that its section has stopped
+		if h.scope != nil {
+			h.scope.released(h.t.lock)
+		}
+		return
+	}
+	h.t.c.Events.Dropped(h.t.lock.name, h.at)
+	h.t.c.Server.Go(func() { _ = h.Release(context.Background()) })
+}
+
+// Err looks at the clock itself.
+func (h *Hold) Err() error {
+	t := h.t
+	t.mu.Lock()
+	err := h.err
+	t.mu.Unlock()
+	now := time.Now()
+	if err == nil && (t.lease.Left(now) <= 0 || h.over(now) != "") {
+		if t.lease.Left(now) <= 0 {
+			t.lose(holdctx.Expired)
+		} else if after := h.expire(now); after != nil {
+			after()
+		}
+		t.mu.Lock()
+		err = h.err
+		t.mu.Unlock()
+	}
+	return err
+}
+
+// Value implements holdctx.Held: it answers which hold of a lock a context descends
+// from.
+func (h *Hold) Value(key any) any {
+	if key == h.t.lock.held {
+		return h
+	}
+	if o, ok := key.(*overlap); ok && o.with(h) {
+		return h
+	}
+	if k, ok := key.(memberKey); ok && k.c == h.t.c && k.held == h.t.lock.held {
+		return h
+	}
+	return nil
+}
+
+// End returns the context that the hold's end ends.
+func (h *Hold) End() context.Context {
+	h.t.mu.Lock()
+	defer h.t.mu.Unlock()
+	return h.end.Get(h.values, h.err)
+}
+
+// heldKey is the context key of the nearest hold of the lock with this name.
+type heldKey string
+
+func (h *Hold) Release(ctx context.Context) error {
+	t := h.t
+	if h.scope != nil {
+		defer h.scope.released(t.lock)
+	}
+	_ = h.Err() // a window that is over ends the hold as lost
+	t.mu.Lock()
+	if h.err != nil {
+		err := h.err
+		if h.told {
+			err = holdctx.ErrReleased
+		}
+		h.told = true
+		after := h.stoppedLocked()
+		t.mu.Unlock()
+		after()
+		return err
+	}
+	h.told = true
+	t.removeLocked(h, holdctx.ErrReleased)
+	left := t.dropLocked(h.reads)
+	t.mu.Unlock()
+	h.closed()
+	if f := t.c.Events.Released; f != nil {
+		f(t.lock.name, t.id, time.Since(h.since))
+	}
+	switch left {
+	case nobody:
+		return t.finish(ctx)
+	case readers:
+		return t.c.Server.Finish(ctx, t.length, t.downgrade)
+	case others:
+	}
+	return nil
+}
+
+// closed frees the hold's turn among its siblings when it and everything that
+// was nested in it, or shares its turn, has been released.
+func (h *Hold) closed() {
+	for h != nil {
+		h.t.mu.Lock()
+		h.open--
+		over := h.open == 0
+		h.t.mu.Unlock()
+		switch {
+		case !over:
+			return
+		case h.joined != nil:
+			h = h.joined
+		case h.parent != nil:
+			h.parent.siblings().Exit()
+			h = h.parent
+		default:
+			return
+		}
+	}
+}
+
+// siblings returns the gate at which those line up that nest in h.
+func (h *Hold) siblings() *gate.Gate[*tenure] {
+	h.t.mu.Lock()
+	defer h.t.mu.Unlock()
+	if h.children == nil {
+		h.children = &gate.Gate[*tenure]{}
+	}
+	return h.children
+}
+
+// extend asks the server to raise the lease.
+func (t *tenure) extend(ctx context.Context, until time.Time, d time.Duration) error {
+	t.mu.Lock()
+	t.alone = t.alone || d > t.length // if this process dies, the next holder's lock must not last so long
+	t.mu.Unlock()
+	o := t.op(t.lock.kind.renew, []string{t.id, wire.Millis(d), unchanged})
+	o.Stop, o.Until = t.c.Server.Done, until
+	return t.prolong(ctx, &o, d)
+}
+
+// Name returns the name of the lock.
+func (h *Hold) Name() string { return h.t.lock.name }
+
+// Owner returns the owner field that Redis shows.
+func (h *Hold) Owner() string { return h.t.id }
+
+// Token returns the fencing token; 0 if the hold has none.
+func (h *Hold) Token() int64 {
+	if !h.fenced {
+		return 0
+	}
+	t := h.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.token
+}
+
+// Expires returns until when the hold can be trusted.
+func (h *Hold) Expires() time.Time {
+	t := h.t
+	end := t.lease.End()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if own := h.own; own != nil {
+		if own.End().Before(end) {
+			end = own.End()
+		}
+		if !own.Until.IsZero() && own.Until.Before(end) {
+			end = own.Until
+		}
+	}
+	return end
+}
+
+// Context makes the context of what its user has of the hold, once.
+func (h *Hold) Context(ctx *holdctx.Context, owner any) context.Context {
+	end := h.End()
+	h.t.mu.Lock()
+	defer h.t.mu.Unlock()
+	if !ctx.Made() {
+		ctx.Make(end, h, owner)
+	}
+	return ctx
+}
+
+// Extend raises the lease of a hold that has one.
+func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
+	sent := time.Now()
+	if err := h.t.extend(ctx, time.Time{}, d); err != nil {
+		return err
+	}
+	if own := h.own; own != nil && own.Left(time.Now()) > 0 {
+		own.Confirm(sent, d)
+	}
+	return h.Err()
+}
+
+// Lock returns the lock that is held.
+func (h *Hold) Lock() *Spec { return h.t.lock }
+
+// Of says whether it is a hold of this lock, or of the other side of it.
+func (h *Hold) Of(l *Spec) bool { return h.t.lock.held == l.held && h.t.c == l.c }
+
+// Left returns for how long the lease that it shares with its nest can be trusted.
+func (h *Hold) Left(now time.Time) time.Duration { return h.t.lease.Left(now) }

@@ -1,0 +1,45 @@
+package lock
+
+import (
+	"context"
+)
+
+// A Lobby is where callers of this process that want the same locks of several clients
+// wait for each other.
+type Lobby struct{ lock *Spec }
+
+// Lobby returns the lobby with this name. It is none of a lock.
+func (c *Locks) Lobby(name string) *Lobby { return &Lobby{&Spec{c: c, name: name}} }
+
+// A Place is that of a caller that the lobby has let in.
+type Place struct {
+	c     *Locks
+	line  *line
+	shown *tenure
+}
+
+// Enter waits until the caller may go on. what names what it wants; waited says that
+// somebody was before it.
+func (b *Lobby) Enter(ctx context.Context, what string, o *Params) (_ *Place, waited bool, err error) {
+	c := b.lock.c
+	ln := c.lines.get(b.lock)
+	p := patience{c: c, name: what, until: o.Until, refused: func(error) { waited = true }}
+	if _, err := p.enter(ctx, ln, o, o.At); err != nil {
+		return nil, waited, err
+	}
+	return &Place{c: c, line: ln}, waited, nil
+}
+
+// Show tells those who wait by whom they are kept waiting, until Leave.
+func (p *Place) Show(h *Hold) {
+	p.shown = h.t
+	p.line.setCurrent(p.shown)
+}
+
+// Leave lets the next caller in.
+func (p *Place) Leave() {
+	if p.shown != nil {
+		p.line.dropCurrent(p.shown)
+	}
+	p.c.leave(p.line)
+}

@@ -1,0 +1,167 @@
+package lock
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/handoff"
+	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/queue"
+	"github.com/redlatch/redlatch/internal/renew"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/twins"
+	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/internal/worker"
+)
+
+// Options is what Locks need.
+type Options struct {
+	Server  *request.Server
+	Clock   *renew.Clock
+	Blind   *handoff.Blind
+	Dropped *holdctx.Dropped
+	Twins   *twins.Names
+
+	ID       string        // of the client: the first part of its owner ids
+	Name     string        // of the Redis, where several locks of one name are acquired together
+	Watchdog time.Duration // the lease of a hold for which none was given
+	MaxHold  time.Duration // the longest that the watchdog keeps a hold; 0: no bound
+	SlowWait time.Duration // when a wait for this process itself is told of; negative: never
+	TokenTTL time.Duration // for how long tokens are remembered; 0: for ever
+	Skew     time.Duration // by how much Redisson's clocks may differ
+	HandOff  bool          // whether a lock may pass between goroutines
+
+	Errors Errors
+	Events Events
+}
+
+// Errors make the errors that users see.
+type Errors struct {
+	Busy func(Busy) error
+	// BusyOf is the other way round, for what others have made of it.
+	BusyOf    func(error) (Busy, bool)
+	Retryable func(error) bool // whether the same call may succeed later
+	Lost      func(name, owner string, reason holdctx.Reason, confirmed time.Time) error
+}
+
+// Busy says why a lock could not be had.
+type Busy struct {
+	Name  string
+	Owner string        // who has it; empty if that is not known
+	TTL   time.Duration // for how long; 0 if that is not known
+	Owed  int           // so many others go first
+	Cause error         // of the caller's context
+}
+
+// Events are told of what happens. Acquired and Released may be nil.
+type Events struct {
+	Acquired      func(Acquired)
+	Released      func(name, owner string, held time.Duration)
+	Lost          func(err error, since time.Time, at callsite.Site)
+	ReleaseFailed func(name, owner string, err error)
+	RenewFailed   func(holds int, err error)
+	SlowWait      func(name string, waited time.Duration, waiting, holding callsite.Site)
+	Requeued      func(name, owner string, waited time.Duration)
+	Dropped       func(name string, at callsite.Site)
+}
+
+// Acquired tells of an acquisition.
+type Acquired struct {
+	Name, Owner string
+	Waited      time.Duration
+	Count       int
+	HandedOff   bool
+}
+
+// ErrReentry says that an acquisition could never succeed, because the caller holds
+// what it would wait for.
+var ErrReentry = errors.New("redlatch: lock cannot be re-entered")
+
+// Params say how a caller wants a lock.
+type Params struct {
+	Lease    time.Duration // a whole number of milliseconds
+	HasLease bool          // else the watchdog keeps the hold
+	Once     bool          // the caller does not wait
+	Until    time.Time     // until when it waits; zero: as long as its context lasts
+	Fenced   bool          // it wants a token
+	Member   bool          // the hold is one of several: not passed on in this process
+	At       callsite.Site // where it was asked for
+
+	scope *scope // of WithOwner, if there is one
+}
+
+// Locks are the locks of a client.
+type Locks struct {
+	Options
+
+	watchdogMs string
+	seq        atomic.Uint64 // of tenures
+
+	aftermath *worker.Queue // of losses: what has to be done when the contexts have ended
+	lapsed    lapsed
+	kind      *renew.Kind // how locks are renewed,
+	rwKind    *renew.Kind // and read-write locks,
+	groups    *renew.Kind // and values of groups
+	lines     lines
+	quitters  *queue.Gather[quitter] // of fair locks
+	waiters   sync.Pool              // of *waiter
+}
+
+// New returns the locks of a client.
+func New(o Options) *Locks {
+	c := &Locks{Options: o, watchdogMs: wire.Millis(o.Watchdog)}
+	c.aftermath = worker.NewQueue(0, nil)
+	c.kind = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(plainLock.renew, batch) }}
+	c.rwKind = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(lua.ReadWriteRenew, batch) }}
+	c.groups = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(groupLock.renew, batch) }}
+	c.lines = lines{c: c, m: make(map[lineKey]*line)}
+	c.lines.places = newPlaces()
+	c.quitters = queue.NewGather[quitter](mostQuit, o.Server.Go)
+	return c
+}
+
+// NewID returns an owner id that nobody has had.
+func (c *Locks) NewID() string { return wire.Owner(c.ID, c.seq.Add(1)) }
+
+// open returns request.ErrClosed after the client was closed.
+func (c *Locks) open() error {
+	if c.Server.Closed() {
+		return request.ErrClosed
+	}
+	return nil
+}
+
+// Revoke ends the hold of this client that has an owner id of a lock, and says
+// whether there was one. Its context has ended then.
+func (c *Locks) Revoke(name, owner string) bool {
+	t := c.holder(name, owner)
+	return t != nil && t.lose(holdctx.Revoked)
+}
+
+// Has says whether this client has, or is about to have, an owner id of a lock.
+func (c *Locks) Has(name, owner string) bool { return c.holder(name, owner) != nil }
+
+// holder returns the tenure of this client that has an owner id of a lock, or nil.
+func (c *Locks) holder(name, owner string) *tenure {
+	if t := c.lines.peek(name, owner); t != nil && t.lock.name == name {
+		return t
+	}
+	return c.lines.ofGroup(name, owner)
+}
+
+// Drain waits until all callers that may leave something to be settled have returned,
+// at most for d.
+func (c *Locks) Drain(d time.Duration) { c.lines.drain(d) }
+
+// Close ends all subscriptions.
+func (c *Locks) Close() { c.lines.close() }
+
+// Join notes a caller that may leave something to be settled, unless the client is
+// closed; part forgets it.
+func (c *Locks) Join() bool { return c.lines.join() }
+
+func (c *Locks) Part() { c.lines.part() }

@@ -1,0 +1,242 @@
+package lock
+
+import (
+	"context"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/renew"
+)
+
+// enterShared makes a hold of the caller's place in a tenure that has readers.
+// turn is the hold whose turn among its siblings the new one shares, in which it
+// has been counted; nil if there is none. It fails with errRejoin if the tenure
+// is over.
+func (t *tenure) enterShared(ctx context.Context, turn *Hold, o *Params, p *patience, at callsite.Site) (*Hold, error) {
+	h := &Hold{reads: true, joined: turn}
+	h.set(ctx, t, o, at, time.Now())
+	if err := t.suffice(ctx, p.until, o); err != nil {
+		t.giveBack(true)
+		h.closed()
+		if !t.live() {
+			err = errRejoin
+		}
+		return nil, err
+	}
+	h.since = time.Now()
+	if t.lease.Left(h.since) <= 0 {
+		t.lose(holdctx.Expired)
+	}
+	h.bound(h.since, min(t.lease.Left(h.since), o.trust()), o)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state != tenureLive {
+		return nil, errRejoin
+	}
+	t.addLocked(h)
+	t.watchLocked()
+	return h, nil
+}
+
+// trust returns for how long a hold with these Params is to be trusted.
+func (o *Params) trust() time.Duration {
+	if !o.HasLease {
+		return renew.MaxLease
+	}
+	return o.Lease - renew.Margin(o.Lease)
+}
+
+// suffice raises the lease of a tenure that a reader is about to join, if it
+// ends too soon for that.
+func (t *tenure) suffice(ctx context.Context, until time.Time, o *Params) error {
+	length, need := t.c.Watchdog, t.c.Watchdog/2
+	if o.HasLease {
+		length, need = o.Lease, o.trust()-o.Lease/8
+	}
+	if t.lease.Left(time.Now()) >= need {
+		return nil
+	}
+	return t.extend(ctx, until, length)
+}
+
+// bound gives a read hold with a Lease an end of its own: it shares its tenure with
+// others. It is trusted for left. Nobody is asked about it: its tenure is.
+func (h *Hold) bound(now time.Time, left time.Duration, o *Params) {
+	if o.HasLease {
+		h.own = &renew.Lease{Holder: h}
+		h.own.Confirm(now.Add(left-o.trust()), o.Lease)
+	}
+}
+
+// boundByMaxHold gives a hold that the watchdog keeps the end that Config.MaxHold
+// sets. It is the hold's own: others of its nest, or of its scope, have theirs.
+func (h *Hold) boundByMaxHold() {
+	if most := h.t.c.MaxHold; most > 0 {
+		h.own = &renew.Lease{Holder: h, Until: h.since.Add(most)}
+		h.own.Confirm(h.since, renew.MaxLease)
+	}
+}
+
+// over returns how the hold's own time has ended; "" if it has not.
+func (h *Hold) over(now time.Time) holdctx.Reason {
+	switch {
+	case h.own == nil:
+	case h.own.Left(now) <= 0:
+		return holdctx.Expired
+	case !h.own.Until.IsZero() && !now.Before(h.own.Until):
+		return holdctx.MaxHold
+	}
+	return ""
+}
+
+// Lane implements renew.Holder.
+func (h *Hold) Lane() string { return "" }
+
+// Expired implements renew.Holder.
+func (h *Hold) Expired() {
+	if after := h.expire(time.Now()); after != nil {
+		h.t.c.aftermath.Add(after)
+	}
+}
+
+// Gone implements renew.Holder. It is never called.
+func (h *Hold) Gone() {}
+
+// expire ends a hold whose own time is over, and returns what has to happen then.
+// It counts until its holder releases it, or the tenure ends.
+func (h *Hold) expire(now time.Time) (after func()) {
+	t := h.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	reason := h.over(now)
+	switch {
+	case h.err != nil:
+		return nil
+	case reason == "": // extended at the last moment
+		t.c.Clock.Add(h.own, false)
+		return nil
+	case t.count == t.unfreed+1:
+		_, after = t.loseLocked(reason) // with its last hold
+		return after
+	}
+	err := t.lostError(reason)
+	t.removeLocked(h, err)
+	h.lapsed = true
+	t.unfreed++
+	t.watchLocked()
+	return func() { t.c.Events.Lost(err, h.since, h.at) }
+}
+
+// stoppedLocked notes that the holder of a lapsed hold says that it has stopped, and
+// returns what has to happen then.
+func (h *Hold) stoppedLocked() (after func()) {
+	t := h.t
+	if !h.lapsed {
+		return func() {}
+	}
+	h.lapsed = false
+	t.unfreed--
+	switch {
+	case t.state == tenureLive:
+		left := t.dropLocked(h.reads)
+		return func() {
+			h.closed()
+			t.dropped(left)
+		}
+	case t.unfreed == 0:
+		return func() { t.c.Server.Go(t.freeLapsed) }
+	}
+	return func() {}
+}
+
+// giveBack gives up a place in a tenure that no hold was made of.
+func (t *tenure) giveBack(reads bool) {
+	t.mu.Lock()
+	if t.state != tenureLive {
+		t.mu.Unlock()
+		return
+	}
+	left := t.dropLocked(reads)
+	t.mu.Unlock()
+	t.dropped(left)
+}
+
+// remains is what the end of a hold leaves of its tenure.
+type remains uint8
+
+const (
+	others  remains = iota // holds
+	readers                // holds that only read now: others may read, too
+	nobody                 // it is to be finished
+)
+
+// dropLocked counts one hold less.
+func (t *tenure) dropLocked(reads bool) remains {
+	t.count--
+	if reads {
+		t.reads--
+	}
+	if t.count == 0 {
+		t.inside = false
+		return nobody
+	}
+	t.watchLocked()
+	switch {
+	case t.count == t.reads && !t.shared:
+		t.shareLocked(time.Now())
+		ln := t.line
+		t.c.lines.retain(ln)
+		t.c.Server.Go(func() {
+			ln.reopen()
+			t.c.lines.put(ln)
+		})
+		return readers
+	case !reads:
+		t.wrong = true
+		t.correctLocked()
+	}
+	return others
+}
+
+// dropped does what follows from dropLocked, for holds that nobody releases.
+func (t *tenure) dropped(left remains) {
+	switch left {
+	case others:
+	case readers:
+		t.c.Server.Go(func() { _ = t.downgrade() })
+	case nobody:
+		t.c.Server.Go(func() { _ = t.finish(context.Background()) })
+	}
+}
+
+// joinNested nests a read hold in another one of the same owner: it costs
+// nothing, and several may overlap.
+func (c *Locks) joinNested(ctx context.Context, outer *Hold, o *Params) (*Hold, error) {
+	start := time.Now()
+	t, turn := outer.t, outer
+	if outer.joined != nil {
+		turn = outer.joined
+	}
+	t.mu.Lock()
+	err := outer.err
+	if err == nil {
+		t.count++
+		t.reads++
+		turn.open++
+	}
+	t.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	p := patience{c: c, name: t.lock.name, until: o.Until}
+	h, err := t.enterShared(ctx, turn, o, &p, o.At)
+	if err != nil {
+		if over := outer.Err(); over != nil {
+			return nil, over
+		}
+		return nil, p.asBusy(err)
+	}
+	c.acquired(h, start, false)
+	return h, nil
+}

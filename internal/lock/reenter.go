@@ -1,0 +1,236 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// reenter adds a hold to a live tenure. If it is to nest in outer the caller
+// has the turn for that, and loses it on failure. It fails with errNotNested if
+// outer, or every hold of the scope, has ended.
+//
+// It asks the server once, whether the lock still stands. Whatever becomes of
+// that request, it cannot make an owner, and a number that it leaves is corrected.
+func (t *tenure) reenter(ctx context.Context, outer *Hold, l *Spec, o *Params, p *patience, at callsite.Site) (*Hold, error) {
+	h := &Hold{}
+	h.set(ctx, t, o, at, time.Now())
+	count, err := t.reserve(h, outer, l, o)
+	if err != nil {
+		if outer != nil {
+			outer.siblings().Exit()
+		}
+		return nil, err
+	}
+	lease := t.c.Watchdog
+	if o.HasLease {
+		lease = o.Lease
+	}
+	r := t.op(t.lock.kind.renew, []string{t.id, wire.Millis(lease), count})
+	if h.reads {
+		r = t.op(lua.ReadWriteReadReenter, []string{t.id, wire.Millis(lease)})
+	}
+	r.Stop, r.Until, r.Acks = t.c.Server.Done, p.until, t.c.Server.Acks.Holds
+	err = t.prolong(ctx, &r, lease)
+	if err != nil {
+		t.mu.Lock()
+		t.alone = t.alone || lease > t.length // Redis may keep the lock for longer than the next holder should
+		t.mu.Unlock()
+		t.giveBack(h.reads)
+		t.c.Server.Go(func() {
+			_, _ = r.Outcome() // what is under way must not overtake what corrects it
+			t.shown(count)
+		})
+		h.closed()
+		return nil, err
+	}
+	t.shown(count)
+	h.since = time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state != tenureLive {
+		return nil, t.err
+	}
+	if h.reads {
+		h.bound(h.since, min(t.lease.Left(h.since), o.trust()), o)
+	}
+	t.addLocked(h)
+	t.watchLocked()
+	return h, nil
+}
+
+// prolong runs a request that raises the lease of a live tenure to d, and believes
+// the answer only in time.
+func (t *tenure) prolong(ctx context.Context, o *request.Call, d time.Duration) error {
+	t.mu.Lock()
+	t.longest = max(t.longest, d)
+	t.mu.Unlock()
+	reply, err := o.Run(ctx)
+	r := request.First(reply)
+	if short := o.Doubt(err == nil && r.Int == 1); short != nil {
+		err = short
+	}
+	if err == nil && r.Kind != driver.ReplyInt && !request.WrongType(r.Str) {
+		err = fmt.Errorf("redlatch: %w", driver.ServerError(r.Str, errors.New(r.Str)))
+	}
+	switch {
+	case err != nil:
+		return err
+	case r.Int != 1:
+		t.lose(holdctx.Gone)
+	case t.lease.Left(time.Now()) <= 0:
+		t.lose(holdctx.Expired) // a late reply never revives a hold
+	default:
+		t.confirm(o.Sent, d)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state != tenureLive {
+		return t.err
+	}
+	return nil
+}
+
+// reserve counts a hold that is about to be entered, so that neither the tenure
+// nor its siblings' turn is given up meanwhile. It returns the count that the
+// request is to show.
+func (t *tenure) reserve(h, outer *Hold, l *Spec, o *Params) (count string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state != tenureLive || t.count == 0 {
+		return "", errNotNested
+	}
+	if l.side == writing && t.shared {
+		return "", writeInRead(l.name)
+	}
+	if o.Fenced && t.token == 0 {
+		return "", fmt.Errorf("%w: the hold of lock %q that is to be re-entered has no fencing token; acquire that one with Fenced too", ErrReentry, l.name)
+	}
+	if outer != nil {
+		if outer.err != nil {
+			return "", errNotNested
+		}
+		h.parent = outer
+		outer.open++
+	} else {
+		first := t.firstOfLocked(o.scope)
+		switch {
+		case first == nil:
+			return "", errNotNested
+		case l.nonReentrant:
+			return "", fmt.Errorf("%w: lock %q is non-reentrant and this owner has it", ErrReentry, l.name)
+		}
+		h.joined = first
+		first.open++
+	}
+	t.alone = t.alone || o.Member
+	t.count++
+	if l.side == reading {
+		h.reads, t.alone = true, true // what Redis stores of the read hold lasts until the id ends
+		t.reads++
+		return unchanged, nil
+	}
+	t.nested = true
+	return t.showLocked(), nil
+}
+
+// firstOfLocked returns the hold whose turn the live holds of a scope share.
+func (t *tenure) firstOfLocked(sc *scope) *Hold {
+	for h := t.holds; h != nil; h = h.next {
+		if h.scope != sc {
+			continue
+		}
+		if h.joined != nil {
+			return h.joined
+		}
+		return h
+	}
+	return nil
+}
+
+// counting is what a tenure knows of the hold count that Redis shows: of an
+// exclusive lock its holds, of a read-write lock those that write. Nobody decides by
+// that number, so nothing waits for it: requests that set it may overtake each other,
+// and when all have ended one more follows, if the number has changed meanwhile. It
+// is guarded by tenure.mu.
+type counting struct {
+	nested  bool // it was ever more than one: renewals carry it
+	setting int  // requests under way that carry it
+	wrong   bool // Redis may show another number when they have ended
+}
+
+// unchanged tells a script to leave the count as it is.
+const unchanged = "0"
+
+// showLocked returns the count for a request that shows it, or unchanged. After
+// the request the caller calls shown. Who only reads counts once, whatever happens.
+func (t *tenure) showLocked() string {
+	n := t.count - t.reads
+	if !t.nested || n == 0 {
+		t.wrong = t.nested // on its way to the next holder
+		return unchanged
+	}
+	t.setting++
+	return strconv.Itoa(n)
+}
+
+// shown notes that a request that carried count has ended, however. If that is not
+// the number any more, the clock sends another when no such request is under way.
+func (t *tenure) shown(count string) {
+	if count == unchanged {
+		return
+	}
+	t.mu.Lock()
+	t.setting--
+	t.wrong = t.wrong || count != strconv.Itoa(t.count-t.reads)
+	t.correctLocked()
+	t.mu.Unlock()
+}
+
+// correctLocked has the clock ask about the lock, and show the count with that, if
+// Redis may show another one.
+func (t *tenure) correctLocked() {
+	if t.wrong && t.setting == 0 {
+		t.wrong = false
+		t.c.Clock.Check(&t.lease)
+	}
+}
+
+// downgrade has Redis let others read beside a tenure that only reads from now on.
+// It is sent until it is answered, or the tenure is over: it may be refused.
+func (t *tenure) downgrade() error {
+	o := t.op(lua.ReadWriteDowngrade, []string{t.id, t.lock.channel})
+	reply, err := o.Run(context.Background())
+	if err == nil && reply.Int != 1 {
+		t.lose(holdctx.Gone)
+	}
+	t.mu.Lock()
+	live, over := t.state == tenureLive, t.err
+	t.mu.Unlock()
+	switch {
+	case !live && errors.Is(over, holdctx.ErrNotHeld):
+		return nil // released by the last who read
+	case !live:
+		return over
+	case err != nil:
+		t.c.Events.ReleaseFailed(t.lock.name, t.id, err)
+		if driver.Failure(err).Permanent() {
+			break // that is an answer
+		}
+		t.c.Server.Go(func() {
+			if _, over := request.Pause(context.Background(), t.c.Server.Done, nil, time.Time{}, time.Second); over == nil && t.live() {
+				_ = t.downgrade()
+			}
+		})
+	}
+	return err
+}

@@ -1,0 +1,253 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/request"
+)
+
+// Who owns a hold is told by contexts, never by goroutines. A context that
+// descends from a live hold nests in it; holds nested in the same hold take
+// turns, so the hold count that Redis shows is the depth of the nest. WithOwner is the
+// exception on purpose.
+
+// WithOwner returns a context under which everything is one owner.
+func WithOwner(ctx context.Context) context.Context {
+	return context.WithValue(ctx, scopeKey{}, &scope{nests: make(map[nestKey]*scopeNest)})
+}
+
+type scopeKey struct{}
+
+// A scope is what WithOwner makes.
+type scope struct {
+	mu    sync.Mutex             // guards nests
+	nests map[nestKey]*scopeNest // of locks that are held, or being acquired
+}
+
+type nestKey struct {
+	c    *Locks
+	held any // Lock.held
+}
+
+// A scopeNest is a scope's tenure of one lock.
+type scopeNest struct {
+	slot    chan struct{} // has one value, unless an acquisition of the scope has it
+	t       *tenure       // owned by who has the slot; may be over
+	callers int           // who have the slot, or want it; guarded by scope.mu
+}
+
+// enter returns the scope's nest of a lock. Who enters leaves.
+func (s *scope) enter(l *Spec) *scopeNest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := nestKey{l.c, l.held}
+	n := s.nests[k]
+	if n == nil {
+		n = &scopeNest{slot: make(chan struct{}, 1)}
+		n.slot <- struct{}{}
+		s.nests[k] = n
+	}
+	n.callers++
+	return n
+}
+
+func (s *scope) leave(l *Spec) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.nests[nestKey{l.c, l.held}].callers--
+	s.forgetLocked(l)
+}
+
+// released lets the scope forget a lock that it may not have any more.
+func (s *scope) released(l *Spec) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forgetLocked(l)
+}
+
+func (s *scope) forgetLocked(l *Spec) {
+	k := nestKey{l.c, l.held}
+	if n := s.nests[k]; n != nil && n.callers == 0 && (n.t == nil || !n.t.heldBy(s)) {
+		delete(s.nests, k)
+	}
+}
+
+// heldBy says whether a hold of the scope is live.
+func (t *tenure) heldBy(s *scope) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.firstOfLocked(s) != nil
+}
+
+var errNotNested = errors.New("the outer hold has ended")
+
+// enclosing returns the live hold of this lock that ctx descends from, and the
+// scope it is in, if there are any. It fails if ctx descends from a hold that
+// is over, or from one that would make the caller wait for itself.
+func (l *Spec) enclosing(ctx context.Context) (*Hold, *scope, error) {
+	sc, _ := ctx.Value(scopeKey{}).(*scope)
+	h, _ := ctx.Value(l.held).(*Hold)
+	if h == nil {
+		if l.group != nil {
+			o := &overlap{l}
+			if other, _ := ctx.Value(o).(*Hold); other != nil {
+				return nil, nil, o.refuse(other)
+			}
+		}
+		return nil, sc, nil
+	}
+	if h.t.c != l.c {
+		h, _ = ctx.Value(memberKey{l.c, l.held}).(*Hold) // of a Multi of several clients
+	}
+	if h == nil {
+		return nil, nil, fmt.Errorf("%w: the context descends from a hold of lock %q of another client, which cannot be re-entered from this one; acquire with a context that does not descend from it", ErrReentry, l.name)
+	}
+	if err := h.Err(); err != nil {
+		return nil, nil, err
+	}
+	if l.nonReentrant {
+		return nil, nil, fmt.Errorf("%w: lock %q is non-reentrant and the context descends from a hold of it", ErrReentry, l.name)
+	}
+	return h, sc, nil
+}
+
+// enterScope acquires or re-enters the lock for a scope.
+func (c *Locks) enterScope(ctx context.Context, l *Spec, sc *scope, o *Params, outer *Hold) (*Hold, error) {
+	start := time.Now()
+	n := sc.enter(l)
+	defer sc.leave(l)
+	p := patience{c: c, name: l.name, until: o.Until}
+	if o.Once {
+		select {
+		case <-n.slot:
+		default:
+			return nil, p.asBusy(request.ErrWaitOver)
+		}
+	} else if _, err := request.Await(ctx, c.Server.Done, n.slot, p.until); err != nil {
+		return nil, p.asBusy(err)
+	}
+	defer func() { n.slot <- struct{}{} }()
+	o.scope = sc
+	if n.t != nil {
+		h, err := n.t.joinScope(ctx, l, o, &p, o.At)
+		if !errors.Is(err, errNotNested) {
+			if err == nil {
+				c.acquired(h, start, false)
+			}
+			return h, p.asBusy(err)
+		}
+	}
+	var h *Hold
+	var err error
+	if outer != nil {
+		h, err = c.nest(ctx, l, outer, o)
+	} else {
+		h, err = c.acquire(ctx, l, o)
+	}
+	if err == nil {
+		n.t = h.t
+	}
+	return h, err
+}
+
+// joinScope adds a hold to the tenure of a scope. It fails with errNotNested if
+// none of the scope's holds lives.
+func (t *tenure) joinScope(ctx context.Context, l *Spec, o *Params, p *patience, at callsite.Site) (*Hold, error) {
+	writes, reads := false, false
+	t.mu.Lock()
+	for h := t.holds; h != nil; h = h.next {
+		if h.scope == o.scope {
+			reads = reads || h.reads
+			writes = writes || !h.reads
+		}
+	}
+	join := l.side == reading && reads
+	var first *Hold
+	if join {
+		first = t.firstOfLocked(o.scope)
+		t.count++
+		t.reads++
+		first.open++
+	}
+	t.mu.Unlock()
+	switch {
+	case join:
+		h, err := t.enterShared(ctx, first, o, p, at)
+		if errors.Is(err, errRejoin) {
+			err = errNotNested
+		}
+		return h, err
+	case l.side == writing && reads && !writes:
+		return nil, writeInRead(l.name)
+	}
+	return t.reenter(ctx, nil, l, o, p, at)
+}
+
+// nest re-enters the lock from outer, after its siblings.
+func (c *Locks) nest(ctx context.Context, l *Spec, outer *Hold, o *Params) (*Hold, error) {
+	switch {
+	case outer.reads && l.side == writing:
+		return nil, writeInRead(l.name)
+	case outer.reads:
+		return c.joinNested(ctx, outer, o)
+	}
+	start := time.Now()
+	at := o.At
+	p := patience{c: c, name: l.name, until: o.Until, owner: outer.t.id}
+	p.ttl = max(0, outer.t.lease.Left(start))
+	if err := p.amongSiblings(ctx, outer, o, at); err != nil {
+		return nil, err
+	}
+	h, err := outer.t.reenter(ctx, outer, l, o, &p, at)
+	if err != nil {
+		if over := outer.Err(); over != nil {
+			return nil, over
+		}
+		return nil, p.asBusy(err)
+	}
+	c.acquired(h, start, false)
+	return h, nil
+}
+
+// amongSiblings waits until it is the caller's turn to nest in outer.
+func (p *patience) amongSiblings(ctx context.Context, outer *Hold, o *Params, at callsite.Site) error {
+	g := outer.siblings()
+	if o.Once {
+		if g.TryEnter() {
+			return nil
+		}
+		return p.asBusy(request.ErrWaitOver)
+	}
+	w := p.c.newWaiter()
+	defer p.c.freeWaiter(w)
+	if g.Enter(w.Waiter) {
+		return nil
+	}
+	err := p.await(ctx, w, outer.End().Done(), func(waited time.Duration) {
+		p.c.Events.SlowWait(p.name, waited, at, outer.t.site())
+	})
+	if err == nil {
+		w.Take()
+		return nil
+	}
+	if !g.Cancel(w.Waiter) {
+		w.Take()
+		g.Exit()
+	}
+	if over := outer.Err(); over != nil {
+		return over
+	}
+	return p.asBusy(err)
+}
+
+// memberKey is heldKey for the locks of one client, where those of several have
+// one name.
+type memberKey struct {
+	c    *Locks
+	held any
+}

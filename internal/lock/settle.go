@@ -1,0 +1,65 @@
+package lock
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/request"
+)
+
+// reap releases an id of ours that has no live tenure. It is a single attempt: more
+// will follow.
+func (c *Locks) reap(l *Spec, id string) {
+	if l.kind.fair {
+		c.quit(l, quitter{id: id})
+		return
+	}
+	o := request.Call{Server: c.Server, Script: l.kind.release, Keys: l.keys, Args: l.args(l.kind.releaseArgs([]string{id, l.channel, "0"})), Lease: c.Watchdog, Stop: c.Server.Over, Single: true}
+	_, _ = o.Run(context.Background())
+}
+
+// stray releases an id that was found in a lock if it is of this client and
+// nobody here has it: a request that came late has put it there. (In a group,
+// that of who has other values is nothing unusual.)
+func (c *Locks) stray(l *Spec, owner string) {
+	if wireClient(owner) != c.ID || c.lines.known(l.name, owner) || c.lapsed.has(owner) || (l.group != nil && !c.Server.Orphans.Has(owner)) {
+		return
+	}
+	c.Server.Go(func() { c.reap(l, owner) })
+}
+
+// lapsed are the ids that were lost by their windows, for as long as they may stand
+// in Redis. That time is their holders', to stop: nobody else releases them.
+type lapsed struct {
+	mu    sync.Mutex // guards what follows
+	until map[string]time.Time
+	most  int // so many are kept before those are looked for whose time is over
+}
+
+func (s *lapsed) add(id string, length time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if len(s.until) >= s.most {
+		maps.DeleteFunc(s.until, func(_ string, until time.Time) bool { return now.After(until) })
+		s.most = 2*len(s.until) + 64
+	}
+	if s.until == nil {
+		s.until = make(map[string]time.Time)
+	}
+	s.until[id] = now.Add(length)
+}
+
+func (s *lapsed) remove(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.until, id)
+}
+
+func (s *lapsed) has(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().Before(s.until[id])
+}

@@ -1,0 +1,131 @@
+package lock
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/twins"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// A Spec says which lock it is, and how it differs from others. It is immutable once
+// it has been used.
+type Spec struct {
+	c            *Locks
+	name         string
+	kind         *kind
+	channel      string                  // where its release is told; empty: nowhere
+	keys         []string                // of its scripts
+	fencedKeys   []string                // of those of an acquisition that is to have a token
+	fenced       bool                    // every acquisition is
+	backoff      func(int) time.Duration // how to wait for it; nil: by messages
+	held         any                     // heldKey(name), converted once
+	nonReentrant bool
+	side         side     // of a read-write lock
+	writers      string   // key of those who wait to write and have precedence
+	group        *group   // of a group lock
+	more         []string // arguments that every script of this lock gets behind its own; nil: none
+	err          error    // a name that cannot be used
+}
+
+// Plain returns the reentrant lock with this name.
+func (c *Locks) Plain(name string) Spec {
+	l := Spec{
+		c: c, name: name, kind: plainLock, channel: wire.Prefix(wire.LockChannel, name),
+		keys: []string{name}, fencedKeys: []string{name, wire.Prefix(wire.LockToken, name)}, held: heldKey(name),
+	}
+	if err := wire.CheckName(name); err != nil {
+		l.err = fmt.Errorf("redlatch: %w", err)
+	}
+	return l
+}
+
+// NonReentrant returns the same lock, which refuses whoever has it already.
+func (l *Spec) NonReentrant() Spec {
+	strict := *l
+	strict.nonReentrant = true
+	return strict
+}
+
+// Owns says whether a holder of what has the lock's name in Redis has this lock, by
+// the mode and the value that are stored of it, and what the value is.
+func (l *Spec) Owns(mode, value string) (string, bool) {
+	switch {
+	case l.group != nil:
+		return l.group.owns(value)
+	case l.side != neither:
+		return value, mode == l.side.mode()
+	}
+	return value, true
+}
+
+// Whole says whether the lock is all that has its name in Redis.
+func (l *Spec) Whole() bool { return l.group == nil && l.side == neither }
+
+// Fenced returns the lock with this name of which every acquisition has a token.
+func (c *Locks) Fenced(name string) Spec {
+	l := c.Plain(name)
+	l.fenced = true
+	return l
+}
+
+// Forcing returns the first arguments of the script that frees the lock whoever has
+// it; those of Seen follow.
+func (l *Spec) Forcing() []string { return []string{l.channel} }
+
+// Force frees the lock if one of those has it that args name, and says whether it did,
+// or may have.
+func (l *Spec) Force(ctx context.Context, args []string) (bool, error) {
+	o := request.Call{Server: l.c.Server, Script: l.kind.force, Keys: l.keys, Args: args, Lease: l.c.Watchdog, Stop: l.c.Server.Done}
+	reply, err := o.Run(ctx)
+	return o.Unknown || reply.Int == 1, err
+}
+
+// Name returns the lock's name.
+func (l *Spec) Name() string { return l.name }
+
+// Err says why the name cannot be used; nil if it can.
+func (l *Spec) Err() error { return l.err }
+
+// sharedWithTwin returns what a lock shares with its twin and must not; "" if nothing.
+func (l *Spec) sharedWithTwin() string {
+	switch {
+	case l.kind.fair:
+		return twins.Queues
+	case l.writers != "":
+		return twins.Writers
+	}
+	return ""
+}
+
+// Refuse has every method of a lock that nobody has used yet fail with err.
+func (l *Spec) Refuse(err error) { l.err = err }
+
+// Exclusive says whether one at a time has the lock.
+func (l *Spec) Exclusive() bool { return l.side != reading }
+
+// Compare orders locks that are acquired together.
+func Compare(a, b *Spec) int {
+	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.c.Name, b.c.Name), cmp.Compare(a.lineName(), b.lineName()))
+}
+
+// Same says whether two locks of one client exclude each other, or are two sides of
+// one.
+func Same(a, b *Spec) bool {
+	return a.c == b.c && a.name == b.name && (a.group == nil || b.group == nil || a.group.overlaps(b.group))
+}
+
+// Client returns the locks of the client that the lock is of.
+func (l *Spec) Client() *Locks { return l.c }
+
+// Key returns what callers must have in common to line up with each other.
+func (l *Spec) Key() string { return l.lineName() }
+
+// Within says whether ctx descends from a hold of the lock, or an owner.
+func (l *Spec) Within(ctx context.Context) bool {
+	outer, sc, err := l.enclosing(ctx)
+	return outer != nil || sc != nil || err != nil
+}

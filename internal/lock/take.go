@@ -1,0 +1,209 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/renew"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+var errFencedRead = errors.New("redlatch: Fenced is for holds that exclude others; readers share the lock, and a token could tell none of them from the others")
+
+// Enter acquires or re-enters the lock.
+func (l *Spec) Enter(ctx context.Context, o *Params) (*Hold, error) {
+	if l.err != nil {
+		return nil, l.err
+	}
+	o.Fenced = o.Fenced || l.fenced
+	if o.Fenced && l.side == reading {
+		return nil, errFencedRead
+	}
+	if err := l.c.open(); err != nil {
+		return nil, err
+	}
+	if shared := l.sharedWithTwin(); shared != "" {
+		if err := l.c.Twins.Use(shared, l.name); err != nil {
+			return nil, err
+		}
+	}
+	outer, sc, err := l.enclosing(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case ctx.Err() != nil:
+		return nil, l.c.Errors.Busy(Busy{Name: l.name, Cause: request.ContextError(ctx)})
+	case sc != nil:
+		return l.c.enterScope(ctx, l, sc, o, outer)
+	case outer != nil:
+		return l.c.nest(ctx, l, outer, o)
+	}
+	return l.c.acquire(ctx, l, o)
+}
+
+// take asks for the lock. It returns "" if it is the tenure's now, else who
+// has it and for how long. On failure it leaves the gate once it is known that
+// the lock was not taken, or has been released.
+func (t *tenure) take(ctx context.Context, until time.Time) (owner string, ttl time.Duration, err error) {
+	o := t.op(t.lock.kind.take, t.args[:2])
+	facts, err := t.ask(ctx, &o, until, 2)
+	if err != nil || facts == nil {
+		return "", 0, err
+	}
+	return facts[1].Str, wire.FromMillis(facts[0].Int), nil
+}
+
+// ask is take with a request that was prepared, and returns what the server
+// says, so many facts, if it does not give the lock.
+func (t *tenure) ask(ctx context.Context, o *request.Call, until time.Time, n int) ([]driver.Reply, error) {
+	o.Stop, o.Until, o.Acks = t.c.Server.Done, until, t.c.Server.Acks.Holds
+	t.fence(o)
+	reply, err := o.Run(ctx)
+	if short := o.Doubt(err == nil && reply.Kind == driver.ReplyInt); short != nil {
+		o.Unknown, err = true, short // the server has it, and may forget it
+	}
+	if o.Uncertain(err) {
+		t.suspected()
+	}
+	if err != nil {
+		t.abandon(o)
+		return nil, err
+	}
+	if reply.Kind == driver.ReplyInt {
+		t.taken(o.Sent, reply.Int)
+		return nil, nil
+	}
+	if len(reply.List) != n {
+		t.abandon(o)
+		return nil, request.Unexpected(reply, o.Script)
+	}
+	return reply.List, nil
+}
+
+// abandon leaves the gate for a caller whose take has failed. If a request is
+// under way its outcome is waited for first: a release sent now could overtake
+// it. Should it succeed, the next goroutine of this process inherits the lock.
+func (t *tenure) abandon(o *request.Call) {
+	if o.Pending == nil {
+		t.forgo()
+		t.c.leave(t.line)
+		return
+	}
+	pending := *o
+	t.c.Server.Go(func() {
+		reply, err := pending.Outcome()
+		short := pending.Doubt(err == nil && reply.Kind == driver.ReplyInt)
+		if pending.Uncertain(err) || short != nil {
+			t.suspected()
+		}
+		if err != nil || reply.Kind != driver.ReplyInt || short != nil {
+			t.forgo()
+			t.c.leave(t.line)
+			return
+		}
+		t.taken(pending.Sent, reply.Int)
+		t.passOn()
+	})
+}
+
+// passOn gives a taken tenure that nobody wants any more to the next goroutine
+// of this process, or releases it.
+func (t *tenure) passOn() {
+	if t.arrive() {
+		_ = t.finish(context.Background())
+		return
+	}
+	t.forgo()
+	t.c.leave(t.line)
+}
+
+// trusted says whether a tenure that was just taken may be given to a holder.
+// One with less than half of its watchdog lease left is renewed first.
+func (t *tenure) trusted(ctx context.Context, until, now time.Time) bool {
+	left := t.lease.Left(now)
+	if left > t.length/2 || (left > 0 && !t.watch) {
+		return true
+	}
+	if left <= 0 {
+		return false
+	}
+	o := t.op(t.lock.kind.renew, []string{t.id, t.args[0], unchanged})
+	o.Stop, o.Until = t.c.Server.Done, until
+	reply, err := o.Run(ctx)
+	if err != nil || o.Short != nil || request.First(reply).Int != 1 || t.lease.Left(time.Now()) <= 0 {
+		return false
+	}
+	t.confirm(o.Sent, t.length)
+	return t.lease.Left(time.Now()) > 0
+}
+
+// renewLocks renews a batch of leases with one script, each with a result of
+// its own.
+func (c *Locks) renewLocks(s *script.Script, batch []*renew.Lease) {
+	keys := make([]string, 0, len(batch))
+	args := make([]string, 0, 3*len(batch))
+	counts := make([]string, len(batch))
+	bound, now := c.Watchdog, time.Now()
+	prolongs := false
+	for i, l := range batch {
+		t := l.Holder.(*tenure) //nolint:forcetypeassert // this kind's holders are tenures
+		if l.Ask > 0 {
+			prolongs = true
+			bound = min(bound, 3*l.Left(now)) // there must be time for another attempt
+		}
+		t.mu.Lock()
+		if t.state == tenureLive {
+			counts[i] = t.showLocked()
+			keys = append(keys, t.lock.name)
+			args = append(append(args, t.id, wire.Millis(l.Ask), counts[i]), t.lock.more...)
+		}
+		t.mu.Unlock()
+	}
+	if len(keys) == 0 {
+		return
+	}
+	o := request.Call{Server: c.Server, Script: s, Keys: keys, Args: args, Lease: bound, Stop: c.Server.Over, Single: true, Acks: c.Server.Acks.Renews && prolongs}
+	reply, err := o.Run(context.Background())
+	if err == nil && len(reply.List) != len(keys) {
+		err = request.Unexpected(reply, o.Script)
+	}
+	if err != nil {
+		c.Events.RenewFailed(len(keys), err)
+	}
+	short, n := err == nil && o.DoubtRenewals(len(keys)), 0
+	for i, l := range batch {
+		if counts[i] == "" {
+			continue
+		}
+		t := l.Holder.(*tenure) //nolint:forcetypeassert // as above
+		if err == nil {
+			l.Result = t.renewal(reply.List[n])
+		}
+		t.shown(counts[i])
+		if short && l.Ask > 0 && l.Result == renew.Confirmed {
+			l.Result = renew.Failed
+		}
+		n++
+	}
+}
+
+// renewal judges the server's answer.
+func (t *tenure) renewal(r driver.Reply) renew.Result {
+	if r.Kind == driver.ReplyInt && r.Int == 1 {
+		return renew.Confirmed
+	}
+	if r.Kind != driver.ReplyInt && !request.WrongType(r.Str) {
+		t.c.Events.RenewFailed(1, errors.New(wire.Text(r.Str)))
+		return renew.Failed
+	}
+	return renew.Gone
+}
+
+func wireClient(owner string) string {
+	id, _ := wire.ClientOf(owner)
+	return id
+}

@@ -1,0 +1,185 @@
+package lock
+
+import (
+	"context"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/renew"
+	"github.com/redlatch/redlatch/internal/request"
+)
+
+// takeOver gives the caller the tenure that was passed to it, or makes a new
+// one of it with one round trip: a turn, if the quantum is over, or a transfer,
+// if it is not a watchdog's or not asked for one, or the two are released
+// differently. It returns neither a hold nor
+// an error if there is nothing to take over any more: then the caller competes.
+// On failure the gate has been left, or will be.
+func (c *Locks) takeOver(ctx context.Context, old *tenure, l *Spec, o *Params, until time.Time, at callsite.Site) (*Hold, error) {
+	if l.kind != old.lock.kind {
+		if old.retire() { // the caller is to read what was held to write
+			_ = old.sendRelease()
+		}
+		return nil, nil
+	}
+	now := time.Now()
+	ln := old.line
+	fresh := renew.Elapsed(old.lease.Confirmed(), now) <= old.length/3
+	turn := ln.turns.Over(now)
+	alike := old.lock.kind == l.kind && old.lock.channel == l.channel // a spin lock's release tells nobody
+	if fresh && !turn && alike && old.watch && !o.HasLease && !o.Fenced && !o.Member && old.lease.Left(now) <= old.length {
+		return old.adopt(ctx, o, at, now), nil
+	}
+	if !old.retire() {
+		return nil, nil
+	}
+	t := c.newTenure(ln, l, o)
+	if turn {
+		return c.turn(ctx, old, t, o, until, at)
+	}
+	return c.transfer(ctx, old, t, o, until, at)
+}
+
+// retire ends a tenure that is to move to another id, and says whether it was
+// still live.
+func (t *tenure) retire() bool {
+	t.c.Clock.Remove(&t.lease)
+	t.line.dropCurrent(t)
+	t.mu.Lock()
+	live := t.state == tenureLive
+	if live {
+		t.state, t.err = tenureOver, holdctx.ErrReleased
+	}
+	t.mu.Unlock()
+	t.orphan()
+	return live
+}
+
+// depart leaves the gate for whoever has released the lock to n others, and notes
+// what is owed for it. That is kept for a while: who wants the lock next is to know.
+func (t *tenure) depart(n, foreign int) {
+	ln, now := t.line, time.Now()
+	if !t.member && (n > 0 || t.c.Blind.Yields(t.lock.channel, ln.turns.Reign, now)) {
+		ln.turns.Yield(max(0, n), foreign, now)
+		if t.lock.writers != "" {
+			ln.turns.Briefly(now)
+		}
+		t.c.lines.keep(ln)
+	} else if n == 0 && !t.member {
+		ln.turns.Free()
+	}
+	t.c.leave(ln)
+}
+
+// listens says whether who owes a turn listens for it to be taken. Messages of a
+// group are about any of its values, and two that each listen would take one another
+// for waiters.
+func (l *Spec) listens() bool { return l.backoff == nil && l.group == nil }
+
+// turn lets other processes have the lock, if any of them waits; else it moves
+// from old to t. A replica that does not know of it yet has the lock as old's, which
+// keeps everybody else out as well. So replicas are asked only where t is to have
+// more than old had, or where its renewals would need them.
+func (c *Locks) turn(ctx context.Context, old, t *tenure, o *Params, until time.Time, at callsite.Site) (*Hold, error) {
+	ln := t.line
+	own, last := c.Server.Own(&ln.news, t.lock.channel), "0"
+	if t.lock.backoff != nil || ln.turns.Last(time.Now()) { // who spins cannot be seen
+		last = "1"
+	}
+	foreign := ln.news.Foreign()
+	ln.news.Expect()
+	q := t.op(t.lock.kind.turn, []string{old.id, t.id, t.args[0], t.lock.channel, own, last})
+	t.fence(&q)
+	q.Stop, q.Until = c.Server.Done, until
+	q.Acks = c.Server.Acks.Renews || (c.Server.Acks.Holds && (t.fenced || !t.watch))
+	reply, err := q.Run(ctx)
+	if short := q.Doubt(err == nil && len(reply.List) == 1); short != nil {
+		err = short
+	}
+	if q.Unknown {
+		t.suspected()
+	}
+	switch {
+	case err != nil:
+		ln.news.Answered(q.Unknown || q.Pending != nil)
+		c.abandonMove(old, t, &q, func(r driver.Reply) bool { return len(r.List) == 1 })
+		return nil, err
+	case len(reply.List) == 1:
+		ln.news.Answered(false)
+		return c.moved(ctx, t, &q, reply.List[0].Int, o, at), nil
+	case reply.Kind != driver.ReplyInt:
+		ln.news.Answered(true)
+		c.abandonMove(old, t, &q, nil)
+		return nil, request.Unexpected(reply, q.Script)
+	case reply.Int < 0 && !q.Unknown:
+		ln.news.Answered(false) // lost on the way; nobody held it
+	default:
+		ln.news.Answered(true)
+		ln.turns.Yield(int(max(0, reply.Int)), foreign, time.Now())
+		if t.lock.listens() {
+			ln.listen(c, t.lock.channel)
+		}
+	}
+	t.forgo()
+	return nil, nil
+}
+
+// transfer moves the lock from old to t with a lease of its own.
+func (c *Locks) transfer(ctx context.Context, old, t *tenure, o *Params, until time.Time, at callsite.Site) (*Hold, error) {
+	q := t.op(t.lock.kind.transfer, []string{old.id, t.id, t.args[0]})
+	t.fence(&q)
+	q.Stop, q.Until, q.Acks = c.Server.Done, until, c.Server.Acks.Holds
+	reply, err := q.Run(ctx)
+	if short := q.Doubt(err == nil && reply.Int > 0); short != nil {
+		err = short
+	}
+	if q.Unknown {
+		t.suspected()
+	}
+	switch {
+	case err != nil:
+		c.abandonMove(old, t, &q, func(r driver.Reply) bool { return r.Int > 0 })
+		return nil, err
+	case reply.Int > 0:
+		return c.moved(ctx, t, &q, reply.Int, o, at), nil
+	}
+	t.forgo()
+	return nil, nil
+}
+
+// moved begins a tenure that the server has confirmed, if that came in time.
+func (c *Locks) moved(ctx context.Context, t *tenure, q *request.Call, token int64, o *Params, at callsite.Site) *Hold {
+	t.taken(q.Sent, token)
+	now := time.Now()
+	if t.trusted(ctx, q.Until, now) {
+		t.line.turns.Begin(now, false) // before it begins: it can be lost at once, and the line with it
+		if h := t.begin(ctx, o, at, now); h != nil {
+			return h
+		}
+	}
+	t.forgo()
+	return nil
+}
+
+// abandonMove leaves the gate for a caller whose turn or transfer has failed.
+// What is under way is waited for; if it made t the owner, the next goroutine
+// of this process gets the lock.
+func (c *Locks) abandonMove(old, t *tenure, q *request.Call, isMoved func(driver.Reply) bool) {
+	move := *q
+	c.Server.Go(func() {
+		reply, err := move.Outcome()
+		if err == nil && isMoved != nil && isMoved(reply) && move.Doubt(true) == nil {
+			t.confirm(move.Sent, t.length)
+			t.passOn()
+			return
+		}
+		// Nobody knows whose it is, so both ids are released, now and later.
+		old.suspected()
+		t.suspected()
+		_ = old.sendRelease()
+		_ = t.sendRelease()
+		c.leave(t.line)
+	})
+}

@@ -1,0 +1,179 @@
+package lock
+
+import (
+	"context"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// Members of one client and, in a cluster, one slot are taken with one request,
+// all of them or none, if nobody of this process has or wants one of them. Who
+// has to wait for a member does that as for any lock.
+
+// joint returns the locks that can be taken together with the first one.
+func joint(ctx context.Context, order []*Spec, fenced bool) []*Spec {
+	first := order[0]
+	var locks []*Spec
+	for _, l := range order {
+		switch {
+		case l.c != first.c, l.kind != plainLock, l.fenced || fenced, l.Within(ctx):
+			continue
+		case l.c.Server.Traits.Cluster && wire.Slot(l.name) != wire.Slot(first.name):
+			continue
+		}
+		locks = append(locks, l)
+	}
+	if len(locks) < 2 || locks[0] != first {
+		return nil
+	}
+	return locks
+}
+
+// Together takes the first of some locks, and those that can be taken with it, if all
+// are free. It returns their holds, or which one is not free, with the error that says
+// so, or an error of the request; or nothing if the locks are to be taken one by one.
+func Together(ctx context.Context, order []*Spec, p *Params) (holds []*Hold, missing *Spec, err error) {
+	locks := joint(ctx, order, p.Fenced)
+	if locks == nil {
+		return nil, nil, nil
+	}
+	c := locks[0].c
+	if err := c.open(); err != nil {
+		return nil, nil, err
+	}
+	start := time.Now()
+	ts := enterAll(locks, p)
+	if ts == nil {
+		return nil, nil, nil
+	}
+	o := ts[0].op(lua.MultiLockTake, make([]string, 1, len(ts)+1))
+	o.Keys, o.Args[0] = make([]string, len(ts)), ts[0].args[0]
+	for i, t := range ts {
+		o.Keys[i] = t.lock.name
+		o.Args = append(o.Args, t.id)
+	}
+	o.Stop, o.Until, o.Acks = c.Server.Done, p.Until, c.Server.Acks.Holds
+	reply, err := o.Run(ctx)
+	if short := o.Doubt(err == nil && reply.Kind == driver.ReplyInt); short != nil {
+		o.Unknown, err = true, short
+	}
+	if o.Uncertain(err) {
+		for _, t := range ts {
+			t.suspected()
+		}
+	}
+	w := patience{c: c, name: locks[0].name}
+	switch {
+	case err != nil:
+		abandonAll(ts, &o)
+		return nil, nil, w.asBusy(err)
+	case reply.Kind == driver.ReplyInt:
+		holds, err := beginAll(ctx, ts, p, &o, start)
+		return holds, nil, err
+	}
+	abandonAll(ts, &o)
+	if len(reply.List) != 3 || reply.List[0].Int < 1 || reply.List[0].Int > int64(len(ts)) {
+		return nil, nil, request.Unexpected(reply, o.Script)
+	}
+	missing = locks[reply.List[0].Int-1]
+	owner := reply.List[2].Str
+	c.stray(missing, owner)
+	return nil, missing, c.Errors.Busy(Busy{Name: missing.name, Owner: owner, TTL: max(0, wire.FromMillis(reply.List[1].Int))})
+}
+
+// enterAll goes through the gates of all locks, or of none.
+func enterAll(locks []*Spec, p *Params) []*tenure {
+	ts := make([]*tenure, 0, len(locks))
+	for _, l := range locks {
+		ln := l.c.lines.get(l)
+		if !ln.gate.TryEnter() {
+			l.c.lines.put(ln)
+		} else if t := l.c.newTenure(ln, l, p); ln.turns.Owes(ln.news.Foreign(), time.Now()) > 0 {
+			t.forgo()
+			l.c.leave(ln)
+		} else {
+			ts = append(ts, t)
+			continue
+		}
+		for _, t := range ts {
+			t.forgo()
+			t.c.leave(t.line)
+		}
+		return nil
+	}
+	return ts
+}
+
+// abandonAll is tenure.abandon for many.
+func abandonAll(ts []*tenure, o *request.Call) {
+	leave := func() {
+		for _, t := range ts {
+			t.forgo()
+			t.c.leave(t.line)
+		}
+	}
+	if o.Pending == nil {
+		leave()
+		return
+	}
+	pending := *o
+	pending.Server.Go(func() {
+		reply, err := pending.Outcome()
+		short := pending.Doubt(err == nil && reply.Kind == driver.ReplyInt)
+		if pending.Uncertain(err) || short != nil {
+			for _, t := range ts {
+				t.suspected()
+			}
+		}
+		if err != nil || reply.Kind != driver.ReplyInt || short != nil {
+			leave()
+			return
+		}
+		for _, t := range ts {
+			t.taken(pending.Sent, 1)
+			t.passOn()
+		}
+	})
+}
+
+// beginAll returns the holds of tenures that were taken, if that is known in time;
+// else none.
+func beginAll(ctx context.Context, ts []*tenure, p *Params, o *request.Call, start time.Time) ([]*Hold, error) {
+	holds := make([]*Hold, 0, len(ts))
+	for _, t := range ts {
+		t.taken(o.Sent, 1)
+		now := time.Now()
+		var h *Hold
+		if t.trusted(ctx, o.Until, now) {
+			// Before it begins: it can be lost at once, and the line with it.
+			t.line.turns.Settled(t.line.news.Foreign(), now)
+			t.line.turns.Begin(now, true)
+			h = t.begin(ctx, p, p.At, now)
+		}
+		if h == nil { // revoked, closed or too late
+			t.forgo()
+			t.c.leave(t.line)
+			continue
+		}
+		holds = append(holds, h)
+	}
+	err := ts[0].c.open()
+	for _, h := range holds {
+		switch {
+		case err != nil:
+			h.refuse()
+		case len(holds) < len(ts):
+			h.t.c.Server.Go(func() { _ = h.Release(context.Background()) })
+		default:
+			h.t.c.acquired(h, start, false)
+		}
+	}
+	if err != nil || len(holds) < len(ts) {
+		return nil, err
+	}
+	return holds, nil
+}

@@ -1,0 +1,338 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/gate"
+	"github.com/redlatch/redlatch/internal/handoff"
+	"github.com/redlatch/redlatch/internal/request"
+)
+
+// The way to a lock: line up with the other callers of this process, try,
+// subscribe, try again, and then sleep until there is a message, the lock's
+// TTL is over or two seconds have passed, and try. Messages are hints, so
+// there is always a timer behind them; a subscription that does not work
+// degrades to polling.
+
+// acquire gets the lock for a caller that does not have it already.
+func (c *Locks) acquire(ctx context.Context, l *Spec, o *Params) (*Hold, error) {
+	if l.side == reading {
+		return c.acquireRead(ctx, l, o)
+	}
+	start := time.Now()
+	p := patience{c: c, name: l.name, until: o.Until}
+	if l.kind.fair {
+		o, p := *o, p // which lineUp keeps: callers of other locks need not pay for that
+		h, err := c.lineUp(ctx, l, &o, &p, o.At)
+		return p.end(h, err, start, false)
+	}
+	ln := c.lines.get(l)
+	passed, err := p.enterSide(ctx, ln, l, o, o.At)
+	if err != nil {
+		return nil, err
+	}
+	var h *Hold
+	wish := c.wishOf(l, &p)
+	if passed != nil {
+		h, err = c.takeOver(ctx, passed, l, o, p.until, o.At)
+	}
+	if h == nil && err == nil {
+		h, err = c.compete(ctx, ln, l, o, &p, o.At)
+	}
+	wish.over()
+	return p.end(h, err, start, passed != nil && err == nil && h.t == passed)
+}
+
+// end tells the caller how it went.
+func (p *patience) end(h *Hold, err error, start time.Time, handedOff bool) (*Hold, error) {
+	if err != nil {
+		return nil, p.asBusy(err)
+	}
+	if p.c.open() != nil {
+		// Close came while the request was under way. Nobody works under this
+		// hold yet, so its lock need not wait for its TTL.
+		h.refuse()
+		return nil, request.ErrClosed
+	}
+	p.c.acquired(h, start, handedOff)
+	return h, nil
+}
+
+func (c *Locks) acquired(h *Hold, start time.Time, handedOff bool) {
+	if c.Events.Acquired != nil {
+		h.t.mu.Lock()
+		e := Acquired{Name: h.t.lock.name, Owner: h.t.id, Waited: h.since.Sub(start), Count: h.t.count, HandedOff: handedOff}
+		if h.reads {
+			e.Count = 1
+		}
+		h.t.mu.Unlock()
+		c.Events.Acquired(e)
+	}
+}
+
+// compete tries for the lock against other processes. The caller is inside the
+// gate; on failure it no longer is.
+func (c *Locks) compete(ctx context.Context, ln *line, l *Spec, o *Params, p *patience, at callsite.Site) (*Hold, error) {
+	t := c.newTenure(ln, l, o)
+	var late request.Lateness
+	tries := 0
+	for {
+		err := p.payTurns(ctx, ln, l, o.Once)
+		if err != nil {
+			t.forgo()
+			c.leave(ln)
+			return nil, err
+		}
+		owner, ttl, err := t.take(ctx, p.until)
+		now := time.Now()
+		switch {
+		case err != nil:
+			return nil, err // take has left the gate, or will
+		case owner == "" && t.trusted(ctx, p.until, now):
+			// Before it begins: it can be lost at once, and the line with it.
+			if ln.turns.Owed > 0 {
+				ln.turns.Settled(ln.news.Foreign(), now)
+			}
+			ln.turns.Begin(now, true)
+			if l.group != nil {
+				ln.news.Stop() // only who waits listens
+			}
+			if h := t.begin(ctx, o, at, now); h != nil {
+				return h, nil
+			}
+			// Revoked, or the client closed, before it began.
+			t.forgo()
+			if err = c.open(); err == nil {
+				t = c.newTenure(ln, l, o)
+				continue
+			}
+		case owner == "":
+			// Taken, but the reply came too late to trust it.
+			t.forgo()
+			if err = late.Again(ctx, c.Server, o.Once, p.until); err == nil {
+				t = c.newTenure(ln, l, o)
+				continue
+			}
+		}
+		if err != nil {
+			c.leave(ln)
+			return nil, err
+		}
+		ln.saw(owner, ttl)
+		p.owner, p.ttl = owner, max(0, ttl)
+		c.stray(l, owner)
+		tries++
+		switch {
+		case o.Once:
+			err = request.ErrWaitOver
+		case l.backoff != nil:
+			_, err = request.Pause(ctx, c.Server.Done, nil, p.until, c.ask(l.backoff, tries, ln, t))
+		default:
+			ln.listen(c, l.channel)
+			err = p.sleep(ctx, ln, ttl)
+		}
+		if err != nil {
+			t.forgo()
+			c.leave(ln)
+			return nil, err
+		}
+	}
+}
+
+// ask asks a backoff how long to pause. It is the user's: if it panics, the others
+// of this process go on without the caller.
+func (c *Locks) ask(b func(int) time.Duration, tries int, ln *line, t *tenure) (pause time.Duration) {
+	answered := false
+	defer func() {
+		if !answered {
+			t.forgo()
+			c.leave(ln)
+		}
+	}()
+	pause = max(b(tries), shortestBackoff)
+	answered = true
+	return pause
+}
+
+// patience says how long a caller waits.
+type patience struct {
+	c     *Locks
+	until time.Time // zero: as long as its context lasts
+
+	name  string        // of the lock,
+	owner string        // who had it when we last saw it,
+	ttl   time.Duration // and for how long
+
+	waiting func(context.Context) // called before each pause between two tries; may be nil
+	refused func(why error)       // called when the lock turns out not to be free at once; may be nil
+}
+
+// notNow says that the caller has to wait.
+func (p *patience) notNow(why error) {
+	if p.refused != nil {
+		p.refused(why)
+	}
+}
+
+// asBusy turns the end of the caller's patience into a *BusyError. Other
+// errors stay what they are.
+func (p *patience) asBusy(err error) error {
+	cause, ended := request.GaveUp(err)
+	if !ended {
+		return err
+	}
+	var owed handoff.Owed
+	_ = errors.As(err, &owed)
+	return p.c.Errors.Busy(Busy{Name: p.name, Owner: p.owner, TTL: p.ttl, Owed: int(owed), Cause: cause})
+}
+
+// enter lines up at the gate. It returns what the caller was let in with: a
+// tenure that is passed on, or nil. On failure the line has been left.
+func (p *patience) enter(ctx context.Context, ln *line, o *Params, at callsite.Site) (*tenure, error) {
+	if o.Once {
+		if ln.gate.TryEnter() {
+			return nil, nil
+		}
+		p.owner, p.ttl = ln.lastSeen()
+		p.c.lines.put(ln)
+		return nil, p.asBusy(request.ErrWaitOver)
+	}
+	w := p.c.newWaiter()
+	if ln.gate.Enter(w.Waiter) {
+		p.c.freeWaiter(w)
+		return nil, nil
+	}
+	p.notNow(request.ErrWaitOver)
+	err := p.await(ctx, w, nil, func(waited time.Duration) {
+		if t := ln.current(); t != nil {
+			p.c.Events.SlowWait(p.name, waited, at, t.site())
+		}
+	})
+	if err == nil {
+		t := w.Take()
+		p.c.freeWaiter(w)
+		return t, nil
+	}
+	p.owner, p.ttl = ln.lastSeen()
+	busy := p.asBusy(err)
+	if ln.gate.Cancel(w.Waiter) {
+		p.c.freeWaiter(w)
+		p.c.lines.put(ln)
+		return nil, busy
+	}
+	// Let in and giving up at the same time: pass it on.
+	t := w.Take()
+	p.c.freeWaiter(w)
+	if t == nil {
+		p.c.leave(ln)
+	} else {
+		p.c.Server.Go(func() { _ = t.finish(context.Background()) })
+	}
+	return nil, busy
+}
+
+// A waiter is a place in a gate's queue and the timer of who waits there.
+type waiter struct {
+	*gate.Waiter[*tenure]
+	timer *time.Timer
+}
+
+func (c *Locks) newWaiter() *waiter {
+	if w, ok := c.waiters.Get().(*waiter); ok {
+		return w
+	}
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return &waiter{Waiter: gate.NewWaiter[*tenure](), timer: t}
+}
+
+func (c *Locks) freeWaiter(w *waiter) {
+	w.timer.Stop()
+	c.waiters.Put(w)
+}
+
+// await waits until w is let in. slow is called once after Settings.SlowWait.
+func (p *patience) await(ctx context.Context, w *waiter, over <-chan struct{}, slow func(time.Duration)) error {
+	start := time.Now()
+	warn := p.c.SlowWait
+	for {
+		var next time.Duration // 0: no timer
+		if warn > 0 {
+			next = warn
+		}
+		if !p.until.IsZero() {
+			if left := time.Until(p.until); next == 0 || left < next {
+				next = max(left, 1)
+			}
+		}
+		var timer <-chan time.Time
+		if next > 0 {
+			w.timer.Reset(next)
+			timer = w.timer.C
+		}
+		select {
+		case <-w.Ready():
+			return nil
+		case <-ctx.Done():
+			return request.ContextError(ctx)
+		case <-p.c.Server.Done:
+			return request.ErrClosed
+		case <-over:
+			return errNotNested
+		case <-timer:
+		}
+		if !p.until.IsZero() && time.Until(p.until) <= 0 {
+			return request.ErrWaitOver
+		}
+		if waited := time.Since(start); warn > 0 && waited >= warn {
+			warn = 0
+			slow(waited)
+		}
+	}
+}
+
+// payTurns waits until this process owes nobody a turn, or has waited for long
+// enough to see whether the turns are being taken. Who does not wait does not
+// take another's turn either.
+func (p *patience) payTurns(ctx context.Context, ln *line, l *Spec, once bool) error {
+	for ln.turns.Owed > 0 {
+		d := ln.turns.Owes(ln.news.Foreign(), time.Now())
+		if d == 0 {
+			return nil
+		}
+		why := handoff.Owed(ln.turns.Owed)
+		if once {
+			return why
+		}
+		p.notNow(why)
+		if l.listens() {
+			ln.listen(p.c, l.channel)
+		}
+		if _, err := p.doze(ctx, ln, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sleep waits until it is time to try again for a lock that is busy for ttl.
+func (p *patience) sleep(ctx context.Context, ln *line, ttl time.Duration) error {
+	p.notNow(request.ErrWaitOver)
+	if p.waiting != nil {
+		p.waiting(ctx)
+	}
+	d := request.Jittered(request.LongestPause)
+	if ttl >= 0 {
+		d = min(d, ttl+time.Millisecond)
+	}
+	_, err := p.doze(ctx, ln, d)
+	return err
+}
+
+// doze waits for d or for news, and says whether there was news.
+func (p *patience) doze(ctx context.Context, ln *line, d time.Duration) (woken bool, err error) {
+	return request.Pause(ctx, p.c.Server.Done, ln.news.Wake(), p.until, d)
+}

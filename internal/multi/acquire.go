@@ -1,0 +1,230 @@
+package multi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/request"
+)
+
+// A Spec is several locks that are acquired and released as one.
+type Spec struct {
+	locks []*lock.Spec // in the order in which they are acquired
+	need  int          // how many make a hold
+	red   bool         // a majority does
+	lobby *lock.Lobby  // where callers of a RedLock wait for those of their process; nil: they do not
+}
+
+// All returns locks as one that is held when all are. They are in the order in
+// which they are to be acquired.
+func All(locks []*lock.Spec) (*Spec, error) {
+	for i, l := range locks {
+		for _, other := range locks[:i] {
+			if lock.Same(l, other) {
+				return nil, fmt.Errorf("redlatch: MultiLock: lock %q is given twice; it would wait for itself", l.Name())
+			}
+		}
+	}
+	return &Spec{locks: locks, need: len(locks)}, nil
+}
+
+// Acquire gets all of the locks, or the majority that makes a hold.
+func (m *Spec) Acquire(ctx context.Context, p *lock.Params) (*Hold, error) {
+	p.Member = true
+	q := &acquisition{m: m, o: p}
+	if m.red {
+		return q.most(ctx)
+	}
+	return q.all(ctx)
+}
+
+// Each calls f for all members at the same time.
+func (m *Spec) Each(f func(i int) error) error {
+	errs := make([]error, len(m.locks))
+	var wg sync.WaitGroup
+	for i, l := range m.locks {
+		wg.Go(func() {
+			if err := f(i); err != nil {
+				errs[i] = memberError(l, err)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// memberError says whose error it is, where the error does not.
+func memberError(l *lock.Spec, err error) error {
+	if errors.Is(err, request.ErrBusy) || errors.Is(err, holdctx.ErrLost) {
+		return err
+	}
+	return fmt.Errorf("%w (lock %q)", err, l.Name())
+}
+
+// A acquisition is one call that wants a Multi.
+type acquisition struct {
+	m    *Spec
+	o    *lock.Params // of the whole, and of each member but for Until
+	late request.Lateness
+}
+
+const (
+	// memberPatience is how long a caller that has some members waits for the
+	// next one.
+	memberPatience = 500 * time.Millisecond
+	// longestRest is the longest pause before all begins again. Pauses are
+	// random, and longer each time, so that of two callers that are in each
+	// other's way one comes first.
+	longestRest = 250 * time.Millisecond
+)
+
+// What to do about members that could not be had.
+type verdict uint8
+
+const (
+	afterRest verdict = iota // begin again after a pause,
+	atOnce                   // or without,
+	never                    // or not at all
+)
+
+// all acquires every member, or none.
+func (q *acquisition) all(ctx context.Context) (*Hold, error) {
+	order, known := slices.Clone(q.m.locks), false
+	for round := 0; ; round++ {
+		g := newHolding(ctx, q, len(order))
+		missing, again, err := q.inTurn(ctx, g, order, known)
+		if err == nil {
+			return g, nil
+		}
+		g.undo(ctx)
+		if q.o.Once || again == never || q.over() || !q.errors().Retryable(err) || errors.Is(err, request.ErrNotAcknowledged) {
+			return nil, err
+		}
+		if again == afterRest {
+			busy, _ := q.errors().BusyOf(err)
+			if err := q.rest(ctx, round, busy, 0); err != nil {
+				return nil, err
+			}
+		}
+		order = append([]*lock.Spec{missing}, slices.DeleteFunc(slices.Clone(q.m.locks), func(l *lock.Spec) bool { return l == missing })...)
+		known = true
+	}
+}
+
+// errors make the errors that users see.
+func (q *acquisition) errors() *lock.Errors { return &q.m.locks[0].Client().Errors }
+
+// gaveUp turns the end of a caller's waiting into the error that says so.
+func (q *acquisition) gaveUp(err error, busy lock.Busy) error {
+	cause, ended := request.GaveUp(err)
+	if !ended {
+		return err
+	}
+	busy.Cause = cause
+	return q.errors().Busy(busy)
+}
+
+// over says whether the time given with Wait is over.
+func (q *acquisition) over() bool { return !q.o.Until.IsZero() && time.Until(q.o.Until) <= 0 }
+
+// rest pauses before the next round. busy, if it has a name, says why the last
+// one failed; took is how long others could be in its way, at least.
+func (q *acquisition) rest(ctx context.Context, round int, busy lock.Busy, took time.Duration) error {
+	d := max(took, min(10*time.Millisecond<<min(round, 10), longestRest))
+	e := lock.Busy{Name: cmp.Or(busy.Name, q.m.locks[0].Name()), Owner: busy.Owner, TTL: busy.TTL}
+	_, err := request.Pause(ctx, nil, nil, q.o.Until, time.Millisecond+rand.N(d)) //nolint:gosec // jitter
+	return q.gaveUp(err, e)
+}
+
+// inTurn acquires one lock after the other, or together with those that can be.
+// known says that the first is known to be missing, and to be waited for alone.
+// On failure it returns which lock could not be had.
+func (q *acquisition) inTurn(ctx context.Context, g *Hold, order []*lock.Spec, known bool) (*lock.Spec, verdict, error) {
+	for i, l := range order {
+		if g.has(l) {
+			continue // together with one before it
+		}
+		if i > 0 || !known {
+			switch missing, err := q.together(ctx, g, order[i:], i == 0); {
+			case g.has(l):
+				continue
+			case missing != nil && i == 0:
+				return missing, atOnce, err // nothing is held: wait for that one
+			case missing == nil && err != nil:
+				return l, afterHaste(i), memberError(l, err)
+			}
+		}
+		h, err := q.enter(ctx, l, i == 0)
+		if err == nil {
+			g.add(h)
+			continue
+		}
+		if owner := g.holderOf(err); owner != nil {
+			err = sameLock(owner.Lock(), l)
+		}
+		return l, afterHaste(i), memberError(l, err)
+	}
+	err := g.level(ctx, q.o)
+	if err == nil {
+		err = g.begin()
+	}
+	if err == nil {
+		return nil, never, nil
+	}
+	// Lost while the others were being acquired: too slow for the lease.
+	if q.o.Once || !errors.Is(err, holdctx.ErrLost) {
+		return order[0], never, err
+	}
+	if err := q.late.Again(ctx, order[0].Client().Server, q.o.Once, q.o.Until); err != nil {
+		return order[0], never, q.gaveUp(err, lock.Busy{Name: order[0].Name()})
+	}
+	return order[0], atOnce, &request.OutageError{Cause: request.ErrTooLate}
+}
+
+// together takes the first of the locks, and those that can be taken with it: see
+// Together.
+func (q *acquisition) together(ctx context.Context, g *Hold, order []*lock.Spec, first bool) (missing *lock.Spec, err error) {
+	o := *q.o
+	if limit := time.Now().Add(memberPatience); !first && (o.Until.IsZero() || limit.Before(o.Until)) {
+		o.Until = limit
+	}
+	holds, missing, err := lock.Together(ctx, slices.DeleteFunc(slices.Clone(order), g.has), &o)
+	for _, h := range holds {
+		g.add(h)
+	}
+	return missing, err
+}
+
+// afterHaste is the verdict on the i-th member. The first one was waited for
+// without haste.
+func afterHaste(i int) verdict {
+	if i == 0 {
+		return never
+	}
+	return afterRest
+}
+
+// enter acquires or re-enters a member. Only the first is waited for without
+// haste: nothing is held meanwhile.
+func (q *acquisition) enter(ctx context.Context, l *lock.Spec, first bool) (*lock.Hold, error) {
+	if q.over() {
+		return nil, q.errors().Busy(lock.Busy{Name: l.Name()})
+	}
+	o := *q.o
+	if limit := time.Now().Add(memberPatience); !o.Once && !first && (o.Until.IsZero() || limit.Before(o.Until)) {
+		o.Until = limit
+	}
+	return l.Enter(ctx, &o)
+}
+
+func sameLock(a, b *lock.Spec) error {
+	return fmt.Errorf("%w: locks %q and %q of two clients are one lock in Redis: the clients have the same server", lock.ErrReentry, a.Name(), b.Name())
+}

@@ -1,0 +1,345 @@
+package multi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/lock"
+)
+
+// Hold is what the library keeps of a MultiHold; it does not refer to it, as
+// a hold does not refer to its Hold.
+type Hold struct {
+	of       func(error) (lock.Busy, bool)
+	need     int             // how many holds must be live
+	bound    time.Duration   // how long to wait for a member that does not answer, once there are enough; 0: as long as for any
+	watchdog bool            // the members have no Lease
+	end      context.Context //nolint:containedctx // what Context is made of
+	cancel   context.CancelCauseFunc
+
+	mu    sync.Mutex   // guards what follows
+	holds []*lock.Hold // in the order in which they were acquired
+	begun bool
+	err   error // why it is over; nil while it is live
+	told  bool  // it has been released
+	stops []func() bool
+
+	// Of a RedLock: attempts at members that are under way, and how to let the
+	// next caller of this process in.
+	away  int
+	idle  chan struct{} // closed when away is 0 again
+	quit  context.CancelCauseFunc
+	leave func() // nil: nobody is kept waiting
+}
+
+func newHolding(ctx context.Context, q *acquisition, need int) *Hold {
+	g := &Hold{of: q.errors().BusyOf, need: need, watchdog: !q.o.HasLease}
+	g.end, g.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	return g
+}
+
+// add adds a member's hold, and says whether it still counts.
+func (g *Hold) add(h *lock.Hold) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.err != nil {
+		return false
+	}
+	g.holds = append(g.holds, h)
+	if g.begun {
+		g.watchLocked(h)
+	}
+	return true
+}
+
+// watchLocked has the end of h noticed.
+func (g *Hold) watchLocked(h *lock.Hold) {
+	g.stops = append(g.stops, context.AfterFunc(h.End(), func() { _ = g.Err() }))
+}
+
+// begin makes the holding live, unless some of its holds have ended already.
+func (g *Hold) begin() error {
+	g.mu.Lock()
+	g.begun = true
+	for _, h := range g.holds {
+		g.watchLocked(h)
+	}
+	g.mu.Unlock()
+	return g.Err()
+}
+
+// Err returns why the holding is over, if it is. It looks at the clock.
+func (g *Hold) Err() error {
+	g.mu.Lock()
+	err, holds := g.err, g.holds
+	g.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	var ends []error
+	for _, h := range holds {
+		if err := h.Err(); err != nil {
+			ends = append(ends, err)
+		}
+	}
+	if len(holds)-len(ends) >= g.need {
+		return nil
+	}
+	defer g.goOut()
+	return g.over(join(ends))
+}
+
+// over ends the holding, if nothing else has, and returns what did.
+func (g *Hold) over(err error) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.err == nil {
+		g.err = err
+		g.cancel(err) // runs no code of users, as in endLocked
+	}
+	return g.err
+}
+
+// join is errors.Join that leaves a single error as it is.
+func join(errs []error) error {
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}
+
+// holderOf returns the hold which err says has the lock.
+func (g *Hold) holderOf(err error) *lock.Hold {
+	busy, ok := g.of(err)
+	if !ok || busy.Owner == "" {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, h := range g.holds {
+		if h.Owner() == busy.Owner {
+			return h
+		}
+	}
+	return nil
+}
+
+// has says whether a member is held.
+func (g *Hold) has(l *lock.Spec) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.ContainsFunc(g.holds, func(h *lock.Hold) bool { return h.Of(l) })
+}
+
+// level raises the leases of the members that were acquired first, if the others
+// took long, so that they end together.
+func (g *Hold) level(ctx context.Context, o *lock.Params) error {
+	if !o.HasLease {
+		return nil
+	}
+	now := time.Now()
+	for _, h := range g.holds {
+		if h.Left(now) > o.Lease*4/5 {
+			continue
+		}
+		if err := h.Extend(ctx, o.Lease); err != nil {
+			return memberError(h.Lock(), err)
+		}
+	}
+	return nil
+}
+
+// undo releases what was acquired of a holding that was not to be.
+func (g *Hold) undo(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, memberPatience)
+	defer cancel()
+	_ = g.over(holdctx.ErrReleased)
+	_ = g.letGo(ctx)
+}
+
+// Release ends the holding.
+func (g *Hold) Release(ctx context.Context) error {
+	_ = g.Err() // a window that is over ends it as lost
+	g.mu.Lock()
+	if g.told {
+		g.mu.Unlock()
+		return holdctx.ErrReleased
+	}
+	g.told = true
+	g.mu.Unlock()
+	_ = g.over(holdctx.ErrReleased)
+	defer g.goOut()
+	return g.letGo(ctx)
+}
+
+// pace is how long the release of one member waits for that of the one after
+// it, which was acquired later.
+const pace = 100 * time.Millisecond
+
+// letGo releases the holds in reverse order; those of a RedLock all at once. A
+// member that does not answer does not hold up the others.
+func (g *Hold) letGo(ctx context.Context) error {
+	g.mu.Lock()
+	holds, stops, quit, idle := g.holds, g.stops, g.quit, g.idle
+	g.stops = nil
+	g.mu.Unlock()
+	for _, stop := range stops {
+		stop()
+	}
+	if quit != nil {
+		quit(holdctx.ErrReleased)
+	}
+	results := make(chan error, len(holds))
+	var errs []error
+	for _, h := range slices.Backward(holds) {
+		h.Lock().Client().Server.Go(func() {
+			err := h.Release(ctx)
+			if err != nil {
+				err = memberError(h.Lock(), err)
+			}
+			results <- err
+		})
+		if g.bound == 0 && ctx.Err() == nil {
+			t := time.NewTimer(pace)
+			select {
+			case err := <-results:
+				errs = append(errs, err)
+			case <-t.C:
+			}
+			t.Stop()
+		}
+	}
+	var enough <-chan time.Time
+	failed := func() error {
+		ends := slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
+		if len(errs)-len(ends) >= g.need {
+			return nil
+		}
+		return errors.Join(ends...)
+	}
+	for len(errs) < len(holds) {
+		if enough == nil && g.bound > 0 && len(errs) >= g.need && failed() == nil {
+			t := time.NewTimer(g.bound)
+			defer t.Stop()
+			enough = t.C
+		}
+		select {
+		case err := <-results:
+			errs = append(errs, err)
+		case <-enough:
+			return nil // the rest goes on without us
+		}
+	}
+	if idle != nil {
+		t := time.NewTimer(max(g.bound, pace))
+		defer t.Stop()
+		select {
+		case <-idle:
+		case <-t.C:
+		case <-ctx.Done():
+		}
+	}
+	return failed()
+}
+
+// Dropped has a holding that its user lost given up by the first of its clients
+// that gets to it. Like hold.dropped it does nothing itself.
+func (g *Hold) Dropped() {
+	giveUp := sync.OnceFunc(g.giveUp)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, h := range g.holds {
+		h.Lock().Client().Dropped.Add(giveUp)
+	}
+}
+
+func (g *Hold) giveUp() {
+	_ = g.over(holdctx.ErrReleased) // whatever is under way is not to join it
+	g.mu.Lock()
+	holds, quit := g.holds, g.quit
+	g.mu.Unlock()
+	if quit != nil {
+		quit(holdctx.ErrReleased)
+	}
+	for _, h := range holds {
+		h.GiveUp()
+	}
+	g.goOut()
+}
+
+// Value implements holdctx.Held: it answers which hold of a lock a context descends
+// from.
+func (g *Hold) Value(key any) any {
+	g.mu.Lock()
+	holds := g.holds
+	g.mu.Unlock()
+	for _, h := range holds {
+		if v := h.Value(key); v != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+// Holds returns the members' holds, in the order in which they were acquired.
+func (g *Hold) Holds() []*lock.Hold {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.holds)
+}
+
+// Watchdog says whether the watchdog keeps the members.
+func (g *Hold) Watchdog() bool { return g.watchdog }
+
+// End returns the context that ends with the holding.
+func (g *Hold) End() context.Context { return g.end }
+
+// Expires returns until when the holding can be trusted: the zero Time if it is over.
+func (g *Hold) Expires() time.Time {
+	if g.Err() != nil {
+		return time.Time{}
+	}
+	holds := g.Holds()
+	ends := make([]time.Time, len(holds))
+	for i, h := range holds {
+		if h.Err() == nil {
+			ends[i] = h.Expires()
+		}
+	}
+	slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
+	return ends[g.need-1]
+}
+
+// Extend raises the leases of all members at the same time, and returns when that has
+// succeeded for so many as are needed.
+func (g *Hold) Extend(ctx context.Context, d time.Duration) error {
+	if err := g.Err(); err != nil {
+		return err
+	}
+	holds := g.Holds()
+	results := make(chan error, len(holds))
+	for _, h := range holds {
+		h.Lock().Client().Server.Go(func() {
+			err := h.Err()
+			if err == nil {
+				err = h.Extend(ctx, d)
+			}
+			results <- err
+		})
+	}
+	var errs []error
+	for i := range holds {
+		if err := <-results; err != nil {
+			errs = append(errs, err)
+		}
+		if i+1-len(errs) >= g.need {
+			return nil
+		}
+	}
+	return fmt.Errorf("redlatch: not every lock was extended: %w", errors.Join(errs...))
+}

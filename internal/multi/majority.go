@@ -1,0 +1,367 @@
+package multi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/request"
+)
+
+// Majority returns locks as one that is held when a majority is.
+func Majority(locks []*lock.Spec) (*Spec, error) {
+	for i, l := range locks {
+		for _, other := range locks[:i] {
+			if other.Client() == l.Client() {
+				return nil, fmt.Errorf("redlatch: RedLock: locks %q and %q are of one client; each needs a Redis, and so a client, of its own", other.Name(), l.Name())
+			}
+		}
+	}
+	return &Spec{locks: locks, need: len(locks)/2 + 1, red: true, lobby: lobbyOf(locks)}, nil
+}
+
+// lobbyOf returns where the callers of this process that want
+// the same members wait for each other, or nil if they need not: readers.
+func lobbyOf(locks []*lock.Spec) *lock.Lobby {
+	members := slices.SortedFunc(slices.Values(locks), func(a, b *lock.Spec) int { return cmp.Compare(a.Client().ID, b.Client().ID) })
+	names := []string{"redlock"}
+	for _, l := range members {
+		if !l.Exclusive() {
+			return nil
+		}
+		names = append(names, l.Client().ID, l.Key())
+	}
+	return members[0].Client().Lobby(strings.Join(names, "\x00"))
+}
+
+// lineUp waits for the other callers of this process, which is to be one voter,
+// and returns the caller's place, or nil if it is not to wait: it may have what
+// the one before it has, or share it.
+func (q *acquisition) lineUp(ctx context.Context) (*lock.Place, error) {
+	if q.m.lobby == nil || slices.ContainsFunc(q.m.locks, func(l *lock.Spec) bool { return l.Within(ctx) }) {
+		return nil, nil
+	}
+	place, waited, err := q.m.lobby.Enter(ctx, q.m.locks[0].Name(), q.o)
+	switch {
+	case errors.Is(err, request.ErrClosed):
+		return nil, nil // the others may be a majority
+	case err != nil:
+		return nil, err
+	}
+	if waited {
+		// Other processes cannot see when the lock is free. A pause lets them in.
+		if err := q.rest(ctx, 0, lock.Busy{}, 0); err != nil {
+			place.Leave()
+			return nil, err
+		}
+	}
+	return place, nil
+}
+
+var (
+	// errSilent ends the attempt at a member that has not answered in time.
+	errSilent = errors.New("no answer within a twentieth of the lease")
+	// errOutvoted ends the attempts that can change nothing any more.
+	errOutvoted = errors.New("the other members have decided")
+)
+
+// A answer is what became of the attempt at a member.
+type answer struct {
+	member int
+	h      *lock.Hold
+	err    error
+}
+
+// bound is how long an attempt at a member may take.
+func (q *acquisition) bound() time.Duration {
+	lease := q.o.Lease
+	if !q.o.HasLease {
+		lease = q.m.locks[0].Client().Watchdog
+		for _, l := range q.m.locks {
+			lease = min(lease, l.Client().Watchdog)
+		}
+	}
+	return lease / 20
+}
+
+// most acquires a majority of the members, or nothing.
+func (q *acquisition) most(ctx context.Context) (*Hold, error) {
+	place, err := q.lineUp(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g, err := q.rounds(ctx)
+	switch {
+	case place == nil:
+	case err != nil:
+		place.Leave()
+	default:
+		g.stayIn(place)
+	}
+	return g, err
+}
+
+// rounds tries until there is a majority.
+func (q *acquisition) rounds(ctx context.Context) (*Hold, error) {
+	var since time.Time // when there began to be no ballot in which a majority answered
+	var errs []error    // of those that did not
+	var before result
+	for round := 0; ; round++ {
+		start := time.Now()
+		g, votes := q.round(ctx)
+		if g != nil {
+			return g, nil
+		}
+		s := q.sum(votes)
+		if s.silent && since.IsZero() && round > 0 && q.over() {
+			s = before // this one was cut short by the end of Wait: it says nothing
+		}
+		before = s
+		switch {
+		case s.answered:
+			since, errs = time.Time{}, nil
+		case since.IsZero():
+			since = start
+		}
+		if s.silent {
+			errs = s.errs
+		} else if errs != nil {
+			s.silent, s.errs = true, errs // what did not answer then is still being waited for
+		}
+		switch {
+		case s.same != nil:
+			return nil, s.same
+		case s.hopeless != nil:
+			return nil, s.hopeless
+		case ctx.Err() != nil:
+			return nil, s.ended(q.errors(), request.ContextError(ctx))
+		case q.o.Once, q.over(), s.silent && time.Since(since) >= q.m.locks[0].Client().Server.Outage:
+			return nil, s.error(q.errors())
+		}
+		// Callers that met would meet again after a pause that is short beside the
+		// time that a ballot takes them. One in which no majority answers takes all
+		// the time that there is: a longer pause than that helps nobody.
+		took := time.Since(start)
+		if s.answered {
+			took <<= min(round, 2)
+		}
+		if err := q.rest(ctx, round, s.busy, took); err != nil {
+			if ctx.Err() != nil {
+				return nil, s.ended(q.errors(), request.ContextError(ctx))
+			}
+			return nil, s.error(q.errors())
+		}
+	}
+}
+
+// leastGrace is the least that the members which have not answered are given
+// when a majority has and one is taken.
+const leastGrace = 10 * time.Millisecond
+
+// round tries all members once, at the same time. It returns as soon as there
+// is a majority, or can be none, or others are at it too and it would keep them
+// waiting for a member that is silent.
+func (q *acquisition) round(ctx context.Context) (*Hold, []answer) {
+	m := q.m
+	g := newHolding(ctx, q, m.need)
+	g.bound = q.bound()
+	g.away, g.idle = len(m.locks), make(chan struct{})
+	limit := g.bound
+	if !q.o.Until.IsZero() {
+		limit = min(limit, max(0, time.Until(q.o.Until)))
+	}
+	all, quit := context.WithCancelCause(ctx)
+	each, stop := context.WithTimeoutCause(all, limit, errSilent)
+	g.quit = func(err error) { quit(err); stop() }
+	votes := make(chan answer, len(m.locks))
+	for i, l := range m.locks {
+		l.Client().Server.Go(func() {
+			o := *q.o
+			o.Once, o.Until = true, time.Time{}
+			h, err := l.Enter(each, &o)
+			v := answer{member: i, h: h, err: err}
+			if err == nil && !g.add(h) {
+				l.Client().Server.Go(func() { _ = h.Release(context.Background()) })
+				v = answer{member: i, err: errOutvoted}
+			}
+			votes <- v
+			if g.back() {
+				g.quit(errOutvoted)
+			}
+		})
+	}
+	cast, won := g.count(votes, len(m.locks))
+	if won {
+		return g, cast
+	}
+	if errors.Is(context.Cause(each), errSilent) {
+		for i := range m.locks { // whose silence was not needed to decide
+			if !slices.ContainsFunc(cast, func(v answer) bool { return v.member == i }) {
+				cast = append(cast, answer{member: i, err: errSilent})
+			}
+		}
+	}
+	g.quit(errOutvoted)
+	g.undo(ctx)
+	return nil, cast
+}
+
+// count returns the votes that were cast until there was a majority, which it
+// begins the holding with, or until it was no use to wait for more.
+func (g *Hold) count(votes <-chan answer, members int) (cast []answer, won bool) {
+	var over <-chan time.Time
+	start, yes, contested := time.Now(), 0, false
+	for len(cast) < members {
+		select {
+		case v := <-votes:
+			cast = append(cast, v)
+			switch {
+			case v.err == nil:
+				yes++
+			case errors.Is(v.err, request.ErrBusy):
+				contested = true
+			}
+		case <-over:
+			return cast, false
+		}
+		if yes == g.need {
+			return cast, g.begin() == nil
+		}
+		if len(cast)-yes > members-g.need {
+			return cast, false
+		}
+		if over == nil && contested && len(cast) >= g.need {
+			// Who now waits for a silent member keeps what he has from others, as
+			// they keep from him what they have, and nobody gets a majority.
+			t := time.NewTimer(max(time.Since(start), leastGrace))
+			defer t.Stop()
+			over = t.C
+		}
+	}
+	return cast, false
+}
+
+// back notes that an attempt has come back, and says whether it was the last.
+func (g *Hold) back() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.away--
+	if g.away > 0 {
+		return false
+	}
+	close(g.idle)
+	return true
+}
+
+// stayIn keeps the callers behind this one waiting until the holding is over.
+func (g *Hold) stayIn(place *lock.Place) {
+	g.mu.Lock()
+	place.Show(g.holds[0])
+	g.leave = place.Leave
+	lost := g.err != nil
+	g.mu.Unlock()
+	if lost {
+		g.goOut()
+	}
+}
+
+// goOut lets the next caller of this process in.
+func (g *Hold) goOut() {
+	g.mu.Lock()
+	leave := g.leave
+	g.leave = nil
+	g.mu.Unlock()
+	if leave != nil {
+		leave()
+	}
+}
+
+// A result is what a failed ballot says.
+type result struct {
+	busy     lock.Busy // of a member that is taken, as far as it says by whom
+	taken    bool      // whether any is
+	answered bool      // a majority has said that it is ours, or whose
+	silent   bool      // so many did not answer that there can be no majority
+	errs     []error   // of the members that did not answer
+	hopeless error     // there can be no majority until somebody acts
+	same     error     // two members are one
+}
+
+func (q *acquisition) sum(votes []answer) result {
+	t := result{busy: lock.Busy{Name: q.m.locks[0].Name()}}
+	var refused []error
+	dumb, unasked, answers := 0, 0, 0
+	owners := map[string]int{} // of the members that we had
+	for _, v := range votes {
+		if v.h != nil {
+			owners[v.h.Owner()] = v.member
+		}
+	}
+	for _, v := range votes {
+		if v.err == nil {
+			answers++
+			continue
+		}
+		l := q.m.locks[v.member]
+		busy, isBusy := q.errors().BusyOf(v.err)
+		switch {
+		case errors.Is(v.err, errSilent), errors.Is(v.err, request.ErrUnavailable):
+			dumb++
+			t.errs = append(t.errs, memberError(l, q.silence(v.err)))
+		case isBusy:
+			if busy.Owner == "" {
+				unasked++ // somebody else of this process is asking
+				continue
+			}
+			answers++
+			if t.busy.Owner == "" {
+				t.busy = busy
+			}
+			if other, ok := owners[busy.Owner]; ok {
+				t.same = sameLock(q.m.locks[other], l)
+			}
+		case errors.Is(v.err, request.ErrNotAcknowledged), !q.errors().Retryable(v.err) && !errors.Is(v.err, errOutvoted):
+			refused = append(refused, memberError(l, v.err))
+		}
+	}
+	most := len(q.m.locks) - q.m.need // so many may fail
+	dumb += len(refused)
+	t.silent, t.answered = dumb > most, answers >= q.m.need
+	t.taken = unasked > 0 || t.busy.Owner != ""
+	if len(refused) > most {
+		t.hopeless = errors.Join(refused...)
+	}
+	t.errs = append(t.errs, refused...)
+	return t
+}
+
+// silence is the error of a member that did not answer, without the end of the
+// attempt, which looks like the end of the caller's context.
+func (q *acquisition) silence(err error) error {
+	var outage *request.OutageError
+	if errors.As(err, &outage) {
+		return outage.Cause
+	}
+	return fmt.Errorf("%w (%v)", errSilent, q.bound())
+}
+
+// error is that of a caller who does not try again.
+func (t result) error(e *lock.Errors) error {
+	if t.silent || (!t.taken && len(t.errs) > 0) {
+		return &request.OutageError{Cause: errors.Join(t.errs...)}
+	}
+	return e.Busy(lock.Busy{Name: t.busy.Name, Owner: t.busy.Owner, TTL: t.busy.TTL})
+}
+
+// ended is the error of a caller whose context has ended.
+func (t result) ended(e *lock.Errors, err error) error {
+	if t.silent {
+		return &request.OutageError{Cause: errors.Join(t.errs...), Ended: err}
+	}
+	return e.Busy(lock.Busy{Name: t.busy.Name, Owner: t.busy.Owner, TTL: t.busy.TTL, Cause: err})
+}

@@ -1,0 +1,52 @@
+package request
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// ErrBusy says that somebody else has what was asked for.
+var ErrBusy = errors.New("redlatch: lock is held by another owner")
+
+// ErrNotAcknowledged says that too few replicas acknowledged what was written.
+var ErrNotAcknowledged = errors.New("redlatch: not acknowledged by replicas")
+
+// GaveUp says whether err is the end of a caller's waiting, and with which error of
+// its context.
+func GaveUp(err error) (cause error, ended bool) {
+	var re *driver.RunError
+	switch {
+	case errors.Is(err, ErrWaitOver):
+		return nil, true
+	case errors.Is(err, ErrClosed), errors.Is(err, ErrUnavailable), errors.Is(err, ErrBusy), errors.As(err, &re):
+		return nil, false // a driver's time-out is not the caller's
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err, true
+	}
+	return nil, false
+}
+
+// First returns what a reply says of the first thing that it is about.
+func First(r driver.Reply) driver.Reply {
+	if r.Kind != driver.ReplyList {
+		return r
+	}
+	if len(r.List) == 0 {
+		return driver.Reply{}
+	}
+	return r.List[0]
+}
+
+// WrongType says whether an error that a key raised means that what was there is
+// gone: somebody has put something else in its place.
+func WrongType(text string) bool { return driver.ServerError(text, nil).Code == "WRONGTYPE" }
+
+// Unexpected says that a script has answered what it never does.
+func Unexpected(r driver.Reply, s *script.Script) error {
+	return fmt.Errorf("redlatch: unexpected answer %s to %s", wire.Quote(fmt.Sprintf("%+v", r)), s.Name())
+}

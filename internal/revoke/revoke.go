@@ -1,0 +1,197 @@
+// Package revoke releases locks by force: it asks their holders to let go first.
+package revoke
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/internal/worker"
+)
+
+// Clients of redlatch can ask one another to let go. Each listens on a channel
+// of its own, whose name follows from its owner fields.
+//
+// Whoever may use locks at all may publish there, whatever the names of the locks
+// that he may use. So a message proves nothing: who is asked looks for the word that
+// the asker has left at a key that belongs to that lock.
+
+const (
+	controlPrefix = wire.Control + ":"
+	revokePause   = time.Second     // how long a holder has to confirm
+	revokeTTL     = 5 * time.Second // how long the word stands
+	// mostRevokes is how many messages wait to be looked at. Those beyond are
+	// somebody's who floods; an asker goes on without an answer.
+	mostRevokes = 64
+)
+
+// A controlMessage asks a client to revoke a hold, or confirms that.
+type controlMessage struct {
+	Op    string `json:"op"` // "revoke" or "revoked"
+	Name  string `json:"name,omitempty"`
+	Owner string `json:"owner,omitempty"`
+	From  string `json:"from"`  // the asking client
+	Nonce string `json:"nonce"` // of the question
+}
+
+// Control is a client's end of its channel.
+type Control struct {
+	locks       *lock.Locks
+	unsubscribe func()
+	listening   func()        // closes heard; once
+	heard       chan struct{} // closed when the subscription was first confirmed
+	revokes     *worker.Queue
+
+	mu    sync.Mutex // guards asked
+	asked map[string]chan struct{}
+}
+
+// Start listens to other clients, for the locks of this one.
+func Start(locks *lock.Locks) *Control {
+	k := &Control{locks: locks}
+	k.asked = make(map[string]chan struct{})
+	k.heard = make(chan struct{})
+	k.revokes = worker.NewQueue(mostRevokes, func(int) {})
+	k.listening = sync.OnceFunc(func() { close(k.heard) })
+	k.unsubscribe = locks.Server.Driver.Subscribe(controlPrefix+locks.ID, false, func(n driver.Notice) {
+		if n.Subscribed {
+			k.listening()
+			return
+		}
+		var m controlMessage
+		if json.Unmarshal([]byte(n.Payload), &m) != nil {
+			return // not ours
+		}
+		k.handle(m)
+	})
+	return k
+}
+
+// Stop ends that.
+func (k *Control) Stop() {
+	k.unsubscribe()
+	k.revokes.Close()
+}
+
+func (k *Control) handle(m controlMessage) {
+	switch m.Op {
+	case "revoke":
+		k.revokes.Add(func() { k.revoke(m) })
+	case "revoked":
+		k.mu.Lock()
+		answer := k.asked[m.Nonce]
+		delete(k.asked, m.Nonce)
+		k.mu.Unlock()
+		if answer != nil {
+			close(answer)
+		}
+	}
+}
+
+// revoke ends a hold, if there is one and whoever asks may, and then tells the asker.
+func (k *Control) revoke(m controlMessage) {
+	if !k.locks.Has(m.Name, m.Owner) {
+		return
+	}
+	asked := []string{wire.Prefix(wire.Revoke, m.Name)}
+	o := request.Call{Server: k.locks.Server, Script: lua.ControlAsked, Keys: asked, Args: []string{m.Owner}, Lease: k.locks.Watchdog, Stop: k.locks.Server.Done, Until: time.Now().Add(revokeTTL)}
+	if reply, err := o.Run(context.Background()); err != nil || reply.Int != 1 || !k.locks.Revoke(m.Name, m.Owner) {
+		return
+	}
+	from := m.From
+	m.Op = "revoked"
+	answer := k.message(lua.ControlAnswer, from, m)
+	answer.Keys, answer.Args = asked, append(answer.Args, m.Owner)
+	_, _ = answer.Send(context.Background())
+}
+
+// message prepares a request that sends m to a client, to be sent as it is: these
+// channels are classic, also where those of locks are sharded.
+func (k *Control) message(s *script.Script, to string, m controlMessage) request.Call {
+	text, _ := json.Marshal(m) //nolint:errchkjson // strings always can
+	return request.Call{Server: k.locks.Server, Script: s, Args: []string{controlPrefix + to, string(text)}, Lease: k.locks.Watchdog, Stop: k.locks.Server.Over, Single: true}
+}
+
+// ask asks the holder's client to end the hold and waits until it has, for
+// a second at most. It reports whether the client has confirmed.
+func (k *Control) ask(ctx context.Context, name string, h Holder) bool {
+	if h.Client == k.locks.ID {
+		return k.locks.Revoke(name, h.Owner)
+	}
+	answer, nonce := make(chan struct{}), rand.Text()
+	k.mu.Lock()
+	k.asked[nonce] = answer
+	k.mu.Unlock()
+	defer func() {
+		k.mu.Lock()
+		delete(k.asked, nonce)
+		k.mu.Unlock()
+	}()
+	ctx, cancel := context.WithTimeout(ctx, revokePause)
+	defer cancel()
+	select {
+	case <-k.heard: // a client that has just been made would miss the answer
+	case <-ctx.Done():
+	}
+	ask := k.message(lua.ControlAsk, h.Client, controlMessage{Op: "revoke", Name: name, Owner: h.Owner, From: k.locks.ID, Nonce: nonce})
+	ask.Keys, ask.Args = []string{wire.Prefix(wire.Revoke, name)}, append(ask.Args, h.Owner, wire.Millis(revokeTTL))
+	heard, err := ask.Send(ctx)
+	if err == nil && heard.Int == 0 && !k.locks.Server.Traits.Cluster {
+		return false // nobody listens: the holder is gone
+	}
+	select {
+	case <-answer:
+		return true
+	case <-ctx.Done():
+		return false
+	case <-k.locks.Server.Done:
+		return false
+	}
+}
+
+// A Holder is who has a lock, or a value of a group, by what is stored.
+type Holder struct {
+	Client, Owner, Mode, Value string
+	Redlatch                   bool // it is a client of redlatch, and can be asked
+}
+
+// Release releases a lock whoever has it, the holders being those of all that has its
+// name, and says whether anybody had it. It asks those who can be asked to let go
+// first, and dispossesses nobody who is not among the holders.
+func (k *Control) Release(ctx context.Context, l *lock.Spec, holders []Holder) (bool, error) {
+	var own []Holder
+	var modes []string
+	for _, h := range holders {
+		modes = append(modes, h.Mode)
+		if value, ok := l.Owns(h.Mode, h.Value); ok {
+			h.Value = value
+			own = append(own, h)
+		}
+	}
+	if len(own) == 0 || l.Outranked(modes) {
+		return false, nil
+	}
+	args := l.Forcing()
+	revoked, asked := false, map[string]bool{}
+	for _, h := range own {
+		args = append(args, l.Seen(h.Owner, h.Value)...)
+		if h.Redlatch && !asked[h.Owner] {
+			asked[h.Owner] = true // once for all its values of a group
+			revoked = k.ask(ctx, l.Name(), h) || revoked
+		}
+	}
+	freed, err := l.Force(ctx, args)
+	if err != nil {
+		return revoked, err
+	}
+	// A client that was asked may have let go later than its answer was waited for.
+	return freed || len(asked) > 0, nil
+}

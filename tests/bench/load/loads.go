@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	goredislib "github.com/redis/go-redis/v9"
+	rueidislib "github.com/redis/rueidis"
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/goredis"
+	"github.com/redlatch/redlatch/rueidis"
+)
+
+// A load is a row of the comparison.
+type load struct {
+	name       string
+	adapter    func(addr string) (client, error)
+	goroutines int
+	prepare    func(c *redlatch.Client, g int) (operation, error) // for goroutine g
+}
+
+var loads = makeLoads()
+
+func makeLoads() []load {
+	var all []load
+	for _, n := range []int{1, 16, 64} {
+		all = append(all,
+			load{fmt.Sprintf("alone-rueidis-%d", n), onRueidis, n, ownLock},
+			load{fmt.Sprintf("alone-goredis-%d", n), onGoredis, n, ownLock})
+	}
+	return append(all,
+		load{"contended-16", onRueidis, 16, pairs(func(c *redlatch.Client) *redlatch.Lock { return c.Lock("load") })},
+		load{"fair-16", onRueidis, 16, pairs(func(c *redlatch.Client) *redlatch.Lock { return c.FairLock("load") })},
+		load{"read-16", onRueidis, 16, pairs(func(c *redlatch.Client) *redlatch.Lock { return c.ReadWriteLock("load").Read() })},
+		load{"write-16", onRueidis, 16, pairs(func(c *redlatch.Client) *redlatch.Lock { return c.ReadWriteLock("load").Write() })},
+		load{"semaphore-4x16", onRueidis, 16, semaphore},
+		load{"permits-4x16", onRueidis, 16, permits},
+		load{"rate-limiter-16", onRueidis, 16, rateLimiter},
+		load{"latch-1000", onRueidis, 1, latch})
+}
+
+// A client closes its driver, too.
+type client struct {
+	*redlatch.Client
+	disconnect func()
+}
+
+func (c client) close() {
+	_ = c.Close()
+	c.disconnect()
+}
+
+func onRueidis(addr string) (client, error) {
+	driver, err := rueidis.New(rueidislib.ClientOption{InitAddress: []string{addr}})
+	if err != nil {
+		return client{}, err
+	}
+	c, err := redlatch.New(driver, redlatch.Config{})
+	return client{c, driver.Close}, err
+}
+
+func onGoredis(addr string) (client, error) {
+	rdb := goredislib.NewClient(&goredislib.Options{Addr: addr})
+	c, err := redlatch.New(goredis.Use(rdb), redlatch.Config{})
+	return client{c, func() { _ = rdb.Close() }}, err
+}
+
+// pair acquires and releases.
+func pair(l *redlatch.Lock) operation {
+	return func(ctx context.Context) error {
+		hold, err := l.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		return hold.Release(ctx)
+	}
+}
+
+// pairs is for goroutines that share a lock.
+func pairs(lock func(*redlatch.Client) *redlatch.Lock) func(*redlatch.Client, int) (operation, error) {
+	return func(c *redlatch.Client, _ int) (operation, error) { return pair(lock(c)), nil }
+}
+
+// ownLock is a lock for each goroutine.
+func ownLock(c *redlatch.Client, g int) (operation, error) {
+	return pair(c.Lock(fmt.Sprint("load:", g))), nil
+}
+
+func semaphore(c *redlatch.Client, _ int) (operation, error) {
+	s := c.Semaphore("load")
+	_, err := s.TrySetPermits(context.Background(), 4, 0)
+	return func(ctx context.Context) error {
+		if err := s.Acquire(ctx, 1); err != nil {
+			return err
+		}
+		return s.Release(ctx, 1)
+	}, err
+}
+
+func permits(c *redlatch.Client, _ int) (operation, error) {
+	s := c.ExpirableSemaphore("load")
+	_, err := s.TrySetPermits(context.Background(), 4)
+	return func(ctx context.Context) error {
+		permit, err := s.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		return permit.Release(ctx)
+	}, err
+}
+
+// rateLimiter has more permits than can be taken, and forgets them soon.
+func rateLimiter(c *redlatch.Client, _ int) (operation, error) {
+	l := c.RateLimiter("load")
+	_, err := l.TrySetRate(context.Background(), redlatch.Rate{Permits: 1e6, Interval: 10 * time.Millisecond})
+	return func(ctx context.Context) error { return l.Acquire(ctx, 1) }, err
+}
+
+// latch lets 1,000 goroutines go. That they have come to rest before the count-down
+// cannot be seen from outside: it gets a pause, which uses no CPU time.
+func latch(c *redlatch.Client, _ int) (operation, error) {
+	l := c.CountDownLatch("load")
+	const crowd = 1000
+	return func(ctx context.Context) error {
+		if _, err := l.TrySetCount(ctx, 1); err != nil {
+			return err
+		}
+		errs := make(chan error, crowd+1)
+		var called atomic.Int64
+		var all sync.WaitGroup
+		for range crowd {
+			all.Go(func() {
+				called.Add(1)
+				errs <- l.Wait(ctx)
+			})
+		}
+		for called.Load() < crowd {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(10 * time.Millisecond)
+		errs <- l.CountDown(ctx)
+		all.Wait()
+		close(errs)
+		var failed error
+		for err := range errs {
+			failed = errors.Join(failed, err)
+		}
+		return failed
+	}, nil
+}
