@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/permit"
 	"github.com/redlatch/redlatch/internal/poll"
 	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/ratequeue"
@@ -30,19 +31,15 @@ type Client struct {
 	sites  bool // whether call sites are of use
 	report reporter
 
-	clock       *renew.Clock
-	locks       *lock.Locks
-	permitKind  *renew.Kind // how permits are renewed
-	permits     permits
-	permitLines permitLines
-	desks       desks
-	blind       handoff.Blind
-	control     *revoke.Control
-	rates       *ratequeue.Queues
-	polls       *poll.Polls
-	twins       twins.Names
-	leavers     *queue.Gather[leaver]    // of barriers
-	givers      *queue.Gather[*giveBack] // of permits by their ids
+	clock      *renew.Clock
+	locks      *lock.Locks
+	semaphores *permit.Semaphores
+	blind      handoff.Blind
+	control    *revoke.Control
+	rates      *ratequeue.Queues
+	polls      *poll.Polls
+	twins      twins.Names
+	leavers    *queue.Gather[leaver] // of barriers
 
 	dropped holdctx.Dropped
 
@@ -89,7 +86,6 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	}
 	c.blind.Server = c.server
 	c.clock = renew.NewClock(c.server.Go, c.dropped.GiveUp)
-	c.permitKind = &renew.Kind{Renew: c.renewPermits}
 	c.locks = lock.New(lock.Options{
 		Server: c.server, Clock: c.clock, Blind: &c.blind, Dropped: &c.dropped, Twins: &c.twins,
 		ID: c.id, Name: cfg.Name, Watchdog: cfg.WatchdogTimeout, MaxHold: cfg.MaxHold, SlowWait: cfg.SlowWait,
@@ -100,10 +96,10 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		c.server.Acks.Forget(lane)
 		c.clock.Kick(lane)
 	})
-	c.leavers = queue.NewGather[leaver](mostGathered, c.server.Go)
-	c.givers = queue.NewGather[*giveBack](mostGathered, c.server.Go)
+	c.leavers = queue.NewGather[leaver](queue.MostAnswered, c.server.Go)
 	c.rates = ratequeue.New(ratequeue.Options{Server: c.server, Skew: cfg.MaxClockSkew, Busy: rateBusy, NoRate: noRate})
 	c.polls = poll.New(c.server)
+	c.semaphores = permit.New(c.permitOptions())
 	c.control = revoke.Start(c.locks)
 	return c, nil
 }
@@ -161,7 +157,7 @@ func (c *Client) Close() error {
 			}
 		}
 		c.locks.Close()
-		c.permitLines.close()
+		c.semaphores.Close()
 		c.server.Orphans.Close()
 		c.report.queue.Close()
 		if !c.server.End(time.Until(end)) {

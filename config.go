@@ -256,7 +256,7 @@ func collectAny(opts []Option, once bool) (options, error) {
 		if err := checkLease(o.lease); err != nil {
 			return o, err
 		}
-		o.lease = (o.lease + time.Millisecond - 1).Truncate(time.Millisecond)
+		o.lease = wholeMillis(o.lease)
 	}
 	if o.hasWait && o.wait == 0 {
 		o.once = true

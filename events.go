@@ -150,7 +150,7 @@ func tell[E any](f func(E), e E) {
 }
 
 func (r *reporter) lost(end error, since time.Time, at callsite.Site) {
-	err, ok := end.(*LostError) //nolint:errorlint // lostLock makes it, or lostError of a permit
+	err, ok := end.(*LostError) //nolint:errorlint // lostLock or permitLost made it
 	if !ok {
 		return
 	}

@@ -2,19 +2,14 @@ package redlatch
 
 import (
 	"context"
-	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"runtime"
-	"strconv"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/holdctx"
-	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/permit"
 	"github.com/redlatch/redlatch/internal/request"
-	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/twins"
-	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // An ExpirableSemaphore is the name of a semaphore whose permits have ids and
@@ -35,11 +30,9 @@ import (
 // however many each wants; between processes there is no order. A permit never
 // passes from one goroutine to another without Redis.
 type ExpirableSemaphore struct {
-	c       *Client
-	name    string
-	channel string
-	keys    []string // of how many permits are free, and of those that are given
-	err     error    // a name that cannot be used
+	c   *Client
+	in  permit.Expirable
+	err error // a name that cannot be used
 }
 
 // ExpirableSemaphore returns the semaphore with this name, Redisson's
@@ -47,16 +40,11 @@ type ExpirableSemaphore struct {
 // every method; so is "{x}" if this client has used "x", and the reverse: these share
 // the times of their permits, as in Redisson.
 func (c *Client) ExpirableSemaphore(name string) *ExpirableSemaphore {
-	s := &ExpirableSemaphore{
-		c: c, name: name, channel: wire.Prefix(wire.SemaphoreChannel, name),
-		keys: []string{name, wire.Suffix(name, wire.PermitTimeout)},
-	}
-	s.err = checkName(name)
-	return s
+	return &ExpirableSemaphore{c: c, in: c.semaphores.Expirable(name), err: checkName(name)}
 }
 
 // Name returns the semaphore's name.
-func (s *ExpirableSemaphore) Name() string { return s.name }
+func (s *ExpirableSemaphore) Name() string { return s.in.Name }
 
 // Acquire waits for a permit. ctx bounds the waiting and nothing else.
 //
@@ -71,119 +59,77 @@ func (s *ExpirableSemaphore) Name() string { return s.name }
 // Config.OutageTimeout, an *AckError if too few replicas acknowledged it, ErrClosed
 // after Close, or the error with which the server refused.
 func (s *ExpirableSemaphore) Acquire(ctx context.Context, opts ...Option) (*Permit, error) {
-	return one(s.acquire(ctx, 1, opts, false))
+	return s.one(s.acquire(ctx, 1, opts, false))
 }
 
 // AcquireMany waits for n permits at once: it gets all of them or none. See
 // Acquire. If there are never n permits in all, it waits for its context's end.
 func (s *ExpirableSemaphore) AcquireMany(ctx context.Context, n int, opts ...Option) ([]*Permit, error) {
-	return s.acquire(ctx, n, opts, false)
+	return s.many(s.acquire(ctx, n, opts, false))
 }
 
 // Try acquires a permit if there is one at once, and overtakes nobody of this
 // process who waits for one; else it returns a *BusyError and changes nothing. It
 // refuses the option Wait.
 func (s *ExpirableSemaphore) Try(ctx context.Context, opts ...Option) (*Permit, error) {
-	return one(s.acquire(ctx, 1, opts, true))
+	return s.one(s.acquire(ctx, 1, opts, true))
 }
 
 // TryMany acquires n permits if that is possible at once: see Try.
 func (s *ExpirableSemaphore) TryMany(ctx context.Context, n int, opts ...Option) ([]*Permit, error) {
-	return s.acquire(ctx, n, opts, true)
+	return s.many(s.acquire(ctx, n, opts, true))
 }
 
-func one(ps []*Permit, err error) (*Permit, error) {
+// one and many give callers what they have acquired, who began at start.
+func (s *ExpirableSemaphore) one(ps []*permit.Permit, start time.Time, err error) (*Permit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ps[0], nil
+	p := newPermit(ps[0])
+	s.tell(p, start)
+	return p, nil
 }
 
-// mostPermits is how many permits one request may be about: a script that takes
-// long keeps the server from everybody else.
-const mostPermits = 10_000
-
-func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, once bool) ([]*Permit, error) {
-	if err := s.usable(ctx); err != nil {
+func (s *ExpirableSemaphore) many(ps []*permit.Permit, start time.Time, err error) ([]*Permit, error) {
+	if err != nil {
 		return nil, err
+	}
+	all := make([]*Permit, len(ps))
+	for i, p := range ps {
+		all[i] = newPermit(p)
+	}
+	for _, p := range all {
+		s.tell(p, start)
+	}
+	return all, nil
+}
+
+func (s *ExpirableSemaphore) tell(p *Permit, start time.Time) {
+	if f := s.c.report.events.Acquired; f != nil {
+		f(AcquiredEvent{Name: s.in.Name, Owner: p.ID(), Waited: p.in.Since().Sub(start), Count: 1})
+	}
+}
+
+func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, once bool) (ps []*permit.Permit, start time.Time, err error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, start, err
 	}
 	o, err := collectAny(opts, once)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, start, err
 	case o.fenced:
-		return nil, errors.New("redlatch: Fenced is for locks; several have permits at a time, and a token could tell none of them from the others")
-	case n < 1 || n > mostPermits:
-		return nil, fmt.Errorf("redlatch: %d permits cannot be acquired at once; ask for 1 to %d", n, mostPermits)
+		return nil, start, errors.New("redlatch: Fenced is for locks; several have permits at a time, and a token could tell none of them from the others")
+	case n < 1 || n > permit.MostAtOnce:
+		return nil, start, fmt.Errorf("redlatch: %d permits cannot be acquired at once; ask for 1 to %d", n, permit.MostAtOnce)
 	case ctx.Err() != nil:
-		return nil, &BusyError{Name: s.name, Cause: request.ContextError(ctx), what: noPermit}
+		return nil, start, permitBusy(s.in.Name, 0, 0, request.ContextError(ctx))
 	}
-	start := time.Now()
-	p, until := BusyError{Name: s.name, what: noPermit}, o.until()
-	at := s.c.callSite(2)
-	var late request.Lateness
-	for {
-		a := &asker{ctx: ctx, ids: newPermitIDs(n), length: s.c.cfg.WatchdogTimeout, once: o.once, untilSet: o.untilSet, at: at, since: time.Now(), done: make(chan struct{})}
-		if o.hasLease {
-			a.length = o.lease
-		}
-		if err := s.c.desks.wait(ctx, s, a, until, &p.TTL); err != nil {
-			return nil, asBusy(err, p)
-		}
-		ps := s.begin(a, &o, start)
-		if err := s.c.open(); err != nil {
-			// Nobody works under these permits yet, so they need not wait for the
-			// end of their lease.
-			for _, p := range ps {
-				p.cleanup.Stop()
-				p.in.end(err)
-			}
-			s.drop(a.ids, a.suspect)
-			return nil, err
-		}
-		if ps != nil {
-			return ps, nil
-		}
-		s.drop(a.ids, a.suspect) // the reply came too late to trust it
-		if err := late.Again(ctx, s.c.server, o.once, until); err != nil {
-			return nil, asBusy(err, p)
-		}
-	}
-}
-
-// begin makes the permits that a caller was given live, all of them or none.
-func (s *ExpirableSemaphore) begin(a *asker, o *options, start time.Time) []*Permit {
-	now := time.Now()
-	ps := make([]*Permit, len(a.ids))
-	for i, id := range a.ids {
-		p := newPermit(a.ctx, s, a, id, o, now)
-		if p.lease.Left(now) <= 0 || !p.begin() {
-			for _, earlier := range ps[:i] {
-				earlier.cleanup.Stop()
-				earlier.in.end(holdctx.ErrReleased)
-			}
-			return nil
-		}
-		ps[i] = &Permit{in: p}
-		ps[i].cleanup = runtime.AddCleanup(ps[i], (*permit).dropped, p)
-	}
-	if f := s.c.report.events.Acquired; f != nil {
-		for _, p := range ps {
-			f(AcquiredEvent{Name: s.name, Owner: p.ID(), Waited: now.Sub(start), Count: 1})
-		}
-	}
-	return ps
-}
-
-// newPermitIDs returns ids as they stand in Redis. None is ever used again.
-func newPermitIDs(n int) []string {
-	ids := make([]string, n)
-	for i := range ids {
-		var id [16]byte
-		_, _ = rand.Read(id[:]) // never fails
-		ids[i] = string(id[:])
-	}
-	return ids
+	start = time.Now()
+	ps, err = s.in.Acquire(ctx, permit.Want{
+		N: n, Lease: o.lease, Once: o.once, UntilSet: o.untilSet, Until: o.until(), Site: s.c.callSite(2),
+	})
+	return ps, start, err
 }
 
 // usable says what is wrong with a call that uses ctx.
@@ -191,59 +137,52 @@ func (s *ExpirableSemaphore) usable(ctx context.Context) error {
 	if err := s.c.usable(ctx, s.err); err != nil {
 		return err
 	}
-	return s.c.twins.Use(twins.Permits, s.name)
+	return s.c.twins.Use(twins.Permits, s.in.Name)
 }
 
 // TrySetPermits gives the semaphore n permits, if it has not been given any
 // before, and says whether it did.
 func (s *ExpirableSemaphore) TrySetPermits(ctx context.Context, n int) (bool, error) {
-	if n < 0 {
-		return false, errNegativePermits
+	if err := s.settable(ctx, n, 0); err != nil {
+		return false, err
 	}
-	set, err := s.setting(ctx, lua.ExpirableTrySet, s.keys[:1], n)
-	return set == 1, err
+	return s.in.TrySet(ctx, n)
 }
 
 // SetPermits sets how many permits there are in all, those included that are
 // given. If more are given than that, the next ones that come back are not given
 // again.
 func (s *ExpirableSemaphore) SetPermits(ctx context.Context, n int) error {
-	if n < 0 {
-		return errNegativePermits
+	if err := s.settable(ctx, n, 0); err != nil {
+		return err
 	}
-	_, err := s.setting(ctx, lua.ExpirableSet, s.keys, n)
-	return err
+	return s.in.Set(ctx, n)
 }
 
 // AddPermits adds n permits, or takes -n away if n is negative; then less than
 // none may be free for a time.
 func (s *ExpirableSemaphore) AddPermits(ctx context.Context, n int) error {
-	_, err := s.setting(ctx, lua.ExpirableAdd, s.keys[:1], n)
-	return err
+	if err := s.settable(ctx, n, -permit.Most); err != nil {
+		return err
+	}
+	return s.in.Add(ctx, n)
 }
 
 var errNegativePermits = errors.New("redlatch: a semaphore cannot have less than no permits; AddPermits takes some away")
 
-// mostSet is what Redisson can read.
-const mostSet = 1<<31 - 1
-
-// setting runs one of the scripts that set the number of permits. It does so
-// once, whatever replies are lost.
-func (s *ExpirableSemaphore) setting(ctx context.Context, sc *script.Script, keys []string, n int) (int64, error) {
+// settable says what is wrong with a call that gives the semaphore n permits, at least
+// least.
+func (s *ExpirableSemaphore) settable(ctx context.Context, n, least int) error {
+	if n < 0 && least == 0 {
+		return errNegativePermits
+	}
 	if err := s.usable(ctx); err != nil {
-		return 0, err
+		return err
 	}
-	if n > mostSet || n < -mostSet {
-		return 0, fmt.Errorf("redlatch: %d permits are more than Redisson can count; use at most %d", n, mostSet)
+	if n > permit.Most || n < least {
+		return fmt.Errorf("redlatch: %d permits are more than Redisson can count; use at most %d", n, permit.Most)
 	}
-	return s.session(ctx, sc, keys, s.channel, strconv.Itoa(n))
-}
-
-// session runs a script that counts.
-func (s *ExpirableSemaphore) session(ctx context.Context, sc *script.Script, keys []string, args ...string) (int64, error) {
-	session, put := s.c.server.Sessions.Get(wire.Session(s.name, s.c.id, "permits"))
-	defer put()
-	return session.Do(ctx, request.Count{Script: sc, Keys: keys, Args: args, Acks: true})
+	return nil
 }
 
 // Delete deletes the semaphore, and says whether there was one. Its permits are
@@ -254,11 +193,7 @@ func (s *ExpirableSemaphore) Delete(ctx context.Context) (bool, error) {
 	if err := s.usable(ctx); err != nil {
 		return false, err
 	}
-	deleted, err := s.session(ctx, lua.ExpirableDelete, s.keys)
-	for _, p := range s.c.permits.of(s.name) {
-		s.c.clock.Check(&p.lease)
-	}
-	return deleted == 1, err
+	return s.in.Delete(ctx)
 }
 
 // Available returns how many permits are free. It is less than 0 if permits were
@@ -285,41 +220,75 @@ func (s *ExpirableSemaphore) count(ctx context.Context) (free, given int, err er
 	if err := s.usable(ctx); err != nil {
 		return 0, 0, err
 	}
-	o := s.c.question(lua.ExpirableCount, s.keys...)
-	o.Args = []string{s.channel}
-	reply, err := o.Run(ctx)
+	return s.in.Count(ctx)
+}
+
+// Release gives permits back by their ids, wherever they were acquired: all of
+// them, or none, if one of them has been released or has expired; then it returns
+// ErrNotHeld. A Permit of this process that has one of the ids ends before, as if
+// by its own Release.
+//
+// Release works with a context that has ended, as Hold.Release does. It changes
+// the semaphore once, whatever replies are lost. What is released while the answer to
+// another Release is awaited goes with the next request, for up to 50 callers.
+func (s *ExpirableSemaphore) Release(ctx context.Context, ids ...string) error {
+	raw, err := s.identify(ctx, ids)
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
-	if len(reply.List) != 2 {
-		return 0, 0, request.Unexpected(reply, lua.ExpirableCount)
-	}
-	return int(reply.List[0].Int), int(reply.List[1].Int), nil
+	return s.in.Release(ctx, raw)
 }
 
-// releaseOp prepares the release of ids that are ours.
-func (s *ExpirableSemaphore) releaseOp(ids []string) request.Call {
-	args := append([]string{s.channel, "0"}, ids...)
-	return request.Call{Server: s.c.server, Script: lua.ExpirableRelease, Keys: s.keys, Args: args, Lease: s.c.cfg.WatchdogTimeout, Stop: s.c.server.Over}
+// Extend raises the lease of a permit, wherever it was acquired, to d from now, if
+// it is not longer already; it never shortens it. It returns ErrNotHeld if the
+// permit has been released or has expired. One of this process is extended as by
+// its own Extend.
+func (s *ExpirableSemaphore) Extend(ctx context.Context, id string, d time.Duration) error {
+	raw, err := s.identify(ctx, []string{id})
+	if err != nil {
+		return err
+	}
+	if p := s.in.Live(raw[0]); p != nil {
+		return extendPermit(ctx, p, d)
+	}
+	if err := checkLease(d); err != nil {
+		return err
+	}
+	return s.in.Extend(ctx, raw[0], wholeMillis(d))
 }
 
-// drop releases ids that nobody has, or will have, in the background; owes says
-// that a late request may still create them.
-func (s *ExpirableSemaphore) drop(ids []string, owes bool) {
-	s.c.server.Go(func() {
-		o := s.releaseOp(ids)
-		if _, err := o.Run(context.Background()); err != nil || owes {
-			s.owe(ids)
+// LeaseLeft returns for how long Redis keeps a permit unless somebody extends it,
+// or -1 if for ever, as Redisson clients can acquire it. That is longer than its
+// holder may trust it, by Config.MaxClockSkew if it is redlatch's. It returns
+// ErrNotHeld if the permit has been released or has expired.
+func (s *ExpirableSemaphore) LeaseLeft(ctx context.Context, id string) (time.Duration, error) {
+	raw, err := s.identify(ctx, []string{id})
+	if err != nil {
+		return 0, err
+	}
+	return s.in.Left(ctx, raw[0])
+}
+
+// identify checks what methods that work on ids are given.
+func (s *ExpirableSemaphore) identify(ctx context.Context, ids []string) ([]string, error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	if len(ids) == 0 || len(ids) > permit.MostAtOnce {
+		return nil, fmt.Errorf("redlatch: %d ids of permits; give 1 to %d", len(ids), permit.MostAtOnce)
+	}
+	return rawIDs(ids)
+}
+
+// rawIDs reads ids as the API has them.
+func rawIDs(ids []string) ([]string, error) {
+	raw := make([]string, len(ids))
+	for i, id := range ids {
+		b, err := hex.DecodeString(id)
+		if err != nil || len(b) != 16 {
+			return nil, fmt.Errorf("redlatch: %q is not the id of a permit: that has 32 hexadecimal digits, see Permit.ID", id)
 		}
-	})
-}
-
-// owe has ids released again and again, for longer than any request can be under
-// way.
-func (s *ExpirableSemaphore) owe(ids []string) {
-	s.c.server.Orphans.Add(ids[0], func() {
-		o := s.releaseOp(ids)
-		o.Single = true
-		_, _ = o.Run(context.Background())
-	})
+		raw[i] = string(b)
+	}
+	return raw, nil
 }

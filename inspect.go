@@ -143,7 +143,7 @@ func (c *Client) readerTTLs(ctx context.Context, info *Info) error {
 
 // question prepares a request that changes nothing.
 func (c *Client) question(s *script.Script, keys ...string) request.Call {
-	return request.Call{Server: c.server, Script: s, Keys: keys, Args: []string{}, Lease: c.cfg.WatchdogTimeout, Stop: c.server.Done}
+	return c.server.Question(s, keys)
 }
 
 // Locks lists the locks that are held and whose names match the glob pattern

@@ -2,19 +2,13 @@ package redlatch
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
+	"fmt"
 	"runtime"
-	"sync"
 	"time"
 
-	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/holdctx"
-	"github.com/redlatch/redlatch/internal/lua"
-	"github.com/redlatch/redlatch/internal/renew"
-	"github.com/redlatch/redlatch/internal/request"
-	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/internal/permit"
 )
 
 // A Permit is one permit of an ExpirableSemaphore. It must be released, once, by
@@ -24,50 +18,23 @@ import (
 // A Permit that is garbage collected without having been released is reported
 // (Events.Dropped) and released, unless it was detached.
 type Permit struct {
-	in      *permit
+	in      *permit.Permit
 	cleanup runtime.Cleanup
-	ctx     holdctx.Context // Context's result, once asked for; guarded by in.mu
+	ctx     holdctx.Context // Context's result, once asked for
 }
 
-// permit is what the library keeps of a Permit. It must not refer to it, or a
-// dropped one would never be noticed. Its id is never taken again once it has
-// been released: whatever request of it arrives late finds nothing of its own.
-type permit struct {
-	sem      *ExpirableSemaphore
-	id       string // as it stands in Redis: 16 bytes
-	lease    renew.Lease
-	watchdog bool
-	suspect  bool // a request of unknown outcome may still create it
-	at       callsite.Site
-	since    time.Time
-	values   context.Context //nolint:containedctx // those of the acquire context, for Context
-
-	mu    sync.Mutex   // guards what follows
-	err   error        // why it is over; nil while it is live
-	told  bool         // the holder has been told of the loss by Release
-	apart bool         // Detach was called: it is over here when it is released here, and not before
-	stop  holdctx.Lazy // what Context is made of
-}
-
-func newPermit(ctx context.Context, s *ExpirableSemaphore, a *asker, id string, o *options, now time.Time) *permit {
-	p := &permit{sem: s, id: id, watchdog: !o.hasLease, suspect: a.suspect, at: a.at, since: now, values: ctx}
-	p.lease.Kind, p.lease.Holder, p.lease.Length = s.c.permitKind, p, a.length
-	if s.c.server.Traits.Cluster {
-		p.lease.Group = wire.Slot(s.name)
-	}
-	p.lease.Confirm(a.sent, a.length)
-	if s.c.cfg.MaxHold > 0 && p.watchdog {
-		p.lease.Until = now.Add(s.c.cfg.MaxHold)
-	}
+func newPermit(in *permit.Permit) *Permit {
+	p := &Permit{in: in}
+	p.cleanup = runtime.AddCleanup(p, (*permit.Permit).Dropped, in)
 	return p
 }
 
 // Name returns the semaphore's name.
-func (p *Permit) Name() string { return p.in.sem.name }
+func (p *Permit) Name() string { return p.in.Name() }
 
 // ID returns the permit's id, 32 hexadecimal digits, by which any client,
 // Redisson's too, can release and extend it.
-func (p *Permit) ID() string { return hex.EncodeToString([]byte(p.in.id)) }
+func (p *Permit) ID() string { return p.in.ID() }
 
 // Expires returns until when the permit can be trusted if no renewal is
 // confirmed from now on. It is earlier than the moment at which anybody may give
@@ -75,13 +42,7 @@ func (p *Permit) ID() string { return hex.EncodeToString([]byte(p.in.id)) }
 // included, by the safety margin of 10 ms + lease/50.
 //
 // It is no later than what Config.MaxHold allows.
-func (p *Permit) Expires() time.Time {
-	end := p.in.lease.End()
-	if until := p.in.lease.Until; !until.IsZero() && until.Before(end) {
-		return until
-	}
-	return end
-}
+func (p *Permit) Expires() time.Time { return p.in.Expires() }
 
 // Err returns nil while the permit is live, then why it is not, as Hold.Err
 // does. It looks at the clock itself.
@@ -91,20 +52,12 @@ func (p *Permit) Err() error { return p.in.Err() }
 // the permit was acquired with, and ends when the permit ends, with the same
 // cause that Err returns. It has no deadline, with a Lease either: Expires says
 // until when the permit can be trusted.
-func (p *Permit) Context() context.Context {
-	end := p.in.context()
-	p.in.mu.Lock()
-	defer p.in.mu.Unlock()
-	if !p.ctx.Made() {
-		p.ctx.Make(end, p.in, p)
-	}
-	return &p.ctx
-}
+func (p *Permit) Context() context.Context { return p.in.Context(&p.ctx, p) }
 
 // With returns ctx, its cancellation, deadline and values, together with the
 // permit's end: it ends when either does.
 func (p *Permit) With(ctx context.Context) context.Context {
-	return holdctx.Join(ctx, p.in.context(), p.in, p)
+	return holdctx.Join(ctx, p.in.End(), p.in, p)
 }
 
 // Release ends the permit: its context at once, with cause ErrNotHeld, then the
@@ -122,7 +75,7 @@ func (p *Permit) Release(ctx context.Context) error {
 		return errNilContext
 	}
 	p.cleanup.Stop()
-	return p.in.release(ctx)
+	return p.in.Release(ctx)
 }
 
 // Extend raises the lease of the permit to d from now, if it is not longer
@@ -135,7 +88,22 @@ func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
 	if ctx == nil {
 		return errNilContext
 	}
-	return p.in.extend(ctx, d)
+	return extendPermit(ctx, p.in, d)
+}
+
+func extendPermit(ctx context.Context, p *permit.Permit, d time.Duration) error {
+	if p.Kept() {
+		return errors.New("redlatch: Extend is for permits acquired with Lease; the watchdog extends this one by itself")
+	}
+	if err := checkLease(d); err != nil {
+		return err
+	}
+	return p.Extend(ctx, wholeMillis(d))
+}
+
+// wholeMillis rounds a lease up to what Redis counts.
+func wholeMillis(d time.Duration) time.Duration {
+	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
 // Detach hands the permit over by its id, which it returns: whoever has the id
@@ -150,308 +118,46 @@ func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
 // over, when others release the permit, or with Close. Expires stays what it was;
 // ExpirableSemaphore.LeaseLeft asks the server.
 func (p *Permit) Detach() (id string) {
-	if !p.in.detach() {
+	if !p.in.Detach() {
 		return ""
 	}
 	p.cleanup.Stop()
 	return p.ID()
 }
 
-// Value implements holdctx.Held: nothing nests in a permit.
-func (p *permit) Value(any) any { return nil }
-
-// begin makes the permit live. It returns false if the client is closed.
-func (p *permit) begin() bool {
-	p.sem.c.permits.add(p)
-	if !p.sem.c.clock.Add(&p.lease, p.watchdog) {
-		p.end(ErrClosed)
-		return false
+// permitOptions are what the engine of the semaphores works with.
+func (c *Client) permitOptions() permit.Options {
+	o := permit.Options{
+		Server: c.server, Client: c.id, Clock: c.clock, Dropped: &c.dropped, Blind: &c.blind,
+		Local: c.cfg.HandOff == HandOffLocal, MaxHold: c.cfg.MaxHold, Skew: c.cfg.MaxClockSkew,
+		Errors: permit.Errors{
+			Busy: semaphoreBusy, NoPermit: permitBusy, NotSet: noPermits, NotHeld: permitsNotHeld, Lost: permitLost,
+		},
+		Events: permit.Events{Lost: c.report.lost, ReleaseFailed: c.report.releaseFailed, Dropped: c.report.dropped},
 	}
-	return true
-}
-
-func (p *permit) context() context.Context {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.stop.Get(p.values, p.err)
-}
-
-// detach leaves the permit to whoever has its id, and says whether it did.
-func (p *permit) detach() bool {
-	if p.watchdog || p.Err() != nil {
-		return false
-	}
-	p.mu.Lock()
-	p.apart = p.err == nil
-	apart := p.apart
-	p.mu.Unlock()
-	if apart {
-		p.sem.c.clock.Remove(&p.lease)
-		p.sem.c.permits.remove(p)
-	}
-	return apart
-}
-
-func (p *permit) detached() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.apart
-}
-
-// Err looks at the clock itself.
-func (p *permit) Err() error {
-	if err := p.over(); err != nil {
-		return err
-	}
-	now := time.Now()
-	if p.lease.Left(now) <= 0 {
-		p.lose(LostExpired)
-	} else if !p.lease.Until.IsZero() && !now.Before(p.lease.Until) {
-		p.lose(LostMaxHold)
-	}
-	return p.over()
-}
-
-func (p *permit) over() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.err
-}
-
-// end ends the permit, if nothing else has, and says whether it did. Its context
-// ends before anything else happens; that runs no code of users.
-func (p *permit) end(err error) bool {
-	p.mu.Lock()
-	if p.err != nil || (p.apart && err != holdctx.ErrReleased) { //nolint:errorlint // the value itself
-		p.mu.Unlock()
-		return false
-	}
-	p.err = err
-	p.stop.End(err)
-	p.mu.Unlock()
-	p.sem.c.clock.Remove(&p.lease)
-	p.sem.c.permits.remove(p)
-	return true
-}
-
-// lose ends the permit without its holder's doing. It does no I/O itself.
-func (p *permit) lose(reason LossReason) {
-	err := p.lostError(reason)
-	if !p.end(err) {
-		return
-	}
-	p.sem.c.report.lost(err, p.since, p.at)
-	if reason == LostGone && p.suspect {
-		p.sem.owe([]string{p.id})
-	}
-}
-
-func (p *permit) lostError(reason LossReason) *LostError {
-	return &LostError{Name: p.sem.name, Owner: hex.EncodeToString([]byte(p.id)), Reason: reason, Confirmed: p.lease.Confirmed(), what: aPermit}
-}
-
-// Lane implements renew.Holder.
-func (p *permit) Lane() string { return p.sem.c.server.Driver.Lane(p.sem.name) }
-
-// Expired implements renew.Holder.
-func (p *permit) Expired() {
-	if p.lease.Left(time.Now()) <= 0 {
-		p.lose(LostExpired)
-	} else {
-		p.lose(LostMaxHold)
-	}
-}
-
-// Gone implements renew.Holder.
-func (p *permit) Gone() { p.lose(LostGone) }
-
-// Close ends the permit and leaves it to its lease: a section may still run.
-func (p *permit) Close() { p.end(ErrClosed) }
-
-// dropped notes a permit that its user lost.
-func (p *permit) dropped() { p.sem.c.dropped.Add(p.giveUp) }
-
-// giveUp reports and releases a permit that was dropped.
-func (p *permit) giveUp() {
-	if p.over() == nil {
-		p.sem.c.report.dropped(p.sem.name, p.at)
-		p.sem.c.server.Go(func() { _ = p.release(context.Background()) })
-	}
-}
-
-func (p *permit) release(ctx context.Context) error {
-	_ = p.Err() // a window that is over ends the permit as lost
-	released := p.end(holdctx.ErrReleased)
-	p.mu.Lock()
-	err, again := p.err, p.told
-	p.told = true
-	p.mu.Unlock()
-	switch {
-	case released:
-	case again:
-		return holdctx.ErrReleased
-	default:
-		var lost *LostError
-		if errors.As(err, &lost) && lost.Reason != LostGone {
-			p.sem.drop([]string{p.id}, p.suspect) // until now its time was its holder's
-		}
-		return err
-	}
-	s := p.sem
-	if p.detached() {
-		return s.Release(ctx, hex.EncodeToString([]byte(p.id)))
-	}
-	if f := s.c.report.events.Released; f != nil {
-		f(ReleasedEvent{Name: s.name, Owner: hex.EncodeToString([]byte(p.id)), Held: time.Since(p.since)})
-	}
-	o := s.releaseOp([]string{p.id})
-	o.Lease, o.Acks = p.lease.Length, s.c.server.Acks.Holds
-	d, own, foreign := s.c.desks.releasing(s)
-	o.Args[1] = own
-	reply, err := o.Run(ctx)
-	if o.Left && ctx.Err() != nil {
-		rest := o
-		s.c.server.Go(func() {
-			reply, err := rest.Finish()
-			_ = p.released(&rest, reply, err)
-			s.c.desks.released(d, reply, foreign)
-		})
-		return err
-	}
-	s.c.desks.released(d, reply, foreign)
-	return p.released(&o, reply, err)
-}
-
-// released judges the server's answer to the release.
-func (p *permit) released(o *request.Call, reply driver.Reply, err error) error {
-	owes := p.suspect
-	switch {
-	case err != nil:
-		owes = true
-		p.sem.c.report.releaseFailed(p.sem.name, hex.EncodeToString([]byte(p.id)), err)
-	case request.First(reply).Int == 0 && (!o.Unknown || p.lease.Left(time.Now()) <= 0):
-		// If an attempt went unanswered it was that one which released it,
-		// provided that the permit was still ours then.
-		err = p.lostError(LostGone)
-	default:
-		o.Unacked()
-	}
-	if owes {
-		p.sem.owe([]string{p.id})
-	}
-	return err
-}
-
-func (p *permit) extend(ctx context.Context, d time.Duration) error {
-	if p.watchdog {
-		return errors.New("redlatch: Extend is for permits acquired with Lease; the watchdog extends this one by itself")
-	}
-	if err := checkLease(d); err != nil {
-		return err
-	}
-	if err := p.Err(); err != nil {
-		return err
-	}
-	if p.detached() {
-		return p.sem.Extend(ctx, hex.EncodeToString([]byte(p.id)), d)
-	}
-	d = (d + time.Millisecond - 1).Truncate(time.Millisecond)
-	live, sent, err := p.sem.raise(ctx, p.id, d)
-	switch {
-	case err != nil:
-		return err
-	case !live:
-		p.lose(LostGone)
-	case p.lease.Left(time.Now()) > 0: // a late reply never revives a permit
-		p.lease.Confirm(sent, d)
-	}
-	return p.Err()
-}
-
-// renewPermits raises the times of a batch of permits with one script, each with
-// a result of its own.
-func (c *Client) renewPermits(batch []*renew.Lease) {
-	keys := make([]string, len(batch))
-	args := make([]string, 0, 2*len(batch))
-	prolongs := false
-	for i, l := range batch {
-		p := l.Holder.(*permit) //nolint:forcetypeassert // this kind's holders are permits
-		prolongs = prolongs || l.Ask > 0
-		keys[i] = p.sem.keys[1]
-		args = append(args, p.id, c.permitMs(l.Ask))
-	}
-	o := request.Call{Server: c.server, Script: lua.ExpirableRenew, Keys: keys, Args: args, Lease: c.cfg.WatchdogTimeout, Stop: c.server.Over, Single: true, Acks: c.server.Acks.Renews && prolongs}
-	reply, err := o.Run(context.Background())
-	if err == nil && len(reply.List) != len(keys) {
-		err = request.Unexpected(reply, lua.ExpirableRenew)
-	}
-	if err != nil {
-		c.report.renewFailed(len(keys), err)
-		return // each result is Failed already
-	}
-	short := o.DoubtRenewals(len(keys))
-	for i, l := range batch {
-		switch r := reply.List[i]; {
-		case r.Kind == driver.ReplyInt && r.Int == 1:
-			if !short || l.Ask == 0 {
-				l.Result = renew.Confirmed
-			}
-		case r.Kind == driver.ReplyInt || request.WrongType(r.Str):
-			l.Result = renew.Gone
-		default:
-			c.report.renewFailed(1, errors.New(wire.Text(r.Str)))
+	if f := c.report.events.Released; f != nil {
+		o.Events.Released = func(name, id string, held time.Duration) {
+			f(ReleasedEvent{Name: name, Owner: id, Held: held})
 		}
 	}
+	return o
 }
 
-// permitMs returns what a permit's lease is written as. Redisson clients take a
-// permit back when it is over by their own clock, which may be ahead of the
-// server's by Config.MaxClockSkew: so it is written so much later, and trusted
-// for what was asked for. 0, which only asks, stays 0.
-func (c *Client) permitMs(lease time.Duration) string {
-	if lease > 0 {
-		lease += c.cfg.MaxClockSkew
+func permitBusy(name string, first time.Duration, owed int, cause error) error {
+	return &BusyError{Name: name, TTL: first, Owed: owed, Cause: cause, what: noPermit}
+}
+
+func noPermits(name string) error {
+	return fmt.Errorf("%w: semaphore %q has never been given permits; call TrySetPermits once", ErrUninitialized, name)
+}
+
+func permitsNotHeld(name string, ids []string) error {
+	if len(ids) == 1 {
+		return fmt.Errorf("%w: permit %x of semaphore %q has been released, has expired, or never was", ErrNotHeld, ids[0], name)
 	}
-	return wire.Millis(lease)
+	return fmt.Errorf("%w: of %d permits of semaphore %q at least one has been released, has expired, or never was; none was released", ErrNotHeld, len(ids), name)
 }
 
-// permits are a client's live permits, by their ids.
-type permits struct {
-	mu sync.Mutex
-	m  map[string]*permit
-}
-
-func (ps *permits) add(p *permit) {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	if ps.m == nil {
-		ps.m = map[string]*permit{}
-	}
-	ps.m[p.id] = p
-}
-
-func (ps *permits) remove(p *permit) {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	delete(ps.m, p.id)
-}
-
-// of returns the live permits of a semaphore that have these ids, or all of
-// them.
-func (ps *permits) of(name string, ids ...string) (found []*permit) {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	if len(ids) == 0 {
-		for _, p := range ps.m {
-			if p.sem.name == name {
-				found = append(found, p)
-			}
-		}
-	}
-	for _, id := range ids {
-		if p := ps.m[id]; p != nil && p.sem.name == name {
-			found = append(found, p)
-		}
-	}
-	return found
+func permitLost(name, id string, reason holdctx.Reason, confirmed time.Time) error {
+	return &LostError{Name: name, Owner: id, Reason: LossReason(reason), Confirmed: confirmed, what: aPermit}
 }

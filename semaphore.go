@@ -4,14 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/lua"
-	"github.com/redlatch/redlatch/internal/request"
-	"github.com/redlatch/redlatch/internal/script"
-	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/internal/permit"
 )
 
 // A Semaphore is the name of a number of permits, with the words to acquire and
@@ -30,27 +25,19 @@ import (
 // A change is made exactly once, whatever becomes of replies and requests, as
 // long as this client lives and the server keeps its data.
 type Semaphore struct {
-	c       *Client
-	name    string
-	channel string
-	keys    []string // of its scripts
-	err     error    // a name that cannot be used
+	in  permit.Counted
+	err error // a name that cannot be used
 }
-
-// maxPermits is the largest number that Redisson can count to.
-const maxPermits = math.MaxInt32
 
 // Semaphore returns the semaphore with this name, Redisson's getSemaphore. A
 // name that Redis could not handle (empty, or with unbalanced braces) is refused
 // by every method of the Semaphore.
 func (c *Client) Semaphore(name string) *Semaphore {
-	s := &Semaphore{c: c, name: name, channel: wire.Prefix(wire.SemaphoreChannel, name), keys: []string{name}}
-	s.err = checkName(name)
-	return s
+	return &Semaphore{in: c.semaphores.Counted(name), err: checkName(name)}
 }
 
 // Name returns the semaphore's name.
-func (s *Semaphore) Name() string { return s.name }
+func (s *Semaphore) Name() string { return s.in.Name }
 
 // Acquire waits until n permits are free and takes them, all at once. ctx and
 // the option Wait bound the waiting; no other option makes sense here.
@@ -93,23 +80,11 @@ func (s *Semaphore) acquire(ctx context.Context, n int, o *options) error {
 	if err := s.usable(ctx, n); err != nil {
 		return err
 	}
-	if err := s.c.open(); err != nil {
-		return err
-	}
-	if n == 0 {
-		return nil
-	}
-	until := o.until()
-	err := request.ContextError(ctx)
-	if err == nil {
-		ln := s.c.permitLines.get(s)
-		err = ln.acquire(ctx, n, o.once, until)
-		s.c.permitLines.put(ln)
-	}
-	if err == nil {
-		return nil
-	}
-	return asBusy(err, BusyError{Name: s.name, what: "semaphore %q was not acquired"})
+	return s.in.Acquire(ctx, n, o.once, o.until())
+}
+
+func semaphoreBusy(name string, owed int, cause error) error {
+	return &BusyError{Name: name, Owed: owed, Cause: cause, what: "semaphore %q was not acquired"}
 }
 
 // Release gives n permits back. It returns at once if anybody in this process
@@ -127,9 +102,7 @@ func (s *Semaphore) Release(ctx context.Context, n int) error {
 	if err := s.usable(ctx, n); err != nil || n == 0 {
 		return err
 	}
-	ln := s.c.permitLines.get(s)
-	defer s.c.permitLines.put(ln)
-	return ln.release(ctx, n)
+	return s.in.Release(ctx, n)
 }
 
 // ReleaseIfExists gives n permits back if there is such a semaphore, and says
@@ -139,8 +112,7 @@ func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
 	if err := s.usable(ctx, n); err != nil || n == 0 {
 		return false, err
 	}
-	done, err := s.change(ctx, lua.SemaphoreAdd, s.channel, strconv.Itoa(n), "0")
-	return done == 1, err
+	return s.in.Add(ctx, n, false)
 }
 
 // TrySetPermits makes the semaphore, with n permits, if there is none of this
@@ -156,8 +128,7 @@ func (s *Semaphore) TrySetPermits(ctx context.Context, n int, ttl time.Duration)
 	if ttl < 0 || ttl > maxLease {
 		return false, fmt.Errorf("redlatch: a semaphore's TTL of %v; it must be positive and at most %v, or 0 for none", ttl, maxLease)
 	}
-	made, err := s.change(ctx, lua.SemaphoreSet, s.channel, strconv.Itoa(n), wire.Millis(ttl+time.Millisecond-1))
-	return made == 1, err
+	return s.in.Set(ctx, n, ttl)
 }
 
 // AddPermits changes the number of free permits by n, which may be negative, and
@@ -168,7 +139,7 @@ func (s *Semaphore) AddPermits(ctx context.Context, n int) error {
 	if err := s.usable(ctx, max(n, -n)); err != nil {
 		return err
 	}
-	_, err := s.change(ctx, lua.SemaphoreAdd, s.channel, strconv.Itoa(n), "1")
+	_, err := s.in.Add(ctx, n, true)
 	return err
 }
 
@@ -178,8 +149,7 @@ func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 	if err := s.usable(ctx, 0); err != nil {
 		return 0, err
 	}
-	n, err := s.change(ctx, lua.SemaphoreDrain)
-	return int(n), err
+	return s.in.Drain(ctx)
 }
 
 // Available returns how many permits are free; without such a semaphore that is
@@ -188,12 +158,7 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 	if err := s.usable(ctx, 0); err != nil {
 		return 0, err
 	}
-	if err := s.c.open(); err != nil {
-		return 0, err
-	}
-	o := s.c.question(lua.SemaphoreRead, s.name)
-	reply, err := o.Run(ctx)
-	return int(reply.Int), err
+	return s.in.Available(ctx)
 }
 
 // Delete removes the semaphore and says whether there was one. Who waits for
@@ -202,21 +167,7 @@ func (s *Semaphore) Delete(ctx context.Context) (bool, error) {
 	if err := s.usable(ctx, 0); err != nil {
 		return false, err
 	}
-	gone, err := s.change(ctx, lua.SemaphoreDelete)
-	return gone == 1, err
-}
-
-// change sends a request on the session that these have for themselves.
-func (s *Semaphore) change(ctx context.Context, script *script.Script, args ...string) (int64, error) {
-	if err := s.c.open(); err != nil {
-		return 0, err
-	}
-	if err := request.ContextError(ctx); err != nil {
-		return 0, err
-	}
-	x, put := s.c.server.Sessions.Get(wire.Session(s.name, s.c.id, "change"))
-	defer put()
-	return x.Do(ctx, request.Count{Script: script, Keys: s.keys, Args: args, Acks: true})
+	return s.in.Delete(ctx)
 }
 
 // usable refuses what no method can work with.
@@ -228,8 +179,8 @@ func (s *Semaphore) usable(ctx context.Context, n int) error {
 		return s.err
 	case n < 0:
 		return fmt.Errorf("redlatch: %d permits; a number of permits must not be negative (AddPermits takes one that is)", n)
-	case n > maxPermits:
-		return fmt.Errorf("redlatch: %d permits; Redisson counts to %d", n, maxPermits)
+	case n > permit.Most:
+		return fmt.Errorf("redlatch: %d permits; Redisson counts to %d", n, permit.Most)
 	}
 	return nil
 }

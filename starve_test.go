@@ -259,9 +259,10 @@ func TestALoopLeavesRedissonItsTurn(t *testing.T) {
 	}
 }
 
-// A desk asked on the message of its own process's release, before the answer had said
-// who else waits: so it took what was left to others, and believed that nobody wanted it.
-func TestADeskAsksAfterTheAnswerToItsOwnRelease(t *testing.T) {
+// The worker of an expirable semaphore asked on the message of its own process's
+// release, before the answer had said who else waits: so it took what was left to
+// others, and believed that nobody wanted it.
+func TestAnExpirableSemaphoreAsksAfterTheAnswerToItsOwnRelease(t *testing.T) {
 	for _, x := range []struct {
 		late   time.Duration // the answer, not the message
 		beside bool          // somebody who is far away waits, too

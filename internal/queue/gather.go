@@ -1,8 +1,12 @@
 // Package queue has callers of a process wait together for what is done for many of
-// them at once.
+// them at once: a [Line] has them in order, a [Gather] by the keys that it is done at.
 package queue
 
 import "sync"
+
+// MostAnswered is for how many callers one number can be the answer, a bit for each: so
+// many bits Lua can count to.
+const MostAnswered = 50
 
 // A Gather collects what callers want done at the same keys. One worker at a time
 // sends it, for as many as fit into one request; a caller that comes meanwhile goes

@@ -12,7 +12,6 @@
 package ratequeue
 
 import (
-	"container/list"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -24,12 +23,13 @@ import (
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// A queue is the callers who want permits of one limiter.
-type queue struct {
+// A rateQueue is the callers who want permits of one limiter.
+type rateQueue struct {
 	qs   *Queues
 	name string
 	keys []string
@@ -37,13 +37,12 @@ type queue struct {
 	wake chan struct{} // one slot: to ask now is worth it
 
 	mu      sync.Mutex // guards what follows, and the line's waiters
-	line    list.List  // of *waiter
-	tries   int        // how many of these do not wait
-	serving bool       // a worker does
-	retry   time.Time  // not before then are there permits for the first, who waits; zero: not known
-	rate    int        // as the server last said; 0: not known
-	unset   bool       // there is no rate, as the server last said
-	silent  bool       // the server has been asked more than once, and has not answered
+	line    queue.Line[*waiter]
+	serving bool      // a worker does
+	retry   time.Time // not before then are there permits for the first, who waits; zero: not known
+	rate    int       // as the server last said; 0: not known
+	unset   bool      // there is no rate, as the server last said
+	silent  bool      // the server has been asked more than once, and has not answered
 }
 
 // A Want is what a caller wants.
@@ -57,9 +56,9 @@ type Want struct {
 type waiter struct {
 	Want
 
-	place *list.Element // nil: no longer in line
-	gone  bool          // has left, or was told an error, before its permits came
-	done  chan error    // one slot: nil if it has got them
+	place queue.Place[*waiter]
+	gone  bool       // has left, or was told an error, before its permits came
+	done  chan error // one slot: nil if it has got them
 }
 
 // mostAsked is for how many callers one request asks.
@@ -70,7 +69,7 @@ type Queues struct {
 	Options
 
 	mu sync.Mutex
-	m  map[string]*queue
+	m  map[string]*rateQueue
 }
 
 // Options say what queues work with.
@@ -85,7 +84,7 @@ type Options struct {
 }
 
 // New returns the queues of a client.
-func New(o Options) *Queues { return &Queues{Options: o, m: map[string]*queue{}} }
+func New(o Options) *Queues { return &Queues{Options: o, m: map[string]*rateQueue{}} }
 
 // Take lines up for permits of a limiter with these keys, until a time if that is not
 // zero.
@@ -95,19 +94,19 @@ func (qs *Queues) Take(ctx context.Context, name string, keys []string, want Wan
 	return q.take(ctx, &waiter{Want: want, done: make(chan error, 1)}, until)
 }
 
-func (qs *Queues) get(name string, keys []string) *queue {
+func (qs *Queues) get(name string, keys []string) *rateQueue {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	q := qs.m[name]
 	if q == nil {
-		q = &queue{qs: qs, name: name, keys: keys, wake: make(chan struct{}, 1)}
+		q = &rateQueue{qs: qs, name: name, keys: keys, wake: make(chan struct{}, 1)}
 		qs.m[name] = q
 	}
 	q.refs++
 	return q
 }
 
-func (qs *Queues) put(q *queue) {
+func (qs *Queues) put(q *rateQueue) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	if q.refs--; q.refs == 0 {
@@ -128,7 +127,7 @@ func (qs *Queues) Changed(name string) {
 	}
 }
 
-func (q *queue) askNow() {
+func (q *rateQueue) askNow() {
 	select {
 	case q.wake <- struct{}{}:
 	default:
@@ -136,7 +135,7 @@ func (q *queue) askNow() {
 }
 
 // take lines up for the permits of w.
-func (q *queue) take(ctx context.Context, w *waiter, until time.Time) error {
+func (q *rateQueue) take(ctx context.Context, w *waiter, until time.Time) error {
 	if err := q.join(w); err != nil {
 		return err
 	}
@@ -151,7 +150,7 @@ func (q *queue) take(ctx context.Context, w *waiter, until time.Time) error {
 }
 
 // join puts w at the end of the line, if there is a point in it.
-func (q *queue) join(w *waiter) error {
+func (q *rateQueue) join(w *waiter) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
@@ -160,10 +159,7 @@ func (q *queue) join(w *waiter) error {
 	case w.Once && !q.retry.IsZero():
 		return q.busyLocked(w, nil)
 	}
-	w.place = q.line.PushBack(w)
-	if w.Once {
-		q.tries++
-	}
+	q.line.Push(&w.place, w, w.Once)
 	if q.unset && !w.UntilSet {
 		q.askNow()
 	}
@@ -178,14 +174,14 @@ func (q *queue) join(w *waiter) error {
 }
 
 // leave returns what w has got nevertheless, or takes it out of the line.
-func (q *queue) leave(w *waiter, why error) error {
+func (q *rateQueue) leave(w *waiter, why error) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if w.place == nil {
+	if !w.place.Taken() {
 		return <-w.done
 	}
 	err := q.busyLocked(w, why)
-	if q.line.Front() == w.place {
+	if q.line.First() == w {
 		q.retry = time.Time{}
 		q.askNow() // the next one may want less, or there is none
 	}
@@ -199,44 +195,34 @@ func (q *queue) leave(w *waiter, why error) error {
 	return err
 }
 
-// removeLocked takes w out of the line.
-func (q *queue) removeLocked(w *waiter) {
-	q.line.Remove(w.place)
-	w.place = nil
-	if w.Once {
-		q.tries--
-	}
-}
-
 // dropLocked takes w out of the line without its permits.
-func (q *queue) dropLocked(w *waiter) {
-	q.removeLocked(w)
+func (q *rateQueue) dropLocked(w *waiter) {
+	q.line.Remove(&w.place)
 	w.gone = true
 }
 
 // tellLocked is dropLocked, and tells w why.
-func (q *queue) tellLocked(w *waiter, why error) {
+func (q *rateQueue) tellLocked(w *waiter, why error) {
 	q.dropLocked(w)
 	w.done <- why
 }
 
 // tellAll empties the line.
-func (q *queue) tellAll(why error) {
+func (q *rateQueue) tellAll(why error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for e := q.line.Front(); e != nil; e = q.line.Front() {
-		q.tellLocked(e.Value.(*waiter), why)
+	for w := range q.line.All() {
+		q.tellLocked(w, why)
 	}
 }
 
 // noRate tells those that there is no rate who do not wait for one.
-func (q *queue) noRate() (pause time.Duration) {
+func (q *rateQueue) noRate() (pause time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.unset, q.rate = true, 0
-	for e, next := q.line.Front(), (*list.Element)(nil); e != nil; e = next {
-		next = e.Next()
-		if w := e.Value.(*waiter); !w.UntilSet {
+	for w := range q.line.All() {
+		if !w.UntilSet {
 			q.tellLocked(w, q.qs.NoRate(q.name))
 		}
 	}
@@ -246,7 +232,7 @@ func (q *queue) noRate() (pause time.Duration) {
 	return request.Jittered(request.LongestPause)
 }
 
-func (q *queue) busyLocked(w *waiter, cause error) error {
+func (q *rateQueue) busyLocked(w *waiter, cause error) error {
 	var after time.Duration
 	if !q.retry.IsZero() {
 		after = max(time.Until(q.retry), 0)
@@ -254,12 +240,12 @@ func (q *queue) busyLocked(w *waiter, cause error) error {
 	return q.qs.Busy(q.name, w.N, after, cause)
 }
 
-func (q *queue) tooMany(n, rate int) error {
+func (q *rateQueue) tooMany(n, rate int) error {
 	return fmt.Errorf("redlatch: rate limiter %q gives %d permits in an interval, so %d at once can never be had; ask for fewer, or raise the rate", q.name, rate, n)
 }
 
 // serve asks for those who are in line until nobody is.
-func (q *queue) serve() {
+func (q *rateQueue) serve() {
 	server := q.qs.Server
 	defer q.qs.put(q)
 	for {
@@ -282,12 +268,15 @@ func (q *queue) serve() {
 }
 
 // first returns those to ask for. With none the worker is no longer serving.
-func (q *queue) first() []*waiter {
+func (q *rateQueue) first() []*waiter {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var first []*waiter
-	for e := q.line.Front(); e != nil && len(first) < mostAsked; e = e.Next() {
-		first = append(first, e.Value.(*waiter))
+	for w := range q.line.All() {
+		if len(first) == mostAsked {
+			break
+		}
+		first = append(first, w)
 	}
 	q.serving = len(first) > 0
 	return first
@@ -295,7 +284,7 @@ func (q *queue) first() []*waiter {
 
 // ask asks for the first ones, tells those who need not wait any longer, and
 // returns for how long there is no point in asking again.
-func (q *queue) ask(first []*waiter) (pause time.Duration) {
+func (q *rateQueue) ask(first []*waiter) (pause time.Duration) {
 	server, id := q.qs.Server, recordID()
 	args := []string{wire.Millis(q.qs.Skew), id}
 	for _, w := range first {
@@ -324,14 +313,14 @@ func recordID() string {
 	return string(id[:])
 }
 
-func (q *queue) setSilent(silent bool) {
+func (q *rateQueue) setSilent(silent bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.silent = silent
 }
 
 // answered does with the server's answer what is to be done.
-func (q *queue) answered(reply driver.Reply, id string, first []*waiter) (pause time.Duration) {
+func (q *rateQueue) answered(reply driver.Reply, id string, first []*waiter) (pause time.Duration) {
 	r := reply.List
 	if len(r) != 2 || r[0].Kind != driver.ReplyInt || r[1].Kind != driver.ReplyInt || r[0].Int > int64(len(first)) {
 		q.tellAll(request.Unexpected(reply, lua.RateLimiterTake))
@@ -358,7 +347,7 @@ func (q *queue) answered(reply driver.Reply, id string, first []*waiter) (pause 
 
 // given tells those who got what they wanted, and returns how much that was and
 // how much of it nobody wants any more.
-func (q *queue) given(first []*waiter, rate int) (given, back int) {
+func (q *rateQueue) given(first []*waiter, rate int) (given, back int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, w := range first {
@@ -367,7 +356,7 @@ func (q *queue) given(first []*waiter, rate int) (given, back int) {
 			back += w.N
 			continue
 		}
-		q.removeLocked(w)
+		q.line.Remove(&w.place)
 		w.done <- nil
 	}
 	q.learntLocked(rate)
@@ -375,7 +364,7 @@ func (q *queue) given(first []*waiter, rate int) (given, back int) {
 }
 
 // refused tells those who do not wait, or wait for what will never come.
-func (q *queue) refused(first []*waiter, d time.Duration, rate int) (pause time.Duration) {
+func (q *rateQueue) refused(first []*waiter, d time.Duration, rate int) (pause time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.learntLocked(rate)
@@ -384,9 +373,10 @@ func (q *queue) refused(first []*waiter, d time.Duration, rate int) (pause time.
 		return 0 // what the next one wants may be there
 	}
 	q.retry = time.Now().Add(d)
-	for e, next := q.line.Front(), (*list.Element)(nil); e != nil && q.tries > 0; e = next {
-		next = e.Next()
-		w := e.Value.(*waiter)
+	for w := range q.line.All() {
+		if q.line.Tries() == 0 {
+			break
+		}
 		if w.Once && (!head.Once || w.N >= head.N) {
 			q.tellLocked(w, q.busyLocked(w, nil))
 		}
@@ -402,15 +392,14 @@ func (q *queue) refused(first []*waiter, d time.Duration, rate int) (pause time.
 }
 
 // learntLocked notes the rate, and sends those away who want more.
-func (q *queue) learntLocked(rate int) {
+func (q *rateQueue) learntLocked(rate int) {
 	q.unset = false
 	if q.rate == rate {
 		return
 	}
 	q.rate = rate
-	for e, next := q.line.Front(), (*list.Element)(nil); e != nil; e = next {
-		next = e.Next()
-		if w := e.Value.(*waiter); w.N > rate {
+	for w := range q.line.All() {
+		if w.N > rate {
 			q.tellLocked(w, q.tooMany(w.N, rate))
 		}
 	}

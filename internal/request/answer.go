@@ -3,8 +3,11 @@ package request
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // ErrBusy says that somebody else has what was asked for.
@@ -42,3 +45,8 @@ func First(r driver.Reply) driver.Reply {
 // WrongType says whether an error that a key raised means that what was there is
 // gone: somebody has put something else in its place.
 func WrongType(text string) bool { return driver.ServerError(text, nil).Code == "WRONGTYPE" }
+
+// Unexpected says that a script has answered what it never does.
+func Unexpected(r driver.Reply, s *script.Script) error {
+	return fmt.Errorf("redlatch: unexpected answer %s to %s", wire.Quote(fmt.Sprintf("%+v", r)), s.Name())
+}

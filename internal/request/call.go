@@ -9,7 +9,6 @@ import (
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/script"
-	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // A Call is one request to the server.
@@ -251,7 +250,7 @@ func AttemptTimeout(lease time.Duration) time.Duration {
 	return min(max(lease/10, 100*time.Millisecond), 3*time.Second)
 }
 
-// Unexpected says that a script has answered what it never does.
-func Unexpected(r driver.Reply, s *script.Script) error {
-	return fmt.Errorf("redlatch: unexpected answer %s to %s", wire.Quote(fmt.Sprintf("%+v", r)), s.Name())
+// Question prepares a request that changes nothing.
+func (s *Server) Question(script *script.Script, keys []string) Call {
+	return Call{Server: s, Script: script, Keys: keys, Args: []string{}, Lease: s.Length, Stop: s.Done}
 }

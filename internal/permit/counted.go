@@ -1,0 +1,110 @@
+package permit
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// Most is the largest number that Redisson can count to.
+const Most = math.MaxInt32
+
+// Counted is the name of a semaphore whose permits are only counted, for a client.
+type Counted struct {
+	Name string
+
+	all     *Semaphores
+	channel string
+	keys    []string // of its scripts
+}
+
+// Counted returns the semaphore with this name.
+func (all *Semaphores) Counted(name string) Counted {
+	return Counted{Name: name, all: all, channel: wire.Prefix(wire.SemaphoreChannel, name), keys: []string{name}}
+}
+
+// Acquire lines up for n permits, until a time if that is not zero. With once it does
+// not wait for them.
+func (s *Counted) Acquire(ctx context.Context, n int, once bool, until time.Time) error {
+	if s.all.Server.Closed() {
+		return request.ErrClosed
+	}
+	if n == 0 {
+		return nil
+	}
+	err := request.ContextError(ctx)
+	if err == nil {
+		q := s.all.counted.get(s)
+		err = q.acquire(ctx, n, once, until)
+		s.all.counted.put(q)
+	}
+	if err == nil {
+		return nil
+	}
+	return busy(err, func(owed int, cause error) error { return s.all.Errors.Busy(s.Name, owed, cause) })
+}
+
+// Release gives n permits back. If it fails because ctx has ended, or for an outage,
+// they are given back nevertheless.
+func (s *Counted) Release(ctx context.Context, n int) error {
+	q := s.all.counted.get(s)
+	defer s.all.counted.put(q)
+	return q.release(ctx, n)
+}
+
+// Add adds n permits. Without a semaphore it makes one, if it is to.
+func (s *Counted) Add(ctx context.Context, n int, makes bool) (done bool, err error) {
+	always := "0"
+	if makes {
+		always = "1"
+	}
+	answer, err := s.change(ctx, lua.SemaphoreAdd, s.channel, strconv.Itoa(n), always)
+	return answer == 1, err
+}
+
+// Set makes a semaphore of n permits, if there is none, for a time if that is not 0.
+func (s *Counted) Set(ctx context.Context, n int, ttl time.Duration) (made bool, err error) {
+	answer, err := s.change(ctx, lua.SemaphoreSet, s.channel, strconv.Itoa(n), wire.Millis(ttl+time.Millisecond-1))
+	return answer == 1, err
+}
+
+// Drain takes all free permits.
+func (s *Counted) Drain(ctx context.Context) (n int, err error) {
+	answer, err := s.change(ctx, lua.SemaphoreDrain)
+	return int(answer), err
+}
+
+// Delete deletes the semaphore.
+func (s *Counted) Delete(ctx context.Context) (deleted bool, err error) {
+	answer, err := s.change(ctx, lua.SemaphoreDelete)
+	return answer == 1, err
+}
+
+// Available asks how many permits are free.
+func (s *Counted) Available(ctx context.Context) (int, error) {
+	if s.all.Server.Closed() {
+		return 0, request.ErrClosed
+	}
+	o := s.all.Server.Question(lua.SemaphoreRead, s.keys)
+	reply, err := o.Run(ctx)
+	return int(reply.Int), err
+}
+
+// change sends a request on the session that these have for themselves.
+func (s *Counted) change(ctx context.Context, script *script.Script, args ...string) (int64, error) {
+	if s.all.Server.Closed() {
+		return 0, request.ErrClosed
+	}
+	if err := request.ContextError(ctx); err != nil {
+		return 0, err
+	}
+	x, put := s.all.Server.Sessions.Get(wire.Session(s.Name, s.all.Client, "change"))
+	defer put()
+	return x.Do(ctx, request.Count{Script: script, Keys: s.keys, Args: args, Acks: true})
+}

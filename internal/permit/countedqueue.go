@@ -1,0 +1,406 @@
+package permit
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/handoff"
+	"github.com/redlatch/redlatch/internal/notify"
+	"github.com/redlatch/redlatch/internal/queue"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// A countedQueue is what the callers of this client that want permits of one
+// semaphore, or give some back, have in common. It exists while there is such a
+// caller, something to give back, or turns that are owed.
+//
+// Callers do nothing but line up, or put down what they release, and wait to be
+// told. One worker at a time does the rest, while there is anything to do: see
+// countedworker.go.
+type countedQueue struct {
+	sem     *Counted         // one of that name
+	session *request.Session // nobody else enters it: there is one worker
+	news    notify.Listener
+	wake    chan struct{} // one slot; for the worker
+
+	refs int // guarded by countedQueues.mu
+
+	mu      sync.Mutex // guards what follows
+	line    queue.Line[*countedWaiter]
+	hand    hand
+	working bool
+	redis   outlook
+	silence silence
+
+	turns handoff.Budget
+	fresh bool         // the next permits from Redis begin a quantum
+	kept  handoff.Stay // for as long as what it owes is remembered
+}
+
+// A hand is permits of this process that nobody here uses; never for long.
+type hand struct {
+	n         int
+	doubted   bool         // not to be handed out: replicas may not know of them
+	releasers []chan error // to be told when they are in Redis, or somebody's
+}
+
+// take empties the hand.
+func (h *hand) take() hand {
+	all := *h
+	*h = hand{}
+	return all
+}
+
+// putBack puts back what was taken and did not get to Redis.
+func (h *hand) putBack(taken hand) {
+	h.n += taken.n
+	h.doubted = h.doubted || taken.doubted
+	h.releasers = append(taken.releasers, h.releasers...)
+}
+
+// tell tells those who have released what is in the hand. From then on it is nobody's.
+func (h *hand) tell(err error) {
+	for _, told := range h.releasers {
+		told <- err
+	}
+	h.releasers = nil
+}
+
+// An outlook is what is known of the permits in Redis.
+type outlook struct {
+	fewer int       // there were fewer than this when we last asked
+	heard bool      // that may have changed
+	poll  time.Time // when it may have changed without a word
+}
+
+// A silence is for how long the server has owed us an answer.
+type silence struct {
+	since time.Time // zero: it does not
+	cause error     // why it did not answer last time, if it failed
+}
+
+// limit returns for how long a call that began at start goes on before it has to look
+// at the server again, if it may wait so long for an answer. 0 is the end of it.
+func (s *silence) limit(start time.Time, outage time.Duration) time.Duration {
+	if s.since.IsZero() {
+		return outage
+	}
+	return outage - min(time.Since(start), time.Since(s.since))
+}
+
+// during says why a call ended, and if so that the server does not answer. nil
+// means that this alone has ended it.
+func (s *silence) during(err error) error {
+	switch {
+	case err != nil:
+		return request.During(s.cause, err)
+	case s.cause != nil:
+		return &request.OutageError{Cause: s.cause}
+	}
+	return &request.OutageError{Cause: request.ErrNoAnswer}
+}
+
+// countedHands is for how many hand-offs a quantum lasts. A turn yields what one
+// release has brought, so a process that has more permits than another must have
+// shorter quanta, or they would never share alike: they end by number before
+// they do by time.
+const countedHands = 8
+
+// A countedWaiter is a caller's place in a countedQueue. It serves one caller after
+// the other: see countedQueues.pool.
+type countedWaiter struct {
+	n     int
+	once  bool       // it only tries
+	asked bool       // for its permits,
+	turn  int        // and after so many others
+	told  chan error // one slot: nil when it has its permits
+	timer *time.Timer
+	place queue.Place[*countedWaiter]
+}
+
+// countedQueues are a client's by the names of semaphores.
+type countedQueues struct {
+	mu   sync.Mutex // guards m and countedQueue.refs
+	m    map[string]*countedQueue
+	pool sync.Pool // of *countedWaiter: out of line, told nothing
+}
+
+func (qs *countedQueues) waiter(n int, once bool) *countedWaiter {
+	w, ok := qs.pool.Get().(*countedWaiter)
+	if !ok {
+		w = &countedWaiter{told: make(chan error, 1), timer: time.NewTimer(time.Hour)}
+	}
+	w.n, w.once, w.asked = n, once, false
+	return w
+}
+
+func (qs *countedQueues) free(w *countedWaiter) {
+	w.timer.Stop()
+	qs.pool.Put(w)
+}
+
+// get returns the queue for a semaphore; put gives it back.
+func (qs *countedQueues) get(s *Counted) *countedQueue {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	q := qs.m[s.Name]
+	if q == nil {
+		q = &countedQueue{
+			sem:     s,
+			session: s.all.Server.Session(wire.Session(s.Name, s.all.Client, "exchange")),
+			wake:    make(chan struct{}, 1),
+			redis:   outlook{fewer: math.MaxInt}, // nothing is known
+			fresh:   true,
+		}
+		now := time.Now()
+		q.turns.Begin(now, true)
+		q.turns.Unused = now.Add(-handoff.Keep) // a later pause would be remembered
+		if qs.m == nil {
+			qs.m = make(map[string]*countedQueue)
+		}
+		qs.m[s.Name] = q
+	}
+	q.refs++
+	return q
+}
+
+// retain takes one more share of a queue that the caller has a share of.
+func (qs *countedQueues) retain(q *countedQueue) {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	q.refs++
+}
+
+func (qs *countedQueues) put(q *countedQueue) {
+	qs.mu.Lock()
+	q.refs--
+	var stop func()
+	if q.refs == 0 {
+		stop = q.news.Detach() // others would take it for a waiter's
+		qs.dropLocked(q)
+	}
+	qs.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+}
+
+// keep keeps a queue that somebody has a share of, and with it what it owes, for a
+// while longer than for its callers.
+func (qs *countedQueues) keep(q *countedQueue) {
+	q.kept.Prolong(handoff.Keep, func() {
+		qs.mu.Lock()
+		defer qs.mu.Unlock()
+		qs.dropLocked(q)
+	})
+}
+
+// dropLocked forgets a queue that nobody needs any more.
+func (qs *countedQueues) dropLocked(q *countedQueue) {
+	if q.refs == 0 && qs.m[q.sem.Name] == q && !q.kept.Lasts() {
+		delete(qs.m, q.sem.Name)
+	}
+}
+
+// close ends all subscriptions.
+func (qs *countedQueues) close() {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	for _, q := range qs.m {
+		q.news.Stop()
+	}
+}
+
+// acquire lines up for n permits, and returns when they are the caller's.
+func (q *countedQueue) acquire(ctx context.Context, n int, once bool, until time.Time) error {
+	all := q.sem.all
+	w := all.counted.waiter(n, once)
+	defer all.counted.free(w)
+	if err := q.join(w); err != nil {
+		return err
+	}
+	told, err := q.await(ctx, w.told, w.timer, all.Server.Done, until)
+	if told && err != nil {
+		return err
+	}
+	if err == nil && all.Server.Closed() {
+		err = request.ErrClosed // Close may have come first
+	}
+	if err != nil && !q.leave(w) && (told || <-w.told == nil) {
+		q.give(n) // not wanted any more
+	}
+	return err
+}
+
+// join lines up w. A caller that only tries does not stand behind others that wait.
+func (q *countedQueue) join(w *countedWaiter) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := time.Now()
+	switch {
+	case !w.once:
+	case q.line.Len() > q.line.Tries():
+		return request.ErrWaitOver
+	case q.owes(now):
+		return handoff.Owed(q.turns.Owed)
+	}
+	q.line.Push(&w.place, w, w.once)
+	q.handOut(now, false)
+	q.attend()
+	return nil
+}
+
+// leave takes w out of the line and returns true, or returns false if it has
+// been told how it ended.
+func (q *countedQueue) leave(w *countedWaiter) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !w.place.Taken() {
+		return false
+	}
+	q.line.Remove(&w.place)
+	q.handOut(time.Now(), false) // the next one may want less
+	q.attend()
+	return true
+}
+
+// release gives n permits back, and returns when they are in Redis, or at once
+// if somebody here waits for permits.
+func (q *countedQueue) release(ctx context.Context, n int) error {
+	told := q.give(n)
+	if told == nil {
+		return nil
+	}
+	t := time.NewTimer(time.Hour)
+	defer t.Stop()
+	_, err := q.await(ctx, told, t, nil, time.Time{})
+	return err
+}
+
+// give puts n permits in hand. It returns nil if they are somebody's already or
+// will soon be; else a channel that tells when they are in Redis.
+func (q *countedQueue) give(n int) <-chan error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	wanted := q.line.First() != nil
+	q.hand.n += n
+	q.handOut(time.Now(), false)
+	q.attend()
+	if wanted {
+		return nil
+	}
+	told := make(chan error, 1)
+	q.hand.releasers = append(q.hand.releasers, told)
+	return told
+}
+
+// await waits to be told, and gives up when ctx ends, stop is closed, until has
+// come (zero: never) or the server has not answered for Config.OutageTimeout.
+func (q *countedQueue) await(ctx context.Context, told <-chan error, t *time.Timer, stop <-chan struct{}, until time.Time) (bool, error) {
+	select {
+	case err := <-told:
+		return true, err
+	default:
+	}
+	start := time.Now()
+	for {
+		d := q.patience(start)
+		if d <= 0 {
+			return false, q.during(nil)
+		}
+		if !until.IsZero() {
+			left := time.Until(until)
+			if left <= 0 {
+				return false, q.during(request.ErrWaitOver)
+			}
+			d = min(d, left)
+		}
+		t.Reset(d)
+		select {
+		case err := <-told:
+			return true, err
+		case <-ctx.Done():
+			return false, q.during(request.ContextError(ctx))
+		case <-stop:
+			return false, request.ErrClosed
+		case <-t.C:
+		}
+	}
+}
+
+func (q *countedQueue) patience(start time.Time) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.silence.limit(start, q.sem.all.Server.Outage)
+}
+
+func (q *countedQueue) during(err error) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.silence.during(err)
+}
+
+// What follows is called holding countedQueue.mu.
+
+// handOut gives what is in hand to those in line, first come, first served. Permits
+// that Redis has just granted are for whoever is first. Others pass on inside the
+// process for a quantum only, then the worker gives those who wait elsewhere their
+// turn.
+func (q *countedQueue) handOut(now time.Time, granted bool) {
+	for w := q.line.First(); w != nil && w.n <= q.hand.n && !q.hand.doubted; w = q.line.First() {
+		if !granted {
+			if !q.sem.all.Local || q.turns.OverAfter(countedHands, now) {
+				break
+			}
+			q.turns.Hands++
+		}
+		q.hand.n -= w.n
+		q.tell(w, nil)
+	}
+	if q.hand.n == 0 {
+		q.hand.tell(nil)
+	}
+}
+
+// tell takes a waiter out of the line and tells it how it went: nil, if it has its
+// permits.
+func (q *countedQueue) tell(w *countedWaiter, err error) {
+	q.line.Remove(&w.place)
+	w.told <- err
+}
+
+// attend makes sure that a worker looks, if there is anything to do.
+func (q *countedQueue) attend() {
+	switch {
+	case q.working && (q.hand.n > 0 || q.hopes()):
+		q.nudge()
+	case !q.working && (q.hand.n > 0 || (q.line.First() != nil && !q.sem.all.Server.Closed())):
+		q.working = true
+		q.sem.all.counted.retain(q)
+		q.sem.all.Server.Go(q.work)
+	}
+}
+
+// nudge wakes the worker, if it sleeps.
+func (q *countedQueue) nudge() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// hopes says whether Redis may have what the first waiter wants. A waiter that is first
+// only because others were served does not want less than they: there is no use in
+// asking for each.
+func (q *countedQueue) hopes() bool {
+	w := q.line.First()
+	return w != nil && (w.once || q.redis.heard || w.n < q.redis.fewer)
+}
+
+// owes says whether other processes are to have the permits that are in Redis.
+func (q *countedQueue) owes(now time.Time) bool {
+	return q.turns.Owed > 0 && q.turns.Owes(q.news.Foreign(), now) > 0
+}

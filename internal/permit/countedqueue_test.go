@@ -1,0 +1,60 @@
+package permit
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/redlatch/redlatch/internal/request"
+)
+
+// Between the answer that replicas do not know and the exchange that takes it back
+// nobody gets the permits, whoever joins, leaves or releases others then, and
+// however often that exchange has to be tried.
+func TestPermitsInDoubtAreHandedToNobody(t *testing.T) {
+	all := New(Options{Server: &request.Server{Done: make(chan struct{}), Over: make(chan struct{})}})
+	s := all.Counted("name")
+	q := all.counted.get(&s)
+	q.working = true // by this test
+	join := func() *countedWaiter {
+		w := all.counted.waiter(1, false)
+		if err := q.join(w); err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	short := errors.New("too few replicas")
+	first := join()
+	x, _ := q.next()
+	q.answered(x, 1, short)
+	if err := <-first.told; !errors.Is(err, short) {
+		t.Errorf("told %v", err)
+	}
+	others := []*countedWaiter{join(), join()}
+	for give := 2; give < 5; give++ {
+		q.give(1)
+		if leaver := join(); !q.leave(leaver) {
+			t.Error("told somebody who has come last")
+		}
+		x, _ = q.next()
+		if x.hand.n != give || len(x.wants) != 2 {
+			t.Errorf("gives %d and asks %v, want %d for 2", x.hand.n, x.wants, give)
+		}
+		q.lost(x, request.ErrUnavailable)
+	}
+	for _, w := range others {
+		if len(w.told) > 0 {
+			t.Fatal("handed out")
+		}
+	}
+	x, _ = q.next()
+	q.answered(x, 2, nil)
+	q.give(1)
+	for _, w := range others {
+		if err := <-w.told; err != nil {
+			t.Error(err)
+		}
+	}
+	if x, _ = q.next(); x.hand.n != 1 || len(x.wants) != 0 {
+		t.Errorf("gives %d and asks %v in the end", x.hand.n, x.wants)
+	}
+}

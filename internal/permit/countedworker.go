@@ -1,0 +1,272 @@
+package permit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/handoff"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/request"
+)
+
+// An exchange is one request of a countedQueue: what was in hand goes back to
+// Redis, and the first in line ask for theirs.
+//
+// There is one at a time, and nobody waits for it but the worker: a caller that
+// leaves cuts nothing short. What was granted to a caller that has left meanwhile
+// is in hand, for the next one in line or for the next exchange.
+type exchange struct {
+	hand    hand // what it gives back
+	wants   []int
+	turn    string // whether others go first: see the script
+	foreign int    // messages heard before
+}
+
+// mostWants is for how many callers one exchange asks.
+const mostWants = 64
+
+// work does exchanges for as long as there is anything to do.
+func (q *countedQueue) work() {
+	defer q.sem.all.counted.put(q)
+	for {
+		x, pause := q.next()
+		switch {
+		case x != nil:
+			q.send(x)
+		case pause > 0:
+			q.listen()
+			q.sleep(pause)
+		default:
+			return
+		}
+	}
+}
+
+// next returns the next exchange, or how long there is nothing to do; if that is
+// 0 the work is over.
+func (q *countedQueue) next() (*exchange, time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := time.Now()
+	open := !q.sem.all.Server.Closed()
+	owes := q.owes(now)
+	for owes && q.line.First() != nil && q.line.First().once {
+		q.tell(q.line.First(), handoff.Owed(q.turns.Owed))
+	}
+	if q.hand.n == 0 && (q.line.First() == nil || !open) {
+		q.working = false
+		return nil, 0
+	}
+	if !now.Before(q.redis.poll) {
+		q.redis.heard = true
+	}
+	ask := open && !owes && (q.hopes() || (q.line.First() != nil && q.hand.n > 0))
+	if q.hand.n == 0 && !ask {
+		until := q.redis.poll
+		if owes {
+			until = q.turns.Rest
+		}
+		return nil, max(until.Sub(now), 1)
+	}
+	x := &exchange{turn: "0", foreign: q.news.Foreign()}
+	if q.line.First() != nil && q.hand.n >= q.line.First().n && q.turns.Yields(now) {
+		// What could have been handed out is there because a quantum is over. What is
+		// released meanwhile belongs to the next one.
+		x.turn = "1"
+		if q.turns.Last(now) {
+			x.turn = "2"
+		}
+		q.turns.Begin(now, false)
+	}
+	x.hand = q.hand.take()
+	if ask {
+		for w := range q.line.All() {
+			if len(x.wants) == mostWants {
+				break
+			}
+			w.asked, w.turn = true, len(x.wants)
+			x.wants = append(x.wants, w.n)
+		}
+		q.redis.heard = false
+	}
+	if q.silence.since.IsZero() {
+		q.silence.since = now
+	}
+	return x, 0
+}
+
+// send does an exchange.
+func (q *countedQueue) send(x *exchange) {
+	args := []string{q.sem.channel, strconv.Itoa(x.hand.n), x.turn, q.sem.all.Server.Own(&q.news, q.sem.channel)}
+	for _, n := range x.wants {
+		args = append(args, strconv.Itoa(n))
+	}
+	o := q.session.Call(lua.SemaphoreExchange, q.sem.keys, args)
+	o.Acks = q.sem.all.Server.Acks.Holds
+	o.Retried = func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.silence.cause = o.Failed
+	}
+	if x.hand.n > 0 {
+		q.news.Expect()
+	}
+	var answer int64
+	var err error
+	q.session.Deliver(&o, false, func(a int64, e error) { answer, err = a, e })
+	if answer > int64(len(x.wants)) || answer < -Most {
+		err = fmt.Errorf("redlatch: semaphore %q: %s answered %d to %d callers", q.sem.Name, o.Script.Name(), answer, len(x.wants))
+	}
+	if x.hand.n > 0 {
+		q.news.Answered(err == nil)
+	}
+	if err != nil {
+		q.failed(x, err)
+		return
+	}
+	short := o.Doubt(answer > 0)
+	if x.hand.n > 0 && (answer <= 0 || short != nil) {
+		o.Unacked() // what was given back counts
+	}
+	if q.answered(x, int(answer), short) {
+		q.listen()
+	}
+}
+
+// listen starts the queue's subscription, if it has none.
+func (q *countedQueue) listen() {
+	if q.sem.all.Server.Closed() {
+		return
+	}
+	q.news.Start(func(h func(confirmed bool)) func() {
+		return q.sem.all.Server.Subscribe(q.sem.channel, func(n driver.Notice) {
+			h(n.Subscribed)
+			if n.Subscribed {
+				q.hear()
+			}
+		}, q.hear)
+	}, q.hear)
+}
+
+// hear notes that Redis may have permits.
+func (q *countedQueue) hear() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.redis.heard = true
+	q.turns.Used(q.news.Foreign())
+	q.attend()
+}
+
+// answered notes what became of an exchange, and says whether there is anything
+// to listen for.
+func (q *countedQueue) answered(x *exchange, answer int, short error) (listen bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := time.Now()
+	q.silence = silence{}
+	x.hand.tell(nil)
+	if len(x.wants) > 0 {
+		q.redis.poll = soon(now)
+	}
+	switch {
+	case answer < 0: // others go first
+		if x.turn == "2" && answer == -1 {
+			answer = 0 // whoever they are
+		}
+		q.turns.Yield(-answer, x.foreign, now)
+		q.turns.Begin(now, true) // for what we still have
+		q.fresh = true
+		q.sem.all.counted.keep(q)
+		q.redis.heard = true
+		q.redis.fewer = math.MaxInt
+		for q.line.First() != nil && q.line.First().once && q.line.First().asked {
+			q.tell(q.line.First(), handoff.Owed(q.turns.Owed))
+		}
+		return q.line.First() != nil
+	case len(x.wants) == 0:
+		q.redis.heard = true // what we gave
+		q.turns.Free()
+		if q.sem.all.Blind.Yields(q.sem.channel, now.Add(-handoff.Keep), now) {
+			q.turns.Yield(0, x.foreign, now)
+			q.sem.all.counted.keep(q)
+		}
+		return false
+	}
+	for _, n := range x.wants[:answer] {
+		q.hand.n += n
+	}
+	if short != nil {
+		q.hand.doubted = true // what is in hand goes back before anybody gets it
+		for w := q.line.First(); w != nil && w.asked && w.turn < answer; w = q.line.First() {
+			q.tell(w, short)
+		}
+		return false // there is something to send at once
+	}
+	if answer > 0 && q.turns.Owed > 0 {
+		q.turns.Settled(q.news.Foreign(), now)
+	}
+	if answer > 0 && q.fresh {
+		q.turns.Begin(now, true)
+		q.fresh = false
+	}
+	q.redis.fewer = math.MaxInt
+	q.handOut(now, true)
+	if answer < len(x.wants) {
+		q.redis.fewer = x.wants[answer]
+		for w := q.line.First(); w != nil && w.once && w.asked && w.n >= q.redis.fewer; w = q.line.First() {
+			q.tell(w, request.ErrWaitOver)
+		}
+	}
+	return answer < len(x.wants) && q.line.First() != nil
+}
+
+// failed notes that an exchange was not done, or that nobody will know.
+func (q *countedQueue) failed(x *exchange, err error) {
+	if q.lost(x, err) {
+		q.sem.all.Events.ReleaseFailed(q.sem.Name, "", err)
+	}
+}
+
+// lost does what failed says, and says whether permits were to be given back that
+// nobody is told of.
+func (q *countedQueue) lost(x *exchange, err error) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	forgotten := errors.Is(err, request.ErrForgotten)
+	if errors.Is(err, request.ErrUnavailable) && !forgotten && !q.sem.all.Server.Closed() {
+		// Not done, and not refused: it will be tried again for as long as
+		// anybody wants something. Callers lose patience by themselves.
+		q.silence.cause = err
+		q.hand.putBack(x.hand)
+		q.redis.heard = true
+		return false
+	}
+	q.silence = silence{}
+	awaited := len(x.hand.releasers) > 0
+	x.hand.tell(err)
+	if forgotten {
+		// What was given may be there, and is not given again. A waiter does not have
+		// what it wants, and asks once more.
+		q.redis.heard = true
+		return true
+	}
+	for w := range q.line.All() {
+		q.tell(w, err)
+	}
+	return x.hand.n > 0 && !awaited
+}
+
+// sleep waits for d, for a nudge or for the client's end.
+func (q *countedQueue) sleep(d time.Duration) {
+	_, _ = request.Pause(context.Background(), q.sem.all.Server.Done, q.wake, time.Time{}, d)
+}
+
+// soon is when to ask again without having heard anything.
+func soon(now time.Time) time.Time {
+	return now.Add(request.Jittered(request.LongestPause))
+}

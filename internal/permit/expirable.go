@@ -1,0 +1,189 @@
+package permit
+
+import (
+	"context"
+	"crypto/rand"
+	"strconv"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// MostAtOnce is how many permits one request may be about: a script that takes
+// long keeps the server from everybody else.
+const MostAtOnce = 10_000
+
+// Expirable is the name of a semaphore whose permits have ids and leases, for a client.
+type Expirable struct {
+	Name string
+
+	all     *Semaphores
+	channel string
+	keys    []string // of how many permits are free, and of those that are given
+}
+
+// Expirable returns the semaphore with this name.
+func (all *Semaphores) Expirable(name string) Expirable {
+	return Expirable{
+		Name: name, all: all, channel: wire.Prefix(wire.SemaphoreChannel, name),
+		keys: []string{name, wire.Suffix(name, wire.PermitTimeout)},
+	}
+}
+
+// A Want is what a caller wants.
+type Want struct {
+	N        int           // permits
+	Lease    time.Duration // 0: the watchdog keeps them
+	Once     bool          // does not wait
+	UntilSet bool          // waits for a semaphore to be given permits, too
+	Until    time.Time     // the end of its waiting; zero: that of its context
+	Site     callsite.Site
+}
+
+// Acquire lines up for permits.
+func (s *Expirable) Acquire(ctx context.Context, want Want) ([]*Permit, error) {
+	server := s.all.Server
+	kept := want.Lease == 0
+	if kept {
+		want.Lease = server.Length
+	}
+	var late request.Lateness
+	for {
+		w := &expirableWaiter{Want: want, kept: kept, ctx: ctx, ids: newIDs(want.N), since: time.Now(), done: make(chan struct{})}
+		next, err := s.all.expirable.wait(s, w)
+		if err != nil {
+			return nil, s.busy(err, next)
+		}
+		ps := s.begin(w)
+		if server.Closed() {
+			// Nobody works under these permits yet, so they need not wait for the
+			// end of their lease.
+			for _, p := range ps {
+				p.end(request.ErrClosed, "")
+			}
+			s.discard(w.ids, w.uncertain)
+			return nil, request.ErrClosed
+		}
+		if ps != nil {
+			return ps, nil
+		}
+		s.discard(w.ids, w.uncertain) // the reply came too late to trust it
+		if err := late.Again(ctx, server, want.Once, want.Until); err != nil {
+			return nil, s.busy(err, next)
+		}
+	}
+}
+
+// busy returns why a caller has no permits.
+func (s *Expirable) busy(err error, next time.Duration) error {
+	return busy(err, func(owed int, cause error) error { return s.all.Errors.NoPermit(s.Name, next, owed, cause) })
+}
+
+// begin makes the permits that a caller was given live, all of them or none.
+func (s *Expirable) begin(w *expirableWaiter) []*Permit {
+	now := time.Now()
+	ps := make([]*Permit, len(w.ids))
+	for i, id := range w.ids {
+		p := newPermit(s, w, id, now)
+		if p.lease.Left(now) <= 0 || !p.begin() {
+			for _, earlier := range ps[:i] {
+				earlier.end(holdctx.ErrReleased, "")
+			}
+			return nil
+		}
+		ps[i] = p
+	}
+	return ps
+}
+
+// newIDs returns ids as they stand in Redis. None is ever used again.
+func newIDs(n int) []string {
+	ids := make([]string, n)
+	for i := range ids {
+		var id [16]byte
+		_, _ = rand.Read(id[:]) // never fails
+		ids[i] = string(id[:])
+	}
+	return ids
+}
+
+// TrySet gives the semaphore n permits, if it has not been given any before.
+func (s *Expirable) TrySet(ctx context.Context, n int) (set bool, err error) {
+	answer, err := s.count(ctx, lua.ExpirableTrySet, s.keys[:1], s.channel, strconv.Itoa(n))
+	return answer == 1, err
+}
+
+// Set sets how many permits there are, those included that are given.
+func (s *Expirable) Set(ctx context.Context, n int) error {
+	_, err := s.count(ctx, lua.ExpirableSet, s.keys, s.channel, strconv.Itoa(n))
+	return err
+}
+
+// Add adds n permits.
+func (s *Expirable) Add(ctx context.Context, n int) error {
+	_, err := s.count(ctx, lua.ExpirableAdd, s.keys[:1], s.channel, strconv.Itoa(n))
+	return err
+}
+
+// Delete deletes the semaphore. Permits of this client learn it at once.
+func (s *Expirable) Delete(ctx context.Context) (deleted bool, err error) {
+	answer, err := s.count(ctx, lua.ExpirableDelete, s.keys)
+	for _, p := range s.all.live.of(s.Name) {
+		s.all.Clock.Check(&p.lease)
+	}
+	return answer == 1, err
+}
+
+// count runs a script that counts. It does so once, whatever replies are lost.
+func (s *Expirable) count(ctx context.Context, sc *script.Script, keys []string, args ...string) (int64, error) {
+	session, put := s.all.Server.Sessions.Get(wire.Session(s.Name, s.all.Client, "permits"))
+	defer put()
+	return session.Do(ctx, request.Count{Script: sc, Keys: keys, Args: args, Acks: true})
+}
+
+// Count asks how many permits are free and how many are given.
+func (s *Expirable) Count(ctx context.Context) (free, given int, err error) {
+	o := s.all.Server.Question(lua.ExpirableCount, s.keys)
+	o.Args = []string{s.channel}
+	reply, err := o.Run(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(reply.List) != 2 {
+		return 0, 0, request.Unexpected(reply, lua.ExpirableCount)
+	}
+	return int(reply.List[0].Int), int(reply.List[1].Int), nil
+}
+
+// release prepares the release of ids that are ours.
+func (s *Expirable) release(ids []string) request.Call {
+	server := s.all.Server
+	args := append([]string{s.channel, "0"}, ids...)
+	return request.Call{Server: server, Script: lua.ExpirableRelease, Keys: s.keys, Args: args, Lease: server.Length, Stop: server.Over}
+}
+
+// discard releases ids that nobody has, or will have, in the background; uncertain
+// says that a late request may still create them.
+func (s *Expirable) discard(ids []string, uncertain bool) {
+	s.all.Server.Go(func() {
+		o := s.release(ids)
+		if _, err := o.Run(context.Background()); err != nil || uncertain {
+			s.reap(ids)
+		}
+	})
+}
+
+// reap has ids released again and again, for longer than any request can be under
+// way.
+func (s *Expirable) reap(ids []string) {
+	s.all.Server.Orphans.Add(ids[0], func() {
+		o := s.release(ids)
+		o.Single = true
+		_, _ = o.Run(context.Background())
+	})
+}

@@ -1,0 +1,262 @@
+package permit
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/handoff"
+	"github.com/redlatch/redlatch/internal/notify"
+	"github.com/redlatch/redlatch/internal/queue"
+	"github.com/redlatch/redlatch/internal/request"
+)
+
+// An expirableQueue is where the callers of this client line up that want permits of one
+// expirable semaphore. One worker asks Redis for them: see expirableworker.go. The queue
+// exists while there is a line, a release of this process is under way, or what this
+// process owes to others is remembered.
+//
+// A caller that leaves while a request is under way that asks for it is not waited for:
+// the worker gives back what the request brings.
+type expirableQueue struct {
+	sem  *Expirable // one of that name
+	news notify.Listener
+	wake chan struct{} // one slot: a waiter whom the others waited for has left
+
+	// Guarded by expirableQueues.mu.
+	line     queue.Line[*expirableWaiter]
+	asking   int  // how many of the first are asked for right now; they stay in line
+	unset    bool // the semaphore has not been given permits, as the server last said
+	working  bool // there is a worker
+	blocked  bool // the first is known to have to wait
+	reach    int  // for how many ids the next request asks at most, unless the first wants more
+	releases releases
+	answered time.Time      // when the server last answered
+	outage   error          // why the last request brought no answer; nil if it brought one
+	turns    handoff.Budget // what this process owes to others,
+	kept     handoff.Stay   // for as long as that is remembered
+}
+
+// releases are those of this process, by a queue's worker that hears of them.
+type releases struct {
+	underWay int
+	awaited  bool // the worker waits for the answer to one of them
+	heard    int  // messages of others that the worker has acted on
+}
+
+// An expirableWaiter is a caller in line.
+type expirableWaiter struct {
+	Want
+
+	kept  bool            // the watchdog keeps its permits
+	ctx   context.Context //nolint:containedctx // for its values
+	ids   []string
+	since time.Time
+	done  chan struct{} // closed when it is decided what err says
+
+	// Guarded by expirableQueues.mu until done is closed.
+	place     queue.Place[*expirableWaiter] // until it is decided, or has left
+	left      bool
+	uncertain bool          // a request of unknown outcome may still create its ids
+	sent      time.Time     // when the request was sent that brought the permits
+	next      time.Duration // when the first permit is over, as last seen; 0: not known
+	outage    error
+	err       error // nil: the permits are the caller's
+}
+
+// expirableQueues are a client's by the names of their semaphores.
+type expirableQueues struct {
+	mu sync.Mutex // guards m, every queue and every waiter
+	m  map[string]*expirableQueue
+}
+
+// get returns the queue of s. Holding expirableQueues.mu.
+func (qs *expirableQueues) get(s *Expirable) *expirableQueue {
+	q := qs.m[s.Name]
+	if q == nil {
+		q = &expirableQueue{sem: s, wake: make(chan struct{}, 1)}
+		q.unowed(time.Now())
+		if qs.m == nil {
+			qs.m = map[string]*expirableQueue{}
+		}
+		qs.m[s.Name] = q
+	}
+	return q
+}
+
+// unowed notes that nothing is owed to anybody. Holding expirableQueues.mu.
+func (q *expirableQueue) unowed(now time.Time) {
+	q.turns.Free()
+	q.turns.Unused = now.Add(-handoff.Keep) // a later pause would be remembered
+}
+
+// put forgets the queue, unless it is of use. Holding expirableQueues.mu.
+func (qs *expirableQueues) put(q *expirableQueue) {
+	if qs.m[q.sem.Name] == q && !q.working && q.releases.underWay == 0 && !q.kept.Lasts() { // there may be another since
+		delete(qs.m, q.sem.Name)
+	}
+}
+
+// wait waits in line until w has its permits. If it does not get them, next is when the
+// first permit is over, if that is known.
+func (qs *expirableQueues) wait(s *Expirable, w *expirableWaiter) (next time.Duration, err error) {
+	if err := qs.enter(s, w); err != nil {
+		return w.next, err
+	}
+	_, end := request.Await(w.ctx, s.all.Server.Done, w.done, w.Until)
+	if end == nil || !qs.leave(s, w) {
+		return w.next, w.err
+	}
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	return w.next, request.During(w.outage, end)
+}
+
+// enter puts w into the line of s. It fails with request.ErrWaitOver if w does not wait
+// and somebody else does.
+func (qs *expirableQueues) enter(s *Expirable, w *expirableWaiter) error {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	q := qs.get(s)
+	defer qs.put(q)
+	if w.Once {
+		switch {
+		case q.blocked:
+			w.next = q.line.First().next
+			return request.ErrWaitOver
+		case q.turns.Owes(q.news.Foreign(), w.since) > 0:
+			return handoff.Owed(q.turns.Owed)
+		}
+	}
+	switch {
+	case !q.working:
+		q.working, q.unset, q.outage, q.reach, q.answered = true, false, nil, mostAsked, w.since
+		s.all.Server.Go(q.work)
+	case q.unset && !w.UntilSet:
+		q.askNow()
+	}
+	w.outage = q.outage
+	q.line.Push(&w.place, w, w.Once)
+	return nil
+}
+
+// leave takes w out of the line of s and returns true, or false if it has been
+// decided: then w.done is closed.
+func (qs *expirableQueues) leave(s *Expirable, w *expirableWaiter) bool {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if !w.place.Taken() {
+		return false
+	}
+	q := qs.m[s.Name]
+	w.left = true
+	first := q.line.First()
+	if q.asksFor(w) {
+		return true // the worker sees to it
+	}
+	q.line.Remove(&w.place)
+	if w.uncertain {
+		s.discard(w.ids, true)
+	}
+	if w == first {
+		q.blocked = false
+		q.askNow()
+	}
+	return true
+}
+
+// asksFor says whether the request that is under way asks for w. Holding expirableQueues.mu.
+func (q *expirableQueue) asksFor(w *expirableWaiter) bool {
+	i := 0
+	for x := range q.line.All() {
+		if i == q.asking {
+			break
+		}
+		if x == w {
+			return true
+		}
+		i++
+	}
+	return false
+}
+
+// askNow wakes the worker, if it sleeps.
+func (q *expirableQueue) askNow() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// decide tells w how it went. Holding expirableQueues.mu.
+func (q *expirableQueue) decide(w *expirableWaiter, err error) {
+	q.line.Remove(&w.place)
+	w.err = err
+	if (err != nil && w.uncertain) || (err == nil && w.left) {
+		q.sem.discard(w.ids, w.uncertain)
+	}
+	close(w.done)
+}
+
+// decideAll tells everybody in line the same. Holding expirableQueues.mu.
+func (q *expirableQueue) decideAll(err error) {
+	for w := range q.line.All() {
+		q.decide(w, err)
+	}
+}
+
+// decideOnces tells those the same that do not wait, and when the first permit is over,
+// if that is known. Holding expirableQueues.mu.
+func (q *expirableQueue) decideOnces(err error, next time.Duration) {
+	for w := range q.line.All() {
+		if q.line.Tries() == 0 {
+			break
+		}
+		if w.Once {
+			w.next = next
+			q.decide(w, err)
+		}
+	}
+}
+
+// releasing prepares the release of a permit. It returns the queue that hears of it,
+// how many subscriptions are the client's own, and how many messages of others were
+// heard.
+func (qs *expirableQueues) releasing(s *Expirable) (q *expirableQueue, own string, foreign int) {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	q = qs.get(s)
+	q.news.Expect()
+	q.releases.underWay++
+	return q, s.all.Server.Own(&q.news, s.channel), q.news.Foreign()
+}
+
+// released notes what is owed for a release that q has heard of, foreign messages
+// having been heard before.
+func (qs *expirableQueues) released(q *expirableQueue, reply driver.Reply, foreign int) {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	defer qs.put(q)
+	nothing := len(reply.List) != 2 || reply.List[0].Int == 0
+	q.releases.underWay--
+	q.news.Answered(!nothing)
+	if q.releases.awaited || q.kept.Lasts() {
+		defer q.askNow()
+	}
+	if nothing {
+		return
+	}
+	n, now := int(reply.List[1].Int), time.Now()
+	if n == 0 && !q.sem.all.Blind.Yields(q.sem.channel, now.Add(-handoff.Keep), now) {
+		q.unowed(now)
+		return
+	}
+	q.turns.Used(foreign)
+	q.turns.Yield(n, foreign, now)
+	q.kept.Prolong(handoff.Keep, func() {
+		qs.mu.Lock()
+		defer qs.mu.Unlock()
+		qs.put(q)
+	})
+}

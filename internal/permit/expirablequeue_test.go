@@ -1,0 +1,42 @@
+package permit
+
+import (
+	"testing"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/request"
+)
+
+// What a queue owes is forgotten by a timer, which may come when the queue is gone and
+// another one has callers.
+func TestAQueueIsNotForgottenForOneOfBefore(t *testing.T) {
+	all := New(Options{Server: &request.Server{}})
+	s, qs := all.Expirable("desks"), &all.expirable
+	old := qs.get(&s)
+	qs.put(old)
+	q := qs.get(&s)
+	q.working = true
+	qs.put(old)
+	if qs.m[s.Name] != q {
+		t.Error("it was forgotten")
+	}
+}
+
+// A queue that is new hears of releases that began before it, and would take their
+// messages for those of others.
+func TestAQueueLastsForTheReleasesThatItHearsOf(t *testing.T) {
+	all := New(Options{Server: &request.Server{}})
+	s, qs := all.Expirable("desks"), &all.expirable
+	q, _, foreign := qs.releasing(&s)
+	if other, _, _ := qs.releasing(&s); other != q {
+		t.Error("the second release has a queue of its own")
+	}
+	qs.released(q, driver.Reply{}, foreign)
+	if qs.m[s.Name] != q {
+		t.Error("a release is under way, and its queue is gone")
+	}
+	qs.released(q, driver.Reply{}, foreign)
+	if len(qs.m) != 0 {
+		t.Error("the queue stays")
+	}
+}

@@ -1,0 +1,170 @@
+package permit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// What can be done with permits by their ids, wherever they were acquired. An id is
+// its 16 bytes here, as it stands in Redis.
+
+// Live returns the live permit of this client that has an id, or nil.
+func (s *Expirable) Live(id string) *Permit {
+	if ours := s.all.live.of(s.Name, id); len(ours) > 0 {
+		return ours[0]
+	}
+	return nil
+}
+
+// Release gives permits back, all of them or none. Those of this client end before.
+// ctx bounds only the waiting.
+func (s *Expirable) Release(ctx context.Context, ids []string) error {
+	return s.all.Server.Finish(ctx, s.all.Server.Length, func() error { return s.giveBack(ids) })
+}
+
+func (s *Expirable) giveBack(ids []string) error {
+	server := s.all.Server
+	ours := s.all.live.of(s.Name, ids...)
+	if len(ours) > 0 {
+		// They must end before anybody can get their places, but only if all are to
+		// be released.
+		left, err := s.left(context.Background(), ids)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(left, gone) {
+			return s.all.Errors.NotHeld(s.Name, ids)
+		}
+	}
+	for _, p := range ours {
+		p.end(holdctx.ErrReleased, "")
+	}
+	b := &giveBack{ids: ids, done: make(chan struct{})}
+	s.all.givers.Add(s.Name, b, s.sendBack)
+	select {
+	case <-b.done:
+	case <-time.After(server.Outage + request.AttemptTimeout(server.Length)):
+		for _, p := range ours {
+			s.reap([]string{p.id})
+		}
+		return request.ErrSessionBusy // and behind it many others: it is done when its turn comes
+	}
+	for _, p := range ours {
+		if b.err == nil && !b.back {
+			s.discard([]string{p.id}, p.uncertain) // nobody has them any more
+		} else if b.err != nil || p.uncertain {
+			s.reap([]string{p.id})
+		}
+	}
+	if b.err == nil && !b.back {
+		return s.all.Errors.NotHeld(s.Name, ids)
+	}
+	return b.err
+}
+
+// A giveBack is permits that one caller gives back by their ids.
+type giveBack struct {
+	ids  []string
+	done chan struct{} // closed when what follows is known
+	back bool
+	err  error
+}
+
+// sendBack gives permits back for several callers.
+func (s *Expirable) sendBack(callers []*giveBack) {
+	for len(callers) > 0 {
+		args, n, ids := []string{s.channel}, 0, 0
+		for _, b := range callers {
+			if ids += len(b.ids); ids > MostAtOnce {
+				break
+			}
+			n++
+			args = append(append(args, strconv.Itoa(len(b.ids))), b.ids...)
+		}
+		answer, err := s.count(context.Background(), lua.ExpirableGiveBack, s.keys, args...)
+		for i, b := range callers[:n] {
+			b.back, b.err = answer&(1<<i) != 0, err
+			close(b.done)
+		}
+		callers = callers[n:]
+	}
+}
+
+// Extend raises the lease of a permit to d from now.
+func (s *Expirable) Extend(ctx context.Context, id string, d time.Duration) error {
+	live, _, err := s.raise(ctx, id, d)
+	if err == nil && !live {
+		err = s.all.Errors.NotHeld(s.Name, []string{id})
+	}
+	return err
+}
+
+// Left returns for how long a permit is given, or -1 if for ever.
+func (s *Expirable) Left(ctx context.Context, id string) (time.Duration, error) {
+	left, err := s.left(ctx, []string{id})
+	if err == nil && left[0] == gone {
+		err = s.all.Errors.NotHeld(s.Name, []string{id})
+	}
+	if err != nil {
+		return 0, err
+	}
+	return left[0], nil
+}
+
+// gone is what left returns of a permit that is not live.
+const gone = -2 * time.Millisecond
+
+// left returns for how long permits are given, -1 or gone.
+func (s *Expirable) left(ctx context.Context, ids []string) ([]time.Duration, error) {
+	o := s.all.Server.Question(lua.ExpirableLeft, s.keys[1:])
+	o.Args = ids
+	reply, err := o.Run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(reply.List) != len(ids) {
+		return nil, request.Unexpected(reply, lua.ExpirableLeft)
+	}
+	left := make([]time.Duration, len(ids))
+	for i, r := range reply.List {
+		if left[i] = wire.FromMillis(r.Int); r.Int == -1 {
+			left[i] = -1
+		}
+	}
+	return left, nil
+}
+
+// raise raises the time of a permit to d from now, and says whether it is live,
+// and when the request was sent that learnt it.
+func (s *Expirable) raise(ctx context.Context, id string, d time.Duration) (live bool, sent time.Time, err error) {
+	server := s.all.Server
+	o := request.Call{
+		Server: server, Script: lua.ExpirableRenew, Keys: s.keys[1:], Args: []string{id, s.all.leaseMs(d)},
+		Lease: d, Stop: server.Done, Acks: server.Acks.Renews,
+	}
+	reply, err := o.Run(ctx)
+	if short := o.Doubt(err == nil && request.First(reply).Int == 1); short != nil {
+		err = short
+	}
+	if err != nil {
+		return false, o.Sent, err
+	}
+	switch r := request.First(reply); {
+	case r.Kind == driver.ReplyInt:
+		return r.Int == 1, o.Sent, nil
+	case request.WrongType(r.Str):
+		return false, o.Sent, nil
+	default:
+		return false, o.Sent, fmt.Errorf("redlatch: %w", driver.ServerError(r.Str, errors.New(r.Str)))
+	}
+}

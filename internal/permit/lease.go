@@ -1,0 +1,64 @@
+package permit
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/renew"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// renew raises the times of a batch of permits with one script, each with a result of
+// its own.
+func (all *Semaphores) renew(batch []*renew.Lease) {
+	keys := make([]string, len(batch))
+	args := make([]string, 0, 2*len(batch))
+	prolongs := false
+	for i, l := range batch {
+		p := l.Holder.(*Permit) //nolint:forcetypeassert // this kind's holders are permits
+		prolongs = prolongs || l.Ask > 0
+		keys[i] = p.sem.keys[1]
+		args = append(args, p.id, all.leaseMs(l.Ask))
+	}
+	server := all.Server
+	o := request.Call{
+		Server: server, Script: lua.ExpirableRenew, Keys: keys, Args: args, Lease: server.Length,
+		Stop: server.Over, Single: true, Acks: server.Acks.Renews && prolongs,
+	}
+	reply, err := o.Run(context.Background())
+	if err == nil && len(reply.List) != len(keys) {
+		err = request.Unexpected(reply, lua.ExpirableRenew)
+	}
+	if err != nil {
+		server.RenewFailed(len(keys), err)
+		return // each result is Failed already
+	}
+	short := o.DoubtRenewals(len(keys))
+	for i, l := range batch {
+		switch r := reply.List[i]; {
+		case r.Kind == driver.ReplyInt && r.Int == 1:
+			if !short || l.Ask == 0 {
+				l.Result = renew.Confirmed
+			}
+		case r.Kind == driver.ReplyInt || request.WrongType(r.Str):
+			l.Result = renew.Gone
+		default:
+			server.RenewFailed(1, errors.New(wire.Text(r.Str)))
+		}
+	}
+}
+
+// leaseMs returns what a permit's lease is written as. Redisson clients take a
+// permit back when it is over by their own clock, which may be ahead of the
+// server's by Options.Skew: so it is written so much later, and trusted
+// for what was asked for. 0, which only asks, stays 0.
+func (all *Semaphores) leaseMs(lease time.Duration) string {
+	if lease > 0 {
+		lease += all.Skew
+	}
+	return wire.Millis(lease)
+}

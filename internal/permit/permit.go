@@ -1,0 +1,293 @@
+package permit
+
+import (
+	"context"
+	"encoding/hex"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/renew"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// A Permit is what the library keeps of a permit. It must not refer to what its user
+// has, or a dropped one would never be noticed. Its id is never taken again once it has
+// been released: whatever request of it arrives late finds nothing of its own.
+type Permit struct {
+	sem       *Expirable
+	id        string // as it stands in Redis: 16 bytes
+	lease     renew.Lease
+	kept      bool // by the watchdog
+	uncertain bool // a request of unknown outcome may still create it
+	site      callsite.Site
+	since     time.Time
+	values    context.Context //nolint:containedctx // those of the acquire context, for Context
+
+	mu    sync.Mutex     // guards what follows
+	err   error          // why it is over; nil while it is live
+	lost  holdctx.Reason // and if it was lost, how
+	told  bool           // the holder has been told of the loss by Release
+	apart bool           // Detach was called: it is over here when it is released here, and not before
+	stop  holdctx.Lazy   // what Context is made of
+}
+
+// Name returns the semaphore's name.
+func (p *Permit) Name() string { return p.sem.Name }
+
+// ID returns its 32 hexadecimal digits.
+func (p *Permit) ID() string { return hex.EncodeToString([]byte(p.id)) }
+
+// Since returns when it was acquired.
+func (p *Permit) Since() time.Time { return p.since }
+
+// Kept says whether the watchdog keeps it.
+func (p *Permit) Kept() bool { return p.kept }
+
+// Expires returns until when it can be trusted.
+func (p *Permit) Expires() time.Time {
+	end := p.lease.End()
+	if until := p.lease.Until; !until.IsZero() && until.Before(end) {
+		return until
+	}
+	return end
+}
+
+func newPermit(s *Expirable, w *expirableWaiter, id string, now time.Time) *Permit {
+	p := &Permit{sem: s, id: id, kept: w.kept, uncertain: w.uncertain, site: w.Site, since: now, values: w.ctx}
+	p.lease.Kind, p.lease.Holder, p.lease.Length = s.all.kind, p, w.Lease
+	if s.all.Server.Traits.Cluster {
+		p.lease.Group = wire.Slot(s.Name)
+	}
+	p.lease.Confirm(w.sent, w.Lease)
+	if s.all.MaxHold > 0 && p.kept {
+		p.lease.Until = now.Add(s.all.MaxHold)
+	}
+	return p
+}
+
+// Value implements holdctx.Held: nothing nests in a permit.
+func (p *Permit) Value(any) any { return nil }
+
+// begin makes the permit live. It returns false if the client is closed.
+func (p *Permit) begin() bool {
+	p.sem.all.live.add(p)
+	if !p.sem.all.Clock.Add(&p.lease, p.kept) {
+		p.end(request.ErrClosed, "")
+		return false
+	}
+	return true
+}
+
+// End returns the context that ends with the permit.
+func (p *Permit) End() context.Context {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stop.Get(p.values, p.err)
+}
+
+// Context makes ctx, which belongs to owner, the permit's context, unless it is that
+// already, and returns it.
+func (p *Permit) Context(ctx *holdctx.Context, owner any) context.Context {
+	end := p.End()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !ctx.Made() {
+		ctx.Make(end, p, owner)
+	}
+	return ctx
+}
+
+// Detach leaves the permit to whoever has its id, and says whether it did.
+func (p *Permit) Detach() bool {
+	if p.kept || p.Err() != nil {
+		return false
+	}
+	p.mu.Lock()
+	p.apart = p.err == nil
+	apart := p.apart
+	p.mu.Unlock()
+	if apart {
+		p.sem.all.Clock.Remove(&p.lease)
+		p.sem.all.live.remove(p)
+	}
+	return apart
+}
+
+// Err looks at the clock itself.
+func (p *Permit) Err() error {
+	if err := p.over(); err != nil {
+		return err
+	}
+	now := time.Now()
+	if p.lease.Left(now) <= 0 {
+		p.lose(holdctx.Expired)
+	} else if !p.lease.Until.IsZero() && !now.Before(p.lease.Until) {
+		p.lose(holdctx.MaxHold)
+	}
+	return p.over()
+}
+
+func (p *Permit) over() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// end ends the permit, if nothing else has, and says whether it did. Its context
+// ends before anything else happens; that runs no code of users. how is empty if it was
+// not lost.
+func (p *Permit) end(err error, how holdctx.Reason) bool {
+	p.mu.Lock()
+	if p.err != nil || (p.apart && err != holdctx.ErrReleased) { //nolint:errorlint // the value itself
+		p.mu.Unlock()
+		return false
+	}
+	p.err, p.lost = err, how
+	p.stop.End(err)
+	p.mu.Unlock()
+	p.sem.all.Clock.Remove(&p.lease)
+	p.sem.all.live.remove(p)
+	return true
+}
+
+// lose ends the permit without its holder's doing. It does no I/O itself.
+func (p *Permit) lose(how holdctx.Reason) {
+	err := p.lostError(how)
+	if !p.end(err, how) {
+		return
+	}
+	p.sem.all.Events.Lost(err, p.since, p.site)
+	if how == holdctx.Gone && p.uncertain {
+		p.sem.reap([]string{p.id})
+	}
+}
+
+func (p *Permit) lostError(how holdctx.Reason) error {
+	return p.sem.all.Errors.Lost(p.sem.Name, p.ID(), how, p.lease.Confirmed())
+}
+
+// Lane implements renew.Holder.
+func (p *Permit) Lane() string { return p.sem.all.Server.Driver.Lane(p.sem.Name) }
+
+// Expired implements renew.Holder.
+func (p *Permit) Expired() {
+	if p.lease.Left(time.Now()) <= 0 {
+		p.lose(holdctx.Expired)
+	} else {
+		p.lose(holdctx.MaxHold)
+	}
+}
+
+// Gone implements renew.Holder.
+func (p *Permit) Gone() { p.lose(holdctx.Gone) }
+
+// Close ends the permit and leaves it to its lease: a section may still run.
+func (p *Permit) Close() { p.end(request.ErrClosed, "") }
+
+// Dropped notes that its user lost the permit.
+func (p *Permit) Dropped() { p.sem.all.Dropped.Add(p.giveUp) }
+
+// giveUp reports and releases a permit that was dropped.
+func (p *Permit) giveUp() {
+	if p.over() == nil {
+		p.sem.all.Events.Dropped(p.sem.Name, p.site)
+		p.sem.all.Server.Go(func() { _ = p.Release(context.Background()) })
+	}
+}
+
+// Release ends the permit, then it is free for whoever waits. ctx bounds only the
+// waiting for the reply.
+func (p *Permit) Release(ctx context.Context) error {
+	s, all := p.sem, p.sem.all
+	_ = p.Err() // a window that is over ends the permit as lost
+	released := p.end(holdctx.ErrReleased, "")
+	p.mu.Lock()
+	err, how, again, apart := p.err, p.lost, p.told, p.apart
+	p.told = true
+	p.mu.Unlock()
+	switch {
+	case released:
+	case again:
+		return holdctx.ErrReleased
+	default:
+		if how == holdctx.Expired || how == holdctx.MaxHold {
+			s.discard([]string{p.id}, p.uncertain) // until now its time was its holder's
+		}
+		return err
+	}
+	if apart {
+		if all.Server.Closed() {
+			return request.ErrClosed
+		}
+		return s.Release(ctx, []string{p.id})
+	}
+	if f := all.Events.Released; f != nil {
+		f(s.Name, p.ID(), time.Since(p.since))
+	}
+	o := s.release([]string{p.id})
+	o.Lease, o.Acks = p.lease.Length, all.Server.Acks.Holds
+	q, own, foreign := all.expirable.releasing(s)
+	o.Args[1] = own
+	reply, err := o.Run(ctx)
+	if o.Left && ctx.Err() != nil {
+		rest := o
+		all.Server.Go(func() {
+			reply, err := rest.Finish()
+			_ = p.released(&rest, reply, err)
+			all.expirable.released(q, reply, foreign)
+		})
+		return err
+	}
+	all.expirable.released(q, reply, foreign)
+	return p.released(&o, reply, err)
+}
+
+// released judges the server's answer to the release.
+func (p *Permit) released(o *request.Call, reply driver.Reply, err error) error {
+	uncertain := p.uncertain
+	switch {
+	case err != nil:
+		uncertain = true
+		p.sem.all.Events.ReleaseFailed(p.sem.Name, p.ID(), err)
+	case request.First(reply).Int == 0 && (!o.Unknown || p.lease.Left(time.Now()) <= 0):
+		// If an attempt went unanswered it was that one which released it,
+		// provided that the permit was still ours then.
+		err = p.lostError(holdctx.Gone)
+	default:
+		o.Unacked()
+	}
+	if uncertain {
+		p.sem.reap([]string{p.id})
+	}
+	return err
+}
+
+// Extend raises the lease to d from now. It is not for a permit that the watchdog keeps.
+func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
+	if err := p.Err(); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	apart := p.apart
+	p.mu.Unlock()
+	if apart {
+		if p.sem.all.Server.Closed() {
+			return request.ErrClosed
+		}
+		return p.sem.Extend(ctx, p.id, d)
+	}
+	live, sent, err := p.sem.raise(ctx, p.id, d)
+	switch {
+	case err != nil:
+		return err
+	case !live:
+		p.lose(holdctx.Gone)
+	case p.lease.Left(time.Now()) > 0: // a late reply never revives a permit
+		p.lease.Confirm(sent, d)
+	}
+	return p.Err()
+}

@@ -1,0 +1,96 @@
+package permit
+
+import (
+	"errors"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/handoff"
+	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/queue"
+	"github.com/redlatch/redlatch/internal/renew"
+	"github.com/redlatch/redlatch/internal/request"
+)
+
+// Semaphores are what a client has to do with semaphores: the queues of its callers, and
+// its permits that have leases.
+type Semaphores struct {
+	Options
+
+	counted   countedQueues
+	expirable expirableQueues
+	live      livePermits
+	givers    *queue.Gather[*giveBack]
+	kind      *renew.Kind
+}
+
+// Options say what semaphores work with. All are needed, but for MaxHold and
+// Events.Released.
+type Options struct {
+	Server  *request.Server
+	Client  string // its UUID, for its sessions
+	Clock   *renew.Clock
+	Dropped *holdctx.Dropped
+	Blind   *handoff.Blind
+
+	Local   bool          // what one goroutine releases goes to the next one of the process
+	MaxHold time.Duration // ends a permit that the watchdog keeps; 0: nothing does
+	Skew    time.Duration // by how much clocks of others may be wrong
+
+	Errors Errors
+	Events Events
+}
+
+// Errors make the errors that callers get.
+type Errors struct {
+	// Busy says that permits that are only counted could not be had in time: cause has
+	// ended the wait, or if it is nil, so many turns are owed to others.
+	Busy func(name string, owed int, cause error) error
+	// NoPermit says the same of permits that have leases. The first one that somebody
+	// else has is over in so long, if that is not 0.
+	NoPermit func(name string, first time.Duration, owed int, cause error) error
+	// NotSet says that a semaphore has never been given permits.
+	NotSet func(name string) error
+	// NotHeld says that at least one of these ids is not that of a live permit.
+	NotHeld func(name string, ids []string) error
+	// Lost says how the permit with this id was lost, and when the request was sent
+	// that the server confirmed last.
+	Lost func(name, id string, reason holdctx.Reason, confirmed time.Time) error
+}
+
+// Events report what happens. Released is called by whoever releases and may be nil;
+// the others do not block.
+type Events struct {
+	// Released says that a permit is released that was held for so long.
+	Released func(name, id string, held time.Duration)
+	// Lost says that a permit was lost that was acquired then and there.
+	Lost func(err error, since time.Time, at callsite.Site)
+	// ReleaseFailed says that a release could not be confirmed; id is empty for permits
+	// that are only counted.
+	ReleaseFailed func(name, id string, err error)
+	// Dropped says that a permit was garbage collected that had not been released.
+	Dropped func(name string, at callsite.Site)
+}
+
+// New returns the semaphores of a client.
+func New(o Options) *Semaphores {
+	all := &Semaphores{Options: o, givers: queue.NewGather[*giveBack](queue.MostAnswered, o.Server.Go)}
+	all.kind = &renew.Kind{Renew: all.renew}
+	return all
+}
+
+// Close ends all subscriptions. The server was closed before, which ends the waiting of
+// all callers, and the clock, whose holders get a Close of their own.
+func (all *Semaphores) Close() { all.counted.close() }
+
+// busy returns why a caller has no permits: what made makes of it if the caller's time
+// was over, or else err itself.
+func busy(err error, made func(owed int, cause error) error) error {
+	cause, ended := request.GaveUp(err)
+	if !ended {
+		return err
+	}
+	var owed handoff.Owed
+	_ = errors.As(err, &owed)
+	return made(int(owed), cause)
+}
