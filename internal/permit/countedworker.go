@@ -56,7 +56,7 @@ func (q *countedQueue) next() (*exchange, time.Duration) {
 	open := !q.sem.all.Server.Closed()
 	owes := q.owes(now)
 	for owes && q.line.First() != nil && q.line.First().once {
-		q.tell(q.line.First(), handoff.Owed(q.turns.Owed))
+		q.tell(q.line.First(), handoff.OwedError(q.turns.Owed))
 	}
 	if q.hand.n == 0 && (q.line.First() == nil || !open) {
 		q.working = false
@@ -185,7 +185,7 @@ func (q *countedQueue) answered(x *exchange, answer int, short error) (listen bo
 		q.redis.heard = true
 		q.redis.fewer = math.MaxInt
 		for q.line.First() != nil && q.line.First().once && q.line.First().asked {
-			q.tell(q.line.First(), handoff.Owed(q.turns.Owed))
+			q.tell(q.line.First(), handoff.OwedError(q.turns.Owed))
 		}
 		return q.line.First() != nil
 	case len(x.wants) == 0:

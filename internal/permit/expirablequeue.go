@@ -126,7 +126,7 @@ func (qs *expirableQueues) enter(s *Expirable, w *expirableWaiter) error {
 			w.next = q.line.First().next
 			return request.ErrWaitOver
 		case q.turns.Owes(q.news.Foreign(), w.since) > 0:
-			return handoff.Owed(q.turns.Owed)
+			return handoff.OwedError(q.turns.Owed)
 		}
 	}
 	switch {
