@@ -73,7 +73,9 @@ func (u *Budget) OverAfter(hands int, now time.Time) bool {
 
 // Yields says whether there is any use in a turn: not during the calm, nor after a
 // pause before it is known whether that was used. (Of many permits others are still
-// here, and another turn would begin another pause.)
+// here, and another turn would begin another pause.) The release was
+// sent at sent: one that was under way when a pause ended begins no other, before it
+// is known whether that one was used.
 func (u *Budget) Yields(now time.Time) bool {
 	return !u.calmed(now) && (u.Owed == 0 || now.Before(u.Rest))
 }
@@ -90,8 +92,10 @@ func (u *Budget) Last(now time.Time) bool { return now.Sub(u.Reign) >= ReignMax 
 func (u *Budget) Free() { u.Owed, u.longer, u.Unused, u.Calm = 0, 0, time.Time{}, time.Time{} }
 
 // Yield notes that the lock was released to n others, foreign messages having
-// been heard so far; or if n is 0, to whoever cannot be seen.
-func (u *Budget) Yield(n, foreign int, now time.Time) {
+// been heard so far; or if n is 0, to whoever cannot be seen. A release that was under
+// way when a pause ended begins no other one, before it is known whether that pause was
+// used: sent is when the release was sent.
+func (u *Budget) Yield(n, foreign int, sent, now time.Time) {
 	u.unseen = n == 0
 	u.pause = shortestPause
 	if !u.unseen {
@@ -103,7 +107,7 @@ func (u *Budget) Yield(n, foreign int, now time.Time) {
 		n = min(n, u.takers)
 	}
 	rest := now.Add(u.pause)
-	if u.Owed > 0 && now.Before(u.Rest) {
+	if u.Owed > 0 && sent.Before(u.Rest) {
 		rest = u.Rest // of permits there are many to release: that makes a pause no longer
 	}
 	u.Owed, u.taken, u.heard, u.Rest = n, 0, foreign, rest

@@ -25,6 +25,7 @@ type exchange struct {
 	wants   []int
 	turn    string // whether others go first: see the script
 	foreign int    // messages heard before
+	begun   time.Time
 }
 
 // mostWants is for how many callers one exchange asks.
@@ -73,7 +74,7 @@ func (q *countedQueue) next() (*exchange, time.Duration) {
 		}
 		return nil, max(until.Sub(now), 1)
 	}
-	x := &exchange{turn: "0", foreign: q.news.Foreign()}
+	x := &exchange{turn: "0", foreign: q.news.Foreign(), begun: now}
 	if q.line.First() != nil && q.hand.n >= q.line.First().n && q.turns.Yields(now) {
 		// What could have been handed out is there because a quantum is over. What is
 		// released meanwhile belongs to the next one.
@@ -178,7 +179,7 @@ func (q *countedQueue) answered(x *exchange, answer int, short error) (listen bo
 		if x.turn == "2" && answer == -1 {
 			answer = 0 // whoever they are
 		}
-		q.turns.Yield(-answer, x.foreign, now)
+		q.turns.Yield(-answer, x.foreign, x.begun, now)
 		q.turns.Begin(now, true) // for what we still have
 		q.fresh = true
 		q.sem.all.counted.keep(q)
@@ -192,7 +193,7 @@ func (q *countedQueue) answered(x *exchange, answer int, short error) (listen bo
 		q.redis.heard = true // what we gave
 		q.turns.Free()
 		if q.sem.all.Blind.Yields(q.sem.channel, now.Add(-handoff.Keep), now) {
-			q.turns.Yield(0, x.foreign, now)
+			q.turns.Yield(0, x.foreign, x.begun, now)
 			q.sem.all.counted.keep(q)
 		}
 		return false
