@@ -165,6 +165,7 @@ func (u *Budget) Used(foreign int) {
 type OwedError int
 
 // Error implements error.
-func (e OwedError) Error() string        { return "turns owed" }
+func (e OwedError) Error() string { return "turns owed" }
+
 // Is says that it is the end of a wait.
 func (e OwedError) Is(target error) bool { return target == request.ErrWaitOver }
