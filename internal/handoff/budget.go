@@ -8,7 +8,7 @@ import (
 
 // While goroutines of one process want a lock, it passes between them without
 // a round trip. So that other processes get it too, that goes on for a quantum
-// only; then one script asks whether anybody else waits (lock.turn.lua) and, if
+// only; then one script asks whether anybody else waits (lock.yield.lua) and, if
 // so, releases the lock to them. Every release answers how many others listen, too.
 //
 // A process that has released the lock to n others owes n turns: for each it makes a
