@@ -176,16 +176,16 @@ type LossReason string
 const (
 	// LostExpired: no renewal was confirmed in time; the hold ended before
 	// Redis could give the lock away.
-	LostExpired = LossReason(holdctx.Expired)
+	LostExpired LossReason = "expired"
 	// LostGone: the server says that the lock is no longer this hold's: forced,
 	// deleted, evicted, or gone with a restart or failover. Somebody else may
 	// have held it already.
-	LostGone = LossReason(holdctx.Gone)
+	LostGone LossReason = "gone"
 	// LostRevoked: a ForceRelease asked for the lock; the hold ended before it
 	// was given away.
-	LostRevoked = LossReason(holdctx.Revoked)
+	LostRevoked LossReason = "revoked"
 	// LostMaxHold: the hold reached Config.MaxHold.
-	LostMaxHold = LossReason(holdctx.MaxHold)
+	LostMaxHold LossReason = "max hold"
 )
 
 // A LostError says how a hold was lost. It is ErrLost.

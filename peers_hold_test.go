@@ -476,3 +476,22 @@ func TestErrorTexts(t *testing.T) {
 		}
 	}
 }
+
+// A caller under WithOwner may wait twice: for another acquisition of the same owner,
+// then for the lock. Wait bounds both together.
+func TestWaitBoundsAllWaitingUnderWithOwner(t *testing.T) {
+	inFakeTime(t, func(w *world) {
+		foreign := w.acquire(w.client(redlatch.Config{}).Lock("orders"), bg)
+		l, owner := w.client(redlatch.Config{}).Lock("orders"), redlatch.WithOwner(bg)
+		first := later(func() error { _, err := l.Acquire(owner, redlatch.Wait(3*time.Second)); return err })
+		synctest.Wait()
+		start := time.Now()
+		_, err := l.Acquire(owner, redlatch.Wait(5*time.Second))
+		w.wantErr(err, redlatch.ErrBusy)
+		if waited := time.Since(start); waited != 5*time.Second {
+			t.Errorf("waited for %v", waited)
+		}
+		w.wantErr(<-first, redlatch.ErrBusy)
+		w.release(foreign)
+	})
+}
