@@ -15,7 +15,7 @@ import (
 // they stand in the queue in the order in which they came.
 
 // fairWaiters are what a client knows of its callers of fair locks. It is guarded by
-// lines.mu.
+// table.mu.
 type fairWaiters struct {
 	own         map[string]*entry      // entries of one waiter each, by its first owner id
 	localQueues map[string]*localQueue // by lock name
@@ -24,7 +24,7 @@ type fairWaiters struct {
 	closed      bool
 }
 
-// An localQueue is where the callers of one fair lock line up for the queue.
+// A localQueue is where the callers of one fair lock line up for the queue.
 type localQueue struct {
 	gate gate.Gate[*term] // nothing is passed; its waiters are the client's
 	refs int

@@ -69,7 +69,7 @@ func memberError(l *lock.Spec, err error) error {
 	return fmt.Errorf("%w (lock %q)", err, l.Name())
 }
 
-// A acquisition is one call that wants a Multi.
+// An acquisition is one call that wants a Multi.
 type acquisition struct {
 	m    *Spec
 	o    *lock.Params // of the whole, and of each member but for Until

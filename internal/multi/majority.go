@@ -70,7 +70,7 @@ var (
 	errOutvoted = errors.New("the other members have decided")
 )
 
-// A answer is what became of the attempt at a member.
+// An answer is what became of the attempt at a member.
 type answer struct {
 	member int
 	h      *lock.Hold
