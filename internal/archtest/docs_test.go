@@ -64,7 +64,7 @@ func pathsIn(line string) (all []string) {
 			if !strings.HasSuffix(b[1], "/") {
 				continue // no folder: a name with a hash tag
 			}
-			for _, each := range strings.Split(b[2], ",") {
+			for each := range strings.SplitSeq(b[2], ",") {
 				all = append(all, b[1]+each)
 			}
 		}
