@@ -93,7 +93,7 @@ func (b *Barrier) Await(ctx context.Context, opts ...Option) (int, error) {
 		err = request.ErrWaitOver
 	default:
 		err = b.c.polls.Wait(ctx, until, "barrier:"+a.generation, b.channel, poll.Question{
-			Script: lua.BarrierPoll, Keys: b.keys(a.generation),
+			Script: lua.BarrierPoll, Keys: wire.BarrierKeys(b.name, a.generation),
 			Args: []string{a.generation, b.c.id, wire.Millis(b.c.cfg.WatchdogTimeout), b.channel},
 			Read: func(r driver.Reply) (bool, error) {
 				if len(r.List) != 2 {
@@ -129,7 +129,7 @@ func (b *Barrier) Reset(ctx context.Context) error {
 	for {
 		o := request.Call{
 			Server: b.c.server, Script: lua.BarrierReset, Lease: b.c.cfg.WatchdogTimeout, Stop: b.c.server.Done,
-			Keys: b.keys(g), Args: []string{g, id, b.channel, strconv.Itoa(b.parties)},
+			Keys: wire.BarrierKeys(b.name, g), Args: []string{g, id, b.channel, strconv.Itoa(b.parties)},
 		}
 		reply, err := o.Run(ctx)
 		if err != nil {
@@ -159,7 +159,7 @@ func (b *Barrier) arrive(ctx context.Context, until time.Time) (arrival, error) 
 		}
 		o := request.Call{
 			Server: b.c.server, Script: lua.BarrierArrive, Lease: b.c.cfg.WatchdogTimeout, Stop: b.c.server.Done, Until: until,
-			Keys: b.keys(a.generation),
+			Keys: wire.BarrierKeys(b.name, a.generation),
 			Args: []string{a.generation, a.id, b.c.id, strconv.Itoa(b.parties), wire.Millis(b.c.cfg.WatchdogTimeout), b.channel},
 		}
 		reply, err := o.Run(ctx)
@@ -203,7 +203,7 @@ func (b *Barrier) leave(a arrival) <-chan struct{} {
 		close(l.left)
 		return l.left
 	}
-	keys := b.keys(a.generation)
+	keys := wire.BarrierKeys(b.name, a.generation)
 	b.c.leavers.Add(keys[1], l, func(all []leaver) {
 		args := []string{a.generation, b.channel}
 		for _, l := range all {
@@ -233,11 +233,6 @@ func (b *Barrier) verdict(how, who string) (over bool, err error) {
 }
 
 // keys returns those of a generation.
-func (b *Barrier) keys(generation string) []string {
-	key := wire.Prefix(wire.Barrier, b.name)
-	return []string{key, key + ":" + generation, wire.Prefix(wire.BarrierAlive, b.name), key + ":ended"}
-}
-
 // gathered notes which generation gathers. That may be wrong: then the server
 // says so.
 func (b *Barrier) gathered(generation string) { b.gathers.Store(&generation) }

@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/permit"
 	"github.com/redlatch/redlatch/internal/poll"
@@ -36,6 +37,7 @@ type Client struct {
 	semaphores *permit.Semaphores
 	blind      handoff.Blind
 	control    *revoke.Control
+	inspector  *inspect.Inspector
 	rates      *ratequeue.Queues
 	polls      *poll.Polls
 	twins      twins.Names
@@ -100,6 +102,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	c.rates = ratequeue.New(ratequeue.Options{Server: c.server, Skew: cfg.MaxClockSkew, Busy: rateBusy, NoRate: noRate})
 	c.polls = poll.New(c.server)
 	c.semaphores = permit.New(c.permitOptions())
+	c.inspector = &inspect.Inspector{Server: c.server, ID: c.id}
 	c.control = revoke.Start(c.locks)
 	return c, nil
 }

@@ -111,11 +111,11 @@ var errNilContext = errors.New("redlatch: nil context; use context.Background() 
 
 // asBusy turns the end of a caller's waiting into e. Other errors stay what they are.
 func asBusy(err error, e BusyError) error {
-	cause, ended := request.GaveUp(err)
+	ended, cause := request.GaveUp(err)
 	if !ended {
 		return err
 	}
-	var owed handoff.Owed
+	var owed handoff.OwedError
 	_ = errors.As(err, &owed)
 	e.Owed, e.Cause = int(owed), cause
 	return &e

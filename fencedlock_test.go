@@ -175,7 +175,7 @@ func TestReenteringKeepsTheToken(t *testing.T) {
 
 // Whatever is lost, the holder has the token that Redis gave this acquisition.
 func TestALostReplyDoesNotCostAToken(t *testing.T) {
-	for _, script := range []string{"lock.take", "lock.transfer", "lock.turn"} {
+	for _, script := range []string{"lock.take", "lock.transfer", "lock.yield"} {
 		for _, executed := range []bool{true, false} {
 			t.Run(fmt.Sprint(script, executed), func(t *testing.T) {
 				inFakeTime(t, func(w *world) {
@@ -201,7 +201,7 @@ func TestALostReplyDoesNotCostAToken(t *testing.T) {
 					}
 					next := later(func() *redlatch.Hold { return w.acquire(l, bg) })
 					synctest.Wait()
-					if script == "lock.turn" {
+					if script == "lock.yield" {
 						time.Sleep(10 * time.Millisecond) // the quantum is over
 					}
 					if script != "lock.take" {

@@ -1,40 +1,32 @@
 package redlatch
 
 import (
-	"cmp"
-	"fmt"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/internal/lua"
-	"github.com/redlatch/redlatch/internal/request"
-	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/internal/inspect"
 )
 
 // The kinds of lock, as Info.Kind says them. Spin locks, non-reentrant locks and
 // the stripes of a StripedLock are of KindLock: what Redis has of them is the
 // same.
 const (
-	KindLock      = "lock"
-	KindFenced    = "fenced lock"
-	KindFair      = "fair lock"
-	KindReadWrite = "read-write lock"
-	KindGroup     = "group lock"
+	KindLock      = inspect.Lock
+	KindFenced    = inspect.Fenced
+	KindFair      = inspect.Fair
+	KindReadWrite = inspect.ReadWrite
+	KindGroup     = inspect.Group
 )
 
 // The kinds of synchronizer, as Info.Kind says them.
 const (
-	KindSemaphore   = "semaphore"
-	KindExpirable   = "expirable semaphore"
-	KindLatch       = "latch"
-	KindRateLimiter = "rate limiter"
-	KindBarrier     = "barrier"
+	KindSemaphore   = inspect.Semaphore
+	KindExpirable   = inspect.Expirable
+	KindLatch       = inspect.Latch
+	KindRateLimiter = inspect.RateLimiter
+	KindBarrier     = inspect.Barrier
 	// KindCounter is a number of which nothing more can be told: a semaphore, an
 	// expirable one of which no permit is taken, a latch, or any other number.
-	KindCounter = "semaphore or latch"
+	KindCounter = inspect.Counter
 )
 
 // Info says who holds a lock, and who queues for it, or how a synchronizer
@@ -89,224 +81,17 @@ type Waiter struct {
 	Until    time.Time // from when on it may be dropped when it is the first, or its client counts as dead; zero if that is not stored
 }
 
-func holderOf(owner string, count int, ttl time.Duration) Holder {
-	h := Holder{Owner: owner, Count: count, TTL: ttl}
-	h.Client, h.Redlatch = wire.ClientOf(owner)
-	return h
-}
-
-// stored is what the server has of a lock.
-type stored struct {
-	name    string
-	ttl     time.Duration // 0: no such key, -1: for ever
-	now     int64         // the server's clock, in ms
-	token   int64
-	fields  map[string]string
-	queue   []string
-	waiting map[string]int64 // until when, in ms, by owner
-}
-
-func parseStored(name string, r driver.Reply) (*stored, error) {
-	s := &stored{name: name, fields: map[string]string{}, waiting: map[string]int64{}}
-	bad := request.Unexpected(r, lua.LockInfo)
-	list := r.List
-	next := func(n int64) []driver.Reply {
-		part := list[:min(max(n, 0), int64(len(list)))]
-		list = list[len(part):]
-		return part
+// infoOf is what was read, as users have it.
+func infoOf(in inspect.Info) Info {
+	info := Info{
+		Name: in.Name, Kind: in.Kind, TTL: in.TTL, Token: in.Token,
+		Count: in.Count, Total: in.Total, Rate: Rate(in.Rate), Generation: in.Generation,
 	}
-	head := next(4)
-	if len(head) < 4 {
-		return nil, bad
+	for _, h := range in.Holders {
+		info.Holders = append(info.Holders, Holder(h))
 	}
-	s.ttl, s.now = lasting(head[0].Int), head[1].Int
-	if text := head[2].Str; text != "" {
-		token, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return nil, notALock("the fencing token of %s is %s", wire.Quote(name), wire.Quote(text))
-		}
-		s.token = token
+	for _, w := range in.Queue {
+		info.Queue = append(info.Queue, Waiter(w))
 	}
-	fields := next(head[3].Int)
-	count := next(1)
-	if int64(len(fields)) != head[3].Int || len(fields)%2 != 0 || len(count) != 1 {
-		return nil, bad
-	}
-	for i := 0; i < len(fields); i += 2 {
-		s.fields[fields[i].Str] = fields[i+1].Str
-	}
-	for _, owner := range next(count[0].Int) {
-		s.queue = append(s.queue, owner.Str)
-	}
-	if int64(len(s.queue)) != count[0].Int || len(list)%2 != 0 {
-		return nil, bad
-	}
-	for i := 0; i < len(list); i += 2 {
-		if ms, ok := wire.StoredMillis(list[i+1].Str); ok {
-			s.waiting[list[i].Str] = ms
-		}
-	}
-	return s, nil
-}
-
-// lasting returns a TTL in ms as Info has it.
-func lasting(ms int64) time.Duration {
-	switch {
-	case ms == -1:
-		return -1
-	case ms < 0:
-		return 0
-	}
-	return wire.FromMillis(ms)
-}
-
-// guess says what kind of lock this looks like. A fair lock for which nobody
-// queues is stored as a plain one is.
-func (s *stored) guess() string {
-	if mode := s.fields[wire.Mode]; mode == wire.ModeRead || mode == wire.ModeWrite {
-		return KindReadWrite
-	}
-	for field := range s.fields {
-		if strings.HasSuffix(field, wire.GroupExpiry) {
-			return KindGroup
-		}
-	}
-	switch {
-	case len(s.queue) > 0:
-		return KindFair
-	case s.token > 0:
-		return KindFenced
-	}
-	return KindLock
-}
-
-// info reads what is stored as a lock of this kind. It fails if it is another.
-// The TTLs of readers are not in it yet.
-func (s *stored) info(kind string) (info Info, err error) {
-	if s.isLimiter() {
-		return Info{}, notALock("key %s has the fields of a rate limiter, and is not a lock", wire.Quote(s.name))
-	}
-	info = Info{Name: s.name, Kind: kind, TTL: s.ttl, Token: s.token}
-	switch kind {
-	case KindReadWrite:
-		info.Holders, err = s.readersAndWriter()
-	case KindGroup:
-		info.Holders, err = s.valueHolders()
-	default:
-		info.Holders, err = s.owners()
-	}
-	if err != nil {
-		return Info{}, err
-	}
-	if kind == KindFair {
-		for _, owner := range s.queue {
-			w := Waiter{Owner: owner}
-			w.Client, w.Redlatch = wire.ClientOf(owner)
-			if ms, ok := s.waiting[owner]; ok {
-				w.Until = time.UnixMilli(ms)
-			}
-			info.Queue = append(info.Queue, w)
-		}
-	}
-	return info, nil
-}
-
-// owners are the fields of a lock that is exclusive.
-func (s *stored) owners() (holders []Holder, err error) {
-	for owner, text := range s.fields {
-		count, err := strconv.Atoi(text)
-		if err != nil {
-			return nil, s.not("lock", owner, text)
-		}
-		holders = append(holders, holderOf(owner, count, s.ttl))
-	}
-	slices.SortFunc(holders, func(x, y Holder) int { return cmp.Compare(x.Owner, y.Owner) })
-	return holders, nil
-}
-
-// mostReads is more than any owners read at a time: what is greater is no count.
-const mostReads = 10000
-
-// readersAndWriter are the fields of a read-write lock; the writer comes first.
-func (s *stored) readersAndWriter() (holders []Holder, err error) {
-	mode := s.fields[wire.Mode]
-	if len(s.fields) > 0 && mode != wire.ModeRead && mode != wire.ModeWrite {
-		return nil, notALock("key %s is a hash but not a read-write lock: it has no mode", wire.Quote(s.name))
-	}
-	all := 0
-	for owner, text := range s.fields {
-		if owner == wire.Mode {
-			continue
-		}
-		count, err := strconv.Atoi(text)
-		if err != nil || count > mostReads {
-			return nil, s.not("read-write lock", owner, text)
-		}
-		if all += max(count, 0); all > mostReads {
-			return nil, notALock("key %s is a hash but not a read-write lock: it has more holds than that", wire.Quote(s.name))
-		}
-		h := holderOf(strings.TrimSuffix(owner, wire.WriteField("")), count, s.ttl)
-		h.Mode = wire.ModeRead
-		if wire.Writes(owner) {
-			h.Mode = wire.ModeWrite
-		}
-		holders = append(holders, h)
-	}
-	slices.SortFunc(holders, func(x, y Holder) int {
-		return cmp.Or(-cmp.Compare(x.Mode, y.Mode), cmp.Compare(x.Owner, y.Owner))
-	})
-	return holders, nil
-}
-
-// valueHolders are the values of a group that are locked: those whose time is
-// over are free, although they stand there.
-func (s *stored) valueHolders() (holders []Holder, err error) {
-	for value, owner := range s.fields {
-		if strings.Contains(value, ":") {
-			continue // it belongs to one without
-		}
-		expiry, entered := wire.GroupFields(value, owner)
-		ms, ok := wire.StoredMillis(s.fields[expiry])
-		if !ok {
-			return nil, s.not("group of locks", expiry, s.fields[expiry])
-		}
-		count, err := strconv.Atoi(s.fields[entered])
-		if err != nil {
-			return nil, s.not("group of locks", entered, s.fields[entered])
-		}
-		if ms > s.now {
-			left := wire.FromMillis(ms - s.now)
-			if s.ttl >= 0 {
-				left = min(left, s.ttl)
-			}
-			h := holderOf(owner, count, left)
-			h.Value = value
-			holders = append(holders, h)
-		}
-	}
-	slices.SortFunc(holders, func(x, y Holder) int { return cmp.Compare(x.Value, y.Value) })
-	return holders, nil
-}
-
-// not says that a hash is not what it was read as, by one of its fields.
-func (s *stored) not(what, field, text string) error {
-	return notALock("key %s is a hash but not a %s: field %s has value %s", wire.Quote(s.name), what, wire.Quote(field), wire.Quote(text))
-}
-
-// notALock says that the key under a lock's name is something else.
-func notALock(format string, args ...any) error {
-	return &driver.RunError{Outcome: driver.Refused, Code: "WRONGTYPE", Err: fmt.Errorf(format, args...)}
-}
-
-// looksLikeLock says whether a hash that somebody named is a lock.
-func (i Info) looksLikeLock() bool {
-	if !i.Held() || i.TTL <= 0 || (len(i.Holders) > 1 && i.Kind != KindReadWrite && i.Kind != KindGroup) {
-		return false
-	}
-	for _, h := range i.Holders {
-		if h.Client == "" || h.Count < 1 {
-			return false
-		}
-	}
-	return true
+	return info
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/ratequeue"
 	"github.com/redlatch/redlatch/internal/request"
@@ -116,9 +117,7 @@ func (e *RateError) Unwrap() []error {
 // they have given, as in Redisson, so a client that has used one of these names is
 // refused the other.
 func (c *Client) RateLimiter(name string) *RateLimiter {
-	value, permits := wire.Suffix(name, wire.RateValue), wire.Suffix(name, wire.RatePermits)
-	recount := wire.Prefix(wire.RateRecount, name)
-	l := &RateLimiter{c: c, name: name, keys: []string{name, value, permits, value + ":" + c.id, permits + ":" + c.id, recount, recount + ":" + c.id}}
+	l := &RateLimiter{c: c, name: name, keys: wire.RateKeys(name, c.id)}
 	l.err = checkName(name)
 	return l
 }
@@ -247,29 +246,11 @@ func (l *RateLimiter) Config(ctx context.Context) (Rate, error) {
 	if err != nil {
 		return Rate{}, err
 	}
-	rate, set, err := rateOf(l.name, reply.List)
+	rate, set, err := inspect.RateOf(l.name, reply.List)
 	if err == nil && !set {
 		err = noRate(l.name)
 	}
-	return rate, err
-}
-
-// rateOf reads a configuration: rate, interval, type and keep-alive time.
-func rateOf(name string, list []driver.Reply) (r Rate, set bool, err error) {
-	if len(list) != 4 || list[0].Kind != driver.ReplyString || list[1].Kind != driver.ReplyString || list[2].Kind != driver.ReplyString {
-		return Rate{}, false, nil
-	}
-	var n [4]int64
-	for i, r := range list {
-		if r.Kind != driver.ReplyString {
-			continue // Redisson before 3.38 knows no keep-alive
-		}
-		var ok bool
-		if n[i], ok = wire.StoredMillis(r.Str); !ok {
-			return Rate{}, false, fmt.Errorf("redlatch: rate limiter %s is configured with %s, which is no number", wire.Quote(name), wire.Quote(r.Str))
-		}
-	}
-	return Rate{Permits: int(n[0]), Interval: wire.FromMillis(n[1]), PerClient: n[2] == 1, KeepAlive: wire.FromMillis(n[3])}, true, nil
+	return Rate(rate), err
 }
 
 // Delete deletes the limiter and what was taken, but for what other clients have
@@ -300,7 +281,7 @@ func (l *RateLimiter) ask(ctx context.Context, script *script.Script, keys []str
 	if err := l.usable(ctx); err != nil {
 		return driver.Reply{}, err
 	}
-	o := l.c.question(script, keys...)
+	o := l.c.server.Question(script, keys)
 	return o.Run(ctx)
 }
 

@@ -135,7 +135,7 @@ func TestHoweverAWriteEndsItWakesEveryReader(t *testing.T) {
 			inFakeTime(t, func(w *world) {
 				c := w.tapped(redlatch.Config{}, &tap{hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					r, err := next()
-					if s == "readwrite.write.turn" && r.Int > 0 {
+					if s == "readwrite.write.yield" && r.Int > 0 {
 						turns.Add(1)
 					}
 					return r, err
@@ -566,7 +566,7 @@ func TestAPreferredWriterThatGivesUpWakesTheReaders(t *testing.T) {
 func TestAPreferredWriterReturnsWhenItsContextEnds(t *testing.T) {
 	inFakeTime(t, func(w *world) {
 		slow := &tap{hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
-			if s == "readwrite.write.wish" && args[1] != "0" {
+			if s == "readwrite.write.intent" && args[1] != "0" {
 				time.Sleep(2 * time.Second)
 			}
 			return next()

@@ -8,7 +8,7 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// In a cluster with classic Pub/Sub some may listen at another node, where no script
+// A Blind makes pauses for those who cannot be seen. In a cluster with classic Pub/Sub some may listen at another node, where no script
 // sees them. There a process makes a pause once a second although it sees nobody.
 // For that it remembers since when it has what it releases, of some at a time.
 type Blind struct {
@@ -21,7 +21,7 @@ type Blind struct {
 	}
 }
 
-// yields says whether it is time for such a pause, now that something is
+// Yields says whether it is time for such a pause, now that something is
 // released that this process got at begun.
 func (b *Blind) Yields(channel string, begun, now time.Time) bool {
 	if b.Server.SeenByScripts() || channel == "" {

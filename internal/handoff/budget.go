@@ -8,7 +8,7 @@ import (
 
 // While goroutines of one process want a lock, it passes between them without
 // a round trip. So that other processes get it too, that goes on for a quantum
-// only; then one script asks whether anybody else waits (lock.turn.lua) and, if
+// only; then one script asks whether anybody else waits (lock.yield.lua) and, if
 // so, releases the lock to them. Every release answers how many others listen, too.
 //
 // A process that has released the lock to n others owes n turns: for each it makes a
@@ -27,11 +27,11 @@ const (
 	LongestPause  = 80 * time.Millisecond
 	calmPauses    = 9 // a pause that nobody used is paid by so much time without one
 
-	// keepTurns is for how long they are remembered.
+	// Keep is for how long they are remembered.
 	Keep = calmPauses * LongestPause
 )
 
-// turns is a process's conduct towards others that want the same lock. It is
+// A Budget is a process's conduct towards others that want the same lock. It is
 // not locked: it belongs to whoever is inside the gate.
 type Budget struct {
 	Hands   int       // hand-offs in this quantum
@@ -51,7 +51,7 @@ type Budget struct {
 	takers int           // than were taken before
 }
 
-// begin starts a quantum; fresh says that the lock came from elsewhere.
+// Begin starts a quantum; fresh says that the lock came from elsewhere.
 func (u *Budget) Begin(now time.Time, fresh bool) {
 	u.Hands, u.quantum = 0, now
 	if fresh {
@@ -62,18 +62,20 @@ func (u *Budget) Begin(now time.Time, fresh bool) {
 	}
 }
 
-// over says whether the quantum has ended.
+// Over says whether the quantum has ended.
 func (u *Budget) Over(now time.Time) bool { return u.OverAfter(quantumHands, now) }
 
-// overAfter is over for quanta of another number of hand-offs.
+// OverAfter is over for quanta of another number of hand-offs.
 func (u *Budget) OverAfter(hands int, now time.Time) bool {
 	d := now.Sub(u.quantum)
 	return (d >= QuantumMax || (u.Hands >= hands && d >= quantumMin)) && u.Yields(now)
 }
 
-// yields says whether there is any use in a turn: not during the calm, nor after a
+// Yields says whether there is any use in a turn: not during the calm, nor after a
 // pause before it is known whether that was used. (Of many permits others are still
-// here, and another turn would begin another pause.)
+// here, and another turn would begin another pause.) The release was
+// sent at sent: one that was under way when a pause ended begins no other, before it
+// is known whether that one was used.
 func (u *Budget) Yields(now time.Time) bool {
 	return !u.calmed(now) && (u.Owed == 0 || now.Before(u.Rest))
 }
@@ -81,17 +83,19 @@ func (u *Budget) Yields(now time.Time) bool {
 // calmed says that whoever listens was found not to want the lock.
 func (u *Budget) calmed(now time.Time) bool { return u.takers == 0 && now.Before(u.Calm) }
 
-// last says whether this process has had the lock for long enough, seen or
+// Last says whether this process has had the lock for long enough, seen or
 // unseen waiters.
 func (u *Budget) Last(now time.Time) bool { return now.Sub(u.Reign) >= ReignMax }
 
-// free notes that the lock was released and nobody else listens: what was learnt was
+// Free notes that the lock was released and nobody else listens: what was learnt was
 // about others.
 func (u *Budget) Free() { u.Owed, u.longer, u.Unused, u.Calm = 0, 0, time.Time{}, time.Time{} }
 
-// yield notes that the lock was released to n others, foreign messages having
-// been heard so far; or if n is 0, to whoever cannot be seen.
-func (u *Budget) Yield(n, foreign int, now time.Time) {
+// Yield notes that the lock was released to n others, foreign messages having
+// been heard so far; or if n is 0, to whoever cannot be seen. A release that was under
+// way when a pause ended begins no other one, before it is known whether that pause was
+// used: sent is when the release was sent.
+func (u *Budget) Yield(n, foreign int, sent, now time.Time) {
 	u.unseen = n == 0
 	u.pause = shortestPause
 	if !u.unseen {
@@ -103,13 +107,13 @@ func (u *Budget) Yield(n, foreign int, now time.Time) {
 		n = min(n, u.takers)
 	}
 	rest := now.Add(u.pause)
-	if u.Owed > 0 && now.Before(u.Rest) {
+	if u.Owed > 0 && sent.Before(u.Rest) {
 		rest = u.Rest // of permits there are many to release: that makes a pause no longer
 	}
 	u.Owed, u.taken, u.heard, u.Rest = n, 0, foreign, rest
 }
 
-// briefly makes what is owed one turn and its pause the shortest, where writers are
+// Briefly makes what is owed one turn and its pause the shortest, where writers are
 // preferred: these need no pause to get in, and readers of many processes that leave
 // one another long ones leave the lock idle, since reads overlap and nobody is told
 // that one has had its turn.
@@ -118,7 +122,7 @@ func (u *Budget) Briefly(now time.Time) {
 	u.Rest = now.Add(u.pause)
 }
 
-// owes returns how long to wait before trying again, unless a message comes.
+// Owes returns how long to wait before trying again, unless a message comes.
 func (u *Budget) Owes(foreign int, now time.Time) time.Duration {
 	if u.Owed == 0 {
 		return 0
@@ -136,7 +140,7 @@ func (u *Budget) Owes(foreign int, now time.Time) time.Duration {
 	return max(0, u.Rest.Sub(now))
 }
 
-// settled notes that this process has the lock again, after it has heard
+// Settled notes that this process has the lock again, after it has heard
 // foreign messages. What it still owes was not taken, as the lock was free.
 func (u *Budget) Settled(foreign int, now time.Time) {
 	u.Owes(foreign, now)
@@ -147,7 +151,7 @@ func (u *Budget) Settled(foreign int, now time.Time) {
 	u.Owed = 0
 }
 
-// used notes that messages were heard after a pause that nobody seemed to have used:
+// Used notes that messages were heard after a pause that nobody seemed to have used:
 // of several permits somebody has taken one, and left some. He is owed a turn, as long
 // as the calm lasts; those who listen beside him are not.
 func (u *Budget) Used(foreign int) {
@@ -156,9 +160,12 @@ func (u *Budget) Used(foreign int) {
 	}
 }
 
-// An owedError is request.ErrWaitOver for one who only tries, while this process owes so many
+// An OwedError is request.ErrWaitOver for one who only tries, while this process owes so many
 // turns to others.
-type Owed int
+type OwedError int
 
-func (e Owed) Error() string        { return "turns owed" }
-func (e Owed) Is(target error) bool { return target == request.ErrWaitOver }
+// Error implements error.
+func (e OwedError) Error() string { return "turns owed" }
+
+// Is says that it is the end of a wait.
+func (e OwedError) Is(target error) bool { return target == request.ErrWaitOver }

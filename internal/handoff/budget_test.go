@@ -65,7 +65,7 @@ func TestTurnsAreOwedAndPaid(t *testing.T) {
 	}
 	u.Begin(now, true)
 	owes(7, 0) // nothing was yielded
-	u.Yield(3, 7, now)
+	u.Yield(3, 7, now, now)
 	owes(7, shortestPause)
 	now = now.Add(2 * time.Millisecond)
 	owes(7, shortestPause-2*time.Millisecond)
@@ -74,10 +74,10 @@ func TestTurnsAreOwedAndPaid(t *testing.T) {
 	owes(8, shortestPause-time.Millisecond) // a message pays once
 	owes(100, 0)                            // and more than was owed pays no other debt
 	owes(101, 0)
-	u.Yield(1, 101, now)
+	u.Yield(1, 101, now, now)
 	owes(101, shortestPause)
 	owes(102, 0)
-	u.Yield(2, 102, now)
+	u.Yield(2, 102, now, now)
 	owes(5, shortestPause) // a new subscription has begun to count
 	now = now.Add(shortestPause)
 	owes(5, 0) // a pause ends
@@ -89,7 +89,7 @@ func unused(t *testing.T, u *Budget, now time.Time, want ...time.Duration) time.
 	t.Helper()
 	for _, pause := range want {
 		u.Begin(now, true)
-		u.Yield(3, 0, now)
+		u.Yield(3, 0, now, now)
 		if got := u.Owes(0, now); got != pause {
 			t.Fatalf("a pause of %v, want %v", got, pause)
 		}
@@ -97,7 +97,7 @@ func unused(t *testing.T, u *Budget, now time.Time, want ...time.Duration) time.
 		u.Settled(0, now)
 		end := now.Add(calmPauses*pause - 1)
 		u.Begin(end, true)
-		u.Yield(3, 0, end)
+		u.Yield(3, 0, end, end)
 		if got := u.Owes(0, end); got != 0 || !u.calmed(end) {
 			t.Fatalf("owes %v so soon after a pause of %v", got, pause)
 		}
@@ -115,7 +115,7 @@ func TestAPauseThatNobodyUsesIsRareAndThenLonger(t *testing.T) {
 	now = unused(t, &u, now, 5*ms, 10*ms)
 	for foreign := range 4 {
 		u.Begin(now, true)
-		u.Yield(1, foreign, now)
+		u.Yield(1, foreign, now, now)
 		if got := u.Owes(foreign, now); got < 20*ms {
 			t.Errorf("after %d pauses that were used one of %v, want 20ms or more", foreign, got)
 		}
@@ -129,12 +129,12 @@ func TestWhoTakesATurnKeepsItBesideThoseWhoDoNot(t *testing.T) {
 	now := time.Now()
 	var u Budget
 	u.Begin(now, true)
-	u.Yield(3, 0, now)
+	u.Yield(3, 0, now, now)
 	u.Owes(1, now)
 	now = now.Add(shortestPause)
 	u.Settled(1, now)
 	u.Begin(now, true)
-	u.Yield(3, 1, now)
+	u.Yield(3, 1, now, now)
 	if got := u.Owes(1, now); got != 2*shortestPause || u.Owed != 1 || u.calmed(now) {
 		t.Errorf("owes %d turns, a pause of %v", u.Owed, got)
 	}
@@ -149,7 +149,7 @@ func TestAPauseIsInProportionToWhatWasHad(t *testing.T) {
 	} {
 		var u Budget
 		u.Begin(now.Add(-had), true)
-		u.Yield(1, 0, now)
+		u.Yield(1, 0, now, now)
 		if got := u.Owes(0, now); got != want {
 			t.Errorf("after %v a pause of %v, want %v", had, got, want)
 		}
@@ -162,7 +162,7 @@ func TestAPauseForNobodyInSightTeachesNothing(t *testing.T) {
 	var u Budget
 	u.Begin(now.Add(-time.Hour), true)
 	for range 3 {
-		u.Yield(0, 0, now)
+		u.Yield(0, 0, now, now)
 		if got := u.Owes(0, now); got != shortestPause {
 			t.Errorf("a pause of %v, want %v", got, shortestPause)
 		}
@@ -178,7 +178,7 @@ func TestAMessageShowsThatAPauseWasUsed(t *testing.T) {
 	now := time.Now()
 	var u Budget
 	u.Begin(now, true)
-	u.Yield(1, 0, now)
+	u.Yield(1, 0, now, now)
 	now = now.Add(shortestPause)
 	u.Settled(0, now)
 	u.Used(0)
@@ -186,7 +186,7 @@ func TestAMessageShowsThatAPauseWasUsed(t *testing.T) {
 		t.Error("used without a message")
 	}
 	u.Used(1)
-	u.Yield(1, 1, now)
+	u.Yield(1, 1, now, now)
 	if got := u.Owes(1, now); got != shortestPause {
 		t.Errorf("a pause of %v, want %v", got, shortestPause)
 	}
@@ -197,12 +197,12 @@ func TestAMessageDuringTheCalmIsWorthOneTurn(t *testing.T) {
 	now := time.Now()
 	var u Budget
 	u.Begin(now, true)
-	u.Yield(4, 0, now)
+	u.Yield(4, 0, now, now)
 	now = now.Add(shortestPause)
 	u.Settled(0, now)
 	u.Used(1)
 	u.Used(9)
-	if u.Yield(4, 9, now); u.Owed != 1 {
+	if u.Yield(4, 9, now, now); u.Owed != 1 {
 		t.Errorf("owes %d turns, want 1", u.Owed)
 	}
 }
@@ -212,7 +212,7 @@ func TestWhatWasLearntIsForgottenWhenNobodyListens(t *testing.T) {
 	now := time.Now()
 	var u Budget
 	u.Begin(now, true)
-	u.Yield(3, 0, now)
+	u.Yield(3, 0, now, now)
 	u.Free()
 	if u.Owed != 0 {
 		t.Error("owes turns to nobody")
@@ -221,7 +221,7 @@ func TestWhatWasLearntIsForgottenWhenNobodyListens(t *testing.T) {
 	u.Free()
 	now = now.Add(time.Second)
 	u.Begin(now, true)
-	u.Yield(3, 0, now)
+	u.Yield(3, 0, now, now)
 	if got := u.Owes(0, now); got != shortestPause || u.Owed != 3 || u.calmed(now) {
 		t.Errorf("owes %d turns, a pause of %v; want 3, %v", u.Owed, got, shortestPause)
 	}
@@ -247,7 +247,7 @@ func TestTurnsNeverGrowByThemselves(t *testing.T) {
 			"time passes": func(t *rapid.T) { now = now.Add(time.Duration(rapid.IntRange(0, 2e9).Draw(t, "ns"))) },
 			"yield": func(t *rapid.T) {
 				yielded = rapid.IntRange(0, 1000).Draw(t, "to")
-				u.Yield(yielded, foreign, now)
+				u.Yield(yielded, foreign, now, now)
 				if u.Owed > max(1, yielded) {
 					t.Fatalf("owes %d turns after yielding to %d", u.Owed, yielded)
 				}
@@ -289,12 +289,12 @@ func TestAnotherReleaseMakesAPauseNoLonger(t *testing.T) {
 	now := time.Now()
 	var u Budget
 	u.Begin(now, true)
-	u.Yield(1, 0, now)
+	u.Yield(1, 0, now, now)
 	now = now.Add(shortestPause - time.Millisecond)
 	if !u.Yields(now) {
 		t.Error("no turns during a pause")
 	}
-	u.Yield(2, 0, now)
+	u.Yield(2, 0, now, now)
 	if got := u.Owes(0, now); got != time.Millisecond || u.Owed != 2 {
 		t.Errorf("owes %d turns, a pause of %v; want 2, 1ms", u.Owed, got)
 	}
@@ -316,11 +316,31 @@ func TestAnotherReleaseMakesAPauseNoLonger(t *testing.T) {
 	}
 }
 
+// Of many permits some are released all the time, so that a release is under way
+// whenever a pause ends. One pause followed the other, and a process of 64 permits lost
+// a third to a listener that took nothing.
+func TestAReleaseUnderWayAtTheEndOfAPauseBeginsNoOther(t *testing.T) {
+	now := time.Now()
+	var u Budget
+	u.Begin(now, true)
+	u.Yield(1, 0, now, now)
+	sent := now.Add(shortestPause - time.Millisecond)
+	answered := now.Add(shortestPause + time.Millisecond)
+	u.Yield(1, 0, sent, answered)
+	if got := u.Owes(0, answered); got != 0 {
+		t.Errorf("another pause of %v", got)
+	}
+	u.Settled(0, answered)
+	if u.Yields(answered) {
+		t.Error("no calm after a pause that nobody used")
+	}
+}
+
 func TestABriefDebtIsOneShortPause(t *testing.T) {
 	now := time.Now()
 	var u Budget
 	u.Begin(now.Add(-time.Hour), true)
-	u.Yield(3, 0, now)
+	u.Yield(3, 0, now, now)
 	u.Briefly(now)
 	if got := u.Owes(0, now); got != shortestPause || u.Owed != 1 {
 		t.Errorf("owes %d turns, a pause of %v; want 1, %v", u.Owed, got, shortestPause)

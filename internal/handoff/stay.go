@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A stay keeps something for a while after its last user has left, however often
+// A Stay keeps something for a while after its last user has left, however often
 // that is asked for. It has one timer at a time.
 type Stay struct {
 	mu    sync.Mutex // guards what follows
@@ -13,7 +13,7 @@ type Stay struct {
 	until time.Time
 }
 
-// prolong makes it last for d from now. end is called when it is over.
+// Prolong makes it last for d from now. end is called when it is over.
 func (s *Stay) Prolong(d time.Duration, end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,6 +39,7 @@ func (s *Stay) alarm(d time.Duration, end func()) {
 	})
 }
 
+// Lasts says whether it is not over.
 func (s *Stay) Lasts() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

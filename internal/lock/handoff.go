@@ -62,7 +62,7 @@ func (t *term) retire() bool {
 func (t *term) depart(n, foreign int) {
 	ln, now := t.entry, time.Now()
 	if !t.member && (n > 0 || t.c.Blind.Yields(t.lock.channel, ln.budget.Reign, now)) {
-		ln.budget.Yield(max(0, n), foreign, now)
+		ln.budget.Yield(max(0, n), foreign, now, now)
 		if t.lock.writers != "" {
 			ln.budget.Briefly(now)
 		}
@@ -117,7 +117,8 @@ func (c *Locks) yield(ctx context.Context, old, t *term, o *Params, until time.T
 		ln.news.Answered(false) // lost on the way; nobody held it
 	default:
 		ln.news.Answered(true)
-		ln.budget.Yield(int(max(0, reply.Int)), foreign, time.Now())
+		now := time.Now()
+		ln.budget.Yield(int(max(0, reply.Int)), foreign, now, now)
 		if t.lock.listens() {
 			ln.listen(c, t.lock.channel)
 		}

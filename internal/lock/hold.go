@@ -113,6 +113,7 @@ func (h *Hold) End() context.Context {
 // heldKey is the context key of the nearest hold of the lock with this name.
 type heldKey string
 
+// Release ends the hold, and the term if it was the last one.
 func (h *Hold) Release(ctx context.Context) error {
 	t := h.t
 	if h.scope != nil {

@@ -38,7 +38,7 @@ type kind struct {
 var plain = &kind{
 	take:     lua.LockTake,
 	release:  lua.LockRelease,
-	yield:    lua.LockTurn,
+	yield:    lua.LockYield,
 	transfer: lua.LockTransfer,
 	renew:    lua.LockRenew,
 	force:    lua.LockForce,
@@ -75,7 +75,7 @@ var reading = &kind{
 var writing = &kind{
 	take:     lua.ReadWriteWriteTake,
 	release:  lua.ReadWriteRelease,
-	yield:    lua.ReadWriteWriteTurn,
+	yield:    lua.ReadWriteWriteYield,
 	transfer: lua.ReadWriteWriteTransfer,
 	renew:    lua.ReadWriteRenew,
 	force:    lua.ReadWriteWriteForce,

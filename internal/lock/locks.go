@@ -166,4 +166,5 @@ func (c *Locks) Close() { c.table.close() }
 // closed; part forgets it.
 func (c *Locks) Join() bool { return c.table.join() }
 
+// Part forgets a caller that Join has noted.
 func (c *Locks) Part() { c.table.part() }

@@ -173,11 +173,11 @@ func (p *waitParams) notNow(why error) {
 // asBusy turns the end of the caller's waiting into a *BusyError. Other
 // errors stay what they are.
 func (p *waitParams) asBusy(err error) error {
-	cause, ended := request.GaveUp(err)
+	ended, cause := request.GaveUp(err)
 	if !ended {
 		return err
 	}
-	var owed handoff.Owed
+	var owed handoff.OwedError
 	_ = errors.As(err, &owed)
 	return p.c.Errors.Busy(Busy{Name: p.name, Owner: p.owner, TTL: p.ttl, Owed: int(owed), Cause: cause})
 }
@@ -296,7 +296,7 @@ func (p *waitParams) payOwed(ctx context.Context, ln *entry, l *Spec, once bool)
 		if d == 0 {
 			return nil
 		}
-		why := handoff.Owed(ln.budget.Owed)
+		why := handoff.OwedError(ln.budget.Owed)
 		if once {
 			return why
 		}

@@ -9,5 +9,5 @@ var (
 	LockTake     = load("lock.take")
 	LockTransfer = load("lock.transfer")
 	LockTTLs     = load("lock.ttls")
-	LockTurn     = load("lock.turn")
+	LockYield    = load("lock.yield")
 )

@@ -13,6 +13,6 @@ var (
 	ReadWriteWriteForce    = load("readwrite.write.force")
 	ReadWriteWriteTake     = load("readwrite.write.take")
 	ReadWriteWriteTransfer = load("readwrite.write.transfer")
-	ReadWriteWriteTurn     = load("readwrite.write.turn")
-	ReadWriteWriteWish     = load("readwrite.write.wish")
+	ReadWriteWriteYield    = load("readwrite.write.yield")
+	ReadWriteWriteIntent   = load("readwrite.write.intent")
 )

@@ -124,7 +124,7 @@ func (q *acquisition) errors() *lock.Errors { return &q.m.locks[0].Client().Erro
 
 // gaveUp turns the end of a caller's waiting into the error that says so.
 func (q *acquisition) gaveUp(err error, busy lock.Busy) error {
-	cause, ended := request.GaveUp(err)
+	ended, cause := request.GaveUp(err)
 	if !ended {
 		return err
 	}

@@ -245,7 +245,7 @@ func (q *countedQueue) join(w *countedWaiter) error {
 	case q.line.Len() > q.line.Tries():
 		return request.ErrWaitOver
 	case q.owes(now):
-		return handoff.Owed(q.turns.Owed)
+		return handoff.OwedError(q.turns.Owed)
 	}
 	q.line.Push(&w.place, w, w.once)
 	q.handOut(now, false)

@@ -25,6 +25,7 @@ type exchange struct {
 	wants   []int
 	turn    string // whether others go first: see the script
 	foreign int    // messages heard before
+	begun   time.Time
 }
 
 // mostWants is for how many callers one exchange asks.
@@ -56,7 +57,7 @@ func (q *countedQueue) next() (*exchange, time.Duration) {
 	open := !q.sem.all.Server.Closed()
 	owes := q.owes(now)
 	for owes && q.line.First() != nil && q.line.First().once {
-		q.tell(q.line.First(), handoff.Owed(q.turns.Owed))
+		q.tell(q.line.First(), handoff.OwedError(q.turns.Owed))
 	}
 	if q.hand.n == 0 && (q.line.First() == nil || !open) {
 		q.working = false
@@ -73,7 +74,7 @@ func (q *countedQueue) next() (*exchange, time.Duration) {
 		}
 		return nil, max(until.Sub(now), 1)
 	}
-	x := &exchange{turn: "0", foreign: q.news.Foreign()}
+	x := &exchange{turn: "0", foreign: q.news.Foreign(), begun: now}
 	if q.line.First() != nil && q.hand.n >= q.line.First().n && q.turns.Yields(now) {
 		// What could have been handed out is there because a quantum is over. What is
 		// released meanwhile belongs to the next one.
@@ -178,21 +179,21 @@ func (q *countedQueue) answered(x *exchange, answer int, short error) (listen bo
 		if x.turn == "2" && answer == -1 {
 			answer = 0 // whoever they are
 		}
-		q.turns.Yield(-answer, x.foreign, now)
+		q.turns.Yield(-answer, x.foreign, x.begun, now)
 		q.turns.Begin(now, true) // for what we still have
 		q.fresh = true
 		q.sem.all.counted.keep(q)
 		q.redis.heard = true
 		q.redis.fewer = math.MaxInt
 		for q.line.First() != nil && q.line.First().once && q.line.First().asked {
-			q.tell(q.line.First(), handoff.Owed(q.turns.Owed))
+			q.tell(q.line.First(), handoff.OwedError(q.turns.Owed))
 		}
 		return q.line.First() != nil
 	case len(x.wants) == 0:
 		q.redis.heard = true // what we gave
 		q.turns.Free()
 		if q.sem.all.Blind.Yields(q.sem.channel, now.Add(-handoff.Keep), now) {
-			q.turns.Yield(0, x.foreign, now)
+			q.turns.Yield(0, x.foreign, x.begun, now)
 			q.sem.all.counted.keep(q)
 		}
 		return false

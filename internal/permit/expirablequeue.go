@@ -126,7 +126,7 @@ func (qs *expirableQueues) enter(s *Expirable, w *expirableWaiter) error {
 			w.next = q.line.First().next
 			return request.ErrWaitOver
 		case q.turns.Owes(q.news.Foreign(), w.since) > 0:
-			return handoff.Owed(q.turns.Owed)
+			return handoff.OwedError(q.turns.Owed)
 		}
 	}
 	switch {
@@ -234,7 +234,7 @@ func (qs *expirableQueues) releasing(s *Expirable) (q *expirableQueue, own strin
 
 // released notes what is owed for a release that q has heard of, foreign messages
 // having been heard before.
-func (qs *expirableQueues) released(q *expirableQueue, reply driver.Reply, foreign int) {
+func (qs *expirableQueues) released(q *expirableQueue, reply driver.Reply, foreign int, sent time.Time) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	defer qs.put(q)
@@ -253,7 +253,7 @@ func (qs *expirableQueues) released(q *expirableQueue, reply driver.Reply, forei
 		return
 	}
 	q.turns.Used(foreign)
-	q.turns.Yield(n, foreign, now)
+	q.turns.Yield(n, foreign, sent, now)
 	q.kept.Prolong(handoff.Keep, func() {
 		qs.mu.Lock()
 		defer qs.mu.Unlock()

@@ -2,6 +2,7 @@ package permit
 
 import (
 	"testing"
+	"time"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/request"
@@ -31,11 +32,11 @@ func TestAQueueLastsForTheReleasesThatItHearsOf(t *testing.T) {
 	if other, _, _ := qs.releasing(&s); other != q {
 		t.Error("the second release has a queue of its own")
 	}
-	qs.released(q, driver.Reply{}, foreign)
+	qs.released(q, driver.Reply{}, foreign, time.Now())
 	if qs.m[s.Name] != q {
 		t.Error("a release is under way, and its queue is gone")
 	}
-	qs.released(q, driver.Reply{}, foreign)
+	qs.released(q, driver.Reply{}, foreign, time.Now())
 	if len(qs.m) != 0 {
 		t.Error("the queue stays")
 	}

@@ -78,7 +78,7 @@ func (q *expirableQueue) owes() time.Duration {
 	}
 	owed := q.turns.Owes(q.releases.heard, time.Now())
 	if owed > 0 {
-		q.decideOnces(handoff.Owed(q.turns.Owed), 0)
+		q.decideOnces(handoff.OwedError(q.turns.Owed), 0)
 	}
 	return owed
 }

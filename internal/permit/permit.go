@@ -238,11 +238,11 @@ func (p *Permit) Release(ctx context.Context) error {
 		all.Server.Go(func() {
 			reply, err := rest.Finish()
 			_ = p.released(&rest, reply, err)
-			all.expirable.released(q, reply, foreign)
+			all.expirable.released(q, reply, foreign, rest.Sent)
 		})
 		return err
 	}
-	all.expirable.released(q, reply, foreign)
+	all.expirable.released(q, reply, foreign, o.Sent)
 	return p.released(&o, reply, err)
 }
 

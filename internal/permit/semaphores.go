@@ -86,11 +86,11 @@ func (all *Semaphores) Close() { all.counted.close() }
 // busy returns why a caller has no permits: what made makes of it if the caller's time
 // was over, or else err itself.
 func busy(err error, made func(owed int, cause error) error) error {
-	cause, ended := request.GaveUp(err)
+	ended, cause := request.GaveUp(err)
 	if !ended {
 		return err
 	}
-	var owed handoff.Owed
+	var owed handoff.OwedError
 	_ = errors.As(err, &owed)
 	return made(int(owed), cause)
 }

@@ -16,19 +16,19 @@ var ErrBusy = errors.New("redlatch: lock is held by another owner")
 // ErrNotAcknowledged says that too few replicas acknowledged what was written.
 var ErrNotAcknowledged = errors.New("redlatch: not acknowledged by replicas")
 
-// GaveUp says whether err is the end of a caller's waiting, and with which error of
-// its context.
-func GaveUp(err error) (cause error, ended bool) {
+// GaveUp says whether err is the end of a caller's waiting, and returns the error of
+// its context if it was that.
+func GaveUp(err error) (ended bool, cause error) {
 	var re *driver.RunError
 	switch {
 	case errors.Is(err, ErrWaitOver):
-		return nil, true
+		return true, nil
 	case errors.Is(err, ErrClosed), errors.Is(err, ErrUnavailable), errors.Is(err, ErrBusy), errors.As(err, &re):
-		return nil, false // a driver's time-out is not the caller's
+		return false, nil // a driver's time-out is not the caller's
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return err, true
+		return true, err
 	}
-	return nil, false
+	return false, nil
 }
 
 // First returns what a reply says of the first thing that it is about.

@@ -129,3 +129,19 @@ func IsSideKey(key string) bool {
 	return found && closed &&
 		(strings.HasSuffix(rest, ":"+RateValue) || strings.Contains(rest, ":"+RateValue+":") || strings.Contains(rest, ":rwlock_timeout:"))
 }
+
+// BarrierKeys returns the keys of a barrier's scripts, for one generation: what all
+// generations share, what this one has, who is alive, and how the last one ended.
+func BarrierKeys(name, generation string) []string {
+	key := Prefix(Barrier, name)
+	return []string{key, key + ":" + generation, Prefix(BarrierAlive, name), key + ":ended"}
+}
+
+// RateKeys returns the keys of a rate limiter's scripts, for one client: the
+// configuration, the state that all share, that of this client, and how far either's
+// records were added up.
+func RateKeys(name, client string) []string {
+	value, permits := Suffix(name, RateValue), Suffix(name, RatePermits)
+	recount := Prefix(RateRecount, name)
+	return []string{name, value, permits, value + ":" + client, permits + ":" + client, recount, recount + ":" + client}
+}

@@ -115,7 +115,7 @@ var plainKinds = []requestKind{
 		},
 	},
 	{
-		name: "turn", script: "lock.turn",
+		name: "turn", script: "lock.yield",
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
 			h := s.acquire(bg)
 			next := s.lineUp()
@@ -126,7 +126,7 @@ var plainKinds = []requestKind{
 		},
 	},
 	{
-		name: "turn that is taken", script: "lock.turn", more: true,
+		name: "turn that is taken", script: "lock.yield", more: true,
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
 			return []*redlatch.Hold{s.turnTaken(arm)}
 		},

@@ -129,7 +129,7 @@ func (s *story) wantSides(when string, h *redlatch.Hold) {
 // quantum is longer than one.
 const quantum = 10 * time.Millisecond
 
-// Of readwrite.write.wish behind lock and writers: owner, wait, channel.
+// Of readwrite.write.intent behind lock and writers: owner, wait, channel.
 func withdraws(r faultnet.Request) bool { return r.Args[len(r.Args)-2] == "0" }
 func announces(r faultnet.Request) bool { return !withdraws(r) }
 
@@ -178,7 +178,7 @@ var readWriteKinds = []requestKind{
 	onSide("write", "partial release", "readwrite.renew"),
 	onSide("write", "renew", "readwrite.renew"),
 	onSide("write", "extend", "readwrite.renew"),
-	onSide("write", "turn", "readwrite.write.turn"),
+	onSide("write", "turn", "readwrite.write.yield"),
 	onSide("write", "transfer", "readwrite.write.transfer"),
 	onSide("write", "release", "readwrite.release"),
 	onSide("write", "release of a nest", "readwrite.release"),
@@ -190,7 +190,7 @@ var readWriteKinds = []requestKind{
 	onSide("read", "release", "readwrite.release"),
 	onSide("read", "force of our own", "readwrite.read.force"),
 	{
-		name: "write turn that is taken", script: "readwrite.write.turn", more: true,
+		name: "write turn that is taken", script: "readwrite.write.yield", more: true,
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
 			s.side = "write"
 			return []*redlatch.Hold{s.turnTaken(arm)}
@@ -234,8 +234,8 @@ var readWriteKinds = []requestKind{
 			return []*redlatch.Hold{h}
 		},
 	},
-	{name: "wish", script: "readwrite.write.wish", only: announces, more: true, provoke: preferredWriter},
-	{name: "wish that is over", script: "readwrite.write.wish", only: withdraws, more: true, second: true, provoke: preferredWriter},
+	{name: "wish", script: "readwrite.write.intent", only: announces, more: true, provoke: preferredWriter},
+	{name: "wish that is over", script: "readwrite.write.intent", only: withdraws, more: true, second: true, provoke: preferredWriter},
 	{
 		name: "write force", script: "readwrite.write.force",
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {

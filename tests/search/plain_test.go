@@ -177,7 +177,7 @@ func (p plain) move(name string, args ...string) ask {
 			token := r.reply
 			if list, ok := token.([]any); ok {
 				token = list[0]
-			} else if name == "turn" {
+			} else if name == "yield" {
 				token = nil
 			}
 			if n, _ := token.(int64); n > 0 {
@@ -286,7 +286,7 @@ var stranger = owner('d', 9)
 // refusals looks at what takes that are refused are told.
 func (p plain) refusals(x *explorer, s *state, a *ask, sent int16, r *result) string {
 	switch {
-	case a.script == p.prefix+"turn" && s.store.field(p.lock, ids[a1]) != "":
+	case a.script == p.prefix+"yield" && s.store.field(p.lock, ids[a1]) != "":
 		return x.yields(s, r, p.lock)
 	case a.script == p.prefix+"release":
 		return x.tells(s, r.reply)
@@ -343,18 +343,18 @@ func (p plain) search(name string, sends int8, asks ...ask) *search {
 func plainSearches() []*search {
 	p, f, e, n := plainLock, withTokens("0"), withTokens(longMs), plainLock
 	n.channel = ""
-	silent := n.search("no channel", 4, n.take(a1, 1), n.take(b1, 1), n.release(a1, 1), n.force(b1), n.move("turn", "", own, "0"))
+	silent := n.search("no channel", 4, n.take(a1, 1), n.take(b1, 1), n.release(a1, 1), n.force(b1), n.move("yield", "", own, "0"))
 	silent.listens, silent.listeners = nil, nil
 	return []*search{
 		silent,
 		refuses("more fields than a lock has", key{name: "lock", kind: "hash", content: many}, p.take(a1, 1)),
 		p.search("two processes", 4, p.take(a1, 2), p.renew(a1, longer, "0"), p.release(a1, 2), p.take(b1, 2), p.release(b1, 1)),
-		p.search("passing on", 4, p.take(a1, 1), p.move("turn", p.channel, own, "0"), p.renew(a2, longer, "0"), p.release(a1, 1), p.release(a2, 1), p.take(b1, 1)),
-		p.search("yielding", 4, p.take(a1, 1), p.move("turn", p.channel, own, "1"), p.release(a2, 1), p.take(b1, 2)),
+		p.search("passing on", 4, p.take(a1, 1), p.move("yield", p.channel, own, "0"), p.renew(a2, longer, "0"), p.release(a1, 1), p.release(a2, 1), p.take(b1, 1)),
+		p.search("yielding", 4, p.take(a1, 1), p.move("yield", p.channel, own, "1"), p.release(a2, 1), p.take(b1, 2)),
 		p.search("transfer", 4, p.take(a1, 1), p.move("transfer"), p.renew(a2, longer, "0"), p.release(a1, 1), p.release(a2, 1), p.take(b1, 1)),
-		p.search("beside Redisson", 5, p.take(a1, 1), p.renew(a1, usual, "2"), p.release(a1, 1), p.redissonTakes(), p.redissonUnlocks(), p.redissonRenews(), p.move("turn", p.channel, own, "0")),
+		p.search("beside Redisson", 5, p.take(a1, 1), p.renew(a1, usual, "2"), p.release(a1, 1), p.redissonTakes(), p.redissonUnlocks(), p.redissonRenews(), p.move("yield", p.channel, own, "0")),
 		p.search("force", 4, p.take(a1, 1), p.force(a1), p.renew(a1, usual, "0"), p.take(b1, 1), p.redissonTakes()),
-		f.search("tokens", 4, f.take(a1, 2), f.release(a1, 1), f.take(b1, 1), f.move("turn", f.channel, own, "0")),
+		f.search("tokens", 4, f.take(a1, 2), f.release(a1, 1), f.take(b1, 1), f.move("yield", f.channel, own, "0")),
 		f.search("tokens of a transfer", 4, f.take(a1, 1), f.take(b1, 1), f.move("transfer")),
 		e.search("tokens that end", 4, e.take(a1, 2), e.release(a1, 1), e.take(b1, 1), e.move("transfer")),
 	}

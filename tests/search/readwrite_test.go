@@ -192,7 +192,7 @@ func (w readWrite) moves(name string, args ...string) ask {
 func (w readWrite) wishes(who int, ms int) ask {
 	return ask{
 		name: fmt.Sprintf("%s waits to write for %d ms", names[who], ms), times: 1, runs: 2,
-		script: "readwrite.write.wish", keys: []string{"lock", "writers"}, args: []string{ids[who], fmt.Sprint(ms), w.channel},
+		script: "readwrite.write.intent", keys: []string{"lock", "writers"}, args: []string{ids[who], fmt.Sprint(ms), w.channel},
 		may: func(s *state) bool { return (s.minds[who].phase == idle) == (ms > 0) },
 		sending: func(s *state) {
 			if s.minds[who].phase = over; ms > 0 {
@@ -348,11 +348,11 @@ func (w readWrite) calm(x *explorer, at *store, now int16) string {
 // refusals looks at what takes that are refused are told.
 func (w readWrite) refusals(x *explorer, s *state, a *ask, sent int16, r *result) string {
 	switch {
-	case strings.HasSuffix(a.script, "turn") && s.store.field("lock", ids[a1]+":write") != "":
+	case strings.HasSuffix(a.script, "yield") && s.store.field("lock", ids[a1]+":write") != "":
 		return x.yields(s, r, "lock")
 	case a.script == "readwrite.release":
 		return x.tells(s, r.reply)
-	case a.script == "readwrite.write.wish":
+	case a.script == "readwrite.write.intent":
 		n, there := w.waiting(r.after, s.now), r.after.field("writers", a.args[0]) != ""
 		if r.reply != int64(n) || there != (a.args[1] != "0") {
 			return fmt.Sprintf("%d wait to write; that it is among them is %v", n, there)
@@ -430,15 +430,15 @@ func readWriteSearches() []*search {
 		w.search("downgrade", 5, w.takes(a1, writes, 1), w.reenters(a1, usual), w.downgrades(a1), w.releases(a1, 1), w.takes(b1, reads, 1)),
 		w.search("renewals", 4, w.takes(a1, writes, 1), w.reenters(a1, longer), w.downgrades(a1), w.renews(a1, longer, "2"), w.takes(b1, reads, 1)),
 		w.search("readers", 4, w.takes(a1, reads, 1), w.renews(a1, longer, "2"), w.releases(a1, 1), w.takes(b1, reads, 1), w.releases(b1, 1), w.takes(b2, writes, 1)),
-		w.search("passing on", 4, w.takes(a1, writes, 1), w.reenters(a1, usual), w.moves("turn", w.channel, own, "0"), w.renews(a2, longer, "0"), w.releases(a2, 1), w.takes(b1, writes, 1)),
-		w.search("yielding", 4, w.takes(a1, writes, 1), w.reenters(a1, usual), w.moves("turn", w.channel, own, "1"), w.releases(a2, 1), w.takes(b1, reads, 1)),
+		w.search("passing on", 4, w.takes(a1, writes, 1), w.reenters(a1, usual), w.moves("yield", w.channel, own, "0"), w.renews(a2, longer, "0"), w.releases(a2, 1), w.takes(b1, writes, 1)),
+		w.search("yielding", 4, w.takes(a1, writes, 1), w.reenters(a1, usual), w.moves("yield", w.channel, own, "1"), w.releases(a2, 1), w.takes(b1, reads, 1)),
 		w.search("transfer", 4, w.takes(a1, writes, 1), w.reenters(a1, usual), w.moves("transfer"), w.renews(a2, longer, "0"), w.releases(a2, 1), w.takes(b1, writes, 1)),
 		w.search("Redisson reads", 5, w.redissonReads(2), w.redissonUnreads(), w.redissonReadsOn(), w.takes(a1, reads, 1), w.renews(a1, usual, "0"), w.releases(a1, 1)),
 		w.search("Redisson writes", 5, w.redissonWrites(), w.redissonReads(1), w.redissonUnreads(), w.redissonUnwrites(), w.takes(a1, writes, 1), w.takes(b1, reads, 1), w.releases(b1, 1)),
 		w.search("force", 4, w.takes(a1, writes, 1), w.reenters(a1, usual), w.forces(a1, writes), w.forces(a1, reads), w.takes(b1, reads, 1), w.downgrades(a1)),
 		w.search("force readers", 4, w.takes(a1, reads, 1), w.renews(a1, longer, "0"), w.forces(a1, reads), w.takes(b1, reads, 1)),
 		p.search("precedence", 4, p.takes(a1, reads, 1), p.wishes(a2, usual*tick), p.wishes(a2, 0), p.wishes(b2, usual*tick), p.wishes(b2, 0), p.takes(b1, reads, 1)),
-		f.search("tokens", 4, f.takes(a1, writes, 2), f.releases(a1, 1), f.takes(b1, writes, 1), f.moves("turn", f.channel, own, "0")),
+		f.search("tokens", 4, f.takes(a1, writes, 2), f.releases(a1, 1), f.takes(b1, writes, 1), f.moves("yield", f.channel, own, "0")),
 		f.search("tokens of a transfer", 4, f.takes(a1, writes, 1), f.takes(b1, writes, 1), f.moves("transfer")),
 	}
 }

@@ -1,4 +1,4 @@
-package redlatch
+package inspect
 
 import (
 	"cmp"
@@ -20,12 +20,12 @@ import (
 // What is stored of a synchronizer, read as what it is. Each is read by one
 // script; to find out which one it is may take others before.
 
-// infoOf reads what has this name, whatever it is: what stands under the name
+// Info reads what has this name, whatever it is: what stands under the name
 // itself, or else a barrier.
-func (c *Client) infoOf(ctx context.Context, name string) (Info, error) {
-	reply, err := c.askLock(ctx, name, mostShown)
+func (x *Inspector) Info(ctx context.Context, name string) (Info, error) {
+	reply, err := x.askLock(ctx, name, mostShown)
 	if isWrongType(err) {
-		info, _, other := c.numberInfo(ctx, name, mostShown)
+		info, _, other := x.numberInfo(ctx, name, mostShown)
 		if isWrongType(other) {
 			return Info{}, err // the first says more
 		}
@@ -34,9 +34,9 @@ func (c *Client) infoOf(ctx context.Context, name string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	info, err := c.hashInfo(ctx, name, reply)
+	info, err := x.hashInfo(ctx, name, reply)
 	if err == nil && info.TTL == 0 && len(info.Queue) == 0 {
-		if barrier, is, err := c.barrierInfo(ctx, name); is || err != nil {
+		if barrier, is, err := x.barrierInfo(ctx, name); is || err != nil {
 			return barrier, err
 		}
 	}
@@ -49,17 +49,17 @@ func isWrongType(err error) bool {
 }
 
 // hashInfo reads a lock or a rate limiter.
-func (c *Client) hashInfo(ctx context.Context, name string, reply driver.Reply) (Info, error) {
+func (x *Inspector) hashInfo(ctx context.Context, name string, reply driver.Reply) (Info, error) {
 	s, err := parseStored(name, reply)
 	if err != nil {
 		return Info{}, err
 	}
 	if s.isLimiter() {
-		if info, is, err := c.limiterInfo(ctx, name); is || err != nil {
+		if info, is, err := x.limiterInfo(ctx, name); is || err != nil {
 			return info, err
 		}
 	}
-	return c.lockInfo(ctx, s, s.guess())
+	return x.lockInfo(ctx, s, s.guess())
 }
 
 // isLimiter says whether a hash has the fields of a rate limiter, and no others.
@@ -78,26 +78,26 @@ func (s *stored) isLimiter() bool {
 }
 
 // limiterInfo reads a rate limiter, and says whether it is one.
-func (c *Client) limiterInfo(ctx context.Context, name string) (info Info, is bool, err error) {
-	o := c.question(lua.RateLimiterInfo, c.RateLimiter(name).keys...)
+func (x *Inspector) limiterInfo(ctx context.Context, name string) (info Info, is bool, err error) {
+	o := x.question(lua.RateLimiterInfo, wire.RateKeys(name, x.ID)...)
 	reply, err := o.Run(ctx)
 	if err != nil || len(reply.List) != 6 {
 		return Info{}, false, err
 	}
-	rate, is, err := rateOf(name, reply.List[1:5])
+	rate, is, err := RateOf(name, reply.List[1:5])
 	if err != nil || !is {
 		return Info{}, false, err
 	}
 	return Info{
-		Name: name, Kind: KindRateLimiter, TTL: lasting(reply.List[0].Int),
+		Name: name, Kind: RateLimiter, TTL: lasting(reply.List[0].Int),
 		Count: int(reply.List[5].Int), Total: rate.Permits, Rate: rate,
 	}, true, nil
 }
 
 // numberInfo reads a semaphore or a latch, and says whether it is stored as one.
 // One with more permits than most is neither.
-func (c *Client) numberInfo(ctx context.Context, name string, most int) (info Info, is bool, err error) {
-	o := c.question(lua.SemaphoreInfo, name, wire.Suffix(name, wire.PermitTimeout))
+func (x *Inspector) numberInfo(ctx context.Context, name string, most int) (info Info, is bool, err error) {
+	o := x.question(lua.SemaphoreInfo, name, wire.Suffix(name, wire.PermitTimeout))
 	o.Args = []string{wire.Prefix(wire.SemaphoreChannel, name), wire.LatchChannel(name), strconv.Itoa(most)}
 	reply, err := o.Run(ctx)
 	if err != nil {
@@ -107,16 +107,16 @@ func (c *Client) numberInfo(ctx context.Context, name string, most int) (info In
 	if len(r) < 5 || r[4].Int < 0 || int64(len(r)-5) < r[4].Int || (int64(len(r)-5)-r[4].Int)%2 != 0 {
 		return Info{}, false, request.Unexpected(reply, lua.SemaphoreInfo)
 	}
-	info = Info{Name: name, Kind: KindCounter, TTL: lasting(r[0].Int)}
+	info = Info{Name: name, Kind: Counter, TTL: lasting(r[0].Int)}
 	if info.TTL == 0 { // gone meanwhile
-		return Info{Name: name, Kind: KindLock}, false, nil
+		return Info{Name: name, Kind: Lock}, false, nil
 	}
 	if info.Count, err = strconv.Atoi(r[1].Str); err != nil {
 		return Info{}, false, notALock("key %s is a string but not a number", wire.Quote(name))
 	}
 	over, given := r[5:5+r[4].Int], r[5+r[4].Int:]
 	if info.Holders, is = permitsOf(over, given); is {
-		info.Kind = KindExpirable
+		info.Kind = Expirable
 		info.Count += len(over)
 		info.Total = info.Count + len(info.Holders)
 		return info, true, nil
@@ -124,9 +124,9 @@ func (c *Client) numberInfo(ctx context.Context, name string, most int) (info In
 	switch {
 	// A latch ends at 0 and has no TTL.
 	case info.Count < 0, info.TTL > 0, r[2].Int > 0 && r[3].Int == 0:
-		info.Kind = KindSemaphore
+		info.Kind = Semaphore
 	case r[3].Int > 0 && r[2].Int == 0:
-		info.Kind = KindLatch
+		info.Kind = Latch
 	}
 	return info, true, nil
 }
@@ -164,11 +164,10 @@ func permitName(stored string) (id string, ok bool) {
 }
 
 // barrierInfo reads a barrier, and says whether there is one.
-func (c *Client) barrierInfo(ctx context.Context, name string) (info Info, is bool, err error) {
-	b := c.Barrier(name, 1)
+func (x *Inspector) barrierInfo(ctx context.Context, name string) (info Info, is bool, err error) {
 	generation := ""
 	for range 100 { // so often another one may begin before we have asked about it
-		o := c.question(lua.BarrierInfo, b.keys(generation)[:3]...)
+		o := x.question(lua.BarrierInfo, wire.BarrierKeys(name, generation)[:3]...)
 		o.Args = []string{generation}
 		reply, err := o.Run(ctx)
 		r := reply.List
@@ -182,7 +181,7 @@ func (c *Client) barrierInfo(ctx context.Context, name string) (info Info, is bo
 		if len(r) < 4 || r[3].Int < 0 || int64(len(r)-4) < r[3].Int || r[3].Int%2 != 0 || (int64(len(r)-4)-r[3].Int)%2 != 0 {
 			return Info{}, false, request.Unexpected(reply, lua.BarrierInfo)
 		}
-		info = Info{Name: name, Kind: KindBarrier, TTL: lasting(r[0].Int), Generation: generation}
+		info = Info{Name: name, Kind: Barrier, TTL: lasting(r[0].Int), Generation: generation}
 		if info.Total, err = strconv.Atoi(r[2].Str); err != nil {
 			return Info{}, false, notALock("barrier %s is of %s parties", wire.Quote(name), wire.Quote(r[2].Str))
 		}
@@ -229,4 +228,22 @@ func sideGlobs(prefix, pattern, suffix string) []string {
 		return []string{prefix + "{" + pattern + "}" + suffix, bare}
 	}
 	return []string{prefix + "{" + pattern + "}" + suffix}
+}
+
+// RateOf reads a configuration: rate, interval, type and keep-alive time.
+func RateOf(name string, list []driver.Reply) (r Rate, set bool, err error) {
+	if len(list) != 4 || list[0].Kind != driver.ReplyString || list[1].Kind != driver.ReplyString || list[2].Kind != driver.ReplyString {
+		return Rate{}, false, nil
+	}
+	var n [4]int64
+	for i, r := range list {
+		if r.Kind != driver.ReplyString {
+			continue // Redisson before 3.38 knows no keep-alive
+		}
+		var ok bool
+		if n[i], ok = wire.StoredMillis(r.Str); !ok {
+			return Rate{}, false, fmt.Errorf("redlatch: rate limiter %s is configured with %s, which is no number", wire.Quote(name), wire.Quote(r.Str))
+		}
+	}
+	return Rate{Permits: int(n[0]), Interval: wire.FromMillis(n[1]), PerClient: n[2] == 1, KeepAlive: wire.FromMillis(n[3])}, true, nil
 }

@@ -1,0 +1,224 @@
+// Package inspect reads what Redis has of locks and synchronizers: who holds them, who
+// waits, how they stand; and lists them.
+package inspect
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strconv"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// An Inspector asks what is stored of locks and synchronizers. It changes nothing.
+type Inspector struct {
+	Server *request.Server
+	ID     string // of the client
+}
+
+// Lock reads what has a name as a lock of a kind.
+func (x *Inspector) Lock(ctx context.Context, name, kind string) (Info, error) {
+	reply, err := x.askLock(ctx, name, mostShown)
+	if err != nil {
+		return Info{}, err
+	}
+	s, err := parseStored(name, reply)
+	if err != nil {
+		return Info{}, err
+	}
+	return x.lockInfo(ctx, s, kind)
+}
+
+// askLock asks for the hash that is a lock, and what is beside it. One with more
+// fields than most is refused, and so many waiters are read.
+func (x *Inspector) askLock(ctx context.Context, name string, most int) (driver.Reply, error) {
+	o := x.question(lua.LockInfo, name, wire.Prefix(wire.LockQueue, name), wire.Prefix(wire.LockTimeout, name), wire.Prefix(wire.LockToken, name))
+	o.Args = []string{strconv.Itoa(most)}
+	return o.Run(ctx)
+}
+
+// lockInfo reads what is stored as a lock of this kind.
+func (x *Inspector) lockInfo(ctx context.Context, s *stored, kind string) (Info, error) {
+	info, err := s.info(kind)
+	if err == nil {
+		err = x.readerTTLs(ctx, &info)
+	}
+	if err != nil {
+		return Info{}, err
+	}
+	return info, nil
+}
+
+// readerTTLs asks for how long each reader's holds last: the longest of its
+// keys. A reader without any is gone, and waits for somebody to notice.
+func (x *Inspector) readerTTLs(ctx context.Context, info *Info) error {
+	const most = 500 // keys for one request
+	for i := range info.Holders {
+		h := &info.Holders[i]
+		if h.Mode != wire.ModeRead {
+			continue
+		}
+		h.TTL = 0
+		for first := 1; first <= h.Count; first += most {
+			keys := make([]string, 0, min(most, h.Count))
+			for n := first; n < first+most && n <= h.Count; n++ {
+				keys = append(keys, wire.ReadTimeout(info.Name, h.Owner, n))
+			}
+			o := x.question(lua.LockTTLs, keys...)
+			reply, err := o.Run(ctx)
+			if err != nil {
+				return err
+			}
+			for _, r := range reply.List {
+				if ttl := lasting(r.Int); ttl < 0 || ttl > h.TTL {
+					h.TTL = ttl
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// question prepares a request that changes nothing.
+func (x *Inspector) question(s *script.Script, keys ...string) request.Call {
+	return x.Server.Question(s, keys)
+}
+
+// Locks lists what the root's Locks says.
+func (x *Inspector) Locks(ctx context.Context, pattern string) iter.Seq2[Info, error] {
+	return x.list(ctx, pattern, func(pattern string) []walk {
+		return []walk{{"hash", pattern, func(ctx context.Context, key string) (Info, bool, error) {
+			info, is, err := x.hashAt(ctx, key)
+			return info, is && info.Kind != RateLimiter, err
+		}}}
+	})
+}
+
+// Objects lists what the root's Objects says.
+func (x *Inspector) Objects(ctx context.Context, pattern string) iter.Seq2[Info, error] {
+	return x.list(ctx, pattern, func(pattern string) []walk {
+		walks := []walk{{"hash", pattern, x.hashAt}}
+		for _, glob := range sideGlobs(wire.Barrier+":", pattern, "") {
+			walks = append(walks, walk{"hash", glob, x.barrierAt})
+		}
+		for _, glob := range sideGlobs("", pattern, ":"+wire.PermitTimeout) {
+			walks = append(walks, walk{"zset", glob, x.permitsAt})
+		}
+		return walks
+	})
+}
+
+// Counters lists what the root's Counters says.
+func (x *Inspector) Counters(ctx context.Context, pattern string) iter.Seq2[Info, error] {
+	return x.list(ctx, pattern, func(pattern string) []walk {
+		return []walk{{"string", pattern, x.counterAt}}
+	})
+}
+
+// How many fields a lock has at most, and an expirable semaphore permits, that a
+// listing recognises, or that somebody asks for by its name: nobody shall read
+// somebody's millions.
+const (
+	mostListed = 10_000
+	mostShown  = 100_000
+)
+
+func (x *Inspector) hashAt(ctx context.Context, key string) (Info, bool, error) {
+	reply, err := x.askLock(ctx, key, mostListed)
+	if err != nil {
+		return Info{}, false, err
+	}
+	info, err := x.hashInfo(ctx, key, reply)
+	return info, err == nil && (info.Kind == RateLimiter || info.looksLikeLock()), err
+}
+
+func (x *Inspector) barrierAt(ctx context.Context, key string) (Info, bool, error) {
+	names := wire.PrefixedNames(wire.Barrier, key)
+	if len(names) == 0 {
+		return Info{}, false, nil
+	}
+	return x.barrierInfo(ctx, names[0]) // what has another name has the same keys
+}
+
+func (x *Inspector) permitsAt(ctx context.Context, key string) (Info, bool, error) {
+	for _, name := range wire.SuffixedNames(key, wire.PermitTimeout) {
+		info, is, err := x.numberInfo(ctx, name, mostListed)
+		if err != nil || (is && info.Kind == Expirable) {
+			return info, is, err
+		}
+	}
+	return Info{}, false, nil
+}
+
+func (x *Inspector) counterAt(ctx context.Context, key string) (Info, bool, error) {
+	if wire.IsSideKey(key) {
+		return Info{}, false, nil
+	}
+	info, is, err := x.numberInfo(ctx, key, mostListed)
+	return info, is && info.Kind != Expirable, err
+}
+
+// A walk goes over keys of a type, and looks what they belong to.
+type walk struct {
+	kind, pattern string
+	look          func(ctx context.Context, key string) (info Info, is bool, err error)
+}
+
+// list goes on walks on every primary.
+func (x *Inspector) list(ctx context.Context, pattern string, walks func(pattern string) []walk) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		if pattern == "" {
+			pattern = "*"
+		}
+		primaries, err := x.Server.Driver.Primaries(ctx)
+		if err != nil {
+			yield(Info{}, &listError{err})
+			return
+		}
+		for _, p := range primaries {
+			for _, w := range walks(pattern) {
+				if !w.scan(ctx, p, yield) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// A listError is the driver's error where no script was to be run.
+type listError struct{ err error }
+
+func (e *listError) Error() string { return "redlatch: " + wire.ServerText(e.err.Error()) }
+
+func (e *listError) Unwrap() error { return e.err }
+
+// scan goes over the keys of one primary and says whether to go on.
+func (w *walk) scan(ctx context.Context, p driver.Primary, yield func(Info, error) bool) bool {
+	for cursor := uint64(0); ; {
+		keys, next, err := p.Scan(ctx, cursor, w.kind, w.pattern, 512)
+		if err != nil {
+			yield(Info{}, &listError{err})
+			return false
+		}
+		for _, key := range keys {
+			info, is, err := w.look(ctx, key)
+			switch {
+			case err != nil && (errors.Is(err, request.ErrUnavailable) || errors.Is(err, request.ErrClosed) || ctx.Err() != nil):
+				yield(Info{}, err)
+				return false
+			case err != nil || !is:
+				continue
+			case !yield(info, nil):
+				return false
+			}
+		}
+		if cursor = next; cursor == 0 {
+			return true
+		}
+	}
+}
