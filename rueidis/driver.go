@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -30,11 +29,7 @@ type Driver struct {
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	wg     sync.WaitGroup // the goroutines of subscriptions
-
-	mu     sync.Mutex // guards all below
-	topics map[topicKey]*topic
-	broken bool // a connection was lost since the last confirmation
+	topics topics
 }
 
 var _ driver.Batcher = (*Driver)(nil)
@@ -133,7 +128,7 @@ func Use(client rueidis.Client, opt rueidis.ClientOption) *Driver {
 }
 
 func newDriver(opt rueidis.ClientOption) *Driver {
-	d := &Driver{creds: adapter.Credentials{Secrets: []string{opt.Password, opt.Sentinel.Password}}, topics: make(map[topicKey]*topic), share: mostWait}
+	d := &Driver{creds: adapter.Credentials{Secrets: []string{opt.Password, opt.Sentinel.Password}}, topics: topics{m: make(map[topicKey]*topic)}, share: mostWait}
 	if size := opt.BlockingPoolSize; size > 0 {
 		d.share = min(d.share, max(size/2, 1))
 	}
@@ -149,7 +144,7 @@ func (d *Driver) Close() {
 	d.commands.close()
 	d.subs.close()
 	d.waits.close()
-	d.wg.Wait()
+	d.topics.wg.Wait()
 }
 
 // Traits implements [driver.Redis].

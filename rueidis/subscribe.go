@@ -2,6 +2,7 @@ package rueidis
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -9,6 +10,15 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/adapter"
 )
+
+// topics are those of a driver.
+type topics struct {
+	wg sync.WaitGroup // their goroutines
+
+	mu     sync.Mutex // guards all below
+	m      map[topicKey]*topic
+	broken bool // a connection was lost since the last confirmation
+}
 
 type topicKey struct {
 	channel string
@@ -21,7 +31,7 @@ type topic struct {
 	d   *Driver
 	key topicKey
 
-	// Guarded by Driver.mu.
+	// Guarded by topics.mu.
 	listeners adapter.Listeners
 	confirmed bool
 	failures  int // since the last confirmation
@@ -32,16 +42,16 @@ type topic struct {
 func (d *Driver) Subscribe(channel string, sharded bool, h func(driver.Notice)) (stop func()) {
 	l := adapter.NewListener(h)
 	key := topicKey{channel, sharded}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.topics.mu.Lock()
+	defer d.topics.mu.Unlock()
 	if d.ctx.Err() != nil {
 		return func() {}
 	}
-	t := d.topics[key]
+	t := d.topics.m[key]
 	if t == nil {
 		t = &topic{d: d, key: key, leave: func() {}}
-		d.topics[key] = t
-		d.wg.Go(t.run)
+		d.topics.m[key] = t
+		d.topics.wg.Go(t.run)
 	}
 	t.listeners = t.listeners.With(l)
 	if t.confirmed {
@@ -52,9 +62,9 @@ func (d *Driver) Subscribe(channel string, sharded bool, h func(driver.Notice)) 
 
 // Listeners implements [driver.Sharer].
 func (d *Driver) Listeners(channel string, sharded bool) int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if t := d.topics[topicKey{channel, sharded}]; t != nil {
+	d.topics.mu.Lock()
+	defer d.topics.mu.Unlock()
+	if t := d.topics.m[topicKey{channel, sharded}]; t != nil {
 		return len(t.listeners)
 	}
 	return 0
@@ -62,8 +72,8 @@ func (d *Driver) Listeners(channel string, sharded bool) int {
 
 func (t *topic) drop(l *adapter.Listener) {
 	l.Stop()
-	t.d.mu.Lock()
-	defer t.d.mu.Unlock()
+	t.d.topics.mu.Lock()
+	defer t.d.topics.mu.Unlock()
 	t.listeners = t.listeners.Without(l)
 	if len(t.listeners) == 0 {
 		t.leave()
@@ -73,9 +83,9 @@ func (t *topic) drop(l *adapter.Listener) {
 
 // stopAll ends all topics, for Close.
 func (d *Driver) stopAll() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, t := range d.topics {
+	d.topics.mu.Lock()
+	defer d.topics.mu.Unlock()
+	for _, t := range d.topics.m {
 		t.leave()
 	}
 }
@@ -83,10 +93,10 @@ func (d *Driver) stopAll() {
 // begin returns the context of the next stretch of listening, or nil if nobody
 // listens any more, and then the topic is gone.
 func (t *topic) begin() context.Context {
-	t.d.mu.Lock()
-	defer t.d.mu.Unlock()
+	t.d.topics.mu.Lock()
+	defer t.d.topics.mu.Unlock()
 	if len(t.listeners) == 0 || t.d.ctx.Err() != nil {
-		delete(t.d.topics, t.key)
+		delete(t.d.topics.m, t.key)
 		return nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -168,8 +178,8 @@ func unsubscribe(client rueidis.CommandClient, key topicKey) rueidis.Completed {
 // current returns who is to hear a message, as long as ctx has not ended: who
 // has joined since then waits for the next stretch.
 func (t *topic) current(ctx context.Context) adapter.Listeners {
-	t.d.mu.Lock()
-	defer t.d.mu.Unlock()
+	t.d.topics.mu.Lock()
+	defer t.d.topics.mu.Unlock()
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -178,17 +188,17 @@ func (t *topic) current(ctx context.Context) adapter.Listeners {
 
 // confirm passes on the server's word that the channel is subscribed.
 func (t *topic) confirm(ctx context.Context) {
-	t.d.mu.Lock()
+	t.d.topics.mu.Lock()
 	if ctx.Err() != nil { // about to be unsubscribed
-		t.d.mu.Unlock()
+		t.d.topics.mu.Unlock()
 		return
 	}
 	again := t.confirmed // a foreign client that reconnects by itself
 	t.confirmed, t.failures = true, 0
-	back := t.d.broken || again
-	t.d.broken = false
+	back := t.d.topics.broken || again
+	t.d.topics.broken = false
 	listeners := t.listeners
-	t.d.mu.Unlock()
+	t.d.topics.mu.Unlock()
 	if back {
 		t.d.breaks.All()
 	}
@@ -200,10 +210,10 @@ func (t *topic) confirm(ctx context.Context) {
 // ended notes that the channel is not subscribed any more, and returns how long
 // to wait before the next attempt.
 func (t *topic) ended(err error) time.Duration {
-	t.d.mu.Lock()
-	defer t.d.mu.Unlock()
+	t.d.topics.mu.Lock()
+	defer t.d.topics.mu.Unlock()
 	if t.confirmed && err != nil && t.d.subs.foreign {
-		t.d.broken = true // nobody else notices
+		t.d.topics.broken = true // nobody else notices
 	}
 	t.confirmed = false
 	t.failures++
@@ -212,8 +222,8 @@ func (t *topic) ended(err error) time.Duration {
 
 // lost reports a broken connection.
 func (d *Driver) lost() {
-	d.mu.Lock()
-	d.broken = true
-	d.mu.Unlock()
+	d.topics.mu.Lock()
+	d.topics.broken = true
+	d.topics.mu.Unlock()
 	d.breaks.All()
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
@@ -32,11 +31,7 @@ type Driver struct {
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	wg     sync.WaitGroup // the goroutines of subscriptions
-
-	mu     sync.Mutex // guards all below
-	topics map[topicKey]*topic
-	broken bool // a connection was lost since the last confirmation
+	topics topics
 }
 
 var _ driver.Batcher = (*Driver)(nil)
@@ -135,7 +130,7 @@ func Use(client valkey.Client, opt valkey.ClientOption) *Driver {
 }
 
 func newDriver(opt valkey.ClientOption) *Driver {
-	d := &Driver{creds: adapter.Credentials{Secrets: []string{opt.Password, opt.Sentinel.Password}}, topics: make(map[topicKey]*topic), share: mostWait}
+	d := &Driver{creds: adapter.Credentials{Secrets: []string{opt.Password, opt.Sentinel.Password}}, topics: topics{m: make(map[topicKey]*topic)}, share: mostWait}
 	if size := opt.BlockingPoolSize; size > 0 {
 		d.share = min(d.share, max(size/2, 1))
 	}
@@ -151,7 +146,7 @@ func (d *Driver) Close() {
 	d.commands.close()
 	d.subs.close()
 	d.waits.close()
-	d.wg.Wait()
+	d.topics.wg.Wait()
 }
 
 // Traits implements [driver.Redis].

@@ -56,8 +56,12 @@ type Lease struct {
 	Result Result
 
 	place int // in the deadlines, plus one; 0: not there; guarded as these are
+	renewal
+}
 
-	// All guarded by Clock.mu.
+// A renewal is where a lease is on its way from one renewal to the next. Clock.mu
+// guards it.
+type renewal struct {
 	renewing bool          // whether it is to be renewed at all
 	bunch    *bunch        // that it is in; nil: the clock has forgotten it
 	due      bool          // in its lane, or with a sender

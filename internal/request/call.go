@@ -23,14 +23,19 @@ type Call struct {
 	Single bool            // one attempt only
 	Acks   bool            // replicas are to acknowledge it
 
-	// How it went.
+	Retried func() // called before each attempt but the first
+
+	Course
+}
+
+// A Course is how a call went, beside the answer.
+type Course struct {
 	Sent    time.Time // when the latest attempt was sent
 	Unknown bool      // some attempt may have been executed, or may still be
 	Short   error     // too few replicas have acknowledged what was answered
 	Left    bool      // Run returned early: ctx, Stop or Until ended it
 	Pending *attempt  // the attempt under way when Run returned early
 	Failed  error     // why the latest attempt failed
-	Retried func()    // called before each attempt but the first
 }
 
 // Uncertain says whether the script may have written, or may do so yet, though it

@@ -1,17 +1,8 @@
-// Package archtest holds the import rules of the root module as tests.
-//
-// It reads import clauses and does not ask the go command: files of every platform count, the test cache sees which
-// files were read, and it takes milliseconds.
 package archtest
 
 import (
-	"go/parser"
-	"go/token"
-	"io/fs"
-	"maps"
-	"os"
+	"cmp"
 	"path"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,14 +11,13 @@ import (
 
 const (
 	root = "github.com/redlatch/redlatch"
-	top  = "../.." // the folder of the root package, seen from here
 
 	goredis = "github.com/redis/go-redis/v9"
 	rueidis = "github.com/redis/rueidis"
 )
 
-// mayImport says, for the packages whose place is fixed, what their non-test files may import beside the standard
-// library: packages of ours by their folder ("." is the root package), modules of others with all below them.
+// mayImport says what the non-test files of each package may import beside the standard library: packages of ours by
+// their folder ("." is the root package), modules of others with all below them.
 var mayImport = map[string][]string{
 	"internal/wire":      {},
 	"driver":             {"internal/wire"},
@@ -56,6 +46,7 @@ var mayImport = map[string][]string{
 	"goredis":            {"driver", "internal/adapter", goredis},
 	"rueidis":            {"driver", "internal/adapter", "internal/wire", rueidis},
 	"internal/bounded":   {},
+	"internal/valkeygen": {},
 	"internal/mask":      {},
 	"connect":            {".", "driver", "internal/bounded", "internal/mask", "rueidis", rueidis, "go.yaml.in/yaml/v3"},
 	"fence":              {".", "driver", "internal/script", "internal/wire"},
@@ -67,6 +58,17 @@ var forTests = []string{"drivertest", "redlatchtest", "internal/faultnet", "inte
 
 func TestImportDirection(t *testing.T) {
 	got := imports(t)
+	for pkg := range got {
+		dir := strings.TrimPrefix(strings.TrimPrefix(pkg, root), "/")
+		if _, ok := mayImport[cmp.Or(dir, ".")]; ok == slices.Contains(forTests, dir) {
+			t.Errorf("package %s must be in one of the tables mayImport and forTests", pkg)
+		}
+	}
+	for _, dir := range forTests {
+		if got[ours(dir)] == nil {
+			t.Errorf("package %s is for tests but has no Go files", dir)
+		}
+	}
 	for dir, allowed := range mayImport {
 		imps, ok := got[ours(dir)]
 		if !ok {
@@ -129,54 +131,17 @@ func standard(imp string) bool {
 // imports returns, by import path, what the non-test files of each package of the root module import.
 func imports(t *testing.T) map[string][]string {
 	t.Helper()
-	got := map[string]map[string]bool{}
-	err := filepath.WalkDir(top, func(file string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir():
-			return enter(file, entry.Name())
-		case !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go"):
-			return nil
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
-		if err != nil {
-			return err
-		}
-		dir, err := filepath.Rel(top, filepath.Dir(file))
-		if err != nil {
-			return err
-		}
-		pkg := ours(filepath.ToSlash(dir))
-		if got[pkg] == nil {
-			got[pkg] = map[string]bool{}
-		}
-		for _, spec := range parsed.Imports {
+	got := map[string][]string{}
+	for _, src := range sources(t) {
+		pkg := ours(src.dir)
+		for _, spec := range src.ast.Imports {
 			imp, err := strconv.Unquote(spec.Path.Value)
 			if err != nil {
-				return err
+				t.Fatal(err)
 			}
-			got[pkg][imp] = true
+			got[pkg] = append(got[pkg], imp)
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
+		got[pkg] = slices.Compact(slices.Sorted(slices.Values(got[pkg])))
 	}
-	sorted := make(map[string][]string, len(got))
-	for pkg, imps := range got {
-		sorted[pkg] = slices.Sorted(maps.Keys(imps))
-	}
-	return sorted
-}
-
-// enter skips the folders that hold no package of the root module: hidden ones, test data, and other modules.
-func enter(dir, name string) error {
-	if dir == top {
-		return nil
-	}
-	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil || strings.HasPrefix(name, ".") || name == "testdata" {
-		return filepath.SkipDir
-	}
-	return nil
+	return got
 }
