@@ -7,7 +7,7 @@
 // second owner or keeps the lock for longer than a lease.
 //
 // What the callers of one process that want a lock share is an entry: its gate lets one
-// of them inside. Who is inside takes the lock: that makes a term, the time for which
+// of them inside. The caller inside takes the lock: that makes a term, the time for which
 // one owner id stands in Redis.
 //
 //	caller ──► gate ──► take ──► busy ──► subscribe, pause ──► take ...

@@ -9,7 +9,7 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// Who waits for a fair lock stands in a queue in Redis, not at a gate of this
+// A caller that waits for a fair lock stands in a queue in Redis, not at a gate of this
 // process: each has an entry of its own, with the channel on which it is called.
 // They share a local queue only, at which one at a time asks for a place, so that
 // they stand in the queue in the order in which they came.

@@ -12,7 +12,7 @@ import (
 )
 
 // handOff gives the caller the term that was passed to it, or makes a new
-// one of it with one round trip: a turn, if the quantum is over, or a transfer,
+// one of it with one round trip: a yield, if the quantum is over, or a transfer,
 // if it is not a watchdog's or not asked for one, or the two are released
 // differently. It returns neither a hold nor
 // an error if there is nothing to take over any more: then the caller competes.
@@ -58,7 +58,7 @@ func (t *term) retire() bool {
 }
 
 // depart leaves the gate for whoever has released the lock to n others, and notes
-// what is owed for it. That is kept for a while: who wants the lock next is to know.
+// what is owed for it. That is kept for a while: the next caller that wants the lock is to know.
 func (t *term) depart(n, foreign int) {
 	ln, now := t.entry, time.Now()
 	if !t.member && (n > 0 || t.c.Blind.Yields(t.lock.channel, ln.budget.Reign, now)) {
@@ -73,7 +73,7 @@ func (t *term) depart(n, foreign int) {
 	t.c.leave(ln)
 }
 
-// listens says whether who owes a turn listens for it to be taken. Messages of a
+// listens says whether a process that owes a turn listens for it to be taken. Messages of a
 // group are about any of its values, and two that each listen would take one another
 // for waiters.
 func (l *Spec) listens() bool { return l.backoff == nil && !l.kind.part }
@@ -85,7 +85,7 @@ func (l *Spec) listens() bool { return l.backoff == nil && !l.kind.part }
 func (c *Locks) yield(ctx context.Context, old, t *term, o *Params, until time.Time, at callsite.Site) (*Hold, error) {
 	ln := t.entry
 	own, last := c.Server.Own(&ln.news, t.lock.channel), "0"
-	if t.lock.backoff != nil || ln.budget.Last(time.Now()) { // who spins cannot be seen
+	if t.lock.backoff != nil || ln.budget.Last(time.Now()) { // nobody sees who spins
 		last = "1"
 	}
 	foreign := ln.news.Foreign()
@@ -164,7 +164,7 @@ func (c *Locks) moved(ctx context.Context, t *term, q *request.Call, token int64
 	return nil
 }
 
-// abandonMove leaves the gate for a caller whose turn or transfer has failed.
+// abandonMove leaves the gate for a caller whose yield or transfer has failed.
 // What is under way is waited for; if it made t the owner, the next goroutine
 // of this process gets the lock.
 func (c *Locks) abandonMove(old, t *term, q *request.Call, isMoved func(driver.Reply) bool) {

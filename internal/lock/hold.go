@@ -172,7 +172,7 @@ func (h *Hold) closed() {
 	}
 }
 
-// siblings returns the gate at which those line up that nest in h.
+// siblings returns the gate at which callers line up that nest in h.
 func (h *Hold) siblings() *gate.Gate[*term] {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()

@@ -29,7 +29,7 @@ type kind struct {
 	gathers bool   // ids that are given up at the same time are released with one request
 	part    bool   // others have other parts of what has the lock's name: values of a group
 	mode    string // of those who have the lock, if that is stored; another mode is another lock
-	under   string // who has the lock in this mode has it in the other one for himself
+	under   string // an owner that has the lock in this mode, too, has it alone
 	shared  bool   // many may have it: they share a term
 	stops   bool   // while somebody waits for it, nobody new shares
 }

@@ -22,7 +22,7 @@ func (c *Locks) reap(l *Spec, id string) {
 
 // reapFound releases an id that was found in a lock if it is of this client and
 // nobody here has it: a request that came late has put it there. (In a group,
-// that of who has other values is nothing unusual.)
+// the id of an owner of other values is nothing unusual.)
 func (c *Locks) reapFound(l *Spec, owner string) {
 	if wireClient(owner) != c.ID || c.table.known(l.name, owner) || c.lapsed.has(owner) || (l.kind.part && !c.Server.Orphans.Has(owner)) {
 		return

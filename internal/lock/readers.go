@@ -13,7 +13,7 @@ import (
 )
 
 // Readers of one process share one owner in Redis, a shared term. Whoever
-// comes while it admits readers joins it without a round trip; who cannot join
+// comes while it admits readers joins it without a round trip; a reader that cannot join
 // is a member of a group, which waits in line like one caller, and when it gets
 // the lock all its members enter at once.
 //

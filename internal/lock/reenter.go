@@ -172,7 +172,7 @@ type holdCount struct {
 const unchanged = "0"
 
 // showLocked returns the count for a request that shows it, or unchanged. After
-// the request the caller calls shown. Who only reads counts once, whatever happens.
+// the request the caller calls shown. A reader counts once, whatever happens.
 func (t *term) showLocked() string {
 	n := t.count - t.reads
 	if !t.nested || n == 0 {
@@ -218,7 +218,7 @@ func (t *term) downgrade() error {
 	t.mu.Unlock()
 	switch {
 	case !live && errors.Is(over, holdctx.ErrNotHeld):
-		return nil // released by the last who read
+		return nil // released by the last reader
 	case !live:
 		return over
 	case err != nil:

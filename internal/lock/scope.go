@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// Who owns a hold is told by contexts, never by goroutines. A context that
+// Contexts tell who owns a hold, never goroutines. A context that
 // descends from a live hold nests in it; holds nested in the same hold take
 // turns, so the hold count that Redis shows is the depth of the nest. WithOwner is the
 // exception on purpose.
@@ -41,7 +41,7 @@ type scopeNest struct {
 	callers int           // who have the slot, or want it; guarded by scope.mu
 }
 
-// enter returns the scope's nest of a lock. Who enters leaves.
+// enter returns the scope's nest of a lock. A caller that enters has to leave.
 func (s *scope) enter(l *Spec) *scopeNest {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,7 @@ const (
 )
 
 // Outranked says whether nobody has the lock for himself, the modes being those in
-// which what has its name is held: who reads under his own write is a writer.
+// which what has its name is held: an owner that reads under its own write is a writer.
 func (l *Spec) Outranked(modes []string) bool {
 	return l.kind.under != "" && slices.Contains(modes, l.kind.under)
 }
