@@ -34,9 +34,12 @@ func (c *Locks) Group(groupName string, names []string) Spec {
 	// Callers that want the same values line up with each other. Those that want
 	// others are kept apart by Redis, so no gate ever waits for another.
 	g.entryName = groupName + "\x00" + strings.Join(g.fields, "\x00")
-	l.kind, l.values, l.held = group, g, heldKey(g.entryName)
+	l.kind, l.own, l.held = group, g, heldKey(g.entryName)
 	return l
 }
+
+// values returns those of a lock that is a part of a group.
+func (l *Spec) values() *values { return l.own.(*values) }
 
 // args adds to the arguments of a request what every script of this lock's kind
 // needs.
@@ -59,7 +62,7 @@ func (l *Spec) releaseArgs(args []string) []string {
 // entryName returns what callers must have in common to line up with each other.
 func (l *Spec) entryName() string {
 	if l.kind.part {
-		return l.values.entryName
+		return l.values().entryName
 	}
 	return l.name
 }
@@ -73,7 +76,7 @@ func (o *overlap) with(h *Hold) bool {
 	if !other.kind.part || other.name != o.l.name || h.Err() != nil {
 		return false
 	}
-	return o.l.values.overlaps(other.values)
+	return o.l.values().overlaps(other.values())
 }
 
 // overlaps says whether two sets of values have one in common.
@@ -84,7 +87,7 @@ func (g *values) overlaps(other *values) bool {
 // refuse says why not for what the caller has itself.
 func (o *overlap) refuse(h *Hold) error {
 	return fmt.Errorf("%w: the context descends from a hold of values %q of group %q, which has some of %q in common but not all; acquire the same values, or others only",
-		ErrReentry, h.t.lock.values.names, o.l.name, o.l.values.names)
+		ErrReentry, h.t.lock.values().names, o.l.name, o.l.values().names)
 }
 
 // owns says whether a field is of one of the values, and of which.

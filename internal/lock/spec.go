@@ -25,7 +25,7 @@ type Spec struct {
 	held         any                     // heldKey(name), converted once
 	nonReentrant bool
 	writers      string   // key of those who wait to write and have precedence
-	values       *values  // of a group, if the lock is a part of one
+	own          any      // what only locks of its kind have, and only the kind's file knows; nil: nothing
 	twin         string   // what it must not share with its twin; empty: nothing
 	more         []string // arguments that every script of this lock gets behind its own; nil: none
 	err          error    // a name that cannot be used
@@ -54,7 +54,7 @@ func (l *Spec) NonReentrant() Spec {
 // the mode and the value that are stored of it, and what the value is.
 func (l *Spec) Owns(mode, value string) (string, bool) {
 	if l.kind.part {
-		return l.values.owns(value)
+		return l.values().owns(value)
 	}
 	if l.kind.mode != "" && mode != l.kind.mode {
 		return "", false
@@ -104,7 +104,7 @@ func Compare(a, b *Spec) int {
 // Same says whether two locks of one client exclude each other, or are two sides of
 // one.
 func Same(a, b *Spec) bool {
-	return a.c == b.c && a.name == b.name && (!a.kind.part || !b.kind.part || a.values.overlaps(b.values))
+	return a.c == b.c && a.name == b.name && (!a.kind.part || !b.kind.part || a.values().overlaps(b.values()))
 }
 
 // Client returns the locks of the client that the lock is of.
