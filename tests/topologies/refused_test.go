@@ -100,10 +100,9 @@ func (h *household) nestAndLineUp() (passOn func()) {
 		if time.Since(begun) > time.Second {
 			// Who has had a lock for so long lets others have it, whoever they are, and
 			// a server without memory gives nothing new away.
-			h.Logf("%s: too slow a machine to see locks passed on", h.name)
 			giveUp()
 			for range locks[1:] {
-				<-got
+				h.Logf("%s: too slow a machine to see a lock passed on: %v", h.name, <-got)
 			}
 			return
 		}
