@@ -111,14 +111,10 @@ var errNilContext = errors.New("redlatch: nil context; use context.Background() 
 
 // asBusy turns the end of a caller's waiting into e. Other errors stay what they are.
 func asBusy(err error, e BusyError) error {
-	ended, cause := request.GaveUp(err)
-	if !ended {
-		return err
-	}
-	var owed handoff.OwedError
-	_ = errors.As(err, &owed)
-	e.Owed, e.Cause = int(owed), cause
-	return &e
+	return handoff.GaveUp(err, func(owed int, cause error) error {
+		e.Owed, e.Cause = owed, cause
+		return &e
+	})
 }
 
 // busyLock makes a BusyError about a lock.

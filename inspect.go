@@ -23,13 +23,7 @@ func (l *Lock) Info(ctx context.Context) (Info, error) {
 // stored is Info about all that has the lock's name: both sides of a read-write
 // lock, all values of a group.
 func (l *Lock) stored(ctx context.Context) (Info, error) {
-	if ctx == nil {
-		return Info{}, errNilContext
-	}
-	if err := l.spec.Err(); err != nil {
-		return Info{}, err
-	}
-	if err := l.c.open(); err != nil {
+	if err := l.c.usable(ctx, l.spec.Err()); err != nil {
 		return Info{}, err
 	}
 	info, err := l.c.inspector.Lock(ctx, l.Name(), l.kind)
@@ -66,13 +60,7 @@ func (l *Lock) only(info Info) Info {
 //
 // Who knows the kind asks the object itself, as with Lock.Info.
 func (c *Client) Info(ctx context.Context, name string) (Info, error) {
-	if ctx == nil {
-		return Info{}, errNilContext
-	}
-	if err := checkName(name); err != nil {
-		return Info{}, err
-	}
-	if err := c.open(); err != nil {
+	if err := c.usable(ctx, checkName(name)); err != nil {
 		return Info{}, err
 	}
 	info, err := c.inspector.Info(ctx, name)

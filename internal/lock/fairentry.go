@@ -99,12 +99,7 @@ func (ls *table) drain(d time.Duration) {
 	if waiting == 0 {
 		return
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ls.drained:
-	case <-t.C:
-	}
+	_, _ = request.Await(context.Background(), nil, ls.drained, time.Now().Add(d))
 }
 
 // comeIn waits until the callers before this one have their places. through lets

@@ -48,6 +48,15 @@ type Errors struct {
 	Lost      func(name, owner string, reason holdctx.Reason, confirmed time.Time) error
 }
 
+// GaveUp turns the end of a caller's waiting into the error that says why the lock
+// could not be had. Other errors stay what they are.
+func (e *Errors) GaveUp(err error, b Busy) error {
+	return handoff.GaveUp(err, func(owed int, cause error) error {
+		b.Owed, b.Cause = owed, cause
+		return e.Busy(b)
+	})
+}
+
 // Busy says why a lock could not be had.
 type Busy struct {
 	Name  string

@@ -2,7 +2,6 @@ package lock
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
@@ -173,13 +172,7 @@ func (p *waitParams) notNow(why error) {
 // asBusy turns the end of the caller's waiting into a *BusyError. Other
 // errors stay what they are.
 func (p *waitParams) asBusy(err error) error {
-	ended, cause := request.GaveUp(err)
-	if !ended {
-		return err
-	}
-	var owed handoff.OwedError
-	_ = errors.As(err, &owed)
-	return p.c.Errors.Busy(Busy{Name: p.name, Owner: p.owner, TTL: p.ttl, Owed: int(owed), Cause: cause})
+	return p.c.Errors.GaveUp(err, Busy{Name: p.name, Owner: p.owner, TTL: p.ttl})
 }
 
 // enter lines up at the gate. It returns what the caller was let in with: a

@@ -99,7 +99,7 @@ const (
 func (q *acquisition) all(ctx context.Context) (*Hold, error) {
 	order, known := slices.Clone(q.m.locks), false
 	for round := 0; ; round++ {
-		g := newHolding(ctx, q, len(order))
+		g := newHold(ctx, q, len(order))
 		missing, again, err := q.inTurn(ctx, g, order, known)
 		if err == nil {
 			return g, nil
@@ -122,16 +122,6 @@ func (q *acquisition) all(ctx context.Context) (*Hold, error) {
 // errors make the errors that users see.
 func (q *acquisition) errors() *lock.Errors { return &q.m.locks[0].Client().Errors }
 
-// gaveUp turns the end of a caller's waiting into the error that says so.
-func (q *acquisition) gaveUp(err error, busy lock.Busy) error {
-	ended, cause := request.GaveUp(err)
-	if !ended {
-		return err
-	}
-	busy.Cause = cause
-	return q.errors().Busy(busy)
-}
-
 // over says whether the time given with Wait is over.
 func (q *acquisition) over() bool { return !q.o.Until.IsZero() && time.Until(q.o.Until) <= 0 }
 
@@ -141,7 +131,7 @@ func (q *acquisition) rest(ctx context.Context, round int, busy lock.Busy, took 
 	d := max(took, min(10*time.Millisecond<<min(round, 10), longestRest))
 	e := lock.Busy{Name: cmp.Or(busy.Name, q.m.locks[0].Name()), Owner: busy.Owner, TTL: busy.TTL}
 	_, err := request.Pause(ctx, nil, nil, q.o.Until, time.Millisecond+rand.N(d)) //nolint:gosec // jitter
-	return q.gaveUp(err, e)
+	return q.errors().GaveUp(err, e)
 }
 
 // inTurn acquires one lock after the other, or together with those that can be.
@@ -184,7 +174,7 @@ func (q *acquisition) inTurn(ctx context.Context, g *Hold, order []*lock.Spec, k
 		return order[0], never, err
 	}
 	if err := q.late.Again(ctx, order[0].Client().Server, q.o.Try, q.o.Until); err != nil {
-		return order[0], never, q.gaveUp(err, lock.Busy{Name: order[0].Name()})
+		return order[0], never, q.errors().GaveUp(err, lock.Busy{Name: order[0].Name()})
 	}
 	return order[0], atOnce, &request.OutageError{Cause: request.ErrTooLate}
 }
@@ -192,10 +182,7 @@ func (q *acquisition) inTurn(ctx context.Context, g *Hold, order []*lock.Spec, k
 // together takes the first of the locks, and those that can be taken with it: see
 // Together.
 func (q *acquisition) together(ctx context.Context, g *Hold, order []*lock.Spec, first bool) (missing *lock.Spec, err error) {
-	o := *q.o
-	if limit := time.Now().Add(memberPatience); !first && (o.Until.IsZero() || limit.Before(o.Until)) {
-		o.Until = limit
-	}
+	o := q.params(!first)
 	holds, missing, err := lock.Together(ctx, slices.DeleteFunc(slices.Clone(order), g.has), &o)
 	for _, h := range holds {
 		g.add(h)
@@ -218,11 +205,16 @@ func (q *acquisition) enter(ctx context.Context, l *lock.Spec, first bool) (*loc
 	if q.over() {
 		return nil, q.errors().Busy(lock.Busy{Name: l.Name()})
 	}
+	return l.Enter(ctx, q.params(!first && !q.o.Try))
+}
+
+// params says how a member is wanted: in haste, if others of them are held.
+func (q *acquisition) params(haste bool) lock.Params {
 	o := *q.o
-	if limit := time.Now().Add(memberPatience); !o.Try && !first && (o.Until.IsZero() || limit.Before(o.Until)) {
+	if limit := time.Now().Add(memberPatience); haste && (o.Until.IsZero() || limit.Before(o.Until)) {
 		o.Until = limit
 	}
-	return l.Enter(ctx, o)
+	return o
 }
 
 func sameLock(a, b *lock.Spec) error {

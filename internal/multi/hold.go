@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/request"
 )
 
 // Hold is what the library keeps of a MultiHold; it does not refer to it, as
@@ -37,7 +38,7 @@ type Hold struct {
 	leave func() // nil: nobody is kept waiting
 }
 
-func newHolding(ctx context.Context, q *acquisition, need int) *Hold {
+func newHold(ctx context.Context, q *acquisition, need int) *Hold {
 	g := &Hold{of: q.errors().BusyOf, need: need, watchdog: !q.o.HasLease}
 	g.end, g.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	return g
@@ -236,13 +237,7 @@ func (g *Hold) letGo(ctx context.Context) error {
 		}
 	}
 	if idle != nil {
-		t := time.NewTimer(max(g.bound, pace))
-		defer t.Stop()
-		select {
-		case <-idle:
-		case <-t.C:
-		case <-ctx.Done():
-		}
+		_, _ = request.Await(ctx, nil, idle, time.Now().Add(max(g.bound, pace)))
 	}
 	return failed()
 }

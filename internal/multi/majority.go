@@ -168,7 +168,7 @@ const leastGrace = 10 * time.Millisecond
 // waiting for a member that is silent.
 func (q *acquisition) round(ctx context.Context) (*Hold, []answer) {
 	m := q.m
-	g := newHolding(ctx, q, m.need)
+	g := newHold(ctx, q, m.need)
 	g.bound = q.bound()
 	g.away, g.idle = len(m.locks), make(chan struct{})
 	limit := g.bound

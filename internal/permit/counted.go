@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/script"
@@ -47,7 +48,7 @@ func (s *Counted) Acquire(ctx context.Context, n int, once bool, until time.Time
 	if err == nil {
 		return nil
 	}
-	return busy(err, func(owed int, cause error) error { return s.all.Errors.Busy(s.Name, owed, cause) })
+	return handoff.GaveUp(err, func(owed int, cause error) error { return s.all.Errors.Busy(s.Name, owed, cause) })
 }
 
 // Release gives n permits back. If it fails because ctx has ended, or for an outage,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
@@ -81,7 +82,7 @@ func (s *Expirable) Acquire(ctx context.Context, want Want) ([]*Permit, error) {
 
 // busy returns why a caller has no permits.
 func (s *Expirable) busy(err error, next time.Duration) error {
-	return busy(err, func(owed int, cause error) error { return s.all.Errors.NoPermit(s.Name, next, owed, cause) })
+	return handoff.GaveUp(err, func(owed int, cause error) error { return s.all.Errors.NoPermit(s.Name, next, owed, cause) })
 }
 
 // begin makes the permits that a caller was given live, all of them or none.

@@ -1,7 +1,6 @@
 package permit
 
 import (
-	"errors"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
@@ -82,15 +81,3 @@ func New(o Options) *Semaphores {
 // Close ends all subscriptions. The server was closed before, which ends the waiting of
 // all callers, and the clock, whose holders get a Close of their own.
 func (all *Semaphores) Close() { all.counted.close() }
-
-// busy returns why a caller has no permits: what made makes of it if the caller's time
-// was over, or else err itself.
-func busy(err error, made func(owed int, cause error) error) error {
-	ended, cause := request.GaveUp(err)
-	if !ended {
-		return err
-	}
-	var owed handoff.OwedError
-	_ = errors.As(err, &owed)
-	return made(int(owed), cause)
-}

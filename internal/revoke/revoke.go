@@ -147,14 +147,8 @@ func (k *Control) ask(ctx context.Context, name string, h Holder) bool {
 	if err == nil && heard.Int == 0 && !k.locks.Server.Traits.Cluster {
 		return false // nobody listens: the holder is gone
 	}
-	select {
-	case <-answer:
-		return true
-	case <-ctx.Done():
-		return false
-	case <-k.locks.Server.Done:
-		return false
-	}
+	_, err = request.Await(ctx, k.locks.Server.Done, answer, time.Time{})
+	return err == nil
 }
 
 // A Holder is who has a lock, or a value of a group, by what is stored.
