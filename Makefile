@@ -18,8 +18,9 @@ PUBLISHED := . valkeygo cmd/redlatch
 MODULES := $(PUBLISHED) tests
 SYSTEMS := linux darwin windows
 
-# These packages have a target, or a line, of their own.
+# These packages have a target, or a line, of their own; and these take minutes.
 APART := /tests/(interop|scale|search)(/|$$)
+LONG := /tests/(faults|topologies)(/|$$)
 
 # A continuous build believes no earlier result.
 FRESH := $(if $(CI),-count=1)
@@ -36,7 +37,7 @@ help: ## Print this list.
 test: ## Test all in fake time, and once on a real server: the adapters, the command, fence, connect. Three minutes.
 	@scripts/servers.sh
 	@for module in $(PUBLISHED); do $(GOTEST) $$module -short $(FLAGS) -timeout 15m ./... || exit 1; done
-	@$(GOTEST) tests -short $(FLAGS) ./bench ./fence
+	@packages=$$(cd tests && go list ./... | grep -vE '$(APART)|$(LONG)'); $(GOTEST) tests -short $(FLAGS) -timeout 15m $$packages
 
 .PHONY: check
 check: ## Everything that a change has to pass: the stories, interop, lint. Up to 25 minutes.

@@ -7,16 +7,13 @@ import (
 	"log"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/goredis"
+	"github.com/redlatch/redlatch/driver"
 )
 
-// The README opens with this program.
 func Example() {
-	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
-	client, err := redlatch.New(goredis.Use(rdb), redlatch.Config{})
+	var redis driver.Redis // of an adapter: goredis.Use, rueidis.New, valkeygo.New
+	client, err := redlatch.New(redis, redlatch.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}

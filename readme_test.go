@@ -12,13 +12,15 @@ func TestTheReadmesSnippetsAreExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	examples, err := os.ReadFile("example_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
 	lines := make(map[string]bool)
-	for line := range strings.Lines(string(examples)) {
-		lines[strings.TrimSpace(line)] = true
+	for _, file := range []string{"example_test.go", "goredis/example_test.go"} {
+		examples, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(examples)) {
+			lines[strings.TrimSpace(line)] = true
+		}
 	}
 	snippets := 0
 	for i, part := range strings.Split(string(readme), "```") {

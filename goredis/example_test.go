@@ -3,7 +3,6 @@ package goredis_test
 import (
 	"context"
 	"log"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -11,21 +10,21 @@ import (
 	"github.com/redlatch/redlatch/goredis"
 )
 
+// The README opens with this program.
 func Example() {
-	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379", ReadTimeout: 2 * time.Second})
-	defer rdb.Close()
-
-	locks, err := redlatch.New(goredis.Use(rdb), redlatch.Config{})
+	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	client, err := redlatch.New(goredis.Use(rdb), redlatch.Config{})
 	if err != nil {
-		log.Print(err)
-		return
+		log.Fatal(err)
 	}
-	defer locks.Close()
+	defer client.Close()
 
-	err = locks.Lock("invoices").Do(context.Background(), func(ctx context.Context) error {
-		return rdb.Incr(ctx, "invoices:next").Err() // ctx ends when the lock is lost
+	err = client.Lock("orders:42").Do(context.Background(), func(ctx context.Context) error {
+		return ship(ctx, 42) // ctx ends if the lock is lost
 	})
 	if err != nil {
 		log.Print(err)
 	}
 }
+
+func ship(context.Context, int) error { return nil }

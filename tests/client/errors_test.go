@@ -1,0 +1,109 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
+)
+
+// What an error is, and what it is not: buildbuddy left redsync because an error
+// changed, and redsync #125 has one error for three cases.
+func TestErrorsAreTold(t *testing.T) {
+	all := map[string]error{
+		"busy": redlatch.ErrBusy, "lost": redlatch.ErrLost, "not held": redlatch.ErrNotHeld, "reentry": redlatch.ErrReentry,
+		"closed": redlatch.ErrClosed, "unavailable": redlatch.ErrUnavailable, "deadline": context.DeadlineExceeded,
+	}
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+		l := c.NonReentrantLock("orders")
+		h := w.Acquire(l, bg)
+		tell := func(what string, err error, retryable bool, is ...string) {
+			t.Helper()
+			want := map[string]bool{}
+			for _, name := range is {
+				want[name] = true
+			}
+			for name, e := range all {
+				if errors.Is(err, e) != want[name] {
+					t.Errorf("%s: %v; is %s: %v, want %v", what, err, name, !want[name], want[name])
+				}
+			}
+			if redlatch.IsRetryable(err) != retryable {
+				t.Errorf("%s: %v; retryable %v", what, err, !retryable)
+			}
+		}
+		second := func(_ any, err error) error { return err }
+		soon, cancel := context.WithTimeout(bg, time.Second)
+		defer cancel()
+
+		tell("a lock that is held", second(other.Lock("orders").Try(bg)), true, "busy")
+		tell("a wait that is over", second(other.Lock("orders").Acquire(bg, redlatch.Wait(time.Second))), true, "busy")
+		tell("a context that is over", second(other.Lock("orders").Acquire(soon)), false, "busy", "deadline")
+		tell("a re-entry that is refused", second(l.Acquire(h.Context())), false, "reentry")
+		w.Release(h)
+		tell("a second release", h.Release(bg), false, "not held")
+		tell("a released hold", h.Err(), false, "not held")
+		tell("the end of a released hold", context.Cause(h.Context()), false, "not held")
+
+		h = w.Acquire(l, bg, redlatch.Lease(time.Second))
+		tell("a hold", h.Err(), false)
+		time.Sleep(2 * time.Second)
+		tell("a hold whose lease is over", h.Err(), false, "lost")
+		tell("the extension of it", h.Extend(bg, time.Minute), false, "lost")
+		tell("its release", h.Release(bg), false, "lost")
+		tell("its second release", h.Release(bg), false, "not held")
+
+		w.Server.SetError("LOADING")
+		tell("a server that cannot be used", second(l.Acquire(bg)), true, "unavailable")
+		short, cancel := context.WithTimeout(bg, time.Second)
+		defer cancel()
+		tell("and a context that is over", second(l.Acquire(short)), false, "unavailable", "deadline")
+		w.Server.SetError("")
+
+		h = w.Acquire(l, bg)
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		tell("a hold of a closed client", h.Err(), false, "closed")
+		tell("a closed client", second(l.Acquire(bg)), false, "closed")
+	})
+}
+
+// The texts are read by people and not promised, but they say which of the
+// three cases it is, and who.
+func TestErrorTexts(t *testing.T) {
+	at := time.Unix(0, 0)
+	for _, tt := range []struct {
+		err  error
+		text string
+	}{
+		{&redlatch.BusyError{Name: "n"}, `redlatch: lock "n" was not acquired`},
+		{&redlatch.BusyError{Name: "n", Owner: "o", TTL: 1500 * time.Millisecond}, `redlatch: lock "n" is held by o for another 1.5s at most`},
+		{
+			&redlatch.BusyError{Name: "n", Owner: "o", Cause: context.DeadlineExceeded},
+			`redlatch: lock "n" is held by o: context deadline exceeded`,
+		},
+		{
+			&redlatch.LostError{Name: "n", Reason: redlatch.LostExpired, Confirmed: at},
+			`redlatch: lock "n" lost: its lease ran out before a renewal was confirmed`,
+		},
+		{
+			&redlatch.LostError{Name: "n", Reason: redlatch.LostGone},
+			`redlatch: lock "n" lost: the server no longer has it (released by force, expired, evicted, or lost with a restart or failover)`,
+		},
+		{&redlatch.LostError{Name: "n", Reason: redlatch.LostRevoked}, `redlatch: lock "n" lost: it was released by force`},
+		{&redlatch.LostError{Name: "n", Reason: redlatch.LostMaxHold}, `redlatch: lock "n" lost: it was held for Config.MaxHold`},
+		{redlatch.ErrNotHeld, "redlatch: lock not held"},
+		{redlatch.ErrReentry, "redlatch: lock cannot be re-entered"},
+		{redlatch.ErrClosed, "redlatch: client closed"},
+		{redlatch.ErrUnavailable, "redlatch: server unavailable"},
+	} {
+		if got := tt.err.Error(); got != tt.text {
+			t.Errorf("%T: %q, want %q", tt.err, got, tt.text)
+		}
+	}
+}

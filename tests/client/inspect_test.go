@@ -1,0 +1,79 @@
+package client
+
+import (
+	"sort"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
+)
+
+func TestInfoSaysWhoHoldsALock(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		l := c.Lock("orders")
+		info, err := l.Info(bg)
+		if err != nil || info.Held() || info.Name != "orders" {
+			t.Fatalf("free: %+v, %v", info, err)
+		}
+		h := w.Acquire(l, bg)
+		inner := w.Acquire(l, h.Context())
+		info, err = l.Info(bg)
+		if err != nil || len(info.Holders) != 1 {
+			t.Fatalf("held: %+v, %v", info, err)
+		}
+		if got, want := info.Holders[0], (redlatch.Holder{Owner: h.Owner(), Client: c.ID(), Count: 2, Redlatch: true, TTL: info.TTL}); got != want {
+			t.Fatalf("got %+v, want %+v", got, want)
+		}
+		if info.TTL < 29*time.Second || info.TTL > 30*time.Second {
+			t.Fatalf("TTL %v", info.TTL)
+		}
+		w.Release(inner)
+		w.Release(h)
+	})
+}
+
+func TestLocksListsWhatLooksLikeALock(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		for _, name := range []string{"orders:1", "orders:2", "stock:1"} {
+			w.Acquire(c.Lock(name), bg)
+		}
+		w.Server.HSet("java", "0f8fad5b-d9cb-469f-a165-70867728950e:42", "1")
+		w.Server.SetTTL("java", time.Minute)
+		w.Server.HSet("profile:7", "name", "Ada") // somebody's hash
+		w.Server.HSet("forever", "0f8fad5b-d9cb-469f-a165-70867728950e:42", "1")
+		if err := w.Server.Set("text", "x"); err != nil {
+			t.Fatal(err)
+		}
+		list := func(pattern string) (names []string) {
+			for info, err := range c.Locks(bg, pattern) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if info.Name == "java" && info.Holders[0].Redlatch {
+					t.Error("a Redisson client was taken for one of redlatch")
+				}
+				names = append(names, info.Name)
+			}
+			sort.Strings(names)
+			return names
+		}
+		if got := list(""); len(got) != 4 || got[0] != "java" || got[3] != "stock:1" {
+			t.Fatalf("all: %q", got)
+		}
+		if got := list("orders:*"); len(got) != 2 {
+			t.Fatalf("orders: %q", got)
+		}
+		for _, err := range c.Locks(bg, "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			break // an early stop leaves nothing behind
+		}
+		if got := list("nothing*"); len(got) != 0 {
+			t.Fatalf("nothing: %q", got)
+		}
+	})
+}

@@ -1,0 +1,6 @@
+package grouplock
+
+import "context"
+
+// bg is the context of those that need not leave.
+var bg = context.Background()

@@ -1,0 +1,46 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+)
+
+// A Blockable driver pretends that every script does what it should, until it
+// is blocked: then no call returns before the end of the test.
+type Blockable struct {
+	Blocked atomic.Bool
+	End     chan struct{}
+}
+
+func (b *Blockable) Run(_ context.Context, s *driver.Script, keys, _ []string) (driver.Reply, error) {
+	if b.Blocked.Load() {
+		<-b.End
+		return driver.Reply{}, &driver.RunError{Outcome: driver.Unknown, Err: errors.New("the test is over")}
+	}
+	one := driver.Reply{Kind: driver.ReplyInt, Int: 1}
+	if !strings.HasSuffix(s.Name(), ".renew") {
+		return one, nil
+	}
+	list := make([]driver.Reply, len(keys))
+	for i := range list {
+		list[i] = one
+	}
+	return driver.Reply{Kind: driver.ReplyList, List: list}, nil
+}
+
+func (*Blockable) Subscribe(string, bool, func(driver.Notice)) func() { return func() {} }
+
+func (*Blockable) Primaries(context.Context) ([]driver.Primary, error) { return nil, nil }
+
+func (*Blockable) Lane(string) string { return "" }
+
+func (*Blockable) OnBreak(func(string)) func() { return func() {} }
+
+func (b *Blockable) Traits() driver.Traits {
+	return driver.Traits{Name: "blockable", Timeout: 3 * time.Second}
+}

@@ -1,0 +1,48 @@
+package locktest
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
+)
+
+// A Mortal client is one whose process can vanish.
+type Mortal struct {
+	*redlatch.Client
+	Dead   atomic.Bool
+	Takes  atomic.Int64
+	events struct {
+		sync.Mutex
+		requeued []redlatch.RequeuedEvent
+	}
+}
+
+func (w *World) Mortal() *Mortal {
+	m := &Mortal{}
+	cfg := redlatch.Config{OutageTimeout: time.Hour, Events: redlatch.Events{Requeued: func(e redlatch.RequeuedEvent) {
+		m.events.Lock()
+		defer m.events.Unlock()
+		m.events.requeued = append(m.events.requeued, e)
+	}}}
+	m.Client = w.Tapped(cfg, &Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+		if m.Dead.Load() {
+			return driver.Reply{}, ErrReplyLost
+		}
+		if s == "fairlock.take" {
+			m.Takes.Add(1)
+		}
+		return next()
+	}})
+	return m
+}
+
+func (m *Mortal) Requeued() int {
+	synctest.Wait()
+	m.events.Lock()
+	defer m.events.Unlock()
+	return len(m.events.requeued)
+}

@@ -1,0 +1,116 @@
+package locktest
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	goredisclient "github.com/redis/go-redis/v9"
+	rueidisclient "github.com/redis/rueidis"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/goredis"
+	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/rueidis"
+)
+
+// Commands returns how many commands a server has executed since the last look, those
+// in scripts included.
+func Commands(t *testing.T, s *testserver.Server) (n int) {
+	t.Helper()
+	for _, calls := range Executed(t, s) {
+		n += calls
+	}
+	return n
+}
+
+// Executed is commands by their names.
+func Executed(t *testing.T, s *testserver.Server) map[string]int {
+	t.Helper()
+	by := map[string]int{}
+	stats, _ := s.MustDo("INFO", "commandstats").(string)
+	for line := range strings.Lines(stats) {
+		if name, rest, ok := strings.Cut(line, ":calls="); ok {
+			calls, _, _ := strings.Cut(rest, ",")
+			k, err := strconv.Atoi(calls)
+			if err != nil {
+				t.Fatalf("%q", line)
+			}
+			by[strings.TrimPrefix(name, "cmdstat_")] = k
+		}
+	}
+	s.MustDo("CONFIG", "RESETSTAT")
+	return by
+}
+
+// OnRealServers runs a test with a server of each kind, at the same time.
+func OnRealServers(t *testing.T, test func(t *testing.T, s *testserver.Server)) {
+	t.Helper()
+	t.Parallel()
+	for _, kind := range testserver.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			test(t, testserver.Start(t, kind))
+		})
+	}
+}
+
+// ClientOf returns a client that ends with the test. Unless cfg says otherwise, no
+// server is so slow that its calls give up.
+func ClientOf(tb testing.TB, r driver.Redis, cfg redlatch.Config) *redlatch.Client {
+	tb.Helper()
+	cfg.OutageTimeout = cmp.Or(cfg.OutageTimeout, Generous)
+	c, err := redlatch.New(r, cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// An adapter connects a driver to a server.
+type adapter struct {
+	Name    string
+	Connect func(tb testing.TB, addr string) driver.Redis
+}
+
+var Adapters = []adapter{{"goredis", ConnectGoredis}, {"rueidis", ConnectRueidis}}
+
+// driverTimeout is as long as a lease of 30 s allows, go-redis' 3 s for a connection
+// included: a busy machine lets a server stand still for seconds, and what is not
+// answered in time is sent, and counted, twice.
+const driverTimeout = 7 * time.Second
+
+func ConnectGoredis(tb testing.TB, addr string) driver.Redis {
+	tb.Helper()
+	return goredis.Use(dialGoredis(tb, addr, driverTimeout))
+}
+
+// RawGoredis is a client of the test's own, which waits for as long as it takes: go-redis would
+// send again what is not answered in time.
+func RawGoredis(tb testing.TB, s *testserver.Server) *goredisclient.Client {
+	tb.Helper()
+	return dialGoredis(tb, s.Addr(), Generous)
+}
+
+func dialGoredis(tb testing.TB, addr string, timeout time.Duration) *goredisclient.Client {
+	tb.Helper()
+	rdb := goredisclient.NewClient(&goredisclient.Options{
+		Addr: addr, DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout,
+	})
+	tb.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}
+
+func ConnectRueidis(tb testing.TB, addr string) driver.Redis {
+	tb.Helper()
+	d, err := rueidis.New(rueidisclient.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, ConnWriteTimeout: driverTimeout})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(d.Close)
+	return d
+}

@@ -1,0 +1,118 @@
+package locktest
+
+import (
+	"errors"
+	"fmt"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+func (w *World) SetPermits(s *redlatch.Semaphore, n int) {
+	w.Helper()
+	_, err := s.TrySetPermits(bg, n, 0)
+	w.OK(err)
+}
+
+const (
+	Pool      = "pool"
+	PoolTimes = "{pool}:timeout"
+	PoolNews  = "redisson_sc:{pool}"
+	Forever   = 922337203685477
+)
+
+// Permits makes a semaphore of n permits.
+func (w *World) Permits(c *redlatch.Client, n int) *redlatch.ExpirableSemaphore {
+	w.Helper()
+	s := c.ExpirableSemaphore(Pool)
+	if set, err := s.TrySetPermits(bg, n); !set || err != nil {
+		w.Fatalf("TrySetPermits: %v, %v", set, err)
+	}
+	return s
+}
+
+func (w *World) Permit(s *redlatch.ExpirableSemaphore, opts ...redlatch.Option) *redlatch.Permit {
+	w.Helper()
+	p, err := s.Acquire(bg, opts...)
+	if err != nil {
+		w.Fatalf("Acquire: %v", err)
+	}
+	return p
+}
+
+// WantPermits checks what the server has: how many are free, and how many given.
+func (w *World) WantPermits(free, given int) {
+	w.Helper()
+	f, g := w.stored()
+	if f != free || g != given {
+		w.Errorf("%d free and %d given, want %d and %d", f, g, free, given)
+	}
+}
+
+func (w *World) stored() (free, given int) {
+	w.Helper()
+	synctest.Wait()
+	text, _ := w.Server.Get(Pool)
+	_, _ = fmt.Sscan(text, &free)
+	if w.Server.Exists(PoolTimes) {
+		ids, _ := w.Server.ZMembers(PoolTimes)
+		given = len(ids)
+	}
+	return free, given
+}
+
+// Limiter returns a limiter with a rate, of a client of its own.
+func (w *World) Limiter(permits int, interval time.Duration) *redlatch.RateLimiter {
+	w.Helper()
+	l := w.Client(redlatch.Config{}).RateLimiter("api")
+	w.SetRate(l, redlatch.Rate{Permits: permits, Interval: interval})
+	return l
+}
+
+func (w *World) SetRate(l *redlatch.RateLimiter, r redlatch.Rate) {
+	w.Helper()
+	if err := l.SetRate(bg, r); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *World) TakeRate(l *redlatch.RateLimiter, n int) {
+	w.Helper()
+	if err := l.Try(bg, n); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// WantBusy tries and wants to be told to come back then.
+func (w *World) WantBusy(l *redlatch.RateLimiter, n int, after time.Duration) {
+	w.Helper()
+	err := l.Try(bg, n)
+	var busy *redlatch.RateError
+	if !errors.As(err, &busy) || !errors.Is(err, redlatch.ErrBusy) || !redlatch.IsRetryable(err) {
+		w.Fatalf("got %v, want a RateError", err)
+	}
+	if busy.RetryAfter != after || busy.Name != l.Name() || busy.Permits != n {
+		w.Fatalf("got %+v, want to be told to retry after %v", busy, after)
+	}
+}
+
+const SemaphoreName = "ports"
+
+// Semaphore returns the semaphore of the tests with n permits.
+func (w *World) Semaphore(c *redlatch.Client, n int) *redlatch.Semaphore {
+	w.Helper()
+	s := c.Semaphore(SemaphoreName)
+	if made, err := s.TrySetPermits(bg, n, 0); err != nil || !made {
+		w.Fatalf("TrySetPermits: %v, %v", made, err)
+	}
+	return s
+}
+
+func (w *World) Latch(l *redlatch.CountDownLatch, n int) *redlatch.CountDownLatch {
+	w.Helper()
+	if set, err := l.TrySetCount(bg, n); !set || err != nil {
+		w.Fatalf("TrySetCount(%d): %v, %v", n, set, err)
+	}
+	return l
+}

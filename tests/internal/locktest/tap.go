@@ -1,0 +1,99 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
+)
+
+// A Tap sits between a client and its driver and can hold back, repeat or lose
+// what a script answers.
+type Tap struct {
+	driver.Redis
+	Timeout    time.Duration
+	Hook       func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error)
+	Keyed      func(s string, keys, args []string, next func() (driver.Reply, error)) (driver.Reply, error)
+	Cluster    bool
+	Subscribed func(channel string, sharded bool)
+	Deaf       bool          // no message arrives
+	Late       time.Duration // how long each message about a lock is under way
+	Subs       atomic.Int64
+	Seen       func(context.Context)
+	scripts    sync.Map
+	Off        atomic.Bool
+	mu         sync.Mutex
+	breaks     []func(string)
+}
+
+func (d *Tap) Run(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
+	d.scripts.Store(s.Name(), [2]any{s, keys})
+	if d.Seen != nil {
+		d.Seen(ctx)
+	}
+	next := func() (driver.Reply, error) { return d.Redis.Run(ctx, s, keys, args) }
+	if d.Keyed != nil {
+		return d.Keyed(s.Name(), keys, args, next)
+	}
+	if d.Hook == nil || d.Off.Load() {
+		return next()
+	}
+	return d.Hook(s.Name(), args, next)
+}
+
+func (d *Tap) Again(name string, args []string) func() {
+	v, _ := d.scripts.Load(name)
+	sk := v.([2]any)
+	return func() { _, _ = d.Redis.Run(context.Background(), sk[0].(*driver.Script), sk[1].([]string), args) }
+}
+
+func (d *Tap) Traits() driver.Traits {
+	t := d.Redis.Traits()
+	if d.Timeout > 0 {
+		t.Timeout = d.Timeout
+	}
+	t.Cluster = t.Cluster || d.Cluster
+	return t
+}
+
+func (d *Tap) Subscribe(ch string, sharded bool, h func(driver.Notice)) func() {
+	d.Subs.Add(1)
+	if d.Subscribed != nil {
+		d.Subscribed(ch, sharded)
+	}
+	stop := d.Redis.Subscribe(ch, sharded, func(n driver.Notice) {
+		switch {
+		case n.Subscribed:
+			h(n)
+		case d.Late > 0 && !strings.HasPrefix(ch, "redlatch_control"):
+			time.AfterFunc(d.Late, func() { h(n) })
+		case !d.Deaf:
+			h(n)
+		}
+	})
+	return sync.OnceFunc(func() { d.Subs.Add(-1); stop() })
+}
+
+func (d *Tap) OnBreak(f func(string)) func() {
+	d.mu.Lock()
+	d.breaks = append(d.breaks, f)
+	d.mu.Unlock()
+	return d.Redis.OnBreak(f)
+}
+
+func (w *World) Tapped(cfg redlatch.Config, d *Tap) *redlatch.Client {
+	d.Redis = w.Driver()
+	c, err := redlatch.New(d, cfg)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+var ErrReplyLost = &driver.RunError{Outcome: driver.Unknown, Err: errors.New("reply lost")}

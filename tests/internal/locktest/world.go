@@ -1,0 +1,233 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/goredis"
+	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/internal/pipe"
+)
+
+var bg = context.Background()
+
+// Near is how far from the server a process is, unless it is said otherwise.
+const Near = 200 * time.Microsecond
+
+// OK stops the test if a call failed.
+func (w *World) OK(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// A World is an embedded server and the clients that share it, in fake time.
+type World struct {
+	*testing.T
+	Server  *miniredis.Miniredis
+	Timeout time.Duration // of a driver
+	real    bool          // it is not in fake time
+
+	dialing sync.Mutex // miniredis does not bear to be dialled while it is closed
+	over    bool
+}
+
+// NewWorld returns a world that ends with the test.
+func NewWorld(t *testing.T) *World {
+	t.Helper()
+	w := &World{T: t, Server: miniredis.NewMiniRedis(), Timeout: 100 * time.Millisecond}
+	w.Server.ClockTTL(true)
+	t.Cleanup(func() {
+		w.dialing.Lock()
+		w.over = true
+		w.dialing.Unlock()
+		w.Server.Close()
+	})
+	return w
+}
+
+// InFakeTime runs f in a bubble of its own. Everything that f started must
+// have ended when the bubble does, which is the leak check.
+func InFakeTime(t *testing.T, f func(w *World)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(NewWorld(t)) })
+}
+
+// Client returns a client of its own connection pool, as another process has.
+func (w *World) Client(cfg redlatch.Config) *redlatch.Client {
+	w.Helper()
+	return w.ClientWith(w.Driver(), cfg)
+}
+
+// ClientOver is client, over a network on which a script takes its time: from
+// half to one and a half rtt, as it happens.
+func (w *World) ClientOver(rtt time.Duration, cfg redlatch.Config) *redlatch.Client {
+	w.Helper()
+	p := w.Proxy()
+	p.SetRule(func(r faultnet.Request) faultnet.Action {
+		if r.Script() == "" {
+			return faultnet.Pass // go-redis would wait for it with a mutex, which fake time does not forgive
+		}
+		return faultnet.Delay(rtt/2 + rand.N(rtt))
+	})
+	return w.ClientWith(w.DriverBy(p.Dial), cfg)
+}
+
+func (w *World) ClientWith(d driver.Redis, cfg redlatch.Config) *redlatch.Client {
+	w.Helper()
+	c, err := redlatch.New(d, cfg)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			w.Error(err)
+		}
+	})
+	return c
+}
+
+func (w *World) Proxy() *faultnet.Proxy {
+	p := faultnet.New(w.Dial)
+	w.Cleanup(p.Close)
+	return p
+}
+
+func (w *World) Driver() driver.Redis {
+	return w.DriverBy(w.Dial)
+}
+
+func (w *World) Dial(context.Context) (net.Conn, error) {
+	w.dialing.Lock()
+	defer w.dialing.Unlock()
+	if w.over {
+		return nil, net.ErrClosed
+	}
+	c, err := w.Server.Dial()
+	if err != nil {
+		return nil, err
+	}
+	return pipe.Buffered(c), nil
+}
+
+func (w *World) DriverBy(dial func(context.Context) (net.Conn, error)) driver.Redis {
+	rdb := redis.NewClient(w.Options(dial))
+	w.Cleanup(func() { _ = rdb.Close() })
+	return goredis.Use(rdb)
+}
+
+// Options are those of a client that dials in this way.
+func (w *World) Options(dial func(context.Context) (net.Conn, error)) *redis.Options {
+	return &redis.Options{
+		Addr:        "127.0.0.1:1", // never dialled; an IP, so that nothing is resolved
+		Dialer:      func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+		DialTimeout: 3 * time.Second, ReadTimeout: w.Timeout, WriteTimeout: w.Timeout,
+		MaxRetries: -1, DisableIdentity: true,
+		PoolSize: 1000, // who waits for a connection does so by a timer that go-redis shares among bubbles
+	}
+}
+
+func (w *World) Acquire(l *redlatch.Lock, ctx context.Context, opts ...redlatch.Option) *redlatch.Hold {
+	w.Helper()
+	h, err := l.Acquire(ctx, opts...)
+	if err != nil {
+		w.Fatalf("Acquire(%s): %v", l.Name(), err)
+	}
+	return h
+}
+
+func (w *World) Release(h *redlatch.Hold) {
+	w.Helper()
+	if err := h.Release(context.Background()); err != nil {
+		w.Fatalf("Release(%s): %v", h.Name(), err)
+	}
+}
+
+// Settle lets what nobody waits for come to its end, in fake time.
+func (w *World) Settle() {
+	if !w.real {
+		synctest.Wait()
+	}
+}
+
+// Count returns the hold count that Redis shows.
+func (w *World) Count(h *redlatch.Hold) string {
+	w.Settle()
+	return w.Server.HGet(h.Name(), h.Owner())
+}
+
+// Sets says whether a request that a tap sees sets the hold count to n.
+func Sets(n, script string, args []string) bool {
+	return strings.HasSuffix(script, ".renew") && !strings.HasPrefix(script, "expirable") && args[2] == n
+}
+
+func (w *World) WantErr(err error, is ...error) {
+	w.Helper()
+	for _, want := range is {
+		if !errors.Is(err, want) {
+			w.Fatalf("got error %v, want one that is %v", err, want)
+		}
+	}
+}
+
+// Later runs f on a goroutine and returns a channel that delivers its result.
+func Later[T any](f func() T) <-chan T {
+	c := make(chan T, 1)
+	go func() { c <- f() }()
+	return c
+}
+
+// InRealTime is for what fake time cannot show, such as the garbage collector. Its
+// time-outs are long: a busy machine may make anybody wait for seconds.
+func InRealTime(t *testing.T) *World {
+	t.Helper()
+	w := NewWorld(t)
+	w.Timeout = 5 * time.Second
+	w.real = true
+	return w
+}
+
+// Generous is how long a test waits for what must happen: only what is stuck takes
+// that long.
+const Generous = 2 * time.Minute
+
+// Within waits until ok returns true, for at most d.
+func Within(d time.Duration, ok func() bool) bool {
+	for end := time.Now().Add(d); ; time.Sleep(2 * time.Millisecond) {
+		if ok() {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
+}
+
+// An Outcome is what Acquire returned.
+type Outcome struct {
+	Hold *redlatch.Hold
+	Err  error
+	at   time.Time
+}
+
+func Acquiring(l *redlatch.Lock, opts ...redlatch.Option) <-chan Outcome {
+	return Later(func() Outcome {
+		ctx, cancel := context.WithTimeout(bg, Generous)
+		defer cancel()
+		h, err := l.Acquire(ctx, opts...)
+		return Outcome{h, err, time.Now()}
+	})
+}
