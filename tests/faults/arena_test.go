@@ -65,55 +65,36 @@ type telling struct {
 	tell func(s *story)
 }
 
-// TestFaults tells what becomes of locks when something goes wrong on the way, with
-// every adapter on every kind of server.
-func TestFaults(t *testing.T) {
+// together tells stories with every adapter on every kind of server, those of one
+// place side by side on one server.
+func together(t *testing.T, stories ...telling) {
+	t.Helper()
+	everywhere(t, stories, func(ar *arena, t *testing.T) *story { return ar.story(t) })
+}
+
+// lingering is together for stories whose requests may arrive when they are over.
+func lingering(t *testing.T, stories ...telling) {
+	t.Helper()
+	everywhere(t, stories, func(ar *arena, t *testing.T) *story { return ar.storyUntil(t, ar.T) })
+}
+
+// apart tells each story on a server of its own.
+func apart(t *testing.T, stories ...telling) {
+	t.Helper()
+	everywhere(t, stories, func(ar *arena, t *testing.T) *story { return newArena(t, ar.place).story(t) })
+}
+
+func everywhere(t *testing.T, stories []telling, begin func(ar *arena, t *testing.T) *story) {
+	t.Helper()
 	t.Parallel()
-	shared := slices.Concat(
-		lostReplies(), lateRequests(), told(), missingSubscriptions(), impossibleLeases(), closedMeanwhile(), fairStories(),
-		[]telling{
-			{"a cancelled acquire passes its take on", (*story).cancelledAcquirePassesItsTakeOn},
-			{"a foreign release of our lock is noticed", (*story).foreignReleaseIsNoticed},
-			{"a release with an ended context releases", (*story).releaseWithAnEndedContext},
-			{"a release behind a failed reentry", (*story).releaseBehindAFailedReentry},
-			{"holds of one nest released at once", (*story).holdsOfOneNestReleasedAtOnce},
-			{"close under a live hold", (*story).closeUnderALiveHold},
-			{"a watchdog hold inside a short lease", (*story).watchdogHoldInsideAShortLease},
-			{"a break is followed by renewals", func(s *story) { s.breakOff(s.proxy.BreakAll) }},
-			{"a latch releases a thousand", (*story).latchReleasesAThousand},
-			{"a barrier goes round and round", (*story).barrierGoesRoundAndRound},
-		})
-	alone := slices.Concat(
-		outages(), passingTroubles(), emptyServers(),
-		[]telling{
-			{"a lost reply to an unknown script changes nothing", (*story).lostReplyToAnUnknownScript},
-			{"a server that forgets the scripts is told them", (*story).serverThatForgetsTheScripts},
-			{"waiters outlive the server", (*story).waitersOutliveTheServer},
-			{"connections that the server kills are followed by renewals", func(s *story) {
-				s.breakOff(func() { s.server.MustDo("CLIENT", "KILL", "TYPE", "pubsub", "SKIPME", "yes") })
-			}},
-			{"a crowd of dead waiters is dropped a thousand at a time", (*story).deadWaitersAreDroppedAThousandAtATime},
-		})
 	for _, p := range places() {
 		t.Run(p.String(), func(t *testing.T) {
 			t.Parallel()
 			ar := newArena(t, p)
-			for _, x := range shared {
+			for _, x := range stories {
 				t.Run(x.name, func(t *testing.T) {
 					t.Parallel()
-					x.tell(ar.story(t))
-				})
-			}
-			for _, x := range cancelledAcquires() { // what they have sent may arrive when they are over
-				t.Run(x.name, func(t *testing.T) {
-					t.Parallel()
-					x.tell(ar.storyUntil(t, ar.T))
-				})
-			}
-			for _, x := range alone { // with a server of their own
-				t.Run(x.name, func(t *testing.T) {
-					t.Parallel()
-					x.tell(newArena(t, p).story(t))
+					x.tell(begin(ar, t))
 				})
 			}
 		})

@@ -3,11 +3,24 @@ package faults
 import (
 	"fmt"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/faultnet"
 )
+
+func TestBreak(t *testing.T) {
+	together(t,
+		telling{"is followed by renewals", func(s *story) { s.breakOff(s.proxy.BreakAll) }},
+		telling{"a foreign release is noticed", (*story).foreignReleaseIsNoticed})
+}
+
+func TestBreakByTheServer(t *testing.T) {
+	apart(t, append(emptyServers(), telling{"is followed by renewals", func(s *story) {
+		s.breakOff(func() { s.server.MustDo("CLIENT", "KILL", "TYPE", "pubsub", "SKIPME", "yes") })
+	}})...)
+}
 
 // A broken connection may mean another server, which may not know the lock:
 // every hold is asked for at once.

@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"testing"
 	"time"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/faultnet"
 )
+
+func TestClose(t *testing.T) {
+	together(t, append(closedMeanwhile(), telling{"under a live hold", (*story).closeUnderALiveHold})...)
+}
 
 // Close ends what a live hold has needed; its lock stays, for its TTL.
 func (s *story) closeUnderALiveHold() {
@@ -39,7 +44,7 @@ func (s *story) closeUnderALiveHold() {
 func closedMeanwhile() (stories []telling) {
 	for _, slow := range []bool{true, false} {
 		for i := range 10 {
-			stories = append(stories, telling{fmt.Sprintf("close while a lock is being acquired/slow %t/%d", slow, i), func(s *story) {
+			stories = append(stories, telling{fmt.Sprintf("while a lock is being acquired/slow %t/%d", slow, i), func(s *story) {
 				if slow {
 					s.inject(&requestKind{script: "lock.take"}, faultnet.Delay(50*time.Millisecond), 1)
 				}

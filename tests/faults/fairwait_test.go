@@ -9,11 +9,18 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/wire"
 )
+
+func TestFairLock(t *testing.T) { together(t, fairStories()...) }
+
+func TestFairLockOfTheDead(t *testing.T) {
+	apart(t, telling{"a crowd of dead waiters is dropped a thousand at a time", (*story).deadWaitersAreDroppedAThousandAtATime})
+}
 
 // fairStories are what a real server, real connections and real time add to the
 // stories of fair locks that are told in fake time.
@@ -27,7 +34,6 @@ func fairStories() []telling {
 	}
 	for i := range stories {
 		tell := stories[i].tell
-		stories[i].name = "fair locks/" + stories[i].name
 		stories[i].tell = func(s *story) {
 			s.side = "fair"
 			tell(s)

@@ -2,10 +2,17 @@ package faults
 
 import (
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/redlatch/redlatch"
 )
+
+func TestLatchAndBarrier(t *testing.T) {
+	together(t,
+		telling{"a latch releases a thousand", (*story).latchReleasesAThousand},
+		telling{"a barrier goes round and round", (*story).barrierGoesRoundAndRound})
+}
 
 // What the embedded server says of the scripts of latches and barriers a real one
 // says too.

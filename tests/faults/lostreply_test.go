@@ -3,16 +3,23 @@ package faults
 import (
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/redlatch/redlatch/internal/faultnet"
 )
+
+func TestLostReply(t *testing.T) { together(t, lostReplies()...) }
+
+func TestLostReplyToAnUnknownScript(t *testing.T) {
+	apart(t, telling{"changes nothing", (*story).lostReplyToAnUnknownScript})
+}
 
 // Every request loses its reply, once or twice. Nobody may notice: the call
 // succeeds, the count is right, there is one holder, and nothing is left behind.
 func lostReplies() (stories []telling) {
 	for i := range everyKind {
 		k := &everyKind[i]
-		name := "a lost reply changes nothing/" + k.name
+		name := "changes nothing/" + k.name
 		stories = append(stories,
 			telling{name + "/connection closed", func(s *story) { s.loseReply(k, faultnet.DropReply, 1) }},
 			telling{name + "/connection closed twice", func(s *story) { s.loseReply(k, faultnet.DropReply, 2) }},

@@ -20,6 +20,17 @@ import (
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
+func TestOutage(t *testing.T) {
+	apart(t, slices.Concat(outages(), passingTroubles(), []telling{
+		{"a server that forgets the scripts is told them", (*story).serverThatForgetsTheScripts},
+		{"waiters outlive the server", (*story).waitersOutliveTheServer},
+	})...)
+}
+
+func TestAHolderIsToldBeforeTheLockIsGivenAway(t *testing.T) { together(t, told()...) }
+
+func TestWithoutSubscriptionsWaitersPoll(t *testing.T) { together(t, missingSubscriptions()...) }
+
 func (s *story) waitersOutliveTheServer() {
 	waiters, waitersNotice := s.noticing(s.direct)
 	holder, holderNotices := s.noticing(s.direct)
@@ -217,11 +228,10 @@ func (s *story) wantUnavailable(call string, err error) {
 // A holder that cannot reach the server is told before Redis gives the lock
 // away, however the server is lost.
 func told() []telling {
-	const name = "a holder is told before the lock is given away/"
 	return []telling{
-		{name + "black hole", func(s *story) { s.cutOff(func() { s.proxy.Blackhole(true) }) }},
-		{name + "no replies", func(s *story) { s.cutOff(func() { s.proxy.OneWay(true) }) }},
-		{name + "every connection breaks", func(s *story) {
+		{"black hole", func(s *story) { s.cutOff(func() { s.proxy.Blackhole(true) }) }},
+		{"no replies", func(s *story) { s.cutOff(func() { s.proxy.OneWay(true) }) }},
+		{"every connection breaks", func(s *story) {
 			s.cutOff(func() {
 				s.proxy.SetRule(func(r faultnet.Request) faultnet.Action {
 					if isScript(r, "lock.renew", s.lock) {
@@ -231,7 +241,7 @@ func told() []telling {
 				})
 			})
 		}},
-		{name + "a lease that ends", func(s *story) {
+		{"a lease that ends", func(s *story) {
 			s.toldInTime(s.acquire(bg, redlatch.Lease(toldLease)))
 		}},
 	}
@@ -477,7 +487,7 @@ func (s *story) passingTrouble(begin func(s *story) (end func())) {
 // Without messages waiters poll, and nobody gets an error.
 func missingSubscriptions() (stories []telling) {
 	for name, loss := range map[string]faultnet.Action{"connection closed": faultnet.DropReply, "silence": faultnet.StallReply} {
-		stories = append(stories, telling{"without subscriptions waiters poll/" + name, func(s *story) { s.polls(loss) }})
+		stories = append(stories, telling{name, func(s *story) { s.polls(loss) }})
 	}
 	return stories
 }

@@ -5,23 +5,29 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/faultnet"
 )
 
+func TestACancelledAcquireLeavesNoOrphan(t *testing.T) { lingering(t, cancelledAcquires()...) }
+
+func TestACancelledAcquirePassesItsTakeOn(t *testing.T) {
+	together(t, telling{"to the next caller", (*story).cancelledAcquirePassesItsTakeOn})
+}
+
 // A release sent at once would overtake the take that it is to undo, and the
 // take would leave a lock that nobody holds.
 func cancelledAcquires() (stories []telling) {
-	const name = "a cancelled acquire leaves no orphan/"
 	for i := range 20 {
 		delay := time.Duration(5+10*i) * time.Millisecond // shorter than patience
-		stories = append(stories, telling{fmt.Sprint(name, "slow take/", delay), func(s *story) { s.cancelledAcquire(delay) }})
+		stories = append(stories, telling{fmt.Sprint("slow take/", delay), func(s *story) { s.cancelledAcquire(delay) }})
 	}
 	for i := range 4 {
 		delay := patience + time.Duration(300+200*i)*time.Millisecond
-		stories = append(stories, telling{fmt.Sprint(name, "late take/", delay), func(s *story) { s.cancelledAcquire(delay) }})
+		stories = append(stories, telling{fmt.Sprint("late take/", delay), func(s *story) { s.cancelledAcquire(delay) }})
 	}
 	return stories
 }

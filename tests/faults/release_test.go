@@ -4,11 +4,19 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/faultnet"
 )
+
+func TestRelease(t *testing.T) {
+	together(t,
+		telling{"with an ended context", (*story).releaseWithAnEndedContext},
+		telling{"behind a failed re-entry", (*story).releaseBehindAFailedReentry},
+		telling{"of all holds of a nest at once", (*story).holdsOfOneNestReleasedAtOnce})
+}
 
 // Whoever's release comes last ends the tenure, and nobody gets an error for
 // having been released at the same time.

@@ -2,11 +2,18 @@ package faults
 
 import (
 	"context"
+	"testing"
 	"time"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/faultnet"
 )
+
+func TestALeaseShorterThanTheWayToTheServer(t *testing.T) { together(t, impossibleLeases()...) }
+
+func TestAWatchdogInsideAShortLease(t *testing.T) {
+	together(t, telling{"is renewed", (*story).watchdogHoldInsideAShortLease})
+}
 
 // A lease that is over before the server's answer has arrived cannot be had.
 // The caller is told, rather than kept trying for ever.
@@ -27,19 +34,18 @@ func impossibleLeases() []telling {
 			s.T.Errorf("%s: got a hold that is over: %v", call, o.hold.Err())
 		}
 	}
-	const name = "a lease shorter than the way to the server/"
 	return []telling{
-		{name + "Try", func(s *story) {
+		{"Try", func(s *story) {
 			l := slow(s)
 			fails(s, "Try", func() (*redlatch.Hold, error) { return l.Try(bg, redlatch.Lease(short)) })
 		}},
-		{name + "Acquire with Wait", func(s *story) {
+		{"Acquire with Wait", func(s *story) {
 			l := slow(s)
 			fails(s, "Acquire", func() (*redlatch.Hold, error) {
 				return l.Acquire(bg, redlatch.Lease(short), redlatch.Wait(wait))
 			})
 		}},
-		{name + "Acquire with a deadline", func(s *story) {
+		{"Acquire with a deadline", func(s *story) {
 			l := slow(s)
 			fails(s, "Acquire", func() (*redlatch.Hold, error) {
 				ctx, cancel := context.WithTimeout(bg, wait)

@@ -84,7 +84,7 @@ var groupRequests = map[string]struct {
 // A reply is lost, or the request, or it is executed late: after its retry, after
 // the release, while somebody else has the values. Nothing is doubled, lost,
 // cut short or left behind.
-func TestGroupRequestsThatAreLostOrLate(t *testing.T) {
+func TestALostReplyOrALateRequestOfAGroupLock(t *testing.T) {
 	for name, request := range groupRequests {
 		for _, executed := range []bool{true, false} {
 			for _, lateAt := range []string{"never", "at once", "after the release", "in another's tenure"} {

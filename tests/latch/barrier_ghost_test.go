@@ -128,7 +128,7 @@ func TestEndedGenerationsAreOneBoundedRecord(t *testing.T) {
 
 // A reset whose answer is lost breaks one generation, however long ago that was when
 // it is sent again, and whoever has reset the barrier since: not the next one, too.
-func TestAResetWhoseAnswerIsLostIsDoneOnce(t *testing.T) {
+func TestAResetWithALostReplyIsDoneOnce(t *testing.T) {
 	for name, since := range map[string]func(w *locktest.World, other *redlatch.Barrier){
 		"forgotten after a minute": func(*locktest.World, *redlatch.Barrier) { time.Sleep(2 * time.Minute) },
 		"forgotten after many others": func(w *locktest.World, other *redlatch.Barrier) {

@@ -56,7 +56,7 @@ func wantCount(w *locktest.World, l *redlatch.CountDownLatch, want int) {
 	}
 }
 
-func TestAnAnswerThatGotLostIsGivenAgain(t *testing.T) {
+func TestALostReplyIsGivenAgain(t *testing.T) {
 	for losses := 1; losses <= 3; losses++ {
 		t.Run(fmt.Sprint(losses), func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {

@@ -16,7 +16,7 @@ import (
 
 // redsync #144, #158: an extension that failed for a passing reason was said to
 // have found the lock taken.
-func TestAnExtensionOfUnknownOutcomeIsNoLoss(t *testing.T) {
+func TestALostReplyToAnExtensionIsNoLoss(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var down atomic.Bool
 		d := &locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {

@@ -98,7 +98,7 @@ func TestRenewalGoesOnAfterOutagesDuringANest(t *testing.T) {
 
 // A nested release of unknown outcome had moved the lock to another id, and the
 // outer one freed the old id.
-func TestTheOuterReleaseFreesTheLockAfterAnUnknownInnerOne(t *testing.T) {
+func TestTheOuterReleaseFreesTheLockAfterALostReplyToTheInnerOne(t *testing.T) {
 	for _, executed := range []bool{true, false} {
 		locktest.InFakeTime(t, func(w *locktest.World) {
 			var lose atomic.Bool

@@ -81,7 +81,7 @@ func TestALossDuringAReentryIsErrLost(t *testing.T) {
 }
 
 // A replay must raise the TTL too: it is trusted from its own send time.
-func TestTheReplayOfAReentryIsNotTrustedLongerThanItsTTL(t *testing.T) {
+func TestALostReplyToAReentryIsNotTrustedLongerThanItsTTL(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var n atomic.Int64
 		d := &locktest.Tap{Hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {

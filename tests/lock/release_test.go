@@ -94,7 +94,7 @@ func nothingIsLeft(t *testing.T, ctx context.Context) {
 }
 
 // redisson #4178: what was locked next passed for a re-entry.
-func TestAReleaseOfUnknownOutcomeIsNeverReentered(t *testing.T) {
+func TestAReleaseWithALostReplyIsNeverReentered(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var down atomic.Bool
 		d := &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {

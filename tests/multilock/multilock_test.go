@@ -367,7 +367,7 @@ func TestNothingIsLeftOfAMultiLockThatIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestNothingIsLeftOfAMultiLockWhoseRepliesAreLost(t *testing.T) {
+func TestALostReplyLeavesNothingOfAMultiLock(t *testing.T) {
 	for lost := range 12 {
 		t.Run(fmt.Sprint(lost), func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {

@@ -46,7 +46,7 @@ func firstIs(what locktest.Fate) func(int) locktest.Fate {
 
 // A take is known by its record: nobody remembers it otherwise, however often it is
 // executed.
-func TestATakeWhoseReplyIsLostTakesOnce(t *testing.T) {
+func TestATakeWithALostReplyTakesOnce(t *testing.T) {
 	for _, what := range []locktest.Fate{locktest.ReplyLost, locktest.Late} {
 		t.Run(fmt.Sprint(what), func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {

@@ -259,7 +259,7 @@ func (m *mishap) hook(s string, _ []string, next func() (driver.Reply, error)) (
 
 // Whether the reply is lost, or the request comes a second time, half a minute
 // late: it is done once, and the caller learns of it.
-func TestRateLimiterRequestsAreExecutedOnce(t *testing.T) {
+func TestALostReplyOrALateRequestOfARateLimiterIsDoneOnce(t *testing.T) {
 	rate := redlatch.Rate{Permits: 10, Interval: time.Hour}
 	for script, story := range map[string]struct {
 		do   func(l *redlatch.RateLimiter) error

@@ -164,7 +164,7 @@ func TestAReadInsideAWriteLivesOnAndLetsReadersIn(t *testing.T) {
 	}
 }
 
-func TestADowngradeWhoseReplyIsLostIsDone(t *testing.T) {
+func TestADowngradeWithALostReplyIsDone(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		lose := 0
 		d := &locktest.Tap{}

@@ -153,7 +153,7 @@ func (d *lostOnce) deliver() {
 // A reply is lost, or the request, or it is executed late: after its retry, after
 // the release, while somebody else has all the permits. Nothing is done twice,
 // lost, cut short or left behind.
-func TestPermitRequestsThatAreLostOrLate(t *testing.T) {
+func TestALostReplyOrALateRequestAboutPermits(t *testing.T) {
 	for name, request := range permitRequests {
 		for _, executed := range []bool{true, false} {
 			for _, lateAt := range []string{"at once", "after the release", "in another's time"} {

@@ -101,7 +101,7 @@ func TestALateRequestCountsNothing(t *testing.T) {
 }
 
 // A turn is an exchange too, whether it was kept or taken.
-func TestALostTurnCountsNothingTwice(t *testing.T) {
+func TestALostReplyToAYieldCountsNothingTwice(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		t.Run(fmt.Sprintf("taken=%v", taken), func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
