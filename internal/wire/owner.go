@@ -24,7 +24,7 @@ func NewClientID() string {
 	return string(s[:])
 }
 
-// Owner returns the owner field of a client's n-th tenure: "<client id>:<n>",
+// Owner returns the owner field of a client's n-th term: "<client id>:<n>",
 // the shape of Redisson's "<client id>:<thread id>".
 func Owner(client string, n uint64) string {
 	b := make([]byte, 0, 64)

@@ -28,11 +28,11 @@ func TestAReentryThatIsNotAcknowledgedIsNotCounted(t *testing.T) {
 					if scoped {
 						ctx = redlatch.WithOwner(bg)
 					}
-					outer := w.Acquire(l, ctx)
+					outer := w.Acquire(ctx, l)
 					if !scoped {
 						ctx = outer.Context()
 					}
-					inner := w.Acquire(l, ctx)
+					inner := w.Acquire(ctx, l)
 					if !scoped {
 						ctx = inner.Context()
 					}
@@ -47,7 +47,7 @@ func TestAReentryThatIsNotAcknowledgedIsNotCounted(t *testing.T) {
 						}
 					}
 					d.Follow(1, 1)
-					third := w.Acquire(l, ctx)
+					third := w.Acquire(ctx, l)
 					if got := nest(w, "name"); got == two {
 						t.Errorf("a third hold is not counted: %s", got)
 					}
@@ -84,7 +84,7 @@ func TestAnOuterHoldIsReleasedUnderAReentryThatIsNotAcknowledged(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, d := w.Acking(redlatch.Config{Acks: redlatch.AcksAny}, 1, 1)
 		l := c.Lock("name")
-		outer := w.Acquire(l, bg)
+		outer := w.Acquire(bg, l)
 		d.Follow(1, 0)
 		inner := locktest.Later(func() error { _, err := l.Acquire(outer.Context()); return err })
 		synctest.Wait()
@@ -103,7 +103,7 @@ func TestALockThatIsPassedOnIsNotAcknowledgedAgain(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, d := w.Acking(redlatch.Config{Acks: redlatch.AcksAny}, 1, 1)
 		l := c.Lock("name")
-		h := w.Acquire(l, bg)
+		h := w.Acquire(bg, l)
 		d.Takes()
 		d.Follow(1, 0)
 		for range 200 { // turns too
@@ -128,7 +128,7 @@ func TestALockThatIsHandedOnNeedsReplicasAsItsRenewalsDo(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, d := w.Acking(redlatch.Config{Acks: 1}, 1, 1)
 		l := c.Lock("name")
-		h := w.Acquire(l, bg)
+		h := w.Acquire(bg, l)
 		last := time.Now()
 		d.Follow(1, 0)
 		for {
@@ -162,7 +162,7 @@ func TestALeaseOrATokenIsAcknowledgedWhenALockIsHandedOn(t *testing.T) {
 				locktest.InFakeTime(t, func(w *locktest.World) {
 					c, d := w.Acking(redlatch.Config{Acks: redlatch.AcksAny}, 1, 1)
 					l := c.Lock("name")
-					h := w.Acquire(l, bg)
+					h := w.Acquire(bg, l)
 					d.Takes()
 					var first atomic.Bool
 					d.Answer(func(string, []string, int) (int, error) { // only the first may be without an answer
@@ -218,7 +218,7 @@ func keepers(w *locktest.World, c *redlatch.Client) map[string]func(opts ...redl
 		},
 	}
 	for kind, of := range locktest.MemberKinds {
-		all[kind] = func(opts ...redlatch.Option) kept { return w.Acquire(of(c, kind), bg, opts...) }
+		all[kind] = func(opts ...redlatch.Option) kept { return w.Acquire(bg, of(c, kind), opts...) }
 	}
 	return all
 }
@@ -296,7 +296,7 @@ func TestRenewalsDoNotWaitForReplicasUnlessAskedTo(t *testing.T) {
 			for kind, acquire := range keepers(w, c) {
 				holds[kind] = acquire()
 			}
-			leased := w.Acquire(c.Lock("leased"), bg, redlatch.Lease(5*time.Second))
+			leased := w.Acquire(bg, c.Lock("leased"), redlatch.Lease(5*time.Second))
 			d.Takes()
 			d.Follow(1, 0)
 			w.OK(leased.Extend(bg, time.Hour))

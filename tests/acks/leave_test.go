@@ -85,7 +85,7 @@ func TestWhatSomebodyLeftIsInheritedOnlyIfItIsAcknowledged(t *testing.T) {
 					c, d := w.Acking(redlatch.Config{Acks: redlatch.AcksAny}, 1, 1)
 					var before *redlatch.Hold
 					if what == "transfer" {
-						before = w.Acquire(c.Lock("name"), bg)
+						before = w.Acquire(bg, c.Lock("name"))
 					}
 					d.Answer(func(string, []string, int) (int, error) {
 						time.Sleep(500 * time.Millisecond)
@@ -367,8 +367,8 @@ func TestAPermitThatGoesBackIsNobodysInBetween(t *testing.T) {
 		w.SetPermits(s, 2)
 		w.OK(s.Acquire(bg, 1))
 		d.Follow(1, 0)
-		first := locktest.AcquiringPermits(s, bg, 1)
-		second, third, fourth := locktest.AcquiringPermits(s, bg, 1), locktest.AcquiringPermits(s, bg, 1), locktest.AcquiringPermits(s, bg, 1)
+		first := locktest.AcquiringPermits(bg, s, 1)
+		second, third, fourth := locktest.AcquiringPermits(bg, s, 1), locktest.AcquiringPermits(bg, s, 1), locktest.AcquiringPermits(bg, s, 1)
 		w.WantAck(<-first, "name", 0, 1)
 		locktest.Settled()
 		if !locktest.NoneYet(second) || !locktest.NoneYet(third) {

@@ -93,7 +93,7 @@ func TestAFairLockIsNotGivenToWhoNeedsReplicas(t *testing.T) {
 		locktest.InFakeTime(t, func(w *locktest.World) {
 			other := w.Client(redlatch.Config{}).FairLock("name")
 			c, d := w.Acking(redlatch.Config{Acks: redlatch.AcksAny}, 1, 1)
-			h := w.Acquire(other, bg)
+			h := w.Acquire(bg, other)
 			second := locktest.Acquiring(c.FairLock("name"))
 			time.Sleep(time.Second)
 			third := locktest.Acquiring(other)
@@ -156,9 +156,9 @@ func TestReadersAreAcknowledgedTogether(t *testing.T) {
 			d.Follow(1, 0)
 			_, err := l.Acquire(bg, redlatch.Lease(time.Hour))
 			w.WantAck(err, "name", 0, 1)
-			w.Release(w.Acquire(l, bg))
+			w.Release(w.Acquire(bg, l))
 			d.Follow(1, 1)
-			w.Release(w.Acquire(l, bg, redlatch.Lease(time.Hour)))
+			w.Release(w.Acquire(bg, l, redlatch.Lease(time.Hour)))
 		})
 	}
 }
@@ -170,7 +170,7 @@ func TestAThousandCallersThatWaitForReplicasAreInNobodysWay(t *testing.T) {
 		c, d := w.Acking(redlatch.Config{Acks: redlatch.AcksBestEffort}, 1, 1)
 		holds := make([]*redlatch.Hold, 20)
 		for i := range holds {
-			holds[i] = w.Acquire(c.Lock(fmt.Sprint("held-", i)), bg)
+			holds[i] = w.Acquire(bg, c.Lock(fmt.Sprint("held-", i)))
 		}
 		time.Sleep(10*time.Second - time.Millisecond) // they are about to be renewed
 		d.Follow(1, 0)
@@ -231,7 +231,7 @@ func TestABusyLockIsNoMatterOfReplicas(t *testing.T) {
 			Acks:   redlatch.AcksBestEffort,
 			Events: redlatch.Events{NotAcknowledged: func(e redlatch.NotAcknowledgedEvent) { t.Errorf("%+v", e) }},
 		}, 1, 1)
-		h := w.Acquire(w.Client(redlatch.Config{}).Lock("name"), bg)
+		h := w.Acquire(bg, w.Client(redlatch.Config{}).Lock("name"))
 		d.Follow(1, 0)
 		_, err := c.Lock("name").Try(bg)
 		w.WantErr(err, redlatch.ErrBusy)

@@ -22,15 +22,15 @@ func TestAPrimaryIsAskedForItsReplicasOnce(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, d := w.Acking(redlatch.Config{}, 1, 1)
 		for range 50 {
-			w.Release(w.Acquire(c.Lock("name"), bg))
+			w.Release(w.Acquire(bg, c.Lock("name")))
 			time.Sleep(time.Minute)
 		}
 		if n := d.Questions(); n != 1 {
 			t.Errorf("asked %d times", n)
 		}
 		d.BreakNow()
-		w.Release(w.Acquire(c.Lock("name"), bg))
-		w.Release(w.Acquire(c.Lock("name"), bg))
+		w.Release(w.Acquire(bg, c.Lock("name")))
+		w.Release(w.Acquire(bg, c.Lock("name")))
 		if n := d.Questions(); n != 1 {
 			t.Errorf("asked %d times after a break", n)
 		}
@@ -43,7 +43,7 @@ func TestAPrimaryWithoutReplicasIsAskedOnceASecond(t *testing.T) {
 		d.Follow(0, 0)
 		d.Redis = w.Driver()
 		c := w.ClientWith(d, redlatch.Config{Acks: redlatch.AcksAny})
-		w.Release(w.Acquire(c.Lock("name"), bg))
+		w.Release(w.Acquire(bg, c.Lock("name")))
 		d.Questions()
 		start := time.Now()
 		for time.Since(start) < time.Minute {
@@ -70,7 +70,7 @@ func TestAPrimaryWithoutReplicasIsAskedOnceASecond(t *testing.T) {
 		}
 		d.Follow(1, 1)
 		time.Sleep(10 * time.Second)
-		w.Release(w.Acquire(c.Lock("name"), bg))
+		w.Release(w.Acquire(bg, c.Lock("name")))
 		if got := d.Takes(); len(got) != 1 {
 			t.Errorf("waited for %v of a replica that has come", got)
 		}
@@ -91,7 +91,7 @@ func TestEveryNodeOfAClusterIsAskedAbout(t *testing.T) {
 		c := w.ClientWith(d, redlatch.Config{})
 		for range 3 {
 			for _, name := range []string{"{a}1", "{a}2", "{b}"} {
-				w.Release(w.Acquire(c.Lock(name), bg))
+				w.Release(w.Acquire(bg, c.Lock(name)))
 			}
 		}
 		if n := d.Questions(); n != 2 {
@@ -131,7 +131,7 @@ func TestWithoutReplicasRequestsGoOutTogether(t *testing.T) {
 				return next()
 			}
 			c := w.ClientWith(d, redlatch.Config{Acks: redlatch.AcksAny})
-			w.Release(w.Acquire(c.Lock("name"), bg))
+			w.Release(w.Acquire(bg, c.Lock("name")))
 			ctx, cancel := context.WithTimeout(bg, time.Minute)
 			defer cancel()
 			var crowd sync.WaitGroup
@@ -191,7 +191,7 @@ func TestAServerWithoutWaitIsUsedSilently(t *testing.T) {
 					if asked := d.Questions() + len(d.Takes()); asked > 2 {
 						t.Errorf("asked %d times", asked)
 					}
-					h := w.Acquire(c.Lock("kept"), bg)
+					h := w.Acquire(bg, c.Lock("kept"))
 					time.Sleep(time.Minute)
 					w.Release(h)
 				})
@@ -228,7 +228,7 @@ func TestAServerThatDoesNotSayIsAnOutage(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			time.AfterFunc(3*time.Second, func() { d.Fail(nil) })
-			h := w.Acquire(c.Lock("name"), bg)
+			h := w.Acquire(bg, c.Lock("name"))
 			d.Fail(serverError("NOAUTH Authentication required."))
 			d.BreakNow()
 			_, err = c.Lock("other").Acquire(bg)
@@ -246,7 +246,7 @@ func TestAPrimaryThatDoesNotAnswerAnyMoreHasNotLostItsReplicas(t *testing.T) {
 	for _, failure := range []error{errors.New("connection reset"), serverError("READONLY You can't write against a read only replica.")} {
 		locktest.InFakeTime(t, func(w *locktest.World) {
 			c, d := w.Acking(redlatch.Config{Acks: redlatch.AcksAny}, 1, 1)
-			w.Release(w.Acquire(c.Lock("name"), bg))
+			w.Release(w.Acquire(bg, c.Lock("name")))
 			d.Answer(func(string, []string, int) (int, error) {
 				d.Fail(failure)
 				return 0, nil
@@ -255,7 +255,7 @@ func TestAPrimaryThatDoesNotAnswerAnyMoreHasNotLostItsReplicas(t *testing.T) {
 			w.WantAck(err, "name", 0, 1)
 			d.Fail(nil)
 			d.Follow(0, 0)
-			w.Release(w.Acquire(c.Lock("name"), bg)) // they have gone by now
+			w.Release(w.Acquire(bg, c.Lock("name"))) // they have gone by now
 		})
 	}
 }
@@ -267,7 +267,7 @@ func TestReplicasThatHaveGoneAreNotWaitedFor(t *testing.T) {
 		l := c.Lock("name")
 		took := func() time.Duration {
 			start := time.Now()
-			w.Release(w.Acquire(l, bg))
+			w.Release(w.Acquire(bg, l))
 			return time.Since(start)
 		}
 		took()

@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -20,7 +21,7 @@ func TestBadInputIsRefusedWithASentenceAndLosesNothing(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		l := c.Lock("orders")
-		h := w.Acquire(l, bg)
+		h := w.Acquire(bg, l)
 		var none context.Context
 		says := func(err error, words ...string) {
 			t.Helper()
@@ -107,7 +108,7 @@ func TestAnUnreachableServerIsErrUnavailableInTime(t *testing.T) {
 			t.Fatalf("Wait did not bound the outage: %v", d)
 		}
 		w.Server.SetError("")
-		w.Release(w.Acquire(c.Lock("orders"), bg))
+		w.Release(w.Acquire(bg, c.Lock("orders")))
 	})
 }
 
@@ -177,7 +178,7 @@ func TestATakeThatIsRefusedHalfWayLeavesNothing(t *testing.T) {
 			t.Parallel()
 			s := testserver.Start(t, kind)
 			s.MustDo("ACL", "SETUSER", "default", "-pexpire")
-			c := locktest.ClientOf(t, locktest.ConnectGoredis(t, s.Addr()), redlatch.Config{})
+			c := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
 			for name, acquire := range map[string]func(name string) error{
 				"plain": func(n string) error { _, err := c.Lock(n).Acquire(bg); return err },
 				"fair":  func(n string) error { _, err := c.FairLock(n).Acquire(bg); return err },
@@ -208,7 +209,7 @@ func TestATokenKeyOfAnotherTypeLeavesNoLock(t *testing.T) {
 		for name, l := range map[string]*redlatch.Lock{
 			"plain": c.FencedLock("a"), "fair": c.FairLock("b"), "write": c.ReadWriteLock("c").Write(), "group": c.GroupLock("d", "x"),
 		} {
-			h := w.Acquire(l, bg, redlatch.Fenced())
+			h := w.Acquire(bg, l, redlatch.Fenced())
 			w.Release(h)
 			counter := w.Server.Keys()
 			if len(counter) != 1 {

@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -25,7 +26,7 @@ func fill(s *testserver.Server, key string, n int) {
 // costs the server next to nothing.
 func TestNoScriptGoesThroughMoreThanALockHas(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
-		c := locktest.ClientOf(t, locktest.ConnectRueidis(t, s.Addr()), redlatch.Config{})
+		c := locktest.ClientOf(t, drivers.Rueidis.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
 		refused := func(what string, do func() error) {
 			t.Helper()
 			size, _ := s.MustDo("HLEN", "odd").(int64)
@@ -108,7 +109,7 @@ func TestAWildCountOfOnesOwnCostsNothing(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		rw := c.ReadWriteLock("orders")
 		for _, l := range []*redlatch.Lock{rw.Read(), rw.Write()} {
-			h := w.Acquire(l, bg)
+			h := w.Acquire(bg, l)
 			w.Server.HSet("orders", h.Owner(), "1000000000")
 			time.Sleep(5 * time.Minute)
 			if err := h.Err(); err != nil {
@@ -137,7 +138,7 @@ end`, "2", "redisson_lock_queue:{x}", "redisson_lock_timeout:{x}", strconv.Itoa(
 					}[what == "of redlatch"])
 				}
 				most, asked := 0, 0
-				d := &locktest.Tap{Redis: locktest.ConnectRueidis(t, s.Addr()), Hook: func(name string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+				d := &locktest.Tap{Redis: drivers.Rueidis.Open(t, drivers.Single(s.Addr())), Hook: func(name string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					if !strings.HasPrefix(name, "fairlock.") {
 						return next()
 					}
@@ -195,7 +196,7 @@ func TestASweepInPartsPassesOverNobodyWhoLives(t *testing.T) {
 		if took := time.Since(start); took > time.Second {
 			t.Errorf("it took %v", took)
 		}
-		next := w.Waiting(c.FairLock("orders"), bg)
+		next := w.Waiting(bg, c.FairLock("orders"))
 		w.Release(<-h)
 		w.Release(w.Got(next))
 		w.WantNothing()

@@ -63,7 +63,7 @@ func TestEventsNameTheLineThatAcquired(t *testing.T) {
 			again := at(l.Acquire(owner))
 			_ = lose(bg)
 			check(kind+" WithOwner", again, site)
-			outer := w.Acquire(l, bg)
+			outer := w.Acquire(bg, l)
 			site = at(l.Acquire(outer.Context()))
 			w.Release(outer)
 			_ = lose(bg)

@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -111,7 +112,7 @@ func TestAStoredNumberMakesNobodyPollWithoutPause(t *testing.T) {
 func TestAStoredNumberMakesNobodyPollWithoutPauseOnRealServers(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
 		var ran atomic.Int64
-		d := &locktest.Tap{Redis: locktest.ConnectRueidis(t, s.Addr()), Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+		d := &locktest.Tap{Redis: drivers.Rueidis.Open(t, drivers.Single(s.Addr())), Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			ran.Add(1)
 			return next()
 		}}
@@ -174,7 +175,7 @@ func TestWhatIsNoNumberIsNoTime(t *testing.T) {
 			w.Server.HSet("g", value, locktest.JavaOwner, expiry, text, count, "1", "other", locktest.JavaOwner)
 			ctx, cancel := context.WithTimeout(bg, 10*time.Second)
 			defer cancel()
-			h := w.Acquire(c.GroupLock("g", "v"), ctx)
+			h := w.Acquire(ctx, c.GroupLock("g", "v"))
 			own, _ := wire.GroupFields(value, h.Owner())
 			w.Server.HSet("g", own, text) // of ours: the next renewal puts it right
 			time.Sleep(30 * time.Second)

@@ -20,7 +20,7 @@ func TestErrorsAreTold(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		l := c.NonReentrantLock("orders")
-		h := w.Acquire(l, bg)
+		h := w.Acquire(bg, l)
 		tell := func(what string, err error, retryable bool, is ...string) {
 			t.Helper()
 			want := map[string]bool{}
@@ -49,7 +49,7 @@ func TestErrorsAreTold(t *testing.T) {
 		tell("a released hold", h.Err(), false, "not held")
 		tell("the end of a released hold", context.Cause(h.Context()), false, "not held")
 
-		h = w.Acquire(l, bg, redlatch.Lease(time.Second))
+		h = w.Acquire(bg, l, redlatch.Lease(time.Second))
 		tell("a hold", h.Err(), false)
 		time.Sleep(2 * time.Second)
 		tell("a hold whose lease is over", h.Err(), false, "lost")
@@ -64,7 +64,7 @@ func TestErrorsAreTold(t *testing.T) {
 		tell("and a context that is over", second(l.Acquire(short)), false, "unavailable", "deadline")
 		w.Server.SetError("")
 
-		h = w.Acquire(l, bg)
+		h = w.Acquire(bg, l)
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}

@@ -50,15 +50,15 @@ func runTour(w *locktest.World, x *tour) {
 	}
 	x.readWrite()
 	m := redlatch.MultiLock(x.a.Lock(x.prefix+"lock-1"), x.a.Lock(x.prefix+"lock-2"), x.a.FairLock(x.prefix+"lock-3"))
-	x.ReleaseMulti(x.AcquireMulti(m, bg, redlatch.Lease(time.Minute)))
+	x.ReleaseMulti(x.AcquireMulti(bg, m, redlatch.Lease(time.Minute)))
 	x.counts()
 }
 
 func (x *tour) lock(of func(*redlatch.Client, string) *redlatch.Lock, name string) {
 	la, lb := of(x.a, name), of(x.b, name)
-	h := x.Acquire(la, bg)
-	next := locktest.Later(func() *redlatch.Hold { return x.Acquire(lb, bg) })
-	local := locktest.Later(func() *redlatch.Hold { return x.Acquire(la, bg, redlatch.Lease(time.Hour+1500*time.Nanosecond)) })
+	h := x.Acquire(bg, la)
+	next := locktest.Later(func() *redlatch.Hold { return x.Acquire(bg, lb) })
+	local := locktest.Later(func() *redlatch.Hold { return x.Acquire(bg, la, redlatch.Lease(time.Hour+1500*time.Nanosecond)) })
 	time.Sleep(11 * time.Second) // a renewal
 	if h.Err() != nil {
 		x.Errorf("%s: %v", name, h.Err())
@@ -77,8 +77,8 @@ func (x *tour) lock(of func(*redlatch.Client, string) *redlatch.Lock, name strin
 		}
 		x.Release(h)
 	}
-	h = x.Acquire(la, bg)
-	next = locktest.Later(func() *redlatch.Hold { return x.Acquire(lb, bg) })
+	h = x.Acquire(bg, la)
+	next = locktest.Later(func() *redlatch.Hold { return x.Acquire(bg, lb) })
 	time.Sleep(3 * time.Second)
 	if _, err := lb.ForceRelease(bg); err != nil {
 		x.Errorf("%s: %v", name, err)
@@ -89,12 +89,12 @@ func (x *tour) lock(of func(*redlatch.Client, string) *redlatch.Lock, name strin
 
 func (x *tour) readWrite() {
 	a, b := x.a.ReadWriteLock(x.prefix+"lock-rw"), x.b.ReadWriteLock(x.prefix+"lock-rw").PreferWriters()
-	w := x.Acquire(a.Write(), bg)
-	r := x.Acquire(a.Read(), w.Context())
-	waiting := locktest.Later(func() *redlatch.Hold { return x.Acquire(b.Read(), bg) })
+	w := x.Acquire(bg, a.Write())
+	r := x.Acquire(w.Context(), a.Read())
+	waiting := locktest.Later(func() *redlatch.Hold { return x.Acquire(bg, b.Read()) })
 	time.Sleep(3 * time.Second)
 	x.Release(w)
-	writer := locktest.Later(func() *redlatch.Hold { return x.Acquire(b.Write(), bg) })
+	writer := locktest.Later(func() *redlatch.Hold { return x.Acquire(bg, b.Write()) })
 	x.Release(<-waiting)
 	x.Release(r)
 	x.Release(<-writer)
@@ -106,7 +106,7 @@ func (x *tour) counts() {
 	x.OK(err)
 	_, err = s.Drain(bg)
 	x.OK(err)
-	got := locktest.AcquiringPermits(x.b.Semaphore(x.prefix+"semaphore"), bg, 2)
+	got := locktest.AcquiringPermits(bg, x.b.Semaphore(x.prefix+"semaphore"), 2)
 	time.Sleep(3 * time.Second)
 	x.OK(s.AddPermits(bg, -1))
 	x.OK(s.Release(bg, 1<<30))
@@ -127,7 +127,7 @@ func (x *tour) counts() {
 	for range 2 {
 		_, err = l.TrySetCount(bg, 1)
 		x.OK(err)
-		wait := locktest.WaitFor(x.b.CountDownLatch(x.prefix+"latch"), bg)
+		wait := locktest.WaitFor(bg, x.b.CountDownLatch(x.prefix+"latch"))
 		time.Sleep(time.Second)
 		x.OK(l.CountDown(bg))
 		x.OK(<-wait)

@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -297,7 +298,7 @@ func TestListingsLeaveLargeKeysAlone(t *testing.T) {
 // Real servers write scores, and count channels and time, as the embedded one does.
 func TestInfoOfSynchronizersOnRealServers(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
-		c := locktest.ClientOf(t, locktest.ConnectGoredis(t, s.Addr()), redlatch.Config{})
+		c := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
 		raw, hex := permitID(0xfe)
 		dead, _ := permitID(0x80)
 		ever, _ := permitID(0x02)

@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -182,7 +183,7 @@ func TestInfoOfManyReadHolds(t *testing.T) {
 // Real servers write scores and count the time as the embedded one does.
 func TestInfoOfRealServers(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
-		c := locktest.ClientOf(t, locktest.ConnectGoredis(t, s.Addr()), redlatch.Config{})
+		c := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
 		until := time.Now().Add(time.Hour).UnixMilli()
 		ms := strconv.FormatInt(until, 10)
 		s.MustDo("HSET", "fair", locktest.JavaA+":1", "1")

@@ -17,8 +17,8 @@ func TestInfoSaysWhoHoldsALock(t *testing.T) {
 		if err != nil || info.Held() || info.Name != "orders" {
 			t.Fatalf("free: %+v, %v", info, err)
 		}
-		h := w.Acquire(l, bg)
-		inner := w.Acquire(l, h.Context())
+		h := w.Acquire(bg, l)
+		inner := w.Acquire(h.Context(), l)
 		info, err = l.Info(bg)
 		if err != nil || len(info.Holders) != 1 {
 			t.Fatalf("held: %+v, %v", info, err)
@@ -38,7 +38,7 @@ func TestLocksListsWhatLooksLikeALock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		for _, name := range []string{"orders:1", "orders:2", "stock:1"} {
-			w.Acquire(c.Lock(name), bg)
+			w.Acquire(bg, c.Lock(name))
 		}
 		w.Server.HSet("java", "0f8fad5b-d9cb-469f-a165-70867728950e:42", "1")
 		w.Server.SetTTL("java", time.Minute)

@@ -26,7 +26,7 @@ func TestLocksOfTwoTypesUnderOneNameLeaveEachOtherAlone(t *testing.T) {
 			t.Run(held+" and "+asked, func(t *testing.T) {
 				locktest.InFakeTime(t, func(w *locktest.World) {
 					c := w.Client(redlatch.Config{})
-					h := w.Acquire(of(c, "orders"), bg)
+					h := w.Acquire(bg, of(c, "orders"))
 					owners := func() map[string]string {
 						fields := w.Fields("orders")
 						maps.DeleteFunc(fields, func(field, _ string) bool { return strings.HasSuffix(field, ":expire_time") })
@@ -36,7 +36,7 @@ func TestLocksOfTwoTypesUnderOneNameLeaveEachOtherAlone(t *testing.T) {
 					if _, err := other(c, "orders").Try(bg); !errors.Is(err, redlatch.ErrBusy) {
 						t.Errorf("Try: %v", err)
 					}
-					got := locktest.Later(func() *redlatch.Hold { return w.Acquire(other(c, "orders"), bg) })
+					got := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, other(c, "orders")) })
 					time.Sleep(15 * time.Second) // polls, and a renewal
 					if after := owners(); !maps.Equal(before, after) || h.Err() != nil || !locktest.NoneYet(got) {
 						t.Fatalf("Redis shows %v, showed %v; the hold: %v", after, before, h.Err())
@@ -78,7 +78,7 @@ func TestATimeOfDayIsNoCountOfReads(t *testing.T) {
 		rw := c.ReadWriteLock("orders")
 		expiry, _ := wire.GroupFields("value", locktest.JavaOwner)
 		for _, force := range []bool{false, true} {
-			h := w.Acquire(rw.Read(), bg)
+			h := w.Acquire(bg, rw.Read())
 			w.Server.HSet("orders", expiry, strconv.FormatInt(time.Now().UnixMilli(), 10))
 			if force {
 				_, err := rw.Read().ForceRelease(bg)

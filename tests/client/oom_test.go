@@ -7,6 +7,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestAServerWithoutMemoryTakesBack(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, server *testserver.Server) {
 		client := func() *redlatch.Client {
-			return locktest.ClientOf(t, locktest.ConnectGoredis(t, server.Addr()), redlatch.Config{})
+			return locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(server.Addr())), redlatch.Config{})
 		}
 		a, b, c := client(), client(), client()
 		no := func(err error) {

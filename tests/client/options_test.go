@@ -88,7 +88,7 @@ func TestEveryTypeHeedsEveryOption(t *testing.T) {
 						t.Errorf("after %v: %v", want, h.Err())
 					}
 					_ = h.Release(bg)
-					next := w.Acquire(l, bg)
+					next := w.Acquire(bg, l)
 					if left := time.Until(next.Expires()); left < 29*time.Second {
 						t.Errorf("the next hold, without a lease, is trusted for %v", left)
 					}

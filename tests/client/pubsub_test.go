@@ -62,7 +62,7 @@ func TestAClientTellsOthersAsRedissonWould(t *testing.T) {
 					}
 				}
 				c, other := w.Tapped(redlatch.Config{PubSub: tt.mode}, d), w.Client(redlatch.Config{})
-				h := w.Acquire(other.Lock("orders"), bg)
+				h := w.Acquire(bg, other.Lock("orders"))
 				waiting := locktest.Later(func() error {
 					_, err := c.Lock("orders").Acquire(bg, redlatch.Wait(10*time.Second))
 					return err
@@ -102,7 +102,7 @@ func TestAnOutageBeforeTheKindOfPubSubIsKnown(t *testing.T) {
 		_, err = c.Lock("orders").Try(bg)
 		w.WantErr(err, redlatch.ErrUnavailable)
 		down.Store(false)
-		w.Release(w.Acquire(c.Lock("orders"), bg))
+		w.Release(w.Acquire(bg, c.Lock("orders")))
 	})
 }
 

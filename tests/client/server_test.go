@@ -25,8 +25,8 @@ func TestScriptsAreSentOnce(t *testing.T) {
 		p.Record(true)
 		c := w.ClientWith(w.DriverBy(p.Dial), redlatch.Config{})
 		for range 50 {
-			outer := w.Acquire(c.Lock("orders"), bg)
-			w.Release(w.Acquire(c.Lock("orders"), outer.Context()))
+			outer := w.Acquire(bg, c.Lock("orders"))
+			w.Release(w.Acquire(outer.Context(), c.Lock("orders")))
 			w.Release(outer)
 		}
 		bodies, hashes := map[string]int{}, 0
@@ -102,8 +102,8 @@ func TestRESP2IsEnough(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				holder, waiter := w.ClientWith(connect(w), redlatch.Config{}), w.ClientWith(connect(w), redlatch.Config{})
 				for range 20 {
-					h := w.Acquire(holder.Lock("orders"), bg)
-					waiting := locktest.Later(func() *redlatch.Hold { return w.Acquire(waiter.Lock("orders"), bg) })
+					h := w.Acquire(bg, holder.Lock("orders"))
+					waiting := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, waiter.Lock("orders")) })
 					time.Sleep(100 * time.Millisecond) // it has looked, and subscribed, and looked
 					w.Release(h)
 					start := time.Now()
@@ -125,7 +125,7 @@ func TestADriverMayKeepItsContext(t *testing.T) {
 		var kept context.Context
 		d := &locktest.Tap{Seen: func(ctx context.Context) { kept = ctx }}
 		c := w.Tapped(redlatch.Config{}, d)
-		w.Release(w.Acquire(c.Lock("orders"), bg))
+		w.Release(w.Acquire(bg, c.Lock("orders")))
 		defer func() {
 			if r := recover(); r != nil {
 				t.Errorf("panic: %v", r)

@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -23,8 +24,8 @@ func TestAReleaseDoesNotGiveALockToWhoWaitsForItsTwin(t *testing.T) {
 			a, b, c := w.Client(redlatch.Config{}), w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 			mine, twin := a.FairLock(names[0]), b.FairLock(names[1])
 			for range 5 {
-				h, other := w.Acquire(mine, bg), w.Acquire(twin, bg)
-				next := w.Waiting(c.FairLock(names[0]), bg)
+				h, other := w.Acquire(bg, mine), w.Acquire(bg, twin)
+				next := w.Waiting(bg, c.FairLock(names[0]))
 				time.Sleep(100 * time.Millisecond) // subscribed, and asked once more
 				w.Release(other)
 				time.Sleep(50 * time.Millisecond)
@@ -51,8 +52,8 @@ func TestAReleaseDoesNotGiveALockToWhoWaitsForItsTwin(t *testing.T) {
 func TestAForgedMessageGivesNoLock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		h := w.Acquire(a.FairLock("orders"), bg)
-		next := w.Waiting(b.FairLock("orders"), bg)
+		h := w.Acquire(bg, a.FairLock("orders"))
+		next := w.Waiting(bg, b.FairLock("orders"))
 		time.Sleep(100 * time.Millisecond)
 		for _, message := range []string{"1", "1 orders", "orders", "", "4503599627370496", "0"} {
 			if w.Server.Publish(wire.FairChannel("orders", w.Queue("orders")[0]), message) != 1 {
@@ -76,8 +77,8 @@ func TestANonceGivesALockOnce(t *testing.T) {
 		published := w.Eavesdrop()
 		seen := map[string]bool{}
 		for range 20 {
-			h := w.Acquire(a.FairLock("orders"), bg)
-			next := w.Waiting(b.FairLock("orders"), bg)
+			h := w.Acquire(bg, a.FairLock("orders"))
+			next := w.Waiting(bg, b.FairLock("orders"))
 			w.Release(h)
 			w.Release(w.Got(next))
 			for _, m := range published() {
@@ -146,9 +147,9 @@ func TestAClientThatUsesTwinNamesIsTold(t *testing.T) {
 		locktest.InFakeTime(t, func(w *locktest.World) {
 			c := w.Client(redlatch.Config{})
 			for _, name := range []string{"x", "{x}"} {
-				w.Release(w.Acquire(c.Lock(name), bg))
-				w.Release(w.Acquire(c.ReadWriteLock("rw"+name).Write(), bg))
-				w.Release(w.Acquire(c.GroupLock(strings.ReplaceAll("g"+name, "g{", "{g"), "v"), bg))
+				w.Release(w.Acquire(bg, c.Lock(name)))
+				w.Release(w.Acquire(bg, c.ReadWriteLock("rw"+name).Write()))
+				w.Release(w.Acquire(bg, c.GroupLock(strings.ReplaceAll("g"+name, "g{", "{g"), "v")))
 			}
 		})
 	})
@@ -159,7 +160,7 @@ func TestAMessageAboutALockDoesNotEndAHoldOfItsTwin(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		for i, l := range []*redlatch.Lock{c.Lock("x"), c.FairLock("x"), c.ReadWriteLock("x").Write(), c.GroupLock("x", "v")} {
-			h := w.Acquire(l, bg)
+			h := w.Acquire(bg, l)
 			revoke := func(name string) {
 				w.Server.HSet(wire.Prefix(wire.Revoke, name), h.Owner(), "1")
 				w.Server.Publish(wire.Control+":"+c.ID(), fmt.Sprintf(`{"op":"revoke","name":%q,"owner":%q,"from":"f","nonce":"1"}`, name, h.Owner()))
@@ -178,7 +179,7 @@ func TestAMessageAboutALockDoesNotEndAHoldOfItsTwin(t *testing.T) {
 
 func TestTwinFairLocksOnRealServers(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
-		a, b, c := locktest.ClientOf(t, locktest.ConnectGoredis(t, s.Addr()), redlatch.Config{}), locktest.ClientOf(t, locktest.ConnectRueidis(t, s.Addr()), redlatch.Config{}), locktest.ClientOf(t, locktest.ConnectRueidis(t, s.Addr()), redlatch.Config{})
+		a, b, c := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{}), locktest.ClientOf(t, drivers.Rueidis.Open(t, drivers.Single(s.Addr())), redlatch.Config{}), locktest.ClientOf(t, drivers.Rueidis.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
 		for range 10 {
 			h, err := a.FairLock("x").Acquire(bg)
 			if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -26,13 +27,13 @@ func TestACrowdThatGivesUpDoesNotLeaveOneByOne(t *testing.T) {
 		queue, timeouts, _ := locktest.FairKeys("x")
 		length := func() string { return fmt.Sprint(s.MustDo("LLEN", queue), s.MustDo("ZCARD", timeouts)) }
 		var releases atomic.Int64
-		d := &locktest.Tap{Redis: locktest.ConnectRueidis(t, s.Addr()), Hook: func(name string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+		d := &locktest.Tap{Redis: drivers.Rueidis.Open(t, drivers.Single(s.Addr())), Hook: func(name string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if name == "fairlock.release" {
 				releases.Add(1)
 			}
 			return next()
 		}}
-		c, other := locktest.ClientOf(t, d, redlatch.Config{}), locktest.ClientOf(t, locktest.ConnectRueidis(t, s.Addr()), redlatch.Config{})
+		c, other := locktest.ClientOf(t, d, redlatch.Config{}), locktest.ClientOf(t, drivers.Rueidis.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
 		h, err := other.FairLock("x").Acquire(bg)
 		if err != nil {
 			t.Fatal(err)
@@ -88,13 +89,13 @@ func TestWhoLeavesWithOthersTakesHisTimeOffThoseBehind(t *testing.T) {
 					return r, err
 				}})
 				stays := w.Client(redlatch.Config{})
-				h := w.Acquire(stays.FairLock("orders"), bg)
+				h := w.Acquire(bg, stays.FairLock("orders"))
 				ctx, cancel := context.WithCancel(bg)
 				defer cancel()
 				var left, stay []<-chan locktest.Outcome
 				for range each {
-					left = append(left, w.Waiting(c.FairLock("orders"), ctx), w.Waiting(c.FairLock("orders"), ctx))
-					stay = append(stay, w.Waiting(stays.FairLock("orders"), bg))
+					left = append(left, w.Waiting(ctx, c.FairLock("orders")), w.Waiting(ctx, c.FairLock("orders")))
+					stay = append(stay, w.Waiting(bg, stays.FairLock("orders")))
 				}
 				_, timeouts, _ := locktest.FairKeys("orders")
 				was := w.Queue("orders")
@@ -137,14 +138,14 @@ func TestWhoLeavesWithTheLockAndOthersGivesItOn(t *testing.T) {
 			return next()
 		}})
 		other := w.Client(redlatch.Config{})
-		h := w.Acquire(other.FairLock("orders"), bg)
+		h := w.Acquire(bg, other.FairLock("orders"))
 		ctx, cancel := context.WithCancel(bg)
 		defer cancel()
 		var left []<-chan locktest.Outcome
 		for range 6 {
-			left = append(left, w.Waiting(c.FairLock("orders"), ctx))
+			left = append(left, w.Waiting(ctx, c.FairLock("orders")))
 		}
-		next := w.Waiting(other.FairLock("orders"), bg)
+		next := w.Waiting(bg, other.FairLock("orders"))
 		slow.Store(true)
 		w.Release(h) // it is the first one's, who does not know it yet
 		cancel()
@@ -175,12 +176,12 @@ func TestTheDebtsOfACrowdArePaidTogether(t *testing.T) {
 			return r, err
 		}})
 		other := w.Client(redlatch.Config{})
-		h := w.Acquire(other.FairLock("orders"), bg, redlatch.Lease(time.Hour))
+		h := w.Acquire(bg, other.FairLock("orders"), redlatch.Lease(time.Hour))
 		ctx, cancel := context.WithCancel(bg)
 		defer cancel()
 		var left []<-chan locktest.Outcome
 		for range crowd {
-			left = append(left, w.Waiting(c.FairLock("orders"), ctx))
+			left = append(left, w.Waiting(ctx, c.FairLock("orders")))
 		}
 		lost.Store(true)
 		time.Sleep(5 * time.Second) // all have asked

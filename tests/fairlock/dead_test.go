@@ -33,12 +33,12 @@ func TestWaitersOfADeadClientDelayTheQueueBySecondsNotMinutes(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				a, c := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 				b := w.Mortal()
-				h := w.Acquire(a.FairLock("orders"), bg)
+				h := w.Acquire(bg, a.FairLock("orders"))
 				for range 3 {
-					w.Waiting(b.FairLock("orders"), bg)
+					w.Waiting(bg, b.FairLock("orders"))
 				}
-				next := w.Waiting(c.FairLock("orders"), bg)
-				behind := w.Waiting(a.FairLock("orders"), bg)
+				next := w.Waiting(bg, c.FairLock("orders"))
+				behind := w.Waiting(bg, a.FairLock("orders"))
 				_, timeouts, _ := locktest.FairKeys("orders")
 				last := w.Queue("orders")[4]
 				score, _ := w.Server.ZScore(timeouts, last)
@@ -69,9 +69,9 @@ func TestALockOfADeadHolderPassesAfterItsTTL(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a := w.Mortal()
 		b, c := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		w.Acquire(a.FairLock("orders"), bg)
-		next := w.Waiting(b.FairLock("orders"), bg)
-		last := w.Waiting(c.FairLock("orders"), bg)
+		w.Acquire(bg, a.FairLock("orders"))
+		next := w.Waiting(bg, b.FairLock("orders"))
+		last := w.Waiting(bg, c.FairLock("orders"))
 		a.Dead.Store(true)
 		start := time.Now()
 		w.Release(w.Got(next))
@@ -87,10 +87,10 @@ func TestALockOfADeadHolderPassesAfterItsTTL(t *testing.T) {
 func TestLongWaitsKeepTheirPlaces(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Mortal(), w.Mortal()
-		h := w.Acquire(a.FairLock("orders"), bg)
+		h := w.Acquire(bg, a.FairLock("orders"))
 		var waits []<-chan locktest.Outcome
 		for i := range 6 {
-			waits = append(waits, w.Waiting([]*locktest.Mortal{a, b}[i%2].FairLock("orders"), bg))
+			waits = append(waits, w.Waiting(bg, []*locktest.Mortal{a, b}[i%2].FairLock("orders")))
 		}
 		for _, next := range waits {
 			time.Sleep(4 * time.Minute)
@@ -110,8 +110,8 @@ func TestLongWaitsKeepTheirPlaces(t *testing.T) {
 func TestTheHeadOfTheQueueIsKeptFromRedissonsSweep(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		h := w.Acquire(a.FairLock("orders"), bg)
-		next := w.Waiting(b.FairLock("orders"), bg)
+		h := w.Acquire(bg, a.FairLock("orders"))
+		next := w.Waiting(bg, b.FairLock("orders"))
 		_, timeouts, _ := locktest.FairKeys("orders")
 		for range 20 {
 			time.Sleep(time.Minute)
@@ -132,8 +132,8 @@ func TestTheHeadOfTheQueueIsKeptFromRedissonsSweep(t *testing.T) {
 func TestAWaiterOfRedissonBehindALongWaitIsNotForgotten(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b, c := w.Client(redlatch.Config{}), w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		h := w.Acquire(a.FairLock("orders"), bg)
-		first, second := w.Waiting(b.FairLock("orders"), bg), w.Waiting(c.FairLock("orders"), bg)
+		h := w.Acquire(bg, a.FairLock("orders"))
+		first, second := w.Waiting(bg, b.FairLock("orders")), w.Waiting(bg, c.FairLock("orders"))
 		time.Sleep(11 * time.Minute)
 		java1, wait1 := javaBehind(w, "orders", 1)
 		time.Sleep(6 * time.Minute)
@@ -161,9 +161,9 @@ func TestALiveWaiterThatWasEvictedLinesUpAgainAndTellsOfIt(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, c := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		b := w.Mortal()
-		h := w.Acquire(a.FairLock("orders"), bg)
-		evicted := w.Waiting(b.FairLock("orders"), bg)
-		other := w.Waiting(c.FairLock("orders"), bg)
+		h := w.Acquire(bg, a.FairLock("orders"))
+		evicted := w.Waiting(bg, b.FairLock("orders"))
+		other := w.Waiting(bg, c.FairLock("orders"))
 		queue, timeouts, _ := locktest.FairKeys("orders")
 		id, _ := w.Server.Lpop(queue)
 		_, _ = w.Server.ZRem(timeouts, id)
@@ -186,9 +186,9 @@ func TestAClientThatWasThoughtDeadLinesUpAgain(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, c := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		b := w.Mortal()
-		h := w.Acquire(a.FairLock("orders"), bg)
-		paused := w.Waiting(b.FairLock("orders"), bg)
-		other := w.Waiting(c.FairLock("orders"), bg)
+		h := w.Acquire(bg, a.FairLock("orders"))
+		paused := w.Waiting(bg, b.FairLock("orders"))
+		other := w.Waiting(bg, c.FairLock("orders"))
 		b.Dead.Store(true)
 		time.Sleep(9 * time.Second)
 		if ids := w.Queue("orders"); len(ids) != 1 {
@@ -211,8 +211,8 @@ func TestAHeadWithoutAScoreIsSwept(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		queue, _, _ := locktest.FairKeys("orders")
-		h := w.Acquire(a.FairLock("orders"), bg)
-		next := w.Waiting(b.FairLock("orders"), bg)
+		h := w.Acquire(bg, a.FairLock("orders"))
+		next := w.Waiting(bg, b.FairLock("orders"))
 		for _, remnant := range []string{"0f8fad5b-d9cb-469f-a165-70867728950e:1", a.ID() + ":77", "x"} {
 			_, _ = w.Server.Lpush(queue, remnant)
 		}
@@ -235,10 +235,10 @@ func TestAQueueThatLostOneOfItsKeysRecovers(t *testing.T) {
 		t.Run(key, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				a, b, c := w.Client(redlatch.Config{}), w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-				h := w.Acquire(a.FairLock("orders"), bg)
+				h := w.Acquire(bg, a.FairLock("orders"))
 				var waits []<-chan locktest.Outcome
 				for i := range 6 {
-					waits = append(waits, w.Waiting([]*redlatch.Client{b, c}[i%2].FairLock("orders"), bg))
+					waits = append(waits, w.Waiting(bg, []*redlatch.Client{b, c}[i%2].FairLock("orders")))
 				}
 				w.Server.Del(key)
 				time.Sleep(3 * time.Second)
@@ -265,9 +265,9 @@ func TestWaitersOfRedissonAreServedInTheirOrder(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		published := w.Eavesdrop()
-		h := w.Acquire(a.FairLock("orders"), bg)
+		h := w.Acquire(bg, a.FairLock("orders"))
 		java1 := w.JavaWaiter("orders", 1, 6*time.Minute)
-		ours := w.Waiting(b.FairLock("orders"), bg)
+		ours := w.Waiting(bg, b.FairLock("orders"))
 		_, timeouts, _ := locktest.FairKeys("orders")
 		ids := w.Queue("orders")
 		s1, _ := w.Server.ZScore(timeouts, ids[0])
@@ -312,10 +312,10 @@ func TestWaitersOfRedissonAreServedInTheirOrder(t *testing.T) {
 func TestADeadWaiterOfRedissonIsSweptWhenItsScoreHasPassed(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Mortal()
-		h := w.Acquire(a.FairLock("orders"), bg)
+		h := w.Acquire(bg, a.FairLock("orders"))
 		start := time.Now()
 		w.JavaWaiter("orders", 1, time.Minute)
-		ours := w.Waiting(b.FairLock("orders"), bg)
+		ours := w.Waiting(bg, b.FairLock("orders"))
 		w.Release(h)
 		published := w.Eavesdrop()
 		time.Sleep(50 * time.Second)
@@ -343,8 +343,8 @@ func TestADeadWaiterOfRedissonIsSweptWhenItsScoreHasPassed(t *testing.T) {
 func TestAFloodOfMessagesDoesNotMakeAWaiterSpin(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Mortal()
-		h := w.Acquire(a.FairLock("orders"), bg)
-		ours := w.Waiting(b.FairLock("orders"), bg)
+		h := w.Acquire(bg, a.FairLock("orders"))
+		ours := w.Waiting(bg, b.FairLock("orders"))
 		channel := "redisson_lock__channel:{orders}:" + w.Queue("orders")[0]
 		before := b.Takes.Load()
 		for range 10_000 {
@@ -369,9 +369,9 @@ func TestTheHeadOfTheQueuePollsEverySecond(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a := w.Client(redlatch.Config{})
 		b, c := w.Mortal(), w.Mortal()
-		h := w.Acquire(a.FairLock("orders"), bg)
-		head := w.Waiting(b.FairLock("orders"), bg)
-		tail := w.Waiting(c.FairLock("orders"), bg)
+		h := w.Acquire(bg, a.FairLock("orders"))
+		head := w.Waiting(bg, b.FairLock("orders"))
+		tail := w.Waiting(bg, c.FairLock("orders"))
 		time.Sleep(time.Second)
 		nb, nc := b.Takes.Load(), c.Takes.Load()
 		time.Sleep(60 * time.Second)
@@ -398,13 +398,13 @@ func TestTheHeadOfTheQueuePollsEverySecond(t *testing.T) {
 func TestAReleaseWakesTheHeadOnly(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a := w.Client(redlatch.Config{})
-		h := w.Acquire(a.FairLock("orders"), bg)
+		h := w.Acquire(bg, a.FairLock("orders"))
 		var crowd []*locktest.Mortal
 		var waits []<-chan locktest.Outcome
 		for range 20 {
 			m := w.Mortal()
 			crowd = append(crowd, m)
-			waits = append(waits, w.Waiting(m.FairLock("orders"), bg))
+			waits = append(waits, w.Waiting(bg, m.FairLock("orders")))
 		}
 		published := w.Eavesdrop()
 		synctest.Wait()
@@ -441,8 +441,8 @@ func TestAReleaseUnderWayIsNotOvertakenByItsOwnClient(t *testing.T) {
 			}
 			return next()
 		}})
-		h := w.Acquire(c.FairLock("orders"), bg)
-		next := w.Waiting(c.FairLock("orders"), bg)
+		h := w.Acquire(bg, c.FairLock("orders"))
+		next := w.Waiting(bg, c.FairLock("orders"))
 		channel := "redisson_lock__channel:{orders}:" + w.Queue("orders")[0]
 		released := locktest.Later(func() error { return h.Release(bg) })
 		time.Sleep(time.Millisecond)
@@ -462,10 +462,10 @@ func TestAReleaseUnderWayIsNotOvertakenByItsOwnClient(t *testing.T) {
 func TestTheWaitersOfADeletedFairLockLineUpAgain(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Mortal()
-		h := w.Acquire(a.FairLock("orders"), bg)
+		h := w.Acquire(bg, a.FairLock("orders"))
 		var waits []<-chan locktest.Outcome
 		for range 3 {
-			waits = append(waits, w.Waiting(b.FairLock("orders"), bg))
+			waits = append(waits, w.Waiting(bg, b.FairLock("orders")))
 		}
 		queue, timeouts, _ := locktest.FairKeys("orders")
 		for _, key := range []string{"orders", queue, timeouts} {

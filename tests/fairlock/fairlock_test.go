@@ -22,7 +22,7 @@ import (
 func TestFairLockIsGivenInTheOrderOfAskingAcrossProcessesAndGoroutines(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		clients := []*redlatch.Client{w.Client(redlatch.Config{}), w.Client(redlatch.Config{}), w.Client(redlatch.Config{})}
-		h := w.Acquire(clients[0].FairLock("orders"), bg)
+		h := w.Acquire(bg, clients[0].FairLock("orders"))
 		var order []int
 		var wg sync.WaitGroup
 		for i := range 60 {
@@ -67,12 +67,12 @@ func TestGoroutinesOfOneProcessStandInTheQueueInTheOrderOfTheirCalls(t *testing.
 			return next()
 		}})
 		other := w.Client(redlatch.Config{})
-		h := w.Acquire(other.FairLock("orders"), bg)
+		h := w.Acquire(bg, other.FairLock("orders"))
 		var order []int
 		var wg sync.WaitGroup
 		for i := range 20 {
 			wg.Go(func() {
-				h := w.Acquire(c.FairLock("orders"), bg)
+				h := w.Acquire(bg, c.FairLock("orders"))
 				order = append(order, i)
 				w.Release(h)
 			})
@@ -97,10 +97,10 @@ func TestACallerWhoseRequestHangsKeepsNobodyFromTheQueue(t *testing.T) {
 			}
 			return next()
 		}})
-		first := locktest.Later(func() *redlatch.Hold { return w.Acquire(c.FairLock("orders"), bg) })
+		first := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, c.FairLock("orders")) })
 		time.Sleep(time.Millisecond)
 		start := time.Now()
-		h := w.Acquire(c.FairLock("orders"), bg)
+		h := w.Acquire(bg, c.FairLock("orders"))
 		if d := time.Since(start); d > 1100*time.Millisecond {
 			t.Errorf("kept out for %v", d)
 		}
@@ -113,7 +113,7 @@ func TestACallerWhoseRequestHangsKeepsNobodyFromTheQueue(t *testing.T) {
 func TestTryOfAFairLockNeverQueuesAndOvertakesNobody(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b, c := w.Client(redlatch.Config{}), w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		h := w.Acquire(a.FairLock("orders"), bg)
+		h := w.Acquire(bg, a.FairLock("orders"))
 		_, err := c.FairLock("orders").Try(bg)
 		var busy *redlatch.BusyError
 		if !errors.As(err, &busy) || busy.Owner != h.Owner() || busy.TTL <= 0 {
@@ -125,7 +125,7 @@ func TestTryOfAFairLockNeverQueuesAndOvertakesNobody(t *testing.T) {
 		if ids := w.Queue("orders"); len(ids) > 0 {
 			t.Errorf("Try has queued: %q", ids)
 		}
-		next := w.Waiting(b.FairLock("orders"), bg)
+		next := w.Waiting(bg, b.FairLock("orders"))
 		// The lock is free, but it is the waiter's turn, who has not taken it yet.
 		w.Server.Del("orders")
 		for _, who := range []*redlatch.Client{a, b, c} {
@@ -148,9 +148,9 @@ func TestAFairLockIsReenteredWithoutQueueingAndReleasedOnce(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		l := c.FairLock("orders")
-		outer := w.Acquire(l, bg)
-		next := w.Waiting(other.FairLock("orders"), bg)
-		inner := w.Acquire(l, outer.Context())
+		outer := w.Acquire(bg, l)
+		next := w.Waiting(bg, other.FairLock("orders"))
+		inner := w.Acquire(outer.Context(), l)
 		if w.Count(inner) != "2" || inner.Owner() != outer.Owner() {
 			t.Fatalf("count %s", w.Count(inner))
 		}
@@ -165,7 +165,7 @@ func TestAFairLockIsReenteredWithoutQueueingAndReleasedOnce(t *testing.T) {
 		w.Release(w.Got(next))
 
 		ctx := redlatch.WithOwner(bg)
-		one, two := w.Acquire(l, ctx), w.Acquire(l, ctx)
+		one, two := w.Acquire(ctx, l), w.Acquire(ctx, l)
 		if w.Count(two) != "2" {
 			t.Errorf("under WithOwner: count %s", w.Count(two))
 		}
@@ -178,8 +178,8 @@ func TestAFairLockIsReenteredWithoutQueueingAndReleasedOnce(t *testing.T) {
 func TestTheWatchdogKeepsAFairLockAndALeaseEndsInTime(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		h := w.Acquire(c.FairLock("orders"), bg)
-		next := w.Waiting(other.FairLock("orders"), bg, redlatch.Lease(5*time.Second))
+		h := w.Acquire(bg, c.FairLock("orders"))
+		next := w.Waiting(bg, other.FairLock("orders"), redlatch.Lease(5*time.Second))
 		time.Sleep(10 * time.Minute) // longer than anybody's allowance
 		if err := h.Err(); err != nil || !locktest.NoneYet(next) {
 			t.Fatalf("after ten minutes: %v", err)
@@ -192,7 +192,7 @@ func TestTheWatchdogKeepsAFairLockAndALeaseEndsInTime(t *testing.T) {
 		if err := leased.Extend(bg, 8*time.Second); err != nil || w.Server.TTL("orders") < 7*time.Second {
 			t.Errorf("Extend: %v, TTL %v", err, w.Server.TTL("orders"))
 		}
-		after := w.Waiting(c.FairLock("orders"), bg)
+		after := w.Waiting(bg, c.FairLock("orders"))
 		h = w.Got(after)
 		if leased.Err() == nil {
 			t.Error("given away before the holder was told")
@@ -206,8 +206,8 @@ func TestTheWatchdogKeepsAFairLockAndALeaseEndsInTime(t *testing.T) {
 func TestMaxHoldEndsAHoldOfAFairLock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{MaxHold: time.Minute}), w.Client(redlatch.Config{})
-		h := w.Acquire(c.FairLock("orders"), bg)
-		next := w.Waiting(other.FairLock("orders"), bg)
+		h := w.Acquire(bg, c.FairLock("orders"))
+		next := w.Waiting(bg, other.FairLock("orders"))
 		start := time.Now()
 		w.Release(w.Got(next))
 		if d := time.Since(start); d < 80*time.Second || d > 91*time.Second { // when its lease ends in Redis
@@ -221,8 +221,8 @@ func TestMaxHoldEndsAHoldOfAFairLock(t *testing.T) {
 func TestFairLockTokensRise(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		h := w.Acquire(a.FairLock("orders"), bg, redlatch.Fenced())
-		next := w.Waiting(b.FairLock("orders"), bg, redlatch.Fenced())
+		h := w.Acquire(bg, a.FairLock("orders"), redlatch.Fenced())
+		next := w.Waiting(bg, b.FairLock("orders"), redlatch.Fenced())
 		if _, err := b.FairLock("orders").Try(bg, redlatch.Fenced()); !errors.Is(err, redlatch.ErrBusy) {
 			t.Error(err)
 		}
@@ -244,8 +244,8 @@ func TestForceReleaseOfAFairLockRevokesAndCallsTheNext(t *testing.T) {
 				if whose == "own" {
 					forcer = c
 				}
-				h := w.Acquire(c.FairLock("orders"), bg)
-				next := w.Waiting(other.FairLock("orders"), bg)
+				h := w.Acquire(bg, c.FairLock("orders"))
+				next := w.Waiting(bg, other.FairLock("orders"))
 				start := time.Now()
 				if freed, err := forcer.FairLock("orders").ForceRelease(bg); err != nil || !freed {
 					t.Fatalf("freed %v, %v", freed, err)
@@ -270,7 +270,7 @@ func TestForceReleaseOfADeadHoldersFairLockCallsTheNext(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		w.Server.HSet("orders", wire.Owner(wire.NewClientID(), 7), "2")
 		w.Server.SetTTL("orders", time.Hour)
-		next := w.Waiting(c.FairLock("orders"), bg)
+		next := w.Waiting(bg, c.FairLock("orders"))
 		start := time.Now()
 		if freed, err := c.FairLock("orders").ForceRelease(bg); err != nil || !freed {
 			t.Fatalf("freed %v, %v", freed, err)
@@ -289,10 +289,10 @@ func TestWaitingForAFairLockOfTheOwnProcessIsReported(t *testing.T) {
 		var events []redlatch.SlowWaitEvent
 		c := w.Client(redlatch.Config{SlowWait: 5 * time.Second, Events: redlatch.Events{SlowWait: func(e redlatch.SlowWaitEvent) { events = append(events, e) }}})
 		other := w.Client(redlatch.Config{})
-		h := w.Acquire(c.FairLock("orders"), bg)
-		foreign := w.Acquire(other.FairLock("foreign"), bg)
-		next := w.Waiting(c.FairLock("orders"), bg)
-		far := w.Waiting(c.FairLock("foreign"), bg)
+		h := w.Acquire(bg, c.FairLock("orders"))
+		foreign := w.Acquire(bg, other.FairLock("foreign"))
+		next := w.Waiting(bg, c.FairLock("orders"))
+		far := w.Waiting(bg, c.FairLock("foreign"))
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if len(events) != 1 || events[0].Name != "orders" || events[0].Waited < 5*time.Second || events[0].Waited > 5100*time.Millisecond ||
@@ -312,8 +312,8 @@ func TestTheLossOfAFairLockIsToldAtTheNextRenewal(t *testing.T) {
 		var lost atomic.Int64
 		c := w.Client(redlatch.Config{Events: redlatch.Events{Lost: func(redlatch.LostEvent) { lost.Add(1) }}})
 		other := w.Client(redlatch.Config{})
-		h := w.Acquire(c.FairLock("orders"), bg)
-		next := w.Waiting(other.FairLock("orders"), bg)
+		h := w.Acquire(bg, c.FairLock("orders"))
+		next := w.Waiting(bg, other.FairLock("orders"))
 		w.Server.Del("orders") // nobody tells the holder, but the next renewal does
 		w.Release(w.Got(next))
 		time.Sleep(11 * time.Second)
@@ -336,7 +336,7 @@ func TestADroppedHoldOfAFairLockIsReleased(t *testing.T) {
 		runtime.GC()
 		select {
 		case <-dropped:
-			w.Release(w.Acquire(c.FairLock("orders"), bg)) // comes through only if it was released
+			w.Release(w.Acquire(bg, c.FairLock("orders"))) // comes through only if it was released
 			return
 		case <-time.After(10 * time.Millisecond):
 		}
@@ -350,14 +350,14 @@ func TestTheQueueOfAFairLockIsRedissons(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				a, b, c := w.Client(redlatch.Config{}), w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 				published := w.Eavesdrop()
-				h := w.Acquire(a.FairLock(name), bg, redlatch.Lease(10*time.Second))
+				h := w.Acquire(bg, a.FairLock(name), redlatch.Lease(10*time.Second))
 				if keys := w.Server.Keys(); !slices.Equal(keys, []string{name}) || w.Count(h) != "1" {
 					t.Fatalf("without waiters: keys %q, count %s", keys, w.Count(h))
 				}
 				time.Sleep(time.Second)
 				start := time.Now().UnixMilli()
-				nb := w.Waiting(b.FairLock(name), bg, redlatch.Lease(10*time.Second))
-				nc := w.Waiting(c.FairLock(name), bg)
+				nb := w.Waiting(bg, b.FairLock(name), redlatch.Lease(10*time.Second))
+				nc := w.Waiting(bg, c.FairLock(name))
 				ids := w.Queue(name)
 				if fmt.Sprint(ids) != fmt.Sprintf("[%s:1 %s:1]", b.ID(), c.ID()) {
 					t.Fatalf("queue %q", ids)

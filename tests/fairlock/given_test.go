@@ -18,8 +18,8 @@ func TestAFairLockIsHandedOverWithOneRequest(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, byA := w.Counted(redlatch.Config{})
 		b, byB := w.Counted(redlatch.Config{})
-		h := w.Acquire(a.FairLock("orders"), bg)
-		next := w.Waiting(b.FairLock("orders"), bg)
+		h := w.Acquire(bg, a.FairLock("orders"))
+		next := w.Waiting(bg, b.FairLock("orders"))
 		byA()
 		byB()
 		w.Release(h)
@@ -50,8 +50,8 @@ func TestAGivenLockIsSoonKeptLikeAnyOther(t *testing.T) {
 			return next()
 		}})
 		for range 3 {
-			h := w.Acquire(a.FairLock("orders"), bg)
-			next := w.Waiting(b.FairLock("orders"), bg)
+			h := w.Acquire(bg, a.FairLock("orders"))
+			next := w.Waiting(bg, b.FairLock("orders"))
 			time.Sleep(time.Minute)
 			w.Release(h)
 			h = w.Got(next)
@@ -81,8 +81,8 @@ func TestWhoCannotBeGivenTheLockIsToldToTakeIt(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				a := w.Client(redlatch.Config{})
 				b, byB := w.Counted(redlatch.Config{})
-				before := w.Acquire(a.FairLock("orders"), bg, opts...)
-				next := w.Waiting(b.FairLock("orders"), bg, opts...)
+				before := w.Acquire(bg, a.FairLock("orders"), opts...)
+				next := w.Waiting(bg, b.FairLock("orders"), opts...)
 				published := w.Eavesdrop()
 				byB()
 				w.Release(before)
@@ -103,8 +103,8 @@ func TestWhoCannotBeGivenTheLockIsToldToTakeIt(t *testing.T) {
 	t.Run("with a short watchdog", func(t *testing.T) {
 		locktest.InFakeTime(t, func(w *locktest.World) {
 			a, b := w.Client(redlatch.Config{}), w.Tapped(redlatch.Config{WatchdogTimeout: 3 * time.Second}, &locktest.Tap{Timeout: 100 * time.Millisecond})
-			h := w.Acquire(a.FairLock("orders"), bg)
-			next := w.Waiting(b.FairLock("orders"), bg)
+			h := w.Acquire(bg, a.FairLock("orders"))
+			next := w.Waiting(bg, b.FairLock("orders"))
 			w.Release(h)
 			h = w.Got(next)
 			if ttl := w.Server.TTL("orders"); ttl > 3*time.Second {
@@ -119,8 +119,8 @@ func TestALostMessageOfAGivenLockCostsAPoll(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, d := w.Client(redlatch.Config{}), &locktest.Tap{Deaf: true}
 		b := w.Tapped(redlatch.Config{}, d)
-		h := w.Acquire(a.FairLock("orders"), bg)
-		next := w.Waiting(b.FairLock("orders"), bg)
+		h := w.Acquire(bg, a.FairLock("orders"))
+		next := w.Waiting(bg, b.FairLock("orders"))
 		start := time.Now()
 		w.Release(h)
 		h = w.Got(next)
@@ -150,8 +150,8 @@ func TestAMessageThatComesTooLateGivesNothing(t *testing.T) {
 					}
 				}}
 				a, b := w.Client(redlatch.Config{}), w.Tapped(redlatch.Config{OutageTimeout: time.Minute}, d)
-				h := w.Acquire(a.FairLock("orders"), bg)
-				next := w.Waiting(b.FairLock("orders"), bg)
+				h := w.Acquire(bg, a.FairLock("orders"))
+				next := w.Waiting(bg, b.FairLock("orders"))
 				close(cut)
 				w.Release(h)
 				time.Sleep(after + time.Second)
@@ -160,7 +160,7 @@ func TestAMessageThatComesTooLateGivesNothing(t *testing.T) {
 				}
 				var other *redlatch.Hold
 				if after > 8*time.Second {
-					other = w.Acquire(a.FairLock("orders"), bg)
+					other = w.Acquire(bg, a.FairLock("orders"))
 				}
 				d.Off.Store(true)
 				if other != nil {
@@ -190,13 +190,13 @@ func TestAnOldMessageToOneThatIsInTheQueueAgainGivesNothing(t *testing.T) {
 			return next()
 		}}
 		a, b := w.Client(redlatch.Config{}), w.Tapped(redlatch.Config{OutageTimeout: time.Minute}, d)
-		h := w.Acquire(a.FairLock("orders"), bg)
-		next := w.Waiting(b.FairLock("orders"), bg)
+		h := w.Acquire(bg, a.FairLock("orders"))
+		next := w.Waiting(bg, b.FairLock("orders"))
 		time.Sleep(100 * time.Millisecond) // b has subscribed, and has asked once more
 		cut.Store(true)
 		w.Release(h)
 		time.Sleep(7 * time.Second)
-		h = w.Acquire(a.FairLock("orders"), bg)
+		h = w.Acquire(bg, a.FairLock("orders"))
 		cut.Store(false)
 		time.Sleep(4 * time.Second)
 		if len(w.Queue("orders")) != 1 || !locktest.NoneYet(next) {
@@ -212,9 +212,9 @@ func TestAnOldMessageToOneThatIsInTheQueueAgainGivesNothing(t *testing.T) {
 func TestADeadWaiterThatIsGivenTheLockDelaysTheNextBySeconds(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, c, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{}), w.Mortal()
-		h := w.Acquire(a.FairLock("orders"), bg)
-		w.Waiting(b.FairLock("orders"), bg)
-		next := w.Waiting(c.FairLock("orders"), bg)
+		h := w.Acquire(bg, a.FairLock("orders"))
+		w.Waiting(bg, b.FairLock("orders"))
+		next := w.Waiting(bg, c.FairLock("orders"))
 		b.Dead.Store(true)
 		_ = b.Close()
 		start := time.Now()
@@ -233,9 +233,9 @@ func TestAGivenLockThatNobodyWantsAnyMoreGoesToTheNext(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b, c := w.Client(redlatch.Config{}), w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		for range 50 {
-			h := w.Acquire(a.FairLock("orders"), bg)
+			h := w.Acquire(bg, a.FairLock("orders"))
 			ctx, cancel := context.WithCancel(bg)
-			unsure, last := w.Waiting(b.FairLock("orders"), ctx), w.Waiting(c.FairLock("orders"), bg)
+			unsure, last := w.Waiting(ctx, b.FairLock("orders")), w.Waiting(bg, c.FairLock("orders"))
 			go cancel()
 			w.Release(h)
 			if o := <-unsure; o.Err == nil {
@@ -256,8 +256,8 @@ func TestALockThatIsGivenToAClientThatClosesGoesToTheNext(t *testing.T) {
 		a, c := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		for range 30 {
 			b := w.Client(redlatch.Config{})
-			h := w.Acquire(a.FairLock("orders"), bg)
-			unsure, last := w.Waiting(b.FairLock("orders"), bg), w.Waiting(c.FairLock("orders"), bg)
+			h := w.Acquire(bg, a.FairLock("orders"))
+			unsure, last := w.Waiting(bg, b.FairLock("orders")), w.Waiting(bg, c.FairLock("orders"))
 			closed := locktest.Later(b.Close)
 			w.Release(h)
 			start := time.Now()
@@ -284,8 +284,8 @@ func TestALockThatIsGivenToAClientThatClosesGoesToTheNext(t *testing.T) {
 func TestAGivenLockThatIsForcedIsLost(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		h := w.Acquire(a.FairLock("orders"), bg)
-		next := w.Waiting(b.FairLock("orders"), bg)
+		h := w.Acquire(bg, a.FairLock("orders"))
+		next := w.Waiting(bg, b.FairLock("orders"))
 		w.Release(h)
 		h = w.Got(next)
 		if ok, err := a.FairLock("orders").ForceRelease(bg); !ok || err != nil {
@@ -305,8 +305,8 @@ func TestAGivenLockThatIsForcedIsLost(t *testing.T) {
 func TestAGivenLockThatIsForcedBeforeItsWaiterKnowsIsNotBelievedIn(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, c, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{}), w.Tapped(redlatch.Config{}, &locktest.Tap{Late: 500 * time.Millisecond})
-		h := w.Acquire(a.FairLock("orders"), bg)
-		first, second := w.Waiting(b.FairLock("orders"), bg), w.Waiting(c.FairLock("orders"), bg)
+		h := w.Acquire(bg, a.FairLock("orders"))
+		first, second := w.Waiting(bg, b.FairLock("orders")), w.Waiting(bg, c.FairLock("orders"))
 		time.Sleep(100 * time.Millisecond) // b has subscribed, and has asked once more
 		w.Release(h)
 		time.Sleep(100 * time.Millisecond)
@@ -340,8 +340,8 @@ func TestAGivenLockOutlivesRenewalsWithoutAnAnswer(t *testing.T) {
 			}
 			return next()
 		}})
-		h := w.Acquire(a.FairLock("orders"), bg)
-		next := w.Waiting(b.FairLock("orders"), bg)
+		h := w.Acquire(bg, a.FairLock("orders"))
+		next := w.Waiting(bg, b.FairLock("orders"))
 		w.Release(h)
 		h = w.Got(next)
 		time.Sleep(time.Minute)
@@ -355,8 +355,8 @@ func TestAGivenLockOutlivesRenewalsWithoutAnAnswer(t *testing.T) {
 func TestBriefReentriesDoNotPutOffTheRenewalOfAGivenLock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		h := w.Acquire(a.FairLock("orders"), bg)
-		next := w.Waiting(b.FairLock("orders"), bg)
+		h := w.Acquire(bg, a.FairLock("orders"))
+		next := w.Waiting(bg, b.FairLock("orders"))
 		w.Release(h)
 		h = w.Got(next)
 		for range 60 {
@@ -364,7 +364,7 @@ func TestBriefReentriesDoNotPutOffTheRenewalOfAGivenLock(t *testing.T) {
 			if err := h.Err(); err != nil {
 				t.Fatal(err)
 			}
-			w.Release(w.Acquire(b.FairLock("orders"), h.Context(), redlatch.Lease(500*time.Millisecond)))
+			w.Release(w.Acquire(h.Context(), b.FairLock("orders"), redlatch.Lease(500*time.Millisecond)))
 		}
 		w.Release(h)
 		w.WantNothing()

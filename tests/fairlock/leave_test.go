@@ -30,16 +30,16 @@ func TestWhoGivesUpLeavesTheQueueAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				a, b, c := w.Client(redlatch.Config{}), w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-				h := w.Acquire(a.FairLock("orders"), bg)
+				h := w.Acquire(bg, a.FairLock("orders"))
 				ctx, cancel := context.WithCancel(bg)
 				defer cancel()
 				var opts []redlatch.Option
 				if name != "cancelled" {
 					opts = append(opts, redlatch.Wait(10*time.Second))
 				}
-				first := w.Waiting(b.FairLock("orders"), bg)
-				gone := w.Waiting(b.FairLock("orders"), ctx, opts...)
-				last := w.Waiting(c.FairLock("orders"), bg)
+				first := w.Waiting(bg, b.FairLock("orders"))
+				gone := w.Waiting(ctx, b.FairLock("orders"), opts...)
+				last := w.Waiting(bg, c.FairLock("orders"))
 				_, timeouts, _ := locktest.FairKeys("orders")
 				ids := w.Queue("orders")
 				before, _ := w.Server.ZScore(timeouts, ids[2])
@@ -74,9 +74,9 @@ func TestWhoLeavesInsteadOfTakingCallsTheNext(t *testing.T) {
 			return next()
 		}})
 		a, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		h := w.Acquire(a.FairLock("orders"), bg)
-		first := w.Waiting(c.FairLock("orders"), gone, redlatch.Lease(time.Minute)) // it is not given the lock
-		next := w.Waiting(other.FairLock("orders"), bg)
+		h := w.Acquire(bg, a.FairLock("orders"))
+		first := w.Waiting(gone, c.FairLock("orders"), redlatch.Lease(time.Minute)) // it is not given the lock
+		next := w.Waiting(bg, other.FairLock("orders"))
 		leaving.Store(true)
 		start := time.Now()
 		w.Release(h)
@@ -118,7 +118,7 @@ func TestWhoGivesUpWhileLiningUpLeavesTheQueue(t *testing.T) {
 					return next()
 				}})
 				other := w.Client(redlatch.Config{})
-				h := w.Acquire(other.FairLock("orders"), bg)
+				h := w.Acquire(bg, other.FairLock("orders"))
 				ctx, cancel := context.WithTimeout(bg, 20*time.Millisecond)
 				defer cancel()
 				start := time.Now()
@@ -150,10 +150,10 @@ func TestALockThatIsWonWhileGivingUpGoesToTheNext(t *testing.T) {
 			return r, err
 		}})
 		other := w.Client(redlatch.Config{})
-		h := w.Acquire(other.FairLock("orders"), bg)
+		h := w.Acquire(bg, other.FairLock("orders"))
 		ctx, cancel := context.WithCancel(bg)
-		first := w.Waiting(c.FairLock("orders"), ctx, redlatch.Lease(time.Minute)) // it is not given the lock
-		next := w.Waiting(other.FairLock("orders"), bg)
+		first := w.Waiting(ctx, c.FairLock("orders"), redlatch.Lease(time.Minute)) // it is not given the lock
+		next := w.Waiting(bg, other.FairLock("orders"))
 		slow.Store(true)
 		start := time.Now()
 		w.Release(h)
@@ -192,9 +192,9 @@ func TestALateRequestForAPlaceBlocksNobodyForLong(t *testing.T) {
 				}
 				c := w.Tapped(redlatch.Config{}, d)
 				other, third := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-				h := w.Acquire(other.FairLock("orders"), bg)
+				h := w.Acquire(bg, other.FairLock("orders"))
 				ctx, cancel := context.WithCancel(bg)
-				gone := w.Waiting(c.FairLock("orders"), ctx)
+				gone := w.Waiting(ctx, c.FairLock("orders"))
 				cancel()
 				w.WantErr((<-gone).Err, context.Canceled)
 				synctest.Wait()
@@ -209,7 +209,7 @@ func TestALateRequestForAPlaceBlocksNobodyForLong(t *testing.T) {
 				if tt.held && len(w.Queue("orders")) != 1 {
 					t.Fatal("the late request does nothing: this test shows nothing")
 				}
-				next := w.Waiting(third.FairLock("orders"), bg)
+				next := w.Waiting(bg, third.FairLock("orders"))
 				if tt.held {
 					time.Sleep(1100 * time.Millisecond) // the first debt is paid
 					w.Release(h)
@@ -241,9 +241,9 @@ func TestALateRequestForAPlaceIsUndoneByItsOwnClient(t *testing.T) {
 		}
 		c := w.Tapped(redlatch.Config{}, d)
 		other := w.Client(redlatch.Config{})
-		h := w.Acquire(other.FairLock("orders"), bg)
+		h := w.Acquire(bg, other.FairLock("orders"))
 		ctx, cancel := context.WithCancel(bg)
-		gone := w.Waiting(c.FairLock("orders"), ctx)
+		gone := w.Waiting(ctx, c.FairLock("orders"))
 		cancel()
 		<-gone
 		time.Sleep(15 * time.Second) // three debts have been paid, the next is due in 15 s
@@ -253,7 +253,7 @@ func TestALateRequestForAPlaceIsUndoneByItsOwnClient(t *testing.T) {
 		}
 		w.Release(h)
 		start := time.Now()
-		w.Release(w.Acquire(c.FairLock("orders"), bg))
+		w.Release(w.Acquire(bg, c.FairLock("orders")))
 		if took := time.Since(start); took > 10*time.Millisecond {
 			t.Errorf("the client waited %v for itself", took)
 		}
@@ -267,12 +267,12 @@ func TestCloseTakesItsWaitersOutOfTheQueue(t *testing.T) {
 		d := &locktest.Tap{}
 		c := w.Tapped(redlatch.Config{}, d)
 		other := w.Client(redlatch.Config{})
-		h := w.Acquire(other.FairLock("orders"), bg)
+		h := w.Acquire(bg, other.FairLock("orders"))
 		var waits []<-chan locktest.Outcome
 		for range 50 {
-			waits = append(waits, w.Waiting(c.FairLock("orders"), bg))
+			waits = append(waits, w.Waiting(bg, c.FairLock("orders")))
 		}
-		next := w.Waiting(other.FairLock("orders"), bg)
+		next := w.Waiting(bg, other.FairLock("orders"))
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
@@ -300,8 +300,8 @@ func TestCloseTakesItsWaitersOutOfTheQueue(t *testing.T) {
 func TestWhoFailsWhileWaitingLeavesTheQueue(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		h := w.Acquire(other.FairLock("orders"), bg, redlatch.Lease(time.Hour))
-		failed := w.Waiting(c.FairLock("orders"), bg)
+		h := w.Acquire(bg, other.FairLock("orders"), redlatch.Lease(time.Hour))
+		failed := w.Waiting(bg, c.FairLock("orders"))
 		w.Server.SetError("LOADING for a while")
 		o := <-failed
 		w.WantErr(o.Err, redlatch.ErrUnavailable)
@@ -312,8 +312,8 @@ func TestWhoFailsWhileWaitingLeavesTheQueue(t *testing.T) {
 		}
 		w.Release(h)
 
-		h = w.Acquire(other.FairLock("orders"), bg, redlatch.Lease(time.Hour))
-		failed = w.Waiting(c.FairLock("orders"), bg)
+		h = w.Acquire(bg, other.FairLock("orders"), redlatch.Lease(time.Hour))
+		failed = w.Waiting(bg, c.FairLock("orders"))
 		w.Server.SetError("NOPERM no more")
 		o = <-failed
 		if o.Err == nil || redlatch.IsRetryable(o.Err) {

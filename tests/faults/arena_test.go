@@ -69,22 +69,22 @@ type telling struct {
 // place side by side on one server.
 func together(t *testing.T, stories ...telling) {
 	t.Helper()
-	everywhere(t, stories, func(ar *arena, t *testing.T) *story { return ar.story(t) })
+	everywhere(t, stories, func(t *testing.T, ar *arena) *story { return ar.story(t) })
 }
 
 // lingering is together for stories whose requests may arrive when they are over.
 func lingering(t *testing.T, stories ...telling) {
 	t.Helper()
-	everywhere(t, stories, func(ar *arena, t *testing.T) *story { return ar.storyUntil(t, ar.T) })
+	everywhere(t, stories, func(t *testing.T, ar *arena) *story { return ar.storyUntil(t, ar.T) })
 }
 
 // apart tells each story on a server of its own.
 func apart(t *testing.T, stories ...telling) {
 	t.Helper()
-	everywhere(t, stories, func(ar *arena, t *testing.T) *story { return newArena(t, ar.place).story(t) })
+	everywhere(t, stories, func(t *testing.T, ar *arena) *story { return newArena(t, ar.place).story(t) })
 }
 
-func everywhere(t *testing.T, stories []telling, begin func(ar *arena, t *testing.T) *story) {
+func everywhere(t *testing.T, stories []telling, begin func(t *testing.T, ar *arena) *story) {
 	t.Helper()
 	t.Parallel()
 	for _, p := range places() {
@@ -94,7 +94,7 @@ func everywhere(t *testing.T, stories []telling, begin func(ar *arena, t *testin
 			for _, x := range stories {
 				t.Run(x.name, func(t *testing.T) {
 					t.Parallel()
-					x.tell(begin(ar, t))
+					x.tell(begin(t, ar))
 				})
 			}
 		})

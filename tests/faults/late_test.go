@@ -18,10 +18,10 @@ func lateRequests() (stories []telling) {
 	for i := range everyKind {
 		k := &everyKind[i]
 		for moment, tell := range map[string]func(*lateStory){
-			"after its retry":            (*lateStory).afterRetry,
+			"after its retry":          (*lateStory).afterRetry,
 			"later in its term":        (*lateStory).laterInTerm,
-			"after the release":          (*lateStory).afterRelease,
-			"met by its own client":      (*lateStory).met,
+			"after the release":        (*lateStory).afterRelease,
+			"met by its own client":    (*lateStory).met,
 			"in the next term":         (*lateStory).nextTerm,
 			"in another client's term": (*lateStory).foreignTerm,
 		} {

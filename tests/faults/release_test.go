@@ -18,7 +18,7 @@ func TestRelease(t *testing.T) {
 		telling{"of all holds of a nest at once", (*story).holdsOfOneNestReleasedAtOnce})
 }
 
-// Whoever's release comes last ends the tenure, and nobody gets an error for
+// Whoever's release comes last ends the term, and nobody gets an error for
 // having been released at the same time.
 func (s *story) holdsOfOneNestReleasedAtOnce() {
 	for range 100 {

@@ -21,31 +21,31 @@ var groupRequests = map[string]struct {
 }{
 	"take": {"grouplock.take", func(w *locktest.World, l *redlatch.Lock, arm func()) []*redlatch.Hold {
 		arm()
-		return []*redlatch.Hold{w.Acquire(l, bg)}
+		return []*redlatch.Hold{w.Acquire(bg, l)}
 	}},
 	"fenced take": {"grouplock.take", func(w *locktest.World, l *redlatch.Lock, arm func()) []*redlatch.Hold {
 		arm()
-		h := w.Acquire(l, bg, redlatch.Fenced())
+		h := w.Acquire(bg, l, redlatch.Fenced())
 		if h.Token() != 1 {
 			w.Errorf("token %d", h.Token())
 		}
 		return []*redlatch.Hold{h}
 	}},
 	"re-entry": {"grouplock.renew", func(w *locktest.World, l *redlatch.Lock, arm func()) []*redlatch.Hold {
-		h := w.Acquire(l, bg)
+		h := w.Acquire(bg, l)
 		arm()
-		return []*redlatch.Hold{h, w.Acquire(l, h.Context())}
+		return []*redlatch.Hold{h, w.Acquire(h.Context(), l)}
 	}},
 	"partial release": {"grouplock.renew", func(w *locktest.World, l *redlatch.Lock, arm func()) []*redlatch.Hold {
-		h := w.Acquire(l, bg)
-		inner := w.Acquire(l, h.Context())
+		h := w.Acquire(bg, l)
+		inner := w.Acquire(h.Context(), l)
 		arm()
 		w.Release(inner)
 		synctest.Wait()
 		return []*redlatch.Hold{h}
 	}},
 	"renew": {"grouplock.renew", func(w *locktest.World, l *redlatch.Lock, arm func()) []*redlatch.Hold {
-		h := w.Acquire(l, bg)
+		h := w.Acquire(bg, l)
 		before := h.Expires()
 		arm()
 		time.Sleep(15 * time.Second)
@@ -55,7 +55,7 @@ var groupRequests = map[string]struct {
 		return []*redlatch.Hold{h}
 	}},
 	"extend": {"grouplock.renew", func(w *locktest.World, l *redlatch.Lock, arm func()) []*redlatch.Hold {
-		h := w.Acquire(l, bg, redlatch.Lease(30*time.Second))
+		h := w.Acquire(bg, l, redlatch.Lease(30*time.Second))
 		arm()
 		if err := h.Extend(bg, time.Minute); err != nil {
 			w.Errorf("Extend: %v", err)
@@ -63,7 +63,7 @@ var groupRequests = map[string]struct {
 		return []*redlatch.Hold{h}
 	}},
 	"release": {"grouplock.release", func(w *locktest.World, l *redlatch.Lock, arm func()) []*redlatch.Hold {
-		h := w.Acquire(l, bg)
+		h := w.Acquire(bg, l)
 		arm()
 		w.Release(h)
 		return nil
@@ -87,7 +87,7 @@ var groupRequests = map[string]struct {
 func TestALostReplyOrALateRequestOfAGroupLock(t *testing.T) {
 	for name, request := range groupRequests {
 		for _, executed := range []bool{true, false} {
-			for _, lateAt := range []string{"never", "at once", "after the release", "in another's tenure"} {
+			for _, lateAt := range []string{"never", "at once", "after the release", "in another's term"} {
 				t.Run(name+"/"+map[bool]string{true: "reply lost", false: "request lost"}[executed]+"/late "+lateAt, func(t *testing.T) {
 					locktest.InFakeTime(t, func(w *locktest.World) {
 						var mu sync.Mutex // guards what follows
@@ -110,7 +110,7 @@ func TestALostReplyOrALateRequestOfAGroupLock(t *testing.T) {
 							return driver.Reply{}, locktest.ErrReplyLost
 						}}
 						c, other := w.Tapped(redlatch.Config{}, d), w.Client(redlatch.Config{})
-						keep := w.Acquire(other.GroupLock("g", "z"), bg) // the hash is somebody else's as well
+						keep := w.Acquire(bg, other.GroupLock("g", "z")) // the hash is somebody else's as well
 						deliver := func(moment string) {
 							if moment == lateAt {
 								mu.Lock()
@@ -137,8 +137,8 @@ func TestALostReplyOrALateRequestOfAGroupLock(t *testing.T) {
 							wantNobody(w, "g", "a", "b")
 						}
 						deliver("after the release")
-						if lateAt == "in another's tenure" {
-							h := w.Acquire(other.GroupLock("g", "a", "c"), bg)
+						if lateAt == "in another's term" {
+							h := w.Acquire(bg, other.GroupLock("g", "a", "c"))
 							deliver(lateAt)
 							wantHeldInGroup(w, h, 1)
 							time.Sleep(time.Minute)

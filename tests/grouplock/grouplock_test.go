@@ -19,6 +19,7 @@ import (
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -89,7 +90,7 @@ func TestGroupFieldsAreThoseThatRedissonWrites(t *testing.T) {
 		locktest.InFakeTime(t, func(w *locktest.World) {
 			c := w.Client(redlatch.Config{MaxClockSkew: -1})
 			now := time.Now()
-			h := w.Acquire(c.GroupLock(v.Name, step.Values...), bg)
+			h := w.Acquire(bg, c.GroupLock(v.Name, step.Values...))
 			want := map[string]string{}
 			expand := strings.NewReplacer("<uuid>:<t1>", h.Owner(), "<now>+30000", strconv.FormatInt(now.Add(30*time.Second).UnixMilli(), 10))
 			for field, value := range step.After[v.Name].Fields {
@@ -111,7 +112,7 @@ func TestGroupFieldsAreThoseThatRedissonWrites(t *testing.T) {
 func TestGroupValuesAreASet(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		h := w.Acquire(c.GroupLock("g", "b", "a", "b"), bg)
+		h := w.Acquire(bg, c.GroupLock("g", "b", "a", "b"))
 		wantGroup(w, "g", held(h.Owner(), 1, time.Now().Add(31*time.Second), "a", "b"))
 		inner, err := c.GroupLock("g", "a", "b").Try(h.Context())
 		if err != nil {
@@ -129,7 +130,7 @@ func TestGroupValuesAreASet(t *testing.T) {
 		if _, err := c.GroupLock("g}", "a").Acquire(bg); err == nil {
 			t.Error("a bad name was accepted")
 		}
-		w.Release(w.Acquire(c.GroupLock("g", ""), bg)) // an empty one is a value, as for Redisson
+		w.Release(w.Acquire(bg, c.GroupLock("g", ""))) // an empty one is a value, as for Redisson
 	})
 }
 
@@ -138,7 +139,7 @@ func TestGroupValuesAreASet(t *testing.T) {
 func TestGroupTakesAllOrNone(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		h := w.Acquire(a.GroupLock("g", "x", "y"), bg)
+		h := w.Acquire(bg, a.GroupLock("g", "x", "y"))
 		before := groupFields(w, "g")
 		_, err := b.GroupLock("g", "y", "z").Try(bg)
 		var busy *redlatch.BusyError
@@ -146,10 +147,10 @@ func TestGroupTakesAllOrNone(t *testing.T) {
 			t.Fatalf("%v", err)
 		}
 		wantGroup(w, "g", before)
-		other := w.Acquire(b.GroupLock("g", "z"), bg) // what is free is free
+		other := w.Acquire(bg, b.GroupLock("g", "z")) // what is free is free
 		w.Release(other)
 
-		got := locktest.Later(func() *redlatch.Hold { return w.Acquire(b.GroupLock("g", "y", "z"), bg) })
+		got := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, b.GroupLock("g", "y", "z")) })
 		synctest.Wait()
 		start := time.Now()
 		w.Release(h)
@@ -214,22 +215,22 @@ func TestOverlappingGroupsOfOneProcessNeverDeadlock(t *testing.T) {
 func TestGroupReentryOfOtherValuesIsRefused(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		ab := w.Acquire(c.GroupLock("g", "a", "b"), bg)
-		cd := w.Acquire(c.GroupLock("g", "c", "d"), ab.Context())
+		ab := w.Acquire(bg, c.GroupLock("g", "a", "b"))
+		cd := w.Acquire(ab.Context(), c.GroupLock("g", "c", "d"))
 		for _, values := range [][]string{{"a"}, {"b", "c"}, {"a", "b", "c"}, {"d", "e"}} {
 			if _, err := c.GroupLock("g", values...).Acquire(cd.Context()); !errors.Is(err, redlatch.ErrReentry) {
 				t.Errorf("%q: %v", values, err)
 			}
 		}
-		e := w.Acquire(c.GroupLock("g", "e"), cd.Context())
-		again := w.Acquire(c.GroupLock("g", "a", "b"), e.Context()) // past holds of others
-		plain := w.Acquire(c.Lock("h"), again.Context())
+		e := w.Acquire(cd.Context(), c.GroupLock("g", "e"))
+		again := w.Acquire(e.Context(), c.GroupLock("g", "a", "b")) // past holds of others
+		plain := w.Acquire(again.Context(), c.Lock("h"))
 		for _, h := range []*redlatch.Hold{plain, again, e, cd, ab} {
 			w.Release(h)
 		}
 		wantGroup(w, "g", map[string]string{})
 		// Once released it is in nobody's way.
-		w.Release(w.Acquire(c.GroupLock("g", "a"), context.WithoutCancel(ab.Context())))
+		w.Release(w.Acquire(context.WithoutCancel(ab.Context()), c.GroupLock("g", "a")))
 	})
 }
 
@@ -244,7 +245,7 @@ func TestGroupReentryThroughAMultiLockIsRefused(t *testing.T) {
 		if _, err := c.GroupLock("g", "b", "c").Acquire(m.Context()); !errors.Is(err, redlatch.ErrReentry) {
 			t.Errorf("%v", err)
 		}
-		w.Release(w.Acquire(c.GroupLock("g", "b", "a"), m.Context()))
+		w.Release(w.Acquire(m.Context(), c.GroupLock("g", "b", "a")))
 		if err := m.Release(bg); err != nil {
 			t.Error(err)
 		}
@@ -255,8 +256,8 @@ func TestGroupReentryThroughAMultiLockIsRefused(t *testing.T) {
 func TestGroupWatchdogRenewsEveryValue(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		h := w.Acquire(c.GroupLock("g", "a", "b"), bg)
-		short := w.Acquire(c.GroupLock("g", "z"), bg, redlatch.Lease(time.Minute))
+		h := w.Acquire(bg, c.GroupLock("g", "a", "b"))
+		short := w.Acquire(bg, c.GroupLock("g", "z"), redlatch.Lease(time.Minute))
 		for range 60 {
 			time.Sleep(7 * time.Second)
 			if err := h.Err(); err != nil {
@@ -288,8 +289,8 @@ func TestGroupWatchdogRenewsEveryValue(t *testing.T) {
 func TestGroupTTLIsOnlyRaised(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		long := w.Acquire(a.GroupLock("g", "a"), bg, redlatch.Lease(time.Hour))
-		short := w.Acquire(b.GroupLock("g", "b"), bg, redlatch.Lease(time.Second))
+		long := w.Acquire(bg, a.GroupLock("g", "a"), redlatch.Lease(time.Hour))
+		short := w.Acquire(bg, b.GroupLock("g", "b"), redlatch.Lease(time.Second))
 		if ttl := w.Server.TTL("g"); ttl != time.Hour {
 			t.Errorf("TTL %v", ttl)
 		}
@@ -308,9 +309,9 @@ func TestGroupTTLIsOnlyRaised(t *testing.T) {
 func TestGroupHolderIsToldBeforeAValueIsGivenAway(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		keep := w.Acquire(b.GroupLock("g", "other"), bg) // keeps the hash
-		h := w.Acquire(a.GroupLock("g", "a", "b"), bg, redlatch.Lease(10*time.Second))
-		got := locktest.Later(func() *redlatch.Hold { return w.Acquire(b.GroupLock("g", "b"), bg) })
+		keep := w.Acquire(bg, b.GroupLock("g", "other")) // keeps the hash
+		h := w.Acquire(bg, a.GroupLock("g", "a", "b"), redlatch.Lease(10*time.Second))
+		got := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, b.GroupLock("g", "b")) })
 		<-h.Context().Done()
 		select {
 		case <-got:
@@ -330,7 +331,7 @@ func TestGroupHolderIsToldBeforeAValueIsGivenAway(t *testing.T) {
 func TestGroupHoldIsLostWithAnyOfItsValues(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		h := w.Acquire(c.GroupLock("g", "a", "b"), bg)
+		h := w.Acquire(bg, c.GroupLock("g", "a", "b"))
 		f := wire.GroupField("a") // as Redisson's forceUnlock does it
 		expiry, entered := wire.GroupFields(f, h.Owner())
 		for _, field := range []string{f, expiry, entered} {
@@ -343,7 +344,7 @@ func TestGroupHoldIsLostWithAnyOfItsValues(t *testing.T) {
 		}
 		synctest.Wait()
 		wantGroup(w, "g", map[string]string{})
-		w.Release(w.Acquire(c.GroupLock("g", "a", "b"), bg))
+		w.Release(w.Acquire(bg, c.GroupLock("g", "a", "b")))
 	})
 }
 
@@ -353,8 +354,8 @@ func TestGroupForceRelease(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		synctest.Wait() // until they can be asked to let go
-		ab := w.Acquire(a.GroupLock("g", "a", "b"), bg)
-		c := w.Acquire(a.GroupLock("g", "c"), bg)
+		ab := w.Acquire(bg, a.GroupLock("g", "a", "b"))
+		c := w.Acquire(bg, a.GroupLock("g", "c"))
 		until := time.Now().Add(time.Minute)
 		for field, value := range held(locktest.JavaA+":7", 1, until, "j") {
 			w.Server.HSet("g", field, value)
@@ -382,8 +383,8 @@ func TestGroupForceRelease(t *testing.T) {
 func TestGroupInfo(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		h := w.Acquire(c.GroupLock("g", "b", "a"), bg)
-		other := w.Acquire(c.GroupLock("g", "c"), bg)
+		h := w.Acquire(bg, c.GroupLock("g", "b", "a"))
+		other := w.Acquire(bg, c.GroupLock("g", "c"))
 		info, err := c.GroupLock("g", "c", "a", "free").Info(bg)
 		if err != nil || info.Kind != redlatch.KindGroup || info.TTL != 30*time.Second || len(info.Holders) != 2 {
 			t.Fatalf("%+v, %v", info, err)
@@ -414,7 +415,7 @@ func TestGroupAllowsForRedissonsClock(t *testing.T) {
 		}
 		w.Server.SetTTL("g", time.Hour) // of another value, so to speak
 		start := time.Now()
-		h := w.Acquire(c.GroupLock("g", "a"), bg)
+		h := w.Acquire(bg, c.GroupLock("g", "a"))
 		if waited := time.Since(start); waited < 12*time.Second || waited > 13*time.Second {
 			t.Errorf("waited %v", waited)
 		}
@@ -428,8 +429,8 @@ func TestGroupAllowsForRedissonsClock(t *testing.T) {
 func TestGroupTokens(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		a := w.Acquire(c.GroupLock("g", "a", "b"), bg, redlatch.Fenced())
-		b := w.Acquire(c.GroupLock("g", "c"), bg, redlatch.Fenced())
+		a := w.Acquire(bg, c.GroupLock("g", "a", "b"), redlatch.Fenced())
+		b := w.Acquire(bg, c.GroupLock("g", "c"), redlatch.Fenced())
 		if a.Token() != 1 || b.Token() != 2 {
 			t.Errorf("tokens %d and %d", a.Token(), b.Token())
 		}
@@ -443,9 +444,9 @@ func TestGroupUnderWithOwner(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		ctx := redlatch.WithOwner(bg)
-		h := w.Acquire(c.GroupLock("g", "a"), ctx)
-		other := w.Acquire(c.GroupLock("g", "b"), ctx) // not the same lock
-		again := w.Acquire(c.GroupLock("g", "a"), ctx)
+		h := w.Acquire(ctx, c.GroupLock("g", "a"))
+		other := w.Acquire(ctx, c.GroupLock("g", "b")) // not the same lock
+		again := w.Acquire(ctx, c.GroupLock("g", "a"))
 		if again.Owner() != h.Owner() || other.Owner() == h.Owner() {
 			t.Errorf("owners %s, %s, %s", h.Owner(), again.Owner(), other.Owner())
 		}
@@ -468,7 +469,7 @@ func TestGroupWaitersOfTheSameValuesTryOneAtATime(t *testing.T) {
 			return next()
 		}}
 		c := w.Tapped(redlatch.Config{}, d)
-		h := w.Acquire(c.GroupLock("g", "a"), bg)
+		h := w.Acquire(bg, c.GroupLock("g", "a"))
 		ctx, cancel := context.WithCancel(bg)
 		const n = 100
 		done := make(chan error, n)
@@ -493,7 +494,7 @@ func TestGroupWaitersOfTheSameValuesTryOneAtATime(t *testing.T) {
 func TestCloseEndsGroupHolds(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		h := w.Acquire(c.GroupLock("g", "a"), bg)
+		h := w.Acquire(bg, c.GroupLock("g", "a"))
 		if err := c.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -508,7 +509,7 @@ func TestCloseEndsGroupHolds(t *testing.T) {
 func TestGroupReentryFindsALoss(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		h := w.Acquire(c.GroupLock("g", "a", "b"), bg)
+		h := w.Acquire(bg, c.GroupLock("g", "a", "b"))
 		until := time.Now().Add(time.Hour)
 		theirs := held(locktest.JavaA+":7", 1, until, "a")
 		expiry, entered := wire.GroupFields(wire.GroupField("a"), h.Owner())
@@ -536,8 +537,8 @@ func TestGroupOnRealServers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := locktest.ClientOf(t, locktest.ConnectGoredis(t, addr), redlatch.Config{WatchdogTimeout: lease})
-		b := locktest.ClientOf(t, locktest.ConnectGoredis(t, s.Addr()), redlatch.Config{WatchdogTimeout: lease})
+		a := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(addr)), redlatch.Config{WatchdogTimeout: lease})
+		b := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{WatchdogTimeout: lease})
 		h, err := a.GroupLock("g", "a", "b").Acquire(bg, redlatch.Fenced())
 		if err != nil || h.Token() != 1 {
 			t.Fatal(h, err)
@@ -579,7 +580,7 @@ func TestGroupOnRealServers(t *testing.T) {
 		if err := <-got; err != nil {
 			t.Error(err)
 		}
-		c := locktest.ClientOf(t, locktest.ConnectGoredis(t, s.Addr()), redlatch.Config{WatchdogTimeout: lease})
+		c := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{WatchdogTimeout: lease})
 		h, err = c.GroupLock("g", "a").Acquire(bg)
 		if err != nil {
 			t.Fatal(err)

@@ -18,7 +18,7 @@ func TestWaitersOfOneProcessGetTheLockInOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				c := w.Client(redlatch.Config{HandOff: handOff})
-				h := w.Acquire(c.Lock("orders"), bg)
+				h := w.Acquire(bg, c.Lock("orders"))
 				var order []int
 				var wg sync.WaitGroup
 				for i := range 100 {
@@ -53,8 +53,8 @@ func TestWaitersOfOneProcessGetTheLockInOrder(t *testing.T) {
 func TestAHandOffNeedsNoRoundTripAndShowsOneOwner(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		h := w.Acquire(c.Lock("orders"), bg)
-		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(c.Lock("orders"), bg) })
+		h := w.Acquire(bg, c.Lock("orders"))
+		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, c.Lock("orders")) })
 		synctest.Wait()
 		w.Server.SetError("LOADING a hand-off does not ask")
 		w.Release(h)
@@ -70,9 +70,9 @@ func TestAHandOffNeedsNoRoundTripAndShowsOneOwner(t *testing.T) {
 func TestALeaseIsTakenOverWithAnOwnerAndATTLOfItsOwn(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		h := w.Acquire(c.Lock("orders"), bg)
+		h := w.Acquire(bg, c.Lock("orders"))
 		next := locktest.Later(func() *redlatch.Hold {
-			return w.Acquire(c.Lock("orders"), bg, redlatch.Lease(5*time.Second))
+			return w.Acquire(bg, c.Lock("orders"), redlatch.Lease(5*time.Second))
 		})
 		synctest.Wait()
 		w.Release(h)
@@ -83,7 +83,7 @@ func TestALeaseIsTakenOverWithAnOwnerAndATTLOfItsOwn(t *testing.T) {
 		if ttl := w.Server.TTL("orders"); ttl > 5*time.Second {
 			t.Fatalf("TTL %v, want the lease of 5s", ttl)
 		}
-		next = locktest.Later(func() *redlatch.Hold { return w.Acquire(c.Lock("orders"), bg) })
+		next = locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, c.Lock("orders")) })
 		synctest.Wait()
 		w.Release(leased)
 		kept := <-next
@@ -98,11 +98,11 @@ func TestALeaseIsTakenOverWithAnOwnerAndATTLOfItsOwn(t *testing.T) {
 func TestALostHoldHandsNothingOver(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		h := w.Acquire(c.Lock("orders"), bg)
+		h := w.Acquire(bg, c.Lock("orders"))
 		next := locktest.Later(func() error { _, err := c.Lock("orders").Acquire(bg, redlatch.Wait(time.Second)); return err })
 		synctest.Wait()
 		w.Server.Del("orders")
-		thief := w.Acquire(other.Lock("orders"), bg)
+		thief := w.Acquire(bg, other.Lock("orders"))
 		w.WantErr(<-next, redlatch.ErrBusy) // it does not know yet
 		next = locktest.Later(func() error { _, err := c.Lock("orders").Acquire(bg, redlatch.Wait(15*time.Second)); return err })
 		<-h.Context().Done()
@@ -245,16 +245,16 @@ func TestALongTTLThatMayComeIsNotPassedOn(t *testing.T) {
 					return driver.Reply{}, locktest.ErrReplyLost
 				}}
 				l := w.Tapped(redlatch.Config{OutageTimeout: time.Second}, d).Lock("orders")
-				outer := w.Acquire(l, bg)
+				outer := w.Acquire(bg, l)
 				if how == "extension under way" {
-					inner := w.Acquire(l, outer.Context(), redlatch.Lease(10*time.Second))
+					inner := w.Acquire(outer.Context(), l, redlatch.Lease(10*time.Second))
 					go func() { _ = inner.Extend(bg, time.Hour) }()
 					time.Sleep(time.Millisecond)
 					w.Release(inner)
 				} else if _, err := l.Acquire(outer.Context(), redlatch.Lease(time.Hour)); err == nil {
 					t.Error("the re-entry was answered")
 				}
-				next := locktest.Later(func() *redlatch.Hold { return w.Acquire(l, bg) })
+				next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, l) })
 				synctest.Wait()
 				w.Release(outer)
 				h := <-next
@@ -272,9 +272,9 @@ func TestALongTTLIsNotPassedOn(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		l := c.Lock("orders")
-		outer := w.Acquire(l, bg)
-		inner := w.Acquire(l, outer.Context(), redlatch.Lease(time.Hour))
-		hc := locktest.Later(func() *redlatch.Hold { return w.Acquire(l, bg) })
+		outer := w.Acquire(bg, l)
+		inner := w.Acquire(outer.Context(), l, redlatch.Lease(time.Hour))
+		hc := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, l) })
 		synctest.Wait()
 		w.Release(inner)
 		w.Release(outer)

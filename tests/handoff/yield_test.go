@@ -11,13 +11,13 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // owed returns how many others go first, as an error of Try says.
 func owed(err error) int {
-	var busy *redlatch.BusyError
-	if errors.As(err, &busy) {
+	if busy, ok := errors.AsType[*redlatch.BusyError](err); ok {
 		return busy.Owed
 	}
 	return 0
@@ -136,7 +136,7 @@ func TestWhoListensToAPatternIsNoWaiter(t *testing.T) {
 		if _, err := sub.Receive(bg); err != nil {
 			t.Fatal(err)
 		}
-		c := locktest.ClientOf(t, locktest.ConnectGoredis(t, s.Addr()), redlatch.Config{})
+		c := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
 		w := &locktest.World{T: t}
 		if _, err := c.Semaphore(locktest.SemaphoreName).TrySetPermits(bg, 1, 0); err != nil {
 			t.Fatal(err)
@@ -214,7 +214,7 @@ func TestAReaderThatTriesIsToldWhyTheLockIsBusyNow(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, far := w.Client(redlatch.Config{}), farClient(w, 8*time.Millisecond, redlatch.Config{})
 		read := c.ReadWriteLock("orders").Read()
-		h := w.Acquire(read, bg)
+		h := w.Acquire(bg, read)
 		other := locktest.Acquiring(far.ReadWriteLock("orders").Write())
 		time.Sleep(time.Second)
 		w.Release(h)

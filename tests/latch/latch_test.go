@@ -95,7 +95,7 @@ func TestALatchBelowZeroCanBeSetAgain(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		l := w.Latch(c.CountDownLatch("orders"), 1)
-		x := locktest.WaitFor(l, bg)
+		x := locktest.WaitFor(bg, l)
 		wantWaiting(w, x)
 		_ = w.Server.Set("orders", "-2")
 		if err := <-x; err != nil { // nobody said so, but there is a poll
@@ -144,7 +144,7 @@ func TestALatchRefusesWhatItCannotDo(t *testing.T) {
 		}
 		w.Latch(cluster.CountDownLatch("orders"), 1)
 		tagged := w.Latch(c.CountDownLatch("{shop}:orders"), 1)
-		x := locktest.WaitFor(tagged, bg)
+		x := locktest.WaitFor(bg, tagged)
 		wantWaiting(w, x)
 		countDown(w, c.CountDownLatch("{shop}:orders"))
 		wantReleased(w, x)
@@ -159,7 +159,7 @@ func TestALatchReleasesAllThatWaitAndCanBeSetAgain(t *testing.T) {
 			w.Latch(a.CountDownLatch("orders"), 2)
 			var waits []<-chan error
 			for _, c := range []*redlatch.Client{a, a, b, b, b} {
-				waits = append(waits, locktest.WaitFor(c.CountDownLatch("orders"), bg))
+				waits = append(waits, locktest.WaitFor(bg, c.CountDownLatch("orders")))
 			}
 			time.Sleep(10 * time.Second)
 			countDown(w, b.CountDownLatch("orders"))
@@ -179,7 +179,7 @@ func TestDeleteReleasesAllThatWait(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		w.Latch(a.CountDownLatch("orders"), 2)
-		x := locktest.WaitFor(b.CountDownLatch("orders"), bg)
+		x := locktest.WaitFor(bg, b.CountDownLatch("orders"))
 		wantWaiting(w, x)
 		if was, err := a.CountDownLatch("orders").Delete(bg); !was || err != nil {
 			t.Fatalf("Delete: %v, %v", was, err)
@@ -192,7 +192,7 @@ func TestAWaitForALatchEndsInTimeAndSaysWhy(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		l := w.Latch(c.CountDownLatch("orders"), 1)
-		other := locktest.WaitFor(l, bg) // who asks, in the place of the others
+		other := locktest.WaitFor(bg, l) // who asks, in the place of the others
 		wantWaiting(w, other)
 		start := time.Now()
 		took := func(want time.Duration, err error, is ...error) {
@@ -283,7 +283,7 @@ func TestSomebodyElseAsksWhenTheOneWhoDidLeaves(t *testing.T) {
 				for i := range 5 {
 					ctx, cancel := context.WithTimeout(bg, time.Duration(i+1)*time.Second)
 					defer cancel()
-					waits = append(waits, locktest.WaitFor(l, ctx))
+					waits = append(waits, locktest.WaitFor(ctx, l))
 					time.Sleep(time.Millisecond)
 				}
 				for _, x := range waits[:3] {
@@ -324,13 +324,13 @@ func TestNobodyIsReleasedByAnAnswerFromBeforeTheLatchWasSet(t *testing.T) {
 		}
 		c := w.Tapped(redlatch.Config{}, d)
 		l := w.Latch(c.CountDownLatch("orders"), 1)
-		first := locktest.WaitFor(l, bg)
+		first := locktest.WaitFor(bg, l)
 		wantWaiting(w, first)
 		slow.Store(true)
 		countDown(w, l) // the answer to what that makes ask is under way
 		time.Sleep(time.Millisecond)
 		w.Latch(l, 1)
-		second := locktest.WaitFor(l, bg)
+		second := locktest.WaitFor(bg, l)
 		if err := <-first; err != nil {
 			t.Fatal(err)
 		}
@@ -348,10 +348,10 @@ func TestALateWaiterDoesNotSleepWithTheOthers(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		l := w.Latch(c.CountDownLatch("orders"), 1)
-		first := locktest.WaitFor(l, bg)
+		first := locktest.WaitFor(bg, l)
 		time.Sleep(100 * time.Millisecond)
 		w.Server.Del("orders")
-		second := locktest.WaitFor(l, bg)
+		second := locktest.WaitFor(bg, l)
 		wantReleased(w, second)
 		wantReleased(w, first)
 	})
@@ -370,7 +370,7 @@ func TestALatchInAnOutage(t *testing.T) {
 		l := w.Latch(c.CountDownLatch("orders"), 1)
 		var waits []<-chan error
 		for range 20 {
-			waits = append(waits, locktest.WaitFor(l, bg))
+			waits = append(waits, locktest.WaitFor(bg, l))
 		}
 		synctest.Wait()
 		down.Store(true)
@@ -390,7 +390,7 @@ func TestALatchInAnOutage(t *testing.T) {
 		}
 		w.WantQuiet()
 		down.Store(false)
-		x := locktest.WaitFor(l, bg)
+		x := locktest.WaitFor(bg, l)
 		wantWaiting(w, x)
 		if err := c.Close(); err != nil {
 			t.Error(err)

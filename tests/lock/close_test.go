@@ -14,10 +14,10 @@ import (
 func TestCloseEndsWaitersAndHoldsAndFreesNothing(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		h := w.Acquire(c.Lock("orders"), bg)
+		h := w.Acquire(bg, c.Lock("orders"))
 		behind := locktest.Later(func() error { _, err := c.Lock("orders").Acquire(bg); return err })
 		other := w.Client(redlatch.Config{})
-		foreign := w.Acquire(other.Lock("stock"), bg)
+		foreign := w.Acquire(bg, other.Lock("stock"))
 		head := locktest.Later(func() error { _, err := c.Lock("stock").Acquire(bg); return err })
 		synctest.Wait()
 		if err := c.Close(); err != nil {
@@ -35,7 +35,7 @@ func TestCloseEndsWaitersAndHoldsAndFreesNothing(t *testing.T) {
 		_, err = c.Lock("orders").Info(bg)
 		w.WantErr(err, redlatch.ErrClosed)
 		w.Release(foreign)
-		w.Release(w.Acquire(other.Lock("orders"), bg)) // after the TTL
+		w.Release(w.Acquire(bg, other.Lock("orders"))) // after the TTL
 	})
 }
 
@@ -91,7 +91,7 @@ func TestAnAcquisitionThatMeetsCloseReturnsNoUnwatchedHold(t *testing.T) {
 		}
 		ctx := h.Context()
 		other := w.Client(redlatch.Config{})
-		h2 := w.Acquire(other.Lock("orders"), bg)
+		h2 := w.Acquire(bg, other.Lock("orders"))
 		select {
 		case <-ctx.Done():
 		default:
@@ -106,8 +106,8 @@ func TestCloseEndsTheSubscriptionOfAContendedHold(t *testing.T) {
 		d := &locktest.Tap{}
 		c := w.Tapped(redlatch.Config{}, d)
 		other := w.Client(redlatch.Config{})
-		f := w.Acquire(other.Lock("orders"), bg)
-		hc := locktest.Later(func() *redlatch.Hold { return w.Acquire(c.Lock("orders"), bg) })
+		f := w.Acquire(bg, other.Lock("orders"))
+		hc := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, c.Lock("orders")) })
 		time.Sleep(time.Second)
 		w.Release(f)
 		h := <-hc

@@ -19,7 +19,7 @@ func TestAHoldIsNotDroppedWhileItsContextIsUsed(t *testing.T) {
 	dropped := make(chan redlatch.DroppedEvent, 100)
 	w := locktest.InRealTime(t)
 	c := w.Client(redlatch.Config{Events: redlatch.Events{Dropped: func(e redlatch.DroppedEvent) { dropped <- e }}})
-	several := func(name string) *redlatch.MultiHold { return w.AcquireMulti(redlatch.MultiLock(c.Lock(name)), bg) }
+	several := func(name string) *redlatch.MultiHold { return w.AcquireMulti(bg, redlatch.MultiLock(c.Lock(name))) }
 	permit := func(name string) *redlatch.Permit {
 		s := c.ExpirableSemaphore(name)
 		if _, err := s.TrySetPermits(bg, 1); err != nil {
@@ -28,16 +28,16 @@ func TestAHoldIsNotDroppedWhileItsContextIsUsed(t *testing.T) {
 		return w.Permit(s)
 	}
 	used := map[string]context.Context{
-		"hold Context":       w.Acquire(c.Lock("hold Context"), bg).Context(),
-		"hold With":          w.Acquire(c.Lock("hold With"), bg).With(bg),
+		"hold Context":       w.Acquire(bg, c.Lock("hold Context")).Context(),
+		"hold With":          w.Acquire(bg, c.Lock("hold With")).With(bg),
 		"multi Context":      several("multi Context").Context(),
 		"multi With":         several("multi With").With(bg),
 		"member Context":     several("member Context").Holds()[0].Context(),
 		"member With":        several("member With").Holds()[0].With(bg),
 		"permit Context":     permit("permit Context").Context(),
 		"permit With":        permit("permit With").With(bg),
-		"read hold Context":  w.Acquire(c.ReadWriteLock("read hold Context").Read(), bg).Context(),
-		"group hold Context": w.Acquire(c.GroupLock("group hold Context", "a"), bg).Context(),
+		"read hold Context":  w.Acquire(bg, c.ReadWriteLock("read hold Context").Read()).Context(),
+		"group hold Context": w.Acquire(bg, c.GroupLock("group hold Context", "a")).Context(),
 	}
 	for name, ctx := range used {
 		used[name] = context.WithValue(ctx, t, name) // which is all that is used, most often
@@ -56,7 +56,7 @@ func TestAHoldIsNotDroppedWhileItsContextIsUsed(t *testing.T) {
 		return ""
 	}
 	for range 2 { // what nobody uses any more is dropped meanwhile
-		w.Acquire(c.Lock("nobody's"), bg)
+		w.Acquire(bg, c.Lock("nobody's"))
 		if name := next(); name != "nobody's" {
 			t.Fatalf("%s: dropped while it was used", name)
 		}
@@ -94,7 +94,7 @@ func TestADroppedHoldIsReportedAndReleased(t *testing.T) {
 			if !strings.Contains(e.Site, "dropped_test.go") {
 				t.Fatalf("site %q", e.Site)
 			}
-			h := w.Acquire(c.Lock("orders"), bg) // comes through only if it was released
+			h := w.Acquire(bg, c.Lock("orders")) // comes through only if it was released
 			w.Release(h)
 			return
 		case <-time.After(10 * time.Millisecond):

@@ -7,13 +7,14 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // Tokens that are seeded from the server's clock, on real servers.
 func TestTokensOnRealServers(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
-		c := locktest.ClientOf(t, locktest.ConnectGoredis(t, s.Addr()), redlatch.Config{TokenTTL: time.Hour})
+		c := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{TokenTTL: time.Hour})
 		last := int64(0)
 		for range 20 {
 			h, err := c.FencedLock("orders").Acquire(bg)

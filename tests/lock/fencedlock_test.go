@@ -44,7 +44,7 @@ func TestTokensRiseWithEveryAcquisition(t *testing.T) {
 			if i%3 == 1 {
 				opts = append(opts, redlatch.Lease(time.Second)) // whose token Redisson forgets to honour
 			}
-			h := w.Acquire(l, bg, opts...)
+			h := w.Acquire(bg, l, opts...)
 			if h.Token() != last+1 || tokenNow(w) != last+1 {
 				t.Fatalf("token %d after %d; Redis says %d", h.Token(), last, tokenNow(w))
 			}
@@ -70,12 +70,12 @@ func TestTokensRiseWithEveryHandOver(t *testing.T) {
 		}}
 		c := w.Tapped(redlatch.Config{}, d)
 		l := c.FencedLock("orders")
-		h := w.Acquire(l, bg)
+		h := w.Acquire(bg, l)
 		var tokens []int64
 		var wg sync.WaitGroup
 		for range 100 {
 			wg.Go(func() {
-				h := w.Acquire(l, bg)
+				h := w.Acquire(bg, l)
 				tokens = append(tokens, h.Token())
 				w.Release(h)
 			})
@@ -101,7 +101,7 @@ func TestPlainAndFencedAcquirersOfOneLock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		plain, fenced := c.Lock("orders"), c.FencedLock("orders")
-		h := w.Acquire(fenced, bg)
+		h := w.Acquire(bg, fenced)
 		type got struct {
 			fenced bool
 			token  int64
@@ -114,7 +114,7 @@ func TestPlainAndFencedAcquirersOfOneLock(t *testing.T) {
 				if asks {
 					l = fenced
 				}
-				h := w.Acquire(l, bg)
+				h := w.Acquire(bg, l)
 				all = append(all, got{asks, h.Token()})
 				if !asks {
 					_, err := fenced.Acquire(h.Context())
@@ -146,17 +146,17 @@ func TestPlainAndFencedAcquirersOfOneLock(t *testing.T) {
 func TestReenteringKeepsTheToken(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		outer := w.Acquire(c.FencedLock("orders"), bg)
-		inner := w.Acquire(c.FencedLock("orders"), outer.Context())
-		silent := w.Acquire(c.Lock("orders"), inner.Context())
-		innermost := w.Acquire(c.Lock("orders"), silent.Context(), redlatch.Fenced())
+		outer := w.Acquire(bg, c.FencedLock("orders"))
+		inner := w.Acquire(outer.Context(), c.FencedLock("orders"))
+		silent := w.Acquire(inner.Context(), c.Lock("orders"))
+		innermost := w.Acquire(silent.Context(), c.Lock("orders"), redlatch.Fenced())
 		if outer.Token() != 1 || inner.Token() != 1 || silent.Token() != 0 || innermost.Token() != 1 || tokenNow(w) != 1 {
 			t.Errorf("tokens %d, %d, %d, %d; Redis says %d", outer.Token(), inner.Token(), silent.Token(), innermost.Token(), tokenNow(w))
 		}
 		for _, h := range []*redlatch.Hold{innermost, silent, inner, outer} {
 			w.Release(h)
 		}
-		plain := w.Acquire(c.Lock("orders"), bg)
+		plain := w.Acquire(bg, c.Lock("orders"))
 		_, err := c.FencedLock("orders").Acquire(plain.Context())
 		w.WantErr(err, redlatch.ErrReentry)
 		if plain.Token() != 0 || tokenNow(w) != 1 || w.Count(plain) != "1" {
@@ -164,7 +164,7 @@ func TestReenteringKeepsTheToken(t *testing.T) {
 		}
 		w.Release(plain)
 		ctx := redlatch.WithOwner(bg)
-		plain = w.Acquire(c.Lock("orders"), ctx)
+		plain = w.Acquire(ctx, c.Lock("orders"))
 		_, err = c.FencedLock("orders").Acquire(ctx)
 		w.WantErr(err, redlatch.ErrReentry)
 		w.Release(plain)
@@ -196,11 +196,11 @@ func TestALostReplyDoesNotCostAToken(t *testing.T) {
 					if script == "lock.take" {
 						lose.Store(2)
 					}
-					h := w.Acquire(l, bg)
+					h := w.Acquire(bg, l)
 					if h.Token() != 1 {
 						t.Errorf("token %d", h.Token())
 					}
-					next := locktest.Later(func() *redlatch.Hold { return w.Acquire(l, bg) })
+					next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, l) })
 					synctest.Wait()
 					if script == "lock.yield" {
 						time.Sleep(10 * time.Millisecond) // the quantum is over
@@ -221,7 +221,7 @@ func TestALostReplyDoesNotCostAToken(t *testing.T) {
 					if w.Server.Exists("orders") {
 						t.Error("still held")
 					}
-					h = w.Acquire(l, bg)
+					h = w.Acquire(bg, l)
 					if h.Token() != 3 {
 						t.Errorf("token %d after 2", h.Token())
 					}
@@ -246,7 +246,7 @@ func TestALateTakeCountsHarmlessly(t *testing.T) {
 			return next()
 		}
 		c, other := w.Tapped(redlatch.Config{}, d), w.Client(redlatch.Config{})
-		h := w.Acquire(c.FencedLock("orders"), bg)
+		h := w.Acquire(bg, c.FencedLock("orders"))
 		if h.Token() != 1 {
 			t.Fatalf("token %d", h.Token())
 		}
@@ -255,14 +255,14 @@ func TestALateTakeCountsHarmlessly(t *testing.T) {
 			t.Errorf("a replay counts: %d", tokenNow(w))
 		}
 		w.Release(h)
-		h = w.Acquire(other.FencedLock("orders"), bg)
+		h = w.Acquire(bg, other.FencedLock("orders"))
 		d.Again("lock.take", args)() // while it is another's
 		if h.Token() != 2 || tokenNow(w) != 2 || w.Count(h) != "1" {
 			t.Errorf("token %d, Redis says %d, count %s", h.Token(), tokenNow(w), w.Count(h))
 		}
 		w.Release(h)
 		d.Again("lock.take", args)() // while it is nobody's
-		h = w.Acquire(other.FencedLock("orders"), bg)
+		h = w.Acquire(bg, other.FencedLock("orders"))
 		if h.Token() <= 2 {
 			t.Errorf("token %d after 2", h.Token())
 		}
@@ -278,7 +278,7 @@ func TestTokensRiseAfterTheirCounterHasExpired(t *testing.T) {
 		last := int64(0)
 		take := func() {
 			t.Helper()
-			h := w.Acquire(l, bg)
+			h := w.Acquire(bg, l)
 			if h.Token() <= last || h.Token() != tokenNow(w) {
 				t.Errorf("token %d after %d; Redis says %d", h.Token(), last, tokenNow(w))
 			}
@@ -301,9 +301,9 @@ func TestTokensRiseAfterTheirCounterHasExpired(t *testing.T) {
 		}
 		take()
 		// A counter that expires under a holder is seeded again.
-		h := w.Acquire(l, bg)
+		h := w.Acquire(bg, l)
 		last = h.Token()
-		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(l, bg) })
+		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, l) })
 		time.Sleep(10 * time.Minute)
 		if w.Server.Exists(tokenKey) {
 			t.Fatal("the counter is still there")
@@ -343,7 +343,7 @@ func TestOneSequenceOfTokensWithRedisson(t *testing.T) {
 				}
 				java()
 				for range 5 {
-					h := w.Acquire(c.FencedLock("orders"), bg)
+					h := w.Acquire(bg, c.FencedLock("orders"))
 					rises("Go", h.Token())
 					w.Release(h)
 					java()
@@ -358,7 +358,7 @@ func TestEveryLockCanBeFenced(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		for i, l := range []*redlatch.Lock{c.Lock("orders"), c.NonReentrantLock("orders"), c.SpinLock("orders", nil), c.FencedLock("orders")} {
-			h := w.Acquire(l, bg, redlatch.Fenced())
+			h := w.Acquire(bg, l, redlatch.Fenced())
 			if h.Token() != int64(i)+1 {
 				t.Errorf("lock %d: token %d", i, h.Token())
 			}

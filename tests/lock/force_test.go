@@ -23,7 +23,7 @@ func TestAForceReleaseRevokesTheHoldBeforeTheLockIsGivenAway(t *testing.T) {
 				if tt == "other client" {
 					forcer = w.Client(redlatch.Config{})
 				}
-				h := w.Acquire(c.Lock("orders"), bg)
+				h := w.Acquire(bg, c.Lock("orders"))
 				synctest.Wait()
 				start := time.Now()
 				freed, err := forcer.Lock("orders").ForceRelease(bg)
@@ -61,7 +61,7 @@ func TestAMessageAloneRevokesNothing(t *testing.T) {
 			}
 			return next()
 		}})
-		h := w.Acquire(c.Lock("orders"), bg)
+		h := w.Acquire(bg, c.Lock("orders"))
 		synctest.Wait()
 		published := w.Eavesdrop()
 		before := runtime.NumGoroutine()
@@ -104,7 +104,7 @@ func TestALostReplyDoesNotKeepAHolderFromBeingTold(t *testing.T) {
 			}
 			return r, err
 		}})
-		h := w.Acquire(c.Lock("orders"), bg)
+		h := w.Acquire(bg, c.Lock("orders"))
 		synctest.Wait()
 		if freed, err := w.Client(redlatch.Config{}).Lock("orders").ForceRelease(bg); err != nil || !freed {
 			t.Errorf("freed %v, %v", freed, err)
@@ -141,7 +141,7 @@ func TestARevocationEndsATakeUnderWay(t *testing.T) {
 		start := time.Now()
 		ok, err := b.Lock("orders").ForceRelease(bg)
 		t.Log(ok, err, time.Since(start))
-		h2 := w.Acquire(b.Lock("orders"), bg)
+		h2 := w.Acquire(bg, b.Lock("orders"))
 		time.Sleep(time.Minute)
 		select {
 		case h := <-hc:
@@ -175,7 +175,7 @@ func TestAForceReleaseTellsOnlyWhatItFreed(t *testing.T) {
 					t.Errorf("of a free lock: published %q", got)
 				}
 				dead := w.Mortal()
-				w.Acquire(of(dead.Client, "orders"), bg)
+				w.Acquire(bg, of(dead.Client, "orders"))
 				dead.Dead.Store(true)
 				_, err := of(c, "orders").ForceRelease(bg)
 				want := 1
@@ -207,8 +207,8 @@ func TestWhoFreesALockSaysSo(t *testing.T) {
 					waiter = b.ReadWriteLock("orders").Write()
 				}
 				for _, dead := range []bool{false, true} {
-					h := w.Acquire(of(a.Client, "orders"), bg)
-					next := locktest.Later(func() *redlatch.Hold { return w.Acquire(waiter, bg) })
+					h := w.Acquire(bg, of(a.Client, "orders"))
+					next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, waiter) })
 					time.Sleep(1100 * time.Millisecond)
 					start := time.Now()
 					if dead {

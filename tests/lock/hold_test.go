@@ -16,7 +16,7 @@ func TestTheHoldsContextOutlivesTheAcquireContext(t *testing.T) {
 		type key struct{}
 		c := w.Client(redlatch.Config{})
 		ctx, cancel := context.WithCancelCause(context.WithValue(bg, key{}, "value"))
-		h := w.Acquire(c.Lock("orders"), ctx)
+		h := w.Acquire(ctx, c.Lock("orders"))
 		cancel(errors.New("the caller has left"))
 		held := h.Context()
 		if held.Err() != nil || context.Cause(held) != nil || held.Value(key{}) != "value" {
@@ -41,7 +41,7 @@ func TestTheHoldsContextOutlivesTheAcquireContext(t *testing.T) {
 func TestWithEndsWithTheHold(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		h := w.Acquire(c.Lock("orders"), bg)
+		h := w.Acquire(bg, c.Lock("orders"))
 		ctx := h.With(bg)
 		w.Release(h)
 		if ctx.Err() == nil {
@@ -86,7 +86,7 @@ func TestDoCannotForgetToRelease(t *testing.T) {
 func TestContextsOfOneHoldMayBeAskedForConcurrently(t *testing.T) {
 	w := locktest.InRealTime(t)
 	c := w.Client(redlatch.Config{})
-	h := w.Acquire(c.Lock("orders"), bg)
+	h := w.Acquire(bg, c.Lock("orders"))
 	ctx := h.Context()
 	done := make(chan struct{})
 	go func() {

@@ -29,7 +29,7 @@ func TestALeaseDoesNotLeakIntoTheNextAcquisition(t *testing.T) {
 			{[]redlatch.Option{redlatch.Lease(time.Hour)}, time.Hour},
 			{nil, 30 * time.Second},
 		} {
-			h := w.Acquire(l, bg, tt.opts...)
+			h := w.Acquire(bg, l, tt.opts...)
 			if ttl := w.Server.TTL("orders"); ttl != tt.ttl {
 				t.Errorf("acquisition %d: TTL %v, want %v", i, ttl, tt.ttl)
 			}
@@ -97,7 +97,7 @@ func TestALeaseShorterThanARoundTripDoesNotSpin(t *testing.T) {
 func TestALeaseIsNotRenewed(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		h := w.Acquire(c.Lock("orders"), bg, redlatch.Lease(10*time.Second))
+		h := w.Acquire(bg, c.Lock("orders"), redlatch.Lease(10*time.Second))
 		if left, want := time.Until(h.Expires()), 10*time.Second-210*time.Millisecond; left > want || left < want-10*time.Millisecond {
 			t.Fatalf("trusted for %v, want %v", left, want)
 		}

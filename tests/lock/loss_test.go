@@ -36,7 +36,7 @@ func TestEveryLossIsOneEvent(t *testing.T) {
 					}
 					events = append(events, e)
 				}}})
-				h = w.Acquire(c.Lock("orders"), bg)
+				h = w.Acquire(bg, c.Lock("orders"))
 				synctest.Wait()
 				start := time.Now()
 				lose(w, h)
@@ -85,7 +85,7 @@ func TestTheMarginIsTheHoldersToStop(t *testing.T) {
 							if where == "elsewhere" {
 								other = w.Client(redlatch.Config{})
 							}
-							h := w.Acquire(of(c, "orders"), bg, opts...)
+							h := w.Acquire(bg, of(c, "orders"), opts...)
 							start := time.Now()
 							d.Hook = func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 								if s == "lock.renew" || s == "readwrite.renew" || s == "grouplock.renew" {
@@ -98,7 +98,7 @@ func TestTheMarginIsTheHoldersToStop(t *testing.T) {
 								wants = locktest.TypesOfLock["write"]
 							}
 							got := locktest.Later(func() time.Duration {
-								next := w.Acquire(wants(other, "orders"), bg)
+								next := w.Acquire(bg, wants(other, "orders"))
 								defer w.Release(next)
 								return time.Since(start)
 							})
@@ -135,19 +135,19 @@ func TestALostLockIsFreedWhenTheLastOfItsHoldersStops(t *testing.T) {
 			if shared {
 				l = c.ReadWriteLock("orders").Read()
 			}
-			first := w.Acquire(l, bg, redlatch.Lease(time.Minute))
+			first := w.Acquire(bg, l, redlatch.Lease(time.Minute))
 			ctx := bg
 			if !shared {
 				ctx = first.Context()
 			}
-			second := w.Acquire(l, ctx, redlatch.Lease(time.Minute))
+			second := w.Acquire(ctx, l, redlatch.Lease(time.Minute))
 			<-first.Context().Done()
 			<-second.Context().Done()
 			w.WantErr(first.Release(bg), redlatch.ErrLost)
 			w.WantErr(first.Release(bg), redlatch.ErrNotHeld)
 			freedBy(w, second)
 			wr := other.ReadWriteLock("orders").Write()
-			w.Release(w.Acquire(wr, bg))
+			w.Release(w.Acquire(bg, wr))
 		})
 	}
 }
@@ -175,7 +175,7 @@ func TestAThousandHoldersAreToldBesideSlowHandlers(t *testing.T) {
 		start := time.Now()
 		var holds []*redlatch.Hold
 		for i := range 1000 {
-			holds = append(holds, w.Acquire(c.Lock(fmt.Sprint(i)), bg, redlatch.Lease(300*time.Millisecond)))
+			holds = append(holds, w.Acquire(bg, c.Lock(fmt.Sprint(i)), redlatch.Lease(300*time.Millisecond)))
 		}
 		m, err := redlatch.MultiLock(c.Lock("a"), c.Lock("b")).Acquire(bg, redlatch.Lease(300*time.Millisecond))
 		w.OK(err)
@@ -204,34 +204,34 @@ func TestTheMarginOfOneHoldIsNotGivenAwayByAnother(t *testing.T) {
 	stories := map[string]func(w *locktest.World, c *redlatch.Client) (lost, other *redlatch.Hold){
 		"two readers, both lost": func(w *locktest.World, c *redlatch.Client) (lost, other *redlatch.Hold) {
 			l := c.ReadWriteLock("orders").Read()
-			a, b := w.Acquire(l, bg, redlatch.Lease(10*time.Second)), w.Acquire(l, bg, redlatch.Lease(40*time.Second))
+			a, b := w.Acquire(bg, l, redlatch.Lease(10*time.Second)), w.Acquire(bg, l, redlatch.Lease(40*time.Second))
 			<-b.Context().Done()
 			w.WantErr(a.Release(bg), redlatch.ErrLost)
 			return b, nil
 		},
 		"two readers, one lost": func(w *locktest.World, c *redlatch.Client) (lost, other *redlatch.Hold) {
 			l := c.ReadWriteLock("orders").Read()
-			a, b := w.Acquire(l, bg, redlatch.Lease(10*time.Second)), w.Acquire(l, bg)
+			a, b := w.Acquire(bg, l, redlatch.Lease(10*time.Second)), w.Acquire(bg, l)
 			<-a.Context().Done()
 			return a, b
 		},
 		"a read inside a write": func(w *locktest.World, c *redlatch.Client) (lost, other *redlatch.Hold) {
-			wr := w.Acquire(c.ReadWriteLock("orders").Write(), bg)
-			rd := w.Acquire(c.ReadWriteLock("orders").Read(), wr.Context(), redlatch.Lease(10*time.Second))
+			wr := w.Acquire(bg, c.ReadWriteLock("orders").Write())
+			rd := w.Acquire(wr.Context(), c.ReadWriteLock("orders").Read(), redlatch.Lease(10*time.Second))
 			<-rd.Context().Done()
 			return rd, wr
 		},
 		"the outer of a nest": func(w *locktest.World, c *redlatch.Client) (lost, other *redlatch.Hold) {
-			a := w.Acquire(c.Lock("orders"), bg)
+			a := w.Acquire(bg, c.Lock("orders"))
 			time.Sleep(30 * time.Second)
-			b := w.Acquire(c.Lock("orders"), a.Context())
+			b := w.Acquire(a.Context(), c.Lock("orders"))
 			<-a.Context().Done()
 			return a, b
 		},
 		"a write with a read inside": func(w *locktest.World, c *redlatch.Client) (lost, other *redlatch.Hold) {
-			wr := w.Acquire(c.ReadWriteLock("orders").Write(), bg)
+			wr := w.Acquire(bg, c.ReadWriteLock("orders").Write())
 			time.Sleep(30 * time.Second)
-			rd := w.Acquire(c.ReadWriteLock("orders").Read(), wr.Context())
+			rd := w.Acquire(wr.Context(), c.ReadWriteLock("orders").Read())
 			<-wr.Context().Done()
 			synctest.Wait()
 			if _, err := w.Client(redlatch.Config{}).ReadWriteLock("orders").Read().Try(bg); err == nil {
@@ -257,12 +257,12 @@ func TestTheMarginOfOneHoldIsNotGivenAwayByAnother(t *testing.T) {
 func TestTheMarginIsThatOfTheExtendedLease(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		l := w.Client(redlatch.Config{}).Lock("orders")
-		h := w.Acquire(l, bg, redlatch.Lease(100*time.Millisecond))
+		h := w.Acquire(bg, l, redlatch.Lease(100*time.Millisecond))
 		w.OK(h.Extend(bg, 100*time.Second))
 		start := time.Now()
 		<-h.Context().Done()
 		time.Sleep(150 * time.Millisecond)
-		w.Release(w.Acquire(l, bg))
+		w.Release(w.Acquire(bg, l))
 		if took := time.Since(start); took < 100*time.Second {
 			t.Errorf("the next has it after %v", took)
 		}
@@ -278,7 +278,7 @@ func TestAHandlerMayCloseTheClient(t *testing.T) {
 				t.Errorf("%v after %v", err, time.Since(start))
 			}
 		}}})
-		h := w.Acquire(c.Lock("orders"), bg, redlatch.Lease(time.Second))
+		h := w.Acquire(bg, c.Lock("orders"), redlatch.Lease(time.Second))
 		<-h.Context().Done()
 		time.Sleep(time.Minute)
 	})
@@ -288,7 +288,7 @@ func TestAHandlerMayCloseTheClient(t *testing.T) {
 func TestAHolderThatIsCutOffIsToldBeforeRedisGivesTheLockAway(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		h := w.Acquire(c.Lock("orders"), bg)
+		h := w.Acquire(bg, c.Lock("orders"))
 		time.Sleep(14 * time.Second) // one renewal
 		w.Server.SetError("LOADING the server does not answer usefully")
 		<-h.Context().Done()
@@ -313,7 +313,7 @@ func TestARenewalThatFindsTheLockGoneIsALoss(t *testing.T) {
 			}
 			events++
 		}}})
-		h := w.Acquire(c.Lock("orders"), bg)
+		h := w.Acquire(bg, c.Lock("orders"))
 		w.Server.Del("orders")
 		start := time.Now()
 		<-h.Context().Done()
@@ -322,7 +322,7 @@ func TestARenewalThatFindsTheLockGoneIsALoss(t *testing.T) {
 			t.Fatalf("told after %v by %d events, want one at the next renewal", d, events)
 		}
 		// redisson #3712: a new acquisition after a loss is renewed like any other.
-		again := w.Acquire(c.Lock("orders"), bg)
+		again := w.Acquire(bg, c.Lock("orders"))
 		time.Sleep(time.Minute)
 		if again.Err() != nil {
 			t.Fatal(again.Err())

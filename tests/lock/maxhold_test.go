@@ -15,8 +15,8 @@ func TestMaxHoldBoundsAReentry(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{MaxHold: time.Minute})
 		l := c.Lock("orders")
-		outer := w.Acquire(l, bg, redlatch.Lease(10*time.Second))
-		inner := w.Acquire(l, outer.Context())
+		outer := w.Acquire(bg, l, redlatch.Lease(10*time.Second))
+		inner := w.Acquire(outer.Context(), l)
 		time.Sleep(10 * time.Minute)
 		if inner.Err() == nil {
 			t.Error("the watchdog has kept a hold for 10 minutes, MaxHold is 1")
@@ -30,8 +30,8 @@ func TestMaxHoldOfANestedHoldLeavesTheOuterAlone(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{MaxHold: time.Minute})
 		l := c.Lock("orders")
-		outer := w.Acquire(l, bg, redlatch.Lease(time.Hour))
-		inner := w.Acquire(l, outer.Context())
+		outer := w.Acquire(bg, l, redlatch.Lease(time.Hour))
+		inner := w.Acquire(outer.Context(), l)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		var lost *redlatch.LostError
@@ -51,9 +51,9 @@ func TestMaxHoldIsEachHoldsOwnUnderWithOwner(t *testing.T) {
 		l := w.Client(redlatch.Config{MaxHold: time.Minute}).Lock("orders")
 		ctx := redlatch.WithOwner(bg)
 		start := time.Now()
-		first := w.Acquire(l, ctx)
+		first := w.Acquire(ctx, l)
 		time.Sleep(40 * time.Second)
-		second := w.Acquire(l, ctx)
+		second := w.Acquire(ctx, l)
 		<-first.Context().Done()
 		if took := time.Since(start); took != time.Minute || second.Err() != nil {
 			t.Errorf("the first ended after %v; the second, 20 s old: %v", took, second.Err())
@@ -75,7 +75,7 @@ func TestMaxHoldIsEachHoldsOwnUnderWithOwner(t *testing.T) {
 func TestMaxHoldEndsAHungWorkersHold(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{MaxHold: 5 * time.Minute})
-		h := w.Acquire(c.Lock("orders"), bg)
+		h := w.Acquire(bg, c.Lock("orders"))
 		next := locktest.Later(func() error { return c.Lock("orders").Do(bg, func(context.Context) error { return nil }) })
 		start := time.Now()
 		<-h.Context().Done()

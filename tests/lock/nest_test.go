@@ -20,9 +20,9 @@ func TestConcurrentReleasesOfANestCountRight(t *testing.T) {
 		l := c.Lock("orders")
 		bad, wrong := 0, 0
 		for range 500 {
-			outer := w.Acquire(l, bg)
-			inner := w.Acquire(l, outer.Context())
-			hc := locktest.Later(func() *redlatch.Hold { return w.Acquire(l, bg) })
+			outer := w.Acquire(bg, l)
+			inner := w.Acquire(outer.Context(), l)
+			hc := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, l) })
 			synctest.Wait()
 			e1 := locktest.Later(func() error { return inner.Release(bg) })
 			e2 := locktest.Later(func() error { return outer.Release(bg) })
@@ -42,8 +42,8 @@ func TestConcurrentReleasesOfANestCountRight(t *testing.T) {
 		}
 		bad = 0
 		for range 500 {
-			outer := w.Acquire(l, bg)
-			inner := w.Acquire(l, outer.Context())
+			outer := w.Acquire(bg, l)
+			inner := w.Acquire(outer.Context(), l)
 			e1 := locktest.Later(func() error { return inner.Release(bg) })
 			e2 := locktest.Later(func() error { return outer.Release(bg) })
 			for _, err := range []error{<-e1, <-e2} {
@@ -72,9 +72,9 @@ func TestRenewalGoesOnAfterOutagesDuringANest(t *testing.T) {
 			return next()
 		}}
 		l := w.Tapped(redlatch.Config{OutageTimeout: time.Second}, d).Lock("orders")
-		outer := w.Acquire(l, bg)
+		outer := w.Acquire(bg, l)
 		for range 3 {
-			inner := w.Acquire(l, outer.Context())
+			inner := w.Acquire(outer.Context(), l)
 			down.Store(true)
 			w.Release(inner)
 			if _, err := l.Acquire(outer.Context()); !errors.Is(err, redlatch.ErrUnavailable) {
@@ -112,8 +112,8 @@ func TestTheOuterReleaseFreesTheLockAfterALostReplyToTheInnerOne(t *testing.T) {
 				return next()
 			}}
 			l := w.Tapped(redlatch.Config{}, d).Lock("orders")
-			outer := w.Acquire(l, bg)
-			id, inner := outer.Owner(), w.Acquire(l, outer.Context())
+			outer := w.Acquire(bg, l)
+			id, inner := outer.Owner(), w.Acquire(outer.Context(), l)
 			lose.Store(true)
 			w.Release(inner)
 			time.Sleep(5 * time.Second)
@@ -137,8 +137,8 @@ func TestTheReleaseOfAnInnerHoldWaitsForNobody(t *testing.T) {
 			return next()
 		}}
 		l := w.Tapped(redlatch.Config{}, d).Lock("orders")
-		outer := w.Acquire(l, bg)
-		inner := w.Acquire(l, outer.Context())
+		outer := w.Acquire(bg, l)
+		inner := w.Acquire(outer.Context(), l)
 		down.Store(true)
 		start := time.Now()
 		w.Release(inner)
@@ -155,8 +155,8 @@ func TestTheReleaseOfAnInnerHoldWaitsForNobody(t *testing.T) {
 func TestTheCountOfALeaseIsShown(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		l := w.Client(redlatch.Config{}).Lock("orders")
-		outer := w.Acquire(l, bg, redlatch.Lease(time.Minute))
-		inner := w.Acquire(l, outer.Context(), redlatch.Lease(time.Second))
+		outer := w.Acquire(bg, l, redlatch.Lease(time.Minute))
+		inner := w.Acquire(outer.Context(), l, redlatch.Lease(time.Second))
 		if n := w.Count(inner); n != "2" {
 			t.Errorf("count %s", n)
 		}
@@ -186,7 +186,7 @@ func TestALateReentryIsCorrectedByTheNextRenewal(t *testing.T) {
 			return next()
 		}
 		l := w.Tapped(redlatch.Config{}, d).Lock("orders")
-		outer := w.Acquire(l, bg)
+		outer := w.Acquire(bg, l)
 		if _, err := l.Acquire(outer.With(ctx)); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
@@ -216,14 +216,14 @@ func TestCountsThatOverlappedAreFollowedByTheTrueOne(t *testing.T) {
 			return next()
 		}
 		l := w.Tapped(redlatch.Config{}, d).Lock("orders")
-		outer := w.Acquire(l, bg)
+		outer := w.Acquire(bg, l)
 		for range 20 {
 			for range 5 {
-				inner := w.Acquire(l, outer.Context())
+				inner := w.Acquire(outer.Context(), l)
 				go func() { w.Release(inner) }()
 				time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
 			}
-			last := w.Acquire(l, outer.Context())
+			last := w.Acquire(outer.Context(), l)
 			time.Sleep(time.Second)
 			if n := w.Count(outer); n != "2" {
 				t.Errorf("two holds, Redis shows %s", n)

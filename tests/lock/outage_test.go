@@ -48,8 +48,8 @@ func TestASlowLinkNeedsNoSettings(t *testing.T) {
 			return next()
 		}}
 		c := w.Tapped(redlatch.Config{}, d)
-		outer := w.Acquire(c.Lock("orders"), bg)
-		inner := w.Acquire(c.Lock("orders"), outer.Context())
+		outer := w.Acquire(bg, c.Lock("orders"))
+		inner := w.Acquire(outer.Context(), c.Lock("orders"))
 		time.Sleep(5 * time.Minute)
 		if err := inner.Err(); err != nil {
 			t.Errorf("lost: %v", err)

@@ -13,7 +13,7 @@ import (
 // then for the lock. Wait bounds both together.
 func TestWaitBoundsAllWaitingUnderWithOwner(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		foreign := w.Acquire(w.Client(redlatch.Config{}).Lock("orders"), bg)
+		foreign := w.Acquire(bg, w.Client(redlatch.Config{}).Lock("orders"))
 		l, owner := w.Client(redlatch.Config{}).Lock("orders"), redlatch.WithOwner(bg)
 		first := locktest.Later(func() error { _, err := l.Acquire(owner, redlatch.Wait(3*time.Second)); return err })
 		synctest.Wait()
@@ -32,11 +32,11 @@ func TestAnOwnerNestedInAHoldKeepsItsTurn(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		l := c.Lock("orders")
-		g := w.Acquire(l, bg)
+		g := w.Acquire(bg, l)
 		sc := redlatch.WithOwner(g.Context())
-		a1 := w.Acquire(l, sc)
-		a2 := w.Acquire(l, sc)
-		bc := locktest.Later(func() *redlatch.Hold { return w.Acquire(l, g.Context()) })
+		a1 := w.Acquire(sc, l)
+		a2 := w.Acquire(sc, l)
+		bc := locktest.Later(func() *redlatch.Hold { return w.Acquire(g.Context(), l) })
 		synctest.Wait()
 		w.Release(a1)
 		synctest.Wait()
@@ -59,9 +59,9 @@ func TestAnOwnerNestedInAHoldKeepsItsTurn(t *testing.T) {
 func TestTryUnderWithOwnerDoesNotWait(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		f := w.Acquire(other.Lock("orders"), bg)
+		f := w.Acquire(bg, other.Lock("orders"))
 		ctx := redlatch.WithOwner(bg)
-		hc := locktest.Later(func() *redlatch.Hold { return w.Acquire(c.Lock("orders"), ctx) })
+		hc := locktest.Later(func() *redlatch.Hold { return w.Acquire(ctx, c.Lock("orders")) })
 		synctest.Wait()
 		start := time.Now()
 		tc := locktest.Later(func() error {
@@ -88,8 +88,8 @@ func TestUnderWithOwnerEverythingIsOneOwner(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		l := c.Lock("orders")
 		ctx := redlatch.WithOwner(bg)
-		a := w.Acquire(l, ctx)
-		b := w.Acquire(l, ctx)
+		a := w.Acquire(ctx, l)
+		b := w.Acquire(ctx, l)
 		if a.Owner() != b.Owner() || w.Count(a) != "2" {
 			t.Fatalf("owners %s and %s, count %s", a.Owner(), b.Owner(), w.Count(a))
 		}
@@ -97,7 +97,7 @@ func TestUnderWithOwnerEverythingIsOneOwner(t *testing.T) {
 		w.WantErr(err, redlatch.ErrBusy)
 		w.Release(a)
 		w.Release(b)
-		again := w.Acquire(l, ctx)
+		again := w.Acquire(ctx, l)
 		w.Release(again)
 		_, err = c.NonReentrantLock("other").Acquire(ctx)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -12,7 +13,7 @@ import (
 // lock.
 func BenchmarkPair(b *testing.B) {
 	server := testserver.Start(b, testserver.Redis)
-	c := locktest.ClientOf(b, locktest.ConnectRueidis(b, server.Addr()), redlatch.Config{})
+	c := locktest.ClientOf(b, drivers.Rueidis.Open(b, drivers.Single(server.Addr())), redlatch.Config{})
 	rw := c.ReadWriteLock("accounts")
 	for name, l := range map[string]*redlatch.Lock{"lock": c.Lock("orders"), "group": c.GroupLock("stock", "1"), "write": rw.Write(), "read": rw.Read()} {
 		b.Run(name, func(b *testing.B) {

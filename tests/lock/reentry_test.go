@@ -19,12 +19,12 @@ func TestAHoldIsNobodysThread(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		l := c.Lock("orders")
-		h := <-locktest.Later(func() *redlatch.Hold { return w.Acquire(l, bg) })
+		h := <-locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, l) })
 		// The goroutine that acquired is no owner, and neither is this one.
 		if _, err := l.Try(bg); !errors.Is(err, redlatch.ErrBusy) {
 			t.Errorf("Try: %v", err)
 		}
-		inner := <-locktest.Later(func() *redlatch.Hold { return w.Acquire(l, h.Context()) })
+		inner := <-locktest.Later(func() *redlatch.Hold { return w.Acquire(h.Context(), l) })
 		if err := <-locktest.Later(func() error { return inner.Release(bg) }); err != nil {
 			t.Error(err)
 		}
@@ -48,7 +48,7 @@ func TestWaitBoundsAReentry(t *testing.T) {
 		}}
 		c := w.Tapped(redlatch.Config{}, d)
 		l := c.Lock("orders")
-		outer := w.Acquire(l, bg)
+		outer := w.Acquire(bg, l)
 		slow.Store(true)
 		start := time.Now()
 		_, err := l.Acquire(context.WithoutCancel(outer.Context()), redlatch.Wait(100*time.Millisecond))
@@ -73,7 +73,7 @@ func TestALossDuringAReentryIsErrLost(t *testing.T) {
 			return next()
 		}}
 		c := w.Tapped(redlatch.Config{MaxHold: time.Second}, d)
-		outer := w.Acquire(c.Lock("orders"), bg)
+		outer := w.Acquire(bg, c.Lock("orders"))
 		time.Sleep(980 * time.Millisecond)
 		_, err := c.Lock("orders").Acquire(outer.Context())
 		w.WantErr(err, redlatch.ErrLost)
@@ -98,14 +98,14 @@ func TestALostReplyToAReentryIsNotTrustedLongerThanItsTTL(t *testing.T) {
 			return next()
 		}}
 		c := w.Tapped(redlatch.Config{}, d)
-		outer := w.Acquire(c.Lock("orders"), bg, redlatch.Lease(10*time.Second))
-		inner := w.Acquire(c.Lock("orders"), outer.Context(), redlatch.Lease(20*time.Second))
+		outer := w.Acquire(bg, c.Lock("orders"), redlatch.Lease(10*time.Second))
+		inner := w.Acquire(outer.Context(), c.Lock("orders"), redlatch.Lease(20*time.Second))
 		trust, ttl := time.Until(inner.Expires()), w.Server.TTL("orders")
 		if trust > ttl {
 			t.Errorf("trusted for another %v, but Redis gives the lock away in %v", trust, ttl)
 		}
 		other := w.Client(redlatch.Config{})
-		h := w.Acquire(other.Lock("orders"), bg)
+		h := w.Acquire(bg, other.Lock("orders"))
 		if inner.Err() == nil {
 			t.Error("two holders")
 		}
@@ -128,8 +128,8 @@ func TestSiblingsDoNotOverlapIfTheOuterIsReleasedWhileOneEnters(t *testing.T) {
 		}}
 		c := w.Tapped(redlatch.Config{}, d)
 		l := c.Lock("orders")
-		g := w.Acquire(l, bg)
-		p := w.Acquire(l, g.Context())
+		g := w.Acquire(bg, l)
+		p := w.Acquire(g.Context(), l)
 		detached := context.WithoutCancel(p.Context())
 		type res struct {
 			h   *redlatch.Hold
@@ -177,9 +177,9 @@ func TestReentryCountsAndKeepsTheLockUntilTheLastRelease(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		l := c.Lock("orders")
-		outer := w.Acquire(l, bg)
-		inner := w.Acquire(l, outer.Context())
-		innermost := w.Acquire(l, inner.With(bg))
+		outer := w.Acquire(bg, l)
+		inner := w.Acquire(outer.Context(), l)
+		innermost := w.Acquire(inner.With(bg), l)
 		if got := w.Count(outer); got != "3" {
 			t.Fatalf("count %s, want 3", got)
 		}
@@ -201,7 +201,7 @@ func TestAReleasedHoldsContextNeverReentersAnything(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		l := c.Lock("orders")
-		h := w.Acquire(l, bg)
+		h := w.Acquire(bg, l)
 		ctx := context.WithoutCancel(h.Context()) // not done, but knows the hold
 		w.Release(h)
 		_, err := l.Acquire(ctx)
@@ -216,9 +216,9 @@ func TestReentryAfterAnUnseenLossIsErrLost(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		l := c.Lock("orders")
-		h := w.Acquire(l, bg)
+		h := w.Acquire(bg, l)
 		w.Server.Del("orders")
-		w.Release(w.Acquire(other.Lock("orders"), bg)) // somebody held it meanwhile
+		w.Release(w.Acquire(bg, other.Lock("orders"))) // somebody held it meanwhile
 		_, err := l.Acquire(h.Context())
 		w.WantErr(err, redlatch.ErrLost)
 		w.WantErr(h.Err(), redlatch.ErrLost)
@@ -232,7 +232,7 @@ func TestTenGoroutinesUnderOneHoldNeverOverlap(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		l := c.Lock("orders")
-		outer := w.Acquire(l, bg)
+		outer := w.Acquire(bg, l)
 		inside, most := 0, 0
 		var wg sync.WaitGroup
 		for range 10 {
@@ -266,8 +266,8 @@ func TestSiblingsWaitingWhenTheOuterIsReleasedGetItsCause(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		l := c.Lock("orders")
-		outer := w.Acquire(l, bg)
-		first := w.Acquire(l, outer.Context())
+		outer := w.Acquire(bg, l)
+		first := w.Acquire(outer.Context(), l)
 		second := locktest.Later(func() error { _, err := l.Acquire(context.WithoutCancel(outer.Context())); return err })
 		synctest.Wait()
 		w.Release(outer)
@@ -283,14 +283,14 @@ func TestANonReentrantLockRefusesItsHolder(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		l := c.NonReentrantLock("orders")
-		h := w.Acquire(l, bg)
+		h := w.Acquire(bg, l)
 		_, err := l.Acquire(h.Context())
 		w.WantErr(err, redlatch.ErrReentry)
 		if got := w.Count(h); got != "1" {
 			t.Fatalf("count %s", got)
 		}
 		w.Release(h)
-		w.Release(w.Acquire(l, bg))
+		w.Release(w.Acquire(bg, l))
 	})
 }
 
@@ -301,7 +301,7 @@ func TestAReentryCutsNothingShort(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				l := of(w.Client(redlatch.Config{}), "orders")
-				outer := w.Acquire(l, bg, redlatch.Lease(time.Hour))
+				outer := w.Acquire(bg, l, redlatch.Lease(time.Hour))
 				want := func(when string) {
 					t.Helper()
 					if ttl := w.Server.TTL("orders"); time.Now().Add(ttl).Before(outer.Expires()) {
@@ -309,7 +309,7 @@ func TestAReentryCutsNothingShort(t *testing.T) {
 					}
 				}
 				for _, opts := range [][]redlatch.Option{{redlatch.Lease(time.Second)}, nil} {
-					inner := w.Acquire(l, outer.Context(), opts...)
+					inner := w.Acquire(outer.Context(), l, opts...)
 					want("re-entered")
 					w.Release(inner)
 					want("left again")

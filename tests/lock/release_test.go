@@ -20,8 +20,8 @@ import (
 func TestAReleaseAfterTheLeaseLeavesTheNextHolderAlone(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		h := w.Acquire(c.Lock("orders"), bg, redlatch.Lease(time.Second))
-		next := w.Acquire(other.Lock("orders"), bg)
+		h := w.Acquire(bg, c.Lock("orders"), redlatch.Lease(time.Second))
+		next := w.Acquire(bg, other.Lock("orders"))
 		err := h.Release(bg)
 		w.WantErr(err, redlatch.ErrLost)
 		if errors.Is(err, redlatch.ErrUnavailable) || errors.Is(err, redlatch.ErrBusy) {
@@ -104,12 +104,12 @@ func TestAReleaseWithALostReplyIsNeverReentered(t *testing.T) {
 			return next()
 		}}
 		c := w.Tapped(redlatch.Config{}, d)
-		h := w.Acquire(c.Lock("orders"), bg)
+		h := w.Acquire(bg, c.Lock("orders"))
 		down.Store(true)
 		w.WantErr(h.Release(bg), redlatch.ErrUnavailable)
 		down.Store(false)
 		start := time.Now()
-		next := w.Acquire(c.Lock("orders"), bg)
+		next := w.Acquire(bg, c.Lock("orders"))
 		if next.Owner() == h.Owner() || w.Count(next) != "1" {
 			t.Errorf("owner %s after %s, count %s", next.Owner(), h.Owner(), w.Count(next))
 		}
@@ -140,7 +140,7 @@ func TestALateTakeBlocksNobodyForLong(t *testing.T) {
 					return next()
 				}
 				c := w.Tapped(redlatch.Config{}, d)
-				w.Release(w.Acquire(c.Lock("orders"), bg))
+				w.Release(w.Acquire(bg, c.Lock("orders")))
 				late()
 				if !w.Server.Exists("orders") {
 					t.Fatal("the late take took nothing: nothing is tested")
@@ -149,7 +149,7 @@ func TestALateTakeBlocksNobodyForLong(t *testing.T) {
 					c = w.Client(redlatch.Config{})
 				}
 				start := time.Now()
-				h := w.Acquire(c.Lock("orders"), bg)
+				h := w.Acquire(bg, c.Lock("orders"))
 				if d := time.Since(start); d > limit {
 					t.Errorf("the lock was blocked for %v", d)
 				}
@@ -164,7 +164,7 @@ func TestReleaseWorksOnAContextThatHasEnded(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		ctx, cancel := context.WithCancel(bg)
-		h := w.Acquire(c.Lock("orders"), ctx)
+		h := w.Acquire(ctx, c.Lock("orders"))
 		cancel()
 		if err := h.Release(ctx); err != nil && !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
@@ -183,7 +183,7 @@ func TestTheReleaseOfALockThatIsGoneIsNoSuccess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				l := of(w.Client(redlatch.Config{}), "orders")
-				h := w.Acquire(l, bg)
+				h := w.Acquire(bg, l)
 				published := w.Eavesdrop()
 				for _, key := range w.Server.Keys() {
 					w.Server.Del(key)

@@ -29,14 +29,14 @@ func TestAnAnswerAfterASilenceMakesAllHoldsAsk(t *testing.T) {
 			return next()
 		}
 		c := w.ClientWith(d, redlatch.Config{})
-		hold := w.Acquire(c.Lock("held"), bg)
+		hold := w.Acquire(bg, c.Lock("held"))
 		down.Store(true)
 		for range 20 { // at whatever moment of a pause
 			time.Sleep(14*time.Second + 137*time.Millisecond)
 			synctest.Wait()
 			down.Store(false)
 			before := renewals.Load()
-			w.Release(w.Acquire(c.Lock("other"), bg))
+			w.Release(w.Acquire(bg, c.Lock("other")))
 			synctest.Wait()
 			if renewals.Load() == before {
 				t.Error("the hold did not ask")

@@ -26,7 +26,7 @@ func TestNothingIsRenewedAfterARelease(t *testing.T) {
 		}}
 		c := w.Tapped(redlatch.Config{}, d)
 		for _, wait := range []time.Duration{0, time.Second, 11 * time.Second, 13 * time.Second} {
-			h := w.Acquire(c.Lock("orders"), bg)
+			h := w.Acquire(bg, c.Lock("orders"))
 			time.Sleep(wait)
 			w.Release(h)
 			time.Sleep(3 * time.Second) // what was under way has come and gone
@@ -44,7 +44,7 @@ func TestNothingIsRenewedAfterALoss(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var count locktest.Counter
 		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: count.Hook})
-		h := w.Acquire(c.Lock("orders"), bg)
+		h := w.Acquire(bg, c.Lock("orders"))
 		w.Server.Del("orders")
 		<-h.Context().Done()
 		synctest.Wait()
@@ -87,7 +87,7 @@ func TestEveryFailedRenewalIsAnEventAndTriedAgainSoon(t *testing.T) {
 			failed.Add(1)
 		}}}
 		c := w.Tapped(cfg, d)
-		h := w.Acquire(c.Lock("orders"), bg)
+		h := w.Acquire(bg, c.Lock("orders"))
 		for range 3 {
 			time.Sleep(time.Minute)
 			synctest.Wait()
@@ -122,9 +122,9 @@ func TestAReenteredHoldIsRenewed(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		l := c.Lock("orders")
-		holds := []*redlatch.Hold{w.Acquire(l, bg)}
+		holds := []*redlatch.Hold{w.Acquire(bg, l)}
 		for range 3 {
-			holds = append(holds, w.Acquire(l, holds[len(holds)-1].Context()))
+			holds = append(holds, w.Acquire(holds[len(holds)-1].Context(), l))
 		}
 		for len(holds) > 0 { // from the outside in
 			time.Sleep(2 * time.Minute)
@@ -155,7 +155,7 @@ func TestThousandsOfHoldsAreRenewedInTime(t *testing.T) {
 		}})
 		var all []*redlatch.Hold
 		for i := range holds {
-			all = append(all, w.Acquire(c.Lock(fmt.Sprint("orders:", i)), bg))
+			all = append(all, w.Acquire(bg, c.Lock(fmt.Sprint("orders:", i))))
 		}
 		time.Sleep(61 * time.Second) // six renewals of each
 		for _, h := range all {
@@ -184,8 +184,8 @@ func TestAWatchdogHoldInsideAShortLeaseIsRenewedAtItsOwnPace(t *testing.T) {
 			}
 			return next()
 		}})
-		outer := w.Acquire(c.Lock("orders"), bg, redlatch.Lease(500*time.Millisecond))
-		inner := w.Acquire(c.Lock("orders"), outer.Context())
+		outer := w.Acquire(bg, c.Lock("orders"), redlatch.Lease(500*time.Millisecond))
+		inner := w.Acquire(outer.Context(), c.Lock("orders"))
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if renewals > 1 || inner.Err() != nil {
@@ -200,9 +200,9 @@ func TestAHoldThatWasPassedOnIsRenewedAgain(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		l := c.Lock("orders")
-		outer := w.Acquire(l, bg)
-		inner := w.Acquire(l, outer.Context(), redlatch.Lease(10*time.Second))
-		hc := locktest.Later(func() *redlatch.Hold { return w.Acquire(l, bg) })
+		outer := w.Acquire(bg, l)
+		inner := w.Acquire(outer.Context(), l, redlatch.Lease(10*time.Second))
+		hc := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, l) })
 		synctest.Wait()
 		w.Release(outer)
 		w.Release(inner)
@@ -227,8 +227,8 @@ func TestAWatchdogInsideAShortLeaseRenewsEachThirdOfItsOwn(t *testing.T) {
 		}}
 		c := w.Tapped(redlatch.Config{}, d)
 		l := c.Lock("orders")
-		outer := w.Acquire(l, bg, redlatch.Lease(20*time.Millisecond))
-		inner := w.Acquire(l, outer.Context())
+		outer := w.Acquire(bg, l, redlatch.Lease(20*time.Millisecond))
+		inner := w.Acquire(outer.Context(), l)
 		time.Sleep(time.Minute)
 		t.Logf("%d renewals in a minute", n.Load())
 		if n.Load() > 20 {
@@ -245,7 +245,7 @@ func TestAWatchdogInsideAShortLeaseRenewsEachThirdOfItsOwn(t *testing.T) {
 func TestTheWatchdogKeepsAHoldForAsLongAsItLives(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		h := w.Acquire(c.Lock("orders"), bg)
+		h := w.Acquire(bg, c.Lock("orders"))
 		lowest := time.Hour
 		for range 6000 {
 			time.Sleep(100 * time.Millisecond)
@@ -266,7 +266,7 @@ func TestAnotherTypeUnderOneKeyCostsItsNeighboursNothing(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		var holds []*redlatch.Hold
 		for _, name := range []string{"a", "b", "c"} {
-			holds = append(holds, w.Acquire(c.Lock(name), bg))
+			holds = append(holds, w.Acquire(bg, c.Lock(name)))
 		}
 		w.Server.Del("b")
 		if err := w.Server.Set("b", "a string"); err != nil {

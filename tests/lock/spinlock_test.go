@@ -74,7 +74,7 @@ func TestASpinLockSendsABoundedNumberOfCommands(t *testing.T) {
 					return next()
 				}}
 				c, other := w.Tapped(redlatch.Config{}, d), w.Client(redlatch.Config{})
-				h := w.Acquire(other.SpinLock("orders", nil), bg)
+				h := w.Acquire(bg, other.SpinLock("orders", nil))
 				// Of the goroutines of a process one spins. The others give up before
 				// it does: who is let in when its time is over may still try once.
 				var wg sync.WaitGroup
@@ -105,7 +105,7 @@ func TestASpinLockSendsABoundedNumberOfCommands(t *testing.T) {
 func TestASpinLockGivesUpInTime(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		h := w.Acquire(other.SpinLock("orders", nil), bg)
+		h := w.Acquire(bg, other.SpinLock("orders", nil))
 		for _, wait := range []time.Duration{3 * time.Second, 10 * time.Millisecond} {
 			start := time.Now()
 			_, err := c.SpinLock("orders", redlatch.ConstantBackoff(time.Hour)).Acquire(bg, redlatch.Wait(wait))
@@ -134,8 +134,8 @@ func TestASpinLockNeitherSubscribesNorPublishes(t *testing.T) {
 			for range 4 {
 				wg.Go(func() {
 					for range 20 {
-						h := w.Acquire(c.SpinLock("orders", nil), bg)
-						inner := w.Acquire(c.SpinLock("orders", nil), h.Context())
+						h := w.Acquire(bg, c.SpinLock("orders", nil))
+						inner := w.Acquire(h.Context(), c.SpinLock("orders", nil))
 						time.Sleep(time.Millisecond)
 						w.Release(inner)
 						w.Release(h)
@@ -144,7 +144,7 @@ func TestASpinLockNeitherSubscribesNorPublishes(t *testing.T) {
 			}
 		}
 		wg.Wait()
-		h := w.Acquire(c.SpinLock("orders", nil), bg)
+		h := w.Acquire(bg, c.SpinLock("orders", nil))
 		if ok, err := other.SpinLock("orders", nil).ForceRelease(bg); !ok || err != nil {
 			t.Error(ok, err)
 		}
@@ -167,12 +167,12 @@ func TestGoroutinesLineUpForASpinLock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		l := c.SpinLock("orders", redlatch.ConstantBackoff(50*time.Millisecond))
-		h := w.Acquire(l, bg)
+		h := w.Acquire(bg, l)
 		var order []int
 		var wg sync.WaitGroup
 		for i := range 50 {
 			wg.Go(func() {
-				h := w.Acquire(l, bg)
+				h := w.Acquire(bg, l)
 				order = append(order, i)
 				w.Release(h)
 			})
@@ -207,7 +207,7 @@ func TestASpinLockIsYieldedToOtherProcesses(t *testing.T) {
 						return
 					default:
 					}
-					h := w.Acquire(c.SpinLock("orders", nil), bg)
+					h := w.Acquire(bg, c.SpinLock("orders", nil))
 					time.Sleep(time.Millisecond)
 					w.Release(h)
 				}
@@ -217,7 +217,7 @@ func TestASpinLockIsYieldedToOtherProcesses(t *testing.T) {
 		worst := time.Duration(0)
 		for range 20 {
 			start := time.Now()
-			h := w.Acquire(other.SpinLock("orders", redlatch.ConstantBackoff(4*time.Millisecond)), bg)
+			h := w.Acquire(bg, other.SpinLock("orders", redlatch.ConstantBackoff(4*time.Millisecond)))
 			worst = max(worst, time.Since(start))
 			w.Release(h)
 		}
@@ -235,12 +235,12 @@ func TestASpinLockIsYieldedToOtherProcesses(t *testing.T) {
 func TestAPlainLockIsNotHandedOverByASpinLock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		spin := w.Acquire(c.SpinLock("orders", nil), bg)
-		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(c.Lock("orders"), bg) })
+		spin := w.Acquire(bg, c.SpinLock("orders", nil))
+		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, c.Lock("orders")) })
 		synctest.Wait()
 		w.Release(spin)
 		plain := <-next
-		waiter := locktest.Later(func() *redlatch.Hold { return w.Acquire(other.Lock("orders"), bg) })
+		waiter := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, other.Lock("orders")) })
 		time.Sleep(time.Second)
 		start := time.Now()
 		w.Release(plain)
@@ -257,7 +257,7 @@ func TestAPlainLockIsNotHandedOverByASpinLock(t *testing.T) {
 func TestABackoffThatPanicsLeavesTheOthersTheirWay(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		h := w.Acquire(other.Lock("orders"), bg)
+		h := w.Acquire(bg, other.Lock("orders"))
 		bad := c.SpinLock("orders", func(int) time.Duration { panic("no idea") })
 		func() {
 			defer func() {
@@ -269,6 +269,6 @@ func TestABackoffThatPanicsLeavesTheOthersTheirWay(t *testing.T) {
 			t.Errorf("Acquire returned %v", err)
 		}()
 		w.Release(h)
-		w.Release(w.Acquire(c.Lock("orders"), bg, redlatch.Wait(time.Minute)))
+		w.Release(w.Acquire(bg, c.Lock("orders"), redlatch.Wait(time.Minute)))
 	})
 }

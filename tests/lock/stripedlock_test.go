@@ -82,12 +82,12 @@ func TestStripesAreLocksOfTheirOwn(t *testing.T) {
 		if s.For("orders:1").Name() == s.For("orders:2").Name() {
 			t.Fatal("pick other keys")
 		}
-		h := w.Acquire(s.For("orders:1"), bg)
-		w.Release(w.Acquire(s.For("orders:2"), bg))
+		h := w.Acquire(bg, s.For("orders:1"))
+		w.Release(w.Acquire(bg, s.For("orders:2")))
 		_, err := c.StripedLock("s", 64).For("orders:1").Try(bg)
 		w.WantErr(err, redlatch.ErrBusy)
 		w.Release(h)
-		m := w.AcquireMulti(redlatch.MultiLock(s.For("orders:2"), s.For("orders:1")), bg, redlatch.Wait(time.Second))
+		m := w.AcquireMulti(bg, redlatch.MultiLock(s.For("orders:2"), s.For("orders:1")), redlatch.Wait(time.Second))
 		w.ReleaseMulti(m)
 		w.WantNothing()
 	})

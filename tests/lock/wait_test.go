@@ -30,7 +30,7 @@ func (d *subscribesSlowly) Subscribe(ch string, sharded bool, h func(driver.Noti
 func TestAReleaseBeforeTheSubscriptionIsNotMissed(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		other := w.Client(redlatch.Config{})
-		h := w.Acquire(other.Lock("orders"), bg)
+		h := w.Acquire(bg, other.Lock("orders"))
 		var once sync.Once
 		d := &subscribesSlowly{before: func(channel string) {
 			if channel == "redisson_lock__channel:{orders}" {
@@ -40,7 +40,7 @@ func TestAReleaseBeforeTheSubscriptionIsNotMissed(t *testing.T) {
 		d.Redis = w.Driver()
 		c := w.ClientWith(d, redlatch.Config{})
 		start := time.Now()
-		next := w.Acquire(c.Lock("orders"), bg)
+		next := w.Acquire(bg, c.Lock("orders"))
 		if d := time.Since(start); d > 10*time.Millisecond {
 			t.Errorf("the waiter slept for %v beside a free lock", d)
 		}
@@ -53,7 +53,7 @@ func TestAReleaseWakesOneWaiterOfAProcess(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var count locktest.Counter
 		c, other := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: count.Hook}), w.Client(redlatch.Config{})
-		h := w.Acquire(other.Lock("orders"), bg)
+		h := w.Acquire(bg, other.Lock("orders"))
 		ctx, cancel := context.WithCancel(bg)
 		var wg sync.WaitGroup
 		got := make(chan *redlatch.Hold, 100)
@@ -90,10 +90,10 @@ func TestAReleaseWakesOneWaiterOfAProcess(t *testing.T) {
 func TestAWaitWithoutADeadlineHasNoCap(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		h := w.Acquire(other.Lock("orders"), bg)
+		h := w.Acquire(bg, other.Lock("orders"))
 		var got [3]<-chan *redlatch.Hold // the head of the queue, and some behind it
 		for i := range got {
-			got[i] = locktest.Later(func() *redlatch.Hold { return w.Acquire(c.Lock("orders"), bg, redlatch.Lease(time.Second)) })
+			got[i] = locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, c.Lock("orders"), redlatch.Lease(time.Second)) })
 			synctest.Wait()
 		}
 		time.Sleep(time.Hour)
@@ -108,8 +108,8 @@ func TestAWaitWithoutADeadlineHasNoCap(t *testing.T) {
 func TestAWaiterHearsNothingOfAnothersLoss(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		h := w.Acquire(c.Lock("orders"), bg)
-		waiting := locktest.Later(func() *redlatch.Hold { return w.Acquire(c.Lock("orders"), bg) })
+		h := w.Acquire(bg, c.Lock("orders"))
+		waiting := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, c.Lock("orders")) })
 		synctest.Wait()
 		w.Server.Del("orders")
 		<-h.Context().Done()
@@ -122,8 +122,8 @@ func TestAWaiterHearsNothingOfAnothersLoss(t *testing.T) {
 func TestAQuestionDoesNotEndALockWithoutATTL(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		l := w.Client(redlatch.Config{}).Lock("orders")
-		outer := w.Acquire(l, bg, redlatch.Lease(time.Minute))
-		inner := w.Acquire(l, outer.Context(), redlatch.Lease(time.Second))
+		outer := w.Acquire(bg, l, redlatch.Lease(time.Minute))
+		inner := w.Acquire(outer.Context(), l, redlatch.Lease(time.Second))
 		w.Server.SetTTL("orders", 0)
 		w.Release(inner)
 		if n := w.Count(outer); n != "1" {
@@ -160,7 +160,7 @@ func TestAWaitForOneselfIsReportedWithBothSites(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var got []redlatch.SlowWaitEvent
 		c := w.Client(redlatch.Config{Events: redlatch.Events{SlowWait: func(e redlatch.SlowWaitEvent) { got = append(got, e) }}})
-		h := w.Acquire(c.Lock("orders"), bg)
+		h := w.Acquire(bg, c.Lock("orders"))
 		_, err := c.Lock("orders").Acquire(bg, redlatch.Wait(time.Minute)) // forgot to pass h.Context()
 		w.WantErr(err, redlatch.ErrBusy)
 		synctest.Wait()
@@ -180,7 +180,7 @@ func TestNothingIsAcquiredUnderAContextThatHasEnded(t *testing.T) {
 			"plain": c.Lock("a"), "fair": c.FairLock("b"), "write": c.ReadWriteLock("c").Write(), "read": c.ReadWriteLock("d").Read(),
 			"group": c.GroupLock("e", "1", "2"), "spin": c.SpinLock("f", nil),
 		} {
-			h := w.Acquire(l, bg)
+			h := w.Acquire(bg, l)
 			for how, ctx := range map[string]context.Context{"not nested": bg, "nested": h.Context(), "under WithOwner": redlatch.WithOwner(bg)} {
 				ended, cancel := context.WithCancelCause(ctx)
 				why := errors.New("no longer wanted")
@@ -199,7 +199,7 @@ func TestNothingIsAcquiredUnderAContextThatHasEnded(t *testing.T) {
 func TestTryNeverOvertakesAndSaysWhoHasTheLock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		h := w.Acquire(other.Lock("orders"), bg)
+		h := w.Acquire(bg, other.Lock("orders"))
 		time.Sleep(2 * time.Second)
 		_, err := c.Lock("orders").Try(bg)
 		var busy *redlatch.BusyError
@@ -228,7 +228,7 @@ func TestTryNeverOvertakesAndSaysWhoHasTheLock(t *testing.T) {
 func TestAWaitEndsInTimeAndSaysWhy(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		h := w.Acquire(other.Lock("orders"), bg)
+		h := w.Acquire(bg, other.Lock("orders"))
 		for range 2 { // the head of the queue, and one behind it
 			start := time.Now()
 			_, err := c.Lock("orders").Acquire(bg, redlatch.Wait(1500*time.Millisecond))
@@ -258,7 +258,7 @@ func TestALockWithoutATTLIsPolled(t *testing.T) {
 				if name == "read" || name == "write" {
 					w.Server.HSet("orders", "mode", "write")
 				}
-				got := locktest.Later(func() *redlatch.Hold { return w.Acquire(of(c, "orders"), bg) })
+				got := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, of(c, "orders")) })
 				time.Sleep(time.Minute)
 				if !locktest.NoneYet(got) {
 					t.Fatal("two holders")

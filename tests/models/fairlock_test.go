@@ -277,13 +277,13 @@ func TestScoresAreRedissonsWhoeverLeaves(t *testing.T) {
 		_, timeouts, _ := locktest.FairKeys("orders")
 		for seed := range uint64(20) {
 			r := rand.New(rand.NewPCG(seed, 1))
-			h := w.Acquire(a.FairLock("orders"), bg, redlatch.Lease(time.Hour))
+			h := w.Acquire(bg, a.FairLock("orders"), redlatch.Lease(time.Hour))
 			base := float64(time.Now().Add(w.Server.TTL("orders")).UnixMilli())
 			var waits []<-chan locktest.Outcome
 			var cancels []context.CancelFunc
 			for range 8 {
 				ctx, cancel := context.WithCancel(bg)
-				waits = append(waits, w.Waiting(a.FairLock("orders"), ctx))
+				waits = append(waits, w.Waiting(ctx, a.FairLock("orders")))
 				cancels = append(cancels, cancel)
 			}
 			for len(waits) > 0 {
@@ -307,8 +307,8 @@ func TestScoresAreRedissonsWhoeverLeaves(t *testing.T) {
 func TestThousandsOfWaitersMoveUp(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		h := w.Acquire(c.FairLock("orders"), bg)
-		next := w.Waiting(c.FairLock("orders"), bg)
+		h := w.Acquire(bg, c.FairLock("orders"))
+		next := w.Waiting(bg, c.FairLock("orders"))
 		queue, timeouts, _ := locktest.FairKeys("orders")
 		scores, err := w.Server.SortedSet(timeouts)
 		if err != nil {

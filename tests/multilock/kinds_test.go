@@ -25,7 +25,7 @@ func TestMembersOfEveryKind(t *testing.T) {
 				if kind == "read" {
 					rival = other.ReadWriteLock("b").Write()
 				}
-				busy := w.Acquire(rival, bg)
+				busy := w.Acquire(bg, rival)
 				if _, err := m.Try(bg); err == nil {
 					t.Fatal("acquired what another has")
 				} else {
@@ -33,7 +33,7 @@ func TestMembersOfEveryKind(t *testing.T) {
 				}
 				_, err := m.Acquire(bg, redlatch.Wait(2*time.Second))
 				w.WantErr(err, redlatch.ErrBusy)
-				next := locktest.Later(func() *redlatch.MultiHold { return w.AcquireMulti(m, bg) })
+				next := locktest.Later(func() *redlatch.MultiHold { return w.AcquireMulti(bg, m) })
 				time.Sleep(3 * time.Second)
 				if w.Server.Exists("a") || w.Server.Exists("c") {
 					t.Error("others are held while that one is waited for")
@@ -47,12 +47,12 @@ func TestMembersOfEveryKind(t *testing.T) {
 				_, err = rival.Try(bg)
 				w.WantErr(err, redlatch.ErrBusy)
 				if kind != "non-re-entry" {
-					w.ReleaseMulti(w.AcquireMulti(m, h.Context()))
+					w.ReleaseMulti(w.AcquireMulti(h.Context(), m))
 				}
 				w.ReleaseMulti(h)
-				w.Release(w.Acquire(rival, bg, redlatch.Wait(time.Second)))
+				w.Release(w.Acquire(bg, rival, redlatch.Wait(time.Second)))
 
-				h = w.AcquireMulti(m, bg, redlatch.Lease(10*time.Second))
+				h = w.AcquireMulti(bg, m, redlatch.Lease(10*time.Second))
 				w.Server.Del("b")
 				if err := h.Extend(bg, time.Minute); err == nil {
 					t.Error("extended without one")
@@ -146,7 +146,7 @@ func TestBothSidesOfAReadWriteLockAsMembersAreRefused(t *testing.T) {
 func TestMembersOfOneGroup(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		w.ReleaseMulti(w.AcquireMulti(redlatch.MultiLock(c.GroupLock("g", "x"), c.GroupLock("g", "y")), bg, redlatch.Wait(time.Second)))
+		w.ReleaseMulti(w.AcquireMulti(bg, redlatch.MultiLock(c.GroupLock("g", "x"), c.GroupLock("g", "y")), redlatch.Wait(time.Second)))
 		_, err := redlatch.MultiLock(c.GroupLock("g", "x"), c.GroupLock("g", "x", "y")).Acquire(bg, redlatch.Wait(5*time.Second))
 		if err == nil || redlatch.IsRetryable(err) {
 			t.Errorf("values in common: %v", err)

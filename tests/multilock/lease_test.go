@@ -21,15 +21,15 @@ func TestTheLeaseOfAMultiLockIsNotGivenToSomebodyElsesHold(t *testing.T) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		// Fenced, so that they are taken one by one.
 		m := redlatch.MultiLock(c.FencedLock("a"), c.FencedLock("b"))
-		busy := w.Acquire(other.Lock("b"), bg)
+		busy := w.Acquire(bg, other.Lock("b"))
 		time.AfterFunc(400*time.Millisecond, func() { w.Release(busy) })
-		got := locktest.Later(func() *redlatch.MultiHold { return w.AcquireMulti(m, bg, redlatch.Lease(time.Second)) })
+		got := locktest.Later(func() *redlatch.MultiHold { return w.AcquireMulti(bg, m, redlatch.Lease(time.Second)) })
 		time.Sleep(300 * time.Millisecond)
 		if !w.Server.Exists("a") {
 			t.Fatal("a is not held")
 		}
 		w.Server.Del("a")
-		thief := w.Acquire(other.Lock("a"), bg, redlatch.Lease(300*time.Millisecond))
+		thief := w.Acquire(bg, other.Lock("a"), redlatch.Lease(300*time.Millisecond))
 		time.Sleep(150 * time.Millisecond) // b is there, and the lease of a would be raised
 		if ttl := w.Server.TTL("a"); w.Count(thief) != "1" || ttl > 150*time.Millisecond {
 			t.Errorf("somebody else's hold lasts for %v now", ttl)
@@ -55,12 +55,12 @@ func TestTheLeaseOfAMultiLockIsThatOfItsMembersAndNothingElse(t *testing.T) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		const lease = 3 * time.Second
 		m := redlatch.MultiLock(c.FencedLock("a"), c.FairLock("b"), c.ReadWriteLock("c").Read(), c.Lock("d"))
-		busy := w.Acquire(other.Lock("d"), bg)
-		got := locktest.Later(func() *redlatch.MultiHold { return w.AcquireMulti(m, bg, redlatch.Lease(lease)) })
+		busy := w.Acquire(bg, other.Lock("d"))
+		got := locktest.Later(func() *redlatch.MultiHold { return w.AcquireMulti(bg, m, redlatch.Lease(lease)) })
 		time.Sleep(20 * time.Second)
 		w.Release(busy)
 		h := <-got
-		next := w.Waiting(other.FairLock("b"), bg)
+		next := w.Waiting(bg, other.FairLock("b"))
 		queue, timeouts, _ := locktest.FairKeys("b")
 		for _, key := range []string{"redisson_lock_token:{a}", queue, timeouts} {
 			if ttl := w.Server.TTL(key); !w.Server.Exists(key) || ttl != 0 {
@@ -128,7 +128,7 @@ func TestAMultiLockOfADeadProcessBlocksNobodyForLongerThanItsLease(t *testing.T)
 				start := time.Now()
 				m := redlatch.MultiLock(members(mortals, false)...)
 				if x.takes == 0 {
-					w.AcquireMulti(m, bg, x.opts...)
+					w.AcquireMulti(bg, m, x.opts...)
 				} else if _, err := m.Acquire(bg, x.opts...); err == nil || taken.Load() != x.takes {
 					t.Fatalf("%v after %d requests", err, taken.Load())
 				}
@@ -143,7 +143,7 @@ func TestAMultiLockOfADeadProcessBlocksNobodyForLongerThanItsLease(t *testing.T)
 				var wg sync.WaitGroup
 				for _, l := range members(others, true) {
 					wg.Go(func() {
-						h := w.Acquire(l, bg)
+						h := w.Acquire(bg, l)
 						if took := time.Since(start); took > x.lease+skew+poll {
 							t.Errorf("%s was blocked for %v", l.Name(), took)
 						}
@@ -152,7 +152,7 @@ func TestAMultiLockOfADeadProcessBlocksNobodyForLongerThanItsLease(t *testing.T)
 					})
 				}
 				wg.Go(func() {
-					w.ReleaseMulti(w.AcquireMulti(redlatch.MultiLock(members(others, true)...), bg))
+					w.ReleaseMulti(w.AcquireMulti(bg, redlatch.MultiLock(members(others, true)...)))
 					if took := time.Since(start); took > x.lease+skew+3*poll {
 						t.Errorf("all together were blocked for %v", took)
 					}

@@ -64,7 +64,7 @@ func TestMembersAreAcquiredByNameAndReleasedInReverse(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		r := &takes{}
 		c := r.client(w, redlatch.Config{})
-		h := w.AcquireMulti(redlatch.MultiLock(c.Lock("c"), c.FencedLock("a"), c.SpinLock("b", nil), c.StripedLock("d", 1).For("x")), bg, redlatch.Fenced())
+		h := w.AcquireMulti(bg, redlatch.MultiLock(c.Lock("c"), c.FencedLock("a"), c.SpinLock("b", nil), c.StripedLock("d", 1).For("x")), redlatch.Fenced())
 		if n := len(h.Holds()); n != 4 || h.Holds()[0].Token() != 1 {
 			t.Fatalf("%d holds, tokens %d", n, h.Holds()[0].Token())
 		}
@@ -95,7 +95,7 @@ func TestMembersOfOneNameAreAcquiredByTheirClientsNames(t *testing.T) {
 			redlatch.MultiLock(east.Lock("a"), west.Lock("a")),
 			redlatch.MultiLock(west.Lock("a"), east.Lock("a")),
 		} {
-			h := w.AcquireMulti(m, bg)
+			h := w.AcquireMulti(bg, m)
 			if owner := h.Holds()[0].Owner(); w.Server.HGet("a", owner) != "1" {
 				t.Errorf("the first to be acquired was not east's: %s", owner)
 			}
@@ -166,7 +166,7 @@ func TestALockThatTwoClientsHaveOnOneServerIsFoundOut(t *testing.T) {
 				_, err = m.Acquire(bg)
 				w.WantErr(err, redlatch.ErrReentry)
 			} else if err == nil {
-				h := w.AcquireMulti(m, bg) // a majority without it
+				h := w.AcquireMulti(bg, m) // a majority without it
 				w.ReleaseMulti(h)
 			}
 			time.Sleep(5 * time.Minute)
@@ -240,10 +240,10 @@ func TestAMultiLockDoesNotSitOnMembersWhileItWaits(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		r := &takes{}
 		c, other := r.client(w, redlatch.Config{}), w.Client(redlatch.Config{})
-		busy := w.Acquire(other.Lock("b"), bg)
+		busy := w.Acquire(bg, other.Lock("b"))
 		start := time.Now()
 		got := locktest.Later(func() *redlatch.MultiHold {
-			return w.AcquireMulti(redlatch.MultiLock(c.FencedLock("a"), c.Lock("b")), bg)
+			return w.AcquireMulti(bg, redlatch.MultiLock(c.FencedLock("a"), c.Lock("b")))
 		})
 		time.Sleep(400 * time.Millisecond)
 		if !w.Server.Exists("a") {
@@ -279,7 +279,7 @@ func TestAMultiLockHasOneDeadlineForAllMembers(t *testing.T) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		var others []*redlatch.Hold
 		for _, name := range []string{"b", "c"} {
-			others = append(others, w.Acquire(other.Lock(name), bg))
+			others = append(others, w.Acquire(bg, other.Lock(name)))
 		}
 		m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"), c.Lock("c"))
 		for _, wait := range []time.Duration{0, 200 * time.Millisecond, 500 * time.Millisecond, 3 * time.Second} {
@@ -316,7 +316,7 @@ func TestTryOfAMultiLockTakesAllOrNothing(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"))
-		busy := w.Acquire(other.Lock("b"), bg)
+		busy := w.Acquire(bg, other.Lock("b"))
 		start := time.Now()
 		_, err := m.Try(bg)
 		w.WantErr(err, redlatch.ErrBusy)
@@ -352,7 +352,7 @@ func TestNothingIsLeftOfAMultiLockThatIsGivenUp(t *testing.T) {
 					return reply, err
 				}}
 				c, other := w.Tapped(redlatch.Config{}, d), w.Client(redlatch.Config{})
-				busy := w.Acquire(other.Lock("d"), bg)
+				busy := w.Acquire(bg, other.Lock("d"))
 				ctx, cancel := context.WithTimeout(bg, when)
 				defer cancel()
 				_, err := redlatch.MultiLock(c.Lock("a"), c.Lock("b"), c.Lock("c"), c.Lock("d")).Acquire(ctx)
@@ -381,12 +381,12 @@ func TestALostReplyLeavesNothingOfAMultiLock(t *testing.T) {
 				}}
 				c, other := w.Tapped(redlatch.Config{}, d), w.Client(redlatch.Config{})
 				m := redlatch.MultiLock(c.Lock("a"), c.FencedLock("b"), c.Lock("c"))
-				busy := w.Acquire(other.Lock("c"), bg)
+				busy := w.Acquire(bg, other.Lock("c"))
 				if _, err := m.Acquire(bg, redlatch.Wait(time.Second)); !errors.Is(err, redlatch.ErrBusy) && !errors.Is(err, redlatch.ErrUnavailable) {
 					t.Error(err)
 				}
 				w.Release(busy)
-				h := w.AcquireMulti(m, bg)
+				h := w.AcquireMulti(bg, m)
 				for _, h := range h.Holds() {
 					if w.Count(h) != "1" {
 						t.Errorf("%s has count %q", h.Name(), w.Count(h))
@@ -405,7 +405,7 @@ func TestALostMemberEndsTheHoldBeforeAnybodyElseCanGetIt(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		w2 := another(w)
 		a, b := w.Client(redlatch.Config{}), w2.Client(redlatch.Config{})
-		h := w.AcquireMulti(redlatch.MultiLock(a.Lock("a"), b.Lock("b")), bg)
+		h := w.AcquireMulti(bg, redlatch.MultiLock(a.Lock("a"), b.Lock("b")))
 		ctx := h.With(bg)
 		time.Sleep(15 * time.Second)
 		w2.Server.SetError("LOADING cut off")
@@ -436,7 +436,7 @@ func TestTheErrorsOfMembersAreJoined(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"), c.Lock("c"))
-		h := w.AcquireMulti(m, bg)
+		h := w.AcquireMulti(bg, m)
 		w.Server.Del("a")
 		w.Server.Del("c")
 		err := h.Release(bg)
@@ -444,8 +444,7 @@ func TestTheErrorsOfMembersAreJoined(t *testing.T) {
 		var names []string
 		if joined, ok := err.(interface{ Unwrap() []error }); ok {
 			for _, err := range joined.Unwrap() {
-				var lost *redlatch.LostError
-				if errors.As(err, &lost) {
+				if lost, ok := errors.AsType[*redlatch.LostError](err); ok {
 					names = append(names, lost.Name)
 				}
 			}
@@ -465,7 +464,7 @@ func TestAMultiHoldIsKeptByTheWatchdogs(t *testing.T) {
 		w2 := another(w)
 		a, b := w.Client(redlatch.Config{}), w2.Client(redlatch.Config{WatchdogTimeout: 12 * time.Second})
 		m := redlatch.MultiLock(a.Lock("a"), b.Lock("b"))
-		h := w.AcquireMulti(m, bg)
+		h := w.AcquireMulti(bg, m)
 		if _, ok := h.Context().Deadline(); ok {
 			t.Error("a watchdog's context has a deadline")
 		}
@@ -488,9 +487,9 @@ func TestAMultiHoldIsKeptByTheWatchdogs(t *testing.T) {
 func TestTheLeaseOfAMultiHoldEndsForAllMembersTogether(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		busy := w.Acquire(other.Lock("b"), bg)
+		busy := w.Acquire(bg, other.Lock("b"))
 		got := locktest.Later(func() *redlatch.MultiHold {
-			return w.AcquireMulti(redlatch.MultiLock(c.FencedLock("a"), c.Lock("b")), bg, redlatch.Lease(time.Second))
+			return w.AcquireMulti(bg, redlatch.MultiLock(c.FencedLock("a"), c.Lock("b")), redlatch.Lease(time.Second))
 		})
 		time.Sleep(450 * time.Millisecond)
 		w.Release(busy)
@@ -523,7 +522,7 @@ func TestMembersAreReenteredThroughTheMultiHold(t *testing.T) {
 		w2 := another(w)
 		a, b := w.Client(redlatch.Config{}), w2.Client(redlatch.Config{})
 		m := redlatch.MultiLock(a.Lock("x"), b.Lock("x"), a.Lock("y")) // two of one name
-		h := w.AcquireMulti(m, bg)
+		h := w.AcquireMulti(bg, m)
 		counts := func(want string) {
 			t.Helper()
 			for i, h := range h.Holds() {
@@ -534,17 +533,17 @@ func TestMembersAreReenteredThroughTheMultiHold(t *testing.T) {
 		}
 		for _, ctx := range []context.Context{h.Context(), h.With(bg)} {
 			for _, l := range m.Locks() {
-				one := w.Acquire(l, ctx)
-				again := w.Acquire(l, one.Context())
+				one := w.Acquire(ctx, l)
+				again := w.Acquire(one.Context(), l)
 				w.Release(again)
 				w.Release(one)
 			}
-			inner := w.AcquireMulti(m, ctx)
+			inner := w.AcquireMulti(ctx, m)
 			counts("2")
 			// From inside of one member's hold the others are still found.
-			one := w.Acquire(m.Locks()[1], inner.Context())
-			two := w.Acquire(m.Locks()[0], one.Context())
-			three := w.Acquire(m.Locks()[1], two.Context())
+			one := w.Acquire(inner.Context(), m.Locks()[1])
+			two := w.Acquire(one.Context(), m.Locks()[0])
+			three := w.Acquire(two.Context(), m.Locks()[1])
 			w.Release(three)
 			w.Release(two)
 			w.Release(one)
@@ -568,16 +567,16 @@ func TestMembersAreNeitherGivenNorHadWithoutARequest(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"))
-		h := w.AcquireMulti(m, bg)
+		h := w.AcquireMulti(bg, m)
 		member := h.Holds()[0].Owner()
-		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(c.Lock("a"), bg) })
+		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, c.Lock("a")) })
 		synctest.Wait()
 		w.ReleaseMulti(h)
 		plain := <-next
 		if plain.Owner() == member {
 			t.Error("a member was handed on")
 		}
-		got := locktest.Later(func() *redlatch.MultiHold { return w.AcquireMulti(m, bg) })
+		got := locktest.Later(func() *redlatch.MultiHold { return w.AcquireMulti(bg, m) })
 		synctest.Wait()
 		owner := plain.Owner()
 		w.Release(plain)
@@ -594,7 +593,7 @@ func TestTheMemberThatDoesNotAnswerDelaysTheReleaseOfNoOther(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		hung := another(w)
 		a, b := w.Client(redlatch.Config{}), hung.Client(redlatch.Config{})
-		h := w.AcquireMulti(redlatch.MultiLock(a.Lock("a"), b.Lock("b")), bg)
+		h := w.AcquireMulti(bg, redlatch.MultiLock(a.Lock("a"), b.Lock("b")))
 		hung.Server.SetError("LOADING hung")
 		done := locktest.Later(func() error { return h.Release(bg) })
 		time.Sleep(pace + time.Millisecond)
@@ -651,7 +650,7 @@ func TestALeaseTooShortForItsMembersIsGivenUp(t *testing.T) {
 		}
 		_, err = m.Acquire(bg, redlatch.Lease(100*time.Millisecond), redlatch.Wait(time.Second))
 		w.WantErr(err, redlatch.ErrBusy)
-		w.ReleaseMulti(w.AcquireMulti(m, bg, redlatch.Lease(time.Second)))
+		w.ReleaseMulti(w.AcquireMulti(bg, m, redlatch.Lease(time.Second)))
 		time.Sleep(5 * time.Minute)
 		for _, key := range w.Server.Keys() {
 			if len(key) == 1 {
@@ -665,7 +664,7 @@ func TestClosingOneClientEndsTheMultiHold(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		m := redlatch.MultiLock(a.Lock("a"), b.Lock("b"))
-		h := w.AcquireMulti(m, bg)
+		h := w.AcquireMulti(bg, m)
 		if err := b.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -684,7 +683,7 @@ func TestForceReleaseOfAMultiReleasesEveryMember(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		names := func(c *redlatch.Client) *redlatch.Multi { return redlatch.MultiLock(c.Lock("a"), c.Lock("b")) }
-		h := w.AcquireMulti(names(c), bg)
+		h := w.AcquireMulti(bg, names(c))
 		if released, err := names(other).ForceRelease(bg); !released || err != nil {
 			t.Errorf("%v, %v", released, err)
 		}
@@ -704,7 +703,7 @@ func TestADroppedMultiHoldIsReleased(t *testing.T) {
 	var dropped atomic.Int64
 	c := w.Client(redlatch.Config{Events: redlatch.Events{Dropped: func(redlatch.DroppedEvent) { dropped.Add(1) }}})
 	m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"))
-	member := func() *redlatch.Hold { return w.AcquireMulti(m, bg).Holds()[0] }()
+	member := func() *redlatch.Hold { return w.AcquireMulti(bg, m).Holds()[0] }()
 	runtime.GC()
 	runtime.GC()
 	if member.Err() != nil {
@@ -720,8 +719,8 @@ func TestADroppedMultiHoldIsReleased(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	red := redlatch.RedLock(c.Lock("r"))
-	w.AcquireMulti(red, bg) // and dropped
-	next := locktest.Later(func() *redlatch.MultiHold { return w.AcquireMulti(red, bg, redlatch.Wait(locktest.Generous)) })
+	w.AcquireMulti(bg, red) // and dropped
+	next := locktest.Later(func() *redlatch.MultiHold { return w.AcquireMulti(bg, red, redlatch.Wait(locktest.Generous)) })
 	for end := time.Now().Add(locktest.Generous); ; {
 		select {
 		case h := <-next:

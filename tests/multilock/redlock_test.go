@@ -24,7 +24,7 @@ func TestTheValidityOfARedLockCountsFromTheFirstSend(t *testing.T) {
 		}
 		m := p.tappedRed("a", map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){0: slow, 1: slow, 2: slow})
 		start := time.Now()
-		h := p.AcquireMulti(m, bg, redlatch.Lease(30*time.Second))
+		h := p.AcquireMulti(bg, m, redlatch.Lease(30*time.Second))
 		if d := time.Since(start); d != time.Second {
 			t.Fatalf("acquired after %v", d)
 		}
@@ -110,7 +110,7 @@ func blackHole(on *atomic.Bool, late time.Duration) func(string, []string, func(
 func TestARedLockIsHeldByAMajority(t *testing.T) {
 	inRedTime(t, 5, func(p *poll) {
 		m, other := p.red("a"), p.red("a")
-		h := p.AcquireMulti(m, bg)
+		h := p.AcquireMulti(bg, m)
 		synctest.Wait()
 		if n := p.has("a"); n != 5 || len(h.Holds()) != 5 {
 			t.Errorf("%d servers have it, %d holds; those that are free were to join", n, len(h.Holds()))
@@ -129,7 +129,7 @@ func TestARedLockIsHeldByAMajority(t *testing.T) {
 		}
 		p.ReleaseMulti(h)
 		p.wantNothing()
-		p.ReleaseMulti(p.AcquireMulti(other, bg))
+		p.ReleaseMulti(p.AcquireMulti(bg, other))
 		p.WantErr(h.Release(bg), redlatch.ErrNotHeld)
 		time.Sleep(time.Minute)
 		p.wantNothing()
@@ -141,7 +141,7 @@ func TestARedLockWorksWithAMinorityDown(t *testing.T) {
 		p.servers[1].Server.SetError("LOADING down")
 		m := p.red("a")
 		start := time.Now()
-		h := p.AcquireMulti(m, bg)
+		h := p.AcquireMulti(bg, m)
 		if d := time.Since(start); d > 50*time.Millisecond {
 			t.Errorf("acquired after %v", d)
 		}
@@ -172,7 +172,7 @@ func TestABlackHoledMinorityDelaysNothing(t *testing.T) {
 				m := p.tappedRed("a", map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){0: hole, 3: hole})
 				for range 3 {
 					start := time.Now()
-					h := p.AcquireMulti(m, bg)
+					h := p.AcquireMulti(bg, m)
 					if d := time.Since(start); d > 10*time.Millisecond {
 						t.Errorf("acquired after %v", d)
 					}
@@ -202,7 +202,7 @@ func TestAMemberThatFallsSilentDoesNotKeepTheReleaseOfARedLock(t *testing.T) {
 	inRedTime(t, 3, func(p *poll) {
 		var on atomic.Bool
 		m := p.tappedRed("a", map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){1: blackHole(&on, 0)})
-		h := p.AcquireMulti(m, bg)
+		h := p.AcquireMulti(bg, m)
 		synctest.Wait()
 		on.Store(true)
 		start := time.Now()
@@ -265,7 +265,7 @@ func TestARedLockFailsPromptlyWithAMajorityDown(t *testing.T) {
 				}
 				time.Sleep(10 * time.Minute)
 				p.wantNothing()
-				p.ReleaseMulti(p.AcquireMulti(m, bg))
+				p.ReleaseMulti(p.AcquireMulti(bg, m))
 				p.wantNothing()
 			})
 		})
@@ -282,7 +282,7 @@ func TestAWaitThatEndsDuringABallotIsNoOutage(t *testing.T) {
 			return next()
 		}
 		m := p.tappedRed("a", map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){0: far, 1: far, 2: far})
-		h := p.AcquireMulti(p.red("a"), bg)
+		h := p.AcquireMulti(bg, p.red("a"))
 		for wait := 200 * time.Millisecond; wait < time.Second; wait += 10 * time.Millisecond {
 			_, err := m.Acquire(bg, redlatch.Wait(wait))
 			if !errors.Is(err, redlatch.ErrBusy) || errors.Is(err, redlatch.ErrUnavailable) {
@@ -298,7 +298,7 @@ func TestAWaitThatEndsDuringABallotIsNoOutage(t *testing.T) {
 func TestARedLockIsLostWhenNoMajorityIsRenewed(t *testing.T) {
 	inRedTime(t, 5, func(p *poll) {
 		m := p.red("a")
-		h := p.AcquireMulti(m, bg)
+		h := p.AcquireMulti(bg, m)
 		synctest.Wait()
 		p.servers[0].Server.SetError("LOADING cut off")
 		p.servers[1].Server.SetError("LOADING cut off")
@@ -325,7 +325,7 @@ func TestARedLockIsLostWhenNoMajorityIsRenewed(t *testing.T) {
 // a majority is known to be gone.
 func TestARedLockIsLostWhenAMajorityForgetsIt(t *testing.T) {
 	inRedTime(t, 3, func(p *poll) {
-		h := p.AcquireMulti(p.red("a"), bg)
+		h := p.AcquireMulti(bg, p.red("a"))
 		synctest.Wait()
 		p.servers[0].Server.FlushAll()
 		time.Sleep(11 * time.Second)
@@ -342,7 +342,7 @@ func TestARedLockIsLostWhenAMajorityForgetsIt(t *testing.T) {
 
 func TestTheLeaseOfARedLockEndsWithItsMajority(t *testing.T) {
 	inRedTime(t, 3, func(p *poll) {
-		h := p.AcquireMulti(p.red("a"), bg, redlatch.Lease(time.Second))
+		h := p.AcquireMulti(bg, p.red("a"), redlatch.Lease(time.Second))
 		synctest.Wait()
 		p.servers[0].Server.SetError("LOADING down")
 		if err := h.Extend(bg, 10*time.Second); err != nil {
@@ -372,7 +372,7 @@ func TestTheLeaseOfARedLockEndsWithItsMajority(t *testing.T) {
 func TestARedLockIsReentered(t *testing.T) {
 	inRedTime(t, 3, func(p *poll) {
 		m := p.red("a")
-		h := p.AcquireMulti(m, bg)
+		h := p.AcquireMulti(bg, m)
 		synctest.Wait()
 		err := m.Do(h.Context(), func(ctx context.Context) error {
 			synctest.Wait()
@@ -402,7 +402,7 @@ func TestARedLockWithAClosedMinorityWorksOn(t *testing.T) {
 			locks[i] = clients[i].Lock("a")
 		}
 		m := redlatch.RedLock(locks...)
-		h := p.AcquireMulti(m, bg)
+		h := p.AcquireMulti(bg, m)
 		synctest.Wait()
 		if err := clients[0].Close(); err != nil {
 			t.Fatal(err)
@@ -411,7 +411,7 @@ func TestARedLockWithAClosedMinorityWorksOn(t *testing.T) {
 			t.Error(h.Err())
 		}
 		p.ReleaseMulti(h)
-		h = p.AcquireMulti(m, bg)
+		h = p.AcquireMulti(bg, m)
 		if err := clients[2].Close(); err != nil {
 			t.Fatal(err)
 		}

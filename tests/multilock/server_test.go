@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -18,7 +19,7 @@ import (
 // the scripts on real Redis and Valkey.
 func TestRedLockOnRealServers(t *testing.T) {
 	t.Parallel()
-	for _, a := range locktest.Adapters {
+	for _, a := range drivers.Adapters {
 		t.Run(a.Name, func(t *testing.T) {
 			t.Parallel()
 			kinds := testserver.Kinds()
@@ -29,7 +30,7 @@ func TestRedLockOnRealServers(t *testing.T) {
 			red := func(outage time.Duration) *redlatch.Multi {
 				locks := make([]*redlatch.Lock, len(servers))
 				for i, s := range servers {
-					locks[i] = locktest.ClientOf(t, a.Connect(t, s.Addr()), redlatch.Config{OutageTimeout: outage, CloseTimeout: time.Millisecond}).Lock("leader")
+					locks[i] = locktest.ClientOf(t, a.Open(t, drivers.Single(s.Addr())), redlatch.Config{OutageTimeout: outage, CloseTimeout: time.Millisecond}).Lock("leader")
 				}
 				return redlatch.RedLock(locks...)
 			}

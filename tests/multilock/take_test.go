@@ -19,7 +19,7 @@ func TestMembersOfOneClientAreTakenInOneRoundTrip(t *testing.T) {
 		r := &takes{}
 		c, other := r.client(w, redlatch.Config{}), w.Client(redlatch.Config{})
 		m := redlatch.MultiLock(c.Lock("c"), c.Lock("a"), c.SpinLock("b", nil))
-		h := w.AcquireMulti(m, bg)
+		h := w.AcquireMulti(bg, m)
 		for _, h := range h.Holds() {
 			if w.Count(h) != "1" || w.Server.TTL(h.Name()) != 30*time.Second {
 				t.Errorf("%s: count %q, TTL %v", h.Name(), w.Count(h), w.Server.TTL(h.Name()))
@@ -27,8 +27,8 @@ func TestMembersOfOneClientAreTakenInOneRoundTrip(t *testing.T) {
 		}
 		w.ReleaseMulti(h)
 		// One that is taken is waited for alone, the others follow together.
-		busy := w.Acquire(other.Lock("c"), bg)
-		got := locktest.Later(func() *redlatch.MultiHold { return w.AcquireMulti(m, bg, redlatch.Lease(5*time.Second)) })
+		busy := w.Acquire(bg, other.Lock("c"))
+		got := locktest.Later(func() *redlatch.MultiHold { return w.AcquireMulti(bg, m, redlatch.Lease(5*time.Second)) })
 		time.Sleep(100 * time.Millisecond)
 		if w.Server.Exists("a") || w.Server.Exists("b") {
 			t.Error("some were taken although not all are free")
@@ -39,11 +39,11 @@ func TestMembersOfOneClientAreTakenInOneRoundTrip(t *testing.T) {
 			t.Errorf("TTL %v", ttl)
 		}
 		// Who re-enters one takes that by itself.
-		inner := w.AcquireMulti(m, h.Context())
+		inner := w.AcquireMulti(h.Context(), m)
 		w.ReleaseMulti(inner)
 		w.ReleaseMulti(h)
-		one := w.Acquire(c.Lock("b"), bg)
-		h = w.AcquireMulti(m, one.Context())
+		one := w.Acquire(bg, c.Lock("b"))
+		h = w.AcquireMulti(one.Context(), m)
 		w.ReleaseMulti(h)
 		w.Release(one)
 		log := strings.Join(r.all(), " ")
@@ -61,7 +61,7 @@ func TestMembersAreTakenTogetherSlotBySlotInACluster(t *testing.T) {
 		r := &takes{}
 		r.tap.Cluster = true
 		c := r.client(w, redlatch.Config{})
-		h := w.AcquireMulti(redlatch.MultiLock(c.Lock("{x}1"), c.Lock("{y}1"), c.Lock("{x}2"), c.Lock("{y}2"), c.Lock("{z}")), bg)
+		h := w.AcquireMulti(bg, redlatch.MultiLock(c.Lock("{x}1"), c.Lock("{y}1"), c.Lock("{x}2"), c.Lock("{y}2"), c.Lock("{z}")))
 		w.ReleaseMulti(h)
 		if got, want := r.all()[:3], []string{"+[{x}1 {x}2]", "+[{y}1 {y}2]", "+{z}"}; !slices.Equal(got, want) {
 			t.Errorf("%v, want %v", got, want)
@@ -87,7 +87,7 @@ func TestALostReplyOfAJointTakeIsReplayed(t *testing.T) {
 					}}
 					c := w.Tapped(redlatch.Config{}, d)
 					m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"))
-					h := w.AcquireMulti(m, bg)
+					h := w.AcquireMulti(bg, m)
 					for _, h := range h.Holds() {
 						if w.Count(h) != "1" {
 							t.Errorf("%s has count %q", h.Name(), w.Count(h))
@@ -117,16 +117,16 @@ func TestALateJointTakeLeavesNothing(t *testing.T) {
 		}
 		c, other := w.Tapped(redlatch.Config{}, d), w.Client(redlatch.Config{})
 		m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"))
-		h := w.AcquireMulti(m, bg)
+		h := w.AcquireMulti(bg, m)
 		late := d.Again("multilock.take", args)
-		inner := w.Acquire(c.Lock("a"), h.Context())
+		inner := w.Acquire(h.Context(), c.Lock("a"))
 		late()
 		if w.Count(inner) != "2" || w.Count(h.Holds()[1]) != "1" {
 			t.Errorf("counts %s, %s", w.Count(inner), w.Count(h.Holds()[1]))
 		}
 		w.Release(inner)
 		w.ReleaseMulti(h)
-		foreign := w.Acquire(other.Lock("b"), bg)
+		foreign := w.Acquire(bg, other.Lock("b"))
 		late()
 		if w.Server.Exists("a") || w.Count(foreign) != "1" {
 			t.Error("a late take of two took one")
@@ -136,7 +136,7 @@ func TestALateJointTakeLeavesNothing(t *testing.T) {
 		if !w.Server.Exists("a") || !w.Server.Exists("b") {
 			t.Fatal("the late take was not executed")
 		}
-		h2 := w.AcquireMulti(m, bg, redlatch.Wait(10*time.Second)) // meets its own, and pays at once
+		h2 := w.AcquireMulti(bg, m, redlatch.Wait(10*time.Second)) // meets its own, and pays at once
 		w.ReleaseMulti(h2)
 		late()
 		time.Sleep(15 * time.Second) // half of a lease: it has been released, not forgotten
@@ -162,12 +162,12 @@ func TestAJointTakeThatIsGivenUpLeavesNothing(t *testing.T) {
 			if time.Since(start) != wait {
 				t.Errorf("after %v", time.Since(start))
 			}
-			plain := locktest.Later(func() *redlatch.Hold { return w.Acquire(c.Lock("a"), bg) }) // is inside only when that is settled
+			plain := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, c.Lock("a")) }) // is inside only when that is settled
 			time.Sleep(time.Second)
 			w.Release(<-plain)
 			w.WantNothing()
 		}
-		w.ReleaseMulti(w.AcquireMulti(m, bg))
+		w.ReleaseMulti(w.AcquireMulti(bg, m))
 		w.WantNothing()
 	})
 }
@@ -202,13 +202,13 @@ func TestAMemberThatIsRevokedOnTheWayIsNotWaitedForWithTheOthersInHand(t *testin
 		}}
 		c, other := w.Tapped(redlatch.Config{}, d), w.Client(redlatch.Config{})
 		got := locktest.Later(func() *redlatch.MultiHold {
-			return w.AcquireMulti(redlatch.MultiLock(c.Lock("a"), c.Lock("b")), bg)
+			return w.AcquireMulti(bg, redlatch.MultiLock(c.Lock("a"), c.Lock("b")))
 		})
 		time.Sleep(10 * time.Millisecond)
 		if ok, err := other.Lock("a").ForceRelease(bg); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
-		thief := w.Acquire(other.Lock("a"), bg)
+		thief := w.Acquire(bg, other.Lock("a"))
 		time.Sleep(time.Second)
 		if w.Server.Exists("b") {
 			t.Error("b is held while a is waited for")
@@ -225,9 +225,9 @@ func TestAMultiLockUnderWithOwnerIsItsOwners(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"))
 		ctx := redlatch.WithOwner(bg)
-		h := w.AcquireMulti(m, ctx)
-		again := w.AcquireMulti(m, ctx, redlatch.Wait(time.Second))
-		one := w.Acquire(c.Lock("b"), ctx, redlatch.Wait(time.Second))
+		h := w.AcquireMulti(ctx, m)
+		again := w.AcquireMulti(ctx, m, redlatch.Wait(time.Second))
+		one := w.Acquire(ctx, c.Lock("b"), redlatch.Wait(time.Second))
 		if w.Count(one) != "3" {
 			t.Errorf("count %s", w.Count(one))
 		}

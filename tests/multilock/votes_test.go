@@ -81,7 +81,7 @@ func TestWhoIsRefusedDoesNotKeepVotesForASilentMember(t *testing.T) {
 		var on atomic.Bool
 		on.Store(true)
 		m := p.tappedRed("a", map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){2: blackHole(&on, 0)})
-		rival := p.Acquire(p.servers[1].Client(redlatch.Config{}).Lock("a"), bg)
+		rival := p.Acquire(bg, p.servers[1].Client(redlatch.Config{}).Lock("a"))
 		start := time.Now()
 		_, err := m.Try(bg)
 		p.WantErr(err, redlatch.ErrBusy)
@@ -93,7 +93,7 @@ func TestWhoIsRefusedDoesNotKeepVotesForASilentMember(t *testing.T) {
 			t.Error("a vote is left behind")
 		}
 		p.Release(rival)
-		p.ReleaseMulti(p.AcquireMulti(m, bg))
+		p.ReleaseMulti(p.AcquireMulti(bg, m))
 		on.Store(false)
 		time.Sleep(15 * time.Second)
 		p.wantNothing()
@@ -163,7 +163,7 @@ func TestContendersOfARedLockLearnThatAMajorityIsDown(t *testing.T) {
 func TestAProcessIsOneVoterForARedLock(t *testing.T) {
 	inRedTime(t, 3, func(p *poll) {
 		locks := p.red("a").Locks()
-		first := p.AcquireMulti(redlatch.RedLock(locks...), bg)
+		first := p.AcquireMulti(bg, redlatch.RedLock(locks...))
 		var order []int
 		var wg sync.WaitGroup
 		for i := range 6 {
@@ -200,8 +200,8 @@ func TestReadersOfOneProcessShareARedLock(t *testing.T) {
 			locks = append(locks, w.Client(redlatch.Config{}).ReadWriteLock("a").Read())
 		}
 		m := redlatch.RedLock(locks...)
-		h := p.AcquireMulti(m, bg)
-		p.ReleaseMulti(p.AcquireMulti(m, bg, redlatch.Wait(time.Second)))
+		h := p.AcquireMulti(bg, m)
+		p.ReleaseMulti(p.AcquireMulti(bg, m, redlatch.Wait(time.Second)))
 		p.ReleaseMulti(h)
 		p.wantNothing()
 	})
@@ -225,7 +225,7 @@ func TestWhoWaitsForARedLockOfItsOwnProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inRedTime(t, 3, func(p *poll) {
 				m := p.red("a")
-				h := p.AcquireMulti(m, bg)
+				h := p.AcquireMulti(bg, m)
 				synctest.Wait()
 				_, err := m.Try(bg)
 				_, err2 := m.Acquire(bg, redlatch.Wait(time.Second))
@@ -235,11 +235,11 @@ func TestWhoWaitsForARedLockOfItsOwnProcess(t *testing.T) {
 						t.Errorf("%#v", err)
 					}
 				}
-				next := locktest.Later(func() *redlatch.MultiHold { return p.AcquireMulti(m, bg) })
+				next := locktest.Later(func() *redlatch.MultiHold { return p.AcquireMulti(bg, m) })
 				synctest.Wait()
 				end(p, h)
 				p.ReleaseMulti(<-next)
-				p.ReleaseMulti(p.AcquireMulti(m, bg))
+				p.ReleaseMulti(p.AcquireMulti(bg, m))
 				_ = h.Release(bg) // the member that is left of a hold that was lost
 				time.Sleep(time.Minute)
 				p.wantNothing()
@@ -259,7 +259,7 @@ func TestWhoWaitsForARedLockWaitsOnWithAClosedMinority(t *testing.T) {
 				locks[i] = clients[i].Lock("a")
 			}
 			m := redlatch.RedLock(locks...)
-			h := p.AcquireMulti(m, bg)
+			h := p.AcquireMulti(bg, m)
 			synctest.Wait()
 			next := locktest.Later(func() error { return m.Do(bg, func(context.Context) error { return nil }) })
 			synctest.Wait()

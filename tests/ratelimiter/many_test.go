@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -21,7 +22,7 @@ import (
 func TestNoCallOfARateLimiterGoesThroughAllRecords(t *testing.T) {
 	const records, each, spare = 50_000, 2, 5
 	locktest.OnRealServers(t, func(t *testing.T, server *testserver.Server) {
-		c := locktest.ClientOf(t, locktest.ConnectGoredis(t, server.Addr()), redlatch.Config{})
+		c := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(server.Addr())), redlatch.Config{})
 		rdb := locktest.RawGoredis(t, server)
 		asked := func() int { // how often for up to a thousand records
 			found := regexp.MustCompile(`cmdstat_zrange:calls=(\d+)`).FindStringSubmatch(fmt.Sprint(server.MustDo("INFO", "commandstats")))

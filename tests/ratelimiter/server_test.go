@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -29,9 +30,9 @@ return seen`
 // scripts are the same there.
 func TestRateLimiterOnRealServers(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
-		for _, a := range locktest.Adapters {
+		for _, a := range drivers.Adapters {
 			s.MustDo("FLUSHALL")
-			c, err := redlatch.New(a.Connect(t, s.Addr()), redlatch.Config{OutageTimeout: locktest.Generous})
+			c, err := redlatch.New(a.Open(t, drivers.Single(s.Addr())), redlatch.Config{OutageTimeout: locktest.Generous})
 			if err != nil {
 				t.Fatal(err)
 			}

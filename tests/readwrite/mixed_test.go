@@ -17,7 +17,7 @@ func TestAForeignReadUnlockKeepsTheLockForOurReaders(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		rw := c.ReadWriteLock("orders")
 		f := w.Foreigner("orders", locktest.JavaOwner)
-		a, b := w.Acquire(rw.Read(), bg), w.Acquire(rw.Read(), bg)
+		a, b := w.Acquire(bg, rw.Read()), w.Acquire(bg, rw.Read())
 		if !f.Read(30*time.Second) || !f.Read(time.Hour) {
 			t.Fatal("no place beside our readers")
 		}
@@ -50,7 +50,7 @@ func TestOurReleaseKeepsTheLockForForeignReaders(t *testing.T) {
 		f.Read(20 * time.Second)
 		f.Read(50 * time.Second) // its second key lives longer
 		g.Read(10 * time.Second)
-		h := w.Acquire(rw.Read(), bg, redlatch.Lease(time.Hour))
+		h := w.Acquire(bg, rw.Read(), redlatch.Lease(time.Hour))
 		w.Release(h)
 		if ttl := w.Server.TTL("orders"); ttl != 50*time.Second {
 			t.Errorf("the lock lives for %v, its longest hold for 50s", ttl)
@@ -60,7 +60,7 @@ func TestOurReleaseKeepsTheLockForForeignReaders(t *testing.T) {
 			t.Errorf("a writer beside foreign readers: %v", err)
 		}
 		start := time.Now()
-		wr := w.Acquire(rw.Write(), bg)
+		wr := w.Acquire(bg, rw.Write())
 		if d := time.Since(start); d < 50*time.Second || d > 51*time.Second {
 			t.Errorf("the writer waited for %v", d)
 		}
@@ -77,7 +77,7 @@ func TestForeignZombiesDoNotKeepTheLock(t *testing.T) {
 		rw := w.Client(redlatch.Config{}).ReadWriteLock("orders")
 		f := w.Foreigner("orders", locktest.JavaOwner)
 		f.Read(5 * time.Second)
-		h := w.Acquire(rw.Read(), bg)
+		h := w.Acquire(bg, rw.Read())
 		time.Sleep(time.Minute)
 		w.WantFields("a zombie beside us", "orders", map[string]string{"mode": "read", locktest.JavaOwner: "1", h.Owner(): "1"})
 		w.Release(h)
@@ -90,7 +90,7 @@ func TestAForeignReadReleaseWakesOurWriter(t *testing.T) {
 		rw := w.Client(redlatch.Config{}).ReadWriteLock("orders")
 		f := w.Foreigner("orders", locktest.JavaOwner)
 		f.Read(time.Hour)
-		got := locktest.Later(func() *redlatch.Hold { return w.Acquire(rw.Write(), bg) })
+		got := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, rw.Write()) })
 		time.Sleep(100 * time.Millisecond)
 		start := time.Now()
 		if f.Unread() != 1 {
@@ -108,7 +108,7 @@ func TestAForeignReadReleaseWakesOurWriter(t *testing.T) {
 func TestAReadWriteLockDoesNotBreakIntoAPlainLock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		h := w.Acquire(c.Lock("orders"), bg)
+		h := w.Acquire(bg, c.Lock("orders"))
 		for _, c := range []*redlatch.Client{c, other} {
 			for _, l := range []*redlatch.Lock{c.ReadWriteLock("orders").Read(), c.ReadWriteLock("orders").Write()} {
 				if _, err := l.Try(h.Context()); !errors.Is(err, redlatch.ErrBusy) {
@@ -130,7 +130,7 @@ func TestAStrayReadOfOursIsReleasedByOurWriter(t *testing.T) {
 		w.Foreigner("orders", locktest.JavaOwner).Read(time.Second)
 		w.Foreigner("orders", stray).Read(time.Hour)
 		start := time.Now()
-		w.Release(w.Acquire(c.ReadWriteLock("orders").Write(), bg))
+		w.Release(w.Acquire(bg, c.ReadWriteLock("orders").Write()))
 		if d := time.Since(start); d > 4*time.Second { // a poll, and the other reader's lease
 			t.Errorf("it kept our writer out for %v", d)
 		}

@@ -19,8 +19,8 @@ import (
 func TestAWriterMayWriteAgain(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		rw := w.Client(redlatch.Config{}).ReadWriteLock("orders")
-		outer := w.Acquire(rw.Write(), bg, redlatch.Lease(time.Minute))
-		inner := w.Acquire(rw.Write(), outer.Context(), redlatch.Lease(time.Second))
+		outer := w.Acquire(bg, rw.Write(), redlatch.Lease(time.Minute))
+		inner := w.Acquire(outer.Context(), rw.Write(), redlatch.Lease(time.Second))
 		w.WantFields("nested", "orders", map[string]string{"mode": "write", outer.Owner() + ":write": "2"})
 		if ttl := w.Server.TTL("orders"); ttl < 59*time.Second || ttl > time.Minute {
 			t.Errorf("the TTL is %v, want the longer lease, not the sum", ttl)
@@ -35,7 +35,7 @@ func TestAWriterMayWriteAgain(t *testing.T) {
 func TestAWriteInsideAReadIsRefusedAtOnce(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		rw := w.Client(redlatch.Config{}).ReadWriteLock("orders")
-		rd := w.Acquire(rw.Read(), bg)
+		rd := w.Acquire(bg, rw.Read())
 		start := time.Now()
 		_, err := rw.Write().Acquire(rd.Context())
 		w.WantErr(err, redlatch.ErrReentry)
@@ -44,13 +44,13 @@ func TestAWriteInsideAReadIsRefusedAtOnce(t *testing.T) {
 		}
 		w.Release(rd)
 		ctx := redlatch.WithOwner(bg)
-		rd = w.Acquire(rw.Read(), ctx)
+		rd = w.Acquire(ctx, rw.Read())
 		_, err = rw.Write().Acquire(ctx)
 		w.WantErr(err, redlatch.ErrReentry)
 		w.Release(rd)
-		wr := w.Acquire(rw.Write(), ctx)
-		rd = w.Acquire(rw.Read(), ctx)
-		w.Release(w.Acquire(rw.Write(), ctx)) // beside its own write hold
+		wr := w.Acquire(ctx, rw.Write())
+		rd = w.Acquire(ctx, rw.Read())
+		w.Release(w.Acquire(ctx, rw.Write())) // beside its own write hold
 		w.Release(wr)
 		_, err = rw.Write().Acquire(ctx)
 		w.WantErr(err, redlatch.ErrReentry)
@@ -63,12 +63,12 @@ func TestReadsInsideAReadOverlapAndAskNobody(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		rw := c.ReadWriteLock("orders")
-		outer := w.Acquire(rw.Read(), bg)
-		wc := locktest.Later(func() *redlatch.Hold { return w.Acquire(rw.Write(), bg) }) // keeps others out, not the nested
+		outer := w.Acquire(bg, rw.Read())
+		wc := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, rw.Write()) }) // keeps others out, not the nested
 		time.Sleep(time.Second)
 		w.Server.SetError("LOADING a nested read asks nobody")
-		a := w.Acquire(rw.Read(), outer.Context())
-		b := w.Acquire(rw.Read(), outer.Context())
+		a := w.Acquire(outer.Context(), rw.Read())
+		b := w.Acquire(outer.Context(), rw.Read())
 		w.Server.SetError("")
 		w.Release(outer)
 		w.WantFields("without the outer one", "orders", map[string]string{"mode": "read", outer.Owner(): "1"})
@@ -98,14 +98,14 @@ func TestABranchOfReadersKeepsItsTurnUntilTheLastOneLeaves(t *testing.T) {
 					return next()
 				}
 				rw := w.Tapped(redlatch.Config{}, slow).ReadWriteLock("orders")
-				outer := w.Acquire(rw.Write(), bg)
+				outer := w.Acquire(bg, rw.Write())
 				scope := redlatch.WithOwner(outer.Context())
-				branch := w.Acquire(rw.Read(), scope)
-				inner := w.Acquire(rw.Read(), ctxOf(branch, scope))
-				last := w.Acquire(rw.Read(), ctxOf(inner, scope))
+				branch := w.Acquire(scope, rw.Read())
+				inner := w.Acquire(ctxOf(branch, scope), rw.Read())
+				last := w.Acquire(ctxOf(inner, scope), rw.Read())
 				_, err := rw.Read().Acquire(ctxOf(branch, scope), redlatch.Lease(time.Hour), redlatch.Wait(10*time.Millisecond))
 				w.WantErr(err, redlatch.ErrBusy) // and keeps no turn
-				next := locktest.Later(func() *redlatch.Hold { return w.Acquire(rw.Write(), outer.Context()) })
+				next := locktest.Later(func() *redlatch.Hold { return w.Acquire(outer.Context(), rw.Write()) })
 				for _, h := range []*redlatch.Hold{branch, inner, last} {
 					if !locktest.NoneYet(next) {
 						t.Fatal("a writer beside a reader")
@@ -126,8 +126,8 @@ func TestAReadInsideAWriteLivesOnAndLetsReadersIn(t *testing.T) {
 			c := w.Client(redlatch.Config{})
 			rw := c.ReadWriteLock("orders")
 			msgs := messages(w, "orders")
-			wr := w.Acquire(rw.Write(), bg)
-			rd := w.Acquire(rw.Read(), wr.Context())
+			wr := w.Acquire(bg, rw.Write())
+			rd := w.Acquire(wr.Context(), rw.Read())
 			w.WantFields("nested", "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1", wr.Owner(): "1"})
 			if !w.Server.Exists(wire.ReadTimeout("orders", wr.Owner(), 1)) {
 				t.Fatal("no key for the read hold")
@@ -135,10 +135,10 @@ func TestAReadInsideAWriteLivesOnAndLetsReadersIn(t *testing.T) {
 			var got <-chan *redlatch.Hold
 			switch waiter {
 			case "here":
-				got = locktest.Later(func() *redlatch.Hold { return w.Acquire(rw.Read(), bg) })
+				got = locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, rw.Read()) })
 			case "elsewhere":
 				other := w.Client(redlatch.Config{})
-				got = locktest.Later(func() *redlatch.Hold { return w.Acquire(other.ReadWriteLock("orders").Read(), bg) })
+				got = locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, other.ReadWriteLock("orders").Read()) })
 			}
 			time.Sleep(100 * time.Millisecond)
 			start := time.Now()
@@ -177,8 +177,8 @@ func TestADowngradeWithALostReplyIsDone(t *testing.T) {
 			return r, err
 		}
 		rw := w.Tapped(redlatch.Config{}, d).ReadWriteLock("orders")
-		wr := w.Acquire(rw.Write(), bg)
-		rd := w.Acquire(rw.Read(), wr.Context())
+		wr := w.Acquire(bg, rw.Write())
+		rd := w.Acquire(wr.Context(), rw.Read())
 		lose = 2
 		w.Release(wr)
 		w.WantFields("downgraded", "orders", map[string]string{"mode": "read", rd.Owner(): "1"})
@@ -209,8 +209,8 @@ func TestADowngradeIsSentUntilItIsAnswered(t *testing.T) {
 			return next()
 		}
 		rw := w.Tapped(redlatch.Config{OutageTimeout: time.Second}, d).ReadWriteLock("orders")
-		wr := w.Acquire(rw.Write(), bg, redlatch.Lease(time.Hour))
-		rd := w.Acquire(rw.Read(), wr.Context())
+		wr := w.Acquire(bg, rw.Write(), redlatch.Lease(time.Hour))
+		rd := w.Acquire(wr.Context(), rw.Read())
 		away.Store(true)
 		w.WantErr(wr.Release(bg), redlatch.ErrUnavailable)
 		time.Sleep(10 * time.Second)
@@ -247,8 +247,8 @@ func TestADowngradeThatIsRefusedIsNotRepeated(t *testing.T) {
 			return next()
 		}
 		rw := w.Tapped(redlatch.Config{}, d).ReadWriteLock("orders")
-		wr := w.Acquire(rw.Write(), bg)
-		rd := w.Acquire(rw.Read(), wr.Context())
+		wr := w.Acquire(bg, rw.Write())
+		rd := w.Acquire(wr.Context(), rw.Read())
 		if err := wr.Release(bg); err == nil || !strings.Contains(err.Error(), "NOPERM") {
 			t.Error(err)
 		}
@@ -266,12 +266,12 @@ func TestAReadInsideAWriteIsNotLeftByATransferOrATurn(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		rw := w.Client(redlatch.Config{}).ReadWriteLock("orders")
 		for _, opts := range [][]redlatch.Option{{redlatch.Lease(time.Minute)}, {}} {
-			h := w.Acquire(rw.Write(), bg)
-			w.Release(w.Acquire(rw.Read(), h.Context()))
+			h := w.Acquire(bg, rw.Write())
+			w.Release(w.Acquire(h.Context(), rw.Read()))
 			if len(opts) == 0 {
 				time.Sleep(10 * time.Millisecond) // a turn
 			}
-			next := locktest.Later(func() *redlatch.Hold { return w.Acquire(rw.Write(), bg, opts...) })
+			next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, rw.Write(), opts...) })
 			synctest.Wait()
 			old := h.Owner()
 			w.Release(h)
@@ -292,13 +292,13 @@ func TestAReadInsideAWriteIsNotLeftByATransferOrATurn(t *testing.T) {
 func TestTheReadInsideAWriteMayEndFirst(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		rw := w.Client(redlatch.Config{}).ReadWriteLock("orders")
-		wr := w.Acquire(rw.Write(), bg)
-		rd := w.Acquire(rw.Read(), wr.Context())
-		r2 := w.Acquire(rw.Read(), rd.Context())
+		wr := w.Acquire(bg, rw.Write())
+		rd := w.Acquire(wr.Context(), rw.Read())
+		r2 := w.Acquire(rd.Context(), rw.Read())
 		w.Release(rd)
 		w.Release(r2)
 		w.WantFields("the writer's", "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1", wr.Owner(): "1"})
-		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(rw.Read(), bg) })
+		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, rw.Read()) })
 		synctest.Wait()
 		w.Release(wr)
 		w.Release(<-next)
@@ -309,8 +309,8 @@ func TestTheReadInsideAWriteMayEndFirst(t *testing.T) {
 func TestALeaseInsideAWriteEndsByItself(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		rw := w.Client(redlatch.Config{}).ReadWriteLock("orders")
-		wr := w.Acquire(rw.Write(), bg)
-		rd := w.Acquire(rw.Read(), wr.Context(), redlatch.Lease(5*time.Second))
+		wr := w.Acquire(bg, rw.Write())
+		rd := w.Acquire(wr.Context(), rw.Read(), redlatch.Lease(5*time.Second))
 		time.Sleep(6 * time.Second)
 		w.WantErr(rd.Err(), redlatch.ErrLost)
 		w.WantFields("the writer's", "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1", wr.Owner(): "1"})
@@ -324,20 +324,20 @@ func TestAWriteLockIsPassedOnInsideAProcess(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		l := c.ReadWriteLock("orders").Write()
-		h := w.Acquire(l, bg)
-		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(l, bg) })
+		h := w.Acquire(bg, l)
+		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, l) })
 		synctest.Wait()
 		w.Server.SetError("LOADING a hand-off does not ask")
 		w.Release(h)
 		h2 := <-next
 		w.Server.SetError("")
-		leased := locktest.Later(func() *redlatch.Hold { return w.Acquire(l, bg, redlatch.Lease(time.Minute)) })
+		leased := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, l, redlatch.Lease(time.Minute)) })
 		synctest.Wait()
 		w.Release(h2) // a transfer
 		h3 := <-leased
 		w.WantFields("transferred", "orders", map[string]string{"mode": "write", h3.Owner() + ":write": "1"})
 		time.Sleep(10 * time.Millisecond)
-		next = locktest.Later(func() *redlatch.Hold { return w.Acquire(l, bg) })
+		next = locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, l) })
 		synctest.Wait()
 		w.Release(h3) // a turn
 		h4 := <-next
@@ -361,7 +361,7 @@ func TestAWriteDoesNotOvertakeADowngrade(t *testing.T) {
 		}
 		rw := w.Tapped(redlatch.Config{}, d).ReadWriteLock("orders")
 		ctx := redlatch.WithOwner(bg)
-		wr, rd := w.Acquire(rw.Write(), ctx), w.Acquire(rw.Read(), ctx)
+		wr, rd := w.Acquire(ctx, rw.Write()), w.Acquire(ctx, rw.Read())
 		released := locktest.Later(func() error { return wr.Release(bg) })
 		time.Sleep(10 * time.Millisecond)
 		_, err := rw.Write().Acquire(ctx)
@@ -388,8 +388,8 @@ func TestAWriteOnItsWayKeepsTheLockWritten(t *testing.T) {
 		}
 		rw := w.Tapped(redlatch.Config{}, d).ReadWriteLock("orders")
 		ctx := redlatch.WithOwner(bg)
-		w1, rd := w.Acquire(rw.Write(), ctx), w.Acquire(rw.Read(), ctx)
-		got := locktest.Later(func() *redlatch.Hold { return w.Acquire(rw.Write(), ctx) })
+		w1, rd := w.Acquire(ctx, rw.Write()), w.Acquire(ctx, rw.Read())
+		got := locktest.Later(func() *redlatch.Hold { return w.Acquire(ctx, rw.Write()) })
 		time.Sleep(10 * time.Millisecond)
 		w.Release(w1)
 		w2 := <-got
@@ -413,9 +413,9 @@ func TestAWriteThatFailsOnItsWayLeavesTheReadARead(t *testing.T) {
 		}
 		rw := w.Tapped(redlatch.Config{}, d).ReadWriteLock("orders")
 		ctx := redlatch.WithOwner(bg)
-		w1, rd := w.Acquire(rw.Write(), ctx), w.Acquire(rw.Read(), ctx)
+		w1, rd := w.Acquire(ctx, rw.Write()), w.Acquire(ctx, rw.Read())
 		slow = true
-		beside := locktest.Later(func() *redlatch.Hold { return w.Acquire(rw.Read(), bg) })
+		beside := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, rw.Read()) })
 		got := locktest.Later(func() error { _, err := rw.Write().Acquire(ctx, redlatch.Wait(20*time.Millisecond)); return err })
 		time.Sleep(10 * time.Millisecond)
 		w.Release(w1)
@@ -432,7 +432,7 @@ func TestAWriteThatFailsOnItsWayLeavesTheReadARead(t *testing.T) {
 			t.Fatalf("another reader: %v", err)
 		}
 		w.Release(h)
-		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(rw.Write(), bg) })
+		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, rw.Write()) })
 		time.Sleep(time.Second)
 		w.Release(rd)
 		wr := <-next
@@ -447,10 +447,10 @@ func TestAWriteThatFailsOnItsWayLeavesTheReadARead(t *testing.T) {
 func TestADowngradedLockIsNotPassedOnToAWriter(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		rw := w.Client(redlatch.Config{}).ReadWriteLock("orders")
-		wr := w.Acquire(rw.Write(), bg)
-		rd := w.Acquire(rw.Read(), wr.Context())
+		wr := w.Acquire(bg, rw.Write())
+		rd := w.Acquire(wr.Context(), rw.Read())
 		w.Release(wr)
-		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(rw.Write(), bg) })
+		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, rw.Write()) })
 		synctest.Wait()
 		w.Release(rd)
 		h := <-next
@@ -468,7 +468,7 @@ func TestAReadReleaseHasReleasedWhenItReturns(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		l := w.Client(redlatch.Config{}).ReadWriteLock("orders").Read()
 		for range 1000 {
-			w.Release(w.Acquire(l, bg))
+			w.Release(w.Acquire(bg, l))
 			w.WantNoKeys()
 		}
 	})
@@ -479,9 +479,9 @@ func TestAReadReleaseHasReleasedWhenItReturns(t *testing.T) {
 func TestTheNextWriterDoesNotInheritAReader(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		rw := w.Client(redlatch.Config{}).ReadWriteLock("orders")
-		wr := w.Acquire(rw.Write(), bg)
-		rd := w.Acquire(rw.Read(), wr.Context())
-		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(rw.Write(), bg) })
+		wr := w.Acquire(bg, rw.Write())
+		rd := w.Acquire(wr.Context(), rw.Read())
+		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, rw.Write()) })
 		synctest.Wait()
 		w.Release(rd)
 		w.Release(wr)
@@ -499,8 +499,8 @@ func TestTheEndOfAReadInsideAWriteLeavesTheWriterItsTTL(t *testing.T) {
 	for _, how := range []string{"released", "expired"} {
 		locktest.InFakeTime(t, func(w *locktest.World) {
 			rw := w.Client(redlatch.Config{}).ReadWriteLock("orders")
-			wr := w.Acquire(rw.Write(), bg, redlatch.Lease(time.Hour))
-			rd := w.Acquire(rw.Read(), wr.Context(), redlatch.Lease(time.Second))
+			wr := w.Acquire(bg, rw.Write(), redlatch.Lease(time.Hour))
+			rd := w.Acquire(wr.Context(), rw.Read(), redlatch.Lease(time.Second))
 			if how == "released" {
 				w.Release(rd)
 			}

@@ -34,22 +34,22 @@ func (c *slowEnd) Err() error {
 }
 
 // A member of a party that gives up just before the party is let in has a place
-// in the tenure by the time it leaves. It must give it back, or the lock is kept
+// in the term by the time it leaves. It must give it back, or the lock is kept
 // for good by a reader whom nobody knows.
 func TestAReaderThatGivesUpAsItsPartyIsLetInGivesItsPlaceBack(t *testing.T) {
 	for _, others := range []int{0, 1, 5} {
 		locktest.InFakeTime(t, func(w *locktest.World) {
 			c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-			wr := w.Acquire(other.ReadWriteLock("orders").Write(), bg)
+			wr := w.Acquire(bg, other.ReadWriteLock("orders").Write())
 			l := c.ReadWriteLock("orders").Read()
 			var waits []<-chan *redlatch.Hold
 			for range others {
-				waits = append(waits, locktest.Later(func() *redlatch.Hold { return w.Acquire(l, bg) }))
+				waits = append(waits, locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, l) }))
 			}
 			base, cancel := context.WithCancel(bg)
 			ctx := &slowEnd{base, make(chan struct{}), make(chan struct{})}
 			gone := locktest.Later(func() error { _, err := l.Acquire(ctx); return err })
-			stays := locktest.Later(func() *redlatch.Hold { return w.Acquire(l, bg) }) // so that there is a party to be let in
+			stays := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, l) }) // so that there is a party to be let in
 			synctest.Wait()
 			cancel()
 			<-ctx.asked // it has seen the end, and is about to leave
@@ -63,7 +63,7 @@ func TestAReaderThatGivesUpAsItsPartyIsLetInGivesItsPlaceBack(t *testing.T) {
 			}
 			synctest.Wait()
 			w.WantNothing()
-			w.Release(w.Acquire(other.ReadWriteLock("orders").Write(), bg, redlatch.Wait(time.Second)))
+			w.Release(w.Acquire(bg, other.ReadWriteLock("orders").Write(), redlatch.Wait(time.Second)))
 		})
 	}
 }
@@ -71,7 +71,7 @@ func TestAReaderThatGivesUpAsItsPartyIsLetInGivesItsPlaceBack(t *testing.T) {
 func TestReadersThatWaitEnterTogether(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		wr := w.Acquire(other.ReadWriteLock("orders").Write(), bg)
+		wr := w.Acquire(bg, other.ReadWriteLock("orders").Write())
 		var wg sync.WaitGroup
 		in, most := 0, 0
 		var mu sync.Mutex
@@ -106,7 +106,7 @@ func TestReadersThatWaitEnterTogether(t *testing.T) {
 func TestCancelledReadersLeaveNothing(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		wr := w.Acquire(other.ReadWriteLock("orders").Write(), bg)
+		wr := w.Acquire(bg, other.ReadWriteLock("orders").Write())
 		ctx, cancel := context.WithCancel(bg)
 		var wg sync.WaitGroup
 		for i := range 100 {
@@ -139,18 +139,18 @@ func TestReadersJoinAgainWhenTheWriterGivesUp(t *testing.T) {
 				writer = w.Client(redlatch.Config{})
 			}
 			l := c.ReadWriteLock("orders").Read()
-			long := w.Acquire(l, bg)
+			long := w.Acquire(bg, l)
 			wc := locktest.Later(func() error {
 				_, err := writer.ReadWriteLock("orders").Write().Acquire(bg, redlatch.Wait(3*time.Second))
 				return err
 			})
 			time.Sleep(time.Second)
 			if where == "elsewhere" {
-				w.Release(w.Acquire(l, bg)) // has us ask
+				w.Release(w.Acquire(bg, l)) // has us ask
 			}
 			time.Sleep(time.Second)
 			start := time.Now()
-			h := w.Acquire(l, bg)
+			h := w.Acquire(bg, l)
 			if d := time.Since(start); d < 500*time.Millisecond || d > 2*time.Second {
 				t.Errorf("%s: a reader waited for %v", where, d)
 			}
@@ -229,7 +229,7 @@ func TestAReaderWithTooShortALeaseSpoilsNobodyElsesParty(t *testing.T) {
 		l := w.Tapped(redlatch.Config{}, slow).ReadWriteLock("orders").Read()
 		hopeless := locktest.Later(func() error { _, err := l.Acquire(bg, redlatch.Lease(20*time.Millisecond)); return err })
 		synctest.Wait()
-		h := w.Acquire(l, bg)
+		h := w.Acquire(bg, l)
 		w.WantErr(<-hopeless, redlatch.ErrUnavailable)
 		w.Release(h)
 		w.WantNoKeys()
@@ -242,9 +242,9 @@ func TestReadersAreToldWhenTheirLockIsDeleted(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		l := c.ReadWriteLock("orders").Read()
-		holds := []*redlatch.Hold{w.Acquire(l, bg), w.Acquire(l, bg), w.Acquire(l, bg, redlatch.Lease(time.Minute))}
+		holds := []*redlatch.Hold{w.Acquire(bg, l), w.Acquire(bg, l), w.Acquire(bg, l, redlatch.Lease(time.Minute))}
 		w.Server.Del("orders")
-		wr := w.Acquire(other.ReadWriteLock("orders").Write(), bg)
+		wr := w.Acquire(bg, other.ReadWriteLock("orders").Write())
 		time.Sleep(10100 * time.Millisecond)
 		for _, h := range holds {
 			w.WantErr(h.Err(), redlatch.ErrLost)
@@ -255,7 +255,7 @@ func TestReadersAreToldWhenTheirLockIsDeleted(t *testing.T) {
 			t.Errorf("a reader beside the writer: %v", err)
 		}
 		w.Release(wr)
-		w.Release(w.Acquire(l, bg))
+		w.Release(w.Acquire(bg, l))
 		time.Sleep(time.Minute) // the key of the hold that was lost
 		w.WantNoKeys()
 	})

@@ -51,14 +51,14 @@ func TestAReadWriteLockIsWrittenAsRedissonWritesIt(t *testing.T) {
 			c := w.Client(redlatch.Config{})
 			rw := c.ReadWriteLock(name)
 			msgs := messages(w, name)
-			wr := w.Acquire(rw.Write(), bg)
+			wr := w.Acquire(bg, rw.Write())
 			w.WantFields("written", name, map[string]string{"mode": "write", wr.Owner() + ":write": "1"})
 			w.Release(wr)
 			w.WantNoKeys()
 			if got := msgs(); len(got) != 1 || got[0] != "1" {
 				t.Errorf("a write release published %q, want 1", got)
 			}
-			rd := w.Acquire(rw.Read(), bg)
+			rd := w.Acquire(bg, rw.Read())
 			key := base + ":" + rd.Owner() + ":rwlock_timeout:1"
 			w.WantFields("read", name, map[string]string{"mode": "read", rd.Owner(): "1"})
 			if v, _ := w.Server.Get(key); v != "1" || w.Server.TTL(key) != 30*time.Second || w.Server.TTL(name) != 30*time.Second {
@@ -78,12 +78,12 @@ func TestHoweverAWriteEndsItWakesEveryReader(t *testing.T) {
 	var turns atomic.Int64
 	for name, end := range map[string]func(w *locktest.World, c, other *redlatch.Client){
 		"released": func(w *locktest.World, c, _ *redlatch.Client) {
-			w.Release(w.Acquire(c.ReadWriteLock("orders").Write(), bg))
+			w.Release(w.Acquire(bg, c.ReadWriteLock("orders").Write()))
 		},
 		"by turns": func(w *locktest.World, c, _ *redlatch.Client) {
 			l := c.ReadWriteLock("orders").Write()
-			h := w.Acquire(l, bg)
-			next := locktest.Later(func() *redlatch.Hold { return w.Acquire(l, bg) })
+			h := w.Acquire(bg, l)
+			next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, l) })
 			time.Sleep(50 * time.Millisecond) // longer than a quantum
 			w.Release(h)
 			w.Release(<-next)
@@ -132,7 +132,7 @@ func TestHoweverAWriteEndsItWakesEveryReader(t *testing.T) {
 func TestNobodyReadsWhileSomebodyWrites(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		wr := w.Acquire(c.ReadWriteLock("orders").Write(), bg)
+		wr := w.Acquire(bg, c.ReadWriteLock("orders").Write())
 		for _, c := range []*redlatch.Client{c, other} {
 			for _, l := range []*redlatch.Lock{c.ReadWriteLock("orders").Read(), c.ReadWriteLock("orders").Write()} {
 				var busy *redlatch.BusyError
@@ -142,8 +142,8 @@ func TestNobodyReadsWhileSomebodyWrites(t *testing.T) {
 			}
 		}
 		w.Release(wr)
-		rd := w.Acquire(c.ReadWriteLock("orders").Read(), bg)
-		rd2 := w.Acquire(other.ReadWriteLock("orders").Read(), bg)
+		rd := w.Acquire(bg, c.ReadWriteLock("orders").Read())
+		rd2 := w.Acquire(bg, other.ReadWriteLock("orders").Read())
 		for _, c := range []*redlatch.Client{c, other} {
 			if _, err := c.ReadWriteLock("orders").Write().Try(bg); !errors.Is(err, redlatch.ErrBusy) {
 				t.Errorf("Try to write: %v", err)
@@ -154,7 +154,7 @@ func TestNobodyReadsWhileSomebodyWrites(t *testing.T) {
 			t.Errorf("Try to write: %v", err)
 		}
 		w.Release(rd2)
-		w.Release(w.Acquire(c.ReadWriteLock("orders").Write(), bg))
+		w.Release(w.Acquire(bg, c.ReadWriteLock("orders").Write()))
 		w.WantNoKeys()
 	})
 }
@@ -163,11 +163,11 @@ func TestReadersOfOneProcessShareOneRemoteHold(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		l := c.ReadWriteLock("orders").Read()
-		first := w.Acquire(l, bg)
+		first := w.Acquire(bg, l)
 		w.Server.SetError("LOADING the second reader does not ask")
 		var holds []*redlatch.Hold
 		for range 10_000 {
-			holds = append(holds, w.Acquire(l, bg))
+			holds = append(holds, w.Acquire(bg, l))
 		}
 		w.Server.SetError("")
 		w.WantFields("10,001 readers", "orders", map[string]string{"mode": "read", first.Owner(): "1"})
@@ -189,7 +189,7 @@ func TestReadersOfOneProcessShareOneRemoteHold(t *testing.T) {
 func TestARenewalKeepsTheLockAndTheNumberedKeys(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		h := w.Acquire(c.ReadWriteLock("orders").Read(), bg)
+		h := w.Acquire(bg, c.ReadWriteLock("orders").Read())
 		key := wire.ReadTimeout("orders", h.Owner(), 1)
 		for range 60 {
 			time.Sleep(5 * time.Second)
@@ -207,7 +207,7 @@ func TestARenewalKeepsTheLockAndTheNumberedKeys(t *testing.T) {
 func TestARenewalBringsBackANumberedKey(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		h := w.Acquire(c.ReadWriteLock("orders").Read(), bg)
+		h := w.Acquire(bg, c.ReadWriteLock("orders").Read())
 		key := wire.ReadTimeout("orders", h.Owner(), 1)
 		w.Server.Del(key)
 		time.Sleep(11 * time.Second)
@@ -221,9 +221,9 @@ func TestARenewalBringsBackANumberedKey(t *testing.T) {
 func TestADeadClientsReadersGoWithTheirLease(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		dead := w.Client(redlatch.Config{})
-		w.Acquire(dead.ReadWriteLock("orders").Read(), bg)
+		w.Acquire(bg, dead.ReadWriteLock("orders").Read())
 		live := w.Client(redlatch.Config{})
-		h := w.Acquire(live.ReadWriteLock("orders").Read(), bg)
+		h := w.Acquire(bg, live.ReadWriteLock("orders").Read())
 		_ = dead.Close()
 		time.Sleep(time.Minute) // the live reader keeps the lock, not the dead one's hold
 		w.Release(h)
@@ -236,8 +236,8 @@ func TestADeadClientsReadersGoWithTheirLease(t *testing.T) {
 func TestALongDeadReaderShortensTheLockAgain(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		long, c := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		a := w.Acquire(long.ReadWriteLock("orders").Read(), bg, redlatch.Lease(time.Hour))
-		w.Acquire(c.ReadWriteLock("orders").Read(), bg, redlatch.Lease(10*time.Second))
+		a := w.Acquire(bg, long.ReadWriteLock("orders").Read(), redlatch.Lease(time.Hour))
+		w.Acquire(bg, c.ReadWriteLock("orders").Read(), redlatch.Lease(10*time.Second))
 		w.Release(a)
 		if ttl := w.Server.TTL("orders"); ttl > 10*time.Second {
 			t.Errorf("the lock lives for another %v, its only reader for 10s", ttl)
@@ -251,9 +251,9 @@ func TestEachReadHoldHasItsOwnLease(t *testing.T) {
 		start := time.Now()
 		c := w.Client(redlatch.Config{Events: redlatch.Events{Lost: func(redlatch.LostEvent) { lost.Add(1) }}})
 		l := c.ReadWriteLock("orders").Read()
-		kept := w.Acquire(l, bg)
-		short := w.Acquire(l, bg, redlatch.Lease(5*time.Second))
-		long := w.Acquire(l, bg, redlatch.Lease(time.Minute))
+		kept := w.Acquire(bg, l)
+		short := w.Acquire(bg, l, redlatch.Lease(5*time.Second))
+		long := w.Acquire(bg, l, redlatch.Lease(time.Minute))
 		if d := time.Until(short.Expires()); d > 4900*time.Millisecond || d < 4500*time.Millisecond {
 			t.Errorf("the short hold expires in %v", d)
 		}
@@ -291,8 +291,8 @@ func TestAReadHoldOfALeaseCanBeExtended(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		l := c.ReadWriteLock("orders").Read()
-		a := w.Acquire(l, bg, redlatch.Lease(5*time.Second))
-		b := w.Acquire(l, bg, redlatch.Lease(5*time.Second))
+		a := w.Acquire(bg, l, redlatch.Lease(5*time.Second))
+		b := w.Acquire(bg, l, redlatch.Lease(5*time.Second))
 		if err := a.Extend(bg, time.Minute); err != nil {
 			t.Fatal(err)
 		}
@@ -310,9 +310,9 @@ func TestMaxHoldBoundsEachReadHold(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{MaxHold: time.Minute})
 		l := c.ReadWriteLock("orders").Read()
-		a := w.Acquire(l, bg)
+		a := w.Acquire(bg, l)
 		time.Sleep(40 * time.Second)
-		b := w.Acquire(l, bg)
+		b := w.Acquire(bg, l)
 		time.Sleep(30 * time.Second)
 		if a.Err() == nil || b.Err() != nil {
 			t.Errorf("after 70s: %v, after 30s: %v", a.Err(), b.Err())
@@ -384,7 +384,7 @@ func TestARemoteWriterGetsInWithinOneDrainUnderAStormOfReaders(t *testing.T) {
 		time.Sleep(time.Second)
 		for range 20 {
 			start := time.Now()
-			h := w.Acquire(other.ReadWriteLock("orders").Write(), bg)
+			h := w.Acquire(bg, other.ReadWriteLock("orders").Write())
 			if d := time.Since(start); d > 100*time.Millisecond {
 				t.Errorf("a writer waited for %v; readers hold for 60ms at most", d)
 			}
@@ -402,11 +402,11 @@ func TestAForceReleaseOfReadersLeavesWritersAlone(t *testing.T) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		rw, orw := c.ReadWriteLock("orders"), other.ReadWriteLock("orders")
 		synctest.Wait()
-		wr := w.Acquire(rw.Write(), bg)
+		wr := w.Acquire(bg, rw.Write())
 		if ok, err := orw.Read().ForceRelease(bg); ok || err != nil || wr.Err() != nil {
 			t.Fatalf("readers released: %v, %v; the writer: %v", ok, err, wr.Err())
 		}
-		rd := w.Acquire(rw.Read(), wr.Context())
+		rd := w.Acquire(wr.Context(), rw.Read())
 		if ok, err := orw.Read().ForceRelease(bg); ok || err != nil || wr.Err() != nil || rd.Err() != nil {
 			t.Fatalf("readers released: %v, %v; the writer: %v, what it reads: %v", ok, err, wr.Err(), rd.Err())
 		}
@@ -420,7 +420,7 @@ func TestAForceReleaseOfReadersLeavesWritersAlone(t *testing.T) {
 		}
 		synctest.Wait()
 		w.WantNoKeys()
-		a, b := w.Acquire(rw.Read(), bg), w.Acquire(rw.Read(), bg)
+		a, b := w.Acquire(bg, rw.Read()), w.Acquire(bg, rw.Read())
 		if ok, err := orw.Write().ForceRelease(bg); ok || err != nil || a.Err() != nil {
 			t.Fatalf("the writer released: %v, %v; a reader: %v", ok, err, a.Err())
 		}
@@ -439,7 +439,7 @@ func TestAWriterMayHaveAToken(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		rw := w.Client(redlatch.Config{}).ReadWriteLock("orders")
 		for i := range 3 {
-			h := w.Acquire(rw.Write(), bg, redlatch.Fenced())
+			h := w.Acquire(bg, rw.Write(), redlatch.Fenced())
 			if h.Token() != int64(i+1) {
 				t.Errorf("token %d, want %d", h.Token(), i+1)
 			}
@@ -511,18 +511,18 @@ func TestAPreferredWriterGetsInAmongManyReadingProcesses(t *testing.T) {
 func TestAPreferredWriterThatGivesUpWakesTheReaders(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b, c := w.Client(redlatch.Config{}), w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		long := w.Acquire(a.ReadWriteLock("orders").PreferWriters().Read(), bg)
+		long := w.Acquire(bg, a.ReadWriteLock("orders").PreferWriters().Read())
 		wc := locktest.Later(func() error {
 			_, err := b.ReadWriteLock("orders").PreferWriters().Write().Acquire(bg, redlatch.Wait(7*time.Second))
 			return err
 		})
 		time.Sleep(time.Second)
 		start := time.Now()
-		w.Release(w.Acquire(c.ReadWriteLock("orders").Read(), bg)) // without preference
+		w.Release(w.Acquire(bg, c.ReadWriteLock("orders").Read())) // without preference
 		if time.Since(start) > 0 {
 			t.Error("it waited")
 		}
-		w.Release(w.Acquire(c.ReadWriteLock("orders").PreferWriters().Read(), bg))
+		w.Release(w.Acquire(bg, c.ReadWriteLock("orders").PreferWriters().Read()))
 		if d := time.Since(start); d < 5900*time.Millisecond || d > 6100*time.Millisecond {
 			t.Errorf("a reader waited for %v", d)
 		}
@@ -542,7 +542,7 @@ func TestAPreferredWriterReturnsWhenItsContextEnds(t *testing.T) {
 			return next()
 		}}
 		c, other := w.Tapped(redlatch.Config{}, slow), w.Client(redlatch.Config{})
-		rd := w.Acquire(other.ReadWriteLock("orders").Read(), bg)
+		rd := w.Acquire(bg, other.ReadWriteLock("orders").Read())
 		l := c.ReadWriteLock("orders").PreferWriters().Write()
 		returns := func(when string, ctx context.Context, want error, opts ...redlatch.Option) {
 			start := time.Now()

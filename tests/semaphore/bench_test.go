@@ -6,6 +6,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -13,7 +14,7 @@ import (
 // trip of a script.
 func BenchmarkSemaphore(b *testing.B) {
 	server := testserver.Start(b, testserver.Redis)
-	c := locktest.ClientOf(b, locktest.ConnectRueidis(b, server.Addr()), redlatch.Config{})
+	c := locktest.ClientOf(b, drivers.Rueidis.Open(b, drivers.Single(server.Addr())), redlatch.Config{})
 	s := c.Semaphore(locktest.SemaphoreName)
 	if _, err := s.TrySetPermits(bg, 8, 0); err != nil {
 		b.Fatal(err)

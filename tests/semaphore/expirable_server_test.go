@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -19,7 +20,7 @@ import (
 // more than Lua's unpack can take.
 func TestPermitsOnRealServers(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, server *testserver.Server) {
-		a, b := locktest.ClientOf(t, locktest.ConnectGoredis(t, server.Addr()), redlatch.Config{}), locktest.ClientOf(t, locktest.ConnectRueidis(t, server.Addr()), redlatch.Config{})
+		a, b := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(server.Addr())), redlatch.Config{}), locktest.ClientOf(t, drivers.Rueidis.Open(t, drivers.Single(server.Addr())), redlatch.Config{})
 		s, other := a.ExpirableSemaphore(locktest.Pool), b.ExpirableSemaphore(locktest.Pool)
 		check := func(err error) {
 			t.Helper()

@@ -117,10 +117,10 @@ func TestALostReplyToAYieldCountsNothingTwice(t *testing.T) {
 				}})
 				s, other := w.Semaphore(c, 1), w.Client(redlatch.Config{}).Semaphore(locktest.SemaphoreName)
 				w.OK(s.Acquire(bg, 1))
-				here := locktest.AcquiringPermits(s, bg, 1)
+				here := locktest.AcquiringPermits(bg, s, 1)
 				var there <-chan error
 				if taken {
-					there = locktest.AcquiringPermits(other, bg, 1)
+					there = locktest.AcquiringPermits(bg, other, 1)
 				}
 				time.Sleep(10 * time.Millisecond) // a quantum
 				w.OK(s.Release(bg, 1))
@@ -310,13 +310,13 @@ func TestCloseDuringAnOutageEnds(t *testing.T) {
 				x.sure = sure
 				s := w.Semaphore(c, 3)
 				w.OK(s.Acquire(bg, 3))
-				waiting := locktest.AcquiringPermits(s, bg, 1)
+				waiting := locktest.AcquiringPermits(bg, s, 1)
 				x.set(true)
 				w.OK(s.Release(bg, 2)) // one is for who waits, one goes back
 				w.OK(<-waiting)
 				released := locktest.Later(func() error { return s.Release(bg, 1) })
 				synctest.Wait()
-				waiting = locktest.AcquiringPermits(s, bg, 9)
+				waiting = locktest.AcquiringPermits(bg, s, 9)
 				start := time.Now()
 				_ = c.Close()
 				w.WantErr(<-waiting, redlatch.ErrClosed)
@@ -338,7 +338,7 @@ func TestARefusalReachesAllWhoWait(t *testing.T) {
 		var failed []string
 		c := w.Client(redlatch.Config{Events: redlatch.Events{ReleaseFailed: func(e redlatch.ReleaseFailedEvent) { failed = append(failed, e.Name) }}})
 		s := w.Semaphore(c, 0)
-		first, second := locktest.AcquiringPermits(s, bg, 2), locktest.AcquiringPermits(s, bg, 1)
+		first, second := locktest.AcquiringPermits(bg, s, 2), locktest.AcquiringPermits(bg, s, 1)
 		w.Server.Del(locktest.SemaphoreName)
 		w.Server.HSet(locktest.SemaphoreName, "field", "1")
 		w.OK(s.Release(bg, 1)) // for the first, who needs one more

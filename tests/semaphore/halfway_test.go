@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -20,7 +21,7 @@ func TestAPermitScriptThatIsRefusedHalfWayLosesNoPermit(t *testing.T) {
 			t.Parallel()
 			s := testserver.Start(t, kind)
 			rdb := locktest.RawGoredis(t, s)
-			c := locktest.ClientOf(t, locktest.ConnectGoredis(t, s.Addr()), redlatch.Config{})
+			c := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
 			take := func(p *redlatch.ExpirableSemaphore) error { _, err := p.Acquire(bg); return err }
 			expired := func(p *redlatch.ExpirableSemaphore) {
 				rdb.DecrBy(bg, p.Name(), 1)

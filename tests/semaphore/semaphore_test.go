@@ -193,7 +193,7 @@ func TestAWaiterGetsItsPermitsWhenThereAreEnough(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		s := w.Semaphore(c, 0)
-		got := locktest.AcquiringPermits(s, bg, 2)
+		got := locktest.AcquiringPermits(bg, s, 2)
 		w.OK(other.Semaphore(locktest.SemaphoreName).Release(bg, 1))
 		if !locktest.NoneYet(got) {
 			t.Fatal("one is enough for two")
@@ -237,7 +237,7 @@ func TestAWaitForPermitsEndsInTime(t *testing.T) {
 func TestALostMessageCostsAPoll(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		s := w.Semaphore(w.Client(redlatch.Config{}), 0)
-		got := locktest.AcquiringPermits(s, bg, 3)
+		got := locktest.AcquiringPermits(bg, s, 3)
 		time.Sleep(10 * time.Second)
 		_ = w.Server.Set(locktest.SemaphoreName, "3")
 		start := time.Now()
@@ -257,7 +257,7 @@ func TestTheNumberInAMessageIsNotBelieved(t *testing.T) {
 		e := c.ExpirableSemaphore("permits")
 		set, err := e.TrySetPermits(bg, 0)
 		w.OK(err)
-		got := locktest.AcquiringPermits(s, bg, 2)
+		got := locktest.AcquiringPermits(bg, s, 2)
 		permit := locktest.Later(func() error { _, err := e.Acquire(bg); return err })
 		for _, lie := range []string{"1000000", "-7", "0", "99999999999999999999", "two", ""} {
 			time.Sleep(100 * time.Millisecond)
@@ -326,7 +326,7 @@ func TestTryOvertakesNobody(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		s := w.Semaphore(c, 2)
-		got := locktest.AcquiringPermits(s, bg, 3, redlatch.Wait(time.Minute))
+		got := locktest.AcquiringPermits(bg, s, 3, redlatch.Wait(time.Minute))
 		w.WantErr(s.Try(bg, 1), redlatch.ErrBusy)
 		w.OK(other.Semaphore(locktest.SemaphoreName).Try(bg, 1)) // it cannot know
 		w.OK(other.Semaphore(locktest.SemaphoreName).Release(bg, 2))
@@ -368,8 +368,8 @@ func TestACancelledWaiterHoldsUpNobody(t *testing.T) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		s := w.Semaphore(c, 2)
 		ctx, cancel := context.WithCancel(bg)
-		many := locktest.AcquiringPermits(s, ctx, 3)
-		few := locktest.AcquiringPermits(s, bg, 2)
+		many := locktest.AcquiringPermits(ctx, s, 3)
+		few := locktest.AcquiringPermits(bg, s, 2)
 		if !locktest.NoneYet(few) {
 			t.Fatal("overtaken")
 		}
@@ -400,7 +400,7 @@ func TestAnAbandonedRequestsPermitsGoOn(t *testing.T) {
 				s := w.Semaphore(c, 2)
 				slow = true
 				ctx, cancel := context.WithCancel(bg)
-				got := locktest.AcquiringPermits(s, ctx, 2)
+				got := locktest.AcquiringPermits(ctx, s, 2)
 				start := time.Now()
 				cancel()
 				w.WantErr(<-got, context.Canceled)
@@ -428,7 +428,7 @@ func TestAGrantThatMeetsACancellationIsNotLost(t *testing.T) {
 		for range 20 {
 			w.OK(s.Acquire(bg, 1, redlatch.Wait(time.Minute)))
 			ctx, cancel := context.WithCancel(bg)
-			got := locktest.AcquiringPermits(s, ctx, 1)
+			got := locktest.AcquiringPermits(ctx, s, 1)
 			cancel()
 			w.OK(s.Release(bg, 1)) // most often before the waiter runs
 			w.WantErr(<-got, redlatch.ErrBusy, context.Canceled)
@@ -444,7 +444,7 @@ func TestCloseEndsWaitersAndKeepsWhatIsReleased(t *testing.T) {
 		c := w.Tapped(redlatch.Config{}, d)
 		s := w.Semaphore(c, 3)
 		w.OK(s.Acquire(bg, 3))
-		got := locktest.AcquiringPermits(s, bg, 5)
+		got := locktest.AcquiringPermits(bg, s, 5)
 		w.OK(s.Release(bg, 1))
 		synctest.Wait()
 		d.Hook = func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {

@@ -29,7 +29,7 @@ func TestReleasedPermitsPassOnWithoutARoundTrip(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		s := w.Semaphore(c, 3)
 		w.OK(s.Acquire(bg, 3))
-		first, second := locktest.AcquiringPermits(s, bg, 2), locktest.AcquiringPermits(s, bg, 1)
+		first, second := locktest.AcquiringPermits(bg, s, 2), locktest.AcquiringPermits(bg, s, 1)
 		w.Server.SetError("LOADING a hand-off does not ask")
 		w.OK(s.Release(bg, 3))
 		w.OK(<-first)
@@ -45,7 +45,7 @@ func TestWithoutHandOffEachReleaseGoesToRedis(t *testing.T) {
 		s := w.Semaphore(w.Client(redlatch.Config{HandOff: redlatch.HandOffNone}), 1)
 		w.OK(s.Acquire(bg, 1))
 		said := scMessages(w)
-		got := locktest.AcquiringPermits(s, bg, 1)
+		got := locktest.AcquiringPermits(bg, s, 1)
 		w.OK(s.Release(bg, 1))
 		w.OK(<-got)
 		if len(said()) == 0 {

@@ -63,22 +63,25 @@ type Adapter struct {
 	open func(p Place) (d driver.Redis, closeAll func() error, err error) // p.Timeout is set
 }
 
-// Adapters are all there are.
-var Adapters = []Adapter{
-	{"goredis", func(p Place) (driver.Redis, func() error, error) {
+// The adapters.
+var (
+	Goredis = Adapter{"goredis", func(p Place) (driver.Redis, func() error, error) {
 		p.Goredis.DialTimeout, p.Goredis.ReadTimeout, p.Goredis.WriteTimeout = p.Timeout, p.Timeout, p.Timeout
 		rdb := redis.NewUniversalClient(&p.Goredis)
 		return goredis.Use(rdb), rdb.Close, nil
-	}},
-	{"rueidis", func(p Place) (driver.Redis, func() error, error) {
+	}}
+	Rueidis = Adapter{"rueidis", func(p Place) (driver.Redis, func() error, error) {
 		p.Rueidis.ConnWriteTimeout = p.Timeout
 		return closing(rueidis.New(p.Rueidis))
-	}},
-	{"valkeygo", func(p Place) (driver.Redis, func() error, error) {
+	}}
+	Valkeygo = Adapter{"valkeygo", func(p Place) (driver.Redis, func() error, error) {
 		p.Valkeygo.ConnWriteTimeout = p.Timeout
 		return closing(valkeygo.New(p.Valkeygo))
-	}},
-}
+	}}
+)
+
+// Adapters are all there are.
+var Adapters = []Adapter{Goredis, Rueidis, Valkeygo}
 
 func closing[D interface {
 	driver.Redis

@@ -27,7 +27,7 @@ type Acker struct {
 	asked    int             // how often it was asked for the number of replicas
 }
 
-// silent is a number of acknowledgements that takes all the time that there is.
+// RunAcked runs the script, and waits for the replicas as the acker was told.
 func (d *Acker) RunAcked(ctx context.Context, s *driver.Script, keys, args []string, n int, timeout time.Duration) (driver.Reply, int, error) {
 	d.Mu.Lock()
 	d.Waited, d.Wanted, d.Limits = append(d.Waited, s.Name()), append(d.Wanted, n), append(d.Limits, timeout)
@@ -49,6 +49,7 @@ func (d *Acker) RunAcked(ctx context.Context, s *driver.Script, keys, args []str
 	return reply, have, nil
 }
 
+// Replicas answers how many there are.
 func (d *Acker) Replicas(context.Context, string) (int, error) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
@@ -56,6 +57,7 @@ func (d *Acker) Replicas(context.Context, string) (int, error) {
 	return d.replicas, d.Ask
 }
 
+// Traits says that there are replicas, unless the server is alone.
 func (d *Acker) Traits() driver.Traits {
 	t := d.Tap.Traits()
 	t.Replicated = !d.Alone
@@ -103,7 +105,7 @@ func (d *Acker) Fail(err error) {
 	d.Ask = err
 }
 
-// breaks tells the client that it may have another server now.
+// BreakNow tells the client that it may have another server now.
 func (d *Acker) BreakNow() {
 	d.Tap.mu.Lock()
 	defer d.Tap.mu.Unlock()
@@ -121,6 +123,7 @@ func (w *World) Acking(cfg redlatch.Config, replicas, acking int) (*redlatch.Cli
 	return w.AckingWith(cfg, d), d
 }
 
+// AckingWith is Acking, with this acker.
 func (w *World) AckingWith(cfg redlatch.Config, d *Acker) *redlatch.Client {
 	w.Helper()
 	d.Redis = w.Driver()

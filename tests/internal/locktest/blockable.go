@@ -17,6 +17,7 @@ type Blockable struct {
 	End     chan struct{}
 }
 
+// Run returns what the script should, or never.
 func (b *Blockable) Run(_ context.Context, s *driver.Script, keys, _ []string) (driver.Reply, error) {
 	if b.Blocked.Load() {
 		<-b.End
@@ -33,14 +34,19 @@ func (b *Blockable) Run(_ context.Context, s *driver.Script, keys, _ []string) (
 	return driver.Reply{Kind: driver.ReplyList, List: list}, nil
 }
 
+// Subscribe hears nothing.
 func (*Blockable) Subscribe(string, bool, func(driver.Notice)) func() { return func() {} }
 
+// Primaries has none.
 func (*Blockable) Primaries(context.Context) ([]driver.Primary, error) { return nil, nil }
 
+// Lane is the same for all keys.
 func (*Blockable) Lane(string) string { return "" }
 
+// OnBreak has nothing to tell.
 func (*Blockable) OnBreak(func(string)) func() { return func() {} }
 
+// Traits are those of a driver with go-redis' time-out.
 func (b *Blockable) Traits() driver.Traits {
 	return driver.Traits{Name: "blockable", Timeout: 3 * time.Second}
 }

@@ -8,12 +8,13 @@ import (
 	"github.com/redlatch/redlatch/driver"
 )
 
-// A counter counts a client's requests by script.
+// A Counter counts a client's requests by script.
 type Counter struct {
 	mu sync.Mutex
 	n  map[string]int
 }
 
+// Hook is for a Tap.
 func (c *Counter) Hook(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 	c.mu.Lock()
 	if c.n == nil {
@@ -24,6 +25,7 @@ func (c *Counter) Hook(s string, _ []string, next func() (driver.Reply, error)) 
 	return next()
 }
 
+// Of returns how many requests of that script there were.
 func (c *Counter) Of(s string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,12 +8,8 @@ import (
 	"github.com/redlatch/redlatch/driver"
 )
 
-// Requests that count, told of a latch: a count-down that is executed twice, or
-// late, shows in its count.
-
-// A counting client notes the numbers of its requests in the order in which they
-// are sent. fate decides what becomes of an attempt: of which script, and the how
-// manyth it is.
+// A Counting client notes the numbers of its requests in the order in which they
+// are sent, and has each attempt meet a fate.
 type Counting struct {
 	*redlatch.Client
 	*Tap
@@ -24,8 +20,10 @@ type Counting struct {
 	Held    []func() // attempts that come late
 }
 
+// A Fate is what becomes of an attempt.
 type Fate int
 
+// What may become of an attempt.
 const (
 	Good      Fate = iota
 	ReplyLost      // executed, and nobody learns it
@@ -55,6 +53,7 @@ func (c *Counting) Arrive() {
 	}
 }
 
+// Sent returns the numbers of the requests so far.
 func (c *Counting) Sent() []string {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()

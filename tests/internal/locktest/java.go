@@ -11,13 +11,14 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// A waiter of Redisson, put into the queue by hand.
+// A JavaWaiter is a waiter of Redisson, put into the queue by hand.
 type JavaWaiter struct {
 	w     *World
 	name  string
 	Owner string
 }
 
+// JavaWaiter puts a waiter of Redisson at the end of the queue.
 func (w *World) JavaWaiter(name string, thread int, allowance time.Duration) *JavaWaiter {
 	w.Helper()
 	j := &JavaWaiter{w, name, fmt.Sprintf("0f8fad5b-d9cb-469f-a165-70867728950e:%d", thread)}
@@ -46,6 +47,7 @@ func (j *JavaWaiter) Take() bool {
 	return true
 }
 
+// Unlock does what Redisson does.
 func (j *JavaWaiter) Unlock() {
 	j.w.Server.Del(j.name)
 	if ids := j.w.Queue(j.name); len(ids) > 0 {
@@ -61,6 +63,7 @@ type Foreigner struct {
 	owner string
 }
 
+// Foreigner returns one that uses the read-write lock of that name as that owner.
 func (w *World) Foreigner(name, owner string) *Foreigner {
 	rdb := redis.NewClient(&redis.Options{
 		Addr: "127.0.0.1:1", Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return w.Dial(ctx) }, DisableIdentity: true,
@@ -126,6 +129,7 @@ func (f *Foreigner) Unread() int {
 	return n
 }
 
+// Owners of Redisson.
 const (
 	JavaOwner  = "285475da-9152-4c83-822a-67ee2f116a79:52"
 	JavaOwner2 = "285475da-9152-4c83-822a-67ee2f116a79:53"

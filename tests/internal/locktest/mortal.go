@@ -21,6 +21,7 @@ type Mortal struct {
 	}
 }
 
+// Mortal returns a client that lives, as yet.
 func (w *World) Mortal() *Mortal {
 	m := &Mortal{}
 	cfg := redlatch.Config{OutageTimeout: time.Hour, Events: redlatch.Events{Requeued: func(e redlatch.RequeuedEvent) {
@@ -40,6 +41,7 @@ func (w *World) Mortal() *Mortal {
 	return m
 }
 
+// Requeued returns how often a waiter of the client was put into the queue again.
 func (m *Mortal) Requeued() int {
 	synctest.Wait()
 	m.events.Lock()

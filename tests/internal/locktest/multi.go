@@ -6,7 +6,8 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-func (w *World) AcquireMulti(m *redlatch.Multi, ctx context.Context, opts ...redlatch.Option) *redlatch.MultiHold {
+// AcquireMulti acquires, or ends the test.
+func (w *World) AcquireMulti(ctx context.Context, m *redlatch.Multi, opts ...redlatch.Option) *redlatch.MultiHold {
 	w.Helper()
 	h, err := m.Acquire(ctx, opts...)
 	if err != nil {
@@ -15,6 +16,7 @@ func (w *World) AcquireMulti(m *redlatch.Multi, ctx context.Context, opts ...red
 	return h
 }
 
+// ReleaseMulti releases, or ends the test.
 func (w *World) ReleaseMulti(h *redlatch.MultiHold) {
 	w.Helper()
 	if err := h.Release(bg); err != nil {

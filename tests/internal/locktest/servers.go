@@ -5,16 +5,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	goredisclient "github.com/redis/go-redis/v9"
-	rueidisclient "github.com/redis/rueidis"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/testserver"
-	"github.com/redlatch/redlatch/rueidis"
 )
 
 // Commands returns how many commands a server has executed since the last look, those
@@ -71,46 +67,11 @@ func ClientOf(tb testing.TB, r driver.Redis, cfg redlatch.Config) *redlatch.Clie
 	return c
 }
 
-// An adapter connects a driver to a server.
-type adapter struct {
-	Name    string
-	Connect func(tb testing.TB, addr string) driver.Redis
-}
-
-var Adapters = []adapter{{"goredis", ConnectGoredis}, {"rueidis", ConnectRueidis}}
-
-// driverTimeout is as long as a lease of 30 s allows, go-redis' 3 s for a connection
-// included: a busy machine lets a server stand still for seconds, and what is not
-// answered in time is sent, and counted, twice.
-const driverTimeout = 7 * time.Second
-
-func ConnectGoredis(tb testing.TB, addr string) driver.Redis {
-	tb.Helper()
-	return goredis.Use(dialGoredis(tb, addr, driverTimeout))
-}
-
 // RawGoredis is a client of the test's own, which waits for as long as it takes: go-redis would
 // send again what is not answered in time.
-func RawGoredis(tb testing.TB, s *testserver.Server) *goredisclient.Client {
+func RawGoredis(tb testing.TB, s *testserver.Server) *redis.Client {
 	tb.Helper()
-	return dialGoredis(tb, s.Addr(), Generous)
-}
-
-func dialGoredis(tb testing.TB, addr string, timeout time.Duration) *goredisclient.Client {
-	tb.Helper()
-	rdb := goredisclient.NewClient(&goredisclient.Options{
-		Addr: addr, DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout,
-	})
+	rdb := redis.NewClient(&redis.Options{Addr: s.Addr(), DialTimeout: Generous, ReadTimeout: Generous, WriteTimeout: Generous})
 	tb.Cleanup(func() { _ = rdb.Close() })
 	return rdb
-}
-
-func ConnectRueidis(tb testing.TB, addr string) driver.Redis {
-	tb.Helper()
-	d, err := rueidis.New(rueidisclient.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, ConnWriteTimeout: driverTimeout})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(d.Close)
-	return d
 }

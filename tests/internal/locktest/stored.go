@@ -8,7 +8,7 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// The keys of a fair lock, as Redisson names them, and ours.
+// FairKeys are the keys of a fair lock, as Redisson names them, and ours.
 func FairKeys(name string) (queue, timeouts, alive string) {
 	return wire.Prefix(wire.LockQueue, name), wire.Prefix(wire.LockTimeout, name), wire.Prefix(wire.LockAlive, name)
 }
@@ -47,6 +47,7 @@ func (w *World) Fields(name string) map[string]string {
 	return m
 }
 
+// WantFields checks what Redis shows of a lock.
 func (w *World) WantFields(when, name string, want map[string]string) {
 	w.Helper()
 	got := w.Fields(name)

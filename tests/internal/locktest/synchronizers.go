@@ -9,12 +9,15 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
+// SetPermits gives a semaphore n permits.
 func (w *World) SetPermits(s *redlatch.Semaphore, n int) {
 	w.Helper()
 	_, err := s.TrySetPermits(bg, n, 0)
 	w.OK(err)
 }
 
+// The tests' semaphore whose permits have ids: its keys and channel, and a time
+// without end as Redisson writes it.
 const (
 	Pool      = "pool"
 	PoolTimes = "{pool}:timeout"
@@ -32,6 +35,7 @@ func (w *World) Permits(c *redlatch.Client, n int) *redlatch.ExpirableSemaphore 
 	return s
 }
 
+// Permit acquires one, or ends the test.
 func (w *World) Permit(s *redlatch.ExpirableSemaphore, opts ...redlatch.Option) *redlatch.Permit {
 	w.Helper()
 	p, err := s.Acquire(bg, opts...)
@@ -70,6 +74,7 @@ func (w *World) Limiter(permits int, interval time.Duration) *redlatch.RateLimit
 	return l
 }
 
+// SetRate sets the rate, or ends the test.
 func (w *World) SetRate(l *redlatch.RateLimiter, r redlatch.Rate) {
 	w.Helper()
 	if err := l.SetRate(bg, r); err != nil {
@@ -77,6 +82,7 @@ func (w *World) SetRate(l *redlatch.RateLimiter, r redlatch.Rate) {
 	}
 }
 
+// TakeRate takes n permits at once, or ends the test.
 func (w *World) TakeRate(l *redlatch.RateLimiter, n int) {
 	w.Helper()
 	if err := l.Try(bg, n); err != nil {
@@ -97,6 +103,7 @@ func (w *World) WantBusy(l *redlatch.RateLimiter, n int, after time.Duration) {
 	}
 }
 
+// SemaphoreName is the name of the tests' semaphore.
 const SemaphoreName = "ports"
 
 // Semaphore returns the semaphore of the tests with n permits.
@@ -109,6 +116,7 @@ func (w *World) Semaphore(c *redlatch.Client, n int) *redlatch.Semaphore {
 	return s
 }
 
+// Latch sets the count of a latch.
 func (w *World) Latch(l *redlatch.CountDownLatch, n int) *redlatch.CountDownLatch {
 	w.Helper()
 	if set, err := l.TrySetCount(bg, n); !set || err != nil {

@@ -31,6 +31,7 @@ type Tap struct {
 	breaks     []func(string)
 }
 
+// Run lets the hooks decide what becomes of a request.
 func (d *Tap) Run(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
 	d.scripts.Store(s.Name(), [2]any{s, keys})
 	if d.Seen != nil {
@@ -46,12 +47,14 @@ func (d *Tap) Run(ctx context.Context, s *driver.Script, keys, args []string) (d
 	return d.Hook(s.Name(), args, next)
 }
 
+// Again returns a function that has the last request of a script executed once more.
 func (d *Tap) Again(name string, args []string) func() {
 	v, _ := d.scripts.Load(name)
 	sk := v.([2]any)
 	return func() { _, _ = d.Redis.Run(context.Background(), sk[0].(*driver.Script), sk[1].([]string), args) }
 }
 
+// Traits are the driver's, but for what the tap changes.
 func (d *Tap) Traits() driver.Traits {
 	t := d.Redis.Traits()
 	if d.Timeout > 0 {
@@ -61,6 +64,7 @@ func (d *Tap) Traits() driver.Traits {
 	return t
 }
 
+// Subscribe counts the subscriptions, and delays or loses messages.
 func (d *Tap) Subscribe(ch string, sharded bool, h func(driver.Notice)) func() {
 	d.Subs.Add(1)
 	if d.Subscribed != nil {
@@ -79,6 +83,7 @@ func (d *Tap) Subscribe(ch string, sharded bool, h func(driver.Notice)) func() {
 	return sync.OnceFunc(func() { d.Subs.Add(-1); stop() })
 }
 
+// OnBreak notes who wants to hear of breaks, for Acker.BreakNow.
 func (d *Tap) OnBreak(f func(string)) func() {
 	d.mu.Lock()
 	d.breaks = append(d.breaks, f)
@@ -86,6 +91,7 @@ func (d *Tap) OnBreak(f func(string)) func() {
 	return d.Redis.OnBreak(f)
 }
 
+// Tapped returns a client with the tap between it and its driver.
 func (w *World) Tapped(cfg redlatch.Config, d *Tap) *redlatch.Client {
 	d.Redis = w.Driver()
 	c, err := redlatch.New(d, cfg)
@@ -96,4 +102,5 @@ func (w *World) Tapped(cfg redlatch.Config, d *Tap) *redlatch.Client {
 	return c
 }
 
+// ErrReplyLost is the error of a request whose outcome nobody knows.
 var ErrReplyLost = &driver.RunError{Outcome: driver.Unknown, Err: errors.New("reply lost")}

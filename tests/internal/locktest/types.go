@@ -14,7 +14,7 @@ var TypesOfLock = map[string]func(c *redlatch.Client, name string) *redlatch.Loc
 	"group": func(c *redlatch.Client, name string) *redlatch.Lock { return c.GroupLock(name, "a", "b") },
 }
 
-// Locks of every kind that may be members, each by its name.
+// MemberKinds are the locks of every kind that may be members, each by its name.
 var MemberKinds = map[string]func(c *redlatch.Client, name string) *redlatch.Lock{
 	"lock":         (*redlatch.Client).Lock,
 	"fair":         (*redlatch.Client).FairLock,

@@ -9,7 +9,7 @@ import (
 )
 
 // Waiting starts an acquisition and returns when it stands in the queue.
-func (w *World) Waiting(l *redlatch.Lock, ctx context.Context, opts ...redlatch.Option) <-chan Outcome {
+func (w *World) Waiting(ctx context.Context, l *redlatch.Lock, opts ...redlatch.Option) <-chan Outcome {
 	w.Helper()
 	before := len(w.Queue(l.Name()))
 	c := Later(func() Outcome {
@@ -27,6 +27,7 @@ func (w *World) Waiting(l *redlatch.Lock, ctx context.Context, opts ...redlatch.
 	return nil
 }
 
+// Got returns the hold that comes.
 func (w *World) Got(c <-chan Outcome) *redlatch.Hold {
 	w.Helper()
 	o := <-c
@@ -42,12 +43,13 @@ func NoneYet[T any](c <-chan T) bool {
 	return len(c) == 0
 }
 
-func WaitFor(l *redlatch.CountDownLatch, ctx context.Context, opts ...redlatch.Option) <-chan error {
+// WaitFor waits for a latch on a goroutine.
+func WaitFor(ctx context.Context, l *redlatch.CountDownLatch, opts ...redlatch.Option) <-chan error {
 	return Later(func() error { return l.Wait(ctx, opts...) })
 }
 
 // AcquiringPermits acquires on a goroutine and returns when that waits.
-func AcquiringPermits(s *redlatch.Semaphore, ctx context.Context, n int, opts ...redlatch.Option) <-chan error {
+func AcquiringPermits(ctx context.Context, s *redlatch.Semaphore, n int, opts ...redlatch.Option) <-chan error {
 	got := Later(func() error { return s.Acquire(ctx, n, opts...) })
 	synctest.Wait()
 	return got

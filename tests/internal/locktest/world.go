@@ -86,6 +86,7 @@ func (w *World) ClientOver(rtt time.Duration, cfg redlatch.Config) *redlatch.Cli
 	return w.ClientWith(w.DriverBy(p.Dial), cfg)
 }
 
+// ClientWith is Client, with this driver.
 func (w *World) ClientWith(d driver.Redis, cfg redlatch.Config) *redlatch.Client {
 	w.Helper()
 	c, err := redlatch.New(d, cfg)
@@ -100,16 +101,19 @@ func (w *World) ClientWith(d driver.Redis, cfg redlatch.Config) *redlatch.Client
 	return c
 }
 
+// Proxy returns one before the server.
 func (w *World) Proxy() *faultnet.Proxy {
 	p := faultnet.New(w.Dial)
 	w.Cleanup(p.Close)
 	return p
 }
 
+// Driver returns one of go-redis, with a pool of its own.
 func (w *World) Driver() driver.Redis {
 	return w.DriverBy(w.Dial)
 }
 
+// Dial connects to the server.
 func (w *World) Dial(context.Context) (net.Conn, error) {
 	w.dialing.Lock()
 	defer w.dialing.Unlock()
@@ -123,6 +127,7 @@ func (w *World) Dial(context.Context) (net.Conn, error) {
 	return pipe.Buffered(c), nil
 }
 
+// DriverBy is Driver, over connections that dial makes.
 func (w *World) DriverBy(dial func(context.Context) (net.Conn, error)) driver.Redis {
 	rdb := redis.NewClient(w.Options(dial))
 	w.Cleanup(func() { _ = rdb.Close() })
@@ -140,7 +145,8 @@ func (w *World) Options(dial func(context.Context) (net.Conn, error)) *redis.Opt
 	}
 }
 
-func (w *World) Acquire(l *redlatch.Lock, ctx context.Context, opts ...redlatch.Option) *redlatch.Hold {
+// Acquire acquires, or ends the test.
+func (w *World) Acquire(ctx context.Context, l *redlatch.Lock, opts ...redlatch.Option) *redlatch.Hold {
 	w.Helper()
 	h, err := l.Acquire(ctx, opts...)
 	if err != nil {
@@ -149,6 +155,7 @@ func (w *World) Acquire(l *redlatch.Lock, ctx context.Context, opts ...redlatch.
 	return h
 }
 
+// Release releases, or ends the test.
 func (w *World) Release(h *redlatch.Hold) {
 	w.Helper()
 	if err := h.Release(context.Background()); err != nil {
@@ -174,6 +181,7 @@ func Sets(n, script string, args []string) bool {
 	return strings.HasSuffix(script, ".renew") && !strings.HasPrefix(script, "expirable") && args[2] == n
 }
 
+// WantErr checks that err is all of these.
 func (w *World) WantErr(err error, is ...error) {
 	w.Helper()
 	for _, want := range is {
@@ -223,6 +231,7 @@ type Outcome struct {
 	at   time.Time
 }
 
+// Acquiring acquires on a goroutine, for a generous time.
 func Acquiring(l *redlatch.Lock, opts ...redlatch.Option) <-chan Outcome {
 	return Later(func() Outcome {
 		ctx, cancel := context.WithTimeout(bg, Generous)
