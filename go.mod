@@ -8,7 +8,6 @@ require (
 	github.com/redis/rueidis v1.0.79
 	go.uber.org/goleak v1.3.0
 	go.yaml.in/yaml/v3 v3.0.6
-	pgregory.net/rapid v1.3.0
 )
 
 require (

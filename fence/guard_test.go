@@ -9,13 +9,12 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/redlatch/redlatch/fence"
+	"github.com/redlatch/redlatch/internal/randtest"
 )
 
 // wantStale checks that err is what a refused token gets.
-func wantStale(tb rapid.TB, err error, token, highest int64) {
+func wantStale(tb testing.TB, err error, token, highest int64) {
 	tb.Helper()
 	var stale *fence.StaleError
 	if !errors.Is(err, fence.ErrStale) || !errors.As(err, &stale) || *stale != (fence.StaleError{Token: token, Highest: highest}) {
@@ -99,14 +98,16 @@ func TestRegister(t *testing.T) {
 
 // The rule, against a model that is the rule.
 func TestRegisterFollowsTheRule(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var r fence.Register[int]
+	randtest.Run(t, func(t *testing.T, r *randtest.Rand) {
+		var register fence.Register[int]
 		var highest int64
 		var value int
-		tokens := rapid.OneOf(rapid.Int64Range(-1, 6), rapid.Int64())
-		for range rapid.IntRange(1, 50).Draw(t, "calls") {
-			token, v := tokens.Draw(t, "token"), rapid.Int().Draw(t, "value")
-			err := r.Set(token, v)
+		for range r.Between(1, 50) {
+			token, v := int64(r.Between(-1, 6)), r.Int()
+			if r.Bool() {
+				token = int64(r.Uint64())
+			}
+			err := register.Set(token, v)
 			switch {
 			case token <= 0:
 				if !errors.Is(err, fence.ErrUnfenced) {
@@ -119,7 +120,7 @@ func TestRegisterFollowsTheRule(t *testing.T) {
 			default:
 				highest, value = token, v
 			}
-			if v, h := r.Peek(); v != value || h != highest {
+			if v, h := register.Peek(); v != value || h != highest {
 				t.Fatalf("the register has %d and %d, want %d and %d", v, h, value, highest)
 			}
 		}

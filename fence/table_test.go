@@ -18,6 +18,8 @@ import (
 // What a real engine does with these statements is tested in tests/fence. Here
 // are their texts, and what follows from answers that few engines give.
 
+var bg = context.Background()
+
 // A step is a statement that is expected, and its answer.
 type step struct {
 	statement string

@@ -7,13 +7,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/leaktest"
 )
 
 func TestClientInBubble(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	leaktest.Check(t)
 	synctest.Test(t, func(t *testing.T) {
 		c := NewClient(t, redlatch.Config{})
 		ctx := context.Background()
@@ -35,7 +34,7 @@ func TestClientInBubble(t *testing.T) {
 }
 
 func TestLose(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	leaktest.Check(t)
 	synctest.Test(t, func(t *testing.T) {
 		c := NewClient(t, redlatch.Config{})
 		hold, err := c.Lock("job").Acquire(context.Background())

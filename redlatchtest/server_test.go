@@ -6,9 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/leaktest"
 )
 
 func newScript(t *testing.T, source string) *driver.Script {
@@ -16,7 +15,7 @@ func newScript(t *testing.T, source string) *driver.Script {
 }
 
 func TestServerInBubble(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	leaktest.Check(t)
 	synctest.Test(t, func(t *testing.T) {
 		r := NewServer(t).Redis()
 		ctx := context.Background()

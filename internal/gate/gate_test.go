@@ -4,10 +4,10 @@ import (
 	"slices"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/redlatch/redlatch/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // enqueue puts n new waiters into the queue of a gate that somebody is inside.
 func enqueue(t *testing.T, g *Gate[int], n int) []*Waiter[int] {

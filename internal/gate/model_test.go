@@ -4,12 +4,14 @@ import (
 	"slices"
 	"testing"
 
-	"pgregory.net/rapid"
+	"github.com/redlatch/redlatch/internal/randtest"
 )
 
 // A model is a gate as one would explain it: a queue of people, and perhaps
 // one inside with what was handed over.
 type model struct {
+	*testing.T
+	*randtest.Rand
 	gate Gate[int]
 
 	inside bool
@@ -21,31 +23,30 @@ type model struct {
 }
 
 func TestGateIsItsModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		m := &model{}
+	randtest.Run(t, func(t *testing.T, r *randtest.Rand) {
+		m := &model{T: t, Rand: r}
 		for range 6 {
 			m.idle = append(m.idle, NewWaiter[int]())
 		}
-		t.Repeat(map[string]func(*rapid.T){
-			"":         m.check,
+		m.Steps(map[string]func(){
 			"Enter":    m.enter,
 			"TryEnter": m.tryEnter,
 			"Pass":     m.pass,
 			"Exit":     m.exit,
 			"Cancel":   m.cancel,
 			"Take":     m.take,
-		})
+		}, m.check)
 	})
 }
 
-func (m *model) enter(t *rapid.T) {
+func (m *model) enter() {
 	if len(m.idle) == 0 {
-		t.Skip("all are in the queue")
+		return
 	}
 	w := m.idle[0]
 	in := m.gate.Enter(w)
 	if in == m.inside {
-		t.Fatalf("Enter = %v while somebody is inside: %v", in, m.inside)
+		m.Fatalf("Enter = %v while somebody is inside: %v", in, m.inside)
 	}
 	if in {
 		m.inside = true
@@ -54,32 +55,32 @@ func (m *model) enter(t *rapid.T) {
 	m.idle, m.queue = m.idle[1:], append(m.queue, w)
 }
 
-func (m *model) tryEnter(t *rapid.T) {
+func (m *model) tryEnter() {
 	if in := m.gate.TryEnter(); in == m.inside {
-		t.Fatalf("TryEnter = %v while somebody is inside: %v", in, m.inside)
+		m.Fatalf("TryEnter = %v while somebody is inside: %v", in, m.inside)
 	}
 	m.inside = true
 }
 
-// leaving is the precondition of Pass and Exit: only who is inside leaves, and
+// leaves is the precondition of Pass and Exit: only who is inside leaves, and
 // it has taken what it was given.
-func (m *model) leaving(t *rapid.T) {
-	if !m.inside || m.in != nil {
-		t.Skip("nobody to leave")
-	}
-}
+func (m *model) leaves() bool { return m.inside && m.in == nil }
 
-func (m *model) pass(t *rapid.T) {
-	m.leaving(t)
+func (m *model) pass() {
+	if !m.leaves() {
+		return
+	}
 	m.next++
 	if passed := m.gate.Pass(m.next); passed != (len(m.queue) > 0) {
-		t.Fatalf("Pass = %v with a queue of %d", passed, len(m.queue))
+		m.Fatalf("Pass = %v with a queue of %d", passed, len(m.queue))
 	}
 	m.admit(m.next)
 }
 
-func (m *model) exit(t *rapid.T) {
-	m.leaving(t)
+func (m *model) exit() {
+	if !m.leaves() {
+		return
+	}
 	m.gate.Exit()
 	m.inside = len(m.queue) > 0
 	m.admit(0)
@@ -91,15 +92,15 @@ func (m *model) admit(with int) {
 	}
 }
 
-func (m *model) cancel(t *rapid.T) {
+func (m *model) cancel() {
 	known := slices.Concat(m.queue, m.idle)
 	if m.in != nil {
 		known = append(known, m.in)
 	}
-	w := rapid.SampledFrom(known).Draw(t, "waiter")
+	w := known[m.IntN(len(known))]
 	i := slices.Index(m.queue, w)
 	if away := m.gate.Cancel(w); away != (i >= 0) {
-		t.Fatalf("Cancel = %v of number %d in the queue", away, i)
+		m.Fatalf("Cancel = %v of number %d in the queue", away, i)
 	}
 	if i >= 0 {
 		m.queue = slices.Delete(m.queue, i, i+1)
@@ -107,23 +108,23 @@ func (m *model) cancel(t *rapid.T) {
 	}
 }
 
-func (m *model) take(t *rapid.T) {
+func (m *model) take() {
 	if m.in == nil {
-		t.Skip("nobody was let in")
+		return
 	}
-	if rapid.Bool().Draw(t, "sees Ready") { // or it has lost a Cancel
+	if m.Bool() { // it sees Ready, or it has lost a Cancel
 		<-m.in.Ready()
 	}
 	if got := m.in.Take(); got != m.with {
-		t.Fatalf("took %d, want %d", got, m.with)
+		m.Fatalf("took %d, want %d", got, m.with)
 	}
 	m.idle, m.in = append(m.idle, m.in), nil
 }
 
 // check compares the gate with the model, links included.
-func (m *model) check(t *rapid.T) {
+func (m *model) check() {
 	if got := m.gate.Waiting(); got != len(m.queue) || m.gate.inside != m.inside {
-		t.Fatalf("Waiting = %d, inside %v; want %d, %v", got, m.gate.inside, len(m.queue), m.inside)
+		m.Fatalf("Waiting = %d, inside %v; want %d, %v", got, m.gate.inside, len(m.queue), m.inside)
 	}
 	var forth, back []*Waiter[int]
 	for w := m.gate.first; w != nil; w = w.next {
@@ -134,14 +135,14 @@ func (m *model) check(t *rapid.T) {
 	}
 	slices.Reverse(back)
 	if !slices.Equal(forth, m.queue) || !slices.Equal(back, m.queue) {
-		t.Fatal("the queue is in another order")
+		m.Fatal("the queue is in another order")
 	}
 	for _, w := range slices.Concat(m.queue, m.idle) {
 		if len(w.ready) > 0 {
-			t.Fatal("Ready delivers to one that is not inside")
+			m.Fatal("Ready delivers to one that is not inside")
 		}
 	}
 	if m.in != nil && len(m.in.ready) != 1 {
-		t.Fatal("Ready does not deliver to the one let in")
+		m.Fatal("Ready does not deliver to the one let in")
 	}
 }

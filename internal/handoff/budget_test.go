@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
+	"github.com/redlatch/redlatch/internal/randtest"
 )
 
 func TestQuantum(t *testing.T) {
@@ -236,31 +236,31 @@ func TestWhatWasLearntIsForgottenWhenNobodyListens(t *testing.T) {
 // yielded to, less with each message, and makes no pause beyond the longest. Pauses
 // that nobody uses are a tenth of the time at most.
 func TestTurnsNeverGrowByThemselves(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	randtest.Run(t, func(t *testing.T, r *randtest.Rand) {
 		var u Budget
 		start := time.Now()
 		now := start
 		foreign, yielded := 0, 0
 		var lost time.Duration // in pauses that nobody used
 		u.Begin(now, true)
-		t.Repeat(map[string]func(*rapid.T){
-			"time passes": func(t *rapid.T) { now = now.Add(time.Duration(rapid.IntRange(0, 2e9).Draw(t, "ns"))) },
-			"yield": func(t *rapid.T) {
-				yielded = rapid.IntRange(0, 1000).Draw(t, "to")
+		r.Steps(map[string]func(){
+			"time passes": func() { now = now.Add(r.Duration(0, 2*time.Second)) },
+			"yield": func() {
+				yielded = r.Between(0, 1000)
 				u.Yield(yielded, foreign, now, now)
 				if u.Owed > max(1, yielded) {
 					t.Fatalf("owes %d turns after yielding to %d", u.Owed, yielded)
 				}
 			},
-			"message": func(*rapid.T) { foreign++ },
-			"owes": func(t *rapid.T) {
+			"message": func() { foreign++ },
+			"owes": func() {
 				before, news := u.Owed, foreign-u.heard
 				got := u.Owes(foreign, now)
 				if want := max(0, before-news); before > 0 && u.Owed != want || got > LongestPause || (u.Owed == 0 && got > 0) {
 					t.Fatalf("owed %d, %d messages: owes %d, %v", before, news, u.Owed, got)
 				}
 			},
-			"settled": func(*rapid.T) {
+			"settled": func() {
 				if d := u.Owes(foreign, now); u.Owed > 0 {
 					now = now.Add(d)
 					if !u.unseen && u.taken == 0 {
@@ -270,14 +270,13 @@ func TestTurnsNeverGrowByThemselves(t *testing.T) {
 				u.Settled(foreign, now)
 				u.Begin(now, true)
 			},
-			"": func(t *rapid.T) {
-				if u.Owed < 0 || u.Owed > max(1, yielded) || u.longer > LongestPause {
-					t.Fatalf("owed %d, pauses of %v", u.Owed, u.longer)
-				}
-				if most := now.Sub(start)/10 + 4*LongestPause; lost > most {
-					t.Fatalf("%v of %v lost in pauses", lost, now.Sub(start))
-				}
-			},
+		}, func() {
+			if u.Owed < 0 || u.Owed > max(1, yielded) || u.longer > LongestPause {
+				t.Fatalf("owed %d, pauses of %v", u.Owed, u.longer)
+			}
+			if most := now.Sub(start)/10 + 4*LongestPause; lost > most {
+				t.Fatalf("%v of %v lost in pauses", lost, now.Sub(start))
+			}
 		})
 	})
 }

@@ -1,21 +1,16 @@
 package lua
 
 import (
-	"context"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch/internal/script"
 )
@@ -34,20 +29,6 @@ func scriptFiles(t *testing.T) []*script.Script {
 		}
 	}
 	return scripts
-}
-
-// A server compiles every script, and knows it by the name that we call it.
-func TestEveryScriptLoads(t *testing.T) {
-	m := miniredis.NewMiniRedis()
-	defer m.Close()
-	rdb := redis.NewClient(&redis.Options{Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() }})
-	defer rdb.Close()
-	for _, s := range scriptFiles(t) {
-		sha, err := rdb.ScriptLoad(t.Context(), s.Source()).Result()
-		if err != nil || sha != s.SHA() {
-			t.Errorf("%s: loaded as %q (%v), want %q", s.Name(), sha, err, s.SHA())
-		}
-	}
 }
 
 // What a script's header declares is what its body uses.

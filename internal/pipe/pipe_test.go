@@ -5,12 +5,12 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"go.uber.org/goleak"
+	"github.com/redlatch/redlatch/internal/leaktest"
 )
 
 // Both ends may send at the same time, and neither reads.
 func TestSendingAtTheSameTimeDoesNotBlock(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	leaktest.Check(t)
 	synctest.Test(t, func(t *testing.T) {
 		server, far := net.Pipe()
 		client := Buffered(far)
@@ -46,7 +46,7 @@ func TestSendingAtTheSameTimeDoesNotBlock(t *testing.T) {
 
 // What the server has sent before it closes is still read.
 func TestTheLastWordIsHeard(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	leaktest.Check(t)
 	synctest.Test(t, func(t *testing.T) {
 		server, far := net.Pipe()
 		client := Buffered(far)

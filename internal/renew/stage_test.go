@@ -8,10 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/redlatch/redlatch/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // A stage is a clock in fake time, with the server that it renews at. All
 // times that a test sees are counted from the start of the bubble.

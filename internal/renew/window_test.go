@@ -5,7 +5,7 @@ import (
 	"time"
 	"unsafe"
 
-	"pgregory.net/rapid"
+	"github.com/redlatch/redlatch/internal/randtest"
 )
 
 // sleptAfter returns t as it looks when the machine has been suspended for d
@@ -123,13 +123,13 @@ func TestWindowEndsByTheWallClock(t *testing.T) {
 // Whatever is confirmed, in whatever order: trust only grows, and never beyond
 // what one of the confirmations gives.
 func TestWindowOnlyGrows(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	randtest.Run(t, func(t *testing.T, r *randtest.Rand) {
 		var w Window
 		var best, last time.Time
 		start := time.Now()
-		for range rapid.IntRange(1, 20).Draw(t, "confirmations") {
-			sent := start.Add(time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "sent")))
-			lease := time.Duration(rapid.Int64Range(int64(100*time.Millisecond), int64(time.Hour)).Draw(t, "lease"))
+		for range r.Between(1, 20) {
+			sent := start.Add(r.Duration(0, time.Hour))
+			lease := r.Duration(100*time.Millisecond, time.Hour)
 			w.Confirm(sent, lease)
 			if end := sent.Add(lease - Margin(lease)); end.After(best) {
 				best = end

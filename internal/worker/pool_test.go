@@ -7,10 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/redlatch/redlatch/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // open runs f with a pool in fake time. Whatever f does not wait for has to
 // have ended when the bubble does.

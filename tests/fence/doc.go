@@ -1,3 +1,3 @@
-// Package fence tests the statements of fence.Table on a real SQL engine, which
-// the root module must not depend on.
+// Package fence tests package fence with what the root module must not depend on:
+// fence.Table with a real SQL engine, fence.Key with servers and client libraries.
 package fence

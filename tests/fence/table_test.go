@@ -80,11 +80,12 @@ func wantRow(t *testing.T, db *sql.DB, id, balance, token int64) {
 	}
 }
 
-func wantStale(t *testing.T, err error, token, highest int64) {
-	t.Helper()
+// wantStale checks that err is what a refused token gets.
+func wantStale(tb testing.TB, err error, token, highest int64) {
+	tb.Helper()
 	var stale *fence.StaleError
 	if !errors.Is(err, fence.ErrStale) || !errors.As(err, &stale) || *stale != (fence.StaleError{Token: token, Highest: highest}) {
-		t.Errorf("got %v, want token %d refused for %d", err, token, highest)
+		tb.Errorf("got %v, want token %d refused for %d", err, token, highest)
 	}
 }
 

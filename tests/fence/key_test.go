@@ -18,8 +18,6 @@ import (
 	"github.com/redlatch/redlatch/redlatchtest"
 )
 
-var bg = context.Background()
-
 func newKey(tb testing.TB, r driver.Redis, name string, options ...fence.KeyOption) *fence.Key {
 	tb.Helper()
 	k, err := fence.NewKey(r, name, options...)

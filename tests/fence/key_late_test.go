@@ -10,10 +10,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/fence"
+	"github.com/redlatch/redlatch/internal/randtest"
 	"github.com/redlatch/redlatch/redlatchtest"
 )
 
@@ -47,14 +46,15 @@ func (p *post) Run(ctx context.Context, s *driver.Script, keys, args []string) (
 // falls.
 func TestKeyWithLateRequests(t *testing.T) {
 	server := redlatchtest.NewServer(t).Redis()
+	steps := []string{"set", "set", "delete", "get", "check", "held set", "held delete", "late", "late"}
 	n := 0
-	rapid.Check(t, func(rt *rapid.T) {
+	randtest.Run(t, func(t *testing.T, r *randtest.Rand) {
 		n++
 		p := &post{Redis: server}
 		name := "state:" + strconv.Itoa(n)
 		k, err := fence.NewKey(p, name)
 		if err != nil {
-			rt.Fatal(err)
+			t.Fatal(err)
 		}
 		type write struct {
 			token int64
@@ -69,11 +69,11 @@ func TestKeyWithLateRequests(t *testing.T) {
 		// arrived notes that the server has answered a request.
 		arrived := func(token int64, err error) (accepted bool) {
 			if token < highest {
-				wantStale(rt, err, token, highest)
+				wantStale(t, err, token, highest)
 				return false
 			}
 			if err != nil {
-				rt.Fatalf("token %d after %d: %v", token, highest, err)
+				t.Fatalf("token %d after %d: %v", token, highest, err)
 			}
 			highest = token
 			return true
@@ -83,9 +83,9 @@ func TestKeyWithLateRequests(t *testing.T) {
 				latest = w
 			}
 		}
-		for call := range rapid.IntRange(1, 40).Draw(rt, "steps") {
-			token := rapid.Int64Range(9, 11).Draw(rt, "token")
-			switch rapid.SampledFrom([]string{"set", "set", "delete", "get", "check", "held set", "held delete", "late", "late"}).Draw(rt, "step") {
+		for call := range r.Between(1, 40) {
+			token := int64(r.Between(9, 11))
+			switch steps[r.IntN(len(steps))] {
 			case "set":
 				w := write{token, call + 1, fmt.Sprint("call ", call+1)}
 				if arrived(token, k.Set(bg, token, w.value, 0)) {
@@ -98,7 +98,7 @@ func TestKeyWithLateRequests(t *testing.T) {
 			case "get":
 				v, ok, err := k.Get(bg, token)
 				if arrived(token, err) && (v != latest.value || ok != (v != "")) {
-					rt.Fatalf("Get returned %q and %v, want %q", v, ok, latest.value)
+					t.Fatalf("Get returned %q and %v, want %q", v, ok, latest.value)
 				}
 			case "check":
 				arrived(token, k.Check(bg, token))
@@ -106,12 +106,12 @@ func TestKeyWithLateRequests(t *testing.T) {
 				p.hold = true
 				w := write{token, call + 1, ""}
 				do := func() error { return k.Delete(bg, token) }
-				if rapid.Bool().Draw(rt, "with a value") {
+				if r.Bool() {
 					w.value = fmt.Sprint("call ", call+1)
 					do = func() error { return k.Set(bg, token, w.value, 0) }
 				}
 				if err := do(); !errors.Is(err, errHeld) {
-					rt.Fatalf("the driver's error was lost: %v", err)
+					t.Fatalf("the driver's error was lost: %v", err)
 				}
 				p.hold = false
 				heldFor = append(heldFor, w)
@@ -119,25 +119,25 @@ func TestKeyWithLateRequests(t *testing.T) {
 				if len(heldFor) == 0 {
 					continue
 				}
-				i := rapid.IntRange(0, len(heldFor)-1).Draw(rt, "which")
-				w, r := heldFor[i], p.held[i]
-				reply, err := server.Run(bg, r.script, r.keys, r.args)
+				i := r.IntN(len(heldFor))
+				w, late := heldFor[i], p.held[i]
+				reply, err := server.Run(bg, late.script, late.keys, late.args)
 				switch {
 				case err != nil:
-					rt.Fatal(err)
+					t.Fatal(err)
 				case w.token < highest:
 					if reply.Kind != driver.ReplyString || reply.Str != strconv.FormatInt(highest, 10) {
-						rt.Fatalf("token %d after %d was answered %+v", w.token, highest, reply)
+						t.Fatalf("token %d after %d was answered %+v", w.token, highest, reply)
 					}
 				case reply.Kind != driver.ReplyInt || reply.Int != 1:
-					rt.Fatalf("token %d after %d was answered %+v", w.token, highest, reply)
+					t.Fatalf("token %d after %d was answered %+v", w.token, highest, reply)
 				default:
 					highest = w.token
 					wrote(w)
 				}
 			}
 			if v := value(t, server, name); v != latest.value {
-				rt.Fatalf("there is %q, want %q", v, latest.value)
+				t.Fatalf("there is %q, want %q", v, latest.value)
 			}
 		}
 	})

@@ -1,0 +1,68 @@
+// Package randtest lets tests do random things, one after the other.
+package randtest
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// walks is how many there are in a test.
+const walks = 300
+
+// A Rand draws what a walk does. The same walk of the same test always draws the same.
+type Rand struct {
+	*rand.Rand
+
+	t     *testing.T
+	steps int
+}
+
+// Run calls f for walk after walk, each with other random numbers and longer than those before it, and ends with the
+// first that fails: so what fails is short. The name of its subtest is its number.
+func Run(t *testing.T, f func(t *testing.T, r *Rand)) {
+	t.Helper()
+	for n := range walks {
+		r := &Rand{rand.New(rand.NewPCG(uint64(n), 1)), nil, 1 + n/3}
+		if !t.Run(strconv.Itoa(n), func(t *testing.T) {
+			r.t = t
+			f(t, r)
+		}) {
+			return
+		}
+	}
+}
+
+// Between draws a number from low to high, both included.
+func (r *Rand) Between(low, high int) int { return low + r.IntN(high-low+1) }
+
+// Duration draws a duration from low to high, both included, and one that is near to low as often as one that is far.
+func (r *Rand) Duration(low, high time.Duration) time.Duration {
+	return low + time.Duration(r.Uint64()>>r.IntN(64)%uint64(high-low+1))
+}
+
+// Bool draws true as often as false.
+func (r *Rand) Bool() bool { return r.IntN(2) == 0 }
+
+// Steps does the steps of a walk. Each is one of the actions, which does nothing when there is nothing for it to do; check
+// follows on it. A walk that fails says which steps it took.
+func (r *Rand) Steps(actions map[string]func(), check func()) {
+	r.t.Helper()
+	var done []string
+	r.t.Cleanup(func() {
+		if r.t.Failed() {
+			r.t.Logf("after %q", done)
+		}
+	})
+	names := slices.Sorted(maps.Keys(actions))
+	check()
+	for range r.steps {
+		name := names[r.IntN(len(names))]
+		done = append(done, name)
+		actions[name]()
+		check()
+	}
+}
