@@ -13,8 +13,9 @@ export GOWORK := off
 CI ?=
 ARGS ?=
 
-# The modules that users import or install: they are tested, and build for every system in SYSTEMS.
-PUBLISHED := . valkeygo cmd/redlatch
+# The modules that users import or install, each after those that it requires: they are tested, build for every system in
+# SYSTEMS, and are released.
+PUBLISHED := . drivertest goredis rueidis valkeygo connect redlatchtest cmd/redlatch
 MODULES := $(PUBLISHED) tests
 SYSTEMS := linux darwin windows
 
@@ -56,8 +57,7 @@ stories: servers ## All that make test does and the long stories, with the race 
 		$(GOTEST) $$module -race $(FLAGS) -timeout 20m $$packages || exit 1; \
 	done
 	@# What the race detector costs is not the library's: neither memory nor the time of 100,000 holds.
-	@$(GOTEST) . $(FRESH) -run Allocates ./rueidis
-	@$(GOTEST) valkeygo $(FRESH) -run Allocates .
+	@$(GOTEST) tests $(FRESH) -run Allocates ./rueidis ./valkeygo
 	@$(GOTEST) tests $(FLAGS) -timeout 10m ./scale
 	@$(GOTEST) tests $(FLAGS) -timeout 10m -run Hostile ./faults
 	@# A search keeps in mind all the states that it has seen: not many searches at a time.

@@ -2,12 +2,13 @@ module github.com/redlatch/redlatch
 
 go 1.25.0
 
+// For the tests of this folder.
 require (
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/redis/go-redis/v9 v9.22.0
 	github.com/redis/rueidis v1.0.79
-	go.uber.org/goleak v1.3.0
-	go.yaml.in/yaml/v3 v3.0.6
+	github.com/redlatch/redlatch/goredis v0.0.0
+	github.com/redlatch/redlatch/rueidis v0.0.0
 )
 
 require (
@@ -15,4 +16,9 @@ require (
 	github.com/yuin/gopher-lua v1.1.1 // indirect
 	go.uber.org/atomic v1.11.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect
+)
+
+replace (
+	github.com/redlatch/redlatch/goredis => ./goredis
+	github.com/redlatch/redlatch/rueidis => ./rueidis
 )

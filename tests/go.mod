@@ -11,6 +11,10 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
 	github.com/redlatch/redlatch v0.0.0
+	github.com/redlatch/redlatch/drivertest v0.0.0
+	github.com/redlatch/redlatch/goredis v0.0.0
+	github.com/redlatch/redlatch/redlatchtest v0.0.0
+	github.com/redlatch/redlatch/rueidis v0.0.0
 	github.com/redlatch/redlatch/valkeygo v0.0.0
 	github.com/valkey-io/valkey-go v1.0.79
 	go.etcd.io/etcd/client/v3 v3.5.35
@@ -43,5 +47,9 @@ require (
 
 replace (
 	github.com/redlatch/redlatch => ..
+	github.com/redlatch/redlatch/drivertest => ../drivertest
+	github.com/redlatch/redlatch/goredis => ../goredis
+	github.com/redlatch/redlatch/redlatchtest => ../redlatchtest
+	github.com/redlatch/redlatch/rueidis => ../rueidis
 	github.com/redlatch/redlatch/valkeygo => ../valkeygo
 )

@@ -12,8 +12,10 @@ import (
 const (
 	root = "github.com/redlatch/redlatch"
 
-	goredis = "github.com/redis/go-redis/v9"
-	rueidis = "github.com/redis/rueidis"
+	goredis  = "github.com/redis/go-redis/v9"
+	rueidis  = "github.com/redis/rueidis"
+	valkeygo = "github.com/valkey-io/valkey-go"
+	yaml     = "go.yaml.in/yaml/v3"
 )
 
 // mayImport says what the non-test files of each package may import beside the standard library: packages of ours by
@@ -45,10 +47,11 @@ var mayImport = map[string][]string{
 	"internal/adapter":   {"driver", "internal/mask", "internal/wire"},
 	"goredis":            {"driver", "internal/adapter", goredis},
 	"rueidis":            {"driver", "internal/adapter", "internal/wire", rueidis},
+	"valkeygo":           {"driver", "internal/adapter", "internal/wire", valkeygo},
 	"internal/bounded":   {},
 	"internal/valkeygen": {},
 	"internal/mask":      {},
-	"connect":            {".", "driver", "internal/bounded", "internal/mask", "rueidis", rueidis, "go.yaml.in/yaml/v3"},
+	"connect":            {".", "driver", "internal/bounded", "internal/mask", "rueidis", rueidis, yaml},
 	"fence":              {".", "driver", "internal/script", "internal/wire"},
 }
 
@@ -119,7 +122,7 @@ func TestTestingStaysInTests(t *testing.T) {
 	}
 }
 
-// ours returns the import path of the package in a folder of the root module.
+// ours returns the import path of the package, or of the module, in a folder.
 func ours(dir string) string { return path.Join(root, dir) }
 
 // standard reports whether imp is in the standard library: every other path begins with a host name.
@@ -128,7 +131,7 @@ func standard(imp string) bool {
 	return !strings.Contains(host, ".")
 }
 
-// imports returns, by import path, what the non-test files of each package of the root module import.
+// imports returns, by import path, what the non-test files of each package of the library import.
 func imports(t *testing.T) map[string][]string {
 	t.Helper()
 	got := map[string][]string{}

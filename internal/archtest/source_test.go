@@ -1,9 +1,9 @@
-// Package archtest keeps the shape of the root module, as tests: which package may import which, how large a thing may
-// grow, what only the root package must do without, that nobody asks for the type of a lock, and that the map of the
-// code in docs/architecture.md is true.
+// Package archtest keeps the shape of the library, as tests: which package may import which, which module may require
+// which, how large a thing may grow, what only the root package must do without, that nobody asks for the type of a lock,
+// and that the map of the code in docs/architecture.md is true.
 //
-// It parses files and does not ask the go command: files of every platform count, the test cache sees which files were
-// read, and it takes milliseconds.
+// It parses files and does not ask the go command, but for what a go.mod says: files of every platform count, the test
+// cache sees which files were read, and it takes milliseconds.
 package archtest
 
 import (
@@ -11,8 +11,8 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -30,7 +30,7 @@ type source struct {
 
 var fset = token.NewFileSet()
 
-// parsed are the sources of the root module.
+// parsed are the sources of the library: of the root module, and of the modules beside it that programs import.
 var parsed = sync.OnceValues(func() (all []source, err error) {
 	err = filepath.WalkDir(top, func(file string, entry fs.DirEntry, err error) error {
 		switch {
@@ -64,12 +64,12 @@ func sources(t *testing.T) []source {
 	return all
 }
 
-// enter skips the folders that hold no package of the root module: hidden ones, test data, and other modules.
+// apart are the folders that hold no library: the command, and modules that are never released.
+var apart = []string{"cmd", "tests", "tools"}
+
+// enter skips the folders that hold no package of the library, hidden ones and test data among them.
 func enter(dir, name string) error {
-	if dir == top {
-		return nil
-	}
-	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil || strings.HasPrefix(name, ".") || name == "testdata" {
+	if dir != top && (strings.HasPrefix(name, ".") || name == "testdata") || filepath.Dir(dir) == filepath.Clean(top) && slices.Contains(apart, name) {
 		return filepath.SkipDir
 	}
 	return nil

@@ -8,32 +8,34 @@ import (
 )
 
 func TestValkeygoIsUpToDate(t *testing.T) {
-	made, err := makeAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(made) == 0 {
-		t.Fatalf("no Go files in %s", from)
-	}
-	there, err := sources(to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range there {
-		if made[name] == nil {
-			t.Errorf("valkeygo/%s is not made of anything: run go generate ./..., or list it as written by hand", name)
+	for _, f := range folders {
+		made, err := f.makeAll()
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	for name, want := range made {
-		if got, err := os.ReadFile(filepath.Join(to, name)); err != nil || string(got) != string(want) {
-			t.Errorf("valkeygo/%s is not what rueidis/%[1]s says: run go generate ./...", name)
+		if len(made) == 0 {
+			t.Fatalf("no Go files in %s", f.from)
 		}
-	}
-	for _, name := range byHand {
-		for _, dir := range []string{from, to} {
-			text, err := os.ReadFile(filepath.Join(dir, name))
-			if err != nil || strings.Contains(string(text), "DO NOT EDIT") {
-				t.Errorf("%s in %s is not written by hand (%v)", name, dir, err)
+		there, err := f.sources(f.to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range there {
+			if made[name] == nil {
+				t.Errorf("%s/%s is not made of anything: run go generate ./..., or list it as written by hand", f.to, name)
+			}
+		}
+		for name, want := range made {
+			if got, err := os.ReadFile(filepath.Join(top, f.to, name)); err != nil || string(got) != string(want) {
+				t.Errorf("%s/%s is not what %s/%[2]s says: run go generate ./...", f.to, name, f.from)
+			}
+		}
+		for _, name := range f.byHand {
+			for _, dir := range []string{f.from, f.to} {
+				text, err := os.ReadFile(filepath.Join(top, dir, name))
+				if err != nil || strings.Contains(string(text), "DO NOT EDIT") {
+					t.Errorf("%s in %s is not written by hand (%v)", name, dir, err)
+				}
 			}
 		}
 	}
@@ -71,7 +73,7 @@ var _ = valkeygo.New(client.ClientOption{}).Name == "valkeygo"
 `},
 		"left over": {"package rueidis\n\nvar rueidisClient int\n", ""},
 	} {
-		got, err := makeOne("x.go", []byte(test.text))
+		got, err := makeOne("rueidis/x.go", []byte(test.text))
 		if test.want == "" {
 			if err == nil {
 				t.Errorf("%s: not refused, but made into\n%s", name, got)

@@ -14,17 +14,17 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
-	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/internal/leaktest"
 )
 
 func TestMain(m *testing.M) {
 	logging.Disable() // go-redis would print each attempt to connect that fails, and many are to
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redial))
+	leaktest.Main(m, redial)
 }
 
 func newScript(t *testing.T, source string) *driver.Script {

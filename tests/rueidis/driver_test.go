@@ -14,17 +14,17 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	client "github.com/redis/rueidis"
-	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/heldport"
+	"github.com/redlatch/redlatch/internal/leaktest"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/rueidis"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(cleanup), goleak.IgnoreAnyFunction(refresh), goleak.IgnoreAnyFunction(redirect))
+	leaktest.Main(m, cleanup, refresh, redirect)
 }
 
 func newScript(t *testing.T, source string) *driver.Script {

@@ -1,0 +1,17 @@
+module github.com/redlatch/redlatch/connect
+
+go 1.25.0
+
+require (
+	github.com/redis/rueidis v1.0.79
+	github.com/redlatch/redlatch v0.0.0
+	github.com/redlatch/redlatch/rueidis v0.0.0
+	go.yaml.in/yaml/v3 v3.0.6
+)
+
+require golang.org/x/sys v0.47.0 // indirect
+
+replace (
+	github.com/redlatch/redlatch => ..
+	github.com/redlatch/redlatch/rueidis => ../rueidis
+)

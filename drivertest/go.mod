@@ -1,0 +1,12 @@
+module github.com/redlatch/redlatch/drivertest
+
+go 1.25.0
+
+require (
+	github.com/alicebob/miniredis/v2 v2.40.0
+	github.com/redlatch/redlatch v0.0.0
+)
+
+require github.com/yuin/gopher-lua v1.1.1 // indirect
+
+replace github.com/redlatch/redlatch => ..

@@ -1,0 +1,185 @@
+package archtest
+
+import (
+	"encoding/json"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const miniredis = "github.com/alicebob/miniredis/v2"
+
+// mayRequire says what the go.mod of each module that is released requires for itself, its tests included: modules of
+// ours by their folder ("." is the root module), and modules of others. What these require in turn is theirs to say.
+var mayRequire = map[string][]string{
+	".":            {"goredis", "rueidis", goredis, rueidis, miniredis}, // for the tests of this folder
+	"goredis":      {".", goredis},
+	"rueidis":      {".", rueidis},
+	"valkeygo":     {".", valkeygo},
+	"drivertest":   {".", miniredis},
+	"redlatchtest": {".", "rueidis", rueidis, miniredis},
+	"connect":      {".", "rueidis", rueidis, yaml},
+	"cmd/redlatch": {
+		".", "connect", rueidis, miniredis,
+		"charm.land/bubbletea/v2", "charm.land/lipgloss/v2", "github.com/charmbracelet/colorprofile", "github.com/charmbracelet/x/ansi",
+		"github.com/creack/pty", "github.com/rogpeppe/go-internal", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term",
+	},
+}
+
+// unreleased are the modules that stay in the repository, and may require what they like.
+var unreleased = []string{"tests", "tools"}
+
+func TestModulesRequireWhatTheyMay(t *testing.T) {
+	mods := modules(t)
+	for dir := range mods {
+		if _, ok := mayRequire[dir]; ok == slices.Contains(unreleased, dir) {
+			t.Errorf("module %s must be in one of the tables mayRequire and unreleased", dir)
+		}
+	}
+	for dir, allowed := range mayRequire {
+		mod, ok := mods[dir]
+		if !ok {
+			t.Errorf("module %s has a rule but no go.mod", dir)
+		}
+		want := map[string]bool{}
+		for _, rule := range allowed {
+			if _, module := mayRequire[rule]; module {
+				rule = ours(rule)
+			}
+			want[rule] = true
+		}
+		for _, r := range mod.Require {
+			if !want[r.Path] && !r.Indirect {
+				t.Errorf("module %s requires %s; it may require %q", dir, r.Path, allowed)
+			}
+			delete(want, r.Path)
+		}
+		for rule := range want {
+			t.Errorf("module %s may require %s, and does not", dir, rule)
+		}
+	}
+}
+
+// In this checkout our modules require each other as they stand here. That is all that a go.mod replaces: a release
+// takes these lines out, and a fork of somebody else's module would be lost with them.
+func TestModulesReplaceOneAnother(t *testing.T) {
+	for dir, mod := range modules(t) {
+		required := map[string]bool{}
+		for _, r := range mod.Require {
+			if r.Path == root || strings.HasPrefix(r.Path, root+"/") {
+				required[r.Path] = true
+				if r.Version != "v0.0.0" {
+					t.Errorf("module %s requires %s %s; what stands beside it has the version v0.0.0", dir, r.Path, r.Version)
+				}
+			}
+		}
+		for _, r := range mod.Replace {
+			beside := strings.TrimPrefix(strings.TrimPrefix(r.Old.Path, root), "/")
+			to, err := filepath.Rel(filepath.Join(top, dir), filepath.Join(top, beside))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !required[r.Old.Path] || filepath.ToSlash(filepath.Clean(r.New.Path)) != filepath.ToSlash(to) {
+				t.Errorf("module %s replaces %s by %s", dir, r.Old.Path, r.New.Path)
+			}
+			delete(required, r.Old.Path)
+		}
+		for lacking := range required {
+			t.Errorf("module %s requires %s and does not replace it", dir, lacking)
+		}
+	}
+}
+
+// make tests and releases the modules of its list, in which each follows on those that it requires; go.work has those
+// that its users build together.
+func TestModulesAreListed(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(top, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^PUBLISHED := (.*)$`).FindSubmatch(text)
+	if line == nil {
+		t.Fatal("the Makefile has no list PUBLISHED")
+	}
+	published := strings.Fields(string(line[1]))
+	if got, want := slices.Sorted(slices.Values(published)), slices.Sorted(maps.Keys(mayRequire)); !slices.Equal(got, want) {
+		t.Errorf("the Makefile publishes %q, want %q", got, want)
+	}
+	for i, dir := range published {
+		for _, rule := range mayRequire[dir] {
+			if dir != "." && slices.Contains(published[i:], rule) {
+				t.Errorf("the Makefile publishes %s before %s, which it requires", dir, rule)
+			}
+		}
+	}
+
+	var work struct{ Use []struct{ DiskPath string } }
+	edit(t, &work, "work", filepath.Join(top, "go.work"))
+	var used []string
+	for _, use := range work.Use {
+		used = append(used, path.Clean(use.DiskPath))
+	}
+	want := append(slices.Collect(maps.Keys(mayRequire)), "tests") // the linters' requirements are their own
+	if slices.Sort(used); !slices.Equal(used, slices.Sorted(slices.Values(want))) {
+		t.Errorf("go.work uses %q, want %q", used, want)
+	}
+}
+
+// A module is what its go.mod says.
+type module struct {
+	Require []struct {
+		Path, Version string
+		Indirect      bool
+	}
+	Replace []struct{ Old, New struct{ Path string } }
+}
+
+// modules returns all modules of the repository, by their folder.
+func modules(t *testing.T) map[string]module {
+	t.Helper()
+	all := map[string]module{}
+	err := filepath.WalkDir(top, func(file string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && file != top && strings.HasPrefix(entry.Name(), "."):
+			return filepath.SkipDir
+		case entry.Name() != "go.mod":
+			return nil
+		}
+		dir, err := filepath.Rel(top, filepath.Dir(file))
+		if err != nil {
+			return err
+		}
+		var mod module
+		edit(t, &mod, "mod", file)
+		all[filepath.ToSlash(dir)] = mod
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// edit has the go command read a go.mod or a go.work. The file is opened here, too, so that the test cache sees it.
+func edit(t *testing.T, into any, kind, file string) {
+	t.Helper()
+	if _, err := os.ReadFile(file); err != nil {
+		t.Fatal(err)
+	}
+	text, err := exec.Command("go", kind, "edit", "-json", file).Output()
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		t.Fatal(err)
+	}
+}
