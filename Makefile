@@ -56,6 +56,8 @@ stories: servers ## All that make test does and the long stories, with the race 
 		packages=$$(cd $$module && go list ./... | { grep -vE '$(APART)' || true; }); \
 		$(GOTEST) $$module -race $(FLAGS) -timeout 20m $$packages || exit 1; \
 	done
+	@# With the oldest go-redis that a program may have; the tests module has the newest.
+	@$(GOTEST) tests -race $(FLAGS) -modfile=goredis/minimum.mod ./goredis
 	@# What the race detector costs is not the library's: neither memory nor the time of 100,000 holds.
 	@$(GOTEST) tests $(FRESH) -run Allocates ./rueidis ./valkeygo
 	@$(GOTEST) tests $(FLAGS) -timeout 10m ./scale

@@ -5,7 +5,7 @@ go 1.25.0
 // For the tests of this folder.
 require (
 	github.com/alicebob/miniredis/v2 v2.40.0
-	github.com/redis/go-redis/v9 v9.22.0
+	github.com/redis/go-redis/v9 v9.19.0
 	github.com/redis/rueidis v1.0.79
 	github.com/redlatch/redlatch/goredis v0.0.0
 	github.com/redlatch/redlatch/rueidis v0.0.0

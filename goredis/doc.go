@@ -10,12 +10,21 @@
 // Subscriptions share one connection (with sharded Pub/Sub, one per node), which
 // is there as long as there is a subscription.
 //
+// # Versions
+//
+// This package is a module of its own, so that a program has one client library only.
+// It is released together with redlatch and has its version numbers: require the same
+// version of both.
+//
+// It needs go-redis 9.19. Before that, a command could not forbid go-redis to send it
+// again, and a script whose reply was lost was executed twice.
+//
 // # Options that matter
 //
-// ReadTimeout and WriteTimeout, 5 s by default, are how long it takes to notice
-// that a connection is dead; see [Driver.Traits] for what follows. PoolSize is the
-// number of scripts under way at once. With ContextTimeoutEnabled no script takes
-// longer than 3 s, connecting included. A WatchdogTimeout is to be three times as long
+// ReadTimeout and WriteTimeout, 5 s by default (3 s before go-redis 9.22), are how
+// long it takes to notice that a connection is dead; see [Driver.Traits] for what
+// follows. PoolSize is the number of scripts under way at once. With
+// ContextTimeoutEnabled no script takes longer than 3 s, connecting included. A WatchdogTimeout is to be three times as long
 // as [Driver.Traits] says, so for a short one lower DialTimeout, 5 s by default, too: half
 // a second for each of the three allows 3 s.
 //

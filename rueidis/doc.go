@@ -12,4 +12,10 @@
 // by default, bounds all that a script can take; a server that is further away,
 // or slower, may need more. Dialer.KeepAlive, 1 s by default, is how often an idle
 // connection is tried out.
+//
+// # Versions
+//
+// This package is a module of its own, so that a program has one client library only.
+// It is released together with redlatch and has its version numbers: require the same
+// version of both.
 package rueidis

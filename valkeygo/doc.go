@@ -13,9 +13,9 @@
 // or slower, may need more. Dialer.KeepAlive, 1 s by default, is how often an idle
 // connection is tried out.
 //
-// # A module of its own
+// # Versions
 //
-// This package is a Go module, so that only who uses it depends on valkey-go. It
-// is released together with redlatch and has its version numbers: require the same
+// This package is a module of its own, so that a program has one client library only.
+// It is released together with redlatch and has its version numbers: require the same
 // version of both.
 package valkeygo

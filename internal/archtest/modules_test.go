@@ -132,6 +132,33 @@ func TestModulesAreListed(t *testing.T) {
 	}
 }
 
+// What goredis requires is what its tests run with, beside the newest that the tests module has, and what users read.
+func TestOldestGoRedis(t *testing.T) {
+	version := func(file string) string {
+		var mod module
+		edit(t, &mod, "mod", filepath.Join(top, file))
+		for _, r := range mod.Require {
+			if r.Path == goredis {
+				return r.Version
+			}
+		}
+		return "none"
+	}
+	oldest := version("goredis/go.mod")
+	if tested := version("tests/goredis/minimum.mod"); tested != oldest {
+		t.Errorf("goredis requires go-redis %s and is tested with %s", oldest, tested)
+	}
+	for _, file := range []string{"README.md", "goredis/doc.go"} {
+		text, err := os.ReadFile(filepath.Join(top, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name := "go-redis " + strings.TrimSuffix(strings.TrimPrefix(oldest, "v"), ".0"); !strings.Contains(string(text), name) {
+			t.Errorf("%s does not say %s", file, name)
+		}
+	}
+}
+
 // A module is what its go.mod says.
 type module struct {
 	Require []struct {

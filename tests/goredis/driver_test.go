@@ -270,11 +270,14 @@ func TestUseRefuses(t *testing.T) {
 }
 
 func TestTraits(t *testing.T) {
+	plain := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer plain.Close()
+	usual := 3*time.Second + plain.Options().ReadTimeout // go-redis has changed it once
 	for _, test := range []struct {
 		opt  redis.UniversalOptions
 		want driver.Traits
 	}{
-		{redis.UniversalOptions{}, driver.Traits{Timeout: 8 * time.Second}},
+		{redis.UniversalOptions{}, driver.Traits{Timeout: usual}},
 		{redis.UniversalOptions{ReadTimeout: time.Second, WriteTimeout: 2 * time.Second}, driver.Traits{Timeout: 5 * time.Second}},
 		{
 			redis.UniversalOptions{DialTimeout: time.Second / 2, ReadTimeout: time.Second / 2, WriteTimeout: time.Second / 2},
@@ -295,8 +298,8 @@ func TestTraits(t *testing.T) {
 		},
 		{redis.UniversalOptions{WriteTimeout: -2}, driver.Traits{}},
 		{redis.UniversalOptions{ContextTimeoutEnabled: true}, driver.Traits{Timeout: 3 * time.Second}},
-		{redis.UniversalOptions{IsClusterMode: true}, driver.Traits{Timeout: 8 * time.Second, Cluster: true, Replicated: true}},
-		{redis.UniversalOptions{MasterName: "m"}, driver.Traits{Timeout: 8 * time.Second, Replicated: true}},
+		{redis.UniversalOptions{IsClusterMode: true}, driver.Traits{Timeout: usual, Cluster: true, Replicated: true}},
+		{redis.UniversalOptions{MasterName: "m"}, driver.Traits{Timeout: usual, Replicated: true}},
 	} {
 		test.opt.Addrs = []string{"127.0.0.1:1"}
 		rdb := redis.NewUniversalClient(&test.opt)
