@@ -19,7 +19,7 @@ const miniredis = "github.com/alicebob/miniredis/v2"
 // mayRequire says what the go.mod of each module that is released requires for itself, its tests included: modules of
 // ours by their folder ("." is the root module), and modules of others. What these require in turn is theirs to say.
 var mayRequire = map[string][]string{
-	".":            {"goredis", "rueidis", goredis, rueidis, miniredis}, // for the tests of this folder
+	".":            {},
 	"goredis":      {".", goredis},
 	"rueidis":      {".", rueidis},
 	"valkeygo":     {".", valkeygo},

@@ -18,15 +18,19 @@ const limit = 20 * time.Second
 // Main is the TestMain of a package whose tests leave no goroutine. It runs them and ends the process. A goroutine in
 // whose stack one of the functions of other people stands, such as "example.com/pool.(*Pool).redial", is none of ours.
 func Main(m *testing.M, functions ...string) {
+	os.Exit(Run(m.Run, functions...))
+}
+
+// Run is Main for a package that does something after its tests, too. It returns the code to end with.
+func Run(run func() int, functions ...string) (code int) {
 	before := running()
-	code := m.Run()
-	if code == 0 {
+	if code = run(); code == 0 {
 		if left := leftSince(before, limit, functions); left != "" {
 			fmt.Fprint(os.Stderr, text(left))
-			code = 1
+			return 1
 		}
 	}
-	os.Exit(code)
+	return code
 }
 
 // Check fails a test that leaves a goroutine. What the test cleans up later, it may leave until then. No other test may

@@ -20,8 +20,8 @@ type place struct {
 
 func single(addr string) place { return place{addrs: []string{addr}} }
 
-// drivers are the adapters of redlatch.
-var drivers = map[string]func(at place) (redis driver.Redis, closeIt func(), err error){
+// adapters are those of redlatch.
+var adapters = map[string]func(at place) (redis driver.Redis, closeIt func(), err error){
 	"goredis": func(at place) (driver.Redis, func(), error) {
 		rdb := goredisv9.NewUniversalClient(&goredisv9.UniversalOptions{
 			Addrs:         at.addrs,

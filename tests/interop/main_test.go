@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/redlatch/redlatch/internal/leaktest"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/interop/peer"
 )
 
@@ -33,9 +35,10 @@ func TestMain(m *testing.M) {
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		_ = f.Value.Set("8")
 	}
-	code := m.Run()
-	closePeers()
-	os.Exit(code)
+	os.Exit(leaktest.Run(func() int {
+		defer closePeers()
+		return m.Run()
+	}, drivers.Lingering...))
 }
 
 // Stories share a Java process per version, each with a Redisson client of its

@@ -207,7 +207,7 @@ func TestBehindSentinels(t *testing.T) {
 	t.Parallel()
 	s := sentinels(t)
 	for _, version := range versions {
-		for driver := range drivers {
+		for driver := range adapters {
 			t.Run(version+"/"+driver, func(t *testing.T) { s.troupe(t, version, driver).tell(t, wakes...) })
 		}
 	}

@@ -13,7 +13,7 @@ func TestValkey(t *testing.T) {
 	needsServers(t)
 	t.Parallel()
 	for _, version := range versions {
-		for driver := range drivers {
+		for driver := range adapters {
 			c := cast{version, driver, peer.Plain}
 			t.Run(c.String(), func(t *testing.T) {
 				t.Parallel()

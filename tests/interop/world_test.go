@@ -69,7 +69,7 @@ func each(t *testing.T, story func(t *testing.T, w *world), kinds ...string) {
 	needsServers(t)
 	t.Parallel()
 	for _, version := range versions {
-		for driver := range drivers {
+		for driver := range adapters {
 			for _, kind := range kinds {
 				c := cast{version, driver, kind}
 				if !c.tells() {
@@ -204,7 +204,7 @@ func newGoClient(t *testing.T, driver string, at place, cfg redlatch.Config) *re
 }
 
 func openGoClient(driver string, at place, cfg redlatch.Config) (*redlatch.Client, func() error, error) {
-	open, ok := drivers[driver]
+	open, ok := adapters[driver]
 	if !ok {
 		return nil, nil, fmt.Errorf("no driver %q", driver)
 	}

@@ -18,6 +18,18 @@ import (
 	"github.com/redlatch/redlatch/valkeygo"
 )
 
+// Lingering are functions of the client libraries whose goroutines end some time after
+// the driver: they are connecting, or asking a cluster for its nodes.
+var Lingering = []string{
+	"github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial",
+	"github.com/redis/rueidis.(*clusterClient)._refresh.func2",
+	"github.com/redis/rueidis.(*call).DelayDo.func1",
+	"github.com/redis/rueidis.(*standalone).redirectToPrimary.func1",
+	"github.com/valkey-io/valkey-go.(*clusterClient)._refresh.func2",
+	"github.com/valkey-io/valkey-go.(*call).DelayDo.func1",
+	"github.com/valkey-io/valkey-go.(*standalone).redirectToPrimary.func1",
+}
+
 // A Place is an arrangement of servers, and how each adapter connects to it.
 type Place struct {
 	Goredis  redis.UniversalOptions
