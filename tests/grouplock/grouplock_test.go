@@ -20,6 +20,7 @@ import (
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
+	"github.com/redlatch/redlatch/tests/internal/golden"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -61,24 +62,11 @@ func wantGroup(w *locktest.World, key string, want map[string]string) {
 // What an acquisition leaves in Redis is what Redisson's does, to the byte, where
 // no clock is allowed to differ.
 func TestGroupFieldsAreThoseThatRedissonWrites(t *testing.T) {
-	text, err := os.ReadFile("../../internal/wire/testdata/group-4.7.0.json")
+	text, err := os.ReadFile(golden.Dir + "group-4.7.0.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var recorded struct {
-		Vectors []struct {
-			Name       string `json:"name"`
-			WatchdogMs int64  `json:"watchdogMs"`
-			Steps      []struct {
-				Do     string   `json:"do"`
-				Values []string `json:"values"`
-				After  map[string]struct {
-					Fields map[string]string `json:"fields"`
-					TTLMs  int64             `json:"ttlMs"`
-				} `json:"after"`
-			} `json:"steps"`
-		} `json:"vectors"`
-	}
+	var recorded golden.File
 	if err := json.Unmarshal(text, &recorded); err != nil || len(recorded.Vectors) == 0 {
 		t.Fatalf("%d vectors, %v", len(recorded.Vectors), err)
 	}

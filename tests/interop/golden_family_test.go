@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/golden"
 	"github.com/redlatch/redlatch/tests/interop/peer"
 )
 
@@ -13,13 +14,13 @@ import (
 type life struct {
 	kind     string
 	watchdog time.Duration
-	steps    []goldenStep
+	steps    []golden.Step
 }
 
 // fairLives: two who wait, one who gives up, a head that is told, a release that
 // frees nothing and succeeds.
 var fairLives = []life{
-	{peer.Fair, defaultWatchdog, []goldenStep{
+	{peer.Fair, defaultWatchdog, []golden.Step{
 		{Do: "lock", Thread: "t1", LeaseMs: 60_000},
 		{Do: "tryLock", Thread: "t2"},
 		{Do: "waits", Thread: "t2"},
@@ -34,13 +35,13 @@ var fairLives = []life{
 		{Do: "unlock", Thread: "t1"},
 		{Do: "forceUnlock", Thread: "t1"},
 	}},
-	{peer.Fair, defaultWatchdog, []goldenStep{ // who waits in vain is removed, and those behind move up
+	{peer.Fair, defaultWatchdog, []golden.Step{ // who waits in vain is removed, and those behind move up
 		{Do: "lock", Thread: "t1", LeaseMs: 60_000},
 		{Do: "tryLock", Thread: "t2", WaitMs: 1000, LeaseMs: 60_000},
 		{Do: "tryLock", Thread: "t3", WaitMs: 1000, LeaseMs: 20_000},
 		{Do: "unlock", Thread: "t1"},
 	}},
-	{peer.FairOnce, defaultWatchdog, []goldenStep{
+	{peer.FairOnce, defaultWatchdog, []golden.Step{
 		{Do: "lock", Thread: "t1"},
 		{Do: "lock", Thread: "t1"},
 		{Do: "tryLock", Thread: "t1"},
@@ -49,7 +50,7 @@ var fairLives = []life{
 		{Do: "unlock", Thread: "t1", Then: "t2"},
 		{Do: "unlock", Thread: "t2"},
 	}},
-	{peer.Fair, renewedWatchdog, []goldenStep{
+	{peer.Fair, renewedWatchdog, []golden.Step{
 		{Do: "lock", Thread: "t1"},
 		{Do: "renewal", Thread: "t1"},
 		{Do: "unlock", Thread: "t1"},
@@ -59,7 +60,7 @@ var fairLives = []life{
 // readWriteLives: a nest with a downgrade, a crowd of readers with a writer
 // behind it, readers that are woken together, a reader that died, renewals.
 var readWriteLives = []life{
-	{peer.Write, defaultWatchdog, []goldenStep{
+	{peer.Write, defaultWatchdog, []golden.Step{
 		{Do: "lock", Thread: "t1"},
 		{Do: "lock", Thread: "t1"},
 		{Do: "lock", Thread: "t1", Kind: peer.Read},
@@ -83,7 +84,7 @@ var readWriteLives = []life{
 		{Do: "forceUnlock", Thread: "t2"},
 		{Do: "unlock", Thread: "t1"},
 	}},
-	{peer.Read, defaultWatchdog, []goldenStep{
+	{peer.Read, defaultWatchdog, []golden.Step{
 		{Do: "lock", Thread: "t1", LeaseMs: 20_000},
 		{Do: "lock", Thread: "t2", LeaseMs: 60_000},
 		{Do: "lock", Thread: "t1"},
@@ -98,19 +99,19 @@ var readWriteLives = []life{
 		{Do: "forceUnlock", Thread: "t3", Differs: "it takes the keys by which readers time out with it"},
 		{Do: "unlock", Thread: "t2"},
 	}},
-	{peer.Read, defaultWatchdog, []goldenStep{
+	{peer.Read, defaultWatchdog, []golden.Step{
 		{Do: "lock", Thread: "t1", LeaseMs: 500},
 		{Do: "lock", Thread: "t2", LeaseMs: 60_000},
 		{Do: "pause", Thread: "t1", WaitMs: 600, Differs: "it releases a hold whose lease has run out"},
 		{Do: "unlock", Thread: "t2"}, // the last that lives takes the other with it
 	}},
-	{peer.Read, renewedWatchdog, []goldenStep{
+	{peer.Read, renewedWatchdog, []golden.Step{
 		{Do: "lock", Thread: "t1"},
 		{Do: "lock", Thread: "t2", LeaseMs: 60_000},
 		{Do: "renewal", Thread: "t1", Differs: "it never shortens a TTL"},
 		{Do: "unlock", Thread: "t1"},
 	}},
-	{peer.Write, renewedWatchdog, []goldenStep{
+	{peer.Write, renewedWatchdog, []golden.Step{
 		{Do: "lock", Thread: "t1"},
 		{Do: "renewal", Thread: "t1"},
 		{Do: "unlock", Thread: "t1"},
@@ -120,7 +121,7 @@ var readWriteLives = []life{
 // fencedLives: every acquisition counts, one that asks for no token and a
 // re-entry too; a refusal does not.
 var fencedLives = []life{
-	{peer.Fenced, defaultWatchdog, []goldenStep{
+	{peer.Fenced, defaultWatchdog, []golden.Step{
 		{Do: "lockAndGetToken", Thread: "t1"},
 		{Do: "lockAndGetToken", Thread: "t1", Differs: "its re-entry does not fence its own outer hold out"},
 		{Do: "lock", Thread: "t1"},
@@ -129,7 +130,7 @@ var fencedLives = []life{
 		{Do: "unlock", Thread: "t1"},
 		{Do: "unlock", Thread: "t1"},
 	}},
-	{peer.Fenced, defaultWatchdog, []goldenStep{
+	{peer.Fenced, defaultWatchdog, []golden.Step{
 		{Do: "getToken", Thread: "t1"},
 		{Do: "lockAndGetToken", Thread: "t1"},
 		{Do: "tryLockAndGetToken", Thread: "t2", LeaseMs: 10_000},
@@ -149,7 +150,7 @@ var fencedLives = []life{
 
 // spinLives: nothing is told to anyone.
 var spinLives = []life{
-	{peer.Spin, defaultWatchdog, []goldenStep{
+	{peer.Spin, defaultWatchdog, []golden.Step{
 		{Do: "lock", Thread: "t1"},
 		{Do: "lock", Thread: "t1", LeaseMs: 60_000},
 		{Do: "tryLock", Thread: "t2"},
@@ -160,7 +161,7 @@ var spinLives = []life{
 		{Do: "forceUnlock", Thread: "t2"},
 		{Do: "forceUnlock", Thread: "t2"},
 	}},
-	{peer.Spin, renewedWatchdog, []goldenStep{
+	{peer.Spin, renewedWatchdog, []golden.Step{
 		{Do: "lock", Thread: "t1"},
 		{Do: "renewal", Thread: "t1"},
 		{Do: "unlock", Thread: "t1"},
@@ -169,7 +170,7 @@ var spinLives = []life{
 
 // groupLives: some values of a group, one of them twice.
 var groupLives = []life{
-	{peer.Group, defaultWatchdog, []goldenStep{
+	{peer.Group, defaultWatchdog, []golden.Step{
 		{Do: "lock", Thread: "t1", Values: []string{"x", "y"}},
 		{Do: "lock", Thread: "t1", Values: []string{"y"}, LeaseMs: 60_000},
 		{Do: "tryLock", Thread: "t2", Values: []string{"y", "z"}},
@@ -183,7 +184,7 @@ var groupLives = []life{
 		{Do: "unlock", Thread: "t3", Values: []string{"y", "ü"}},
 		{Do: "forceUnlock", Thread: "t3", Values: []string{"y"}},
 	}},
-	{peer.Group, renewedWatchdog, []goldenStep{
+	{peer.Group, renewedWatchdog, []golden.Step{
 		{Do: "lock", Thread: "t1", Values: []string{"x", "y"}},
 		{Do: "renewal", Thread: "t1", Values: []string{"x"}},
 		{Do: "unlock", Thread: "t1", Values: []string{"x", "y"}},

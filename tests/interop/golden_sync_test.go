@@ -10,231 +10,222 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlatch/redlatch/tests/internal/golden"
 	"github.com/redlatch/redlatch/tests/interop/peer"
 )
 
 // syncs are the kinds of what is not a lock.
 var syncs = []string{peer.Semaphore, peer.Permits, peer.Latch, peer.RateLimiter}
 
-// goldenArgs is what a goldenStep has of what is not a lock.
-type goldenArgs struct {
-	N           int      `json:"n,omitempty"`
-	IDs         []string `json:"ids,omitempty"`  // of the permits that it is about, as the life calls them
-	Gets        []string `json:"gets,omitempty"` // of the permits that it returned, or that who is in Then got
-	IntervalMs  int64    `json:"intervalMs,omitempty"`
-	KeepAliveMs int64    `json:"keepAliveMs,omitempty"`
-	PerClient   bool     `json:"perClient,omitempty"`
+func n(n int) golden.Args           { return golden.Args{N: n} }
+func ids(ids ...string) golden.Args { return golden.Args{IDs: ids} }
+func rateOf(n int, interval time.Duration) golden.Args {
+	return golden.Args{N: n, IntervalMs: interval.Milliseconds()}
 }
 
-func n(n int) goldenArgs           { return goldenArgs{N: n} }
-func ids(ids ...string) goldenArgs { return goldenArgs{IDs: ids} }
-func rateOf(n int, interval time.Duration) goldenArgs {
-	return goldenArgs{N: n, IntervalMs: interval.Milliseconds()}
-}
-
-func keptAlive(a goldenArgs, d time.Duration) goldenArgs {
+func keptAlive(a golden.Args, d time.Duration) golden.Args {
 	a.KeepAliveMs = d.Milliseconds()
 	return a
 }
 
 var semaphoreLives = []syncLife{
-	{steps: []goldenStep{
-		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(1)},
+	{steps: []golden.Step{
+		{Do: "tryAcquire", Thread: "t1", Args: n(1)},
 		{Do: "available", Thread: "t1"},
-		{Do: "release", Thread: "t1", goldenArgs: n(2)},
-		{Do: "trySetPermits", Thread: "t1", goldenArgs: n(9)},
-		{Do: "acquire", Thread: "t1", goldenArgs: n(2)},
-		{Do: "tryAcquire", Thread: "t2", goldenArgs: n(1)},
+		{Do: "release", Thread: "t1", Args: n(2)},
+		{Do: "trySetPermits", Thread: "t1", Args: n(9)},
+		{Do: "acquire", Thread: "t1", Args: n(2)},
+		{Do: "tryAcquire", Thread: "t2", Args: n(1)},
 		{Do: "tryAcquire", Thread: "t2"},
-		{Do: "waits acquire", Thread: "t2", goldenArgs: n(1)},
-		{Do: "waits acquire", Thread: "t3", goldenArgs: n(2)},
-		{Do: "release", Thread: "t1", goldenArgs: n(1), Then: "t2"},
-		{Do: "release", Thread: "t1", goldenArgs: n(3), Then: "t3"},
-		{Do: "addPermits", Thread: "t1", goldenArgs: n(4)},
+		{Do: "waits acquire", Thread: "t2", Args: n(1)},
+		{Do: "waits acquire", Thread: "t3", Args: n(2)},
+		{Do: "release", Thread: "t1", Args: n(1), Then: "t2"},
+		{Do: "release", Thread: "t1", Args: n(3), Then: "t3"},
+		{Do: "addPermits", Thread: "t1", Args: n(4)},
 		{Do: "available", Thread: "t2"},
-		{Do: "addPermits", Thread: "t1", goldenArgs: n(-15)},
-		{Do: "release", Thread: "t1", goldenArgs: n(1)},
-		{Do: "tryAcquire", Thread: "t2", goldenArgs: n(1)},
+		{Do: "addPermits", Thread: "t1", Args: n(-15)},
+		{Do: "release", Thread: "t1", Args: n(1)},
+		{Do: "tryAcquire", Thread: "t2", Args: n(1)},
 		{Do: "available", Thread: "t2"},
 		{Do: "drain", Thread: "t1"},
 		{Do: "drain", Thread: "t1"},
-		{Do: "addPermits", Thread: "t1", goldenArgs: n(3)},
+		{Do: "addPermits", Thread: "t1", Args: n(3)},
 		{Do: "drain", Thread: "t1"},
 		{Do: "delete", Thread: "t1"},
 		{Do: "delete", Thread: "t1"},
 		{Do: "drain", Thread: "t1"},
 	}},
-	{steps: []goldenStep{
-		{Do: "trySetPermits", Thread: "t1", goldenArgs: n(5)},
+	{steps: []golden.Step{
+		{Do: "trySetPermits", Thread: "t1", Args: n(5)},
 		{Do: "delete", Thread: "t1"},
-		{Do: "addPermits", Thread: "t1", goldenArgs: n(2)},
+		{Do: "addPermits", Thread: "t1", Args: n(2)},
 		{Do: "delete", Thread: "t1"},
 	}},
-	{newest: true, steps: []goldenStep{
-		{Do: "releaseIfExists", Thread: "t1", goldenArgs: n(1)},
-		{Do: "trySetPermits", Thread: "t1", goldenArgs: n(3), LeaseMs: 60_000},
-		{Do: "trySetPermits", Thread: "t1", goldenArgs: n(4), LeaseMs: 10_000},
-		{Do: "releaseIfExists", Thread: "t1", goldenArgs: n(1)},
-		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(4)},
-		{Do: "release", Thread: "t1", goldenArgs: n(2)},
-		{Do: "addPermits", Thread: "t1", goldenArgs: n(1), Differs: "no change touches the TTL"},
+	{newest: true, steps: []golden.Step{
+		{Do: "releaseIfExists", Thread: "t1", Args: n(1)},
+		{Do: "trySetPermits", Thread: "t1", Args: n(3), LeaseMs: 60_000},
+		{Do: "trySetPermits", Thread: "t1", Args: n(4), LeaseMs: 10_000},
+		{Do: "releaseIfExists", Thread: "t1", Args: n(1)},
+		{Do: "tryAcquire", Thread: "t1", Args: n(4)},
+		{Do: "release", Thread: "t1", Args: n(2)},
+		{Do: "addPermits", Thread: "t1", Args: n(1), Differs: "no change touches the TTL"},
 		{Do: "delete", Thread: "t1"},
 	}},
 }
 
 var permitsLives = []syncLife{
-	{steps: []goldenStep{
-		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(1), LeaseMs: 60_000},
+	{steps: []golden.Step{
+		{Do: "tryAcquire", Thread: "t1", Args: n(1), LeaseMs: 60_000},
 		{Do: "available", Thread: "t1"},
-		{Do: "trySetPermits", Thread: "t1", goldenArgs: n(2)},
-		{Do: "trySetPermits", Thread: "t1", goldenArgs: n(5)},
-		{Do: "acquire", Thread: "t1", goldenArgs: n(1), LeaseMs: 60_000},
-		{Do: "tryAcquire", Thread: "t2", goldenArgs: n(1), LeaseMs: 20_000},
-		{Do: "tryAcquire", Thread: "t3", goldenArgs: n(1), LeaseMs: 60_000},
+		{Do: "trySetPermits", Thread: "t1", Args: n(2)},
+		{Do: "trySetPermits", Thread: "t1", Args: n(5)},
+		{Do: "acquire", Thread: "t1", Args: n(1), LeaseMs: 60_000},
+		{Do: "tryAcquire", Thread: "t2", Args: n(1), LeaseMs: 20_000},
+		{Do: "tryAcquire", Thread: "t3", Args: n(1), LeaseMs: 60_000},
 		{Do: "available", Thread: "t1"},
-		{Do: "extend", Thread: "t2", goldenArgs: ids("p2"), LeaseMs: 60_000},
-		{Do: "waits acquire", Thread: "t3", goldenArgs: n(1), LeaseMs: 60_000},
-		{Do: "release", Thread: "t1", goldenArgs: ids("p1"), Then: "t3"},
-		{Do: "release", Thread: "t1", goldenArgs: ids("p1")},
-		{Do: "tryRelease", Thread: "t1", goldenArgs: ids("p1")},
-		{Do: "extend", Thread: "t1", goldenArgs: ids("p1"), LeaseMs: 60_000},
-		{Do: "addPermits", Thread: "t1", goldenArgs: n(3)},
-		{Do: "addPermits", Thread: "t1", goldenArgs: n(2)},
+		{Do: "extend", Thread: "t2", Args: ids("p2"), LeaseMs: 60_000},
+		{Do: "waits acquire", Thread: "t3", Args: n(1), LeaseMs: 60_000},
+		{Do: "release", Thread: "t1", Args: ids("p1"), Then: "t3"},
+		{Do: "release", Thread: "t1", Args: ids("p1")},
+		{Do: "tryRelease", Thread: "t1", Args: ids("p1")},
+		{Do: "extend", Thread: "t1", Args: ids("p1"), LeaseMs: 60_000},
+		{Do: "addPermits", Thread: "t1", Args: n(3)},
+		{Do: "addPermits", Thread: "t1", Args: n(2)},
 		{Do: "available", Thread: "t1"},
-		{Do: "addPermits", Thread: "t1", goldenArgs: n(-1)},
-		{Do: "tryRelease", Thread: "t2", goldenArgs: ids("p2")},
-		{Do: "release", Thread: "t3", goldenArgs: ids("p3")},
-		{Do: "addPermits", Thread: "t1", goldenArgs: n(-9)},
+		{Do: "addPermits", Thread: "t1", Args: n(-1)},
+		{Do: "tryRelease", Thread: "t2", Args: ids("p2")},
+		{Do: "release", Thread: "t3", Args: ids("p3")},
+		{Do: "addPermits", Thread: "t1", Args: n(-9)},
 		{Do: "available", Thread: "t1"},
-		{Do: "tryAcquire", Thread: "t3", goldenArgs: n(1), LeaseMs: 60_000},
+		{Do: "tryAcquire", Thread: "t3", Args: n(1), LeaseMs: 60_000},
 		{Do: "delete", Thread: "t1"},
 		{Do: "delete", Thread: "t1"},
 	}},
-	{steps: []goldenStep{
-		{Do: "trySetPermits", Thread: "t1", goldenArgs: n(1)},
-		{Do: "acquire", Thread: "t1", goldenArgs: n(1), LeaseMs: 500},
+	{steps: []golden.Step{
+		{Do: "trySetPermits", Thread: "t1", Args: n(1)},
+		{Do: "acquire", Thread: "t1", Args: n(1), LeaseMs: 500},
 		{Do: "pause", Thread: "t1", WaitMs: 600, Differs: "who lives gives back what it does not trust any more"},
-		{Do: "tryAcquire", Thread: "t2", goldenArgs: n(1), LeaseMs: 500},
+		{Do: "tryAcquire", Thread: "t2", Args: n(1), LeaseMs: 500},
 		{Do: "pause", Thread: "t1", WaitMs: 600},
 		{Do: "available", Thread: "t1"},
-		{Do: "tryRelease", Thread: "t2", goldenArgs: ids("p2")},
+		{Do: "tryRelease", Thread: "t2", Args: ids("p2")},
 		{Do: "delete", Thread: "t1"},
 	}},
-	{steps: []goldenStep{
-		{Do: "trySetPermits", Thread: "t1", goldenArgs: n(1)},
-		{Do: "acquire", Thread: "t1", goldenArgs: n(1), Differs: "the watchdog keeps it"},
-		{Do: "tryAcquire", Thread: "t2", goldenArgs: n(1), LeaseMs: 60_000},
+	{steps: []golden.Step{
+		{Do: "trySetPermits", Thread: "t1", Args: n(1)},
+		{Do: "acquire", Thread: "t1", Args: n(1), Differs: "the watchdog keeps it"},
+		{Do: "tryAcquire", Thread: "t2", Args: n(1), LeaseMs: 60_000},
 		{Do: "delete", Thread: "t1"},
 	}},
-	{newest: true, steps: []goldenStep{
-		{Do: "setPermits", Thread: "t1", goldenArgs: n(3)},
-		{Do: "acquire", Thread: "t1", goldenArgs: n(2), LeaseMs: 60_000},
-		{Do: "tryAcquire", Thread: "t2", goldenArgs: n(2), LeaseMs: 60_000},
+	{newest: true, steps: []golden.Step{
+		{Do: "setPermits", Thread: "t1", Args: n(3)},
+		{Do: "acquire", Thread: "t1", Args: n(2), LeaseMs: 60_000},
+		{Do: "tryAcquire", Thread: "t2", Args: n(2), LeaseMs: 60_000},
 		{Do: "acquired", Thread: "t2"},
 		{Do: "permits", Thread: "t2"},
-		{Do: "tryRelease", Thread: "t1", goldenArgs: ids("p1", "p2")},
-		{Do: "release", Thread: "t1", goldenArgs: ids("p1", "p2")},
-		{Do: "setPermits", Thread: "t1", goldenArgs: n(5)},
-		{Do: "setPermits", Thread: "t1", goldenArgs: n(5)},
-		{Do: "tryAcquire", Thread: "t2", goldenArgs: n(3), LeaseMs: 60_000},
-		{Do: "setPermits", Thread: "t1", goldenArgs: n(1)},
+		{Do: "tryRelease", Thread: "t1", Args: ids("p1", "p2")},
+		{Do: "release", Thread: "t1", Args: ids("p1", "p2")},
+		{Do: "setPermits", Thread: "t1", Args: n(5)},
+		{Do: "setPermits", Thread: "t1", Args: n(5)},
+		{Do: "tryAcquire", Thread: "t2", Args: n(3), LeaseMs: 60_000},
+		{Do: "setPermits", Thread: "t1", Args: n(1)},
 		{Do: "permits", Thread: "t2"},
-		{Do: "release", Thread: "t2", goldenArgs: ids("p3"), Differs: "it tells nobody that nothing is free"},
+		{Do: "release", Thread: "t2", Args: ids("p3"), Differs: "it tells nobody that nothing is free"},
 		{Do: "delete", Thread: "t1"},
 	}},
 }
 
 var latchLives = []syncLife{
-	{steps: []goldenStep{
+	{steps: []golden.Step{
 		{Do: "count", Thread: "t1"},
 		{Do: "await", Thread: "t1"},
 		{Do: "countDown", Thread: "t1"},
-		{Do: "trySetCount", Thread: "t1", goldenArgs: n(2)},
-		{Do: "trySetCount", Thread: "t1", goldenArgs: n(3)},
+		{Do: "trySetCount", Thread: "t1", Args: n(2)},
+		{Do: "trySetCount", Thread: "t1", Args: n(3)},
 		{Do: "count", Thread: "t2"},
 		{Do: "waits await", Thread: "t2"},
 		{Do: "waits await", Thread: "t3"},
 		{Do: "countDown", Thread: "t1"},
 		{Do: "countDown", Thread: "t1", Then: "t2 t3"},
 		{Do: "count", Thread: "t2"},
-		{Do: "trySetCount", Thread: "t2", goldenArgs: n(1)},
+		{Do: "trySetCount", Thread: "t2", Args: n(1)},
 		{Do: "countDown", Thread: "t1"},
 		{Do: "delete", Thread: "t1"},
-		{Do: "trySetCount", Thread: "t1", goldenArgs: n(1)},
+		{Do: "trySetCount", Thread: "t1", Args: n(1)},
 		{Do: "delete", Thread: "t1", Differs: "who waits for what is deleted goes on"},
 	}},
 }
 
 var rateLives = []syncLife{
-	{steps: []goldenStep{
-		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(1)},
+	{steps: []golden.Step{
+		{Do: "tryAcquire", Thread: "t1", Args: n(1)},
 		{Do: "config", Thread: "t1"},
-		{Do: "trySetRate", Thread: "t1", goldenArgs: rateOf(5, time.Minute)},
-		{Do: "trySetRate", Thread: "t1", goldenArgs: rateOf(9, time.Second)},
+		{Do: "trySetRate", Thread: "t1", Args: rateOf(5, time.Minute)},
+		{Do: "trySetRate", Thread: "t1", Args: rateOf(9, time.Second)},
 		{Do: "config", Thread: "t1"},
-		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(2)},
+		{Do: "tryAcquire", Thread: "t1", Args: n(2)},
 		{Do: "available", Thread: "t1"},
-		{Do: "tryAcquire", Thread: "t2", goldenArgs: n(4)},
-		{Do: "tryAcquire", Thread: "t2", goldenArgs: n(1)},
-		{Do: "tryAcquire", Thread: "t2", goldenArgs: n(6)},
-		{Do: "setRate", Thread: "t1", goldenArgs: rateOf(7, time.Minute)},
-		{Do: "acquire", Thread: "t1", goldenArgs: n(7)},
-		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(1)},
+		{Do: "tryAcquire", Thread: "t2", Args: n(4)},
+		{Do: "tryAcquire", Thread: "t2", Args: n(1)},
+		{Do: "tryAcquire", Thread: "t2", Args: n(6)},
+		{Do: "setRate", Thread: "t1", Args: rateOf(7, time.Minute)},
+		{Do: "acquire", Thread: "t1", Args: n(7)},
+		{Do: "tryAcquire", Thread: "t1", Args: n(1)},
 		{Do: "delete", Thread: "t1"},
 		{Do: "delete", Thread: "t1"},
-		{Do: "setRate", Thread: "t1", goldenArgs: rateOf(7, time.Minute)},
+		{Do: "setRate", Thread: "t1", Args: rateOf(7, time.Minute)},
 		{Do: "available", Thread: "t1", Differs: "it only looks"},
 		{Do: "delete", Thread: "t1"},
 	}},
-	{steps: []goldenStep{ // what has left the interval
-		{Do: "trySetRate", Thread: "t1", goldenArgs: rateOf(4, 2*time.Second)},
-		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(3)},
+	{steps: []golden.Step{ // what has left the interval
+		{Do: "trySetRate", Thread: "t1", Args: rateOf(4, 2*time.Second)},
+		{Do: "tryAcquire", Thread: "t1", Args: n(3)},
 		{Do: "pause", Thread: "t1", WaitMs: 2100},
-		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(2)},
-		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(3)},
+		{Do: "tryAcquire", Thread: "t1", Args: n(2)},
+		{Do: "tryAcquire", Thread: "t1", Args: n(3)},
 		{Do: "delete", Thread: "t1"},
 	}},
-	{steps: []goldenStep{
-		{Do: "trySetRate", Thread: "t1", goldenArgs: goldenArgs{N: 3, IntervalMs: 60_000, PerClient: true}},
-		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(1)},
-		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(2)},
-		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(1)},
+	{steps: []golden.Step{
+		{Do: "trySetRate", Thread: "t1", Args: golden.Args{N: 3, IntervalMs: 60_000, PerClient: true}},
+		{Do: "tryAcquire", Thread: "t1", Args: n(1)},
+		{Do: "tryAcquire", Thread: "t1", Args: n(2)},
+		{Do: "tryAcquire", Thread: "t1", Args: n(1)},
 		{Do: "available", Thread: "t1"},
 		{Do: "delete", Thread: "t1"},
 	}},
-	{newest: true, steps: []goldenStep{
-		{Do: "trySetRate", Thread: "t1", goldenArgs: keptAlive(rateOf(3, time.Second), time.Minute)},
-		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(2)},
-		{Do: "setRate", Thread: "t1", goldenArgs: keptAlive(rateOf(5, time.Minute), 2*time.Minute)},
-		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(2)},
-		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(4)},
-		{Do: "release", Thread: "t1", goldenArgs: n(1), Differs: "what is given back leaves the records, too"},
+	{newest: true, steps: []golden.Step{
+		{Do: "trySetRate", Thread: "t1", Args: keptAlive(rateOf(3, time.Second), time.Minute)},
+		{Do: "tryAcquire", Thread: "t1", Args: n(2)},
+		{Do: "setRate", Thread: "t1", Args: keptAlive(rateOf(5, time.Minute), 2*time.Minute)},
+		{Do: "tryAcquire", Thread: "t1", Args: n(2)},
+		{Do: "tryAcquire", Thread: "t1", Args: n(4)},
+		{Do: "release", Thread: "t1", Args: n(1), Differs: "what is given back leaves the records, too"},
 		{Do: "delete", Thread: "t1"},
 	}},
-	{newest: true, steps: []goldenStep{
-		{Do: "updateRate", Thread: "t1", goldenArgs: rateOf(5, time.Minute)},
-		{Do: "trySetRate", Thread: "t1", goldenArgs: rateOf(5, time.Minute)},
-		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(2)},
-		{Do: "updateRate", Thread: "t1", goldenArgs: rateOf(7, time.Minute)},
-		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(4)},
-		{Do: "updateRate", Thread: "t1", goldenArgs: keptAlive(rateOf(9, time.Minute), 2*time.Minute)},
-		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(4)},
-		{Do: "updateRate", Thread: "t1", goldenArgs: goldenArgs{N: 9, IntervalMs: 60_000, KeepAliveMs: 120_000, PerClient: true}},
-		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(4)},
-		{Do: "updateRate", Thread: "t1", goldenArgs: keptAlive(rateOf(3, time.Minute), 2*time.Minute)},
+	{newest: true, steps: []golden.Step{
+		{Do: "updateRate", Thread: "t1", Args: rateOf(5, time.Minute)},
+		{Do: "trySetRate", Thread: "t1", Args: rateOf(5, time.Minute)},
+		{Do: "tryAcquire", Thread: "t1", Args: n(2)},
+		{Do: "updateRate", Thread: "t1", Args: rateOf(7, time.Minute)},
+		{Do: "tryAcquire", Thread: "t1", Args: n(4)},
+		{Do: "updateRate", Thread: "t1", Args: keptAlive(rateOf(9, time.Minute), 2*time.Minute)},
+		{Do: "tryAcquire", Thread: "t1", Args: n(4)},
+		{Do: "updateRate", Thread: "t1", Args: golden.Args{N: 9, IntervalMs: 60_000, KeepAliveMs: 120_000, PerClient: true}},
+		{Do: "tryAcquire", Thread: "t1", Args: n(4)},
+		{Do: "updateRate", Thread: "t1", Args: keptAlive(rateOf(3, time.Minute), 2*time.Minute)},
 		{Do: "delete", Thread: "t1"},
 	}},
-	{newest: true, steps: []goldenStep{
-		{Do: "trySetRate", Thread: "t1", goldenArgs: rateOf(5, time.Minute)},
-		{Do: "tryAcquire", Thread: "t1", goldenArgs: n(4)},
-		{Do: "updateRate", Thread: "t1", goldenArgs: rateOf(3, time.Minute), Differs: "nor do the records have more than the rate"},
+	{newest: true, steps: []golden.Step{
+		{Do: "trySetRate", Thread: "t1", Args: rateOf(5, time.Minute)},
+		{Do: "tryAcquire", Thread: "t1", Args: n(4)},
+		{Do: "updateRate", Thread: "t1", Args: rateOf(3, time.Minute), Differs: "nor do the records have more than the rate"},
 		{Do: "delete", Thread: "t1"},
 	}},
 }
 
 type syncLife struct {
 	newest bool // only the newest Redisson can do it
-	steps  []goldenStep
+	steps  []golden.Step
 }
 
 // TestGoldenSync is TestGolden for what is not a lock.
@@ -265,7 +256,7 @@ func TestGoldenSync(t *testing.T) {
 var counted = []string{"available", "drain", "tryRelease", "acquired", "permits", "count", "config"}
 
 // call performs a step of what is not a lock.
-func (r *recorder) call(s *goldenStep) {
+func (r *recorder) call(s *golden.Step) {
 	r.t.Helper()
 	method, waits := strings.CutPrefix(s.Do, "waits ")
 	interval, keepAlive := time.Duration(s.IntervalMs)*time.Millisecond, time.Duration(s.KeepAliveMs)*time.Millisecond

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/golden"
 	"github.com/redlatch/redlatch/tests/interop/peer"
 )
 
@@ -23,77 +24,8 @@ var record = flag.Bool("record", false, "write the golden files of internal/wire
 // goldenNames are lock names whose keys and channels are easy to get wrong.
 var goldenNames = []string{"a", "{a}", "x{a}y", "a:b", "ü"}
 
-// A golden file says what one version of Redisson does to Redis. The test of
-// package redlatch that compares redlatch with it has its own copy of these
-// types, since it reads less.
-type golden struct {
-	Redisson string         `json:"redisson"`
-	Vectors  []goldenVector `json:"vectors"`
-}
-
-// A goldenVector is one life of a lock.
-type goldenVector struct {
-	Kind string `json:"kind"`
-	Name string `json:"name"`
-	// WatchdogMs is Redisson's lockWatchdogTimeout.
-	WatchdogMs int64 `json:"watchdogMs"`
-
-	Steps []goldenStep `json:"steps"`
-}
-
-// A goldenStep is one call and what it left.
-type goldenStep struct {
-	// Do is lock, tryLock, unlock, forceUnlock, lockAndGetToken,
-	// tryLockAndGetToken, getToken; waits, a lock that has to wait and goes on
-	// doing so; renewal, no call but the watchdog; or pause, no call at all.
-	Do      string   `json:"do"`
-	Thread  string   `json:"thread"`
-	Kind    string   `json:"kind,omitempty"`   // if it is not the vector's
-	Values  []string `json:"values,omitempty"` // of a group
-	WaitMs  int64    `json:"waitMs,omitempty"`
-	LeaseMs int64    `json:"leaseMs"` // 0: the watchdog keeps it
-	goldenArgs
-
-	// Result is true, false, a number, or the exception; of a call that returns
-	// nothing it is true.
-	Result string `json:"result"`
-	Token  int64  `json:"token,omitempty"`
-	// Differs is why redlatch, on purpose, does otherwise from here on.
-	Differs string `json:"differs,omitempty"`
-	// Then is the thread whose wait the call ended; if there are several, a
-	// space is between.
-	Then string `json:"then,omitempty"`
-	// Scripts are the calls of scripts, in order, each with the commands that
-	// it ran. If several waits ended, theirs are left out: their order is any.
-	Scripts []goldenScript `json:"scripts"`
-	// Subscribed are the channels that were subscribed.
-	Subscribed []string `json:"subscribed,omitempty"`
-	// Messages are channel and payload, with a space between, of what was
-	// published.
-	Messages []string `json:"messages,omitempty"`
-	// After are the keys after the call, without unlock latches, which Redisson
-	// deletes at its leisure.
-	After map[string]goldenHash `json:"after"`
-}
-
-// A goldenScript has its lists joined by spaces: none of their words has one.
-type goldenScript struct {
-	Keys string   `json:"keys"`
-	Args string   `json:"args"`
-	Runs []string `json:"runs"`
-}
-
-// A goldenHash is what stands at a key. Unless it says so it is a hash.
-type goldenHash struct {
-	Fields map[string]string `json:"fields"`
-	List   []string          `json:"list,omitempty"`
-	Scores map[string]string `json:"scores,omitempty"` // as written, of a sorted set
-	Value  string            `json:"value,omitempty"`  // of a string
-	TTLMs  int64             `json:"ttlMs"`            // rounded up, see roundUp; -1: none
-}
-
 // plainLife shows all that a reentrant lock does.
-var plainLife = []goldenStep{
+var plainLife = []golden.Step{
 	{Do: "lock", Thread: "t1"},
 	{Do: "lock", Thread: "t1", LeaseMs: 10_000},
 	{Do: "tryLock", Thread: "t2"},
@@ -111,7 +43,7 @@ var plainLife = []goldenStep{
 }
 
 // nonReentrantLife shows where a non-reentrant lock differs.
-var nonReentrantLife = []goldenStep{
+var nonReentrantLife = []golden.Step{
 	{Do: "lock", Thread: "t1"},
 	{Do: "lock", Thread: "t1"},
 	{Do: "tryLock", Thread: "t2"},
@@ -120,7 +52,7 @@ var nonReentrantLife = []goldenStep{
 }
 
 // watchedLife shows a renewal.
-var watchedLife = []goldenStep{
+var watchedLife = []golden.Step{
 	{Do: "lock", Thread: "t1"},
 	{Do: "renewal", Thread: "t1"},
 	{Do: "unlock", Thread: "t1"},
@@ -147,15 +79,15 @@ func TestGolden(t *testing.T) {
 
 // A recording is a golden file in the making.
 type recording struct {
-	golden
+	golden.File
 	t    *testing.T
 	name string
-	want golden // what the file says
+	want golden.File // what the file says
 }
 
 func newRecording(t *testing.T, version, family string) *recording {
 	t.Helper()
-	r := &recording{golden: golden{Redisson: version}, t: t, name: family + "-" + version}
+	r := &recording{File: golden.File{Redisson: version}, t: t, name: family + "-" + version}
 	if text, err := os.ReadFile(goldenFile(r.name)); err == nil && !*record {
 		if err := json.Unmarshal(text, &r.want); err != nil {
 			t.Fatal(err)
@@ -166,7 +98,7 @@ func newRecording(t *testing.T, version, family string) *recording {
 
 // add records a life. On a busy machine it may show renewals where there should be
 // none, and leases that have shrunk or ended: then it is recorded once more.
-func (r *recording) add(kind, name string, watchdog time.Duration, life []goldenStep) {
+func (r *recording) add(kind, name string, watchdog time.Duration, life []golden.Step) {
 	r.t.Helper()
 	const attempts = 6
 	for n := 1; ; n++ {
@@ -184,7 +116,7 @@ func (r *recording) add(kind, name string, watchdog time.Duration, life []golden
 }
 
 // expects says whether the file has v next.
-func (r *recording) expects(v goldenVector) bool {
+func (r *recording) expects(v golden.Vector) bool {
 	r.t.Helper()
 	if len(r.Vectors) >= len(r.want.Vectors) {
 		return false
@@ -202,7 +134,7 @@ func (r *recording) expects(v goldenVector) bool {
 
 func (r *recording) compare() {
 	r.t.Helper()
-	compareGolden(r.t, r.name, r.golden)
+	compareGolden(r.t, r.name, r.File)
 }
 
 func goldenFile(name string) string {
@@ -248,7 +180,7 @@ const (
 )
 
 // recordLife performs the steps, notes what each does, and says how long that took.
-func recordLife(t *testing.T, version, kind, name string, watchdog time.Duration, life []goldenStep) (goldenVector, time.Duration) {
+func recordLife(t *testing.T, version, kind, name string, watchdog time.Duration, life []golden.Step) (golden.Vector, time.Duration) {
 	t.Helper()
 	w := newWorld(t, cast{version: version, kind: kind}, testserver.Redis)
 	w.name = name
@@ -265,7 +197,7 @@ func recordLife(t *testing.T, version, kind, name string, watchdog time.Duration
 	r := &recorder{world: w, m: newMonitor(w, java.UUID, owners), owners: owners, waiters: map[string]*waiting{}, got: make(chan peer.Answer, 4)}
 
 	began := time.Now()
-	v := goldenVector{Kind: kind, Name: name, WatchdogMs: watchdog.Milliseconds()}
+	v := golden.Vector{Kind: kind, Name: name, WatchdogMs: watchdog.Milliseconds()}
 	for _, s := range life {
 		r.do(&s)
 		v.Steps = append(v.Steps, s)
@@ -283,7 +215,7 @@ type recorder struct {
 }
 
 // do performs a step and notes in it what it did.
-func (r *recorder) do(s *goldenStep) {
+func (r *recorder) do(s *golden.Step) {
 	r.t.Helper()
 	if slices.Contains(syncs, r.kind) {
 		r.call(s)
@@ -325,7 +257,7 @@ func (r *recorder) do(s *goldenStep) {
 }
 
 // done notes what a step did that has returned.
-func (r *recorder) done(s *goldenStep, result string, err error) {
+func (r *recorder) done(s *golden.Step, result string, err error) {
 	r.t.Helper()
 	var thrown *peer.Error
 	switch {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlatch/redlatch/tests/internal/golden"
 	"github.com/redlatch/redlatch/tests/interop/peer"
 )
 
@@ -200,21 +201,8 @@ func (m *monitor) now(args []string) (now int64) {
 	return now
 }
 
-// roundUp rounds a TTL in milliseconds up to a second, or if it is longer than
-// ten to ten: a life lasts some.
-func roundUp(ttl int64) int64 {
-	unit := int64(1000)
-	if ttl > 10*unit {
-		unit *= 10
-	}
-	if ttl < 0 {
-		return ttl // there is none
-	}
-	return (ttl + unit - 1) / unit * unit
-}
-
 // note adds to s what was seen since the last note.
-func (m *monitor) note(s *goldenStep) {
+func (m *monitor) note(s *golden.Step) {
 	m.w.t.Helper()
 	var now int64
 	for _, c := range m.seen() {
@@ -228,7 +216,7 @@ func (m *monitor) note(s *goldenStep) {
 				args = withoutLatchTTL(args)
 			case verb == "pexpire":
 				ttl, _ := strconv.ParseInt(args[2], 10, 64)
-				args[2] = strconv.FormatInt(roundUp(ttl), 10)
+				args[2] = strconv.FormatInt(golden.RoundUp(ttl), 10)
 			}
 			run := strings.Join(args, " ")
 			script.Runs = append(script.Runs, run)
@@ -246,19 +234,19 @@ func (m *monitor) note(s *goldenStep) {
 			if slices.ContainsFunc(keys, func(key string) bool { return strings.HasPrefix(key, latch) }) {
 				args = withoutLatchTTL(args)
 			}
-			s.Scripts = append(s.Scripts, goldenScript{Keys: strings.Join(keys, " "), Args: strings.Join(args, " ")})
+			s.Scripts = append(s.Scripts, golden.Script{Keys: strings.Join(keys, " "), Args: strings.Join(args, " ")})
 		case verb == "subscribe":
 			s.Subscribed = append(s.Subscribed, m.plain(c.args[1:])...)
 		}
 	}
 	// One that the server did not know is sent twice; only the second ran.
-	s.Scripts = slices.DeleteFunc(s.Scripts, func(x goldenScript) bool { return len(x.Runs) == 0 })
+	s.Scripts = slices.DeleteFunc(s.Scripts, func(x golden.Script) bool { return len(x.Runs) == 0 })
 }
 
 // keys returns what is in Redis, but for unlock latches.
-func (m *monitor) keys() map[string]goldenHash {
+func (m *monitor) keys() map[string]golden.Hash {
 	m.w.t.Helper()
-	all := map[string]goldenHash{}
+	all := map[string]golden.Hash{}
 	now := time.Now().UnixMilli() // the server and Java are on this machine
 	list, _ := m.w.server.MustDo("KEYS", "*").([]any)
 	for _, k := range list {
@@ -268,16 +256,16 @@ func (m *monitor) keys() map[string]goldenHash {
 		}
 		h := m.value(key, now)
 		ttl, _ := m.w.server.MustDo("PTTL", key).(int64)
-		h.TTLMs = roundUp(ttl)
+		h.TTLMs = golden.RoundUp(ttl)
 		all[m.names.Replace(key)] = h
 	}
 	return all
 }
 
 // value returns what stands at a key.
-func (m *monitor) value(key string, now int64) goldenHash {
+func (m *monitor) value(key string, now int64) golden.Hash {
 	m.w.t.Helper()
-	h := goldenHash{Fields: map[string]string{}}
+	h := golden.Hash{Fields: map[string]string{}}
 	switch kind := m.w.server.MustDo("TYPE", key); kind {
 	case "hash":
 		h.Fields = m.plainPairs(m.w.server.MustDo("HGETALL", key), now)

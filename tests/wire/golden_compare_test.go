@@ -8,16 +8,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-)
 
-// roundUp rounds a TTL as golden files have it.
-func roundUp(ttl int64) int64 {
-	unit := int64(1000)
-	if ttl > 10*unit {
-		unit *= 10
-	}
-	return (ttl + unit - 1) / unit * unit
-}
+	"github.com/redlatch/redlatch/tests/internal/golden"
+)
 
 var anOwner = regexp.MustCompile(`[0-9a-f-]{36}:[0-9]+`)
 
@@ -48,7 +41,7 @@ func (l *goldenLife) plainAll(texts []string) []string {
 }
 
 // compare looks at what the call has left.
-func (l *goldenLife) compare(s goldenStep, watchdogMs int64) {
+func (l *goldenLife) compare(s golden.Step, watchdogMs int64) {
 	l.Helper()
 	keys := map[string]string{} // ours, by what golden files call them
 	for _, key := range l.Server.Keys() {
@@ -74,7 +67,7 @@ func (l *goldenLife) compare(s goldenStep, watchdogMs int64) {
 				l.Errorf("%s leaves a TTL of %d ms of %q, Redisson none", l.at, ttl, called)
 			}
 		case l.random != nil: // no lock
-			if up := roundUp(ttl); up != want.TTLMs {
+			if up := golden.RoundUp(ttl); up != want.TTLMs {
 				l.Errorf("%s leaves a TTL of %d ms of %q, Redisson %d", l.at, ttl, called, want.TTLMs)
 			}
 		case called == l.name && l.kind != "read" && l.kind != "write":
@@ -99,19 +92,19 @@ func (l *goldenLife) compare(s goldenStep, watchdogMs int64) {
 
 // compareTTL knows the one departure: Redisson shortens the TTL at a re-entry
 // or partial unlock with a shorter lease, redlatch never does.
-func (l *goldenLife) compareTTL(s goldenStep, ttl, want int64) {
+func (l *goldenLife) compareTTL(s golden.Step, ttl, want int64) {
 	l.Helper()
 	if s.Then != "" {
 		l.ttlMs = 0 // another hold
 	}
 	l.ttlMs = max(l.ttlMs, want)
-	if up := roundUp(ttl); up != l.ttlMs {
+	if up := golden.RoundUp(ttl); up != l.ttlMs {
 		l.Errorf("%s leaves a TTL of %d ms, Redisson %d", l.at, ttl, l.ttlMs)
 	}
 }
 
 // value returns what stands at a key that should be of the type of want.
-func (l *goldenLife) value(key string, want goldenHash) (got goldenHash) {
+func (l *goldenLife) value(key string, want golden.Hash) (got golden.Hash) {
 	l.Helper()
 	var err error
 	switch {
@@ -142,7 +135,7 @@ func (l *goldenLife) value(key string, want goldenHash) (got goldenHash) {
 	return got
 }
 
-func same(got, want goldenHash) bool {
+func same(got, want golden.Hash) bool {
 	return maps.Equal(got.Fields, want.Fields) && slices.Equal(got.List, want.List) &&
 		maps.Equal(got.Scores, want.Scores) && got.Value == want.Value
 }
@@ -162,7 +155,7 @@ func (l *goldenLife) published() []string {
 
 // shareReads tells what Redisson leaves as redlatch would: the readers of one
 // client share one hold, which is counted once and has one key to time out.
-func shareReads(after map[string]goldenHash) {
+func shareReads(after map[string]golden.Hash) {
 	for key, h := range after {
 		if _, n, numbered := strings.Cut(key, ":rwlock_timeout:"); numbered && n != "1" {
 			delete(after, key)

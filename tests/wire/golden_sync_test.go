@@ -15,23 +15,14 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/tests/internal/golden"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
-
-// goldenArgs is what a goldenStep has of what is not a lock.
-type goldenArgs struct {
-	N           int      `json:"n"`
-	IDs         []string `json:"ids"`  // of the permits that it is about, as golden files call them
-	Gets        []string `json:"gets"` // of the permits that it returned, or that who is in Then got
-	IntervalMs  int64    `json:"intervalMs"`
-	KeepAliveMs int64    `json:"keepAliveMs"`
-	PerClient   bool     `json:"perClient"`
-}
 
 // Semaphores, permits, latches and rate limiters leave in Redis what Redisson's
 // do.
 func TestWireOfSyncsIsRedissons(t *testing.T) {
-	eachGoldenVector(t, []string{"semaphore", "permits", "latch", "rate"}, func(w *locktest.World, v goldenVector) {
+	eachGoldenVector(t, []string{"semaphore", "permits", "latch", "rate"}, func(w *locktest.World, v golden.Vector) {
 		l := &syncLife{
 			goldenLife: newGoldenLife(w, v.Kind, v.Name),
 			permits:    map[string]*redlatch.Permit{},
@@ -58,12 +49,12 @@ var negativeMessage = regexp.MustCompile(`^(redisson_sc.*) -[0-9]+$`)
 // as if it let the state that a client has for itself end: redlatch does, an interval
 // (here always a minute) and a second after its last use. And it tells of no less than
 // no permits, where Redisson's own listeners throw.
-func asOurs(s goldenStep) goldenStep {
+func asOurs(s golden.Step) golden.Step {
 	for i, m := range s.Messages {
 		s.Messages[i] = negativeMessage.ReplaceAllString(m, "$1 0")
 	}
 	for key, h := range s.After {
-		if most := roundUp(61_000); strings.HasSuffix(key, ":<uuid>") && (h.TTLMs < 0 || h.TTLMs > most) {
+		if most := golden.RoundUp(61_000); strings.HasSuffix(key, ":<uuid>") && (h.TTLMs < 0 || h.TTLMs > most) {
 			h.TTLMs = most
 			s.After[key] = h
 		}
@@ -99,7 +90,7 @@ func (l *syncLife) called(member string) string {
 }
 
 // do makes redlatch's counterpart of the call.
-func (l *syncLife) do(s goldenStep) {
+func (l *syncLife) do(s golden.Step) {
 	l.Helper()
 	method, waits := strings.CutPrefix(s.Do, "waits ")
 	ctx, leave := context.WithCancel(bg)
@@ -152,7 +143,7 @@ func (l *syncLife) failed(method string, err error) string {
 }
 
 // call returns what golden files say of a call's result, and the permits it got.
-func (l *syncLife) call(ctx context.Context, method string, s goldenStep) (string, []*redlatch.Permit, error) {
+func (l *syncLife) call(ctx context.Context, method string, s golden.Step) (string, []*redlatch.Permit, error) {
 	if method == "pause" {
 		time.Sleep(time.Duration(s.WaitMs) * time.Millisecond)
 		return "true", nil, nil
@@ -190,7 +181,7 @@ func said(ok bool, err error) (bool, int, error) { return ok, noNumber, err }
 
 func number(n int, err error) (bool, int, error) { return true, n, err }
 
-func onSemaphore(ctx context.Context, s *redlatch.Semaphore, method string, step goldenStep) (bool, int, error) {
+func onSemaphore(ctx context.Context, s *redlatch.Semaphore, method string, step golden.Step) (bool, int, error) {
 	switch method {
 	case "acquire":
 		return did(s.Acquire(ctx, step.N))
@@ -201,7 +192,7 @@ func onSemaphore(ctx context.Context, s *redlatch.Semaphore, method string, step
 	case "releaseIfExists":
 		return said(s.ReleaseIfExists(ctx, step.N))
 	case "trySetPermits":
-		return said(s.TrySetPermits(ctx, step.N, step.lease()))
+		return said(s.TrySetPermits(ctx, step.N, step.Lease()))
 	case "addPermits":
 		return did(s.AddPermits(ctx, step.N))
 	case "drain":
@@ -214,7 +205,7 @@ func onSemaphore(ctx context.Context, s *redlatch.Semaphore, method string, step
 	return did(unknown(method))
 }
 
-func onLatch(ctx context.Context, l *redlatch.CountDownLatch, method string, step goldenStep) (bool, int, error) {
+func onLatch(ctx context.Context, l *redlatch.CountDownLatch, method string, step golden.Step) (bool, int, error) {
 	switch method {
 	case "await":
 		return did(l.Wait(ctx))
@@ -230,7 +221,7 @@ func onLatch(ctx context.Context, l *redlatch.CountDownLatch, method string, ste
 	return did(unknown(method))
 }
 
-func onRate(ctx context.Context, l *redlatch.RateLimiter, method string, step goldenStep) (bool, int, error) {
+func onRate(ctx context.Context, l *redlatch.RateLimiter, method string, step golden.Step) (bool, int, error) {
 	r := redlatch.Rate{
 		Permits:   step.N,
 		Interval:  time.Duration(step.IntervalMs) * time.Millisecond,
@@ -264,14 +255,14 @@ func onRate(ctx context.Context, l *redlatch.RateLimiter, method string, step go
 }
 
 // acquirePermits acquires one, or several, as Redisson's permits with a lease.
-func acquirePermits(ctx context.Context, s *redlatch.ExpirableSemaphore, method string, step goldenStep) ([]*redlatch.Permit, error) {
+func acquirePermits(ctx context.Context, s *redlatch.ExpirableSemaphore, method string, step golden.Step) ([]*redlatch.Permit, error) {
 	if method == "acquire" {
-		return s.AcquireMany(ctx, step.N, redlatch.Lease(step.lease()))
+		return s.AcquireMany(ctx, step.N, redlatch.Lease(step.Lease()))
 	}
-	return s.TryMany(ctx, step.N, redlatch.Lease(step.lease()))
+	return s.TryMany(ctx, step.N, redlatch.Lease(step.Lease()))
 }
 
-func (l *syncLife) onPermits(ctx context.Context, s *redlatch.ExpirableSemaphore, method string, step goldenStep) (bool, int, error) {
+func (l *syncLife) onPermits(ctx context.Context, s *redlatch.ExpirableSemaphore, method string, step golden.Step) (bool, int, error) {
 	var ids []string
 	for _, called := range step.IDs {
 		ids = append(ids, l.permits[called].ID())
@@ -289,7 +280,7 @@ func (l *syncLife) onPermits(ctx context.Context, s *redlatch.ExpirableSemaphore
 		}
 		return number(len(ids), err)
 	case "extend":
-		return did(l.permits[step.IDs[0]].Extend(ctx, step.lease()))
+		return did(l.permits[step.IDs[0]].Extend(ctx, step.Lease()))
 	case "trySetPermits":
 		return said(s.TrySetPermits(ctx, step.N))
 	case "setPermits":
@@ -307,7 +298,5 @@ func (l *syncLife) onPermits(ctx context.Context, s *redlatch.ExpirableSemaphore
 	}
 	return did(unknown(method))
 }
-
-func (s goldenStep) lease() time.Duration { return time.Duration(s.LeaseMs) * time.Millisecond }
 
 func unknown(method string) error { return fmt.Errorf("nothing is known of %q", method) }

@@ -16,54 +16,14 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/tests/internal/golden"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
-
-// A golden file says what one version of Redisson does to Redis, call by call:
-// tests/interop records it from the real one. Of what it says, this reads what
-// redlatch must do as well.
-type golden struct {
-	Redisson string         `json:"redisson"`
-	Vectors  []goldenVector `json:"vectors"`
-}
-
-type goldenVector struct {
-	Kind       string       `json:"kind"`
-	Name       string       `json:"name"`
-	WatchdogMs int64        `json:"watchdogMs"`
-	Steps      []goldenStep `json:"steps"`
-}
-
-type goldenStep struct {
-	Do         string                `json:"do"`
-	Thread     string                `json:"thread"`
-	Kind       string                `json:"kind"`    // if it is not the vector's
-	WaitMs     int64                 `json:"waitMs"`  // of a tryLock
-	LeaseMs    int64                 `json:"leaseMs"` // 0: the watchdog keeps it
-	Result     string                `json:"result"`  // true, false, or an exception
-	Token      int64                 `json:"token"`   // what it returned, of a fenced lock
-	Differs    string                `json:"differs"` // redlatch does otherwise, and why
-	Then       string                `json:"then"`    // the threads whose waits the call ended
-	Subscribed []string              `json:"subscribed"`
-	Messages   []string              `json:"messages"` // channel and payload
-	After      map[string]goldenHash `json:"after"`
-	goldenArgs
-}
-
-// A goldenHash is what stands at a key; without List, Scores and Value it is a
-// hash.
-type goldenHash struct {
-	Fields map[string]string `json:"fields"`
-	List   []string          `json:"list"`
-	Scores map[string]string `json:"scores"` // of a sorted set, from now on
-	Value  string            `json:"value"`  // of a string
-	TTLMs  int64             `json:"ttlMs"`  // rounded up: to a second, or above ten to ten; -1: none
-}
 
 // redlatch leaves in Redis what Redisson does: keys, fields, counts, TTLs,
 // channels and messages.
 func TestWireIsRedissons(t *testing.T) {
-	eachGoldenVector(t, []string{"redisson", "fenced", "spin", "fair", "readwrite"}, func(w *locktest.World, v goldenVector) {
+	eachGoldenVector(t, []string{"redisson", "fenced", "spin", "fair", "readwrite"}, func(w *locktest.World, v golden.Vector) {
 		l := newGoldenLife(w, v.Kind, v.Name)
 		for n, step := range v.Steps {
 			if step.Differs != "" {
@@ -79,11 +39,11 @@ func TestWireIsRedissons(t *testing.T) {
 }
 
 // eachGoldenVector tells every vector of the golden files of some kinds.
-func eachGoldenVector(t *testing.T, kinds []string, tell func(w *locktest.World, v goldenVector)) {
+func eachGoldenVector(t *testing.T, kinds []string, tell func(w *locktest.World, v golden.Vector)) {
 	t.Helper()
 	var files []string
 	for _, kind := range kinds {
-		of, err := filepath.Glob("../../internal/wire/testdata/" + kind + "-*.json")
+		of, err := filepath.Glob(golden.Dir + kind + "-*.json")
 		if err != nil || len(of) == 0 {
 			t.Fatalf("golden files of %s: %q, %v", kind, of, err)
 		}
@@ -94,7 +54,7 @@ func eachGoldenVector(t *testing.T, kinds []string, tell func(w *locktest.World,
 		if err != nil {
 			t.Fatal(err)
 		}
-		var g golden
+		var g golden.File
 		if err := json.Unmarshal(text, &g); err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +152,7 @@ func (l *goldenLife) lock(thread, kind string) *redlatch.Lock {
 }
 
 // do makes redlatch's counterpart of the call.
-func (l *goldenLife) do(s goldenStep) {
+func (l *goldenLife) do(s golden.Step) {
 	l.Helper()
 	kind := cmp.Or(s.Kind, l.kind)
 	lock, holds := l.lock(s.Thread, kind), l.holds[s.Thread]
@@ -272,7 +232,7 @@ func (l *goldenLife) do(s goldenStep) {
 }
 
 // try tries once, or for as long as the step says.
-func (l *goldenLife) try(lock *redlatch.Lock, ctx context.Context, s goldenStep, opts []redlatch.Option) (*redlatch.Hold, error) {
+func (l *goldenLife) try(lock *redlatch.Lock, ctx context.Context, s golden.Step, opts []redlatch.Option) (*redlatch.Hold, error) {
 	if s.WaitMs == 0 {
 		h, err := lock.Try(ctx, opts...)
 		var busy *redlatch.BusyError
