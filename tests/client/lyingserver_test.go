@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -20,16 +19,12 @@ import (
 // A server, or whoever may write its keys, can answer anything. That makes calls fail,
 // and holds lost: it crashes nobody, and nobody waits for ever.
 func TestNoAnswerCrashesAClient(t *testing.T) {
-	for seed := range uint64(60) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			locktest.InFakeTime(t, func(w *locktest.World) {
-				liar := &liar{rand: rand.New(rand.NewPCG(seed, 1)), often: []float64{0.02, 0.2, 0.6}[seed%3]}
-				c := w.Tapped(redlatch.Config{OutageTimeout: 2 * time.Second}, &locktest.Tap{Keyed: liar.run})
-				useAll(w, c)
-				_ = c.Close()
-			})
-		})
-	}
+	locktest.WithSeeds(t, 60, func(w *locktest.World, seed uint64) {
+		liar := &liar{rand: rand.New(rand.NewPCG(seed, 1)), often: []float64{0.02, 0.2, 0.6}[seed%3]}
+		c := w.Tapped(redlatch.Config{OutageTimeout: 2 * time.Second}, &locktest.Tap{Keyed: liar.run})
+		useAll(w, c)
+		_ = c.Close()
+	})
 }
 
 // A liar changes what a server answers.

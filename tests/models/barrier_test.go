@@ -3,7 +3,6 @@ package models
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,11 +20,7 @@ import (
 // who goes on, or is told that its generation is broken, is told so soon after
 // that generation has ended; and nobody waits with one who is dead.
 func TestBarrierProperties(t *testing.T) {
-	for seed := range uint64(3) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			locktest.InFakeTime(t, func(w *locktest.World) { newBarrierModel(w, seed).run() })
-		})
-	}
+	locktest.WithSeeds(t, 3, func(w *locktest.World, seed uint64) { newBarrierModel(w, seed).run() })
 }
 
 const modelParties = 4

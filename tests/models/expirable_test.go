@@ -23,11 +23,7 @@ import (
 // cut short, whoever's place is given away knows it, and nobody waits while
 // there is enough for him.
 func TestPermitProperties(t *testing.T) {
-	for seed := range uint64(3) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			locktest.InFakeTime(t, func(w *locktest.World) { newPermitModel(w, seed).run() })
-		})
-	}
+	locktest.WithSeeds(t, 3, func(w *locktest.World, seed uint64) { newPermitModel(w, seed).run() })
 }
 
 // enough is the most that anybody in the model asks for.

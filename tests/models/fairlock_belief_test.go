@@ -2,7 +2,6 @@ package models
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -20,11 +19,7 @@ import (
 // while holders stay for longer than that: at no time may two trust in the lock, and
 // whoever asks for it gets it in the end.
 func TestNeverTwoBelieveInAFairLock(t *testing.T) {
-	for seed := range uint64(2) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			locktest.InFakeTime(t, func(w *locktest.World) { newBelief(w, seed).run() })
-		})
-	}
+	locktest.WithSeeds(t, 2, func(w *locktest.World, seed uint64) { newBelief(w, seed).run() })
 }
 
 type belief struct {

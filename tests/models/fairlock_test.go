@@ -24,11 +24,7 @@ import (
 // waiters, there is one holder, and the lock goes to the first one in the queue
 // whose client can be heard.
 func TestFairQueueProperties(t *testing.T) {
-	for seed := range uint64(9) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			locktest.InFakeTime(t, func(w *locktest.World) { newFairModel(w, seed).run() })
-		})
-	}
+	locktest.WithSeeds(t, 9, func(w *locktest.World, seed uint64) { newFairModel(w, seed).run() })
 }
 
 type fairModel struct {

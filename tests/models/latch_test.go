@@ -2,7 +2,6 @@ package models
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,11 +18,7 @@ import (
 // told so; who waits goes on only if the latch was at 0 meanwhile, and then soon;
 // the latch says once that it is.
 func TestLatchProperties(t *testing.T) {
-	for seed := range uint64(3) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			locktest.InFakeTime(t, func(w *locktest.World) { newLatchModel(w, seed).run() })
-		})
-	}
+	locktest.WithSeeds(t, 3, func(w *locktest.World, seed uint64) { newLatchModel(w, seed).run() })
 }
 
 type latchModel struct {
@@ -139,37 +134,33 @@ func (m *latchModel) run() {
 // Each count-down of many counts once, if its caller was told that it was counted,
 // and once at most if not.
 func TestNoCountDownCountsTwice(t *testing.T) {
-	for seed := range uint64(6) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			locktest.InFakeTime(t, func(w *locktest.World) {
-				const total = 1000
-				x := newChaos(w, seed, "latch.")
-				x.watch = func(string, []string, driver.Reply, error) {}
-				var told, asked atomic.Int64
-				var wg sync.WaitGroup
-				w.Latch(w.Client(redlatch.Config{}).CountDownLatch("orders"), total)
-				for range 3 {
-					l := x.process(redlatch.Config{}).CountDownLatch("orders")
-					for range 4 {
-						wg.Go(func() {
-							for range 12 {
-								ctx, cancel := context.WithTimeout(bg, x.ms(200))
-								asked.Add(1)
-								if l.CountDown(ctx) == nil {
-									told.Add(1)
-								}
-								cancel()
-							}
-						})
+	locktest.WithSeeds(t, 6, func(w *locktest.World, seed uint64) {
+		const total = 1000
+		x := newChaos(w, seed, "latch.")
+		x.watch = func(string, []string, driver.Reply, error) {}
+		var told, asked atomic.Int64
+		var wg sync.WaitGroup
+		w.Latch(w.Client(redlatch.Config{}).CountDownLatch("orders"), total)
+		for range 3 {
+			l := x.process(redlatch.Config{}).CountDownLatch("orders")
+			for range 4 {
+				wg.Go(func() {
+					for range 12 {
+						ctx, cancel := context.WithTimeout(bg, x.ms(200))
+						asked.Add(1)
+						if l.CountDown(ctx) == nil {
+							told.Add(1)
+						}
+						cancel()
 					}
-				}
-				wg.Wait()
-				time.Sleep(time.Minute)
-				left, err := w.Client(redlatch.Config{}).CountDownLatch("orders").Count(bg)
-				if n := int64(total - left); err != nil || n < told.Load() || n > asked.Load() || told.Load() == 0 || told.Load() == asked.Load() {
-					t.Errorf("%d of %d were told that they counted, and %d have counted (%v)", told.Load(), asked.Load(), n, err)
-				}
-			})
-		})
-	}
+				})
+			}
+		}
+		wg.Wait()
+		time.Sleep(time.Minute)
+		left, err := w.Client(redlatch.Config{}).CountDownLatch("orders").Count(bg)
+		if n := int64(total - left); err != nil || n < told.Load() || n > asked.Load() || told.Load() == 0 || told.Load() == asked.Load() {
+			t.Errorf("%d of %d were told that they counted, and %d have counted (%v)", told.Load(), asked.Load(), n, err)
+		}
+	})
 }

@@ -2,7 +2,6 @@ package models
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -97,32 +96,28 @@ func (x *exclusion) agrees() {
 
 // Several clients read, write, nest, cancel, crash and start again at random.
 func TestNeverAWriterBesideAnotherHolder(t *testing.T) {
-	for seed := range uint64(4) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			locktest.InFakeTime(t, func(w *locktest.World) {
-				x := &exclusion{World: w, holders: map[*redlatch.Hold]string{}, family: map[*redlatch.Hold]int{}, crashed: map[string]bool{}}
-				ctx, cancel := context.WithTimeout(bg, time.Minute)
-				defer cancel()
-				var wg sync.WaitGroup
-				for p := range uint64(3) {
-					wg.Go(func() { x.process(ctx, rand.New(rand.NewPCG(seed, p))) })
-				}
-				wg.Go(func() {
-					for ctx.Err() == nil {
-						time.Sleep(97 * time.Millisecond)
-						synctest.Wait() // nothing is under way
-						x.agrees()
-					}
-				})
-				wg.Wait()
-				time.Sleep(5 * time.Minute)
-				w.WantNoKeys()
-				if x.most < 5 {
-					t.Errorf("at most %d holds at a time", x.most)
-				}
-			})
+	locktest.WithSeeds(t, 4, func(w *locktest.World, seed uint64) {
+		x := &exclusion{World: w, holders: map[*redlatch.Hold]string{}, family: map[*redlatch.Hold]int{}, crashed: map[string]bool{}}
+		ctx, cancel := context.WithTimeout(bg, time.Minute)
+		defer cancel()
+		var wg sync.WaitGroup
+		for p := range uint64(3) {
+			wg.Go(func() { x.process(ctx, rand.New(rand.NewPCG(seed, p))) })
+		}
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				time.Sleep(97 * time.Millisecond)
+				synctest.Wait() // nothing is under way
+				x.agrees()
+			}
 		})
-	}
+		wg.Wait()
+		time.Sleep(5 * time.Minute)
+		w.WantNoKeys()
+		if x.most < 5 {
+			t.Errorf("at most %d holds at a time", x.most)
+		}
+	})
 }
 
 // process is one process after another: each works for a while and then closes

@@ -3,7 +3,6 @@ package models
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"sync"
@@ -25,14 +24,10 @@ import (
 //   - When nobody wants anything any more, available + what the dead had is all.
 //   - Nobody waits while there is more than anybody wants, but for a poll.
 func TestPermitsAreNeitherMadeNorLost(t *testing.T) {
-	for seed := range uint64(3) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			locktest.InFakeTime(t, func(w *locktest.World) {
-				m := &semaphoreModel{World: w, rand: rand.New(rand.NewPCG(seed, 4)), lossy: seed%3 > 0, slot: make(chan struct{}, 1)}
-				m.run()
-			})
-		})
-	}
+	locktest.WithSeeds(t, 3, func(w *locktest.World, seed uint64) {
+		m := &semaphoreModel{World: w, rand: rand.New(rand.NewPCG(seed, 4)), lossy: seed%3 > 0, slot: make(chan struct{}, 1)}
+		m.run()
+	})
 }
 
 type semaphoreModel struct {

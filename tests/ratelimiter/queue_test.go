@@ -491,61 +491,57 @@ func TestRateLimiterGivesNoPermitsOfAWindowThatIsOver(t *testing.T) {
 // However many requests and replies are lost or late, and whoever leaves: what is
 // missing in the end is what was acknowledged.
 func TestRateLimiterLosesNoPermits(t *testing.T) {
-	for seed := range uint64(2) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			locktest.InFakeTime(t, func(w *locktest.World) {
-				const rate = 100000
-				r := &locktest.LockedRand{R: rand.New(rand.NewPCG(seed, 1))}
-				var taken atomic.Int64
-				hook := func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
-					time.Sleep(time.Duration(r.N(2000)) * time.Microsecond)
-					switch r.N(8) {
-					case 0:
-						_, _ = next()
-						return driver.Reply{}, locktest.ErrReplyLost
-					case 1:
-						after := time.Duration(r.N(5000)) * time.Millisecond
-						go func() {
-							time.Sleep(after)
-							_, _ = next()
-						}()
-						return driver.Reply{}, locktest.ErrReplyLost
-					}
-					reply, err := next()
-					time.Sleep(time.Duration(r.N(2000)) * time.Microsecond)
-					return reply, err
-				}
-				w.TakeRate(w.Limiter(rate, time.Hour), 10000) // which Release takes off first
-				taken.Store(10000)
-				var wg sync.WaitGroup
-				for range 3 {
-					l := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: hook}).RateLimiter("api")
-					for range 10 {
-						wg.Go(func() {
-							for range 20 {
-								ctx, cancel := context.WithTimeout(bg, time.Duration(r.N(30))*time.Millisecond)
-								n := 1 + r.N(9)
-								if l.Acquire(ctx, n) == nil {
-									taken.Add(int64(n))
-									if r.N(4) == 0 && l.Release(bg, 1) == nil {
-										taken.Add(-1)
-									}
-								}
-								cancel()
+	locktest.WithSeeds(t, 2, func(w *locktest.World, seed uint64) {
+		const rate = 100000
+		r := &locktest.LockedRand{R: rand.New(rand.NewPCG(seed, 1))}
+		var taken atomic.Int64
+		hook := func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			time.Sleep(time.Duration(r.N(2000)) * time.Microsecond)
+			switch r.N(8) {
+			case 0:
+				_, _ = next()
+				return driver.Reply{}, locktest.ErrReplyLost
+			case 1:
+				after := time.Duration(r.N(5000)) * time.Millisecond
+				go func() {
+					time.Sleep(after)
+					_, _ = next()
+				}()
+				return driver.Reply{}, locktest.ErrReplyLost
+			}
+			reply, err := next()
+			time.Sleep(time.Duration(r.N(2000)) * time.Microsecond)
+			return reply, err
+		}
+		w.TakeRate(w.Limiter(rate, time.Hour), 10000) // which Release takes off first
+		taken.Store(10000)
+		var wg sync.WaitGroup
+		for range 3 {
+			l := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: hook}).RateLimiter("api")
+			for range 10 {
+				wg.Go(func() {
+					for range 20 {
+						ctx, cancel := context.WithTimeout(bg, time.Duration(r.N(30))*time.Millisecond)
+						n := 1 + r.N(9)
+						if l.Acquire(ctx, n) == nil {
+							taken.Add(int64(n))
+							if r.N(4) == 0 && l.Release(bg, 1) == nil {
+								taken.Add(-1)
 							}
-						})
+						}
+						cancel()
 					}
-				}
-				wg.Wait()
-				time.Sleep(time.Minute)
-				l := w.Client(redlatch.Config{}).RateLimiter("api")
-				if taken.Load() < 10500 {
-					t.Fatalf("only %d were taken", taken.Load())
-				}
-				wantAvailable(w, l, rate-int(taken.Load()))
-				w.Server.Del("{api}:value") // and the records say the same
-				wantAvailable(w, l, rate-int(taken.Load()))
-			})
-		})
-	}
+				})
+			}
+		}
+		wg.Wait()
+		time.Sleep(time.Minute)
+		l := w.Client(redlatch.Config{}).RateLimiter("api")
+		if taken.Load() < 10500 {
+			t.Fatalf("only %d were taken", taken.Load())
+		}
+		wantAvailable(w, l, rate-int(taken.Load()))
+		w.Server.Del("{api}:value") // and the records say the same
+		wantAvailable(w, l, rate-int(taken.Load()))
+	})
 }

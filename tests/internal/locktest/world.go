@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -64,6 +65,16 @@ func NewWorld(t *testing.T) *World {
 func InFakeTime(t *testing.T, f func(w *World)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { f(NewWorld(t)) })
+}
+
+// WithSeeds runs f in fake time, once with each seed below n.
+func WithSeeds(t *testing.T, n uint64, f func(w *World, seed uint64)) {
+	t.Helper()
+	for seed := range n {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			InFakeTime(t, func(w *World) { f(w, seed) })
+		})
+	}
 }
 
 // Client returns a client of its own connection pool, as another process has.
