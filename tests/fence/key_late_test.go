@@ -1,7 +1,6 @@
 package fence_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -14,30 +13,22 @@ import (
 	"github.com/redlatch/redlatch/fence"
 	"github.com/redlatch/redlatch/internal/randtest"
 	"github.com/redlatch/redlatch/redlatchtest"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// A post is a driver whose requests can be held back, to arrive at any time, and
-// any number of times.
+// A post holds back the requests of a tap, to arrive at any time, and any number of
+// times.
 type post struct {
-	driver.Redis
-
 	hold bool
-	held []request
+	held []func() (driver.Reply, error)
 }
 
-type request struct {
-	script     *driver.Script
-	keys, args []string
-}
-
-var errHeld = &driver.RunError{Err: errors.New("held back")}
-
-func (p *post) Run(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
+func (p *post) hook(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 	if p.hold {
-		p.held = append(p.held, request{s, keys, args})
-		return driver.Reply{}, errHeld
+		p.held = append(p.held, next)
+		return driver.Reply{}, locktest.ErrReplyLost
 	}
-	return p.Redis.Run(ctx, s, keys, args)
+	return next()
 }
 
 // Whatever arrives late, or twice: the key is as if those calls that were not
@@ -50,9 +41,9 @@ func TestKeyWithLateRequests(t *testing.T) {
 	n := 0
 	randtest.Run(t, func(t *testing.T, r *randtest.Rand) {
 		n++
-		p := &post{Redis: server}
+		p := &post{}
 		name := "state:" + strconv.Itoa(n)
-		k, err := fence.NewKey(p, name)
+		k, err := fence.NewKey(&locktest.Tap{Redis: server, Hook: p.hook}, name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +101,7 @@ func TestKeyWithLateRequests(t *testing.T) {
 					w.value = fmt.Sprint("call ", call+1)
 					do = func() error { return k.Set(bg, token, w.value, 0) }
 				}
-				if err := do(); !errors.Is(err, errHeld) {
+				if err := do(); !errors.Is(err, locktest.ErrReplyLost) {
 					t.Fatalf("the driver's error was lost: %v", err)
 				}
 				p.hold = false
@@ -121,7 +112,7 @@ func TestKeyWithLateRequests(t *testing.T) {
 				}
 				i := r.IntN(len(heldFor))
 				w, late := heldFor[i], p.held[i]
-				reply, err := server.Run(bg, late.script, late.keys, late.args)
+				reply, err := late()
 				switch {
 				case err != nil:
 					t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/redlatchtest"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 func newKey(tb testing.TB, r driver.Redis, name string, options ...fence.KeyOption) *fence.Key {
@@ -267,24 +268,14 @@ func TestKeyContext(t *testing.T) {
 	})
 }
 
-// A contextual driver looks at the contexts that it gets.
-type contextual struct {
-	driver.Redis
-
-	t *testing.T
-}
-
 type contextKey struct{}
 
-func (c contextual) Run(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
-	if ctx.Done() != nil || ctx.Value(contextKey{}) != "kept" {
-		c.t.Errorf("%s was run with a context that can end (%v) or has lost its values", s.Name(), ctx.Done() != nil)
-	}
-	return c.Redis.Run(ctx, s, keys, args)
-}
-
 func TestKeyKeepsContextsFromDrivers(t *testing.T) {
-	k := newKey(t, contextual{redlatchtest.NewServer(t).Redis(), t}, "state")
+	k := newKey(t, &locktest.Tap{Redis: redlatchtest.NewServer(t).Redis(), Seen: func(ctx context.Context) {
+		if ctx.Done() != nil || ctx.Value(contextKey{}) != "kept" {
+			t.Errorf("a script was run with a context that can end (%v) or has lost its values", ctx.Done() != nil)
+		}
+	}}, "state")
 	values := context.WithValue(bg, contextKey{}, "kept")
 	ending, cancel := context.WithCancel(values)
 	defer cancel()

@@ -14,17 +14,6 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// subscribesSlowly is a driver that does something before it subscribes.
-type subscribesSlowly struct {
-	driver.Redis
-	before func(channel string)
-}
-
-func (d *subscribesSlowly) Subscribe(ch string, sharded bool, h func(driver.Notice)) func() {
-	d.before(ch)
-	return d.Redis.Subscribe(ch, sharded, h)
-}
-
 // redisson #5761, #1763, #763: a release between the first try and the
 // subscription was missed, and the waiter slept on beside a free lock.
 func TestAReleaseBeforeTheSubscriptionIsNotMissed(t *testing.T) {
@@ -32,13 +21,12 @@ func TestAReleaseBeforeTheSubscriptionIsNotMissed(t *testing.T) {
 		other := w.Client(redlatch.Config{})
 		h := w.Acquire(bg, other.Lock("orders"))
 		var once sync.Once
-		d := &subscribesSlowly{before: func(channel string) {
+		d := &locktest.Tap{Subscribed: func(channel string, _ bool) {
 			if channel == "redisson_lock__channel:{orders}" {
 				once.Do(func() { w.Release(h) })
 			}
 		}}
-		d.Redis = w.Driver()
-		c := w.ClientWith(d, redlatch.Config{})
+		c := w.Tapped(redlatch.Config{}, d)
 		start := time.Now()
 		next := w.Acquire(bg, c.Lock("orders"))
 		if d := time.Since(start); d > 10*time.Millisecond {

@@ -15,20 +15,25 @@ import (
 // A Tap sits between a client and its driver and can hold back, repeat or lose
 // what a script answers.
 type Tap struct {
-	driver.Redis
-	Timeout    time.Duration
-	Hook       func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error)
-	Keyed      func(s string, keys, args []string, next func() (driver.Reply, error)) (driver.Reply, error)
-	Cluster    bool
-	Subscribed func(channel string, sharded bool)
-	Deaf       bool          // no message arrives
-	Late       time.Duration // how long each message about a lock is under way
-	Subs       atomic.Int64
-	Seen       func(context.Context)
-	scripts    sync.Map
-	Off        atomic.Bool
-	mu         sync.Mutex
-	breaks     []func(string)
+	driver.Redis // the driver
+
+	// Hook decides what becomes of a request: next executes it. Keyed is one that sees the keys, too.
+	Hook  func(script string, args []string, next func() (driver.Reply, error)) (driver.Reply, error)
+	Keyed func(script string, keys, args []string, next func() (driver.Reply, error)) (driver.Reply, error)
+	Off   atomic.Bool           // Hook is not asked
+	Seen  func(context.Context) // sees the context of each request
+
+	Subscribed func(channel string, sharded bool) // is told before a subscription begins
+	Subs       atomic.Int64                       // how many there are
+	Deaf       bool                               // no message arrives
+	Late       time.Duration                      // how long each message about a lock is under way
+
+	Timeout time.Duration // the driver's, if it is not what it says
+	Cluster bool          // it says so
+
+	scripts sync.Map // what Again needs, by name
+	mu      sync.Mutex
+	breaks  []func(string)
 }
 
 // Run lets the hooks decide what becomes of a request.
@@ -93,12 +98,13 @@ func (d *Tap) OnBreak(f func(string)) func() {
 
 // Tapped returns a client with the tap between it and its driver.
 func (w *World) Tapped(cfg redlatch.Config, d *Tap) *redlatch.Client {
+	w.Helper()
 	d.Redis = w.Driver()
 	c, err := redlatch.New(d, cfg)
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.Cleanup(func() { _ = c.Close() })
+	w.Cleanup(func() { _ = c.Close() }) // an error is what the test may be about
 	return c
 }
 
