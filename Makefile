@@ -12,6 +12,7 @@ export GOWORK := off
 
 CI ?=
 ARGS ?=
+VERSION ?=
 
 # The modules that users import or install, each after those that it requires: they are tested, build for every system in
 # SYSTEMS, and are released.
@@ -20,7 +21,7 @@ MODULES := $(PUBLISHED) tests
 SYSTEMS := linux darwin windows
 
 # These packages have a target, or a line, of their own; and these take minutes.
-APART := /tests/(interop|scale|search)(/|$$)
+APART := /tests/(interop|release|scale|search)(/|$$)
 LONG := /tests/(faults|topologies)(/|$$)
 
 # A continuous build believes no earlier result.
@@ -58,6 +59,7 @@ stories: servers ## All that make test does and the long stories, with the race 
 	done
 	@# With the oldest go-redis that a program may have; the tests module has the newest.
 	@$(GOTEST) tests -race $(FLAGS) -modfile=goredis/minimum.mod ./goredis
+	@$(GOTEST) tests -count=1 -timeout 15m ./release
 	@# What the race detector costs is not the library's: neither memory nor the time of 100,000 holds.
 	@$(GOTEST) tests $(FRESH) -run Allocates ./rueidis ./valkeygo
 	@$(GOTEST) tests $(FLAGS) -timeout 10m ./scale
@@ -76,7 +78,7 @@ bench: servers ## Measure, beside plain Redis and other libraries. Options: make
 	@cd tests && go run ./bench $(ARGS)
 
 .PHONY: lint
-lint: format cross .tools/golangci-lint ## Check formatting, vet for every system, and lint.
+lint: format cross tidy .tools/golangci-lint ## Check formatting and go.mod files, vet for every system, and lint.
 	@for module in $(MODULES); do \
 		echo "lint $$module"; \
 		(cd $$module && "$(CURDIR)/.tools/golangci-lint" run ./...) || exit 1; \
@@ -89,6 +91,11 @@ cross: ## Build and vet the library and the CLI for Linux, macOS and Windows.
 		(export GOOS=$$system CGO_ENABLED=0 && cd $$module && go build ./... && go vet ./...) || exit 1; \
 	done; done
 
+.PHONY: tidy
+tidy:
+	@for module in $(MODULES); do (cd $$module && go mod tidy -diff) || { echo "not tidy: go.mod of $$module"; exit 1; }; done
+	@scripts/releasable.sh
+
 .PHONY: format
 format: .tools/gofumpt
 	@bad=$$(.tools/gofumpt -l .); \
@@ -97,6 +104,10 @@ format: .tools/gofumpt
 .PHONY: fmt
 fmt: .tools/gofumpt ## Format all Go files.
 	@.tools/gofumpt -w .
+
+.PHONY: release
+release: ## Commit and tag a release of HEAD, beside main: make release VERSION=v1.2.3. Pushes nothing.
+	@scripts/release.sh "$(VERSION)" $(PUBLISHED)
 
 .PHONY: servers
 servers: ## Put redis-server and valkey-server into .servers/bin, unless they are there; and Redis 6.2, where there is pip.

@@ -14,7 +14,7 @@ lines() {
 	while :; do
 		if IFS= read -r $limit line; then
 			line=$part$line part=
-			[[ $line == *'[no test files]' || $line == 'go: downloading '* ]] || printf '%s\n' "$line"
+			[[ $line == *'[no test files]' || $line == *'[no tests to run]' || $line == 'go: downloading '* ]] || printf '%s\n' "$line"
 		elif [ $? -gt 128 ]; then
 			part+=$line
 			printf '... %s: still at it after %d s\n' "$module" $((SECONDS - begin))

@@ -114,7 +114,7 @@ func TestModulesAreListed(t *testing.T) {
 	}
 	for i, dir := range published {
 		for _, rule := range mayRequire[dir] {
-			if dir != "." && slices.Contains(published[i:], rule) {
+			if slices.Contains(published[i:], rule) {
 				t.Errorf("the Makefile publishes %s before %s, which it requires", dir, rule)
 			}
 		}

@@ -10,7 +10,9 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	_ "github.com/redlatch/redlatch/fence" // go test sees a change of a script only as one of a package
 	"github.com/redlatch/redlatch/internal/leaktest"
+	_ "github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/script"
 )
 

@@ -1,0 +1,329 @@
+// Package release makes a release of the working tree for a remote repository in a folder, and uses it as its users do.
+package release
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redlatch/redlatch/internal/leaktest"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+const (
+	top     = "../.." // the folder of the root package, seen from here
+	ours    = "github.com/redlatch/redlatch"
+	version = "v0.0.1-try" // of the release that only these tests see
+)
+
+// A folder is a place where commands are run.
+type folder struct {
+	*testing.T
+
+	dir string
+	env []string
+}
+
+// try runs a command, and returns what it printed.
+func (f folder) try(name string, args ...string) (string, error) {
+	f.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir, cmd.Env = f.dir, append(cmd.Environ(), f.env...)
+	var out, all bytes.Buffer
+	cmd.Stdout = &out
+	cmd.Stderr = &all
+	err := cmd.Run()
+	if err != nil {
+		err = fmt.Errorf("%s %s: %w\n%s%s", name, strings.Join(args, " "), err, out.String(), all.String())
+	}
+	return out.String(), err
+}
+
+// run is try of what has to succeed.
+func (f folder) run(name string, args ...string) string {
+	f.Helper()
+	out, err := f.try(name, args...)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return out
+}
+
+func (f folder) write(name, text string) {
+	f.Helper()
+	if err := os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o600); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// A repository has the working tree as its only commit, and a remote repository.
+func repository(t *testing.T) (repo folder, remote string) {
+	t.Helper()
+	// What make or git has told the process of this test is not for those of others.
+	for _, name := range []string{"MAKEFLAGS", "MAKELEVEL", "MFLAGS", "GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"} {
+		t.Setenv(name, "")
+		_ = os.Unsetenv(name)
+	}
+	repo = folder{t, t.TempDir(), []string{"GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_NOSYSTEM=1"}}
+	for name := range strings.SplitSeq(folder{t, top, nil}.run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"), "\x00") {
+		copyFile(t, filepath.Join(top, name), filepath.Join(repo.dir, name))
+	}
+	remote = filepath.Join(t.TempDir(), "redlatch.git")
+	repo.run("git", "init", "--quiet", "--initial-branch=main")
+	repo.run("git", "config", "user.name", "tester")
+	repo.run("git", "config", "user.email", "tester@example.com")
+	repo.run("git", "add", "--all")
+	repo.run("git", "commit", "--quiet", "--message=the working tree")
+	repo.run("git", "init", "--quiet", "--bare", remote)
+	repo.run("git", "remote", "add", "origin", remote)
+	repo.run("git", "push", "--quiet", "origin", "main")
+	return repo, remote
+}
+
+// copyFile copies what is a file, and not, say, deleted but not committed yet.
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	info, err := os.Lstat(from)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+		return
+	}
+	text, err := os.ReadFile(from)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(to), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(to, text, info.Mode().Perm())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// users returns the environment of somebody who has nothing of ours and finds it at the remote. What others publish is
+// taken from this machine's module cache, as far as it is there.
+func users(t *testing.T, remote string) []string {
+	t.Helper()
+	here := folder{t, top, nil}
+	goenv := func(name string) string { return strings.TrimSpace(here.run("go", "env", name)) }
+	return []string{
+		"GOWORK=off", "GO111MODULE=on", "GOSUMDB=off", "GONOPROXY=" + ours,
+		"GOMODCACHE=" + t.TempDir(),
+		"GOPROXY=file://" + filepath.ToSlash(goenv("GOMODCACHE")) + "/cache/download," + goenv("GOPROXY"),
+		"GOFLAGS=" + goenv("GOFLAGS") + " -modcacherw -trimpath", // the build cache knows no folders then
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=url.file://" + filepath.ToSlash(remote) + ".insteadOf", "GIT_CONFIG_VALUE_0=https://" + ours,
+	}
+}
+
+func TestRelease(t *testing.T) {
+	repo, remote := repository(t)
+	said := strings.Split(strings.TrimSpace(repo.run("make", "--no-print-directory", "release", "VERSION="+version)), "\n")
+	if got := repo.run("git", "status", "--porcelain") + repo.run("git", "diff", "HEAD", "origin/main"); got != "" {
+		t.Errorf("the release has changed the working tree or its branch:\n%s", got)
+	}
+	push := strings.Fields(said[len(said)-1])
+	if push[0] != "git" {
+		t.Fatalf("release.sh does not say how to push, but %q", said)
+	}
+	repo.run(push[0], push[1:]...)
+
+	env := users(t, remote)
+	t.Run("command", func(t *testing.T) { installs(t, env) })
+	modules := 0
+	for tag := range strings.FieldsSeq(repo.run("git", "tag")) {
+		dir := strings.TrimSuffix(strings.TrimSuffix(tag, version), "/")
+		if dir == "cmd/redlatch" {
+			continue
+		}
+		modules++
+		t.Run("module "+tag, func(t *testing.T) { imports(t, env, dir) })
+	}
+	if modules != len(programs) {
+		t.Errorf("%d modules are released, and there are programs for %d", modules, len(programs))
+	}
+	t.Run("refused", func(t *testing.T) {
+		repo.T = t
+		refuses(repo)
+	})
+}
+
+// installs has a user without a checkout install the command and run it.
+func installs(t *testing.T, env []string) {
+	t.Helper()
+	user := folder{t, t.TempDir(), env}
+	user.env = append(slices.Clip(env), "GOBIN="+user.dir)
+	user.run("go", "install", ours+"/cmd/redlatch@"+version)
+	command := filepath.Join(user.dir, "redlatch")
+	if got := user.run(command, "version"); !strings.Contains(got, version) {
+		t.Errorf("redlatch version says %q", got)
+	}
+	if got := user.run(command, "--help"); !strings.Contains(got, "demo") {
+		t.Errorf("redlatch --help says %q", got)
+	}
+	user.run(command, "demo", "--plain", "--for", "2s")
+}
+
+// programs are those of users of a module each: tests, because some of the modules are for tests.
+var programs = map[string]struct {
+	library string // of others; only what it requires itself may come along
+	body    string
+	imports string
+}{
+	"": {"", `
+	if _, err := redlatch.New(nil, redlatch.Config{}); err == nil {
+		t.Fatal()
+	}`, `"github.com/redlatch/redlatch"`},
+	"goredis": {"github.com/redis/go-redis/v9", `
+	rdb := redis.NewClient(&redis.Options{Addr: "localhost:1"})
+	defer rdb.Close()
+	client, err := redlatch.New(goredis.Use(rdb), redlatch.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Close()`, `"github.com/redis/go-redis/v9"; "github.com/redlatch/redlatch"; "github.com/redlatch/redlatch/goredis"`},
+	"rueidis": {"github.com/redis/rueidis", `
+	if _, err := rueidis.New(client.ClientOption{}); err == nil {
+		t.Fatal()
+	}`, `client "github.com/redis/rueidis"; "github.com/redlatch/redlatch/rueidis"`},
+	"valkeygo": {"github.com/valkey-io/valkey-go", `
+	if _, err := valkeygo.New(valkey.ClientOption{}); err == nil {
+		t.Fatal()
+	}`, `"github.com/redlatch/redlatch/valkeygo"; "github.com/valkey-io/valkey-go"`},
+	"connect": {"", `
+	if _, err := connect.Parse("redis://localhost"); err != nil {
+		t.Fatal(err)
+	}`, `"github.com/redlatch/redlatch/connect"`},
+	"redlatchtest": {"", `
+	hold, err := redlatchtest.NewClient(t, redlatch.Config{}).Lock("job").Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	redlatchtest.Lose(hold)`, `"github.com/redlatch/redlatch"; "github.com/redlatch/redlatch/redlatchtest"`},
+	"drivertest": {"github.com/alicebob/miniredis/v2", `
+	_ = drivertest.Config{New: nil}
+	_ = drivertest.Run`, `"github.com/redlatch/redlatch/drivertest"`},
+}
+
+// imports has a user get a module, and nothing that it does not need.
+func imports(t *testing.T, env []string, dir string) {
+	t.Helper()
+	program, ok := programs[dir]
+	if !ok {
+		t.Fatal("there is no program for it")
+	}
+	user := folder{t, t.TempDir(), env}
+	user.run("go", "mod", "init", "example.com/user")
+	module := strings.TrimSuffix(ours+"/"+dir, "/")
+	user.run("go", "get", module+"@"+version)
+	user.write("user_test.go", "package user\n\nimport (\n\"testing\"; "+program.imports+"\n)\n\nfunc Test(t *testing.T) {"+program.body+"\n}\n")
+	user.run("go", "test", "-mod=mod", "./...")
+
+	required := user.run("go", "list", "-m", "all")
+	for line := range strings.Lines(required) {
+		if path, v, _ := strings.Cut(strings.TrimSpace(line), " "); (path == ours || strings.HasPrefix(path, ours+"/")) && v != version {
+			t.Errorf("with %s comes %s %s", module, path, v)
+		}
+	}
+	if dir != "" && program.library == "" {
+		return // it brings several
+	}
+	want := []string{"example.com/user", ours}
+	if dir != "" {
+		// What the library of others brings, at the version that our module requires.
+		at := user.run("go", "list", "-m", "-f", "{{.Path}}@{{.Version}}", program.library)
+		other := folder{t, t.TempDir(), env}
+		other.run("go", "mod", "init", "example.com/user")
+		other.run("go", "get", strings.TrimSpace(at))
+		want = append(paths(other.run("go", "list", "-m", "all")), ours, module)
+	}
+	if got := paths(required); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
+		t.Errorf("with %s come\n%q, want\n%q", module, got, want)
+	}
+}
+
+// paths returns the modules of go list -m all, without their versions, in order.
+func paths(list string) (all []string) {
+	for line := range strings.Lines(list) {
+		path, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		all = append(all, path)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// refuses has someone release what must not be.
+func refuses(repo folder) {
+	repo.Helper()
+	want := func(pattern, name string, args ...string) {
+		repo.Helper()
+		if _, err := repo.try(name, args...); err == nil || !regexp.MustCompile(pattern).MatchString(err.Error()) {
+			repo.Errorf("%s %q: %v; want a refusal: %s", name, args, err, pattern)
+		}
+	}
+	repo.run("scripts/releasable.sh")
+	want("there is a tag "+version, "make", "release", "VERSION="+version)
+	want("usage", "make", "release")
+
+	// Tags by hand, on a commit that has what this checkout needs.
+	repo.run("git", "tag", "goredis/v0.0.2")
+	want(`goredis/v0.0.2 must not be published:\n  it replaces modules\n  it requires `+ours+` v0.0.0`, "scripts/releasable.sh")
+	repo.run("git", "tag", "--delete", "goredis/v0.0.2")
+	repo.run("go", "mod", "edit", "-dropreplace="+ours, "goredis/go.mod")
+	repo.run("git", "commit", "--quiet", "--all", "--message=requires what is not published")
+	repo.run("git", "tag", "goredis/v0.0.3")
+	want(`goredis/v0.0.3 must not be published:\n  it requires `+ours+` v0.0.0`, "scripts/releasable.sh", "goredis/v0.0.3")
+	repo.run("git", "tag", "--delete", "goredis/v0.0.3")
+
+	// A replacement that release.sh does not take out.
+	repo.run("go", "mod", "edit", "-replace=github.com/redis/go-redis/v9=../fork", "goredis/go.mod")
+	want("not committed", "make", "release", "VERSION=v0.0.4")
+	repo.run("git", "reset", "--quiet", "--hard", "HEAD^")
+	repo.run("go", "mod", "edit", "-replace=example.com/unused=../fork", "goredis/go.mod")
+	repo.run("git", "commit", "--quiet", "--all", "--message=a fork")
+	want(`goredis/v0.0.4 must not be published:\n  it replaces modules`, "make", "release", "VERSION=v0.0.4")
+	if got := repo.run("git", "tag", "--list", "*v0.0.4"); got != "" {
+		repo.Errorf("it was refused, and there are the tags %s", got)
+	}
+	repo.run("git", "reset", "--quiet", "--hard", "HEAD^")
+	repo.run("go", "mod", "edit", "-require=example.com/library@v1.0.0", "go.mod")
+	repo.run("git", "commit", "--quiet", "--all", "--message=a requirement")
+	repo.run("git", "tag", "v0.0.5")
+	want(`v0.0.5 must not be published:\n  the root module requires example.com/library`, "scripts/releasable.sh", "v0.0.5")
+}
+
+// What README shows first works in a clone.
+func TestReadmeCommands(t *testing.T) {
+	_, remote := repository(t)
+	clone := folder{t, filepath.Join(t.TempDir(), "redlatch"), []string{"GOWORK="}}
+	folder{t, top, nil}.run("git", "clone", "--quiet", "--branch=main", remote, clone.dir)
+	text, err := os.ReadFile(filepath.Join(clone.dir, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"go run ./cmd/redlatch demo", "make test"} {
+		if !bytes.Contains(text, []byte("\n"+command+" ")) {
+			t.Errorf("README does not show %q any more", command)
+		}
+	}
+	clone.run("go", "run", "./cmd/redlatch", "demo", "--plain", "--for", "2s")
+
+	// All of make test takes minutes; here is one package of the many, those that do not begin with lua being left out.
+	if servers, err := filepath.Abs(filepath.Join(top, ".servers")); err != nil {
+		t.Fatal(err)
+	} else if _, err := os.Stat(servers); err == nil {
+		if err := os.Symlink(servers, filepath.Join(clone.dir, ".servers")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := clone.run("make", "test", "PUBLISHED=rueidis", "LONG=/tests/([^l]|l[^u])"); !regexp.MustCompile(`(?m)^ok\s+\S+/tests/lua\s`).MatchString(got) {
+		t.Errorf("make test says\n%s", got)
+	}
+}
