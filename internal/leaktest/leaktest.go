@@ -35,12 +35,12 @@ func Run(run func() int, functions ...string) (code int) {
 
 // Check fails a test that leaves a goroutine. What the test cleans up later, it may leave until then. No other test may
 // run beside it.
-func Check(t testing.TB, functions ...string) {
-	t.Helper()
+func Check(tb testing.TB, functions ...string) {
+	tb.Helper()
 	before := running()
-	t.Cleanup(func() {
-		if left := leftSince(before, limit, functions); left != "" && !t.Failed() {
-			t.Error(text(left))
+	tb.Cleanup(func() {
+		if left := leftSince(before, limit, functions); left != "" && !tb.Failed() {
+			tb.Error(text(left))
 		}
 	})
 }
