@@ -24,7 +24,7 @@ var mayImport = map[string][]string{
 	"internal/script":    {"driver"},
 	"internal/lua":       {"internal/script"},
 	"internal/acl":       {"internal/wire"},
-	"internal/gate":      {"internal/script", "internal/wire"},
+	"internal/gate":      {"internal/queue"},
 	"internal/notify":    {"internal/script", "internal/wire"},
 	"internal/renew":     {"internal/script", "internal/wire"},
 	"internal/worker":    {"internal/script", "internal/wire"},
