@@ -16,11 +16,11 @@ func lateRequests() (stories []telling) {
 		k := &everyKind[i]
 		for moment, tell := range map[string]func(*lateStory){
 			"after its retry":            (*lateStory).afterRetry,
-			"later in its tenure":        (*lateStory).laterInTenure,
+			"later in its term":        (*lateStory).laterInTerm,
 			"after the release":          (*lateStory).afterRelease,
 			"met by its own client":      (*lateStory).met,
-			"in the next tenure":         (*lateStory).nextTenure,
-			"in another client's tenure": (*lateStory).foreignTenure,
+			"in the next term":         (*lateStory).nextTerm,
+			"in another client's term": (*lateStory).foreignTerm,
 		} {
 			stories = append(stories, telling{"a late request changes nothing/" + k.name + "/" + moment, func(s *story) {
 				tell(&lateStory{story: s, kind: k})
@@ -96,9 +96,9 @@ func (s *lateStory) afterRetry() {
 
 // The count has changed since, up and down: the late request must not bring
 // back the one that it asked for.
-func (s *lateStory) laterInTenure() {
+func (s *lateStory) laterInTerm() {
 	holds := s.begin()
-	if len(holds) == 0 { // its tenure is over
+	if len(holds) == 0 { // its term is over
 		s.deliver()
 		s.wantFree("after it")
 		return
@@ -151,7 +151,7 @@ func (s *lateStory) met() {
 	s.wantFreeSoon("in the end")
 }
 
-func (s *lateStory) nextTenure() {
+func (s *lateStory) nextTerm() {
 	s.release(s.begin()...)
 	s.write()
 	outer := s.acquire(bg)
@@ -167,7 +167,7 @@ func (s *lateStory) nextTenure() {
 	s.wantFreeSoon("in the end")
 }
 
-func (s *lateStory) foreignTenure() {
+func (s *lateStory) foreignTerm() {
 	s.release(s.begin()...)
 	s.write()
 	h := s.acquireBy(s.other, bg)

@@ -10,7 +10,7 @@ import (
 	"github.com/redlatch/redlatch/internal/faultnet"
 )
 
-// Whoever's release comes last ends the tenure, and nobody gets an error for
+// Whoever's release comes last ends the term, and nobody gets an error for
 // having been released at the same time.
 func (s *story) holdsOfOneNestReleasedAtOnce() {
 	for range 100 {
