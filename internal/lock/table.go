@@ -13,7 +13,7 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// A entry is what the callers of this client that want one lock share: the gate
+// An entry is what the callers of this client that want one lock share: the gate
 // that lines them up, the subscription that wakes the first of them, and what
 // the process owes to others. It exists while there is such a caller, or it owes
 // something.
@@ -37,7 +37,7 @@ type entry struct {
 	writers int          // how many are in line to write
 }
 
-// A entryKey tells entries apart. A name may be a lock's and, by mistake, a
+// An entryKey tells entries apart. A name may be a lock's and, by mistake, a
 // read-write lock's: those share nothing here.
 type entryKey struct {
 	name, space string

@@ -22,14 +22,14 @@ type Users struct {
 
 func (u *Users) users() *Users { return u }
 
-// Get returns what there is by that key, or makes it. The caller is a user of it until it
+// Get returns what there is by that key, or what build makes. The caller is a user of it until it
 // calls Put.
-func (r *Registry[K, V]) Get(key K, make func() V) V {
+func (r *Registry[K, V]) Get(key K, build func() V) V {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	x, ok := r.m[key]
 	if !ok {
-		x = make()
+		x = build()
 		if r.m == nil {
 			r.m = map[K]V{}
 		}

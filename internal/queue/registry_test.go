@@ -33,7 +33,7 @@ func TestARegistryForgetsWhatNobodyUses(t *testing.T) {
 func useARegistry(t *testing.T, seed uint64) {
 	var r Registry[string, *shared]
 	want := map[string]*known{}
-	rnd := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test that can be repeated
+	rnd := rand.New(rand.NewPCG(seed, 0))
 	for step := range 200 {
 		key := string(rune('a' + rnd.IntN(2)))
 		k := want[key]
@@ -49,7 +49,7 @@ func useARegistry(t *testing.T, seed uint64) {
 				t.Fatalf("seed %d, step %d: there is another %s", seed, step, key)
 			}
 		case what == 2:
-			time.Sleep(100*time.Millisecond + rand.N(3*time.Second)) //nolint:gosec // not at the moment that a timer ends
+			time.Sleep(100*time.Millisecond + rand.N(3*time.Second)) // not at the moment that a timer ends
 			synctest.Wait()
 		case k == nil || k.users == 0:
 		case what == 3:
