@@ -5,9 +5,9 @@
 //	           ├─────── leading: asks, pauses, asks ... until it is settled
 //	           └─────── the caller leaves; if it was the leader, another one is
 //
-// An answer is only good for those who came before the question was sent: what
+// An answer is only good for callers that came before the question was sent: what
 // has happened may have been undone before the others came. So callers are in
-// rounds: a question closes the last one, and who comes later begins another.
+// rounds: a question closes the last one, and a caller that comes later begins another.
 package poll
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/redlatch/redlatch/internal/script"
 )
 
-// A poll is what those share that wait for the same thing.
+// A poll is what callers share that wait for the same thing.
 type poll struct {
 	queue.Users
 
@@ -65,7 +65,7 @@ type Question struct {
 // New returns the polls of a client whose requests go to server.
 func New(server *request.Server) *Polls { return &Polls{server: server} }
 
-// joinPause lets those who come together be asked for together.
+// joinPause is how long the leader waits for more callers, to ask for all of them at once.
 const joinPause = 5 * time.Millisecond
 
 // Wait waits until the answer to q ends the waiting. q is the same for all that
@@ -122,7 +122,7 @@ func (w *poll) ask(ctx context.Context, until time.Time, r *round, q Question) e
 		switch {
 		case err == nil:
 			over, err = q.Read(reply)
-		case o.Left: // which is nobody else's concern
+		case o.Left: // only this caller's context has ended
 			return err
 		}
 		if over || err != nil {
