@@ -159,19 +159,10 @@ func testAckedReplyLost(e *env) {
 }
 
 func testAckedFallbackReplyLost(e *env) {
-	counter, key := e.counter()
-	e.recovers(e.script("return 1"))
-	e.proxy.Record(true)
-	e.proxy.SetRule(faultnet.First(func(r faultnet.Request) bool {
-		return r.Args[0] == "EVAL" && r.Script() == counter.SHA()
-	}, faultnet.DropReply))
-	_, err := e.runAcked(e.r, counter, []string{key}, nil)
-	e.failed(err, driver.Unknown, "")
-	e.recovers(e.script("return 1"))
-	if n := e.executed(key); n != "1" {
-		e.Errorf("the script was executed %s times, want 1", n)
-	}
-	e.haveSent(counter, 1, 1)
+	e.fallbackReplyLost(func(s *driver.Script, keys []string) error {
+		_, err := e.runAcked(e.r, s, keys, nil)
+		return err
+	})
 }
 
 func testAckedRequestLate(e *env) {

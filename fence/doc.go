@@ -9,24 +9,25 @@
 //
 // # What is not promised
 //
-//   - A guard guards only against those who go through it. One writer that does
-//     not, and the resource is as unprotected as before. The same is true of a
-//     holder without a token: the guards refuse token 0 with [ErrUnfenced].
-//   - A stale holder is refused from the moment on at which its successor has
-//     shown its token, not from the moment at which it lost the lock. A holder
-//     that reads what it is going to change must therefore show its token first
-//     (Check, or Get): else a late write of its predecessor can come between.
-//   - Two holders can have the same token if Redis forgets that it gave one: by a
-//     failover to a replica that did not have the acquisition yet, a restart from
-//     an older file, an eviction of the counter, or DEL. The guards take them for
-//     one holder. If Redis forgets more than one, new holders are refused until
-//     the count has passed the highest token shown. That is an outage, not a
-//     corruption, and acquiring the lock again and again ends it.
-//   - A [Key] on the server that also has the lock forgets together with it.
-//   - A guard orders holders. What one holder does at the same time in several
-//     goroutines is that holder's business.
-//   - Tokens of different locks have nothing to do with one another. One resource
-//     is guarded by one lock.
+//   - A guard guards only against writers that go through it. If one writer does
+//     not, the resource is as unprotected as before. A holder without a token
+//     cannot go through a guard: the guards refuse token 0 with [ErrUnfenced].
+//   - A guard refuses a stale holder after the next holder has shown its token,
+//     not after the stale one has lost the lock. A holder that reads what it is
+//     going to change must therefore show its token first, with Check or Get.
+//     Otherwise a late write of the holder before it can come between.
+//   - Two holders can have the same token if Redis forgets that it gave one. It
+//     does so by a failover to a replica that did not have the acquisition yet, a
+//     restart from an older file, an eviction of the counter, or DEL. The guards
+//     take the two for one holder. If Redis forgets more than one token, the
+//     guards refuse new holders until the count has passed the highest token
+//     shown. That is an outage, not a corruption. Each acquisition of the lock
+//     counts on, so the outage ends.
+//   - A [Key] on the server that also has the lock forgets when the lock is forgotten.
+//   - A guard orders holders. It does not order what one holder does at the same
+//     time in several goroutines.
+//   - Tokens of different locks cannot be compared. Guard one resource with one
+//     lock.
 //
 // # The rule
 //

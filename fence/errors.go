@@ -6,13 +6,13 @@ import (
 )
 
 var (
-	// ErrStale: a higher token has been shown for the resource, so whoever came
-	// with this one no longer has the lock. Nothing was changed. Every error with
-	// this state is also a *StaleError.
+	// ErrStale: a higher token has been shown for the resource, so the holder with
+	// this one no longer has the lock. Nothing was changed. Every error that is
+	// ErrStale is also a *StaleError.
 	ErrStale = errors.New("fence: stale token")
 
 	// ErrUnfenced: the token is not above 0. Hold.Token returns 0 for a hold that
-	// was acquired without one. Nothing was changed, and nobody was asked.
+	// was acquired without one. Nothing was changed, and no request was sent.
 	ErrUnfenced = errors.New("fence: no fencing token: acquire the lock with FencedLock, or with the option Fenced")
 )
 

@@ -3,8 +3,8 @@ package fence
 import "sync"
 
 // A Guard guards anything inside this process: it remembers the highest token
-// that it was shown. It forgets that when the process ends; to go on with what
-// was stored elsewhere, Check the stored token first.
+// that it was shown. It forgets the token when the process ends. If you have stored
+// the token elsewhere, Check it first in the next process.
 //
 // The zero Guard has been shown nothing. It is safe for concurrent use, and must
 // not be copied after its first use.
@@ -13,17 +13,17 @@ type Guard struct {
 	highest int64
 }
 
-// Check shows a token. It returns a *StaleError if a higher one has been shown,
-// ErrUnfenced if it is no token, and else nil: then lower ones are refused from
-// now on. What the caller does after Check is not guarded, since a higher token
-// may be shown meanwhile: that is what Do is for.
+// Check shows a token. It returns nil if the token is accepted: the guard refuses
+// lower tokens from now on. It returns a *StaleError if a higher token has been
+// shown, and ErrUnfenced if token is none. What the caller does after Check is not
+// guarded, because a higher token may be shown meanwhile. Use Do for that.
 func (g *Guard) Check(token int64) error {
 	return g.Do(token, func() error { return nil })
 }
 
-// Do shows a token as Check does and, if it is accepted, calls f. Until f has
-// returned no other token is accepted or refused: all other calls wait, so f must
-// not use the guard. Do returns f's error as it is; the token remains shown.
+// Do shows a token as Check does and, if it is accepted, calls f. All other calls of
+// the guard wait until f has returned, so f must not use the guard. Do returns f's
+// error as it is; the token remains shown.
 func (g *Guard) Do(token int64, f func() error) error {
 	if err := check(token); err != nil {
 		return err
@@ -55,8 +55,8 @@ type Register[T any] struct {
 	value T
 }
 
-// Set replaces the value. It returns a *StaleError if a higher token has been
-// shown and ErrUnfenced if this is none; then the value is unchanged.
+// Set replaces the value. It returns a *StaleError if a higher token has been shown,
+// and ErrUnfenced if token is none. After an error the value is unchanged.
 func (r *Register[T]) Set(token int64, value T) error {
 	return r.guard.Do(token, func() error {
 		r.value = value
@@ -66,8 +66,8 @@ func (r *Register[T]) Set(token int64, value T) error {
 
 // Update replaces the value by what f makes of it, in one step: every other call
 // waits until f has returned, so f must not use the register. If f returns an
-// error, so does Update, and the value is unchanged, as it is if the token is
-// refused; then f is not called.
+// error, Update returns it, and the value is unchanged. If the token is refused,
+// Update does not call f; its errors are then Set's.
 func (r *Register[T]) Update(token int64, f func(T) (T, error)) error {
 	return r.guard.Do(token, func() error {
 		value, err := f(r.value)
@@ -78,8 +78,8 @@ func (r *Register[T]) Update(token int64, f func(T) (T, error)) error {
 	})
 }
 
-// Get shows the token and returns the value: no holder with a lower token can
-// change it any more. Its errors are Set's.
+// Get shows the token and returns the value. No holder with a lower token can
+// change it from now on. Its errors are Set's.
 func (r *Register[T]) Get(token int64) (T, error) {
 	var value T
 	err := r.guard.Do(token, func() error {

@@ -29,19 +29,18 @@ var (
 // value stands under its own name, where anybody can read it with GET. The highest
 // token stands beside it, in the hash redlatch_fence:{key} (in a cluster, in the
 // same slot), for ever or for as long as Remember says. It costs about 150 bytes,
-// and must not be evicted. To do away with both for good, when no holder of old
-// can be alive any more, DEL them.
+// and must not be evicted. To remove both for good, DEL them when no earlier holder
+// can be alive any more.
 //
-// Equal tokens are one holder's, who may write as often as it likes. Its calls of
-// Set and Delete in one process take effect in the order in which they were made:
-// a request that was given up, or whose reply was lost, and that reaches the
-// server after a later call has been executed there, changes nothing. Among
-// several processes that share one token the last request to arrive wins.
+// Equal tokens are those of one holder, which may write as often as it likes. Its calls
+// of Set and Delete in one process take effect in the order in which they were made. A
+// request that reaches the server late, after a later call has been executed there,
+// changes nothing. If several processes share one token, the last request to arrive wins.
 //
-// So a call that failed with any error but ErrStale and ErrUnfenced may be made
-// again. It may have taken effect, and may yet do so until the next Set or Delete
-// of this process with the same token has succeeded, or a higher token has been
-// shown.
+// So you may repeat a call that failed with any error but ErrStale and ErrUnfenced. The
+// call that failed may have taken effect. It may also take effect later, until the next
+// Set or Delete of this process with the same token has succeeded, or a higher token has
+// been shown.
 //
 // A Key is safe for concurrent use. Any number of them may name the same key.
 type Key struct {
@@ -56,18 +55,17 @@ type Key struct {
 type KeyOption struct{ remember time.Duration }
 
 // Remember makes the key forget its highest token when no token has been
-// accepted for d, so that fences do not pile up where keys come and go. A holder
-// or a request that is older than that is then no longer recognised as stale: d
+// accepted for d, so that fences do not pile up where keys come and go. The key
+// then no longer recognises a stale holder or request that is older than d. So d
 // must be longer than the longest time for which a process, a machine or a
-// message may be held up. It is at least an hour. Without Remember nothing is
-// forgotten.
+// message may be held up. It is at least an hour. Without Remember the key forgets
+// nothing.
 func Remember(d time.Duration) KeyOption { return KeyOption{remember: d} }
 
 const minRemember = time.Hour
 
-// NewKey guards the string with this name on the server that r is a driver for.
-// Whatever the lock is called, key must be another name: that one is the lock's
-// own. Nothing is sent.
+// NewKey guards the string with this name on the server that r is a driver for. key
+// must not be the name of the lock, which is the lock's own key. NewKey sends nothing.
 func NewKey(r driver.Redis, key string, options ...KeyOption) (*Key, error) {
 	if r == nil {
 		return nil, errors.New("fence: NewKey: no driver")
@@ -89,8 +87,8 @@ func NewKey(r driver.Redis, key string, options ...KeyOption) (*Key, error) {
 	return k, nil
 }
 
-// A writer is this process, to the fences. Its calls are numbered, which shows
-// those that are late.
+// The fences know this process as one writer. Its calls are numbered, so that a fence
+// recognises a late one.
 var (
 	writer = "writer:" + rand.Text()
 	calls  atomic.Int64
@@ -103,11 +101,11 @@ func nextCall() string { return strconv.FormatInt(calls.Add(1), 10) }
 // ttl (rounded up to a millisecond), or never if ttl is 0. That is one atomic
 // step.
 //
-// It returns a *StaleError if a higher token has been shown and ErrUnfenced if
-// this is none; then nothing was changed. An error of the server or the driver is
+// It returns a *StaleError if a higher token has been shown, and ErrUnfenced if token
+// is none; then nothing was changed. An error of the server or the driver is
 // a *driver.RunError, and redlatch.IsRetryable knows it. If ctx ends first, Set
-// returns its error, and the request goes on. A key that holds anything but a
-// string is not overwritten (WRONGTYPE).
+// returns its error, and the request goes on. Set does not overwrite a key that holds
+// anything but a string (WRONGTYPE).
 func (k *Key) Set(ctx context.Context, token int64, value string, ttl time.Duration) error {
 	if ttl < 0 {
 		return fmt.Errorf("fence: Set of key %q: the ttl is %v; it must be positive, or 0 for ever", k.name, ttl)
@@ -124,8 +122,8 @@ func (k *Key) Delete(ctx context.Context, token int64) error {
 }
 
 // Get shows the token and, if it is accepted, returns the value and whether there
-// is one: no holder with a lower token can change it any more. Its errors are
-// Set's. Readers who do not have the lock use GET.
+// is one. No holder with a lower token can change the value from now on. Its errors
+// are Set's. Readers that do not have the lock use GET.
 func (k *Key) Get(ctx context.Context, token int64) (value string, ok bool, err error) {
 	reply, err := k.run(ctx, getScript, k.both, token)
 	if err != nil || len(reply.List) == 0 || reply.List[0].Kind == driver.ReplyNil {
@@ -134,9 +132,9 @@ func (k *Key) Get(ctx context.Context, token int64) (value string, ok bool, err 
 	return reply.List[0].Str, true, nil
 }
 
-// Check shows the token and does nothing else: lower ones are refused from now
-// on. Its errors are Set's. To guard what Set cannot write, such as a hash, this
-// is not enough: a higher token may be shown between Check and the write.
+// Check shows the token and does nothing else: the key refuses lower tokens from now
+// on. Its errors are Set's. Check is not enough to guard what Set cannot write, such as
+// a hash: a higher token may be shown between Check and the write.
 func (k *Key) Check(ctx context.Context, token int64) error {
 	_, err := k.run(ctx, checkScript, k.keys, token)
 	return err
@@ -168,8 +166,8 @@ func (k *Key) run(ctx context.Context, s *script.Script, keys []string, token in
 	return driver.Reply{}, &StaleError{Token: token, Highest: highest}
 }
 
-// send runs a script, and leaves when ctx ends. Contexts that can end are not for
-// drivers: several of them close a shared connection then.
+// send runs a script, and returns when ctx ends. It gives the driver a context that
+// does not end: several drivers close a shared connection when a context ends.
 func (k *Key) send(ctx context.Context, s *script.Script, keys, args []string) (driver.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Reply{}, fmt.Errorf("not sent: %w", err)

@@ -4,14 +4,10 @@
 -- ARGV token remember_ms writer call value ttl_ms (0 ms: for ever)
 -- returns 1, or the highest token if that is above this one
 local fence, token, remember_ms = KEYS[2], ARGV[1], ARGV[2]
--- include show
-local kind = redis.call('TYPE', KEYS[1]).ok
-if kind ~= 'none' and kind ~= 'string' then
-  return redis.error_reply('WRONGTYPE a ' .. kind .. ' is not overwritten: a lock may be one')
-end
-local highest = show()
-if highest then
-  return highest
+-- include change
+local refusal = refused('overwritten')
+if refusal then
+  return refusal
 end
 if late(ARGV[3], ARGV[4]) then
   return 1

@@ -43,19 +43,19 @@ const (
 //	SELECT fence FROM accounts WHERE id = ? FOR UPDATE   (MySQL)
 //	SELECT fence FROM accounts WHERE id = $1             (Postgres)
 //
-// Rows are inserted with token 0, and a row that is deleted and inserted again
-// has forgotten its token: mark such rows as deleted instead.
+// Rows are inserted with token 0. A row that is deleted and inserted again has
+// forgotten its token, so mark such rows as deleted instead.
 //
 // The names stand in the statements as they are: quote them if they need it, and
 // never take them from input.
 //
-// Equal tokens are one holder's, whose updates take effect in the order in which
-// the database executes them. After an error other than those named at Update the
-// database may have executed the update or not, or may, rarely, do so later, even
-// after the next update with the same token; never after one with a higher. Where
-// a holder does not give up after such an error and that matters, or an update
-// must not be done twice (balance = balance - 10), let set and the row have a
-// version too, or write in a transaction.
+// Equal tokens are those of one holder. Its updates take effect in the order in which
+// the database executes them. After an error other than those named at Update, the
+// database may have executed the update or not. Rarely, it executes the update later,
+// even after the next update with the same token; it never does so after an update with
+// a higher one. If the holder goes on after such an error, or must not update twice
+// (balance = balance - 10), give the row a version and check it in set, or write in a
+// transaction.
 //
 // A Table is a value without state, and safe for concurrent use.
 type Table struct {
@@ -76,12 +76,12 @@ type DB interface {
 // ("balance = ?, owner = ?", or "balance = $1, owner = $2"); like the names, it is
 // part of the program and not input.
 //
-// It returns a *StaleError if a higher token has been shown, ErrUnfenced if this
+// It returns a *StaleError if a higher token has been shown, ErrUnfenced if token
 // is none, and sql.ErrNoRows, wrapped, if there is no such row; then nothing was
 // changed. Errors of the database are wrapped.
 //
 // With a *sql.Tx the row is locked from then on until the transaction ends, so
-// that everything that the transaction does after it is guarded. Roll it back
+// everything that the transaction does after it is guarded. Roll the transaction back
 // after an error. What it did, the token included, counts when it is committed.
 func (t Table) Update(ctx context.Context, db DB, id any, token int64, set string, args ...any) error {
 	if strings.TrimSpace(set) == "" {
@@ -90,15 +90,15 @@ func (t Table) Update(ctx context.Context, db DB, id any, token int64, set strin
 	return t.update(ctx, db, id, token, set+", ", args)
 }
 
-// Check shows the token for one row and changes nothing else: lower ones are
-// refused from now on. Its errors are Update's. At the start of a transaction it
-// guards whatever the transaction does, in any table, if all writers of that do
+// Check shows the token for one row and changes nothing else: the row refuses lower
+// tokens from now on. Its errors are Update's. At the start of a transaction Check
+// guards everything that the transaction does, in any table, if all writers of it do
 // the same.
 func (t Table) Check(ctx context.Context, db DB, id any, token int64) error {
 	return t.update(ctx, db, id, token, "", nil)
 }
 
-// rounds is how often an update is tried that finds no row to update where there
+// rounds is how often Update tries again when it finds no row to update, though there
 // should be one.
 const rounds = 4
 

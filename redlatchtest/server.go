@@ -11,6 +11,7 @@ import (
 	rueidisclient "github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/adapter"
 	"github.com/redlatch/redlatch/internal/pipe"
 	"github.com/redlatch/redlatch/rueidis"
 )
@@ -90,38 +91,16 @@ func (s *Server) holds(name, field string) bool {
 type pretender struct {
 	*rueidis.Driver
 
-	mu   sync.Mutex
-	last int
-	told map[int]func(lane string)
+	pretended adapter.Breaks
 }
 
 // OnBreak implements driver.Redis.
 func (d *pretender) OnBreak(f func(lane string)) (stop func()) {
-	inner := d.Driver.OnBreak(f)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.last++
-	id := d.last
-	if d.told == nil {
-		d.told = make(map[int]func(string))
-	}
-	d.told[id] = f
+	stopReal, stopPretended := d.Driver.OnBreak(f), d.pretended.Register(f)
 	return func() {
-		inner()
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		delete(d.told, id)
+		stopReal()
+		stopPretended()
 	}
 }
 
-func (d *pretender) pretend() {
-	d.mu.Lock()
-	told := make([]func(string), 0, len(d.told))
-	for _, f := range d.told {
-		told = append(told, f)
-	}
-	d.mu.Unlock()
-	for _, f := range told {
-		f(d.Lane(""))
-	}
-}
+func (d *pretender) pretend() { d.pretended.All() }

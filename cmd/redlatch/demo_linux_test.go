@@ -36,12 +36,8 @@ func children(t *testing.T, pid int) []int {
 // The workers do not survive the demo, however it ends.
 func TestDemoWorkersDieWithIt(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	cmd := (&redis{}).command("demo", "--watchdog", "1m")
-	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
-	j := start(t, cmd)
-	records(t, dir, j)
-	workers := children(t, cmd.Process.Pid)
+	j, _, _ := startDemo(t)
+	workers := children(t, j.cmd.Process.Pid)
 	if len(workers) != 4 {
 		t.Fatalf("workers: %v", workers)
 	}
@@ -159,9 +155,7 @@ func TestDemoWhoseTerminalIsClosed(t *testing.T) {
 	if err := term.master.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if code := term.wait(); code != 129 {
-		t.Errorf("exit %d", code)
-	}
+	term.ends(129)
 	for _, pid := range workers {
 		noProcess(t, pid)
 	}

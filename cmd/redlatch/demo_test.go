@@ -76,31 +76,31 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// records waits for the demo's file of records.
-func records(t *testing.T, dir string, j *job) string {
+// startDemo starts a demo, and waits until it has a file of records in its folder.
+func startDemo(t *testing.T, args ...string) (j *job, dir, records string) {
 	t.Helper()
-	var path string
+	dir = t.TempDir()
+	cmd := (&redis{}).command(append([]string{"demo", "--watchdog", "1m"}, args...)...)
+	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
+	j = start(t, cmd)
 	eventually(t, "records", func() bool {
 		found, _ := filepath.Glob(filepath.Join(dir, "redlatch-demo-*", "records"))
 		if len(found) == 1 {
 			text, _ := os.ReadFile(found[0])
-			path = found[0]
+			records = found[0]
 			return strings.Contains(string(text), "enter")
 		}
 		return false
 	}, j.output)
-	return path
+	return j, dir, records
 }
 
 // The oracle believes the records and nothing else: a section that should not
 // have been makes the demo fail.
 func TestDemoViolation(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	cmd := (&redis{}).command("demo", "--watchdog", "1m", "--for", "2s", "--workers", "2")
-	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
-	j := start(t, cmd)
-	f, err := os.OpenFile(records(t, dir, j), os.O_WRONLY|os.O_APPEND, 0)
+	j, _, records := startDemo(t, "--for", "2s", "--workers", "2")
+	f, err := os.OpenFile(records, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,9 +108,7 @@ func TestDemoViolation(t *testing.T) {
 	if _, err := fmt.Fprintf(f, "%d 1 9 enter\n", time.Now().UnixNano()); err != nil {
 		t.Fatal(err)
 	}
-	if code := j.wait(); code != 1 {
-		t.Errorf("exit %d", code)
-	}
+	j.ends(1)
 	contains(t, j.output(), "VIOLATION: worker ", "worker 9 (pid 1)")
 	if n := find(t, lastLine(j.output()), `^\d+ acquisitions?, (\d+) violations?, \d+ loss`); n[0] < 1 {
 		t.Errorf("last line: %s", lastLine(j.output()))
@@ -120,15 +118,9 @@ func TestDemoViolation(t *testing.T) {
 // A signal ends it early, with a last line all the same.
 func TestDemoInterrupted(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	cmd := (&redis{}).command("demo", "--watchdog", "1m")
-	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
-	j := start(t, cmd)
-	records(t, dir, j)
+	j, dir, _ := startDemo(t)
 	j.signal(unix.SIGINT)
-	if code := j.wait(); code != 130 {
-		t.Errorf("exit %d", code)
-	}
+	j.ends(130)
 	find(t, lastLine(j.output()), `^(\d+) acquisitions?, 0 violations, 0 losses$`)
 	if rest, _ := os.ReadDir(dir); len(rest) > 0 {
 		t.Errorf("left behind: %v", rest)

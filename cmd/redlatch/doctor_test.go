@@ -266,14 +266,7 @@ func TestDoctorOfCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer client.Close()
-		servers, err := doctor.Servers(t.Context(), client, "", strings.ToUpper)
-		if err != nil || len(servers) != 3 {
-			t.Fatalf("%v, %v", servers, err)
-		}
-		r, err := doctor.Examine(t.Context(), servers, doctor.Options{MaxClockSkew: time.Second, Keys: 1000})
-		if err != nil {
-			t.Fatal(err)
-		}
+		servers, r := examinedAll(t, client, "", 3)
 		wantWorse(t, r)
 		if len(r.Servers) != 3 || k.Sharded() != slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool { return f.Check == "sharding" && len(f.Servers) == 3 }) {
 			t.Errorf("%+v", r)
@@ -314,6 +307,20 @@ func TestDoctorOfCluster(t *testing.T) {
 	})
 }
 
+// examinedAll finds so many servers through a client, and examines them.
+func examinedAll(t *testing.T, client rueidis.Client, address string, want int) ([]doctor.Server, doctor.Report) {
+	t.Helper()
+	servers, err := doctor.Servers(t.Context(), client, address, strings.ToUpper)
+	if err != nil || len(servers) != want {
+		t.Fatalf("%v, %v", servers, err)
+	}
+	r, err := doctor.Examine(t.Context(), servers, doctor.Options{MaxClockSkew: time.Second, Keys: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return servers, r
+}
+
 // Behind sentinels it is the primary that is looked at.
 func TestDoctorOfSentinels(t *testing.T) {
 	if testing.Short() {
@@ -328,14 +335,7 @@ func TestDoctorOfSentinels(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer client.Close()
-		servers, err := doctor.Servers(t.Context(), client, "sentinels", strings.ToUpper)
-		if err != nil || len(servers) != 1 {
-			t.Fatalf("%v, %v", servers, err)
-		}
-		r, err := doctor.Examine(t.Context(), servers, doctor.Options{MaxClockSkew: time.Second, Keys: 1000})
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, r := examinedAll(t, client, "sentinels", 1)
 		wantWorse(t, r, "replicas note")
 	})
 }

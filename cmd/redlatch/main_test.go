@@ -224,6 +224,22 @@ func (j *job) wait() int {
 	}
 }
 
+// ends waits for the program's end with that exit code.
+func (j *job) ends(want int) {
+	j.t.Helper()
+	if code := j.wait(); code != want {
+		j.t.Errorf("exit %d, want %d: %s", code, want, j.output())
+	}
+}
+
+// isFree checks that nobody has a lock.
+func (r *redis) isFree(t *testing.T, name string) {
+	t.Helper()
+	if r.Exists(name) {
+		t.Errorf("lock %q was not released", name)
+	}
+}
+
 // eventually waits for a state that must come.
 func eventually(t *testing.T, what string, ok func() bool, explain ...func() string) {
 	t.Helper()

@@ -68,9 +68,7 @@ func TestTerminalReading(t *testing.T) {
 	term.says("<one>")
 	term.types("two\n")
 	term.says("<two>")
-	if code := term.wait(); code != 5 {
-		t.Errorf("exit %d", code)
-	}
+	term.ends(5)
 }
 
 // Changing the terminal's modes is also a reason to get it, and redlatch's
@@ -116,9 +114,7 @@ func TestTerminalCtrlC(t *testing.T) {
 			if strings.Contains(term.output(), "then") {
 				t.Errorf("the script went on:\n%s", term.output())
 			}
-			if r.Exists("x") {
-				t.Error("the lock was not released")
-			}
+			r.isFree(t, "x")
 		})
 	}
 }
@@ -131,9 +127,7 @@ func TestTerminalCtrlCHandled(t *testing.T) {
 	term.types("one\n")
 	term.says("got")
 	term.types(ctrlC)
-	if code := term.wait(); code != 9 {
-		t.Errorf("exit %d: %s", code, term.output())
-	}
+	term.ends(9)
 	term.says("handled")
 }
 
@@ -248,9 +242,7 @@ func TestTerminalPipeline(t *testing.T) {
 	term := onTerminal(t, r.shell("-c", `"$R" run x -- echo piped | { read a; read b </dev/tty; echo "$a and $b"; }`))
 	term.types("typed\n")
 	term.says("piped and typed")
-	if code := term.wait(); code != 0 {
-		t.Errorf("exit %d", code)
-	}
+	term.ends(0)
 }
 
 // TSTP to redlatch itself, without a terminal: the command is stopped, the lock
@@ -276,9 +268,7 @@ func TestRunStopAndContinue(t *testing.T) {
 	j.signal(unix.SIGCONT)
 	eventually(t, "running", is("R"))
 	j.signal(unix.SIGTERM)
-	if code := j.wait(); code != 143 {
-		t.Errorf("exit %d", code)
-	}
+	j.ends(143)
 }
 
 // Colour is for terminals, and not with NO_COLOR.

@@ -92,16 +92,12 @@ func TestRunSharedAndExclusive(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 	for _, j := range []*job{a, b} {
-		if code := j.wait(); code != 6 {
-			t.Errorf("exit %d: %s", code, j.output())
-		}
+		j.ends(6)
 	}
 	if res := r.run(t, "release", "--force", "x"); res.code != 0 || res.out != "x released\n" || r.Exists("x") {
 		t.Errorf("%+v", res)
 	}
-	if code := w.wait(); code != 74 {
-		t.Errorf("exit %d: %s", code, w.output())
-	}
+	w.ends(74)
 }
 
 // A queue in Redis, as ls and show see it, which whoever leaves leaves.
@@ -171,9 +167,7 @@ func TestRunWaits(t *testing.T) {
 	if code := second.wait(); code != 0 || second.output() != "second\n" {
 		t.Errorf("exit %d: %s", code, second.output())
 	}
-	if code := first.wait(); code != 0 {
-		t.Errorf("exit %d: %s", code, first.output())
-	}
+	first.ends(0)
 }
 
 // For run an outage is a kind of waiting.
@@ -209,9 +203,7 @@ func TestRunForwardsSignals(t *testing.T) {
 			if code := j.wait(); code != 7 || !strings.Contains(j.output(), "got "+name) {
 				t.Errorf("exit %d: %s", code, j.output())
 			}
-			if r.Exists(name) {
-				t.Error("the lock was not released")
-			}
+			r.isFree(t, name)
 		})
 	}
 }
@@ -227,13 +219,9 @@ func TestRunSignalsTheGroup(t *testing.T) {
 	j := start(t, cmd)
 	j.says("ready")
 	j.signal(unix.SIGTERM)
-	if code := j.wait(); code != 143 {
-		t.Errorf("exit %d", code)
-	}
+	j.ends(143)
 	contains(t, j.output(), "inner ended")
-	if r.Exists("y") {
-		t.Error("the lock was not released")
-	}
+	r.isFree(t, "y")
 }
 
 func TestRunSecondTermKills(t *testing.T) {
@@ -244,12 +232,8 @@ func TestRunSecondTermKills(t *testing.T) {
 	j.signal(unix.SIGTERM)
 	j.says("no")
 	j.signal(unix.SIGTERM)
-	if code := j.wait(); code != 137 {
-		t.Errorf("exit %d: %s", code, j.output())
-	}
-	if r.Exists("x") {
-		t.Error("the lock was not released")
-	}
+	j.ends(137)
+	r.isFree(t, "x")
 }
 
 // A signal ends the waiting for the lock, and leaves nothing behind.
@@ -289,9 +273,7 @@ func TestRunKeepsIgnoredSignals(t *testing.T) {
 	if err := os.WriteFile(done, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code := j.wait(); code != 0 {
-		t.Errorf("exit %d", code)
-	}
+	j.ends(0)
 	contains(t, j.output(), "survived")
 }
 
@@ -310,13 +292,9 @@ func TestRunWaitsForTheGroup(t *testing.T) {
 	if err := os.WriteFile(done, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code := j.wait(); code != 5 {
-		t.Errorf("exit %d", code)
-	}
+	j.ends(5)
 	contains(t, j.output(), "background ended")
-	if r.Exists("x") {
-		t.Error("the lock was not released")
-	}
+	r.isFree(t, "x")
 }
 
 // Whoever shows what run says may end; the command goes on, and the lock is
@@ -337,9 +315,7 @@ func TestRunOutlivesItsReader(t *testing.T) {
 	if code := exitCode(cmd.Wait()); code != 4 {
 		t.Errorf("exit %d", code)
 	}
-	if r.Exists("x") {
-		t.Error("the lock was not released")
-	}
+	r.isFree(t, "x")
 }
 
 // Whoever runs under a lock does not survive the loss of it.
@@ -362,9 +338,7 @@ func TestRunLost(t *testing.T) {
 	t.Run("kill", func(t *testing.T) {
 		j := start(t, r.command("run", "x", "--kill-after", "1m", "-c", "trap 'echo got TERM; exit 0' TERM; echo ready; while :; do sleep 0.02; done"))
 		lose(t, j, "x")
-		if code := j.wait(); code != 74 {
-			t.Errorf("exit %d", code)
-		}
+		j.ends(74)
 		contains(t, j.output(), "got TERM", `redlatch: lock "x" lost: it was released by force; ending the command`, "the command ended with 0")
 	})
 	t.Run("kill the whole group that ignores TERM", func(t *testing.T) {
@@ -372,9 +346,7 @@ func TestRunLost(t *testing.T) {
 			"trap '' TERM; sh -c 'echo pid $$; while :; do sleep 0.02; done' & echo ready; wait; while :; do sleep 0.02; done"))
 		j.says("pid ")
 		lose(t, j, "y")
-		if code := j.wait(); code != 74 {
-			t.Errorf("exit %d", code)
-		}
+		j.ends(74)
 		contains(t, j.output(), "the command ended with 137")
 		noProcess(t, pidOf(t, j.output()))
 	})
@@ -390,9 +362,7 @@ func TestRunLost(t *testing.T) {
 		lose(t, j, "x")
 		j.says("the command goes on")
 		j.signal(unix.SIGUSR1)
-		if code := j.wait(); code != 6 {
-			t.Errorf("exit %d", code)
-		}
+		j.ends(6)
 	})
 	t.Run("ignore", func(t *testing.T) {
 		j := start(t, r.command("run", "x", "--on-lost", "ignore", "-c", "trap 'exit 6' USR1; echo ready; while :; do sleep 0.02; done"))
@@ -408,24 +378,18 @@ func TestRunLost(t *testing.T) {
 		j.says("ready")
 		r.Del("x")
 		j.signal(unix.SIGUSR1)
-		if code := j.wait(); code != 74 {
-			t.Errorf("exit %d", code)
-		}
+		j.ends(74)
 		contains(t, j.output(), "noticed only when the command had ended", "the command ended with 0")
 	})
 	t.Run("lease over", func(t *testing.T) {
 		j := start(t, r.command("run", "x", "--lease", "300ms", "-c", "echo ready; while :; do sleep 0.02; done"))
-		if code := j.wait(); code != 74 {
-			t.Errorf("exit %d: %s", code, j.output())
-		}
+		j.ends(74)
 		contains(t, j.output(), "its lease ran out")
 	})
 	t.Run("stopped command", func(t *testing.T) {
 		j := start(t, r.command("run", "x", "--kill-after", "1m", "-c", "trap 'echo got TERM; exit 0' TERM; echo ready; kill -STOP $$; while :; do sleep 0.02; done"))
 		lose(t, j, "x")
-		if code := j.wait(); code != 74 {
-			t.Errorf("exit %d", code)
-		}
+		j.ends(74)
 		contains(t, j.output(), "got TERM")
 	})
 }
@@ -441,9 +405,7 @@ func TestRunReleaseFails(t *testing.T) {
 	j.says("ready")
 	r.Close()
 	j.signal(unix.SIGUSR1)
-	if code := j.wait(); code != 6 {
-		t.Errorf("exit %d", code)
-	}
+	j.ends(6)
 	contains(t, j.output(), `the release of "x" is not confirmed; the lock is free after 30s at the latest`)
 }
 

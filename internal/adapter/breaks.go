@@ -19,8 +19,8 @@ func IsBreak(err *driver.RunError) bool {
 	return false
 }
 
-// Breaks knows the lanes, and tells those who asked when a connection is lost. The
-// zero value is for a single server, whose lane is "".
+// Breaks knows the lanes, and calls the functions that were registered when a connection
+// is lost. The zero value is for a single server, whose lane is "".
 type Breaks struct {
 	nodes atomic.Pointer[nodes] // nil: a single server
 
@@ -29,12 +29,12 @@ type Breaks struct {
 	told map[int]func(lane string)
 }
 
-// Cluster says that there is a cluster. ask, which must end in time, returns which
-// node serves what.
+// Cluster says that there is a cluster. ask returns which node serves which slots. It
+// must not wait for ever.
 func (b *Breaks) Cluster(ask func() ([]Range, error)) { b.nodes.Store(newNodes(ask, b.tell)) }
 
 // LaneOf returns the lane of a key: in a cluster the node that serves it, as far as
-// is known. It is no I/O.
+// is known. It does no I/O.
 func (b *Breaks) LaneOf(key string) string {
 	if n := b.nodes.Load(); n != nil {
 		name, _ := n.lane(key)
@@ -43,8 +43,8 @@ func (b *Breaks) LaneOf(key string) string {
 	return ""
 }
 
-// Register makes f be called with the lane of each break, "" for all of them, until
-// stop is called.
+// Register has f called at each break, until stop is called. f gets the lane that broke,
+// or "" if it may have been any.
 func (b *Breaks) Register(f func(lane string)) (stop func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,7 +73,7 @@ func (b *Breaks) Lane(keys []string) {
 	b.All()
 }
 
-// All reports that a connection was lost, of which we do not know the lane.
+// All reports that a connection was lost, and that its lane is not known.
 func (b *Breaks) All() {
 	if n := b.nodes.Load(); n != nil {
 		n.refresh(brokeNodes)

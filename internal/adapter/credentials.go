@@ -7,13 +7,13 @@ import (
 
 // Credentials are what a client logs in with.
 type Credentials struct {
-	Rotate  bool     // a function is asked for them: those that are refused may be others next time
-	Secrets []string // what nobody is to read in an error; empty ones are skipped
+	Rotate  bool     // a function returns them: after a refusal it may return others
+	Secrets []string // what no error may show; empty ones are skipped
 }
 
-// Judge makes an outage of credentials that are refused, if there may be others for
-// the next connection, and hides them in what the server says: one that does not
-// know a command of the handshake may quote it.
+// Judge makes an outage of a refusal, if the next connection may have other credentials.
+// It hides the credentials in what the server says: a server that does not know a command
+// of the handshake may quote it.
 func (c *Credentials) Judge(re *driver.RunError) *driver.RunError {
 	if re.Code != "" {
 		re.Err = c.Mask(re.Err)

@@ -11,8 +11,8 @@ import (
 
 const (
 	slots = 16384
-	// Which node serves what is asked for again when it is that old, and after a
-	// break when it is at least that old.
+	// An answer is asked for again when it is that old, and after a break when it is at
+	// least that old.
 	oldNodes   = 10 * time.Second
 	brokeNodes = time.Second
 )
@@ -25,7 +25,7 @@ type Range struct {
 
 const laneBits = 10
 
-// While nobody has said which node serves a slot its lane is one of sixteen ranges.
+// As long as no answer says which node serves a slot, the slot's lane is one of sixteen ranges.
 var laneNames = func() (names [slots >> laneBits]string) {
 	for i := range names {
 		names[i] = "slots " + strconv.Itoa(i<<laneBits) + "-" + strconv.Itoa((i+1)<<laneBits-1)
@@ -34,8 +34,8 @@ var laneNames = func() (names [slots >> laneBits]string) {
 }()
 
 // nodes knows the lanes of a cluster. It asks for them now and then, in the
-// background, and goes by the last answer: a lane keeps apart what is likely to
-// lie apart, and nobody goes where it says.
+// background, and goes by the last answer. An old answer does no harm: a lane only
+// keeps apart what is likely to lie on different nodes, and no request is sent by it.
 type nodes struct {
 	ask   func() ([]Range, error)
 	moved func(lane string) // told of those that are not what they were

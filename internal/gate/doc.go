@@ -6,6 +6,6 @@
 // it in with nothing. Both are one short critical section: no I/O, no callback.
 //
 // The hard moment is a waiter that is let in and gives up at the same time.
-// It is resolved in one place: Cancel reports whether the waiter got away. If
-// it did not, it is inside, and has to Pass or Exit like anybody else.
+// It is resolved in one place: Cancel reports whether the waiter got away. A
+// waiter that did not is inside, and has to Pass or Exit like any other.
 package gate

@@ -1,23 +1,25 @@
 package gate
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/redlatch/redlatch/internal/queue"
+)
 
 // A Gate admits one goroutine at a time. Its zero value is an open gate. V is
 // what is passed on.
 type Gate[V any] struct {
-	mu          sync.Mutex
-	inside      bool
-	first, last *Waiter[V] // the queue; not empty only if inside
-	waiting     int
+	mu     sync.Mutex
+	inside bool
+	line   queue.Line[*Waiter[V]] // not empty only if inside
 }
 
 // A Waiter is one goroutine's place in a queue. It may be used again after
 // the goroutine has been inside or has got away.
 type Waiter[V any] struct {
-	ready      chan struct{} // one slot: filled on admission
-	prev, next *Waiter[V]
-	queued     bool
-	v          V
+	ready chan struct{} // one slot: filled on admission
+	place queue.Place[*Waiter[V]]
+	v     V
 }
 
 // NewWaiter returns a Waiter for any gate of its type.
@@ -33,14 +35,7 @@ func (g *Gate[V]) Enter(w *Waiter[V]) bool {
 		g.inside = true
 		return true
 	}
-	w.queued, w.prev, w.next = true, g.last, nil
-	if g.last == nil {
-		g.first = w
-	} else {
-		g.last.next = w
-	}
-	g.last = w
-	g.waiting++
+	g.line.Push(&w.place, w, false)
 	return false
 }
 
@@ -78,10 +73,10 @@ func (g *Gate[V]) Exit() {
 func (g *Gate[V]) Cancel(w *Waiter[V]) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !w.queued {
+	if !w.place.Taken() {
 		return false
 	}
-	g.remove(w)
+	g.line.Remove(&w.place)
 	return true
 }
 
@@ -102,27 +97,12 @@ func (w *Waiter[V]) Take() V {
 }
 
 func (g *Gate[V]) admit(v V) bool {
-	w := g.first
+	w := g.line.First()
 	if w == nil {
 		return false
 	}
-	g.remove(w)
+	g.line.Remove(&w.place)
 	w.v = v
 	w.ready <- struct{}{} // never blocks: one slot, one admission
 	return true
-}
-
-func (g *Gate[V]) remove(w *Waiter[V]) {
-	if w.prev == nil {
-		g.first = w.next
-	} else {
-		w.prev.next = w.next
-	}
-	if w.next == nil {
-		g.last = w.prev
-	} else {
-		w.next.prev = w.prev
-	}
-	w.prev, w.next, w.queued = nil, nil, false
-	g.waiting--
 }

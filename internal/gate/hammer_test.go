@@ -42,7 +42,7 @@ func TestHammer(t *testing.T) {
 	}
 	wg.Wait()
 	t.Logf("%d entries, %d passed on, %d got away, %d let in while giving up", h.entries, h.passed.Load(), h.gotAway.Load(), h.lostRun.Load())
-	if n := h.gate.Waiting(); n != 0 || h.gate.first != nil || h.gate.last != nil {
+	if n := h.gate.Waiting(); n != 0 || h.gate.line.First() != nil {
 		t.Errorf("%d waiters at the end", n)
 	}
 	if !h.gate.TryEnter() {

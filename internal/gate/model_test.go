@@ -121,20 +121,12 @@ func (m *model) take() {
 	m.idle, m.in = append(m.idle, m.in), nil
 }
 
-// check compares the gate with the model, links included.
+// check compares the gate with the model.
 func (m *model) check() {
 	if got := m.gate.Waiting(); got != len(m.queue) || m.gate.inside != m.inside {
 		m.Fatalf("Waiting = %d, inside %v; want %d, %v", got, m.gate.inside, len(m.queue), m.inside)
 	}
-	var forth, back []*Waiter[int]
-	for w := m.gate.first; w != nil; w = w.next {
-		forth = append(forth, w)
-	}
-	for w := m.gate.last; w != nil; w = w.prev {
-		back = append(back, w)
-	}
-	slices.Reverse(back)
-	if !slices.Equal(forth, m.queue) || !slices.Equal(back, m.queue) {
+	if !slices.Equal(slices.Collect(m.gate.line.All()), m.queue) {
 		m.Fatal("the queue is in another order")
 	}
 	for _, w := range slices.Concat(m.queue, m.idle) {

@@ -3,9 +3,11 @@ package lock
 import (
 	"context"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/gate"
+	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/request"
 )
 
@@ -14,57 +16,47 @@ import (
 // They share a local queue only, at which one at a time asks for a place, so that
 // they stand in the queue in the order in which they came.
 
-// fairWaiters are what a client knows of its callers of fair locks. It is guarded by
-// table.mu.
+// fairWaiters are what a client knows of its callers of fair locks.
 type fairWaiters struct {
-	own         map[string]*entry      // entries of one waiter each, by its first owner id
-	localQueues map[string]*localQueue // by lock name
-	waiting     int                    // callers that may still leave something to settle
-	drained     chan struct{}          // closed when waiting is 0 after Close; made by drain
-	closed      bool
+	own         queue.Registry[string, *entry]      // entries of one waiter each, by its first owner id
+	localQueues queue.Registry[string, *localQueue] // by lock name
+
+	mu      sync.Mutex    // guards what follows
+	waiting int           // callers that may still leave something to settle
+	drained chan struct{} // closed when waiting is 0 after Close; made by drain
+	closed  bool
 }
 
 // A localQueue is where the callers of one fair lock line up for the queue.
 type localQueue struct {
+	queue.Users
+
 	gate gate.Gate[*term] // nothing is passed; its waiters are the client's
-	refs int
 }
 
 // localQueuePause bounds how long a caller waits at the local queue: the order is
 // worth that much.
 const localQueuePause = time.Second
 
-func newFairWaiters() fairWaiters {
-	return fairWaiters{own: make(map[string]*entry), localQueues: make(map[string]*localQueue)}
-}
-
 // newFairEntry makes a term that has yet to be taken, in an entry of its own.
 func (c *Locks) newFairEntry(l *Spec, o *Params) *term {
-	ln := &entry{entryKey: entryKey{name: l.name}, refs: 1}
+	ln := &entry{entryKey: entryKey{name: l.name}}
 	ln.gate.TryEnter()
 	t := c.newTerm(ln, l, o)
-	ls := &c.table
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
 	ln.id = t.id
-	ls.own[ln.id] = ln
+	c.table.own.Get(ln.id, func() *entry { return ln })
 	return t
 }
 
-// ownLocked returns the entries of one waiter whose term may have that owner id.
-func (ls *table) ownLocked(name, owner string) (candidates []*entry) {
+// ownOf returns the entries of one waiter whose term may have that owner id.
+func (ls *table) ownOf(name, owner string) []*entry {
 	if !strings.HasPrefix(owner, ls.c.ID) {
 		return nil
 	}
-	if ln := ls.own[owner]; ln != nil {
-		return append(candidates, ln)
+	if ln := ls.own.Find(owner); ln != nil {
+		return []*entry{ln}
 	}
-	for _, ln := range ls.own { // a holder's may have changed
-		if ln.name == name {
-			candidates = append(candidates, ln)
-		}
-	}
-	return candidates
+	return ls.own.Select(func(e *entry) bool { return e.name == name }) // a holder's may have changed
 }
 
 // join notes a caller of a fair lock or a barrier, unless the client is closed;
@@ -106,14 +98,7 @@ func (ls *table) drain(d time.Duration) {
 // the next one in, and may be called more than once.
 func (p *waitParams) comeIn(ctx context.Context, l *Spec, o *Params) (through func(), err error) {
 	ls := &p.c.table
-	ls.mu.Lock()
-	e := ls.localQueues[l.name]
-	if e == nil {
-		e = &localQueue{}
-		ls.localQueues[l.name] = e
-	}
-	e.refs++
-	ls.mu.Unlock()
+	e := ls.localQueues.Get(l.name, func() *localQueue { return &localQueue{} })
 	in, err := p.pass(ctx, e, o)
 	done := false // through is called by one goroutine only
 	through = func() {
@@ -124,12 +109,7 @@ func (p *waitParams) comeIn(ctx context.Context, l *Spec, o *Params) (through fu
 		if in {
 			e.gate.Exit()
 		}
-		ls.mu.Lock()
-		defer ls.mu.Unlock()
-		e.refs--
-		if e.refs == 0 {
-			delete(ls.localQueues, l.name)
-		}
+		ls.localQueues.Put(l.name, e, nil)
 	}
 	if err != nil {
 		through()

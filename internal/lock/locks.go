@@ -129,8 +129,7 @@ func New(o Options) *Locks {
 		}
 		c.renewals[s] = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(s, batch) }}
 	}
-	c.table = table{c: c, m: make(map[entryKey]*entry)}
-	c.table.fairWaiters = newFairWaiters()
+	c.table.c = c
 	c.quitters = queue.NewGather[quitter](mostQuit, o.Server.Go)
 	return c
 }

@@ -213,10 +213,8 @@ func (pt *readerGroup) finished() {
 // leaveEntry has newcomers form another group. Members, each of whom has a share
 // of the entry, call it before they leave.
 func (pt *readerGroup) leaveEntry() {
-	pt.l.c.table.mu.Lock()
-	ln := pt.l.c.table.m[pt.ln.entryKey]
-	pt.l.c.table.mu.Unlock()
-	if ln != pt.ln {
+	ln := pt.ln
+	if pt.l.c.table.entries.Find(ln.entryKey) != ln {
 		return
 	}
 	ln.mu.Lock()

@@ -231,12 +231,5 @@ func (c *Locks) joinNested(ctx context.Context, outer *Hold, o *Params) (*Hold, 
 	}
 	p := waitParams{c: c, name: t.lock.name, until: o.Until}
 	h, err := t.enterShared(ctx, turn, o, &p, o.At)
-	if err != nil {
-		if over := outer.Err(); over != nil {
-			return nil, over
-		}
-		return nil, p.asBusy(err)
-	}
-	c.acquired(h, start, false)
-	return h, nil
+	return p.nested(outer, start, h, err)
 }

@@ -204,14 +204,19 @@ func (c *Locks) nest(ctx context.Context, l *Spec, outer *Hold, o *Params) (*Hol
 		return nil, err
 	}
 	h, err := outer.t.reenter(ctx, outer, l, o, &p, at)
-	if err != nil {
-		if over := outer.Err(); over != nil {
-			return nil, over
-		}
-		return nil, p.asBusy(err)
+	return p.nested(outer, start, h, err)
+}
+
+// nested tells that a hold in outer has begun, or says why it could not.
+func (p *waitParams) nested(outer *Hold, start time.Time, h *Hold, err error) (*Hold, error) {
+	if err == nil {
+		p.c.acquired(h, start, false)
+		return h, nil
 	}
-	c.acquired(h, start, false)
-	return h, nil
+	if over := outer.Err(); over != nil {
+		return nil, over
+	}
+	return nil, p.asBusy(err)
 }
 
 // amongSiblings waits until it is the caller's turn to nest in outer.

@@ -1,8 +1,6 @@
 package lock
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,23 +9,23 @@ import (
 	"github.com/redlatch/redlatch/internal/gate"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/notify"
+	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// A entry is what the callers of this client that want one lock share: the gate
+// An entry is what the callers of this client that want one lock share: the gate
 // that lines them up, the subscription that wakes the first of them, and what
 // the process owes to others. It exists while there is such a caller, or it owes
 // something.
 type entry struct {
+	queue.Users
 	entryKey
+
 	id     string // of the only waiter of an entry of its own; empty if it is shared
 	gate   gate.Gate[*term]
 	news   notify.Listener
 	given  atomic.Bool    // in an entry of its own: the waiter has been told that it has this lock
 	budget handoff.Budget // belongs to whoever is inside the gate
-	stay   handoff.Stay   // of an entry that is kept because of what it owes
-
-	refs int // guarded by table.mu
 
 	mu    sync.Mutex // guards what follows
 	cur   *term      // of whoever is inside: live, or about to be
@@ -39,113 +37,82 @@ type entry struct {
 	writers int          // how many are in line to write
 }
 
-// A entryKey tells entries apart. A name may be a lock's and, by mistake, a
+// An entryKey tells entries apart. A name may be a lock's and, by mistake, a
 // read-write lock's: those share nothing here.
 type entryKey struct {
 	name, space string
 }
 
-// table are a client's lines by lock name.
+// A table is a client's entries.
 type table struct {
-	c  *Locks
-	mu sync.Mutex // guards m and entry.refs
-	m  map[entryKey]*entry
+	c       *Locks
+	entries queue.Registry[entryKey, *entry]
 	fairWaiters
-	// Lines come and go with every uncontended acquisition.
+	// Entries come and go with every uncontended acquisition.
 	pool sync.Pool
 }
 
 // get returns the entry for a lock; put gives it back.
 func (ls *table) get(l *Spec) *entry {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
 	k := entryKey{l.entryName(), l.kind.space}
-	ln := ls.m[k]
-	if ln == nil {
-		var ok bool
-		if ln, ok = ls.pool.Get().(*entry); !ok {
-			ln = &entry{}
+	return ls.entries.Get(k, func() *entry {
+		e, ok := ls.pool.Get().(*entry)
+		if !ok {
+			e = &entry{}
 		}
-		ln.entryKey = k
-		ls.m[k] = ln
-	}
-	ln.refs++
-	return ln
+		e.entryKey = k
+		return e
+	})
 }
 
 // retain takes one more share of an entry that the caller has a share of.
-func (ls *table) retain(ln *entry) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	ln.refs++
-}
-
-func (ls *table) put(ln *entry) {
-	ls.mu.Lock()
-	ln.refs--
-	if ln.refs > 0 {
-		ls.mu.Unlock()
+func (ls *table) retain(e *entry) {
+	if e.id != "" {
+		ls.own.Retain(e)
 		return
 	}
-	stop := ln.news.Detach() // others would take it for a waiter's
-	gone := ls.dropLocked(ln)
-	ls.mu.Unlock()
+	ls.entries.Retain(e)
+}
+
+func (ls *table) put(e *entry) {
+	var stop func()
+	idle := func() { stop = e.news.Detach() } // others would take it for a waiter's
+	reusable := false
+	if e.id != "" {
+		ls.own.Put(e.id, e, idle)
+	} else {
+		reusable = ls.entries.Put(e.entryKey, e, idle)
+	}
 	if stop != nil {
 		stop()
 	}
-	if gone {
-		ls.recycle(ln)
+	if reusable {
+		e.budget = handoff.Budget{}
+		e.mu.Lock()
+		e.cur, e.owner, e.ttl = nil, "", 0
+		e.mu.Unlock()
+		ls.pool.Put(e)
 	}
 }
 
 // keep keeps an entry that somebody has a share of, and with it what it owes, for a
-// while longer than for its callers.
-func (ls *table) keep(ln *entry) {
-	ln.stay.Prolong(handoff.Keep, func() {
-		ls.mu.Lock()
-		gone := ls.dropLocked(ln)
-		ls.mu.Unlock()
-		if gone {
-			ls.recycle(ln)
-		}
-	})
-}
-
-// dropLocked forgets an entry that nobody needs any more, and says whether it can be
-// used again.
-func (ls *table) dropLocked(ln *entry) bool {
-	switch {
-	case ln.id != "":
-		delete(ls.own, ln.id)
-	case ln.refs == 0 && ls.m[ln.entryKey] == ln && !ln.stay.Lasts():
-		delete(ls.m, ln.entryKey)
-		return true
+// while longer than for its callers. What an entry of one waiter owes, nobody would ask.
+func (ls *table) keep(e *entry) {
+	if e.id == "" {
+		ls.entries.Keep(e.entryKey, e, handoff.Keep)
 	}
-	return false
-}
-
-func (ls *table) recycle(ln *entry) {
-	ln.budget = handoff.Budget{}
-	ln.mu.Lock()
-	ln.cur, ln.owner, ln.ttl = nil, "", 0
-	ln.mu.Unlock()
-	ls.pool.Put(ln)
 }
 
 // close ends all subscriptions. Who waits leaves by itself; a holder may stay.
 func (ls *table) close() {
-	for _, ln := range ls.all() {
-		ln.news.Stop()
+	for _, e := range ls.all() {
+		e.news.Stop()
 	}
 }
 
-// all returns all entries. table.mu is not held while any of them is looked at:
+// all returns all entries. The registries are not locked while any of them is looked at:
 // shares of an entry are taken under its term's mutex.
-func (ls *table) all() []*entry {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	return slices.AppendSeq(slices.Collect(maps.Values(ls.m)), maps.Values(ls.own))
-}
+func (ls *table) all() []*entry { return append(ls.entries.All(), ls.own.All()...) }
 
 // peek returns the term of a lock that this client has, or is about to have,
 // if a field in Redis may be that term's.
@@ -165,14 +132,12 @@ func (ls *table) known(name, owner string) bool {
 // type: a name may, by mistake, be that of several. If it is not there, leaving
 // says that it may have gone just now.
 func (ls *table) find(name, owner string) (t *term, leaving bool) {
-	ls.mu.Lock()
-	candidates := ls.ownLocked(name, owner)
+	candidates := ls.ownOf(name, owner)
 	for _, space := range spaces {
-		if ln := ls.m[entryKey{name, space}]; ln != nil {
+		if ln := ls.entries.Find(entryKey{name, space}); ln != nil {
 			candidates = append(candidates, ln)
 		}
 	}
-	ls.mu.Unlock()
 	for _, ln := range candidates {
 		ln.mu.Lock()
 		t := ln.cur

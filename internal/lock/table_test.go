@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"runtime"
 	"testing"
 	"time"
 )
@@ -18,14 +17,15 @@ func TestNobodyWaitsForALineWhileAllAreLocked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &Locks{Options: Options{ID: "owner"}}
-			c.table = table{c: c, m: map[entryKey]*entry{}, fairWaiters: newFairWaiters()}
 			ls := &c.table
+			ls.c = c
+			var busy []*entry
 			for _, k := range []entryKey{{"orders", ""}, {"orders", readWrite}} {
-				ls.m[k] = &entry{entryKey: k, refs: 1}
+				busy = append(busy, ls.entries.Get(k, func() *entry { return &entry{entryKey: k} }))
 			}
-			own := &entry{entryKey: entryKey{name: "orders"}, id: "owner:1"}
-			ls.own["owner:1"] = own
-			busy := []*entry{ls.m[entryKey{"orders", ""}], ls.m[entryKey{"orders", readWrite}], own}
+			busy = append(busy, ls.own.Get("owner:1", func() *entry {
+				return &entry{entryKey: entryKey{name: "orders"}, id: "owner:1"}
+			}))
 			for _, ln := range busy {
 				ln.mu.Lock()
 			}
@@ -35,12 +35,18 @@ func TestNobodyWaitsForALineWhileAllAreLocked(t *testing.T) {
 				look(ls)
 			}()
 			time.Sleep(10 * time.Millisecond) // it waits for an entry by now, or this shows nothing
-			for end := time.Now().Add(10 * time.Second); !ls.mu.TryLock(); runtime.Gosched() {
-				if time.Now().After(end) {
-					t.Fatal("all lines are locked while it waits for one")
+			shared := make(chan struct{})
+			go func() {
+				defer close(shared)
+				for _, ln := range busy {
+					ls.retain(ln)
 				}
+			}()
+			select {
+			case <-shared:
+			case <-time.After(10 * time.Second):
+				t.Fatal("nobody can take shares while it waits for an entry")
 			}
-			ls.mu.Unlock()
 			for _, ln := range busy {
 				ln.mu.Unlock()
 			}

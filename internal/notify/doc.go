@@ -1,8 +1,8 @@
 // Package notify turns a subscription into hints for one waiting goroutine: a
 // message or a fresh subscription means "look again". Hints coalesce and may
-// be lost or spurious; whoever waits also has a timer.
+// be lost or spurious; a goroutine that waits also has a timer.
 //
-// A process hears its own messages too. A Listener counts those that were
-// announced with Expect, so that a message from elsewhere can be told from its
-// own by number: foreign messages are counted, and reported.
+// A process hears its own messages too. It announces each with Expect. A Listener
+// counts what was announced and what it hears, and so knows how many messages
+// came from elsewhere: it counts these foreign messages, and reports them.
 package notify

@@ -10,7 +10,7 @@ type Listener struct {
 	stop      func()
 	onForeign func()
 	started   bool
-	round     int // of Start and Stop: what an earlier subscription still delivers is ignored
+	round     int // grows with each Start and Stop: what an earlier subscription still delivers is ignored
 	confirmed bool
 	asked     int // requests of ours that publish a message and are not answered
 	own       int // messages of ours that are still to be heard
@@ -73,15 +73,15 @@ func (l *Listener) Wake() <-chan struct{} {
 	return l.channel()
 }
 
-// Nudge wakes whoever waits, as a message does that nobody counts.
+// Nudge wakes the goroutine that waits. It is like a message that is not counted.
 func (l *Listener) Nudge() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.wakeLocked()
 }
 
-// Expect says that a request of ours is about to be sent that publishes a message.
-// Answered says that this is over, and whether there was a message.
+// Expect says that a request of ours that publishes a message is about to be sent.
+// Answered says that the request is over, and whether it has published one.
 func (l *Listener) Expect() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,8 +112,8 @@ func (l *Listener) Foreign() int {
 	return l.foreign
 }
 
-// Confirmed says whether the server has confirmed the subscription, ever: nobody
-// tells when it breaks, only when it is there again.
+// Confirmed says whether the server has ever confirmed the subscription. It stays true
+// when the subscription breaks: drivers tell only when it is there again.
 func (l *Listener) Confirmed() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,11 +129,11 @@ func (l *Listener) notice(round int, confirmed bool) {
 	var tell func()
 	switch {
 	case confirmed:
-		// What was under way is lost, or not: the server may have confirmed this first.
+		// Messages that were in flight may be lost. They are not if the server has confirmed this first.
 		l.confirmed, l.own, l.unclear = true, 0, l.asked
 	case l.own > 0:
 		l.own--
-	case l.unclear > 0: // ours, or somebody else's: worth a look, and pays nothing
+	case l.unclear > 0: // ours, or somebody else's: it wakes, and is not counted
 		l.unclear--
 		tell = l.onForeign
 	default:

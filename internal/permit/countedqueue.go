@@ -21,12 +21,12 @@ import (
 // told. One worker at a time does the rest, while there is anything to do: see
 // countedworker.go.
 type countedQueue struct {
+	queue.Users
+
 	sem     *Counted         // one of that name
 	session *request.Session // nobody else enters it: there is one worker
 	news    notify.Listener
 	wake    chan struct{} // one slot; for the worker
-
-	refs int // guarded by countedQueues.mu
 
 	mu      sync.Mutex // guards what follows
 	line    queue.Line[*countedWaiter]
@@ -36,8 +36,7 @@ type countedQueue struct {
 	silence silence
 
 	turns handoff.Budget
-	fresh bool         // the next permits from Redis begin a quantum
-	kept  handoff.Stay // for as long as what it owes is remembered
+	fresh bool // the next permits from Redis begin a quantum
 }
 
 // A hand is permits of this process that nobody here uses; never for long.
@@ -123,8 +122,7 @@ type countedWaiter struct {
 
 // countedQueues are a client's by the names of semaphores.
 type countedQueues struct {
-	mu   sync.Mutex // guards m and countedQueue.refs
-	m    map[string]*countedQueue
+	all  queue.Registry[string, *countedQueue]
 	pool sync.Pool // of *countedWaiter: out of line, told nothing
 }
 
@@ -144,11 +142,8 @@ func (qs *countedQueues) free(w *countedWaiter) {
 
 // get returns the queue for a semaphore; put gives it back.
 func (qs *countedQueues) get(s *Counted) *countedQueue {
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	q := qs.m[s.Name]
-	if q == nil {
-		q = &countedQueue{
+	return qs.all.Get(s.Name, func() *countedQueue {
+		q := &countedQueue{
 			sem:     s,
 			session: s.all.Server.Session(wire.Session(s.Name, s.all.Client, "exchange")),
 			wake:    make(chan struct{}, 1),
@@ -158,58 +153,24 @@ func (qs *countedQueues) get(s *Counted) *countedQueue {
 		now := time.Now()
 		q.turns.Begin(now, true)
 		q.turns.Unused = now.Add(-handoff.Keep) // a later pause would be remembered
-		if qs.m == nil {
-			qs.m = make(map[string]*countedQueue)
-		}
-		qs.m[s.Name] = q
-	}
-	q.refs++
-	return q
-}
-
-// retain takes one more share of a queue that the caller has a share of.
-func (qs *countedQueues) retain(q *countedQueue) {
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	q.refs++
+		return q
+	})
 }
 
 func (qs *countedQueues) put(q *countedQueue) {
-	qs.mu.Lock()
-	q.refs--
 	var stop func()
-	if q.refs == 0 {
-		stop = q.news.Detach() // others would take it for a waiter's
-		qs.dropLocked(q)
-	}
-	qs.mu.Unlock()
+	qs.all.Put(q.sem.Name, q, func() { stop = q.news.Detach() }) // others would take it for a waiter's
 	if stop != nil {
 		stop()
 	}
 }
 
-// keep keeps a queue that somebody has a share of, and with it what it owes, for a
-// while longer than for its callers.
-func (qs *countedQueues) keep(q *countedQueue) {
-	q.kept.Prolong(handoff.Keep, func() {
-		qs.mu.Lock()
-		defer qs.mu.Unlock()
-		qs.dropLocked(q)
-	})
-}
-
-// dropLocked forgets a queue that nobody needs any more.
-func (qs *countedQueues) dropLocked(q *countedQueue) {
-	if q.refs == 0 && qs.m[q.sem.Name] == q && !q.kept.Lasts() {
-		delete(qs.m, q.sem.Name)
-	}
-}
+// keep has what a queue owes remembered for a while longer than it has callers.
+func (qs *countedQueues) keep(q *countedQueue) { qs.all.Keep(q.sem.Name, q, handoff.Keep) }
 
 // close ends all subscriptions.
 func (qs *countedQueues) close() {
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	for _, q := range qs.m {
+	for _, q := range qs.all.All() {
 		q.news.Stop()
 	}
 }
@@ -379,7 +340,7 @@ func (q *countedQueue) attend() {
 		q.nudge()
 	case !q.working && (q.hand.n > 0 || (q.line.First() != nil && !q.sem.all.Server.Closed())):
 		q.working = true
-		q.sem.all.counted.retain(q)
+		q.sem.all.counted.all.Retain(q)
 		q.sem.all.Server.Go(q.work)
 	}
 }

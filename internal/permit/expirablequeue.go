@@ -20,6 +20,8 @@ import (
 // A caller that leaves while a request is under way that asks for it is not waited for:
 // the worker gives back what the request brings.
 type expirableQueue struct {
+	queue.Users // callers that line up, the worker, and releases that are under way
+
 	sem  *Expirable // one of that name
 	news notify.Listener
 	wake chan struct{} // one slot: a waiter whom the others waited for has left
@@ -34,8 +36,7 @@ type expirableQueue struct {
 	releases releases
 	answered time.Time      // when the server last answered
 	outage   error          // why the last request brought no answer; nil if it brought one
-	turns    handoff.Budget // what this process owes to others,
-	kept     handoff.Stay   // for as long as that is remembered
+	turns    handoff.Budget // what this process owes to others
 }
 
 // releases are those of this process, by a queue's worker that hears of them.
@@ -67,36 +68,26 @@ type expirableWaiter struct {
 
 // expirableQueues are a client's by the names of their semaphores.
 type expirableQueues struct {
-	mu sync.Mutex // guards m, every queue and every waiter
-	m  map[string]*expirableQueue
+	mu  sync.Mutex // guards every queue and every waiter
+	all queue.Registry[string, *expirableQueue]
 }
 
-// get returns the queue of s. Holding expirableQueues.mu.
+// get returns the queue of s; put gives it back.
 func (qs *expirableQueues) get(s *Expirable) *expirableQueue {
-	q := qs.m[s.Name]
-	if q == nil {
-		q = &expirableQueue{sem: s, wake: make(chan struct{}, 1)}
+	return qs.all.Get(s.Name, func() *expirableQueue {
+		q := &expirableQueue{sem: s, wake: make(chan struct{}, 1)}
 		q.unowed(time.Now())
-		if qs.m == nil {
-			qs.m = map[string]*expirableQueue{}
-		}
-		qs.m[s.Name] = q
-	}
-	return q
+		return q
+	})
 }
 
-// unowed notes that nothing is owed to anybody. Holding expirableQueues.mu.
+// unowed notes that nothing is owed to anybody. Holding expirableQueues.mu, unless it is new.
 func (q *expirableQueue) unowed(now time.Time) {
 	q.turns.Free()
 	q.turns.Unused = now.Add(-handoff.Keep) // a later pause would be remembered
 }
 
-// put forgets the queue, unless it is of use. Holding expirableQueues.mu.
-func (qs *expirableQueues) put(q *expirableQueue) {
-	if qs.m[q.sem.Name] == q && !q.working && q.releases.underWay == 0 && !q.kept.Lasts() { // there may be another since
-		delete(qs.m, q.sem.Name)
-	}
-}
+func (qs *expirableQueues) put(q *expirableQueue) { qs.all.Put(q.sem.Name, q, nil) }
 
 // wait waits in line until w has its permits. If it does not get them, next is when the
 // first permit is over, if that is known.
@@ -132,6 +123,7 @@ func (qs *expirableQueues) enter(s *Expirable, w *expirableWaiter) error {
 	switch {
 	case !q.working:
 		q.working, q.unset, q.outage, q.reach, q.answered = true, false, nil, mostAsked, w.since
+		qs.all.Retain(q)
 		s.all.Server.Go(q.work)
 	case q.unset && !w.UntilSet:
 		q.askNow()
@@ -149,7 +141,7 @@ func (qs *expirableQueues) leave(s *Expirable, w *expirableWaiter) bool {
 	if !w.place.Taken() {
 		return false
 	}
-	q := qs.m[s.Name]
+	q := qs.all.Find(s.Name)
 	w.left = true
 	first := q.line.First()
 	if q.asksFor(w) {
@@ -241,7 +233,7 @@ func (qs *expirableQueues) released(q *expirableQueue, reply driver.Reply, forei
 	nothing := len(reply.List) != 2 || reply.List[0].Int == 0
 	q.releases.underWay--
 	q.news.Answered(!nothing)
-	if q.releases.awaited || q.kept.Lasts() {
+	if q.releases.awaited || qs.all.Kept(q) {
 		defer q.askNow()
 	}
 	if nothing {
@@ -254,9 +246,5 @@ func (qs *expirableQueues) released(q *expirableQueue, reply driver.Reply, forei
 	}
 	q.turns.Used(foreign)
 	q.turns.Yield(n, foreign, sent, now)
-	q.kept.Prolong(handoff.Keep, func() {
-		qs.mu.Lock()
-		defer qs.mu.Unlock()
-		qs.put(q)
-	})
+	qs.all.Keep(q.sem.Name, q, handoff.Keep)
 }

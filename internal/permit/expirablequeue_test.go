@@ -8,21 +8,6 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// What a queue owes is forgotten by a timer, which may come when the queue is gone and
-// another one has callers.
-func TestAQueueIsNotForgottenForOneOfBefore(t *testing.T) {
-	all := New(Options{Server: &request.Server{}})
-	s, qs := all.Expirable("desks"), &all.expirable
-	old := qs.get(&s)
-	qs.put(old)
-	q := qs.get(&s)
-	q.working = true
-	qs.put(old)
-	if qs.m[s.Name] != q {
-		t.Error("it was forgotten")
-	}
-}
-
 // A queue that is new hears of releases that began before it, and would take their
 // messages for those of others.
 func TestAQueueLastsForTheReleasesThatItHearsOf(t *testing.T) {
@@ -33,11 +18,11 @@ func TestAQueueLastsForTheReleasesThatItHearsOf(t *testing.T) {
 		t.Error("the second release has a queue of its own")
 	}
 	qs.released(q, driver.Reply{}, foreign, time.Now())
-	if qs.m[s.Name] != q {
+	if qs.all.Find(s.Name) != q {
 		t.Error("a release is under way, and its queue is gone")
 	}
 	qs.released(q, driver.Reply{}, foreign, time.Now())
-	if len(qs.m) != 0 {
+	if len(qs.all.All()) != 0 {
 		t.Error("the queue stays")
 	}
 }

@@ -5,9 +5,9 @@
 //	           ├─────── leading: asks, pauses, asks ... until it is settled
 //	           └─────── the caller leaves; if it was the leader, another one is
 //
-// An answer is only good for those who came before the question was sent: what
+// An answer is only good for callers that came before the question was sent: what
 // has happened may have been undone before the others came. So callers are in
-// rounds: a question closes the last one, and who comes later begins another.
+// rounds: a question closes the last one, and a caller that comes later begins another.
 package poll
 
 import (
@@ -18,12 +18,15 @@ import (
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/notify"
+	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/script"
 )
 
-// A poll is what those share that wait for the same thing.
+// A poll is what callers share that wait for the same thing.
 type poll struct {
+	queue.Users
+
 	ps      *Polls
 	key     string
 	channel string
@@ -31,9 +34,8 @@ type poll struct {
 	leader  chan struct{} // full while somebody asks
 	joined  chan struct{} // delivers when there is a new round
 
-	// Guarded by Polls.mu.
-	refs   int
-	rounds []*round // that wait, in the order of their beginnings
+	mu     sync.Mutex // guards rounds and what they say
+	rounds []*round   // that wait, in the order of their beginnings
 }
 
 // A round is callers that get the same answer.
@@ -41,16 +43,15 @@ type round struct {
 	settled chan struct{}
 	err     error // the answer; written before settled is closed
 
-	// Guarded by Polls.mu.
-	refs   int
-	closed bool // has been asked about: nobody joins it
+	// Guarded by poll.mu.
+	callers int
+	closed  bool // has been asked about: nobody joins it
 }
 
 // Polls are what the callers of a client wait for, by its keys.
 type Polls struct {
 	server *request.Server
-	mu     sync.Mutex
-	m      map[string]*poll
+	all    queue.Registry[string, *poll]
 }
 
 // A Question is what the leader asks.
@@ -62,9 +63,9 @@ type Question struct {
 }
 
 // New returns the polls of a client whose requests go to server.
-func New(server *request.Server) *Polls { return &Polls{server: server, m: make(map[string]*poll)} }
+func New(server *request.Server) *Polls { return &Polls{server: server} }
 
-// joinPause lets those who come together be asked for together.
+// joinPause is how long the leader waits for more callers, to ask for all of them at once.
 const joinPause = 5 * time.Millisecond
 
 // Wait waits until the answer to q ends the waiting. q is the same for all that
@@ -121,7 +122,7 @@ func (w *poll) ask(ctx context.Context, until time.Time, r *round, q Question) e
 		switch {
 		case err == nil:
 			over, err = q.Read(reply)
-		case o.Left: // which is nobody else's concern
+		case o.Left: // only this caller's context has ended
 			return err
 		}
 		if over || err != nil {
@@ -163,14 +164,11 @@ func (w *poll) sleep(ctx context.Context, until time.Time) error {
 
 // join adds a caller.
 func (ps *Polls) join(key, channel string) (*poll, *round) {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	w := ps.m[key]
-	if w == nil {
-		w = &poll{ps: ps, key: key, channel: channel, leader: make(chan struct{}, 1), joined: make(chan struct{}, 1)}
-		ps.m[key] = w
-	}
-	w.refs++
+	w := ps.all.Get(key, func() *poll {
+		return &poll{ps: ps, key: key, channel: channel, leader: make(chan struct{}, 1), joined: make(chan struct{}, 1)}
+	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	last := len(w.rounds) - 1
 	if last < 0 || w.rounds[last].closed {
 		w.rounds = append(w.rounds, &round{settled: make(chan struct{})})
@@ -181,31 +179,26 @@ func (ps *Polls) join(key, channel string) (*poll, *round) {
 		}
 	}
 	r := w.rounds[last]
-	r.refs++
+	r.callers++
 	return w, r
 }
 
 // leave takes a caller away.
 func (w *poll) leave(r *round) {
-	w.ps.mu.Lock()
-	if r.refs--; r.refs == 0 {
+	w.mu.Lock()
+	if r.callers--; r.callers == 0 {
 		w.rounds = slices.DeleteFunc(w.rounds, func(other *round) bool { return other == r })
 	}
-	w.refs--
-	last := w.refs == 0
-	if last {
-		delete(w.ps.m, w.key)
-	}
-	w.ps.mu.Unlock()
-	if last {
+	w.mu.Unlock()
+	if w.ps.all.Put(w.key, w, nil) {
 		w.news.Stop()
 	}
 }
 
 // close lets nobody join the rounds that there are.
 func (w *poll) close() {
-	w.ps.mu.Lock()
-	defer w.ps.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	select {
 	case <-w.joined: // they are about to be asked for
 	default:
@@ -217,8 +210,8 @@ func (w *poll) close() {
 
 // settle gives the rounds that have been asked about their answer.
 func (w *poll) settle(err error) {
-	w.ps.mu.Lock()
-	defer w.ps.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.rounds = slices.DeleteFunc(w.rounds, func(r *round) bool {
 		if r.closed {
 			r.err = err

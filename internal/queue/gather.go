@@ -1,5 +1,6 @@
 // Package queue has callers of a process wait together for what is done for many of
-// them at once: a [Line] has them in order, a [Gather] by the keys that it is done at.
+// them at once: a [Line] has them in order, a [Gather] by the keys that it is done at,
+// and a [Registry] what they share while they wait.
 package queue
 
 import "sync"

@@ -60,6 +60,14 @@ func TestALineIsInOrder(t *testing.T) {
 			if got := slices.Collect(l.All()); !slices.Equal(got, want) {
 				t.Fatalf("%d callers, want %d in their order", len(got), len(want))
 			}
+			var back []*caller
+			for p := l.last; p != nil; p = p.prev {
+				back = append(back, p.caller)
+			}
+			slices.Reverse(back)
+			if !slices.Equal(back, want) {
+				t.Fatalf("%d callers from the end, want %d in their order", len(back), len(want))
+			}
 			tries := 0
 			for _, c := range want {
 				if !c.place.Taken() {
@@ -77,4 +85,27 @@ func TestALineIsInOrder(t *testing.T) {
 			}
 		})
 	})
+}
+
+// Leaving takes the same few steps wherever a caller stands: it touches its neighbours
+// only. The line is cut on both sides of them, so that a search from either end would not
+// get there.
+func TestLeavingTouchesNeighboursOnly(t *testing.T) {
+	const n, at = 10_000, 5_000
+	var l Line[*caller]
+	all := make([]*caller, n)
+	for i := range all {
+		all[i] = &caller{n: i}
+		l.Push(&all[i].place, all[i], false)
+	}
+	before, after := &all[at-1].place, &all[at+1].place
+	before.prev, after.next = nil, nil
+	all[at-2].place.next, all[at+2].place.prev = nil, nil
+	l.Remove(&all[at].place)
+	if before.next != after || after.prev != before {
+		t.Error("the neighbours are not linked")
+	}
+	if l.First() != all[0] || l.last != &all[n-1].place || l.Len() != n-1 {
+		t.Error("the ends of the line have changed")
+	}
 }

@@ -30,10 +30,11 @@ import (
 
 // A rateQueue is the callers who want permits of one limiter.
 type rateQueue struct {
+	queue.Users
+
 	qs   *Queues
 	name string
 	keys []string
-	refs int           // guarded by Queues.mu
 	wake chan struct{} // one slot: to ask now is worth it
 
 	mu      sync.Mutex // guards what follows, and the line's waiters
@@ -68,8 +69,7 @@ const mostAsked = 256
 type Queues struct {
 	Options
 
-	mu sync.Mutex
-	m  map[string]*rateQueue
+	all queue.Registry[string, *rateQueue]
 }
 
 // Options say what queues work with.
@@ -84,42 +84,23 @@ type Options struct {
 }
 
 // New returns the queues of a client.
-func New(o Options) *Queues { return &Queues{Options: o, m: map[string]*rateQueue{}} }
+func New(o Options) *Queues { return &Queues{Options: o} }
 
 // Take lines up for permits of a limiter with these keys, until a time if that is not
 // zero.
 func (qs *Queues) Take(ctx context.Context, name string, keys []string, want Want, until time.Time) error {
-	q := qs.get(name, keys)
-	defer qs.put(q)
+	q := qs.all.Get(name, func() *rateQueue {
+		return &rateQueue{qs: qs, name: name, keys: keys, wake: make(chan struct{}, 1)}
+	})
+	defer q.put()
 	return q.take(ctx, &waiter{Want: want, done: make(chan error, 1)}, until)
 }
 
-func (qs *Queues) get(name string, keys []string) *rateQueue {
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	q := qs.m[name]
-	if q == nil {
-		q = &rateQueue{qs: qs, name: name, keys: keys, wake: make(chan struct{}, 1)}
-		qs.m[name] = q
-	}
-	q.refs++
-	return q
-}
-
-func (qs *Queues) put(q *rateQueue) {
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	if q.refs--; q.refs == 0 {
-		delete(qs.m, q.name)
-	}
-}
+func (q *rateQueue) put() { q.qs.all.Put(q.name, q, nil) }
 
 // Changed says that this client has done something to a limiter.
 func (qs *Queues) Changed(name string) {
-	qs.mu.Lock()
-	q := qs.m[name]
-	qs.mu.Unlock()
-	if q != nil {
+	if q := qs.all.Find(name); q != nil {
 		q.mu.Lock()
 		q.rate = 0
 		q.mu.Unlock()
@@ -165,9 +146,7 @@ func (q *rateQueue) join(w *waiter) error {
 	}
 	if !q.serving {
 		q.serving = true
-		q.qs.mu.Lock()
-		q.refs++
-		q.qs.mu.Unlock()
+		q.qs.all.Retain(q)
 		q.qs.Server.Go(q.serve)
 	}
 	return nil
@@ -247,7 +226,7 @@ func (q *rateQueue) tooMany(n, rate int) error {
 // serve asks for those who are in line until nobody is.
 func (q *rateQueue) serve() {
 	server := q.qs.Server
-	defer q.qs.put(q)
+	defer q.put()
 	for {
 		if server.Closed() {
 			q.tellAll(request.ErrClosed)

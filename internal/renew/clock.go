@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// soon is when a lease is renewed that is shorter than it is to be: not at once,
-// because many are over by then.
+// soon is after how long the clock renews a lease that is shorter than it is to be. It
+// does not do so at once, because many leases are over by then.
 const soon = 100 * time.Millisecond
 
-// pause is how often leases are looked through, and how often for breaks of a lane:
-// each failure of an outage may be one.
+// pause is the least time between two looks through a bunch, and between two kicks of a
+// lane: in an outage each failure may be a break.
 const pause = 50 * time.Millisecond
 
 // A Clock renews leases and ends them. Its methods are safe for concurrent
@@ -29,8 +29,8 @@ type Clock struct {
 	closed  bool
 }
 
-// A bunch is what can be asked about together. It is looked through when one of them
-// may have rested long enough.
+// A bunch is leases that one request can ask about. The clock looks through it when one
+// of them may have rested long enough.
 type bunch struct {
 	sort
 	alarm
@@ -38,7 +38,7 @@ type bunch struct {
 	leases map[*Lease]struct{}
 	looked time.Time // when it was last looked through
 	kicked bool      // there is reason to doubt them all
-	due    []*Lease  // what is to be asked about; some may have been forgotten since
+	due    []*Lease  // to be asked about; some may have been forgotten since
 }
 
 // A sort of leases are those that fit into one batch.
@@ -46,7 +46,7 @@ type sort struct {
 	kind  *Kind
 	group int
 	lane  *lane
-	retry bool // each has a pause of its own: those that rest are not looked through for it
+	retry bool // each has a pause of its own, for which the leases that rest are not looked through
 }
 
 // NewClock returns an empty clock that runs its senders with spawn, and calls
@@ -60,9 +60,9 @@ func NewClock(spawn func(func()), glance func()) *Clock {
 
 // Add starts to watch l, whose window must have been confirmed; renewing says
 // whether it is also to be renewed. It returns false if the clock is closed:
-// then nobody watches l, and its holder will not be told anything. A lease that
-// has ended may be added again, by one who knows that it can be trusted. Whoever
-// confirms the window of a lease need not say so.
+// then the clock does not watch l, and tells its holder nothing. A caller that knows
+// that a lease can be trusted may add it again after its end. A caller that confirms
+// the window of a lease need not tell the clock.
 func (c *Clock) Add(l *Lease, renewing bool) bool {
 	if !c.ends.add(l) {
 		return false
@@ -99,7 +99,7 @@ func (c *Clock) SetRenewing(l *Lease, renewing bool, length time.Duration) {
 	c.planLocked(l, time.Now())
 }
 
-// Remove forgets l. A renewal that is under way ends without telling anybody.
+// Remove forgets l. A renewal that is in flight ends, and the holder is not told.
 func (c *Clock) Remove(l *Lease) {
 	c.ends.remove(l)
 	if l.Kind == nil {
@@ -110,7 +110,7 @@ func (c *Clock) Remove(l *Lease) {
 	l.leave()
 }
 
-// Check makes l due at once, because somebody has reason to doubt it. One that
+// Check makes l due at once, because the caller has reason to doubt it. A lease that
 // is not to be renewed is only asked about.
 func (c *Clock) Check(l *Lease) {
 	c.mu.Lock()
@@ -120,8 +120,8 @@ func (c *Clock) Check(l *Lease) {
 }
 
 // Kick does what Check does for every lease of a lane, or of all lanes if name is
-// empty. One whose last renewal has failed is asked about soon anyway, unless there
-// is another node to ask.
+// empty. It leaves out a lease whose last renewal has failed: the clock asks about that
+// one soon anyway, unless there is another node to ask.
 func (c *Clock) Kick(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,8 +134,9 @@ func (c *Clock) Kick(name string) {
 	time.AfterFunc(rest, func() { c.rouse(name, true) })
 }
 
-// Answered says that the server of a lane has answered some other request: what it
-// did not answer is asked again now. It costs next to nothing while there is none.
+// Answered says that the server of a lane has answered some other request. The clock now
+// asks again what that server did not answer. If there is nothing of the kind, Answered
+// costs next to nothing.
 func (c *Clock) Answered(name string) {
 	if c.silent.Load() == 0 {
 		return
@@ -160,7 +161,7 @@ func (c *Clock) Close() []Holder {
 	return c.ends.close()
 }
 
-// joinLocked puts l among those that it can be asked about with.
+// joinLocked puts l into the bunch of those that one request can ask about together.
 func (c *Clock) joinLocked(l *Lease, ln *lane) {
 	k := sort{l.Kind, l.Group, ln, l.retry > 0}
 	b := c.bunches[k]
@@ -199,8 +200,9 @@ func (c *Clock) planLocked(l *Lease, now time.Time) {
 	}
 }
 
-// rouse looks through the leases of a lane, or all if name is empty, one bunch after
-// the other: if all rang at once, a holder would queue for the mutex behind them.
+// rouse looks through the leases of a lane, or of all lanes if name is empty, one bunch
+// after the other. If all bunches rang at once, a holder would wait for the mutex behind
+// them.
 func (c *Clock) rouse(name string, kicked bool) {
 	var all []*bunch
 	c.mu.Lock()
@@ -216,10 +218,10 @@ func (c *Clock) rouse(name string, kicked bool) {
 	}
 }
 
-// look sends what is due of b. If that is a renewal it takes those along that are in
-// the second half of their rest. So those of a hash slot, however they were taken,
-// are soon asked about together. Of more than a batch it leaves those that have only
-// just rested half, as there would be somebody to take them along each time.
+// look sends what is due of b. If that is a renewal, it takes along the leases that are
+// in the second half of their rest. So the leases of a hash slot, whenever they were
+// taken, are soon renewed together. If b has more leases than a batch, look leaves out
+// those that have only just rested half: otherwise there would always be some to take along.
 func (c *Clock) look(b *bunch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -264,7 +266,7 @@ func (c *Clock) look(b *bunch) {
 	if len(b.leases) == 0 && c.bunches[b.sort] == b {
 		delete(c.bunches, b.sort)
 	}
-	if len(c.bunches) == 0 { // who is silent is of no interest
+	if len(c.bunches) == 0 { // it does not matter which lanes are silent
 		for _, ln := range c.lanes {
 			ln.quiet = time.Time{}
 		}
@@ -272,8 +274,8 @@ func (c *Clock) look(b *bunch) {
 	}
 }
 
-// breatheLocked lets others have the mutex: a holder may be waiting for it. Whoever
-// only unlocks it has it again before the one that was woken runs.
+// breatheLocked lets others have the mutex: a holder may be waiting for it. A goroutine
+// that only unlocks a mutex has it again before the one that was woken runs.
 func (c *Clock) breatheLocked() {
 	c.mu.Unlock()
 	runtime.Gosched()

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// maxSleep is how often leases are compared with the wall clock, which may have
-// been ahead of the timers while the machine slept.
+// maxSleep is the longest time between two looks at the wall clock, which may be ahead of
+// the timers after the machine has slept.
 const maxSleep = time.Second
 
-// slept is how far the wall clock may run ahead of the timers between two
-// looks before every lease is looked at. It is well below any Margin.
+// slept is how far the wall clock may run ahead of the timers between two looks. If it
+// ran further, the deadlines look at every lease. It is well below any Margin.
 const slept = 5 * time.Millisecond
 
 // someAtOnce is how many leases are looked at before others may have the mutex, and
 // how many holders are told before the next are looked for.
 const someAtOnce = 256
 
-// deadlines tell holders that their windows are over, and do nothing else. Nobody
-// holds the mutex while he renews, confirms or tells: a confirmation only moves the
-// window, which is looked at when it would have been over.
+// deadlines tell holders that their windows are over, and do nothing else. No goroutine
+// has the mutex while it renews, confirms or tells. A confirmation only moves the window;
+// the deadlines look at it when it would have been over.
 type deadlines struct {
 	woke   func() // called when the machine has slept
 	glance func() // called after each look; may be nil

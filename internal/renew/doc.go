@@ -20,23 +20,22 @@
 //	                     │ └── gone ──────────► Holder.Gone
 //	                     └──── window over ───► Holder.Expired
 //
-// A structure of deadlines tells Expired, and does nothing else. It shares a mutex
-// with nobody who renews: what a renewal confirms moves the window, and the deadline
-// finds that when it comes. So holders are told in time, however many end at one
-// moment, and whatever else is going on.
+// The deadlines call Expired, and do nothing else. Renewals do not use their mutex: a
+// confirmation moves the window, and the deadline finds that when it comes. So holders
+// are told in time, however many leases end at one moment.
 //
 // # Renewing
 //
 // The clock never does I/O. What can be asked about together is a bunch: leases of one
 // kind, group (a hash slot) and lane (a server node). A lease that is to be renewed is
 // due a third of its length after the confirmation that its window rests on, or soon
-// if it was added with a shorter one. Each bunch has a timer for the first that is
-// due. Then all are looked through, and those that are in the second half of their
-// rest go along, so that after a while all of them are asked about together. A bunch
-// is not looked through more often than every 50 ms, breaks and silences aside.
-// Those that wait for a pause of their own, after a failure or because they are short,
-// are a bunch by themselves: nobody who rests is looked through for them, nor for the
-// end of a lease.
+// if it was added with a shorter one. Each bunch has a timer for the first lease that is
+// due. The clock then looks through the bunch, and takes along the leases that are in the
+// second half of their rest, so that after a while it renews all of them together. It
+// looks through a bunch every 50 ms at most, breaks and silences aside. Leases that wait
+// for a pause of their own, after a failure or because they are short, are a bunch by
+// themselves. For these, and for the end of a lease, the clock does not look through the
+// leases that rest.
 //
 //	Lease ─ due ─► lane, a server node
 //	               ├─ bunch: one kind and group ─┐
@@ -45,8 +44,8 @@
 //
 // The senders of a lane come when there is something to do, up to 64, and end when
 // there is nothing. So no batch waits for the answer to another, and a node that does
-// not answer delays nobody else's; what is due there waits its turn here and not for
-// a connection.
+// not answer delays no other node's leases. What is due at that node waits here, and not
+// for a connection.
 //
 // Each lease of a batch has its own result: confirmed, gone, or failed. A
 // failed renewal is tried again after 50 ms to 1 s, with jitter, until the

@@ -2,13 +2,13 @@ package renew
 
 import "time"
 
-// MaxSenders is how many batches of a lane are under way at a time. So many round
-// trips overlap; the rest waits here, where waiting costs nothing, and not for a
+// MaxSenders is how many batches of a lane are in flight at a time. So many round trips
+// overlap. The other batches wait here, where waiting costs nothing, and not for a
 // connection.
 const MaxSenders = 64
 
-// A lane is what is due at one node. Its senders come one by one, each called by
-// the one before if that has left something to do, and end when nothing is left.
+// A lane is what is due at one node. Its senders come one by one: each calls the next one
+// if it leaves something to do. They end when nothing is left.
 type lane struct {
 	name    string
 	senders int
@@ -16,7 +16,7 @@ type lane struct {
 	queue   []*bunch // of which something is due; one that was served goes to the end
 
 	kick  time.Time // when its leases were last doubted, or will be
-	quiet time.Time // a batch was not answered: it is silent if nothing is until then; zero: no
+	quiet time.Time // a batch was not answered: the lane is silent if nothing is answered until then; zero: no
 	heard time.Time // when a silence last ended
 }
 
@@ -140,8 +140,8 @@ func (c *Clock) settle(name string, batch []*Lease, sent time.Time) {
 	}
 }
 
-// answeredLocked ends the pauses of a lane that has been silent, and not only to one
-// that is refused while others are answered.
+// answeredLocked ends the pauses of a lane that has been silent. A lane on which the server
+// only refused one lease, and answered others, was not.
 func (c *Clock) answeredLocked(name string, now time.Time) {
 	ln := c.lanes[name]
 	if ln == nil || ln.quiet.IsZero() {

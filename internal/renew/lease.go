@@ -29,7 +29,7 @@ type Kind struct {
 // Expired are called from the clock's goroutines, without any lock held.
 type Holder interface {
 	// Lane names the node that is to be asked about the lease, as far as that is
-	// known. The clock asks whenever it is of interest, under its lock.
+	// known. The clock calls it whenever it needs the name, with its mutex locked.
 	Lane() string
 	// Expired: the window is over, or Until has passed.
 	Expired()
@@ -89,9 +89,9 @@ func (l *Lease) ends(now time.Time) time.Time {
 }
 
 // rest returns for how long the clock has nothing to do with l, and for how much of
-// that l may go along with others, which is half of the rest between two renewals. Of
-// one that is over there is only to forget it, if its holder has not removed it: that
-// has time, or each end of one would have its whole bunch looked through.
+// that l may go along with others, which is half of the rest between two renewals. A
+// lease that is over is only to be forgotten, if its holder has not removed it. That is
+// not urgent: otherwise the clock would look through the whole bunch at each end of a lease.
 func (l *Lease) rest(now time.Time) (left, slack time.Duration) {
 	left = l.ends(now).Sub(now) + afterlife
 	switch {

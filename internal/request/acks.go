@@ -155,12 +155,12 @@ func (k *Acks) want(ctx context.Context, known map[string]replicas, key string) 
 	if k.policy > 0 {
 		return int(k.policy), nil
 	}
-	lane := k.server.Driver.Lane(key)
+	node := k.server.Driver.Lane(key)
 	k.mu.Lock()
-	r, ok := known[lane]
+	r, ok := known[node]
 	old := ok && r.old()
 	if old {
-		known[lane] = replicas{none: true, since: time.Now()} // one asks for all
+		known[node] = replicas{none: true, since: time.Now()} // one asks for all
 	}
 	k.mu.Unlock()
 	switch {

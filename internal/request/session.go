@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -27,14 +28,15 @@ import (
 // be sent for as long as it takes: where Redis has forgotten the session it is
 // not executed, but answered that it was forgotten.
 type Session struct {
+	queue.Users // as long as a request is under way it is used
+
 	server *Server
 	key    string
 
-	// Guarded by Sessions.mu.
-	refs     int       // of those who use it; as long as a request is under way it is used
-	answered time.Time // when the server has last answered,
-	stood    time.Time // and with what it remembers
-	queue    []*Count  // those that are not under way yet
+	mu       sync.Mutex // guards what follows, and the requests in the queue
+	answered time.Time  // when the server has last answered,
+	stood    time.Time  // and with what it remembers
+	queue    []*Count   // those that are not under way yet
 	working  bool
 }
 
@@ -49,7 +51,7 @@ type Count struct {
 	// it of which it was never learnt what became may still be executed after it.
 	Fleeting bool
 
-	// Guarded by Sessions.mu.
+	// Guarded by Session.mu.
 	callers int
 	away    bool // it is under way
 
@@ -67,8 +69,7 @@ var sessionMs = wire.Millis(sessionTTL)
 // Sessions are a client's sessions that are being used, by their keys.
 type Sessions struct {
 	server *Server
-	mu     sync.Mutex // guards m, and of each session what it says
-	m      map[string]*Session
+	all    queue.Registry[string, *Session]
 }
 
 // Session returns a session for one who sends all its requests alone, with Call and
@@ -77,27 +78,11 @@ func (s *Server) Session(key string) *Session { return &Session{server: s, key: 
 
 // Get returns the session with that key, and how to give it back.
 func (ss *Sessions) Get(key string) (s *Session, put func()) {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	s = ss.m[key]
-	if s == nil {
-		s = ss.server.Session(key)
-		if ss.m == nil {
-			ss.m = map[string]*Session{}
-		}
-		ss.m[key] = s
-	}
-	s.refs++
+	s = ss.all.Get(key, func() *Session { return ss.server.Session(key) })
 	return s, s.put
 }
 
-func (s *Session) put() {
-	s.server.Sessions.mu.Lock()
-	defer s.server.Sessions.mu.Unlock()
-	if s.refs--; s.refs == 0 {
-		delete(s.server.Sessions.m, s.key)
-	}
-}
+func (s *Session) put() { s.server.Sessions.all.Put(s.key, s, nil) }
 
 // Do sends a request and returns its answer. When it returns early, because ctx
 // has ended, the client was closed or the server gave no answer for
@@ -140,8 +125,8 @@ func (s *Session) Do(ctx context.Context, x Count) (int64, error) {
 
 // join lines up a request, or joins one that adds up and is the last in line.
 func (s *Session) join(x Count) *Count {
-	s.server.Sessions.mu.Lock()
-	defer s.server.Sessions.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if last := len(s.queue) - 1; x.Adds && last >= 0 && s.queue[last].Script == x.Script && s.queue[last].Keys[0] == x.Keys[0] {
 		s.queue[last].callers++
 		return s.queue[last]
@@ -151,7 +136,7 @@ func (s *Session) join(x Count) *Count {
 	s.queue = append(s.queue, q)
 	if !s.working {
 		s.working = true
-		s.refs++
+		s.server.Sessions.all.Retain(s)
 		s.server.Go(s.work)
 	}
 	return q
@@ -159,8 +144,8 @@ func (s *Session) join(x Count) *Count {
 
 // part takes a caller's share out of a request that is not under way.
 func (s *Session) part(q *Count) {
-	s.server.Sessions.mu.Lock()
-	defer s.server.Sessions.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if q.callers--; q.callers == 0 && !q.away {
 		s.queue = slices.DeleteFunc(s.queue, func(x *Count) bool { return x == q })
 	}
@@ -169,8 +154,8 @@ func (s *Session) part(q *Count) {
 // patience returns for how long a caller goes on waiting for its turn: as long as
 // the requests before it are answered. Who is told by Deliver need not ask.
 func (s *Session) patience(q *Count, start time.Time) time.Duration {
-	s.server.Sessions.mu.Lock()
-	defer s.server.Sessions.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if q.away {
 		return s.server.Outage
 	}
@@ -192,8 +177,8 @@ func (s *Session) work() {
 // is no longer working.
 func (s *Session) next() *Count {
 	closed := s.server.Closed()
-	s.server.Sessions.mu.Lock()
-	defer s.server.Sessions.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if closed || len(s.queue) == 0 {
 		s.working = false
 		return nil
@@ -284,8 +269,8 @@ func (s *Session) Deliver(o *Call, fleeting bool, tell func(answer int64, err er
 // heard notes an answer, and says whether the session was known to stand: Redis
 // had answered before with what it remembers, and not forgotten it since by itself.
 func (s *Session) heard(fleeting bool) (stood bool) {
-	s.server.Sessions.mu.Lock()
-	defer s.server.Sessions.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.answered = time.Now()
 	stood = !s.stood.IsZero() && renew.Elapsed(s.stood, s.answered) < sessionTTL
 	if !fleeting {

@@ -15,8 +15,8 @@ const (
 	slots        = 16384
 	clusterLimit = 2 * time.Minute // for one step of the start, on a busy machine
 
-	// calm is how long a server may be silent, when all have been started, before others
-	// take it for dead: a busy machine lets one stand still for seconds.
+	// calm is how long a server may be silent before the others take it for dead, once all
+	// have been started: a busy machine lets one stand still for seconds.
 	calm = 15 * time.Second
 )
 
@@ -27,15 +27,17 @@ type Cluster struct {
 }
 
 // Addrs returns the addresses of all nodes.
-func (c *Cluster) Addrs() []string {
-	var addrs []string
-	for _, n := range c.Nodes {
-		addrs = append(addrs, n.Addr())
+func (c *Cluster) Addrs() []string { return addrs(c.Nodes) }
+
+func addrs(servers []*Server) []string {
+	all := make([]string, len(servers))
+	for i, s := range servers {
+		all[i] = s.Addr()
 	}
-	return addrs
+	return all
 }
 
-// DeadAfter makes the nodes take one for dead that has been silent for that long.
+// DeadAfter makes the nodes take a node for dead that has been silent for that long.
 func (c *Cluster) DeadAfter(silent time.Duration) {
 	for _, n := range c.Nodes {
 		n.MustDo("CONFIG", "SET", "cluster-node-timeout", strconv.FormatInt(silent.Milliseconds(), 10))
@@ -119,8 +121,8 @@ func complete(n *Server, primaries int) error {
 	return nil
 }
 
-// PrimaryOf returns the node that serves key now, as one of the nodes that
-// answer sees it. It is an error of the test when none does within a minute.
+// PrimaryOf returns the node that serves key now, as seen by one of the nodes that
+// answer. The test fails if none does within a minute.
 func (c *Cluster) PrimaryOf(key string) *Server {
 	var found *Server
 	tb := c.Nodes[0].tb

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// The directories of all servers that run at one time are in one, with a guard
-// who outlives this process by the moment that it takes to remove it: a test
+// The directories of all servers that run at one time are in one directory. A guard
+// outlives this process by the moment that it takes to remove that directory: a test
 // run that is killed, interrupted or timed out calls no cleanup.
 var rooms struct {
 	mu    sync.Mutex

@@ -20,13 +20,7 @@ type Sentinels struct {
 }
 
 // Addrs returns the addresses of the sentinels.
-func (s *Sentinels) Addrs() []string {
-	var addrs []string
-	for _, n := range s.Sentinels {
-		addrs = append(addrs, n.Addr())
-	}
-	return addrs
-}
+func (s *Sentinels) Addrs() []string { return addrs(s.Sentinels) }
 
 // DeadAfter makes the sentinels take a server for dead that has been silent for that
 // long.

@@ -2,11 +2,11 @@
 // containers: each one a process of its own on 127.0.0.1 with a temporary
 // directory, gone when its test is over, or the process of the test.
 //
-// A server that is not installed fails the test and says what to install. It
-// never skips it.
+// If a server is not installed, the test fails and says what to install. It is never
+// skipped.
 //
-// Whoever connects without a name is the default user, and may run the commands
-// that redlatch needs and no others: see [Open]. What the tests do themselves goes
+// A client that connects without a name is the default user, which may run the
+// commands that redlatch needs and no others: see [Open]. Tests send their own commands
 // through Do, which is an administrator.
 package testserver
 
@@ -282,10 +282,9 @@ func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 }
 
 // Do runs one command on a RESP2 connection that the Server keeps for this, on
-// which everything is allowed. The
-// reply is a string, an int64, a []any of replies, or nil. An error reply comes
-// as a [ReplyError]; after any other error it is unknown whether the command
-// ran. It never sends a command twice.
+// which everything is allowed. The reply is a string, an int64, a []any of replies,
+// or nil. An error reply comes as a [ReplyError]; after any other error it is unknown
+// whether the command ran. Do never sends a command twice.
 func (s *Server) Do(args ...string) (any, error) {
 	s.doMu.Lock()
 	defer s.doMu.Unlock()
@@ -366,7 +365,7 @@ func (s *Server) Restart() {
 		if !errors.Is(err, errPortTaken) {
 			break
 		}
-		time.Sleep(100 * time.Millisecond) // whoever has the port may go
+		time.Sleep(100 * time.Millisecond) // the program that has the port may end
 	}
 	s.tb.Errorf("testserver: %s did not start again: %v", s.kind, err)
 }

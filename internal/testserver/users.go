@@ -33,10 +33,9 @@ func isOpen(args []string) bool {
 	return strings.Contains(strings.Join(args, " "), strings.Join(Open, " "))
 }
 
-// withUsers returns the arguments of a server with those that make its users: the
-// administrator, and unless args have one the default user, who may do what
-// redlatch needs. What args have for a password is his, as requirepass would make
-// it.
+// withUsers returns the arguments of a server with those that make its users. They are
+// the administrator and, unless args have one, the default user, which may do what
+// redlatch needs. A password in args is the default user's, as with requirepass.
 func withUsers(version string, args []string) []string {
 	all := slices.Concat([]string{"--user", Admin, "on", ">" + AdminPassword, "~*", "&*", "+@all"}, args)
 	if slices.Contains(args, "--user") {
@@ -49,8 +48,8 @@ func withUsers(version string, args []string) []string {
 	}
 	rights := acl.Rule{Version: version, List: true}.Commands()
 	if strings.Contains(strings.Join(args, " "), "--appendonly yes") {
-		// Servers run what stands in their append-only files as the default user,
-		// and leave out what he may not do; there PEXPIRE is PEXPIREAT.
+		// A server runs its append-only file as the default user, and leaves out what that
+		// user may not do. In the file PEXPIRE stands as PEXPIREAT.
 		rights = append(rights, "+pexpireat", "+unlink")
 	}
 	return append(append(all, "--user", "default", "on", password, "~*", "&*"), rights...)
@@ -73,14 +72,13 @@ var (
 	saysRedis = regexp.MustCompile(`^Redis server v=(6|7\.[01])\.`)
 )
 
-// versionOf returns for which of acl.Versions rules must be so that a program
-// understands them.
+// versionOf returns the one of acl.Versions whose rules a program understands.
 func versionOf(path string) string {
 	if v, ok := versions.Load(path); ok {
 		return v.(string)
 	}
 	version := acl.Versions[len(acl.Versions)-1]
-	said, _ := exec.CommandContext(context.Background(), path, "--version").Output() // who cannot say it does not start either
+	said, _ := exec.CommandContext(context.Background(), path, "--version").Output() // a program that cannot say it does not start either
 	if old := saysRedis.FindSubmatch(said); old != nil {
 		if version = "7.0"; string(old[1]) == "6" {
 			version = "6.2"

@@ -16,8 +16,9 @@ type Queue struct {
 	closed  bool
 }
 
-// NewQueue returns a queue in which at most so many functions wait, 0 being any
-// number. Those beyond are not run: rest is called with their number instead.
+// NewQueue returns a queue in which at most so many functions wait; 0 means any
+// number. The queue does not run the functions beyond that: it calls rest with
+// their number instead.
 func NewQueue(most int, rest func(n int)) *Queue { return &Queue{most: most, rest: rest} }
 
 // Add has f run after all that came before. After Close it does nothing.

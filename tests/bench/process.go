@@ -42,31 +42,40 @@ func startSelf(j job) (process, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &self{cmd: exec.CommandContext(context.Background(), exe), lines: make(chan string, 8)}
+	s := &self{cmd: exec.CommandContext(context.Background(), exe)}
 	s.cmd.Env = append(os.Environ(), jobEnv+"="+string(text))
-	s.cmd.Stderr = &s.errs
-	if s.input, err = s.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	output, err := s.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := s.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go scanLines(output, s.lines)
-	return s, nil
+	return s, s.start()
 }
 
-// scanLines sends lines until r ends, and then closes lines.
-func scanLines(r io.Reader, lines chan<- string) {
-	defer close(lines)
-	scanner := bufio.NewScanner(r)
-	scanner.Buffer(nil, 16<<20) // a result is long
-	for scanner.Scan() {
-		lines <- scanner.Text()
+// start starts cmd, and sends what it writes to lines.
+func (s *self) start() error {
+	s.cmd.Stderr = &s.errs
+	input, output, err := startPiped(s.cmd)
+	if err != nil {
+		return err
 	}
+	s.input = input
+	s.lines = make(chan string, 8)
+	go func() {
+		defer close(s.lines)
+		scanner := bufio.NewScanner(output)
+		scanner.Buffer(nil, 16<<20) // a result is long
+		for scanner.Scan() {
+			s.lines <- scanner.Text()
+		}
+	}()
+	return nil
+}
+
+// startPiped starts a program, and returns what it reads and what it writes.
+func startPiped(cmd *exec.Cmd) (input io.WriteCloser, output io.Reader, err error) {
+	if input, err = cmd.StdinPipe(); err != nil {
+		return nil, nil, err
+	}
+	if output, err = cmd.StdoutPipe(); err != nil {
+		return nil, nil, err
+	}
+	return input, output, cmd.Start()
 }
 
 // next returns the next line that starts with word, without it.

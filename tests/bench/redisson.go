@@ -54,21 +54,8 @@ type redisson struct {
 }
 
 func startRedisson(root string, j job) (process, error) {
-	r := &redisson{job: j, self: self{cmd: exec.CommandContext(context.Background(), "java", "-jar", redissonJar(root)), lines: make(chan string, 8)}}
-	r.cmd.Stderr = &r.errs
-	var err error
-	if r.input, err = r.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	output, err := r.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := r.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go scanLines(output, r.lines)
-	return r, nil
+	r := &redisson{job: j, self: self{cmd: exec.CommandContext(context.Background(), "java", "-jar", redissonJar(root))}}
+	return r, r.start()
 }
 
 // send sends a request and returns its id.

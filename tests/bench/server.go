@@ -45,16 +45,11 @@ func startServer(root, name string) (*server, error) {
 	s := &server{keeper: exec.CommandContext(context.Background(), self), version: version}
 	s.keeper.Env = append(os.Environ(), serverEnv+"="+binary)
 	s.keeper.Stderr = os.Stderr
-	if s.input, err = s.keeper.StdinPipe(); err != nil {
-		return nil, err
-	}
-	output, err := s.keeper.StdoutPipe()
+	input, output, err := startPiped(s.keeper)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.keeper.Start(); err != nil {
-		return nil, err
-	}
+	s.input = input
 	line, err := bufio.NewReader(output).ReadString('\n')
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s did not start", binary), s.keeper.Wait())

@@ -12,14 +12,9 @@ import (
 // trying again.
 func TestSpinLocksAreSilent(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
-		j := w.javaLock("t1")
-		j.take(long)
-		waiter := w.goWaits()
-		j.unlock()
-		w.inSoon(waiter.waiting)
-		w.holds(waiter.hold.Owner(), "1")
-		w.release(waiter.hold)
+		javaUnlockWakesGo(t, w)
 
+		j := w.javaLock("t1")
 		h := w.goHolds(redlatch.Lease(long))
 		javaWaiter := w.javaWaits(j)
 		w.release(h)

@@ -32,13 +32,7 @@ func TestValkey(t *testing.T) {
 				w.inSoon(javaWaiter)
 				w.holds(w.javaOwner("t1"), "1")
 
-				goWaiter := w.goWaits()
-				w.stays(w.javaOwner("t1"), ownWatchdog+ownWatchdog/2)
-				goWaiter.open()
-				j.unlock()
-				goWaiter.returns()
-				w.release(goWaiter.hold)
-				w.free()
+				w.javaKeepsTheLock(j)
 			})
 		}
 	}

@@ -46,14 +46,19 @@ func TestJavaWatchdogKeepsTheLockFromGo(t *testing.T) {
 		w.javaWatched(ownWatchdog)
 		j := w.javaLock("t1")
 		j.take(0)
-		waiter := w.goWaits()
-		w.stays(w.javaOwner("t1"), ownWatchdog+ownWatchdog/2)
-		waiter.open()
-		j.unlock()
-		waiter.returns()
-		w.release(waiter.hold)
-		w.free()
+		w.javaKeepsTheLock(j)
 	})
+}
+
+// javaKeepsTheLock has Go wait until Java, whose watchdog renews the lock, unlocks it.
+func (w *world) javaKeepsTheLock(j javaLock) {
+	waiter := w.goWaits()
+	w.stays(w.javaOwner("t1"), ownWatchdog+ownWatchdog/2)
+	waiter.open()
+	j.unlock()
+	waiter.returns()
+	w.release(waiter.hold)
+	w.free()
 }
 
 // An explicit lease of Go is not renewed, and Go is told that it is over before

@@ -195,18 +195,13 @@ func (f fair) redissonUnlocksFair() ask {
 }
 
 func (f fair) wrong(s *state) string {
-	who := -1
-	for i, m := range s.minds {
-		if !m.trusts(s.now) {
-			continue
-		}
-		if who >= 0 {
-			return fmt.Sprintf("%s and %s trust at one time", names[who], names[i])
-		}
-		who = i
-		if left := s.store.ttl("lock"); s.store.field("lock", ids[i]) == "" || left < int64(m.until-s.now)*fairTick {
-			return fmt.Sprintf("%s trusts until tick %d, and the lock is stored for %d ms", names[i], m.until, left)
-		}
+	who, wrong := s.sole()
+	if who < 0 || wrong != "" {
+		return wrong
+	}
+	until := s.minds[who].until
+	if left := s.store.ttl("lock"); s.store.field("lock", ids[who]) == "" || left < int64(until-s.now)*fairTick {
+		return fmt.Sprintf("%s trusts until tick %d, and the lock is stored for %d ms", names[who], until, left)
 	}
 	return ""
 }

@@ -239,21 +239,16 @@ func (p plain) redissonRenews() ask {
 
 // wrong says what must not be.
 func (p plain) wrong(s *state) string {
-	who := -1
-	for i, m := range s.minds {
-		if !m.trusts(s.now) {
-			continue
-		}
-		if who >= 0 {
-			return fmt.Sprintf("%s and %s trust at one time", names[who], names[i])
-		}
-		who = i
-		if s.store.field(p.lock, ids[i]) == "" {
-			return fmt.Sprintf("%s trusts, and is not the owner", names[i])
-		}
-		if left := s.store.ttl(p.lock); left < int64(m.until-s.now)*tick {
-			return fmt.Sprintf("%s trusts until tick %d, and the lock ends in %d ms", names[i], m.until, left)
-		}
+	who, wrong := s.sole()
+	if who < 0 || wrong != "" {
+		return wrong
+	}
+	if s.store.field(p.lock, ids[who]) == "" {
+		return fmt.Sprintf("%s trusts, and is not the owner", names[who])
+	}
+	until := s.minds[who].until
+	if left := s.store.ttl(p.lock); left < int64(until-s.now)*tick {
+		return fmt.Sprintf("%s trusts until tick %d, and the lock ends in %d ms", names[who], until, left)
 	}
 	return ""
 }

@@ -49,6 +49,22 @@ const (
 // trusts says whether it believes that it has something.
 func (m mind) trusts(now int16) bool { return m.phase == has && m.until > now }
 
+// sole returns who believes that it has something, -1 if nobody does, and what is wrong
+// if two do.
+func (s *state) sole() (who int, wrong string) {
+	who = -1
+	for i, m := range s.minds {
+		if !m.trusts(s.now) {
+			continue
+		}
+		if who >= 0 {
+			return who, fmt.Sprintf("%s and %s trust at one time", names[who], names[i])
+		}
+		who = i
+	}
+	return who, ""
+}
+
 // A flight is a request that may still be executed.
 type flight struct {
 	ask   int8

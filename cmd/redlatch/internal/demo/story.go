@@ -16,10 +16,16 @@ func (d *demo) story(ctx context.Context) error {
 	return d.loss(ctx)
 }
 
-// stayInside makes a worker stay in its next section, and waits for that.
-func (d *demo) stayInside(ctx context.Context, p *process) error {
+// holding makes a worker stay in its next section, and waits until its lease has been
+// renewed, and the renewed one lasts.
+func (d *demo) holding(ctx context.Context, p *process, title string) error {
 	p.say(cmdStay)
-	return d.board.await(ctx, func(rows []row) bool { return rows[p.id-1].staying })
+	if err := d.board.await(ctx, func(rows []row) bool { return rows[p.id-1].staying }); err != nil {
+		return err
+	}
+	d.board.say("%-6s worker %d holds the lock; the watchdog renews its lease", title, p.id)
+	pause(ctx, d.Watchdog*9/20)
+	return ctx.Err()
 }
 
 // nextAfter waits until a worker other than id has entered after t, and
@@ -37,19 +43,11 @@ func (d *demo) nextAfter(ctx context.Context, id int, t time.Time) (next row, er
 	return next, err
 }
 
-// pastRenewal waits until a lease has been renewed, and the renewed one lasts.
-func (d *demo) pastRenewal(ctx context.Context) { pause(ctx, d.Watchdog*9/20) }
-
 // crash kills a worker that holds the lock.
 func (d *demo) crash(ctx context.Context) error {
 	victim := d.processes[1]
-	if err := d.stayInside(ctx, victim); err != nil {
+	if err := d.holding(ctx, victim, "CRASH"); err != nil {
 		return err
-	}
-	d.board.say("CRASH  worker %d holds the lock; the watchdog renews its lease", victim.id)
-	d.pastRenewal(ctx)
-	if ctx.Err() != nil {
-		return ctx.Err()
 	}
 	at := time.Now()
 	victim.kill()
@@ -77,13 +75,8 @@ func (d *demo) crash(ctx context.Context) error {
 // loss cuts off a worker that holds the lock.
 func (d *demo) loss(ctx context.Context) error {
 	victim := d.processes[0]
-	if err := d.stayInside(ctx, victim); err != nil {
+	if err := d.holding(ctx, victim, "LOSS"); err != nil {
 		return err
-	}
-	d.board.say("LOSS   worker %d holds the lock; the watchdog renews its lease", victim.id)
-	d.pastRenewal(ctx)
-	if ctx.Err() != nil {
-		return ctx.Err()
 	}
 	cut := time.Now()
 	victim.proxy.Blackhole(true)
