@@ -1,9 +1,10 @@
 // Package archtest keeps the shape of the root module, as tests: which package may import which, how large a thing may
-// grow, what only the root package must do without, that nobody asks for the type of a lock, and that the map of the
-// code in docs/architecture.md is true.
+// grow, how long the way to a lock is, what only the root package must do without, that nobody asks for the type of a
+// lock, and that the map of the code in docs/architecture.md is true.
 //
 // It parses files and does not ask the go command: files of every platform count, the test cache sees which files were
-// read, and it takes milliseconds.
+// read, and it takes milliseconds. Only for the way to a lock a program is
+// built and run.
 package archtest
 
 import (

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
@@ -17,7 +16,7 @@ import (
 // differently. It returns neither a hold nor
 // an error if there is nothing to take over any more: then the caller competes.
 // On failure the gate has been left, or will be.
-func (c *Locks) handOff(ctx context.Context, old *term, l *Spec, o *Params, until time.Time, at callsite.Site) (*Hold, error) {
+func (c *Locks) handOff(ctx context.Context, old *term, l *Spec, o *Params) (*Hold, error) {
 	if l.kind != old.lock.kind {
 		if old.retire() { // the caller is to read what was held to write
 			_ = old.sendRelease()
@@ -30,16 +29,16 @@ func (c *Locks) handOff(ctx context.Context, old *term, l *Spec, o *Params, unti
 	turn := ln.budget.Over(now)
 	alike := old.lock.kind == l.kind && old.lock.channel == l.channel // a spin lock's release tells nobody
 	if fresh && !turn && alike && old.watch && !o.HasLease && !o.Fenced && !o.Member && old.lease.Left(now) <= old.length {
-		return old.adopt(ctx, o, at, now), nil
+		return old.adopt(ctx, o, now), nil
 	}
 	if !old.retire() {
 		return nil, nil
 	}
 	t := c.newTerm(ln, l, o)
 	if turn {
-		return c.yield(ctx, old, t, o, until, at)
+		return c.yield(ctx, old, t, o)
 	}
-	return c.transfer(ctx, old, t, o, until, at)
+	return c.transfer(ctx, old, t, o)
 }
 
 // retire ends a term that is to move to another id, and says whether it was
@@ -82,7 +81,7 @@ func (l *Spec) listens() bool { return l.backoff == nil && !l.kind.part }
 // from old to t. A replica that does not know of it yet has the lock as old's, which
 // keeps everybody else out as well. So replicas are asked only where t is to have
 // more than old had, or where its renewals would need them.
-func (c *Locks) yield(ctx context.Context, old, t *term, o *Params, until time.Time, at callsite.Site) (*Hold, error) {
+func (c *Locks) yield(ctx context.Context, old, t *term, o *Params) (*Hold, error) {
 	ln := t.entry
 	own, last := c.Server.Own(&ln.news, t.lock.channel), "0"
 	if t.lock.backoff != nil || ln.budget.Last(time.Now()) { // nobody sees who spins
@@ -90,9 +89,7 @@ func (c *Locks) yield(ctx context.Context, old, t *term, o *Params, until time.T
 	}
 	foreign := ln.news.Foreign()
 	ln.news.Expect()
-	q := t.op(t.lock.kind.yield, []string{old.id, t.id, t.args[0], t.lock.channel, own, last})
-	t.fence(&q)
-	q.Stop, q.Until = c.Server.Done, until
+	q := t.taking(t.lock.kind.yield, []string{old.id, t.id, t.args[0], t.lock.channel, own, last}, o.Until)
 	q.Acks = c.Server.Acks.Renews || (c.Server.Acks.Holds && (t.fenced || !t.watch))
 	reply, err := q.Run(ctx)
 	if short := q.Doubt(err == nil && len(reply.List) == 1); short != nil {
@@ -108,7 +105,7 @@ func (c *Locks) yield(ctx context.Context, old, t *term, o *Params, until time.T
 		return nil, err
 	case len(reply.List) == 1:
 		ln.news.Answered(false)
-		return c.moved(ctx, t, &q, reply.List[0].Int, o, at), nil
+		return c.moved(ctx, t, &q, reply.List[0].Int, o), nil
 	case reply.Kind != driver.ReplyInt:
 		ln.news.Answered(true)
 		c.abandonMove(old, t, &q, nil)
@@ -128,10 +125,8 @@ func (c *Locks) yield(ctx context.Context, old, t *term, o *Params, until time.T
 }
 
 // transfer moves the lock from old to t with a lease of its own.
-func (c *Locks) transfer(ctx context.Context, old, t *term, o *Params, until time.Time, at callsite.Site) (*Hold, error) {
-	q := t.op(t.lock.kind.transfer, []string{old.id, t.id, t.args[0]})
-	t.fence(&q)
-	q.Stop, q.Until, q.Acks = c.Server.Done, until, c.Server.Acks.Holds
+func (c *Locks) transfer(ctx context.Context, old, t *term, o *Params) (*Hold, error) {
+	q := t.taking(t.lock.kind.transfer, []string{old.id, t.id, t.args[0]}, o.Until)
 	reply, err := q.Run(ctx)
 	if short := q.Doubt(err == nil && reply.Int > 0); short != nil {
 		err = short
@@ -144,19 +139,19 @@ func (c *Locks) transfer(ctx context.Context, old, t *term, o *Params, until tim
 		c.abandonMove(old, t, &q, func(r driver.Reply) bool { return r.Int > 0 })
 		return nil, err
 	case reply.Int > 0:
-		return c.moved(ctx, t, &q, reply.Int, o, at), nil
+		return c.moved(ctx, t, &q, reply.Int, o), nil
 	}
 	t.forgo()
 	return nil, nil
 }
 
 // moved begins a term that the server has confirmed, if that came in time.
-func (c *Locks) moved(ctx context.Context, t *term, q *request.Call, token int64, o *Params, at callsite.Site) *Hold {
+func (c *Locks) moved(ctx context.Context, t *term, q *request.Call, token int64, o *Params) *Hold {
 	t.taken(q.Sent, token)
 	now := time.Now()
-	if t.trusted(ctx, q.Until, now) {
+	if t.trusted(ctx, o.Until, now) {
 		t.entry.budget.Begin(now, false) // before it begins: it can be lost at once, and the entry with it
-		if h := t.begin(ctx, o, at, now); h != nil {
+		if h := t.begin(ctx, o, now); h != nil {
 			return h
 		}
 	}
@@ -172,7 +167,7 @@ func (c *Locks) abandonMove(old, t *term, q *request.Call, isMoved func(driver.R
 	c.Server.Go(func() {
 		reply, err := move.Outcome()
 		if err == nil && isMoved != nil && isMoved(reply) && move.Doubt(true) == nil {
-			t.confirm(move.Sent, t.length)
+			t.lease.Confirm(move.Sent, t.length)
 			t.passOn()
 			return
 		}

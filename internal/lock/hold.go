@@ -36,18 +36,9 @@ type Hold struct {
 	open       int               // this hold, if live, plus the nested one that has its turn
 }
 
-// newHold returns a hold of t that is yet to be added to it.
-func (t *term) newHold(ctx context.Context, o *Params, at callsite.Site, now time.Time) *Hold {
-	h := &t.first
-	if h.t != nil {
-		h = &Hold{}
-	}
-	h.set(ctx, t, o, at, now)
-	return h
-}
-
-func (h *Hold) set(ctx context.Context, t *term, o *Params, at callsite.Site, now time.Time) {
-	h.t, h.values, h.scope, h.Watchdog, h.fenced, h.at, h.since, h.open = t, ctx, o.scope, !o.HasLease, o.Fenced, at, now, 1
+// set makes h a hold of t that is yet to be added to it.
+func (h *Hold) set(ctx context.Context, t *term, o *Params, now time.Time) {
+	h.t, h.values, h.scope, h.Watchdog, h.fenced, h.at, h.since, h.open = t, ctx, o.scope, !o.HasLease, o.Fenced, o.At, now, 1
 }
 
 // Dropped notes a hold that its user lost.
@@ -187,7 +178,7 @@ func (t *term) extend(ctx context.Context, until time.Time, d time.Duration) err
 	t.mu.Lock()
 	t.alone = t.alone || d > t.length // if this process dies, the next holder's lock must not last so long
 	t.mu.Unlock()
-	o := t.op(t.lock.kind.renew, []string{t.id, wire.Millis(d), unchanged})
+	o := t.raising(wire.Millis(d), unchanged)
 	o.Stop, o.Until = t.c.Server.Done, until
 	return t.prolong(ctx, &o, d)
 }

@@ -135,17 +135,6 @@ func New(o Options) *Locks {
 	return c
 }
 
-// NewID returns an owner id that nobody has had.
-func (c *Locks) NewID() string { return wire.Owner(c.ID, c.seq.Add(1)) }
-
-// open returns request.ErrClosed after the client was closed.
-func (c *Locks) open() error {
-	if c.Server.Closed() {
-		return request.ErrClosed
-	}
-	return nil
-}
-
 // Revoke ends the hold of this client that has an owner id of a lock, and says
 // whether there was one. Its context has ended then.
 func (c *Locks) Revoke(name, owner string) bool {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/renew"
 )
@@ -13,10 +12,10 @@ import (
 // turn is the hold whose turn among its siblings the new one shares, in which it
 // has been counted; nil if there is none. It fails with errRejoin if the term
 // is over.
-func (t *term) enterShared(ctx context.Context, turn *Hold, o *Params, p *waitParams, at callsite.Site) (*Hold, error) {
+func (t *term) enterShared(ctx context.Context, turn *Hold, o *Params) (*Hold, error) {
 	h := &Hold{reads: true, joined: turn}
-	h.set(ctx, t, o, at, time.Now())
-	if err := t.suffice(ctx, p.until, o); err != nil {
+	h.set(ctx, t, o, time.Now())
+	if err := t.suffice(ctx, o); err != nil {
 		t.giveBack(true)
 		h.closed()
 		if !t.live() {
@@ -49,7 +48,7 @@ func (o *Params) trust() time.Duration {
 
 // suffice raises the lease of a term that a reader is about to join, if it
 // ends too soon for that.
-func (t *term) suffice(ctx context.Context, until time.Time, o *Params) error {
+func (t *term) suffice(ctx context.Context, o *Params) error {
 	length, need := t.c.Watchdog, t.c.Watchdog/2
 	if o.HasLease {
 		length, need = o.Lease, o.trust()-o.Lease/8
@@ -57,7 +56,7 @@ func (t *term) suffice(ctx context.Context, until time.Time, o *Params) error {
 	if t.lease.Left(time.Now()) >= need {
 		return nil
 	}
-	return t.extend(ctx, until, length)
+	return t.extend(ctx, o.Until, length)
 }
 
 // bound gives a read hold with a Lease an end of its own: it shares its term with
@@ -72,10 +71,8 @@ func (h *Hold) bound(now time.Time, left time.Duration, o *Params) {
 // boundByMaxHold gives a hold that the watchdog keeps the end that Config.MaxHold
 // sets. It is the hold's own: others of its nest, or of its scope, have theirs.
 func (h *Hold) boundByMaxHold() {
-	if most := h.t.c.MaxHold; most > 0 {
-		h.own = &renew.Lease{Holder: h, Until: h.since.Add(most)}
-		h.own.Confirm(h.since, renew.MaxLease)
-	}
+	h.own = &renew.Lease{Holder: h, Until: h.since.Add(h.t.c.MaxHold)}
+	h.own.Confirm(h.since, renew.MaxLease)
 }
 
 // over returns how the hold's own time has ended; "" if it has not.
@@ -229,12 +226,12 @@ func (c *Locks) joinNested(ctx context.Context, outer *Hold, o *Params) (*Hold, 
 	if err != nil {
 		return nil, err
 	}
-	p := waitParams{c: c, name: t.lock.name, until: o.Until}
-	h, err := t.enterShared(ctx, turn, o, &p, o.At)
+	h, err := t.enterShared(ctx, turn, o)
 	if err != nil {
 		if over := outer.Err(); over != nil {
 			return nil, over
 		}
+		p := waitParams{c: c, name: t.lock.name}
 		return nil, p.asBusy(err)
 	}
 	c.acquired(h, start, false)

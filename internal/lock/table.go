@@ -59,15 +59,14 @@ type table struct {
 func (ls *table) get(l *Spec) *entry {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	k := entryKey{l.entryName(), l.kind.space}
-	ln := ls.m[k]
+	ln := ls.m[l.entry]
 	if ln == nil {
 		var ok bool
 		if ln, ok = ls.pool.Get().(*entry); !ok {
 			ln = &entry{}
 		}
-		ln.entryKey = k
-		ls.m[k] = ln
+		ln.entryKey = l.entry
+		ls.m[l.entry] = ln
 	}
 	ln.refs++
 	return ln
@@ -226,12 +225,6 @@ func (ln *entry) current() *term {
 		return nil
 	}
 	return t
-}
-
-func (ln *entry) setCurrent(t *term) {
-	ln.mu.Lock()
-	defer ln.mu.Unlock()
-	ln.cur = t
 }
 
 // dropCurrent forgets t, if it is still the current one.

@@ -77,9 +77,14 @@ func (c *Locks) newTerm(ln *entry, l *Spec, o *Params) *term {
 	if c.Server.Traits.Cluster {
 		t.lease.Group = wire.Slot(l.name)
 	}
-	ln.setCurrent(t) // from here on it can be revoked
+	ln.mu.Lock()
+	ln.cur = t // from here on it can be revoked
+	ln.mu.Unlock()
 	return t
 }
+
+// NewID returns an owner id that nobody has had.
+func (c *Locks) NewID() string { return wire.Owner(c.ID, c.seq.Add(1)) }
 
 func (t *term) live() bool {
 	t.mu.Lock()
@@ -89,28 +94,19 @@ func (t *term) live() bool {
 
 // op prepares a request about this term.
 func (t *term) op(s *script.Script, args []string) request.Call {
-	if s == t.lock.kind.release {
-		args = t.lock.releaseArgs(args)
-	} else {
-		args = t.lock.args(args)
+	if t.lock.more != nil {
+		args = slices.Concat(args, t.lock.more)
 	}
-	o := request.Call{Server: t.c.Server, Script: s, Keys: t.lock.keys, Args: args, Lease: t.length, Stop: t.c.Server.Over}
-	if s == t.lock.kind.renew {
-		o.Keys = o.Keys[:1] // it takes any number of locks
-		o.Acks = t.c.Server.Acks.Renews
-	}
-	return o
+	return request.Call{Server: t.c.Server, Script: s, Keys: t.lock.keys.all, Args: args, Lease: t.length, Stop: t.c.Server.Over}
 }
 
-// fence makes the request that takes the lock count the acquisition.
-func (t *term) fence(o *request.Call) {
-	if t.lock.takeKeys != nil {
-		o.Keys = t.lock.takeKeys
-	}
-	if t.fenced {
-		o.Keys = t.lock.fencedKeys
-		o.Args = append(slices.Clip(o.Args), wire.Millis(t.c.TokenTTL))
-	}
+// raising prepares a request that raises the lease to so many milliseconds, and shows
+// a hold count.
+func (t *term) raising(lease, count string) request.Call {
+	o := t.op(t.lock.kind.renew, []string{t.id, lease, count})
+	o.Keys = o.Keys[:1] // the script takes any number of locks
+	o.Acks = t.c.Server.Acks.Renews
+	return o
 }
 
 // taken notes that the server made t the owner.
@@ -120,7 +116,7 @@ func (t *term) taken(sent time.Time, token int64) {
 		t.token = token
 		t.mu.Unlock()
 	}
-	t.confirm(sent, t.length)
+	t.lease.Confirm(sent, t.length)
 }
 
 // markUncertain notes that a request of unknown outcome may still make t the owner.
@@ -130,13 +126,11 @@ func (t *term) markUncertain() {
 	t.uncertain = true
 }
 
-// confirm notes that the server confirmed a request sent at sent.
-func (t *term) confirm(sent time.Time, length time.Duration) { t.lease.Confirm(sent, length) }
-
 // begin makes a taken term live, with its first hold. It returns nil if the
 // term was revoked, or the client closed, before it could begin.
-func (t *term) begin(ctx context.Context, o *Params, at callsite.Site, now time.Time) *Hold {
-	h := t.newHold(ctx, o, at, now)
+func (t *term) begin(ctx context.Context, o *Params, now time.Time) *Hold {
+	h := &t.first
+	h.set(ctx, t, o, now)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.startLocked() {
@@ -177,8 +171,9 @@ func (t *term) startLocked() bool {
 
 // adopt gives a live term that was passed on to its next hold. It returns
 // nil if the term has been lost in between.
-func (t *term) adopt(ctx context.Context, o *Params, at callsite.Site, now time.Time) *Hold {
-	h := t.newHold(ctx, o, at, now)
+func (t *term) adopt(ctx context.Context, o *Params, now time.Time) *Hold {
+	h := &Hold{}
+	h.set(ctx, t, o, now)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.state != termLive {
@@ -218,7 +213,9 @@ func (t *term) addLocked(h *Hold) {
 	t.holds = h
 	if h.Watchdog {
 		t.watched++
-		h.boundByMaxHold()
+		if t.c.MaxHold > 0 {
+			h.boundByMaxHold()
+		}
 	}
 	if h.own != nil {
 		t.c.Clock.Add(h.own, false)
@@ -316,7 +313,7 @@ func (t *term) release(ctx context.Context) error {
 // releasing prepares the release of t's id.
 func (t *term) releasing() request.Call {
 	t.entry.news.Expect()
-	return t.op(t.lock.kind.release, t.args[1:])
+	return t.op(t.lock.kind.release, t.lock.releaseArgs(t.args[1:]))
 }
 
 // sendRelease releases the id of a term that is over.
@@ -446,7 +443,7 @@ func (t *term) bury(reason holdctx.Reason, err error, ended []*Hold, inside, lap
 // freeLapsed releases a lock that was lost by its window, now that all who held it
 // have said that they stopped.
 func (t *term) freeLapsed() {
-	o := t.op(t.lock.kind.release, t.args[1:])
+	o := t.op(t.lock.kind.release, t.lock.releaseArgs(t.args[1:]))
 	if _, err := o.Run(context.Background()); err != nil {
 		t.markUncertain()
 	}

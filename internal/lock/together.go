@@ -41,8 +41,8 @@ func Together(ctx context.Context, order []*Spec, p *Params) (holds []*Hold, mis
 		return nil, nil, nil
 	}
 	c := locks[0].c
-	if err := c.open(); err != nil {
-		return nil, nil, err
+	if c.Server.Closed() {
+		return nil, nil, request.ErrClosed
 	}
 	start := time.Now()
 	ts := enterAll(locks, p)
@@ -151,7 +151,7 @@ func beginAll(ctx context.Context, ts []*term, p *Params, o *request.Call, start
 			// Before it begins: it can be lost at once, and the entry with it.
 			t.entry.budget.Settled(t.entry.news.Foreign(), now)
 			t.entry.budget.Begin(now, true)
-			h = t.begin(ctx, p, p.At, now)
+			h = t.begin(ctx, p, now)
 		}
 		if h == nil { // revoked, closed or too late
 			t.forgo()
@@ -160,10 +160,10 @@ func beginAll(ctx context.Context, ts []*term, p *Params, o *request.Call, start
 		}
 		holds = append(holds, h)
 	}
-	err := ts[0].c.open()
+	closed := ts[0].c.Server.Closed()
 	for _, h := range holds {
 		switch {
-		case err != nil:
+		case closed:
 			h.refuse()
 		case len(holds) < len(ts):
 			h.t.c.Server.Go(func() { _ = h.Release(context.Background()) })
@@ -171,8 +171,11 @@ func beginAll(ctx context.Context, ts []*term, p *Params, o *request.Call, start
 			h.t.c.acquired(h, start, false)
 		}
 	}
-	if err != nil || len(holds) < len(ts) {
-		return nil, err
+	switch {
+	case closed:
+		return nil, request.ErrClosed
+	case len(holds) < len(ts):
+		return nil, nil
 	}
 	return holds, nil
 }

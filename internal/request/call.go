@@ -44,19 +44,22 @@ type Course struct {
 // before it writes. Nor of one that the user may not run or give these keys: that is
 // NOPERM, and ERR for a command inside of it.
 func (o *Call) Uncertain(err error) bool {
+	if o.Unknown || err == nil {
+		return o.Unknown
+	}
 	re := driver.Failure(err)
-	return o.Unknown || re.Outcome == driver.Refused && re.Code != "WRONGTYPE" && re.Code != "NOPERM"
+	return re.Outcome == driver.Refused && re.Code != "WRONGTYPE" && re.Code != "NOPERM"
 }
 
 // Run returns the server's answer. It returns early, with an error, when ctx
 // ends, Stop is closed, Until has come, the server answers that trying again is
 // no use, or it has given no useful answer for Config.OutageTimeout.
 func (o *Call) Run(ctx context.Context) (driver.Reply, error) {
-	m, err := o.by(ctx)
-	if err != nil {
-		return driver.Reply{}, err
+	if o.Server.messages.decided.Load() != asWritten {
+		if err := o.choose(ctx); err != nil {
+			return driver.Reply{}, err
+		}
 	}
-	o.Script = o.Script.By(m)
 	return o.Send(ctx)
 }
 
@@ -189,8 +192,12 @@ func (o *Call) attempt(ctx context.Context) (driver.Reply, error) {
 
 // answer returns how a has ended, and frees it.
 func (o *Call) answer(a *attempt) (driver.Reply, error) {
+	reply, err := a.request.Reply, a.request.Err
 	o.Short = a.short
-	return o.Server.answer(a)
+	a.request, a.ctx, a.stop, a.limit, a.early = driver.Request{}, nil, nil, time.Time{}, notEarly
+	a.acks, a.short = 0, nil
+	o.Server.attempts.Put(a)
+	return reply, err
 }
 
 // sleep waits for d, or for an end of the call.
