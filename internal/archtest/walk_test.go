@@ -19,7 +19,7 @@ var walks = []struct {
 	files     int
 }{
 	{"down", 29, 12},  // from Lock.Acquire to the driver's Run
-	{"whole", 63, 21}, // and back
+	{"whole", 64, 21}, // and back
 }
 
 // To acquire a free lock is a short walk, and the first of the two in docs/architecture.md names each file on it. The

@@ -126,8 +126,10 @@ func (c *Locks) standInQueue(ctx context.Context, l *Spec, o *Params, p *waitPar
 
 // arrive makes a place for the caller that it has not asked for yet.
 func (q *fairWaiter) arrive() {
-	q.t, q.queued, q.again = q.c.newFairEntry(q.l, q.o), false, false
-	q.nonce = newNonce()
+	ln := &entry{entryKey: q.l.entry, refs: 1}
+	ln.gate.TryEnter()
+	q.t, q.queued, q.again, q.nonce = q.c.newTerm(ln, q.l, q.o), false, false, newNonce()
+	q.c.table.addOwn(ln, q.t.id)
 }
 
 // newNonce returns a number that nobody can guess, that a score holds exactly, and
@@ -204,7 +206,7 @@ func (q *fairWaiter) begin(ctx context.Context, given bool) (h *Hold, err error)
 // leave gives up the caller's place.
 func (q *fairWaiter) leave() {
 	q.t.forgo()
-	q.c.leave(q.t.entry)
+	q.c.table.leave(q.t.entry)
 }
 
 // note draws conclusions from an answer.

@@ -38,17 +38,12 @@ func newFairWaiters() fairWaiters {
 	return fairWaiters{own: make(map[string]*entry), localQueues: make(map[string]*localQueue)}
 }
 
-// newFairEntry makes a term that has yet to be taken, in an entry of its own.
-func (c *Locks) newFairEntry(l *Spec, o *Params) *term {
-	ln := &entry{entryKey: entryKey{name: l.name}, refs: 1}
-	ln.gate.TryEnter()
-	t := c.newTerm(ln, l, o)
-	ls := &c.table
+// addOwn adds the entry of a waiter with that owner id.
+func (ls *table) addOwn(ln *entry, id string) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	ln.id = t.id
-	ls.own[ln.id] = ln
-	return t
+	ln.id = id
+	ls.own[id] = ln
 }
 
 // ownLocked returns the entries of one waiter whose term may have that owner id.

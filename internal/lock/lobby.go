@@ -47,5 +47,5 @@ func (p *Place) Leave() {
 	if p.shown != nil {
 		p.entry.dropCurrent(p.shown)
 	}
-	p.c.leave(p.entry)
+	p.c.table.leave(p.entry)
 }

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -122,15 +123,15 @@ type Locks struct {
 func New(o Options) *Locks {
 	c := &Locks{Options: o, watchdogMs: wire.Millis(o.Watchdog), renewals: make(map[*script.Script]*renew.Kind)}
 	c.aftermath = worker.NewQueue(0, nil)
+	c.table = table{c: c, m: make(map[entryKey]*entry), fairWaiters: newFairWaiters()}
 	for _, k := range kinds {
-		s := k.renew
-		if c.renewals[s] != nil {
-			continue
+		if s := k.renew; c.renewals[s] == nil {
+			c.renewals[s] = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(s, batch) }}
 		}
-		c.renewals[s] = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(s, batch) }}
+		if !slices.Contains(c.table.spaces, k.space) {
+			c.table.spaces = append(c.table.spaces, k.space)
+		}
 	}
-	c.table = table{c: c, m: make(map[entryKey]*entry)}
-	c.table.fairWaiters = newFairWaiters()
 	c.quitters = queue.NewGather[quitter](mostQuit, o.Server.Go)
 	return c
 }

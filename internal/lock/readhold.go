@@ -13,7 +13,7 @@ import (
 // has been counted; nil if there is none. It fails with errRejoin if the term
 // is over.
 func (t *term) enterShared(ctx context.Context, turn *Hold, o *Params) (*Hold, error) {
-	h := &Hold{reads: true, joined: turn}
+	h := &Hold{reads: true, nesting: nesting{joined: turn}}
 	h.set(ctx, t, o, time.Now())
 	if err := t.suffice(ctx, o); err != nil {
 		t.giveBack(true)
@@ -63,16 +63,29 @@ func (t *term) suffice(ctx context.Context, o *Params) error {
 // others. It is trusted for left. Nobody is asked about it: its term is.
 func (h *Hold) bound(now time.Time, left time.Duration, o *Params) {
 	if o.HasLease {
-		h.own = &renew.Lease{Holder: h}
-		h.own.Confirm(now.Add(left-o.trust()), o.Lease)
+		h.endAlone(now.Add(left-o.trust()), o.Lease)
 	}
 }
 
 // boundByMaxHold gives a hold that the watchdog keeps the end that Config.MaxHold
 // sets. It is the hold's own: others of its nest, or of its scope, have theirs.
 func (h *Hold) boundByMaxHold() {
-	h.own = &renew.Lease{Holder: h, Until: h.since.Add(h.t.c.MaxHold)}
-	h.own.Confirm(h.since, renew.MaxLease)
+	h.endAlone(h.since, renew.MaxLease)
+	h.own.Until = h.since.Add(h.t.c.MaxHold)
+}
+
+// An ownEnd is an end that only one hold of its term has.
+type ownEnd struct {
+	renew.Lease
+	h *Hold
+}
+
+// endAlone gives a hold an end of its own, as if a request that was sent then had been
+// confirmed for so long.
+func (h *Hold) endAlone(sent time.Time, lease time.Duration) {
+	h.own = &ownEnd{h: h}
+	h.own.Holder = h.own
+	h.own.Confirm(sent, lease)
 }
 
 // over returns how the hold's own time has ended; "" if it has not.
@@ -88,17 +101,17 @@ func (h *Hold) over(now time.Time) holdctx.Reason {
 }
 
 // Lane implements renew.Holder.
-func (h *Hold) Lane() string { return "" }
+func (e *ownEnd) Lane() string { return "" }
 
 // Expired implements renew.Holder.
-func (h *Hold) Expired() {
-	if after := h.expire(time.Now()); after != nil {
-		h.t.c.aftermath.Add(after)
+func (e *ownEnd) Expired() {
+	if after := e.h.expire(time.Now()); after != nil {
+		e.h.t.c.aftermath.Add(after)
 	}
 }
 
 // Gone implements renew.Holder. It is never called.
-func (h *Hold) Gone() {}
+func (e *ownEnd) Gone() {}
 
 // expire ends a hold whose own time is over, and returns what has to happen then.
 // It counts until its holder releases it, or the term ends.
@@ -111,7 +124,7 @@ func (h *Hold) expire(now time.Time) (after func()) {
 	case h.err != nil:
 		return nil
 	case reason == "": // extended at the last moment
-		t.c.Clock.Add(h.own, false)
+		t.c.Clock.Add(&h.own.Lease, false)
 		return nil
 	case t.count == t.unfreed+1:
 		_, after = t.loseLocked(reason) // with its last hold

@@ -142,20 +142,6 @@ func (t *term) reserve(h, outer *Hold, l *Spec, o *Params) (count string, err er
 	return t.showLocked(), nil
 }
 
-// firstOfLocked returns the hold whose turn the live holds of a scope share.
-func (t *term) firstOfLocked(sc *scope) *Hold {
-	for h := t.holds; h != nil; h = h.next {
-		if h.scope != sc {
-			continue
-		}
-		if h.joined != nil {
-			return h.joined
-		}
-		return h
-	}
-	return nil
-}
-
 // holdCount is what a term knows of the hold count that Redis shows: of an
 // exclusive lock its holds, of a read-write lock those that write. Nobody decides by
 // that number, so nothing waits for it: requests that set it may overtake each other,

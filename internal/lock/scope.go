@@ -187,55 +187,6 @@ func (t *term) joinScope(ctx context.Context, l *Spec, o *Params) (*Hold, error)
 	return t.reenter(ctx, nil, l, o)
 }
 
-// nest re-enters the lock from outer, after its siblings.
-func (c *Locks) nest(ctx context.Context, l *Spec, outer *Hold, o *Params) (*Hold, error) {
-	switch {
-	case outer.reads && l.kind.stops:
-		return nil, writeInRead(l.name)
-	case outer.reads:
-		return c.joinNested(ctx, outer, o)
-	}
-	start := time.Now()
-	p := waitParams{c: c, name: l.name, until: o.Until, owner: outer.t.id}
-	p.ttl = max(0, outer.t.lease.Left(start))
-	if err := p.amongSiblings(ctx, outer, o); err != nil {
-		return nil, err
-	}
-	h, err := outer.t.reenter(ctx, outer, l, o)
-	if err != nil {
-		if over := outer.Err(); over != nil {
-			return nil, over
-		}
-		return nil, p.asBusy(err)
-	}
-	c.acquired(h, start, false)
-	return h, nil
-}
-
-// amongSiblings waits until it is the caller's turn to nest in outer.
-func (p *waitParams) amongSiblings(ctx context.Context, outer *Hold, o *Params) error {
-	g := outer.siblings()
-	switch {
-	case g.TryEnter():
-		return nil
-	case o.Try:
-		return p.asBusy(request.ErrWaitOver)
-	}
-	_, in, err := p.lineUp(ctx, g, outer.End().Done(), func(waited time.Duration) {
-		p.c.Events.SlowWait(p.name, waited, o.At, outer.t.site())
-	})
-	if err == nil {
-		return nil
-	}
-	if in {
-		g.Exit()
-	}
-	if over := outer.Err(); over != nil {
-		return over
-	}
-	return p.asBusy(err)
-}
-
 // memberKey is heldKey for the locks of one client, where those of several have
 // one name.
 type memberKey struct {

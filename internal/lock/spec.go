@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -20,9 +19,8 @@ type Spec struct {
 	entry        entryKey // whoever wants a lock with the same one lines up with its callers
 	channel      string   // where its release is told; empty: nowhere
 	keys         keys
-	fenced       bool                    // every acquisition is
-	backoff      func(int) time.Duration // how to wait for it; nil: by messages
-	held         any                     // heldKey(name), converted once
+	fenced       bool // every acquisition is
+	held         any  // heldKey(name), converted once
 	nonReentrant bool
 	writers      string   // key of those who wait to write and have precedence
 	own          any      // what only locks of its kind have, and only the kind's file knows; nil: nothing

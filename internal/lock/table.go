@@ -50,6 +50,8 @@ type table struct {
 	c  *Locks
 	mu sync.Mutex // guards m and entry.refs
 	m  map[entryKey]*entry
+
+	spaces []string // of all kinds
 	fairWaiters
 	// Lines come and go with every uncontended acquisition.
 	pool sync.Pool
@@ -166,7 +168,7 @@ func (ls *table) known(name, owner string) bool {
 func (ls *table) find(name, owner string) (t *term, leaving bool) {
 	ls.mu.Lock()
 	candidates := ls.ownLocked(name, owner)
-	for _, space := range spaces {
+	for _, space := range ls.spaces {
 		if ln := ls.m[entryKey{name, space}]; ln != nil {
 			candidates = append(candidates, ln)
 		}
@@ -200,9 +202,9 @@ func (ls *table) ofPart(name, owner string) *term {
 }
 
 // leave lets the next caller in with nothing.
-func (c *Locks) leave(ln *entry) {
+func (ls *table) leave(ln *entry) {
 	ln.gate.Exit()
-	c.table.put(ln)
+	ls.put(ln)
 }
 
 // listen starts the entry's subscription, if it has none.

@@ -88,7 +88,7 @@ func (t *term) take(ctx context.Context, o *request.Call, n int) (facts []driver
 func (t *term) abandon(o *request.Call) {
 	if o.Pending == nil {
 		t.forgo()
-		t.c.leave(t.entry)
+		t.c.table.leave(t.entry)
 		return
 	}
 	pending := *o
@@ -100,7 +100,7 @@ func (t *term) abandon(o *request.Call) {
 		}
 		if err != nil || reply.Kind != driver.ReplyInt || short != nil {
 			t.forgo()
-			t.c.leave(t.entry)
+			t.c.table.leave(t.entry)
 			return
 		}
 		t.taken(pending.Sent, reply.Int)
@@ -111,12 +111,39 @@ func (t *term) abandon(o *request.Call) {
 // passOn gives a taken term that nobody wants any more to the next goroutine
 // of this process, or releases it.
 func (t *term) passOn() {
-	if t.arrive() {
-		_ = t.finish(context.Background())
+	t.mu.Lock()
+	live := t.startLocked()
+	t.mu.Unlock()
+	if !live {
+		t.forgo()
+		t.c.table.leave(t.entry)
 		return
 	}
-	t.forgo()
-	t.c.leave(t.entry)
+	t.entry.budget.Begin(time.Now(), true)
+	_ = t.finish(context.Background())
+}
+
+// start makes a term that was just taken live, with its first hold, and begins a quantum;
+// fresh says that the lock came from elsewhere. It gives the term up, and returns nil, if
+// that cannot be trusted any more, or if it was revoked or the client closed meanwhile.
+func (t *term) start(ctx context.Context, o *Params, fresh bool) (h *Hold, trusted bool) {
+	now := time.Now()
+	if trusted = t.trusted(ctx, o.Until, now); trusted {
+		// Before it begins: it can be lost at once, and the entry with it.
+		ln := t.entry
+		if ln.budget.Owed > 0 {
+			ln.budget.Settled(ln.news.Foreign(), now)
+		}
+		ln.budget.Begin(now, fresh)
+		if t.lock.kind.part {
+			ln.news.Stop() // only who waits listens
+		}
+		h = t.begin(ctx, o, now)
+	}
+	if h == nil {
+		t.forgo()
+	}
+	return h, trusted
 }
 
 // trusted says whether a term that was just taken may be given to a holder.

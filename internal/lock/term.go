@@ -41,16 +41,13 @@ type term struct {
 	token     int64      // the fencing token, if it is fenced
 	state     termState
 	err       error         // why it is over
-	count     int           // holds that are live or being entered
-	watched   int           // of the live ones, how many the watchdog keeps
 	renewing  bool          // what the clock was told
 	inside    bool          // its holder is inside the gate, and has to leave it
 	queued    bool          // it may stand in a fair lock's queue
-	holds     *Hold         // the live holds, linked by hold.next
 	longest   time.Duration // lease that was ever asked for, if longer than length
-	unfreed   int           // so many holds have ended by a window, and count until they are released
 	uncertain bool          // a request of unknown outcome may still make it the owner
 
+	nest      // its holds
 	sharing   // of those who read
 	holdCount // what Redis shows
 
@@ -144,18 +141,6 @@ func (t *term) begin(ctx context.Context, o *Params, now time.Time) *Hold {
 	return h
 }
 
-// arrive makes a taken term live without a hold: it is to be passed on. It
-// returns false when begin returns nil.
-func (t *term) arrive() bool {
-	t.mu.Lock()
-	started := t.startLocked()
-	t.mu.Unlock()
-	if started {
-		t.entry.budget.Begin(time.Now(), true)
-	}
-	return started
-}
-
 func (t *term) startLocked() bool {
 	if t.state != termNew {
 		return false
@@ -205,45 +190,6 @@ func (t *term) site() callsite.Site {
 	return t.holds.at
 }
 
-func (t *term) addLocked(h *Hold) {
-	h.next = t.holds
-	if t.holds != nil {
-		t.holds.prev = h
-	}
-	t.holds = h
-	if h.Watchdog {
-		t.watched++
-		if t.c.MaxHold > 0 {
-			h.boundByMaxHold()
-		}
-	}
-	if h.own != nil {
-		t.c.Clock.Add(h.own, false)
-	}
-}
-
-// removeLocked ends h with err, and its context: under the lock, which is safe because
-// that runs no code of users.
-func (t *term) removeLocked(h *Hold, err error) {
-	h.err = err
-	if h.prev == nil {
-		t.holds = h.next
-	} else {
-		h.prev.next = h.next
-	}
-	if h.next != nil {
-		h.next.prev = h.prev
-	}
-	h.prev, h.next = nil, nil
-	if h.Watchdog {
-		t.watched--
-	}
-	if h.own != nil {
-		t.c.Clock.Remove(h.own)
-	}
-	h.end.End(err)
-}
-
 // endLocked ends the term and all its holds, and returns these.
 func (t *term) endLocked(err error) (ended []*Hold) {
 	t.state, t.err = termOver, err
@@ -286,7 +232,7 @@ func (t *term) release(ctx context.Context) error {
 	if t.state == termOver {
 		err := t.err
 		t.mu.Unlock()
-		t.c.leave(t.entry)
+		t.c.table.leave(t.entry)
 		return err
 	}
 	t.state, t.err = termOver, holdctx.ErrReleased
@@ -351,105 +297,8 @@ func (t *term) orphan() {
 	}
 }
 
-func (t *term) lostError(reason holdctx.Reason) error {
-	return t.c.Errors.Lost(t.lock.name, t.id, reason, t.lease.Confirmed())
-}
-
 // Lane implements renew.Holder.
 func (t *term) Lane() string { return t.c.Server.Driver.Lane(t.lock.name) }
-
-// Expired implements renew.Holder. Of many that end at one moment the contexts end
-// first.
-func (t *term) Expired() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if _, after := t.loseLocked(holdctx.Expired); after != nil {
-		t.c.aftermath.Add(after)
-	}
-}
-
-// Gone implements renew.Holder.
-func (t *term) Gone() { t.lose(holdctx.Gone) }
-
-// lose ends the term without its holder's doing: the contexts of its holds end,
-// with the reason as their cause, before anything else happens. It does no I/O
-// itself. It reports whether the term was live, or about to be.
-func (t *term) lose(reason holdctx.Reason) bool {
-	t.mu.Lock()
-	was, after := t.loseLocked(reason)
-	t.mu.Unlock()
-	if after != nil {
-		after()
-	}
-	return was
-}
-
-// loseLocked ends the contexts, and returns what has to happen then.
-func (t *term) loseLocked(reason holdctx.Reason) (was bool, after func()) {
-	state := t.state
-	if state == termOver {
-		return false, nil
-	}
-	err, inside := t.lostError(reason), t.inside
-	t.inside = false
-	ended := t.endLocked(err)
-	if state == termNew {
-		return true, nil // whoever takes it will see, and release it
-	}
-	if reason == holdctx.Expired || reason == holdctx.MaxHold {
-		for _, h := range ended {
-			h.lapsed = true
-		}
-		t.unfreed += len(ended)
-	} else {
-		t.unfreed = 0 // there is nothing left to free
-	}
-	if !inside {
-		t.c.table.retain(t.entry) // before whoever is to get the term can see that it is over
-	}
-	lapsed, longest := t.unfreed > 0, max(t.length, t.longest)
-	return true, func() {
-		if lapsed {
-			t.c.lapsed.add(t.id, longest)
-		}
-		t.bury(reason, err, ended, inside, lapsed)
-	}
-}
-
-// bury does what follows from a loss.
-func (t *term) bury(reason holdctx.Reason, err error, ended []*Hold, inside, lapsed bool) {
-	t.c.Clock.Remove(&t.lease)
-	t.entry.dropCurrent(t)
-	if inside {
-		t.entry.gate.Exit()
-	}
-	for _, h := range ended {
-		t.c.Events.Lost(err, h.since, h.at)
-	}
-	switch {
-	case lapsed: // until its lease ends in Redis, or all its holders release it
-	case reason == holdctx.Gone && !t.lock.kind.part: // of a group's values some may be left
-		t.orphan()
-	default:
-		t.c.Server.Go(func() {
-			_ = t.sendRelease()
-			t.c.table.put(t.entry)
-		})
-		return
-	}
-	t.c.table.put(t.entry)
-}
-
-// freeLapsed releases a lock that was lost by its window, now that all who held it
-// have said that they stopped.
-func (t *term) freeLapsed() {
-	o := t.op(t.lock.kind.release, t.lock.releaseArgs(t.args[1:]))
-	if _, err := o.Run(context.Background()); err != nil {
-		t.markUncertain()
-	}
-	t.orphan()
-	t.c.lapsed.remove(t.id)
-}
 
 // Close ends the holds and leaves the lock to its TTL. A term on its way from
 // one hold to the next is released: no section runs under it.
@@ -481,7 +330,7 @@ func (h *Hold) refuse() {
 	t.mu.Unlock()
 	t.c.Server.Go(func() {
 		_ = t.sendRelease()
-		t.c.leave(t.entry)
+		t.c.table.leave(t.entry)
 	})
 }
 

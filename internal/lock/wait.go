@@ -79,46 +79,31 @@ func (c *Locks) compete(ctx context.Context, ln *entry, l *Spec, o *Params, p *w
 		if ln.budget.Owed > 0 {
 			if err := p.payOwed(ctx, ln, l, o.Try); err != nil {
 				t.forgo()
-				c.leave(ln)
+				c.table.leave(ln)
 				return nil, err
 			}
 		}
 		q := t.taking(l.kind.take, t.args[:2], o.Until)
 		facts, err := t.take(ctx, &q, 2)
-		now := time.Now()
-		switch {
-		case err != nil:
-			return nil, err // take has left the gate, or will
-		case facts == nil && t.trusted(ctx, o.Until, now):
-			// Before it begins: it can be lost at once, and the entry with it.
-			if ln.budget.Owed > 0 {
-				ln.budget.Settled(ln.news.Foreign(), now)
-			}
-			ln.budget.Begin(now, true)
-			if l.kind.part {
-				ln.news.Stop() // only who waits listens
-			}
-			if h := t.begin(ctx, o, now); h != nil {
-				return h, nil
-			}
-			// Revoked, or the client closed, before it began.
-			t.forgo()
-			if !c.Server.Closed() {
-				t = c.newTerm(ln, l, o)
-				continue
-			}
-			err = request.ErrClosed
-		case facts == nil:
-			// Taken, but the reply came too late to trust it.
-			t.forgo()
-			if err = late.Again(ctx, c.Server, o.Try, o.Until); err == nil {
-				t = c.newTerm(ln, l, o)
-				continue
-			}
-		}
 		if err != nil {
-			c.leave(ln)
-			return nil, err
+			return nil, err // take has left the gate, or will
+		}
+		if facts == nil {
+			h, trusted := t.start(ctx, o, true)
+			switch {
+			case h != nil:
+				return h, nil
+			case !trusted: // the reply came too late
+				err = late.Again(ctx, c.Server, o.Try, o.Until)
+			case c.Server.Closed():
+				err = request.ErrClosed
+			}
+			if err != nil {
+				c.table.leave(ln)
+				return nil, err
+			}
+			t = c.newTerm(ln, l, o)
+			continue
 		}
 		ttl, owner := wire.FromMillis(facts[0].Int), facts[1].Str
 		ln.saw(owner, ttl)
@@ -128,8 +113,8 @@ func (c *Locks) compete(ctx context.Context, ln *entry, l *Spec, o *Params, p *w
 		switch {
 		case o.Try:
 			err = request.ErrWaitOver
-		case l.backoff != nil:
-			_, err = request.Pause(ctx, c.Server.Done, nil, o.Until, c.ask(l.backoff, tries, ln, t))
+		case l.kind.pause != nil:
+			_, err = request.Pause(ctx, c.Server.Done, nil, o.Until, l.kind.pause(t, tries))
 		default:
 			ln.listen(c, l.channel)
 			p.announce(ctx, l)
@@ -137,25 +122,10 @@ func (c *Locks) compete(ctx context.Context, ln *entry, l *Spec, o *Params, p *w
 		}
 		if err != nil {
 			t.forgo()
-			c.leave(ln)
+			c.table.leave(ln)
 			return nil, err
 		}
 	}
-}
-
-// ask asks a backoff how long to pause. It is the user's: if it panics, the others
-// of this process go on without the caller.
-func (c *Locks) ask(b func(int) time.Duration, tries int, ln *entry, t *term) (pause time.Duration) {
-	answered := false
-	defer func() {
-		if !answered {
-			t.forgo()
-			c.leave(ln)
-		}
-	}()
-	pause = max(b(tries), shortestBackoff)
-	answered = true
-	return pause
 }
 
 // waitParams says how long a caller waits.
@@ -188,7 +158,7 @@ func (p *waitParams) asBusy(err error) error {
 // was let in with: a term that is passed on, or nil. On failure the entry has been left.
 func (p *waitParams) enter(ctx context.Context, ln *entry, o *Params) (*term, error) {
 	var passed *term
-	in, err := false, error(request.ErrWaitOver)
+	in, err := false, request.ErrWaitOver
 	if !o.Try {
 		passed, in, err = p.lineUp(ctx, &ln.gate, nil, func(waited time.Duration) {
 			if t := ln.current(); t != nil {
@@ -204,7 +174,7 @@ func (p *waitParams) enter(ctx context.Context, ln *entry, o *Params) (*term, er
 	case !in:
 		p.c.table.put(ln)
 	case passed == nil:
-		p.c.leave(ln)
+		p.c.table.leave(ln)
 	default:
 		t := passed // which would cost every caller an allocation
 		p.c.Server.Go(func() { _ = t.finish(context.Background()) })
