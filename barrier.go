@@ -81,8 +81,7 @@ func (b *Barrier) Await(ctx context.Context, opts ...Option) (int, error) {
 		return -1, ErrClosed
 	}
 	defer b.c.locks.Part()
-	until := o.until()
-	a, err := b.arrive(ctx, until)
+	a, err := b.arrive(ctx, o.until)
 	if err != nil {
 		return -1, b.busy(err)
 	}
@@ -92,7 +91,7 @@ func (b *Barrier) Await(ctx context.Context, opts ...Option) (int, error) {
 	case o.once:
 		err = request.ErrWaitOver
 	default:
-		err = b.c.polls.Wait(ctx, until, "barrier:"+a.generation, b.channel, poll.Question{
+		err = b.c.polls.Wait(ctx, o.until, "barrier:"+a.generation, b.channel, poll.Question{
 			Script: lua.BarrierPoll, Keys: wire.BarrierKeys(b.name, a.generation),
 			Args: []string{a.generation, b.c.id, wire.Millis(b.c.cfg.WatchdogTimeout), b.channel},
 			Read: func(r driver.Reply) (bool, error) {

@@ -78,7 +78,6 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		AckTimeout:     cfg.AckTimeout,
 		Sharded:        cfg.PubSub == PubSubSharded || cfg.PubSub == PubSubBoth,
 		Classic:        cfg.PubSub == PubSubClassic || cfg.PubSub == PubSubBoth,
-		Answered:       func(node string) { c.clock.Answered(node) },
 		TooFew:         tooFew,
 		Unacknowledged: c.report.notAcknowledged,
 		RenewFailed:    c.report.renewFailed,
@@ -88,6 +87,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	}
 	c.blind.Server = c.server
 	c.clock = renew.NewClock(c.server.Go, c.dropped.GiveUp)
+	c.server.Answered = c.clock.Answered // each needs the other
 	c.locks = lock.New(lock.Options{
 		Server: c.server, Clock: c.clock, Blind: &c.blind, Dropped: &c.dropped, Twins: &c.twins,
 		ID: c.id, Name: cfg.Name, Watchdog: cfg.WatchdogTimeout, MaxHold: cfg.MaxHold, SlowWait: cfg.SlowWait,

@@ -203,35 +203,26 @@ func Fenced() Option { return Option{fenced: true} }
 // some. Calls that do not wait, and those that need nothing to be set, refuse it.
 func UntilSet() Option { return Option{untilSet: true} }
 
+var errNothingToSet = errors.New("redlatch: UntilSet is for semaphores and rate limiters; there is nothing here that could not be set yet")
+
+// lockParams reads the options of a lock, which is wanted at a place of the user's program.
+func lockParams(opts []Option, once bool, at callsite.Site) (lock.Params, error) {
+	o, err := collect(opts, once)
+	if err == nil && o.untilSet {
+		err = errNothingToSet
+	}
+	return lock.Params{Lease: o.lease, HasLease: o.hasLease, Try: o.once, Until: o.until, Fenced: o.fenced, At: at}, err
+}
+
 // options are the sum of an acquisition's Options.
 type options struct {
 	Option
-	once bool // Try
+	once  bool      // Try, or Wait(0)
+	until time.Time // until when it waits; zero: as long as its context lasts
 }
 
-// until returns until when the acquisition waits; zero: as long as its context lasts.
-func (o *options) until() time.Time {
-	if o.hasWait && !o.once {
-		return time.Now().Add(o.wait)
-	}
-	return time.Time{}
-}
-
-// params returns how a lock is wanted, at a place of the user's program.
-func (o *options) params(at callsite.Site) lock.Params {
-	return lock.Params{Lease: o.lease, HasLease: o.hasLease, Try: o.once, Until: o.until(), Fenced: o.fenced, At: at}
-}
-
-// collect reads the options of what needs nothing to be set.
+// collect adds up the options of a call.
 func collect(opts []Option, once bool) (options, error) {
-	o, err := collectAny(opts, once)
-	if err == nil && o.untilSet {
-		err = errors.New("redlatch: UntilSet is for semaphores and rate limiters; there is nothing here that could not be set yet")
-	}
-	return o, err
-}
-
-func collectAny(opts []Option, once bool) (options, error) {
 	o := options{once: once}
 	for _, p := range opts {
 		if p.hasWait {
@@ -258,8 +249,11 @@ func collectAny(opts []Option, once bool) (options, error) {
 		}
 		o.lease = wholeMillis(o.lease)
 	}
-	if o.hasWait && o.wait == 0 {
+	switch {
+	case o.hasWait && o.wait == 0:
 		o.once = true
+	case o.hasWait:
+		o.until = time.Now().Add(o.wait)
 	}
 	return o, nil
 }

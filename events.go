@@ -114,15 +114,6 @@ type SkippedEvent struct {
 	Events int // how many
 }
 
-// callSite returns the call site skip frames above its caller, if there is
-// anybody to tell it to: to find it takes a good part of a hand-off's time.
-func (c *Client) callSite(skip int) callsite.Site {
-	if !c.sites {
-		return 0
-	}
-	return callsite.Caller(skip + 1)
-}
-
 // maxReports is how many reports may wait to be told.
 const maxReports = 10000
 

@@ -114,7 +114,7 @@ func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, 
 	if err := s.usable(ctx); err != nil {
 		return nil, start, err
 	}
-	o, err := collectAny(opts, once)
+	o, err := collect(opts, once)
 	switch {
 	case err != nil:
 		return nil, start, err
@@ -127,7 +127,7 @@ func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, 
 	}
 	start = time.Now()
 	ps, err = s.in.Acquire(ctx, permit.Want{
-		N: n, Lease: o.lease, Once: o.once, UntilSet: o.untilSet, Until: o.until(), Site: s.c.callSite(2),
+		N: n, Lease: o.lease, Once: o.once, UntilSet: o.untilSet, Until: o.until, Site: s.c.callSite(2),
 	})
 	return ps, start, err
 }

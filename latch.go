@@ -122,7 +122,7 @@ func (l *CountDownLatch) Wait(ctx context.Context, opts ...Option) error {
 		}
 		return l.busy(err)
 	}
-	return l.busy(l.c.polls.Wait(ctx, o.until(), "latch:"+l.name, l.channel, poll.Question{
+	return l.busy(l.c.polls.Wait(ctx, o.until, "latch:"+l.name, l.channel, poll.Question{
 		Script: lua.LatchCount, Keys: []string{l.name},
 		Read: func(r driver.Reply) (bool, error) {
 			n, err := l.count(r)
@@ -158,6 +158,8 @@ func waitOnly(opts []Option, call string) (options, error) {
 	switch {
 	case err != nil:
 		return o, err
+	case o.untilSet:
+		return o, errNothingToSet
 	case o.hasLease:
 		return o, fmt.Errorf("redlatch: %s takes no Lease: there is nothing to hold", call)
 	case o.fenced:

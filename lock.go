@@ -82,15 +82,24 @@ func (l *Lock) acquire(ctx context.Context, opts []Option, once bool, at callsit
 	if ctx == nil {
 		return nil, errNilContext
 	}
-	o, err := collect(opts, once)
+	p, err := lockParams(opts, once, at)
 	if err != nil {
 		return nil, err
 	}
-	h, err := l.spec.Enter(ctx, o.params(at))
+	h, err := l.spec.Enter(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	return newHold(h), nil
+}
+
+// callSite returns the call site skip frames above its caller, if there is
+// anybody to tell it to: to find it takes a good part of a hand-off's time.
+func (c *Client) callSite(skip int) callsite.Site {
+	if !c.sites {
+		return 0
+	}
+	return callsite.Caller(skip + 1)
 }
 
 // Do acquires the lock, calls f and releases the lock, also if f panics or

@@ -153,11 +153,11 @@ func (m *Multi) acquire(ctx context.Context, opts []Option, once bool, at callsi
 	if m.err != nil {
 		return nil, m.err
 	}
-	o, err := collect(opts, once)
+	p, err := lockParams(opts, once, at)
 	if err != nil {
 		return nil, err
 	}
-	g, err := m.in.Acquire(ctx, o.params(at))
+	g, err := m.in.Acquire(ctx, p)
 	if err != nil {
 		return nil, err
 	}

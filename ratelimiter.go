@@ -199,7 +199,7 @@ func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool)
 	if err := checkPermits(n); err != nil {
 		return err
 	}
-	o, err := collectAny(opts, once)
+	o, err := collect(opts, once)
 	switch {
 	case err != nil:
 		return err
@@ -208,7 +208,7 @@ func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool)
 	case ctx.Err() != nil:
 		return &RateError{Name: l.name, Permits: n, Cause: request.ContextError(ctx)}
 	}
-	return l.c.rates.Take(ctx, l.name, l.keys, ratequeue.Want{N: n, Once: o.once, UntilSet: o.untilSet}, o.until())
+	return l.c.rates.Take(ctx, l.name, l.keys, ratequeue.Want{N: n, Once: o.once, UntilSet: o.untilSet}, o.until)
 }
 
 // Release gives back n permits that were taken and not used, so that they can be

@@ -57,7 +57,7 @@ func (s *Semaphore) Name() string { return s.in.Name }
 //
 // n = 0 succeeds without asking anybody.
 func (s *Semaphore) Acquire(ctx context.Context, n int, opts ...Option) error {
-	o, err := collectAny(opts, false)
+	o, err := collect(opts, false)
 	if err == nil && (o.hasLease || o.fenced) {
 		err = errNoSuchPermit
 	}
@@ -80,7 +80,7 @@ func (s *Semaphore) acquire(ctx context.Context, n int, o *options) error {
 	if err := s.usable(ctx, n); err != nil {
 		return err
 	}
-	return s.in.Acquire(ctx, n, o.once, o.until())
+	return s.in.Acquire(ctx, n, o.once, o.until)
 }
 
 func semaphoreBusy(name string, owed int, cause error) error {

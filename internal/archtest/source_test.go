@@ -1,9 +1,9 @@
 // Package archtest keeps the shape of the library, as tests: which package may import which, which module may require
-// which, how large a thing may grow, what only the root package must do without, that nobody asks for the type of a lock,
-// that the map of the code in docs/architecture.md is true, and that nothing stands twice.
+// which, how large a thing may grow, how long the way to a lock is, what only the root package must do without, that nobody
+// asks for the type of a lock, that the map of the code in docs/architecture.md is true, and that nothing stands twice.
 //
-// It parses files and does not ask the go command, but for what a go.mod says: files of every platform count, the test
-// cache sees which files were read, and it takes milliseconds.
+// It parses files and does not ask the go command, but for what a go.mod says and for the way to a lock, which a program
+// goes: files of every platform count, the test cache sees which files were read, and it takes milliseconds.
 package archtest
 
 import (

@@ -5,12 +5,10 @@ import (
 	crand "crypto/rand"
 	"encoding/binary"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/twins"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -21,8 +19,7 @@ import (
 func (c *Locks) Fair(name string) Spec {
 	l := c.Plain(name)
 	l.kind, l.twin = fair, twins.Queues
-	l.keys = []string{name, wire.Prefix(wire.LockQueue, name), wire.Prefix(wire.LockTimeout, name), wire.Prefix(wire.LockAlive, name)}
-	l.fencedKeys = append(slices.Clip(l.keys), wire.Prefix(wire.LockToken, name))
+	l.keys = keysOf(name, wire.Prefix(wire.LockQueue, name), wire.Prefix(wire.LockTimeout, name), wire.Prefix(wire.LockAlive, name))
 	return l
 }
 
@@ -53,7 +50,7 @@ func fairReleaseArgs(args []string) []string { return []string{args[1], args[0]}
 func (c *Locks) acquireFair(ctx context.Context, l *Spec, o Params) (*Hold, error) {
 	start := time.Now()
 	p := waitParams{c: c, name: l.name, until: o.Until}
-	h, err := c.lineUp(ctx, l, &o, &p, o.At)
+	h, err := c.standInQueue(ctx, l, &o, &p)
 	return p.end(h, err, start, false)
 }
 
@@ -63,7 +60,6 @@ type fairWaiter struct {
 	l     *Spec
 	o     *Params
 	p     *waitParams
-	at    callsite.Site
 	start time.Time
 
 	t      *term     // the one that is to be taken, in an entry of its own
@@ -84,10 +80,10 @@ type answer struct {
 	fresh bool          // the caller was put into the queue just now
 }
 
-// lineUp gets a fair lock for a caller that does not have it already. However it
+// standInQueue gets a fair lock for a caller that does not have it already. However it
 // ends without a hold, the queue is left, or will be as soon as it is known what
 // became of a request under way.
-func (c *Locks) lineUp(ctx context.Context, l *Spec, o *Params, p *waitParams, at callsite.Site) (*Hold, error) {
+func (c *Locks) standInQueue(ctx context.Context, l *Spec, o *Params, p *waitParams) (*Hold, error) {
 	if !c.table.join() {
 		return nil, request.ErrClosed
 	}
@@ -97,7 +93,7 @@ func (c *Locks) lineUp(ctx context.Context, l *Spec, o *Params, p *waitParams, a
 		return nil, err
 	}
 	defer through()
-	q := &fairWaiter{c: c, l: l, o: o, p: p, at: at, start: time.Now()}
+	q := &fairWaiter{c: c, l: l, o: o, p: p, start: time.Now()}
 	q.arrive()
 	for {
 		given := q.given()
@@ -130,8 +126,10 @@ func (c *Locks) lineUp(ctx context.Context, l *Spec, o *Params, p *waitParams, a
 
 // arrive makes a place for the caller that it has not asked for yet.
 func (q *fairWaiter) arrive() {
-	q.t, q.queued, q.again = q.c.newFairEntry(q.l, q.o), false, false
-	q.nonce = newNonce()
+	ln := &entry{entryKey: q.l.entry}
+	ln.gate.TryEnter()
+	q.t, q.queued, q.again, q.nonce = q.c.newTerm(ln, q.l, q.o), false, false, newNonce()
+	q.c.table.addOwn(ln, q.t.id)
 }
 
 // newNonce returns a number that nobody can guess, that a score holds exactly, and
@@ -157,9 +155,9 @@ func (q *fairWaiter) ask(ctx context.Context, first func()) (*answer, error) {
 			enqueue = q.nonce
 		}
 	}
-	req := t.op(q.l.kind.take, []string{t.args[0], t.id, q.l.channel, q.c.ID, enqueue})
+	req := t.taking(q.l.kind.take, []string{t.args[0], t.id, q.l.channel, q.c.ID, enqueue}, q.o.Until)
 	req.Retried = first
-	facts, err := t.ask(ctx, &req, q.p.until, 4)
+	facts, err := t.take(ctx, &req, 4)
 	if err != nil || facts == nil {
 		return nil, err
 	}
@@ -180,24 +178,27 @@ func (q *fairWaiter) given() bool {
 	if !q.t.entry.given.Swap(false) || q.again {
 		return false
 	}
-	q.t.confirm(q.asked, silence)
+	q.t.lease.Confirm(q.asked, silence)
 	return q.t.lease.Left(time.Now()) > silence/4
 }
 
 // begin begins the term that has been taken, or given. It returns neither a
 // hold nor an error if the caller has to line up again.
-func (q *fairWaiter) begin(ctx context.Context, given bool) (*Hold, error) {
+func (q *fairWaiter) begin(ctx context.Context, given bool) (h *Hold, err error) {
 	now := time.Now()
-	trusted := given || q.t.trusted(ctx, q.p.until, now)
+	trusted := given || q.t.trusted(ctx, q.o.Until, now)
 	if trusted {
-		if h := q.t.begin(ctx, q.o, q.at, now); h != nil {
+		if h = q.t.begin(ctx, q.o, now); h != nil {
 			q.t.entry.news.Stop() // nobody tells a holder anything there
 			return h, nil
 		}
 	}
 	q.leave()
 	if trusted { // revoked, or the client closed, before it began
-		return nil, q.c.open()
+		if q.c.Server.Closed() {
+			err = request.ErrClosed
+		}
+		return nil, err
 	}
 	return nil, q.late.Again(ctx, q.c.Server, q.o.Try, q.p.until)
 }
@@ -205,7 +206,7 @@ func (q *fairWaiter) begin(ctx context.Context, given bool) (*Hold, error) {
 // leave gives up the caller's place.
 func (q *fairWaiter) leave() {
 	q.t.forgo()
-	q.c.leave(q.t.entry)
+	q.c.table.leave(q.t.entry)
 }
 
 // note draws conclusions from an answer.
@@ -223,7 +224,7 @@ func (q *fairWaiter) note(a *answer) {
 	if waited := time.Since(q.start); !q.warned && q.c.SlowWait > 0 && waited >= q.c.SlowWait && wireClient(a.owner) == q.c.ID {
 		if t := q.c.table.peek(q.l.name, a.owner); t != nil && t.live() {
 			q.warned = true
-			q.c.Events.SlowWait(q.l.name, waited, q.at, t.site())
+			q.c.Events.SlowWait(q.l.name, waited, q.o.At, t.site())
 		}
 	}
 }

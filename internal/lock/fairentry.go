@@ -38,14 +38,10 @@ type localQueue struct {
 // worth that much.
 const localQueuePause = time.Second
 
-// newFairEntry makes a term that has yet to be taken, in an entry of its own.
-func (c *Locks) newFairEntry(l *Spec, o *Params) *term {
-	ln := &entry{entryKey: entryKey{name: l.name}}
-	ln.gate.TryEnter()
-	t := c.newTerm(ln, l, o)
-	ln.id = t.id
-	c.table.own.Get(ln.id, func() *entry { return ln })
-	return t
+// addOwn adds the entry of a waiter with that owner id.
+func (ls *table) addOwn(ln *entry, id string) {
+	ln.id = id
+	ls.own.Get(id, func() *entry { return ln })
 }
 
 // ownOf returns the entries of one waiter whose term may have that owner id.
@@ -127,21 +123,12 @@ func (p *waitParams) pass(ctx context.Context, e *localQueue, o *Params) (in boo
 		}
 		return false, request.ErrWaitOver
 	}
-	w := p.c.newWaiter()
-	defer p.c.freeWaiter(w)
-	if e.gate.Enter(w.Waiter) {
-		return true, nil
-	}
 	brief := *p
 	brief.until = time.Now().Add(localQueuePause)
 	if !p.until.IsZero() && p.until.Before(brief.until) {
 		brief.until = p.until
 	}
-	err = brief.await(ctx, w, nil, func(time.Duration) {})
-	if err == nil || !e.gate.Cancel(w.Waiter) {
-		w.Take()
-		in = true
-	}
+	_, in, err = brief.lineUp(ctx, &e.gate, nil, func(time.Duration) {})
 	if err == request.ErrWaitOver && (p.until.IsZero() || time.Until(p.until) > 0) { //nolint:errorlint // made by await, never wrapped
 		err = nil
 	}
@@ -162,7 +149,7 @@ const mostQuit = 1000
 // quit releases an id, together with others that leave the same fair lock.
 func (c *Locks) quit(l *Spec, x quitter) {
 	c.quitters.Add(l.name, x, func(all []quitter) {
-		o := request.Call{Server: c.Server, Script: l.kind.release, Keys: l.keys, Args: []string{l.channel}, Lease: c.Watchdog, Stop: c.Server.Over, Single: true}
+		o := request.Call{Server: c.Server, Script: l.kind.release, Keys: l.keys.all, Args: []string{l.channel}, Lease: c.Watchdog, Stop: c.Server.Over, Single: true}
 		for _, x := range all {
 			o.Args = append(o.Args, x.id)
 			o.Single = o.Single && x.t == nil // an orphan is released again anyway

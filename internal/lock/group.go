@@ -12,9 +12,8 @@ import (
 
 // values are what a lock of values of a group has more than others.
 type values struct {
-	names     []string // sorted, each once
-	fields    []string // of the values in Redis
-	entryName string   // the name of its entry
+	names  []string // sorted, each once
+	fields []string // of the values in Redis
 }
 
 var errNoValues = errors.New("a group lock needs at least one value")
@@ -33,22 +32,13 @@ func (c *Locks) Group(groupName string, names []string) Spec {
 	l.more = append(append(l.more, g.fields...), wire.Millis(c.Skew))
 	// Callers that want the same values line up with each other. Those that want
 	// others are kept apart by Redis, so no gate ever waits for another.
-	g.entryName = groupName + "\x00" + strings.Join(g.fields, "\x00")
-	l.kind, l.own, l.held = group, g, heldKey(g.entryName)
+	l.entry.name = groupName + "\x00" + strings.Join(g.fields, "\x00")
+	l.kind, l.own, l.held = group, g, heldKey(l.entry.name)
 	return l
 }
 
 // values returns those of a lock that is a part of a group.
 func (l *Spec) values() *values { return l.own.(*values) }
-
-// args adds to the arguments of a request what every script of this lock's kind
-// needs.
-func (l *Spec) args(args []string) []string {
-	if l.more == nil {
-		return args
-	}
-	return slices.Concat(args, l.more)
-}
 
 // releaseArgs returns the arguments of the release, of owner, channel and own
 // subscriptions.
@@ -56,15 +46,7 @@ func (l *Spec) releaseArgs(args []string) []string {
 	if l.kind.releaseArgs != nil {
 		args = l.kind.releaseArgs(args)
 	}
-	return l.args(args)
-}
-
-// entryName returns what callers must have in common to line up with each other.
-func (l *Spec) entryName() string {
-	if l.kind.part {
-		return l.values().entryName
-	}
-	return l.name
+	return args
 }
 
 // An overlap is a context key: it finds the nearest live hold of some of a

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
@@ -17,8 +16,8 @@ import (
 // differently. It returns neither a hold nor
 // an error if there is nothing to take over any more: then the caller competes.
 // On failure the gate has been left, or will be.
-func (c *Locks) handOff(ctx context.Context, old *term, l *Spec, o *Params, until time.Time, at callsite.Site) (*Hold, error) {
-	if l.kind != old.lock.kind {
+func (c *Locks) handOff(ctx context.Context, old *term, l *Spec, o *Params) (*Hold, error) {
+	if l.kind.transfer != old.lock.kind.transfer {
 		if old.retire() { // the caller is to read what was held to write
 			_ = old.sendRelease()
 		}
@@ -28,18 +27,25 @@ func (c *Locks) handOff(ctx context.Context, old *term, l *Spec, o *Params, unti
 	ln := old.entry
 	fresh := renew.Elapsed(old.lease.Confirmed(), now) <= old.length/3
 	turn := ln.budget.Over(now)
-	alike := old.lock.kind == l.kind && old.lock.channel == l.channel // a spin lock's release tells nobody
+	alike := old.lock.kind == l.kind // a spin lock's release tells nobody
 	if fresh && !turn && alike && old.watch && !o.HasLease && !o.Fenced && !o.Member && old.lease.Left(now) <= old.length {
-		return old.adopt(ctx, o, at, now), nil
+		return old.adopt(ctx, o, now), nil
 	}
 	if !old.retire() {
 		return nil, nil
 	}
-	t := c.newTerm(ln, l, o)
+	m := move{c: c, old: old, t: c.newTerm(ln, l, o)}
 	if turn {
-		return c.yield(ctx, old, t, o, until, at)
+		return m.yield(ctx, o)
 	}
-	return c.transfer(ctx, old, t, o, until, at)
+	return m.transfer(ctx, o)
+}
+
+// A move is that of the lock from one id to another, for the caller to which a term was
+// passed.
+type move struct {
+	c      *Locks
+	old, t *term
 }
 
 // retire ends a term that is to move to another id, and says whether it was
@@ -70,29 +76,27 @@ func (t *term) depart(n, foreign int) {
 	} else if n == 0 && !t.member {
 		ln.budget.Free()
 	}
-	t.c.leave(ln)
+	t.c.table.leave(ln)
 }
 
 // listens says whether a process that owes a turn listens for it to be taken. Messages of a
 // group are about any of its values, and two that each listen would take one another
 // for waiters.
-func (l *Spec) listens() bool { return l.backoff == nil && !l.kind.part }
+func (l *Spec) listens() bool { return l.kind.pause == nil && !l.kind.part }
 
 // yield lets other processes have the lock, if any of them waits; else it moves
 // from old to t. A replica that does not know of it yet has the lock as old's, which
 // keeps everybody else out as well. So replicas are asked only where t is to have
 // more than old had, or where its renewals would need them.
-func (c *Locks) yield(ctx context.Context, old, t *term, o *Params, until time.Time, at callsite.Site) (*Hold, error) {
-	ln := t.entry
+func (m move) yield(ctx context.Context, o *Params) (*Hold, error) {
+	c, t, ln := m.c, m.t, m.t.entry
 	own, last := c.Server.Own(&ln.news, t.lock.channel), "0"
-	if t.lock.backoff != nil || ln.budget.Last(time.Now()) { // nobody sees who spins
+	if t.lock.kind.pause != nil || ln.budget.Last(time.Now()) { // nobody sees who spins
 		last = "1"
 	}
 	foreign := ln.news.Foreign()
 	ln.news.Expect()
-	q := t.op(t.lock.kind.yield, []string{old.id, t.id, t.args[0], t.lock.channel, own, last})
-	t.fence(&q)
-	q.Stop, q.Until = c.Server.Done, until
+	q := t.taking(t.lock.kind.yield, []string{m.old.id, t.id, t.args[0], t.lock.channel, own, last}, o.Until)
 	q.Acks = c.Server.Acks.Renews || (c.Server.Acks.Holds && (t.fenced || !t.watch))
 	reply, err := q.Run(ctx)
 	if short := q.Doubt(err == nil && len(reply.List) == 1); short != nil {
@@ -104,14 +108,14 @@ func (c *Locks) yield(ctx context.Context, old, t *term, o *Params, until time.T
 	switch {
 	case err != nil:
 		ln.news.Answered(q.Unknown || q.Pending != nil)
-		c.abandonMove(old, t, &q, func(r driver.Reply) bool { return len(r.List) == 1 })
+		m.abandon(&q, func(r driver.Reply) bool { return len(r.List) == 1 })
 		return nil, err
 	case len(reply.List) == 1:
 		ln.news.Answered(false)
-		return c.moved(ctx, t, &q, reply.List[0].Int, o, at), nil
+		return m.done(ctx, &q, reply.List[0].Int, o), nil
 	case reply.Kind != driver.ReplyInt:
 		ln.news.Answered(true)
-		c.abandonMove(old, t, &q, nil)
+		m.abandon(&q, nil)
 		return nil, request.Unexpected(reply, q.Script)
 	case reply.Int < 0 && !q.Unknown:
 		ln.news.Answered(false) // lost on the way; nobody held it
@@ -128,10 +132,9 @@ func (c *Locks) yield(ctx context.Context, old, t *term, o *Params, until time.T
 }
 
 // transfer moves the lock from old to t with a lease of its own.
-func (c *Locks) transfer(ctx context.Context, old, t *term, o *Params, until time.Time, at callsite.Site) (*Hold, error) {
-	q := t.op(t.lock.kind.transfer, []string{old.id, t.id, t.args[0]})
-	t.fence(&q)
-	q.Stop, q.Until, q.Acks = c.Server.Done, until, c.Server.Acks.Holds
+func (m move) transfer(ctx context.Context, o *Params) (*Hold, error) {
+	t := m.t
+	q := t.taking(t.lock.kind.transfer, []string{m.old.id, t.id, t.args[0]}, o.Until)
 	reply, err := q.Run(ctx)
 	if short := q.Doubt(err == nil && reply.Int > 0); short != nil {
 		err = short
@@ -141,38 +144,31 @@ func (c *Locks) transfer(ctx context.Context, old, t *term, o *Params, until tim
 	}
 	switch {
 	case err != nil:
-		c.abandonMove(old, t, &q, func(r driver.Reply) bool { return r.Int > 0 })
+		m.abandon(&q, func(r driver.Reply) bool { return r.Int > 0 })
 		return nil, err
 	case reply.Int > 0:
-		return c.moved(ctx, t, &q, reply.Int, o, at), nil
+		return m.done(ctx, &q, reply.Int, o), nil
 	}
 	t.forgo()
 	return nil, nil
 }
 
-// moved begins a term that the server has confirmed, if that came in time.
-func (c *Locks) moved(ctx context.Context, t *term, q *request.Call, token int64, o *Params, at callsite.Site) *Hold {
-	t.taken(q.Sent, token)
-	now := time.Now()
-	if t.trusted(ctx, q.Until, now) {
-		t.entry.budget.Begin(now, false) // before it begins: it can be lost at once, and the entry with it
-		if h := t.begin(ctx, o, at, now); h != nil {
-			return h
-		}
-	}
-	t.forgo()
-	return nil
+// done begins the term that the server has confirmed, if that came in time.
+func (m move) done(ctx context.Context, q *request.Call, token int64, o *Params) *Hold {
+	m.t.taken(q.Sent, token)
+	h, _ := m.t.start(ctx, o, false)
+	return h
 }
 
-// abandonMove leaves the gate for a caller whose yield or transfer has failed.
+// abandon leaves the gate for a caller whose yield or transfer has failed.
 // What is under way is waited for; if it made t the owner, the next goroutine
 // of this process gets the lock.
-func (c *Locks) abandonMove(old, t *term, q *request.Call, isMoved func(driver.Reply) bool) {
-	move := *q
-	c.Server.Go(func() {
-		reply, err := move.Outcome()
-		if err == nil && isMoved != nil && isMoved(reply) && move.Doubt(true) == nil {
-			t.confirm(move.Sent, t.length)
+func (m move) abandon(q *request.Call, isMoved func(driver.Reply) bool) {
+	old, t, sent := m.old, m.t, *q
+	m.c.Server.Go(func() {
+		reply, err := sent.Outcome()
+		if err == nil && isMoved != nil && isMoved(reply) && sent.Doubt(true) == nil {
+			t.lease.Confirm(sent.Sent, t.length)
 			t.passOn()
 			return
 		}
@@ -181,6 +177,6 @@ func (c *Locks) abandonMove(old, t *term, q *request.Call, isMoved func(driver.R
 		t.markUncertain()
 		_ = old.sendRelease()
 		_ = t.sendRelease()
-		c.leave(t.entry)
+		t.c.table.leave(t.entry)
 	})
 }

@@ -5,9 +5,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
-	"github.com/redlatch/redlatch/internal/gate"
 	"github.com/redlatch/redlatch/internal/holdctx"
-	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -15,39 +13,66 @@ import (
 // a dropped one would never be noticed.
 type Hold struct {
 	t        *term
-	parent   *Hold // the hold that this one is nested in; nil for the first
 	scope    *scope
 	values   context.Context //nolint:containedctx // the acquire context's values, for Context
 	Watchdog bool
 	fenced   bool
-	reads    bool         // it shares its term with others that read
-	own      *renew.Lease // the end that only this hold has; nil: the term's
+	reads    bool    // it shares its term with others that read
+	own      *ownEnd // nil: it ends with its term
 	at       callsite.Site
 	since    time.Time
 
 	// Guarded by t.mu.
-	prev, next *Hold
-	err        error             // why it is over; nil while it is live
-	lapsed     bool              // it ended by a window, and counts until it is released
-	told       bool              // the holder has been told of the loss by Release
-	end        holdctx.Lazy      // what Context is made of
-	children   *gate.Gate[*term] // siblings nested in this hold take turns
-	joined     *Hold             // the first hold of the same scope, whose turn this one shares
-	open       int               // this hold, if live, plus the nested one that has its turn
+	nesting
+	err    error        // why it is over; nil while it is live
+	lapsed bool         // it ended by a window, and counts until it is released
+	told   bool         // the holder has been told of the loss by Release
+	end    holdctx.Lazy // what Context is made of
 }
 
-// newHold returns a hold of t that is yet to be added to it.
-func (t *term) newHold(ctx context.Context, o *Params, at callsite.Site, now time.Time) *Hold {
-	h := &t.first
-	if h.t != nil {
-		h = &Hold{}
+// set makes h a hold of t that is yet to be added to it.
+func (h *Hold) set(ctx context.Context, t *term, o *Params, now time.Time) {
+	h.t, h.values, h.scope, h.Watchdog, h.fenced, h.at, h.since, h.open = t, ctx, o.scope, !o.HasLease, o.Fenced, o.At, now, 1
+}
+
+// addLocked adds a hold to the live ones.
+func (t *term) addLocked(h *Hold) {
+	h.next = t.holds
+	if t.holds != nil {
+		t.holds.prev = h
 	}
-	h.set(ctx, t, o, at, now)
-	return h
+	t.holds = h
+	if h.Watchdog {
+		t.watched++
+		if t.c.MaxHold > 0 {
+			h.boundByMaxHold()
+		}
+	}
+	if h.own != nil {
+		t.c.Clock.Add(&h.own.Lease, false)
+	}
 }
 
-func (h *Hold) set(ctx context.Context, t *term, o *Params, at callsite.Site, now time.Time) {
-	h.t, h.values, h.scope, h.Watchdog, h.fenced, h.at, h.since, h.open = t, ctx, o.scope, !o.HasLease, o.Fenced, at, now, 1
+// removeLocked ends h with err, and its context: under the lock, which is safe because
+// that runs no code of users.
+func (t *term) removeLocked(h *Hold, err error) {
+	h.err = err
+	if h.prev == nil {
+		t.holds = h.next
+	} else {
+		h.prev.next = h.next
+	}
+	if h.next != nil {
+		h.next.prev = h.prev
+	}
+	h.prev, h.next = nil, nil
+	if h.Watchdog {
+		t.watched--
+	}
+	if h.own != nil {
+		t.c.Clock.Remove(&h.own.Lease)
+	}
+	h.end.End(err)
 }
 
 // Dropped notes a hold that its user lost.
@@ -150,44 +175,12 @@ func (h *Hold) Release(ctx context.Context) error {
 	return nil
 }
 
-// closed frees the hold's turn among its siblings when it and everything that
-// was nested in it, or shares its turn, has been released.
-func (h *Hold) closed() {
-	for h != nil {
-		h.t.mu.Lock()
-		h.open--
-		over := h.open == 0
-		h.t.mu.Unlock()
-		switch {
-		case !over:
-			return
-		case h.joined != nil:
-			h = h.joined
-		case h.parent != nil:
-			h.parent.siblings().Exit()
-			h = h.parent
-		default:
-			return
-		}
-	}
-}
-
-// siblings returns the gate at which callers line up that nest in h.
-func (h *Hold) siblings() *gate.Gate[*term] {
-	h.t.mu.Lock()
-	defer h.t.mu.Unlock()
-	if h.children == nil {
-		h.children = &gate.Gate[*term]{}
-	}
-	return h.children
-}
-
 // extend asks the server to raise the lease.
 func (t *term) extend(ctx context.Context, until time.Time, d time.Duration) error {
 	t.mu.Lock()
 	t.alone = t.alone || d > t.length // if this process dies, the next holder's lock must not last so long
 	t.mu.Unlock()
-	o := t.op(t.lock.kind.renew, []string{t.id, wire.Millis(d), unchanged})
+	o := t.raising(wire.Millis(d), unchanged)
 	o.Stop, o.Until = t.c.Server.Done, until
 	return t.prolong(ctx, &o, d)
 }

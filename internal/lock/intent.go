@@ -17,31 +17,27 @@ const intentTime = 5 * time.Second
 type writerIntent struct {
 	l    *Spec
 	id   string
-	last *request.Call // the latest announcement; nil: none was made
+	last *request.Call // the latest announcement
 }
 
-// intentOf prepares the announcement of a caller that is inside the gate, to be
-// made when it has to wait. It returns nil if the lock gives writers no
-// precedence.
-func (c *Locks) intentOf(l *Spec, p *waitParams) *writerIntent {
+// announce tells others that the caller, which is inside the gate, waits to write, if the
+// lock gives writers precedence.
+func (p *waitParams) announce(ctx context.Context, l *Spec) {
 	if !l.kind.stops || l.writers == "" {
-		return nil
-	}
-	w, until := &writerIntent{l: l, id: c.NewID()}, p.until
-	p.waiting = func(ctx context.Context) { // keeping p would cost every caller an allocation
-		w.last = w.ask(intentTime)
-		w.last.Stop, w.last.Until = c.Server.Done, until
-		_, _ = w.last.Run(ctx)
-	}
-	return w
-}
-
-// over takes the announcement back, if it was made; not before its outcome is
-// known, if the caller has left.
-func (w *writerIntent) over() {
-	if w == nil || w.last == nil {
 		return
 	}
+	if p.intent == nil {
+		p.intent = &writerIntent{l: l, id: p.c.NewID()}
+	}
+	w := p.intent
+	w.last = w.ask(intentTime)
+	w.last.Stop, w.last.Until = p.c.Server.Done, p.until
+	_, _ = w.last.Run(ctx)
+}
+
+// over takes the announcement back; not before its outcome is known, if the caller has
+// left.
+func (w *writerIntent) over() {
 	w.l.c.Server.Go(func() {
 		_, _ = w.last.Outcome()
 		_, _ = w.ask(0).Run(context.Background())

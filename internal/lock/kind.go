@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"time"
 
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/script"
@@ -11,16 +12,13 @@ import (
 // type it works for: it asks the kind what is so. A field that is not set says that
 // the lock is in this like a plain one.
 type kind struct {
-	take     *script.Script // the only one that can make an owner
-	release  *script.Script // also undoes a take that nobody waits for any more
-	yield    *script.Script // nil if it does not pass between goroutines of a process,
-	transfer *script.Script // nor this one
-	renew    *script.Script
-	force    *script.Script
-	joint    *script.Script // takes several locks of this kind at once; nil: there is none
+	scripts
 
 	// acquire waits for a lock that the caller does not have already.
 	acquire func(c *Locks, ctx context.Context, l *Spec, o Params) (*Hold, error)
+	// pause says how long to wait for the next of so many tries for a term. nil: until
+	// somebody tells of a release, or the lock's TTL is over.
+	pause func(t *term, tries int) time.Duration
 	// releaseArgs returns what the release takes of the arguments owner, channel and
 	// own subscriptions.
 	releaseArgs func(args []string) []string
@@ -34,8 +32,31 @@ type kind struct {
 	stops   bool   // while somebody waits for it, nobody new shares
 }
 
+// scripts are those of a kind.
+type scripts struct {
+	take     *script.Script // the only one that can make an owner
+	release  *script.Script // also undoes a take that nobody waits for any more
+	yield    *script.Script // nil if it does not pass between goroutines of a process,
+	transfer *script.Script // nor this one
+	renew    *script.Script
+	force    *script.Script
+	joint    *script.Script // takes several locks of this kind at once; nil: there is none
+}
+
 // plain is Redisson's RLock.
 var plain = &kind{
+	scripts: plainScripts,
+	acquire: (*Locks).acquireAlone,
+}
+
+// spinning is Redisson's getSpinLock: plain, but nobody is told of a release.
+var spinning = &kind{
+	scripts: plainScripts,
+	acquire: (*Locks).acquireAlone,
+	pause:   spinPause,
+}
+
+var plainScripts = scripts{
 	take:     lua.LockTake,
 	release:  lua.LockRelease,
 	yield:    lua.LockYield,
@@ -43,15 +64,16 @@ var plain = &kind{
 	renew:    lua.LockRenew,
 	force:    lua.LockForce,
 	joint:    lua.MultiLockTake,
-	acquire:  (*Locks).acquireAlone,
 }
 
 // fair is Redisson's RFairLock. What concerns the holder alone is as for a plain lock.
 var fair = &kind{
-	take:        lua.FairLockTake,
-	release:     lua.FairLockRelease,
-	renew:       lua.LockRenew,
-	force:       lua.FairLockForce,
+	scripts: scripts{
+		take:    lua.FairLockTake,
+		release: lua.FairLockRelease,
+		renew:   lua.LockRenew,
+		force:   lua.FairLockForce,
+	},
 	acquire:     (*Locks).acquireFair,
 	releaseArgs: fairReleaseArgs,
 	gathers:     true,
@@ -60,10 +82,12 @@ var fair = &kind{
 // reading is Redisson's RReadWriteLock.readLock(). It does not pass between
 // goroutines: they share it.
 var reading = &kind{
-	take:    lua.ReadWriteReadTake,
-	release: lua.ReadWriteRelease,
-	renew:   lua.ReadWriteRenew,
-	force:   lua.ReadWriteReadForce,
+	scripts: scripts{
+		take:    lua.ReadWriteReadTake,
+		release: lua.ReadWriteRelease,
+		renew:   lua.ReadWriteRenew,
+		force:   lua.ReadWriteReadForce,
+	},
 	acquire: (*Locks).acquireRead,
 	space:   readWrite,
 	mode:    modeRead,
@@ -73,30 +97,31 @@ var reading = &kind{
 
 // writing is Redisson's RReadWriteLock.writeLock().
 var writing = &kind{
-	take:     lua.ReadWriteWriteTake,
-	release:  lua.ReadWriteRelease,
-	yield:    lua.ReadWriteWriteYield,
-	transfer: lua.ReadWriteWriteTransfer,
-	renew:    lua.ReadWriteRenew,
-	force:    lua.ReadWriteWriteForce,
-	acquire:  (*Locks).acquireAlone,
-	space:    readWrite,
-	mode:     modeWrite,
-	stops:    true,
+	scripts: scripts{
+		take:     lua.ReadWriteWriteTake,
+		release:  lua.ReadWriteRelease,
+		yield:    lua.ReadWriteWriteYield,
+		transfer: lua.ReadWriteWriteTransfer,
+		renew:    lua.ReadWriteRenew,
+		force:    lua.ReadWriteWriteForce,
+	},
+	acquire: (*Locks).acquireAlone,
+	space:   readWrite,
+	mode:    modeWrite,
+	stops:   true,
 }
 
 // group is Redisson's getMultiLock(group, values).
 var group = &kind{
-	take:    lua.GroupLockTake,
-	release: lua.GroupLockRelease,
-	renew:   lua.GroupLockRenew,
-	force:   lua.GroupLockForce,
+	scripts: scripts{
+		take:    lua.GroupLockTake,
+		release: lua.GroupLockRelease,
+		renew:   lua.GroupLockRenew,
+		force:   lua.GroupLockForce,
+	},
 	acquire: (*Locks).acquireAlone,
 	part:    true,
 }
 
-// kinds are all of them, and spaces theirs.
-var (
-	kinds  = []*kind{plain, fair, reading, writing, group}
-	spaces = []string{"", readWrite}
-)
+// kinds are all of them.
+var kinds = []*kind{plain, spinning, fair, reading, writing, group}

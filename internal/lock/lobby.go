@@ -9,7 +9,9 @@ import (
 type Lobby struct{ lock *Spec }
 
 // Lobby returns the lobby with this name. It is none of a lock.
-func (c *Locks) Lobby(name string) *Lobby { return &Lobby{&Spec{c: c, name: name, kind: plain}} }
+func (c *Locks) Lobby(name string) *Lobby {
+	return &Lobby{&Spec{c: c, name: name, kind: plain, entry: entryKey{name: name}}}
+}
 
 // A Place is that of a caller that the lobby has let in.
 type Place struct {
@@ -24,8 +26,10 @@ func (b *Lobby) Enter(ctx context.Context, what string, o *Params) (_ *Place, wa
 	c := b.lock.c
 	ln := c.table.get(b.lock)
 	p := waitParams{c: c, name: what, until: o.Until, refused: func(error) { waited = true }}
-	if _, err := p.enter(ctx, ln, o, o.At); err != nil {
-		return nil, waited, err
+	if !ln.gate.TryEnter() {
+		if _, err := p.enter(ctx, ln, o); err != nil {
+			return nil, waited, err
+		}
 	}
 	return &Place{c: c, entry: ln}, waited, nil
 }
@@ -33,7 +37,9 @@ func (b *Lobby) Enter(ctx context.Context, what string, o *Params) (_ *Place, wa
 // Show tells those who wait by whom they are kept waiting, until Leave.
 func (p *Place) Show(h *Hold) {
 	p.shown = h.t
-	p.entry.setCurrent(p.shown)
+	p.entry.mu.Lock()
+	defer p.entry.mu.Unlock()
+	p.entry.cur = p.shown
 }
 
 // Leave lets the next caller in.
@@ -41,5 +47,5 @@ func (p *Place) Leave() {
 	if p.shown != nil {
 		p.entry.dropCurrent(p.shown)
 	}
-	p.c.leave(p.entry)
+	p.c.table.leave(p.entry)
 }

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -122,27 +123,17 @@ type Locks struct {
 func New(o Options) *Locks {
 	c := &Locks{Options: o, watchdogMs: wire.Millis(o.Watchdog), renewals: make(map[*script.Script]*renew.Kind)}
 	c.aftermath = worker.NewQueue(0, nil)
-	for _, k := range kinds {
-		s := k.renew
-		if c.renewals[s] != nil {
-			continue
-		}
-		c.renewals[s] = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(s, batch) }}
-	}
 	c.table.c = c
+	for _, k := range kinds {
+		if s := k.renew; c.renewals[s] == nil {
+			c.renewals[s] = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(s, batch) }}
+		}
+		if !slices.Contains(c.table.spaces, k.space) {
+			c.table.spaces = append(c.table.spaces, k.space)
+		}
+	}
 	c.quitters = queue.NewGather[quitter](mostQuit, o.Server.Go)
 	return c
-}
-
-// NewID returns an owner id that nobody has had.
-func (c *Locks) NewID() string { return wire.Owner(c.ID, c.seq.Add(1)) }
-
-// open returns request.ErrClosed after the client was closed.
-func (c *Locks) open() error {
-	if c.Server.Closed() {
-		return request.ErrClosed
-	}
-	return nil
 }
 
 // Revoke ends the hold of this client that has an owner id of a lock, and says

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/lua"
@@ -39,7 +38,6 @@ type readerGroup struct {
 	l       *Spec
 	ln      *entry
 	o       Params
-	at      callsite.Site
 	ctx     context.Context //nolint:containedctx // ends when the last member has left
 	cancel  context.CancelCauseFunc
 	decided chan struct{} // closed when done is, or before: when the lock was found not to be free at once
@@ -62,12 +60,11 @@ var (
 // acquireRead gets the lock to read for a caller that does not have it already.
 func (c *Locks) acquireRead(ctx context.Context, l *Spec, o Params) (*Hold, error) {
 	start := time.Now()
-	at := o.At
 	p := waitParams{c: c, name: l.name, until: o.Until}
 	ln := c.table.get(l)
 	defer c.table.put(ln)
 	for {
-		t, pt := c.joinOrForm(ctx, ln, l, &o, at)
+		t, pt := c.joinOrForm(ctx, ln, l, &o)
 		joined := t != nil
 		if !joined {
 			var err error
@@ -79,14 +76,14 @@ func (c *Locks) acquireRead(ctx context.Context, l *Spec, o Params) (*Hold, erro
 				return nil, err
 			}
 		}
-		h, err := t.enterShared(ctx, nil, &o, &p, at)
+		h, err := t.enterShared(ctx, nil, &o)
 		switch {
 		case err == nil:
 			c.acquired(h, start, joined)
 			return h, nil
 		case !errors.Is(err, errRejoin):
 			return nil, p.asBusy(err)
-		case c.open() != nil:
+		case c.Server.Closed():
 			return nil, request.ErrClosed
 		case o.Try:
 			return nil, p.asBusy(request.ErrWaitOver)
@@ -96,7 +93,7 @@ func (c *Locks) acquireRead(ctx context.Context, l *Spec, o Params) (*Hold, erro
 
 // joinOrForm returns a term in which the caller has a place now, or the group
 // that it is a member of.
-func (c *Locks) joinOrForm(ctx context.Context, ln *entry, l *Spec, o *Params, at callsite.Site) (*term, *readerGroup) {
+func (c *Locks) joinOrForm(ctx context.Context, ln *entry, l *Spec, o *Params) (*term, *readerGroup) {
 	now := time.Now()
 	ln.mu.Lock()
 	if t := ln.cur; t != nil {
@@ -121,8 +118,8 @@ func (c *Locks) joinOrForm(ctx context.Context, ln *entry, l *Spec, o *Params, a
 	pt := ln.forming
 	fresh := pt == nil
 	if fresh {
-		pt = &readerGroup{l: l, ln: ln, o: *o, at: at, decided: make(chan struct{}), done: make(chan struct{})}
-		pt.o.Try, pt.o.scope = false, nil
+		pt = &readerGroup{l: l, ln: ln, o: *o, decided: make(chan struct{}), done: make(chan struct{})}
+		pt.o.Try, pt.o.Until, pt.o.scope = false, time.Time{}, nil
 		pt.ctx, pt.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 		ln.forming = pt
 	}
@@ -147,19 +144,23 @@ func (pt *readerGroup) run() {
 			close(pt.decided)
 		}
 	}}
-	passed, err := p.enter(pt.ctx, pt.ln, &pt.o, pt.at)
+	var passed *term
+	var err error
+	if !pt.ln.gate.TryEnter() {
+		passed, err = p.enter(pt.ctx, pt.ln, &pt.o)
+	}
 	var h *Hold
 	if err == nil && passed != nil {
-		h, err = c.handOff(pt.ctx, passed, pt.l, &pt.o, p.until, pt.at)
+		h, err = c.handOff(pt.ctx, passed, pt.l, &pt.o)
 	}
 	if err == nil && h == nil {
-		h, err = c.compete(pt.ctx, pt.ln, pt.l, &pt.o, &p, pt.at)
+		h, err = c.compete(pt.ctx, pt.ln, pt.l, &pt.o, &p)
 	}
-	if err == nil && c.open() != nil {
+	if err == nil && c.Server.Closed() {
 		h.refuse()
 		err = request.ErrClosed
 	}
-	if errors.Is(context.Cause(pt.ctx), errRejoin) && err != nil && c.open() == nil {
+	if errors.Is(context.Cause(pt.ctx), errRejoin) && err != nil && !c.Server.Closed() {
 		err = errRejoin
 	}
 	pt.tell(h, err)
@@ -341,16 +342,16 @@ func (ln *entry) reopen() {
 
 // enterSide lines up at the gate. Readers of this process see it if somebody
 // waits to write.
-func (p *waitParams) enterSide(ctx context.Context, ln *entry, l *Spec, o *Params, at callsite.Site) (*term, error) {
+func (p *waitParams) enterSide(ctx context.Context, ln *entry, l *Spec, o *Params) (*term, error) {
 	if !l.kind.stops {
-		return p.enter(ctx, ln, o, at)
+		return p.enter(ctx, ln, o)
 	}
 	p.c.table.retain(ln)
 	defer p.c.table.put(ln)
 	ln.mu.Lock()
 	ln.writers++
 	ln.mu.Unlock()
-	passed, err := p.enter(ctx, ln, o, at)
+	passed, err := p.enter(ctx, ln, o)
 	ln.mu.Lock()
 	ln.writers--
 	ln.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/renew"
 )
@@ -13,10 +12,10 @@ import (
 // turn is the hold whose turn among its siblings the new one shares, in which it
 // has been counted; nil if there is none. It fails with errRejoin if the term
 // is over.
-func (t *term) enterShared(ctx context.Context, turn *Hold, o *Params, p *waitParams, at callsite.Site) (*Hold, error) {
-	h := &Hold{reads: true, joined: turn}
-	h.set(ctx, t, o, at, time.Now())
-	if err := t.suffice(ctx, p.until, o); err != nil {
+func (t *term) enterShared(ctx context.Context, turn *Hold, o *Params) (*Hold, error) {
+	h := &Hold{reads: true, nesting: nesting{joined: turn}}
+	h.set(ctx, t, o, time.Now())
+	if err := t.suffice(ctx, o); err != nil {
 		t.giveBack(true)
 		h.closed()
 		if !t.live() {
@@ -49,7 +48,7 @@ func (o *Params) trust() time.Duration {
 
 // suffice raises the lease of a term that a reader is about to join, if it
 // ends too soon for that.
-func (t *term) suffice(ctx context.Context, until time.Time, o *Params) error {
+func (t *term) suffice(ctx context.Context, o *Params) error {
 	length, need := t.c.Watchdog, t.c.Watchdog/2
 	if o.HasLease {
 		length, need = o.Lease, o.trust()-o.Lease/8
@@ -57,25 +56,36 @@ func (t *term) suffice(ctx context.Context, until time.Time, o *Params) error {
 	if t.lease.Left(time.Now()) >= need {
 		return nil
 	}
-	return t.extend(ctx, until, length)
+	return t.extend(ctx, o.Until, length)
 }
 
 // bound gives a read hold with a Lease an end of its own: it shares its term with
 // others. It is trusted for left. Nobody is asked about it: its term is.
 func (h *Hold) bound(now time.Time, left time.Duration, o *Params) {
 	if o.HasLease {
-		h.own = &renew.Lease{Holder: h}
-		h.own.Confirm(now.Add(left-o.trust()), o.Lease)
+		h.endAlone(now.Add(left-o.trust()), o.Lease)
 	}
 }
 
 // boundByMaxHold gives a hold that the watchdog keeps the end that Config.MaxHold
 // sets. It is the hold's own: others of its nest, or of its scope, have theirs.
 func (h *Hold) boundByMaxHold() {
-	if most := h.t.c.MaxHold; most > 0 {
-		h.own = &renew.Lease{Holder: h, Until: h.since.Add(most)}
-		h.own.Confirm(h.since, renew.MaxLease)
-	}
+	h.endAlone(h.since, renew.MaxLease)
+	h.own.Until = h.since.Add(h.t.c.MaxHold)
+}
+
+// An ownEnd is an end that only one hold of its term has.
+type ownEnd struct {
+	renew.Lease
+	h *Hold
+}
+
+// endAlone gives a hold an end of its own, as if a request that was sent then had been
+// confirmed for so long.
+func (h *Hold) endAlone(sent time.Time, lease time.Duration) {
+	h.own = &ownEnd{h: h}
+	h.own.Holder = h.own
+	h.own.Confirm(sent, lease)
 }
 
 // over returns how the hold's own time has ended; "" if it has not.
@@ -91,17 +101,17 @@ func (h *Hold) over(now time.Time) holdctx.Reason {
 }
 
 // Lane implements renew.Holder.
-func (h *Hold) Lane() string { return "" }
+func (e *ownEnd) Lane() string { return "" }
 
 // Expired implements renew.Holder.
-func (h *Hold) Expired() {
-	if after := h.expire(time.Now()); after != nil {
-		h.t.c.aftermath.Add(after)
+func (e *ownEnd) Expired() {
+	if after := e.h.expire(time.Now()); after != nil {
+		e.h.t.c.aftermath.Add(after)
 	}
 }
 
 // Gone implements renew.Holder. It is never called.
-func (h *Hold) Gone() {}
+func (e *ownEnd) Gone() {}
 
 // expire ends a hold whose own time is over, and returns what has to happen then.
 // It counts until its holder releases it, or the term ends.
@@ -114,7 +124,7 @@ func (h *Hold) expire(now time.Time) (after func()) {
 	case h.err != nil:
 		return nil
 	case reason == "": // extended at the last moment
-		t.c.Clock.Add(h.own, false)
+		t.c.Clock.Add(&h.own.Lease, false)
 		return nil
 	case t.count == t.unfreed+1:
 		_, after = t.loseLocked(reason) // with its last hold
@@ -229,7 +239,7 @@ func (c *Locks) joinNested(ctx context.Context, outer *Hold, o *Params) (*Hold, 
 	if err != nil {
 		return nil, err
 	}
-	p := waitParams{c: c, name: t.lock.name, until: o.Until}
-	h, err := t.enterShared(ctx, turn, o, &p, o.At)
+	h, err := t.enterShared(ctx, turn, o)
+	p := waitParams{c: c, name: t.lock.name}
 	return p.nested(outer, start, h, err)
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
@@ -21,9 +20,9 @@ import (
 //
 // It asks the server once, whether the lock still stands. Whatever becomes of
 // that request, it cannot make an owner, and a number that it leaves is corrected.
-func (t *term) reenter(ctx context.Context, outer *Hold, l *Spec, o *Params, p *waitParams, at callsite.Site) (*Hold, error) {
+func (t *term) reenter(ctx context.Context, outer *Hold, l *Spec, o *Params) (*Hold, error) {
 	h := &Hold{}
-	h.set(ctx, t, o, at, time.Now())
+	h.set(ctx, t, o, time.Now())
 	count, err := t.reserve(h, outer, l, o)
 	if err != nil {
 		if outer != nil {
@@ -35,11 +34,11 @@ func (t *term) reenter(ctx context.Context, outer *Hold, l *Spec, o *Params, p *
 	if o.HasLease {
 		lease = o.Lease
 	}
-	r := t.op(t.lock.kind.renew, []string{t.id, wire.Millis(lease), count})
+	r := t.raising(wire.Millis(lease), count)
 	if h.reads {
 		r = t.op(lua.ReadWriteReadReenter, []string{t.id, wire.Millis(lease)})
 	}
-	r.Stop, r.Until, r.Acks = t.c.Server.Done, p.until, t.c.Server.Acks.Holds
+	r.Stop, r.Until, r.Acks = t.c.Server.Done, o.Until, t.c.Server.Acks.Holds
 	err = t.prolong(ctx, &r, lease)
 	if err != nil {
 		t.mu.Lock()
@@ -90,7 +89,7 @@ func (t *term) prolong(ctx context.Context, o *request.Call, d time.Duration) er
 	case t.lease.Left(time.Now()) <= 0:
 		t.lose(holdctx.Expired) // a late reply never revives a hold
 	default:
-		t.confirm(o.Sent, d)
+		t.lease.Confirm(o.Sent, d)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,20 +140,6 @@ func (t *term) reserve(h, outer *Hold, l *Spec, o *Params) (count string, err er
 	}
 	t.nested = true
 	return t.showLocked(), nil
-}
-
-// firstOfLocked returns the hold whose turn the live holds of a scope share.
-func (t *term) firstOfLocked(sc *scope) *Hold {
-	for h := t.holds; h != nil; h = h.next {
-		if h.scope != sc {
-			continue
-		}
-		if h.joined != nil {
-			return h.joined
-		}
-		return h
-	}
-	return nil
 }
 
 // holdCount is what a term knows of the hold count that Redis shows: of an

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/request"
 )
 
@@ -134,7 +133,7 @@ func (c *Locks) enterScope(ctx context.Context, l *Spec, sc *scope, o *Params, o
 	defer func() { n.slot <- struct{}{} }()
 	o.scope = sc
 	if n.t != nil {
-		h, err := n.t.joinScope(ctx, l, o, &p, o.At)
+		h, err := n.t.joinScope(ctx, l, o)
 		if !errors.Is(err, errNotNested) {
 			if err == nil {
 				c.acquired(h, start, false)
@@ -157,7 +156,7 @@ func (c *Locks) enterScope(ctx context.Context, l *Spec, sc *scope, o *Params, o
 
 // joinScope adds a hold to the term of a scope. It fails with errNotNested if
 // none of the scope's holds lives.
-func (t *term) joinScope(ctx context.Context, l *Spec, o *Params, p *waitParams, at callsite.Site) (*Hold, error) {
+func (t *term) joinScope(ctx context.Context, l *Spec, o *Params) (*Hold, error) {
 	writes, reads := false, false
 	t.mu.Lock()
 	for h := t.holds; h != nil; h = h.next {
@@ -177,7 +176,7 @@ func (t *term) joinScope(ctx context.Context, l *Spec, o *Params, p *waitParams,
 	t.mu.Unlock()
 	switch {
 	case join:
-		h, err := t.enterShared(ctx, first, o, p, at)
+		h, err := t.enterShared(ctx, first, o)
 		if errors.Is(err, errRejoin) {
 			err = errNotNested
 		}
@@ -185,69 +184,7 @@ func (t *term) joinScope(ctx context.Context, l *Spec, o *Params, p *waitParams,
 	case l.kind.stops && reads && !writes:
 		return nil, writeInRead(l.name)
 	}
-	return t.reenter(ctx, nil, l, o, p, at)
-}
-
-// nest re-enters the lock from outer, after its siblings.
-func (c *Locks) nest(ctx context.Context, l *Spec, outer *Hold, o *Params) (*Hold, error) {
-	switch {
-	case outer.reads && l.kind.stops:
-		return nil, writeInRead(l.name)
-	case outer.reads:
-		return c.joinNested(ctx, outer, o)
-	}
-	start := time.Now()
-	at := o.At
-	p := waitParams{c: c, name: l.name, until: o.Until, owner: outer.t.id}
-	p.ttl = max(0, outer.t.lease.Left(start))
-	if err := p.amongSiblings(ctx, outer, o, at); err != nil {
-		return nil, err
-	}
-	h, err := outer.t.reenter(ctx, outer, l, o, &p, at)
-	return p.nested(outer, start, h, err)
-}
-
-// nested tells that a hold in outer has begun, or says why it could not.
-func (p *waitParams) nested(outer *Hold, start time.Time, h *Hold, err error) (*Hold, error) {
-	if err == nil {
-		p.c.acquired(h, start, false)
-		return h, nil
-	}
-	if over := outer.Err(); over != nil {
-		return nil, over
-	}
-	return nil, p.asBusy(err)
-}
-
-// amongSiblings waits until it is the caller's turn to nest in outer.
-func (p *waitParams) amongSiblings(ctx context.Context, outer *Hold, o *Params, at callsite.Site) error {
-	g := outer.siblings()
-	if o.Try {
-		if g.TryEnter() {
-			return nil
-		}
-		return p.asBusy(request.ErrWaitOver)
-	}
-	w := p.c.newWaiter()
-	defer p.c.freeWaiter(w)
-	if g.Enter(w.Waiter) {
-		return nil
-	}
-	err := p.await(ctx, w, outer.End().Done(), func(waited time.Duration) {
-		p.c.Events.SlowWait(p.name, waited, at, outer.t.site())
-	})
-	if err == nil {
-		w.Take()
-		return nil
-	}
-	if !g.Cancel(w.Waiter) {
-		w.Take()
-		g.Exit()
-	}
-	if over := outer.Err(); over != nil {
-		return over
-	}
-	return p.asBusy(err)
+	return t.reenter(ctx, nil, l, o)
 }
 
 // memberKey is heldKey for the locks of one client, where those of several have

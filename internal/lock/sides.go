@@ -35,14 +35,14 @@ func (l *Spec) PreferWriters() Spec {
 	preferring := *l
 	preferring.writers, preferring.twin = wire.Prefix(wire.RWWriters, l.name), twins.Writers
 	if l.kind.shared {
-		preferring.takeKeys = []string{l.name, preferring.writers}
+		preferring.keys.taking = []string{l.name, preferring.writers}
 	}
 	return preferring
 }
 
 func (c *Locks) sideOf(name string, k *kind) Spec {
 	l := c.Plain(name)
-	l.kind, l.channel, l.held = k, wire.Prefix(wire.RWChannel, name), rwHeldKey(name)
+	l.kind, l.entry.space, l.channel, l.held = k, k.space, wire.Prefix(wire.RWChannel, name), rwHeldKey(name)
 	return l
 }
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"time"
+	"slices"
 
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -16,13 +16,11 @@ type Spec struct {
 	c            *Locks
 	name         string
 	kind         *kind
-	channel      string                  // where its release is told; empty: nowhere
-	keys         []string                // of its scripts
-	takeKeys     []string                // of the script that takes it, if others
-	fencedKeys   []string                // of those of an acquisition that is to have a token
-	fenced       bool                    // every acquisition is
-	backoff      func(int) time.Duration // how to wait for it; nil: by messages
-	held         any                     // heldKey(name), converted once
+	entry        entryKey // whoever wants a lock with the same one lines up with its callers
+	channel      string   // where its release is told; empty: nowhere
+	keys         keys
+	fenced       bool // every acquisition is
+	held         any  // heldKey(name), converted once
 	nonReentrant bool
 	writers      string   // key of those who wait to write and have precedence
 	own          any      // what only locks of its kind have, and only the kind's file knows; nil: nothing
@@ -35,12 +33,23 @@ type Spec struct {
 func (c *Locks) Plain(name string) Spec {
 	l := Spec{
 		c: c, name: name, kind: plain, channel: wire.Prefix(wire.LockChannel, name),
-		keys: []string{name}, fencedKeys: []string{name, wire.Prefix(wire.LockToken, name)}, held: heldKey(name),
+		entry: entryKey{name: name}, keys: keysOf(name), held: heldKey(name),
 	}
 	if err := wire.CheckName(name); err != nil {
 		l.err = fmt.Errorf("redlatch: %w", err)
 	}
 	return l
+}
+
+// keys are those of a lock's scripts.
+type keys struct {
+	all    []string
+	taking []string // of the scripts that make an owner,
+	fenced []string // and of these if the acquisition is to have a token
+}
+
+func keysOf(all ...string) keys {
+	return keys{all, all, append(slices.Clip(all), wire.Prefix(wire.LockToken, all[0]))}
 }
 
 // NonReentrant returns the same lock, which refuses whoever has it already.
@@ -79,7 +88,7 @@ func (l *Spec) Forcing() []string { return []string{l.channel} }
 // Force frees the lock if one of those has it that args name, and says whether it did,
 // or may have.
 func (l *Spec) Force(ctx context.Context, args []string) (bool, error) {
-	o := request.Call{Server: l.c.Server, Script: l.kind.force, Keys: l.keys, Args: args, Lease: l.c.Watchdog, Stop: l.c.Server.Done}
+	o := request.Call{Server: l.c.Server, Script: l.kind.force, Keys: l.keys.all, Args: args, Lease: l.c.Watchdog, Stop: l.c.Server.Done}
 	reply, err := o.Run(ctx)
 	return o.Unknown || reply.Int == 1, err
 }
@@ -98,7 +107,7 @@ func (l *Spec) Exclusive() bool { return !l.kind.shared }
 
 // Compare orders locks that are acquired together.
 func Compare(a, b *Spec) int {
-	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.c.Name, b.c.Name), cmp.Compare(a.entryName(), b.entryName()))
+	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.c.Name, b.c.Name), cmp.Compare(a.entry.name, b.entry.name))
 }
 
 // Same says whether two locks of one client exclude each other, or are two sides of
@@ -111,7 +120,7 @@ func Same(a, b *Spec) bool {
 func (l *Spec) Client() *Locks { return l.c }
 
 // Key returns what callers must have in common to line up with each other.
-func (l *Spec) Key() string { return l.entryName() }
+func (l *Spec) Key() string { return l.entry.name }
 
 // Within says whether ctx descends from a hold of the lock, or an owner.
 func (l *Spec) Within(ctx context.Context) bool {

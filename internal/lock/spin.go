@@ -5,9 +5,27 @@ import "time"
 // shortestBackoff is the shortest pause between two tries, whatever a backoff says.
 const shortestBackoff = time.Millisecond
 
+// backoff is what a spin lock has more than others: how long to pause after a try.
+type backoff func(tries int) time.Duration
+
 // Spin returns the lock with this name for which callers try again and again.
-func (c *Locks) Spin(name string, backoff func(n int) time.Duration) Spec {
+func (c *Locks) Spin(name string, pause func(tries int) time.Duration) Spec {
 	l := c.Plain(name)
-	l.channel, l.backoff = "", backoff
+	l.kind, l.channel, l.own = spinning, "", backoff(pause)
 	return l
+}
+
+// spinPause asks the backoff how long to pause. It is the user's: if it panics, the
+// others of this process go on without the caller.
+func spinPause(t *term, tries int) time.Duration {
+	answered := false
+	defer func() {
+		if !answered {
+			t.forgo()
+			t.c.table.leave(t.entry)
+		}
+	}()
+	pause := t.lock.own.(backoff)(tries) //nolint:forcetypeassert // Spin has set it
+	answered = true
+	return max(pause, shortestBackoff)
 }

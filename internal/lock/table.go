@@ -47,6 +47,7 @@ type entryKey struct {
 type table struct {
 	c       *Locks
 	entries queue.Registry[entryKey, *entry]
+	spaces  []string // of all kinds
 	fairWaiters
 	// Entries come and go with every uncontended acquisition.
 	pool sync.Pool
@@ -54,13 +55,12 @@ type table struct {
 
 // get returns the entry for a lock; put gives it back.
 func (ls *table) get(l *Spec) *entry {
-	k := entryKey{l.entryName(), l.kind.space}
-	return ls.entries.Get(k, func() *entry {
+	return ls.entries.Get(l.entry, func() *entry {
 		e, ok := ls.pool.Get().(*entry)
 		if !ok {
 			e = &entry{}
 		}
-		e.entryKey = k
+		e.entryKey = l.entry
 		return e
 	})
 }
@@ -133,7 +133,7 @@ func (ls *table) known(name, owner string) bool {
 // says that it may have gone just now.
 func (ls *table) find(name, owner string) (t *term, leaving bool) {
 	candidates := ls.ownOf(name, owner)
-	for _, space := range spaces {
+	for _, space := range ls.spaces {
 		if ln := ls.entries.Find(entryKey{name, space}); ln != nil {
 			candidates = append(candidates, ln)
 		}
@@ -166,9 +166,9 @@ func (ls *table) ofPart(name, owner string) *term {
 }
 
 // leave lets the next caller in with nothing.
-func (c *Locks) leave(ln *entry) {
+func (ls *table) leave(ln *entry) {
 	ln.gate.Exit()
-	c.table.put(ln)
+	ls.put(ln)
 }
 
 // listen starts the entry's subscription, if it has none.
@@ -191,12 +191,6 @@ func (ln *entry) current() *term {
 		return nil
 	}
 	return t
-}
-
-func (ln *entry) setCurrent(t *term) {
-	ln.mu.Lock()
-	defer ln.mu.Unlock()
-	ln.cur = t
 }
 
 // dropCurrent forgets t, if it is still the current one.

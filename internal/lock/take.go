@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
@@ -23,8 +24,10 @@ func (l *Spec) Enter(ctx context.Context, o Params) (*Hold, error) {
 	if o.Fenced && l.kind.shared {
 		return nil, errFencedRead
 	}
-	if err := l.c.open(); err != nil {
-		return nil, err
+	select {
+	case <-l.c.Server.Done:
+		return nil, request.ErrClosed
+	default:
 	}
 	if l.twin != "" {
 		if err := l.c.Twins.Use(l.twin, l.name); err != nil {
@@ -45,23 +48,20 @@ func (l *Spec) Enter(ctx context.Context, o Params) (*Hold, error) {
 	return l.kind.acquire(l.c, ctx, l, o)
 }
 
-// take asks for the lock. It returns "" if it is the term's now, else who
-// has it and for how long. On failure it leaves the gate once it is known that
-// the lock was not taken, or has been released.
-func (t *term) take(ctx context.Context, until time.Time) (owner string, ttl time.Duration, err error) {
-	o := t.op(t.lock.kind.take, t.args[:2])
-	facts, err := t.ask(ctx, &o, until, 2)
-	if err != nil || facts == nil {
-		return "", 0, err
+// taking prepares a request that may make t the owner, for a caller that waits until then.
+func (t *term) taking(s *script.Script, args []string, until time.Time) request.Call {
+	o := t.op(s, args)
+	o.Keys, o.Stop, o.Until, o.Acks = t.lock.keys.taking, t.c.Server.Done, until, t.c.Server.Acks.Holds
+	if t.fenced { // the script counts the acquisition
+		o.Keys, o.Args = t.lock.keys.fenced, append(slices.Clip(o.Args), wire.Millis(t.c.TokenTTL))
 	}
-	return facts[1].Str, wire.FromMillis(facts[0].Int), nil
+	return o
 }
 
-// ask is take with a request that was prepared, and returns what the server
-// says, so many facts, if it does not give the lock.
-func (t *term) ask(ctx context.Context, o *request.Call, until time.Time, n int) ([]driver.Reply, error) {
-	o.Stop, o.Until, o.Acks = t.c.Server.Done, until, t.c.Server.Acks.Holds
-	t.fence(o)
+// take asks for the lock. If it does not get it, it returns what the server says: so
+// many facts. On failure it leaves the gate once it is known that the lock was not
+// taken, or has been released.
+func (t *term) take(ctx context.Context, o *request.Call, n int) (facts []driver.Reply, err error) {
 	reply, err := o.Run(ctx)
 	if short := o.Doubt(err == nil && reply.Kind == driver.ReplyInt); short != nil {
 		o.Unknown, err = true, short // the server has it, and may forget it
@@ -90,7 +90,7 @@ func (t *term) ask(ctx context.Context, o *request.Call, until time.Time, n int)
 func (t *term) abandon(o *request.Call) {
 	if o.Pending == nil {
 		t.forgo()
-		t.c.leave(t.entry)
+		t.c.table.leave(t.entry)
 		return
 	}
 	pending := *o
@@ -102,7 +102,7 @@ func (t *term) abandon(o *request.Call) {
 		}
 		if err != nil || reply.Kind != driver.ReplyInt || short != nil {
 			t.forgo()
-			t.c.leave(t.entry)
+			t.c.table.leave(t.entry)
 			return
 		}
 		t.taken(pending.Sent, reply.Int)
@@ -113,12 +113,39 @@ func (t *term) abandon(o *request.Call) {
 // passOn gives a taken term that nobody wants any more to the next goroutine
 // of this process, or releases it.
 func (t *term) passOn() {
-	if t.arrive() {
-		_ = t.finish(context.Background())
+	t.mu.Lock()
+	live := t.startLocked()
+	t.mu.Unlock()
+	if !live {
+		t.forgo()
+		t.c.table.leave(t.entry)
 		return
 	}
-	t.forgo()
-	t.c.leave(t.entry)
+	t.entry.budget.Begin(time.Now(), true)
+	_ = t.finish(context.Background())
+}
+
+// start makes a term that was just taken live, with its first hold, and begins a quantum;
+// fresh says that the lock came from elsewhere. It gives the term up, and returns nil, if
+// that cannot be trusted any more, or if it was revoked or the client closed meanwhile.
+func (t *term) start(ctx context.Context, o *Params, fresh bool) (h *Hold, trusted bool) {
+	now := time.Now()
+	if trusted = t.trusted(ctx, o.Until, now); trusted {
+		// Before it begins: it can be lost at once, and the entry with it.
+		ln := t.entry
+		if ln.budget.Owed > 0 {
+			ln.budget.Settled(ln.news.Foreign(), now)
+		}
+		ln.budget.Begin(now, fresh)
+		if t.lock.kind.part {
+			ln.news.Stop() // only who waits listens
+		}
+		h = t.begin(ctx, o, now)
+	}
+	if h == nil {
+		t.forgo()
+	}
+	return h, trusted
 }
 
 // trusted says whether a term that was just taken may be given to a holder.
@@ -131,13 +158,13 @@ func (t *term) trusted(ctx context.Context, until, now time.Time) bool {
 	if left <= 0 {
 		return false
 	}
-	o := t.op(t.lock.kind.renew, []string{t.id, t.args[0], unchanged})
+	o := t.raising(t.args[0], unchanged)
 	o.Stop, o.Until = t.c.Server.Done, until
 	reply, err := o.Run(ctx)
 	if err != nil || o.Short != nil || request.First(reply).Int != 1 || t.lease.Left(time.Now()) <= 0 {
 		return false
 	}
-	t.confirm(o.Sent, t.length)
+	t.lease.Confirm(o.Sent, t.length)
 	return t.lease.Left(time.Now()) > 0
 }
 

@@ -41,16 +41,13 @@ type term struct {
 	token     int64      // the fencing token, if it is fenced
 	state     termState
 	err       error         // why it is over
-	count     int           // holds that are live or being entered
-	watched   int           // of the live ones, how many the watchdog keeps
 	renewing  bool          // what the clock was told
 	inside    bool          // its holder is inside the gate, and has to leave it
 	queued    bool          // it may stand in a fair lock's queue
-	holds     *Hold         // the live holds, linked by hold.next
 	longest   time.Duration // lease that was ever asked for, if longer than length
-	unfreed   int           // so many holds have ended by a window, and count until they are released
 	uncertain bool          // a request of unknown outcome may still make it the owner
 
+	nest      // its holds
 	sharing   // of those who read
 	holdCount // what Redis shows
 
@@ -77,9 +74,14 @@ func (c *Locks) newTerm(ln *entry, l *Spec, o *Params) *term {
 	if c.Server.Traits.Cluster {
 		t.lease.Group = wire.Slot(l.name)
 	}
-	ln.setCurrent(t) // from here on it can be revoked
+	ln.mu.Lock()
+	ln.cur = t // from here on it can be revoked
+	ln.mu.Unlock()
 	return t
 }
+
+// NewID returns an owner id that nobody has had.
+func (c *Locks) NewID() string { return wire.Owner(c.ID, c.seq.Add(1)) }
 
 func (t *term) live() bool {
 	t.mu.Lock()
@@ -89,28 +91,19 @@ func (t *term) live() bool {
 
 // op prepares a request about this term.
 func (t *term) op(s *script.Script, args []string) request.Call {
-	if s == t.lock.kind.release {
-		args = t.lock.releaseArgs(args)
-	} else {
-		args = t.lock.args(args)
+	if t.lock.more != nil {
+		args = slices.Concat(args, t.lock.more)
 	}
-	o := request.Call{Server: t.c.Server, Script: s, Keys: t.lock.keys, Args: args, Lease: t.length, Stop: t.c.Server.Over}
-	if s == t.lock.kind.renew {
-		o.Keys = o.Keys[:1] // it takes any number of locks
-		o.Acks = t.c.Server.Acks.Renews
-	}
-	return o
+	return request.Call{Server: t.c.Server, Script: s, Keys: t.lock.keys.all, Args: args, Lease: t.length, Stop: t.c.Server.Over}
 }
 
-// fence makes the request that takes the lock count the acquisition.
-func (t *term) fence(o *request.Call) {
-	if t.lock.takeKeys != nil {
-		o.Keys = t.lock.takeKeys
-	}
-	if t.fenced {
-		o.Keys = t.lock.fencedKeys
-		o.Args = append(slices.Clip(o.Args), wire.Millis(t.c.TokenTTL))
-	}
+// raising prepares a request that raises the lease to so many milliseconds, and shows
+// a hold count.
+func (t *term) raising(lease, count string) request.Call {
+	o := t.op(t.lock.kind.renew, []string{t.id, lease, count})
+	o.Keys = o.Keys[:1] // the script takes any number of locks
+	o.Acks = t.c.Server.Acks.Renews
+	return o
 }
 
 // taken notes that the server made t the owner.
@@ -120,7 +113,7 @@ func (t *term) taken(sent time.Time, token int64) {
 		t.token = token
 		t.mu.Unlock()
 	}
-	t.confirm(sent, t.length)
+	t.lease.Confirm(sent, t.length)
 }
 
 // markUncertain notes that a request of unknown outcome may still make t the owner.
@@ -130,13 +123,11 @@ func (t *term) markUncertain() {
 	t.uncertain = true
 }
 
-// confirm notes that the server confirmed a request sent at sent.
-func (t *term) confirm(sent time.Time, length time.Duration) { t.lease.Confirm(sent, length) }
-
 // begin makes a taken term live, with its first hold. It returns nil if the
 // term was revoked, or the client closed, before it could begin.
-func (t *term) begin(ctx context.Context, o *Params, at callsite.Site, now time.Time) *Hold {
-	h := t.newHold(ctx, o, at, now)
+func (t *term) begin(ctx context.Context, o *Params, now time.Time) *Hold {
+	h := &t.first
+	h.set(ctx, t, o, now)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.startLocked() {
@@ -148,18 +139,6 @@ func (t *term) begin(ctx context.Context, o *Params, at callsite.Site, now time.
 	}
 	t.addLocked(h)
 	return h
-}
-
-// arrive makes a taken term live without a hold: it is to be passed on. It
-// returns false when begin returns nil.
-func (t *term) arrive() bool {
-	t.mu.Lock()
-	started := t.startLocked()
-	t.mu.Unlock()
-	if started {
-		t.entry.budget.Begin(time.Now(), true)
-	}
-	return started
 }
 
 func (t *term) startLocked() bool {
@@ -177,8 +156,9 @@ func (t *term) startLocked() bool {
 
 // adopt gives a live term that was passed on to its next hold. It returns
 // nil if the term has been lost in between.
-func (t *term) adopt(ctx context.Context, o *Params, at callsite.Site, now time.Time) *Hold {
-	h := t.newHold(ctx, o, at, now)
+func (t *term) adopt(ctx context.Context, o *Params, now time.Time) *Hold {
+	h := &Hold{}
+	h.set(ctx, t, o, now)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.state != termLive {
@@ -208,43 +188,6 @@ func (t *term) site() callsite.Site {
 		return 0
 	}
 	return t.holds.at
-}
-
-func (t *term) addLocked(h *Hold) {
-	h.next = t.holds
-	if t.holds != nil {
-		t.holds.prev = h
-	}
-	t.holds = h
-	if h.Watchdog {
-		t.watched++
-		h.boundByMaxHold()
-	}
-	if h.own != nil {
-		t.c.Clock.Add(h.own, false)
-	}
-}
-
-// removeLocked ends h with err, and its context: under the lock, which is safe because
-// that runs no code of users.
-func (t *term) removeLocked(h *Hold, err error) {
-	h.err = err
-	if h.prev == nil {
-		t.holds = h.next
-	} else {
-		h.prev.next = h.next
-	}
-	if h.next != nil {
-		h.next.prev = h.prev
-	}
-	h.prev, h.next = nil, nil
-	if h.Watchdog {
-		t.watched--
-	}
-	if h.own != nil {
-		t.c.Clock.Remove(h.own)
-	}
-	h.end.End(err)
 }
 
 // endLocked ends the term and all its holds, and returns these.
@@ -289,7 +232,7 @@ func (t *term) release(ctx context.Context) error {
 	if t.state == termOver {
 		err := t.err
 		t.mu.Unlock()
-		t.c.leave(t.entry)
+		t.c.table.leave(t.entry)
 		return err
 	}
 	t.state, t.err = termOver, holdctx.ErrReleased
@@ -316,7 +259,7 @@ func (t *term) release(ctx context.Context) error {
 // releasing prepares the release of t's id.
 func (t *term) releasing() request.Call {
 	t.entry.news.Expect()
-	return t.op(t.lock.kind.release, t.args[1:])
+	return t.op(t.lock.kind.release, t.lock.releaseArgs(t.args[1:]))
 }
 
 // sendRelease releases the id of a term that is over.
@@ -354,105 +297,8 @@ func (t *term) orphan() {
 	}
 }
 
-func (t *term) lostError(reason holdctx.Reason) error {
-	return t.c.Errors.Lost(t.lock.name, t.id, reason, t.lease.Confirmed())
-}
-
 // Lane implements renew.Holder.
 func (t *term) Lane() string { return t.c.Server.Driver.Lane(t.lock.name) }
-
-// Expired implements renew.Holder. Of many that end at one moment the contexts end
-// first.
-func (t *term) Expired() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if _, after := t.loseLocked(holdctx.Expired); after != nil {
-		t.c.aftermath.Add(after)
-	}
-}
-
-// Gone implements renew.Holder.
-func (t *term) Gone() { t.lose(holdctx.Gone) }
-
-// lose ends the term without its holder's doing: the contexts of its holds end,
-// with the reason as their cause, before anything else happens. It does no I/O
-// itself. It reports whether the term was live, or about to be.
-func (t *term) lose(reason holdctx.Reason) bool {
-	t.mu.Lock()
-	was, after := t.loseLocked(reason)
-	t.mu.Unlock()
-	if after != nil {
-		after()
-	}
-	return was
-}
-
-// loseLocked ends the contexts, and returns what has to happen then.
-func (t *term) loseLocked(reason holdctx.Reason) (was bool, after func()) {
-	state := t.state
-	if state == termOver {
-		return false, nil
-	}
-	err, inside := t.lostError(reason), t.inside
-	t.inside = false
-	ended := t.endLocked(err)
-	if state == termNew {
-		return true, nil // whoever takes it will see, and release it
-	}
-	if reason == holdctx.Expired || reason == holdctx.MaxHold {
-		for _, h := range ended {
-			h.lapsed = true
-		}
-		t.unfreed += len(ended)
-	} else {
-		t.unfreed = 0 // there is nothing left to free
-	}
-	if !inside {
-		t.c.table.retain(t.entry) // before whoever is to get the term can see that it is over
-	}
-	lapsed, longest := t.unfreed > 0, max(t.length, t.longest)
-	return true, func() {
-		if lapsed {
-			t.c.lapsed.add(t.id, longest)
-		}
-		t.bury(reason, err, ended, inside, lapsed)
-	}
-}
-
-// bury does what follows from a loss.
-func (t *term) bury(reason holdctx.Reason, err error, ended []*Hold, inside, lapsed bool) {
-	t.c.Clock.Remove(&t.lease)
-	t.entry.dropCurrent(t)
-	if inside {
-		t.entry.gate.Exit()
-	}
-	for _, h := range ended {
-		t.c.Events.Lost(err, h.since, h.at)
-	}
-	switch {
-	case lapsed: // until its lease ends in Redis, or all its holders release it
-	case reason == holdctx.Gone && !t.lock.kind.part: // of a group's values some may be left
-		t.orphan()
-	default:
-		t.c.Server.Go(func() {
-			_ = t.sendRelease()
-			t.c.table.put(t.entry)
-		})
-		return
-	}
-	t.c.table.put(t.entry)
-}
-
-// freeLapsed releases a lock that was lost by its window, now that all who held it
-// have said that they stopped.
-func (t *term) freeLapsed() {
-	o := t.op(t.lock.kind.release, t.args[1:])
-	if _, err := o.Run(context.Background()); err != nil {
-		t.markUncertain()
-	}
-	t.orphan()
-	t.c.lapsed.remove(t.id)
-}
 
 // Close ends the holds and leaves the lock to its TTL. A term on its way from
 // one hold to the next is released: no section runs under it.
@@ -484,7 +330,7 @@ func (h *Hold) refuse() {
 	t.mu.Unlock()
 	t.c.Server.Go(func() {
 		_ = t.sendRelease()
-		t.c.leave(t.entry)
+		t.c.table.leave(t.entry)
 	})
 }
 

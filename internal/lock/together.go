@@ -19,7 +19,7 @@ func joint(ctx context.Context, order []*Spec, fenced bool) []*Spec {
 	var locks []*Spec
 	for _, l := range order {
 		switch {
-		case l.c != first.c, l.kind.joint == nil, l.kind != first.kind, l.fenced || fenced, l.Within(ctx):
+		case l.c != first.c, l.kind.joint == nil, l.kind.joint != first.kind.joint, l.fenced || fenced, l.Within(ctx):
 			continue
 		case l.c.Server.Traits.Cluster && wire.Slot(l.name) != wire.Slot(first.name):
 			continue
@@ -41,8 +41,8 @@ func Together(ctx context.Context, order []*Spec, p *Params) (holds []*Hold, mis
 		return nil, nil, nil
 	}
 	c := locks[0].c
-	if err := c.open(); err != nil {
-		return nil, nil, err
+	if c.Server.Closed() {
+		return nil, nil, request.ErrClosed
 	}
 	start := time.Now()
 	ts := enterAll(locks, p)
@@ -93,14 +93,14 @@ func enterAll(locks []*Spec, p *Params) []*term {
 			l.c.table.put(ln)
 		} else if t := l.c.newTerm(ln, l, p); ln.budget.Owes(ln.news.Foreign(), time.Now()) > 0 {
 			t.forgo()
-			l.c.leave(ln)
+			l.c.table.leave(ln)
 		} else {
 			ts = append(ts, t)
 			continue
 		}
 		for _, t := range ts {
 			t.forgo()
-			t.c.leave(t.entry)
+			t.c.table.leave(t.entry)
 		}
 		return nil
 	}
@@ -112,7 +112,7 @@ func abandonAll(ts []*term, o *request.Call) {
 	leave := func() {
 		for _, t := range ts {
 			t.forgo()
-			t.c.leave(t.entry)
+			t.c.table.leave(t.entry)
 		}
 	}
 	if o.Pending == nil {
@@ -145,25 +145,17 @@ func beginAll(ctx context.Context, ts []*term, p *Params, o *request.Call, start
 	holds := make([]*Hold, 0, len(ts))
 	for _, t := range ts {
 		t.taken(o.Sent, 1)
-		now := time.Now()
-		var h *Hold
-		if t.trusted(ctx, o.Until, now) {
-			// Before it begins: it can be lost at once, and the entry with it.
-			t.entry.budget.Settled(t.entry.news.Foreign(), now)
-			t.entry.budget.Begin(now, true)
-			h = t.begin(ctx, p, p.At, now)
-		}
-		if h == nil { // revoked, closed or too late
-			t.forgo()
-			t.c.leave(t.entry)
+		h, _ := t.start(ctx, p, true)
+		if h == nil {
+			t.c.table.leave(t.entry)
 			continue
 		}
 		holds = append(holds, h)
 	}
-	err := ts[0].c.open()
+	closed := ts[0].c.Server.Closed()
 	for _, h := range holds {
 		switch {
-		case err != nil:
+		case closed:
 			h.refuse()
 		case len(holds) < len(ts):
 			h.t.c.Server.Go(func() { _ = h.Release(context.Background()) })
@@ -171,8 +163,11 @@ func beginAll(ctx context.Context, ts []*term, p *Params, o *request.Call, start
 			h.t.c.acquired(h, start, false)
 		}
 	}
-	if err != nil || len(holds) < len(ts) {
-		return nil, err
+	switch {
+	case closed:
+		return nil, request.ErrClosed
+	case len(holds) < len(ts):
+		return nil, nil
 	}
 	return holds, nil
 }

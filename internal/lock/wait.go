@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/gate"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // The way to a lock: line up with the other callers of this process, try,
@@ -22,19 +22,23 @@ func (c *Locks) acquireAlone(ctx context.Context, l *Spec, o Params) (*Hold, err
 	start := time.Now()
 	p := waitParams{c: c, name: l.name, until: o.Until}
 	ln := c.table.get(l)
-	passed, err := p.enterSide(ctx, ln, l, &o, o.At)
-	if err != nil {
-		return nil, err
+	var passed *term
+	var err error
+	if !ln.gate.TryEnter() {
+		if passed, err = p.enterSide(ctx, ln, l, &o); err != nil {
+			return nil, err
+		}
 	}
 	var h *Hold
-	intent := c.intentOf(l, &p)
 	if passed != nil {
-		h, err = c.handOff(ctx, passed, l, &o, p.until, o.At)
+		h, err = c.handOff(ctx, passed, l, &o)
 	}
 	if h == nil && err == nil {
-		h, err = c.compete(ctx, ln, l, &o, &p, o.At)
+		h, err = c.compete(ctx, ln, l, &o, &p)
 	}
-	intent.over()
+	if p.intent != nil {
+		p.intent.over()
+	}
 	return p.end(h, err, start, passed != nil && err == nil && h.t == passed)
 }
 
@@ -43,7 +47,7 @@ func (p *waitParams) end(h *Hold, err error, start time.Time, handedOff bool) (*
 	if err != nil {
 		return nil, p.asBusy(err)
 	}
-	if p.c.open() != nil {
+	if p.c.Server.Closed() {
 		// Close came while the request was under way. Nobody works under this
 		// hold yet, so its lock need not wait for its TTL.
 		h.refuse()
@@ -67,52 +71,41 @@ func (c *Locks) acquired(h *Hold, start time.Time, handedOff bool) {
 
 // compete tries for the lock against other processes. The caller is inside the
 // gate; on failure it no longer is.
-func (c *Locks) compete(ctx context.Context, ln *entry, l *Spec, o *Params, p *waitParams, at callsite.Site) (*Hold, error) {
+func (c *Locks) compete(ctx context.Context, ln *entry, l *Spec, o *Params, p *waitParams) (*Hold, error) {
 	t := c.newTerm(ln, l, o)
 	var late request.Lateness
 	tries := 0
 	for {
-		err := p.payOwed(ctx, ln, l, o.Try)
-		if err != nil {
-			t.forgo()
-			c.leave(ln)
-			return nil, err
+		if ln.budget.Owed > 0 {
+			if err := p.payOwed(ctx, ln, l, o.Try); err != nil {
+				t.forgo()
+				c.table.leave(ln)
+				return nil, err
+			}
 		}
-		owner, ttl, err := t.take(ctx, p.until)
-		now := time.Now()
-		switch {
-		case err != nil:
+		q := t.taking(l.kind.take, t.args[:2], o.Until)
+		facts, err := t.take(ctx, &q, 2)
+		if err != nil {
 			return nil, err // take has left the gate, or will
-		case owner == "" && t.trusted(ctx, p.until, now):
-			// Before it begins: it can be lost at once, and the entry with it.
-			if ln.budget.Owed > 0 {
-				ln.budget.Settled(ln.news.Foreign(), now)
-			}
-			ln.budget.Begin(now, true)
-			if l.kind.part {
-				ln.news.Stop() // only who waits listens
-			}
-			if h := t.begin(ctx, o, at, now); h != nil {
+		}
+		if facts == nil {
+			h, trusted := t.start(ctx, o, true)
+			switch {
+			case h != nil:
 				return h, nil
+			case !trusted: // the reply came too late
+				err = late.Again(ctx, c.Server, o.Try, o.Until)
+			case c.Server.Closed():
+				err = request.ErrClosed
 			}
-			// Revoked, or the client closed, before it began.
-			t.forgo()
-			if err = c.open(); err == nil {
-				t = c.newTerm(ln, l, o)
-				continue
+			if err != nil {
+				c.table.leave(ln)
+				return nil, err
 			}
-		case owner == "":
-			// Taken, but the reply came too late to trust it.
-			t.forgo()
-			if err = late.Again(ctx, c.Server, o.Try, p.until); err == nil {
-				t = c.newTerm(ln, l, o)
-				continue
-			}
+			t = c.newTerm(ln, l, o)
+			continue
 		}
-		if err != nil {
-			c.leave(ln)
-			return nil, err
-		}
+		ttl, owner := wire.FromMillis(facts[0].Int), facts[1].Str
 		ln.saw(owner, ttl)
 		p.owner, p.ttl = owner, max(0, ttl)
 		c.reapFound(l, owner)
@@ -120,33 +113,19 @@ func (c *Locks) compete(ctx context.Context, ln *entry, l *Spec, o *Params, p *w
 		switch {
 		case o.Try:
 			err = request.ErrWaitOver
-		case l.backoff != nil:
-			_, err = request.Pause(ctx, c.Server.Done, nil, p.until, c.ask(l.backoff, tries, ln, t))
+		case l.kind.pause != nil:
+			_, err = request.Pause(ctx, c.Server.Done, nil, o.Until, l.kind.pause(t, tries))
 		default:
 			ln.listen(c, l.channel)
+			p.announce(ctx, l)
 			err = p.sleep(ctx, ln, ttl)
 		}
 		if err != nil {
 			t.forgo()
-			c.leave(ln)
+			c.table.leave(ln)
 			return nil, err
 		}
 	}
-}
-
-// ask asks a backoff how long to pause. It is the user's: if it panics, the others
-// of this process go on without the caller.
-func (c *Locks) ask(b func(int) time.Duration, tries int, ln *entry, t *term) (pause time.Duration) {
-	answered := false
-	defer func() {
-		if !answered {
-			t.forgo()
-			c.leave(ln)
-		}
-	}()
-	pause = max(b(tries), shortestBackoff)
-	answered = true
-	return pause
 }
 
 // waitParams says how long a caller waits.
@@ -158,8 +137,8 @@ type waitParams struct {
 	owner string        // who had it when we last saw it,
 	ttl   time.Duration // and for how long
 
-	waiting func(context.Context) // called before each pause between two tries; may be nil
-	refused func(why error)       // called when the lock turns out not to be free at once; may be nil
+	intent  *writerIntent   // what was announced; nil: nothing
+	refused func(why error) // called when the lock turns out not to be free at once; may be nil
 }
 
 // notNow says that the caller has to wait.
@@ -175,69 +154,60 @@ func (p *waitParams) asBusy(err error) error {
 	return p.c.Errors.GaveUp(err, Busy{Name: p.name, Owner: p.owner, TTL: p.ttl})
 }
 
-// enter lines up at the gate. It returns what the caller was let in with: a
-// term that is passed on, or nil. On failure the entry has been left.
-func (p *waitParams) enter(ctx context.Context, ln *entry, o *Params, at callsite.Site) (*term, error) {
-	if o.Try {
-		if ln.gate.TryEnter() {
-			return nil, nil
-		}
-		p.owner, p.ttl = ln.lastSeen()
-		p.c.table.put(ln)
-		return nil, p.asBusy(request.ErrWaitOver)
+// enter lines up at the gate of an entry that somebody is in. It returns what the caller
+// was let in with: a term that is passed on, or nil. On failure the entry has been left.
+func (p *waitParams) enter(ctx context.Context, ln *entry, o *Params) (*term, error) {
+	var passed *term
+	in, err := false, request.ErrWaitOver
+	if !o.Try {
+		passed, in, err = p.lineUp(ctx, &ln.gate, nil, func(waited time.Duration) {
+			if t := ln.current(); t != nil {
+				p.c.Events.SlowWait(p.name, waited, o.At, t.site())
+			}
+		})
 	}
-	w := p.c.newWaiter()
-	if ln.gate.Enter(w.Waiter) {
-		p.c.freeWaiter(w)
-		return nil, nil
-	}
-	p.notNow(request.ErrWaitOver)
-	err := p.await(ctx, w, nil, func(waited time.Duration) {
-		if t := ln.current(); t != nil {
-			p.c.Events.SlowWait(p.name, waited, at, t.site())
-		}
-	})
 	if err == nil {
-		t := w.Take()
-		p.c.freeWaiter(w)
-		return t, nil
+		return passed, nil
 	}
 	p.owner, p.ttl = ln.lastSeen()
-	busy := p.asBusy(err)
-	if ln.gate.Cancel(w.Waiter) {
-		p.c.freeWaiter(w)
+	switch {
+	case !in:
 		p.c.table.put(ln)
-		return nil, busy
-	}
-	// Let in and giving up at the same time: pass it on.
-	t := w.Take()
-	p.c.freeWaiter(w)
-	if t == nil {
-		p.c.leave(ln)
-	} else {
+	case passed == nil:
+		p.c.table.leave(ln)
+	default:
+		t := passed // which would cost every caller an allocation
 		p.c.Server.Go(func() { _ = t.finish(context.Background()) })
 	}
-	return nil, busy
+	return nil, p.asBusy(err)
+}
+
+// lineUp waits at a gate, until over is closed, if that is not nil. It returns what the
+// caller was let in with. If it fails, in says whether the caller is inside nevertheless:
+// it was let in while it gave up.
+func (p *waitParams) lineUp(ctx context.Context, g *gate.Gate[*term], over <-chan struct{}, slow func(time.Duration)) (passed *term, in bool, err error) {
+	w, ok := p.c.waiters.Get().(*waiter)
+	if !ok {
+		t := time.NewTimer(time.Hour)
+		t.Stop()
+		w = &waiter{Waiter: gate.NewWaiter[*term](), timer: t}
+	}
+	if in = g.Enter(w.Waiter); !in {
+		p.notNow(request.ErrWaitOver)
+		err = p.await(ctx, w, over, slow)
+		if in = err == nil || !g.Cancel(w.Waiter); in {
+			passed = w.Take()
+		}
+		w.timer.Stop()
+	}
+	p.c.waiters.Put(w)
+	return passed, in, err
 }
 
 // A waiter is a place in a gate's queue and the timer of who waits there.
 type waiter struct {
 	*gate.Waiter[*term]
 	timer *time.Timer
-}
-
-func (c *Locks) newWaiter() *waiter {
-	if w, ok := c.waiters.Get().(*waiter); ok {
-		return w
-	}
-	t := time.NewTimer(time.Hour)
-	t.Stop()
-	return &waiter{Waiter: gate.NewWaiter[*term](), timer: t}
-}
-
-func (c *Locks) freeWaiter(w *waiter) {
-	w.timer.Stop()
-	c.waiters.Put(w)
 }
 
 // await waits until w is let in. slow is called once after Settings.SlowWait.
@@ -307,9 +277,6 @@ func (p *waitParams) payOwed(ctx context.Context, ln *entry, l *Spec, once bool)
 // sleep waits until it is time to try again for a lock that is busy for ttl.
 func (p *waitParams) sleep(ctx context.Context, ln *entry, ttl time.Duration) error {
 	p.notNow(request.ErrWaitOver)
-	if p.waiting != nil {
-		p.waiting(ctx)
-	}
 	d := request.Jittered(request.LongestPause)
 	if ttl >= 0 {
 		d = min(d, ttl+time.Millisecond)

@@ -13,7 +13,7 @@ func (s *Server) Go(f func()) { s.pool.Go(worker.Func(f)) }
 // Finish runs f to its end, whatever becomes of ctx, which only bounds how
 // long the caller waits for it.
 func (s *Server) Finish(ctx context.Context, lease time.Duration, f func() error) error {
-	if ctx.Done() == nil && s.promptFor(lease) {
+	if ctx.Done() == nil && s.Traits.Timeout <= AttemptTimeout(lease) {
 		return f()
 	}
 	done := make(chan error, 1)

@@ -44,19 +44,22 @@ type Course struct {
 // before it writes. Nor of one that the user may not run or give these keys: that is
 // NOPERM, and ERR for a command inside of it.
 func (o *Call) Uncertain(err error) bool {
+	if o.Unknown || err == nil {
+		return o.Unknown
+	}
 	re := driver.Failure(err)
-	return o.Unknown || re.Outcome == driver.Refused && re.Code != "WRONGTYPE" && re.Code != "NOPERM"
+	return re.Outcome == driver.Refused && re.Code != "WRONGTYPE" && re.Code != "NOPERM"
 }
 
 // Run returns the server's answer. It returns early, with an error, when ctx
 // ends, Stop is closed, Until has come, the server answers that trying again is
 // no use, or it has given no useful answer for Config.OutageTimeout.
 func (o *Call) Run(ctx context.Context) (driver.Reply, error) {
-	m, err := o.by(ctx)
-	if err != nil {
-		return driver.Reply{}, err
+	if o.Server.messages.decided.Load() != asWritten {
+		if err := o.choose(ctx); err != nil {
+			return driver.Reply{}, err
+		}
 	}
-	o.Script = o.Script.By(m)
 	return o.Send(ctx)
 }
 
@@ -138,11 +141,11 @@ func (e *OutageError) Unwrap() []error {
 var ErrNoAnswer = errors.New("no answer in time")
 
 // attempt sends the request once: by a worker if the caller may have to leave
-// before the driver returns, which no driver can be trusted to do in time; else
-// right here.
+// before the driver returns, which no driver can be trusted to do in time; else,
+// if the driver itself bounds a call as tightly as an attempt is bounded, right here.
 func (o *Call) attempt(ctx context.Context) (driver.Reply, error) {
 	s := o.Server.senders.of(o.Keys)
-	if ctx.Done() == nil && o.Until.IsZero() && o.Server.promptFor(o.Lease) {
+	if ctx.Done() == nil && o.Until.IsZero() && o.Server.Traits.Timeout <= AttemptTimeout(o.Lease) {
 		a := o.Server.newAttempt(ctx, o)
 		o.Sent = time.Now()
 		s.wait(a)
@@ -189,8 +192,12 @@ func (o *Call) attempt(ctx context.Context) (driver.Reply, error) {
 
 // answer returns how a has ended, and frees it.
 func (o *Call) answer(a *attempt) (driver.Reply, error) {
+	reply, err := a.request.Reply, a.request.Err
 	o.Short = a.short
-	return o.Server.answer(a)
+	a.request, a.ctx, a.stop, a.limit, a.early = driver.Request{}, nil, nil, time.Time{}, notEarly
+	a.acks, a.short = 0, nil
+	o.Server.attempts.Put(a)
+	return reply, err
 }
 
 // sleep waits for d, or for an end of the call.
@@ -242,12 +249,6 @@ var errNothingPending = &driver.RunError{Outcome: driver.NotExecuted, Err: error
 
 // A leftError says that the caller left; it is not the server's word.
 type leftError struct{ error }
-
-// promptFor says whether the driver itself bounds a call as tightly as an
-// attempt is to be bounded.
-func (s *Server) promptFor(lease time.Duration) bool {
-	return s.Traits.Timeout <= AttemptTimeout(lease)
-}
 
 // AttemptTimeout is how long one attempt may take before it is given up (it
 // may still be executed later, and every script allows for that).

@@ -14,40 +14,48 @@ import (
 // messages are by which kind of Pub/Sub a client tells others. Unless that is decided
 // from the start, the server is asked with the first request that has a key.
 type messages struct {
-	decided atomic.Bool
-	value   atomic.Uint32 // a script.Messages
+	decided atomic.Uint32 // a script.Messages, plus one; 0: nothing is
 }
 
-func (p *messages) decide(m script.Messages) {
-	p.value.Store(uint32(m))
-	p.decided.Store(true)
-}
+// asWritten is what is decided where scripts are sent as they are written.
+const asWritten = uint32(script.Classic) + 1
 
-func (p *messages) how() script.Messages { return script.Messages(p.value.Load()) }
+func (p *messages) decide(m script.Messages) { p.decided.Store(uint32(m) + 1) }
+
+// how returns Classic until something is decided.
+func (p *messages) how() script.Messages { return script.Messages(max(p.decided.Load(), 1) - 1) }
 
 // SeenByScripts says that all who listen do so at the node that has the channel's
 // slot, where a script sees them.
 func (s *Server) SeenByScripts() bool { return !s.Traits.Cluster || s.messages.how() == script.Sharded }
 
-// by returns how o's script is to tell others. The error is that of a request,
-// and o says how that went.
-func (o *Call) by(ctx context.Context) (script.Messages, error) {
+// choose picks the form of o's script that tells others as this client does. The error
+// is that of a request, and o says how that went.
+func (o *Call) choose(ctx context.Context) error {
 	p := &o.Server.messages
-	if p.decided.Load() || len(o.Keys) == 0 {
-		return p.how(), nil
+	if p.decided.Load() == 0 && len(o.Keys) > 0 {
+		if err := o.probe(ctx); err != nil {
+			return err
+		}
 	}
+	o.Script = o.Script.By(p.how())
+	return nil
+}
+
+// probe asks the server which kind of Pub/Sub scripts can use.
+func (o *Call) probe(ctx context.Context) error {
 	probe := Call{Server: o.Server, Script: lua.PubSubProbe, Keys: o.Keys[:1], Lease: o.Lease, Stop: o.Stop, Until: o.Until, Single: o.Single}
 	reply, err := probe.Send(ctx)
 	if err != nil {
 		o.Sent, o.Left, o.Failed = probe.Sent, probe.Left, probe.Failed
-		return 0, err
+		return err
 	}
 	m := script.Classic
 	if reply.Int == 1 {
 		m = script.Sharded
 	}
-	p.decide(m)
-	return m, nil
+	o.Server.messages.decide(m)
+	return nil
 }
 
 // Listen starts the subscription of news to an object's channel, unless it has

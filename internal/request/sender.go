@@ -310,15 +310,6 @@ func (s *Server) newAttempt(ctx context.Context, o *Call) *attempt {
 	return a
 }
 
-// answer returns how a has ended, and frees it.
-func (s *Server) answer(a *attempt) (driver.Reply, error) {
-	reply, err := a.request.Reply, a.request.Err
-	a.request, a.ctx, a.stop, a.limit, a.early = driver.Request{}, nil, nil, time.Time{}, notEarly
-	a.acks, a.short = 0, nil
-	s.attempts.Put(a)
-	return reply, err
-}
-
 func (s *Server) newBatch(by *sender) *batch {
 	b, ok := s.batches.Get().(*batch)
 	if !ok {

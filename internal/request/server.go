@@ -39,7 +39,8 @@ type Options struct {
 	AckTimeout time.Duration // in this time
 	Sharded    bool          // how clients tell one another: by sharded Pub/Sub,
 	Classic    bool          // or classic, or both; neither: the servers are asked
-	Answered   func(node string)
+	// Answered hears of each answer. It may be set after New, before the first request.
+	Answered func(node string)
 
 	// TooFew makes the error that says that too few replicas have acknowledged
 	// something.

@@ -1,0 +1,80 @@
+// Command walk acquires a free lock once, on a driver that answers from memory, and
+// writes what the compiler's counters (go build -cover) saw of it into two folders: up
+// to the driver's Run, and of the whole.
+package main
+
+import (
+	"context"
+	"os"
+	"runtime/coverage"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
+)
+
+func main() {
+	down, whole := os.Args[1], os.Args[2]
+	redis := &memory{}
+	c, err := redlatch.New(redis, redlatch.Config{})
+	must(err)
+	l, ctx := c.Lock("orders"), context.Background()
+	for range 3 { // what is made once, or used again, is made
+		h, err := l.Acquire(ctx)
+		must(err)
+		must(h.Release(ctx))
+	}
+	for again := true; again; {
+		must(clearDir(down))
+		must(clearDir(whole))
+		start := time.Now()
+		redis.reached = func() { write(down) }
+		must(coverage.ClearCounters())
+		h, err := l.Acquire(ctx)
+		write(whole)
+		again = time.Since(start) > time.Second/4 // soon the clock looks at the leases, which is no part of the walk
+		must(err)
+		must(h.Release(ctx))
+	}
+	if redis.reached != nil {
+		panic("Acquire has asked nobody")
+	}
+}
+
+// clearDir makes a folder that is empty.
+func clearDir(dir string) error {
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	return os.Mkdir(dir, 0o700)
+}
+
+// memory is a driver that says yes.
+type memory struct {
+	driver.Redis
+	reached func() // called once, by Run
+}
+
+func (m *memory) Run(context.Context, *driver.Script, []string, []string) (driver.Reply, error) {
+	if f := m.reached; f != nil {
+		m.reached = nil
+		f()
+	}
+	return driver.Reply{Kind: driver.ReplyInt, Int: 1}, nil
+}
+
+func (*memory) Subscribe(string, bool, func(driver.Notice)) func() { return func() {} }
+func (*memory) OnBreak(func(string)) func()                        { return func() {} }
+func (*memory) Lane(string) string                                 { return "" }
+func (*memory) Traits() driver.Traits                              { return driver.Traits{Name: "memory", Timeout: time.Second} }
+
+func write(dir string) {
+	must(coverage.WriteMetaDir(dir))
+	must(coverage.WriteCountersDir(dir))
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}

@@ -1,0 +1,108 @@
+package lock
+
+import (
+	"context"
+
+	"github.com/redlatch/redlatch/internal/holdctx"
+)
+
+// A term is lost when its window ends, when the server says that it is not ours, or when
+// somebody takes it away. Then the contexts of its holds end first. Everything else
+// follows: the gate, the clean-up, and what is told.
+
+func (t *term) lostError(reason holdctx.Reason) error {
+	return t.c.Errors.Lost(t.lock.name, t.id, reason, t.lease.Confirmed())
+}
+
+// Expired implements renew.Holder. Of many that end at one moment the contexts end
+// first.
+func (t *term) Expired() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, after := t.loseLocked(holdctx.Expired); after != nil {
+		t.c.aftermath.Add(after)
+	}
+}
+
+// Gone implements renew.Holder.
+func (t *term) Gone() { t.lose(holdctx.Gone) }
+
+// lose ends the term without its holder's doing: the contexts of its holds end,
+// with the reason as their cause, before anything else happens. It does no I/O
+// itself. It reports whether the term was live, or about to be.
+func (t *term) lose(reason holdctx.Reason) bool {
+	t.mu.Lock()
+	was, after := t.loseLocked(reason)
+	t.mu.Unlock()
+	if after != nil {
+		after()
+	}
+	return was
+}
+
+// loseLocked ends the contexts, and returns what has to happen then.
+func (t *term) loseLocked(reason holdctx.Reason) (was bool, after func()) {
+	state := t.state
+	if state == termOver {
+		return false, nil
+	}
+	err, inside := t.lostError(reason), t.inside
+	t.inside = false
+	ended := t.endLocked(err)
+	if state == termNew {
+		return true, nil // whoever takes it will see, and release it
+	}
+	if reason == holdctx.Expired || reason == holdctx.MaxHold {
+		for _, h := range ended {
+			h.lapsed = true
+		}
+		t.unfreed += len(ended)
+	} else {
+		t.unfreed = 0 // there is nothing left to free
+	}
+	if !inside {
+		t.c.table.retain(t.entry) // before whoever is to get the term can see that it is over
+	}
+	lapsed, longest := t.unfreed > 0, max(t.length, t.longest)
+	return true, func() {
+		if lapsed {
+			t.c.lapsed.add(t.id, longest)
+		}
+		t.bury(reason, err, ended, inside, lapsed)
+	}
+}
+
+// bury does what follows from a loss.
+func (t *term) bury(reason holdctx.Reason, err error, ended []*Hold, inside, lapsed bool) {
+	t.c.Clock.Remove(&t.lease)
+	t.entry.dropCurrent(t)
+	if inside {
+		t.entry.gate.Exit()
+	}
+	for _, h := range ended {
+		t.c.Events.Lost(err, h.since, h.at)
+	}
+	switch {
+	case lapsed: // until its lease ends in Redis, or all its holders release it
+	case reason == holdctx.Gone && !t.lock.kind.part: // of a group's values some may be left
+		t.orphan()
+	default:
+		t.c.Server.Go(func() {
+			_ = t.sendRelease()
+			t.c.table.put(t.entry)
+		})
+		return
+	}
+	t.c.table.put(t.entry)
+}
+
+// freeLapsed releases a lock that was lost by its window, now that all who held it
+// have said that they stopped.
+func (t *term) freeLapsed() {
+	o := t.op(t.lock.kind.release, t.lock.releaseArgs(t.args[1:]))
+	if _, err := o.Run(context.Background()); err != nil {
+		t.markUncertain()
+	}
+	t.orphan()
+	t.c.lapsed.remove(t.id)
+}

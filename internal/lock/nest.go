@@ -1,0 +1,127 @@
+package lock
+
+import (
+	"context"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/gate"
+	"github.com/redlatch/redlatch/internal/request"
+)
+
+// A nesting is a hold's place in the nest of its term. Those that are nested in the same
+// hold are siblings, and take turns. It is guarded by term.mu.
+type nesting struct {
+	prev, next *Hold             // of the live holds of the term
+	parent     *Hold             // the hold that this one is nested in; nil for the first
+	children   *gate.Gate[*term] // at which those line up that nest in this hold
+	joined     *Hold             // the first hold of the same scope, whose turn this one shares
+	open       int               // this hold, if live, plus the nested one that has its turn
+}
+
+// A nest is what a term knows of its holds. It is guarded by term.mu.
+type nest struct {
+	holds   *Hold // the live ones, linked by hold.next
+	count   int   // holds that are live or being entered
+	watched int   // of the live ones, how many the watchdog keeps
+	unfreed int   // so many holds have ended by a window, and count until they are released
+}
+
+// firstOfLocked returns the hold whose turn the live holds of a scope share.
+func (t *term) firstOfLocked(sc *scope) *Hold {
+	for h := t.holds; h != nil; h = h.next {
+		if h.scope != sc {
+			continue
+		}
+		if h.joined != nil {
+			return h.joined
+		}
+		return h
+	}
+	return nil
+}
+
+// nest re-enters the lock from outer, after its siblings.
+func (c *Locks) nest(ctx context.Context, l *Spec, outer *Hold, o *Params) (*Hold, error) {
+	switch {
+	case outer.reads && l.kind.stops:
+		return nil, writeInRead(l.name)
+	case outer.reads:
+		return c.joinNested(ctx, outer, o)
+	}
+	start := time.Now()
+	p := waitParams{c: c, name: l.name, until: o.Until, owner: outer.t.id}
+	p.ttl = max(0, outer.t.lease.Left(start))
+	if err := p.amongSiblings(ctx, outer, o); err != nil {
+		return nil, err
+	}
+	h, err := outer.t.reenter(ctx, outer, l, o)
+	return p.nested(outer, start, h, err)
+}
+
+// nested tells that a hold in outer has begun, or says why it could not.
+func (p *waitParams) nested(outer *Hold, start time.Time, h *Hold, err error) (*Hold, error) {
+	if err == nil {
+		p.c.acquired(h, start, false)
+		return h, nil
+	}
+	if over := outer.Err(); over != nil {
+		return nil, over
+	}
+	return nil, p.asBusy(err)
+}
+
+// amongSiblings waits until it is the caller's turn to nest in outer.
+func (p *waitParams) amongSiblings(ctx context.Context, outer *Hold, o *Params) error {
+	g := outer.siblings()
+	switch {
+	case g.TryEnter():
+		return nil
+	case o.Try:
+		return p.asBusy(request.ErrWaitOver)
+	}
+	_, in, err := p.lineUp(ctx, g, outer.End().Done(), func(waited time.Duration) {
+		p.c.Events.SlowWait(p.name, waited, o.At, outer.t.site())
+	})
+	if err == nil {
+		return nil
+	}
+	if in {
+		g.Exit()
+	}
+	if over := outer.Err(); over != nil {
+		return over
+	}
+	return p.asBusy(err)
+}
+
+// closed frees the hold's turn among its siblings when it and everything that
+// was nested in it, or shares its turn, has been released.
+func (h *Hold) closed() {
+	for h != nil {
+		h.t.mu.Lock()
+		h.open--
+		over := h.open == 0
+		h.t.mu.Unlock()
+		switch {
+		case !over:
+			return
+		case h.joined != nil:
+			h = h.joined
+		case h.parent != nil:
+			h.parent.siblings().Exit()
+			h = h.parent
+		default:
+			return
+		}
+	}
+}
+
+// siblings returns the gate at which callers line up that nest in h.
+func (h *Hold) siblings() *gate.Gate[*term] {
+	h.t.mu.Lock()
+	defer h.t.mu.Unlock()
+	if h.children == nil {
+		h.children = &gate.Gate[*term]{}
+	}
+	return h.children
+}
