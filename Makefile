@@ -20,7 +20,7 @@ PUBLISHED := . drivertest goredis rueidis valkeygo connect redlatchtest cmd/redl
 MODULES := $(PUBLISHED) tests
 SYSTEMS := linux darwin windows
 
-# These packages have a target, or a line, of their own; and these take minutes.
+# APART are packages with a target or a line of their own, LONG those that take minutes.
 APART := /tests/(interop|release|scale|search)(/|$$)
 LONG := /tests/(faults|topologies)(/|$$)
 

@@ -155,7 +155,7 @@ func (c *Client) Close() error {
 		c.stopBreak()
 		c.control.Stop()
 		for _, h := range c.clock.Close() {
-			if t, ok := h.(interface{ Close() }); ok { // else a hold of a term
+			if t, ok := h.(interface{ Close() }); ok { // else the end of one hold of a term
 				t.Close()
 			}
 		}

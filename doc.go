@@ -83,9 +83,9 @@
 // # Drivers
 //
 // Package goredis works on github.com/redis/go-redis, package rueidis on
-// github.com/redis/rueidis, package valkeygo, which is a module of its own, on
-// github.com/valkey-io/valkey-go; package connect opens one from a URL. Anything
-// else that implements [driver.Redis] and passes package drivertest will do. With Sentinel
+// github.com/redis/rueidis, package valkeygo on github.com/valkey-io/valkey-go;
+// package connect opens one from a URL. Each is a module of its own: require all at
+// the same version. Anything else that implements [driver.Redis] and passes package drivertest will do. With Sentinel
 // and in a cluster an acquisition waits for one replica by default: see [Acks].
 // Package redlatchtest helps to test programs that use locks.
 //

@@ -11,9 +11,9 @@ import (
 	"github.com/redlatch/redlatch/driver"
 )
 
+// Package goredis has the whole program, with its client of Redis.
 func Example() {
-	var redis driver.Redis // of an adapter: goredis.Use, rueidis.New, valkeygo.New
-	client, err := redlatch.New(redis, redlatch.Config{})
+	client, err := redlatch.New(openRedis(), redlatch.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -99,6 +99,9 @@ func ExampleClient_GroupLock() {
 		log.Print(err)
 	}
 }
+
+// openRedis returns a driver of an adapter: goredis.Use, rueidis.New or valkeygo.New make one.
+func openRedis() driver.Redis { return nil }
 
 func newClient() *redlatch.Client { return nil }
 

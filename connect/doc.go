@@ -18,4 +18,9 @@
 //
 // No error of this package contains a user name, a password, or a piece of a
 // URL that could be one.
+//
+// # Versions
+//
+// This package is a module of its own. It is released together with redlatch and has
+// its version numbers: require the same version of both.
 package connect

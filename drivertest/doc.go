@@ -54,4 +54,9 @@
 // time, delays nobody else, and takes a bounded number of connections, which are used
 // again. In a cluster each primary has replicas of its own, and slots that move are
 // followed.
+//
+// # Versions
+//
+// This package is a module of its own. It is released together with redlatch and has
+// its version numbers: require the same version of both.
 package drivertest

@@ -16,4 +16,9 @@
 //   - The code of an error that a command raises inside a script, such as
 //     WRONGTYPE, comes wrapped in another text. redlatch sees through that; other
 //     programs may not.
+//
+// # Versions
+//
+// This package is a module of its own. It is released together with redlatch and has
+// its version numbers: require the same version of both.
 package redlatchtest

@@ -14,7 +14,7 @@ bad=0
 for tag; do
 	module=.
 	[ "${tag%/*}" = "$tag" ] || module=${tag%/*}
-	git show "$tag:./$module/go.mod" >"$mod"
+	git show "$tag:./$module/go.mod" >"$mod" 2>/dev/null || { printf '%s has no %s/go.mod\n' "$tag" "$module" >&2; bad=1; continue; }
 	faults=$(go mod edit -print "$mod" | awk -v ours="$ours" -v version="${tag##*/}" -v module="$module" '
 		{ sub("//.*", ""); sub("^require ", "") }
 		/^replace|=>/ { print "  it replaces modules"; next }

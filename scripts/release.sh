@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # release.sh VERSION MODULE... makes the release VERSION, such as v1.2.3, of HEAD: one commit on top of it, on no branch, in
 # which each MODULE requires our other modules at VERSION and replaces none, and on that commit a tag for each. It pushes
-# nothing, and says how to. A MODULE is a folder, . the root module, and follows on those that it requires.
+# nothing, and says how to. A MODULE is a folder (. is the root module); each follows the modules that it requires.
 #
 # The go command makes each go.sum from what users will download. So the modules are tagged one after the other in a clone,
 # from which Git serves our address, and which no one else sees: a module's checksums do not depend on where it was tagged.
@@ -37,15 +37,17 @@ finish() {
 	if [ "$code" -ne 0 ] && [ "${#made[@]}" -gt 0 ]; then git tag -d "${made[@]}" >/dev/null; fi
 }
 trap finish EXIT
+head=$(git rev-parse HEAD) # whatever is committed meanwhile
 git clone --quiet --no-checkout . "$work/clone"
-git -C "$work/clone" checkout --quiet --detach "$(git rev-parse HEAD)"
+git -C "$work/clone" checkout --quiet --detach "$head"
 
 (
 	n=${GIT_CONFIG_COUNT:-0}
 	export "GIT_CONFIG_KEY_$n=url.file://$work/clone.insteadOf" "GIT_CONFIG_VALUE_$n=https://$ours" GIT_CONFIG_COUNT=$((n + 1))
 	export GIT_AUTHOR_NAME=release GIT_AUTHOR_EMAIL= GIT_COMMITTER_NAME=release GIT_COMMITTER_EMAIL=
 	# Nothing of ours goes into the user's module cache, and nothing is downloaded that is in it.
-	export GOWORK=off GOPROXY="file://$(go env GOMODCACHE)/cache/download,$(go env GOPROXY)" GOFLAGS="$(go env GOFLAGS) -modcacherw"
+	cache=$(go env GOMODCACHE) proxy=$(go env GOPROXY) flags=$(go env GOFLAGS)
+	export GOWORK=off GOPROXY="file://$cache/cache/download,$proxy" GOFLAGS="$flags -modcacherw"
 	export GOMODCACHE=$work/cache GONOPROXY=$ours GONOSUMDB=$ours
 	for module; do
 		cd "$work/clone/$module"
@@ -56,13 +58,13 @@ git -C "$work/clone" checkout --quiet --detach "$(git rev-parse HEAD)"
 		done
 		go mod tidy 2>"$work/said" || die "$module: go mod tidy: $(cat "$work/said")"
 		git add -A .
-		git commit --quiet --no-gpg-sign --allow-empty --message "$module"
+		git -c core.hooksPath=/dev/null commit --quiet --no-gpg-sign --allow-empty --message "$module"
 		git -c tag.gpgSign=false tag "$(tag "$module")"
 	done
 )
 
 git fetch --quiet --no-tags "$work/clone" HEAD
-commit=$(git commit-tree -p HEAD -m "all: release $version" 'FETCH_HEAD^{tree}')
+commit=$(git commit-tree -p "$head" -m "all: release $version" 'FETCH_HEAD^{tree}')
 for module; do
 	git tag --annotate --message "$(path "$module") $version" "$(tag "$module")" "$commit"
 	made+=("$(tag "$module")")

@@ -16,7 +16,7 @@ type kind struct {
 
 	// acquire waits for a lock that the caller does not have already.
 	acquire func(c *Locks, ctx context.Context, l *Spec, o Params) (*Hold, error)
-	// pause says how long to wait for the next of so many tries for a term. nil: until
+	// pause says how long to pause after that many tries for a term. nil: until
 	// somebody tells of a release, or the lock's TTL is over.
 	pause func(t *term, tries int) time.Duration
 	// releaseArgs returns what the release takes of the arguments owner, channel and

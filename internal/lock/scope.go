@@ -3,7 +3,6 @@ package lock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -84,36 +83,6 @@ func (t *term) heldBy(s *scope) bool {
 }
 
 var errNotNested = errors.New("the outer hold has ended")
-
-// enclosing returns the live hold of this lock that ctx descends from, and the
-// scope it is in, if there are any. It fails if ctx descends from a hold that
-// is over, or from one that would make the caller wait for itself.
-func (l *Spec) enclosing(ctx context.Context) (*Hold, *scope, error) {
-	sc, _ := ctx.Value(scopeKey{}).(*scope)
-	h, _ := ctx.Value(l.held).(*Hold)
-	if h == nil {
-		if l.kind.part {
-			o := &overlap{l}
-			if other, _ := ctx.Value(o).(*Hold); other != nil {
-				return nil, nil, o.refuse(other)
-			}
-		}
-		return nil, sc, nil
-	}
-	if h.t.c != l.c {
-		h, _ = ctx.Value(memberKey{l.c, l.held}).(*Hold) // of a Multi of several clients
-	}
-	if h == nil {
-		return nil, nil, fmt.Errorf("%w: the context descends from a hold of lock %q of another client, which cannot be re-entered from this one; acquire with a context that does not descend from it", ErrReentry, l.name)
-	}
-	if err := h.Err(); err != nil {
-		return nil, nil, err
-	}
-	if l.nonReentrant {
-		return nil, nil, fmt.Errorf("%w: lock %q is non-reentrant and the context descends from a hold of it", ErrReentry, l.name)
-	}
-	return h, sc, nil
-}
 
 // enterScope acquires or re-enters the lock for a scope.
 func (c *Locks) enterScope(ctx context.Context, l *Spec, sc *scope, o *Params, outer *Hold) (*Hold, error) {

@@ -96,7 +96,8 @@ func (ls *table) put(e *entry) {
 }
 
 // keep keeps an entry that somebody has a share of, and with it what it owes, for a
-// while longer than for its callers. What an entry of one waiter owes, nobody would ask.
+// while longer than for its callers. An entry of one waiter is
+// not kept: no later caller could find it.
 func (ls *table) keep(e *entry) {
 	if e.id == "" {
 		ls.entries.Keep(e.entryKey, e, handoff.Keep)

@@ -10,7 +10,7 @@ import (
 // while nobody can take shares. Somebody who released a write lock and still read,
 // somebody who came to read and a force release stood still for good, and the
 // client with them.
-func TestNobodyWaitsForALineWhileAllAreLocked(t *testing.T) {
+func TestNobodyWaitsForAnEntryWhileAllAreLocked(t *testing.T) {
 	for name, look := range map[string]func(ls *table){
 		"the term of values of a group": func(ls *table) { ls.ofPart("orders", "owner") },
 		"the term of an owner":          func(ls *table) { ls.known("orders", "owner") },

@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -24,10 +25,8 @@ func (l *Spec) Enter(ctx context.Context, o Params) (*Hold, error) {
 	if o.Fenced && l.kind.shared {
 		return nil, errFencedRead
 	}
-	select {
-	case <-l.c.Server.Done:
+	if l.c.Server.Closed() {
 		return nil, request.ErrClosed
-	default:
 	}
 	if l.twin != "" {
 		if err := l.c.Twins.Use(l.twin, l.name); err != nil {
@@ -48,7 +47,37 @@ func (l *Spec) Enter(ctx context.Context, o Params) (*Hold, error) {
 	return l.kind.acquire(l.c, ctx, l, o)
 }
 
-// taking prepares a request that may make t the owner, for a caller that waits until then.
+// enclosing returns the live hold of this lock that ctx descends from, and the
+// scope it is in, if there are any. It fails if ctx descends from a hold that
+// is over, or from one that would make the caller wait for itself.
+func (l *Spec) enclosing(ctx context.Context) (*Hold, *scope, error) {
+	sc, _ := ctx.Value(scopeKey{}).(*scope)
+	h, _ := ctx.Value(l.held).(*Hold)
+	if h == nil {
+		if l.kind.part {
+			o := &overlap{l}
+			if other, _ := ctx.Value(o).(*Hold); other != nil {
+				return nil, nil, o.refuse(other)
+			}
+		}
+		return nil, sc, nil
+	}
+	if h.t.c != l.c {
+		h, _ = ctx.Value(memberKey{l.c, l.held}).(*Hold) // of a Multi of several clients
+	}
+	if h == nil {
+		return nil, nil, fmt.Errorf("%w: the context descends from a hold of lock %q of another client, which cannot be re-entered from this one; acquire with a context that does not descend from it", ErrReentry, l.name)
+	}
+	if err := h.Err(); err != nil {
+		return nil, nil, err
+	}
+	if l.nonReentrant {
+		return nil, nil, fmt.Errorf("%w: lock %q is non-reentrant and the context descends from a hold of it", ErrReentry, l.name)
+	}
+	return h, sc, nil
+}
+
+// taking prepares a request that may make t the owner, for a caller that waits no longer than that.
 func (t *term) taking(s *script.Script, args []string, until time.Time) request.Call {
 	o := t.op(s, args)
 	o.Keys, o.Stop, o.Until, o.Acks = t.lock.keys.taking, t.c.Server.Done, until, t.c.Server.Acks.Holds
@@ -127,13 +156,13 @@ func (t *term) passOn() {
 
 // start makes a term that was just taken live, with its first hold, and begins a quantum;
 // fresh says that the lock came from elsewhere. It gives the term up, and returns nil, if
-// that cannot be trusted any more, or if it was revoked or the client closed meanwhile.
+// the term is no longer trusted, was revoked, or the client was closed meanwhile.
 func (t *term) start(ctx context.Context, o *Params, fresh bool) (h *Hold, trusted bool) {
 	now := time.Now()
 	if trusted = t.trusted(ctx, o.Until, now); trusted {
 		// Before it begins: it can be lost at once, and the entry with it.
 		ln := t.entry
-		if ln.budget.Owed > 0 {
+		if fresh && ln.budget.Owed > 0 {
 			ln.budget.Settled(ln.news.Foreign(), now)
 		}
 		ln.budget.Begin(now, fresh)

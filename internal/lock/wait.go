@@ -176,7 +176,7 @@ func (p *waitParams) enter(ctx context.Context, ln *entry, o *Params) (*term, er
 	case passed == nil:
 		p.c.table.leave(ln)
 	default:
-		t := passed // which would cost every caller an allocation
+		t := passed // a copy: to capture passed would make it escape for every caller
 		p.c.Server.Go(func() { _ = t.finish(context.Background()) })
 	}
 	return nil, p.asBusy(err)

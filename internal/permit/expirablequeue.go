@@ -20,7 +20,7 @@ import (
 // A caller that leaves while a request is under way that asks for it is not waited for:
 // the worker gives back what the request brings.
 type expirableQueue struct {
-	queue.Users // callers that line up, the worker, and releases that are under way
+	queue.Users // the worker, releases that are under way, and a caller while it lines up
 
 	sem  *Expirable // one of that name
 	news notify.Listener

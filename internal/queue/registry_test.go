@@ -49,7 +49,7 @@ func useARegistry(t *testing.T, seed uint64) {
 				t.Fatalf("seed %d, step %d: there is another %s", seed, step, key)
 			}
 		case what == 2:
-			time.Sleep(100*time.Millisecond + rand.N(3*time.Second)) // not at the moment that a timer ends
+			time.Sleep(100*time.Millisecond + time.Duration(rnd.Int64N(int64(3*time.Second)))) // not at the moment that a timer ends
 			synctest.Wait()
 		case k == nil || k.users == 0:
 		case what == 3:

@@ -4,6 +4,7 @@ package randtest
 import (
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -13,7 +14,10 @@ import (
 // walks is how many there are in a test.
 const walks = 300
 
-// A Rand draws what a walk does. The same walk of the same test always draws the same.
+// seedEnv names the variable that repeats a run: a failure says to what to set it.
+const seedEnv = "REDLATCH_RANDOM_SEED"
+
+// A Rand draws what a walk does: with the same seed, the same walk always the same.
 type Rand struct {
 	*rand.Rand
 
@@ -25,8 +29,20 @@ type Rand struct {
 // first that fails: so what fails is short. The name of its subtest is its number.
 func Run(t *testing.T, f func(t *testing.T, r *Rand)) {
 	t.Helper()
+	seed := rand.Uint64()
+	if text := os.Getenv(seedEnv); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("%s: %v", seedEnv, err)
+		}
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("to repeat this: %s=%d", seedEnv, seed)
+		}
+	})
 	for n := range walks {
-		r := &Rand{rand.New(rand.NewPCG(uint64(n), 1)), nil, 1 + n/3}
+		r := &Rand{rand.New(rand.NewPCG(seed, uint64(n))), nil, 1 + n/3}
 		if !t.Run(strconv.Itoa(n), func(t *testing.T) {
 			r.t = t
 			f(t, r)

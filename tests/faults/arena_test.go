@@ -69,32 +69,42 @@ type telling struct {
 // place side by side on one server.
 func together(t *testing.T, stories ...telling) {
 	t.Helper()
-	everywhere(t, stories, func(t *testing.T, ar *arena) *story { return ar.story(t) })
+	everywhere(t, stories, func(t *testing.T, p place) func(t *testing.T) *story {
+		t.Helper()
+		return newArena(t, p).story
+	})
 }
 
 // lingering is together for stories whose requests may arrive when they are over.
 func lingering(t *testing.T, stories ...telling) {
 	t.Helper()
-	everywhere(t, stories, func(t *testing.T, ar *arena) *story { return ar.storyUntil(t, ar.T) })
+	everywhere(t, stories, func(t *testing.T, p place) func(t *testing.T) *story {
+		t.Helper()
+		ar := newArena(t, p)
+		return func(t *testing.T) *story { t.Helper(); return ar.storyUntil(t, ar.T) }
+	})
 }
 
 // apart tells each story on a server of its own.
 func apart(t *testing.T, stories ...telling) {
 	t.Helper()
-	everywhere(t, stories, func(t *testing.T, ar *arena) *story { return newArena(t, ar.place).story(t) })
+	everywhere(t, stories, func(_ *testing.T, p place) func(t *testing.T) *story {
+		return func(t *testing.T) *story { t.Helper(); return newArena(t, p).story(t) }
+	})
 }
 
-func everywhere(t *testing.T, stories []telling, begin func(t *testing.T, ar *arena) *story) {
+// everywhere tells stories in every place; at says how they begin there.
+func everywhere(t *testing.T, stories []telling, at func(t *testing.T, p place) (begin func(t *testing.T) *story)) {
 	t.Helper()
 	t.Parallel()
 	for _, p := range places() {
 		t.Run(p.String(), func(t *testing.T) {
 			t.Parallel()
-			ar := newArena(t, p)
+			begin := at(t, p)
 			for _, x := range stories {
 				t.Run(x.name, func(t *testing.T) {
 					t.Parallel()
-					x.tell(begin(t, ar))
+					x.tell(begin(t))
 				})
 			}
 		})

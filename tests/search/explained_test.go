@@ -12,12 +12,12 @@ var explained = map[string]string{
 // unsearched says of scripts why no search runs them, by what their names begin with.
 var unsearched = map[string]string{
 	"barrier.info":        "it only reads",
-	"ratelimiter.":        "its model is ratelimiter_model_test.go, in the root package",
+	"ratelimiter.":        "its model is tests/models/ratelimiter_test.go",
 	"latch.count":         "it only reads",
 	"semaphore.info":      "it only reads",
 	"semaphore.read":      "it only reads",
 	"expirable.left":      "it only reads",
-	"expirable.give_back": "it goes by a session, as expirable.set does, and does what expirable.release does; its model is expirable_model_test.go",
+	"expirable.give_back": "it goes by a session, as expirable.set does, and does what expirable.release does; its model is tests/models/expirable_test.go",
 	"multilock.take":      "it takes several locks, each as lock.take does",
 	"control.":            "clients talk by it about a forced release; no lock is touched",
 	"pubsub.probe":        "it stores nothing",

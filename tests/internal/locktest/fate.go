@@ -28,7 +28,7 @@ const (
 	Good      Fate = iota
 	ReplyLost      // executed, and nobody learns it
 	NotSent        // nobody learns that either
-	Late           // given up, and executed by arrive
+	Late           // given up, and executed by Arrive
 )
 
 // Of lets an attempt meet its fate.

@@ -83,7 +83,7 @@ func (w *World) Client(cfg redlatch.Config) *redlatch.Client {
 	return w.ClientWith(w.Driver(), cfg)
 }
 
-// ClientOver is client, over a network on which a script takes its time: from
+// ClientOver is Client, over a network on which a script takes its time: from
 // half to one and a half rtt, as it happens.
 func (w *World) ClientOver(rtt time.Duration, cfg redlatch.Config) *redlatch.Client {
 	w.Helper()

@@ -1,6 +1,8 @@
 // Command walk acquires a free lock once, on a driver that answers from memory, and
 // writes what the compiler's counters (go build -cover) saw of it into two folders: up
-// to the driver's Run, and of the whole.
+// to the driver's Run, and of the whole. It does so first with a context that never ends
+// and a driver that is quick to give up, and then as most programs do: with a context that
+// can end, and go-redis' time-out.
 package main
 
 import (
@@ -14,11 +16,17 @@ import (
 )
 
 func main() {
-	down, whole := os.Args[1], os.Args[2]
-	redis := &memory{}
+	walk(context.Background(), time.Second, os.Args[1], os.Args[2])
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	walk(ctx, 5*time.Second, os.Args[3], os.Args[4])
+}
+
+func walk(ctx context.Context, timeout time.Duration, down, whole string) {
+	redis := &memory{timeout: timeout}
 	c, err := redlatch.New(redis, redlatch.Config{})
 	must(err)
-	l, ctx := c.Lock("orders"), context.Background()
+	l := c.Lock("orders")
 	for range 3 { // what is made once, or used again, is made
 		h, err := l.Acquire(ctx)
 		must(err)
@@ -52,6 +60,7 @@ func clearDir(dir string) error {
 // memory is a driver that says yes.
 type memory struct {
 	driver.Redis
+	timeout time.Duration
 	reached func() // called once, by Run
 }
 
@@ -66,7 +75,10 @@ func (m *memory) Run(context.Context, *driver.Script, []string, []string) (drive
 func (*memory) Subscribe(string, bool, func(driver.Notice)) func() { return func() {} }
 func (*memory) OnBreak(func(string)) func()                        { return func() {} }
 func (*memory) Lane(string) string                                 { return "" }
-func (*memory) Traits() driver.Traits                              { return driver.Traits{Name: "memory", Timeout: time.Second} }
+
+func (m *memory) Traits() driver.Traits {
+	return driver.Traits{Name: "memory", Timeout: m.timeout}
+}
 
 func write(dir string) {
 	must(coverage.WriteMetaDir(dir))

@@ -1,20 +1,21 @@
-package redlatch_test
+package archtest
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
 
 // Every line of Go in the README stands in an Example, which is compiled.
 func TestTheReadmesSnippetsAreExamples(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
+	readme, err := os.ReadFile(filepath.Join(top, "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := make(map[string]bool)
 	for _, file := range []string{"example_test.go", "goredis/example_test.go"} {
-		examples, err := os.ReadFile(file)
+		examples, err := os.ReadFile(filepath.Join(top, file))
 		if err != nil {
 			t.Fatal(err)
 		}
