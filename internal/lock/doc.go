@@ -1,6 +1,8 @@
 // Package lock is the engine of locks: how one is waited for, held, nested, handed
 // off, renewed, lost and released. The types of locks are kinds of it (kind.go).
 //
+// # What it promises
+//
 // It promises that at most one goroutine of this process asks for a lock at a time,
 // that whoever waits gets it in turn, that a hold whose lease may end is told before
 // anybody else can have the lock, and that no lost reply and no late request makes a
@@ -24,11 +26,13 @@
 // again. An id that a late request may still create is an orphan, and is released again
 // and again (internal/request).
 //
-// Readers of a process share one term (readers.go); callers of a fair lock have a
+// Readers of a process share one term (readers.go); callers of a fair lock have an
 // entry each, and a queue in Redis (fair.go); several locks of one client can be
 // taken with one request (together.go).
 //
-// The package does not know what users call a lock, how its errors read, or who hears
+// # What it does not know
+//
+// It does not know what users call a lock, how its errors read, or who hears
 // of events: Options has a constructor for each error and a function for each event.
 // It does not know several clients: internal/multi does.
 package lock

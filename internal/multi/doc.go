@@ -17,6 +17,8 @@
 // A hold is live for as long as enough of its members' holds are. It promises no more
 // than these do: no tokens that rise together, no order between processes.
 //
-// The package does not know the types of locks. What is right for one lock, its wait,
-// its trust, its release, is internal/lock's.
+// # What it does not know
+//
+// The types of locks. What is right for one lock, its wait, its trust, its release, is
+// internal/lock's.
 package multi

@@ -1,13 +1,3 @@
-// Package poll has the callers of a process wait together until something has happened
-// in Redis: with one subscription, and one of them, the leader, who asks for all.
-//
-//	join ──► round ──── settled ──► what the leader has learnt
-//	           ├─────── leading: asks, pauses, asks ... until it is settled
-//	           └─────── the caller leaves; if it was the leader, another one is
-//
-// An answer is only good for callers that came before the question was sent: what
-// has happened may have been undone before the others came. So callers are in
-// rounds: a question closes the last one, and a caller that comes later begins another.
 package poll
 
 import (

@@ -1,14 +1,3 @@
-// Package ratequeue lines up the callers of a process that want permits of one rate
-// limiter: in order, and with one request for many of them. A worker asks for them
-// while there are any.
-//
-//	serve ──► ask for the first of them ── given ──► tell them, and again
-//	  ▲          └── refused: tell those who do not wait
-//	  └── pause until there are permits, the first has left, or two seconds are over
-//
-// A request that was given up may still take permits: their record has an id, by which
-// what nobody wants is given back. What nobody could give back is free again when the
-// interval is over.
 package ratequeue
 
 import (

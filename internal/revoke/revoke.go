@@ -1,4 +1,3 @@
-// Package revoke releases locks by force: it asks their holders to let go first.
 package revoke
 
 import (
@@ -17,20 +16,11 @@ import (
 	"github.com/redlatch/redlatch/internal/worker"
 )
 
-// Clients of redlatch can ask one another to let go. Each listens on a channel
-// of its own, whose name follows from its owner fields.
-//
-// Whoever may use locks at all may publish there, whatever the names of the locks
-// that he may use. So a message proves nothing: who is asked looks for the word that
-// the asker has left at a key that belongs to that lock.
-
 const (
 	controlPrefix = wire.Control + ":"
 	revokePause   = time.Second     // how long a holder has to confirm
 	revokeTTL     = 5 * time.Second // how long the word stands
-	// mostRevokes is how many messages wait to be looked at. Those beyond are
-	// somebody's who floods; an asker goes on without an answer.
-	mostRevokes = 64
+	mostRevokes   = 64              // messages that wait to be looked at
 )
 
 // A controlMessage asks a client to revoke a hold, or confirms that.

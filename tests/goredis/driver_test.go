@@ -3,7 +3,6 @@ package goredis_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ import (
 	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/leaktest"
+	"github.com/redlatch/redlatch/tests/internal/adaptertest"
 )
 
 func TestMain(m *testing.M) {
@@ -140,50 +140,10 @@ func TestRunInTime(t *testing.T) {
 	})
 }
 
-// Whatever the server does, and whether or not it was there before, nothing takes
-// longer than the driver says, and a subscription waits for nobody.
 func TestAllEndsInTime(t *testing.T) {
-	for name, fault := range map[string]func(*faultnet.Proxy){
-		"nothing listens": func(p *faultnet.Proxy) { p.Close() },
-		"silence":         func(p *faultnet.Proxy) { p.Blackhole(true) },
-		"no replies":      func(p *faultnet.Proxy) { p.OneWay(true) },
-	} {
-		for _, before := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, connected before: %v", name, before), func(t *testing.T) {
-				inBubble(t, redis.Options{}, func(t *testing.T, p *faultnet.Proxy, r driver.Redis) {
-					d := r.(*goredis.Driver)
-					s, keys := newScript(t, "return 1"), []string{"k"}
-					if before {
-						if _, err := d.Run(t.Context(), s, keys, nil); err != nil {
-							t.Fatal(err)
-						}
-						if _, _, err := d.RunAcked(t.Context(), s, keys, nil, 1, time.Hour); err != nil {
-							t.Fatal(err)
-						}
-					}
-					fault(p)
-					for range 2 {
-						for what, f := range map[string]func() error{
-							"Run":      func() error { _, err := d.Run(t.Context(), s, keys, nil); return err },
-							"RunAcked": func() error { _, _, err := d.RunAcked(t.Context(), s, keys, nil, 1, time.Hour); return err },
-							"Replicas": func() error { _, err := d.Replicas(t.Context(), "k"); return err },
-						} {
-							start := time.Now()
-							err := f()
-							if took, limit := time.Since(start), d.Traits().Timeout; err == nil || took > limit {
-								t.Errorf("%s: %v after %v, Traits.Timeout is %v", what, err, took, limit)
-							}
-						}
-						start := time.Now()
-						d.Subscribe("channel", false, func(driver.Notice) {})()
-						if took := time.Since(start); took != 0 {
-							t.Errorf("Subscribe and its end took %v", took)
-						}
-					}
-				})
-			})
-		}
-	}
+	adaptertest.EndsInTime(t, func(t *testing.T, f func(t *testing.T, p *faultnet.Proxy, d driver.Acker)) {
+		inBubble(t, redis.Options{}, func(t *testing.T, p *faultnet.Proxy, r driver.Redis) { f(t, p, r.(driver.Acker)) })
+	})
 }
 
 // The caller's context carries values, and nothing else.

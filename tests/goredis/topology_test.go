@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch/drivertest"
 	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/adaptertest"
 )
 
 // redial sleeps for a second between attempts, and does not see that its pool was
@@ -51,7 +52,7 @@ func TestContractCluster(t *testing.T) {
 				},
 				Sharded: kind.Sharded(),
 				Nodes:   c.Addrs(),
-				Admin:   admin,
+				Admin:   adaptertest.Admin,
 			})
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch/drivertest"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/rueidis"
+	"github.com/redlatch/redlatch/tests/internal/adaptertest"
 )
 
 // options are for tests in which no time-out plays a part.
@@ -44,42 +45,14 @@ func use(t *testing.T, opt client.ClientOption) driver.Redis {
 	return d
 }
 
-var admin = drivertest.Admin{User: testserver.Admin, Password: testserver.AdminPassword}
+func TestContractEmbedded(t *testing.T) { adaptertest.Embedded(t, open) }
 
-func TestContractEmbedded(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a long story, for make check")
-	}
-	t.Parallel()
-	drivertest.Run(t, drivertest.Config{New: open})
-}
-
-func TestContractServers(t *testing.T) {
-	t.Parallel()
-	for _, kind := range testserver.Kinds() {
-		t.Run(string(kind), func(t *testing.T) {
-			t.Parallel()
-			drivertest.Run(t, drivertest.Config{New: open, Server: servers(kind)})
-		})
-	}
-}
+func TestContractServers(t *testing.T) { adaptertest.Servers(t, open) }
 
 func TestContractUse(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a long story, for make check")
 	}
 	t.Parallel()
-	drivertest.Run(t, drivertest.Config{New: openUse, Server: servers(testserver.Redis)})
-}
-
-func servers(kind testserver.Kind) func(*testing.T) drivertest.Server {
-	return func(t *testing.T) drivertest.Server {
-		s := testserver.Start(t, kind, "--repl-diskless-sync-delay", "0")
-		return drivertest.Server{
-			Dial: s.Dial, Admin: admin, Restart: s.Restart, Sharded: kind.Sharded(),
-			Replicas: func() []drivertest.Replica {
-				return []drivertest.Replica{testserver.StartReplica(t, s), testserver.StartReplica(t, s)}
-			},
-		}
-	}
+	drivertest.Run(t, drivertest.Config{New: openUse, Server: adaptertest.Start(testserver.Redis)})
 }

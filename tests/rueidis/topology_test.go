@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch/drivertest"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/rueidis"
+	"github.com/redlatch/redlatch/tests/internal/adaptertest"
 )
 
 // What a closed cluster client leaves for some seconds: it closes connections to
@@ -68,7 +69,7 @@ func TestContractCluster(t *testing.T) {
 			},
 			Sharded: kind.Sharded(),
 			Nodes:   c.Addrs(),
-			Admin:   admin,
+			Admin:   adaptertest.Admin,
 		})
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/drivertest"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/adaptertest"
 	"github.com/redlatch/redlatch/valkeygo"
 )
 
@@ -70,7 +71,7 @@ func TestContractCluster(t *testing.T) {
 			},
 			Sharded: kind.Sharded(),
 			Nodes:   c.Addrs(),
-			Admin:   admin,
+			Admin:   adaptertest.Admin,
 		})
 	})
 }
