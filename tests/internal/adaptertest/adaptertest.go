@@ -70,31 +70,36 @@ func EndsInTime(t *testing.T, inBubble func(t *testing.T, f func(t *testing.T, p
 			t.Run(fmt.Sprintf("%s, connected before: %v", name, before), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, p *faultnet.Proxy, d driver.Acker) {
 					t.Helper()
-					calls := calls(t, d)
-					if before {
-						for _, what := range []string{"Run", "RunAcked"} {
-							if err := calls[what](); err != nil {
-								t.Fatal(err)
-							}
-						}
-					}
-					fault(p)
-					for range 2 {
-						for what, call := range calls {
-							start := time.Now()
-							err := call()
-							if took, limit := time.Since(start), d.Traits().Timeout; err == nil || took > limit {
-								t.Errorf("%s: %v after %v, Traits.Timeout is %v", what, err, took, limit)
-							}
-						}
-						start := time.Now()
-						d.Subscribe("channel", false, func(driver.Notice) {})()
-						if took := time.Since(start); took != 0 {
-							t.Errorf("Subscribe and its end took %v", took)
-						}
-					}
+					endsInTime(t, d, before, func() { fault(p) })
 				})
 			})
+		}
+	}
+}
+
+func endsInTime(t *testing.T, d driver.Acker, before bool, fault func()) {
+	t.Helper()
+	calls := calls(t, d)
+	if before {
+		for _, what := range []string{"Run", "RunAcked"} {
+			if err := calls[what](); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	fault()
+	for range 2 {
+		for what, call := range calls {
+			start := time.Now()
+			err := call()
+			if took, limit := time.Since(start), d.Traits().Timeout; err == nil || took > limit {
+				t.Errorf("%s: %v after %v, Traits.Timeout is %v", what, err, took, limit)
+			}
+		}
+		start := time.Now()
+		d.Subscribe("channel", false, func(driver.Notice) {})()
+		if took := time.Since(start); took != 0 {
+			t.Errorf("Subscribe and its end took %v", took)
 		}
 	}
 }
