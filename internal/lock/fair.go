@@ -126,10 +126,10 @@ func (c *Locks) standInQueue(ctx context.Context, l *Spec, o *Params, p *waitPar
 
 // arrive makes a place for the caller that it has not asked for yet.
 func (q *fairWaiter) arrive() {
-	ln := &entry{entryKey: q.l.entry}
-	ln.gate.TryEnter()
-	q.t, q.queued, q.again, q.nonce = q.c.newTerm(ln, q.l, q.o), false, false, newNonce()
-	q.c.table.addOwn(ln, q.t.id)
+	e := &entry{entryKey: q.l.entry}
+	e.gate.TryEnter()
+	q.t, q.queued, q.again, q.nonce = q.c.newTerm(e, q.l, q.o), false, false, newNonce()
+	q.c.table.addOwn(e, q.t.id)
 }
 
 // newNonce returns a number that nobody can guess, that a score holds exactly, and
@@ -231,10 +231,10 @@ func (q *fairWaiter) note(a *answer) {
 
 // wait waits until it is time to ask again.
 func (q *fairWaiter) wait(ctx context.Context, a *answer) error {
-	ln, given := q.t.entry, q.nonce
-	q.c.Server.Listen(&ln.news, q.l.channel+":"+q.t.id, func(n driver.Notice) {
+	e, given := q.t.entry, q.nonce
+	q.c.Server.Listen(&e.news, q.l.channel+":"+q.t.id, func(n driver.Notice) {
 		if n.Payload == given {
-			ln.given.Store(true)
+			e.given.Store(true)
 		}
 	}, nil)
 	if q.quick > quickTries {
@@ -256,7 +256,7 @@ func (q *fairWaiter) wait(ctx context.Context, a *answer) error {
 		d = min(d, left)
 	}
 	asleep := time.Now()
-	_, err := q.p.pause(ctx, ln, d)
+	_, err := q.p.pause(ctx, e, d)
 	q.quick++
 	if time.Since(asleep) >= quickPause {
 		q.quick = 0

@@ -39,9 +39,9 @@ type localQueue struct {
 const localQueuePause = time.Second
 
 // addOwn adds the entry of a waiter with that owner id.
-func (ls *table) addOwn(ln *entry, id string) {
-	ln.id = id
-	ls.own.Get(id, func() *entry { return ln })
+func (ls *table) addOwn(e *entry, id string) {
+	e.id = id
+	ls.own.Get(id, func() *entry { return e })
 }
 
 // ownOf returns the entries of one waiter whose term may have that owner id.
@@ -49,8 +49,8 @@ func (ls *table) ownOf(name, owner string) []*entry {
 	if !strings.HasPrefix(owner, ls.c.ID) {
 		return nil
 	}
-	if ln := ls.own.Find(owner); ln != nil {
-		return []*entry{ln}
+	if e := ls.own.Find(owner); e != nil {
+		return []*entry{e}
 	}
 	return ls.own.Select(func(e *entry) bool { return e.name == name }) // a holder's may have changed
 }

@@ -24,9 +24,9 @@ func (c *Locks) handOff(ctx context.Context, old *term, l *Spec, o *Params) (*Ho
 		return nil, nil
 	}
 	now := time.Now()
-	ln := old.entry
+	e := old.entry
 	fresh := renew.Elapsed(old.lease.Confirmed(), now) <= old.length/3
-	turn := ln.budget.Over(now)
+	turn := e.budget.Over(now)
 	alike := old.lock.kind == l.kind // a spin lock's release tells nobody
 	if fresh && !turn && alike && old.watch && !o.HasLease && !o.Fenced && !o.Member && old.lease.Left(now) <= old.length {
 		return old.adopt(ctx, o, now), nil
@@ -34,7 +34,7 @@ func (c *Locks) handOff(ctx context.Context, old *term, l *Spec, o *Params) (*Ho
 	if !old.retire() {
 		return nil, nil
 	}
-	m := move{c: c, old: old, t: c.newTerm(ln, l, o)}
+	m := move{c: c, old: old, t: c.newTerm(e, l, o)}
 	if turn {
 		return m.yield(ctx, o)
 	}
@@ -66,17 +66,17 @@ func (t *term) retire() bool {
 // depart leaves the gate for whoever has released the lock to n others, and notes
 // what is owed for it. That is kept for a while: the next caller that wants the lock is to know.
 func (t *term) depart(n, foreign int) {
-	ln, now := t.entry, time.Now()
-	if !t.member && (n > 0 || t.c.Blind.Yields(t.lock.channel, ln.budget.Reign, now)) {
-		ln.budget.Yield(max(0, n), foreign, now, now)
+	e, now := t.entry, time.Now()
+	if !t.member && (n > 0 || t.c.Blind.Yields(t.lock.channel, e.budget.Reign, now)) {
+		e.budget.Yield(max(0, n), foreign, now, now)
 		if t.lock.writers != "" {
-			ln.budget.Briefly(now)
+			e.budget.Briefly(now)
 		}
-		t.c.table.keep(ln)
+		t.c.table.keep(e)
 	} else if n == 0 && !t.member {
-		ln.budget.Free()
+		e.budget.Free()
 	}
-	t.c.table.leave(ln)
+	t.c.table.leave(e)
 }
 
 // listens says whether a process that owes a turn listens for it to be taken. Messages of a
@@ -89,13 +89,13 @@ func (l *Spec) listens() bool { return l.kind.pause == nil && !l.kind.part }
 // keeps everybody else out as well. So replicas are asked only where t is to have
 // more than old had, or where its renewals would need them.
 func (m move) yield(ctx context.Context, o *Params) (*Hold, error) {
-	c, t, ln := m.c, m.t, m.t.entry
-	own, last := c.Server.Own(&ln.news, t.lock.channel), "0"
-	if t.lock.kind.pause != nil || ln.budget.Last(time.Now()) { // nobody sees who spins
+	c, t, e := m.c, m.t, m.t.entry
+	own, last := c.Server.Own(&e.news, t.lock.channel), "0"
+	if t.lock.kind.pause != nil || e.budget.Last(time.Now()) { // nobody sees who spins
 		last = "1"
 	}
-	foreign := ln.news.Foreign()
-	ln.news.Expect()
+	foreign := e.news.Foreign()
+	e.news.Expect()
 	q := t.taking(t.lock.kind.yield, []string{m.old.id, t.id, t.args[0], t.lock.channel, own, last}, o.Until)
 	q.Acks = c.Server.Acks.Renews || (c.Server.Acks.Holds && (t.fenced || !t.watch))
 	reply, err := q.Run(ctx)
@@ -107,24 +107,24 @@ func (m move) yield(ctx context.Context, o *Params) (*Hold, error) {
 	}
 	switch {
 	case err != nil:
-		ln.news.Answered(q.Unknown || q.Pending != nil)
+		e.news.Answered(q.Unknown || q.Pending != nil)
 		m.abandon(&q, func(r driver.Reply) bool { return len(r.List) == 1 })
 		return nil, err
 	case len(reply.List) == 1:
-		ln.news.Answered(false)
+		e.news.Answered(false)
 		return m.done(ctx, &q, reply.List[0].Int, o), nil
 	case reply.Kind != driver.ReplyInt:
-		ln.news.Answered(true)
+		e.news.Answered(true)
 		m.abandon(&q, nil)
 		return nil, request.Unexpected(reply, q.Script)
 	case reply.Int < 0 && !q.Unknown:
-		ln.news.Answered(false) // lost on the way; nobody held it
+		e.news.Answered(false) // lost on the way; nobody held it
 	default:
-		ln.news.Answered(true)
+		e.news.Answered(true)
 		now := time.Now()
-		ln.budget.Yield(int(max(0, reply.Int)), foreign, now, now)
+		e.budget.Yield(int(max(0, reply.Int)), foreign, now, now)
 		if t.lock.listens() {
-			ln.listen(c, t.lock.channel)
+			e.listen(c, t.lock.channel)
 		}
 	}
 	t.forgo()

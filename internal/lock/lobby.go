@@ -24,14 +24,14 @@ type Place struct {
 // somebody was before it.
 func (b *Lobby) Enter(ctx context.Context, what string, o *Params) (_ *Place, waited bool, err error) {
 	c := b.lock.c
-	ln := c.table.get(b.lock)
+	e := c.table.get(b.lock)
 	p := waitParams{c: c, name: what, until: o.Until, refused: func(error) { waited = true }}
-	if !ln.gate.TryEnter() {
-		if _, err := p.enter(ctx, ln, o); err != nil {
+	if !e.gate.TryEnter() {
+		if _, err := p.enter(ctx, e, o); err != nil {
 			return nil, waited, err
 		}
 	}
-	return &Place{c: c, entry: ln}, waited, nil
+	return &Place{c: c, entry: e}, waited, nil
 }
 
 // Show tells those who wait by whom they are kept waiting, until Leave.

@@ -36,14 +36,14 @@ type sharing struct {
 // last one leaves, the group does.
 type readerGroup struct {
 	l       *Spec
-	ln      *entry
+	entry   *entry
 	o       Params
 	ctx     context.Context //nolint:containedctx // ends when the last member has left
 	cancel  context.CancelCauseFunc
 	decided chan struct{} // closed when done is, or before: when the lock was found not to be free at once
 	done    chan struct{} // closed when t or err is set
 
-	members int   // guarded by ln.mu
+	members int   // guarded by entry.mu
 	why     error // the same: why the lock was not free when the group last tried
 	busy    bool  // decided is closed; belongs to the group's job
 
@@ -61,16 +61,16 @@ var (
 func (c *Locks) acquireRead(ctx context.Context, l *Spec, o Params) (*Hold, error) {
 	start := time.Now()
 	p := waitParams{c: c, name: l.name, until: o.Until}
-	ln := c.table.get(l)
-	defer c.table.put(ln)
+	e := c.table.get(l)
+	defer c.table.put(e)
 	for {
-		t, pt := c.joinOrForm(ctx, ln, l, &o)
+		t, g := c.joinOrForm(ctx, e, l, &o)
 		joined := t != nil
 		if !joined {
 			var err error
-			t, err = p.awaitGroup(ctx, pt, o.Try)
+			t, err = p.awaitGroup(ctx, g, o.Try)
 			switch {
-			case errors.Is(err, errRejoin), errors.Is(err, request.ErrTooLate) && pt.o.Lease != o.Lease: // another's lease is too short
+			case errors.Is(err, errRejoin), errors.Is(err, request.ErrTooLate) && g.o.Lease != o.Lease: // another's lease is too short
 				continue
 			case err != nil:
 				return nil, err
@@ -93,12 +93,12 @@ func (c *Locks) acquireRead(ctx context.Context, l *Spec, o Params) (*Hold, erro
 
 // joinOrForm returns a term in which the caller has a place now, or the group
 // that it is a member of.
-func (c *Locks) joinOrForm(ctx context.Context, ln *entry, l *Spec, o *Params) (*term, *readerGroup) {
+func (c *Locks) joinOrForm(ctx context.Context, e *entry, l *Spec, o *Params) (*term, *readerGroup) {
 	now := time.Now()
-	ln.mu.Lock()
-	if t := ln.cur; t != nil {
+	e.mu.Lock()
+	if t := e.cur; t != nil {
 		t.mu.Lock()
-		ok := t.admitsLocked(now, ln.writers)
+		ok := t.admitsLocked(now, e.writers)
 		ask := ok && !t.asking && now.Sub(t.asked) >= t.pace
 		if ok {
 			t.count++
@@ -107,166 +107,166 @@ func (c *Locks) joinOrForm(ctx context.Context, ln *entry, l *Spec, o *Params) (
 		}
 		t.mu.Unlock()
 		if ok {
-			ln.mu.Unlock()
+			e.mu.Unlock()
 			if ask {
-				c.table.retain(ln)
+				c.table.retain(e)
 				c.Server.Go(t.askOthers)
 			}
 			return t, nil
 		}
 	}
-	pt := ln.forming
-	fresh := pt == nil
+	g := e.forming
+	fresh := g == nil
 	if fresh {
-		pt = &readerGroup{l: l, ln: ln, o: *o, decided: make(chan struct{}), done: make(chan struct{})}
-		pt.o.Try, pt.o.Until, pt.o.scope = false, time.Time{}, nil
-		pt.ctx, pt.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-		ln.forming = pt
+		g = &readerGroup{l: l, entry: e, o: *o, decided: make(chan struct{}), done: make(chan struct{})}
+		g.o.Try, g.o.Until, g.o.scope = false, time.Time{}, nil
+		g.ctx, g.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+		e.forming = g
 	}
-	pt.members++
-	ln.mu.Unlock()
+	g.members++
+	e.mu.Unlock()
 	if fresh {
-		c.table.retain(ln) // for the job
-		c.Server.Go(pt.run)
+		c.table.retain(e) // for the job
+		c.Server.Go(g.run)
 	}
-	return nil, pt
+	return nil, g
 }
 
 // run gets the lock for the group.
-func (pt *readerGroup) run() {
-	c := pt.l.c
-	p := waitParams{c: c, name: pt.l.name, refused: func(why error) {
-		pt.ln.mu.Lock()
-		pt.why = why
-		pt.ln.mu.Unlock()
-		if !pt.busy {
-			pt.busy = true
-			close(pt.decided)
+func (g *readerGroup) run() {
+	c := g.l.c
+	p := waitParams{c: c, name: g.l.name, refused: func(why error) {
+		g.entry.mu.Lock()
+		g.why = why
+		g.entry.mu.Unlock()
+		if !g.busy {
+			g.busy = true
+			close(g.decided)
 		}
 	}}
 	var passed *term
 	var err error
-	if !pt.ln.gate.TryEnter() {
-		passed, err = p.enter(pt.ctx, pt.ln, &pt.o)
+	if !g.entry.gate.TryEnter() {
+		passed, err = p.enter(g.ctx, g.entry, &g.o)
 	}
 	var h *Hold
 	if err == nil && passed != nil {
-		h, err = c.handOff(pt.ctx, passed, pt.l, &pt.o)
+		h, err = c.handOff(g.ctx, passed, g.l, &g.o)
 	}
 	if err == nil && h == nil {
-		h, err = c.compete(pt.ctx, pt.ln, pt.l, &pt.o, &p)
+		h, err = c.compete(g.ctx, g.entry, g.l, &g.o, &p)
 	}
 	if err == nil && c.Server.Closed() {
 		h.refuse()
 		err = request.ErrClosed
 	}
-	if errors.Is(context.Cause(pt.ctx), errRejoin) && err != nil && !c.Server.Closed() {
+	if errors.Is(context.Cause(g.ctx), errRejoin) && err != nil && !c.Server.Closed() {
 		err = errRejoin
 	}
-	pt.tell(h, err)
+	g.tell(h, err)
 }
 
 // tell tells the members. h is the hold that the job has got for them; it ends
 // here.
-func (pt *readerGroup) tell(h *Hold, err error) {
-	ln := pt.ln
+func (g *readerGroup) tell(h *Hold, err error) {
+	e := g.entry
 	if h == nil {
-		// The line has been left: ln may be another's, unless a member is there.
-		pt.leaveEntry()
-		pt.err = err
-		pt.finished()
-		pt.cancel(errNobody)
+		// The entry has been left: it may be another's, unless a member is there.
+		g.leaveEntry()
+		g.err = err
+		g.finished()
+		g.cancel(errNobody)
 		return
 	}
 	t := h.t
 	left := others
-	ln.mu.Lock()
-	if ln.forming == pt {
-		ln.forming = nil
+	e.mu.Lock()
+	if e.forming == g {
+		e.forming = nil
 	}
 	t.mu.Lock()
 	if t.state == termLive {
-		t.count += pt.members
-		t.reads += pt.members
+		t.count += g.members
+		t.reads += g.members
 		t.shareLocked(time.Now())
-		pt.t = t
+		g.t = t
 		// Before a member can release: the last one to do that releases the lock.
 		t.removeLocked(h, holdctx.ErrReleased)
 		left = t.dropLocked(true)
 	} else {
-		pt.err = errRejoin
+		g.err = errRejoin
 	}
 	t.mu.Unlock()
-	pt.finished()
-	ln.mu.Unlock()
-	pt.cancel(errNobody)
+	g.finished()
+	e.mu.Unlock()
+	g.cancel(errNobody)
 	t.dropped(left)
 }
 
 // finished says that t or err is set.
-func (pt *readerGroup) finished() {
-	close(pt.done)
-	if !pt.busy {
-		close(pt.decided)
+func (g *readerGroup) finished() {
+	close(g.done)
+	if !g.busy {
+		close(g.decided)
 	}
 }
 
 // leaveEntry has newcomers form another group. Members, each of whom has a share
 // of the entry, call it before they leave.
-func (pt *readerGroup) leaveEntry() {
-	ln := pt.ln
-	if pt.l.c.table.entries.Find(ln.entryKey) != ln {
+func (g *readerGroup) leaveEntry() {
+	e := g.entry
+	if g.l.c.table.entries.Find(e.entryKey) != e {
 		return
 	}
-	ln.mu.Lock()
-	defer ln.mu.Unlock()
-	if ln.forming == pt {
-		ln.forming = nil
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.forming == g {
+		e.forming = nil
 	}
 }
 
 // awaitGroup waits until the group has the lock, and returns the term in which
 // the caller has a place then.
-func (p *waitParams) awaitGroup(ctx context.Context, pt *readerGroup, once bool) (*term, error) {
-	end := pt.done
+func (p *waitParams) awaitGroup(ctx context.Context, g *readerGroup, once bool) (*term, error) {
+	end := g.done
 	if once {
-		end = pt.decided
+		end = g.decided
 	}
 	_, err := request.Await(ctx, p.c.Server.Done, end, p.until)
 	if err == nil {
-		pt.ln.mu.Lock()
-		err = pt.why
-		pt.ln.mu.Unlock()
+		g.entry.mu.Lock()
+		err = g.why
+		g.entry.mu.Unlock()
 		if err == nil || !once {
-			return pt.t, pt.err
+			return g.t, g.err
 		}
 	}
-	p.owner, p.ttl = pt.ln.lastSeen()
-	pt.leave()
+	p.owner, p.ttl = g.entry.lastSeen()
+	g.leave()
 	return nil, p.asBusy(err)
 }
 
 // leave takes a member out, who may just have been given a place.
-func (pt *readerGroup) leave() {
-	ln := pt.ln
-	ln.mu.Lock()
+func (g *readerGroup) leave() {
+	e := g.entry
+	e.mu.Lock()
 	select {
-	case <-pt.done:
-		ln.mu.Unlock()
-		if pt.t != nil {
-			pt.t.giveBack(true)
+	case <-g.done:
+		e.mu.Unlock()
+		if g.t != nil {
+			g.t.giveBack(true)
 		}
 		return
 	default:
 	}
-	pt.members--
-	last := pt.members == 0
-	if last && ln.forming == pt {
-		ln.forming = nil
+	g.members--
+	last := g.members == 0
+	if last && e.forming == g {
+		e.forming = nil
 	}
-	ln.mu.Unlock()
+	e.mu.Unlock()
 	if last {
-		pt.cancel(errNobody)
+		g.cancel(errNobody)
 	}
 }
 
@@ -321,42 +321,42 @@ func (t *term) askOthers() {
 
 // reopen sends the members of a waiting group back to the term that they could
 // not join, if it lets them now.
-func (ln *entry) reopen() {
-	ln.mu.Lock()
-	pt, t := ln.forming, ln.cur
-	if pt == nil || t == nil {
-		ln.mu.Unlock()
+func (e *entry) reopen() {
+	e.mu.Lock()
+	g, t := e.forming, e.cur
+	if g == nil || t == nil {
+		e.mu.Unlock()
 		return
 	}
 	t.mu.Lock()
-	ok := t.admitsLocked(time.Now(), ln.writers)
+	ok := t.admitsLocked(time.Now(), e.writers)
 	t.mu.Unlock()
 	if ok {
-		ln.forming = nil
+		e.forming = nil
 	}
-	ln.mu.Unlock()
+	e.mu.Unlock()
 	if ok {
-		pt.cancel(errRejoin)
+		g.cancel(errRejoin)
 	}
 }
 
 // enterSide lines up at the gate. Readers of this process see it if somebody
 // waits to write.
-func (p *waitParams) enterSide(ctx context.Context, ln *entry, l *Spec, o *Params) (*term, error) {
+func (p *waitParams) enterSide(ctx context.Context, e *entry, l *Spec, o *Params) (*term, error) {
 	if !l.kind.stops {
-		return p.enter(ctx, ln, o)
+		return p.enter(ctx, e, o)
 	}
-	p.c.table.retain(ln)
-	defer p.c.table.put(ln)
-	ln.mu.Lock()
-	ln.writers++
-	ln.mu.Unlock()
-	passed, err := p.enter(ctx, ln, o)
-	ln.mu.Lock()
-	ln.writers--
-	ln.mu.Unlock()
+	p.c.table.retain(e)
+	defer p.c.table.put(e)
+	e.mu.Lock()
+	e.writers++
+	e.mu.Unlock()
+	passed, err := p.enter(ctx, e, o)
+	e.mu.Lock()
+	e.writers--
+	e.mu.Unlock()
 	if err != nil {
-		ln.reopen()
+		e.reopen()
 	}
 	return passed, err
 }

@@ -195,11 +195,11 @@ func (t *term) dropLocked(reads bool) remains {
 	switch {
 	case t.count == t.reads && !t.shared:
 		t.shareLocked(time.Now())
-		ln := t.entry
-		t.c.table.retain(ln)
+		e := t.entry
+		t.c.table.retain(e)
 		t.c.Server.Go(func() {
-			ln.reopen()
-			t.c.table.put(ln)
+			e.reopen()
+			t.c.table.put(e)
 		})
 		return readers
 	case !reads:

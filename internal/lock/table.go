@@ -135,14 +135,14 @@ func (ls *table) known(name, owner string) bool {
 func (ls *table) find(name, owner string) (t *term, leaving bool) {
 	candidates := ls.ownOf(name, owner)
 	for _, space := range ls.spaces {
-		if ln := ls.entries.Find(entryKey{name, space}); ln != nil {
-			candidates = append(candidates, ln)
+		if e := ls.entries.Find(entryKey{name, space}); e != nil {
+			candidates = append(candidates, e)
 		}
 	}
-	for _, ln := range candidates {
-		ln.mu.Lock()
-		t := ln.cur
-		ln.mu.Unlock()
+	for _, e := range candidates {
+		e.mu.Lock()
+		t := e.cur
+		e.mu.Unlock()
 		switch {
 		case t == nil:
 			leaving = true
@@ -155,10 +155,10 @@ func (ls *table) find(name, owner string) (t *term, leaving bool) {
 
 // ofPart returns the term of values of a group that may have an owner id.
 func (ls *table) ofPart(name, owner string) *term {
-	for _, ln := range ls.all() {
-		ln.mu.Lock()
-		t := ln.cur
-		ln.mu.Unlock()
+	for _, e := range ls.all() {
+		e.mu.Lock()
+		t := e.cur
+		e.mu.Unlock()
 		if t != nil && t.lock.kind.part && t.lock.name == name && t.id == owner {
 			return t
 		}
@@ -167,27 +167,27 @@ func (ls *table) ofPart(name, owner string) *term {
 }
 
 // leave lets the next caller in with nothing.
-func (ls *table) leave(ln *entry) {
-	ln.gate.Exit()
-	ls.put(ln)
+func (ls *table) leave(e *entry) {
+	e.gate.Exit()
+	ls.put(e)
 }
 
 // listen starts the entry's subscription, if it has none.
-func (ln *entry) listen(c *Locks, channel string) {
-	c.Server.Listen(&ln.news, channel, nil, func() {
+func (e *entry) listen(c *Locks, channel string) {
+	c.Server.Listen(&e.news, channel, nil, func() {
 		// Somebody else released a lock that we believe to hold: ask.
 		// (In a group that happens all the time, and is about other values.)
-		if t := ln.current(); t != nil && !t.lock.kind.part {
+		if t := e.current(); t != nil && !t.lock.kind.part {
 			c.Clock.Check(&t.lease)
 		}
 	})
 }
 
 // current returns the live term, if there is one.
-func (ln *entry) current() *term {
-	ln.mu.Lock()
-	t := ln.cur
-	ln.mu.Unlock()
+func (e *entry) current() *term {
+	e.mu.Lock()
+	t := e.cur
+	e.mu.Unlock()
 	if t == nil || !t.live() {
 		return nil
 	}
@@ -195,27 +195,27 @@ func (ln *entry) current() *term {
 }
 
 // dropCurrent forgets t, if it is still the current one.
-func (ln *entry) dropCurrent(t *term) {
-	ln.mu.Lock()
-	defer ln.mu.Unlock()
-	if ln.cur == t {
-		ln.cur = nil
+func (e *entry) dropCurrent(t *term) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.cur == t {
+		e.cur = nil
 	}
 }
 
 // saw notes who has the lock.
-func (ln *entry) saw(owner string, ttl time.Duration) {
-	ln.mu.Lock()
-	defer ln.mu.Unlock()
-	ln.owner, ln.ttl = owner, max(0, ttl)
+func (e *entry) saw(owner string, ttl time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.owner, e.ttl = owner, max(0, ttl)
 }
 
 // lastSeen returns who has the lock, as far as we know, and for how long.
-func (ln *entry) lastSeen() (owner string, ttl time.Duration) {
-	if cur := ln.current(); cur != nil {
+func (e *entry) lastSeen() (owner string, ttl time.Duration) {
+	if cur := e.current(); cur != nil {
 		return cur.id, max(0, cur.lease.Left(time.Now()))
 	}
-	ln.mu.Lock()
-	defer ln.mu.Unlock()
-	return ln.owner, ln.ttl
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.owner, e.ttl
 }

@@ -26,8 +26,8 @@ func TestNobodyWaitsForAnEntryWhileAllAreLocked(t *testing.T) {
 			busy = append(busy, ls.own.Get("owner:1", func() *entry {
 				return &entry{entryKey: entryKey{name: "orders"}, id: "owner:1"}
 			}))
-			for _, ln := range busy {
-				ln.mu.Lock()
+			for _, e := range busy {
+				e.mu.Lock()
 			}
 			looked := make(chan struct{})
 			go func() {
@@ -38,8 +38,8 @@ func TestNobodyWaitsForAnEntryWhileAllAreLocked(t *testing.T) {
 			shared := make(chan struct{})
 			go func() {
 				defer close(shared)
-				for _, ln := range busy {
-					ls.retain(ln)
+				for _, e := range busy {
+					ls.retain(e)
 				}
 			}()
 			select {
@@ -47,8 +47,8 @@ func TestNobodyWaitsForAnEntryWhileAllAreLocked(t *testing.T) {
 			case <-time.After(10 * time.Second):
 				t.Fatal("nobody can take shares while it waits for an entry")
 			}
-			for _, ln := range busy {
-				ln.mu.Unlock()
+			for _, e := range busy {
+				e.mu.Unlock()
 			}
 			<-looked
 		})

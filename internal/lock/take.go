@@ -161,13 +161,13 @@ func (t *term) start(ctx context.Context, o *Params, fresh bool) (h *Hold, trust
 	now := time.Now()
 	if trusted = t.trusted(ctx, o.Until, now); trusted {
 		// Before it begins: it can be lost at once, and the entry with it.
-		ln := t.entry
-		if fresh && ln.budget.Owed > 0 {
-			ln.budget.Settled(ln.news.Foreign(), now)
+		e := t.entry
+		if fresh && e.budget.Owed > 0 {
+			e.budget.Settled(e.news.Foreign(), now)
 		}
-		ln.budget.Begin(now, fresh)
+		e.budget.Begin(now, fresh)
 		if t.lock.kind.part {
-			ln.news.Stop() // only who waits listens
+			e.news.Stop() // only who waits listens
 		}
 		h = t.begin(ctx, o, now)
 	}

@@ -63,8 +63,8 @@ const (
 )
 
 // newTerm makes a term that has yet to be taken, by whoever is inside.
-func (c *Locks) newTerm(ln *entry, l *Spec, o *Params) *term {
-	t := &term{c: c, entry: ln, lock: l, watch: !o.HasLease, length: c.Watchdog, fenced: o.Fenced, alone: o.Member, member: o.Member, id: c.NewID()}
+func (c *Locks) newTerm(e *entry, l *Spec, o *Params) *term {
+	t := &term{c: c, entry: e, lock: l, watch: !o.HasLease, length: c.Watchdog, fenced: o.Fenced, alone: o.Member, member: o.Member, id: c.NewID()}
 	t.args = [4]string{c.watchdogMs, t.id, l.channel, "0"}
 	if o.HasLease {
 		t.length = o.Lease
@@ -74,9 +74,9 @@ func (c *Locks) newTerm(ln *entry, l *Spec, o *Params) *term {
 	if c.Server.Traits.Cluster {
 		t.lease.Group = wire.Slot(l.name)
 	}
-	ln.mu.Lock()
-	ln.cur = t // from here on it can be revoked
-	ln.mu.Unlock()
+	e.mu.Lock()
+	e.cur = t // from here on it can be revoked
+	e.mu.Unlock()
 	return t
 }
 
@@ -205,11 +205,11 @@ func (t *term) endLocked(err error) (ended []*Hold) {
 // the lock, or it is released in Redis and the gate is left. ctx only bounds
 // the waiting for that.
 func (t *term) finish(ctx context.Context) error {
-	ln := t.entry
+	e := t.entry
 	if t.passable(time.Now()) {
-		ln.budget.Hands++
-		if ln.gate.Pass(t) {
-			t.c.table.put(ln)
+		e.budget.Hands++
+		if e.gate.Pass(t) {
+			t.c.table.put(e)
 			return nil
 		}
 	}

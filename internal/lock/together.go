@@ -88,12 +88,12 @@ func Together(ctx context.Context, order []*Spec, p *Params) (holds []*Hold, mis
 func enterAll(locks []*Spec, p *Params) []*term {
 	ts := make([]*term, 0, len(locks))
 	for _, l := range locks {
-		ln := l.c.table.get(l)
-		if !ln.gate.TryEnter() {
-			l.c.table.put(ln)
-		} else if t := l.c.newTerm(ln, l, p); ln.budget.Owes(ln.news.Foreign(), time.Now()) > 0 {
+		e := l.c.table.get(l)
+		if !e.gate.TryEnter() {
+			l.c.table.put(e)
+		} else if t := l.c.newTerm(e, l, p); e.budget.Owes(e.news.Foreign(), time.Now()) > 0 {
 			t.forgo()
-			l.c.table.leave(ln)
+			l.c.table.leave(e)
 		} else {
 			ts = append(ts, t)
 			continue

@@ -21,11 +21,11 @@ import (
 func (c *Locks) acquireAlone(ctx context.Context, l *Spec, o Params) (*Hold, error) {
 	start := time.Now()
 	p := waitParams{c: c, name: l.name, until: o.Until}
-	ln := c.table.get(l)
+	e := c.table.get(l)
 	var passed *term
 	var err error
-	if !ln.gate.TryEnter() {
-		if passed, err = p.enterSide(ctx, ln, l, &o); err != nil {
+	if !e.gate.TryEnter() {
+		if passed, err = p.enterSide(ctx, e, l, &o); err != nil {
 			return nil, err
 		}
 	}
@@ -34,7 +34,7 @@ func (c *Locks) acquireAlone(ctx context.Context, l *Spec, o Params) (*Hold, err
 		h, err = c.handOff(ctx, passed, l, &o)
 	}
 	if h == nil && err == nil {
-		h, err = c.compete(ctx, ln, l, &o, &p)
+		h, err = c.compete(ctx, e, l, &o, &p)
 	}
 	if p.intent != nil {
 		p.intent.over()
@@ -71,15 +71,15 @@ func (c *Locks) acquired(h *Hold, start time.Time, handedOff bool) {
 
 // compete tries for the lock against other processes. The caller is inside the
 // gate; on failure it no longer is.
-func (c *Locks) compete(ctx context.Context, ln *entry, l *Spec, o *Params, p *waitParams) (*Hold, error) {
-	t := c.newTerm(ln, l, o)
+func (c *Locks) compete(ctx context.Context, e *entry, l *Spec, o *Params, p *waitParams) (*Hold, error) {
+	t := c.newTerm(e, l, o)
 	var late request.Lateness
 	tries := 0
 	for {
-		if ln.budget.Owed > 0 {
-			if err := p.payOwed(ctx, ln, l, o.Try); err != nil {
+		if e.budget.Owed > 0 {
+			if err := p.payOwed(ctx, e, l, o.Try); err != nil {
 				t.forgo()
-				c.table.leave(ln)
+				c.table.leave(e)
 				return nil, err
 			}
 		}
@@ -99,14 +99,14 @@ func (c *Locks) compete(ctx context.Context, ln *entry, l *Spec, o *Params, p *w
 				err = request.ErrClosed
 			}
 			if err != nil {
-				c.table.leave(ln)
+				c.table.leave(e)
 				return nil, err
 			}
-			t = c.newTerm(ln, l, o)
+			t = c.newTerm(e, l, o)
 			continue
 		}
 		ttl, owner := wire.FromMillis(facts[0].Int), facts[1].Str
-		ln.saw(owner, ttl)
+		e.saw(owner, ttl)
 		p.owner, p.ttl = owner, max(0, ttl)
 		c.reapFound(l, owner)
 		tries++
@@ -116,13 +116,13 @@ func (c *Locks) compete(ctx context.Context, ln *entry, l *Spec, o *Params, p *w
 		case l.kind.pause != nil:
 			_, err = request.Pause(ctx, c.Server.Done, nil, o.Until, l.kind.pause(t, tries))
 		default:
-			ln.listen(c, l.channel)
+			e.listen(c, l.channel)
 			p.announce(ctx, l)
-			err = p.sleep(ctx, ln, ttl)
+			err = p.sleep(ctx, e, ttl)
 		}
 		if err != nil {
 			t.forgo()
-			c.table.leave(ln)
+			c.table.leave(e)
 			return nil, err
 		}
 	}
@@ -156,12 +156,12 @@ func (p *waitParams) asBusy(err error) error {
 
 // enter lines up at the gate of an entry that somebody is in. It returns what the caller
 // was let in with: a term that is passed on, or nil. On failure the entry has been left.
-func (p *waitParams) enter(ctx context.Context, ln *entry, o *Params) (*term, error) {
+func (p *waitParams) enter(ctx context.Context, e *entry, o *Params) (*term, error) {
 	var passed *term
 	in, err := false, request.ErrWaitOver
 	if !o.Try {
-		passed, in, err = p.lineUp(ctx, &ln.gate, nil, func(waited time.Duration) {
-			if t := ln.current(); t != nil {
+		passed, in, err = p.lineUp(ctx, &e.gate, nil, func(waited time.Duration) {
+			if t := e.current(); t != nil {
 				p.c.Events.SlowWait(p.name, waited, o.At, t.site())
 			}
 		})
@@ -169,12 +169,12 @@ func (p *waitParams) enter(ctx context.Context, ln *entry, o *Params) (*term, er
 	if err == nil {
 		return passed, nil
 	}
-	p.owner, p.ttl = ln.lastSeen()
+	p.owner, p.ttl = e.lastSeen()
 	switch {
 	case !in:
-		p.c.table.put(ln)
+		p.c.table.put(e)
 	case passed == nil:
-		p.c.table.leave(ln)
+		p.c.table.leave(e)
 	default:
 		t := passed // a copy: to capture passed would make it escape for every caller
 		p.c.Server.Go(func() { _ = t.finish(context.Background()) })
@@ -253,21 +253,21 @@ func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{},
 // payOwed waits until this process owes nobody a turn, or has waited for long
 // enough to see whether the turns are being taken. Who does not wait does not
 // take another's turn either.
-func (p *waitParams) payOwed(ctx context.Context, ln *entry, l *Spec, once bool) error {
-	for ln.budget.Owed > 0 {
-		d := ln.budget.Owes(ln.news.Foreign(), time.Now())
+func (p *waitParams) payOwed(ctx context.Context, e *entry, l *Spec, once bool) error {
+	for e.budget.Owed > 0 {
+		d := e.budget.Owes(e.news.Foreign(), time.Now())
 		if d == 0 {
 			return nil
 		}
-		why := handoff.OwedError(ln.budget.Owed)
+		why := handoff.OwedError(e.budget.Owed)
 		if once {
 			return why
 		}
 		p.notNow(why)
 		if l.listens() {
-			ln.listen(p.c, l.channel)
+			e.listen(p.c, l.channel)
 		}
-		if _, err := p.pause(ctx, ln, d); err != nil {
+		if _, err := p.pause(ctx, e, d); err != nil {
 			return err
 		}
 	}
@@ -275,17 +275,17 @@ func (p *waitParams) payOwed(ctx context.Context, ln *entry, l *Spec, once bool)
 }
 
 // sleep waits until it is time to try again for a lock that is busy for ttl.
-func (p *waitParams) sleep(ctx context.Context, ln *entry, ttl time.Duration) error {
+func (p *waitParams) sleep(ctx context.Context, e *entry, ttl time.Duration) error {
 	p.notNow(request.ErrWaitOver)
 	d := request.Jittered(request.LongestPause)
 	if ttl >= 0 {
 		d = min(d, ttl+time.Millisecond)
 	}
-	_, err := p.pause(ctx, ln, d)
+	_, err := p.pause(ctx, e, d)
 	return err
 }
 
 // pause waits for d or for news, and says whether there was news.
-func (p *waitParams) pause(ctx context.Context, ln *entry, d time.Duration) (woken bool, err error) {
-	return request.Pause(ctx, p.c.Server.Done, ln.news.Wake(), p.until, d)
+func (p *waitParams) pause(ctx context.Context, e *entry, d time.Duration) (woken bool, err error) {
+	return request.Pause(ctx, p.c.Server.Done, e.news.Wake(), p.until, d)
 }
