@@ -94,9 +94,9 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		TokenTTL: cfg.TokenTTL, Skew: cfg.MaxClockSkew, HandOff: cfg.HandOff == HandOffLocal,
 		Errors: lock.Errors{Busy: busyLock, BusyOf: busyOf, Retryable: IsRetryable, Lost: lostLock}, Events: c.report.locks(),
 	})
-	c.stopBreak = redis.OnBreak(func(lane string) {
-		c.server.Acks.Forget(lane)
-		c.clock.Kick(lane)
+	c.stopBreak = redis.OnBreak(func(node string) {
+		c.server.Acks.Forget(node)
+		c.clock.Kick(node)
 	})
 	c.leavers = queue.NewGather[leaver](queue.MostAnswered, c.server.Go)
 	c.rates = ratequeue.New(ratequeue.Options{Server: c.server, Skew: cfg.MaxClockSkew, Busy: rateBusy, NoRate: noRate})

@@ -44,16 +44,16 @@ type Redis interface {
 	// Primaries returns every node that holds keys, for listing.
 	Primaries(ctx context.Context) ([]Primary, error)
 
-	// Lane names the node that serves key, as far as the driver knows: "" where
+	// Node names the node that serves key, as far as the driver knows: "" where
 	// there is only one. It does no I/O, is asked often, and waits for nobody who
-	// calls a function of OnBreak. What goes to one lane waits for no other.
-	Lane(key string) string
+	// calls a function of OnBreak. What goes to one node waits for no other.
+	Node(key string) string
 
-	// OnBreak registers f to be called with a lane whenever a connection to
-	// its node ended with an error or the node answered that it is no longer a
-	// primary, or what was of the lane is of another one now. With "" all lanes
-	// are meant. f must not block. stop unregisters f.
-	OnBreak(f func(lane string)) (stop func())
+	// OnBreak registers f to be called with the name of a node, as Node returns it,
+	// whenever a connection to the node ended with an error, or the node answered that
+	// it is no longer a primary, or another node serves its slots now. With "" all
+	// nodes are meant. f must not block. stop unregisters f.
+	OnBreak(f func(node string)) (stop func())
 
 	// Traits returns fixed facts about the driver and its configuration.
 	Traits() Traits
@@ -77,7 +77,7 @@ type Batcher interface {
 
 	// RunBatch does for each request what Run does, and sets its Reply and
 	// Err: each is executed once, none waits for another's success, and the
-	// order is not promised. The requests shared a lane when it was asked for;
+	// order is not promised. Node returned the same for all of them when it was asked;
 	// there are at least two.
 	// They must not be retained. It is not called if Traits.ContextValues is
 	// set.
@@ -108,7 +108,7 @@ type Acker interface {
 	// Replicas returns how many replicas the primary that has key is sending to
 	// right now. It fails with the code READONLY if the node that answers is no primary.
 	// Refused means that the server will never say: then nobody waits for replicas of
-	// that lane, until its connection breaks, unless Config.Acks demands a number.
+	// that node, until its connection breaks, unless Config.Acks demands a number.
 	Replicas(ctx context.Context, key string) (int, error)
 }
 

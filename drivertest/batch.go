@@ -415,9 +415,9 @@ func testBatchBreakIsReported(e *env) {
 	counter, _ := e.counter()
 	e.run(counter, []string{e.prefix + "warm"}, nil)
 	var breaks atomic.Int64
-	defer e.r.OnBreak(func(lane string) {
-		if lane != e.r.Lane("key") {
-			e.Errorf("a break of lane %q", lane)
+	defer e.r.OnBreak(func(node string) {
+		if node != e.r.Node("key") {
+			e.Errorf("a break of node %q", node)
 		}
 		breaks.Add(1)
 	})()

@@ -46,7 +46,7 @@
 // fails costs only itself; only what is unknown to the server is sent again; when
 // a connection is lost in the middle, what had no answer is unknown and nothing is
 // executed twice; nothing that was handed in is used after the return. A batch in
-// a cluster has the keys of one lane, which may be on several nodes.
+// a cluster has the keys of one node, as the driver has it, which may be on several.
 //
 // Of one that is a [driver.Acker], once more, of scripts that wait for replicas: it
 // says how many have acknowledged, also while some of [Server.Replicas] stand still,

@@ -91,7 +91,7 @@ func Run(t *testing.T, cfg Config) {
 	})
 	runAll(t, cfg, l, []test{
 		{"Traits", testTraits, short},
-		{"Lane", testLane, long},
+		{"Node", testNode, long},
 		{"Replies", testReplies, long},
 		{"Arguments", testArguments, long},
 		{"UnknownScript", testUnknownScript, long},

@@ -30,10 +30,10 @@ func testTraits(e *env) {
 	}
 }
 
-func testLane(e *env) {
+func testNode(e *env) {
 	for _, key := range []string{"a", "b", "", "{x}a", "redisson_lock__channel:{x}"} {
-		if lane := e.r.Lane(key); lane != "" {
-			e.Errorf("Lane(%q) = %q, want \"\" as there is one server", key, lane)
+		if node := e.r.Node(key); node != "" {
+			e.Errorf("Node(%q) = %q, want \"\" as there is one server", key, node)
 		}
 	}
 }

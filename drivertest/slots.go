@@ -12,20 +12,20 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// testClusterBatch runs batches of one lane each, and one of keys that lie apart:
-// lanes are not always what they were when they were asked for.
+// testClusterBatch runs batches of one node each, and one of keys that lie apart:
+// nodes are not always what they were when they were asked for.
 func testClusterBatch(e *env, _ ClusterConfig) {
 	if _, ok := e.r.(driver.Batcher); !ok {
 		return
 	}
 	counter, _ := e.counter()
-	lanes := make(map[string][]string)
+	nodes := make(map[string][]string)
 	for i := range 500 {
 		key := fmt.Sprint(e.prefix, i)
-		lanes[e.r.Lane(key)] = append(lanes[e.r.Lane(key)], key)
+		nodes[e.r.Node(key)] = append(nodes[e.r.Node(key)], key)
 	}
 	for round := range int64(2) { // the first time the script is unknown
-		for lane, keys := range lanes {
+		for node, keys := range nodes {
 			requests := make([]*driver.Request, len(keys))
 			for i, key := range keys {
 				requests[i] = request(counter, []string{key})
@@ -33,13 +33,13 @@ func testClusterBatch(e *env, _ ClusterConfig) {
 			e.runBatch(e.r, requests)
 			for _, r := range requests {
 				if r.Err != nil || r.Reply.Int != round+1 {
-					e.Fatalf("%s, %q: got %v, %v; want %d", lane, r.Keys, r.Reply, r.Err, round+1)
+					e.Fatalf("%s, %q: got %v, %v; want %d", node, r.Keys, r.Reply, r.Err, round+1)
 				}
 			}
 		}
 	}
 	var apart []*driver.Request
-	for _, keys := range lanes {
+	for _, keys := range nodes {
 		apart = append(apart, request(counter, keys[:1]))
 	}
 	e.runBatch(e.r, apart)
@@ -98,7 +98,7 @@ type move struct {
 	e          *env
 	nodes      nodes
 	counter    *driver.Script
-	keys, rest []string // of the slot; of others in its lane
+	keys, rest []string // of the slot; of others in its node
 	slot       string
 	from, to   *node
 }
@@ -120,7 +120,7 @@ func (e *env) newMove(all nodes, counter *driver.Script, name string) *move {
 		m.keys = append(m.keys, fmt.Sprint(tag, i))
 	}
 	for i := 0; len(m.rest) < 8; i++ {
-		if key := fmt.Sprint(e.prefix, name, i); wire.Slot(key)%2 == 1 && (e.r.Lane(key) == e.r.Lane(tag) || i > 10000) {
+		if key := fmt.Sprint(e.prefix, name, i); wire.Slot(key)%2 == 1 && (e.r.Node(key) == e.r.Node(tag) || i > 10000) {
 			m.rest = append(m.rest, key)
 		}
 	}

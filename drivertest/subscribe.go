@@ -313,9 +313,9 @@ func testShardedSubscription(e *env) {
 
 func testBreakIsReported(e *env) {
 	var breaks, others atomic.Int64
-	stop := e.r.OnBreak(func(lane string) {
-		if lane != e.r.Lane("key") {
-			e.Errorf("a break of lane %q", lane)
+	stop := e.r.OnBreak(func(node string) {
+		if node != e.r.Node("key") {
+			e.Errorf("a break of node %q", node)
 		}
 		breaks.Add(1)
 	})

@@ -68,7 +68,7 @@ func testClusterRun(e *env, _ ClusterConfig) {
 		e.Error("Traits.Cluster is not set")
 	}
 	counter, _ := e.counter()
-	lanes := make(map[string]bool)
+	nodes := make(map[string]bool)
 	for i := range 100 {
 		key := fmt.Sprintf("%s%d", e.prefix, i)
 		for want := range int64(2) {
@@ -76,15 +76,15 @@ func testClusterRun(e *env, _ ClusterConfig) {
 				e.Fatalf("%s: run %d answered %v", key, want, got)
 			}
 		}
-		lane := e.r.Lane(key)
-		lanes[lane] = true
+		node := e.r.Node(key)
+		nodes[node] = true
 		// The driver may learn of the nodes while it is asked.
-		if again := e.r.Lane("other:{" + key + "}"); again != lane && again != e.r.Lane(key) {
-			e.Errorf("%s is of lane %q, and another key of its slot of lane %q", key, lane, again)
+		if again := e.r.Node("other:{" + key + "}"); again != node && again != e.r.Node(key) {
+			e.Errorf("%s is of node %q, and another key of its slot of node %q", key, node, again)
 		}
 	}
-	if len(lanes) < 2 || lanes[""] {
-		e.Errorf("a hundred keys have the lanes %v", lanes)
+	if len(nodes) < 2 || nodes[""] {
+		e.Errorf("a hundred keys have the nodes %v", nodes)
 	}
 	_, err := e.r.Run(context.Background(), e.script("return 1"), []string{e.prefix + "{a}", e.prefix + "{b}"}, nil)
 	e.failed(err, driver.Refused, "CROSSSLOT")
@@ -218,10 +218,10 @@ func (e *env) failover(key string, kinds []bool, fail func()) {
 		}
 	}
 
-	was := e.r.Lane(key) // before another node has the key
+	was := e.r.Node(key) // before another node has the key
 	var breaks atomic.Int64
-	defer e.r.OnBreak(func(lane string) {
-		if lane == "" || lane == was || lane == e.r.Lane(key) {
+	defer e.r.OnBreak(func(node string) {
+		if node == "" || node == was || node == e.r.Node(key) {
 			breaks.Add(1)
 		}
 	})()
@@ -245,7 +245,7 @@ func (e *env) failover(key string, kinds []bool, fail func()) {
 		e.Logf("confirmations and messages: %+v", ears[i].notices[:min(len(ears[i].notices), 10)])
 	}
 	e.eventually("the break is reported", func() bool {
-		_ = e.r.Lane(key) // redlatch asks often
+		_ = e.r.Node(key) // redlatch asks often
 		return breaks.Load() > 0
 	})
 }

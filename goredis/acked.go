@@ -47,7 +47,7 @@ func (d *Driver) RunAcked(
 			d.cluster.ReloadState(ctx)
 		}
 		if adapter.IsBreak(re) {
-			d.breaks.Lane(keys)
+			d.breaks.Node(keys)
 		}
 		return driver.Reply{}, 0, d.creds.Judge(re)
 	}

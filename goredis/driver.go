@@ -93,12 +93,12 @@ func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{Name: "goredis", ContextValues: true, Timeout: d.timeout, Cluster: d.cluster != nil, Replicated: d.replicated}
 }
 
-// Lane implements [driver.Redis]: in a cluster, the node's id. Until that is
+// Node implements [driver.Redis]: in a cluster, the node's id. Until that is
 // known, it is a range of hash slots.
-func (d *Driver) Lane(key string) string { return d.breaks.LaneOf(key) }
+func (d *Driver) Node(key string) string { return d.breaks.NodeOf(key) }
 
 // OnBreak implements [driver.Redis].
-func (d *Driver) OnBreak(f func(lane string)) (stop func()) { return d.breaks.Register(f) }
+func (d *Driver) OnBreak(f func(node string)) (stop func()) { return d.breaks.Register(f) }
 
 // Subscribe implements [driver.Redis].
 func (d *Driver) Subscribe(channel string, sharded bool, h func(driver.Notice)) (stop func()) {

@@ -27,7 +27,7 @@ func (d *Driver) Run(ctx context.Context, s *driver.Script, keys, args []string)
 	}
 	if err != nil {
 		if adapter.IsBreak(err) {
-			d.breaks.Lane(keys)
+			d.breaks.Node(keys)
 		}
 		return driver.Reply{}, d.creds.Judge(err)
 	}

@@ -95,7 +95,7 @@ type pretender struct {
 }
 
 // OnBreak implements driver.Redis.
-func (d *pretender) OnBreak(f func(lane string)) (stop func()) {
+func (d *pretender) OnBreak(f func(node string)) (stop func()) {
 	stopReal, stopPretended := d.Driver.OnBreak(f), d.pretended.Register(f)
 	return func() {
 		stopReal()

@@ -13,7 +13,7 @@ import (
 var _ driver.Acker = (*Driver)(nil)
 
 const (
-	// mostWait is how many connections of a lane wait for replicas at a time: rueidis
+	// mostWait is how many connections of a node wait for replicas at a time: rueidis
 	// waits for one without end.
 	mostWait = 64
 	// smallBuffer is enough for one script. rueidis would take half a megabyte.
@@ -23,7 +23,7 @@ const (
 // RunAcked implements [driver.Acker], on a connection of a client of its own, which
 // is made when it is needed, or of the foreign one, from rueidis' pool for
 // blocking commands, of which it uses half (BlockingPoolSize) and at most 64 of a
-// lane. A timeout is shortened to a third of what is left of Traits.Timeout. With
+// node. A timeout is shortened to a third of what is left of Traits.Timeout. With
 // Standalone.EnableRedirect nobody is asked for acknowledgement.
 func (d *Driver) RunAcked(
 	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
@@ -41,7 +41,7 @@ func (d *Driver) RunAcked(
 	if client.Mode() == rueidis.ClientModeCluster && !sameSlot(keys) {
 		return driver.Reply{}, 0, driver.ServerError("CROSSSLOT", errCrossSlot)
 	}
-	giveBack, err := d.shares.Take(d.Lane(keys[0]), d.share, d.traits.Timeout/3)
+	giveBack, err := d.shares.Take(d.Node(keys[0]), d.share, d.traits.Timeout/3)
 	if err != nil {
 		return driver.Reply{}, 0, notExecuted(err)
 	}
@@ -59,12 +59,12 @@ func (d *Driver) RunAcked(
 	reply, re := convert(res)
 	if re != nil {
 		if adapter.IsBreak(re) {
-			d.breaks.Lane(keys)
+			d.breaks.Node(keys)
 		}
 		return driver.Reply{}, 0, d.creds.Judge(re)
 	}
 	if err := wait.NonRedisError(); err != nil { // whoever is the primary by now may not have it
-		d.breaks.Lane(keys)
+		d.breaks.Node(keys)
 		return driver.Reply{}, 0, &driver.RunError{Outcome: driver.Unknown, Err: err}
 	}
 	return reply, acknowledged(wait), nil

@@ -22,7 +22,7 @@ type Driver struct {
 	breaks    adapter.Breaks
 	limits    *limiter // nil for a foreign client
 	shares    adapter.Shares
-	share     int // how many connections of a lane wait for replicas at a time
+	share     int // how many connections of a node wait for replicas at a time
 	commands  *connector
 	subs      *connector
 	waits     *connector // for those who wait for replicas
@@ -150,12 +150,12 @@ func (d *Driver) Close() {
 // Traits implements [driver.Redis].
 func (d *Driver) Traits() driver.Traits { return d.traits }
 
-// Lane implements [driver.Redis]: in a cluster, the node's id. Until that is
+// Node implements [driver.Redis]: in a cluster, the node's id. Until that is
 // known, it is a range of hash slots.
-func (d *Driver) Lane(key string) string { return d.breaks.LaneOf(key) }
+func (d *Driver) Node(key string) string { return d.breaks.NodeOf(key) }
 
 // OnBreak implements [driver.Redis].
-func (d *Driver) OnBreak(f func(lane string)) (stop func()) { return d.breaks.Register(f) }
+func (d *Driver) OnBreak(f func(node string)) (stop func()) { return d.breaks.Register(f) }
 
 // within returns options with which a connection that has gone silent is given
 // up within d. A request that waits for a reply by itself runs into rueidis'

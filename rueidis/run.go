@@ -64,7 +64,7 @@ func (d *Driver) run(ctx context.Context, client rueidis.Client, s *driver.Scrip
 		return reply, nil
 	}
 	if adapter.IsBreak(re) {
-		d.breaks.Lane(keys)
+		d.breaks.Node(keys)
 	}
 	return driver.Reply{}, d.creds.Judge(re)
 }

@@ -42,7 +42,7 @@ func (d *Driver) Primaries(ctx context.Context) ([]driver.Primary, error) {
 	return all, nil
 }
 
-// learnNodes makes the nodes of a cluster its lanes.
+// learnNodes asks which nodes a cluster has, and which slots each serves.
 func (d *Driver) learnNodes() {
 	if d.traits.Cluster {
 		d.breaks.Cluster(d.slots)

@@ -56,7 +56,7 @@ func (d *Driver) RunBatch(requests []*driver.Request) {
 		broken = cmp.Or(broken, again)
 	}
 	if broken != nil {
-		d.breaks.Lane(broken.Keys)
+		d.breaks.Node(broken.Keys)
 	}
 }
 

@@ -66,7 +66,7 @@ func (d *Driver) run(ctx context.Context, client valkey.Client, s *driver.Script
 		return reply, nil
 	}
 	if adapter.IsBreak(re) {
-		d.breaks.Lane(keys)
+		d.breaks.Node(keys)
 	}
 	return driver.Reply{}, d.creds.Judge(re)
 }

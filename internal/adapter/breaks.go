@@ -19,33 +19,33 @@ func IsBreak(err *driver.RunError) bool {
 	return false
 }
 
-// Breaks knows the lanes, and calls the functions that were registered when a connection
-// is lost. The zero value is for a single server, whose lane is "".
+// Breaks knows the nodes, and calls the functions that were registered when a connection
+// is lost. The zero value is for a single server, whose node is "".
 type Breaks struct {
 	nodes atomic.Pointer[nodes] // nil: a single server
 
 	mu   sync.Mutex // guards all below
 	last int
-	told map[int]func(lane string)
+	told map[int]func(node string)
 }
 
 // Cluster says that there is a cluster. ask returns which node serves which slots. It
 // must not wait for ever.
 func (b *Breaks) Cluster(ask func() ([]Range, error)) { b.nodes.Store(newNodes(ask, b.tell)) }
 
-// LaneOf returns the lane of a key: in a cluster the node that serves it, as far as
-// is known. It does no I/O.
-func (b *Breaks) LaneOf(key string) string {
+// NodeOf returns the node that serves a key in a cluster, as far as is known, and "" else.
+// It does no I/O.
+func (b *Breaks) NodeOf(key string) string {
 	if n := b.nodes.Load(); n != nil {
-		name, _ := n.lane(key)
+		name, _ := n.node(key)
 		return name
 	}
 	return ""
 }
 
-// Register has f called at each break, until stop is called. f gets the lane that broke,
+// Register has f called at each break, until stop is called. f gets the node that broke,
 // or "" if it may have been any.
-func (b *Breaks) Register(f func(lane string)) (stop func()) {
+func (b *Breaks) Register(f func(node string)) (stop func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.last++
@@ -61,10 +61,10 @@ func (b *Breaks) Register(f func(lane string)) (stop func()) {
 	}
 }
 
-// Lane reports that a script with these keys met a break, see [IsBreak].
-func (b *Breaks) Lane(keys []string) {
+// Node reports that a script with these keys met a break, see [IsBreak].
+func (b *Breaks) Node(keys []string) {
 	if n := b.nodes.Load(); n != nil && len(keys) > 0 {
-		if name, isNode := n.lane(keys[0]); isNode {
+		if name, isNode := n.node(keys[0]); isNode {
 			n.refresh(brokeNodes)
 			b.tell(name)
 			return
@@ -73,7 +73,7 @@ func (b *Breaks) Lane(keys []string) {
 	b.All()
 }
 
-// All reports that a connection was lost, and that its lane is not known.
+// All reports that a connection was lost, and that its node is not known.
 func (b *Breaks) All() {
 	if n := b.nodes.Load(); n != nil {
 		n.refresh(brokeNodes)
@@ -81,7 +81,7 @@ func (b *Breaks) All() {
 	b.tell("")
 }
 
-func (b *Breaks) tell(lane string) {
+func (b *Breaks) tell(node string) {
 	b.mu.Lock()
 	told := make([]func(string), 0, len(b.told))
 	for _, f := range b.told {
@@ -89,6 +89,6 @@ func (b *Breaks) tell(lane string) {
 	}
 	b.mu.Unlock()
 	for _, f := range told {
-		f(lane)
+		f(node)
 	}
 }

@@ -27,16 +27,16 @@ func TestIsBreak(t *testing.T) {
 func TestBreaksOfSingleServer(t *testing.T) {
 	var b Breaks
 	var told, other []string
-	stop := b.Register(func(lane string) { told = append(told, lane) })
-	stopOther := b.Register(func(lane string) { other = append(other, lane) })
+	stop := b.Register(func(node string) { told = append(told, node) })
+	stopOther := b.Register(func(node string) { other = append(other, node) })
 	b.All()
-	b.Lane([]string{"foo"})
+	b.Node([]string{"foo"})
 	stop()
 	stop()
-	b.Lane(nil)
+	b.Node(nil)
 	stopOther()
 	b.All()
-	if len(told) != 2 || len(other) != 3 || slices.ContainsFunc(other, func(lane string) bool { return lane != "" }) {
+	if len(told) != 2 || len(other) != 3 || slices.ContainsFunc(other, func(node string) bool { return node != "" }) {
 		t.Errorf("told %q and %q, want \"\" twice and thrice", told, other)
 	}
 }

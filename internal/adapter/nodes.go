@@ -23,22 +23,23 @@ type Range struct {
 	Node     string // its id
 }
 
-const laneBits = 10
+const rangeBits = 10
 
-// As long as no answer says which node serves a slot, the slot's lane is one of sixteen ranges.
-var laneNames = func() (names [slots >> laneBits]string) {
+// rangeNames are those of sixteen ranges of slots. As long as no answer says which node serves a
+// slot, its range stands for the node.
+var rangeNames = func() (names [slots >> rangeBits]string) {
 	for i := range names {
-		names[i] = "slots " + strconv.Itoa(i<<laneBits) + "-" + strconv.Itoa((i+1)<<laneBits-1)
+		names[i] = "slots " + strconv.Itoa(i<<rangeBits) + "-" + strconv.Itoa((i+1)<<rangeBits-1)
 	}
 	return names
 }()
 
-// nodes knows the lanes of a cluster. It asks for them now and then, in the
-// background, and goes by the last answer. An old answer does no harm: a lane only
+// nodes knows the nodes of a cluster. It asks for them now and then, in the
+// background, and goes by the last answer. An old answer does no harm: a node only
 // keeps apart what is likely to lie on different nodes, and no request is sent by it.
 type nodes struct {
 	ask   func() ([]Range, error)
-	moved func(lane string) // told of those that are not what they were
+	moved func(node string) // told of those that are not what they were
 	start time.Time
 	asked atomic.Int64 // how long after start, at least 1; 0: never
 	now   atomic.Pointer[table]
@@ -46,25 +47,26 @@ type nodes struct {
 	mu sync.Mutex // keeps answers in order
 }
 
-// A table is one answer: the lane of each slot, as an index of names.
+// A table is one answer: the node of each slot, as an index of names.
 type table struct {
 	asked int64
-	lanes []string
+	nodes []string
 	of    [slots]uint16
 }
 
-func newNodes(ask func() ([]Range, error), moved func(lane string)) *nodes {
+func newNodes(ask func() ([]Range, error), moved func(node string)) *nodes {
 	n := &nodes{ask: ask, moved: moved, start: time.Now()}
 	n.now.Store(newTable(0, nil))
 	return n
 }
 
-// lane returns the lane of a key, without I/O, and whether that is a node.
-func (n *nodes) lane(key string) (name string, isNode bool) {
+// node returns the name of a key's node, without I/O, and whether the node is known: else the
+// name is that of a range.
+func (n *nodes) node(key string) (name string, isNode bool) {
 	n.refresh(oldNodes)
 	t := n.now.Load()
 	i := t.of[wire.Slot(key)]
-	return t.lanes[i], int(i) >= len(laneNames)
+	return t.nodes[i], int(i) >= len(rangeNames)
 }
 
 // refresh asks in the background, if the last answer was asked for that long ago.
@@ -88,30 +90,30 @@ func (n *nodes) set(t *table) {
 	}
 	n.now.Store(t)
 	told := make(map[uint16]bool)
-	for slot, lane := range old.of {
-		if !told[lane] && old.lanes[lane] != t.lanes[t.of[slot]] {
-			told[lane] = true
-			n.moved(old.lanes[lane])
+	for slot, node := range old.of {
+		if !told[node] && old.nodes[node] != t.nodes[t.of[slot]] {
+			told[node] = true
+			n.moved(old.nodes[node])
 		}
 	}
 }
 
-// newTable makes a table in which the slots of no range have the lanes of laneNames.
+// newTable makes a table in which the slots of no range have the nodes of rangeNames.
 func newTable(asked int64, ranges []Range) *table {
-	t := &table{asked: asked, lanes: append([]string(nil), laneNames[:]...)}
+	t := &table{asked: asked, nodes: append([]string(nil), rangeNames[:]...)}
 	for slot := range t.of {
-		t.of[slot] = uint16(slot >> laneBits)
+		t.of[slot] = uint16(slot >> rangeBits)
 	}
 	known := make(map[string]uint16)
 	for _, r := range ranges {
-		lane, ok := known[r.Node]
+		node, ok := known[r.Node]
 		if !ok {
-			lane = uint16(len(t.lanes)) // a cluster has a thousand nodes at most
-			known[r.Node] = lane
-			t.lanes = append(t.lanes, r.Node)
+			node = uint16(len(t.nodes)) // a cluster has a thousand nodes at most
+			known[r.Node] = node
+			t.nodes = append(t.nodes, r.Node)
 		}
 		for slot := max(r.From, 0); slot <= min(r.To, slots-1); slot++ {
-			t.of[slot] = lane
+			t.of[slot] = node
 		}
 	}
 	return t

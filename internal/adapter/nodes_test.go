@@ -33,10 +33,10 @@ func inWorld(t *testing.T, f func(w *world)) {
 			time.Sleep(w.takes)
 			return ranges, err
 		})
-		defer w.Register(func(lane string) {
+		defer w.Register(func(node string) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.told = append(w.told, lane)
+			w.told = append(w.told, node)
 		})()
 		f(w)
 		time.Sleep(time.Hour) // what is under way ends
@@ -46,10 +46,10 @@ func inWorld(t *testing.T, f func(w *world)) {
 // Keys by their slots.
 const at9712, at12182, at12739 = "{}foo", "foo", "123456789"
 
-func (w *world) wantLane(key, want string) {
+func (w *world) wantNode(key, want string) {
 	w.Helper()
-	if got := w.LaneOf(key); got != want {
-		w.Errorf("the lane of %q is %q, want %q", key, got, want)
+	if got := w.NodeOf(key); got != want {
+		w.Errorf("the node of %q is %q, want %q", key, got, want)
 	}
 	synctest.Wait()
 }
@@ -74,17 +74,17 @@ func (w *world) wantTold(what string, want ...string) {
 	w.told = nil
 }
 
-// Until the nodes are known a lane is a range of slots; then it is a node.
-func TestLanesAreNodes(t *testing.T) {
+// Until the nodes are known a range of slots stands for each.
+func TestNodesAreKnown(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.takes = time.Second
-		w.wantLane("", "slots 0-1023")
-		w.wantLane(at12739, "slots 12288-13311")
+		w.wantNode("", "slots 0-1023")
+		w.wantNode(at12739, "slots 12288-13311")
 		time.Sleep(2 * time.Second)
-		w.wantTold("what has other lanes now", laneNames[:]...)
-		w.wantLane(at9712, "a")
-		w.wantLane(at12739, "b")
-		w.wantLane("", "a")
+		w.wantTold("what has other nodes now", rangeNames[:]...)
+		w.wantNode(at9712, "a")
+		w.wantNode(at12739, "b")
+		w.wantNode("", "a")
 		w.wantAsked(1)
 	})
 }
@@ -93,37 +93,37 @@ func TestLanesAreNodes(t *testing.T) {
 func TestNodesAreAskedForAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.err = errors.New("no")
-		w.wantLane(at9712, laneNames[9])
-		w.wantLane(at9712, laneNames[9])
+		w.wantNode(at9712, rangeNames[9])
+		w.wantNode(at9712, rangeNames[9])
 		w.wantAsked(1)
 		w.err = nil
 		time.Sleep(oldNodes)
-		w.LaneOf(at9712)
+		w.NodeOf(at9712)
 		synctest.Wait()
-		w.wantLane(at9712, "a")
+		w.wantNode(at9712, "a")
 		w.wantAsked(2)
 		time.Sleep(oldNodes)
 		w.err = errors.New("no")
-		w.wantLane(at9712, "a")
-		w.wantLane(at9712, "a")
+		w.wantNode(at9712, "a")
+		w.wantNode(at9712, "a")
 		w.wantAsked(3)
 		w.ranges, w.err = nil, nil
 		time.Sleep(oldNodes)
-		w.wantLane(at9712, "a")
-		w.wantLane(at9712, "a")
+		w.wantNode(at9712, "a")
+		w.wantNode(at9712, "a")
 	})
 }
 
-// Whoever was in a lane that has lost a slot is told, and nobody else.
+// Whoever was in a node that has lost a slot is told, and nobody else.
 func TestSlotsMove(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.LaneOf("")
-		w.wantTold("at first", laneNames[:]...)
+		w.NodeOf("")
+		w.wantTold("at first", rangeNames[:]...)
 		w.ranges = []Range{{0, 9999, "a"}, {10000, 12182, "c"}}
 		time.Sleep(oldNodes)
-		w.wantLane(at12182, "b")
-		w.wantLane(at12182, "c")
-		w.wantLane(at12739, laneNames[12]) // nobody has it
+		w.wantNode(at12182, "b")
+		w.wantNode(at12182, "c")
+		w.wantNode(at12739, rangeNames[12]) // nobody has it
 		w.wantTold("what was of b", "b")
 	})
 }
@@ -132,40 +132,40 @@ func TestSlotsMove(t *testing.T) {
 func TestLateAnswer(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.takes = time.Minute
-		w.LaneOf("")
+		w.NodeOf("")
 		synctest.Wait()
 		w.takes, w.ranges = 0, []Range{{0, 16383, "c"}}
 		time.Sleep(oldNodes)
-		w.LaneOf("")
+		w.NodeOf("")
 		synctest.Wait()
-		w.wantLane("", "c")
+		w.wantNode("", "c")
 		time.Sleep(oldNodes - time.Second)
-		w.wantLane("", "c")
+		w.wantNode("", "c")
 		w.takes = time.Hour / 2
 		time.Sleep(time.Minute)
-		w.wantLane("", "c")
+		w.wantNode("", "c")
 	})
 }
 
-// Of what a script meets its node's lane is told, of a connection all lanes; and the
+// Of what a script meets the key's node is told, of a connection all nodes; and the
 // nodes are asked for once more, but not for each failure of an outage.
 func TestBreaksOfCluster(t *testing.T) {
 	inWorld(t, func(w *world) {
 		foo := []string{"foo", "{foo}bar"}
-		w.Lane(foo)
-		w.wantTold("a script, while the nodes are unknown", append(laneNames[:], "")...)
-		w.Lane(foo)
+		w.Node(foo)
+		w.wantTold("a script, while the nodes are unknown", append(rangeNames[:], "")...)
+		w.Node(foo)
 		w.wantTold("a script", "b")
-		w.Lane(nil)
+		w.Node(nil)
 		w.wantTold("a script without keys", "")
 		w.All()
 		w.wantTold("a connection", "")
 		w.wantAsked(1)
 		time.Sleep(brokeNodes)
 		w.ranges = []Range{{0, 16383, "a"}}
-		w.Lane(foo)
+		w.Node(foo)
 		w.wantTold("a script, and the slot has moved", "b", "b")
-		w.Lane(foo)
+		w.Node(foo)
 		w.wantTold("a script then", "a")
 		time.Sleep(brokeNodes)
 		w.All()

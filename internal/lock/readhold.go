@@ -100,8 +100,8 @@ func (h *Hold) over(now time.Time) holdctx.Reason {
 	return ""
 }
 
-// Lane implements renew.Holder.
-func (e *ownEnd) Lane() string { return "" }
+// Node implements renew.Holder.
+func (e *ownEnd) Node() string { return "" }
 
 // Expired implements renew.Holder.
 func (e *ownEnd) Expired() {

@@ -297,8 +297,8 @@ func (t *term) orphan() {
 	}
 }
 
-// Lane implements renew.Holder.
-func (t *term) Lane() string { return t.c.Server.Driver.Lane(t.lock.name) }
+// Node implements renew.Holder.
+func (t *term) Node() string { return t.c.Server.Driver.Node(t.lock.name) }
 
 // Close ends the holds and leaves the lock to its TTL. A term on its way from
 // one hold to the next is released: no section runs under it.

@@ -170,8 +170,8 @@ func (p *Permit) lostError(how holdctx.Reason) error {
 	return p.sem.all.Errors.Lost(p.sem.Name, p.ID(), how, p.lease.Confirmed())
 }
 
-// Lane implements renew.Holder.
-func (p *Permit) Lane() string { return p.sem.all.Server.Driver.Lane(p.sem.Name) }
+// Node implements renew.Holder.
+func (p *Permit) Node() string { return p.sem.all.Server.Driver.Node(p.sem.Name) }
 
 // Expired implements renew.Holder.
 func (p *Permit) Expired() {

@@ -25,7 +25,7 @@ func TestBatchesOfAHundred(t *testing.T) {
 	})
 }
 
-func TestOneKindGroupAndLaneInABatch(t *testing.T) {
+func TestOneKindGroupAndNodeInABatch(t *testing.T) {
 	play(t, func(s *stage) {
 		kinds := []*Kind{s.kind, s.newKind()}
 		var ls []*Lease
@@ -38,13 +38,13 @@ func TestOneKindGroupAndLaneInABatch(t *testing.T) {
 		}
 		s.until(19 * time.Second)
 		if len(s.calls) != 12 {
-			t.Errorf("%d batches, want one for each of 12 kinds, groups and lanes", len(s.calls))
+			t.Errorf("%d batches, want one for each of 12 kinds, groups and nodes", len(s.calls))
 		}
 		for _, c := range s.calls {
 			first := c.leases[0]
 			for _, l := range c.leases {
-				if l.Kind != c.kind || l.Group != first.Group || l.bunch.lane != first.bunch.lane {
-					t.Fatalf("a batch of group %d in lane %s has a lease of group %d in lane %s, or of another kind", first.Group, first.bunch.lane.name, l.Group, l.bunch.lane.name)
+				if l.Kind != c.kind || l.Group != first.Group || l.bunch.node != first.bunch.node {
+					t.Fatalf("a batch of group %d in node %s has a lease of group %d in node %s, or of another kind", first.Group, first.bunch.node.name, l.Group, l.bunch.node.name)
 				}
 			}
 		}
@@ -103,7 +103,7 @@ func TestNoResultIsAFailure(t *testing.T) {
 
 // A server that does not answer delays neither the renewals of another nor
 // anybody's end.
-func TestABlockedLane(t *testing.T) {
+func TestABlockedNode(t *testing.T) {
 	play(t, func(s *stage) {
 		silent := make(chan struct{})
 		stuck := &Kind{Renew: func([]*Lease) { <-silent }}
@@ -136,9 +136,9 @@ func TestABlockedLane(t *testing.T) {
 	})
 }
 
-// A lane has as many senders as it has batches to send, up to a bound, and they
+// A node has as many senders as it has batches to send, up to a bound, and they
 // end when there is nothing to send.
-func TestSendersOfALane(t *testing.T) {
+func TestSendersOfANode(t *testing.T) {
 	play(t, func(s *stage) {
 		s.travel = time.Second
 		ls := s.add(250, lease, true)
@@ -148,16 +148,16 @@ func TestSendersOfALane(t *testing.T) {
 		s.clock.Check(ls[0])
 		s.until(19 * time.Second)
 		s.wantSenders(4)
-		s.wantLanes(1)
+		s.wantNodes(1)
 		for _, l := range ls {
 			s.clock.Remove(l)
 		}
 		s.until(time.Minute)
-		s.wantLanes(0)
+		s.wantNodes(0)
 	})
 }
 
-// The groups of a lane wait for no answer to each other, even one that never
+// The groups of a node wait for no answer to each other, even one that never
 // comes, and no more than MaxSenders are asked about at a time.
 func TestGroupsArePipelined(t *testing.T) {
 	const groups = 3 * MaxSenders / 2
@@ -277,18 +277,18 @@ func (s *stage) wantSenders(want int) {
 	}
 }
 
-// wantLanes checks how many lanes are busy.
-func (s *stage) wantLanes(want int) {
+// wantNodes checks how many nodes are busy.
+func (s *stage) wantNodes(want int) {
 	s.Helper()
 	s.clock.mu.Lock()
 	defer s.clock.mu.Unlock()
 	busy := 0
-	for _, ln := range s.clock.lanes {
+	for _, ln := range s.clock.nodes {
 		if ln.senders > 0 || len(ln.queue) > 0 {
 			busy++
 		}
 	}
 	if busy != want {
-		s.Errorf("at %v: %d lanes are busy, want %d", s.now(), busy, want)
+		s.Errorf("at %v: %d nodes are busy, want %d", s.now(), busy, want)
 	}
 }

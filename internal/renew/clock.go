@@ -13,7 +13,7 @@ import (
 const soon = 100 * time.Millisecond
 
 // pause is the least time between two looks through a bunch, and between two kicks of a
-// lane: in an outage each failure may be a break.
+// node: in an outage each failure may be a break.
 const pause = 50 * time.Millisecond
 
 // A Clock renews leases and ends them. Its methods are safe for concurrent
@@ -21,11 +21,11 @@ const pause = 50 * time.Millisecond
 type Clock struct {
 	spawn  func(func()) // runs a sender
 	ends   deadlines
-	silent atomic.Int32 // how many lanes are
+	silent atomic.Int32 // how many nodes are
 
 	mu      sync.Mutex // guards everything below and what a Lease says of renewing
 	bunches map[sort]*bunch
-	lanes   map[string]*lane // all that were ever named: there are not many nodes
+	nodes   map[string]*node // all that were ever named: there are not many nodes
 	closed  bool
 }
 
@@ -45,14 +45,14 @@ type bunch struct {
 type sort struct {
 	kind  *Kind
 	group int
-	lane  *lane
+	node  *node
 	retry bool // each has a pause of its own, for which the leases that rest are not looked through
 }
 
 // NewClock returns an empty clock that runs its senders with spawn, and calls
 // glance, if that is not nil, at least once a second while it has a lease.
 func NewClock(spawn func(func()), glance func()) *Clock {
-	c := &Clock{spawn: spawn, bunches: make(map[sort]*bunch), lanes: make(map[string]*lane)}
+	c := &Clock{spawn: spawn, bunches: make(map[sort]*bunch), nodes: make(map[string]*node)}
 	c.ends.alarm, c.ends.glance = newAlarm(c.ends.tick), glance
 	c.ends.woke = func() { c.rouse("", false) } // the timers stood still
 	return c
@@ -80,7 +80,7 @@ func (c *Clock) Add(l *Lease, renewing bool) bool {
 	if _, lease := l.rests(); renewing && lease < l.Length {
 		l.retry, l.retryAt = soon, now.Add(soon)
 	}
-	c.joinLocked(l, c.laneLocked(l.Holder.Lane()))
+	c.joinLocked(l, c.nodeLocked(l.Holder.Node()))
 	c.planLocked(l, now)
 	return true
 }
@@ -119,13 +119,13 @@ func (c *Clock) Check(l *Lease) {
 	c.sendLocked(l, time.Now())
 }
 
-// Kick does what Check does for every lease of a lane, or of all lanes if name is
+// Kick does what Check does for every lease of a node, or of all nodes if name is
 // empty. It leaves out a lease whose last renewal has failed: the clock asks about that
 // one soon anyway, unless there is another node to ask.
 func (c *Clock) Kick(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ln, now := c.laneLocked(name), time.Now()
+	ln, now := c.nodeLocked(name), time.Now()
 	if now.Before(ln.kick) {
 		return // that is yet to come
 	}
@@ -134,7 +134,7 @@ func (c *Clock) Kick(name string) {
 	time.AfterFunc(rest, func() { c.rouse(name, true) })
 }
 
-// Answered says that the server of a lane has answered some other request. The clock now
+// Answered says that the server of a node has answered some other request. The clock now
 // asks again what that server did not answer. If there is nothing of the kind, Answered
 // costs next to nothing.
 func (c *Clock) Answered(name string) {
@@ -162,7 +162,7 @@ func (c *Clock) Close() []Holder {
 }
 
 // joinLocked puts l into the bunch of those that one request can ask about together.
-func (c *Clock) joinLocked(l *Lease, ln *lane) {
+func (c *Clock) joinLocked(l *Lease, ln *node) {
 	k := sort{l.Kind, l.Group, ln, l.retry > 0}
 	b := c.bunches[k]
 	if b == nil {
@@ -183,11 +183,11 @@ func (l *Lease) leave() {
 	}
 }
 
-func (c *Clock) laneLocked(name string) *lane {
-	ln := c.lanes[name]
+func (c *Clock) nodeLocked(name string) *node {
+	ln := c.nodes[name]
 	if ln == nil {
-		ln = &lane{name: name}
-		c.lanes[name] = ln
+		ln = &node{name: name}
+		c.nodes[name] = ln
 	}
 	return ln
 }
@@ -200,14 +200,14 @@ func (c *Clock) planLocked(l *Lease, now time.Time) {
 	}
 }
 
-// rouse looks through the leases of a lane, or of all lanes if name is empty, one bunch
+// rouse looks through the leases of a node, or of all nodes if name is empty, one bunch
 // after the other. If all bunches rang at once, a holder would wait for the mutex behind
 // them.
 func (c *Clock) rouse(name string, kicked bool) {
 	var all []*bunch
 	c.mu.Lock()
 	for _, b := range c.bunches {
-		if name == "" || name == b.lane.name {
+		if name == "" || name == b.node.name {
 			b.kicked = b.kicked || kicked
 			all = append(all, b)
 		}
@@ -235,7 +235,7 @@ func (c *Clock) look(b *bunch) {
 		switch left, slack := l.rest(now); {
 		case l.over(now):
 			l.leave() // its holder is told by the deadlines
-		case kicked && (l.due || l.retry == 0 || l.Holder.Lane() != b.lane.name):
+		case kicked && (l.due || l.retry == 0 || l.Holder.Node() != b.node.name):
 			l.doubted = true
 			due = append(due, l)
 		case left <= 0:
@@ -266,8 +266,8 @@ func (c *Clock) look(b *bunch) {
 	if len(b.leases) == 0 && c.bunches[b.sort] == b {
 		delete(c.bunches, b.sort)
 	}
-	if len(c.bunches) == 0 { // it does not matter which lanes are silent
-		for _, ln := range c.lanes {
+	if len(c.bunches) == 0 { // it does not matter which nodes are silent
+		for _, ln := range c.nodes {
 			ln.quiet = time.Time{}
 		}
 		c.silent.Store(0)

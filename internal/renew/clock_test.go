@@ -195,7 +195,7 @@ func TestAddAgainWhenUntilHasPassed(t *testing.T) {
 		defer s.occupy(MaxSenders - 1)()
 		again := func(group int) (*Lease, *takesUp) {
 			l := s.lease(lease)
-			h := &takesUp{holder: holder{s: s, lane: "a"}, l: l}
+			h := &takesUp{holder: holder{s: s, node: "a"}, l: l}
 			l.Group, l.Holder, l.Until = group, h, s.start.Add(12*time.Second)
 			s.clock.Add(l, true)
 			return l, h
@@ -361,6 +361,6 @@ func TestTheClockGlancesAtLeastOnceASecond(t *testing.T) {
 
 type nobody struct{}
 
-func (nobody) Lane() string { return "" }
+func (nobody) Node() string { return "" }
 func (nobody) Expired()     {}
 func (nobody) Gone()        {}

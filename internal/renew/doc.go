@@ -27,7 +27,7 @@
 // # Renewing
 //
 // The clock never does I/O. What can be asked about together is a bunch: leases of one
-// kind, group (a hash slot) and lane (a server node). A lease that is to be renewed is
+// kind, group (a hash slot) and node. A lease that is to be renewed is
 // due a third of its length after the confirmation that its window rests on, or soon
 // if it was added with a shorter one. Each bunch has a timer for the first lease that is
 // due. The clock then looks through the bunch, and takes along the leases that are in the
@@ -37,18 +37,18 @@
 // themselves. For these, and for the end of a lease, the clock does not look through the
 // leases that rest.
 //
-//	Lease ─ due ─► lane, a server node
+//	Lease ─ due ─► node
 //	               ├─ bunch: one kind and group ─┐
 //	               ├─ bunch                      ├─► up to 64 senders, each with
 //	               └─ bunch                      ┘   a batch of up to 100 of a bunch
 //
-// The senders of a lane come when there is something to do, up to 64, and end when
+// The senders of a node come when there is something to do, up to 64, and end when
 // there is nothing. So no batch waits for the answer to another, and a node that does
 // not answer delays no other node's leases. What is due at that node waits here, and not
 // for a connection.
 //
 // Each lease of a batch has its own result: confirmed, gone, or failed. A
 // failed renewal is tried again after 50 ms to 1 s, with jitter, until the
-// window is over. Kick makes all other leases of a lane due at once: a new server
+// window is over. Kick makes all other leases of a node due at once: a new server
 // must be asked before it is believed.
 package renew

@@ -225,7 +225,7 @@ func TestDoubtWhileInTheQueue(t *testing.T) {
 	})
 }
 
-func TestKickIsForOneLane(t *testing.T) {
+func TestKickIsForOneNode(t *testing.T) {
 	play(t, func(s *stage) {
 		here, fixed, there := s.addOne(lease, true), s.addOne(lease, false), s.lease(lease)
 		there.moveTo("b")
@@ -246,7 +246,7 @@ func TestKickIsForOneLane(t *testing.T) {
 	})
 }
 
-func TestKickOfAllLanes(t *testing.T) {
+func TestKickOfAllNodes(t *testing.T) {
 	play(t, func(s *stage) {
 		here, there, own := s.addOne(lease, true), s.lease(lease), s.lease(lease)
 		there.moveTo("b")

@@ -28,9 +28,9 @@ type Kind struct {
 // A Holder is told what becomes of its lease. Its methods must not block. Gone and
 // Expired are called from the clock's goroutines, without any lock held.
 type Holder interface {
-	// Lane names the node that is to be asked about the lease, as far as that is
+	// Node names the node that is to be asked about the lease, as far as that is
 	// known. The clock calls it whenever it needs the name, with its mutex locked.
-	Lane() string
+	Node() string
 	// Expired: the window is over, or Until has passed.
 	Expired()
 	// Gone: the server says that the lease is no longer ours.
@@ -64,7 +64,7 @@ type Lease struct {
 type renewal struct {
 	renewing bool          // whether it is to be renewed at all
 	bunch    *bunch        // that it is in; nil: the clock has forgotten it
-	due      bool          // in its lane, or with a sender
+	due      bool          // in its node, or with a sender
 	doubted  bool          // since it was last taken to be asked about
 	retry    time.Duration // the last back-off; 0: the last renewal did not fail
 	retryAt  time.Time     // when it ends
@@ -96,7 +96,7 @@ func (l *Lease) rest(now time.Time) (left, slack time.Duration) {
 	left = l.ends(now).Sub(now) + afterlife
 	switch {
 	case l.due:
-	case l.retry > 0 && l.bunch.lane.heard.After(l.retryAt.Add(-l.retry)):
+	case l.retry > 0 && l.bunch.node.heard.After(l.retryAt.Add(-l.retry)):
 		left = 0
 	case l.retry > 0:
 		left = min(left, l.retryAt.Sub(now))

@@ -152,7 +152,7 @@ func TestHammer(t *testing.T) {
 		if len(removed) != goroutines*rounds || told == 0 {
 			t.Errorf("%d leases, %d told", len(removed), told)
 		}
-		s.wantLanes(0)
+		s.wantNodes(0)
 		if len(s.clock.bunches) != 0 || !s.clock.ends.alarm.at.IsZero() {
 			t.Errorf("%d bunches are left, and the alarm is set to %v", len(s.clock.bunches), s.clock.ends.alarm.at)
 		}

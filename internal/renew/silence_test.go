@@ -28,7 +28,7 @@ func (s *stage) addApart(n int) []*Lease {
 }
 
 // Whoever's pause ends first after a silence asks for all.
-func TestAnAnswerEndsThePausesOfItsLane(t *testing.T) {
+func TestAnAnswerEndsThePausesOfItsNode(t *testing.T) {
 	play(t, func(s *stage) {
 		s.silentUntil(20 * time.Second)
 		ls := s.addApart(50)
@@ -44,7 +44,7 @@ func TestAnAnswerEndsThePausesOfItsLane(t *testing.T) {
 			t.Errorf("%d of %d told, the last at %v; want all soon after 20s", len(told), len(ls), slices.Max(told))
 		}
 		if at := there.Holder.(*holder).gone; len(at) != 1 || slices.Contains(told, at[0]) {
-			t.Errorf("another lane was told at %v, want at the end of its own pause", at)
+			t.Errorf("another node was told at %v, want at the end of its own pause", at)
 		}
 	})
 }

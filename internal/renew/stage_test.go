@@ -98,13 +98,13 @@ func (s *stage) until(d time.Duration) {
 type holder struct {
 	s    *stage
 	name string
-	lane string
+	node string
 
 	mu            sync.Mutex // guards what follows
 	expired, gone []time.Duration
 }
 
-func (h *holder) Lane() string { return h.lane }
+func (h *holder) Node() string { return h.node }
 
 func (h *holder) Expired() {
 	h.mu.Lock()
@@ -120,13 +120,13 @@ func (h *holder) Gone() {
 
 // lease makes a lease that was confirmed now, and is not in the clock yet.
 func (s *stage) lease(length time.Duration) *Lease {
-	l := &Lease{Kind: s.kind, Holder: &holder{s: s, lane: "a"}, Length: length}
+	l := &Lease{Kind: s.kind, Holder: &holder{s: s, node: "a"}, Length: length}
 	l.Confirm(time.Now(), length)
 	return l
 }
 
 // moveTo moves what is leased to another node.
-func (l *Lease) moveTo(lane string) { l.Holder.(*holder).lane = lane }
+func (l *Lease) moveTo(node string) { l.Holder.(*holder).node = node }
 
 // add makes n leases and puts them into the clock.
 func (s *stage) add(n int, length time.Duration, renewing bool) []*Lease {

@@ -28,7 +28,7 @@ func newSleeper(t *testing.T) *sleeper {
 // A toldHolder was told that its lease has expired, or was not.
 type toldHolder struct{ expired, gone int }
 
-func (h *toldHolder) Lane() string { return "" }
+func (h *toldHolder) Node() string { return "" }
 func (h *toldHolder) Expired()     { h.expired++ }
 func (h *toldHolder) Gone()        { h.gone++ }
 
@@ -67,7 +67,7 @@ func (s *sleeper) look() (due []*Lease) {
 		s.clock.look(b)
 	}
 	s.stop()
-	for _, ln := range s.clock.lanes {
+	for _, ln := range s.clock.nodes {
 		for _, b := range ln.queue {
 			due = append(due, b.due...)
 		}

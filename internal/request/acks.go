@@ -155,7 +155,7 @@ func (k *Acks) want(ctx context.Context, known map[string]replicas, key string) 
 	if k.policy > 0 {
 		return int(k.policy), nil
 	}
-	node := k.server.Driver.Lane(key)
+	node := k.server.Driver.Node(key)
 	k.mu.Lock()
 	r, ok := known[node]
 	old := ok && r.old()
@@ -190,7 +190,7 @@ func (k *Acks) ask(ctx context.Context, known map[string]replicas, key string) (
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(known, k.server.Driver.Lane(key))
+	delete(known, k.server.Driver.Node(key))
 	return n, err
 }
 
@@ -204,7 +204,7 @@ func (k *Acks) pointless(key string) bool {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	r := k.known[k.server.Driver.Lane(key)]
+	r := k.known[k.server.Driver.Node(key)]
 	return r.never || (r.none && !r.old())
 }
 
@@ -220,16 +220,16 @@ func (k *Acks) note(known map[string]replicas, key string, r replicas) {
 	r.since = time.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	known[k.server.Driver.Lane(key)] = r
+	known[k.server.Driver.Node(key)] = r
 }
 
-// Forget is for a break: another server may be the lane's primary now, or if lane is
+// Forget is for a break: another server may be the node's primary now, or if node is
 // empty everybody's.
-func (k *Acks) Forget(lane string) {
+func (k *Acks) Forget(node string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.known = maps.Clone(k.known); lane != "" {
-		delete(k.known, lane)
+	if k.known = maps.Clone(k.known); node != "" {
+		delete(k.known, node)
 	} else {
 		clear(k.known)
 	}

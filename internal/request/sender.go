@@ -268,7 +268,7 @@ func (ss *senders) of(keys []string) *sender {
 	if ss.nodes == nil || len(keys) == 0 {
 		return ss.only
 	}
-	node := ss.server.Driver.Lane(keys[0])
+	node := ss.server.Driver.Node(keys[0])
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	s := ss.nodes[node]

@@ -57,7 +57,7 @@ func (e *echo) Subscribe(string, bool, func(driver.Notice)) func()  { return fun
 func (e *echo) Primaries(context.Context) ([]driver.Primary, error) { return nil, nil }
 func (e *echo) OnBreak(func(string)) func()                         { return func() {} }
 func (e *echo) Traits() driver.Traits                               { return e.traits }
-func (e *echo) Lane(key string) string {
+func (e *echo) Node(key string) string {
 	if !e.traits.Cluster {
 		return ""
 	}
@@ -247,7 +247,7 @@ func TestNoAnswerIsToldInTimeWhateverTheDriverDoes(t *testing.T) {
 	})
 }
 
-func TestAHungLaneDelaysNoOther(t *testing.T) {
+func TestAHungNodeDelaysNoOther(t *testing.T) {
 	e := newEcho()
 	e.traits.Cluster = true
 	e.hung = func(key string) bool { return key == "hung" }

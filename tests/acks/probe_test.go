@@ -77,15 +77,15 @@ func TestAPrimaryWithoutReplicasIsAskedOnceASecond(t *testing.T) {
 	})
 }
 
-// laned is an acker whose server is two nodes.
-type laned struct{ locktest.Acker }
+// twoNodes is an acker whose server is two nodes.
+type twoNodes struct{ locktest.Acker }
 
-func (d *laned) Lane(key string) string { return key[:3] }
+func (d *twoNodes) Node(key string) string { return key[:3] }
 
 // A cluster's primaries have each replicas of their own.
 func TestEveryNodeOfAClusterIsAskedAbout(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		d := &laned{}
+		d := &twoNodes{}
 		d.Redis, d.Cluster = w.Driver(), true
 		d.Follow(1, 1)
 		c := w.ClientWith(d, redlatch.Config{})

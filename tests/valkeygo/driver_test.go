@@ -323,7 +323,7 @@ func TestNewWithoutServer(t *testing.T) {
 		t.Error("the subscription was not confirmed")
 	}
 	succeeds(t, d)
-	if lane := d.Lane("key"); lane == "" {
-		t.Error("the driver changed its mind about lanes")
+	if node := d.Node("key"); node == "" {
+		t.Error("the driver changed its mind about nodes")
 	}
 }

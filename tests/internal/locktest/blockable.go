@@ -40,8 +40,8 @@ func (*Blockable) Subscribe(string, bool, func(driver.Notice)) func() { return f
 // Primaries has none.
 func (*Blockable) Primaries(context.Context) ([]driver.Primary, error) { return nil, nil }
 
-// Lane is the same for all keys.
-func (*Blockable) Lane(string) string { return "" }
+// Node is the same for all keys.
+func (*Blockable) Node(string) string { return "" }
 
 // OnBreak has nothing to tell.
 func (*Blockable) OnBreak(func(string)) func() { return func() {} }

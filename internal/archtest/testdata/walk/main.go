@@ -74,7 +74,7 @@ func (m *memory) Run(context.Context, *driver.Script, []string, []string) (drive
 
 func (*memory) Subscribe(string, bool, func(driver.Notice)) func() { return func() {} }
 func (*memory) OnBreak(func(string)) func()                        { return func() {} }
-func (*memory) Lane(string) string                                 { return "" }
+func (*memory) Node(string) string                                 { return "" }
 
 func (m *memory) Traits() driver.Traits {
 	return driver.Traits{Name: "memory", Timeout: m.timeout}

@@ -2,41 +2,41 @@ package renew
 
 import "time"
 
-// MaxSenders is how many batches of a lane are in flight at a time. So many round trips
+// MaxSenders is how many batches of a node are in flight at a time. So many round trips
 // overlap. The other batches wait here, where waiting costs nothing, and not for a
 // connection.
 const MaxSenders = 64
 
-// A lane is what is due at one node. Its senders come one by one: each calls the next one
+// A node is a server, and what is due there. Its senders come one by one: each calls the next one
 // if it leaves something to do. They end when nothing is left.
-type lane struct {
+type node struct {
 	name    string
 	senders int
 	coming  bool     // the latest of them has not begun
 	queue   []*bunch // of which something is due; one that was served goes to the end
 
 	kick  time.Time // when its leases were last doubted, or will be
-	quiet time.Time // a batch was not answered: the lane is silent if nothing is answered until then; zero: no
+	quiet time.Time // a batch was not answered: the node is silent if nothing is answered until then; zero: no
 	heard time.Time // when a silence last ended
 }
 
-// sendLocked puts l into its lane, unless it is there already.
+// sendLocked puts l into its node, unless it is there already.
 func (c *Clock) sendLocked(l *Lease, now time.Time) {
 	if l.due || l.bunch == nil {
 		return
 	}
-	c.joinLocked(l, c.laneLocked(l.Holder.Lane())) // it may be another's lane now
+	c.joinLocked(l, c.nodeLocked(l.Holder.Node())) // it may be another's node now
 	l.due = true
 	b := l.bunch
 	if b.due = append(b.due, l); len(b.due) == 1 {
-		b.lane.queue = append(b.lane.queue, b)
+		b.node.queue = append(b.node.queue, b)
 	}
 	c.planLocked(l, now)
-	c.callLocked(b.lane)
+	c.callLocked(b.node)
 }
 
 // callLocked calls one more sender, if a batch could be sent and none is coming.
-func (c *Clock) callLocked(ln *lane) {
+func (c *Clock) callLocked(ln *node) {
 	if len(ln.queue) > 0 && !ln.coming && ln.senders < MaxSenders {
 		ln.senders++
 		ln.coming = true
@@ -44,8 +44,8 @@ func (c *Clock) callLocked(ln *lane) {
 	}
 }
 
-// send is a sender: it works until there is nothing left in its lane.
-func (c *Clock) send(ln *lane) {
+// send is a sender: it works until there is nothing left in its node.
+func (c *Clock) send(ln *node) {
 	batch := make([]*Lease, 0, MaxBatch)
 	c.mu.Lock()
 	ln.coming = false
@@ -63,7 +63,7 @@ func (c *Clock) send(ln *lane) {
 
 // take moves the leases that are to be asked about next to batch, and readies
 // them. It adds nothing if nothing is due.
-func (ln *lane) take(batch []*Lease) []*Lease {
+func (ln *node) take(batch []*Lease) []*Lease {
 	for len(ln.queue) > 0 && len(batch) == 0 {
 		b := ln.queue[0]
 		ln.queue = ln.queue[1:]
@@ -87,13 +87,13 @@ func (ln *lane) take(batch []*Lease) []*Lease {
 	return batch
 }
 
-// settle acts on the results of a batch of a lane that was sent at sent.
+// settle acts on the results of a batch of a node that was sent at sent.
 func (c *Clock) settle(name string, batch []*Lease, sent time.Time) {
 	var gone []Holder
 	var longest time.Duration // that somebody is to wait now
 	answered := false
 	c.mu.Lock()
-	ln, now := c.laneLocked(name), time.Now()
+	ln, now := c.nodeLocked(name), time.Now()
 	for _, l := range batch {
 		l.due = false
 		answered = answered || l.Result == Confirmed || l.Result == Gone
@@ -123,7 +123,7 @@ func (c *Clock) settle(name string, batch []*Lease, sent time.Time) {
 			longest = max(longest, l.retry)
 		}
 		if l.bunch != nil {
-			c.joinLocked(l, l.bunch.lane)
+			c.joinLocked(l, l.bunch.node)
 		}
 		c.planLocked(l, now)
 	}
@@ -140,10 +140,10 @@ func (c *Clock) settle(name string, batch []*Lease, sent time.Time) {
 	}
 }
 
-// answeredLocked ends the pauses of a lane that has been silent. A lane on which the server
+// answeredLocked ends the pauses of a node that has been silent. A node on which the server
 // only refused one lease, and answered others, was not.
 func (c *Clock) answeredLocked(name string, now time.Time) {
-	ln := c.lanes[name]
+	ln := c.nodes[name]
 	if ln == nil || ln.quiet.IsZero() {
 		return
 	}
