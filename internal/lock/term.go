@@ -289,10 +289,10 @@ func (t *term) released(o *request.Call, reply driver.Reply, err error) error {
 // that the term has ended.
 func (t *term) orphan() {
 	t.mu.Lock()
-	suspect := t.uncertain
+	uncertain := t.uncertain
 	t.uncertain = false
 	t.mu.Unlock()
-	if suspect {
+	if uncertain {
 		t.c.Server.Orphans.Add(t.id, func() { t.c.reap(t.lock, t.id) })
 	}
 }
@@ -343,9 +343,9 @@ func (t *term) forgo() {
 	if t.err == nil {
 		t.err = errNotBegun
 	}
-	suspect := t.uncertain || t.queued
+	uncertain := t.uncertain || t.queued
 	t.mu.Unlock()
-	if !suspect && t.lease.Confirmed().IsZero() {
+	if !uncertain && t.lease.Confirmed().IsZero() {
 		return
 	}
 	t.c.table.retain(t.entry)

@@ -20,7 +20,7 @@ type Spec struct {
 	locks []*lock.Spec // in the order in which they are acquired
 	need  int          // how many make a hold
 	red   bool         // a majority does
-	lobby *lock.Lobby  // where callers of a RedLock wait for those of their process; nil: they do not
+	queue *lock.Queue  // where callers of a RedLock wait for those of their process; nil: they do not
 }
 
 // All returns locks as one that is held when all are. They are in the order in

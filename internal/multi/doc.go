@@ -12,7 +12,7 @@
 //
 // A majority is tried all at once, in rounds. The caller returns with the first
 // majority; what answers later joins the hold. Callers of one process wait for each
-// other in a lobby, and are one voter.
+// other in a local queue, and are one voter.
 //
 // A hold is live for as long as enough of its members' holds are. It promises no more
 // than these do: no tokens that rise together, no order between processes.

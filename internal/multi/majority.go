@@ -22,12 +22,12 @@ func Majority(locks []*lock.Spec) (*Spec, error) {
 			}
 		}
 	}
-	return &Spec{locks: locks, need: len(locks)/2 + 1, red: true, lobby: lobbyOf(locks)}, nil
+	return &Spec{locks: locks, need: len(locks)/2 + 1, red: true, queue: queueOf(locks)}, nil
 }
 
-// lobbyOf returns where the callers of this process that want
+// queueOf returns where the callers of this process that want
 // the same members wait for each other, or nil if they need not: readers.
-func lobbyOf(locks []*lock.Spec) *lock.Lobby {
+func queueOf(locks []*lock.Spec) *lock.Queue {
 	members := slices.SortedFunc(slices.Values(locks), func(a, b *lock.Spec) int { return cmp.Compare(a.Client().ID, b.Client().ID) })
 	names := []string{"redlock"}
 	for _, l := range members {
@@ -36,17 +36,17 @@ func lobbyOf(locks []*lock.Spec) *lock.Lobby {
 		}
 		names = append(names, l.Client().ID, l.Key())
 	}
-	return members[0].Client().Lobby(strings.Join(names, "\x00"))
+	return members[0].Client().Queue(strings.Join(names, "\x00"))
 }
 
 // lineUp waits for the other callers of this process, which is to be one voter,
 // and returns the caller's place, or nil if it is not to wait: it may have what
 // the one before it has, or share it.
 func (q *acquisition) lineUp(ctx context.Context) (*lock.Place, error) {
-	if q.m.lobby == nil || slices.ContainsFunc(q.m.locks, func(l *lock.Spec) bool { return l.Within(ctx) }) {
+	if q.m.queue == nil || slices.ContainsFunc(q.m.locks, func(l *lock.Spec) bool { return l.Within(ctx) }) {
 		return nil, nil
 	}
-	place, waited, err := q.m.lobby.Enter(ctx, q.m.locks[0].Name(), q.o)
+	place, waited, err := q.m.queue.Enter(ctx, q.m.locks[0].Name(), q.o)
 	switch {
 	case errors.Is(err, request.ErrClosed):
 		return nil, nil // the others may be a majority
@@ -108,7 +108,7 @@ func (q *acquisition) most(ctx context.Context) (*Hold, error) {
 
 // rounds tries until there is a majority.
 func (q *acquisition) rounds(ctx context.Context) (*Hold, error) {
-	var since time.Time // when there began to be no ballot in which a majority answered
+	var since time.Time // when there began to be no round in which a majority answered
 	var errs []error    // of those that did not
 	var before result
 	for round := 0; ; round++ {
@@ -144,7 +144,7 @@ func (q *acquisition) rounds(ctx context.Context) (*Hold, error) {
 			return nil, s.error(q.errors())
 		}
 		// Callers that met would meet again after a pause that is short beside the
-		// time that a ballot takes them. One in which no majority answers takes all
+		// time that a round takes them. One in which no majority answers takes all
 		// the time that there is: a longer pause than that helps nobody.
 		took := time.Since(start)
 		if s.answered {
@@ -281,7 +281,7 @@ func (g *Hold) goOut() {
 	}
 }
 
-// A result is what a failed ballot says.
+// A result is what a failed round says.
 type result struct {
 	busy     lock.Busy // of a member that is taken, as far as it says by whom
 	taken    bool      // whether any is

@@ -4,16 +4,16 @@ import (
 	"context"
 )
 
-// A Lobby is where callers of this process that want the same locks of several clients
+// A Queue is where callers of this process that want the same locks of several clients
 // wait for each other.
-type Lobby struct{ lock *Spec }
+type Queue struct{ lock *Spec }
 
-// Lobby returns the lobby with this name. It is none of a lock.
-func (c *Locks) Lobby(name string) *Lobby {
-	return &Lobby{&Spec{c: c, name: name, kind: plain, entry: entryKey{name: name}}}
+// Queue returns the queue with this name, which is none of a lock.
+func (c *Locks) Queue(name string) *Queue {
+	return &Queue{&Spec{c: c, name: name, kind: plain, entry: entryKey{name: name}}}
 }
 
-// A Place is that of a caller that the lobby has let in.
+// A Place is that of a caller that the queue has let in.
 type Place struct {
 	c     *Locks
 	entry *entry
@@ -22,9 +22,9 @@ type Place struct {
 
 // Enter waits until the caller may go on. what names what it wants; waited says that
 // somebody was before it.
-func (b *Lobby) Enter(ctx context.Context, what string, o *Params) (_ *Place, waited bool, err error) {
-	c := b.lock.c
-	e := c.table.get(b.lock)
+func (q *Queue) Enter(ctx context.Context, what string, o *Params) (_ *Place, waited bool, err error) {
+	c := q.lock.c
+	e := c.table.get(q.lock)
 	p := waitParams{c: c, name: what, until: o.Until, refused: func(error) { waited = true }}
 	if !e.gate.TryEnter() {
 		if _, err := p.enter(ctx, e, o); err != nil {
