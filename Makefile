@@ -42,7 +42,7 @@ test: ## Test all in fake time, and once on a real server: the adapters, the com
 	@packages=$$(cd tests && go list ./... | grep -vE '$(APART)|$(LONG)'); $(GOTEST) tests -short $(FLAGS) -timeout 15m $$packages
 
 .PHONY: check
-check: ## Everything that a change has to pass: the stories, interop, lint. Up to 25 minutes.
+check: ## Everything that a change has to pass: the stories, interop, lint. Up to 40 minutes.
 	@took=; \
 	for step in stories interop lint; do \
 		printf '== make %s\n' $$step; start=$$SECONDS; \
