@@ -21,14 +21,14 @@ import (
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 var bg = context.Background()
 
 // No test judges by the time that something takes. Who had to wait for a lease, or
-// for its renewal after a third of it, would wait for longer than generous.
+// for its renewal after a third of it, would wait for longer than locktest.Generous.
 const (
-	generous = 2 * time.Minute  // only what is stuck takes that long
 	lease    = 10 * time.Minute // of every hold whose story does not need a shorter one
 	patience = time.Second      // of a driver that waits for an answer
 )
@@ -137,8 +137,8 @@ func newArena(t *testing.T, p place) *arena {
 func newClient(t *testing.T, r driver.Redis, cfg redlatch.Config) *redlatch.Client {
 	t.Helper()
 	cfg.WatchdogTimeout = cmp.Or(cfg.WatchdogTimeout, lease)
-	cfg.CloseTimeout = cmp.Or(cfg.CloseTimeout, generous)
-	cfg.OutageTimeout = cmp.Or(cfg.OutageTimeout, generous)
+	cfg.CloseTimeout = cmp.Or(cfg.CloseTimeout, locktest.Generous)
+	cfg.OutageTimeout = cmp.Or(cfg.OutageTimeout, locktest.Generous)
 	c, err := redlatch.New(r, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func (ar *arena) wantNothingLeft(name string, clients ...*redlatch.Client) {
 			return name != "" && strings.HasPrefix(key, wire.RWWriters) // a wish of the past, for seconds
 		})
 	}
-	if !ar.Failed() && !ar.wrecked && !within(generous, func() bool {
+	if !ar.Failed() && !ar.wrecked && !locktest.Within(locktest.Generous, func() bool {
 		left = keys()
 		return len(left) == 0
 	}) {
@@ -174,7 +174,7 @@ func (ar *arena) wantNothingLeft(name string, clients ...*redlatch.Client) {
 			ar.Errorf("after Close there are the keys %q, which were written late", left)
 		}
 	}
-	if !ar.Failed() && !ar.wrecked && !within(generous, func() bool {
+	if !ar.Failed() && !ar.wrecked && !locktest.Within(locktest.Generous, func() bool {
 		channels = ar.list("PUBSUB", "CHANNELS", "*"+name+"*")
 		for _, c := range clients {
 			channels = append(channels, ar.list("PUBSUB", "CHANNELS", control(c))...)
@@ -289,7 +289,7 @@ func (s *story) acquire(ctx context.Context, opts ...redlatch.Option) *redlatch.
 
 func (s *story) acquireBy(c *redlatch.Client, ctx context.Context, opts ...redlatch.Option) *redlatch.Hold {
 	s.T.Helper()
-	ctx, cancel := context.WithTimeout(ctx, generous)
+	ctx, cancel := context.WithTimeout(ctx, locktest.Generous)
 	defer cancel()
 	h, err := s.of(c).Acquire(ctx, opts...)
 	if err != nil {
@@ -310,35 +310,20 @@ func (s *story) release(holds ...*redlatch.Hold) {
 
 // lineUp acquires the lock on a goroutine and returns when it waits in line
 // behind a hold of its own process.
-func (s *story) lineUp(opts ...redlatch.Option) <-chan outcome {
+func (s *story) lineUp(opts ...redlatch.Option) <-chan locktest.Outcome {
 	s.T.Helper()
-	got := acquiring(s.of(s.c), opts...)
+	got := locktest.Acquiring(s.of(s.c), opts...)
 	await(s.T, "a waiter in line", s.waiting)
 	return got
 }
 
-// An outcome is what Acquire returned.
-type outcome struct {
-	hold *redlatch.Hold
-	err  error
-}
-
-func acquiring(l *redlatch.Lock, opts ...redlatch.Option) <-chan outcome {
-	return later(func() outcome {
-		ctx, cancel := context.WithTimeout(bg, generous)
-		defer cancel()
-		h, err := l.Acquire(ctx, opts...)
-		return outcome{h, err}
-	})
-}
-
-func (s *story) got(c <-chan outcome) *redlatch.Hold {
+func (s *story) got(c <-chan locktest.Outcome) *redlatch.Hold {
 	s.T.Helper()
 	o := await(s.T, "an acquisition", c)
-	if o.err != nil {
-		s.T.Fatalf("Acquire: %v", o.err)
+	if o.Err != nil {
+		s.T.Fatalf("Acquire: %v", o.Err)
 	}
-	return s.track(o.hold)
+	return s.track(o.Hold)
 }
 
 // wantHeld checks that the story's lock is h's and nobody else's, entered count
@@ -382,16 +367,16 @@ func (s *story) wantShown(when string, h *redlatch.Hold, count int) {
 // inTheEnd waits until Redis shows what it should. A request that comes late may
 // show another hold count until the next renewal: a break is followed by one.
 func (s *story) inTheEnd(ok func() bool) bool {
-	if within(time.Second, ok) {
+	if locktest.Within(time.Second, ok) {
 		return true
 	}
 	s.proxy.BreakAll()
-	return within(generous/10, ok)
+	return locktest.Within(locktest.Generous/10, ok)
 }
 
 // tryAsRival tries as another client, when it leaves the lock to nobody any more.
 func (s *story) tryAsRival() (h *redlatch.Hold, err error) {
-	within(generous, func() bool {
+	locktest.Within(locktest.Generous, func() bool {
 		h, err = s.rival().Try(bg)
 		var busy *redlatch.BusyError
 		return !errors.As(err, &busy) || busy.Owed == 0
@@ -444,8 +429,8 @@ func await[T any](t *testing.T, what string, c <-chan T) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(generous):
-		t.Fatalf("%s did not come within %v", what, generous)
+	case <-time.After(locktest.Generous):
+		t.Fatalf("%s did not come within %v", what, locktest.Generous)
 		panic("unreachable")
 	}
 }
@@ -453,26 +438,7 @@ func await[T any](t *testing.T, what string, c <-chan T) T {
 // awaitCrowd waits until everybody in the crowd is done.
 func (s *story) awaitCrowd() {
 	s.T.Helper()
-	await(s.T, "the end of the crowd", later(func() struct{} { s.crowd.Wait(); return struct{}{} }))
-}
-
-// within waits until ok returns true, for at most d.
-func within(d time.Duration, ok func() bool) bool {
-	for end := time.Now().Add(d); ; time.Sleep(2 * time.Millisecond) {
-		if ok() {
-			return true
-		}
-		if time.Now().After(end) {
-			return false
-		}
-	}
-}
-
-// later runs f on a goroutine and returns a channel that delivers its result.
-func later[T any](f func() T) <-chan T {
-	c := make(chan T, 1)
-	go func() { c <- f() }()
-	return c
+	await(s.T, "the end of the crowd", locktest.Later(func() struct{} { s.crowd.Wait(); return struct{}{} }))
 }
 
 // scripts are those of the library by their name.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 func TestBreak(t *testing.T) {
@@ -47,7 +48,7 @@ func (s *story) breakOff(how func()) {
 			return !slices.ContainsFunc(s.proxy.Requests(), func(r faultnet.Request) bool { return isScript(r, "lock.renew", h.Name()) })
 		})
 	}
-	if !within(generous, renewed) {
+	if !locktest.Within(locktest.Generous, renewed) {
 		s.T.Error("no renewal of each hold")
 	}
 	for _, h := range holds {
@@ -66,7 +67,7 @@ func (s *story) breakOff(how func()) {
 func (s *story) awaitControl() {
 	s.T.Helper()
 	for _, c := range []*redlatch.Client{s.c, s.other} { // question and answer
-		if !within(generous, func() bool { return len(s.list("PUBSUB", "CHANNELS", control(c))) == 1 }) {
+		if !locktest.Within(locktest.Generous, func() bool { return len(s.list("PUBSUB", "CHANNELS", control(c))) == 1 }) {
 			s.T.Fatal("the client does not listen")
 		}
 	}
@@ -106,7 +107,7 @@ func emptyServers() (stories []telling) {
 // Redisson's forceUnlock says what it did on the lock's channel.
 func (s *story) foreignReleaseIsNoticed() {
 	first := s.acquireBy(s.other, bg)
-	got := acquiring(s.c.Lock(s.lock)) // subscribes
+	got := locktest.Acquiring(s.c.Lock(s.lock)) // subscribes
 	s.awaitSubscriber()
 	s.release(first)
 	h := s.got(got)

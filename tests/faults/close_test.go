@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 func TestClose(t *testing.T) {
@@ -18,7 +19,7 @@ func TestClose(t *testing.T) {
 // Close ends what a live hold has needed; its lock stays, for its TTL.
 func (s *story) closeUnderALiveHold() {
 	first := s.acquireBy(s.other, bg)
-	got := acquiring(s.c.Lock(s.lock))
+	got := locktest.Acquiring(s.c.Lock(s.lock))
 	s.awaitSubscriber() // the line's subscription is there from now on
 	s.release(first)
 	h := s.got(got)
@@ -30,7 +31,7 @@ func (s *story) closeUnderALiveHold() {
 	if cause := context.Cause(h.Context()); !errors.Is(cause, redlatch.ErrClosed) || !errors.Is(h.Err(), redlatch.ErrClosed) {
 		s.T.Errorf("the hold ended with %v and %v, want ErrClosed", cause, h.Err())
 	}
-	if !within(generous, func() bool { return !s.subscribed() }) {
+	if !locktest.Within(locktest.Generous, func() bool { return !s.subscribed() }) {
 		s.T.Error("the subscription is still there")
 	}
 	if left := s.ttl(); left <= 0 || left > ttl {
@@ -48,24 +49,24 @@ func closedMeanwhile() (stories []telling) {
 				if slow {
 					s.inject(&requestKind{script: "lock.take"}, faultnet.Delay(50*time.Millisecond), 1)
 				}
-				got := later(func() outcome {
+				got := locktest.Later(func() locktest.Outcome {
 					h, err := s.c.Lock(s.lock).Acquire(bg)
-					return outcome{h, err}
+					return locktest.Outcome{Hold: h, Err: err}
 				})
 				time.Sleep(time.Duration(i) * 200 * time.Microsecond) // anywhere on the way
-				closed := later(s.c.Close)
+				closed := locktest.Later(s.c.Close)
 				o := await(s.T, "the acquisition", got)
 				if err := await(s.T, "the end of Close", closed); err != nil {
 					s.T.Errorf("Close: %v", err)
 				}
-				if o.err != nil {
-					if !errors.Is(o.err, redlatch.ErrClosed) {
-						s.T.Errorf("Acquire: %v, want ErrClosed", o.err)
+				if o.Err != nil {
+					if !errors.Is(o.Err, redlatch.ErrClosed) {
+						s.T.Errorf("Acquire: %v, want ErrClosed", o.Err)
 					}
 					return
 				}
-				await(s.T, "the end of the hold of a closed client", o.hold.Context().Done())
-				if err := o.hold.Err(); !errors.Is(err, redlatch.ErrClosed) {
+				await(s.T, "the end of the hold of a closed client", o.Hold.Context().Done())
+				if err := o.Hold.Err(); !errors.Is(err, redlatch.ErrClosed) {
 					s.T.Errorf("Err: %v, want ErrClosed", err)
 				}
 				s.server.MustDo("DEL", s.lock)

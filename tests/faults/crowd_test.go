@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // These tests count goroutines, so nothing runs beside them.
@@ -87,7 +88,7 @@ func (s *story) tellCrowd(local bool, end func(*story, *redlatch.Hold, func())) 
 			refused.Add(1)
 		})
 	}
-	if !within(generous, func() bool { return asked.Load() == size }) {
+	if !locktest.Within(locktest.Generous, func() bool { return asked.Load() == size }) {
 		s.T.Fatalf("only %d have asked", asked.Load())
 	}
 	if !local {
@@ -99,7 +100,7 @@ func (s *story) tellCrowd(local bool, end func(*story, *redlatch.Hold, func())) 
 		s.T.Errorf("%d and %d of %d", got.Load(), refused.Load(), size)
 	}
 	s.wantGoroutines("after the crowd", before+idle+more)
-	if !within(generous, func() bool { return !s.subscribed() }) {
+	if !locktest.Within(locktest.Generous, func() bool { return !s.subscribed() }) {
 		s.T.Error("the subscription is still there")
 	}
 	if err := s.c.Close(); err != nil {
@@ -109,7 +110,7 @@ func (s *story) tellCrowd(local bool, end func(*story, *redlatch.Hold, func())) 
 	// A caller that was let in as Close ended leaves a release to the background. It is sent once:
 	// a closed client repeats nothing, and what the server does not answer then stays until its TTL.
 	free := func() bool { return len(s.list("HGETALL", s.lock)) == 0 }
-	if !within(generous, free) && s.asked.unanswered() > slow {
+	if !locktest.Within(locktest.Generous, free) && s.asked.unanswered() > slow {
 		s.T.Logf("NOT PROVEN: %d requests had no answer in time since the end began", s.asked.unanswered()-slow)
 		s.server.MustDo("DEL", s.lock)
 		return
@@ -125,7 +126,7 @@ const (
 func (s *story) wantGoroutines(when string, most int) {
 	s.T.Helper()
 	var now int
-	if !within(generous, func() bool { now = runtime.NumGoroutine(); return now <= most }) {
+	if !locktest.Within(locktest.Generous, func() bool { now = runtime.NumGoroutine(); return now <= most }) {
 		s.T.Errorf("%s: %d goroutines, want at most %d:\n%s", when, now, most, stacks())
 	}
 }
@@ -142,7 +143,7 @@ func wantNoGoroutines(t *testing.T) {
 		}
 		return list
 	}
-	if !within(generous, func() bool { return len(ours()) == 0 }) {
+	if !locktest.Within(locktest.Generous, func() bool { return len(ours()) == 0 }) {
 		t.Errorf("after Close there are goroutines:\n%s", strings.Join(ours(), "\n\n"))
 	}
 }

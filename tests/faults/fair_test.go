@@ -6,6 +6,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // ofFair returns the kinds as ones of a fair lock.
@@ -33,7 +34,7 @@ var fairKinds = append([]requestKind{
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
 			f := s.acquireBy(s.other, bg)
 			arm()
-			got := acquiring(s.of(s.c))
+			got := locktest.Acquiring(s.of(s.c))
 			s.awaitQueue(1)
 			s.wantShown("while another waits", f, 1)
 			s.release(f)
@@ -43,9 +44,9 @@ var fairKinds = append([]requestKind{
 	{
 		name: "fair take out of the queue", script: "fairlock.take", creates: true, more: true,
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
-			for end := time.Now().Add(generous); time.Now().Before(end); { // a look that was under way may have taken the lock
+			for end := time.Now().Add(locktest.Generous); time.Now().Before(end); { // a look that was under way may have taken the lock
 				f := s.acquireBy(s.other, bg)
-				got := acquiring(s.of(s.c), redlatch.Lease(lease)) // or else it is given the lock
+				got := locktest.Acquiring(s.of(s.c), redlatch.Lease(lease)) // or else it is given the lock
 				s.awaitQueue(1)
 				fired := arm()
 				s.release(f)
@@ -63,7 +64,7 @@ var fairKinds = append([]requestKind{
 		name: "fair release to another", script: "fairlock.release", more: true,
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
 			h := s.acquire(bg)
-			got := acquiring(s.of(s.other))
+			got := locktest.Acquiring(s.of(s.other))
 			s.awaitQueue(1)
 			arm()
 			s.release(h)
@@ -78,7 +79,7 @@ var fairKinds = append([]requestKind{
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
 			f := s.acquireBy(s.other, bg)
 			ctx, cancel := context.WithCancel(bg)
-			got := later(func() error { _, err := s.of(s.c).Acquire(ctx); return err })
+			got := locktest.Later(func() error { _, err := s.of(s.c).Acquire(ctx); return err })
 			s.awaitQueue(1)
 			fired := arm()
 			cancel()
@@ -86,7 +87,7 @@ var fairKinds = append([]requestKind{
 				s.T.Fatal("the lock was given twice")
 			}
 			s.awaitQueue(0)
-			if !within(generous, fired) {
+			if !locktest.Within(locktest.Generous, fired) {
 				s.T.Fatal("nothing was sent")
 			}
 			s.release(f)
@@ -100,7 +101,7 @@ func (s *story) awaitQueue(n int) {
 	s.T.Helper()
 	queue, timeouts := wire.Prefix(wire.LockQueue, s.lock), wire.Prefix(wire.LockTimeout, s.lock)
 	var ids, scored []string
-	if !within(generous, func() bool {
+	if !locktest.Within(locktest.Generous, func() bool {
 		ids, scored = s.list("LRANGE", queue, "0", "-1"), s.list("ZRANGE", timeouts, "0", "-1")
 		return len(ids) == n && len(scored) == n
 	}) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 func TestFairLock(t *testing.T) { together(t, fairStories()...) }
@@ -123,7 +124,7 @@ func (s *story) fairCrowdLeavesNothing() {
 	s.wantHeld("after the crowd", f, 1)
 	s.release(f)
 	s.wantFree("in the end")
-	if !within(generous, func() bool { return !s.subscribed() }) {
+	if !locktest.Within(locktest.Generous, func() bool { return !s.subscribed() }) {
 		s.T.Error("a subscription is still there")
 	}
 }
@@ -131,7 +132,7 @@ func (s *story) fairCrowdLeavesNothing() {
 // A message that does not arrive costs a second, not a TTL.
 func (s *story) fairHeadPolls() {
 	f := s.acquireBy(s.other, bg)
-	got := acquiring(s.of(s.c))
+	got := locktest.Acquiring(s.of(s.c))
 	s.awaitQueue(1)
 	s.server.MustDo("DEL", s.lock)
 	h := s.got(got)
@@ -145,9 +146,9 @@ func (s *story) fairHeadPolls() {
 // within seconds, and it leaves nothing when it comes back.
 func (s *story) fairWaitersCutOffYield() {
 	f := s.acquireBy(s.other, bg)
-	cut := acquiring(s.of(s.c))
+	cut := locktest.Acquiring(s.of(s.c))
 	s.awaitQueue(1)
-	got := acquiring(s.of(s.other))
+	got := locktest.Acquiring(s.of(s.other))
 	s.awaitQueue(2)
 	s.proxy.Blackhole(true)
 	s.release(f)
@@ -156,10 +157,10 @@ func (s *story) fairWaitersCutOffYield() {
 	s.proxy.BreakAll()
 	s.release(h)
 	switch o := await(s.T, "the one that was cut off", cut); {
-	case o.err == nil:
-		s.release(o.hold)
-	case !errors.Is(o.err, redlatch.ErrUnavailable):
-		s.T.Errorf("Acquire: %v", o.err)
+	case o.Err == nil:
+		s.release(o.Hold)
+	case !errors.Is(o.Err, redlatch.ErrUnavailable):
+		s.T.Errorf("Acquire: %v", o.Err)
 	}
 	s.wantFree("in the end")
 }

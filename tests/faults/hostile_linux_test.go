@@ -25,6 +25,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // A hostile server, or whoever is between it and us without TLS, can send anything. Of
@@ -207,7 +208,7 @@ func libraries(t *testing.T) map[string]string {
 func victimDies(t *testing.T, adapter string, messages bool, m mode) string {
 	t.Helper()
 	s := newHostile(t, messages, m)
-	ctx, cancel := context.WithTimeout(t.Context(), generous)
+	ctx, cancel := context.WithTimeout(t.Context(), locktest.Generous)
 	defer cancel()
 	victim := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestHostileServersEndNoProcessButInTheseWays$", "-test.v")
 	victim.Env = append(os.Environ(), hostileRole+"="+adapter+" "+s.l.Addr().String(), "GOTRACEBACK=single", "GOMAXPROCS=1", "GOMEMLIMIT=200MiB")

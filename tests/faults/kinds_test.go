@@ -7,6 +7,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // A requestKind is one of the requests with which a client changes a lock.
@@ -54,7 +55,7 @@ var plainKinds = []requestKind{
 		name: "take of many", script: "multilock.take", creates: true,
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
 			arm()
-			h, err := redlatch.MultiLock(s.c.Lock(s.lock), s.c.Lock(s.lock+"+")).Acquire(bg, redlatch.Wait(generous))
+			h, err := redlatch.MultiLock(s.c.Lock(s.lock), s.c.Lock(s.lock+"+")).Acquire(bg, redlatch.Wait(locktest.Generous))
 			if err != nil {
 				s.T.Fatalf("Acquire: %v", err)
 			}
@@ -79,7 +80,7 @@ var plainKinds = []requestKind{
 			inner := s.acquire(middle.Context())
 			fired := arm()
 			s.release(inner)
-			if !within(generous, fired) {
+			if !locktest.Within(locktest.Generous, fired) {
 				s.T.Fatal("nobody tells Redis that there is a hold less")
 			}
 			return []*redlatch.Hold{outer, middle}
@@ -93,7 +94,7 @@ var plainKinds = []requestKind{
 			before := h.Expires()
 			fired := arm()
 			s.proxy.BreakAll() // is followed by a renewal
-			if !within(generous, func() bool { return fired() && h.Expires().After(before) }) {
+			if !locktest.Within(locktest.Generous, func() bool { return fired() && h.Expires().After(before) }) {
 				s.T.Fatalf("the hold is not renewed: met %t, ended %v, expires in %v, was %v", fired(), h.Err(), time.Until(h.Expires()), time.Until(before))
 			}
 			return []*redlatch.Hold{h}
@@ -135,7 +136,7 @@ var plainKinds = []requestKind{
 		name: "transfer", script: "lock.transfer",
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
 			fired := arm()
-			for end := time.Now().Add(generous); time.Now().Before(end); {
+			for end := time.Now().Add(locktest.Generous); time.Now().Before(end); {
 				h := s.acquire(bg)
 				first := s.lineUp()
 				second := s.lineUp(redlatch.Lease(lease))
@@ -201,34 +202,34 @@ var plainKinds = []requestKind{
 // turn. It is given turns, each of them armed, until it has taken one.
 func (s *story) turnTaken(arm func() func() bool) *redlatch.Hold {
 	s.T.Helper()
-	for end := time.Now().Add(generous); time.Now().Before(end); {
+	for end := time.Now().Add(locktest.Generous); time.Now().Before(end); {
 		h := s.acquire(bg)
-		foreign := acquiring(s.rival())
+		foreign := locktest.Acquiring(s.rival())
 		s.awaitSubscriber()
 		next := s.lineUp()
 		time.Sleep(quantum)
 		arm()
 		s.release(h)
-		take := func(o outcome) {
+		take := func(o locktest.Outcome) {
 			s.T.Helper()
-			if o.err != nil {
-				s.T.Fatalf("Acquire: %v", o.err)
+			if o.Err != nil {
+				s.T.Fatalf("Acquire: %v", o.Err)
 			}
-			s.wantHeld("in another process's turn", o.hold, 1)
-			s.release(o.hold)
+			s.wantHeld("in another process's turn", o.Hold, 1)
+			s.release(o.Hold)
 		}
 		select {
 		case o := <-foreign:
 			take(o)
 			return s.got(next)
 		case o := <-next: // too late
-			if o.err != nil {
-				s.T.Fatalf("Acquire: %v", o.err)
+			if o.Err != nil {
+				s.T.Fatalf("Acquire: %v", o.Err)
 			}
-			s.release(s.track(o.hold))
+			s.release(s.track(o.Hold))
 			take(await(s.T, "the other process", foreign))
 			s.awaitNoSubscriber() // else it could be mistaken for the next one
-		case <-time.After(generous):
+		case <-time.After(locktest.Generous):
 			s.T.Fatal("nobody gets the lock")
 		}
 	}
@@ -250,7 +251,7 @@ func (s *story) awaitSubscriber() {
 		s.awaitQueue(1)
 		return
 	}
-	if !within(generous, func() bool { return s.subscribers() > 0 }) {
+	if !locktest.Within(locktest.Generous, func() bool { return s.subscribers() > 0 }) {
 		s.T.Fatal("nobody subscribes")
 	}
 }
@@ -258,7 +259,7 @@ func (s *story) awaitSubscriber() {
 // awaitNoSubscriber waits until nobody waits for the lock in Redis any more.
 func (s *story) awaitNoSubscriber() {
 	s.T.Helper()
-	if !within(generous, func() bool { return s.subscribers() == 0 }) {
+	if !locktest.Within(locktest.Generous, func() bool { return s.subscribers() == 0 }) {
 		s.T.Fatal("a subscription is still there")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 func TestLatchAndBarrier(t *testing.T) {
@@ -26,7 +27,7 @@ func (s *story) latchReleasesAThousand() {
 	var wg sync.WaitGroup
 	for range 1000 {
 		wg.Go(func() {
-			if err := l.Wait(bg, redlatch.Wait(generous)); err != nil {
+			if err := l.Wait(bg, redlatch.Wait(locktest.Generous)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -62,7 +63,7 @@ func (s *story) barrierGoesRoundAndRound() {
 		b := clients[i%2].Barrier(s.lock, parties)
 		wg.Go(func() {
 			for round := range rounds {
-				index, err := b.Await(bg, redlatch.Wait(generous))
+				index, err := b.Await(bg, redlatch.Wait(locktest.Generous))
 				if err != nil {
 					t.Error(err)
 					return
@@ -82,15 +83,15 @@ func (s *story) barrierGoesRoundAndRound() {
 		}
 	}
 	// One leaves, one is late.
-	x := arrivingFor(clients[0].Barrier(s.lock, 2), generous)
-	y := arrivingFor(clients[1].Barrier(s.lock, 3), generous)
+	x := arrivingFor(clients[0].Barrier(s.lock, 2), locktest.Generous)
+	y := arrivingFor(clients[1].Barrier(s.lock, 3), locktest.Generous)
 	if err := <-x; err == nil {
 		t.Error("two parties instead of four")
 	}
 	if err := <-y; err == nil {
 		t.Error("three parties instead of four")
 	}
-	x = arrivingFor(clients[0].Barrier(s.lock, parties), generous)
+	x = arrivingFor(clients[0].Barrier(s.lock, parties), locktest.Generous)
 	y = arrivingFor(clients[1].Barrier(s.lock, parties), 200*time.Millisecond)
 	if err := <-y; err == nil {
 		t.Error("two of four have gone")
@@ -113,7 +114,7 @@ func (s *story) forget() {
 }
 
 func arrivingFor(b *redlatch.Barrier, d time.Duration) <-chan error {
-	return later(func() error {
+	return locktest.Later(func() error {
 		_, err := b.Await(bg, redlatch.Wait(d))
 		return err
 	})

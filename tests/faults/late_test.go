@@ -7,6 +7,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 func TestLateRequest(t *testing.T) { together(t, lateRequests()...) }
@@ -51,7 +52,7 @@ func (s *lateStory) begin() []*redlatch.Hold {
 // deliver lets the first attempt arrive.
 func (s *lateStory) deliver() {
 	s.T.Helper()
-	ctx, cancel := context.WithTimeout(bg, generous)
+	ctx, cancel := context.WithTimeout(bg, locktest.Generous)
 	defer cancel()
 	if _, ok := s.held.Request(); !ok {
 		s.T.Fatal("no such request was sent")
@@ -71,7 +72,7 @@ func (s *lateStory) deliver() {
 func (s *lateStory) wantFreeSoon(when string) {
 	s.T.Helper()
 	if s.side == "fair" && s.kind.creates {
-		within(generous, func() bool { return len(s.list("HGETALL", s.lock)) == 0 })
+		locktest.Within(locktest.Generous, func() bool { return len(s.list("HGETALL", s.lock)) == 0 })
 	}
 	s.wantFree(when)
 }

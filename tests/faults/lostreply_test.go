@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 func TestLostReply(t *testing.T) { together(t, lostReplies()...) }
@@ -48,7 +49,7 @@ func (s *story) loseReply(k *requestKind, loss faultnet.Action, times int) {
 	}
 	h := holds[len(holds)-1]
 	s.wantHeld("after it", h, len(holds))
-	next := acquiring(s.rival())
+	next := locktest.Acquiring(s.rival())
 	s.awaitSubscriber()
 	s.wantShown("while another waits", h, len(holds))
 	s.release(holds...)

@@ -18,6 +18,7 @@ import (
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/heldport"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 func TestOutage(t *testing.T) {
@@ -39,14 +40,14 @@ func (s *story) waitersOutliveTheServer() {
 		s.T.Fatal(err)
 	}
 	h := s.acquireBy(holder, bg)
-	first, second := acquiring(s.of(waiters)), acquiring(s.of(waiters))
+	first, second := locktest.Acquiring(s.of(waiters)), locktest.Acquiring(s.of(waiters))
 	s.awaitSubscriber()
 	s.server.Kill()
 	await(s.T, "the waiters' notice of the outage", waitersNotice)
 	await(s.T, "the holder's notice of the outage", holderNotices)
 	select {
 	case o := <-first:
-		s.T.Fatalf("a waiter returned during the outage: %v, %v", o.hold, o.err)
+		s.T.Fatalf("a waiter returned during the outage: %v, %v", o.Hold, o.Err)
 	case <-h.Context().Done():
 		s.T.Fatal("the holder was told of a loss while nobody could know")
 	default:
@@ -56,18 +57,18 @@ func (s *story) waitersOutliveTheServer() {
 		await(s.T, "the end of a lost hold", lost.Context().Done())
 		wantLost(s.T, lost, redlatch.LostGone)
 	}
-	var o outcome
+	var o locktest.Outcome
 	select {
 	case o = <-first:
 		first = second
 	case o = <-second:
-	case <-time.After(generous):
+	case <-time.After(locktest.Generous):
 		s.T.Fatal("the waiters are stuck")
 	}
-	if o.err != nil {
-		s.T.Fatal(o.err)
+	if o.Err != nil {
+		s.T.Fatal(o.Err)
 	}
-	s.release(o.hold)
+	s.release(o.Hold)
 	s.release(s.got(first))
 }
 
@@ -125,7 +126,7 @@ func (s *story) outage(name string, begin func(s *story)) {
 	}
 	var held [2]*redlatch.Hold
 	for i := range held {
-		if !within(generous, func() (ok bool) { // a busy machine may be an outage
+		if !locktest.Within(locktest.Generous, func() (ok bool) { // a busy machine may be an outage
 			var err error
 			held[i], err = holder.Lock(fmt.Sprint("held", i)).Acquire(bg)
 			return err == nil
@@ -195,7 +196,7 @@ func (s *story) endsItself(call string, d, limit time.Duration, f func(context.C
 		for ; ; d *= 2 {
 			err := s.failure(call, min(d, limit), func(ctx context.Context) error { return f(ctx, d) })
 			var re *driver.RunError
-			if d > generous/8 || !errors.Is(err, redlatch.ErrBusy) || errors.Is(err, redlatch.ErrUnavailable) || errors.As(err, &re) {
+			if d > locktest.Generous/8 || !errors.Is(err, redlatch.ErrBusy) || errors.Is(err, redlatch.ErrUnavailable) || errors.As(err, &re) {
 				s.wantUnavailable(call, err)
 				return
 			}
@@ -207,8 +208,8 @@ func (s *story) endsItself(call string, d, limit time.Duration, f func(context.C
 func (s *story) failure(call string, d time.Duration, f func(context.Context) error) (err error) {
 	start := time.Now()
 	select {
-	case err = <-later(func() error { return f(bg) }):
-	case <-time.After(generous):
+	case err = <-locktest.Later(func() error { return f(bg) }):
+	case <-time.After(locktest.Generous):
 		s.T.Errorf("%s does not end", call)
 		return nil
 	}
@@ -257,7 +258,7 @@ func (s *story) cutOff(cut func()) {
 	s.awaitControl()
 	before := h.Expires()
 	s.proxy.BreakAll() // is followed by a renewal
-	if !within(generous, func() bool { return h.Expires().After(before) }) {
+	if !locktest.Within(locktest.Generous, func() bool { return h.Expires().After(before) }) {
 		s.T.Fatal("the hold is not renewed")
 	}
 	cut()
@@ -281,17 +282,17 @@ func (s *story) toldInTime(h *redlatch.Hold) {
 		s.T.Errorf(format, args...)
 	}
 	var taken time.Time // by the next holder
-	next := later(func() outcome {
-		ctx, cancel := context.WithTimeout(bg, generous)
+	next := locktest.Later(func() locktest.Outcome {
+		ctx, cancel := context.WithTimeout(bg, locktest.Generous)
 		defer cancel()
 		hold, err := s.other.Lock(s.lock).Acquire(ctx)
 		taken = time.Now()
 		if err == nil && h.Err() == nil { // it looks at the clock, so that no pause excuses it
 			s.T.Error("the old holder believes in its hold while somebody else has the lock")
 		}
-		return outcome{hold, err}
+		return locktest.Outcome{Hold: hold, Err: err}
 	})
-	told := later(func() time.Time { <-h.Context().Done(); return time.Now() })
+	told := locktest.Later(func() time.Time { <-h.Context().Done(); return time.Now() })
 	var at time.Time
 	for free := false; at.IsZero() && !free; {
 		asked := time.Now()
@@ -305,8 +306,8 @@ func (s *story) toldInTime(h *redlatch.Hold) {
 		}
 	}
 	o := await(s.T, "the next holder", next)
-	if o.err != nil {
-		s.T.Fatal(o.err)
+	if o.Err != nil {
+		s.T.Fatal(o.Err)
 	}
 	if at.IsZero() {
 		at = await(s.T, "the end of the hold", told)
@@ -318,7 +319,7 @@ func (s *story) toldInTime(h *redlatch.Hold) {
 	if err := h.Release(bg); !errors.Is(err, redlatch.ErrLost) {
 		s.T.Errorf("Release: %v, want ErrLost", err)
 	}
-	s.release(o.hold)
+	s.release(o.Hold)
 	s.proxy.SetRule(nil)
 	s.proxy.OneWay(false)
 	s.proxy.Blackhole(false)
@@ -429,7 +430,7 @@ func passingTroubles() (stories []telling) {
 			}
 			s.T.Cleanup(func() { _ = c.Close() })
 			fmt.Fprintf(c, "EVAL %q 0\r\n", "while true do end")
-			if !within(generous, func() bool {
+			if !locktest.Within(locktest.Generous, func() bool {
 				_, err := s.server.Do("GET", "x")
 				var re testserver.ReplyError
 				return errors.As(err, &re)
@@ -465,9 +466,9 @@ func (s *story) passingTrouble(begin func(s *story) (end func())) {
 	s.awaitControl()
 	acquired := h.Expires()
 	end := begin(s)
-	got := acquiring(c.Lock(s.lock))
+	got := locktest.Acquiring(c.Lock(s.lock))
 	s.proxy.BreakAll() // is followed by a renewal
-	if !within(generous, func() bool { return len(failed) > 0 || h.Expires().After(acquired) }) {
+	if !locktest.Within(locktest.Generous, func() bool { return len(failed) > 0 || h.Expires().After(acquired) }) {
 		s.T.Error("no renewal has been tried")
 	}
 	if err := h.Err(); err != nil {
@@ -478,7 +479,7 @@ func (s *story) passingTrouble(begin func(s *story) (end func())) {
 	s.awaitControl() // again
 	before := h.Expires()
 	s.proxy.BreakAll() // is followed by a renewal
-	if !within(generous, func() bool { return h.Err() != nil || h.Expires().After(before) }) || h.Err() != nil {
+	if !locktest.Within(locktest.Generous, func() bool { return h.Err() != nil || h.Expires().After(before) }) || h.Err() != nil {
 		s.T.Errorf("the hold is not kept any more: %v", h.Err())
 	}
 	s.release(h, next)
@@ -505,8 +506,8 @@ func (s *story) polls(loss faultnet.Action) {
 	})
 	s.proxy.BreakAll()
 	h := s.acquireBy(s.other, bg)
-	got := acquiring(s.of(s.c))
-	if !within(generous, tried.Load) {
+	got := locktest.Acquiring(s.of(s.c))
+	if !locktest.Within(locktest.Generous, tried.Load) {
 		s.T.Fatal("the waiter did not subscribe")
 	}
 	s.release(h)

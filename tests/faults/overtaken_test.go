@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 func TestACancelledAcquireLeavesNoOrphan(t *testing.T) { lingering(t, cancelledAcquires()...) }
@@ -38,22 +39,22 @@ func (s *story) cancelledAcquire(delay time.Duration) {
 	ctx, cancel := context.WithCancel(bg)
 	defer cancel()
 	start := time.Now()
-	got := later(func() outcome {
+	got := locktest.Later(func() locktest.Outcome {
 		h, err := s.c.Lock(s.lock).Acquire(ctx)
-		return outcome{h, err}
+		return locktest.Outcome{Hold: h, Err: err}
 	})
-	if !within(generous, fired) {
+	if !locktest.Within(locktest.Generous, fired) {
 		s.T.Fatal("no take was sent")
 	}
 	cancelled := time.Now()
 	cancel()
 	o := await(s.T, "the cancelled Acquire", got) // how soon: TestEveryCallReturnsWhenItsContextEnds
-	if o.err == nil && delay < patience && time.Since(start) >= delay {
-		s.release(o.hold) // the take has run before, or while this process stood still
+	if o.Err == nil && delay < patience && time.Since(start) >= delay {
+		s.release(o.Hold) // the take has run before, or while this process stood still
 		return
 	}
-	if !errors.Is(o.err, context.Canceled) || !errors.Is(o.err, redlatch.ErrBusy) && !errors.Is(o.err, redlatch.ErrUnavailable) {
-		s.T.Fatalf("Acquire: %v, want cancelled, and busy or, if even to connect took too long, unavailable", o.err)
+	if !errors.Is(o.Err, context.Canceled) || !errors.Is(o.Err, redlatch.ErrBusy) && !errors.Is(o.Err, redlatch.ErrUnavailable) {
+		s.T.Fatalf("Acquire: %v, want cancelled, and busy or, if even to connect took too long, unavailable", o.Err)
 	}
 
 	// The take runs now, or has been waited for; either way its lock goes.
@@ -82,14 +83,14 @@ func (s *story) cancelledAcquirePassesItsTakeOn() {
 	s.proxy.Record(true)
 	ctx, cancel := context.WithCancel(bg)
 	defer cancel()
-	first := later(func() error { _, err := s.c.Lock(s.lock).Acquire(ctx); return err })
+	first := locktest.Later(func() error { _, err := s.c.Lock(s.lock).Acquire(ctx); return err })
 	await(s.T, "the take", sent)
 	lined := make(chan struct{})
-	second := later(func() outcome {
-		ctx, cancel := context.WithTimeout(bg, generous)
+	second := locktest.Later(func() locktest.Outcome {
+		ctx, cancel := context.WithTimeout(bg, locktest.Generous)
 		defer cancel()
 		h, err := s.c.Lock(s.lock).Acquire(listened{ctx, sync.OnceFunc(func() { close(lined) })})
-		return outcome{h, err}
+		return locktest.Outcome{Hold: h, Err: err}
 	})
 	cancel()
 	if err := await(s.T, "the cancelled Acquire", first); !errors.Is(err, context.Canceled) {

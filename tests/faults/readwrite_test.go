@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // everyKind is every request about every type of lock.
@@ -138,16 +139,16 @@ func announces(r faultnet.Request) bool { return !withdraws(r) }
 func preferredWriter(s *story, arm func() func() bool) []*redlatch.Hold {
 	s.side, s.prefer = "write", true
 	fired := arm()
-	for end := time.Now().Add(generous); time.Now().Before(end); {
+	for end := time.Now().Add(locktest.Generous); time.Now().Before(end); {
 		reader, err := s.other.ReadWriteLock(s.lock).Read().Acquire(bg)
 		if err != nil {
 			s.T.Fatal(err)
 		}
-		got := acquiring(s.of(s.c))
+		got := locktest.Acquiring(s.of(s.c))
 		s.awaitSubscriber()
 		s.release(reader)
 		h := s.got(got)
-		if within(100*time.Millisecond, fired) {
+		if locktest.Within(100*time.Millisecond, fired) {
 			return []*redlatch.Hold{h}
 		}
 		s.release(h) // that was one, and there are to be more
@@ -224,7 +225,7 @@ var readWriteKinds = []requestKind{
 			s.side = "read"
 			h := s.acquire(bg)
 			fired := arm()
-			if !within(generous, func() bool {
+			if !locktest.Within(locktest.Generous, func() bool {
 				time.Sleep(quantum)
 				s.release(s.acquire(bg)) // joins, and asks
 				return fired()

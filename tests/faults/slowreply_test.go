@@ -7,6 +7,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 func TestALeaseShorterThanTheWayToTheServer(t *testing.T) { together(t, impossibleLeases()...) }
@@ -29,9 +30,9 @@ func impossibleLeases() []telling {
 		return s.c.Lock(s.lock)
 	}
 	fails := func(s *story, call string, f func() (*redlatch.Hold, error)) {
-		o := await(s.T, call, later(func() outcome { h, err := f(); return outcome{h, err} }))
-		if o.err == nil {
-			s.T.Errorf("%s: got a hold that is over: %v", call, o.hold.Err())
+		o := await(s.T, call, locktest.Later(func() locktest.Outcome { h, err := f(); return locktest.Outcome{Hold: h, Err: err} }))
+		if o.Err == nil {
+			s.T.Errorf("%s: got a hold that is over: %v", call, o.Hold.Err())
 		}
 	}
 	return []telling{

@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 const (
@@ -202,10 +203,8 @@ func (h *household) eventually(what string, ok func() bool) {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(generous); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it takes too long until %s", what)
-		}
+	if !locktest.Within(generous, ok) {
+		t.Fatalf("it takes too long until %s", what)
 	}
 }
 

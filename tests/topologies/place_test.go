@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // topologies start their servers. The names are the columns of the table in
@@ -56,10 +57,8 @@ func client(t *testing.T, d driver.Redis, cfg redlatch.Config) *redlatch.Client 
 // within waits until f is true.
 func within(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(3 * generous); !f(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it takes too long: %s", what)
-		}
+	if !locktest.Within(3*generous, f) {
+		t.Fatalf("it takes too long: %s", what)
 	}
 }
 

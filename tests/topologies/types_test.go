@@ -105,11 +105,7 @@ func (p *pair) busy(what string, err error) {
 
 func (p *pair) eventually(what string, f func() bool) {
 	p.Helper()
-	for end := time.Now().Add(generous); !f(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			p.Fatalf("it takes too long until %s", what)
-		}
-	}
+	eventually(p.T, what, f)
 }
 
 func (p *pair) acquire(l *redlatch.Lock, opts ...redlatch.Option) *redlatch.Hold {
