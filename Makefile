@@ -36,7 +36,7 @@ help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: ## Test all in fake time, and once on a real server: the adapters, the command, fence, connect. Three minutes.
+test: ## Test all in fake time, and once on a real server: the adapters, the command, fence, connect. Five minutes.
 	@scripts/servers.sh
 	@for module in $(PUBLISHED); do $(GOTEST) $$module -short $(FLAGS) -timeout 15m ./... || exit 1; done
 	@packages=$$(cd tests && go list ./... | grep -vE '$(APART)|$(LONG)'); $(GOTEST) tests -short $(FLAGS) -timeout 15m $$packages
