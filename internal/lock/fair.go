@@ -19,7 +19,7 @@ import (
 func (c *Locks) Fair(name string) Spec {
 	l := c.Plain(name)
 	l.kind, l.twin = fair, twins.Queues
-	l.keys = keysOf(name, wire.Prefix(wire.LockQueue, name), wire.Prefix(wire.LockTimeout, name), wire.Prefix(wire.LockAlive, name))
+	l.keys = []string{name, wire.Prefix(wire.LockQueue, name), wire.Prefix(wire.LockTimeout, name), wire.Prefix(wire.LockAlive, name)}
 	return l
 }
 

@@ -33,7 +33,7 @@ func (c *Locks) Group(groupName string, names []string) Spec {
 	// Callers that want the same values line up with each other. Those that want
 	// others are kept apart by Redis, so no gate ever waits for another.
 	l.entry.name = groupName + "\x00" + strings.Join(g.fields, "\x00")
-	l.kind, l.own, l.held = group, g, heldKey(l.entry.name)
+	l.kind, l.own = group, g
 	return l
 }
 
@@ -53,7 +53,7 @@ func (l *Spec) releaseArgs(args []string) []string {
 // group's values.
 type overlap struct{ l *Spec }
 
-func (o *overlap) with(h *Hold) bool {
+func (o overlap) with(h *Hold) bool {
 	other := h.t.lock
 	if !other.kind.part || other.name != o.l.name || h.Err() != nil {
 		return false
@@ -67,7 +67,7 @@ func (g *values) overlaps(other *values) bool {
 }
 
 // refuse says why not for what the caller has itself.
-func (o *overlap) refuse(h *Hold) error {
+func (o overlap) refuse(h *Hold) error {
 	return fmt.Errorf("%w: the context descends from a hold of values %q of group %q, which has some of %q in common but not all; acquire the same values, or others only",
 		ErrReentry, h.t.lock.values().names, o.l.name, o.l.values().names)
 }

@@ -116,16 +116,19 @@ func (h *Hold) Err() error {
 // Value implements holdctx.Held: it answers which hold of a lock a context descends
 // from.
 func (h *Hold) Value(key any) any {
-	if key == h.t.lock.held {
-		return h
+	asked := false
+	switch k := key.(type) {
+	case nearest:
+		asked = k.l.entry == h.t.lock.entry
+	case member:
+		asked = h.Of(k.l)
+	case overlap:
+		asked = k.with(h)
 	}
-	if o, ok := key.(*overlap); ok && o.with(h) {
-		return h
+	if !asked {
+		return nil
 	}
-	if k, ok := key.(memberKey); ok && k.c == h.t.c && k.held == h.t.lock.held {
-		return h
-	}
-	return nil
+	return h
 }
 
 // End returns the context that the hold's end ends.
@@ -135,8 +138,13 @@ func (h *Hold) End() context.Context {
 	return h.end.Get(h.values, h.err)
 }
 
-// heldKey is the context key of the nearest hold of the lock with this name.
-type heldKey string
+// The context keys of the nearest hold of a lock, or of both sides of a read-write lock;
+// member is that of one client's, where locks of several have one name. They are pointers,
+// so that to ask for a hold allocates nothing.
+type (
+	nearest struct{ l *Spec }
+	member  struct{ l *Spec }
+)
 
 // Release ends the hold, and the term if it was the last one.
 func (h *Hold) Release(ctx context.Context) error {
@@ -246,7 +254,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 func (h *Hold) Lock() *Spec { return h.t.lock }
 
 // Of says whether it is a hold of this lock, or of the other side of it.
-func (h *Hold) Of(l *Spec) bool { return h.t.lock.held == l.held && h.t.c == l.c }
+func (h *Hold) Of(l *Spec) bool { return h.t.lock.entry == l.entry && h.t.c == l.c }
 
 // Left returns for how long the lease that it shares with its nest can be trusted.
 func (h *Hold) Left(now time.Time) time.Duration { return h.t.lease.Left(now) }

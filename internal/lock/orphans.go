@@ -17,7 +17,7 @@ func (c *Locks) reap(l *Spec, id string) {
 		c.quit(l, quitter{id: id})
 		return
 	}
-	o := request.Call{Server: c.Server, Script: l.kind.release, Keys: l.keys.all, Args: slices.Concat(l.releaseArgs([]string{id, l.channel, "0"}), l.more), Lease: c.Watchdog, Stop: c.Server.Over, Single: true}
+	o := request.Call{Server: c.Server, Script: l.kind.release, Keys: l.allKeys(), Args: slices.Concat(l.releaseArgs([]string{id, l.channel, "0"}), l.more), Lease: c.Watchdog, Stop: c.Server.Over, Single: true}
 	_, _ = o.Run(context.Background())
 }
 

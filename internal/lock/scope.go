@@ -29,7 +29,7 @@ type scope struct {
 
 type nestKey struct {
 	c    *Locks
-	held any // Lock.held
+	lock entryKey
 }
 
 // A scopeNest is a scope's term of one lock.
@@ -43,7 +43,7 @@ type scopeNest struct {
 func (s *scope) enter(l *Spec) *scopeNest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k := nestKey{l.c, l.held}
+	k := nestKey{l.c, l.entry}
 	n := s.nests[k]
 	if n == nil {
 		n = &scopeNest{slot: make(chan struct{}, 1)}
@@ -57,7 +57,7 @@ func (s *scope) enter(l *Spec) *scopeNest {
 func (s *scope) leave(l *Spec) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.nests[nestKey{l.c, l.held}].callers--
+	s.nests[nestKey{l.c, l.entry}].callers--
 	s.forgetLocked(l)
 }
 
@@ -69,7 +69,7 @@ func (s *scope) released(l *Spec) {
 }
 
 func (s *scope) forgetLocked(l *Spec) {
-	k := nestKey{l.c, l.held}
+	k := nestKey{l.c, l.entry}
 	if n := s.nests[k]; n != nil && n.callers == 0 && (n.t == nil || !n.t.heldBy(s)) {
 		delete(s.nests, k)
 	}
@@ -154,11 +154,4 @@ func (t *term) joinScope(ctx context.Context, l *Spec, o *Params) (*Hold, error)
 		return nil, writeInRead(l.name)
 	}
 	return t.reenter(ctx, nil, l, o)
-}
-
-// memberKey is heldKey for the locks of one client, where those of several have
-// one name.
-type memberKey struct {
-	c    *Locks
-	held any
 }

@@ -20,10 +20,6 @@ func (l *Spec) Outranked(modes []string) bool {
 	return l.kind.under != "" && slices.Contains(modes, l.kind.under)
 }
 
-// rwHeldKey is the context key of the nearest hold of the read-write lock with
-// this name, to read or to write.
-type rwHeldKey string
-
 // Read returns the read-write lock with this name, to read.
 func (c *Locks) Read(name string) Spec { return c.sideOf(name, reading) }
 
@@ -35,14 +31,14 @@ func (l *Spec) PreferWriters() Spec {
 	preferring := *l
 	preferring.writers, preferring.twin = wire.Prefix(wire.RWWriters, l.name), twins.Writers
 	if l.kind.shared {
-		preferring.keys.taking = []string{l.name, preferring.writers}
+		preferring.taking = []string{l.name, preferring.writers}
 	}
 	return preferring
 }
 
 func (c *Locks) sideOf(name string, k *kind) Spec {
 	l := c.Plain(name)
-	l.kind, l.entry.space, l.channel, l.held = k, k.space, wire.Prefix(wire.RWChannel, name), rwHeldKey(name)
+	l.kind, l.entry.space, l.channel = k, k.space, wire.Prefix(wire.RWChannel, name)
 	return l
 }
 

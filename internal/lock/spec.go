@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -16,11 +15,12 @@ type Spec struct {
 	c            *Locks
 	name         string
 	kind         *kind
-	entry        entryKey // whoever wants a lock with the same one lines up with its callers
-	channel      string   // where its release is told; empty: nowhere
-	keys         keys
-	fenced       bool // every acquisition is
-	held         any  // heldKey(name), converted once
+	entry        entryKey  // whoever wants a lock with the same one lines up with its callers
+	channel      string    // where its release is told; empty: nowhere
+	alone        [1]string // the name
+	keys         []string  // of its scripts; nil: the name alone
+	taking       []string  // of the scripts that make an owner; nil: the same
+	token        string    // key of the fencing tokens; empty: only acquisitions that want one have one
 	nonReentrant bool
 	writers      string   // key of those who wait to write and have precedence
 	own          any      // what only locks of its kind have, and only the kind's file knows; nil: nothing
@@ -33,7 +33,7 @@ type Spec struct {
 func (c *Locks) Plain(name string) Spec {
 	l := Spec{
 		c: c, name: name, kind: plain, channel: wire.Prefix(wire.LockChannel, name),
-		entry: entryKey{name: name}, keys: keysOf(name), held: heldKey(name),
+		entry: entryKey{name: name}, alone: [1]string{name},
 	}
 	if err := wire.CheckName(name); err != nil {
 		l.err = fmt.Errorf("redlatch: %w", err)
@@ -41,16 +41,16 @@ func (c *Locks) Plain(name string) Spec {
 	return l
 }
 
-// keys are those of a lock's scripts.
-type keys struct {
-	all    []string
-	taking []string // of the scripts that make an owner,
-	fenced []string // and of these if the acquisition is to have a token
+// allKeys returns those of the lock's scripts. For most locks that is the name, which
+// needs no slice of its own: whoever asks for a lock makes a Spec.
+func (l *Spec) allKeys() []string {
+	if l.keys == nil {
+		return l.alone[:]
+	}
+	return l.keys
 }
 
-func keysOf(all ...string) keys {
-	return keys{all, all, append(slices.Clip(all), wire.Prefix(wire.LockToken, all[0]))}
-}
+func tokenKey(name string) string { return wire.Prefix(wire.LockToken, name) }
 
 // NonReentrant returns the same lock, which refuses whoever has it already.
 func (l *Spec) NonReentrant() Spec {
@@ -77,7 +77,7 @@ func (l *Spec) Whole() bool { return !l.kind.part && l.kind.mode == "" }
 // Fenced returns the lock with this name of which every acquisition has a token.
 func (c *Locks) Fenced(name string) Spec {
 	l := c.Plain(name)
-	l.fenced = true
+	l.token = tokenKey(name)
 	return l
 }
 
@@ -88,7 +88,7 @@ func (l *Spec) Forcing() []string { return []string{l.channel} }
 // Force frees the lock if one of those has it that args name, and says whether it did,
 // or may have.
 func (l *Spec) Force(ctx context.Context, args []string) (bool, error) {
-	o := request.Call{Server: l.c.Server, Script: l.kind.force, Keys: l.keys.all, Args: args, Lease: l.c.Watchdog, Stop: l.c.Server.Done}
+	o := request.Call{Server: l.c.Server, Script: l.kind.force, Keys: l.allKeys(), Args: args, Lease: l.c.Watchdog, Stop: l.c.Server.Done}
 	reply, err := o.Run(ctx)
 	return o.Unknown || reply.Int == 1, err
 }

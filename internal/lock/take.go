@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ func (l *Spec) Enter(ctx context.Context, o Params) (*Hold, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
-	o.Fenced = o.Fenced || l.fenced
+	o.Fenced = o.Fenced || l.token != ""
 	if o.Fenced && l.kind.shared {
 		return nil, errFencedRead
 	}
@@ -52,10 +53,10 @@ func (l *Spec) Enter(ctx context.Context, o Params) (*Hold, error) {
 // is over, or from one that would make the caller wait for itself.
 func (l *Spec) enclosing(ctx context.Context) (*Hold, *scope, error) {
 	sc, _ := ctx.Value(scopeKey{}).(*scope)
-	h, _ := ctx.Value(l.held).(*Hold)
+	h, _ := ctx.Value(nearest{l}).(*Hold)
 	if h == nil {
 		if l.kind.part {
-			o := &overlap{l}
+			o := overlap{l}
 			if other, _ := ctx.Value(o).(*Hold); other != nil {
 				return nil, nil, o.refuse(other)
 			}
@@ -63,7 +64,7 @@ func (l *Spec) enclosing(ctx context.Context) (*Hold, *scope, error) {
 		return nil, sc, nil
 	}
 	if h.t.c != l.c {
-		h, _ = ctx.Value(memberKey{l.c, l.held}).(*Hold) // of a Multi of several clients
+		h, _ = ctx.Value(member{l}).(*Hold) // of a Multi of several clients
 	}
 	if h == nil {
 		return nil, nil, fmt.Errorf("%w: the context descends from a hold of lock %q of another client, which cannot be re-entered from this one; acquire with a context that does not descend from it", ErrReentry, l.name)
@@ -80,9 +81,13 @@ func (l *Spec) enclosing(ctx context.Context) (*Hold, *scope, error) {
 // taking prepares a request that may make t the owner, for a caller that waits no longer than that.
 func (t *term) taking(s *script.Script, args []string, until time.Time) request.Call {
 	o := t.op(s, args)
-	o.Keys, o.Stop, o.Until, o.Acks = t.lock.keys.taking, t.c.Server.Done, until, t.c.Server.Acks.Holds
+	o.Stop, o.Until, o.Acks = t.c.Server.Done, until, t.c.Server.Acks.Holds
+	if t.lock.taking != nil {
+		o.Keys = t.lock.taking
+	}
 	if t.fenced { // the script counts the acquisition
-		o.Keys, o.Args = t.lock.keys.fenced, append(slices.Clip(o.Args), wire.Millis(t.c.TokenTTL))
+		o.Keys = append(slices.Clip(o.Keys), cmp.Or(t.lock.token, tokenKey(t.lock.name)))
+		o.Args = append(slices.Clip(o.Args), wire.Millis(t.c.TokenTTL))
 	}
 	return o
 }

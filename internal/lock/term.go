@@ -94,7 +94,7 @@ func (t *term) op(s *script.Script, args []string) request.Call {
 	if t.lock.more != nil {
 		args = slices.Concat(args, t.lock.more)
 	}
-	return request.Call{Server: t.c.Server, Script: s, Keys: t.lock.keys.all, Args: args, Lease: t.length, Stop: t.c.Server.Over}
+	return request.Call{Server: t.c.Server, Script: s, Keys: t.lock.allKeys(), Args: args, Lease: t.length, Stop: t.c.Server.Over}
 }
 
 // raising prepares a request that raises the lease to so many milliseconds, and shows

@@ -5,9 +5,11 @@ package rueidis_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	client "github.com/redis/rueidis"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
 )
@@ -64,4 +66,36 @@ func TestRunBatchAllocatesNothingMore(t *testing.T) {
 		t.Errorf("a RunBatch allocates %v times, and rueidis by itself %v times", got, want)
 	}
 	t.Logf("allocations: %v, and %v by rueidis itself", got, want)
+}
+
+// A program that has many names makes a Lock for each acquisition.
+func TestALockOfANameAllocatesLittle(t *testing.T) {
+	opt := options(testserver.Start(t, testserver.Redis).Addr())
+	opt.ConnWriteTimeout = 3 * time.Second
+	d := newDriver(t, opt)
+	c, err := redlatch.New(d, redlatch.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var lock *redlatch.Lock
+	if allocs := testing.AllocsPerRun(2000, func() { lock = c.Lock("orders:42") }); allocs > 2 {
+		t.Errorf("a Lock allocates %v times, want at most 2", allocs)
+	}
+	allocs := testing.AllocsPerRun(2000, func() {
+		lock = c.Lock("orders:42")
+		hold, err := lock.Acquire(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := hold.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if allocs > 8 {
+		t.Errorf("a Lock that is acquired and released allocates %v times, want at most 8", allocs)
+	}
+	t.Logf("allocations: %v", allocs)
 }
