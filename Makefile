@@ -61,7 +61,7 @@ stories: servers ## All that make test does and the long stories, with the race 
 	@$(GOTEST) tests -race $(FLAGS) -modfile=goredis/minimum.mod ./goredis
 	@$(GOTEST) tests -count=1 -timeout 15m ./release
 	@# What the race detector costs is not the library's: neither memory nor the time of 100,000 holds.
-	@$(GOTEST) tests $(FRESH) -run Allocates ./rueidis ./valkeygo
+	@$(GOTEST) tests $(FRESH) -run Allocates ./rueidis ./valkeygo ./goredis
 	@$(GOTEST) tests $(FLAGS) -timeout 10m ./scale
 	@$(GOTEST) tests $(FLAGS) -timeout 10m -run Hostile ./faults
 	@# A search keeps in mind all the states that it has seen: not many searches at a time.

@@ -109,7 +109,7 @@ func (q *ackedScript) send(
 	ctx context.Context, node *redis.Client, verb, script string, asking bool,
 ) (driver.Reply, int, *driver.RunError) {
 	text := &scriptArg{text: script}
-	cmd := command(ctx, verb, text, q.keys, q.args)
+	cmd := command(ctx, make([]any, 0, 3+len(q.keys)+len(q.args)), verb, text, q.keys, q.args)
 	wait := redis.NewIntCmd(ctx, "wait", q.replicas, q.timeoutMs)
 	pipe := node.Pipeline()
 	if asking {

@@ -22,7 +22,8 @@ type Driver struct {
 
 	replicated bool          // the primary is found anew after a failover
 	patience   time.Duration // how long a script may take to be on its way
-	contexts   bool          // patience is for the reply as well
+	limits     adapter.Limits
+	contexts   bool // patience is for the reply as well
 	timeout    time.Duration
 	waits      time.Duration  // how long WAIT can last
 	shares     adapter.Shares // of a node's pool, for WAIT
@@ -116,7 +117,7 @@ func (d *Driver) Listeners(channel string, sharded bool) int {
 	return d.classic.count(channel)
 }
 
-// patient bounds a call: as a whole, if the client minds contexts.
+// patient bounds a call that is not a mere Run: as a whole, if the client minds contexts.
 func (d *Driver) patient(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), d.patience)
 }
@@ -138,6 +139,7 @@ const mostPatience = 3 * time.Second
 // setTimeouts takes the options of a client in the state in which go-redis keeps
 // them, with its defaults filled in.
 func (d *Driver) setTimeouts(dial, read, write time.Duration, contexts bool) {
+	defer func() { d.limits.After = d.patience }()
 	d.patience, d.waits, d.contexts = mostPatience, mostPatience/3, contexts
 	if dial > 0 {
 		d.patience = min(d.patience, dial)

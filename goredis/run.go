@@ -16,14 +16,13 @@ import (
 
 // Run implements [driver.Redis].
 func (d *Driver) Run(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
-	ctx, cancel := d.patient(ctx)
-	defer cancel()
-
-	reply, err := d.send(ctx, "evalsha", s.SHA(), keys, args)
+	limit := d.limits.Get()
+	reply, err := d.send(bounded{limit, ctx}, "evalsha", s.SHA(), keys, args)
 	if err != nil && err.Code == "NOSCRIPT" {
-		ctx, cancel := d.again(ctx)
-		defer cancel()
-		reply, err = d.send(ctx, "eval", s.Source(), keys, args)
+		if !d.contexts { // as again has it
+			limit = d.limits.Get()
+		}
+		reply, err = d.send(bounded{limit, ctx}, "eval", s.Source(), keys, args)
 	}
 	if err != nil {
 		if adapter.IsBreak(err) {
@@ -34,13 +33,35 @@ func (d *Driver) Run(ctx context.Context, s *driver.Script, keys, args []string)
 	return reply, nil
 }
 
+// A bounded context ends with a limit, and has the values of a caller's context.
+type bounded struct {
+	context.Context //nolint:containedctx // this is a context
+	values          context.Context
+}
+
+// Value answers for the limit first: what is made of the context is told of its end without
+// a goroutine.
+func (b bounded) Value(key any) any {
+	if v := b.Context.Value(key); v != nil {
+		return v
+	}
+	return b.values.Value(key)
+}
+
+// A sending is a command with what it needs, in one piece of memory. Hooks may keep it.
+type sending struct {
+	ctx    bounded
+	script scriptArg
+	words  [16]any
+}
+
 // send sends one command, once. It returns a typed nil, so its result must not
 // become an error unchecked.
-func (d *Driver) send(ctx context.Context, verb, script string, keys, args []string) (driver.Reply, *driver.RunError) {
-	text := &scriptArg{text: script}
-	cmd := command(ctx, verb, text, keys, args)
-	err := d.contained(func() error { return d.rdb.Process(ctx, cmd) })
-	return result(cmd, err, text)
+func (d *Driver) send(ctx bounded, verb any, script string, keys, args []string) (driver.Reply, *driver.RunError) {
+	m := &sending{ctx: ctx, script: scriptArg{text: script}}
+	cmd := command(&m.ctx, m.words[:0], verb, &m.script, keys, args)
+	err := d.contained(func() error { return d.rdb.Process(&m.ctx, cmd) })
+	return result(cmd, err, &m.script)
 }
 
 // errUnreadable ends a Driver. go-redis puts a connection back into its pool when it has
@@ -78,8 +99,8 @@ func contained(call func() error) (err error) {
 	return call()
 }
 
-func command(ctx context.Context, verb string, script *scriptArg, keys, args []string) once {
-	words := make([]any, 0, 3+len(keys)+len(args))
+// command makes a command of words, which it adds to a slice.
+func command(ctx context.Context, words []any, verb any, script *scriptArg, keys, args []string) once {
 	words = append(words, verb, script, len(keys))
 	for _, k := range keys {
 		words = append(words, k)

@@ -80,8 +80,7 @@ func TestALockOfANameAllocatesLittle(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	ctx := t.Context()
 	var lock *redlatch.Lock
 	if allocs := testing.AllocsPerRun(2000, func() { lock = c.Lock("orders:42") }); allocs > 2 {
 		t.Errorf("a Lock allocates %v times, want at most 2", allocs)
