@@ -140,7 +140,8 @@ func (c *Client) open() error {
 	return nil
 }
 
-// Close ends the client. Callers that wait for a lock get ErrClosed. The
+// Close ends the client. Callers that wait for a lock get ErrClosed: at once, or if a
+// request is on its way when it is answered, or the driver gives it up. The
 // contexts of live holds end with ErrClosed as their cause, and their locks are
 // left to their TTL: Close never frees a lock under a running section. Then it
 // waits for the requests that are under way, at most for Config.CloseTimeout.

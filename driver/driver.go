@@ -24,10 +24,9 @@ type Redis interface {
 	// does not know it yet. It must never send a command again whose outcome
 	// is unknown. keys and args must not be retained or changed.
 	//
-	// ctx carries values only; redlatch never lets one of its own deadlines
-	// or cancellations reach a driver, because several drivers close a shared
-	// connection then. A call ends by the driver's own time-outs
-	// (Traits.Timeout).
+	// ctx carries values only, unless Traits.Interruptible is set: no deadline or
+	// cancellation of a caller reaches a driver that would close a shared connection
+	// then. A call ends by the driver's own time-outs (Traits.Timeout).
 	//
 	// A failure is a *RunError. Any other error counts as Unknown.
 	Run(ctx context.Context, s *Script, keys, args []string) (Reply, error)
@@ -140,6 +139,10 @@ type Traits struct {
 	// ContextValues says that Run looks at its context's values, or passes them
 	// to somebody who does, such as a hook of the client library.
 	ContextValues bool
+	// Interruptible says that Run, while it has a connection, returns as soon as its
+	// context ends, with an error whose outcome is Unknown unless nothing was sent.
+	// What was sent stays under way, its answer is dropped, and no other call notices.
+	Interruptible bool
 	// Cluster says that the keys of one script must share a hash slot.
 	Cluster bool
 	// Replicated says that the driver follows the primary to another server when a

@@ -102,6 +102,7 @@ func Run(t *testing.T, cfg Config) {
 		{"SilentFromTheStart", testSilentFromTheStart, short},
 		{"ReplyLost", testReplyLost, long},
 		{"ReplyStalled", testReplyStalled, short},
+		{"Interrupted", testInterrupted, long},
 		{"RequestLate", testRequestLate, long},
 		{"FallbackReplyLost", testFallbackReplyLost, long},
 		{"BrokenUnderLoad", testBrokenUnderLoad, long},

@@ -82,6 +82,44 @@ func testReplyStalled(e *env) {
 	e.haveSent(counter, 1, 0)
 }
 
+// A caller that leaves disturbs nobody: neither its own request nor those of others on the
+// same connection, which stays.
+func testInterrupted(e *env) {
+	if !e.r.Traits().Interruptible {
+		return
+	}
+	counter, key := e.counter()
+	e.run(counter, []string{key}, nil)
+	var breaks atomic.Int64
+	defer e.r.OnBreak(func(string) { breaks.Add(1) })()
+	for i, how := range []func() (context.Context, context.CancelFunc){
+		func() (context.Context, context.CancelFunc) {
+			return context.WithTimeout(context.Background(), 50*time.Millisecond)
+		},
+		func() (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(context.Background())
+			time.AfterFunc(50*time.Millisecond, cancel)
+			return ctx, cancel
+		},
+	} {
+		ctx, cancel := how()
+		defer cancel()
+		e.proxy.SetRule(faultnet.First(is(counter), faultnet.Delay(5*time.Second)))
+		_, err := e.r.Run(ctx, counter, []string{key}, nil)
+		e.failed(err, driver.Unknown, "")
+		if before := strconv.Itoa(1 + i); e.executed(key) != before {
+			e.Error("Run has not returned when its context ended, but when the answer came")
+		}
+		e.run(e.script("return 1"), nil, nil) // behind it
+		if n, want := e.executed(key), strconv.Itoa(2+i); n != want {
+			e.Errorf("the script was executed %s times, want %s", n, want)
+		}
+	}
+	if n := breaks.Load(); n > 0 {
+		e.Errorf("%d breaks reported, and there was none", n)
+	}
+}
+
 // A request that is still under way when its connection is given up can be
 // executed at any later time. That is what Unknown means.
 func testRequestLate(e *env) {

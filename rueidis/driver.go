@@ -93,6 +93,7 @@ func New(opt rueidis.ClientOption) (*Driver, error) {
 		return nil, d.creds.Mask(err)
 	}
 	d.traits.Replicated = d.traits.Cluster || opt.Sentinel.MasterSet != ""
+	d.traits.Interruptible = !d.traits.Cluster && !d.redirects
 	d.learnNodes()
 	return d, nil
 }

@@ -95,6 +95,7 @@ func New(opt valkey.ClientOption) (*Driver, error) {
 		return nil, d.creds.Mask(err)
 	}
 	d.traits.Replicated = d.traits.Cluster || opt.Sentinel.MasterSet != ""
+	d.traits.Interruptible = !d.traits.Cluster && !d.redirects
 	d.learnNodes()
 	return d, nil
 }

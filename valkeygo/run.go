@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/valkey-io/valkey-go"
 
@@ -19,6 +20,9 @@ import (
 func (d *Driver) Run(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
 	ctx, release := d.bound(ctx)
 	defer release()
+	if err := ctx.Err(); err != nil {
+		return driver.Reply{}, notExecuted(err)
+	}
 	client, err := d.commands.get(ctx)
 	if err != nil {
 		return driver.Reply{}, d.creds.Judge(notExecuted(err))
@@ -27,15 +31,26 @@ func (d *Driver) Run(ctx context.Context, s *driver.Script, keys, args []string)
 }
 
 // bound returns a context that ends what may take Traits.Timeout, until release is
-// called. It is not the caller's: valkey-go would close the connection that all
-// share.
+// called. It ends with the caller's where valkey-go leaves a connection alone then.
 func (d *Driver) bound(ctx context.Context) (_ context.Context, release context.CancelFunc) {
-	if d.limits != nil && !d.traits.Cluster && !d.redirects && d.commands.ready.Load() != nil {
-		// The connection's own time-outs do; no timer for each script.
-		return context.Background(), func() {}
+	if d.limits == nil || d.traits.Cluster || d.redirects {
+		return d.limit(ctx)
 	}
-	return d.limit(ctx)
+	if d.commands.ready.Load() == nil {
+		return context.WithTimeout(undated{ctx}, d.limits.after)
+	}
+	// The connection's own time-outs do; no timer for each script.
+	if _, ok := ctx.Deadline(); ok {
+		ctx = undated{ctx}
+	}
+	return ctx, func() {}
 }
+
+// An undated context does not say when it ends. valkey-go closes a connection at a
+// deadline, but lets a command that is cancelled run its course.
+type undated struct{ context.Context }
+
+func (undated) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
 
 // limit is bound where a connection has no time-out of its own: for a command that
 // blocks.
@@ -65,7 +80,7 @@ func (d *Driver) run(ctx context.Context, client valkey.Client, s *driver.Script
 	if re == nil {
 		return reply, nil
 	}
-	if adapter.IsBreak(re) {
+	if adapter.IsBreak(re) && ctx.Err() == nil { // or else the caller has left, and the connection is well
 		d.breaks.Node(keys)
 	}
 	return driver.Reply{}, d.creds.Judge(re)

@@ -140,19 +140,24 @@ func (e *OutageError) Unwrap() []error {
 // would look as if the caller's time were over.
 var ErrNoAnswer = errors.New("no answer in time")
 
-// attempt sends the request once: by a worker if the caller may have to leave
-// before the driver returns, which no driver can be trusted to do in time; else,
-// if the driver itself bounds a call as tightly as an attempt is bounded, right here.
+// attempt sends the request once. The caller does so itself if it need not leave before
+// the driver returns, or can, and if few requests are under way; many go out together. Else
+// a worker does: no driver can be trusted to return in time.
 func (o *Call) attempt(ctx context.Context) (driver.Reply, error) {
+	if ctx.Err() != nil {
+		return driver.Reply{}, leftError{ContextError(ctx)}
+	}
 	s := o.Server.senders.of(o.Keys)
-	if ctx.Done() == nil && o.Until.IsZero() && o.Server.Traits.Timeout <= AttemptTimeout(o.Lease) {
+	patient := o.Until.IsZero() && o.Server.Traits.Timeout <= AttemptTimeout(o.Lease)
+	stays := patient && ctx.Done() == nil
+	if (stays || patient && o.Server.Traits.Interruptible && !o.Single) && !o.acked() && s.enter() {
+		return o.direct(ctx, s)
+	}
+	if stays {
 		a := o.Server.newAttempt(ctx, o)
 		o.Sent = time.Now()
 		s.wait(a)
 		return o.answer(a)
-	}
-	if ctx.Err() != nil {
-		return driver.Reply{}, leftError{ContextError(ctx)}
 	}
 	a := o.Server.newAttempt(ctx, o)
 	o.Sent = time.Now()
@@ -189,6 +194,31 @@ func (o *Call) attempt(ctx context.Context) (driver.Reply, error) {
 	o.Pending = a
 	return driver.Reply{}, leftError{end}
 }
+
+// direct takes the request to the driver. If ctx ends meanwhile, the caller leaves, and a
+// worker sends the request once more: that answer is also the first one's, which the
+// driver drops.
+func (o *Call) direct(ctx context.Context, s *sender) (driver.Reply, error) {
+	o.Short, o.Sent = nil, time.Now()
+	reply, err := o.Server.Driver.Run(ctx, o.Script.Script, o.Keys, o.Args)
+	s.exit(answered(err))
+	if err == nil || ctx.Err() == nil {
+		return reply, err
+	}
+	if driver.Failure(err).Outcome == driver.Unknown {
+		o.Unknown = true
+		if o.Retried != nil {
+			o.Retried()
+		}
+		o.Pending = o.Server.newAttempt(ctx, o)
+		o.Pending.early = left
+		s.send(o.Pending)
+	}
+	return driver.Reply{}, leftError{ContextError(ctx)}
+}
+
+// acked says whether replicas are to acknowledge the request, on a connection of its own.
+func (o *Call) acked() bool { return o.Acks && !o.Server.Acks.pointless(o.Keys[0]) }
 
 // answer returns how a has ended, and frees it.
 func (o *Call) answer(a *attempt) (driver.Reply, error) {

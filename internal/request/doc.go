@@ -15,12 +15,15 @@
 //	                     ├── Outcome: what becomes of that attempt
 //	                     └── Finish: the same, and on with Run if it failed
 //
-// An attempt can end early for its caller, and really end later. The caller's context
-// never reaches a driver: several drivers close a shared connection when it ends.
+// An attempt can end early for its caller, and really end later: a worker waits for it.
+// A driver that can be left (Traits.Interruptible) needs no worker. It drops the answer,
+// so for a caller that leaves the request is sent once more. The caller's context reaches
+// no other driver: several close a shared connection when it ends.
 //
 // # What is sent together
 //
-// Attempts go to the sender of their node. With more than a few under way it lets
+// A caller takes its request to such a driver itself, while few are under way. Other
+// attempts go to the sender of their node. With more than a few under way it lets
 // those that come together go out as one batch, where the driver can do that. It
 // gathers for one turn of Go's scheduler, no longer, and waits for no reply. It also
 // tells callers that no answer has come in time.

@@ -23,7 +23,10 @@ type sender struct {
 	mu    sync.Mutex // guards what follows
 	open  *batch     // the one that more requests may join, if any
 	away  []*batch   // those under way, and the open one
-	count int        // how many requests that is
+	count int        // how many requests that is, and those that callers send themselves
+	load  int        // smooth times as many, averaged over the latest requests
+	busy  bool       // those are many
+	quiet bool       // the last request that ended was not answered
 	alarm *time.Timer
 	due   time.Time // when the alarm rings; zero: never
 }
@@ -39,8 +42,9 @@ type batch struct {
 
 const (
 	// fewRequests each go by themselves. With more of them the next one is
-	// likely to be about to come.
-	fewRequests = 3
+	// likely to be about to come, and a system call saved is worth the wait.
+	fewRequests = 5
+	smooth      = 16
 	// fullBatch does not wait for more: a larger one would leave the server
 	// idle while it gathers.
 	fullBatch = 16
@@ -85,6 +89,7 @@ func (s *sender) join(a *attempt) *batch {
 	if !a.limit.IsZero() && (s.due.IsZero() || a.limit.Before(s.due)) {
 		s.ringLocked(a.limit)
 	}
+	s.busyLocked()
 	s.count++
 	if b := s.open; b != nil && a.acks == 0 {
 		b.attempts = append(b.attempts, a)
@@ -97,7 +102,7 @@ func (s *sender) join(a *attempt) *batch {
 	b.at = len(s.away)
 	s.away = append(s.away, b)
 	b.attempts = append(b.attempts, a)
-	if b.gathers = s.batch != nil && s.count > fewRequests && a.acks == 0; b.gathers {
+	if b.gathers = s.busy && a.acks == 0; b.gathers {
 		s.open = b
 	}
 	return b
@@ -151,10 +156,12 @@ func (b *batch) Run() {
 		}
 		s.batch.RunBatch(b.requests)
 	}
-	if b.answered() {
+	heard := b.answered()
+	if heard {
 		s.server.Answered(s.node)
 	}
 	s.mu.Lock()
+	s.quiet = !heard
 	s.count -= len(b.attempts)
 	last := len(s.away) - 1
 	s.away[b.at] = s.away[last]
@@ -171,11 +178,45 @@ func (b *batch) Run() {
 // answered says that one of the requests was.
 func (b *batch) answered() bool {
 	for _, a := range b.attempts {
-		if a.request.Err == nil || driver.Failure(a.request.Err).Outcome == driver.Refused {
+		if answered(a.request.Err) {
 			return true
 		}
 	}
 	return false
+}
+
+func answered(err error) bool { return err == nil || driver.Failure(err).Outcome == driver.Refused }
+
+// enter lets a caller take its request to the driver itself, unless many are under way:
+// those go out together. While the server does not answer, workers do it: the driver may
+// be waiting for a connection then, and cannot be left.
+func (s *sender) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.quiet || s.busyLocked() {
+		return false
+	}
+	s.count++
+	return true
+}
+
+// busyLocked says whether many requests are under way. What counts is how many there
+// are on average: when a batch has been answered there are none for a moment.
+func (s *sender) busyLocked() bool {
+	s.load += s.count - s.load/smooth
+	s.busy = s.batch != nil && s.load/smooth >= fewRequests
+	return s.busy
+}
+
+// exit notes that the driver has returned to such a caller, and whether with an answer.
+func (s *sender) exit(heard bool) {
+	if heard {
+		s.server.Answered(s.node)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.quiet = !heard
+	s.count--
 }
 
 // end tells the caller of an end before the real one. Holding sender.mu.
@@ -301,7 +342,7 @@ func (s *Server) newAttempt(ctx context.Context, o *Call) *attempt {
 	}
 	a.request = driver.Request{Script: o.Script.Script, Keys: o.Keys, Args: o.Args}
 	a.ctx, a.stop = context.Background(), o.Stop
-	if o.Acks && !s.Acks.pointless(o.Keys[0]) {
+	if o.acked() {
 		a.acks = s.Acks.timeout(ctx, o)
 	}
 	if s.Traits.ContextValues {

@@ -46,11 +46,19 @@ func (e *echo) answer(keys, args []string) (driver.Reply, error) {
 	return driver.Reply{Kind: driver.ReplyString, Str: args[0]}, nil
 }
 
-func (e *echo) Run(_ context.Context, _ *driver.Script, keys, args []string) (driver.Reply, error) {
+func (e *echo) Run(ctx context.Context, _ *driver.Script, keys, args []string) (driver.Reply, error) {
 	e.mu.Lock()
 	e.alone++
 	e.mu.Unlock()
-	return e.answer(keys, args)
+	if !e.traits.Interruptible || ctx.Done() == nil || !e.hung(keys[0]) {
+		return e.answer(keys, args)
+	}
+	select {
+	case <-ctx.Done():
+		return driver.Reply{}, &driver.RunError{Outcome: driver.Unknown, Err: ctx.Err()}
+	case <-e.resume:
+		return e.answer(keys, args)
+	}
 }
 
 func (e *echo) Subscribe(string, bool, func(driver.Notice)) func()  { return func() {} }
@@ -186,9 +194,84 @@ func TestAFailedRequestCostsItsBatchNothing(t *testing.T) {
 func TestAFewRequestsDoNotWaitForEachOther(t *testing.T) {
 	e := newEcho()
 	sending(t, batchEcho{e}, func(t *testing.T, c *Server) {
-		crowd(t, c, fewRequests, true)
-		if len(e.batches) != 0 || e.alone != 5*fewRequests {
+		crowd(t, c, fewRequests-1, true)
+		if len(e.batches) != 0 || e.alone != 5*(fewRequests-1) {
 			t.Errorf("%d alone, and batches %v", e.alone, e.batches)
+		}
+	})
+}
+
+// A caller that leaves a driver, which drops the answer then, must not overtake its own
+// request: a worker sends that once more, and the outcome is that answer.
+func TestLeavingADriverKeepsTheOutcome(t *testing.T) {
+	e := newEcho()
+	e.traits.Interruptible = true
+	e.hung = func(string) bool { return true }
+	sending(t, batchEcho{e}, func(t *testing.T, c *Server) {
+		ctx, cancel := context.WithCancel(context.Background())
+		retried := 0
+		o := Call{
+			Server: c, Script: echoScript, Keys: []string{"k"}, Args: []string{"x"}, Lease: 10 * time.Second, Stop: c.Done,
+			Retried: func() { retried++ },
+		}
+		time.AfterFunc(time.Millisecond, cancel)
+		start := time.Now()
+		if _, err := o.Run(ctx); !errors.Is(err, context.Canceled) || !o.Left || !o.Unknown {
+			t.Errorf("%v, left %v, unknown %v", err, o.Left, o.Unknown)
+		}
+		if took := time.Since(start); took != time.Millisecond {
+			t.Errorf("left after %v", took)
+		}
+		time.AfterFunc(time.Millisecond, func() { close(e.resume) })
+		if reply, err := o.Outcome(); err != nil || reply.Str != "x" {
+			t.Errorf("the outcome is %+v, %v", reply, err)
+		}
+		if e.alone != 2 || retried != 1 {
+			t.Errorf("%d requests were sent, and %d told to be repeated", e.alone, retried)
+		}
+	})
+}
+
+// A request that must not be repeated is left to a worker from the start.
+func TestARequestThatIsSentOnceIsNotSentAgainByALeaver(t *testing.T) {
+	e := newEcho()
+	e.traits.Interruptible = true
+	e.hung = func(string) bool { return true }
+	sending(t, batchEcho{e}, func(t *testing.T, c *Server) {
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(time.Millisecond, cancel)
+		if err := ask(ctx, c, "k", "x"); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		close(e.resume)
+		synctest.Wait()
+		if e.alone != 1 {
+			t.Errorf("%d requests were sent, want 1", e.alone)
+		}
+	})
+}
+
+// Without a connection a driver may not return when its caller leaves. So workers wait
+// for it, from the first failure until there is an answer.
+func TestACallerCanLeaveWhileADriverConnects(t *testing.T) {
+	e := newEcho()
+	e.traits.Interruptible = true
+	sending(t, batchEcho{e}, func(t *testing.T, c *Server) {
+		c.senders.only.exit(false)
+		c.senders.only.count++
+		e.traits.Interruptible = false // it does not return
+		e.hung = func(string) bool { return true }
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(time.Millisecond, cancel)
+		o := Call{Server: c, Script: echoScript, Keys: []string{"k"}, Args: []string{"x"}, Lease: 10 * time.Second, Stop: c.Done}
+		start := time.Now()
+		if _, err := o.Run(ctx); !errors.Is(err, context.Canceled) || time.Since(start) != time.Millisecond {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		close(e.resume)
+		synctest.Wait()
+		if c.senders.only.quiet {
+			t.Error("an answer has not shown that the server is there")
 		}
 	})
 }

@@ -180,20 +180,25 @@ func TestAllEndsInTime(t *testing.T) {
 	})
 }
 
-// The caller's context carries values, and nothing else.
-func TestContextDoesNotEndRun(t *testing.T) {
+// A caller that leaves is told what it may have done: nothing if it comes too late.
+func TestContextEndsRun(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *valkeygo.Driver) {
 		s := newScript(t, "return 1")
+		succeeds(t, d)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if reply, err := d.Run(ctx, s, nil, nil); err != nil || reply.Int != 1 {
-			t.Errorf("%v, %v", reply, err)
+		if _, err := d.Run(ctx, s, nil, nil); driver.Failure(err).Outcome != driver.NotExecuted || !errors.Is(err, context.Canceled) {
+			t.Error(err)
 		}
 		p.SetRule(func(faultnet.Request) faultnet.Action { return faultnet.Delay(time.Second) })
 		ctx, cancel = context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
-		if reply, err := d.Run(ctx, s, nil, nil); err != nil || reply.Int != 1 {
-			t.Errorf("%v, %v", reply, err)
+		start := time.Now()
+		if _, err := d.Run(ctx, s, nil, nil); driver.Failure(err).Outcome != driver.Unknown || !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		if took := time.Since(start); took != 10*time.Millisecond {
+			t.Errorf("left after %v", took)
 		}
 		if _, err := d.Primaries(ctx); err != nil {
 			t.Error(err)
