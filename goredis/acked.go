@@ -1,7 +1,6 @@
 package goredis
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -118,14 +117,7 @@ func (q *ackedScript) send(
 	_ = pipe.Process(ctx, cmd)
 	_ = pipe.Process(ctx, wait)
 	err := q.d.contained(func() error { _, err := pipe.Exec(ctx); return err }) // of the first that failed, or of a hook
-	own := cmd.Err()
-	switch {
-	case errors.Is(err, errUnreadable):
-		own = err
-	case own == nil && cmd.Val() == nil: // a hook has not sent it, or nobody could read the answer
-		own = cmp.Or(err, errNoReply)
-	}
-	reply, re := result(cmd, own, text)
+	reply, re := piped(cmd, err, text)
 	var answer redis.Error
 	switch {
 	case re != nil:

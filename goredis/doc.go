@@ -28,6 +28,12 @@
 // as [Driver.Traits] says, so for a short one lower DialTimeout, 5 s by default, too: half
 // a second for each of the three allows 3 s.
 //
+// # Many callers
+//
+// Each script is a command of its own, with the values of its caller's context, as hooks
+// and traces expect. With [SharedPipelines] those of many callers go out together, which
+// saves system calls.
+//
 // # Limits
 //
 // go-redis replaces a connection that was lost while it lay idle in the pool

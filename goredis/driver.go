@@ -20,6 +20,7 @@ type Driver struct {
 	single  *redis.Client        // or nil
 	cluster *redis.ClusterClient // or nil
 
+	shared     bool          // many callers share a pipeline
 	replicated bool          // the primary is found anew after a failover
 	patience   time.Duration // how long a script may take to be on its way
 	limits     adapter.Limits
@@ -36,9 +37,13 @@ type Driver struct {
 
 var _ driver.Redis = (*Driver)(nil)
 
+// An Option says how a Driver works.
+type Option func(*Driver)
+
 // A processor is either kind of client.
 type processor interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
+	Pipeline() redis.Pipeliner
 }
 
 // Use returns a driver that works through rdb, which must be a *redis.Client
@@ -51,8 +56,11 @@ type processor interface {
 // Use panics for any other client. A *redis.Ring spreads keys over servers that
 // know nothing of each other and moves them to another server when one is
 // unreachable: a lock in it can be held twice.
-func Use(rdb redis.UniversalClient) *Driver {
+func Use(rdb redis.UniversalClient, opts ...Option) *Driver {
 	d := &Driver{}
+	for _, o := range opts {
+		o(d)
+	}
 	switch c := rdb.(type) {
 	case *redis.Client:
 		o := c.Options()
@@ -91,7 +99,7 @@ func Use(rdb redis.UniversalClient) *Driver {
 // ContextTimeoutEnabled it is at most 3 s for everything. Without that option it is
 // 0 if ReadTimeout or WriteTimeout is negative, for no time-out.
 func (d *Driver) Traits() driver.Traits {
-	return driver.Traits{Name: "goredis", ContextValues: true, Timeout: d.timeout, Cluster: d.cluster != nil, Replicated: d.replicated}
+	return driver.Traits{Name: "goredis", ContextValues: !d.shared, Timeout: d.timeout, Cluster: d.cluster != nil, Replicated: d.replicated}
 }
 
 // Node implements [driver.Redis]: in a cluster, the node's id. Until that is

@@ -48,6 +48,9 @@ func (b bounded) Value(key any) any {
 	return b.values.Value(key)
 }
 
+// noValues is for what belongs to no caller.
+var noValues = context.Background()
+
 // A sending is a command with what it needs, in one piece of memory. Hooks may keep it.
 type sending struct {
 	ctx    bounded

@@ -3,9 +3,11 @@ package goredis_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +21,7 @@ import (
 	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/leaktest"
+	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/tests/internal/adaptertest"
 )
 
@@ -415,4 +418,66 @@ func (panics) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 
 func (panics) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
+}
+
+// A crowd needs a few pipelines, which hooks see as such; what is alone goes out as a command.
+func TestSharedPipelines(t *testing.T) {
+	rdb := redis.NewClient(&redis.Options{Addr: testserver.Start(t, testserver.Redis).Addr()})
+	t.Cleanup(func() { _ = rdb.Close() })
+	var hook counting
+	rdb.AddHook(&hook)
+	d := goredis.Use(rdb, goredis.SharedPipelines())
+	if d.Traits().ContextValues {
+		t.Error("a pipeline has the values of many contexts")
+	}
+	c, err := redlatch.New(d, redlatch.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	const crowd, each = 64, 20
+	var all sync.WaitGroup
+	for g := range crowd {
+		all.Go(func() {
+			l := c.Lock(fmt.Sprint("orders:", g))
+			for range each {
+				if err := l.Do(t.Context(), func(context.Context) error { return nil }); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := hook.piped.Load(); n < crowd*each || hook.pipelines.Load() > n/2 {
+		t.Errorf("%d of %d scripts went out in %d pipelines, and %d alone", n, 2*crowd*each, hook.pipelines.Load(), hook.alone.Load())
+	}
+	before := hook.alone.Load()
+	if err := c.Lock("alone").Do(t.Context(), func(context.Context) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	if n := hook.alone.Load() - before; n == 0 {
+		t.Error("a caller by itself got a pipeline")
+	}
+}
+
+// counting is a hook.
+type counting struct{ alone, piped, pipelines atomic.Int64 }
+
+func (c *counting) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (c *counting) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		c.alone.Add(1)
+		return next(ctx, cmd)
+	}
+}
+
+func (c *counting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if cmds[0].Name() == "evalsha" { // not go-redis' own
+			c.pipelines.Add(1)
+			c.piped.Add(int64(len(cmds)))
+		}
+		return next(ctx, cmds)
+	}
 }
