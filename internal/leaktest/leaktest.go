@@ -49,8 +49,12 @@ func text(left string) string {
 	return fmt.Sprintf("leaktest: goroutines were left, %v after the tests:\n\n%s", limit, left)
 }
 
+// signals is the goroutine of package os/signal, which it keeps once somebody has asked for a signal: go test -fuzz does.
+const signals = "os/signal.signal_recv"
+
 // leftSince returns the stacks of the goroutines that were not there before and do not end within the limit.
 func leftSince(before map[string]string, limit time.Duration, functions []string) string {
+	functions = append(slices.Clip(functions), signals)
 	end := time.Now().Add(limit)
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
 		var left []string
