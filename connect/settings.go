@@ -120,7 +120,7 @@ func (s Settings) String() string {
 		credentials = stars + "@"
 	}
 	if s.unix() {
-		b.WriteString("unix://" + credentials + s.Addresses[0])
+		b.WriteString("unix://" + credentials + noAt((&url.URL{Path: s.Addresses[0]}).EscapedPath()))
 		if db != "" {
 			b.WriteString("?db=" + db[1:])
 		}
@@ -133,13 +133,20 @@ func (s Settings) String() string {
 	switch s.Mode {
 	case Sentinel:
 		b.WriteString("+sentinel")
-		db = "/" + url.PathEscape(s.MasterName) + db
+		db = "/" + noAt(url.PathEscape(s.MasterName)) + db
 	case Cluster:
 		b.WriteString("+cluster")
 	}
-	b.WriteString("://" + credentials + strings.Join(s.Addresses, ",") + db)
+	var hosts []string
+	for _, address := range s.Addresses {
+		hosts = append(hosts, strings.TrimPrefix((&url.URL{Host: address}).String(), "//"))
+	}
+	b.WriteString("://" + credentials + strings.Join(hosts, ",") + db)
 	return b.String()
 }
+
+// noAt escapes what package url leaves as it is, and Parse refuses behind the hosts.
+func noAt(path string) string { return strings.ReplaceAll(path, "@", "%40") }
 
 // MarshalText returns what String does.
 func (s Settings) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

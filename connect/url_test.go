@@ -36,6 +36,7 @@ func TestParse(t *testing.T) {
 		{"redis://:p%2F%3F%23%40%25@h", Settings{Password: "p/?#@%"}, "redis://***@h:6379"},
 		{"redis://:p@ss@h", Settings{Password: "p@ss"}, "redis://***@h:6379"},
 		{"redis://[::1]:7000", Settings{Addresses: []string{"[::1]:7000"}}, "redis://[::1]:7000"},
+		{"redis://[fe80::1%25eth0]", Settings{Addresses: []string{"[fe80::1%eth0]:6379"}}, "redis://[fe80::1%25eth0]:6379"},
 		{"redis://[fe80::1]", Settings{Addresses: []string{"[fe80::1]:6379"}}, "redis://[fe80::1]:6379"},
 		{
 			"redis://h?client_name=me&dial_timeout=500ms&read_timeout=2&write_timeout=1s",
@@ -57,8 +58,9 @@ func TestParse(t *testing.T) {
 		{
 			"unix://:secret@/run/a%40b.sock?db=2",
 			Settings{Addresses: []string{"/run/a@b.sock"}, Password: "secret", Database: 2},
-			"unix://***@/run/a@b.sock?db=2",
+			"unix://***@/run/a%40b.sock?db=2",
 		},
+		{"unix:///run/a%3Fb%1b.sock", Settings{Addresses: []string{"/run/a?b\x1b.sock"}}, "unix:///run/a%3Fb%1B.sock"},
 		{"redis+uds:///s", Settings{Addresses: []string{"/s"}}, "unix:///s"},
 		{"valkey+uds:///s", Settings{Addresses: []string{"/s"}}, "unix:///s"},
 
@@ -72,6 +74,7 @@ func TestParse(t *testing.T) {
 		},
 		{"valkeys+sentinel://h1/m?addr=h2", Settings{Mode: Sentinel, Addresses: []string{"h1:26379", "h2:26379"}, MasterName: "m", TLS: &TLS{}}, "rediss+sentinel://h1:26379,h2:26379/m"},
 		{"redis+sentinel://h/a%2Fb", Settings{Mode: Sentinel, Addresses: []string{"h:26379"}, MasterName: "a/b"}, "redis+sentinel://h:26379/a%2Fb"},
+		{"redis+sentinel://h/a%40b", Settings{Mode: Sentinel, Addresses: []string{"h:26379"}, MasterName: "a@b"}, "redis+sentinel://h:26379/a%40b"},
 		{"redis+sentinel://h?master_name=m", Settings{Mode: Sentinel, Addresses: []string{"h:26379"}, MasterName: "m"}, "redis+sentinel://h:26379/m"},
 		{"redis+sentinel://h/m?master_set=m&db=1", Settings{Mode: Sentinel, Addresses: []string{"h:26379"}, MasterName: "m", Database: 1}, "redis+sentinel://h:26379/m/1"},
 		{"redis://h1:5/2?master_name=m&addr=h2:6", Settings{Mode: Sentinel, Addresses: []string{"h1:5", "h2:6"}, MasterName: "m", Database: 2}, "redis+sentinel://h1:5,h2:6/m/2"},
