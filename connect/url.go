@@ -145,7 +145,7 @@ func parse(rawURL string) (*parsed, error) {
 	if strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") {
 		return nil, errStrayAt
 	}
-	if u.Fragment != "" {
+	if strings.Contains(rest, "#") { // an empty fragment, too: it may be the end of a password
 		return nil, errMalformed
 	}
 	p.extra = strings.Trim(u.Path, "/") != "" || u.RawQuery != ""
@@ -259,7 +259,7 @@ func (p *parsed) address(text, port string) (string, error) {
 		return "", errMalformed
 	}
 	host := cmp.Or(u.Hostname(), "localhost")
-	if strings.Contains(host, ":") && !strings.HasPrefix(text, "[") {
+	if strings.ContainsAny(host, ",[]") || strings.Contains(host, ":") && !strings.HasPrefix(text, "[") {
 		return "", errMalformed
 	}
 	if u.Port() != "" {
