@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -151,6 +152,9 @@ func off(_ *parsed, q *query) error {
 	return nil
 }
 
+// optionName is what somebody may have taken for a key.
+var optionName = regexp.MustCompile(`^[A-Za-z_]{1,30}$`)
+
 // query reads the query of the URL into the settings, and returns the rest.
 func (p *parsed) query(u *url.URL) (*query, error) {
 	values, err := url.ParseQuery(u.RawQuery)
@@ -161,8 +165,8 @@ func (p *parsed) query(u *url.URL) (*query, error) {
 	for _, name := range slices.Sorted(maps.Keys(values)) { // the same URL gets the same error every time
 		k, known := keys[name]
 		if !known {
-			if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_") != "" {
-				name = "..." // no option is called like that; it may be a piece of a password
+			if !optionName.MatchString(name) || values.Get(name) == "" || values.Has("password") || values.Has("sentinel_password") {
+				name = "..." // it may be a piece of a password
 			}
 			return nil, fmt.Errorf("connect: unknown key %q in the URL's query; there are %s",
 				name, strings.Join(slices.Sorted(maps.Keys(keys)), ", "))
