@@ -125,13 +125,20 @@ func (f *file) name() string {
 
 var keyName = regexp.MustCompile(`^[A-Za-z]{1,50}$`)
 
-// warn and fail are about the key that is being read.
+// warn and fail are about the key that is being read. What is true of several
+// addresses they say once.
 func (f *file) warn(format string, args ...any) {
-	f.warnings = append(f.warnings, Warning{f.key.Line, f.name(), fmt.Sprintf(format, args...)})
+	w := Warning{f.key.Line, f.name(), fmt.Sprintf(format, args...)}
+	if n := len(f.warnings); n == 0 || f.warnings[n-1] != w {
+		f.warnings = append(f.warnings, w)
+	}
 }
 
 func (f *file) fail(format string, args ...any) {
-	f.errs = append(f.errs, fmt.Errorf("connect: line %d: %s: %s", f.key.Line, f.name(), fmt.Sprintf(format, args...)))
+	err := fmt.Errorf("connect: line %d: %s: %s", f.key.Line, f.name(), fmt.Sprintf(format, args...))
+	if n := len(f.errs); n == 0 || f.errs[n-1].Error() != err.Error() {
+		f.errs = append(f.errs, err)
+	}
 }
 
 // read reads the whole file. What stands at the top overrules what stands in the
