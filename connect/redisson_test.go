@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -333,33 +332,6 @@ func TestOpenRedisson(t *testing.T) {
 	if err := open("singleServerConfig: {address: 'rediss://" + single.Addr() + "'}\nsslTruststore: file:/x.jks"); err == nil || !strings.Contains(err.Error(), "sslTruststore") {
 		t.Errorf("a Java key store: %v", err)
 	}
-}
-
-func FuzzParseRedisson(f *testing.F) {
-	for _, seed := range []string{
-		"singleServerConfig: {address: 'redis://a:b@h:1/2', database: 3, timeout: 1, connectTimeout: 99999}\nlockWatchdogTimeout: 300",
-		"sentinelServersConfig:\n  sentinelAddresses: [rediss://h:1]\n  masterName: ${M:-m}\nsslProtocols: [TLSv1.3]\nsslCiphers: [x]\nsslTruststore: file:/x",
-		"clusterServersConfig: {nodeAddresses: [redis://h:1, redis://h:2]}\n? [a]\n: 1\n<<: &x {y: *x}\nnameMapper: !<a> {}",
-		"masterSlaveServersConfig: {masterAddress: ${A}, slaveAddresses: []}\nfairLockWaitTimeout: 1\nprotocol: RESP3", "replicatedServersConfig: 1",
-	} {
-		f.Add([]byte(seed))
-	}
-	const secret = "hunter2-Tr0ub4dor"
-	f.Fuzz(func(t *testing.T, text []byte) {
-		s, warnings, err := ParseRedisson(text, func(name string) (string, bool) { return secret, name != "A" })
-		if shown := fmt.Sprint(s, err, warnings); strings.Contains(shown, secret) && !slices.ContainsFunc(append(s.Addresses, s.MasterName), func(s string) bool { return strings.Contains(s, secret) }) {
-			t.Fatalf("%q shows %s", text, shown)
-		}
-		if err != nil {
-			return
-		}
-		if s.TLS != nil {
-			s.TLS.Keystore, s.TLS.Truststore = "", ""
-		}
-		if _, err := s.Options(); err != nil {
-			t.Fatalf("%q: %v", text, err)
-		}
-	})
 }
 
 // docs/connect.md knows every key.

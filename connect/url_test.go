@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -254,40 +253,4 @@ func TestSettingsShowNoPassword(t *testing.T) {
 			t.Errorf("shown as %s", shown)
 		}
 	}
-}
-
-func FuzzParse(f *testing.F) {
-	for _, seed := range []string{
-		"redis://user:password@host:6379/0?protocol=2", "unix:///run/redis.sock?db=1", "redis+uds:///s",
-		"rediss+sentinel://:p@h1,h2:7,[::1]/mymaster/3?sentinel_password=x", "redis+cluster://h1,h2",
-		"redis://h:1?master_name=m&addr=h2:2", "valkeys://h?addr=h2&cacert=a&cert=b&key=c&sni=d&tls_min=1.3&skip_verify=true",
-		"redis://h?dial_timeout=3&read_timeout=1s&client_name=a%20b",
-	} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		s, err := Parse(text)
-		if err != nil {
-			if len(s.Addresses) > 0 || Redact(text) != "(unreadable URL)" {
-				t.Fatalf("%q: %v, and %v", text, err, s)
-			}
-			return
-		}
-		// What is shown, is a URL that means the same, less what is not shown.
-		shown := s.String()
-		again, err := Parse(strings.Replace(shown, "***@", "", 1))
-		if err != nil && s.unix() {
-			return // a path is shown as it is
-		}
-		if err != nil || again.Mode != s.Mode || !slices.Equal(again.Addresses, s.Addresses) || again.MasterName != s.MasterName ||
-			again.Database != s.Database || (again.TLS == nil) != (s.TLS == nil) {
-			t.Fatalf("%q is shown as %q, which is %v, %v", text, shown, again, err)
-		}
-		if s.TLS != nil {
-			s.TLS.CAFile, s.TLS.CertFile, s.TLS.KeyFile = "", "", ""
-		}
-		if opt, err := s.Options(); err != nil || len(opt.InitAddress) == 0 {
-			t.Fatalf("%q: no options: %v", text, err)
-		}
-	})
 }
