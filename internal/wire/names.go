@@ -51,20 +51,20 @@ func CheckName(name string) error {
 	open := strings.IndexByte(name, '{')
 	if open < 0 {
 		if strings.IndexByte(name, '}') >= 0 {
-			return fmt.Errorf("name %q has a '}' without a '{': in a cluster its keys would fall into different slots; use both or neither", name)
+			return fmt.Errorf("name %s has a '}' without a '{': in a cluster its keys would fall into different slots; use both or neither", Quote(name))
 		}
 		return nil
 	}
 	end := strings.IndexByte(name, '}')
 	switch {
 	case end < 0:
-		return fmt.Errorf("name %q has a '{' without a '}': in a cluster its keys would fall into different slots; use both or neither", name)
+		return fmt.Errorf("name %s has a '{' without a '}': in a cluster its keys would fall into different slots; use both or neither", Quote(name))
 	case end < open:
-		return fmt.Errorf("name %q has a '}' before its '{': in a cluster its keys would fall into different slots", name)
+		return fmt.Errorf("name %s has a '}' before its '{': in a cluster its keys would fall into different slots", Quote(name))
 	case end == open+1:
-		return fmt.Errorf("name %q has an empty hash tag {}: in a cluster its keys would fall into different slots", name)
+		return fmt.Errorf("name %s has an empty hash tag {}: in a cluster its keys would fall into different slots", Quote(name))
 	case strings.Count(name, "{") != strings.Count(name, "}"):
-		return fmt.Errorf("name %q has unbalanced braces", name)
+		return fmt.Errorf("name %s has unbalanced braces", Quote(name))
 	}
 	return nil
 }

@@ -76,6 +76,13 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
+// The error about a long name is short.
+func TestCheckNameQuotesTheBeginning(t *testing.T) {
+	if err := CheckName(strings.Repeat("\n", 1<<20) + "{"); err == nil || len(err.Error()) > 500 || !strings.Contains(err.Error(), "(1048577 bytes)") {
+		t.Errorf("%.600v", err)
+	}
+}
+
 // The slots are those that CLUSTER KEYSLOT of Redis 7.0 answers.
 func TestSlot(t *testing.T) {
 	for key, want := range map[string]int{
