@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -110,7 +111,7 @@ func SuffixedNames(key, s string) []string {
 }
 
 func namesOf(text string, fits func(name string) bool) (names []string) {
-	for _, name := range []string{strings.TrimSuffix(strings.TrimPrefix(text, "{"), "}"), text} {
+	for _, name := range slices.Compact([]string{strings.TrimSuffix(strings.TrimPrefix(text, "{"), "}"), text}) {
 		if name != "" && fits(name) {
 			names = append(names, name)
 		}

@@ -8,7 +8,7 @@ import (
 // A listing finds objects by their side keys.
 func TestNamesOfSideKeys(t *testing.T) {
 	for key, want := range map[string][]string{
-		"p:{x}": {"x", "{x}"}, "p:{a}b": {"{a}b"}, "p:a{b}": {"a{b}"}, "p:{a}b{c}": {"{a}b{c}"},
+		"p:{x}": {"x", "{x}"}, "p:{a}b": {"{a}b"}, "p:a{b}": {"a{b}"}, "p:{a}b{c}": {"{a}b{c}"}, "p:a{b}c": {"a{b}c"},
 		"p:{x}:1": {"{x}:1"}, // whoever asks about that finds nothing
 		"p:x":     nil, "p:": nil, "q:{x}": nil, "p": nil, "p:{}": {"{}"}, "": nil,
 	} {
@@ -17,7 +17,7 @@ func TestNamesOfSideKeys(t *testing.T) {
 		}
 	}
 	for key, want := range map[string][]string{
-		"{x}:s": {"x", "{x}"}, "{a}b:s": {"{a}b"}, "a{b}:s": {"a{b}"}, "{a}{b}:s": {"{a}{b}"}, "x:s": nil, ":s": nil, "{x}:t": nil, "s": nil, "": nil,
+		"{x}:s": {"x", "{x}"}, "{a}b:s": {"{a}b"}, "a{b}:s": {"a{b}"}, "{a}{b}:s": {"{a}{b}"}, "a{b}c:s": {"a{b}c"}, "x:s": nil, ":s": nil, "{x}:t": nil, "s": nil, "": nil,
 	} {
 		if got := SuffixedNames(key, "s"); !slices.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", key, got, want)
