@@ -92,7 +92,6 @@ type stored struct {
 
 func parseStored(name string, r driver.Reply) (*stored, error) {
 	s := &stored{name: name, fields: map[string]string{}, waiting: map[string]int64{}}
-	bad := request.Unexpected(r, lua.LockInfo)
 	list := r.List
 	next := func(n int64) []driver.Reply {
 		part := list[:min(max(n, 0), int64(len(list)))]
@@ -101,7 +100,7 @@ func parseStored(name string, r driver.Reply) (*stored, error) {
 	}
 	head := next(4)
 	if len(head) < 4 {
-		return nil, bad
+		return nil, request.Unexpected(r, lua.LockInfo)
 	}
 	s.ttl, s.now = lasting(head[0].Int), head[1].Int
 	if text := head[2].Str; text != "" {
@@ -114,7 +113,7 @@ func parseStored(name string, r driver.Reply) (*stored, error) {
 	fields := next(head[3].Int)
 	count := next(1)
 	if int64(len(fields)) != head[3].Int || len(fields)%2 != 0 || len(count) != 1 {
-		return nil, bad
+		return nil, request.Unexpected(r, lua.LockInfo)
 	}
 	for i := 0; i < len(fields); i += 2 {
 		s.fields[fields[i].Str] = fields[i+1].Str
@@ -123,7 +122,7 @@ func parseStored(name string, r driver.Reply) (*stored, error) {
 		s.queue = append(s.queue, owner.Str)
 	}
 	if int64(len(s.queue)) != count[0].Int || len(list)%2 != 0 {
-		return nil, bad
+		return nil, request.Unexpected(r, lua.LockInfo)
 	}
 	for i := 0; i < len(list); i += 2 {
 		if ms, ok := wire.StoredMillis(list[i+1].Str); ok {
