@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -107,65 +106,4 @@ func TestSlot(t *testing.T) {
 			t.Errorf("Slot(%q) = %d, want %d", key, got, want)
 		}
 	}
-}
-
-// names are seeds of the fuzz tests.
-var names = []string{"", "a", "orders:42", "{a}", "{a}:b", "a{b}c", "a{b", "a}b", "a{}b", "}{", "{{a}}", "{a}{", "{a}}{", "{}{a}", "käse 🧀", "\x00\xff", "foo{bar}{zap}"}
-
-// A name that is accepted has all its keys in one slot.
-func FuzzCheckName(f *testing.F) {
-	for _, name := range names {
-		f.Add(name)
-	}
-	f.Fuzz(func(t *testing.T, name string) {
-		err := CheckName(name)
-		if !strings.ContainsAny(name, "{}") && name != "" && err != nil {
-			t.Errorf("CheckName(%q): %v", name, err)
-		}
-		if err != nil {
-			return
-		}
-		slot := Slot(name)
-		for _, key := range []string{Prefix("p", name), Prefix("redisson_lock_timeout", name) + ":1"} {
-			if got := Slot(key); got != slot {
-				t.Errorf("CheckName accepts %q: slot %d, but %q in slot %d", name, slot, key, got)
-			}
-		}
-	})
-}
-
-// tag finds what of a key is hashed, as the cluster specification words it.
-var tag = regexp.MustCompile(`(?s)^[^{]*\{([^}]+)\}`)
-
-func FuzzSlot(f *testing.F) {
-	for _, name := range names {
-		f.Add(name)
-	}
-	f.Fuzz(func(t *testing.T, key string) {
-		hashed := key
-		if m := tag.FindStringSubmatch(key); m != nil {
-			hashed = m[1]
-		}
-		if got, want := Slot(key), xmodem(hashed)%16384; got != want {
-			t.Errorf("Slot(%q) = %d, want %d, the slot of %q", key, got, want, hashed)
-		}
-	})
-}
-
-// xmodem is CRC-16/XMODEM as a long division, one bit of the message at a time.
-func xmodem(s string) int {
-	rest := 0
-	for i := range len(s) + 2 { // two bytes of padding
-		var b byte
-		if i < len(s) {
-			b = s[i]
-		}
-		for bit := 7; bit >= 0; bit-- {
-			rest = rest<<1 | int(b>>bit)&1
-			if rest > 0xffff {
-				rest ^= 0x11021
-			}
-		}
-	}
-	return rest
 }

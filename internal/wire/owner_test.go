@@ -98,27 +98,3 @@ func TestClientOfOthers(t *testing.T) {
 		}
 	}
 }
-
-// uuidField is a field of the shape that ClientOf looks for.
-var uuidField = regexp.MustCompile(`(?s)^([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-([0-9a-fA-F])[0-9a-fA-F]{3}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}):.+$`)
-
-func FuzzClientOf(f *testing.F) {
-	for _, owner := range []string{
-		"", ":", "owner", strings.Repeat("-", 36) + ":1",
-		"285475da-9152-4c83-822a-67ee2f116a79:1", "285475da-9152-8c83-822a-67ee2f116a79:52:write",
-		"285475da-9152-8c83-822a-67ee2f116a79", "285475DA-9152-8C83-822A-67EE2F116A79:",
-	} {
-		f.Add(owner)
-	}
-	f.Fuzz(func(t *testing.T, owner string) {
-		id, redlatch := ClientOf(owner)
-		var want string
-		ours := false
-		if m := uuidField.FindStringSubmatch(owner); m != nil {
-			want, ours = m[1], m[2] == "8"
-		}
-		if id != want || redlatch != ours {
-			t.Errorf("ClientOf(%q) = %q, %v; want %q, %v", owner, id, redlatch, want, ours)
-		}
-	})
-}
