@@ -12,6 +12,7 @@ export GOWORK := off
 
 CI ?=
 ARGS ?=
+FUZZTIME ?= 30s
 VERSION ?=
 
 # The modules that users import or install, each after those that it requires: they are tested, build for every system in
@@ -71,6 +72,10 @@ stories: servers ## All that make test does and the long stories, with the race 
 interop: servers ## Test against the real Redisson, in Java. Needs a JDK and Maven.
 	@tests/interop/build.sh
 	@$(GOTEST) tests -race $(FLAGS) -count=1 -timeout 20m ./interop/...
+
+.PHONY: fuzz
+fuzz: ## Give each fuzz target FUZZTIME (30s) to find what it can. Options: make fuzz FUZZTIME=5m ARGS=-parallel=1.
+	@scripts/fuzz.sh $(FUZZTIME) $(ARGS)
 
 .PHONY: bench
 bench: servers ## Measure, beside plain Redis and other libraries. Options: make bench ARGS='...'.
