@@ -229,6 +229,57 @@ func TestRenewalsMeet(t *testing.T) {
 	})
 }
 
+// A lease that has not rested half of its time does not go along with one that is due, and in a large sort nor does one
+// that has only just rested half.
+func TestWhoHasRestedLittleIsNotTakenAlong(t *testing.T) {
+	small, large := [2][]time.Duration{at(10 * time.Second), nil}, [2][]time.Duration{at(15 * time.Second), at(15 * time.Second)}
+	for n, want := range map[int][2][]time.Duration{10: small, MaxBatch: small, MaxBatch + 1: large} {
+		play(t, func(s *stage) {
+			first := s.add(n-3, lease, true)[0]
+			s.until(5*time.Second - pause)
+			more := s.addOne(lease, true)
+			s.until(5 * time.Second)
+			half := s.addOne(lease, true)
+			s.until(5*time.Second + time.Millisecond)
+			less := s.addOne(lease, true)
+			s.until(15 * time.Second)
+			s.wantSent(first, 10*time.Second)
+			s.wantSent(more, 10*time.Second)
+			s.wantSent(half, want[0]...)
+			s.wantSent(less, want[1]...)
+		})
+	}
+}
+
+// When the lease is gone for which the clock wanted to look, it looks again for the first of the others, and not before.
+func TestTheNextOfABunchIsLookedFor(t *testing.T) {
+	play(t, func(s *stage) {
+		gone := s.addOne(lease, true)
+		var ls []*Lease
+		for i := range 20 {
+			s.until(2*time.Second + time.Duration(i)*100*time.Millisecond)
+			ls = append(ls, s.addOne(lease, true))
+		}
+		s.until(9 * time.Second)
+		s.clock.Remove(gone)
+		looks, last := 0, ls[0].bunch.looked
+		for s.now() < 12*time.Second {
+			s.until(s.now() + 10*time.Millisecond)
+			s.clock.mu.Lock()
+			if looked := ls[0].bunch.looked; looked != last {
+				looks, last = looks+1, looked
+			}
+			s.clock.mu.Unlock()
+		}
+		for _, l := range ls {
+			s.wantSent(l, 12*time.Second)
+		}
+		if looks > 3 {
+			t.Errorf("looked through %d times in 3s, want for the one that is gone, and for the next", looks)
+		}
+	})
+}
+
 // Those of a large sort that come and go all the time do not have the others renewed
 // with each half of them.
 func TestLatecomersDoNotHurryTheRest(t *testing.T) {

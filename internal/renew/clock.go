@@ -229,7 +229,7 @@ func (c *Clock) look(b *bunch) {
 	kicked, renewal := b.kicked, false
 	b.looked, b.at, b.kicked = now, time.Time{}, false
 	var due, early []*Lease
-	var first time.Duration // of these
+	first := MaxLease // of these
 	n := 0
 	for l := range b.leases {
 		switch left, slack := l.rest(now); {
@@ -239,12 +239,10 @@ func (c *Clock) look(b *bunch) {
 			l.doubted = true
 			due = append(due, l)
 		case left <= 0:
-			renewal = renewal || slack > 0
+			renewal = true
 			due = append(due, l)
 		case left <= slack-pause || (left <= slack && len(b.leases) <= MaxBatch):
-			if early = append(early, l); len(early) == 1 || left < first {
-				first = left
-			}
+			early, first = append(early, l), min(first, left)
 		default:
 			b.set(max(left, pause), now)
 		}
