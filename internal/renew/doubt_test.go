@@ -143,6 +143,22 @@ func TestCheckOfAFixedLeaseOnlyAsks(t *testing.T) {
 	})
 }
 
+// To be asked about is not to be renewed: the renewal that begins then is due when it would have been.
+func TestACheckDoesNotPutOffTheRenewal(t *testing.T) {
+	play(t, func(s *stage) {
+		l := s.addOne(lease, false)
+		s.until(9 * time.Second)
+		s.clock.Check(l)
+		s.until(9500 * time.Millisecond)
+		if at := l.Confirmed(); !at.Equal(s.start) {
+			t.Errorf("confirmed at %v, want when it was taken", at.Sub(s.start))
+		}
+		s.clock.SetRenewing(l, true, lease)
+		s.until(11 * time.Second)
+		s.wantSent(l, 9*time.Second, 10*time.Second)
+	})
+}
+
 func TestCheckOfAFixedLeaseFindsItGone(t *testing.T) {
 	play(t, func(s *stage) {
 		s.answers(Gone)

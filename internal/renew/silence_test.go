@@ -68,6 +68,44 @@ func TestAnsweredEndsPauses(t *testing.T) {
 	})
 }
 
+// As long as no node is silent, an answer from elsewhere costs next to nothing.
+func TestSilencesAreCounted(t *testing.T) {
+	play(t, func(s *stage) {
+		s.answer = func(l *Lease, at time.Duration) Result {
+			if at < 20*time.Second || l.Group == 0 {
+				return Failed
+			}
+			return Confirmed
+		}
+		ls := s.addApart(2)
+		s.clock.Remove(ls[0])
+		for when, want := range map[time.Duration]int32{9 * time.Second: 0, 15 * time.Second: 1, 25 * time.Second: 0} {
+			time.AfterFunc(when-s.now(), func() {
+				if got := s.clock.silent.Load(); got != want {
+					t.Errorf("at %v: %d nodes are silent, want %d", when, got, want)
+				}
+			})
+		}
+		s.until(26 * time.Second)
+	})
+}
+
+// Whose renewal was not answered after it was removed has made no node silent: nobody waits for it.
+func TestNobodyWaitsForOneThatWasRemoved(t *testing.T) {
+	play(t, func(s *stage) {
+		s.travel = time.Second
+		s.answers(Failed)
+		l := s.addOne(lease, true)
+		s.addOne(time.Hour, true)
+		s.until(11 * time.Second)
+		s.clock.Remove(l)
+		s.until(13 * time.Second)
+		if got := s.clock.silent.Load(); got != 0 {
+			t.Errorf("%d nodes are silent", got)
+		}
+	})
+}
+
 // One that alone is not answered is not asked about all the time.
 func TestOneWithoutAnswerAmongMany(t *testing.T) {
 	play(t, func(s *stage) {

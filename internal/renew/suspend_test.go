@@ -125,10 +125,22 @@ func TestSuspend(t *testing.T) {
 	}
 }
 
-// A wall clock that is set back, or slewed a little, ends and renews nothing.
+// Nor does a lease that is taken before the next look hide it.
+func TestALeaseThatIsTakenAfterASuspendDoesNotHideIt(t *testing.T) {
+	s := newSleeper(t)
+	lost := s.add(30*time.Second, true)
+	s.suspend(40 * time.Second)
+	kept := s.add(30*time.Second, true)
+	s.look()
+	s.wantExpired(lost, 1)
+	s.wantExpired(kept, 0)
+}
+
+// A wall clock that is set back, or slewed a little, ends and renews nothing, and has nobody looked at.
 func TestWallClockThatIsOnlySlewed(t *testing.T) {
-	for _, step := range []time.Duration{-time.Hour, slept / 2} {
+	for _, step := range []time.Duration{-time.Hour, 2 * time.Millisecond} {
 		s := newSleeper(t)
+		s.clock.ends.woke = func() { t.Errorf("a step of %v was taken for sleep", step) }
 		l := s.add(30*time.Second, true)
 		for range 10 {
 			s.suspend(step)

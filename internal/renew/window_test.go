@@ -51,6 +51,17 @@ func TestElapsedIsTheLarger(t *testing.T) {
 	}
 }
 
+// Nothing overflows of the longest lease, which nobody sees the end of.
+func TestTheLongestLeaseIsAsGoodAsForEver(t *testing.T) {
+	var w Window
+	now := time.Now()
+	w.Confirm(now, MaxLease)
+	const years = 365 * 24 * time.Hour
+	if left := w.Left(now); left < 9*years || left > 20*years || w.End().Before(now.Add(9*years)) {
+		t.Errorf("%v are left, until %v", left, w.End())
+	}
+}
+
 func TestMargin(t *testing.T) {
 	for lease, want := range map[time.Duration]time.Duration{
 		0:                      10 * time.Millisecond,
