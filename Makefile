@@ -77,6 +77,10 @@ interop: servers ## Test against the real Redisson, in Java. Needs a JDK and Mav
 fuzz: ## Give each fuzz target FUZZTIME (30s) to find what it can. Options: make fuzz FUZZTIME=5m ARGS=-parallel=1.
 	@scripts/fuzz.sh $(FUZZTIME) $(ARGS)
 
+.PHONY: mutate
+mutate: .tools/gremlins ## Break the gate, its queue and the clock of renewals, a token at a time: their tests have to notice. Ten minutes.
+	@scripts/mutate.sh "$(CURDIR)/.tools/gremlins" tools/mutants.txt internal/gate internal/queue internal/renew
+
 .PHONY: bench
 bench: servers ## Measure, beside plain Redis and other libraries. Options: make bench ARGS='...'.
 	@scripts/etcd.sh
@@ -124,6 +128,6 @@ clean: ## Remove all that make has made, servers and tools included.
 	@find tests -type d -name target -prune -exec rm -rf {} +
 
 # The tools are built at the versions that tools/go.mod names, and again when it changes.
-.tools/golangci-lint .tools/gofumpt: tools/go.mod tools/go.sum
+.tools/golangci-lint .tools/gofumpt .tools/gremlins: tools/go.mod tools/go.sum
 	@echo "build $(@F)"
 	@go build -C tools -trimpath -o "$(CURDIR)/$@" "$$(awk '$$1 ~ /\/$(@F)$$/ { print $$1; exit }' tools/go.mod)"
