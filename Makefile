@@ -78,7 +78,7 @@ fuzz: ## Give each fuzz target FUZZTIME (30s) to find what it can. Options: make
 	@scripts/fuzz.sh $(FUZZTIME) $(ARGS)
 
 .PHONY: mutate
-mutate: .tools/gremlins ## Break the gate, its queue and the clock of renewals, a token at a time: their tests have to notice. Ten minutes.
+mutate: .tools/gremlins ## Break the gate, its queue and the clock of renewals, a token at a time: their tests have to notice. A quarter of an hour.
 	@scripts/mutate.sh "$(CURDIR)/.tools/gremlins" tools/mutants.txt internal/gate internal/queue internal/renew
 
 .PHONY: bench
