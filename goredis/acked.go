@@ -90,7 +90,7 @@ type ackedScript struct {
 // or, if asking is set, is about to.
 func (q *ackedScript) run(ctx context.Context, node *redis.Client, asking bool) (driver.Reply, int, *driver.RunError) {
 	opt := node.Options()
-	giveBack, err := q.d.shares.Take(opt.Addr, max(opt.PoolSize/2, 1), q.d.patience/2)
+	giveBack, err := q.d.shares.Take(opt.Addr, max(opt.PoolSize/2, 1), q.d.limits.After/2)
 	if err != nil {
 		return driver.Reply{}, 0, classify(err, false)
 	}

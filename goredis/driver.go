@@ -20,11 +20,10 @@ type Driver struct {
 	single  *redis.Client        // or nil
 	cluster *redis.ClusterClient // or nil
 
-	shared     bool          // many callers share a pipeline
-	replicated bool          // the primary is found anew after a failover
-	patience   time.Duration // how long a script may take to be on its way
-	limits     adapter.Limits
-	contexts   bool // patience is for the reply as well
+	shared     bool           // many callers share a pipeline
+	replicated bool           // the primary is found anew after a failover
+	limits     adapter.Limits // how long a script may take to be on its way
+	contexts   bool           // patience is for the reply as well
 	timeout    time.Duration
 	waits      time.Duration  // how long WAIT can last
 	shares     adapter.Shares // of a node's pool, for WAIT
@@ -127,7 +126,7 @@ func (d *Driver) Listeners(channel string, sharded bool) int {
 
 // patient bounds a call that is not a mere Run: as a whole, if the client minds contexts.
 func (d *Driver) patient(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), d.patience)
+	return context.WithTimeout(context.WithoutCancel(ctx), d.limits.After)
 }
 
 // again bounds one step of a call anew: the server may have taken its time to say
@@ -147,20 +146,19 @@ const mostPatience = 3 * time.Second
 // setTimeouts takes the options of a client in the state in which go-redis keeps
 // them, with its defaults filled in.
 func (d *Driver) setTimeouts(dial, read, write time.Duration, contexts bool) {
-	defer func() { d.limits.After = d.patience }()
-	d.patience, d.waits, d.contexts = mostPatience, mostPatience/3, contexts
+	d.limits.After, d.waits, d.contexts = mostPatience, mostPatience/3, contexts
 	if dial > 0 {
-		d.patience = min(d.patience, dial)
+		d.limits.After = min(d.limits.After, dial)
 	}
 	switch bounded := read > 0 && write > 0; {
 	case contexts: // it is for the reply as well
-		if d.patience += max(read, write); !bounded || d.patience > mostPatience {
-			d.patience = mostPatience
+		if d.limits.After += max(read, write); !bounded || d.limits.After > mostPatience {
+			d.limits.After = mostPatience
 		}
-		d.timeout = d.patience
-		d.waits = d.patience / 3 // twice, if the script is unknown
+		d.timeout = d.limits.After
+		d.waits = d.limits.After / 3 // twice, if the script is unknown
 	case bounded:
-		d.timeout = d.patience + max(read, write)
+		d.timeout = d.limits.After + max(read, write)
 	}
 	if read > 0 {
 		d.waits = min(d.waits, read/2)
