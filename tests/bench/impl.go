@@ -35,8 +35,10 @@ type implementation struct {
 	kind     kind
 	open     func(job) (locker, error) // nil: measured by other means, see redisson.go
 	locks    []lockType                // nil: the plain one
-	skips    func(scenario) bool       // nil: takes part in everything with these locks
+	widths   []int                     // of the uncontended scenarios; nil: fewWidths
+	skips    func(scenario) bool       // nil: takes part in everything with these locks and widths
 	endless  bool                      // gets context.Background()
+	mostRuns int                       // 0: no limit
 	apart    bool                      // has a server of its own, whose work is not counted
 }
 
@@ -45,6 +47,14 @@ func (i implementation) takesPart(s scenario) bool {
 	locks := i.locks
 	if locks == nil {
 		locks = []lockType{plainLock}
+	}
+	if widths := i.widths; !s.Contended {
+		if widths == nil {
+			widths = fewWidths
+		}
+		if !slices.Contains(widths, s.Goroutines) {
+			return false
+		}
 	}
 	return slices.Contains(locks, s.Lock) && (i.skips == nil || !i.skips(s))
 }
@@ -60,8 +70,9 @@ const (
 	peer              // another library
 )
 
-// uncontendedOnly is for what does not exclude anybody.
-func uncontendedOnly(s scenario) bool { return s.Contended }
+// contendedIsSkipped is for what does not exclude anybody, and for variants that
+// differ only in what a pair costs.
+func contendedIsSkipped(s scenario) bool { return s.Contended }
 
 // uncontendedOrAlone is the same for what is measured alone beside hand-offs.
 func uncontendedOrAlone(s scenario) bool {
@@ -75,9 +86,12 @@ func contendedOnly(s scenario) bool { return !s.Contended }
 var implementations = []implementation{
 	redlatchRueidis, floorRueidis,
 	redlatchEndless, floorEndless,
+	redlatchNamed,
 	redlatchGoredis, floorGoredis,
-	redsyncDefault,
+	redlatchGoredisEndless, floorGoredisEndless,
 	redislockDefault, redislockFast,
+	redlatchValkeygo, floorValkeygo,
+	redsyncDefault,
 	rueidislockDefault, rueidislockOneKey,
 	redissonPeer,
 	etcdMutex,
@@ -88,7 +102,7 @@ func endless(i implementation) implementation {
 	i.settings = i.name + " with context.Background()"
 	i.name += ", no cancel"
 	i.locks = nil
-	i.skips = uncontendedOnly
+	i.skips = contendedIsSkipped
 	i.endless = true
 	return i
 }

@@ -16,6 +16,7 @@ var floorRueidis = implementation{
 	settings: "redlatch's own take and release scripts (lock.take.lua, lock.release.lua, of a fair lock fairlock.take.lua, fairlock.release.lua) by EVALSHA, keys and arguments prebuilt, nothing else; same client and options as redlatch on rueidis",
 	kind:     floor,
 	locks:    []lockType{plainLock, fairLock},
+	widths:   allWidths,
 	skips:    uncontendedOrAlone,
 	open: func(j job) (locker, error) {
 		client, err := rueidis.NewClient(rueidisOptions(j))
@@ -40,7 +41,8 @@ var floorGoredis = implementation{
 	name:     "floor on go-redis",
 	settings: "the same on go-redis, with the options of redlatch on go-redis",
 	kind:     floor,
-	skips:    uncontendedOnly,
+	widths:   allWidths,
+	skips:    contendedIsSkipped,
 	open: func(j job) (locker, error) {
 		client := redis.NewClient(goredisOptions(j))
 		l := &floorLocker{stop: func() { _ = client.Close() }}
@@ -58,6 +60,8 @@ var floorGoredis = implementation{
 		return l, err
 	},
 }
+
+var floorGoredisEndless = endless(floorGoredis)
 
 // A floorLocker runs the two scripts and does nothing else: no context of a
 // hold, no trust window, no gate, no watchdog.

@@ -12,6 +12,7 @@ var redislockDefault = implementation{
 	name:     "redislock",
 	settings: "redislock " + version("github.com/bsm/redislock") + " on " + goredisVersion() + " as it comes; it does not wait unless told how, so LinearBackoff(100 ms), TTL 30 s",
 	kind:     peer,
+	widths:   allWidths,
 	open:     openRedislock(100 * time.Millisecond),
 }
 

@@ -17,27 +17,61 @@ var redlatchRueidis = implementation{
 	settings: "redlatch with its zero Config (watchdog 30 s, trust window, contexts and local hand-off on), " + rueidisVersion() + " as its adapter sets it up",
 	kind:     ours,
 	locks:    allLocks,
-	open: func(j job) (locker, error) {
-		driver, err := rueidis.New(rueidisOptions(j))
-		if err != nil {
-			return nil, err
-		}
-		return openRedlatch(j, driver, driver.Close)
-	},
+	widths:   allWidths,
+	open:     openOnRueidis,
+}
+
+func openOnRueidis(j job) (locker, error) {
+	driver, err := rueidis.New(rueidisOptions(j))
+	if err != nil {
+		return nil, err
+	}
+	return openRedlatch(j, driver, driver.Close)
 }
 
 var redlatchEndless = endless(redlatchRueidis)
+
+var redlatchNamed = implementation{
+	name:     "redlatch on rueidis, named anew",
+	settings: "redlatch on rueidis, with client.Lock(name).Acquire(ctx) each time instead of one Lock for all times",
+	kind:     ours,
+	skips:    contendedIsSkipped,
+	open: func(j job) (locker, error) {
+		l, err := openOnRueidis(j)
+		if err != nil {
+			return nil, err
+		}
+		return &namedLocker{l.(*redlatchLocker), j.keys()}, nil // a plain lock's
+	},
+}
+
+// A namedLocker makes its Locks when it needs them.
+type namedLocker struct {
+	*redlatchLocker
+	keys []string
+}
+
+func (l *namedLocker) acquire(ctx context.Context, g int) (err error) {
+	l.held[g].value, err = l.client.Lock(l.keys[g]).Acquire(ctx)
+	return err
+}
 
 var redlatchGoredis = implementation{
 	name:     "redlatch on go-redis",
 	settings: "the same on " + goredisVersion() + " as it comes",
 	kind:     ours,
 	locks:    allLocks,
+	widths:   allWidths,
 	open: func(j job) (locker, error) {
 		client := goredislib.NewClient(goredisOptions(j))
 		return openRedlatch(j, goredis.Use(client), func() { _ = client.Close() })
 	},
 }
+
+var redlatchGoredisEndless = endless(redlatchGoredis)
+
+// sharedPipelines is the name of an implementation that is measured where there is one: see targets.
+const sharedPipelines = "redlatch on go-redis, shared pipelines"
 
 // rueidisOptions and goredisOptions are shared with the floor, so these are the
 // options that redlatch's adapter would set by itself.

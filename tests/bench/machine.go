@@ -71,3 +71,6 @@ func version(path string) string {
 
 func goredisVersion() string { return "go-redis " + version("github.com/redis/go-redis/v9") }
 func rueidisVersion() string { return "rueidis " + version("github.com/redis/rueidis") }
+func valkeygoVersion() string {
+	return "valkey-go " + version("github.com/valkey-io/valkey-go")
+}

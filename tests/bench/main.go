@@ -28,6 +28,9 @@ func main() {
 	}
 }
 
+// fullRuns is how often what decides is measured: with a confidence of 96 %.
+const fullRuns = 9
+
 // options are the flags.
 type options struct {
 	runs             int
@@ -41,7 +44,7 @@ type options struct {
 
 func parseFlags() (options, error) {
 	var o options
-	flag.IntVar(&o.runs, "runs", 0, "alternating `runs` (default 7, with -base 9, with -quick 3)")
+	flag.IntVar(&o.runs, "runs", 0, "alternating `runs` (default 9, with -quick 3)")
 	only := flag.String("only", "", "measure only what matches this `regexp`, as in 'uncontended-64/redlatch' (scenario/implementation), with -base as in 'fair-16'")
 	flag.BoolVar(&o.quick, "quick", false, "short measurements")
 	flag.StringVar(&o.server, "server", "redis", "`redis` or valkey")
@@ -67,13 +70,9 @@ func parseFlags() (options, error) {
 		return o, fmt.Errorf("-base goes with neither -from nor -profile")
 	}
 	if o.runs == 0 {
-		switch {
-		case o.quick:
+		o.runs = fullRuns
+		if o.quick {
 			o.runs = 3
-		case o.base != "":
-			o.runs = 9
-		default:
-			o.runs = 7
 		}
 	}
 	if o.runs < 1 {
@@ -167,7 +166,7 @@ func (b *bench) alternate(ctx context.Context, s scenario, o options, missing ma
 			switch {
 			case ctx.Err() != nil:
 				return all, fmt.Errorf("interrupted")
-			case !o.only.MatchString(s.Name + "/" + i.name), missing[i.name] != "", !i.takesPart(s):
+			case !o.only.MatchString(s.Name + "/" + i.name), missing[i.name] != "", !i.takesPart(s), !takesTurn(run, o.runs, i.runs(s, o.runs)):
 				continue
 			}
 			m, err := b.measure(s, i, run)
@@ -180,6 +179,22 @@ func (b *bench) alternate(ctx context.Context, s scenario, o options, missing ma
 	}
 	return all, nil
 }
+
+// runs says how often i is measured in s when there are that many alternations:
+// each time, if a target or a table of all widths depends on it.
+func (i implementation) runs(s scenario, alternations int) int {
+	runs := alternations
+	if !decisive(s, i) && (s.Contended || i.kind == peer) {
+		runs = (alternations + 2) / 3
+	}
+	if i.mostRuns > 0 {
+		runs = min(runs, i.mostRuns)
+	}
+	return runs
+}
+
+// takesTurn spreads so many turns evenly over the alternations.
+func takesTurn(run, alternations, turns int) bool { return run*turns%alternations < turns }
 
 // progress is a line for whoever watches.
 func progress(m measurement) string {

@@ -24,6 +24,7 @@ var redissonPeer = implementation{
 	kind:     peer,
 	locks:    allLocks,
 	open:     nil,
+	mostRuns: 6, // which take half a minute each, and are enough for an interval
 }
 
 // redissonJar is built by tests/interop/build.sh.

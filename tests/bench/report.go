@@ -45,7 +45,8 @@ func (r record) page() string {
 	r.intro(&b)
 	r.settings(&b)
 	b.WriteString("\n## Uncontended\n\n" + uncontendedLegend)
-	r.sections(&b, func(s scenario) bool { return !s.Contended }, r.uncontended)
+	r.widths(&b)
+	r.sections(&b, func(s scenario) bool { return !s.Contended && slices.Contains(fewWidths, s.Goroutines) }, r.uncontended)
 	b.WriteString("\n## Contended, one process\n\n" + contendedLegend)
 	r.sections(&b, func(s scenario) bool { return s.Contended && s.Processes == 1 && s.Lock == plainLock }, r.contended)
 	b.WriteString("\n## Contended, four processes\n\n" + processesLegend)
@@ -81,10 +82,15 @@ parentheses.
 | machine | %s, %d cores, %s, %s |
 | software | %s, %s |
 | date | %s |
-| method | %s (A, B, C, A, B, C), each measurement in fresh processes, %s; %s |
+| method | %s; the implementations take turns (A, B, C, A, B, C), each measurement in fresh processes, %s; %s |
 
 `, r.Command, r.Machine.Cores, r.Machine.CPU, r.Machine.Cores, r.Machine.Memory, r.Machine.Kernel, r.Machine.Go, r.Machine.Server,
-		r.Machine.Date, plural(r.Runs, "alternating run"), r.Durations, spanTitle(r.Runs))
+		r.Machine.Date, plural(r.Runs, "alternating run")+takenBy(r.Runs), r.Durations, spanTitle(r.Runs))
+}
+
+// takenBy says who does not take part in all alternations.
+func takenBy(runs int) string {
+	return fmt.Sprintf(", of which what decides no target takes part in %d and Redisson in %d at most", (runs+2)/3, min(runs, redissonPeer.mostRuns))
 }
 
 func (r record) settings(b *strings.Builder) {
@@ -122,11 +128,48 @@ real callers can. That costs redlatch a change of goroutines for each request, b
 whatever the client does, and it costs rueidis its shortest path.
 `
 
-const uncontendedLegend = `A pair is one acquire and one release. *redlatch is ... times*: the rate of redlatch on rueidis divided by this one's,
+const uncontendedLegend = `A pair is one acquire and one release. The first tables put redlatch beside the floor on the same client library, by the
+number of goroutines. *No cancel* puts both beside each other with contexts that cannot be cancelled. Each ratio and each
+difference is taken within an alternation. In the tables after these, *redlatch is ... times*: the rate of redlatch on rueidis divided by this one's,
 run by run, median; a ~ behind it says that the rates do not differ clearly (Mann-Whitney U test, p over 0.05), which takes
 four runs to say. CPU time, allocations, scripts, commands (those that scripts call included) and bytes on the network
 are per pair.
 `
+
+// widths has a table for each client library, a line for each number of goroutines.
+func (r record) widths(b *strings.Builder) {
+	for _, c := range []struct {
+		client             string
+		us, base           implementation
+		endless, endlessly implementation
+	}{
+		{"rueidis", redlatchRueidis, floorRueidis, redlatchEndless, floorEndless},
+		{"go-redis", redlatchGoredis, floorGoredis, redlatchGoredisEndless, floorGoredisEndless},
+		{"valkey-go", redlatchValkeygo, floorValkeygo, implementation{}, implementation{}},
+	} {
+		t := table{head: []string{
+			"goroutines", "pairs/s", "rate: part of the floor's", "client CPU µs beyond the floor's", "allocations beyond the floor's",
+			"times redislock", "no cancel: part of the floor's rate", "client CPU µs beyond the floor's",
+		}}
+		for _, n := range allWidths {
+			of := func(a, b implementation, compare comparing) string {
+				return spanOf(r.Results.paired(row{uncontended(n), a.name}, row{uncontended(n), b.name}, compare))
+			}
+			if len(finished(r.Results.of(uncontended(n), c.us.name))) == 0 {
+				continue
+			}
+			t.add(
+				fmt.Sprint(n), short(r.Results.median(uncontended(n), c.us.name, rate)),
+				of(c.us, c.base, ratioOf(rate, rate)), of(c.us, c.base, lessOf(clientCPU)), of(c.us, c.base, lessOf(allocs)),
+				of(c.us, redislockDefault, ratioOf(rate, rate)),
+				of(c.endless, c.endlessly, ratioOf(rate, rate)), of(c.endless, c.endlessly, lessOf(clientCPU)),
+			)
+		}
+		if text := t.text(); text != "" {
+			fmt.Fprintf(b, "\n### redlatch on %s, by goroutines\n\n%s", c.client, text)
+		}
+	}
+}
 
 func (r record) uncontended(s scenario) string {
 	t := table{head: []string{
@@ -332,7 +375,7 @@ func processShares(row []measurement) string {
 func (r record) targets(b *strings.Builder) {
 	b.WriteString("\n## What redlatch set out to reach\n\nFor redlatch on rueidis unless it says otherwise. Ratios are taken within each alternation; their median decides, its\nrange is in parentheses, as above. Shares and overlaps are strict: the worst run decides.\n\n")
 	t := table{head: []string{"", "target", "this run", ""}}
-	for _, v := range targets(r.Results) {
+	for _, v := range r.Results.verdicts() {
 		figure := v.Figure
 		if figure == "" {
 			figure = "-"

@@ -26,6 +26,7 @@ type metric func(measurement) float64
 
 func rate(m measurement) float64       { return m.Rate }
 func allocs(m measurement) float64     { return m.Allocs }
+func clientCPU(m measurement) float64  { return m.ClientCPU }
 func handOffP50(m measurement) float64 { return m.HandOffP50 }
 func opP50(m measurement) float64      { return m.OpP50 }
 func oneScript(m measurement) float64  { return m.PairP50 / 2 } // of the floor: a pair is two scripts
@@ -44,9 +45,16 @@ func (r results) median(scenario, implementation string, f metric) float64 {
 	return median(figures(r.of(scenario, implementation), f))
 }
 
+// comparing puts two measurements of one run beside each other.
+type comparing func(a, b measurement) float64
+
+func (r results) paired(a, b row, compare comparing) []float64 {
+	return paired(r.in(a), r.in(b), compare)
+}
+
 // paired combines two rows run by run, where both finished: the machine was the
 // same then, as far as it could be.
-func paired(a, b []measurement, combine func(a, b measurement) float64) []float64 {
+func paired(a, b []measurement, combine comparing) []float64 {
 	var all []float64
 	for _, x := range finished(a) {
 		for _, y := range finished(b) {
@@ -59,8 +67,13 @@ func paired(a, b []measurement, combine func(a, b measurement) float64) []float6
 }
 
 // ratioOf divides one metric by another.
-func ratioOf(f, g metric) func(a, b measurement) float64 {
+func ratioOf(f, g metric) comparing {
 	return func(a, b measurement) float64 { return f(a) / g(b) }
+}
+
+// lessOf subtracts the second's.
+func lessOf(f metric) comparing {
+	return func(a, b measurement) float64 { return f(a) - f(b) }
 }
 
 // bestPeer is the peer with the highest median rate in a scenario, or "".

@@ -44,13 +44,20 @@ const (
 	latchFanOut  = "latch-1000"
 )
 
+// How many goroutines the uncontended scenarios have. At fewWidths all take part
+// and have a row of their own; the tables of all widths compare redlatch with its floors.
+var (
+	allWidths = []int{1, 2, 4, 8, 16, 32, 64, 128, 512}
+	fewWidths = []int{1, 64, 512}
+)
+
 var scenarios = makeScenarios()
 
 func makeScenarios() []scenario {
 	var all []scenario
-	for _, n := range []int{1, 64, 512} {
+	for _, n := range allWidths {
 		all = append(all, scenario{
-			Name:  fmt.Sprintf("uncontended-%d", n),
+			Name:  uncontended(n),
 			Title: fmt.Sprintf("Uncontended, %s, a key each", plural(n, "goroutine")), Processes: 1, Goroutines: n,
 		})
 	}
@@ -104,6 +111,9 @@ func makeScenarios() []scenario {
 	})
 }
 
+// uncontended is the name of the scenario with so many goroutines.
+func uncontended(goroutines int) string { return fmt.Sprintf("uncontended-%d", goroutines) }
+
 // alone is what the floor, which excludes nobody, does where the others contend:
 // it says what a script costs over the same link, at the same pace.
 func (s scenario) alone() scenario {
@@ -148,7 +158,7 @@ type durations struct {
 }
 
 var (
-	fullDurations  = durations{uncontended: 600 * time.Millisecond, contended: 500 * time.Millisecond, fairness: 6 * time.Second, fanOut: time.Second, warm: 200 * time.Millisecond}
+	fullDurations  = durations{uncontended: 300 * time.Millisecond, contended: 500 * time.Millisecond, fairness: 4 * time.Second, fanOut: time.Second, warm: 150 * time.Millisecond}
 	quickDurations = durations{uncontended: 300 * time.Millisecond, contended: 400 * time.Millisecond, fairness: 1500 * time.Millisecond, fanOut: time.Second, warm: 100 * time.Millisecond}
 )
 

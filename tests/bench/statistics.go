@@ -35,6 +35,15 @@ func summarize(values []float64) benchmath.Summary {
 // median returns NaN for nothing.
 func median(values []float64) float64 { return summarize(values).Center }
 
+// geometricMean is what ratios have in the middle: that of 2 and 1/2 is 1.
+func geometricMean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += math.Log(v)
+	}
+	return math.Exp(sum / float64(len(values)))
+}
+
 // spanOf prints "median (low to high)", as summarize has them.
 func spanOf(values []float64) string {
 	if len(values) == 0 {

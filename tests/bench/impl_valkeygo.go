@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/redlatch/redlatch/valkeygo"
+	valkeylib "github.com/valkey-io/valkey-go"
+)
+
+// valkeygoWidths are few: the adapter is rueidis's, and so is the client, nearly.
+var valkeygoWidths = []int{1, 8, 64, 512}
+
+var redlatchValkeygo = implementation{
+	name:     "redlatch on valkey-go",
+	settings: "the same on " + valkeygoVersion() + " as its adapter sets it up",
+	kind:     ours,
+	widths:   valkeygoWidths,
+	skips:    contendedIsSkipped,
+	open: func(j job) (locker, error) {
+		driver, err := valkeygo.New(valkeygoOptions(j))
+		if err != nil {
+			return nil, err
+		}
+		return openRedlatch(j, driver, driver.Close)
+	},
+}
+
+var floorValkeygo = implementation{
+	name:     "floor on valkey-go",
+	settings: "the same on valkey-go, with the options of redlatch on valkey-go",
+	kind:     floor,
+	widths:   valkeygoWidths,
+	skips:    contendedIsSkipped,
+	open: func(j job) (locker, error) {
+		client, err := valkeylib.NewClient(valkeygoOptions(j))
+		if err != nil {
+			return nil, err
+		}
+		l := &floorLocker{stop: client.Close}
+		err = l.prepare(j, func(ctx context.Context, source string) error {
+			return client.Do(ctx, client.B().ScriptLoad().Script(source).Build()).Error()
+		}, func(sha string, keys []string, args ...string) func(context.Context) (int64, error) {
+			return func(ctx context.Context) (int64, error) {
+				return client.Do(ctx, client.B().Evalsha().Sha1(sha).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()).AsInt64()
+			}
+		})
+		return l, err
+	},
+}
+
+// valkeygoOptions is as rueidisOptions.
+func valkeygoOptions(j job) valkeylib.ClientOption {
+	return valkeylib.ClientOption{
+		InitAddress: []string{j.Addr}, DisableCache: true, DisableRetry: true, PipelineMultiplex: -1,
+		ConnWriteTimeout: 3 * time.Second,
+	}
+}
