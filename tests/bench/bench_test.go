@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"math"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unsafe"
 )
@@ -134,14 +136,14 @@ func sample(factor float64) results {
 				}
 				m := measurement{
 					Scenario: s.Name, Implementation: i.name, Run: run, Rate: 100 * float64(run+1), Acquisitions: 100,
-					OpP50: 50, PairP50: 100, HandOffP50: 4, Jain: 1, Allocs: 20,
+					OpP50: 50, PairP50: 100, HandOffP50: 4, HandedOn: 1, Crossed: 0.2, Jain: 1, Allocs: 20, Scripts: 2, Commands: 20, ServerCPU: 30,
 				}
 				switch i.kind {
 				case ours:
 					m.Rate *= factor
 				case peer:
 					m.HandOffP50 *= factor
-				case floor:
+				case floor, limit:
 				}
 				if s.Processes > 1 {
 					m.ProcessShares = []float64{0.25, 0.25, 0.25, 0.25}
@@ -209,7 +211,7 @@ func TestTheHandOffIsMeasuredInScripts(t *testing.T) {
 			}
 		}
 		for _, v := range r.verdicts() {
-			if strings.HasPrefix(v.Claim, scenarioTitle(fairHandOffDelayed)) && v.Met != want {
+			if strings.HasPrefix(v.Claim, scenarioTitle(fairHandOffDelayed)+": hand-off") && v.Met != want {
 				t.Errorf("%v µs, with 50 for a script: %+v", handOff, v)
 			}
 		}
@@ -229,7 +231,11 @@ func TestWhoTakesPart(t *testing.T) {
 		{"contended-2", "redlatch on rueidis, redlatch on go-redis, redislock, redislock, 2 ms, redsync, rueidislock, rueidislock, 1 key, Redisson"},
 		{"fair-4x16", "redlatch on rueidis, redlatch on go-redis, rueidislock, rueidislock, 1 key, Redisson, etcd"},
 		{fairHandOff, "redlatch on rueidis, floor on rueidis, redlatch on go-redis, rueidislock, rueidislock, 1 key, Redisson, etcd"},
-		{fairHandOffDelayed, "redlatch on rueidis, floor on rueidis, redlatch on go-redis, rueidislock, rueidislock, 1 key, Redisson"},
+		{fairHandOffDelayed, "redlatch on rueidis, floor on rueidis, redlatch on go-redis, rueidislock, rueidislock, 1 key, Redisson, etcd"},
+		{fairManyWait, "redlatch on rueidis"},
+		{crowdWaits, "redlatch on rueidis"},
+		{far(addedLatency), "redlatch on rueidis, floor on rueidis, redislock, redislock, 2 ms, Redisson, etcd"},
+		{"contended-16", "redlatch on rueidis, redlatch on go-redis, redislock, redislock, 2 ms, redsync, rueidislock, rueidislock, 1 key, Redisson, semaphore.Weighted(1), no Redis"},
 		{"read-mostly-128", "redlatch on rueidis, redlatch on go-redis, Redisson"},
 		{"read-only-128", "redlatch on rueidis, redlatch on go-redis, Redisson"},
 		{semaphoreOf8, "redlatch on rueidis, redlatch on go-redis, Redisson"},
@@ -363,7 +369,8 @@ func TestWhatDecidesIsMeasuredEachTime(t *testing.T) {
 		{uncontended(2), floorGoredisEndless, []int{0, 1, 2, 3, 4, 5, 6, 7, 8}},
 		{uncontended(8), redlatchValkeygo, []int{0, 1, 2, 3, 4, 5, 6, 7, 8}},
 		{uncontended(1), redsyncDefault, []int{0, 3, 6}},
-		{"contended-16-1ms", redlatchRueidis, []int{0, 3, 6}},
+		{"contended-128-1ms", redlatchRueidis, []int{0, 3, 6}},
+		{crowdPasses, redlatchRueidis, []int{0, 3, 6}},
 		{uncontended(1), redissonPeer, []int{0, 3, 6}},
 		{"read-only-128", redissonPeer, []int{0, 2, 3, 5, 6, 8}},
 	} {
@@ -495,6 +502,77 @@ func TestVersionsOfServers(t *testing.T) {
 		if got := shortVersion(text); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+func TestWhatIsSentTogetherIsDelayedTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := link{delay: 2 * time.Millisecond}
+		client, from := net.Pipe()
+		to, server := net.Pipe()
+		go func() {
+			l.carry(from, to)
+			l.running.Wait()
+			_ = to.Close()
+		}()
+		began := time.Now()
+		go func() {
+			defer client.Close()
+			for range 3 {
+				_, _ = client.Write([]byte("x"))
+				time.Sleep(time.Millisecond)
+			}
+		}()
+		for n := range 3 {
+			if _, err := io.ReadFull(server, make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+			if after, want := time.Since(began), time.Duration(2+n)*time.Millisecond; after != want {
+				t.Errorf("request %d arrives after %v, want %v", n, after, want)
+			}
+		}
+		if n, err := server.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("%d more, %v", n, err)
+		}
+	})
+}
+
+func TestAHandOffToAnotherProcessIsSeen(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir() + "/page"
+	if err := newPage(path); err != nil {
+		t.Fatal(err)
+	}
+	shared, err := openPage(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := worker{page: shared, who: 9, together: 4} // the first of the third process
+	if w.crossed() {
+		t.Error("nobody had it before")
+	}
+	for by, want := range map[int64]bool{1: true, 8: true, 9: false, 12: false, 13: true} {
+		shared.enter(by)
+		shared.leave(by)
+		if got := w.crossed(); got != want {
+			t.Errorf("after %d: %v", by, got)
+		}
+	}
+}
+
+func TestWhoeverWaitsIsCountedByTheSecond(t *testing.T) {
+	t.Parallel()
+	results := []procResult{{Elapsed: 2 * time.Second, Acquisitions: []int64{0, 1}, CPU: time.Second, Op: newHistogram(), Pair: newHistogram(), HandOff: newHistogram()}}
+	var m measurement
+	m.sum(results, counters{commands: 100, scripts: 10}, true)
+	if m.Scripts != 5 || m.Commands != 50 || m.ClientCPU != 500_000 || m.Violations != 1 || m.DidNotFinish != "" {
+		t.Errorf("%+v", m)
+	}
+	m = measurement{}
+	m.sum(results, counters{commands: 100, scripts: 10}, false)
+	if m.Scripts != 10 || m.Commands != 100 || m.Violations != 0 {
+		t.Errorf("%+v", m)
 	}
 }
 

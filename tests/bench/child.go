@@ -152,7 +152,7 @@ func newWorkers(j job, lock locker, phase *atomic.Int32) ([]*worker, error) {
 	workers := make([]*worker, j.Scenario.Goroutines)
 	for g := range workers {
 		workers[g] = &worker{
-			g: g, who: int64(j.Process*j.Scenario.Goroutines + g + 1), lock: lock, page: shared,
+			g: g, who: int64(j.Process*j.Scenario.Goroutines + g + 1), together: int64(j.Scenario.Goroutines), lock: lock, page: shared,
 			section: j.Scenario.Section, pause: j.Scenario.Pause, phase: phase,
 			sharing: sharing, limit: limit, writeEvery: j.Scenario.WriteEvery, n: g, // not all write at the same time
 			op: newHistogram(), pair: newHistogram(),
@@ -179,6 +179,7 @@ func collect(workers []*worker, before, after usage) procResult {
 	}
 	for _, w := range workers {
 		r.Acquisitions = append(r.Acquisitions, w.acquisitions)
+		r.Crossings += w.crossings
 		r.Op.merge(w.op)
 		r.Pair.merge(w.pair)
 		r.HandOff.merge(w.handOff)

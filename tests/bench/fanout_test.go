@@ -69,7 +69,7 @@ func TestAFanOutEndsWithTheLastOfTheCrowd(t *testing.T) {
 				var phase atomic.Int32
 				phase.Store(measuring)
 				w := worker{phase: &phase, handOff: newHistogram(), crowd: &crowd{latch: &l, size: 11}}
-				w.turn(t.Context(), t.Context(), c.counts)
+				w.letGo(t.Context(), c.counts)
 				if w.acquisitions != c.rounds || w.errors != c.errors || w.violations != c.tooSoon {
 					t.Errorf("%d rounds, %d errors, %d too early", w.acquisitions, w.errors, w.violations)
 				}

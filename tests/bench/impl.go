@@ -42,6 +42,9 @@ type implementation struct {
 	apart    bool                      // has a server of its own, whose work is not counted
 }
 
+// counted says whether the work of its server is.
+func (i implementation) counted() bool { return !i.apart && i.kind != limit }
+
 // takesPart says whether i is measured in s.
 func (i implementation) takesPart(s scenario) bool {
 	locks := i.locks
@@ -56,6 +59,9 @@ func (i implementation) takesPart(s scenario) bool {
 			return false
 		}
 	}
+	if s.Only != nil {
+		return slices.Contains(s.Only, i.name)
+	}
 	return slices.Contains(locks, s.Lock) && (i.skips == nil || !i.skips(s))
 }
 
@@ -68,6 +74,7 @@ const (
 	ours  kind = iota // redlatch
 	floor             // the same scripts without redlatch
 	peer              // another library
+	limit             // what a lock within the process can do
 )
 
 // contendedIsSkipped is for what does not exclude anybody, and for variants that
@@ -95,6 +102,7 @@ var implementations = []implementation{
 	rueidislockDefault, rueidislockOneKey,
 	redissonPeer,
 	etcdMutex,
+	weighted,
 }
 
 // endless is i with contexts that cannot end, where nobody has to wait.

@@ -13,10 +13,9 @@ import (
 var etcdMutex = implementation{
 	name: "etcd",
 	settings: "concurrency.Mutex of go.etcd.io/etcd/client/v3 " + version("go.etcd.io/etcd/client/v3") +
-		" as it comes, a session for each goroutine, on an etcd server of one member as it comes (Debian's etcd-server); it writes each lock to disk, which Redis does not; server and network are not counted, and it is not measured with longer round trips",
+		" as it comes, a session for each goroutine, on an etcd server of one member as it comes (Debian's etcd-server); it writes each lock to disk, which Redis does not; server and network are not counted",
 	kind:  peer,
 	locks: []lockType{fairLock},
-	skips: func(s scenario) bool { return s.Delay > 0 },
 	apart: true,
 	open: func(j job) (locker, error) {
 		client, err := newEtcdClient(j.Addr)

@@ -4,8 +4,30 @@ import (
 	"context"
 	"fmt"
 
+	xsync "golang.org/x/sync/semaphore"
+
 	"github.com/redlatch/redlatch"
 )
+
+// weighted is what a queue within the process can do.
+var weighted = implementation{
+	name:     "semaphore.Weighted(1), no Redis",
+	settings: "golang.org/x/sync/semaphore " + version("golang.org/x/sync") + ", NewWeighted(1): a queue within one process, and no lock for others; it is what redlatch's queue could be if it kept no lock",
+	kind:     limit,
+	skips:    func(s scenario) bool { return !s.Contended || s.Processes > 1 || s.Goroutines != 16 },
+	open:     func(job) (locker, error) { return weightedLocker{xsync.NewWeighted(1)}, nil },
+}
+
+type weightedLocker struct{ permits *xsync.Weighted }
+
+func (l weightedLocker) acquire(ctx context.Context, _ int) error { return l.permits.Acquire(ctx, 1) }
+
+func (l weightedLocker) release(context.Context, int) error {
+	l.permits.Release(1)
+	return nil
+}
+
+func (l weightedLocker) close() {}
 
 func openSemaphore(j job, client *redlatch.Client, stop func()) (locker, error) {
 	s := &redlatchSemaphore{opened{client, stop}, client.Semaphore(j.Name)}

@@ -48,6 +48,7 @@ func (j job) keys() []string {
 type procResult struct {
 	Elapsed      time.Duration `json:"elapsed"`
 	Acquisitions []int64       `json:"acquisitions"` // by goroutine
+	Crossings    int64         `json:"crossings"`    // acquisitions that followed another process's
 	CPU          time.Duration `json:"cpu"`
 	Mallocs      uint64        `json:"mallocs"`
 	AllocBytes   uint64        `json:"allocBytes"`

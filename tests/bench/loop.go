@@ -16,13 +16,14 @@ const (
 // A worker is one goroutine that takes and releases a lock again and again, or
 // lets a crowd go.
 type worker struct {
-	g       int
-	who     int64 // unique among all processes
-	lock    locker
-	page    *page // nil: uncontended
-	section time.Duration
-	pause   time.Duration
-	phase   *atomic.Int32
+	g        int
+	who      int64 // unique among all processes, from 1
+	together int64 // goroutines of a process; who of the second starts behind those of the first
+	lock     locker
+	page     *page // nil: uncontended
+	section  time.Duration
+	pause    time.Duration
+	phase    *atomic.Int32
 
 	crowd *crowd // at a latch; nil for others
 
@@ -34,6 +35,7 @@ type worker struct {
 
 	// Owned by the worker until it has ended.
 	acquisitions       int64
+	crossings          int64 // acquisitions that followed another process's
 	op, pair, handOff  histogram
 	violations, errors int64
 	firstError         error
@@ -45,13 +47,13 @@ type worker struct {
 // ends then; releasing outlives it.
 func (w *worker) run(waiting, releasing context.Context) {
 	for {
-		switch w.phase.Load() {
-		case stopping:
+		switch phase := w.phase.Load(); {
+		case phase == stopping:
 			return
-		case warming:
-			w.turn(waiting, releasing, false)
+		case w.crowd != nil:
+			w.letGo(waiting, phase == measuring)
 		default:
-			w.turn(waiting, releasing, true)
+			w.once(waiting, releasing)
 		}
 		if w.pause > 0 {
 			time.Sleep(w.pause)
@@ -60,17 +62,9 @@ func (w *worker) run(waiting, releasing context.Context) {
 	}
 }
 
-func (w *worker) turn(waiting, releasing context.Context, count bool) {
-	if w.crowd != nil {
-		w.letGo(waiting, count)
-		return
-	}
-	w.once(waiting, releasing, count)
-}
-
-// once is one acquisition. It counts if it began in the measured phase and its
-// lock was returned in it.
-func (w *worker) once(waiting, releasing context.Context, count bool) {
+// once is one acquisition. It counts if the lock was acquired and returned in the
+// measured phase. Where very many wait, they asked for it before.
+func (w *worker) once(waiting, releasing context.Context) {
 	asked := w.last
 	if asked == 0 {
 		asked = now()
@@ -88,7 +82,8 @@ func (w *worker) once(waiting, releasing context.Context, count bool) {
 		w.failed(err)
 		return
 	}
-	count = count && w.phase.Load() == measuring
+	count := w.phase.Load() == measuring
+	crossed := false
 	left := got
 	switch {
 	case w.page == nil:
@@ -106,6 +101,7 @@ func (w *worker) once(waiting, releasing context.Context, count bool) {
 		if count && handedAt > 0 && alone && w.sharing == nil {
 			w.handOff.add(got - handedAt)
 		}
+		crossed = w.crossed()
 		w.sleep()
 		left = w.page.leave(w.who)
 	}
@@ -119,9 +115,18 @@ func (w *worker) once(waiting, releasing context.Context, count bool) {
 	done := now()
 	w.last = done
 	w.acquisitions++
+	if crossed {
+		w.crossings++
+	}
 	w.op.add(got - asked)
 	w.op.add(done - left)
 	w.pair.add(got - asked + done - left)
+}
+
+// crossed says whether a goroutine of another process unlocked last.
+func (w *worker) crossed() bool {
+	by := w.page.releasedBy.Load()
+	return by != 0 && (by-1)/w.together != (w.who-1)/w.together
 }
 
 // shares says whether the next acquisition is one of a reader.

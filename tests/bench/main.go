@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -187,8 +188,10 @@ func (i implementation) runs(s scenario, alternations int) int {
 	if !decisive(s, i) && (s.Contended || i.kind == peer) {
 		runs = (alternations + 2) / 3
 	}
-	if i.mostRuns > 0 {
-		runs = min(runs, i.mostRuns)
+	for _, most := range []int{i.mostRuns, s.MostRuns} {
+		if most > 0 {
+			runs = min(runs, most)
+		}
 	}
 	return runs
 }
@@ -210,11 +213,7 @@ func progress(m measurement) string {
 		text += fmt.Sprintf(", %d errors: %s", m.Errors, m.FirstError)
 	}
 	if len(m.ProcessShares) > 0 {
-		var shares []string
-		for _, share := range m.ProcessShares {
-			shares = append(shares, percent(share))
-		}
-		text += ", shares " + strings.Join(shares, " ")
+		text += fmt.Sprintf(", shares %s to %s", percent(slices.Min(m.ProcessShares)), percent(slices.Max(m.ProcessShares)))
 	}
 	return text
 }

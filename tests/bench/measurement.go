@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -23,11 +24,12 @@ type measurement struct {
 	HandOffP50    float64   `json:"handOffP50"`
 	HandOffP99    float64   `json:"handOffP99"`
 	HandedOn      float64   `json:"handedOn"`   // part of the acquisitions that followed another goroutine's
+	Crossed       float64   `json:"crossed"`    // part that followed another process's; unknown of Java
 	Jain          float64   `json:"jain"`       // by goroutine, over all processes
 	LeastShare    float64   `json:"leastShare"` // of a goroutine, where 1 is its fair share
 	MostShare     float64   `json:"mostShare"`  // of a goroutine
 	ProcessShares []float64 `json:"processShares,omitempty"`
-	Scripts       float64   `json:"scripts"` // each an acquisition, as all that follow
+	Scripts       float64   `json:"scripts"` // each an acquisition, as all that follow, or a second if the lock was held
 	Commands      float64   `json:"commands"`
 	NetBytes      float64   `json:"netBytes"`
 	Allocs        float64   `json:"allocs"`
@@ -60,21 +62,28 @@ func (b *bench) measure(s scenario, i implementation, run int) (measurement, err
 		return m, err
 	}
 	addr := b.server.addr
-	switch {
-	case i.apart:
+	if i.apart {
 		e, err := startServer(b.root, etcdServer)
 		if err != nil {
 			return m, err
 		}
 		defer e.stop()
 		addr = e.addr
-	case s.Delay > 0:
+	}
+	if s.Delay > 0 {
 		l, err := newLink(addr, s.Delay)
 		if err != nil {
 			return m, err
 		}
 		defer l.close()
 		addr = l.addr
+	}
+	if s.Held {
+		letGo, err := b.hold(s, i, run, addr)
+		if err != nil {
+			return m, err
+		}
+		defer letGo()
 	}
 	processes, err := b.start(s, i, run, addr)
 	defer func() {
@@ -108,17 +117,38 @@ func (b *bench) measure(s scenario, i implementation, run int) (measurement, err
 		results = append(results, r)
 	}
 	if m.DidNotFinish == "" {
-		m.sum(results, used)
+		m.sum(results, used, s.Held)
 	}
 	return m, nil
 }
 
-// start starts the processes, which find their server at addr.
-func (b *bench) start(s scenario, i implementation, run int, addr string) ([]process, error) {
-	j := job{
-		Implementation: i.name, Scenario: s, Addr: addr, Warm: b.durations.warm, Length: b.durations.of(s, i), ScriptsDir: b.scriptsDir,
+// hold takes the lock of a scenario, so that all who come wait.
+func (b *bench) hold(s scenario, i implementation, run int, addr string) (letGo func(), err error) {
+	s.Goroutines = 1
+	l, err := i.open(b.job(s, i, run, addr))
+	if err != nil {
+		return nil, err
+	}
+	if err := l.acquire(context.Background(), 0); err != nil {
+		l.close()
+		return nil, err
+	}
+	return func() {
+		_ = l.release(context.Background(), 0)
+		l.close()
+	}, nil
+}
+
+func (b *bench) job(s scenario, i implementation, run int, addr string) job {
+	return job{
+		Implementation: i.name, Scenario: s, Addr: addr, Warm: b.durations.warmUp(s), Length: b.durations.of(s, i), ScriptsDir: b.scriptsDir,
 		Name: fmt.Sprintf("bench:%s:%d", s.Name, run),
 	}
+}
+
+// start starts the processes, which find their server at addr.
+func (b *bench) start(s scenario, i implementation, run int, addr string) ([]process, error) {
+	j := b.job(s, i, run, addr)
 	if s.Contended {
 		j.Page = filepath.Join(b.server.dir, "page")
 		if err := newPage(j.Page); err != nil {
@@ -197,14 +227,19 @@ func (b *bench) window(processes []process, length time.Duration) (counters, err
 	return after.minus(before), nil
 }
 
-func (m *measurement) sum(results []procResult, used counters) {
+// sum sums up: everything is for each acquisition, or for each second if nobody
+// could acquire anything.
+func (m *measurement) sum(results []procResult, used counters, held bool) {
 	op, pair, handOff := newHistogram(), newHistogram(), newHistogram()
 	var byGoroutine []int64
-	var cpu, mallocs, bytes float64
+	var cpu, mallocs, bytes, crossings float64
+	var elapsed time.Duration
 	for _, r := range results {
 		m.Rate += float64(r.total()) / r.Elapsed.Seconds()
 		m.Acquisitions += r.total()
 		byGoroutine = append(byGoroutine, r.Acquisitions...)
+		crossings += float64(r.Crossings)
+		elapsed = max(elapsed, r.Elapsed)
 		cpu += r.CPU.Seconds() * 1e6
 		mallocs += float64(r.Mallocs)
 		bytes += float64(r.AllocBytes)
@@ -222,10 +257,16 @@ func (m *measurement) sum(results []procResult, used counters) {
 	m.HandOffP50, m.HandOffP99 = handOff.quantile(0.5), handOff.quantile(0.99)
 	m.Jain = jain(byGoroutine)
 	total := float64(m.Acquisitions)
-	if total == 0 {
+	switch {
+	case held:
+		m.Violations += m.Acquisitions
+		m.perUnit(elapsed.Seconds(), used, cpu, mallocs, bytes)
+		return
+	case total == 0:
 		m.DidNotFinish = "no acquisition: " + m.FirstError
 		return
 	}
+	m.Crossed = crossings / total
 	m.HandedOn = float64(handOff.total()) / total
 	fair := total / float64(len(byGoroutine))
 	m.LeastShare, m.MostShare = spread(byGoroutine, fair)
@@ -234,6 +275,10 @@ func (m *measurement) sum(results []procResult, used counters) {
 			m.ProcessShares = append(m.ProcessShares, float64(r.total())/total)
 		}
 	}
+	m.perUnit(total, used, cpu, mallocs, bytes)
+}
+
+func (m *measurement) perUnit(total float64, used counters, cpu, mallocs, bytes float64) {
 	m.Scripts, m.Commands = used.scripts/total, used.commands/total
 	m.NetBytes = (used.in + used.out) / total
 	m.ServerCPU = used.cpu * 1e6 / total

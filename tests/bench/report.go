@@ -50,7 +50,13 @@ func (r record) page() string {
 	b.WriteString("\n## Contended, one process\n\n" + contendedLegend)
 	r.sections(&b, func(s scenario) bool { return s.Contended && s.Processes == 1 && s.Lock == plainLock }, r.contended)
 	b.WriteString("\n## Contended, four processes\n\n" + processesLegend)
-	r.sections(&b, func(s scenario) bool { return s.Processes > 1 && s.Lock == plainLock }, r.contended)
+	r.sections(&b, func(s scenario) bool {
+		return s.Processes == 4 && s.Lock == plainLock && s.Delay == 0
+	}, r.contended)
+	b.WriteString("\n## Longer ways\n\n" + farLegend)
+	r.sections(&b, func(s scenario) bool { return s.Lock == plainLock && s.Delay > 0 }, r.contended)
+	b.WriteString("\n## Very many wait\n\n" + crowdLegend)
+	r.sections(&b, func(s scenario) bool { return s.Name == crowdPasses || s.Name == crowdWaits }, r.crowd)
 	b.WriteString("\n## Fair locks\n\n" + fairLegend)
 	r.sections(&b, func(s scenario) bool { return s.Lock == fairLock }, r.contended)
 	b.WriteString("\n## Read-write locks\n\n" + readWriteLegend)
@@ -203,6 +209,46 @@ const processesLegend = `As above; goroutines are those of all processes. *Proce
 any run. Redlatch runs longer than the others here, so that turns between processes show.
 `
 
+const farLegend = `A plain lock, and one goroutine in each process, so that every hand-off is one to another process. A proxy holds back all
+that clients send, that of etcd included. *One EVALSHA* is the floor's, alone and at the same pace: a round trip, which is
+the least that a hand-off between processes can take, since the release must reach the server before the next holder can
+be told. Of redislock, which polls, only those hand-offs count that went to another process, not how long the lock was free
+of everybody for.
+`
+
+const crowdLegend = `100 processes with 100 goroutines each on one key: 10,000 callers wait. *To another process* is the part of the acquisitions
+that followed another process's. If each release woke all, it would take 100 scripts to hand the lock to another process.
+The second table has somebody else keep the lock all the time. What it says is the price of waiting, for each second and
+all 10,000 callers; commands are those that scripts call and the PING by which a client looks after an idle connection.
+`
+
+// crowd is a table of very many that wait.
+func (r record) crowd(s scenario) string {
+	t := table{head: []string{
+		"", "acquisitions/s", "hand-off p50 µs", "p99 µs", "to another process", "scripts", "commands",
+		"scripts for each hand-off to another process", "commands", "client CPU µs", "server CPU µs", "overlaps",
+	}}
+	if s.Held {
+		t.head = []string{"", "scripts/s", "commands/s", "network B/s", "client CPU ms/s", "server CPU ms/s", "acquired nevertheless"}
+	}
+	for _, i := range implementations {
+		row := r.Results.of(s.Name, i.name)
+		if !t.started(i, row) {
+			continue
+		}
+		m := medians(row)
+		if s.Held {
+			t.add(i.name+r.unfinished(row), spanOf(figures(row, scriptsOf)), spanOf(figures(row, commandsOf)), short(m.NetBytes),
+				short(m.ClientCPU/1000), short(m.ServerCPU/1000), overlaps(row))
+			continue
+		}
+		t.add(i.name+r.unfinished(row), spanOf(figures(row, rate)), short(m.HandOffP50), short(m.HandOffP99), percent(m.Crossed),
+			short(m.Scripts), short(m.Commands), spanOf(figures(row, perCrossing(scriptsOf))), spanOf(figures(row, perCrossing(commandsOf))),
+			short(m.ClientCPU), short(m.ServerCPU), overlaps(row))
+	}
+	return t.text()
+}
+
 const fairLegend = `As above, but the lock passes through Redis each time, in the order in which callers asked for it. With one goroutine in
 each process every hand-off is one to another process; the pause after it keeps the last holder's next request out of
 its way. *One EVALSHA* is what hand-offs are measured by: half of what the floor needs for the two scripts of a fair lock
@@ -277,8 +323,8 @@ func (r record) contended(s scenario) string {
 			i.name + r.unfinished(row), spanOf(figures(row, rate)), r.relative(s, i),
 			unless(m.HandOffP50 == 0, m.HandOffP50), unless(m.HandOffP99 == 0, m.HandOffP99), passedOn(s, m), short(m.Jain),
 			short(m.LeastShare) + " / " + short(m.MostShare),
-			short(m.ClientCPU), unless(i.apart, m.ServerCPU), unless(java, m.Allocs), unless(i.apart, m.Scripts),
-			unless(i.apart, m.Commands), unless(i.apart, m.NetBytes), overlaps(row),
+			short(m.ClientCPU), unless(!i.counted(), m.ServerCPU), unless(java, m.Allocs), unless(!i.counted(), m.Scripts),
+			unless(!i.counted(), m.Commands), unless(!i.counted(), m.NetBytes), overlaps(row),
 		}
 		if s.Processes > 1 {
 			cells = slices.Insert(cells, 8, processShares(row))
@@ -330,7 +376,7 @@ func medians(row []measurement) measurement {
 	return measurement{
 		PairP50: of(func(m measurement) float64 { return m.PairP50 }), PairP99: of(func(m measurement) float64 { return m.PairP99 }),
 		HandOffP50: of(handOffP50), HandOffP99: of(func(m measurement) float64 { return m.HandOffP99 }),
-		HandedOn: of(func(m measurement) float64 { return m.HandedOn }), Jain: of(jainIndex),
+		HandedOn: of(func(m measurement) float64 { return m.HandedOn }), Crossed: of(func(m measurement) float64 { return m.Crossed }), Jain: of(jainIndex),
 		LeastShare: of(func(m measurement) float64 { return m.LeastShare }), MostShare: of(func(m measurement) float64 { return m.MostShare }),
 		Scripts: of(func(m measurement) float64 { return m.Scripts }), Commands: of(func(m measurement) float64 { return m.Commands }),
 		NetBytes: of(func(m measurement) float64 { return m.NetBytes }), Allocs: of(allocs),

@@ -30,6 +30,12 @@ func clientCPU(m measurement) float64  { return m.ClientCPU }
 func handOffP50(m measurement) float64 { return m.HandOffP50 }
 func opP50(m measurement) float64      { return m.OpP50 }
 func oneScript(m measurement) float64  { return m.PairP50 / 2 } // of the floor: a pair is two scripts
+func perHandOff(f metric) metric       { return func(m measurement) float64 { return f(m) / m.HandedOn } }
+
+func perCrossing(f metric) metric      { return func(m measurement) float64 { return f(m) / m.Crossed } }
+func scriptsOf(m measurement) float64  { return m.Scripts }
+func commandsOf(m measurement) float64 { return m.Commands }
+func serverCPU(m measurement) float64  { return m.ServerCPU }
 func jainIndex(m measurement) float64  { return m.Jain }
 
 // figures returns the metric of those measurements that finished.

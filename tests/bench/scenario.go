@@ -18,6 +18,11 @@ type scenario struct {
 	Permits    int           `json:"permits"`    // of a semaphore
 	WriteEvery int           `json:"writeEvery"` // of a read-write lock: each n-th acquisition of a goroutine writes; 0: none
 	Delay      time.Duration `json:"delay"`      // added to each round trip to the server
+	Held       bool          `json:"held"`       // by somebody else, all the time: all wait
+	Only       []string      `json:"-"`          // the implementations that take part; nil: all that have such a lock
+	Length     time.Duration `json:"-"`          // of a measurement; 0: as durations has it
+	Warm       time.Duration `json:"-"`          // at least
+	MostRuns   int           `json:"-"`          // 0: no limit
 }
 
 // A lockType is what is taken and released.
@@ -37,6 +42,25 @@ const (
 	fairHandOffDelayed = "fair-4x1-1ms-delayed"
 	addedLatency       = 500 * time.Microsecond
 )
+
+// The scenarios of few and of many that wait for a fair lock.
+const (
+	fairFewWait  = "fair-4x4"
+	fairManyWait = "fair-4x128"
+)
+
+// The scenarios of very many that wait for one lock, in very many processes.
+const (
+	crowdPasses = "waiters-100x100"
+	crowdWaits  = "waiters-100x100-held"
+)
+
+// far is the name of the scenario of the hand-off of a plain lock from process
+// to process where round trips take so much longer.
+func far(delay time.Duration) string { return "far-4x1-1ms-" + delay.String() }
+
+// distances are what round trips take longer, within a zone and between zones.
+var distances = []time.Duration{addedLatency, 2 * time.Millisecond}
 
 // The scenarios of what is not a lock.
 const (
@@ -89,7 +113,27 @@ func makeScenarios() []scenario {
 	delayed := handOff
 	delayed.Name, delayed.Delay = fairHandOffDelayed, addedLatency
 	delayed.Title += fmt.Sprintf(", round trips %v longer", delayed.Delay)
-	all = append(all, fair, handOff, delayed)
+	few, many := fair, fair
+	few.Name, few.Title, few.Goroutines = fairFewWait, "One fair lock, 4 processes x 4 goroutines, "+sectionTitle(0), 4
+	many.Name, many.Title, many.Goroutines = fairManyWait, "One fair lock, 4 processes x 128 goroutines, "+sectionTitle(0), 128
+	few.Length, many.Length, many.Warm = time.Second, 2*time.Second, time.Second // all 512 are to have lined up
+	few.Only, many.Only = []string{redlatchRueidis.name}, []string{redlatchRueidis.name}
+	all = append(all, fair, handOff, delayed, few, many)
+	for _, delay := range distances {
+		plain := handOff
+		plain.Name, plain.Lock, plain.Delay, plain.Length = far(delay), plainLock, delay, time.Second
+		plain.Title = fmt.Sprintf("One key, 4 processes x 1 goroutine, %s, pauses of %v, round trips %v longer", sectionTitle(plain.Section), plain.Pause, delay)
+		plain.Only = []string{redlatchRueidis.name, floorRueidis.name, redislockDefault.name, redislockFast.name, redissonPeer.name, etcdMutex.name}
+		all = append(all, plain)
+	}
+	crowd := scenario{
+		Name: crowdPasses, Title: "One key, 100 processes x 100 goroutines, " + sectionTitle(time.Millisecond),
+		Processes: 100, Goroutines: 100, Contended: true, Section: time.Millisecond, Only: []string{redlatchRueidis.name},
+		Length: 5 * time.Second, Warm: 3 * time.Second, MostRuns: 3,
+	}
+	waits := crowd
+	waits.Name, waits.Title, waits.Held = crowdWaits, "One key that somebody else keeps, 100 processes x 100 goroutines", true
+	all = append(all, crowd, waits)
 	for _, r := range []struct {
 		name, what string
 		every      int
@@ -164,6 +208,8 @@ var (
 
 func (d durations) of(s scenario, i implementation) time.Duration {
 	switch {
+	case s.Length > 0 && i.kind != floor:
+		return s.Length
 	case !s.Contended || i.kind == floor:
 		return d.uncontended
 	case s.Processes > 1 && i.kind == ours && s.Lock == plainLock:
@@ -174,3 +220,6 @@ func (d durations) of(s scenario, i implementation) time.Duration {
 		return d.contended
 	}
 }
+
+// warmUp is how long goroutines run before they are measured.
+func (d durations) warmUp(s scenario) time.Duration { return max(d.warm, s.Warm) }

@@ -70,6 +70,9 @@ func makeTargets() []target {
 			levelAtLeast(row{s, us}, jainIndex, 0.95, title+"Jain's index"),
 		)
 	}
+	for _, s := range []string{"contended-16", "contended-16-1ms"} {
+		all = append(all, atLeast(row{s, us}, row{s, weighted.name}, ratioOf(rate, rate), 1.0/3, scenarioTitle(s)+": part of the acquisitions of "+weighted.name))
+	}
 	all = append(all, timesBestPeer("processes-4x16", us, 10, "one key, 4 processes x 16, empty section: "))
 	for _, s := range []string{"processes-4x16", "processes-4x16-1ms"} {
 		all = append(all, fairShares(row{s, us}))
@@ -77,6 +80,15 @@ func makeTargets() []target {
 	for _, s := range []string{fairHandOff, fairHandOffDelayed} {
 		all = append(all, atMost(row{s, us}, row{s, base}, ratioOf(handOffP50, oneScript), 2.2, scenarioTitle(s)+": hand-off p50, as a multiple of the EVALSHA p50 on the same link"))
 	}
+	for _, s := range []string{"fair-4x16", fairHandOff, fairHandOffDelayed, fairFewWait, fairManyWait} {
+		all = append(all,
+			atMostEach(row{s, us}, perHandOff(scriptsOf), 2.2, scenarioTitle(s)+": scripts for each hand-off"),
+			atMostEach(row{s, us}, perHandOff(commandsOf), 30, scenarioTitle(s)+": commands for each hand-off"))
+	}
+	all = append(all,
+		atMost(row{fairManyWait, us}, row{fairFewWait, us}, ratioOf(perHandOff(serverCPU), perHandOff(serverCPU)), 2,
+			"one fair lock, 512 goroutines of 4 processes: server CPU for each hand-off, as a multiple of that with 16"),
+		atMostEach(row{crowdPasses, us}, perCrossing(scriptsOf), 10, scenarioTitle(crowdPasses)+": scripts for each hand-off to another process"))
 	for _, s := range []string{"read-mostly-128", "read-only-128"} {
 		all = append(all, atLeast(row{s, us}, row{s, redissonPeer.name}, ratioOf(rate, rate), 20, scenarioTitle(s)+": times "+redissonPeer.name))
 	}
@@ -214,6 +226,12 @@ func timesBestPeer(s, us string, bound float64, title string) target {
 			return verdict{Claim: title + "times the best peer", Target: "at least " + short(bound), Met: notMeasured}
 		}
 		return atLeast(row{s, us}, row{s, best}, ratioOf(rate, rate), bound, title+"times the best peer, "+best).judge(r)
+	}}
+}
+
+func atMostEach(a row, f metric, bound float64, claim string) target {
+	return target{[]row{a}, func(r results) verdict {
+		return judge(claim, "at most "+short(bound), figures(r.in(a), f), func(m float64) bool { return m <= bound })
 	}}
 }
 
