@@ -82,7 +82,7 @@ mutate: .tools/gremlins ## Break the gate, its queue and the clock of renewals, 
 	@scripts/mutate.sh "$(CURDIR)/.tools/gremlins" tools/mutants.txt internal/gate internal/queue internal/renew
 
 .PHONY: bench
-bench: servers ## Measure, beside plain Redis and other libraries. Options: make bench ARGS='...'.
+bench: servers ## Measure, beside plain Redis and other libraries. Half an hour at most. Options: make bench ARGS='...'.
 	@scripts/etcd.sh
 	@cd tests && go run ./bench $(ARGS)
 

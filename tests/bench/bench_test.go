@@ -222,11 +222,11 @@ func TestWhoTakesPart(t *testing.T) {
 	t.Parallel()
 	everyWidth := []string{
 		"redlatch on rueidis, floor on rueidis, redlatch on rueidis, no cancel, floor on rueidis, no cancel, ",
-		"redlatch on go-redis, floor on go-redis, redlatch on go-redis, no cancel, floor on go-redis, no cancel, redislock",
+		"redlatch on go-redis, floor on go-redis, redlatch on go-redis, no cancel, floor on go-redis, no cancel, redislock, " +
+			"redlatch on valkey-go, floor on valkey-go",
 	}
 	for _, c := range []struct{ scenario, want string }{
-		{"uncontended-1", everyWidth[0] + "redlatch on rueidis, named anew, " + everyWidth[1] +
-			", redlatch on valkey-go, floor on valkey-go, redsync, rueidislock, rueidislock, 1 key, Redisson"},
+		{"uncontended-1", everyWidth[0] + "redlatch on rueidis, named anew, " + everyWidth[1] + ", redsync, rueidislock, rueidislock, 1 key, Redisson"},
 		{"uncontended-2", everyWidth[0] + everyWidth[1]},
 		{"contended-2", "redlatch on rueidis, redlatch on go-redis, redislock, redislock, 2 ms, redsync, rueidislock, rueidislock, 1 key, Redisson"},
 		{"fair-4x16", "redlatch on rueidis, redlatch on go-redis, rueidislock, rueidislock, 1 key, Redisson, etcd"},
@@ -387,6 +387,64 @@ func TestWhatDecidesIsMeasuredEachTime(t *testing.T) {
 	}
 }
 
+func TestTheWordFollowsFromTheFigures(t *testing.T) {
+	t.Parallel()
+	far, near, wide := []float64{1.2, 1.3, 1.25, 1.22, 1.4, 1.3}, []float64{1.02, 1.03, 1.04, 1.02, 1.03, 1.04}, []float64{0.9, 1.2, 1.3, 0.8, 1.4, 1.3}
+	inverse := func(values []float64) []float64 {
+		var all []float64
+		for _, v := range values {
+			all = append(all, 1/v)
+		}
+		return all
+	}
+	for _, c := range []struct {
+		ratios     []float64
+		rate, time string
+	}{
+		{far, ahead, behind},
+		{inverse(far), behind, ahead},
+		{near, even, even},
+		{inverse(near), even, even},
+		{wide, even, even},
+		{[]float64{2}, ahead, behind},
+		{nil, "", ""},
+	} {
+		if rate, time := standing(c.ratios, false), standing(c.ratios, true); rate != c.rate || time != c.time {
+			t.Errorf("%v: as rates %q, as times %q", c.ratios, rate, time)
+		}
+	}
+}
+
+func TestThePageBeginsInWords(t *testing.T) {
+	t.Parallel()
+	r := record{Runs: 3, Results: sample(20)}
+	for i := range r.Results {
+		if m := &r.Results[i]; m.Scenario == "contended-16" && m.Implementation == weighted.name {
+			m.Rate *= 100
+		}
+	}
+	page := r.page()
+	for _, want := range []string{
+		"\n**Ahead**\n\n* a key each, mean of 1 to 512 goroutines: 20.0 times floor on rueidis\n",
+		"; 0.05 times Redisson; 0.05 times etcd; 0.08 times one round trip, the limit\n",
+		"\n**Behind**\n\n* one key, 16 goroutines: 0.20 times semaphore.Weighted(1), no Redis\n",
+		"[are met](#what-redlatch-set-out-to-reach); missed:\n\n* One key, 1 process x 16 goroutines, empty section: part of the",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if strings.Contains(page, "**"+even+"**") || strings.Contains(page, "shared pipelines") {
+		t.Error("the page tells what it has not seen")
+	}
+	if first, machine := strings.Index(page, "## In short"), strings.Index(page, "| machine |"); first < 0 || machine < first {
+		t.Error("the page does not begin in words")
+	}
+	if page := (record{Runs: 3}).page(); strings.Contains(page, "## In short") {
+		t.Error("words about nothing")
+	}
+}
+
 func TestTheFullRunIsBounded(t *testing.T) {
 	t.Parallel()
 	var all time.Duration
@@ -395,9 +453,9 @@ func TestTheFullRunIsBounded(t *testing.T) {
 			if !i.takesPart(s) {
 				continue
 			}
-			once := fullDurations.of(s, i) + fullDurations.warm + 200*time.Millisecond // to start and end
+			once := fullDurations.of(s, i) + fullDurations.warmUp(s) + time.Duration(s.Processes)*60*time.Millisecond // to start and end
 			if i.open == nil {
-				once += jvmWarm(s, fullDurations.warm) + 2*time.Second
+				once += jvmWarm(s, fullDurations.warm) + time.Duration(s.Processes)*2*time.Second
 			}
 			all += time.Duration(i.runs(s, fullRuns)) * once
 		}

@@ -6,10 +6,11 @@
 //	cd tests && go run ./bench -base COMMIT   redlatch only, beside itself as it was: ten minutes
 //
 // Each measurement runs in processes of its own: the command starts itself
-// again with a [job], and the implementations take turns (A, B, C, A, B, C), so
+// again with a [job], and the implementations take turns (A, B, C, C, B, A), so
 // that a machine whose speed drifts treats them alike. The server belongs to
 // the run: it listens on a free loopback port and ends with it.
 //
 // scenario.go says what is measured, loop.go and fanout.go how, and the impl_ files hold one
-// implementation each. compare.go compares two commits; the loads of that are a program of their own.
+// implementation each. targets.go has what redlatch is to reach, standing.go the words with which
+// the page begins. compare.go compares two commits; the loads of that are a program of their own.
 package main

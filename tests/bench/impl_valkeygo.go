@@ -8,14 +8,11 @@ import (
 	valkeylib "github.com/valkey-io/valkey-go"
 )
 
-// valkeygoWidths are few: the adapter is rueidis's, and so is the client, nearly.
-var valkeygoWidths = []int{1, 8, 64, 512}
-
 var redlatchValkeygo = implementation{
 	name:     "redlatch on valkey-go",
 	settings: "the same on " + valkeygoVersion() + " as its adapter sets it up",
 	kind:     ours,
-	widths:   valkeygoWidths,
+	widths:   allWidths,
 	skips:    contendedIsSkipped,
 	open: func(j job) (locker, error) {
 		driver, err := valkeygo.New(valkeygoOptions(j))
@@ -30,7 +27,7 @@ var floorValkeygo = implementation{
 	name:     "floor on valkey-go",
 	settings: "the same on valkey-go, with the options of redlatch on valkey-go",
 	kind:     floor,
-	widths:   valkeygoWidths,
+	widths:   allWidths,
 	skips:    contendedIsSkipped,
 	open: func(j job) (locker, error) {
 		client, err := valkeylib.NewClient(valkeygoOptions(j))

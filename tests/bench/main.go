@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 func main() {
@@ -126,6 +127,7 @@ func run() error {
 }
 
 func measureAll(ctx context.Context, o options, root string) (record, error) {
+	began := time.Now()
 	s, err := startServer(root, o.server+"-server")
 	if err != nil {
 		return record{}, err
@@ -153,17 +155,29 @@ func measureAll(ctx context.Context, o options, root string) (record, error) {
 		}
 		rec.Results = append(rec.Results, row...)
 	}
+	rec.Took = time.Since(began).Round(time.Second).String()
+	fmt.Fprintln(os.Stderr, "took", rec.Took)
 	if len(rec.Results) == 0 {
 		return rec, fmt.Errorf("-only %q matches nothing", o.only)
 	}
 	return rec, nil
 }
 
+// inTurn is the order of an alternation: neither of two is always the one after
+// the other.
+func inTurn(run int) []implementation {
+	order := slices.Clone(implementations)
+	if run%2 == 1 {
+		slices.Reverse(order)
+	}
+	return order
+}
+
 // alternate lets all implementations take their turns in a scenario.
 func (b *bench) alternate(ctx context.Context, s scenario, o options, missing map[string]string) (results, error) {
 	var all results
 	for run := range o.runs {
-		for _, i := range implementations {
+		for _, i := range inTurn(run) {
 			switch {
 			case ctx.Err() != nil:
 				return all, fmt.Errorf("interrupted")
@@ -219,7 +233,12 @@ func progress(m measurement) string {
 }
 
 func (d durations) String() string {
-	return fmt.Sprintf("%v each (contended %v; redlatch in four processes %v; fan-out %v) after a warm-up of %v", d.uncontended, d.contended, d.fairness, d.fanOut, d.warm)
+	longest, warm := time.Duration(0), time.Duration(0)
+	for _, s := range scenarios {
+		longest, warm = max(longest, s.Length), max(warm, s.Warm)
+	}
+	return fmt.Sprintf("%v each (contended %v; redlatch in four processes %v; fan-out %v) after a warm-up of %v, where very many wait up to %v after %v",
+		d.uncontended, d.contended, d.fairness, d.fanOut, d.warm, longest, warm)
 }
 
 // commandLine is what to type for the same figures.

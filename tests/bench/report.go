@@ -29,6 +29,7 @@ type record struct {
 	Machine   machine           `json:"machine"`
 	Runs      int               `json:"runs"`
 	Durations string            `json:"durations"`
+	Took      string            `json:"took"`
 	Missing   map[string]string `json:"missing"` // implementation to why it was not measured
 	Results   results           `json:"results"`
 }
@@ -76,9 +77,11 @@ func (r record) intro(b *strings.Builder) {
 
 Written by `+"`%s`"+`; do not edit. `+"`make bench`"+` writes it anew.
 
-**What these figures do not show.** Clients and server share %d cores and talk over loopback, where a round trip takes
+`, r.Command)
+	r.inShort(b)
+	fmt.Fprintf(b, `**What these figures do not show.** Clients and server share %d cores and talk over loopback, where a round trip takes
 some 50 µs. A real network has round trips of 300 to 500 µs: what is counted in round trips (hand-off) weighs more
-there, what is counted in CPU time less. At 64 goroutines and more the client's own CPU time is taken from the server's,
+there, what is counted in CPU time less; [longer ways](#longer-ways) shows some of it. At 64 goroutines and more the client's own CPU time is taken from the server's,
 which flatters the client that needs least. There is no replica, no failover and no TLS here. Absolute figures are a
 floor for better machines; only ratios within one table say something, and only those well outside of the ranges in
 parentheses.
@@ -88,10 +91,10 @@ parentheses.
 | machine | %s, %d cores, %s, %s |
 | software | %s, %s |
 | date | %s |
-| method | %s; the implementations take turns (A, B, C, A, B, C), each measurement in fresh processes, %s; %s |
+| method | %s; the implementations take turns (A, B, C, C, B, A), each measurement in fresh processes, %s; %s; %s in all |
 
-`, r.Command, r.Machine.Cores, r.Machine.CPU, r.Machine.Cores, r.Machine.Memory, r.Machine.Kernel, r.Machine.Go, r.Machine.Server,
-		r.Machine.Date, plural(r.Runs, "alternating run")+takenBy(r.Runs), r.Durations, spanTitle(r.Runs))
+`, r.Machine.Cores, r.Machine.CPU, r.Machine.Cores, r.Machine.Memory, r.Machine.Kernel, r.Machine.Go, r.Machine.Server,
+		r.Machine.Date, plural(r.Runs, "alternating run")+takenBy(r.Runs), r.Durations, spanTitle(r.Runs), r.Took)
 }
 
 // takenBy says who does not take part in all alternations.

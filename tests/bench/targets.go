@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 )
 
 // A verdict is one line of the table of targets.
@@ -80,15 +81,13 @@ func makeTargets() []target {
 	for _, s := range []string{fairHandOff, fairHandOffDelayed} {
 		all = append(all, atMost(row{s, us}, row{s, base}, ratioOf(handOffP50, oneScript), 2.2, scenarioTitle(s)+": hand-off p50, as a multiple of the EVALSHA p50 on the same link"))
 	}
-	for _, s := range []string{"fair-4x16", fairHandOff, fairHandOffDelayed, fairFewWait, fairManyWait} {
-		all = append(all,
-			atMostEach(row{s, us}, perHandOff(scriptsOf), 2.2, scenarioTitle(s)+": scripts for each hand-off"),
-			atMostEach(row{s, us}, perHandOff(commandsOf), 30, scenarioTitle(s)+": commands for each hand-off"))
-	}
+	fair := []string{"fair-4x16", fairHandOff, fairHandOffDelayed, fairFewWait, fairManyWait}
 	all = append(all,
+		inEach(fair, redlatchRueidis, perHandOff(scriptsOf), bound{value: 2.2, most: true}, "one fair lock, processes x goroutines: scripts for each hand-off"),
+		inEach(fair, redlatchRueidis, perHandOff(commandsOf), bound{value: 30, most: true}, "one fair lock, processes x goroutines: commands for each hand-off"),
 		atMost(row{fairManyWait, us}, row{fairFewWait, us}, ratioOf(perHandOff(serverCPU), perHandOff(serverCPU)), 2,
 			"one fair lock, 512 goroutines of 4 processes: server CPU for each hand-off, as a multiple of that with 16"),
-		atMostEach(row{crowdPasses, us}, perCrossing(scriptsOf), 10, scenarioTitle(crowdPasses)+": scripts for each hand-off to another process"))
+		inEach([]string{crowdPasses}, redlatchRueidis, perCrossing(scriptsOf), bound{value: 10, most: true}, "one key, 10,000 callers: scripts for each hand-off to another process"))
 	for _, s := range []string{"read-mostly-128", "read-only-128"} {
 		all = append(all, atLeast(row{s, us}, row{s, redissonPeer.name}, ratioOf(rate, rate), 20, scenarioTitle(s)+": times "+redissonPeer.name))
 	}
@@ -107,9 +106,9 @@ func widthTargets() []target {
 	}{{redlatchRueidis, floorRueidis, ""}, {redlatchEndless, floorEndless, ", contexts that cannot be cancelled"}} {
 		title := "uncontended, rueidis" + c.contexts + ": "
 		all = append(all,
-			atEachWidth(allWidths, c.us, c.base, ratioOf(rate, rate), "", 0.90, false, title+"part of the floor's rate at each width"),
-			overAllWidths(c.us, c.base, 0.95, title+"part of the floor's rate, geometric mean of all widths"),
-			atEachWidth(allWidths, c.us, c.base, lessOf(clientCPU), " µs", 3, true, title+"client CPU a pair beyond the floor's at each width"))
+			atEachWidth(allWidths, c.us, c.base, ratioOf(rate, rate), bound{value: 0.90}, title+"part of the floor's rate at each width"),
+			overAllWidths(c.us, c.base, bound{value: 0.95}, title+"part of the floor's rate, geometric mean of all widths"),
+			atEachWidth(allWidths, c.us, c.base, lessOf(clientCPU), bound{value: 3, most: true, unit: " µs"}, title+"client CPU a pair beyond the floor's at each width"))
 	}
 	for _, c := range []struct {
 		us, base implementation
@@ -117,69 +116,110 @@ func widthTargets() []target {
 	}{{redlatchGoredis, floorGoredis, ""}, {redlatchGoredisEndless, floorGoredisEndless, ", contexts that cannot be cancelled"}} {
 		title := "uncontended, go-redis" + c.contexts + ": "
 		all = append(all,
-			atEachWidth(allWidths, c.us, c.base, lessOf(clientCPU), " µs", 8, true, title+"client CPU a pair beyond the floor's at each width"),
-			atEachWidth(allWidths, c.us, c.base, lessOf(allocs), "", 10, true, title+"allocations a pair beyond the floor's at each width"))
+			atEachWidth(allWidths, c.us, c.base, lessOf(clientCPU), bound{value: 8, most: true, unit: " µs"}, title+"client CPU a pair beyond the floor's at each width"),
+			atEachWidth(allWidths, c.us, c.base, lessOf(allocs), bound{value: 10, most: true, slack: hundredths}, title+"allocations a pair beyond the floor's at each width"))
 	}
 	narrow, wide := allWidths[:slices.Index(allWidths, 8)], allWidths[slices.Index(allWidths, 8):]
 	all = append(all,
-		atEachWidth(narrow, redlatchGoredis, redislockDefault, ratioOf(rate, rate), "", 0.9, false, "uncontended, go-redis, 1 to 4 goroutines: times redislock at each width"),
-		atEachWidth(wide, redlatchGoredis, redislockDefault, ratioOf(rate, rate), "", 1, false, "uncontended, go-redis, 8 goroutines and more: times redislock at each width"))
+		atEachWidth(narrow, redlatchGoredis, redislockDefault, ratioOf(rate, rate), bound{value: 0.9}, "uncontended, go-redis, 1 to 4 goroutines: times redislock at each width"),
+		atEachWidth(wide, redlatchGoredis, redislockDefault, ratioOf(rate, rate), bound{value: 1}, "uncontended, go-redis, 8 goroutines and more: times redislock at each width"))
 	if shared, ok := implementationNamed(sharedPipelines); ok {
 		many := allWidths[slices.Index(allWidths, 32):]
-		all = append(all, atEachWidth(many, shared, redlatchGoredis, ratioOf(rate, rate), "", 1.3, false,
+		all = append(all, atEachWidth(many, shared, redlatchGoredis, ratioOf(rate, rate), bound{value: 1.3},
 			"uncontended, go-redis with shared pipelines, 32 goroutines and more: times redlatch on go-redis at each width"))
 	}
 	return append(all,
-		atEachWidth(allWidths, redlatchRueidis, floorRueidis, lessOf(allocs), "", 6, true, "uncontended, rueidis: allocations a pair beyond the floor's at each width"),
-		atEachWidth(fewWidths, redlatchNamed, floorRueidis, lessOf(allocs), "", 8, true, "uncontended, rueidis, a Lock made for each pair: allocations a pair beyond the floor's"))
+		atEachWidth(allWidths, redlatchRueidis, floorRueidis, lessOf(allocs), bound{value: 6, most: true, slack: hundredths}, "uncontended, rueidis: allocations a pair beyond the floor's at each width"),
+		atEachWidth(fewWidths, redlatchNamed, floorRueidis, lessOf(allocs), bound{value: 8, most: true, slack: hundredths}, "uncontended, rueidis, a Lock made for each pair: allocations a pair beyond the floor's"))
 }
 
 // hundredths is what timers and the runtime add to counts of allocations.
 const hundredths = 0.05
 
-// atEachWidth has us compared with base for each number of goroutines; the worst
-// median decides. The bound is the most that may be, or else the least.
-func atEachWidth(widths []int, us, base implementation, compare comparing, unit string, bound float64, most bool, claim string) target {
-	var decidedBy []row
-	for _, n := range widths {
-		decidedBy = append(decidedBy, row{uncontended(n), us.name}, row{uncontended(n), base.name})
+// A variant is one of several that a target is about.
+type variant struct {
+	decidedBy []row
+	values    func(results) []float64
+	where     string // "at 8 goroutines"
+}
+
+// A bound is the most that may be, or else the least.
+type bound struct {
+	value float64
+	most  bool
+	unit  string
+	slack float64
+}
+
+func (b bound) String() string {
+	if b.most {
+		return "at most " + short(b.value) + b.unit
 	}
-	sign, text := -1.0, "at least "
-	if most {
-		sign, text = 1, "at most "
+	return "at least " + short(b.value) + b.unit
+}
+
+// excess is positive for what is beyond the bound.
+func (b bound) excess(value float64) float64 {
+	if b.most {
+		return value - b.value - b.slack
+	}
+	return b.value - value
+}
+
+// worstOf is judged by the variant with the worst median. All have to be measured.
+func worstOf(variants []variant, b bound, claim string) target {
+	var decidedBy []row
+	for _, v := range variants {
+		decidedBy = append(decidedBy, v.decidedBy...)
 	}
 	return target{decidedBy, func(r results) verdict {
-		v := verdict{Claim: claim, Target: text + short(bound) + unit, Met: notMeasured}
-		worst := math.Inf(-1)
-		for _, n := range widths {
-			values := r.paired(row{uncontended(n), us.name}, row{uncontended(n), base.name}, compare)
+		worst, figure := math.Inf(-1), ""
+		for _, v := range variants {
+			values := v.values(r)
 			m := median(values)
 			if math.IsNaN(m) {
-				return verdict{Claim: claim, Target: v.Target, Met: notMeasured}
+				return verdict{Claim: claim, Target: b.String(), Met: notMeasured}
 			}
-			if sign*m > worst {
-				worst = sign * m
-				v.Figure = spanOf(values) + unit + " at " + plural(n, "goroutine")
+			if excess := b.excess(m); excess > worst {
+				worst, figure = excess, strings.TrimSpace(spanOf(values)+b.unit+" "+v.where)
 			}
 		}
-		slack := 0.0
-		if most {
-			slack = hundredths
-		}
-		v.Met = verdictOf(worst <= sign*bound+slack)
-		return v
+		return verdict{Claim: claim, Target: b.String(), Figure: figure, Met: verdictOf(worst <= 0)}
 	}}
 }
 
-// overAllWidths has the geometric mean of the ratios of all widths, run by run.
-func overAllWidths(us, base implementation, bound float64, claim string) target {
+// atEachWidth has us compared with base for each number of goroutines.
+func atEachWidth(widths []int, us, base implementation, compare comparing, b bound, claim string) target {
+	var variants []variant
+	for _, n := range widths {
+		x, y := row{uncontended(n), us.name}, row{uncontended(n), base.name}
+		variants = append(variants, variant{[]row{x, y}, func(r results) []float64 { return r.paired(x, y, compare) }, "at " + plural(n, "goroutine")})
+	}
+	return worstOf(variants, b, claim)
+}
+
+// inEach has a figure of us in each scenario.
+func inEach(scenarios []string, us implementation, f metric, b bound, claim string) target {
+	var variants []variant
+	for _, name := range scenarios {
+		s, _ := scenarioNamed(name)
+		where := fmt.Sprintf("with %d x %d", s.Processes, s.Goroutines)
+		if s.Delay > 0 {
+			where += fmt.Sprintf(" and round trips %v longer", s.Delay)
+		}
+		x := row{name, us.name}
+		variants = append(variants, variant{[]row{x}, func(r results) []float64 { return figures(r.in(x), f) }, where})
+	}
+	return worstOf(variants, b, claim)
+}
+
+// overAllWidths has the geometric mean of the ratios of all widths.
+func overAllWidths(us, base implementation, b bound, claim string) target {
 	var decidedBy []row
 	for _, n := range allWidths {
 		decidedBy = append(decidedBy, row{uncontended(n), us.name}, row{uncontended(n), base.name})
 	}
-	return target{decidedBy, func(r results) verdict {
-		return judge(claim, "at least "+short(bound), r.meansOfWidths(us, base), func(m float64) bool { return m >= bound })
-	}}
+	return worstOf([]variant{{decidedBy, func(r results) []float64 { return r.meansOfWidths(us, base) }, ""}}, b, claim)
 }
 
 // meansOfWidths are the geometric means of the ratios of two rates over all
@@ -226,12 +266,6 @@ func timesBestPeer(s, us string, bound float64, title string) target {
 			return verdict{Claim: title + "times the best peer", Target: "at least " + short(bound), Met: notMeasured}
 		}
 		return atLeast(row{s, us}, row{s, best}, ratioOf(rate, rate), bound, title+"times the best peer, "+best).judge(r)
-	}}
-}
-
-func atMostEach(a row, f metric, bound float64, claim string) target {
-	return target{[]row{a}, func(r results) verdict {
-		return judge(claim, "at most "+short(bound), figures(r.in(a), f), func(m float64) bool { return m <= bound })
 	}}
 }
 
