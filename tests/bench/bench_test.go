@@ -387,6 +387,19 @@ func TestWhatDecidesIsMeasuredEachTime(t *testing.T) {
 	}
 }
 
+func TestNeitherOfTwoIsAlwaysTheOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	one, two := inTurn(0), inTurn(1)
+	if len(one) != len(implementations) || len(two) != len(one) {
+		t.Fatalf("%d and %d of %d", len(one), len(two), len(implementations))
+	}
+	for n, i := range one {
+		if i.name != implementations[n].name || two[len(two)-1-n].name != i.name {
+			t.Errorf("%s is not in its place", i.name)
+		}
+	}
+}
+
 func TestTheWordFollowsFromTheFigures(t *testing.T) {
 	t.Parallel()
 	far, near, wide := []float64{1.2, 1.3, 1.25, 1.22, 1.4, 1.3}, []float64{1.02, 1.03, 1.04, 1.02, 1.03, 1.04}, []float64{0.9, 1.2, 1.3, 0.8, 1.4, 1.3}

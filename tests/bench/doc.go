@@ -2,7 +2,7 @@
 // scripts on the same client, and writes docs/performance.md.
 //
 //	cd tests && go run ./bench                everything, half an hour at most
-//	cd tests && go run ./bench -quick         short and coarse, a few minutes
+//	cd tests && go run ./bench -quick         short and coarse, ten minutes
 //	cd tests && go run ./bench -base COMMIT   redlatch only, beside itself as it was: ten minutes
 //
 // Each measurement runs in processes of its own: the command starts itself

@@ -139,10 +139,10 @@ whatever the client does, and it costs rueidis its shortest path.
 
 const uncontendedLegend = `A pair is one acquire and one release. The first tables put redlatch beside the floor on the same client library, by the
 number of goroutines. *No cancel* puts both beside each other with contexts that cannot be cancelled. Each ratio and each
-difference is taken within an alternation. In the tables after these, *redlatch is ... times*: the rate of redlatch on rueidis divided by this one's,
-run by run, median; a ~ behind it says that the rates do not differ clearly (Mann-Whitney U test, p over 0.05), which takes
-four runs to say. CPU time, allocations, scripts, commands (those that scripts call included) and bytes on the network
-are per pair.
+difference is taken within an alternation. In the tables after these, *redlatch is ... times*: the rate of redlatch on
+rueidis divided by this one's, run by run, median; a ~ behind it says that the rates do not differ clearly (Mann-Whitney U
+test, p over 0.05), which takes four runs to say. CPU time, allocations, scripts, commands (those that scripts call
+included) and bytes on the network are per pair.
 `
 
 // widths has a table for each client library, a line for each number of goroutines.
@@ -154,6 +154,7 @@ func (r record) widths(b *strings.Builder) {
 	}{
 		{"rueidis", redlatchRueidis, floorRueidis, redlatchEndless, floorEndless},
 		{"go-redis", redlatchGoredis, floorGoredis, redlatchGoredisEndless, floorGoredisEndless},
+		{"go-redis with shared pipelines", implementation{name: sharedPipelines}, floorGoredis, implementation{}, implementation{}},
 		{"valkey-go", redlatchValkeygo, floorValkeygo, implementation{}, implementation{}},
 	} {
 		t := table{head: []string{
@@ -220,9 +221,10 @@ of everybody for.
 `
 
 const crowdLegend = `100 processes with 100 goroutines each on one key: 10,000 callers wait. *To another process* is the part of the acquisitions
-that followed another process's. If each release woke all, it would take 100 scripts to hand the lock to another process.
-The second table has somebody else keep the lock all the time. What it says is the price of waiting, for each second and
-all 10,000 callers; commands are those that scripts call and the PING by which a client looks after an idle connection.
+that followed another process's. If all processes asked at each release, it would take 100 scripts to hand the lock to another
+one. It is measured when the turns go round, 10 s after the start. The second table has somebody else keep the lock all the
+time. What it says is the price of waiting, for each second and all 10,000 callers; commands are those that scripts call and
+the PING by which a client looks after an idle connection.
 `
 
 // crowd is a table of very many that wait.

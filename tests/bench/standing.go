@@ -152,6 +152,6 @@ func (r record) inShort(b *strings.Builder) {
 const inShortLegend = `## In short
 
 How redlatch stands beside others, on rueidis unless another client is named. Figures are acquisitions a second, or a time
-where it says so; each is redlatch's, as a multiple of the other's. The *floor* is two plain script calls on the same client. *Level* is
-what differs by less than 5 %, or not clearly.
+where it says so; each is redlatch's, as a multiple of the other's. The *floor* is two plain script calls on the same client.
+*Level* is what differs by less than 5 %, or not clearly.
 `
