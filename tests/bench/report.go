@@ -99,7 +99,9 @@ parentheses.
 
 // takenBy says who does not take part in all alternations.
 func takenBy(runs int) string {
-	return fmt.Sprintf(", of which what decides no target takes part in %d and Redisson in %d at most", (runs+2)/3, min(runs, redissonPeer.mostRuns))
+	crowd, _ := scenarioNamed(crowdPasses)
+	return fmt.Sprintf(", of which what decides no target takes part in %d, Redisson in %d at most and very many that wait in %d",
+		(runs+2)/3, min(runs, redissonPeer.mostRuns), min(runs, crowd.MostRuns))
 }
 
 func (r record) settings(b *strings.Builder) {
