@@ -70,8 +70,17 @@ var redlatchGoredis = implementation{
 
 var redlatchGoredisEndless = endless(redlatchGoredis)
 
-// sharedPipelines is the name of an implementation that is measured where there is one: see targets.
-const sharedPipelines = "redlatch on go-redis, shared pipelines"
+var redlatchShared = implementation{
+	name:     redlatchGoredis.name + ", shared pipelines",
+	settings: "the same with goredis.SharedPipelines",
+	skips:    contendedIsSkipped,
+	kind:     ours,
+	widths:   allWidths,
+	open: func(j job) (locker, error) {
+		client := goredislib.NewClient(goredisOptions(j))
+		return openRedlatch(j, goredis.Use(client, goredis.SharedPipelines()), func() { _ = client.Close() })
+	},
+}
 
 // rueidisOptions and goredisOptions are shared with the floor, so these are the
 // options that redlatch's adapter would set by itself.

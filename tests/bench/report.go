@@ -156,7 +156,7 @@ func (r record) widths(b *strings.Builder) {
 	}{
 		{"rueidis", redlatchRueidis, floorRueidis, redlatchEndless, floorEndless},
 		{"go-redis", redlatchGoredis, floorGoredis, redlatchGoredisEndless, floorGoredisEndless},
-		{"go-redis with shared pipelines", implementation{name: sharedPipelines}, floorGoredis, implementation{}, implementation{}},
+		{"go-redis with shared pipelines", redlatchShared, floorGoredis, implementation{}, implementation{}},
 		{"valkey-go", redlatchValkeygo, floorValkeygo, implementation{}, implementation{}},
 	} {
 		t := table{head: []string{

@@ -79,7 +79,7 @@ func contests() []contest {
 	means("a key each, mean of 1 to 512 goroutines, on go-redis", redlatchGoredis, redislockDefault)
 	rates("a key each, 64 goroutines", uncontended(64), us,
 		redislockDefault.name, redsyncDefault.name, rueidislockDefault.name, rueidislockOneKey.name, redissonPeer.name)
-	rates("a key each, 64 goroutines, on go-redis with shared pipelines", uncontended(64), sharedPipelines, redlatchGoredis.name, redislockDefault.name)
+	rates("a key each, 64 goroutines, on go-redis with shared pipelines", uncontended(64), redlatchShared.name, redlatchGoredis.name, redislockDefault.name)
 	best("one key, 16 goroutines", "contended-16")
 	rates("one key, 16 goroutines", "contended-16", us, weighted.name)
 	best("one key, 4 processes of 16 goroutines", "processes-4x16")

@@ -123,12 +123,10 @@ func widthTargets() []target {
 	all = append(all,
 		atEachWidth(narrow, redlatchGoredis, redislockDefault, ratioOf(rate, rate), bound{value: 0.9}, "uncontended, go-redis, 1 to 4 goroutines: times redislock at each width"),
 		atEachWidth(wide, redlatchGoredis, redislockDefault, ratioOf(rate, rate), bound{value: 1}, "uncontended, go-redis, 8 goroutines and more: times redislock at each width"))
-	if shared, ok := implementationNamed(sharedPipelines); ok {
-		many := allWidths[slices.Index(allWidths, 32):]
-		all = append(all, atEachWidth(many, shared, redlatchGoredis, ratioOf(rate, rate), bound{value: 1.3},
-			"uncontended, go-redis with shared pipelines, 32 goroutines and more: times redlatch on go-redis at each width"))
-	}
+	many := allWidths[slices.Index(allWidths, 32):]
 	return append(all,
+		atEachWidth(many, redlatchShared, redlatchGoredis, ratioOf(rate, rate), bound{value: 1.3},
+			"uncontended, go-redis with shared pipelines, 32 goroutines and more: times redlatch on go-redis at each width"),
 		atEachWidth(allWidths, redlatchRueidis, floorRueidis, lessOf(allocs), bound{value: 6, most: true, slack: hundredths}, "uncontended, rueidis: allocations a pair beyond the floor's at each width"),
 		atEachWidth(fewWidths, redlatchNamed, floorRueidis, lessOf(allocs), bound{value: 8, most: true, slack: hundredths}, "uncontended, rueidis, a Lock made for each pair: allocations a pair beyond the floor's"))
 }
