@@ -19,6 +19,6 @@
 //
 // # What it does not know
 //
-// What is passed on, contexts and time: its caller waits on Ready, and decides
-// for how long.
+// What is passed on, contexts and time: its caller waits on Woken, and decides
+// for how long. Wake has it look at what else there is.
 package gate

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/redlatch/redlatch/internal/queue"
 )
@@ -17,17 +18,18 @@ type Gate[V any] struct {
 // A Waiter is one goroutine's place in a queue. It may be used again after
 // the goroutine has been inside or has got away.
 type Waiter[V any] struct {
-	ready chan struct{} // one slot: filled on admission
+	woken chan struct{} // one slot: filled when there is something to look at
+	in    atomic.Bool   // it was let in, and has not taken what it was given
 	place queue.Place[*Waiter[V]]
 	v     V
 }
 
 // NewWaiter returns a Waiter for any gate of its type.
-func NewWaiter[V any]() *Waiter[V] { return &Waiter[V]{ready: make(chan struct{}, 1)} }
+func NewWaiter[V any]() *Waiter[V] { return &Waiter[V]{woken: make(chan struct{}, 1)} }
 
 // Enter lets the caller in at once and returns true if nobody is inside;
-// otherwise it queues w and returns false: the caller is inside when w.Ready
-// delivers.
+// otherwise it queues w and returns false: the caller is inside when w.In
+// says so, of which w.Woken tells.
 func (g *Gate[V]) Enter(w *Waiter[V]) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -80,16 +82,25 @@ func (g *Gate[V]) Cancel(w *Waiter[V]) bool {
 	return true
 }
 
-// Ready delivers once when w is let in.
-func (w *Waiter[V]) Ready() <-chan struct{} { return w.ready }
+// Woken delivers when w is let in, and after Wake. It may also deliver without any
+// reason: the reason was there before.
+func (w *Waiter[V]) Woken() <-chan struct{} { return w.woken }
 
-// Take returns what w was let in with, once, after Ready has delivered or
+// In says whether w has been let in.
+func (w *Waiter[V]) In() bool { return w.in.Load() }
+
+// Wake has w look around.
+func (w *Waiter[V]) Wake() {
+	select {
+	case w.woken <- struct{}{}:
+	default: // it is yet to look
+	}
+}
+
+// Take returns what w was let in with, once, after In has returned true or
 // Cancel has returned false.
 func (w *Waiter[V]) Take() V {
-	select {
-	case <-w.ready: // Cancel lost: the delivery is still there
-	default:
-	}
+	w.in.Store(false)
 	v := w.v
 	var none V
 	w.v = none
@@ -103,6 +114,7 @@ func (g *Gate[V]) admit(v V) bool {
 	}
 	g.line.Remove(&w.place)
 	w.v = v
-	w.ready <- struct{}{} // never blocks: one slot, one admission
+	w.in.Store(true)
+	w.Wake()
 	return true
 }

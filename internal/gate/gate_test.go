@@ -22,10 +22,13 @@ func enqueue(t *testing.T, g *Gate[int], n int) []*Waiter[int] {
 	return ws
 }
 
-// admitted says whether w has been let in, without waiting.
-func admitted[V any](w *Waiter[V]) bool {
+// admitted says whether w has been let in, and was told.
+func admitted[V any](w *Waiter[V]) bool { return w.In() && woken(w) }
+
+// woken says whether w has something to look at, without waiting.
+func woken[V any](w *Waiter[V]) bool {
 	select {
-	case <-w.Ready():
+	case <-w.Woken():
 		return true
 	default:
 		return false
@@ -38,8 +41,8 @@ func TestZeroGateIsOpen(t *testing.T) {
 	if !g.Enter(w) {
 		t.Fatal("an open gate did not let in")
 	}
-	if admitted(w) {
-		t.Error("Ready delivered to a waiter that was let in at once")
+	if w.In() || woken(w) {
+		t.Error("a waiter that was let in at once was told so")
 	}
 	if g.TryEnter() {
 		t.Error("TryEnter let in a second one")
@@ -126,14 +129,34 @@ func TestCancelLosesToAdmission(t *testing.T) {
 	if g.Enter(w) {
 		t.Fatal("let in beside the holder")
 	}
-	if admitted(w) {
-		t.Fatal("Ready delivered the admission of before")
+	if w.In() {
+		t.Fatal("it was let in before")
 	}
 	if !g.Cancel(w) {
 		t.Fatal("Cancel did not take w out")
 	}
 	if g.Cancel(w) {
 		t.Error("Cancel took w out twice")
+	}
+}
+
+// Whoever is woken may have been let in or not: it looks. However often it is woken, that
+// does not keep it from being let in, nor whoever lets it in.
+func TestWhoIsWokenLooks(t *testing.T) {
+	var g Gate[int]
+	g.TryEnter()
+	w := enqueue(t, &g, 1)[0]
+	for range 3 {
+		w.Wake()
+	}
+	if w.In() || !woken(w) || woken(w) {
+		t.Fatal("it was not woken once, or let in")
+	}
+	w.Wake()
+	g.Pass(5)
+	w.Wake()
+	if !admitted(w) || w.Take() != 5 || w.In() {
+		t.Error("it was not let in once")
 	}
 }
 

@@ -66,12 +66,14 @@ func (h *hammer) enter(w *Waiter[*baton]) (*baton, bool) {
 	}
 	switch rand.N(3) {
 	case 0: // patient
-		<-w.Ready()
+		for !w.In() { // it may be woken for an admission of before, of which it knew
+			<-w.Woken()
+		}
 		return w.Take(), true
 	case 1: // gives up at once
 	case 2: // gives up at about the time when it is let in
 		for range rand.N(100) {
-			if len(w.ready) > 0 {
+			if w.In() {
 				break
 			}
 			runtime.Gosched()

@@ -35,6 +35,7 @@ func TestGateIsItsModel(t *testing.T) {
 			"Exit":     m.exit,
 			"Cancel":   m.cancel,
 			"Take":     m.take,
+			"Wake":     func() { m.anybody().Wake() },
 		}, m.check)
 	})
 }
@@ -93,11 +94,7 @@ func (m *model) admit(with int) {
 }
 
 func (m *model) cancel() {
-	known := slices.Concat(m.queue, m.idle)
-	if m.in != nil {
-		known = append(known, m.in)
-	}
-	w := known[m.IntN(len(known))]
+	w := m.anybody()
 	i := slices.Index(m.queue, w)
 	if away := m.gate.Cancel(w); away != (i >= 0) {
 		m.Fatalf("Cancel = %v of number %d in the queue", away, i)
@@ -108,12 +105,20 @@ func (m *model) cancel() {
 	}
 }
 
+func (m *model) anybody() *Waiter[int] {
+	known := slices.Concat(m.queue, m.idle)
+	if m.in != nil {
+		known = append(known, m.in)
+	}
+	return known[m.IntN(len(known))]
+}
+
 func (m *model) take() {
 	if m.in == nil {
 		return
 	}
-	if m.Bool() { // it sees Ready, or it has lost a Cancel
-		<-m.in.Ready()
+	if m.Bool() { // it is woken, or it has lost a Cancel
+		<-m.in.Woken()
 	}
 	if got := m.in.Take(); got != m.with {
 		m.Fatalf("took %d, want %d", got, m.with)
@@ -130,11 +135,11 @@ func (m *model) check() {
 		m.Fatal("the queue is in another order")
 	}
 	for _, w := range slices.Concat(m.queue, m.idle) {
-		if len(w.ready) > 0 {
-			m.Fatal("Ready delivers to one that is not inside")
+		if w.In() {
+			m.Fatal("one is let in beside another")
 		}
 	}
-	if m.in != nil && len(m.in.ready) != 1 {
-		m.Fatal("Ready does not deliver to the one let in")
+	if m.in != nil && (!m.in.In() || len(m.in.woken) != 1) {
+		m.Fatal("the one let in is not told")
 	}
 }

@@ -188,9 +188,7 @@ func (p *waitParams) enter(ctx context.Context, e *entry, o *Params) (*term, err
 func (p *waitParams) lineUp(ctx context.Context, g *gate.Gate[*term], over <-chan struct{}, slow func(time.Duration)) (passed *term, in bool, err error) {
 	w, ok := p.c.waiters.Get().(*waiter)
 	if !ok {
-		t := time.NewTimer(time.Hour)
-		t.Stop()
-		w = &waiter{Waiter: gate.NewWaiter[*term](), timer: t}
+		w = &waiter{Waiter: gate.NewWaiter[*term]()}
 	}
 	if in = g.Enter(w.Waiter); !in {
 		p.notNow(request.ErrWaitOver)
@@ -198,54 +196,68 @@ func (p *waitParams) lineUp(ctx context.Context, g *gate.Gate[*term], over <-cha
 		if in = err == nil || !g.Cancel(w.Waiter); in {
 			passed = w.Take()
 		}
-		w.timer.Stop()
 	}
 	p.c.waiters.Put(w)
 	return passed, in, err
 }
 
-// A waiter is a place in a gate's queue and the timer of who waits there.
+// A waiter is a place in a gate's queue, and an alarm that wakes who waits there. Most
+// who wait are let in long before it would ring. So it stays set for whoever has the
+// place next, who sets it again only to an earlier time, or after it has rung: to set a
+// timer and to stop it for each of them took a tenth of a hand-off's time.
 type waiter struct {
 	*gate.Waiter[*term]
-	timer *time.Timer
+
+	alarm *time.Timer
+	rings time.Time // what it was last set to
+}
+
+// longestAlarm is for how long an alarm may outlast who has set it.
+const longestAlarm = 10 * time.Second
+
+// wakeAt has w woken at that time, or before it.
+func (w *waiter) wakeAt(at, now time.Time) {
+	if w.rings.After(now) && !at.Before(w.rings) {
+		return
+	}
+	d := min(at.Sub(now), longestAlarm)
+	w.rings = now.Add(d)
+	if w.alarm == nil {
+		w.alarm = time.AfterFunc(d, w.Wake)
+	} else {
+		w.alarm.Reset(d)
+	}
 }
 
 // await waits until w is let in. slow is called once after Settings.SlowWait.
 func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{}, slow func(time.Duration)) error {
 	start := time.Now()
 	warn := p.c.SlowWait
-	for {
-		var next time.Duration // 0: no timer
+	for now := start; ; now = time.Now() {
+		switch waited := now.Sub(start); {
+		case !p.until.IsZero() && !now.Before(p.until):
+			return request.ErrWaitOver
+		case warn > 0 && waited >= warn:
+			warn = 0
+			slow(waited)
+		}
 		if warn > 0 {
-			next = warn
+			w.wakeAt(start.Add(warn), now)
 		}
 		if !p.until.IsZero() {
-			if left := time.Until(p.until); next == 0 || left < next {
-				next = max(left, 1)
-			}
-		}
-		var timer <-chan time.Time
-		if next > 0 {
-			w.timer.Reset(next)
-			timer = w.timer.C
+			w.wakeAt(p.until, now)
 		}
 		select {
-		case <-w.Ready():
-			return nil
+		case <-w.Woken():
+			if w.In() {
+				return nil
+			}
 		case <-ctx.Done():
 			return request.ContextError(ctx)
 		case <-p.c.Server.Done:
 			return request.ErrClosed
 		case <-over:
 			return errNotNested
-		case <-timer:
-		}
-		if !p.until.IsZero() && time.Until(p.until) <= 0 {
-			return request.ErrWaitOver
-		}
-		if waited := time.Since(start); warn > 0 && waited >= warn {
-			warn = 0
-			slow(waited)
 		}
 	}
 }

@@ -160,6 +160,34 @@ func TestAWaitForOneselfIsReportedWithBothSites(t *testing.T) {
 	})
 }
 
+// Callers that wait after one another share an alarm, which stays set when one of them is
+// let in. Each waits as long as it said, and is told of in time.
+func TestAnAlarmOfAnEarlierWaiterEndsNoWait(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		slow := 0
+		c := w.Client(redlatch.Config{SlowWait: 4 * time.Second, Events: redlatch.Events{SlowWait: func(redlatch.SlowWaitEvent) { slow++ }}})
+		l := c.Lock("orders")
+		h := w.Acquire(bg, l)
+		next := make(chan *redlatch.Hold)
+		go func() { next <- w.Acquire(bg, l, redlatch.Wait(3*time.Second)) }()
+		time.Sleep(time.Second)
+		w.Release(h)
+		h = <-next
+		for _, d := range []time.Duration{time.Second, 2500 * time.Millisecond, 4 * time.Second, 25 * time.Second, time.Millisecond} {
+			start, before := time.Now(), slow
+			_, err := l.Acquire(bg, redlatch.Wait(d))
+			w.WantErr(err, redlatch.ErrBusy)
+			if waited := time.Since(start); waited != d {
+				t.Errorf("waited for %v, want %v", waited, d)
+			}
+			if told := slow > before; told != (d > 4*time.Second) {
+				t.Errorf("a wait for %v is told of: %v", d, told)
+			}
+		}
+		w.Release(h)
+	})
+}
+
 // A nested read needs no request, so nothing looked at its context.
 func TestNothingIsAcquiredUnderAContextThatHasEnded(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
