@@ -3,7 +3,6 @@ package redlatch
 import (
 	"context"
 	"errors"
-	"runtime"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/holdctx"
@@ -16,15 +15,17 @@ import (
 // A Hold that is garbage collected without having been released is reported
 // (Events.Dropped) and released.
 type Hold struct {
-	in      *lock.Hold
-	cleanup runtime.Cleanup
-	ctx     holdctx.Context // Context's result, once asked for; guarded by in.t.mu
+	in    *lock.Hold
+	leash holdctx.Leash[lock.Hold]
+	ctx   holdctx.Context // Context's result, once asked for; guarded by in.t.mu
 }
+
+var holdLeashes = holdctx.NewLeashes((*lock.Hold).Dropped)
 
 // newHold wraps h for the user.
 func newHold(h *lock.Hold) *Hold {
 	H := &Hold{in: h}
-	H.cleanup = runtime.AddCleanup(H, (*lock.Hold).Dropped, h)
+	holdLeashes.PutOn(&H.leash, h)
 	return H
 }
 
@@ -102,7 +103,7 @@ func (h *Hold) Release(ctx context.Context) error {
 	if ctx == nil {
 		return errNilContext
 	}
-	h.cleanup.Stop()
+	h.leash.TakeOff()
 	return h.in.Release(ctx)
 }
 

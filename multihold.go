@@ -2,7 +2,6 @@ package redlatch
 
 import (
 	"context"
-	"runtime"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/holdctx"
@@ -13,16 +12,18 @@ import (
 // once, by anybody, and its methods are safe for concurrent use. It is live for
 // as long as every member's hold is, or, of a RedLock, a majority.
 type MultiHold struct {
-	in      *multi.Hold
-	cleanup runtime.Cleanup
-	ctx     holdctx.Context
+	in    *multi.Hold
+	leash holdctx.Leash[multi.Hold]
+	ctx   holdctx.Context
 }
+
+var multiLeashes = holdctx.NewLeashes((*multi.Hold).Dropped)
 
 // newMultiHold wraps g for the user.
 func newMultiHold(g *multi.Hold) *MultiHold {
 	H := &MultiHold{in: g}
 	H.ctx.Make(g.End(), g, H)
-	H.cleanup = runtime.AddCleanup(H, (*multi.Hold).Dropped, g)
+	multiLeashes.PutOn(&H.leash, g)
 	return H
 }
 
@@ -81,7 +82,7 @@ func (h *MultiHold) Release(ctx context.Context) error {
 	if ctx == nil {
 		return errNilContext
 	}
-	h.cleanup.Stop()
+	h.leash.TakeOff()
 	return h.in.Release(ctx)
 }
 

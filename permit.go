@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/holdctx"
@@ -18,14 +17,16 @@ import (
 // A Permit that is garbage collected without having been released is reported
 // (Events.Dropped) and released, unless it was detached.
 type Permit struct {
-	in      *permit.Permit
-	cleanup runtime.Cleanup
-	ctx     holdctx.Context // Context's result, once asked for
+	in    *permit.Permit
+	leash holdctx.Leash[permit.Permit]
+	ctx   holdctx.Context // Context's result, once asked for
 }
+
+var permitLeashes = holdctx.NewLeashes((*permit.Permit).Dropped)
 
 func newPermit(in *permit.Permit) *Permit {
 	p := &Permit{in: in}
-	p.cleanup = runtime.AddCleanup(p, (*permit.Permit).Dropped, in)
+	permitLeashes.PutOn(&p.leash, in)
 	return p
 }
 
@@ -74,7 +75,7 @@ func (p *Permit) Release(ctx context.Context) error {
 	if ctx == nil {
 		return errNilContext
 	}
-	p.cleanup.Stop()
+	p.leash.TakeOff()
 	return p.in.Release(ctx)
 }
 
@@ -121,7 +122,7 @@ func (p *Permit) Detach() (id string) {
 	if !p.in.Detach() {
 		return ""
 	}
-	p.cleanup.Stop()
+	p.leash.TakeOff()
 	return p.ID()
 }
 

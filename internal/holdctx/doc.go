@@ -1,3 +1,4 @@
 // Package holdctx makes the contexts of what is held: see [Context], [Lazy] and [Join].
-// It also keeps what was garbage collected without having been released: see [Dropped].
+// It also notices what is garbage collected without having been released, and keeps it: see
+// [Leash] and [Dropped].
 package holdctx

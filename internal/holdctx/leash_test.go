@@ -1,0 +1,63 @@
+package holdctx
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/leaktest"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// A had is what a user has.
+type had struct {
+	leash Leash[int]
+	held  *int
+}
+
+// What was dropped is told of once, whoever had its ring before and still has his leash.
+// What was given back is not, nor what is still had.
+func TestOnlyWhatIsDroppedIsToldOf(t *testing.T) {
+	const rounds = 10
+	dropped := make(chan int, 100)
+	leashes := NewLeashes(func(n *int) { dropped <- *n })
+	have := func(n int) *had {
+		h := &had{held: &n}
+		leashes.PutOn(&h.leash, h.held)
+		return h
+	}
+	var back, kept []*had
+	want := map[int]bool{}
+	for n := range rounds {
+		h := have(-1) // given back: its ring is for the next one
+		h.leash.TakeOff()
+		h.leash.TakeOff()
+		back = append(back, h)
+		have(n)
+		want[n] = true
+		kept = append(kept, have(-2))
+		have(-3).leash.TakeOff() // given back and gone
+	}
+	wait := func() {
+		for end := time.Now().Add(time.Minute); len(want) > 0; {
+			runtime.GC()
+			select {
+			case n := <-dropped:
+				if !want[n] {
+					t.Fatalf("told of %d, want %v", n, want)
+				}
+				delete(want, n)
+			case <-time.After(time.Millisecond):
+				if time.Now().After(end) {
+					t.Fatalf("%v were dropped, and nobody was told", want)
+				}
+			}
+		}
+	}
+	wait()
+	runtime.KeepAlive(back)
+	runtime.KeepAlive(kept)
+	want[-2] = true // from here on
+	wait()
+}
