@@ -48,10 +48,9 @@ func fairReleaseArgs(args []string) []string { return []string{args[1], args[0]}
 
 // acquireFair gets a fair lock for a caller that does not have it already.
 func (c *Locks) acquireFair(ctx context.Context, l *Spec, o Params) (*Hold, error) {
-	start := time.Now()
-	p := waitParams{c: c, name: l.name, until: o.Until}
+	p := waitParams{c: c, name: l.name, start: time.Now(), until: o.Until}
 	h, err := c.standInQueue(ctx, l, &o, &p)
-	return p.end(h, err, start, false)
+	return p.end(h, err, false)
 }
 
 // A fairWaiter is a caller that waits in a fair lock's queue.

@@ -95,22 +95,25 @@ func (h *Hold) GiveUp() {
 
 // Err looks at the clock itself.
 func (h *Hold) Err() error {
+	h.lock(time.Now())
+	defer h.t.mu.Unlock()
+	return h.err
+}
+
+// lock locks the term. If a window is over, the hold has ended as lost.
+func (h *Hold) lock(now time.Time) {
 	t := h.t
 	t.mu.Lock()
-	err := h.err
-	t.mu.Unlock()
-	now := time.Now()
-	if err == nil && (t.lease.Left(now) <= 0 || h.over(now) != "") {
-		if t.lease.Left(now) <= 0 {
-			t.lose(holdctx.Expired)
-		} else if after := h.expire(now); after != nil {
-			after()
-		}
-		t.mu.Lock()
-		err = h.err
-		t.mu.Unlock()
+	if h.err != nil || (t.lease.Left(now) > 0 && h.own.over(now) == "") {
+		return
 	}
-	return err
+	t.mu.Unlock()
+	if t.lease.Left(now) <= 0 {
+		t.lose(holdctx.Expired)
+	} else if after := h.expire(now); after != nil {
+		after()
+	}
+	t.mu.Lock()
 }
 
 // Value implements holdctx.Held: it answers which hold of a lock a context descends
@@ -148,12 +151,11 @@ type (
 
 // Release ends the hold, and the term if it was the last one.
 func (h *Hold) Release(ctx context.Context) error {
-	t := h.t
+	t, now := h.t, time.Now()
 	if h.scope != nil {
 		defer h.scope.released(t.lock)
 	}
-	_ = h.Err() // a window that is over ends the hold as lost
-	t.mu.Lock()
+	h.lock(now)
 	if h.err != nil {
 		err := h.err
 		if h.told {
@@ -167,15 +169,15 @@ func (h *Hold) Release(ctx context.Context) error {
 	}
 	h.told = true
 	t.removeLocked(h, holdctx.ErrReleased)
-	left := t.dropLocked(h.reads)
+	left, passable := t.dropLocked(h.reads), t.passableLocked(now)
 	t.mu.Unlock()
 	h.closed()
 	if f := t.c.Events.Released; f != nil {
-		f(t.lock.name, t.id, time.Since(h.since))
+		f(t.lock.name, t.id, now.Sub(h.since))
 	}
 	switch left {
 	case nobody:
-		return t.finish(ctx)
+		return t.finish(ctx, passable)
 	case readers:
 		return t.c.Server.Finish(ctx, t.length, t.downgrade)
 	case others:

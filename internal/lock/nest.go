@@ -48,20 +48,19 @@ func (c *Locks) nest(ctx context.Context, l *Spec, outer *Hold, o *Params) (*Hol
 	case outer.reads:
 		return c.joinNested(ctx, outer, o)
 	}
-	start := time.Now()
-	p := waitParams{c: c, name: l.name, until: o.Until, owner: outer.t.id}
-	p.ttl = max(0, outer.t.lease.Left(start))
+	p := waitParams{c: c, name: l.name, start: time.Now(), until: o.Until, owner: outer.t.id}
+	p.ttl = max(0, outer.t.lease.Left(p.start))
 	if err := p.amongSiblings(ctx, outer, o); err != nil {
 		return nil, err
 	}
 	h, err := outer.t.reenter(ctx, outer, l, o)
-	return p.nested(outer, start, h, err)
+	return p.nested(outer, h, err)
 }
 
 // nested tells that a hold in outer has begun, or says why it could not.
-func (p *waitParams) nested(outer *Hold, start time.Time, h *Hold, err error) (*Hold, error) {
+func (p *waitParams) nested(outer, h *Hold, err error) (*Hold, error) {
 	if err == nil {
-		p.c.acquired(h, start, false)
+		p.c.acquired(h, p.start, false)
 		return h, nil
 	}
 	if over := outer.Err(); over != nil {
@@ -97,7 +96,7 @@ func (p *waitParams) amongSiblings(ctx context.Context, outer *Hold, o *Params) 
 // closed frees the hold's turn among its siblings when it and everything that
 // was nested in it, or shares its turn, has been released.
 func (h *Hold) closed() {
-	for h != nil {
+	for h.joined != nil || h.parent != nil { // the first one of a nest has no siblings
 		h.t.mu.Lock()
 		h.open--
 		over := h.open == 0
@@ -107,11 +106,9 @@ func (h *Hold) closed() {
 			return
 		case h.joined != nil:
 			h = h.joined
-		case h.parent != nil:
+		default:
 			h.parent.siblings().Exit()
 			h = h.parent
-		default:
-			return
 		}
 	}
 }

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"time"
 )
 
 // A Queue is where callers of this process that want the same locks of several clients
@@ -25,7 +26,7 @@ type Place struct {
 func (q *Queue) Enter(ctx context.Context, what string, o *Params) (_ *Place, waited bool, err error) {
 	c := q.lock.c
 	e := c.table.get(q.lock)
-	p := waitParams{c: c, name: what, until: o.Until, refused: func(error) { waited = true }}
+	p := waitParams{c: c, name: what, start: time.Now(), until: o.Until, refused: func(error) { waited = true }}
 	if !e.gate.TryEnter() {
 		if _, err := p.enter(ctx, e, o); err != nil {
 			return nil, waited, err

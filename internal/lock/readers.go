@@ -135,7 +135,7 @@ func (c *Locks) joinOrForm(ctx context.Context, e *entry, l *Spec, o *Params) (*
 // run gets the lock for the group.
 func (g *readerGroup) run() {
 	c := g.l.c
-	p := waitParams{c: c, name: g.l.name, refused: func(why error) {
+	p := waitParams{c: c, name: g.l.name, start: time.Now(), refused: func(why error) {
 		g.entry.mu.Lock()
 		g.why = why
 		g.entry.mu.Unlock()

@@ -88,13 +88,13 @@ func (h *Hold) endAlone(sent time.Time, lease time.Duration) {
 	h.own.Confirm(sent, lease)
 }
 
-// over returns how the hold's own time has ended; "" if it has not.
-func (h *Hold) over(now time.Time) holdctx.Reason {
+// over returns how the hold's own time has ended; "" if it has not, or there is none.
+func (e *ownEnd) over(now time.Time) holdctx.Reason {
 	switch {
-	case h.own == nil:
-	case h.own.Left(now) <= 0:
+	case e == nil:
+	case e.Left(now) <= 0:
 		return holdctx.Expired
-	case !h.own.Until.IsZero() && !now.Before(h.own.Until):
+	case !e.Until.IsZero() && !now.Before(e.Until):
 		return holdctx.MaxHold
 	}
 	return ""
@@ -119,7 +119,7 @@ func (h *Hold) expire(now time.Time) (after func()) {
 	t := h.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	reason := h.over(now)
+	reason := h.own.over(now)
 	switch {
 	case h.err != nil:
 		return nil
@@ -216,15 +216,20 @@ func (t *term) dropped(left remains) {
 	case readers:
 		t.c.Server.Go(func() { _ = t.downgrade() })
 	case nobody:
-		t.c.Server.Go(func() { _ = t.finish(context.Background()) })
+		t.c.Server.Go(func() {
+			t.mu.Lock()
+			passable := t.passableLocked(time.Now())
+			t.mu.Unlock()
+			_ = t.finish(context.Background(), passable)
+		})
 	}
 }
 
 // joinNested nests a read hold in another one of the same owner: it costs
 // nothing, and several may overlap.
 func (c *Locks) joinNested(ctx context.Context, outer *Hold, o *Params) (*Hold, error) {
-	start := time.Now()
 	t, turn := outer.t, outer
+	p := waitParams{c: c, name: t.lock.name, start: time.Now()}
 	if outer.joined != nil {
 		turn = outer.joined
 	}
@@ -240,6 +245,5 @@ func (c *Locks) joinNested(ctx context.Context, outer *Hold, o *Params) (*Hold, 
 		return nil, err
 	}
 	h, err := t.enterShared(ctx, turn, o)
-	p := waitParams{c: c, name: t.lock.name}
-	return p.nested(outer, start, h, err)
+	return p.nested(outer, h, err)
 }

@@ -147,16 +147,17 @@ func (t *term) abandon(o *request.Call) {
 // passOn gives a taken term that nobody wants any more to the next goroutine
 // of this process, or releases it.
 func (t *term) passOn() {
+	now := time.Now()
 	t.mu.Lock()
-	live := t.startLocked()
+	live, passable := t.startLocked(), t.passableLocked(now)
 	t.mu.Unlock()
 	if !live {
 		t.forgo()
 		t.c.table.leave(t.entry)
 		return
 	}
-	t.entry.budget.Begin(time.Now(), true)
-	_ = t.finish(context.Background())
+	t.entry.budget.Begin(now, true)
+	_ = t.finish(context.Background(), passable)
 }
 
 // start makes a term that was just taken live, with its first hold, and begins a quantum;

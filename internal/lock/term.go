@@ -202,11 +202,11 @@ func (t *term) endLocked(err error) (ended []*Hold) {
 }
 
 // finish ends the term's last hold: the next goroutine of this process gets
-// the lock, or it is released in Redis and the gate is left. ctx only bounds
-// the waiting for that.
-func (t *term) finish(ctx context.Context) error {
+// the lock, if it is passable, or it is released in Redis and the gate is left. ctx only
+// bounds the waiting for that.
+func (t *term) finish(ctx context.Context, passable bool) error {
 	e := t.entry
-	if t.passable(time.Now()) {
+	if passable {
 		e.budget.Hands++
 		if e.gate.Pass(t) {
 			t.c.table.put(e)
@@ -216,10 +216,8 @@ func (t *term) finish(ctx context.Context) error {
 	return t.release(ctx)
 }
 
-// passable says whether the term may go to another goroutine of this process.
-func (t *term) passable(now time.Time) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// passableLocked says whether the term may go to another goroutine of this process.
+func (t *term) passableLocked(now time.Time) bool {
 	return t.c.HandOff && t.lock.kind.yield != nil && t.state == termLive && !t.alone && !t.shared && t.lease.Left(now) > 0
 }
 

@@ -19,8 +19,7 @@ import (
 // acquireAlone gets a lock that one at a time has for a caller that does not have it
 // already.
 func (c *Locks) acquireAlone(ctx context.Context, l *Spec, o Params) (*Hold, error) {
-	start := time.Now()
-	p := waitParams{c: c, name: l.name, until: o.Until}
+	p := waitParams{c: c, name: l.name, start: time.Now(), until: o.Until}
 	e := c.table.get(l)
 	var passed *term
 	var err error
@@ -39,11 +38,11 @@ func (c *Locks) acquireAlone(ctx context.Context, l *Spec, o Params) (*Hold, err
 	if p.intent != nil {
 		p.intent.over()
 	}
-	return p.end(h, err, start, passed != nil && err == nil && h.t == passed)
+	return p.end(h, err, passed != nil && err == nil && h.t == passed)
 }
 
 // end tells the caller how it went.
-func (p *waitParams) end(h *Hold, err error, start time.Time, handedOff bool) (*Hold, error) {
+func (p *waitParams) end(h *Hold, err error, handedOff bool) (*Hold, error) {
 	if err != nil {
 		return nil, p.asBusy(err)
 	}
@@ -53,7 +52,7 @@ func (p *waitParams) end(h *Hold, err error, start time.Time, handedOff bool) (*
 		h.refuse()
 		return nil, request.ErrClosed
 	}
-	p.c.acquired(h, start, handedOff)
+	p.c.acquired(h, p.start, handedOff)
 	return h, nil
 }
 
@@ -131,7 +130,8 @@ func (c *Locks) compete(ctx context.Context, e *entry, l *Spec, o *Params, p *wa
 // waitParams says how long a caller waits.
 type waitParams struct {
 	c     *Locks
-	until time.Time // zero: as long as its context lasts
+	start time.Time // since when,
+	until time.Time // and until when; zero: as long as its context lasts
 
 	name  string        // of the lock,
 	owner string        // who had it when we last saw it,
@@ -176,8 +176,7 @@ func (p *waitParams) enter(ctx context.Context, e *entry, o *Params) (*term, err
 	case passed == nil:
 		p.c.table.leave(e)
 	default:
-		t := passed // a copy: to capture passed would make it escape for every caller
-		p.c.Server.Go(func() { _ = t.finish(context.Background()) })
+		passed.dropped(nobody)
 	}
 	return nil, p.asBusy(err)
 }
@@ -231,10 +230,9 @@ func (w *waiter) wakeAt(at, now time.Time) {
 
 // await waits until w is let in. slow is called once after Settings.SlowWait.
 func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{}, slow func(time.Duration)) error {
-	start := time.Now()
 	warn := p.c.SlowWait
-	for now := start; ; now = time.Now() {
-		switch waited := now.Sub(start); {
+	for now := p.start; ; now = time.Now() {
+		switch waited := now.Sub(p.start); {
 		case !p.until.IsZero() && !now.Before(p.until):
 			return request.ErrWaitOver
 		case warn > 0 && waited >= warn:
@@ -242,7 +240,7 @@ func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{},
 			slow(waited)
 		}
 		if warn > 0 {
-			w.wakeAt(start.Add(warn), now)
+			w.wakeAt(p.start.Add(warn), now)
 		}
 		if !p.until.IsZero() {
 			w.wakeAt(p.until, now)
