@@ -17,7 +17,6 @@ import (
 type Hold struct {
 	in    *lock.Hold
 	leash holdctx.Leash[lock.Hold]
-	ctx   holdctx.Context // Context's result, once asked for; guarded by in.t.mu
 }
 
 var holdLeashes = holdctx.NewLeashes((*lock.Hold).Dropped)
@@ -71,7 +70,7 @@ func (h *Hold) Err() error { return h.in.Err() }
 // Acquiring the same lock with a context that descends from it re-enters the
 // lock.
 func (h *Hold) Context() context.Context {
-	return h.in.Context(&h.ctx, h)
+	return holdctx.New(h.in.End(), h.in, h)
 }
 
 // With returns ctx, its cancellation, deadline and values, together with the

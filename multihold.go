@@ -14,7 +14,6 @@ import (
 type MultiHold struct {
 	in    *multi.Hold
 	leash holdctx.Leash[multi.Hold]
-	ctx   holdctx.Context
 }
 
 var multiLeashes = holdctx.NewLeashes((*multi.Hold).Dropped)
@@ -22,7 +21,6 @@ var multiLeashes = holdctx.NewLeashes((*multi.Hold).Dropped)
 // newMultiHold wraps g for the user.
 func newMultiHold(g *multi.Hold) *MultiHold {
 	H := &MultiHold{in: g}
-	H.ctx.Make(g.End(), g, H)
 	multiLeashes.PutOn(&H.leash, g)
 	return H
 }
@@ -61,7 +59,7 @@ func (h *MultiHold) Err() error { return h.in.Err() }
 // Context returns the hold's context, which is as Hold.Context says: it ends
 // when the hold does, with the same cause that Err returns. Acquiring a member,
 // or the same Multi, with a context that descends from it re-enters the member.
-func (h *MultiHold) Context() context.Context { return &h.ctx }
+func (h *MultiHold) Context() context.Context { return holdctx.New(h.in.End(), h.in, h) }
 
 // With returns ctx, its cancellation, deadline and values, together with the
 // hold's end and ownership: it ends when either does.

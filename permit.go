@@ -19,7 +19,6 @@ import (
 type Permit struct {
 	in    *permit.Permit
 	leash holdctx.Leash[permit.Permit]
-	ctx   holdctx.Context // Context's result, once asked for
 }
 
 var permitLeashes = holdctx.NewLeashes((*permit.Permit).Dropped)
@@ -53,7 +52,7 @@ func (p *Permit) Err() error { return p.in.Err() }
 // the permit was acquired with, and ends when the permit ends, with the same
 // cause that Err returns. It has no deadline, with a Lease either: Expires says
 // until when the permit can be trusted.
-func (p *Permit) Context() context.Context { return p.in.Context(&p.ctx, p) }
+func (p *Permit) Context() context.Context { return holdctx.New(p.in.End(), p.in, p) }
 
 // With returns ctx, its cancellation, deadline and values, together with the
 // permit's end: it ends when either does.

@@ -23,14 +23,9 @@ type Context struct {
 	owner           any // is not garbage collected while somebody uses the context
 }
 
-// Made says whether there is a context yet.
-func (c *Context) Made() bool { return c.held != nil }
-
-// Make makes the context of something held, of the one that ends with it. owner
+// New returns the context of something held, made of the one that ends with it. owner
 // is what its user has.
-func (c *Context) Make(end context.Context, h Held, owner any) {
-	c.Context, c.held, c.owner = end, h, owner
-}
+func New(end context.Context, h Held, owner any) *Context { return &Context{end, h, owner} }
 
 // Err looks at the clock itself.
 func (c *Context) Err() error {
@@ -57,27 +52,27 @@ func Join(ctx, end context.Context, h Held, owner any) context.Context {
 	both, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(end, func() { cancel(context.Cause(end)) })
 	context.AfterFunc(both, func() { stop() })
-	return &Context{Context: both, held: h, owner: owner}
+	return New(both, h, owner)
 }
 
 // A Lazy is the context that ends with something held, made when somebody
 // asks for it. Its owner's mutex guards it.
 type Lazy struct {
-	ctx context.Context         //nolint:containedctx // nil until asked for
-	end context.CancelCauseFunc // ends ctx
+	Context context.Context         //nolint:containedctx // the acquisition's, until somebody asks
+	end     context.CancelCauseFunc // ends the context; nil until somebody asks
 }
 
 // Get returns the context. It has the values of the acquisition's, and is over
 // if err says why what is held is.
-func (e *Lazy) Get(values context.Context, err error) context.Context {
-	if e.ctx == nil {
-		if values.Done() != nil {
-			values = context.WithoutCancel(values)
+func (e *Lazy) Get(err error) context.Context {
+	if e.end == nil {
+		if e.Context.Done() != nil {
+			e.Context = context.WithoutCancel(e.Context)
 		}
-		e.ctx, e.end = context.WithCancelCause(values)
+		e.Context, e.end = context.WithCancelCause(e.Context)
 		e.End(err)
 	}
-	return e.ctx
+	return e.Context
 }
 
 // End ends the context with err as its cause, if there is one and err is not nil.

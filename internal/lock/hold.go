@@ -14,25 +14,24 @@ import (
 type Hold struct {
 	t        *term
 	scope    *scope
-	values   context.Context //nolint:containedctx // the acquire context's values, for Context
 	Watchdog bool
 	fenced   bool
 	reads    bool    // it shares its term with others that read
+	lapsed   bool    // it ended by a window, and counts until it is released; guarded by t.mu
+	told     bool    // the holder has been told of the loss by Release; guarded by t.mu
 	own      *ownEnd // nil: it ends with its term
 	at       callsite.Site
 	since    time.Time
 
 	// Guarded by t.mu.
 	nesting
-	err    error        // why it is over; nil while it is live
-	lapsed bool         // it ended by a window, and counts until it is released
-	told   bool         // the holder has been told of the loss by Release
-	end    holdctx.Lazy // what Context is made of
+	err error        // why it is over; nil while it is live
+	end holdctx.Lazy // what Context is made of
 }
 
 // set makes h a hold of t that is yet to be added to it.
 func (h *Hold) set(ctx context.Context, t *term, o *Params, now time.Time) {
-	h.t, h.values, h.scope, h.Watchdog, h.fenced, h.at, h.since, h.open = t, ctx, o.scope, !o.HasLease, o.Fenced, o.At, now, 1
+	h.t, h.end.Context, h.scope, h.Watchdog, h.fenced, h.at, h.since, h.open = t, ctx, o.scope, !o.HasLease, o.Fenced, o.At, now, 1
 }
 
 // addLocked adds a hold to the live ones.
@@ -138,7 +137,7 @@ func (h *Hold) Value(key any) any {
 func (h *Hold) End() context.Context {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
-	return h.end.Get(h.values, h.err)
+	return h.end.Get(h.err)
 }
 
 // The context keys of the nearest hold of a lock, or of both sides of a read-write lock;
@@ -227,17 +226,6 @@ func (h *Hold) Expires() time.Time {
 		}
 	}
 	return end
-}
-
-// Context makes the context of what its user has of the hold, once.
-func (h *Hold) Context(ctx *holdctx.Context, owner any) context.Context {
-	end := h.End()
-	h.t.mu.Lock()
-	defer h.t.mu.Unlock()
-	if !ctx.Made() {
-		ctx.Make(end, h, owner)
-	}
-	return ctx
 }
 
 // Extend raises the lease of a hold that has one.

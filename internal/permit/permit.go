@@ -25,7 +25,6 @@ type Permit struct {
 	uncertain bool // a request of unknown outcome may still create it
 	site      callsite.Site
 	since     time.Time
-	values    context.Context //nolint:containedctx // those of the acquire context, for Context
 
 	mu    sync.Mutex     // guards what follows
 	err   error          // why it is over; nil while it is live
@@ -57,7 +56,7 @@ func (p *Permit) Expires() time.Time {
 }
 
 func newPermit(s *Expirable, w *expirableWaiter, id string, now time.Time) *Permit {
-	p := &Permit{sem: s, id: id, kept: w.kept, uncertain: w.uncertain, site: w.Site, since: now, values: w.ctx}
+	p := &Permit{sem: s, id: id, kept: w.kept, uncertain: w.uncertain, site: w.Site, since: now, stop: holdctx.Lazy{Context: w.ctx}}
 	p.lease.Kind, p.lease.Holder, p.lease.Length = s.all.kind, p, w.Lease
 	if s.all.Server.Traits.Cluster {
 		p.lease.Group = wire.Slot(s.Name)
@@ -86,19 +85,7 @@ func (p *Permit) begin() bool {
 func (p *Permit) End() context.Context {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.stop.Get(p.values, p.err)
-}
-
-// Context makes ctx, which belongs to owner, the permit's context, unless it is that
-// already, and returns it.
-func (p *Permit) Context(ctx *holdctx.Context, owner any) context.Context {
-	end := p.End()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !ctx.Made() {
-		ctx.Make(end, p, owner)
-	}
-	return ctx
+	return p.stop.Get(p.err)
 }
 
 // Detach leaves the permit to whoever has its id, and says whether it did.
