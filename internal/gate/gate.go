@@ -82,6 +82,15 @@ func (g *Gate[V]) Cancel(w *Waiter[V]) bool {
 	return true
 }
 
+// Wake has all look around who are queued.
+func (g *Gate[V]) Wake() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for w := range g.line.All() {
+		w.Wake()
+	}
+}
+
 // Woken delivers when w is let in, and after Wake. It may also deliver without any
 // reason: the reason was there before.
 func (w *Waiter[V]) Woken() <-chan struct{} { return w.woken }

@@ -160,6 +160,23 @@ func TestWhoIsWokenLooks(t *testing.T) {
 	}
 }
 
+func TestAllWhoAreQueuedAreWoken(t *testing.T) {
+	var g Gate[int]
+	g.TryEnter()
+	ws := enqueue(t, &g, 3)
+	g.Pass(5)
+	woken(ws[0])
+	g.Wake()
+	if woken(ws[0]) {
+		t.Error("the one inside was woken")
+	}
+	for _, w := range ws[1:] {
+		if w.In() || !woken(w) {
+			t.Error("one who is queued was not woken, or let in")
+		}
+	}
+}
+
 func TestTenThousandLeaveInAnyOrder(t *testing.T) {
 	const n = 10_000
 	var g Gate[int]

@@ -154,9 +154,12 @@ func (c *Locks) holder(name, owner string) *term {
 	return c.table.ofPart(name, owner)
 }
 
-// Drain waits until all callers that may leave something to be settled have returned,
-// at most for d.
-func (c *Locks) Drain(d time.Duration) { c.table.drain(d) }
+// Drain ends the waiting of all callers, now that the server is stopped, and waits until
+// those have returned that may leave something to be settled, at most for d.
+func (c *Locks) Drain(d time.Duration) {
+	c.table.wake()
+	c.table.drain(d)
+}
 
 // Close ends all subscriptions.
 func (c *Locks) Close() { c.table.close() }

@@ -111,6 +111,17 @@ func (ls *table) close() {
 	}
 }
 
+// wake has all look around who wait at the gates, now that the client is closed. Who comes to
+// a gate later sees that by himself.
+func (ls *table) wake() {
+	for _, e := range ls.all() {
+		e.gate.Wake()
+	}
+	for _, e := range ls.localQueues.All() {
+		e.gate.Wake()
+	}
+}
+
 // all returns all entries. The registries are not locked while any of them is looked at:
 // shares of an entry are taken under its term's mutex.
 func (ls *table) all() []*entry { return append(ls.entries.All(), ls.own.All()...) }

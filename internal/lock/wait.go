@@ -228,11 +228,19 @@ func (w *waiter) wakeAt(at, now time.Time) {
 	}
 }
 
-// await waits until w is let in. slow is called once after Settings.SlowWait.
+// await waits until w is let in. slow is called once after Settings.SlowWait. Close wakes
+// who waits at the gate of an entry, which over is nil for: each channel that somebody waits
+// at costs time, and this one would be everybody's.
 func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{}, slow func(time.Duration)) error {
 	warn := p.c.SlowWait
+	var closed <-chan struct{}
+	if over != nil {
+		closed = p.c.Server.Done
+	}
 	for now := p.start; ; now = time.Now() {
 		switch waited := now.Sub(p.start); {
+		case p.c.Server.Closed():
+			return request.ErrClosed
 		case !p.until.IsZero() && !now.Before(p.until):
 			return request.ErrWaitOver
 		case warn > 0 && waited >= warn:
@@ -252,8 +260,7 @@ func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{},
 			}
 		case <-ctx.Done():
 			return request.ContextError(ctx)
-		case <-p.c.Server.Done:
-			return request.ErrClosed
+		case <-closed:
 		case <-over:
 			return errNotNested
 		}

@@ -2,6 +2,8 @@ package lock
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,6 +38,64 @@ func TestCloseEndsWaitersAndHoldsAndFreesNothing(t *testing.T) {
 		w.WantErr(err, redlatch.ErrClosed)
 		w.Release(foreign)
 		w.Release(w.Acquire(bg, other.Lock("orders"))) // after the TTL
+	})
+}
+
+// Whatever callers of one process wait at for one another, Close ends the waiting at once.
+func TestCloseEndsEveryWaitForTheSameProcess(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var slow atomic.Bool
+		slowly := func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if slow.Load() {
+				time.Sleep(500 * time.Millisecond)
+			}
+			return next()
+		}
+		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Timeout: 100 * time.Millisecond, Hook: slowly}) // callers send by themselves, and cannot leave
+		rw := c.ReadWriteLock("rates")
+		locks := map[string]*redlatch.Lock{
+			"plain": c.Lock("orders"), "spin": c.SpinLock("invoices", nil), "group": c.GroupLock("stock", "a"), "write": rw.Write(), "read": rw.Read(),
+			"fair": c.FairLock("tickets"),
+		}
+		ctx := map[string]context.Context{"nested": w.Acquire(bg, c.Lock("nested")).Context()}
+		locks["nested"] = c.Lock("nested")
+		for name, l := range locks {
+			switch name {
+			case "read": // behind the writer
+			case "fair": // behind one who asks for a place in the queue
+			case "nested":
+				w.Acquire(ctx[name], l)
+			default:
+				w.Acquire(bg, l)
+			}
+			if ctx[name] == nil {
+				ctx[name] = bg
+			}
+		}
+		synctest.Wait()
+		slow.Store(true)
+		first := locktest.Later(func() error { _, err := locks["fair"].Acquire(bg); return err })
+		synctest.Wait()
+		start := time.Now()
+		waiting := map[string]<-chan error{}
+		for name, l := range locks {
+			waiting[name] = locktest.Later(func() error {
+				_, err := l.Acquire(ctx[name])
+				if d := time.Since(start); d > 0 {
+					t.Errorf("%s: waited for %v more", name, d)
+				}
+				return err
+			})
+		}
+		synctest.Wait()
+		closed := locktest.Later(c.Close)
+		for name, err := range waiting {
+			if err := <-err; !errors.Is(err, redlatch.ErrClosed) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		w.WantErr(<-first, redlatch.ErrClosed)
+		w.OK(<-closed)
 	})
 }
 
