@@ -94,8 +94,10 @@ func TestCloseEndsEveryWaitForTheSameProcess(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
+		slow.Store(false) // what the first one has got is released
 		w.WantErr(<-first, redlatch.ErrClosed)
 		w.OK(<-closed)
+		time.Sleep(time.Second)
 	})
 }
 

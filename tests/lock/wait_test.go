@@ -180,6 +180,7 @@ func TestAnAlarmOfAnEarlierWaiterEndsNoWait(t *testing.T) {
 			if waited := time.Since(start); waited != d {
 				t.Errorf("waited for %v, want %v", waited, d)
 			}
+			synctest.Wait() // events are told after one another
 			if told := slow > before; told != (d > 4*time.Second) {
 				t.Errorf("a wait for %v is told of: %v", d, told)
 			}
