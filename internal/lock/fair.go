@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/twins"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -62,7 +61,6 @@ type fairWaiter struct {
 	start time.Time
 
 	t      *term     // the one that is to be taken, in an entry of its own
-	nonce  string    // the message that gives it the lock: who can tell may read the lock's keys
 	queued bool      // the server has said that t is in the queue,
 	asked  time.Time // in its answer to a request that was sent then,
 	again  bool      // and t may have been put there more than once
@@ -125,14 +123,24 @@ func (c *Locks) standInQueue(ctx context.Context, l *Spec, o *Params, p *waitPar
 
 // arrive makes a place for the caller that it has not asked for yet.
 func (q *fairWaiter) arrive() {
-	e := &entry{entryKey: q.l.entry}
+	var e *entry
+	if !q.o.Try {
+		e = q.c.table.takeSpare(q.l.name, nil)
+	}
+	if e == nil {
+		e = q.l.newOwn()
+	}
+	select {
+	case <-e.news.Wake(): // a spare's, which listens already: what wakes it from now on is news
+	default:
+	}
 	e.gate.TryEnter()
-	q.t, q.queued, q.again, q.nonce = q.c.newTerm(e, q.l, q.o), false, false, newNonce()
-	q.c.table.addOwn(e, q.t.id)
+	q.t, q.queued, q.again = q.c.newTerm(e, q.l, q.o), false, false
+	q.c.table.addOwn(e)
 }
 
 // newNonce returns a number that nobody can guess, that a score holds exactly, and
-// that is later than any time.
+// that is later than any time. Who can tell it may read the lock's keys.
 func newNonce() string {
 	var b [8]byte
 	_, _ = crand.Read(b[:]) // never fails
@@ -151,7 +159,7 @@ func (q *fairWaiter) ask(ctx context.Context, first func()) (*answer, error) {
 		if t.watch && !t.fenced && t.length >= silence && !q.c.Server.Acks.Holds {
 			// A renewal makes up for a lease that it is not given at once, but not for
 			// replicas that have not acknowledged the release that gives the lock.
-			enqueue = q.nonce
+			enqueue = t.entry.nonce
 		}
 	}
 	req := t.taking(q.l.kind.take, []string{t.args[0], t.id, q.l.channel, q.c.ID, enqueue}, q.o.Until)
@@ -189,6 +197,9 @@ func (q *fairWaiter) begin(ctx context.Context, given bool) (h *Hold, err error)
 	if trusted {
 		if h = q.t.begin(ctx, q.o, now); h != nil {
 			q.t.entry.news.Stop() // nobody tells a holder anything there
+			if q.queued {
+				q.c.Server.Go(q.l.spare)
+			}
 			return h, nil
 		}
 	}
@@ -230,12 +241,8 @@ func (q *fairWaiter) note(a *answer) {
 
 // wait waits until it is time to ask again.
 func (q *fairWaiter) wait(ctx context.Context, a *answer) error {
-	e, given := q.t.entry, q.nonce
-	q.c.Server.Listen(&e.news, q.l.channel+":"+q.t.id, func(n driver.Notice) {
-		if n.Payload == given {
-			e.given.Store(true)
-		}
-	}, nil)
+	e := q.t.entry
+	q.l.hear(e)
 	if q.quick > quickTries {
 		q.quick = 0
 		pause := quickPause + rand.N(quickPause) //nolint:gosec // jitter

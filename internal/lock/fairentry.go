@@ -2,10 +2,12 @@ package lock
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/gate"
 	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/request"
@@ -18,12 +20,13 @@ import (
 
 // fairWaiters are what a client knows of its callers of fair locks.
 type fairWaiters struct {
-	own         queue.Registry[string, *entry]      // entries of one waiter each, by its first owner id
+	own         queue.Registry[string, *entry]      // entries of one waiter each, by its owner id
 	localQueues queue.Registry[string, *localQueue] // by lock name
 
-	mu      sync.Mutex    // guards what follows
-	waiting int           // callers that may still leave something to settle
-	drained chan struct{} // closed when waiting is 0 after Close; made by drain
+	mu      sync.Mutex          // guards what follows
+	waiting int                 // callers that may still leave something to settle
+	drained chan struct{}       // closed when waiting is 0 after Close; made by drain
+	spares  map[string][]*entry // by lock name, the oldest first
 	closed  bool
 }
 
@@ -38,10 +41,88 @@ type localQueue struct {
 // worth that much.
 const localQueuePause = time.Second
 
-// addOwn adds the entry of a waiter with that owner id.
-func (ls *table) addOwn(e *entry, id string) {
-	e.id = id
-	ls.own.Get(id, func() *entry { return e })
+// A spare is an entry that nobody has yet, and that listens to its channel already. A
+// caller that lines up with it asks once. Any other has to ask again when the server
+// confirms its subscription: before that, the lock may have been given to it unheard. So
+// a caller that had to wait leaves a spare for the next one.
+const (
+	mostSpares = 16 // for a lock
+	spareTime  = time.Second
+)
+
+// newOwn returns the entry of a waiter that is yet to come, with the owner id that it will have.
+func (l *Spec) newOwn() *entry {
+	return &entry{entryKey: l.entry, id: l.c.NewID(), nonce: newNonce()}
+}
+
+// hear starts the subscription of an entry of one waiter, if it has none.
+func (l *Spec) hear(e *entry) {
+	l.c.Server.Listen(&e.news, l.channel+":"+e.id, func(n driver.Notice) {
+		if n.Payload == e.nonce {
+			e.given.Store(true)
+		}
+	}, nil)
+}
+
+// spare makes a spare, which is there for a while.
+func (l *Spec) spare() {
+	ls, e := &l.c.table, l.newOwn()
+	ls.mu.Lock()
+	all := ls.spares[l.name]
+	enough := ls.closed || len(all) >= mostSpares
+	if !enough {
+		if ls.spares == nil {
+			ls.spares = map[string][]*entry{}
+		}
+		ls.spares[l.name] = append(all, e)
+	}
+	ls.mu.Unlock()
+	if enough {
+		return
+	}
+	l.hear(e)
+	time.AfterFunc(spareTime, func() {
+		if ls.takeSpare(l.name, e) != nil {
+			e.news.Stop()
+		}
+	})
+}
+
+// takeSpare takes the oldest spare for a lock, or the one that is asked for, if it is there.
+func (ls *table) takeSpare(name string, e *entry) *entry {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	all := ls.spares[name]
+	i := 0
+	if e != nil {
+		i = slices.Index(all, e)
+	}
+	if i < 0 || i >= len(all) {
+		return nil
+	}
+	e = all[i]
+	if ls.spares[name] = slices.Delete(all, i, i+1); len(all) == 1 {
+		delete(ls.spares, name)
+	}
+	return e
+}
+
+// closeSpares ends all spares. There are no new ones after drain.
+func (ls *table) closeSpares() {
+	ls.mu.Lock()
+	spares := ls.spares
+	ls.spares = nil
+	ls.mu.Unlock()
+	for _, all := range spares {
+		for _, e := range all {
+			e.news.Stop()
+		}
+	}
+}
+
+// addOwn adds the entry of a waiter.
+func (ls *table) addOwn(e *entry) {
+	ls.own.Get(e.id, func() *entry { return e })
 }
 
 // ownOf returns the entries of one waiter whose term may have that owner id.

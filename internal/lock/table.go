@@ -24,7 +24,8 @@ type entry struct {
 	id     string // of the only waiter of an entry of its own; empty if it is shared
 	gate   gate.Gate[*term]
 	news   notify.Listener
-	given  atomic.Bool    // in an entry of its own: the waiter has been told that it has this lock
+	nonce  string         // in an entry of its own: the message that gives the waiter this lock,
+	given  atomic.Bool    // and that it has come
 	budget handoff.Budget // belongs to whoever is inside the gate
 
 	mu    sync.Mutex // guards what follows
@@ -106,6 +107,7 @@ func (ls *table) keep(e *entry) {
 
 // close ends all subscriptions. Who waits leaves by itself; a holder may stay.
 func (ls *table) close() {
+	ls.closeSpares()
 	for _, e := range ls.all() {
 		e.news.Stop()
 	}

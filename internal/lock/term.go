@@ -64,7 +64,10 @@ const (
 
 // newTerm makes a term that has yet to be taken, by whoever is inside.
 func (c *Locks) newTerm(e *entry, l *Spec, o *Params) *term {
-	t := &term{c: c, entry: e, lock: l, watch: !o.HasLease, length: c.Watchdog, fenced: o.Fenced, alone: o.Member, member: o.Member, id: c.NewID()}
+	t := &term{c: c, entry: e, lock: l, watch: !o.HasLease, length: c.Watchdog, fenced: o.Fenced, alone: o.Member, member: o.Member, id: e.id}
+	if t.id == "" {
+		t.id = c.NewID()
+	}
 	t.args = [4]string{c.watchdogMs, t.id, l.channel, "0"}
 	if o.HasLease {
 		t.length = o.Lease
