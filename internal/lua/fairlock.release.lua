@@ -6,15 +6,16 @@
 -- returns which of these owners had the lock, counted from 1, or 0 if none had it
 local queue, timeouts, alive = KEYS[2], KEYS[3], KEYS[4]
 -- include fairlock
-local holder = redis.call('HLEN', KEYS[1]) == 1 and redis.call('HKEYS', KEYS[1])[1]
 local held, leaves, scored = 0, {}, 0 -- leaves has 1 for an owner with a score, 0 for one without
 for i = 2, #ARGV do
-  if ARGV[i] == holder then
-    redis.call('DEL', KEYS[1])
+  if redis.call('HDEL', KEYS[1], ARGV[i]) == 1 then
     held = i - 1
   elseif not leaves[ARGV[i]] then
+    if scored == 0 and redis.call('ZSCORE', timeouts, ARGV[i]) then
+      tighten()
+    end
     leaves[ARGV[i]] = redis.call('ZREM', timeouts, ARGV[i])
-    redis.call('ZREM', alive, waiter(ARGV[i]), nonce(ARGV[i]))
+    redis.call('ZREM', alive, nonce(ARGV[i]))
     scored = scored + leaves[ARGV[i]]
   end
 end
@@ -34,7 +35,7 @@ if next(leaves) then
   until gone == scored or #ids < most
   redis.call('LREM', queue, 0, '')
 end
-if held > 0 or redis.call('EXISTS', KEYS[1]) == 0 then
+if redis.call('EXISTS', KEYS[1]) == 0 then
   give(ARGV[1])
 else
   front()

@@ -13,46 +13,60 @@ local lease, owner, client, enqueue = ARGV[1], ARGV[2], ARGV[4], ARGV[5] ~= '0'
 local token_key, token_ttl_ms = KEYS[5], ARGV[6]
 -- include token
 -- include fairlock
--- include fields
--- poll says that the client lives, and which of its waiters can be given the lock.
+-- poll says that the client lives, and which of its waiters can be given the lock. Who
+-- has been silent is forgotten, but not each time that a client lines up again.
 local function poll()
-  redis.call('ZADD', alive, now, client)
-  if enqueue and ARGV[5] ~= '1' then
-    redis.call('ZADD', alive, now, waiter(owner), ARGV[5], nonce(owner))
+  local named = enqueue and ARGV[5] ~= '1' and redis.call('ZADD', alive, now, client, ARGV[5], nonce(owner))
+  if (named or redis.call('ZADD', alive, now, client)) ~= 1 then
+    redis.call('ZREMRANGEBYSCORE', alive, '-inf', now - silence)
   end
-  redis.call('ZREMRANGEBYSCORE', alive, '-inf', now - silence)
   redis.call('PEXPIRE', alive, 2 * silence)
 end
 
-local holder = fields[1]
+local holder = redis.call('HRANDFIELD', KEYS[1])
 if holder == owner then
   if redis.call('PTTL', KEYS[1]) < tonumber(lease) then
     redis.call('PEXPIRE', KEYS[1], lease)
   end
   return fencing_token(true)
 end
-local first, swept = redis.call('LINDEX', queue, 0), true
+local first, swept, tail, score, last, head = redis.call('LINDEX', queue, 0), true
+-- look looks for the end of the queue, and for the scores of the caller and of both ends.
+local function look()
+  tail = redis.call('LINDEX', queue, -1)
+  score, last, head = unpack(redis.call('ZMSCORE', timeouts, owner, tail or owner, first or owner))
+end
+look()
 if holder or first ~= owner then -- or else it is the caller's turn, who lives
   if first and enqueue then
     poll()
   end
-  first, swept = front()
+  if not (holder and enqueue and not score and head and finite(head) > now + allowance / 2) then -- or else others see to the front
+    first, swept = front()
+    look()
+  end
 end
 if not holder and (not first or first == owner) then
   local token = fencing_token(false)
   if first then
-    serve(owner)
+    serve(owner, tail)
   end
   redis.call('HSET', KEYS[1], owner, 1)
   redis.call('PEXPIRE', KEYS[1], lease)
   return token
 end
 local ttl, fresh = redis.call('PTTL', KEYS[1]), 0
-if enqueue and not redis.call('ZSCORE', timeouts, owner) then
-  local tail = redis.call('LINDEX', queue, -1)
-  local score = tail and finite(redis.call('ZSCORE', timeouts, tail)) or now + math.max(ttl, 0)
-  redis.call('ZADD', timeouts, math.max(score, now) + allowance, owner)
-  redis.call('RPUSH', queue, owner)
+if enqueue and not score then
+  local n, ends = redis.call('RPUSH', queue, owner), last and finite(last) or now + math.max(ttl, 0)
+  if not tail or (ours(tail) and loose(ends) and n <= most) then
+    ends = math.max(math.floor(ends) + allowance, now + n * allowance) + 0.5
+    redis.call('ZADD', timeouts, now + allowance, tail or owner, ends, owner)
+  else
+    if not ours(tail) or loose(ends) then
+      tighten()
+    end
+    redis.call('ZADD', timeouts, math.floor(math.max(ends, now)) + allowance, owner)
+  end
   fresh = 1
   if not first then
     first = owner

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -112,8 +113,9 @@ func TestWhoLeavesWithOthersTakesHisTimeOffThoseBehind(t *testing.T) {
 					w.Fatalf("in the queue: %q; at most %d left together", now, most.Load())
 				}
 				for i, id := range now {
-					if id != was[3*i+2] || after[id] != before[id]-float64(2*(i+1)*300_000) {
-						t.Errorf("%d: %s had the score %.0f and has %.0f", i, id, before[id], after[id])
+					want := math.Floor(before[was[3*each-1]]) - float64((3*each-1-i)*300_000) // that of the last one, and 16 less, and those behind
+					if id != was[3*i+2] || after[id] != want {
+						t.Errorf("%d: %s has the score %.0f, want %.0f", i, id, after[id], want)
 					}
 				}
 				w.Release(h)

@@ -374,12 +374,12 @@ func TestTheQueueOfAFairLockIsRedissons(t *testing.T) {
 				if ttl := w.Server.TTL(keys[3]); ttl <= 6*time.Second || ttl > 12*time.Second {
 					t.Errorf("%s has a TTL of %v", keys[3], ttl)
 				}
-				// score(first) = now + PTTL + allowance; score(next) = score(tail) + allowance
+				// score(last) = now + PTTL + 2 allowances + ½; score(first) = now + allowance
 				live, _ := w.Server.SortedSet(keys[2])
 				w.Server.Lock()
 				scores := maps.Clone(live)
 				w.Server.Unlock()
-				if first := int64(scores[ids[0]]); first != start+9000+300000 || int64(scores[ids[1]]) != first+300000 {
+				if scores[ids[0]] != float64(start+300000) || scores[ids[1]] != float64(start+9000+600000)+0.5 {
 					t.Errorf("scores %v, start %d", scores, start)
 				}
 				channels := w.Server.PubSubChannels("redisson*")

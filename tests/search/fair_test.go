@@ -32,14 +32,11 @@ const able = "able"
 // nonces are the messages that give each of them the lock.
 var nonces = [...]string{a1: "4503599627370497", a2: "4503599627370498", b1: "4503599627370499", j1: "none", b2: "4503599627370500"}
 
-// waiter and nonce are what says that somebody can be given the lock, and how.
-func waiter(id string) string { return id + " lock" }
-func nonce(id string) string  { return "nonce " + waiter(id) }
+// nonce is what says that somebody can be given the lock, and how.
+func nonce(id string) string { return "nonce " + id + " lock" }
 
 // ableIn says whether somebody is said to be able to be given the lock.
-func ableIn(s *store, id string) bool {
-	return s.field("alive", waiter(id))+s.field("alive", nonce(id)) != ""
-}
+func ableIn(s *store, id string) bool { return s.field("alive", nonce(id)) != "" }
 
 var fairKeys = []string{"lock", "queue", "timeouts", "alive"}
 
@@ -136,7 +133,7 @@ func (f fair) leave(times int8, all ...int) ask {
 	a.truth = func(before, after *store, reply any) bool {
 		had := int64(0)
 		for i, who := range all {
-			if before.field("lock", ids[who]) != "" {
+			if had == 0 && before.field("lock", ids[who]) != "" {
 				had = int64(i + 1)
 			}
 			if after.field("lock", ids[who]) != "" || slices.Contains(queue(after), ids[who]) || ableIn(after, ids[who]) {
@@ -221,12 +218,15 @@ func (f fair) dead(s *store, id string, now int16) bool {
 }
 
 func number(text string) int64 {
-	n, err := strconv.ParseInt(text, 10, 64)
+	n, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		panic(err)
 	}
-	return n
+	return int64(n)
 }
+
+// loose says whether a score says that only it counts.
+func loose(score string) bool { return strings.Contains(score, ".") }
 
 // order looks at who has come to the front, and who has gone.
 func (f fair) order(x *explorer, s *state, a *ask, _ int16, r *result) string {
@@ -257,7 +257,7 @@ func (f fair) order(x *explorer, s *state, a *ask, _ int16, r *result) string {
 			return fmt.Sprintf("%s is no more in the queue", id)
 		}
 	}
-	if bad := f.chain(r.after, s.now); bad != "" {
+	if bad := f.chain(r.after, s.now, !f.passesBy(s.store, a, r, me)); bad != "" {
 		return bad
 	}
 	for _, id := range append(ids[:], stranger) {
@@ -283,20 +283,42 @@ func heard(s *store, client string, now int16) key {
 	return k
 }
 
+// passesBy says whether a script had no reason to look who stands at the front.
+func (f fair) passesBy(s *store, a *ask, r *result, me string) bool {
+	switch a.script {
+	case "fairlock.take":
+		return s.field("lock", me) != "" // it is a replay
+	case "fairlock.force":
+		return r.reply == int64(0)
+	}
+	return false
+}
+
 // chain looks at the scores: each waiter's is an allowance above the one's before it,
-// and nobody can be evicted soon who stands at the front.
-func (f fair) chain(s *store, now int16) string {
-	all := queue(s)
+// and nobody can be evicted soon who stands at the front. While all are of redlatch, the
+// last one's says where the chain ends, and nobody's is above the chain.
+func (f fair) chain(s *store, now int16, looked bool) string {
+	all, ms := queue(s), int64(epoch)+int64(now)*fairTick
+	isLoose := len(all) > 0 && loose(s.field("timeouts", all[len(all)-1])) && all[len(all)-1][14] == '8'
 	for i, id := range all {
 		score := s.field("timeouts", id)
+		lives := id[14] == '8' && !f.dead(s, id, now)
 		switch {
 		case score == "":
 			return fmt.Sprintf("%s stands in the queue without a score", id)
-		case i == 0 && id[14] == '8' && !f.dead(s, id, now) && number(score) < int64(epoch)+int64(now)*fairTick+allowance/2:
+		case looked && i == 0 && lives && number(score) < ms+allowance/2:
 			return fmt.Sprintf("Redisson could evict %s, which lives", id)
-		case i == 0 && number(score) > int64(epoch)+(int64(now)+fairLease)*fairTick+allowance:
+		case number(score) > ms+fairLease*fairTick+int64(i+1)*allowance:
 			return fmt.Sprintf("Redisson would wait too long for %s", id)
-		case i > 0 && number(score)-number(s.field("timeouts", all[i-1])) != allowance:
+		case looked && isLoose && id[14] != '8':
+			return fmt.Sprintf("%s is of Redisson, and the chain is loose", id)
+		case isLoose && i == len(all)-1:
+			if looked && lives && number(score) < ms+int64(i)*allowance+allowance/2 {
+				return fmt.Sprintf("%s is too near for Redisson", id)
+			}
+		case isLoose && (loose(score) || number(score) > ms+allowance):
+			return fmt.Sprintf("%s is above the chain", id)
+		case !isLoose && looked && i > 0 && (number(score)-number(s.field("timeouts", all[i-1]))-allowance)/2 != 0: // but for half a millisecond
 			return fmt.Sprintf("%s is not an allowance behind the one before it", id)
 		}
 	}
@@ -321,7 +343,7 @@ func (f fair) next(s *state, a *ask, r *result, me string) string {
 		if (changed || a.script == "fairlock.take") && !slices.Contains(r.told, message{f.channel + ":" + after[0], "0"}) {
 			return fmt.Sprintf("it is the turn of %s, and it is not told", after[0])
 		}
-		if at := r.after.field("alive", waiter(after[0])); changed && a.script != "fairlock.take" && at != "" && number(at) > int64(epoch)+int64(s.now)*fairTick-fairTick*3/2 {
+		if at := r.after.field("alive", after[0][:36]); changed && a.script != "fairlock.take" && ableIn(r.after, after[0]) && at != "" && number(at) > int64(epoch)+int64(s.now)*fairTick-fairTick*3/2 {
 			return fmt.Sprintf("it is the turn of %s, which can be given the lock, and it is not given it", after[0])
 		}
 		return ""
@@ -391,14 +413,26 @@ func (f fair) refusals(x *explorer, s *state, a *ask, sent int16, r *result) str
 		return "that it was put into the queue is wrong"
 	case wants && r.after.field("alive", a.args[3]) != strconv.Itoa(epoch+int(s.now)*fairTick):
 		return "that its client lives is not noted"
-	case wants && f.forgotten(r.after, s.now):
+	case wants && f.forgets(s.store, a) && f.forgotten(r.after, s.now):
 		return "who has been silent for long is not forgotten"
-	case len(a.args[4]) > 1 && len(queue(s.store)) > 0 && (r.after.field("alive", waiter(id)) != strconv.Itoa(epoch+int(s.now)*fairTick) || r.after.field("alive", nonce(id)) != a.args[4]):
+	case len(a.args[4]) > 1 && len(queue(s.store)) > 0 && r.after.field("alive", nonce(id)) != a.args[4]:
 		return "that it can be given the lock is not noted"
 	case a.args[4] == "1" && ableIn(r.after, id):
 		return "that it can be given the lock is not so"
 	}
 	return ""
+}
+
+// forgets says whether a waiter is to forget who has been silent: it is not, if there is
+// nothing new but its nonce.
+func (f fair) forgets(s *store, a *ask) bool {
+	added := 0
+	for _, member := range []string{a.args[3], nonce(a.args[1])} {
+		if s.field("alive", member) == "" && (member == a.args[3] || len(a.args[4]) > 1) {
+			added++
+		}
+	}
+	return added != 1
 }
 
 // forgotten says whether somebody is said to live who has been silent for too long.
@@ -454,14 +488,26 @@ func waitsLong() ask {
 	}
 }
 
+// score is that of so many allowances after the beginning.
+func score(allowances int, more float64) string {
+	return strconv.FormatFloat(float64(epoch+allowances*allowance)+more, 'f', -1, 64)
+}
+
 func fairSearches() []*search {
 	f, t := newFair(), newFair()
 	t.fenced, t.tokenTTL = append(slices.Clone(fairKeys), "token"), []string{"0"}
 	remnant := f.search("a remnant", 1, 3, f.lineUp(a1, 2, "1"), f.leaves(a1, 1), f.lineUp(b1, 1, "1"))
 	remnant.seed = []key{{name: "queue", kind: "list", content: []string{"a remnant"}}}
+	chain := f.search("a loose chain", 1, 4, f.lineUp(b1, 1, "1"), f.leaves(b1, 1), f.redissonLinesUp(1), f.lineUp(a1, 1, "1"), f.lineUp(a2, 1, able), f.leaves(a2, 1))
+	chain.seed = []key{
+		{name: "queue", kind: "list", content: []string{ids[b1], ids[a2], ids[b2]}},
+		{name: "timeouts", kind: "zset", content: []string{ids[a2], score(1, 0), ids[b1], score(1, 0), ids[b2], score(3, 0.5)}},
+		{name: "alive", kind: "zset", ttl: 12_000, content: []string{ids[a1][:36], score(0, 0), ids[b1][:36], score(0, 0), nonce(ids[a2]), nonces[a2]}},
+	}
+	chain.calm = func(*explorer, *store, int16) string { return "" } // who has died long ago may have it until later
 	old := f.search("a long time", 1, 4, f.lineUp(b1, 2, "1"), f.lineUp(a1, 1, "1"), f.redissonLinesUp(1), waitsLong())
 	return []*search{
-		remnant, dead(f), long(f), twins(),
+		remnant, chain, dead(f), long(f), twins(),
 		f.search("giving", 4, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(b1, 2, able), f.leaves(b1, 1), f.renews(a1)),
 		f.search("who dies", 3, 4, f.lineUp(a1, 1, "1"), f.lineUp(b1, 1, able), f.lineUp(a2, 2, "1")),
 		f.search("two wait", 2, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(a2, 1, able), f.leaves(a2, 1), f.lineUp(b1, 2, "1")),
