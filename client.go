@@ -95,6 +95,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		Errors: lock.Errors{Busy: busyLock, BusyOf: busyOf, Retryable: IsRetryable, Lost: lostLock}, Events: c.report.locks(),
 	})
 	c.stopBreak = redis.OnBreak(func(node string) {
+		c.server.Broke(node)
 		c.server.Acks.Forget(node)
 		c.clock.Kick(node)
 	})

@@ -65,7 +65,7 @@ func (h *Hold) Err() error { return h.in.Err() }
 // the lock was acquired with, but not its cancellation or deadline. It ends
 // when the hold ends, with a *LostError (which is ErrLost), ErrNotHeld or
 // ErrClosed as its cause. It has no deadline, with a Lease either: Expires says
-// until when the hold can be trusted.
+// until when the hold can be trusted. Each call returns a context of its own.
 //
 // Acquiring the same lock with a context that descends from it re-enters the
 // lock.

@@ -24,9 +24,9 @@ type Redis interface {
 	// does not know it yet. It must never send a command again whose outcome
 	// is unknown. keys and args must not be retained or changed.
 	//
-	// ctx carries values only, unless Traits.Interruptible is set: no deadline or
-	// cancellation of a caller reaches a driver that would close a shared connection
-	// then. A call ends by the driver's own time-outs (Traits.Timeout).
+	// ctx carries values only: many drivers would close a shared connection at a
+	// caller's deadline or cancellation. A call ends by the driver's own time-outs
+	// (Traits.Timeout). If Traits.Interruptible is set, ctx may be a caller's.
 	//
 	// A failure is a *RunError. Any other error counts as Unknown.
 	Run(ctx context.Context, s *Script, keys, args []string) (Reply, error)
@@ -142,6 +142,7 @@ type Traits struct {
 	// Interruptible says that Run, while it has a connection, returns as soon as its
 	// context ends, with an error whose outcome is Unknown unless nothing was sent.
 	// What was sent stays under way, its answer is dropped, and no other call notices.
+	// The driver uses keys and args no longer.
 	Interruptible bool
 	// Cluster says that the keys of one script must share a hash slot.
 	Cluster bool

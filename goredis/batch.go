@@ -17,7 +17,7 @@ func (d *Driver) RunBatch(requests []*driver.Request) {
 	limit := bounded{d.limits.Get(), noValues}
 	unknown, broken := d.sendAll(limit, "evalsha", (*driver.Script).SHA, requests)
 	if len(unknown) > 0 {
-		if !d.contexts { // as again has it
+		if !d.contexts { // which bound the whole call
 			limit.Context = d.limits.Get()
 		}
 		_, again := d.sendAll(limit, "eval", (*driver.Script).Source, unknown)

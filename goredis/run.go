@@ -19,7 +19,7 @@ func (d *Driver) Run(ctx context.Context, s *driver.Script, keys, args []string)
 	limit := d.limits.Get()
 	reply, err := d.send(bounded{limit, ctx}, "evalsha", s.SHA(), keys, args)
 	if err != nil && err.Code == "NOSCRIPT" {
-		if !d.contexts { // as again has it
+		if !d.contexts { // which bound the whole call
 			limit = d.limits.Get()
 		}
 		reply, err = d.send(bounded{limit, ctx}, "eval", s.Source(), keys, args)

@@ -78,7 +78,8 @@ func (d *Driver) run(ctx context.Context, client rueidis.Client, s *driver.Scrip
 	if re == nil {
 		return reply, nil
 	}
-	if adapter.IsBreak(re) && ctx.Err() == nil { // or else the caller has left, and the connection is well
+	left := d.traits.Interruptible && errors.Is(re.Err, ctx.Err()) // the caller, and the connection is well
+	if adapter.IsBreak(re) && !left {
 		d.breaks.Node(keys)
 	}
 	return driver.Reply{}, d.creds.Judge(re)

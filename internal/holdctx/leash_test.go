@@ -36,7 +36,7 @@ func TestOnlyWhatIsDroppedIsToldOf(t *testing.T) {
 		back = append(back, h)
 		have(n)
 		want[n] = true
-		kept = append(kept, have(-2))
+		kept = append(kept, have(rounds+n))
 		have(-3).leash.TakeOff() // given back and gone
 	}
 	wait := func() {
@@ -58,6 +58,8 @@ func TestOnlyWhatIsDroppedIsToldOf(t *testing.T) {
 	wait()
 	runtime.KeepAlive(back)
 	runtime.KeepAlive(kept)
-	want[-2] = true // from here on
+	for n := range rounds { // from here on
+		want[rounds+n] = true
+	}
 	wait()
 }

@@ -136,41 +136,6 @@ func (ls *table) ownOf(name, owner string) []*entry {
 	return ls.own.Select(func(e *entry) bool { return e.name == name }) // a holder's may have changed
 }
 
-// join notes a caller of a fair lock or a barrier, unless the client is closed;
-// part forgets it.
-func (ls *table) join() bool {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if !ls.closed {
-		ls.waiting++
-	}
-	return !ls.closed
-}
-
-func (ls *table) part() {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	ls.waiting--
-	if ls.closed && ls.waiting == 0 {
-		close(ls.drained)
-	}
-}
-
-// drain waits until all callers of fair locks and barriers have returned, at most for d: what
-// they leave to be settled is their place in a queue, at which others would wait
-// for them.
-func (ls *table) drain(d time.Duration) {
-	ls.mu.Lock()
-	ls.closed = true
-	waiting := ls.waiting
-	ls.drained = make(chan struct{})
-	ls.mu.Unlock()
-	if waiting == 0 {
-		return
-	}
-	_, _ = request.Await(context.Background(), nil, ls.drained, time.Now().Add(d))
-}
-
 // comeIn waits until the callers before this one have their places. through lets
 // the next one in, and may be called more than once.
 func (p *waitParams) comeIn(ctx context.Context, l *Spec, o *Params) (through func(), err error) {

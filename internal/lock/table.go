@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"context"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/notify"
 	"github.com/redlatch/redlatch/internal/queue"
+	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -231,4 +233,38 @@ func (e *entry) lastSeen() (owner string, ttl time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.owner, e.ttl
+}
+
+// join notes a caller that may leave something to be settled, unless the client is closed;
+// part forgets it.
+func (ls *table) join() bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if !ls.closed {
+		ls.waiting++
+	}
+	return !ls.closed
+}
+
+func (ls *table) part() {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ls.waiting--
+	if ls.closed && ls.waiting == 0 {
+		close(ls.drained)
+	}
+}
+
+// drain waits until all callers have returned that may leave something to be settled, at most
+// for d: a lock that they get too late, or a place in a queue, at which others would wait for them.
+func (ls *table) drain(d time.Duration) {
+	ls.mu.Lock()
+	ls.closed = true
+	waiting := ls.waiting
+	ls.drained = make(chan struct{})
+	ls.mu.Unlock()
+	if waiting == 0 {
+		return
+	}
+	_, _ = request.Await(context.Background(), nil, ls.drained, time.Now().Add(d))
 }

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/gate"
@@ -27,6 +28,9 @@ func (c *Locks) acquireAlone(ctx context.Context, l *Spec, o Params) (*Hold, err
 		if passed, err = p.enterSide(ctx, e, l, &o); err != nil {
 			return nil, err
 		}
+	}
+	if c.table.join() { // Close waits until the caller has given back what it gets too late
+		defer c.table.part()
 	}
 	var h *Hold
 	if passed != nil {
@@ -208,7 +212,8 @@ type waiter struct {
 	*gate.Waiter[*term]
 
 	alarm *time.Timer
-	rings time.Time // what it was last set to
+	rings time.Time   // what it was last set to
+	rang  atomic.Bool // it has rung since, or one that it was set to before has
 }
 
 // longestAlarm is for how long an alarm may outlast who has set it.
@@ -216,21 +221,25 @@ const longestAlarm = 10 * time.Second
 
 // wakeAt has w woken at that time, or before it.
 func (w *waiter) wakeAt(at, now time.Time) {
-	if w.rings.After(now) && !at.Before(w.rings) {
+	if w.alarm != nil && !w.rang.Load() && !at.Before(w.rings) {
 		return
 	}
 	d := min(at.Sub(now), longestAlarm)
 	w.rings = now.Add(d)
+	w.rang.Store(false)
 	if w.alarm == nil {
-		w.alarm = time.AfterFunc(d, w.Wake)
+		w.alarm = time.AfterFunc(d, func() {
+			w.rang.Store(true)
+			w.Wake()
+		})
 	} else {
 		w.alarm.Reset(d)
 	}
 }
 
 // await waits until w is let in. slow is called once after Settings.SlowWait. Close wakes
-// who waits at the gate of an entry, which over is nil for: each channel that somebody waits
-// at costs time, and this one would be everybody's.
+// who waits at the gate of an entry, which over is nil for: a channel that all listen to
+// costs every hand-off time.
 func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{}, slow func(time.Duration)) error {
 	warn := p.c.SlowWait
 	var closed <-chan struct{}

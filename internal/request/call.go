@@ -150,7 +150,7 @@ func (o *Call) attempt(ctx context.Context) (driver.Reply, error) {
 	s := o.Server.senders.of(o.Keys)
 	patient := o.Until.IsZero() && o.Server.Traits.Timeout <= AttemptTimeout(o.Lease)
 	stays := patient && ctx.Done() == nil
-	if (stays || patient && o.Server.Traits.Interruptible && !o.Single) && !o.acked() && s.enter() {
+	if (stays || patient && o.Server.Traits.Interruptible && !o.Single) && !o.acked() && !over(o.Stop) && s.enter() {
 		return o.direct(ctx, s)
 	}
 	if stays {
@@ -195,14 +195,22 @@ func (o *Call) attempt(ctx context.Context) (driver.Reply, error) {
 	return driver.Reply{}, leftError{end}
 }
 
+// over says whether a call is to stop, which a caller with the driver would not hear of.
+func over(stop <-chan struct{}) bool {
+	select {
+	case <-stop:
+		return true
+	default:
+		return false
+	}
+}
+
 // direct takes the request to the driver. If ctx ends meanwhile, the caller leaves, and a
-// worker sends the request once more: that answer is also the first one's, which the
-// driver drops.
+// worker sends the request once more: the driver drops the first answer.
 func (o *Call) direct(ctx context.Context, s *sender) (driver.Reply, error) {
 	o.Short, o.Sent = nil, time.Now()
-	reply, err := o.Server.Driver.Run(ctx, o.Script.Script, o.Keys, o.Args)
-	s.exit(answered(err))
-	if err == nil || ctx.Err() == nil {
+	reply, err := s.run(ctx, o)
+	if answered(err) || ctx.Err() == nil {
 		return reply, err
 	}
 	if driver.Failure(err).Outcome == driver.Unknown {

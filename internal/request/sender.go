@@ -25,7 +25,6 @@ type sender struct {
 	away  []*batch   // those under way, and the open one
 	count int        // how many requests that is, and those that callers send themselves
 	load  int        // smooth times as many, averaged over the latest requests
-	busy  bool       // those are many
 	quiet bool       // the last request that ended was not answered
 	alarm *time.Timer
 	due   time.Time // when the alarm rings; zero: never
@@ -41,10 +40,14 @@ type batch struct {
 }
 
 const (
-	// fewRequests each go by themselves. With more of them the next one is
-	// likely to be about to come, and a system call saved is worth the wait.
+	// fewRequests of workers each go by themselves. With more of them the next one is
+	// likely to be about to come.
 	fewRequests = 5
-	smooth      = 16
+	// directRequests callers each take their request to the driver themselves. With more
+	// of them a batch saves more system calls than the change to a worker costs.
+	directRequests = 32
+	// smooth is over how many requests an average is taken.
+	smooth = 16
 	// fullBatch does not wait for more: a larger one would leave the server
 	// idle while it gathers.
 	fullBatch = 16
@@ -89,7 +92,7 @@ func (s *sender) join(a *attempt) *batch {
 	if !a.limit.IsZero() && (s.due.IsZero() || a.limit.Before(s.due)) {
 		s.ringLocked(a.limit)
 	}
-	s.busyLocked()
+	under := s.averageLocked()
 	s.count++
 	if b := s.open; b != nil && a.acks == 0 {
 		b.attempts = append(b.attempts, a)
@@ -102,7 +105,7 @@ func (s *sender) join(a *attempt) *batch {
 	b.at = len(s.away)
 	s.away = append(s.away, b)
 	b.attempts = append(b.attempts, a)
-	if b.gathers = s.busy && a.acks == 0; b.gathers {
+	if b.gathers = s.batch != nil && under >= fewRequests && a.acks == 0; b.gathers {
 		s.open = b
 	}
 	return b
@@ -193,19 +196,33 @@ func answered(err error) bool { return err == nil || driver.Failure(err).Outcome
 func (s *sender) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.quiet || s.busyLocked() {
+	if s.quiet || s.batch != nil && s.load/smooth >= directRequests {
 		return false
 	}
+	s.averageLocked()
 	s.count++
 	return true
 }
 
-// busyLocked says whether many requests are under way. What counts is how many there
-// are on average: when a batch has been answered there are none for a moment.
-func (s *sender) busyLocked() bool {
+// run takes a request to the driver for a caller that has entered. Close waits for that, as
+// it does for workers.
+func (s *sender) run(ctx context.Context, o *Call) (reply driver.Reply, err error) {
+	s.server.pool.Enter()
+	heard := false // nor is it, if a hook of the client library panics
+	defer func() {
+		s.exit(heard)
+		s.server.pool.Leave()
+	}()
+	reply, err = s.server.Driver.Run(ctx, o.Script.Script, o.Keys, o.Args)
+	heard = answered(err)
+	return reply, err
+}
+
+// averageLocked returns how many requests are under way on average: when a batch has been
+// answered there are none for a moment.
+func (s *sender) averageLocked() int {
 	s.load += s.count - s.load/smooth
-	s.busy = s.batch != nil && s.load/smooth >= fewRequests
-	return s.busy
+	return s.load / smooth
 }
 
 // exit notes that the driver has returned to such a caller, and whether with an answer.
@@ -320,15 +337,22 @@ func (ss *senders) of(keys []string) *sender {
 	return s
 }
 
+// all returns the senders of a node, or of all nodes.
+func (ss *senders) all(node string) []*sender {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	all := []*sender{ss.only}
+	for name, s := range ss.nodes {
+		if node == "" || node == name {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
 // tell tells all callers who are to stop.
 func (ss *senders) tell() {
-	ss.mu.Lock()
-	all := []*sender{ss.only}
-	for _, s := range ss.nodes {
-		all = append(all, s)
-	}
-	ss.mu.Unlock()
-	for _, s := range all {
+	for _, s := range ss.all("") {
 		s.tell()
 	}
 }

@@ -232,6 +232,47 @@ func TestLeavingADriverKeepsTheOutcome(t *testing.T) {
 	})
 }
 
+// A server's word counts, whoever has left meanwhile.
+func TestARefusalIsToldToALeaver(t *testing.T) {
+	e := newEcho()
+	e.traits.Interruptible = true
+	sending(t, batchEcho{e}, func(t *testing.T, c *Server) {
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(e.delay/2, cancel)
+		o := Call{Server: c, Script: echoScript, Keys: []string{"k"}, Args: []string{"fail"}, Lease: 10 * time.Second, Stop: c.Done}
+		if _, err := o.Run(ctx); driver.Failure(err).Code != "WRONGTYPE" || o.Left {
+			t.Errorf("%v, left %v", err, o.Left)
+		}
+	})
+}
+
+// A program closes its client library after Close.
+func TestCloseWaitsForCallersInTheDriver(t *testing.T) {
+	e := newEcho()
+	e.traits.Interruptible = true
+	e.hung = func(string) bool { return true }
+	sending(t, batchEcho{e}, func(t *testing.T, c *Server) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		answered := make(chan error, 1)
+		o := Call{Server: c, Script: echoScript, Keys: []string{"k"}, Args: []string{"x"}, Lease: 10 * time.Second, Stop: c.Over}
+		go func() {
+			_, err := o.Run(ctx)
+			answered <- err
+		}()
+		synctest.Wait()
+		c.Stop()
+		time.AfterFunc(time.Second, func() { close(e.resume) })
+		start := time.Now()
+		if !c.End(3*time.Second) || time.Since(start) < time.Second {
+			t.Errorf("ended after %v", time.Since(start))
+		}
+		if err := <-answered; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A request that must not be repeated is left to a worker from the start.
 func TestARequestThatIsSentOnceIsNotSentAgainByALeaver(t *testing.T) {
 	e := newEcho()
@@ -252,13 +293,12 @@ func TestARequestThatIsSentOnceIsNotSentAgainByALeaver(t *testing.T) {
 }
 
 // Without a connection a driver may not return when its caller leaves. So workers wait
-// for it, from the first failure until there is an answer.
+// for it, from a break or the first failure until there is an answer.
 func TestACallerCanLeaveWhileADriverConnects(t *testing.T) {
 	e := newEcho()
 	e.traits.Interruptible = true
 	sending(t, batchEcho{e}, func(t *testing.T, c *Server) {
-		c.senders.only.exit(false)
-		c.senders.only.count++
+		c.Broke("")
 		e.traits.Interruptible = false // it does not return
 		e.hung = func(string) bool { return true }
 		ctx, cancel := context.WithCancel(context.Background())

@@ -84,6 +84,16 @@ func (s *Server) Closed() bool {
 	}
 }
 
+// Broke notes that a connection to a node was lost, or to any if it is "": until there is an
+// answer, callers leave it to workers to wait for the next one.
+func (s *Server) Broke(node string) {
+	for _, x := range s.senders.all(node) {
+		x.mu.Lock()
+		x.quiet = true
+		x.mu.Unlock()
+	}
+}
+
 // Stop ends the waiting of all callers, for an answer too.
 func (s *Server) Stop() {
 	close(s.Done)

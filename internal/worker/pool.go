@@ -45,6 +45,29 @@ func (p *Pool) Go(job Job) {
 	next <- job
 }
 
+// Enter notes that a caller does a job itself, for which Close is to wait. Leave ends that.
+func (p *Pool) Enter() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running++
+}
+
+// Leave notes that such a job has ended.
+func (p *Pool) Leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.endLocked()
+}
+
+// endLocked notes that a job has ended.
+func (p *Pool) endLocked() {
+	p.running--
+	if p.running == 0 && p.drained != nil {
+		close(p.drained)
+		p.drained = nil
+	}
+}
+
 func (p *Pool) run(job Job) {
 	next := make(chan Job, 1)
 	for ok := true; ok; job, ok = <-next {
@@ -59,15 +82,8 @@ func (p *Pool) run(job Job) {
 func (p *Pool) park(next chan Job) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.running--
-	if p.closed {
-		if p.running == 0 && p.drained != nil {
-			close(p.drained)
-			p.drained = nil
-		}
-		return false
-	}
-	if len(p.idle) >= p.maxIdle {
+	p.endLocked()
+	if p.closed || len(p.idle) >= p.maxIdle {
 		return false
 	}
 	p.idle = append(p.idle, next)

@@ -97,7 +97,6 @@ func TestCloseEndsEveryWaitForTheSameProcess(t *testing.T) {
 		slow.Store(false) // what the first one has got is released
 		w.WantErr(<-first, redlatch.ErrClosed)
 		w.OK(<-closed)
-		time.Sleep(time.Second)
 	})
 }
 

@@ -1,0 +1,35 @@
+package lock
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/gate"
+)
+
+// A place in the line is handed on with its alarm. Who gets it may have come before that
+// rang, and must not take it for one that is still to ring.
+func TestAnAlarmThatHasRungIsSetAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &waiter{Waiter: gate.NewWaiter[*term]()}
+		start := time.Now()
+		woken := func(at time.Duration) {
+			t.Helper()
+			select {
+			case <-w.Woken():
+				if now := time.Since(start); now != at {
+					t.Errorf("woken after %v, want %v", now, at)
+				}
+			case <-time.After(time.Minute):
+				t.Fatal("not woken")
+			}
+		}
+		w.wakeAt(start.Add(time.Millisecond), start)
+		woken(time.Millisecond)
+		w.wakeAt(start.Add(time.Hour), start) // no later than longestAlarm
+		w.wakeAt(start.Add(time.Second), start)
+		w.wakeAt(start.Add(time.Minute), start) // the earlier one is enough
+		woken(time.Millisecond + time.Second)
+	})
+}
