@@ -7,6 +7,7 @@ var explained = map[string]string{
 	"readwrite.write.take.lua: return token: deleted": again,
 	"session.luainc: return nil: deleted":             again,
 	"grouplock.renew.lua: break: deleted":             again,
+	"fairlock.luainc: tighten() (2): deleted":         "a poll makes the chain exact, or the next hand-off: TestAWaiterOfRedissonFindsTheScoresThatItExpects",
 }
 
 // unsearched says of scripts why no search runs them, by what their names begin with.
