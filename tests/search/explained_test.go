@@ -1,13 +1,18 @@
 package search
 
-const again = "what follows comes to the same"
+const (
+	again = "what follows comes to the same"
+	chain = "TestAWaiterOfRedissonFindsTheScoresThatItExpects"
+)
 
 // explained says of mutants why nothing is wrong with them that a search could find.
 var explained = map[string]string{
-	"readwrite.write.take.lua: return token: deleted": again,
-	"session.luainc: return nil: deleted":             again,
-	"grouplock.renew.lua: break: deleted":             again,
-	"fairlock.luainc: tighten() (2): deleted":         "a poll makes the chain exact, or the next hand-off: TestAWaiterOfRedissonFindsTheScoresThatItExpects",
+	"readwrite.write.take.lua: return token: deleted":                                        again,
+	"session.luainc: return nil: deleted":                                                    again,
+	"grouplock.renew.lua: break: deleted":                                                    again,
+	"fairlock.luainc: tighten() (2): deleted":                                                "the next hand-off makes the chain exact; that a poll does, sooner: " + chain,
+	"fairlock.luainc: if not ours(id) then (2): negated":                                     "the chain stays exact, which costs time: " + chain,
+	"fairlock.luainc: n, scored[2 * i - 1], scored[2 * i] = i, now + allowance, id: deleted": "the same: " + chain,
 }
 
 // unsearched says of scripts why no search runs them, by what their names begin with.
