@@ -61,7 +61,7 @@ func TestACrowdThatGivesUpDoesNotLeaveOneByOne(t *testing.T) {
 		}
 		n := locktest.Commands(t, s)
 		t.Logf("%d requests, %d commands, %.2f s of the server's CPU", releases.Load(), n, cpu(s)-spent)
-		if releases.Load() > crowd/20 || n > 60*crowd { // it was 200 to 400 times the crowd; the client's tries count, too
+		if releases.Load() > crowd/20 || n > 120*crowd { // one by one it is 200 to 400 times the crowd; polls count, too: many, if the client is slow
 			t.Errorf("%d left the queue by %d requests, which cost %d commands", crowd, releases.Load(), n)
 		}
 		if err := h.Release(bg); err != nil {
