@@ -43,7 +43,7 @@ test: ## Test all in fake time, and once on a real server: the adapters, the com
 	@packages=$$(cd tests && go list ./... | grep -vE '$(APART)|$(LONG)'); $(GOTEST) tests -short $(FLAGS) -timeout 15m $$packages
 
 .PHONY: check
-check: ## Everything that a change has to pass: the stories, interop, lint. Up to 40 minutes.
+check: ## Everything that a change has to pass: the stories, interop, lint. Up to 50 minutes.
 	@took=; \
 	for step in stories interop lint; do \
 		printf '== make %s\n' $$step; start=$$SECONDS; \
@@ -66,7 +66,7 @@ stories: servers ## All that make test does and the long stories, with the race 
 	@$(GOTEST) tests $(FLAGS) -timeout 10m ./scale
 	@$(GOTEST) tests $(FLAGS) -timeout 10m -run Hostile ./faults
 	@# A search keeps in mind all the states that it has seen: not many searches at a time.
-	@$(GOTEST) tests $(FRESH) -parallel 2 -timeout 20m ./search
+	@$(GOTEST) tests $(FRESH) -parallel 2 -timeout 40m ./search
 
 .PHONY: interop
 interop: servers ## Test against the real Redisson, in Java. Needs a JDK and Maven.
