@@ -2,6 +2,7 @@ package goredis
 
 import (
 	"cmp"
+	"context"
 	"errors"
 
 	"github.com/redlatch/redlatch/driver"
@@ -14,12 +15,10 @@ var _ driver.Batcher = (*Driver)(nil)
 // server does not know the script of in another. Each is judged by itself, as Run judges
 // it. It takes no longer than a Run.
 func (d *Driver) RunBatch(requests []*driver.Request) {
-	limit := bounded{d.limits.Get(), noValues}
+	limit := bounded{d.limits.Get(), context.Background()} // which has no values
 	unknown, broken := d.sendAll(limit, "evalsha", (*driver.Script).SHA, requests)
 	if len(unknown) > 0 {
-		if !d.contexts { // which bound the whole call
-			limit.Context = d.limits.Get()
-		}
+		limit.Context = d.secondLimit(limit.Context)
 		_, again := d.sendAll(limit, "eval", (*driver.Script).Source, unknown)
 		broken = cmp.Or(broken, again)
 	}

@@ -23,7 +23,7 @@ type Driver struct {
 	shared     bool           // many callers share a pipeline
 	replicated bool           // the primary is found anew after a failover
 	limits     adapter.Limits // how long a script may take to be on its way
-	contexts   bool           // patience is for the reply as well
+	contexts   bool           // limits are for the reply as well
 	timeout    time.Duration
 	waits      time.Duration  // how long WAIT can last
 	shares     adapter.Shares // of a node's pool, for WAIT
@@ -129,8 +129,16 @@ func (d *Driver) patient(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(context.WithoutCancel(ctx), d.limits.After)
 }
 
-// again bounds one step of a call anew: the server may have taken its time to say
-// that it does not know the script.
+// secondLimit returns the limit of the second step of a call, whose first one had one: the
+// server may have taken its time to say that it does not know the script.
+func (d *Driver) secondLimit(first context.Context) context.Context {
+	if d.contexts { // it bounds the call as a whole
+		return first
+	}
+	return d.limits.Get()
+}
+
+// again is secondLimit for a call that is not a mere Run.
 func (d *Driver) again(ctx context.Context) (context.Context, context.CancelFunc) {
 	if d.contexts {
 		return ctx, func() {}

@@ -19,10 +19,7 @@ func (d *Driver) Run(ctx context.Context, s *driver.Script, keys, args []string)
 	limit := d.limits.Get()
 	reply, err := d.send(bounded{limit, ctx}, "evalsha", s.SHA(), keys, args)
 	if err != nil && err.Code == "NOSCRIPT" {
-		if !d.contexts { // which bound the whole call
-			limit = d.limits.Get()
-		}
-		reply, err = d.send(bounded{limit, ctx}, "eval", s.Source(), keys, args)
+		reply, err = d.send(bounded{d.secondLimit(limit), ctx}, "eval", s.Source(), keys, args)
 	}
 	if err != nil {
 		if adapter.IsBreak(err) {
@@ -47,9 +44,6 @@ func (b bounded) Value(key any) any {
 	}
 	return b.values.Value(key)
 }
-
-// noValues is for what belongs to no caller.
-var noValues = context.Background()
 
 // A sending is a command with what it needs, in one piece of memory. Hooks may keep it.
 type sending struct {

@@ -62,10 +62,12 @@ var redlatchGoredis = implementation{
 	kind:     ours,
 	locks:    allLocks,
 	widths:   allWidths,
-	open: func(j job) (locker, error) {
-		client := goredislib.NewClient(goredisOptions(j))
-		return openRedlatch(j, goredis.Use(client), func() { _ = client.Close() })
-	},
+	open:     func(j job) (locker, error) { return openOnGoredis(j) },
+}
+
+func openOnGoredis(j job, opts ...goredis.Option) (locker, error) {
+	client := goredislib.NewClient(goredisOptions(j))
+	return openRedlatch(j, goredis.Use(client, opts...), func() { _ = client.Close() })
 }
 
 var redlatchGoredisEndless = endless(redlatchGoredis)
@@ -76,10 +78,7 @@ var redlatchShared = implementation{
 	skips:    contendedIsSkipped,
 	kind:     ours,
 	widths:   allWidths,
-	open: func(j job) (locker, error) {
-		client := goredislib.NewClient(goredisOptions(j))
-		return openRedlatch(j, goredis.Use(client, goredis.SharedPipelines()), func() { _ = client.Close() })
-	},
+	open:     func(j job) (locker, error) { return openOnGoredis(j, goredis.SharedPipelines()) },
 }
 
 // rueidisOptions and goredisOptions are shared with the floor, so these are the
