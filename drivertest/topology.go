@@ -242,7 +242,8 @@ func (e *env) failover(key string, kinds []bool, fail func()) {
 			_, got := ears[i].heard()
 			return slices.Contains(got, "back")
 		})
-		e.Logf("confirmations and messages: %+v", ears[i].notices[:min(len(ears[i].notices), 10)])
+		confirmed, messages := ears[i].heard()
+		e.Logf("%d confirmations, messages: %v", confirmed, messages[:min(len(messages), 10)])
 	}
 	e.eventually("the break is reported", func() bool {
 		_ = e.r.Node(key) // redlatch asks often
