@@ -694,3 +694,51 @@ func TestALinkDelaysRequests(t *testing.T) {
 		}
 	}
 }
+
+// A host that takes the processors away must not decide a comparison.
+func TestWhatWasStolenIsMeasuredAgain(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		stolen []float64 // of each try
+		wrong  int       // the try that does not finish; 0: none
+		spare  time.Duration
+		want   float64
+		tries  int
+	}{
+		{"nothing stolen", []float64{0.01}, 0, time.Hour, 0.01, 1},
+		{"once", []float64{0.3, 0.02}, 0, time.Hour, 0.02, 2},
+		{"each time", []float64{0.3, 0.1, 0.2}, 0, time.Hour, 0.1, 3},
+		{"no time to spare", []float64{0.3}, 0, 0, 0.3, 1},
+		{"a hang stays a hang", []float64{0.3}, 1, time.Hour, 0.3, 1},
+		{"also at the second try", []float64{0.3, 0.4}, 2, time.Hour, 0.4, 2},
+	} {
+		b, try := &bench{spare: c.spare}, 0
+		m, err := b.steady(func() (measurement, error) {
+			m := measurement{Stolen: c.stolen[try]}
+			if try++; try == c.wrong {
+				m.DidNotFinish = "hangs"
+			}
+			return m, nil
+		})
+		if err != nil || m.Stolen != c.want || m.Tries != c.tries || try != c.tries || (m.DidNotFinish != "") != (c.wrong > 0) {
+			t.Errorf("%s: %+v after %d tries, %v", c.name, m, try, err)
+		}
+	}
+}
+
+func TestCPUTimeIsRead(t *testing.T) {
+	t.Parallel()
+	was := readMachineTime("cpu  100 0 50 800 10 0 5 35 7 0\ncpu0 1 2 3\n")
+	if was != (machineTime{1000, 35}) {
+		t.Errorf("read as %+v", was)
+	}
+	if got := readMachineTime("cpu  150 0 50 800 10 0 5 85 7 0\n").stolenSince(was); got != 0.5 {
+		t.Errorf("%v was stolen", got)
+	}
+	for _, bad := range []string{"", "cpu 1 2 3", "intr 1 2 3 4 5 6 7 8 9", "cpu a b c d e f g h i"} {
+		if got := readMachineTime(bad); got != (machineTime{}) || got.stolenSince(got) != 0 {
+			t.Errorf("%q is read as %+v", bad, got)
+		}
+	}
+}

@@ -133,7 +133,7 @@ func measureAll(ctx context.Context, o options, root string) (record, error) {
 		return record{}, err
 	}
 	defer s.stop()
-	b := &bench{server: s, root: root, scriptsDir: filepath.Join(root, "internal", "lua"), durations: fullDurations, profile: o.profile, profileDir: o.profDir}
+	b := &bench{server: s, root: root, scriptsDir: filepath.Join(root, "internal", "lua"), durations: fullDurations, profile: o.profile, profileDir: o.profDir, spare: spareTime}
 	if o.quick {
 		b.durations = quickDurations
 	}
@@ -184,7 +184,7 @@ func (b *bench) alternate(ctx context.Context, s scenario, o options, missing ma
 			case !o.only.MatchString(s.Name + "/" + i.name), missing[i.name] != "", !i.takesPart(s), !takesTurn(run, o.runs, i.runs(s, o.runs)):
 				continue
 			}
-			m, err := b.measure(s, i, run)
+			m, err := b.steady(func() (measurement, error) { return b.measure(s, i, run) })
 			if err != nil {
 				return all, fmt.Errorf("%s, %s: %w", s.Name, i.name, err)
 			}
@@ -222,6 +222,9 @@ func progress(m measurement) string {
 	text := fmt.Sprintf("%s %9s/s  client CPU %s µs, allocations %s", head, short(m.Rate), short(m.ClientCPU), short(m.Allocs))
 	if m.HandOffP50 > 0 {
 		text += fmt.Sprintf(", hand-off %s µs, Jain %s, overlaps %d", short(m.HandOffP50), short(m.Jain), m.Violations)
+	}
+	if m.Tries > 1 {
+		text += fmt.Sprintf(", try %d, stolen %s", m.Tries, percent(m.Stolen))
 	}
 	if m.Errors > 0 {
 		text += fmt.Sprintf(", %d errors: %s", m.Errors, m.FirstError)

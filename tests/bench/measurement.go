@@ -39,6 +39,8 @@ type measurement struct {
 	Violations    int64     `json:"violations"`
 	Errors        int64     `json:"errors"`
 	FirstError    string    `json:"firstError,omitempty"`
+	Stolen        float64   `json:"stolen"` // part of the CPU time of the machine that its host took meanwhile
+	Tries         int       `json:"tries"`  // this is the best of so many
 }
 
 // A bench is a whole run of this program.
@@ -47,8 +49,9 @@ type bench struct {
 	scriptsDir string
 	root       string // of the repository
 	durations  durations
-	profileDir string // empty: none
-	profile    string // cpu, mem or block
+	profileDir string        // empty: none
+	profile    string        // cpu, mem or block
+	spare      time.Duration // for measurements that are made again
 }
 
 // measure starts the processes, lets them run and sums up. An error is one of
@@ -99,10 +102,12 @@ func (b *bench) measure(s scenario, i implementation, run int) (measurement, err
 		return m, nil
 	}
 	length := b.durations.of(s, i)
+	was := machineTimeNow()
 	used, err := b.window(processes, length)
 	if err != nil {
 		return m, err
 	}
+	m.Stolen = machineTimeNow().stolenSince(was)
 	var results []procResult
 	for _, p := range processes {
 		r, err := p.result(2*patience + length)

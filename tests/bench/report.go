@@ -91,10 +91,10 @@ parentheses.
 | machine | %s, %d cores, %s, %s |
 | software | %s, %s |
 | date | %s |
-| method | %s; the implementations take turns (A, B, C, C, B, A), each measurement in fresh processes, %s; %s; %s in all |
+| method | %s; the implementations take turns (A, B, C, C, B, A), each measurement in fresh processes, %s; %s; %s; %s in all |
 
 `, r.Machine.Cores, r.Machine.CPU, r.Machine.Cores, r.Machine.Memory, r.Machine.Kernel, r.Machine.Go, r.Machine.Server,
-		r.Machine.Date, plural(r.Runs, "alternating run")+takenBy(r.Runs), r.Durations, spanTitle(r.Runs), r.Took)
+		r.Machine.Date, plural(r.Runs, "alternating run")+takenBy(r.Runs), r.Durations, spanTitle(r.Runs), r.Results.stolenText(), r.Took)
 }
 
 // takenBy says who does not take part in all alternations.
