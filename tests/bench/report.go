@@ -135,8 +135,8 @@ func (r record) sections(b *strings.Builder, wanted func(scenario) bool, render 
 const floorLegend = `
 The floor excludes nobody and knows no trust window, no context of a hold and no watchdog: it is what two plain script
 calls cost. Unless it says *no cancel*, each goroutine passes contexts of its own that can be cancelled, as those of
-real callers can. That costs redlatch a change of goroutines for each request, because it returns when its context ends
-whatever the client does, and it costs rueidis its shortest path.
+real callers can. That costs rueidis its shortest path. On go-redis it costs redlatch two changes of goroutines for each
+request, because a caller of redlatch returns when its context ends, and go-redis does not.
 `
 
 const uncontendedLegend = `A pair is one acquire and one release. The first tables put redlatch beside the floor on the same client library, by the
