@@ -6,16 +6,19 @@
 -- returns which of these owners had the lock, counted from 1, or 0 if none had it
 local queue, timeouts, alive = KEYS[2], KEYS[3], KEYS[4]
 -- include fairlock
+local some = redis.call('HRANDFIELD', KEYS[1], 2) -- of a fair lock there is one
+local holder = #some == 1 and some[1]
 local held, leaves, scored = 0, {}, 0 -- leaves has 1 for an owner with a score, 0 for one without
 for i = 2, #ARGV do
-  if redis.call('HDEL', KEYS[1], ARGV[i]) == 1 then
-    held = i - 1
+  if ARGV[i] == holder then
+    redis.call('DEL', KEYS[1])
+    held, holder = i - 1, nil
   elseif not leaves[ARGV[i]] then
+    redis.call('ZREM', alive, nonce(ARGV[i])) -- what takes memory must not be the first to write
     if scored == 0 and redis.call('ZSCORE', timeouts, ARGV[i]) then
       tighten()
     end
     leaves[ARGV[i]] = redis.call('ZREM', timeouts, ARGV[i])
-    redis.call('ZREM', alive, nonce(ARGV[i]))
     scored = scored + leaves[ARGV[i]]
   end
 end
@@ -35,7 +38,7 @@ if next(leaves) then
   until gone == scored or #ids < most
   redis.call('LREM', queue, 0, '')
 end
-if redis.call('EXISTS', KEYS[1]) == 0 then
+if held > 0 or #some == 0 then
   give(ARGV[1])
 else
   front()

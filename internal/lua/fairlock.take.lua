@@ -23,7 +23,10 @@ local function poll()
   redis.call('PEXPIRE', alive, 2 * silence)
 end
 
-local holder = redis.call('HRANDFIELD', KEYS[1])
+local holder, another = unpack(redis.call('HRANDFIELD', KEYS[1], 2))
+if another then -- it is no fair lock, and perhaps none at all
+  -- include fields
+end
 if holder == owner then
   if redis.call('PTTL', KEYS[1]) < tonumber(lease) then
     redis.call('PEXPIRE', KEYS[1], lease)

@@ -85,3 +85,18 @@ func long(f fair) *search {
 	}
 	return q
 }
+
+// mixed is the search of a lock of another type that has the name of a fair one: what a
+// request of a fair lock left in it goes with that lock, and not alone.
+func mixed(f fair) *search {
+	q := refuses("", key{name: "lock", kind: "hash", content: []string{ids[a1], "1", "mode", "read"}, ttl: 1000}, f.leaves(a1, 1))
+	q.asks[0].truth = nil // nobody was told that a1 has it
+	q.name, q.longest = "fair: a lock of another type", 1000
+	q.inspect = func(_ *explorer, _ *state, _ *ask, _ int16, r *result) string {
+		if r.after.field("lock", ids[a1]) == "" {
+			return "a part of it is gone"
+		}
+		return ""
+	}
+	return q
+}

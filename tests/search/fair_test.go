@@ -507,7 +507,8 @@ func fairSearches() []*search {
 	chain.calm = func(*explorer, *store, int16) string { return "" } // who has died long ago may have it until later
 	old := f.search("a long time", 1, 4, f.lineUp(b1, 2, "1"), f.lineUp(a1, 1, "1"), f.redissonLinesUp(1), waitsLong())
 	return []*search{
-		remnant, chain, dead(f), long(f), twins(),
+		remnant, chain, dead(f), long(f), mixed(f), twins(),
+		refuses("more fields than a lock has", key{name: "lock", kind: "hash", content: many}, f.lineUp(a1, 1, "1")),
 		f.search("giving", 4, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(b1, 2, able), f.leaves(b1, 1), f.renews(a1)),
 		f.search("who dies", 3, 4, f.lineUp(a1, 1, "1"), f.lineUp(b1, 1, able), f.lineUp(a2, 2, "1")),
 		f.search("two wait", 2, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(a2, 1, able), f.leaves(a2, 1), f.lineUp(b1, 2, "1")),
