@@ -88,16 +88,14 @@ func (l *Spec) spare() {
 	})
 }
 
-// takeSpare takes the oldest spare for a lock, or the one that is asked for, if it is there.
+// takeSpare takes the oldest spare for a lock that the server has confirmed, or the one
+// that is asked for, if it is there.
 func (ls *table) takeSpare(name string, e *entry) *entry {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	all := ls.spares[name]
-	i := 0
-	if e != nil {
-		i = slices.Index(all, e)
-	}
-	if i < 0 || i >= len(all) {
+	i := slices.IndexFunc(all, func(x *entry) bool { return x == e || e == nil && x.news.Confirmed() })
+	if i < 0 {
 		return nil
 	}
 	e = all[i]

@@ -1,10 +1,14 @@
 package fairlock
 
 import (
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -36,6 +40,41 @@ func TestWhoComesAgainAsksOnce(t *testing.T) {
 			h = handOver(w, h, a)
 		}
 		w.Release(h)
+		w.WantNothing()
+	})
+}
+
+// A server, or a machine, that is busy confirms a subscription late: by then its caller has
+// come. It would have to ask again, as would every caller after it.
+func TestASlowSubscriptionCostsOnlyTheFirstCallersAnotherRequest(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var takes atomic.Int64
+		b := w.Tapped(redlatch.Config{}, &locktest.Tap{
+			Subscribed: func(channel string, _ bool) {
+				if strings.Contains(channel, "orders") {
+					time.Sleep(12 * time.Millisecond)
+				}
+			},
+			Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+				if s == "fairlock.take" {
+					takes.Add(1)
+				}
+				return next()
+			},
+		})
+		a := w.Client(redlatch.Config{})
+		h := w.Acquire(bg, a.FairLock("orders"))
+		for i := range 20 {
+			before := takes.Load()
+			h = handOver(w, h, b)
+			if n := takes.Load() - before; n != 1 && i >= 5 {
+				t.Errorf("%d. it asked %d times", i, n)
+			}
+			h = handOver(w, h, a)
+			time.Sleep(5 * time.Millisecond)
+		}
+		w.Release(h)
+		time.Sleep(20 * time.Millisecond) // until the last spare listens
 		w.WantNothing()
 	})
 }
