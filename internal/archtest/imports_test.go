@@ -33,6 +33,7 @@ var mayImport = map[string][]string{
 	"internal/poll":      {"driver", "internal/notify", "internal/queue", "internal/request", "internal/script"},
 	"internal/queue":     {},
 	"internal/callsite":  {},
+	"internal/claim":     {"internal/callsite"},
 	"internal/holdctx":   {},
 	"internal/twins":     {"internal/wire"},
 	"internal/lock":      {"driver", "internal/callsite", "internal/gate", "internal/handoff", "internal/holdctx", "internal/lua", "internal/notify", "internal/queue", "internal/renew", "internal/request", "internal/script", "internal/twins", "internal/wire", "internal/worker"},
