@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/poll"
 	"github.com/redlatch/redlatch/internal/request"
@@ -100,6 +101,7 @@ func (b *Barrier) Await(ctx context.Context, opts ...Option) (int, error) {
 				}
 				return b.verdict(r.List[0].Str, r.List[1].Str)
 			},
+			About: claim.Claim{Name: b.name, Kind: claim.Barrier, Site: b.c.callSite(1)},
 		})
 	}
 	var broken *BrokenError

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/poll"
 	"github.com/redlatch/redlatch/internal/request"
@@ -128,6 +129,7 @@ func (l *CountDownLatch) Wait(ctx context.Context, opts ...Option) error {
 			n, err := l.count(r)
 			return n == 0, err
 		},
+		About: claim.Claim{Name: l.name, Kind: claim.Latch, Site: l.c.callSite(1)},
 	}))
 }
 

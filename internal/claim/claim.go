@@ -77,13 +77,13 @@ type found struct {
 }
 
 // Hold adds a hold.
-func (l *List) Hold(c Claim) { l.add(c, nil) }
+func (l *List) Hold(c Claim) { l.add(nil, c) }
 
 // Wait adds a wait for what c says, and returns false if those behind it are only to be counted:
 // see Others.
 func (l *List) Wait(c Claim, w *Wait) (more bool) {
 	c.Since, c.Until, c.Site, c.Waits = w.Since, w.Until, w.Site, true
-	l.add(c, w.Ctx)
+	l.add(w.Ctx, c)
 	return len(l.found) < Most
 }
 
@@ -94,7 +94,7 @@ func (l *List) Others(n int) {
 	}
 }
 
-func (l *List) add(c Claim, of context.Context) {
+func (l *List) add(of context.Context, c Claim) {
 	if len(l.found) == Most {
 		l.more(c, 1)
 		return

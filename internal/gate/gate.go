@@ -18,6 +18,8 @@ type Gate[V any] struct {
 // A Waiter is one goroutine's place in a queue. It may be used again after
 // the goroutine has been inside or has got away.
 type Waiter[V any] struct {
+	Who any // whose place it is, for Look; set before the first Enter
+
 	woken chan struct{} // one slot: filled when there is something to look at
 	in    atomic.Bool   // it was let in, and has not taken what it was given
 	place queue.Place[*Waiter[V]]
@@ -89,6 +91,21 @@ func (g *Gate[V]) Wake() {
 	for w := range g.line.All() {
 		w.Wake()
 	}
+}
+
+// Look calls f with Who of those who are queued, in their order, until it returns false. It returns
+// how many were not looked at. The gate is locked meanwhile: f only copies what it wants to know.
+func (g *Gate[V]) Look(f func(who any) (more bool)) (others int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	others = g.line.Len()
+	for w := range g.line.All() {
+		others--
+		if !f(w.Who) {
+			break
+		}
+	}
+	return others
 }
 
 // Woken delivers when w is let in, and after Wake. It may also deliver without any

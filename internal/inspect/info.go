@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -16,16 +17,16 @@ import (
 
 // The kinds of what can be inspected. What they are called, users read.
 const (
-	Lock        = "lock"
-	Fenced      = "fenced lock"
-	Fair        = "fair lock"
-	ReadWrite   = "read-write lock"
-	Group       = "group lock"
-	Semaphore   = "semaphore"
-	Expirable   = "expirable semaphore"
-	Latch       = "latch"
-	RateLimiter = "rate limiter"
-	Barrier     = "barrier"
+	Lock        = claim.Lock
+	Fenced      = claim.Fenced
+	Fair        = claim.Fair
+	ReadWrite   = claim.ReadWrite
+	Group       = claim.Group
+	Semaphore   = claim.Semaphore
+	Expirable   = claim.Expirable
+	Latch       = claim.Latch
+	RateLimiter = claim.RateLimiter
+	Barrier     = claim.Barrier
 	Counter     = "semaphore or latch"
 )
 

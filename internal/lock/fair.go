@@ -47,7 +47,7 @@ func fairReleaseArgs(args []string) []string { return []string{args[1], args[0]}
 
 // acquireFair gets a fair lock for a caller that does not have it already.
 func (c *Locks) acquireFair(ctx context.Context, l *Spec, o Params) (*Hold, error) {
-	p := waitParams{c: c, name: l.name, start: time.Now(), until: o.Until}
+	p := waitParams{c: c, name: l.name, start: time.Now(), until: o.Until, lock: l, at: o.At}
 	h, err := c.standInQueue(ctx, l, &o, &p)
 	return p.end(h, err, false)
 }
@@ -242,6 +242,7 @@ func (q *fairWaiter) note(a *answer) {
 // wait waits until it is time to ask again.
 func (q *fairWaiter) wait(ctx context.Context, a *answer) error {
 	e := q.t.entry
+	q.p.shows(ctx, e, q.t)
 	q.l.hear(e)
 	if q.quick > quickTries {
 		q.quick = 0

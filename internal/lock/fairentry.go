@@ -168,9 +168,9 @@ func (p *waitParams) pass(ctx context.Context, e *localQueue, o *Params) (in boo
 		return false, request.ErrWaitOver
 	}
 	brief := *p
-	brief.until = time.Now().Add(localQueuePause)
-	if !p.until.IsZero() && p.until.Before(brief.until) {
-		brief.until = p.until
+	brief.order = time.Now().Add(localQueuePause)
+	if !p.until.IsZero() && p.until.Before(brief.order) {
+		brief.order = p.until
 	}
 	_, in, err = brief.lineUp(ctx, &e.gate, nil, func(time.Duration) {})
 	if err == request.ErrWaitOver && (p.until.IsZero() || time.Until(p.until) > 0) { //nolint:errorlint // made by await, never wrapped

@@ -126,6 +126,8 @@ func (h *Hold) Value(key any) any {
 		asked = h.Of(k.l)
 	case overlap:
 		asked = k.with(h)
+	case *holdctx.Owners:
+		owned(h, k)
 	}
 	if !asked {
 		return nil
@@ -217,15 +219,7 @@ func (h *Hold) Expires() time.Time {
 	end := t.lease.End()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if own := h.own; own != nil {
-		if own.End().Before(end) {
-			end = own.End()
-		}
-		if !own.Until.IsZero() && own.Until.Before(end) {
-			end = own.Until
-		}
-	}
-	return end
+	return h.own.within(end)
 }
 
 // Extend raises the lease of a hold that has one.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/script"
 )
@@ -23,6 +24,7 @@ type kind struct {
 	// own subscriptions.
 	releaseArgs func(args []string) []string
 
+	what    string // as users read it
 	space   string // locks of one name and another space share nothing here
 	gathers bool   // ids that are given up at the same time are released with one request
 	part    bool   // others have other parts of what has the lock's name: values of a group
@@ -46,12 +48,14 @@ type scripts struct {
 // plain is Redisson's RLock.
 var plain = &kind{
 	scripts: plainScripts,
+	what:    claim.Lock,
 	acquire: (*Locks).acquireAlone,
 }
 
 // spinning is Redisson's getSpinLock: plain, but nobody is told of a release.
 var spinning = &kind{
 	scripts: plainScripts,
+	what:    claim.Lock,
 	acquire: (*Locks).acquireAlone,
 	pause:   spinPause,
 }
@@ -74,6 +78,7 @@ var fair = &kind{
 		renew:   lua.LockRenew,
 		force:   lua.FairLockForce,
 	},
+	what:        claim.Fair,
 	acquire:     (*Locks).acquireFair,
 	releaseArgs: fairReleaseArgs,
 	gathers:     true,
@@ -88,6 +93,7 @@ var reading = &kind{
 		renew:   lua.ReadWriteRenew,
 		force:   lua.ReadWriteReadForce,
 	},
+	what:    claim.ReadWrite,
 	acquire: (*Locks).acquireRead,
 	space:   readWrite,
 	mode:    modeRead,
@@ -105,6 +111,7 @@ var writing = &kind{
 		renew:    lua.ReadWriteRenew,
 		force:    lua.ReadWriteWriteForce,
 	},
+	what:    claim.ReadWrite,
 	acquire: (*Locks).acquireAlone,
 	space:   readWrite,
 	mode:    modeWrite,
@@ -119,6 +126,7 @@ var group = &kind{
 		renew:   lua.GroupLockRenew,
 		force:   lua.GroupLockForce,
 	},
+	what:    claim.Group,
 	acquire: (*Locks).acquireAlone,
 	part:    true,
 }

@@ -48,7 +48,7 @@ func (c *Locks) nest(ctx context.Context, l *Spec, outer *Hold, o *Params) (*Hol
 	case outer.reads:
 		return c.joinNested(ctx, outer, o)
 	}
-	p := waitParams{c: c, name: l.name, start: time.Now(), until: o.Until, owner: outer.t.id}
+	p := waitParams{c: c, name: l.name, start: time.Now(), until: o.Until, owner: outer.t.id, lock: l, at: o.At}
 	p.ttl = max(0, outer.t.lease.Left(p.start))
 	if err := p.amongSiblings(ctx, outer, o); err != nil {
 		return nil, err

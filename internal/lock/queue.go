@@ -9,9 +9,10 @@ import (
 // wait for each other.
 type Queue struct{ lock *Spec }
 
-// Queue returns the queue with this name, which is none of a lock.
-func (c *Locks) Queue(name string) *Queue {
-	return &Queue{&Spec{c: c, name: name, kind: plain, entry: entryKey{name: name}}}
+// Queue returns the queue with this key, which is none of a lock. Those who look see callers that
+// want what has that name.
+func (c *Locks) Queue(key, name string) *Queue {
+	return &Queue{&Spec{c: c, name: name, kind: plain, entry: entryKey{name: key}}}
 }
 
 // A Place is that of a caller that the queue has let in.
@@ -21,12 +22,12 @@ type Place struct {
 	shown *term
 }
 
-// Enter waits until the caller may go on. what names what it wants; waited says that
-// somebody was before it.
-func (q *Queue) Enter(ctx context.Context, what string, o *Params) (_ *Place, waited bool, err error) {
+// Enter waits until the caller may go on. waited says that somebody was before it.
+func (q *Queue) Enter(ctx context.Context, o *Params) (_ *Place, waited bool, err error) {
 	c := q.lock.c
 	e := c.table.get(q.lock)
-	p := waitParams{c: c, name: what, start: time.Now(), until: o.Until, refused: func(error) { waited = true }}
+	p := waitParams{c: c, name: q.lock.name, start: time.Now(), until: o.Until, lock: q.lock, at: o.At}
+	p.refused = func(error) { waited = true }
 	if !e.gate.TryEnter() {
 		if _, err := p.enter(ctx, e, o); err != nil {
 			return nil, waited, err

@@ -8,6 +8,7 @@ import (
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/request"
 )
 
@@ -43,12 +44,20 @@ type readerGroup struct {
 	decided chan struct{} // closed when done is, or before: when the lock was found not to be free at once
 	done    chan struct{} // closed when t or err is set
 
-	members int   // guarded by entry.mu
-	why     error // the same: why the lock was not free when the group last tried
-	busy    bool  // decided is closed; belongs to the group's job
+	members queue.Line[*groupMember] // guarded by entry.mu
+	why     error                    // the same: why the lock was not free when the group last tried
+	busy    bool                     // decided is closed; belongs to the group's job
 
 	t   *term // each member has a place in it
 	err error
+}
+
+// A groupMember is a reader that waits in a group.
+type groupMember struct {
+	wait
+
+	group *readerGroup
+	place queue.Place[*groupMember]
 }
 
 var (
@@ -60,17 +69,17 @@ var (
 // acquireRead gets the lock to read for a caller that does not have it already.
 func (c *Locks) acquireRead(ctx context.Context, l *Spec, o Params) (*Hold, error) {
 	start := time.Now()
-	p := waitParams{c: c, name: l.name, until: o.Until}
+	p := waitParams{c: c, name: l.name, start: start, until: o.Until, lock: l, at: o.At}
 	e := c.table.get(l)
 	defer c.table.put(e)
 	for {
-		t, g := c.joinOrForm(ctx, e, l, &o)
+		t, m := p.joinOrForm(ctx, e, &o)
 		joined := t != nil
 		if !joined {
 			var err error
-			t, err = p.awaitGroup(ctx, g, o.Try)
+			t, err = p.awaitGroup(ctx, m, o.Try)
 			switch {
-			case errors.Is(err, errRejoin), errors.Is(err, request.ErrTooLate) && g.o.Lease != o.Lease: // another's lease is too short
+			case errors.Is(err, errRejoin), errors.Is(err, request.ErrTooLate) && m.group.o.Lease != o.Lease: // another's lease is too short
 				continue
 			case err != nil:
 				return nil, err
@@ -91,10 +100,10 @@ func (c *Locks) acquireRead(ctx context.Context, l *Spec, o Params) (*Hold, erro
 	}
 }
 
-// joinOrForm returns a term in which the caller has a place now, or the group
-// that it is a member of.
-func (c *Locks) joinOrForm(ctx context.Context, e *entry, l *Spec, o *Params) (*term, *readerGroup) {
-	now := time.Now()
+// joinOrForm returns a term in which the caller has a place now, or what it is in the
+// group that it is a member of.
+func (p *waitParams) joinOrForm(ctx context.Context, e *entry, o *Params) (*term, *groupMember) {
+	c, l, now := p.c, p.lock, time.Now()
 	e.mu.Lock()
 	if t := e.cur; t != nil {
 		t.mu.Lock()
@@ -123,13 +132,14 @@ func (c *Locks) joinOrForm(ctx context.Context, e *entry, l *Spec, o *Params) (*
 		g.ctx, g.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 		e.forming = g
 	}
-	g.members++
+	m := &groupMember{wait: p.wait(ctx), group: g}
+	g.members.Push(&m.place, m, o.Try)
 	e.mu.Unlock()
 	if fresh {
 		c.table.retain(e) // for the job
 		c.Server.Go(g.run)
 	}
-	return nil, g
+	return nil, m
 }
 
 // run gets the lock for the group.
@@ -186,8 +196,8 @@ func (g *readerGroup) tell(h *Hold, err error) {
 	}
 	t.mu.Lock()
 	if t.state == termLive {
-		t.count += g.members
-		t.reads += g.members
+		t.count += g.members.Len()
+		t.reads += g.members.Len()
 		t.shareLocked(time.Now())
 		g.t = t
 		// Before a member can release: the last one to do that releases the lock.
@@ -227,7 +237,8 @@ func (g *readerGroup) leaveEntry() {
 
 // awaitGroup waits until the group has the lock, and returns the term in which
 // the caller has a place then.
-func (p *waitParams) awaitGroup(ctx context.Context, g *readerGroup, once bool) (*term, error) {
+func (p *waitParams) awaitGroup(ctx context.Context, m *groupMember, once bool) (*term, error) {
+	g := m.group
 	end := g.done
 	if once {
 		end = g.decided
@@ -242,12 +253,13 @@ func (p *waitParams) awaitGroup(ctx context.Context, g *readerGroup, once bool) 
 		}
 	}
 	p.owner, p.ttl = g.entry.lastSeen()
-	g.leave()
+	m.leave()
 	return nil, p.asBusy(err)
 }
 
 // leave takes a member out, who may just have been given a place.
-func (g *readerGroup) leave() {
+func (m *groupMember) leave() {
+	g := m.group
 	e := g.entry
 	e.mu.Lock()
 	select {
@@ -259,8 +271,8 @@ func (g *readerGroup) leave() {
 		return
 	default:
 	}
-	g.members--
-	last := g.members == 0
+	g.members.Remove(&m.place)
+	last := g.members.Len() == 0
 	if last && e.forming == g {
 		e.forming = nil
 	}

@@ -100,6 +100,20 @@ func (e *ownEnd) over(now time.Time) holdctx.Reason {
 	return ""
 }
 
+// within returns when a hold ends whose term ends then.
+func (e *ownEnd) within(end time.Time) time.Time {
+	if e == nil {
+		return end
+	}
+	if e.End().Before(end) {
+		end = e.End()
+	}
+	if !e.Until.IsZero() && e.Until.Before(end) {
+		end = e.Until
+	}
+	return end
+}
+
 // Node implements renew.Holder.
 func (e *ownEnd) Node() string { return "" }
 

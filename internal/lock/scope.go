@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/request"
 )
 
@@ -16,10 +18,44 @@ import (
 
 // WithOwner returns a context under which everything is one owner.
 func WithOwner(ctx context.Context) context.Context {
-	return context.WithValue(ctx, scopeKey{}, &scope{nests: make(map[nestKey]*scopeNest)})
+	return &scopeContext{ctx, &scope{nests: make(map[nestKey]*scopeNest)}}
+}
+
+// A scopeContext is a context of a scope.
+type scopeContext struct {
+	context.Context //nolint:containedctx // this is a context
+	scope           *scope
 }
 
 type scopeKey struct{}
+
+// Value answers which scope a context is in, and who owns what that has.
+func (c *scopeContext) Value(key any) any {
+	switch k := key.(type) {
+	case scopeKey:
+		return c.scope
+	case *holdctx.Owners:
+		c.scope.owners(k)
+	}
+	return c.Context.Value(key)
+}
+
+// owners adds the owner ids of the scope.
+func (s *scope) owners(o *holdctx.Owners) {
+	s.mu.Lock()
+	var ts []*term
+	for _, n := range s.nests {
+		if t := n.t.Load(); t != nil {
+			ts = append(ts, t)
+		}
+	}
+	s.mu.Unlock()
+	for _, t := range ts {
+		if t.heldBy(s) {
+			o.Add(t.id)
+		}
+	}
+}
 
 // A scope is what WithOwner makes.
 type scope struct {
@@ -34,9 +70,9 @@ type nestKey struct {
 
 // A scopeNest is a scope's term of one lock.
 type scopeNest struct {
-	slot    chan struct{} // has one value, unless an acquisition of the scope has it
-	t       *term         // owned by who has the slot; may be over
-	callers int           // who have the slot, or want it; guarded by scope.mu
+	slot    chan struct{}        // has one value, unless an acquisition of the scope has it
+	t       atomic.Pointer[term] // set by who has the slot; may be over
+	callers int                  // who have the slot, or want it; guarded by scope.mu
 }
 
 // enter returns the scope's nest of a lock. A caller that enters has to leave.
@@ -70,13 +106,16 @@ func (s *scope) released(l *Spec) {
 
 func (s *scope) forgetLocked(l *Spec) {
 	k := nestKey{l.c, l.entry}
-	if n := s.nests[k]; n != nil && n.callers == 0 && (n.t == nil || !n.t.heldBy(s)) {
+	if n := s.nests[k]; n != nil && n.callers == 0 && !n.t.Load().heldBy(s) {
 		delete(s.nests, k)
 	}
 }
 
-// heldBy says whether a hold of the scope is live.
+// heldBy says whether there is a term, and a hold of the scope in it is live.
 func (t *term) heldBy(s *scope) bool {
+	if t == nil {
+		return false
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.firstOfLocked(s) != nil
@@ -89,20 +128,23 @@ func (c *Locks) enterScope(ctx context.Context, l *Spec, sc *scope, o *Params, o
 	start := time.Now()
 	n := sc.enter(l)
 	defer sc.leave(l)
-	p := waitParams{c: c, name: l.name, until: o.Until}
-	if o.Try {
-		select {
-		case <-n.slot:
-		default:
+	p := waitParams{c: c, name: l.name, start: start, until: o.Until, lock: l, at: o.At}
+	select {
+	case <-n.slot:
+	default:
+		if o.Try {
 			return nil, p.asBusy(request.ErrWaitOver)
 		}
-	} else if _, err := request.Await(ctx, c.Server.Done, n.slot, p.until); err != nil {
-		return nil, p.asBusy(err)
+		over := c.table.apart.shows(p.wait(ctx))
+		_, err := request.Await(ctx, c.Server.Done, n.slot, p.until)
+		if over(); err != nil {
+			return nil, p.asBusy(err)
+		}
 	}
 	defer func() { n.slot <- struct{}{} }()
 	o.scope = sc
-	if n.t != nil {
-		h, err := n.t.joinScope(ctx, l, o)
+	if t := n.t.Load(); t != nil {
+		h, err := t.joinScope(ctx, l, o)
 		if !errors.Is(err, errNotNested) {
 			if err == nil {
 				c.acquired(h, start, false)
@@ -118,7 +160,7 @@ func (c *Locks) enterScope(ctx context.Context, l *Spec, sc *scope, o *Params, o
 		h, err = l.kind.acquire(c, ctx, l, *o)
 	}
 	if err == nil {
-		n.t = h.t
+		n.t.Store(h.t)
 	}
 	return h, err
 }

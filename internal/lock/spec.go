@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -95,6 +96,14 @@ func (l *Spec) Force(ctx context.Context, args []string) (bool, error) {
 
 // Name returns the lock's name.
 func (l *Spec) Name() string { return l.name }
+
+// what returns which kind of lock it is, as users read it.
+func (l *Spec) what() string {
+	if l.token != "" {
+		return claim.Fenced
+	}
+	return l.kind.what
+}
 
 // Err says why the name cannot be used; nil if it can.
 func (l *Spec) Err() error { return l.err }

@@ -34,6 +34,7 @@ type entry struct {
 	cur   *term      // of whoever is inside: live, or about to be
 	owner string     // who had the lock when we last saw it with somebody else
 	ttl   time.Duration
+	waits *inside // whoever is inside, if it has to wait
 
 	// Of a read-write lock: see readers.go.
 	forming *readerGroup // those who wait to read
@@ -51,6 +52,7 @@ type table struct {
 	c       *Locks
 	entries queue.Registry[entryKey, *entry]
 	spaces  []string // of all kinds
+	apart   apart    // those who wait in no entry
 	fairWaiters
 	// Entries come and go with every uncontended acquisition.
 	pool sync.Pool
@@ -92,7 +94,7 @@ func (ls *table) put(e *entry) {
 	if reusable {
 		e.budget = handoff.Budget{}
 		e.mu.Lock()
-		e.cur, e.owner, e.ttl = nil, "", 0
+		e.cur, e.owner, e.ttl, e.waits = nil, "", 0, nil
 		e.mu.Unlock()
 		ls.pool.Put(e)
 	}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/gate"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/request"
@@ -20,7 +21,7 @@ import (
 // acquireAlone gets a lock that one at a time has for a caller that does not have it
 // already.
 func (c *Locks) acquireAlone(ctx context.Context, l *Spec, o Params) (*Hold, error) {
-	p := waitParams{c: c, name: l.name, start: time.Now(), until: o.Until}
+	p := waitParams{c: c, name: l.name, start: time.Now(), until: o.Until, lock: l, at: o.At}
 	e := c.table.get(l)
 	var passed *term
 	var err error
@@ -41,6 +42,9 @@ func (c *Locks) acquireAlone(ctx context.Context, l *Spec, o Params) (*Hold, err
 	}
 	if p.intent != nil {
 		p.intent.over()
+	}
+	if p.shown != nil {
+		e.hides(p.shown)
 	}
 	return p.end(h, err, passed != nil && err == nil && h.t == passed)
 }
@@ -80,7 +84,7 @@ func (c *Locks) compete(ctx context.Context, e *entry, l *Spec, o *Params, p *wa
 	tries := 0
 	for {
 		if e.budget.Owed > 0 {
-			if err := p.payOwed(ctx, e, l, o.Try); err != nil {
+			if err := p.payOwed(ctx, e, t, o.Try); err != nil {
 				t.forgo()
 				c.table.leave(e)
 				return nil, err
@@ -117,8 +121,10 @@ func (c *Locks) compete(ctx context.Context, e *entry, l *Spec, o *Params, p *wa
 		case o.Try:
 			err = request.ErrWaitOver
 		case l.kind.pause != nil:
+			p.shows(ctx, e, t)
 			_, err = request.Pause(ctx, c.Server.Done, nil, o.Until, l.kind.pause(t, tries))
 		default:
+			p.shows(ctx, e, t)
 			e.listen(c, l.channel)
 			p.announce(ctx, l)
 			err = p.sleep(ctx, e, ttl)
@@ -136,10 +142,16 @@ type waitParams struct {
 	c     *Locks
 	start time.Time // since when,
 	until time.Time // and until when; zero: as long as its context lasts
+	order time.Time // until when it waits in a line that is for the order only; zero: in any other
 
 	name  string        // of the lock,
 	owner string        // who had it when we last saw it,
 	ttl   time.Duration // and for how long
+
+	// What is shown to those who ask who waits: see claims.go.
+	lock  *Spec         // nil: it waits for others, who are shown themselves
+	at    callsite.Site // where it was asked for
+	shown *inside       // nil until the caller has to wait inside the gate
 
 	intent  *writerIntent   // what was announced; nil: nothing
 	refused func(why error) // called when the lock turns out not to be free at once; may be nil
@@ -192,7 +204,9 @@ func (p *waitParams) lineUp(ctx context.Context, g *gate.Gate[*term], over <-cha
 	w, ok := p.c.waiters.Get().(*waiter)
 	if !ok {
 		w = &waiter{Waiter: gate.NewWaiter[*term]()}
+		w.Who = w
 	}
+	w.wait = p.wait(ctx)
 	if in = g.Enter(w.Waiter); !in {
 		p.notNow(request.ErrWaitOver)
 		err = p.await(ctx, w, over, slow)
@@ -200,6 +214,7 @@ func (p *waitParams) lineUp(ctx context.Context, g *gate.Gate[*term], over <-cha
 			passed = w.Take()
 		}
 	}
+	w.Ctx = nil
 	p.c.waiters.Put(w)
 	return passed, in, err
 }
@@ -210,6 +225,7 @@ func (p *waitParams) lineUp(ctx context.Context, g *gate.Gate[*term], over <-cha
 // timer and to stop it for each of them took a tenth of a hand-off's time.
 type waiter struct {
 	*gate.Waiter[*term]
+	wait // guarded by the gate
 
 	alarm *time.Timer
 	rings time.Time   // what it was last set to
@@ -241,7 +257,10 @@ func (w *waiter) wakeAt(at, now time.Time) {
 // who waits at the gate of an entry, which over is nil for: a channel that all listen to
 // costs every hand-off time.
 func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{}, slow func(time.Duration)) error {
-	warn := p.c.SlowWait
+	warn, until := p.c.SlowWait, p.until
+	if !p.order.IsZero() {
+		until = p.order
+	}
 	var closed <-chan struct{}
 	if over != nil {
 		closed = p.c.Server.Done
@@ -250,7 +269,7 @@ func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{},
 		switch waited := now.Sub(p.start); {
 		case p.c.Server.Closed():
 			return request.ErrClosed
-		case !p.until.IsZero() && !now.Before(p.until):
+		case !until.IsZero() && !now.Before(until):
 			return request.ErrWaitOver
 		case warn > 0 && waited >= warn:
 			warn = 0
@@ -259,8 +278,8 @@ func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{},
 		if warn > 0 {
 			w.wakeAt(p.start.Add(warn), now)
 		}
-		if !p.until.IsZero() {
-			w.wakeAt(p.until, now)
+		if !until.IsZero() {
+			w.wakeAt(until, now)
 		}
 		select {
 		case <-w.Woken():
@@ -279,7 +298,7 @@ func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{},
 // payOwed waits until this process owes nobody a turn, or has waited for long
 // enough to see whether the turns are being taken. Who does not wait does not
 // take another's turn either.
-func (p *waitParams) payOwed(ctx context.Context, e *entry, l *Spec, once bool) error {
+func (p *waitParams) payOwed(ctx context.Context, e *entry, t *term, once bool) error {
 	for e.budget.Owed > 0 {
 		d := e.budget.Owes(e.news.Foreign(), time.Now())
 		if d == 0 {
@@ -290,8 +309,9 @@ func (p *waitParams) payOwed(ctx context.Context, e *entry, l *Spec, once bool) 
 			return why
 		}
 		p.notNow(why)
-		if l.listens() {
-			e.listen(p.c, l.channel)
+		p.shows(ctx, e, t)
+		if t.lock.listens() {
+			e.listen(p.c, t.lock.channel)
 		}
 		if _, err := p.pause(ctx, e, d); err != nil {
 			return err

@@ -39,7 +39,7 @@ func All(locks []*lock.Spec) (*Spec, error) {
 // Acquire gets all of the locks, or the majority that makes a hold.
 func (m *Spec) Acquire(ctx context.Context, p lock.Params) (*Hold, error) {
 	p.Member = true
-	q := &acquisition{m: m, o: &p}
+	q := &acquisition{m: m, o: &p, start: time.Now()}
 	if m.red {
 		return q.most(ctx)
 	}
@@ -71,9 +71,10 @@ func memberError(l *lock.Spec, err error) error {
 
 // An acquisition is one call that wants a Multi.
 type acquisition struct {
-	m    *Spec
-	o    *lock.Params // of the whole, and of each member but for Until
-	late request.Lateness
+	m     *Spec
+	o     *lock.Params // of the whole, and of each member but for Until
+	start time.Time
+	late  request.Lateness
 }
 
 const (
@@ -110,7 +111,9 @@ func (q *acquisition) all(ctx context.Context) (*Hold, error) {
 		}
 		if again == afterRest {
 			busy, _ := q.errors().BusyOf(err)
-			if err := q.rest(ctx, round, busy, 0); err != nil {
+			over := lock.Shows(ctx, missing, q.start, q.o)
+			err := q.rest(ctx, round, busy, 0)
+			if over(); err != nil {
 				return nil, err
 			}
 		}
@@ -121,6 +124,19 @@ func (q *acquisition) all(ctx context.Context) (*Hold, error) {
 
 // errors make the errors that users see.
 func (q *acquisition) errors() *lock.Errors { return &q.m.locks[0].Client().Errors }
+
+// shows lets those see who ask that the caller waits for all members, until over is called.
+func (q *acquisition) shows(ctx context.Context) (over func()) {
+	each := make([]func(), len(q.m.locks))
+	for i, l := range q.m.locks {
+		each[i] = lock.Shows(ctx, l, q.start, q.o)
+	}
+	return func() {
+		for _, f := range each {
+			f()
+		}
+	}
+}
 
 // over says whether the time given with Wait is over.
 func (q *acquisition) over() bool { return !q.o.Until.IsZero() && time.Until(q.o.Until) <= 0 }

@@ -36,7 +36,7 @@ func queueOf(locks []*lock.Spec) *lock.Queue {
 		}
 		names = append(names, l.Client().ID, l.Key())
 	}
-	return members[0].Client().Queue(strings.Join(names, "\x00"))
+	return members[0].Client().Queue(strings.Join(names, "\x00"), locks[0].Name())
 }
 
 // lineUp waits for the other callers of this process, which is to be one voter,
@@ -46,7 +46,7 @@ func (q *acquisition) lineUp(ctx context.Context) (*lock.Place, error) {
 	if q.m.queue == nil || slices.ContainsFunc(q.m.locks, func(l *lock.Spec) bool { return l.Within(ctx) }) {
 		return nil, nil
 	}
-	place, waited, err := q.m.queue.Enter(ctx, q.m.locks[0].Name(), q.o)
+	place, waited, err := q.m.queue.Enter(ctx, q.o)
 	switch {
 	case errors.Is(err, request.ErrClosed):
 		return nil, nil // the others may be a majority
@@ -111,8 +111,13 @@ func (q *acquisition) rounds(ctx context.Context) (*Hold, error) {
 	var since time.Time // when there began to be no round in which a majority answered
 	var errs []error    // of those that did not
 	var before result
+	over := func() {}
+	defer func() { over() }()
 	for round := 0; ; round++ {
 		start := time.Now()
+		if round == 1 {
+			over = q.shows(ctx)
+		}
 		g, votes := q.round(ctx)
 		if g != nil {
 			return g, nil

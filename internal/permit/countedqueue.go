@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/notify"
 	"github.com/redlatch/redlatch/internal/queue"
@@ -111,6 +112,8 @@ const countedHands = 8
 // A countedWaiter is a caller's place in a countedQueue. It serves one caller after
 // the other: see countedQueues.pool.
 type countedWaiter struct {
+	claim.Wait
+
 	n     int
 	once  bool       // it only tries
 	asked bool       // for its permits,
@@ -137,6 +140,7 @@ func (qs *countedQueues) waiter(n int, once bool) *countedWaiter {
 
 func (qs *countedQueues) free(w *countedWaiter) {
 	w.timer.Stop()
+	w.Ctx = nil
 	qs.pool.Put(w)
 }
 
@@ -180,6 +184,7 @@ func (q *countedQueue) acquire(ctx context.Context, n int, once bool, until time
 	all := q.sem.all
 	w := all.counted.waiter(n, once)
 	defer all.counted.free(w)
+	w.Ctx, w.Until = ctx, until
 	if err := q.join(w); err != nil {
 		return err
 	}
@@ -208,6 +213,7 @@ func (q *countedQueue) join(w *countedWaiter) error {
 	case q.owes(now):
 		return handoff.OwedError(q.turns.Owed)
 	}
+	w.Since = now
 	q.line.Push(&w.place, w, w.once)
 	q.handOut(now, false)
 	q.attend()

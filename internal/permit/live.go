@@ -1,6 +1,11 @@
 package permit
 
-import "sync"
+import (
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/queue"
+)
 
 // livePermits are a client's live permits, by their ids.
 type livePermits struct {
@@ -21,6 +26,24 @@ func (ps *livePermits) remove(p *Permit) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	delete(ps.m, p.id)
+}
+
+// all returns all that there are for as long as it looks, a few at a time.
+func (ps *livePermits) all() []*Permit {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	all := make([]*Permit, 0, len(ps.m))
+	for _, p := range ps.m {
+		if all = append(all, p); len(all)%queue.SomeAtOnce == 0 {
+			queue.Breathe(&ps.mu)
+		}
+	}
+	return all
+}
+
+// live says whether the permit is live, and changes nothing if it is over.
+func (p *Permit) live(now time.Time) bool {
+	return p.over() == nil && p.lease.Left(now) > 0 && (p.lease.Until.IsZero() || now.Before(p.lease.Until))
 }
 
 // of returns the live permits of a semaphore that have these ids, or all of

@@ -69,7 +69,12 @@ func newPermit(s *Expirable, w *expirableWaiter, id string, now time.Time) *Perm
 }
 
 // Value implements holdctx.Held: nothing nests in a permit.
-func (p *Permit) Value(any) any { return nil }
+func (p *Permit) Value(key any) any {
+	if o, asked := key.(*holdctx.Owners); asked && p.live(time.Now()) {
+		o.Add(p.ID())
+	}
+	return nil
+}
 
 // begin makes the permit live. It returns false if the client is closed.
 func (p *Permit) begin() bool {

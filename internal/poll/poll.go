@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/notify"
 	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/request"
@@ -19,6 +20,7 @@ type poll struct {
 
 	ps      *Polls
 	key     string
+	about   claim.Claim
 	channel string
 	news    notify.Listener
 	leader  chan struct{} // full while somebody asks
@@ -34,8 +36,16 @@ type round struct {
 	err     error // the answer; written before settled is closed
 
 	// Guarded by poll.mu.
-	callers int
+	callers queue.Line[*caller]
 	closed  bool // has been asked about: nobody joins it
+}
+
+// A caller is one that waits, in its round.
+type caller struct {
+	claim.Wait
+
+	round *round
+	place queue.Place[*caller]
 }
 
 // Polls are what the callers of a client wait for, by its keys.
@@ -50,6 +60,8 @@ type Question struct {
 	Keys, Args []string
 	// Read says whether an answer ends the waiting, and with what.
 	Read func(driver.Reply) (over bool, err error)
+	// About has the name and the kind of what is waited for, and the site of the caller.
+	About claim.Claim
 }
 
 // New returns the polls of a client whose requests go to server.
@@ -61,8 +73,9 @@ const joinPause = 5 * time.Millisecond
 // Wait waits until the answer to q ends the waiting. q is the same for all that
 // wait under the same key.
 func (ps *Polls) Wait(ctx context.Context, until time.Time, key, channel string, q Question) error {
-	w, r := ps.join(key, channel)
-	defer w.leave(r)
+	w, x := ps.join(key, channel, q.About, claim.Wait{Ctx: ctx, Since: time.Now(), Until: until, Site: q.About.Site})
+	r := x.round
+	defer w.leave(x)
 	var over <-chan time.Time
 	if !until.IsZero() {
 		t := time.NewTimer(time.Until(until))
@@ -153,9 +166,9 @@ func (w *poll) sleep(ctx context.Context, until time.Time) error {
 }
 
 // join adds a caller.
-func (ps *Polls) join(key, channel string) (*poll, *round) {
+func (ps *Polls) join(key, channel string, about claim.Claim, wait claim.Wait) (*poll, *caller) {
 	w := ps.all.Get(key, func() *poll {
-		return &poll{ps: ps, key: key, channel: channel, leader: make(chan struct{}, 1), joined: make(chan struct{}, 1)}
+		return &poll{ps: ps, key: key, about: claim.Claim{Name: about.Name, Kind: about.Kind}, channel: channel, leader: make(chan struct{}, 1), joined: make(chan struct{}, 1)}
 	})
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -168,15 +181,45 @@ func (ps *Polls) join(key, channel string) (*poll, *round) {
 		default:
 		}
 	}
-	r := w.rounds[last]
-	r.callers++
-	return w, r
+	x := &caller{Wait: wait, round: w.rounds[last]}
+	x.round.callers.Push(&x.place, x, false)
+	return w, x
+}
+
+// Claims tells what callers of this client wait for, each as it is when it is looked at. No mutex
+// is locked while yield runs.
+func (ps *Polls) Claims(yield claim.Yield) {
+	var list claim.List
+	for _, w := range ps.all.All() {
+		if w.claims(&list); !list.Tell(yield) {
+			return
+		}
+	}
+}
+
+func (w *poll) claims(list *claim.List) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	others := 0
+	for _, r := range w.rounds {
+		others += r.callers.Len()
+	}
+	for _, r := range w.rounds {
+		for x := range r.callers.All() {
+			others--
+			if !list.Wait(w.about, &x.Wait) {
+				list.Others(others)
+				return
+			}
+		}
+	}
 }
 
 // leave takes a caller away.
-func (w *poll) leave(r *round) {
+func (w *poll) leave(x *caller) {
+	r := x.round
 	w.mu.Lock()
-	if r.callers--; r.callers == 0 {
+	if r.callers.Remove(&x.place); r.callers.Len() == 0 {
 		w.rounds = slices.DeleteFunc(w.rounds, func(other *round) bool { return other == r })
 	}
 	w.mu.Unlock()

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"runtime"
 	"sync"
 	"time"
 )
@@ -111,8 +112,30 @@ func (r *Registry[K, V]) Find(key K) V {
 	return r.m[key]
 }
 
-// All returns all that there is.
-func (r *Registry[K, V]) All() []V { return r.Select(func(V) bool { return true }) }
+// SomeAtOnce is how many things are looked at before others may have the mutex.
+const SomeAtOnce = 256
+
+// All returns all that there is for as long as it looks; what comes or goes meanwhile may be
+// there. The registry is not locked for longer than it takes to look at a few.
+func (r *Registry[K, V]) All() []V {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]V, 0, len(r.m))
+	for _, x := range r.m {
+		if all = append(all, x); len(all)%SomeAtOnce == 0 {
+			Breathe(&r.mu)
+		}
+	}
+	return all
+}
+
+// Breathe lets others have a mutex of the caller's for a moment. A goroutine that only unlocks a
+// mutex has it again before the one that was woken runs.
+func Breathe(mu *sync.Mutex) {
+	mu.Unlock()
+	runtime.Gosched()
+	mu.Lock()
+}
 
 // Select returns all of which is says so. The registry is locked meanwhile.
 func (r *Registry[K, V]) Select(is func(V) bool) (all []V) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/request"
@@ -45,6 +46,7 @@ type Want struct {
 // A waiter is one caller.
 type waiter struct {
 	Want
+	claim.Wait
 
 	place queue.Place[*waiter]
 	gone  bool       // has left, or was told an error, before its permits came
@@ -82,7 +84,8 @@ func (qs *Queues) Take(ctx context.Context, name string, keys []string, want Wan
 		return &rateQueue{qs: qs, name: name, keys: keys, wake: make(chan struct{}, 1)}
 	})
 	defer q.put()
-	return q.take(ctx, &waiter{Want: want, done: make(chan error, 1)}, until)
+	w := &waiter{Want: want, Wait: claim.Wait{Ctx: ctx, Since: time.Now(), Until: until}, done: make(chan error, 1)}
+	return q.take(ctx, w, until)
 }
 
 func (q *rateQueue) put() { q.qs.all.Put(q.name, q, nil) }
@@ -95,6 +98,30 @@ func (qs *Queues) Changed(name string) {
 		q.mu.Unlock()
 		q.askNow()
 	}
+}
+
+// Claims tells what callers of this client wait for, each as it is when it is looked at. Those who
+// only try do not wait. No mutex is locked while yield runs.
+func (qs *Queues) Claims(yield claim.Yield) {
+	var list claim.List
+	for _, q := range qs.all.All() {
+		if q.claims(&list); !list.Tell(yield) {
+			return
+		}
+	}
+}
+
+func (q *rateQueue) claims(list *claim.List) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	others := q.line.Len()
+	for w := range q.line.All() {
+		others--
+		if !w.Once && !list.Wait(claim.Claim{Name: q.name, Kind: claim.RateLimiter, Count: w.N}, &w.Wait) {
+			break
+		}
+	}
+	list.Others(others)
 }
 
 func (q *rateQueue) askNow() {

@@ -1,0 +1,216 @@
+package lock
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/claim"
+	"github.com/redlatch/redlatch/internal/gate"
+	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/queue"
+)
+
+// Who holds a lock, and who waits for one, is recorded nowhere. Whoever asks goes through the
+// entries: their terms have the holds, and whoever waits leaves what is to be known of it where
+// it waits. A caller that gets a lock at once leaves nothing, so it pays nothing.
+
+// A wait is what a caller that waits for a lock leaves.
+type wait struct {
+	claim.Wait
+
+	l *Spec // nil: it is not to be shown
+}
+
+// wait returns what the caller leaves where it waits.
+func (p *waitParams) wait(ctx context.Context) wait {
+	return wait{claim.Wait{Ctx: ctx, Since: p.start, Until: p.until, Site: p.at}, p.lock}
+}
+
+// add adds the wait to a list, if it is to be shown. The list may be full then.
+func (w *wait) add(list *claim.List, owner string) (more bool) {
+	if w.l == nil {
+		return true
+	}
+	return list.Wait(claim.Claim{Name: w.l.name, Kind: w.l.what(), Mode: w.l.kind.mode, Owner: owner}, &w.Wait)
+}
+
+// An inside is the wait of whoever is inside a gate and has to wait there, to take a term.
+type inside struct {
+	wait
+
+	t *term
+}
+
+// shows lets those see who ask that the caller, which is inside the gate, has to wait to take t.
+func (p *waitParams) shows(ctx context.Context, e *entry, t *term) {
+	if p.lock == nil || (p.shown != nil && p.shown.t == t) {
+		return
+	}
+	p.shown = &inside{p.wait(ctx), t}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.waits = p.shown
+}
+
+// hides is the end of shows. The entry may be another's meanwhile.
+func (e *entry) hides(w *inside) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.waits == w {
+		e.waits = nil
+	}
+}
+
+// apart are the callers that wait for a lock where no entry knows of them.
+type apart struct {
+	mu   sync.Mutex
+	line queue.Line[*lonely]
+}
+
+// A lonely caller is one of them.
+type lonely struct {
+	wait
+
+	place queue.Place[*lonely]
+}
+
+// shows lets those see who ask that somebody waits, until over is called.
+func (a *apart) shows(w wait) (over func()) {
+	x := &lonely{wait: w}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.line.Push(&x.place, x, false)
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.line.Remove(&x.place)
+	}
+}
+
+// Shows lets those see who ask that a caller has waited for the lock since then, until over is
+// called. It is for callers that want several locks, and wait for none of them now.
+func Shows(ctx context.Context, l *Spec, since time.Time, o *Params) (over func()) {
+	return l.c.table.apart.shows(wait{claim.Wait{Ctx: ctx, Since: since, Until: o.Until, Site: o.At}, l})
+}
+
+// Claims tells what callers of this client hold and wait for: each thing as it is when it is
+// looked at, so what passes from one to another meanwhile may be told twice, or not at all.
+// Nobody who acquires or releases waits for more than the copying of one queue, and no mutex is
+// locked while yield runs.
+func (c *Locks) Claims(yield claim.Yield) {
+	var list claim.List
+	for _, e := range c.table.all() {
+		if !e.claims(&list, yield) {
+			return
+		}
+	}
+	for _, q := range c.table.localQueues.All() {
+		if !queued(&q.gate, &list, yield) {
+			return
+		}
+	}
+	a := &c.table.apart
+	a.mu.Lock()
+	inLine(&a.line, &list, func(x *lonely) *wait { return &x.wait })
+	a.mu.Unlock()
+	list.Tell(yield)
+}
+
+// claims tells what callers have to do with one lock.
+func (e *entry) claims(list *claim.List, yield claim.Yield) (more bool) {
+	e.mu.Lock()
+	t, w := e.cur, e.waits
+	if g := e.forming; g != nil {
+		inLine(&g.members, list, func(m *groupMember) *wait { return &m.wait })
+	}
+	e.mu.Unlock()
+	if !list.Tell(yield) || !queued(&e.gate, list, yield) {
+		return false
+	}
+	if t == nil || t.entry != e { // the entry of a queue shows the term of another
+		return true
+	}
+	nests := t.claims(list, w, time.Now())
+	if !list.Tell(yield) {
+		return false
+	}
+	for _, g := range nests {
+		if !queued(g, list, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// claims adds the live holds, or w if that waits to take the term. It returns the gates at which
+// callers wait to nest in one of the holds.
+func (t *term) claims(list *claim.List, w *inside, now time.Time) (nests []*gate.Gate[*term]) {
+	end := t.lease.End()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state == termNew && w != nil && w.t == t {
+		w.add(list, t.id)
+	}
+	for h := t.holds; h != nil; h = h.next {
+		if h.children != nil {
+			nests = append(nests, h.children)
+		}
+		if liveLocked(h, now) {
+			list.Hold(claimLocked(h, end))
+		}
+	}
+	return nests
+}
+
+// liveLocked says whether the hold is live, and changes nothing if it is over.
+func liveLocked(h *Hold, now time.Time) bool {
+	return h.err == nil && h.t.lease.Left(now) > 0 && h.own.over(now) == ""
+}
+
+// owned adds who has the hold, if it is live.
+func owned(h *Hold, o *holdctx.Owners) {
+	h.t.mu.Lock()
+	defer h.t.mu.Unlock()
+	if liveLocked(h, time.Now()) {
+		o.Add(h.t.id)
+	}
+}
+
+// claimLocked returns the claim of a hold whose term can be trusted until end.
+func claimLocked(h *Hold, end time.Time) claim.Claim {
+	t := h.t
+	c := claim.Claim{
+		Name: t.lock.name, Kind: t.lock.what(), Mode: t.lock.kind.mode, Owner: t.id,
+		Since: h.since, Until: h.own.within(end), Renewed: h.Watchdog, Count: t.count - t.reads - t.unfreed, Site: h.at,
+	}
+	if h.fenced {
+		c.Token = t.token
+	}
+	if h.reads {
+		c.Count = 1
+	}
+	return c
+}
+
+// queued tells of those who are queued at a gate.
+func queued(g *gate.Gate[*term], list *claim.List, yield claim.Yield) (more bool) {
+	others := g.Look(func(who any) bool {
+		w, ok := who.(*waiter)
+		return !ok || w.wait.add(list, "")
+	})
+	list.Others(others)
+	return list.Tell(yield)
+}
+
+// inLine adds those who are in a line.
+func inLine[C any](line *queue.Line[C], list *claim.List, of func(C) *wait) {
+	others := line.Len()
+	for x := range line.All() {
+		others--
+		if !of(x).add(list, "") {
+			break
+		}
+	}
+	list.Others(others)
+}

@@ -1,0 +1,70 @@
+package permit
+
+import (
+	"time"
+
+	"github.com/redlatch/redlatch/internal/claim"
+)
+
+// Claims tells which permits with leases callers of this client hold, and what its callers wait
+// for, each as it is when it is looked at. Nobody who acquires or releases waits for more than
+// the copying of one queue, and no mutex is locked while yield runs.
+func (all *Semaphores) Claims(yield claim.Yield) {
+	now := time.Now()
+	for _, p := range all.live.all() {
+		if p.live(now) && !yield(p.claim(), nil) {
+			return
+		}
+	}
+	var list claim.List
+	for _, q := range all.counted.all.All() {
+		if q.claims(&list); !list.Tell(yield) {
+			return
+		}
+	}
+	for _, q := range all.expirable.all.All() {
+		if q.claims(&list); !list.Tell(yield) {
+			return
+		}
+	}
+}
+
+func (p *Permit) claim() claim.Claim {
+	return claim.Claim{
+		Name: p.sem.Name, Kind: claim.Expirable, Owner: p.ID(),
+		Since: p.since, Until: p.Expires(), Renewed: p.kept, Count: 1, Site: p.site,
+	}
+}
+
+// claims adds those who wait in line; those who only try do not.
+func (q *countedQueue) claims(list *claim.List) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	others := q.line.Len()
+	for w := range q.line.All() {
+		others--
+		if !w.once && !list.Wait(claim.Claim{Name: q.sem.Name, Kind: claim.Semaphore, Count: w.n}, &w.Wait) {
+			break
+		}
+	}
+	list.Others(others)
+}
+
+// claims adds those who wait in line; those who only try do not, nor those who have left.
+func (q *expirableQueue) claims(list *claim.List) {
+	mu := &q.sem.all.expirable.mu
+	mu.Lock()
+	defer mu.Unlock()
+	others := q.line.Len()
+	for w := range q.line.All() {
+		others--
+		if w.Once || w.left {
+			continue
+		}
+		wait := claim.Wait{Ctx: w.ctx, Since: w.since, Until: w.Until, Site: w.Site}
+		if !list.Wait(claim.Claim{Name: q.sem.Name, Kind: claim.Expirable, Count: w.N}, &wait) {
+			break
+		}
+	}
+	list.Others(others)
+}
