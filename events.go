@@ -2,6 +2,7 @@ package redlatch
 
 import (
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
@@ -123,6 +124,8 @@ type reporter struct {
 	log    *slog.Logger
 	events Events
 	queue  *worker.Queue
+
+	losses, failures atomic.Uint64 // since the client began; failures are of renewals
 }
 
 func (r *reporter) start(log *slog.Logger, events Events) {
@@ -145,6 +148,7 @@ func (r *reporter) lost(end error, since time.Time, at callsite.Site) {
 	if !ok {
 		return
 	}
+	r.losses.Add(1)
 	held := time.Since(since)
 	r.queue.Add(func() {
 		r.log.Error("lock lost", "name", err.Name, "owner", err.Owner, "reason", string(err.Reason), "held", held, "acquired_at", at.String())
@@ -161,6 +165,7 @@ func (r *reporter) releaseFailed(name, owner string, err error) {
 }
 
 func (r *reporter) renewFailed(holds int, err error) {
+	r.failures.Add(uint64(holds))
 	e := RenewFailedEvent{Holds: holds, Err: err}
 	r.queue.Add(func() {
 		r.log.Warn("renewal failed", "holds", e.Holds, "err", e.Err)

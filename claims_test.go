@@ -1,0 +1,727 @@
+package redlatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/claim"
+)
+
+// A puppet is a server in memory with as much sense as it takes to hold and to wait.
+type puppet struct {
+	driver.Redis
+
+	mu      sync.Mutex
+	owners  map[string][]string // by names of locks
+	readers map[string]bool     // the locks whose owners read
+	full    bool                // synchronizers have nothing to give
+	mute    bool                // no renewal is answered
+}
+
+const stranger = "0f8fad5b-d9cb-469f-a165-70867728950e:52"
+
+var errMute = &driver.RunError{Outcome: driver.Unknown, Err: errors.New("no answer")}
+
+func number(n int64) driver.Reply { return driver.Reply{Kind: driver.ReplyInt, Int: n} }
+func text(s string) driver.Reply  { return driver.Reply{Kind: driver.ReplyString, Str: s} }
+func list(all ...driver.Reply) driver.Reply {
+	return driver.Reply{Kind: driver.ReplyList, List: all}
+}
+
+func (p *puppet) Run(_ context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	name := s.Name()
+	switch {
+	case strings.HasSuffix(name, ".renew"):
+		if p.mute {
+			return driver.Reply{}, errMute
+		}
+		return list(slices.Repeat([]driver.Reply{number(1)}, len(keys))...), nil
+	case name == "readwrite.read.take", name == "lock.take", name == "readwrite.write.take", name == "grouplock.take", name == "fairlock.take":
+		return p.take(name, keys[0], args[1]), nil
+	case name == "lock.yield", name == "lock.transfer", name == "readwrite.write.yield":
+		p.owners[keys[0]] = []string{args[1]}
+		if name == "lock.transfer" {
+			return number(1), nil
+		}
+		return list(number(1)), nil
+	case name == "multilock.take":
+		for i, key := range keys {
+			if others := p.owners[key]; len(others) > 0 {
+				return list(number(int64(i+1)), number(60_000), text(others[0])), nil
+			}
+		}
+		for i, key := range keys {
+			p.owners[key] = []string{args[i+1]}
+		}
+		return number(1), nil
+	case name == "expirable.release":
+		return list(number(1), number(0)), nil
+	case strings.HasSuffix(name, ".release"):
+		p.owners[keys[0]] = slices.DeleteFunc(p.owners[keys[0]], func(owner string) bool { return slices.Contains(args, owner) })
+		return number(1), nil
+	}
+	return p.synchronizer(name, args), nil
+}
+
+func (p *puppet) take(script, lock, owner string) driver.Reply {
+	reads, others := script == "readwrite.read.take", p.owners[lock]
+	if len(others) > 0 && !slices.Contains(others, owner) && (!reads || !p.readers[lock]) {
+		facts := []driver.Reply{number(60_000), text(others[0])}
+		if script == "fairlock.take" {
+			facts = append(facts, text(others[0]), number(0))
+		}
+		return list(facts...)
+	}
+	p.owners[lock], p.readers[lock] = append(others, owner), reads
+	return number(1)
+}
+
+func (p *puppet) synchronizer(script string, args []string) driver.Reply {
+	given := func(n int) driver.Reply {
+		if p.full {
+			n = 0
+		}
+		return number(int64(n))
+	}
+	switch script {
+	case "semaphore.exchange":
+		n, _ := strconv.ParseInt(args[0], 10, 64)
+		return list(number(n), given(len(args)-6))
+	case "expirable.take":
+		n := 0
+		for at := 1; at < len(args); n++ {
+			ids, _ := strconv.Atoi(args[at+1])
+			at += 2 + ids
+		}
+		return list(given(n), number(60_000))
+	case "ratelimiter.take":
+		if p.full {
+			return list(number(-60_000), number(1000))
+		}
+		return list(number(int64(len(args)-2)), number(1000))
+	case "latch.count":
+		if p.full {
+			return text("1")
+		}
+		return driver.Reply{Kind: driver.ReplyNil}
+	case "barrier.arrive":
+		return list(text("waits"), text(""), number(1))
+	case "barrier.poll":
+		if p.full {
+			return list(text("waits"), text(""))
+		}
+		return list(text("tripped"), text(""))
+	}
+	return number(1)
+}
+
+func (p *puppet) fill(full bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.full = full
+}
+
+func (p *puppet) silence(mute bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mute = mute
+}
+
+// give gives a lock to somebody else, or takes it away.
+func (p *puppet) give(lock string, owners ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.owners[lock] = owners
+}
+
+func (*puppet) Subscribe(string, bool, func(driver.Notice)) func() { return func() {} }
+func (*puppet) OnBreak(func(string)) func()                        { return func() {} }
+func (*puppet) Node(string) string                                 { return "" }
+func (*puppet) Traits() driver.Traits {
+	return driver.Traits{Name: "puppet", Timeout: 100 * time.Millisecond}
+}
+
+// asked returns a client of a puppet, which closes with the test.
+func asked(t *testing.T, cfg Config) (*Client, *puppet) {
+	t.Helper()
+	p := &puppet{owners: map[string][]string{}, readers: map[string]bool{}}
+	cfg.Events.SlowWait = func(SlowWaitEvent) {} // so that call sites are of use
+	c, err := New(p, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c, p
+}
+
+// shown returns the claims of a client, holds first.
+func shown(c *Client) (holds, waits []claim.Claim) {
+	synctest.Wait()
+	for x := range iter.Seq[claim.Claim](c.claims) {
+		if x.Waits {
+			waits = append(waits, x)
+		} else {
+			holds = append(holds, x)
+		}
+	}
+	return holds, waits
+}
+
+func inThisFile(site string) bool { return strings.Contains(site, "claims_test.go:") }
+
+// A waitee is something that can be held and waited for.
+type waitee struct {
+	kind, mode string
+	acquire    func(ctx context.Context, opts ...Option) (release func(), err error)
+}
+
+func lockWaitee(kind, mode string, l *Lock) waitee {
+	return waitee{kind, mode, func(ctx context.Context, opts ...Option) (func(), error) {
+		h, err := l.Acquire(ctx, opts...)
+		if err != nil {
+			return nil, err
+		}
+		return func() { _ = h.Release(context.Background()) }, nil
+	}}
+}
+
+func waitees(c *Client) map[string]waitee {
+	rw := c.ReadWriteLock("x")
+	return map[string]waitee{
+		"lock":   lockWaitee(KindLock, "", c.Lock("x")),
+		"spin":   lockWaitee(KindLock, "", c.SpinLock("x", ConstantBackoff(time.Second))),
+		"fenced": lockWaitee(KindFenced, "", c.FencedLock("x")),
+		"fair":   lockWaitee(KindFair, "", c.FairLock("x")),
+		"group":  lockWaitee(KindGroup, "", c.GroupLock("x", "a", "b")),
+		"write":  lockWaitee(KindReadWrite, "write", rw.Write()),
+		"read":   lockWaitee(KindReadWrite, "read", rw.Read()),
+	}
+}
+
+func lockTypes() []string {
+	return []string{"lock", "spin", "fenced", "fair", "group", "write", "read"}
+}
+
+// What is held and waited for could not be told from what is not, or from another type's.
+func TestALockThatIsHeldOrWaitedForIsShownAsWhatItIs(t *testing.T) {
+	for _, typ := range lockTypes() {
+		t.Run(typ, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, p := asked(t, Config{})
+				x := waitees(c)[typ]
+				other, err := c.Lock("other").Acquire(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+				began := time.Now()
+				p.give("x", stranger)
+				done := make(chan func(), 1)
+				go func() {
+					release, err := x.acquire(other.Context(), Wait(time.Hour), Lease(time.Minute))
+					if err != nil {
+						t.Error(err)
+						release = func() {}
+					}
+					done <- release
+				}()
+				time.Sleep(3 * time.Second)
+				holds, waits := shown(c)
+				if len(holds) != 1 || len(waits) != 1 {
+					t.Fatalf("held %+v, waited for %+v", holds, waits)
+				}
+				w := waits[0]
+				if w.Name != "x" || w.Kind != x.kind || w.Mode != x.mode || !w.Since.Equal(began) || !w.Until.Equal(began.Add(time.Hour)) || !inThisFile(w.Site.String()) ||
+					!slices.Equal(w.Under, []string{other.Owner()}) || w.Renewed || w.Rest() != 0 {
+					t.Errorf("waits: %+v at %v", w, w.Site)
+				}
+				if got := c.Stats(); got.Holds != 1 || got.Waiters != 1 {
+					t.Errorf("%+v", got)
+				}
+				p.give("x")
+				release := <-done
+				got := time.Now()
+				holds, waits = shown(c)
+				i := slices.IndexFunc(holds, func(h claim.Claim) bool { return h.Name == "x" })
+				if len(holds) != 2 || len(waits) != 0 || i < 0 {
+					t.Fatalf("held %+v, waited for %+v", holds, waits)
+				}
+				h := holds[i]
+				if h.Kind != x.kind || h.Mode != x.mode || h.Since.After(got) || h.Since.Before(got.Add(-time.Second)) || h.Until.Sub(h.Since) < 50*time.Second || h.Until.Sub(h.Since) > time.Minute ||
+					h.Renewed || h.Count != 1 || !inThisFile(h.Site.String()) || h.Owner == "" || h.Under != nil || (h.Token != 0) != (typ == "fenced") {
+					t.Errorf("held: %+v at %v", h, h.Site)
+				}
+				if h := holds[1-i]; h.Owner != other.Owner() || !h.Renewed || !h.Until.Equal(other.Expires()) {
+					t.Errorf("held: %+v", h)
+				}
+				release()
+				if err := other.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if holds, waits := shown(c); len(holds)+len(waits) != 0 {
+					t.Errorf("still held %+v, waited for %+v", holds, waits)
+				}
+			})
+		})
+	}
+}
+
+// Those who wait for their own process stand somewhere else than those who wait for others.
+func TestThoseWhoWaitForTheirOwnProcessAreShown(t *testing.T) {
+	for _, typ := range lockTypes() {
+		t.Run(typ, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, _ := asked(t, Config{})
+				x := waitees(c)[typ]
+				first := x
+				if typ == "read" { // readers do not wait for one another
+					first = waitees(c)["write"]
+				}
+				release, err := first.acquire(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				const n = 5
+				var wg sync.WaitGroup
+				for i := range n {
+					wg.Go(func() {
+						ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+						defer cancel()
+						if i%2 == 0 {
+							cancel()
+							ctx, cancel = context.WithCancel(t.Context())
+							time.AfterFunc(10*time.Second, cancel)
+						}
+						if _, err := x.acquire(ctx); !errors.Is(err, ErrBusy) {
+							t.Errorf("%v", err)
+						}
+					})
+				}
+				for at, want := range map[time.Duration]int{3 * time.Second: n} {
+					time.Sleep(at)
+					if holds, waits := shown(c); len(holds) != 1 || len(waits) != want {
+						t.Errorf("%d held, %d waited for, want 1 and %d: %+v", len(holds), len(waits), want, waits)
+					}
+				}
+				time.Sleep(17 * time.Second)
+				if _, waits := shown(c); len(waits) != n/2 {
+					t.Errorf("%d waited for after some have left, want %d: %+v", len(waits), n/2, waits)
+				}
+				wg.Wait()
+				if _, waits := shown(c); len(waits) != 0 {
+					t.Errorf("still waited for: %+v", waits)
+				}
+				release()
+			})
+		})
+	}
+}
+
+// Holds that nest are in the same entry, and those who nest in the same hold wait for one another.
+func TestSiblingsThatTakeTurnsAreShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := asked(t, Config{})
+		l := c.Lock("x")
+		outer, err := l.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		inner, err := l.Acquire(outer.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(outer.Context())
+		left := make(chan error, 1)
+		go func() {
+			_, err := l.Acquire(ctx)
+			left <- err
+		}()
+		holds, waits := shown(c)
+		if len(holds) != 2 || holds[0].Count != 2 || holds[1].Owner != outer.Owner() || len(waits) != 1 || !slices.Equal(waits[0].Under, []string{outer.Owner()}) {
+			t.Errorf("held %+v, waited for %+v", holds, waits)
+		}
+		cancel()
+		if err := <-left; !errors.Is(err, ErrBusy) {
+			t.Error(err)
+		}
+		_ = inner.Release(t.Context())
+		if holds, waits := shown(c); len(holds) != 1 || holds[0].Count != 1 || len(waits) != 0 {
+			t.Errorf("held %+v, waited for %+v", holds, waits)
+		}
+		_ = outer.Release(t.Context())
+	})
+}
+
+// What an owner has, all its callers have, whatever their contexts descend from; and they wait for
+// one another.
+func TestAnOwnersHoldsAreAboveItsCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := asked(t, Config{})
+		ctx, cancel := context.WithCancel(WithOwner(t.Context()))
+		defer cancel()
+		mine, err := c.Lock("mine").Acquire(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.give("x", stranger)
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() { _, _ = c.Lock("x").Acquire(ctx) })
+		}
+		time.Sleep(time.Second)
+		_, waits := shown(c)
+		if len(waits) != 2 {
+			t.Fatalf("waited for %+v", waits)
+		}
+		for _, w := range waits {
+			if w.Name != "x" || !slices.Equal(w.Under, []string{mine.Owner()}) {
+				t.Errorf("waits: %+v", w)
+			}
+		}
+		_ = mine.Release(t.Context())
+		if _, waits := shown(c); len(waits) != 2 || waits[0].Under != nil {
+			t.Errorf("waited for %+v", waits)
+		}
+		cancel()
+		wg.Wait()
+		if _, waits := shown(c); len(waits) != 0 {
+			t.Errorf("still waited for: %+v", waits)
+		}
+	})
+}
+
+// Callers that want several locks wait for none of them most of the time, as they pause between rounds.
+func TestThoseWhoWantSeveralLocksAreShown(t *testing.T) {
+	for typ, of := range map[string]func(locks ...*Lock) *Multi{"MultiLock": MultiLock, "RedLock": RedLock} {
+		t.Run(typ, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, p := asked(t, Config{})
+				p.give("x", stranger)
+				locks := []*Lock{c.Lock("x")}
+				if typ == "MultiLock" {
+					locks = append(locks, c.Lock("y"))
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() {
+					_, err := of(locks...).Acquire(ctx)
+					done <- err
+				}()
+				for range 20 {
+					time.Sleep(777 * time.Millisecond)
+					_, waits := shown(c)
+					if len(waits) == 0 || waits[0].Name != "x" {
+						t.Errorf("waited for %+v", waits)
+					}
+				}
+				cancel()
+				if err := <-done; !errors.Is(err, ErrBusy) {
+					t.Error(err)
+				}
+				if holds, waits := shown(c); len(holds)+len(waits) != 0 {
+					t.Errorf("still held %+v, waited for %+v", holds, waits)
+				}
+			})
+		})
+	}
+}
+
+// A synchronizer's callers stand in lines of their own, without a gate.
+func TestThoseWhoWaitForASynchronizerAreShown(t *testing.T) {
+	for kind, wait := range map[string]func(c *Client, ctx context.Context) error{
+		KindSemaphore: func(c *Client, ctx context.Context) error { return c.Semaphore("x").Acquire(ctx, 3, Wait(time.Hour)) },
+		KindExpirable: func(c *Client, ctx context.Context) error {
+			_, err := c.ExpirableSemaphore("x").AcquireMany(ctx, 3, Wait(time.Hour))
+			return err
+		},
+		KindRateLimiter: func(c *Client, ctx context.Context) error {
+			return c.RateLimiter("x").Acquire(ctx, 3, Wait(time.Hour))
+		},
+		KindLatch: func(c *Client, ctx context.Context) error { return c.CountDownLatch("x").Wait(ctx, Wait(time.Hour)) },
+		KindBarrier: func(c *Client, ctx context.Context) error {
+			_, err := c.Barrier("x", 3).Await(ctx, Wait(time.Hour))
+			return err
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, p := asked(t, Config{})
+				p.fill(true)
+				other, err := c.Lock("other").Acquire(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				const n = 3
+				done := make(chan error, n)
+				leaving, leave := context.WithCancel(other.Context())
+				for i := range n {
+					ctx := other.Context()
+					if i == 0 {
+						ctx = leaving
+					}
+					go func() { done <- wait(c, ctx) }()
+				}
+				time.Sleep(time.Second)
+				permits, sited := 3, kind != KindSemaphore && kind != KindRateLimiter
+				if kind == KindLatch || kind == KindBarrier {
+					permits = 0
+				}
+				_, waits := shown(c)
+				if len(waits) != n {
+					t.Fatalf("waited for %+v", waits)
+				}
+				for _, w := range waits {
+					if w.Name != "x" || w.Kind != kind || !w.Since.Equal(began) || !w.Until.Equal(began.Add(time.Hour)) || w.Count != permits || w.Owner != "" ||
+						!slices.Equal(w.Under, []string{other.Owner()}) || sited != inThisFile(w.Site.String()) || w.Rest() != 0 {
+						t.Errorf("waits: %+v at %v", w, w.Site)
+					}
+				}
+				leave()
+				if err := <-done; !errors.Is(err, ErrBusy) {
+					t.Error(err)
+				}
+				if _, waits := shown(c); len(waits) != n-1 {
+					t.Errorf("waited for %+v after one has left", waits)
+				}
+				p.fill(false)
+				for range n - 1 {
+					if err := <-done; err != nil {
+						t.Error(err)
+					}
+				}
+				if _, waits := shown(c); len(waits) != 0 {
+					t.Errorf("still waited for: %+v", waits)
+				}
+				_ = other.Release(t.Context())
+			})
+		})
+	}
+}
+
+// A permit with a lease is held, and whoever waits below it can keep itself from it.
+func TestPermitsAreShownUntilTheyAreOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := asked(t, Config{})
+		s := c.ExpirableSemaphore("pool")
+		kept, err := s.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		leased, err := s.Acquire(t.Context(), Lease(10*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.give("x", stranger)
+		ctx, cancel := context.WithCancel(leased.With(kept.Context()))
+		done := make(chan error, 1)
+		go func() {
+			_, err := c.Lock("x").Acquire(ctx)
+			done <- err
+		}()
+		time.Sleep(time.Second)
+		holds, waits := shown(c)
+		slices.SortFunc(holds, func(a, b claim.Claim) int { return a.Until.Compare(b.Until) })
+		if len(holds) != 2 || len(waits) != 1 || !slices.Equal(waits[0].Under, []string{leased.ID(), kept.ID()}) {
+			t.Fatalf("held %+v, waited for %+v", holds, waits)
+		}
+		for i, want := range []*Permit{leased, kept} {
+			h := holds[i]
+			if h.Name != "pool" || h.Kind != KindExpirable || h.Owner != want.ID() || !h.Until.Equal(want.Expires()) || h.Renewed != (i == 1) || h.Count != 1 || !inThisFile(h.Site.String()) {
+				t.Errorf("held: %+v at %v", h, h.Site)
+			}
+		}
+		if got := c.Stats(); got.Permits != 2 || got.Holds != 0 || got.Waiters != 1 {
+			t.Errorf("%+v", got)
+		}
+		cancel()
+		if err := <-done; !errors.Is(err, ErrBusy) {
+			t.Error(err)
+		}
+		time.Sleep(10 * time.Second)
+		if holds, _ := shown(c); len(holds) != 1 || holds[0].Owner != kept.ID() {
+			t.Errorf("held %+v, and the lease is over", holds)
+		}
+		_ = kept.Release(t.Context())
+		if got := c.Stats(); got.Permits != 0 {
+			t.Errorf("%+v", got)
+		}
+		_ = leased.Release(t.Context())
+	})
+}
+
+// Whoever asks while ten thousand wait would keep all of them waiting while he copies them.
+func TestTenThousandWaitersAreNotCopied(t *testing.T) {
+	const n = 10_000
+	for typ, wait := range map[string]func(c *Client, ctx context.Context) error{
+		"lock": func(c *Client, ctx context.Context) error { _, err := c.Lock("x").Acquire(ctx); return err },
+		"read": func(c *Client, ctx context.Context) error {
+			_, err := c.ReadWriteLock("x").Read().Acquire(ctx)
+			return err
+		},
+		"semaphore": func(c *Client, ctx context.Context) error { return c.Semaphore("x").Acquire(ctx, 1) },
+		"permits": func(c *Client, ctx context.Context) error {
+			_, err := c.ExpirableSemaphore("x").Acquire(ctx)
+			return err
+		},
+		"limiter": func(c *Client, ctx context.Context) error { return c.RateLimiter("x").Acquire(ctx, 1) },
+		"latch":   func(c *Client, ctx context.Context) error { return c.CountDownLatch("x").Wait(ctx) },
+	} {
+		t.Run(typ, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, p := asked(t, Config{SlowWait: -1})
+				p.fill(true)
+				p.give("x", stranger)
+				ctx, cancel := context.WithCancel(t.Context())
+				var wg sync.WaitGroup
+				for range n {
+					wg.Go(func() { _ = wait(c, ctx) })
+				}
+				_, waits := shown(c)
+				callers, single := 0, 0
+				for _, w := range waits {
+					callers += w.Callers()
+					if w.Rest() == 0 {
+						single++
+					}
+					if w.Name != "x" || w.Kind == "" {
+						t.Fatalf("waits: %+v", w)
+					}
+				}
+				if callers != n || single > 2*claim.Most {
+					t.Errorf("%d of %d waiters shown, %d of them one by one", callers, n, single)
+				}
+				if got := c.Stats().Waiters; got != n {
+					t.Errorf("Stats has %d waiters, want %d", got, n)
+				}
+				cancel()
+				wg.Wait()
+			})
+		})
+	}
+}
+
+// Whoever asks has all entries and queues in his hands, one after the other, while everybody else uses them.
+func TestAskingStopsNobody(t *testing.T) {
+	c, _ := asked(t, Config{})
+	over := make(chan struct{})
+	var wg, asking sync.WaitGroup
+	for i := range 2 {
+		asking.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-over:
+					return
+				default:
+				}
+				if i == 0 {
+					_ = c.Stats()
+					continue
+				}
+				for x := range c.claims {
+					if n%3 == 0 && x.Waits {
+						break
+					}
+					_ = x.Site.String()
+				}
+			}
+		})
+	}
+	ctx := t.Context()
+	for i := range 64 {
+		wg.Go(func() {
+			x, own := waitees(c), WithOwner(ctx)
+			for n := range 50 {
+				in := ctx
+				if i%4 == 0 {
+					in = own
+				}
+				if release, err := x[lockTypes()[(i+n)%7]].acquire(in, Wait(time.Millisecond)); err == nil {
+					release()
+				}
+				if h, err := c.Lock(fmt.Sprint("own:", i)).Acquire(in); err != nil {
+					t.Error(err)
+				} else {
+					_, _ = c.Lock("x").Acquire(h.Context(), Wait(0))
+					_ = h.Release(ctx)
+				}
+				if p, err := c.ExpirableSemaphore("pool").Acquire(in); err != nil {
+					t.Error(err)
+				} else {
+					_ = p.Release(ctx)
+				}
+				if err := c.Semaphore("ports").Acquire(in, 1); err != nil {
+					t.Error(err)
+				} else {
+					_ = c.Semaphore("ports").Release(ctx, 1)
+				}
+				_ = c.RateLimiter("api").Acquire(in, 1)
+				_ = c.CountDownLatch("latch").Wait(in)
+			}
+		})
+	}
+	wg.Wait()
+	close(over)
+	asking.Wait()
+}
+
+// Of renewals that fail nothing would be seen until the hold is lost.
+func TestStatsShowAnOutageBeforeItCostsAHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := asked(t, Config{WatchdogTimeout: 30 * time.Second})
+		began := time.Now()
+		h, err := c.Lock("x").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		leased, err := c.Lock("y").Acquire(t.Context(), Lease(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(9 * time.Second)
+		if got, want := c.Stats(), (Stats{Holds: 2}); got != want {
+			t.Errorf("before a renewal: %+v, want %+v", got, want)
+		}
+		p.silence(true)
+		time.Sleep(6 * time.Second)
+		synctest.Wait()
+		got := c.Stats()
+		if got.RenewalsDue != 1 || got.OldestUnconfirmed != time.Since(began) || got.RenewalsFailed == 0 || got.Lost != 0 || got.Holds != 2 {
+			t.Errorf("in an outage: %+v", got)
+		}
+		p.silence(false)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		failed := c.Stats().RenewalsFailed
+		if got, want := c.Stats(), (Stats{Holds: 2, RenewalsFailed: failed}); got != want || failed < got.RenewalsFailed {
+			t.Errorf("after an outage: %+v, want %+v", got, want)
+		}
+		p.silence(true)
+		<-h.Context().Done()
+		synctest.Wait()
+		got = c.Stats()
+		if got.Lost != 1 || got.Holds != 1 || got.RenewalsDue != 0 || got.OldestUnconfirmed != 0 || got.RenewalsFailed <= failed {
+			t.Errorf("after a loss: %+v", got)
+		}
+		_, _ = h.Release(t.Context()), leased.Release(t.Context())
+		if got := c.Stats(); got.Holds != 0 || got.Lost != 1 {
+			t.Errorf("in the end: %+v", got)
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package redlatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/claim"
+	"github.com/redlatch/redlatch/internal/holdctx"
+)
+
+// Stats say what a Client has to do at a moment, as far as it knows without asking
+// Redis: see [Client.Stats].
+type Stats struct {
+	Holds   int // live holds of locks; each of a nest counts, and each member of a MultiHold
+	Permits int // live permits of expirable semaphores, but for those that were detached
+	Waiters int // callers that wait: see Client.Stats
+
+	// RenewalsDue is how many holds and permits are to be renewed now, or are tried
+	// again because that has failed. OldestUnconfirmed is for how long the one of them
+	// that has waited longest has gone without a renewal, or an acquisition, that the
+	// server has confirmed; 0 if none is due. While all is well it is no longer than
+	// a little over a third of Config.WatchdogTimeout. As it comes near to
+	// Config.WatchdogTimeout, holds are lost.
+	RenewalsDue       int
+	OldestUnconfirmed time.Duration
+
+	// RenewalsFailed and Lost only rise, from 0 when the client began. The first counts
+	// each hold or permit whose renewal has failed, and once more each time that it
+	// fails again (Events.RenewFailed); the second each hold or permit that was lost
+	// (Events.Lost).
+	RenewalsFailed uint64
+	Lost           uint64
+}
+
+// Stats counts what the client holds, what its callers wait for, and how its renewals
+// do. It sends no request, also works after Close, and may be called at any time: a
+// metric that is read every few seconds is what it is for.
+//
+// A caller waits from when it has been refused, or somebody of this process is before
+// it, or it stands in a line with others; callers of a Semaphore, a RateLimiter, a
+// CountDownLatch or a Barrier always do until they are answered. Calls that only try
+// do not wait.
+//
+// Nothing is recorded for it, so it has to look: it takes time in proportion to how
+// many locks are held or waited for, about a tenth of a millisecond for a thousand.
+// It keeps no caller waiting for longer than it takes to look at a few hundred of
+// them. What is acquired, released or passed on meanwhile is counted once, twice or not at
+// all.
+func (c *Client) Stats() Stats {
+	s := Stats{RenewalsFailed: c.report.failures.Load(), Lost: c.report.losses.Load()}
+	s.RenewalsDue, s.OldestUnconfirmed = c.clock.Due()
+	c.eachClaim(func(found claim.Claim, _ context.Context) bool {
+		switch {
+		case found.Waits:
+			s.Waiters += found.Callers()
+		case found.Kind == claim.Expirable:
+			s.Permits += found.Callers()
+		default:
+			s.Holds += found.Callers()
+		}
+		return true
+	})
+	return s
+}
+
+// claims yields what callers hold and wait for, as it is when it is asked. It asks the
+// contexts of those who wait what they descend from: these may be the user's.
+func (c *Client) claims(yield func(claim.Claim) bool) {
+	c.eachClaim(func(found claim.Claim, of context.Context) bool {
+		found.Under = holdctx.OwnersAbove(of)
+		return yield(found)
+	})
+}
+
+func (c *Client) eachClaim(yield claim.Yield) {
+	for _, claims := range []func(claim.Yield){c.locks.Claims, c.semaphores.Claims, c.rates.Claims, c.polls.Claims} {
+		for found, of := range claims {
+			if !yield(found, of) {
+				return
+			}
+		}
+	}
+}
