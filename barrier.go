@@ -71,13 +71,22 @@ func (b *Barrier) Parties() int { return b.parties }
 // A caller that leaves, or hears nothing of the server, cannot know whether the
 // others have gone on at that very moment.
 func (b *Barrier) Await(ctx context.Context, opts ...Option) (int, error) {
-	if err := b.usable(ctx); err != nil {
-		return -1, err
-	}
-	o, err := waitOnly(opts, "Barrier.Await")
-	if err != nil {
-		return -1, err
-	}
+	index := -1
+	o, bad := waitOnly(opts, "Barrier.Await")
+	err := b.c.report.observe(ctx, AcquireStartEvent{Name: b.name, Kind: KindBarrier}, o.once, func(ctx context.Context) (_ bool, err error) {
+		if err := b.usable(ctx); err != nil {
+			return false, err
+		}
+		if bad != nil {
+			return false, bad
+		}
+		index, err = b.await(ctx, &o)
+		return false, err
+	})
+	return index, err
+}
+
+func (b *Barrier) await(ctx context.Context, o *options) (int, error) {
 	if !b.c.locks.Join() { // Close waits until it is known who leaves
 		return -1, ErrClosed
 	}

@@ -164,6 +164,7 @@ func (c *Client) Close() error {
 		c.locks.Close()
 		c.semaphores.Close()
 		c.server.Orphans.Close()
+		c.report.closeEnds(time.Until(end))
 		c.report.queue.Close()
 		if !c.server.End(time.Until(end)) {
 			c.closeErr = errors.New("redlatch: Close: requests were still under way after Config.CloseTimeout; what they take is left to its TTL")

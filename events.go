@@ -1,6 +1,7 @@
 package redlatch
 
 import (
+	"context"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -11,18 +12,40 @@ import (
 )
 
 // Events are functions to be called when something happens. Each may be nil. The
-// structs may gain fields.
+// structs may gain fields. No function may panic.
 //
-// Acquired and Released are called by the goroutine that acquires or releases,
-// several at a time; they must not block and must not call back into the Client.
+// AcquireStart, AcquireEnd and HoldEnd tell of every acquisition, its begin and its
+// ends: traces and metrics can be made of them. They are called by the goroutine that
+// acquires or releases, several at a time; they must not block and must not call back
+// into the Client.
+//
+// An acquisition is a call that may wait: Acquire, AcquireMany, Try, TryMany and Do of
+// locks, semaphores and rate limiters, CountDownLatch.Wait and Barrier.Await. A Multi is
+// acquired as one, and told of by the first of its members' clients that has one of these
+// functions. A call with a nil context is not told of.
+//
 // All others are called one at a time, in the order in which things happened, and
 // nothing waits for them: a slow one delays only those behind it. Of those at most
 // 10,000 wait, the rest are summed up by Skipped, and Close drops them.
 type Events struct {
-	// Acquired is called after each successful acquisition.
-	Acquired func(AcquiredEvent)
-	// Released is called after each release by its holder.
-	Released func(ReleasedEvent)
+	// AcquireStart is called when an acquisition begins, before anything is asked. The
+	// context that it returns is the one that the acquisition goes on with, and of which
+	// Hold.Context and the function that Do calls have the values. It must descend from
+	// ctx, or nobody could end the call or re-enter a lock; nil stands for ctx.
+	AcquireStart func(ctx context.Context, e AcquireStartEvent) context.Context
+	// AcquireEnd is called once for each call of AcquireStart, before the acquisition
+	// returns, with the context that AcquireStart returned. That may have ended.
+	AcquireEnd func(ctx context.Context, e AcquireEndEvent)
+	// HoldEnd is called once for whatever was acquired and is held: a Hold, a MultiHold,
+	// or each Permit, of several that were acquired at once too. That is after AcquireEnd,
+	// and with the same context, of which the values count: it may have ended.
+	//
+	// A Release calls it when it is known whether the hold had been lost, and before it
+	// returns. For holds that end otherwise it is called one at a time, in the order in
+	// which they ended, and nothing waits for it but Close, at most for
+	// Config.CloseTimeout. None of them is skipped or dropped; that of a MultiHold may come
+	// just after Close.
+	HoldEnd func(ctx context.Context, e HoldEndEvent)
 	// Lost is called when a hold is lost, after its context has ended.
 	Lost func(LostEvent)
 	// ReleaseFailed is called when a release could not be confirmed. The lock
@@ -50,19 +73,83 @@ type Events struct {
 	Dropped func(DroppedEvent)
 }
 
-// An AcquiredEvent tells of an acquisition.
-type AcquiredEvent struct {
-	Name, Owner string
-	Waited      time.Duration // from the call to the acquisition
-	Count       int           // the hold count that Redis shows: 1, or more after a re-entry
-	HandedOff   bool          // passed on inside the process, without going back to Redis
+// An AcquireStartEvent tells of an acquisition that begins.
+type AcquireStartEvent struct {
+	Name string // of a Multi: the names of its members, separated by commas, equal ones once
+	Kind string // KindLock, ...
+	Mode string // of a read-write lock: "read" or "write"
+	N    int    // how many permits are wanted; 0 if it is not about permits
 }
 
-// A ReleasedEvent tells of a release.
-type ReleasedEvent struct {
-	Name, Owner string
-	Held        time.Duration // from the acquisition to the release
+// An AcquireEndEvent tells how an acquisition went.
+type AcquireEndEvent struct {
+	Name, Kind, Mode string        // as in AcquireStartEvent
+	N                int           // as in AcquireStartEvent
+	Owner            string        // of the hold, or the id of the permit; empty if there is none, or more than one
+	Waited           time.Duration // from the call to its end
+	Outcome          Outcome
+	Err              error // what the call returns; nil if it has succeeded
+	Count            int   // of a lock: the hold count that Redis shows, 1, or more after a re-entry
 }
+
+// A HoldEndEvent tells how a hold ended.
+type HoldEndEvent struct {
+	Name, Kind, Mode string        // as in AcquireStartEvent
+	Owner            string        // as in AcquireEndEvent; the id of each of several permits
+	Held             time.Duration // from the acquisition to the end
+	Reason           EndReason
+	Err              error // why it was lost: a *LostError, or several, joined, of a RedLock; else nil
+}
+
+// An Outcome says how an acquisition went.
+type Outcome string
+
+// The outcomes of an acquisition. Only with the first three it has succeeded.
+const (
+	// OutcomeAcquired: it has what it wanted. A latch has been counted down, at a
+	// barrier all have arrived.
+	OutcomeAcquired Outcome = "acquired"
+	// OutcomeHandedOff: the same, but from another goroutine of this process, without a
+	// request for it; or readers of this process share what one of them has.
+	OutcomeHandedOff Outcome = "handed_off"
+	// OutcomeReentered: the caller held the lock already, and does once more.
+	OutcomeReentered Outcome = "reentered"
+	// OutcomeBusy: a call that does not wait (Try, or Wait(0)) could not have it at once.
+	OutcomeBusy Outcome = "busy"
+	// OutcomeTimedOut: the time given with Wait, or the context's deadline, was over
+	// before.
+	OutcomeTimedOut Outcome = "timed_out"
+	// OutcomeCancelled: the context was cancelled before.
+	OutcomeCancelled Outcome = "cancelled"
+	// OutcomeBroken: the generation of a barrier was broken.
+	OutcomeBroken Outcome = "broken"
+	// OutcomeUnavailable: the server did not answer for Config.OutageTimeout, not even
+	// before the wait was over, or was short of memory; or its replicas did not.
+	OutcomeUnavailable Outcome = "unavailable"
+	// OutcomeRefused: the same call would fail again, until somebody changes something:
+	// a bad name or option, ErrReentry, an outer hold that is over, ErrUninitialized, a
+	// key of another type, no permission.
+	OutcomeRefused Outcome = "refused"
+	// OutcomeClosed: the client was closed.
+	OutcomeClosed Outcome = "closed"
+)
+
+// An EndReason says how a hold ended.
+type EndReason string
+
+// The ways in which a hold ends.
+const (
+	// EndReleased: it was released, and nothing says that it had been lost before.
+	EndReleased EndReason = "released"
+	// EndDetached: Permit.Detach has handed it over by its id.
+	EndDetached EndReason = "detached"
+	// EndLost: it was lost; its Release may have been the first to learn that.
+	EndLost EndReason = "lost"
+	// EndDropped: it was garbage collected without having been released.
+	EndDropped EndReason = "dropped"
+	// EndClosed: the client was closed.
+	EndClosed EndReason = "closed"
+)
 
 // A LostEvent tells of a lost hold.
 type LostEvent struct {
@@ -121,15 +208,19 @@ const maxReports = 10000
 // reporter turns what happens into events and log lines, in the order in which it
 // happened. Whoever notices something waits for none of them.
 type reporter struct {
-	log    *slog.Logger
-	events Events
-	queue  *worker.Queue
+	log      *slog.Logger
+	events   Events
+	observes bool // acquisitions
+	queue    *worker.Queue
+	ends     *worker.Queue // of holds
 
 	losses, failures atomic.Uint64 // since the client began; failures are of renewals
 }
 
 func (r *reporter) start(log *slog.Logger, events Events) {
 	r.log, r.events = log, events
+	r.observes = events.AcquireStart != nil || events.AcquireEnd != nil || events.HoldEnd != nil
+	r.ends = worker.NewQueue(0, nil)
 	r.queue = worker.NewQueue(maxReports, func(n int) {
 		r.log.Error("more happened than could be reported", "events", n)
 		tell(r.events.Skipped, SkippedEvent{Events: n})
@@ -210,17 +301,8 @@ func (r *reporter) dropped(name string, at callsite.Site) {
 
 // locks are the events of locks as these tell them.
 func (r *reporter) locks() lock.Events {
-	e := lock.Events{
+	return lock.Events{
 		Lost: r.lost, ReleaseFailed: r.releaseFailed, RenewFailed: r.renewFailed,
 		SlowWait: r.slowWait, Requeued: r.requeued, Dropped: r.dropped,
 	}
-	if f := r.events.Acquired; f != nil {
-		e.Acquired = func(a lock.Acquired) { f(AcquiredEvent(a)) }
-	}
-	if f := r.events.Released; f != nil {
-		e.Released = func(name, owner string, held time.Duration) {
-			f(ReleasedEvent{Name: name, Owner: owner, Held: held})
-		}
-	}
-	return e
 }

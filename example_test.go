@@ -3,8 +3,10 @@ package redlatch_test
 import (
 	"context"
 	"errors"
+	"expvar"
 	"fmt"
 	"log"
+	"sync/atomic"
 	"time"
 
 	"github.com/redlatch/redlatch"
@@ -98,6 +100,32 @@ func ExampleClient_GroupLock() {
 	if err != nil {
 		log.Print(err)
 	}
+}
+
+// How often each kind of lock was acquired, or was not and why; how many callers wait, and
+// for how long holds last. Functions are called by several goroutines at a time.
+func ExampleEvents() {
+	var waiting atomic.Int64
+	outcomes := expvar.NewMap("lock_outcomes")
+	client, err := redlatch.New(openRedis(), redlatch.Config{Events: redlatch.Events{
+		AcquireStart: func(ctx context.Context, _ redlatch.AcquireStartEvent) context.Context {
+			waiting.Add(1)
+			return ctx // or one with a span
+		},
+		AcquireEnd: func(_ context.Context, e redlatch.AcquireEndEvent) {
+			waiting.Add(-1)
+			outcomes.Add(e.Kind+" "+string(e.Outcome), 1) // "fair lock timed_out"
+		},
+		HoldEnd: func(_ context.Context, e redlatch.HoldEndEvent) {
+			if e.Reason == redlatch.EndLost {
+				log.Print(e.Name, " was lost after ", e.Held, ": ", e.Err)
+			}
+		},
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
 }
 
 // openRedis returns a driver of an adapter: goredis.Use, rueidis.New or valkeygo.New make one.

@@ -59,38 +59,36 @@ func (s *ExpirableSemaphore) Name() string { return s.in.Name }
 // Config.OutageTimeout, an *AckError if too few replicas acknowledged it, ErrClosed
 // after Close, or the error with which the server refused.
 func (s *ExpirableSemaphore) Acquire(ctx context.Context, opts ...Option) (*Permit, error) {
-	return s.one(s.acquire(ctx, 1, opts, false))
+	return one(s.acquire(ctx, 1, opts, false))
 }
 
 // AcquireMany waits for n permits at once: it gets all of them or none. See
 // Acquire. If there are never n permits in all, it waits for its context's end.
 func (s *ExpirableSemaphore) AcquireMany(ctx context.Context, n int, opts ...Option) ([]*Permit, error) {
-	return s.many(s.acquire(ctx, n, opts, false))
+	return many(s.acquire(ctx, n, opts, false))
 }
 
 // Try acquires a permit if there is one at once, and overtakes nobody of this
 // process who waits for one; else it returns a *BusyError and changes nothing. It
 // refuses the option Wait.
 func (s *ExpirableSemaphore) Try(ctx context.Context, opts ...Option) (*Permit, error) {
-	return s.one(s.acquire(ctx, 1, opts, true))
+	return one(s.acquire(ctx, 1, opts, true))
 }
 
 // TryMany acquires n permits if that is possible at once: see Try.
 func (s *ExpirableSemaphore) TryMany(ctx context.Context, n int, opts ...Option) ([]*Permit, error) {
-	return s.many(s.acquire(ctx, n, opts, true))
+	return many(s.acquire(ctx, n, opts, true))
 }
 
-// one and many give callers what they have acquired, who began at start.
-func (s *ExpirableSemaphore) one(ps []*permit.Permit, start time.Time, err error) (*Permit, error) {
+// one and many give callers what they have acquired.
+func one(ps []*permit.Permit, err error) (*Permit, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := newPermit(ps[0])
-	s.tell(p, start)
-	return p, nil
+	return newPermit(ps[0]), nil
 }
 
-func (s *ExpirableSemaphore) many(ps []*permit.Permit, start time.Time, err error) ([]*Permit, error) {
+func many(ps []*permit.Permit, err error) ([]*Permit, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -98,38 +96,40 @@ func (s *ExpirableSemaphore) many(ps []*permit.Permit, start time.Time, err erro
 	for i, p := range ps {
 		all[i] = newPermit(p)
 	}
-	for _, p := range all {
-		s.tell(p, start)
-	}
 	return all, nil
 }
 
-func (s *ExpirableSemaphore) tell(p *Permit, start time.Time) {
-	if f := s.c.report.events.Acquired; f != nil {
-		f(AcquiredEvent{Name: s.in.Name, Owner: p.ID(), Waited: p.in.Since().Sub(start), Count: 1})
+func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, once bool) ([]*permit.Permit, error) {
+	o, err := collect(opts, once)
+	if err == nil && o.fenced {
+		err = errFencedPermit
 	}
+	want := permit.Want{N: n, Lease: o.lease, Once: o.once, UntilSet: o.untilSet, Until: o.until, Site: s.c.callSite(2)}
+	if !s.c.report.observes || ctx == nil {
+		return s.take(ctx, want, err)
+	}
+	a := s.c.report.begin(ctx, AcquireStartEvent{Name: s.in.Name, Kind: KindExpirable, N: n}, o.once)
+	ps, err := s.take(a.ctx, want, err)
+	a.permits(ps, err)
+	return ps, err
 }
 
-func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, once bool) (ps []*permit.Permit, start time.Time, err error) {
+var errFencedPermit = errors.New("redlatch: Fenced is for locks; several have permits at a time, and a token could tell none of them from the others")
+
+// take acquires permits, unless something is bad about the call.
+func (s *ExpirableSemaphore) take(ctx context.Context, want permit.Want, bad error) ([]*permit.Permit, error) {
 	if err := s.usable(ctx); err != nil {
-		return nil, start, err
+		return nil, err
 	}
-	o, err := collect(opts, once)
 	switch {
-	case err != nil:
-		return nil, start, err
-	case o.fenced:
-		return nil, start, errors.New("redlatch: Fenced is for locks; several have permits at a time, and a token could tell none of them from the others")
-	case n < 1 || n > permit.MostAtOnce:
-		return nil, start, fmt.Errorf("redlatch: %d permits cannot be acquired at once; ask for 1 to %d", n, permit.MostAtOnce)
+	case bad != nil:
+		return nil, bad
+	case want.N < 1 || want.N > permit.MostAtOnce:
+		return nil, fmt.Errorf("redlatch: %d permits cannot be acquired at once; ask for 1 to %d", want.N, permit.MostAtOnce)
 	case ctx.Err() != nil:
-		return nil, start, permitBusy(s.in.Name, 0, 0, request.ContextError(ctx))
+		return nil, permitBusy(s.in.Name, 0, 0, request.ContextError(ctx))
 	}
-	start = time.Now()
-	ps, err = s.in.Acquire(ctx, permit.Want{
-		N: n, Lease: o.lease, Once: o.once, UntilSet: o.untilSet, Until: o.until, Site: s.c.callSite(2),
-	})
-	return ps, start, err
+	return s.in.Acquire(ctx, want)
 }
 
 // usable says what is wrong with a call that uses ctx.

@@ -62,7 +62,7 @@ func (h *Hold) Expires() time.Time { return h.in.Expires() }
 func (h *Hold) Err() error { return h.in.Err() }
 
 // Context returns the hold's context: it has the values of the context that
-// the lock was acquired with, but not its cancellation or deadline. It ends
+// the lock was acquired with (and what Events.AcquireStart has added), but not its cancellation or deadline. It ends
 // when the hold ends, with a *LostError (which is ErrLost), ErrNotHeld or
 // ErrClosed as its cause. It has no deadline, with a Lease either: Expires says
 // until when the hold can be trusted. Each call returns a context of its own.

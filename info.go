@@ -17,6 +17,13 @@ const (
 	KindGroup     = inspect.Group
 )
 
+// The kinds of several locks as one, as events say them. What Redis has of them are their
+// members.
+const (
+	KindMultiLock = "multi lock"
+	KindRedLock   = "red lock"
+)
+
 // The kinds of synchronizer, as Info.Kind says them.
 const (
 	KindSemaphore   = inspect.Semaphore

@@ -109,13 +109,19 @@ func (l *CountDownLatch) count(r driver.Reply) (int, error) {
 // The option Wait bounds the waiting; a wait that is over, or ended with ctx,
 // is ErrBusy.
 func (l *CountDownLatch) Wait(ctx context.Context, opts ...Option) error {
-	if err := l.usable(ctx); err != nil {
-		return err
-	}
-	o, err := waitOnly(opts, "CountDownLatch.Wait")
-	if err != nil {
-		return err
-	}
+	o, bad := waitOnly(opts, "CountDownLatch.Wait")
+	return l.c.report.observe(ctx, AcquireStartEvent{Name: l.name, Kind: KindLatch}, o.once, func(ctx context.Context) (bool, error) {
+		if err := l.usable(ctx); err != nil {
+			return false, err
+		}
+		if bad != nil {
+			return false, bad
+		}
+		return false, l.wait(ctx, &o)
+	})
+}
+
+func (l *CountDownLatch) wait(ctx context.Context, o *options) error {
 	if o.once {
 		n, err := l.Count(ctx)
 		if err == nil && n > 0 {

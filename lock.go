@@ -66,7 +66,8 @@ func (l *Lock) Name() string { return l.spec.Name() }
 // ended the hold which ctx descends from, or the error with which the server refused:
 // wrong password, no permission, a key of another type.
 func (l *Lock) Acquire(ctx context.Context, opts ...Option) (*Hold, error) {
-	return l.acquire(ctx, opts, false, l.c.callSite(1))
+	_, hold, err := l.acquire(ctx, opts, false, l.c.callSite(1))
+	return hold, err
 }
 
 // Try acquires the lock if that is possible at once: it never waits for
@@ -75,22 +76,33 @@ func (l *Lock) Acquire(ctx context.Context, opts ...Option) (*Hold, error) {
 // lock is taken it returns a *BusyError that says by whom, and changes nothing.
 // It refuses the option Wait.
 func (l *Lock) Try(ctx context.Context, opts ...Option) (*Hold, error) {
-	return l.acquire(ctx, opts, true, l.c.callSite(1))
+	_, hold, err := l.acquire(ctx, opts, true, l.c.callSite(1))
+	return hold, err
 }
 
-func (l *Lock) acquire(ctx context.Context, opts []Option, once bool, at callsite.Site) (*Hold, error) {
+// acquire returns the hold, and the context with which it was acquired.
+func (l *Lock) acquire(ctx context.Context, opts []Option, once bool, at callsite.Site) (context.Context, *Hold, error) {
 	if ctx == nil {
-		return nil, errNilContext
+		return nil, nil, errNilContext
 	}
 	p, err := lockParams(opts, once, at)
-	if err != nil {
-		return nil, err
+	var a *acquisition
+	if l.c.report.observes {
+		a = l.c.report.begin(ctx, AcquireStartEvent{Name: l.Name(), Kind: l.kind, Mode: l.spec.Mode()}, p.Try)
+		ctx = a.ctx
 	}
-	h, err := l.spec.Enter(ctx, p)
-	if err != nil {
-		return nil, err
+	var h *lock.Hold
+	var hold *Hold
+	if err == nil {
+		h, err = l.spec.Enter(ctx, p)
 	}
-	return newHold(h), nil
+	if err == nil {
+		hold = newHold(h)
+	}
+	if a != nil {
+		a.hold(h, err)
+	}
+	return ctx, hold, err
 }
 
 // callSite returns the call site skip frames above its caller, if there is
@@ -112,7 +124,7 @@ func (c *Client) callSite(skip int) callsite.Site {
 // could not be confirmed is reported as an event and is no error of Do: the work
 // is done.
 func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) error {
-	hold, err := l.acquire(ctx, opts, false, l.c.callSite(1))
+	ctx, hold, err := l.acquire(ctx, opts, false, l.c.callSite(1))
 	if err != nil {
 		return err
 	}

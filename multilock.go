@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/lock"
@@ -16,6 +17,7 @@ import (
 type Multi struct {
 	members []*Lock     // in the order in which they are acquired
 	in      *multi.Spec // the same
+	kind    string      // for events
 	err     error       // members that cannot be used
 }
 
@@ -37,7 +39,7 @@ type Multi struct {
 // group locks with a value in common, and a lock that two clients have on the
 // same server: see Multi.Acquire.
 func MultiLock(locks ...*Lock) *Multi {
-	m := &Multi{members: slices.Clone(locks)}
+	m := &Multi{members: slices.Clone(locks), kind: KindMultiLock}
 	if m.err = checkMembers("MultiLock", locks); m.err != nil {
 		return m
 	}
@@ -85,21 +87,23 @@ func (m *Multi) Locks() []*Lock { return slices.Clone(m.members) }
 // Members neither are passed on to the next goroutine of this process without a
 // request nor are had that way.
 func (m *Multi) Acquire(ctx context.Context, opts ...Option) (*MultiHold, error) {
-	return m.acquire(ctx, opts, false, m.callSite(1))
+	_, hold, err := m.acquire(ctx, opts, false, m.callSite(1))
+	return hold, err
 }
 
 // Try acquires the members if that is possible at once. If one of them is taken
 // (or so many that there is no majority) it returns a *BusyError, releases the
 // others and changes nothing. It refuses the option Wait.
 func (m *Multi) Try(ctx context.Context, opts ...Option) (*MultiHold, error) {
-	return m.acquire(ctx, opts, true, m.callSite(1))
+	_, hold, err := m.acquire(ctx, opts, true, m.callSite(1))
+	return hold, err
 }
 
 // Do acquires the members, calls f with the hold's end in its context, and
 // releases them, also if f panics or calls runtime.Goexit. Its errors are those
 // of Lock.Do.
 func (m *Multi) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) error {
-	hold, err := m.acquire(ctx, opts, false, m.callSite(1))
+	ctx, hold, err := m.acquire(ctx, opts, false, m.callSite(1))
 	if err != nil {
 		return err
 	}
@@ -146,20 +150,51 @@ func (m *Multi) ForceRelease(ctx context.Context) (bool, error) {
 	return slices.Contains(held, true), err
 }
 
-func (m *Multi) acquire(ctx context.Context, opts []Option, once bool, at callsite.Site) (*MultiHold, error) {
+// acquire returns the hold, and the context with which it was acquired.
+func (m *Multi) acquire(ctx context.Context, opts []Option, once bool, at callsite.Site) (context.Context, *MultiHold, error) {
 	if ctx == nil {
-		return nil, errNilContext
-	}
-	if m.err != nil {
-		return nil, m.err
+		return nil, nil, errNilContext
 	}
 	p, err := lockParams(opts, once, at)
-	if err != nil {
-		return nil, err
+	if m.err != nil {
+		err = m.err
 	}
-	g, err := m.in.Acquire(ctx, p)
-	if err != nil {
-		return nil, err
+	var a *acquisition
+	if r := m.report(); r != nil {
+		a = r.begin(ctx, AcquireStartEvent{Name: m.name(), Kind: m.kind}, p.Try)
+		ctx = a.ctx
 	}
-	return newMultiHold(g), nil
+	var g *multi.Hold
+	var hold *MultiHold
+	if err == nil {
+		g, err = m.in.Acquire(ctx, p)
+	}
+	if err == nil {
+		hold = newMultiHold(g)
+	}
+	if a != nil {
+		a.multi(g, err)
+	}
+	return ctx, hold, err
+}
+
+// report is that of the first member's client which observes acquisitions, or nil.
+func (m *Multi) report() *reporter {
+	for _, l := range m.members {
+		if l != nil && l.c.report.observes {
+			return &l.c.report
+		}
+	}
+	return nil
+}
+
+// name returns the members' names.
+func (m *Multi) name() string {
+	var names []string
+	for _, l := range m.members {
+		if l != nil && !slices.Contains(names, l.Name()) {
+			names = append(names, l.Name())
+		}
+	}
+	return strings.Join(names, ",")
 }

@@ -127,7 +127,7 @@ func (p *Permit) Detach() (id string) {
 
 // permitOptions are what the engine of the semaphores works with.
 func (c *Client) permitOptions() permit.Options {
-	o := permit.Options{
+	return permit.Options{
 		Server: c.server, Client: c.id, Clock: c.clock, Dropped: &c.dropped, Blind: &c.blind,
 		Local: c.cfg.HandOff == HandOffLocal, MaxHold: c.cfg.MaxHold, Skew: c.cfg.MaxClockSkew,
 		Errors: permit.Errors{
@@ -135,12 +135,6 @@ func (c *Client) permitOptions() permit.Options {
 		},
 		Events: permit.Events{Lost: c.report.lost, ReleaseFailed: c.report.releaseFailed, Dropped: c.report.dropped},
 	}
-	if f := c.report.events.Released; f != nil {
-		o.Events.Released = func(name, id string, held time.Duration) {
-			f(ReleasedEvent{Name: name, Owner: id, Held: held})
-		}
-	}
-	return o
 }
 
 func permitBusy(name string, first time.Duration, owed int, cause error) error {

@@ -193,23 +193,29 @@ func (l *RateLimiter) Acquire(ctx context.Context, n int, opts ...Option) error 
 func (l *RateLimiter) Try(ctx context.Context, n int) error { return l.take(ctx, n, nil, true) }
 
 func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool) error {
-	if err := l.usable(ctx); err != nil {
-		return err
+	o, bad := collect(opts, once)
+	if bad == nil && (o.hasLease || o.fenced) {
+		bad = errNoSuchRate
 	}
-	if err := checkPermits(n); err != nil {
-		return err
-	}
-	o, err := collect(opts, once)
-	switch {
-	case err != nil:
-		return err
-	case o.hasLease || o.fenced:
-		return errors.New("redlatch: permits of a rate limiter have neither a lease nor a token; Wait and UntilSet are the only options")
-	case ctx.Err() != nil:
-		return &RateError{Name: l.name, Permits: n, Cause: request.ContextError(ctx)}
-	}
-	return l.c.rates.Take(ctx, l.name, l.keys, ratequeue.Want{N: n, Once: o.once, UntilSet: o.untilSet}, o.until)
+	e := AcquireStartEvent{Name: l.name, Kind: KindRateLimiter, N: n}
+	return l.c.report.observe(ctx, e, o.once, func(ctx context.Context) (bool, error) {
+		if err := l.usable(ctx); err != nil {
+			return false, err
+		}
+		if err := checkPermits(n); err != nil {
+			return false, err
+		}
+		switch {
+		case bad != nil:
+			return false, bad
+		case ctx.Err() != nil:
+			return false, &RateError{Name: l.name, Permits: n, Cause: request.ContextError(ctx)}
+		}
+		return false, l.c.rates.Take(ctx, l.name, l.keys, ratequeue.Want{N: n, Once: o.once, UntilSet: o.untilSet}, o.until)
+	})
 }
+
+var errNoSuchRate = errors.New("redlatch: permits of a rate limiter have neither a lease nor a token; Wait and UntilSet are the only options")
 
 // Release gives back n permits that were taken and not used, so that they can be
 // taken again before their interval is over. What was taken longer ago than an

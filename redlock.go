@@ -36,7 +36,7 @@ import (
 // ours, give or take 2 %. Redisson has deprecated its RedLock. docs/guarantees.md
 // says more.
 func RedLock(locks ...*Lock) *Multi {
-	m := &Multi{members: slices.Clone(locks)}
+	m := &Multi{members: slices.Clone(locks), kind: KindRedLock}
 	if m.err = checkMembers("RedLock", locks); m.err != nil {
 		return m
 	}

@@ -25,6 +25,7 @@ import (
 // A change is made exactly once, whatever becomes of replies and requests, as
 // long as this client lives and the server keeps its data.
 type Semaphore struct {
+	c   *Client
 	in  permit.Counted
 	err error // a name that cannot be used
 }
@@ -33,7 +34,7 @@ type Semaphore struct {
 // name that Redis could not handle (empty, or with unbalanced braces) is refused
 // by every method of the Semaphore.
 func (c *Client) Semaphore(name string) *Semaphore {
-	return &Semaphore{in: c.semaphores.Counted(name), err: checkName(name)}
+	return &Semaphore{c: c, in: c.semaphores.Counted(name), err: checkName(name)}
 }
 
 // Name returns the semaphore's name.
@@ -57,14 +58,7 @@ func (s *Semaphore) Name() string { return s.in.Name }
 //
 // n = 0 succeeds without asking anybody.
 func (s *Semaphore) Acquire(ctx context.Context, n int, opts ...Option) error {
-	o, err := collect(opts, false)
-	if err == nil && (o.hasLease || o.fenced) {
-		err = errNoSuchPermit
-	}
-	if err != nil {
-		return err
-	}
-	return s.acquire(ctx, n, &o)
+	return s.acquire(ctx, n, opts, false)
 }
 
 var errNoSuchPermit = errors.New("redlatch: the permits of a Semaphore have neither a lease nor a token; acquire those of an expirable semaphore instead, or leave the option out")
@@ -73,14 +67,24 @@ var errNoSuchPermit = errors.New("redlatch: the permits of a Semaphore have neit
 // overtakes nobody in this process who does. If it cannot have them it returns a
 // *BusyError, and nothing has changed. n = 0 succeeds without asking anybody.
 func (s *Semaphore) Try(ctx context.Context, n int) error {
-	return s.acquire(ctx, n, &options{once: true})
+	return s.acquire(ctx, n, nil, true)
 }
 
-func (s *Semaphore) acquire(ctx context.Context, n int, o *options) error {
-	if err := s.usable(ctx, n); err != nil {
-		return err
+func (s *Semaphore) acquire(ctx context.Context, n int, opts []Option, once bool) error {
+	o, bad := collect(opts, once)
+	if bad == nil && (o.hasLease || o.fenced) {
+		bad = errNoSuchPermit
 	}
-	return s.in.Acquire(ctx, n, o.once, o.until)
+	e := AcquireStartEvent{Name: s.in.Name, Kind: KindSemaphore, N: n}
+	return s.c.report.observe(ctx, e, o.once, func(ctx context.Context) (handedOff bool, err error) {
+		if bad != nil {
+			return false, bad
+		}
+		if err := s.usable(ctx, n); err != nil {
+			return false, err
+		}
+		return s.in.Acquire(ctx, n, o.once, o.until)
+	})
 }
 
 func semaphoreBusy(name string, owed int, cause error) error {

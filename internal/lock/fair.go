@@ -49,7 +49,7 @@ func fairReleaseArgs(args []string) []string { return []string{args[1], args[0]}
 func (c *Locks) acquireFair(ctx context.Context, l *Spec, o Params) (*Hold, error) {
 	p := waitParams{c: c, name: l.name, start: time.Now(), until: o.Until, lock: l, at: o.At}
 	h, err := c.standInQueue(ctx, l, &o, &p)
-	return p.end(h, err, false)
+	return p.end(h, err)
 }
 
 // A fairWaiter is a caller that waits in a fair lock's queue.

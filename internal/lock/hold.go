@@ -17,6 +17,7 @@ type Hold struct {
 	Watchdog bool
 	fenced   bool
 	reads    bool    // it shares its term with others that read
+	passed   bool    // it came without a request, from another goroutine of the process
 	lapsed   bool    // it ended by a window, and counts until it is released; guarded by t.mu
 	told     bool    // the holder has been told of the loss by Release; guarded by t.mu
 	own      *ownEnd // nil: it ends with its term
@@ -25,8 +26,9 @@ type Hold struct {
 
 	// Guarded by t.mu.
 	nesting
-	err error        // why it is over; nil while it is live
-	end holdctx.Lazy // what Context is made of
+	err      error            // why it is over; nil while it is live
+	end      holdctx.Lazy     // what Context is made of
+	observer holdctx.Observer // of its end; nil: there is none, or it has been told
 }
 
 // set makes h a hold of t that is yet to be added to it.
@@ -80,7 +82,10 @@ func (h *Hold) Dropped() { h.t.c.Dropped.Add(h.GiveUp) }
 // GiveUp reports and releases a hold that was dropped.
 func (h *Hold) GiveUp() {
 	h.t.mu.Lock()
-	over := h.err != nil
+	over, observer := h.err != nil, h.observer
+	if !over {
+		h.observer = nil
+	}
 	h.t.mu.Unlock()
 	if over { // lost: nobody says that its section has stopped
 		if h.scope != nil {
@@ -89,6 +94,7 @@ func (h *Hold) GiveUp() {
 		return
 	}
 	h.t.c.Events.Dropped(h.t.lock.name, h.at)
+	holdctx.Tell(observer, holdctx.EndDropped, nil)
 	h.t.c.Server.Go(func() { _ = h.Release(context.Background()) })
 }
 
@@ -170,20 +176,21 @@ func (h *Hold) Release(ctx context.Context) error {
 	}
 	h.told = true
 	t.removeLocked(h, holdctx.ErrReleased)
-	left, passable := t.dropLocked(h.reads), t.passableLocked(now)
+	left, passable, observer := t.dropLocked(h.reads), t.passableLocked(now), h.observer
 	t.mu.Unlock()
 	h.closed()
-	if f := t.c.Events.Released; f != nil {
-		f(t.lock.name, t.id, now.Sub(h.since))
-	}
+	var err error
 	switch left {
 	case nobody:
-		return t.finish(ctx, passable)
+		err = t.finish(ctx, passable)
 	case readers:
-		return t.c.Server.Finish(ctx, t.length, t.downgrade)
+		err = t.c.Server.Finish(ctx, t.length, t.downgrade)
 	case others:
 	}
-	return nil
+	if observer != nil {
+		observer.Released(holdctx.EndOfRelease(err), now, err)
+	}
+	return err
 }
 
 // extend asks the server to raise the lease.
@@ -194,6 +201,32 @@ func (t *term) extend(ctx context.Context, until time.Time, d time.Duration) err
 	o := t.raising(wire.Millis(d), unchanged)
 	o.Stop, o.Until = t.c.Server.Done, until
 	return t.prolong(ctx, &o, d)
+}
+
+// Observe has o told of the hold's end, at once if it has ended already.
+func (h *Hold) Observe(o holdctx.Observer) {
+	h.t.mu.Lock()
+	err := h.err
+	if err == nil {
+		h.observer = o
+	}
+	h.t.mu.Unlock()
+	if err != nil {
+		holdctx.Tell(o, holdctx.EndOf(err), err)
+	}
+}
+
+// Acquired returns how the hold was acquired: without a request, from another goroutine
+// of this process, or inside of another hold of the same owner; and the hold count that
+// Redis shows.
+func (h *Hold) Acquired() (passed, reentered bool, count int) {
+	h.t.mu.Lock()
+	defer h.t.mu.Unlock()
+	count = h.t.count
+	if h.reads {
+		count = 1
+	}
+	return h.passed, h.parent != nil || h.joined != nil, count
 }
 
 // Name returns the name of the lock.

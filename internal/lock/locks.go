@@ -67,24 +67,14 @@ type Busy struct {
 	Cause error         // of the caller's context
 }
 
-// Events are told of what happens. Acquired and Released may be nil.
+// Events are told of what happens.
 type Events struct {
-	Acquired      func(Acquired)
-	Released      func(name, owner string, held time.Duration)
 	Lost          func(err error, since time.Time, at callsite.Site)
 	ReleaseFailed func(name, owner string, err error)
 	RenewFailed   func(holds int, err error)
 	SlowWait      func(name string, waited time.Duration, waiting, holding callsite.Site)
 	Requeued      func(name, owner string, waited time.Duration)
 	Dropped       func(name string, at callsite.Site)
-}
-
-// Acquired tells of an acquisition.
-type Acquired struct {
-	Name, Owner string
-	Waited      time.Duration
-	Count       int
-	HandedOff   bool
 }
 
 // ErrReentry says that an acquisition could never succeed, because the caller holds

@@ -81,6 +81,7 @@ func (t *term) bury(reason holdctx.Reason, err error, ended []*Hold, inside, lap
 	}
 	for _, h := range ended {
 		t.c.Events.Lost(err, h.since, h.at)
+		holdctx.Tell(h.observer, holdctx.EndLost, err)
 	}
 	switch {
 	case lapsed: // until its lease ends in Redis, or all its holders release it

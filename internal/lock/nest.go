@@ -57,10 +57,9 @@ func (c *Locks) nest(ctx context.Context, l *Spec, outer *Hold, o *Params) (*Hol
 	return p.nested(outer, h, err)
 }
 
-// nested tells that a hold in outer has begun, or says why it could not.
+// nested returns a hold in outer that has begun, or says why it could not.
 func (p *waitParams) nested(outer, h *Hold, err error) (*Hold, error) {
 	if err == nil {
-		p.c.acquired(h, p.start, false)
 		return h, nil
 	}
 	if over := outer.Err(); over != nil {

@@ -68,8 +68,7 @@ var (
 
 // acquireRead gets the lock to read for a caller that does not have it already.
 func (c *Locks) acquireRead(ctx context.Context, l *Spec, o Params) (*Hold, error) {
-	start := time.Now()
-	p := waitParams{c: c, name: l.name, start: start, until: o.Until, lock: l, at: o.At}
+	p := waitParams{c: c, name: l.name, start: time.Now(), until: o.Until, lock: l, at: o.At}
 	e := c.table.get(l)
 	defer c.table.put(e)
 	for {
@@ -88,7 +87,7 @@ func (c *Locks) acquireRead(ctx context.Context, l *Spec, o Params) (*Hold, erro
 		h, err := t.enterShared(ctx, nil, &o)
 		switch {
 		case err == nil:
-			c.acquired(h, start, joined)
+			h.passed = joined
 			return h, nil
 		case !errors.Is(err, errRejoin):
 			return nil, p.asBusy(err)

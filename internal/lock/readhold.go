@@ -149,7 +149,10 @@ func (h *Hold) expire(now time.Time) (after func()) {
 	h.lapsed = true
 	t.unfreed++
 	t.watchLocked()
-	return func() { t.c.Events.Lost(err, h.since, h.at) }
+	return func() {
+		t.c.Events.Lost(err, h.since, h.at)
+		holdctx.Tell(h.observer, holdctx.EndLost, err)
+	}
 }
 
 // stoppedLocked notes that the holder of a lapsed hold says that it has stopped, and
@@ -243,7 +246,7 @@ func (t *term) dropped(left remains) {
 // nothing, and several may overlap.
 func (c *Locks) joinNested(ctx context.Context, outer *Hold, o *Params) (*Hold, error) {
 	t, turn := outer.t, outer
-	p := waitParams{c: c, name: t.lock.name, start: time.Now()}
+	p := waitParams{c: c, name: t.lock.name}
 	if outer.joined != nil {
 		turn = outer.joined
 	}

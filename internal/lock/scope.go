@@ -125,10 +125,9 @@ var errNotNested = errors.New("the outer hold has ended")
 
 // enterScope acquires or re-enters the lock for a scope.
 func (c *Locks) enterScope(ctx context.Context, l *Spec, sc *scope, o *Params, outer *Hold) (*Hold, error) {
-	start := time.Now()
 	n := sc.enter(l)
 	defer sc.leave(l)
-	p := waitParams{c: c, name: l.name, start: start, until: o.Until, lock: l, at: o.At}
+	p := waitParams{c: c, name: l.name, start: time.Now(), until: o.Until, lock: l, at: o.At}
 	select {
 	case <-n.slot:
 	default:
@@ -146,9 +145,6 @@ func (c *Locks) enterScope(ctx context.Context, l *Spec, sc *scope, o *Params, o
 	if t := n.t.Load(); t != nil {
 		h, err := t.joinScope(ctx, l, o)
 		if !errors.Is(err, errNotNested) {
-			if err == nil {
-				c.acquired(h, start, false)
-			}
 			return h, p.asBusy(err)
 		}
 	}

@@ -72,6 +72,9 @@ func (l *Spec) Owns(mode, value string) (string, bool) {
 	return value, true
 }
 
+// Mode returns as what the lock is had, if that is stored; empty if there is one way.
+func (l *Spec) Mode() string { return l.kind.mode }
+
 // Whole says whether the lock is all that has its name in Redis.
 func (l *Spec) Whole() bool { return !l.kind.part && l.kind.mode == "" }
 

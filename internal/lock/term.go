@@ -160,7 +160,7 @@ func (t *term) startLocked() bool {
 // adopt gives a live term that was passed on to its next hold. It returns
 // nil if the term has been lost in between.
 func (t *term) adopt(ctx context.Context, o *Params, now time.Time) *Hold {
-	h := &Hold{}
+	h := &Hold{passed: true}
 	h.set(ctx, t, o, now)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -305,12 +305,17 @@ func (t *term) Node() string { return t.c.Server.Driver.Node(t.lock.name) }
 // one hold to the next is released: no section runs under it.
 func (t *term) Close() {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	if t.state != termLive {
+		t.mu.Unlock()
 		return
 	}
-	t.endLocked(request.ErrClosed)
-	if t.count > 0 {
+	ended := t.endLocked(request.ErrClosed)
+	between := t.count == 0
+	t.mu.Unlock()
+	for _, h := range ended {
+		holdctx.Tell(h.observer, holdctx.EndClosed, nil)
+	}
+	if !between {
 		return
 	}
 	t.c.table.retain(t.entry)

@@ -44,7 +44,6 @@ func Together(ctx context.Context, order []*Spec, p *Params) (holds []*Hold, mis
 	if c.Server.Closed() {
 		return nil, nil, request.ErrClosed
 	}
-	start := time.Now()
 	ts := enterAll(locks, p)
 	if ts == nil {
 		return nil, nil, nil
@@ -71,7 +70,7 @@ func Together(ctx context.Context, order []*Spec, p *Params) (holds []*Hold, mis
 		abandonAll(ts, &o)
 		return nil, nil, w.asBusy(err)
 	case reply.Kind == driver.ReplyInt:
-		holds, err := beginAll(ctx, ts, p, &o, start)
+		holds, err := beginAll(ctx, ts, p, &o)
 		return holds, nil, err
 	}
 	abandonAll(ts, &o)
@@ -141,7 +140,7 @@ func abandonAll(ts []*term, o *request.Call) {
 
 // beginAll returns the holds of terms that were taken, if that is known in time;
 // else none.
-func beginAll(ctx context.Context, ts []*term, p *Params, o *request.Call, start time.Time) ([]*Hold, error) {
+func beginAll(ctx context.Context, ts []*term, p *Params, o *request.Call) ([]*Hold, error) {
 	holds := make([]*Hold, 0, len(ts))
 	for _, t := range ts {
 		t.taken(o.Sent, 1)
@@ -159,8 +158,6 @@ func beginAll(ctx context.Context, ts []*term, p *Params, o *request.Call, start
 			h.refuse()
 		case len(holds) < len(ts):
 			h.t.c.Server.Go(func() { _ = h.Release(context.Background()) })
-		default:
-			h.t.c.acquired(h, start, false)
 		}
 	}
 	switch {

@@ -46,11 +46,11 @@ func (c *Locks) acquireAlone(ctx context.Context, l *Spec, o Params) (*Hold, err
 	if p.shown != nil {
 		e.hides(p.shown)
 	}
-	return p.end(h, err, passed != nil && err == nil && h.t == passed)
+	return p.end(h, err)
 }
 
 // end tells the caller how it went.
-func (p *waitParams) end(h *Hold, err error, handedOff bool) (*Hold, error) {
+func (p *waitParams) end(h *Hold, err error) (*Hold, error) {
 	if err != nil {
 		return nil, p.asBusy(err)
 	}
@@ -60,20 +60,7 @@ func (p *waitParams) end(h *Hold, err error, handedOff bool) (*Hold, error) {
 		h.refuse()
 		return nil, request.ErrClosed
 	}
-	p.c.acquired(h, p.start, handedOff)
 	return h, nil
-}
-
-func (c *Locks) acquired(h *Hold, start time.Time, handedOff bool) {
-	if c.Events.Acquired != nil {
-		h.t.mu.Lock()
-		e := Acquired{Name: h.t.lock.name, Owner: h.t.id, Waited: h.since.Sub(start), Count: h.t.count, HandedOff: handedOff}
-		if h.reads {
-			e.Count = 1
-		}
-		h.t.mu.Unlock()
-		c.Events.Acquired(e)
-	}
 }
 
 // compete tries for the lock against other processes. The caller is inside the

@@ -30,6 +30,8 @@ type Hold struct {
 	told  bool  // it has been released
 	stops []func() bool
 
+	observer holdctx.Observer // of its end; nil: there is none, or it has been told
+
 	// Of a RedLock: attempts at members that are under way, and how to let the
 	// next caller of this process in.
 	away  int
@@ -98,12 +100,39 @@ func (g *Hold) Err() error {
 // over ends the holding, if nothing else has, and returns what did.
 func (g *Hold) over(err error) error {
 	g.mu.Lock()
-	defer g.mu.Unlock()
+	var observer holdctx.Observer
 	if g.err == nil {
 		g.err = err
 		g.cancel(err) // runs no code of users, as in endLocked
+		observer, g.observer = g.observer, nil
 	}
-	return g.err
+	err = g.err
+	g.mu.Unlock()
+	holdctx.Tell(observer, holdctx.EndOf(err), err)
+	return err
+}
+
+// Observe has o told of the holding's end, at once if it has ended already.
+func (g *Hold) Observe(o holdctx.Observer) {
+	g.mu.Lock()
+	err := g.err
+	if err == nil {
+		g.observer = o
+	}
+	g.mu.Unlock()
+	if err != nil {
+		holdctx.Tell(o, holdctx.EndOf(err), err)
+	}
+}
+
+// unobserved returns who is to be told of the end, if nobody was told yet, and nobody
+// else will tell.
+func (g *Hold) unobserved() holdctx.Observer {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	o := g.observer
+	g.observer = nil
+	return o
 }
 
 // join is errors.Join that leaves a single error as it is.
@@ -173,9 +202,14 @@ func (g *Hold) Release(ctx context.Context) error {
 	}
 	g.told = true
 	g.mu.Unlock()
+	now, observer := time.Now(), g.unobserved()
 	_ = g.over(holdctx.ErrReleased)
 	defer g.goOut()
-	return g.letGo(ctx)
+	err := g.letGo(ctx)
+	if observer != nil {
+		observer.Released(holdctx.EndOfRelease(err), now, err)
+	}
+	return err
 }
 
 // pace is how long the release of one member waits for that of the one after
@@ -254,6 +288,7 @@ func (g *Hold) Dropped() {
 }
 
 func (g *Hold) giveUp() {
+	holdctx.Tell(g.unobserved(), holdctx.EndDropped, nil)
 	_ = g.over(holdctx.ErrReleased) // whatever is under way is not to join it
 	g.mu.Lock()
 	holds, quit := g.holds, g.quit

@@ -31,24 +31,25 @@ func (all *Semaphores) Counted(name string) Counted {
 }
 
 // Acquire lines up for n permits, until a time if that is not zero. With once it does
-// not wait for them.
-func (s *Counted) Acquire(ctx context.Context, n int, once bool, until time.Time) error {
+// not wait for them. It says whether they came without a request, from another goroutine
+// of this process.
+func (s *Counted) Acquire(ctx context.Context, n int, once bool, until time.Time) (passed bool, err error) {
 	if s.all.Server.Closed() {
-		return request.ErrClosed
+		return false, request.ErrClosed
 	}
 	if n == 0 {
-		return nil
+		return false, nil
 	}
-	err := request.ContextError(ctx)
+	err = request.ContextError(ctx)
 	if err == nil {
 		q := s.all.counted.get(s)
-		err = q.acquire(ctx, n, once, until)
+		passed, err = q.acquire(ctx, n, once, until)
 		s.all.counted.put(q)
 	}
 	if err == nil {
-		return nil
+		return passed, nil
 	}
-	return handoff.GaveUp(err, func(owed int, cause error) error { return s.all.Errors.Busy(s.Name, owed, cause) })
+	return false, handoff.GaveUp(err, func(owed int, cause error) error { return s.all.Errors.Busy(s.Name, owed, cause) })
 }
 
 // Release gives n permits back. If it fails because ctx has ended, or for an outage,

@@ -114,13 +114,14 @@ const countedHands = 8
 type countedWaiter struct {
 	claim.Wait
 
-	n     int
-	once  bool       // it only tries
-	asked bool       // for its permits,
-	turn  int        // and after so many others
-	told  chan error // one slot: nil when it has its permits
-	timer *time.Timer
-	place queue.Place[*countedWaiter]
+	n      int
+	once   bool       // it only tries
+	asked  bool       // for its permits,
+	turn   int        // and after so many others
+	passed bool       // they came from another goroutine of the process
+	told   chan error // one slot: nil when it has its permits
+	timer  *time.Timer
+	place  queue.Place[*countedWaiter]
 }
 
 // countedQueues are a client's by the names of semaphores.
@@ -134,7 +135,7 @@ func (qs *countedQueues) waiter(n int, once bool) *countedWaiter {
 	if !ok {
 		w = &countedWaiter{told: make(chan error, 1), timer: time.NewTimer(time.Hour)}
 	}
-	w.n, w.once, w.asked = n, once, false
+	w.n, w.once, w.asked, w.passed = n, once, false, false
 	return w
 }
 
@@ -180,17 +181,17 @@ func (qs *countedQueues) close() {
 }
 
 // acquire lines up for n permits, and returns when they are the caller's.
-func (q *countedQueue) acquire(ctx context.Context, n int, once bool, until time.Time) error {
+func (q *countedQueue) acquire(ctx context.Context, n int, once bool, until time.Time) (passed bool, err error) {
 	all := q.sem.all
 	w := all.counted.waiter(n, once)
 	defer all.counted.free(w)
 	w.Ctx, w.Until = ctx, until
 	if err := q.join(w); err != nil {
-		return err
+		return false, err
 	}
 	told, err := q.await(ctx, w.told, w.timer, all.Server.Done, until)
 	if told && err != nil {
-		return err
+		return false, err
 	}
 	if err == nil && all.Server.Closed() {
 		err = request.ErrClosed // Close may have come first
@@ -198,7 +199,7 @@ func (q *countedQueue) acquire(ctx context.Context, n int, once bool, until time
 	if err != nil && !q.leave(w) && (told || <-w.told == nil) {
 		q.give(n) // not wanted any more
 	}
-	return err
+	return err == nil && w.passed, err
 }
 
 // join lines up w. A caller that only tries does not stand behind others that wait.
@@ -325,6 +326,7 @@ func (q *countedQueue) handOut(now time.Time, granted bool) {
 			q.turns.Hands++
 		}
 		q.hand.n -= w.n
+		w.passed = !granted
 		q.tell(w, nil)
 	}
 	if q.hand.n == 0 {

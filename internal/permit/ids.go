@@ -47,7 +47,9 @@ func (s *Expirable) giveBack(ids []string) error {
 		}
 	}
 	for _, p := range ours {
-		p.end(holdctx.ErrReleased, "")
+		if p.end(holdctx.ErrReleased, "") {
+			holdctx.Tell(p.unobserved(), holdctx.EndReleased, nil)
+		}
 	}
 	b := &giveBack{ids: ids, done: make(chan struct{})}
 	s.all.givers.Add(s.Name, b, s.sendBack)

@@ -32,6 +32,8 @@ type Permit struct {
 	told  bool           // the holder has been told of the loss by Release
 	apart bool           // Detach was called: it is over here when it is released here, and not before
 	stop  holdctx.Lazy   // what Context is made of
+
+	observer holdctx.Observer // of its end; nil: there is none, or it has been told
 }
 
 // Name returns the semaphore's name.
@@ -39,9 +41,6 @@ func (p *Permit) Name() string { return p.sem.Name }
 
 // ID returns its 32 hexadecimal digits.
 func (p *Permit) ID() string { return hex.EncodeToString([]byte(p.id)) }
-
-// Since returns when it was acquired.
-func (p *Permit) Since() time.Time { return p.since }
 
 // Kept says whether the watchdog keeps it.
 func (p *Permit) Kept() bool { return p.kept }
@@ -105,8 +104,34 @@ func (p *Permit) Detach() bool {
 	if apart {
 		p.sem.all.Clock.Remove(&p.lease)
 		p.sem.all.live.remove(p)
+		if observer := p.unobserved(); observer != nil {
+			observer.Released(holdctx.EndDetached, time.Now(), nil)
+		}
 	}
 	return apart
+}
+
+// Observe has o told of the permit's end, at once if it has ended already.
+func (p *Permit) Observe(o holdctx.Observer) {
+	p.mu.Lock()
+	err := p.err
+	if err == nil {
+		p.observer = o
+	}
+	p.mu.Unlock()
+	if err != nil {
+		holdctx.Tell(o, holdctx.EndOf(err), err)
+	}
+}
+
+// unobserved returns who is to be told of the end, if nobody was told yet, and nobody
+// else will tell.
+func (p *Permit) unobserved() holdctx.Observer {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	o := p.observer
+	p.observer = nil
+	return o
 }
 
 // Err looks at the clock itself.
@@ -153,6 +178,7 @@ func (p *Permit) lose(how holdctx.Reason) {
 		return
 	}
 	p.sem.all.Events.Lost(err, p.since, p.site)
+	holdctx.Tell(p.unobserved(), holdctx.EndLost, err)
 	if how == holdctx.Gone && p.uncertain {
 		p.sem.reap([]string{p.id})
 	}
@@ -178,7 +204,11 @@ func (p *Permit) Expired() {
 func (p *Permit) Gone() { p.lose(holdctx.Gone) }
 
 // Close ends the permit and leaves it to its lease: a section may still run.
-func (p *Permit) Close() { p.end(request.ErrClosed, "") }
+func (p *Permit) Close() {
+	if p.end(request.ErrClosed, "") {
+		holdctx.Tell(p.unobserved(), holdctx.EndClosed, nil)
+	}
+}
 
 // Dropped notes that its user lost the permit.
 func (p *Permit) Dropped() { p.sem.all.Dropped.Add(p.giveUp) }
@@ -187,6 +217,7 @@ func (p *Permit) Dropped() { p.sem.all.Dropped.Add(p.giveUp) }
 func (p *Permit) giveUp() {
 	if p.over() == nil {
 		p.sem.all.Events.Dropped(p.sem.Name, p.site)
+		holdctx.Tell(p.unobserved(), holdctx.EndDropped, nil)
 		p.sem.all.Server.Go(func() { _ = p.Release(context.Background()) })
 	}
 }
@@ -194,7 +225,7 @@ func (p *Permit) giveUp() {
 // Release ends the permit, then it is free for whoever waits. ctx bounds only the
 // waiting for the reply.
 func (p *Permit) Release(ctx context.Context) error {
-	s, all := p.sem, p.sem.all
+	s, all, now := p.sem, p.sem.all, time.Now()
 	_ = p.Err() // a window that is over ends the permit as lost
 	released := p.end(holdctx.ErrReleased, "")
 	p.mu.Lock()
@@ -217,9 +248,16 @@ func (p *Permit) Release(ctx context.Context) error {
 		}
 		return s.Release(ctx, []string{p.id})
 	}
-	if f := all.Events.Released; f != nil {
-		f(s.Name, p.ID(), time.Since(p.since))
+	err = p.sendRelease(ctx)
+	if observer := p.unobserved(); observer != nil {
+		observer.Released(holdctx.EndOfRelease(err), now, err)
 	}
+	return err
+}
+
+// sendRelease releases the id of a permit that its holder has ended.
+func (p *Permit) sendRelease(ctx context.Context) error {
+	s, all := p.sem, p.sem.all
 	o := s.release([]string{p.id})
 	o.Lease, o.Acks = p.lease.Length, all.Server.Acks.Holds
 	q, own, foreign := all.expirable.releasing(s)

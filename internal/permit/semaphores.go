@@ -23,8 +23,7 @@ type Semaphores struct {
 	kind      *renew.Kind
 }
 
-// Options say what semaphores work with. All are needed, but for MaxHold and
-// Events.Released.
+// Options say what semaphores work with. All are needed, but for MaxHold.
 type Options struct {
 	Server  *request.Server
 	Client  string // its UUID, for its sessions
@@ -57,11 +56,8 @@ type Errors struct {
 	Lost func(name, id string, reason holdctx.Reason, confirmed time.Time) error
 }
 
-// Events report what happens. Released is called by whoever releases and may be nil;
-// the others do not block.
+// Events report what happens. They do not block.
 type Events struct {
-	// Released says that a permit is released that was held for so long.
-	Released func(name, id string, held time.Duration)
 	// Lost says that a permit was lost that was acquired then and there.
 	Lost func(err error, since time.Time, at callsite.Site)
 	// ReleaseFailed says that a release could not be confirmed; id is empty for permits
