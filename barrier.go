@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/poll"
@@ -73,6 +74,7 @@ func (b *Barrier) Parties() int { return b.parties }
 func (b *Barrier) Await(ctx context.Context, opts ...Option) (int, error) {
 	index := -1
 	o, bad := waitOnly(opts, "Barrier.Await")
+	at := b.c.callSite(1)
 	err := b.c.report.observe(ctx, AcquireStartEvent{Name: b.name, Kind: KindBarrier}, o.once, func(ctx context.Context) (_ bool, err error) {
 		if err := b.usable(ctx); err != nil {
 			return false, err
@@ -80,13 +82,13 @@ func (b *Barrier) Await(ctx context.Context, opts ...Option) (int, error) {
 		if bad != nil {
 			return false, bad
 		}
-		index, err = b.await(ctx, &o)
+		index, err = b.await(ctx, &o, at)
 		return false, err
 	})
 	return index, err
 }
 
-func (b *Barrier) await(ctx context.Context, o *options) (int, error) {
+func (b *Barrier) await(ctx context.Context, o *options, at callsite.Site) (int, error) {
 	if !b.c.locks.Join() { // Close waits until it is known who leaves
 		return -1, ErrClosed
 	}
@@ -110,7 +112,7 @@ func (b *Barrier) await(ctx context.Context, o *options) (int, error) {
 				}
 				return b.verdict(r.List[0].Str, r.List[1].Str)
 			},
-			About: claim.Claim{Name: b.name, Kind: claim.Barrier, Site: b.c.callSite(1)},
+			About: claim.Claim{Name: b.name, Kind: claim.Barrier, Site: at},
 		})
 	}
 	var broken *BrokenError

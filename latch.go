@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/poll"
@@ -110,6 +111,7 @@ func (l *CountDownLatch) count(r driver.Reply) (int, error) {
 // is ErrBusy.
 func (l *CountDownLatch) Wait(ctx context.Context, opts ...Option) error {
 	o, bad := waitOnly(opts, "CountDownLatch.Wait")
+	at := l.c.callSite(1)
 	return l.c.report.observe(ctx, AcquireStartEvent{Name: l.name, Kind: KindLatch}, o.once, func(ctx context.Context) (bool, error) {
 		if err := l.usable(ctx); err != nil {
 			return false, err
@@ -117,11 +119,11 @@ func (l *CountDownLatch) Wait(ctx context.Context, opts ...Option) error {
 		if bad != nil {
 			return false, bad
 		}
-		return false, l.wait(ctx, &o)
+		return false, l.wait(ctx, &o, at)
 	})
 }
 
-func (l *CountDownLatch) wait(ctx context.Context, o *options) error {
+func (l *CountDownLatch) wait(ctx context.Context, o *options, at callsite.Site) error {
 	if o.once {
 		n, err := l.Count(ctx)
 		if err == nil && n > 0 {
@@ -135,7 +137,7 @@ func (l *CountDownLatch) wait(ctx context.Context, o *options) error {
 			n, err := l.count(r)
 			return n == 0, err
 		},
-		About: claim.Claim{Name: l.name, Kind: claim.Latch, Site: l.c.callSite(1)},
+		About: claim.Claim{Name: l.name, Kind: claim.Latch, Site: at},
 	}))
 }
 
