@@ -224,7 +224,7 @@ func (g *readerGroup) finished() {
 // of the entry, call it before they leave.
 func (g *readerGroup) leaveEntry() {
 	e := g.entry
-	if g.l.c.table.entries.Find(e.entryKey) != e {
+	if g.l.c.table.entries.Find(g.l.entry) != e { // its own key may be another's by now
 		return
 	}
 	e.mu.Lock()
