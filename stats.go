@@ -42,7 +42,7 @@ type Stats struct {
 // do not wait.
 //
 // Nothing is recorded for it, so it has to look: it takes time in proportion to how
-// many locks are held or waited for, about a tenth of a millisecond for a thousand.
+// many locks are held or waited for, about a millisecond for a thousand.
 // It keeps no caller waiting for longer than it takes to look at a few hundred of
 // them. What is acquired, released or passed on meanwhile is counted once, twice or not at
 // all.
