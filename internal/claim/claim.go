@@ -77,13 +77,13 @@ type found struct {
 }
 
 // Hold adds a hold.
-func (l *List) Hold(c Claim) { l.add(nil, c) }
+func (l *List) Hold(c Claim) { l.add(found{Claim: c}) }
 
 // Wait adds a wait for what c says, and returns false if those behind it are only to be counted:
 // see Others.
 func (l *List) Wait(c Claim, w *Wait) (more bool) {
 	c.Since, c.Until, c.Site, c.Waits = w.Since, w.Until, w.Site, true
-	l.add(w.Ctx, c)
+	l.add(found{c, w.Ctx})
 	return len(l.found) < Most
 }
 
@@ -94,12 +94,12 @@ func (l *List) Others(n int) {
 	}
 }
 
-func (l *List) add(of context.Context, c Claim) {
+func (l *List) add(f found) {
 	if len(l.found) == Most {
-		l.more(c, 1)
+		l.more(f.Claim, 1)
 		return
 	}
-	l.found = append(l.found, found{c, of})
+	l.found = append(l.found, f)
 }
 
 func (l *List) more(like Claim, n int) {
