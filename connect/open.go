@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -78,12 +80,13 @@ func (s Settings) Options() (client.ClientOption, error) {
 	if err != nil {
 		return client.ClientOption{}, err
 	}
+	name := cmp.Or(s.ClientName, clientName())
 	opt := client.ClientOption{
 		InitAddress:      s.Addresses,
 		Username:         s.User,
 		Password:         string(s.Password),
 		SelectDB:         s.Database,
-		ClientName:       s.ClientName,
+		ClientName:       name,
 		TLSConfig:        secure,
 		Dialer:           net.Dialer{Timeout: cmp.Or(s.DialTimeout, DefaultTimeout)},
 		ConnWriteTimeout: s.timeout(),
@@ -99,7 +102,7 @@ func (s Settings) Options() (client.ClientOption, error) {
 	case Sentinel:
 		opt.Sentinel = client.SentinelOption{
 			MasterSet: s.MasterName,
-			Username:  s.SentinelUser, Password: string(s.SentinelPassword), ClientName: s.ClientName,
+			Username:  s.SentinelUser, Password: string(s.SentinelPassword), ClientName: name,
 			TLSConfig: secure, TopologyRefreshInterval: s.Refresh,
 			// KeepAlive is also the pause between the pings that notice a
 			// sentinel that has gone silent.
@@ -115,6 +118,20 @@ func (s Settings) Options() (client.ClientOption, error) {
 	}
 	s.logIn(&opt)
 	return opt, nil
+}
+
+// clientName names this process. Servers accept neither spaces nor what cannot be
+// printed.
+func clientName() string {
+	program, _ := os.Executable() // else it stays unknown, as does
+	host, _ := os.Hostname()
+	name := fmt.Sprintf("%s@%s:%d", filepath.Base(program), host, os.Getpid())
+	return strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' {
+			return '_'
+		}
+		return r
+	}, name)
 }
 
 // Mask returns text with each secret replaced by ***, for showing texts that

@@ -41,7 +41,8 @@ type Settings struct {
 	// connection anew. They can be the same function.
 	Credentials, SentinelCredentials CredentialsFunc
 
-	// ClientName is what CLIENT LIST shows.
+	// ClientName is what CLIENT LIST shows. Empty means the program, its host and
+	// its process: "billing@host-7:4121".
 	ClientName string
 
 	// RESP2 asks for the older version of the protocol.
