@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/census"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/inspect"
@@ -38,6 +39,7 @@ type Client struct {
 	blind      handoff.Blind
 	control    *revoke.Control
 	inspector  *inspect.Inspector
+	census     *census.Census
 	rates      *ratequeue.Queues
 	polls      *poll.Polls
 	twins      twins.Names
@@ -61,7 +63,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		return nil, errors.New("redlatch: New needs a driver, such as goredis.Use(rdb)")
 	}
 	e := cfg.Events
-	sites := cfg.Logger != nil || e.Lost != nil || e.SlowWait != nil || e.Dropped != nil
+	sites := cfg.Logger != nil || e.Lost != nil || e.SlowWait != nil || e.Dropped != nil || cfg.TellSites
 	cfg, err := cfg.withDefaults(redis.Traits())
 	if err != nil {
 		return nil, err
@@ -105,6 +107,10 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	c.semaphores = permit.New(c.permitOptions())
 	c.inspector = &inspect.Inspector{Server: c.server, ID: c.id}
 	c.control = revoke.Start(c.locks)
+	c.census = census.Start(census.Options{
+		Server: c.server, Inspector: c.inspector, ID: c.id, Identity: census.Identity(cfg.Identity), Sites: cfg.TellSites, Claims: c.claims,
+	})
+	c.server.Spoke = c.census.Begin
 	return c, nil
 }
 
@@ -156,7 +162,9 @@ func (c *Client) Close() error {
 		c.locks.Drain(time.Until(end))
 		c.stopBreak()
 		c.control.Stop()
-		for _, h := range c.clock.Close() {
+		held := c.clock.Close()
+		c.census.Stop(len(held) == 0) // whose locks stay, stays known
+		for _, h := range held {
 			if t, ok := h.(interface{ Close() }); ok { // else the end of one hold of a term
 				t.Close()
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/census"
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/renew"
 )
@@ -64,6 +65,16 @@ type Config struct {
 	// in every process. Empty means that the order of MultiLock's arguments
 	// decides.
 	Name string
+
+	// Identity is who tools are told that this client is, and Info: see
+	// Client.Participants. Zero fields are filled in, but for Name and Labels.
+	// Everybody who may use the Redis can read it, so it is no place for secrets.
+	Identity Identity
+
+	// TellSites lets the client say, when somebody asks with Participants, in which
+	// lines of the program what it holds was acquired, and what it waits for. To
+	// find out the line takes a good part of the time of a hand-off.
+	TellSites bool
 
 	// MaxClockSkew is by how much the clock of a Redisson client may differ from
 	// the server's, where Redisson judges by its own: whether a value of a
@@ -128,6 +139,11 @@ func (c Config) withDefaults(t driver.Traits) (Config, error) {
 	def(&c.MaxClockSkew, time.Second)
 	def(&c.AckTimeout, time.Second)
 	c.MaxClockSkew = max(c.MaxClockSkew, 0).Truncate(time.Millisecond)
+	who, err := census.Identity(c.Identity).WithDefaults()
+	if err != nil {
+		return c, fmt.Errorf("redlatch: Config.Identity: %w", err)
+	}
+	c.Identity = Identity(who)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -78,6 +78,7 @@ type Holder struct {
 	TTL      time.Duration // until when it holds unless it renews, -1 for ever; less than Info.TTL where holders have leases of their own
 	Mode     string        // of a read-write lock: "read" or "write"
 	Value    string        // of a group lock: the value, if it is the asked lock's, else its hash in Redis
+	By       string        // who the client says it is, such as "billing@host-7 pid 4121"; Info alone asks for that, of the first 8 clients; else empty
 }
 
 // A Waiter is one place in the queue of a fair lock, or has arrived at a barrier.
@@ -95,7 +96,9 @@ func infoOf(in inspect.Info) Info {
 		Count: in.Count, Total: in.Total, Rate: Rate(in.Rate), Generation: in.Generation,
 	}
 	for _, h := range in.Holders {
-		info.Holders = append(info.Holders, Holder(h))
+		info.Holders = append(info.Holders, Holder{
+			Owner: h.Owner, Client: h.Client, Count: h.Count, Redlatch: h.Redlatch, TTL: h.TTL, Mode: h.Mode, Value: h.Value,
+		})
 	}
 	for _, w := range in.Queue {
 		info.Queue = append(info.Queue, Waiter(w))

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/redlatch/redlatch/internal/census"
 	"github.com/redlatch/redlatch/internal/inspect"
 )
 
@@ -17,7 +18,9 @@ func (l *Lock) Info(ctx context.Context) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return l.only(info), nil
+	info = l.only(info)
+	l.c.introduce(ctx, &info)
+	return info, nil
 }
 
 // stored is Info about all that has the lock's name: both sides of a read-write
@@ -63,9 +66,26 @@ func (c *Client) Info(ctx context.Context, name string) (Info, error) {
 	if err := c.usable(ctx, checkName(name)); err != nil {
 		return Info{}, err
 	}
-	info, err := c.inspector.Info(ctx, name)
-	return infoOf(info), err
+	in, err := c.inspector.Info(ctx, name)
+	info := infoOf(in)
+	c.introduce(ctx, &info)
+	return info, err
 }
+
+// introduce asks who the holders are.
+func (c *Client) introduce(ctx context.Context, info *Info) {
+	by := map[string]string{c.id: c.cfg.Identity.String()}
+	for i := range info.Holders {
+		h := &info.Holders[i]
+		if _, known := by[h.Client]; !known && h.Redlatch && len(by) <= mostIntroduced {
+			who, _ := census.Read(ctx, c.server, h.Client)
+			by[h.Client] = who.String()
+		}
+		h.By = by[h.Client]
+	}
+}
+
+const mostIntroduced = 8 // clients
 
 // Locks lists the locks that are held and whose names match the glob pattern
 // ("" or "*" for all), by SCAN on every primary. It sees a lock that is held

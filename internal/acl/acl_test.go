@@ -70,7 +70,7 @@ func TestPlacesAreThoseOfWire(t *testing.T) {
 		t.Fatalf("found %q only", found)
 	}
 	for _, m := range found {
-		if !regexp.MustCompile(m[1] + `(__\{|:)`).MatchString(places) {
+		if !regexp.MustCompile(m[1] + `(__\{|:| )`).MatchString(places) {
 			t.Errorf("%s is in no place", m[1])
 		}
 	}
@@ -132,6 +132,9 @@ func TestPatterns(t *testing.T) {
 		}
 		if !allowed(words, "&", "redlatch_control:"+uuid) {
 			t.Errorf("%s: the control channel is not allowed", tc.prefix)
+		}
+		if !allowed(words, "~", wire.ClientKey(uuid)) || !allowed(words, "&", wire.Asked) || !allowed(words, "&", wire.Answers) {
+			t.Errorf("%s: the census is not allowed", tc.prefix)
 		}
 	}
 }

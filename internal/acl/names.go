@@ -30,6 +30,8 @@ var Channels = []Place{
 	{wire.LatchChannel, "latches"},
 	{prefix(wire.BarrierChannel), "barriers"},
 	{func(string) string { return wire.Control + ":*" }, "force release"},
+	{func(string) string { return wire.Asked }, "Participants"},
+	{func(string) string { return wire.Answers }, "Participants"},
 }
 
 // SideKeys are the keys that objects have beside the one of their name.
@@ -53,6 +55,7 @@ var SideKeys = []Place{
 	{func(name string) string { return wire.Prefix(wire.Barrier, name) + ":*" }, "barriers"},
 	{prefix(wire.BarrierAlive), "barriers"},
 	{prefix(wire.Fence), "package fence"},
+	{func(string) string { return wire.ClientKey("*") }, "the identity of clients"},
 }
 
 // patterns returns the glob patterns of what lies in these places for all names

@@ -1,6 +1,7 @@
 package lua
 
-// Scripts that find out how others can be told.
+// Scripts about who listens, and how others can be told.
 var (
+	PubSubCount = load("pubsub.count")
 	PubSubProbe = load("pubsub.probe")
 )

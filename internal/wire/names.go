@@ -15,7 +15,14 @@ const (
 
 	Control = "redlatch_control" // not Redisson's: the channel of a client, whose id comes behind a colon
 	Revoke  = "redlatch_revoke"  // not Redisson's: hash, the owners that somebody has asked to let go of a lock
+
+	Client  = "redlatch_client" // not Redisson's: string, who a client is, whose id comes behind a colon
+	Asked   = "redlatch_ask"    // not Redisson's: the channel of questions to all clients
+	Answers = "redlatch_answer" // not Redisson's: the channel of their answers
 )
+
+// ClientKey names the key that says who a client is.
+func ClientKey(id string) string { return Client + ":" + id }
 
 // Unlocked is the message that a full release publishes.
 const Unlocked = "0"

@@ -424,7 +424,7 @@ func TestOfManyAtABarrierOneAsks(t *testing.T) {
 			})
 		}
 		time.Sleep(20 * time.Second)
-		if n := asked.Load(); n < 8 || n > 18 || d.Subs.Load() != 2 {
+		if n := asked.Load(); n < 8 || n > 18 || d.Subs.Load() != 3 {
 			t.Errorf("asked %d times in 20 s, %d subscriptions", n, d.Subs.Load())
 		}
 		before, start := asked.Load(), time.Now()

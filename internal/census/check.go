@@ -1,0 +1,177 @@
+package census
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+const (
+	// mostChecked is how many names are looked up in Redis for one question: those of the
+	// longest waits and the oldest holds.
+	mostChecked = 256
+	// mostRead is how many silent clients are looked up.
+	mostRead = 64
+)
+
+// An Object is what is stored under a name that was asked for, or that somebody claims.
+type Object struct {
+	inspect.Info
+	// Others is how many listen to the channel of its releases, beyond the clients that
+	// have said that they wait; -1 if that cannot be counted.
+	Others int
+}
+
+// check compares what was answered with what is stored.
+func (k *Census) check(ctx context.Context, ans *Answers, asked []string) error {
+	claims := ans.byName()
+	for _, name := range ans.worst(asked, claims) {
+		info, err := k.inspector.Info(ctx, name)
+		switch {
+		case err != nil && (ctx.Err() != nil || errors.Is(err, request.ErrClosed) || errors.Is(err, request.ErrUnavailable)):
+			return err
+		case err != nil:
+			continue // it is something else, or not allowed: nothing is known of such claims
+		}
+		compare(info, claims[name])
+		ans.Objects = append(ans.Objects, Object{info, k.others(ctx, info, claims[name])})
+	}
+	k.addUnheard(ctx, ans)
+	return nil
+}
+
+// byName returns the claims about each name.
+func (a *Answers) byName() map[string][]*Claim {
+	by := map[string][]*Claim{}
+	for i := range a.All {
+		for j := range a.All[i].Claims {
+			c := &a.All[i].Claims[j]
+			by[c.Name] = append(by[c.Name], c)
+		}
+	}
+	return by
+}
+
+// worst returns the names to look up: those that were asked for, and then those of the
+// longest waits and the oldest holds in turn.
+func (a *Answers) worst(asked []string, claims map[string][]*Claim) []string {
+	var held, waiting []*Claim
+	for _, of := range claims {
+		for _, c := range of {
+			if c.Waits {
+				waiting = append(waiting, c)
+			} else {
+				held = append(held, c)
+			}
+		}
+	}
+	longest := func(x, y *Claim) int { return cmp.Or(-cmp.Compare(x.For, y.For), cmp.Compare(x.Name, y.Name)) }
+	slices.SortFunc(held, longest)
+	slices.SortFunc(waiting, longest)
+	var names []string
+	seen := map[string]bool{}
+	add := func(name string) {
+		if len(names) < mostChecked && !seen[name] && wire.CheckName(name) == nil {
+			seen[name] = true
+			names = append(names, name)
+		}
+	}
+	for _, name := range asked {
+		add(name)
+	}
+	for _, c := range inTurn(waiting, held) {
+		add(c.Name)
+	}
+	return names
+}
+
+// compare says of each claim about a name whether it is stored, as far as owners are.
+func compare(info inspect.Info, claims []*Claim) {
+	switch info.Kind {
+	case inspect.Lock, inspect.Fenced, inspect.Fair, inspect.ReadWrite, inspect.Group, inspect.Expirable:
+	default:
+		return
+	}
+	for _, c := range claims {
+		switch {
+		case c.Owner == "" || c.Kind == inspect.Semaphore:
+		case c.Waits:
+			if slices.ContainsFunc(info.Queue, func(w inspect.Waiter) bool { return w.Owner == c.Owner }) {
+				c.Evidence = Stored
+			}
+		case slices.ContainsFunc(info.Holders, func(h inspect.Holder) bool { return h.Owner == c.Owner }):
+			c.Evidence = Stored
+		default:
+			c.Evidence = NotStored
+		}
+	}
+}
+
+// others returns how many listen to the releases of an object, beyond those who have said
+// that they wait.
+func (k *Census) others(ctx context.Context, info inspect.Info, claims []*Claim) int {
+	channel := ""
+	switch info.Kind {
+	case inspect.Lock, inspect.Fenced, inspect.Group:
+		channel = wire.Prefix(wire.LockChannel, info.Name)
+	case inspect.ReadWrite:
+		channel = wire.Prefix(wire.RWChannel, info.Name)
+	case inspect.Semaphore, inspect.Expirable:
+		channel = wire.Prefix(wire.SemaphoreChannel, info.Name)
+	case inspect.Latch:
+		channel = wire.LatchChannel(info.Name)
+	}
+	if channel == "" || !k.server.SeenByScripts() {
+		return -1 // of a fair lock it is the queue that tells
+	}
+	n := k.count(ctx, info.Name, channel, (*request.Call).Run)
+	for _, c := range claims {
+		if c.Waits && n > 0 {
+			n--
+		}
+	}
+	return n
+}
+
+// addUnheard adds those who have said nothing, and of whom Redis has something: clients of
+// Redisson, and silent ones.
+func (k *Census) addUnheard(ctx context.Context, ans *Answers) {
+	index := map[string]int{}
+	for i := range ans.All {
+		index[ans.All[i].Client] = i
+	}
+	read := 0
+	add := func(client string, redlatch bool, c Claim) {
+		i, known := index[client]
+		if !known {
+			i = len(ans.All)
+			index[client] = i
+			x := Answer{Client: client, Redlatch: redlatch}
+			if read < mostRead && redlatch {
+				read++
+				x.Identity, _ = Read(ctx, k.server, client)
+			}
+			ans.All = append(ans.All, x)
+		}
+		if x := &ans.All[i]; !x.Answered {
+			x.Claims = append(x.Claims, c)
+		}
+	}
+	for _, o := range ans.Objects {
+		for _, h := range o.Holders {
+			if h.Client != "" {
+				add(h.Client, h.Redlatch, Claim{Name: o.Name, Kind: o.Kind, Mode: h.Mode, Owner: h.Owner, For: -1, Left: h.TTL, Count: h.Count, Evidence: Stored})
+			}
+		}
+		for _, w := range o.Queue {
+			if w.Client != "" {
+				add(w.Client, w.Redlatch, Claim{Name: o.Name, Kind: o.Kind, Owner: w.Owner, For: -1, Left: -1, Waits: true, Evidence: Stored})
+			}
+		}
+	}
+}

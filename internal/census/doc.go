@@ -1,0 +1,38 @@
+// Package census tells who the clients of a server are, what they hold and what they wait
+// for.
+//
+// # What it does not promise
+//
+// An answer is a claim. Whoever may use locks at all may publish one, so nothing is ended,
+// freed or believed because an answer says so: what it says to be held is compared with what
+// is stored. A client that is silent may be busy, cut off, older than this package, or gone.
+//
+//	Ask ──► who listens? ──► question ──► answers ──► what do they hold? ──► Answers
+//	             │             (all)      (jittered)     (read from Redis)
+//	             └── fewer answers: so many are silent
+//
+//	question ──► is it short, and one of few? ──► with those before it ──► one answer a second
+//
+// # What a client says of itself
+//
+// A client that has had an answer from the server notes its [Identity] under a key of its
+// own, a second or two later, and again every five minutes. Nothing is written for a lock.
+// When a client is closed that holds nothing, it takes the note away.
+//
+// All clients listen to one channel. A client answers once a second at most, whoever asks
+// and how often: questions that come meanwhile are answered together, by one message of at
+// most 16 kB, which has the longest waits and the oldest holds. Between questions the
+// answering side does nothing, and has no goroutine.
+//
+// # What is not trusted
+//
+// The length of a message, which is looked at before it is parsed; its version, its
+// fields, their numbers, and whose id an owner begins with. Times are told as how long ago
+// something was, so that clocks may differ. Texts that identify a client have no character
+// that cannot be printed.
+//
+// # What it does not know
+//
+// What a client holds: the source of claims says so. How a lock is stored:
+// internal/inspect does.
+package census

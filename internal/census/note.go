@@ -1,0 +1,102 @@
+package census
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+const (
+	noteTTL     = 15 * time.Minute
+	noteRefresh = 5 * time.Minute
+	// noteDelay is how long after the first answer of the server a client notes who it is,
+	// and up to twice that: a command that is soon over writes nothing, and of a fleet that
+	// starts at once not all do so at a time.
+	noteDelay = time.Second
+	// forgetPause is how long Close waits for the note to go.
+	forgetPause = 100 * time.Millisecond
+)
+
+// A note is who a client is, in Redis.
+type note struct {
+	server *request.Server
+	keys   []string
+	text   string
+
+	mu      sync.Mutex  // guards what follows
+	timer   *time.Timer // nil until the server has answered something
+	written bool
+	closed  bool
+}
+
+func newNote(server *request.Server, id string, who Identity) *note {
+	text, _ := json.Marshal(noted{version, who}) //nolint:errchkjson // texts and a number always can
+	return &note{server: server, keys: []string{wire.ClientKey(id)}, text: string(text)}
+}
+
+// begin has the note written soon, and kept up. It is called when the server has answered.
+func (n *note) begin() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.closed && n.timer == nil {
+		n.timer = time.AfterFunc(noteDelay+rand.N(noteDelay), n.write) //nolint:gosec // jitter
+	}
+}
+
+// write writes the note once. What fails is tried again at the next time.
+func (n *note) write() {
+	o := request.Call{
+		Server: n.server, Script: lua.ClientNote, Keys: n.keys, Args: []string{n.text, wire.Millis(noteTTL)},
+		Lease: n.server.Length, Stop: n.server.Done, Single: true,
+	}
+	_, err := o.Send(context.Background())
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.written = n.written || err == nil
+	if !n.closed {
+		n.timer.Reset(request.Jittered(noteRefresh))
+	}
+}
+
+// stop ends that. With forget it takes the note away, if the server answers at once.
+func (n *note) stop(forget bool) {
+	n.mu.Lock()
+	n.closed = true
+	if n.timer != nil {
+		n.timer.Stop()
+	}
+	written := n.written
+	n.mu.Unlock()
+	if !written || !forget {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = n.server.Driver.Run(context.Background(), lua.ClientForget.Script, n.keys, nil)
+	}()
+	t := time.NewTimer(forgetPause)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	}
+}
+
+// Read returns what a client says who it is, if it does.
+func Read(ctx context.Context, server *request.Server, client string) (Identity, bool) {
+	o := server.Question(lua.ClientRead, []string{wire.ClientKey(client)})
+	o.Args, o.Single = []string{strconv.Itoa(mostIdentity)}, true
+	reply, err := o.Send(ctx)
+	if err != nil {
+		return Identity{}, false
+	}
+	return ReadIdentity(reply.Str)
+}

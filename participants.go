@@ -1,0 +1,181 @@
+package redlatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/census"
+)
+
+// An Identity says who a client is, by its own word.
+type Identity struct {
+	Name    string            // what the program is for, such as "billing"; nothing unless it is set
+	Program string            // zero means the base name of the running program
+	Host    string            // zero means the name that the operating system has
+	PID     int               // zero means that of the process
+	Labels  map[string]string // at most 16; nothing unless they are set
+}
+
+// String returns "billing@host-7 pid 4121": the name, or else the program, the host
+// and the process. What is not known is left out.
+func (i Identity) String() string { return census.Identity(i).String() }
+
+// A Question says what Participants asks for: claims on names that match the pattern,
+// and those that have one of the names or owner ids. The zero value is about all. It
+// has at most 64 names and owners, and 4 kB.
+type Question struct {
+	Pattern string // glob, as of Locks; "" is for all, unless there are names or owners
+	Names   []string
+	Owners  []string
+	// Spread is over how long the clients spread their answers, so that a thousand do
+	// not come at once. Zero means 1 ms for each client; at most 10 seconds.
+	Spread time.Duration
+}
+
+// Participants are who takes part in the locks of a Redis, as far as they say so.
+type Participants struct {
+	// At is when the last answer was waited for.
+	At time.Time
+	// Clients are those who have answered, and those who have not and of whom Redis has
+	// something: Redisson's, and silent ones.
+	Clients []Participant
+	// Silent is how many clients listen and have not answered: nothing is known of what
+	// they hold. Several clients of a process that share a driver count as one if none
+	// answers. It is -1 if that cannot be counted.
+	Silent int
+	// Ignored is how many answers and claims made no sense, or were too many.
+	Ignored int
+	// Objects are what Redis has of the names that were asked for, and of those on which
+	// there are claims: of at most 256 names, those of the longest waits and the oldest
+	// holds first.
+	Objects []Info
+	// Others has, by the name of an object, how many listen to its releases beyond the
+	// clients that have said that they wait: mostly processes of Redisson that wait. A
+	// name is missing where that cannot be counted, as of fair locks, which have a queue,
+	// and with classic Pub/Sub in a cluster.
+	Others map[string]int
+
+	answers  census.Answers
+	slowWait time.Duration
+}
+
+// A Participant is one client.
+type Participant struct {
+	Client   string   // its UUID
+	Identity Identity // who it says it is; zero if it does not
+	Redlatch bool     // whether it is a client of redlatch; else it is one of Redisson's
+	Answered bool     // it has answered; else all that is known of it is what Redis has
+	Held     []Claim
+	Waiting  []Claim
+	Left     int // how many claims did not fit into its answer; those that did are the oldest
+}
+
+// A Claim is what a client says that it holds, or that a caller of it waits for. Its
+// texts are as the client has sent them: a name may have any byte.
+type Claim struct {
+	Name, Kind, Mode string
+	Owner            string        // as it stands in Redis; empty if it has none
+	For              time.Duration // for how long it has held or waited when it said so; -1 if that is not known
+	Left             time.Duration // until when it holds or waits at most; -1 if that is not known
+	Renewed          bool          // the watchdog renews it
+	Token            int64         // its fencing token; 0 if it has none
+	Count            int           // how often it has entered, or how many permits it has
+	Site             string        // file:line, if the client has Config.TellSites
+	Under            []string      // of a waiter: the owner ids as which it holds something meanwhile
+	Evidence         Evidence
+}
+
+// Evidence is whether Redis has what a client claims.
+type Evidence string
+
+// The values of Evidence.
+const (
+	// EvidenceNone: nobody has looked, or Redis does not store it, as who waits for a
+	// plain lock, and who has permits of a Semaphore.
+	EvidenceNone Evidence = ""
+	// EvidenceStored: Redis had that owner when the answers had come.
+	EvidenceStored Evidence = "stored"
+	// EvidenceNotStored: Redis did not. The claim is false, or the hold has ended since.
+	EvidenceNotStored Evidence = "not stored"
+)
+
+// A CircularWait is one in a circle of waits: who has something as Owner waits for Name, which
+// Holder has.
+type CircularWait struct {
+	Client, Owner string
+	Name, Holder  string
+}
+
+// Participants asks all clients of redlatch that use this Redis who they are, what they
+// hold and what they wait for.
+//
+// An answer is a claim, and proves nothing: whoever may use locks at all may send one.
+// Nothing is freed or ended by it. Holders are compared with what Redis has: see
+// Evidence. Who does not answer is counted, as far as the server tells, and may be busy,
+// cut off, or a client of an older version. What only clients of Redisson hold and wait
+// for is not found, unless it is asked for by its name; Locks lists it.
+//
+// A client answers once a second at most, whoever asks, with 16 kB at most. It takes one
+// request of each client, up to three for each name in Objects, one for each node, and one
+// more. It lasts for Question.Spread, and for a second and a half longer if somebody is
+// silent.
+//
+// If ctx ends before that, Participants returns what it has learnt, and the context's
+// error. It fails with ErrUnavailable if the server does not answer.
+func (c *Client) Participants(ctx context.Context, q Question) (Participants, error) {
+	if err := c.usable(ctx, nil); err != nil {
+		return Participants{Silent: -1}, err
+	}
+	answers, err := c.census.Ask(ctx, census.Question{Glob: q.Pattern, Names: q.Names, Owners: q.Owners, Spread: q.Spread})
+	p := Participants{
+		At: answers.At, Silent: answers.Silent(), Ignored: answers.Ignored, Others: map[string]int{},
+		answers: answers, slowWait: c.cfg.SlowWait,
+	}
+	for _, a := range answers.All {
+		p.Clients = append(p.Clients, participantOf(a))
+	}
+	for _, o := range answers.Objects {
+		p.Objects = append(p.Objects, infoOf(o.Info))
+		if o.Others >= 0 {
+			p.Others[o.Name] = o.Others
+		}
+	}
+	return p, err
+}
+
+// PossibleDeadlocks returns circles of waits that stood in p and in what was asked
+// earlier, more than Config.SlowWait before: in each of them the holder of what one waits
+// for waits for what the next one holds. That is no proof: who waits may give up, and
+// answers may lie. The holders are those that Redis has. Without earlier answers that are
+// old enough it returns none; so it does if SlowWait is negative.
+func (p Participants) PossibleDeadlocks(earlier Participants) (circles [][]CircularWait) {
+	if p.slowWait < 0 {
+		return nil
+	}
+	for _, circle := range census.Deadlocks(&earlier.answers, &p.answers, p.slowWait) {
+		var waits []CircularWait
+		for _, w := range circle {
+			waits = append(waits, CircularWait(w))
+		}
+		circles = append(circles, waits)
+	}
+	return circles
+}
+
+func participantOf(a census.Answer) Participant {
+	p := Participant{Client: a.Client, Identity: Identity(a.Identity), Redlatch: a.Redlatch, Answered: a.Answered, Left: a.Left}
+	for _, c := range a.Claims {
+		claim := Claim{
+			Name: c.Name, Kind: c.Kind, Mode: c.Mode, Owner: c.Owner, For: c.For, Left: c.Left, Renewed: c.Renewed, Token: c.Token,
+			Count: c.Count, Site: c.Site, Under: c.Under, Evidence: evidence[c.Evidence],
+		}
+		if c.Waits {
+			p.Waiting = append(p.Waiting, claim)
+		} else {
+			p.Held = append(p.Held, claim)
+		}
+	}
+	return p
+}
+
+var evidence = map[census.Evidence]Evidence{census.Stored: EvidenceStored, census.NotStored: EvidenceNotStored}

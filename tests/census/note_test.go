@@ -1,0 +1,154 @@
+package census
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
+)
+
+func noteOf(c *redlatch.Client) string { return "redlatch_client:" + c.ID() }
+
+var billing = redlatch.Identity{Name: "billing", Host: "host-7", PID: 4121}
+
+// Nobody's first acquisition waits for it, and a client that does nothing writes nothing.
+func TestAClientIsNotedSoonAfterTheFirstAnswer(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{Identity: billing})
+		time.Sleep(20 * time.Minute)
+		if keys := w.Server.Keys(); len(keys) > 0 {
+			t.Errorf("a client that does nothing has written %q", keys)
+		}
+		w.Release(w.Acquire(bg, c.Lock("orders")))
+		synctest.Wait()
+		if w.Server.Exists(noteOf(c)) {
+			t.Error("a command that is soon over would write a note")
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		text, err := w.Server.Get(noteOf(c))
+		w.OK(err)
+		if !strings.Contains(text, `"billing"`) || !strings.Contains(text, `"host-7"`) || !strings.Contains(text, "4121") {
+			t.Errorf("the note is %s", text)
+		}
+		if ttl := w.Server.TTL(noteOf(c)); ttl > 15*time.Minute || ttl < 14*time.Minute {
+			t.Errorf("it has a TTL of %v", ttl)
+		}
+		for range 6 {
+			time.Sleep(11 * time.Minute)
+			if ttl := w.Server.TTL(noteOf(c)); ttl < 9*time.Minute {
+				t.Fatalf("its TTL is %v", ttl)
+			}
+		}
+		w.OK(c.Close())
+		w.WantNoKeys()
+	})
+}
+
+// What is left in Redis of a closed client has a name for as long as somebody may ask.
+func TestAClientThatIsClosedWithAHoldStaysKnown(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{Identity: billing})
+		w.Acquire(bg, c.Lock("orders"))
+		time.Sleep(2 * time.Second)
+		w.OK(c.Close())
+		info, err := w.Client(redlatch.Config{}).Info(bg, "orders")
+		w.OK(err)
+		if len(info.Holders) != 1 || info.Holders[0].By != "billing@host-7 pid 4121" {
+			t.Errorf("%+v", info)
+		}
+		time.Sleep(16 * time.Minute)
+		if w.Server.Exists(noteOf(c)) {
+			t.Error("the note has no end")
+		}
+	})
+}
+
+// Nobody is kept by it: a server that is down costs a note, and the next one is written.
+func TestANoteThatFailsIsWrittenTheNextTime(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var fails atomic.Bool
+		var tries atomic.Int64
+		d := &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if s == "client.note" {
+				tries.Add(1)
+				if fails.Load() {
+					return driver.Reply{}, locktest.ErrReplyLost
+				}
+			}
+			return next()
+		}}
+		fails.Store(true)
+		c := w.Tapped(redlatch.Config{}, d)
+		w.Release(w.Acquire(bg, c.Lock("orders")))
+		time.Sleep(2 * time.Minute)
+		if n := tries.Load(); n != 1 {
+			t.Errorf("%d tries", n)
+		}
+		fails.Store(false)
+		time.Sleep(5 * time.Minute)
+		if !w.Server.Exists(noteOf(c)) {
+			t.Error("there is no note")
+		}
+		fails.Store(true)
+		time.Sleep(7 * time.Minute)
+		if !w.Server.Exists(noteOf(c)) {
+			t.Error("one failure costs the note")
+		}
+	})
+}
+
+// A server that hangs does not keep Close, nor does a note that somebody has forged show what it should not.
+func TestCloseDoesNotWaitForANote(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		hangs := make(chan struct{})
+		d := &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if s == "client.forget" {
+				<-hangs
+			}
+			return next()
+		}}
+		c := w.Tapped(redlatch.Config{}, d)
+		w.Release(w.Acquire(bg, c.Lock("orders")))
+		time.Sleep(2 * time.Second)
+		start := time.Now()
+		w.OK(c.Close())
+		if took := time.Since(start); took > 200*time.Millisecond {
+			t.Errorf("Close took %v", took)
+		}
+		close(hangs)
+	})
+}
+
+func TestAForgedNoteIsShownAsText(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+		w.Acquire(bg, c.Lock("orders"))
+		time.Sleep(2 * time.Second)
+		for text, want := range map[string]string{
+			`{"v":1,"name":"a\u001b[2J` + "\u202e" + `","host":"h"}`: `a\x1b[2J\u202e@h`,
+			`{"v":2,"name":"x"}`: "", "nonsense": "", `{"v":1}`: "", `{"v":1,"name":7}`: "",
+			`{"v":1,"name":"` + strings.Repeat("x", 1<<20) + `"}`: "",
+		} {
+			w.OK(w.Server.Set(noteOf(c), text))
+			info, err := other.Lock("orders").Info(bg)
+			w.OK(err)
+			if got := info.Holders[0].By; got != want {
+				t.Errorf("%.60s: shown as %q", text, got)
+			}
+		}
+		w.Server.Del(noteOf(c))
+		w.Server.HSet(noteOf(c), "a", "b")
+		if info, err := other.Lock("orders").Info(bg); err != nil || info.Holders[0].By != "" {
+			t.Errorf("%+v, %v", info, err)
+		}
+		if info, err := c.Lock("orders").Info(bg); err != nil || info.Holders[0].By == "" {
+			t.Errorf("a client does not know itself: %+v, %v", info, err)
+		}
+	})
+}

@@ -1,0 +1,101 @@
+package census
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
+)
+
+// everybody returns a client by each adapter, and waits until each hears all, with nobody silent.
+func everybody(t *testing.T, p drivers.Place) (all []*redlatch.Client) {
+	t.Helper()
+	for _, adapter := range drivers.Adapters {
+		all = append(all, locktest.ClientOf(t, adapter.Open(t, p), redlatch.Config{Identity: redlatch.Identity{Name: adapter.Name}}))
+	}
+	for _, c := range all {
+		var last redlatch.Participants
+		heard := locktest.Within(locktest.Generous, func() bool {
+			var err error
+			if last, err = c.Participants(t.Context(), redlatch.Question{}); err != nil {
+				t.Log(err)
+				return false
+			}
+			names := map[string]bool{}
+			for _, x := range last.Clients {
+				names[x.Identity.Name] = x.Answered
+			}
+			return len(names) == len(drivers.Adapters) && names["goredis"] && names["rueidis"] && names["valkeygo"] && last.Silent == 0
+		})
+		if !heard {
+			t.Fatalf("%s hears %+v", c.ID(), last)
+		}
+	}
+	return all
+}
+
+// Whatever somebody sends who may use locks, all are heard, and no hold ends.
+func TestOnRealServersNoiseHidesNobody(t *testing.T) {
+	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
+		all := everybody(t, drivers.Single(s.Addr()))
+		h, err := all[0].Lock("orders").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw := locktest.RawGoredis(t, s)
+		for i := range 2000 {
+			channel := []string{wire.Asked, wire.Answers}[i%2]
+			for _, text := range []string{
+				"nonsense", strings.Repeat("x", 20<<10), `{"v":1,"names":[7]}`, fmt.Sprintf(`{"v":1,"glob":"%d*"}`, i),
+				`{"v":1,"client":"` + wire.NewClientID() + `","for":["x"],"claims":[{"name":"\u001b[2J","ago":1}]}`,
+			} {
+				if i%20 > 0 && len(text) > 10<<10 {
+					continue
+				}
+				if err := raw.Publish(t.Context(), channel, text).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		var p redlatch.Participants
+		heard := locktest.Within(locktest.Generous, func() bool {
+			p, err = all[1].Participants(t.Context(), redlatch.Question{Names: []string{"orders"}})
+			return err == nil && len(p.Clients) == len(all) && p.Silent == 0
+		})
+		if !heard || len(p.Objects) != 1 || len(p.Objects[0].Holders) != 1 || p.Objects[0].Holders[0].Owner != h.Owner() {
+			t.Errorf("%+v, %v", p, err)
+		}
+		if err := h.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The channels are classic, so that all hear one another wherever they have subscribed; who listens is counted at each node.
+func TestInAClusterAllAreHeard(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a cluster, for make check")
+	}
+	t.Parallel()
+	c := testserver.StartCluster(t, testserver.Kinds()[0])
+	all := everybody(t, drivers.Cluster(c))
+	h, err := all[0].Lock("orders").Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := locktest.Within(locktest.Generous, func() bool { // a note comes a second or two after the first answer
+		info, err := all[1].Info(t.Context(), "orders")
+		return err == nil && len(info.Holders) == 1 && strings.HasPrefix(info.Holders[0].By, "goredis@")
+	})
+	if !found {
+		t.Error("the holder is not known by its name")
+	}
+	if err := h.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
