@@ -162,9 +162,8 @@ func (c *Client) Close() error {
 		c.locks.Drain(time.Until(end))
 		c.stopBreak()
 		c.control.Stop()
-		held := c.clock.Close()
-		c.census.Stop(len(held) == 0) // whose locks stay, stays known
-		for _, h := range held {
+		c.census.Stop()
+		for _, h := range c.clock.Close() {
 			if t, ok := h.(interface{ Close() }); ok { // else the end of one hold of a term
 				t.Close()
 			}

@@ -43,10 +43,9 @@ func Start(o Options) *Census {
 // Begin says that the server has answered something. Soon the client notes who it is.
 func (k *Census) Begin() { k.note.begin() }
 
-// Stop ends that. With forget the client takes the note away, if the server answers at
-// once.
-func (k *Census) Stop(forget bool) {
+// Stop ends that.
+func (k *Census) Stop() {
 	k.unsubscribe()
 	k.answerer.stop()
-	k.note.stop(forget)
+	k.note.stop()
 }

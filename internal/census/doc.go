@@ -17,7 +17,7 @@
 //
 // A client that has had an answer from the server notes its [Identity] under a key of its
 // own, a second or two later, and again every five minutes. Nothing is written for a lock.
-// When a client is closed that holds nothing, it takes the note away.
+// The note outlives the client by 15 minutes at most.
 //
 // All clients listen to one channel. A client answers once a second at most, whoever asks
 // and how often: questions that come meanwhile are answered together, by one message of at

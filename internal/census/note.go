@@ -20,8 +20,6 @@ const (
 	// and up to twice that: a command that is soon over writes nothing, and of a fleet that
 	// starts at once not all do so at a time.
 	noteDelay = time.Second
-	// forgetPause is how long Close waits for the note to go.
-	forgetPause = 100 * time.Millisecond
 )
 
 // A note is who a client is, in Redis.
@@ -30,10 +28,9 @@ type note struct {
 	keys   []string
 	text   string
 
-	mu      sync.Mutex  // guards what follows
-	timer   *time.Timer // nil until the server has answered something
-	written bool
-	closed  bool
+	mu     sync.Mutex  // guards what follows
+	timer  *time.Timer // nil until the server has answered something
+	closed bool
 }
 
 func newNote(server *request.Server, id string, who Identity) *note {
@@ -56,37 +53,22 @@ func (n *note) write() {
 		Server: n.server, Script: lua.ClientNote, Keys: n.keys, Args: []string{n.text, wire.Millis(noteTTL)},
 		Lease: n.server.Length, Stop: n.server.Done, Single: true,
 	}
-	_, err := o.Send(context.Background())
+	_, _ = o.Send(context.Background())
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.written = n.written || err == nil
 	if !n.closed {
 		n.timer.Reset(request.Jittered(noteRefresh))
 	}
 }
 
-// stop ends that. With forget it takes the note away, if the server answers at once.
-func (n *note) stop(forget bool) {
+// stop ends that. The note stays until its time is over: a client may leave locks behind, and
+// Close waits for no request of which nobody needs the outcome.
+func (n *note) stop() {
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.closed = true
 	if n.timer != nil {
 		n.timer.Stop()
-	}
-	written := n.written
-	n.mu.Unlock()
-	if !written || !forget {
-		return
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_, _ = n.server.Driver.Run(context.Background(), lua.ClientForget.Script, n.keys, nil)
-	}()
-	t := time.NewTimer(forgetPause)
-	defer t.Stop()
-	select {
-	case <-done:
-	case <-t.C:
 	}
 }
 

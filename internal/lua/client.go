@@ -2,8 +2,7 @@ package lua
 
 // Scripts by which clients say who they are, and ask one another.
 var (
-	ClientForget = load("client.forget")
-	ClientNote   = load("client.note")
-	ClientRead   = load("client.read")
-	ClientTell   = load("client.tell")
+	ClientNote = load("client.note")
+	ClientRead = load("client.read")
+	ClientTell = load("client.tell")
 )

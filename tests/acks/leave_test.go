@@ -456,13 +456,13 @@ func TestARequestThatIsSentAgainWritesSomething(t *testing.T) {
 					switch {
 					case s != "semaphore.exchange" && !strings.HasSuffix(s, "take"):
 					case tries[s] == 1:
-						for _, key := range w.Server.Keys() {
+						for _, key := range w.Keys() {
 							ttls[key] = w.Server.TTL(key)
 						}
 						return driver.Reply{}, locktest.ErrReplyLost
 					case tries[s] == 2:
 						sent++
-						raised := slices.ContainsFunc(w.Server.Keys(), func(key string) bool {
+						raised := slices.ContainsFunc(w.Keys(), func(key string) bool {
 							return w.Server.TTL(key) > 0 && w.Server.TTL(key) == ttls[key]
 						})
 						if !raised && w.Server.Dump() == before {

@@ -125,7 +125,7 @@ func wantFree(w *locktest.World, x taking, other []*redlatch.Client) {
 	if !x.permit {
 		w.WantLocksGone()
 	} else if free, err := w.Server.Get("name"); err != nil || free != "3" {
-		w.Errorf("%s of 3 permits are free (%v): keys %v", free, err, w.Server.Keys())
+		w.Errorf("%s of 3 permits are free (%v): keys %v", free, err, w.Keys())
 	}
 	release, err := x.take(other, bg, true)
 	if err != nil {

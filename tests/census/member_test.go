@@ -46,7 +46,7 @@ func join(tb testing.TB, d driver.Redis, name string, claims func(m *member) []c
 	server.Spoke = m.Begin
 	tb.Cleanup(func() {
 		server.Stop()
-		m.Stop(true)
+		m.Stop()
 		server.End(time.Second)
 	})
 	return m

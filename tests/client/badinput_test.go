@@ -211,7 +211,7 @@ func TestATokenKeyOfAnotherTypeLeavesNoLock(t *testing.T) {
 		} {
 			h := w.Acquire(bg, l, redlatch.Fenced())
 			w.Release(h)
-			counter := w.Server.Keys()
+			counter := w.Keys()
 			if len(counter) != 1 {
 				t.Fatalf("%s: %q", name, counter)
 			}
@@ -220,7 +220,7 @@ func TestATokenKeyOfAnotherTypeLeavesNoLock(t *testing.T) {
 			if _, err := l.Try(bg, redlatch.Fenced()); err == nil || errors.Is(err, redlatch.ErrBusy) {
 				t.Errorf("%s: %v", name, err)
 			}
-			if keys := w.Server.Keys(); len(keys) != 1 {
+			if keys := w.Keys(); len(keys) != 1 {
 				t.Errorf("%s: there are %q", name, keys)
 			}
 			w.Server.FlushAll()

@@ -197,7 +197,7 @@ func TestNoLockIsEverWithoutATTL(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		seen := 0
 		runTour(w, &tour{script: func(name string, _, _ []string) {
-			for _, key := range w.Server.Keys() {
+			for _, key := range w.Keys() {
 				if strings.HasPrefix(key, "redisson_unlock_latch") {
 					t.Errorf("after %s there is %s", name, key)
 				}

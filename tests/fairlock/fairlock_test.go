@@ -351,7 +351,7 @@ func TestTheQueueOfAFairLockIsRedissons(t *testing.T) {
 				a, b, c := w.Client(redlatch.Config{}), w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 				published := w.Eavesdrop()
 				h := w.Acquire(bg, a.FairLock(name), redlatch.Lease(10*time.Second))
-				if keys := w.Server.Keys(); !slices.Equal(keys, []string{name}) || w.Count(h) != "1" {
+				if keys := w.Keys(); !slices.Equal(keys, []string{name}) || w.Count(h) != "1" {
 					t.Fatalf("without waiters: keys %q, count %s", keys, w.Count(h))
 				}
 				time.Sleep(time.Second)
@@ -363,7 +363,7 @@ func TestTheQueueOfAFairLockIsRedissons(t *testing.T) {
 					t.Fatalf("queue %q", ids)
 				}
 				keys := []string{name, "redisson_lock_queue:" + tag, "redisson_lock_timeout:" + tag, "redlatch_alive:" + tag}
-				if got := w.Server.Keys(); !slices.Equal(got, slices.Sorted(slices.Values(keys))) {
+				if got := w.Keys(); !slices.Equal(got, slices.Sorted(slices.Values(keys))) {
 					t.Errorf("keys %q, want %q", got, keys)
 				}
 				for _, key := range keys[1:3] {

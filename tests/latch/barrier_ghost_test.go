@@ -97,7 +97,7 @@ func TestAnArrivalIsNotCountedAgainWhenItsGenerationIsForgotten(t *testing.T) {
 		if i, err := other.Await(bg); i != 0 || err != nil {
 			t.Fatalf("the other one got %d, %v", i, err)
 		}
-		for _, key := range w.Server.Keys() { // as if the server had to make room
+		for _, key := range w.Keys() { // as if the server had to make room
 			if strings.HasSuffix(key, ":ended") || strings.HasSuffix(key, ":2") {
 				w.Server.Del(key)
 			}
@@ -117,7 +117,7 @@ func TestEndedGenerationsAreOneBoundedRecord(t *testing.T) {
 		for range 250 {
 			wantTogether(w, arriving(a, bg), arriving(b, bg))
 		}
-		if keys := w.Server.Keys(); len(keys) > 4 {
+		if keys := w.Keys(); len(keys) > 4 {
 			t.Errorf("there are %d keys", len(keys))
 		}
 		if slots, _ := w.Server.HKeys("redlatch_barrier:{orders}:ended"); len(slots) != 100 {

@@ -85,7 +85,7 @@ func TestABarrierLetsGenerationAfterGenerationGo(t *testing.T) {
 				for range 5 {
 					x := arriving(a.Barrier(name, 3), bg)
 					y := arriving(b.Barrier(name, 3), bg)
-					for _, key := range w.Server.Keys() { // a cluster wants them together
+					for _, key := range w.Keys() { // a cluster wants them together
 						if !strings.HasPrefix(key, "redlatch_barrier") || wire.Slot(key) != wire.Slot(name) {
 							t.Errorf("the key %s lies elsewhere", key)
 						}
@@ -103,7 +103,7 @@ func TestABarrierLetsGenerationAfterGenerationGo(t *testing.T) {
 					w.WantQuiet()
 				}
 				time.Sleep(10*time.Minute + time.Second)
-				if keys := w.Server.Keys(); len(keys) > 0 {
+				if keys := w.Keys(); len(keys) > 0 {
 					t.Errorf("left are %q", keys)
 				}
 			})

@@ -341,7 +341,7 @@ func TestARequestThatIsForgottenIsNotRepeated(t *testing.T) {
 
 // forgetAll has the server lose all sessions.
 func forgetAll(w *locktest.World) {
-	for _, key := range w.Server.Keys() {
+	for _, key := range w.Keys() {
 		if strings.HasPrefix(key, wire.Sessions) {
 			w.Server.Del(key)
 		}
@@ -442,7 +442,7 @@ func TestCloseWhileSomethingIsBeingCounted(t *testing.T) {
 		if got := c.Sent(); len(got) != 2 {
 			t.Errorf("sent are the numbers %q", got)
 		}
-		for _, key := range w.Server.Keys() {
+		for _, key := range w.Keys() {
 			if ttl := w.Server.TTL(key); strings.HasPrefix(key, "redlatch") && (ttl <= 0 || ttl > 10*time.Minute) {
 				t.Errorf("%s is left for %v", key, ttl)
 			}

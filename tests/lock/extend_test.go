@@ -115,7 +115,7 @@ func TestALateTakeDoesNotCutWhatAnExtensionHasGiven(t *testing.T) {
 					t.Fatal(err)
 				}
 				d.Again(take, taken)()
-				for _, key := range w.Server.Keys() {
+				for _, key := range w.Keys() {
 					if ttl := w.Server.TTL(key); time.Now().Add(ttl).Before(h.Expires()) {
 						t.Errorf("%s lasts for %v, the hold is trusted for %v", key, ttl, time.Until(h.Expires()))
 					}

@@ -185,7 +185,7 @@ func TestTheReleaseOfALockThatIsGoneIsNoSuccess(t *testing.T) {
 				l := of(w.Client(redlatch.Config{}), "orders")
 				h := w.Acquire(bg, l)
 				published := w.Eavesdrop()
-				for _, key := range w.Server.Keys() {
+				for _, key := range w.Keys() {
 					w.Server.Del(key)
 				}
 				w.WantErr(h.Release(bg), redlatch.ErrLost)

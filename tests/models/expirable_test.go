@@ -373,7 +373,7 @@ func (m *permitModel) run() {
 	if channels := m.Server.PubSubChannels("redisson_sc*"); len(channels) > 0 {
 		m.Errorf("still subscribed: %q", channels)
 	}
-	for _, key := range m.Server.Keys() {
+	for _, key := range m.Keys() {
 		if key != locktest.Pool && m.Server.TTL(key) == 0 {
 			m.Errorf("%s is left for ever", key)
 		}

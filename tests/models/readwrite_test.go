@@ -86,7 +86,7 @@ func (x *exclusion) agrees() {
 			x.Errorf("Redis shows %s, who holds nothing; want %v", field, want)
 		}
 	}
-	for _, key := range x.Server.Keys() {
+	for _, key := range x.Keys() {
 		owner, n, ok := strings.Cut(strings.TrimPrefix(key, "{orders}:"), ":rwlock_timeout:")
 		if id, _ := wire.ClientOf(owner); ok && (want[owner] == "" || n != "1") && !x.crashed[id] {
 			x.Errorf("there is a key %s; want %v", key, want)

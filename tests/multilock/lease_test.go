@@ -135,7 +135,7 @@ func TestAMultiLockOfADeadProcessBlocksNobodyForLongerThanItsLease(t *testing.T)
 				dead.Store(true)
 				held := 0
 				for _, w := range worlds {
-					held += len(w.Server.Keys())
+					held += len(w.Keys())
 				}
 				if held < 5 {
 					t.Fatalf("%d keys: nothing is tested", held)

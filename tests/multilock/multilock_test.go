@@ -358,7 +358,7 @@ func TestNothingIsLeftOfAMultiLockThatIsGivenUp(t *testing.T) {
 				_, err := redlatch.MultiLock(c.Lock("a"), c.Lock("b"), c.Lock("c"), c.Lock("d")).Acquire(ctx)
 				w.WantErr(err, redlatch.ErrBusy, context.DeadlineExceeded)
 				time.Sleep(time.Second)
-				if keys := w.Server.Keys(); !slices.Equal(keys, []string{"d"}) {
+				if keys := w.Keys(); !slices.Equal(keys, []string{"d"}) {
 					t.Errorf("left behind: %v", keys)
 				}
 				w.Release(busy)
@@ -652,7 +652,7 @@ func TestALeaseTooShortForItsMembersIsGivenUp(t *testing.T) {
 		w.WantErr(err, redlatch.ErrBusy)
 		w.ReleaseMulti(w.AcquireMulti(bg, m, redlatch.Lease(time.Second)))
 		time.Sleep(5 * time.Minute)
-		for _, key := range w.Server.Keys() {
+		for _, key := range w.Keys() {
 			if len(key) == 1 {
 				t.Errorf("left behind: %s", key)
 			}

@@ -184,7 +184,7 @@ func TestAJointTakeOfAKeyOfAnotherTypeTakesNothing(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		synctest.Wait()
-		if keys := w.Server.Keys(); !slices.Equal(keys, []string{"b"}) {
+		if keys := w.Keys(); !slices.Equal(keys, []string{"b"}) {
 			t.Errorf("left behind: %v", keys)
 		}
 	})

@@ -61,7 +61,7 @@ func TestATakeWithALostReplyTakesOnce(t *testing.T) {
 				w.TakeRate(l, 2)
 				x.Arrive()
 				wantAvailable(w, l, 5)
-				if keys := w.Server.Keys(); len(keys) != 3 {
+				if keys := w.Keys(); len(keys) != 3 {
 					t.Errorf("there are %q", keys)
 				}
 			})
@@ -83,7 +83,7 @@ func TestARateLimiterLeavesNoKeyForEachClient(t *testing.T) {
 			}
 		}
 		time.Sleep(1100 * time.Millisecond)
-		if keys := w.Server.Keys(); len(keys) > 0 {
+		if keys := w.Keys(); len(keys) > 0 {
 			t.Errorf("%d keys are left, such as %q", len(keys), keys[0])
 		}
 	})
@@ -132,7 +132,7 @@ func TestTheStateOfAClientThatIsGoneEnds(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		time.Sleep(1200 * time.Millisecond)
-		if keys := w.Server.Keys(); strings.Join(keys, " ") != "api" {
+		if keys := w.Keys(); strings.Join(keys, " ") != "api" {
 			t.Errorf("left are %q", keys)
 		}
 		wantAvailable(w, l, 10)

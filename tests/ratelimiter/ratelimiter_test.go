@@ -182,7 +182,7 @@ func TestRateLimiterConfig(t *testing.T) {
 			}
 		}
 		if w.Server.Exists("api") || w.Server.Exists("{api}:value") || w.Server.Exists("{api}:permits") {
-			t.Errorf("left behind: %q", w.Server.Keys())
+			t.Errorf("left behind: %q", w.Keys())
 		}
 		first := redlatch.Rate{Permits: 7, Interval: 1500 * time.Microsecond, KeepAlive: time.Hour}
 		for i, want := range []bool{true, false} {

@@ -182,8 +182,8 @@ func TestADowngradeWithALostReplyIsDone(t *testing.T) {
 		lose = 2
 		w.Release(wr)
 		w.WantFields("downgraded", "orders", map[string]string{"mode": "read", rd.Owner(): "1"})
-		if !w.Server.Exists(wire.ReadTimeout("orders", rd.Owner(), 1)) || len(w.Server.Keys()) != 2 {
-			t.Errorf("keys %q", w.Server.Keys())
+		if !w.Server.Exists(wire.ReadTimeout("orders", rd.Owner(), 1)) || len(w.Keys()) != 2 {
+			t.Errorf("keys %q", w.Keys())
 		}
 		time.Sleep(time.Minute)
 		w.Release(rd)
@@ -280,8 +280,8 @@ func TestAReadInsideAWriteIsNotLeftByATransferOrATurn(t *testing.T) {
 				t.Fatal("the owner is the same: nothing is tested")
 			}
 			w.WantFields("the next one's", "orders", map[string]string{"mode": "write", h.Owner() + ":write": "1"})
-			if len(w.Server.Keys()) != 1 {
-				t.Errorf("keys %q", w.Server.Keys())
+			if len(w.Keys()) != 1 {
+				t.Errorf("keys %q", w.Keys())
 			}
 			w.Release(h)
 		}

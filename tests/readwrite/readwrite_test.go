@@ -171,8 +171,8 @@ func TestReadersOfOneProcessShareOneRemoteHold(t *testing.T) {
 		}
 		w.Server.SetError("")
 		w.WantFields("10,001 readers", "orders", map[string]string{"mode": "read", first.Owner(): "1"})
-		if n := len(w.Server.Keys()); n != 2 {
-			t.Errorf("%d keys: %q", n, w.Server.Keys())
+		if n := len(w.Keys()); n != 2 {
+			t.Errorf("%d keys: %q", n, w.Keys())
 		}
 		time.Sleep(time.Minute)
 		w.Release(first)
@@ -552,7 +552,7 @@ func TestAPreferredWriterReturnsWhenItsContextEnds(t *testing.T) {
 				t.Errorf("%s: after %v", when, d)
 			}
 			time.Sleep(3 * time.Second)
-			if keys := w.Server.Keys(); len(keys) != 2 {
+			if keys := w.Keys(); len(keys) != 2 {
 				t.Errorf("%s: three seconds later there are keys %q", when, keys)
 			}
 		}

@@ -80,7 +80,7 @@ func TestPermitsAreStoredAsRedissonStoresThem(t *testing.T) {
 		if s.Name() != locktest.Pool || p.Name() != locktest.Pool {
 			t.Error(s.Name(), p.Name())
 		}
-		for _, key := range w.Server.Keys() {
+		for _, key := range w.Keys() {
 			if key != locktest.Pool && w.Server.TTL(key) <= 0 {
 				t.Errorf("%s is left for ever", key)
 			}
@@ -103,7 +103,7 @@ func TestASemaphoreWithoutPermitsIsAnErrorAndNoWait(t *testing.T) {
 		if n, err := s.Permits(bg); n != 0 || err != nil {
 			t.Errorf("%d permits, %v", n, err)
 		}
-		if keys := w.Server.Keys(); len(keys) > 0 {
+		if keys := w.Keys(); len(keys) > 0 {
 			t.Errorf("created %q", keys)
 		}
 		// Deleted while somebody waits.

@@ -44,7 +44,7 @@ func (l *goldenLife) plainAll(texts []string) []string {
 func (l *goldenLife) compare(s golden.Step, watchdogMs int64) {
 	l.Helper()
 	keys := map[string]string{} // ours, by what golden files call them
-	for _, key := range l.Server.Keys() {
+	for _, key := range l.Keys() {
 		if !strings.HasPrefix(key, "redlatch_") { // which only redlatch reads
 			keys[l.plain(key)] = key
 		}

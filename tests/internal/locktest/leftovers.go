@@ -5,13 +5,20 @@ import (
 	"strings"
 	"testing/synctest"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/wire"
 )
+
+// Keys returns all keys, but for the notes by which live clients say who they are.
+func (w *World) Keys() []string {
+	return slices.DeleteFunc(w.Server.Keys(), func(key string) bool { return strings.HasPrefix(key, wire.Client+":") })
+}
 
 // WantLocksGone checks that nothing but tokens, which stay, and the marks of live
 // clients, which have a TTL, is left.
 func (w *World) WantLocksGone() {
 	w.Helper()
-	keys := slices.DeleteFunc(w.Server.Keys(), func(key string) bool {
+	keys := slices.DeleteFunc(w.Keys(), func(key string) bool {
 		return strings.HasPrefix(key, "redisson_lock_token:") || strings.HasPrefix(key, "redlatch_alive:")
 	})
 	if len(keys) > 0 {
@@ -23,7 +30,7 @@ func (w *World) WantLocksGone() {
 func (w *World) WantNothing() {
 	w.Helper()
 	synctest.Wait()
-	if keys := w.Server.Keys(); len(keys) > 0 {
+	if keys := w.Keys(); len(keys) > 0 {
 		w.Errorf("left behind: %q", keys)
 	}
 	w.WantQuiet()
@@ -32,7 +39,7 @@ func (w *World) WantNothing() {
 // WantNoKeys checks that no key is left.
 func (w *World) WantNoKeys() {
 	w.Helper()
-	if keys := w.Server.Keys(); len(keys) > 0 {
+	if keys := w.Keys(); len(keys) > 0 {
 		w.Fatalf("left behind: %q", keys)
 	}
 }
