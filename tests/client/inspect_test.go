@@ -11,7 +11,8 @@ import (
 
 func TestInfoSaysWhoHoldsALock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		c := w.Client(redlatch.Config{})
+		who := redlatch.Identity{Name: "billing", Host: "host-7", PID: 4121}
+		c := w.Client(redlatch.Config{Identity: who})
 		l := c.Lock("orders")
 		info, err := l.Info(bg)
 		if err != nil || info.Held() || info.Name != "orders" {
@@ -23,7 +24,7 @@ func TestInfoSaysWhoHoldsALock(t *testing.T) {
 		if err != nil || len(info.Holders) != 1 {
 			t.Fatalf("held: %+v, %v", info, err)
 		}
-		if got, want := info.Holders[0], (redlatch.Holder{Owner: h.Owner(), Client: c.ID(), Count: 2, Redlatch: true, TTL: info.TTL}); got != want {
+		if got, want := info.Holders[0], (redlatch.Holder{Owner: h.Owner(), Client: c.ID(), Count: 2, Redlatch: true, TTL: info.TTL, By: who.String()}); got != want {
 			t.Fatalf("got %+v, want %+v", got, want)
 		}
 		if info.TTL < 29*time.Second || info.TTL > 30*time.Second {

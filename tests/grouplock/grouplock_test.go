@@ -370,7 +370,8 @@ func TestGroupForceRelease(t *testing.T) {
 // Info is about the values that were asked for, by their names.
 func TestGroupInfo(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		c := w.Client(redlatch.Config{})
+		who := redlatch.Identity{Name: "billing", Host: "host-7", PID: 4121}
+		c := w.Client(redlatch.Config{Identity: who})
 		h := w.Acquire(bg, c.GroupLock("g", "b", "a"))
 		other := w.Acquire(bg, c.GroupLock("g", "c"))
 		info, err := c.GroupLock("g", "c", "a", "free").Info(bg)
@@ -378,8 +379,8 @@ func TestGroupInfo(t *testing.T) {
 			t.Fatalf("%+v, %v", info, err)
 		}
 		for i, want := range []redlatch.Holder{
-			{Owner: h.Owner(), Client: c.ID(), Count: 1, Redlatch: true, TTL: 30 * time.Second, Value: "a"},
-			{Owner: other.Owner(), Client: c.ID(), Count: 1, Redlatch: true, TTL: 30 * time.Second, Value: "c"},
+			{Owner: h.Owner(), Client: c.ID(), Count: 1, Redlatch: true, TTL: 30 * time.Second, Value: "a", By: who.String()},
+			{Owner: other.Owner(), Client: c.ID(), Count: 1, Redlatch: true, TTL: 30 * time.Second, Value: "c", By: who.String()},
 		} {
 			if info.Holders[i] != want {
 				t.Errorf("got %+v, want %+v", info.Holders[i], want)
