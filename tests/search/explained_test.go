@@ -10,7 +10,7 @@ var explained = map[string]string{
 	"readwrite.write.take.lua: return token: deleted":                                        again,
 	"session.luainc: return nil: deleted":                                                    again,
 	"grouplock.renew.lua: break: deleted":                                                    again,
-	"fairlock.luainc: tighten() (2): deleted":                                                "the next hand-off makes the chain exact; that a poll does, sooner: " + chain,
+	"fairlock.luainc: tighten() (3): deleted":                                                "the next hand-off makes the chain exact; that a poll does, sooner: " + chain,
 	"fairlock.luainc: if not ours(id) then (2): negated":                                     "the chain stays exact, which costs time: " + chain,
 	"fairlock.luainc: n, scored[2 * i - 1], scored[2 * i] = i, now + allowance, id: deleted": "the same: " + chain,
 }

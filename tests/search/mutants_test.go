@@ -35,7 +35,7 @@ func mutants(name, source string) []mutant {
 	count := map[string]int{}
 	var all []mutant
 	for i, line := range lines {
-		text := strings.TrimSpace(line)
+		text, _, _ := strings.Cut(strings.TrimSpace(line), " -- ")
 		if text == "" || strings.HasPrefix(text, "--") || text == "end" {
 			continue
 		}
@@ -56,7 +56,6 @@ func mutants(name, source string) []mutant {
 
 // id names a line, and says which of several that are alike.
 func id(file, text string, count map[string]int) string {
-	text, _, _ = strings.Cut(text, " -- ")
 	if n := count[text]; n > 1 {
 		return fmt.Sprintf("%s: %s (%d)", file, text, n)
 	}
@@ -193,6 +192,24 @@ func survivors(t *testing.T, file string, all []mutant) {
 			t.Errorf("nothing is wrong with this, and nothing explains it:\n%q: \"\",", m.name)
 		case killed && reason != "":
 			t.Errorf("explained, and found wrong: %q", m.name)
+		}
+	}
+}
+
+// Two lines of one name would share an explanation.
+func TestEachMutantHasANameOfItsOwn(t *testing.T) {
+	t.Parallel()
+	for file := range uses(t) {
+		source, err := fs.ReadFile(scripts, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		met := map[string]bool{}
+		for _, m := range mutants(file, string(source)) {
+			if met[m.name] {
+				t.Errorf("two are called %q", m.name)
+			}
+			met[m.name] = true
 		}
 	}
 }
