@@ -28,6 +28,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/wire"
+
 	"github.com/redlatch/redlatch/internal/heldport"
 )
 
@@ -321,6 +323,19 @@ func (s *Server) MustDo(args ...string) any {
 		s.tb.Fatalf("testserver: %s %q: %v", s.kind, args, err)
 	}
 	return v
+}
+
+// Keys returns the keys that the server has, but for the notes of clients who they are: those
+// stay until their time is over.
+func (s *Server) Keys() (keys []string) {
+	s.tb.Helper()
+	all, _ := s.MustDo("KEYS", "*").([]any)
+	for _, v := range all {
+		if key, ok := v.(string); ok && !strings.HasPrefix(key, wire.Client+":") {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 func (s *Server) hangUp() {

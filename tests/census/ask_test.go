@@ -417,13 +417,16 @@ func TestARefreshCostsOneRequestOfEachClient(t *testing.T) {
 		asker := join(w.T, tap(), "tool", nil)
 		synctest.Wait()
 		for round := range 2 {
+			w.Server.Lock()
 			clear(sent)
+			w.Server.Unlock()
 			ans, err := asker.Ask(bg, census.Question{})
 			w.OK(err)
 			if ans.Silent() != 0 || len(ans.All) != clients+1 || len(ans.Objects) != names {
 				w.Fatalf("%d answers, %d are silent, %d objects", len(ans.All), ans.Silent(), len(ans.Objects))
 			}
 			synctest.Wait()
+			w.Server.Lock()
 			all := 0
 			for _, n := range sent {
 				all += n
@@ -432,6 +435,7 @@ func TestARefreshCostsOneRequestOfEachClient(t *testing.T) {
 			if want := clients + 1 + 1 + 1 + 3*names; all > want || sent["client.tell"] != clients+2 {
 				t.Errorf("round %d: %d requests, want %d: %v", round, all, want, sent)
 			}
+			w.Server.Unlock()
 			time.Sleep(2 * time.Second)
 		}
 	})

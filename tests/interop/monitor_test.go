@@ -243,7 +243,7 @@ func (m *monitor) note(s *golden.Step) {
 	s.Scripts = slices.DeleteFunc(s.Scripts, func(x golden.Script) bool { return len(x.Runs) == 0 })
 }
 
-// keys returns what is in Redis, but for unlock latches.
+// keys returns what is in Redis, but for unlock latches, and the notes of clients who they are.
 func (m *monitor) keys() map[string]golden.Hash {
 	m.w.t.Helper()
 	all := map[string]golden.Hash{}
@@ -251,7 +251,7 @@ func (m *monitor) keys() map[string]golden.Hash {
 	list, _ := m.w.server.MustDo("KEYS", "*").([]any)
 	for _, k := range list {
 		key := k.(string)
-		if strings.HasPrefix(key, latch) {
+		if strings.HasPrefix(key, latch) || strings.HasPrefix(key, "redlatch_client:") {
 			continue
 		}
 		h := m.value(key, now)

@@ -89,8 +89,8 @@ func TestRateLimiterOnRealServers(t *testing.T) {
 			if was, err := l.Delete(bg); err != nil || !was {
 				t.Errorf("Delete: %v, %v", was, err)
 			}
-			if keys := s.MustDo("KEYS", "*"); !strings.HasPrefix(fmt.Sprint(keys), "[redlatch_session:{api}:") {
-				t.Errorf("%s: left behind: %v", a.Name, keys)
+			if keys := s.Keys(); len(keys) != 1 || !strings.HasPrefix(keys[0], "redlatch_session:{api}:") {
+				t.Errorf("%s: left behind: %q", a.Name, keys)
 			}
 			if err := c.Close(); err != nil {
 				t.Error(err)

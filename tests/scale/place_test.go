@@ -123,11 +123,21 @@ func (p *place) channels(pattern string) int {
 	return p.sum(count, "PUBSUB", "CHANNELS", pattern) + p.sum(count, "PUBSUB", "SHARDCHANNELS", pattern)
 }
 
+// keys returns how many keys there are, but for the notes of clients who they are.
+func (p *place) keys() int {
+	p.Helper()
+	count := func(v any) int {
+		list, _ := v.([]any)
+		return len(list)
+	}
+	return p.sum(number, "DBSIZE") - p.sum(count, "KEYS", "redlatch_client:*")
+}
+
 // wantNothingLeft checks that no key, subscription or goroutine is left, when all
 // clients are closed.
 func (p *place) wantNothingLeft(goroutines int) {
 	p.Helper()
-	p.eventually("no key is left", func() bool { return p.sum(number, "DBSIZE") == 0 })
+	p.eventually("no key is left", func() bool { return p.keys() == 0 })
 	p.eventually("nobody listens", func() bool { return p.channels("*") == 0 })
 	p.eventually("no goroutine is left", func() bool { return runtime.NumGoroutine() <= goroutines })
 }
