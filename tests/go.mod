@@ -8,11 +8,13 @@ require (
 	github.com/bsm/redislock v0.9.4
 	github.com/go-redsync/redsync/v4 v4.18.1
 	github.com/ncruces/go-sqlite3 v0.35.5
+	github.com/prometheus/client_golang v1.25.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
 	github.com/redlatch/redlatch v0.0.0
 	github.com/redlatch/redlatch/drivertest v0.0.0
 	github.com/redlatch/redlatch/goredis v0.0.0
+	github.com/redlatch/redlatch/prom v0.0.0
 	github.com/redlatch/redlatch/redlatchtest v0.0.0
 	github.com/redlatch/redlatch/rueidis v0.0.0
 	github.com/redlatch/redlatch/valkeygo v0.0.0
@@ -25,13 +27,19 @@ require (
 
 require (
 	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794 // indirect
+	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/coreos/go-semver v0.3.0 // indirect
 	github.com/coreos/go-systemd/v22 v22.3.2 // indirect
 	github.com/gogo/protobuf v1.3.2 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
+	github.com/kylelemons/godebug v1.1.0 // indirect
+	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/ncruces/go-sqlite3-wasm/v6 v6.2.35304 // indirect
 	github.com/ncruces/julianday v1.0.0 // indirect
+	github.com/prometheus/client_model v0.6.3 // indirect
+	github.com/prometheus/common v0.72.0 // indirect
+	github.com/prometheus/procfs v0.22.0 // indirect
 	github.com/yuin/gopher-lua v1.1.1 // indirect
 	go.etcd.io/etcd/api/v3 v3.5.35 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.5.35 // indirect
@@ -50,6 +58,7 @@ replace (
 	github.com/redlatch/redlatch => ..
 	github.com/redlatch/redlatch/drivertest => ../drivertest
 	github.com/redlatch/redlatch/goredis => ../goredis
+	github.com/redlatch/redlatch/prom => ../prom
 	github.com/redlatch/redlatch/redlatchtest => ../redlatchtest
 	github.com/redlatch/redlatch/rueidis => ../rueidis
 	github.com/redlatch/redlatch/valkeygo => ../valkeygo

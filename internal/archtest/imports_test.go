@@ -16,6 +16,8 @@ const (
 	rueidis  = "github.com/redis/rueidis"
 	valkeygo = "github.com/valkey-io/valkey-go"
 	yaml     = "go.yaml.in/yaml/v3"
+
+	prometheus = "github.com/prometheus/client_golang"
 )
 
 // mayImport says what the non-test files of each package may import beside the standard library: packages of ours by
@@ -54,6 +56,7 @@ var mayImport = map[string][]string{
 	"internal/valkeygen": {},
 	"internal/mask":      {},
 	"connect":            {".", "driver", "internal/bounded", "internal/mask", "rueidis", rueidis, yaml},
+	"prom":               {".", prometheus},
 	"fence":              {".", "driver", "internal/script", "internal/wire"},
 }
 

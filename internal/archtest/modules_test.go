@@ -26,6 +26,7 @@ var mayRequire = map[string][]string{
 	"drivertest":   {".", miniredis},
 	"redlatchtest": {".", "rueidis", rueidis, miniredis},
 	"connect":      {".", "rueidis", rueidis, yaml},
+	"prom":         {".", prometheus},
 	"cmd/redlatch": {
 		".", "connect", rueidis, miniredis,
 		"charm.land/bubbletea/v2", "charm.land/lipgloss/v2", "github.com/charmbracelet/colorprofile", "github.com/charmbracelet/x/ansi",

@@ -207,6 +207,10 @@ var programs = map[string]struct {
 		t.Fatal(err)
 	}
 	redlatchtest.Lose(hold)`, `"github.com/redlatch/redlatch"; "github.com/redlatch/redlatch/redlatchtest"`},
+	"prom": {"github.com/prometheus/client_golang", `
+	if err := prometheus.NewRegistry().Register(prom.New(prom.Options{})); err != nil {
+		t.Fatal(err)
+	}`, `"github.com/prometheus/client_golang/prometheus"; "github.com/redlatch/redlatch/prom"`},
 	"drivertest": {"github.com/alicebob/miniredis/v2", `
 	_ = drivertest.Config{New: nil}
 	_ = drivertest.Run`, `"github.com/redlatch/redlatch/drivertest"`},
