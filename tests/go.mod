@@ -14,12 +14,18 @@ require (
 	github.com/redlatch/redlatch v0.0.0
 	github.com/redlatch/redlatch/drivertest v0.0.0
 	github.com/redlatch/redlatch/goredis v0.0.0
+	github.com/redlatch/redlatch/otel v0.0.0
 	github.com/redlatch/redlatch/prom v0.0.0
 	github.com/redlatch/redlatch/redlatchtest v0.0.0
 	github.com/redlatch/redlatch/rueidis v0.0.0
 	github.com/redlatch/redlatch/valkeygo v0.0.0
 	github.com/valkey-io/valkey-go v1.0.79
 	go.etcd.io/etcd/client/v3 v3.5.35
+	go.opentelemetry.io/otel v1.46.0
+	go.opentelemetry.io/otel/metric v1.46.0
+	go.opentelemetry.io/otel/sdk v1.46.0
+	go.opentelemetry.io/otel/sdk/metric v1.46.0
+	go.opentelemetry.io/otel/trace v1.46.0
 	golang.org/x/perf v0.0.0-20260908200009-22c9c6c9d4da
 	golang.org/x/sync v0.24.0
 	golang.org/x/sys v0.49.0
@@ -31,8 +37,11 @@ require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/coreos/go-semver v0.3.0 // indirect
 	github.com/coreos/go-systemd/v22 v22.3.2 // indirect
+	github.com/go-logr/logr v1.4.4 // indirect
+	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/gogo/protobuf v1.3.2 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
+	github.com/google/uuid v1.6.0 // indirect
 	github.com/kylelemons/godebug v1.1.0 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/ncruces/go-sqlite3-wasm/v6 v6.2.35304 // indirect
@@ -43,6 +52,7 @@ require (
 	github.com/yuin/gopher-lua v1.1.1 // indirect
 	go.etcd.io/etcd/api/v3 v3.5.35 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.5.35 // indirect
+	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	go.uber.org/multierr v1.6.0 // indirect
 	go.uber.org/zap v1.17.0 // indirect
@@ -58,6 +68,7 @@ replace (
 	github.com/redlatch/redlatch => ..
 	github.com/redlatch/redlatch/drivertest => ../drivertest
 	github.com/redlatch/redlatch/goredis => ../goredis
+	github.com/redlatch/redlatch/otel => ../otel
 	github.com/redlatch/redlatch/prom => ../prom
 	github.com/redlatch/redlatch/redlatchtest => ../redlatchtest
 	github.com/redlatch/redlatch/rueidis => ../rueidis

@@ -18,6 +18,7 @@ const (
 	yaml     = "go.yaml.in/yaml/v3"
 
 	prometheus = "github.com/prometheus/client_golang"
+	otel       = "go.opentelemetry.io/otel"
 )
 
 // mayImport says what the non-test files of each package may import beside the standard library: packages of ours by
@@ -57,6 +58,7 @@ var mayImport = map[string][]string{
 	"internal/mask":      {},
 	"connect":            {".", "driver", "internal/bounded", "internal/mask", "rueidis", rueidis, yaml},
 	"prom":               {".", prometheus},
+	"otel":               {".", otel},
 	"fence":              {".", "driver", "internal/script", "internal/wire"},
 }
 

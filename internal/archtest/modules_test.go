@@ -27,6 +27,7 @@ var mayRequire = map[string][]string{
 	"redlatchtest": {".", "rueidis", rueidis, miniredis},
 	"connect":      {".", "rueidis", rueidis, yaml},
 	"prom":         {".", prometheus},
+	"otel":         {".", otel, otel + "/metric", otel + "/trace"},
 	"cmd/redlatch": {
 		".", "connect", rueidis, miniredis,
 		"charm.land/bubbletea/v2", "charm.land/lipgloss/v2", "github.com/charmbracelet/colorprofile", "github.com/charmbracelet/x/ansi",

@@ -211,6 +211,12 @@ var programs = map[string]struct {
 	if err := prometheus.NewRegistry().Register(prom.New(prom.Options{})); err != nil {
 		t.Fatal(err)
 	}`, `"github.com/prometheus/client_golang/prometheus"; "github.com/redlatch/redlatch/prom"`},
+	"otel": {"go.opentelemetry.io/otel", `
+	telemetry, err := redlatchotel.New(redlatchotel.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = redlatch.Config{Events: telemetry.Events(redlatch.Events{})}`, `"github.com/redlatch/redlatch"; redlatchotel "github.com/redlatch/redlatch/otel"`},
 	"drivertest": {"github.com/alicebob/miniredis/v2", `
 	_ = drivertest.Config{New: nil}
 	_ = drivertest.Run`, `"github.com/redlatch/redlatch/drivertest"`},

@@ -1,0 +1,142 @@
+package redlatchotel
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/redlatch/redlatch"
+)
+
+// durations are a histogram by kind and by a word: an outcome or a reason.
+type durations struct {
+	metric.Float64Histogram
+
+	key attribute.Key // of the word
+
+	// There are few kinds and words. The set of two is made once, and read without a lock
+	// and without an allocation.
+	mu   sync.Mutex // held to add one
+	made atomic.Pointer[map[[2]string][]metric.RecordOption]
+}
+
+func (d *durations) make(meter metric.Meter, key attribute.Key, name, what string, buckets ...float64) (err error) {
+	d.key = key
+	d.made.Store(new(map[[2]string][]metric.RecordOption))
+	d.Float64Histogram, err = meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(what),
+		metric.WithExplicitBucketBoundaries(buckets...))
+	return err
+}
+
+// record adds a duration. A set with a name is made anew: nobody knows how many there are.
+func (d *durations) record(ctx context.Context, took time.Duration, kind, word, name string) {
+	if name != "" {
+		d.Record(ctx, took.Seconds(), metric.WithAttributeSet(set(kind, d.key.String(word), name)))
+		return
+	}
+	opts, ok := (*d.made.Load())[[2]string{kind, word}]
+	if !ok {
+		opts = d.add(kind, word)
+	}
+	d.Record(ctx, took.Seconds(), opts...)
+}
+
+func (d *durations) add(kind, word string) []metric.RecordOption {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	opts := []metric.RecordOption{metric.WithAttributeSet(set(kind, d.key.String(word), ""))}
+	all := map[[2]string][]metric.RecordOption{{kind, word}: opts}
+	maps.Copy(all, *d.made.Load())
+	d.made.Store(&all)
+	return opts
+}
+
+// clients are those whose Stats are observed, as one.
+type clients struct {
+	mu     sync.Mutex
+	all    map[*redlatch.Client]int // how often each is watched
+	failed uint64                   // renewals of those that are not watched any more: the count only rises
+
+	holds, permits, waiters, due metric.Int64ObservableUpDownCounter
+	failures                     metric.Int64ObservableCounter
+	oldest                       metric.Float64ObservableGauge
+}
+
+func (c *clients) make(meter metric.Meter) error {
+	c.all = map[*redlatch.Client]int{}
+	var err error
+	counter := func(name, unit, what string) metric.Int64ObservableUpDownCounter {
+		made, refused := meter.Int64ObservableUpDownCounter(name, metric.WithUnit(unit), metric.WithDescription(what))
+		if refused != nil {
+			err = refused
+		}
+		return made
+	}
+	c.holds = counter("redlatch.holds", "{hold}", "Live holds of locks.")
+	c.permits = counter("redlatch.permits", "{permit}", "Live permits of expirable semaphores.")
+	c.waiters = counter("redlatch.waiters", "{waiter}", "Callers that wait for a lock or synchronizer.")
+	c.due = counter("redlatch.renewals.due", "{renewal}", "Holds and permits that are to be renewed now, or are tried again.")
+	if err != nil {
+		return err
+	}
+	if c.failures, err = meter.Int64ObservableCounter("redlatch.renewals.failed", metric.WithUnit("{renewal}"),
+		metric.WithDescription("Renewals of a hold or permit that failed.")); err != nil {
+		return err
+	}
+	if c.oldest, err = meter.Float64ObservableGauge("redlatch.renewals.oldest", metric.WithUnit("s"),
+		metric.WithDescription("For how long the renewal that is due has gone without a confirmation that has waited longest.")); err != nil {
+		return err
+	}
+	_, err = meter.RegisterCallback(c.observe, c.holds, c.permits, c.waiters, c.due, c.failures, c.oldest)
+	return err
+}
+
+// Watch has the client's [redlatch.Stats] observed whenever metrics are collected, until
+// stop is called. That takes time in proportion to what the client holds: see
+// Client.Stats. When stop has returned, the client is not asked again.
+//
+// All clients that are watched are counted together, and the same one once.
+func (t *Telemetry) Watch(client *redlatch.Client) (stop func()) {
+	c := &t.watched
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all[client]++
+	return sync.OnceFunc(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.all[client]--; c.all[client] == 0 {
+			delete(c.all, client)
+			c.failed += client.Stats().RenewalsFailed
+		}
+	})
+}
+
+func (c *clients) observe(_ context.Context, o metric.Observer) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.all) == 0 {
+		return nil
+	}
+	sum := redlatch.Stats{RenewalsFailed: c.failed}
+	for client := range c.all {
+		s := client.Stats()
+		sum.Holds += s.Holds
+		sum.Permits += s.Permits
+		sum.Waiters += s.Waiters
+		sum.RenewalsDue += s.RenewalsDue
+		sum.RenewalsFailed += s.RenewalsFailed
+		sum.OldestUnconfirmed = max(sum.OldestUnconfirmed, s.OldestUnconfirmed)
+	}
+	o.ObserveInt64(c.holds, int64(sum.Holds))
+	o.ObserveInt64(c.permits, int64(sum.Permits))
+	o.ObserveInt64(c.waiters, int64(sum.Waiters))
+	o.ObserveInt64(c.due, int64(sum.RenewalsDue))
+	o.ObserveInt64(c.failures, int64(sum.RenewalsFailed))
+	o.ObserveFloat64(c.oldest, sum.OldestUnconfirmed.Seconds())
+	return nil
+}

@@ -1,0 +1,194 @@
+package otel
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/redlatch/redlatch"
+	redlatchotel "github.com/redlatch/redlatch/otel"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
+)
+
+// The sum of all clients is what a program holds.
+func TestWatchedClientsAreObserved(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		b := observe(w, redlatchotel.Options{})
+		if _, ok := b.metrics()["redlatch.holds"]; ok {
+			t.Error("holds are told of no client")
+		}
+		one, two := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+		stop, again := b.Watch(one), b.Watch(one)
+		stopTwo := b.Watch(two)
+		keep(w, one.Lock("a"))
+		keep(w, one.Lock("b"))
+		keep(w, two.Lock("c"))
+		p := w.Permit(w.Permits(one, 1))
+		ctx, cancel := context.WithCancel(bg)
+		waiting := locktest.Later(func() error {
+			_, err := two.Lock("a").Acquire(ctx)
+			return err
+		})
+		time.Sleep(time.Second)
+		want := func(when string, all map[string]float64) {
+			t.Helper()
+			for name, n := range all {
+				if got := b.number(name); got != n {
+					t.Errorf("%s: %s is %v, want %v", when, name, got, n)
+				}
+			}
+		}
+		want("at first", map[string]float64{
+			"redlatch.holds": 3, "redlatch.permits": 1, "redlatch.waiters": 1,
+			"redlatch.renewals.due": 0, "redlatch.renewals.failed": 0, "redlatch.renewals.oldest": 0,
+		})
+		cancel()
+		w.WantErr(<-waiting, context.Canceled)
+
+		w.Server.SetError("LOADING Redis is loading the dataset in memory")
+		time.Sleep(15 * time.Second)
+		s := one.Stats()
+		if s.RenewalsFailed == 0 || s.RenewalsDue == 0 {
+			t.Fatalf("%+v", s)
+		}
+		failed := s.RenewalsFailed + two.Stats().RenewalsFailed
+		want("in an outage", map[string]float64{
+			"redlatch.renewals.due": float64(s.RenewalsDue + two.Stats().RenewalsDue), "redlatch.renewals.failed": float64(failed),
+			"redlatch.renewals.oldest": max(s.OldestUnconfirmed, two.Stats().OldestUnconfirmed).Seconds(),
+		})
+		stop()
+		stop()
+		want("watched once more", map[string]float64{"redlatch.renewals.failed": float64(failed)})
+		again()
+		want("one left", map[string]float64{"redlatch.holds": 1, "redlatch.permits": 0, "redlatch.renewals.failed": float64(failed)})
+		stopTwo()
+		if _, ok := b.metrics()["redlatch.holds"]; ok {
+			t.Error("holds are told of a client that is not watched")
+		}
+		w.Server.SetError("")
+		w.OK(p.Release(bg))
+	})
+}
+
+// An exemplar leads from a slow bucket to the trace.
+func TestDurationsHaveExemplars(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		b := observe(w, redlatchotel.Options{})
+		w.OK(w.Client(b.config()).Lock("orders").Do(bg, nothing))
+		for name, span := range map[string]sdktrace.ReadOnlySpan{
+			"redlatch.acquire.duration": b.one("acquire lock"), "redlatch.hold.duration": b.one("hold lock"),
+		} {
+			for _, p := range b.durations(name) {
+				id := span.SpanContext().SpanID()
+				if len(p.Exemplars) != 1 || [8]byte(p.Exemplars[0].SpanID) != id {
+					t.Errorf("%s has the exemplars %v, want the span %v", name, p.Exemplars, id)
+				}
+			}
+		}
+	})
+}
+
+// The units and kinds of instruments are what dashboards are built on.
+func TestInstrumentsAreAsDocumented(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		b := observe(w, redlatchotel.Options{})
+		c := w.Client(b.config())
+		defer b.Watch(c)()
+		keep(w, c.Lock("orders"))
+		w.Server.FlushAll()
+		time.Sleep(time.Minute)
+		got := b.metrics()
+		for name, want := range map[string]struct{ unit, kind string }{
+			"redlatch.acquire.duration": {"s", "histogram"}, "redlatch.hold.duration": {"s", "histogram"}, "redlatch.losses": {"{loss}", "counter"},
+			"redlatch.holds": {"{hold}", "up-down counter"}, "redlatch.permits": {"{permit}", "up-down counter"}, "redlatch.waiters": {"{waiter}", "up-down counter"},
+			"redlatch.renewals.due": {"{renewal}", "up-down counter"}, "redlatch.renewals.failed": {"{renewal}", "counter"}, "redlatch.renewals.oldest": {"s", "gauge"},
+		} {
+			kind := "none"
+			switch data := got[name].Data.(type) {
+			case metricdata.Histogram[float64]:
+				kind = "histogram"
+				if bounds := data.DataPoints[0].Bounds; bounds[0] > .001 || bounds[len(bounds)-1] < 300 {
+					t.Errorf("%s has the buckets %v", name, bounds)
+				}
+			case metricdata.Gauge[float64]:
+				kind = "gauge"
+			case metricdata.Sum[int64]:
+				kind = "up-down counter"
+				if data.IsMonotonic {
+					kind = "counter"
+				}
+			}
+			if kind != want.kind || got[name].Unit != want.unit || got[name].Description == "" {
+				t.Errorf("%s is a %s of %q, %q; want a %s of %q", name, kind, got[name].Unit, got[name].Description, want.kind, want.unit)
+			}
+			delete(got, name)
+		}
+		for name := range got {
+			t.Errorf("nothing is said of %s", name)
+		}
+	})
+}
+
+// What is counted under contention is what has happened.
+func TestManyCallersAtOnceAreAllCounted(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		b := observe(w, redlatchotel.Options{})
+		clients := []*redlatch.Client{w.Client(b.config()), w.Client(b.config())}
+		const callers, times = 8, 20
+		var all sync.WaitGroup
+		for i := range callers {
+			c := clients[i%len(clients)]
+			all.Go(func() {
+				defer b.Watch(c)()
+				for n := range times {
+					ctx, cancel := context.WithTimeout(bg, time.Duration(n)*time.Millisecond)
+					_ = c.Lock("orders").Do(ctx, func(ctx context.Context) error {
+						time.Sleep(time.Millisecond)
+						return c.Lock("orders").Do(ctx, nothing)
+					})
+					cancel()
+					_ = c.ReadWriteLock("accounts").Read().Do(bg, nothing)
+				}
+			})
+		}
+		for range 20 {
+			time.Sleep(time.Millisecond)
+			b.metrics()
+		}
+		all.Wait()
+		count := func(name string) (n int) {
+			for _, p := range b.durations(name) {
+				n += int(p.Count)
+			}
+			return n
+		}
+		waits, holds := 0, 0
+		for _, kind := range []string{redlatch.KindLock, redlatch.KindReadWrite} {
+			waits += len(b.ended("acquire " + kind))
+			holds += len(b.ended("hold " + kind))
+		}
+		if waits < 2*callers*times || count("redlatch.acquire.duration") != waits {
+			t.Errorf("%d acquisitions are counted, and there are %d spans", count("redlatch.acquire.duration"), waits)
+		}
+		if holds < callers*times || count("redlatch.hold.duration") != holds {
+			t.Errorf("%d holds are counted, and there are %d spans", count("redlatch.hold.duration"), holds)
+		}
+	})
+}
+
+// A program without a tracer keeps its contexts.
+func TestWithoutATracerNoContextIsMade(t *testing.T) {
+	telemetry, err := redlatchotel.New(redlatchotel.Options{TracerProvider: tracenoop.NewTracerProvider(), MeterProvider: noop.NewMeterProvider()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if telemetry.Events(redlatch.Events{}).AcquireStart != nil {
+		t.Error("AcquireStart is called for nothing")
+	}
+}
