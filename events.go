@@ -43,8 +43,11 @@ type Events struct {
 	// A Release calls it when it is known whether the hold had been lost, and before it
 	// returns. For holds that end otherwise it is called one at a time, in the order in
 	// which they ended, and nothing waits for it but Close, at most for
-	// Config.CloseTimeout. None of them is skipped or dropped; that of a MultiHold may come
-	// just after Close.
+	// Config.CloseTimeout. None of them is skipped or dropped; that of a MultiHold, or of a
+	// hold that was lost when the client was being closed, may come just after Close.
+	//
+	// The next holder of the same lock may have begun, and its AcquireEnd may have been
+	// called, before.
 	HoldEnd func(ctx context.Context, e HoldEndEvent)
 	// Lost is called when a hold is lost, after its context has ended.
 	Lost func(LostEvent)

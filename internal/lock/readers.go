@@ -131,7 +131,10 @@ func (p *waitParams) joinOrForm(ctx context.Context, e *entry, o *Params) (*term
 		g.ctx, g.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 		e.forming = g
 	}
-	m := &groupMember{wait: p.wait(ctx), group: g}
+	m := &groupMember{group: g}
+	if !o.Try {
+		m.wait = p.wait(ctx)
+	}
 	g.members.Push(&m.place, m, o.Try)
 	e.mu.Unlock()
 	if fresh {

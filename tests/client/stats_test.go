@@ -137,3 +137,23 @@ func TestStatsWorkAfterClose(t *testing.T) {
 		w.WantErr(p.Err(), redlatch.ErrClosed)
 	})
 }
+
+// A reader that only tries stands in a group with others until the answer is there.
+func TestAReaderThatTriesDoesNotCountAsWaiting(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.ClientOver(10*time.Millisecond, redlatch.Config{})
+		read := c.ReadWriteLock("orders").Read()
+		tried := locktest.Later(func() error {
+			h, err := read.Try(bg)
+			if err != nil {
+				return err
+			}
+			return h.Release(bg)
+		})
+		time.Sleep(time.Millisecond)
+		if n := c.Stats().Waiters; n != 0 {
+			t.Errorf("%d callers wait", n)
+		}
+		w.OK(<-tried)
+	})
+}

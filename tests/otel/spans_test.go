@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -441,10 +442,16 @@ func TestTheProgramsOwnEventsAreCalled(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		b := observe(w, redlatchotel.Options{})
 		type key struct{}
+		var mu sync.Mutex
 		var told []string
+		tell := func(what string) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, what)
+		}
 		note := func(ctx context.Context, what string) {
 			v, _ := ctx.Value(key{}).(string)
-			told = append(told, what+v)
+			tell(what + v)
 			trace.SpanFromContext(ctx).SetAttributes(attribute.String("mine", what))
 		}
 		c := w.Client(redlatch.Config{Events: b.Events(redlatch.Events{
@@ -454,7 +461,7 @@ func TestTheProgramsOwnEventsAreCalled(t *testing.T) {
 			},
 			AcquireEnd: func(ctx context.Context, e redlatch.AcquireEndEvent) { note(ctx, string(e.Outcome)) },
 			HoldEnd:    func(ctx context.Context, e redlatch.HoldEndEvent) { note(ctx, string(e.Reason)) },
-			Lost:       func(redlatch.LostEvent) { told = append(told, "told lost") },
+			Lost:       func(redlatch.LostEvent) { tell("told lost") },
 		})})
 		h := w.Acquire(bg, c.Lock("orders"))
 		if h.Context().Value(key{}) != " mine" {
@@ -463,6 +470,8 @@ func TestTheProgramsOwnEventsAreCalled(t *testing.T) {
 		w.Server.FlushAll()
 		<-h.Context().Done()
 		w.Settle()
+		mu.Lock()
+		defer mu.Unlock()
 		for _, want := range []string{"start", "acquired mine", "lost mine", "told lost"} {
 			if n := strings.Count(strings.Join(told, ",")+",", want+","); n != 1 {
 				t.Errorf("%q was called %d times: %q", want, n, told)
