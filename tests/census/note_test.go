@@ -77,7 +77,7 @@ func TestANoteThatFailsIsWrittenTheNextTime(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var fails atomic.Bool
 		var tries atomic.Int64
-		d := &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+		d := &locktest.Tap{Notes: true, Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "client.note" {
 				tries.Add(1)
 				if fails.Load() {
