@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -23,6 +24,17 @@ type lockJSON struct {
 	Total      *int      `json:"total,omitempty"`
 	Rate       *rateJSON `json:"rate,omitempty"`
 	Generation string    `json:"generation,omitempty"`
+
+	Exists bool `json:"exists"` // else its kind says nothing
+	whoJSON
+}
+
+// whoJSON is what clients say of a lock, beyond what is stored.
+type whoJSON struct {
+	Waiting []claimJSON `json:"waiting"`
+	Claims  []claimJSON `json:"claims,omitempty"` // holds that are not stored
+	Others  *int        `json:"others,omitempty"` // who waits and does not say who it is
+	Silent  *int        `json:"silent,omitempty"` // clients that gave no answer
 }
 
 type holderJSON struct {
@@ -33,6 +45,37 @@ type holderJSON struct {
 	TTL      int64  `json:"ttl_ms"` // -1: none
 	Mode     string `json:"mode"`
 	Value    string `json:"value"`
+	toldJSON
+}
+
+// toldJSON is what a client says of itself, its hold or its waiter. What is not known is
+// left out.
+type toldJSON struct {
+	By       string        `json:"by,omitempty"`
+	Identity *identityJSON `json:"identity,omitempty"`
+	Answered *bool         `json:"answered,omitempty"` // of a client of redlatch that was asked
+	For      *int64        `json:"for_ms,omitempty"`
+	Renewed  *bool         `json:"renewed,omitempty"`
+	Site     string        `json:"site,omitempty"`
+}
+
+type identityJSON struct {
+	Name    string            `json:"name,omitempty"`
+	Program string            `json:"program,omitempty"`
+	Host    string            `json:"host,omitempty"`
+	PID     int               `json:"pid,omitempty"`
+	Labels  map[string]string `json:"labels,omitempty"`
+}
+
+// A claimJSON is what a client says that it holds or waits for.
+type claimJSON struct {
+	Kind     string `json:"kind"`
+	Mode     string `json:"mode"`
+	Owner    string `json:"owner"`
+	Client   string `json:"client"`
+	Count    int    `json:"count"`
+	Evidence string `json:"evidence"`
+	toldJSON
 }
 
 type waiterJSON struct {
@@ -40,6 +83,7 @@ type waiterJSON struct {
 	Client   string `json:"client"`
 	Redlatch bool   `json:"redlatch"`
 	Until    int64  `json:"until_ms"` // Unix time; 0: not stored
+	toldJSON
 }
 
 func lockOf(info redlatch.Info) lockJSON {
@@ -51,6 +95,8 @@ func lockOf(info redlatch.Info) lockJSON {
 		Token:   info.Token,
 		Holders: make([]holderJSON, 0, len(info.Holders)), // [] and not null
 		Queue:   make([]waiterJSON, 0, len(info.Queue)),
+		Exists:  exists(info),
+		whoJSON: whoJSON{Waiting: []claimJSON{}},
 	}
 	l.addCounts(info)
 	if !l.Held && isLock(l.Kind) {
@@ -59,6 +105,7 @@ func lockOf(info redlatch.Info) lockJSON {
 	for _, h := range info.Holders {
 		l.Holders = append(l.Holders, holderJSON{
 			Owner: h.Owner, Client: h.Client, Count: h.Count, Redlatch: h.Redlatch, TTL: milliseconds(h.TTL), Mode: h.Mode, Value: h.Value,
+			toldJSON: toldJSON{By: h.By},
 		})
 	}
 	for _, q := range info.Queue {
@@ -79,6 +126,12 @@ func milliseconds(ttl time.Duration) int64 {
 	return ttl.Milliseconds()
 }
 
+// exists says whether anything is stored under the name: what a lock that is free leaves
+// behind counts, a lock that is free and leaves nothing does not.
+func exists(info redlatch.Info) bool {
+	return info.Kind != redlatch.KindLock || info.Held() || info.TTL != 0 || info.Token != 0 || len(info.Queue) > 0
+}
+
 // what says what a holder has of the lock.
 func (l *lockJSON) what(h holderJSON) string {
 	switch {
@@ -86,8 +139,6 @@ func (l *lockJSON) what(h holderJSON) string {
 		return l.Kind + ", " + h.Mode
 	case h.Value != "":
 		return l.Kind + ", " + h.Value
-	case len(l.Queue) > 0:
-		return l.Kind + ", " + strconv.Itoa(len(l.Queue)) + " waiting"
 	}
 	return l.Kind
 }
@@ -100,7 +151,31 @@ func ttlText(ms int64) string {
 	return (time.Duration(ms) * time.Millisecond).Round(100 * time.Millisecond).String()
 }
 
-func (h *holderJSON) library() string { return library(h.Client, h.Redlatch) }
+// leaseText shows for how long a holder has what it has: nothing, for a lease that is
+// renewed, says when it ends.
+func (t *toldJSON) leaseText(ms int64) string {
+	if t.Renewed != nil && *t.Renewed {
+		return "renewed while it lives"
+	}
+	return ttlText(ms)
+}
+
+// forText shows for how long it has been so, "-" if that is not known.
+func (t *toldJSON) forText() string {
+	if t.For == nil {
+		return "-"
+	}
+	return ttlText(*t.For)
+}
+
+// byText says who it is: by its own word, else by the library that its owner id tells.
+func (t *toldJSON) byText(client string, redlatch bool) string {
+	by := cmp.Or(t.By, library(client, redlatch))
+	if t.Answered != nil && !*t.Answered {
+		by += " (no answer)"
+	}
+	return by
+}
 
 func library(client string, redlatch bool) string {
 	switch {

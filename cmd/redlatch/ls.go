@@ -2,15 +2,19 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"iter"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/redlatch/redlatch"
 	"github.com/spf13/cobra"
 )
 
 func (a *app) lsCommand() *cobra.Command {
-	var all bool
+	var all, watching bool
+	interval := duration{Duration: 2 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "ls [PATTERN]",
 		Short: "List locks that are held, and synchronizers",
@@ -21,62 +25,134 @@ SCAN take it (quote it from the shell). Without one, all.
 There is a line for each holder of a lock: readers and writer of a read-write
 lock, and each value of a group that is locked. A synchronizer has one line.
 
+BY, FOR and WAITERS are what the clients say, which are asked: it takes up to two
+seconds if one of them gives no answer. Clients of Redisson do not say who they
+are; of the first 64 locks that they hold, those that wait are counted.
+
 A lock is a hash that somebody named, so what is a lock, and of which kind, is a
 guess by its fields, its companions and its time to live. Semaphores and latches
 are mere numbers, unless permits are taken that have ids: --all lists every
 number that matches, and so those of other programs, too. The list is not a
-snapshot: locks come and go while it is read.`,
+snapshot: locks come and go while it is read.
+
+With --watch the list is made again and again, until it is interrupted (ctrl-C).
+A terminal shows the last one; else they follow one another, with an empty line
+after each. A server that goes away is waited for.`,
 		Example: `  redlatch ls
+  redlatch ls --watch --interval 5 'orders:*'
   redlatch ls --all 'ports:*'
   redlatch ls 'orders:*' -o json | jq -r '.[].name'`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "also numbers: semaphores and latches, and those of other programs")
+	cmd.Flags().BoolVar(&watching, "watch", false, "list again and again, until it is interrupted")
+	cmd.Flags().Var(&interval, "interval", "with --watch: how long from one list to the next, at least 1s")
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		pattern := "*"
 		if len(args) == 1 {
 			pattern = args[0]
 		}
+		switch {
+		case interval.set && !watching:
+			return usage("--interval goes with --watch")
+		case interval.Duration < time.Second:
+			return usage("--interval %v is too short; it must be at least 1s", interval.Duration)
+		}
 		client, closeAll, err := a.client(redlatch.Config{OutageTimeout: askTimeout})
 		if err != nil {
 			return err
 		}
 		defer closeAll()
-		lists := []iter.Seq2[redlatch.Info, error]{client.Objects(cmd.Context(), pattern)}
-		if all {
-			lists = append(lists, client.Counters(cmd.Context(), pattern))
+		look := func(ctx context.Context) (listing, error) { return a.list(ctx, client, pattern, all) }
+		if watching {
+			w := watcher{app: a, interval: interval.Duration, json: asJSON(), look: look}
+			return w.run(cmd.Context())
 		}
-		found := []lockJSON{}
-		for _, list := range lists {
-			for info, err := range list {
-				if err != nil {
-					return a.serverFailure(err)
-				}
-				found = append(found, lockOf(info))
-			}
+		l, err := look(cmd.Context())
+		if err != nil {
+			return err
 		}
-		slices.SortStableFunc(found, func(x, y lockJSON) int { return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Kind, y.Kind)) })
-		// SCAN may return a key twice.
-		found = slices.CompactFunc(found, func(x, y lockJSON) bool { return x.Name == y.Name && x.Kind == y.Kind })
+		for _, remark := range l.remarks {
+			a.ui.note("%s", remark)
+		}
 		if asJSON() {
-			return written(a.ui.json(found))
+			return written(a.ui.json(l.found))
 		}
-		return written(a.ui.table(listTable(found)))
+		return written(a.ui.table(listTable(l.found)))
 	}
 	return cmd
 }
 
+// A listing is what ls has found.
+type listing struct {
+	found   []lockJSON
+	remarks []string // about all of it
+}
+
+// list finds what matches, and asks all clients once what they say of it.
+func (a *app) list(ctx context.Context, client *redlatch.Client, pattern string, all bool) (listing, error) {
+	lists := []iter.Seq2[redlatch.Info, error]{client.Objects(ctx, pattern)}
+	if all {
+		lists = append(lists, client.Counters(ctx, pattern))
+	}
+	found := []lockJSON{}
+	for _, list := range lists {
+		for info, err := range list {
+			if err != nil {
+				return listing{}, a.serverFailure(err)
+			}
+			found = append(found, lockOf(info))
+		}
+	}
+	slices.SortStableFunc(found, func(x, y lockJSON) int { return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Kind, y.Kind)) })
+	// SCAN may return a key twice.
+	found = slices.CompactFunc(found, func(x, y lockJSON) bool { return x.Name == y.Name && x.Kind == y.Kind })
+	if len(found) == 0 {
+		return listing{found: found}, nil // there is nothing to ask about
+	}
+	t := ask(ctx, client, questionAbout(pattern, found))
+	for i := range found {
+		t.addTo(&found[i])
+		found[i].Claims = slices.DeleteFunc(found[i].Claims, func(c claimJSON) bool { return c.Evidence == string(redlatch.EvidenceNotStored) })
+	}
+	return listing{found, t.remarks()}, nil
+}
+
 func listTable(found []lockJSON) [][]string {
-	rows := [][]string{{"NAME", "KIND", "TTL", "COUNT", "BY", "OWNER"}}
+	rows := [][]string{{"NAME", "KIND", "COUNT", "BY", "FOR", "TTL", "WAITERS", "OWNER"}}
 	for _, l := range found {
 		if !isLock(l.Kind) {
-			rows = append(rows, []string{l.Name, l.stands(), ttlText(l.TTL), "-", "-", "-"})
+			rows = append(rows, []string{l.Name, l.stands(), "-", "-", "-", ttlText(l.TTL), l.waiters(), "-"})
 			continue
 		}
 		for _, h := range l.Holders {
-			rows = append(rows, []string{l.Name, l.what(h), ttlText(h.TTL), h.count(), h.library(), h.Owner})
+			ttl := ttlText(h.TTL)
+			if h.Renewed != nil && *h.Renewed {
+				ttl = "renewed"
+			}
+			rows = append(rows, []string{l.Name, l.what(h), h.count(), h.byText(h.Client, h.Redlatch), h.forText(), ttl, l.waiters(), h.Owner})
 		}
 	}
 	return rows
+}
+
+// waiters says how many wait, as far as that is known: "-" if it is not.
+func (l *lockJSON) waiters() string {
+	n, queued := len(l.Queue), map[string]bool{}
+	for _, w := range l.Queue {
+		queued[w.Owner] = true
+	}
+	for _, w := range l.Waiting {
+		if w.Owner == "" || !queued[w.Owner] {
+			n++
+		}
+	}
+	switch {
+	case l.Others != nil:
+		return strconv.Itoa(n + *l.Others)
+	case n > 0:
+		return strconv.Itoa(n)
+	}
+	return "-"
 }

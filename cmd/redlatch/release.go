@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/redlatch/redlatch"
 	"github.com/spf13/cobra"
@@ -37,7 +39,7 @@ The exit code is 0 also if nobody held the lock.`,
 		if !force {
 			return &failure{
 				code: exitUsage,
-				err:  fmt.Errorf("not released: whoever holds %q may be working, and would work on without the lock", name),
+				err:  fmt.Errorf("not released: %s may be working, and would work on without the lock", a.whoHolds(cmd.Context(), name)),
 				hint: "if you are sure, type: redlatch release --force " + shellWord(name),
 			}
 		}
@@ -64,6 +66,26 @@ The exit code is 0 also if nobody held the lock.`,
 		return written(err)
 	}
 	return cmd
+}
+
+// whoHolds names the holder of a lock as far as that can be known at once. Without a server
+// nobody is known.
+func (a *app) whoHolds(ctx context.Context, name string) string {
+	client, closeAll, err := a.client(redlatch.Config{OutageTimeout: time.Second})
+	if err != nil {
+		return fmt.Sprintf("whoever holds %q", name)
+	}
+	defer closeAll()
+	var by []string
+	for _, h := range holdersOf(ctx, client, name) {
+		if !slices.Contains(by, h.By) {
+			by = append(by, h.By)
+		}
+	}
+	if len(by) == 0 {
+		return fmt.Sprintf("whoever holds %q", name)
+	}
+	return fmt.Sprintf("%s, who holds %q,", strings.Join(by, " and "), name)
 }
 
 // forceRelease releases a lock as what it looks like: who waits for it is woken as

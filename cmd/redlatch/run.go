@@ -165,7 +165,7 @@ func (r *runner) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	client, closeAll, err := r.client(redlatch.Config{WatchdogTimeout: watchdog})
+	client, closeAll, err := r.client(redlatch.Config{WatchdogTimeout: watchdog, Identity: redlatch.Identity{Name: identityOf(r.argv[0])}})
 	if err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (r *runner) acquire(client *redlatch.Client, signals <-chan os.Signal) (hol
 		if r.sysexits {
 			code = exitTempFail
 		}
-		return nil, &failure{code: code, err: o.err}
+		return nil, &failure{code: code, err: busyWith(client, o.err)}
 	}
 	return o.hold, r.serverFailure(o.err)
 }

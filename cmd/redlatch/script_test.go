@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,7 @@ var update = flag.Bool("update", false, "let the scripts' outputs be those of no
 //	redlatch ARG...          the program ends with exit code 0 and says nothing on standard error
 //	exits CODE ARG...        the program ends with CODE
 //	fails CODE TEXT ARG...   the program ends with CODE and no result; TEXT is on standard error, where redlatch signs each line
+//	until PATTERN ARG...     runs the program again and again until PATTERN matches what it says
 //	redis ARG...             sends a command to the server, and prints the reply
 //	hold NAME...             gives locks to $HOLDER, for an hour
 //	dump                     prints what is stored
@@ -45,6 +47,7 @@ func TestScripts(t *testing.T) {
 			}),
 			"exits": positive(func(ts *testscript.TestScript, args []string) { wantCode(ts, args[0], runProgram(ts, args[1:])) }),
 			"fails": positive(func(ts *testscript.TestScript, args []string) { failProgram(ts, args[0], args[1], args[2:]) }),
+			"until": positive(func(ts *testscript.TestScript, args []string) { awaitProgram(ts, args[0], args[1:]) }),
 			"redis": positive(func(ts *testscript.TestScript, args []string) {
 				fmt.Fprintln(ts.Stdout(), serverOf(ts).do(ts, args...))
 			}),
@@ -127,6 +130,21 @@ func runProgram(ts *testscript.TestScript, args []string) (code int) {
 		ts.Fatalf("it shows the password")
 	}
 	return code
+}
+
+// awaitProgram runs the program until it says what it must say some time.
+func awaitProgram(ts *testscript.TestScript, pattern string, args []string) {
+	want, err := regexp.Compile(pattern)
+	ts.Check(err)
+	for end := time.Now().Add(patience); ; {
+		runProgram(ts, args)
+		if want.MatchString(ts.ReadFile("stdout") + ts.ReadFile("stderr")) {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("it never says %s", pattern)
+		}
+	}
 }
 
 func wantCode(ts *testscript.TestScript, want string, got int) {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -12,13 +14,18 @@ func (a *app) showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show who holds a lock, or how a synchronizer stands",
-		Long: `Show who holds the lock NAME, how often, and for how long if nobody renews it;
-of a fair lock also who waits, in order, and of a fenced one the last token. Of
-a semaphore, latch, rate limiter or barrier, show how it stands: which permits
-are taken, or how far it has come.
+		Long: `Show who holds the lock NAME, how often and since when, and who waits for it; of
+a fenced lock also the last token. Of a semaphore, latch, rate limiter or
+barrier, show how it stands: which permits are taken, or how far it has come.
+
+Who it is, and since when, is what the clients say, which are asked: it takes up
+to two seconds if one of them gives no answer. Clients of Redisson do not say who
+they are; those that wait are counted. What a client claims to hold and Redis
+does not show is marked. A lease that is renewed has no end; of others "ttl" says
+when it ends if nobody renews it.
 
 Of which kind it is, is a guess by what is stored. A semaphore and a latch are
-mere numbers, and often cannot be told apart.
+mere numbers, and often cannot be told apart. A lock that is free is not stored.
 
 The exit code is 0 whether or not the lock is held.`,
 		Example: `  redlatch show orders:42
@@ -39,7 +46,15 @@ The exit code is 0 whether or not the lock is held.`,
 		if err != nil {
 			return a.serverFailure(err)
 		}
+		t := ask(cmd.Context(), client, redlatch.Question{Names: []string{args[0]}})
+		if fresh, ok := t.infoOf(args[0]); ok {
+			info = fresh
+		}
 		l := lockOf(info)
+		t.addTo(&l)
+		if t.problem != "" {
+			a.ui.note("%s", t.problem)
+		}
 		if asJSON() {
 			return written(a.ui.json(l))
 		}
@@ -50,32 +65,37 @@ The exit code is 0 whether or not the lock is held.`,
 
 // rows is the lock or synchronizer as show prints it.
 func (l *lockJSON) rows() [][]string {
-	rows := [][]string{{"name", l.Name}, {"kind", l.Kind}}
-	if isLock(l.Kind) {
-		rows = append(rows, l.holderRows()...)
-	} else {
-		rows = append(rows, l.countRows()...)
+	rows := [][]string{{"name", l.Name}}
+	switch {
+	case !l.Exists:
+		rows = append(rows, []string{"exists", "no: if it is a lock, it is free"})
+	case isLock(l.Kind):
+		rows = append(append(rows, []string{"kind", l.Kind}), l.holderRows()...)
+	default:
+		rows = append(append(rows, []string{"kind", l.Kind}), l.countRows()...)
 	}
-	for i, w := range l.Queue {
-		rows = append(rows, []string{"waiter " + strconv.Itoa(i+1), w.Owner}, []string{"by", library(w.Client, w.Redlatch)})
-		if w.Until != 0 {
-			rows = append(rows, []string{"until", time.UnixMilli(w.Until).Format(time.RFC3339)})
-		}
-	}
-	return rows
+	rows = append(rows, l.claimRows()...)
+	return append(rows, l.waiterRows()...)
 }
 
 // holderRows is what show prints of a lock between its kind and its queue.
 func (l *lockJSON) holderRows() [][]string {
 	rows := [][]string{{"held", map[bool]string{true: "yes", false: "no"}[l.Held]}}
 	if l.Held {
-		rows = append(rows, []string{"ttl", ttlText(l.TTL)})
+		lasting := toldJSON{}
+		for _, h := range l.Holders {
+			if h.Renewed != nil && *h.Renewed {
+				lasting.Renewed = h.Renewed
+			}
+		}
+		rows = append(rows, []string{"ttl", lasting.leaseText(l.TTL)})
 	}
 	if l.Token > 0 {
 		rows = append(rows, []string{"token", strconv.FormatInt(l.Token, 10)})
 	}
 	for _, h := range l.Holders {
-		rows = append(rows, []string{"owner", h.Owner}, []string{"by", h.library()})
+		rows = append(rows, []string{"owner", h.Owner}, []string{"by", h.byText(h.Client, h.Redlatch)})
+		rows = append(rows, h.sinceRows()...)
 		if h.Mode != "" {
 			rows = append(rows, []string{"mode", h.Mode})
 		}
@@ -83,9 +103,112 @@ func (l *lockJSON) holderRows() [][]string {
 			rows = append(rows, []string{"value", h.Value})
 		}
 		if h.Mode != "" || h.Value != "" {
-			rows = append(rows, []string{"ttl", ttlText(h.TTL)})
+			rows = append(rows, []string{"ttl", h.leaseText(h.TTL)})
 		}
 		rows = append(rows, []string{"count", h.count()})
 	}
 	return rows
+}
+
+// sinceRows is for how long a holder has what it has, and where it got it.
+func (t *toldJSON) sinceRows() (rows [][]string) {
+	if t.For != nil {
+		rows = append(rows, []string{"for", t.forText()})
+	}
+	if t.Site != "" {
+		rows = append(rows, []string{"site", t.Site})
+	}
+	return rows
+}
+
+// mostRows is how many waiters, and how many claims, show prints: anybody who may use
+// locks can claim as many as it likes.
+const mostRows = 100
+
+// claimRows are the holds that clients claim and Redis does not show.
+func (l *lockJSON) claimRows() (rows [][]string) {
+	for i, c := range l.Claims {
+		if i == mostRows {
+			return append(rows, []string{"claimed", fmt.Sprintf("by %d more", len(l.Claims)-i)})
+		}
+		word := "Redis does not have that: it is false, or over"
+		if c.Kind == redlatch.KindSemaphore && c.Evidence == string(redlatch.EvidenceNone) {
+			word = plural(c.Count, "permit") + ", by its own word"
+		}
+		rows = append(rows, []string{"claimed", "by " + c.sentence() + "; " + word})
+	}
+	return rows
+}
+
+// waiterRows are who waits: those in the queue, if there is one, then who else says so,
+// and how many say nothing.
+func (l *lockJSON) waiterRows() (rows [][]string) {
+	n, left := 0, 0
+	add := func(who string) bool {
+		if n == mostRows {
+			left++
+			return false
+		}
+		n++
+		rows = append(rows, []string{"waiter " + strconv.Itoa(n), who})
+		return true
+	}
+	queued := map[string]bool{}
+	for _, w := range l.Queue {
+		queued[w.Owner] = true
+		if !add(w.byText(w.Client, w.Redlatch) + w.details()) {
+			continue
+		}
+		rows = append(rows, []string{"owner", w.Owner})
+		if w.Until != 0 {
+			rows = append(rows, []string{"until", time.UnixMilli(w.Until).Format(time.RFC3339)})
+		}
+	}
+	for _, w := range l.Waiting {
+		if w.Owner == "" || !queued[w.Owner] {
+			add(w.sentence())
+		}
+	}
+	if left > 0 {
+		rows = append(rows, []string{"waiters", fmt.Sprintf("and %d more", left)})
+	}
+	if l.Others != nil && *l.Others > 0 {
+		rows = append(rows, []string{"waiters", l.others(n + left)})
+	}
+	if l.Silent != nil && *l.Silent > 0 {
+		rows = append(rows, []string{"silent", silence(*l.Silent)})
+	}
+	return rows
+}
+
+// others says how many wait that do not say who they are.
+func (l *lockJSON) others(known int) string {
+	text := strconv.Itoa(*l.Others) + " that do not say who they are"
+	if *l.Others == 1 {
+		text = "1 that does not say who it is"
+	}
+	if known > 0 {
+		text = "and " + text
+	}
+	return text
+}
+
+// sentence says who claims something, and since when.
+func (c *claimJSON) sentence() string {
+	text := cmp.Or(c.By, "client "+c.Client)
+	if c.Mode != "" {
+		text += ", to " + c.Mode
+	}
+	return text + c.details()
+}
+
+// details are for how long it has been so, and where it began.
+func (t *toldJSON) details() (text string) {
+	if t.For != nil {
+		text = ", for " + t.forText()
+	}
+	if t.Site != "" {
+		text += ", at " + t.Site
+	}
+	return text
 }

@@ -77,7 +77,11 @@ func (l *lockJSON) countRows() (rows [][]string) {
 		add("taken", strconv.Itoa(len(l.Holders)))
 		for i, h := range l.Holders {
 			add("permit "+strconv.Itoa(i+1), h.Owner)
-			add("ttl", ttlText(h.TTL))
+			if h.By != "" {
+				add("by", h.By)
+			}
+			rows = append(rows, h.sinceRows()...)
+			add("ttl", h.leaseText(h.TTL))
 		}
 	case redlatch.KindRateLimiter:
 		add("rate", fmt.Sprintf("%d in %s", l.Rate.Permits, ttlText(l.Rate.Interval)))

@@ -65,7 +65,12 @@ func (u *ui) fail(f *failure) {
 
 func (u *ui) line(prefix, text string) {
 	// One Write: lines of ours and of the command must not mix.
-	_, _ = io.WriteString(u.err, prefix+printable(maskUserinfo(connect.Mask(text, u.secrets...)))+"\n")
+	_, _ = io.WriteString(u.err, prefix+u.safe(text)+"\n")
+}
+
+// safe is a text without credentials and control characters.
+func (u *ui) safe(text string) string {
+	return printable(maskUserinfo(connect.Mask(text, u.secrets...)))
 }
 
 // maskUserinfo hides what stands between "://" and the last "@" of the same

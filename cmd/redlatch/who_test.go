@@ -1,0 +1,147 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/redlatch/redlatch/internal/acl"
+	"github.com/redlatch/redlatch/internal/testserver"
+)
+
+// stranger is a client of redlatch that is forged.
+const stranger = "5f1b3c2e-6d0a-8d8e-9a51-0123456789ab"
+
+// hears subscribes a connection to channels, and calls f with each message.
+func hears(t *testing.T, s *testserver.Server, f func(send func(channel, text string), message string), channels ...string) {
+	t.Helper()
+	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.Addr()}, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	subscribed, done := make(chan struct{}, len(channels)), make(chan struct{})
+	send := func(channel, text string) {
+		if err := c.Do(t.Context(), c.B().Publish().Channel(channel).Message(text).Build()).Error(); err != nil {
+			t.Errorf("PUBLISH: %v", err)
+		}
+	}
+	conn, release := c.Dedicate()
+	broken := conn.SetPubSubHooks(rueidis.PubSubHooks{
+		OnMessage:      func(m rueidis.PubSubMessage) { go f(send, m.Message) },
+		OnSubscription: func(rueidis.PubSubSubscription) { subscribed <- struct{}{} },
+	})
+	go func() { defer close(done); _ = <-broken }()
+	conn.Do(t.Context(), conn.B().Subscribe().Channel(channels...).Build())
+	for range channels {
+		<-subscribed
+	}
+	t.Cleanup(func() { release(); c.Close(); <-done })
+}
+
+// lie answers a question about names with claims.
+func lie(question, claims string) string {
+	var q struct {
+		Glob   string   `json:"glob,omitempty"`
+		Names  []string `json:"names,omitempty"`
+		Owners []string `json:"owners,omitempty"`
+	}
+	if err := json.Unmarshal([]byte(question), &q); err != nil {
+		return err.Error()
+	}
+	text, _ := json.Marshal(q) //nolint:errchkjson // strings always can
+	sum := sha256.Sum256(text)
+	return `{"v":1,"client":"` + stranger + `","identity":{"name":"evil\u001b[2Jname","host":"h\u202e","pid":7},"for":["` +
+		hex.EncodeToString(sum[:8]) + `"],"claims":[` + claims + `]}`
+}
+
+// Who listens and says nothing may hold or wait for anything.
+func TestShowSaysWhoIsSilent(t *testing.T) {
+	t.Parallel()
+	s := testserver.Start(t, testserver.Redis)
+	r := &redis{url: "redis://" + s.Addr()}
+	s.MustDo("HSET", "x", holder, "1")
+	s.MustDo("PEXPIRE", "x", "3600000")
+	nothing := func(func(channel, text string), string) {}
+	hears(t, s, nothing, "redlatch_ask")
+	hears(t, s, nothing, "redlatch_ask", "redisson_lock__channel:{x}")
+	res := r.run(t, "show", "x")
+	contains(t, res.out, "\nby       redisson\n", "\nwaiters  1 that does not say who it is\n", "\nsilent   2 clients gave no answer: ")
+	if res.code != 0 || res.err != "" {
+		t.Errorf("%+v", res)
+	}
+	if got := document[lockJSON](t, r.run(t, "show", "x", "-o", "json")); got.Silent == nil || *got.Silent != 2 || got.Others == nil || *got.Others != 1 {
+		t.Errorf("%+v", got)
+	}
+	res = r.run(t, "ls")
+	if contains(t, res.err, "redlatch: 2 clients gave no answer: "); strings.Count(res.err, "\n") != 1 || res.code != 0 {
+		t.Errorf("%+v", res)
+	}
+}
+
+// What Redis does not have is marked, and what a client says of itself cannot reach the
+// terminal.
+func TestShowMarksFalseClaims(t *testing.T) {
+	t.Parallel()
+	s := testserver.Start(t, testserver.Redis)
+	r := &redis{url: "redis://" + s.Addr()}
+	s.MustDo("HSET", "x", holder, "1")
+	s.MustDo("PEXPIRE", "x", "3600000")
+	s.MustDo("SET", "permits", "4")
+	hears(t, s, func(send func(channel, text string), question string) {
+		send("redlatch_answer", lie(question, `{"name":"x","kind":"lock","owner":"`+stranger+`:1","ago":5000,"renewed":true},`+
+			`{"name":"x","kind":"lock","ago":3000,"waits":true,"site":"a\u001b]0;b.go:1"},`+
+			`{"name":"permits","kind":"semaphore","ago":1000,"count":3}`))
+	}, "redlatch_ask")
+
+	res := r.run(t, "show", "x")
+	contains(t, res.out, "\nby        redisson\n", "\nttl       59m5",
+		"\nclaimed   by evil\\x1b[2Jname@h\\u202e pid 7, for 5s; Redis does not have that: it is false, or over\n",
+		"\nwaiter 1  evil\\x1b[2Jname@h\\u202e pid 7, for 3s, at a\\x1b]0;b.go:1\n")
+	if res.code != 0 || res.err != "" || strings.ContainsAny(res.out, "\x1b\u202e") {
+		t.Errorf("%+v", res)
+	}
+	got := document[lockJSON](t, r.run(t, "show", "x", "-o", "json"))
+	if len(got.Claims) != 1 || got.Claims[0].Evidence != "not stored" || len(got.Waiting) != 1 || got.Holders[0].By != "" {
+		t.Errorf("%+v", got)
+	}
+	contains(t, r.run(t, "show", "permits").out, "\nclaimed  by evil\\x1b[2Jname@h\\u202e pid 7, for 1s; 3 permits, by its own word\n")
+	contains(t, r.run(t, "show", "neither").out, "exists  no: ")
+	res = r.run(t, "ls")
+	if row := "\nx     lock  1      redisson  -    59m"; !strings.Contains(res.out, row) || strings.Contains(res.out, "evil") || res.err != "" {
+		t.Errorf("%+v", res)
+	}
+}
+
+// A user who may not use the channels of the census sees what is stored, and is told why
+// that is all.
+func TestShowWithoutTheRightToAsk(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k testserver.Kind) {
+		s := testserver.Start(t, k)
+		var rule []string
+		for _, word := range testserver.Rule(k, acl.Rule{Prefixes: []string{"app:"}, List: true}).Words() {
+			if word != "&redlatch_ask" && word != "&redlatch_answer" {
+				rule = append(rule, word)
+			}
+		}
+		s.MustDo(append([]string{"ACL", "SETUSER", "watcher7", "reset", "on", ">secret"}, rule...)...)
+		s.MustDo("HSET", "app:x", holder, "1")
+		s.MustDo("PEXPIRE", "app:x", "3600000")
+		r := &redis{url: "redis://watcher7:secret@" + s.Addr()}
+		for _, command := range []string{"show app:x", "show app:x -o json", "ls app:*", "ls app:* -o json"} {
+			began := time.Now()
+			res := r.run(t, strings.Fields(command)...)
+			contains(t, res.out, "app:x", holder)
+			contains(t, res.err, "redlatch: clients could not be asked who they are: ", "redlatch_ask and redlatch_answer")
+			if res.code != 0 || strings.Contains(res.out, "silent") || strings.Count(res.err, "\n") != 1 {
+				t.Errorf("%s: %+v", command, res)
+			}
+			t.Logf("%s took %v: %s", command, time.Since(began), res.err)
+		}
+	})
+}
