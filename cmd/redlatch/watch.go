@@ -74,7 +74,7 @@ func (w *watcher) show(l listing, err error) error {
 		w.ui.note("the server answers again")
 	}
 	if w.down != nil {
-		return nil
+		return nil //nolint:nilerr // the user is told, and the next list may be had
 	}
 	for _, remark := range l.remarks {
 		w.ui.note("%s", remark)

@@ -35,7 +35,12 @@ func hears(t *testing.T, s *testserver.Server, f func(send func(channel, text st
 		OnMessage:      func(m rueidis.PubSubMessage) { go f(send, m.Message) },
 		OnSubscription: func(rueidis.PubSubSubscription) { subscribed <- struct{}{} },
 	})
-	go func() { defer close(done); _ = <-broken }()
+	go func() {
+		defer close(done)
+		if err := <-broken; err != nil {
+			t.Log(err) // the end of the subscription
+		}
+	}()
 	conn.Do(t.Context(), conn.B().Subscribe().Channel(channels...).Build())
 	for range channels {
 		<-subscribed
