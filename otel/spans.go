@@ -63,10 +63,10 @@ func (t *Telemetry) begin(ctx context.Context, e redlatch.AcquireStartEvent) con
 	if e.N > 0 {
 		p.of = append(p.of, permitsKey.Int(e.N))
 	}
-	waiting, span := t.tracer.Start(ctx, "acquire "+e.Kind, trace.WithAttributes(p.of...), trace.WithAttributes(semconv.DBSystemNameRedis))
+	waiting, span := t.tracer.Start(ctx, "acquire "+e.Kind, trace.WithAttributes(p.of...), trace.WithAttributes(semconv.DBSystemNameRedis)) //nolint:spancheck // acquired ends it
 	p.wait = span
 	p.now.Store(&waiting)
-	return p
+	return p //nolint:spancheck // as above
 }
 
 // acquired ends the span of the wait, and begins that of the hold if there is one.
@@ -86,7 +86,7 @@ func (p *passage) acquired(e redlatch.AcquireEndEvent, now time.Time) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.begun, p.left = now, n
-			then, p.hold = p.t.tracer.Start(p.Context, "hold "+e.Kind, trace.WithTimestamp(now), trace.WithAttributes(p.of...),
+			then, p.hold = p.t.tracer.Start(p.Context, "hold "+e.Kind, trace.WithTimestamp(now), trace.WithAttributes(p.of...), //nolint:spancheck // ended ends it
 				trace.WithLinks(trace.Link{SpanContext: p.wait.SpanContext()}))
 			if e.Owner != "" {
 				p.hold.SetAttributes(ownerKey.String(e.Owner))

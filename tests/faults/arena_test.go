@@ -155,7 +155,8 @@ func (ar *arena) wantNothingLeft(name string, clients ...*redlatch.Client) {
 	var left, channels []string
 	keys := func() []string {
 		return slices.DeleteFunc(ar.list("KEYS", "*"+name+"*"), func(key string) bool {
-			return name != "" && strings.HasPrefix(key, wire.RWWriters) // a wish of the past, for seconds
+			return strings.HasPrefix(key, wire.Client+":") || // who a client is, or was
+				name != "" && strings.HasPrefix(key, wire.RWWriters) // a wish of the past, for seconds
 		})
 	}
 	if !ar.Failed() && !ar.wrecked && !locktest.Within(locktest.Generous, func() bool {
