@@ -123,15 +123,22 @@ func (s Settings) Options() (client.ClientOption, error) {
 // clientName names this process. Servers accept neither spaces nor what cannot be
 // printed.
 func clientName() string {
-	program, _ := os.Executable() // else it stays unknown, as does
-	host, _ := os.Hostname()
-	name := fmt.Sprintf("%s@%s:%d", filepath.Base(program), host, os.Getpid())
+	host, _ := os.Hostname() // else it stays unknown
+	name := fmt.Sprintf("%s@%s:%d", program(os.Args), host, os.Getpid())
 	return strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' {
 			return '_'
 		}
 		return r
 	}, name)
+}
+
+// program returns the name by which a program was started; "" if that is not known.
+func program(args []string) string {
+	if len(args) == 0 || args[0] == "" {
+		return ""
+	}
+	return filepath.Base(args[0])
 }
 
 // Mask returns text with each secret replaced by ***, for showing texts that
