@@ -5,11 +5,17 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// mostDeadlocks is how many are reported.
-const mostDeadlocks = 100
+const (
+	// mostDeadlocks is how many are reported.
+	mostDeadlocks = 100
+	// mostWaits is how many waits are looked at. Only holders that wait themselves count, so
+	// that nobody has as many but a liar.
+	mostWaits = 2000
+)
 
 // A Wait is one of a circle: a caller of a client that has something as an owner waits for
 // something else, which the holder has.
@@ -51,28 +57,56 @@ func Deadlocks(first, second *Answers, apart time.Duration) (all [][]Wait) {
 
 // waits returns who waits for whom, by what the answers say and Redis has, in order.
 func (a *Answers) waits() (all []Wait) {
-	objects := map[string]*Object{}
-	for i := range a.Objects {
-		objects[a.Objects[i].Name] = &a.Objects[i]
-	}
+	holders := a.waitingHolders()
 	for _, x := range a.All {
 		for _, c := range x.Claims {
-			o := objects[c.Name]
-			if !c.Waits || o == nil {
+			if !c.Waits {
 				continue
 			}
-			for _, h := range o.Holders {
+			for _, h := range holders[c.Name] {
 				if c.Mode == wire.ModeRead && h.Mode == wire.ModeRead {
 					continue // they share it
 				}
 				for _, under := range c.Under {
-					if under != h.Owner {
+					if under != h.Owner && len(all) < mostWaits {
 						all = append(all, Wait{x.Client, under, c.Name, h.Owner})
 					}
 				}
 			}
+			if len(all) == mostWaits {
+				return sorted(all)
+			}
 		}
 	}
+	return sorted(all)
+}
+
+// waitingHolders returns of each object the holders that wait for something themselves. No
+// other can be in a circle.
+func (a *Answers) waitingHolders() map[string][]inspect.Holder {
+	waits := map[string]bool{}
+	for _, x := range a.All {
+		for _, c := range x.Claims {
+			if c.Waits {
+				for _, under := range c.Under {
+					waits[under] = true
+				}
+			}
+		}
+	}
+	of := map[string][]inspect.Holder{}
+	for _, o := range a.Objects {
+		for _, h := range o.Holders {
+			if waits[h.Owner] {
+				of[o.Name] = append(of[o.Name], h)
+			}
+		}
+	}
+	return of
+}
+
+// sorted returns each of some waits once, in order.
+func sorted(all []Wait) []Wait {
 	slices.SortFunc(all, func(x, y Wait) int {
 		return cmp.Or(cmp.Compare(x.Owner, y.Owner), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Holder, y.Holder), cmp.Compare(x.Client, y.Client))
 	})
@@ -105,7 +139,7 @@ func prune(from map[string][]Wait) {
 }
 
 // shortest returns the shortest circle through the first owner that is in one; nil if there
-// is none.
+// is none. It removes the owners before that, which are in none.
 func shortest(from map[string][]Wait) []Wait {
 	owners := make([]string, 0, len(from))
 	for owner := range from {
@@ -126,6 +160,7 @@ func shortest(from map[string][]Wait) []Wait {
 				next = append(next, w.Holder)
 			}
 		}
+		delete(from, start)
 	}
 	return nil
 }

@@ -94,3 +94,33 @@ func TestAThousandClaimsOfDeadlocksAreBounded(t *testing.T) {
 		t.Errorf("%d", n)
 	}
 }
+
+// One client that lies about whatever it likes makes nobody look at more than a few.
+func TestOneHostileAnswerIsBounded(t *testing.T) {
+	var under []string
+	claims := make([]Claim, 150)
+	for i := range claims {
+		claims[i] = Claim{Name: "x", Waits: true}
+		for j := range mostUnder {
+			claims[i].Under = append(claims[i].Under, fmt.Sprint(i*mostUnder+j))
+		}
+		under = append(under, claims[i].Under...)
+	}
+	info := inspect.Info{Name: "x"}
+	for i := range 2000 {
+		info.Holders = append(info.Holders, inspect.Holder{Owner: fmt.Sprint(i)})
+	}
+	a := &Answers{All: []Answer{{Client: "liar", Answered: true, Claims: claims}}, Objects: []Object{{Info: info}}}
+	if n := len(a.waits()); n != mostWaits {
+		t.Errorf("%d waits, want %d", n, mostWaits)
+	}
+	if n := len(a.waitingHolders()["x"]); n != len(under) {
+		t.Errorf("%d holders, want the %d that wait", n, len(under))
+	}
+	for i := range a.Objects[0].Holders {
+		a.Objects[0].Holders[i].Owner += " else"
+	}
+	if n := len(a.waits()); n != 0 {
+		t.Errorf("%d waits for holders that wait for nothing", n)
+	}
+}
