@@ -15,6 +15,7 @@ import (
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/claim"
+	"github.com/redlatch/redlatch/internal/holdctx"
 )
 
 // A puppet is a server in memory with as much sense as it takes to hold and to wait.
@@ -170,10 +171,20 @@ func asked(t *testing.T, cfg Config) (*Client, *puppet) {
 	return c, p
 }
 
+// claimsOf yields what a client tells who asks.
+func claimsOf(c *Client) iter.Seq[claim.Claim] {
+	return func(yield func(claim.Claim) bool) {
+		c.eachClaim(func(x claim.Claim, of context.Context) bool {
+			x.Under = holdctx.OwnersAbove(of)
+			return yield(x)
+		})
+	}
+}
+
 // shown returns the claims of a client, holds first.
 func shown(c *Client) (holds, waits []claim.Claim) {
 	synctest.Wait()
-	for x := range iter.Seq[claim.Claim](c.claims) {
+	for x := range claimsOf(c) {
 		if x.Waits {
 			waits = append(waits, x)
 		} else {
@@ -634,7 +645,7 @@ func TestAskingStopsNobody(t *testing.T) {
 					_ = c.Stats()
 					continue
 				}
-				for x := range c.claims {
+				for x := range claimsOf(c) {
 					if n%3 == 0 && x.Waits {
 						break
 					}

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redlatch/redlatch/internal/census"
 	"github.com/redlatch/redlatch/internal/inspect"
@@ -72,14 +73,15 @@ func (c *Client) Info(ctx context.Context, name string) (Info, error) {
 	return info, err
 }
 
-// introduce asks who the holders are.
+// introduce asks who the holders are. That takes a second at most.
 func (c *Client) introduce(ctx context.Context, info *Info) {
 	by := map[string]string{c.id: c.cfg.Identity.String()}
+	who, end := census.Introducer(ctx, c.server, mostIntroduced, time.Second)
+	defer end()
 	for i := range info.Holders {
 		h := &info.Holders[i]
-		if _, known := by[h.Client]; !known && h.Redlatch && len(by) <= mostIntroduced {
-			who, _ := census.Read(ctx, c.server, h.Client)
-			by[h.Client] = who.String()
+		if _, known := by[h.Client]; !known && h.Redlatch {
+			by[h.Client] = who(h.Client).String()
 		}
 		h.By = by[h.Client]
 	}

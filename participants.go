@@ -28,7 +28,8 @@ type Question struct {
 	Names   []string
 	Owners  []string
 	// Spread is over how long the clients spread their answers, so that a thousand do
-	// not come at once. Zero means 1 ms for each client; at most 10 seconds.
+	// not come at once. Zero means 1 ms for each client, or a second if nobody knows how
+	// many there are; at most 10 seconds.
 	Spread time.Duration
 }
 
@@ -49,9 +50,10 @@ type Participants struct {
 	// there are claims: of at most 256 names, those of the longest waits and the oldest
 	// holds first.
 	Objects []Info
-	// Others has, by the name of an object, how many listen to its releases beyond the
-	// clients that have said that they wait: mostly processes of Redisson that wait. A
-	// name is missing where that cannot be counted, as of fair locks, which have a queue,
+	// Others has, by the name of an object, how many listen to its releases at most, beyond
+	// the clients that have said that they wait: mostly processes of Redisson that wait. All
+	// callers of a process that wait count as one. A client of redlatch that has the lock may
+	// still listen, and counts then. A name is missing where that cannot be counted, as of fair locks, which have a queue,
 	// and with classic Pub/Sub in a cluster.
 	Others map[string]int
 
@@ -67,7 +69,7 @@ type Participant struct {
 	Answered bool     // it has answered; else all that is known of it is what Redis has
 	Held     []Claim
 	Waiting  []Claim
-	Left     int // how many claims did not fit into its answer; those that did are the oldest
+	Omitted  int // how many claims did not fit into its answer; those that did are the oldest
 }
 
 // A Claim is what a client says that it holds, or that a caller of it waits for. Its
@@ -76,7 +78,7 @@ type Claim struct {
 	Name, Kind, Mode string
 	Owner            string        // as it stands in Redis; empty if it has none
 	For              time.Duration // for how long it has held or waited when it said so; -1 if that is not known
-	Left             time.Duration // until when it holds or waits at most; -1 if that is not known
+	Left             time.Duration // for how long it holds or waits at most; -1 if that is not known
 	Renewed          bool          // the watchdog renews it
 	Token            int64         // its fencing token; 0 if it has none
 	Count            int           // how often it has entered, or how many permits it has
@@ -108,6 +110,9 @@ type CircularWait struct {
 
 // Participants asks all clients of redlatch that use this Redis who they are, what they
 // hold and what they wait for.
+//
+// To answer, a client asks the contexts of its callers that wait for their holds, by Value.
+// A call that has just returned may still have its context asked.
 //
 // An answer is a claim, and proves nothing: whoever may use locks at all may send one.
 // Nothing is freed or ended by it. Holders are compared with what Redis has: see
@@ -163,7 +168,7 @@ func (p Participants) PossibleDeadlocks(earlier Participants) (circles [][]Circu
 }
 
 func participantOf(a census.Answer) Participant {
-	p := Participant{Client: a.Client, Identity: Identity(a.Identity), Redlatch: a.Redlatch, Answered: a.Answered, Left: a.Left}
+	p := Participant{Client: a.Client, Identity: Identity(a.Identity), Redlatch: a.Redlatch, Answered: a.Answered, Omitted: a.Left}
 	for _, c := range a.Claims {
 		claim := Claim{
 			Name: c.Name, Kind: c.Kind, Mode: c.Mode, Owner: c.Owner, For: c.For, Left: c.Left, Renewed: c.Renewed, Token: c.Token,

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/claim"
-	"github.com/redlatch/redlatch/internal/holdctx"
 )
 
 // Stats say what a Client has to do at a moment, as far as it knows without asking
@@ -63,15 +62,8 @@ func (c *Client) Stats() Stats {
 	return s
 }
 
-// claims yields what callers hold and wait for, as it is when it is asked. It asks the
-// contexts of those who wait what they descend from: these may be the user's.
-func (c *Client) claims(yield func(claim.Claim) bool) {
-	c.eachClaim(func(found claim.Claim, of context.Context) bool {
-		found.Under = holdctx.OwnersAbove(of)
-		return yield(found)
-	})
-}
-
+// eachClaim yields what callers hold and wait for, as it is when it is asked, and the contexts
+// of those who wait.
 func (c *Client) eachClaim(yield claim.Yield) {
 	for _, claims := range []func(claim.Yield){c.locks.Claims, c.semaphores.Claims, c.rates.Claims, c.polls.Claims} {
 		for found, of := range claims {

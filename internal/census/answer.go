@@ -23,11 +23,13 @@ const (
 	// mostParsed is how many messages are looked at in such a time. Whoever sends more
 	// floods, and others may get no answer for that second.
 	mostParsed = 32
-	// mostAsked is how many different questions one answer is for.
+	// mostAsked is how many different filters one answer is for.
 	mostAsked = 8
 	// mostKept is how many claims of a sort are kept while they are gathered: more do not
 	// fit into an answer.
-	mostKept = mostAnswer / 64
+	mostKept = mostAnswer / leastClaim
+	// leastClaim is about how many bytes the shortest claim has.
+	leastClaim = 64
 )
 
 // An answerer is a client's end of the channel of questions.
@@ -36,12 +38,14 @@ type answerer struct {
 	id     string
 	who    Identity
 	sites  bool
-	claims iter.Seq[claim.Claim]
+	claims iter.Seq2[claim.Claim, context.Context]
+	above  func(context.Context) []string
 
 	mu     sync.Mutex // guards what follows
 	since  time.Time  // when the second began of which parsed tells
 	parsed int
 	asked  []filter // what is to be answered
+	keys   []string // of the questions that ask it
 	due    bool     // there is a timer for that, or the answer is on its way
 	timer  *time.Timer
 	last   time.Time // when the last answer was sent
@@ -72,11 +76,18 @@ func (a *answerer) mayParse() bool {
 func (a *answerer) add(q question) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	key := q.key()
-	if a.closed || len(a.asked) == mostAsked || slices.ContainsFunc(a.asked, func(f filter) bool { return f.key() == key }) {
+	if a.closed || len(a.keys) == mostKeys {
 		return
 	}
-	a.asked = append(a.asked, q.filter)
+	if !slices.ContainsFunc(a.asked, func(f filter) bool { return f.is(&q.filter) }) {
+		if len(a.asked) == mostAsked {
+			return
+		}
+		a.asked = append(a.asked, q.filter)
+	}
+	if !slices.Contains(a.keys, q.Key) {
+		a.keys = append(a.keys, q.Key)
+	}
 	if !a.due {
 		a.planLocked(rand.N(time.Duration(q.Spread)*time.Millisecond + 1)) //nolint:gosec // jitter
 	}
@@ -99,18 +110,18 @@ func (a *answerer) planLocked(d time.Duration) {
 // twice at a time.
 func (a *answerer) answer() {
 	a.mu.Lock()
-	asked := a.asked
-	a.asked, a.last = nil, time.Now()
+	asked, keys := a.asked, a.keys
+	a.asked, a.keys = nil, nil
 	closed := a.closed
 	a.mu.Unlock()
 	if closed {
 		return
 	}
-	o := sending(a.server, wire.Answers, a.compose(asked))
+	o := sending(a.server, wire.Answers, a.compose(asked, keys))
 	_, _ = o.Send(context.Background()) // whoever asks will ask again
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.due = false
+	a.due, a.last = false, time.Now() // however long it took
 	if len(a.asked) > 0 && !a.closed {
 		a.planLocked(0)
 	}
@@ -118,25 +129,22 @@ func (a *answerer) answer() {
 
 // compose writes the answer to some questions: what is the worst comes first, waits and
 // holds in turn.
-func (a *answerer) compose(asked []filter) string {
+func (a *answerer) compose(asked []filter, keys []string) string {
 	now := time.Now()
 	var held, waiting oldest
 	rest := 0
-	for c := range a.claims {
+	for c, of := range a.claims {
 		switch {
 		case !slices.ContainsFunc(asked, func(f filter) bool { return f.fits(c.Name, c.Owner) }):
 		case c.Rest() > 0:
 			rest += c.Rest()
 		case c.Waits:
-			waiting.add(c)
+			waiting.add(kept{c, of})
 		default:
-			held.add(c)
+			held.add(kept{Claim: c})
 		}
 	}
-	ans := answer{V: version, Client: a.id, Identity: a.who, Left: held.n + waiting.n + rest}
-	for _, f := range asked {
-		ans.For = append(ans.For, f.key())
-	}
+	ans := answer{V: version, Client: a.id, Identity: a.who, For: keys, Left: held.n + waiting.n + rest}
 	if s, ok := a.server.Driver.(driver.Sharer); ok {
 		if n := s.Listeners(wire.Asked, false); n > 1 {
 			ans.Sharers = n
@@ -145,7 +153,13 @@ func (a *answerer) compose(asked []filter) string {
 	head, _ := json.Marshal(ans) //nolint:errchkjson // texts and numbers always can
 	room := mostAnswer - len(head) - len(`,"claims":[]`)
 	for _, c := range inTurn(waiting.cut(), held.cut()) {
-		text := tell(&c, now, a.sites)
+		if room < leastClaim {
+			break
+		}
+		if c.of != nil {
+			c.Under = a.above(c.of)
+		}
+		text := tell(&c.Claim, now, a.sites)
 		if len(text) > mostClaim || len(text)+1 > room {
 			continue // a shorter one may fit
 		}
@@ -168,19 +182,26 @@ func (a *answerer) stop() {
 
 // oldest keeps the claims that have lasted longest.
 type oldest struct {
-	all []claim.Claim
+	all []kept
 	n   int // of how many
 }
 
-func (o *oldest) add(c claim.Claim) {
+// kept is a claim with the context of the waiter, which is asked for Under if there is room
+// for the claim.
+type kept struct {
+	claim.Claim
+	of context.Context //nolint:containedctx // of the waiter
+}
+
+func (o *oldest) add(c kept) {
 	o.n++
 	if o.all = append(o.all, c); len(o.all) >= 2*mostKept {
 		o.cut()
 	}
 }
 
-func (o *oldest) cut() []claim.Claim {
-	slices.SortStableFunc(o.all, func(x, y claim.Claim) int {
+func (o *oldest) cut() []kept {
+	slices.SortStableFunc(o.all, func(x, y kept) int {
 		return cmp.Or(x.Since.Compare(y.Since), cmp.Compare(x.Name, y.Name))
 	})
 	o.all = o.all[:min(len(o.all), mostKept)]

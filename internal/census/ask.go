@@ -2,6 +2,7 @@ package census
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,8 @@ const (
 	// the caller says it: then a thousand need a second, and half a megabyte of the network
 	// at a time is the most.
 	spreadEach = time.Millisecond
+	// spreadUnknown is over what they are spread if nobody knows how many listen.
+	spreadUnknown = time.Second
 	// grace is for how much longer answers are waited for: a client that has just answered
 	// somebody else waits for a second.
 	grace = answerPause + time.Second/2
@@ -88,28 +91,40 @@ func (k *Census) Ask(ctx context.Context, q Question) (Answers, error) {
 	defer k.server.Driver.Subscribe(wire.Answers, false, box.hear)()
 	ans := Answers{Expected: -1}
 	if _, err := request.Await(ctx, k.server.Done, box.listening, time.Now().Add(k.server.Outage)); err != nil {
-		return ans, fmt.Errorf("redlatch: the channel of answers cannot be heard: %w", err)
+		if errors.Is(err, request.ErrWaitOver) {
+			err = &request.OutageError{Cause: errDeaf}
+		}
+		return ans, err
 	}
 	ans.Expected = k.listeners(ctx)
 	if q.Spread == 0 {
-		q.Spread = time.Duration(max(ans.Expected, 0)) * spreadEach
+		q.Spread = time.Duration(ans.Expected) * spreadEach
+		if ans.Expected < 0 {
+			q.Spread = spreadUnknown
+		}
 	}
 	q.Spread = max(0, min(q.Spread, mostSpread))
-	text, _ := json.Marshal(question{version, f, q.Spread.Milliseconds()}) //nolint:errchkjson // strings and numbers always can
+	key := rand.Text()
+	text, _ := json.Marshal(question{V: version, Key: key, filter: f, Spread: q.Spread.Milliseconds()}) //nolint:errchkjson // strings and numbers always can
 	if len(text) > mostQuestion {
 		return ans, errFilter
 	}
 	o := sending(k.server, wire.Asked, string(text))
 	if _, err := o.Send(ctx); err != nil {
+		if re := driver.Failure(err); !o.Left && !re.Permanent() {
+			err = &request.OutageError{Cause: re}
+		}
 		return ans, err
 	}
-	err := k.collect(ctx, &ans, box, &f, time.Now().Add(q.Spread+grace))
+	err := k.collect(ctx, &ans, box, key, &f, time.Now().Add(q.Spread+grace))
 	ans.At = time.Now()
 	if err != nil {
 		return ans, err
 	}
 	return ans, k.check(ctx, &ans, q.Names)
 }
+
+var errDeaf = errors.New("the channel of answers cannot be heard")
 
 // listeners returns how many subscribers the channel of questions has at all nodes; -1 if
 // a node does not say.
@@ -166,8 +181,8 @@ func (k *Census) keys(ctx context.Context) []string {
 }
 
 // collect reads answers until everybody has answered who listens, or end.
-func (k *Census) collect(ctx context.Context, ans *Answers, box *inbox, f *filter, end time.Time) error {
-	key, seen := f.key(), map[string]bool{}
+func (k *Census) collect(ctx context.Context, ans *Answers, box *inbox, key string, f *filter, end time.Time) error {
+	seen := map[string]bool{}
 	for {
 		texts, dropped := box.take()
 		ans.Ignored += dropped
@@ -186,14 +201,14 @@ func (k *Census) collect(ctx context.Context, ans *Answers, box *inbox, f *filte
 	}
 }
 
-// add reads an answer, if it is to a question like this.
+// add reads an answer, if it is to the question that has a key.
 func (a *Answers) add(text, key string, f *filter, seen map[string]bool) {
 	var in answer
 	if json.Unmarshal([]byte(text), &in) != nil || in.V != version {
 		a.Ignored++
 		return
 	}
-	if _, redlatch := wire.ClientOf(in.Client + ":0"); !redlatch || len(in.Client) != len("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") || len(in.For) > mostAsked || in.Left < 0 || in.Sharers < 0 {
+	if _, redlatch := wire.ClientOf(in.Client + ":0"); !redlatch || len(in.Client) != len("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") || len(in.For) > mostKeys || in.Left < 0 || in.Sharers < 0 {
 		a.Ignored++
 		return
 	}

@@ -1,6 +1,7 @@
 package census
 
 import (
+	"context"
 	"iter"
 
 	"github.com/redlatch/redlatch/driver"
@@ -17,7 +18,10 @@ type Options struct {
 	ID        string
 	Identity  Identity
 	Sites     bool // whether the places of the program are told
-	Claims    iter.Seq[claim.Claim]
+	// Claims yields what callers hold and wait for, and the contexts of those who wait; Above
+	// returns the owner ids of the holds that such a context descends from.
+	Claims iter.Seq2[claim.Claim, context.Context]
+	Above  func(context.Context) []string
 }
 
 // A Census is a client's part in it: it answers, and asks.
@@ -29,19 +33,17 @@ type Census struct {
 	unsubscribe func()
 }
 
-// Start listens to questions. The caller calls Begin when the server has answered
-// something, and Stop.
+// Start listens to questions. It comes before the first request, and takes the Spoke of the
+// server. The caller calls Stop.
 func Start(o Options) *Census {
 	k := &Census{
 		server: o.Server, inspector: o.Inspector, note: newNote(o.Server, o.ID, o.Identity),
-		answerer: &answerer{server: o.Server, id: o.ID, who: o.Identity, sites: o.Sites, claims: o.Claims},
+		answerer: &answerer{server: o.Server, id: o.ID, who: o.Identity, sites: o.Sites, claims: o.Claims, above: o.Above},
 	}
+	o.Server.Spoke = k.note.begin // before somebody can hear of the client, and make it ask
 	k.unsubscribe = o.Server.Driver.Subscribe(wire.Asked, false, func(n driver.Notice) { k.answerer.hear(n) })
 	return k
 }
-
-// Begin says that the server has answered something. Soon the client notes who it is.
-func (k *Census) Begin() { k.note.begin() }
 
 // Stop ends that.
 func (k *Census) Stop() {

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/request"
@@ -15,21 +17,22 @@ const (
 	// mostChecked is how many names are looked up in Redis for one question: those of the
 	// longest waits and the oldest holds.
 	mostChecked = 256
-	// mostRead is how many silent clients are looked up.
+	// mostRead is how many silent clients are looked up, and readFor for how long.
 	mostRead = 64
+	readFor  = 3 * time.Second
 )
 
 // An Object is what is stored under a name that was asked for, or that somebody claims.
 type Object struct {
 	inspect.Info
-	// Others is how many listen to the channel of its releases, beyond the clients that
-	// have said that they wait; -1 if that cannot be counted.
+	// Others is how many listen to the channel of its releases at most, beyond the clients
+	// that have said that they wait; -1 if that cannot be counted.
 	Others int
 }
 
 // check compares what was answered with what is stored.
 func (k *Census) check(ctx context.Context, ans *Answers, asked []string) error {
-	claims := ans.byName()
+	claims, waiting := ans.byName(), ans.waiting()
 	for _, name := range ans.worst(asked, claims) {
 		info, err := k.inspector.Info(ctx, name)
 		switch {
@@ -39,7 +42,7 @@ func (k *Census) check(ctx context.Context, ans *Answers, asked []string) error 
 			continue // it is something else, or not allowed: nothing is known of such claims
 		}
 		compare(info, claims[name])
-		ans.Objects = append(ans.Objects, Object{info, k.others(ctx, info, claims[name])})
+		ans.Objects = append(ans.Objects, Object{info, k.others(ctx, info, waiting[name])})
 	}
 	k.addUnheard(ctx, ans)
 	return nil
@@ -52,6 +55,22 @@ func (a *Answers) byName() map[string][]*Claim {
 		for j := range a.All[i].Claims {
 			c := &a.All[i].Claims[j]
 			by[c.Name] = append(by[c.Name], c)
+		}
+	}
+	return by
+}
+
+// waiting returns for each name for how many subscribers they stand who have said that they
+// wait for it: all callers of a client share one.
+func (a *Answers) waiting() map[string]float64 {
+	by := map[string]float64{}
+	for i := range a.All {
+		seen := map[string]bool{}
+		for j := range a.All[i].Claims {
+			if c := &a.All[i].Claims[j]; c.Waits && !seen[c.Name] {
+				seen[c.Name] = true
+				by[c.Name] += a.All[i].weight
+			}
 		}
 	}
 	return by
@@ -97,14 +116,21 @@ func compare(info inspect.Info, claims []*Claim) {
 	default:
 		return
 	}
+	holds, queues := map[string]bool{}, map[string]bool{}
+	for _, h := range info.Holders {
+		holds[h.Owner] = true
+	}
+	for _, w := range info.Queue {
+		queues[w.Owner] = true
+	}
 	for _, c := range claims {
 		switch {
 		case c.Owner == "" || c.Kind == inspect.Semaphore:
 		case c.Waits:
-			if slices.ContainsFunc(info.Queue, func(w inspect.Waiter) bool { return w.Owner == c.Owner }) {
+			if queues[c.Owner] {
 				c.Evidence = Stored
 			}
-		case slices.ContainsFunc(info.Holders, func(h inspect.Holder) bool { return h.Owner == c.Owner }):
+		case holds[c.Owner]:
 			c.Evidence = Stored
 		default:
 			c.Evidence = NotStored
@@ -112,9 +138,9 @@ func compare(info inspect.Info, claims []*Claim) {
 	}
 }
 
-// others returns how many listen to the releases of an object, beyond those who have said
+// others returns how many listen to the releases of an object, beyond so many who have said
 // that they wait.
-func (k *Census) others(ctx context.Context, info inspect.Info, claims []*Claim) int {
+func (k *Census) others(ctx context.Context, info inspect.Info, waiting float64) int {
 	channel := ""
 	switch info.Kind {
 	case inspect.Lock, inspect.Fenced, inspect.Group:
@@ -130,12 +156,10 @@ func (k *Census) others(ctx context.Context, info inspect.Info, claims []*Claim)
 		return -1 // of a fair lock it is the queue that tells
 	}
 	n := k.count(ctx, info.Name, channel, (*request.Call).Run)
-	for _, c := range claims {
-		if c.Waits && n > 0 {
-			n--
-		}
+	if n < 0 {
+		return n
 	}
-	return n
+	return max(0, int(math.Round(float64(n)-waiting)))
 }
 
 // addUnheard adds those who have said nothing, and of whom Redis has something: clients of
@@ -145,16 +169,16 @@ func (k *Census) addUnheard(ctx context.Context, ans *Answers) {
 	for i := range ans.All {
 		index[ans.All[i].Client] = i
 	}
-	read := 0
+	who, end := Introducer(ctx, k.server, mostRead, readFor)
+	defer end()
 	add := func(client string, redlatch bool, c Claim) {
 		i, known := index[client]
 		if !known {
 			i = len(ans.All)
 			index[client] = i
 			x := Answer{Client: client, Redlatch: redlatch}
-			if read < mostRead && redlatch {
-				read++
-				x.Identity, _ = Read(ctx, k.server, client)
+			if redlatch {
+				x.Identity = who(client)
 			}
 			ans.All = append(ans.All, x)
 		}

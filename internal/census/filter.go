@@ -1,9 +1,6 @@
 package census
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"slices"
 	"unicode/utf8"
@@ -33,19 +30,17 @@ func (f *filter) check() error {
 	return nil
 }
 
-// key names a filter: the same everywhere.
-func (f *filter) key() string {
-	text, _ := json.Marshal(f) //nolint:errchkjson // strings always can
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8])
+// is says whether two are the same.
+func (f *filter) is(g *filter) bool {
+	return f.Glob == g.Glob && slices.Equal(f.Names, g.Names) && slices.Equal(f.Owners, g.Owners)
 }
 
-// fits says whether it is about a claim.
+// fits says whether it is about a claim. No pattern matches a name that no claim can tell.
 func (f *filter) fits(name, owner string) bool {
 	if f.Glob == "" && len(f.Names)+len(f.Owners) == 0 {
 		return true
 	}
-	return f.Glob != "" && match(f.Glob, name) || slices.Contains(f.Names, name) || slices.Contains(f.Owners, owner)
+	return f.Glob != "" && len(name) <= mostClaim && match(f.Glob, name) || slices.Contains(f.Names, name) || slices.Contains(f.Owners, owner)
 }
 
 // match says whether a glob pattern of Redis' matches a text. It takes no longer than the

@@ -58,7 +58,7 @@ func (i Identity) WithDefaults() (Identity, error) {
 	if len(i.Labels) > mostLabels {
 		return i, fmt.Errorf("it has %d labels, and may have %d", len(i.Labels), mostLabels)
 	}
-	if i.Program == "" && len(os.Args) > 0 {
+	if i.Program == "" && len(os.Args) > 0 && os.Args[0] != "" {
 		i.Program = clean(filepath.Base(os.Args[0]))
 	}
 	if i.Host == "" {
@@ -67,6 +67,9 @@ func (i Identity) WithDefaults() (Identity, error) {
 	}
 	i.PID = cmp.Or(i.PID, os.Getpid())
 	i.Labels = maps.Clone(i.Labels)
+	if n := len(i.note()); n >= mostIdentity {
+		return i, fmt.Errorf("it has %d bytes as JSON, and may have %d: shorten its labels", n, mostIdentity-1)
+	}
 	return i, nil
 }
 
@@ -96,6 +99,12 @@ func (i Identity) cleaned() Identity {
 type noted struct {
 	V int `json:"v"`
 	Identity
+}
+
+// note writes what is stored.
+func (i Identity) note() string {
+	text, _ := json.Marshal(noted{version, i}) //nolint:errchkjson // texts and a number always can
+	return string(text)
 }
 
 // ReadIdentity reads what is stored, if that is an identity.

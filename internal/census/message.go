@@ -17,6 +17,8 @@ const version = 1
 // What a message has at most.
 const (
 	mostQuestion = 4 << 10  // bytes
+	mostKey      = 32       // bytes of its key
+	mostKeys     = 32       // questions for which one answer is
 	mostAnswer   = 16 << 10 // bytes
 	mostClaim    = 2 << 10  // bytes of one claim
 	mostUnder    = 8        // owners under which somebody waits
@@ -25,18 +27,26 @@ const (
 
 // A question is what all clients are asked.
 type question struct {
-	V int `json:"v"`
+	V   int    `json:"v"`
+	Key string `json:"key"` // random; the answers have it
 	filter
 	Spread int64 `json:"spread,omitempty"` // over how many ms the answers are to come
 }
 
 // readQuestion reads what somebody has sent.
 func readQuestion(text string) (q question, ok bool) {
-	if len(text) > mostQuestion || json.Unmarshal([]byte(text), &q) != nil || q.V != version || q.check() != nil {
+	if len(text) > mostQuestion || json.Unmarshal([]byte(text), &q) != nil || q.V != version || !isKey(q.Key) || q.check() != nil {
 		return question{}, false
 	}
 	q.Spread = max(0, min(q.Spread, mostSpread.Milliseconds()))
 	return q, true
+}
+
+// isKey says whether a text is the key of a question.
+func isKey(text string) bool {
+	return text != "" && len(text) <= mostKey && !strings.ContainsFunc(text, func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	})
 }
 
 // An answer is what a client says to all who have asked.
@@ -44,7 +54,7 @@ type answer struct {
 	V        int               `json:"v"`
 	Client   string            `json:"client"`
 	Identity Identity          `json:"identity"`
-	For      []string          `json:"for"`               // keys of the filters of those who have asked
+	For      []string          `json:"for"`               // keys of the questions
 	Sharers  int               `json:"sharers,omitempty"` // how many clients listen by the driver of this one, if not one
 	Claims   []json.RawMessage `json:"claims,omitempty"`
 	Left     int               `json:"left,omitempty"` // how many claims were left out

@@ -57,7 +57,7 @@ func FuzzMessages(f *testing.F) {
 		}
 		a := Answers{Expected: 1}
 		all := filter{}
-		a.add(text, all.key(), &all, map[string]bool{})
+		a.add(text, "K", &all, map[string]bool{})
 		for _, x := range a.All {
 			printable(t, x.Identity)
 			for _, c := range x.Claims {
@@ -112,7 +112,7 @@ func TestWhatIsWorstComesFirst(t *testing.T) {
 	var o oldest
 	start := time.Now()
 	for i := range 5000 {
-		o.add(claim.Claim{Since: start.Add(time.Duration(i*7919%5000) * time.Second)})
+		o.add(kept{Claim: claim.Claim{Since: start.Add(time.Duration(i*7919%5000) * time.Second)}})
 	}
 	got := o.cut()
 	if o.n != 5000 || len(got) != mostKept {
@@ -125,5 +125,26 @@ func TestWhatIsWorstComesFirst(t *testing.T) {
 	}
 	if all := inTurn([]int{1, 3}, []int{2, 4, 5}); !slices.Equal(all, []int{1, 2, 3, 4, 5}) {
 		t.Error(all)
+	}
+}
+
+// What New accepts others can read.
+func TestAnIdentityThatNobodyCouldReadIsRefused(t *testing.T) {
+	labels := func(r string) map[string]string {
+		all := map[string]string{}
+		for i := range mostLabels {
+			all[strings.Repeat(r, mostText-1)+string(rune('a'+i))] = strings.Repeat(r, mostText)
+		}
+		return all
+	}
+	who, err := Identity{Labels: labels("x")}.WithDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := ReadIdentity(who.note()); !ok {
+		t.Error("what was accepted cannot be read")
+	}
+	if _, err := (Identity{Labels: labels("&")}).WithDefaults(); err == nil || !strings.Contains(err.Error(), "shorten") {
+		t.Errorf("%v", err)
 	}
 }

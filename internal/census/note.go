@@ -2,12 +2,12 @@ package census
 
 import (
 	"context"
-	"encoding/json"
 	"math/rand/v2"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -34,8 +34,7 @@ type note struct {
 }
 
 func newNote(server *request.Server, id string, who Identity) *note {
-	text, _ := json.Marshal(noted{version, who}) //nolint:errchkjson // texts and a number always can
-	return &note{server: server, keys: []string{wire.ClientKey(id)}, text: string(text)}
+	return &note{server: server, keys: []string{wire.ClientKey(id)}, text: who.note()}
 }
 
 // begin has the note written soon, and kept up. It is called when the server has answered.
@@ -72,13 +71,32 @@ func (n *note) stop() {
 	}
 }
 
-// Read returns what a client says who it is, if it does.
-func Read(ctx context.Context, server *request.Server, client string) (Identity, bool) {
+// Introducer returns a function that reads who clients say they are. It does so for so many
+// clients and for so long at most, and no longer when the server has not answered: what is
+// not known then stays empty. The caller calls end.
+func Introducer(ctx context.Context, server *request.Server, most int, limit time.Duration) (who func(client string) Identity, end func()) {
+	ctx, end = context.WithTimeout(ctx, limit)
+	return func(client string) Identity {
+		if most <= 0 {
+			return Identity{}
+		}
+		most--
+		i, err := readNote(ctx, server, client)
+		if err != nil && !driver.Failure(err).Permanent() {
+			most = 0
+		}
+		return i
+	}, end
+}
+
+// readNote returns what a client says who it is; nothing if it does not.
+func readNote(ctx context.Context, server *request.Server, client string) (Identity, error) {
 	o := server.Question(lua.ClientRead, []string{wire.ClientKey(client)})
 	o.Args, o.Single = []string{strconv.Itoa(mostIdentity)}, true
 	reply, err := o.Send(ctx)
 	if err != nil {
-		return Identity{}, false
+		return Identity{}, err
 	}
-	return ReadIdentity(reply.Str)
+	i, _ := ReadIdentity(reply.Str)
+	return i, nil
 }

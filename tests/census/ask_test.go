@@ -2,9 +2,6 @@ package census
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -166,7 +163,7 @@ func TestAFloodOfQuestionsIsAnsweredOnceASecond(t *testing.T) {
 		synctest.Wait()
 		for range 100 {
 			for i := range 100 {
-				w.Server.Publish(wire.Asked, fmt.Sprintf(`{"v":1,"glob":"%d:*"}`, i))
+				w.Server.Publish(wire.Asked, fmt.Sprintf(`{"v":1,"key":"K%d","glob":"%d:*"}`, i, i))
 				w.Server.Publish(wire.Asked, "nonsense")
 			}
 			time.Sleep(100 * time.Millisecond)
@@ -219,9 +216,10 @@ func TestNonsenseIsNotAnswered(t *testing.T) {
 		c := crowdOf(w, nil)
 		synctest.Wait()
 		for _, text := range []string{
-			"", "nonsense", "7", "[]", "null", `{"v":2}`, `{"v":"1"}`, `{"v":1,"glob":7}`, `{"v":1,"names":"x"}`,
-			`{"v":1,"glob":"` + strings.Repeat("*", 257) + `"}`, `{"v":1,"x":"` + strings.Repeat("x", 4<<10) + `"}`,
-			`{"v":1,"names":["a"` + strings.Repeat(`,"a"`, 64) + `]}`, strings.Repeat("[", 4000),
+			"", "nonsense", "7", "[]", "null", `{"v":2,"key":"K"}`, `{"v":"1","key":"K"}`, `{"v":1,"key":"K","glob":7}`, `{"v":1,"key":"K","names":"x"}`,
+			`{"v":1}`, `{"v":1,"key":""}`, `{"v":1,"key":"a b"}`, `{"v":1,"key":"` + strings.Repeat("K", 33) + `"}`,
+			`{"v":1,"key":"K","glob":"` + strings.Repeat("*", 257) + `"}`, `{"v":1,"key":"K","x":"` + strings.Repeat("x", 4<<10) + `"}`,
+			`{"v":1,"key":"K","names":["a"` + strings.Repeat(`,"a"`, 64) + `]}`, strings.Repeat("[", 4000),
 		} {
 			w.Server.Publish(wire.Asked, text)
 			time.Sleep(2 * time.Second)
@@ -229,30 +227,21 @@ func TestNonsenseIsNotAnswered(t *testing.T) {
 				t.Errorf("%.50s is answered by %s", text, said)
 			}
 		}
-		w.Server.Publish(wire.Asked, `{"v":1,"spread":-7,"later":{"unknown":[1]}}`)
+		w.Server.Publish(wire.Asked, `{"v":1,"key":"K","spread":-7,"later":{"unknown":[1]}}`)
 		if said := c.heard(); len(said) != 1 {
 			t.Errorf("a question of a later version gets %s", said)
 		}
 	})
 }
 
-// keyOf names the filter of a question, as docs/protocol.md says.
+// keyOf returns the key of a question.
 func keyOf(t *testing.T, question string) string {
 	t.Helper()
-	var f struct {
-		Glob   string   `json:"glob,omitempty"`
-		Names  []string `json:"names,omitempty"`
-		Owners []string `json:"owners,omitempty"`
+	key, _ := fields(t, question)["key"].(string)
+	if key == "" {
+		t.Fatalf("%s has no key", question)
 	}
-	if err := json.Unmarshal([]byte(question), &f); err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8])
+	return key
 }
 
 func TestNonsenseAnswersAreCounted(t *testing.T) {
@@ -347,7 +336,7 @@ func TestNoMessageHasATime(t *testing.T) {
 		})
 		c := crowdOf(w, nil)
 		synctest.Wait()
-		w.Server.Publish(wire.Asked, `{"v":1}`)
+		w.Server.Publish(wire.Asked, `{"v":1,"key":"K"}`)
 		said := c.heard()
 		if len(said) != 1 {
 			w.Fatal(said)
@@ -382,8 +371,8 @@ func TestALongAnswerIsCutAtItsEnd(t *testing.T) {
 				t.Errorf("an answer has %d bytes", len(text))
 			}
 		}
-		if len(x.Waiting) != 1 || len(x.Held) < 50 || x.Left != holds+2-1-len(x.Held) {
-			t.Errorf("%d are told, %d waits, and %d left out", len(x.Held), len(x.Waiting), x.Left)
+		if len(x.Waiting) != 1 || len(x.Held) < 50 || x.Omitted != holds+2-1-len(x.Held) {
+			t.Errorf("%d are told, %d waits, and %d left out", len(x.Held), len(x.Waiting), x.Omitted)
 		}
 		for i, held := range x.Held {
 			if want := time.Duration(holds-1-i) * time.Second; held.For != want {
@@ -456,6 +445,87 @@ func TestQuestionsThatAreRefused(t *testing.T) {
 			if _, err := redlatch.New(w.Driver(), redlatch.Config{Identity: who}); err == nil || !strings.Contains(err.Error(), "Config.Identity") {
 				t.Error(err)
 			}
+		}
+	})
+}
+
+// However many callers of a client wait, they listen once.
+func TestWaitersOfRedlatchAreNotOthers(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		for range 3 {
+			listen(w, nil, "redisson_lock__channel:{orders}")
+		}
+		join(w.T, w.Driver(), "waiter", func(*member) (all []claim.Claim) {
+			for range 5 {
+				all = append(all, claim.Claim{Name: "orders", Kind: "lock", Waits: true, Since: time.Now()})
+			}
+			return all
+		})
+		listen(w, nil, "redisson_lock__channel:{orders}") // the waiter
+		synctest.Wait()
+		if p := ask(w, c, redlatch.Question{Names: []string{"orders"}}); p.Others["orders"] != 3 {
+			t.Errorf("%v", p.Others)
+		}
+	})
+}
+
+// mute is a driver whose subscriptions are never confirmed.
+type mute struct{ driver.Redis }
+
+func (mute) Subscribe(string, bool, func(driver.Notice)) func() { return func() {} }
+
+func TestAServerThatDoesNotHearIsUnavailable(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		m := join(w.T, mute{w.Driver()}, "deaf", nil)
+		if _, err := m.Ask(bg, census.Question{}); !errors.Is(err, redlatch.ErrUnavailable) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAQuestionThatIsNotTakenIsUnavailable(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var fails error
+		m := join(w.T, &locktest.Tap{Redis: w.Driver(), Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if s == "client.tell" && fails != nil {
+				return driver.Reply{}, fails
+			}
+			return next()
+		}}, "asker", nil)
+		fails = locktest.ErrReplyLost
+		if _, err := m.Ask(bg, census.Question{}); !errors.Is(err, redlatch.ErrUnavailable) || !errors.Is(err, locktest.ErrReplyLost) {
+			t.Error(err)
+		}
+		fails = driver.ServerError("NOPERM this user has no permissions", nil)
+		if _, err := m.Ask(bg, census.Question{}); err == nil || errors.Is(err, redlatch.ErrUnavailable) || driver.Failure(err).Code != "NOPERM" {
+			t.Error(err)
+		}
+		fails = nil
+		if _, err := m.Ask(bg, census.Question{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Nobody knows how many there are, who may be a thousand.
+func TestAnswersOfUnknownManyAreSpread(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		m := join(w.T, &locktest.Tap{Redis: w.Driver(), Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if s == "pubsub.count" {
+				return driver.Reply{}, driver.ServerError("NOPERM this user has no permissions", nil)
+			}
+			return next()
+		}}, "asker", nil)
+		spread := make(chan any, 1)
+		crowdOf(w, func(question string) []string {
+			spread <- fields(w, question)["spread"]
+			return nil
+		})
+		synctest.Wait()
+		ans, err := m.Ask(bg, census.Question{})
+		if got := <-spread; err != nil || ans.Silent() != -1 || got != 1000.0 {
+			t.Errorf("%v ms, %d are silent, %v", got, ans.Silent(), err)
 		}
 	})
 }

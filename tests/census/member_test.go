@@ -1,8 +1,8 @@
 package census
 
 import (
+	"context"
 	"encoding/json"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -37,13 +37,17 @@ func join(tb testing.TB, d driver.Redis, name string, claims func(m *member) []c
 	m := &member{id: wire.NewClientID()}
 	m.Census = census.Start(census.Options{
 		Server: server, Inspector: &inspect.Inspector{Server: server, ID: m.id}, ID: m.id, Identity: census.Identity{Name: name, PID: 7},
-		Claims: func(yield func(claim.Claim) bool) {
-			if claims != nil {
-				slices.Values(claims(m))(yield)
+		Claims: func(yield func(claim.Claim, context.Context) bool) {
+			if claims == nil {
+				return
+			}
+			for _, c := range claims(m) {
+				if !yield(c, nil) {
+					return
+				}
 			}
 		},
 	})
-	server.Spoke = m.Begin
 	tb.Cleanup(func() {
 		server.Stop()
 		m.Stop()

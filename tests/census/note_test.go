@@ -133,3 +133,28 @@ func TestAForgedNoteIsShownAsText(t *testing.T) {
 		}
 	})
 }
+
+// Who the holders are is said on the side: nobody waits for it when the server has not answered once.
+func TestInfoDoesNotWaitLongForNames(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		reads := 0
+		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if s == "client.read" {
+				reads++
+				time.Sleep(2 * time.Second)
+			}
+			return next()
+		}})
+		lock := w.Client(redlatch.Config{}).ReadWriteLock("orders").Read()
+		w.Acquire(bg, lock)
+		for range 3 {
+			w.Acquire(bg, w.Client(redlatch.Config{}).ReadWriteLock("orders").Read())
+		}
+		start := time.Now()
+		info, err := c.Info(bg, "orders")
+		w.OK(err)
+		if took := time.Since(start); took > time.Second || reads != 1 || len(info.Holders) != 4 {
+			t.Errorf("it took %v and %d reads: %+v", took, reads, info)
+		}
+	})
+}

@@ -1,9 +1,13 @@
 package census
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
@@ -48,25 +52,17 @@ func TestOnRealServersNoiseHidesNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 		raw := locktest.RawGoredis(t, s)
-		for i := range 2000 {
-			channel := []string{wire.Asked, wire.Answers}[i%2]
-			for _, text := range []string{
-				"nonsense", strings.Repeat("x", 20<<10), `{"v":1,"names":[7]}`, fmt.Sprintf(`{"v":1,"glob":"%d*"}`, i),
-				`{"v":1,"client":"` + wire.NewClientID() + `","for":["x"],"claims":[{"name":"\u001b[2J","ago":1}]}`,
-			} {
-				if i%20 > 0 && len(text) > 10<<10 {
-					continue
-				}
-				if err := raw.Publish(t.Context(), channel, text).Err(); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
+		noise, quiet := context.WithCancel(t.Context())
+		sent := locktest.Later(func() error { return makeNoise(noise, raw) })
 		var p redlatch.Participants
 		heard := locktest.Within(locktest.Generous, func() bool {
 			p, err = all[1].Participants(t.Context(), redlatch.Question{Names: []string{"orders"}})
 			return err == nil && len(p.Clients) == len(all) && p.Silent == 0
 		})
+		quiet()
+		if err := <-sent; err != nil {
+			t.Error(err)
+		}
 		if !heard || len(p.Objects) != 1 || len(p.Objects[0].Holders) != 1 || p.Objects[0].Holders[0].Owner != h.Owner() {
 			t.Errorf("%+v, %v", p, err)
 		}
@@ -74,6 +70,31 @@ func TestOnRealServersNoiseHidesNobody(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// makeNoise sends answers without an end, and a few questions a second: with more of them somebody would flood, who may
+// silence others for that second.
+func makeNoise(ctx context.Context, raw *redis.Client) error {
+	for i := 0; ctx.Err() == nil; i++ {
+		texts := map[string][]string{wire.Answers: {
+			"nonsense", `{"v":1,"names":[7]}`, `{"v":1,"client":"` + wire.NewClientID() + `","for":["x"],"claims":[{"name":"\u001b[2J","ago":1}]}`,
+		}}
+		if i%20 == 0 {
+			texts[wire.Answers] = append(texts[wire.Answers], strings.Repeat("x", 20<<10))
+		}
+		if i%500 == 0 {
+			texts[wire.Asked] = []string{"nonsense", strings.Repeat("x", 20<<10), `{"v":1,"key":"K","names":[7]}`, fmt.Sprintf(`{"v":1,"key":"K%d","glob":"%d*"}`, i, i)}
+		}
+		for channel, texts := range texts {
+			for _, text := range texts {
+				if err := raw.Publish(ctx, channel, text).Err(); err != nil && ctx.Err() == nil {
+					return err
+				}
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return nil
 }
 
 // The channels are classic, so that all hear one another wherever they have subscribed; who listens is counted at each node.
