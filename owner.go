@@ -13,4 +13,7 @@ import (
 //
 // It gives up what the other way of re-entering guarantees: that siblings
 // exclude each other.
+//
+// Values of a context that waits may be asked for when somebody asks for Participants, also
+// just after the call that waited has returned.
 func WithOwner(ctx context.Context) context.Context { return lock.WithOwner(ctx) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/census"
 	"github.com/redlatch/redlatch/internal/claim"
+	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -526,6 +528,63 @@ func TestAnswersOfUnknownManyAreSpread(t *testing.T) {
 		ans, err := m.Ask(bg, census.Question{})
 		if got := <-spread; err != nil || ans.Silent() != -1 || got != 1000.0 {
 			t.Errorf("%v ms, %d are silent, %v", got, ans.Silent(), err)
+		}
+	})
+}
+
+// A server that takes its time is not sent the next answer at once.
+func TestAClientRestsAfterASlowAnswer(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var mu sync.Mutex
+		var sent []time.Time
+		join(w.T, &locktest.Tap{Redis: w.Driver(), Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if s == "client.tell" {
+				mu.Lock()
+				sent = append(sent, time.Now())
+				mu.Unlock()
+				time.Sleep(2 * time.Second)
+			}
+			return next()
+		}}, "slow", nil)
+		synctest.Wait()
+		w.Server.Publish(wire.Asked, `{"v":1,"key":"K1"}`)
+		time.Sleep(time.Second)
+		w.Server.Publish(wire.Asked, `{"v":1,"key":"K2"}`)
+		time.Sleep(10 * time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		if len(sent) != 2 || sent[1].Sub(sent[0]) < 3*time.Second {
+			t.Errorf("answers at %v", sent)
+		}
+	})
+}
+
+// eager is a driver that has an answer of the server as soon as somebody subscribes.
+type eager struct {
+	driver.Redis
+	spoke *bool
+	of    func() func()
+}
+
+func (d eager) Subscribe(string, bool, func(driver.Notice)) func() {
+	*d.spoke = d.of() != nil
+	return func() {}
+}
+
+func TestWhoSpeaksIsHeardFromTheBeginning(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var server *request.Server
+		heard := false
+		var err error
+		server, err = request.New(request.Options{
+			Driver: eager{w.Driver(), &heard, func() func() { return server.Spoke }}, Outage: time.Second, Length: time.Second, Answered: func(string) {},
+		})
+		w.OK(err)
+		census.Start(census.Options{Server: server, ID: wire.NewClientID()}).Stop()
+		server.Stop()
+		server.End(time.Second)
+		if !heard {
+			t.Error("an answer that comes while it subscribes is not heard")
 		}
 	})
 }
