@@ -137,11 +137,11 @@ func TestAForgedNoteIsShownAsText(t *testing.T) {
 // Who the holders are is said on the side: nobody waits for it when the server has not answered once.
 func TestInfoDoesNotWaitLongForNames(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		reads, pause := 0, 2*time.Second
+		var reads, pause atomic.Int64
 		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "client.read" {
-				reads++
-				time.Sleep(pause)
+				reads.Add(1)
+				time.Sleep(time.Duration(pause.Load()))
 				return driver.Reply{}, locktest.ErrReplyLost
 			}
 			return next()
@@ -150,13 +150,14 @@ func TestInfoDoesNotWaitLongForNames(t *testing.T) {
 		for range 4 {
 			holds = append(holds, w.Acquire(bg, w.Client(redlatch.Config{}).ReadWriteLock("orders").Read()))
 		}
-		for _, pause = range []time.Duration{2 * time.Second, 0} {
+		for _, takes := range []time.Duration{2 * time.Second, 0} {
 			start := time.Now()
-			reads = 0
+			reads.Store(0)
+			pause.Store(int64(takes))
 			info, err := c.Info(bg, "orders")
 			w.OK(err)
-			if took := time.Since(start); took > time.Second || reads != 1 || len(info.Holders) != 4 {
-				t.Errorf("it took %v and %d reads: %+v", took, reads, info)
+			if took := time.Since(start); took > time.Second || reads.Load() != 1 || len(info.Holders) != 4 {
+				t.Errorf("it took %v and %d reads: %+v", took, reads.Load(), info)
 			}
 			time.Sleep(2 * time.Second)
 		}
