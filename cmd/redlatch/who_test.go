@@ -1,8 +1,6 @@
 package main
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -51,17 +49,13 @@ func hears(t *testing.T, s *testserver.Server, f func(send func(channel, text st
 // lie answers a question about names with claims.
 func lie(question, claims string) string {
 	var q struct {
-		Glob   string   `json:"glob,omitempty"`
-		Names  []string `json:"names,omitempty"`
-		Owners []string `json:"owners,omitempty"`
+		Key string `json:"key"`
 	}
 	if err := json.Unmarshal([]byte(question), &q); err != nil {
 		return err.Error()
 	}
-	text, _ := json.Marshal(q) //nolint:errchkjson // strings always can
-	sum := sha256.Sum256(text)
 	return `{"v":1,"client":"` + stranger + `","identity":{"name":"evil\u001b[2Jname","host":"h\u202e","pid":7},"for":["` +
-		hex.EncodeToString(sum[:8]) + `"],"claims":[` + claims + `]}`
+		q.Key + `"],"claims":[` + claims + `]}`
 }
 
 // Who listens and says nothing may hold or wait for anything.
