@@ -207,7 +207,7 @@ var programs = map[string]struct {
 		t.Fatal(err)
 	}
 	redlatchtest.Lose(hold)`, `"github.com/redlatch/redlatch"; "github.com/redlatch/redlatch/redlatchtest"`},
-	"prom": {"github.com/prometheus/client_golang", `
+	"prom": {"", `
 	if err := prometheus.NewRegistry().Register(prom.New(prom.Options{})); err != nil {
 		t.Fatal(err)
 	}`, `"github.com/prometheus/client_golang/prometheus"; "github.com/redlatch/redlatch/prom"`},
