@@ -79,7 +79,7 @@ func (b *bench) steady(measure func() (measurement, error)) (best measurement, e
 	}
 }
 
-func (m measurement) wrong() bool { return m.DidNotFinish != "" || m.Violations > 0 || m.Errors > 0 }
+func (m *measurement) wrong() bool { return m.DidNotFinish != "" || m.Violations > 0 || m.Errors > 0 }
 
 // stolenText says what the host took, for those who read the figures.
 func (r results) stolenText() string {

@@ -98,7 +98,7 @@ func say(span sdktrace.ReadOnlySpan) map[string]string {
 	all := map[string]string{}
 	for _, a := range span.Attributes() {
 		if a.Key != "redlatch.owner" {
-			all[string(a.Key)] = a.Value.Emit()
+			all[string(a.Key)] = a.Value.String()
 		}
 	}
 	return all

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -82,12 +83,7 @@ func TestTheWaitAndTheHoldAreTwoSpans(t *testing.T) {
 }
 
 func hasAttribute(span sdktrace.ReadOnlySpan, want attribute.KeyValue) bool {
-	for _, a := range span.Attributes() {
-		if a == want {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(span.Attributes(), want)
 }
 
 // Whoever reads traces looks for errors. What a caller has asked for is none.
@@ -418,7 +414,7 @@ func TestAHiddenNameIsToldNowhere(t *testing.T) {
 				failed++
 			}
 			for _, a := range span.Attributes() {
-				if strings.Contains(a.Value.Emit(), "secret") {
+				if strings.Contains(a.Value.String(), "secret") {
 					t.Errorf("%s says %v", span.Name(), a)
 				}
 			}
