@@ -99,7 +99,7 @@ func TestShowMarksFalseClaims(t *testing.T) {
 	s := testserver.Start(t, testserver.Redis)
 	r := &redis{url: "redis://" + s.Addr()}
 	s.MustDo("HSET", "x", holder, "1")
-	s.MustDo("PEXPIRE", "x", "3600000")
+	s.MustDo("PEXPIRE", "x", "3590000")
 	s.MustDo("SET", "permits", "4")
 	hears(t, s, func(send func(channel, text string), question string) {
 		send("redlatch_answer", lie(question, `{"name":"x","kind":"lock","owner":"`+stranger+`:1","ago":5000,"renewed":true},`+
@@ -108,7 +108,7 @@ func TestShowMarksFalseClaims(t *testing.T) {
 	}, "redlatch_ask")
 
 	res := r.run(t, "show", "x")
-	contains(t, res.out, "\nby        redisson\n", "\nttl       59m5",
+	contains(t, res.out, "\nby        redisson\n", "\nttl       59m",
 		"\nclaimed   by evil\\x1b[2Jname@h\\u202e pid 7, for 5s; Redis does not have that: it is false, or over\n",
 		"\nwaiter 1  evil\\x1b[2Jname@h\\u202e pid 7, for 3s, at a\\x1b]0;b.go:1\n")
 	if res.code != 0 || res.err != "" || strings.ContainsAny(res.out, "\x1b\u202e") {
