@@ -2,11 +2,9 @@ package main
 
 import (
 	"os"
-	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/demo"
 )
@@ -48,10 +46,8 @@ itself. The exit code is 0 if there was no violation, else 1.`,
 			return usage("--watchdog %v is too short; it must be at least 300ms", watchdog.Duration)
 		}
 		opt.Length, opt.Watchdog = length.Duration, watchdog.Duration
-		// The view needs a terminal that understands escape sequences and
-		// gives keys one by one; Windows consoles often do not.
-		if !plain && runtime.GOOS != "windows" && os.Getenv("TERM") != "dumb" &&
-			term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())) {
+		// The view also needs a terminal that gives keys one by one.
+		if !plain && paints(os.Stdout) && isTerminal(os.Stdin) {
 			opt.Terminal, opt.Keys = os.Stdout, os.Stdin
 			opt.Color = colorful(os.Stdout)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"unicode"
@@ -37,7 +38,15 @@ func newUI(out, err *os.File) *ui {
 
 // colorful reports whether f is a terminal that may be coloured.
 func colorful(f *os.File) bool {
-	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
+	return os.Getenv("NO_COLOR") == "" && isTerminal(f)
+}
+
+// paints reports whether f is a terminal on which one picture can take the place of another:
+// one that understands escape sequences. Windows consoles often do not.
+func paints(f *os.File) bool { return runtime.GOOS != "windows" && isTerminal(f) }
+
+func isTerminal(f *os.File) bool {
+	return os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
 }
 
 // hide masks the secrets in everything that goes to standard error from now on.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -33,8 +32,7 @@ type watcher struct {
 func (w *watcher) run(ctx context.Context) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// As in demo: Windows consoles often do not understand escape sequences.
-	if f, ok := w.ui.out.(*os.File); ok && !w.json && runtime.GOOS != "windows" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd())) {
+	if f, ok := w.ui.out.(*os.File); ok && !w.json && paints(f) {
 		w.screen = f
 	}
 	tick := time.NewTicker(w.interval)
