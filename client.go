@@ -94,7 +94,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		Server: c.server, Clock: c.clock, Blind: &c.blind, Dropped: &c.dropped, Twins: &c.twins,
 		ID: c.id, Name: cfg.Name, Watchdog: cfg.WatchdogTimeout, MaxHold: cfg.MaxHold, SlowWait: cfg.SlowWait,
 		TokenTTL: cfg.TokenTTL, Skew: cfg.MaxClockSkew, HandOff: cfg.HandOff == HandOffLocal,
-		Errors: lock.Errors{Busy: busyLock, BusyOf: busyOf, Retryable: IsRetryable, Lost: lostLock}, Events: c.report.locks(),
+		Errors: lock.Errors{Busy: c.busyLock, BusyOf: busyOf, Retryable: IsRetryable, Lost: lostLock}, Events: c.report.locks(func(owner string) { c.by(owner) }),
 	})
 	c.stopBreak = redis.OnBreak(func(node string) {
 		c.server.Broke(node)

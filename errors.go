@@ -61,6 +61,14 @@ type BusyError struct {
 	Name  string        // the lock's name
 	Owner string        // the owner's field in Redis; empty if not known
 	TTL   time.Duration // what was left of the owner's lease when last seen; 0 if not known
+	// By is who the owner's client says it is (Config.Identity), such as "billing@host-7
+	// pid 4121"; empty if this client does not know it. It reads that in the background
+	// when it meets an owner, so that the first error about it may not have it yet.
+	By string
+	// For is for how long the owner has had the lock, and Renewed whether the watchdog
+	// renews it: of locks that this client has itself. Else For is 0.
+	For     time.Duration
+	Renewed bool
 	// Owed says that the server was not asked: this process has just released the
 	// lock, and so many others that wait go first. 0 if that is not why.
 	Owed  int
@@ -78,7 +86,7 @@ const (
 func (e *BusyError) Error() string {
 	s := fmt.Sprintf("redlatch: lock %q was not acquired", e.Name)
 	if e.Owner != "" {
-		s = fmt.Sprintf("redlatch: lock %q is held by %s", e.Name, wire.Text(e.Owner))
+		s = fmt.Sprintf("redlatch: lock %q is held by %s", e.Name, e.holder())
 	}
 	if e.what != "" {
 		s = fmt.Sprintf("redlatch: "+e.what, e.Name)
@@ -89,11 +97,26 @@ func (e *BusyError) Error() string {
 	switch {
 	case e.TTL > 0 && e.what == noPermit:
 		s += fmt.Sprintf("; the first one is over in %v", e.TTL.Round(time.Millisecond))
-	case e.TTL > 0:
-		s += fmt.Sprintf(" for another %v at most", e.TTL.Round(time.Millisecond))
+	case e.TTL > 0 && !e.Renewed:
+		s += fmt.Sprintf("; its lease ends in %v unless it is renewed", e.TTL.Round(time.Millisecond))
 	}
 	if e.Cause != nil {
 		s += ": " + e.Cause.Error()
+	}
+	return s
+}
+
+// holder says who has the lock, and since when.
+func (e *BusyError) holder() string {
+	s := wire.Text(e.Owner)
+	if e.By != "" {
+		s = e.By + " (" + s + ")"
+	}
+	if e.For > 0 {
+		s += fmt.Sprintf(" for %v", e.For.Round(time.Millisecond))
+	}
+	if e.Renewed {
+		s += " (renewed while it lives)"
 	}
 	return s
 }
@@ -118,8 +141,21 @@ func asBusy(err error, e BusyError) error {
 }
 
 // busyLock makes a BusyError about a lock.
-func busyLock(b lock.Busy) error {
-	return &BusyError{Name: b.Name, Owner: b.Owner, TTL: b.TTL, Owed: b.Owed, Cause: b.Cause}
+func (c *Client) busyLock(b lock.Busy) error {
+	e := &BusyError{Name: b.Name, Owner: b.Owner, TTL: b.TTL, By: c.by(b.Owner), Owed: b.Owed, Cause: b.Cause}
+	if since, renewed := c.locks.Since(b.Name, b.Owner); !since.IsZero() {
+		e.For, e.Renewed = time.Since(since), renewed
+	}
+	return e
+}
+
+// by returns who the client of an owner says it is, if that is known.
+func (c *Client) by(owner string) string {
+	client, redlatch := wire.ClientOf(owner)
+	if !redlatch {
+		return ""
+	}
+	return c.census.By(client)
 }
 
 // busyOf returns what an error says of why a lock could not be had, if it does.

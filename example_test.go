@@ -51,7 +51,7 @@ func ExampleLock_Try() {
 	var busy *redlatch.BusyError
 	switch {
 	case errors.As(err, &busy):
-		fmt.Println(busy.Owner, "has it for another", busy.TTL)
+		fmt.Println(busy) // lock "orders:42" is held by billing@host-7 pid 4121 (...); its lease ends in 29.5s unless it is renewed
 	case err != nil:
 		log.Print(err)
 	default:

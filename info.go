@@ -78,7 +78,9 @@ type Holder struct {
 	TTL      time.Duration // until when it holds unless it renews, -1 for ever; less than Info.TTL where holders have leases of their own
 	Mode     string        // of a read-write lock: "read" or "write"
 	Value    string        // of a group lock: the value, if it is the asked lock's, else its hash in Redis
-	By       string        // who the client says it is, such as "billing@host-7 pid 4121"; Info alone asks for that, of the first 8 clients; else empty
+	By       string        // who the client says it is, such as "billing@host-7 pid 4121"; Info alone asks for that, of the first 8 clients that it does not know yet; else empty
+	Since    time.Time     // since when, if it is a lock that the client which is asked has itself; else zero: Participants asks the others
+	Renewed  bool          // with Since: the watchdog renews it
 }
 
 // A Waiter is one place in the queue of a fair lock, or has arrived at a barrier.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/census"
 	"github.com/redlatch/redlatch/internal/inspect"
 )
 
@@ -75,15 +74,14 @@ func (c *Client) Info(ctx context.Context, name string) (Info, error) {
 
 // introduce asks who the holders are. That takes a second at most.
 func (c *Client) introduce(ctx context.Context, info *Info) {
-	by := map[string]string{c.id: c.cfg.Identity.String()}
-	who, end := census.Introducer(ctx, c.server, mostIntroduced, time.Second)
+	who, end := c.census.Introducer(ctx, mostIntroduced, time.Second)
 	defer end()
 	for i := range info.Holders {
 		h := &info.Holders[i]
-		if _, known := by[h.Client]; !known && h.Redlatch {
-			by[h.Client] = who(h.Client).String()
+		if h.Redlatch {
+			h.By = who(h.Client).String()
 		}
-		h.By = by[h.Client]
+		h.Since, h.Renewed = c.locks.Since(info.Name, h.Owner)
 	}
 }
 

@@ -29,6 +29,7 @@ type Census struct {
 	server      *request.Server
 	inspector   *inspect.Inspector
 	note        *note
+	names       *names
 	answerer    *answerer
 	unsubscribe func()
 }
@@ -38,6 +39,7 @@ type Census struct {
 func Start(o Options) *Census {
 	k := &Census{
 		server: o.Server, inspector: o.Inspector, note: newNote(o.Server, o.ID, o.Identity),
+		names:    newNames(o.Server, o.ID, o.Identity),
 		answerer: &answerer{server: o.Server, id: o.ID, who: o.Identity, sites: o.Sites, claims: o.Claims, above: o.Above},
 	}
 	o.Server.Spoke = k.note.begin // before somebody can hear of the client, and make it ask

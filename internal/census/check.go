@@ -169,7 +169,7 @@ func (k *Census) addUnheard(ctx context.Context, ans *Answers) {
 	for i := range ans.All {
 		index[ans.All[i].Client] = i
 	}
-	who, end := Introducer(ctx, k.server, mostRead, readFor)
+	who, end := k.Introducer(ctx, mostRead, readFor)
 	defer end()
 	add := func(client string, redlatch bool, c Claim) {
 		i, known := index[client]

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -69,24 +68,6 @@ func (n *note) stop() {
 	if n.timer != nil {
 		n.timer.Stop()
 	}
-}
-
-// Introducer returns a function that reads who clients say they are. It does so for so many
-// clients and for so long at most, and no longer when the server has not answered: what is
-// not known then stays empty. The caller calls end.
-func Introducer(ctx context.Context, server *request.Server, most int, limit time.Duration) (who func(client string) Identity, end func()) {
-	ctx, end = context.WithTimeout(ctx, limit)
-	return func(client string) Identity {
-		if most <= 0 {
-			return Identity{}
-		}
-		most--
-		i, err := readNote(ctx, server, client)
-		if err != nil && !driver.Failure(err).Permanent() {
-			most = 0
-		}
-		return i
-	}, end
 }
 
 // readNote returns what a client says who it is; nothing if it does not.

@@ -48,6 +48,9 @@ func (p *waitParams) shows(ctx context.Context, e *entry, t *term) {
 		return
 	}
 	p.shown = &inside{p.wait(ctx), t}
+	if p.owner != "" {
+		p.c.Events.Refused(p.owner) // so that it is known who it is, if the wait fails
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.waits = p.shown

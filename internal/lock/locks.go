@@ -75,6 +75,7 @@ type Events struct {
 	SlowWait      func(name string, waited time.Duration, waiting, holding callsite.Site)
 	Requeued      func(name, owner string, waited time.Duration)
 	Dropped       func(name string, at callsite.Site)
+	Refused       func(owner string) // a caller begins to wait for a lock that somebody has
 }
 
 // ErrReentry says that an acquisition could never succeed, because the caller holds
@@ -131,6 +132,28 @@ func New(o Options) *Locks {
 func (c *Locks) Revoke(name, owner string) bool {
 	t := c.holder(name, owner)
 	return t != nil && t.lose(holdctx.Revoked)
+}
+
+// Since returns since when this client has a lock with an owner id, and whether the watchdog
+// renews that; zero if it does not have it.
+func (c *Locks) Since(name, owner string) (since time.Time, renewed bool) {
+	t := c.table.peek(name, owner)
+	if t == nil {
+		return since, false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	for h := t.holds; h != nil; h = h.next {
+		if !liveLocked(h, now) {
+			continue
+		}
+		if since.IsZero() || h.since.Before(since) {
+			since = h.since
+		}
+		renewed = renewed || h.Watchdog
+	}
+	return since, renewed
 }
 
 // Has says whether this client has, or is about to have, an owner id of a lock.

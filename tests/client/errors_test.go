@@ -82,7 +82,11 @@ func TestErrorTexts(t *testing.T) {
 		text string
 	}{
 		{&redlatch.BusyError{Name: "n"}, `redlatch: lock "n" was not acquired`},
-		{&redlatch.BusyError{Name: "n", Owner: "o", TTL: 1500 * time.Millisecond}, `redlatch: lock "n" is held by o for another 1.5s at most`},
+		{&redlatch.BusyError{Name: "n", Owner: "o", TTL: 1500 * time.Millisecond}, `redlatch: lock "n" is held by o; its lease ends in 1.5s unless it is renewed`},
+		{
+			&redlatch.BusyError{Name: "n", Owner: "o", TTL: time.Second, By: "billing@host-7 pid 4121", For: 12300 * time.Millisecond, Renewed: true},
+			`redlatch: lock "n" is held by billing@host-7 pid 4121 (o) for 12.3s (renewed while it lives)`,
+		},
 		{
 			&redlatch.BusyError{Name: "n", Owner: "o", Cause: context.DeadlineExceeded},
 			`redlatch: lock "n" is held by o: context deadline exceeded`,

@@ -18,13 +18,15 @@ func TestInfoSaysWhoHoldsALock(t *testing.T) {
 		if err != nil || info.Held() || info.Name != "orders" {
 			t.Fatalf("free: %+v, %v", info, err)
 		}
+		start := time.Now()
 		h := w.Acquire(bg, l)
+		time.Sleep(time.Second)
 		inner := w.Acquire(h.Context(), l)
 		info, err = l.Info(bg)
 		if err != nil || len(info.Holders) != 1 {
 			t.Fatalf("held: %+v, %v", info, err)
 		}
-		if got, want := info.Holders[0], (redlatch.Holder{Owner: h.Owner(), Client: c.ID(), Count: 2, Redlatch: true, TTL: info.TTL, By: who.String()}); got != want {
+		if got, want := info.Holders[0], (redlatch.Holder{Owner: h.Owner(), Client: c.ID(), Count: 2, Redlatch: true, TTL: info.TTL, By: who.String(), Since: start, Renewed: true}); got != want {
 			t.Fatalf("got %+v, want %+v", got, want)
 		}
 		if info.TTL < 29*time.Second || info.TTL > 30*time.Second {

@@ -1,0 +1,120 @@
+package census
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/request"
+)
+
+const (
+	// mostKnown is how many clients are remembered.
+	mostKnown = 1000
+	// askAgain is how long after it was not found a client's note is looked for again: it
+	// writes it a second or two after its first answer.
+	askAgain = 5 * time.Second
+	// mostBackground is for how long a note is waited for that nobody waits for.
+	mostBackground = 3 * time.Second
+)
+
+// names are who clients have noted they are, as far as this client has read it: what a client
+// has noted it never changes. What they say in answers does not count: anybody can answer.
+type names struct {
+	server *request.Server
+
+	mu     sync.Mutex // guards what follows
+	known  map[string]name
+	asking bool // somebody reads a note in the background
+}
+
+type name struct {
+	Identity
+
+	by    string
+	until time.Time // when it is worth to ask again; zero: never, it is known
+}
+
+func newNames(server *request.Server, id string, who Identity) *names {
+	return &names{server: server, known: map[string]name{id: {Identity: who, by: who.String()}}}
+}
+
+// learn remembers who a client is. If the note is empty, it was not there.
+func (n *names) learn(client string, who Identity) {
+	x := name{Identity: who, by: who.String()}
+	if !who.Known() {
+		x.until = time.Now().Add(askAgain)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for old := range n.known {
+		if len(n.known) < mostKnown {
+			break
+		}
+		delete(n.known, old) // any
+	}
+	n.known[client] = x
+}
+
+// look returns what is known of a client, and whether there is nothing to ask now.
+func (n *names) look(client string) (x name, enough bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	x, found := n.known[client]
+	return x, found && (x.until.IsZero() || time.Now().Before(x.until))
+}
+
+// By returns who a client of redlatch is, as its Identity is printed, and never waits: what
+// is not known is empty, and read in the background, so that it is known soon.
+func (k *Census) By(client string) string {
+	n := k.names
+	x, enough := n.look(client)
+	if enough || !n.begin() {
+		return x.by
+	}
+	n.server.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), mostBackground)
+		defer cancel()
+		who, err := readNote(ctx, n.server, client)
+		if err != nil {
+			who = Identity{}
+		}
+		n.learn(client, who)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.asking = false
+	})
+	return x.by
+}
+
+// begin says whether the caller may ask. One at a time does.
+func (n *names) begin() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	may := !n.asking
+	n.asking = true
+	return may
+}
+
+// Introducer returns a function that says who clients of redlatch are, and reads what is not
+// known. It does so for so many clients and for so long at most, and no longer when the server
+// has not answered: what is not known then stays empty. The caller calls end.
+func (k *Census) Introducer(ctx context.Context, most int, limit time.Duration) (who func(client string) Identity, end func()) {
+	ctx, end = context.WithTimeout(ctx, limit)
+	return func(client string) Identity {
+		x, _ := k.names.look(client)
+		if x.Known() || most <= 0 {
+			return x.Identity
+		}
+		most--
+		i, err := readNote(ctx, k.server, client)
+		switch {
+		case err == nil:
+			k.names.learn(client, i)
+		case !driver.Failure(err).Permanent():
+			most = 0
+		}
+		return i
+	}, end
+}
