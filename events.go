@@ -61,6 +61,10 @@ type Events struct {
 	// SlowWait is called once for an acquisition that has waited for
 	// Config.SlowWait for a lock that this process itself holds.
 	SlowWait func(SlowWaitEvent)
+	// PossibleDeadlock is called when Client.Participants has found callers, of whatever
+	// clients, that seem to wait for one another: once for each circle while it stands. See
+	// Participants.PossibleDeadlocks.
+	PossibleDeadlock func(PossibleDeadlockEvent)
 	// Requeued is called when a caller that waits for a fair lock has lost its
 	// place in the queue and has to stand at its end again: its client could not
 	// be heard for six seconds, or a Redisson client took it for dead.
@@ -181,6 +185,11 @@ type SlowWaitEvent struct {
 	HoldSite string        // file:line of the acquisition that has the lock
 }
 
+// A PossibleDeadlockEvent tells of callers that seem to wait for one another.
+type PossibleDeadlockEvent struct {
+	Waits []CircularWait // the holder of what one waits for is the owner of the next
+}
+
 // A RequeuedEvent tells of a waiter that has lost its place.
 type RequeuedEvent struct {
 	Name, Owner string
@@ -272,6 +281,13 @@ func (r *reporter) slowWait(name string, waited time.Duration, waiting, holding 
 		e := SlowWaitEvent{Name: name, Waited: waited, WaitSite: waiting.String(), HoldSite: holding.String()}
 		r.log.Warn("waiting for a lock that this process holds", "name", e.Name, "waited", e.Waited, "waiting_at", e.WaitSite, "acquired_at", e.HoldSite)
 		tell(r.events.SlowWait, e)
+	})
+}
+
+func (r *reporter) possibleDeadlock(waits []CircularWait) {
+	r.queue.Add(func() {
+		r.log.Warn("possible deadlock", "waits", waits)
+		tell(r.events.PossibleDeadlock, PossibleDeadlockEvent{Waits: waits})
 	})
 }
 

@@ -1,10 +1,13 @@
 package redlatch
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/census"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // An Identity says who a client is, by its own word.
@@ -57,7 +60,7 @@ type Participants struct {
 	// and with classic Pub/Sub in a cluster.
 	Others map[string]int
 
-	answers  census.Answers
+	waits    census.Waits
 	slowWait time.Duration
 }
 
@@ -101,11 +104,31 @@ const (
 	EvidenceNotStored Evidence = "not stored"
 )
 
-// A CircularWait is one in a circle of waits: who has something as Owner waits for Name, which
-// Holder has.
+// A CircularWait is one in a circle of waits: a caller that has something as Owner waits for
+// Name, which Holder has. The holder is the Owner of the next one.
 type CircularWait struct {
-	Client, Owner string
-	Name, Holder  string
+	Client   string // whose caller it is
+	By       string // who that says it is
+	Owner    string
+	Name     string
+	Holder   string
+	Waited   time.Duration // so far
+	WaitSite string        // file:line of the wait, if the client has Config.TellSites
+	HoldSite string        // file:line at which Holder got Name, if its client has that
+}
+
+// String returns a line for a log: "billing@host-7 pid 4121 (owner ...:7) waits for "b" at
+// pay.go:12 for 31s; ...:9 has it since ship.go:40".
+func (w CircularWait) String() string {
+	s := fmt.Sprintf("%s (owner %s) waits for %s", cmp.Or(w.By, "client "+w.Client), wire.Text(w.Owner), wire.Quote(w.Name))
+	if w.WaitSite != "" {
+		s += " at " + w.WaitSite
+	}
+	s += fmt.Sprintf(" for %v; %s has it", w.Waited.Round(time.Millisecond), wire.Text(w.Holder))
+	if w.HoldSite != "" {
+		s += " since " + w.HoldSite
+	}
+	return s
 }
 
 // Participants asks all clients of redlatch that use this Redis who they are, what they
@@ -125,16 +148,23 @@ type CircularWait struct {
 // more. It lasts for Question.Spread, and for a second and a half longer if somebody is
 // silent.
 //
+// Whoever asks the same question again and again, each time a few seconds later, is told of
+// possible deadlocks by Events.PossibleDeadlock and in the log.
+//
 // If ctx ends before that, Participants returns what it has learnt, and the context's
 // error. It fails with ErrUnavailable if the server does not answer.
 func (c *Client) Participants(ctx context.Context, q Question) (Participants, error) {
 	if err := c.usable(ctx, nil); err != nil {
 		return Participants{Silent: -1}, err
 	}
-	answers, err := c.census.Ask(ctx, census.Question{Glob: q.Pattern, Names: q.Names, Owners: q.Owners, Spread: q.Spread})
+	question := census.Question{Glob: q.Pattern, Names: q.Names, Owners: q.Owners, Spread: q.Spread}
+	answers, err := c.census.Ask(ctx, question)
 	p := Participants{
 		At: answers.At, Silent: answers.Silent(), Ignored: answers.Ignored, Others: map[string]int{},
-		answers: answers, slowWait: c.cfg.SlowWait,
+		waits: answers.Waits, slowWait: c.cfg.SlowWait,
+	}
+	for _, circle := range c.census.Deadlocks(question, answers.Waits, c.cfg.SlowWait) {
+		c.report.possibleDeadlock(circular(circle))
 	}
 	for _, a := range answers.All {
 		p.Clients = append(p.Clients, participantOf(a))
@@ -150,21 +180,35 @@ func (c *Client) Participants(ctx context.Context, q Question) (Participants, er
 
 // PossibleDeadlocks returns circles of waits that stood in p and in what was asked
 // earlier, more than Config.SlowWait before: in each of them the holder of what one waits
-// for waits for what the next one holds. That is no proof: who waits may give up, and
-// answers may lie. The holders are those that Redis has. Without earlier answers that are
+// for waits for what the next one holds. That is no proof: a caller may give up, answers may
+// lie, and whoever holds a lock may release it from a goroutine that does not wait. The
+// holders are those that Redis has. Nothing is done about them. Without earlier answers that are
 // old enough it returns none; so it does if SlowWait is negative.
-func (p Participants) PossibleDeadlocks(earlier Participants) (circles [][]CircularWait) {
+func (p Participants) PossibleDeadlocks(earlier Participants) [][]CircularWait {
 	if p.slowWait < 0 {
 		return nil
 	}
-	for _, circle := range census.Deadlocks(&earlier.answers, &p.answers, p.slowWait) {
-		var waits []CircularWait
-		for _, w := range circle {
-			waits = append(waits, CircularWait(w))
-		}
-		circles = append(circles, waits)
+	return circulars(census.Deadlocks(earlier.waits, p.waits, p.slowWait))
+}
+
+// CircularWaits returns the circles of waits in p alone. Nothing says that its waits stood at
+// one time: PossibleDeadlocks says more.
+func (p Participants) CircularWaits() [][]CircularWait { return circulars(p.waits.Circles()) }
+
+func circulars(circles [][]census.Wait) (all [][]CircularWait) {
+	for _, circle := range circles {
+		all = append(all, circular(circle))
 	}
-	return circles
+	return all
+}
+
+func circular(circle []census.Wait) (waits []CircularWait) {
+	for _, w := range circle {
+		waits = append(waits, CircularWait{
+			Client: w.Client, By: w.By, Owner: w.Owner, Name: w.Name, Holder: w.Holder, Waited: w.Waited, WaitSite: w.WaitSite, HoldSite: w.HoldSite,
+		})
+	}
+	return waits
 }
 
 func participantOf(a census.Answer) Participant {

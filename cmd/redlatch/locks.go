@@ -35,6 +35,8 @@ type whoJSON struct {
 	Claims  []claimJSON `json:"claims,omitempty"` // holds that are not stored
 	Others  *int        `json:"others,omitempty"` // who waits and does not say who it is
 	Silent  *int        `json:"silent,omitempty"` // clients that gave no answer
+
+	Deadlocks [][]waitJSON `json:"possible_deadlocks,omitempty"` // in which somebody waits for it
 }
 
 type holderJSON struct {

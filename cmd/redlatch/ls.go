@@ -37,7 +37,8 @@ snapshot: locks come and go while it is read.
 
 With --watch the list is made again and again, until it is interrupted (ctrl-C).
 A terminal shows the last one; else they follow one another, with an empty line
-after each. A server that goes away is waited for.`,
+after each. A server that goes away is waited for. Callers that wait for one another
+for longer than two seconds are shown as a possible deadlock.`,
 		Example: `  redlatch ls
   redlatch ls --watch --interval 5 'orders:*'
   redlatch ls --all 'ports:*'
@@ -59,12 +60,13 @@ after each. A server that goes away is waited for.`,
 		case interval.Duration < time.Second:
 			return usage("--interval %v is too short; it must be at least 1s", interval.Duration)
 		}
-		client, closeAll, err := a.client(redlatch.Config{OutageTimeout: askTimeout})
+		client, closeAll, err := a.client(redlatch.Config{OutageTimeout: askTimeout, SlowWait: standing})
 		if err != nil {
 			return err
 		}
 		defer closeAll()
-		look := func(ctx context.Context) (listing, error) { return a.list(ctx, client, pattern, all) }
+		var v vigil
+		look := func(ctx context.Context) (listing, error) { return a.list(ctx, client, pattern, all, &v) }
 		if watching {
 			w := watcher{app: a, interval: interval.Duration, json: asJSON(), look: look}
 			return w.run(cmd.Context())
@@ -91,7 +93,7 @@ type listing struct {
 }
 
 // list finds what matches, and asks all clients once what they say of it.
-func (a *app) list(ctx context.Context, client *redlatch.Client, pattern string, all bool) (listing, error) {
+func (a *app) list(ctx context.Context, client *redlatch.Client, pattern string, all bool, v *vigil) (listing, error) {
 	lists := []iter.Seq2[redlatch.Info, error]{client.Objects(ctx, pattern)}
 	if all {
 		lists = append(lists, client.Counters(ctx, pattern))
@@ -112,6 +114,7 @@ func (a *app) list(ctx context.Context, client *redlatch.Client, pattern string,
 		return listing{found: found}, nil // there is nothing to ask about
 	}
 	t := ask(ctx, client, questionAbout(pattern, found))
+	t.deadlocks = v.look(t)
 	for i := range found {
 		t.addTo(&found[i])
 		found[i].Claims = slices.DeleteFunc(found[i].Claims, func(c claimJSON) bool { return c.Evidence == string(redlatch.EvidenceNotStored) })

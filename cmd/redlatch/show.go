@@ -24,6 +24,9 @@ they are; those that wait are counted. What a client claims to hold and Redis
 does not show is marked. A lease that is renewed has no end; of others "ttl" says
 when it ends if nobody renews it.
 
+Callers that hold what others wait for, and wait for what those hold, are shown as
+a possible deadlock. To see that they still do, it looks again two seconds later.
+
 Of which kind it is, is a guess by what is stored. A semaphore and a latch are
 mere numbers, and often cannot be told apart. A lock that is free is not stored.
 
@@ -37,7 +40,7 @@ The exit code is 0 whether or not the lock is held.`,
 		if err := checkName(args[0]); err != nil {
 			return err
 		}
-		client, closeAll, err := a.client(redlatch.Config{OutageTimeout: askTimeout})
+		client, closeAll, err := a.client(redlatch.Config{OutageTimeout: askTimeout, SlowWait: standing})
 		if err != nil {
 			return err
 		}
@@ -50,6 +53,7 @@ The exit code is 0 whether or not the lock is held.`,
 		if fresh, ok := t.infoOf(args[0]); ok {
 			info = fresh
 		}
+		t.suspect(cmd.Context(), client, args[0])
 		l := lockOf(info)
 		t.addTo(&l)
 		if t.problem != "" {
@@ -74,7 +78,7 @@ func (l *lockJSON) rows() [][]string {
 	default:
 		rows = append(append(rows, []string{"kind", l.Kind}), l.countRows()...)
 	}
-	rows = append(rows, l.claimRows()...)
+	rows = append(append(rows, l.deadlockRows()...), l.claimRows()...)
 	return append(rows, l.waiterRows()...)
 }
 
@@ -207,8 +211,5 @@ func (t *toldJSON) details() (text string) {
 	if t.For != nil {
 		text = ", for " + t.forText()
 	}
-	if t.Site != "" {
-		text += ", at " + t.Site
-	}
-	return text
+	return text + at(t.Site)
 }

@@ -35,6 +35,8 @@ type told struct {
 	problem string // why nobody, or not everybody, could be asked; empty if they were
 	clients map[string]*redlatch.Participant
 	claims  map[string][]clientClaim // by name, the oldest first
+
+	deadlocks [][]redlatch.CircularWait // that have stood for a while
 }
 
 // A clientClaim is a claim of a client that has answered.
@@ -118,6 +120,7 @@ func (t *told) addTo(l *lockJSON) {
 	if n, counted := t.Others[l.Name]; counted {
 		l.Others = &n
 	}
+	t.addDeadlocks(l)
 	for i := range l.Holders {
 		h := &l.Holders[i]
 		t.addSaid(&h.toldJSON, h.Client, l.Name, func(c clientClaim) bool { return !c.waits && h.is(c) })
@@ -189,6 +192,9 @@ func (t *told) remarks() (lines []string) {
 	}
 	if t.Silent > 0 {
 		lines = append(lines, silence(t.Silent))
+	}
+	for _, circle := range t.deadlocks {
+		lines = append(lines, circleText(circle))
 	}
 	return lines
 }

@@ -61,6 +61,7 @@ type Answers struct {
 	Expected int // how many have listened when they were asked; -1 if nobody knows
 	Ignored  int // answers and claims that made no sense, or were too many
 	Objects  []Object
+	Waits    Waits
 }
 
 // Silent returns how many of those who have listened gave no answer; -1 if nobody knows.
@@ -121,7 +122,9 @@ func (k *Census) Ask(ctx context.Context, q Question) (Answers, error) {
 	if err != nil {
 		return ans, err
 	}
-	return ans, k.check(ctx, &ans, q.Names)
+	err = k.check(ctx, &ans, q.Names)
+	ans.findWaits()
+	return ans, err
 }
 
 var errDeaf = errors.New("the channel of answers cannot be heard")

@@ -32,6 +32,7 @@ type Census struct {
 	names       *names
 	answerer    *answerer
 	unsubscribe func()
+	vigil       vigil
 }
 
 // Start listens to questions. It comes before the first request, and takes the Spoke of the

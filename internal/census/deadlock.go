@@ -3,6 +3,8 @@ package census
 import (
 	"cmp"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/inspect"
@@ -17,29 +19,48 @@ const (
 	mostWaits = 2000
 )
 
-// A Wait is one of a circle: a caller of a client that has something as an owner waits for
-// something else, which the holder has.
-type Wait struct {
+// An Edge is a caller of a client that has something as an owner and waits for something else,
+// which the holder has.
+type Edge struct {
 	Client, Owner string // who waits, and what it has meanwhile
 	Name, Holder  string // what it waits for, and who has that
+}
+
+// A Wait is an edge, and what is said of it.
+type Wait struct {
+	Edge
+
+	By                 string        // who waits
+	Waited             time.Duration // for how long, when it was told
+	WaitSite, HoldSite string        // where it waits, and where the holder got what it waits for; empty if that was not told
+}
+
+// Waits are who waits for whom, of those who have something themselves, at a time.
+type Waits struct {
+	At  time.Time
+	all []Wait // in order
 }
 
 // Deadlocks returns circles of waits that stood in two answers, which are further apart than
 // a time. Each is a suspicion: what waits may give up, and the answers may lie. Only holders
 // that are stored count.
-func Deadlocks(first, second *Answers, apart time.Duration) (all [][]Wait) {
+func Deadlocks(first, second Waits, apart time.Duration) [][]Wait {
 	if second.At.Sub(first.At) <= apart {
 		return nil
 	}
-	before := map[Wait]bool{}
-	for _, w := range first.waits() {
-		before[w] = true
+	before := map[Edge]bool{}
+	for _, w := range first.all {
+		before[w.Edge] = true
 	}
+	second.all = slices.DeleteFunc(slices.Clone(second.all), func(w Wait) bool { return !before[w.Edge] })
+	return second.Circles()
+}
+
+// Circles returns the circles of one answer. Nothing says that its waits stood at one time.
+func (ws Waits) Circles() (all [][]Wait) {
 	from := map[string][]Wait{}
-	for _, w := range second.waits() {
-		if before[w] {
-			from[w.Owner] = append(from[w.Owner], w)
-		}
+	for _, w := range ws.all {
+		from[w.Owner] = append(from[w.Owner], w)
 	}
 	for len(all) < mostDeadlocks {
 		prune(from)
@@ -55,9 +76,62 @@ func Deadlocks(first, second *Answers, apart time.Duration) (all [][]Wait) {
 	return all
 }
 
-// waits returns who waits for whom, by what the answers say and Redis has, in order.
+// A vigil compares the answers to a question with earlier ones to the same question.
+type vigil struct {
+	mu    sync.Mutex // guards what follows
+	asked filter
+	waits Waits
+	told  map[string]bool // the circles that stood then
+}
+
+// Deadlocks returns the possible deadlocks in the answers to a question that did not stand yet
+// when the same question was asked before. Answers that come sooner than apart after the ones
+// that they are compared with are not looked at. None are found if apart is negative.
+func (k *Census) Deadlocks(q Question, waits Waits, apart time.Duration) (fresh [][]Wait) {
+	v := &k.vigil
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	f := filter{q.Glob, q.Names, q.Owners}
+	switch {
+	case apart < 0:
+		return nil
+	case !v.asked.is(&f), v.waits.At.IsZero():
+		v.asked, v.waits, v.told = f, waits, nil
+		return nil
+	case waits.At.Sub(v.waits.At) <= apart:
+		return nil
+	}
+	circles := Deadlocks(v.waits, waits, apart)
+	told := map[string]bool{}
+	for _, circle := range circles {
+		key := keyOf(circle)
+		if told[key] = true; !v.told[key] {
+			fresh = append(fresh, circle)
+		}
+	}
+	v.waits, v.told = waits, told
+	return fresh
+}
+
+// keyOf tells circles apart.
+func keyOf(circle []Wait) string {
+	owners := make([]string, len(circle))
+	for i, w := range circle {
+		owners[i] = w.Owner
+	}
+	slices.Sort(owners)
+	return strings.Join(owners, " ")
+}
+
+// findWaits finds out who waits for whom, by what the answers say and Redis has.
+func (a *Answers) findWaits() {
+	a.Waits = Waits{At: a.At, all: a.waits()}
+}
+
+// waits returns who waits for whom, in order.
 func (a *Answers) waits() (all []Wait) {
 	holders := a.waitingHolders()
+	sites := a.holdSites()
 	for _, x := range a.All {
 		for _, c := range x.Claims {
 			if !c.Waits {
@@ -69,7 +143,8 @@ func (a *Answers) waits() (all []Wait) {
 				}
 				for _, under := range c.Under {
 					if under != h.Owner && len(all) < mostWaits {
-						all = append(all, Wait{x.Client, under, c.Name, h.Owner})
+						e := Edge{x.Client, under, c.Name, h.Owner}
+						all = append(all, Wait{e, x.Identity.String(), c.For, c.Site, sites[Edge{Name: c.Name, Holder: h.Owner}]})
 					}
 				}
 			}
@@ -79,6 +154,19 @@ func (a *Answers) waits() (all []Wait) {
 		}
 	}
 	return sorted(all)
+}
+
+// holdSites returns where holders got what they have, by its name and their owner ids.
+func (a *Answers) holdSites() map[Edge]string {
+	sites := map[Edge]string{}
+	for i := range a.All {
+		for _, c := range a.All[i].Claims {
+			if !c.Waits && c.Site != "" {
+				sites[Edge{Name: c.Name, Holder: c.Owner}] = c.Site
+			}
+		}
+	}
+	return sites
 }
 
 // waitingHolders returns of each object the holders that wait for something themselves. No
@@ -105,12 +193,12 @@ func (a *Answers) waitingHolders() map[string][]inspect.Holder {
 	return of
 }
 
-// sorted returns each of some waits once, in order.
+// sorted returns each of some waits once, in order: of equal ones the longest.
 func sorted(all []Wait) []Wait {
 	slices.SortFunc(all, func(x, y Wait) int {
-		return cmp.Or(cmp.Compare(x.Owner, y.Owner), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Holder, y.Holder), cmp.Compare(x.Client, y.Client))
+		return cmp.Or(cmp.Compare(x.Owner, y.Owner), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Holder, y.Holder), cmp.Compare(x.Client, y.Client), cmp.Compare(y.Waited, x.Waited))
 	})
-	return slices.Compact(all)
+	return slices.CompactFunc(all, func(x, y Wait) bool { return x.Edge == y.Edge })
 }
 
 // prune removes the waits of owners for which nobody waits, and those for owners that wait for

@@ -44,6 +44,43 @@ func answersOf(at time.Duration, text string) *Answers {
 	return a
 }
 
+func waitsOf(at time.Duration, text string) Waits {
+	a := answersOf(at, text)
+	a.findWaits()
+	return a.Waits
+}
+
+// A circle is told once while it stands, and again if it comes back.
+func TestAPossibleDeadlockIsToldOnce(t *testing.T) {
+	const two = "x=1 y=2 1>y 2>x"
+	var k Census
+	for i, step := range []struct {
+		at   time.Duration
+		q    Question
+		text string
+		want int
+	}{
+		{1 * time.Second, Question{}, two, 0},
+		{6 * time.Second, Question{}, two, 0},
+		{12 * time.Second, Question{}, two, 1},
+		{23 * time.Second, Question{}, two, 0},
+		{34 * time.Second, Question{}, two + " a=8 b=9 8>b 9>a", 0},
+		{45 * time.Second, Question{}, two + " a=8 b=9 8>b 9>a", 1},
+		{56 * time.Second, Question{}, "x=1 y=2", 0},
+		{67 * time.Second, Question{}, two, 0},
+		{78 * time.Second, Question{}, two, 1},
+		{89 * time.Second, Question{Names: []string{"x"}}, two, 0},
+		{100 * time.Second, Question{Names: []string{"x"}}, two, 1},
+	} {
+		if n := len(k.Deadlocks(step.q, waitsOf(step.at, step.text), 10*time.Second)); n != step.want {
+			t.Errorf("step %d: %d are told, want %d", i, n, step.want)
+		}
+	}
+	if n := len(k.Deadlocks(Question{}, waitsOf(time.Hour, two), -1)); n != 0 {
+		t.Errorf("%d are told to somebody who does not want to know", n)
+	}
+}
+
 func TestPossibleDeadlocks(t *testing.T) {
 	const two = "x=1 y=2 1>y 2>x"
 	for _, c := range []struct {
@@ -67,7 +104,7 @@ func TestPossibleDeadlocks(t *testing.T) {
 		{"readers wait to write", "xr=1,2 1>x 2>x", "xr=1,2 1>x 2>x", 11 * time.Second, "1>x 2>x"},
 	} {
 		var got []string
-		for _, circle := range Deadlocks(answersOf(0, c.first), answersOf(c.apart, c.second), 10*time.Second) {
+		for _, circle := range Deadlocks(waitsOf(0, c.first), waitsOf(c.apart, c.second), 10*time.Second) {
 			var words []string
 			for i, w := range circle {
 				if next := circle[(i+1)%len(circle)]; next.Owner != w.Holder {
@@ -90,7 +127,7 @@ func TestAThousandClaimsOfDeadlocksAreBounded(t *testing.T) {
 		words = append(words, fmt.Sprintf("n%d=%d %d>n%d", i, i, i, i^1))
 	}
 	text := strings.Join(words, " ")
-	if n := len(Deadlocks(answersOf(0, text), answersOf(time.Minute, text), time.Second)); n != mostDeadlocks {
+	if n := len(Deadlocks(waitsOf(0, text), waitsOf(time.Minute, text), time.Second)); n != mostDeadlocks {
 		t.Errorf("%d", n)
 	}
 }
