@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/barrier"
 	"github.com/redlatch/redlatch/internal/census"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
@@ -15,7 +16,6 @@ import (
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/permit"
 	"github.com/redlatch/redlatch/internal/poll"
-	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/ratequeue"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
@@ -43,7 +43,7 @@ type Client struct {
 	rates      *ratequeue.Queues
 	polls      *poll.Polls
 	twins      twins.Names
-	leavers    *queue.Gather[leaver] // of barriers
+	barriers   *barrier.Barriers
 
 	dropped holdctx.Dropped
 
@@ -101,9 +101,11 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		c.server.Acks.Forget(node)
 		c.clock.Kick(node)
 	})
-	c.leavers = queue.NewGather[leaver](queue.MostAnswered, c.server.Go)
 	c.rates = ratequeue.New(ratequeue.Options{Server: c.server, Skew: cfg.MaxClockSkew, Busy: rateBusy, NoRate: noRate})
 	c.polls = poll.New(c.server)
+	c.barriers = barrier.New(barrier.Options{
+		Server: c.server, Polls: c.polls, ID: c.id, NewID: c.locks.NewID, Join: c.locks.Join, Part: c.locks.Part,
+	})
 	c.semaphores = permit.New(c.permitOptions())
 	c.inspector = &inspect.Inspector{Server: c.server, ID: c.id}
 	c.control = revoke.Start(c.locks)
@@ -115,8 +117,6 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 
 // ID returns the client's UUID, the first part of every owner field it writes.
 func (c *Client) ID() string { return c.id }
-
-func (c *Client) nextID() string { return c.locks.NewID() }
 
 // usable says whether a call about something with a name can go on; refused is
 // what is wrong with that.

@@ -81,7 +81,7 @@ func (l *CountDownLatch) Count(ctx context.Context) (int, error) {
 	if err := l.usable(ctx); err != nil {
 		return 0, err
 	}
-	o := request.Call{Server: l.c.server, Script: lua.LatchCount, Keys: []string{l.name}, Lease: l.c.cfg.WatchdogTimeout, Stop: l.c.server.Done}
+	o := l.c.server.Question(lua.LatchCount, []string{l.name})
 	reply, err := o.Run(ctx)
 	if err != nil {
 		return 0, err
