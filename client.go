@@ -71,7 +71,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	c := &Client{
 		cfg: cfg, sites: sites, id: wire.NewClientID(),
 	}
-	c.report.start(cfg.Logger, cfg.Events)
+	c.report.start(&cfg)
 	c.server, err = request.New(request.Options{
 		Driver:         redis,
 		Outage:         cfg.OutageTimeout,

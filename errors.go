@@ -234,19 +234,22 @@ type LostError struct {
 
 // Error implements error.
 func (e *LostError) Error() string {
-	var how string
-	switch e.Reason {
+	return fmt.Sprintf("redlatch: %s %q lost: %s", cmp.Or(e.what, "lock"), e.Name, e.Reason.sentence())
+}
+
+// sentence says what happened.
+func (r LossReason) sentence() string {
+	switch r {
 	case LostExpired:
-		how = "its lease ran out before a renewal was confirmed"
+		return "its lease ran out before a renewal was confirmed"
 	case LostGone:
-		how = "the server no longer has it (released by force, expired, evicted, or lost with a restart or failover)"
+		return "the server no longer has it (released by force, expired, evicted, or lost with a restart or failover)"
 	case LostRevoked:
-		how = "it was released by force"
+		return "it was released by force"
 	case LostMaxHold:
-		how = "it was held for Config.MaxHold"
+		return "it was held for Config.MaxHold"
 	}
-	what := cmp.Or(e.what, "lock")
-	return fmt.Sprintf("redlatch: %s %q lost: %s", what, e.Name, how)
+	return string(r)
 }
 
 // Is reports that a LostError is ErrLost.

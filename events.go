@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/worker"
 )
 
@@ -158,11 +160,29 @@ const (
 	EndClosed EndReason = "closed"
 )
 
-// A LostEvent tells of a lost hold.
+// A LostEvent tells of a lost hold, or a lost permit of an ExpirableSemaphore. What was
+// acquired as several is lost, and told, one by one.
 type LostEvent struct {
-	Err  *LostError
-	Held time.Duration // from the acquisition to the loss
-	Site string        // file:line of the acquisition
+	Err     *LostError    // what was lost, why, and when the server had last confirmed it
+	Kind    string        // KindLock, ..., or KindExpirable
+	Mode    string        // of a read-write lock: "read" or "write"
+	Several bool          // it was acquired by a Multi
+	Token   int64         // fencing token; 0 if it has none
+	At      time.Time     // when it was lost: its context had ended then
+	Held    time.Duration // from the acquisition to the loss
+	Site    string        // file:line of the acquisition
+	Renewed bool          // the watchdog renewed it; else it had a Lease
+	Lease   time.Duration // for how long the server had confirmed it
+	// Late is how much later than the end of its time the loss was noticed: a millisecond
+	// or so, or else this process, or its machine, stood still. The next holder may have
+	// been inside meanwhile. It is 0 unless Err.Reason is LostExpired or LostMaxHold.
+	Late time.Duration
+	// RenewErr is why the latest renewal failed that failed after Err.Confirmed, and
+	// RenewFailed when that was known. They are zero if none has failed.
+	RenewErr    error
+	RenewFailed time.Time
+	Node        string   // that served it, as the driver names it; empty if there is only one
+	Client      Identity // of this client
 }
 
 // A ReleaseFailedEvent tells of a release that could not be confirmed.
@@ -222,16 +242,18 @@ const maxReports = 10000
 type reporter struct {
 	log      *slog.Logger
 	events   Events
-	observes bool // acquisitions
+	client   Identity
+	redis    string // Config.Name
+	observes bool   // acquisitions
 	queue    *worker.Queue
 	ends     *worker.Queue // of holds
 
 	losses, failures atomic.Uint64 // since the client began; failures are of renewals
 }
 
-func (r *reporter) start(log *slog.Logger, events Events) {
-	r.log, r.events = log, events
-	r.observes = events.AcquireStart != nil || events.AcquireEnd != nil || events.HoldEnd != nil
+func (r *reporter) start(cfg *Config) {
+	r.log, r.events, r.client, r.redis = cfg.Logger, cfg.Events, cfg.Identity, cfg.Name
+	r.observes = r.events.AcquireStart != nil || r.events.AcquireEnd != nil || r.events.HoldEnd != nil
 	r.ends = worker.NewQueue(0, nil)
 	r.queue = worker.NewQueue(maxReports, func(n int) {
 		r.log.Error("more happened than could be reported", "events", n)
@@ -246,17 +268,58 @@ func tell[E any](f func(E), e E) {
 	}
 }
 
-func (r *reporter) lost(end error, since time.Time, at callsite.Site) {
-	err, ok := end.(*LostError) //nolint:errorlint // lostLock or permitLost made it
+func (r *reporter) lost(loss claim.Loss) {
+	err, ok := loss.Err.(*LostError) //nolint:errorlint // lostLock or permitLost made it
 	if !ok {
 		return
 	}
 	r.losses.Add(1)
-	held := time.Since(since)
 	r.queue.Add(func() {
-		r.log.Error("lock lost", "name", err.Name, "owner", err.Owner, "reason", string(err.Reason), "held", held, "acquired_at", at.String())
-		tell(r.events.Lost, LostEvent{Err: err, Held: held, Site: at.String()})
+		e := LostEvent{
+			Err: err, Kind: loss.Kind, Mode: loss.Mode, Several: loss.Several, Token: loss.Token,
+			At: loss.At, Held: renew.Elapsed(loss.Since, loss.At), Site: loss.Site.String(), Renewed: loss.Renewed, Lease: loss.Lease,
+			RenewErr: loss.Failure, RenewFailed: loss.FailureAt, Node: loss.Node, Client: r.client,
+		}
+		if err.Reason == LostExpired || err.Reason == LostMaxHold {
+			e.Late = max(0, renew.Elapsed(loss.Until, loss.At))
+		}
+		r.log.LogAttrs(context.Background(), slog.LevelError, "lock lost", append(e.attrs(), optional("redis", r.redis)...)...)
+		tell(r.events.Lost, e)
 	})
+}
+
+// attrs are all that whoever is woken by the loss needs, in one line.
+func (e *LostEvent) attrs() []slog.Attr {
+	why := e.Err.Reason.sentence()
+	if e.Err.Reason == LostExpired && !e.Renewed {
+		why = "its Lease is over"
+	}
+	ms := func(key string, d time.Duration) slog.Attr { return slog.Duration(key, d.Round(time.Millisecond)) }
+	all := []slog.Attr{slog.String("name", e.Err.Name), slog.String("kind", e.Kind)}
+	all = append(all, optional("mode", e.Mode)...)
+	if e.Several {
+		all = append(all, slog.Bool("one_of_several", true))
+	}
+	all = append(
+		all, slog.String("owner", e.Err.Owner), slog.String("reason", string(e.Err.Reason)), slog.String("why", why),
+		ms("held", e.Held), ms("late", e.Late), ms("unconfirmed_for", renew.Elapsed(e.Err.Confirmed, e.At)), ms("lease", e.Lease), slog.Bool("watchdog", e.Renewed),
+	)
+	if e.RenewErr != nil {
+		all = append(all, slog.String("renewal_err", e.RenewErr.Error()), ms("renewal_failed_before", renew.Elapsed(e.RenewFailed, e.At)))
+	}
+	if e.Token != 0 {
+		all = append(all, slog.Int64("token", e.Token))
+	}
+	all = append(all, slog.String("acquired_at", e.Site), slog.String("client", e.Client.String()))
+	return append(all, optional("node", e.Node)...)
+}
+
+// optional is an attribute, unless it says nothing.
+func optional(key, value string) []slog.Attr {
+	if value == "" {
+		return nil
+	}
+	return []slog.Attr{slog.String(key, value)}
 }
 
 func (r *reporter) releaseFailed(name, owner string, err error) {

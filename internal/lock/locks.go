@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/queue"
@@ -69,7 +70,7 @@ type Busy struct {
 
 // Events are told of what happens.
 type Events struct {
-	Lost          func(err error, since time.Time, at callsite.Site)
+	Lost          func(claim.Loss)
 	ReleaseFailed func(name, owner string, err error)
 	RenewFailed   func(holds int, err error)
 	SlowWait      func(name string, waited time.Duration, waiting, holding callsite.Site)

@@ -2,7 +2,9 @@ package lock
 
 import (
 	"context"
+	"time"
 
+	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/holdctx"
 )
 
@@ -63,25 +65,24 @@ func (t *term) loseLocked(reason holdctx.Reason) (was bool, after func()) {
 	if !inside {
 		t.c.table.retain(t.entry) // before whoever is to get the term can see that it is over
 	}
-	lapsed, longest := t.unfreed > 0, max(t.length, t.longest)
+	lapsed, longest, now := t.unfreed > 0, max(t.length, t.longest), time.Now()
 	return true, func() {
 		if lapsed {
 			t.c.lapsed.add(t.id, longest)
 		}
-		t.bury(reason, err, ended, inside, lapsed)
+		t.bury(reason, err, now, ended, inside, lapsed)
 	}
 }
 
 // bury does what follows from a loss.
-func (t *term) bury(reason holdctx.Reason, err error, ended []*Hold, inside, lapsed bool) {
+func (t *term) bury(reason holdctx.Reason, err error, at time.Time, ended []*Hold, inside, lapsed bool) {
 	t.c.Clock.Remove(&t.lease)
 	t.entry.dropCurrent(t)
 	if inside {
 		t.entry.gate.Exit()
 	}
 	for _, h := range ended {
-		t.c.Events.Lost(err, h.since, h.at)
-		holdctx.Tell(h.observer, holdctx.EndLost, err)
+		h.lost(err, at)
 	}
 	switch {
 	case lapsed: // until its lease ends in Redis, or all its holders release it
@@ -95,6 +96,24 @@ func (t *term) bury(reason holdctx.Reason, err error, ended []*Hold, inside, lap
 		return
 	}
 	t.c.table.put(t.entry)
+}
+
+// lost tells that the hold was lost then, and all that is known of it.
+func (h *Hold) lost(err error, at time.Time) {
+	t := h.t
+	end, lease := t.lease.End(), t.lease.Granted()
+	if h.own != nil && !h.Watchdog {
+		lease = h.own.Granted()
+	}
+	t.mu.Lock()
+	loss := claim.Loss{Claim: claimLocked(h, end), Err: err, At: at, Lease: lease, Several: t.member}
+	t.mu.Unlock()
+	loss.Node = t.Node()
+	if f := t.lease.Failure(); f != nil && h.Watchdog {
+		loss.Failure, loss.FailureAt = f.Err, f.At
+	}
+	t.c.Events.Lost(loss)
+	holdctx.Tell(h.observer, holdctx.EndLost, err)
 }
 
 // freeLapsed releases a lock that was lost by its window, now that all who held it

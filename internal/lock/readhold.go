@@ -150,8 +150,7 @@ func (h *Hold) expire(now time.Time) (after func()) {
 	t.unfreed++
 	t.watchLocked()
 	return func() {
-		t.c.Events.Lost(err, h.since, h.at)
-		holdctx.Tell(h.observer, holdctx.EndLost, err)
+		h.lost(err, now)
 	}
 }
 

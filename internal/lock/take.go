@@ -233,36 +233,43 @@ func (c *Locks) renewLocks(s *script.Script, batch []*renew.Lease) {
 	if err == nil && len(reply.List) != len(keys) {
 		err = request.Unexpected(reply, o.Script)
 	}
-	if err != nil {
+	var failed *renew.Failure
+	switch {
+	case err != nil:
 		c.Events.RenewFailed(len(keys), err)
+		failed = &renew.Failure{Err: err, At: time.Now()}
+	case o.DoubtRenewals(len(keys)):
+		failed = &renew.Failure{Err: o.Short, At: time.Now()}
 	}
-	short, n := err == nil && o.DoubtRenewals(len(keys)), 0
+	n := 0
 	for i, l := range batch {
 		if counts[i] == "" {
 			continue
 		}
 		t := l.Holder.(*term) //nolint:forcetypeassert // as above
 		if err == nil {
-			l.Result = t.renewal(reply.List[n])
+			t.renewal(reply.List[n])
 		}
 		t.shown(counts[i])
-		if short && l.Ask > 0 && l.Result == renew.Confirmed {
-			l.Result = renew.Failed
+		if err != nil || failed != nil && l.Ask > 0 && l.Result == renew.Confirmed {
+			l.Fail(failed)
 		}
 		n++
 	}
 }
 
 // renewal judges the server's answer.
-func (t *term) renewal(r driver.Reply) renew.Result {
-	if r.Kind == driver.ReplyInt && r.Int == 1 {
-		return renew.Confirmed
+func (t *term) renewal(r driver.Reply) {
+	switch {
+	case r.Kind == driver.ReplyInt && r.Int == 1:
+		t.lease.Result = renew.Confirmed
+	case r.Kind == driver.ReplyInt || request.WrongType(r.Str):
+		t.lease.Result = renew.Gone
+	default:
+		err := errors.New(wire.Text(r.Str))
+		t.c.Events.RenewFailed(1, err)
+		t.lease.Fail(&renew.Failure{Err: err, At: time.Now()})
 	}
-	if r.Kind != driver.ReplyInt && !request.WrongType(r.Str) {
-		t.c.Events.RenewFailed(1, errors.New(wire.Text(r.Str)))
-		return renew.Failed
-	}
-	return renew.Gone
 }
 
 func wireClient(owner string) string {

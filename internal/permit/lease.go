@@ -35,19 +35,29 @@ func (all *Semaphores) renew(batch []*renew.Lease) {
 	}
 	if err != nil {
 		server.RenewFailed(len(keys), err)
-		return // each result is Failed already
+		failed := &renew.Failure{Err: err, At: time.Now()}
+		for _, l := range batch {
+			l.Fail(failed)
+		}
+		return
 	}
-	short := o.DoubtRenewals(len(keys))
+	var short *renew.Failure
+	if o.DoubtRenewals(len(keys)) {
+		short = &renew.Failure{Err: o.Short, At: time.Now()}
+	}
 	for i, l := range batch {
 		switch r := reply.List[i]; {
 		case r.Kind == driver.ReplyInt && r.Int == 1:
-			if !short || l.Ask == 0 {
-				l.Result = renew.Confirmed
+			l.Result = renew.Confirmed
+			if short != nil && l.Ask > 0 {
+				l.Fail(short)
 			}
 		case r.Kind == driver.ReplyInt || request.WrongType(r.Str):
 			l.Result = renew.Gone
 		default:
-			server.RenewFailed(1, errors.New(wire.Text(r.Str)))
+			err := errors.New(wire.Text(r.Str))
+			server.RenewFailed(1, err)
+			l.Fail(&renew.Failure{Err: err, At: time.Now()})
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
@@ -177,7 +178,11 @@ func (p *Permit) lose(how holdctx.Reason) {
 	if !p.end(err, how) {
 		return
 	}
-	p.sem.all.Events.Lost(err, p.since, p.site)
+	loss := claim.Loss{Claim: p.claim(), Err: err, At: time.Now(), Lease: p.lease.Granted(), Node: p.Node()}
+	if f := p.lease.Failure(); f != nil && p.kept {
+		loss.Failure, loss.FailureAt = f.Err, f.At
+	}
+	p.sem.all.Events.Lost(loss)
 	holdctx.Tell(p.unobserved(), holdctx.EndLost, err)
 	if how == holdctx.Gone && p.uncertain {
 		p.sem.reap([]string{p.id})

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/queue"
@@ -58,8 +59,8 @@ type Errors struct {
 
 // Events report what happens. They do not block.
 type Events struct {
-	// Lost says that a permit was lost that was acquired then and there.
-	Lost func(err error, since time.Time, at callsite.Site)
+	// Lost says that a permit was lost.
+	Lost func(claim.Loss)
 	// ReleaseFailed says that a release could not be confirmed; id is empty for permits
 	// that are only counted.
 	ReleaseFailed func(name, id string, err error)

@@ -2,6 +2,7 @@ package renew
 
 import (
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,7 +22,8 @@ const (
 // A Kind knows how leases of one kind are renewed.
 type Kind struct {
 	// Renew asks the server to extend every lease of the batch and sets each
-	// Lease's Result. It may block for as long as one request may take.
+	// Lease's Result; Lease.Fail does that, and keeps why. It may block for as long as one
+	// request may take.
 	Renew func(batch []*Lease)
 }
 
@@ -55,8 +57,30 @@ type Lease struct {
 	Ask    time.Duration
 	Result Result
 
-	place int // in the deadlines, plus one; 0: not there; guarded as these are
+	place   int // in the deadlines, plus one; 0: not there; guarded as these are
+	failure atomic.Pointer[Failure]
 	renewal
+}
+
+// A Failure is why renewals have failed. Those of one batch share it.
+type Failure struct {
+	Err error
+	At  time.Time // when that was known
+}
+
+// Fail is for Kind.Renew: it sets Failed as the Result, and keeps why.
+func (l *Lease) Fail(f *Failure) {
+	l.Result = Failed
+	l.failure.Store(f)
+}
+
+// Failure returns why the latest renewal failed that has failed since the server
+// confirmed anything; nil if there is none.
+func (l *Lease) Failure() *Failure {
+	if f := l.failure.Load(); f != nil && f.At.After(l.Confirmed()) {
+		return f
+	}
+	return nil
 }
 
 // A renewal is where a lease is on its way from one renewal to the next. Clock.mu

@@ -69,6 +69,13 @@ func (w *Window) End() time.Time {
 	return w.sent.Add(w.trust)
 }
 
+// Granted returns for how long the confirmed request has the lease on which the window
+// rests.
+func (w *Window) Granted() time.Duration {
+	_, lease := w.rests()
+	return lease
+}
+
 // Confirmed returns when the latest confirmed request was sent.
 func (w *Window) Confirmed() time.Time {
 	w.mu.Lock()
