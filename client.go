@@ -110,7 +110,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	c.inspector = &inspect.Inspector{Server: c.server, ID: c.id}
 	c.control = revoke.Start(c.locks)
 	c.census = census.Start(census.Options{
-		Server: c.server, Inspector: c.inspector, ID: c.id, Identity: census.Identity(cfg.Identity), Sites: cfg.TellSites, Claims: c.eachClaim, Above: holdctx.OwnersAbove,
+		Server: c.server, Inspector: c.inspector, ID: c.id, Identity: census.Identity(cfg.Identity), Sites: cfg.TellSites, Claims: c.allClaims, Above: holdctx.OwnersAbove,
 	})
 	return c, nil
 }

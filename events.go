@@ -248,6 +248,7 @@ type reporter struct {
 	queue    *worker.Queue
 	ends     *worker.Queue // of holds
 
+	lately           claim.Losses
 	losses, failures atomic.Uint64 // since the client began; failures are of renewals
 }
 
@@ -274,6 +275,7 @@ func (r *reporter) lost(loss claim.Loss) {
 		return
 	}
 	r.losses.Add(1)
+	r.lately.Add(loss, string(err.Reason))
 	r.queue.Add(func() {
 		e := LostEvent{
 			Err: err, Kind: loss.Kind, Mode: loss.Mode, Several: loss.Several, Token: loss.Token,

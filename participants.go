@@ -72,21 +72,23 @@ type Participant struct {
 	Answered bool     // it has answered; else all that is known of it is what Redis has
 	Held     []Claim
 	Waiting  []Claim
-	Omitted  int // how many claims did not fit into its answer; those that did are the oldest
+	Lost     []Claim // what it has lost lately, the newest first, 16 at most
+	Omitted  int     // how many claims did not fit into its answer; those that did are the oldest
 }
 
-// A Claim is what a client says that it holds, or that a caller of it waits for. Its
+// A Claim is what a client says that it holds, or has lost, or that a caller of it waits for. Its
 // texts are as the client has sent them: a name may have any byte.
 type Claim struct {
 	Name, Kind, Mode string
 	Owner            string        // as it stands in Redis; empty if it has none
-	For              time.Duration // for how long it has held or waited when it said so; -1 if that is not known
+	For              time.Duration // for how long it has held or waited, or how long ago it lost it, when it said so; -1 if that is not known
 	Left             time.Duration // for how long it holds or waits at most; -1 if that is not known
 	Renewed          bool          // the watchdog renews it
 	Token            int64         // its fencing token; 0 if it has none
 	Count            int           // how often it has entered, or how many permits it has
 	Site             string        // file:line, if the client has Config.TellSites
 	Under            []string      // of a waiter: the owner ids as which it holds something meanwhile
+	Reason           LossReason    // how it was lost, if it was
 	Evidence         Evidence
 }
 
@@ -216,11 +218,14 @@ func participantOf(a census.Answer) Participant {
 	for _, c := range a.Claims {
 		claim := Claim{
 			Name: c.Name, Kind: c.Kind, Mode: c.Mode, Owner: c.Owner, For: c.For, Left: c.Left, Renewed: c.Renewed, Token: c.Token,
-			Count: c.Count, Site: c.Site, Under: c.Under, Evidence: evidence[c.Evidence],
+			Count: c.Count, Site: c.Site, Under: c.Under, Reason: LossReason(c.Lost), Evidence: evidence[c.Evidence],
 		}
-		if c.Waits {
+		switch {
+		case c.Waits:
 			p.Waiting = append(p.Waiting, claim)
-		} else {
+		case c.Lost != "":
+			p.Lost = append(p.Lost, claim)
+		default:
 			p.Held = append(p.Held, claim)
 		}
 	}

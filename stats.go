@@ -62,6 +62,13 @@ func (c *Client) Stats() Stats {
 	return s
 }
 
+// allClaims yields what has been lost lately, and what eachClaim does.
+func (c *Client) allClaims(yield claim.Yield) {
+	if c.report.lately.Tell(yield) {
+		c.eachClaim(yield)
+	}
+}
+
 // eachClaim yields what callers hold and wait for, as it is when it is asked, and the contexts
 // of those who wait.
 func (c *Client) eachClaim(yield claim.Yield) {

@@ -33,6 +33,7 @@ type lockJSON struct {
 type whoJSON struct {
 	Waiting []claimJSON `json:"waiting"`
 	Claims  []claimJSON `json:"claims,omitempty"` // holds that are not stored
+	Lost    []claimJSON `json:"lost,omitempty"`   // what was lost lately
 	Others  *int        `json:"others,omitempty"` // who waits and does not say who it is
 	Silent  *int        `json:"silent,omitempty"` // clients that gave no answer
 
@@ -77,6 +78,7 @@ type claimJSON struct {
 	Client   string `json:"client"`
 	Count    int    `json:"count"`
 	Evidence string `json:"evidence"`
+	Reason   string `json:"reason,omitempty"` // how it was lost
 	toldJSON
 }
 

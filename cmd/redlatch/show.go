@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -21,7 +22,7 @@ barrier, show how it stands: which permits are taken, or how far it has come.
 Who it is, and since when, is what the clients say, which are asked: it takes up
 to two seconds if one of them gives no answer. Clients of Redisson do not say who
 they are; those that wait are counted. What a client claims to hold and Redis
-does not show is marked. A lease that is renewed has no end; of others "ttl" says
+does not show is marked. What clients have lost lately is shown, and how. A lease that is renewed has no end; of others "ttl" says
 when it ends if nobody renews it.
 
 Callers that hold what others wait for, and wait for what those hold, are shown as
@@ -78,7 +79,8 @@ func (l *lockJSON) rows() [][]string {
 	default:
 		rows = append(append(rows, []string{"kind", l.Kind}), l.countRows()...)
 	}
-	rows = append(append(rows, l.deadlockRows()...), l.claimRows()...)
+	rows = append(append(rows, l.deadlockRows()...), l.lostRows()...)
+	rows = append(rows, l.claimRows()...)
 	return append(rows, l.waiterRows()...)
 }
 
@@ -128,6 +130,17 @@ func (t *toldJSON) sinceRows() (rows [][]string) {
 // mostRows is how many waiters, and how many claims, show prints: anybody who may use
 // locks can claim as many as it likes.
 const mostRows = 100
+
+// lostRows are the holds that clients say they have lost, the latest first.
+func (l *lockJSON) lostRows() (rows [][]string) {
+	for i, c := range slices.Backward(l.Lost) {
+		if len(rows) == mostRows {
+			return append(rows, []string{"lost", fmt.Sprintf("by %d more", i+1)})
+		}
+		rows = append(rows, []string{"lost", fmt.Sprintf("by %s, %s ago: %s%s", cmp.Or(c.By, "client "+c.Client), c.forText(), c.Reason, at(c.Site))})
+	}
+	return rows
+}
 
 // claimRows are the holds that clients claim and Redis does not show.
 func (l *lockJSON) claimRows() (rows [][]string) {

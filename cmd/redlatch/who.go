@@ -43,7 +43,7 @@ type told struct {
 type clientClaim struct {
 	redlatch.Claim
 	by    *redlatch.Participant
-	waits bool
+	waits bool // else it is a hold, unless it has a Reason
 }
 
 // ask asks all clients who they are, what they hold and wait for.
@@ -66,7 +66,7 @@ func ask(ctx context.Context, client *redlatch.Client, q redlatch.Question) *tol
 		if !c.Answered {
 			continue // what is known of it is what Redis has
 		}
-		for _, claim := range c.Held {
+		for _, claim := range slices.Concat(c.Held, c.Lost) {
 			t.claims[claim.Name] = append(t.claims[claim.Name], clientClaim{claim, c, false})
 		}
 		for _, claim := range c.Waiting {
@@ -130,10 +130,12 @@ func (t *told) addTo(l *lockJSON) {
 		t.addSaid(&w.toldJSON, w.Client, l.Name, func(c clientClaim) bool { return c.waits && w.Owner == c.Owner })
 	}
 	for _, c := range t.claims[l.Name] {
-		claim := claimJSON{Kind: c.Kind, Mode: c.Mode, Owner: c.Owner, Client: c.by.Client, Count: c.Count, Evidence: string(c.Evidence)}
+		claim := claimJSON{Kind: c.Kind, Mode: c.Mode, Owner: c.Owner, Client: c.by.Client, Count: c.Count, Evidence: string(c.Evidence), Reason: string(c.Reason)}
 		claim.add(c)
 		claim.introduce(c.by)
 		switch {
+		case c.Reason != "":
+			l.Lost = append(l.Lost, claim)
 		case c.waits:
 			l.Waiting = append(l.Waiting, claim)
 		case !slices.ContainsFunc(l.Holders, func(h holderJSON) bool { return h.is(c) }):
@@ -144,7 +146,7 @@ func (t *told) addTo(l *lockJSON) {
 
 // is says whether a claim is about this holder.
 func (h *holderJSON) is(c clientClaim) bool {
-	return c.Owner != "" && c.Owner == h.Owner && (c.Mode == "" || h.Mode == "" || c.Mode == h.Mode)
+	return c.Owner != "" && c.Reason == "" && c.Owner == h.Owner && (c.Mode == "" || h.Mode == "" || c.Mode == h.Mode)
 }
 
 // addSaid adds to a holder or waiter what clients say of it.
@@ -168,7 +170,7 @@ func (t *toldJSON) add(c clientClaim) {
 		ms := c.For.Milliseconds()
 		t.For, t.Site = &ms, c.Site
 	}
-	if !c.waits {
+	if !c.waits && c.Reason == "" {
 		renewed := c.Renewed || t.Renewed != nil && *t.Renewed
 		t.Renewed = &renewed
 	}

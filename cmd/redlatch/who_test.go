@@ -104,18 +104,20 @@ func TestShowMarksFalseClaims(t *testing.T) {
 	hears(t, s, func(send func(channel, text string), question string) {
 		send("redlatch_answer", lie(question, `{"name":"x","kind":"lock","owner":"`+stranger+`:1","ago":5000,"renewed":true},`+
 			`{"name":"x","kind":"lock","ago":3000,"waits":true,"site":"a\u001b]0;b.go:1"},`+
+			`{"name":"x","kind":"lock","owner":"`+stranger+`:2","ago":12000,"lost":"gone\u001b[2J"},`+
 			`{"name":"permits","kind":"semaphore","ago":1000,"count":3}`))
 	}, "redlatch_ask")
 
 	res := r.run(t, "show", "x")
 	contains(t, res.out, "\nby        redisson\n", "\nttl       59m",
+		"\nlost      by evil\\x1b[2Jname@h\\u202e pid 7, 12s ago: gone\\x1b[2J\n",
 		"\nclaimed   by evil\\x1b[2Jname@h\\u202e pid 7, for 5s; Redis does not have that: it is false, or over\n",
 		"\nwaiter 1  evil\\x1b[2Jname@h\\u202e pid 7, for 3s, at a\\x1b]0;b.go:1\n")
 	if res.code != 0 || res.err != "" || strings.ContainsAny(res.out, "\x1b\u202e") {
 		t.Errorf("%+v", res)
 	}
 	got := document[lockJSON](t, r.run(t, "show", "x", "-o", "json"))
-	if len(got.Claims) != 1 || got.Claims[0].Evidence != "not stored" || len(got.Waiting) != 1 || got.Holders[0].By != "" {
+	if len(got.Lost) != 1 || *got.Lost[0].For != 12000 || len(got.Claims) != 1 || got.Claims[0].Evidence != "not stored" || len(got.Waiting) != 1 || got.Holders[0].By != "" {
 		t.Errorf("%+v", got)
 	}
 	contains(t, r.run(t, "show", "permits").out, "\nclaimed  by evil\\x1b[2Jname@h\\u202e pid 7, for 1s; 3 permits, by its own word\n")

@@ -127,15 +127,18 @@ func (a *answerer) answer() {
 	}
 }
 
-// compose writes the answer to some questions: what is the worst comes first, waits and
-// holds in turn.
+// compose writes the answer to some questions: what is the worst comes first, losses, and
+// then waits and holds in turn.
 func (a *answerer) compose(asked []filter, keys []string) string {
 	now := time.Now()
 	var held, waiting oldest
+	var lost []kept
 	rest := 0
 	for c, of := range a.claims {
 		switch {
 		case !slices.ContainsFunc(asked, func(f filter) bool { return f.fits(c.Name, c.Owner) }):
+		case c.Lost != "":
+			lost = append(lost, kept{Claim: c})
 		case c.Rest() > 0:
 			rest += c.Rest()
 		case c.Waits:
@@ -144,7 +147,7 @@ func (a *answerer) compose(asked []filter, keys []string) string {
 			held.add(kept{Claim: c})
 		}
 	}
-	ans := answer{V: version, Client: a.id, Identity: a.who, For: keys, Left: held.n + waiting.n + rest}
+	ans := answer{V: version, Client: a.id, Identity: a.who, For: keys, Left: len(lost) + held.n + waiting.n + rest}
 	if s, ok := a.server.Driver.(driver.Sharer); ok {
 		if n := s.Listeners(wire.Asked, false); n > 1 {
 			ans.Sharers = n
@@ -152,7 +155,7 @@ func (a *answerer) compose(asked []filter, keys []string) string {
 	}
 	head, _ := json.Marshal(ans) //nolint:errchkjson // texts and numbers always can
 	room := mostAnswer - len(head) - len(`,"claims":[]`)
-	for _, c := range inTurn(waiting.cut(), held.cut()) {
+	for _, c := range append(lost, inTurn(waiting.cut(), held.cut())...) {
 		if room < leastClaim {
 			break
 		}

@@ -125,7 +125,7 @@ func compare(info inspect.Info, claims []*Claim) {
 	}
 	for _, c := range claims {
 		switch {
-		case c.Owner == "" || c.Kind == inspect.Semaphore:
+		case c.Owner == "" || c.Kind == inspect.Semaphore || c.Lost != "":
 		case c.Waits:
 			if queues[c.Owner] {
 				c.Evidence = Stored

@@ -161,7 +161,7 @@ func (a *Answers) holdSites() map[Edge]string {
 	sites := map[Edge]string{}
 	for i := range a.All {
 		for _, c := range a.All[i].Claims {
-			if !c.Waits && c.Site != "" {
+			if !c.Waits && c.Lost == "" && c.Site != "" {
 				sites[Edge{Name: c.Name, Holder: c.Owner}] = c.Site
 			}
 		}

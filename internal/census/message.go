@@ -74,6 +74,7 @@ type told struct {
 	Count   int      `json:"count,omitempty"`
 	Site    string   `json:"site,omitempty"`
 	Waits   bool     `json:"waits,omitempty"`
+	Lost    string   `json:"lost,omitempty"` // how it was lost, that long ago
 	Under   []string `json:"under,omitempty"`
 }
 
@@ -81,7 +82,7 @@ type told struct {
 func tell(c *claim.Claim, now time.Time, sites bool) json.RawMessage {
 	t := told{
 		Name: c.Name, Kind: c.Kind, Mode: c.Mode, Owner: c.Owner, Renewed: c.Renewed, Token: c.Token, Count: c.Count,
-		Waits: c.Waits, Under: c.Under[:min(len(c.Under), mostUnder)],
+		Waits: c.Waits, Lost: c.Lost, Under: c.Under[:min(len(c.Under), mostUnder)],
 	}
 	if !utf8.ValidString(c.Name) {
 		t.Name, t.Raw = "", []byte(c.Name)
@@ -100,19 +101,20 @@ func tell(c *claim.Claim, now time.Time, sites bool) json.RawMessage {
 	return text
 }
 
-// A Claim is what a client says that it holds, or that a caller of it waits for.
+// A Claim is what a client says that it holds, or has lost, or that a caller of it waits for.
 type Claim struct {
 	Name     string // as it says: it may have any byte
 	Kind     string
 	Mode     string
 	Owner    string
-	For      time.Duration // for how long, when it was told
+	For      time.Duration // for how long, or how long ago it was lost, when it was told
 	Left     time.Duration // for how long it lasts, unless it is renewed; -1 if that was not told
 	Renewed  bool
 	Token    int64
 	Count    int
 	Site     string
 	Waits    bool
+	Lost     string
 	Under    []string
 	Evidence Evidence
 }
@@ -142,7 +144,7 @@ func read(text json.RawMessage, client string) (Claim, bool) {
 	}
 	c := Claim{
 		Name: t.Name, Kind: clean(t.Kind), Mode: clean(t.Mode), Owner: t.Owner, For: wire.FromMillis(t.Ago), Left: -1,
-		Renewed: t.Renewed, Token: t.Token, Count: t.Count, Site: wire.Text(t.Site), Waits: t.Waits, Under: t.Under,
+		Renewed: t.Renewed, Token: t.Token, Count: t.Count, Site: wire.Text(t.Site), Waits: t.Waits, Lost: clean(t.Lost), Under: t.Under,
 	}
 	if t.For != nil {
 		c.Left = max(0, wire.FromMillis(*t.For))

@@ -21,7 +21,7 @@ const (
 	Barrier     = "barrier"
 )
 
-// A Claim is something that a caller of this client holds, or waits for.
+// A Claim is something that a caller of this client holds, or waits for, or has lost.
 type Claim struct {
 	Name    string        // of the lock or synchronizer
 	Kind    string        // Lock, ...
@@ -34,6 +34,7 @@ type Claim struct {
 	Count   int           // holds in the nest, each of which is a claim, or permits wanted
 	Site    callsite.Site // where it was asked for; 0 if not known
 	Waits   bool          // it is a wait, not a hold
+	Lost    string        // how it was lost, if it is a hold that was, at Since; else empty
 	Under   []string      // of a waiter: owner ids of the live holds that its context descends from (edges of a wait graph); nil if none or not known
 }
 

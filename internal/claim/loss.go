@@ -1,6 +1,10 @@
 package claim
 
-import "time"
+import (
+	"slices"
+	"sync"
+	"time"
+)
 
 // A Loss is what a client knows of something held that it has just lost.
 type Loss struct {
@@ -14,4 +18,38 @@ type Loss struct {
 
 	Failure   error     // why the latest renewal has failed that failed since; nil: none has
 	FailureAt time.Time // when that was known
+}
+
+// mostLost is how many losses a client remembers, for those who ask.
+const mostLost = 16
+
+// Losses are the latest ones of a client. The zero value has none.
+type Losses struct {
+	mu     sync.Mutex
+	latest []Claim // the newest last
+}
+
+// Add adds a loss, for a reason.
+func (l *Losses) Add(loss Loss, reason string) {
+	c := loss.Claim
+	c.Since, c.Until, c.Renewed, c.Lost = loss.At, time.Time{}, false, reason
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.latest) == mostLost {
+		l.latest = slices.Delete(l.latest, 0, 1)
+	}
+	l.latest = append(l.latest, c)
+}
+
+// Tell tells of them, the newest first. It returns false if yield has.
+func (l *Losses) Tell(yield Yield) (more bool) {
+	l.mu.Lock()
+	latest := slices.Clone(l.latest)
+	l.mu.Unlock()
+	for _, c := range slices.Backward(latest) {
+		if !yield(c, nil) {
+			return false
+		}
+	}
+	return true
 }
