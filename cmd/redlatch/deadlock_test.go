@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/connect"
+	"github.com/redlatch/redlatch/internal/overview"
 )
 
 // user is a client of the test's own.
@@ -62,8 +63,8 @@ func TestAPossibleDeadlockIsShown(t *testing.T) {
 	wait(orders.With(ctx), billing.Lock("stock"))
 	wait(ctx, shipping.Lock("orders"))
 	eventually(t, "both wait", func() bool {
-		return len(document[lockJSON](t, r.run(t, "show", "orders", "-o", "json")).Waiting) == 1 &&
-			len(document[lockJSON](t, r.run(t, "show", "stock", "-o", "json")).Waiting) == 1
+		return len(document[overview.Lock](t, r.run(t, "show", "orders", "-o", "json")).Waiting) == 1 &&
+			len(document[overview.Lock](t, r.run(t, "show", "stock", "-o", "json")).Waiting) == 1
 	})
 	for _, name := range []string{"orders", "stock"} {
 		if res := r.run(t, "show", name); strings.Contains(res.out, "possible deadlock") {
@@ -73,15 +74,15 @@ func TestAPossibleDeadlockIsShown(t *testing.T) {
 
 	wait(stock.With(ctx), shipping.Lock("orders"))
 	eventually(t, "both wait for each other", func() bool {
-		return len(document[lockJSON](t, r.run(t, "show", "orders", "-o", "json")).Deadlocks) == 1
+		return len(document[overview.Lock](t, r.run(t, "show", "orders", "-o", "json")).Deadlocks) == 1
 	})
 	for name, want := range map[string]*redlatch.Hold{"orders": orders, "stock": stock} {
-		circles := document[lockJSON](t, r.run(t, "show", name, "-o", "json")).Deadlocks
+		circles := document[overview.Lock](t, r.run(t, "show", name, "-o", "json")).Deadlocks
 		if len(circles) != 1 || len(circles[0]) != 2 {
 			t.Fatalf("%s: %+v", name, circles)
 		}
 		for _, w := range circles[0] {
-			if w.Name == name && (w.Holder != want.Owner() || w.Waited < standing.Milliseconds() || !strings.Contains(w.WaitSite, "deadlock_test.go:") || !strings.Contains(w.HoldSite, "deadlock_test.go:")) {
+			if w.Name == name && (w.Holder != want.Owner() || w.Waited < overview.Standing.Milliseconds() || !strings.Contains(w.WaitSite, "deadlock_test.go:") || !strings.Contains(w.HoldSite, "deadlock_test.go:")) {
 				t.Errorf("%s: %+v", name, w)
 			}
 		}

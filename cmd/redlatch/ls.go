@@ -1,14 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"iter"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/overview"
 	"github.com/spf13/cobra"
 )
 
@@ -60,13 +58,19 @@ for longer than two seconds are shown as a possible deadlock.`,
 		case interval.Duration < time.Second:
 			return usage("--interval %v is too short; it must be at least 1s", interval.Duration)
 		}
-		client, closeAll, err := a.client(redlatch.Config{OutageTimeout: askTimeout, SlowWait: standing})
+		client, closeAll, err := a.client(redlatch.Config{OutageTimeout: askTimeout, SlowWait: overview.Standing})
 		if err != nil {
 			return err
 		}
 		defer closeAll()
-		var v vigil
-		look := func(ctx context.Context) (listing, error) { return a.list(ctx, client, pattern, all, &v) }
+		lister := overview.Lister{Client: client, Pattern: pattern, All: all}
+		look := func(ctx context.Context) (overview.Listing, error) {
+			l, err := lister.List(ctx)
+			if err != nil {
+				err = a.serverFailure(err)
+			}
+			return l, err
+		}
 		if watching {
 			w := watcher{app: a, interval: interval.Duration, json: asJSON(), look: look}
 			return w.run(cmd.Context())
@@ -75,87 +79,31 @@ for longer than two seconds are shown as a possible deadlock.`,
 		if err != nil {
 			return err
 		}
-		for _, remark := range l.remarks {
+		for _, remark := range l.Remarks() {
 			a.ui.note("%s", remark)
 		}
 		if asJSON() {
-			return written(a.ui.json(l.found))
+			return written(a.ui.json(l.Locks))
 		}
-		return written(a.ui.table(listTable(l.found)))
+		return written(a.ui.table(listTable(l.Locks)))
 	}
 	return cmd
 }
 
-// A listing is what ls has found.
-type listing struct {
-	found   []lockJSON
-	remarks []string // about all of it
-}
-
-// list finds what matches, and asks all clients once what they say of it.
-func (a *app) list(ctx context.Context, client *redlatch.Client, pattern string, all bool, v *vigil) (listing, error) {
-	lists := []iter.Seq2[redlatch.Info, error]{client.Objects(ctx, pattern)}
-	if all {
-		lists = append(lists, client.Counters(ctx, pattern))
-	}
-	found := []lockJSON{}
-	for _, list := range lists {
-		for info, err := range list {
-			if err != nil {
-				return listing{}, a.serverFailure(err)
-			}
-			found = append(found, lockOf(info))
-		}
-	}
-	slices.SortStableFunc(found, func(x, y lockJSON) int { return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Kind, y.Kind)) })
-	// SCAN may return a key twice.
-	found = slices.CompactFunc(found, func(x, y lockJSON) bool { return x.Name == y.Name && x.Kind == y.Kind })
-	if len(found) == 0 {
-		return listing{found: found}, nil // there is nothing to ask about
-	}
-	t := ask(ctx, client, questionAbout(pattern, found))
-	t.deadlocks = v.look(t)
-	for i := range found {
-		t.addTo(&found[i])
-		found[i].Claims = slices.DeleteFunc(found[i].Claims, func(c claimJSON) bool { return c.Evidence == string(redlatch.EvidenceNotStored) })
-	}
-	return listing{found, t.remarks()}, nil
-}
-
-func listTable(found []lockJSON) [][]string {
+func listTable(found []overview.Lock) [][]string {
 	rows := [][]string{{"NAME", "KIND", "COUNT", "BY", "FOR", "TTL", "WAITERS", "OWNER"}}
 	for _, l := range found {
-		if !isLock(l.Kind) {
-			rows = append(rows, []string{l.Name, l.stands(), "-", "-", "-", ttlText(l.TTL), l.waiters(), "-"})
+		if !overview.IsLock(l.Kind) {
+			rows = append(rows, []string{l.Name, l.Stands(), "-", "-", "-", overview.TTLText(l.TTL), l.Waiters(), "-"})
 			continue
 		}
 		for _, h := range l.Holders {
-			ttl := ttlText(h.TTL)
+			ttl := overview.TTLText(h.TTL)
 			if h.Renewed != nil && *h.Renewed {
 				ttl = "renewed"
 			}
-			rows = append(rows, []string{l.Name, l.what(h), h.count(), h.byText(h.Client, h.Redlatch), h.forText(), ttl, l.waiters(), h.Owner})
+			rows = append(rows, []string{l.Name, l.What(&h), strconv.Itoa(h.Count), h.ByText(h.Client, h.Redlatch), h.ForText(), ttl, l.Waiters(), h.Owner})
 		}
 	}
 	return rows
-}
-
-// waiters says how many wait, as far as that is known: "-" if it is not.
-func (l *lockJSON) waiters() string {
-	n, queued := len(l.Queue), map[string]bool{}
-	for _, w := range l.Queue {
-		queued[w.Owner] = true
-	}
-	for _, w := range l.Waiting {
-		if w.Owner == "" || !queued[w.Owner] {
-			n++
-		}
-	}
-	switch {
-	case l.Others != nil:
-		return strconv.Itoa(n + *l.Others)
-	case n > 0:
-		return strconv.Itoa(n)
-	}
-	return "-"
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/overview"
 	"github.com/spf13/cobra"
 )
 
@@ -95,7 +96,7 @@ func (a *app) forceRelease(ctx context.Context, client *redlatch.Client, name st
 	if err != nil {
 		return false, a.serverFailure(err)
 	}
-	if !isLock(info.Kind) {
+	if !overview.IsLock(info.Kind) {
 		return false, &failure{
 			code: exitData, err: fmt.Errorf("%q is not a lock: its kind is %s, and only locks are released", name, info.Kind),
 			hint: "redlatch show " + shellWord(name) + " shows how it stands",

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/overview"
 	"github.com/spf13/cobra"
 )
 
@@ -41,67 +42,60 @@ The exit code is 0 whether or not the lock is held.`,
 		if err := checkName(args[0]); err != nil {
 			return err
 		}
-		client, closeAll, err := a.client(redlatch.Config{OutageTimeout: askTimeout, SlowWait: standing})
+		client, closeAll, err := a.client(redlatch.Config{OutageTimeout: askTimeout, SlowWait: overview.Standing})
 		if err != nil {
 			return err
 		}
 		defer closeAll()
-		info, err := client.Info(cmd.Context(), args[0])
+		l, problem, err := overview.Look(cmd.Context(), client, args[0])
 		if err != nil {
 			return a.serverFailure(err)
 		}
-		t := ask(cmd.Context(), client, redlatch.Question{Names: []string{args[0]}})
-		if fresh, ok := t.infoOf(args[0]); ok {
-			info = fresh
-		}
-		t.suspect(cmd.Context(), client, args[0])
-		l := lockOf(info)
-		t.addTo(&l)
-		if t.problem != "" {
-			a.ui.note("%s", t.problem)
+		if problem != "" {
+			a.ui.note("%s", problem)
 		}
 		if asJSON() {
 			return written(a.ui.json(l))
 		}
-		return written(a.ui.table(l.rows()))
+		return written(a.ui.table(rowsOf(&l)))
 	}
 	return cmd
 }
 
 // rows is the lock or synchronizer as show prints it.
-func (l *lockJSON) rows() [][]string {
+func rowsOf(l *overview.Lock) [][]string {
 	rows := [][]string{{"name", l.Name}}
 	switch {
 	case !l.Exists:
 		rows = append(rows, []string{"exists", "no: if it is a lock, it is free"})
-	case isLock(l.Kind):
-		rows = append(append(rows, []string{"kind", l.Kind}), l.holderRows()...)
+	case overview.IsLock(l.Kind):
+		rows = append(append(rows, []string{"kind", l.Kind}), holderRows(l)...)
 	default:
-		rows = append(append(rows, []string{"kind", l.Kind}), l.countRows()...)
+		rows = append(append(rows, []string{"kind", l.Kind}), countRows(l)...)
 	}
-	rows = append(append(rows, l.deadlockRows()...), l.lostRows()...)
-	rows = append(rows, l.claimRows()...)
-	return append(rows, l.waiterRows()...)
+	rows = append(append(rows, deadlockRows(l)...), lostRows(l)...)
+	rows = append(rows, claimRows(l)...)
+	return append(rows, waiterRows(l)...)
 }
 
 // holderRows is what show prints of a lock between its kind and its queue.
-func (l *lockJSON) holderRows() [][]string {
+func holderRows(l *overview.Lock) [][]string {
 	rows := [][]string{{"held", map[bool]string{true: "yes", false: "no"}[l.Held]}}
 	if l.Held {
-		lasting := toldJSON{}
+		lasting := overview.Told{}
 		for _, h := range l.Holders {
 			if h.Renewed != nil && *h.Renewed {
 				lasting.Renewed = h.Renewed
 			}
 		}
-		rows = append(rows, []string{"ttl", lasting.leaseText(l.TTL)})
+		rows = append(rows, []string{"ttl", lasting.LeaseText(l.TTL)})
 	}
 	if l.Token > 0 {
 		rows = append(rows, []string{"token", strconv.FormatInt(l.Token, 10)})
 	}
 	for _, h := range l.Holders {
-		rows = append(rows, []string{"owner", h.Owner}, []string{"by", h.byText(h.Client, h.Redlatch)})
-		rows = append(rows, h.sinceRows()...)
+		rows = append(rows, []string{"owner", h.Owner}, []string{"by", h.ByText(h.Client, h.Redlatch)})
+		rows = append(rows, sinceRows(&h.Told)...)
 		if h.Mode != "" {
 			rows = append(rows, []string{"mode", h.Mode})
 		}
@@ -109,17 +103,17 @@ func (l *lockJSON) holderRows() [][]string {
 			rows = append(rows, []string{"value", h.Value})
 		}
 		if h.Mode != "" || h.Value != "" {
-			rows = append(rows, []string{"ttl", h.leaseText(h.TTL)})
+			rows = append(rows, []string{"ttl", h.LeaseText(h.TTL)})
 		}
-		rows = append(rows, []string{"count", h.count()})
+		rows = append(rows, []string{"count", strconv.Itoa(h.Count)})
 	}
 	return rows
 }
 
 // sinceRows is for how long a holder has what it has, and where it got it.
-func (t *toldJSON) sinceRows() (rows [][]string) {
+func sinceRows(t *overview.Told) (rows [][]string) {
 	if t.For != nil {
-		rows = append(rows, []string{"for", t.forText()})
+		rows = append(rows, []string{"for", t.ForText()})
 	}
 	if t.Site != "" {
 		rows = append(rows, []string{"site", t.Site})
@@ -132,18 +126,46 @@ func (t *toldJSON) sinceRows() (rows [][]string) {
 const mostRows = 100
 
 // lostRows are the holds that clients say they have lost, the latest first.
-func (l *lockJSON) lostRows() (rows [][]string) {
+func lostRows(l *overview.Lock) (rows [][]string) {
 	for i, c := range slices.Backward(l.Lost) {
 		if len(rows) == mostRows {
 			return append(rows, []string{"lost", fmt.Sprintf("by %d more", i+1)})
 		}
-		rows = append(rows, []string{"lost", fmt.Sprintf("by %s, %s ago: %s%s", cmp.Or(c.By, "client "+c.Client), c.forText(), c.Reason, at(c.Site))})
+		rows = append(rows, []string{"lost", fmt.Sprintf("by %s, %s ago: %s%s", cmp.Or(c.By, "client "+c.Client), c.ForText(), c.Reason, at(c.Site))})
 	}
 	return rows
 }
 
+// deadlockRows are the callers that seem to wait for one another.
+func deadlockRows(l *overview.Lock) (rows [][]string) {
+	for _, circle := range l.Deadlocks {
+		rows = append(rows, []string{"deadlock", fmt.Sprintf("possible deadlock of %d callers:", len(circle))})
+		for i, w := range circle {
+			text := w.Who() + " waits for " + w.Name + ", for " + overview.TTLText(w.Waited) + at(w.WaitSite)
+			text += "; held by " + circle[(i+1)%len(circle)].Who() + at(w.HoldSite)
+			rows = append(rows, []string{"", text})
+		}
+	}
+	return rows
+}
+
+func at(site string) string {
+	if site == "" {
+		return ""
+	}
+	return ", at " + site
+}
+
+// plural is "1 permit" or "2 permits".
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
 // claimRows are the holds that clients claim and Redis does not show.
-func (l *lockJSON) claimRows() (rows [][]string) {
+func claimRows(l *overview.Lock) (rows [][]string) {
 	for i, c := range l.Claims {
 		if i == mostRows {
 			return append(rows, []string{"claimed", fmt.Sprintf("by %d more", len(l.Claims)-i)})
@@ -152,14 +174,14 @@ func (l *lockJSON) claimRows() (rows [][]string) {
 		if c.Kind == redlatch.KindSemaphore && c.Evidence == string(redlatch.EvidenceNone) {
 			word = plural(c.Count, "permit") + ", by its own word"
 		}
-		rows = append(rows, []string{"claimed", "by " + c.sentence() + "; " + word})
+		rows = append(rows, []string{"claimed", "by " + sentence(&c) + "; " + word})
 	}
 	return rows
 }
 
 // waiterRows are who waits: those in the queue, if there is one, then who else says so,
 // and how many say nothing.
-func (l *lockJSON) waiterRows() (rows [][]string) {
+func waiterRows(l *overview.Lock) (rows [][]string) {
 	n, left := 0, 0
 	add := func(who string) bool {
 		if n == mostRows {
@@ -173,7 +195,7 @@ func (l *lockJSON) waiterRows() (rows [][]string) {
 	queued := map[string]bool{}
 	for _, w := range l.Queue {
 		queued[w.Owner] = true
-		if !add(w.byText(w.Client, w.Redlatch) + w.details()) {
+		if !add(w.ByText(w.Client, w.Redlatch) + details(&w.Told)) {
 			continue
 		}
 		rows = append(rows, []string{"owner", w.Owner})
@@ -183,23 +205,23 @@ func (l *lockJSON) waiterRows() (rows [][]string) {
 	}
 	for _, w := range l.Waiting {
 		if w.Owner == "" || !queued[w.Owner] {
-			add(w.sentence())
+			add(sentence(&w))
 		}
 	}
 	if left > 0 {
 		rows = append(rows, []string{"waiters", fmt.Sprintf("and %d more", left)})
 	}
 	if l.Others != nil && *l.Others > 0 {
-		rows = append(rows, []string{"waiters", l.others(n + left)})
+		rows = append(rows, []string{"waiters", othersText(l, n+left)})
 	}
 	if l.Silent != nil && *l.Silent > 0 {
-		rows = append(rows, []string{"silent", silence(*l.Silent)})
+		rows = append(rows, []string{"silent", overview.SilenceText(*l.Silent)})
 	}
 	return rows
 }
 
-// others says how many wait that do not say who they are.
-func (l *lockJSON) others(known int) string {
+// othersText says how many wait that do not say who they are.
+func othersText(l *overview.Lock, known int) string {
 	text := strconv.Itoa(*l.Others) + " that do not say who they are"
 	if *l.Others == 1 {
 		text = "1 that does not say who it is"
@@ -211,18 +233,18 @@ func (l *lockJSON) others(known int) string {
 }
 
 // sentence says who claims something, and since when.
-func (c *claimJSON) sentence() string {
+func sentence(c *overview.Claim) string {
 	text := cmp.Or(c.By, "client "+c.Client)
 	if c.Mode != "" {
 		text += ", to " + c.Mode
 	}
-	return text + c.details()
+	return text + details(&c.Told)
 }
 
 // details are for how long it has been so, and where it began.
-func (t *toldJSON) details() (text string) {
+func details(t *overview.Told) (text string) {
 	if t.For != nil {
-		text = ", for " + t.forText()
+		text = ", for " + t.ForText()
 	}
 	return text + at(t.Site)
 }

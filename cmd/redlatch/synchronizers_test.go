@@ -10,14 +10,15 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/redlatch/redlatch/internal/overview"
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
 // noTTLs makes every TTL that ends 1: it goes down while it is read. What clients say is
 // left out, too.
-func noTTLs(found []lockJSON) []lockJSON {
+func noTTLs(found []overview.Lock) []overview.Lock {
 	for i := range found {
-		found[i].Exists, found[i].whoJSON = false, whoJSON{}
+		found[i].Exists, found[i].Who = false, overview.Who{}
 		if found[i].TTL > 0 {
 			found[i].TTL = 1
 		}
@@ -83,39 +84,39 @@ func (r *redis) testSynchronizers(t *testing.T, do func(args ...string)) {
 	do("RPUSH", "list", "5")
 
 	number := func(n int) *int { return &n }
-	none, nobody := []holderJSON{}, []waiterJSON{}
+	none, nobody := []overview.Holder{}, []overview.Waiter{}
 	client := strings.TrimSuffix(holder, ":1")
-	want := []lockJSON{
+	want := []overview.Lock{
 		{
 			Name: "api", Kind: "rate limiter", TTL: 1, Holders: none, Queue: nobody, Count: number(98), Total: number(100),
-			Rate: &rateJSON{Permits: 100, Interval: 60_000, KeepAlive: 7_200_000},
+			Rate: &overview.Rate{Permits: 100, Interval: 60_000, KeepAlive: 7_200_000},
 		},
 		{
 			Name: "each", Kind: "rate limiter", TTL: -1, Holders: none, Queue: nobody, Total: number(5),
-			Rate: &rateJSON{Permits: 5, Interval: 1500, PerClient: true},
+			Rate: &overview.Rate{Permits: 5, Interval: 1500, PerClient: true},
 		},
 		{
 			Name: "encoder", Kind: "expirable semaphore", Held: true, TTL: -1, Queue: nobody, Count: number(2), Total: number(4),
-			Holders: []holderJSON{{Owner: strings.Repeat("9a", 16), Count: 1, TTL: 1}, {Owner: strings.Repeat("ff", 16), Count: 1, TTL: -1}},
+			Holders: []overview.Holder{{Owner: strings.Repeat("9a", 16), Count: 1, TTL: 1}, {Owner: strings.Repeat("ff", 16), Count: 1, TTL: -1}},
 		},
 		{
 			Name: "gate", Kind: "barrier", TTL: 1, Holders: none, Count: number(2), Total: number(3), Generation: client + ":9:2",
-			Queue: []waiterJSON{{Owner: client + ":7", Client: client, Until: until}, {Owner: client + ":8", Client: client, Until: until}},
+			Queue: []overview.Waiter{{Owner: client + ":7", Client: client, Until: until}, {Owner: client + ":8", Client: client, Until: until}},
 		},
 	}
-	counters := []lockJSON{
+	counters := []overview.Lock{
 		{Name: "jobs", Kind: "semaphore", TTL: 1, Holders: none, Queue: nobody, Count: number(4)},
 		{Name: "ports", Kind: "semaphore or latch", TTL: -1, Holders: none, Queue: nobody, Count: number(4)},
 	}
-	if got := noTTLs(document[[]lockJSON](t, r.run(t, "ls", "-o", "json"))); !reflect.DeepEqual(got, want) {
+	if got := noTTLs(document[[]overview.Lock](t, r.run(t, "ls", "-o", "json"))); !reflect.DeepEqual(got, want) {
 		t.Errorf("ls\n got %+v\nwant %+v", got, want)
 	}
 	all := slices.Concat(want, counters)
-	if got := noTTLs(document[[]lockJSON](t, r.run(t, "ls", "-a", "*", "-o", "json"))); !reflect.DeepEqual(got, all) {
+	if got := noTTLs(document[[]overview.Lock](t, r.run(t, "ls", "-a", "*", "-o", "json"))); !reflect.DeepEqual(got, all) {
 		t.Errorf("ls -a\n got %+v\nwant %+v", got, all)
 	}
 	for _, one := range all {
-		got := noTTLs([]lockJSON{document[lockJSON](t, r.run(t, "show", one.Name, "-o", "json"))})
+		got := noTTLs([]overview.Lock{document[overview.Lock](t, r.run(t, "show", one.Name, "-o", "json"))})
 		if !reflect.DeepEqual(got[0], one) {
 			t.Errorf("show\n got %+v\nwant %+v", got[0], one)
 		}

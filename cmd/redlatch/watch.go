@@ -12,6 +12,8 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/term"
+
+	"github.com/redlatch/redlatch/internal/overview"
 )
 
 // A watcher lists again and again.
@@ -19,10 +21,10 @@ type watcher struct {
 	*app
 	interval time.Duration
 	json     bool
-	look     func(ctx context.Context) (listing, error)
+	look     func(ctx context.Context) (overview.Listing, error)
 
 	screen *os.File // nil if the lists follow one another
-	last   listing
+	last   overview.Listing
 	at     time.Time // when that was
 	down   error     // why there is no newer one
 }
@@ -57,7 +59,7 @@ func (w *watcher) run(ctx context.Context) error {
 }
 
 // show shows a list, or why there is none.
-func (w *watcher) show(l listing, err error) error {
+func (w *watcher) show(l overview.Listing, err error) error {
 	before := w.down
 	if w.down = err; err == nil {
 		w.last, w.at = l, time.Now()
@@ -74,16 +76,16 @@ func (w *watcher) show(l listing, err error) error {
 	if w.down != nil {
 		return nil //nolint:nilerr // the user is told, and the next list may be had
 	}
-	for _, remark := range l.remarks {
+	for _, remark := range l.Remarks() {
 		w.ui.note("%s", remark)
 	}
 	if w.json {
-		return w.ui.json(l.found)
+		return w.ui.json(l.Locks)
 	}
 	if _, err := fmt.Fprintln(w.ui.out, w.at.Format(time.RFC3339)); err != nil {
 		return err
 	}
-	if err := w.ui.table(listTable(l.found)); err != nil {
+	if err := w.ui.table(listTable(l.Locks)); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(w.ui.out)
@@ -105,13 +107,13 @@ func (w *watcher) page() []string {
 	var table strings.Builder
 	shown := *w.ui
 	shown.out = &table
-	_ = shown.table(listTable(w.last.found)) // which a Builder takes
+	_ = shown.table(listTable(w.last.Locks)) // which a Builder takes
 	head := w.at.Format(time.TimeOnly) + "  every " + w.interval.String() + ", until ctrl-C"
 	if w.down != nil {
 		head = fmt.Sprintf("as of %s, trying again: %v", w.at.Format(time.TimeOnly), w.ui.safe(w.down.Error()))
 	}
 	page := []string{head}
-	for _, remark := range w.last.remarks {
+	for _, remark := range w.last.Remarks() {
 		page = append(page, w.ui.safe(remark))
 	}
 	return append(page, strings.Split(strings.TrimSuffix(table.String(), "\n"), "\n")...)

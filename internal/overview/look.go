@@ -1,0 +1,102 @@
+package overview
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+// A Listing is what was found at a time.
+type Listing struct {
+	At        time.Time
+	Locks     []Lock // by name
+	Silent    int    // clients that gave no answer; -1 if that is not known
+	Deadlocks [][]Wait
+	Problem   string // why not all clients could be asked, or what they said compared; empty if nothing is wrong
+}
+
+// Remarks are what is to be said of the whole listing, a line each.
+func (l *Listing) Remarks() (lines []string) {
+	if l.Problem != "" {
+		lines = append(lines, l.Problem)
+	}
+	if l.Silent > 0 {
+		lines = append(lines, SilenceText(l.Silent))
+	}
+	for _, circle := range l.Deadlocks {
+		lines = append(lines, CircleText(circle))
+	}
+	return lines
+}
+
+// SilenceText says that so many clients gave no answer.
+func SilenceText(n int) string {
+	who := strconv.Itoa(n) + " clients"
+	if n == 1 {
+		who = "1 client"
+	}
+	return who + " gave no answer: what they hold and wait for is not known, but for what is stored"
+}
+
+// A Lister lists locks and synchronizers, again and again. One goroutine uses it at a time.
+type Lister struct {
+	Client  *redlatch.Client
+	Pattern string // glob; "" is for all
+	All     bool   // numbers, too, of which nothing more can be told
+
+	vigil vigil
+}
+
+// List finds what matches, and asks all clients once what they say of it.
+func (l *Lister) List(ctx context.Context) (Listing, error) {
+	lists := []iter.Seq2[redlatch.Info, error]{l.Client.Objects(ctx, l.Pattern)}
+	if l.All {
+		lists = append(lists, l.Client.Counters(ctx, l.Pattern))
+	}
+	found := Listing{At: time.Now(), Locks: []Lock{}}
+	for _, list := range lists {
+		for info, err := range list {
+			if err != nil {
+				return Listing{}, err
+			}
+			found.Locks = append(found.Locks, lockOf(info))
+		}
+	}
+	slices.SortStableFunc(found.Locks, func(x, y Lock) int { return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Kind, y.Kind)) })
+	// SCAN may return a key twice.
+	found.Locks = slices.CompactFunc(found.Locks, func(x, y Lock) bool { return x.Name == y.Name && x.Kind == y.Kind })
+	if len(found.Locks) == 0 {
+		return found, nil // there is nothing to ask about
+	}
+	t := ask(ctx, l.Client, questionAbout(l.Pattern, found.Locks))
+	found.Deadlocks, found.Silent, found.Problem = l.vigil.look(t), t.Silent, t.problem
+	for i := range found.Locks {
+		lock := &found.Locks[i]
+		t.addTo(lock)
+		lock.Deadlocks = through(lock.Name, found.Deadlocks)
+		lock.Claims = slices.DeleteFunc(lock.Claims, func(c Claim) bool { return c.Evidence == string(redlatch.EvidenceNotStored) })
+	}
+	return found, nil
+}
+
+// Look returns how one lock or synchronizer stands, and what is wrong with what clients say of it:
+// nothing, if it is empty.
+func Look(ctx context.Context, client *redlatch.Client, name string) (l Lock, problem string, err error) {
+	info, err := client.Info(ctx, name)
+	if err != nil {
+		return Lock{}, "", err
+	}
+	t := ask(ctx, client, redlatch.Question{Names: []string{name}})
+	if fresh, ok := t.infoOf(name); ok {
+		info = fresh
+	}
+	l = lockOf(info)
+	t.addTo(&l)
+	l.Deadlocks = t.suspect(ctx, client, name)
+	return l, t.problem, nil
+}

@@ -1,0 +1,105 @@
+package overview
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+// What says what a holder has of the lock.
+func (l *Lock) What(h *Holder) string {
+	switch {
+	case h.Mode != "":
+		return l.Kind + ", " + h.Mode
+	case h.Value != "":
+		return l.Kind + ", " + h.Value
+	}
+	return l.Kind
+}
+
+// TTLText shows a TTL in milliseconds.
+func TTLText(ms int64) string {
+	if ms < 0 {
+		return "none"
+	}
+	return (time.Duration(ms) * time.Millisecond).Round(100 * time.Millisecond).String()
+}
+
+// LeaseText shows for how long a holder has what it has: nothing, for a lease that is
+// renewed, says when it ends.
+func (t *Told) LeaseText(ms int64) string {
+	if t.Renewed != nil && *t.Renewed {
+		return "renewed while it lives"
+	}
+	return TTLText(ms)
+}
+
+// ForText shows for how long it has been so, "-" if that is not known.
+func (t *Told) ForText() string {
+	if t.For == nil {
+		return "-"
+	}
+	return TTLText(*t.For)
+}
+
+// ByText says who it is: by its own word, else by the library that its owner id tells.
+func (t *Told) ByText(client string, redlatch bool) string {
+	by := cmp.Or(t.By, library(client, redlatch))
+	if t.Answered != nil && !*t.Answered {
+		by += " (no answer)"
+	}
+	return by
+}
+
+func library(client string, redlatch bool) string {
+	switch {
+	case redlatch:
+		return "redlatch"
+	case client != "":
+		return "redisson"
+	}
+	return "unknown"
+}
+
+// Stands says in a few words what it is and how it stands.
+func (l *Lock) Stands() string {
+	words := ""
+	switch {
+	case l.Rate != nil && l.Rate.PerClient:
+		words = fmt.Sprintf("%d for each client", l.Rate.Permits)
+	case l.Kind == redlatch.KindLatch:
+		words = fmt.Sprintf("%d to go", *l.Count)
+	case l.Kind == redlatch.KindBarrier:
+		words = fmt.Sprintf("%d of %d here", *l.Count, *l.Total)
+	case l.Kind == redlatch.KindCounter:
+		words = strconv.Itoa(*l.Count)
+	case l.Total != nil:
+		words = fmt.Sprintf("%d of %d free", *l.Count, *l.Total)
+	default:
+		words = fmt.Sprintf("%d free", *l.Count)
+	}
+	return l.Kind + ", " + words
+}
+
+// Waiters says how many wait, as far as that is known: "-" if it is not.
+func (l *Lock) Waiters() string {
+	n, queued := len(l.Queue), map[string]bool{}
+	for _, w := range l.Queue {
+		queued[w.Owner] = true
+	}
+	for _, w := range l.Waiting {
+		if w.Owner == "" || !queued[w.Owner] {
+			n++
+		}
+	}
+	switch {
+	case l.Others != nil:
+		return strconv.Itoa(n + *l.Others)
+	case n > 0:
+		return strconv.Itoa(n)
+	}
+	return "-"
+}

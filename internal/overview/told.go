@@ -1,0 +1,181 @@
+package overview
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/redlatch/redlatch"
+)
+
+const (
+	// mostAsking is how long what clients say is waited for.
+	mostAsking = 2 * time.Second
+	// answerSpread is over how long the clients spread their answers: with the second and a
+	// half in which a silent one may still answer it is less than mostAsking.
+	answerSpread = 200 * time.Millisecond
+	// mostAsked is how many names a question has besides its pattern, and mostQuestion how
+	// many bytes they have: redlatch.Question may have little more.
+	mostAsked    = 64
+	mostQuestion = 3 << 10
+)
+
+// told is what clients say of themselves. It proves nothing.
+type told struct {
+	redlatch.Participants
+	problem string // why nobody, or not everybody, could be asked; empty if they were
+	clients map[string]*redlatch.Participant
+	claims  map[string][]clientClaim // by name, the oldest first
+}
+
+// A clientClaim is a claim of a client that has answered.
+type clientClaim struct {
+	redlatch.Claim
+	by    *redlatch.Participant
+	waits bool // else it is a hold, unless it has a Reason
+}
+
+// ask asks all clients who they are, what they hold and wait for.
+func ask(ctx context.Context, client *redlatch.Client, q redlatch.Question) *told {
+	ctx, cancel := context.WithTimeout(ctx, mostAsking)
+	defer cancel()
+	q.Spread = answerSpread
+	p, err := client.Participants(ctx, q)
+	t := &told{Participants: p, clients: map[string]*redlatch.Participant{}, claims: map[string][]clientClaim{}}
+	switch {
+	case err != nil && p.At.IsZero(): // the question was not even asked
+		t.Silent = -1
+		t.problem = fmt.Sprintf("clients could not be asked who they are: %v; the user needs the channels redlatch_ask and redlatch_answer (redlatch acl)", unasked(err))
+	case err != nil:
+		t.problem = fmt.Sprintf("not all that clients say could be compared with what is stored: %v", unasked(err))
+	}
+	for i := range p.Clients {
+		c := &p.Clients[i]
+		t.clients[c.Client] = c
+		if !c.Answered {
+			continue // what is known of it is what Redis has
+		}
+		for _, claim := range slices.Concat(c.Held, c.Lost) {
+			t.claims[claim.Name] = append(t.claims[claim.Name], clientClaim{claim, c, false})
+		}
+		for _, claim := range c.Waiting {
+			t.claims[claim.Name] = append(t.claims[claim.Name], clientClaim{claim, c, true})
+		}
+	}
+	for _, claims := range t.claims {
+		slices.SortStableFunc(claims, func(x, y clientClaim) int { return cmp.Compare(y.For, x.For) })
+	}
+	return t
+}
+
+func unasked(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("it took more than %v", mostAsking)
+	}
+	return err
+}
+
+// questionAbout is one question for a whole listing. Clients of redlatch say themselves
+// what they hold; of the others those that wait are counted, for as many names as a
+// question may have.
+func questionAbout(pattern string, found []Lock) redlatch.Question {
+	q := redlatch.Question{Pattern: cmp.Or(pattern, "*")}
+	room := mostQuestion
+	for _, l := range found {
+		foreign := slices.ContainsFunc(l.Holders, func(h Holder) bool { return !h.Redlatch })
+		text, _ := json.Marshal(l.Name) //nolint:errchkjson // strings always can
+		if foreign && utf8.ValidString(l.Name) && len(text) < room && len(q.Names) < mostAsked {
+			room -= len(text) + 1
+			q.Names = append(q.Names, l.Name)
+		}
+	}
+	return q
+}
+
+// infoOf returns what Redis had of a name when the answers had come, if somebody looked.
+func (t *told) infoOf(name string) (redlatch.Info, bool) {
+	i := slices.IndexFunc(t.Objects, func(o redlatch.Info) bool { return o.Name == name })
+	if i < 0 {
+		return redlatch.Info{}, false
+	}
+	return t.Objects[i], true
+}
+
+// addTo adds what clients say of a lock to what is stored.
+func (t *told) addTo(l *Lock) {
+	if t.Silent >= 0 {
+		l.Silent = &t.Silent
+	}
+	if n, counted := t.Others[l.Name]; counted {
+		l.Others = &n
+	}
+	for i := range l.Holders {
+		h := &l.Holders[i]
+		t.addSaid(&h.Told, h.Client, l.Name, func(c clientClaim) bool { return !c.waits && h.is(c) })
+	}
+	for i := range l.Queue {
+		w := &l.Queue[i]
+		t.addSaid(&w.Told, w.Client, l.Name, func(c clientClaim) bool { return c.waits && w.Owner == c.Owner })
+	}
+	for _, c := range t.claims[l.Name] {
+		claim := Claim{Kind: c.Kind, Mode: c.Mode, Owner: c.Owner, Client: c.by.Client, Count: c.Count, Evidence: string(c.Evidence), Reason: string(c.Reason)}
+		claim.add(c)
+		claim.introduce(c.by)
+		switch {
+		case c.Reason != "":
+			l.Lost = append(l.Lost, claim)
+		case c.waits:
+			l.Waiting = append(l.Waiting, claim)
+		case !slices.ContainsFunc(l.Holders, func(h Holder) bool { return h.is(c) }):
+			l.Claims = append(l.Claims, claim)
+		}
+	}
+}
+
+// is says whether a claim is about this holder.
+func (h *Holder) is(c clientClaim) bool {
+	return c.Owner != "" && c.Reason == "" && c.Owner == h.Owner && (c.Mode == "" || h.Mode == "" || c.Mode == h.Mode)
+}
+
+// addSaid adds to a holder or waiter what clients say of it.
+func (t *told) addSaid(to *Told, client, name string, about func(clientClaim) bool) {
+	who := t.clients[client]
+	for _, c := range t.claims[name] {
+		if about(c) {
+			to.add(c)
+			who = c.by // a permit's id does not say whose it is
+		}
+	}
+	if who != nil {
+		to.introduce(who)
+	}
+}
+
+// add adds a claim to those on the same hold, of which the oldest comes first. The hold
+// is renewed if any of them is.
+func (t *Told) add(c clientClaim) {
+	if t.For == nil && c.For >= 0 {
+		ms := c.For.Milliseconds()
+		t.For, t.Site = &ms, c.Site
+	}
+	if !c.waits && c.Reason == "" {
+		renewed := c.Renewed || t.Renewed != nil && *t.Renewed
+		t.Renewed = &renewed
+	}
+}
+
+// introduce adds who a client is.
+func (t *Told) introduce(who *redlatch.Participant) {
+	if id := who.Identity; id.String() != "" {
+		t.By = id.String()
+		t.Identity = &Identity{Name: id.Name, Program: id.Program, Host: id.Host, PID: id.PID, Labels: id.Labels}
+	}
+	if who.Redlatch {
+		t.Answered = &who.Answered
+	}
+}
