@@ -94,7 +94,7 @@ func listTable(found []overview.Lock) [][]string {
 	rows := [][]string{{"NAME", "KIND", "COUNT", "BY", "FOR", "TTL", "WAITERS", "OWNER"}}
 	for _, l := range found {
 		if !overview.IsLock(l.Kind) {
-			rows = append(rows, []string{l.Name, l.Stands(), "-", "-", "-", overview.TTLText(l.TTL), l.Waiters(), "-"})
+			rows = append(rows, []string{l.Name, l.Stands(), "-", "-", "-", overview.TTLText(l.TTL), l.WaitersText(), "-"})
 			continue
 		}
 		for _, h := range l.Holders {
@@ -102,7 +102,7 @@ func listTable(found []overview.Lock) [][]string {
 			if h.Renewed != nil && *h.Renewed {
 				ttl = "renewed"
 			}
-			rows = append(rows, []string{l.Name, l.What(&h), strconv.Itoa(h.Count), h.ByText(h.Client, h.Redlatch), h.ForText(), ttl, l.Waiters(), h.Owner})
+			rows = append(rows, []string{l.Name, l.What(&h), strconv.Itoa(h.Count), h.ByText(h.Client, h.Redlatch), h.ForText(), ttl, l.WaitersText(), h.Owner})
 		}
 	}
 	return rows

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -131,7 +130,7 @@ func lostRows(l *overview.Lock) (rows [][]string) {
 		if len(rows) == mostRows {
 			return append(rows, []string{"lost", fmt.Sprintf("by %d more", i+1)})
 		}
-		rows = append(rows, []string{"lost", fmt.Sprintf("by %s, %s ago: %s%s", cmp.Or(c.By, "client "+c.Client), c.ForText(), c.Reason, at(c.Site))})
+		rows = append(rows, []string{"lost", fmt.Sprintf("by %s, %s ago: %s%s", c.Who(), c.ForText(), c.Reason, at(c.Site))})
 	}
 	return rows
 }
@@ -234,7 +233,7 @@ func othersText(l *overview.Lock, known int) string {
 
 // sentence says who claims something, and since when.
 func sentence(c *overview.Claim) string {
-	text := cmp.Or(c.By, "client "+c.Client)
+	text := c.Who()
 	if c.Mode != "" {
 		text += ", to " + c.Mode
 	}

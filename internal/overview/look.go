@@ -48,6 +48,7 @@ type Lister struct {
 	Client  *redlatch.Client
 	Pattern string // glob; "" is for all
 	All     bool   // numbers, too, of which nothing more can be told
+	Lost    bool   // also what clients have lost lately, if it is free now
 
 	vigil vigil
 }
@@ -70,10 +71,13 @@ func (l *Lister) List(ctx context.Context) (Listing, error) {
 	slices.SortStableFunc(found.Locks, func(x, y Lock) int { return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Kind, y.Kind)) })
 	// SCAN may return a key twice.
 	found.Locks = slices.CompactFunc(found.Locks, func(x, y Lock) bool { return x.Name == y.Name && x.Kind == y.Kind })
-	if len(found.Locks) == 0 {
+	if len(found.Locks) == 0 && !l.Lost {
 		return found, nil // there is nothing to ask about
 	}
 	t := ask(ctx, l.Client, questionAbout(l.Pattern, found.Locks))
+	if l.Lost {
+		found.Locks = append(found.Locks, t.lostOnly(found.Locks)...)
+	}
 	found.Deadlocks, found.Silent, found.Problem = l.vigil.look(t), t.Silent, t.problem
 	for i := range found.Locks {
 		lock := &found.Locks[i]

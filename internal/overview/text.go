@@ -84,22 +84,72 @@ func (l *Lock) Stands() string {
 	return l.Kind + ", " + words
 }
 
-// Waiters says how many wait, as far as that is known: "-" if it is not.
-func (l *Lock) Waiters() string {
-	n, queued := len(l.Queue), map[string]bool{}
+// Waiters returns how many wait, and whether that is all that is known of them.
+func (l *Lock) Waiters() (n int, known bool) {
+	queued := map[string]bool{}
 	for _, w := range l.Queue {
 		queued[w.Owner] = true
 	}
+	n = len(l.Queue)
 	for _, w := range l.Waiting {
 		if w.Owner == "" || !queued[w.Owner] {
 			n++
 		}
 	}
-	switch {
-	case l.Others != nil:
-		return strconv.Itoa(n + *l.Others)
-	case n > 0:
-		return strconv.Itoa(n)
+	if l.Others != nil {
+		n += *l.Others
 	}
-	return "-"
+	return n, n > 0 || l.Others != nil
 }
+
+// WaitersText says how many wait, as far as that is known: "-" if it is not.
+func (l *Lock) WaitersText() string {
+	n, known := l.Waiters()
+	if !known {
+		return "-"
+	}
+	return strconv.Itoa(n)
+}
+
+// LongestWait returns for how long the one has waited that has waited longest, of those who say it.
+func (l *Lock) LongestWait() (longest time.Duration) {
+	for i := range l.Queue {
+		longest = max(longest, l.Queue[i].since())
+	}
+	for i := range l.Waiting {
+		longest = max(longest, l.Waiting[i].since())
+	}
+	return longest
+}
+
+// LongestHold returns for how long the one has held it that has held it longest, of those who say it.
+func (l *Lock) LongestHold() (longest time.Duration) {
+	for i := range l.Holders {
+		longest = max(longest, l.Holders[i].since())
+	}
+	return longest
+}
+
+// since is for how long it has been so; 0 if that is not known.
+func (t *Told) since() time.Duration {
+	if t.For == nil {
+		return 0
+	}
+	return time.Duration(*t.For) * time.Millisecond
+}
+
+// HoldersText says who holds the lock; empty if nobody does. Of many it names the first.
+func (l *Lock) HoldersText() string {
+	if len(l.Holders) == 0 {
+		return ""
+	}
+	h := &l.Holders[0]
+	text := h.ByText(h.Client, h.Redlatch)
+	if n := len(l.Holders) - 1; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}
+
+// Who says who claims it.
+func (c *Claim) Who() string { return cmp.Or(c.By, "client "+c.Client) }

@@ -179,3 +179,18 @@ func (t *Told) introduce(who *redlatch.Participant) {
 		t.Answered = &who.Answered
 	}
 }
+
+// lostOnly returns the locks that are not listed, and that clients have lost.
+func (t *told) lostOnly(listed []Lock) (free []Lock) {
+	names := map[string]bool{}
+	for i := range listed {
+		names[listed[i].Name] = true
+	}
+	for name, claims := range t.claims {
+		i := slices.IndexFunc(claims, func(c clientClaim) bool { return c.Reason != "" })
+		if i >= 0 && !names[name] {
+			free = append(free, lockOf(redlatch.Info{Name: name, Kind: claims[i].Kind}))
+		}
+	}
+	return free
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/top"
+	"github.com/redlatch/redlatch/internal/overview"
+)
+
+func (a *app) topCommand() *cobra.Command {
+	interval := duration{Duration: 5 * time.Second}
+	cmd := &cobra.Command{
+		Use:   "top [PATTERN]",
+		Short: "Watch locks live: who holds them, who waits, what was lost",
+		Long: `Show the locks and synchronizers whose names match PATTERN (see redlatch ls) on
+the whole terminal, and keep that up to date: who holds each, for how long, how
+many wait and how long the longest, and how many holds were lost lately.
+
+Keys: the arrows move; enter shows one lock with its waiters, the lines of the
+programs, and what was seen of it while top ran; s sorts by waiters, by the
+longest wait, by losses or by name; / filters; r asks whether to release a lock
+by force, and says whose it is; q ends it.
+
+Each time it goes over all keys of the server (SCAN), takes a few requests for
+each lock, and asks all clients once, which answer once a second at most. With
+many keys choose a longer --interval. What happens between two looks is not
+seen. A server that goes away is waited for, and the last list stays.
+
+Without a terminal see redlatch ls --watch.`,
+		Example: `  redlatch top
+  redlatch top --interval 1s 'orders:*'`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	cmd.Flags().Var(&interval, "interval", "how long from one look to the next, at least 1s")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		pattern := "*"
+		if len(args) == 1 {
+			pattern = args[0]
+		}
+		switch {
+		case interval.Duration < time.Second:
+			return usage("--interval %v is too short; it must be at least 1s", interval.Duration)
+		case !paints(os.Stdout) || !isTerminal(os.Stdin):
+			return usage("top needs a terminal; redlatch ls --watch does without one")
+		}
+		client, closeAll, err := a.client(redlatch.Config{OutageTimeout: askTimeout, SlowWait: overview.Standing})
+		if err != nil {
+			return err
+		}
+		defer closeAll()
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+		defer stop()
+		lister := overview.Lister{Client: client, Pattern: pattern, Lost: true}
+		first, err := lister.List(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return a.serverFailure(err)
+		}
+		err = top.Run(ctx, top.Options{
+			Server: a.shownAddress(), Pattern: pattern, Interval: interval.Duration,
+			List: lister.List,
+			Look: func(ctx context.Context, name string) (top.One, error) { return lookAt(ctx, client, name) },
+			Release: func(ctx context.Context, l overview.Lock) (bool, error) {
+				now, _, err := overview.Look(ctx, client, l.Name)
+				switch {
+				case err != nil:
+					return false, err
+				case now.Held && now.Owners() != l.Owners():
+					return false, fmt.Errorf("%s has it now", now.HoldersText())
+				}
+				return a.forceRelease(ctx, client, l.Name)
+			},
+			Safe: a.ui.safe, Keys: os.Stdin, Terminal: os.Stdout, Color: colorful(os.Stdout),
+		}, first)
+		if err != nil {
+			return &failure{code: exitSoftware, err: err}
+		}
+		return nil
+	}
+	return cmd
+}
+
+// lookAt is one lock as show prints it.
+func lookAt(ctx context.Context, client *redlatch.Client, name string) (top.One, error) {
+	l, problem, err := overview.Look(ctx, client, name)
+	if err != nil {
+		return top.One{}, err
+	}
+	return top.One{Rows: rowsOf(&l), Problem: problem}, nil
+}

@@ -1,0 +1,59 @@
+package overview
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+)
+
+func at(second int) time.Time { return time.Unix(1_700_000_000+int64(second), 0) }
+
+func heldBy(name, owner string) Lock {
+	ms := int64(1500)
+	return Lock{Name: name, Kind: "lock", Held: true, Holders: []Holder{{Owner: owner, Told: Told{By: owner + "@host", For: &ms}}}}
+}
+
+// What is different from one listing to the next is noted once, whoever tells it again.
+func TestAHistoryHasWhatChanges(t *testing.T) {
+	t.Parallel()
+	var hs Histories
+	see := func(second int, locks ...Lock) { hs.Add(&Listing{At: at(second), Locks: locks}) }
+	ago := int64(2000)
+	free := Lock{Name: "orders", Who: Who{Lost: []Claim{{Client: "u", Owner: "one", Reason: "expired", Told: Told{By: "one@host", For: &ago}}}}}
+	see(0, heldBy("orders", "one"))
+	see(5, heldBy("orders", "one"))
+	see(10, free)
+	see(15, free)
+	see(20, heldBy("orders", "two"))
+	see(25) // nothing is stored under the name any more
+	see(30)
+	h := hs.Of("orders")
+	want := []Note{{at(0), "held by one@host"}, {at(8), "lost by one@host: expired"}, {at(10), "free"}, {at(20), "held by two@host"}, {at(25), "free"}}
+	if !reflect.DeepEqual(h.Notes, want) {
+		t.Errorf("%+v", h.Notes)
+	}
+	if h.Losses != 1 || hs.Losses("orders") != 1 || hs.Losses("else") != 0 || len(h.Points) != 7 || h.Points[1].Held != 1500*time.Millisecond || h.Points[6].Held != 0 {
+		t.Errorf("%+v", h)
+	}
+}
+
+// However long it is watched, and however many names there are, it needs no more than so much.
+func TestHistoriesAreBounded(t *testing.T) {
+	t.Parallel()
+	var hs Histories
+	for i := range 1000 {
+		hs.Add(&Listing{At: at(i), Locks: []Lock{heldBy("orders", fmt.Sprint(i))}})
+	}
+	if h := hs.Of("orders"); len(h.Points) != mostPoints || len(h.Notes) != mostNotes || h.Notes[mostNotes-1].Text != "held by 999@host" {
+		t.Errorf("%d points, %d notes", len(h.Points), len(h.Notes))
+	}
+	var many Listing
+	for i := range mostNames + 500 {
+		many.Locks = append(many.Locks, heldBy(fmt.Sprint("n", i), "x"))
+	}
+	hs.Add(&many)
+	if len(hs.by) != mostNames || hs.Of("orders") == nil {
+		t.Errorf("%d names, and what most is known of: %v", len(hs.by), hs.Of("orders") != nil)
+	}
+}
