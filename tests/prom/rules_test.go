@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,24 +65,44 @@ func TestTheRulesFireWhenTheyShould(t *testing.T) {
 	}
 }
 
-// A server is a Prometheus that scrapes one target.
+// told serves metrics until the test is over, or dead, and returns where.
+func told(t *testing.T, m *prom.Metrics, dead *atomic.Bool) (addr string) {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(m)
+	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if dead.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		metrics.ServeHTTP(w, r)
+	}))
+	t.Cleanup(target.Close)
+	return target.Listener.Addr().String()
+}
+
+// A server is a Prometheus.
 type server struct {
 	*testing.T
 
 	url string
 }
 
-// scraping starts a Prometheus with our rules. It scrapes the target each second.
-func scraping(t *testing.T, target string) server {
+// scraping starts a Prometheus that scrapes itself and the targets of each job, and evaluates the
+// rules, that often. It believes a value for as long as back if it is not told another.
+func scraping(t *testing.T, rules string, often, back time.Duration, jobs map[string][]string) server {
 	t.Helper()
 	path := program(t, "prometheus")
-	dir := t.TempDir()
-	rules, err := filepath.Abs(filepath.Join(pages, "rules.yml"))
+	dir, addr := t.TempDir(), heldport.Refusing(t)
+	rules, err := filepath.Abs(rules)
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%q]\n"+
-		"scrape_configs: [{job_name: shop, static_configs: [{targets: [%q]}]}]\n", rules, target)
+	config := fmt.Sprintf("global: {scrape_interval: %dms, scrape_timeout: %[1]dms, evaluation_interval: %[1]dms}\n"+
+		"rule_files: [%q]\nscrape_configs:\n- {job_name: prometheus, static_configs: [{targets: [%q]}]}\n", often.Milliseconds(), rules, addr)
+	for job, targets := range jobs {
+		config += fmt.Sprintf("- {job_name: %q, static_configs: [{targets: [%s]}]}\n", job, strings.Join(targets, ", "))
+	}
 	if err := os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -89,8 +110,8 @@ func scraping(t *testing.T, target string) server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := heldport.Refusing(t)
-	cmd := exec.Command(path, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+addr)
+	cmd := exec.Command(path, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"),
+		"--web.listen-address="+addr, "--query.lookback-delta="+back.String())
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -106,8 +127,8 @@ func scraping(t *testing.T, target string) server {
 	return server{t, "http://" + addr}
 }
 
-// ask asks a query, and returns the results with their labels; an error as long as there is
-// no answer.
+// ask asks a query, and returns the labels of the results; an error as long as there is no
+// answer.
 func (s server) ask(query string) (results []map[string]string, err error) {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	reply, err := client.Get(s.url + "/api/v1/query?query=" + url.QueryEscape(query))
@@ -157,10 +178,7 @@ var variable = regexp.MustCompile(`"\$(job|instance|kind)"`)
 func TestARealPrometheusTellsOfALoss(t *testing.T) {
 	program(t, "prometheus")
 	m := prom.New(prom.Options{Name: func(name string) string { return name }})
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(m)
-	target := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
-	t.Cleanup(target.Close)
+	target := told(t, m, new(atomic.Bool))
 	client := redlatchtest.NewClient(t, redlatch.Config{Events: m.Events(redlatch.Events{})})
 	m.Watch(client)
 	acquire := func(name string) *redlatch.Hold {
@@ -177,7 +195,7 @@ func TestARealPrometheusTellsOfALoss(t *testing.T) {
 	}
 	hold := acquire("orders")
 
-	s := scraping(t, strings.TrimPrefix(target.URL, "http://"))
+	s := scraping(t, filepath.Join(pages, "rules.yml"), time.Second, 5*time.Minute, map[string][]string{"shop": {target}})
 	s.await(`redlatch_held == 1 and redlatch_clients == 1`)
 	var names []string
 	for _, labels := range s.await(`redlatch_hold_seconds_count{reason="released"}`) {
