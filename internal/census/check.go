@@ -6,6 +6,8 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/inspect"
@@ -17,6 +19,8 @@ const (
 	// mostChecked is how many names are looked up in Redis for one question: those of the
 	// longest waits and the oldest holds.
 	mostChecked = 256
+	// mostLookUps is how many of them are looked up at a time.
+	mostLookUps = 32
 	// mostRead is how many silent clients are looked up, and readFor for how long.
 	mostRead = 64
 	readFor  = 3 * time.Second
@@ -33,19 +37,50 @@ type Object struct {
 // check compares what was answered with what is stored.
 func (k *Census) check(ctx context.Context, ans *Answers, asked []string) error {
 	claims, waiting := ans.byName(), ans.waiting()
-	for _, name := range ans.worst(asked, claims) {
-		info, err := k.inspector.Info(ctx, name)
-		switch {
-		case err != nil && (ctx.Err() != nil || errors.Is(err, request.ErrClosed) || errors.Is(err, request.ErrUnavailable)):
-			return err
-		case err != nil:
-			continue // it is something else, or not allowed: nothing is known of such claims
+	names := ans.worst(asked, claims)
+	found, err := k.lookUp(ctx, names, waiting)
+	for i, o := range found {
+		if o != nil {
+			compare(o.Info, claims[names[i]])
+			ans.Objects = append(ans.Objects, *o)
 		}
-		compare(info, claims[name])
-		ans.Objects = append(ans.Objects, Object{info, k.others(ctx, info, waiting[name])})
+	}
+	if err != nil {
+		return err
 	}
 	k.addUnheard(ctx, ans)
 	return nil
+}
+
+// lookUp returns what is stored under names, at the same places; nil where that is nothing that
+// can be read. Several are asked for at a time: their requests share what goes to the server
+// together. An error that is not about one name ends it.
+func (k *Census) lookUp(ctx context.Context, names []string, waiting map[string]float64) ([]*Object, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	found := make([]*Object, len(names))
+	var next atomic.Int64
+	var failed sync.Once
+	var first error
+	var askers sync.WaitGroup
+	for range min(len(names), mostLookUps) {
+		askers.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(names)); i = next.Add(1) - 1 {
+				info, err := k.inspector.Info(ctx, names[i])
+				switch {
+				case err == nil:
+					found[i] = &Object{info, k.others(ctx, info, waiting[names[i]])}
+				case ctx.Err() != nil, errors.Is(err, request.ErrClosed), errors.Is(err, request.ErrUnavailable):
+					failed.Do(func() { first = err })
+					cancel()
+					return
+				}
+				// Else it is something else, or not allowed: nothing is known of such claims.
+			}
+		})
+	}
+	askers.Wait()
+	return found, first
 }
 
 // byName returns the claims about each name.
