@@ -10,8 +10,8 @@
 //
 // New sets some options that a lock needs: see there. ConnWriteTimeout, here 3 s
 // by default, bounds all that a script can take; a server that is further away,
-// or slower, may need more. Dialer.KeepAlive, 1 s by default, is how often an idle
-// connection is tried out.
+// or slower, may need more. Dialer.KeepAlive is how often an idle connection is tried
+// out: a sixth of ConnWriteTimeout, twice a second by default, or more often.
 //
 // # Versions
 //
