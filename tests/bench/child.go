@@ -60,6 +60,9 @@ func measure(j job, impl implementation, orders <-chan string) (procResult, erro
 	if j.MemProfile != "" {
 		runtime.MemProfileRate = 1
 	}
+	if j.Scenario.Lock == attendance {
+		return attend(j, orders)
+	}
 	lock, err := impl.open(j)
 	if err != nil {
 		return procResult{}, err
@@ -147,7 +150,7 @@ func newWorkers(j job, lock locker, phase *atomic.Int32) ([]*worker, error) {
 		sharing, limit = lock.(sharer), int32(j.Scenario.Permits) //nolint:gosec // few
 	case latch:
 		return []*worker{{page: shared, phase: phase, handOff: newHistogram(), crowd: &crowd{latch: lock.(armer), size: j.Scenario.Goroutines}}}, nil
-	case plainLock, fairLock:
+	case plainLock, fairLock, attendance:
 	}
 	workers := make([]*worker, j.Scenario.Goroutines)
 	for g := range workers {

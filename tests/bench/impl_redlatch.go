@@ -105,7 +105,7 @@ func openRedlatch(j job, driver driver.Redis, stop func()) (locker, error) {
 		return openSemaphore(j, client, stop)
 	case latch:
 		return &redlatchLatch{opened{client, stop}, client.CountDownLatch(j.Name)}, nil
-	case plainLock, fairLock, readWrite:
+	case plainLock, fairLock, readWrite, attendance:
 	}
 	l := &redlatchLocker{
 		opened: opened{client, stop}, held: make([]padded[*redlatch.Hold], j.Scenario.Goroutines),

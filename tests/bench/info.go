@@ -20,6 +20,10 @@ func (c counters) minus(o counters) counters {
 	return counters{c.commands - o.commands, c.scripts - o.scripts, c.in - o.in, c.out - o.out, c.cpu - o.cpu}
 }
 
+func (c counters) plus(o counters) counters {
+	return counters{c.commands + o.commands, c.scripts + o.scripts, c.in + o.in, c.out + o.out, c.cpu + o.cpu}
+}
+
 func (s *server) counters() (counters, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -219,6 +219,9 @@ func progress(m measurement) string {
 	if m.DidNotFinish != "" {
 		return head + " did not finish: " + m.DidNotFinish
 	}
+	if m.Scenario == censusOf1000 {
+		return fmt.Sprintf("%s %s %% of a core of the server, stolen %s", head, short(coreShare(m)), percent(m.Stolen))
+	}
 	text := fmt.Sprintf("%s %9s/s  client CPU %s µs, allocations %s", head, short(m.Rate), short(m.ClientCPU), short(m.Allocs))
 	if m.HandOffP50 > 0 {
 		text += fmt.Sprintf(", hand-off %s µs, Jain %s, overlaps %d", short(m.HandOffP50), short(m.Jain), m.Violations)

@@ -29,7 +29,7 @@ type measurement struct {
 	LeastShare    float64   `json:"leastShare"` // of a goroutine, where 1 is its fair share
 	MostShare     float64   `json:"mostShare"`  // of a goroutine
 	ProcessShares []float64 `json:"processShares,omitempty"`
-	Scripts       float64   `json:"scripts"` // each an acquisition, as all that follow, or a second if the lock was held
+	Scripts       float64   `json:"scripts"` // each an acquisition, as all that follow; a second if the lock was held; a question of the census
 	Commands      float64   `json:"commands"`
 	NetBytes      float64   `json:"netBytes"`
 	Allocs        float64   `json:"allocs"`
@@ -60,6 +60,9 @@ func (b *bench) measure(s scenario, i implementation, run int) (measurement, err
 	m := measurement{Scenario: s.Name, Implementation: i.name, Run: run}
 	if i.kind == floor && s.Contended {
 		s = s.alone()
+	}
+	if s.Lock == attendance {
+		return b.census(s, i, run)
 	}
 	if err := b.server.clear(); err != nil {
 		return m, err

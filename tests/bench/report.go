@@ -66,6 +66,8 @@ func (r record) page() string {
 	r.sections(&b, func(s scenario) bool { return s.Lock == semaphore }, r.contended)
 	b.WriteString("\n## Latches\n\n" + latchLegend)
 	r.sections(&b, func(s scenario) bool { return s.Lock == latch }, r.fanOut)
+	b.WriteString("\n## Asking all clients\n\n" + censusLegend)
+	r.sections(&b, func(s scenario) bool { return s.Lock == attendance }, r.census)
 	r.targets(&b)
 	b.WriteString("\n" + notes + "\n" + waits + "\n" + scale)
 	r.failures(&b)
@@ -300,6 +302,26 @@ func (r record) fanOut(s scenario) string {
 			short(m.ClientCPU), short(m.ServerCPU), unless(i.open == nil, m.Allocs), short(m.Scripts), short(m.Commands),
 			short(m.NetBytes), overlaps(row),
 		)
+	}
+	return t.text()
+}
+
+const censusLegend = `Each client has connections of its own and holds a lock; one in ten waits for another one. Somebody calls Client.Participants, which asks all of
+them and then looks up in Redis what they say. What the server does meanwhile is measured by windows with a question and
+windows without one, in turn; the difference is for one question. *Part of a core* is what it comes to if somebody asks that often.
+`
+
+// census is a table of questions.
+func (r record) census(s scenario) string {
+	t := table{head: []string{"", "part of a core of the server", "server CPU ms", "scripts", "commands", "network B", "answer after ms"}}
+	for _, i := range implementations {
+		row := r.Results.of(s.Name, i.name)
+		if !t.started(i, row) {
+			continue
+		}
+		m := medians(row)
+		t.add(i.name+r.unfinished(row), spanOf(figures(row, coreShare))+" %", short(m.ServerCPU/1000), short(m.Scripts), short(m.Commands),
+			short(m.NetBytes), short(median(figures(row, opP50))/1000))
 	}
 	return t.text()
 }

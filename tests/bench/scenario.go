@@ -29,11 +29,12 @@ type scenario struct {
 type lockType string
 
 const (
-	plainLock lockType = ""
-	fairLock  lockType = "fair"
-	readWrite lockType = "read-write"
-	semaphore lockType = "semaphore"
-	latch     lockType = "latch" // what the goroutines wait at, to be let go all at once
+	plainLock  lockType = ""
+	fairLock   lockType = "fair"
+	readWrite  lockType = "read-write"
+	semaphore  lockType = "semaphore"
+	latch      lockType = "latch"      // what the goroutines wait at, to be let go all at once
+	attendance lockType = "attendance" // each goroutine is a client; somebody asks them all
 )
 
 // The scenarios of the hand-off of a fair lock from process to process.
@@ -54,6 +55,9 @@ const (
 	crowdPasses = "waiters-100x100"
 	crowdWaits  = "waiters-100x100-held"
 )
+
+// censusOf1000 is the scenario of very many clients that are asked what they hold and wait for.
+const censusOf1000 = "census-1000"
 
 // far is the name of the scenario of the hand-off of a plain lock from process
 // to process where round trips take so much longer.
@@ -153,6 +157,10 @@ func makeScenarios() []scenario {
 	return append(all, scenario{
 		Name: latchFanOut, Title: "One latch, 1,000 goroutines of 1 process wait",
 		Processes: 1, Goroutines: 1000, Contended: true, Lock: latch,
+	}, scenario{
+		Name: censusOf1000, Title: fmt.Sprintf("1,000 clients are asked every %v what they hold and wait for", refresh),
+		Processes: 4, Goroutines: 250, Contended: true, Lock: attendance, Only: []string{redlatchRueidis.name},
+		Length: 6 * censusWindow, Warm: 4 * time.Second, MostRuns: 1, // until all have written who they are
 	})
 }
 

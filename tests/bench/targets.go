@@ -94,6 +94,8 @@ func makeTargets() []target {
 	return append(all,
 		atLeast(row{semaphoreOf8, us}, row{semaphoreOf8, redissonPeer.name}, ratioOf(rate, rate), 5, scenarioTitle(semaphoreOf8)+": times "+redissonPeer.name),
 		atMost(row{latchFanOut, us}, row{latchFanOut, redissonPeer.name}, ratioOf(handOffP50, handOffP50), 0.5, scenarioTitle(latchFanOut)+": fan-out p50, as a part of "+redissonPeer.name+"'s"),
+		inEach([]string{censusOf1000}, redlatchRueidis, coreShare, bound{value: 1, most: true, unit: " %"},
+			scenarioTitle(censusOf1000)+": part of a core of the server"),
 		noOverlaps())
 }
 
