@@ -62,6 +62,16 @@ func (c *Client) Stats() Stats {
 	return s
 }
 
+// Plus returns the Stats of two clients as those of one: the numbers are added, and of
+// OldestUnconfirmed it has the longer.
+func (s Stats) Plus(o Stats) Stats {
+	return Stats{
+		Holds: s.Holds + o.Holds, Permits: s.Permits + o.Permits, Waiters: s.Waiters + o.Waiters,
+		RenewalsDue: s.RenewalsDue + o.RenewalsDue, OldestUnconfirmed: max(s.OldestUnconfirmed, o.OldestUnconfirmed),
+		RenewalsFailed: s.RenewalsFailed + o.RenewalsFailed, Lost: s.Lost + o.Lost,
+	}
+}
+
 // allClaims yields what has been lost lately, and what eachClaim does.
 func (c *Client) allClaims(yield claim.Yield) {
 	if c.report.lately.Tell(yield) {

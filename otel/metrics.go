@@ -124,13 +124,7 @@ func (c *clients) observe(_ context.Context, o metric.Observer) error {
 	}
 	sum := redlatch.Stats{RenewalsFailed: c.failed}
 	for client := range c.all {
-		s := client.Stats()
-		sum.Holds += s.Holds
-		sum.Permits += s.Permits
-		sum.Waiters += s.Waiters
-		sum.RenewalsDue += s.RenewalsDue
-		sum.RenewalsFailed += s.RenewalsFailed
-		sum.OldestUnconfirmed = max(sum.OldestUnconfirmed, s.OldestUnconfirmed)
+		sum = sum.Plus(client.Stats())
 	}
 	o.ObserveInt64(c.holds, int64(sum.Holds))
 	o.ObserveInt64(c.permits, int64(sum.Permits))

@@ -89,12 +89,7 @@ func (m *Metrics) now() (n now) {
 	m.mu.Unlock()
 	n.clients = len(clients)
 	for _, c := range clients {
-		s := c.Stats()
-		n.Holds += s.Holds
-		n.Permits += s.Permits
-		n.Waiters += s.Waiters
-		n.RenewalsDue += s.RenewalsDue
-		n.OldestUnconfirmed = max(n.OldestUnconfirmed, s.OldestUnconfirmed)
+		n.Stats = n.Plus(c.Stats())
 	}
 	return n
 }
