@@ -60,7 +60,7 @@ func (d *durations) add(kind, word string) []metric.RecordOption {
 type clients struct {
 	mu     sync.Mutex
 	all    map[*redlatch.Client]int // how often each is watched
-	failed uint64                   // renewals of those that are not watched any more: the count only rises
+	failed uint64                   // renewals of those that were watched, less those before they were: mod 2^64
 
 	holds, permits, waiters, due metric.Int64ObservableUpDownCounter
 	failures                     metric.Int64ObservableCounter
@@ -100,12 +100,15 @@ func (c *clients) make(meter metric.Meter) error {
 // stop is called. That takes time in proportion to what the client holds: see
 // Client.Stats. When stop has returned, the client is not asked again.
 //
-// All clients that are watched are counted together, and the same one once.
+// All clients that are watched are counted together, and the same one once. Renewals that
+// failed before Watch are not counted; those that failed until stop still are.
 func (t *Telemetry) Watch(client *redlatch.Client) (stop func()) {
 	c := &t.watched
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.all[client]++
+	if c.all[client]++; c.all[client] == 1 {
+		c.failed -= client.Stats().RenewalsFailed
+	}
 	return sync.OnceFunc(func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -71,6 +71,8 @@ func TestWatchedClientsAreObserved(t *testing.T) {
 		if _, ok := b.metrics()["redlatch.holds"]; ok {
 			t.Error("holds are told of a client that is not watched")
 		}
+		b.Watch(one)
+		want("watched anew", map[string]float64{"redlatch.holds": 2, "redlatch.renewals.failed": float64(failed)})
 		w.Server.SetError("")
 		w.OK(p.Release(bg))
 	})
