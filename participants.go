@@ -146,15 +146,16 @@ func (w CircularWait) String() string {
 // for is not found, unless it is asked for by its name; Locks lists it.
 //
 // A client answers once a second at most, whoever asks, with 16 kB at most. It takes one
-// request of each client, up to three for each name in Objects, one for each node, and one
-// more. It lasts for Question.Spread, and for a second and a half longer if somebody is
+// request of each client, up to three for each name in Objects, one more, and in a cluster two
+// for each node. It lasts for Question.Spread, and for a second and a half longer if somebody is
 // silent.
 //
 // Whoever asks the same question again and again, each time a few seconds later, is told of
 // possible deadlocks by Events.PossibleDeadlock and in the log.
 //
 // If ctx ends before that, Participants returns what it has learnt, and the context's
-// error. It fails with ErrUnavailable if the server does not answer.
+// error. It fails with ErrUnavailable if the server does not answer, and with the server's
+// refusal if the user may not use the channels redlatch_ask and redlatch_answer.
 func (c *Client) Participants(ctx context.Context, q Question) (Participants, error) {
 	if err := c.usable(ctx, nil); err != nil {
 		return Participants{Silent: -1}, err

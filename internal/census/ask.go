@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -19,10 +20,13 @@ import (
 const (
 	// spreadEach is over how long answers are spread for each client that listens, unless
 	// the caller says it: then a thousand need a second, and half a megabyte of the network
-	// at a time is the most.
+	// at a time is the most. (The script that asks says the same.)
 	spreadEach = time.Millisecond
 	// spreadUnknown is over what they are spread if nobody knows how many listen.
 	spreadUnknown = time.Second
+	// deafAfter is when a client that still cannot hear the channel of answers finds out whether
+	// its user may use that.
+	deafAfter = 250 * time.Millisecond
 	// grace is for how much longer answers are waited for: a client that has just answered
 	// somebody else waits for a second.
 	grace = answerPause + time.Second/2
@@ -91,33 +95,19 @@ func (k *Census) Ask(ctx context.Context, q Question) (Answers, error) {
 	box := newInbox()
 	defer k.server.Driver.Subscribe(wire.Answers, false, box.hear)()
 	ans := Answers{Expected: -1}
-	if _, err := request.Await(ctx, k.server.Done, box.listening, time.Now().Add(k.server.Outage)); err != nil {
-		if errors.Is(err, request.ErrWaitOver) {
-			err = &request.OutageError{Cause: errDeaf}
-		}
+	if err := k.listens(ctx, box); err != nil {
 		return ans, err
 	}
-	ans.Expected = k.listeners(ctx)
-	if q.Spread == 0 {
-		q.Spread = time.Duration(ans.Expected) * spreadEach
-		if ans.Expected < 0 {
-			q.Spread = spreadUnknown
-		}
-	}
-	q.Spread = max(0, min(q.Spread, mostSpread))
 	key := rand.Text()
-	text, _ := json.Marshal(question{V: version, Key: key, filter: f, Spread: q.Spread.Milliseconds()}) //nolint:errchkjson // strings and numbers always can
-	if len(text) > mostQuestion {
+	text, _ := json.Marshal(question{V: version, Key: key, filter: f}) //nolint:errchkjson // strings and numbers always can
+	if len(text)+len(`,"spread":10000`) > mostQuestion {
 		return ans, errFilter
 	}
-	o := sending(k.server, wire.Asked, string(text))
-	if _, err := o.Send(ctx); err != nil {
-		if re := driver.Failure(err); !o.Left && !re.Permanent() {
-			err = &request.OutageError{Cause: re}
-		}
+	spread, err := k.publish(ctx, &ans, string(text[:len(text)-1]), q.Spread)
+	if err != nil {
 		return ans, err
 	}
-	err := k.collect(ctx, &ans, box, key, &f, time.Now().Add(q.Spread+grace))
+	err = k.collect(ctx, &ans, box, key, &f, time.Now().Add(spread+grace))
 	ans.At = time.Now()
 	if err != nil {
 		return ans, err
@@ -127,10 +117,81 @@ func (k *Census) Ask(ctx context.Context, q Question) (Answers, error) {
 	return ans, err
 }
 
-var errDeaf = errors.New("the channel of answers cannot be heard")
+var errDeaf = errors.New("the channel " + wire.Answers + " cannot be heard")
 
-// listeners returns how many subscribers the channel of questions has at all nodes; -1 if
-// a node does not say.
+// listens waits until the channel of answers is heard. If that takes long, it finds out whether the user may use the
+// two channels, with messages that nobody minds: a user may publish where it may subscribe, and a driver goes on
+// subscribing whatever the server says. One channel that is refused may keep a driver from hearing the other.
+func (k *Census) listens(ctx context.Context, box *inbox) error {
+	heard := func(d time.Duration) error {
+		_, err := request.Await(ctx, k.server.Done, box.listening, time.Now().Add(d))
+		return err
+	}
+	err := heard(min(deafAfter, k.server.Outage))
+	if errors.Is(err, request.ErrWaitOver) {
+		nothing, _ := json.Marshal(answer{V: version, Client: k.answerer.id}) //nolint:errchkjson // texts and numbers always can
+		for _, channel := range []string{wire.Answers, wire.Asked} {
+			o := sending(k.server, channel, string(nothing))
+			if _, failed := o.Send(ctx); failed != nil && !o.Left && driver.Failure(failed).Permanent() {
+				return mayNot(channel, failed)
+			}
+		}
+		err = heard(k.server.Outage)
+	}
+	if errors.Is(err, request.ErrWaitOver) {
+		return &request.OutageError{Cause: errDeaf}
+	}
+	return err
+}
+
+// mayNot says of which channel it is that a server has refused to publish to it.
+func mayNot(channel string, err error) error {
+	return fmt.Errorf("redlatch: channel %s: %w", channel, err)
+}
+
+// publish sends a question, which lacks its end, and notes how many hear it. It returns over how long the answers come.
+//
+// One server counts those who listen with the same script that publishes, so these are the same. In a cluster each
+// node is asked, before and after: whoever begins or ends to listen meanwhile may be counted or not, and the larger
+// number is taken, for a client that is told to be silent and is not there does less harm than one that is overlooked.
+func (k *Census) publish(ctx context.Context, ans *Answers, text string, spread time.Duration) (time.Duration, error) {
+	before := -1
+	if k.server.Traits.Cluster && spread == 0 {
+		if before = k.listeners(ctx); before < 0 {
+			spread = spreadUnknown
+		} else {
+			spread = max(time.Duration(before)*spreadEach, time.Millisecond)
+		}
+	}
+	ms := max(0, min(spread, mostSpread)).Milliseconds()
+	if spread == 0 {
+		ms = -1 // as many as listen
+	}
+	o := sending(k.server, wire.Asked, text+`,"spread":`)
+	o.Script = lua.ClientAsk
+	o.Args = append(o.Args, strconv.FormatInt(ms, 10), wire.Millis(spreadUnknown))
+	reply, err := o.Send(ctx)
+	switch {
+	case err != nil && !o.Left && driver.Failure(err).Permanent():
+		return 0, mayNot(wire.Asked, err)
+	case err != nil && !o.Left:
+		return 0, &request.OutageError{Cause: driver.Failure(err)}
+	case err != nil:
+		return 0, err
+	case len(reply.List) != 2:
+		return 0, request.Unexpected(reply, o.Script)
+	}
+	ans.Expected = int(reply.List[0].Int)
+	if k.server.Traits.Cluster {
+		if ans.Expected = k.listeners(ctx); ans.Expected >= 0 {
+			ans.Expected = max(ans.Expected, before)
+		}
+	}
+	return min(wire.FromMillis(reply.List[1].Int), mostSpread), nil
+}
+
+// listeners returns how many subscribers the channel of questions has at all nodes of a cluster; -1
+// if a node does not say.
 func (k *Census) listeners(ctx context.Context) int {
 	keys, all := k.keys(ctx), 0
 	if len(keys) == 0 {
@@ -161,9 +222,6 @@ func (k *Census) count(ctx context.Context, key, channel string, run func(*reque
 
 // keys returns one key for each node, if there is one: nobody needs to have written them.
 func (k *Census) keys(ctx context.Context) []string {
-	if !k.server.Traits.Cluster {
-		return []string{wire.ClientKey("0")}
-	}
 	primaries, err := k.server.Driver.Primaries(ctx)
 	if err != nil || len(primaries) > mostNodes {
 		return nil

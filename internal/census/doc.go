@@ -7,9 +7,9 @@
 // freed or believed because an answer says so: what it says to be held is compared with what
 // is stored. A client that is silent may be busy, cut off, older than this package, or gone.
 //
-//	Ask ──► who listens? ──► question ──► answers ──► what do they hold? ──► Answers
-//	             │             (all)      (jittered)     (read from Redis)
-//	             └── fewer answers: so many are silent
+//	Ask ──► question, who listens? ──► answers ──► what do they hold? ──► Answers
+//	          (all)      │            (jittered)     (read from Redis)
+//	                     └── fewer answers: so many are silent
 //
 //	question ──► is it short, and one of few? ──► with those before it ──► one answer a second
 //

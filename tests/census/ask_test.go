@@ -284,8 +284,11 @@ func TestAThousandAnswersAtOnce(t *testing.T) {
 		const liars = 1000
 		looked := 0
 		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
-			if s == "pubsub.count" && args[0] == wire.Asked {
-				return driver.Reply{Kind: driver.ReplyInt, Int: liars + 1}, nil
+			if s == "client.ask" {
+				args[2] = "1000" // as many as they are
+				reply, err := next()
+				reply.List[0].Int = liars + 1
+				return reply, err
 			}
 			if s == "lock.info" {
 				looked++
@@ -422,8 +425,8 @@ func TestARefreshCostsOneRequestOfEachClient(t *testing.T) {
 			for _, n := range sent {
 				all += n
 			}
-			// An answer of each; the question; who listens; of each name what is stored, a barrier of the name, and who waits.
-			if want := clients + 1 + 1 + 1 + 3*names; all > want || sent["client.tell"] != clients+2 {
+			// An answer of each; the question; of each name what is stored, a barrier of the name, and who waits.
+			if want := clients + 1 + 1 + 3*names; all > want || sent["client.tell"] != clients+1 || sent["client.ask"] != 1 {
 				t.Errorf("round %d: %d requests, want %d: %v", round, all, want, sent)
 			}
 			w.Server.Unlock()
@@ -490,7 +493,7 @@ func TestAQuestionThatIsNotTakenIsUnavailable(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var fails error
 		m := join(w.T, &locktest.Tap{Redis: w.Driver(), Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
-			if s == "client.tell" && fails != nil {
+			if s == "client.ask" && fails != nil {
 				return driver.Reply{}, fails
 			}
 			return next()
@@ -513,11 +516,14 @@ func TestAQuestionThatIsNotTakenIsUnavailable(t *testing.T) {
 // Nobody knows how many there are, who may be a thousand.
 func TestAnswersOfUnknownManyAreSpread(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		m := join(w.T, &locktest.Tap{Redis: w.Driver(), Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
-			if s == "pubsub.count" {
-				return driver.Reply{}, driver.ServerError("NOPERM this user has no permissions", nil)
+		m := join(w.T, &locktest.Tap{Redis: w.Driver(), Hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if s != "client.ask" {
+				return next()
 			}
-			return next()
+			args[2] = args[3] // as a server that refuses PUBSUB
+			reply, err := next()
+			reply.List[0].Int = -1
+			return reply, err
 		}}, "asker", nil)
 		spread := make(chan any, 1)
 		crowdOf(w, func(question string) []string {
@@ -585,6 +591,54 @@ func TestWhoSpeaksIsHeardFromTheBeginning(t *testing.T) {
 		server.End(time.Second)
 		if !heard {
 			t.Error("an answer that comes while it subscribes is not heard")
+		}
+	})
+}
+
+// Between a count of those who listen and the question, somebody may come or go. The question itself is counted.
+func TestWhoComesOrGoesJustBeforeTheQuestionIsCounted(t *testing.T) {
+	for name, x := range map[string]struct {
+		cluster bool
+		meet    func(w *locktest.World, other *redlatch.Client)
+		silent  int
+	}{
+		"comes":              {false, func(w *locktest.World, _ *redlatch.Client) { crowdOf(w, nil) }, 1},
+		"goes":               {false, func(w *locktest.World, other *redlatch.Client) { w.OK(other.Close()) }, 0},
+		"comes in a cluster": {true, func(w *locktest.World, _ *redlatch.Client) { crowdOf(w, nil) }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				other := w.Client(redlatch.Config{})
+				c := w.Tapped(redlatch.Config{}, &locktest.Tap{Cluster: x.cluster, Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+					if s == "client.ask" {
+						x.meet(w, other)
+						synctest.Wait()
+					}
+					return next()
+				}})
+				synctest.Wait()
+				if p := ask(w, c, redlatch.Question{}); p.Silent != x.silent {
+					t.Errorf("%d are silent, want %d", p.Silent, x.silent)
+				}
+			})
+		})
+	}
+}
+
+// Who comes later was not asked.
+func TestWhoComesAfterTheQuestionIsNotSilent(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			reply, err := next()
+			if s == "client.ask" {
+				crowdOf(w, nil)
+				synctest.Wait()
+			}
+			return reply, err
+		}})
+		synctest.Wait()
+		if p := ask(w, c, redlatch.Question{}); p.Silent != 0 || len(p.Clients) != 1 {
+			t.Errorf("%d are silent: %+v", p.Silent, p.Clients)
 		}
 	})
 }

@@ -120,3 +120,34 @@ func TestInAClusterAllAreHeard(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A user without a right learns at once which one that is, not after a time-out that looks like an outage.
+func TestAUserThatMayNotUseAChannelIsTold(t *testing.T) {
+	t.Parallel()
+	for _, kind := range testserver.Kinds() {
+		for _, x := range []struct{ rights, names string }{
+			{"&redlatch_ask", "channel redlatch_answer: "},
+			{"&redlatch_answer", "channel redlatch_ask: "},
+			{"&none", "channel redlatch_answer: "},
+			{"&redlatch* -pubsub", ""},
+		} {
+			t.Run(string(kind)+"/"+x.rights, func(t *testing.T) {
+				t.Parallel()
+				args := append([]string{"--user", "default", "on", "nopass", "~*", "resetchannels", "+@all"}, strings.Fields(x.rights)...)
+				s := testserver.Start(t, kind, args...)
+				for _, adapter := range drivers.Adapters {
+					c := locktest.ClientOf(t, adapter.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
+					p, err := c.Participants(t.Context(), redlatch.Question{})
+					switch {
+					case p.Silent != -1:
+						t.Errorf("%s: %d are silent, which nobody knows", adapter.Name, p.Silent)
+					case x.names == "" && err != nil:
+						t.Errorf("%s: %v", adapter.Name, err)
+					case x.names != "" && (err == nil || redlatch.IsRetryable(err) || !strings.Contains(err.Error(), x.names)):
+						t.Errorf("%s: got %v, want an error that names %q", adapter.Name, err, x.names)
+					}
+				}
+			})
+		}
+	}
+}
