@@ -234,8 +234,10 @@ type SkippedEvent struct {
 	Events int // how many
 }
 
-// maxReports is how many reports may wait to be told.
-const maxReports = 10000
+const (
+	maxReports = 10000 // may wait to be told
+	mostLogged = 10    // waits of a circle are in its line
+)
 
 // reporter turns what happens into events and log lines, in the order in which it
 // happened. Whoever notices something waits for none of them.
@@ -351,7 +353,11 @@ func (r *reporter) slowWait(name string, waited time.Duration, waiting, holding 
 
 func (r *reporter) possibleDeadlock(waits []CircularWait) {
 	r.queue.Add(func() {
-		r.log.Warn("possible deadlock", "waits", waits)
+		lines := make([]string, min(len(waits), mostLogged))
+		for i := range lines {
+			lines[i] = waits[i].String()
+		}
+		r.log.Warn("possible deadlock", "callers", len(waits), "waits", lines)
 		tell(r.events.PossibleDeadlock, PossibleDeadlockEvent{Waits: waits})
 	})
 }

@@ -72,8 +72,8 @@ type Participant struct {
 	Answered bool     // it has answered; else all that is known of it is what Redis has
 	Held     []Claim
 	Waiting  []Claim
-	Lost     []Claim // what it has lost lately, the newest first, 16 at most
-	Omitted  int     // how many claims did not fit into its answer; those that did are the oldest
+	Lost     []Claim // what it has lost within an hour, the newest first, 16 at most
+	Omitted  int     // how many claims did not fit into its answer; those that did are the latest losses, and the oldest of the others
 }
 
 // A Claim is what a client says that it holds, or has lost, or that a caller of it waits for. Its

@@ -49,7 +49,7 @@ The exit code is 0 also if nobody held the lock.`,
 			return err
 		}
 		defer closeAll()
-		released, err := a.forceRelease(cmd.Context(), client, name)
+		released, err := a.forceRelease(cmd.Context(), client, name, anybody)
 		if err != nil {
 			return err
 		}
@@ -89,12 +89,23 @@ func (a *app) whoHolds(ctx context.Context, name string) string {
 	return fmt.Sprintf("%s, who holds %q,", strings.Join(by, " and "), name)
 }
 
+// anybody stands for all owners.
+const anybody = ""
+
 // forceRelease releases a lock as what it looks like: who waits for it is woken as
-// its type does that.
-func (a *app) forceRelease(ctx context.Context, client *redlatch.Client, name string) (released bool, err error) {
+// its type does that. If other owners have it than those, it is left to them: that is
+// looked at just before.
+func (a *app) forceRelease(ctx context.Context, client *redlatch.Client, name, owners string) (released bool, err error) {
 	info, err := client.Info(ctx, name)
 	if err != nil {
 		return false, a.serverFailure(err)
+	}
+	switch now := overview.Of(info); {
+	case owners == anybody || now.Owners() == owners:
+	case !now.Held:
+		return false, nil
+	default:
+		return false, fmt.Errorf("%s has it now", now.HoldersText())
 	}
 	if !overview.IsLock(info.Kind) {
 		return false, &failure{

@@ -22,8 +22,9 @@ barrier, show how it stands: which permits are taken, or how far it has come.
 Who it is, and since when, is what the clients say, which are asked: it takes up
 to two seconds if one of them gives no answer. Clients of Redisson do not say who
 they are; those that wait are counted. What a client claims to hold and Redis
-does not show is marked. What clients have lost lately is shown, and how. A lease that is renewed has no end; of others "ttl" says
-when it ends if nobody renews it.
+does not show is marked. What clients have lost within an hour is shown, and how.
+A lease that is renewed has no end; of others "ttl" says when it ends if nobody
+renews it.
 
 Callers that hold what others wait for, and wait for what those hold, are shown as
 a possible deadlock. To see that they still do, it looks again two seconds later.
@@ -46,7 +47,7 @@ The exit code is 0 whether or not the lock is held.`,
 			return err
 		}
 		defer closeAll()
-		l, problem, err := overview.Look(cmd.Context(), client, args[0])
+		l, problem, err := overview.Look(cmd.Context(), client, args[0], true)
 		if err != nil {
 			return a.serverFailure(err)
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -30,8 +29,8 @@ longest wait, by losses or by name; / filters; r asks whether to release a lock
 by force, and says whose it is; q ends it.
 
 Each time it goes over all keys of the server (SCAN), takes a few requests for
-each lock, and asks all clients once, which answer once a second at most. With
-many keys choose a longer --interval. What happens between two looks is not
+each lock, and asks all clients once, twice while it shows one lock. A client
+answers once a second at most. With many keys choose a longer --interval. What happens between two looks is not
 seen. A server that goes away is waited for, and the last list stays.
 
 Without a terminal see redlatch ls --watch.`,
@@ -39,7 +38,7 @@ Without a terminal see redlatch ls --watch.`,
   redlatch top --interval 1s 'orders:*'`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	cmd.Flags().Var(&interval, "interval", "how long from one look to the next, at least 1s")
+	cmd.Flags().Var(&interval, "interval", "how long to wait after one look for the next, at least 1s")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		pattern := "*"
 		if len(args) == 1 {
@@ -69,16 +68,13 @@ Without a terminal see redlatch ls --watch.`,
 		err = top.Run(ctx, top.Options{
 			Server: a.shownAddress(), Pattern: pattern, Interval: interval.Duration,
 			List: lister.List,
-			Look: func(ctx context.Context, name string) (top.One, error) { return lookAt(ctx, client, name) },
+			Look: func(ctx context.Context, name string, deadlocks [][]overview.Wait) (top.One, error) {
+				l, problem, err := overview.Look(ctx, client, name, false)
+				l.Deadlocks = deadlocks
+				return top.One{Rows: rowsOf(&l), Problem: problem}, err
+			},
 			Release: func(ctx context.Context, l overview.Lock) (bool, error) {
-				now, _, err := overview.Look(ctx, client, l.Name)
-				switch {
-				case err != nil:
-					return false, err
-				case now.Held && now.Owners() != l.Owners():
-					return false, fmt.Errorf("%s has it now", now.HoldersText())
-				}
-				return a.forceRelease(ctx, client, l.Name)
+				return a.forceRelease(ctx, client, l.Name, l.Owners())
 			},
 			Safe: a.ui.safe, Keys: os.Stdin, Terminal: os.Stdout, Color: colorful(os.Stdout),
 		}, first)
@@ -88,13 +84,4 @@ Without a terminal see redlatch ls --watch.`,
 		return nil
 	}
 	return cmd
-}
-
-// lookAt is one lock as show prints it.
-func lookAt(ctx context.Context, client *redlatch.Client, name string) (top.One, error) {
-	l, problem, err := overview.Look(ctx, client, name)
-	if err != nil {
-		return top.One{}, err
-	}
-	return top.One{Rows: rowsOf(&l), Problem: problem}, nil
 }

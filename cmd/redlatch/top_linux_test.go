@@ -40,7 +40,7 @@ func TestTop(t *testing.T) {
 		term.says(text)
 	}
 	term.types("r")
-	term.says("take stock away from sleep@")
+	term.says("Take the lock away?")
 	term.types("y")
 	term.says("stock is released")
 	run.wait()

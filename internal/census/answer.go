@@ -155,7 +155,11 @@ func (a *answerer) compose(asked []filter, keys []string) string {
 	}
 	head, _ := json.Marshal(ans) //nolint:errchkjson // texts and numbers always can
 	room := mostAnswer - len(head) - len(`,"claims":[]`)
+	least := room - mostAnswer/4 // what losses leave for the others
 	for _, c := range append(lost, inTurn(waiting.cut(), held.cut())...) {
+		if c.Lost != "" && room < least {
+			continue
+		}
 		if room < leastClaim {
 			break
 		}

@@ -117,9 +117,10 @@ func (a *Answers) worst(asked []string, claims map[string][]*Claim) []string {
 	var held, waiting []*Claim
 	for _, of := range claims {
 		for _, c := range of {
-			if c.Waits {
+			switch {
+			case c.Waits:
 				waiting = append(waiting, c)
-			} else {
+			case c.Lost == "":
 				held = append(held, c)
 			}
 		}

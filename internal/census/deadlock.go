@@ -76,40 +76,59 @@ func (ws Waits) Circles() (all [][]Wait) {
 	return all
 }
 
+// mostVigils is how many different questions are remembered, and mostTold how many circles.
+const (
+	mostVigils = 8
+	mostTold   = 10 * mostDeadlocks
+)
+
 // A vigil compares the answers to a question with earlier ones to the same question.
 type vigil struct {
-	mu    sync.Mutex // guards what follows
-	asked filter
-	waits Waits
-	told  map[string]bool // the circles that stood then
+	mu    sync.Mutex           // guards what follows
+	asked []asked              // the latest last
+	told  map[string]time.Time // when each circle was found last
 }
 
-// Deadlocks returns the possible deadlocks in the answers to a question that did not stand yet
-// when the same question was asked before. Answers that come sooner than apart after the ones
-// that they are compared with are not looked at. None are found if apart is negative.
+type asked struct {
+	filter
+
+	waits Waits
+}
+
+// Deadlocks returns the possible deadlocks in the answers to a question that were not found yet
+// while they stood. Answers that come sooner than apart after those that they are compared with
+// are not looked at. None are found if apart is negative.
 func (k *Census) Deadlocks(q Question, waits Waits, apart time.Duration) (fresh [][]Wait) {
+	if apart < 0 {
+		return nil
+	}
 	v := &k.vigil
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	f := filter{q.Glob, q.Names, q.Owners}
-	switch {
-	case apart < 0:
-		return nil
-	case !v.asked.is(&f), v.waits.At.IsZero():
-		v.asked, v.waits, v.told = f, waits, nil
-		return nil
-	case waits.At.Sub(v.waits.At) <= apart:
+	i := slices.IndexFunc(v.asked, func(a asked) bool { return a.is(&f) })
+	if i < 0 {
+		if len(v.asked) == mostVigils {
+			v.asked = slices.Delete(v.asked, 0, 1)
+		}
+		v.asked = append(v.asked, asked{f, waits})
 		return nil
 	}
-	circles := Deadlocks(v.waits, waits, apart)
-	told := map[string]bool{}
-	for _, circle := range circles {
+	first := v.asked[i].waits
+	if waits.At.Sub(first.At) <= apart {
+		return nil
+	}
+	v.asked = append(slices.Delete(v.asked, i, i+1), asked{f, waits})
+	if v.told == nil || len(v.told) > mostTold {
+		v.told = map[string]time.Time{}
+	}
+	for _, circle := range Deadlocks(first, waits, apart) {
 		key := keyOf(circle)
-		if told[key] = true; !v.told[key] {
+		if v.told[key].Before(first.At) {
 			fresh = append(fresh, circle)
 		}
+		v.told[key] = waits.At
 	}
-	v.waits, v.told = waits, told
 	return fresh
 }
 

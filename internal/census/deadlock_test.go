@@ -70,7 +70,14 @@ func TestAPossibleDeadlockIsToldOnce(t *testing.T) {
 		{67 * time.Second, Question{}, two, 0},
 		{78 * time.Second, Question{}, two, 1},
 		{89 * time.Second, Question{Names: []string{"x"}}, two, 0},
-		{100 * time.Second, Question{Names: []string{"x"}}, two, 1},
+		{90 * time.Second, Question{}, two, 0},
+		{100 * time.Second, Question{Names: []string{"x"}}, two, 0},
+		{101 * time.Second, Question{}, "x=1 y=2", 0},
+		{111 * time.Second, Question{Names: []string{"x"}}, "x=1 y=2", 0},
+		{112 * time.Second, Question{}, two, 0},
+		{122 * time.Second, Question{Names: []string{"x"}}, two, 0},
+		{123 * time.Second, Question{}, two, 1},
+		{133 * time.Second, Question{Names: []string{"x"}}, two, 0},
 	} {
 		if n := len(k.Deadlocks(step.q, waitsOf(step.at, step.text), 10*time.Second)); n != step.want {
 			t.Errorf("step %d: %d are told, want %d", i, n, step.want)

@@ -23,6 +23,8 @@ const (
 // has noted it never changes. What they say in answers does not count: anybody can answer.
 type names struct {
 	server *request.Server
+	own    string // the client's own id,
+	self   name   // which it need not ask for
 
 	mu     sync.Mutex // guards what follows
 	known  map[string]name
@@ -37,7 +39,7 @@ type name struct {
 }
 
 func newNames(server *request.Server, id string, who Identity) *names {
-	return &names{server: server, known: map[string]name{id: {Identity: who, by: who.String()}}}
+	return &names{server: server, own: id, self: name{Identity: who, by: who.String()}, known: map[string]name{}}
 }
 
 // learn remembers who a client is. If the note is empty, it was not there.
@@ -48,8 +50,12 @@ func (n *names) learn(client string, who Identity) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	before, found := n.known[client]
+	if found && before.Known() {
+		return // by somebody who asked at the same time
+	}
 	for old := range n.known {
-		if len(n.known) < mostKnown {
+		if found || len(n.known) < mostKnown {
 			break
 		}
 		delete(n.known, old) // any
@@ -59,6 +65,9 @@ func (n *names) learn(client string, who Identity) {
 
 // look returns what is known of a client, and whether there is nothing to ask now.
 func (n *names) look(client string) (x name, enough bool) {
+	if client == n.own {
+		return n.self, true
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	x, found := n.known[client]

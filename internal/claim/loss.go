@@ -20,8 +20,11 @@ type Loss struct {
 	FailureAt time.Time // when that was known
 }
 
-// mostLost is how many losses a client remembers, for those who ask.
-const mostLost = 16
+// mostLost is how many losses a client remembers for those who ask, and lately for how long.
+const (
+	mostLost = 16
+	lately   = time.Hour
+)
 
 // Losses are the latest ones of a client. The zero value has none.
 type Losses struct {
@@ -47,7 +50,7 @@ func (l *Losses) Tell(yield Yield) (more bool) {
 	latest := slices.Clone(l.latest)
 	l.mu.Unlock()
 	for _, c := range slices.Backward(latest) {
-		if !yield(c, nil) {
+		if time.Since(c.Since) < lately && !yield(c, nil) {
 			return false
 		}
 	}

@@ -44,13 +44,14 @@ type inside struct {
 
 // shows lets those see who ask that the caller, which is inside the gate, has to wait to take t.
 func (p *waitParams) shows(ctx context.Context, e *entry, t *term) {
+	if p.owner != p.refusedBy {
+		p.refusedBy = p.owner
+		p.c.Events.Refused(p.owner) // so that it is known who it is, if the wait fails
+	}
 	if p.lock == nil || (p.shown != nil && p.shown.t == t) {
 		return
 	}
 	p.shown = &inside{p.wait(ctx), t}
-	if p.owner != "" {
-		p.c.Events.Refused(p.owner) // so that it is known who it is, if the wait fails
-	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.waits = p.shown

@@ -138,7 +138,10 @@ func (c *Locks) Revoke(name, owner string) bool {
 // Since returns since when this client has a lock with an owner id, and whether the watchdog
 // renews that; zero if it does not have it.
 func (c *Locks) Since(name, owner string) (since time.Time, renewed bool) {
-	t := c.table.peek(name, owner)
+	if wireClient(owner) != c.ID {
+		return since, false
+	}
+	t := c.holder(name, owner)
 	if t == nil {
 		return since, false
 	}

@@ -131,9 +131,10 @@ type waitParams struct {
 	until time.Time // and until when; zero: as long as its context lasts
 	order time.Time // until when it waits in a line that is for the order only; zero: in any other
 
-	name  string        // of the lock,
-	owner string        // who had it when we last saw it,
-	ttl   time.Duration // and for how long
+	name      string        // of the lock,
+	owner     string        // who had it when we last saw it,
+	ttl       time.Duration // and for how long
+	refusedBy string        // the owner of whom Refused was told last
 
 	// What is shown to those who ask who waits: see claims.go.
 	lock  *Spec         // nil: it waits for others, who are shown themselves

@@ -3,6 +3,7 @@ package overview
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -30,13 +31,20 @@ type Wait struct {
 // Who says who waits.
 func (w *Wait) Who() string { return cmp.Or(w.By, "client "+w.Client) }
 
+// mostInLine is how many waits a line has.
+const mostInLine = 10
+
 // CircleText says in a line who waits for which locks.
 func CircleText(circle []Wait) string {
 	var waits []string
-	for _, w := range circle {
+	for _, w := range circle[:min(len(circle), mostInLine)] {
 		waits = append(waits, w.Who()+" waits for "+w.Name)
 	}
-	return "possible deadlock: " + strings.Join(waits, ", ")
+	text := "possible deadlock: " + strings.Join(waits, ", ")
+	if n := len(circle) - mostInLine; n > 0 {
+		text += fmt.Sprintf(", and %d more", n)
+	}
+	return text
 }
 
 func waitsOf(circles [][]redlatch.CircularWait) (all [][]Wait) {
@@ -63,10 +71,10 @@ func through(name string, circles [][]Wait) (some [][]Wait) {
 	return some
 }
 
-// suspect returns the circles in which somebody waits for a lock. If what is known of the waits
+// suspects returns the circles in which somebody waits for a lock. If what is known of the waits
 // for it says that they can be in one, because such a caller holds something, it asks for all
 // waits, and once more a little later.
-func (t *told) suspect(ctx context.Context, client *redlatch.Client, name string) [][]Wait {
+func (t *told) suspects(ctx context.Context, client *redlatch.Client, name string) [][]Wait {
 	if !slices.ContainsFunc(t.claims[name], func(c clientClaim) bool { return c.waits && len(c.Under) > 0 }) {
 		return nil
 	}
@@ -91,6 +99,8 @@ type vigil struct {
 // look returns the circles that have stood for a while.
 func (v *vigil) look(t *told) [][]Wait {
 	switch {
+	case t.At.IsZero(): // nobody could be asked
+		v.first, v.deadlocks = nil, nil
 	case v.first == nil:
 		v.first = t
 	case t.At.Sub(v.first.At) > Standing:

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	mostPoints = 120  // of a history of one name
-	mostNotes  = 200  // the same
-	mostNames  = 5000 // of which a history is kept: those that were listed first
-	mostLosses = 5000 // that are remembered, so as not to count them again
+	mostPoints = 120    // of a history of one name, and listings for which it is kept when it is not listed any more
+	mostNotes  = 200    // the same
+	mostNames  = 5000   // of which a history is kept
+	mostLosses = 50_000 // that are remembered, so as not to count them again
 )
 
 // A Point is how a lock stood when it was listed.
@@ -36,12 +36,13 @@ type History struct {
 	Losses int     // how many were told
 
 	holders string // who held it last
-	lost    map[string]bool
+	missing int    // in how many listings, one after another, it was not
 }
 
 // Histories are those of all that has been listed.
 type Histories struct {
-	by map[string]*History
+	by   map[string]*History
+	lost map[string]bool // the losses that were counted
 }
 
 // Of returns what was seen of a name; nil if it never was.
@@ -58,7 +59,7 @@ func (hs *Histories) Losses(name string) int {
 // Add adds a listing.
 func (hs *Histories) Add(l *Listing) {
 	if hs.by == nil {
-		hs.by = map[string]*History{}
+		hs.by, hs.lost = map[string]*History{}, map[string]bool{}
 	}
 	listed := map[string]bool{}
 	for i := range l.Locks {
@@ -69,14 +70,20 @@ func (hs *Histories) Add(l *Listing) {
 			if len(hs.by) == mostNames {
 				continue
 			}
-			h = &History{lost: map[string]bool{}}
+			h = &History{}
 			hs.by[lock.Name] = h
 		}
 		h.add(l.At, lock)
+		hs.addLosses(h, l.At, lock)
+		h.missing = 0
 	}
 	for name, h := range hs.by {
-		if !listed[name] {
-			h.add(l.At, &Lock{Name: name})
+		if listed[name] {
+			continue
+		}
+		h.add(l.At, &Lock{Name: name})
+		if h.missing++; h.missing == mostPoints {
+			delete(hs.by, name)
 		}
 	}
 }
@@ -94,16 +101,23 @@ func (h *History) add(at time.Time, l *Lock) {
 		h.note(at, text)
 		h.holders = holders
 	}
+}
+
+// addLosses adds what clients say they have lost. Holds of one owner that are lost together, as
+// those of readers, count as one.
+func (hs *Histories) addLosses(h *History, at time.Time, l *Lock) {
 	for i := range l.Lost {
 		c := &l.Lost[i]
-		if key := c.Client + " " + c.Owner; !h.lost[key] {
-			if len(h.lost) == mostLosses {
-				clear(h.lost)
-			}
-			h.lost[key] = true
-			h.Losses++
-			h.note(at.Add(-c.since()), "lost by "+c.Who()+": "+c.Reason)
+		key := l.Name + " " + c.Client + " " + c.Owner
+		if hs.lost[key] {
+			continue
 		}
+		if len(hs.lost) == mostLosses {
+			clear(hs.lost)
+		}
+		hs.lost[key] = true
+		h.Losses++
+		h.note(at.Add(-c.since()), "lost by "+c.Who()+": "+c.Reason)
 	}
 }
 

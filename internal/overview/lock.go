@@ -91,7 +91,8 @@ type Waiter struct {
 	Told
 }
 
-func lockOf(info redlatch.Info) Lock {
+// Of is what is stored of a lock or synchronizer.
+func Of(info redlatch.Info) Lock {
 	l := Lock{
 		Name:    info.Name,
 		Kind:    info.Kind,

@@ -65,18 +65,17 @@ func (l *Lister) List(ctx context.Context) (Listing, error) {
 			if err != nil {
 				return Listing{}, err
 			}
-			found.Locks = append(found.Locks, lockOf(info))
+			found.Locks = append(found.Locks, Of(info))
 		}
 	}
-	slices.SortStableFunc(found.Locks, func(x, y Lock) int { return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Kind, y.Kind)) })
 	// SCAN may return a key twice.
-	found.Locks = slices.CompactFunc(found.Locks, func(x, y Lock) bool { return x.Name == y.Name && x.Kind == y.Kind })
+	found.Locks = slices.CompactFunc(sorted(found.Locks), func(x, y Lock) bool { return x.Name == y.Name && x.Kind == y.Kind })
 	if len(found.Locks) == 0 && !l.Lost {
 		return found, nil // there is nothing to ask about
 	}
 	t := ask(ctx, l.Client, questionAbout(l.Pattern, found.Locks))
 	if l.Lost {
-		found.Locks = append(found.Locks, t.lostOnly(found.Locks)...)
+		found.Locks = sorted(append(found.Locks, t.lostOnly(found.Locks)...))
 	}
 	found.Deadlocks, found.Silent, found.Problem = l.vigil.look(t), t.Silent, t.problem
 	for i := range found.Locks {
@@ -88,9 +87,15 @@ func (l *Lister) List(ctx context.Context) (Listing, error) {
 	return found, nil
 }
 
+func sorted(all []Lock) []Lock {
+	slices.SortStableFunc(all, func(x, y Lock) int { return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Kind, y.Kind)) })
+	return all
+}
+
 // Look returns how one lock or synchronizer stands, and what is wrong with what clients say of it:
-// nothing, if it is empty.
-func Look(ctx context.Context, client *redlatch.Client, name string) (l Lock, problem string, err error) {
+// nothing, if it is empty. It has the possible deadlocks only if suspects is true: if there may be
+// one, it takes seconds to see whether it stands.
+func Look(ctx context.Context, client *redlatch.Client, name string, suspects bool) (l Lock, problem string, err error) {
 	info, err := client.Info(ctx, name)
 	if err != nil {
 		return Lock{}, "", err
@@ -99,8 +104,10 @@ func Look(ctx context.Context, client *redlatch.Client, name string) (l Lock, pr
 	if fresh, ok := t.infoOf(name); ok {
 		info = fresh
 	}
-	l = lockOf(info)
+	l = Of(info)
 	t.addTo(&l)
-	l.Deadlocks = t.suspect(ctx, client, name)
+	if suspects {
+		l.Deadlocks = t.suspects(ctx, client, name)
+	}
 	return l, t.problem, nil
 }

@@ -86,14 +86,16 @@ func (l *Lock) Stands() string {
 
 // Waiters returns how many wait, and whether that is all that is known of them.
 func (l *Lock) Waiters() (n int, known bool) {
-	queued := map[string]bool{}
-	for _, w := range l.Queue {
-		queued[w.Owner] = true
-	}
-	n = len(l.Queue)
-	for _, w := range l.Waiting {
-		if w.Owner == "" || !queued[w.Owner] {
-			n++
+	n = len(l.Queue) + len(l.Waiting)
+	if len(l.Queue) > 0 { // some of those that wait stand there
+		queued := map[string]bool{}
+		for _, w := range l.Queue {
+			queued[w.Owner] = true
+		}
+		for _, w := range l.Waiting {
+			if w.Owner != "" && queued[w.Owner] {
+				n--
+			}
 		}
 	}
 	if l.Others != nil {

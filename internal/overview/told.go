@@ -180,16 +180,20 @@ func (t *Told) introduce(who *redlatch.Participant) {
 	}
 }
 
-// lostOnly returns the locks that are not listed, and that clients have lost.
+// mostLostOnly is how many names are listed because clients say that they have lost them.
+const mostLostOnly = 1000
+
+// lostOnly returns what is not listed, and what clients have lost. Of which kind it is only they
+// say, so nothing is said of that.
 func (t *told) lostOnly(listed []Lock) (free []Lock) {
 	names := map[string]bool{}
 	for i := range listed {
 		names[listed[i].Name] = true
 	}
 	for name, claims := range t.claims {
-		i := slices.IndexFunc(claims, func(c clientClaim) bool { return c.Reason != "" })
-		if i >= 0 && !names[name] {
-			free = append(free, lockOf(redlatch.Info{Name: name, Kind: claims[i].Kind}))
+		lost := slices.ContainsFunc(claims, func(c clientClaim) bool { return c.Reason != "" })
+		if lost && !names[name] && len(free) < mostLostOnly {
+			free = append(free, Of(redlatch.Info{Name: name, Kind: redlatch.KindLock}))
 		}
 	}
 	return free

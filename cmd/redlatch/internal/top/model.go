@@ -9,6 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/overview"
 )
 
@@ -75,9 +76,21 @@ func (m *model) ask() tea.Cmd {
 		if err != nil || name == "" {
 			return listed{l, err}
 		}
-		one, err := m.Look(m.ctx, name)
+		one, err := m.Look(m.ctx, name, deadlocksOf(&l, name))
 		return both{listed{l, nil}, looked{name, one, err}}
 	}
+}
+
+// deadlocksOf returns the possible deadlocks of a lock that is listed.
+func deadlocksOf(l *overview.Listing, name string) [][]overview.Wait {
+	if i := indexOf(l.Locks, name); i >= 0 {
+		return l.Locks[i].Deadlocks
+	}
+	return nil
+}
+
+func indexOf(locks []overview.Lock, name string) int {
+	return slices.IndexFunc(locks, func(l overview.Lock) bool { return l.Name == name })
 }
 
 // both are the listing and the lock that is shown by itself.
@@ -88,8 +101,9 @@ type both struct {
 
 // look asks for a lock at once.
 func (m *model) look(name string) tea.Cmd {
+	deadlocks := deadlocksOf(&m.last, name)
 	return func() tea.Msg {
-		one, err := m.Look(m.ctx, name)
+		one, err := m.Look(m.ctx, name, deadlocks)
 		return looked{name, one, err}
 	}
 }
@@ -122,6 +136,11 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.message = m.outcome(msg)
 		if m.one == msg.name {
 			return m, m.look(msg.name)
+		}
+	case tea.PasteMsg:
+		if m.typing {
+			m.filter += msg.Content
+			m.arrange()
 		}
 	case tea.KeyPressMsg:
 		return m, m.key(msg)
@@ -176,9 +195,7 @@ func (m *model) arrange() {
 }
 
 // at is where the cursor is; -1 if its lock is not on the list.
-func (m *model) at() int {
-	return slices.IndexFunc(m.shown, func(l overview.Lock) bool { return l.Name == m.selected })
-}
+func (m *model) at() int { return indexOf(m.shown, m.selected) }
 
 // key does what a key is for.
 func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
@@ -236,6 +253,9 @@ func (m *model) command(key string) tea.Cmd {
 	case "end", "G":
 		m.move(len(m.shown) + len(m.lockLines()))
 	case "esc", "left", "backspace":
+		if m.one == "" {
+			m.filter = ""
+		}
 		m.one, m.details, m.top = "", One{}, 0
 		m.arrange()
 	case "enter", "right":
@@ -244,11 +264,11 @@ func (m *model) command(key string) tea.Cmd {
 			return m.look(m.one)
 		}
 	case "r":
-		if l := m.current(); l != nil && overview.IsLock(l.Kind) && l.Held {
+		if l := m.current(); l != nil && overview.IsLock(l.Kind) && l.Kind != redlatch.KindGroup && l.Held {
 			asks := *l
 			m.asks = &asks
 		} else {
-			m.message = "only a lock that is held can be released"
+			m.message = "only a lock that is held can be released by force, and no group of locks"
 		}
 	case "s", "/":
 		m.choose(key)
@@ -275,10 +295,8 @@ func (m *model) current() *overview.Lock {
 	if m.one != "" {
 		name = m.one
 	}
-	for i := range m.last.Locks {
-		if m.last.Locks[i].Name == name {
-			return &m.last.Locks[i]
-		}
+	if i := indexOf(m.last.Locks, name); i >= 0 {
+		return &m.last.Locks[i]
 	}
 	return nil
 }

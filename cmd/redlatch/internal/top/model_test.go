@@ -25,9 +25,9 @@ type screen struct {
 func newScreen(t *testing.T, locks ...overview.Lock) *screen {
 	t.Helper()
 	s := &screen{t, newModel(t.Context(), Options{
-		Server: "redis://host-1", Interval: 5 * time.Second,
+		Server: "redis://host-1", Pattern: "*", Interval: 5 * time.Second,
 		Safe: func(text string) string { return strings.ReplaceAll(text, "\x1b", `\x1b`) },
-		Look: func(_ context.Context, name string) (One, error) {
+		Look: func(_ context.Context, name string, _ [][]overview.Wait) (One, error) {
 			return One{Rows: [][]string{{"name", name}, {"waiter 1", strings.Repeat("shipping@host-8 pid 77, at /src/pay.go:12 ", 5)}}}, nil
 		},
 	})}
@@ -108,13 +108,13 @@ func TestTheWorstComesFirst(t *testing.T) {
 	lost := held("c", "billing@host-7", 100)
 	lost.Lost = []overview.Claim{{Client: "u", Owner: "u:1", Reason: "expired"}}
 	s := newScreen(t, held("a", "billing@host-7", 12_300), held("b", "billing@host-7", 70_000, 1000, 2000), lost, held("d", "billing@host-7", 5_000_000, 60_000))
-	s.shows("4 listed, 3 waiting, 1 lost  redis://host-1", "every 5s: SCAN", "\nNAME", "\nb ", "1m10s     2    2.0s     0", "\nd ", "1h23m     1   1m00s", "\na ", "12.3s     -", "\nc ", "sort: waiters")
+	s.shows("4 listed, 3 waiting, 1 lost  redis://host-1", "5s between looks: SCAN", "\n NAME", "\n>b ", "1m10s     2    2.0s    0", "\n d ", "1h23m     1   1m00s", "\n a ", "12.3s     -", "\n c ", "sort: waiters")
 	s.types("s")
-	s.shows("\nd ", "\nb ", "\na ", "sort: wait")
+	s.shows("\n d ", "\n>b ", "\n a ", "sort: wait")
 	s.types("s")
-	s.shows("\nc ", "-     1", "\na ", "\nb ", "\nd ", "sort: losses")
+	s.shows("\n c ", "-    1", "\n a ", "\n>b ", "\n d ", "sort: losses")
 	s.types("s")
-	s.shows("\na ", "\nb ", "\nc ", "\nd ", "sort: name")
+	s.shows("\n a ", "\n>b ", "\n c ", "\n d ", "sort: name")
 }
 
 func TestAThousandLocks(t *testing.T) {
@@ -138,6 +138,12 @@ func TestAThousandLocks(t *testing.T) {
 	s.types("/", "backspace", "esc")
 	s.shows("orders:0999")
 	s.types("home")
+	s.shows("orders:0000")
+	s.types("/", "q")
+	s.does(tea.PasteMsg{Content: "x"})
+	s.types("enter")
+	s.shows("no lock is held", "/ filter: qx")
+	s.types("esc")
 	s.shows("orders:0000")
 
 	for _, size := range []tea.WindowSizeMsg{{Width: 20, Height: 5}, {Width: 1, Height: 1}, {Width: 300, Height: 100}} {
@@ -169,7 +175,7 @@ func TestOneLock(t *testing.T) {
 	next := held("a", "shipping@host-8", 10, 5, 6)
 	next.Holders[0].Owner = "somebody else"
 	s.Update(both{listed{Listing: overview.Listing{At: time.Unix(1_700_000_005, 0), Locks: []overview.Lock{next}}}, looked{"a", One{Rows: [][]string{{"name", "a"}, {"by", "shipping"}}}, nil}})
-	s.shows("by    shipping", "▁█  at most 2", "held by shipping@host-8", "held by billing@host-7")
+	s.shows("by    shipping", "▁█ at most 2", "held by shipping@host-8", "held by billing@host-7")
 	s.does(looked{"b", One{Rows: [][]string{{"name", "b"}}}, nil}) // an answer that comes too late
 	s.hides("name  b")
 	s.types("esc")
@@ -189,16 +195,16 @@ func TestAReleaseByForceAsksAndNamesTheHolder(t *testing.T) {
 	}
 	for _, no := range []string{"n", "esc", "enter"} {
 		s.types("r")
-		s.shows("take orders away from billing@host-7, who may work on without it? y")
+		s.shows("billing@host-7 has it, and may work on without it. Take the lock away? y for", "orders")
 		s.types(no)
-		s.hides("take orders away")
+		s.hides("Take the lock away")
 	}
 	if s.one != "" || len(asked) != 0 {
 		t.Fatalf("%q, %+v", s.one, asked)
 	}
 	s.types("r")
 	s.list(overview.Listing{Locks: []overview.Lock{held("orders", "shipping@host-8", 1)}})
-	s.shows("away from billing@host-7") // what was asked for
+	s.shows("billing@host-7 has it, and may") // what was asked for
 	s.types("y")
 	s.shows("orders is released")
 	fails = errors.New("shipping@host-8 has it now")
@@ -209,7 +215,11 @@ func TestAReleaseByForceAsksAndNamesTheHolder(t *testing.T) {
 	}
 	s.list(overview.Listing{Locks: []overview.Lock{free}})
 	s.types("esc", "home", "r")
-	s.shows("only a lock that is held can be released")
+	s.shows("only a lock that is held can be released by force")
+
+	s.list(overview.Listing{Locks: []overview.Lock{held(strings.Repeat("orders:", 30)+"end", "billing@host-7 pid 4121", 1)}})
+	s.types("home", "r")
+	s.shows("billing@host-7 pid 4121 has it", "y for", "orders:", ":end")
 }
 
 // The last list stays while the server is away.

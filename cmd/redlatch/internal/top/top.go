@@ -14,11 +14,12 @@ import (
 // Options are what the view needs. All are needed.
 type Options struct {
 	Server   string // its address, as it is shown
-	Pattern  string // of the names that are listed
+	Pattern  string // of the names that are listed; "*": all
 	Interval time.Duration
 
 	List func(ctx context.Context) (overview.Listing, error)
-	Look func(ctx context.Context, name string) (One, error)
+	// Look asks for one lock, of which these are the possible deadlocks.
+	Look func(ctx context.Context, name string, deadlocks [][]overview.Wait) (One, error)
 	// Release releases a lock by force, if its holders are still those.
 	Release func(ctx context.Context, l overview.Lock) (released bool, err error)
 

@@ -3,6 +3,7 @@ package top
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,8 +30,7 @@ func (m *model) View() tea.View {
 
 // screen is as many lines as the terminal has, none of them wider.
 func (m *model) screen() []string {
-	lines := append(m.head(), m.body()...)
-	foot := m.foot()
+	lines, foot := append(m.head(), m.body()...), m.foot()
 	most := max(m.height-len(foot), 0)
 	for len(lines) < most {
 		lines = append(lines, "")
@@ -59,10 +59,18 @@ func (m *model) head() []string {
 		waiters += n
 		losses += m.histories.Losses(m.last.Locks[i].Name)
 	}
-	title := fmt.Sprintf("%s  %d listed, %d waiting, %d lost  %s", m.last.At.Format(time.TimeOnly), len(m.last.Locks), waiters, losses, m.Server)
+	listed := "listed"
+	if m.Pattern != "*" {
+		listed = "like " + m.Pattern
+	}
+	title := fmt.Sprintf("%s  %d %s, %d waiting, %d lost  %s", m.last.At.Format(time.TimeOnly), len(m.last.Locks), listed, waiters, losses, m.Server)
+	questions := "one question"
+	if m.one != "" {
+		questions = "two questions"
+	}
 	lines := []string{
 		strong.Render(m.Safe(title)),
-		faint.Render(m.Safe(fmt.Sprintf("every %v: SCAN of all keys, a few requests a lock, one question to clients", m.Interval))),
+		faint.Render(fmt.Sprintf("%v between looks: SCAN of all keys, requests per lock, %s to clients", m.Interval, questions)),
 	}
 	if m.down != nil {
 		lines = append(lines, bad.Render(m.Safe(fmt.Sprintf("trying again: %v", m.down))))
@@ -80,9 +88,9 @@ func (m *model) head() []string {
 func (m *model) foot() []string {
 	switch {
 	case m.asks != nil:
-		return []string{bad.Render(m.Safe(m.question()))}
+		return m.told(bad, fmt.Sprintf("%s has it, and may work on without it. Take the lock away? y for yes: %s", m.asks.HoldersText(), m.asks.Name))
 	case m.message != "":
-		return []string{strong.Render(m.Safe(m.message))}
+		return m.told(strong, m.message)
 	case m.typing:
 		return []string{m.Safe("filter: "+m.filter) + "▏ enter keeps it, esc drops it"}
 	case m.one != "":
@@ -95,9 +103,14 @@ func (m *model) foot() []string {
 	return []string{faint.Render(m.Safe(text + "  r release by force  q quit"))}
 }
 
-// question asks whether a lock is to be released by force, and says whose it is.
-func (m *model) question() string {
-	return fmt.Sprintf("take %s away from %s, who may work on without it? y for yes", m.asks.Name, m.asks.HoldersText())
+// told is a text in as many lines as it takes, and half of the terminal at most.
+func (m *model) told(style lipgloss.Style, text string) []string {
+	lines := strings.Split(ansi.Wrap(m.Safe(text), m.width, "/:,-"), "\n")
+	lines = lines[:min(len(lines), max(m.height/2, 1))]
+	for i, line := range lines {
+		lines[i] = style.Render(line)
+	}
+	return lines
 }
 
 // body is the list, or one lock.
@@ -112,7 +125,7 @@ func (m *model) body() []string {
 	if at >= 0 {
 		m.top = min(max(m.top, at-room+1), at)
 	}
-	lines := []string{faint.Render(m.row("NAME", "HOLDER", "FOR", "WAIT", "LONGEST", "LOST"))}
+	lines := []string{faint.Render(m.row(" ", "NAME", "HOLDER", "FOR", "WAIT", "LONGEST", "LOST"))}
 	for i := m.top; i < min(len(m.shown), m.top+room); i++ {
 		l := &m.shown[i]
 		n, known := l.Waiters()
@@ -127,11 +140,11 @@ func (m *model) body() []string {
 		case holder == "":
 			holder = "free"
 		}
-		line := m.row(l.Name, holder, spanText(l.LongestHold()), waiters, spanText(l.LongestWait()), fmt.Sprint(m.histories.Losses(l.Name)))
+		mark, style := " ", lipgloss.NewStyle()
 		if i == at {
-			line = cursor.Render(line)
+			mark, style = ">", cursor
 		}
-		lines = append(lines, line)
+		lines = append(lines, style.Render(m.row(mark, l.Name, holder, spanText(l.LongestHold()), waiters, spanText(l.LongestWait()), fmt.Sprint(m.histories.Losses(l.Name)))))
 	}
 	if len(m.shown) == 0 {
 		lines = append(lines, faint.Render("no lock is held"))
@@ -139,12 +152,13 @@ func (m *model) body() []string {
 	return lines
 }
 
-// row is a line of the list: the name and the holder share what the numbers leave.
-func (m *model) row(name, holder, held, waiters, longest, lost string) string {
-	numbers := fmt.Sprintf("  %7s %5s %7s %5s", held, waiters, longest, lost)
-	room := max(m.width-1-len(numbers)-2, 10) // one for the cursor that is shown without colours
+// row is a line of the list: the name and the holder share what the mark of the cursor and the
+// numbers leave.
+func (m *model) row(mark, name, holder, held, waiters, longest, lost string) string {
+	numbers := fmt.Sprintf(" %7s %5s %7s %4s", held, waiters, longest, lost)
+	room := max(m.width-len(mark)-len(numbers)-1, 10)
 	first := room * 45 / 100
-	return cell(m.Safe(name), first) + "  " + cell(m.Safe(holder), room-first) + numbers
+	return mark + cell(m.Safe(name), first) + " " + cell(m.Safe(holder), room-first) + numbers
 }
 
 // cell is a text of exactly that width.
@@ -188,11 +202,26 @@ func (m *model) lockLines() []string {
 	if h == nil {
 		return lines
 	}
-	lines = append(lines, "", strong.Render("waiters  "+sparkline(h.Points, func(p overview.Point) float64 { return float64(p.Waiters) })),
-		strong.Render("wait     "+sparkline(h.Points, func(p overview.Point) float64 { return p.Longest.Seconds() })),
-		strong.Render("hold     "+sparkline(h.Points, func(p overview.Point) float64 { return p.Held.Seconds() })), "")
+	bars := func(what string, of func(overview.Point) int, text func(most int) string) string {
+		points, most := h.Points[max(0, len(h.Points)-max(m.width-30, 10)):], 0
+		for _, p := range points {
+			most = max(most, of(p))
+		}
+		return fmt.Sprintf("%-8s %s at most %s", what, sparkline(points, of, most), text(most))
+	}
+	span := func(most int) string { return spanText(time.Duration(most) * time.Millisecond) }
+	lines = append(
+		lines, "",
+		bars("waiters", func(p overview.Point) int { return p.Waiters }, strconv.Itoa),
+		bars("wait", func(p overview.Point) int { return int(p.Longest.Milliseconds()) }, span),
+		bars("hold", func(p overview.Point) int { return int(p.Held.Milliseconds()) }, span), "",
+	)
 	for _, n := range slices.Backward(h.Notes) {
-		lines = append(lines, m.Safe(n.At.Format(time.TimeOnly)+"  "+n.Text))
+		at := n.At.Format(time.TimeOnly)
+		if m.last.At.Sub(n.At) > 12*time.Hour {
+			at = n.At.Format(time.DateTime)
+		}
+		lines = append(lines, m.Safe(at+"  "+n.Text))
 	}
 	return lines
 }
@@ -210,22 +239,12 @@ func (m *model) wrapped(word, value string, width int) []string {
 	return lines
 }
 
-// sparkline draws the latest values: each as part of the largest, which stands behind them.
-func sparkline(points []overview.Point, of func(overview.Point) float64) string {
-	const bars, most = "▁▂▃▄▅▆▇█", 60
-	points = points[max(0, len(points)-most):]
-	largest := 0.0
-	for _, p := range points {
-		largest = max(largest, of(p))
-	}
+// sparkline draws values, each as a part of the most.
+func sparkline(points []overview.Point, of func(overview.Point) int, most int) string {
+	levels := []rune("▁▂▃▄▅▆▇█")
 	var b strings.Builder
-	levels := []rune(bars)
 	for _, p := range points {
-		level := 0
-		if largest > 0 {
-			level = int(of(p) / largest * float64(len(levels)-1))
-		}
-		b.WriteRune(levels[level])
+		b.WriteRune(levels[of(p)*(len(levels)-1)/max(most, 1)])
 	}
-	return fmt.Sprintf("%s  at most %.4g", b.String(), largest)
+	return b.String()
 }
