@@ -61,7 +61,7 @@ func (b *Barrier) Parties() int { return b.in.Parties }
 func (b *Barrier) Await(ctx context.Context, opts ...Option) (int, error) {
 	index := -1
 	o, bad := waitOnly(opts, "Barrier.Await")
-	at := b.c.callSite(1)
+	at := b.c.waitSite()
 	e := AcquireStartEvent{Name: b.in.Name, Kind: KindBarrier}
 	err := b.c.report.observe(ctx, e, o.once, func(ctx context.Context) (_ bool, err error) {
 		if err := b.usable(ctx); err != nil {

@@ -470,60 +470,64 @@ func TestThoseWhoWaitForASynchronizerAreShown(t *testing.T) {
 			return err
 		},
 	} {
-		t.Run(kind, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c, p := asked(t, Config{})
-				p.fill(true)
-				other, err := c.Lock("other").Acquire(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				began := time.Now()
-				const n = 3
-				done := make(chan error, n)
-				leaving, leave := context.WithCancel(other.Context())
-				for i := range n {
-					ctx := other.Context()
-					if i == 0 {
-						ctx = leaving
-					}
-					go func() { done <- wait(c, ctx) }()
-				}
-				time.Sleep(time.Second)
-				permits, sited := 3, kind != KindSemaphore && kind != KindRateLimiter
-				if kind == KindLatch || kind == KindBarrier {
-					permits = 0
-				}
-				_, waits := shown(c)
-				if len(waits) != n {
-					t.Fatalf("waited for %+v", waits)
-				}
-				for _, w := range waits {
-					if w.Name != "x" || w.Kind != kind || !w.Since.Equal(began) || !w.Until.Equal(began.Add(time.Hour)) || w.Count != permits || w.Owner != "" ||
-						!slices.Equal(w.Under, []string{other.Owner()}) || sited != inThisFile(w.Site.String()) || w.Rest() != 0 {
-						t.Errorf("waits: %+v at %v", w, w.Site)
-					}
-				}
-				leave()
-				if err := <-done; !errors.Is(err, ErrBusy) {
-					t.Error(err)
-				}
-				if _, waits := shown(c); len(waits) != n-1 {
-					t.Errorf("waited for %+v after one has left", waits)
-				}
-				p.fill(false)
-				for range n - 1 {
-					if err := <-done; err != nil {
-						t.Error(err)
-					}
-				}
-				if _, waits := shown(c); len(waits) != 0 {
-					t.Errorf("still waited for: %+v", waits)
-				}
-				_ = other.Release(t.Context())
-			})
-		})
+		for _, sited := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/sites=%v", kind, sited), func(t *testing.T) { showsWhoWaits(t, kind, sited, wait) })
+		}
 	}
+}
+
+func showsWhoWaits(t *testing.T, kind string, sited bool, wait func(c *Client, ctx context.Context) error) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := asked(t, Config{TellSites: sited})
+		p.fill(true)
+		other, err := c.Lock("other").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		const n = 3
+		done := make(chan error, n)
+		leaving, leave := context.WithCancel(other.Context())
+		for i := range n {
+			ctx := other.Context()
+			if i == 0 {
+				ctx = leaving
+			}
+			go func() { done <- wait(c, ctx) }()
+		}
+		time.Sleep(time.Second)
+		permits := 3
+		if kind == KindLatch || kind == KindBarrier {
+			permits = 0
+		}
+		_, waits := shown(c)
+		if len(waits) != n {
+			t.Fatalf("waited for %+v", waits)
+		}
+		for _, w := range waits {
+			if w.Name != "x" || w.Kind != kind || !w.Since.Equal(began) || !w.Until.Equal(began.Add(time.Hour)) || w.Count != permits || w.Owner != "" ||
+				!slices.Equal(w.Under, []string{other.Owner()}) || (sited || kind == KindExpirable) != inThisFile(w.Site.String()) || w.Rest() != 0 {
+				t.Errorf("waits: %+v at %v", w, w.Site)
+			}
+		}
+		leave()
+		if err := <-done; !errors.Is(err, ErrBusy) {
+			t.Error(err)
+		}
+		if _, waits := shown(c); len(waits) != n-1 {
+			t.Errorf("waited for %+v after one has left", waits)
+		}
+		p.fill(false)
+		for range n - 1 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		if _, waits := shown(c); len(waits) != 0 {
+			t.Errorf("still waited for: %+v", waits)
+		}
+		_ = other.Release(t.Context())
+	})
 }
 
 // A permit with a lease is held, and whoever waits below it can keep itself from it.

@@ -72,9 +72,8 @@ type Config struct {
 	Identity Identity
 
 	// TellSites lets the client say, when somebody asks with Participants, in which
-	// lines of the program what it holds was acquired, and what it waits for, but for
-	// permits of a Semaphore or a RateLimiter. To find out the line takes a good part of
-	// the time of a hand-off.
+	// lines of the program what it holds was acquired, and what it waits for. To find out
+	// the line takes a good part of the time of a hand-off.
 	TellSites bool
 
 	// MaxClockSkew is by how much the clock of a Redisson client may differ from

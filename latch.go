@@ -111,7 +111,7 @@ func (l *CountDownLatch) count(r driver.Reply) (int, error) {
 // is ErrBusy.
 func (l *CountDownLatch) Wait(ctx context.Context, opts ...Option) error {
 	o, bad := waitOnly(opts, "CountDownLatch.Wait")
-	at := l.c.callSite(1)
+	at := l.c.waitSite()
 	return l.c.report.observe(ctx, AcquireStartEvent{Name: l.name, Kind: KindLatch}, o.once, func(ctx context.Context) (bool, error) {
 		if err := l.usable(ctx); err != nil {
 			return false, err

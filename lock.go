@@ -114,6 +114,15 @@ func (c *Client) callSite(skip int) callsite.Site {
 	return callsite.Caller(skip + 1)
 }
 
+// waitSite returns the call site of its caller's caller, which may wait for something but will hold nothing of which
+// somebody could be told.
+func (c *Client) waitSite() callsite.Site {
+	if !c.cfg.TellSites {
+		return 0
+	}
+	return callsite.Caller(2)
+}
+
 // Do acquires the lock, calls f and releases the lock, also if f panics or
 // calls runtime.Goexit. f's context is ctx together with the hold's end: see
 // Hold.With.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/ratequeue"
@@ -184,15 +185,15 @@ func (r Rate) args() ([]string, error) {
 // with which the server refused. To ask for more permits than the rate is an
 // error at once.
 func (l *RateLimiter) Acquire(ctx context.Context, n int, opts ...Option) error {
-	return l.take(ctx, n, opts, false)
+	return l.take(ctx, n, opts, false, l.c.waitSite())
 }
 
 // Try takes n permits if that is possible at once, and overtakes nobody of this
 // process. If it is not possible it returns a *RateError that says when it will
 // be, and nothing is taken.
-func (l *RateLimiter) Try(ctx context.Context, n int) error { return l.take(ctx, n, nil, true) }
+func (l *RateLimiter) Try(ctx context.Context, n int) error { return l.take(ctx, n, nil, true, 0) }
 
-func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool) error {
+func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool, at callsite.Site) error {
 	o, bad := collect(opts, once)
 	if bad == nil && (o.hasLease || o.fenced) {
 		bad = errNoSuchRate
@@ -211,7 +212,7 @@ func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool)
 		case ctx.Err() != nil:
 			return false, &RateError{Name: l.name, Permits: n, Cause: request.ContextError(ctx)}
 		}
-		return false, l.c.rates.Take(ctx, l.name, l.keys, ratequeue.Want{N: n, Once: o.once, UntilSet: o.untilSet}, o.until)
+		return false, l.c.rates.Take(ctx, l.name, l.keys, ratequeue.Want{N: n, Once: o.once, UntilSet: o.untilSet, Site: at}, o.until)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/permit"
 )
 
@@ -58,7 +59,7 @@ func (s *Semaphore) Name() string { return s.in.Name }
 //
 // n = 0 succeeds without asking anybody.
 func (s *Semaphore) Acquire(ctx context.Context, n int, opts ...Option) error {
-	return s.acquire(ctx, n, opts, false)
+	return s.acquire(ctx, n, opts, false, s.c.waitSite())
 }
 
 var errNoSuchPermit = errors.New("redlatch: the permits of a Semaphore have neither a lease nor a token; acquire those of an expirable semaphore instead, or leave the option out")
@@ -67,10 +68,10 @@ var errNoSuchPermit = errors.New("redlatch: the permits of a Semaphore have neit
 // overtakes nobody in this process who does. If it cannot have them it returns a
 // *BusyError, and nothing has changed. n = 0 succeeds without asking anybody.
 func (s *Semaphore) Try(ctx context.Context, n int) error {
-	return s.acquire(ctx, n, nil, true)
+	return s.acquire(ctx, n, nil, true, 0)
 }
 
-func (s *Semaphore) acquire(ctx context.Context, n int, opts []Option, once bool) error {
+func (s *Semaphore) acquire(ctx context.Context, n int, opts []Option, once bool, at callsite.Site) error {
 	o, bad := collect(opts, once)
 	if bad == nil && (o.hasLease || o.fenced) {
 		bad = errNoSuchPermit
@@ -83,7 +84,7 @@ func (s *Semaphore) acquire(ctx context.Context, n int, opts []Option, once bool
 		if err := s.usable(ctx, n); err != nil {
 			return false, err
 		}
-		return s.in.Acquire(ctx, n, o.once, o.until)
+		return s.in.Acquire(ctx, n, o.once, o.until, at)
 	})
 }
 

@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 	"internal/revoke":    {"driver", "internal/lock", "internal/lua", "internal/request", "internal/script", "internal/wire", "internal/worker"},
 	"internal/handoff":   {"internal/request", "internal/wire"},
 	"internal/permit":    {"driver", "internal/callsite", "internal/claim", "internal/handoff", "internal/holdctx", "internal/lua", "internal/notify", "internal/queue", "internal/renew", "internal/request", "internal/script", "internal/wire"},
-	"internal/ratequeue": {"driver", "internal/claim", "internal/lua", "internal/queue", "internal/request", "internal/wire"},
+	"internal/ratequeue": {"driver", "internal/callsite", "internal/claim", "internal/lua", "internal/queue", "internal/request", "internal/wire"},
 	"internal/request":   {"driver", "internal/lua", "internal/notify", "internal/queue", "internal/renew", "internal/script", "internal/wire", "internal/worker"},
 	".":                  {"driver", "internal/barrier", "internal/callsite", "internal/census", "internal/claim", "internal/handoff", "internal/holdctx", "internal/inspect", "internal/lock", "internal/lua", "internal/multi", "internal/notify", "internal/permit", "internal/poll", "internal/ratequeue", "internal/renew", "internal/request", "internal/revoke", "internal/script", "internal/twins", "internal/wire", "internal/worker"},
 	"internal/overview":  {"."},

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
@@ -31,9 +32,10 @@ func (all *Semaphores) Counted(name string) Counted {
 }
 
 // Acquire lines up for n permits, until a time if that is not zero. With once it does
-// not wait for them. It says whether they came without a request, from another goroutine
+// not wait for them. at is where they were asked for. It says whether they came without a
+// request, from another goroutine
 // of this process.
-func (s *Counted) Acquire(ctx context.Context, n int, once bool, until time.Time) (passed bool, err error) {
+func (s *Counted) Acquire(ctx context.Context, n int, once bool, until time.Time, at callsite.Site) (passed bool, err error) {
 	if s.all.Server.Closed() {
 		return false, request.ErrClosed
 	}
@@ -43,7 +45,7 @@ func (s *Counted) Acquire(ctx context.Context, n int, once bool, until time.Time
 	err = request.ContextError(ctx)
 	if err == nil {
 		q := s.all.counted.get(s)
-		passed, err = q.acquire(ctx, n, once, until)
+		passed, err = q.acquire(ctx, n, once, until, at)
 		s.all.counted.put(q)
 	}
 	if err == nil {

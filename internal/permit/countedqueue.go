@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/notify"
@@ -181,11 +182,11 @@ func (qs *countedQueues) close() {
 }
 
 // acquire lines up for n permits, and returns when they are the caller's.
-func (q *countedQueue) acquire(ctx context.Context, n int, once bool, until time.Time) (passed bool, err error) {
+func (q *countedQueue) acquire(ctx context.Context, n int, once bool, until time.Time, at callsite.Site) (passed bool, err error) {
 	all := q.sem.all
 	w := all.counted.waiter(n, once)
 	defer all.counted.free(w)
-	w.Ctx, w.Until = ctx, until
+	w.Ctx, w.Until, w.Site = ctx, until, at
 	if err := q.join(w); err != nil {
 		return false, err
 	}

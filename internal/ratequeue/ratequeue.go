@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/queue"
@@ -41,6 +42,7 @@ type Want struct {
 	N        int  // permits
 	Once     bool // does not wait
 	UntilSet bool // waits for a rate, too
+	Site     callsite.Site
 }
 
 // A waiter is one caller.
@@ -84,7 +86,7 @@ func (qs *Queues) Take(ctx context.Context, name string, keys []string, want Wan
 		return &rateQueue{qs: qs, name: name, keys: keys, wake: make(chan struct{}, 1)}
 	})
 	defer q.put()
-	w := &waiter{Want: want, Wait: claim.Wait{Ctx: ctx, Since: time.Now(), Until: until}, done: make(chan error, 1)}
+	w := &waiter{Want: want, Wait: claim.Wait{Ctx: ctx, Since: time.Now(), Until: until, Site: want.Site}, done: make(chan error, 1)}
 	return q.take(ctx, w, until)
 }
 
