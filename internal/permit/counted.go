@@ -33,8 +33,7 @@ func (all *Semaphores) Counted(name string) Counted {
 
 // Acquire lines up for n permits, until a time if that is not zero. With once it does
 // not wait for them. at is where they were asked for. It says whether they came without a
-// request, from another goroutine
-// of this process.
+// request, from another goroutine of this process.
 func (s *Counted) Acquire(ctx context.Context, n int, once bool, until time.Time, at callsite.Site) (passed bool, err error) {
 	if s.all.Server.Closed() {
 		return false, request.ErrClosed
