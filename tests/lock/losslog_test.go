@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -180,9 +181,9 @@ func TestTheLogSaysAllOfALoss(t *testing.T) {
 // A renewal that failed before the last one that was confirmed explains nothing.
 func TestAFailureBeforeAConfirmationIsNotTold(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		fail := false
+		var fail atomic.Bool
 		d := &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
-			if s == "lock.renew" && fail {
+			if s == "lock.renew" && fail.Load() {
 				return driver.Reply{}, locktest.ErrReplyLost
 			}
 			return next()
@@ -191,9 +192,9 @@ func TestAFailureBeforeAConfirmationIsNotTold(t *testing.T) {
 		l := &losses{World: w}
 		c := l.client(d, 0)
 		h := w.Acquire(bg, c.Lock("orders"))
-		fail = true
+		fail.Store(true)
 		time.Sleep(15 * time.Second)
-		fail = false
+		fail.Store(false)
 		time.Sleep(5 * time.Second)
 		w.Server.Del("orders")
 		<-h.Context().Done()
