@@ -49,6 +49,6 @@
 //
 // Each lease of a batch has its own result: confirmed, gone, or failed. A
 // failed renewal is tried again after 50 ms to 1 s, with jitter, until the
-// window is over. Kick makes all other leases of a node due at once: a new server
+// window is over; the lease keeps why it failed, for whoever tells of its loss. Kick makes all other leases of a node due at once: a new server
 // must be asked before it is believed.
 package renew
