@@ -146,7 +146,7 @@ func (w CircularWait) String() string {
 // for is not found, unless it is asked for by its name; Locks lists it.
 //
 // A client answers once a second at most, whoever asks, with 16 kB at most. It takes one
-// request of each client, up to three for each name in Objects, one more, and in a cluster two
+// request of each client, up to two for each name in Objects, two more, and in a cluster three
 // for each node. It lasts for Question.Spread, and for a second and a half longer if somebody is
 // silent.
 //

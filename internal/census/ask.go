@@ -198,26 +198,30 @@ func (k *Census) listeners(ctx context.Context) int {
 		return -1
 	}
 	for _, key := range keys {
-		n := k.count(ctx, key, wire.Asked, (*request.Call).Send)
-		if n < 0 {
+		n := k.count(ctx, key, []string{wire.Asked}, (*request.Call).Send)
+		if n == nil {
 			return -1
 		}
-		all += n
+		all += n[0]
 	}
 	return all
 }
 
-// count returns how many subscribers a channel has at the node of a key; -1 if that is not
-// known.
-func (k *Census) count(ctx context.Context, key, channel string, run func(*request.Call, context.Context) (driver.Reply, error)) int {
+// count returns how many subscribers each of some channels has at the node of a key; nil if that is
+// not known.
+func (k *Census) count(ctx context.Context, key string, channels []string, run func(*request.Call, context.Context) (driver.Reply, error)) []int {
 	o := k.server.Question(lua.PubSubCount, []string{key})
-	o.Args = []string{channel}
+	o.Args = channels
 	o.Single = true
 	reply, err := run(&o, ctx)
-	if err != nil || reply.Kind != driver.ReplyInt || reply.Int < 0 {
-		return -1
+	if err != nil || len(reply.List) != len(channels) {
+		return nil
 	}
-	return int(reply.Int)
+	counts := make([]int, len(channels))
+	for i, r := range reply.List {
+		counts[i] = max(0, int(r.Int))
+	}
+	return counts
 }
 
 // keys returns one key for each node, if there is one: nobody needs to have written them.

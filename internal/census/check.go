@@ -38,16 +38,17 @@ type Object struct {
 func (k *Census) check(ctx context.Context, ans *Answers, asked []string) error {
 	claims, waiting := ans.byName(), ans.waiting()
 	names := ans.worst(asked, claims)
-	found, err := k.lookUp(ctx, names, waiting)
-	for i, o := range found {
-		if o != nil {
-			compare(o.Info, claims[names[i]])
-			ans.Objects = append(ans.Objects, *o)
+	found, err := k.lookUp(ctx, names)
+	for i, info := range found {
+		if info != nil {
+			compare(*info, claims[names[i]])
+			ans.Objects = append(ans.Objects, Object{*info, -1})
 		}
 	}
 	if err != nil {
 		return err
 	}
+	k.countOthers(ctx, ans.Objects, waiting)
 	k.addUnheard(ctx, ans)
 	return nil
 }
@@ -55,10 +56,10 @@ func (k *Census) check(ctx context.Context, ans *Answers, asked []string) error 
 // lookUp returns what is stored under names, at the same places; nil where that is nothing that
 // can be read. Several are asked for at a time: their requests share what goes to the server
 // together. An error that is not about one name ends it.
-func (k *Census) lookUp(ctx context.Context, names []string, waiting map[string]float64) ([]*Object, error) {
+func (k *Census) lookUp(ctx context.Context, names []string) ([]*inspect.Info, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	found := make([]*Object, len(names))
+	found := make([]*inspect.Info, len(names))
 	var next atomic.Int64
 	var failed sync.Once
 	var first error
@@ -69,7 +70,7 @@ func (k *Census) lookUp(ctx context.Context, names []string, waiting map[string]
 				info, err := k.inspector.Info(ctx, names[i])
 				switch {
 				case err == nil:
-					found[i] = &Object{info, k.others(ctx, info, waiting[names[i]])}
+					found[i] = &info
 				case ctx.Err() != nil, errors.Is(err, request.ErrClosed), errors.Is(err, request.ErrUnavailable):
 					failed.Do(func() { first = err })
 					cancel()
@@ -174,28 +175,48 @@ func compare(info inspect.Info, claims []*Claim) {
 	}
 }
 
-// others returns how many listen to the releases of an object, beyond so many who have said
-// that they wait.
-func (k *Census) others(ctx context.Context, info inspect.Info, waiting float64) int {
-	channel := ""
+// countOthers counts who listens to the releases of objects, beyond those who have said that they
+// wait: with one request for all objects of a node.
+func (k *Census) countOthers(ctx context.Context, objects []Object, waiting map[string]float64) {
+	type group struct {
+		channels []string
+		of       []*Object
+	}
+	nodes := map[string]*group{}
+	for i := range objects {
+		o := &objects[i]
+		channel := releaseChannel(&o.Info)
+		if channel == "" || !k.server.SeenByScripts() {
+			continue
+		}
+		node := k.server.Driver.Node(o.Name)
+		if nodes[node] == nil {
+			nodes[node] = &group{}
+		}
+		g := nodes[node]
+		g.channels, g.of = append(g.channels, channel), append(g.of, o)
+	}
+	for _, g := range nodes {
+		for i, n := range k.count(ctx, g.of[0].Name, g.channels, (*request.Call).Run) {
+			g.of[i].Others = max(0, int(math.Round(float64(n)-waiting[g.of[i].Name])))
+		}
+	}
+}
+
+// releaseChannel returns the channel to which all listen who wait for an object; empty if there is
+// none, as of a fair lock, of which the queue tells.
+func releaseChannel(info *inspect.Info) string {
 	switch info.Kind {
 	case inspect.Lock, inspect.Fenced, inspect.Group:
-		channel = wire.Prefix(wire.LockChannel, info.Name)
+		return wire.Prefix(wire.LockChannel, info.Name)
 	case inspect.ReadWrite:
-		channel = wire.Prefix(wire.RWChannel, info.Name)
+		return wire.Prefix(wire.RWChannel, info.Name)
 	case inspect.Semaphore, inspect.Expirable:
-		channel = wire.Prefix(wire.SemaphoreChannel, info.Name)
+		return wire.Prefix(wire.SemaphoreChannel, info.Name)
 	case inspect.Latch:
-		channel = wire.LatchChannel(info.Name)
+		return wire.LatchChannel(info.Name)
 	}
-	if channel == "" || !k.server.SeenByScripts() {
-		return -1 // of a fair lock it is the queue that tells
-	}
-	n := k.count(ctx, info.Name, channel, (*request.Call).Run)
-	if n < 0 {
-		return n
-	}
-	return max(0, int(math.Round(float64(n)-waiting)))
+	return ""
 }
 
 // addUnheard adds those who have said nothing, and of whom Redis has something: clients of

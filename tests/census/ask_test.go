@@ -425,8 +425,8 @@ func TestARefreshCostsOneRequestOfEachClient(t *testing.T) {
 			for _, n := range sent {
 				all += n
 			}
-			// An answer of each; the question; of each name what is stored, a barrier of the name, and who waits.
-			if want := clients + 1 + 1 + 3*names; all > want || sent["client.tell"] != clients+1 || sent["client.ask"] != 1 {
+			// An answer of each; the question; of each name what is stored, and a barrier of the name; who waits.
+			if want := clients + 1 + 1 + 2*names + 1; all > want || sent["client.tell"] != clients+1 || sent["client.ask"] != 1 {
 				t.Errorf("round %d: %d requests, want %d: %v", round, all, want, sent)
 			}
 			w.Server.Unlock()
