@@ -31,7 +31,7 @@ type Question struct {
 	Names   []string
 	Owners  []string
 	// Spread is over how long the clients spread their answers, so that a thousand do
-	// not come at once. Zero means 1 ms for each client, or a second if nobody knows how
+	// not come at once. Zero means 0.1 ms for each client, or a second if nobody knows how
 	// many there are; at most 10 seconds.
 	Spread time.Duration
 }
