@@ -199,6 +199,26 @@ func (s story) awaitLoss(h *redlatch.Hold, want redlatch.LossReason) {
 	}
 }
 
+// busy looks, until the returned function is called, how long this process and Prometheus take for next to
+// nothing. A scrape that takes as long fails, and faults of which nobody knows befall the services: what fires then
+// proves nothing.
+func (s server) busy(t *testing.T) (worst func() time.Duration) {
+	ctx, cancel := context.WithCancel(bg)
+	t.Cleanup(cancel)
+	longest := locktest.Later(func() (longest time.Duration) {
+		const pause = 20 * time.Millisecond
+		for ctx.Err() == nil {
+			began := time.Now()
+			time.Sleep(pause)
+			if _, err := s.ask("vector(1)"); err == nil {
+				longest = max(longest, time.Since(began)-pause)
+			}
+		}
+		return longest
+	})
+	return func() time.Duration { cancel(); return <-longest }
+}
+
 // stories are the faults, and the alerts that each has to raise.
 var stories = map[string]struct {
 	befall func(s story)
@@ -309,6 +329,7 @@ func TestAlertsFireForTheirFaultsOnly(t *testing.T) {
 	for _, outcome := range []redlatch.Outcome{redlatch.OutcomeHandedOff, redlatch.OutcomeBusy, redlatch.OutcomeTimedOut, redlatch.OutcomeCancelled} {
 		p.await(fmt.Sprintf(`count(redlatch_acquisitions_total{job="well", outcome=%q} > 0) > 1`, outcome))
 	}
+	worst := p.busy(t)
 	ends.end()
 	if err := ends.client.Close(); err != nil {
 		t.Error(err)
@@ -334,8 +355,13 @@ func TestAlertsFireForTheirFaultsOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	late := worst()
 	for _, labels := range fired {
-		if !slices.Contains(stories[labels["job"]].alerts, labels["alertname"]) {
+		switch {
+		case slices.Contains(stories[labels["job"]].alerts, labels["alertname"]):
+		case late > often || stays.client.Stats().RenewalsFailed > 0:
+			t.Logf("NOT PROVEN, because the machine was busy (%v for a trifle): %s has fired for %q", late, labels["alertname"], labels["job"])
+		default:
 			t.Errorf("%s has fired for %q", labels["alertname"], labels["job"])
 		}
 	}
