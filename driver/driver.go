@@ -38,6 +38,7 @@ type Redis interface {
 	// any number of broken connections, until stop is called. stop does not
 	// wait for a call of h that is under way, and may be called more than once.
 	// With sharded it is SSUBSCRIBE, at the node that serves the channel's slot.
+	// Without, it is at any primary of a cluster: who listens is counted at these.
 	Subscribe(channel string, sharded bool, h func(Notice)) (stop func())
 
 	// Primaries returns every node that holds keys, for listing.

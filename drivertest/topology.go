@@ -131,6 +131,7 @@ func (cfg ClusterConfig) kinds() []bool {
 
 func testClusterSubscribe(e *env, cfg ClusterConfig) {
 	publish := e.publishers()
+	count := e.script("return redis.call('pubsub', 'numsub', ARGV[1])[2]")
 	for _, sharded := range cfg.kinds() {
 		var ears []*ear
 		var stops []func()
@@ -149,6 +150,13 @@ func testClusterSubscribe(e *env, cfg ClusterConfig) {
 				time.Sleep(5 * time.Millisecond)
 				_, got := a.heard()
 				return slices.Contains(got, m)
+			})
+		}
+		for i := 0; i < n && !sharded; i++ {
+			tries := 0
+			e.eventually(channel(i)+" is subscribed at a primary", func() bool {
+				tries++ // each primary has some of the keys
+				return e.run(count, []string{fmt.Sprint(e.prefix, tries)}, []string{channel(i)}).Int > 0
 			})
 		}
 		for i, a := range ears {

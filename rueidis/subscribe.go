@@ -2,6 +2,8 @@ package rueidis
 
 import (
 	"context"
+	"math/rand/v2"
+	"strconv"
 	"sync"
 	"time"
 
@@ -165,7 +167,10 @@ func subscribe(client rueidis.Client, key topicKey) rueidis.Completed {
 	if key.sharded {
 		return client.B().Ssubscribe().Channel(key.channel).Build()
 	}
-	return client.B().Subscribe().Channel(key.channel).Build()
+	// By itself, rueidis takes any node of a cluster, replicas too, where nobody counts who
+	// listens. The primary of a random slot spreads load, and the next attempt takes another one.
+	anySlot := strconv.Itoa(rand.Int()) //nolint:gosec // see above
+	return client.B().Subscribe().Channel(key.channel).Build().SetSlot(anySlot)
 }
 
 func unsubscribe(client rueidis.CommandClient, key topicKey) rueidis.Completed {
