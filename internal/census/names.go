@@ -107,13 +107,13 @@ func (n *names) begin() bool {
 }
 
 // Introducer returns a function that says who clients of redlatch are, and reads what is not
-// known. It does so for so many clients and for so long at most, and no longer when the server
+// known, unless somebody has just looked for it. It does so for so many clients and for so long at most, and no longer when the server
 // has not answered: what is not known then stays empty. The caller calls end.
 func (k *Census) Introducer(ctx context.Context, most int, limit time.Duration) (who func(client string) Identity, end func()) {
 	ctx, end = context.WithTimeout(ctx, limit)
 	return func(client string) Identity {
-		x, _ := k.names.look(client)
-		if x.Known() || most <= 0 {
+		x, enough := k.names.look(client)
+		if enough || most <= 0 {
 			return x.Identity
 		}
 		most--
