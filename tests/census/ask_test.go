@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -282,7 +283,7 @@ func TestNonsenseAnswersAreCounted(t *testing.T) {
 func TestAThousandAnswersAtOnce(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		const liars = 1000
-		looked := 0
+		var looked atomic.Int64 // several names are looked up at a time
 		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "client.ask" {
 				args[2] = "1000" // as many as they are
@@ -291,7 +292,7 @@ func TestAThousandAnswersAtOnce(t *testing.T) {
 				return reply, err
 			}
 			if s == "lock.info" {
-				looked++
+				looked.Add(1)
 			}
 			return next()
 		}})
@@ -311,8 +312,8 @@ func TestAThousandAnswersAtOnce(t *testing.T) {
 		if len(p.Clients) != liars+1 || p.Silent != 0 || p.Ignored != 0 {
 			w.Fatalf("%d clients, %d are silent, %d ignored", len(p.Clients), p.Silent, p.Ignored)
 		}
-		if len(p.Objects) != 256 || looked != 256 {
-			t.Errorf("%d objects, %d requests", len(p.Objects), looked)
+		if len(p.Objects) != 256 || looked.Load() != 256 {
+			t.Errorf("%d objects, %d requests", len(p.Objects), looked.Load())
 		}
 		for _, x := range p.Clients {
 			for _, held := range x.Held {

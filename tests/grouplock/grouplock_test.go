@@ -372,6 +372,7 @@ func TestGroupInfo(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		who := redlatch.Identity{Name: "billing", Host: "host-7", PID: 4121}
 		c := w.Client(redlatch.Config{Identity: who})
+		start := time.Now()
 		h := w.Acquire(bg, c.GroupLock("g", "b", "a"))
 		other := w.Acquire(bg, c.GroupLock("g", "c"))
 		info, err := c.GroupLock("g", "c", "a", "free").Info(bg)
@@ -379,8 +380,8 @@ func TestGroupInfo(t *testing.T) {
 			t.Fatalf("%+v, %v", info, err)
 		}
 		for i, want := range []redlatch.Holder{
-			{Owner: h.Owner(), Client: c.ID(), Count: 1, Redlatch: true, TTL: 30 * time.Second, Value: "a", By: who.String()},
-			{Owner: other.Owner(), Client: c.ID(), Count: 1, Redlatch: true, TTL: 30 * time.Second, Value: "c", By: who.String()},
+			{Owner: h.Owner(), Client: c.ID(), Count: 1, Redlatch: true, TTL: 30 * time.Second, Value: "a", By: who.String(), Since: start, Renewed: true},
+			{Owner: other.Owner(), Client: c.ID(), Count: 1, Redlatch: true, TTL: 30 * time.Second, Value: "c", By: who.String(), Since: start, Renewed: true},
 		} {
 			if info.Holders[i] != want {
 				t.Errorf("got %+v, want %+v", info.Holders[i], want)
