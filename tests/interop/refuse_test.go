@@ -92,12 +92,12 @@ func TestInfoTellsJavaFromGo(t *testing.T) {
 		j.unlock()
 
 		h := w.goHolds()
-		want = redlatch.Holder{Owner: h.Owner(), Client: w.goClient().ID(), Count: 1, Redlatch: true}
+		want = redlatch.Holder{Owner: h.Owner(), Client: w.goClient().ID(), Count: 1, Redlatch: true, Renewed: true}
 		got := holder(goWatchdog)
-		if got.By == "" {
-			t.Errorf("Go: Info does not say who it is: %+v", got)
+		if got.By == "" || got.Since.IsZero() {
+			t.Errorf("Go: Info does not say who it is, or since when: %+v", got)
 		}
-		got.By = ""
+		got.By, got.Since = "", time.Time{}
 		if got != want {
 			t.Errorf("Go: Info of Go's hold: %+v, want %+v", got, want)
 		}
