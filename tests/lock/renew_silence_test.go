@@ -18,7 +18,7 @@ func TestAnAnswerAfterASilenceMakesAllHoldsAsk(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var down atomic.Bool
 		var renewals atomic.Int64
-		d := &locktest.Tap{Redis: w.Driver()}
+		d := &locktest.Tap{Redis: w.Driver(), Notes: true} // a note that is written ends the silence, too
 		d.Hook = func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if down.Load() {
 				return driver.Reply{}, &driver.RunError{Outcome: driver.Unknown, Err: errors.New("silent")}
