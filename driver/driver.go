@@ -41,7 +41,8 @@ type Redis interface {
 	// Without, it is at any primary of a cluster: who listens is counted at these.
 	Subscribe(channel string, sharded bool, h func(Notice)) (stop func())
 
-	// Primaries returns every node that holds keys, for listing.
+	// Primaries returns every node that holds keys, for listing. After that Node tells
+	// the nodes of a cluster apart, if they say which slots they serve.
 	Primaries(ctx context.Context) ([]Primary, error)
 
 	// Node names the node that serves key, as far as the driver knows: "" where

@@ -111,6 +111,13 @@ func testClusterScan(e *env, _ ClusterConfig) {
 	if !slices.Equal(slices.Compact(got), want) {
 		e.Errorf("%d primaries have %d keys, want %d", len(primaries), len(got), len(want))
 	}
+	nodes := make(map[string]bool)
+	for _, key := range want {
+		nodes[e.r.Node(key)] = true
+	}
+	if len(nodes) != len(primaries) {
+		e.Errorf("%d primaries have been listed, and keys are of the nodes %v", len(primaries), nodes)
+	}
 }
 
 // publishers returns scripts that publish, and answer how many have heard it on

@@ -15,6 +15,7 @@ func (d *Driver) Primaries(ctx context.Context) ([]driver.Primary, error) {
 	if d.single != nil {
 		return []driver.Primary{primary{d.single, &d.creds}}, nil
 	}
+	d.breaks.Learn()
 	var mu sync.Mutex
 	var all []driver.Primary
 	err := d.cluster.ForEachMaster(context.WithoutCancel(ctx), func(_ context.Context, c *redis.Client) error {

@@ -27,6 +27,7 @@ func (d *Driver) Primaries(ctx context.Context) ([]driver.Primary, error) {
 	var mu sync.Mutex
 	var all []driver.Primary
 	var wg sync.WaitGroup
+	wg.Go(d.breaks.Learn)
 	for _, node := range client.Nodes() {
 		wg.Go(func() {
 			role, err := node.Do(ctx, node.B().Role().Build()).ToArray()

@@ -43,6 +43,14 @@ func (b *Breaks) NodeOf(key string) string {
 	return ""
 }
 
+// Learn waits until the nodes of a cluster are known, if they can be, for whoever lists them:
+// until then NodeOf cannot tell them apart.
+func (b *Breaks) Learn() {
+	if n := b.nodes.Load(); n != nil {
+		n.learn()
+	}
+}
+
 // Register has f called at each break, until stop is called. f gets the node that broke,
 // or "" if it may have been any.
 func (b *Breaks) Register(f func(node string)) (stop func()) {

@@ -73,11 +73,22 @@ func (n *nodes) node(key string) (name string, isNode bool) {
 func (n *nodes) refresh(age time.Duration) {
 	last, now := n.asked.Load(), int64(time.Since(n.start))+1
 	if (last == 0 || now-last >= int64(age)) && n.asked.CompareAndSwap(last, now) {
-		go func() {
-			if ranges, err := n.ask(); err == nil && len(ranges) > 0 {
-				n.set(newTable(now, ranges))
-			}
-		}()
+		go n.load(now)
+	}
+}
+
+// learn asks, and waits for the answer, unless there was one.
+func (n *nodes) learn() {
+	if n.now.Load().asked == 0 {
+		now := int64(time.Since(n.start)) + 1
+		n.asked.Store(now)
+		n.load(now)
+	}
+}
+
+func (n *nodes) load(now int64) {
+	if ranges, err := n.ask(); err == nil && len(ranges) > 0 {
+		n.set(newTable(now, ranges))
 	}
 }
 

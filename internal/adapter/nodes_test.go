@@ -89,6 +89,22 @@ func TestNodesAreKnown(t *testing.T) {
 	})
 }
 
+// Whoever lists nodes waits until they are known, once.
+func TestNodesAreLearned(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.takes = time.Second
+		w.err = errors.New("no")
+		w.Learn()
+		w.wantNode(at9712, rangeNames[9])
+		w.err = nil
+		w.Learn()
+		w.wantNode(at9712, "a")
+		w.wantAsked(2)
+		w.Learn()
+		w.wantAsked(2)
+	})
+}
+
 // Who does not answer is asked again later, and what was known is believed.
 func TestNodesAreAskedForAgain(t *testing.T) {
 	inWorld(t, func(w *world) {

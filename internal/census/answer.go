@@ -53,11 +53,11 @@ type answerer struct {
 }
 
 // hear takes what comes by the channel. It does not block.
-func (a *answerer) hear(n driver.Notice) {
-	if n.Subscribed || len(n.Payload) > mostQuestion || !a.mayParse() {
+func (a *answerer) hear(text string) {
+	if len(text) > mostQuestion || !a.mayParse() {
 		return
 	}
-	if q, ok := readQuestion(n.Payload); ok {
+	if q, ok := readQuestion(text); ok {
 		a.add(q)
 	}
 }

@@ -36,8 +36,9 @@ const (
 	mostClients = 10_000
 	mostWaiting = 64 << 20
 	// mostNodes is how many nodes are asked who listens, and mostTags how many keys are
-	// tried to find one of each.
+	// tried to find one of each; with leastTags each range of slots has one, too.
 	mostNodes = 1000
+	leastTags = 300
 	mostTags  = 100 * mostNodes
 )
 
@@ -118,14 +119,18 @@ func (k *Census) Ask(ctx context.Context, q Question) (Answers, error) {
 	return ans, err
 }
 
-var errDeaf = errors.New("the channel " + wire.Answers + " cannot be heard")
+var errDeaf = errors.New("the channels " + wire.Asked + " and " + wire.Answers + " cannot be heard")
 
-// listens waits until the channel of answers is heard. If that takes long, it finds out whether the user may use the
+// listens waits until the channel of answers is heard, and that of questions, for who asks is counted, too. If that takes long, it finds out whether the user may use the
 // two channels, with messages that nobody minds: a user may publish where it may subscribe, and a driver goes on
 // subscribing whatever the server says. One channel that is refused may keep a driver from hearing the other.
 func (k *Census) listens(ctx context.Context, box *inbox) error {
 	heard := func(d time.Duration) error {
-		_, err := request.Await(ctx, k.server.Done, box.listening, time.Now().Add(d))
+		end := time.Now().Add(d)
+		_, err := request.Await(ctx, k.server.Done, box.listening, end)
+		if err == nil {
+			_, err = request.Await(ctx, k.server.Done, k.listening, end)
+		}
 		return err
 	}
 	err := heard(min(deafAfter, k.server.Outage))
@@ -225,7 +230,8 @@ func (k *Census) count(ctx context.Context, key string, channels []string, run f
 	return counts
 }
 
-// keys returns one key for each node, if there is one: nobody needs to have written them.
+// keys returns one key for each node, if there is one: nobody needs to have written them. If they have more names
+// than there are nodes, some stand for ranges of slots, and nobody knows which of these are at the same node.
 func (k *Census) keys(ctx context.Context) []string {
 	primaries, err := k.server.Driver.Primaries(ctx)
 	if err != nil || len(primaries) > mostNodes {
@@ -233,14 +239,14 @@ func (k *Census) keys(ctx context.Context) []string {
 	}
 	var keys []string
 	seen := map[string]bool{}
-	for i := 0; i < mostTags && len(keys) < len(primaries); i++ {
+	for i := 0; i < leastTags || i < mostTags && len(keys) < len(primaries); i++ {
 		key := wire.ClientKey(fmt.Sprint(i))
 		if node := k.server.Driver.Node(key); !seen[node] {
 			seen[node] = true
 			keys = append(keys, key)
 		}
 	}
-	if len(keys) < len(primaries) {
+	if len(keys) != len(primaries) {
 		return nil
 	}
 	return keys

@@ -3,6 +3,7 @@ package census
 import (
 	"context"
 	"iter"
+	"sync"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/claim"
@@ -32,6 +33,7 @@ type Census struct {
 	names       *names
 	answerer    *answerer
 	unsubscribe func()
+	listening   chan struct{} // closed when the channel of questions is heard
 	vigil       vigil
 }
 
@@ -40,11 +42,18 @@ type Census struct {
 func Start(o Options) *Census {
 	k := &Census{
 		server: o.Server, inspector: o.Inspector, note: newNote(o.Server, o.ID, o.Identity),
-		names:    newNames(o.Server, o.ID, o.Identity),
+		names: newNames(o.Server, o.ID, o.Identity), listening: make(chan struct{}),
 		answerer: &answerer{server: o.Server, id: o.ID, who: o.Identity, sites: o.Sites, claims: o.Claims, above: o.Above},
 	}
 	o.Server.Spoke = k.note.begin // before somebody can hear of the client, and make it ask
-	k.unsubscribe = o.Server.Driver.Subscribe(wire.Asked, false, func(n driver.Notice) { k.answerer.hear(n) })
+	listening := sync.OnceFunc(func() { close(k.listening) })
+	k.unsubscribe = o.Server.Driver.Subscribe(wire.Asked, false, func(n driver.Notice) {
+		if n.Subscribed {
+			listening()
+		} else {
+			k.answerer.hear(n.Payload)
+		}
+	})
 	return k
 }
 

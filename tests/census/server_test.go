@@ -105,6 +105,15 @@ func TestInAClusterAllAreHeard(t *testing.T) {
 	t.Parallel()
 	c := testserver.StartCluster(t, testserver.Kinds()[0])
 	all := everybody(t, drivers.Cluster(c))
+	for range 10 { // who asks first knows as little of the nodes as a command that has just begun
+		for _, adapter := range drivers.Adapters {
+			all = append(all, locktest.ClientOf(t, adapter.Open(t, drivers.Cluster(c)), redlatch.Config{}))
+			p, err := all[len(all)-1].Participants(t.Context(), redlatch.Question{})
+			if err != nil || p.Silent != 0 || len(p.Clients) != len(all) {
+				t.Errorf("%s, a client that has just begun, hears %d of %d, and of %d that they are silent: %v", adapter.Name, len(p.Clients), len(all), p.Silent, err)
+			}
+		}
+	}
 	h, err := all[0].Lock("orders").Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
