@@ -35,7 +35,8 @@ func (w Warning) String() string { return fmt.Sprintf("line %d: %s: %s", w.Line,
 // As in Redisson ${NAME} and ${NAME:-default} stand for what lookup says, with
 // which a Java program asks its environment and its properties, and a Go program
 // most often os.LookupEnv; without either they stand for themselves. nil finds
-// nothing.
+// nothing. ${NAME:-} stands for nothing then, with a warning: Redisson, to which it is
+// no variable, would take it for a text, also as a password.
 //
 // It knows singleServerConfig, masterSlaveServersConfig (the master; nothing of
 // redlatch talks to replicas), sentinelServersConfig and clusterServersConfig,
@@ -61,7 +62,7 @@ func ParseRedisson(content []byte, lookup func(name string) (string, bool)) (Set
 	return f.Settings, f.warnings, nil
 }
 
-var variable = regexp.MustCompile(`\$\{([\w.]+)(?::-(.+?))?\}`)
+var variable = regexp.MustCompile(`\$\{([\w.]+)(?::-(.*?))?\}`)
 
 // resolve puts in the variables, before the file is understood, as Redisson
 // does: what a variable says can be a list.
@@ -73,10 +74,10 @@ func resolve(content []byte, lookup func(string) (string, bool)) []byte {
 				return []byte(value)
 			}
 		}
-		if m[2] != nil {
+		if len(m[2]) > 0 {
 			return m[2]
 		}
-		return text
+		return text // see variables
 	})
 }
 
@@ -240,13 +241,25 @@ func (f *file) isDefault(v *yaml.Node, class string) bool {
 	return strings.HasPrefix(tag, "org.redisson.") && strings.HasSuffix(tag, "."+class)
 }
 
-// variables warns of a variable that nobody has set.
+// variables warns of variables that nobody has set. One with an empty default is empty, which
+// Redisson, that knows no such default, would take for a text, and for a password.
 func (f *file) variables(v *yaml.Node) {
+	bare, empty := false, false
 	for _, n := range append([]*yaml.Node{v}, v.Content...) {
-		if variable.MatchString(n.Value) {
-			f.warn("has a variable that is not set and has no default; it stands as it is")
-			return
-		}
+		n.Value = variable.ReplaceAllStringFunc(n.Value, func(text string) string {
+			if strings.HasSuffix(text, ":-}") {
+				empty = true
+				return ""
+			}
+			bare = true
+			return text
+		})
+	}
+	if bare {
+		f.warn("has a variable that is not set and has no default; it stands as it is")
+	}
+	if empty {
+		f.warn("has a variable that is not set and has an empty default: it is empty; Redisson takes ${NAME:-} as it is")
 	}
 }
 

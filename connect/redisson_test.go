@@ -181,6 +181,15 @@ useScriptCache: true
 			},
 		},
 		{
+			name: "variables with an empty default",
+			text: "singleServerConfig:\n  address: redis://${HOST:-}:7000\n  password: \"${NO_PASSWORD:-}\"\n  clientName: ${UNSET:-}${HOST}",
+			want: Settings{Addresses: []string{"h:7000"}, ClientName: "h"},
+			warnings: []string{
+				"singleServerConfig.password: has a variable that is not set and has an empty default",
+				"singleServerConfig.clientName: has a variable that is not set and has an empty default",
+			},
+		},
+		{
 			name: "a variable with a list",
 			text: "clusterServersConfig:\n  nodeAddresses: ${NODES}",
 			want: Settings{Mode: Cluster, Addresses: []string{"h1:1", "h2:2"}},
