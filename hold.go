@@ -28,6 +28,11 @@ func newHold(h *lock.Hold) *Hold {
 	return H
 }
 
+// HoldFrom returns the hold that ctx descends from, the innermost if there are several, live or
+// not: in the function that Do calls, it is Do's. It is nil if there is none. That of a Multi is a
+// MultiHold, and none of its members' is found.
+func HoldFrom(ctx context.Context) *Hold { return holdctx.From[*Hold](ctx) }
+
 // Name returns the lock's name.
 func (h *Hold) Name() string { return h.in.Name() }
 
@@ -44,9 +49,7 @@ func (h *Hold) Owner() string { return h.in.Owner() }
 // A token means nothing where some holders have none. A failover to a replica
 // that has not seen the last acquisition gives the same token twice. A hold that
 // is nested in another has the outer one's token.
-func (h *Hold) Token() int64 {
-	return h.in.Token()
-}
+func (h *Hold) Token() int64 { return h.in.Token() }
 
 // Expires returns until when the hold can be trusted if no renewal is
 // confirmed from now on. It is earlier than the moment at which Redis may give

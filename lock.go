@@ -128,14 +128,14 @@ func (c *Client) waitSite() callsite.Site {
 // Hold.With.
 //
 // Do returns f's error; if the hold was lost while f ran, ErrLost is joined to
-// it, or ErrClosed if the client was closed, even if f returned nil. If the lock
-// cannot be acquired, f is not called and the error is Acquire's. A release that
-// could not be confirmed is reported as an event and is no error of Do: the work
-// is done.
+// it once, or ErrClosed if the client was closed, even if f returned nil. If the lock
+// cannot be acquired, f is not called, and the error is Acquire's, and ErrNotRun. A release
+// that could not be confirmed is reported as an event and is no error of Do: the work
+// is done. HoldFrom returns the hold, in f.
 func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) error {
 	ctx, hold, err := l.acquire(ctx, opts, false, l.c.callSite(1))
 	if err != nil {
-		return err
+		return &notRunError{err}
 	}
 	return doUnder(ctx, hold, f)
 }
@@ -147,11 +147,14 @@ func doUnder(ctx context.Context, hold interface {
 }, f func(ctx context.Context) error,
 ) (err error) {
 	defer func() {
-		if end := hold.Release(ctx); errors.Is(end, ErrLost) || errors.Is(end, ErrClosed) {
+		if end := hold.Release(ctx); (errors.Is(end, ErrLost) || errors.Is(end, ErrClosed)) && !errors.Is(err, end) {
 			err = errors.Join(err, end)
 		}
 	}()
-	return f(hold.With(ctx))
+	if err = f(hold.With(ctx)); errors.Is(err, ErrNotRun) {
+		return &ranError{err}
+	}
+	return err
 }
 
 // ForceRelease releases the lock whoever holds it, and returns whether anybody

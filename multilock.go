@@ -105,7 +105,7 @@ func (m *Multi) Try(ctx context.Context, opts ...Option) (*MultiHold, error) {
 func (m *Multi) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) error {
 	ctx, hold, err := m.acquire(ctx, opts, false, m.callSite(1))
 	if err != nil {
-		return err
+		return &notRunError{err}
 	}
 	return doUnder(ctx, hold, f)
 }

@@ -38,8 +38,25 @@ func (c *Context) Err() error {
 	return nil
 }
 
-// Value answers the question which hold of a lock a context descends from.
+// From returns the owner of the innermost Context that ctx descends from and whose owner is a T;
+// the zero T if there is none.
+func From[T any](ctx context.Context) T {
+	owner, _ := ctx.Value(ownerKey[T]{}).(T)
+	return owner
+}
+
+type ownerKey[T any] struct{}
+
+func (ownerKey[T]) is(owner any) bool {
+	_, is := owner.(T)
+	return is
+}
+
+// Value answers the question which hold of a lock a context descends from, and whose it is.
 func (c *Context) Value(key any) any {
+	if k, ok := key.(interface{ is(owner any) bool }); ok && k.is(c.owner) {
+		return c.owner
+	}
 	if v := c.held.Value(key); v != nil {
 		return v
 	}

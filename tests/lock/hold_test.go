@@ -3,9 +3,12 @@ package lock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
@@ -80,6 +83,109 @@ func TestDoCannotForgetToRelease(t *testing.T) {
 			return l.Do(ctx, func(context.Context) error { return boom }) // re-enters
 		})
 		w.WantErr(err, boom)
+	})
+}
+
+// Whether the function ran is what a caller has to know that thinks of doing it again.
+func TestErrorsOfDoTellWhetherTheFunctionRan(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		l, taken := c.Lock("orders"), c.Lock("taken")
+		h := w.Acquire(bg, taken)
+		ran := func(err error) {
+			w.Helper()
+			if err == nil || errors.Is(err, redlatch.ErrNotRun) {
+				w.Errorf("got %v, which is not to be ErrNotRun", err)
+			}
+		}
+		never := func(context.Context) error { w.Error("the function ran"); return nil }
+		multi := redlatch.MultiLock(l, taken)
+		for _, err := range []error{taken.Do(bg, never, redlatch.Wait(time.Second)), multi.Do(bg, never, redlatch.Wait(time.Second))} {
+			w.WantErr(err, redlatch.ErrNotRun)
+			w.WantErr(err, redlatch.ErrBusy)
+			var busy *redlatch.BusyError
+			if !errors.As(err, &busy) || busy.Name != "taken" || err.Error() != busy.Error() {
+				w.Errorf("got %v, of %v", err, busy)
+			}
+		}
+		err := l.Do(bg, func(context.Context) error {
+			_, err := taken.Try(bg)
+			return err
+		})
+		ran(err)
+		w.WantErr(err, redlatch.ErrBusy)
+
+		// What the function has from another Do is that one's.
+		err = l.Do(bg, func(ctx context.Context) error {
+			return fmt.Errorf("inside: %w", taken.Do(ctx, never, redlatch.Wait(time.Second)))
+		})
+		ran(err)
+		w.WantErr(err, redlatch.ErrBusy)
+		var busy *redlatch.BusyError
+		if !errors.As(err, &busy) || !strings.HasPrefix(err.Error(), "inside: ") {
+			w.Errorf("got %v", err)
+		}
+		w.Release(h)
+	})
+}
+
+func TestDoTellsOfALossOnce(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		l := w.Client(redlatch.Config{}).Lock("orders")
+		lose := func(also error) string {
+			err := l.Do(bg, func(ctx context.Context) error {
+				w.Server.Del("orders")
+				<-ctx.Done()
+				return errors.Join(also, context.Cause(ctx))
+			})
+			w.WantErr(err, redlatch.ErrLost)
+			return err.Error()
+		}
+		if text := lose(nil); strings.Count(text, "orders") != 1 {
+			t.Errorf("got %q", text)
+		}
+		if text := lose(errors.New("boom")); strings.Count(text, "orders") != 1 || !strings.Contains(text, "boom") {
+			t.Errorf("got %q", text)
+		}
+	})
+}
+
+func TestHoldFrom(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		want := func(what string, ctx context.Context, name string) {
+			w.Helper()
+			got := ""
+			if h := redlatch.HoldFrom(ctx); h != nil {
+				got = h.Name()
+			}
+			if got != name {
+				w.Errorf("%s: the hold of %q, want that of %q", what, got, name)
+			}
+		}
+		want("no hold", bg, "")
+		w.OK(c.Lock("orders").Do(bg, func(ctx context.Context) error {
+			h := redlatch.HoldFrom(ctx)
+			if h == nil || h.Token() != 1 {
+				t.Fatalf("got %v", h)
+			}
+			below, cancel := context.WithCancel(context.WithValue(ctx, t, t))
+			defer cancel()
+			want("a context made of Do's", below, "orders")
+			w.OK(redlatch.MultiLock(c.Lock("a"), c.Lock("b")).Do(below, func(ctx context.Context) error {
+				want("a MultiHold inside", ctx, "orders")
+				return nil
+			}))
+			return c.Lock("inside").Do(below, func(ctx context.Context) error {
+				want("two holds", ctx, "inside")
+				return nil
+			})
+		}, redlatch.Fenced()))
+		h := w.Acquire(bg, c.Lock("orders"))
+		if redlatch.HoldFrom(h.Context()) != h || redlatch.HoldFrom(h.With(bg)) != h {
+			t.Error("the contexts of a hold have another one")
+		}
+		w.Release(h)
 	})
 }
 
