@@ -177,6 +177,26 @@ func TestAllWhoAreQueuedAreWoken(t *testing.T) {
 	}
 }
 
+func TestLookGoesOnWhileItIsWanted(t *testing.T) {
+	var g Gate[int]
+	g.TryEnter()
+	for i := range 5 {
+		w := NewWaiter[int]()
+		w.Who = i
+		g.Enter(w)
+	}
+	for wanted := range 7 {
+		var seen []any
+		left := g.Look(func(who any) bool {
+			seen = append(seen, who)
+			return len(seen) < wanted
+		})
+		if want := []any{0, 1, 2, 3, 4}[:max(1, min(wanted, 5))]; !slices.Equal(seen, want) || left != 5-len(want) {
+			t.Errorf("if %d are wanted: %v, and %d others; want %v", wanted, seen, left, want)
+		}
+	}
+}
+
 func TestTenThousandLeaveInAnyOrder(t *testing.T) {
 	const n = 10_000
 	var g Gate[int]

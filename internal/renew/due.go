@@ -27,11 +27,7 @@ func (c *Clock) Due() (n int, oldest time.Duration) {
 	return n, oldest
 }
 
-// unconfirmed says whether a renewal of the lease is due, and has not been confirmed yet.
+// unconfirmed says whether a renewal of the lease is under way or has failed, and it is trusted all the same.
 func (l *Lease) unconfirmed(now time.Time) bool {
-	if !l.renewing || l.over(now) {
-		return false
-	}
-	left, _ := l.rest(now)
-	return l.due || l.retry > 0 || left <= 0
+	return l.renewing && (l.due || l.retry > 0) && !l.over(now)
 }
