@@ -23,7 +23,7 @@ var (
 
 	// ErrNotRun: Do has not called its function, because it acquired nothing. Every error
 	// with this state also has that of Acquire; the function's own errors never do.
-	ErrNotRun = errors.New("redlatch: not run")
+	ErrNotRun = lock.ErrNotRun
 
 	// ErrLost: a hold ended before it was released. Every error with this
 	// state is also a *LostError. It is the cause of the hold's context.
@@ -58,18 +58,6 @@ var (
 	// wraps the last cause.
 	ErrUnavailable = request.ErrUnavailable
 )
-
-// A notRunError is ErrNotRun, and why nothing was acquired.
-type notRunError struct{ error }
-
-func (e *notRunError) Is(target error) bool { return target == ErrNotRun }
-func (e *notRunError) Unwrap() error        { return e.error }
-
-// A ranError is the error of a function that ran, and for which another Do did not run its own.
-type ranError struct{ error }
-
-func (e *ranError) Is(target error) bool { return target != ErrNotRun && errors.Is(e.error, target) }
-func (e *ranError) As(target any) bool   { return errors.As(e.error, target) }
 
 // A BusyError says who has the lock. It is ErrBusy, and what ended the wait,
 // if a context did.

@@ -2,7 +2,6 @@ package redlatch
 
 import (
 	"context"
-	"errors"
 
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/lock"
@@ -135,26 +134,9 @@ func (c *Client) waitSite() callsite.Site {
 func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) error {
 	ctx, hold, err := l.acquire(ctx, opts, false, l.c.callSite(1))
 	if err != nil {
-		return &notRunError{err}
+		return lock.NotRun(err)
 	}
-	return doUnder(ctx, hold, f)
-}
-
-// doUnder is Do, once there is a hold.
-func doUnder(ctx context.Context, hold interface {
-	With(ctx context.Context) context.Context
-	Release(ctx context.Context) error
-}, f func(ctx context.Context) error,
-) (err error) {
-	defer func() {
-		if end := hold.Release(ctx); (errors.Is(end, ErrLost) || errors.Is(end, ErrClosed)) && !errors.Is(err, end) {
-			err = errors.Join(err, end)
-		}
-	}()
-	if err = f(hold.With(ctx)); errors.Is(err, ErrNotRun) {
-		return &ranError{err}
-	}
-	return err
+	return lock.Do(ctx, hold, f)
 }
 
 // ForceRelease releases the lock whoever holds it, and returns whether anybody

@@ -105,9 +105,9 @@ func (m *Multi) Try(ctx context.Context, opts ...Option) (*MultiHold, error) {
 func (m *Multi) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) error {
 	ctx, hold, err := m.acquire(ctx, opts, false, m.callSite(1))
 	if err != nil {
-		return &notRunError{err}
+		return lock.NotRun(err)
 	}
-	return doUnder(ctx, hold, f)
+	return lock.Do(ctx, hold, f)
 }
 
 // callSite is Client.callSite of the first member's client that tells it to anybody.
