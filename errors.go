@@ -210,8 +210,8 @@ type LossReason string
 
 // The ways to lose a hold.
 const (
-	// LostExpired: no renewal was confirmed in time; the hold ended before
-	// Redis could give the lock away.
+	// LostExpired: the watchdog had no renewal confirmed in time; the hold ended
+	// before Redis could give the lock away.
 	LostExpired LossReason = "expired"
 	// LostGone: the server says that the lock is no longer this hold's: forced,
 	// deleted, evicted, or gone with a restart or failover. Somebody else may
@@ -222,6 +222,9 @@ const (
 	LostRevoked LossReason = "revoked"
 	// LostMaxHold: the hold reached Config.MaxHold.
 	LostMaxHold LossReason = "max hold"
+	// LostLease: the Lease that the hold was acquired with was over, and had not been
+	// extended; the hold ended before Redis could give the lock away.
+	LostLease LossReason = "lease over"
 )
 
 // A LostError says how a hold was lost. It is ErrLost.
@@ -252,6 +255,8 @@ func (r LossReason) sentence() string {
 		return "it was released by force"
 	case LostMaxHold:
 		return "it was held for Config.MaxHold"
+	case LostLease:
+		return "its Lease was over before it was released or extended"
 	}
 	return string(r)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/claim"
+	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/worker"
@@ -175,7 +176,7 @@ type LostEvent struct {
 	Lease   time.Duration // for how long the server had confirmed it
 	// Late is how much later than the end of its time the loss was noticed: a millisecond
 	// or so, or else this process, or its machine, stood still. The next holder may have
-	// been inside meanwhile. It is 0 unless Err.Reason is LostExpired or LostMaxHold.
+	// been inside meanwhile. It is 0 if Err.Reason is LostGone or LostRevoked.
 	Late time.Duration
 	// RenewErr is why the latest renewal failed that failed after Err.Confirmed, and
 	// RenewFailed when that was known. They are zero if none has failed.
@@ -284,7 +285,7 @@ func (r *reporter) lost(loss claim.Loss) {
 			At: loss.At, Held: renew.Elapsed(loss.Since, loss.At), Site: loss.Site.String(), Renewed: loss.Renewed, Lease: loss.Lease,
 			RenewErr: loss.Failure, RenewFailed: loss.FailureAt, Node: loss.Node, Client: r.client,
 		}
-		if err.Reason == LostExpired || err.Reason == LostMaxHold {
+		if holdctx.Reason(err.Reason).Lapsed() {
 			e.Late = max(0, renew.Elapsed(loss.Until, loss.At))
 		}
 		r.log.LogAttrs(context.Background(), slog.LevelError, "lock lost", append(e.attrs(), optional("redis", r.redis)...)...)
@@ -295,9 +296,6 @@ func (r *reporter) lost(loss claim.Loss) {
 // attrs are all that whoever is woken by the loss needs, in one line.
 func (e *LostEvent) attrs() []slog.Attr {
 	why := e.Err.Reason.sentence()
-	if e.Err.Reason == LostExpired && !e.Renewed {
-		why = "its Lease is over"
-	}
 	ms := func(key string, d time.Duration) slog.Attr { return slog.Duration(key, d.Round(time.Millisecond)) }
 	all := []slog.Attr{slog.String("name", e.Err.Name), slog.String("kind", e.Kind)}
 	all = append(all, optional("mode", e.Mode)...)

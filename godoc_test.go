@@ -44,7 +44,7 @@ func TestGoDocListsTheValuesOfATypeWithIt(t *testing.T) {
 		}
 	}
 	for typ, values := range map[string][]string{
-		"LossReason": {"LostExpired", "LostGone", "LostRevoked", "LostMaxHold"},
+		"LossReason": {"LostExpired", "LostGone", "LostRevoked", "LostMaxHold", "LostLease"},
 		"Acks":       {"AcksAuto", "AcksOff", "AcksBestEffort", "AcksAny"},
 		"PubSub":     {"PubSubAuto", "PubSubClassic", "PubSubSharded", "PubSubBoth"},
 		"HandOff":    {"HandOffLocal", "HandOffNone"},
@@ -59,7 +59,7 @@ func TestGoDocListsTheValuesOfATypeWithIt(t *testing.T) {
 func TestLossReasonsAreThoseOfTheEngines(t *testing.T) {
 	for reason, engines := range map[redlatch.LossReason]holdctx.Reason{
 		redlatch.LostExpired: holdctx.Expired, redlatch.LostGone: holdctx.Gone,
-		redlatch.LostRevoked: holdctx.Revoked, redlatch.LostMaxHold: holdctx.MaxHold,
+		redlatch.LostRevoked: holdctx.Revoked, redlatch.LostMaxHold: holdctx.MaxHold, redlatch.LostLease: holdctx.Lease,
 	} {
 		if string(reason) != string(engines) {
 			t.Errorf("%q is %q of the engines", reason, engines)

@@ -99,7 +99,7 @@ func New(opts Options) *Metrics {
 	m.ofAcquisition.find, m.ofEnd.find = m.findAcquisition, m.findEnd
 	// A counter that begins at 1 has not increased, for Prometheus: the first loss would go
 	// unnoticed.
-	for _, reason := range []redlatch.LossReason{redlatch.LostExpired, redlatch.LostGone, redlatch.LostRevoked, redlatch.LostMaxHold} {
+	for _, reason := range []redlatch.LossReason{redlatch.LostExpired, redlatch.LostGone, redlatch.LostRevoked, redlatch.LostMaxHold, redlatch.LostLease} {
 		m.lost.WithLabelValues(string(reason))
 	}
 	return m

@@ -75,6 +75,7 @@ redlatch_events_skipped_total 7
 # TYPE redlatch_lost_total counter
 redlatch_lost_total{reason="expired"} 0
 redlatch_lost_total{reason="gone"} 2
+redlatch_lost_total{reason="lease over"} 0
 redlatch_lost_total{reason="max hold"} 0
 redlatch_lost_total{reason="revoked"} 0
 # HELP redlatch_not_acknowledged_total Changes that went on without the acknowledgement of their replicas.
@@ -96,7 +97,7 @@ redlatch_requeued_total 1
 // The first loss is an increase only if there was something to increase.
 func TestCountersOfWhatAlertsLookAtBeginAtZero(t *testing.T) {
 	m := prom.New(prom.Options{})
-	for name, series := range map[string]int{"redlatch_lost_total": 4, "redlatch_dropped_total": 1, "redlatch_renewals_failed_total": 1} {
+	for name, series := range map[string]int{"redlatch_lost_total": 5, "redlatch_dropped_total": 1, "redlatch_renewals_failed_total": 1} {
 		if got := testutil.CollectAndCount(m, name); got != series {
 			t.Errorf("%s has %d time series from the beginning, want %d", name, got, series)
 		}

@@ -48,13 +48,16 @@ func (t *term) loseLocked(reason holdctx.Reason) (was bool, after func()) {
 	if state == termOver {
 		return false, nil
 	}
+	if reason == holdctx.Expired && t.watched == 0 {
+		reason = holdctx.Lease
+	}
 	err, inside := t.lostError(reason), t.inside
 	t.inside = false
 	ended := t.endLocked(err)
 	if state == termNew {
 		return true, nil // whoever takes it will see, and release it
 	}
-	if reason == holdctx.Expired || reason == holdctx.MaxHold {
+	if reason.Lapsed() {
 		for _, h := range ended {
 			h.lapsed = true
 		}

@@ -93,7 +93,7 @@ func (e *ownEnd) over(now time.Time) holdctx.Reason {
 	switch {
 	case e == nil:
 	case e.Left(now) <= 0:
-		return holdctx.Expired
+		return holdctx.Lease
 	case !e.Until.IsZero() && !now.Before(e.Until):
 		return holdctx.MaxHold
 	}

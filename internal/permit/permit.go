@@ -174,6 +174,9 @@ func (p *Permit) end(err error, how holdctx.Reason) bool {
 
 // lose ends the permit without its holder's doing. It does no I/O itself.
 func (p *Permit) lose(how holdctx.Reason) {
+	if how == holdctx.Expired && !p.kept {
+		how = holdctx.Lease
+	}
 	err := p.lostError(how)
 	if !p.end(err, how) {
 		return
@@ -242,7 +245,7 @@ func (p *Permit) Release(ctx context.Context) error {
 	case again:
 		return holdctx.ErrReleased
 	default:
-		if how == holdctx.Expired || how == holdctx.MaxHold {
+		if how.Lapsed() {
 			s.discard([]string{p.id}, p.uncertain) // until now its time was its holder's
 		}
 		return err

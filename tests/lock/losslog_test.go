@@ -91,7 +91,7 @@ func TestTheLogSaysAllOfALoss(t *testing.T) {
 			<-h.Context().Done()
 			return h.Owner()
 		}, map[string]any{
-			"name": "orders", "kind": "fair lock", "reason": "expired", "why": "its Lease is over", "watchdog": false, "lease": 10 * time.Second,
+			"name": "orders", "kind": "fair lock", "reason": "lease over", "why": "its Lease was over before it was released or extended", "watchdog": false, "lease": 10 * time.Second,
 			"held": 9790 * time.Millisecond, "late": 0, "unconfirmed_for": 9790 * time.Millisecond,
 		}},
 		"gone": {0, func(l *losses, c *redlatch.Client) string {
@@ -133,7 +133,7 @@ func TestTheLogSaysAllOfALoss(t *testing.T) {
 			<-h.Context().Done()
 			return h.Owner()
 		}, map[string]any{
-			"name": "orders", "kind": "read-write lock", "mode": "read", "reason": "expired", "why": "its Lease is over",
+			"name": "orders", "kind": "read-write lock", "mode": "read", "reason": "lease over", "why": "its Lease was over before it was released or extended",
 			"watchdog": false, "lease": 2 * time.Second, "held": 1950 * time.Millisecond, "late": 0, "unconfirmed_for": 1950 * time.Millisecond,
 		}},
 		"a permit": {0, func(l *losses, c *redlatch.Client) string {

@@ -104,6 +104,7 @@ hold_seconds{kind="lock",name="orders",reason="lost"} 1 times 10s
 hold_seconds{kind="lock",name="orders",reason="released"} 1 times 5s
 lost_total{reason="expired"} 0
 lost_total{reason="gone"} 1
+lost_total{reason="lease over"} 0
 lost_total{reason="max hold"} 0
 lost_total{reason="revoked"} 0
 `
