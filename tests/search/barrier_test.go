@@ -283,7 +283,7 @@ func (b meeting) wrong(s *state) string {
 }
 
 // judge looks at what was done.
-func (b meeting) judge(_ *explorer, s *state, a *ask, _ int16, r *result) string {
+func (b meeting) judge(_ *explorer, s scene, a *ask, _ int16, r *result) string {
 	now := int64(epoch) + int64(s.now)*halfMinute
 	was, is := generationOf(s.store), generationOf(r.after)
 	before := present(s.store, was)
@@ -355,7 +355,7 @@ func used(s *store, generation string) bool {
 }
 
 // ends looks at the end of a generation.
-func (b meeting) ends(s *state, a *ask, r *result, was string, before map[string]string, now int64) string {
+func (b meeting) ends(s scene, a *ask, r *result, was string, before map[string]string, now int64) string {
 	e := endOf(r.after, was)
 	switch {
 	case e == nil:
@@ -384,7 +384,7 @@ func (b meeting) ends(s *state, a *ask, r *result, was string, before map[string
 			return "nobody is dead"
 		}
 	case "reset":
-		if a.script != "barrier.reset" || e.who != a.args[1] || begun == e.who || s.minds[j1].phase == over {
+		if a.script != "barrier.reset" || e.who != a.args[1] || begun == e.who {
 			return "it breaks a second generation"
 		}
 		begun = e.who
@@ -392,11 +392,6 @@ func (b meeting) ends(s *state, a *ask, r *result, was string, before map[string
 	for id, index := range before {
 		if e.in[id] != index {
 			return id + " was in it"
-		}
-	}
-	for i, generation := range b.tries {
-		if _, in := e.in[ids[i]]; in && generation == was && s.minds[i].what == surelyLeft {
-			return meeters[i] + " has left before"
 		}
 	}
 	if e.how != "tripped" && len(e.in) != len(before) {
@@ -408,8 +403,26 @@ func (b meeting) ends(s *state, a *ask, r *result, was string, before map[string
 	return ""
 }
 
+// recalls looks at the end of a generation as those do who know what was before.
+func (b meeting) recalls(s *state, r *result) string {
+	was := generationOf(s.store)
+	if was == "" || was == generationOf(r.after) {
+		return ""
+	}
+	e := endOf(r.after, was)
+	if e.how == "reset" && s.minds[j1].phase == over {
+		return "it breaks a second generation"
+	}
+	for i, generation := range b.tries {
+		if _, in := e.in[ids[i]]; in && generation == was && s.minds[i].what == surelyLeft {
+			return meeters[i] + " has left before"
+		}
+	}
+	return ""
+}
+
 // judgeArrival looks at the answer to one who arrives.
-func judgeArrival(s *state, a *ask, r *result, before map[string]string, parties string, now int64) string {
+func judgeArrival(s scene, a *ask, r *result, before map[string]string, parties string, now int64) string {
 	told, index := list(r.reply)
 	id, named, is := a.args[1], a.args[0], generationOf(r.after)
 	e, in := endOf(r.after, named), present(r.after, is)
@@ -490,7 +503,7 @@ func (b meeting) search(name string, ticks, sends int8, asks ...ask) *search {
 	return &search{
 		name: "barrier: " + name, unit: halfMinute, ticks: ticks, sends: sends, asks: asks, minds: meeters, waits: []ask{w}, longest: useMs,
 		listens: func(channel string) bool { return channel == "channel" },
-		wrong:   b.wrong, inspect: b.judge, calm: calmBarrier,
+		wrong:   b.wrong, inspect: b.judge, recalls: b.recalls, calm: calmBarrier,
 		stays: func(string) bool { return false },
 		grant: func(reply any) bool { told, _ := list(reply); return told[0] != "waits" },
 		seed:  []key{{name: "barrier", kind: "hash", content: []string{"generation", "g:1", "parties", "2"}, ttl: useMs}},
@@ -522,4 +535,4 @@ func barrierSearches() []*search {
 	}
 }
 
-func TestSearchBarriers(t *testing.T) { explore(t, barrierSearches()) }
+func TestSearchBarriers(t *testing.T) { explore(t, 320_913, barrierSearches()) }

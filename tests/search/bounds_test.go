@@ -46,7 +46,7 @@ func dead(f fair) *search {
 	for i := range mostDead + 1 {
 		q.seed[0].content = append(q.seed[0].content, fmt.Sprintf("a remnant %d", i))
 	}
-	q.inspect = func(_ *explorer, s *state, _ *ask, _ int16, r *result) string {
+	q.inspect = func(_ *explorer, s scene, _ *ask, _ int16, r *result) string {
 		left, dropped := queue(r.after), len(queue(s.store))-len(queue(r.after))
 		switch {
 		case granted(r.reply) && len(queue(s.store)) <= mostDead:
@@ -77,7 +77,7 @@ func long(f fair) *search {
 	}
 	q.seed = append(q.seed, key{name: "lock", kind: "hash", content: []string{ids[b1], "1"}, ttl: 1000}, scores)
 	q.longest = 1000
-	q.inspect = func(_ *explorer, _ *state, _ *ask, _ int16, r *result) string {
+	q.inspect = func(_ *explorer, _ scene, _ *ask, _ int16, r *result) string {
 		if n := len(queue(r.after)); n != mostWaits || r.after.field("timeouts", ids[a1]) != "" {
 			return fmt.Sprintf("of %d in the queue %d are left", mostWaits+1, n)
 		}
@@ -92,7 +92,7 @@ func mixed(f fair) *search {
 	q := refuses("", key{name: "lock", kind: "hash", content: []string{ids[a1], "1", "mode", "read"}, ttl: 1000}, f.leaves(a1, 1))
 	q.asks[0].truth = nil // nobody was told that a1 has it
 	q.name, q.longest = "fair: a lock of another type", 1000
-	q.inspect = func(_ *explorer, _ *state, _ *ask, _ int16, r *result) string {
+	q.inspect = func(_ *explorer, _ scene, _ *ask, _ int16, r *result) string {
 		if r.after.field("lock", ids[a1]) == "" {
 			return "a part of it is gone"
 		}

@@ -229,7 +229,7 @@ func number(text string) int64 {
 func loose(score string) bool { return strings.Contains(score, ".") }
 
 // order looks at who has come to the front, and who has gone.
-func (f fair) order(x *explorer, s *state, a *ask, _ int16, r *result) string {
+func (f fair) order(x *explorer, s scene, a *ask, _ int16, r *result) string {
 	if a.foreign || a.script == "lock.renew" {
 		return ""
 	}
@@ -329,7 +329,7 @@ func (f fair) chain(s *store, now int16, looked bool) string {
 }
 
 // next looks at what follows when the lock is free, or becomes it.
-func (f fair) next(s *state, a *ask, r *result, me string) string {
+func (f fair) next(s scene, a *ask, r *result, me string) string {
 	after := queue(r.after)
 	if len(after) == 0 && a.script == "fairlock.release" && r.told == nil && r.after.get("alive") != nil {
 		return "nobody waits, and something is left"
@@ -389,7 +389,7 @@ func (f fair) calm(x *explorer, at *store, now int16) string {
 }
 
 // refusals looks at what takes that are refused are told.
-func (f fair) refusals(x *explorer, s *state, a *ask, sent int16, r *result) string {
+func (f fair) refusals(x *explorer, s scene, a *ask, sent int16, r *result) string {
 	if bad := f.order(x, s, a, sent, r); bad != "" || a.script != "fairlock.take" || granted(r.reply) {
 		return bad
 	}
@@ -470,7 +470,7 @@ func twins() *search {
 	takes.hears, leaves.truth = func(*state, int16, *result) string { return "" }, nil
 	q := f.search("twin names", 3, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(b1, 2, able), takes, leaves)
 	q.calm = func(*explorer, *store, int16) string { return "" }
-	q.inspect = func(_ *explorer, _ *state, _ *ask, _ int16, r *result) string {
+	q.inspect = func(_ *explorer, _ scene, _ *ask, _ int16, r *result) string {
 		if r.after.field("lock", ids[a2])+r.after.field("twin", ids[a1])+r.after.field("twin", ids[b1]) != "" {
 			return "it has the lock of the other name"
 		}
@@ -524,4 +524,4 @@ func fairSearches() []*search {
 	}
 }
 
-func TestSearchFair(t *testing.T) { explore(t, fairSearches()) }
+func TestSearchFair(t *testing.T) { explore(t, 875_319, fairSearches()) }

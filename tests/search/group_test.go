@@ -155,7 +155,7 @@ func (g group) calm(x *explorer, at *store, now int16) string {
 }
 
 // refusals looks at what takes that are refused are told.
-func (g group) refusals(x *explorer, s *state, a *ask, _ int16, r *result) string {
+func (g group) refusals(x *explorer, s scene, a *ask, _ int16, r *result) string {
 	if a.script == "grouplock.release" {
 		return x.tells(s, r.reply)
 	}
@@ -221,4 +221,4 @@ func groupSearches() []*search {
 	}
 }
 
-func TestSearchGroup(t *testing.T) { explore(t, groupSearches()) }
+func TestSearchGroup(t *testing.T) { explore(t, 339_401, groupSearches()) }

@@ -149,9 +149,9 @@ func calmPermits(x *explorer, at *store, now int16) string {
 }
 
 // judgePermits looks at answers, and at what was done.
-func judgePermits(x *explorer, s *state, a *ask, sent int16, r *result) string {
+func judgePermits(x *explorer, s scene, a *ask, sent int16, r *result) string {
 	for _, cond := range refusing {
-		after := x.run(x.callOf(a, sent), s.store, s.now, x.others(s), cond).after
+		after := x.run(x.callOf(a, sent), s.store, s.now, s.others, cond).after
 		if free, given := counted(after); free+given != permits && s.store.get("free") != nil && !a.foreign {
 			return fmt.Sprintf("refused half-way (%s), it leaves %d permits free and %d given", cond, free, given)
 		}
@@ -197,7 +197,7 @@ func judgePermits(x *explorer, s *state, a *ask, sent int16, r *result) string {
 		}
 		others := int64(0)
 		if len(r.told) > 0 {
-			others = int64(x.others(s))
+			others = int64(s.others)
 		}
 		if fmt.Sprint(r.reply) != fmt.Sprint([]any{live, others}) {
 			return fmt.Sprintf("%d of them were live, and %d others are told", live, others)
@@ -215,7 +215,7 @@ func judgePermits(x *explorer, s *state, a *ask, sent int16, r *result) string {
 }
 
 // judgeTake looks at the answer to those who ask for permits.
-func judgeTake(s *state, a *ask, r *result, now, free int64) string {
+func judgeTake(s scene, a *ask, r *result, now, free int64) string {
 	if s.store.get("free") == nil {
 		if first(r.reply) != -1 {
 			return "nobody has ever given it permits"
@@ -284,4 +284,4 @@ func permitSearches() []*search {
 	}
 }
 
-func TestSearchPermits(t *testing.T) { explore(t, permitSearches()) }
+func TestSearchPermits(t *testing.T) { explore(t, 333_168, permitSearches()) }

@@ -148,9 +148,9 @@ func freed(reply any) bool {
 
 // tells says what is wrong with how many others listen, by an answer of 1 and as
 // many.
-func (x *explorer) tells(s *state, reply any) string {
-	if n, _ := reply.(int64); n > 0 && n != 1+int64(x.others(s)) {
-		return fmt.Sprintf("%d others listen", x.others(s))
+func (x *explorer) tells(s scene, reply any) string {
+	if n, _ := reply.(int64); n > 0 && n != 1+int64(s.others) {
+		return fmt.Sprintf("%d others listen", s.others)
 	}
 	return ""
 }
@@ -279,7 +279,7 @@ func (p plain) calm(x *explorer, at *store, now int16) string {
 var stranger = owner('d', 9)
 
 // refusals looks at what takes that are refused are told.
-func (p plain) refusals(x *explorer, s *state, a *ask, sent int16, r *result) string {
+func (p plain) refusals(x *explorer, s scene, a *ask, sent int16, r *result) string {
 	switch {
 	case a.script == p.prefix+"yield" && s.store.field(p.lock, ids[a1]) != "":
 		return x.yields(s, r, p.lock)
@@ -298,13 +298,13 @@ func (p plain) refusals(x *explorer, s *state, a *ask, sent int16, r *result) st
 }
 
 // yields says what is wrong with a turn that was, or was not, left to those who wait.
-func (x *explorer) yields(s *state, r *result, lock string) string {
+func (x *explorer) yields(s scene, r *result, lock string) string {
 	n, left := r.reply.(int64)
 	switch {
-	case x.others(s) > 0 && r.after.get(lock) != nil:
+	case s.others > 0 && r.after.get(lock) != nil:
 		return "others wait, and it is not their turn"
-	case left && n != int64(x.others(s)):
-		return fmt.Sprintf("it is the turn of %d others", x.others(s))
+	case left && n != int64(s.others):
+		return fmt.Sprintf("it is the turn of %d others", s.others)
 	}
 	return ""
 }
@@ -355,4 +355,4 @@ func plainSearches() []*search {
 	}
 }
 
-func TestSearchPlain(t *testing.T) { explore(t, plainSearches()) }
+func TestSearchPlain(t *testing.T) { explore(t, 1_128_834, plainSearches()) }

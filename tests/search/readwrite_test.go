@@ -346,7 +346,7 @@ func (w readWrite) calm(x *explorer, at *store, now int16) string {
 }
 
 // refusals looks at what takes that are refused are told.
-func (w readWrite) refusals(x *explorer, s *state, a *ask, sent int16, r *result) string {
+func (w readWrite) refusals(x *explorer, s scene, a *ask, sent int16, r *result) string {
 	switch {
 	case strings.HasSuffix(a.script, "yield") && s.store.field("lock", ids[a1]+":write") != "":
 		return x.yields(s, r, "lock")
@@ -403,7 +403,7 @@ func (w readWrite) beside() *search {
 	for i := range q.asks {
 		q.asks[i].may, q.asks[i].truth, q.asks[i].holder = func(*state) bool { return true }, nil, false
 	}
-	q.inspect = func(_ *explorer, s *state, a *ask, _ int16, r *result) string {
+	q.inspect = func(_ *explorer, s scene, a *ask, _ int16, r *result) string {
 		other, mode := ids[b1]+":write", "write"
 		if a.args[0] == ids[b1] {
 			other, mode = ids[a1], "read"
@@ -443,4 +443,4 @@ func readWriteSearches() []*search {
 	}
 }
 
-func TestSearchReadWrite(t *testing.T) { explore(t, readWriteSearches()) }
+func TestSearchReadWrite(t *testing.T) { explore(t, 1_481_557, readWriteSearches()) }

@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -157,7 +158,10 @@ type search struct {
 	// told notes what those hear who are told something; nil: they only ask again.
 	told func(s *state, m message)
 
-	inspect func(x *explorer, s *state, a *ask, sent int16, r *result) string
+	// inspect says what is wrong with an execution, and recalls what is wrong with it in the
+	// light of what the clients believe; nil: nothing.
+	recalls func(s *state, r *result) string
+	inspect func(x *explorer, s scene, a *ask, sent int16, r *result) string
 }
 
 // An explorer carries out a search.
@@ -169,6 +173,22 @@ type explorer struct {
 	seen   map[state]int32
 	states []visited
 	calms  map[[2]int32]string
+	right  map[execution]bool // with which nothing is wrong
+}
+
+// A scene is all of a state that a request can meet with.
+type scene struct {
+	store  *store
+	now    int16
+	others int8 // listen
+}
+
+// An execution is that of an ask. Every two that are equal have one result, and are right or
+// wrong together.
+type execution struct {
+	scene
+	ask  int8
+	sent int16 // 0: it does not matter
 }
 
 // visited is a state, and how it was come to.
@@ -187,9 +207,14 @@ const (
 	runsHeard step = 200
 )
 
-// explore visits every state, and returns a story with a bad end, or nothing.
-func (q *search) explore(m *machine, load func(name string) *script.Script) (story string, states int) {
-	x := &explorer{search: q, machine: m, source: map[string]string{}, loader: load, seen: map[state]int32{}, calms: map[[2]int32]string{}}
+// everything is more states than any search has.
+const everything = math.MaxInt32
+
+// explore visits the states, those that take the fewest steps first, and no more than most. It
+// returns a story with a bad end, or nothing, and how many states it has found: more than most,
+// if it did not visit all.
+func (q *search) explore(m *machine, load func(name string) *script.Script, most int) (story string, states int) {
+	x := &explorer{search: q, machine: m, source: map[string]string{}, loader: load, seen: map[state]int32{}, calms: map[[2]int32]string{}, right: map[execution]bool{}}
 	for _, all := range [][]ask{q.asks, q.waits} {
 		for i := range all {
 			a := &all[i]
@@ -205,7 +230,7 @@ func (q *search) explore(m *machine, load func(name string) *script.Script) (sto
 	start := state{store: m.intern(q.seed)}
 	x.states = append(x.states, visited{state: start, from: -1})
 	x.seen[start] = 0
-	for at := int32(0); int(at) < len(x.states); at++ {
+	for at := int32(0); int(at) < min(len(x.states), most); at++ {
 		if bad := x.visit(at); bad != "" {
 			return x.tell(at, bad), len(x.states)
 		}
@@ -272,9 +297,21 @@ func (x *explorer) visit(at int32) string {
 func (x *explorer) executes(s *state, at int32, i int) string {
 	f := s.flight[i]
 	a := &x.asks[f.ask]
-	r := x.run(x.callOf(a, f.sent), s.store, s.now, x.others(s), healthy)
-	if bad := x.judge(s, a, f.sent, r); bad != "" {
-		return fmt.Sprintf("then %s; %s", x.ran(s, i, r, true), bad)
+	e := execution{scene{s.store, s.now, x.others(s)}, f.ask, f.sent}
+	if a.dated == nil {
+		e.sent = 0
+	}
+	r := x.run(x.callOf(a, e.sent), s.store, s.now, e.others, healthy)
+	if !x.right[e] {
+		if bad := x.judge(e.scene, a, e.sent, r); bad != "" {
+			return fmt.Sprintf("then %s; %s", x.ran(s, i, r, true), bad)
+		}
+		x.right[e] = true
+	}
+	if x.recalls != nil {
+		if bad := x.recalls(s, r); bad != "" {
+			return fmt.Sprintf("then %s; %s", x.ran(s, i, r, true), bad)
+		}
 	}
 	next := *s
 	next.store = r.after
@@ -375,7 +412,7 @@ func (x *explorer) look(s *state) string {
 }
 
 // judge says what is wrong with an execution.
-func (x *explorer) judge(s *state, a *ask, sent int16, r *result) string {
+func (x *explorer) judge(s scene, a *ask, sent int16, r *result) string {
 	err, fails := r.reply.(error)
 	switch {
 	case x.refusal != "" && (!fails || !strings.Contains(err.Error(), x.refusal) || r.after != s.store):
@@ -400,15 +437,15 @@ func (x *explorer) judge(s *state, a *ask, sent int16, r *result) string {
 	}
 	c := x.callOf(a, sent)
 	if a.holder || a.frees {
-		if err, ok := x.run(c, s.store, s.now, x.others(s), full).reply.(error); ok {
+		if err, ok := x.run(c, s.store, s.now, s.others, full).reply.(error); ok {
 			return "with no memory left, the script fails: " + err.Error()
 		}
 	}
 	if a.holder {
-		if err, ok := x.run(c, s.store, s.now, x.others(s), "PUBSUB").reply.(error); ok {
+		if err, ok := x.run(c, s.store, s.now, s.others, "PUBSUB").reply.(error); ok {
 			return "without the right to ask who listens, the script fails: " + err.Error()
 		}
-		if reply := x.run(c, x.nothing, s.now, x.others(s), behind).reply; !failed(reply) {
+		if reply := x.run(c, x.nothing, s.now, s.others, behind).reply; !failed(reply) {
 			return fmt.Sprintf("a replica that has nothing yet answers %v", reply)
 		}
 	}
@@ -428,9 +465,9 @@ func (x *explorer) judge(s *state, a *ask, sent int16, r *result) string {
 }
 
 // beside executes a request together with one for a key of another type.
-func (x *explorer) beside(s *state, a *ask, alone *result) string {
+func (x *explorer) beside(s scene, a *ask, alone *result) string {
 	other := key{name: "a key of another type", kind: "string", content: []string{"x"}}
-	both := x.run(x.call(x.code(a.script), []string{other.name, a.keys[0]}, slices.Concat(a.another, a.args)), x.with(s.store, other), s.now, x.others(s), healthy)
+	both := x.run(x.call(x.code(a.script), []string{other.name, a.keys[0]}, slices.Concat(a.another, a.args)), x.with(s.store, other), s.now, s.others, healthy)
 	list, ok := both.reply.([]any)
 	if !ok || len(list) != 2 || both.after != x.with(alone.after, other) || list[1] != alone.reply.([]any)[0] {
 		return fmt.Sprintf("beside a key of another type it answers %v", both.reply)
@@ -465,7 +502,7 @@ func (x *explorer) grants(w *ask, at *store, now int16) bool {
 
 // lies says whether a take that was refused is told a time that is wrong: too long,
 // or if it is to be exact, too short.
-func (x *explorer) lies(s *state, a *ask, sent int16, at *store, ttl int64, exact bool) string {
+func (x *explorer) lies(s scene, a *ask, sent int16, at *store, ttl int64, exact bool) string {
 	free := x.unit
 	for ; free < 10*x.unit; free += x.unit {
 		if granted(x.run(x.callOf(a, sent), x.after(at, free), s.now+int16(free/x.unit), 0, healthy).reply) {

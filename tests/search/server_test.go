@@ -3,6 +3,7 @@ package search
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"slices"
@@ -69,6 +70,7 @@ type machine struct {
 	calls   map[string]*call
 	results map[request]*result
 	nothing *store
+	text    []byte // that intern has made, for the next one
 
 	perTick int64 // a tick, in ms
 	most    int   // no script needs more commands
@@ -289,17 +291,25 @@ func (m *machine) dump() *store {
 }
 
 func (m *machine) intern(keys []key) *store {
-	var b strings.Builder
+	b := m.text[:0] // the text of a store: each part after its length
 	for _, k := range keys {
-		fmt.Fprintf(&b, "%q %s %q %d\n", k.name, k.kind, k.content, k.ttl)
+		b = binary.AppendUvarint(part(part(b, k.name), k.kind), uint64(len(k.content)))
+		for _, c := range k.content {
+			b = part(b, c)
+		}
+		b = binary.LittleEndian.AppendUint64(b, uint64(k.ttl))
 	}
-	text := b.String()
-	s := m.stores[text]
+	m.text = b
+	s := m.stores[string(b)]
 	if s == nil {
 		s = &store{number: int32(len(m.stores)), keys: keys}
-		m.stores[text] = s
+		m.stores[string(b)] = s
 	}
 	return s
+}
+
+func part(b []byte, text string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
 // after returns what is stored ms later, if nothing happens.
