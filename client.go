@@ -94,7 +94,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		Server: c.server, Clock: c.clock, Blind: &c.blind, Dropped: &c.dropped, Twins: &c.twins,
 		ID: c.id, Name: cfg.Name, Watchdog: cfg.WatchdogTimeout, MaxHold: cfg.MaxHold, SlowWait: cfg.SlowWait,
 		TokenTTL: cfg.TokenTTL, Skew: cfg.MaxClockSkew, HandOff: cfg.HandOff == HandOffLocal,
-		Errors: lock.Errors{Busy: c.busyLock, BusyOf: busyOf, Retryable: IsRetryable, Lost: lostLock}, Events: c.report.locks(func(owner string) { c.by(owner) }),
+		Errors: lock.Errors{Busy: c.busyLock, BusyOf: busyOf, Retryable: IsRetryable, Lost: lostLock}, Events: c.report.locks(func(owner string) { c.by(owner) }, c.appears),
 	})
 	c.stopBreak = redis.OnBreak(func(node string) {
 		c.server.Broke(node)
@@ -108,11 +108,19 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	})
 	c.semaphores = permit.New(c.permitOptions())
 	c.inspector = &inspect.Inspector{Server: c.server, ID: c.id}
-	c.control = revoke.Start(c.locks)
+	c.control = revoke.New(c.locks)
 	c.census = census.Start(census.Options{
 		Server: c.server, Inspector: c.inspector, ID: c.id, Identity: census.Identity(cfg.Identity), Sites: cfg.TellSites, Claims: c.allClaims, Above: holdctx.OwnersAbove,
 	})
 	return c, nil
+}
+
+// appears is called when the client makes its first owner id, by which others will find it in
+// Redis: from now on they can ask who it is, and ask it to let go. A client that only looks
+// writes nothing, and needs no right to.
+func (c *Client) appears() {
+	c.control.Listen()
+	c.census.Note()
 }
 
 // ID returns the client's UUID, the first part of every owner field it writes.

@@ -69,6 +69,7 @@ type Config struct {
 	// Identity is who tools are told that this client is, and Info: see
 	// Client.Participants. Zero fields are filled in, but for Name and Labels.
 	// Everybody who may use the Redis can read it, so it is no place for secrets.
+	// It is stored in Redis once the client has tried to acquire a lock.
 	Identity Identity
 
 	// TellSites lets the client say, when somebody asks with Participants, in which

@@ -388,9 +388,9 @@ func (r *reporter) dropped(name string, at callsite.Site) {
 }
 
 // locks are the events of locks as these tell them; refused is told for whom callers wait.
-func (r *reporter) locks(refused func(owner string)) lock.Events {
+func (r *reporter) locks(refused func(owner string), first func()) lock.Events {
 	return lock.Events{
 		Lost: r.lost, ReleaseFailed: r.releaseFailed, RenewFailed: r.renewFailed,
-		SlowWait: r.slowWait, Requeued: r.requeued, Dropped: r.dropped, Refused: refused,
+		SlowWait: r.slowWait, Requeued: r.requeued, Dropped: r.dropped, Refused: refused, First: first,
 	}
 }

@@ -37,15 +37,13 @@ type Census struct {
 	vigil       vigil
 }
 
-// Start listens to questions. It comes before the first request, and takes the Spoke of the
-// server. The caller calls Stop.
+// Start listens to questions. The caller calls Stop.
 func Start(o Options) *Census {
 	k := &Census{
 		server: o.Server, inspector: o.Inspector, note: newNote(o.Server, o.ID, o.Identity),
 		names: newNames(o.Server, o.ID, o.Identity), listening: make(chan struct{}),
 		answerer: &answerer{server: o.Server, id: o.ID, who: o.Identity, sites: o.Sites, claims: o.Claims, above: o.Above},
 	}
-	o.Server.Spoke = k.note.begin // before somebody can hear of the client, and make it ask
 	listening := sync.OnceFunc(func() { close(k.listening) })
 	k.unsubscribe = o.Server.Driver.Subscribe(wire.Asked, false, func(n driver.Notice) {
 		if n.Subscribed {
@@ -56,6 +54,9 @@ func Start(o Options) *Census {
 	})
 	return k
 }
+
+// Note has it noted soon who the client is, and kept up. It does not block.
+func (k *Census) Note() { k.note.begin() }
 
 // Stop ends that.
 func (k *Census) Stop() {

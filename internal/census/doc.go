@@ -15,9 +15,10 @@
 //
 // # What a client says of itself
 //
-// A client that has had an answer from the server notes its [Identity] under a key of its
-// own, a second or two later, and again every five minutes. Nothing is written for a lock.
-// The note outlives the client by 15 minutes at most.
+// A client notes its [Identity] under a key of its own, a second or two after it has made its
+// first owner id, and again every five minutes: the note is for whoever finds such an id in
+// Redis. Nothing is written for a lock, nor by a client that only looks. The note outlives
+// the client by 15 minutes at most.
 //
 // All clients listen to one channel. A client answers once a second at most, whoever asks
 // and how often: questions that come meanwhile are answered together, by one message of at

@@ -13,7 +13,7 @@ const (
 	// mostKnown is how many clients are remembered.
 	mostKnown = 1000
 	// askAgain is how long after it was not found a client's note is looked for again: it
-	// writes it a second or two after its first answer.
+	// writes it a second or two after its first owner id.
 	askAgain = 5 * time.Second
 	// mostBackground is for how long a note is waited for that nobody waits for.
 	mostBackground = 3 * time.Second

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -15,10 +16,12 @@ import (
 const (
 	noteTTL     = 15 * time.Minute
 	noteRefresh = 5 * time.Minute
-	// noteDelay is how long after the first answer of the server a client notes who it is,
-	// and up to twice that: a command that is soon over writes nothing, and of a fleet that
-	// starts at once not all do so at a time.
+	// noteDelay is how long after its first owner id a client notes who it is, and up to twice
+	// that: a command that is soon over writes nothing, and of a fleet that starts at once not
+	// all do so at a time.
 	noteDelay = time.Second
+	// noteAgain is when it tries again if the server gave no answer: it may not be up yet.
+	noteAgain = 30 * time.Second
 )
 
 // A note is who a client is, in Redis.
@@ -28,7 +31,7 @@ type note struct {
 	text   string
 
 	mu     sync.Mutex  // guards what follows
-	timer  *time.Timer // nil until the server has answered something
+	timer  *time.Timer // nil until begin
 	closed bool
 }
 
@@ -36,7 +39,7 @@ func newNote(server *request.Server, id string, who Identity) *note {
 	return &note{server: server, keys: []string{wire.ClientKey(id)}, text: who.note()}
 }
 
-// begin has the note written soon, and kept up. It is called when the server has answered.
+// begin has the note written soon, and kept up.
 func (n *note) begin() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -45,17 +48,20 @@ func (n *note) begin() {
 	}
 }
 
-// write writes the note once. What fails is tried again at the next time.
+// write writes the note once.
 func (n *note) write() {
 	o := request.Call{
 		Server: n.server, Script: lua.ClientNote, Keys: n.keys, Args: []string{n.text, wire.Millis(noteTTL)},
 		Lease: n.server.Length, Stop: n.server.Done, Single: true,
 	}
-	_, _ = o.Send(context.Background())
+	next := noteRefresh
+	if _, err := o.Send(context.Background()); err != nil && !driver.Failure(err).Permanent() {
+		next = noteAgain
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.closed {
-		n.timer.Reset(request.Jittered(noteRefresh))
+		n.timer.Reset(request.Jittered(next))
 	}
 }
 

@@ -77,6 +77,7 @@ type Events struct {
 	Requeued      func(name, owner string, waited time.Duration)
 	Dropped       func(name string, at callsite.Site)
 	Refused       func(owner string) // a caller begins to wait for a lock that somebody has
+	First         func()             // the client makes its first owner id; it must not block
 }
 
 // ErrReentry says that an acquisition could never succeed, because the caller holds

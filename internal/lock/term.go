@@ -84,7 +84,13 @@ func (c *Locks) newTerm(e *entry, l *Spec, o *Params) *term {
 }
 
 // NewID returns an owner id that nobody has had.
-func (c *Locks) NewID() string { return wire.Owner(c.ID, c.seq.Add(1)) }
+func (c *Locks) NewID() string {
+	n := c.seq.Add(1)
+	if n == 1 {
+		c.Events.First()
+	}
+	return wire.Owner(c.ID, n)
+}
 
 func (t *term) live() bool {
 	t.mu.Lock()

@@ -26,7 +26,6 @@ type sender struct {
 	count int        // how many requests that is, and those that callers send themselves
 	load  int        // smooth times as many, averaged over the latest requests
 	quiet bool       // the last request that ended was not answered
-	spoke bool       // some request was
 	alarm *time.Timer
 	due   time.Time // when the alarm rings; zero: never
 }
@@ -166,10 +165,6 @@ func (b *batch) Run() {
 	}
 	s.mu.Lock()
 	s.quiet = !heard
-	if heard && !s.spoke {
-		s.spoke = true
-		s.server.spoke()
-	}
 	s.count -= len(b.attempts)
 	last := len(s.away) - 1
 	s.away[b.at] = s.away[last]
@@ -238,10 +233,6 @@ func (s *sender) exit(heard bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.quiet = !heard
-	if heard && !s.spoke {
-		s.spoke = true
-		s.server.spoke()
-	}
 	s.count--
 }
 

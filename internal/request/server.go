@@ -41,9 +41,6 @@ type Options struct {
 	Classic    bool          // or classic, or both; neither: the servers are asked
 	// Answered hears of each answer. It may be set after New, before the first request.
 	Answered func(node string)
-	// Spoke hears of the first answer of each node. It may be set after New, as Answered, or be
-	// nil. It must not block.
-	Spoke func()
 
 	// TooFew makes the error that says that too few replicas have acknowledged
 	// something.
@@ -84,13 +81,6 @@ func (s *Server) Closed() bool {
 		return true
 	default:
 		return false
-	}
-}
-
-// spoke tells that a node has answered for the first time.
-func (s *Server) spoke() {
-	if s.Spoke != nil {
-		s.Spoke()
 	}
 }
 

@@ -35,7 +35,8 @@ type controlMessage struct {
 // Control is a client's end of its channel.
 type Control struct {
 	locks       *lock.Locks
-	unsubscribe func()
+	listen      sync.Once
+	unsubscribe func()        // nil if it does not listen
 	listening   func()        // closes heard; once
 	heard       chan struct{} // closed when the subscription was first confirmed
 	revokes     *worker.Queue
@@ -44,31 +45,43 @@ type Control struct {
 	asked map[string]chan struct{}
 }
 
-// Start listens to other clients, for the locks of this one.
-func Start(locks *lock.Locks) *Control {
+// New returns the control of a client that has these locks. The caller calls Stop.
+func New(locks *lock.Locks) *Control {
 	k := &Control{locks: locks}
 	k.asked = make(map[string]chan struct{})
 	k.heard = make(chan struct{})
 	k.revokes = worker.NewQueue(mostRevokes, func(int) {})
 	k.listening = sync.OnceFunc(func() { close(k.heard) })
-	k.unsubscribe = locks.Server.Driver.Subscribe(controlPrefix+locks.ID, false, func(n driver.Notice) {
-		if n.Subscribed {
-			k.listening()
-			return
-		}
-		var m controlMessage
-		if json.Unmarshal([]byte(n.Payload), &m) != nil {
-			return // not ours
-		}
-		k.handle(m)
-	})
 	return k
+}
+
+// Listen listens to other clients, unless it does already. It does not block.
+func (k *Control) Listen() {
+	k.listen.Do(func() {
+		k.unsubscribe = k.locks.Server.Driver.Subscribe(controlPrefix+k.locks.ID, false, k.hear)
+	})
 }
 
 // Stop ends that.
 func (k *Control) Stop() {
-	k.unsubscribe()
+	k.listen.Do(func() {}) // nor will it begin
+	if k.unsubscribe != nil {
+		k.unsubscribe()
+	}
 	k.revokes.Close()
+}
+
+// hear takes what comes by the channel. It does not block.
+func (k *Control) hear(n driver.Notice) {
+	if n.Subscribed {
+		k.listening()
+		return
+	}
+	var m controlMessage
+	if json.Unmarshal([]byte(n.Payload), &m) != nil {
+		return // not ours
+	}
+	k.handle(m)
 }
 
 func (k *Control) handle(m controlMessage) {
@@ -127,8 +140,9 @@ func (k *Control) ask(ctx context.Context, name string, h Holder) bool {
 	}()
 	ctx, cancel := context.WithTimeout(ctx, revokePause)
 	defer cancel()
+	k.Listen()
 	select {
-	case <-k.heard: // a client that has just been made would miss the answer
+	case <-k.heard: // else it would miss the answer
 	case <-ctx.Done():
 	}
 	ask := k.message(lua.ControlAsk, h.Client, controlMessage{Op: "revoke", Name: name, Owner: h.Owner, From: k.locks.ID, Nonce: nonce})

@@ -15,7 +15,6 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/census"
 	"github.com/redlatch/redlatch/internal/claim"
-	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -562,36 +561,6 @@ func TestAClientRestsAfterASlowAnswer(t *testing.T) {
 		defer mu.Unlock()
 		if len(sent) != 2 || sent[1].Sub(sent[0]) < 3*time.Second {
 			t.Errorf("answers at %v", sent)
-		}
-	})
-}
-
-// eager is a driver that has an answer of the server as soon as somebody subscribes.
-type eager struct {
-	driver.Redis
-	spoke *bool
-	of    func() func()
-}
-
-func (d eager) Subscribe(string, bool, func(driver.Notice)) func() {
-	*d.spoke = d.of() != nil
-	return func() {}
-}
-
-func TestWhoSpeaksIsHeardFromTheBeginning(t *testing.T) {
-	locktest.InFakeTime(t, func(w *locktest.World) {
-		var server *request.Server
-		heard := false
-		var err error
-		server, err = request.New(request.Options{
-			Driver: eager{w.Driver(), &heard, func() func() { return server.Spoke }}, Outage: time.Second, Length: time.Second, Answered: func(string) {},
-		})
-		w.OK(err)
-		census.Start(census.Options{Server: server, ID: wire.NewClientID()}).Stop()
-		server.Stop()
-		server.End(time.Second)
-		if !heard {
-			t.Error("an answer that comes while it subscribes is not heard")
 		}
 	})
 }

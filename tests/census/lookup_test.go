@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redlatch/redlatch"
@@ -50,6 +51,7 @@ func TestNamesAreLookedUpAFewAtATime(t *testing.T) {
 		for i := range names {
 			store(w, fmt.Sprintf("%03d", i), holder.owner(1))
 		}
+		synctest.Wait() // until the holder listens
 		p := ask(w, c, redlatch.Question{})
 		n := len(p.Objects)
 		if n == 0 || asked != n || highest != min(most, n) {

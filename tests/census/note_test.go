@@ -1,7 +1,9 @@
 package census
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -17,14 +20,10 @@ func noteOf(c *redlatch.Client) string { return "redlatch_client:" + c.ID() }
 
 var billing = redlatch.Identity{Name: "billing", Host: "host-7", PID: 4121}
 
-// Nobody's first acquisition waits for it, and a client that does nothing writes nothing.
-func TestAClientIsNotedSoonAfterTheFirstAnswer(t *testing.T) {
+// Nobody's first acquisition waits for it.
+func TestAClientIsNotedSoonAfterTheFirstAcquisition(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{Identity: billing})
-		time.Sleep(20 * time.Minute)
-		if keys := w.Server.Keys(); len(keys) > 0 {
-			t.Errorf("a client that does nothing has written %q", keys)
-		}
 		w.Release(w.Acquire(bg, c.Lock("orders")))
 		synctest.Wait()
 		if w.Server.Exists(noteOf(c)) {
@@ -73,29 +72,130 @@ func TestAClientThatIsClosedWithAHoldStaysKnown(t *testing.T) {
 	})
 }
 
-// Nobody is kept by it: a server that is down costs a note, and the next one is written.
+// Who has never tried to acquire anything writes nothing, and hears no channel by which others could ask it to let
+// go: it needs no right to either. It answers who asks for participants, and may ask itself.
+func TestAClientThatOnlyLooksWritesNothing(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		holder := w.Client(redlatch.Config{Identity: billing})
+		h := w.Acquire(bg, holder.Lock("orders"))
+		time.Sleep(2 * time.Second)
+		before := w.Server.Keys()
+		var heard []string // all on this goroutine
+		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Subscribed: func(channel string, _ bool) { heard = append(heard, channel) }})
+		if info, err := c.Info(bg, "orders"); err != nil || info.Holders[0].By == "" {
+			t.Errorf("%+v, %v", info, err)
+		}
+		for _, err := range c.Objects(bg, "*") {
+			w.OK(err)
+		}
+		for range 2 {
+			p, err := c.Participants(bg, redlatch.Question{})
+			w.OK(err)
+			if len(p.Clients) != 2 || p.Silent != 0 {
+				t.Errorf("%+v", p)
+			}
+			time.Sleep(20 * time.Minute)
+		}
+		if keys := w.Server.Keys(); !slices.Equal(keys, before) {
+			t.Errorf("the keys were %q, and are %q", before, keys)
+		}
+		if want := []string{wire.Asked, wire.Answers, wire.Answers}; !slices.Equal(heard, want) {
+			t.Errorf("it has subscribed to %q", heard)
+		}
+		w.Release(h)
+	})
+}
+
+// Whoever may be found in Redis can be asked, from the first acquisition of whatever type on; and who only releases by
+// force hears the answer.
+func TestAClientIsThereFromItsFirstOwnerIDOn(t *testing.T) {
+	for name, first := range map[string]func(ctx context.Context, c *redlatch.Client) error{
+		"a lock": func(ctx context.Context, c *redlatch.Client) error { _, err := c.Lock("free").Acquire(ctx); return err },
+		"a wait": func(ctx context.Context, c *redlatch.Client) error { _, err := c.Lock("held").Acquire(ctx); return err },
+		"in queue": func(ctx context.Context, c *redlatch.Client) error {
+			_, err := c.FairLock("fair").Acquire(ctx)
+			return err
+		},
+		"a writer": func(ctx context.Context, c *redlatch.Client) error {
+			_, err := c.ReadWriteLock("rw").PreferWriters().Write().Acquire(ctx)
+			return err
+		},
+		"a value": func(ctx context.Context, c *redlatch.Client) error {
+			_, err := c.GroupLock("g", "v").Acquire(ctx)
+			return err
+		},
+		"a barrier": func(ctx context.Context, c *redlatch.Client) error {
+			_, err := c.Barrier("b", 2).Await(ctx)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				holder := w.Client(redlatch.Config{})
+				held := w.Acquire(bg, holder.Lock("held"))
+				w.Acquire(bg, holder.FairLock("fair"))
+				w.Acquire(bg, holder.ReadWriteLock("rw").Read())
+				c := w.Client(redlatch.Config{Identity: billing})
+				listen := func() int { return w.Server.PubSubNumSub(wire.Control + ":" + c.ID())[wire.Control+":"+c.ID()] }
+				if synctest.Wait(); listen() != 0 {
+					t.Error("it listens before")
+				}
+				ctx, cancel := context.WithTimeout(bg, 4*time.Second)
+				defer cancel()
+				tried := locktest.Later(func() error { return first(ctx, c) })
+				time.Sleep(3 * time.Second)
+				if listen() != 1 || !w.Server.Exists(noteOf(c)) {
+					t.Errorf("%d listen, and the keys are %q", listen(), w.Server.Keys())
+				}
+				<-tried
+
+				force := w.Client(redlatch.Config{})
+				if freed, err := force.Lock("held").ForceRelease(bg); !freed || err != nil {
+					t.Errorf("freed %v, %v", freed, err)
+				}
+				w.WantErr(held.Err(), redlatch.ErrLost)
+				time.Sleep(time.Minute)
+				if w.Server.Exists(noteOf(force)) {
+					t.Error("nobody finds it in Redis, and it has noted who it is")
+				}
+			})
+		})
+	}
+}
+
+// Nobody is kept by it: a server that is down costs a note, and the next one comes soon. One that refuses it is
+// not asked again so soon.
 func TestANoteThatFailsIsWrittenTheNextTime(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		var fails atomic.Bool
+		var fails, refuses atomic.Bool
 		var tries atomic.Int64
 		d := &locktest.Tap{Notes: true, Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "client.note" {
 				tries.Add(1)
-				if fails.Load() {
+				switch {
+				case fails.Load():
 					return driver.Reply{}, locktest.ErrReplyLost
+				case refuses.Load():
+					return driver.Reply{}, driver.ServerError("NOPERM no", nil)
 				}
 			}
 			return next()
 		}}
-		fails.Store(true)
+		refuses.Store(true)
 		c := w.Tapped(redlatch.Config{}, d)
 		w.Release(w.Acquire(bg, c.Lock("orders")))
-		time.Sleep(2 * time.Minute)
+		time.Sleep(3 * time.Minute)
 		if n := tries.Load(); n != 1 {
+			t.Errorf("a server that refuses it was asked %d times", n)
+		}
+		fails.Store(true)
+		refuses.Store(false)
+		time.Sleep(4 * time.Minute)
+		if n := tries.Load(); n < 3 {
 			t.Errorf("%d tries", n)
 		}
 		fails.Store(false)
-		time.Sleep(5 * time.Minute)
+		time.Sleep(time.Minute)
 		if !w.Server.Exists(noteOf(c)) {
 			t.Error("there is no note")
 		}

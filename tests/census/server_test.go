@@ -118,7 +118,7 @@ func TestInAClusterAllAreHeard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := locktest.Within(locktest.Generous, func() bool { // a note comes a second or two after the first answer
+	found := locktest.Within(locktest.Generous, func() bool { // a note comes a second or two after the first acquisition
 		info, err := all[1].Info(t.Context(), "orders")
 		return err == nil && len(info.Holders) == 1 && strings.HasPrefix(info.Holders[0].By, "goredis@")
 	})

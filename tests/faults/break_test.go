@@ -67,6 +67,11 @@ func (s *story) breakOff(how func()) {
 func (s *story) awaitControl() {
 	s.T.Helper()
 	for _, c := range []*redlatch.Client{s.c, s.other} { // question and answer
+		h, err := c.Lock(s.lock + "control").Acquire(bg) // with its first it begins to listen
+		if err != nil {
+			s.T.Fatal(err)
+		}
+		s.release(h)
 		if !locktest.Within(locktest.Generous, func() bool { return len(s.list("PUBSUB", "CHANNELS", control(c))) == 1 }) {
 			s.T.Fatal("the client does not listen")
 		}

@@ -122,6 +122,9 @@ func TestASpinLockNeitherSubscribesNorPublishes(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		d, e := &locktest.Tap{}, &locktest.Tap{}
 		c, other := w.Tapped(redlatch.Config{}, d), w.Tapped(redlatch.Config{}, e)
+		for _, c := range []*redlatch.Client{c, other} { // each begins to hear others with its first acquisition
+			w.Release(w.Acquire(bg, c.SpinLock("first", nil)))
+		}
 		before := d.Subs.Load()
 		messages := 0
 		stop := d.Redis.Subscribe("redisson_lock__channel:{orders}", false, func(n driver.Notice) {

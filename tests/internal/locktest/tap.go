@@ -21,7 +21,7 @@ type Tap struct {
 	Hook  func(script string, args []string, next func() (driver.Reply, error)) (driver.Reply, error)
 	Keyed func(script string, keys, args []string, next func() (driver.Reply, error)) (driver.Reply, error)
 	Off   atomic.Bool           // Hook is not asked
-	Notes bool                  // the hooks also see the note that a client writes a second after its first answer
+	Notes bool                  // the hooks also see the note that a client writes a second after its first owner id
 	Seen  func(context.Context) // sees the context of each request
 
 	Subscribed func(channel string, sharded bool) // is told before a subscription begins
