@@ -13,8 +13,9 @@
 //	asked ──► is it mine? ── is the word there? ──► revoke the hold ──► answer
 //	              └─────────────────┴── no: nothing happens
 //
-// Each client that has had an owner id, or asks, listens on a channel of its own, whose name
-// follows from its owner fields. One that only looks does not, and needs no right to.
+// Each client that has had an owner id listens on a channel of its own, whose name follows
+// from its owner fields. Any other does so only while it asks: who only looks needs no right
+// to.
 // Whoever may use locks at all may publish there, whatever the names of the locks that it
 // may use. So a message proves nothing: the asked client looks for the word that the
 // asker has left at a key that belongs to that lock. Messages beyond 64 that wait to be

@@ -34,12 +34,14 @@ type controlMessage struct {
 
 // Control is a client's end of its channel.
 type Control struct {
-	locks       *lock.Locks
-	listen      sync.Once
-	unsubscribe func()        // nil if it does not listen
-	listening   func()        // closes heard; once
+	locks   *lock.Locks
+	revokes *worker.Queue
+
+	ear         sync.Mutex    // guards what follows
+	users       int           // who wants to hear others
+	unsubscribe func()        // if there are any
 	heard       chan struct{} // closed when the subscription was first confirmed
-	revokes     *worker.Queue
+	closed      bool
 
 	mu    sync.Mutex // guards asked
 	asked map[string]chan struct{}
@@ -49,39 +51,50 @@ type Control struct {
 func New(locks *lock.Locks) *Control {
 	k := &Control{locks: locks}
 	k.asked = make(map[string]chan struct{})
-	k.heard = make(chan struct{})
 	k.revokes = worker.NewQueue(mostRevokes, func(int) {})
-	k.listening = sync.OnceFunc(func() { close(k.heard) })
 	return k
 }
 
-// Listen listens to other clients, unless it does already. It does not block.
-func (k *Control) Listen() {
-	k.listen.Do(func() {
-		k.unsubscribe = k.locks.Server.Driver.Subscribe(controlPrefix+k.locks.ID, false, k.hear)
-	})
+// Listen has others heard until Stop, or until Unlisten was called as often. It does not
+// block, and returns what is closed when they are.
+func (k *Control) Listen() (heard <-chan struct{}) {
+	k.ear.Lock()
+	defer k.ear.Unlock()
+	if k.users++; k.users == 1 && !k.closed {
+		heard := make(chan struct{})
+		k.heard = heard
+		confirmed := sync.OnceFunc(func() { close(heard) })
+		k.unsubscribe = k.locks.Server.Driver.Subscribe(controlPrefix+k.locks.ID, false, func(n driver.Notice) {
+			var m controlMessage
+			switch {
+			case n.Subscribed:
+				confirmed()
+			case json.Unmarshal([]byte(n.Payload), &m) == nil: // else it is not ours
+				k.handle(m)
+			}
+		})
+	}
+	return k.heard
 }
 
-// Stop ends that.
-func (k *Control) Stop() {
-	k.listen.Do(func() {}) // nor will it begin
-	if k.unsubscribe != nil {
+// Unlisten ends one Listen.
+func (k *Control) Unlisten() {
+	k.ear.Lock()
+	defer k.ear.Unlock()
+	if k.users--; k.users == 0 && !k.closed {
 		k.unsubscribe()
 	}
-	k.revokes.Close()
 }
 
-// hear takes what comes by the channel. It does not block.
-func (k *Control) hear(n driver.Notice) {
-	if n.Subscribed {
-		k.listening()
-		return
+// Stop ends all that.
+func (k *Control) Stop() {
+	k.ear.Lock()
+	if k.users > 0 && !k.closed {
+		k.unsubscribe()
 	}
-	var m controlMessage
-	if json.Unmarshal([]byte(n.Payload), &m) != nil {
-		return // not ours
-	}
-	k.handle(m)
+	k.closed = true
+	k.ear.Unlock()
+	k.revokes.Close()
 }
 
 func (k *Control) handle(m controlMessage) {
@@ -140,15 +153,15 @@ func (k *Control) ask(ctx context.Context, name string, h Holder) bool {
 	}()
 	ctx, cancel := context.WithTimeout(ctx, revokePause)
 	defer cancel()
-	k.Listen()
-	select {
-	case <-k.heard: // else it would miss the answer
-	case <-ctx.Done():
+	heard := k.Listen() // only for now: a user without the right would hear nothing else, with some drivers
+	defer k.Unlisten()
+	if _, err := request.Await(ctx, k.locks.Server.Done, heard, time.Time{}); err != nil {
+		return false // it would miss the answer
 	}
 	ask := k.message(lua.ControlAsk, h.Client, controlMessage{Op: "revoke", Name: name, Owner: h.Owner, From: k.locks.ID, Nonce: nonce})
 	ask.Keys, ask.Args = []string{wire.Prefix(wire.Revoke, name)}, append(ask.Args, h.Owner, wire.Millis(revokeTTL))
-	heard, err := ask.Send(ctx)
-	if err == nil && heard.Int == 0 && !k.locks.Server.Traits.Cluster {
+	reply, err := ask.Send(ctx)
+	if err == nil && reply.Int == 0 && !k.locks.Server.Traits.Cluster {
 		return false // nobody listens: the holder is gone
 	}
 	_, err = request.Await(ctx, k.locks.Server.Done, answer, time.Time{})
