@@ -17,9 +17,16 @@ func (a *app) aclCommand() *cobra.Command {
 		Long: `Print the rights that a user of Redis or Valkey needs to work with the locks and
 synchronizers whose names begin with PREFIX, and no other rights; without PREFIX
 whatever their names are. It is one line, to be put into ACL SETUSER or into a
-line of the ACL file. No server is asked.`,
+line of the ACL file. No server is asked.
+
+With --watch it is a user who looks and changes nothing: for redlatch ls, top, show
+and serve, and Client.Locks, Participants and Info. No command in it writes a key.
+It has what --list adds, and goes with PREFIX and --for only. --list and
+--doctor add to the other rule, and --doctor has what --list adds. --sentinel goes
+with --for only; its rule is the same for those who watch.`,
 		Example: `  set -f  # the rule has asterisks
-  redis-cli ACL SETUSER app reset on '>secret' $(redlatch acl orders:)`,
+  redis-cli ACL SETUSER app reset on '>secret' $(redlatch acl orders:)
+  redis-cli ACL SETUSER watcher reset on '>secret' $(redlatch acl --watch)`,
 	}
 	var rule acl.Rule
 	var sentinel bool
@@ -27,15 +34,22 @@ line of the ACL file. No server is asked.`,
 	cmd.Flags().Var(&version, "for", "the version of Redis: "+strings.Join(acl.Versions, ", ")+", of which the last is for newer ones and Valkey too")
 	cmd.Flags().BoolVar(&rule.List, "list", false, "also what redlatch ls and Client.Locks need: SCAN, which shows the names of all keys")
 	cmd.Flags().BoolVar(&rule.Doctor, "doctor", false, "also what redlatch doctor needs: INFO, CONFIG GET, SCAN and the like")
+	cmd.Flags().BoolVar(&rule.Watch, "watch", false, "only what redlatch ls, top, show and serve need: nothing that writes")
 	cmd.Flags().BoolVar(&sentinel, "sentinel", false, "the rights of a user of the sentinels instead")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		rule.Version, rule.Prefixes = version.value, args
 		words := rule.Words()
 		if sentinel {
-			if len(args) > 0 || rule.List || rule.Doctor {
+			if len(args) > 0 || rule.List || rule.Doctor || rule.Watch {
 				return usage("sentinels have no locks: --sentinel stands alone, or with --for")
 			}
 			words = acl.Sentinel(rule.Version)
+		}
+		switch {
+		case rule.Watch && rule.List:
+			return usage("--watch has what --list adds: leave --list out")
+		case rule.Watch && rule.Doctor:
+			return usage("--watch and --doctor contradict each other: doctor tries what a user who only looks may not do")
 		}
 		for _, prefix := range args {
 			if prefix == "" {

@@ -66,6 +66,7 @@ func TestDocsShowRule(t *testing.T) {
 	for marker, words := range map[string][]string{
 		"redlatch acl orders:":    rule("orders:"),
 		"redlatch acl --sentinel": rule("--sentinel"),
+		"redlatch acl --watch":    rule("--watch"),
 		"redlatch acl --doctor, beyond redlatch acl": slices.DeleteFunc(rule("--doctor"), func(word string) bool {
 			return slices.Contains(plain, word)
 		}),

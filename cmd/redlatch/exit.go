@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/redis/rueidis"
 
@@ -69,7 +70,7 @@ func (a *app) serverFailure(err error) error {
 	switch code := replyCode(err); {
 	case code == "WRONGTYPE":
 		f.code, f.hint = exitData, "a key of this name exists, and it is not a lock, or not what was asked for"
-	case code == "WRONGPASS", code == "NOAUTH", code == "NOPERM":
+	case code == "WRONGPASS", code == "NOAUTH", code == "NOPERM", lacksRight(err):
 		f.code, f.hint = exitUnavailable, "check the user, the password and the user's rights at "+a.shownAddress()
 	case code == "MOVED":
 		f.code, f.hint = exitUnavailable, a.shownAddress()+" is a node of a cluster; write redis+cluster:// or rediss+cluster:// in the URL"
@@ -79,6 +80,12 @@ func (a *app) serverFailure(err error) error {
 		f.code, f.hint = exitUnavailable, "asked "+a.shownAddress()+"; --url, --config, REDLATCH_URL or REDIS_URL choose another server"
 	}
 	return f
+}
+
+// lacksRight says whether a script was refused one of its commands, which servers say in words.
+func lacksRight(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "ACL failure in script") || strings.Contains(text, "The user executing the script can't")
 }
 
 // replyCode returns the code of the server's error reply that err is about, or

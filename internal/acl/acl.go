@@ -20,17 +20,18 @@ type Rule struct {
 	Prefixes []string // how names begin; none: all names
 	List     bool     // redlatch ls, Client.Locks and the like as well
 	Doctor   bool     // redlatch doctor as well, and what List says
+	Watch    bool     // to look only, which writes nothing: redlatch ls, top, show and the like, and what List says
 }
 
 // Words returns the rule as ACL SETUSER takes it.
 func (r Rule) Words() []string {
-	keys, channels := []string{"*"}, patterns("", Channels)
+	keys, channels := []string{"*"}, patterns("", r.places(Channels))
 	if len(r.Prefixes) > 0 {
 		keys, channels = nil, nil
 	}
 	for _, p := range r.Prefixes {
-		keys = append(append(keys, escape(p)+"*"), patterns(p, SideKeys)...)
-		channels = append(channels, patterns(p, Channels)...)
+		keys = append(append(keys, escape(p)+"*"), patterns(p, r.places(SideKeys))...)
+		channels = append(channels, patterns(p, r.places(Channels))...)
 	}
 	words := []string{"resetkeys"}
 	for _, k := range minimal(keys) {
@@ -43,10 +44,15 @@ func (r Rule) Words() []string {
 	return append(words, r.Commands()...)
 }
 
+// places returns those of some places that the rule is about.
+func (r Rule) places(all []Place) []Place {
+	return slices.DeleteFunc(slices.Clone(all), func(p Place) bool { return r.Watch && !p.watch })
+}
+
 // Commands returns the part of Words that is about commands.
 func (r Rule) Commands() []string {
-	all := slices.Concat(InScripts, ByDrivers)
-	if r.List || r.Doctor {
+	all := slices.DeleteFunc(slices.Concat(InScripts, ByDrivers), func(c Command) bool { return r.Watch && !c.watch })
+	if r.List || r.Doctor || r.Watch {
 		all = append(all, ToList...)
 	}
 	if r.Doctor {

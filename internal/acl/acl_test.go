@@ -8,10 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
 const top = "../.."
+
+// call is how a script calls a command.
+var call = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'(?:, '([A-Z]+)')?`)
 
 // The commands that are listed are those of the scripts.
 func TestCommandsAreThoseOfScripts(t *testing.T) {
@@ -26,7 +31,6 @@ func TestCommandsAreThoseOfScripts(t *testing.T) {
 	if len(files) < 50 {
 		t.Fatalf("only %d files", len(files))
 	}
-	call := regexp.MustCompile(`redis\.p?call\('([A-Z]+)'(?:, '([A-Z]+)')?`)
 	used := map[string]bool{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -50,6 +54,50 @@ func TestCommandsAreThoseOfScripts(t *testing.T) {
 	for right := range used {
 		if !listed[right] {
 			t.Errorf("scripts use %s, which is not listed", right)
+		}
+	}
+}
+
+// Whoever only looks sends these scripts. Each command of its rule is in one of them, or of the drivers; tests on
+// servers look what else they need, and that none of it writes.
+func TestCommandsToWatchAreThoseOfScripts(t *testing.T) {
+	used := map[string]bool{}
+	for _, s := range []*script.Script{
+		lua.LockInfo, lua.LockTTLs, lua.SemaphoreInfo, lua.RateLimiterInfo, lua.BarrierInfo,
+		lua.ClientAsk, lua.ClientRead, lua.ClientTell, lua.PubSubCount, lua.PubSubProbe,
+	} {
+		for _, m := range call.FindAllStringSubmatch(s.Source(), -1) {
+			used[Command{Args: m[1] + " " + m[2]}.right()] = true
+		}
+	}
+	for _, c := range InScripts {
+		if c.watch && !used[c.right()] {
+			t.Errorf("%s is for whoever only looks, and none of its scripts uses it", c.right())
+		}
+	}
+	all := Rule{List: true}.Words()
+	for _, word := range (Rule{Watch: true}).Words() {
+		if !slices.Contains(all, word) {
+			t.Errorf("who may use locks may not do %s", word)
+		}
+	}
+}
+
+// Who only looks reads what belongs to names that begin so, and publishes nothing that others act on.
+func TestPatternsToWatch(t *testing.T) {
+	words := Rule{Watch: true, Prefixes: []string{"orders:"}}.Words()
+	for key, want := range map[string]bool{
+		"orders:1": true, "redisson_lock_queue:{orders:1}": true, "{orders:1}:timeout": true, "redlatch_client:x": true, "redlatch_barrier:{orders:1}:7": true,
+		"invoices": false, "redisson_lock_queue:{invoices}": false, "redlatch_revoke:{orders:1}": false, "redlatch_session:{orders:1}:x:y": false,
+	} {
+		if got := allowed(words, "~", key); got != want {
+			t.Errorf("key %s is allowed: %v", key, got)
+		}
+	}
+	for _, rule := range [][]string{words, Rule{Watch: true}.Words()} {
+		channels := slices.DeleteFunc(slices.Clone(rule), func(word string) bool { return word[0] != '&' })
+		if want := []string{"&" + wire.Asked, "&" + wire.Answers}; !slices.Equal(channels, want) {
+			t.Errorf("channels %q", channels)
 		}
 	}
 }

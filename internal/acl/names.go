@@ -9,8 +9,9 @@ import (
 
 // A Place is a channel, or a key beside the one that has the object's name.
 type Place struct {
-	Of func(name string) string // * stands for what varies
-	By string
+	Of    func(name string) string // * stands for what varies
+	By    string
+	watch bool // whoever only looks uses it, too
 }
 
 func prefix(p string) func(name string) string {
@@ -23,39 +24,39 @@ func suffix(s string) func(name string) string {
 
 // Channels are those that objects have. The first one is every lock's.
 var Channels = []Place{
-	{prefix(wire.LockChannel), Locks},
-	{func(name string) string { return wire.FairChannel(name, "*") }, "fair locks"},
-	{prefix(wire.RWChannel), "read-write locks"},
-	{prefix(wire.SemaphoreChannel), "semaphores and permits"},
-	{wire.LatchChannel, "latches"},
-	{prefix(wire.BarrierChannel), "barriers"},
-	{func(string) string { return wire.Control + ":*" }, "force release"},
-	{func(string) string { return wire.Asked }, "Participants"},
-	{func(string) string { return wire.Answers }, "Participants"},
+	{prefix(wire.LockChannel), Locks, false},
+	{func(name string) string { return wire.FairChannel(name, "*") }, "fair locks", false},
+	{prefix(wire.RWChannel), "read-write locks", false},
+	{prefix(wire.SemaphoreChannel), "semaphores and permits", false},
+	{wire.LatchChannel, "latches", false},
+	{prefix(wire.BarrierChannel), "barriers", false},
+	{func(string) string { return wire.Control + ":*" }, "force release", false},
+	{func(string) string { return wire.Asked }, "Participants", true},
+	{func(string) string { return wire.Answers }, "Participants", true},
 }
 
 // SideKeys are the keys that objects have beside the one of their name.
 var SideKeys = []Place{
-	{prefix(wire.LockQueue), "fair locks"},
-	{prefix(wire.LockTimeout), "fair locks"},
-	{prefix(wire.LockAlive), "fair locks"},
-	{prefix(wire.LockToken), "fencing tokens"},
-	{prefix(wire.Revoke), "force release"},
-	{suffix("*:rwlock_timeout:*"), "read locks"},
-	{prefix(wire.RWWriters), "PreferWriters"},
-	{func(name string) string { return wire.Session(name, "*", "*") }, "semaphores, permits, latches and rate limiters"},
-	{suffix(wire.PermitTimeout), "permits"},
-	{suffix(wire.RateValue), "rate limiters"},
-	{suffix(wire.RateValue + ":*"), "rate limiters"},
-	{suffix(wire.RatePermits), "rate limiters"},
-	{suffix(wire.RatePermits + ":*"), "rate limiters"},
-	{prefix(wire.RateRecount), "rate limiters"},
-	{func(name string) string { return wire.Prefix(wire.RateRecount, name) + ":*" }, "rate limiters"},
-	{prefix(wire.Barrier), "barriers"},
-	{func(name string) string { return wire.Prefix(wire.Barrier, name) + ":*" }, "barriers"},
-	{prefix(wire.BarrierAlive), "barriers"},
-	{prefix(wire.Fence), "package fence"},
-	{func(string) string { return wire.ClientKey("*") }, "the identity of clients"},
+	{prefix(wire.LockQueue), "fair locks", true},
+	{prefix(wire.LockTimeout), "fair locks", true},
+	{prefix(wire.LockAlive), "fair locks", false},
+	{prefix(wire.LockToken), "fencing tokens", true},
+	{prefix(wire.Revoke), "force release", false},
+	{suffix("*:rwlock_timeout:*"), "read locks", true},
+	{prefix(wire.RWWriters), "PreferWriters", false},
+	{func(name string) string { return wire.Session(name, "*", "*") }, "semaphores, permits, latches and rate limiters", false},
+	{suffix(wire.PermitTimeout), "permits", true},
+	{suffix(wire.RateValue), "rate limiters", true},
+	{suffix(wire.RateValue + ":*"), "rate limiters", true},
+	{suffix(wire.RatePermits), "rate limiters", true},
+	{suffix(wire.RatePermits + ":*"), "rate limiters", true},
+	{prefix(wire.RateRecount), "rate limiters", true},
+	{func(name string) string { return wire.Prefix(wire.RateRecount, name) + ":*" }, "rate limiters", true},
+	{prefix(wire.Barrier), "barriers", true},
+	{func(name string) string { return wire.Prefix(wire.Barrier, name) + ":*" }, "barriers", true},
+	{prefix(wire.BarrierAlive), "barriers", true},
+	{prefix(wire.Fence), "package fence", false},
+	{func(string) string { return wire.ClientKey("*") }, "the identity of clients", true},
 }
 
 // patterns returns the glob patterns of what lies in these places for all names

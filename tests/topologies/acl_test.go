@@ -67,6 +67,36 @@ var sites = []site{
 // driver and kind of Pub/Sub, with names with braces and without, and nothing is
 // refused to it; and there is no command in the rule that nobody sends.
 func TestLeastPrivilege(t *testing.T) {
+	everywhere(t, acl.Rule{List: true}, func(t *testing.T, site site, kind testserver.Kind, note func([]*testserver.Server)) {
+		p, servers, sentinels := site.start(t, kind)
+		p = hire(p, acl.Rule{Prefixes: []string{appPrefix}, List: true}, servers...)
+		for _, s := range servers {
+			s.MustDo("CONFIG", "RESETSTAT")
+		}
+		for _, adapter := range drivers.Adapters {
+			for _, mode := range site.modes {
+				if mode == redlatch.PubSubBoth && !kind.Sharded() {
+					continue
+				}
+				for _, name := range []string{appPrefix, appPrefix + "{x}:"} {
+					t.Run(fmt.Sprint(adapter.Name, "/", mode, "/", name), func(t *testing.T) {
+						work(t, adapter.Open(t, p), mode, fmt.Sprint(name, adapter.Name, mode))
+					})
+				}
+			}
+		}
+		wantNothingRefused(t, slices.Concat(servers, sentinels))
+		note(servers)
+		for _, adapter := range drivers.Adapters {
+			t.Run(adapter.Name+"/beside", func(t *testing.T) { beside(t, adapter.Open(t, p), servers) })
+		}
+	})
+}
+
+// everywhere calls f for each site and each kind of server, side by side. It has to note the servers when
+// they have executed what it is about: then each command of the rule must have been among that.
+func everywhere(t *testing.T, rule acl.Rule, f func(t *testing.T, site site, kind testserver.Kind, note func([]*testserver.Server))) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("a long story, for make check")
 	}
@@ -79,37 +109,13 @@ func TestLeastPrivilege(t *testing.T) {
 			for _, site := range sites {
 				t.Run(site.name+"/"+string(kind), func(t *testing.T) {
 					t.Parallel()
-					p, servers, sentinels := site.start(t, kind)
-					p = hire(p, acl.Rule{Prefixes: []string{appPrefix}, List: true}, servers...)
-					for _, s := range servers {
-						s.MustDo("CONFIG", "RESETSTAT")
-					}
-					for _, adapter := range drivers.Adapters {
-						for _, mode := range site.modes {
-							if mode == redlatch.PubSubBoth && !kind.Sharded() {
-								continue
-							}
-							for _, name := range []string{appPrefix, appPrefix + "{x}:"} {
-								t.Run(fmt.Sprint(adapter.Name, "/", mode, "/", name), func(t *testing.T) {
-									work(t, adapter.Open(t, p), mode, fmt.Sprint(name, adapter.Name, mode))
-								})
-							}
-						}
-					}
-					for _, s := range slices.Concat(servers, sentinels) {
-						if log := refusals(s); len(log) > 0 {
-							t.Errorf("%s has refused %v", s.Addr(), log)
-						}
-						if slices.Contains(sentinels, s) {
-							continue
-						}
+					f(t, site, kind, func(servers []*testserver.Server) {
 						mu.Lock()
-						maps.Copy(sent[kind], commandsSent(s))
-						mu.Unlock()
-					}
-					for _, adapter := range drivers.Adapters {
-						t.Run(adapter.Name+"/beside", func(t *testing.T) { beside(t, adapter.Open(t, p), servers) })
-					}
+						defer mu.Unlock()
+						for _, s := range servers {
+							maps.Copy(sent[kind], commandsSent(s))
+						}
+					})
 				})
 			}
 		}
@@ -118,8 +124,11 @@ func TestLeastPrivilege(t *testing.T) {
 		"+asking":  "drivertest, while slots move",
 		"+discard": "rueidis, if it has been busy", "+punsubscribe": "rueidis, if it has been busy",
 	}
+	if rule.Watch {
+		elsewhere["+sunsubscribe"] = "rueidis, if it has been busy"
+	}
 	for kind, sent := range sent {
-		for _, right := range testserver.Rule(kind, acl.Rule{List: true}).Commands()[1:] {
+		for _, right := range testserver.Rule(kind, rule).Commands()[1:] {
 			command := right[1:]
 			if kind == testserver.Redis62 { // it counts no subcommands
 				command, _, _ = strings.Cut(command, "|")
@@ -127,6 +136,15 @@ func TestLeastPrivilege(t *testing.T) {
 			if !sent[command] && elsewhere[right] == "" {
 				t.Errorf("%s: %s is in the rule, and nobody has used it", kind, right)
 			}
+		}
+	}
+}
+
+func wantNothingRefused(t *testing.T, servers []*testserver.Server) {
+	t.Helper()
+	for _, s := range servers {
+		if log := refusals(s); len(log) > 0 {
+			t.Errorf("%s has refused %v", s.Addr(), log)
 		}
 	}
 }
