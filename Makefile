@@ -55,6 +55,7 @@ check: ## Everything that a change has to pass: the stories, interop, lint. Up t
 .PHONY: stories
 stories: servers ## All that make test does and the long stories, with the race detector; then hold 100,000 locks, and search the scripts.
 	@scripts/promtool.sh
+	@scripts/chromium.sh
 	@for module in $(MODULES); do \
 		packages=$$(cd $$module && go list ./... | { grep -vE '$(APART)' || true; }); \
 		$(GOTEST) $$module -race $(FLAGS) -timeout 20m $$packages || exit 1; \

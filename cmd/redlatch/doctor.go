@@ -18,6 +18,7 @@ import (
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/doctor"
 	"github.com/redlatch/redlatch/connect"
+	"github.com/redlatch/redlatch/internal/overview"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -173,7 +174,7 @@ func (p *reportPage) write(b *strings.Builder, f doctor.Finding) {
 		if text.text == "" {
 			continue
 		}
-		for _, line := range wrapped(text.label+printable(text.text), room) {
+		for _, line := range wrapped(text.label+overview.Printable(text.text), room) {
 			b.WriteString(head + line + "\n")
 			head = indent
 		}

@@ -63,7 +63,7 @@ The exit code is 0 also if nobody held the lock.`,
 		if released {
 			text = "released"
 		}
-		_, err = fmt.Fprintf(a.ui.out, "%s %s\n", printable(name), text)
+		_, err = fmt.Fprintf(a.ui.out, "%s %s\n", overview.Printable(name), text)
 		return written(err)
 	}
 	return cmd

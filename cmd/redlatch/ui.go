@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/redlatch/redlatch/connect"
+	"github.com/redlatch/redlatch/internal/overview"
 )
 
 // The output policy, in one place:
@@ -78,9 +78,10 @@ func (u *ui) line(prefix, text string) {
 }
 
 // safe is a text without credentials and control characters.
-func (u *ui) safe(text string) string {
-	return printable(maskUserinfo(connect.Mask(text, u.secrets...)))
-}
+func (u *ui) safe(text string) string { return overview.Printable(u.mask(text)) }
+
+// mask is a text without credentials.
+func (u *ui) mask(text string) string { return maskUserinfo(connect.Mask(text, u.secrets...)) }
 
 // maskUserinfo hides what stands between "://" and the last "@" of the same
 // word: a URL that was given where none belongs, and that nobody has parsed.
@@ -94,26 +95,6 @@ func maskUserinfo(text string) string {
 		}
 	}
 	return strings.Join(words, "")
-}
-
-// printable returns s with control and other invisible characters escaped.
-func printable(s string) string {
-	if strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) && r != ' ' }) < 0 {
-		return s
-	}
-	var b strings.Builder
-	for i, r := range s {
-		switch {
-		case unicode.IsPrint(r) && (r != unicode.ReplacementChar || strings.HasPrefix(s[i:], "\uFFFD")):
-			b.WriteRune(r)
-		case r == unicode.ReplacementChar: // a byte that is not UTF-8
-			fmt.Fprintf(&b, `\x%02x`, s[i])
-		default:
-			q := strconv.QuoteRune(r)
-			b.WriteString(q[1 : len(q)-1])
-		}
-	}
-	return b.String()
 }
 
 // json writes v as one indented document. What could move a terminal's cursor is
@@ -145,7 +126,7 @@ func (u *ui) table(rows [][]string) error {
 	var width []int
 	for _, row := range rows {
 		for i, cell := range row {
-			cell = printable(cell)
+			cell = overview.Printable(cell)
 			row[i] = cell
 			if i == len(width) {
 				width = append(width, 0)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 	"unicode"
+
+	"github.com/redlatch/redlatch/internal/overview"
 )
 
 func TestMaskUserinfo(t *testing.T) {
@@ -36,7 +38,7 @@ func TestPrintable(t *testing.T) {
 		"\uFFFD":              "\uFFFD",
 		"":                    "",
 	} {
-		if got := printable(text); got != want {
+		if got := overview.Printable(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}

@@ -51,6 +51,7 @@ var mayImport = map[string][]string{
 	"internal/request":   {"driver", "internal/lua", "internal/notify", "internal/queue", "internal/renew", "internal/script", "internal/wire", "internal/worker"},
 	".":                  {"driver", "internal/barrier", "internal/callsite", "internal/census", "internal/claim", "internal/handoff", "internal/holdctx", "internal/inspect", "internal/lock", "internal/lua", "internal/multi", "internal/notify", "internal/permit", "internal/poll", "internal/ratequeue", "internal/renew", "internal/request", "internal/revoke", "internal/script", "internal/twins", "internal/wire", "internal/worker"},
 	"internal/overview":  {"."},
+	"dashboard":          {".", "internal/overview"},
 	"internal/adapter":   {"driver", "internal/mask", "internal/wire"},
 	"goredis":            {"driver", "internal/adapter", goredis},
 	"rueidis":            {"driver", "internal/adapter", "internal/wire", rueidis},

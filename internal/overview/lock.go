@@ -80,6 +80,8 @@ type Claim struct {
 	Evidence string `json:"evidence"`
 	Reason   string `json:"reason,omitempty"` // how it was lost
 	Told
+
+	Under []string `json:"-"` // of a waiter: the owners as which it holds something meanwhile
 }
 
 // A Waiter is a place in a queue.

@@ -17,7 +17,15 @@ type Listing struct {
 	Locks     []Lock // by name
 	Silent    int    // clients that gave no answer; -1 if that is not known
 	Deadlocks [][]Wait
+	Looked    map[string]Looked
 	Problem   string // why not all clients could be asked, or what they said compared; empty if nothing is wrong
+}
+
+// A Looked is one lock or synchronizer that was asked for by its name, or why it is not known.
+type Looked struct {
+	Lock
+
+	Err error
 }
 
 // Remarks are what is to be said of the whole listing, a line each.
@@ -49,6 +57,9 @@ type Lister struct {
 	Pattern string // glob; "" is for all
 	All     bool   // numbers, too, of which nothing more can be told
 	Lost    bool   // also what clients have lost lately, if it is free now
+	// Names are looked at by themselves besides, whether or not they are listed: with what is claimed
+	// of them and not stored. The clients are asked once for all of that.
+	Names []string
 
 	vigil vigil
 }
@@ -70,10 +81,10 @@ func (l *Lister) List(ctx context.Context) (Listing, error) {
 	}
 	// SCAN may return a key twice.
 	found.Locks = slices.CompactFunc(sorted(found.Locks), func(x, y Lock) bool { return x.Name == y.Name && x.Kind == y.Kind })
-	if len(found.Locks) == 0 && !l.Lost {
+	if len(found.Locks) == 0 && !l.Lost && len(l.Names) == 0 {
 		return found, nil // there is nothing to ask about
 	}
-	t := ask(ctx, l.Client, questionAbout(l.Pattern, found.Locks))
+	t := ask(ctx, l.Client, questionAbout(l.Pattern, l.Names, found.Locks))
 	if l.Lost {
 		found.Locks = sorted(append(found.Locks, t.lostOnly(found.Locks)...))
 	}
@@ -84,7 +95,32 @@ func (l *Lister) List(ctx context.Context) (Listing, error) {
 		lock.Deadlocks = through(lock.Name, found.Deadlocks)
 		lock.Claims = slices.DeleteFunc(lock.Claims, func(c Claim) bool { return c.Evidence == string(redlatch.EvidenceNotStored) })
 	}
+	found.Looked = make(map[string]Looked, len(l.Names))
+	for _, name := range l.Names {
+		found.Looked[name] = l.look(ctx, name, t, found.Deadlocks)
+	}
 	return found, nil
+}
+
+// ListWith is List, with these Names.
+func (l *Lister) ListWith(ctx context.Context, names []string) (Listing, error) {
+	l.Names = names
+	return l.List(ctx)
+}
+
+// look is how one of the names stands.
+func (l *Lister) look(ctx context.Context, name string, t *told, deadlocks [][]Wait) Looked {
+	info, ok := t.infoOf(name)
+	if !ok {
+		var err error
+		if info, err = l.Client.Info(ctx, name); err != nil {
+			return Looked{Err: err}
+		}
+	}
+	lock := Of(info)
+	t.addTo(&lock)
+	lock.Deadlocks = through(name, deadlocks)
+	return Looked{Lock: lock}
 }
 
 func sorted(all []Lock) []Lock {

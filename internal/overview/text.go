@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/redlatch/redlatch"
 )
@@ -132,6 +134,21 @@ func (l *Lock) LongestHold() (longest time.Duration) {
 	return longest
 }
 
+// SpanText is a time of at most seven characters.
+func SpanText(d time.Duration) string {
+	switch {
+	case d == 0:
+		return "-"
+	case d < time.Minute:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 1000*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd", int(d.Hours())/24)
+}
+
 // since is for how long it has been so; 0 if that is not known.
 func (t *Told) since() time.Duration {
 	if t.For == nil {
@@ -155,3 +172,24 @@ func (l *Lock) HoldersText() string {
 
 // Who says who claims it.
 func (c *Claim) Who() string { return cmp.Or(c.By, "client "+c.Client) }
+
+// Printable returns s with control and other invisible characters escaped, and with bytes that are
+// no UTF-8: so that a name cannot change how it, or what stands beside it, is shown.
+func Printable(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) && r != ' ' }) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case unicode.IsPrint(r) && (r != unicode.ReplacementChar || strings.HasPrefix(s[i:], "\uFFFD")):
+			b.WriteRune(r)
+		case r == unicode.ReplacementChar: // a byte that is not UTF-8
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		default:
+			q := strconv.QuoteRune(r)
+			b.WriteString(q[1 : len(q)-1])
+		}
+	}
+	return b.String()
+}

@@ -80,18 +80,25 @@ func unasked(err error) error {
 	return err
 }
 
-// questionAbout is one question for a whole listing. Clients of redlatch say themselves
-// what they hold; of the others those that wait are counted, for as many names as a
-// question may have.
-func questionAbout(pattern string, found []Lock) redlatch.Question {
+// questionAbout is one question for a whole listing, and for the names that are looked at
+// besides. Clients of redlatch say themselves what they hold; of the others those that
+// wait are counted, for as many names as a question may have.
+func questionAbout(pattern string, names []string, found []Lock) redlatch.Question {
 	q := redlatch.Question{Pattern: cmp.Or(pattern, "*")}
 	room := mostQuestion
-	for _, l := range found {
-		foreign := slices.ContainsFunc(l.Holders, func(h Holder) bool { return !h.Redlatch })
-		text, _ := json.Marshal(l.Name) //nolint:errchkjson // strings always can
-		if foreign && utf8.ValidString(l.Name) && len(text) < room && len(q.Names) < mostAsked {
+	add := func(name string) {
+		text, _ := json.Marshal(name) //nolint:errchkjson // strings always can
+		if utf8.ValidString(name) && len(text) < room && len(q.Names) < mostAsked && !slices.Contains(q.Names, name) {
 			room -= len(text) + 1
-			q.Names = append(q.Names, l.Name)
+			q.Names = append(q.Names, name)
+		}
+	}
+	for _, name := range names {
+		add(name)
+	}
+	for _, l := range found {
+		if slices.ContainsFunc(l.Holders, func(h Holder) bool { return !h.Redlatch }) {
+			add(l.Name)
 		}
 	}
 	return q
@@ -123,7 +130,7 @@ func (t *told) addTo(l *Lock) {
 		t.addSaid(&w.Told, w.Client, l.Name, func(c clientClaim) bool { return c.waits && w.Owner == c.Owner })
 	}
 	for _, c := range t.claims[l.Name] {
-		claim := Claim{Kind: c.Kind, Mode: c.Mode, Owner: c.Owner, Client: c.by.Client, Count: c.Count, Evidence: string(c.Evidence), Reason: string(c.Reason)}
+		claim := Claim{Kind: c.Kind, Mode: c.Mode, Owner: c.Owner, Client: c.by.Client, Count: c.Count, Evidence: string(c.Evidence), Reason: string(c.Reason), Under: c.Under}
 		claim.add(c)
 		claim.introduce(c.by)
 		switch {

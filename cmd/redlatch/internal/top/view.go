@@ -144,7 +144,7 @@ func (m *model) body() []string {
 		if i == at {
 			mark, style = ">", cursor
 		}
-		lines = append(lines, style.Render(m.row(mark, l.Name, holder, spanText(l.LongestHold()), waiters, spanText(l.LongestWait()), fmt.Sprint(m.histories.Losses(l.Name)))))
+		lines = append(lines, style.Render(m.row(mark, l.Name, holder, overview.SpanText(l.LongestHold()), waiters, overview.SpanText(l.LongestWait()), fmt.Sprint(m.histories.Losses(l.Name)))))
 	}
 	if len(m.shown) == 0 {
 		lines = append(lines, faint.Render("no lock is held"))
@@ -165,21 +165,6 @@ func (m *model) row(mark, name, holder, held, waiters, longest, lost string) str
 func cell(text string, width int) string {
 	text = ansi.Truncate(text, width, "…")
 	return text + strings.Repeat(" ", max(width-ansi.StringWidth(text), 0))
-}
-
-// spanText is a time of at most seven characters.
-func spanText(d time.Duration) string {
-	switch {
-	case d == 0:
-		return "-"
-	case d < time.Minute:
-		return fmt.Sprintf("%.1fs", d.Seconds())
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
-	case d < 1000*time.Hour:
-		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
-	}
-	return fmt.Sprintf("%dd", int(d.Hours())/24)
 }
 
 // lockLines is what there is to say of one lock, and what was seen of it, the latest first.
@@ -209,7 +194,7 @@ func (m *model) lockLines() []string {
 		}
 		return fmt.Sprintf("%-8s %s at most %s", what, sparkline(points, of, most), text(most))
 	}
-	span := func(most int) string { return spanText(time.Duration(most) * time.Millisecond) }
+	span := func(most int) string { return overview.SpanText(time.Duration(most) * time.Millisecond) }
 	lines = append(
 		lines, "",
 		bars("waiters", func(p overview.Point) int { return p.Waiters }, strconv.Itoa),

@@ -1,0 +1,25 @@
+package dashboard_test
+
+import (
+	"log"
+	"net/http"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/dashboard"
+)
+
+// A program that has users shows the pages to those whom it knows: mustLogIn is its own.
+func Example() {
+	var client *redlatch.Client                                       // the program's
+	mustLogIn := func(next http.Handler) http.Handler { return next } // and its authentication
+
+	pages := dashboard.New(client, dashboard.Options{})
+	defer pages.Close()
+
+	mux := http.NewServeMux()
+	mux.Handle("/locks/", mustLogIn(http.StripPrefix("/locks", pages)))
+
+	server := &http.Server{Addr: ":8443", Handler: mux}
+	server.RegisterOnShutdown(pages.Close) // else it waits for the pages that are open
+	log.Print(server.ListenAndServeTLS("cert.pem", "key.pem"))
+}

@@ -1,0 +1,91 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+)
+
+const (
+	beat        = 15 * time.Second // after which a browser hears something at the latest; app.js knows it
+	mostSending = 10 * time.Second // for which a browser may not take what it is sent
+)
+
+// stream sends the parts of a page that are not as they were, after each look, until the browser or the
+// handler ends it. A browser that is slow gets the latest look, and not those in between.
+func (h *Handler) stream(w http.ResponseWriter, r *http.Request, q query) {
+	v, err := h.watch.attach(q.name)
+	if err != nil {
+		unavailable(w, err)
+		return
+	}
+	defer h.watch.detach(v)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not keep it back
+	if r.Method == http.MethodHead {
+		return
+	}
+	s := sender{w: w, flush: http.NewResponseController(w), sent: map[string]string{}}
+	defer func() { _ = s.flush.SetWriteDeadline(time.Time{}) }() // the connection may have another request
+	alive := time.NewTicker(beat)
+	defer alive.Stop()
+	text := "retry: 2000\n\n" + s.changes(h, q)
+	for s.send(text) {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-h.watch.ctx.Done():
+			return
+		case <-alive.C:
+			text = "event: alive\ndata:\n\n"
+		case <-v.changed:
+			text = s.changes(h, q)
+		}
+	}
+}
+
+// A sender sends events.
+type sender struct {
+	w     http.ResponseWriter
+	flush *http.ResponseController
+	sent  map[string]string
+}
+
+// changes is an event with the parts that are not as they were.
+func (s *sender) changes(h *Handler, q query) string {
+	parts := h.parts(q)
+	for id, text := range parts {
+		if s.sent[id] == text {
+			delete(parts, id)
+		} else {
+			s.sent[id] = text
+		}
+	}
+	event, err := json.Marshal(parts) // in one line
+	if err != nil {
+		return ""
+	}
+	return "event: look\ndata: " + string(event) + "\n\n"
+}
+
+// send says whether a text was sent.
+func (s *sender) send(text string) bool {
+	_ = s.flush.SetWriteDeadline(time.Now().Add(mostSending)) // if there is such a thing
+	if _, err := s.w.Write([]byte(text)); err != nil {        //nolint:gosec // what html/template has escaped
+		return false
+	}
+	return s.flush.Flush() == nil
+}
+
+// parts are those of a page that change, by their ids.
+func (h *Handler) parts(q query) map[string]string {
+	view, parts := h.view(q), map[string]string{}
+	for _, id := range []string{"state", "time", "notes", "main"} {
+		var text strings.Builder
+		if err := h.pages.ExecuteTemplate(&text, id, view); err == nil {
+			parts[id] = text.String()
+		}
+	}
+	return parts
+}
