@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/overview"
 )
 
@@ -26,6 +27,7 @@ type source struct {
 	mu    sync.Mutex
 	locks []overview.Lock
 	err   error
+	wrong string // what is wrong with what clients say
 	looks int
 	names []string // of the last look
 }
@@ -38,7 +40,7 @@ func (s *source) list(_ context.Context, names []string) (overview.Listing, erro
 	if s.err != nil {
 		return overview.Listing{}, s.err
 	}
-	l := overview.Listing{At: time.Now(), Locks: append([]overview.Lock{}, s.locks...), Looked: map[string]overview.Looked{}}
+	l := overview.Listing{At: time.Now(), Locks: append([]overview.Lock{}, s.locks...), Problem: s.wrong, Looked: map[string]overview.Looked{}}
 	for _, name := range names {
 		looked := overview.Lock{Name: name, Kind: "lock"}
 		for _, lock := range s.locks {
@@ -238,6 +240,27 @@ func TestALock(t *testing.T) {
 	}
 }
 
+// Of a semaphore there are permits, and how it stands; of a lock that cannot be had, why.
+func TestOtherPages(t *testing.T) {
+	two, three := 2, 3
+	s := &source{wrong: "clients could not be asked <who>"}
+	s.set(nil, overview.Lock{
+		Name: "encoder", Kind: redlatch.KindExpirable, Exists: true, Held: true, TTL: -1, Count: &two, Total: &three, Holders: []overview.Holder{{Owner: "permit", TTL: 1500, Count: 1}},
+	})
+	h := handler(t, s, Options{})
+	contains(t, get(t, h, "/").Body.String(), "2 of 3 free", "clients could not be asked &lt;who&gt;")
+	contains(t, get(t, h, "/lock?name=encoder").Body.String(), "expirable semaphore, 2 of 3 free", "Permits taken", "1.5s", "clients could not be asked &lt;who&gt;")
+	refused := newHandler(func(_ context.Context, names []string) (overview.Listing, error) {
+		l := overview.Listing{At: time.Now(), Looked: map[string]overview.Looked{}}
+		for _, name := range names {
+			l.Looked[name] = overview.Looked{Err: errors.New("WRONGTYPE <b>")}
+		}
+		return l, nil
+	}, Options{})
+	defer refused.Close()
+	contains(t, get(t, refused, "/lock?name=x").Body.String(), "<h1>x</h1>", "WRONGTYPE &lt;b&gt;", "Live")
+}
+
 func TestFilterAndSort(t *testing.T) {
 	s := &source{}
 	two, one := held("orders:2", "billing"), held("orders:1", "Shipping")
@@ -277,6 +300,14 @@ func TestManyLocks(t *testing.T) {
 	contains(t, text, "<b>1000</b> listed", "750 more are not shown")
 	if n := strings.Count(text, `scope="row"`); n != mostRows {
 		t.Errorf("%d rows", n)
+	}
+}
+
+func TestShort(t *testing.T) {
+	for text, want := range map[string]string{"": "", "billing@host-7": "billing@host-7", strings.Repeat("x", 19): strings.Repeat("x", 19), strings.Repeat("x", 20): strings.Repeat("x", 19) + "…", strings.Repeat("\u6f22", 10): strings.Repeat("\u6f22", 9) + "…"} {
+		if got := short(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
 	}
 }
 

@@ -44,10 +44,15 @@ func (h *Handler) sparkline(id, title string, points []overview.Point, of func(o
 			s.Bars = append(s.Bars, bar{x, barHeight - height, height})
 		}
 	}
-	if len(points) > 0 {
+	switch {
+	case len(points) == 0:
+		return s
+	case most == 0 && last == "-":
+		s.Text = "no time is known"
+	default:
 		s.Text = "now " + last + ", at most " + mostText
-		s.Desc = fmt.Sprintf("%s, from %s to %s: %s.", count(len(points), "look"), clock(points[0].At), clock(points[len(points)-1].At), s.Text)
 	}
+	s.Desc = fmt.Sprintf("%s, from %s to %s: %s.", count(len(points), "look"), clock(points[0].At), clock(points[len(points)-1].At), s.Text)
 	return s
 }
 
@@ -65,7 +70,7 @@ type node struct {
 	Class, Text, Small  string
 }
 
-// An edge leads from somebody to a lock that he has, or waits for.
+// An edge leads from somebody to a lock that is held or waited for.
 type edge struct {
 	Class, Path, Head string
 }
@@ -80,105 +85,131 @@ const (
 	mostDrawn   = 8 // waiters, and other locks
 )
 
-// draw draws a lock. It returns nil if nobody has it or waits for it.
-func (h *Handler) draw(l *overview.Lock, all *overview.Listing) *drawing {
-	d := &drawing{Width: 2*nodeWidth + nodeBetween}
-	var said []string
-	right := map[string]*node{}
-	rows := 0 // on the right
-	target := func(name string) *node {
-		if n := right[name]; n != nil {
-			return n
-		}
-		if rows > mostDrawn {
-			return nil
-		}
-		n := &node{X: nodeWidth + nodeBetween, Y: rows * (nodeHeight + nodeGap), Class: "lock", Text: short(h.text(name))}
-		if name == l.Name {
-			n.Class = "lock this"
-		}
-		rows++
-		right[name] = n
-		d.add(n)
-		return n
-	}
-	this := target(l.Name)
-	left := 0
-	person := func(class, who, small string) *node {
-		who, pid, ok := strings.Cut(who, " pid ")
-		if ok {
-			small = "pid " + pid + ", " + small
-		}
-		n := &node{Y: left * (nodeHeight + nodeGap), Class: class, Text: short(who), Small: short(small)}
-		left++
-		d.add(n)
-		return n
-	}
-	for i := range l.Holders[:min(len(l.Holders), mostHolders)] {
-		o := &l.Holders[i]
-		who := h.text(o.ByText(o.Client, o.Redlatch))
-		n := person("holder", who, o.ForText())
-		d.edge("holds", n, this)
-		said = append(said, who+" holds it")
-		for _, name := range all.WaitedForBy(o.Owner) {
-			if to := target(name); to != nil {
-				d.edge("waits", n, to)
-				said = append(said, who+" waits for "+h.text(name))
-			}
-		}
-	}
-	if more := len(l.Holders) - mostHolders; more > 0 {
-		d.edge("holds", person("more", fmt.Sprintf("%d more", more), "hold it"), this)
-		said = append(said, fmt.Sprintf("%d more hold it", more))
-	}
-	drawn := 0
-	for i := range l.Waiting[:min(len(l.Waiting), mostDrawn)] {
-		w := &l.Waiting[i]
-		who := h.text(w.Who())
-		n := person("waiter", who, w.ForText())
-		drawn++
-		d.edge("waits", n, this)
-		said = append(said, who+" waits for it")
-		for _, name := range all.HeldAs(w.Under) {
-			if to := target(name); to != nil && to != this {
-				d.edge("holds", n, to)
-				said = append(said, who+" holds "+h.text(name))
-			}
-		}
-	}
-	if total, _ := l.Waiters(); total > drawn {
-		d.edge("waits", person("more", fmt.Sprintf("%d more", total-drawn), "wait"), this)
-		said = append(said, fmt.Sprintf("%d more wait", total-drawn))
-	}
-	if len(said) == 0 {
-		return nil
-	}
-	d.Height = max(left, rows)*(nodeHeight+nodeGap) - nodeGap
-	d.Desc = strings.Join(said, "; ") + "."
-	return d
+// A sketch is a drawing that is being made.
+type sketch struct {
+	drawing
+
+	h           *Handler
+	lock        *overview.Lock
+	all         *overview.Listing
+	locks       map[string]*node // on the right
+	left, right int              // how many nodes there are
+	said        []string         // the same in words
 }
 
-func (d *drawing) add(n *node) {
+// draw draws a lock. It returns nil if nobody has it or waits for it.
+func (h *Handler) draw(l *overview.Lock, all *overview.Listing) *drawing {
+	s := &sketch{drawing: drawing{Width: 2*nodeWidth + nodeBetween}, h: h, lock: l, all: all, locks: map[string]*node{}}
+	this := s.target(l.Name)
+	for i := range l.Holders[:min(len(l.Holders), mostHolders)] {
+		s.holder(&l.Holders[i], this)
+	}
+	if more := len(l.Holders) - mostHolders; more > 0 {
+		s.edge("holds", s.person("more", fmt.Sprintf("%d more", more), "hold it"), this)
+		s.say("%d more hold it", more)
+	}
+	drawn := min(len(l.Waiting), mostDrawn)
+	for i := range l.Waiting[:drawn] {
+		s.waiter(&l.Waiting[i], this)
+	}
+	if total, _ := l.Waiters(); total > drawn {
+		s.edge("waits", s.person("more", fmt.Sprintf("%d more", total-drawn), "wait"), this)
+		s.say("%d more wait", total-drawn)
+	}
+	if len(s.said) == 0 {
+		return nil
+	}
+	s.Height = max(s.left, s.right)*(nodeHeight+nodeGap) - nodeGap
+	s.Desc = strings.Join(s.said, "; ") + "."
+	return &s.drawing
+}
+
+func (s *sketch) say(format string, args ...any) {
+	s.said = append(s.said, fmt.Sprintf(format, args...))
+}
+
+// holder draws somebody who has the lock, and what that one waits for.
+func (s *sketch) holder(o *overview.Holder, this *node) {
+	who := s.h.text(o.ByText(o.Client, o.Redlatch))
+	n := s.person("holder", who, o.ForText())
+	s.edge("holds", n, this)
+	s.say("%s holds it", who)
+	for _, name := range s.all.WaitedForBy(o.Owner) {
+		if to := s.target(name); to != nil {
+			s.edge("waits", n, to)
+			s.say("%s waits for %s", who, s.h.text(name))
+		}
+	}
+}
+
+// waiter draws somebody who waits for the lock, and what that one has meanwhile.
+func (s *sketch) waiter(w *overview.Claim, this *node) {
+	who := s.h.text(w.Who())
+	n := s.person("waiter", who, w.ForText())
+	s.edge("waits", n, this)
+	s.say("%s waits for it", who)
+	for _, name := range s.all.HeldAs(w.Under) {
+		if to := s.target(name); to != nil && to != this {
+			s.edge("holds", n, to)
+			s.say("%s holds %s", who, s.h.text(name))
+		}
+	}
+}
+
+// target is the node of a lock; nil if there are too many.
+func (s *sketch) target(name string) *node {
+	if n := s.locks[name]; n != nil || s.right > mostDrawn {
+		return n
+	}
+	n := &node{X: nodeWidth + nodeBetween, Y: s.right * (nodeHeight + nodeGap), Class: "lock", Text: short(s.h.text(name))}
+	if name == s.lock.Name {
+		n.Class = "lock this"
+	}
+	s.right++
+	s.locks[name] = n
+	s.add(n)
+	return n
+}
+
+// person is a new node of somebody.
+func (s *sketch) person(class, who, small string) *node {
+	who, pid, ok := strings.Cut(who, " pid ")
+	switch {
+	case ok && small == "-": // it is not known for how long
+		small = "pid " + pid
+	case ok:
+		small = "pid " + pid + ", " + small
+	case small == "-":
+		small = ""
+	}
+	n := &node{Y: s.left * (nodeHeight + nodeGap), Class: class, Text: short(who), Small: short(small)}
+	s.left++
+	s.add(n)
+	return n
+}
+
+func (s *sketch) add(n *node) {
 	n.Width, n.Height = nodeWidth, nodeHeight
-	d.Nodes = append(d.Nodes, n)
+	s.Nodes = append(s.Nodes, n)
 }
 
 // edge draws one from somebody to a lock.
-func (d *drawing) edge(class string, from, to *node) {
+func (s *sketch) edge(class string, from, to *node) {
 	const head = 7
 	aside := map[string]int{"holds": -6, "waits": 6}[class] // so that they do not lie on one another
 	x1, y1 := from.X+from.Width, from.Y+from.Height/2+aside
 	x2, y2 := to.X, to.Y+to.Height/2+aside
 	bend := (x2 - x1) / 2
-	e := edge{Class: class}
-	e.Path = fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x1, y1, x1+bend, y1, x2-bend, y2, x2-head, y2)
-	e.Head = fmt.Sprintf("M%d %dl-%d -4v8z", x2, y2, head+1)
-	d.Edges = append(d.Edges, e)
+	s.Edges = append(s.Edges, edge{
+		Class: class,
+		Path:  fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x1, y1, x1+bend, y1, x2-bend, y2, x2-head, y2),
+		Head:  fmt.Sprintf("M%d %dl-%d -4v8z", x2, y2, head+1),
+	})
 }
 
 // short is what fits into a node of a text.
 func short(text string) string {
-	const most = 21
+	const most = 19
 	width := 0
 	for i, r := range text {
 		if width++; r >= 0x1100 { // most of these are twice as wide

@@ -136,13 +136,13 @@ func (h *Handler) view(q query) *view {
 		Refresh: max(1, int(h.o.Interval.Seconds())), Filter: h.text(q.filter), Sort: string(q.order),
 	}
 	h.addState(v, &t.last)
+	if t.last.Problem != "" {
+		v.Notes = append(v.Notes, note{Text: h.text(t.last.Problem)})
+	}
 	if q.lock {
 		v.Title = h.text(q.name)
 		v.Lock = h.lock(q.name, &t.last, &t.histories)
 		return v
-	}
-	if t.last.Problem != "" {
-		v.Notes = append(v.Notes, note{Text: h.text(t.last.Problem)})
 	}
 	if t.last.Silent > 0 {
 		v.Notes = append(v.Notes, note{Text: overview.SilenceText(t.last.Silent)})

@@ -17,9 +17,13 @@ func TestLooks(t *testing.T) {
 	w := newWorld(t)
 	w.crowd()
 	b := newBrowser(t, w.web.URL)
-	for name, page := range map[string]string{"list": w.url, "lock": w.url + "lock?name=orders%3A42"} {
+	for name, page := range map[string]string{"list": w.url, "lock": w.url + "lock?name=orders%3A42", "long": w.url + "lock?name=" + url.QueryEscape(long)} {
 		b.open(page)
-		b.says("Possible deadlock of 2 callers")
+		if name == "long" {
+			b.says("lock, held")
+		} else {
+			b.says("Possible deadlock of 2 callers")
+		}
 		for _, width := range []int64{360, 1280} {
 			grounds := map[string]bool{}
 			for _, scheme := range []string{"light", "dark"} {

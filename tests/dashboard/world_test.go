@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -94,6 +95,9 @@ func (w *world) redisson(name string) {
 	w.redis.MustDo("PEXPIRE", name, "3600000")
 }
 
+// long is a name that is longer than any telephone is wide.
+var long = "a-name-without-a-blank-" + strings.Repeat("0123456789", 15)
+
 // crowd is what there is to see: who waits for whom, and for whom nobody waits.
 func (w *world) crowd() {
 	billing, shipping, reports := w.client("billing", redlatch.Config{}), w.client("shipping", redlatch.Config{}), w.client("reports", redlatch.Config{})
@@ -103,4 +107,6 @@ func (w *world) crowd() {
 	w.wait(bg, reports, "orders:42")
 	w.hold(bg, reports, "jobs:nightly")
 	w.redisson("jobs:import")
+	w.redisson(long)
+	w.redisson(strings.Repeat("\u6f22\u5b57", 40))
 }
