@@ -215,6 +215,10 @@ func (h *Handler) addHistory(p *lock, history *overview.History) {
 		h.sparkline("waiters", "Waiting", history.Points, func(o overview.Point) (int, string) { return o.Waiters, strconv.Itoa(o.Waiters) }),
 	}
 	for _, n := range slices.Backward(history.Notes) {
-		p.Seen = append(p.Seen, seen{n.At.Format(time.TimeOnly), n.At.Format(time.RFC3339), h.text(n.Text)})
+		at := n.At.Format(time.TimeOnly)
+		if time.Since(n.At) > 12*time.Hour {
+			at = n.At.Format(time.DateTime)
+		}
+		p.Seen = append(p.Seen, seen{at, n.At.Format(time.RFC3339), h.text(n.Text)})
 	}
 }
