@@ -243,7 +243,7 @@ func told() []telling {
 			})
 		}},
 		{"a lease that ends", func(s *story) {
-			s.toldInTime(s.acquire(bg, redlatch.Lease(toldLease)))
+			s.toldInTime(s.acquire(bg, redlatch.Lease(toldLease)), redlatch.LostLease)
 		}},
 	}
 }
@@ -262,15 +262,15 @@ func (s *story) cutOff(cut func()) {
 		s.T.Fatal("the hold is not renewed")
 	}
 	cut()
-	s.toldInTime(h)
+	s.toldInTime(h, redlatch.LostExpired)
 }
 
-// toldInTime checks that h ends before somebody else can get its lock. Renewals
+// toldInTime checks that h ends, for a reason, before somebody else can get its lock. Renewals
 // may still reach the server meanwhile, so its clock is asked all the time.
 //
 // Nobody is told anything in a process that stands still. If this one has, for
 // longer than the margin allows, the test can only say so.
-func (s *story) toldInTime(h *redlatch.Hold) {
+func (s *story) toldInTime(h *redlatch.Hold, reason redlatch.LossReason) {
 	s.T.Helper()
 	lately := standstill(s.T)
 	late := func(format string, args ...any) {
@@ -315,7 +315,7 @@ func (s *story) toldInTime(h *redlatch.Hold) {
 	if !at.Before(taken) {
 		late("the next holder had the lock %v before the old one was told", at.Sub(taken))
 	}
-	wantLost(s.T, h, redlatch.LostExpired)
+	wantLost(s.T, h, reason)
 	if err := h.Release(bg); !errors.Is(err, redlatch.ErrLost) {
 		s.T.Errorf("Release: %v, want ErrLost", err)
 	}

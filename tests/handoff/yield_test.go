@@ -105,8 +105,9 @@ func TestAReleaseThatNobodyListensToLeavesNothing(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		d := &locktest.Tap{}
 		c := w.Tapped(redlatch.Config{}, d)
-		idle := d.Subs.Load()
 		w.Semaphore(c, 1)
+		w.Release(w.Acquire(bg, c.Lock("orders"))) // from now on others may ask the client to let go
+		idle := d.Subs.Load()
 		for range 3 {
 			for _, x := range []contested{plainContested, groupContested, writeContested, readContested, semaphoreContested, permitContested} {
 				start := time.Now()
