@@ -33,6 +33,7 @@ type source struct {
 }
 
 func (s *source) list(_ context.Context, names []string) (overview.Listing, error) {
+	time.Sleep(time.Millisecond) // in fake time: until everybody waits for it
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.looks++
@@ -355,8 +356,8 @@ type pipeWriter struct {
 	head http.Header
 	code chan int
 
-	mu       sync.Mutex
-	deadline time.Time
+	mu    sync.Mutex
+	timer *time.Timer
 }
 
 func (w *pipeWriter) Header() http.Header { return w.head }
@@ -369,21 +370,21 @@ func (w *pipeWriter) WriteHeader(code int) {
 	}
 }
 
-// SetWriteDeadline ends a write that lasts as the one of a real connection does.
+// SetWriteDeadline ends the stream then, as over HTTP/2, whether anybody writes or not.
 func (w *pipeWriter) SetWriteDeadline(at time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.deadline = at
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	if !at.IsZero() {
+		w.timer = time.AfterFunc(time.Until(at), func() { _ = w.CloseWithError(context.DeadlineExceeded) })
+	}
 	return nil
 }
 
 func (w *pipeWriter) Write(text []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
-	w.mu.Lock()
-	wait := time.Until(w.deadline)
-	w.mu.Unlock()
-	timer := time.AfterFunc(wait, func() { _ = w.CloseWithError(context.DeadlineExceeded) })
-	defer timer.Stop()
 	return w.PipeWriter.Write(text)
 }
 
@@ -601,6 +602,43 @@ func TestAServerThatIsSilent(t *testing.T) {
 				contains(t, parts["state"], "has not answered since", "no answer for 30s")
 				return
 			}
+		}
+	})
+}
+
+// What was seen before nobody was there is not called live until there is another look.
+func TestWhatIsOldIsNotLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var down error
+		blocked := make(chan struct{})
+		close(blocked)
+		h := newHandler(func(context.Context, []string) (overview.Listing, error) {
+			<-blocked
+			return overview.Listing{At: time.Now(), Locks: []overview.Lock{held("orders", "billing")}}, down
+		}, Options{})
+		defer h.Close()
+		for _, down = range []error{nil, errors.New("no connection")} {
+			want := map[bool]string{true: "Live", false: "has not answered since"}[down == nil]
+			contains(t, get(t, h, "/").Body.String(), want)
+			time.Sleep(time.Hour)
+			blocked = make(chan struct{})
+			first := make(chan string, 1)
+			go func() { first <- get(t, h, "/").Body.String() }()
+			synctest.Wait()
+			stream := listen(t, h, "/events?")
+			_, parts := stream.hears()
+			for _, text := range []string{get(t, h, "/").Body.String(), <-first, parts["state"]} {
+				contains(t, text, "Asking the server")
+				if strings.Contains(text, want) {
+					t.Errorf("%q is said of an hour ago", want)
+				}
+			}
+			close(blocked)
+			_, parts = stream.hears()
+			contains(t, parts["state"], want)
+			stream.end()
+			<-stream.done
+			time.Sleep(time.Hour)
 		}
 	})
 }

@@ -36,7 +36,7 @@ func (h *Handler) sparkline(id, title string, points []overview.Point, of func(o
 	points = points[max(0, len(points)-barSlots):]
 	for i, p := range points {
 		x := float64(barPitch * (barSlots - len(points) + i))
-		if i > 0 && p.At.Sub(points[i-1].At) > 4*h.o.Interval {
+		if i > 0 && p.At.Sub(points[i-1].At) > 4*h.o.Interval+mostLooking {
 			s.Gaps = append(s.Gaps, x-0.5)
 		}
 		if n, _ := of(p); n > 0 {

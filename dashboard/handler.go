@@ -18,15 +18,17 @@ import (
 // Options say what the pages show. The zero value is right for most programs.
 type Options struct {
 	// Pattern is a glob, as of [redlatch.Client.Locks], that the names match which are listed. Zero
-	// means all. It hides nothing: the page of any lock can be opened by its name.
+	// means all. It hides nothing: the page of any lock can be opened by its name. Of one
+	// that is not listed it has no bars.
 	Pattern string
 	// Interval is how long to wait after one look for the next: at least a second. Zero means 5
 	// seconds.
 	Interval time.Duration
 	// Server is what the pages call the server, such as its address. Zero means not at all.
 	Server string
-	// Mask hides what must not be shown: it is called with each text that comes from the server or
-	// from clients, and returns what is shown instead. Zero means to hide nothing.
+	// Mask is for credentials that may stand in texts, such as a server's errors: it is called with
+	// each text that is to be shown, and returns what is shown instead. It must not block. It is no way to hide
+	// names: a link has the name of its lock as it is. Zero means to hide nothing.
 	Mask func(text string) string
 }
 

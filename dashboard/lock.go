@@ -80,9 +80,9 @@ func (h *Handler) addLock(p *lock, l *overview.Lock, all *overview.Listing) {
 	case !p.IsLock:
 		p.State = l.Stands()
 	case l.Held:
-		p.State = l.Kind + ", held"
+		p.State = h.text(l.Kind) + ", held"
 	default:
-		p.State = l.Kind + ", free"
+		p.State = h.text(l.Kind) + ", free"
 	}
 	for i := range l.Holders[:min(len(l.Holders), mostRows)] {
 		p.Holders = append(p.Holders, h.holder(l, &l.Holders[i]))
@@ -142,7 +142,7 @@ func (h *Handler) holder(l *overview.Lock, o *overview.Holder) caller {
 	}
 	var what []string
 	if o.Mode != "" {
-		what = append(what, o.Mode)
+		what = append(what, h.text(o.Mode))
 	}
 	if o.Value != "" {
 		what = append(what, h.text(o.Value))

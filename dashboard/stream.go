@@ -27,11 +27,14 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, q query) {
 		return
 	}
 	s := sender{w: w, flush: http.NewResponseController(w), sent: map[string]string{}}
-	defer func() { _ = s.flush.SetWriteDeadline(time.Time{}) }() // the connection may have another request
+	_ = s.flush.SetReadDeadline(time.Time{}) // a server's ReadTimeout would end it
 	alive := time.NewTicker(beat)
 	defer alive.Stop()
-	text := "retry: 2000\n\n" + s.changes(h, q)
-	for s.send(text) {
+	text := s.changes(h, q)
+	if text != "" {
+		text = "retry: 2000\n\n" + text
+	}
+	for text != "" && s.send(text) {
 		select {
 		case <-r.Context().Done():
 			return
@@ -52,9 +55,12 @@ type sender struct {
 	sent  map[string]string
 }
 
-// changes is an event with the parts that are not as they were.
+// changes is an event with the parts that are not as they were; empty if they cannot be made.
 func (s *sender) changes(h *Handler, q query) string {
 	parts := h.parts(q)
+	if parts == nil {
+		return ""
+	}
 	for id, text := range parts {
 		if s.sent[id] == text {
 			delete(parts, id)
@@ -79,17 +85,20 @@ func (s *sender) send(text string) bool {
 	if _, err := s.w.Write([]byte(text)); err != nil {
 		return false
 	}
-	return s.flush.Flush() == nil
+	err := s.flush.Flush()
+	_ = s.flush.SetWriteDeadline(time.Time{}) // with HTTP/2 it would end the stream, even if nobody writes
+	return err == nil
 }
 
-// parts are those of a page that change, by their ids.
+// parts are those of a page that change, by their ids; nil if one cannot be made.
 func (h *Handler) parts(q query) map[string]string {
 	view, parts := h.view(q), map[string]string{}
 	for _, id := range []string{"state", "time", "notes", "main"} {
 		var text strings.Builder
-		if err := h.pages.ExecuteTemplate(&text, id, view); err == nil {
-			parts[id] = text.String()
+		if err := h.pages.ExecuteTemplate(&text, id, view); err != nil {
+			return nil
 		}
+		parts[id] = text.String()
 	}
 	return parts
 }

@@ -19,7 +19,7 @@ import (
 
 const (
 	mostRows   = 250     // of a list, and of what a lock's page has many of
-	mostFilter = 1000    // bytes
+	mostFilter = 200     // bytes
 	mostName   = 8 << 10 // bytes
 )
 
@@ -133,9 +133,9 @@ func (h *Handler) view(q query) *view {
 	defer t.mu.RUnlock()
 	v := &view{
 		Title: "Locks", Server: h.text(h.o.Server), Events: "events?" + q.values(), Interval: h.o.Interval.String(),
-		Refresh: max(1, int(h.o.Interval.Seconds())), Filter: h.text(q.filter), Sort: string(q.order),
+		Refresh: max(1, int(h.o.Interval.Seconds())), Filter: q.filter, Sort: string(q.order),
 	}
-	h.addState(v, &t.last)
+	h.addState(v, &t.last, t.fresh())
 	if t.last.Problem != "" {
 		v.Notes = append(v.Notes, note{Text: h.text(t.last.Problem)})
 	}
@@ -153,9 +153,9 @@ func (h *Handler) view(q query) *view {
 }
 
 // addState says whether what is shown is of now.
-func (h *Handler) addState(v *view, l *look) {
+func (h *Handler) addState(v *view, l *look, fresh bool) {
 	switch {
-	case l.tried.IsZero():
+	case !fresh:
 		v.State, v.StateText = "asking", "Asking the server"
 	case l.down != nil:
 		v.State, v.StateText = "down", "The server has not answered since "+clock(l.since)+": "+h.text(l.down.Error())
@@ -194,10 +194,12 @@ func (h *Handler) circles(all [][]overview.Wait) (notes []note) {
 	return notes
 }
 
+var asterisks = regexp.MustCompile(`\*{2,}`)
+
 // filtered says which locks are shown: those whose name or holder has the text, or fits it if there
 // is an asterisk or a question mark in it. Case does not matter.
 func filtered(filter string) func(text string) bool {
-	filter = strings.ToLower(filter)
+	filter = asterisks.ReplaceAllString(strings.ToLower(filter), "*") // many would take long
 	if !strings.ContainsAny(filter, "*?") {
 		return func(text string) bool { return strings.Contains(strings.ToLower(text), filter) }
 	}
@@ -255,14 +257,14 @@ func columns(q query) []column {
 
 func (h *Handler) row(l *overview.Lock, lost int) row {
 	r := row{
-		ID: id(l.Name), Link: link(l.Name), Name: h.text(l.Name), Kind: l.Kind, Holder: h.text(l.HoldersText()), For: overview.SpanText(l.LongestHold()),
+		ID: id(l.Name + "\x00" + l.Kind), Link: link(l.Name), Name: h.text(l.Name), Kind: h.text(l.Kind), Holder: h.text(l.HoldersText()), For: overview.SpanText(l.LongestHold()),
 		Waiters: l.WaitersText(), Longest: overview.SpanText(l.LongestWait()), Lost: lost, Deadlock: len(l.Deadlocks) > 0,
 	}
 	switch {
 	case !l.Exists:
 		r.Kind, r.Holder, r.Free = "", "free", true
 	case !overview.IsLock(l.Kind):
-		r.Kind, r.Holder, _ = strings.Cut(l.Stands(), ", ")
+		r.Kind, r.Holder, _ = strings.Cut(h.text(l.Stands()), ", ")
 	case r.Holder == "":
 		r.Holder, r.Free = "free", true
 	}

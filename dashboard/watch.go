@@ -41,6 +41,7 @@ type watch struct {
 	mu        sync.RWMutex
 	viewers   map[*viewer]struct{}
 	running   bool // the goroutine is there
+	stale     bool // nobody was there for a while, and there is no look since then
 	last      look
 	histories overview.Histories
 }
@@ -88,6 +89,9 @@ func (t *watch) attach(name string) (*viewer, error) {
 			return nil, errNames
 		}
 	}
+	if !t.running && !t.fresh() {
+		t.stale, t.last.down = true, nil // what failed then says nothing of now
+	}
 	_, looked := t.last.Looked[name]
 	v := &viewer{name: name, hungry: !t.fresh() || name != "" && !looked, changed: make(chan struct{}, 1)}
 	t.viewers[v] = struct{}{}
@@ -119,7 +123,7 @@ func (t *watch) names() map[string]struct{} {
 
 // fresh says whether the last look is not too old to be shown. The mutex is held.
 func (t *watch) fresh() bool {
-	return !t.last.tried.IsZero() && (t.running || time.Since(t.last.tried) < t.interval)
+	return !t.last.tried.IsZero() && !t.stale && (t.running || time.Since(t.last.tried) < t.interval)
 }
 
 // run looks again and again, until nobody is there.
@@ -185,7 +189,7 @@ func (t *watch) next() (wait time.Duration, names []string, ok bool) {
 func (t *watch) publish(l overview.Listing, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.last.tried = time.Now()
+	t.last.tried, t.stale = time.Now(), false
 	switch {
 	case err == nil:
 		t.last.Listing, t.last.down = l, nil
@@ -210,6 +214,9 @@ func (t *watch) current(ctx context.Context, name string) error {
 		return err
 	}
 	defer t.detach(v)
+	if t.has(name) { // just now
+		return nil
+	}
 	patience := time.NewTimer(mostWaiting)
 	defer patience.Stop()
 	for {

@@ -232,7 +232,7 @@ func TestTerminalStoppedForLongerThanTheLease(t *testing.T) {
 	eventually(t, "end of the lease", func() bool { return !r.Exists("x") })
 	term.types("fg; echo code=$?\n")
 	term.says("code=74")
-	term.says("its lease ran out")
+	term.says("its Lease was over")
 }
 
 // Of two commands in a pipeline, the one that wants the terminal gets it.

@@ -385,7 +385,7 @@ func TestRunLost(t *testing.T) {
 	t.Run("lease over", func(t *testing.T) {
 		j := start(t, r.command("run", "x", "--lease", "300ms", "-c", "echo ready; while :; do sleep 0.02; done"))
 		j.ends(74)
-		contains(t, j.output(), "its lease ran out")
+		contains(t, j.output(), "its Lease was over")
 	})
 	t.Run("stopped command", func(t *testing.T) {
 		j := start(t, r.command("run", "x", "--kill-after", "1m", "-c", "trap 'echo got TERM; exit 0' TERM; echo ready; kill -STOP $$; while :; do sleep 0.02; done"))

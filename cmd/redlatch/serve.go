@@ -118,7 +118,7 @@ func (a *app) serve(ctx context.Context, addr *net.TCPAddr, pages *dashboard.Han
 		handler = ownHost(pages)
 	}
 	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: log.New(noted{a.ui}, "", 0),
 	}
 	if _, err := fmt.Fprintf(a.ui.out, "http://%s/\n", listener.Addr()); err != nil {

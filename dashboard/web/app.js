@@ -45,8 +45,23 @@ function open() {
 	stream.onerror = () => {
 		missed();
 		// A browser does not try again by itself when it was refused.
-		if (stream.readyState === EventSource.CLOSED) again = setTimeout(open, 5000);
+		if (stream.readyState === EventSource.CLOSED) {
+			again = setTimeout(open, 5000);
+			refused();
+		}
 	};
+}
+
+// refused tells why the server has no stream for this page, if it says so.
+async function refused() {
+	const asked = new AbortController();
+	try {
+		const answer = await fetch(document.body.dataset.events, {signal: asked.signal});
+		if (answer.status === 503) tell(`Not live: ${(await answer.text()).trim()}`);
+	} catch {
+		// the connection is lost
+	}
+	asked.abort();
 }
 
 function close() {

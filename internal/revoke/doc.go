@@ -14,8 +14,8 @@
 //	              └─────────────────┴── no: nothing happens
 //
 // Each client that has had an owner id listens on a channel of its own, whose name follows
-// from its owner fields. Any other does so only while it asks: who only looks needs no right
-// to.
+// from its owner fields. Any other does so only while it asks: a client that only looks needs
+// no right to that channel.
 // Whoever may use locks at all may publish there, whatever the names of the locks that it
 // may use. So a message proves nothing: the asked client looks for the word that the
 // asker has left at a key that belongs to that lock. Messages beyond 64 that wait to be
