@@ -147,7 +147,7 @@ func TestAClientIsThereFromItsFirstOwnerIDOn(t *testing.T) {
 				if listen() != 1 || !w.Server.Exists(noteOf(c)) {
 					t.Errorf("%d listen, and the keys are %q", listen(), w.Server.Keys())
 				}
-				_ = <-tried // it may have failed, as others have what it wants
+				w.Log(<-tried) // it may have failed, as others have what it wants
 
 				force := w.Client(redlatch.Config{})
 				if freed, err := force.Lock("held").ForceRelease(bg); !freed || err != nil {
