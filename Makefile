@@ -43,7 +43,7 @@ test: ## Test all in fake time, and once on a real server: the adapters, the com
 	@packages=$$(cd tests && go list ./... | grep -vE '$(APART)|$(LONG)'); $(GOTEST) tests -short $(FLAGS) -timeout 15m $$packages
 
 .PHONY: check
-check: ## Everything that a change has to pass: the stories, interop, lint. Up to 50 minutes.
+check: ## Everything that a change has to pass: the stories, interop, lint. Up to 40 minutes.
 	@took=; \
 	for step in stories interop lint; do \
 		printf '== make %s\n' $$step; start=$$SECONDS; \
@@ -80,13 +80,18 @@ fuzz: ## Give each fuzz target FUZZTIME (30s) to find what it can. Options: make
 	@scripts/fuzz.sh $(FUZZTIME) $(ARGS)
 
 .PHONY: mutate
-mutate: .tools/gremlins ## Break the gate, its queue and the clock of renewals, a token at a time: their tests have to notice. A quarter of an hour.
+mutate: .tools/gremlins ## Break the gate, its queue and the clock of renewals, a token at a time: their tests have to notice. Ten minutes.
 	@scripts/mutate.sh "$(CURDIR)/.tools/gremlins" tools/mutants.txt internal/gate internal/queue internal/renew
 
 .PHONY: bench
 bench: servers ## Measure, beside plain Redis and other libraries. Half an hour at most. Options: make bench ARGS='...'.
 	@scripts/etcd.sh
 	@cd tests && go run ./bench $(ARGS)
+
+.PHONY: pictures
+pictures: servers ## Take the README's pictures of redlatch top and serve anew, of the real program. Needs a Chromium, and installs it as root.
+	@scripts/chromium.sh
+	@cd tests && go run -trimpath ./pictures
 
 .PHONY: lint
 lint: format cross tidy .tools/golangci-lint ## Check formatting and go.mod files, vet for every system, and lint.
