@@ -387,7 +387,8 @@ func (r *reporter) dropped(name string, at callsite.Site) {
 	})
 }
 
-// locks are the events of locks as these tell them; refused is told for whom callers wait.
+// locks are the events of locks as these tell them; refused is told for whom callers wait, and first that the client
+// makes its first owner id.
 func (r *reporter) locks(refused func(owner string), first func()) lock.Events {
 	return lock.Events{
 		Lost: r.lost, ReleaseFailed: r.releaseFailed, RenewFailed: r.renewFailed,

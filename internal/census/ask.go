@@ -121,9 +121,11 @@ func (k *Census) Ask(ctx context.Context, q Question) (Answers, error) {
 
 var errDeaf = errors.New("the channels " + wire.Asked + " and " + wire.Answers + " cannot be heard")
 
-// listens waits until the channel of answers is heard, and that of questions: the server counts the asker, too. If that takes long, it finds out whether the user may use the
-// two channels, with messages that nobody minds: a user may publish where it may subscribe, and a driver goes on
-// subscribing whatever the server says. One channel that is refused may keep a driver from hearing the other.
+// listens waits until the channel of answers is heard, and that of questions: the server counts the asker, too.
+//
+// If that takes long, it finds out whether the user may use the two channels, with messages that nobody minds: a user
+// may publish where it may subscribe, and a driver goes on subscribing whatever the server says. One channel that is
+// refused may keep a driver from hearing the other.
 func (k *Census) listens(ctx context.Context, box *inbox) error {
 	heard := func(d time.Duration) error {
 		end := time.Now().Add(d)
