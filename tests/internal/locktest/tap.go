@@ -22,7 +22,7 @@ type Tap struct {
 	Keyed func(script string, keys, args []string, next func() (driver.Reply, error)) (driver.Reply, error)
 	Off   atomic.Bool           // Hook is not asked
 	Notes bool                  // the hooks also see the note that a client writes a second after its first owner id
-	Seen  func(context.Context) // sees the context of each request
+	Seen  func(context.Context) // sees the context of each request, one at a time
 
 	Subscribed func(channel string, sharded bool) // is told before a subscription begins
 	Subs       atomic.Int64                       // how many there are
@@ -44,7 +44,9 @@ func (d *Tap) Run(ctx context.Context, s *driver.Script, keys, args []string) (d
 	}
 	d.scripts.Store(s.Name(), [2]any{s, keys})
 	if d.Seen != nil {
+		d.mu.Lock()
 		d.Seen(ctx)
+		d.mu.Unlock()
 	}
 	next := func() (driver.Reply, error) { return d.Redis.Run(ctx, s, keys, args) }
 	if d.Keyed != nil {
