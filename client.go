@@ -92,7 +92,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	c.server.Answered = c.clock.Answered // each needs the other
 	c.locks = lock.New(lock.Options{
 		Server: c.server, Clock: c.clock, Blind: &c.blind, Dropped: &c.dropped, Twins: &c.twins,
-		ID: c.id, Name: cfg.Name, Watchdog: cfg.WatchdogTimeout, MaxHold: cfg.MaxHold, SlowWait: cfg.SlowWait,
+		ID: c.id, ServerName: cfg.ServerName, Watchdog: cfg.WatchdogTimeout, MaxHold: cfg.MaxHold, SlowWait: cfg.SlowWait,
 		TokenTTL: cfg.TokenTTL, Skew: cfg.MaxClockSkew, HandOff: cfg.HandOff == HandOffLocal,
 		Errors: lock.Errors{Busy: c.busyLock, BusyOf: busyOf, Retryable: IsRetryable, Lost: lostLock}, Events: c.report.locks(func(owner string) { c.by(owner) }, c.appears),
 	})

@@ -59,12 +59,12 @@ type Config struct {
 	// zero, which means for ever. At least one minute.
 	TokenTTL time.Duration
 
-	// Name tells the Redis of this client from that of others, where a
-	// MultiLock has locks of the same name of several clients: these are
-	// acquired in the order of their clients' names. Give a Redis the same name
-	// in every process. Empty means that the order of MultiLock's arguments
-	// decides.
-	Name string
+	// ServerName tells the Redis of this client from that of others, in log
+	// lines and where a MultiLock has locks of the same name of several clients:
+	// these are acquired in the order of their ServerNames. Give a Redis the
+	// same name in every process. Empty means that the order of MultiLock's
+	// arguments decides.
+	ServerName string
 
 	// Identity is who tools are told that this client is, and Info: see
 	// Client.Participants. Zero fields are filled in, but for Name and Labels.

@@ -246,7 +246,7 @@ type reporter struct {
 	log      *slog.Logger
 	events   Events
 	client   Identity
-	redis    string // Config.Name
+	redis    string // Config.ServerName
 	observes bool   // acquisitions
 	queue    *worker.Queue
 	ends     *worker.Queue // of holds
@@ -256,7 +256,7 @@ type reporter struct {
 }
 
 func (r *reporter) start(cfg *Config) {
-	r.log, r.events, r.client, r.redis = cfg.Logger, cfg.Events, cfg.Identity, cfg.Name
+	r.log, r.events, r.client, r.redis = cfg.Logger, cfg.Events, cfg.Identity, cfg.ServerName
 	r.observes = r.events.AcquireStart != nil || r.events.AcquireEnd != nil || r.events.HoldEnd != nil
 	r.ends = worker.NewQueue(0, nil)
 	r.queue = worker.NewQueue(maxReports, func(n int) {

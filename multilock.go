@@ -29,7 +29,7 @@ type Multi struct {
 // one.
 //
 // Whatever the order of the arguments, members are acquired by name, and those
-// of one name by Config.Name, so that callers with some members in common do
+// of one name by Config.ServerName, so that callers with some members in common do
 // not wait for one another in a circle. Nor does a caller that has some members
 // wait long for the next: if it is not to be had within half a second, those
 // are released in reverse order and all begins again, after a short random

@@ -28,14 +28,14 @@ type Options struct {
 	Dropped *holdctx.Dropped
 	Twins   *twins.Names
 
-	ID       string        // of the client: the first part of its owner ids
-	Name     string        // of the Redis, where several locks of one name are acquired together
-	Watchdog time.Duration // the lease of a hold for which none was given
-	MaxHold  time.Duration // the longest that the watchdog keeps a hold; 0: no bound
-	SlowWait time.Duration // when a wait for this process itself is told of; negative: never
-	TokenTTL time.Duration // for how long tokens are remembered; 0: for ever
-	Skew     time.Duration // by how much Redisson's clocks may differ
-	HandOff  bool          // whether a lock may pass between goroutines
+	ID         string        // of the client: the first part of its owner ids
+	ServerName string        // of the Redis, where several locks of one name are acquired together
+	Watchdog   time.Duration // the lease of a hold for which none was given
+	MaxHold    time.Duration // the longest that the watchdog keeps a hold; 0: no bound
+	SlowWait   time.Duration // when a wait for this process itself is told of; negative: never
+	TokenTTL   time.Duration // for how long tokens are remembered; 0: for ever
+	Skew       time.Duration // by how much Redisson's clocks may differ
+	HandOff    bool          // whether a lock may pass between goroutines
 
 	Errors Errors
 	Events Events

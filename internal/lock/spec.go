@@ -119,7 +119,7 @@ func (l *Spec) Exclusive() bool { return !l.kind.shared }
 
 // Compare orders locks that are acquired together.
 func Compare(a, b *Spec) int {
-	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.c.Name, b.c.Name), cmp.Compare(a.entry.name, b.entry.name))
+	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.c.ServerName, b.c.ServerName), cmp.Compare(a.entry.name, b.entry.name))
 }
 
 // Same says whether two locks of one client exclude each other, or are two sides of

@@ -22,9 +22,9 @@ import (
 func threeClients(w *locktest.World, acks redlatch.Acks) (cs, others []*redlatch.Client, ds []*locktest.Acker) {
 	w.Helper()
 	for i := range 3 {
-		c, d := w.Acking(redlatch.Config{Name: fmt.Sprint(i), Acks: acks}, 1, 1)
+		c, d := w.Acking(redlatch.Config{ServerName: fmt.Sprint(i), Acks: acks}, 1, 1)
 		cs, ds = append(cs, c), append(ds, d)
-		others = append(others, w.Client(redlatch.Config{Name: fmt.Sprint(i)}))
+		others = append(others, w.Client(redlatch.Config{ServerName: fmt.Sprint(i)}))
 	}
 	return cs, others, ds
 }

@@ -23,7 +23,7 @@ func TestAMultiLockFailsWithTheMemberThatIsNotAcknowledged(t *testing.T) {
 				var locks []*redlatch.Lock
 				var ds []*locktest.Acker
 				for i, policy := range policies {
-					c, d := w.Acking(redlatch.Config{Name: fmt.Sprint(i), Acks: policy}, 2, 1)
+					c, d := w.Acking(redlatch.Config{ServerName: fmt.Sprint(i), Acks: policy}, 2, 1)
 					locks, ds = append(locks, c.Lock(fmt.Sprint("lock-", i))), append(ds, d)
 				}
 				m := redlatch.MultiLock(locks...)
@@ -56,7 +56,7 @@ func TestAMemberThatIsNotAcknowledgedHasNoVote(t *testing.T) {
 					if i < mute {
 						acked = 0
 					}
-					c, _ := w.Acking(redlatch.Config{Name: fmt.Sprint(i), Acks: 1}, 1, acked)
+					c, _ := w.Acking(redlatch.Config{ServerName: fmt.Sprint(i), Acks: 1}, 1, acked)
 					locks = append(locks, c.Lock(fmt.Sprint("lock-", i)))
 				}
 				m := redlatch.RedLock(locks...)

@@ -179,7 +179,7 @@ func takeUnder(w *locktest.World, x taking, policy redlatch.Acks, alone bool, wa
 		d := &locktest.Acker{Alone: alone}
 		d.Follow(2, acked)
 		cs = append(cs, w.AckingWith(redlatch.Config{
-			Name: fmt.Sprint(i), Acks: policy,
+			ServerName: fmt.Sprint(i), Acks: policy,
 			Events: redlatch.Events{NotAcknowledged: func(e redlatch.NotAcknowledgedEvent) {
 				if e.Name == "" || e.Err.Got != acked || e.Err.Want != wants {
 					w.Errorf("%+v", e)
@@ -187,7 +187,7 @@ func takeUnder(w *locktest.World, x taking, policy redlatch.Acks, alone bool, wa
 				events.Add(1)
 			}},
 		}, d))
-		others = append(others, w.Client(redlatch.Config{Name: fmt.Sprint(i)}))
+		others = append(others, w.Client(redlatch.Config{ServerName: fmt.Sprint(i)}))
 		ds = append(ds, d)
 	}
 	if x.setUp != nil {

@@ -27,7 +27,7 @@ type losses struct {
 // client returns a client that logs.
 func (l *losses) client(d driver.Redis, maxHold time.Duration) *redlatch.Client {
 	return l.ClientWith(d, redlatch.Config{
-		Name: "eu-1", MaxHold: maxHold, Identity: redlatch.Identity{Name: "billing", Host: "host-7", PID: 4121},
+		ServerName: "eu-1", MaxHold: maxHold, Identity: redlatch.Identity{Name: "billing", Host: "host-7", PID: 4121},
 		Logger: slog.New(slog.NewJSONHandler(&l.text, nil)),
 		Events: redlatch.Events{Lost: func(e redlatch.LostEvent) { l.events = append(l.events, e) }},
 	})

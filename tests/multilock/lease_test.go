@@ -121,7 +121,7 @@ func TestAMultiLockOfADeadProcessBlocksNobodyForLongerThanItsLease(t *testing.T)
 				}
 				var mortals, others []*redlatch.Client
 				for i, w := range worlds {
-					cfg := redlatch.Config{Name: strconv.Itoa(i)}
+					cfg := redlatch.Config{ServerName: strconv.Itoa(i)}
 					others = append(others, w.Client(cfg))
 					mortals = append(mortals, w.Tapped(cfg, &locktest.Tap{Hook: dying}))
 				}

@@ -90,7 +90,7 @@ func TestMembersAreAcquiredByNameAndReleasedInReverse(t *testing.T) {
 func TestMembersOfOneNameAreAcquiredByTheirClientsNames(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		w2 := another(w)
-		east, west := w.Client(redlatch.Config{Name: "east"}), w2.Client(redlatch.Config{Name: "west"})
+		east, west := w.Client(redlatch.Config{ServerName: "east"}), w2.Client(redlatch.Config{ServerName: "west"})
 		for _, m := range []*redlatch.Multi{
 			redlatch.MultiLock(east.Lock("a"), west.Lock("a")),
 			redlatch.MultiLock(west.Lock("a"), east.Lock("a")),

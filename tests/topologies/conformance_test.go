@@ -40,8 +40,8 @@ func TestEveryTypeWorksInEveryTopology(t *testing.T) {
 					place := top.start(t, kind)
 					for _, adapter := range drivers.Adapters {
 						t.Run(adapter.Name, func(t *testing.T) {
-							a := client(t, adapter.Open(t, place), redlatch.Config{Name: "a"})
-							b := client(t, adapter.Open(t, place), redlatch.Config{Name: "b"})
+							a := client(t, adapter.Open(t, place), redlatch.Config{ServerName: "a"})
+							b := client(t, adapter.Open(t, place), redlatch.Config{ServerName: "b"})
 							for _, typ := range types {
 								ok := t.Run(typ.name, func(t *testing.T) {
 									ctx, cancel := context.WithTimeout(t.Context(), generous)

@@ -292,7 +292,7 @@ func (r *run) play() {
 	var wg sync.WaitGroup
 	for i := range 4 {
 		c := client(r.T, drivers.Adapters[i%len(drivers.Adapters)].Open(r.T, r.Place), redlatch.Config{
-			Name: fmt.Sprint(i), WatchdogTimeout: 20 * time.Second, OutageTimeout: time.Minute, Acks: r.acks, AckTimeout: time.Second,
+			ServerName: fmt.Sprint(i), WatchdogTimeout: 20 * time.Second, OutageTimeout: time.Minute, Acks: r.acks, AckTimeout: time.Second,
 		})
 		for key := range 6 {
 			w := &worker{name: fmt.Sprint("{orders}", key)} // of one node
