@@ -191,6 +191,21 @@ func TestTerminalNested(t *testing.T) {
 	term.says("code=5")
 }
 
+// A user at a terminal is told what a wait is for, and of each new holder.
+func TestTerminalTellsOfAWait(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	first := start(t, r.command("run", "x", "-c", "trap 'exit 0' USR1; echo ready; while :; do sleep 0.02; done"))
+	first.says("ready")
+	term := onTerminal(t, r.command("run", "x", "--", "echo", "had it"))
+	term.says("redlatch: waiting for x, held by sh@")
+	term.says(" for ")
+	first.signal(unix.SIGUSR1)
+	first.ends(0)
+	term.says("had it")
+	term.ends(0)
+}
+
 // A shell with job control takes the terminal for groups of its own.
 func TestTerminalShell(t *testing.T) {
 	t.Parallel()

@@ -68,7 +68,8 @@ With --permits NAME is a semaphore, which is made if there is none.
 
 The command finds in its environment REDLATCH_HELD=true, REDLATCH_NAME,
 REDLATCH_OWNER (its owner in Redis) and REDLATCH_LEASE_MS; with --fenced also
-REDLATCH_TOKEN.`,
+REDLATCH_TOKEN. A run that would wait for a lock under which it runs itself is
+refused. On a terminal it says after a second who has what it waits for.`,
 		Example: `  redlatch run nightly-report -- ./report.sh --all
   redlatch run nightly-report --try -- ./report.sh || echo "another machine does it"
   redlatch run --multi stock,orders -- ./move.sh
@@ -171,6 +172,9 @@ func (r *runner) run(cmd *cobra.Command, _ []string) error {
 	}
 	defer closeAll()
 
+	if err := r.checkUnder(client); err != nil {
+		return err
+	}
 	signals := make(chan os.Signal, 64)
 	supervise.Notify(signals)
 	held, err := r.acquire(client, signals)
@@ -218,6 +222,7 @@ func (r *runner) acquire(client *redlatch.Client, signals <-chan os.Signal) (hol
 		hold, err := r.take(ctx, client, opts)
 		done <- outcome{hold, err}
 	}()
+	defer r.tellOfWait(client)()
 	var o outcome
 	select {
 	case o = <-done:
@@ -286,7 +291,7 @@ func (r *runner) leaseTime() time.Duration {
 }
 
 // facts are the variables that tell the command of the lock.
-var facts = []string{"REDLATCH_HELD", "REDLATCH_NAME", "REDLATCH_OWNER", "REDLATCH_LEASE_MS", "REDLATCH_TOKEN"}
+var facts = []string{"REDLATCH_HELD", "REDLATCH_NAME", "REDLATCH_OWNER", "REDLATCH_LEASE_MS", "REDLATCH_TOKEN", underVariable}
 
 // environment is the command's: ours, and what the lock adds to it. What there is
 // to say of another lock, which we may be running under, is none of this one.
@@ -296,7 +301,13 @@ func (r *runner) environment(hold hold) []string {
 		return slices.Contains(facts, name)
 	})
 	env = append(env, "REDLATCH_HELD=true", "REDLATCH_LEASE_MS="+strconv.FormatInt(r.leaseTime().Milliseconds(), 10))
-	return append(env, r.facts(hold)...)
+	facts := r.facts(hold)
+	for _, fact := range facts {
+		if owners, ok := strings.CutPrefix(fact, "REDLATCH_OWNER="); ok {
+			env = append(env, underVariable+"="+strings.Join(append(under(), owners), ","))
+		}
+	}
+	return append(env, facts...)
 }
 
 // afterLoss ends the program after a loss, whenever it was noticed.

@@ -171,6 +171,35 @@ func TestRunWaits(t *testing.T) {
 	first.ends(0)
 }
 
+// It would wait until its own end. A reader beside a reader, or who only tries, does not.
+func TestRunRefusesToWaitForItself(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	inner := func(outer, inner string) result {
+		cmd := r.shell("-c", `"$R" run `+outer+` -- "$R" run y -- "$R" run `+inner)
+		return finish(t, cmd)
+	}
+	for _, again := range []string{"x -- true", "--multi a,x -- true", "x --wait 1h -- true"} {
+		if res := inner("x", again); res.code != 64 || !strings.Contains(res.err, "this runs under the lock x already") {
+			t.Errorf("run x -- run y -- run %s: %+v", again, res)
+		}
+	}
+	if res := inner("--shared x", "--exclusive x -- true"); res.code != 64 {
+		t.Errorf("a writer under itself as a reader: %+v", res)
+	}
+	if res := inner("--shared x", "--shared x -- echo beside"); res.code != 0 || res.out != "beside\n" {
+		t.Errorf("a reader under itself: %+v", res)
+	}
+	if res := inner("x", "x --try -- true"); res.code != 1 {
+		t.Errorf("a try: %+v", res)
+	}
+	cmd := r.command("run", "x", "--", "echo", "free")
+	cmd.Env = append(cmd.Env, "REDLATCH_UNDER="+holder) // which has it no longer
+	if res := finish(t, cmd); res.code != 0 || res.out != "free\n" {
+		t.Errorf("under a lock that is over: %+v", res)
+	}
+}
+
 // For run an outage is a kind of waiting.
 func TestRunServerUnreachable(t *testing.T) {
 	if testing.Short() {

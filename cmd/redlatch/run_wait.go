@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/overview"
+)
+
+// underVariable is where a command finds the owners of all locks that redlatch runs hold around it.
+const underVariable = "REDLATCH_UNDER"
+
+// under returns the owners of the locks under which this program runs.
+func under() []string {
+	return strings.FieldsFunc(os.Getenv(underVariable), func(r rune) bool { return r == ',' })
+}
+
+// checkUnder refuses to wait for a lock that is held until this program has ended. It asks only
+// if there is such a lock; what cannot be asked refuses nothing.
+func (r *runner) checkUnder(client *redlatch.Client) error {
+	owners := under()
+	if len(owners) == 0 || r.permits.n > 0 || r.try || r.wait.set && r.wait.Duration == 0 {
+		return nil
+	}
+	for _, name := range r.names() {
+		ctx, cancel := context.WithTimeout(context.Background(), mostAsking)
+		info, _ := client.Info(ctx, name)
+		cancel()
+		for _, h := range info.Holders {
+			if h.Mode == "read" && *r.types["shared"] {
+				continue // beside each other
+			}
+			if slices.Contains(owners, h.Owner) {
+				return usage("this runs under the lock %s already, and that is held until this has ended: it would wait for itself for ever", shellWord(name))
+			}
+		}
+	}
+	return nil
+}
+
+const (
+	// tellAfter is how long a wait lasts before a user is told what it is for.
+	tellAfter = time.Second
+	// lookAgain is how long after that the next look is.
+	lookAgain = 5 * time.Second
+)
+
+// tellOfWait tells a user at a terminal who has the locks that are waited for, and that the
+// server does not answer, until the function that it returns is called.
+func (r *runner) tellOfWait(client *redlatch.Client) (stop func()) {
+	if !isTerminal(os.Stderr) {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		told := map[string]string{}
+		for pause := tellAfter; ; pause = lookAgain {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(pause):
+			}
+			for _, name := range r.names() {
+				who, text := whatFor(ctx, client, name)
+				if ctx.Err() != nil {
+					return
+				}
+				if who == noAnswer || who != "" && who != told[name] {
+					told[name] = who
+					r.ui.note("waiting for %s%s", shellWord(name), text)
+				}
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+const noAnswer = "no answer"
+
+// whatFor says for whom a wait for a lock is, and that in words; or that nobody answers.
+func whatFor(ctx context.Context, client *redlatch.Client, name string) (who, text string) {
+	ctx, cancel := context.WithTimeout(ctx, mostAsking)
+	defer cancel()
+	l, _, err := overview.Look(ctx, client, name, false)
+	switch {
+	case errors.Is(err, redlatch.ErrUnavailable):
+		return noAnswer, ": " + err.Error()
+	case err != nil || len(l.Holders) == 0:
+		return "", ""
+	}
+	h := &l.Holders[0]
+	text = ", held by " + l.HoldersText()
+	if h.For != nil {
+		text += " for " + h.ForText()
+	}
+	return h.Owner, text
+}
