@@ -10,6 +10,8 @@ import (
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
+
+	"github.com/redlatch/redlatch/internal/heldport"
 )
 
 // A terminal is a pseudo-terminal with a program on it; its job collects what
@@ -204,6 +206,16 @@ func TestTerminalTellsOfAWait(t *testing.T) {
 	first.ends(0)
 	term.says("had it")
 	term.ends(0)
+}
+
+// A server that is not there is no lock that somebody has.
+func TestTerminalTellsOfNoServer(t *testing.T) {
+	t.Parallel()
+	addr := heldport.Refusing(t)
+	nowhere := &redis{nil, "redis://" + addr}
+	term := onTerminal(t, nowhere.command("run", "x", "--", "true"))
+	term.says("waiting for x: the server does not answer: cannot connect to " + addr)
+	term.ends(69)
 }
 
 // A shell with job control takes the terminal for groups of its own.

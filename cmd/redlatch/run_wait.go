@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/overview"
 )
 
@@ -91,7 +93,7 @@ func whatFor(ctx context.Context, client *redlatch.Client, name string) (who, te
 	l, _, err := overview.Look(ctx, client, name, false)
 	switch {
 	case errors.Is(err, redlatch.ErrUnavailable):
-		return noAnswer, ": " + err.Error()
+		return noAnswer, fmt.Sprintf(": the server does not answer: %v", driver.Failure(err).Err)
 	case err != nil || len(l.Holders) == 0:
 		return "", ""
 	}
