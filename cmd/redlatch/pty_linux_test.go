@@ -45,19 +45,6 @@ func (term *terminal) types(keys string) {
 	}
 }
 
-// shell runs a script with sh, in which $R is the program.
-func (r *redis) shell(flags, script string) *exec.Cmd {
-	cmd := r.command()
-	exe := cmd.Path
-	cmd.Path = "/bin/sh"
-	cmd.Args = []string{"sh", flags, script}
-	if flags == "" {
-		cmd.Args = []string{"sh", "-i"}
-	}
-	cmd.Env = append(cmd.Env, "R="+exe, "PS1=prompt> ", "ENV=", "HISTFILE=")
-	return cmd
-}
-
 const ctrlC, ctrlZ = "\x03", "\x1a"
 
 // A command in a process group of its own gets the terminal when it reads.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -146,6 +147,19 @@ func TestRunSpins(t *testing.T) {
 	if code := j.wait(); code != 0 || j.output() != "ran\n" {
 		t.Errorf("exit %d: %s", code, j.output())
 	}
+}
+
+// shell runs a script with sh, in which $R is the program.
+func (r *redis) shell(flags, script string) *exec.Cmd {
+	cmd := r.command()
+	exe := cmd.Path
+	cmd.Path = "/bin/sh"
+	cmd.Args = []string{"sh", flags, script}
+	if flags == "" {
+		cmd.Args = []string{"sh", "-i"}
+	}
+	cmd.Env = append(cmd.Env, "R="+exe, "PS1=prompt> ", "ENV=", "HISTFILE=")
+	return cmd
 }
 
 // forget drops what was said: it has been looked at, with the password that the
