@@ -127,15 +127,17 @@ func (c *Client) appears() {
 func (c *Client) ID() string { return c.id }
 
 // usable says whether a call about something with a name can go on; refused is
-// what is wrong with that.
+// what is wrong with that. That nothing is acquired any longer is the engines' to say.
 func (c *Client) usable(ctx context.Context, refused error) error {
 	switch {
 	case ctx == nil:
 		return errNilContext
 	case refused != nil:
 		return refused
+	case c.server.Left():
+		return ErrClosed
 	}
-	return c.open()
+	return nil
 }
 
 // checkName refuses names that Redis could not handle.
@@ -146,15 +148,43 @@ func checkName(name string) error {
 	return nil
 }
 
-// open returns ErrClosed after Close.
-func (c *Client) open() error {
-	if c.server.Closed() {
-		return ErrClosed
+// Shutdown ends the client as a deploy wants it, so that others get its locks at once and
+// not after their TTL:
+//
+//   - Nothing is acquired any longer: whoever waits for something, or begins to, gets ErrClosed.
+//   - The contexts of all live holds and permits end with ErrClosed as their cause: that is
+//     how sections learn that they are to come to an end. The locks stay theirs meanwhile, and
+//     are renewed. Hold.Err stays nil, and Release, Extend, and what gives back, counts
+//     or asks work as before; a release frees its lock at once.
+//   - When the last hold and permit is released, or ctx ends, the client is closed: see Close.
+//
+// It returns an error that is ctx's if ctx ended first: what was not released by then is left
+// to its TTL. Else it returns what Close does. Permits of a Semaphore have no holder that it could
+// wait for, nor has a detached Permit; a lost hold is not waited for. Close ends a Shutdown that
+// is under way.
+func (c *Client) Shutdown(ctx context.Context) error {
+	if ctx == nil {
+		return errNilContext
 	}
-	return nil
+	c.server.Stop()
+	for _, h := range c.clock.Holders() {
+		if h, ok := h.(interface{ EndContext() }); ok { // else the end of one hold of a term
+			h.EndContext()
+		}
+	}
+	late := c.locks.AwaitReleases(ctx)
+	if late == nil {
+		late = c.semaphores.AwaitReleases(ctx)
+	}
+	if late == nil || errors.Is(late, ErrClosed) {
+		return c.Close()
+	}
+	left := c.Stats()
+	return errors.Join(fmt.Errorf("redlatch: Shutdown: not released in time, and left to their TTL: %d holds and %d permits: %w", left.Holds, left.Permits, late), c.Close())
 }
 
-// Close ends the client. Callers that wait for a lock get ErrClosed: at once, or if a
+// Close ends the client at once; Shutdown lets those who hold something come to an end before.
+// Callers that wait for a lock get ErrClosed: at once, or if a
 // request is on its way when it is answered, or the driver gives it up. The
 // contexts of live holds end with ErrClosed as their cause, and their locks are
 // left to their TTL: Close never frees a lock under a running section. Then it
@@ -165,7 +195,7 @@ func (c *Client) open() error {
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() {
 		end := time.Now().Add(c.cfg.CloseTimeout)
-		c.server.Stop()
+		c.server.Leave()
 		c.locks.Drain(time.Until(end))
 		c.stopBreak()
 		c.control.Stop()

@@ -51,7 +51,7 @@ var (
 	// this state is also an *AckError.
 	ErrNotAcknowledged = request.ErrNotAcknowledged
 
-	// ErrClosed: the client was closed.
+	// ErrClosed: the client was closed, or is being shut down.
 	ErrClosed = request.ErrClosed
 
 	// ErrUnavailable: the server did not answer for Config.OutageTimeout. It

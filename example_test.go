@@ -6,7 +6,10 @@ import (
 	"expvar"
 	"fmt"
 	"log"
+	"os"
+	"os/signal"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/redlatch/redlatch"
@@ -43,6 +46,19 @@ func ExampleLock_Acquire() {
 
 	if err := ship(hold.Context(), 42); errors.Is(context.Cause(hold.Context()), redlatch.ErrLost) {
 		log.Print("the lock was lost on the way: ", err)
+	}
+}
+
+func ExampleClient_Shutdown() {
+	client := newClient()
+	term, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	<-term.Done()
+
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := client.Shutdown(ctx); err != nil {
+		log.Print(err) // some holds were not released in time: they are left to their lease
 	}
 }
 

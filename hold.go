@@ -59,7 +59,8 @@ func (h *Hold) Token() int64 { return h.in.Token() }
 func (h *Hold) Expires() time.Time { return h.in.Expires() }
 
 // Err returns nil while the hold is live, then why it is not: a *LostError if
-// it was lost, ErrNotHeld if it was released, ErrClosed after Close. It looks
+// it was lost, ErrNotHeld if it was released, ErrClosed after Close. While Shutdown waits for the
+// hold to be released it is live, though its context has ended. Err looks
 // at the clock itself, so that code which wakes from a pause of the process or
 // the machine sees the loss at its first check, before any timer has run.
 func (h *Hold) Err() error { return h.in.Err() }

@@ -86,7 +86,7 @@ type Want struct {
 // Await arrives and waits until all parties have. It returns how many were still to come then.
 // Its error is a BrokenError, one of a caller that gave up, or that of a request.
 func (b *Barrier) Await(ctx context.Context, want Want) (index int, err error) {
-	if !b.all.Join() {
+	if b.all.Server.Closed() || !b.all.Join() {
 		return -1, request.ErrClosed
 	}
 	defer b.all.Part()

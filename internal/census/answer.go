@@ -234,6 +234,6 @@ func inTurn[T any](x, y []T) []T {
 func sending(server *request.Server, channel, text string) request.Call {
 	return request.Call{
 		Server: server, Script: lua.ClientTell, Keys: []string{}, Args: []string{channel, text},
-		Lease: server.Length, Stop: server.Done, Single: true,
+		Lease: server.Length, Stop: server.Quit, Single: true,
 	}
 }

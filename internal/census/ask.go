@@ -129,9 +129,9 @@ var errDeaf = errors.New("the channels " + wire.Asked + " and " + wire.Answers +
 func (k *Census) listens(ctx context.Context, box *inbox) error {
 	heard := func(d time.Duration) error {
 		end := time.Now().Add(d)
-		_, err := request.Await(ctx, k.server.Done, box.listening, end)
+		_, err := request.Await(ctx, k.server.Quit, box.listening, end)
 		if err == nil {
-			_, err = request.Await(ctx, k.server.Done, k.listening, end)
+			_, err = request.Await(ctx, k.server.Quit, k.listening, end)
 		}
 		return err
 	}
@@ -266,7 +266,7 @@ func (k *Census) collect(ctx context.Context, ans *Answers, box *inbox, key stri
 		if ans.Expected >= 0 && ans.heard() > float64(ans.Expected)-0.01 {
 			return nil
 		}
-		if _, err := request.Await(ctx, k.server.Done, box.news, end); err != nil {
+		if _, err := request.Await(ctx, k.server.Quit, box.news, end); err != nil {
 			if errors.Is(err, request.ErrWaitOver) {
 				return nil
 			}

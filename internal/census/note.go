@@ -52,7 +52,7 @@ func (n *note) begin() {
 func (n *note) write() {
 	o := request.Call{
 		Server: n.server, Script: lua.ClientNote, Keys: n.keys, Args: []string{n.text, wire.Millis(noteTTL)},
-		Lease: n.server.Length, Stop: n.server.Done, Single: true,
+		Lease: n.server.Length, Stop: n.server.Quit, Single: true,
 	}
 	next := noteRefresh
 	if _, err := o.Send(context.Background()); err != nil && !driver.Failure(err).Permanent() {

@@ -101,6 +101,12 @@ func (e *Lazy) End(err error) {
 	}
 }
 
+// Now makes the context, if nobody has asked for it, and ends it with err as its cause.
+func (e *Lazy) Now(err error) {
+	e.Get(nil)
+	e.End(err)
+}
+
 // Dropped are holds that were garbage collected without having been released.
 type Dropped struct {
 	mu     sync.Mutex // guards giveUp

@@ -24,8 +24,7 @@ type fairWaiters struct {
 	localQueues queue.Registry[string, *localQueue] // by lock name
 
 	mu      sync.Mutex          // guards what follows
-	waiting int                 // callers that may still leave something to settle
-	drained chan struct{}       // closed when waiting is 0 after Close; made by drain
+	waiting queue.Pending       // callers that may still leave something to settle
 	spares  map[string][]*entry // by lock name, the oldest first
 	closed  bool
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -51,6 +52,9 @@ func (t *term) addLocked(h *Hold) {
 	}
 	if h.own != nil {
 		t.c.Clock.Add(&h.own.Lease, false)
+	}
+	if t.c.Server.Closed() {
+		h.end.Now(request.ErrClosed)
 	}
 }
 
@@ -199,7 +203,7 @@ func (t *term) extend(ctx context.Context, until time.Time, d time.Duration) err
 	t.alone = t.alone || d > t.length // if this process dies, the next holder's lock must not last so long
 	t.mu.Unlock()
 	o := t.raising(wire.Millis(d), unchanged)
-	o.Stop, o.Until = t.c.Server.Done, until
+	o.Stop, o.Until = t.c.Server.Quit, until
 	return t.prolong(ctx, &o, d)
 }
 

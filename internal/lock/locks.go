@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -170,6 +171,13 @@ func (c *Locks) holder(name, owner string) *term {
 		return t
 	}
 	return c.table.ofPart(name, owner)
+}
+
+// AwaitReleases ends the waiting of all callers, now that the server is stopped, and waits until all
+// holds are released, and their locks in Redis. It fails if ctx ends, or the client is closed.
+func (c *Locks) AwaitReleases(ctx context.Context) error {
+	c.table.wake()
+	return request.AwaitAll(ctx, c.Server.Over, c.table.entries.Idle, c.table.own.Idle)
 }
 
 // Drain ends the waiting of all callers, now that the server is stopped, and waits until

@@ -212,7 +212,7 @@ func (t *term) downgrade() error {
 			break // that is an answer
 		}
 		t.c.Server.Go(func() {
-			if _, over := request.Pause(context.Background(), t.c.Server.Done, nil, time.Time{}, time.Second); over == nil && t.live() {
+			if _, over := request.Pause(context.Background(), t.c.Server.Quit, nil, time.Time{}, time.Second); over == nil && t.live() {
 				_ = t.downgrade()
 			}
 		})

@@ -92,7 +92,7 @@ func (l *Spec) Forcing() []string { return []string{l.channel} }
 // Force frees the lock if one of those has it that args name, and says whether it did,
 // or may have.
 func (l *Spec) Force(ctx context.Context, args []string) (bool, error) {
-	o := request.Call{Server: l.c.Server, Script: l.kind.force, Keys: l.allKeys(), Args: args, Lease: l.c.Watchdog, Stop: l.c.Server.Done}
+	o := request.Call{Server: l.c.Server, Script: l.kind.force, Keys: l.allKeys(), Args: args, Lease: l.c.Watchdog, Stop: l.c.Server.Quit}
 	reply, err := o.Run(ctx)
 	return o.Unknown || reply.Int == 1, err
 }

@@ -243,7 +243,7 @@ func (ls *table) join() bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	if !ls.closed {
-		ls.waiting++
+		ls.waiting.Add(1)
 	}
 	return !ls.closed
 }
@@ -251,10 +251,7 @@ func (ls *table) join() bool {
 func (ls *table) part() {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	ls.waiting--
-	if ls.closed && ls.waiting == 0 {
-		close(ls.drained)
-	}
+	ls.waiting.Add(-1)
 }
 
 // drain waits until all callers have returned that may leave something to be settled, at most
@@ -262,11 +259,7 @@ func (ls *table) part() {
 func (ls *table) drain(d time.Duration) {
 	ls.mu.Lock()
 	ls.closed = true
-	waiting := ls.waiting
-	ls.drained = make(chan struct{})
+	drained := ls.waiting.None()
 	ls.mu.Unlock()
-	if waiting == 0 {
-		return
-	}
-	_, _ = request.Await(context.Background(), nil, ls.drained, time.Now().Add(d))
+	_, _ = request.Await(context.Background(), nil, drained, time.Now().Add(d))
 }

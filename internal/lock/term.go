@@ -307,6 +307,15 @@ func (t *term) orphan() {
 // Node implements renew.Holder.
 func (t *term) Node() string { return t.c.Server.Driver.Node(t.lock.name) }
 
+// EndContext ends the contexts of the holds, and nothing else.
+func (t *term) EndContext() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for h := t.holds; h != nil; h = h.next {
+		h.end.Now(request.ErrClosed)
+	}
+}
+
 // Close ends the holds and leaves the lock to its TTL. A term on its way from
 // one hold to the next is released: no section runs under it.
 func (t *term) Close() {

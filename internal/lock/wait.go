@@ -277,7 +277,10 @@ func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{},
 		case <-ctx.Done():
 			return request.ContextError(ctx)
 		case <-closed:
-		case <-over:
+		case <-over: // of a hold, or only of its context, with the client
+			if p.c.Server.Closed() {
+				return request.ErrClosed
+			}
 			return errNotNested
 		}
 	}

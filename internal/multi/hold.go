@@ -62,7 +62,14 @@ func (g *Hold) add(h *lock.Hold) bool {
 
 // watchLocked has the end of h noticed.
 func (g *Hold) watchLocked(h *lock.Hold) {
-	g.stops = append(g.stops, context.AfterFunc(h.End(), func() { _ = g.Err() }))
+	end := h.End()
+	g.stops = append(g.stops, context.AfterFunc(end, func() {
+		if h.Err() == nil { // its client is shut down: it can still be released
+			g.cancel(context.Cause(end))
+			return
+		}
+		_ = g.Err()
+	}))
 }
 
 // begin makes the holding live, unless some of its holds have ended already.

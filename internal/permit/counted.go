@@ -91,7 +91,7 @@ func (s *Counted) Delete(ctx context.Context) (deleted bool, err error) {
 
 // Available asks how many permits are free.
 func (s *Counted) Available(ctx context.Context) (int, error) {
-	if s.all.Server.Closed() {
+	if s.all.Server.Left() {
 		return 0, request.ErrClosed
 	}
 	o := s.all.Server.Question(lua.SemaphoreRead, s.keys)
@@ -101,7 +101,7 @@ func (s *Counted) Available(ctx context.Context) (int, error) {
 
 // change sends a request on the session that these have for themselves.
 func (s *Counted) change(ctx context.Context, script *script.Script, args ...string) (int64, error) {
-	if s.all.Server.Closed() {
+	if s.all.Server.Left() {
 		return 0, request.ErrClosed
 	}
 	if err := request.ContextError(ctx); err != nil {

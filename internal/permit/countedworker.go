@@ -239,7 +239,7 @@ func (q *countedQueue) lost(x *exchange, err error) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	forgotten := errors.Is(err, request.ErrForgotten)
-	if errors.Is(err, request.ErrUnavailable) && !forgotten && !q.sem.all.Server.Closed() {
+	if errors.Is(err, request.ErrUnavailable) && !forgotten && !q.sem.all.Server.Left() {
 		// Not done, and not refused: it will be tried again for as long as
 		// anybody wants something. Callers lose patience by themselves.
 		q.silence.cause = err

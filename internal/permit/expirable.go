@@ -49,6 +49,9 @@ type Want struct {
 // Acquire lines up for permits.
 func (s *Expirable) Acquire(ctx context.Context, want Want) ([]*Permit, error) {
 	server := s.all.Server
+	if server.Closed() {
+		return nil, request.ErrClosed
+	}
 	kept := want.Lease == 0
 	if kept {
 		want.Lease = server.Length

@@ -9,8 +9,9 @@ import (
 
 // livePermits are a client's live permits, by their ids.
 type livePermits struct {
-	mu sync.Mutex
-	m  map[string]*Permit
+	mu      sync.Mutex
+	m       map[string]*Permit
+	pending queue.Pending // of m, and those whose release is under way
 }
 
 func (ps *livePermits) add(p *Permit) {
@@ -20,12 +21,30 @@ func (ps *livePermits) add(p *Permit) {
 		ps.m = map[string]*Permit{}
 	}
 	ps.m[p.id] = p
+	ps.pending.Add(1)
 }
 
 func (ps *livePermits) remove(p *Permit) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	delete(ps.m, p.id)
+	if ps.m[p.id] != nil {
+		delete(ps.m, p.id)
+		ps.pending.Add(-1)
+	}
+}
+
+// releasing counts so many more releases that are under way, or fewer.
+func (ps *livePermits) releasing(n int) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.pending.Add(n)
+}
+
+// none returns a channel that is closed as soon as no permit is live, nor being released.
+func (ps *livePermits) none() <-chan struct{} {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return ps.pending.None()
 }
 
 // all returns all that there are for as long as it looks, a few at a time.

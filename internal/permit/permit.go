@@ -211,6 +211,15 @@ func (p *Permit) Expired() {
 // Gone implements renew.Holder.
 func (p *Permit) Gone() { p.lose(holdctx.Gone) }
 
+// EndContext ends the permit's context, and nothing else.
+func (p *Permit) EndContext() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err == nil {
+		p.stop.Now(request.ErrClosed)
+	}
+}
+
 // Close ends the permit and leaves it to its lease: a section may still run.
 func (p *Permit) Close() {
 	if p.end(request.ErrClosed, "") {
@@ -234,6 +243,8 @@ func (p *Permit) giveUp() {
 // waiting for the reply.
 func (p *Permit) Release(ctx context.Context) error {
 	s, all, now := p.sem, p.sem.all, time.Now()
+	all.live.releasing(1)
+	defer all.live.releasing(-1)
 	_ = p.Err() // a window that is over ends the permit as lost
 	released := p.end(holdctx.ErrReleased, "")
 	p.mu.Lock()
@@ -251,7 +262,7 @@ func (p *Permit) Release(ctx context.Context) error {
 		return err
 	}
 	if apart {
-		if all.Server.Closed() {
+		if all.Server.Left() {
 			return request.ErrClosed
 		}
 		return s.Release(ctx, []string{p.id})
@@ -313,7 +324,7 @@ func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
 	apart := p.apart
 	p.mu.Unlock()
 	if apart {
-		if p.sem.all.Server.Closed() {
+		if p.sem.all.Server.Left() {
 			return request.ErrClosed
 		}
 		return p.sem.Extend(ctx, p.id, d)

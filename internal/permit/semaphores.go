@@ -1,6 +1,7 @@
 package permit
 
 import (
+	"context"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
@@ -73,6 +74,12 @@ func New(o Options) *Semaphores {
 	all := &Semaphores{Options: o, givers: queue.NewGather[*giveBack](queue.MostAnswered, o.Server.Go)}
 	all.kind = &renew.Kind{Renew: all.renew}
 	return all
+}
+
+// AwaitReleases waits until all permits that have leases are released, and what else was given
+// back is in Redis. It fails if ctx ends, or the client is closed. Nothing is acquired any longer.
+func (all *Semaphores) AwaitReleases(ctx context.Context) error {
+	return request.AwaitAll(ctx, all.Server.Over, all.live.none, all.counted.all.Idle, all.expirable.all.Idle)
 }
 
 // Close ends all subscriptions. The server was closed before, which ends the waiting of

@@ -73,6 +73,9 @@ const joinPause = 5 * time.Millisecond
 // Wait waits until the answer to q ends the waiting. q is the same for all that
 // wait under the same key.
 func (ps *Polls) Wait(ctx context.Context, until time.Time, key, channel string, q Question) error {
+	if ps.server.Closed() {
+		return request.ErrClosed
+	}
 	w, x := ps.join(key, channel, q.About, claim.Wait{Ctx: ctx, Since: time.Now(), Until: until, Site: q.About.Site})
 	r := x.round
 	defer w.leave(x)

@@ -10,8 +10,9 @@ import (
 // first user, and forgotten when it has none, unless it is to be kept for a while. The
 // zero value is an empty registry.
 type Registry[K comparable, V interface{ users() *Users }] struct {
-	mu sync.Mutex // guards m and the users of each
-	m  map[K]V
+	mu   sync.Mutex // guards m and the users of each
+	m    map[K]V
+	used *Pending // how many have users; nil until somebody asks Idle
 }
 
 // Users are embedded in what a Registry has.
@@ -36,7 +37,10 @@ func (r *Registry[K, V]) Get(key K, build func() V) V {
 		}
 		r.m[key] = x
 	}
-	x.users().n++
+	u := x.users()
+	if u.n++; u.n == 1 && r.used != nil {
+		r.used.Add(1)
+	}
 	return x
 }
 
@@ -56,6 +60,9 @@ func (r *Registry[K, V]) Put(key K, x V, idle func()) (forgotten bool) {
 	u.n--
 	if u.n == 0 && idle != nil {
 		idle()
+	}
+	if u.n == 0 && r.used != nil {
+		r.used.Add(-1)
 	}
 	return r.forget(key, u)
 }
@@ -103,6 +110,21 @@ func (r *Registry[K, V]) forget(key K, u *Users) bool {
 	}
 	delete(r.m, key)
 	return true
+}
+
+// Idle returns a channel that is closed as soon as nothing is used.
+func (r *Registry[K, V]) Idle() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.used == nil {
+		r.used = &Pending{}
+		for _, x := range r.m {
+			if x.users().n > 0 {
+				r.used.Add(1)
+			}
+		}
+	}
+	return r.used.None()
 }
 
 // Find returns what there is by that key, or nothing. The caller does not become a user.

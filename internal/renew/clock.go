@@ -146,6 +146,13 @@ func (c *Clock) Answered(name string) {
 	c.answeredLocked(name, time.Now())
 }
 
+// Holders returns the holders of all leases.
+func (c *Clock) Holders() []Holder {
+	c.ends.mu.Lock()
+	defer c.ends.mu.Unlock()
+	return c.ends.holders()
+}
+
 // Close forgets every lease and returns their holders.
 func (c *Clock) Close() []Holder {
 	c.mu.Lock()

@@ -65,10 +65,9 @@ func (d *deadlines) close() []Holder {
 	defer d.mu.Unlock()
 	d.closed = true
 	d.alarm.Stop()
-	holders := make([]Holder, len(d.ends))
-	for i, e := range d.ends {
+	holders := d.holders()
+	for _, e := range d.ends {
 		e.lease.place = 0
-		holders[i] = e.lease.Holder
 	}
 	d.ends = nil
 	return holders
@@ -128,6 +127,15 @@ type ends []end
 type end struct {
 	at    time.Time
 	lease *Lease
+}
+
+// holders returns those of all leases.
+func (h *ends) holders() []Holder {
+	all := make([]Holder, len(*h))
+	for i, e := range *h {
+		all[i] = e.lease.Holder
+	}
+	return all
 }
 
 // set has l looked at then.

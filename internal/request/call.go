@@ -296,5 +296,5 @@ func AttemptTimeout(lease time.Duration) time.Duration {
 
 // Question prepares a request that changes nothing.
 func (s *Server) Question(script *script.Script, keys []string) Call {
-	return Call{Server: s, Script: script, Keys: keys, Args: []string{}, Lease: s.Length, Stop: s.Done}
+	return Call{Server: s, Script: script, Keys: keys, Args: []string{}, Lease: s.Length, Stop: s.Quit}
 }

@@ -66,6 +66,18 @@ func Await[T any](ctx context.Context, stop <-chan struct{}, done <-chan T, unti
 	return v, err
 }
 
+// AwaitAll waits for what is under way of several kinds, one after the other, to be none. It ends
+// with ctx and stop.
+func AwaitAll(ctx context.Context, stop <-chan struct{}, kinds ...func() <-chan struct{}) error {
+	for _, none := range kinds {
+		left := none()
+		if _, err := Await(ctx, stop, left, time.Time{}); err != nil && !over(left) {
+			return err
+		}
+	}
+	return nil
+}
+
 // Lateness counts answers that came too late to be trusted.
 type Lateness struct {
 	since time.Time

@@ -15,7 +15,8 @@ type Server struct {
 	Options
 
 	Traits driver.Traits
-	Done   chan struct{} // closed when nobody waits any longer
+	Done   chan struct{} // closed when nobody acquires anything any longer
+	Quit   chan struct{} // closed when nobody waits for an answer any longer
 	Over   chan struct{} // closed when nothing is settled any longer
 
 	Acks     Acks
@@ -28,6 +29,7 @@ type Server struct {
 	attempts sync.Pool     // of *attempt
 	batches  sync.Pool     // of *batch
 	numbers  atomic.Uint64 // of requests that count
+	stopped  sync.Once
 }
 
 // Options say how requests are sent. All are needed.
@@ -56,7 +58,7 @@ const idleWorkers = 64
 
 // New returns a server. It does no I/O.
 func New(o Options) (*Server, error) {
-	s := &Server{Options: o, Traits: o.Driver.Traits(), pool: worker.New(idleWorkers), Done: make(chan struct{}), Over: make(chan struct{})}
+	s := &Server{Options: o, Traits: o.Driver.Traits(), pool: worker.New(idleWorkers), Done: make(chan struct{}), Quit: make(chan struct{}), Over: make(chan struct{})}
 	switch {
 	case o.Sharded && o.Classic:
 		s.messages.decide(script.Both)
@@ -74,15 +76,11 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Closed says whether nobody waits any longer.
-func (s *Server) Closed() bool {
-	select {
-	case <-s.Done:
-		return true
-	default:
-		return false
-	}
-}
+// Closed says whether nobody acquires anything any longer.
+func (s *Server) Closed() bool { return over(s.Done) }
+
+// Left says whether nobody waits for an answer any longer.
+func (s *Server) Left() bool { return over(s.Quit) }
 
 // Broke notes that a connection to a node was lost, or to any if it is "": until there is an
 // answer, callers leave it to workers to wait for the next one.
@@ -94,9 +92,18 @@ func (s *Server) Broke(node string) {
 	}
 }
 
-// Stop ends the waiting of all callers, for an answer too.
+// Stop ends the waiting of all callers that acquire something, for an answer too.
 func (s *Server) Stop() {
-	close(s.Done)
+	s.stopped.Do(func() {
+		close(s.Done)
+		s.senders.tell()
+	})
+}
+
+// Leave ends the waiting of all other callers. It is called once.
+func (s *Server) Leave() {
+	s.Stop()
+	close(s.Quit)
 	s.senders.tell()
 }
 

@@ -104,7 +104,7 @@ func (s *Session) Do(ctx context.Context, x Count) (int64, error) {
 			return q.answer, q.err
 		case <-ctx.Done():
 			err = ContextError(ctx)
-		case <-s.server.Done:
+		case <-s.server.Quit:
 			err = ErrClosed
 		case <-t.C:
 			if left := s.patience(q, start); left > 0 {
@@ -176,7 +176,7 @@ func (s *Session) work() {
 // next takes the next request out of line; with none, or after Close, the worker
 // is no longer working.
 func (s *Session) next() *Count {
-	closed := s.server.Closed()
+	closed := s.server.Left()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if closed || len(s.queue) == 0 {
@@ -254,7 +254,7 @@ func (s *Session) Deliver(o *Call, fleeting bool, tell func(answer int64, err er
 			tell(answer, err)
 			return
 		}
-		if !errors.Is(err, ErrUnavailable) || !unknown || s.server.Closed() {
+		if !errors.Is(err, ErrUnavailable) || !unknown || s.server.Left() {
 			tell(0, err)
 			return
 		}

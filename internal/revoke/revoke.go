@@ -118,7 +118,7 @@ func (k *Control) revoke(m controlMessage) {
 		return
 	}
 	asked := []string{wire.Prefix(wire.Revoke, m.Name)}
-	o := request.Call{Server: k.locks.Server, Script: lua.ControlAsked, Keys: asked, Args: []string{m.Owner}, Lease: k.locks.Watchdog, Stop: k.locks.Server.Done, Until: time.Now().Add(revokeTTL)}
+	o := request.Call{Server: k.locks.Server, Script: lua.ControlAsked, Keys: asked, Args: []string{m.Owner}, Lease: k.locks.Watchdog, Stop: k.locks.Server.Quit, Until: time.Now().Add(revokeTTL)}
 	if reply, err := o.Run(context.Background()); err != nil || reply.Int != 1 || !k.locks.Revoke(m.Name, m.Owner) {
 		return
 	}
@@ -155,7 +155,7 @@ func (k *Control) ask(ctx context.Context, name string, h Holder) bool {
 	defer cancel()
 	heard := k.Listen() // only for now: a user without the right would hear nothing else, with some drivers
 	defer k.Unlisten()
-	if _, err := request.Await(ctx, k.locks.Server.Done, heard, time.Time{}); err != nil {
+	if _, err := request.Await(ctx, k.locks.Server.Quit, heard, time.Time{}); err != nil {
 		return false // it would miss the answer
 	}
 	ask := k.message(lua.ControlAsk, h.Client, controlMessage{Op: "revoke", Name: name, Owner: h.Owner, From: k.locks.ID, Nonce: nonce})
@@ -164,7 +164,7 @@ func (k *Control) ask(ctx context.Context, name string, h Holder) bool {
 	if err == nil && reply.Int == 0 && !k.locks.Server.Traits.Cluster {
 		return false // nobody listens: the holder is gone
 	}
-	_, err = request.Await(ctx, k.locks.Server.Done, answer, time.Time{})
+	_, err = request.Await(ctx, k.locks.Server.Quit, answer, time.Time{})
 	return err == nil
 }
 

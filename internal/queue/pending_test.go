@@ -1,0 +1,52 @@
+package queue
+
+import "testing"
+
+func TestPendingIsNoneAtOnceOrWhenTheLastIsOver(t *testing.T) {
+	var p Pending
+	isNone := func(c <-chan struct{}) bool {
+		select {
+		case <-c:
+			return true
+		default:
+			return false
+		}
+	}
+	if !isNone(p.None()) {
+		t.Error("nothing is under way, and that is not told")
+	}
+	p.Add(2)
+	one, other := p.None(), p.None()
+	p.Add(-1)
+	if isNone(one) {
+		t.Error("one is under way still")
+	}
+	p.Add(-1)
+	if !isNone(one) || !isNone(other) || !isNone(p.None()) {
+		t.Error("nothing is under way any longer, and not all are told")
+	}
+	p.Add(1)
+	if !isNone(one) || isNone(p.None()) {
+		t.Error("what comes later is not waited for by those who waited before")
+	}
+}
+
+func TestRegistryIsIdleWhenNothingIsUsed(t *testing.T) {
+	type thing struct{ Users }
+	var r Registry[string, *thing]
+	build := func() *thing { return &thing{} }
+	x := r.Get("x", build)
+	y := r.Get("y", build)
+	r.Retain(x)
+	idle := r.Idle()
+	for _, last := range []func(){func() { r.Put("x", x, nil) }, func() { r.Put("y", y, nil) }, func() { r.Put("x", x, nil) }} {
+		select {
+		case <-idle:
+			t.Fatal("idle, and something is used")
+		default:
+		}
+		last()
+	}
+	<-idle
+	<-r.Idle()
+}
