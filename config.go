@@ -194,6 +194,7 @@ func checkLease(d time.Duration) error {
 type Option struct {
 	wait, lease       time.Duration
 	hasWait, hasLease bool
+	atLeast           time.Duration
 	fenced            bool
 	untilSet          bool
 }
@@ -213,12 +214,26 @@ func Lease(d time.Duration) Option { return Option{lease: d, hasLease: true} }
 // acquired so; a FencedLock always is.
 func Fenced() Option { return Option{fenced: true} }
 
+// HoldAtLeast keeps the lock for d from its acquisition, however soon it is released, for a job
+// that is over so fast that a process whose clock is a little late would begin it once more. A hold
+// that is released sooner ends as any other does: its context ends, and a Release that returns nil
+// has left the lock to the rest of d. Nobody gets it before, in this process neither, unless
+// by ForceRelease. From then on it is nobody's to renew or to release.
+//
+// It does not last so long if the process dies (it lasts for its lease then), or if the client is closed
+// before the release. With a Lease d may not be longer than that; Redis counts whole milliseconds, d is
+// rounded up. Locks that others may share or that stand in a queue, and several as one, refuse it: see
+// Lock, NonReentrantLock, SpinLock, FencedLock, StripedLock.
+func HoldAtLeast(d time.Duration) Option { return Option{atLeast: d} }
+
 // UntilSet lets Acquire also wait until there is what it asks of: until somebody
 // gives an ExpirableSemaphore its permits, or a RateLimiter its rate. Without it such
 // a call fails with ErrUninitialized. A Semaphore needs no option for that: one that
 // nobody has set has no permits, as any other may have none, and Acquire waits for
 // some. Calls that do not wait, and those that need nothing to be set, refuse it.
 func UntilSet() Option { return Option{untilSet: true} }
+
+var errNothingStays = errors.New("redlatch: HoldAtLeast is for a lock of its own; there is nothing here that could stay when it is released")
 
 var errNothingToSet = errors.New("redlatch: UntilSet is for semaphores and rate limiters; there is nothing here that could not be set yet")
 
@@ -228,7 +243,7 @@ func lockParams(opts []Option, once bool, at callsite.Site) (lock.Params, error)
 	if err == nil && o.untilSet {
 		err = errNothingToSet
 	}
-	return lock.Params{Lease: o.lease, HasLease: o.hasLease, Try: o.once, Until: o.until, Fenced: o.fenced, At: at}, err
+	return lock.Params{Lease: o.lease, HasLease: o.hasLease, Try: o.once, Until: o.until, Fenced: o.fenced, AtLeast: o.atLeast, At: at}, err
 }
 
 // options are the sum of an acquisition's Options.
@@ -248,6 +263,9 @@ func collect(opts []Option, once bool) (options, error) {
 		if p.hasLease {
 			o.lease, o.hasLease = p.lease, true
 		}
+		if p.atLeast != 0 {
+			o.atLeast = wholeMillis(p.atLeast)
+		}
 		o.fenced = o.fenced || p.fenced
 		o.untilSet = o.untilSet || p.untilSet
 	}
@@ -265,6 +283,12 @@ func collect(opts []Option, once bool) (options, error) {
 			return o, err
 		}
 		o.lease = wholeMillis(o.lease)
+	}
+	switch {
+	case o.atLeast < 0 || o.atLeast > maxLease:
+		return o, fmt.Errorf("redlatch: HoldAtLeast(%v): it must be positive, and at most %v", o.atLeast, maxLease)
+	case o.hasLease && o.atLeast > o.lease:
+		return o, fmt.Errorf("redlatch: HoldAtLeast(%v) is longer than Lease(%v), after which others may have the lock; raise the lease", o.atLeast, o.lease)
 	}
 	switch {
 	case o.hasWait && o.wait == 0:

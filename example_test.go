@@ -62,6 +62,20 @@ func ExampleClient_Shutdown() {
 	}
 }
 
+func ExampleHoldAtLeast() {
+	// Every replica's cron starts this at the full hour, as its clock says.
+	hold, err := newClient().Lock("hourly").Try(context.Background(), redlatch.HoldAtLeast(10*time.Minute))
+	if errors.Is(err, redlatch.ErrBusy) {
+		return // another replica does it, or has just done it
+	} else if err != nil {
+		log.Print(err)
+		return
+	}
+	defer func() { _ = hold.Release(context.Background()) }()
+
+	_ = ship(hold.Context(), 42)
+}
+
 func ExampleLock_Try() {
 	hold, err := newClient().Lock("orders:42").Try(context.Background(), redlatch.Lease(10*time.Second))
 	var busy *redlatch.BusyError

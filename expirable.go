@@ -101,6 +101,9 @@ func many(ps []*permit.Permit, err error) ([]*Permit, error) {
 
 func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, once bool) ([]*permit.Permit, error) {
 	o, err := collect(opts, once)
+	if err == nil && o.atLeast > 0 {
+		err = errNothingStays
+	}
 	if err == nil && o.fenced {
 		err = errFencedPermit
 	}

@@ -172,6 +172,8 @@ func waitOnly(opts []Option, call string) (options, error) {
 		return o, errNothingToSet
 	case o.hasLease:
 		return o, fmt.Errorf("redlatch: %s takes no Lease: there is nothing to hold", call)
+	case o.atLeast > 0:
+		return o, errNothingStays
 	case o.fenced:
 		return o, errors.New("redlatch: " + call + " takes no Fenced: there is nothing to hold")
 	}

@@ -156,6 +156,9 @@ func (m *Multi) acquire(ctx context.Context, opts []Option, once bool, at callsi
 		return nil, nil, errNilContext
 	}
 	p, err := lockParams(opts, once, at)
+	if err == nil && p.AtLeast > 0 {
+		err = errNothingStays
+	}
 	if m.err != nil {
 		err = m.err
 	}

@@ -195,7 +195,7 @@ func (l *RateLimiter) Try(ctx context.Context, n int) error { return l.take(ctx,
 
 func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool, at callsite.Site) error {
 	o, bad := collect(opts, once)
-	if bad == nil && (o.hasLease || o.fenced) {
+	if bad == nil && (o.hasLease || o.fenced || o.atLeast > 0) {
 		bad = errNoSuchRate
 	}
 	e := AcquireStartEvent{Name: l.name, Kind: KindRateLimiter, N: n}

@@ -73,7 +73,7 @@ func (s *Semaphore) Try(ctx context.Context, n int) error {
 
 func (s *Semaphore) acquire(ctx context.Context, n int, opts []Option, once bool, at callsite.Site) error {
 	o, bad := collect(opts, once)
-	if bad == nil && (o.hasLease || o.fenced) {
+	if bad == nil && (o.hasLease || o.fenced || o.atLeast > 0) {
 		bad = errNoSuchPermit
 	}
 	e := AcquireStartEvent{Name: s.in.Name, Kind: KindSemaphore, N: n}

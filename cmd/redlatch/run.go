@@ -36,6 +36,7 @@ type runner struct {
 	wait      duration
 	try       bool
 	lease     duration
+	atLeast   duration
 	onLost    choice
 	killAfter duration
 	conflict  int
@@ -74,6 +75,7 @@ refused. On a terminal it says after a second who has what it waits for.`,
   redlatch run nightly-report --try -- ./report.sh || echo "another machine does it"
   redlatch run --multi stock,orders -- ./move.sh
   redlatch run --permits 1/4 encoder -- ./encode.sh film.mov
+  redlatch run hourly --try --hold-at-least 10m -- ./count.sh
   redlatch run migrate --wait 10m -c 'dump | gzip > dump.gz'`,
 		Args: r.arguments,
 	}
@@ -83,6 +85,7 @@ refused. On a terminal it says after a second who has what it waits for.`,
 	f.VarP(&r.wait, "wait", "w", "wait this long for the lock at most; 0 tries once (default: as long as it takes)")
 	f.BoolVarP(&r.try, "try", "n", false, "try once: the same as --wait 0")
 	f.Var(&r.lease, "lease", "hold the lock this long at most, not renewed (default: 30s, renewed while the command runs)")
+	f.Var(&r.atLeast, "hold-at-least", "keep the lock this long, however soon the command ends: for short jobs of machines whose clocks differ")
 	f.Var(&r.onLost, "on-lost", "what to do if the lock is lost: kill the command, warn, or ignore it")
 	f.Var(&r.killAfter, "kill-after", "how long after TERM to send KILL to a command that has lost the lock")
 	f.IntVarP(&r.conflict, "conflict-exit-code", "E", exitConflict, "exit code if the lock could not be had")
@@ -124,6 +127,8 @@ func (r *runner) check(cmd *cobra.Command) (path string, err error) {
 		return "", usage("--try and --wait %v contradict each other", r.wait.Duration)
 	case r.lease.set && r.lease.Duration < 20*time.Millisecond:
 		return "", usage("--lease %v is too short to be of use; it must be at least 20ms", r.lease.Duration)
+	case r.lease.set && r.atLeast.Duration > r.lease.Duration:
+		return "", usage("--hold-at-least %v is longer than --lease %v, after which others may have the lock", r.atLeast.Duration, r.lease.Duration)
 	case f.Changed("conflict-exit-code") && r.sysexits:
 		return "", usage("--sysexits and --conflict-exit-code contradict each other")
 	case r.conflict < 0 || r.conflict > 255:
@@ -210,6 +215,9 @@ func (r *runner) acquire(client *redlatch.Client, signals <-chan os.Signal) (hol
 	}
 	if r.lease.set {
 		opts = append(opts, redlatch.Lease(r.lease.Duration))
+	}
+	if r.atLeast.Duration > 0 {
+		opts = append(opts, redlatch.HoldAtLeast(r.atLeast.Duration))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

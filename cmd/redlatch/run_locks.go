@@ -71,6 +71,14 @@ func (r *runner) checkLockFlags() error {
 			return usage("--permits and --%s contradict each other", t.name)
 		}
 	}
+	for _, t := range []struct {
+		name string
+		set  bool
+	}{{"fair", *r.types["fair"]}, {"shared", *r.types["shared"]}, {"exclusive", *r.types["exclusive"]}, {"multi", r.multi != nil}, {"permits", r.permits.n > 0}} {
+		if t.set && r.atLeast.Duration > 0 {
+			return usage("--hold-at-least and --%s contradict each other", t.name)
+		}
+	}
 	if r.multi != nil && r.permits.n > 0 {
 		return usage("--multi and --permits contradict each other")
 	}

@@ -37,8 +37,8 @@ func (h *Hold) set(ctx context.Context, t *term, o *Params, now time.Time) {
 	h.t, h.end.Context, h.scope, h.Watchdog, h.fenced, h.at, h.since, h.open = t, ctx, o.scope, !o.HasLease, o.Fenced, o.At, now, 1
 }
 
-// addLocked adds a hold to the live ones.
-func (t *term) addLocked(h *Hold) {
+// addLocked adds a hold to the live ones, that was asked for so.
+func (t *term) addLocked(h *Hold, o *Params) {
 	h.next = t.holds
 	if t.holds != nil {
 		t.holds.prev = h
@@ -52,6 +52,9 @@ func (t *term) addLocked(h *Hold) {
 	}
 	if h.own != nil {
 		t.c.Clock.Add(&h.own.Lease, false)
+	}
+	if o.AtLeast > 0 {
+		t.stays.atLeast(h.since.Add(o.AtLeast))
 	}
 	if t.c.Server.Closed() {
 		h.end.Now(request.ErrClosed)

@@ -38,6 +38,7 @@ type kind struct {
 type scripts struct {
 	take     *script.Script // the only one that can make an owner
 	release  *script.Script // also undoes a take that nobody waits for any more
+	keep     *script.Script // ends a hold whose lock is to stay for a while; nil: there is no such hold
 	yield    *script.Script // nil if it does not pass between goroutines of a process,
 	transfer *script.Script // nor this one
 	renew    *script.Script
@@ -63,6 +64,7 @@ var spinning = &kind{
 var plainScripts = scripts{
 	take:     lua.LockTake,
 	release:  lua.LockRelease,
+	keep:     lua.LockKeep,
 	yield:    lua.LockYield,
 	transfer: lua.LockTransfer,
 	renew:    lua.LockRenew,

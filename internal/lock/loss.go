@@ -122,10 +122,18 @@ func (h *Hold) lost(err error, at time.Time) {
 // freeLapsed releases a lock that was lost by its window, now that all who held it
 // have said that they stopped.
 func (t *term) freeLapsed() {
+	t.mu.Lock()
+	rest := t.stays.left(time.Now())
+	t.mu.Unlock()
 	o := t.op(t.lock.kind.release, t.lock.releaseArgs(t.args[1:]))
+	if rest > 0 {
+		o = t.keeping(rest)
+	}
 	if _, err := o.Run(context.Background()); err != nil {
 		t.markUncertain()
 	}
 	t.orphan()
-	t.c.lapsed.remove(t.id)
+	if rest == 0 {
+		t.c.lapsed.remove(t.id)
+	}
 }

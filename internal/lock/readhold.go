@@ -33,7 +33,7 @@ func (t *term) enterShared(ctx context.Context, turn *Hold, o *Params) (*Hold, e
 	if t.state != termLive {
 		return nil, errRejoin
 	}
-	t.addLocked(h)
+	t.addLocked(h, o)
 	t.watchLocked()
 	return h, nil
 }

@@ -62,7 +62,7 @@ func (t *term) reenter(ctx context.Context, outer *Hold, l *Spec, o *Params) (*H
 	if h.reads {
 		h.bound(h.since, min(t.lease.Left(h.since), o.trust()), o)
 	}
-	t.addLocked(h)
+	t.addLocked(h, o)
 	t.watchLocked()
 	return h, nil
 }

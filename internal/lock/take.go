@@ -26,6 +26,9 @@ func (l *Spec) Enter(ctx context.Context, o Params) (*Hold, error) {
 	if o.Fenced && l.kind.shared {
 		return nil, errFencedRead
 	}
+	if o.AtLeast > 0 && l.kind.keep == nil {
+		return nil, errNotKept
+	}
 	if l.c.Server.Closed() {
 		return nil, request.ErrClosed
 	}

@@ -45,6 +45,7 @@ type term struct {
 	inside    bool          // its holder is inside the gate, and has to leave it
 	queued    bool          // it may stand in a fair lock's queue
 	longest   time.Duration // lease that was ever asked for, if longer than length
+	stays     stay          // if that is longer than until its release
 	uncertain bool          // a request of unknown outcome may still make it the owner
 
 	nest      // its holds
@@ -146,7 +147,7 @@ func (t *term) begin(ctx context.Context, o *Params, now time.Time) *Hold {
 	if t.lock.kind.shared {
 		h.reads, t.reads = true, 1
 	}
-	t.addLocked(h)
+	t.addLocked(h, o)
 	return h
 }
 
@@ -176,7 +177,7 @@ func (t *term) adopt(ctx context.Context, o *Params, now time.Time) *Hold {
 	t.inside, t.count = true, 1
 	t.token = 0 // it was the last holder's
 	t.correctLocked()
-	t.addLocked(h)
+	t.addLocked(h, o)
 	t.watchLocked()
 	return h
 }
@@ -227,7 +228,7 @@ func (t *term) finish(ctx context.Context, passable bool) error {
 
 // passableLocked says whether the term may go to another goroutine of this process.
 func (t *term) passableLocked(now time.Time) bool {
-	return t.c.HandOff && t.lock.kind.yield != nil && t.state == termLive && !t.alone && !t.shared && t.lease.Left(now) > 0
+	return t.c.HandOff && t.lock.kind.yield != nil && t.state == termLive && !t.alone && !t.shared && t.lease.Left(now) > 0 && t.stays.left(now) == 0
 }
 
 // release ends the term in Redis, then lets the next in. Once it has been
@@ -243,11 +244,11 @@ func (t *term) release(ctx context.Context) error {
 		return err
 	}
 	t.state, t.err = termOver, holdctx.ErrReleased
-	others := t.others
+	others, rest := t.others, t.stays.left(time.Now())
 	t.mu.Unlock()
 	foreign := t.entry.news.Foreign()
 	t.args[3] = t.c.Server.Own(&t.entry.news, t.lock.channel)
-	o := t.releasing()
+	o := t.releasing(rest)
 	reply, err := o.Run(ctx)
 	if o.Left && ctx.Err() != nil {
 		rest := o
@@ -263,15 +264,19 @@ func (t *term) release(ctx context.Context) error {
 	return err
 }
 
-// releasing prepares the release of t's id.
-func (t *term) releasing() request.Call {
+// releasing prepares the release of t's id, or if its lock is to stay for so long the request
+// that has it stay.
+func (t *term) releasing(rest time.Duration) request.Call {
+	if rest > 0 {
+		return t.keeping(rest)
+	}
 	t.entry.news.Expect()
 	return t.op(t.lock.kind.release, t.lock.releaseArgs(t.args[1:]))
 }
 
 // sendRelease releases the id of a term that is over.
 func (t *term) sendRelease() error {
-	o := t.releasing()
+	o := t.releasing(0)
 	reply, err := o.Run(context.Background())
 	return t.released(&o, reply, err)
 }
@@ -296,11 +301,11 @@ func (t *term) released(o *request.Call, reply driver.Reply, err error) error {
 // that the term has ended.
 func (t *term) orphan() {
 	t.mu.Lock()
-	uncertain := t.uncertain
+	uncertain, rest := t.uncertain, t.stays.left(time.Now())
 	t.uncertain = false
 	t.mu.Unlock()
 	if uncertain {
-		t.c.Server.Orphans.Add(t.id, func() { t.c.reap(t.lock, t.id) })
+		t.c.Server.Orphans.Add(t.id, rest, func() { t.c.reap(t.lock, t.id) })
 	}
 }
 

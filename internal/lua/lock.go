@@ -4,6 +4,7 @@ package lua
 var (
 	LockForce    = load("lock.force")
 	LockInfo     = load("lock.info")
+	LockKeep     = load("lock.keep")
 	LockRelease  = load("lock.release")
 	LockRenew    = load("lock.renew")
 	LockTake     = load("lock.take")

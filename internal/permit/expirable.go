@@ -185,7 +185,7 @@ func (s *Expirable) discard(ids []string, uncertain bool) {
 // reap has ids released again and again, for longer than any request can be under
 // way.
 func (s *Expirable) reap(ids []string) {
-	s.all.Server.Orphans.Add(ids[0], func() {
+	s.all.Server.Orphans.Add(ids[0], 0, func() {
 		o := s.release(ids)
 		o.Single = true
 		_, _ = o.Run(context.Background())

@@ -291,8 +291,11 @@ type leftError struct{ error }
 // AttemptTimeout is how long one attempt may take before it is given up (it
 // may still be executed later, and every script allows for that).
 func AttemptTimeout(lease time.Duration) time.Duration {
-	return min(max(lease/10, 100*time.Millisecond), 3*time.Second)
+	return min(max(lease/10, 100*time.Millisecond), LongestAttempt)
 }
+
+// LongestAttempt is the longest that an attempt may take.
+const LongestAttempt = 3 * time.Second
 
 // Question prepares a request that changes nothing.
 func (s *Server) Question(script *script.Script, keys []string) Call {

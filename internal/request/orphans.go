@@ -17,26 +17,30 @@ type Orphans struct {
 }
 
 type orphan struct {
-	id   string
-	reap func() // releases the id once more
-	step int
+	id    string
+	reap  func() // releases the id once more
+	step  int
+	stays time.Time // before that nobody is to release it
 }
 
 // reapSteps are the pauses between the releases of an orphan: 1, 3, 10, 30, 60 and
 // 120 seconds after its owner or permit has ended.
 var reapSteps = [...]time.Duration{1 * time.Second, 2 * time.Second, 7 * time.Second, 20 * time.Second, 30 * time.Second, 60 * time.Second}
 
-// Add has an id released in a while, and then again and again, by reap.
-func (d *Orphans) Add(id string, reap func()) { d.schedule(orphan{id: id, reap: reap}) }
+// Add has an id released in a while, and then again and again, by reap. It begins to count when the
+// id has stayed for a time, unless that is 0.
+func (d *Orphans) Add(id string, stays time.Duration, reap func()) {
+	d.schedule(orphan{id: id, reap: reap, stays: time.Now().Add(stays)}, stays)
+}
 
-func (d *Orphans) schedule(x orphan) {
+func (d *Orphans) schedule(x orphan, stays time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed || x.step >= len(reapSteps) {
 		return
 	}
 	var t *time.Timer
-	t = time.AfterFunc(reapSteps[x.step], func() {
+	t = time.AfterFunc(stays+reapSteps[x.step], func() {
 		d.mu.Lock()
 		_, ok := d.timers[t]
 		delete(d.timers, t)
@@ -45,7 +49,7 @@ func (d *Orphans) schedule(x orphan) {
 			d.server.Go(func() {
 				x.reap()
 				x.step++
-				d.schedule(x)
+				d.schedule(x, 0)
 			})
 		}
 	})
@@ -64,7 +68,7 @@ func (d *Orphans) Has(id string) bool {
 	return false
 }
 
-// Close stops the timers and releases every orphan a last time.
+// Close stops the timers and releases every orphan a last time, unless it is to stay.
 func (d *Orphans) Close() {
 	d.mu.Lock()
 	d.closed = true
@@ -73,6 +77,9 @@ func (d *Orphans) Close() {
 	d.mu.Unlock()
 	for t, x := range left {
 		t.Stop()
+		if time.Now().Before(x.stays) {
+			continue // until its TTL is over
+		}
 		d.server.Go(x.reap)
 	}
 }

@@ -155,6 +155,18 @@ func (x *explorer) tells(s scene, reply any) string {
 	return ""
 }
 
+// keep is the ask to give it up, and to let it stay for so long.
+func (p plain) keep(who int, rest int16, times int8) ask {
+	k := p.release(who, times)
+	k.name, k.script = fmt.Sprintf("%s lets it stay for %d ticks", names[who], rest), p.prefix+"keep"
+	k.args = []string{ids[who], p.channel, fmt.Sprint(int(rest) * tick)}
+	k.truth = func(before, after *store, reply any) bool {
+		had := before.field(p.lock, ids[who])
+		return freed(reply) == (had != "") && after.field(p.lock, ids[who]) == had && reply != nil && (had == "" || after.ttl(p.lock) == int64(rest)*tick)
+	}
+	return k
+}
+
 // force is the ask of somebody else that it ends. Its client is asked before.
 func (p plain) force(who int) ask {
 	f := p.release(who, 1)
@@ -348,6 +360,8 @@ func plainSearches() []*search {
 		p.search("yielding", 4, p.take(a1, 1), p.move("yield", p.channel, own, "1"), p.release(a2, 1), p.take(b1, 2)),
 		p.search("transfer", 4, p.take(a1, 1), p.move("transfer"), p.renew(a2, longer, "0"), p.release(a1, 1), p.release(a2, 1), p.take(b1, 1)),
 		p.search("beside Redisson", 5, p.take(a1, 1), p.renew(a1, usual, "2"), p.release(a1, 1), p.redissonTakes(), p.redissonUnlocks(), p.redissonRenews(), p.move("yield", p.channel, own, "0")),
+		p.search("staying", 4, p.take(a1, 2), p.keep(a1, longer, 2), p.take(b1, 2), p.release(b1, 1), p.redissonTakes()),
+		p.search("staying for less", 4, p.take(a1, 1), p.renew(a1, longer, "0"), p.keep(a1, 1, 1), p.release(a1, 1), p.take(b1, 1)),
 		p.search("force", 4, p.take(a1, 1), p.force(a1), p.renew(a1, usual, "0"), p.take(b1, 1), p.redissonTakes()),
 		f.search("tokens", 4, f.take(a1, 2), f.release(a1, 1), f.take(b1, 1), f.move("yield", f.channel, own, "0")),
 		f.search("tokens of a transfer", 4, f.take(a1, 1), f.take(b1, 1), f.move("transfer")),
@@ -355,4 +369,4 @@ func plainSearches() []*search {
 	}
 }
 
-func TestSearchPlain(t *testing.T) { explore(t, 1_128_834, plainSearches()) }
+func TestSearchPlain(t *testing.T) { explore(t, 1_538_176, plainSearches()) }

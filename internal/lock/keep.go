@@ -1,0 +1,36 @@
+package lock
+
+import (
+	"errors"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// A lock can be held for so long at least, however soon its holder releases it, so that others
+// whose clocks are late find it taken. The term ends as any other does. Only its id stays in
+// Redis until the time is over, known to this client as one that nobody releases.
+
+var errNotKept = errors.New("redlatch: HoldAtLeast is for Lock, NonReentrantLock, SpinLock, FencedLock and the locks of a StripedLock; others cannot stay when their holder has released them")
+
+// A stay is until when a lock is to stay. It is guarded by term.mu.
+type stay struct{ until time.Time }
+
+// atLeast lets the lock stay until then.
+func (s *stay) atLeast(until time.Time) {
+	if until.After(s.until) {
+		s.until = until
+	}
+}
+
+// left returns for how long the lock is to stay.
+func (s *stay) left(now time.Time) time.Duration { return max(0, s.until.Sub(now)) }
+
+// keeping prepares the last request of t's id if its lock is to stay for so long. Until then the id is
+// known, and for as long as the lock may last if this request is late, or is never executed.
+func (t *term) keeping(rest time.Duration) request.Call {
+	t.c.lapsed.add(t.id, max(rest, t.length, t.longest)+request.LongestAttempt)
+	t.entry.news.Expect()
+	return t.op(t.lock.kind.keep, []string{t.id, t.lock.channel, wire.Millis(rest + time.Millisecond - 1)})
+}
