@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/barrier"
 	"github.com/redlatch/redlatch/internal/census"
+	"github.com/redlatch/redlatch/internal/election"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/inspect"
@@ -44,6 +45,7 @@ type Client struct {
 	polls      *poll.Polls
 	twins      twins.Names
 	barriers   *barrier.Barriers
+	elections  election.Elections
 
 	dropped holdctx.Dropped
 
@@ -87,7 +89,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.blind.Server = c.server
+	c.blind.Server, c.elections.Server = c.server, c.server
 	c.clock = renew.NewClock(c.server.Go, c.dropped.GiveUp)
 	c.server.Answered = c.clock.Answered // each needs the other
 	c.locks = lock.New(lock.Options{

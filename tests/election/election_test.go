@@ -1,0 +1,467 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
+)
+
+const name = "scheduler"
+
+// A candidate is one of a process of its own.
+type candidate struct {
+	*redlatch.Election
+	client *redlatch.Client
+	tap    *locktest.Tap
+	stop   context.CancelCauseFunc
+	ended  <-chan error
+	terms  chan context.Context // one for each term that begins
+	over   chan struct{}        // a value ends the term; closed ends all
+}
+
+// stand has a candidate stand, whose terms last until they are over.
+func stand(w *locktest.World, cfg redlatch.Config, hook func(script string, next func() (driver.Reply, error)) (driver.Reply, error)) *candidate {
+	c := &candidate{terms: make(chan context.Context, 100), over: make(chan struct{})}
+	c.tap = &locktest.Tap{}
+	if hook != nil {
+		c.tap.Hook = func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			return hook(s, next)
+		}
+	}
+	c.client = w.Tapped(cfg, c.tap)
+	c.Election = c.client.Election(name)
+	ctx, stop := context.WithCancelCause(bg)
+	c.stop = stop
+	c.ended = locktest.Later(func() error {
+		return c.Run(ctx, func(ctx context.Context) error {
+			c.terms <- ctx
+			select {
+			case <-c.over:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	})
+	return c
+}
+
+var errEnough = errors.New("enough")
+
+// end has the candidate stand no longer.
+func (c *candidate) end(w *locktest.World) {
+	w.Helper()
+	c.stop(errEnough)
+	w.WantErr(<-c.ended, context.Canceled, errEnough)
+}
+
+func term(ctx context.Context) int64 { return redlatch.HoldFrom(ctx).Token() }
+
+// One leads at a time, whatever becomes of the leaders, and each term has a higher number than all before.
+func TestNoTwoLeadAtATimeAndTermsRise(t *testing.T) {
+	locktest.WithSeeds(t, 5, func(w *locktest.World, seed uint64) {
+		const candidates = 4
+		var leading, most atomic.Int32
+		var mu sync.Mutex
+		var terms []int64
+		var all sync.WaitGroup
+		ctx, stop := context.WithTimeout(bg, time.Hour)
+		defer stop()
+		for i := range candidates {
+			e := w.Client(redlatch.Config{}).Election(name)
+			if i%2 == 1 {
+				e = w.Client(redlatch.Config{HandOff: redlatch.HandOffNone}).Election(name)
+			}
+			for range 2 { // of the same process
+				all.Go(func() {
+					rng := rand.New(rand.NewPCG(seed, uint64(i))) //nolint:gosec // chance
+					err := e.Run(ctx, func(ctx context.Context) error {
+						most.Store(max(most.Load(), leading.Add(1)))
+						defer leading.Add(-1)
+						mu.Lock()
+						terms = append(terms, term(ctx))
+						mu.Unlock()
+						select {
+						case <-ctx.Done():
+						case <-time.After(time.Duration(rng.IntN(90)) * time.Second):
+						}
+						if rng.IntN(3) == 0 {
+							_, _ = e.Resign(ctx)
+						}
+						return nil
+					})
+					if !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("Run: %v", err)
+					}
+				})
+			}
+		}
+		all.Wait()
+		synctest.Wait()
+		if !slices.IsSorted(terms) || len(terms) < 30 || len(slices.Compact(slices.Clone(terms))) != len(terms) {
+			t.Errorf("the terms were %d", terms)
+		}
+		if w.Server.Exists(name) {
+			t.Error("somebody leads still")
+		}
+		if most.Load() != 1 {
+			t.Errorf("%d led at a time", most.Load())
+		}
+	})
+}
+
+// kubernetes #23731: a leader that had lost its lease went on acting. Here it is told before anybody else can lead.
+func TestALeaderThatIsCutOffIsToldBeforeTheNextOneLeads(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var cut atomic.Bool
+		first := stand(w, redlatch.Config{}, func(_ string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if cut.Load() {
+				return driver.Reply{}, locktest.ErrReplyLost
+			}
+			return next()
+		})
+		lead := <-first.terms
+		second := stand(w, redlatch.Config{}, nil)
+		time.Sleep(time.Minute)
+		cut.Store(true)
+		select {
+		case <-second.terms:
+			t.Fatal("the next one leads before the first one is told")
+		case <-lead.Done():
+		}
+		w.WantErr(context.Cause(lead), redlatch.ErrLost)
+		next := <-second.terms
+		if term(next) <= term(lead) {
+			t.Errorf("term %d after %d", term(next), term(lead))
+		}
+		// kuberhealthy #1533: after one lost lease nobody stood for election again.
+		cut.Store(false)
+		second.over <- struct{}{}
+		if again := <-first.terms; term(again) <= term(next) {
+			t.Errorf("term %d after %d", term(again), term(next))
+		}
+		first.end(w)
+		second.end(w)
+	})
+}
+
+// At a shutdown the next one leads within a round trip, and not after the lease.
+func TestTheNextOneLeadsAtOnceWhenALeaderShutsDown(t *testing.T) {
+	for _, how := range []string{"context", "Shutdown", "Resign"} {
+		t.Run(how, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				first := stand(w, redlatch.Config{}, nil)
+				lead := <-first.terms
+				second := stand(w, redlatch.Config{}, nil)
+				time.Sleep(10 * time.Second)
+				start := time.Now()
+				switch how {
+				case "context":
+					first.end(w)
+				case "Shutdown":
+					w.OK(first.client.Shutdown(bg))
+					w.WantErr(<-first.ended, redlatch.ErrClosed)
+				case "Resign":
+					if led, err := first.Resign(bg); !led || err != nil {
+						t.Errorf("Resign: %t, %v", led, err)
+					}
+					w.WantErr(context.Cause(lead), redlatch.ErrResigned)
+				}
+				<-second.terms
+				if d := time.Since(start); d > 10*time.Millisecond {
+					t.Errorf("it took %v", d)
+				}
+				if how == "Resign" {
+					time.Sleep(time.Minute)
+					if led, err := first.Resign(bg); led || err != nil {
+						t.Errorf("Resign of one that does not lead: %t, %v", led, err)
+					}
+					second.end(w)
+					<-first.terms // it stands still
+					first.end(w)
+					return
+				}
+				second.end(w)
+			})
+		})
+	}
+}
+
+// A leader that died is followed when its lease has ended.
+func TestADeadLeaderIsFollowedWithinALease(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		first := stand(w, redlatch.Config{}, nil)
+		<-first.terms
+		second := stand(w, redlatch.Config{}, nil)
+		time.Sleep(time.Minute)
+		start := time.Now()
+		w.OK(first.client.Close()) // which frees nothing
+		w.WantErr(<-first.ended, redlatch.ErrClosed)
+		<-second.terms
+		if d := time.Since(start); d < 19*time.Second || d > 33*time.Second {
+			t.Errorf("it took %v", d)
+		}
+		second.end(w)
+	})
+}
+
+func TestRunEndsWithTheErrorOfItsLeader(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		e := w.Client(redlatch.Config{}).Election(name)
+		sad := errors.New("no disk")
+		if err := e.Run(bg, func(context.Context) error { return sad }); err != sad { //nolint:errorlint // as it is
+			t.Errorf("Run: %v", err)
+		}
+		ctx, stop := context.WithCancel(bg)
+		err := e.Run(ctx, func(ctx context.Context) error {
+			stop()
+			<-ctx.Done()
+			return sad
+		})
+		w.WantErr(err, sad)
+		if w.Server.Exists(name) {
+			t.Error("it leads still")
+		}
+	})
+}
+
+// A leader that has nothing to do does not ask the server to be elected without a pause.
+func TestTermsThatAreShortComeMoreAndMoreSeldom(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		ctx, stop := context.WithTimeout(bg, time.Hour)
+		defer stop()
+		n := 0
+		w.WantErr(w.Client(redlatch.Config{}).Election(name).Run(ctx, func(context.Context) error { n++; return nil }), context.DeadlineExceeded)
+		if n < 100 || n > 170 { // every 30 s, but for the first
+			t.Errorf("%d terms in an hour", n)
+		}
+	})
+}
+
+func TestAPanicOfALeaderGivesTheLeadershipUp(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		e := w.Client(redlatch.Config{}).Election(name)
+		func() {
+			defer func() {
+				if p := recover(); p != "oh" {
+					t.Errorf("recovered %v", p)
+				}
+			}()
+			_ = e.Run(bg, func(context.Context) error { panic("oh") })
+		}()
+		if w.Server.Exists(name) {
+			t.Error("it leads still")
+		}
+		if led, err := e.Resign(bg); led || err != nil {
+			t.Errorf("Resign: %t, %v", led, err)
+		}
+	})
+}
+
+// The server was away for longer than Config.OutageTimeout, and the candidate had given up.
+func TestACandidateOutlastsAnOutage(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var down atomic.Bool
+		down.Store(true)
+		c := stand(w, redlatch.Config{}, func(_ string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if down.Load() {
+				return driver.Reply{}, &driver.RunError{Outcome: driver.NotExecuted, Err: errors.New("refused")}
+			}
+			return next()
+		})
+		time.Sleep(10 * time.Minute)
+		down.Store(false)
+		select {
+		case <-c.terms:
+		case <-time.After(time.Minute):
+			t.Fatal("nobody leads a minute after the outage")
+		}
+		c.end(w)
+	})
+}
+
+// What cannot heal ends Run.
+func TestACandidateThatMayNotIsTold(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		w.OK(w.Server.Set(name, "no lock"))
+		c := w.Client(redlatch.Config{})
+		err := c.Election(name).Run(bg, func(context.Context) error { panic("it leads") })
+		var re *driver.RunError
+		if !errors.As(err, &re) || re.Code != "WRONGTYPE" {
+			t.Errorf("Run: %v", err)
+		}
+		if err := c.Election("").Run(bg, nil); err == nil {
+			t.Error("an empty name was accepted")
+		}
+		//nolint:staticcheck // that is the test
+		if err := c.Election("x").Run(nil, nil); err == nil {
+			t.Error("a nil context was accepted")
+		}
+		if _, err := c.Election("").Leader(bg); err == nil {
+			t.Error("an empty name was accepted")
+		}
+		if _, err := c.Election("").Resign(bg); err == nil {
+			t.Error("an empty name was accepted")
+		}
+		for _, err := range c.Election("").Observe(bg) {
+			if err == nil {
+				t.Error("an empty name was accepted")
+			}
+		}
+	})
+}
+
+// A leader that resigns from within its function waited for itself.
+func TestALeaderMayResignByItself(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		e := w.Client(redlatch.Config{}).Election(name)
+		ctx, stop := context.WithCancel(bg)
+		terms := 0
+		err := e.Run(ctx, func(ctx context.Context) error {
+			if terms++; terms == 2 {
+				stop()
+				return nil
+			}
+			led, err := e.Resign(ctx)
+			if !led || err != nil {
+				t.Errorf("Resign: %t, %v", led, err)
+			}
+			w.WantErr(context.Cause(ctx), redlatch.ErrResigned)
+			return ctx.Err()
+		})
+		w.WantErr(err, context.Canceled)
+	})
+}
+
+// Resign returns with its context, and the leader ends nevertheless.
+func TestResignDoesNotWaitForeverForALeader(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		e := w.Client(redlatch.Config{}).Election(name)
+		ctx, stop := context.WithCancel(bg)
+		began, slow := make(chan struct{}), make(chan struct{})
+		ended := locktest.Later(func() error {
+			return e.Run(ctx, func(context.Context) error { close(began); <-slow; return nil })
+		})
+		<-began
+		soon, cancel := context.WithTimeout(bg, time.Second)
+		defer cancel()
+		led, err := e.Resign(soon)
+		if !led || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Resign: %t, %v", led, err)
+		}
+		stop()
+		close(slow)
+		w.WantErr(<-ended, context.Canceled)
+	})
+}
+
+// Who looks sees each leader, and in the end the last one.
+func TestAnObserverSeesEveryLeaderAndTheLast(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		watcher := w.Client(redlatch.Config{}).Election(name)
+		var seen []redlatch.Leader
+		ctx, stop := context.WithCancel(bg)
+		watched := make(chan struct{})
+		go func() {
+			defer close(watched)
+			for l, err := range watcher.Observe(ctx) {
+				w.OK(err)
+				seen = append(seen, l)
+			}
+		}()
+		if l, err := watcher.Leader(bg); err != nil || l != (redlatch.Leader{}) {
+			t.Errorf("Leader: %+v, %v", l, err)
+		}
+		var want []string
+		for i := range 3 {
+			who := fmt.Sprintf("billing-%d", i)
+			c := stand(w, redlatch.Config{Identity: redlatch.Identity{Name: who, Host: "h", PID: 7}}, nil)
+			lead := <-c.terms
+			time.Sleep(10 * time.Second)
+			l, err := watcher.Leader(bg)
+			if err != nil || l.Owner != redlatch.HoldFrom(lead).Owner() || l.Client != c.client.ID() || l.Term != int64(i+1) || l.By != who+"@h pid 7" {
+				t.Errorf("Leader: %+v, %v", l, err)
+			}
+			c.end(w)
+			start := time.Now()
+			synctest.Wait()
+			time.Sleep(20 * time.Millisecond)
+			if n := len(seen); n == 0 || seen[n-1].Owner != "" {
+				t.Errorf("%v after the end of a term it is not seen: %+v", time.Since(start), seen)
+			}
+			want = append(want, fmt.Sprint("nobody ", i), fmt.Sprint(" ", i+1), fmt.Sprint(who, "@h pid 7 ", i+1))
+		}
+		want = append(want, "nobody 3")
+		stop()
+		<-watched
+		var got []string
+		for _, l := range seen {
+			by := l.By
+			if l.Owner == "" {
+				by = "nobody"
+			}
+			got = append(got, fmt.Sprint(by, " ", l.Term))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("saw %s, want %s", strings.Join(got, ", "), strings.Join(want, ", "))
+		}
+	})
+}
+
+// Of an outage an observer is told once, and it goes on.
+func TestAnObserverOutlastsAnOutage(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var down atomic.Bool
+		watcher := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if down.Load() {
+				return driver.Reply{}, &driver.RunError{Outcome: driver.NotExecuted, Err: errors.New("refused")}
+			}
+			return next()
+		}})
+		c := stand(w, redlatch.Config{}, nil)
+		<-c.terms
+		var got []string
+		ctx, stop := context.WithCancel(bg)
+		watched := make(chan struct{})
+		go func() {
+			defer close(watched)
+			for l, err := range watcher.Election(name).Observe(ctx) {
+				switch {
+				case errors.Is(err, redlatch.ErrUnavailable):
+					got = append(got, "away")
+				case err != nil:
+					t.Error(err)
+				default:
+					got = append(got, fmt.Sprint(l.Term))
+				}
+			}
+		}()
+		time.Sleep(time.Second)
+		down.Store(true)
+		time.Sleep(5 * time.Minute)
+		down.Store(false)
+		time.Sleep(time.Minute)
+		stop()
+		<-watched
+		c.end(w)
+		if want := []string{"1", "away", "1"}; !slices.Equal(got, want) {
+			t.Errorf("saw %q, want %q", got, want)
+		}
+		_ = watcher.Close()
+		for _, err := range watcher.Election(name).Observe(bg) {
+			w.WantErr(err, redlatch.ErrClosed)
+		}
+	})
+}
