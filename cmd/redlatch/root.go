@@ -77,7 +77,7 @@ and in the file of --config it cannot.`,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	a.server.flags(root.PersistentFlags())
-	root.AddCommand(a.runCommand(), a.lsCommand(), a.topCommand(), a.serveCommand(), a.showCommand(), a.releaseCommand(),
+	root.AddCommand(a.runCommand(), a.electCommand(), a.lsCommand(), a.topCommand(), a.serveCommand(), a.showCommand(), a.releaseCommand(),
 		a.semaphoreCommand(), a.latchCommand(), a.configCommand(), a.doctorCommand(), a.aclCommand(),
 		a.demoCommand(), a.demoWorkerCommand(), a.versionCommand())
 	return root

@@ -104,7 +104,7 @@ func (r *runner) arguments(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if len(args) == 0 {
-		return usage("run needs the name of a lock")
+		return usage("%s needs the name of a lock", cmd.Name())
 	}
 	r.name = args[0]
 	// What follows NAME is flags again, up to "--" or the command.
@@ -140,7 +140,7 @@ func (r *runner) check(cmd *cobra.Command) (path string, err error) {
 		if r.multi != nil {
 			what = "--multi " + shellWord(strings.Join(r.multi, ","))
 		}
-		return "", usage("run needs a command: redlatch run %s -- COMMAND", what)
+		return "", usage("%s needs a command: redlatch %[1]s %s -- COMMAND", cmd.Name(), what)
 	}
 	if err := r.checkLockFlags(); err != nil {
 		return "", err

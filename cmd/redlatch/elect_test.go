@@ -1,0 +1,80 @@
+//go:build unix
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// leader is a command that says which term it has, and lasts.
+const leader = `trap 'echo "ends $REDLATCH_TOKEN"; exit 0' TERM; echo "leads $REDLATCH_TOKEN"; while :; do sleep 0.02; done`
+
+// Of two one leads, and the other follows when that is told to end.
+func TestElectRunsOnOneMachineAndThenOnTheNext(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	first := start(t, r.command("elect", "x", "-c", leader))
+	first.says("leads 1\n")
+	second := start(t, r.command("elect", "x", "-c", leader))
+	eventually(t, "second waits", func() bool { return len(r.PubSubChannels("*{x}")) == 1 }, second.output)
+	if text := second.output(); text != "" {
+		t.Errorf("there are two leaders: %s", text)
+	}
+	first.signal(unix.SIGTERM)
+	first.says("ends 1\n")
+	first.ends(0) // the command's
+	second.says("leads 2\n")
+	second.signal(unix.SIGTERM)
+	second.ends(0)
+	r.isFree(t, "x")
+}
+
+// A leader whose lock is taken away ends, and its command runs again in a later term.
+func TestElectEndsACommandThatLeadsNoLongerAndStandsAgain(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	j := start(t, r.command("elect", "x", "--kill-after", "1m", "-c", leader))
+	j.says("leads 1\n")
+	if res := r.run(t, "release", "--force", "x"); res.code != 0 {
+		t.Fatalf("%+v", res)
+	}
+	j.says("ends 1\n")
+	j.says("released by force; ending the command: TERM, and KILL 1m0s later")
+	j.says("leads 2\n")
+	j.signal(unix.SIGTERM)
+	j.ends(0)
+	r.isFree(t, "x")
+}
+
+func TestElectEndsWithTheExitCodeOfItsCommand(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	if res := r.run(t, "elect", "x", "--", "sh", "-c", "exit 7"); res.code != 7 {
+		t.Errorf("%+v", res)
+	}
+	if res := r.run(t, "elect", "x", "--", "true"); res.code != 0 || res.out != "" || res.err != "" {
+		t.Errorf("%+v", res)
+	}
+	r.isFree(t, "x")
+	if res := r.run(t, "run", "x", "--", r.command().Path, "elect", "x", "--", "true"); res.code != 64 || !strings.Contains(res.err, "already") {
+		t.Errorf("under itself: %+v", res)
+	}
+}
+
+// Who campaigns ends with a signal, and starts nothing.
+func TestASignalEndsACampaign(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	r.hold("x", time.Hour)
+	j := start(t, r.command("elect", "x", "-c", "echo leads"))
+	eventually(t, "it waits", func() bool { return len(r.PubSubChannels("*{x}")) == 1 }, j.output)
+	j.signal(unix.SIGTERM)
+	j.ends(143)
+	if text := j.output(); text != "" {
+		t.Error(text)
+	}
+}
