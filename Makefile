@@ -17,7 +17,7 @@ VERSION ?=
 
 # The modules that users import or install, each after those that it requires: they are tested, build for every system in
 # SYSTEMS, and are released.
-PUBLISHED := . drivertest goredis rueidis valkeygo connect redlatchtest otel prom cmd/redlatch
+PUBLISHED := . drivertest goredis rueidis valkeygo connect redlatchtest otel prom gocron cmd/redlatch
 MODULES := $(PUBLISHED) tests
 SYSTEMS := linux darwin windows
 

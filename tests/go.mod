@@ -10,6 +10,7 @@ require (
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
 	github.com/creack/pty v1.1.24
+	github.com/go-co-op/gocron/v2 v2.21.2
 	github.com/go-redsync/redsync/v4 v4.18.1
 	github.com/ncruces/go-sqlite3 v0.35.5
 	github.com/prometheus/client_golang v1.25.0
@@ -17,6 +18,7 @@ require (
 	github.com/redis/rueidis v1.0.79
 	github.com/redlatch/redlatch v0.0.0
 	github.com/redlatch/redlatch/drivertest v0.0.0
+	github.com/redlatch/redlatch/gocron v0.0.0
 	github.com/redlatch/redlatch/goredis v0.0.0
 	github.com/redlatch/redlatch/otel v0.0.0
 	github.com/redlatch/redlatch/prom v0.0.0
@@ -49,6 +51,7 @@ require (
 	github.com/gogo/protobuf v1.3.2 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/google/uuid v1.6.0 // indirect
+	github.com/jonboulle/clockwork v0.5.0 // indirect
 	github.com/kylelemons/godebug v1.1.0 // indirect
 	github.com/lucasb-eyer/go-colorful v1.4.1 // indirect
 	github.com/mattn/go-runewidth v0.0.27 // indirect
@@ -58,6 +61,7 @@ require (
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
+	github.com/robfig/cron/v3 v3.0.1 // indirect
 	github.com/yuin/gopher-lua v1.1.1 // indirect
 	go.etcd.io/etcd/api/v3 v3.5.35 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.5.35 // indirect
@@ -76,6 +80,7 @@ require (
 replace (
 	github.com/redlatch/redlatch => ..
 	github.com/redlatch/redlatch/drivertest => ../drivertest
+	github.com/redlatch/redlatch/gocron => ../gocron
 	github.com/redlatch/redlatch/goredis => ../goredis
 	github.com/redlatch/redlatch/otel => ../otel
 	github.com/redlatch/redlatch/prom => ../prom

@@ -19,6 +19,7 @@ const (
 
 	prometheus = "github.com/prometheus/client_golang"
 	otel       = "go.opentelemetry.io/otel"
+	gocron     = "github.com/go-co-op/gocron/v2"
 )
 
 // mayImport says what the non-test files of each package may import beside the standard library: packages of ours by
@@ -63,6 +64,7 @@ var mayImport = map[string][]string{
 	"connect":            {".", "driver", "internal/bounded", "internal/mask", "rueidis", rueidis, yaml},
 	"prom":               {".", prometheus},
 	"otel":               {".", otel},
+	"gocron":             {".", gocron},
 	"fence":              {".", "driver", "internal/script", "internal/wire"},
 }
 

@@ -28,6 +28,7 @@ var mayRequire = map[string][]string{
 	"connect":      {".", "rueidis", rueidis, yaml},
 	"prom":         {".", prometheus},
 	"otel":         {".", otel, otel + "/metric", otel + "/trace"},
+	"gocron":       {".", gocron},
 	"cmd/redlatch": {
 		".", "connect", rueidis, miniredis,
 		"charm.land/bubbletea/v2", "charm.land/lipgloss/v2", "github.com/charmbracelet/colorprofile", "github.com/charmbracelet/x/ansi",

@@ -217,6 +217,10 @@ var programs = map[string]struct {
 		t.Fatal(err)
 	}
 	_ = redlatch.Config{Events: telemetry.Events(redlatch.Events{})}`, `"github.com/redlatch/redlatch"; redlatchotel "github.com/redlatch/redlatch/otel"`},
+	"gocron": {"github.com/go-co-op/gocron/v2", `
+	if _, err := gocron.NewScheduler(gocron.WithDistributedLocker(redlatchgocron.NewLocker(nil, redlatchgocron.Options{}))); err != nil {
+		t.Fatal(err)
+	}`, `"github.com/go-co-op/gocron/v2"; redlatchgocron "github.com/redlatch/redlatch/gocron"`},
 	"drivertest": {"github.com/alicebob/miniredis/v2", `
 	_ = drivertest.Config{New: nil}
 	_ = drivertest.Run`, `"github.com/redlatch/redlatch/drivertest"`},

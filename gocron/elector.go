@@ -1,0 +1,45 @@
+package redlatchgocron
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/redlatch/redlatch"
+)
+
+// ErrNotLeader is why a job is not run: another process leads, or nobody.
+var ErrNotLeader = errors.New("redlatch: not the leader")
+
+// An Elector is a gocron.Elector. Its methods are safe for concurrent use.
+type Elector struct {
+	election *redlatch.Election
+	term     atomic.Pointer[context.Context] // of the present term; nil: it does not lead
+}
+
+var _ gocron.Elector = (*Elector)(nil)
+
+// NewElector returns an elector that leads while Run does.
+func NewElector(election *redlatch.Election) *Elector { return &Elector{election: election} }
+
+// Run stands for the election until ctx ends, and gives the leadership up then: see
+// redlatch.Election.Run, whose errors it returns. Call it in a goroutine, and shut the scheduler down before ctx ends, so
+// that no job runs any more when the next leader begins.
+func (e *Elector) Run(ctx context.Context) error {
+	return e.election.Run(ctx, func(ctx context.Context) error {
+		e.term.Store(&ctx)
+		defer e.term.CompareAndSwap(&ctx, nil)
+		<-ctx.Done()
+		return ctx.Err()
+	})
+}
+
+// IsLeader returns nil if this process leads, by the clock too, and else ErrNotLeader. It asks nobody.
+func (e *Elector) IsLeader(context.Context) error {
+	if term := e.term.Load(); term == nil || (*term).Err() != nil {
+		return ErrNotLeader
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package redlatchgocron
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/redlatch/redlatch"
+)
+
+// Options say how jobs are locked. The zero value works.
+type Options struct {
+	// Prefix stands before a job's name in the name of its lock. Jobs have to be named
+	// (gocron.WithName): the name that gocron gives else is that of a function, which may change.
+	Prefix string
+	// HoldAtLeast is for how long nobody else runs a job after it was begun, however soon it ends:
+	// see redlatch.HoldAtLeast. It has to be longer than the clocks of the processes differ, and shorter than the
+	// time between two runs. Zero means as long as the job runs.
+	HoldAtLeast time.Duration
+}
+
+// A Locker is a gocron.Locker. Its methods are safe for concurrent use.
+type Locker struct {
+	client  *redlatch.Client
+	options Options
+}
+
+var _ gocron.Locker = (*Locker)(nil)
+
+// NewLocker returns a locker whose locks are the client's.
+func NewLocker(client *redlatch.Client, options Options) *Locker {
+	return &Locker{client: client, options: options}
+}
+
+// Lock tries to acquire the lock of a job, and does not wait for it: a job that somebody else
+// runs is not to be run. The error is that of redlatch's Lock.Try.
+func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
+	var options []redlatch.Option
+	if l.options.HoldAtLeast != 0 {
+		options = append(options, redlatch.HoldAtLeast(l.options.HoldAtLeast))
+	}
+	hold, err := l.client.Lock(l.options.Prefix+key).Try(ctx, options...)
+	if err != nil {
+		return nil, err
+	}
+	return held{hold}, nil
+}
+
+// held is a job's lock.
+type held struct{ hold *redlatch.Hold }
+
+// Unlock releases the lock, also if ctx has ended. It returns redlatch.ErrLost if the lock was lost while the
+// job ran.
+func (h held) Unlock(ctx context.Context) error { return h.hold.Release(ctx) }
