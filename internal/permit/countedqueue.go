@@ -44,8 +44,14 @@ type countedQueue struct {
 // A hand is permits of this process that nobody here uses; never for long.
 type hand struct {
 	n         int
-	doubted   bool         // not to be handed out: replicas may not know of them
-	releasers []chan error // to be told when they are in Redis, or somebody's
+	doubted   bool        // not to be handed out: replicas may not know of them
+	releasers []*releaser // to be told when they are in Redis, or somebody's
+}
+
+// A releaser is a caller that gives permits back.
+type releaser struct {
+	told chan error // one slot
+	left bool       // nobody waits to be told; guarded by countedQueue.mu
 }
 
 // take empties the hand.
@@ -62,12 +68,15 @@ func (h *hand) putBack(taken hand) {
 	h.releasers = append(taken.releasers, h.releasers...)
 }
 
-// tell tells those who have released what is in the hand. From then on it is nobody's.
-func (h *hand) tell(err error) {
-	for _, told := range h.releasers {
-		told <- err
+// tell tells those who have released what is in the hand, and says whether somebody heard it.
+// From then on it is nobody's.
+func (h *hand) tell(err error) (heard bool) {
+	for _, r := range h.releasers {
+		r.told <- err
+		heard = heard || !r.left
 	}
 	h.releasers = nil
+	return heard
 }
 
 // An outlook is what is known of the permits in Redis.
@@ -198,7 +207,7 @@ func (q *countedQueue) acquire(ctx context.Context, n int, once bool, until time
 		err = request.ErrClosed // Close may have come first
 	}
 	if err != nil && !q.leave(w) && (told || <-w.told == nil) {
-		q.give(n) // not wanted any more
+		q.give(n, false) // not wanted any more
 	}
 	return err == nil && w.passed, err
 }
@@ -239,31 +248,41 @@ func (q *countedQueue) leave(w *countedWaiter) bool {
 // release gives n permits back, and returns when they are in Redis, or at once
 // if somebody here waits for permits.
 func (q *countedQueue) release(ctx context.Context, n int) error {
-	told := q.give(n)
-	if told == nil {
+	r := q.give(n, true)
+	if r == nil {
 		return nil
 	}
 	t := time.NewTimer(time.Hour)
 	defer t.Stop()
-	_, err := q.await(ctx, told, t, nil, time.Time{})
+	told, err := q.await(ctx, r.told, t, nil, time.Time{})
+	if told {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	select {
+	case err = <-r.told: // both: the outcome says more
+	default:
+		r.left = true // a failure is an event from here on
+	}
 	return err
 }
 
 // give puts n permits in hand. It returns nil if they are somebody's already or
-// will soon be; else a channel that tells when they are in Redis.
-func (q *countedQueue) give(n int) <-chan error {
+// will soon be, or if the caller does not wait; else who is told when they are in Redis.
+func (q *countedQueue) give(n int, waits bool) *releaser {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	wanted := q.line.First() != nil
 	q.hand.n += n
 	q.handOut(time.Now(), false)
 	q.attend()
-	if wanted {
+	if wanted || !waits {
 		return nil
 	}
-	told := make(chan error, 1)
-	q.hand.releasers = append(q.hand.releasers, told)
-	return told
+	r := &releaser{told: make(chan error, 1)}
+	q.hand.releasers = append(q.hand.releasers, r)
+	return r
 }
 
 // await waits to be told, and gives up when ctx ends, stop is closed, until has

@@ -31,7 +31,7 @@ func TestPermitsInDoubtAreHandedToNobody(t *testing.T) {
 	}
 	others := []*countedWaiter{join(), join()}
 	for give := 2; give < 5; give++ {
-		q.give(1)
+		q.give(1, false)
 		if leaver := join(); !q.leave(leaver) {
 			t.Error("told somebody who has come last")
 		}
@@ -48,7 +48,7 @@ func TestPermitsInDoubtAreHandedToNobody(t *testing.T) {
 	}
 	x, _ = q.next()
 	q.answered(x, 2, nil)
-	q.give(1)
+	q.give(1, false)
 	for _, w := range others {
 		if err := <-w.told; err != nil {
 			t.Error(err)

@@ -248,8 +248,7 @@ func (q *countedQueue) lost(x *exchange, err error) bool {
 		return false
 	}
 	q.silence = silence{}
-	awaited := len(x.hand.releasers) > 0
-	x.hand.tell(err)
+	heard := x.hand.tell(err)
 	if forgotten {
 		// What was given may be there, and is not given again. A waiter does not have
 		// what it wants, and asks once more.
@@ -259,7 +258,7 @@ func (q *countedQueue) lost(x *exchange, err error) bool {
 	for w := range q.line.All() {
 		q.tell(w, err)
 	}
-	return x.hand.n > 0 && !awaited
+	return x.hand.n > 0 && !heard
 }
 
 // sleep waits for d, for a nudge or for the client's end.

@@ -2,10 +2,12 @@ package semaphore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,6 +97,52 @@ func TestALateRequestCountsNothing(t *testing.T) {
 				time.Sleep(time.Minute)
 				late()
 				wantSemaphore(w, "much later", "21")
+			})
+		})
+	}
+}
+
+// The caller had left, and a refusal was told to nobody: neither as an error, nor as an event.
+func TestARefusedReleaseIsToldThoughItsCallerHasLeft(t *testing.T) {
+	refused := &driver.RunError{Outcome: driver.Refused, Code: "NOPERM", Err: errors.New("NOPERM no permissions to run it")}
+	for _, leaves := range []string{"nobody", "after the request", "a waiter that got them too late"} {
+		t.Run(leaves, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				var failed []error
+				var refuses atomic.Bool
+				d := &locktest.Tap{Timeout: 10 * time.Second, Hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+					gives := s == "semaphore.exchange" && args[3] != "0"
+					if !refuses.Load() || s != "semaphore.exchange" {
+						return next()
+					}
+					time.Sleep(time.Second)
+					if gives {
+						return driver.Reply{}, refused
+					}
+					return next()
+				}}
+				c := w.Tapped(redlatch.Config{Events: redlatch.Events{ReleaseFailed: func(e redlatch.ReleaseFailedEvent) { failed = append(failed, e.Err) }}}, d)
+				s := w.Semaphore(c, 2)
+				w.OK(s.Acquire(bg, 1))
+				ctx, cancel := context.WithTimeout(bg, 500*time.Millisecond)
+				defer cancel()
+				refuses.Store(true)
+				switch leaves {
+				case "nobody":
+					w.WantErr(s.Release(bg, 1), refused)
+				case "after the request":
+					w.WantErr(s.Release(ctx, 1), context.DeadlineExceeded)
+				default:
+					w.WantErr(s.Acquire(ctx, 1), redlatch.ErrBusy)
+				}
+				time.Sleep(5 * time.Second)
+				want := 1
+				if leaves == "nobody" {
+					want = 0 // it was told
+				}
+				if len(failed) != want || want > 0 && !errors.Is(failed[0], refused) {
+					t.Errorf("events: %v, want %d", failed, want)
+				}
 			})
 		})
 	}
