@@ -16,11 +16,10 @@ func ExampleClient_ExpirableSemaphore() {
 		log.Print(err)
 	}
 
-	permit, err := scanners.Acquire(ctx, redlatch.Wait(time.Minute))
+	err := scanners.Do(ctx, func(ctx context.Context) error {
+		return ship(ctx, 42) // ctx ends if the permit is lost
+	}, redlatch.Wait(time.Minute))
 	if err != nil {
 		log.Print(err)
-		return
 	}
-	defer func() { _ = permit.Release(ctx) }()
-	_ = ship(permit.With(ctx), 42) // its context ends if the permit is lost
 }

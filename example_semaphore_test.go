@@ -2,6 +2,8 @@ package redlatch_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/redlatch/redlatch"
@@ -12,9 +14,10 @@ func ExampleClient_Semaphore() {
 	ctx, ports := context.Background(), newClient().Semaphore("ports")
 	_, _ = ports.TrySetPermits(ctx, 8, 0) // whoever comes first
 
-	if err := ports.Acquire(ctx, 2, redlatch.Wait(time.Minute)); err != nil {
-		return // redlatch.ErrBusy: not within a minute
+	err := ports.Do(ctx, 2, func(ctx context.Context) error {
+		return ship(ctx, 42)
+	}, redlatch.Wait(time.Minute))
+	if errors.Is(err, redlatch.ErrNotRun) {
+		fmt.Println("not within a minute:", err)
 	}
-	defer func() { _ = ports.Release(ctx, 2) }()
-	_ = ship(ctx, 42)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/permit"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/twins"
@@ -59,25 +60,43 @@ func (s *ExpirableSemaphore) Name() string { return s.in.Name }
 // Config.OutageTimeout, an *AckError if too few replicas acknowledged it, ErrClosed
 // after Close, or the error with which the server refused.
 func (s *ExpirableSemaphore) Acquire(ctx context.Context, opts ...Option) (*Permit, error) {
-	return one(s.acquire(ctx, 1, opts, false))
+	_, ps, err := s.acquire(ctx, 1, opts, false)
+	return one(ps, err)
 }
 
 // AcquireMany waits for n permits at once: it gets all of them or none. See
 // Acquire. If there are never n permits in all, it waits for its context's end.
 func (s *ExpirableSemaphore) AcquireMany(ctx context.Context, n int, opts ...Option) ([]*Permit, error) {
-	return many(s.acquire(ctx, n, opts, false))
+	_, ps, err := s.acquire(ctx, n, opts, false)
+	return many(ps, err)
 }
 
 // Try acquires a permit if there is one at once, and overtakes nobody of this
 // process who waits for one; else it returns a *BusyError and changes nothing. It
 // refuses the option Wait.
 func (s *ExpirableSemaphore) Try(ctx context.Context, opts ...Option) (*Permit, error) {
-	return one(s.acquire(ctx, 1, opts, true))
+	_, ps, err := s.acquire(ctx, 1, opts, true)
+	return one(ps, err)
 }
 
 // TryMany acquires n permits if that is possible at once: see Try.
 func (s *ExpirableSemaphore) TryMany(ctx context.Context, n int, opts ...Option) ([]*Permit, error) {
-	return many(s.acquire(ctx, n, opts, true))
+	_, ps, err := s.acquire(ctx, n, opts, true)
+	return many(ps, err)
+}
+
+// Do acquires a permit, calls f and releases the permit, also if f panics or calls
+// runtime.Goexit. f's context is ctx together with the permit's end: see Permit.With. PermitFrom returns
+// the permit, in f.
+//
+// Its errors are those of Lock.Do: f's, to which ErrLost is joined once if the permit was lost while f ran, or
+// Acquire's, and ErrNotRun, if there was none.
+func (s *ExpirableSemaphore) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) error {
+	ctx, ps, err := s.acquire(ctx, 1, opts, false)
+	if err != nil {
+		return lock.NotRun(err)
+	}
+	return lock.Do(ctx, newPermit(ps[0]), f)
 }
 
 // one and many give callers what they have acquired.
@@ -99,7 +118,8 @@ func many(ps []*permit.Permit, err error) ([]*Permit, error) {
 	return all, nil
 }
 
-func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, once bool) ([]*permit.Permit, error) {
+// acquire returns the permits, and the context with which they were acquired.
+func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, once bool) (context.Context, []*permit.Permit, error) {
 	o, err := collect(opts, once)
 	if err == nil && o.atLeast > 0 {
 		err = errNothingStays
@@ -109,12 +129,13 @@ func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, 
 	}
 	want := permit.Want{N: n, Lease: o.lease, Once: o.once, UntilSet: o.untilSet, Until: o.until, Site: s.c.callSite(2)}
 	if !s.c.report.observes || ctx == nil {
-		return s.take(ctx, want, err)
+		ps, err := s.take(ctx, want, err)
+		return ctx, ps, err
 	}
 	a := s.c.report.begin(ctx, AcquireStartEvent{Name: s.in.Name, Kind: KindExpirable, N: n}, o.once)
 	ps, err := s.take(a.ctx, want, err)
 	a.permits(ps, err)
-	return ps, err
+	return a.ctx, ps, err
 }
 
 var errFencedPermit = errors.New("redlatch: Fenced is for locks; several have permits at a time, and a token could tell none of them from the others")

@@ -29,6 +29,10 @@ func newPermit(in *permit.Permit) *Permit {
 	return p
 }
 
+// PermitFrom returns the permit that ctx descends from, the innermost if there are several, live or
+// not: in the function that ExpirableSemaphore.Do calls, it is Do's. It is nil if there is none.
+func PermitFrom(ctx context.Context) *Permit { return holdctx.From[*Permit](ctx) }
+
 // Name returns the semaphore's name.
 func (p *Permit) Name() string { return p.in.Name() }
 

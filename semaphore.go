@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/permit"
 )
 
@@ -59,7 +61,42 @@ func (s *Semaphore) Name() string { return s.in.Name }
 //
 // n = 0 succeeds without asking anybody.
 func (s *Semaphore) Acquire(ctx context.Context, n int, opts ...Option) error {
-	return s.acquire(ctx, n, opts, false, s.c.waitSite())
+	_, err := s.acquire(ctx, n, opts, false, s.c.waitSite())
+	return err
+}
+
+// Do takes n permits, calls f with ctx and gives them back, also if f panics or calls
+// runtime.Goexit.
+//
+// It returns f's error. If the permits cannot be had, f is not called, and the error is Acquire's, and
+// ErrNotRun. Permits that the server refuses to take back are reported as an event
+// (Events.ReleaseFailed), and are no error of Do: the work is done. They are lost if the process dies meanwhile: see
+// ExpirableSemaphore.
+func (s *Semaphore) Do(ctx context.Context, n int, f func(ctx context.Context) error, opts ...Option) error {
+	ctx, err := s.acquire(ctx, n, opts, false, s.c.waitSite())
+	if err != nil {
+		return lock.NotRun(err)
+	}
+	return lock.Do(ctx, counted{s, n}, f)
+}
+
+// counted are permits that Do has taken.
+type counted struct {
+	s *Semaphore
+	n int
+}
+
+// With returns ctx: nothing ends permits that are only counted.
+func (c counted) With(ctx context.Context) context.Context { return ctx }
+
+// Release gives them back.
+func (c counted) Release(ctx context.Context) error {
+	err := c.s.Release(ctx, c.n)
+	var refused *driver.RunError
+	if errors.As(err, &refused) && refused.Permanent() {
+		c.s.c.report.releaseFailed(c.s.Name(), "", err)
+	}
+	return nil // it is no loss of a hold
 }
 
 var errNoSuchPermit = errors.New("redlatch: the permits of a Semaphore have neither a lease nor a token; acquire those of an expirable semaphore instead, or leave the option out")
@@ -68,16 +105,19 @@ var errNoSuchPermit = errors.New("redlatch: the permits of a Semaphore have neit
 // overtakes nobody in this process who does. If it cannot have them it returns a
 // *BusyError, and nothing has changed. n = 0 succeeds without asking anybody.
 func (s *Semaphore) Try(ctx context.Context, n int) error {
-	return s.acquire(ctx, n, nil, true, 0)
+	_, err := s.acquire(ctx, n, nil, true, 0)
+	return err
 }
 
-func (s *Semaphore) acquire(ctx context.Context, n int, opts []Option, once bool, at callsite.Site) error {
+// acquire returns the context with which the permits were acquired.
+func (s *Semaphore) acquire(ctx context.Context, n int, opts []Option, once bool, at callsite.Site) (context.Context, error) {
 	o, bad := collect(opts, once)
 	if bad == nil && (o.hasLease || o.fenced || o.atLeast > 0) {
 		bad = errNoSuchPermit
 	}
 	e := AcquireStartEvent{Name: s.in.Name, Kind: KindSemaphore, N: n}
-	return s.c.report.observe(ctx, e, o.once, func(ctx context.Context) (handedOff bool, err error) {
+	err := s.c.report.observe(ctx, e, o.once, func(with context.Context) (handedOff bool, err error) {
+		ctx = with
 		if bad != nil {
 			return false, bad
 		}
@@ -86,6 +126,7 @@ func (s *Semaphore) acquire(ctx context.Context, n int, opts []Option, once bool
 		}
 		return s.in.Acquire(ctx, n, o.once, o.until, at)
 	})
+	return ctx, err
 }
 
 func semaphoreBusy(name string, owed int, cause error) error {
