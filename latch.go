@@ -95,7 +95,7 @@ func (l *CountDownLatch) count(r driver.Reply) (int, error) {
 	}
 	n, err := strconv.Atoi(r.Str)
 	if err != nil {
-		return 0, &driver.RunError{Outcome: driver.Refused, Code: "WRONGTYPE", Err: fmt.Errorf("WRONGTYPE what has the name %q is no latch: it is %s", l.name, wire.Quote(r.Str))}
+		return 0, &driver.RunError{Outcome: driver.Refused, Code: "WRONGTYPE", Err: fmt.Errorf("WRONGTYPE: %s is %s, which is no number, and so no latch", wire.Quote(l.name), wire.Quote(r.Str))}
 	}
 	return max(n, 0), nil
 }

@@ -79,7 +79,7 @@ var InScripts = []Command{
 	{Args: "HINCRBY K f 1", By: "barriers"},
 	{Args: "DECRBY K 1", By: "semaphores, permits and latches"},
 	{Args: "INCRBY K 1", By: "semaphores and permits"},
-	{Args: "TYPE K", By: "ls, show and package fence", watch: true},
+	{Args: "TYPE K", By: "ls, show, package fence, and errors that name a key of another type", watch: true},
 }
 
 // ByDrivers are the commands that reach servers other than in scripts. (HELLO and

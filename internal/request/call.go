@@ -84,7 +84,7 @@ func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
 			o.Unknown = true
 		}
 		if o.Single || re.Permanent() {
-			return driver.Reply{}, fmt.Errorf("redlatch: %w", err)
+			return driver.Reply{}, fmt.Errorf("redlatch: %w", o.named(ctx, err))
 		}
 		if time.Since(start) >= o.Server.Outage {
 			return driver.Reply{}, &OutageError{Cause: err}

@@ -38,6 +38,9 @@ func TestAKeyThatIsNoLockIsRefusedAtOnceAndLeftAlone(t *testing.T) {
 					if !errors.As(err, &re) || re.Code != "WRONGTYPE" || time.Since(start) > 0 {
 						t.Errorf("after %v: %v", time.Since(start), err)
 					}
+					if text := err.Error(); !strings.Contains(text, "WRONGTYPE: ") || !strings.Contains(text, fmt.Sprintf("%q is a string", key)) || strings.Contains(text, "f_") || strings.Contains(text, "user_script") {
+						t.Errorf("it says: %s", text)
+					}
 					time.Sleep(time.Minute)
 					if text, _ := w.Server.Get(key); text != "text" {
 						t.Errorf("the key has %q", text)

@@ -32,6 +32,7 @@ var unsearched = map[string]string{
 	"control.":            "clients talk by it about a forced release; no lock is touched",
 	"client.":             "clients say by it who they are; no lock is touched",
 	"pubsub.":             "it stores nothing",
+	"key.types":           "it only reads",
 	"lock.info":           "it only reads",
 	"lock.ttls":           "it only reads",
 	"readwrite.read.ask":  "it only reads",
