@@ -1,4 +1,4 @@
 package lua
 
-// Scripts about keys, whatever is stored there.
+// KeyTypes is about keys, whatever is stored there.
 var KeyTypes = load("key.types")

@@ -1,13 +1,18 @@
 package redlatch.peer;
 
+import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import org.redisson.Redisson;
+import org.redisson.api.RListMultimap;
 import org.redisson.api.RLock;
+import org.redisson.api.RMap;
+import org.redisson.api.RSet;
 import org.redisson.api.RedissonClient;
+import org.redisson.client.codec.StringCodec;
 
 /** What a request can ask for. An op runs on the thread that it is meant for and throws what Redisson throws. */
 final class Ops {
@@ -40,6 +45,7 @@ final class Ops {
                     Map.entry("lockAndGetToken", this::lockAndGetToken),
                     Map.entry("tryLockAndGetToken", this::tryLockAndGetToken),
                     Map.entry("getToken", req -> token(fenced(req, "getToken", List.of()))),
+                    Map.entry("entryNames", this::entryNames),
                     Map.entry("loopSemaphore", req -> SyncLoop.semaphore(clients.get(req), req)),
                     Map.entry("loopLatch", req -> SyncLoop.latch(clients.get(req), req)),
                     Map.entry("loopLock", req -> Loop.run(clients.get(req), req)));
@@ -67,6 +73,31 @@ final class Ops {
         clients.close(req);
         locks.keySet().removeIf(key -> key.startsWith(req.client() + "\0"));
         return ok(true);
+    }
+
+    /** The names of what Redisson keeps about one entry of a map, a set and a multimap. */
+    private JsonObject entryNames(Request req) {
+        RedissonClient c = clients.get(req);
+        String key = req.texts("values").get(0);
+        RMap<String, String> map = c.getMap(req.name(), StringCodec.INSTANCE);
+        RSet<String> set = c.getSet(req.name(), StringCodec.INSTANCE);
+        RListMultimap<String, String> multimap = c.getListMultimap(req.name(), StringCodec.INSTANCE);
+        JsonArray ids = new JsonArray();
+        for (RLock lock :
+                List.of(
+                        map.getLock(key),
+                        map.getFairLock(key),
+                        map.getReadWriteLock(key).readLock(),
+                        set.getLock(key),
+                        multimap.getLock(key))) {
+            ids.add(lock.getName());
+        }
+        ids.add(map.getSemaphore(key).getName());
+        ids.add(map.getPermitExpirableSemaphore(key).getName());
+        ids.add(map.getCountDownLatch(key).getName());
+        JsonObject answer = ok(true);
+        answer.add("ids", ids);
+        return answer;
     }
 
     /** The owner field that Redisson writes for this client and logical thread. */

@@ -1,0 +1,37 @@
+package redlatch
+
+import "github.com/redlatch/redlatch/internal/wire"
+
+// An Entry is one entry of an object of Redisson's that has locks for each: its methods return the names
+// under which this client has what Java has with RMap, RSet, RMultimap or one of their relatives:
+//
+//	client.Lock(redlatch.Entry{Object: "accounts", Key: "42"}.Lock()) // accounts.getLock("42")
+//
+// The Java service must use the StringCodec for the object: with another one it hashes other bytes. The names are those
+// of Redisson 3.18 to 4.7.
+type Entry struct {
+	Object string // the name of the map, set or multimap
+	Key    string // the key in a map or multimap, the value in a set
+}
+
+// Lock returns the name of getLock(key), which is a Client.Lock.
+func (e Entry) Lock() string { return wire.Entry(e.Object, e.Key, "lock") }
+
+// FairLock returns the name of getFairLock(key), which is a Client.FairLock.
+func (e Entry) FairLock() string { return wire.Entry(e.Object, e.Key, "fairlock") }
+
+// ReadWriteLock returns the name of getReadWriteLock(key), which is a Client.ReadWriteLock.
+func (e Entry) ReadWriteLock() string { return wire.Entry(e.Object, e.Key, "rw_lock") }
+
+// Semaphore returns the name of getSemaphore(key), which is a Client.Semaphore.
+func (e Entry) Semaphore() string { return wire.Entry(e.Object, e.Key, "semaphore") }
+
+// ExpirableSemaphore returns the name of getPermitExpirableSemaphore(key), which is a
+// Client.ExpirableSemaphore.
+func (e Entry) ExpirableSemaphore() string {
+	return wire.Entry(e.Object, e.Key, "permitexpirablesemaphore")
+}
+
+// CountDownLatch returns the name of getCountDownLatch(key), which is a Client.CountDownLatch; not in a
+// cluster, where Redisson's channel for it is in another slot than its count.
+func (e Entry) CountDownLatch() string { return wire.Entry(e.Object, e.Key, "countdownlatch") }
