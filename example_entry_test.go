@@ -6,8 +6,7 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// Java: RMap<String, String> accounts = redisson.getMap("accounts", StringCodec.INSTANCE);
-// accounts.getLock("42").lock();
+// In Java redisson.getMap("accounts", StringCodec.INSTANCE).getLock("42") has this name.
 func ExampleEntry() {
 	name := redlatch.Entry{Object: "accounts", Key: "42"}.Lock()
 	fmt.Println(name) // for client.Lock

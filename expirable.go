@@ -254,8 +254,11 @@ func (s *ExpirableSemaphore) count(ctx context.Context) (free, given int, err er
 //
 // Release works with a context that has ended, as Hold.Release does. It changes
 // the semaphore once, whatever replies are lost. What is released while the answer to
-// another Release is awaited goes with the next request, for up to 50 callers.
+// another Release is awaited goes with the next request, for up to 50 callers. Without ids it does nothing.
 func (s *ExpirableSemaphore) Release(ctx context.Context, ids ...string) error {
+	if len(ids) == 0 {
+		return s.usable(ctx)
+	}
 	raw, err := s.identify(ctx, ids)
 	if err != nil {
 		return err

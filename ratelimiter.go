@@ -221,8 +221,11 @@ var errNoSuchRate = errors.New("redlatch: permits of a rate limiter have neither
 // Release gives back n permits that were taken and not used, so that they can be
 // taken again before their interval is over. What was taken longer ago than an
 // interval is not to be given back: it would let others take more than the rate. No
-// more is given back than the oldest ten thousand takes have got.
+// more is given back than the oldest ten thousand takes have got. n = 0 does nothing.
 func (l *RateLimiter) Release(ctx context.Context, n int) error {
+	if n == 0 {
+		return l.usable(ctx)
+	}
 	if err := checkPermits(n); err != nil {
 		return err
 	}
