@@ -55,6 +55,7 @@ refuse lower ones. The lock is Redisson's RFencedLock, and redlatch show NAME sa
 	f.Var(&e.killAfter, "kill-after", "how long after TERM to send KILL to a command that leads no longer")
 	f.StringVarP(&e.shell, "command", "c", "", "run this with /bin/sh -c instead of a command")
 	cmd.RunE = e.elect
+	e.completes(cmd, cobra.ShellCompDirectiveDefault, (*redlatch.Client).Locks)
 	return cmd
 }
 

@@ -55,6 +55,7 @@ func (a *app) latchWaitCommand() *cobra.Command {
 		Short: "Wait until the count is 0; the exit code is 1 if the time is over before",
 		Args:  cobra.ExactArgs(1),
 	}
+	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*redlatch.Client).Counters)
 	cmd.Flags().VarP(&wait, "wait", "w", "wait this long at most; 0 only looks (default: as long as it takes)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := checkName(args[0]); err != nil {

@@ -30,6 +30,7 @@ cannot be told from what is stored, and are refused.
 The exit code is 0 also if nobody held the lock.`,
 		Args: cobra.ExactArgs(1),
 	}
+	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*redlatch.Client).Locks)
 	cmd.Flags().BoolVar(&force, "force", false, "yes, whoever holds it")
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

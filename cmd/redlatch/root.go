@@ -72,10 +72,12 @@ variable REDLATCH_URL, or else of REDIS_URL, or else redis://localhost:6379. A
 password in --url can be seen by every user of this machine; in the variables
 and in the file of --config it cannot.`,
 		Args:          cobra.NoArgs,
+		Version:       buildVersion().String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	a.server.flags(root.PersistentFlags())
 	root.AddCommand(a.runCommand(), a.electCommand(), a.lsCommand(), a.topCommand(), a.serveCommand(), a.showCommand(), a.releaseCommand(),
 		a.semaphoreCommand(), a.latchCommand(), a.configCommand(), a.doctorCommand(), a.aclCommand(),

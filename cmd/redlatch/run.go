@@ -93,6 +93,7 @@ refused. On a terminal it says after a second who has what it waits for.`,
 	f.StringVarP(&r.shell, "command", "c", "", "run this with /bin/sh -c instead of a command")
 	r.addLockFlags(f)
 	cmd.RunE = r.run
+	r.completes(cmd, cobra.ShellCompDirectiveDefault, (*redlatch.Client).Locks)
 	return cmd
 }
 

@@ -88,6 +88,7 @@ func semaphoreOf(c *redlatch.Client, name string, expirable bool) counts {
 // countCommand makes a command about something with a name and a number.
 func (a *app) countCommand(use, short string, args int, do func(ctx context.Context, c *redlatch.Client, name string, n int) (countJSON, error)) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(args)}
+	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*redlatch.Client).Counters)
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := checkName(args[0]); err != nil {

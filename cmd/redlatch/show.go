@@ -37,6 +37,7 @@ The exit code is 0 whether or not the lock is held.`,
   redlatch show orders:42 -o json | jq .held`,
 		Args: cobra.ExactArgs(1),
 	}
+	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*redlatch.Client).Objects)
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := checkName(args[0]); err != nil {

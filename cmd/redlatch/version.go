@@ -49,12 +49,16 @@ func (a *app) versionCommand() *cobra.Command {
 		if asJSON() {
 			return written(a.ui.json(v))
 		}
-		revision := ""
-		if v.Revision != "" {
-			revision = " " + v.Revision
-		}
-		_, err := fmt.Fprintf(a.ui.out, "redlatch %s%s %s %s\n", v.Version, revision, v.Go, v.Platform)
+		_, err := fmt.Fprintln(a.ui.out, v)
 		return written(err)
 	}
 	return cmd
+}
+
+func (v versionJSON) String() string {
+	revision := ""
+	if v.Revision != "" {
+		revision = " " + v.Revision
+	}
+	return fmt.Sprintf("redlatch %s%s %s %s", v.Version, revision, v.Go, v.Platform)
 }

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch"
+)
+
+const (
+	// mostCompletions is how many names a shell is given.
+	mostCompletions = 200
+	// completionTime is how long somebody who has pressed a key waits for them.
+	completionTime = time.Second
+)
+
+// A lister lists what has a name that matches a pattern.
+type lister func(c *redlatch.Client, ctx context.Context, pattern string) iter.Seq2[redlatch.Info, error]
+
+// completes has a shell complete NAME, the first argument, by what the server has. A server that cannot be
+// asked completes nothing.
+func (a *app) completes(cmd *cobra.Command, then cobra.ShellCompDirective, list lister) {
+	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, begun string) (names []string, _ cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, then
+		}
+		client, closeAll, err := a.client(redlatch.Config{OutageTimeout: completionTime})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		defer closeAll()
+		ctx, cancel := context.WithTimeout(context.Background(), completionTime)
+		defer cancel()
+		for info, err := range list(client, ctx, literally(begun)+"*") {
+			if err != nil || len(names) == mostCompletions {
+				break
+			}
+			names = append(names, info.Name)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+var globs = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `\`, `\\`, `^`, `\^`)
+
+// literally returns the pattern that matches a text.
+func literally(text string) string { return globs.Replace(text) }
