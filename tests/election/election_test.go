@@ -396,8 +396,8 @@ func TestAnObserverSeesEveryLeaderAndTheLast(t *testing.T) {
 			}
 			c.end(w)
 			start := time.Now()
-			synctest.Wait()
 			time.Sleep(20 * time.Millisecond)
+			synctest.Wait()
 			if n := len(seen); n == 0 || seen[n-1].Owner != "" {
 				t.Errorf("%v after the end of a term it is not seen: %+v", time.Since(start), seen)
 			}

@@ -136,6 +136,7 @@ func TestARefusedReleaseIsToldThoughItsCallerHasLeft(t *testing.T) {
 					w.WantErr(s.Acquire(ctx, 1), redlatch.ErrBusy)
 				}
 				time.Sleep(5 * time.Second)
+				synctest.Wait()
 				want := 1
 				if leaves == "nobody" {
 					want = 0 // it was told
