@@ -31,6 +31,5 @@ func (s *stay) left(now time.Time) time.Duration { return max(0, s.until.Sub(now
 // known, and for as long as the lock may last if this request is late, or is never executed.
 func (t *term) keeping(rest time.Duration) request.Call {
 	t.c.lapsed.add(t.id, max(rest, t.length, t.longest)+request.LongestAttempt)
-	t.entry.news.Expect()
 	return t.op(t.lock.kind.keep, []string{t.id, t.lock.channel, wire.Millis(rest + time.Millisecond - 1)})
 }

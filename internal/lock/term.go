@@ -267,10 +267,10 @@ func (t *term) release(ctx context.Context) error {
 // releasing prepares the release of t's id, or if its lock is to stay for so long the request
 // that has it stay.
 func (t *term) releasing(rest time.Duration) request.Call {
+	t.entry.news.Expect()
 	if rest > 0 {
 		return t.keeping(rest)
 	}
-	t.entry.news.Expect()
 	return t.op(t.lock.kind.release, t.lock.releaseArgs(t.args[1:]))
 }
 

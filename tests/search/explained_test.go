@@ -9,8 +9,7 @@ const (
 // explained says of mutants why nothing is wrong with them that a search could find.
 var explained = map[string]string{
 	"readwrite.write.take.lua: return token: deleted":                                        again,
-	"lock.keep.lua: local sooner = redis.call('PTTL', KEYS[1]) > tonumber(ARGV[3]): negated": toldToo,
-	"lock.keep.lua: if sooner and ARGV[2] ~= '' then: negated":                               toldToo,
+	"lock.keep.lua: if ARGV[2] ~= '' then: negated":                                          toldToo,
 	"lock.keep.lua: redis.call('PUBLISH', ARGV[2], '0'): deleted":                            toldToo,
 	"session.luainc: return nil: deleted":                                                    again,
 	"grouplock.renew.lua: break: deleted":                                                    again,
