@@ -24,16 +24,17 @@ import (
 // later than it trusts them. So a permit whose holder has crashed comes back that
 // much later than its lease says.
 //
-// It has to be given its permits before it can be used, once, by TrySetPermits;
+// It has to be given its permits before it can be used, once, by TrySetPermits or as WithPermits says;
 // until then Acquire fails with ErrUninitialized, or waits with the option UntilSet.
 //
 // Goroutines of one process get permits in the order in which they asked,
 // however many each wants; between processes there is no order. A permit never
 // passes from one goroutine to another without Redis.
 type ExpirableSemaphore struct {
-	c   *Client
-	in  permit.Expirable
-	err error // a name that cannot be used
+	c    *Client
+	in   permit.Expirable
+	give int   // how many permits it is given if it has never been given any; 0: none
+	err  error // a name, or a number of permits to be given, that cannot be used
 }
 
 // ExpirableSemaphore returns the semaphore with this name, Redisson's
@@ -42,6 +43,19 @@ type ExpirableSemaphore struct {
 // the times of their permits, as in Redisson.
 func (c *Client) ExpirableSemaphore(name string) *ExpirableSemaphore {
 	return &ExpirableSemaphore{c: c, in: c.semaphores.Expirable(name), err: checkName(name)}
+}
+
+// WithPermits returns the semaphore with a number of permits to be set up, at least 1: where an acquisition finds that it
+// has never been given any, at the first start or after the server has lost its data, it calls TrySetPermits with
+// this number and goes on. A semaphore that has been given permits is left as it is. A number that cannot be is refused
+// by every method.
+func (s *ExpirableSemaphore) WithPermits(n int) *ExpirableSemaphore {
+	with := *s
+	with.give = n
+	if with.err == nil && (n < 1 || n > permit.Most) {
+		with.err = fmt.Errorf("redlatch: a semaphore to be set up with %d permits; it must be at least 1 and at most %d", n, permit.Most)
+	}
+	return &with
 }
 
 // Name returns the semaphore's name.
@@ -127,7 +141,7 @@ func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, 
 	if err == nil && o.fenced {
 		err = errFencedPermit
 	}
-	want := permit.Want{N: n, Lease: o.lease, Once: o.once, UntilSet: o.untilSet, Until: o.until, Site: s.c.callSite(2)}
+	want := permit.Want{N: n, Lease: o.lease, Once: o.once, UntilSet: o.untilSet, Permits: s.give, Until: o.until, Site: s.c.callSite(2)}
 	if !s.c.report.observes || ctx == nil {
 		ps, err := s.take(ctx, want, err)
 		return ctx, ps, err
@@ -218,6 +232,26 @@ func (s *ExpirableSemaphore) Delete(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	return s.in.Delete(ctx)
+}
+
+// Expire lets the semaphore end when d is over, at least a millisecond, and its permits with it; holders learn that with
+// their next renewal. It says whether there is such a semaphore.
+func (s *ExpirableSemaphore) Expire(ctx context.Context, d time.Duration) (bool, error) {
+	ms, err := lifetime(d)
+	if err != nil {
+		return false, err
+	}
+	return s.lives(ctx, ms)
+}
+
+// Persist lets the semaphore last for ever: the reverse of Expire. It says whether there is such a semaphore.
+func (s *ExpirableSemaphore) Persist(ctx context.Context) (bool, error) { return s.lives(ctx, "0") }
+
+func (s *ExpirableSemaphore) lives(ctx context.Context, ms string) (bool, error) {
+	if err := s.usable(ctx); err != nil {
+		return false, err
+	}
+	return s.in.Lives(ctx, ms)
 }
 
 // Available returns how many permits are free. It is less than 0 if permits were

@@ -58,7 +58,8 @@ type RateLimiter struct {
 	c    *Client
 	name string
 	keys []string // the configuration, the state that all share, that of this client, and how far either's records were added up
-	err  error    // a name that cannot be used
+	give *Rate    // what it is given if it has no rate; nil: nothing
+	err  error    // a name, or a rate to be given, that cannot be used
 }
 
 // A Rate is how many permits a RateLimiter gives.
@@ -123,6 +124,18 @@ func (c *Client) RateLimiter(name string) *RateLimiter {
 	return l
 }
 
+// WithRate returns the limiter with a rate to be set up: where Acquire or Try finds that it has none, at the first start or
+// after the server has lost its data, they call TrySetRate with this one and go on. A rate that the limiter has is left
+// as it is; UpdateRate changes it. A rate that cannot be is refused by every method.
+func (l *RateLimiter) WithRate(r Rate) *RateLimiter {
+	with := *l
+	with.give = &r
+	if with.err == nil {
+		with.err = r.check()
+	}
+	return &with
+}
+
 // Name returns the limiter's name.
 func (l *RateLimiter) Name() string { return l.name }
 
@@ -137,30 +150,77 @@ func (l *RateLimiter) TrySetRate(ctx context.Context, r Rate) (bool, error) {
 	return set == 1, err
 }
 
-// SetRate gives the limiter a rate, whatever it had. It begins anew: what was
-// taken before does not count any more, but for what clients have taken each for
+// SetRate gives the limiter a rate, whatever it had. Without KeepState(true) it begins anew: what was
+// taken before does not count any more, but for what other clients have taken each for
 // itself, which counts to the end of its interval.
-func (l *RateLimiter) SetRate(ctx context.Context, r Rate) error {
-	_, err := l.setRate(ctx, request.Count{Script: lua.RateLimiterSet, Keys: l.keys}, r)
+func (l *RateLimiter) SetRate(ctx context.Context, r Rate, keep ...KeepState) error {
+	_, err := l.setRate(ctx, request.Count{Script: lua.RateLimiterSet, Keys: l.keys}, r, "0", lastOf(keep, false))
 	return err
 }
 
-// UpdateRate gives the limiter another rate, and what was taken still counts. It
-// fails with ErrUninitialized if it has none. To change PerClient is to begin anew.
-func (l *RateLimiter) UpdateRate(ctx context.Context, r Rate) error {
-	answer, err := l.setRate(ctx, request.Count{Script: lua.RateLimiterUpdate, Keys: l.keys}, r)
+// UpdateRate gives the limiter another rate, and what was taken still counts, unless there is KeepState(false). It
+// fails with ErrUninitialized if the limiter has no rate. To change PerClient is to begin anew.
+func (l *RateLimiter) UpdateRate(ctx context.Context, r Rate, keep ...KeepState) error {
+	answer, err := l.setRate(ctx, request.Count{Script: lua.RateLimiterSet, Keys: l.keys}, r, "1", lastOf(keep, true))
 	if err == nil && answer == 0 {
 		err = noRate(l.name)
 	}
 	return err
 }
 
-func (l *RateLimiter) setRate(ctx context.Context, x request.Count, r Rate) (_ int64, err error) {
-	x.Args, err = r.args()
+// KeepState says whether what was taken still counts when a RateLimiter gets another rate: Redisson's keepState. What
+// was taken by all clients together counts for no client by itself, nor the reverse. The last one given applies.
+type KeepState bool
+
+// lastOf returns the last of what a caller said as scripts have it.
+func lastOf(keep []KeepState, unsaid KeepState) string {
+	if len(keep) > 0 {
+		unsaid = keep[len(keep)-1]
+	}
+	if unsaid {
+		return "1"
+	}
+	return "0"
+}
+
+// setRate sends a rate, and what else the script wants.
+func (l *RateLimiter) setRate(ctx context.Context, x request.Count, r Rate, more ...string) (int64, error) {
+	args, err := r.args()
 	if err != nil {
 		return 0, err
 	}
+	x.Args = append(args, more...)
 	return l.change(ctx, x)
+}
+
+// Expire lets the limiter end when d is over, at least a millisecond: its rate, and what was taken, but for what other
+// clients have taken for themselves. With a KeepAlive its time begins anew with the next use. It says whether there is
+// such a limiter.
+func (l *RateLimiter) Expire(ctx context.Context, d time.Duration) (bool, error) {
+	ms, err := lifetime(d)
+	if err != nil {
+		return false, err
+	}
+	return l.lives(ctx, l.keys[:5], ms)
+}
+
+// Persist lets the limiter last for ever: the reverse of Expire. What clients have taken each for itself still ends an
+// interval after its last use. It says whether there is such a limiter.
+func (l *RateLimiter) Persist(ctx context.Context) (bool, error) {
+	return l.lives(ctx, l.keys[:3], "0")
+}
+
+func (l *RateLimiter) lives(ctx context.Context, keys []string, ms string) (bool, error) {
+	answer, err := l.change(ctx, request.Count{Script: lua.KeyExpire, Keys: keys, Args: []string{ms, "hash"}})
+	return answer == 1, err
+}
+
+// lifetime returns for how long an object is to live as scripts have it.
+func lifetime(d time.Duration) (ms string, err error) {
+	if d <= 0 || d > maxLease {
+		return "", fmt.Errorf("redlatch: a lifetime of %v; it must be positive and at most %v (Persist lets an object last for ever)", d, maxLease)
+	}
+	return wire.MillisUp(d), nil
 }
 
 // args returns the rate as scripts have it.
@@ -212,7 +272,11 @@ func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool,
 		case ctx.Err() != nil:
 			return false, &RateError{Name: l.name, Permits: n, Cause: request.ContextError(ctx)}
 		}
-		return false, l.c.rates.Take(ctx, l.name, l.keys, ratequeue.Want{N: n, Once: o.once, UntilSet: o.untilSet, Site: at}, o.until)
+		want := ratequeue.Want{N: n, Once: o.once, UntilSet: o.untilSet, Site: at}
+		if l.give != nil {
+			want.SetUp = func(ctx context.Context) (bool, error) { return l.TrySetRate(ctx, *l.give) }
+		}
+		return false, l.c.rates.Take(ctx, l.name, l.keys, want, o.until)
 	})
 }
 

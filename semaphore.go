@@ -216,6 +216,26 @@ func (s *Semaphore) Delete(ctx context.Context) (bool, error) {
 	return s.in.Delete(ctx)
 }
 
+// Expire lets the semaphore end when d is over, at least a millisecond; what is released later makes it anew. It says
+// whether there is such a semaphore.
+func (s *Semaphore) Expire(ctx context.Context, d time.Duration) (bool, error) {
+	ms, err := lifetime(d)
+	if err != nil {
+		return false, err
+	}
+	return s.lives(ctx, ms)
+}
+
+// Persist lets the semaphore last for ever: the reverse of Expire. It says whether there is such a semaphore.
+func (s *Semaphore) Persist(ctx context.Context) (bool, error) { return s.lives(ctx, "0") }
+
+func (s *Semaphore) lives(ctx context.Context, ms string) (bool, error) {
+	if err := s.usable(ctx, 0); err != nil {
+		return false, err
+	}
+	return s.in.Lives(ctx, ms)
+}
+
 // usable refuses what no method can work with.
 func (s *Semaphore) usable(ctx context.Context, n int) error {
 	switch {

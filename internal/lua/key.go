@@ -1,4 +1,7 @@
 package lua
 
-// KeyTypes is about keys, whatever is stored there.
-var KeyTypes = load("key.types")
+// Scripts about keys, whatever is stored there.
+var (
+	KeyExpire = load("key.expire")
+	KeyTypes  = load("key.types")
+)

@@ -11,5 +11,4 @@ var (
 	RateLimiterTake      = load("ratelimiter.take")
 	RateLimiterTrySet    = load("ratelimiter.tryset")
 	RateLimiterUndo      = load("ratelimiter.undo")
-	RateLimiterUpdate    = load("ratelimiter.update")
 )

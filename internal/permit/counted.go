@@ -89,6 +89,12 @@ func (s *Counted) Delete(ctx context.Context) (deleted bool, err error) {
 	return answer == 1, err
 }
 
+// Lives says after how many ms the semaphore ends; "0": never. It says whether there is one.
+func (s *Counted) Lives(ctx context.Context, ms string) (there bool, err error) {
+	answer, err := s.change(ctx, lua.KeyExpire, ms, "string")
+	return answer == 1, err
+}
+
 // Available asks how many permits are free.
 func (s *Counted) Available(ctx context.Context) (int, error) {
 	if s.all.Server.Left() {

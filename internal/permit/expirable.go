@@ -42,6 +42,7 @@ type Want struct {
 	Lease    time.Duration // 0: the watchdog keeps them
 	Once     bool          // does not wait
 	UntilSet bool          // waits for a semaphore to be given permits, too
+	Permits  int           // gives one that has not been given any so many; 0: does not
 	Until    time.Time     // the end of its waiting; zero: that of its context
 	Site     callsite.Site
 }
@@ -140,6 +141,12 @@ func (s *Expirable) Delete(ctx context.Context) (deleted bool, err error) {
 	for _, p := range s.all.live.of(s.Name) {
 		s.all.Clock.Check(&p.lease)
 	}
+	return answer == 1, err
+}
+
+// Lives says after how many ms the semaphore ends; "0": never. It says whether there is one.
+func (s *Expirable) Lives(ctx context.Context, ms string) (there bool, err error) {
+	answer, err := s.count(ctx, lua.KeyExpire, s.keys, ms, "string")
 	return answer == 1, err
 }
 

@@ -29,7 +29,8 @@ type expirableQueue struct {
 	// Guarded by expirableQueues.mu.
 	line     queue.Line[*expirableWaiter]
 	asking   int  // how many of the first are asked for right now; they stay in line
-	unset    bool // the semaphore has not been given permits, as the server last said
+	unset    bool // the semaphore has not been given permits, as the server last said,
+	setUp    bool // nor before, when a caller's set-up found that it has
 	working  bool // there is a worker
 	blocked  bool // the first is known to have to wait
 	reach    int  // for how many ids the next request asks at most, unless the first wants more
@@ -122,7 +123,7 @@ func (qs *expirableQueues) enter(s *Expirable, w *expirableWaiter) error {
 	}
 	switch {
 	case !q.working:
-		q.working, q.unset, q.outage, q.reach, q.answered = true, false, nil, mostAsked, w.since
+		q.working, q.unset, q.setUp, q.outage, q.reach, q.answered = true, false, false, nil, mostAsked, w.since
 		qs.all.Retain(q)
 		s.all.Server.Go(q.work)
 	case q.unset && !w.UntilSet:

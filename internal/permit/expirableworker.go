@@ -164,6 +164,7 @@ func (q *expirableQueue) answer(batch []*expirableWaiter, o *request.Call, reply
 	if q.unset = given < 0; q.unset {
 		return q.notSet()
 	}
+	q.setUp = false
 	got := 0
 	for _, w := range batch[:given] {
 		got += len(w.ids)
@@ -210,9 +211,12 @@ func (q *expirableQueue) refused(batch []*expirableWaiter, ms int64) time.Durati
 	return wait
 }
 
-// notSet tells those that there are no permits yet who do not wait for them. Holding
-// expirableQueues.mu.
+// notSet gives the semaphore the permits that a caller has brought. If nobody has, or that does not help, it tells
+// those that there are no permits yet who do not wait for them. Holding expirableQueues.mu.
 func (q *expirableQueue) notSet() time.Duration {
+	if q.giveFirst() {
+		return 0
+	}
 	for w := range q.line.All() {
 		if w.left || !w.UntilSet {
 			q.decide(w, q.sem.all.Errors.NotSet(q.sem.Name))
@@ -222,6 +226,32 @@ func (q *expirableQueue) notSet() time.Duration {
 		return 0
 	}
 	return request.Jittered(request.LongestPause)
+}
+
+// giveFirst gives the semaphore as many permits as the first one has brought who has brought any, and says whether there
+// is a point in asking again. Holding expirableQueues.mu, which is not locked meanwhile.
+func (q *expirableQueue) giveFirst() bool {
+	qs := &q.sem.all.expirable
+	for w := range q.line.All() {
+		if w.Permits == 0 || q.setUp {
+			continue
+		}
+		qs.mu.Unlock()
+		done, err := q.sem.TrySet(context.WithoutCancel(w.ctx), w.Permits)
+		qs.mu.Lock()
+		if err == nil {
+			q.setUp = !done // once more without permits it is a semaphore that cannot be used
+			return true
+		}
+		for w := range q.line.All() {
+			if w.Permits > 0 {
+				q.decide(w, err)
+			}
+		}
+		break
+	}
+	q.setUp = false
+	return false
 }
 
 // sleep waits for t, or until a waiter leaves that was waited for, or, if it is

@@ -34,6 +34,7 @@ type rateQueue struct {
 	retry   time.Time // not before then are there permits for the first, who waits; zero: not known
 	rate    int       // as the server last said; 0: not known
 	unset   bool      // there is no rate, as the server last said
+	setUp   bool      // and there was none either when a caller's set-up found that there is one
 	silent  bool      // the server has been asked more than once, and has not answered
 }
 
@@ -42,8 +43,13 @@ type Want struct {
 	N        int  // permits
 	Once     bool // does not wait
 	UntilSet bool // waits for a rate, too
+	SetUp    SetUp
 	Site     callsite.Site
 }
+
+// A SetUp gives a limiter that has no rate the one that a caller has brought, and says whether it did: else it has
+// one by now. It is nil for those who have brought none.
+type SetUp func(context.Context) (bool, error)
 
 // A waiter is one caller.
 type waiter struct {
@@ -213,11 +219,15 @@ func (q *rateQueue) tellAll(why error) {
 	}
 }
 
-// noRate tells those that there is no rate who do not wait for one.
+// noRate gives the limiter the rate that a caller has brought. If nobody has, or that does not help, it tells those that
+// there is none who do not wait for one.
 func (q *rateQueue) noRate() (pause time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.unset, q.rate = true, 0
+	if q.setUpLocked() {
+		return 0
+	}
 	for w := range q.line.All() {
 		if !w.UntilSet {
 			q.tellLocked(w, q.qs.NoRate(q.name))
@@ -227,6 +237,31 @@ func (q *rateQueue) noRate() (pause time.Duration) {
 		return 0
 	}
 	return request.Jittered(request.LongestPause)
+}
+
+// setUpLocked gives the limiter the rate that the first one has brought who has brought any, and says whether there is
+// a point in asking again. q.mu is not locked meanwhile.
+func (q *rateQueue) setUpLocked() bool {
+	for w := range q.line.All() {
+		if w.SetUp == nil || q.setUp {
+			continue
+		}
+		q.mu.Unlock()
+		done, err := w.SetUp(context.Background())
+		q.mu.Lock()
+		if err == nil {
+			q.setUp = !done // once more without a rate it is one that cannot be used
+			return true
+		}
+		for w := range q.line.All() {
+			if w.SetUp != nil {
+				q.tellLocked(w, err)
+			}
+		}
+		break
+	}
+	q.setUp = false
+	return false
 }
 
 func (q *rateQueue) busyLocked(w *waiter, cause error) error {
@@ -390,7 +425,7 @@ func (q *rateQueue) refused(first []*waiter, d time.Duration, rate int) (pause t
 
 // learntLocked notes the rate, and sends those away who want more.
 func (q *rateQueue) learntLocked(rate int) {
-	q.unset = false
+	q.unset, q.setUp = false, false
 	if q.rate == rate {
 		return
 	}

@@ -91,6 +91,19 @@ func rateOfBoth(t *testing.T, w *world) {
 		}
 		w.rate(most)
 		w.canTake(4)
+		w.javaSets("setRateKeeping", more)
+		w.rate(more)
+		w.canTake(2)
+		w.must(l.SetRate(w.ctx, most, redlatch.KeepState(true)))
+		w.rate(most)
+		w.canTake(4)
+		if !w.javaSets("updateRateAnew", more) {
+			t.Error("Java cannot update a rate and let it begin anew")
+		}
+		w.canTake(7)
+		j.answers(true, "tryAcquire", 5)
+		w.must(l.UpdateRate(w.ctx, most, redlatch.KeepState(false)))
+		w.canTake(9)
 	}
 	w.javaSets("setRate", slow)
 	w.rate(slow)

@@ -268,7 +268,6 @@ func TestALostReplyOrALateRequestOfARateLimiterIsDoneOnce(t *testing.T) {
 		"take":    {func(l *redlatch.RateLimiter) error { return l.Acquire(bg, 3) }, "4 [10+16=03000000 10+16=03000000]"},
 		"release": {func(l *redlatch.RateLimiter) error { return l.Release(bg, 1) }, "8 [10+16=02000000]"},
 		"set":     {func(l *redlatch.RateLimiter) error { return l.SetRate(bg, rate) }, " []"},
-		"update":  {func(l *redlatch.RateLimiter) error { return l.UpdateRate(bg, rate) }, "7 [10+16=03000000]"},
 		"delete": {func(l *redlatch.RateLimiter) error {
 			if was, err := l.Delete(bg); err != nil || !was {
 				return fmt.Errorf("%v, %w", was, err)

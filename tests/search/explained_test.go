@@ -31,6 +31,7 @@ var unsearched = map[string]string{
 	"control.":            "clients talk by it about a forced release; no lock is touched",
 	"client.":             "clients say by it who they are; no lock is touched",
 	"pubsub.":             "it stores nothing",
+	"key.expire":          "its stories are in tests/semaphore/expire_test.go",
 	"key.types":           "it only reads",
 	"lock.info":           "it only reads",
 	"lock.ttls":           "it only reads",

@@ -59,6 +59,8 @@ final class Sync {
                     Map.entry("rate.tryAcquire", Sync::tryAcquireRate),
                     Map.entry("rate.release", Sync::releaseRate),
                     Map.entry("rate.trySetRate", Sync::trySetRate),
+                    Map.entry("rate.setRateKeeping", (c, r) -> done(() -> changeRate(c, r, "setRate", true))),
+                    Map.entry("rate.updateRateAnew", (c, r) -> ok((Boolean) changeRate(c, r, "updateRate", false))),
                     Map.entry("rate.setRate", Sync::setRate),
                     Map.entry("rate.updateRate", Sync::updateRate),
                     Map.entry("rate.config", Sync::config),
@@ -199,14 +201,19 @@ final class Sync {
         return done(() -> newer(rate(c, r), "setRate", TAKES_RATE, type(r), n(r), interval(r), keepAlive(r)));
     }
 
-    /** Keeps the state. */
     private static JsonObject updateRate(RedissonClient c, Request r) throws ClassNotFoundException {
+        return ok((Boolean) changeRate(c, r, "updateRate", true));
+    }
+
+    /** Changes the rate by arguments, of which one says whether the state is kept. */
+    private static Object changeRate(RedissonClient c, Request r, String method, boolean keepState)
+            throws ClassNotFoundException {
         Class<?> type = Class.forName("org.redisson.api.ratelimiter.RateLimiterArgs");
         List<Class<?>> takes = List.of(RateType.class, long.class, Duration.class);
         Object args = Kinds.call(null, type, "of", takes, type(r), (long) n(r), interval(r));
         Kinds.call(args, type, "keepAliveTime", List.of(Duration.class), keepAlive(r));
-        Kinds.call(args, type, "keepState", List.of(boolean.class), true);
-        return ok((Boolean) newer(rate(c, r), "updateRate", List.of(type), args));
+        Kinds.call(args, type, "keepState", List.of(boolean.class), keepState);
+        return newer(rate(c, r), method, List.of(type), args);
     }
 
     private static JsonObject config(RedissonClient c, Request r) {
