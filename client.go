@@ -95,8 +95,9 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	c.locks = lock.New(lock.Options{
 		Server: c.server, Clock: c.clock, Blind: &c.blind, Dropped: &c.dropped, Twins: &c.twins,
 		ID: c.id, ServerName: cfg.ServerName, Watchdog: cfg.WatchdogTimeout, MaxHold: cfg.MaxHold, SlowWait: cfg.SlowWait,
-		TokenTTL: cfg.TokenTTL, Skew: cfg.MaxClockSkew, HandOff: cfg.HandOff == HandOffLocal,
-		Errors: lock.Errors{Busy: c.busyLock, BusyOf: busyOf, Retryable: IsRetryable, Lost: lostLock}, Events: c.report.locks(func(owner string) { c.by(owner) }, c.appears),
+		HandOff: cfg.HandOff == HandOffLocal,
+		Agreed:  lock.Agreed{TokenTTL: cfg.TokenTTL, Allowance: wholeMillis(cfg.FairLockWaitTimeout), Skew: cfg.MaxClockSkew},
+		Errors:  lock.Errors{Busy: c.busyLock, BusyOf: busyOf, Retryable: IsRetryable, Lost: lostLock}, Events: c.report.locks(func(owner string) { c.by(owner) }, c.appears),
 	})
 	c.stopBreak = redis.OnBreak(func(node string) {
 		c.server.Broke(node)

@@ -48,6 +48,12 @@ type Config struct {
 	// without going back to Redis in between. Zero means that it may.
 	HandOff HandOff
 
+	// FairLockWaitTimeout is what a place in the queue of a fair lock is worth where Redisson clients wait in it, too:
+	// for so long one that has died keeps those behind it waiting. Redisson calls it fairLockWaitTimeout; give both sides
+	// the same value. Redlatch's own waiters never depend on it: one that has died is passed over after six
+	// seconds. Zero means 5 minutes; at least 5 seconds, at most a day.
+	FairLockWaitTimeout time.Duration
+
 	// PubSub says by which kind of Pub/Sub waiters are told. All clients that share
 	// a lock must use the same, Redisson's too. Zero means what Redisson does.
 	PubSub PubSub
@@ -119,11 +125,14 @@ const (
 
 const (
 	defaultWatchdog = 30 * time.Second
-	minWatchdog     = 300 * time.Millisecond
-	minLease        = 20 * time.Millisecond
-	minTokenTTL     = time.Minute
-	maxClockSkew    = time.Hour
-	maxLease        = renew.MaxLease
+	defaultFairWait = 5 * time.Minute
+	// Who stands first in a queue is heard every second, and renews there what is left of it: see internal/lock.
+	minFairWait, maxFairWait = 5 * time.Second, 24 * time.Hour
+	minWatchdog              = 300 * time.Millisecond
+	minLease                 = 20 * time.Millisecond
+	minTokenTTL              = time.Minute
+	maxClockSkew             = time.Hour
+	maxLease                 = renew.MaxLease
 )
 
 // withDefaults fills in the zero fields and checks the others.
@@ -134,6 +143,7 @@ func (c Config) withDefaults(t driver.Traits) (Config, error) {
 		}
 	}
 	def(&c.WatchdogTimeout, defaultWatchdog)
+	def(&c.FairLockWaitTimeout, defaultFairWait)
 	def(&c.OutageTimeout, 10*time.Second)
 	def(&c.CloseTimeout, 3*time.Second)
 	def(&c.SlowWait, 10*time.Second)
@@ -151,6 +161,8 @@ func (c Config) withDefaults(t driver.Traits) (Config, error) {
 	switch {
 	case c.WatchdogTimeout < minWatchdog:
 		return c, fmt.Errorf("redlatch: Config.WatchdogTimeout is %v; it must be at least %v, or a renewal could not be retried in time", c.WatchdogTimeout, minWatchdog)
+	case c.FairLockWaitTimeout < minFairWait || c.FairLockWaitTimeout > maxFairWait:
+		return c, fmt.Errorf("redlatch: Config.FairLockWaitTimeout is %v; it must be at least %v, or Redisson would pass over waiters that live, and at most %v", c.FairLockWaitTimeout, minFairWait, maxFairWait)
 	case c.WatchdogTimeout > maxLease:
 		return c, fmt.Errorf("redlatch: Config.WatchdogTimeout is %v; it must be at most %v", c.WatchdogTimeout, maxLease)
 	case c.MaxHold < 0:

@@ -71,7 +71,7 @@ transportMode: "NIO"
 				"nameMapper": {"class": "org.redisson.config.DefaultNameMapper"}}`,
 			want: Settings{
 				Addresses: []string{"h:1"}, Database: 3, ClientName: "me", Timeout: 1500 * time.Millisecond, DialTimeout: 500 * time.Millisecond,
-				User: "ann", Password: "secret", RESP2: true, Config: redlatch.Config{WatchdogTimeout: 12 * time.Second, Acks: redlatch.AcksOff},
+				User: "ann", Password: "secret", RESP2: true, Config: redlatch.Config{WatchdogTimeout: 12 * time.Second, FairLockWaitTimeout: 5 * time.Minute, Acks: redlatch.AcksOff},
 			},
 		},
 		{
@@ -196,11 +196,11 @@ useScriptCache: true
 		},
 		{
 			name: "times",
-			text: "singleServerConfig:\n  address: redis://h:1\n  timeout: 20_000\n  connectTimeout: 20000\nlockWatchdogTimeout: 15000\nfairLockWaitTimeout: 5000",
-			want: Settings{Addresses: []string{"h:1"}, Timeout: 5 * time.Second, DialTimeout: 5 * time.Second, Config: redlatch.Config{WatchdogTimeout: 15 * time.Second}},
+			text: "singleServerConfig:\n  address: redis://h:1\n  timeout: 20_000\n  connectTimeout: 20000\nlockWatchdogTimeout: 15000\nfairLockWaitTimeout: 1000",
+			want: Settings{Addresses: []string{"h:1"}, Timeout: 5 * time.Second, DialTimeout: 5 * time.Second, Config: redlatch.Config{WatchdogTimeout: 15 * time.Second, FairLockWaitTimeout: 5 * time.Second}},
 			warnings: []string{
 				"singleServerConfig.timeout: is lowered to 5s", "singleServerConfig.connectTimeout: is lowered to 5s",
-				"fairLockWaitTimeout: has no effect: redlatch writes 300000",
+				"fairLockWaitTimeout: is raised to 5s",
 			},
 		},
 	} {

@@ -161,9 +161,10 @@ var (
 				f.Config.WatchdogTimeout = f.milliseconds(v, 300)
 			}},
 			"fairLockWaitTimeout": {set: func(f *file, v *yaml.Node) {
-				if f.milliseconds(v, 0) != fairLockWaitTimeout {
-					f.warn("has no effect: redlatch writes 300000. Nobody overtakes by that; after Redisson clients have died, " +
-						"those behind them wait for as long as each had in its own configuration")
+				f.Config.FairLockWaitTimeout = f.milliseconds(v, 0)
+				if f.Config.FairLockWaitTimeout < leastFairWait {
+					f.Config.FairLockWaitTimeout = leastFairWait
+					f.warn("is raised to %v: with less Redisson would pass over waiters of redlatch that live", leastFairWait)
 				}
 			}},
 			"checkLockSyncedSlaves": {set: func(f *file, v *yaml.Node) {
@@ -178,8 +179,8 @@ var (
 	)
 )
 
-// fairLockWaitTimeout is what redlatch gives a waiter of a fair lock.
-const fairLockWaitTimeout = 300 * time.Second
+// leastFairWait is the least Config.FairLockWaitTimeout.
+const leastFairWait = 5 * time.Second
 
 func oneAddress(f *file, v *yaml.Node) {
 	if text := f.text(v); text != "" {

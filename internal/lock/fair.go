@@ -43,7 +43,10 @@ const (
 
 // fairReleaseArgs are those of a release that gives the lock to one of those who wait,
 // and takes any number of owners.
-func fairReleaseArgs(args []string) []string { return []string{args[1], args[0]} }
+func fairReleaseArgs(l *Spec, args []string) []string { return append(fairForcing(l), args[0]) }
+
+// fairForcing returns what stands before the owners in every script that gives the lock to one of those who wait.
+func fairForcing(l *Spec) []string { return []string{l.channel, wire.Millis(l.c.Allowance)} }
 
 // acquireFair gets a fair lock for a caller that does not have it already.
 func (c *Locks) acquireFair(ctx context.Context, l *Spec, o Params) (*Hold, error) {
@@ -162,7 +165,7 @@ func (q *fairWaiter) ask(ctx context.Context, first func()) (*answer, error) {
 			enqueue = t.entry.nonce
 		}
 	}
-	req := t.taking(q.l.kind.take, []string{t.args[0], t.id, q.l.channel, q.c.ID, enqueue}, q.o.Until)
+	req := t.taking(q.l.kind.take, []string{t.args[0], t.id, q.l.channel, q.c.ID, enqueue, wire.Millis(q.c.Allowance)}, q.o.Until)
 	req.Retried = first
 	facts, err := t.take(ctx, &req, 4)
 	if err != nil || facts == nil {

@@ -44,7 +44,7 @@ func (l *Spec) values() *values { return l.own.(*values) }
 // subscriptions.
 func (l *Spec) releaseArgs(args []string) []string {
 	if l.kind.releaseArgs != nil {
-		args = l.kind.releaseArgs(args)
+		args = l.kind.releaseArgs(l, args)
 	}
 	return args
 }

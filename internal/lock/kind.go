@@ -22,7 +22,10 @@ type kind struct {
 	pause func(t *term, tries int) time.Duration
 	// releaseArgs returns what the release takes of the arguments owner, channel and
 	// own subscriptions.
-	releaseArgs func(args []string) []string
+	releaseArgs func(l *Spec, args []string) []string
+	// forcing returns the first arguments of the script that frees the lock whoever has it, if that is more than the
+	// channel; those whom the caller has seen follow.
+	forcing func(l *Spec) []string
 
 	what    string // as users read it
 	space   string // locks of one name and another space share nothing here
@@ -83,6 +86,7 @@ var fair = &kind{
 	what:        claim.Fair,
 	acquire:     (*Locks).acquireFair,
 	releaseArgs: fairReleaseArgs,
+	forcing:     fairForcing,
 	gathers:     true,
 }
 

@@ -34,12 +34,18 @@ type Options struct {
 	Watchdog   time.Duration // the lease of a hold for which none was given
 	MaxHold    time.Duration // the longest that the watchdog keeps a hold; 0: no bound
 	SlowWait   time.Duration // when a wait for this process itself is told of; negative: never
-	TokenTTL   time.Duration // for how long tokens are remembered; 0: for ever
-	Skew       time.Duration // by how much Redisson's clocks may differ
 	HandOff    bool          // whether a lock may pass between goroutines
+	Agreed
 
 	Errors Errors
 	Events Events
+}
+
+// Agreed is what all who use a lock have to agree on.
+type Agreed struct {
+	TokenTTL  time.Duration // for how long tokens are remembered; 0: for ever
+	Allowance time.Duration // what a waiter in a queue of Redisson is given, in whole milliseconds
+	Skew      time.Duration // by how much Redisson's clocks may differ
 }
 
 // Errors make the errors that users see.

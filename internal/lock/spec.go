@@ -87,7 +87,12 @@ func (c *Locks) Fenced(name string) Spec {
 
 // Forcing returns the first arguments of the script that frees the lock whoever has
 // it; those of Seen follow.
-func (l *Spec) Forcing() []string { return []string{l.channel} }
+func (l *Spec) Forcing() []string {
+	if l.kind.forcing != nil {
+		return l.kind.forcing(l)
+	}
+	return []string{l.channel}
+}
 
 // Force frees the lock if one of those has it that args name, and says whether it did,
 // or may have.

@@ -2,17 +2,17 @@
 -- has it, and takes the others out of the queue. If the lock is free then, it goes to
 -- whose turn it is.
 -- KEYS lock queue timeouts alive
--- ARGV channel owner...
+-- ARGV channel allowance_ms owner...
 -- returns which of these owners had the lock, counted from 1, or 0 if none had it
-local queue, timeouts, alive = KEYS[2], KEYS[3], KEYS[4]
+local queue, timeouts, alive, allowance = KEYS[2], KEYS[3], KEYS[4], tonumber(ARGV[2])
 -- include fairlock
 local some = redis.call('HRANDFIELD', KEYS[1], 2) -- of a fair lock there is one
 local holder = #some == 1 and some[1]
 local held, leaves, scored = 0, {}, 0 -- leaves has 1 for an owner with a score, 0 for one without
-for i = 2, #ARGV do
+for i = 3, #ARGV do
   if ARGV[i] == holder then
     redis.call('DEL', KEYS[1])
-    held, holder = i - 1, nil
+    held, holder = i - 2, nil
   elseif not leaves[ARGV[i]] then
     redis.call('ZREM', alive, nonce(ARGV[i])) -- what takes memory must not be the first to write
     if scored == 0 and redis.call('ZSCORE', timeouts, ARGV[i]) then

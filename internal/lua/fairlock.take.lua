@@ -4,13 +4,13 @@
 -- nothing, but may raise the TTL. If it is another's turn to take the free lock,
 -- that one is told once more.
 -- KEYS lock queue timeouts alive token... (at most one, for an acquisition that is to have a token)
--- ARGV lease_ms owner channel client enqueue token_ttl_ms... (enqueue: 0, 1, or the nonce of one who can be given the lock; the TTL 0: the token key never expires)
+-- ARGV lease_ms owner channel client enqueue allowance_ms token_ttl_ms... (enqueue: 0, 1, or the nonce of one who can be given the lock; the TTL 0: the token key never expires)
 -- returns the token, or 1, if the lock is the owner's, else {TTL in ms, field
 -- of the owner or nothing, head of the queue or nothing, 1 if the caller was
 -- put into the queue by this call}
 local queue, timeouts, alive = KEYS[2], KEYS[3], KEYS[4]
 local lease, owner, client, enqueue = ARGV[1], ARGV[2], ARGV[4], ARGV[5] ~= '0'
-local token_key, token_ttl_ms = KEYS[5], ARGV[6]
+local allowance, token_key, token_ttl_ms = tonumber(ARGV[6]), KEYS[5], ARGV[7]
 -- include token
 -- include fairlock
 -- poll says that the client lives, and which of its waiters can be given the lock. Who

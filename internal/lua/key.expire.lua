@@ -1,5 +1,5 @@
 -- Lets a semaphore or a limiter end after a time, or last for ever: all its keys at once.
--- KEYS object other... session (without the object nothing is done)
+-- KEYS object more... (the last is the session; without the object nothing is done)
 -- ARGV number session_ms ms type (ms: 0 for ever; type: that of the object, string or hash)
 -- returns {number, 1}; {number, 0} if there is no such object
 local number, session_ms, session = ARGV[1], ARGV[2], KEYS[#KEYS]
@@ -7,11 +7,11 @@ local number, session_ms, session = ARGV[1], ARGV[2], KEYS[#KEYS]
 -- include replay
 local there -- or an error, if the object is something else
 if ARGV[4] == 'hash' then
-  there = redis.call('HLEN', KEYS[1])
+  there = redis.call('HLEN', KEYS[1]) > 0
 else
-  there = redis.call('STRLEN', KEYS[1])
+  there = redis.call('GET', KEYS[1])
 end
-if there == 0 then
+if not there then
   return answered(0)
 end
 for i = 1, #KEYS - 1 do

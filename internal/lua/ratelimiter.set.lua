@@ -1,8 +1,8 @@
 -- Gives a limiter a rate. It begins anew, or what was given in the new interval still counts; that of another type
 -- never does. The state that other clients have for themselves stays: it is theirs.
 -- KEYS limiter value permits own_value own_permits recount own_recount session
--- ARGV number session_ms rate interval_ms type keep_alive_ms (as for ratelimiter.tryset) update keep
--- (update: 1 for a limiter that has a rate only; keep: 1 for what was given still to count)
+-- ARGV number session_ms rate interval_ms type keep_alive_ms update keep
+-- (as for ratelimiter.tryset; update: 1 for a limiter that has a rate only; keep: 1 for what was given still to count)
 -- returns {number, 1}, or {number, 0} if the limiter has no rate
 local session, number, session_ms = KEYS[8], ARGV[1], ARGV[2]
 -- include session

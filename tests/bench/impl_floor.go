@@ -86,13 +86,14 @@ func (l *floorLocker) prepare(
 			return err
 		}
 	}
+	const allowance = "300000"
 	for g, key := range j.keys() {
 		client := "2d1b7d0a-52c8-8c1f-9b5e-000000000000"
 		owner, channel := fmt.Sprintf("%s:%d", client, g), wire.Prefix(wire.LockChannel, key)
 		keys, args, released := []string{key}, []string{"30000", owner}, []string{owner, channel, "0"} // it subscribes to nothing
 		if j.Scenario.Lock == fairLock {
 			keys = append(keys, wire.Prefix(wire.LockQueue, key), wire.Prefix(wire.LockTimeout, key), wire.Prefix(wire.LockAlive, key))
-			args, released = append(args, channel, client, "1"), []string{channel, owner}
+			args, released = append(args, channel, client, "1", allowance), []string{channel, allowance, owner}
 		}
 		l.take = append(l.take, command(take.SHA(), keys, args...))
 		l.drop = append(l.drop, command(drop.SHA(), keys, released...))

@@ -175,7 +175,7 @@ func (m *fairModel) watched(s string, args []string, next func() (driver.Reply, 
 		if id == after.holder {
 			return r, err
 		}
-		if s == "fairlock.release" && slices.Contains(args[1:], id) { // it leaves the queue
+		if s == "fairlock.release" && slices.Contains(args[2:], id) { // it leaves the queue
 			continue
 		}
 		client, _, _ := strings.Cut(id, ":")

@@ -38,6 +38,8 @@ func nonce(id string) string { return "nonce " + id + " lock" }
 // ableIn says whether somebody is said to be able to be given the lock.
 func ableIn(s *store, id string) bool { return s.field("alive", nonce(id)) != "" }
 
+var allowed = strconv.Itoa(allowance)
+
 var fairKeys = []string{"lock", "queue", "timeouts", "alive"}
 
 // A fair is a lock that is had in the order in which it was asked for. A mind's token
@@ -58,7 +60,7 @@ func (f fair) lineUp(who int, times int8, enqueue string) ask {
 	if enqueue == able {
 		enqueue = nonces[who]
 	}
-	a.args = slices.Concat([]string{fairMs, ids[who], f.channel, ids[who][:36], enqueue}, f.tokenTTL)
+	a.args = slices.Concat([]string{fairMs, ids[who], f.channel, ids[who][:36], enqueue, allowed}, f.tokenTTL)
 	a.sending = func(s *state) {
 		m := &s.minds[who]
 		if m.what&asks > 0 {
@@ -116,7 +118,7 @@ func (f fair) leaves(who int, times int8) ask { return f.leave(times, who) }
 // leave is leaves of several at once. To name one of them twice changes nothing.
 func (f fair) leave(times int8, all ...int) ask {
 	a := f.release(all[0], times)
-	a.runs, a.name, a.args = 1, "", []string{f.channel}
+	a.runs, a.name, a.args = 1, "", []string{f.channel, allowed}
 	for _, who := range all {
 		a.name += names[who] + " "
 		a.args = append(a.args, ids[who])
@@ -147,7 +149,7 @@ func (f fair) leave(times int8, all ...int) ask {
 
 func (f fair) forces(who int) ask {
 	a := f.force(who)
-	a.runs = 1
+	a.runs, a.args = 1, slices.Insert(a.args, 1, allowed)
 	a.truth = func(before, after *store, reply any) bool {
 		return reply != nil && (reply == int64(1)) == (before.field("lock", ids[who]) != "") && after.field("lock", ids[who]) == ""
 	}
@@ -358,31 +360,31 @@ func (f fair) next(s scene, a *ask, r *result, me string) string {
 
 // calm has everybody release, and somebody else come then; or everybody die.
 func (f fair) calm(x *explorer, at *store, now int16) string {
-	if s := x.after(at, 500*fairTick); !granted(x.run(x.call(x.code("fairlock.take"), fairKeys, []string{fairMs, stranger, f.channel, stranger[:36], "1"}), s, now+500, 0, healthy).reply) {
+	if s := x.after(at, 500*fairTick); !granted(x.run(x.call(x.code("fairlock.take"), fairKeys, []string{fairMs, stranger, f.channel, stranger[:36], "1", allowed}), s, now+500, 0, healthy).reply) {
 		return "everybody has died long ago, and nobody can have it"
 	}
 	if s := x.after(at, (silence+1)*fairTick); len(queue(at)) > 0 && !slices.Contains(queue(at), ids[j1]) && at.field("lock", ids[j1]) == "" {
-		if !granted(x.run(x.call(x.code("fairlock.take"), fairKeys, []string{fairMs, stranger, f.channel, stranger[:36], "1"}), s, now+silence+1, 0, healthy).reply) {
+		if !granted(x.run(x.call(x.code("fairlock.take"), fairKeys, []string{fairMs, stranger, f.channel, stranger[:36], "1", allowed}), s, now+silence+1, 0, healthy).reply) {
 			return "everybody has died, and nobody can have it"
 		}
 	}
 	for range 2 { // one that is given it meanwhile releases it, too
 		for who, id := range ids {
 			if who != j1 {
-				at = x.do("fairlock.release", at, now, fairKeys, f.channel, id).after
+				at = x.do("fairlock.release", at, now, fairKeys, f.channel, allowed, id).after
 			}
 		}
 		at = x.do("redisson.fair.leave", at, now, fairKeys[:3], ids[j1], strconv.Itoa(allowance)).after
 		if at.field("lock", ids[j1]) != "" {
 			at = x.do("redisson.fair.unlock", at, now, fairKeys[:3], ids[j1], f.channel, strconv.Itoa(epoch+int(now)*fairTick)).after
 		}
-		at = x.do("fairlock.release", at, now, fairKeys, f.channel, "a remnant").after
+		at = x.do("fairlock.release", at, now, fairKeys, f.channel, allowed, "a remnant").after
 	}
-	r := x.run(x.call(x.code("fairlock.take"), fairKeys, []string{fairMs, stranger, f.channel, stranger[:36], "1"}), at, now, 0, healthy)
+	r := x.run(x.call(x.code("fairlock.take"), fairKeys, []string{fairMs, stranger, f.channel, stranger[:36], "1", allowed}), at, now, 0, healthy)
 	if !granted(r.reply) {
 		return fmt.Sprintf("all have released it, and who takes it is answered %v; stored: %s", r.reply, at)
 	}
-	if at = x.do("fairlock.release", r.after, now, fairKeys, f.channel, stranger).after; at.get("lock") != nil || len(queue(at)) > 0 || at.get("timeouts") != nil || at.get("alive") != nil {
+	if at = x.do("fairlock.release", r.after, now, fairKeys, f.channel, allowed, stranger).after; at.get("lock") != nil || len(queue(at)) > 0 || at.get("timeouts") != nil || at.get("alive") != nil {
 		return "all have released it, and something is left: " + at.String()
 	}
 	return ""
