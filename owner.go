@@ -2,6 +2,8 @@ package redlatch
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/redlatch/redlatch/internal/lock"
 )
@@ -17,3 +19,36 @@ import (
 // Values of a context that waits may be asked for when somebody asks for Participants, also
 // just after the call that waited has returned.
 func WithOwner(ctx context.Context) context.Context { return lock.WithOwner(ctx) }
+
+// ReleaseOwner releases the lock that another process has acquired, by its Hold.Owner: for steps of one work that are
+// processes of their own. Whoever has acquired it for that gives it a Lease, and leaves it: Close does not release it.
+// It returns ErrNotHeld, and changes nothing, if the lock is not that owner's any more. An owner of this very Client is
+// refused, and so are the sides of a read-write lock, group locks, and several locks as one.
+func (l *Lock) ReleaseOwner(ctx context.Context, owner string) error {
+	if err := l.c.usable(ctx, l.spec.Err()); err != nil {
+		return err
+	}
+	was, err := l.spec.ReleaseOwner(ctx, owner)
+	return l.of(owner, was, err)
+}
+
+// ExtendOwner raises the lease of a lock that another process has acquired to d from now, if it is not longer already; it
+// never shortens it. What is refused, and what it returns, is as for ReleaseOwner.
+func (l *Lock) ExtendOwner(ctx context.Context, owner string, d time.Duration) error {
+	if err := l.c.usable(ctx, l.spec.Err()); err != nil {
+		return err
+	}
+	if err := checkLease(d); err != nil {
+		return err
+	}
+	is, err := l.spec.ExtendOwner(ctx, owner, d)
+	return l.of(owner, is, err)
+}
+
+// of says that the lock is not that owner's, unless it is.
+func (l *Lock) of(owner string, is bool, err error) error {
+	if err == nil && !is {
+		err = fmt.Errorf("%w: lock %q is not of the owner %s; its lease has run out, or it was released", ErrNotHeld, l.Name(), owner)
+	}
+	return err
+}

@@ -3,11 +3,8 @@ package lock
 import (
 	"context"
 	"maps"
-	"slices"
 	"sync"
 	"time"
-
-	"github.com/redlatch/redlatch/internal/request"
 )
 
 // reap releases an id of ours that has no live term. It is a single attempt: more
@@ -17,7 +14,8 @@ func (c *Locks) reap(l *Spec, id string) {
 		c.quit(l, quitter{id: id})
 		return
 	}
-	o := request.Call{Server: c.Server, Script: l.kind.release, Keys: l.allKeys(), Args: slices.Concat(l.releaseArgs([]string{id, l.channel, "0"}), l.more), Lease: c.Watchdog, Stop: c.Server.Over, Single: true}
+	o := l.releasing(id)
+	o.Stop, o.Single = c.Server.Over, true
 	_, _ = o.Run(context.Background())
 }
 

@@ -1,0 +1,69 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// What has an owner id can be extended and released by whoever knows that, in whatever process. The scripts are those of
+// a term, which do something to the owner's own alone.
+
+var errNotByOwner = errors.New("redlatch: a lock that others share, and several locks as one, are extended and released by their holds only")
+
+// releasing prepares the release of the lock as that owner's.
+func (l *Spec) releasing(owner string) request.Call {
+	c := l.c
+	args := slices.Concat(l.releaseArgs([]string{owner, l.channel, "0"}), l.more)
+	return request.Call{Server: c.Server, Script: l.kind.release, Keys: l.allKeys(), Args: args, Lease: c.Watchdog, Stop: c.Server.Quit}
+}
+
+// ReleaseOwner releases the lock if it is that owner's, and says whether it was.
+func (l *Spec) ReleaseOwner(ctx context.Context, owner string) (bool, error) {
+	if err := l.byOwner(owner); err != nil {
+		return false, err
+	}
+	o := l.releasing(owner)
+	reply, err := o.Run(ctx)
+	return reply.Int > 0 || o.Unknown, err
+}
+
+// ExtendOwner raises the lease of the lock to d if it is that owner's, and says whether it is.
+func (l *Spec) ExtendOwner(ctx context.Context, owner string, d time.Duration) (bool, error) {
+	if err := l.byOwner(owner); err != nil {
+		return false, err
+	}
+	o := l.c.Server.Question(lua.LockRenew, []string{l.name})
+	o.Args = []string{owner, wire.MillisUp(d), "0"}
+	reply, err := o.Run(ctx)
+	switch {
+	case err != nil:
+		return false, err
+	case len(reply.List) != 1:
+		return false, request.Unexpected(reply, lua.LockRenew)
+	}
+	if text := reply.List[0].Str; text != "" {
+		return false, driver.ServerError(text, nil)
+	}
+	return reply.List[0].Int == 1, nil
+}
+
+// byOwner says what is wrong with a request that names that owner.
+func (l *Spec) byOwner(owner string) error {
+	switch client := wireClient(owner); {
+	case l.kind.renew != lua.LockRenew:
+		return errNotByOwner
+	case client == "":
+		return fmt.Errorf("redlatch: %s is not an owner of redlatch's: see Hold.Owner", wire.Quote(owner))
+	case client == l.c.ID:
+		return fmt.Errorf("redlatch: %s is an owner of this very client; use its Hold", owner)
+	}
+	return nil
+}
