@@ -19,7 +19,7 @@ func TestDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	doc := string(text)
-	for _, cmd := range (&app{}).root().Commands() {
+	for _, cmd := range (&app{ui: &ui{}}).root().Commands() {
 		if cmd.Hidden {
 			continue
 		}

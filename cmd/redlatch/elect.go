@@ -85,10 +85,10 @@ func (e *elector) elect(cmd *cobra.Command, _ []string) error {
 	go e.forward(ctx, signals, give)
 
 	var result supervise.Result
-	told := e.tellOfWait(client)
+	told := e.tellOfWait(client, e.name)
 	err = client.Election(e.name).Run(ctx, func(ctx context.Context) (err error) {
 		told()
-		defer func() { told = e.tellOfWait(client) }()
+		defer func() { told = e.tellOfWait(client, e.name) }()
 		commands := make(chan os.Signal, 64)
 		if !e.leads(commands) {
 			return nil // a signal came before

@@ -76,6 +76,8 @@ func (a *app) serverFailure(err error) error {
 		f.code, f.hint = exitUnavailable, a.shownAddress()+" is a node of a cluster; write redis+cluster:// or rediss+cluster:// in the URL"
 	case errors.Is(err, redlatch.ErrNotAcknowledged):
 		f.code, f.hint = exitUnavailable, "the replicas of "+a.shownAddress()+" are silent or behind; redlatch doctor tells how far"
+	case errors.Is(err, redlatch.ErrUninitialized):
+		f.code, f.hint = exitData, "set it first: redlatch rate set, or redlatch semaphore set --expirable"
 	case code == "", errors.Is(err, redlatch.ErrUnavailable):
 		f.code, f.hint = exitUnavailable, "asked "+a.shownAddress()+"; --url, --config, REDLATCH_URL or REDIS_URL choose another server"
 	}

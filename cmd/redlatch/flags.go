@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch"
 )
 
 // A duration is a flag: a Go duration, or a number of seconds as flock(1) and
@@ -42,6 +44,14 @@ func (d *duration) String() string {
 		return ""
 	}
 	return d.Duration.String()
+}
+
+// options bound a wait, if the flag is set.
+func (d *duration) options() []redlatch.Option {
+	if !d.set {
+		return nil
+	}
+	return []redlatch.Option{redlatch.Wait(d.Duration)}
 }
 
 // Type names the value in the help.

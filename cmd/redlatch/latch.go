@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 
 	"github.com/redlatch/redlatch"
 	"github.com/spf13/cobra"
@@ -26,6 +25,9 @@ until its count is 0. One that was never set is at 0.`,
 				if n < 1 {
 					return countJSON{}, usage("a latch counts down from 1 or more")
 				}
+				if err := a.mustBe(ctx, c, name, "latch", redlatch.KindLatch); err != nil {
+					return countJSON{}, err
+				}
 				l := c.CountDownLatch(name)
 				set, err := l.TrySetCount(ctx, n)
 				if err != nil {
@@ -37,6 +39,9 @@ until its count is 0. One that was never set is at 0.`,
 				return countJSON{Name: name, Count: n, Set: &set}, err
 			}),
 		a.countCommand("down NAME", "Count down by one, and show the count", 1, func(ctx context.Context, c *redlatch.Client, name string, _ int) (countJSON, error) {
+			if err := a.mustBe(ctx, c, name, "latch", redlatch.KindLatch); err != nil {
+				return countJSON{}, err
+			}
 			l := c.CountDownLatch(name)
 			if err := l.CountDown(ctx); err != nil {
 				return countJSON{}, err
@@ -44,7 +49,13 @@ until its count is 0. One that was never set is at 0.`,
 			n, err := l.Count(ctx)
 			return countJSON{Name: name, Count: n}, err
 		}),
-		a.latchWaitCommand())
+		a.latchWaitCommand(),
+		a.deleteCommand("latch", func(ctx context.Context, c *redlatch.Client, name string) (bool, error) {
+			if err := a.mustBe(ctx, c, name, "latch", redlatch.KindLatch); err != nil {
+				return false, err
+			}
+			return c.CountDownLatch(name).Delete(ctx)
+		}))
 	return cmd
 }
 
@@ -58,23 +69,10 @@ func (a *app) latchWaitCommand() *cobra.Command {
 	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*redlatch.Client).Counters)
 	cmd.Flags().VarP(&wait, "wait", "w", "wait this long at most; 0 only looks (default: as long as it takes)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkName(args[0]); err != nil {
-			return err
-		}
-		client, closeAll, err := a.client(redlatch.Config{})
-		if err != nil {
-			return err
-		}
-		defer closeAll()
-		var opts []redlatch.Option
-		if wait.set {
-			opts = append(opts, redlatch.Wait(wait.Duration))
-		}
-		err = client.CountDownLatch(args[0]).Wait(cmd.Context(), opts...)
-		if errors.Is(err, redlatch.ErrBusy) {
-			return &failure{code: exitConflict, err: err}
-		}
-		return a.serverFailure(err)
+		return a.with(args[0], func(c *redlatch.Client) error {
+			defer a.tellOfWait(c, args[0])()
+			return inTime(c.CountDownLatch(args[0]).Wait(cmd.Context(), wait.options()...))
+		})
 	}
 	return cmd
 }

@@ -14,10 +14,14 @@ import (
 
 func (a *app) releaseCommand() *cobra.Command {
 	var force bool
+	var owner string
 	cmd := &cobra.Command{
-		Use:   "release --force NAME",
-		Short: "Take a lock away from whoever holds it",
-		Long: `Take the lock NAME away from whoever holds it, so that the next one can have it.
+		Use:   "release NAME --owner OWNER | --force",
+		Short: "Release what redlatch acquire has taken, or take a lock away from whoever holds it",
+		Long: `With --owner release the lock NAME if it is OWNER's, whom redlatch acquire has printed;
+if it is not any more, the exit code is 74.
+
+With --force take it away from whoever holds it, so that the next one can have it.
 
 A holder that uses redlatch is asked first, and has ended its section or been
 told when the lock is given away; one that does not answer within a second is
@@ -27,16 +31,27 @@ the lock. Release only what you know to be dead.
 Of a read-write lock the readers and the writer are released; a group's values
 cannot be told from what is stored, and are refused.
 
-The exit code is 0 also if nobody held the lock.`,
+With --force the exit code is 0 also if nobody held the lock.`,
 		Args: cobra.ExactArgs(1),
 	}
 	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*redlatch.Client).Locks)
 	cmd.Flags().BoolVar(&force, "force", false, "yes, whoever holds it")
+	cmd.Flags().StringVar(&owner, "owner", "", "if it is this owner's, whom redlatch acquire has printed")
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name := args[0]
 		if err := checkName(name); err != nil {
 			return err
+		}
+		if owner != "" {
+			if force {
+				return usage("--force and --owner contradict each other")
+			}
+			err := a.asOwner(name, func(l *redlatch.Lock) error { return l.ReleaseOwner(cmd.Context(), owner) })
+			if err != nil {
+				return err
+			}
+			return a.printReleased(name, true, asJSON())
 		}
 		if !force {
 			return &failure{
@@ -54,20 +69,24 @@ The exit code is 0 also if nobody held the lock.`,
 		if err != nil {
 			return err
 		}
-		if asJSON() {
-			return written(a.ui.json(struct {
-				Name     string `json:"name"`
-				Released bool   `json:"released"`
-			}{name, released}))
-		}
-		text := "was not held"
-		if released {
-			text = "released"
-		}
-		_, err = fmt.Fprintf(a.ui.out, "%s %s\n", overview.Printable(name), text)
-		return written(err)
+		return a.printReleased(name, released, asJSON())
 	}
 	return cmd
+}
+
+func (a *app) printReleased(name string, released, asJSON bool) error {
+	if asJSON {
+		return written(a.ui.json(struct {
+			Name     string `json:"name"`
+			Released bool   `json:"released"`
+		}{name, released}))
+	}
+	text := "was not held"
+	if released {
+		text = "released"
+	}
+	_, err := fmt.Fprintf(a.ui.out, "%s %s\n", overview.Printable(name), text)
+	return written(err)
 }
 
 // whoHolds names the holder of a lock as far as that can be known at once. Without a server

@@ -79,8 +79,9 @@ and in the file of --config it cannot.`,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	a.server.flags(root.PersistentFlags())
-	root.AddCommand(a.runCommand(), a.electCommand(), a.lsCommand(), a.topCommand(), a.serveCommand(), a.showCommand(), a.releaseCommand(),
-		a.semaphoreCommand(), a.latchCommand(), a.configCommand(), a.doctorCommand(), a.aclCommand(),
+	root.PersistentFlags().BoolVarP(&a.ui.quiet, "quiet", "q", false, "say nothing but results, and why it ends")
+	root.AddCommand(a.runCommand(), a.electCommand(), a.lsCommand(), a.topCommand(), a.serveCommand(), a.showCommand(), a.acquireCommand(), a.extendCommand(), a.releaseCommand(),
+		a.semaphoreCommand(), a.latchCommand(), a.rateCommand(), a.barrierCommand(), a.configCommand(), a.doctorCommand(), a.aclCommand(),
 		a.demoCommand(), a.demoWorkerCommand(), a.versionCommand())
 	return root
 }

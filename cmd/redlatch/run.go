@@ -32,6 +32,9 @@ type runner struct {
 	types   map[string]*bool // which type of lock; see lockFlags
 	multi   []string         // --multi, instead of name
 	permits permits          // --permits
+	group   []string         // --group
+	redlock []string         // --redlock
+	voters  []*redlatch.Client
 
 	wait      duration
 	try       bool
@@ -65,7 +68,9 @@ If the lock is lost while the command runs, its process group gets TERM, and
 KILL after --kill-after; the exit code is 74.
 
 With --multi there is no NAME: the flag has the names of all the locks to take.
-With --permits NAME is a semaphore, which is made if there is none.
+With --permits NAME is a semaphore, which is made if there is none. With --group it
+is a group of locks, one for each value; with --redlock the lock of a majority of
+servers that are independent of each other.
 
 The command finds in its environment REDLATCH_HELD=true, REDLATCH_NAME,
 REDLATCH_OWNER (its owner in Redis) and REDLATCH_LEASE_MS; with --fenced also
@@ -75,6 +80,7 @@ refused. On a terminal it says after a second who has what it waits for.`,
   redlatch run nightly-report --try -- ./report.sh || echo "another machine does it"
   redlatch run --multi stock,orders -- ./move.sh
   redlatch run --permits 1/4 encoder -- ./encode.sh film.mov
+  redlatch run seats --group 12,13 -- ./book.sh
   redlatch run hourly --try --hold-at-least 10m -- ./count.sh
   redlatch run migrate --wait 10m -c 'dump | gzip > dump.gz'`,
 		Args: r.arguments,
@@ -172,7 +178,7 @@ func (r *runner) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	client, closeAll, err := r.client(redlatch.Config{WatchdogTimeout: watchdog, Identity: redlatch.Identity{Name: identityOf(r.argv[0])}})
+	client, closeAll, err := r.clients(redlatch.Config{WatchdogTimeout: watchdog, Identity: redlatch.Identity{Name: identityOf(r.argv[0])}})
 	if err != nil {
 		return err
 	}
@@ -205,6 +211,31 @@ func (r *runner) run(cmd *cobra.Command, _ []string) error {
 	return r.passOn(result)
 }
 
+// clients connects to the server, or to all those of --redlock, of which the first one is asked for what there is to
+// tell.
+func (r *runner) clients(cfg redlatch.Config) (first *redlatch.Client, closeAll func(), err error) {
+	if r.redlock == nil {
+		return r.client(cfg)
+	}
+	var ends []func()
+	closeAll = func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+	for _, url := range r.redlock {
+		server := *r.app
+		server.server.url = url
+		c, end, err := server.client(cfg)
+		if err != nil {
+			closeAll()
+			return nil, nil, err
+		}
+		ends, r.voters, r.watchdog, r.shown = append(ends, end), append(r.voters, c), server.watchdog, server.shown
+	}
+	return r.voters[0], closeAll, nil
+}
+
 // acquire waits for the lock. A signal ends the wait.
 func (r *runner) acquire(client *redlatch.Client, signals <-chan os.Signal) (hold, error) {
 	var opts []redlatch.Option
@@ -231,7 +262,7 @@ func (r *runner) acquire(client *redlatch.Client, signals <-chan os.Signal) (hol
 		hold, err := r.take(ctx, client, opts)
 		done <- outcome{hold, err}
 	}()
-	defer r.tellOfWait(client)()
+	defer r.tellOfWait(client, r.names()...)()
 	var o outcome
 	select {
 	case o = <-done:

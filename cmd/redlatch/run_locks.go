@@ -54,6 +54,8 @@ func (r *runner) addLockFlags(f *pflag.FlagSet) {
 	}
 	f.Var(&r.permits, "permits", "take N of the M permits of a semaphore, so that at most M/N commands run at once")
 	f.StringSliceVar(&r.multi, "multi", nil, "take all of these locks or none, `NAME,NAME,...`, instead of one NAME")
+	f.StringSliceVar(&r.group, "group", nil, "take these values of the group of locks NAME, `VALUE,VALUE,...`, all or none")
+	f.StringSliceVar(&r.redlock, "redlock", nil, "take the lock on a majority of these servers, `URL,URL,URL`, which know nothing of one another")
 }
 
 // checkLockFlags refuses types that do not go together.
@@ -64,23 +66,28 @@ func (r *runner) checkLockFlags() error {
 				return usage("--%s and --%s contradict each other", t.name, other.name)
 			}
 		}
-		if r.multi != nil && *r.types[t.name] {
-			return usage("--multi and --%s contradict each other", t.name)
+	}
+	others := r.otherTypes()
+	for i, other := range others {
+		for _, t := range lockFlags {
+			if *r.types[t.name] {
+				return usage("--%s and --%s contradict each other", other, t.name)
+			}
 		}
-		if r.permits.n > 0 && *r.types[t.name] {
-			return usage("--permits and --%s contradict each other", t.name)
+		if i > 0 {
+			return usage("--%s and --%s contradict each other", others[0], other)
+		}
+		if r.atLeast.Duration > 0 {
+			return usage("--hold-at-least and --%s contradict each other", other)
 		}
 	}
-	for _, t := range []struct {
-		name string
-		set  bool
-	}{{"fair", *r.types["fair"]}, {"shared", *r.types["shared"]}, {"exclusive", *r.types["exclusive"]}, {"multi", r.multi != nil}, {"permits", r.permits.n > 0}} {
-		if t.set && r.atLeast.Duration > 0 {
-			return usage("--hold-at-least and --%s contradict each other", t.name)
+	for _, t := range []string{"fair", "shared", "exclusive"} {
+		if *r.types[t] && r.atLeast.Duration > 0 {
+			return usage("--hold-at-least and --%s contradict each other", t)
 		}
 	}
-	if r.multi != nil && r.permits.n > 0 {
-		return usage("--multi and --permits contradict each other")
+	if len(r.redlock) == 1 || len(r.redlock) == 2 {
+		return usage("--redlock of %d servers cannot do without one of them; name three or more", len(r.redlock))
 	}
 	names := r.names()
 	if len(names) == 0 {
@@ -95,6 +102,19 @@ func (r *runner) checkLockFlags() error {
 		}
 	}
 	return nil
+}
+
+// otherTypes are the flags that are set, and stand for something that goes with no other type.
+func (r *runner) otherTypes() (set []string) {
+	for _, t := range []struct {
+		name string
+		set  bool
+	}{{"multi", r.multi != nil}, {"permits", r.permits.n > 0}, {"group", r.group != nil}, {"redlock", r.redlock != nil}} {
+		if t.set {
+			set = append(set, t.name)
+		}
+	}
+	return set
 }
 
 // names are those of all the locks to take.
@@ -124,7 +144,13 @@ func (r *runner) take(ctx context.Context, c *redlatch.Client, opts []redlatch.O
 	if r.permits.n > 0 {
 		return r.takePermits(ctx, c, opts)
 	}
+	if r.redlock != nil {
+		return r.takeMajority(ctx, opts)
+	}
 	lock := c.Lock(r.name)
+	if r.group != nil {
+		lock = c.GroupLock(r.name, r.group...)
+	}
 	for _, t := range lockFlags {
 		if *r.types[t.name] {
 			lock = t.lock(c, r.name)
@@ -135,6 +161,15 @@ func (r *runner) take(ctx context.Context, c *redlatch.Client, opts []redlatch.O
 		opts = append(opts, redlatch.Fenced())
 	}
 	return some(lock.Acquire(ctx, opts...))
+}
+
+// takeMajority takes the lock on a majority of servers.
+func (r *runner) takeMajority(ctx context.Context, opts []redlatch.Option) (hold, error) {
+	var locks []*redlatch.Lock
+	for _, c := range r.voters {
+		locks = append(locks, c.Lock(r.name))
+	}
+	return some(redlatch.RedLock(locks...).Acquire(ctx, opts...))
 }
 
 // some makes no hold of a pointer to none.
@@ -158,6 +193,10 @@ func (r *runner) facts(h hold) []string {
 		owner[h.Name()], token = h.Owner(), h.Token()
 	case *redlatch.MultiHold:
 		for _, m := range h.Holds() {
+			if known := owner[m.Name()]; known != "" {
+				owner[m.Name()] = known + "," + m.Owner() // of --redlock one for each server
+				continue
+			}
 			owner[m.Name()] = m.Owner()
 		}
 	case manyPermits:

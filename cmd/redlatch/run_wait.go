@@ -52,10 +52,10 @@ const (
 	lookAgain = 5 * time.Second
 )
 
-// tellOfWait tells a user at a terminal who has the locks that are waited for, and that the
+// tellOfWait tells a user at a terminal who has what is waited for, or how it stands, and that the
 // server does not answer, until the function that it returns is called.
-func (r *runner) tellOfWait(client *redlatch.Client) (stop func()) {
-	if !isTerminal(os.Stderr) {
+func (a *app) tellOfWait(client *redlatch.Client, names ...string) (stop func()) {
+	if a.ui.quiet || !isTerminal(os.Stderr) {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -69,14 +69,14 @@ func (r *runner) tellOfWait(client *redlatch.Client) (stop func()) {
 				return
 			case <-time.After(pause):
 			}
-			for _, name := range r.names() {
+			for _, name := range names {
 				who, text := whatFor(ctx, client, name)
 				if ctx.Err() != nil {
 					return
 				}
 				if who == noAnswer || who != "" && who != told[name] {
 					told[name] = who
-					r.ui.note("waiting for %s%s", shellWord(name), text)
+					a.ui.note("waiting for %s%s", shellWord(name), text)
 				}
 			}
 		}
@@ -94,7 +94,12 @@ func whatFor(ctx context.Context, client *redlatch.Client, name string) (who, te
 	switch {
 	case errors.Is(err, redlatch.ErrUnavailable):
 		return noAnswer, fmt.Sprintf(": the server does not answer: %v", driver.Failure(err).Err)
-	case err != nil || len(l.Holders) == 0:
+	case err != nil:
+		return "", ""
+	case len(l.Holders) == 0 && l.Count != nil:
+		who = fmt.Sprintf("which is at %d", *l.Count)
+		return who, ", " + who
+	case len(l.Holders) == 0:
 		return "", ""
 	}
 	h := &l.Holders[0]

@@ -30,6 +30,7 @@ var update = flag.Bool("update", false, "let the scripts' outputs be those of no
 //	until PATTERN ARG...     runs the program again and again until PATTERN matches what it says
 //	redis ARG...             sends a command to the server, and prints the reply
 //	hold NAME...             gives locks to $HOLDER, for an hour
+//	into VAR                 the variable VAR is what was printed last
 //	dump                     prints what is stored
 //
 // Whatever the program does, it shows no password.
@@ -55,6 +56,9 @@ func TestScripts(t *testing.T) {
 				for _, name := range names {
 					serverOf(ts).hold(name, time.Hour)
 				}
+			}),
+			"into": positive(func(ts *testscript.TestScript, args []string) {
+				ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
 			}),
 			"dump": positive(func(ts *testscript.TestScript, _ []string) { fmt.Fprint(ts.Stdout(), serverOf(ts).Dump()) }),
 		},

@@ -15,6 +15,7 @@ type counts interface {
 	Available(ctx context.Context) (int, error)
 	TrySetPermits(ctx context.Context, n int) (bool, error)
 	AddPermits(ctx context.Context, n int) error
+	Delete(ctx context.Context) (bool, error)
 }
 
 // A plainSemaphore is one without a TTL.
@@ -46,7 +47,11 @@ With --expirable it is one whose permits have leases, as run --permits uses it
 	expirable := cmd.PersistentFlags().Bool("expirable", false, "the permits have leases, as those of run --permits")
 	cmd.AddCommand(
 		a.countCommand("get NAME", "Show how many permits are free", 1, func(ctx context.Context, c *redlatch.Client, name string, _ int) (countJSON, error) {
-			n, err := semaphoreOf(c, name, *expirable).Available(ctx)
+			s, err := a.semaphoreOf(ctx, c, name, *expirable)
+			if err != nil {
+				return countJSON{}, err
+			}
+			n, err := s.Available(ctx)
 			if errors.Is(err, redlatch.ErrUninitialized) {
 				n, err = 0, nil
 			}
@@ -57,7 +62,10 @@ With --expirable it is one whose permits have leases, as run --permits uses it
 				if n < 0 {
 					return countJSON{}, usage("a semaphore cannot be made with %d permits", n)
 				}
-				s := semaphoreOf(c, name, *expirable)
+				s, err := a.semaphoreOf(ctx, c, name, *expirable)
+				if err != nil {
+					return countJSON{}, err
+				}
 				made, err := s.TrySetPermits(ctx, n)
 				if err != nil {
 					return countJSON{}, err
@@ -68,21 +76,34 @@ With --expirable it is one whose permits have leases, as run --permits uses it
 				return countJSON{Name: name, Count: n, Set: &made}, err
 			}),
 		a.countCommand("add NAME N", "Add N permits, or take them away (-- -N)", 2, func(ctx context.Context, c *redlatch.Client, name string, n int) (countJSON, error) {
-			s := semaphoreOf(c, name, *expirable)
+			s, err := a.semaphoreOf(ctx, c, name, *expirable)
+			if err != nil {
+				return countJSON{}, err
+			}
 			if err := s.AddPermits(ctx, n); err != nil {
 				return countJSON{}, err
 			}
 			left, err := s.Available(ctx)
 			return countJSON{Name: name, Count: left}, err
+		}),
+		a.deleteCommand("semaphore", func(ctx context.Context, c *redlatch.Client, name string) (bool, error) {
+			s, err := a.semaphoreOf(ctx, c, name, *expirable)
+			if err != nil {
+				return false, err
+			}
+			return s.Delete(ctx)
 		}))
+	cmd.AddCommand(a.permitCommands()...)
 	return cmd
 }
 
-func semaphoreOf(c *redlatch.Client, name string, expirable bool) counts {
+// semaphoreOf returns a semaphore of that type, unless what is stored is known to be another one.
+func (a *app) semaphoreOf(ctx context.Context, c *redlatch.Client, name string, expirable bool) (counts, error) {
 	if expirable {
-		return c.ExpirableSemaphore(name)
+		// What has a TTL, or less than no permits, looks like the other type, and may be either.
+		return c.ExpirableSemaphore(name), a.mustBe(ctx, c, name, "semaphore whose permits have leases", redlatch.KindExpirable, redlatch.KindSemaphore)
 	}
-	return plainSemaphore{c.Semaphore(name)}
+	return plainSemaphore{c.Semaphore(name)}, a.mustBe(ctx, c, name, "semaphore whose permits belong to nobody (--expirable is the other type)", redlatch.KindSemaphore)
 }
 
 // countCommand makes a command about something with a name and a number.

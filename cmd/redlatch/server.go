@@ -27,10 +27,11 @@ type endpoint struct {
 	tls    connect.TLS
 	secure bool
 	any    bool // --insecure
+	outage duration
 }
 
 // serverFlags are the names of the flags about the server.
-var serverFlags = []string{"url", "config", "tls", "cacert", "cert", "key", "sni", "insecure"}
+var serverFlags = []string{"url", "config", "tls", "cacert", "cert", "key", "sni", "insecure", "outage"}
 
 func (s *endpoint) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.url, "url", "", "the server, redis://user:password@host:6379/0; docs/cli.md has the other forms")
@@ -40,6 +41,7 @@ func (s *endpoint) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.tls.CertFile, "cert", "", "TLS: the client's certificate, in PEM")
 	f.StringVar(&s.tls.KeyFile, "key", "", "TLS: the client's key, in PEM")
 	f.StringVar(&s.tls.ServerName, "sni", "", "TLS: the name that the server's certificate must have, instead of the host")
+	f.Var(&s.outage, "outage", "how long to keep asking a server that does not answer (default: 10s, or 3s for what only asks)")
 	f.BoolVar(&s.any, "insecure", false, "TLS: do not verify the server's certificate")
 }
 
@@ -143,6 +145,10 @@ func (a *app) client(cfg redlatch.Config) (client *redlatch.Client, closeAll fun
 	cfg.WatchdogTimeout = cmp.Or(settings.Config.WatchdogTimeout, cfg.WatchdogTimeout)
 	cfg.PubSub, cfg.Acks, cfg.AckTimeout = settings.Config.PubSub, settings.Config.Acks, settings.Config.AckTimeout
 	a.watchdog = cfg.WatchdogTimeout
+	if a.server.outage.set {
+		cfg.OutageTimeout = a.server.outage.Duration
+	}
+	cfg.FairLockWaitTimeout = settings.Config.FairLockWaitTimeout
 	driver, err := settings.Open(func(opt *rueidis.ClientOption) {
 		// One lock needs one connection, and not half a megabyte to read it.
 		opt.PipelineMultiplex = -1

@@ -29,6 +29,7 @@ import (
 type ui struct {
 	out, err io.Writer
 	color    bool // standard error is a terminal that may be coloured
+	quiet    bool // it has only why the program ends
 	secrets  []string
 }
 
@@ -52,8 +53,11 @@ func isTerminal(f *os.File) bool {
 // hide masks the secrets in everything that goes to standard error from now on.
 func (u *ui) hide(secrets ...string) { u.secrets = append(u.secrets, secrets...) }
 
-// note tells the user something.
+// note tells the user something, unless he wants to hear nothing.
 func (u *ui) note(format string, args ...any) {
+	if u.quiet {
+		return
+	}
 	u.line("redlatch: ", strings.TrimPrefix(fmt.Sprintf(format, args...), "redlatch: "))
 }
 

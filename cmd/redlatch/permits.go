@@ -1,0 +1,114 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch"
+)
+
+// permitCommands are those about permits that have ids.
+func (a *app) permitCommands() []*cobra.Command {
+	return []*cobra.Command{a.permitAcquireCommand(), a.permitExtendCommand(), a.permitReleaseCommand()}
+}
+
+func (a *app) permitAcquireCommand() *cobra.Command {
+	var lease, wait duration
+	var permits int
+	cmd := &cobra.Command{
+		Use:   "acquire NAME [N]",
+		Short: "Wait for N permits with leases, 1 if left out, take them and print their ids; the exit code is 1 if they cannot be had in time",
+		Args:  cobra.RangeArgs(1, 2),
+	}
+	cmd.Flags().Var(&lease, "lease", "have them this long, unless they are extended or released")
+	cmd.Flags().VarP(&wait, "wait", "w", "wait this long at most; 0 tries once (default: as long as it takes)")
+	cmd.Flags().IntVar(&permits, "of", 0, "make a semaphore of so many permits, if there is none")
+	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*redlatch.Client).Counters)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		n, err := countArg(args, 1)
+		if err != nil {
+			return err
+		}
+		if !lease.set {
+			return usage("for how long? semaphore acquire needs --lease: nothing renews permits whose process has ended")
+		}
+		return a.with(args[0], func(c *redlatch.Client) error {
+			if err := a.mustBe(cmd.Context(), c, args[0], "semaphore whose permits have leases", redlatch.KindExpirable); err != nil {
+				return err
+			}
+			s := c.ExpirableSemaphore(args[0])
+			if cmd.Flags().Changed("of") {
+				s = s.WithPermits(permits)
+			}
+			defer a.tellOfWait(c, args[0])()
+			taken, err := s.AcquireMany(cmd.Context(), n, append(wait.options(), redlatch.Lease(lease.Duration))...)
+			if err != nil {
+				return inTime(err)
+			}
+			ids := make([]string, len(taken))
+			for i, p := range taken {
+				ids[i] = p.ID()
+			}
+			_, err = fmt.Fprintln(a.ui.out, strings.Join(ids, "\n"))
+			for _, p := range taken {
+				if err != nil { // nobody knows them who could release them
+					_ = p.Release(cmd.Context())
+				} else {
+					p.Detach()
+				}
+			}
+			runtime.KeepAlive(taken)
+			return written(err)
+		})
+	}
+	return cmd
+}
+
+func (a *app) permitExtendCommand() *cobra.Command {
+	var lease duration
+	cmd := &cobra.Command{
+		Use:   "extend NAME ID...",
+		Short: "Raise the leases of permits by their ids; the exit code is 74 if one is not live any more",
+		Args:  cobra.MinimumNArgs(2),
+	}
+	cmd.Flags().Var(&lease, "lease", "have them this long from now")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !lease.set {
+			return usage("extend needs --lease")
+		}
+		return a.with(args[0], func(c *redlatch.Client) error {
+			for _, id := range args[1:] {
+				if err := c.ExpirableSemaphore(args[0]).Extend(cmd.Context(), id, lease.Duration); err != nil {
+					return gone(err)
+				}
+			}
+			return nil
+		})
+	}
+	return cmd
+}
+
+func (a *app) permitReleaseCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "release NAME ID...",
+		Short: "Give permits back by their ids: all, or none if one is not live any more; then the exit code is 74",
+		Args:  cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(args[0], func(c *redlatch.Client) error {
+				return gone(c.ExpirableSemaphore(args[0]).Release(cmd.Context(), args[1:]...))
+			})
+		},
+	}
+}
+
+// gone turns the loss of what was named into an exit code.
+func gone(err error) error {
+	if errors.Is(err, redlatch.ErrNotHeld) {
+		return &failure{code: exitLost, err: err}
+	}
+	return err
+}

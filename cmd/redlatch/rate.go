@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
+)
+
+// rateFlag is a rate as N/INTERVAL.
+type rateFlag struct{ redlatch.Rate }
+
+var errRate = errors.New("write it as N/INTERVAL, such as 100/1m: so many in so long")
+
+func (r *rateFlag) Set(s string) error {
+	n, interval, ok := strings.Cut(s, "/")
+	permits, err := strconv.Atoi(n)
+	var d duration
+	if !ok || err != nil || permits < 1 || d.Set(interval) != nil || d.Duration == 0 {
+		return errRate
+	}
+	r.Permits, r.Interval = permits, d.Duration
+	return nil
+}
+
+func (r *rateFlag) String() string {
+	if r.Permits == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%v", r.Permits, r.Interval)
+}
+
+// Type names the value in the help.
+func (r *rateFlag) Type() string { return "N/INTERVAL" }
+
+func (a *app) rateCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rate",
+		Short: "Set a rate limiter, or wait for its permits",
+		Long: `Give the rate limiter NAME (Redisson's RRateLimiter) a rate, and take its permits: at
+most N in every INTERVAL, over all machines.`,
+		Example: `  redlatch rate set api 100/1m
+  redlatch rate take api && curl https://api.example.com/
+  redlatch rate take api 5 --rate 100/1m --wait 10s`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		a.rateSetCommand("set NAME N/INTERVAL", "Give it a rate, unless it has one: then the exit code is 1", func(ctx context.Context, l *redlatch.RateLimiter, r redlatch.Rate) (bool, error) {
+			return l.TrySetRate(ctx, r)
+		}),
+		a.rateSetCommand("update NAME N/INTERVAL", "Give one that has a rate another one; what was taken still counts", func(ctx context.Context, l *redlatch.RateLimiter, r redlatch.Rate) (bool, error) {
+			return true, l.UpdateRate(ctx, r)
+		}),
+		a.countCommand("get NAME", "Show how many permits could be taken now", 1, func(ctx context.Context, c *redlatch.Client, name string, _ int) (countJSON, error) {
+			n, err := c.RateLimiter(name).Available(ctx)
+			return countJSON{Name: name, Count: n}, err
+		}),
+		a.rateTakeCommand(),
+		a.deleteCommand("rate limiter", func(ctx context.Context, c *redlatch.Client, name string) (bool, error) {
+			return c.RateLimiter(name).Delete(ctx)
+		}))
+	return cmd
+}
+
+func (a *app) rateSetCommand(use, short string, set func(context.Context, *redlatch.RateLimiter, redlatch.Rate) (bool, error)) *cobra.Command {
+	var rate rateFlag
+	var keep duration
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(2)}
+	cmd.Flags().BoolVar(&rate.PerClient, "per-client", false, "give each client as many, instead of all together")
+	cmd.Flags().Var(&keep, "keep-alive", "delete the limiter when nobody has taken a permit for so long")
+	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*redlatch.Client).Objects)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := rate.Set(args[1]); err != nil {
+			return usage("%s is no rate: %v", shellWord(args[1]), err)
+		}
+		rate.KeepAlive = keep.Duration
+		return a.with(args[0], func(c *redlatch.Client) error {
+			done, err := set(cmd.Context(), c.RateLimiter(args[0]), rate.Rate)
+			if err == nil && !done {
+				return &failure{code: exitConflict, err: fmt.Errorf("%q has a rate already; nothing has changed", args[0]), hint: "redlatch rate update changes it"}
+			}
+			return err
+		})
+	}
+	return cmd
+}
+
+func (a *app) rateTakeCommand() *cobra.Command {
+	var wait duration
+	var rate rateFlag
+	cmd := &cobra.Command{
+		Use:   "take NAME [N]",
+		Short: "Wait for N permits, 1 if left out, and take them; the exit code is 1 if they cannot be had in time",
+		Args:  cobra.RangeArgs(1, 2),
+	}
+	cmd.Flags().VarP(&wait, "wait", "w", "wait this long at most; 0 tries once (default: as long as it takes)")
+	cmd.Flags().Var(&rate, "rate", "give it this rate, if it has none")
+	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*redlatch.Client).Objects)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		n, err := countArg(args, 1)
+		if err != nil {
+			return err
+		}
+		return a.with(args[0], func(c *redlatch.Client) error {
+			l := c.RateLimiter(args[0])
+			if rate.Permits > 0 {
+				l = l.WithRate(rate.Rate)
+			}
+			defer a.tellOfWait(c, args[0])()
+			return inTime(l.Acquire(cmd.Context(), n, wait.options()...))
+		})
+	}
+	return cmd
+}
+
+// countArg returns the number that may follow the name.
+func countArg(args []string, unsaid int) (int, error) {
+	if len(args) < 2 {
+		return unsaid, nil
+	}
+	n, err := strconv.Atoi(args[1])
+	if err != nil || n < 1 {
+		return 0, usage("%s is no number from 1 on", shellWord(args[1]))
+	}
+	return n, nil
+}
+
+// inTime turns the end of a wait into an exit code.
+func inTime(err error) error {
+	if errors.Is(err, redlatch.ErrBusy) {
+		return &failure{code: exitConflict, err: err}
+	}
+	return err
+}
+
+// with does something that may take long.
+func (a *app) with(name string, do func(c *redlatch.Client) error) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	client, closeAll, err := a.client(redlatch.Config{})
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	err = do(client)
+	var known *failure
+	var answer *driver.RunError
+	if err != nil && !errors.As(err, &known) && !errors.As(err, &answer) && !errors.Is(err, redlatch.ErrUnavailable) && !errors.Is(err, redlatch.ErrUninitialized) {
+		return usage("%w", err) // the library refuses what it was asked for
+	}
+	return a.serverFailure(err)
+}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/heldport"
+)
+
+// A majority of the servers is enough, and without one the lock cannot be had.
+func TestRedLockNeedsAMajority(t *testing.T) {
+	t.Parallel()
+	a, b, dead := newRedis(t), newRedis(t), "redis://"+heldport.Refusing(t)
+	run := func(servers ...string) (int, string) {
+		args := []string{"run", "x", "--try", "--outage", "500ms", "--redlock", strings.Join(servers, ","), "-c", `echo "$REDLATCH_OWNER"`}
+		r := a.run(t, args...)
+		return r.code, r.out + r.err
+	}
+	if code, text := run(a.url, b.url, dead); code != 0 || strings.Count(text, ":") != 2 || strings.Count(text, ",") != 1 {
+		t.Errorf("with two of three: %d, %s", code, text)
+	}
+	if code, text := run(a.url, dead, dead); code != exitUnavailable && code != exitConflict {
+		t.Errorf("with one of three: %d, %s", code, text)
+	}
+	a.hold("x", time.Hour)
+	b.hold("x", time.Hour)
+	if code, text := run(a.url, b.url, dead); code != exitConflict {
+		t.Errorf("held by another: %d, %s", code, text)
+	}
+}
