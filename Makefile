@@ -18,7 +18,7 @@ VERSION ?=
 # The modules that users import or install, each after those that it requires: they are tested, build for every system in
 # SYSTEMS, and are released.
 PUBLISHED := . drivertest goredis rueidis valkeygo connect redlatchtest otel prom gocron cmd/redlatch
-MODULES := $(PUBLISHED) tests
+MODULES := $(PUBLISHED) examples tests
 SYSTEMS := linux darwin windows
 
 # APART are packages with a target or a line of their own, LONG those that take minutes.

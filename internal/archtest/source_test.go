@@ -65,7 +65,7 @@ func sources(t *testing.T) []source {
 }
 
 // apart are the folders that hold no library: the command, and modules that are never released.
-var apart = []string{"cmd", "tests", "tools"}
+var apart = []string{"cmd", "examples", "tests", "tools"}
 
 // enter skips the folders that hold no package of the library, hidden ones and test data among them.
 func enter(dir, name string) error {

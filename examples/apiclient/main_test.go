@@ -1,0 +1,22 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/redlatch/redlatch/internal/leaktest"
+)
+
+func TestMain(m *testing.M) {
+	leaktest.Main(m, "github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")
+}
+
+// The program does what its README says, and sees for itself that it does.
+func TestRun(t *testing.T) {
+	var out strings.Builder
+	if err := run(context.Background(), &out); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	t.Log(out.String())
+}

@@ -1,0 +1,74 @@
+// Command nightly is a job that every replica starts and one replica does, each night.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/examples/internal/embedded"
+)
+
+// atNight is what each replica calls when its clock says so. The report takes a moment; a replica whose clock is late finds
+// the lock taken nevertheless, because it stays for longer than clocks differ.
+func atNight(ctx context.Context, locks *redlatch.Client, night string, report func(ctx context.Context) error) error {
+	err := locks.Lock("report:"+night).Do(ctx, report, redlatch.Wait(0), redlatch.HoldAtLeast(10*time.Minute))
+	if errors.Is(err, redlatch.ErrBusy) && errors.Is(err, redlatch.ErrNotRun) {
+		return nil // another replica does it, or has done it
+	}
+	return err
+}
+
+func run(ctx context.Context, out io.Writer) error {
+	redis, err := embedded.Start()
+	if err != nil {
+		return err
+	}
+	defer redis.Stop()
+	replicas, err := redis.Clients(3)
+	if err != nil {
+		return err
+	}
+	today := time.Now()
+	for i := range 3 {
+		night := today.AddDate(0, 0, i).Format(time.DateOnly)
+		var reports atomic.Int32
+		g, ctx := errgroup.WithContext(ctx)
+		for late, locks := range replicas {
+			g.Go(func() error {
+				time.Sleep(time.Duration(late) * 40 * time.Millisecond) // no two clocks are alike
+				return atNight(ctx, locks, night, func(context.Context) error {
+					reports.Add(1)
+					_, _ = fmt.Fprintf(out, "%s: replica %d writes the report\n", night, late+1)
+					return nil
+				})
+			})
+		}
+		if err := g.Wait(); err != nil {
+			return err
+		}
+		if n := reports.Load(); n != 1 {
+			return fmt.Errorf("%s: %d reports", night, n)
+		}
+	}
+	_, _ = fmt.Fprintln(out, "3 replicas, 3 nights, 3 reports")
+	return nil
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Stdout)
+	stop()
+	if err != nil {
+		log.Fatal(err)
+	}
+}
