@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -189,7 +190,7 @@ func (l *RateLimiter) setRate(ctx context.Context, x request.Count, r Rate, more
 	if err != nil {
 		return 0, err
 	}
-	x.Args = append(args, more...)
+	x.Args = slices.Concat(args, more)
 	return l.change(ctx, x)
 }
 

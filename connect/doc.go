@@ -1,7 +1,9 @@
-// Package connect goes from one URL to a connected driver: what the redlatch
-// command uses, and what a service can use that has its Redis in a URL.
+// Package connect reads where a server is and how to talk to it: of a URL, as the redlatch
+// command does, or of the configuration file of a Java service. One of the packages
+// openrueidis, opengoredis and openvalkeygo opens that with the client library of its name, and a program links the
+// one that it imports:
 //
-//	driver, err := connect.Open(os.Getenv("REDIS_URL"))
+//	driver, err := openrueidis.Open(os.Getenv("REDIS_URL"))
 //	if err != nil { ... }
 //	defer driver.Close()
 //	client, err := redlatch.New(driver, redlatch.Config{})

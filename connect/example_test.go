@@ -8,10 +8,11 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/connect"
+	"github.com/redlatch/redlatch/connect/openrueidis"
 )
 
 func Example() {
-	driver, err := connect.Open(os.Getenv("REDIS_URL"))
+	driver, err := openrueidis.Open(os.Getenv("REDIS_URL"))
 	if err != nil {
 		log.Print(err)
 		return
@@ -49,7 +50,7 @@ lockWatchdogTimeout: 20000
 	for _, w := range warnings {
 		fmt.Println(w)
 	}
-	// Then: driver, err := settings.Open(), and redlatch.New(driver, settings.Config).
+	// Then: driver, err := openrueidis.OpenSettings(settings), and redlatch.New(driver, settings.Config).
 
 	// Output:
 	// redis://localhost:6379/2 20s

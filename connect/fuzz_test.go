@@ -40,7 +40,7 @@ func FuzzParse(f *testing.F) {
 		if s.TLS != nil {
 			s.TLS.CAFile, s.TLS.CertFile, s.TLS.KeyFile = "", "", "" // there are no such files
 		}
-		if opt, err := s.Options(); err != nil || len(opt.InitAddress) == 0 {
+		if p, err := s.Plan(); err != nil || len(p.Addresses) == 0 {
 			t.Fatalf("%q: no options: %v", text, err)
 		}
 	})
@@ -152,7 +152,7 @@ func FuzzParseRedisson(f *testing.F) {
 		if s.TLS != nil {
 			s.TLS.Keystore, s.TLS.Truststore = "", "" // which Go cannot read
 		}
-		if _, err := s.Options(); err != nil {
+		if _, err := s.Plan(); err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
 		// A file has whole milliseconds; a third of some is none.

@@ -3,15 +3,25 @@ module github.com/redlatch/redlatch/connect
 go 1.25.0
 
 require (
+	github.com/redis/go-redis/v9 v9.19.0
 	github.com/redis/rueidis v1.0.79
 	github.com/redlatch/redlatch v0.0.0
+	github.com/redlatch/redlatch/goredis v0.0.0
 	github.com/redlatch/redlatch/rueidis v0.0.0
+	github.com/redlatch/redlatch/valkeygo v0.0.0
+	github.com/valkey-io/valkey-go v1.0.79
 	go.yaml.in/yaml/v3 v3.0.6
 )
 
-require golang.org/x/sys v0.47.0 // indirect
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	go.uber.org/atomic v1.11.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
+)
 
 replace (
 	github.com/redlatch/redlatch => ..
+	github.com/redlatch/redlatch/goredis => ../goredis
 	github.com/redlatch/redlatch/rueidis => ../rueidis
+	github.com/redlatch/redlatch/valkeygo => ../valkeygo
 )

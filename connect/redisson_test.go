@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/testserver"
 )
 
 func variables(name string) (string, bool) {
@@ -307,39 +306,6 @@ func TestRedissonShowsNoSecret(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-func TestOpenRedisson(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a long story, for make check")
-	}
-	t.Parallel()
-	open := func(text string) error {
-		t.Helper()
-		s, _, err := ParseRedisson([]byte(text), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Config.OutageTimeout = 2 * time.Minute
-		return take(t, s, "redisson")
-	}
-	single := testserver.Start(t, testserver.Valkey, "--requirepass", "secret")
-	sentinels := testserver.StartSentinels(t, testserver.Valkey)
-	cluster := testserver.StartCluster(t, testserver.Redis)
-	urls := func(addrs []string) string { return `["redis://` + strings.Join(addrs, `", "redis://`) + `"]` }
-	for _, text := range []string{
-		"singleServerConfig: {address: 'redis://" + single.Addr() + "', database: 3}\npassword: secret\nlockWatchdogTimeout: 8000",
-		"masterSlaveServersConfig: {masterAddress: 'valkey://secret@" + single.Addr() + "'}\nprotocol: RESP2",
-		"sentinelServersConfig: {sentinelAddresses: " + urls(sentinels.Addrs()) + ", masterName: " + sentinels.Name + ", scanInterval: 1000}",
-		"clusterServersConfig: {nodeAddresses: " + urls(cluster.Addrs()) + ", scanInterval: 1000}",
-	} {
-		if err := open(text); err != nil {
-			t.Errorf("%s: %v", text, err)
-		}
-	}
-	if err := open("singleServerConfig: {address: 'rediss://" + single.Addr() + "'}\nsslTruststore: file:/x.jks"); err == nil || !strings.Contains(err.Error(), "sslTruststore") {
-		t.Errorf("a Java key store: %v", err)
 	}
 }
 

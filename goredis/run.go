@@ -113,10 +113,11 @@ func result(cmd once, err error, text *scriptArg) (driver.Reply, *driver.RunErro
 	if err == nil {
 		return reply(cmd.Val())
 	}
-	if errors.Is(err, redis.Nil) {
+	written := text.written.Load()
+	if errors.Is(err, redis.Nil) && written { // or sentinels know of no such primary
 		return driver.Reply{}, nil
 	}
-	return driver.Reply{}, classify(err, text.written.Load())
+	return driver.Reply{}, classify(err, written)
 }
 
 // once is a command that go-redis sends again only after a server has answered

@@ -17,6 +17,7 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
 	github.com/redlatch/redlatch v0.0.0
+	github.com/redlatch/redlatch/connect v0.0.0
 	github.com/redlatch/redlatch/drivertest v0.0.0
 	github.com/redlatch/redlatch/gocron v0.0.0
 	github.com/redlatch/redlatch/goredis v0.0.0
@@ -69,6 +70,7 @@ require (
 	go.uber.org/atomic v1.12.0 // indirect
 	go.uber.org/multierr v1.6.0 // indirect
 	go.uber.org/zap v1.17.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/net v0.61.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260803160001-6ac0973c030d // indirect
@@ -79,6 +81,7 @@ require (
 
 replace (
 	github.com/redlatch/redlatch => ..
+	github.com/redlatch/redlatch/connect => ../connect
 	github.com/redlatch/redlatch/drivertest => ../drivertest
 	github.com/redlatch/redlatch/gocron => ../gocron
 	github.com/redlatch/redlatch/goredis => ../goredis

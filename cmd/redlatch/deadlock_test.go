@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/connect"
+	"github.com/redlatch/redlatch/connect/openrueidis"
 	"github.com/redlatch/redlatch/internal/overview"
 )
 
@@ -19,7 +20,7 @@ func (r *redis) user(t *testing.T, name string) *redlatch.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	driver, err := s.Open()
+	driver, err := openrueidis.OpenSettings(s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/doctor"
 	"github.com/redlatch/redlatch/connect"
+	"github.com/redlatch/redlatch/connect/openrueidis"
 	"github.com/redlatch/redlatch/internal/overview"
 )
 
@@ -102,7 +103,7 @@ func (a *app) rawClient() (client rueidis.Client, mask func(string) string, err 
 	if err != nil {
 		return nil, nil, err
 	}
-	option, err := settings.Options()
+	option, err := openrueidis.Options(settings)
 	if err != nil {
 		return nil, nil, &failure{code: exitConfig, err: err}
 	}

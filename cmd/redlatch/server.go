@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/connect"
+	"github.com/redlatch/redlatch/connect/openrueidis"
 	"github.com/redlatch/redlatch/internal/bounded"
 )
 
@@ -149,7 +150,7 @@ func (a *app) client(cfg redlatch.Config) (client *redlatch.Client, closeAll fun
 		cfg.OutageTimeout = a.server.outage.Duration
 	}
 	cfg.FairLockWaitTimeout = settings.Config.FairLockWaitTimeout
-	driver, err := settings.Open(func(opt *rueidis.ClientOption) {
+	driver, err := openrueidis.OpenSettings(settings, func(opt *rueidis.ClientOption) {
 		// One lock needs one connection, and not half a megabyte to read it.
 		opt.PipelineMultiplex = -1
 		opt.ReadBufferEachConn, opt.WriteBufferEachConn = 16<<10, 16<<10

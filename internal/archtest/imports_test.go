@@ -61,11 +61,15 @@ var mayImport = map[string][]string{
 	"internal/bounded":   {},
 	"internal/valkeygen": {},
 	"internal/mask":      {},
-	"connect":            {".", "driver", "internal/bounded", "internal/mask", "rueidis", rueidis, yaml},
-	"prom":               {".", prometheus},
-	"otel":               {".", otel},
-	"gocron":             {".", gocron},
-	"fence":              {".", "driver", "internal/script", "internal/wire"},
+	"connect":            {".", "internal/bounded", "internal/mask", yaml},
+
+	"connect/opengoredis":  {"connect", "goredis", goredis},
+	"connect/openrueidis":  {"connect", "rueidis", rueidis},
+	"connect/openvalkeygo": {"connect", "valkeygo", valkeygo},
+	"prom":                 {".", prometheus},
+	"otel":                 {".", otel},
+	"gocron":               {".", gocron},
+	"fence":                {".", "driver", "internal/script", "internal/wire"},
 }
 
 // forTests exist for tests: only they may import "testing", which would put its flags into users' programs, and no

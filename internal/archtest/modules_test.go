@@ -25,7 +25,7 @@ var mayRequire = map[string][]string{
 	"valkeygo":     {".", valkeygo},
 	"drivertest":   {".", miniredis},
 	"redlatchtest": {".", "rueidis", rueidis, miniredis},
-	"connect":      {".", "rueidis", rueidis, yaml},
+	"connect":      {".", "goredis", "rueidis", "valkeygo", goredis, rueidis, valkeygo, yaml},
 	"prom":         {".", prometheus},
 	"otel":         {".", otel, otel + "/metric", otel + "/trace"},
 	"gocron":       {".", gocron},

@@ -28,6 +28,7 @@ type folder struct {
 var folders = []folder{
 	{"rueidis", "valkeygo", []string{"doc.go", "example_test.go"}},
 	{"tests/rueidis", "tests/valkeygo", []string{"doc.go"}},
+	{"connect/openrueidis", "connect/openvalkeygo", []string{"doc.go"}},
 }
 
 // A rename is applied to the whole text of a file, after those above it.
@@ -40,6 +41,7 @@ var renames = []rename{
 	{regexp.MustCompile(`github\.com/redis/rueidis`), "github.com/valkey-io/valkey-go"},
 	{regexp.MustCompile(`github\.com/redlatch/redlatch/rueidis`), "github.com/redlatch/redlatch/valkeygo"},
 	{regexp.MustCompile(`\bpackage rueidis`), "package valkeygo"},
+	{regexp.MustCompile(`\bopenrueidis\b`), "openvalkeygo"},
 	{regexp.MustCompile(`"rueidis(:|")`), `"valkeygo$1`}, // the adapter, in its messages and traits
 	{regexp.MustCompile(`\b(Is|Non|Multi)?Redis(BusyGroup|Err|Error|Message|Nil|Result|ResultStream)\b`), "${1}Valkey$2"},
 	{regexp.MustCompile(`\brueidis'`), "valkey-go's"},

@@ -66,7 +66,7 @@ func TestALockOverSeveralProcesses(t *testing.T) {
 					}
 				}
 				w.Release(h)
-				w.Server.Set("deploy", "of somebody else")
+				w.OK(w.Server.Set("deploy", "of somebody else"))
 				for _, err := range []error{l.ReleaseOwner(bg, owner), l.ExtendOwner(bg, owner, time.Hour)} {
 					if err == nil {
 						t.Error("a key of another type is no error")

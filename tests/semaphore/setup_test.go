@@ -106,7 +106,7 @@ func TestASetUpThatDoesNotHelpIsTriedOnce(t *testing.T) {
 		w.OK(l.SetRate(bg, redlatch.Rate{Permits: 3, Interval: time.Second}))
 		w.OK(l.Acquire(bg, 1))
 		w.Server.Del(locktest.Pool)
-		w.Server.Set(locktest.Pool, "of somebody else")
+		w.OK(w.Server.Set(locktest.Pool, "of somebody else"))
 		if err := l.Acquire(bg, 1); driver.Failure(err).Code != "WRONGTYPE" {
 			t.Errorf("%v, want WRONGTYPE", err)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/connect"
+	"github.com/redlatch/redlatch/connect/openrueidis"
 )
 
 // WorkerCommand is the command of redlatch that calls Worker.Run.
@@ -78,7 +79,7 @@ func (w *Worker) Run(in io.Reader, out io.Writer) error {
 	// A dead connection must be noticed within a third of the lease.
 	timeout := min(w.Watchdog/5, 3*time.Second)
 	settings.DialTimeout, settings.Timeout = timeout, timeout
-	driver, err := settings.Open()
+	driver, err := openrueidis.OpenSettings(settings)
 	if err != nil {
 		return err
 	}

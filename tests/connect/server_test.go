@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -17,14 +18,36 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/connect"
+	"github.com/redlatch/redlatch/connect/opengoredis"
+	"github.com/redlatch/redlatch/connect/openrueidis"
+	"github.com/redlatch/redlatch/connect/openvalkeygo"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/heldport"
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
+// An opener is one of the packages that open what settings say.
+type opener struct {
+	name string
+	open func(s connect.Settings) (opened, error)
+}
+
+type opened interface {
+	driver.Redis
+	Close()
+}
+
+var openers = []opener{
+	{"goredis", func(s connect.Settings) (opened, error) { return opengoredis.OpenSettings(s) }},
+	{"rueidis", func(s connect.Settings) (opened, error) { return openrueidis.OpenSettings(s) }},
+	{"valkeygo", func(s connect.Settings) (opened, error) { return openvalkeygo.OpenSettings(s) }},
+}
+
 // take takes a lock where the settings say, leaves it, and lists the locks.
-func take(t *testing.T, s Settings, name string) error {
+func (o opener) take(t *testing.T, s connect.Settings, name string) error {
 	t.Helper()
-	driver, err := s.Open()
+	driver, err := o.open(s)
 	if err != nil {
 		return err
 	}
@@ -47,21 +70,25 @@ func take(t *testing.T, s Settings, name string) error {
 // works takes a lock by the URL; fails wants an error that says what is wrong.
 func works(t *testing.T, rawURL string) {
 	t.Helper()
-	if err := take(t, patient(settingsOf(t, rawURL)), "connect"); err != nil {
-		t.Errorf("%s: %v", rawURL, err)
+	for _, o := range openers {
+		if err := o.take(t, patient(settingsOf(t, rawURL)), "connect"); err != nil {
+			t.Errorf("%s: %s: %v", o.name, rawURL, err)
+		}
 	}
 }
 
 // patient returns settings with the time that a busy machine takes for what works.
-func patient(s Settings) Settings {
+func patient(s connect.Settings) connect.Settings {
 	s.Timeout, s.DialTimeout, s.Config.OutageTimeout = 10*time.Second, 10*time.Second, 2*time.Minute
 	return s
 }
 
 func fails(t *testing.T, rawURL, want string) {
 	t.Helper()
-	if err := failure(t, settingsOf(t, rawURL), want); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%s: %v, want an error with %q", rawURL, err, want)
+	for _, o := range openers {
+		if err := o.failure(t, settingsOf(t, rawURL), want); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %s: %v, want an error with %q", o.name, rawURL, err, want)
+		}
 	}
 }
 
@@ -70,19 +97,19 @@ const brief = 100 * time.Millisecond
 
 // failure returns the error of one who takes a lock. If it is not what is wanted,
 // the machine may have been too busy to find out, and gets more time.
-func failure(t *testing.T, s Settings, want string) (err error) {
+func (o opener) failure(t *testing.T, s connect.Settings, want string) (err error) {
 	t.Helper()
 	for s.Config.OutageTimeout = brief; s.Config.OutageTimeout < time.Minute; s.Config.OutageTimeout *= 10 {
-		if err = take(t, s, "connect"); err == nil || strings.Contains(err.Error(), want) {
+		if err = o.take(t, s, "connect"); err == nil || strings.Contains(err.Error(), want) {
 			break
 		}
 	}
 	return err
 }
 
-func settingsOf(t *testing.T, rawURL string) Settings {
+func settingsOf(t *testing.T, rawURL string) connect.Settings {
 	t.Helper()
-	s, err := Parse(rawURL)
+	s, err := connect.Parse(rawURL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,35 +143,42 @@ func TestUsersAndDatabases(t *testing.T) {
 		fails(t, "redis://secret"+at+"/16", "out of range")
 
 		// The lock is where the URL says, and the client has its name.
-		settings, err := Parse("redis://secret" + at + "/3?client_name=me")
+		settings, err := connect.Parse("redis://secret" + at + "/3?client_name=me")
 		if err != nil {
 			t.Fatal(err)
 		}
 		settings = patient(settings)
-		driver, err := settings.Open()
-		if err != nil {
-			t.Fatal(err)
+		for _, o := range openers {
+			placed(t, o, s, settings)
 		}
-		locks, err := redlatch.New(driver, settings.Config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		hold, err := locks.Lock("x").Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.MustDo("SELECT", "3")
-		if n := s.MustDo("EXISTS", "x"); n != int64(1) {
-			t.Errorf("%s: the lock is not in database 3", kind)
-		}
-		if list, _ := s.MustDo("CLIENT", "LIST").(string); !strings.Contains(list, "name=me") {
-			t.Errorf("%s: no client is called me in %s", kind, list)
-		}
-		if err := errors.Join(hold.Release(t.Context()), locks.Close()); err != nil {
-			t.Error(err)
-		}
-		driver.Close()
 	})
+}
+
+// placed wants the lock to be where the settings say, and the client to have its name.
+func placed(t *testing.T, o opener, s *testserver.Server, settings connect.Settings) {
+	driver, err := o.open(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	locks, err := redlatch.New(driver, settings.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold, err := locks.Lock("x").Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.MustDo("SELECT", "3")
+	if n := s.MustDo("EXISTS", "x"); n != int64(1) {
+		t.Errorf("%s: the lock is not in database 3", o.name)
+	}
+	if list, _ := s.MustDo("CLIENT", "LIST").(string); !strings.Contains(list, "name=me") {
+		t.Errorf("%s: no client is called me in %s", o.name, list)
+	}
+	if err := errors.Join(hold.Release(t.Context()), locks.Close()); err != nil {
+		t.Error(err)
+	}
+	driver.Close()
 }
 
 func TestUnixSocket(t *testing.T) {
@@ -186,17 +220,20 @@ func TestTLS(t *testing.T) {
 		fails(t, at+"sni=redis.test"+client, "unknown authority")
 		fails(t, at+"sni=redis.test&tls_min=1.3&cacert="+file("ca.pem")+client, "protocol version")
 
-		s, err := Parse(at + "cacert=" + file("ca.pem") + client)
+		s, err := connect.Parse(at + "cacert=" + file("ca.pem") + client)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.TLS.Verify = VerifyCA // whatever the name
-		if err := take(t, patient(s), "connect"); err != nil {
-			t.Errorf("%s: %v", kind, err)
-		}
-		s.TLS.CAFile = file("other.pem")
-		if err := failure(t, s, "unknown authority"); err == nil || !strings.Contains(err.Error(), "unknown authority") {
-			t.Errorf("%s: a stranger's certificate: %v", kind, err)
+		s.TLS.Verify = connect.VerifyCA // whatever the name
+		for _, o := range openers {
+			s.TLS.CAFile = file("ca.pem")
+			if err := o.take(t, patient(s), "connect"); err != nil {
+				t.Errorf("%s: %v", o.name, err)
+			}
+			s.TLS.CAFile = file("other.pem")
+			if err := o.failure(t, s, "unknown authority"); err == nil || !strings.Contains(err.Error(), "unknown authority") {
+				t.Errorf("%s: a stranger's certificate: %v", o.name, err)
+			}
 		}
 	})
 }
@@ -209,21 +246,21 @@ func TestTLSFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {
-		tls  TLS
+		tls  connect.TLS
 		want string
 	}{
-		{TLS{CAFile: ca, CertFile: ca, KeyFile: key, Truststore: "x.jks", Keystore: "y.p12"}, ""},
-		{TLS{CAFile: empty}, "no certificate in PEM"},
-		{TLS{CAFile: filepath.Join(dir, "none")}, "certificates of the authorities"},
-		{TLS{CertFile: ca}, "go together"},
-		{TLS{KeyFile: key}, "go together"},
-		{TLS{CertFile: ca, KeyFile: empty}, "client's certificate"},
-		{TLS{Truststore: "x.jks"}, "sslTruststore"},
-		{TLS{Keystore: "x.jks"}, "sslKeystore"},
-		{TLS{MinVersion: 0x0302}, "before 1.2"},
-		{TLS{Verify: 7}, "Verification(7)"},
+		{connect.TLS{CAFile: ca, CertFile: ca, KeyFile: key, Truststore: "x.jks", Keystore: "y.p12"}, ""},
+		{connect.TLS{CAFile: empty}, "no certificate in PEM"},
+		{connect.TLS{CAFile: filepath.Join(dir, "none")}, "certificates of the authorities"},
+		{connect.TLS{CertFile: ca}, "go together"},
+		{connect.TLS{KeyFile: key}, "go together"},
+		{connect.TLS{CertFile: ca, KeyFile: empty}, "client's certificate"},
+		{connect.TLS{Truststore: "x.jks"}, "sslTruststore"},
+		{connect.TLS{Keystore: "x.jks"}, "sslKeystore"},
+		{connect.TLS{MinVersion: 0x0302}, "before 1.2"},
+		{connect.TLS{Verify: 7}, "Verification(7)"},
 	} {
-		err := Settings{Addresses: []string{"h:1"}, TLS: &tc.tls}.Check()
+		err := connect.Settings{Addresses: []string{"h:1"}, TLS: &tc.tls}.Check()
 		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 			t.Errorf("%+v: %v, want %q", tc.tls, err, tc.want)
 		}
@@ -232,16 +269,16 @@ func TestTLSFiles(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	for _, tc := range []struct {
-		s    Settings
+		s    connect.Settings
 		want string
 	}{
-		{Settings{Addresses: []string{"h:1"}}, ""},
-		{Settings{}, "no address"},
-		{Settings{Addresses: []string{"h:1", "h:2"}}, "one address"},
-		{Settings{Addresses: []string{"h:1"}, Mode: Sentinel}, "name of a master"},
-		{Settings{Addresses: []string{"/s"}, Mode: Cluster}, "no cluster behind a Unix socket"},
-		{Settings{Addresses: []string{"/s"}, TLS: &TLS{}}, "no TLS through a Unix socket"},
-		{Settings{Addresses: []string{"h:1"}, Mode: 7}, "Mode(7)"},
+		{connect.Settings{Addresses: []string{"h:1"}}, ""},
+		{connect.Settings{}, "no address"},
+		{connect.Settings{Addresses: []string{"h:1", "h:2"}}, "one address"},
+		{connect.Settings{Addresses: []string{"h:1"}, Mode: connect.Sentinel}, "name of a master"},
+		{connect.Settings{Addresses: []string{"/s"}, Mode: connect.Cluster}, "no cluster behind a Unix socket"},
+		{connect.Settings{Addresses: []string{"/s"}, TLS: &connect.TLS{}}, "no TLS through a Unix socket"},
+		{connect.Settings{Addresses: []string{"h:1"}, Mode: 7}, "Mode(7)"},
 	} {
 		if err := tc.s.Check(); tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 			t.Errorf("%v: %v, want %q", tc.s, err, tc.want)
@@ -262,7 +299,12 @@ func TestSentinelURL(t *testing.T) {
 	works(t, "redis+sentinel://secret@"+hosts+"/"+s.Name+"/2")
 	works(t, "redis://secret@"+s.Addrs()[0]+"/2?master_name="+s.Name+"&addr="+s.Addrs()[1])
 	fails(t, "redis+sentinel://"+hosts+"/"+s.Name, "NOAUTH")
-	fails(t, "redis+sentinel://secret@"+hosts+"/nobody", "No such master")
+	for _, o := range openers {
+		want := map[string]string{"goredis": "unreachable: redis: nil"}[o.name] // that is how go-redis says it
+		if err := o.failure(t, settingsOf(t, "redis+sentinel://secret@"+hosts+"/nobody"), cmp.Or(want, "No such master")); err == nil || !strings.Contains(err.Error(), cmp.Or(want, "No such master")) {
+			t.Errorf("%s: of a primary that there is not: %v", o.name, err)
+		}
+	}
 	for _, n := range s.Sentinels {
 		n.MustDo("ACL", "SETUSER", "default", "resetpass", ">other")
 	}
@@ -281,13 +323,15 @@ func TestClusterURL(t *testing.T) {
 		"valkey+cluster://" + c.Addrs()[5],
 		"redis://" + c.Addrs()[4] + "?addr=" + c.Addrs()[0],
 	} {
-		s, err := Parse(rawURL)
+		s, err := connect.Parse(rawURL)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"a", "b", "c", "d"} { // on three primaries
-			if err := take(t, patient(s), name); err != nil {
-				t.Errorf("%s: %v", rawURL, err)
+			for _, o := range openers {
+				if err := o.take(t, patient(s), name); err != nil {
+					t.Errorf("%s: %s: %v", o.name, rawURL, err)
+				}
 			}
 		}
 	}
@@ -350,10 +394,48 @@ func TestQuotedPassword(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind testserver.Kind) {
 		s := testserver.Start(t, kind, append(testserver.Open, "--rename-command", "HELLO", "", "--rename-command", "AUTH", "")...)
 		for _, rest := range []string{"", "?protocol=2"} {
-			err := failure(t, settingsOf(t, "redis://ann:hunter2@"+s.Addr()+rest), "unknown command")
-			if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "unknown command") {
-				t.Errorf("%s: %v", kind, err)
+			for _, o := range openers {
+				err := o.failure(t, settingsOf(t, "redis://ann:hunter2@"+s.Addr()+rest), "unknown command")
+				if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "unknown command") {
+					t.Errorf("%s: %v", o.name, err)
+				}
 			}
 		}
 	})
+}
+
+func TestOpenRedisson(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long story, for make check")
+	}
+	t.Parallel()
+	open := func(text string) (err error) {
+		t.Helper()
+		s, _, bad := connect.ParseRedisson([]byte(text), nil)
+		if bad != nil {
+			t.Fatal(bad)
+		}
+		s.Config.OutageTimeout = 2 * time.Minute
+		for _, o := range openers {
+			err = errors.Join(err, o.take(t, s, "redisson"))
+		}
+		return err
+	}
+	single := testserver.Start(t, testserver.Valkey, "--requirepass", "secret")
+	sentinels := testserver.StartSentinels(t, testserver.Valkey)
+	cluster := testserver.StartCluster(t, testserver.Redis)
+	urls := func(addrs []string) string { return `["redis://` + strings.Join(addrs, `", "redis://`) + `"]` }
+	for _, text := range []string{
+		"singleServerConfig: {address: 'redis://" + single.Addr() + "', database: 3}\npassword: secret\nlockWatchdogTimeout: 8000",
+		"masterSlaveServersConfig: {masterAddress: 'valkey://secret@" + single.Addr() + "'}\nprotocol: RESP2",
+		"sentinelServersConfig: {sentinelAddresses: " + urls(sentinels.Addrs()) + ", masterName: " + sentinels.Name + ", scanInterval: 1000}",
+		"clusterServersConfig: {nodeAddresses: " + urls(cluster.Addrs()) + ", scanInterval: 1000}",
+	} {
+		if err := open(text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if err := open("singleServerConfig: {address: 'rediss://" + single.Addr() + "'}\nsslTruststore: file:/x.jks"); err == nil || !strings.Contains(err.Error(), "sslTruststore") {
+		t.Errorf("a Java key store: %v", err)
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/connect"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/testserver"
@@ -76,15 +77,16 @@ func (l *logged) String() string {
 // because somebody cuts the connections.
 type rotation struct {
 	t       *testing.T
+	opener  opener
 	servers []*testserver.Server
 	vault   vault
 	log     logged
 	shown   []string
 }
 
-func (r *rotation) client(s Settings) *redlatch.Client {
+func (r *rotation) client(s connect.Settings) *redlatch.Client {
 	r.t.Helper()
-	driver, err := s.Open()
+	driver, err := r.opener.open(s)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -117,7 +119,7 @@ func (r *rotation) server(password string) {
 }
 
 // story is: a holds what b waits for, while the password changes.
-func (r *rotation) story(s Settings) {
+func (r *rotation) story(s connect.Settings) {
 	t := r.t
 	s.Timeout = 500 * time.Millisecond
 	s.Credentials = r.vault.ask
@@ -158,7 +160,7 @@ func (r *rotation) story(s Settings) {
 	}
 	r.vault.set("hunter2", nil)
 
-	if _, err := a.Lock("other").Acquire(t.Context()); err != nil {
+	if err := a.Lock("other").Do(t.Context(), func(context.Context) error { return nil }); err != nil {
 		t.Error(err)
 	}
 	if err := hold.Err(); err != nil {
@@ -194,13 +196,24 @@ func (r *rotation) wantTried(n int) {
 }
 
 // fails returns the error of a new client.
-func (r *rotation) fails(s Settings, want string) error {
+func (r *rotation) fails(s connect.Settings, want string) error {
 	r.t.Helper()
-	err := failure(r.t, s, want)
+	err := r.opener.failure(r.t, s, want)
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		r.shown = append(r.shown, e.Error(), fmt.Sprintf("%+v", e))
 	}
 	return err
+}
+
+// each tells the story with each of the openers, at the same servers.
+func each(t *testing.T, servers []*testserver.Server, settings func(o opener, v *vault) connect.Settings) {
+	t.Helper()
+	for _, o := range openers {
+		t.Run(o.name, func(t *testing.T) {
+			r := &rotation{t: t, opener: o, servers: servers}
+			r.story(settings(o, &r.vault))
+		})
+	}
 }
 
 func TestCredentialsThatRotate(t *testing.T) {
@@ -209,8 +222,7 @@ func TestCredentialsThatRotate(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			s := testserver.Start(t, kind)
-			r := &rotation{t: t, servers: []*testserver.Server{s}}
-			r.story(Settings{Addresses: []string{s.Addr()}})
+			each(t, []*testserver.Server{s}, func(opener, *vault) connect.Settings { return connect.Settings{Addresses: []string{s.Addr()}} })
 		})
 	}
 	if testing.Short() {
@@ -219,26 +231,39 @@ func TestCredentialsThatRotate(t *testing.T) {
 	t.Run("sentinel", func(t *testing.T) {
 		t.Parallel()
 		s := testserver.StartSentinels(t, testserver.Redis)
-		r := &rotation{t: t, servers: slices.Concat(s.Data, s.Sentinels)}
-		settings := Settings{Mode: Sentinel, Addresses: s.Addrs(), MasterName: s.Name}
-		settings.SentinelCredentials = r.vault.ask
-		r.story(settings)
+		each(t, slices.Concat(s.Data, s.Sentinels), func(o opener, v *vault) connect.Settings {
+			settings := connect.Settings{Mode: connect.Sentinel, Addresses: s.Addrs(), MasterName: s.Name, SentinelCredentials: v.ask}
+			if o.name != "goredis" {
+				return settings
+			}
+			if _, err := o.open(settings); err == nil || !strings.Contains(err.Error(), "SentinelUser") {
+				t.Errorf("go-redis would ask a function for the credentials of sentinels: %v", err)
+			}
+			for _, n := range s.Sentinels {
+				rights := acl.Sentinel(testserver.Rule(n.Kind(), acl.Rule{}).Version)
+				n.MustDo(slices.Concat([]string{"ACL", "SETUSER", "bob", "reset", "on", ">hunter3"}, rights)...)
+			}
+			settings.SentinelCredentials, settings.SentinelUser, settings.SentinelPassword = nil, "bob", "hunter3"
+			return settings
+		})
 	})
 	t.Run("sentinels have their own", func(t *testing.T) {
 		t.Parallel()
 		s := testserver.StartSentinels(t, testserver.Valkey)
-		r := &rotation{t: t, servers: s.Data}
 		for _, n := range s.Sentinels {
 			n.MustDo(slices.Concat([]string{"ACL", "SETUSER", "bob", "reset", "on", ">hunter3"}, acl.Sentinel(""))...)
 			n.MustDo("ACL", "SETUSER", "default", "off")
 		}
-		r.story(Settings{Mode: Sentinel, Addresses: s.Addrs(), MasterName: s.Name, SentinelUser: "bob", SentinelPassword: "hunter3"})
+		each(t, s.Data, func(opener, *vault) connect.Settings {
+			return connect.Settings{Mode: connect.Sentinel, Addresses: s.Addrs(), MasterName: s.Name, SentinelUser: "bob", SentinelPassword: "hunter3"}
+		})
 	})
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
 		c := testserver.StartCluster(t, testserver.Redis)
-		r := &rotation{t: t, servers: c.Nodes}
-		r.story(Settings{Mode: Cluster, Addresses: c.Addrs()})
+		each(t, c.Nodes, func(opener, *vault) connect.Settings {
+			return connect.Settings{Mode: connect.Cluster, Addresses: c.Addrs()}
+		})
 	})
 }
 
@@ -248,16 +273,18 @@ func TestCredentialsThatDoNotCome(t *testing.T) {
 	s := testserver.Start(t, testserver.Redis)
 	never := make(chan struct{})
 	defer close(never)
-	settings := Settings{
+	settings := connect.Settings{
 		Addresses: []string{s.Addr()}, Timeout: 300 * time.Millisecond,
 		Credentials: func(context.Context) (string, string, error) { <-never; return "", "", nil },
 	}
-	start := time.Now()
-	err := failure(t, settings, "answer")
-	if !errors.Is(err, redlatch.ErrUnavailable) || !strings.Contains(err.Error(), "no answer within") && !strings.Contains(err.Error(), "does not answer") {
-		t.Errorf("%v", err)
-	}
-	if took := time.Since(start); took > time.Minute {
-		t.Errorf("it took %v", took)
+	for _, o := range openers {
+		start := time.Now()
+		err := o.failure(t, settings, "answer")
+		if !errors.Is(err, redlatch.ErrUnavailable) || !strings.Contains(err.Error(), "no answer within") && !strings.Contains(err.Error(), "does not answer") {
+			t.Errorf("%s: %v", o.name, err)
+		}
+		if took := time.Since(start); took > time.Minute {
+			t.Errorf("%s: it took %v", o.name, took)
+		}
 	}
 }

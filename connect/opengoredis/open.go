@@ -1,0 +1,94 @@
+package opengoredis
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/redlatch/redlatch/connect"
+	"github.com/redlatch/redlatch/goredis"
+)
+
+// A Driver is one of goredis with a client of its own.
+type Driver struct {
+	*goredis.Driver
+	rdb redis.UniversalClient
+}
+
+// Close closes the client. Close the redlatch.Client that uses the driver before.
+func (d *Driver) Close() { _ = d.rdb.Close() }
+
+// Client returns the client, for what else a program does with the server. It belongs to the driver.
+func (d *Driver) Client() redis.UniversalClient { return d.rdb }
+
+// Open connects to the server that the URL names; see [connect.Parse] for its forms. The
+// driver belongs to the caller, who closes it after the redlatch.Client that
+// uses it.
+//
+// A server that cannot be reached, or that refuses the credentials, is no error
+// here: the driver tries again with every script, and the first has the error.
+func Open(rawURL string) (*Driver, error) {
+	s, err := connect.Parse(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	return OpenSettings(s)
+}
+
+// OpenSettings is Open for settings, and with options of the driver. It reads the files of TLS.
+func OpenSettings(s connect.Settings, opts ...goredis.Option) (*Driver, error) {
+	rdb, err := Client(s)
+	if err != nil {
+		return nil, err
+	}
+	return &Driver{goredis.Use(rdb, opts...), rdb}, nil
+}
+
+var errSentinelCredentials = errors.New("connect: go-redis asks no function for the credentials of sentinels; set SentinelUser and SentinelPassword, or open with rueidis or valkey-go")
+
+// Client returns the client that Open makes, for who wants one of go-redis itself. It reads the files of TLS.
+func Client(s connect.Settings) (redis.UniversalClient, error) {
+	p, err := s.Plan()
+	switch {
+	case err != nil:
+		return nil, err
+	case p.SentinelCredentials != nil:
+		return nil, errSentinelCredentials
+	}
+	// Finding a connection and using it are two steps, which together last for Script at most.
+	dial, step := min(p.Dial, p.Script/2), p.Script/2
+	protocol := 3
+	if p.RESP2 {
+		protocol = 2
+	}
+	var ask func(ctx context.Context) (string, string, error)
+	if p.Credentials != nil {
+		ask = func(ctx context.Context) (string, string, error) {
+			ctx, cancel := context.WithTimeout(ctx, p.Dial)
+			defer cancel()
+			return p.Credentials.Ask(ctx)
+		}
+	}
+	switch p.Mode {
+	case connect.Sentinel:
+		return redis.NewFailoverClient(&redis.FailoverOptions{
+			MasterName: p.MasterName, SentinelAddrs: p.Addresses, SentinelUsername: p.SentinelUser, SentinelPassword: string(p.SentinelPassword),
+			Username: p.User, Password: string(p.Password), CredentialsProviderContext: ask, DB: p.Database, ClientName: p.Name, Protocol: protocol,
+			TLSConfig: p.Secure, DialTimeout: dial, ReadTimeout: step, WriteTimeout: step, ContextTimeoutEnabled: true,
+		}), nil
+	case connect.Cluster:
+		return redis.NewClusterClient(&redis.ClusterOptions{
+			Addrs: p.Addresses, Username: p.User, Password: string(p.Password), CredentialsProviderContext: ask, ClientName: p.Name, Protocol: protocol,
+			TLSConfig: p.Secure, DialTimeout: dial, ReadTimeout: step, WriteTimeout: step, ContextTimeoutEnabled: true,
+		}), nil
+	}
+	network := "tcp"
+	if p.Unix {
+		network = "unix"
+	}
+	return redis.NewClient(&redis.Options{
+		Network: network, Addr: p.Addresses[0], Username: p.User, Password: string(p.Password), CredentialsProviderContext: ask, DB: p.Database,
+		ClientName: p.Name, Protocol: protocol, TLSConfig: p.Secure, DialTimeout: dial, ReadTimeout: step, WriteTimeout: step, ContextTimeoutEnabled: true,
+	}), nil
+}

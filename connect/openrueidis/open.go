@@ -1,0 +1,96 @@
+package openrueidis
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"time"
+
+	client "github.com/redis/rueidis"
+
+	"github.com/redlatch/redlatch/connect"
+	"github.com/redlatch/redlatch/rueidis"
+)
+
+// Open connects to the server that the URL names; see [connect.Parse] for its forms. The
+// driver belongs to the caller, who closes it after the redlatch.Client that
+// uses it.
+//
+// A server that cannot be reached, or that refuses the credentials, is no error
+// here: the driver tries again with every script, and the first has the error.
+func Open(rawURL string) (*rueidis.Driver, error) {
+	s, err := connect.Parse(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	return OpenSettings(s)
+}
+
+// OpenSettings is Open for settings. It reads the files of TLS. Each tune
+// may change the options before they are used.
+func OpenSettings(s connect.Settings, tune ...func(*client.ClientOption)) (*rueidis.Driver, error) {
+	p, err := s.Plan()
+	if err != nil {
+		return nil, err
+	}
+	opt := options(p)
+	for _, f := range tune {
+		f(&opt)
+	}
+	d, err := rueidis.New(opt)
+	if err != nil {
+		p.Settings.User, p.Settings.Password = opt.Username, connect.Secret(opt.Password) // as tuned
+		return nil, p.Refused(err)
+	}
+	return d, nil
+}
+
+// Options returns what Open makes its client with, for who wants one of rueidis
+// itself. It reads the files of TLS.
+func Options(s connect.Settings) (client.ClientOption, error) {
+	p, err := s.Plan()
+	if err != nil {
+		return client.ClientOption{}, err
+	}
+	return options(p), nil
+}
+
+func options(p connect.Plan) client.ClientOption {
+	opt := client.ClientOption{
+		InitAddress:      p.Addresses,
+		Username:         p.User,
+		Password:         string(p.Password),
+		SelectDB:         p.Database,
+		ClientName:       p.Name,
+		TLSConfig:        p.Secure,
+		Dialer:           net.Dialer{Timeout: p.Dial},
+		ConnWriteTimeout: p.Script,
+		AlwaysRESP2:      p.RESP2,
+		// Nothing of redlatch reads through the client's cache, and servers
+		// without CLIENT TRACKING (embedded ones, some proxies) refuse it.
+		DisableCache: true,
+	}
+	switch p.Mode {
+	case connect.Single:
+		// One server it is, whatever it says about slots.
+		opt.ForceSingleClient = true
+	case connect.Sentinel:
+		opt.Sentinel = client.SentinelOption{
+			MasterSet: p.MasterName,
+			Username:  p.SentinelUser, Password: string(p.SentinelPassword), ClientName: p.Name,
+			TLSConfig: p.Secure, TopologyRefreshInterval: p.Refresh,
+			// KeepAlive is also the pause between the pings that notice a
+			// sentinel that has gone silent.
+			Dialer: net.Dialer{Timeout: opt.Dialer.Timeout, KeepAlive: time.Second},
+		}
+	case connect.Cluster:
+		opt.ClusterOption.ShardsRefreshInterval = p.Refresh
+	}
+	if p.Unix {
+		opt.DialCtxFn = func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return d.DialContext(ctx, "unix", path)
+		}
+	}
+	logIn(p, &opt)
+	return opt
+}

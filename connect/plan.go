@@ -1,0 +1,90 @@
+package connect
+
+import (
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/mask"
+)
+
+// A Plan is what the packages that open a connection make their client's options of: settings that fit together, with the
+// files of TLS read and the defaults filled in. Who brings a client library of his own does the same.
+type Plan struct {
+	Settings
+	Secure *tls.Config   // nil for connections in the clear
+	Name   string        // what CLIENT LIST is to show
+	Dial   time.Duration // bounds the making of one connection
+	Script time.Duration // bounds one script, with the connecting before it
+	Unix   bool          // the address is the path of a Unix socket
+}
+
+// Plan reads the files of TLS, and refuses settings that contradict each other. It asks no server.
+func (s Settings) Plan() (Plan, error) {
+	secure, err := s.TLS.config()
+	switch {
+	case err != nil:
+	case len(s.Addresses) == 0:
+		err = errors.New("connect: there is no address")
+	case s.Mode < Single || s.Mode > Cluster:
+		err = fmt.Errorf("connect: the mode is %v", s.Mode)
+	case s.Mode == Single && len(s.Addresses) > 1:
+		err = errors.New("connect: one server has one address")
+	case s.Mode == Sentinel && s.MasterName == "":
+		err = errors.New("connect: sentinels need the name of a master")
+	case s.TLS != nil && s.unix():
+		err = errors.New("connect: there is no TLS through a Unix socket")
+	case s.Mode != Single && s.unix():
+		err = fmt.Errorf("connect: there is no %v behind a Unix socket", s.Mode)
+	}
+	if err != nil {
+		return Plan{}, err
+	}
+	return Plan{
+		Settings: s, Secure: secure, Name: cmp.Or(s.ClientName, clientName()),
+		Dial: cmp.Or(s.DialTimeout, DefaultTimeout), Script: s.timeout(), Unix: s.unix(),
+	}, nil
+}
+
+// Check returns the error that Plan does: about a file that is not there or cannot be read, or settings that contradict
+// each other.
+func (s Settings) Check() error {
+	_, err := s.Plan()
+	return err
+}
+
+// Refused returns the error of a client library that takes no such options, without the credentials that it may contain.
+func (p Plan) Refused(err error) error {
+	return fmt.Errorf("connect: %s: %w", strings.Join(p.Addresses, ","), mask.Error(err, p.secrets()...))
+}
+
+// clientName names this process. Servers accept neither spaces nor what cannot be
+// printed.
+func clientName() string {
+	host, _ := os.Hostname() // else it stays unknown
+	name := fmt.Sprintf("%s@%s:%d", program(os.Args), host, os.Getpid())
+	return strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' {
+			return '_'
+		}
+		return r
+	}, name)
+}
+
+// program returns the name by which a program was started; "" if that is not known.
+func program(args []string) string {
+	if len(args) == 0 || args[0] == "" {
+		return ""
+	}
+	return filepath.Base(args[0])
+}
+
+// Mask returns text with each secret replaced by ***, for showing texts that
+// come from servers: as it is, quoted as Go does, and escaped as in a URL. Empty
+// secrets are skipped. Mask a text before anything else is done to it.
+func Mask(text string, secrets ...string) string { return mask.Text(text, secrets...) }
