@@ -30,8 +30,11 @@ func (c Command) right() string {
 	return words[0]
 }
 
-// Locks uses what every lock uses.
-const Locks = "locks"
+// Locks uses what every lock uses; Turns what only tells a process that others wait.
+const (
+	Locks = "locks"
+	Turns = "turns between processes, which the clock gives instead"
+)
 
 // InScripts are the commands that scripts use. DEL is the first: without it
 // nothing that is tried is cleaned up.
@@ -43,8 +46,8 @@ var InScripts = []Command{
 	{Args: "HDEL K f", By: Locks},
 	{Args: "PTTL K", By: Locks, watch: true},
 	{Args: "PEXPIRE K 1000", By: Locks},
-	{Args: "PUBSUB NUMSUB K", By: Locks, watch: true},
-	{Args: "PUBSUB SHARDNUMSUB K", By: Locks, since: "7.0", watch: true},
+	{Args: "PUBSUB NUMSUB K", By: Turns, watch: true},
+	{Args: "PUBSUB SHARDNUMSUB K", By: Turns, since: "7.0", watch: true},
 	{Args: "PUBLISH C doctor", By: Locks, watch: true},
 	{Args: "SPUBLISH C doctor", By: Locks, since: "7.0"},
 	{Args: "HGETALL K", By: "ls, show and Info", watch: true},
@@ -75,7 +78,7 @@ var InScripts = []Command{
 	{Args: "ZCOUNT K 0 1", By: "permits and rate limiters", watch: true},
 	{Args: "ZMSCORE K f", By: "fair locks and rate limiters"},
 	{Args: "HMGET K f", By: "rate limiters", watch: true},
-	{Args: "PERSIST K", By: "rate limiters"},
+	{Args: "PERSIST K", By: "rate limiters, Expire and Persist"},
 	{Args: "HINCRBY K f 1", By: "barriers"},
 	{Args: "DECRBY K 1", By: "semaphores, permits and latches"},
 	{Args: "INCRBY K 1", By: "semaphores and permits"},

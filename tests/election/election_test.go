@@ -384,6 +384,7 @@ func TestAnObserverSeesEveryLeaderAndTheLast(t *testing.T) {
 		if l, err := watcher.Leader(bg); err != nil || l != (redlatch.Leader{}) {
 			t.Errorf("Leader: %+v, %v", l, err)
 		}
+		synctest.Wait() // it has seen that there is nobody
 		var want []string
 		for i := range 3 {
 			who := fmt.Sprintf("billing-%d", i)

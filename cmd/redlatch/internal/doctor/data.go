@@ -125,9 +125,9 @@ func replicas(v *visit) []Finding {
 			return found(check, Warning, "this primary has no replica",
 				"when it is down, the locks of its slots cannot be had, nor renewed", "add a replica to each primary")
 		}
-		return fine(check, "there are none; while the server is down nothing can be locked")
+		return append(uncounted(v), fine(check, "there are none; while the server is down nothing can be locked")...)
 	}
-	var all []Finding
+	all := uncounted(v)
 	const lagged = "a failover to it forgets the locks that it has not seen; Redisson's lock() waits for it, by default up to a second each time"
 	for i := range connected {
 		r := v.replica(i)
@@ -151,6 +151,17 @@ func replicas(v *visit) []Finding {
 	}
 	if len(all) == 0 {
 		all = fine(check, fmt.Sprintf("%d connected, none is behind", connected))
+	}
+	return all
+}
+
+// uncounted says that nobody can tell how many replicas there are, or have what was written.
+func uncounted(v *visit) (all []Finding) {
+	for _, request := range [][]string{{"ROLE"}, {"WAIT", "0", "1"}} {
+		if _, why := v.ask(request...); why != nil {
+			all = append(all, found("replicas", Note, fmt.Sprintf("%s is refused (%s)", request[0], why.Code),
+				"replicas cannot be asked for: Config.AcksAny requires none, and a number of them is refused", "give the user +role and +wait, or set Config.Acks to AcksOff")...)
+		}
 	}
 	return all
 }

@@ -59,7 +59,7 @@ final class Sync {
                     Map.entry("rate.tryAcquire", Sync::tryAcquireRate),
                     Map.entry("rate.release", Sync::releaseRate),
                     Map.entry("rate.trySetRate", Sync::trySetRate),
-                    Map.entry("rate.setRateKeeping", (c, r) -> done(() -> changeRate(c, r, "setRate", true))),
+                    Map.entry("rate.setRateKeeping", Sync::setRateKeeping),
                     Map.entry("rate.updateRateAnew", (c, r) -> ok((Boolean) changeRate(c, r, "updateRate", false))),
                     Map.entry("rate.setRate", Sync::setRate),
                     Map.entry("rate.updateRate", Sync::updateRate),
@@ -199,6 +199,11 @@ final class Sync {
                     () -> rate(c, r).setRate(type(r), n(r), interval(r).toMillis(), RateIntervalUnit.MILLISECONDS));
         }
         return done(() -> newer(rate(c, r), "setRate", TAKES_RATE, type(r), n(r), interval(r), keepAlive(r)));
+    }
+
+    private static JsonObject setRateKeeping(RedissonClient c, Request r) throws ClassNotFoundException {
+        changeRate(c, r, "setRate", true);
+        return done(() -> {});
     }
 
     private static JsonObject updateRate(RedissonClient c, Request r) throws ClassNotFoundException {

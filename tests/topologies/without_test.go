@@ -1,0 +1,126 @@
+package topologies
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/acl"
+	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
+)
+
+// A costRow is a row of the table in docs/security.md of what a missing right costs.
+type costRow struct{ right, locks string }
+
+// costs reads the table.
+func costs(t *testing.T) (rows []costRow) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, ok := strings.Cut(string(text), "| without | locks |")
+	if !ok {
+		t.Fatal("docs/security.md has no table of what a missing right costs")
+	}
+	table, _, _ = strings.Cut(table, "\n\n")
+	for _, row := range strings.Split(table, "\n")[2:] {
+		cells := strings.Split(strings.ReplaceAll(row, `\|`, "\x00"), " | ")
+		for _, right := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[0], -1) {
+			rows = append(rows, costRow{strings.ReplaceAll(right[1], "\x00", "|"), cells[1]})
+		}
+	}
+	if len(rows) < 10 {
+		t.Fatalf("the table has %d rights", len(rows))
+	}
+	return rows
+}
+
+// What a managed server or a proxy takes away costs what docs/security.md says, whether the user may not use a command, or
+// the server does not know it; and what still works works at once, or after a poll.
+func TestWithoutARight(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long story, for make check")
+	}
+	t.Parallel()
+	for _, row := range costs(t) {
+		t.Run(row.right, func(t *testing.T) {
+			t.Parallel()
+			s := testserver.Start(t, testserver.Valkey)
+			p := hire(drivers.Single(s.Addr()), acl.Rule{}, s)
+			s.MustDo("ACL", "SETUSER", appUser, "-"+row.right)
+			if row.right == "client|setname" { // which go-redis insists on, if there is a name
+				p.Goredis.ClientName = ""
+			}
+			for _, adapter := range drivers.Adapters {
+				t.Run(adapter.Name, func(t *testing.T) { without(t, row, adapter, p) })
+			}
+		})
+		if command, _, sub := strings.Cut(row.right, "|"); !sub && command != "ping" && command != "select" { // which tests need themselves
+			t.Run("unknown "+command, func(t *testing.T) {
+				t.Parallel()
+				s := testserver.Start(t, testserver.Valkey, append(testserver.Open, "--rename-command", command, "")...)
+				for _, adapter := range drivers.Adapters {
+					t.Run(adapter.Name, func(t *testing.T) { without(t, row, adapter, drivers.Single(s.Addr())) })
+				}
+			})
+		}
+	}
+}
+
+func without(t *testing.T, row costRow, adapter drivers.Adapter, p drivers.Place) {
+	t.Helper()
+	a, b := client(t, adapter.Open(t, p), redlatch.Config{}), client(t, adapter.Open(t, p), redlatch.Config{})
+	command, _, _ := strings.Cut(row.right, "|")
+	refused := func(what string, err error) {
+		t.Helper()
+		text := strings.ToLower(fmt.Sprint(err))
+		if err == nil || redlatch.IsRetryable(err) || !strings.Contains(text, command) && !strings.Contains(text, "unknown command") {
+			t.Errorf("%s: %v, want a refusal that names %s, and is not worth another try", what, err, command)
+		}
+	}
+	h, err := a.Lock("without").Acquire(t.Context())
+	if row.locks == "fail" {
+		refused("acquire", err)
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan error, 1)
+	go func() {
+		got <- b.Lock("without").Do(context.Background(), func(context.Context) error { return nil }, redlatch.Wait(time.Minute))
+	}()
+	err = h.Release(t.Context())
+	if row.locks == "are freed, and Release fails" {
+		refused("release", err)
+	} else if err != nil {
+		t.Errorf("release: %v", err)
+	}
+	if err := <-got; err != nil && row.locks != "are freed, and Release fails" {
+		t.Errorf("the next one: %v", err)
+	}
+	err = a.FairLock("queued").Do(t.Context(), func(context.Context) error { return nil })
+	switch {
+	case row.right == "time":
+		refused("a fair lock", err)
+	case err != nil:
+		t.Errorf("a fair lock: %v", err)
+	}
+	acks := client(t, adapter.Open(t, p), redlatch.Config{Acks: redlatch.AcksAny})
+	if err := acks.Lock("acknowledged").Do(t.Context(), func(context.Context) error { return nil }); err != nil {
+		t.Errorf("with AcksAny: %v", err)
+	}
+	if row.right == "wait" {
+		acks := client(t, adapter.Open(t, p), redlatch.Config{Acks: 1})
+		if _, err := acks.Lock("acknowledged").Try(t.Context()); err == nil || !strings.Contains(err.Error(), "does not know WAIT, or forbids it") {
+			t.Errorf("with Acks 1: %v", err)
+		}
+	}
+}
