@@ -203,7 +203,7 @@ final class Sync {
 
     private static JsonObject setRateKeeping(RedissonClient c, Request r) throws ClassNotFoundException {
         changeRate(c, r, "setRate", true);
-        return done(() -> {});
+        return ok(true);
     }
 
     private static JsonObject updateRate(RedissonClient c, Request r) throws ClassNotFoundException {
