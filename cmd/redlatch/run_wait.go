@@ -63,6 +63,9 @@ func (a *app) tellOfWait(client *redlatch.Client, names ...string) (stop func())
 	go func() {
 		defer close(done)
 		told := map[string]string{}
+		if text := unreachable(ctx, client, names[0]); text != "" {
+			a.ui.note("waiting for %s%s", shellWord(names[0]), text)
+		}
 		for pause := tellAfter; ; pause = lookAgain {
 			select {
 			case <-ctx.Done():
@@ -85,6 +88,18 @@ func (a *app) tellOfWait(client *redlatch.Client, names ...string) (stop func())
 }
 
 const noAnswer = "no answer"
+
+// unreachable says that the server cannot be reached, if that is known within a moment. One that is slow is given its time.
+func unreachable(ctx context.Context, client *redlatch.Client, name string) string {
+	brief, cancel := context.WithTimeout(ctx, tellAfter/4)
+	defer cancel()
+	_, err := client.Info(brief, name)
+	var run *driver.RunError
+	if ctx.Err() != nil || !errors.As(err, &run) || run.Outcome != driver.NotExecuted {
+		return ""
+	}
+	return fmt.Sprintf(": the server does not answer: %v", run.Err)
+}
 
 // whatFor says for whom a wait for a lock is, and that in words; or that nobody answers.
 func whatFor(ctx context.Context, client *redlatch.Client, name string) (who, text string) {
