@@ -127,7 +127,9 @@ func (f *fake) answer(args []string) any {
 		return []any{}
 	case "PTTL":
 		return int64(1000)
-	case "EXISTS", "DBSIZE":
+	case "ROLE":
+		return []any{"master", int64(0), []any{}}
+	case "EXISTS", "DBSIZE", "WAIT":
 		return int64(0)
 	case "LINDEX":
 		return nil
@@ -223,6 +225,8 @@ func TestFindings(t *testing.T) {
 		what     string
 	}{
 		{"no INFO", &fake{answers: map[string]any{"INFO": noperm("info")}}, "access", Note, "INFO is refused (NOPERM)"},
+		{"no ROLE", &fake{answers: map[string]any{"ROLE": noperm("role")}}, "replicas", Note, "ROLE is refused (NOPERM)"},
+		{"no WAIT", &fake{answers: map[string]any{"WAIT": &ReplyError{"ERR", "unknown command"}}}, "replicas", Note, "WAIT is refused (ERR)"},
 		{"no CONFIG", &fake{answers: map[string]any{"CONFIG": &ReplyError{"ERR", "unknown command"}}}, "access", Note, "CONFIG GET is refused (ERR)"},
 
 		{"old Redis", &fake{info: map[string]string{"redis_version": "6.0.16"}}, "server", Problem, "Redis 6.0.16, standalone; the oldest that is supported is Redis 6.2"},
