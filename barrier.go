@@ -33,15 +33,16 @@ type Barrier struct {
 // Barrier returns the barrier with this name for so many parties. A name that
 // Redis could not handle, and a number below 1, is refused by every method.
 func (c *Client) Barrier(name string, parties int) *Barrier {
-	b := &Barrier{c: c, in: c.barriers.Barrier(name, parties)}
-	if b.err = checkName(name); b.err == nil && parties < 1 {
+	key := c.server.Key(name)
+	b := &Barrier{c: c, in: c.barriers.Barrier(key, parties)}
+	if b.err = checkKey(key); b.err == nil && parties < 1 {
 		b.err = fmt.Errorf("redlatch: barrier %q of %d parties: it takes at least 1 to go on", name, parties)
 	}
 	return b
 }
 
 // Name returns the barrier's name.
-func (b *Barrier) Name() string { return b.in.Name }
+func (b *Barrier) Name() string { return b.in.Name() }
 
 // Parties returns how many callers make a generation.
 func (b *Barrier) Parties() int { return b.in.Parties }
@@ -62,7 +63,7 @@ func (b *Barrier) Await(ctx context.Context, opts ...Option) (int, error) {
 	index := -1
 	o, bad := waitOnly(opts, "Barrier.Await")
 	at := b.c.waitSite()
-	e := AcquireStartEvent{Name: b.in.Name, Kind: KindBarrier}
+	e := AcquireStartEvent{Name: b.in.Name(), Kind: KindBarrier}
 	err := b.c.report.observe(ctx, e, o.once, func(ctx context.Context) (_ bool, err error) {
 		if err := b.usable(ctx); err != nil {
 			return false, err
@@ -80,9 +81,9 @@ func (b *Barrier) Await(ctx context.Context, opts ...Option) (int, error) {
 func (b *Barrier) explain(err error) error {
 	var broken *barrier.BrokenError
 	if errors.As(err, &broken) {
-		return &BrokenError{Name: b.in.Name, Reason: BreakReason(broken.Reason), By: broken.By}
+		return &BrokenError{Name: b.in.Name(), Reason: BreakReason(broken.Reason), By: broken.By}
 	}
-	return asBusy(err, BusyError{Name: b.in.Name, what: "not all parties have come to barrier %q"})
+	return asBusy(err, BusyError{Name: b.in.Name(), what: "not all parties have come to barrier %q"})
 }
 
 // Reset breaks the generation that gathers, if anybody waits in it, and makes the
@@ -98,7 +99,7 @@ func (b *Barrier) usable(ctx context.Context) error {
 	if err := b.c.usable(ctx, b.err); err != nil {
 		return err
 	}
-	return b.c.twins.Use(twins.Barriers, b.in.Name)
+	return b.c.twins.Use(twins.Barriers, b.in.Key)
 }
 
 // A BreakReason says how a generation of a Barrier was broken.

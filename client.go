@@ -76,6 +76,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	c.report.start(&cfg)
 	c.server, err = request.New(request.Options{
 		Driver:         redis,
+		Prefix:         cfg.Prefix,
 		Outage:         cfg.OutageTimeout,
 		Length:         cfg.WatchdogTimeout,
 		Policy:         request.Policy(cfg.Acks),
@@ -143,9 +144,9 @@ func (c *Client) usable(ctx context.Context, refused error) error {
 	return nil
 }
 
-// checkName refuses names that Redis could not handle.
-func checkName(name string) error {
-	if err := wire.CheckName(name); err != nil {
+// checkKey refuses names that Redis could not handle.
+func checkKey(key string) error {
+	if err := wire.CheckName(key); err != nil {
 		return fmt.Errorf("redlatch: %w", err)
 	}
 	return nil

@@ -11,11 +11,20 @@ import (
 	"github.com/redlatch/redlatch/internal/census"
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/renew"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // Config configures a Client. The zero value works; every field says what zero
 // means. New refuses values that do not fit together, with a sentence.
 type Config struct {
+	// Prefix stands in Redis before the name of all that the client uses, such as "billing:": two programs
+	// with prefixes of their own never meet. The program itself, its errors and events, Info and lists say names without it,
+	// and Locks and its like, and Participants, find nothing else. To Redisson, to redlatch without that
+	// prefix and to redis-cli it is a plain part of the name: Lock("invoice:7") is Java's getLock("billing:invoice:7").
+	// Package fence and errors with which the server refuses a key say keys as they are. Empty means that names
+	// stand in Redis as they are.
+	Prefix string
+
 	// WatchdogTimeout is the lease of a hold for which no Lease was given. It
 	// is renewed every third of it for as long as the hold lives. Redisson
 	// calls it lockWatchdogTimeout; give both sides the same value.
@@ -157,6 +166,9 @@ func (c Config) withDefaults(t driver.Traits) (Config, error) {
 	c.Identity = Identity(who)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if wire.CheckName(c.Prefix+"x") != nil {
+		return c, fmt.Errorf("redlatch: Config.Prefix is no beginning of names: %w", wire.CheckName(c.Prefix))
 	}
 	switch {
 	case c.WatchdogTimeout < minWatchdog:

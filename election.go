@@ -109,7 +109,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 		}
 		var last Leader
 		seen, failed := false, false
-		end := e.c.elections.Watch(ctx, wire.Prefix(wire.LockChannel, e.Name()), func() (led, more bool) {
+		end := e.c.elections.Watch(ctx, wire.Prefix(wire.LockChannel, e.lock.spec.Key()), func() (led, more bool) {
 			leader, err := e.Leader(ctx)
 			switch {
 			case ctx.Err() != nil:

@@ -147,7 +147,7 @@ func asBusy(err error, e BusyError) error {
 // busyLock makes a BusyError about a lock.
 func (c *Client) busyLock(b lock.Busy) error {
 	e := &BusyError{Name: b.Name, Owner: b.Owner, TTL: b.TTL, By: c.by(b.Owner), Owed: b.Owed, Cause: b.Cause}
-	if since, renewed := c.locks.Since(b.Name, b.Owner); !since.IsZero() {
+	if since, renewed := c.locks.Since(c.server.Key(b.Name), b.Owner); !since.IsZero() {
 		e.For, e.Renewed = time.Since(since), renewed
 	}
 	return e
@@ -179,7 +179,7 @@ func lostLock(name, owner string, reason holdctx.Reason, confirmed time.Time) er
 // An AckError says that too few replicas acknowledged what the primary did. It is
 // ErrNotAcknowledged.
 type AckError struct {
-	Name      string        // the key of the lock, or the first of several
+	Name      string        // the name of the lock, or of the first of several
 	Want, Got int           // how many replicas were to acknowledge it, and did
 	Timeout   time.Duration // in this time
 	Err       error         // why they cannot, or nil
@@ -201,8 +201,8 @@ func (e *AckError) Is(target error) bool { return target == ErrNotAcknowledged }
 func (e *AckError) Unwrap() error { return e.Err }
 
 // tooFew makes an AckError.
-func tooFew(key string, want, got int, timeout time.Duration, why error) error {
-	return &AckError{Name: key, Want: want, Got: got, Timeout: timeout, Err: why}
+func tooFew(name string, want, got int, timeout time.Duration, why error) error {
+	return &AckError{Name: name, Want: want, Got: got, Timeout: timeout, Err: why}
 }
 
 // A LossReason says how a hold was lost.

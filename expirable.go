@@ -42,7 +42,8 @@ type ExpirableSemaphore struct {
 // every method; so is "{x}" if this client has used "x", and the reverse: these share
 // the times of their permits, as in Redisson.
 func (c *Client) ExpirableSemaphore(name string) *ExpirableSemaphore {
-	return &ExpirableSemaphore{c: c, in: c.semaphores.Expirable(name), err: checkName(name)}
+	key := c.server.Key(name)
+	return &ExpirableSemaphore{c: c, in: c.semaphores.Expirable(key), err: checkKey(key)}
 }
 
 // WithPermits returns the semaphore with a number of permits to be set up, at least 1: where an acquisition finds that it
@@ -59,7 +60,7 @@ func (s *ExpirableSemaphore) WithPermits(n int) *ExpirableSemaphore {
 }
 
 // Name returns the semaphore's name.
-func (s *ExpirableSemaphore) Name() string { return s.in.Name }
+func (s *ExpirableSemaphore) Name() string { return s.in.Name() }
 
 // Acquire waits for a permit. ctx bounds the waiting and nothing else.
 //
@@ -146,7 +147,7 @@ func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, 
 		ps, err := s.take(ctx, want, err)
 		return ctx, ps, err
 	}
-	a := s.c.report.begin(ctx, AcquireStartEvent{Name: s.in.Name, Kind: KindExpirable, N: n}, o.once)
+	a := s.c.report.begin(ctx, AcquireStartEvent{Name: s.in.Name(), Kind: KindExpirable, N: n}, o.once)
 	ps, err := s.take(a.ctx, want, err)
 	a.permits(ps, err)
 	return a.ctx, ps, err
@@ -165,7 +166,7 @@ func (s *ExpirableSemaphore) take(ctx context.Context, want permit.Want, bad err
 	case want.N < 1 || want.N > permit.MostAtOnce:
 		return nil, fmt.Errorf("redlatch: %d permits cannot be acquired at once; ask for 1 to %d", want.N, permit.MostAtOnce)
 	case ctx.Err() != nil:
-		return nil, permitBusy(s.in.Name, 0, 0, request.ContextError(ctx))
+		return nil, permitBusy(s.in.Name(), 0, 0, request.ContextError(ctx))
 	}
 	return s.in.Acquire(ctx, want)
 }
@@ -175,7 +176,7 @@ func (s *ExpirableSemaphore) usable(ctx context.Context) error {
 	if err := s.c.usable(ctx, s.err); err != nil {
 		return err
 	}
-	return s.c.twins.Use(twins.Permits, s.in.Name)
+	return s.c.twins.Use(twins.Permits, s.in.Key)
 }
 
 // TrySetPermits gives the semaphore n permits, if it has not been given any

@@ -9,5 +9,5 @@ package redlatch
 // for a token of its own. Re-entering does not count: Redisson does count that,
 // which makes its outer hold look like one that was lost.
 func (c *Client) FencedLock(name string) *Lock {
-	return c.lock(KindFenced, c.locks.Fenced(name))
+	return c.lock(KindFenced, c.locks.Fenced(c.server.Key(name)))
 }

@@ -19,5 +19,5 @@ package redlatch
 // re-enters the lock; acquiring others of which some are in that hold is refused
 // with ErrReentry, as it would wait for itself.
 func (c *Client) GroupLock(groupName string, values ...string) *Lock {
-	return c.lock(KindGroup, c.locks.Group(groupName, values))
+	return c.lock(KindGroup, c.locks.Group(c.server.Key(groupName), values))
 }

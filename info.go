@@ -92,9 +92,9 @@ type Waiter struct {
 }
 
 // infoOf is what was read, as users have it.
-func infoOf(in inspect.Info) Info {
+func (c *Client) infoOf(in inspect.Info) Info {
 	info := Info{
-		Name: in.Name, Kind: in.Kind, TTL: in.TTL, Token: in.Token,
+		Name: c.server.Name(in.Name), Kind: in.Kind, TTL: in.TTL, Token: in.Token,
 		Count: in.Count, Total: in.Total, Rate: Rate(in.Rate), Generation: in.Generation,
 	}
 	for _, h := range in.Holders {

@@ -29,8 +29,8 @@ func (l *Lock) stored(ctx context.Context) (Info, error) {
 	if err := l.c.usable(ctx, l.spec.Err()); err != nil {
 		return Info{}, err
 	}
-	info, err := l.c.inspector.Lock(ctx, l.Name(), l.kind)
-	return infoOf(info), err
+	info, err := l.c.inspector.Lock(ctx, l.spec.Key(), l.kind)
+	return l.c.infoOf(info), err
 }
 
 // only leaves in info what is of this lock.
@@ -63,11 +63,12 @@ func (l *Lock) only(info Info) Info {
 //
 // Who knows the kind asks the object itself, as with Lock.Info.
 func (c *Client) Info(ctx context.Context, name string) (Info, error) {
-	if err := c.usable(ctx, checkName(name)); err != nil {
+	key := c.server.Key(name)
+	if err := c.usable(ctx, checkKey(key)); err != nil {
 		return Info{}, err
 	}
-	in, err := c.inspector.Info(ctx, name)
-	info := infoOf(in)
+	in, err := c.inspector.Info(ctx, key)
+	info := c.infoOf(in)
 	c.introduce(ctx, &info)
 	return info, err
 }
@@ -81,7 +82,7 @@ func (c *Client) introduce(ctx context.Context, info *Info) {
 		if h.Redlatch {
 			h.By = who(h.Client).String()
 		}
-		h.Since, h.Renewed = c.locks.Since(info.Name, h.Owner)
+		h.Since, h.Renewed = c.locks.Since(c.server.Key(info.Name), h.Owner)
 	}
 }
 
@@ -129,8 +130,8 @@ func (c *Client) list(ctx context.Context, pattern string, of func(ctx context.C
 			yield(Info{}, err)
 			return
 		}
-		for info, err := range of(ctx, pattern) {
-			if !yield(infoOf(info), err) {
+		for info, err := range of(ctx, c.server.Pattern(pattern)) {
+			if !yield(c.infoOf(info), err) {
 				return
 			}
 		}

@@ -30,6 +30,7 @@ import (
 type CountDownLatch struct {
 	c       *Client
 	name    string
+	key     string // its name in Redis
 	channel string
 	err     error // a name that cannot be used
 }
@@ -38,9 +39,10 @@ type CountDownLatch struct {
 // A name that Redis could not handle is refused by every method; in a cluster
 // that is also one with a hash tag, since Redisson would publish in another slot.
 func (c *Client) CountDownLatch(name string) *CountDownLatch {
-	l := &CountDownLatch{c: c, name: name, channel: wire.LatchChannel(name)}
-	if l.err = checkName(name); l.err == nil && c.server.Traits.Cluster && strings.Contains(name, "{") {
-		l.err = fmt.Errorf("redlatch: latch %q has a hash tag; the name of a latch's channel is put into braces whatever it contains, which in a cluster would be another slot than that of the latch: use a name without braces", name)
+	key := c.server.Key(name)
+	l := &CountDownLatch{c: c, name: name, key: key, channel: wire.LatchChannel(key)}
+	if l.err = checkKey(key); l.err == nil && c.server.Traits.Cluster && strings.Contains(key, "{") {
+		l.err = fmt.Errorf("redlatch: latch %q has a hash tag; the name of a latch's channel is put into braces whatever it contains, which in a cluster would be another slot than that of the latch: use a name without braces", key)
 	}
 	return l
 }
@@ -81,7 +83,7 @@ func (l *CountDownLatch) Count(ctx context.Context) (int, error) {
 	if err := l.usable(ctx); err != nil {
 		return 0, err
 	}
-	o := l.c.server.Question(lua.LatchCount, []string{l.name})
+	o := l.c.server.Question(lua.LatchCount, []string{l.key})
 	reply, err := o.Run(ctx)
 	if err != nil {
 		return 0, err
@@ -95,7 +97,7 @@ func (l *CountDownLatch) count(r driver.Reply) (int, error) {
 	}
 	n, err := strconv.Atoi(r.Str)
 	if err != nil {
-		return 0, &driver.RunError{Outcome: driver.Refused, Code: "WRONGTYPE", Err: fmt.Errorf("WRONGTYPE: %s is %s, which is no number, and so no latch", wire.Quote(l.name), wire.Quote(r.Str))}
+		return 0, &driver.RunError{Outcome: driver.Refused, Code: "WRONGTYPE", Err: fmt.Errorf("WRONGTYPE: %s is %s, which is no number, and so no latch", wire.Quote(l.key), wire.Quote(r.Str))}
 	}
 	return max(n, 0), nil
 }
@@ -131,13 +133,13 @@ func (l *CountDownLatch) wait(ctx context.Context, o *options, at callsite.Site)
 		}
 		return l.busy(err)
 	}
-	return l.busy(l.c.polls.Wait(ctx, o.until, "latch:"+l.name, l.channel, poll.Question{
-		Script: lua.LatchCount, Keys: []string{l.name},
+	return l.busy(l.c.polls.Wait(ctx, o.until, "latch:"+l.key, l.channel, poll.Question{
+		Script: lua.LatchCount, Keys: []string{l.key},
 		Read: func(r driver.Reply) (bool, error) {
 			n, err := l.count(r)
 			return n == 0, err
 		},
-		About: claim.Claim{Name: l.name, Kind: claim.Latch, Site: at},
+		About: claim.Claim{Name: l.key, Kind: claim.Latch, Site: at},
 	}))
 }
 
@@ -153,9 +155,9 @@ func (l *CountDownLatch) counted(ctx context.Context, s *script.Script, args ...
 	if ctx.Err() != nil {
 		return 0, request.ContextError(ctx)
 	}
-	x, put := l.c.server.Sessions.Get(wire.Session(l.name, l.c.id, "latch"))
+	x, put := l.c.server.Sessions.Get(wire.Session(l.key, l.c.id, "latch"))
 	defer put()
-	return x.Do(ctx, request.Count{Script: s, Keys: []string{l.name}, Args: args, Adds: s == lua.LatchDown})
+	return x.Do(ctx, request.Count{Script: s, Keys: []string{l.key}, Args: args, Adds: s == lua.LatchDown})
 }
 
 func (l *CountDownLatch) usable(ctx context.Context) error {

@@ -28,7 +28,7 @@ type Lock struct {
 // that Redis could not handle (empty, or with unbalanced braces) is refused by
 // every method of the Lock.
 func (c *Client) Lock(name string) *Lock {
-	return c.lock(KindLock, c.locks.Plain(name))
+	return c.lock(KindLock, c.locks.Plain(c.server.Key(name)))
 }
 
 // lock wraps what the engine knows of a lock.
@@ -40,7 +40,7 @@ func (c *Client) lock(kind string, spec lock.Spec) *Lock {
 // getNonReentrantLock. It is the same lock in Redis as Lock's, but whoever has
 // it already gets ErrReentry instead of entering once more.
 func (c *Client) NonReentrantLock(name string) *Lock {
-	l := c.locks.Plain(name)
+	l := c.locks.Plain(c.server.Key(name))
 	return c.lock(KindLock, l.NonReentrant())
 }
 

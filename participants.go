@@ -60,6 +60,7 @@ type Participants struct {
 	// and with classic Pub/Sub in a cluster.
 	Others map[string]int
 
+	name     func(key string) string // in Redis
 	waits    census.Waits
 	slowWait time.Duration
 }
@@ -160,22 +161,29 @@ func (c *Client) Participants(ctx context.Context, q Question) (Participants, er
 	if err := c.usable(ctx, nil); err != nil {
 		return Participants{Silent: -1}, err
 	}
-	question := census.Question{Glob: q.Pattern, Names: q.Names, Owners: q.Owners, Spread: q.Spread}
+	question := census.Question{Owners: q.Owners, Spread: q.Spread}
+	for _, name := range q.Names {
+		question.Names = append(question.Names, c.server.Key(name))
+	}
+	if q.Pattern != "" || len(q.Names)+len(q.Owners) == 0 {
+		question.Glob = c.server.Pattern(q.Pattern)
+	}
 	answers, err := c.census.Ask(ctx, question)
 	p := Participants{
 		At: answers.At, Silent: answers.Silent(), Ignored: answers.Ignored, Others: map[string]int{},
-		waits: answers.Waits, slowWait: c.cfg.SlowWait,
+		name: c.server.Name, waits: answers.Waits, slowWait: c.cfg.SlowWait,
 	}
 	for _, circle := range c.census.Deadlocks(question, answers.Waits, c.cfg.SlowWait) {
-		c.report.possibleDeadlock(circular(circle))
+		c.report.possibleDeadlock(circular(circle, c.server.Name))
 	}
 	for _, a := range answers.All {
-		p.Clients = append(p.Clients, participantOf(a))
+		p.Clients = append(p.Clients, c.participantOf(a))
 	}
 	for _, o := range answers.Objects {
-		p.Objects = append(p.Objects, infoOf(o.Info))
+		info := c.infoOf(o.Info)
+		p.Objects = append(p.Objects, info)
 		if o.Others >= 0 {
-			p.Others[o.Name] = o.Others
+			p.Others[info.Name] = o.Others
 		}
 	}
 	return p, err
@@ -191,40 +199,40 @@ func (p Participants) PossibleDeadlocks(earlier Participants) [][]CircularWait {
 	if p.slowWait < 0 {
 		return nil
 	}
-	return circulars(census.Deadlocks(earlier.waits, p.waits, p.slowWait))
+	return p.circulars(census.Deadlocks(earlier.waits, p.waits, p.slowWait))
 }
 
 // CircularWaits returns the circles of waits in p alone. Nothing says that its waits stood at
 // one time: PossibleDeadlocks says more.
-func (p Participants) CircularWaits() [][]CircularWait { return circulars(p.waits.Circles()) }
+func (p Participants) CircularWaits() [][]CircularWait { return p.circulars(p.waits.Circles()) }
 
-func circulars(circles [][]census.Wait) (all [][]CircularWait) {
+func (p Participants) circulars(circles [][]census.Wait) (all [][]CircularWait) {
 	for _, circle := range circles {
-		all = append(all, circular(circle))
+		all = append(all, circular(circle, p.name))
 	}
 	return all
 }
 
-func circular(circle []census.Wait) (waits []CircularWait) {
+func circular(circle []census.Wait, name func(key string) string) (waits []CircularWait) {
 	for _, w := range circle {
 		waits = append(waits, CircularWait{
-			Client: w.Client, By: w.By, Owner: w.Owner, Name: w.Name, Holder: w.Holder, Waited: w.Waited, WaitSite: w.WaitSite, HoldSite: w.HoldSite,
+			Client: w.Client, By: w.By, Owner: w.Owner, Name: name(w.Name), Holder: w.Holder, Waited: w.Waited, WaitSite: w.WaitSite, HoldSite: w.HoldSite,
 		})
 	}
 	return waits
 }
 
-func participantOf(a census.Answer) Participant {
+func (c *Client) participantOf(a census.Answer) Participant {
 	p := Participant{Client: a.Client, Identity: Identity(a.Identity), Redlatch: a.Redlatch, Answered: a.Answered, Omitted: a.Left}
-	for _, c := range a.Claims {
+	for _, x := range a.Claims {
 		claim := Claim{
-			Name: c.Name, Kind: c.Kind, Mode: c.Mode, Owner: c.Owner, For: c.For, Left: c.Left, Renewed: c.Renewed, Token: c.Token,
-			Count: c.Count, Site: c.Site, Under: c.Under, Reason: LossReason(c.Lost), Evidence: evidence[c.Evidence],
+			Name: c.server.Name(x.Name), Kind: x.Kind, Mode: x.Mode, Owner: x.Owner, For: x.For, Left: x.Left, Renewed: x.Renewed, Token: x.Token,
+			Count: x.Count, Site: x.Site, Under: x.Under, Reason: LossReason(x.Lost), Evidence: evidence[x.Evidence],
 		}
 		switch {
-		case c.Waits:
+		case x.Waits:
 			p.Waiting = append(p.Waiting, claim)
-		case c.Lost != "":
+		case x.Lost != "":
 			p.Lost = append(p.Lost, claim)
 		default:
 			p.Held = append(p.Held, claim)

@@ -58,6 +58,7 @@ import (
 type RateLimiter struct {
 	c    *Client
 	name string
+	key  string   // its name in Redis
 	keys []string // the configuration, the state that all share, that of this client, and how far either's records were added up
 	give *Rate    // what it is given if it has no rate; nil: nothing
 	err  error    // a name, or a rate to be given, that cannot be used
@@ -120,8 +121,9 @@ func (e *RateError) Unwrap() []error {
 // they have given, as in Redisson, so a client that has used one of these names is
 // refused the other.
 func (c *Client) RateLimiter(name string) *RateLimiter {
-	l := &RateLimiter{c: c, name: name, keys: wire.RateKeys(name, c.id)}
-	l.err = checkName(name)
+	key := c.server.Key(name)
+	l := &RateLimiter{c: c, name: name, key: key, keys: wire.RateKeys(key, c.id)}
+	l.err = checkKey(key)
 	return l
 }
 
@@ -277,7 +279,7 @@ func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool,
 		if l.give != nil {
 			want.SetUp = func(ctx context.Context) (bool, error) { return l.TrySetRate(ctx, *l.give) }
 		}
-		return false, l.c.rates.Take(ctx, l.name, l.keys, want, o.until)
+		return false, l.c.rates.Take(ctx, l.key, l.keys, want, o.until)
 	})
 }
 
@@ -342,11 +344,11 @@ func (l *RateLimiter) change(ctx context.Context, x request.Count) (int64, error
 	if err := l.usable(ctx); err != nil {
 		return 0, err
 	}
-	s, put := l.c.server.Sessions.Get(wire.Session(l.name, l.c.id, "rate"))
+	s, put := l.c.server.Sessions.Get(wire.Session(l.key, l.c.id, "rate"))
 	defer put()
 	answer, err := s.Do(ctx, x)
 	if err == nil {
-		l.c.rates.Changed(l.name)
+		l.c.rates.Changed(l.key)
 	}
 	return answer, err
 }
@@ -365,7 +367,7 @@ func (l *RateLimiter) usable(ctx context.Context) error {
 	if err := l.c.usable(ctx, l.err); err != nil {
 		return err
 	}
-	return l.c.twins.Use(twins.Rates, l.name)
+	return l.c.twins.Use(twins.Rates, l.key)
 }
 
 func noRate(name string) error {

@@ -22,7 +22,8 @@ type ReadWriteLock struct{ read, write *Lock }
 // getReadWriteLock. A name that Redis could not handle (empty, or with
 // unbalanced braces) is refused by every method of the Locks.
 func (c *Client) ReadWriteLock(name string) *ReadWriteLock {
-	return &ReadWriteLock{read: c.lock(KindReadWrite, c.locks.Read(name)), write: c.lock(KindReadWrite, c.locks.Write(name))}
+	key := c.server.Key(name)
+	return &ReadWriteLock{read: c.lock(KindReadWrite, c.locks.Read(key)), write: c.lock(KindReadWrite, c.locks.Write(key))}
 }
 
 // Name returns the lock's name.

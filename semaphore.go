@@ -37,11 +37,12 @@ type Semaphore struct {
 // name that Redis could not handle (empty, or with unbalanced braces) is refused
 // by every method of the Semaphore.
 func (c *Client) Semaphore(name string) *Semaphore {
-	return &Semaphore{c: c, in: c.semaphores.Counted(name), err: checkName(name)}
+	key := c.server.Key(name)
+	return &Semaphore{c: c, in: c.semaphores.Counted(key), err: checkKey(key)}
 }
 
 // Name returns the semaphore's name.
-func (s *Semaphore) Name() string { return s.in.Name }
+func (s *Semaphore) Name() string { return s.in.Name() }
 
 // Acquire waits until n permits are free and takes them, all at once. ctx and
 // the option Wait bound the waiting; no other option makes sense here.
@@ -115,7 +116,7 @@ func (s *Semaphore) acquire(ctx context.Context, n int, opts []Option, once bool
 	if bad == nil && (o.hasLease || o.fenced || o.atLeast > 0) {
 		bad = errNoSuchPermit
 	}
-	e := AcquireStartEvent{Name: s.in.Name, Kind: KindSemaphore, N: n}
+	e := AcquireStartEvent{Name: s.in.Name(), Kind: KindSemaphore, N: n}
 	err := s.c.report.observe(ctx, e, o.once, func(with context.Context) (handedOff bool, err error) {
 		ctx = with
 		if bad != nil {

@@ -46,5 +46,5 @@ func (c *Client) SpinLock(name string, backoff Backoff) *Lock {
 	if backoff == nil {
 		backoff = ExponentialBackoff(time.Millisecond, 128*time.Millisecond)
 	}
-	return c.lock(KindLock, c.locks.Spin(name, backoff))
+	return c.lock(KindLock, c.locks.Spin(c.server.Key(name), backoff))
 }

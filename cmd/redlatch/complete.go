@@ -35,7 +35,7 @@ func (a *app) completes(cmd *cobra.Command, then cobra.ShellCompDirective, list 
 		defer closeAll()
 		ctx, cancel := context.WithTimeout(context.Background(), completionTime)
 		defer cancel()
-		for info, err := range list(client, ctx, literally(begun)+"*") {
+		for info, err := range list(client, ctx, wire.Literally(begun)+"*") {
 			if err != nil || len(names) == mostCompletions {
 				break
 			}
@@ -44,8 +44,3 @@ func (a *app) completes(cmd *cobra.Command, then cobra.ShellCompDirective, list 
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
 }
-
-var globs = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `\`, `\\`, `^`, `\^`)
-
-// literally returns the pattern that matches a text.
-func literally(text string) string { return globs.Replace(text) }

@@ -7,6 +7,8 @@ package acl
 import (
 	"maps"
 	"slices"
+
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // Versions of servers that rules can be for: what an older Redis does not know is
@@ -30,7 +32,7 @@ func (r Rule) Words() []string {
 		keys, channels = nil, nil
 	}
 	for _, p := range r.Prefixes {
-		keys = append(append(keys, escape(p)+"*"), patterns(p, r.places(SideKeys))...)
+		keys = append(append(keys, wire.Literally(p)+"*"), patterns(p, r.places(SideKeys))...)
 		channels = append(channels, patterns(p, r.places(Channels))...)
 	}
 	words := []string{"resetkeys"}

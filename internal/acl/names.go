@@ -62,7 +62,7 @@ var SideKeys = []Place{
 // patterns returns the glob patterns of what lies in these places for all names
 // that begin with a prefix.
 func patterns(prefix string, places []Place) (all []string) {
-	prefix = escape(prefix)
+	prefix = wire.Literally(prefix)
 	names := []string{prefix + "*"}
 	if !strings.Contains(prefix, "{") {
 		names = append(names, prefix+"*{*}*") // their keys get no braces of their own
@@ -73,11 +73,6 @@ func patterns(prefix string, places []Place) (all []string) {
 		}
 	}
 	return all
-}
-
-// escape makes glob patterns of text that stand for itself.
-func escape(text string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`).Replace(text)
 }
 
 // minimal leaves out what others of the patterns cover.

@@ -46,7 +46,7 @@ func New(o Options) *Barriers {
 
 // A Barrier is one of them.
 type Barrier struct {
-	Name    string
+	Key     string // in Redis
 	Parties int
 
 	all     *Barriers
@@ -54,10 +54,13 @@ type Barrier struct {
 	gathers atomic.Pointer[string] // the generation that gathers, as far as we know
 }
 
-// Barrier returns the barrier with this name for so many parties.
-func (all *Barriers) Barrier(name string, parties int) *Barrier {
-	return &Barrier{Name: name, Parties: parties, all: all, channel: wire.Prefix(wire.BarrierChannel, name)}
+// Barrier returns the barrier that has this name in Redis for so many parties.
+func (all *Barriers) Barrier(key string, parties int) *Barrier {
+	return &Barrier{Key: key, Parties: parties, all: all, channel: wire.Prefix(wire.BarrierChannel, key)}
 }
+
+// Name returns the barrier's name, as its user gave it.
+func (b *Barrier) Name() string { return b.all.Server.Name(b.Key) }
 
 // The ways to break a generation, as the scripts say them.
 const (
@@ -120,7 +123,7 @@ func (b *Barrier) Await(ctx context.Context, want Want) (index int, err error) {
 // wait waits until the generation has ended.
 func (b *Barrier) wait(ctx context.Context, a *arrival, want Want) error {
 	return b.all.Polls.Wait(ctx, want.Until, "barrier:"+a.generation, b.channel, poll.Question{
-		Script: lua.BarrierPoll, Keys: wire.BarrierKeys(b.Name, a.generation),
+		Script: lua.BarrierPoll, Keys: wire.BarrierKeys(b.Key, a.generation),
 		Args: []string{a.generation, b.all.ID, wire.Millis(b.all.Server.Length), b.channel},
 		Read: func(r driver.Reply) (bool, error) {
 			if len(r.List) != 2 {
@@ -128,7 +131,7 @@ func (b *Barrier) wait(ctx context.Context, a *arrival, want Want) error {
 			}
 			return verdict(r.List[0].Str, r.List[1].Str)
 		},
-		About: claim.Claim{Name: b.Name, Kind: claim.Barrier, Site: want.Site},
+		About: claim.Claim{Name: b.Key, Kind: claim.Barrier, Site: want.Site},
 	})
 }
 
@@ -153,7 +156,7 @@ func (b *Barrier) Reset(ctx context.Context) error {
 func (b *Barrier) call(s *script.Script, generation string, args ...string) request.Call {
 	return request.Call{
 		Server: b.all.Server, Script: s, Lease: b.all.Server.Length, Stop: b.all.Server.Done,
-		Keys: wire.BarrierKeys(b.Name, generation), Args: args,
+		Keys: wire.BarrierKeys(b.Key, generation), Args: args,
 	}
 }
 
@@ -193,7 +196,7 @@ func (b *Barrier) arrive(ctx context.Context, until time.Time) (arrival, error) 
 				return a, &BrokenError{Reason: Gone}
 			}
 		case "parties":
-			return a, fmt.Errorf("redlatch: barrier %q is one of %s parties, not of %d; give all the same number, or call Reset to change it", b.Name, wire.Text(a.who), b.Parties)
+			return a, fmt.Errorf("redlatch: barrier %q is one of %s parties, not of %d; give all the same number, or call Reset to change it", b.Name(), wire.Text(a.who), b.Parties)
 		default:
 			return a, nil
 		}
@@ -216,7 +219,7 @@ func (b *Barrier) leave(a arrival) <-chan struct{} {
 		close(l.left)
 		return l.left
 	}
-	b.all.leavers.Add(wire.BarrierKeys(b.Name, a.generation)[1], l, func(all []leaver) {
+	b.all.leavers.Add(wire.BarrierKeys(b.Key, a.generation)[1], l, func(all []leaver) {
 		args := []string{a.generation, b.channel}
 		for _, l := range all {
 			args = append(args, l.id)

@@ -40,7 +40,7 @@ func (l *Spec) ExtendOwner(ctx context.Context, owner string, d time.Duration) (
 	if err := l.byOwner(owner); err != nil {
 		return false, err
 	}
-	o := l.c.Server.Question(lua.LockRenew, []string{l.name})
+	o := l.c.Server.Question(lua.LockRenew, []string{l.key})
 	o.Args = []string{owner, wire.MillisUp(d), "0"}
 	reply, err := o.Run(ctx)
 	switch {

@@ -32,7 +32,7 @@ func (w *wait) add(list *claim.List, owner string) (more bool) {
 	if w.l == nil {
 		return true
 	}
-	return list.Wait(claim.Claim{Name: w.l.name, Kind: w.l.what(), Mode: w.l.kind.mode, Owner: owner}, &w.Wait)
+	return list.Wait(claim.Claim{Name: w.l.key, Kind: w.l.what(), Mode: w.l.kind.mode, Owner: owner}, &w.Wait)
 }
 
 // An inside is the wait of whoever is inside a gate and has to wait there, to take a term.
@@ -185,7 +185,7 @@ func owned(h *Hold, o *holdctx.Owners) {
 func claimLocked(h *Hold, end time.Time) claim.Claim {
 	t := h.t
 	c := claim.Claim{
-		Name: t.lock.name, Kind: t.lock.what(), Mode: t.lock.kind.mode, Owner: t.id,
+		Name: t.lock.key, Kind: t.lock.what(), Mode: t.lock.kind.mode, Owner: t.id,
 		Since: h.since, Until: h.own.within(end), Renewed: h.Watchdog, Count: t.count - t.reads - t.unfreed, Site: h.at,
 	}
 	if h.fenced {

@@ -13,12 +13,12 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// Fair returns the lock with this name that callers get in the order in which they
+// Fair returns the lock that has this name in Redis and that callers get in the order in which they
 // asked for it.
-func (c *Locks) Fair(name string) Spec {
-	l := c.Plain(name)
+func (c *Locks) Fair(key string) Spec {
+	l := c.Plain(key)
 	l.kind, l.twin = fair, twins.Queues
-	l.keys = []string{name, wire.Prefix(wire.LockQueue, name), wire.Prefix(wire.LockTimeout, name), wire.Prefix(wire.LockAlive, name)}
+	l.keys = []string{key, wire.Prefix(wire.LockQueue, key), wire.Prefix(wire.LockTimeout, key), wire.Prefix(wire.LockAlive, key)}
 	return l
 }
 
@@ -50,7 +50,7 @@ func fairForcing(l *Spec) []string { return []string{l.channel, wire.Millis(l.c.
 
 // acquireFair gets a fair lock for a caller that does not have it already.
 func (c *Locks) acquireFair(ctx context.Context, l *Spec, o Params) (*Hold, error) {
-	p := waitParams{c: c, name: l.name, start: time.Now(), until: o.Until, lock: l, at: o.At}
+	p := waitParams{c: c, key: l.key, start: time.Now(), until: o.Until, lock: l, at: o.At}
 	h, err := c.standInQueue(ctx, l, &o, &p)
 	return p.end(h, err)
 }
@@ -128,7 +128,7 @@ func (c *Locks) standInQueue(ctx context.Context, l *Spec, o *Params, p *waitPar
 func (q *fairWaiter) arrive() {
 	var e *entry
 	if !q.o.Try {
-		e = q.c.table.takeSpare(q.l.name, nil)
+		e = q.c.table.takeSpare(q.l.key, nil)
 	}
 	if e == nil {
 		e = q.l.newOwn()
@@ -226,7 +226,7 @@ func (q *fairWaiter) leave() {
 func (q *fairWaiter) note(a *answer) {
 	q.p.owner, q.p.ttl = a.owner, max(0, a.ttl)
 	if a.fresh && q.queued {
-		q.c.Events.Requeued(q.l.name, q.t.id, time.Since(q.start))
+		q.c.Events.Requeued(q.l.Name(), q.t.id, time.Since(q.start))
 	}
 	q.queued = true
 	for _, id := range []string{a.owner, a.head} {
@@ -235,9 +235,9 @@ func (q *fairWaiter) note(a *answer) {
 		}
 	}
 	if waited := time.Since(q.start); !q.warned && q.c.SlowWait > 0 && waited >= q.c.SlowWait && wireClient(a.owner) == q.c.ID {
-		if t := q.c.table.peek(q.l.name, a.owner); t != nil && t.live() {
+		if t := q.c.table.peek(q.l.key, a.owner); t != nil && t.live() {
 			q.warned = true
-			q.c.Events.SlowWait(q.l.name, waited, q.o.At, t.site())
+			q.c.Events.SlowWait(q.l.Name(), waited, q.o.At, t.site())
 		}
 	}
 }

@@ -67,13 +67,13 @@ func (l *Spec) hear(e *entry) {
 func (l *Spec) spare() {
 	ls, e := &l.c.table, l.newOwn()
 	ls.mu.Lock()
-	all := ls.spares[l.name]
+	all := ls.spares[l.key]
 	enough := ls.closed || len(all) >= mostSpares
 	if !enough {
 		if ls.spares == nil {
 			ls.spares = map[string][]*entry{}
 		}
-		ls.spares[l.name] = append(all, e)
+		ls.spares[l.key] = append(all, e)
 	}
 	ls.mu.Unlock()
 	if enough {
@@ -81,7 +81,7 @@ func (l *Spec) spare() {
 	}
 	l.hear(e)
 	time.AfterFunc(spareTime, func() {
-		if ls.takeSpare(l.name, e) != nil {
+		if ls.takeSpare(l.key, e) != nil {
 			e.news.Stop()
 		}
 	})
@@ -137,7 +137,7 @@ func (ls *table) ownOf(name, owner string) []*entry {
 // the next one in, and may be called more than once.
 func (p *waitParams) comeIn(ctx context.Context, l *Spec, o *Params) (through func(), err error) {
 	ls := &p.c.table
-	e := ls.localQueues.Get(l.name, func() *localQueue { return &localQueue{} })
+	e := ls.localQueues.Get(l.key, func() *localQueue { return &localQueue{} })
 	in, err := p.pass(ctx, e, o)
 	done := false // through is called by one goroutine only
 	through = func() {
@@ -148,7 +148,7 @@ func (p *waitParams) comeIn(ctx context.Context, l *Spec, o *Params) (through fu
 		if in {
 			e.gate.Exit()
 		}
-		ls.localQueues.Put(l.name, e, nil)
+		ls.localQueues.Put(l.key, e, nil)
 	}
 	if err != nil {
 		through()
@@ -191,7 +191,7 @@ const mostQuit = 1000
 
 // quit releases an id, together with others that leave the same fair lock.
 func (c *Locks) quit(l *Spec, x quitter) {
-	c.quitters.Add(l.name, x, func(all []quitter) {
+	c.quitters.Add(l.key, x, func(all []quitter) {
 		o := request.Call{Server: c.Server, Script: l.kind.release, Keys: l.allKeys(), Args: l.Forcing(), Lease: c.Watchdog, Stop: c.Server.Over, Single: true}
 		for _, x := range all {
 			o.Args = append(o.Args, x.id)

@@ -19,11 +19,11 @@ type values struct {
 var errNoValues = errors.New("a group lock needs at least one value")
 
 // Group returns the lock of some values of a group.
-func (c *Locks) Group(groupName string, names []string) Spec {
-	l := c.Plain(groupName)
+func (c *Locks) Group(key string, names []string) Spec {
+	l := c.Plain(key)
 	g := &values{names: slices.Compact(slices.Sorted(slices.Values(names)))}
 	if len(g.names) == 0 && l.err == nil {
-		l.err = fmt.Errorf("redlatch: group %q: %w", groupName, errNoValues)
+		l.err = fmt.Errorf("redlatch: group %q: %w", l.Name(), errNoValues)
 	}
 	l.more = append(l.more, strconv.Itoa(len(g.names)))
 	for _, v := range g.names {
@@ -32,7 +32,7 @@ func (c *Locks) Group(groupName string, names []string) Spec {
 	l.more = append(append(l.more, g.fields...), wire.Millis(c.Skew))
 	// Callers that want the same values line up with each other. Those that want
 	// others are kept apart by Redis, so no gate ever waits for another.
-	l.entry.name = groupName + "\x00" + strings.Join(g.fields, "\x00")
+	l.entry.name = key + "\x00" + strings.Join(g.fields, "\x00")
 	l.kind, l.own = group, g
 	return l
 }
@@ -55,7 +55,7 @@ type overlap struct{ l *Spec }
 
 func (o overlap) with(h *Hold) bool {
 	other := h.t.lock
-	if !other.kind.part || other.name != o.l.name || h.Err() != nil {
+	if !other.kind.part || other.key != o.l.key || h.Err() != nil {
 		return false
 	}
 	return o.l.values().overlaps(other.values())
@@ -69,7 +69,7 @@ func (g *values) overlaps(other *values) bool {
 // refuse says why not for what the caller has itself.
 func (o overlap) refuse(h *Hold) error {
 	return fmt.Errorf("%w: the context descends from a hold of values %q of group %q, which has some of %q in common but not all; acquire the same values, or others only",
-		ErrReentry, h.t.lock.values().names, o.l.name, o.l.values().names)
+		ErrReentry, h.t.lock.values().names, o.l.Name(), o.l.values().names)
 }
 
 // owns says whether a field is of one of the values, and of which.

@@ -100,7 +100,7 @@ func (h *Hold) GiveUp() {
 		}
 		return
 	}
-	h.t.c.Events.Dropped(h.t.lock.name, h.at)
+	h.t.c.Events.Dropped(h.t.lock.Name(), h.at)
 	holdctx.Tell(observer, holdctx.EndDropped, nil)
 	h.t.c.Server.Go(func() { _ = h.Release(context.Background()) })
 }
@@ -237,7 +237,7 @@ func (h *Hold) Acquired() (passed, reentered bool, count int) {
 }
 
 // Name returns the name of the lock.
-func (h *Hold) Name() string { return h.t.lock.name }
+func (h *Hold) Name() string { return h.t.lock.Name() }
 
 // Owner returns the owner field that Redis shows.
 func (h *Hold) Owner() string { return h.t.id }

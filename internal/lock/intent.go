@@ -49,7 +49,7 @@ func (w *writerIntent) over() {
 func (w *writerIntent) ask(d time.Duration) *request.Call {
 	c := w.l.c
 	return &request.Call{
-		Server: c.Server, Script: lua.ReadWriteWriteIntent, Keys: []string{w.l.name, w.l.writers}, Args: []string{w.id, wire.Millis(d), w.l.channel},
+		Server: c.Server, Script: lua.ReadWriteWriteIntent, Keys: []string{w.l.key, w.l.writers}, Args: []string{w.id, wire.Millis(d), w.l.channel},
 		Lease: c.Watchdog, Stop: c.Server.Over, Single: true,
 	}
 }

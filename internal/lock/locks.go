@@ -174,7 +174,7 @@ func (c *Locks) Has(name, owner string) bool { return c.holder(name, owner) != n
 
 // holder returns the term of this client that has an owner id of a lock, or nil.
 func (c *Locks) holder(name, owner string) *term {
-	if t := c.table.peek(name, owner); t != nil && t.lock.name == name {
+	if t := c.table.peek(name, owner); t != nil && t.lock.key == name {
 		return t
 	}
 	return c.table.ofPart(name, owner)

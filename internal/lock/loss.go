@@ -13,7 +13,7 @@ import (
 // follows: the gate, the clean-up, and what is told.
 
 func (t *term) lostError(reason holdctx.Reason) error {
-	return t.c.Errors.Lost(t.lock.name, t.id, reason, t.lease.Confirmed())
+	return t.c.Errors.Lost(t.lock.Name(), t.id, reason, t.lease.Confirmed())
 }
 
 // Expired implements renew.Holder. Of many that end at one moment the contexts end

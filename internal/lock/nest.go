@@ -44,11 +44,11 @@ func (t *term) firstOfLocked(sc *scope) *Hold {
 func (c *Locks) nest(ctx context.Context, l *Spec, outer *Hold, o *Params) (*Hold, error) {
 	switch {
 	case outer.reads && l.kind.stops:
-		return nil, writeInRead(l.name)
+		return nil, writeInRead(l.Name())
 	case outer.reads:
 		return c.joinNested(ctx, outer, o)
 	}
-	p := waitParams{c: c, name: l.name, start: time.Now(), until: o.Until, owner: outer.t.id, lock: l, at: o.At}
+	p := waitParams{c: c, key: l.key, start: time.Now(), until: o.Until, owner: outer.t.id, lock: l, at: o.At}
 	p.ttl = max(0, outer.t.lease.Left(p.start))
 	if err := p.amongSiblings(ctx, outer, o); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (p *waitParams) amongSiblings(ctx context.Context, outer *Hold, o *Params) 
 		return p.asBusy(request.ErrWaitOver)
 	}
 	_, in, err := p.lineUp(ctx, g, outer.End().Done(), func(waited time.Duration) {
-		p.c.Events.SlowWait(p.name, waited, o.At, outer.t.site())
+		p.c.Events.SlowWait(p.c.Server.Name(p.key), waited, o.At, outer.t.site())
 	})
 	if err == nil {
 		return nil

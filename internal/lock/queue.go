@@ -9,10 +9,10 @@ import (
 // wait for each other.
 type Queue struct{ lock *Spec }
 
-// Queue returns the queue with this key, which is none of a lock. Those who look see callers that
-// want what has that name.
-func (c *Locks) Queue(key, name string) *Queue {
-	return &Queue{&Spec{c: c, name: name, kind: plain, entry: entryKey{name: key}}}
+// Queue returns the queue with this entry, which is none of a lock. Those who look see callers that
+// want what is stored there.
+func (c *Locks) Queue(entry, key string) *Queue {
+	return &Queue{&Spec{c: c, key: key, kind: plain, entry: entryKey{name: entry}}}
 }
 
 // A Place is that of a caller that the queue has let in.
@@ -26,7 +26,7 @@ type Place struct {
 func (q *Queue) Enter(ctx context.Context, o *Params) (_ *Place, waited bool, err error) {
 	c := q.lock.c
 	e := c.table.get(q.lock)
-	p := waitParams{c: c, name: q.lock.name, start: time.Now(), until: o.Until, lock: q.lock, at: o.At}
+	p := waitParams{c: c, key: q.lock.key, start: time.Now(), until: o.Until, lock: q.lock, at: o.At}
 	p.refused = func(error) { waited = true }
 	if !e.gate.TryEnter() {
 		if _, err := p.enter(ctx, e, o); err != nil {

@@ -68,7 +68,7 @@ var (
 
 // acquireRead gets the lock to read for a caller that does not have it already.
 func (c *Locks) acquireRead(ctx context.Context, l *Spec, o Params) (*Hold, error) {
-	p := waitParams{c: c, name: l.name, start: time.Now(), until: o.Until, lock: l, at: o.At}
+	p := waitParams{c: c, key: l.key, start: time.Now(), until: o.Until, lock: l, at: o.At}
 	e := c.table.get(l)
 	defer c.table.put(e)
 	for {
@@ -147,7 +147,7 @@ func (p *waitParams) joinOrForm(ctx context.Context, e *entry, o *Params) (*term
 // run gets the lock for the group.
 func (g *readerGroup) run() {
 	c := g.l.c
-	p := waitParams{c: c, name: g.l.name, start: time.Now(), refused: func(why error) {
+	p := waitParams{c: c, key: g.l.key, start: time.Now(), refused: func(why error) {
 		g.entry.mu.Lock()
 		g.why = why
 		g.entry.mu.Unlock()

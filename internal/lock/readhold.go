@@ -245,7 +245,7 @@ func (t *term) dropped(left remains) {
 // nothing, and several may overlap.
 func (c *Locks) joinNested(ctx context.Context, outer *Hold, o *Params) (*Hold, error) {
 	t, turn := outer.t, outer
-	p := waitParams{c: c, name: t.lock.name}
+	p := waitParams{c: c, key: t.lock.key}
 	if outer.joined != nil {
 		turn = outer.joined
 	}

@@ -109,10 +109,10 @@ func (t *term) reserve(h, outer *Hold, l *Spec, o *Params) (count string, err er
 		return "", errNotNested
 	}
 	if l.kind.stops && t.shared {
-		return "", writeInRead(l.name)
+		return "", writeInRead(l.Name())
 	}
 	if o.Fenced && t.token == 0 {
-		return "", fmt.Errorf("%w: the hold of lock %q that is to be re-entered has no fencing token; acquire that one with Fenced too", ErrReentry, l.name)
+		return "", fmt.Errorf("%w: the hold of lock %q that is to be re-entered has no fencing token; acquire that one with Fenced too", ErrReentry, l.Name())
 	}
 	if outer != nil {
 		if outer.err != nil {
@@ -126,7 +126,7 @@ func (t *term) reserve(h, outer *Hold, l *Spec, o *Params) (count string, err er
 		case first == nil:
 			return "", errNotNested
 		case l.nonReentrant:
-			return "", fmt.Errorf("%w: lock %q is non-reentrant and this owner has it", ErrReentry, l.name)
+			return "", fmt.Errorf("%w: lock %q is non-reentrant and this owner has it", ErrReentry, l.Name())
 		}
 		h.joined = first
 		first.open++
@@ -207,7 +207,7 @@ func (t *term) downgrade() error {
 	case !live:
 		return over
 	case err != nil:
-		t.c.Events.ReleaseFailed(t.lock.name, t.id, err)
+		t.c.Events.ReleaseFailed(t.lock.Name(), t.id, err)
 		if driver.Failure(err).Permanent() {
 			break // that is an answer
 		}

@@ -127,7 +127,7 @@ var errNotNested = errors.New("the outer hold has ended")
 func (c *Locks) enterScope(ctx context.Context, l *Spec, sc *scope, o *Params, outer *Hold) (*Hold, error) {
 	n := sc.enter(l)
 	defer sc.leave(l)
-	p := waitParams{c: c, name: l.name, start: time.Now(), until: o.Until, lock: l, at: o.At}
+	p := waitParams{c: c, key: l.key, start: time.Now(), until: o.Until, lock: l, at: o.At}
 	select {
 	case <-n.slot:
 	default:
@@ -189,7 +189,7 @@ func (t *term) joinScope(ctx context.Context, l *Spec, o *Params) (*Hold, error)
 		}
 		return h, err
 	case l.kind.stops && reads && !writes:
-		return nil, writeInRead(l.name)
+		return nil, writeInRead(l.Name())
 	}
 	return t.reenter(ctx, nil, l, o)
 }

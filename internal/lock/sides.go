@@ -20,25 +20,25 @@ func (l *Spec) Outranked(modes []string) bool {
 	return l.kind.under != "" && slices.Contains(modes, l.kind.under)
 }
 
-// Read returns the read-write lock with this name, to read.
-func (c *Locks) Read(name string) Spec { return c.sideOf(name, reading) }
+// Read returns the read-write lock that has this name in Redis, to read.
+func (c *Locks) Read(key string) Spec { return c.sideOf(key, reading) }
 
-// Write returns the read-write lock with this name, to write.
-func (c *Locks) Write(name string) Spec { return c.sideOf(name, writing) }
+// Write returns the read-write lock that has this name in Redis, to write.
+func (c *Locks) Write(key string) Spec { return c.sideOf(key, writing) }
 
 // PreferWriters returns the same side of the lock with precedence for writers.
 func (l *Spec) PreferWriters() Spec {
 	preferring := *l
-	preferring.writers, preferring.twin = wire.Prefix(wire.RWWriters, l.name), twins.Writers
+	preferring.writers, preferring.twin = wire.Prefix(wire.RWWriters, l.key), twins.Writers
 	if l.kind.shared {
-		preferring.taking = []string{l.name, preferring.writers}
+		preferring.taking = []string{l.key, preferring.writers}
 	}
 	return preferring
 }
 
-func (c *Locks) sideOf(name string, k *kind) Spec {
-	l := c.Plain(name)
-	l.kind, l.entry.space, l.channel = k, k.space, wire.Prefix(wire.RWChannel, name)
+func (c *Locks) sideOf(key string, k *kind) Spec {
+	l := c.Plain(key)
+	l.kind, l.entry.space, l.channel = k, k.space, wire.Prefix(wire.RWChannel, key)
 	return l
 }
 

@@ -14,12 +14,12 @@ import (
 // it has been used.
 type Spec struct {
 	c            *Locks
-	name         string
+	key          string // its name in Redis
 	kind         *kind
 	entry        entryKey  // whoever wants a lock with the same one lines up with its callers
 	channel      string    // where its release is told; empty: nowhere
-	alone        [1]string // the name
-	keys         []string  // of its scripts; nil: the name alone
+	alone        [1]string // the key
+	keys         []string  // of its scripts; nil: that one alone
 	taking       []string  // of the scripts that make an owner; nil: the same
 	token        string    // key of the fencing tokens; empty: only acquisitions that want one have one
 	nonReentrant bool
@@ -30,19 +30,19 @@ type Spec struct {
 	err          error    // a name that cannot be used
 }
 
-// Plain returns the reentrant lock with this name.
-func (c *Locks) Plain(name string) Spec {
+// Plain returns the reentrant lock that has this name in Redis.
+func (c *Locks) Plain(key string) Spec {
 	l := Spec{
-		c: c, name: name, kind: plain, channel: wire.Prefix(wire.LockChannel, name),
-		entry: entryKey{name: name}, alone: [1]string{name},
+		c: c, key: key, kind: plain, channel: wire.Prefix(wire.LockChannel, key),
+		entry: entryKey{name: key}, alone: [1]string{key},
 	}
-	if err := wire.CheckName(name); err != nil {
+	if err := wire.CheckName(key); err != nil {
 		l.err = fmt.Errorf("redlatch: %w", err)
 	}
 	return l
 }
 
-// allKeys returns those of the lock's scripts. For most locks that is the name, which
+// allKeys returns those of the lock's scripts. For most locks that is one, which
 // needs no slice of its own: whoever asks for a lock makes a Spec.
 func (l *Spec) allKeys() []string {
 	if l.keys == nil {
@@ -51,7 +51,7 @@ func (l *Spec) allKeys() []string {
 	return l.keys
 }
 
-func tokenKey(name string) string { return wire.Prefix(wire.LockToken, name) }
+func tokenKey(key string) string { return wire.Prefix(wire.LockToken, key) }
 
 // NonReentrant returns the same lock, which refuses whoever has it already.
 func (l *Spec) NonReentrant() Spec {
@@ -60,7 +60,7 @@ func (l *Spec) NonReentrant() Spec {
 	return strict
 }
 
-// Owns says whether a holder of what has the lock's name in Redis has this lock, by
+// Owns says whether a holder of the lock's key has this lock, by
 // the mode and the value that are stored of it, and what the value is.
 func (l *Spec) Owns(mode, value string) (string, bool) {
 	if l.kind.part {
@@ -78,10 +78,10 @@ func (l *Spec) Mode() string { return l.kind.mode }
 // Whole says whether the lock is all that has its name in Redis.
 func (l *Spec) Whole() bool { return !l.kind.part && l.kind.mode == "" }
 
-// Fenced returns the lock with this name of which every acquisition has a token.
-func (c *Locks) Fenced(name string) Spec {
-	l := c.Plain(name)
-	l.token = tokenKey(name)
+// Fenced returns the lock that has this name in Redis of which every acquisition has a token.
+func (c *Locks) Fenced(key string) Spec {
+	l := c.Plain(key)
+	l.token = tokenKey(key)
 	return l
 }
 
@@ -102,8 +102,11 @@ func (l *Spec) Force(ctx context.Context, args []string) (bool, error) {
 	return o.Unknown || reply.Int == 1, err
 }
 
-// Name returns the lock's name.
-func (l *Spec) Name() string { return l.name }
+// Name returns the lock's name, as its user gave it; Key that in Redis.
+func (l *Spec) Name() string { return l.c.Server.Name(l.key) }
+
+// Key returns the lock's name in Redis.
+func (l *Spec) Key() string { return l.key }
 
 // what returns which kind of lock it is, as users read it.
 func (l *Spec) what() string {
@@ -124,20 +127,20 @@ func (l *Spec) Exclusive() bool { return !l.kind.shared }
 
 // Compare orders locks that are acquired together.
 func Compare(a, b *Spec) int {
-	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.c.ServerName, b.c.ServerName), cmp.Compare(a.entry.name, b.entry.name))
+	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.c.ServerName, b.c.ServerName), cmp.Compare(a.entry.name, b.entry.name))
 }
 
 // Same says whether two locks of one client exclude each other, or are two sides of
 // one.
 func Same(a, b *Spec) bool {
-	return a.c == b.c && a.name == b.name && (!a.kind.part || !b.kind.part || a.values().overlaps(b.values()))
+	return a.c == b.c && a.key == b.key && (!a.kind.part || !b.kind.part || a.values().overlaps(b.values()))
 }
 
 // Client returns the locks of the client that the lock is of.
 func (l *Spec) Client() *Locks { return l.c }
 
-// Key returns what callers must have in common to line up with each other.
-func (l *Spec) Key() string { return l.entry.name }
+// Entry returns what callers must have in common to line up with each other.
+func (l *Spec) Entry() string { return l.entry.name }
 
 // Within says whether ctx descends from a hold of the lock, or an owner.
 func (l *Spec) Within(ctx context.Context) bool {

@@ -8,9 +8,9 @@ const shortestBackoff = time.Millisecond
 // backoff is what a spin lock has more than others: how long to pause after a try.
 type backoff func(tries int) time.Duration
 
-// Spin returns the lock with this name for which callers try again and again.
-func (c *Locks) Spin(name string, pause func(tries int) time.Duration) Spec {
-	l := c.Plain(name)
+// Spin returns the lock that has this name in Redis for which callers try again and again.
+func (c *Locks) Spin(key string, pause func(tries int) time.Duration) Spec {
+	l := c.Plain(key)
 	l.kind, l.channel, l.own = spinning, "", backoff(pause)
 	return l
 }

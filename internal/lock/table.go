@@ -176,7 +176,7 @@ func (ls *table) ofPart(name, owner string) *term {
 		e.mu.Lock()
 		t := e.cur
 		e.mu.Unlock()
-		if t != nil && t.lock.kind.part && t.lock.name == name && t.id == owner {
+		if t != nil && t.lock.kind.part && t.lock.key == name && t.id == owner {
 			return t
 		}
 	}

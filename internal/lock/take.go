@@ -33,7 +33,7 @@ func (l *Spec) Enter(ctx context.Context, o Params) (*Hold, error) {
 		return nil, request.ErrClosed
 	}
 	if l.twin != "" {
-		if err := l.c.Twins.Use(l.twin, l.name); err != nil {
+		if err := l.c.Twins.Use(l.twin, l.key); err != nil {
 			return nil, err
 		}
 	}
@@ -42,7 +42,7 @@ func (l *Spec) Enter(ctx context.Context, o Params) (*Hold, error) {
 	case err != nil:
 		return nil, err
 	case ctx.Err() != nil:
-		return nil, l.c.Errors.Busy(Busy{Name: l.name, Cause: request.ContextError(ctx)})
+		return nil, l.c.Errors.Busy(Busy{Name: l.Name(), Cause: request.ContextError(ctx)})
 	case sc != nil:
 		return l.c.enterScope(ctx, l, sc, &o, outer)
 	case outer != nil:
@@ -70,13 +70,13 @@ func (l *Spec) enclosing(ctx context.Context) (*Hold, *scope, error) {
 		h, _ = ctx.Value(member{l}).(*Hold) // of a Multi of several clients
 	}
 	if h == nil {
-		return nil, nil, fmt.Errorf("%w: the context descends from a hold of lock %q of another client, which cannot be re-entered from this one; acquire with a context that does not descend from it", ErrReentry, l.name)
+		return nil, nil, fmt.Errorf("%w: the context descends from a hold of lock %q of another client, which cannot be re-entered from this one; acquire with a context that does not descend from it", ErrReentry, l.Name())
 	}
 	if err := h.Err(); err != nil {
 		return nil, nil, err
 	}
 	if l.nonReentrant {
-		return nil, nil, fmt.Errorf("%w: lock %q is non-reentrant and the context descends from a hold of it", ErrReentry, l.name)
+		return nil, nil, fmt.Errorf("%w: lock %q is non-reentrant and the context descends from a hold of it", ErrReentry, l.Name())
 	}
 	return h, sc, nil
 }
@@ -89,7 +89,7 @@ func (t *term) taking(s *script.Script, args []string, until time.Time) request.
 		o.Keys = t.lock.taking
 	}
 	if t.fenced { // the script counts the acquisition
-		o.Keys = append(slices.Clip(o.Keys), cmp.Or(t.lock.token, tokenKey(t.lock.name)))
+		o.Keys = append(slices.Clip(o.Keys), cmp.Or(t.lock.token, tokenKey(t.lock.key)))
 		o.Args = append(slices.Clip(o.Args), wire.Millis(t.c.TokenTTL))
 	}
 	return o
@@ -223,7 +223,7 @@ func (c *Locks) renewLocks(s *script.Script, batch []*renew.Lease) {
 		t.mu.Lock()
 		if t.state == termLive {
 			counts[i] = t.showLocked()
-			keys = append(keys, t.lock.name)
+			keys = append(keys, t.lock.key)
 			args = append(append(args, t.id, wire.Millis(l.Ask), counts[i]), t.lock.more...)
 		}
 		t.mu.Unlock()

@@ -76,7 +76,7 @@ func (c *Locks) newTerm(e *entry, l *Spec, o *Params) *term {
 	}
 	t.lease.Kind, t.lease.Holder, t.lease.Length = c.renewals[l.kind.renew], t, t.length
 	if c.Server.Traits.Cluster {
-		t.lease.Group = wire.Slot(l.name)
+		t.lease.Group = wire.Slot(l.key)
 	}
 	e.mu.Lock()
 	e.cur = t // from here on it can be revoked
@@ -286,7 +286,7 @@ func (t *term) released(o *request.Call, reply driver.Reply, err error) error {
 	t.entry.news.Answered(o.Unknown || (err == nil && reply.Int >= 1))
 	switch {
 	case err != nil:
-		t.c.Events.ReleaseFailed(t.lock.name, t.id, err)
+		t.c.Events.ReleaseFailed(t.lock.Name(), t.id, err)
 		t.markUncertain()
 	case reply.Int == 0 && (!o.Unknown || t.lease.Left(time.Now()) <= 0):
 		// Not ours any more. (If an attempt went unanswered it was that one
@@ -310,7 +310,7 @@ func (t *term) orphan() {
 }
 
 // Node implements renew.Holder.
-func (t *term) Node() string { return t.c.Server.Driver.Node(t.lock.name) }
+func (t *term) Node() string { return t.c.Server.Driver.Node(t.lock.key) }
 
 // EndContext ends the contexts of the holds, and nothing else.
 func (t *term) EndContext() {

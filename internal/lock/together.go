@@ -21,7 +21,7 @@ func joint(ctx context.Context, order []*Spec, fenced bool) []*Spec {
 		switch {
 		case l.c != first.c, l.kind.joint == nil, l.kind.joint != first.kind.joint, l.token != "" || fenced, l.Within(ctx):
 			continue
-		case l.c.Server.Traits.Cluster && wire.Slot(l.name) != wire.Slot(first.name):
+		case l.c.Server.Traits.Cluster && wire.Slot(l.key) != wire.Slot(first.key):
 			continue
 		}
 		locks = append(locks, l)
@@ -51,7 +51,7 @@ func Together(ctx context.Context, order []*Spec, p *Params) (holds []*Hold, mis
 	o := ts[0].op(locks[0].kind.joint, make([]string, 1, len(ts)+1))
 	o.Keys, o.Args[0] = make([]string, len(ts)), ts[0].args[0]
 	for i, t := range ts {
-		o.Keys[i] = t.lock.name
+		o.Keys[i] = t.lock.key
 		o.Args = append(o.Args, t.id)
 	}
 	o.Stop, o.Until, o.Acks = c.Server.Done, p.Until, c.Server.Acks.Holds
@@ -64,7 +64,7 @@ func Together(ctx context.Context, order []*Spec, p *Params) (holds []*Hold, mis
 			t.markUncertain()
 		}
 	}
-	w := waitParams{c: c, name: locks[0].name}
+	w := waitParams{c: c, key: locks[0].key}
 	switch {
 	case err != nil:
 		abandonAll(ts, &o)
@@ -80,7 +80,7 @@ func Together(ctx context.Context, order []*Spec, p *Params) (holds []*Hold, mis
 	missing = locks[reply.List[0].Int-1]
 	owner := reply.List[2].Str
 	c.reapFound(missing, owner)
-	return nil, missing, c.Errors.Busy(Busy{Name: missing.name, Owner: owner, TTL: max(0, wire.FromMillis(reply.List[1].Int))})
+	return nil, missing, c.Errors.Busy(Busy{Name: missing.Name(), Owner: owner, TTL: max(0, wire.FromMillis(reply.List[1].Int))})
 }
 
 // enterAll goes through the gates of all locks, or of none.

@@ -21,7 +21,7 @@ import (
 // acquireAlone gets a lock that one at a time has for a caller that does not have it
 // already.
 func (c *Locks) acquireAlone(ctx context.Context, l *Spec, o Params) (*Hold, error) {
-	p := waitParams{c: c, name: l.name, start: time.Now(), until: o.Until, lock: l, at: o.At}
+	p := waitParams{c: c, key: l.key, start: time.Now(), until: o.Until, lock: l, at: o.At}
 	e := c.table.get(l)
 	var passed *term
 	var err error
@@ -131,7 +131,7 @@ type waitParams struct {
 	until time.Time // and until when; zero: as long as its context lasts
 	order time.Time // until when it waits in a line that is for the order only; zero: in any other
 
-	name      string        // of the lock,
+	key       string        // of the lock,
 	owner     string        // who had it when we last saw it,
 	ttl       time.Duration // and for how long
 	refusedBy string        // the owner of whom Refused was told last
@@ -155,7 +155,7 @@ func (p *waitParams) notNow(why error) {
 // asBusy turns the end of the caller's waiting into a *BusyError. Other
 // errors stay what they are.
 func (p *waitParams) asBusy(err error) error {
-	return p.c.Errors.GaveUp(err, Busy{Name: p.name, Owner: p.owner, TTL: p.ttl})
+	return p.c.Errors.GaveUp(err, Busy{Name: p.c.Server.Name(p.key), Owner: p.owner, TTL: p.ttl})
 }
 
 // enter lines up at the gate of an entry that somebody is in. It returns what the caller
@@ -166,7 +166,7 @@ func (p *waitParams) enter(ctx context.Context, e *entry, o *Params) (*term, err
 	if !o.Try {
 		passed, in, err = p.lineUp(ctx, &e.gate, nil, func(waited time.Duration) {
 			if t := e.current(); t != nil {
-				p.c.Events.SlowWait(p.name, waited, o.At, t.site())
+				p.c.Events.SlowWait(p.c.Server.Name(p.key), waited, o.At, t.site())
 			}
 		})
 	}

@@ -34,9 +34,9 @@ func queueOf(locks []*lock.Spec) *lock.Queue {
 		if !l.Exclusive() {
 			return nil
 		}
-		names = append(names, l.Client().ID, l.Key())
+		names = append(names, l.Client().ID, l.Entry())
 	}
-	return members[0].Client().Queue(strings.Join(names, "\x00"), locks[0].Name())
+	return members[0].Client().Queue(strings.Join(names, "\x00"), locks[0].Key())
 }
 
 // lineUp waits for the other callers of this process, which is to be one voter,

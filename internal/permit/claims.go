@@ -31,7 +31,7 @@ func (all *Semaphores) Claims(yield claim.Yield) {
 
 func (p *Permit) claim() claim.Claim {
 	return claim.Claim{
-		Name: p.sem.Name, Kind: claim.Expirable, Owner: p.ID(),
+		Name: p.sem.Key, Kind: claim.Expirable, Owner: p.ID(),
 		Since: p.since, Until: p.Expires(), Renewed: p.kept, Count: 1, Site: p.site,
 	}
 }
@@ -43,7 +43,7 @@ func (q *countedQueue) claims(list *claim.List) {
 	others := q.line.Len()
 	for w := range q.line.All() {
 		others--
-		if !w.once && !list.Wait(claim.Claim{Name: q.sem.Name, Kind: claim.Semaphore, Count: w.n}, &w.Wait) {
+		if !w.once && !list.Wait(claim.Claim{Name: q.sem.Key, Kind: claim.Semaphore, Count: w.n}, &w.Wait) {
 			break
 		}
 	}
@@ -62,7 +62,7 @@ func (q *expirableQueue) claims(list *claim.List) {
 			continue
 		}
 		wait := claim.Wait{Ctx: w.ctx, Since: w.since, Until: w.Until, Site: w.Site}
-		if !list.Wait(claim.Claim{Name: q.sem.Name, Kind: claim.Expirable, Count: w.N}, &wait) {
+		if !list.Wait(claim.Claim{Name: q.sem.Key, Kind: claim.Expirable, Count: w.N}, &wait) {
 			break
 		}
 	}

@@ -19,17 +19,20 @@ const Most = math.MaxInt32
 
 // Counted is the name of a semaphore whose permits are only counted, for a client.
 type Counted struct {
-	Name string
+	Key string // in Redis
 
 	all     *Semaphores
 	channel string
 	keys    []string // of its scripts
 }
 
-// Counted returns the semaphore with this name.
-func (all *Semaphores) Counted(name string) Counted {
-	return Counted{Name: name, all: all, channel: wire.Prefix(wire.SemaphoreChannel, name), keys: []string{name}}
+// Counted returns the semaphore that has this name in Redis.
+func (all *Semaphores) Counted(key string) Counted {
+	return Counted{Key: key, all: all, channel: wire.Prefix(wire.SemaphoreChannel, key), keys: []string{key}}
 }
+
+// Name returns the semaphore's name, as its user gave it.
+func (s *Counted) Name() string { return s.all.Server.Name(s.Key) }
 
 // Acquire lines up for n permits, until a time if that is not zero. With once it does
 // not wait for them. at is where they were asked for. It says whether they came without a
@@ -50,7 +53,7 @@ func (s *Counted) Acquire(ctx context.Context, n int, once bool, until time.Time
 	if err == nil {
 		return passed, nil
 	}
-	return false, handoff.GaveUp(err, func(owed int, cause error) error { return s.all.Errors.Busy(s.Name, owed, cause) })
+	return false, handoff.GaveUp(err, func(owed int, cause error) error { return s.all.Errors.Busy(s.Name(), owed, cause) })
 }
 
 // Release gives n permits back. If it fails because ctx has ended, or for an outage,
@@ -113,7 +116,7 @@ func (s *Counted) change(ctx context.Context, script *script.Script, args ...str
 	if err := request.ContextError(ctx); err != nil {
 		return 0, err
 	}
-	x, put := s.all.Server.Sessions.Get(wire.Session(s.Name, s.all.Client, "change"))
+	x, put := s.all.Server.Sessions.Get(wire.Session(s.Key, s.all.Client, "change"))
 	defer put()
 	return x.Do(ctx, request.Count{Script: script, Keys: s.keys, Args: args, Acks: true})
 }

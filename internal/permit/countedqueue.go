@@ -157,10 +157,10 @@ func (qs *countedQueues) free(w *countedWaiter) {
 
 // get returns the queue for a semaphore; put gives it back.
 func (qs *countedQueues) get(s *Counted) *countedQueue {
-	return qs.all.Get(s.Name, func() *countedQueue {
+	return qs.all.Get(s.Key, func() *countedQueue {
 		q := &countedQueue{
 			sem:     s,
-			session: s.all.Server.Session(wire.Session(s.Name, s.all.Client, "exchange")),
+			session: s.all.Server.Session(wire.Session(s.Key, s.all.Client, "exchange")),
 			wake:    make(chan struct{}, 1),
 			redis:   outlook{fewer: math.MaxInt}, // nothing is known
 			fresh:   true,
@@ -174,14 +174,14 @@ func (qs *countedQueues) get(s *Counted) *countedQueue {
 
 func (qs *countedQueues) put(q *countedQueue) {
 	var stop func()
-	qs.all.Put(q.sem.Name, q, func() { stop = q.news.Detach() }) // others would take it for a waiter's
+	qs.all.Put(q.sem.Key, q, func() { stop = q.news.Detach() }) // others would take it for a waiter's
 	if stop != nil {
 		stop()
 	}
 }
 
 // keep has what a queue owes remembered for a while longer than it has callers.
-func (qs *countedQueues) keep(q *countedQueue) { qs.all.Keep(q.sem.Name, q, handoff.Keep) }
+func (qs *countedQueues) keep(q *countedQueue) { qs.all.Keep(q.sem.Key, q, handoff.Keep) }
 
 // close ends all subscriptions.
 func (qs *countedQueues) close() {

@@ -121,7 +121,7 @@ func (q *countedQueue) send(x *exchange) {
 	var err error
 	q.session.Deliver(&o, false, func(a int64, e error) { answer, err = a, e })
 	if answer > int64(len(x.wants)) || answer < -Most {
-		err = fmt.Errorf("redlatch: semaphore %q: %s answered %d to %d callers", q.sem.Name, o.Script.Name(), answer, len(x.wants))
+		err = fmt.Errorf("redlatch: semaphore %q: %s answered %d to %d callers", q.sem.Name(), o.Script.Name(), answer, len(x.wants))
 	}
 	if x.hand.n > 0 {
 		q.news.Answered(err == nil)
@@ -229,7 +229,7 @@ func (q *countedQueue) answered(x *exchange, answer int, short error) (listen bo
 // failed notes that an exchange was not done, or that nobody will know.
 func (q *countedQueue) failed(x *exchange, err error) {
 	if q.lost(x, err) {
-		q.sem.all.Events.ReleaseFailed(q.sem.Name, "", err)
+		q.sem.all.Events.ReleaseFailed(q.sem.Name(), "", err)
 	}
 }
 

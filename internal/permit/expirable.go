@@ -21,20 +21,23 @@ const MostAtOnce = 10_000
 
 // Expirable is the name of a semaphore whose permits have ids and leases, for a client.
 type Expirable struct {
-	Name string
+	Key string // in Redis
 
 	all     *Semaphores
 	channel string
 	keys    []string // of how many permits are free, and of those that are given
 }
 
-// Expirable returns the semaphore with this name.
-func (all *Semaphores) Expirable(name string) Expirable {
+// Expirable returns the semaphore that has this name in Redis.
+func (all *Semaphores) Expirable(key string) Expirable {
 	return Expirable{
-		Name: name, all: all, channel: wire.Prefix(wire.SemaphoreChannel, name),
-		keys: []string{name, wire.Suffix(name, wire.PermitTimeout)},
+		Key: key, all: all, channel: wire.Prefix(wire.SemaphoreChannel, key),
+		keys: []string{key, wire.Suffix(key, wire.PermitTimeout)},
 	}
 }
+
+// Name returns the semaphore's name, as its user gave it.
+func (s *Expirable) Name() string { return s.all.Server.Name(s.Key) }
 
 // A Want is what a caller wants.
 type Want struct {
@@ -86,7 +89,7 @@ func (s *Expirable) Acquire(ctx context.Context, want Want) ([]*Permit, error) {
 
 // busy returns why a caller has no permits.
 func (s *Expirable) busy(err error, next time.Duration) error {
-	return handoff.GaveUp(err, func(owed int, cause error) error { return s.all.Errors.NoPermit(s.Name, next, owed, cause) })
+	return handoff.GaveUp(err, func(owed int, cause error) error { return s.all.Errors.NoPermit(s.Name(), next, owed, cause) })
 }
 
 // begin makes the permits that a caller was given live, all of them or none.
@@ -138,7 +141,7 @@ func (s *Expirable) Add(ctx context.Context, n int) error {
 // Delete deletes the semaphore. Permits of this client learn it at once.
 func (s *Expirable) Delete(ctx context.Context) (deleted bool, err error) {
 	answer, err := s.count(ctx, lua.ExpirableDelete, s.keys)
-	for _, p := range s.all.live.of(s.Name) {
+	for _, p := range s.all.live.of(s.Key) {
 		s.all.Clock.Check(&p.lease)
 	}
 	return answer == 1, err
@@ -152,7 +155,7 @@ func (s *Expirable) Lives(ctx context.Context, ms string) (there bool, err error
 
 // count runs a script that counts. It does so once, whatever replies are lost.
 func (s *Expirable) count(ctx context.Context, sc *script.Script, keys []string, args ...string) (int64, error) {
-	session, put := s.all.Server.Sessions.Get(wire.Session(s.Name, s.all.Client, "permits"))
+	session, put := s.all.Server.Sessions.Get(wire.Session(s.Key, s.all.Client, "permits"))
 	defer put()
 	return session.Do(ctx, request.Count{Script: sc, Keys: keys, Args: args, Acks: true})
 }

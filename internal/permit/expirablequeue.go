@@ -75,7 +75,7 @@ type expirableQueues struct {
 
 // get returns the queue of s; put gives it back.
 func (qs *expirableQueues) get(s *Expirable) *expirableQueue {
-	return qs.all.Get(s.Name, func() *expirableQueue {
+	return qs.all.Get(s.Key, func() *expirableQueue {
 		q := &expirableQueue{sem: s, wake: make(chan struct{}, 1)}
 		q.unowed(time.Now())
 		return q
@@ -88,7 +88,7 @@ func (q *expirableQueue) unowed(now time.Time) {
 	q.turns.Unused = now.Add(-handoff.Keep) // a later pause would be remembered
 }
 
-func (qs *expirableQueues) put(q *expirableQueue) { qs.all.Put(q.sem.Name, q, nil) }
+func (qs *expirableQueues) put(q *expirableQueue) { qs.all.Put(q.sem.Key, q, nil) }
 
 // wait waits in line until w has its permits. If it does not get them, next is when the
 // first permit is over, if that is known.
@@ -142,7 +142,7 @@ func (qs *expirableQueues) leave(s *Expirable, w *expirableWaiter) bool {
 	if !w.place.Taken() {
 		return false
 	}
-	q := qs.all.Find(s.Name)
+	q := qs.all.Find(s.Key)
 	w.left = true
 	first := q.line.First()
 	if q.asksFor(w) {
@@ -247,5 +247,5 @@ func (qs *expirableQueues) released(q *expirableQueue, reply driver.Reply, forei
 	}
 	q.turns.Used(foreign)
 	q.turns.Yield(n, foreign, sent, now)
-	qs.all.Keep(q.sem.Name, q, handoff.Keep)
+	qs.all.Keep(q.sem.Key, q, handoff.Keep)
 }

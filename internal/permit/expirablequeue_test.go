@@ -18,7 +18,7 @@ func TestAQueueLastsForTheReleasesThatItHearsOf(t *testing.T) {
 		t.Error("the second release has a queue of its own")
 	}
 	qs.released(q, driver.Reply{}, foreign, time.Now())
-	if qs.all.Find(s.Name) != q {
+	if qs.all.Find(s.Key) != q {
 		t.Error("a release is under way, and its queue is gone")
 	}
 	qs.released(q, driver.Reply{}, foreign, time.Now())

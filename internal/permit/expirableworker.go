@@ -219,7 +219,7 @@ func (q *expirableQueue) notSet() time.Duration {
 	}
 	for w := range q.line.All() {
 		if w.left || !w.UntilSet {
-			q.decide(w, q.sem.all.Errors.NotSet(q.sem.Name))
+			q.decide(w, q.sem.all.Errors.NotSet(q.sem.Name()))
 		}
 	}
 	if q.line.Len() == 0 {

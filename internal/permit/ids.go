@@ -20,7 +20,7 @@ import (
 
 // Live returns the live permit of this client that has an id, or nil.
 func (s *Expirable) Live(id string) *Permit {
-	if ours := s.all.live.of(s.Name, id); len(ours) > 0 {
+	if ours := s.all.live.of(s.Key, id); len(ours) > 0 {
 		return ours[0]
 	}
 	return nil
@@ -34,7 +34,7 @@ func (s *Expirable) Release(ctx context.Context, ids []string) error {
 
 func (s *Expirable) giveBack(ids []string) error {
 	server := s.all.Server
-	ours := s.all.live.of(s.Name, ids...)
+	ours := s.all.live.of(s.Key, ids...)
 	if len(ours) > 0 {
 		// They must end before anybody can get their places, but only if all are to
 		// be released.
@@ -43,7 +43,7 @@ func (s *Expirable) giveBack(ids []string) error {
 			return err
 		}
 		if slices.Contains(left, gone) {
-			return s.all.Errors.NotHeld(s.Name, ids)
+			return s.all.Errors.NotHeld(s.Name(), ids)
 		}
 	}
 	for _, p := range ours {
@@ -52,7 +52,7 @@ func (s *Expirable) giveBack(ids []string) error {
 		}
 	}
 	b := &giveBack{ids: ids, done: make(chan struct{})}
-	s.all.givers.Add(s.Name, b, s.sendBack)
+	s.all.givers.Add(s.Key, b, s.sendBack)
 	select {
 	case <-b.done:
 	case <-time.After(server.Outage + request.AttemptTimeout(server.Length)):
@@ -69,7 +69,7 @@ func (s *Expirable) giveBack(ids []string) error {
 		}
 	}
 	if b.err == nil && !b.back {
-		return s.all.Errors.NotHeld(s.Name, ids)
+		return s.all.Errors.NotHeld(s.Name(), ids)
 	}
 	return b.err
 }
@@ -106,7 +106,7 @@ func (s *Expirable) sendBack(callers []*giveBack) {
 func (s *Expirable) Extend(ctx context.Context, id string, d time.Duration) error {
 	live, _, err := s.raise(ctx, id, d)
 	if err == nil && !live {
-		err = s.all.Errors.NotHeld(s.Name, []string{id})
+		err = s.all.Errors.NotHeld(s.Name(), []string{id})
 	}
 	return err
 }
@@ -115,7 +115,7 @@ func (s *Expirable) Extend(ctx context.Context, id string, d time.Duration) erro
 func (s *Expirable) Left(ctx context.Context, id string) (time.Duration, error) {
 	left, err := s.left(ctx, []string{id})
 	if err == nil && left[0] == gone {
-		err = s.all.Errors.NotHeld(s.Name, []string{id})
+		err = s.all.Errors.NotHeld(s.Name(), []string{id})
 	}
 	if err != nil {
 		return 0, err

@@ -67,18 +67,18 @@ func (p *Permit) live(now time.Time) bool {
 
 // of returns the live permits of a semaphore that have these ids, or all of
 // them.
-func (ps *livePermits) of(name string, ids ...string) (found []*Permit) {
+func (ps *livePermits) of(key string, ids ...string) (found []*Permit) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	if len(ids) == 0 {
 		for _, p := range ps.m {
-			if p.sem.Name == name {
+			if p.sem.Key == key {
 				found = append(found, p)
 			}
 		}
 	}
 	for _, id := range ids {
-		if p := ps.m[id]; p != nil && p.sem.Name == name {
+		if p := ps.m[id]; p != nil && p.sem.Key == key {
 			found = append(found, p)
 		}
 	}

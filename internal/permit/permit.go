@@ -38,7 +38,7 @@ type Permit struct {
 }
 
 // Name returns the semaphore's name.
-func (p *Permit) Name() string { return p.sem.Name }
+func (p *Permit) Name() string { return p.sem.Name() }
 
 // ID returns its 32 hexadecimal digits.
 func (p *Permit) ID() string { return hex.EncodeToString([]byte(p.id)) }
@@ -59,7 +59,7 @@ func newPermit(s *Expirable, w *expirableWaiter, id string, now time.Time) *Perm
 	p := &Permit{sem: s, id: id, kept: w.kept, uncertain: w.uncertain, site: w.Site, since: now, stop: holdctx.Lazy{Context: w.ctx}}
 	p.lease.Kind, p.lease.Holder, p.lease.Length = s.all.kind, p, w.Lease
 	if s.all.Server.Traits.Cluster {
-		p.lease.Group = wire.Slot(s.Name)
+		p.lease.Group = wire.Slot(s.Key)
 	}
 	p.lease.Confirm(w.sent, w.Lease)
 	if s.all.MaxHold > 0 && p.kept {
@@ -193,11 +193,11 @@ func (p *Permit) lose(how holdctx.Reason) {
 }
 
 func (p *Permit) lostError(how holdctx.Reason) error {
-	return p.sem.all.Errors.Lost(p.sem.Name, p.ID(), how, p.lease.Confirmed())
+	return p.sem.all.Errors.Lost(p.sem.Name(), p.ID(), how, p.lease.Confirmed())
 }
 
 // Node implements renew.Holder.
-func (p *Permit) Node() string { return p.sem.all.Server.Driver.Node(p.sem.Name) }
+func (p *Permit) Node() string { return p.sem.all.Server.Driver.Node(p.sem.Key) }
 
 // Expired implements renew.Holder.
 func (p *Permit) Expired() {
@@ -233,7 +233,7 @@ func (p *Permit) Dropped() { p.sem.all.Dropped.Add(p.giveUp) }
 // giveUp reports and releases a permit that was dropped.
 func (p *Permit) giveUp() {
 	if p.over() == nil {
-		p.sem.all.Events.Dropped(p.sem.Name, p.site)
+		p.sem.all.Events.Dropped(p.sem.Name(), p.site)
 		holdctx.Tell(p.unobserved(), holdctx.EndDropped, nil)
 		p.sem.all.Server.Go(func() { _ = p.Release(context.Background()) })
 	}
@@ -301,7 +301,7 @@ func (p *Permit) released(o *request.Call, reply driver.Reply, err error) error 
 	switch {
 	case err != nil:
 		uncertain = true
-		p.sem.all.Events.ReleaseFailed(p.sem.Name, p.ID(), err)
+		p.sem.all.Events.ReleaseFailed(p.sem.Name(), p.ID(), err)
 	case request.First(reply).Int == 0 && (!o.Unknown || p.lease.Left(time.Now()) <= 0):
 		// If an attempt went unanswered it was that one which released it,
 		// provided that the permit was still ours then.

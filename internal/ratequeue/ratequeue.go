@@ -24,7 +24,7 @@ type rateQueue struct {
 	queue.Users
 
 	qs   *Queues
-	name string
+	key  string // in Redis
 	keys []string
 	wake chan struct{} // one slot: to ask now is worth it
 
@@ -87,20 +87,20 @@ func New(o Options) *Queues { return &Queues{Options: o} }
 
 // Take lines up for permits of a limiter with these keys, until a time if that is not
 // zero.
-func (qs *Queues) Take(ctx context.Context, name string, keys []string, want Want, until time.Time) error {
-	q := qs.all.Get(name, func() *rateQueue {
-		return &rateQueue{qs: qs, name: name, keys: keys, wake: make(chan struct{}, 1)}
+func (qs *Queues) Take(ctx context.Context, key string, keys []string, want Want, until time.Time) error {
+	q := qs.all.Get(key, func() *rateQueue {
+		return &rateQueue{qs: qs, key: key, keys: keys, wake: make(chan struct{}, 1)}
 	})
 	defer q.put()
 	w := &waiter{Want: want, Wait: claim.Wait{Ctx: ctx, Since: time.Now(), Until: until, Site: want.Site}, done: make(chan error, 1)}
 	return q.take(ctx, w, until)
 }
 
-func (q *rateQueue) put() { q.qs.all.Put(q.name, q, nil) }
+func (q *rateQueue) put() { q.qs.all.Put(q.key, q, nil) }
 
 // Changed says that this client has done something to a limiter.
-func (qs *Queues) Changed(name string) {
-	if q := qs.all.Find(name); q != nil {
+func (qs *Queues) Changed(key string) {
+	if q := qs.all.Find(key); q != nil {
 		q.mu.Lock()
 		q.rate = 0
 		q.mu.Unlock()
@@ -125,7 +125,7 @@ func (q *rateQueue) claims(list *claim.List) {
 	others := q.line.Len()
 	for w := range q.line.All() {
 		others--
-		if !w.Once && !list.Wait(claim.Claim{Name: q.name, Kind: claim.RateLimiter, Count: w.N}, &w.Wait) {
+		if !w.Once && !list.Wait(claim.Claim{Name: q.key, Kind: claim.RateLimiter, Count: w.N}, &w.Wait) {
 			break
 		}
 	}
@@ -230,7 +230,7 @@ func (q *rateQueue) noRate() (pause time.Duration) {
 	}
 	for w := range q.line.All() {
 		if !w.UntilSet {
-			q.tellLocked(w, q.qs.NoRate(q.name))
+			q.tellLocked(w, q.qs.NoRate(q.qs.Server.Name(q.key)))
 		}
 	}
 	if q.line.Len() == 0 {
@@ -269,11 +269,11 @@ func (q *rateQueue) busyLocked(w *waiter, cause error) error {
 	if !q.retry.IsZero() {
 		after = max(time.Until(q.retry), 0)
 	}
-	return q.qs.Busy(q.name, w.N, after, cause)
+	return q.qs.Busy(q.qs.Server.Name(q.key), w.N, after, cause)
 }
 
 func (q *rateQueue) tooMany(n, rate int) error {
-	return fmt.Errorf("redlatch: rate limiter %q gives %d permits in an interval, so %d at once can never be had; ask for fewer, or raise the rate", q.name, rate, n)
+	return fmt.Errorf("redlatch: rate limiter %q gives %d permits in an interval, so %d at once can never be had; ask for fewer, or raise the rate", q.qs.Server.Name(q.key), rate, n)
 }
 
 // serve asks for those who are in line until nobody is.

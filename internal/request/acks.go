@@ -105,7 +105,7 @@ func (k *Acks) run(ctx context.Context, r *driver.Request, timeout time.Duration
 		if acked < 0 {
 			why = errNoWait
 		}
-		return k.server.TooFew(key, n, max(acked, 0), timeout, why)
+		return k.server.TooFew(k.server.Name(key), n, max(acked, 0), timeout, why)
 	case acked < 0:
 		k.note(known, key, replicas{never: true})
 		return nil
@@ -114,7 +114,7 @@ func (k *Acks) run(ctx context.Context, r *driver.Request, timeout time.Duration
 	if left, err := k.ask(ctx, known, key); err == nil && left == 0 {
 		return nil // they have gone
 	}
-	return k.server.TooFew(key, n, acked, timeout, nil)
+	return k.server.TooFew(k.server.Name(key), n, acked, timeout, nil)
 }
 
 // DoubtRenewals reports a renewal of so many holds that too few replicas know of, and

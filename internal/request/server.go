@@ -1,12 +1,15 @@
 package request
 
 import (
+	"cmp"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/internal/worker"
 )
 
@@ -35,6 +38,7 @@ type Server struct {
 // Options say how requests are sent. All are needed.
 type Options struct {
 	Driver     driver.Redis
+	Prefix     string        // what stands before each name in Redis
 	Outage     time.Duration // for how long a request is sent without an answer
 	Length     time.Duration // what requests are about that are about no lease
 	Policy     Policy        // how many replicas are to acknowledge something
@@ -46,7 +50,7 @@ type Options struct {
 
 	// TooFew makes the error that says that too few replicas have acknowledged
 	// something.
-	TooFew func(key string, want, got int, timeout time.Duration, why error) error
+	TooFew func(name string, want, got int, timeout time.Duration, why error) error
 	// Unacknowledged reports such an error of what counts nevertheless, and
 	// RenewFailed why so many holds were not prolonged.
 	Unacknowledged func(err error)
@@ -74,6 +78,26 @@ func New(o Options) (*Server, error) {
 	s.Sessions.server = s
 	s.Orphans = Orphans{server: s, timers: make(map[*time.Timer]orphan)}
 	return s, nil
+}
+
+// Key returns the name in Redis of what users call by name, and Name what they call it. An engine
+// knows objects by their keys, and tells users their names. No name stays none.
+func (s *Server) Key(name string) string {
+	if name == "" {
+		return ""
+	}
+	return s.Prefix + name
+}
+
+// Name is the other way round. What is none of this client's keeps its name.
+func (s *Server) Name(key string) string { return strings.TrimPrefix(key, s.Prefix) }
+
+// Pattern returns the glob pattern for keys that one for names stands for; of all names, if it is empty.
+func (s *Server) Pattern(names string) string {
+	if s.Prefix == "" {
+		return names
+	}
+	return wire.Literally(s.Prefix) + cmp.Or(names, "*")
 }
 
 // Closed says whether nobody acquires anything any longer.

@@ -138,9 +138,9 @@ func (k *Control) message(s *script.Script, to string, m controlMessage) request
 
 // ask asks the holder's client to end the hold and waits until it has, for
 // a second at most. It reports whether the client has confirmed.
-func (k *Control) ask(ctx context.Context, name string, h Holder) bool {
+func (k *Control) ask(ctx context.Context, key string, h Holder) bool {
 	if h.Client == k.locks.ID {
-		return k.locks.Revoke(name, h.Owner)
+		return k.locks.Revoke(key, h.Owner)
 	}
 	answer, nonce := make(chan struct{}), rand.Text()
 	k.mu.Lock()
@@ -158,8 +158,8 @@ func (k *Control) ask(ctx context.Context, name string, h Holder) bool {
 	if _, err := request.Await(ctx, k.locks.Server.Quit, heard, time.Time{}); err != nil {
 		return false // it would miss the answer
 	}
-	ask := k.message(lua.ControlAsk, h.Client, controlMessage{Op: "revoke", Name: name, Owner: h.Owner, From: k.locks.ID, Nonce: nonce})
-	ask.Keys, ask.Args = []string{wire.Prefix(wire.Revoke, name)}, append(ask.Args, h.Owner, wire.Millis(revokeTTL))
+	ask := k.message(lua.ControlAsk, h.Client, controlMessage{Op: "revoke", Name: key, Owner: h.Owner, From: k.locks.ID, Nonce: nonce})
+	ask.Keys, ask.Args = []string{wire.Prefix(wire.Revoke, key)}, append(ask.Args, h.Owner, wire.Millis(revokeTTL))
 	reply, err := ask.Send(ctx)
 	if err == nil && reply.Int == 0 && !k.locks.Server.Traits.Cluster {
 		return false // nobody listens: the holder is gone
@@ -196,7 +196,7 @@ func (k *Control) Release(ctx context.Context, l *lock.Spec, holders []Holder) (
 		args = append(args, l.Seen(h.Owner, h.Value)...)
 		if h.Redlatch && !asked[h.Owner] {
 			asked[h.Owner] = true // once for all its values of a group
-			revoked = k.ask(ctx, l.Name(), h) || revoked
+			revoked = k.ask(ctx, l.Key(), h) || revoked
 		}
 	}
 	freed, err := l.Force(ctx, args)

@@ -76,6 +76,11 @@ func CheckName(name string) error {
 	return nil
 }
 
+// Literally returns the glob pattern that matches a text, and nothing else.
+func Literally(text string) string { return globs.Replace(text) }
+
+var globs = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`)
+
 // Slot returns the hash slot of a key in a Redis Cluster.
 func Slot(key string) int {
 	if open := strings.IndexByte(key, '{'); open >= 0 {

@@ -23,6 +23,7 @@ type tour struct {
 	script func(name string, keys, args []string) // called after each
 	skew   time.Duration                          // by which the server's clock is ahead
 	prefix string                                 // of all names
+	cfg    redlatch.Config                        // of both
 	mu     sync.Mutex                             // held while script is called
 }
 
@@ -44,7 +45,7 @@ func runTour(w *locktest.World, x *tour) {
 			return r, err
 		}}
 	}
-	x.a, x.b = w.Tapped(redlatch.Config{}, tap()), w.Tapped(redlatch.Config{}, tap())
+	x.a, x.b = w.Tapped(x.cfg, tap()), w.Tapped(x.cfg, tap())
 	for kind, of := range locktest.MemberKinds {
 		x.lock(of, x.prefix+"lock-"+kind)
 	}
