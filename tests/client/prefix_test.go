@@ -112,8 +112,7 @@ func wantText(w *locktest.World, err error, is error) {
 	if err == nil || !errors.Is(err, is) || !strings.Contains(err.Error(), `"`+mine+`"`) {
 		w.Errorf("the error is %v; want %v, about %q", err, is, mine)
 	}
-	var busy *redlatch.BusyError
-	if errors.As(err, &busy) {
+	if busy, ok := errors.AsType[*redlatch.BusyError](err); ok {
 		wantName(w, "a BusyError", busy.Name)
 	}
 }
@@ -249,7 +248,7 @@ func TestCircularWaitsAreToldWithoutThePrefix(t *testing.T) {
 				_, err := c.Lock(of.name).Acquire(of.h.Context(), redlatch.Wait(time.Minute))
 				return err
 			})
-			defer func() { <-waits }()
+			defer func() { _ = <-waits }()
 		}
 		time.Sleep(20 * time.Second)
 		p, err := a.Participants(bg, redlatch.Question{})
