@@ -7,6 +7,8 @@ import "github.com/redlatch/redlatch/internal/wire"
 //
 //	client.Lock(redlatch.Entry{Object: "accounts", Key: "42"}.Lock()) // accounts.getLock("42")
 //
+// They are whole names in Redis, which a Config.Prefix would change: use a client without one.
+//
 // The Java service must use the StringCodec for the object: with another one it hashes other bytes. The names are those
 // of Redisson 3.18 to 4.7.
 type Entry struct {

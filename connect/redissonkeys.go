@@ -105,7 +105,7 @@ var (
 			"password": {set: func(f *file, v *yaml.Node) { f.Password = Secret(f.text(v)) }},
 
 			"credentialsResolver": {refused: noClasses + "; write username and password, or set Settings.Credentials", harmless: "DefaultCredentialsResolver"},
-			"nameMapper":          {refused: noClasses + ", or the locks have other names", harmless: "DefaultNameMapper"},
+			"nameMapper":          {refused: noClasses + ", or the locks have other names; if it puts a prefix before them, leave it out here and set Config.Prefix", harmless: "DefaultNameMapper"},
 			"commandMapper":       {refused: noClasses + ", or the commands have other names", harmless: "DefaultCommandMapper"},
 
 			"sslTruststore": {set: func(f *file, v *yaml.Node) {

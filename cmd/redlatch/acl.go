@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -17,7 +18,8 @@ func (a *app) aclCommand() *cobra.Command {
 		Long: `Print the rights that a user of Redis or Valkey needs to work with the locks and
 synchronizers whose names begin with PREFIX, and no other rights; without PREFIX
 whatever their names are. It is one line, to be put into ACL SETUSER or into a
-line of the ACL file. No server is asked.
+line of the ACL file. No server is asked. --prefix stands before each PREFIX, or is
+the only one.
 
 With --watch it is a user who looks and changes nothing: for redlatch ls, top, show
 and serve, and Client.Locks, Participants and Info. No command in it writes a key.
@@ -37,7 +39,7 @@ with --for only; its rule is the same for those who watch.`,
 	cmd.Flags().BoolVar(&rule.Watch, "watch", false, "only what redlatch ls, top, show and serve need: nothing that writes")
 	cmd.Flags().BoolVar(&sentinel, "sentinel", false, "the rights of a user of the sentinels instead")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		rule.Version, rule.Prefixes = version.value, args
+		rule.Version, rule.Prefixes = version.value, a.prefixes(args)
 		words := rule.Words()
 		if sentinel {
 			if len(args) > 0 || rule.List || rule.Doctor || rule.Watch {
@@ -51,10 +53,10 @@ with --for only; its rule is the same for those who watch.`,
 		case rule.Watch && rule.Doctor:
 			return usage("--watch and --doctor contradict each other: doctor tries what a user who only looks may not do")
 		}
-		for _, prefix := range args {
-			if prefix == "" {
-				return usage("an empty PREFIX would allow all names: leave it out if that is meant")
-			}
+		if slices.Contains(args, "") {
+			return usage("an empty PREFIX would allow all names: leave it out if that is meant")
+		}
+		for _, prefix := range rule.Prefixes {
 			if strings.ContainsFunc(prefix, func(r rune) bool { return unicode.IsSpace(r) || r < ' ' }) {
 				return usage("a server takes no pattern with spaces: %q", prefix)
 			}
@@ -63,4 +65,15 @@ with --for only; its rule is the same for those who watch.`,
 		return written(err)
 	}
 	return cmd
+}
+
+// prefixes returns how names in Redis begin if those of users begin so.
+func (a *app) prefixes(names []string) (all []string) {
+	if len(names) == 0 && a.server.prefix != "" {
+		return []string{a.server.prefix}
+	}
+	for _, name := range names {
+		all = append(all, a.server.prefix+name)
+	}
+	return all
 }

@@ -10,15 +10,6 @@ import (
 )
 
 func (a *app) barrierCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "barrier",
-		Short: "Wait until all have come",
-		Long: `Meet at the barrier NAME: when N have come all go on, and the barrier is there for the
-next time. It is redlatch's own; Redisson has none.`,
-		Example: `  redlatch barrier wait migrated 3 && ./serve.sh`,
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
 	var wait duration
 	await := &cobra.Command{
 		Use:   "wait NAME N",
@@ -59,6 +50,10 @@ machine dies, the exit code is 1 for all.`,
 		}
 		return a.with(args[0], func(c *redlatch.Client) error { return c.Barrier(args[0], n).Reset(cmd.Context()) })
 	}
-	cmd.AddCommand(await, reset)
-	return cmd
+	return family(
+		"barrier", "Wait until all have come",
+		`At a barrier callers wait until N of them have come; then all go on, and the barrier is there
+for the next time. It is redlatch's own; Redisson has none.`,
+		`  redlatch barrier wait migrated 3 && ./serve.sh
+  redlatch barrier reset migrated 4`, await, reset)
 }

@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"iter"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 const (

@@ -25,6 +25,7 @@ type configJSON struct {
 	SentinelUser     string        `json:"sentinel_user"`
 	SentinelPassword string        `json:"sentinel_password"`
 	ClientName       string        `json:"client_name"`
+	Prefix           string        `json:"prefix"`
 	Protocol         int           `json:"protocol"`
 	TLS              *tlsJSON      `json:"tls"`
 	DialTimeout      int64         `json:"dial_timeout_ms"`
@@ -93,6 +94,7 @@ The exit code is 0, also with warnings, or 78 if the file cannot be used.`,
 			return err
 		}
 		c := configOf(s, warnings)
+		c.Prefix = a.server.prefix
 		if asJSON() {
 			return written(a.ui.json(c))
 		}
@@ -147,6 +149,7 @@ func (c *configJSON) rows() [][]string {
 	add("sentinel user", c.SentinelUser)
 	add("sentinel password", c.SentinelPassword)
 	add("client name", c.ClientName)
+	add("prefix", c.Prefix)
 	add("protocol", strconv.Itoa(c.Protocol))
 	if t := c.TLS; t == nil {
 		add("tls", "no")

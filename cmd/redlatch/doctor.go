@@ -33,6 +33,8 @@ messages arrive, what others have left behind, and what nobody expects there.
 
 It changes nothing, but tries the commands of locks on a key of its own,
 redlatch_doctor: and a random number, which is gone before anybody can see it.
+--prefix stands before that, for a user who may touch no other keys. Everything else
+is about all that the server has, whatever its name.
 
 The exit code is 0 if all is fine or worth a note, 1 if there is a warning, and
 2 if there is a problem.`,
@@ -44,10 +46,9 @@ The exit code is 0 if all is fine or worth a note, 1 if there is a warning, and
 	skew := duration{Duration: time.Second}
 	cmd.Flags().Var(&skew, "max-clock-skew", "by how much the clocks may differ: Config.MaxClockSkew")
 	cmd.Flags().IntVar(&opt.Keys, "keys", 100_000, "look at about this many keys of a server at most; 0 leaves out leftovers")
-	cmd.Flags().StringVar(&opt.Prefix, "prefix", "", "begin the name of the key that is tried with this, for a user who may touch no others")
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		opt.MaxClockSkew = skew.Duration
+		opt.MaxClockSkew, opt.Prefix = skew.Duration, a.server.prefix
 		if opt.Keys < 0 {
 			return usage("--keys must not be negative")
 		}

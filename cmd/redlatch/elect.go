@@ -42,7 +42,8 @@ KILL after --kill-after; then redlatch stands for the election again, and starts
 anew when it leads again. When the command ends by itself, redlatch gives the leadership up
 and ends with its exit code.
 
-The command finds in its environment what it does under run, and in REDLATCH_TOKEN the
+The command finds in its environment REDLATCH_HELD=true, REDLATCH_NAME, REDLATCH_OWNER
+(its owner in Redis), REDLATCH_LEASE_MS, and in REDLATCH_TOKEN the
 number of the term, which is higher than that of every leader before: what it writes to should
 refuse lower ones. The lock is Redisson's RFencedLock, and redlatch show NAME says who leads.`,
 		Example: `  redlatch elect scheduler -- ./scheduler --serve

@@ -8,18 +8,14 @@ import (
 )
 
 func (a *app) latchCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "latch",
-		Short: "Set a count-down latch, count it down, or wait for it",
-		Long: `Set the count-down latch NAME (Redisson's RCountDownLatch), count it down, or wait
-until its count is 0. One that was never set is at 0.`,
-		Example: `  redlatch latch set workers 3
+	return family(
+		"latch", "Set a count-down latch, count it down, or wait for it",
+		`A count-down latch, Redisson's RCountDownLatch, is set to a count. Whoever waits for it goes
+on when it has been counted down to 0. One that was never set is at 0.`,
+		`  redlatch latch set workers 3
   redlatch latch down workers
-  redlatch latch wait workers --wait 10m && ./all-are-ready.sh`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
+  redlatch latch wait workers --wait 10m && ./all-are-ready.sh
+  redlatch latch delete workers`,
 		a.countCommand("set NAME N", "Set the count, unless the latch is being counted down: then the exit code is 1", 2,
 			func(ctx context.Context, c *redlatch.Client, name string, n int) (countJSON, error) {
 				if n < 1 {
@@ -56,7 +52,6 @@ until its count is 0. One that was never set is at 0.`,
 			}
 			return c.CountDownLatch(name).Delete(ctx)
 		}))
-	return cmd
 }
 
 func (a *app) latchWaitCommand() *cobra.Command {

@@ -40,18 +40,16 @@ func (r *rateFlag) String() string {
 func (r *rateFlag) Type() string { return "N/INTERVAL" }
 
 func (a *app) rateCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "rate",
-		Short: "Set a rate limiter, or wait for its permits",
-		Long: `Give the rate limiter NAME (Redisson's RRateLimiter) a rate, and take its permits: at
-most N in every INTERVAL, over all machines.`,
-		Example: `  redlatch rate set api 100/1m
+	return family(
+		"rate", "Set a rate limiter, or wait for its permits",
+		`A rate limiter, Redisson's RRateLimiter, gives at most N permits in every INTERVAL, over all
+machines.`,
+		`  redlatch rate set api 100/1m
+  redlatch rate update api 200/1m
+  redlatch rate get api
   redlatch rate take api && curl https://api.example.com/
-  redlatch rate take api 5 --rate 100/1m --wait 10s`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
+  redlatch rate take api 5 --rate 100/1m --wait 10s
+  redlatch rate delete api`,
 		a.rateSetCommand("set NAME N/INTERVAL", "Give it a rate, unless it has one: then the exit code is 1", func(ctx context.Context, l *redlatch.RateLimiter, r redlatch.Rate) (bool, error) {
 			return l.TrySetRate(ctx, r)
 		}),
@@ -66,7 +64,6 @@ most N in every INTERVAL, over all machines.`,
 		a.deleteCommand("rate limiter", func(ctx context.Context, c *redlatch.Client, name string) (bool, error) {
 			return c.RateLimiter(name).Delete(ctx)
 		}))
-	return cmd
 }
 
 func (a *app) rateSetCommand(use, short string, set func(context.Context, *redlatch.RateLimiter, redlatch.Rate) (bool, error)) *cobra.Command {

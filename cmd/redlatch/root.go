@@ -70,7 +70,16 @@ func (a *app) root() *cobra.Command {
 The server is the one of --url or of --config, or else of the environment
 variable REDLATCH_URL, or else of REDIS_URL, or else redis://localhost:6379. A
 password in --url can be seen by every user of this machine; in the variables
-and in the file of --config it cannot.`,
+and in the file of --config it cannot.
+
+Programs that share a server may set Config.Prefix: "billing:" stands in Redis
+before each name that they use. With --prefix billing:, or the environment variable
+REDLATCH_PREFIX, the commands say names as such a program does, and lists show
+nothing else.
+
+Exit codes that all commands share: 64 for a mistake in the command line, 65 if what
+has that name is of another type, 69 if the server cannot be reached or refuses the
+user, 70 if anything else went wrong with it.`,
 		Args:          cobra.NoArgs,
 		Version:       buildVersion().String(),
 		SilenceErrors: true,

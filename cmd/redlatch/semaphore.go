@@ -33,19 +33,9 @@ type countJSON struct {
 }
 
 func (a *app) semaphoreCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "semaphore",
-		Short: "Look at a semaphore, or change it",
-		Long: `Look at the semaphore NAME, or change how many permits it has.
-
-With --expirable it is one whose permits have leases, as run --permits uses it
-(Redisson's RPermitExpirableSemaphore); else one whose permits belong to nobody
-(RSemaphore).`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	expirable := cmd.PersistentFlags().Bool("expirable", false, "the permits have leases, as those of run --permits")
-	cmd.AddCommand(
+	expirable := new(bool)
+	members := append(
+		a.permitCommands(),
 		a.countCommand("get NAME", "Show how many permits are free", 1, func(ctx context.Context, c *redlatch.Client, name string, _ int) (countJSON, error) {
 			s, err := a.semaphoreOf(ctx, c, name, *expirable)
 			if err != nil {
@@ -93,7 +83,19 @@ With --expirable it is one whose permits have leases, as run --permits uses it
 			}
 			return s.Delete(ctx)
 		}))
-	cmd.AddCommand(a.permitCommands()...)
+	cmd := family(
+		"semaphore", "Look at a semaphore, change it, or take its permits",
+		`A semaphore has a number of permits; whoever needs one that is taken waits. With --expirable
+the permits have ids and leases (Redisson's RPermitExpirableSemaphore): run --permits, and
+acquire, extend and release, are for those only. Else permits belong to nobody (RSemaphore).`,
+		`  redlatch semaphore set encoders 4 --expirable
+  redlatch semaphore get encoders --expirable
+  redlatch semaphore add encoders -- -1
+  id=$(redlatch semaphore acquire encoders --lease 10m) || exit
+  redlatch semaphore extend encoders "$id" --lease 10m
+  redlatch semaphore release encoders "$id"
+  redlatch semaphore delete encoders --expirable`, members...)
+	cmd.PersistentFlags().BoolVar(expirable, "expirable", false, "the permits have leases, as those of run --permits")
 	return cmd
 }
 

@@ -30,7 +30,7 @@ func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve [PATTERN]",
 		Short: "Show locks live in a browser: what top shows, as web pages",
-		Long: `Show the locks and synchronizers whose names match PATTERN (see redlatch ls) on
+		Long: `Show the locks and synchronizers whose names match PATTERN, a glob, on
 web pages that keep themselves up to date: who holds each, for how long, who
 waits, what was lost, and who may be waiting for one another. Each lock has a
 page with its holders and waiters, a drawing of who waits for whom, and how it
@@ -42,8 +42,8 @@ where only this machine can reach it, and every user of this machine can. With
 sees the names of all locks and who uses them. For more people mount the package
 dashboard in a program that knows who they are.
 
-While a page is open and visible, it asks the server as redlatch top does, once
-for all pages. A server that goes away is waited for. Ctrl-C ends it, with 0.`,
+While a page is open and visible, it goes over all keys of the server and asks all
+clients, once for all pages. A server that goes away is waited for. Ctrl-C ends it, with 0.`,
 		Example: `  redlatch serve
   redlatch serve --listen 127.0.0.1:0 --interval 2s 'orders:*'`,
 		Args: cobra.MaximumNArgs(1),

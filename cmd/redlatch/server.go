@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch/connect"
 	"github.com/redlatch/redlatch/connect/openrueidis"
 	"github.com/redlatch/redlatch/internal/bounded"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 const defaultURL = "redis://localhost:6379"
@@ -29,10 +30,11 @@ type endpoint struct {
 	secure bool
 	any    bool // --insecure
 	outage duration
+	prefix string // of the names in Redis
 }
 
 // serverFlags are the names of the flags about the server.
-var serverFlags = []string{"url", "config", "tls", "cacert", "cert", "key", "sni", "insecure", "outage"}
+var serverFlags = []string{"url", "config", "tls", "cacert", "cert", "key", "sni", "insecure", "outage", "prefix"}
 
 func (s *endpoint) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.url, "url", "", "the server, redis://user:password@host:6379/0; docs/cli.md has the other forms")
@@ -43,6 +45,7 @@ func (s *endpoint) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.tls.KeyFile, "key", "", "TLS: the client's key, in PEM")
 	f.StringVar(&s.tls.ServerName, "sni", "", "TLS: the name that the server's certificate must have, instead of the host")
 	f.Var(&s.outage, "outage", "how long to keep asking a server that does not answer (default: 10s, or 3s for what only asks)")
+	f.StringVar(&s.prefix, "prefix", os.Getenv("REDLATCH_PREFIX"), "what stands before each NAME in Redis: a program's Config.Prefix")
 	f.BoolVar(&s.any, "insecure", false, "TLS: do not verify the server's certificate")
 }
 
@@ -56,6 +59,9 @@ func (a *app) settings() (connect.Settings, []connect.Warning, error) {
 	s, warnings, err := a.parse()
 	if err != nil {
 		return s, warnings, err
+	}
+	if wire.CheckName(a.server.prefix+"x") != nil {
+		return s, warnings, usage("--prefix is no beginning of names: %w", wire.CheckName(a.server.prefix))
 	}
 	a.ui.hide(string(s.Password), s.User, string(s.SentinelPassword), s.SentinelUser)
 	if err := a.server.secureSettings(&s); err != nil {
@@ -150,6 +156,7 @@ func (a *app) client(cfg redlatch.Config) (client *redlatch.Client, closeAll fun
 		cfg.OutageTimeout = a.server.outage.Duration
 	}
 	cfg.FairLockWaitTimeout = settings.Config.FairLockWaitTimeout
+	cfg.Prefix = a.server.prefix
 	driver, err := openrueidis.OpenSettings(settings, func(opt *rueidis.ClientOption) {
 		// One lock needs one connection, and not half a megabyte to read it.
 		opt.PipelineMultiplex = -1

@@ -19,7 +19,7 @@ func (a *app) topCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top [PATTERN]",
 		Short: "Watch locks live: who holds them, who waits, what was lost",
-		Long: `Show the locks and synchronizers whose names match PATTERN (see redlatch ls) on
+		Long: `Show the locks and synchronizers whose names match PATTERN, a glob, on
 the whole terminal, and keep that up to date: who holds each, for how long, how
 many wait and how long the longest, and how many holds were lost lately.
 
