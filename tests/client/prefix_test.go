@@ -240,6 +240,7 @@ func TestCircularWaitsAreToldWithoutThePrefix(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{Prefix: prefix}), w.Client(redlatch.Config{Prefix: prefix})
 		x, y := w.Acquire(bg, a.Lock("x")), w.Acquire(bg, b.Lock("y"))
+		var all []<-chan error
 		for c, of := range map[*redlatch.Client]struct {
 			h    *redlatch.Hold
 			name string
@@ -248,7 +249,7 @@ func TestCircularWaitsAreToldWithoutThePrefix(t *testing.T) {
 				_, err := c.Lock(of.name).Acquire(of.h.Context(), redlatch.Wait(time.Minute))
 				return err
 			})
-			defer func() { _ = <-waits }()
+			all = append(all, waits)
 		}
 		time.Sleep(20 * time.Second)
 		p, err := a.Participants(bg, redlatch.Question{})
@@ -263,6 +264,11 @@ func TestCircularWaitsAreToldWithoutThePrefix(t *testing.T) {
 		if !slices.Equal(names, []string{"x", "y"}) {
 			w.Errorf("the circle is about %q", names)
 		}
+		for _, waits := range all {
+			w.WantErr(<-waits, redlatch.ErrBusy)
+		}
+		w.Release(x)
+		w.Release(y)
 	})
 }
 
