@@ -88,7 +88,8 @@ func (k *Acks) run(ctx context.Context, r *driver.Request, timeout time.Duration
 	n, err := k.want(ctx, known, key)
 	switch {
 	case err != nil:
-		r.Err = &driver.RunError{Outcome: driver.NotExecuted, Code: driver.Failure(err).Code, Err: err}
+		f := driver.Failure(err)
+		r.Err = &driver.RunError{Outcome: driver.NotExecuted, Code: f.Code, Err: f.Err}
 		return nil
 	case n == 0:
 		r.Reply, r.Err = k.acker.Run(ctx, r.Script, r.Keys, r.Args)
