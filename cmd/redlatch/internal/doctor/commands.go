@@ -47,7 +47,8 @@ func commands(v *visit) []Finding {
 	const check = "commands"
 	key, ok := v.name()
 	if !ok {
-		return found(check, Note, "which slots this node has cannot be seen", "commands could not be tried", "give the user +cluster|slots and +cluster|myid")
+		return found(check, Warning, "which slots this node has cannot be seen, by CLUSTER SLOTS and CLUSTER MYID",
+			"go-redis finds no node without the first; commands could not be tried", "give the user +cluster|slots and +cluster|myid")
 	}
 	wanted := wantedAt(v.sharded())
 	request := []string{"EVAL", try, "1", key}
@@ -73,6 +74,9 @@ func commands(v *visit) []Finding {
 	return append(all, v.keysOf(key)...)
 }
 
+// classic is who needs classic Pub/Sub for locks where the sharded one is used.
+const classic = "clients whose Config.PubSub is classic"
+
 // wantedAt returns all that is tried; K stands for the key of the visit.
 func wantedAt(sharded bool) (all []command) {
 	for _, c := range acl.InScripts {
@@ -86,7 +90,11 @@ func wantedAt(sharded bool) (all []command) {
 				if c.Sharded() && !strings.Contains(channel, "K") {
 					continue // of no slot, so always classic
 				}
-				all = append(all, command{strings.Replace(c.Args, " C", " "+channel, 1), p.By})
+				by := p.By
+				if sharded && !c.Sharded() && strings.Contains(channel, "K") {
+					by = classic
+				}
+				all = append(all, command{strings.Replace(c.Args, " C", " "+channel, 1), by})
 			}
 		}
 	}

@@ -446,7 +446,7 @@ func TestClockInDoubt(t *testing.T) {
 
 // A right that is missing on some channels or keys is not one on all.
 func TestRightsOnNames(t *testing.T) {
-	wanted := wantedAt(true)
+	wanted := wantedAt(false)
 	var failed []any
 	for i, c := range wanted {
 		if c.name() == "PUBLISH" {

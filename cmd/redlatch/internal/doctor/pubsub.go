@@ -55,7 +55,7 @@ func (v *visit) sharded() bool {
 		return false
 	}
 	_, why := v.ask("PUBSUB", "SHARDNUMSUB")
-	return why == nil
+	return why == nil || why.Code == "NOPERM" && !older(v.info["redis_version"], "7.0")
 }
 
 // heardLimit is how long a message may take.
@@ -81,8 +81,11 @@ func heard(v *visit, check string, sharded bool) []Finding {
 	if sharded {
 		kind, publish, subscribe = "sharded ", "SPUBLISH", "SSUBSCRIBE"
 	}
+	deaf := "waiters of redlatch poll every two seconds instead of being woken; Redisson's lock() fails or waits for the whole lease"
+	if !sharded && v.sharded() {
+		deaf = "a force release is not confirmed, and clients cannot be asked who they are; waiters poll every two seconds where Config.PubSub, or Redisson, says classic"
+	}
 	const (
-		deaf   = "waiters of redlatch poll every two seconds instead of being woken; Redisson's lock() fails or waits for the whole lease"
 		remedy = "give the user +subscribe, +ssubscribe and the channels redisson_* and redlatch_*; a proxy must pass Pub/Sub on"
 	)
 	name, ok := v.name()

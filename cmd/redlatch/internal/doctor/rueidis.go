@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -37,9 +38,11 @@ func Servers(ctx context.Context, client rueidis.Client, address string, mask fu
 			all = append(all, n)
 		}
 	}
-	if len(all) == 0 { // they call themselves something else than clients do
+	if len(all) == 0 { // they call themselves something else than clients do, or do not say it
 		for _, n := range nodes {
-			all = append(all, n)
+			if v := (&visit{Server: n, ctx: ctx}); !v.replicates() {
+				all = append(all, n)
+			}
 		}
 	}
 	return all, nil
@@ -67,6 +70,12 @@ func primariesOf(ctx context.Context, nodes []*node) (map[string]bool, error) {
 		return primaries, nil
 	}
 	return nil, lost
+}
+
+// replicates says whether the server says that it is a replica.
+func (v *visit) replicates() bool {
+	text, _ := v.ask("INFO", "replication")
+	return strings.Contains(str(text), "role:slave")
 }
 
 // A node is one server behind a rueidis client.
