@@ -88,18 +88,27 @@ func (a *app) ask(question string) error {
 	return refused
 }
 
-// mustBe refuses to treat the key of that name as something that it is not, as far as what is stored tells. What is not
-// there can become anything.
+// mustBe refuses to treat the key of that name as something that it is not, as far as what is stored tells, and tells a
+// user at a terminal if that is not far. What is not there can become anything.
 func (a *app) mustBe(ctx context.Context, c *redlatch.Client, name, what string, kinds ...string) error {
+	doubt, err := a.mayBe(ctx, c, name, what, kinds...)
+	if doubt && isTerminal(os.Stderr) {
+		a.ui.note("%s is a number, and nothing that is stored says that it is a %s", shellWord(name), what)
+	}
+	return err
+}
+
+// mayBe is mustBe for what takes nothing away if it is wrong. In doubt what is stored may be several things.
+func (a *app) mayBe(ctx context.Context, c *redlatch.Client, name, what string, kinds ...string) (doubt bool, _ error) {
 	info, err := c.Info(ctx, name)
 	if err != nil {
-		return err
+		return false, err
 	}
 	l := overview.Of(info)
 	if !l.Exists || l.Kind == redlatch.KindCounter || slices.Contains(kinds, l.Kind) {
-		return nil
+		return l.Exists && l.Kind == redlatch.KindCounter, nil
 	}
-	return &failure{
+	return false, &failure{
 		code: exitData, err: fmt.Errorf("%q is not a %s: its kind is %s; nothing has changed", name, what, l.Kind),
 		hint: "redlatch show " + shellWord(name) + " shows how it stands",
 	}

@@ -37,7 +37,7 @@ func (a *app) permitAcquireCommand() *cobra.Command {
 			return usage("for how long? semaphore acquire needs --lease: nothing renews permits whose process has ended")
 		}
 		return a.with(args[0], func(c *redlatch.Client) error {
-			if err := a.mustBe(cmd.Context(), c, args[0], "semaphore whose permits have leases", redlatch.KindExpirable); err != nil {
+			if _, err := a.mayBe(cmd.Context(), c, args[0], "semaphore whose permits have leases", redlatch.KindExpirable); err != nil {
 				return err
 			}
 			s := c.ExpirableSemaphore(args[0])

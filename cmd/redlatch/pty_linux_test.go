@@ -195,6 +195,24 @@ func TestTerminalTellsOfAWait(t *testing.T) {
 	term.ends(0)
 }
 
+// What a number counts is not stored, so to count down may take a permit away. A user at a terminal hears of it.
+func TestTerminalTellsThatANumberMayBeSomethingElse(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	if err := r.Set("jobs", "3"); err != nil {
+		t.Fatal(err)
+	}
+	term := onTerminal(t, r.command("latch", "down", "jobs"))
+	term.says("redlatch: jobs is a number, and nothing that is stored says that it is a latch")
+	term.ends(0)
+	term = onTerminal(t, r.command("run", "jobs", "--permits", "1/2", "-c", "echo had it"))
+	term.says("had it")
+	term.ends(0)
+	if text := term.output(); strings.Contains(text, "is a number") {
+		t.Errorf("run --permits gives back what it takes, and says %q", text)
+	}
+}
+
 // A server that is not there is no lock that somebody has.
 func TestTerminalTellsOfNoServer(t *testing.T) {
 	t.Parallel()
