@@ -17,12 +17,13 @@ import (
 // Config configures a Client. The zero value works; every field says what zero
 // means. New refuses values that do not fit together, with a sentence.
 type Config struct {
-	// Prefix stands in Redis before the name of all that the client uses, such as "billing:": two programs
-	// with prefixes of their own never meet. The program itself, its errors and events, Info and lists say names without it,
-	// and Locks and its like, and Participants, find nothing else. To Redisson, to redlatch without that
-	// prefix and to redis-cli it is a plain part of the name: Lock("invoice:7") is Java's getLock("billing:invoice:7").
-	// Package fence and errors with which the server refuses a key say keys as they are. Empty means that names
-	// stand in Redis as they are.
+	// Prefix stands in Redis before the name of all that the client uses, such as "billing:", so that programs with
+	// prefixes of their own never meet. This program, its errors and events, Info and lists say names without it, and
+	// Locks and its like, and Participants, find nothing else. For Redisson, for redis-cli, and for clients
+	// without that prefix, it is a plain part of the name: Lock("invoice:7") is Java's
+	// getLock("billing:invoice:7"). Package fence, and errors about a key that is no lock, say keys as they are in Redis. With
+	// a hash tag in it everything is in one slot of a cluster. Empty means that names stand in Redis as they are; at
+	// most 100 bytes.
 	Prefix string
 
 	// WatchdogTimeout is the lease of a hold for which no Lease was given. It
@@ -141,6 +142,7 @@ const (
 	minLease                 = 20 * time.Millisecond
 	minTokenTTL              = time.Minute
 	maxClockSkew             = time.Hour
+	maxPrefix                = 100 // bytes
 	maxLease                 = renew.MaxLease
 )
 
@@ -167,8 +169,8 @@ func (c Config) withDefaults(t driver.Traits) (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if wire.CheckName(c.Prefix+"x") != nil {
-		return c, fmt.Errorf("redlatch: Config.Prefix is no beginning of names: %w", wire.CheckName(c.Prefix))
+	if err := checkPrefix(c.Prefix); err != nil {
+		return c, err
 	}
 	switch {
 	case c.WatchdogTimeout < minWatchdog:
@@ -201,6 +203,17 @@ func (c Config) withDefaults(t driver.Traits) (Config, error) {
 		return c, fmt.Errorf("redlatch: the %s driver notices a dead connection only after %v, which is more than a third of Config.WatchdogTimeout (%v): a hold would be lost before its renewal could be retried; lower the driver's time-outs for connecting, reading and writing or raise WatchdogTimeout", t.Name, t.Timeout, c.WatchdogTimeout)
 	}
 	return c, nil
+}
+
+// checkPrefix refuses what names cannot begin with, and what leaves no room for patterns in questions to other clients.
+func checkPrefix(p string) error {
+	if wire.CheckName(p+"x") != nil {
+		return fmt.Errorf("redlatch: Config.Prefix is no beginning of names: %w", wire.CheckName(p))
+	}
+	if len(p) > maxPrefix {
+		return fmt.Errorf("redlatch: Config.Prefix has %d bytes; it must have at most %d", len(p), maxPrefix)
+	}
+	return nil
 }
 
 // checkLease refuses leases that leave no time to trust them.

@@ -360,10 +360,14 @@ func TestSynchronizersSayNamesWithoutThePrefix(t *testing.T) {
 
 func TestAPrefixIsTheBeginningOfNames(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		for _, bad := range []string{"{", "}", "a{b", "a}", "{}", "}{", "a{}b:"} {
+		for _, bad := range []string{"{", "}", "a{b", "a}", "{}", "}{", "a{}b:", strings.Repeat("x", 101)} {
 			if _, err := redlatch.New(w.Driver(), redlatch.Config{Prefix: bad}); err == nil || !strings.Contains(err.Error(), "Config.Prefix") {
 				w.Errorf("prefix %q: %v", bad, err)
 			}
+		}
+		long := w.Client(redlatch.Config{Prefix: strings.Repeat("*", 100)})
+		if _, err := long.Participants(bg, redlatch.Question{}); err != nil {
+			w.Error(err)
 		}
 		c := w.Client(redlatch.Config{Prefix: "{billing}:*[a]:"})
 		x, y := w.Acquire(bg, c.Lock("x")), w.Acquire(bg, w.Client(redlatch.Config{}).Lock("{billing}:a:y"))
