@@ -89,7 +89,9 @@ func (k *Acks) run(ctx context.Context, r *driver.Request, timeout time.Duration
 	switch {
 	case err != nil:
 		f := driver.Failure(err)
-		r.Err = &driver.RunError{Outcome: driver.NotExecuted, Code: f.Code, Err: f.Err}
+		if r.Err = f; f.Outcome != driver.NotExecuted {
+			r.Err = &driver.RunError{Outcome: driver.NotExecuted, Code: f.Code, Err: err}
+		}
 		return nil
 	case n == 0:
 		r.Reply, r.Err = k.acker.Run(ctx, r.Script, r.Keys, r.Args)
