@@ -25,6 +25,9 @@ SYSTEMS := linux darwin windows
 APART := /tests/(interop|release|scale|search)(/|$$)
 LONG := /tests/(faults|topologies)(/|$$)
 
+# COSTS are tests of what something costs, in fake time: to them the race detector adds minutes, and others see the same code with it.
+COSTS := TestAListenerThatTakesNothingCostsATenth
+
 # A continuous build believes no earlier result.
 FRESH := $(if $(CI),-count=1)
 
@@ -58,7 +61,7 @@ stories: servers ## All that make test does and the long stories, with the race 
 	@scripts/chromium.sh
 	@for module in $(MODULES); do \
 		packages=$$(cd $$module && go list ./... | { grep -vE '$(APART)' || true; }); \
-		$(GOTEST) $$module -race $(FLAGS) -timeout 20m $$packages || exit 1; \
+		$(GOTEST) $$module -race -skip '$(COSTS)' $(FLAGS) -timeout 20m $$packages || exit 1; \
 	done
 	@# With the oldest go-redis that a program may have; the tests module has the newest.
 	@$(GOTEST) tests -race $(FLAGS) -modfile=goredis/minimum.mod ./goredis
@@ -66,7 +69,7 @@ stories: servers ## All that make test does and the long stories, with the race 
 	@# What the race detector costs is not the library's: neither memory nor the time of 100,000 holds.
 	@$(GOTEST) tests $(FRESH) -run Allocates ./rueidis ./valkeygo ./goredis
 	@$(GOTEST) tests $(FLAGS) -timeout 10m ./scale
-	@$(GOTEST) tests $(FLAGS) -timeout 10m -run Hostile ./faults
+	@$(GOTEST) tests $(FLAGS) -timeout 10m -run 'Hostile|$(COSTS)' ./faults ./handoff
 	@# A search keeps in mind all the states that it has seen: not many searches at a time.
 	@$(GOTEST) tests $(FRESH) -parallel 2 -timeout 40m ./search
 
