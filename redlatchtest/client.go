@@ -1,11 +1,8 @@
 package redlatchtest
 
 import (
-	"fmt"
-	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/redlatch/redlatch"
 )
@@ -45,45 +42,4 @@ func register(tb testing.TB, s *Server) {
 		defer servers.Unlock()
 		delete(servers.all, s)
 	})
-}
-
-// patience is how long a client may take to find out about a lost lock.
-const patience = 10 * time.Second
-
-// Lose deletes the lock behind its holder's back, as the death of a server or an
-// operator's DEL would, and returns when the hold knows that it is lost: its
-// context has ended.
-//
-// Lose panics if no server of this package has that lock with that owner, and if
-// the hold does not notice, which would be a defect of redlatch.
-func Lose(hold *redlatch.Hold) {
-	s := find(hold.Name(), hold.Owner())
-	if s == nil {
-		panic(fmt.Sprintf("redlatchtest: no server has the lock %q of owner %s: the hold was released, or lost already", hold.Name(), hold.Owner()))
-	}
-	s.mini.Del(hold.Name())
-	s.mu.Lock()
-	drivers := slices.Clone(s.drivers)
-	s.mu.Unlock()
-	for _, d := range drivers {
-		d.pretend()
-	}
-	limit := time.NewTimer(patience)
-	defer limit.Stop()
-	select {
-	case <-hold.Context().Done():
-	case <-limit.C:
-		panic(fmt.Sprintf("redlatchtest: the hold of %q has not noticed its loss within %v", hold.Name(), patience))
-	}
-}
-
-func find(name, owner string) *Server {
-	servers.Lock()
-	defer servers.Unlock()
-	for s := range servers.all {
-		if s.holds(name, owner) {
-			return s
-		}
-	}
-	return nil
 }

@@ -57,3 +57,94 @@ func TestLose(t *testing.T) {
 		Lose(hold)
 	})
 }
+
+// Whatever can be held can be lost, also by the context of who holds it, and whatever its name is in Redis.
+func TestLoseOfEachType(t *testing.T) {
+	ctx := context.Background()
+	within := func(do func(ctx context.Context, f func(ctx context.Context) error, opts ...redlatch.Option) error) func(t *testing.T) error {
+		return func(t *testing.T) error {
+			t.Helper()
+			return do(ctx, func(ctx context.Context) error {
+				Lose(context.WithValue(ctx, t, "below"))
+				return context.Cause(ctx)
+			})
+		}
+	}
+	for _, prefix := range []string{"", "app:"} {
+		for name, lost := range map[string]func(c, other *redlatch.Client) func(t *testing.T) error{
+			"lock":   func(c, _ *redlatch.Client) func(*testing.T) error { return within(c.Lock("x").Do) },
+			"fair":   func(c, _ *redlatch.Client) func(*testing.T) error { return within(c.FairLock("x").Do) },
+			"fenced": func(c, _ *redlatch.Client) func(*testing.T) error { return within(c.FencedLock("{x}:y").Do) },
+			"read":   func(c, _ *redlatch.Client) func(*testing.T) error { return within(c.ReadWriteLock("x").Read().Do) },
+			"write":  func(c, _ *redlatch.Client) func(*testing.T) error { return within(c.ReadWriteLock("x").Write().Do) },
+			"group":  func(c, _ *redlatch.Client) func(*testing.T) error { return within(c.GroupLock("x", "a", "b").Do) },
+			"lease": func(c, _ *redlatch.Client) func(*testing.T) error {
+				return within(func(ctx context.Context, f func(context.Context) error, _ ...redlatch.Option) error {
+					return c.Lock("x").Do(ctx, f, redlatch.Lease(time.Hour))
+				})
+			},
+			"several": func(c, other *redlatch.Client) func(*testing.T) error {
+				return within(redlatch.MultiLock(c.Lock("x"), c.Lock("y"), other.FairLock("z")).Do)
+			},
+			"permit": func(c, _ *redlatch.Client) func(*testing.T) error {
+				return within(c.ExpirableSemaphore("x").WithPermits(2).Do)
+			},
+			"permit with braces": func(c, _ *redlatch.Client) func(*testing.T) error {
+				return within(c.ExpirableSemaphore("{x}").WithPermits(2).Do)
+			},
+			"permit itself": func(c, _ *redlatch.Client) func(*testing.T) error {
+				return func(t *testing.T) error {
+					t.Helper()
+					s := c.ExpirableSemaphore("x").WithPermits(1)
+					p, err := s.Acquire(ctx)
+					if err != nil {
+						t.Fatal(err)
+					}
+					Lose(p)
+					if next, err := s.Try(ctx); err != nil {
+						t.Errorf("the permit is not free: %v", err)
+					} else {
+						_ = next.Release(ctx)
+					}
+					return p.Err()
+				}
+			},
+			"several themselves": func(c, other *redlatch.Client) func(*testing.T) error {
+				return func(t *testing.T) error {
+					t.Helper()
+					h, err := redlatch.MultiLock(c.Lock("x"), other.Lock("y")).Acquire(ctx)
+					if err != nil {
+						t.Fatal(err)
+					}
+					Lose(h)
+					for _, member := range h.Holds() {
+						if member.Err() == nil {
+							t.Errorf("%s is not lost", member.Name())
+						}
+					}
+					return h.Err()
+				}
+			},
+		} {
+			t.Run(prefix+name, func(t *testing.T) {
+				leaktest.Check(t)
+				synctest.Test(t, func(t *testing.T) {
+					cfg := redlatch.Config{Prefix: prefix}
+					if err := lost(NewClient(t, cfg), NewClient(t, cfg))(t); !errors.Is(err, redlatch.ErrLost) {
+						t.Errorf("got %v, want a loss", err)
+					}
+				})
+			})
+		}
+	}
+	for _, nothing := range []any{ctx, nil, "x"} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%v was lost", nothing)
+				}
+			}()
+			Lose(nothing)
+		}()
+	}
+}

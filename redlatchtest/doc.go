@@ -1,6 +1,7 @@
 // Package redlatchtest runs redlatch without a Redis server, for the unit tests
 // of programs that use it: [NewClient] makes a client with a server of its own,
-// and [Lose] takes a lock away from its holder.
+// [Lose] takes a lock or a permit away from its holder, and [Server.Stop] and
+// [Server.Pause] are outages.
 //
 // Everything works inside a [testing/synctest] bubble, where a test of leases and
 // renewals over hours takes milliseconds, and leaves no goroutine behind.

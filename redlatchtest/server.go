@@ -17,13 +17,16 @@ import (
 )
 
 // A Server is a Redis server inside the process. It has no address: connections
-// to it are made by [Server.Dial]. It is safe for concurrent use.
+// to it are made by [Server.Dial]. [Server.Stop] and [Server.Pause] are its outages. It is safe for concurrent use.
 type Server struct {
 	tb   testing.TB
 	mini *miniredis.Miniredis
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards what follows
 	drivers []*pretender
+	links   map[*link]bool
+	stopped bool
+	paused  chan struct{} // closed when a pause ends; nil: there is none
 }
 
 // NewServer starts a server, which ends with the test. In a synctest bubble it
@@ -32,7 +35,10 @@ func NewServer(tb testing.TB) *Server {
 	tb.Helper()
 	s := &Server{tb: tb, mini: miniredis.NewMiniRedis()}
 	s.mini.ClockTTL(true)
-	tb.Cleanup(s.mini.Close)
+	tb.Cleanup(func() {
+		s.Start()
+		s.mini.Close()
+	})
 	register(tb, s)
 	return s
 }
@@ -47,7 +53,11 @@ func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pipe.Buffered(c), nil
+	l, err := s.link(c)
+	if err != nil {
+		return nil, err
+	}
+	return pipe.Buffered(l), nil
 }
 
 // Redis returns a driver for the server, to make a client with [redlatch.New].
@@ -79,11 +89,6 @@ func (s *Server) Through(dial func(ctx context.Context) (net.Conn, error)) drive
 	s.drivers = append(s.drivers, d)
 	s.tb.Cleanup(inner.Close)
 	return d
-}
-
-// holds says whether the server has a hash of that name with that field.
-func (s *Server) holds(name, field string) bool {
-	return s.mini.HGet(name, field) != ""
 }
 
 // A pretender is a driver that can pretend that its connection was lost, on which redlatch looks
