@@ -64,8 +64,8 @@ func TestAPossibleDeadlockIsShown(t *testing.T) {
 	wait(orders.With(ctx), billing.Lock("stock"))
 	wait(ctx, shipping.Lock("orders"))
 	eventually(t, "both wait", func() bool {
-		return len(document[overview.Lock](t, r.run(t, "show", "orders", "-o", "json")).Waiting) == 1 &&
-			len(document[overview.Lock](t, r.run(t, "show", "stock", "-o", "json")).Waiting) == 1
+		return len(document[overview.Lock](t, r.asked(t, "show", "orders", "-o", "json")).Waiting) == 1 &&
+			len(document[overview.Lock](t, r.asked(t, "show", "stock", "-o", "json")).Waiting) == 1
 	})
 	for _, name := range []string{"orders", "stock"} {
 		if res := r.run(t, "show", name); strings.Contains(res.out, "possible deadlock") {
@@ -75,10 +75,10 @@ func TestAPossibleDeadlockIsShown(t *testing.T) {
 
 	wait(stock.With(ctx), shipping.Lock("orders"))
 	eventually(t, "both wait for each other", func() bool {
-		return len(document[overview.Lock](t, r.run(t, "show", "orders", "-o", "json")).Deadlocks) == 1
+		return len(document[overview.Lock](t, r.asked(t, "show", "orders", "-o", "json")).Deadlocks) == 1
 	})
 	for name, want := range map[string]*redlatch.Hold{"orders": orders, "stock": stock} {
-		circles := document[overview.Lock](t, r.run(t, "show", name, "-o", "json")).Deadlocks
+		circles := document[overview.Lock](t, r.asked(t, "show", name, "-o", "json")).Deadlocks
 		if len(circles) != 1 || len(circles[0]) != 2 {
 			t.Fatalf("%s: %+v", name, circles)
 		}

@@ -80,7 +80,7 @@ func TestRunSharedAndExclusive(t *testing.T) {
 	b := start(t, r.command("run", "x", "--shared", "-c", wait))
 	a.says("ready")
 	b.says("ready")
-	if got := document[overview.Lock](t, r.run(t, "show", "x", "-o", "json")); got.Kind != "read-write lock" || len(got.Holders) != 2 || got.Holders[0].Mode != "read" {
+	if got := document[overview.Lock](t, r.asked(t, "show", "x", "-o", "json")); got.Kind != "read-write lock" || len(got.Holders) != 2 || got.Holders[0].Mode != "read" {
 		t.Errorf("%+v", got)
 	}
 	if res := r.run(t, "run", "x", "--exclusive", "--try", "-c", "echo ran"); res.code != 1 || res.out != "" {
@@ -113,7 +113,7 @@ func TestRunFair(t *testing.T) {
 		return len(list)
 	}
 	eventually(t, "it queues", func() bool { return queued() == 1 }, j.output)
-	got := document[overview.Lock](t, r.run(t, "show", "x", "-o", "json"))
+	got := document[overview.Lock](t, r.asked(t, "show", "x", "-o", "json"))
 	if got.Kind != "fair lock" || len(got.Queue) != 1 || !got.Queue[0].Redlatch {
 		t.Errorf("%+v", got)
 	}

@@ -108,15 +108,15 @@ func (r *redis) testSynchronizers(t *testing.T, do func(args ...string)) {
 		{Name: "jobs", Kind: "semaphore", TTL: 1, Holders: none, Queue: nobody, Count: number(4)},
 		{Name: "ports", Kind: "semaphore or latch", TTL: -1, Holders: none, Queue: nobody, Count: number(4)},
 	}
-	if got := noTTLs(document[[]overview.Lock](t, r.run(t, "ls", "-o", "json"))); !reflect.DeepEqual(got, want) {
+	if got := noTTLs(document[[]overview.Lock](t, r.asked(t, "ls", "-o", "json"))); !reflect.DeepEqual(got, want) {
 		t.Errorf("ls\n got %+v\nwant %+v", got, want)
 	}
 	all := slices.Concat(want, counters)
-	if got := noTTLs(document[[]overview.Lock](t, r.run(t, "ls", "-a", "*", "-o", "json"))); !reflect.DeepEqual(got, all) {
+	if got := noTTLs(document[[]overview.Lock](t, r.asked(t, "ls", "-a", "*", "-o", "json"))); !reflect.DeepEqual(got, all) {
 		t.Errorf("ls -a\n got %+v\nwant %+v", got, all)
 	}
 	for _, one := range all {
-		got := noTTLs([]overview.Lock{document[overview.Lock](t, r.run(t, "show", one.Name, "-o", "json"))})
+		got := noTTLs([]overview.Lock{document[overview.Lock](t, r.asked(t, "show", one.Name, "-o", "json"))})
 		if !reflect.DeepEqual(got[0], one) {
 			t.Errorf("show\n got %+v\nwant %+v", got[0], one)
 		}

@@ -83,7 +83,7 @@ func TestShowSaysWhoIsSilent(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 	alone()
-	if got := document[overview.Lock](t, r.run(t, "show", "x", "-o", "json")); got.Silent == nil || *got.Silent != 2 || got.Others == nil || *got.Others != 1 {
+	if got := document[overview.Lock](t, r.asked(t, "show", "x", "-o", "json")); got.Silent == nil || *got.Silent != 2 || got.Others == nil || *got.Others != 1 {
 		t.Errorf("%+v", got)
 	}
 	alone()
@@ -117,7 +117,7 @@ func TestShowMarksFalseClaims(t *testing.T) {
 	if res.code != 0 || res.err != "" || strings.ContainsAny(res.out, "\x1b\u202e") {
 		t.Errorf("%+v", res)
 	}
-	got := document[overview.Lock](t, r.run(t, "show", "x", "-o", "json"))
+	got := document[overview.Lock](t, r.asked(t, "show", "x", "-o", "json"))
 	if len(got.Lost) != 1 || *got.Lost[0].For != 12000 || len(got.Claims) != 1 || got.Claims[0].Evidence != "not stored" || len(got.Waiting) != 1 || got.Holders[0].By != "" {
 		t.Errorf("%+v", got)
 	}

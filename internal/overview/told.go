@@ -50,7 +50,10 @@ func ask(ctx context.Context, client *redlatch.Client, q redlatch.Question) *tol
 	switch {
 	case err != nil && p.At.IsZero(): // the question was not even asked
 		t.Silent = -1
-		t.problem = fmt.Sprintf("clients could not be asked who they are: %v; the user needs the channels redlatch_ask and redlatch_answer (redlatch acl)", unasked(err))
+		t.problem = fmt.Sprintf("clients could not be asked who they are: %v", unasked(err))
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.problem += "; the user needs the channels redlatch_ask and redlatch_answer (redlatch acl)"
+		}
 	case err != nil:
 		t.problem = fmt.Sprintf("not all that clients say could be compared with what is stored: %v", unasked(err))
 	}
