@@ -20,22 +20,27 @@ type Held interface {
 type Context struct {
 	context.Context //nolint:containedctx // this is a context
 	held            Held
-	owner           any // is not garbage collected while somebody uses the context
+	owner           any                     // is not garbage collected while somebody uses the context
+	end             context.CancelCauseFunc // ends the context inside, unless what is held does that itself; else nil
 }
 
 // New returns the context of something held, made of the one that ends with it. owner
 // is what its user has.
-func New(end context.Context, h Held, owner any) *Context { return &Context{end, h, owner} }
+func New(end context.Context, h Held, owner any) *Context { return &Context{end, h, owner, nil} }
 
-// Err looks at the clock itself.
+// Err looks at the clock itself. What it says is over has its cause from then on.
 func (c *Context) Err() error {
 	if err := c.Context.Err(); err != nil {
 		return err
 	}
-	if c.held.Err() != nil {
-		return context.Canceled
+	err := c.held.Err()
+	if err == nil {
+		return nil
 	}
-	return nil
+	if c.end != nil {
+		c.end(err) // AfterFunc does that too, in a goroutine that has not run yet
+	}
+	return context.Canceled
 }
 
 // From returns the owner of the innermost Context that ctx descends from and whose owner is a T;
@@ -69,7 +74,7 @@ func Join(ctx, end context.Context, h Held, owner any) context.Context {
 	both, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(end, func() { cancel(context.Cause(end)) })
 	context.AfterFunc(both, func() { stop() })
-	return New(both, h, owner)
+	return &Context{both, h, owner, cancel}
 }
 
 // A Lazy is the context that ends with something held, made when somebody

@@ -330,3 +330,31 @@ func TestARenewalThatFindsTheLockGoneIsALoss(t *testing.T) {
 		w.Release(again)
 	})
 }
+
+// A section that asks Err again and again sees a loss before anything was woken by it. It is
+// to see why, too.
+func TestALossThatErrShowsHasItsCause(t *testing.T) {
+	for name, of := range map[string]func(ctx context.Context, h *redlatch.Hold) context.Context{
+		"Context": func(_ context.Context, h *redlatch.Hold) context.Context { return h.Context() },
+		"With":    func(ctx context.Context, h *redlatch.Hold) context.Context { return h.With(ctx) },
+		"below": func(ctx context.Context, h *redlatch.Hold) context.Context {
+			return context.WithValue(h.With(ctx), h, "value")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				c := w.Client(redlatch.Config{})
+				ctx, cancel := context.WithCancel(bg)
+				defer cancel()
+				for range 20 {
+					h := w.Acquire(ctx, c.Lock("orders"), redlatch.Lease(time.Second))
+					held := of(ctx, h)
+					time.Sleep(time.Until(h.Expires()))
+					w.WantErr(held.Err(), context.Canceled)
+					w.WantErr(context.Cause(held), redlatch.ErrLost)
+					_ = h.Release(bg)
+				}
+			})
+		})
+	}
+}
