@@ -66,7 +66,11 @@ func TestLoseOfEachType(t *testing.T) {
 			t.Helper()
 			return do(ctx, func(ctx context.Context) error {
 				Lose(context.WithValue(ctx, t, "below"))
-				return context.Cause(ctx)
+				cause := context.Cause(ctx) // at once
+				if !errors.Is(cause, redlatch.ErrLost) {
+					t.Errorf("the context has ended by %v", cause)
+				}
+				return cause
 			})
 		}
 	}

@@ -16,13 +16,10 @@ import (
 const patience = 10 * time.Second
 
 // A holder is a *redlatch.Hold, *redlatch.MultiHold or *redlatch.Permit.
-type holder interface {
-	Context() context.Context
-	Err() error
-}
+type holder interface{ Context() context.Context }
 
 // Lose takes what is held away behind its holder's back, as the death of a server or an operator's DEL would, and
-// returns when the holder knows that: the context of the hold has ended.
+// returns when the holder knows that: the context of the hold has ended, and the one that Lose was given.
 //
 // held is a *redlatch.Hold, a *redlatch.MultiHold, of which all locks are lost, a *redlatch.Permit, which is free
 // then, or a context that descends from one of these, such as the one in Do, of which the innermost is lost.
@@ -31,9 +28,15 @@ type holder interface {
 // would be a defect of redlatch.
 func Lose(held any) {
 	if ctx, ok := held.(context.Context); ok {
-		if held = holdctx.From[holder](ctx); held == nil {
+		h := holdctx.From[holder](ctx)
+		if h == nil {
 			panic("redlatchtest: the context descends from no hold")
 		}
+		Lose(h)
+		if done := ctx.Done(); done != nil { // it may be one that outlives the hold
+			await(done, "a context")
+		}
+		return
 	}
 	switch h := held.(type) {
 	case *redlatch.Hold:
@@ -42,7 +45,7 @@ func Lose(held any) {
 		for _, member := range h.Holds() {
 			lose(member, member.Name(), func(s *Server) bool { return s.take(member.Owner()) })
 		}
-		await(h, "several locks")
+		await(h.Context().Done(), "several locks")
 	case *redlatch.Permit:
 		lose(h, h.Name(), func(s *Server) bool { return s.takePermit(h.ID()) })
 	default:
@@ -62,15 +65,15 @@ func lose(h holder, name string, take func(s *Server) bool) {
 	for _, d := range drivers {
 		d.pretend()
 	}
-	await(h, name)
+	await(h.Context().Done(), name)
 }
 
 // await waits until the holder knows.
-func await(h holder, name string) {
+func await(done <-chan struct{}, name string) {
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	select {
-	case <-h.Context().Done():
+	case <-done:
 	case <-limit.C:
 		panic(fmt.Sprintf("redlatchtest: the hold of %q has not noticed its loss within %v", name, patience))
 	}
