@@ -19,14 +19,36 @@ func Do(ctx context.Context, hold interface {
 ) (err error) {
 	defer func() {
 		end := hold.Release(ctx)
-		if (errors.Is(end, holdctx.ErrLost) || errors.Is(end, request.ErrClosed)) && !errors.Is(err, end) {
-			err = errors.Join(err, end)
+		if errors.Is(end, holdctx.ErrLost) || errors.Is(end, request.ErrClosed) {
+			if end = untold(err, end); end != nil {
+				err = errors.Join(err, end)
+			}
 		}
 	}()
 	if err = f(hold.With(ctx)); errors.Is(err, ErrNotRun) {
 		return &ranError{err}
 	}
 	return err
+}
+
+// untold returns what end says and err does not: of several locks, each may have ended by itself.
+func untold(err, end error) error {
+	if errors.Is(err, end) {
+		return nil
+	}
+	switch e := end.(type) { //nolint:errorlint // one step at a time
+	case interface{ Unwrap() []error }:
+		var rest []error
+		for _, part := range e.Unwrap() {
+			rest = append(rest, untold(err, part))
+		}
+		return errors.Join(rest...)
+	case interface{ Unwrap() error }:
+		if untold(err, e.Unwrap()) == nil {
+			return nil
+		}
+	}
+	return end
 }
 
 // NotRun makes err, which says why nothing was acquired, ErrNotRun as well.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -456,6 +457,38 @@ func TestTheErrorsOfMembersAreJoined(t *testing.T) {
 			t.Errorf("Do: %v", err)
 		}
 		w.WantNothing()
+	})
+}
+
+func TestDoOfSeveralLocksTellsOfEachLossOnce(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		second, third := another(w), another(w)
+		a, b := w.Client(redlatch.Config{}), second.Client(redlatch.Config{})
+		c := third.Client(redlatch.Config{})
+		for name, several := range map[string]*redlatch.Multi{
+			"multi": redlatch.MultiLock(a.Lock("a"), b.Lock("b")),
+			"red":   redlatch.RedLock(a.Lock("a"), b.Lock("b"), c.Lock("c")),
+		} {
+			for _, also := range []error{nil, errors.New("boom")} {
+				err := several.Do(bg, func(ctx context.Context) error {
+					w.Server.Del("a")
+					second.Server.Del("b")
+					third.Server.Del("c")
+					<-ctx.Done()
+					time.Sleep(time.Minute) // so that all are known to be lost
+					return errors.Join(also, context.Cause(ctx))
+				})
+				w.WantErr(err, redlatch.ErrLost)
+				for _, lost := range []string{`"a"`, `"b"`, `"c"`} {
+					if strings.Count(err.Error(), lost) > 1 {
+						t.Errorf("%s: %s is told twice: %v", name, lost, err)
+					}
+				}
+				if also != nil {
+					w.WantErr(err, also)
+				}
+			}
+		}
 	})
 }
 
