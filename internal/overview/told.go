@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// mostAsking is how long what clients say is waited for.
-	mostAsking = 2 * time.Second
+	// mostAsking is how long the server and the clients may take together.
+	mostAsking = 5 * time.Second
 	// answerSpread is over how long the clients spread their answers: with the second and a
-	// half in which a silent one may still answer it is less than mostAsking.
+	// half in which a silent one may still answer it is what asking usually takes at most.
 	answerSpread = 200 * time.Millisecond
 	// mostAsked is how many names a question has besides its pattern, and mostQuestion how
 	// many bytes they have: redlatch.Question may have little more.
