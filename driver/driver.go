@@ -26,7 +26,8 @@ type Redis interface {
 	//
 	// ctx carries values only: many drivers would close a shared connection at a
 	// caller's deadline or cancellation. A call ends by the driver's own time-outs
-	// (Traits.Timeout). If Traits.Interruptible is set, ctx may be a caller's.
+	// (Traits.Timeout). ctx may be a caller's, which can end: if Traits.Interruptible
+	// is set, that ends the call; else Run must not mind.
 	//
 	// A failure is a *RunError. Any other error counts as Unknown.
 	Run(ctx context.Context, s *Script, keys, args []string) (Reply, error)
@@ -146,6 +147,10 @@ type Traits struct {
 	// What was sent stays under way, its answer is dropped, and no other call notices.
 	// The driver uses keys and args no longer.
 	Interruptible bool
+	// CallersStay says that callers whose contexts can end may be in Run all the same,
+	// though it does not return when these end: the program has asked for that. A caller
+	// whose context ends while the server does not answer returns when Run does.
+	CallersStay bool
 	// Cluster says that the keys of one script must share a hash slot.
 	Cluster bool
 	// Replicated says that the driver follows the primary to another server when a

@@ -78,4 +78,4 @@ func piped(cmd once, err error, text *scriptArg) (driver.Reply, *driver.RunError
 //
 // A pipeline has no caller: hooks of the client see redlatch's scripts with the
 // values of no caller's context, so that traces show them apart from what asked for them.
-func SharedPipelines() Option { return func(d *Driver) { d.shared = true } }
+func SharedPipelines() Option { return func(d *Driver) { d.traits.ContextValues = false } }

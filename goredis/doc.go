@@ -32,7 +32,8 @@
 //
 // Each script is a command of its own, with the values of its caller's context, as hooks
 // and traces expect. With [SharedPipelines] those of many callers go out together, which
-// saves system calls.
+// saves system calls. With [CallersStay] a caller whose context can be cancelled needs no
+// other goroutine.
 //
 // # Limits
 //

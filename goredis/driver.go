@@ -20,11 +20,9 @@ type Driver struct {
 	single  *redis.Client        // or nil
 	cluster *redis.ClusterClient // or nil
 
-	shared     bool           // many callers share a pipeline
-	replicated bool           // the primary is found anew after a failover
+	traits     driver.Traits
 	limits     adapter.Limits // how long a script may take to be on its way
 	contexts   bool           // limits are for the reply as well
-	timeout    time.Duration
 	waits      time.Duration  // how long WAIT can last
 	shares     adapter.Shares // of a node's pool, for WAIT
 	creds      adapter.Credentials
@@ -38,6 +36,17 @@ var _ driver.Redis = (*Driver)(nil)
 
 // An Option says how a Driver works.
 type Option func(*Driver)
+
+// CallersStay has callers take their scripts to go-redis themselves, whatever contexts they
+// have. Without it only those do whose contexts cannot end. The others leave that to a
+// goroutine that can be left behind, because go-redis does not return when a context is
+// cancelled: that costs two changes of goroutines for each script.
+//
+// With it, a context does not end the wait for the answer to a script that was sent to a server
+// that has fallen silent. Such a caller returns when go-redis does: after [Driver.Traits]
+// Timeout at most. That is so in the first tenth of a second of a silence; later callers
+// return when their contexts end.
+func CallersStay() Option { return func(d *Driver) { d.traits.CallersStay = true } }
 
 // A processor is either kind of client.
 type processor interface {
@@ -56,7 +65,7 @@ type processor interface {
 // know nothing of each other and moves them to another server when one is
 // unreachable: a lock in it can be held twice.
 func Use(rdb redis.UniversalClient, opts ...Option) *Driver {
-	d := &Driver{}
+	d := &Driver{traits: driver.Traits{Name: "goredis", ContextValues: true}}
 	for _, o := range opts {
 		o(d)
 	}
@@ -64,7 +73,7 @@ func Use(rdb redis.UniversalClient, opts ...Option) *Driver {
 	case *redis.Client:
 		o := c.Options()
 		d.rdb, d.single = c, c
-		d.replicated = o.Addr == "FailoverClient" // what go-redis puts there for one that asks sentinels
+		d.traits.Replicated = o.Addr == "FailoverClient" // what go-redis puts there for one that asks sentinels
 		d.setTimeouts(o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled)
 		d.creds.Rotate = o.CredentialsProvider != nil || o.CredentialsProviderContext != nil || o.StreamingCredentialsProvider != nil
 		d.creds.Secrets = []string{o.Password}
@@ -72,8 +81,8 @@ func Use(rdb redis.UniversalClient, opts ...Option) *Driver {
 		d.sharded = newHub(d, true, alone(c))
 	case *redis.ClusterClient:
 		o := c.Options()
-		d.rdb, d.cluster = c, c
-		d.replicated = true
+		d.rdb, d.cluster, d.traits.Cluster = c, c, true
+		d.traits.Replicated = true
 		d.setTimeouts(o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled)
 		d.creds.Rotate = o.CredentialsProvider != nil || o.CredentialsProviderContext != nil || o.StreamingCredentialsProvider != nil
 		d.creds.Secrets = []string{o.Password}
@@ -97,9 +106,7 @@ func Use(rdb redis.UniversalClient, opts ...Option) *Driver {
 // or of the script itself, that then runs into a dead server. With
 // ContextTimeoutEnabled it is at most 3 s for everything. Without that option it is
 // 0 if ReadTimeout or WriteTimeout is negative, for no time-out.
-func (d *Driver) Traits() driver.Traits {
-	return driver.Traits{Name: "goredis", ContextValues: !d.shared, Timeout: d.timeout, Cluster: d.cluster != nil, Replicated: d.replicated}
-}
+func (d *Driver) Traits() driver.Traits { return d.traits }
 
 // Node implements [driver.Redis]: in a cluster, the node's id. Until that is
 // known, it is a range of hash slots.
@@ -163,10 +170,10 @@ func (d *Driver) setTimeouts(dial, read, write time.Duration, contexts bool) {
 		if d.limits.After += max(read, write); !bounded || d.limits.After > mostPatience {
 			d.limits.After = mostPatience
 		}
-		d.timeout = d.limits.After
+		d.traits.Timeout = d.limits.After
 		d.waits = d.limits.After / 3 // twice, if the script is unknown
 	case bounded:
-		d.timeout = d.limits.After + max(read, write)
+		d.traits.Timeout = d.limits.After + max(read, write)
 	}
 	if read > 0 {
 		d.waits = min(d.waits, read/2)

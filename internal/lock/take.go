@@ -84,7 +84,7 @@ func (l *Spec) enclosing(ctx context.Context) (*Hold, *scope, error) {
 // taking prepares a request that may make t the owner, for a caller that waits no longer than that.
 func (t *term) taking(s *script.Script, args []string, until time.Time) request.Call {
 	o := t.op(s, args)
-	o.Stop, o.Until, o.Acks = t.c.Server.Done, until, t.c.Server.Acks.Holds
+	o.Stop, o.Until, o.Acks, o.Patient = t.c.Server.Done, until, t.c.Server.Acks.Holds, true
 	if t.lock.taking != nil {
 		o.Keys = t.lock.taking
 	}

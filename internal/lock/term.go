@@ -271,7 +271,9 @@ func (t *term) releasing(rest time.Duration) request.Call {
 	if rest > 0 {
 		return t.keeping(rest)
 	}
-	return t.op(t.lock.kind.release, t.lock.releaseArgs(t.args[1:]))
+	o := t.op(t.lock.kind.release, t.lock.releaseArgs(t.args[1:]))
+	o.Patient = true
+	return o
 }
 
 // sendRelease releases the id of a term that is over.

@@ -13,15 +13,16 @@ import (
 
 // A Call is one request to the server.
 type Call struct {
-	Server *Server
-	Script *script.Script
-	Keys   []string
-	Args   []string
-	Lease  time.Duration   // what it is about; bounds each attempt
-	Stop   <-chan struct{} // ends the call with ErrClosed
-	Until  time.Time       // ends the call with ErrWaitOver; zero: never
-	Single bool            // one attempt only
-	Acks   bool            // replicas are to acknowledge it
+	Server  *Server
+	Script  *script.Script
+	Keys    []string
+	Args    []string
+	Lease   time.Duration   // what it is about; bounds each attempt
+	Stop    <-chan struct{} // ends the call with ErrClosed
+	Until   time.Time       // ends the call with ErrWaitOver; zero: never
+	Single  bool            // one attempt only
+	Patient bool            // an attempt may take a third of the lease, where that spares a change of goroutines
+	Acks    bool            // replicas are to acknowledge it
 
 	Retried func() // called before each attempt but the first
 
@@ -140,17 +141,16 @@ func (e *OutageError) Unwrap() []error {
 // would look as if the caller's time were over.
 var ErrNoAnswer = errors.New("no answer in time")
 
-// attempt sends the request once. The caller does so itself if it need not leave before
-// the driver returns, or can, and if few requests are under way; many go out together. Else
-// a worker does: no driver can be trusted to return in time.
+// attempt sends the request once. The caller does so itself if that can be, and if few
+// requests are under way; many go out together. Else a worker does: no driver can be
+// trusted to return in time.
 func (o *Call) attempt(ctx context.Context) (driver.Reply, error) {
 	if ctx.Err() != nil {
 		return driver.Reply{}, leftError{ContextError(ctx)}
 	}
 	s := o.Server.senders.of(o.Keys)
-	patient := o.Until.IsZero() && o.Server.Traits.Timeout <= AttemptTimeout(o.Lease)
-	stays := patient && ctx.Done() == nil
-	if (stays || patient && o.Server.Traits.Interruptible && !o.Single) && !o.acked() && !over(o.Stop) && s.enter() {
+	stays, leaves := o.inCaller(ctx)
+	if (stays || leaves) && !o.acked() && !over(o.Stop) && s.enter(leaves) {
 		return o.direct(ctx, s)
 	}
 	if stays {
@@ -195,6 +195,23 @@ func (o *Call) attempt(ctx context.Context) (driver.Reply, error) {
 	return driver.Reply{}, leftError{end}
 }
 
+// inCaller says whether the caller can be in the driver for as long as that takes: it stays
+// until there is an outcome, or leaves when ctx ends, if the driver or the program lets it.
+func (o *Call) inCaller(ctx context.Context) (stays, leaves bool) {
+	limit, traits := AttemptTimeout(o.Lease), &o.Server.Traits
+	if o.Patient {
+		limit = max(limit, o.Lease/3)
+	}
+	switch {
+	case !o.Until.IsZero() || traits.Timeout > limit:
+		return false, false
+	case ctx.Done() == nil:
+		return true, false
+	default:
+		return false, (traits.Interruptible || traits.CallersStay) && !o.Single
+	}
+}
+
 // over says whether a call is to stop, which a caller with the driver would not hear of.
 func over(stop <-chan struct{}) bool {
 	select {
@@ -205,8 +222,8 @@ func over(stop <-chan struct{}) bool {
 	}
 }
 
-// direct takes the request to the driver. If ctx ends meanwhile, the caller leaves, and a
-// worker sends the request once more: the driver drops the first answer.
+// direct takes the request to the driver. If ctx has ended and there is no answer, the caller
+// leaves, and a worker sends the request once more: the driver drops the first answer.
 func (o *Call) direct(ctx context.Context, s *sender) (driver.Reply, error) {
 	o.Short, o.Sent = nil, time.Now()
 	reply, err := s.run(ctx, o)

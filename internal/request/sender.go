@@ -26,6 +26,7 @@ type sender struct {
 	count int        // how many requests that is, and those that callers send themselves
 	load  int        // smooth times as many, averaged over the latest requests
 	quiet bool       // the last request that ended was not answered
+	heard time.Time  // where callers stay: when there was an answer, or nothing under way
 	alarm *time.Timer
 	due   time.Time // when the alarm rings; zero: never
 }
@@ -53,6 +54,9 @@ const (
 	fullBatch = 16
 	// alarmPause is between two rings of the alarm.
 	alarmPause = 5 * time.Millisecond
+	// silence is how long a request may be under way, without any answer, before callers
+	// that may want to leave stay out of a driver that would not let them.
+	silence = 100 * time.Millisecond
 )
 
 // An attempt is a request that is sent once.
@@ -92,8 +96,7 @@ func (s *sender) join(a *attempt) *batch {
 	if !a.limit.IsZero() && (s.due.IsZero() || a.limit.Before(s.due)) {
 		s.ringLocked(a.limit)
 	}
-	under := s.averageLocked()
-	s.count++
+	under := s.beginLocked()
 	if b := s.open; b != nil && a.acks == 0 {
 		b.attempts = append(b.attempts, a)
 		if len(b.attempts) == fullBatch {
@@ -159,19 +162,7 @@ func (b *batch) Run() {
 		}
 		s.batch.RunBatch(b.requests)
 	}
-	heard := b.answered()
-	if heard {
-		s.server.Answered(s.node)
-	}
-	s.mu.Lock()
-	s.quiet = !heard
-	s.count -= len(b.attempts)
-	last := len(s.away) - 1
-	s.away[b.at] = s.away[last]
-	s.away[b.at].at = b.at
-	s.away[last] = nil
-	s.away = s.away[:last]
-	s.mu.Unlock()
+	s.exit(b.answered(), b)
 	for _, a := range b.attempts {
 		a.done <- struct{}{}
 	}
@@ -192,15 +183,17 @@ func answered(err error) bool { return err == nil || driver.Failure(err).Outcome
 
 // enter lets a caller take its request to the driver itself, unless many are under way:
 // those go out together. While the server does not answer, workers do it: the driver may
-// be waiting for a connection then, and cannot be left.
-func (s *sender) enter() bool {
+// be waiting for a connection then, and cannot be left. leaves says that the caller may want to.
+func (s *sender) enter(leaves bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.quiet || s.batch != nil && s.load/smooth >= directRequests {
 		return false
 	}
-	s.averageLocked()
-	s.count++
+	if leaves && s.server.Traits.CallersStay && s.count > 0 && time.Since(s.heard) > silence {
+		return false
+	}
+	s.beginLocked()
 	return true
 }
 
@@ -210,7 +203,7 @@ func (s *sender) run(ctx context.Context, o *Call) (reply driver.Reply, err erro
 	s.server.pool.Enter()
 	heard := false // nor is it, if a hook of the client library panics
 	defer func() {
-		s.exit(heard)
+		s.exit(heard, nil)
 		s.server.pool.Leave()
 	}()
 	reply, err = s.server.Driver.Run(ctx, o.Script.Script, o.Keys, o.Args)
@@ -218,22 +211,39 @@ func (s *sender) run(ctx context.Context, o *Call) (reply driver.Reply, err erro
 	return reply, err
 }
 
-// averageLocked returns how many requests are under way on average: when a batch has been
-// answered there are none for a moment.
-func (s *sender) averageLocked() int {
+// beginLocked notes one more request under way. It returns how many were on average: when a
+// batch has been answered there are none for a moment.
+func (s *sender) beginLocked() int {
+	if s.count == 0 && s.server.Traits.CallersStay {
+		s.heard = time.Now()
+	}
 	s.load += s.count - s.load/smooth
+	s.count++
 	return s.load / smooth
 }
 
-// exit notes that the driver has returned to such a caller, and whether with an answer.
-func (s *sender) exit(heard bool) {
+// exit notes that the driver has returned, and whether with an answer: to a batch, or if b is
+// nil to a caller that has entered.
+func (s *sender) exit(heard bool, b *batch) {
 	if heard {
 		s.server.Answered(s.node)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.quiet = !heard
-	s.count--
+	if heard && s.server.Traits.CallersStay {
+		s.heard = time.Now()
+	}
+	if b == nil {
+		s.count--
+		return
+	}
+	s.count -= len(b.attempts)
+	last := len(s.away) - 1
+	s.away[b.at] = s.away[last]
+	s.away[b.at].at = b.at
+	s.away[last] = nil
+	s.away = s.away[:last]
 }
 
 // end tells the caller of an end before the real one. Holding sender.mu.

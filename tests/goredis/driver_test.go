@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,7 +37,7 @@ func newScript(t *testing.T, source string) *driver.Script {
 
 // inBubble runs a test with a driver for an embedded server, behind a proxy, in
 // fake time.
-func inBubble(t *testing.T, opt redis.Options, f func(t *testing.T, p *faultnet.Proxy, r driver.Redis)) {
+func inBubble(t *testing.T, opt redis.Options, f func(t *testing.T, p *faultnet.Proxy, r driver.Redis), opts ...goredis.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(time.Minute) // go-redis goes on connecting for a subscription that has ended
@@ -51,7 +52,7 @@ func inBubble(t *testing.T, opt redis.Options, f func(t *testing.T, p *faultnet.
 		}
 		rdb := redis.NewClient(&opt)
 		defer rdb.Close()
-		f(t, p, goredis.Use(rdb))
+		f(t, p, goredis.Use(rdb, opts...))
 	})
 }
 
@@ -458,6 +459,103 @@ func TestSharedPipelines(t *testing.T) {
 	if n := hook.alone.Load() - before; n == 0 {
 		t.Error("a caller by itself got a pipeline")
 	}
+}
+
+// A script is sent by its caller, if that may be in go-redis until it returns: it has a context
+// that cannot end, or its program says so.
+func TestWhoSends(t *testing.T) {
+	addr := testserver.Start(t, testserver.Redis).Addr()
+	for name, c := range map[string]struct {
+		opts     []goredis.Option
+		ctx      context.Context //nolint:containedctx // of a test
+		byCaller bool
+	}{
+		"a context that cannot end":  {nil, context.Background(), true},
+		"a context that can end":     {nil, t.Context(), false},
+		"callers stay":               {[]goredis.Option{goredis.CallersStay()}, t.Context(), true},
+		"callers stay, shared pipes": {[]goredis.Option{goredis.CallersStay(), goredis.SharedPipelines()}, t.Context(), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rdb := redis.NewClient(&redis.Options{Addr: addr})
+			defer rdb.Close()
+			client, err := redlatch.New(goredis.Use(rdb, c.opts...), redlatch.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			acquireAndRelease := func() {
+				h, err := client.Lock(name).Acquire(c.ctx)
+				if err == nil {
+					err = h.Release(c.ctx)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			acquireAndRelease() // what a client asks at first, workers ask
+			hook := &senders{}
+			rdb.AddHook(hook)
+			acquireAndRelease()
+			want := int64(0)
+			if c.byCaller {
+				want = 2
+			}
+			if n := hook.callers.Load(); n != want || hook.alone.Load() != 2 {
+				t.Errorf("callers sent %d of %d scripts, want %d of 2", n, hook.alone.Load(), want)
+			}
+		})
+	}
+}
+
+// senders counts the commands of goroutines in TestWhoSends.
+type senders struct {
+	counting
+	callers atomic.Int64
+}
+
+func (s *senders) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	next = s.counting.ProcessHook(next)
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if strings.Contains(string(debug.Stack()), ".TestWhoSends.") {
+			s.callers.Add(1)
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// Callers that stay return when go-redis does, but only those that were there when the server
+// fell silent.
+func TestCallersStayUntilGoRedisReturns(t *testing.T) {
+	const read = 4 * time.Second
+	inBubble(t, redis.Options{ReadTimeout: read}, func(t *testing.T, p *faultnet.Proxy, r driver.Redis) {
+		client, err := redlatch.New(r, redlatch.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		acquire := func() time.Duration {
+			start := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			if _, err := client.Lock("orders").Acquire(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v", err)
+			}
+			return time.Since(start)
+		}
+		if err := client.Lock("stock").Do(t.Context(), func(context.Context) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		p.Blackhole(true)
+		if took := acquire(); took != read {
+			t.Errorf("the first left after %v, go-redis returns after %v", took, read)
+		}
+		for range 3 {
+			if took := acquire(); took != 20*time.Millisecond {
+				t.Errorf("one that came later left after %v", took)
+			}
+		}
+		p.Blackhole(false)
+	}, goredis.CallersStay())
 }
 
 // counting is a hook.
