@@ -225,11 +225,11 @@ func TestWhoTakesPart(t *testing.T) {
 	t.Parallel()
 	everyWidth := []string{
 		"redlatch on rueidis, floor on rueidis, redlatch on rueidis, no cancel, floor on rueidis, no cancel, ",
-		"redlatch on go-redis, floor on go-redis, redlatch on go-redis, no cancel, floor on go-redis, no cancel, redlatch on go-redis, shared pipelines, redislock, " +
-			"redlatch on valkey-go, floor on valkey-go",
+		"redlatch on go-redis, floor on go-redis, redlatch on go-redis, no cancel, floor on go-redis, no cancel, " +
+			"redlatch on go-redis, callers stay, redlatch on go-redis, shared pipelines, redislock",
 	}
 	for _, c := range []struct{ scenario, want string }{
-		{"uncontended-1", everyWidth[0] + "redlatch on rueidis, named anew, " + everyWidth[1] + ", redsync, rueidislock, rueidislock, 1 key, Redisson"},
+		{"uncontended-1", everyWidth[0] + "redlatch on rueidis, named anew, " + everyWidth[1] + ", redlatch on valkey-go, floor on valkey-go, redsync, rueidislock, rueidislock, 1 key, Redisson"},
 		{"uncontended-2", everyWidth[0] + everyWidth[1]},
 		{"contended-2", "redlatch on rueidis, redlatch on go-redis, redislock, redislock, 2 ms, redsync, rueidislock, rueidislock, 1 key, Redisson"},
 		{"fair-4x16", "redlatch on rueidis, redlatch on go-redis, rueidislock, rueidislock, 1 key, Redisson, etcd"},

@@ -95,7 +95,7 @@ var implementations = []implementation{
 	redlatchEndless, floorEndless,
 	redlatchNamed,
 	redlatchGoredis, floorGoredis,
-	redlatchGoredisEndless, floorGoredisEndless, redlatchShared,
+	redlatchGoredisEndless, floorGoredisEndless, redlatchStay, redlatchShared,
 	redislockDefault, redislockFast,
 	redlatchValkeygo, floorValkeygo,
 	redsyncDefault,

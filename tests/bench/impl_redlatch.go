@@ -81,6 +81,15 @@ var redlatchShared = implementation{
 	open:     func(j job) (locker, error) { return openOnGoredis(j, goredis.SharedPipelines()) },
 }
 
+var redlatchStay = implementation{
+	name:     redlatchGoredis.name + ", callers stay",
+	settings: "the same with goredis.CallersStay",
+	skips:    contendedIsSkipped,
+	kind:     ours,
+	widths:   allWidths,
+	open:     func(j job) (locker, error) { return openOnGoredis(j, goredis.CallersStay()) },
+}
+
 // rueidisOptions and goredisOptions are shared with the floor, so these are the
 // options that redlatch's adapter would set by itself.
 func rueidisOptions(j job) rueidislib.ClientOption {

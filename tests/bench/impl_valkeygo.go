@@ -12,7 +12,6 @@ var redlatchValkeygo = implementation{
 	name:     "redlatch on valkey-go",
 	settings: "the same on " + valkeygoVersion() + " as its adapter sets it up",
 	kind:     ours,
-	widths:   allWidths,
 	skips:    contendedIsSkipped,
 	open: func(j job) (locker, error) {
 		driver, err := valkeygo.New(valkeygoOptions(j))
@@ -27,7 +26,6 @@ var floorValkeygo = implementation{
 	name:     "floor on valkey-go",
 	settings: "the same on valkey-go, with the options of redlatch on valkey-go",
 	kind:     floor,
-	widths:   allWidths,
 	skips:    contendedIsSkipped,
 	open: func(j job) (locker, error) {
 		client, err := valkeylib.NewClient(valkeygoOptions(j))

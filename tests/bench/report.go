@@ -138,7 +138,7 @@ const floorLegend = `
 The floor excludes nobody and knows no trust window, no context of a hold and no watchdog: it is what two plain script
 calls cost. Unless it says *no cancel*, each goroutine passes contexts of its own that can be cancelled, as those of
 real callers can. That costs rueidis its shortest path. On go-redis it costs redlatch two changes of goroutines for each
-request, because a caller of redlatch returns when its context ends, and go-redis does not.
+request, because a caller of redlatch returns when its context ends, and go-redis does not; *callers stay* is without that.
 `
 
 const uncontendedLegend = `A pair is one acquire and one release. The first tables put redlatch beside the floor on the same client library, by the
@@ -158,6 +158,7 @@ func (r record) widths(b *strings.Builder) {
 	}{
 		{"rueidis", redlatchRueidis, floorRueidis, redlatchEndless, floorEndless},
 		{"go-redis", redlatchGoredis, floorGoredis, redlatchGoredisEndless, floorGoredisEndless},
+		{"go-redis, whose callers stay", redlatchStay, floorGoredis, implementation{}, implementation{}},
 		{"go-redis with shared pipelines", redlatchShared, floorGoredis, implementation{}, implementation{}},
 		{"valkey-go", redlatchValkeygo, floorValkeygo, implementation{}, implementation{}},
 	} {

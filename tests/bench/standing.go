@@ -77,6 +77,8 @@ func contests() []contest {
 	means("a key each, mean of 1 to 512 goroutines", redlatchRueidis, floorRueidis)
 	means("a key each, mean of 1 to 512 goroutines, on go-redis", redlatchGoredis, floorGoredis)
 	means("a key each, mean of 1 to 512 goroutines, on go-redis", redlatchGoredis, redislockDefault)
+	means("a key each, mean of 1 to 512 goroutines, on go-redis, callers stay", redlatchStay, floorGoredis)
+	means("a key each, mean of 1 to 512 goroutines, on go-redis, callers stay", redlatchStay, redislockDefault)
 	rates("a key each, 64 goroutines", uncontended(64), us,
 		redislockDefault.name, redsyncDefault.name, rueidislockDefault.name, rueidislockOneKey.name, redissonPeer.name)
 	rates("a key each, 64 goroutines, on go-redis with shared pipelines", uncontended(64), redlatchShared.name, redlatchGoredis.name, redislockDefault.name)
