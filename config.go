@@ -255,11 +255,12 @@ func Fenced() Option { return Option{fenced: true} }
 // that is over so fast that a process whose clock is a little late would begin it once more. A hold
 // that is released sooner ends as any other does: its context ends, and a Release that returns nil
 // has left the lock to the rest of d. Nobody gets it before, in this process neither, unless
-// by ForceRelease. From then on it is nobody's to renew or to release.
+// by ForceRelease or ReleaseOwner. From then on nobody renews it.
 //
-// It does not last so long if the process dies (it lasts for its lease then), or if the client is closed
-// before the release. With a Lease d may not be longer than that; Redis counts whole milliseconds, d is
-// rounded up. Locks that others may share or that stand in a queue, and several as one, refuse it: see
+// It does not last so long if the hold, or one that it is nested in, is lost and its lease ends in Redis
+// before the release, by Config.MaxHold too; if the process dies (it lasts for its lease then); or if the
+// client is closed before the release. With a Lease d may not be longer than that; Redis counts whole
+// milliseconds, d is rounded up. Locks that others may share or that stand in a queue, and several as one, refuse it: see
 // Lock, NonReentrantLock, SpinLock, FencedLock, StripedLock.
 func HoldAtLeast(d time.Duration) Option { return Option{atLeast: d} }
 

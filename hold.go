@@ -29,8 +29,8 @@ func newHold(h *lock.Hold) *Hold {
 }
 
 // HoldFrom returns the hold that ctx descends from, the innermost if there are several, live or
-// not: in the function that Do calls, it is Do's. It is nil if there is none. That of a Multi is a
-// MultiHold, and none of its members' is found.
+// not: in the function that Do calls, it is Do's. It is nil if there is none. Of a Multi no member's
+// hold is found: see MultiHoldFrom.
 func HoldFrom(ctx context.Context) *Hold { return holdctx.From[*Hold](ctx) }
 
 // Name returns the lock's name.

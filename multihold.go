@@ -25,6 +25,10 @@ func newMultiHold(g *multi.Hold) *MultiHold {
 	return H
 }
 
+// MultiHoldFrom returns the hold of several locks that ctx descends from, the innermost if there are
+// several, live or not: in the function that Multi.Do calls, it is Do's. It is nil if there is none.
+func MultiHoldFrom(ctx context.Context) *MultiHold { return holdctx.From[*MultiHold](ctx) }
+
 // Holds returns the members' holds, in the order in which they were acquired:
 // each has its Owner, its Token, its Err. Those of a RedLock may become more
 // after Acquire has returned, up to all. To release one ends the whole hold, or

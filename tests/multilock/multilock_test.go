@@ -492,6 +492,28 @@ func TestDoOfSeveralLocksTellsOfEachLossOnce(t *testing.T) {
 	})
 }
 
+func TestMultiHoldFrom(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		several := redlatch.MultiLock(c.FencedLock("a"), c.Lock("b"))
+		if h := redlatch.MultiHoldFrom(bg); h != nil {
+			t.Errorf("found %v", h)
+		}
+		w.OK(several.Do(bg, func(ctx context.Context) error {
+			h := redlatch.MultiHoldFrom(context.WithValue(ctx, t, "below"))
+			if h == nil || h.Err() != nil || h.Holds()[0].Token() != 1 || redlatch.HoldFrom(ctx) != nil {
+				t.Errorf("found %v", h)
+			}
+			return c.Lock("c").Do(ctx, func(ctx context.Context) error {
+				if redlatch.MultiHoldFrom(ctx) != h || redlatch.HoldFrom(ctx).Name() != "c" {
+					t.Error("a lock inside hides the others")
+				}
+				return nil
+			})
+		}))
+	})
+}
+
 func TestAMultiHoldIsKeptByTheWatchdogs(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		w2 := another(w)
