@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,6 +29,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asMain) != "" {
 		main()
 		os.Exit(0)
+	}
+	if signal.Ignored(syscall.SIGHUP) { // by nohup, and so would be what the tests start
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	code, err := withTempDir(func() int { return leaktest.Run(m.Run) })
 	if err != nil {
