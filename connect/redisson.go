@@ -1,7 +1,9 @@
 package connect
 
 import (
+	"bytes"
 	"cmp"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -46,9 +48,9 @@ func (w Warning) String() string { return fmt.Sprintf("line %d: %s: %s", w.Line,
 //
 // No error and no warning contains a value of the file.
 func ParseRedisson(content []byte, lookup func(name string) (string, bool)) (Settings, []Warning, error) {
-	f := &file{}
+	f := &file{unset: marks{bare: "$" + rand.Text(), empty: "$" + rand.Text()}}
 	var doc yaml.Node
-	if err := yaml.Unmarshal(resolve(content, lookup), &doc); err != nil {
+	if err := yaml.Unmarshal(f.resolve(content, lookup), &doc); err != nil {
 		return Settings{}, nil, syntaxError(err)
 	}
 	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
@@ -65,8 +67,9 @@ func ParseRedisson(content []byte, lookup func(name string) (string, bool)) (Set
 var variable = regexp.MustCompile(`\$\{([\w.]+)(?::-(.*?))?\}`)
 
 // resolve puts in the variables, before the file is understood, as Redisson
-// does: what a variable says can be a list.
-func resolve(content []byte, lookup func(string) (string, bool)) []byte {
+// does: what a variable says can be a list. It marks those that nobody has set, as
+// what a variable says can also look like one.
+func (f *file) resolve(content []byte, lookup func(string) (string, bool)) []byte {
 	return variable.ReplaceAllFunc(content, func(text []byte) []byte {
 		m := variable.FindSubmatch(text)
 		if lookup != nil {
@@ -74,10 +77,14 @@ func resolve(content []byte, lookup func(string) (string, bool)) []byte {
 				return []byte(value)
 			}
 		}
-		if len(m[2]) > 0 {
+		switch {
+		case len(m[2]) > 0:
 			return m[2]
+		case bytes.HasSuffix(text, []byte(":-}")):
+			return []byte(f.unset.empty)
+		default:
+			return slices.Concat([]byte(f.unset.bare), text)
 		}
-		return text // see variables
 	})
 }
 
@@ -97,6 +104,7 @@ type file struct {
 	warnings []Warning
 	errs     []error
 
+	unset   marks
 	section string // with a dot behind it
 	key     *yaml.Node
 	servers *yaml.Node // the key of the section with the servers
@@ -109,6 +117,12 @@ type file struct {
 	timeoutKey  *yaml.Node
 	dialKey     *yaml.Node
 	credentials credentials
+}
+
+// marks are texts that nobody has written, for variables that are not set.
+type marks struct {
+	bare  string // stands before one that has no default
+	empty string // stands for one that has an empty default
 }
 
 // credentials are those that were found in an address.
@@ -241,19 +255,15 @@ func (f *file) isDefault(v *yaml.Node, class string) bool {
 	return strings.HasPrefix(tag, "org.redisson.") && strings.HasSuffix(tag, "."+class)
 }
 
-// variables warns of variables that nobody has set. One with an empty default is empty, which
-// Redisson, that knows no such default, would take for a text, and for a password.
+// variables warns of variables that nobody has set, and takes their marks away. One with an empty
+// default is empty, which Redisson, that knows no such default, would take for a text, and for a password.
 func (f *file) variables(v *yaml.Node) {
+	unmarked := strings.NewReplacer(f.unset.bare, "", f.unset.empty, "")
 	bare, empty := false, false
 	for _, n := range append([]*yaml.Node{v}, v.Content...) {
-		n.Value = variable.ReplaceAllStringFunc(n.Value, func(text string) string {
-			if strings.HasSuffix(text, ":-}") {
-				empty = true
-				return ""
-			}
-			bare = true
-			return text
-		})
+		bare = bare || strings.Contains(n.Value, f.unset.bare)
+		empty = empty || strings.Contains(n.Value, f.unset.empty)
+		n.Value = unmarked.Replace(n.Value)
 	}
 	if bare {
 		f.warn("has a variable that is not set and has no default; it stands as it is")

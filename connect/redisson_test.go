@@ -16,6 +16,7 @@ import (
 func variables(name string) (string, bool) {
 	v, ok := map[string]string{
 		"HOST": "h", "EMPTY": "", "NODES": `["redis://h1:1", "redis://h2:2"]`, "PASS": "hunter2-Tr0ub4dor", "redis.port": "7000",
+		"LOOKS": "a${x:-}b${y}",
 	}[name]
 	return v, ok
 }
@@ -185,6 +186,15 @@ useScriptCache: true
 			want: Settings{Addresses: []string{"h:7000"}, ClientName: "h"},
 			warnings: []string{
 				"singleServerConfig.password: has a variable that is not set and has an empty default",
+				"singleServerConfig.clientName: has a variable that is not set and has an empty default",
+			},
+		},
+		{
+			name: "variables that say what looks like one",
+			text: "singleServerConfig:\n  address: redis://h:1\n  password: \"${LOOKS}\"\n  clientName: ${NAME:-}${LOOKS}${NAME}${LOOKS}",
+			want: Settings{Addresses: []string{"h:1"}, Password: "a${x:-}b${y}", ClientName: "a${x:-}b${y}${NAME}a${x:-}b${y}"},
+			warnings: []string{
+				"singleServerConfig.clientName: has a variable that is not set and has no default",
 				"singleServerConfig.clientName: has a variable that is not set and has an empty default",
 			},
 		},
