@@ -212,6 +212,17 @@ useScriptCache: true
 				"fairLockWaitTimeout: is raised to 5s",
 			},
 		},
+		{
+			name:     "a time that is too long",
+			text:     "singleServerConfig:\n  address: redis://h:1\nfairLockWaitTimeout: 86400001",
+			want:     Settings{Addresses: []string{"h:1"}, Config: redlatch.Config{FairLockWaitTimeout: 24 * time.Hour}},
+			warnings: []string{"fairLockWaitTimeout: is lowered to 24h0m0s"},
+		},
+		{
+			name: "the longest time",
+			text: "singleServerConfig:\n  address: redis://h:1\nfairLockWaitTimeout: 86400000",
+			want: Settings{Addresses: []string{"h:1"}, Config: redlatch.Config{FairLockWaitTimeout: 24 * time.Hour}},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, warnings, err := ParseRedisson([]byte(tc.text), variables)
@@ -265,6 +276,7 @@ func TestParseRedissonRefuses(t *testing.T) {
 		{single("'<<': 1"), "is no name of a key"},
 		{single("password: '{aes}hunter2'"), "singleServerConfig.password: is encrypted"},
 		{single("") + "lockWatchdogTimeout: 200", "lockWatchdogTimeout: is not a whole number between 300"},
+		{single("") + "fairLockWaitTimeout: -5", "fairLockWaitTimeout: is not a whole number between 0"},
 		{single("") + "nameMapper: !<com.example.Mapper> {}", "line 2: nameMapper: is a class of Java"},
 		{single("") + "nameMapper: !<org.redisson.config.DefaultNameMapper> {prefix: x}", "nameMapper: is a class of Java"},
 		{single("") + "commandMapper: !<com.example.DefaultCommandMapper> {}", "commandMapper: is a class of Java"},
@@ -283,6 +295,10 @@ func TestParseRedissonRefuses(t *testing.T) {
 		if !reflect.DeepEqual(s, Settings{}) {
 			t.Errorf("%s: settings beside the error: %v", tc.text, s)
 		}
+	}
+	// What is refused is not raised or lowered.
+	if _, warnings, err := ParseRedisson([]byte(single("")+"fairLockWaitTimeout: -5"), nil); err == nil || len(warnings) > 0 {
+		t.Errorf("%v, and the warnings %v", err, warnings)
 	}
 	// All errors at once.
 	_, _, err := ParseRedisson([]byte("singleServerConfig: {database: x, timeout: y}\nprotocol: z"), nil)

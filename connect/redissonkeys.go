@@ -160,13 +160,7 @@ var (
 			"lockWatchdogTimeout": {set: func(f *file, v *yaml.Node) {
 				f.Config.WatchdogTimeout = f.milliseconds(v, 300)
 			}},
-			"fairLockWaitTimeout": {set: func(f *file, v *yaml.Node) {
-				f.Config.FairLockWaitTimeout = f.milliseconds(v, 0)
-				if f.Config.FairLockWaitTimeout < leastFairWait {
-					f.Config.FairLockWaitTimeout = leastFairWait
-					f.warn("is raised to %v: with less Redisson would pass over waiters of redlatch that live", leastFairWait)
-				}
-			}},
+			"fairLockWaitTimeout": {set: fairWait},
 			"checkLockSyncedSlaves": {set: func(f *file, v *yaml.Node) {
 				f.Config.Acks = redlatch.AcksAuto
 				if !f.boolean(v) {
@@ -179,8 +173,23 @@ var (
 	)
 )
 
-// leastFairWait is the least Config.FairLockWaitTimeout.
-const leastFairWait = 5 * time.Second
+// leastFairWait and mostFairWait are the bounds of Config.FairLockWaitTimeout.
+const leastFairWait, mostFairWait = 5 * time.Second, 24 * time.Hour
+
+func fairWait(f *file, v *yaml.Node) {
+	n := f.number(v, 0, 10*year)
+	if n < 0 {
+		return
+	}
+	wait := time.Duration(n) * time.Millisecond
+	f.Config.FairLockWaitTimeout = min(max(wait, leastFairWait), mostFairWait)
+	switch {
+	case wait < leastFairWait:
+		f.warn("is raised to %v: with less Redisson would pass over waiters of redlatch that live", leastFairWait)
+	case wait > mostFairWait:
+		f.warn("is lowered to %v, the most that redlatch.Config.FairLockWaitTimeout can be", mostFairWait)
+	}
+}
 
 func oneAddress(f *file, v *yaml.Node) {
 	if text := f.text(v); text != "" {
