@@ -100,3 +100,16 @@ func RoundUp(ttl int64) int64 {
 	}
 	return (ttl + unit - 1) / unit * unit
 }
+
+// Entries are what one version of Redisson calls the locks and synchronizers of entries.
+type Entries struct {
+	Redisson string  `json:"redisson"`
+	Entries  []Entry `json:"entries"`
+}
+
+// An Entry is one of a map, a set and a multimap of the same name.
+type Entry struct {
+	Object string            `json:"object"`
+	Key    string            `json:"key"`
+	Names  map[string]string `json:"names"` // by the method in Java that returns it: RMap.getLock
+}

@@ -116,11 +116,11 @@ func (t Thread) Owner(ctx context.Context) (string, error) {
 	return a.Owner, err
 }
 
-// EntryNames returns the names of what Redisson keeps about one entry: the lock of a map's, its fair lock and
-// its read-write lock, the locks of a set's and of a multimap's, and the semaphore, the expirable one and the latch of a map's.
-func (t Thread) EntryNames(ctx context.Context, object, key string) ([]string, error) {
+// EntryNames returns the names of what Redisson keeps about one entry of a map, a set and a multimap, by the methods
+// that have them.
+func (t Thread) EntryNames(ctx context.Context, object, key string) (map[string]string, error) {
 	a, err := t.client.peer.call(ctx, request{Op: "entryNames", Client: t.client.handle, Thread: t.name, Name: object, Values: []string{key}})
-	return a.syncAnswer.IDs, err
+	return a.Names, err
 }
 
 // Lock returns a lock as this thread sees it.

@@ -65,12 +65,13 @@ type answer struct {
 	Err string `json:"err"`
 	Msg string `json:"msg"`
 
-	UUID    string `json:"uuid"`
-	Version string `json:"version"`
-	Owner   string `json:"owner"`
-	Count   int    `json:"count"`
-	TTL     int64  `json:"ttl"`
-	Token   int64  `json:"token"`
+	UUID    string            `json:"uuid"`
+	Version string            `json:"version"`
+	Owner   string            `json:"owner"`
+	Count   int               `json:"count"`
+	TTL     int64             `json:"ttl"`
+	Token   int64             `json:"token"`
+	Names   map[string]string `json:"names"`
 	LoopResult
 	syncAnswer
 }

@@ -1,6 +1,5 @@
 package redlatch.peer;
 
-import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import java.util.List;
 import java.util.Map;
@@ -82,21 +81,17 @@ final class Ops {
         RMap<String, String> map = c.getMap(req.name(), StringCodec.INSTANCE);
         RSet<String> set = c.getSet(req.name(), StringCodec.INSTANCE);
         RListMultimap<String, String> multimap = c.getListMultimap(req.name(), StringCodec.INSTANCE);
-        JsonArray ids = new JsonArray();
-        for (RLock lock :
-                List.of(
-                        map.getLock(key),
-                        map.getFairLock(key),
-                        map.getReadWriteLock(key).readLock(),
-                        set.getLock(key),
-                        multimap.getLock(key))) {
-            ids.add(lock.getName());
-        }
-        ids.add(map.getSemaphore(key).getName());
-        ids.add(map.getPermitExpirableSemaphore(key).getName());
-        ids.add(map.getCountDownLatch(key).getName());
+        JsonObject names = new JsonObject();
+        names.addProperty("RMap.getLock", map.getLock(key).getName());
+        names.addProperty("RMap.getFairLock", map.getFairLock(key).getName());
+        names.addProperty("RMap.getReadWriteLock", map.getReadWriteLock(key).readLock().getName());
+        names.addProperty("RMap.getSemaphore", map.getSemaphore(key).getName());
+        names.addProperty("RMap.getPermitExpirableSemaphore", map.getPermitExpirableSemaphore(key).getName());
+        names.addProperty("RMap.getCountDownLatch", map.getCountDownLatch(key).getName());
+        names.addProperty("RSet.getLock", set.getLock(key).getName());
+        names.addProperty("RListMultimap.getLock", multimap.getLock(key).getName());
         JsonObject answer = ok(true);
-        answer.add("ids", ids);
+        answer.add("names", names);
         return answer;
     }
 
