@@ -31,6 +31,7 @@ type configJSON struct {
 	DialTimeout      int64         `json:"dial_timeout_ms"`
 	Timeout          int64         `json:"timeout_ms"`
 	Watchdog         int64         `json:"watchdog_ms"`
+	FairLockWait     int64         `json:"fair_lock_wait_ms"`
 	PubSub           string        `json:"pubsub"`
 	Acks             string        `json:"acks"`
 	AckTimeout       int64         `json:"ack_timeout_ms"`
@@ -109,13 +110,14 @@ func configOf(s connect.Settings, warnings []connect.Warning) *configJSON {
 		URL: s.String(), Mode: s.Mode.String(), Addresses: s.Addresses, MasterName: s.MasterName, Database: s.Database,
 		User: s.User, Password: s.Password.String(), SentinelUser: s.SentinelUser, SentinelPassword: s.SentinelPassword.String(),
 		ClientName: s.ClientName, Protocol: 3,
-		DialTimeout: cmp.Or(s.DialTimeout, connect.DefaultTimeout).Milliseconds(),
-		Timeout:     cmp.Or(s.Timeout, min(connect.DefaultTimeout, lease/3)).Milliseconds(),
-		Watchdog:    lease.Milliseconds(),
-		PubSub:      s.Config.PubSub.String(),
-		Acks:        s.Config.Acks.String(),
-		AckTimeout:  cmp.Or(s.Config.AckTimeout, time.Second).Milliseconds(),
-		Warnings:    []warningJSON{},
+		DialTimeout:  cmp.Or(s.DialTimeout, connect.DefaultTimeout).Milliseconds(),
+		Timeout:      cmp.Or(s.Timeout, min(connect.DefaultTimeout, lease/3)).Milliseconds(),
+		Watchdog:     lease.Milliseconds(),
+		FairLockWait: cmp.Or(s.Config.FairLockWaitTimeout, 5*time.Minute).Milliseconds(),
+		PubSub:       s.Config.PubSub.String(),
+		Acks:         s.Config.Acks.String(),
+		AckTimeout:   cmp.Or(s.Config.AckTimeout, time.Second).Milliseconds(),
+		Warnings:     []warningJSON{},
 	}
 	if s.RESP2 {
 		c.Protocol = 2
@@ -164,6 +166,7 @@ func (c *configJSON) rows() [][]string {
 	add("dial timeout", milliseconds(c.DialTimeout))
 	add("timeout", milliseconds(c.Timeout))
 	add("watchdog", milliseconds(c.Watchdog))
+	add("fair lock wait", milliseconds(c.FairLockWait))
 	if c.Mode == connect.Cluster.String() {
 		add("pubsub", c.PubSub)
 	}
