@@ -7,7 +7,9 @@ import "github.com/redlatch/redlatch/internal/wire"
 //
 //	client.Lock(redlatch.Entry{Object: "accounts", Key: "42"}.Lock()) // accounts.getLock("42")
 //
-// They are whole names in Redis, which a Config.Prefix would change: use a client without one.
+// They are whole names in Redis, which a Config.Prefix would change: use a client without one. They begin with the
+// object's name in braces, unless it has braces itself: redlatch acl '{accounts}:' prints the rights for them, and
+// redlatch acl accounts does not.
 //
 // The Java service must use the StringCodec for the object: with another one it hashes other bytes. The names are those
 // of Redisson 3.18 to 4.7.

@@ -19,7 +19,8 @@ func (a *app) aclCommand() *cobra.Command {
 synchronizers whose names begin with PREFIX, and no other rights; without PREFIX
 whatever their names are. It is one line, to be put into ACL SETUSER or into a
 line of the ACL file. No server is asked. --prefix stands before each PREFIX, or is
-the only one.
+the only one. The names of entries of a map of Redisson's begin with the map's name in
+braces: for those of accounts PREFIX is '{accounts}:'.
 
 With --watch it is a user who looks and changes nothing: for redlatch ls, top, show
 and serve, and Client.Locks, Participants and Info. No command in it writes a key.

@@ -142,12 +142,16 @@ func TestPatterns(t *testing.T) {
 				wire.Suffix(name, wire.RateValue)+":"+uuid, wire.Suffix(name, wire.RatePermits)+":"+uuid),
 			append(channels, wire.LatchChannel(name), wire.FairChannel(name, uuid+":7"))
 	}
+	entry := func(object string) string { return wire.Entry(object, "42", "lock") }
 	for _, tc := range []struct {
 		prefix         string
 		inside, beside []string
 	}{
 		{"orders:", []string{"orders:1", "orders:", "orders:{a}", "orders:a{b}c"}, []string{"order", "xorders:1", "{orders:}1", "invoices"}},
 		{"{orders}:", []string{"{orders}:1", "{orders}:{x}"}, []string{"orders:1", "{orders:}:1", "{order}:1"}},
+		{"{accounts}:", []string{entry("accounts")}, []string{entry("accounts2")}},
+		{"{accounts", []string{entry("accounts"), entry("accounts2")}, []string{entry("account")}},
+		{"{tenant}:accounts", []string{entry("{tenant}:accounts")}, []string{entry("tenant")}},
 		{"a*[b]?", []string{"a*[b]?", "a*[b]?x"}, []string{"axb", "a*[b]", "axxb?"}},
 		{"", []string{"orders:1", "{a}b"}, nil},
 	} {
