@@ -22,8 +22,8 @@ type Config struct {
 	// Locks and its like, and Participants, find nothing else. For Redisson, for redis-cli, and for clients
 	// without that prefix, it is a plain part of the name: Lock("invoice:7") is Java's
 	// getLock("billing:invoice:7"). Package fence, and errors about a key that is no lock, say keys as they are in Redis. With
-	// a hash tag in it everything is in one slot of a cluster. Empty means that names stand in Redis as they are; at
-	// most 100 bytes.
+	// a hash tag in it everything is in one slot of a cluster, where a CountDownLatch is then refused. Empty means that
+	// names stand in Redis as they are; at most 100 bytes.
 	Prefix string
 
 	// WatchdogTimeout is the lease of a hold for which no Lease was given. It

@@ -117,6 +117,7 @@ func TestALatchRefusesWhatItCannotDo(t *testing.T) {
 		l := c.CountDownLatch("orders")
 		set := func(l *redlatch.CountDownLatch, n int) error { _, err := l.TrySetCount(bg, n); return err }
 		cluster := w.Tapped(redlatch.Config{}, &locktest.Tap{Cluster: true})
+		shop := w.Tapped(redlatch.Config{Prefix: "{shop}:"}, &locktest.Tap{Cluster: true})
 		if err := w.Server.Set("text", "no latch"); err != nil {
 			t.Fatal(err)
 		}
@@ -136,6 +137,7 @@ func TestALatchRefusesWhatItCannotDo(t *testing.T) {
 			{c.CountDownLatch("a{b").Wait(bg), "without a '}'"},
 			{set(cluster.CountDownLatch("{shop}:orders"), 1), "another slot"},
 			{cluster.CountDownLatch("{shop}:orders").Wait(bg), "another slot"},
+			{shop.CountDownLatch("orders").Wait(bg), "Config.Prefix without braces"},
 			{c.CountDownLatch("text").Wait(bg), "WRONGTYPE"},
 		} {
 			if x.err == nil || !strings.Contains(x.err.Error(), x.says) {
