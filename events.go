@@ -29,7 +29,8 @@ import (
 //
 // All others are called one at a time, in the order in which things happened, and
 // nothing waits for them: a slow one delays only those behind it. Of those at most
-// 10,000 wait, the rest are summed up by Skipped, and Close drops them.
+// 10,000 wait, the rest are summed up by Skipped, and Close drops them, but for
+// ReleaseFailed, which may also be called after Close.
 type Events struct {
 	// AcquireStart is called when an acquisition begins, before anything is asked. The
 	// context that it returns is the one that the acquisition goes on with, and of which
@@ -56,7 +57,7 @@ type Events struct {
 	Lost func(LostEvent)
 	// ReleaseFailed is called when a release could not be confirmed. The lock
 	// is then left to its TTL, and a later request may still free it sooner.
-	// Permits of a Semaphore are gone.
+	// Permits of a Semaphore are not given back again.
 	ReleaseFailed func(ReleaseFailedEvent)
 	// RenewFailed is called for each batch of renewals that failed; they are
 	// tried again until the holds' trust ends.
@@ -326,7 +327,7 @@ func optional(key, value string) []slog.Attr {
 
 func (r *reporter) releaseFailed(name, owner string, err error) {
 	e := ReleaseFailedEvent{Name: name, Owner: owner, Err: err}
-	r.queue.Add(func() {
+	r.queue.AddLasting(func() {
 		r.log.Warn("release not confirmed", "name", e.Name, "owner", e.Owner, "err", e.Err)
 		tell(r.events.ReleaseFailed, e)
 	})

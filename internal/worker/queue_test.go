@@ -54,6 +54,34 @@ func TestAClosedQueueDropsWhatWaits(t *testing.T) {
 	})
 }
 
+func TestAClosedQueueRunsWhatLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ran []int
+		q := NewQueue(3, nil)
+		add := func(how func(func()), i int) {
+			how(func() {
+				time.Sleep(time.Second)
+				ran = append(ran, i)
+			})
+			synctest.Wait()
+		}
+		add(q.Add, 0)
+		add(q.Add, 1)
+		add(q.AddLasting, 2)
+		add(q.Add, 3)
+		q.Close()
+		add(q.Add, 4)
+		add(q.AddLasting, 5)
+		time.Sleep(time.Minute)
+		add(q.AddLasting, 6)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if want := []int{0, 2, 5, 6}; !slices.Equal(ran, want) {
+			t.Errorf("ran %v, want %v", ran, want)
+		}
+	})
+}
+
 // Under a load that lasts the sum is told all the same, before what came after it.
 func TestWhatWasSkippedIsToldInItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
