@@ -155,17 +155,21 @@ func checkKey(key string) error {
 // Shutdown ends the client as a deploy wants it, so that others get its locks at once and
 // not after their TTL:
 //
-//   - Nothing is acquired any longer: whoever waits for something, or begins to, gets ErrClosed.
-//   - The contexts of all live holds and permits end with ErrClosed as their cause: that is
-//     how sections learn that they are to come to an end. The locks stay theirs meanwhile, and
-//     are renewed. Hold.Err stays nil, and Release, Extend, and what gives back, counts
-//     or asks work as before; a release frees its lock at once.
-//   - When the last hold and permit is released, or ctx ends, the client is closed: see Close.
+//   - Nothing is acquired any longer: whoever waits for something, or begins to, gets ErrClosed. So
+//     does a holder that re-enters its own lock.
+//   - The contexts of all live holds and permits, and of functions that Semaphore.Do has called, end
+//     with ErrClosed as their cause: that is how sections learn that they are to come to an end. The
+//     locks stay theirs meanwhile, and are renewed. Hold.Err stays nil, and Release, Extend, and
+//     what gives back, counts or asks work as before; a release frees its lock at once.
+//   - When the last hold and permit is released, and the last Semaphore.Do has given its permits
+//     back, or when ctx ends, the client is closed: see Close.
 //
 // It returns an error that is ctx's if ctx ended first: what was not released by then is left
-// to its TTL. Else it returns what Close does. Permits of a Semaphore have no holder that it could
-// wait for, nor has a detached Permit; a lost hold is not waited for. Close ends a Shutdown that
-// is under way.
+// to its TTL, and permits that Semaphore.Do has not given back may be lost. Else it returns what Close
+// does. What Semaphore.Acquire took has no holder that it could wait for, nor has a detached Permit; a
+// lost hold is not waited for. Close ends a Shutdown that is under way.
+//
+// A section that itself calls Shutdown, with a context that never ends, waits for itself for ever.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if ctx == nil {
 		return errNilContext
@@ -176,6 +180,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 			h.EndContext()
 		}
 	}
+	c.semaphores.EndContexts()
 	late := c.locks.AwaitReleases(ctx)
 	if late == nil {
 		late = c.semaphores.AwaitReleases(ctx)
@@ -183,15 +188,17 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	if late == nil || errors.Is(late, ErrClosed) {
 		return c.Close()
 	}
-	left := c.Stats()
-	return errors.Join(fmt.Errorf("redlatch: Shutdown: not released in time, and left to their TTL: %d holds and %d permits: %w", left.Holds, left.Permits, late), c.Close())
+	left, sections := c.Stats(), c.semaphores.Sections()
+	late = fmt.Errorf("redlatch: Shutdown: not released in time: %d holds and %d permits, left to their TTL, and %d calls of Semaphore.Do: %w", left.Holds, left.Permits, sections, late)
+	return errors.Join(late, c.Close())
 }
 
 // Close ends the client at once; Shutdown lets those who hold something come to an end before.
 // Callers that wait for a lock get ErrClosed: at once, or if a
 // request is on its way when it is answered, or the driver gives it up. The
 // contexts of live holds end with ErrClosed as their cause, and their locks are
-// left to their TTL: Close never frees a lock under a running section. Then it
+// left to their TTL: Close never frees a lock under a running section. Permits that
+// Semaphore.Do has not given back may be lost. Then it
 // waits for the requests that are under way, at most for Config.CloseTimeout.
 //
 // It returns an error if some of them had not ended by then; they end when the

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/permit"
@@ -57,8 +56,8 @@ func (s *Semaphore) Name() string { return s.in.Name() }
 // goes to the next caller, or back. The error is a *BusyError if the permits
 // could not be had in time (and then also ctx's error, if ctx ended),
 // ErrUnavailable if the server did not answer for Config.OutageTimeout, an
-// *AckError if too few replicas acknowledged it, ErrClosed after Close, or the error
-// with which the server refused.
+// *AckError if too few replicas acknowledged it, ErrClosed after Close or Shutdown, or
+// the error with which the server refused.
 //
 // n = 0 succeeds without asking anybody.
 func (s *Semaphore) Acquire(ctx context.Context, n int, opts ...Option) error {
@@ -66,38 +65,22 @@ func (s *Semaphore) Acquire(ctx context.Context, n int, opts ...Option) error {
 	return err
 }
 
-// Do takes n permits, calls f with ctx and gives them back, also if f panics or calls
-// runtime.Goexit.
+// Do takes n permits, calls f and gives them back, also if f panics or calls
+// runtime.Goexit. f's context is ctx, and ends with Do as well. In Client.Shutdown, which waits for Do, and
+// in Close, which does not, it ends with ErrClosed as its cause.
 //
-// It returns f's error. If the permits cannot be had, f is not called, and the error is Acquire's, and
-// ErrNotRun. Permits that the server refuses to take back are reported as an event
-// (Events.ReleaseFailed), and are no error of Do: the work is done. They are lost if the process dies meanwhile: see
-// ExpirableSemaphore.
+// Do returns f's error. If the permits cannot be had, f is not called, and the error is Acquire's, and
+// ErrNotRun. Permits that do not come back, because the server refuses them or the client is closed
+// before, are reported as an event (Events.ReleaseFailed), and are no error of Do: the work is done. They
+// are lost, without an event, if the process dies meanwhile: see ExpirableSemaphore.
 func (s *Semaphore) Do(ctx context.Context, n int, f func(ctx context.Context) error, opts ...Option) error {
+	section := s.in.Begin(n)
+	defer section.End()
 	ctx, err := s.acquire(ctx, n, opts, false, s.c.waitSite())
 	if err != nil {
 		return lock.NotRun(err)
 	}
-	return lock.Do(ctx, counted{s, n}, f)
-}
-
-// counted are permits that Do has taken.
-type counted struct {
-	s *Semaphore
-	n int
-}
-
-// With returns ctx: nothing ends permits that are only counted.
-func (c counted) With(ctx context.Context) context.Context { return ctx }
-
-// Release gives them back.
-func (c counted) Release(ctx context.Context) error {
-	err := c.s.Release(ctx, c.n)
-	var refused *driver.RunError
-	if errors.As(err, &refused) && refused.Permanent() {
-		c.s.c.report.releaseFailed(c.s.Name(), "", err)
-	}
-	return nil // it is no loss of a hold
+	return lock.Do(ctx, section, f)
 }
 
 var errNoSuchPermit = errors.New("redlatch: the permits of a Semaphore have neither a lease nor a token; acquire those of an expirable semaphore instead, or leave the option out")

@@ -61,7 +61,8 @@ func (s *Counted) Acquire(ctx context.Context, n int, once bool, until time.Time
 func (s *Counted) Release(ctx context.Context, n int) error {
 	q := s.all.counted.get(s)
 	defer s.all.counted.put(q)
-	return q.release(ctx, n)
+	_, err := q.release(ctx, n)
+	return err
 }
 
 // Add adds n permits. Without a semaphore it makes one, if it is to.

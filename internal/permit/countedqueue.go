@@ -246,26 +246,28 @@ func (q *countedQueue) leave(w *countedWaiter) bool {
 }
 
 // release gives n permits back, and returns when they are in Redis, or at once
-// if somebody here waits for permits.
-func (q *countedQueue) release(ctx context.Context, n int) error {
+// if somebody here waits for permits. told says that err is what became of them; else they
+// are given back nevertheless, and a failure is an event.
+func (q *countedQueue) release(ctx context.Context, n int) (told bool, err error) {
 	r := q.give(n, true)
 	if r == nil {
-		return nil
+		return true, nil
 	}
 	t := time.NewTimer(time.Hour)
 	defer t.Stop()
-	told, err := q.await(ctx, r.told, t, nil, time.Time{})
+	told, err = q.await(ctx, r.told, t, nil, time.Time{})
 	if told {
-		return err
+		return true, err
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	select {
 	case err = <-r.told: // both: the outcome says more
+		return true, err
 	default:
 		r.left = true // a failure is an event from here on
+		return false, err
 	}
-	return err
 }
 
 // give puts n permits in hand. It returns nil if they are somebody's already or

@@ -28,6 +28,9 @@
 // Permits that replicas may not know of are in doubt. They go back before anybody gets
 // them.
 //
+// Nothing is known of who has counted permits, but for a [Section], which runs a function
+// under them: a shutdown ends its context and waits for it.
+//
 // # Permits that have leases
 //
 // The worker asks with new ids for as many of the first in line as one request can

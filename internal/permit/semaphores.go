@@ -19,6 +19,7 @@ type Semaphores struct {
 	Options
 
 	counted   countedQueues
+	sections  sections
 	expirable expirableQueues
 	live      livePermits
 	givers    *queue.Gather[*giveBack]
@@ -73,15 +74,26 @@ type Events struct {
 func New(o Options) *Semaphores {
 	all := &Semaphores{Options: o, givers: queue.NewGather[*giveBack](queue.MostAnswered, o.Server.Go)}
 	all.kind = &renew.Kind{Renew: all.renew}
+	all.sections.closing, all.sections.end = context.WithCancel(context.Background())
 	return all
 }
 
-// AwaitReleases waits until all permits that have leases are released, and what else was given
-// back is in Redis. It fails if ctx ends, or the client is closed. Nothing is acquired any longer.
+// EndContexts ends the contexts of all sections, of those too that begin later, and nothing else.
+func (all *Semaphores) EndContexts() { all.sections.end() }
+
+// Sections returns how many there are.
+func (all *Semaphores) Sections() int { return all.sections.count() }
+
+// AwaitReleases waits until all permits that have leases are released, all sections have ended,
+// and what else was given back is in Redis. It fails if ctx ends, or the client is closed. Nothing
+// is acquired any longer.
 func (all *Semaphores) AwaitReleases(ctx context.Context) error {
-	return request.AwaitAll(ctx, all.Server.Over, all.live.none, all.counted.all.Idle, all.expirable.all.Idle)
+	return request.AwaitAll(ctx, all.Server.Over, all.live.none, all.sections.none, all.counted.all.Idle, all.expirable.all.Idle)
 }
 
-// Close ends all subscriptions. The server was closed before, which ends the waiting of
+// Close ends all subscriptions, and the contexts of sections. The server was closed before, which ends the waiting of
 // all callers, and the clock, whose holders get a Close of their own.
-func (all *Semaphores) Close() { all.counted.close() }
+func (all *Semaphores) Close() {
+	all.EndContexts()
+	all.counted.close()
+}

@@ -15,6 +15,9 @@ func (p *Pending) Add(n int) {
 	}
 }
 
+// Count returns how many are under way.
+func (p *Pending) Count() int { return p.n }
+
 // None returns a channel that is closed as soon as nothing is under way.
 func (p *Pending) None() <-chan struct{} {
 	if p.n == 0 {

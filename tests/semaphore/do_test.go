@@ -112,6 +112,34 @@ func TestDoOfAPermitEndsWithIt(t *testing.T) {
 	})
 }
 
+// The function's context is the caller's for as long as it has the permits.
+func TestDoOfCountedPermitsEndsItsContext(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		sem, sad := w.Semaphore(w.Client(redlatch.Config{}), 2), errors.New("sad")
+		ctx, cancel := context.WithCancelCause(bg)
+		defer cancel(nil)
+		var outer, inner context.Context
+		w.OK(sem.Do(ctx, 1, func(section context.Context) error {
+			outer = section
+			return sem.Do(section, 1, func(section context.Context) error {
+				inner = section
+				w.OK(outer.Err())
+				w.OK(inner.Err())
+				return nil
+			})
+		}))
+		w.WantErr(context.Cause(outer), redlatch.ErrNotHeld)
+		w.WantErr(context.Cause(inner), redlatch.ErrNotHeld)
+		w.WantErr(sem.Do(ctx, 1, func(section context.Context) error {
+			cancel(sad)
+			<-section.Done()
+			return context.Cause(section)
+		}), sad)
+		synctest.Wait() // its release was sent, though its context had ended
+		wantSemaphore(w, "afterwards", "2")
+	})
+}
+
 // A refusal to take permits back is no error of Do, for the work is done; but it is told.
 func TestDoTellsOfPermitsThatDidNotComeBack(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {

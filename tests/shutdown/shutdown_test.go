@@ -85,7 +85,7 @@ func TestAShutdownThatTakesTooLongLeavesTheLockToItsTTL(t *testing.T) {
 		start := time.Now()
 		err := c.Shutdown(ctx)
 		w.WantErr(err, context.DeadlineExceeded)
-		if got := err.Error(); got != "redlatch: Shutdown: not released in time, and left to their TTL: 1 holds and 1 permits: context deadline exceeded" {
+		if got := err.Error(); got != "redlatch: Shutdown: not released in time: 1 holds and 1 permits, left to their TTL, and 0 calls of Semaphore.Do: context deadline exceeded" {
 			t.Error(got)
 		}
 		if d := time.Since(start); d != time.Minute {

@@ -1,0 +1,84 @@
+package permit
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/queue"
+	"github.com/redlatch/redlatch/internal/request"
+)
+
+// sections are a client's.
+type sections struct {
+	closing context.Context //nolint:containedctx // ends when all of them are to come to an end
+	end     context.CancelFunc
+
+	mu      sync.Mutex // guards pending
+	pending queue.Pending
+}
+
+// A Section runs a function under permits that are only counted.
+type Section struct {
+	sem *Counted
+	n   int
+	end func() // its context
+}
+
+// Begin begins a section under n permits, which are still to be acquired. Whoever shuts the client
+// down waits for it from here on, until its End.
+func (s *Counted) Begin(n int) *Section {
+	s.all.sections.add(1)
+	return &Section{sem: s, n: n}
+}
+
+// End ends the section, whether it had its permits or not.
+func (x *Section) End() { x.sem.all.sections.add(-1) }
+
+// With returns ctx, which also ends when the section does, or is to come to an end.
+func (x *Section) With(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(x.sem.all.sections.closing, func() { cancel(request.ErrClosed) })
+	x.end = func() {
+		stop()
+		cancel(holdctx.ErrReleased)
+	}
+	return ctx
+}
+
+// Release gives the section's permits back, when its function has returned. That they could not be
+// given back is an event and no error: the work is done.
+func (x *Section) Release(ctx context.Context) error {
+	x.end()
+	if x.n == 0 {
+		return nil
+	}
+	all := x.sem.all
+	q := all.counted.get(x.sem)
+	defer all.counted.put(q)
+	told, err := q.release(ctx, x.n)
+	if told && err != nil && !errors.Is(err, request.ErrForgotten) { // of the latter the worker has told
+		all.Events.ReleaseFailed(x.sem.Name(), "", err)
+	}
+	return nil
+}
+
+func (all *sections) add(n int) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.pending.Add(n)
+}
+
+func (all *sections) count() int {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return all.pending.Count()
+}
+
+// none returns a channel that is closed as soon as there is no section.
+func (all *sections) none() <-chan struct{} {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return all.pending.None()
+}
