@@ -73,7 +73,7 @@ func (s *ExpirableSemaphore) Name() string { return s.in.Name() }
 // also ctx's error, if ctx ended), ErrUninitialized if the semaphore has never
 // been given permits, ErrUnavailable if the server did not answer for
 // Config.OutageTimeout, an *AckError if too few replicas acknowledged it, ErrClosed
-// after Close, or the error with which the server refused.
+// after Close or Shutdown, or the error with which the server refused.
 func (s *ExpirableSemaphore) Acquire(ctx context.Context, opts ...Option) (*Permit, error) {
 	_, ps, err := s.acquire(ctx, 1, opts, false)
 	return one(ps, err)

@@ -244,8 +244,8 @@ func (r Rate) args() ([]string, error) {
 // On failure nothing was taken, or it is given back. The error is a *RateError
 // if the permits could not be had in time (and then also ctx's error, if ctx
 // ended), ErrUninitialized if the limiter has no rate, ErrUnavailable if the server
-// did not answer for Config.OutageTimeout, ErrClosed after Close, or the error
-// with which the server refused. To ask for more permits than the rate is an
+// did not answer for Config.OutageTimeout, ErrClosed after Close or Shutdown, or the
+// error with which the server refused. To ask for more permits than the rate is an
 // error at once.
 func (l *RateLimiter) Acquire(ctx context.Context, n int, opts ...Option) error {
 	return l.take(ctx, n, opts, false, l.c.waitSite())
