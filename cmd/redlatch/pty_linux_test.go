@@ -195,6 +195,28 @@ func TestTerminalTellsOfAWait(t *testing.T) {
 	term.ends(0)
 }
 
+// So are users that wait for a synchronizer: how it stands, for whose the permits are is mostly not known.
+func TestTerminalTellsOfAWaitForPermits(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	for _, args := range [][]string{{"semaphore", "acquire", "pool", "--of", "1", "--lease", "10m"}, {"rate", "take", "api", "--rate", "1/10m"}} {
+		if res := r.run(t, args...); res.code != 0 {
+			t.Fatalf("%+v", res)
+		}
+	}
+	for text, args := range map[string][]string{
+		"waiting for pool: expirable semaphore, 0 of 1 free": {"semaphore", "acquire", "pool", "--lease", "10m"},
+		"waiting for api: rate limiter, 0 of 1 free":         {"rate", "take", "api"},
+	} {
+		term := onTerminal(t, r.command(append(args, "--wait", "3s")...))
+		term.says(text)
+		term.ends(1)
+		if text := term.output(); strings.Contains(text, "unknown") {
+			t.Errorf("%q", text)
+		}
+	}
+}
+
 // What a number counts is not stored, so to count down may take a permit away. A user at a terminal hears of it.
 func TestTerminalTellsThatANumberMayBeSomethingElse(t *testing.T) {
 	t.Parallel()

@@ -111,9 +111,12 @@ func whatFor(ctx context.Context, client *redlatch.Client, name string) (who, te
 		return noAnswer, fmt.Sprintf(": the server does not answer: %v", driver.Failure(err).Err)
 	case err != nil:
 		return "", ""
-	case len(l.Holders) == 0 && l.Count != nil:
-		who = fmt.Sprintf("which is at %d", *l.Count)
-		return who, ", " + who
+	case !overview.IsLock(l.Kind):
+		who = l.Stands()
+		if n := len(l.Holders); n > 0 && l.Holders[0].By != "" { // else nobody knows whose the permits are
+			who += ", held by " + l.HoldersText()
+		}
+		return who, ": " + who
 	case len(l.Holders) == 0:
 		return "", ""
 	}

@@ -67,23 +67,23 @@ func library(client string, redlatch bool) string {
 }
 
 // Stands says in a few words what it is and how it stands.
-func (l *Lock) Stands() string {
-	words := ""
+func (l *Lock) Stands() string { return l.Kind + ", " + l.Counts() }
+
+// Counts says how a synchronizer stands.
+func (l *Lock) Counts() string {
 	switch {
 	case l.Rate != nil && l.Rate.PerClient:
-		words = fmt.Sprintf("%d for each client", l.Rate.Permits)
+		return fmt.Sprintf("%d for each client", l.Rate.Permits)
 	case l.Kind == redlatch.KindLatch:
-		words = fmt.Sprintf("%d to go", *l.Count)
+		return fmt.Sprintf("%d to go", *l.Count)
 	case l.Kind == redlatch.KindBarrier:
-		words = fmt.Sprintf("%d of %d here", *l.Count, *l.Total)
+		return fmt.Sprintf("%d of %d here", *l.Count, *l.Total)
 	case l.Kind == redlatch.KindCounter:
-		words = strconv.Itoa(*l.Count)
+		return strconv.Itoa(*l.Count)
 	case l.Total != nil:
-		words = fmt.Sprintf("%d of %d free", *l.Count, *l.Total)
-	default:
-		words = fmt.Sprintf("%d free", *l.Count)
+		return fmt.Sprintf("%d of %d free", *l.Count, *l.Total)
 	}
-	return l.Kind + ", " + words
+	return fmt.Sprintf("%d free", *l.Count)
 }
 
 // Waiters returns how many wait, and whether that is all that is known of them.
