@@ -14,8 +14,9 @@ import (
 	"github.com/redlatch/redlatch/internal/overview"
 )
 
-// deleteCommand makes the command that deletes something of that kind, when its user has said that he is sure.
-func (a *app) deleteCommand(kind string, remove func(ctx context.Context, c *redlatch.Client, name string) (bool, error)) *cobra.Command {
+// deleteCommand makes the command that deletes something of that kind, when its user has said that he is sure. What is
+// is asked for when the flags are known.
+func (a *app) deleteCommand(kind string, is func() thing, remove func(ctx context.Context, c *redlatch.Client, name string) (bool, error)) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
@@ -27,7 +28,7 @@ func (a *app) deleteCommand(kind string, remove func(ctx context.Context, c *red
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name := args[0]
 		return a.with(name, func(c *redlatch.Client) error {
-			l, _, err := overview.Look(cmd.Context(), c, name, false)
+			l, err := a.mustBe(cmd.Context(), c, name, is())
 			switch {
 			case err != nil:
 				return err
@@ -36,6 +37,11 @@ func (a *app) deleteCommand(kind string, remove func(ctx context.Context, c *red
 				return written(err)
 			}
 			if !yes {
+				now, _, err := overview.Look(cmd.Context(), c, name, false)
+				if err != nil {
+					return err
+				}
+				l.Waiting = now.Waiting // of whom clients know
 				if err := a.ask(fmt.Sprintf("Delete the %s %s, %s?", kind, shellWord(name), standing(&l))); err != nil {
 					return err
 				}
@@ -57,20 +63,14 @@ func (a *app) deleteCommand(kind string, remove func(ctx context.Context, c *red
 
 // standing says what would be lost.
 func standing(l *overview.Lock) string {
-	var parts []string
-	if l.Count != nil {
-		parts = append(parts, fmt.Sprintf("which is at %d", *l.Count))
-	}
-	if n := len(l.Holders); n > 0 {
-		parts = append(parts, fmt.Sprintf("with %d taken", n))
+	text := "with " + l.Counts()
+	if l.Kind == redlatch.KindCounter {
+		text = "which is at " + l.Counts()
 	}
 	if n := len(l.Waiting); n > 0 {
-		parts = append(parts, fmt.Sprintf("for which %d wait", n))
+		text += fmt.Sprintf(", for which %d wait", n)
 	}
-	if len(parts) == 0 {
-		return "of which nothing more is known"
-	}
-	return strings.Join(parts, ", ")
+	return text
 }
 
 // ask asks a user at a terminal. Anything but a yes is an error, and so is nobody to ask.
@@ -88,28 +88,41 @@ func (a *app) ask(question string) error {
 	return refused
 }
 
-// mustBe refuses to treat the key of that name as something that it is not, as far as what is stored tells, and tells a
-// user at a terminal if that is not far. What is not there can become anything.
-func (a *app) mustBe(ctx context.Context, c *redlatch.Client, name, what string, kinds ...string) error {
-	doubt, err := a.mayBe(ctx, c, name, what, kinds...)
-	if doubt && isTerminal(os.Stderr) {
-		a.ui.note("%s is a number, and nothing that is stored says that it is a %s", shellWord(name), what)
-	}
-	return err
+// A thing is what a command takes what has a name for.
+type thing struct {
+	what  string   // in a user's words
+	kinds []string // as which it may be recognised
 }
 
-// mayBe is mustBe for what takes nothing away if it is wrong. In doubt what is stored may be several things.
-func (a *app) mayBe(ctx context.Context, c *redlatch.Client, name, what string, kinds ...string) (doubt bool, _ error) {
+var (
+	aLimiter = thing{"rate limiter", []string{redlatch.KindRateLimiter}}
+	aLatch   = thing{"latch", []string{redlatch.KindLatch, redlatch.KindCounter}}
+	leased   = thing{"semaphore whose permits have leases", []string{redlatch.KindExpirable, redlatch.KindCounter}}
+	unleased = thing{"semaphore whose permits belong to nobody (--expirable is the other type)", []string{redlatch.KindSemaphore, redlatch.KindCounter}}
+)
+
+// mustBe refuses to treat the key of that name as something that it is not, as far as what is stored tells, and tells a
+// user at a terminal if that is not far. What is not there can become anything. It returns how the key stands.
+func (a *app) mustBe(ctx context.Context, c *redlatch.Client, name string, is thing) (overview.Lock, error) {
+	l, err := mayBe(ctx, c, name, is)
+	if err == nil && l.Kind == redlatch.KindCounter && isTerminal(os.Stderr) {
+		a.ui.note("%s is a number, and nothing that is stored says that it is a %s", shellWord(name), is.what)
+	}
+	return l, err
+}
+
+// mayBe is mustBe for what takes nothing away if it is wrong, so nobody is told of a doubt.
+func mayBe(ctx context.Context, c *redlatch.Client, name string, is thing) (overview.Lock, error) {
 	info, err := c.Info(ctx, name)
-	if err != nil {
-		return false, err
+	why := "its kind is " + info.Kind
+	switch l := overview.Of(info); {
+	case replyCode(err) == "WRONGTYPE":
+		why = "what is stored there is nothing of redlatch's or Redisson's"
+	case err != nil, !l.Exists, slices.Contains(is.kinds, l.Kind):
+		return l, err
 	}
-	l := overview.Of(info)
-	if !l.Exists || l.Kind == redlatch.KindCounter || slices.Contains(kinds, l.Kind) {
-		return l.Exists && l.Kind == redlatch.KindCounter, nil
-	}
-	return false, &failure{
-		code: exitData, err: fmt.Errorf("%q is not a %s: its kind is %s; nothing has changed", name, what, l.Kind),
+	return overview.Lock{}, &failure{
+		code: exitData, err: fmt.Errorf("%q is not a %s: %s; nothing has changed", name, is.what, why),
 		hint: "redlatch show " + shellWord(name) + " shows how it stands",
 	}
 }

@@ -21,7 +21,7 @@ on when it has been counted down to 0. One that was never set is at 0.`,
 				if n < 1 {
 					return countJSON{}, usage("a latch counts down from 1 or more")
 				}
-				if err := a.mustBe(ctx, c, name, "latch", redlatch.KindLatch); err != nil {
+				if _, err := a.mustBe(ctx, c, name, aLatch); err != nil {
 					return countJSON{}, err
 				}
 				l := c.CountDownLatch(name)
@@ -35,7 +35,7 @@ on when it has been counted down to 0. One that was never set is at 0.`,
 				return countJSON{Name: name, Count: n, Set: &set}, err
 			}),
 		a.countCommand("down NAME", "Count down by one, and show the count", 1, func(ctx context.Context, c *redlatch.Client, name string, _ int) (countJSON, error) {
-			if err := a.mustBe(ctx, c, name, "latch", redlatch.KindLatch); err != nil {
+			if _, err := a.mustBe(ctx, c, name, aLatch); err != nil {
 				return countJSON{}, err
 			}
 			l := c.CountDownLatch(name)
@@ -46,10 +46,7 @@ on when it has been counted down to 0. One that was never set is at 0.`,
 			return countJSON{Name: name, Count: n}, err
 		}),
 		a.latchWaitCommand(),
-		a.deleteCommand("latch", func(ctx context.Context, c *redlatch.Client, name string) (bool, error) {
-			if err := a.mustBe(ctx, c, name, "latch", redlatch.KindLatch); err != nil {
-				return false, err
-			}
+		a.deleteCommand("latch", func() thing { return aLatch }, func(ctx context.Context, c *redlatch.Client, name string) (bool, error) {
 			return c.CountDownLatch(name).Delete(ctx)
 		}))
 }
@@ -66,6 +63,9 @@ func (a *app) latchWaitCommand() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.with(args[0], func(c *redlatch.Client) error {
 			defer a.tellOfWait(c, args[0])()
+			if _, err := mayBe(cmd.Context(), c, args[0], aLatch); err != nil {
+				return err
+			}
 			return inTime(c.CountDownLatch(args[0]).Wait(cmd.Context(), wait.options()...))
 		})
 	}

@@ -37,17 +37,17 @@ func (a *app) permitAcquireCommand() *cobra.Command {
 			return usage("for how long? semaphore acquire needs --lease: nothing renews permits whose process has ended")
 		}
 		return a.with(args[0], func(c *redlatch.Client) error {
-			if _, err := a.mayBe(cmd.Context(), c, args[0], "semaphore whose permits have leases", redlatch.KindExpirable); err != nil {
+			defer a.tellOfWait(c, args[0])()
+			if _, err := mayBe(cmd.Context(), c, args[0], leased); err != nil {
 				return err
 			}
 			s := c.ExpirableSemaphore(args[0])
 			if cmd.Flags().Changed("of") {
 				s = s.WithPermits(permits)
 			}
-			defer a.tellOfWait(c, args[0])()
 			taken, err := s.AcquireMany(cmd.Context(), n, append(wait.options(), redlatch.Lease(lease.Duration))...)
 			if err != nil {
-				return inTime(err)
+				return inTime(noPermits(err, args[0]))
 			}
 			ids := make([]string, len(taken))
 			for i, p := range taken {

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
@@ -240,9 +241,41 @@ func TestTerminalTellsOfNoServer(t *testing.T) {
 	t.Parallel()
 	addr := heldport.Refusing(t)
 	nowhere := &redis{nil, "redis://" + addr}
-	term := onTerminal(t, nowhere.command("run", "x", "--", "true"))
-	term.says("waiting for x: the server does not answer: cannot connect to " + addr)
-	term.ends(69)
+	for _, args := range [][]string{
+		{"run", "x", "--", "true"},
+		{"semaphore", "acquire", "x", "--lease", "1m"},
+		{"latch", "wait", "x"},
+		{"rate", "take", "x"},
+	} {
+		term := onTerminal(t, nowhere.command(append([]string{"--outage", "2s"}, args...)...))
+		term.says("waiting for x: the server does not answer: cannot connect to " + addr)
+		term.ends(69)
+	}
+}
+
+// A user is asked about what is going to be deleted: after he has heard what it may be.
+func TestTerminalAsksBeforeItDeletes(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	if err := r.Set("jobs", "3"); err != nil {
+		t.Fatal(err)
+	}
+	const doubt, question = "jobs is a number, and nothing that is stored says that it is a latch", "Delete the latch jobs, "
+	term := onTerminal(t, r.command("latch", "delete", "jobs"))
+	term.says(question)
+	if text := term.output(); strings.Index(text, doubt) < 0 || strings.Index(text, doubt) > strings.Index(text, question) {
+		t.Errorf("the doubt comes late: %q", text)
+	}
+	term.types("n\n")
+	term.ends(64)
+	for _, family := range []string{"rate", "semaphore", "latch"} {
+		r.hold("held", time.Hour)
+		term = onTerminal(t, r.command(family, "delete", "held"))
+		term.ends(65)
+		if text := term.output(); strings.Contains(text, "Delete the") || !r.Exists("held") {
+			t.Errorf("%s: %q", family, text)
+		}
+	}
 }
 
 // A shell with job control takes the terminal for groups of its own.

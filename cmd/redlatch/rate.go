@@ -56,12 +56,20 @@ machines.`,
 		a.rateSetCommand("update NAME N/INTERVAL", "Give one that has a rate another one; what was taken still counts", func(ctx context.Context, l *redlatch.RateLimiter, r redlatch.Rate) (bool, error) {
 			return true, l.UpdateRate(ctx, r)
 		}),
-		a.countCommand("get NAME", "Show how many permits could be taken now", 1, func(ctx context.Context, c *redlatch.Client, name string, _ int) (countJSON, error) {
-			n, err := c.RateLimiter(name).Available(ctx)
-			return countJSON{Name: name, Count: n}, err
+		a.countCommand("get NAME", "Show how many permits could be taken now, or how many each client gets", 1, func(ctx context.Context, c *redlatch.Client, name string, _ int) (countJSON, error) {
+			l, err := mayBe(ctx, c, name, aLimiter)
+			switch {
+			case err != nil:
+				return countJSON{}, err
+			case !l.Exists:
+				return countJSON{}, noRate(redlatch.ErrUninitialized, name)
+			case l.Rate.PerClient:
+				return countJSON{Name: name, Count: l.Rate.Permits, PerClient: true}, nil
+			}
+			return countJSON{Name: name, Count: *l.Count}, nil
 		}),
 		a.rateTakeCommand(),
-		a.deleteCommand("rate limiter", func(ctx context.Context, c *redlatch.Client, name string) (bool, error) {
+		a.deleteCommand("rate limiter", func() thing { return aLimiter }, func(ctx context.Context, c *redlatch.Client, name string) (bool, error) {
 			return c.RateLimiter(name).Delete(ctx)
 		}))
 }
@@ -70,7 +78,7 @@ func (a *app) rateSetCommand(use, short string, set func(context.Context, *redla
 	var rate rateFlag
 	var keep duration
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(2)}
-	cmd.Flags().BoolVar(&rate.PerClient, "per-client", false, "give each client as many, instead of all together")
+	cmd.Flags().BoolVar(&rate.PerClient, "per-client", false, "give each client as many, instead of all together; each run of redlatch is a client of its own, so that this limits programs only")
 	cmd.Flags().Var(&keep, "keep-alive", "delete the limiter when nobody has taken a permit for so long")
 	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*redlatch.Client).Objects)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -79,14 +87,28 @@ func (a *app) rateSetCommand(use, short string, set func(context.Context, *redla
 		}
 		rate.KeepAlive = keep.Duration
 		return a.with(args[0], func(c *redlatch.Client) error {
+			if _, err := mayBe(cmd.Context(), c, args[0], aLimiter); err != nil {
+				return err
+			}
 			done, err := set(cmd.Context(), c.RateLimiter(args[0]), rate.Rate)
 			if err == nil && !done {
 				return &failure{code: exitConflict, err: fmt.Errorf("%q has a rate already; nothing has changed", args[0]), hint: "redlatch rate update changes it"}
 			}
-			return err
+			return noRate(err, args[0])
 		})
 	}
 	return cmd
+}
+
+// noRate says of a rate limiter that has no rate how it gets one.
+func noRate(err error, name string) error {
+	if !errors.Is(err, redlatch.ErrUninitialized) {
+		return err
+	}
+	return &failure{
+		code: exitData, err: fmt.Errorf("there is no rate limiter %q", name),
+		hint: fmt.Sprintf("redlatch rate set %s N/INTERVAL makes one, and so does rate take --rate", shellWord(name)),
+	}
 }
 
 func (a *app) rateTakeCommand() *cobra.Command {
@@ -111,7 +133,10 @@ func (a *app) rateTakeCommand() *cobra.Command {
 				l = l.WithRate(rate.Rate)
 			}
 			defer a.tellOfWait(c, args[0])()
-			return inTime(l.Acquire(cmd.Context(), n, wait.options()...))
+			if _, err := mayBe(cmd.Context(), c, args[0], aLimiter); err != nil {
+				return err
+			}
+			return inTime(noRate(l.Acquire(cmd.Context(), n, wait.options()...), args[0]))
 		})
 	}
 	return cmd

@@ -30,6 +30,16 @@ type countJSON struct {
 	Name  string `json:"name"`
 	Count int    `json:"count"`
 	Set   *bool  `json:"set,omitempty"`
+
+	PerClient bool `json:"per_client,omitempty"`
+}
+
+// text is what a user reads of it.
+func (c countJSON) text() string {
+	if c.PerClient {
+		return fmt.Sprintf("%d for each client", c.Count)
+	}
+	return strconv.Itoa(c.Count)
 }
 
 func (a *app) semaphoreCommand() *cobra.Command {
@@ -37,8 +47,8 @@ func (a *app) semaphoreCommand() *cobra.Command {
 	members := append(
 		a.permitCommands(),
 		a.countCommand("get NAME", "Show how many permits are free", 1, func(ctx context.Context, c *redlatch.Client, name string, _ int) (countJSON, error) {
-			s, err := a.semaphoreOf(ctx, c, name, *expirable)
-			if err != nil {
+			s := semaphoreOf(c, name, *expirable)
+			if _, err := a.mustBe(ctx, c, name, semaphoreThing(*expirable)); err != nil {
 				return countJSON{}, err
 			}
 			n, err := s.Available(ctx)
@@ -52,8 +62,8 @@ func (a *app) semaphoreCommand() *cobra.Command {
 				if n < 0 {
 					return countJSON{}, usage("a semaphore cannot be made with %d permits", n)
 				}
-				s, err := a.semaphoreOf(ctx, c, name, *expirable)
-				if err != nil {
+				s := semaphoreOf(c, name, *expirable)
+				if _, err := a.mustBe(ctx, c, name, semaphoreThing(*expirable)); err != nil {
 					return countJSON{}, err
 				}
 				made, err := s.TrySetPermits(ctx, n)
@@ -65,10 +75,14 @@ func (a *app) semaphoreCommand() *cobra.Command {
 				}
 				return countJSON{Name: name, Count: n, Set: &made}, err
 			}),
-		a.countCommand("add NAME N", "Add N permits, or take them away (-- -N)", 2, func(ctx context.Context, c *redlatch.Client, name string, n int) (countJSON, error) {
-			s, err := a.semaphoreOf(ctx, c, name, *expirable)
+		a.countCommand("add NAME N", "Add N permits, or take them away (-- -N), and show how many are free", 2, func(ctx context.Context, c *redlatch.Client, name string, n int) (countJSON, error) {
+			s := semaphoreOf(c, name, *expirable)
+			l, err := a.mustBe(ctx, c, name, semaphoreThing(*expirable))
 			if err != nil {
 				return countJSON{}, err
+			}
+			if n < 0 && !l.Exists {
+				return countJSON{}, neverSet(name, *expirable)
 			}
 			if err := s.AddPermits(ctx, n); err != nil {
 				return countJSON{}, err
@@ -76,12 +90,8 @@ func (a *app) semaphoreCommand() *cobra.Command {
 			left, err := s.Available(ctx)
 			return countJSON{Name: name, Count: left}, err
 		}),
-		a.deleteCommand("semaphore", func(ctx context.Context, c *redlatch.Client, name string) (bool, error) {
-			s, err := a.semaphoreOf(ctx, c, name, *expirable)
-			if err != nil {
-				return false, err
-			}
-			return s.Delete(ctx)
+		a.deleteCommand("semaphore", func() thing { return semaphoreThing(*expirable) }, func(ctx context.Context, c *redlatch.Client, name string) (bool, error) {
+			return semaphoreOf(c, name, *expirable).Delete(ctx)
 		}))
 	cmd := family(
 		"semaphore", "Look at a semaphore, change it, or take its permits",
@@ -99,13 +109,41 @@ acquire, extend and release, are for those only. Else permits belong to nobody (
 	return cmd
 }
 
-// semaphoreOf returns a semaphore of that type, unless what is stored is known to be another one.
-func (a *app) semaphoreOf(ctx context.Context, c *redlatch.Client, name string, expirable bool) (counts, error) {
+// semaphoreOf returns the semaphore of that type.
+func semaphoreOf(c *redlatch.Client, name string, expirable bool) counts {
+	if expirable {
+		return c.ExpirableSemaphore(name)
+	}
+	return plainSemaphore{c.Semaphore(name)}
+}
+
+// semaphoreThing is what a semaphore of that type may be recognised as.
+func semaphoreThing(expirable bool) thing {
 	if expirable {
 		// What has a TTL, or less than no permits, looks like the other type, and may be either.
-		return c.ExpirableSemaphore(name), a.mustBe(ctx, c, name, "semaphore whose permits have leases", redlatch.KindExpirable, redlatch.KindSemaphore)
+		return thing{leased.what, append([]string{redlatch.KindSemaphore}, leased.kinds...)}
 	}
-	return plainSemaphore{c.Semaphore(name)}, a.mustBe(ctx, c, name, "semaphore whose permits belong to nobody (--expirable is the other type)", redlatch.KindSemaphore)
+	return unleased
+}
+
+// neverSet says that there is no semaphore, and how one is made.
+func neverSet(name string, expirable bool) error {
+	flag := ""
+	if expirable {
+		flag = "--expirable "
+	}
+	return &failure{
+		code: exitData, err: fmt.Errorf("there is no semaphore %q; nothing has changed", name),
+		hint: fmt.Sprintf("redlatch semaphore set %s%s N makes one of N permits", flag, shellWord(name)),
+	}
+}
+
+// noPermits says of a semaphore with leases that has never been given permits how that is done.
+func noPermits(err error, name string) error {
+	if errors.Is(err, redlatch.ErrUninitialized) {
+		return neverSet(name, true)
+	}
+	return err
 }
 
 // countCommand makes a command about something with a name and a number.
@@ -136,7 +174,7 @@ func (a *app) countCommand(use, short string, args int, do func(ctx context.Cont
 		if asJSON() {
 			err = a.ui.json(result)
 		} else {
-			_, err = fmt.Fprintln(a.ui.out, result.Count)
+			_, err = fmt.Fprintln(a.ui.out, result.text())
 		}
 		if err == nil && result.Set != nil && !*result.Set {
 			return &failure{code: exitConflict, err: fmt.Errorf("%q is there already; nothing has changed", result.Name)}
