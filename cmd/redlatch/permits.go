@@ -11,6 +11,13 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
+// permitsJSON is what semaphore acquire prints.
+type permitsJSON struct {
+	Name    string   `json:"name"`
+	IDs     []string `json:"ids"`
+	LeaseMs int64    `json:"lease_ms"`
+}
+
 // permitCommands are those about permits that have ids.
 func (a *app) permitCommands() []*cobra.Command {
 	return []*cobra.Command{a.permitAcquireCommand(), a.permitExtendCommand(), a.permitReleaseCommand()}
@@ -18,7 +25,7 @@ func (a *app) permitCommands() []*cobra.Command {
 
 func (a *app) permitAcquireCommand() *cobra.Command {
 	var lease, wait duration
-	var permits int
+	var of int
 	cmd := &cobra.Command{
 		Use:   "acquire NAME [N]",
 		Short: "Wait for N permits with leases, 1 if left out, take them and print their ids; the exit code is 1 if they cannot be had in time",
@@ -26,7 +33,8 @@ func (a *app) permitAcquireCommand() *cobra.Command {
 	}
 	cmd.Flags().Var(&lease, "lease", "have them this long, unless they are extended or released")
 	cmd.Flags().VarP(&wait, "wait", "w", "wait this long at most; 0 tries once (default: as long as it takes)")
-	cmd.Flags().IntVar(&permits, "of", 0, "make a semaphore of so many permits, if there is none")
+	cmd.Flags().IntVar(&of, "of", 0, "make a semaphore of so many permits, if there is none; one of another number is refused")
+	asJSON := outputFlag(cmd)
 	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*redlatch.Client).Counters)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		n, err := countArg(args, 1)
@@ -36,14 +44,21 @@ func (a *app) permitAcquireCommand() *cobra.Command {
 		if !lease.set {
 			return usage("for how long? semaphore acquire needs --lease: nothing renews permits whose process has ended")
 		}
+		sized := cmd.Flags().Changed("of")
+		if sized && n > of {
+			return usage("%d of %d permits can never be had", n, of)
+		}
 		return a.with(args[0], func(c *redlatch.Client) error {
 			defer a.tellOfWait(c, args[0])()
 			if _, err := mayBe(cmd.Context(), c, args[0], leased); err != nil {
 				return err
 			}
 			s := c.ExpirableSemaphore(args[0])
-			if cmd.Flags().Changed("of") {
-				s = s.WithPermits(permits)
+			if sized {
+				s = s.WithPermits(of) // the server may lose its data during the wait
+				if err := haveOf(cmd.Context(), s, of); err != nil {
+					return err
+				}
 			}
 			taken, err := s.AcquireMany(cmd.Context(), n, append(wait.options(), redlatch.Lease(lease.Duration))...)
 			if err != nil {
@@ -53,7 +68,11 @@ func (a *app) permitAcquireCommand() *cobra.Command {
 			for i, p := range taken {
 				ids[i] = p.ID()
 			}
-			_, err = fmt.Fprintln(a.ui.out, strings.Join(ids, "\n"))
+			if asJSON() {
+				err = a.ui.json(permitsJSON{args[0], ids, lease.Milliseconds()})
+			} else {
+				_, err = fmt.Fprintln(a.ui.out, strings.Join(ids, "\n"))
+			}
 			for _, p := range taken {
 				if err != nil { // nobody knows them who could release them
 					_ = p.Release(cmd.Context())

@@ -44,24 +44,29 @@ func (r *runner) takePermits(ctx context.Context, c *redlatch.Client, opts []red
 		return nil, err
 	}
 	s := c.ExpirableSemaphore(r.name)
-	if _, err := s.TrySetPermits(ctx, r.permits.of); err != nil {
+	if err := haveOf(ctx, s, r.permits.of); err != nil {
 		return nil, err
-	}
-	all, err := s.Permits(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if all != r.permits.of {
-		return nil, &failure{
-			code: exitUsage, err: fmt.Errorf("semaphore %q has %d permits, not %d", r.name, all, r.permits.of),
-			hint: fmt.Sprintf("everybody has to name the same number; redlatch semaphore add --expirable %s -- %d changes it", shellWord(r.name), r.permits.of-all),
-		}
 	}
 	taken, err := s.AcquireMany(ctx, r.permits.n, opts...)
 	if err != nil {
 		return nil, err
 	}
 	return manyPermits(taken), nil
+}
+
+// haveOf makes a semaphore of so many permits if there is none, and refuses one of another number.
+func haveOf(ctx context.Context, s *redlatch.ExpirableSemaphore, of int) error {
+	if _, err := s.TrySetPermits(ctx, of); err != nil {
+		return err
+	}
+	all, err := s.Permits(ctx)
+	if err != nil || all == of {
+		return err
+	}
+	return &failure{
+		code: exitUsage, err: fmt.Errorf("semaphore %q has %d permits, not %d", s.Name(), all, of),
+		hint: fmt.Sprintf("everybody has to name the same number; redlatch semaphore add --expirable %s -- %d changes it", shellWord(s.Name()), of-all),
+	}
 }
 
 // manyPermits are held together: the loss of one is that of all.
