@@ -348,7 +348,7 @@ func rawIDs(ids []string) ([]string, error) {
 	for i, id := range ids {
 		b, err := hex.DecodeString(id)
 		if err != nil || len(b) != 16 {
-			return nil, fmt.Errorf("redlatch: %q is not the id of a permit: that has 32 hexadecimal digits, see Permit.ID", id)
+			return nil, fmt.Errorf("redlatch: %q is not the id of a permit: that has 32 hexadecimal digits", id)
 		}
 		raw[i] = string(b)
 	}

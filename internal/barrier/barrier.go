@@ -196,7 +196,7 @@ func (b *Barrier) arrive(ctx context.Context, until time.Time) (arrival, error) 
 				return a, &BrokenError{Reason: Gone}
 			}
 		case "parties":
-			return a, fmt.Errorf("redlatch: barrier %q is one of %s parties, not of %d; give all the same number, or call Reset to change it", b.Name(), wire.Text(a.who), b.Parties)
+			return a, fmt.Errorf("redlatch: barrier %q is one of %s parties, not of %d; give all the same number, or reset the barrier to change it", b.Name(), wire.Text(a.who), b.Parties)
 		default:
 			return a, nil
 		}

@@ -61,7 +61,7 @@ func (l *Spec) byOwner(owner string) error {
 	case l.kind.renew != lua.LockRenew:
 		return errNotByOwner
 	case client == "":
-		return fmt.Errorf("redlatch: %s is not an owner of redlatch's: see Hold.Owner", wire.Quote(owner))
+		return fmt.Errorf("redlatch: %s is not an owner of redlatch's, which is a client's UUID, a colon and a number", wire.Quote(owner))
 	case client == l.c.ID:
 		return fmt.Errorf("redlatch: %s is an owner of this very client; use its Hold", owner)
 	}
