@@ -53,8 +53,9 @@ import (
 // Where Redisson and redlatch differ: a refused call does not prolong the keep-alive
 // time; a rate without keep-alive ends one that was set before; Available changes
 // nothing; permits that were given back do not come back once more when the
-// interval has passed; and a state of which a part is missing is put right,
-// where Redisson fails for ever. Redisson's clients must be of 3.17 or newer.
+// interval has passed; a state of which a part is missing is put right,
+// where Redisson fails for ever; and a hash of something else, such as a lock of that
+// name, gets no rate and is not deleted: that fails with WRONGTYPE. Redisson's clients must be of 3.17 or newer.
 type RateLimiter struct {
 	c    *Client
 	name string

@@ -7,7 +7,7 @@ local number, session_ms, session = ARGV[1], ARGV[2], KEYS[#KEYS]
 -- include replay
 local there -- or an error, if the object is something else
 if ARGV[4] == 'hash' then
-  there = redis.call('HLEN', KEYS[1]) > 0
+  there = redis.call('HEXISTS', KEYS[1], 'type') == 1 -- of a limiter, and of no lock
 else
   there = redis.call('GET', KEYS[1])
 end

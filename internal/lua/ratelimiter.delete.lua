@@ -5,4 +5,5 @@
 local session, number, session_ms = KEYS[8], ARGV[1], ARGV[2]
 -- include session
 -- include replay
+-- include ratelimiter.only
 return answered(math.min(1, redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7])))

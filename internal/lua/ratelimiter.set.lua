@@ -7,6 +7,7 @@
 local session, number, session_ms = KEYS[8], ARGV[1], ARGV[2]
 -- include session
 -- include replay
+-- include ratelimiter.only
 local was = redis.call('HGET', KEYS[1], 'type')
 if ARGV[7] == '1' and not was then
   return answered(0)

@@ -10,6 +10,7 @@ local before = executed(true)
 if before then
   return before
 end
+-- include ratelimiter.only
 local answer = 1
 local has = redis.call('HMGET', KEYS[1], 'rate', 'interval', 'type', 'keepAliveTime')
 if not has[3] then

@@ -288,6 +288,7 @@ func countSearches() []*search {
 		late,
 		refuses("WRONGTYPE", other("free"), a.changes(1, "semaphore.delete")[0], a.changes(1, "semaphore.drain")[0], a.changes(1, "semaphore.add", "channel", "1", "1")[0]),
 		refuses("WRONGTYPE", other("latch"), a.deletesLatch(1)[0], a.countsDown(1, "1")[0], a.setsLatch(1)[0]),
+		refuses("WRONGTYPE", other("limiter"), a.setsRate(1, "5", "0")[0], a.deletesLimiter(1)[0]),
 		countSearch("down", 4, latch("3"), a.countsDown(1, "2"), a.countsDown(2, "1"), b.countsDown(1, "1")[:1]),
 		countSearch("at none", 3, latch("0"), a.countsDown(1, "1"), b.setsLatch(1)),
 		countSearch("set already", 3, latch("1"), a.setsLatch(1), b.countsDown(1, "1")[:1]),
@@ -308,4 +309,4 @@ func countSearches() []*search {
 	}
 }
 
-func TestSearchCounts(t *testing.T) { explore(t, 101_722, countSearches()) }
+func TestSearchCounts(t *testing.T) { explore(t, 101_727, countSearches()) }
