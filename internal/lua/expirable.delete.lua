@@ -5,6 +5,7 @@
 local session, number, session_ms = KEYS[3], ARGV[1], ARGV[2]
 -- include session
 -- include replay
+redis.call('GET', KEYS[1]) -- an error, if it is no semaphore
 if redis.call('DEL', KEYS[1], KEYS[2]) > 0 then
   return answered(1)
 end

@@ -287,6 +287,7 @@ func countSearches() []*search {
 	return []*search{
 		late,
 		refuses("WRONGTYPE", other("free"), a.changes(1, "semaphore.delete")[0], a.changes(1, "semaphore.drain")[0], a.changes(1, "semaphore.add", "channel", "1", "1")[0]),
+		refuses("WRONGTYPE", other("free"), a.changes(1, "expirable.delete")[0]),
 		refuses("WRONGTYPE", other("latch"), a.deletesLatch(1)[0], a.countsDown(1, "1")[0], a.setsLatch(1)[0]),
 		refuses("WRONGTYPE", other("limiter"), a.setsRate(1, "5", "0")[0], a.deletesLimiter(1)[0]),
 		countSearch("down", 4, latch("3"), a.countsDown(1, "2"), a.countsDown(2, "1"), b.countsDown(1, "1")[:1]),
@@ -309,4 +310,4 @@ func countSearches() []*search {
 	}
 }
 
-func TestSearchCounts(t *testing.T) { explore(t, 101_727, countSearches()) }
+func TestSearchCounts(t *testing.T) { explore(t, 101_730, countSearches()) }

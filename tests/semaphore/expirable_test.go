@@ -120,6 +120,12 @@ func TestASemaphoreWithoutPermitsIsAnErrorAndNoWait(t *testing.T) {
 		if deleted, err := s.Delete(bg); deleted || err != nil {
 			t.Error(deleted, err)
 		}
+		// A lock of that name stays.
+		h := w.Acquire(bg, c.Lock(locktest.Pool))
+		if deleted, err := s.Delete(bg); deleted || err == nil || !strings.Contains(err.Error(), "hash") {
+			t.Error(deleted, err)
+		}
+		w.Release(h)
 	})
 }
 
