@@ -61,6 +61,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 			return e.lock.acquire(ctx, nil, false, at)
 		},
 		Again: func(err error) bool { return IsRetryable(err) || errors.Is(err, ErrUnavailable) },
+		Ended: endedBy,
 		Lead:  lead,
 	})
 }

@@ -290,3 +290,16 @@ func IsRetryable(err error) bool {
 	}
 	return false
 }
+
+// endedBy returns the error of the context that ended a call, if err is that call's and the context did.
+func endedBy(err error) error {
+	switch e := err.(type) { //nolint:errorlint // not what else it is made of
+	case *BusyError:
+		return e.Cause
+	case *RateError:
+		return e.Cause
+	case *request.OutageError:
+		return e.Ended
+	}
+	return nil
+}

@@ -41,6 +41,8 @@ type Candidate struct {
 	Campaign func(ctx context.Context) (context.Context, Hold, error)
 	// Again says of an error of Campaign whether to try again.
 	Again func(error) bool
+	// Ended returns the error of the context that ended a call, if an error is that call's and the context did; else nil.
+	Ended func(error) error
 	// Lead is called once for each term.
 	Lead func(ctx context.Context) error
 }
@@ -101,12 +103,31 @@ func (all *Elections) lead(ctx context.Context, c *Candidate, t *term, hold Hold
 	defer all.end(c.Name, t)
 	_ = lock.Do(ctx, hold, func(leading context.Context) error {
 		err = c.Lead(leading)
-		if end := leading.Err(); end != nil && (errors.Is(err, end) || errors.Is(err, context.Cause(leading))) {
+		if end := leading.Err(); end != nil && c.onlySays(err, end, context.Cause(leading)) {
 			err = nil
 		}
 		return nil
 	})
 	return err
+}
+
+// onlySays says whether each error that err is made of says one of these. What a call of this library adds
+// that the context has ended, such as why it waited, does not count.
+func (c *Candidate) onlySays(err error, said ...error) bool {
+	if end := c.Ended(err); end != nil {
+		return c.onlySays(end, said...)
+	}
+	switch e := err.(type) { //nolint:errorlint // what it wraps is looked at one by one
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			return c.onlySays(inner, said...)
+		}
+	case interface{ Unwrap() []error }:
+		if all := e.Unwrap(); len(all) > 0 {
+			return !slices.ContainsFunc(all, func(part error) bool { return !c.onlySays(part, said...) })
+		}
+	}
+	return slices.ContainsFunc(said, func(end error) bool { return errors.Is(err, end) || errors.Is(end, err) })
 }
 
 // leading is the context key of the term in an election.

@@ -237,6 +237,54 @@ func TestRunEndsWithTheErrorOfItsLeader(t *testing.T) {
 	})
 }
 
+// Only that the term has ended is no error. What a leader could not do in the end was lost
+// when its error was joined to that.
+func TestRunEndsWithWhatElseItsLeaderSays(t *testing.T) {
+	sad := errors.New("no disk")
+	for what, of := range map[string]struct {
+		says func(ctx context.Context, c *redlatch.Client) error
+		sad  bool
+	}{
+		"the context's": {says: func(ctx context.Context, _ *redlatch.Client) error { return ctx.Err() }},
+		"its cause": {says: func(ctx context.Context, _ *redlatch.Client) error {
+			return fmt.Errorf("stopped: %w", context.Cause(ctx))
+		}},
+		"both":                  {says: func(ctx context.Context, _ *redlatch.Client) error { return errors.Join(ctx.Err(), context.Cause(ctx)) }},
+		"a wait that it ended":  {says: func(ctx context.Context, c *redlatch.Client) error { return c.Lock("other").Do(ctx, nil) }},
+		"a take that it ended":  {says: func(ctx context.Context, c *redlatch.Client) error { return c.RateLimiter("other").Acquire(ctx, 1) }},
+		"another one":           {sad: true, says: func(context.Context, *redlatch.Client) error { return sad }},
+		"another one beside it": {sad: true, says: func(ctx context.Context, _ *redlatch.Client) error { return errors.Join(ctx.Err(), sad) }},
+		"another one deep in it": {sad: true, says: func(ctx context.Context, _ *redlatch.Client) error {
+			return fmt.Errorf("flush: %w", fmt.Errorf("%w, then %w", context.Cause(ctx), errors.Join(sad, ctx.Err())))
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				c := w.Client(redlatch.Config{})
+				e := c.Election(name)
+				ctx, stop := context.WithCancelCause(bg)
+				terms := 0
+				err := e.Run(ctx, func(ctx context.Context) error {
+					if terms++; terms == 2 {
+						stop(errEnough)
+						return nil
+					}
+					_, _ = e.Resign(ctx)
+					return of.says(ctx, c)
+				})
+				if of.sad {
+					w.WantErr(err, sad)
+				} else {
+					w.WantErr(err, errEnough)
+				}
+				if want := map[bool]int{true: 1, false: 2}[of.sad]; terms != want {
+					t.Errorf("%d terms, want %d", terms, want)
+				}
+			})
+		})
+	}
+}
+
 // A leader that has nothing to do does not ask the server to be elected without a pause.
 func TestTermsThatAreShortComeMoreAndMoreSeldom(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
