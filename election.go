@@ -37,7 +37,9 @@ func (e *Election) Name() string { return e.lock.Name() }
 
 // Run stands for the election for as long as ctx lasts: it waits until it leads, calls lead,
 // gives the leadership up when lead has returned, and campaigns again after a pause of a second, which
-// is longer, up to half a minute, while terms are shorter than a minute.
+// is longer, up to half a minute, while terms are shorter than a minute. While the server cannot be
+// reached it tries again and again, with pauses of about a second: when the server is back, and the last lease there has
+// ended, somebody leads within some two seconds.
 //
 // The context of lead ends when the term does: when it is lost (the cause is a *LostError), when
 // ctx ends, when somebody calls Resign (ErrResigned), or in Client.Shutdown (ErrClosed). lead must return

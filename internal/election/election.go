@@ -47,8 +47,8 @@ type Candidate struct {
 	Lead func(ctx context.Context) error
 }
 
-// The pauses after a term, and between two campaigns that fail. While terms are shorter than
-// longTerm each is twice as long as the one before.
+// The pauses after a term. While terms are shorter than longTerm each is twice as long as the one
+// before. A campaign that failed has taken its time already, so the first pause follows.
 const (
 	firstPause   = time.Second
 	longestPause = 30 * time.Second
@@ -64,7 +64,7 @@ func (all *Elections) Run(ctx context.Context, c *Candidate) error {
 			return err
 		case ctx.Err() != nil:
 			return request.ContextError(ctx)
-		case led >= longTerm:
+		case led == 0 || led >= longTerm:
 			pause = 0
 		}
 		pause = min(max(2*pause, firstPause), longestPause)
