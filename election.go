@@ -99,11 +99,11 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 
 // Observe yields who leads, and then each change, until ctx ends or the caller breaks. What lies between
 // two looks is left out: the number of the term tells how many there were. It looks when
-// it hears that a leadership was given up, and every two seconds; more often while nobody leads. A leader whose
-// client has just begun is yielded once more when it says who it is.
+// it hears that a leadership was given up, and every two seconds; more often in the first three seconds in which nobody
+// leads. A leader whose client has just begun is yielded once more when it says who it is.
 //
-// With an error there is no leader. If it may pass, Observe goes on, and yields the next error only after it has
-// seen a leader again, or that there is none; else it is the last.
+// With an error there is no leader. If it may pass, Observe goes on, and yields the next such error only after it has
+// seen a leader again, or that there is none. An error that cannot pass is yielded in any case, and is the last.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		if ctx == nil {
@@ -117,7 +117,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			switch {
 			case ctx.Err() != nil:
 				return false, false
-			case err != nil && failed:
+			case err != nil && failed && IsRetryable(err):
 				return true, true
 			case err != nil:
 				failed = true

@@ -516,3 +516,30 @@ func TestAnObserverOutlastsAnOutage(t *testing.T) {
 		}
 	})
 }
+
+// An error that cannot pass was left out if one that may came before, and the observer went on for ever.
+func TestAnObserverIsToldWhatCannotPassAfterAnOutage(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var fails atomic.Pointer[driver.RunError]
+		watcher := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if err := fails.Load(); err != nil {
+				return driver.Reply{}, err
+			}
+			return next()
+		}})
+		fails.Store(&driver.RunError{Outcome: driver.NotExecuted, Err: errors.New("refused")})
+		denied := &driver.RunError{Outcome: driver.NotExecuted, Code: "NOPERM", Err: errors.New("NOPERM no")}
+		var got []error
+		ctx, stop := context.WithTimeout(bg, time.Hour)
+		defer stop()
+		for _, err := range watcher.Election(name).Observe(ctx) {
+			got = append(got, err)
+			fails.Store(denied)
+		}
+		if len(got) != 2 {
+			t.Fatalf("saw %v", got)
+		}
+		w.WantErr(got[0], redlatch.ErrUnavailable)
+		w.WantErr(got[1], denied)
+	})
+}
