@@ -47,9 +47,10 @@ func (e *Election) Name() string { return e.lock.Name() }
 // process dies, the next one leads when the lease has ended (Config.WatchdogTimeout). HoldFrom(ctx).Token() is the
 // number of the term: each is higher than all before.
 //
-// Run returns ctx's error, with its cause, when ctx ends; the error of lead, unless that only says that its context has
-// ended; ErrClosed after Close; or the error with which the server refused, such as one without permission. It goes on when
-// lead returns nil, when a term is lost, and while the server cannot be reached. Panics of lead give the leadership up.
+// Run returns ctx's error, with its cause, when ctx ends; the error of lead, unless all that it is made of says that its
+// context has ended; ErrClosed after Close or Shutdown; or the error with which the server refused, such as one without
+// permission. It goes on when lead returns nil, when a term is lost, and while the server cannot be reached. Panics of lead
+// give the leadership up.
 //
 // One client may stand several times, in several goroutines.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error) error {
