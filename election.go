@@ -20,8 +20,13 @@ var ErrResigned = election.ErrResigned
 // can be paused after its last look at its context, and Redis can forget the leader in a failover.
 // What has to be safe from that checks the term, which is a fencing token: see Hold.Token and package fence.
 //
-// In Redis it is a FencedLock of this name, whose token is the number of the term. Redisson has no
+// In Redis it is a FencedLock of this name, whose token is the number of the term. The first number is that of the
+// microseconds since 1970 by the server's clock, or one more than the lock's last token; each term adds 1. Redisson has no
 // election; a Java service that acquires the RFencedLock of this name leads.
+//
+// The numbers of terms rise, also when the server has lost its data. There are three exceptions: the server's clock was
+// set back; a Java service or a FencedLock has acquired the lock since the loss, and begun with 1; or a replica has taken over
+// that missed the last term, whose number the next one gets once more.
 type Election struct {
 	c    *Client
 	lock *Lock
@@ -29,7 +34,7 @@ type Election struct {
 
 // Election returns the election with this name.
 func (c *Client) Election(name string) *Election {
-	return &Election{c: c, lock: c.FencedLock(name)}
+	return &Election{c: c, lock: c.lock(KindFenced, c.locks.Numbered(c.server.Key(name)))}
 }
 
 // Name returns the election's name.
@@ -45,7 +50,7 @@ func (e *Election) Name() string { return e.lock.Name() }
 // ctx ends, when somebody calls Resign (ErrResigned), or in Client.Shutdown (ErrClosed). lead must return
 // then: the leadership is given up only when it has, so that the next leader follows within a round trip. If the
 // process dies, the next one leads when the lease has ended (Config.WatchdogTimeout). HoldFrom(ctx).Token() is the
-// number of the term: each is higher than all before.
+// number of the term: each is higher than all before, as far as Election says.
 //
 // Run returns ctx's error, with its cause, when ctx ends; the error of lead, unless all that it is made of says that its
 // context has ended; ErrClosed after Close or Shutdown; or the error with which the server refused, such as one without
@@ -85,7 +90,7 @@ type Leader struct {
 	Owner  string // as it stands in Redis: "<client uuid>:<n>"
 	Client string // the client's UUID
 	By     string // who the client says it is (Config.Identity), such as "billing@host-7 pid 4121"; empty if it does not
-	Term   int64  // the number of the term; if nobody leads, of the last one; 0 if there never was one
+	Term   int64  // the number of the term; if nobody leads, of the last one; 0 if the server knows of none
 }
 
 // Leader asks who leads. Nobody may lead any more, or somebody else, when the answer is read.
@@ -99,7 +104,8 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 }
 
 // Observe yields who leads, and then each change, until ctx ends or the caller breaks. What lies between
-// two looks is left out: the number of the term tells how many there were. It looks when
+// two looks is left out: the number of the term tells how many there were, unless the server has
+// lost its data. It looks when
 // it hears that a leadership was given up, and every two seconds; more often in the first three seconds in which nobody
 // leads. A leader whose client has just begun is yielded once more when it says who it is.
 //

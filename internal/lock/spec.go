@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/request"
@@ -21,13 +22,19 @@ type Spec struct {
 	alone        [1]string // the key
 	keys         []string  // of its scripts; nil: that one alone
 	taking       []string  // of the scripts that make an owner; nil: the same
-	token        string    // key of the fencing tokens; empty: only acquisitions that want one have one
+	tokens       counter   // of all acquisitions; zero: only those that want a token have one
 	nonReentrant bool
 	writers      string   // key of those who wait to write and have precedence
 	own          any      // what only locks of its kind have, and only the kind's file knows; nil: nothing
 	twin         string   // what it must not share with its twin; empty: nothing
 	more         []string // arguments that every script of this lock gets behind its own; nil: none
 	err          error    // a name that cannot be used
+}
+
+// A counter is that of the fencing tokens of a lock.
+type counter struct {
+	key     string
+	endless time.Duration // what scripts are told instead of a TTL of 0: see token.luainc
 }
 
 // Plain returns the reentrant lock that has this name in Redis.
@@ -81,7 +88,15 @@ func (l *Spec) Whole() bool { return !l.kind.part && l.kind.mode == "" }
 // Fenced returns the lock that has this name in Redis of which every acquisition has a token.
 func (c *Locks) Fenced(key string) Spec {
 	l := c.Plain(key)
-	l.token = tokenKey(key)
+	l.tokens.key = tokenKey(key)
+	return l
+}
+
+// Numbered returns the lock that Fenced does. If the server has lost the counter, it goes on with the server's
+// clock, as one with a TTL does.
+func (c *Locks) Numbered(key string) Spec {
+	l := c.Fenced(key)
+	l.tokens.endless = -time.Millisecond
 	return l
 }
 
@@ -110,7 +125,7 @@ func (l *Spec) Key() string { return l.key }
 
 // what returns which kind of lock it is, as users read it.
 func (l *Spec) what() string {
-	if l.token != "" {
+	if l.tokens.key != "" {
 		return claim.Fenced
 	}
 	return l.kind.what

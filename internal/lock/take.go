@@ -22,7 +22,7 @@ func (l *Spec) Enter(ctx context.Context, o Params) (*Hold, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
-	o.Fenced = o.Fenced || l.token != ""
+	o.Fenced = o.Fenced || l.tokens.key != ""
 	if o.Fenced && l.kind.shared {
 		return nil, errFencedRead
 	}
@@ -89,8 +89,8 @@ func (t *term) taking(s *script.Script, args []string, until time.Time) request.
 		o.Keys = t.lock.taking
 	}
 	if t.fenced { // the script counts the acquisition
-		o.Keys = append(slices.Clip(o.Keys), cmp.Or(t.lock.token, tokenKey(t.lock.key)))
-		o.Args = append(slices.Clip(o.Args), wire.Millis(t.c.TokenTTL))
+		o.Keys = append(slices.Clip(o.Keys), cmp.Or(t.lock.tokens.key, tokenKey(t.lock.key)))
+		o.Args = append(slices.Clip(o.Args), wire.Millis(cmp.Or(t.c.TokenTTL, t.lock.tokens.endless)))
 	}
 	return o
 }

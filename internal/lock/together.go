@@ -19,7 +19,7 @@ func joint(ctx context.Context, order []*Spec, fenced bool) []*Spec {
 	var locks []*Spec
 	for _, l := range order {
 		switch {
-		case l.c != first.c, l.kind.joint == nil, l.kind.joint != first.kind.joint, l.token != "" || fenced, l.Within(ctx):
+		case l.c != first.c, l.kind.joint == nil, l.kind.joint != first.kind.joint, l.tokens.key != "" || fenced, l.Within(ctx):
 			continue
 		case l.c.Server.Traits.Cluster && wire.Slot(l.key) != wire.Slot(first.key):
 			continue

@@ -122,6 +122,65 @@ func TestNoTwoLeadAtATimeAndTermsRise(t *testing.T) {
 	})
 }
 
+// After FLUSHALL the numbers of terms began again with 1, and what checked them refused every leader.
+func TestTermsRiseWhenTheServerHasLostItsData(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		last := int64(0)
+		for range 3 {
+			for range 3 {
+				c := stand(w, redlatch.Config{}, nil)
+				lead := <-c.terms
+				if term(lead) <= last {
+					t.Errorf("term %d after %d", term(lead), last)
+				}
+				last = term(lead)
+				c.end(w)
+			}
+			w.Server.FlushAll()
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+// A Java service that acquires the RFencedLock counts on, whoever came first, and so does a FencedLock.
+func TestTermsAreOneSequenceWithFencedLocks(t *testing.T) {
+	const counter = "redisson_lock_token:{" + name + "}"
+	for _, first := range []string{"an election", "Java"} {
+		t.Run(first, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				last := int64(0)
+				rises := func(token int64) {
+					t.Helper()
+					if token <= last || last > 0 && token != last+1 {
+						t.Errorf("%d after %d", token, last)
+					}
+					last = token
+				}
+				java := func() {
+					n, err := w.Server.Incr(counter, 1)
+					w.OK(err)
+					rises(int64(n))
+				}
+				if first == "Java" {
+					java()
+				}
+				for range 3 {
+					c := stand(w, redlatch.Config{}, nil)
+					rises(term(<-c.terms))
+					c.end(w)
+					java()
+					h := w.Acquire(bg, w.Client(redlatch.Config{}).FencedLock(name))
+					rises(h.Token())
+					w.Release(h)
+				}
+				if w.Server.TTL(counter) != 0 {
+					t.Error("the counter expires")
+				}
+			})
+		})
+	}
+}
+
 // kubernetes #23731: a leader that had lost its lease went on acting. Here it is told before anybody else can lead.
 func TestALeaderThatIsCutOffIsToldBeforeTheNextOneLeads(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
@@ -436,13 +495,17 @@ func TestAnObserverSeesEveryLeaderAndTheLast(t *testing.T) {
 		}
 		synctest.Wait() // it has seen that there is nobody
 		var want []string
+		first := int64(0) // the number of the first term
 		for i := range 3 {
 			who := fmt.Sprintf("billing-%d", i)
 			c := stand(w, redlatch.Config{Identity: redlatch.Identity{Name: who, Host: "h", PID: 7}}, nil)
 			lead := <-c.terms
 			time.Sleep(10 * time.Second)
+			if i == 0 {
+				first = term(lead)
+			}
 			l, err := watcher.Leader(bg)
-			if err != nil || l.Owner != redlatch.HoldFrom(lead).Owner() || l.Client != c.client.ID() || l.Term != int64(i+1) || l.By != who+"@h pid 7" {
+			if err != nil || l.Owner != redlatch.HoldFrom(lead).Owner() || l.Client != c.client.ID() || l.Term != first+int64(i) || l.By != who+"@h pid 7" {
 				t.Errorf("Leader: %+v, %v", l, err)
 			}
 			c.end(w)
@@ -452,9 +515,9 @@ func TestAnObserverSeesEveryLeaderAndTheLast(t *testing.T) {
 			if n := len(seen); n == 0 || seen[n-1].Owner != "" {
 				t.Errorf("%v after the end of a term it is not seen: %+v", time.Since(start), seen)
 			}
-			want = append(want, fmt.Sprint("nobody ", i), fmt.Sprint(" ", i+1), fmt.Sprint(who, "@h pid 7 ", i+1))
+			want = append(want, fmt.Sprint(" ", l.Term), fmt.Sprint(who, "@h pid 7 ", l.Term), fmt.Sprint("nobody ", l.Term))
 		}
-		want = append(want, "nobody 3")
+		want = slices.Insert(want, 0, "nobody 0")
 		stop()
 		<-watched
 		var got []string
@@ -482,7 +545,7 @@ func TestAnObserverOutlastsAnOutage(t *testing.T) {
 			return next()
 		}})
 		c := stand(w, redlatch.Config{}, nil)
-		<-c.terms
+		lead := <-c.terms
 		var got []string
 		ctx, stop := context.WithCancel(bg)
 		watched := make(chan struct{})
@@ -507,7 +570,8 @@ func TestAnObserverOutlastsAnOutage(t *testing.T) {
 		stop()
 		<-watched
 		c.end(w)
-		if want := []string{"1", "away", "1"}; !slices.Equal(got, want) {
+		number := fmt.Sprint(term(lead))
+		if want := []string{number, "away", number}; !slices.Equal(got, want) {
 			t.Errorf("saw %q, want %q", got, want)
 		}
 		_ = watcher.Close()

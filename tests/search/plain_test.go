@@ -348,7 +348,7 @@ func (p plain) search(name string, sends int8, asks ...ask) *search {
 }
 
 func plainSearches() []*search {
-	p, f, e, n := plainLock, withTokens("0"), withTokens(longMs), plainLock
+	p, f, e, r, n := plainLock, withTokens("0"), withTokens(longMs), withTokens("-1"), plainLock
 	n.channel = ""
 	silent := n.search("no channel", 4, n.take(a1, 1), n.take(b1, 1), n.release(a1, 1), n.force(b1), n.move("yield", "", own, "0"))
 	silent.listens, silent.listeners = nil, nil
@@ -365,8 +365,9 @@ func plainSearches() []*search {
 		p.search("force", 4, p.take(a1, 1), p.force(a1), p.renew(a1, usual, "0"), p.take(b1, 1), p.redissonTakes()),
 		f.search("tokens", 4, f.take(a1, 2), f.release(a1, 1), f.take(b1, 1), f.move("yield", f.channel, own, "0")),
 		f.search("tokens of a transfer", 4, f.take(a1, 1), f.take(b1, 1), f.move("transfer")),
+		r.search("tokens from the clock", 4, r.take(a1, 2), r.release(a1, 1), r.take(b1, 1), r.move("transfer")),
 		e.search("tokens that end", 4, e.take(a1, 2), e.release(a1, 1), e.take(b1, 1), e.move("transfer")),
 	}
 }
 
-func TestSearchPlain(t *testing.T) { explore(t, 1_538_176, plainSearches()) }
+func TestSearchPlain(t *testing.T) { explore(t, 1_806_817, plainSearches()) }
