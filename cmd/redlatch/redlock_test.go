@@ -29,3 +29,24 @@ func TestRedLockNeedsAMajority(t *testing.T) {
 		t.Errorf("held by another: %d, %s", code, text)
 	}
 }
+
+// A run under a lock of a majority is refused whichever servers the lock is on, and one for which the other servers are
+// enough is not.
+func TestRedLockDoesNotWaitForItself(t *testing.T) {
+	t.Parallel()
+	a, b, c := newRedis(t), newRedis(t), newRedis(t)
+	c.hold("x", time.Hour)
+	run := func() (int, string) {
+		cmd := c.command("run", "x", "--redlock", strings.Join([]string{a.url, b.url, c.url}, ","), "--wait", "5s", "-c", "echo ran")
+		cmd.Env = append(cmd.Env, underVariable+"="+holder)
+		res := finish(t, cmd)
+		return res.code, res.out + res.err
+	}
+	if code, text := run(); code != 0 {
+		t.Errorf("it holds one of three: %d, %s", code, text)
+	}
+	b.hold("x", time.Hour)
+	if code, text := run(); code != exitUsage || !strings.Contains(text, "wait for itself") {
+		t.Errorf("it holds the last two of three: %d, %s", code, text)
+	}
+}

@@ -212,8 +212,8 @@ func (r *runner) run(cmd *cobra.Command, _ []string) error {
 	return r.passOn(result)
 }
 
-// clients connects to the server, or to all those of --redlock, of which the first one is asked for what there is to
-// tell.
+// clients connects to the server, or to all those of --redlock, of which the first one is asked whom a wait is
+// for.
 func (r *runner) clients(cfg redlatch.Config) (first *redlatch.Client, closeAll func(), err error) {
 	if r.redlock == nil {
 		return r.client(cfg)

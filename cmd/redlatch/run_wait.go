@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redlatch/redlatch"
@@ -30,19 +32,38 @@ func (r *runner) checkUnder(client *redlatch.Client) error {
 		return nil
 	}
 	for _, name := range r.names() {
-		ctx, cancel := context.WithTimeout(context.Background(), mostAsking)
-		info, _ := client.Info(ctx, name)
-		cancel()
-		for _, h := range info.Holders {
-			if h.Mode == "read" && *r.types["shared"] {
-				continue // beside each other
-			}
-			if slices.Contains(owners, h.Owner) {
-				return usage("this runs under the lock %s already, and that is held until this has ended: it would wait for itself for ever", shellWord(name))
-			}
+		if r.ours(client, name, owners) {
+			return usage("this runs under the lock %s already, and that is held until this has ended: it would wait for itself for ever", shellWord(name))
 		}
 	}
 	return nil
+}
+
+// ours says whether these owners have the lock, so that nobody else can. Of --redlock they have so many of
+// the servers that the others are no majority: which of them the command above has is chance.
+func (r *runner) ours(client *redlatch.Client, name string, owners []string) bool {
+	servers := r.voters
+	if servers == nil {
+		servers = []*redlatch.Client{client}
+	}
+	var held atomic.Int64
+	var asking sync.WaitGroup
+	for _, server := range servers {
+		asking.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), mostAsking)
+			defer cancel()
+			info, _ := server.Info(ctx, name)
+			if slices.ContainsFunc(info.Holders, func(h redlatch.Holder) bool {
+				besides := h.Mode == "read" && *r.types["shared"]
+				return slices.Contains(owners, h.Owner) && !besides
+			}) {
+				held.Add(1)
+			}
+		})
+	}
+	asking.Wait()
+	majority := len(servers)/2 + 1
+	return len(servers)-int(held.Load()) < majority
 }
 
 const (
