@@ -16,7 +16,7 @@ func (a *app) barrierCommand() *cobra.Command {
 		Short: "Wait until N have come, this one among them; the exit code is 1 if one of them leaves, or the time is over",
 		Long: `Wait until N have come, this one among them, and print how many were still to come: 0 for
 the last one, which can do what is to be done once. If one of them leaves before, or its
-machine dies, the exit code is 1 for all.`,
+machine dies, the exit code is 1 for all; for one that a signal ends it is 128+n.`,
 		Args: cobra.ExactArgs(2),
 	}
 	await.Flags().VarP(&wait, "wait", "w", "wait this long at most (default: as long as it takes)")

@@ -7,7 +7,8 @@ import (
 )
 
 // family returns the command that has others about one type of thing. About says what that is, also in the help of each of
-// them that has no text of its own, with those lines of the example that use it.
+// them that has no text of its own, with those lines of the example that use it. Those with
+// --wait wait, and a signal ends that.
 func family(use, short, about, example string, members ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: about, Example: example, Args: cobra.NoArgs,
@@ -23,6 +24,9 @@ func family(use, short, about, example string, members ...*cobra.Command) *cobra
 			}
 		}
 		m.Example = strings.TrimSuffix(m.Example, "\n")
+		if m.Flags().Lookup("wait") != nil {
+			m.RunE = untilSignal(m.RunE)
+		}
 	}
 	cmd.AddCommand(members...)
 	return cmd

@@ -272,6 +272,7 @@ func (r *runner) acquire(client *redlatch.Client, signals <-chan os.Signal) (hol
 		if o = <-done; o.hold != nil {
 			_ = o.hold.Release(context.Background()) // Close waits for it, within bounds
 		}
+		r.after = interrupted(sig)
 		return nil, &failure{code: supervise.Code(sig)}
 	}
 	if errors.Is(o.err, redlatch.ErrBusy) {

@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/supervise"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/overview"
 )
@@ -64,6 +68,44 @@ func (r *runner) ours(client *redlatch.Client, name string, owners []string) boo
 	asking.Wait()
 	majority := len(servers)/2 + 1
 	return len(servers)-int(held.Load()) < majority
+}
+
+// untilSignal is a command that waits, and whose context a signal ends: it leaves what it waits for, so that nobody waits
+// for it in turn, and the exit code is 128+n. A second signal ends it at once.
+func untilSignal(wait func(cmd *cobra.Command, args []string) error) func(cmd *cobra.Command, args []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		signals := make(chan os.Signal, 1)
+		supervise.Notify(signals)
+		defer signal.Stop(signals)
+		ctx, cancel := context.WithCancelCause(cmd.Context())
+		defer cancel(nil)
+		go func() {
+			select {
+			case sig := <-signals:
+				signal.Stop(signals)
+				cancel(&signalled{sig})
+			case <-ctx.Done():
+			}
+		}()
+		cmd.SetContext(ctx)
+		err := wait(cmd, args)
+		if by := (*signalled)(nil); err != nil && errors.As(context.Cause(ctx), &by) {
+			interrupted(by.signal)()
+			return &failure{code: supervise.Code(by.signal)}
+		}
+		return err
+	}
+}
+
+// signalled is why a context has ended: a signal came.
+type signalled struct{ signal os.Signal }
+
+func (s *signalled) Error() string { return s.signal.String() }
+
+// interrupted returns what ends this process by the signal, if somebody at a terminal has pressed Ctrl-C: then a
+// script around it ends as well.
+func interrupted(sig os.Signal) func() {
+	return supervise.Result{Interrupted: sig == os.Interrupt && isTerminal(os.Stderr)}.Raise
 }
 
 const (
