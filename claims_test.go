@@ -505,7 +505,7 @@ func showsWhoWaits(t *testing.T, kind string, sited bool, wait func(c *Client, c
 			t.Fatalf("waited for %+v", waits)
 		}
 		for _, w := range waits {
-			if w.Name != "x" || w.Kind != kind || !w.Since.Equal(began) || !w.Until.Equal(began.Add(time.Hour)) || w.Count != permits || w.Owner != "" ||
+			if w.Name != "x" || w.Kind != kind || !w.Since.Equal(began) || !w.Until.Equal(began.Add(time.Hour)) || w.Count != permits || (kind == KindBarrier) != (w.Owner != "") ||
 				!slices.Equal(w.Under, []string{other.Owner()}) || (sited || kind == KindExpirable) != inThisFile(w.Site.String()) || w.Rest() != 0 {
 				t.Errorf("waits: %+v at %v", w, w.Site)
 			}

@@ -4,6 +4,8 @@ package main
 
 import (
 	"os"
+	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -88,4 +90,18 @@ func TestWaitsKeepIgnoredSignals(t *testing.T) {
 		t.Fatalf("%+v", res)
 	}
 	j.ends(0)
+}
+
+// Whoever waits at a barrier is stored and says so itself, and is one.
+func TestWhoWaitsAtABarrierIsOne(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	j := start(t, r.command("barrier", "wait", "gate", "2"))
+	r.waitFor(t, j, "gate")
+	if res := r.asked(t, "show", "gate"); strings.Count(res.out, "waiter ") != 1 || strings.Count(res.out, ", for ") != 1 {
+		t.Errorf("%+v", res)
+	}
+	if res := r.asked(t, "ls"); !regexp.MustCompile(`gate +barrier, 1 of 2 here +- +- +- +\S+ +1 `).MatchString(res.out) {
+		t.Errorf("%+v", res)
+	}
 }

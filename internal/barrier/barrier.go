@@ -131,7 +131,7 @@ func (b *Barrier) wait(ctx context.Context, a *arrival, want Want) error {
 			}
 			return verdict(r.List[0].Str, r.List[1].Str)
 		},
-		About: claim.Claim{Name: b.Key, Kind: claim.Barrier, Site: want.Site},
+		About: claim.Claim{Name: b.Key, Kind: claim.Barrier, Owner: a.id, Site: want.Site},
 	})
 }
 

@@ -149,7 +149,7 @@ func (a *Answers) worst(asked []string, claims map[string][]*Claim) []string {
 // compare says of each claim about a name whether it is stored, as far as owners are.
 func compare(info inspect.Info, claims []*Claim) {
 	switch info.Kind {
-	case inspect.Lock, inspect.Fenced, inspect.Fair, inspect.ReadWrite, inspect.Group, inspect.Expirable:
+	case inspect.Lock, inspect.Fenced, inspect.Fair, inspect.ReadWrite, inspect.Group, inspect.Expirable, inspect.Barrier:
 	default:
 		return
 	}

@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -60,6 +61,7 @@ type Wait struct {
 	Ctx          context.Context //nolint:containedctx // of the caller
 	Since, Until time.Time
 	Site         callsite.Site
+	Owner        string // as which it waits, if the Claim has none
 }
 
 // Most is how many claims a List has.
@@ -84,6 +86,7 @@ func (l *List) Hold(c Claim) { l.add(found{Claim: c}) }
 // see Others.
 func (l *List) Wait(c Claim, w *Wait) (more bool) {
 	c.Since, c.Until, c.Site, c.Waits = w.Since, w.Until, w.Site, true
+	c.Owner = cmp.Or(c.Owner, w.Owner)
 	l.add(found{c, w.Ctx})
 	return len(l.found) < Most
 }

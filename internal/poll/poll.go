@@ -60,7 +60,7 @@ type Question struct {
 	Keys, Args []string
 	// Read says whether an answer ends the waiting, and with what.
 	Read func(driver.Reply) (over bool, err error)
-	// About has the name and the kind of what is waited for, and the site of the caller.
+	// About has the name and the kind of what is waited for, and the site and the owner id of the caller.
 	About claim.Claim
 }
 
@@ -76,7 +76,7 @@ func (ps *Polls) Wait(ctx context.Context, until time.Time, key, channel string,
 	if ps.server.Closed() {
 		return request.ErrClosed
 	}
-	w, x := ps.join(key, channel, q.About, claim.Wait{Ctx: ctx, Since: time.Now(), Until: until, Site: q.About.Site})
+	w, x := ps.join(key, channel, q.About, claim.Wait{Ctx: ctx, Since: time.Now(), Until: until, Site: q.About.Site, Owner: q.About.Owner})
 	r := x.round
 	defer w.leave(x)
 	var over <-chan time.Time
