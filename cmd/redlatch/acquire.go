@@ -50,6 +50,8 @@ The exit code is 1 if the lock could not be had.`,
 		switch {
 		case !r.lease.set:
 			return usage("for how long? acquire needs --lease: nothing renews a lock whose process has ended")
+		case r.lease.Duration < shortestLease:
+			return errShortLease(r.lease)
 		case r.try && r.wait.set && r.wait.Duration > 0:
 			return usage("--try and --wait %v contradict each other", r.wait.Duration)
 		}

@@ -133,8 +133,8 @@ func (r *runner) check(cmd *cobra.Command) (path string, err error) {
 	switch {
 	case r.try && r.wait.set && r.wait.Duration > 0:
 		return "", usage("--try and --wait %v contradict each other", r.wait.Duration)
-	case r.lease.set && r.lease.Duration < 20*time.Millisecond:
-		return "", usage("--lease %v is too short to be of use; it must be at least 20ms", r.lease.Duration)
+	case r.lease.set && r.lease.Duration < shortestLease:
+		return "", errShortLease(r.lease)
 	case r.lease.set && r.atLeast.Duration > r.lease.Duration:
 		return "", usage("--hold-at-least %v is longer than --lease %v, after which others may have the lock", r.atLeast.Duration, r.lease.Duration)
 	case f.Changed("conflict-exit-code") && r.sysexits:
@@ -169,6 +169,13 @@ func (r *runner) check(cmd *cobra.Command) (path string, err error) {
 		return "", &failure{code: exitNotFound, err: fmt.Errorf("%s is in the current directory, not in PATH; write ./%[1]s", r.argv[0])}
 	}
 	return "", &failure{code: exitNotFound, err: fmt.Errorf("%s: no such command", r.argv[0])}
+}
+
+// shortestLease is that of the library, which says so only when it has a server.
+const shortestLease = 20 * time.Millisecond
+
+func errShortLease(lease duration) *failure {
+	return usage("--lease %v is too short to be of use; it must be at least %v", lease.Duration, shortestLease)
 }
 
 func (r *runner) run(cmd *cobra.Command, _ []string) error {

@@ -63,7 +63,9 @@ func TestSignalBreaksBarrier(t *testing.T) {
 	leaves := start(t, r.command("barrier", "wait", "gate", "3"))
 	r.waitFor(t, leaves, "gate")
 	stays := start(t, r.command("barrier", "wait", "gate", "3"))
-	eventually(t, "both are there", func() bool { return r.HGet("redlatch_barrier:{gate}:"+r.HGet("redlatch_barrier:{gate}", "generation"), "arrived") == "2" })
+	eventually(t, "both are there", func() bool {
+		return r.HGet("redlatch_barrier:{gate}:"+r.HGet("redlatch_barrier:{gate}", "generation"), "arrived") == "2"
+	})
 	began := time.Now()
 	leaves.signal(unix.SIGTERM)
 	leaves.ends(143)
