@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -82,7 +83,7 @@ func (a *app) serverFailure(err error) error {
 	case refused(err):
 		f.code = exitUsage
 	case code == "", errors.Is(err, redlatch.ErrUnavailable):
-		f.code, f.hint = exitUnavailable, "asked "+a.shownAddress()+"; --url, --config, REDLATCH_URL or REDIS_URL choose another server"
+		f.code, f.hint = exitUnavailable, "asked "+a.shownAddress()+"; "+cmp.Or(a.chosen, "--url, --config, REDLATCH_URL or REDIS_URL choose another server")
 	}
 	return f
 }

@@ -50,3 +50,14 @@ func TestRedLockDoesNotWaitForItself(t *testing.T) {
 		t.Errorf("it holds the last two of three: %d, %s", code, text)
 	}
 }
+
+// Without a majority it says what is wrong with each server, and that --redlock has chosen them.
+func TestRedLockNamesItsServers(t *testing.T) {
+	t.Parallel()
+	a, dead, gone := newRedis(t), heldport.Refusing(t), heldport.Refusing(t)
+	res := a.run(t, "run", "x", "--outage", "500ms", "--redlock", "redis://"+dead+",redis://"+gone+","+a.url, "-c", "true")
+	if res.code != exitUnavailable || strings.Contains(res.err, `\n`) || strings.Contains(res.err, "--url") {
+		t.Errorf("%+v", res)
+	}
+	contains(t, res.err, "asked redis://"+dead+", redis://"+gone+", ", "; --redlock names the servers")
+}

@@ -15,6 +15,7 @@ type app struct {
 	ui     *ui
 	server endpoint
 	shown  string // where the server is, without credentials
+	chosen string // how its user has said that, if not as for every command
 	// watchdog is the client's, once there is one.
 	watchdog time.Duration
 	// after runs when everything else is done, before the process exits.

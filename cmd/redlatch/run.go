@@ -226,6 +226,7 @@ func (r *runner) clients(cfg redlatch.Config) (first *redlatch.Client, closeAll 
 		return r.client(cfg)
 	}
 	var ends []func()
+	var shown []string
 	closeAll = func() {
 		for _, end := range ends {
 			end()
@@ -239,8 +240,9 @@ func (r *runner) clients(cfg redlatch.Config) (first *redlatch.Client, closeAll 
 			closeAll()
 			return nil, nil, err
 		}
-		ends, r.voters, r.watchdog, r.shown = append(ends, end), append(r.voters, c), server.watchdog, server.shown
+		ends, r.voters, r.watchdog, shown = append(ends, end), append(r.voters, c), server.watchdog, append(shown, server.shown)
 	}
+	r.shown, r.chosen = strings.Join(shown, ", "), "--redlock names the servers"
 	return r.voters[0], closeAll, nil
 }
 

@@ -86,7 +86,7 @@ func (r *runner) checkLockFlags() error {
 			return usage("--hold-at-least and --%s contradict each other", t)
 		}
 	}
-	if len(r.redlock) == 1 || len(r.redlock) == 2 {
+	if r.redlock != nil && len(r.redlock) < 3 {
 		return usage("--redlock of %d servers cannot do without one of them; name three or more", len(r.redlock))
 	}
 	names := r.names()

@@ -58,7 +58,7 @@ func (u *ui) note(format string, args ...any) {
 	if u.quiet {
 		return
 	}
-	u.line("redlatch: ", strings.TrimPrefix(fmt.Sprintf(format, args...), "redlatch: "))
+	u.line("redlatch: ", sayOnce(fmt.Sprintf(format, args...)))
 }
 
 // fail shows why the program ends, and what to do about it.
@@ -70,10 +70,19 @@ func (u *ui) fail(f *failure) {
 	if u.color {
 		prefix = lipgloss.NewStyle().Foreground(lipgloss.Red).Render(prefix)
 	}
-	u.line(prefix+" ", strings.TrimPrefix(f.err.Error(), "redlatch: "))
+	u.line(prefix+" ", sayOnce(f.err.Error()))
 	if f.hint != "" {
 		u.line("redlatch: ", f.hint)
 	}
+}
+
+// sayOnce is a text in one line, that of several errors too, which does not say who speaks.
+func sayOnce(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimPrefix(lines[i], "redlatch: ")
+	}
+	return strings.Join(lines, "; ")
 }
 
 func (u *ui) line(prefix, text string) {
