@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/alicebob/miniredis/v2"
+
 	"github.com/redlatch/redlatch/internal/leaktest"
 )
 
@@ -19,4 +21,17 @@ func TestRun(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	t.Log(out.String())
+}
+
+// A second run finds the reports written: the locks on a server of yours outlive the first.
+func TestRunAgain(t *testing.T) {
+	server := miniredis.RunT(t)
+	server.ClockTTL(true)
+	t.Setenv("REDIS_ADDR", server.Addr())
+	for _, reports := range []string{"3 reports", "0 reports"} {
+		var out strings.Builder
+		if err := run(context.Background(), &out); err != nil || !strings.Contains(out.String(), "3 nights, "+reports) {
+			t.Errorf("%v\n%s", err, out.String())
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redlatch/redlatch/internal/heldport"
 	"github.com/redlatch/redlatch/internal/leaktest"
 )
 
@@ -19,4 +20,13 @@ func TestRun(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	t.Log(out.String())
+}
+
+// Without Redis nothing is shipped, and the program says so and why.
+func TestRunWithoutRedis(t *testing.T) {
+	t.Setenv("REDIS_ADDR", heldport.Refusing(t))
+	var out strings.Builder
+	if err := run(context.Background(), &out); err == nil || !strings.Contains(err.Error(), "503 Service Unavailable: redlatch: server unavailable") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
 }
