@@ -20,8 +20,10 @@ func TestSignalsEndWaits(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)
 	for _, args := range [][]string{
-		{"semaphore", "set", "--expirable", "permits", "1"}, {"semaphore", "acquire", "permits", "--lease", "1h"},
-		{"rate", "set", "api", "1/1h"}, {"rate", "take", "api"},
+		{"semaphore", "set", "--expirable", "permits", "1"},
+		{"semaphore", "acquire", "permits", "--lease", "1h"},
+		{"rate", "set", "api", "1/1h"},
+		{"rate", "take", "api"},
 		{"latch", "set", "workers", "1"},
 	} {
 		if res := r.run(t, args...); res.code != 0 {
