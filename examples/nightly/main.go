@@ -42,11 +42,11 @@ func run(ctx context.Context, out io.Writer) error {
 	for i := range 3 {
 		night := today.AddDate(0, 0, i).Format(time.DateOnly)
 		var reports atomic.Int32
-		g, ctx := errgroup.WithContext(ctx)
+		g, group := errgroup.WithContext(ctx)
 		for late, locks := range replicas {
 			g.Go(func() error {
 				time.Sleep(time.Duration(late) * 40 * time.Millisecond) // no two clocks are alike
-				return atNight(ctx, locks, night, func(context.Context) error {
+				return atNight(group, locks, night, func(context.Context) error {
 					reports.Add(1)
 					_, _ = fmt.Fprintf(out, "%s: replica %d writes the report\n", night, late+1)
 					return nil
