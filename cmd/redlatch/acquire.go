@@ -105,13 +105,19 @@ more: then somebody else may have it.`,
 	cmd.Flags().Var(&lease, "lease", "let the lock last this long from now")
 	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*redlatch.Client).Locks)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if !lease.set || owner == "" {
+		if !lease.set || !cmd.Flags().Changed("owner") {
 			return usage("extend needs --owner and --lease")
+		}
+		if owner == "" {
+			return errNoOwner
 		}
 		return a.asOwner(args[0], func(l *redlatch.Lock) error { return l.ExtendOwner(cmd.Context(), owner, lease.Duration) })
 	}
 	return cmd
 }
+
+// errNoOwner is for a script whose variable is empty, most likely because acquire has failed.
+var errNoOwner = usage("--owner is empty: it is what redlatch acquire has printed, if it got the lock")
 
 // asOwner does something to a lock for one who owns it.
 func (a *app) asOwner(name string, do func(l *redlatch.Lock) error) error {

@@ -32,6 +32,8 @@ Of a read-write lock the readers and the writer are released; a group's values
 cannot be told from what is stored, and are refused.
 
 With --force the exit code is 0 also if nobody held the lock.`,
+		Example: `  redlatch release deploy --owner "$owner"
+  redlatch release orders:42 --force`,
 		Args: cobra.ExactArgs(1),
 	}
 	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*redlatch.Client).Locks)
@@ -43,9 +45,12 @@ With --force the exit code is 0 also if nobody held the lock.`,
 		if err := checkName(name); err != nil {
 			return err
 		}
-		if owner != "" {
-			if force {
+		if cmd.Flags().Changed("owner") {
+			switch {
+			case force:
 				return usage("--force and --owner contradict each other")
+			case owner == "":
+				return errNoOwner
 			}
 			err := a.asOwner(name, func(l *redlatch.Lock) error { return l.ReleaseOwner(cmd.Context(), owner) })
 			if err != nil {
