@@ -24,7 +24,8 @@ import (
 //     told from the lines of a command that runs under a lock;
 //   - what comes from the server is shown without control characters, so that
 //     a name cannot move the cursor or change colours;
-//   - credentials are masked in all of standard error, whoever wrote the text;
+//   - credentials are masked in all of standard error, whoever wrote the text, but for
+//     short ones in our own words;
 //   - colour only on a terminal, and never with NO_COLOR set.
 type ui struct {
 	out, err io.Writer
@@ -50,8 +51,18 @@ func isTerminal(f *os.File) bool {
 	return os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
 }
 
+// shortestHidden is how many bytes a secret has that hide hides. A shorter one is a part of many words, which
+// would be unreadable, and would tell it. What servers and drivers say has been masked by then, whatever the length.
+const shortestHidden = 4
+
 // hide masks the secrets in everything that goes to standard error from now on.
-func (u *ui) hide(secrets ...string) { u.secrets = append(u.secrets, secrets...) }
+func (u *ui) hide(secrets ...string) {
+	for _, s := range secrets {
+		if len(s) >= shortestHidden {
+			u.secrets = append(u.secrets, s)
+		}
+	}
+}
 
 // note tells the user something, unless he wants to hear nothing.
 func (u *ui) note(format string, args ...any) {
