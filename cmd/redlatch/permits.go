@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -64,27 +65,32 @@ func (a *app) permitAcquireCommand() *cobra.Command {
 			if err != nil {
 				return inTime(noPermits(err, args[0]))
 			}
-			ids := make([]string, len(taken))
-			for i, p := range taken {
-				ids[i] = p.ID()
-			}
-			if asJSON() {
-				err = a.ui.json(permitsJSON{args[0], ids, lease.Milliseconds()})
-			} else {
-				_, err = fmt.Fprintln(a.ui.out, strings.Join(ids, "\n"))
-			}
-			for _, p := range taken {
-				if err != nil { // nobody knows them who could release them
-					_ = p.Release(cmd.Context())
-				} else {
-					p.Detach()
-				}
-			}
-			runtime.KeepAlive(taken)
-			return written(err)
+			return written(a.handOut(args[0], taken, lease.Milliseconds(), asJSON()))
 		})
 	}
 	return cmd
+}
+
+// handOut prints the ids of permits, for their reader to release; what cannot be printed is given back.
+func (a *app) handOut(name string, taken []*redlatch.Permit, leaseMs int64, asJSON bool) (err error) {
+	ids := make([]string, len(taken))
+	for i, p := range taken {
+		ids[i] = p.ID()
+	}
+	if asJSON {
+		err = a.ui.json(permitsJSON{name, ids, leaseMs})
+	} else {
+		_, err = fmt.Fprintln(a.ui.out, strings.Join(ids, "\n"))
+	}
+	for _, p := range taken {
+		if err != nil { // nobody knows them who could release them
+			_ = p.Release(context.Background())
+		} else {
+			p.Detach()
+		}
+	}
+	runtime.KeepAlive(taken)
+	return err
 }
 
 func (a *app) permitExtendCommand() *cobra.Command {

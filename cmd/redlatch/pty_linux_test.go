@@ -263,7 +263,7 @@ func TestTerminalAsksBeforeItDeletes(t *testing.T) {
 	const doubt, question = "jobs is a number, and nothing that is stored says that it is a latch", "Delete the latch jobs, "
 	term := onTerminal(t, r.command("latch", "delete", "jobs"))
 	term.says(question)
-	if text := term.output(); strings.Index(text, doubt) < 0 || strings.Index(text, doubt) > strings.Index(text, question) {
+	if text := term.output(); !strings.Contains(text, doubt) || strings.Index(text, doubt) > strings.Index(text, question) {
 		t.Errorf("the doubt comes late: %q", text)
 	}
 	term.types("n\n")
