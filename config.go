@@ -260,8 +260,8 @@ func Fenced() Option { return Option{fenced: true} }
 // It does not last so long if the hold, or one that it is nested in, is lost and its lease ends in Redis
 // before the release, by Config.MaxHold too; if the process dies (it lasts for its lease then); or if the
 // client is closed before the release. With a Lease d may not be longer than that; Redis counts whole
-// milliseconds, d is rounded up. Locks that others may share or that stand in a queue, and several as one, refuse it: see
-// Lock, NonReentrantLock, SpinLock, FencedLock, StripedLock.
+// milliseconds, d is rounded up. Locks that others may share or that stand in a queue, and several as
+// one, refuse it: see Lock, NonReentrantLock, SpinLock, FencedLock, StripedLock.
 func HoldAtLeast(d time.Duration) Option { return Option{atLeast: d} }
 
 // UntilSet lets Acquire also wait until there is what it asks of: until somebody

@@ -14,8 +14,8 @@ import (
 	"github.com/redlatch/redlatch/internal/overview"
 )
 
-// deleteCommand makes the command that deletes something of that kind, when its user has said that he is sure. The function is
-// called when the flags are known.
+// deleteCommand makes the command that deletes something of that kind, when its user has said that he is sure. What the
+// name has to stand for, which flags can change, is asked for when it runs.
 func (a *app) deleteCommand(kind string, is func() thing, remove func(ctx context.Context, c *redlatch.Client, name string) (bool, error)) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{

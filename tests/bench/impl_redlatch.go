@@ -72,22 +72,20 @@ func openOnGoredis(j job, opts ...goredis.Option) (locker, error) {
 
 var redlatchGoredisEndless = endless(redlatchGoredis)
 
-var redlatchShared = implementation{
-	name:     redlatchGoredis.name + ", shared pipelines",
-	settings: "the same with goredis.SharedPipelines",
-	skips:    contendedIsSkipped,
-	kind:     ours,
-	widths:   allWidths,
-	open:     func(j job) (locker, error) { return openOnGoredis(j, goredis.SharedPipelines()) },
-}
+var (
+	redlatchShared = withOption("shared pipelines", "SharedPipelines", goredis.SharedPipelines())
+	redlatchStay   = withOption("callers stay", "CallersStay", goredis.CallersStay())
+)
 
-var redlatchStay = implementation{
-	name:     redlatchGoredis.name + ", callers stay",
-	settings: "the same with goredis.CallersStay",
-	skips:    contendedIsSkipped,
-	kind:     ours,
-	widths:   allWidths,
-	open:     func(j job) (locker, error) { return openOnGoredis(j, goredis.CallersStay()) },
+// withOption is redlatch on go-redis with an option of the adapter, which matters where nobody has to wait.
+func withOption(what, option string, opt goredis.Option) implementation {
+	i := redlatchGoredis
+	i.name += ", " + what
+	i.settings = "the same with goredis." + option
+	i.locks = nil
+	i.skips = contendedIsSkipped
+	i.open = func(j job) (locker, error) { return openOnGoredis(j, opt) }
+	return i
 }
 
 // rueidisOptions and goredisOptions are shared with the floor, so these are the
