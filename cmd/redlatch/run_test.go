@@ -221,9 +221,9 @@ func TestRunServerUnreachable(t *testing.T) {
 	}
 	t.Parallel()
 	addr := heldport.Refusing(t)
-	nowhere := &redis{nil, "redis://ann:" + password + "@" + addr}
+	nowhere := &redis{nil, "redis://annabel:" + password + "@" + addr}
 	res := nowhere.run(t, "run", "x", "--wait", "1h", "--", "true")
-	if res.code != 69 || !strings.Contains(res.err, addr) || strings.Contains(res.err, "ann") {
+	if res.code != 69 || !strings.Contains(res.err, addr) || strings.Contains(res.err, "annabel") {
 		t.Errorf("unreachable: %+v", res)
 	}
 }
