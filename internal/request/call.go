@@ -149,11 +149,11 @@ func (o *Call) attempt(ctx context.Context) (driver.Reply, error) {
 		return driver.Reply{}, leftError{ContextError(ctx)}
 	}
 	s := o.Server.senders.of(o.Keys)
-	stays, leaves := o.inCaller(ctx)
-	if (stays || leaves) && !o.acked() && !over(o.Stop) && s.enter(leaves) {
+	leaves, quick := ctx.Done() != nil, o.Until.IsZero() && o.Server.Traits.Timeout <= AttemptTimeout(o.Lease)
+	if o.inCaller(leaves, quick) && !o.acked() && !over(o.Stop) && s.enter(leaves) {
 		return o.direct(ctx, s)
 	}
-	if stays {
+	if quick && !leaves {
 		a := o.Server.newAttempt(ctx, o)
 		o.Sent = time.Now()
 		s.wait(a)
@@ -195,20 +195,18 @@ func (o *Call) attempt(ctx context.Context) (driver.Reply, error) {
 	return driver.Reply{}, leftError{end}
 }
 
-// inCaller says whether the caller can be in the driver for as long as that takes: it stays
-// until there is an outcome, or leaves when ctx ends, if the driver or the program lets it.
-func (o *Call) inCaller(ctx context.Context) (stays, leaves bool) {
-	limit, traits := AttemptTimeout(o.Lease), &o.Server.Traits
-	if o.Patient {
-		limit = max(limit, o.Lease/3)
-	}
+// inCaller says whether the caller may be in the driver for as long as that takes. One that may want
+// to leave can do so, or its program lets it stay. The driver is quick if it returns as soon as an attempt ends.
+func (o *Call) inCaller(leaves, quick bool) bool {
+	traits := &o.Server.Traits
+	enough := quick || o.Patient && o.Until.IsZero() && traits.Timeout <= o.Lease/3
 	switch {
-	case !o.Until.IsZero() || traits.Timeout > limit:
-		return false, false
-	case ctx.Done() == nil:
-		return true, false
+	case !leaves:
+		return enough
+	case o.Single:
+		return false
 	default:
-		return false, (traits.Interruptible || traits.CallersStay) && !o.Single
+		return enough && traits.CallersStay || quick && traits.Interruptible
 	}
 }
 
