@@ -129,11 +129,8 @@ func TestPermitsThatDidNotComeBackBeforeCloseAreToldOf(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				synctest.Wait()
-				want := redlatch.ErrClosed
-				if during {
-					want = redlatch.ErrUnavailable
-				}
-				if len(failed) != 1 || failed[0].Name != locktest.SemaphoreName || !errors.Is(failed[0].Err, want) {
+				if len(failed) != 1 || failed[0].Name != locktest.SemaphoreName ||
+					!errors.Is(failed[0].Err, redlatch.ErrClosed) && !(during && errors.Is(failed[0].Err, redlatch.ErrUnavailable)) { // Close comes within a pause, or between two
 					t.Errorf("events: %+v", failed)
 				}
 			})
