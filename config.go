@@ -142,7 +142,6 @@ const (
 	minLease                 = 20 * time.Millisecond
 	minTokenTTL              = time.Minute
 	maxClockSkew             = time.Hour
-	maxPrefix                = 100 // bytes
 	maxLease                 = renew.MaxLease
 )
 
@@ -169,8 +168,8 @@ func (c Config) withDefaults(t driver.Traits) (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if err := checkPrefix(c.Prefix); err != nil {
-		return c, err
+	if err := wire.CheckPrefix(c.Prefix); err != nil {
+		return c, fmt.Errorf("redlatch: Config.Prefix %w", err)
 	}
 	switch {
 	case c.WatchdogTimeout < minWatchdog:
@@ -203,17 +202,6 @@ func (c Config) withDefaults(t driver.Traits) (Config, error) {
 		return c, fmt.Errorf("redlatch: the %s driver notices a dead connection only after %v, which is more than a third of Config.WatchdogTimeout (%v): a hold would be lost before its renewal could be retried; lower the driver's time-outs for connecting, reading and writing or raise WatchdogTimeout", t.Name, t.Timeout, c.WatchdogTimeout)
 	}
 	return c, nil
-}
-
-// checkPrefix refuses what names cannot begin with, and what leaves no room for patterns in questions to other clients.
-func checkPrefix(p string) error {
-	if wire.CheckName(p+"x") != nil {
-		return fmt.Errorf("redlatch: Config.Prefix is no beginning of names: %w", wire.CheckName(p))
-	}
-	if len(p) > maxPrefix {
-		return fmt.Errorf("redlatch: Config.Prefix has %d bytes; it must have at most %d", len(p), maxPrefix)
-	}
-	return nil
 }
 
 // checkLease refuses leases that leave no time to trust them.

@@ -42,6 +42,9 @@ with --for only; its rule is the same for those who watch.`,
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		rule.Version, rule.Prefixes = version.value, a.prefixes(args)
 		words := rule.Words()
+		if err := a.server.checkPrefix(); err != nil {
+			return err
+		}
 		if sentinel {
 			if len(args) > 0 || rule.List || rule.Doctor || rule.Watch {
 				return usage("sentinels have no locks: --sentinel stands alone, or with --for")

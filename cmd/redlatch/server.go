@@ -54,14 +54,21 @@ func (s *endpoint) address() string {
 	return cmp.Or(s.url, os.Getenv("REDLATCH_URL"), os.Getenv("REDIS_URL"), defaultURL)
 }
 
+func (s *endpoint) checkPrefix() error {
+	if err := wire.CheckPrefix(s.prefix); err != nil {
+		return usage("--prefix %w", err)
+	}
+	return nil
+}
+
 // settings returns what the command line, the environment and the file say.
 func (a *app) settings() (connect.Settings, []connect.Warning, error) {
 	s, warnings, err := a.parse()
 	if err != nil {
 		return s, warnings, err
 	}
-	if wire.CheckName(a.server.prefix+"x") != nil {
-		return s, warnings, usage("--prefix is no beginning of names: %w", wire.CheckName(a.server.prefix))
+	if err := a.server.checkPrefix(); err != nil {
+		return s, warnings, err
 	}
 	a.ui.hide(string(s.Password), s.User, string(s.SentinelPassword), s.SentinelUser)
 	if err := a.server.secureSettings(&s); err != nil {

@@ -76,6 +76,20 @@ func CheckName(name string) error {
 	return nil
 }
 
+// MaxPrefix is how many bytes a prefix of names may have: patterns in questions to other clients need room.
+const MaxPrefix = 100
+
+// CheckPrefix refuses what names cannot begin with, and what is too long.
+func CheckPrefix(p string) error {
+	if CheckName(p+"x") != nil {
+		return fmt.Errorf("is no beginning of names: %w", CheckName(p))
+	}
+	if len(p) > MaxPrefix {
+		return fmt.Errorf("has %d bytes; it must have at most %d", len(p), MaxPrefix)
+	}
+	return nil
+}
+
 // Literally returns the glob pattern that matches a text, and nothing else.
 func Literally(text string) string { return globs.Replace(text) }
 
