@@ -289,7 +289,7 @@ func (r *runner) acquire(client *redlatch.Client, signals <-chan os.Signal) (hol
 		if r.sysexits {
 			code = exitTempFail
 		}
-		return nil, &failure{code: code, err: busyWith(client, o.err)}
+		return nil, &failure{code: code, err: r.busyWith(client, o.err)}
 	}
 	return o.hold, r.serverFailure(o.err)
 }

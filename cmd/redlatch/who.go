@@ -35,13 +35,22 @@ func holdersOf(ctx context.Context, client *redlatch.Client, name string) (holde
 }
 
 // busyWith says who holds the lock that could not be had, where that is known.
-func busyWith(client *redlatch.Client, err error) error {
+func (r *runner) busyWith(client *redlatch.Client, err error) error {
 	var busy *redlatch.BusyError
 	if !errors.As(err, &busy) || busy.Owner == "" {
 		return err
 	}
-	for _, h := range holdersOf(context.Background(), client, busy.Name) {
-		if h.Owner == strings.TrimSuffix(busy.Owner, ":write") {
+	ctx, cancel := context.WithTimeout(context.Background(), mostAsking)
+	defer cancel()
+	info, _ := client.Info(ctx, busy.Name)
+	switch {
+	case info.Kind == redlatch.KindRateLimiter:
+		return fmt.Errorf("%q is not a lock but a rate limiter: while it is there the lock cannot be had", busy.Name)
+	case info.Kind == redlatch.KindGroup && r.group == nil:
+		return fmt.Errorf("%q is not a lock but a group of locks, of which some are held; --group takes such locks", busy.Name)
+	}
+	for _, h := range info.Holders {
+		if h.By != "" && h.Owner == strings.TrimSuffix(busy.Owner, ":write") {
 			// When its lease ends is not told: it is most likely renewed.
 			return fmt.Errorf("lock %q is held by %s (%s)", busy.Name, h.By, h.Owner)
 		}
