@@ -40,7 +40,7 @@ machine dies, after 30 seconds.
 If the leadership is lost while the command runs, its process group gets TERM, and
 KILL after --kill-after; then redlatch stands for the election again, and starts the command
 anew when it leads again. When the command ends by itself, redlatch gives the leadership up
-and ends with its exit code.
+and ends with its exit code. Outages do not end the candidacy, so --outage has no effect.
 
 The command finds in its environment REDLATCH_HELD=true, REDLATCH_NAME, REDLATCH_OWNER
 (its owner in Redis), REDLATCH_LEASE_MS, and in REDLATCH_TOKEN the
