@@ -29,22 +29,24 @@ It has what --list adds, and goes with PREFIX and --for only. --list and
 with --for only; its rule is the same for those who watch.`,
 		Example: `  set -f  # the rule has asterisks
   redis-cli ACL SETUSER app reset on '>secret' $(redlatch acl orders:)
+  redis-cli ACL SETUSER app reset on '>secret' $(redlatch acl --for 7.0 orders:)  # Redis 7.0 refuses what is newer
   redis-cli ACL SETUSER watcher reset on '>secret' $(redlatch acl --watch)`,
 	}
 	var rule acl.Rule
 	var sentinel bool
 	version := choice{value: acl.Versions[len(acl.Versions)-1], options: acl.Versions}
 	cmd.Flags().Var(&version, "for", "the version of Redis: "+strings.Join(acl.Versions, ", ")+", of which the last is for newer ones and Valkey too")
+	version.completes(cmd, "for")
 	cmd.Flags().BoolVar(&rule.List, "list", false, "also what redlatch ls and Client.Locks need: SCAN, which shows the names of all keys")
 	cmd.Flags().BoolVar(&rule.Doctor, "doctor", false, "also what redlatch doctor needs: INFO, CONFIG GET, SCAN and the like")
 	cmd.Flags().BoolVar(&rule.Watch, "watch", false, "only what redlatch ls, top, show and serve need: nothing that writes")
 	cmd.Flags().BoolVar(&sentinel, "sentinel", false, "the rights of a user of the sentinels instead")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		rule.Version, rule.Prefixes = version.value, a.prefixes(args)
-		words := rule.Words()
 		if err := a.server.checkPrefix(); err != nil {
 			return err
 		}
+		rule.Version, rule.Prefixes = version.value, a.prefixes(args)
+		words := rule.Words()
 		if sentinel {
 			if len(args) > 0 || rule.List || rule.Doctor || rule.Watch {
 				return usage("sentinels have no locks: --sentinel stands alone, or with --for")

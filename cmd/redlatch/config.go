@@ -57,7 +57,7 @@ func (a *app) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Check where the server is, and how it is reached",
-		Args:  cobra.NoArgs,
+		Args:  known,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.configCheckCommand())

@@ -53,7 +53,7 @@ refuse lower ones. The lock is Redisson's RFencedLock, and redlatch show NAME sa
 	}
 	f := cmd.Flags()
 	f.SetInterspersed(false)
-	f.Var(&e.killAfter, "kill-after", "how long after TERM to send KILL to a command that leads no longer")
+	f.Var(&e.killAfter, "kill-after", "how long after TERM to send KILL to a command that leads no longer; 0 sends KILL at once")
 	f.StringVarP(&e.shell, "command", "c", "", "run this with /bin/sh -c instead of a command")
 	cmd.RunE = e.elect
 	e.completes(cmd, cobra.ShellCompDirectiveDefault, (*redlatch.Client).Locks)

@@ -11,7 +11,7 @@ import (
 // --wait wait, and a signal ends that.
 func family(use, short, about, example string, members ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use, Short: short, Long: about, Example: example, Args: cobra.NoArgs,
+		Use: use, Short: short, Long: about, Example: example, Args: known,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	for _, m := range members {

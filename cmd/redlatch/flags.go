@@ -76,9 +76,15 @@ func (c *choice) String() string { return c.value }
 // Type names the value in the help.
 func (c *choice) Type() string { return "word" }
 
+// completes has a shell complete the flag by its words.
+func (c *choice) completes(cmd *cobra.Command, flag string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(c.options, cobra.ShellCompDirectiveNoFileComp)) // there is such a flag
+}
+
 // outputFlag adds -o and returns whether JSON was asked for.
 func outputFlag(cmd *cobra.Command) (asJSON func() bool) {
 	c := &choice{value: "table", options: []string{"table", "json"}}
 	cmd.Flags().VarP(c, "output", "o", "table or json; docs/cli.md describes the JSON")
+	c.completes(cmd, "output")
 	return func() bool { return c.value == "json" }
 }

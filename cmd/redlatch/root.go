@@ -3,8 +3,10 @@ package main
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +20,8 @@ type app struct {
 	chosen string // how its user has said that, if not as for every command
 	// watchdog is the client's, once there is one.
 	watchdog time.Duration
+	// mistaken is what cobra could not be told, which helps whoever asks for help of a command that does not exist.
+	mistaken error
 	// after runs when everything else is done, before the process exits.
 	after func()
 }
@@ -36,6 +40,7 @@ func execute(args []string) int {
 	if help.failed != nil {
 		err = written(help.failed)
 	}
+	err = cmp.Or(err, a.mistaken)
 	if err == nil {
 		return 0
 	}
@@ -81,17 +86,37 @@ nothing else.
 Exit codes that all commands share: 64 for a mistake in the command line, 65 if what
 has that name is of another type, 69 if the server cannot be reached or refuses the
 user, 70 if anything else went wrong with it.`,
-		Args:          cobra.NoArgs,
+		Args:          known,
 		Version:       buildVersion().String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if a.mistaken = known(cmd, cmd.Flags().Args()); a.mistaken == nil {
+			help(cmd, args)
+		}
+	})
 	a.server.flags(root.PersistentFlags())
 	root.PersistentFlags().BoolVarP(&a.ui.quiet, "quiet", "q", false, "say nothing but results, and why it ends")
 	root.AddCommand(a.runCommand(), a.electCommand(), a.lsCommand(), a.topCommand(), a.serveCommand(), a.showCommand(), a.acquireCommand(), a.extendCommand(), a.releaseCommand(),
 		a.semaphoreCommand(), a.latchCommand(), a.rateCommand(), a.barrierCommand(), a.configCommand(), a.doctorCommand(), a.aclCommand(),
 		a.demoCommand(), a.demoWorkerCommand(), a.versionCommand())
 	return root
+}
+
+// known refuses what is no command of cmd, and says which it may have been. Arguments of one that has no others it
+// leaves alone.
+func known(cmd *cobra.Command, args []string) error {
+	if !cmd.HasSubCommands() || len(args) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
+	cmd.SuggestionsMinimumDistance = 2
+	if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
+		err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(like, " or "))
+	}
+	return err
 }

@@ -92,14 +92,15 @@ refused. On a terminal it says after a second who has what it waits for.`,
 	f.VarP(&r.wait, "wait", "w", "wait this long for the lock at most; 0 tries once (default: as long as it takes)")
 	f.BoolVarP(&r.try, "try", "n", false, "try once: the same as --wait 0")
 	f.Var(&r.lease, "lease", "hold the lock this long at most, not renewed (default: 30s, renewed while the command runs)")
-	f.Var(&r.atLeast, "hold-at-least", "keep the lock this long, however soon the command ends: for short jobs of machines whose clocks differ")
+	f.Var(&r.atLeast, "hold-at-least", "keep the lock this long, however soon the command ends: for short jobs of machines whose clocks differ; alone, or with --fenced or --spin")
 	f.Var(&r.onLost, "on-lost", "what to do if the lock is lost: kill the command, warn, or ignore it")
-	f.Var(&r.killAfter, "kill-after", "how long after TERM to send KILL to a command that has lost the lock")
+	f.Var(&r.killAfter, "kill-after", "how long after TERM to send KILL to a command that has lost the lock; 0 sends KILL at once")
 	f.IntVarP(&r.conflict, "conflict-exit-code", "E", exitConflict, "exit code if the lock could not be had")
 	f.BoolVar(&r.sysexits, "sysexits", false, "exit with 75 (EX_TEMPFAIL) if the lock could not be had")
 	f.StringVarP(&r.shell, "command", "c", "", "run this with /bin/sh -c instead of a command")
 	r.addLockFlags(f)
 	cmd.RunE = r.run
+	r.onLost.completes(cmd, "on-lost")
 	r.completes(cmd, cobra.ShellCompDirectiveDefault, (*redlatch.Client).Locks)
 	return cmd
 }
@@ -113,6 +114,9 @@ func (r *runner) arguments(cmd *cobra.Command, args []string) error {
 	}
 	if len(args) == 0 {
 		return usage("%s needs the name of a lock", cmd.Name())
+	}
+	if cmd.ArgsLenAtDash() == 0 && !cmd.Flags().Changed("command") && !strings.HasPrefix(args[0], "-") && !slices.Contains(args[1:], "--") {
+		return usage("%s needs the name of a lock before the command: redlatch %[1]s NAME -- %s", cmd.Name(), shellWord(args[0]))
 	}
 	r.name = args[0]
 	// What follows NAME is flags again, up to "--" or the command.
