@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 
@@ -40,7 +41,7 @@ func (r *rateFlag) String() string {
 func (r *rateFlag) Type() string { return "N/INTERVAL" }
 
 func (a *app) rateCommand() *cobra.Command {
-	return family(
+	rate := family(
 		"rate", "Set a rate limiter, or wait for its permits",
 		`A rate limiter, Redisson's RRateLimiter, gives at most N permits in every INTERVAL, over all
 machines.`,
@@ -72,6 +73,21 @@ machines.`,
 		a.deleteCommand("rate limiter", func() thing { return aLimiter }, func(ctx context.Context, c *redlatch.Client, name string) (bool, error) {
 			return c.RateLimiter(name).Delete(ctx)
 		}))
+	for _, cmd := range rate.Commands() {
+		a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, limiters)
+	}
+	return rate
+}
+
+// limiters lists rate limiters.
+func limiters(c *redlatch.Client, ctx context.Context, pattern string) iter.Seq2[redlatch.Info, error] {
+	return func(yield func(redlatch.Info, error) bool) {
+		for info, err := range c.Objects(ctx, pattern) {
+			if (err != nil || info.Kind == redlatch.KindRateLimiter) && !yield(info, err) {
+				return
+			}
+		}
+	}
 }
 
 func (a *app) rateSetCommand(use, short string, set func(context.Context, *redlatch.RateLimiter, redlatch.Rate) (bool, error)) *cobra.Command {
@@ -80,7 +96,6 @@ func (a *app) rateSetCommand(use, short string, set func(context.Context, *redla
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(2)}
 	cmd.Flags().BoolVar(&rate.PerClient, "per-client", false, "give each client as many, instead of all together; each run of redlatch is a client of its own, so that this limits programs only")
 	cmd.Flags().Var(&keep, "keep-alive", "delete the limiter when nobody has taken a permit for so long")
-	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*redlatch.Client).Objects)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := rate.Set(args[1]); err != nil {
 			return usage("%s is no rate: %v", shellWord(args[1]), err)
@@ -121,7 +136,6 @@ func (a *app) rateTakeCommand() *cobra.Command {
 	}
 	cmd.Flags().VarP(&wait, "wait", "w", "wait this long at most; 0 tries once (default: as long as it takes)")
 	cmd.Flags().Var(&rate, "rate", "give it this rate, if it has none")
-	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*redlatch.Client).Objects)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		n, err := countArg(args, 1)
 		if err != nil {
