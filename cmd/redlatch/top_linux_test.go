@@ -46,6 +46,7 @@ func TestTop(t *testing.T) {
 	run.wait()
 	term.types("q")
 	term.ends(0)
+	term.says("\x1b[?1049l") // may be read only after the end of the process
 	text := term.output()
 	if i := strings.LastIndex(text, "\x1b[?1049"); !strings.HasPrefix(text[i:], "\x1b[?1049l") || !echoes(t, term.master) || strings.Contains(text, "orders\x1b") {
 		t.Errorf("the terminal is left as %q", text[max(0, len(text)-200):])
