@@ -57,7 +57,7 @@ func persistence(v *visit) []Finding {
 	}
 	all := broken(v)
 	fsync, save := v.config["appendfsync"], v.config["save"]
-	const remedy = "appendonly yes with appendfsync always; or start a server that was down no sooner than the longest lease later (30 s by default)"
+	const remedy = "appendonly yes with appendfsync always; or wait for the longest lease (30 s by default) before you restart a server that was down"
 	switch {
 	case aof == "1" && fsync == "always":
 		all = append(all, fine(check, "the append-only file is synced with each write")...)
