@@ -121,6 +121,7 @@ func TestOneProcessRunsAllJobsUntilItEnds(t *testing.T) {
 			p.jobs = scheduled(w, 0, func() { mu.Lock(); runs[i]++; mu.Unlock() }, gocron.WithDistributedElector(elector))
 			all = append(all, p)
 		}
+		time.Sleep(30 * time.Second) // so that no job is due at the moment of a change
 		seen := 0
 		for range all {
 			time.Sleep(10 * time.Minute)
