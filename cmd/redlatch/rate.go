@@ -73,21 +73,19 @@ machines.`,
 		a.deleteCommand("rate limiter", func() thing { return aLimiter }, func(ctx context.Context, c *redlatch.Client, name string) (bool, error) {
 			return c.RateLimiter(name).Delete(ctx)
 		}))
+	limiters := func(c *redlatch.Client, ctx context.Context, pattern string) iter.Seq2[redlatch.Info, error] {
+		return func(yield func(redlatch.Info, error) bool) {
+			for info, err := range c.Objects(ctx, pattern) {
+				if (err != nil || info.Kind == redlatch.KindRateLimiter) && !yield(info, err) {
+					return
+				}
+			}
+		}
+	}
 	for _, cmd := range rate.Commands() {
 		a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, limiters)
 	}
 	return rate
-}
-
-// limiters lists rate limiters.
-func limiters(c *redlatch.Client, ctx context.Context, pattern string) iter.Seq2[redlatch.Info, error] {
-	return func(yield func(redlatch.Info, error) bool) {
-		for info, err := range c.Objects(ctx, pattern) {
-			if (err != nil || info.Kind == redlatch.KindRateLimiter) && !yield(info, err) {
-				return
-			}
-		}
-	}
 }
 
 func (a *app) rateSetCommand(use, short string, set func(context.Context, *redlatch.RateLimiter, redlatch.Rate) (bool, error)) *cobra.Command {
