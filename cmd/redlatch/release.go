@@ -103,7 +103,7 @@ func (a *app) whoHolds(ctx context.Context, name string) string {
 	}
 	defer closeAll()
 	var by []string
-	for _, h := range holdersOf(ctx, client, name) {
+	for _, h := range infoOf(ctx, client, name).Holders {
 		if !slices.Contains(by, h.By) {
 			by = append(by, h.By)
 		}

@@ -26,12 +26,13 @@ func identityOf(command string) string {
 	return "" // it is redlatch then
 }
 
-// holdersOf says who holds a lock, of those who can be known: an error counts as nobody.
-func holdersOf(ctx context.Context, client *redlatch.Client, name string) (holders []redlatch.Holder) {
+// infoOf says how a lock stands, and who holds it of those who can be known: an error counts as nobody.
+func infoOf(ctx context.Context, client *redlatch.Client, name string) redlatch.Info {
 	ctx, cancel := context.WithTimeout(ctx, mostAsking)
 	defer cancel()
 	info, _ := client.Info(ctx, name)
-	return slices.DeleteFunc(info.Holders, func(h redlatch.Holder) bool { return h.By == "" })
+	info.Holders = slices.DeleteFunc(info.Holders, func(h redlatch.Holder) bool { return h.By == "" })
+	return info
 }
 
 // busyWith says who holds the lock that could not be had, where that is known.
@@ -40,9 +41,7 @@ func (r *runner) busyWith(client *redlatch.Client, err error) error {
 	if !errors.As(err, &busy) || busy.Owner == "" {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), mostAsking)
-	defer cancel()
-	info, _ := client.Info(ctx, busy.Name)
+	info := infoOf(context.Background(), client, busy.Name)
 	switch {
 	case info.Kind == redlatch.KindRateLimiter:
 		return fmt.Errorf("%q is not a lock but a rate limiter: while it is there the lock cannot be had", busy.Name)
@@ -50,7 +49,7 @@ func (r *runner) busyWith(client *redlatch.Client, err error) error {
 		return fmt.Errorf("%q is not a lock but a group of locks, of which some are held; --group takes such locks", busy.Name)
 	}
 	for _, h := range info.Holders {
-		if h.By != "" && h.Owner == strings.TrimSuffix(busy.Owner, ":write") {
+		if h.Owner == strings.TrimSuffix(busy.Owner, ":write") {
 			// When its lease ends is not told: it is most likely renewed.
 			return fmt.Errorf("lock %q is held by %s (%s)", busy.Name, h.By, h.Owner)
 		}

@@ -76,16 +76,16 @@ func CheckName(name string) error {
 	return nil
 }
 
-// MaxPrefix is how many bytes a prefix of names may have: patterns in questions to other clients need room.
-const MaxPrefix = 100
+// maxPrefix is how many bytes a prefix of names may have: patterns in questions to other clients need room.
+const maxPrefix = 100
 
 // CheckPrefix refuses what names cannot begin with, and what is too long.
 func CheckPrefix(p string) error {
 	if CheckName(p+"x") != nil {
 		return fmt.Errorf("is no beginning of names: %w", CheckName(p))
 	}
-	if len(p) > MaxPrefix {
-		return fmt.Errorf("has %d bytes; it must have at most %d", len(p), MaxPrefix)
+	if len(p) > maxPrefix {
+		return fmt.Errorf("has %d bytes; it must have at most %d", len(p), maxPrefix)
 	}
 	return nil
 }
