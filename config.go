@@ -136,7 +136,7 @@ const (
 const (
 	defaultWatchdog = 30 * time.Second
 	defaultFairWait = 5 * time.Minute
-	// Who stands first in a queue is heard every second, and renews there what is left of it: see internal/lock.
+	// The first waiter of a queue is heard every second, and renews there what is left of it: see internal/lock.
 	minFairWait, maxFairWait = 5 * time.Second, 24 * time.Hour
 	minWatchdog              = 300 * time.Millisecond
 	minLease                 = 20 * time.Millisecond

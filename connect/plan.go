@@ -14,7 +14,8 @@ import (
 )
 
 // A Plan is what the packages that open a connection make their client's options of: settings that fit together, with the
-// files of TLS read and the defaults filled in. Who brings a client library of his own does the same.
+// files of TLS read and the defaults filled in. A program with a client library of its own
+// makes its options of it, too.
 type Plan struct {
 	Settings
 	Secure *tls.Config   // nil for connections in the clear

@@ -75,7 +75,7 @@ func TestElectEndsWithTheExitCodeOfItsCommand(t *testing.T) {
 	}
 }
 
-// Who campaigns ends with a signal, and starts nothing.
+// A signal ends a candidate that waits to lead, and it starts nothing.
 func TestASignalEndsACampaign(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)

@@ -19,8 +19,8 @@ func (a *app) showCommand() *cobra.Command {
 a fenced lock also the last token. Of a semaphore, latch, rate limiter or
 barrier, show how it stands: which permits are taken, or how far it has come.
 
-Who it is, and since when, is what the clients say, which are asked: it takes up
-to two seconds if one of them gives no answer. Clients of Redisson do not say who
+redlatch asks the clients who they are, and since when they hold or wait. It takes
+up to two seconds if one of them gives no answer. Clients of Redisson do not say who
 they are; those that wait are counted. What a client claims to hold and Redis
 does not show is marked. What clients have lost within an hour is shown, and how.
 A lease that is renewed has no end; of others "ttl" says when it ends if nobody

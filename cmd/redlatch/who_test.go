@@ -60,7 +60,7 @@ func lie(question, claims string) string {
 		q.Key + `"],"claims":[` + claims + `]}`
 }
 
-// Who listens and says nothing may hold or wait for anything.
+// A client that listens and says nothing may hold or wait for anything.
 func TestShowSaysWhoIsSilent(t *testing.T) {
 	t.Parallel()
 	s := testserver.Start(t, testserver.Redis)
