@@ -136,8 +136,11 @@ func TestSlotsMove(t *testing.T) {
 		w.NodeOf("")
 		w.wantTold("at first", rangeNames[:]...)
 		w.ranges = []Range{{0, 9999, "a"}, {10000, 12182, "c"}}
+		w.takes = time.Millisecond // or the answer may come before the node is told
 		time.Sleep(oldNodes)
 		w.wantNode(at12182, "b")
+		time.Sleep(w.takes)
+		synctest.Wait()
 		w.wantNode(at12182, "c")
 		w.wantNode(at12739, rangeNames[12]) // nobody has it
 		w.wantTold("what was of b", "b")
