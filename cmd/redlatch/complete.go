@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,8 +40,35 @@ func (a *app) completes(cmd *cobra.Command, then cobra.ShellCompDirective, list 
 			if err != nil || len(names) == mostCompletions {
 				break
 			}
-			names = append(names, info.Name)
+			if !slices.Contains(names, info.Name) { // the same may be listed twice
+				names = append(names, info.Name)
+			}
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completesThings has a shell complete NAME in all commands of a family by what they are about.
+func (a *app) completesThings(family *cobra.Command, is thing) *cobra.Command {
+	for _, cmd := range family.Commands() {
+		a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, is.list)
+	}
+	return family
+}
+
+// list is a lister of what may be the thing.
+func (is thing) list(c *redlatch.Client, ctx context.Context, pattern string) iter.Seq2[redlatch.Info, error] {
+	lists := []lister{(*redlatch.Client).Objects}
+	if slices.Contains(is.kinds, redlatch.KindCounter) {
+		lists = append(lists, (*redlatch.Client).Counters)
+	}
+	return func(yield func(redlatch.Info, error) bool) {
+		for _, list := range lists {
+			for info, err := range list(c, ctx, pattern) {
+				if (err != nil || slices.Contains(is.kinds, info.Kind)) && !yield(info, err) {
+					return
+				}
+			}
+		}
 	}
 }

@@ -24,7 +24,6 @@ func (a *app) deleteCommand(kind string, is func() thing, remove func(ctx contex
 		Args:  cobra.ExactArgs(1),
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*redlatch.Client).Counters)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name := args[0]
 		return a.with(name, func(c *redlatch.Client) error {
@@ -96,6 +95,7 @@ type thing struct {
 
 var (
 	aLimiter = thing{"rate limiter", []string{redlatch.KindRateLimiter}}
+	aBarrier = thing{"barrier", []string{redlatch.KindBarrier}}
 	aLatch   = thing{"latch", []string{redlatch.KindLatch, redlatch.KindCounter}}
 	leased   = thing{"semaphore whose permits have leases", []string{redlatch.KindExpirable, redlatch.KindCounter}}
 	unleased = thing{"semaphore whose permits belong to nobody (--expirable is the other type)", []string{redlatch.KindSemaphore, redlatch.KindCounter}}

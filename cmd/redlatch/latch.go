@@ -8,7 +8,7 @@ import (
 )
 
 func (a *app) latchCommand() *cobra.Command {
-	return family(
+	return a.completesThings(family(
 		"latch", "Set a count-down latch, count it down, or wait for it",
 		`A count-down latch, Redisson's RCountDownLatch, is set to a count. Whoever waits for it goes
 on when it has been counted down to 0. One that was never set is at 0.`,
@@ -48,7 +48,7 @@ on when it has been counted down to 0. One that was never set is at 0.`,
 		a.latchWaitCommand(),
 		a.deleteCommand("latch", func() thing { return aLatch }, func(ctx context.Context, c *redlatch.Client, name string) (bool, error) {
 			return c.CountDownLatch(name).Delete(ctx)
-		}))
+		})), aLatch)
 }
 
 func (a *app) latchWaitCommand() *cobra.Command {
@@ -58,7 +58,6 @@ func (a *app) latchWaitCommand() *cobra.Command {
 		Short: "Wait until the count is 0; the exit code is 1 if the time is over before",
 		Args:  cobra.ExactArgs(1),
 	}
-	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*redlatch.Client).Counters)
 	cmd.Flags().VarP(&wait, "wait", "w", "wait this long at most; 0 only looks (default: as long as it takes)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.with(args[0], func(c *redlatch.Client) error {

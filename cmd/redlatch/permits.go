@@ -36,7 +36,6 @@ func (a *app) permitAcquireCommand() *cobra.Command {
 	cmd.Flags().VarP(&wait, "wait", "w", "wait this long at most; 0 tries once (default: as long as it takes)")
 	cmd.Flags().IntVar(&of, "of", 0, "make a semaphore of so many permits, if there is none; one of another number is refused")
 	asJSON := outputFlag(cmd)
-	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*redlatch.Client).Counters)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		n, err := countArg(args, 1)
 		if err != nil {

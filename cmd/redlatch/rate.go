@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"strconv"
 	"strings"
 
@@ -41,7 +40,7 @@ func (r *rateFlag) String() string {
 func (r *rateFlag) Type() string { return "N/INTERVAL" }
 
 func (a *app) rateCommand() *cobra.Command {
-	rate := family(
+	return a.completesThings(family(
 		"rate", "Set a rate limiter, or wait for its permits",
 		`A rate limiter, Redisson's RRateLimiter, gives at most N permits in every INTERVAL, over all
 machines.`,
@@ -72,20 +71,7 @@ machines.`,
 		a.rateTakeCommand(),
 		a.deleteCommand("rate limiter", func() thing { return aLimiter }, func(ctx context.Context, c *redlatch.Client, name string) (bool, error) {
 			return c.RateLimiter(name).Delete(ctx)
-		}))
-	limiters := func(c *redlatch.Client, ctx context.Context, pattern string) iter.Seq2[redlatch.Info, error] {
-		return func(yield func(redlatch.Info, error) bool) {
-			for info, err := range c.Objects(ctx, pattern) {
-				if (err != nil || info.Kind == redlatch.KindRateLimiter) && !yield(info, err) {
-					return
-				}
-			}
-		}
-	}
-	for _, cmd := range rate.Commands() {
-		a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, limiters)
-	}
-	return rate
+		})), aLimiter)
 }
 
 func (a *app) rateSetCommand(use, short string, set func(context.Context, *redlatch.RateLimiter, redlatch.Rate) (bool, error)) *cobra.Command {

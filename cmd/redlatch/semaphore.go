@@ -106,7 +106,7 @@ acquire, extend and release, are for those only. Else permits belong to nobody (
   redlatch semaphore release encoders "$id"
   redlatch semaphore delete encoders --expirable`, members...)
 	cmd.PersistentFlags().BoolVar(expirable, "expirable", false, "the permits have leases, as those of run --permits")
-	return cmd
+	return a.completesThings(cmd, semaphoreThing(true)) // with or without --expirable
 }
 
 // semaphoreOf returns the semaphore of that type.
@@ -149,7 +149,6 @@ func noPermits(err error, name string) error {
 // countCommand makes a command about something with a name and a number.
 func (a *app) countCommand(use, short string, args int, do func(ctx context.Context, c *redlatch.Client, name string, n int) (countJSON, error)) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(args)}
-	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*redlatch.Client).Counters)
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := checkName(args[0]); err != nil {
