@@ -167,7 +167,7 @@ func checkKey(key string) error {
 // It returns an error that is ctx's if ctx ended first: what was not released by then is left
 // to its TTL, and permits that Semaphore.Do has not given back may be lost. Else it returns what Close
 // does. What Semaphore.Acquire took has no holder that it could wait for, nor has a detached Permit; a
-// lost hold is not waited for. Close ends a Shutdown that is under way.
+// lost hold is not waited for. Close ends a running Shutdown.
 //
 // A section that itself calls Shutdown, with a context that never ends, waits for itself for ever.
 func (c *Client) Shutdown(ctx context.Context) error {
@@ -199,7 +199,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 // contexts of live holds end with ErrClosed as their cause, and their locks are
 // left to their TTL: Close never frees a lock under a running section. Permits that
 // Semaphore.Do has not given back may be lost. Then it
-// waits for the requests that are under way, at most for Config.CloseTimeout.
+// waits for the requests that are in flight, at most for Config.CloseTimeout.
 //
 // It returns an error if some of them had not ended by then; they end when the
 // driver gives them up. Calling it again returns the same.
@@ -222,7 +222,7 @@ func (c *Client) Close() error {
 		c.report.closeEnds(time.Until(end))
 		c.report.queue.Close()
 		if !c.server.End(time.Until(end)) {
-			c.closeErr = errors.New("redlatch: Close: requests were still under way after Config.CloseTimeout; what they take is left to its TTL")
+			c.closeErr = errors.New("redlatch: Close: requests were still in flight after Config.CloseTimeout; what they take is left to its TTL")
 		}
 	})
 	return c.closeErr

@@ -68,7 +68,7 @@ func (s *ExpirableSemaphore) Name() string { return s.in.Name() }
 // process lives, and it is free again within Config.WatchdogTimeout plus
 // Config.MaxClockSkew after a crash.
 //
-// On failure nothing is held, and whatever was under way is undone in the
+// On failure nothing is held, and whatever was in flight is undone in the
 // background. The error is a *BusyError if there was no permit in time (and then
 // also ctx's error, if ctx ended), ErrUninitialized if the semaphore has never
 // been given permits, ErrUnavailable if the server did not answer for

@@ -56,7 +56,7 @@ func (l *Lock) Name() string { return l.spec.Name() }
 // the lock is re-entered: Redis shows one hold more, nobody queues, and of
 // several that re-enter from the same hold one has its turn at a time.
 //
-// On failure nothing is held, and whatever was under way is undone in the
+// On failure nothing is held, and whatever was in flight is undone in the
 // background. The error is a *BusyError if the lock could not be had in time
 // (and then also ctx's error, if ctx ended), ErrUnavailable if the server did
 // not answer for Config.OutageTimeout, an *AckError if too few replicas

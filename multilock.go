@@ -79,7 +79,7 @@ func (m *Multi) Locks() []*Lock { return slices.Clone(m.members) }
 // member. Otherwise it is as Lock.Acquire: a ctx that descends from a live hold
 // of a member, or of the Multi, re-enters what it holds.
 //
-// On failure nothing is held, and whatever was under way is undone in the
+// On failure nothing is held, and whatever was in flight is undone in the
 // background. The error is that of the member that could not be had, a
 // *BusyError if it was taken; ErrReentry if two members turn out to be the same
 // lock in Redis. Of a RedLock see there.

@@ -46,7 +46,7 @@ import (
 // Goroutines of one process get permits in the order in which they asked: one
 // that wants many is not passed by others that want few. Between processes chance
 // decides; with Redisson whose clock is ahead is served first. However many wait,
-// one request at a time is under way, for up to 256 of them, and none while the
+// one request at a time is in flight, for up to 256 of them, and none while the
 // server has said that there are no permits; but every two seconds it is asked
 // again, for another process may have given some back.
 //

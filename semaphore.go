@@ -52,7 +52,7 @@ func (s *Semaphore) Name() string { return s.in.Name() }
 // order, but each gets its turn; a caller that wants many at once can still be
 // kept waiting by other processes that want few, as with Redisson.
 //
-// On failure nothing has been taken; what a request under way takes in the end
+// On failure nothing has been taken; what a request in flight takes in the end
 // goes to the next caller, or back. The error is a *BusyError if the permits
 // could not be had in time (and then also ctx's error, if ctx ended),
 // ErrUnavailable if the server did not answer for Config.OutageTimeout, an

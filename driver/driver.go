@@ -37,7 +37,7 @@ type Redis interface {
 	// subscription has been confirmed by the server: the first time, and again
 	// after each reconnect. h must not block. The subscription lasts, through
 	// any number of broken connections, until stop is called. stop does not
-	// wait for a call of h that is under way, and may be called more than once.
+	// wait for a call of h that runs, and may be called more than once.
 	// With sharded it is SSUBSCRIBE, at the node that serves the channel's slot.
 	// Without, it is at any primary of a cluster: who listens is counted at these.
 	Subscribe(channel string, sharded bool, h func(Notice)) (stop func())
@@ -144,7 +144,7 @@ type Traits struct {
 	ContextValues bool
 	// Interruptible says that Run, while it has a connection, returns as soon as its
 	// context ends, with an error whose outcome is Unknown unless nothing was sent.
-	// What was sent stays under way, its answer is dropped, and no other call notices.
+	// What was sent stays in flight, its answer is dropped, and no other call notices.
 	// The driver uses keys and args no longer.
 	Interruptible bool
 	// CallersStay says that callers whose contexts can end may be in Run all the same,

@@ -293,7 +293,7 @@ func (e *env) eventually(what string, f func() bool) {
 	}
 }
 
-// settle waits until what f returns stays as it is: what was under way when a
+// settle waits until what f returns stays as it is: what was in flight when a
 // connection broke may still be forwarded.
 func (e *env) settle(f func() string) (settled string) {
 	e.Helper()

@@ -120,7 +120,7 @@ func testInterrupted(e *env) {
 	}
 }
 
-// A request that is still under way when its connection is given up can be
+// A request that is still in flight when its connection is given up can be
 // executed at any later time. That is what Unknown means.
 func testRequestLate(e *env) {
 	counter, key := e.counter()
@@ -234,7 +234,7 @@ func (e *env) brokenUnderLoad(run func(s *driver.Script, keys []string, id strin
 		e.Errorf("%d executed, but %d succeeded and %d are unknown", n, ok.Load(), unknown.Load())
 	}
 	if unknown.Load() == 0 {
-		e.Error("no script was under way when a connection broke: the test has tested nothing")
+		e.Error("no script was in flight when a connection broke: the test has tested nothing")
 	}
 	e.recovers(e.script("return 1"))
 	twice := e.script(`local n, all = 0, redis.call('hgetall', KEYS[1])

@@ -328,7 +328,7 @@ func testBreakIsReported(e *env) {
 		e.Errorf("%d breaks reported, and there was none", n)
 	}
 
-	e.proxy.BreakAll() // nothing is under way but the subscription
+	e.proxy.BreakAll() // nothing is in flight but the subscription
 	e.eventually("the break is reported", func() bool { return breaks.Load() > 0 && others.Load() > 0 })
 	stopOther()
 	stopOther()

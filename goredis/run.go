@@ -161,7 +161,7 @@ func classify(err error, written bool) *driver.RunError {
 
 // notSent is for a command that was written before: as go-redis writes ours
 // again only after an error reply, such as MOVED, an attempt that found no
-// connection then was the last, and nothing is under way.
+// connection then was the last, and nothing is in flight.
 func notSent(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial" ||

@@ -138,7 +138,7 @@ func newDriver(opt rueidis.ClientOption) *Driver {
 }
 
 // Close ends all subscriptions and closes the clients that New made. Scripts
-// under way end with an error. Further calls do nothing.
+// in flight end with an error. Further calls do nothing.
 func (d *Driver) Close() {
 	d.cancel()
 	d.stopAll()

@@ -149,7 +149,7 @@ func classify(err error) *driver.RunError {
 	if errors.As(err, &nc) || errors.As(err, &op) && op.Op == "dial" || errors.Is(err, valkey.ErrNoSlot) {
 		return notExecuted(err)
 	}
-	// Also ErrClosing: what was under way when the client was closed may run.
+	// Also ErrClosing: what was in flight when the client was closed may run.
 	return &driver.RunError{Outcome: driver.Unknown, Err: err}
 }
 

@@ -22,7 +22,7 @@ type Listener struct {
 func NewListener(f func(driver.Notice)) *Listener { return &Listener{f: f} }
 
 // Stop keeps everything that comes later from the listener. It does not wait for a
-// call of f that is under way.
+// call of f that runs.
 func (l *Listener) Stop() { l.over.Store(true) }
 
 // Confirmed tells the listener that the subscription is confirmed. Without again, it

@@ -39,7 +39,7 @@ func inWorld(t *testing.T, f func(w *world)) {
 			w.told = append(w.told, node)
 		})()
 		f(w)
-		time.Sleep(time.Hour) // what is under way ends
+		time.Sleep(time.Hour) // what is in flight ends
 	})
 }
 

@@ -75,7 +75,7 @@ func (u *Budget) OverAfter(hands int, now time.Time) bool {
 // Yields says whether there is any use in a turn: not during the calm, nor after a
 // pause before it is known whether that was used. (Of many permits others are still
 // here, and another turn would begin another pause.) The release was
-// sent at sent: one that was under way when a pause ended begins no other, before it
+// sent at sent: one that was in flight when a pause ended begins no other, before it
 // is known whether that one was used.
 func (u *Budget) Yields(now time.Time) bool {
 	return !u.calmed(now) && (u.Owed == 0 || now.Before(u.Rest))

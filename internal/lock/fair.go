@@ -82,7 +82,7 @@ type answer struct {
 
 // standInQueue gets a fair lock for a caller that does not have it already. However it
 // ends without a hold, the queue is left, or will be as soon as it is known what
-// became of a request under way.
+// became of a request in flight.
 func (c *Locks) standInQueue(ctx context.Context, l *Spec, o *Params, p *waitParams) (*Hold, error) {
 	if !c.table.join() {
 		return nil, request.ErrClosed

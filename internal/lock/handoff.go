@@ -161,7 +161,7 @@ func (m move) done(ctx context.Context, q *request.Call, token int64, o *Params)
 }
 
 // abandon leaves the gate for a caller whose yield or transfer has failed.
-// What is under way is waited for; if it made t the owner, the next goroutine
+// What is in flight is waited for; if it made t the owner, the next goroutine
 // of this process gets the lock.
 func (m move) abandon(q *request.Call, isMoved func(driver.Reply) bool) {
 	old, t, sent := m.old, m.t, *q

@@ -46,7 +46,7 @@ func (t *term) reenter(ctx context.Context, outer *Hold, l *Spec, o *Params) (*H
 		t.mu.Unlock()
 		t.giveBack(h.reads)
 		t.c.Server.Go(func() {
-			_, _ = r.Outcome() // what is under way must not overtake what corrects it
+			_, _ = r.Outcome() // what is in flight must not overtake what corrects it
 			t.shown(count)
 		})
 		h.closed()
@@ -149,7 +149,7 @@ func (t *term) reserve(h, outer *Hold, l *Spec, o *Params) (count string, err er
 // is guarded by term.mu.
 type holdCount struct {
 	nested  bool // it was ever more than one: renewals carry it
-	updates int  // requests under way that carry it
+	updates int  // requests in flight that carry it
 	wrong   bool // Redis may show another number when they have ended
 }
 
@@ -169,7 +169,7 @@ func (t *term) showLocked() string {
 }
 
 // shown notes that a request that carried count has ended, however. If that is not
-// the number any more, the clock sends another when no such request is under way.
+// the number any more, the clock sends another when no such request is in flight.
 func (t *term) shown(count string) {
 	if count == unchanged {
 		return

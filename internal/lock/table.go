@@ -140,7 +140,7 @@ func (ls *table) peek(name, owner string) *term {
 }
 
 // known says whether a field of this client belongs to somebody here, if only to
-// one whose release is under way: another one could overtake that.
+// one whose release is in flight: another one could overtake that.
 func (ls *table) known(name, owner string) bool {
 	t, leaving := ls.find(name, strings.TrimSuffix(owner, wire.WriteField("")))
 	return t != nil || leaving

@@ -122,7 +122,7 @@ func (t *term) take(ctx context.Context, o *request.Call, n int) (facts []driver
 }
 
 // abandon leaves the gate for a caller whose take has failed. If a request is
-// under way its outcome is waited for first: a release sent now could overtake
+// in flight its outcome is waited for first: a release sent now could overtake
 // it. Should it succeed, the next goroutine of this process inherits the lock.
 func (t *term) abandon(o *request.Call) {
 	if o.Pending == nil {

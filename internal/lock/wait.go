@@ -55,7 +55,7 @@ func (p *waitParams) end(h *Hold, err error) (*Hold, error) {
 		return nil, p.asBusy(err)
 	}
 	if p.c.Server.Closed() {
-		// Close came while the request was under way. Nobody works under this
+		// Close came while the request was in flight. Nobody works under this
 		// hold yet, so its lock need not wait for its TTL.
 		h.refuse()
 		return nil, request.ErrClosed

@@ -32,7 +32,7 @@ type Hold struct {
 
 	observer holdctx.Observer // of its end; nil: there is none, or it has been told
 
-	// Of a RedLock: attempts at members that are under way, and how to let the
+	// Of a RedLock: attempts at members that are in flight, and how to let the
 	// next caller of this process in.
 	away  int
 	idle  chan struct{} // closed when away is 0 again
@@ -296,7 +296,7 @@ func (g *Hold) Dropped() {
 
 func (g *Hold) giveUp() {
 	holdctx.Tell(g.unobserved(), holdctx.EndDropped, nil)
-	_ = g.over(holdctx.ErrReleased) // whatever is under way is not to join it
+	_ = g.over(holdctx.ErrReleased) // whatever is in flight is not to join it
 	g.mu.Lock()
 	holds, quit := g.holds, g.quit
 	g.mu.Unlock()

@@ -17,7 +17,7 @@
 // A process hears its own messages too. It announces each with Expect, and says with
 // Answered whether it was published. A Listener counts what was announced and what it
 // hears, and so knows how many messages came from elsewhere: it counts these foreign
-// messages, and reports them. Messages of requests that were under way when the
+// messages, and reports them. Messages of requests that were in flight when the
 // subscription was confirmed may be heard or not: they wake, and are not counted.
 //
 // # What it does not know

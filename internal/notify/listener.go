@@ -14,7 +14,7 @@ type Listener struct {
 	confirmed bool
 	asked     int // requests of ours that publish a message and are not answered
 	own       int // messages of ours that are still to be heard
-	unclear   int // that were under way when the subscription was confirmed: these may be heard
+	unclear   int // that were in flight when the subscription was confirmed: these may be heard
 	foreign   int // messages of others heard since Start
 }
 

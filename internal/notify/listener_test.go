@@ -169,7 +169,7 @@ func TestAMessageOfOursRightAfterTheConfirmationIsNotForeign(t *testing.T) {
 	}
 }
 
-// What was under way when a connection broke is lost: waiting for it would hide
+// What was in flight when a connection broke is lost: waiting for it would hide
 // the next foreign message.
 func TestReconfirmationForgetsWhatWasExpected(t *testing.T) {
 	f := listen(t)

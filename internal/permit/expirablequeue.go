@@ -14,13 +14,13 @@ import (
 
 // An expirableQueue is where the callers of this client line up that want permits of one
 // expirable semaphore. One worker asks Redis for them: see expirableworker.go. The queue
-// exists while there is a line, a release of this process is under way, or what this
+// exists while there is a line, a release of this process is in flight, or what this
 // process owes to others is remembered.
 //
-// A caller that leaves while a request is under way that asks for it is not waited for:
+// A caller that leaves while a request is in flight that asks for it is not waited for:
 // the worker gives back what the request brings.
 type expirableQueue struct {
-	queue.Users // the worker, releases that are under way, and a caller while it lines up
+	queue.Users // the worker, releases that are in flight, and a caller while it lines up
 
 	sem  *Expirable // one of that name
 	news notify.Listener
@@ -159,7 +159,7 @@ func (qs *expirableQueues) leave(s *Expirable, w *expirableWaiter) bool {
 	return true
 }
 
-// asksFor says whether the request that is under way asks for w. Holding expirableQueues.mu.
+// asksFor says whether the request that is in flight asks for w. Holding expirableQueues.mu.
 func (q *expirableQueue) asksFor(w *expirableWaiter) bool {
 	i := 0
 	for x := range q.line.All() {

@@ -19,7 +19,7 @@ func TestAQueueLastsForTheReleasesThatItHearsOf(t *testing.T) {
 	}
 	qs.released(q, driver.Reply{}, foreign, time.Now())
 	if qs.all.Find(s.Key) != q {
-		t.Error("a release is under way, and its queue is gone")
+		t.Error("a release is in flight, and its queue is gone")
 	}
 	qs.released(q, driver.Reply{}, foreign, time.Now())
 	if len(qs.all.All()) != 0 {

@@ -281,7 +281,7 @@ func (q *expirableQueue) sleep(t time.Duration, forNews bool) {
 	}
 }
 
-// awaits says whether the news is of a release of this process that is under way. Its
+// awaits says whether the news is of a release of this process that is in flight. Its
 // answer says what is owed for it, and wakes the worker. A worker that asked before that
 // would take what is left to others, and believe that nobody wanted it.
 func (q *expirableQueue) awaits() bool {

@@ -11,7 +11,7 @@ import (
 type livePermits struct {
 	mu      sync.Mutex
 	m       map[string]*Permit
-	pending queue.Pending // of m, and those whose release is under way
+	pending queue.Pending // of m, and those whose release is in flight
 }
 
 func (ps *livePermits) add(p *Permit) {
@@ -33,7 +33,7 @@ func (ps *livePermits) remove(p *Permit) {
 	}
 }
 
-// releasing counts so many more releases that are under way, or fewer.
+// releasing counts so many more releases that are in flight, or fewer.
 func (ps *livePermits) releasing(n int) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A key has one worker, which takes along whoever comes while a request is under way, as many as fit, and ends when nobody
+// A key has one worker, which takes along whoever comes while a request is in flight, as many as fit, and ends when nobody
 // is left.
 func TestAWorkerTakesAlongWhoComesMeanwhile(t *testing.T) {
 	var workers []func()

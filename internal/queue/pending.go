@@ -1,6 +1,6 @@
 package queue
 
-// A Pending counts what is under way. Its owner's mutex guards it.
+// A Pending counts what is pending. Its owner's mutex guards it.
 type Pending struct {
 	n    int
 	none chan struct{} // closed when n is 0; nil unless somebody waits for that
@@ -15,10 +15,10 @@ func (p *Pending) Add(n int) {
 	}
 }
 
-// Count returns how many are under way.
+// Count returns how many are pending.
 func (p *Pending) Count() int { return p.n }
 
-// None returns a channel that is closed as soon as nothing is under way.
+// None returns a channel that is closed as soon as nothing is pending.
 func (p *Pending) None() <-chan struct{} {
 	if p.n == 0 {
 		none := make(chan struct{})

@@ -13,17 +13,17 @@ func TestPendingIsNoneAtOnceOrWhenTheLastIsOver(t *testing.T) {
 		}
 	}
 	if !isNone(p.None()) {
-		t.Error("nothing is under way, and that is not told")
+		t.Error("nothing is pending, and that is not told")
 	}
 	p.Add(2)
 	one, other := p.None(), p.None()
 	p.Add(-1)
 	if isNone(one) {
-		t.Error("one is under way still")
+		t.Error("one is still pending")
 	}
 	p.Add(-1)
 	if !isNone(one) || !isNone(other) || !isNone(p.None()) {
-		t.Error("nothing is under way any longer, and not all are told")
+		t.Error("nothing is pending any longer, and not all are told")
 	}
 	p.Add(1)
 	if !isNone(one) || isNone(p.None()) {

@@ -6,7 +6,7 @@
 //
 // Callers get permits in the order in which they came, however many each wants. A caller
 // that only tries is told at once whether it has them, and overtakes nobody who waits.
-// A caller waits for nobody's request: when it leaves while one is under way that asks
+// A caller waits for nobody's request: when it leaves while one is in flight that asks
 // for it, what that brings goes to the next caller, or back.
 //
 //	serve ──► ask for the first of them ── given ──► tell them, and again

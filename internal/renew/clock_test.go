@@ -297,7 +297,7 @@ func TestCloseReturnsEveryHolderOnce(t *testing.T) {
 		removed := s.addOne(lease, true)
 		s.clock.Remove(removed)
 		fixed := s.addOne(10*time.Second, false)
-		s.until(11 * time.Second) // fixed has ended, the others are under way
+		s.until(11 * time.Second) // fixed has ended, the others are in flight
 		holders := s.clock.Close()
 		if len(holders) != 3 {
 			t.Errorf("Close returned %d holders, want 3", len(holders))

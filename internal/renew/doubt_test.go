@@ -194,7 +194,7 @@ func TestFailedCheckIsTriedAgain(t *testing.T) {
 	})
 }
 
-// The request that is under way may have been answered before there was a
+// The request that is in flight may have been answered before there was a
 // doubt: it is no answer to it.
 func TestDoubtWhileARenewalIsUnderWay(t *testing.T) {
 	doubts := map[string]func(*stage, *Lease){

@@ -27,7 +27,7 @@ func (c *Clock) Due() (n int, oldest time.Duration) {
 	return n, oldest
 }
 
-// unconfirmed says whether a renewal of the lease is under way or has failed, and it is trusted all the same.
+// unconfirmed says whether a renewal of the lease is in flight or has failed, and it is trusted all the same.
 func (l *Lease) unconfirmed(now time.Time) bool {
 	return l.renewing && (l.due || l.retry > 0) && !l.over(now)
 }

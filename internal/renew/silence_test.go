@@ -151,7 +151,7 @@ func TestKickOfOneThatHasMoved(t *testing.T) {
 	})
 }
 
-// What was under way when the silence ended, in vain, is asked again soon.
+// What was in flight when the silence ended, in vain, is asked again soon.
 func TestAFailureOlderThanTheAnswer(t *testing.T) {
 	play(t, func(s *stage) {
 		s.silentUntil(28 * time.Second)

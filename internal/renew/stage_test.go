@@ -54,7 +54,7 @@ func play(t *testing.T, f func(s *stage)) {
 		s.kind = s.newKind()
 		defer func() {
 			s.clock.Close()
-			time.Sleep(time.Hour) // what is under way ends, and nothing else begins
+			time.Sleep(time.Hour) // what is in flight ends, and nothing else begins
 		}()
 		f(s)
 	})

@@ -35,7 +35,7 @@ type Course struct {
 	Unknown bool      // some attempt may have been executed, or may still be
 	Short   error     // too few replicas have acknowledged what was answered
 	Left    bool      // Run returned early: ctx, Stop or Until ended it
-	Pending *attempt  // the attempt under way when Run returned early
+	Pending *attempt  // the attempt in flight when Run returned early
 	Failed  error     // why the latest attempt failed
 }
 
@@ -142,7 +142,7 @@ func (e *OutageError) Unwrap() []error {
 var ErrNoAnswer = errors.New("no answer in time")
 
 // attempt sends the request once. The caller does so itself if that can be, and if few
-// requests are under way; many go out together. Else a worker does: no driver can be
+// requests are in flight; many go out together. Else a worker does: no driver can be
 // trusted to return in time.
 func (o *Call) attempt(ctx context.Context) (driver.Reply, error) {
 	if ctx.Err() != nil {
@@ -260,7 +260,7 @@ func (o *Call) sleep(ctx context.Context, d time.Duration) error {
 }
 
 // Finish brings a Run that returned early to its end, whoever has left: it
-// waits for the outcome of what is under way, and goes on.
+// waits for the outcome of what is in flight, and goes on.
 func (o *Call) Finish() (driver.Reply, error) {
 	o.Stop, o.Until = o.Server.Over, time.Time{}
 	if o.Pending != nil {
@@ -275,8 +275,8 @@ func (o *Call) Finish() (driver.Reply, error) {
 	return o.Run(context.Background())
 }
 
-// Outcome waits for the attempt that was under way when Run returned early,
-// and returns what became of it. With nothing under way it returns an error.
+// Outcome waits for the attempt that was in flight when Run returned early,
+// and returns what became of it. With nothing in flight it returns an error.
 func (o *Call) Outcome() (driver.Reply, error) {
 	a := o.Pending
 	if a == nil {
@@ -298,7 +298,7 @@ func (o *Call) Outcome() (driver.Reply, error) {
 	}
 }
 
-var errNothingPending = &driver.RunError{Outcome: driver.NotExecuted, Err: errors.New("nothing under way")}
+var errNothingPending = &driver.RunError{Outcome: driver.NotExecuted, Err: errors.New("nothing in flight")}
 
 // A leftError says that the caller left; it is not the server's word.
 type leftError struct{ error }

@@ -11,7 +11,7 @@
 //	 ▲         ├────── failed: Pause, and again, while that makes sense
 //	 └─────────┘
 //	           └────── the caller leaves: Left, and Pending is the attempt
-//	                   that is under way, if one is
+//	                   that is in flight, if one is
 //	                     ├── Outcome: what becomes of that attempt
 //	                     └── Finish: the same, and on with Run if it failed
 //
@@ -24,8 +24,8 @@
 //
 // # What is sent together
 //
-// A caller takes its request to such a driver itself, while few are under way. Other
-// attempts go to the sender of their node. With more than a few under way it lets
+// A caller takes its request to such a driver itself, while few are in flight. Other
+// attempts go to the sender of their node. With more than a few in flight it lets
 // those that come together go out as one batch, where the driver can do that. It
 // gathers for one turn of Go's scheduler, no longer, and waits for no reply. It also
 // tells callers that no answer has come in time.
@@ -39,7 +39,7 @@
 // # What is left behind
 //
 // Orphans are ids that a late request may still create in Redis. Each is released again
-// and again, for longer than any request can be under way.
+// and again, for longer than any request can be in flight.
 //
 // # What it does not know
 //

@@ -7,7 +7,7 @@ import (
 
 // Orphans are ids of owners and permits that a late request may still create in
 // Redis although they are over. Each is released again and again, for longer than any
-// request can be under way.
+// request can be in flight.
 type Orphans struct {
 	server *Server
 

@@ -66,8 +66,8 @@ func Await[T any](ctx context.Context, stop <-chan struct{}, done <-chan T, unti
 	return v, err
 }
 
-// AwaitAll waits for what is under way of several kinds, one after the other, to be none. It ends
-// with ctx and stop.
+// AwaitAll waits until nothing of several kinds is pending, one kind after the other. It ends with
+// ctx and stop.
 func AwaitAll(ctx context.Context, stop <-chan struct{}, kinds ...func() <-chan struct{}) error {
 	for _, none := range kinds {
 		left := none()

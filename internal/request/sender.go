@@ -22,11 +22,11 @@ type sender struct {
 
 	mu    sync.Mutex // guards what follows
 	open  *batch     // the one that more requests may join, if any
-	away  []*batch   // those under way, and the open one
+	away  []*batch   // those in flight, and the open one
 	count int        // how many requests that is, and those that callers send themselves
 	load  int        // smooth times as many, averaged over the latest requests
 	quiet bool       // the last request that ended was not answered
-	heard time.Time  // where callers stay: when there was an answer, or nothing under way
+	heard time.Time  // where callers stay: when there was an answer, or nothing in flight
 	alarm *time.Timer
 	due   time.Time // when the alarm rings; zero: never
 }
@@ -54,7 +54,7 @@ const (
 	fullBatch = 16
 	// alarmPause is between two rings of the alarm.
 	alarmPause = 5 * time.Millisecond
-	// silence is how long a request may be under way, without any answer, before callers
+	// silence is how long a request may be in flight, without any answer, before callers
 	// that may want to leave stay out of a driver that would not let them.
 	silence = 100 * time.Millisecond
 )
@@ -181,7 +181,7 @@ func (b *batch) answered() bool {
 
 func answered(err error) bool { return err == nil || driver.Failure(err).Outcome == driver.Refused }
 
-// enter lets a caller take its request to the driver itself, unless many are under way:
+// enter lets a caller take its request to the driver itself, unless many are in flight:
 // those go out together. While the server does not answer, workers do it: the driver may
 // be waiting for a connection then, and cannot be left. leaves says that the caller may want to.
 func (s *sender) enter(leaves bool) bool {
@@ -211,7 +211,7 @@ func (s *sender) run(ctx context.Context, o *Call) (reply driver.Reply, err erro
 	return reply, err
 }
 
-// beginLocked notes one more request under way. It returns how many were on average: when a
+// beginLocked notes one more request in flight. It returns how many were on average: when a
 // batch has been answered there are none for a moment.
 func (s *sender) beginLocked() int {
 	if s.count == 0 && s.server.Traits.CallersStay {

@@ -131,7 +131,7 @@ func (s *Server) Leave() {
 	s.senders.tell()
 }
 
-// End waits until nothing is under way in the background, at most for d, and says
+// End waits until nothing runs in the background, at most for d, and says
 // whether it is so. Then nothing is sent any longer that has failed.
 func (s *Server) End(d time.Duration) bool {
 	ended := s.pool.Close(d)

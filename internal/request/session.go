@@ -28,7 +28,7 @@ import (
 // be sent for as long as it takes: where Redis has forgotten the session it is
 // not executed, but answered that it was forgotten.
 type Session struct {
-	queue.Users // as long as a request is under way it is used
+	queue.Users // as long as a request is in flight it is used
 
 	server *Server
 	key    string
@@ -36,7 +36,7 @@ type Session struct {
 	mu       sync.Mutex // guards what follows, and the requests in the queue
 	answered time.Time  // when the server has last answered,
 	stood    time.Time  // and with what it remembers
-	queue    []*Count   // those that are not under way yet
+	queue    []*Count   // those that are not in flight yet
 	working  bool
 }
 
@@ -53,7 +53,7 @@ type Count struct {
 
 	// Guarded by Session.mu.
 	callers int
-	away    bool // it is under way
+	away    bool // it is in flight
 
 	done   chan struct{} // closed when what follows is set
 	answer int64
@@ -86,7 +86,7 @@ func (s *Session) put() { s.server.Sessions.all.Put(s.key, s, nil) }
 
 // Do sends a request and returns its answer. When it returns early, because ctx
 // has ended, the client was closed or the server gave no answer for
-// Config.OutageTimeout, a request that is under way is brought to its end
+// Config.OutageTimeout, a request that is in flight is brought to its end
 // nevertheless: it may still be executed, but never twice, and never after a later
 // one. One that waits for its turn is not sent.
 //
@@ -142,7 +142,7 @@ func (s *Session) join(x Count) *Count {
 	return q
 }
 
-// part takes a caller's share out of a request that is not under way.
+// part takes a caller's share out of a request that is not in flight.
 func (s *Session) part(q *Count) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,7 +229,7 @@ func (s *Session) Deliver(o *Call, fleeting bool, tell func(answer int64, err er
 	number, start := o.Args[0], time.Now()
 	o.Retried = func() {
 		if o.Unknown {
-			// The arguments of before may be under way.
+			// The arguments of before may be in flight.
 			o.Args = append([]string{"-" + number}, o.Args[1:]...)
 		}
 		if retried != nil {

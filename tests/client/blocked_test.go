@@ -163,7 +163,7 @@ func TestEveryCallReturnsWhenItsContextEnds(t *testing.T) {
 				}
 				defer func() {
 					start := time.Now()
-					_ = c.Close() // as a rule something is under way
+					_ = c.Close() // as a rule something is in flight
 					if took := time.Since(start); took > 3*time.Second {
 						t.Errorf("Close took %v, want CloseTimeout at most", took)
 					}

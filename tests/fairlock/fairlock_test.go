@@ -56,7 +56,7 @@ func TestFairLockIsGivenInTheOrderOfAskingAcrossProcessesAndGoroutines(t *testin
 	})
 }
 
-// They ask at the same time, over a driver that reorders what is under way.
+// They ask at the same time, over a driver that reorders what is in flight.
 func TestGoroutinesOfOneProcessStandInTheQueueInTheOrderOfTheirCalls(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var n atomic.Int64

@@ -135,7 +135,7 @@ func TestALostMessageOfAGivenLockCostsAPoll(t *testing.T) {
 	})
 }
 
-// The message was under way for longer than the lock was given for.
+// The message was in flight for longer than the lock was given for.
 func TestAMessageThatComesTooLateGivesNothing(t *testing.T) {
 	for name, after := range map[string]time.Duration{"nearly over": 5 * time.Second, "over": 7 * time.Second, "another has it": 9 * time.Second} {
 		t.Run(name, func(t *testing.T) {

@@ -90,7 +90,7 @@ func TestWhoLeavesInsteadOfTakingCallsTheNext(t *testing.T) {
 	})
 }
 
-// The context ends while the request for a place is under way: whoever it is
+// The context ends while the request for a place is in flight: whoever it is
 // that arrives first, nobody stays in the queue.
 func TestWhoGivesUpWhileLiningUpLeavesTheQueue(t *testing.T) {
 	for name, hold := range map[string]func(func() (driver.Reply, error)) (driver.Reply, error){

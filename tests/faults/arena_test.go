@@ -148,7 +148,7 @@ func newClient(t *testing.T, r driver.Redis, cfg redlatch.Config) *redlatch.Clie
 
 // wantNothingLeft waits until there are no keys with that name, closes the clients,
 // and waits until they, and whoever was interested in that name, subscribe to
-// nothing. Close waits for what the clients have under way: whatever is written
+// nothing. Close waits for what the clients have in flight: whatever is written
 // late has been written by then, and there must still be no key.
 func (ar *arena) wantNothingLeft(name string, clients ...*redlatch.Client) {
 	ar.Helper()

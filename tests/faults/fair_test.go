@@ -44,7 +44,7 @@ var fairKinds = append([]requestKind{
 	{
 		name: "fair take out of the queue", script: "fairlock.take", creates: true, more: true,
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
-			for end := time.Now().Add(locktest.Generous); time.Now().Before(end); { // a look that was under way may have taken the lock
+			for end := time.Now().Add(locktest.Generous); time.Now().Before(end); { // a look that was in flight may have taken the lock
 				f := s.acquireBy(s.other, bg)
 				got := locktest.Acquiring(s.of(s.c), redlatch.Lease(lease)) // or else it is given the lock
 				s.awaitQueue(1)

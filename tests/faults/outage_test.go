@@ -170,7 +170,7 @@ func (s *story) outage(name string, begin func(s *story)) {
 		return err
 	})
 	s.awaitCrowd()
-	for _, h := range held { // the first one's re-entry has failed, and may still be under way
+	for _, h := range held { // the first one's re-entry has failed, and may still be in flight
 		s.ends("Release", limit, func(ctx context.Context) error {
 			err := h.Release(ctx)
 			if err := h.Release(bg); !errors.Is(err, redlatch.ErrNotHeld) {

@@ -64,7 +64,7 @@ func (s *story) cancelledAcquire(delay time.Duration) {
 	s.release(h)
 }
 
-// The next in line inherits the request that is under way: it gets the lock and
+// The next in line inherits the request that is in flight: it gets the lock and
 // nothing is left behind.
 func (s *story) cancelledAcquirePassesItsTakeOn() {
 	take := &requestKind{script: "lock.take"}

@@ -21,7 +21,7 @@ type patientDriver struct {
 
 	mu    sync.Mutex
 	late  int
-	asked map[*time.Time]bool // under way
+	asked map[*time.Time]bool // in flight
 }
 
 // observe returns a driver that does what r does.

@@ -230,14 +230,14 @@ func turns(w *locktest.World, processes, goroutines, turns int, section time.Dur
 // waited for: the next holder's watchdog must not have that.
 func TestALongTTLThatMayComeIsNotPassedOn(t *testing.T) {
 	const hour = "3600000"
-	for _, how := range []string{"extension under way", "re-entry without answer"} {
+	for _, how := range []string{"extension in flight", "re-entry without answer"} {
 		t.Run(how, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				d := &locktest.Tap{Hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					switch {
 					case s != "lock.renew" || args[1] != hour:
 						return next()
-					case how == "extension under way":
+					case how == "extension in flight":
 						time.Sleep(50 * time.Millisecond)
 						return next()
 					}
@@ -246,7 +246,7 @@ func TestALongTTLThatMayComeIsNotPassedOn(t *testing.T) {
 				}}
 				l := w.Tapped(redlatch.Config{OutageTimeout: time.Second}, d).Lock("orders")
 				outer := w.Acquire(bg, l)
-				if how == "extension under way" {
+				if how == "extension in flight" {
 					inner := w.Acquire(outer.Context(), l, redlatch.Lease(10*time.Second))
 					go func() { _ = inner.Extend(bg, time.Hour) }()
 					time.Sleep(time.Millisecond)

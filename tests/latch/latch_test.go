@@ -329,7 +329,7 @@ func TestNobodyIsReleasedByAnAnswerFromBeforeTheLatchWasSet(t *testing.T) {
 		first := locktest.WaitFor(bg, l)
 		wantWaiting(w, first)
 		slow.Store(true)
-		countDown(w, l) // the answer to what that makes ask is under way
+		countDown(w, l) // the answer to what that makes ask is in flight
 		time.Sleep(time.Millisecond)
 		w.Latch(l, 1)
 		second := locktest.WaitFor(bg, l)

@@ -363,7 +363,7 @@ func TestCallersThatCountDownTogetherShareRequests(t *testing.T) {
 		ctx, cancel := context.WithCancel(bg)
 		var stay, leave []<-chan error
 		stay = append(stay, locktest.Later(func() error { return l.CountDown(bg) }))
-		synctest.Wait() // that is under way, the others stand in line
+		synctest.Wait() // that is in flight, the others stand in line
 		for range 300 {
 			stay = append(stay, locktest.Later(func() error { return l.CountDown(bg) }))
 			leave = append(leave, locktest.Later(func() error { return l.CountDown(ctx) }))
@@ -406,7 +406,7 @@ func TestWaitingForOthersIsNoOutage(t *testing.T) {
 	})
 }
 
-// What is under way when the client is closed is brought to its end, what waits
+// What is in flight when the client is closed is brought to its end, what waits
 // is not sent, and every caller is told at once.
 func TestCloseWhileSomethingIsBeingCounted(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {

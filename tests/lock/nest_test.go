@@ -203,7 +203,7 @@ func TestALateReentryIsCorrectedByTheNextRenewal(t *testing.T) {
 	})
 }
 
-// Requests that set the count and are under way at the same time may overtake each
+// Requests that set the count and are in flight at the same time may overtake each
 // other.
 func TestCountsThatOverlappedAreFollowedByTheTrueOne(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {

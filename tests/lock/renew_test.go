@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// redisson #7272: renewals went on after the unlock. Here one is under way.
+// redisson #7272: renewals went on after the unlock. Here one is in flight.
 func TestNothingIsRenewedAfterARelease(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var count locktest.Counter
@@ -29,7 +29,7 @@ func TestNothingIsRenewedAfterARelease(t *testing.T) {
 			h := w.Acquire(bg, c.Lock("orders"))
 			time.Sleep(wait)
 			w.Release(h)
-			time.Sleep(3 * time.Second) // what was under way has come and gone
+			time.Sleep(3 * time.Second) // what was in flight has come and gone
 			before := count.Of("lock.renew")
 			time.Sleep(10 * time.Minute)
 			if n := count.Of("lock.renew") - before; n > 0 || w.Server.Exists("orders") {

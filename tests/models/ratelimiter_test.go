@@ -55,7 +55,7 @@ func (x *rateLog) most(window time.Duration) (most int) {
 	return most
 }
 
-// consistent checks, when nothing is under way, that the value and the records
+// consistent checks, when nothing is in flight, that the value and the records
 // of each state make up the rate.
 func consistent(w *locktest.World, rate int, perClient ...*redlatch.Client) {
 	w.Helper()

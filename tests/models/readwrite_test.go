@@ -50,7 +50,7 @@ func (x *exclusion) leave(h *redlatch.Hold) {
 	delete(x.family, h)
 }
 
-// agrees checks what Redis shows when nothing is under way: an owner for each
+// agrees checks what Redis shows when nothing is in flight: an owner for each
 // client that holds, with the keys that belong to it, and nobody else but those
 // who have crashed.
 func (x *exclusion) agrees() {
@@ -107,7 +107,7 @@ func TestNeverAWriterBesideAnotherHolder(t *testing.T) {
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				time.Sleep(97 * time.Millisecond)
-				synctest.Wait() // nothing is under way
+				synctest.Wait() // nothing is in flight
 				x.agrees()
 			}
 		})

@@ -225,7 +225,7 @@ func (m *semaphoreModel) run() {
 	for _, c := range m.clients {
 		_ = c.Close()
 	}
-	time.Sleep(10 * time.Second) // what the dead one had under way
+	time.Sleep(10 * time.Second) // what the dead one had in flight
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	gone := 0

@@ -221,7 +221,7 @@ func TestRateLimiterRequestsAreSentOneAtATime(t *testing.T) {
 	})
 }
 
-// What was under way when the client was closed is given back.
+// What was in flight when the client was closed is given back.
 func TestRateLimiterCloseGivesBack(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
@@ -336,7 +336,7 @@ func TestALostReplyOrALateRequestOfARateLimiterIsDoneOnce(t *testing.T) {
 	}
 }
 
-// A caller that leaves while its request is under way takes nothing: not when the
+// A caller that leaves while its request is in flight takes nothing: not when the
 // answer comes after it has left, nor when the request does.
 func TestRateLimiterGivesBackWhatNobodyWaitsFor(t *testing.T) {
 	for _, how := range []string{"slow reply", "slow request", "lost reply", "late request", "lost undo", "late undo"} {
@@ -382,7 +382,7 @@ func TestRateLimiterGivesBackWhatNobodyWaitsFor(t *testing.T) {
 				w.TakeRate(l, 1)
 				m.done.Store(false)
 				// Of three who are asked for with one request, one stays. It has to wait
-				// for what is under way, as does another that comes then.
+				// for what is in flight, as does another that comes then.
 				ctx, cancel := context.WithTimeout(bg, time.Second)
 				defer cancel()
 				start := time.Now()

@@ -532,7 +532,7 @@ func TestAPreferredWriterThatGivesUpWakesTheReaders(t *testing.T) {
 	})
 }
 
-// Its announcement is under way when its context ends.
+// Its announcement is in flight when its context ends.
 func TestAPreferredWriterReturnsWhenItsContextEnds(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		slow := &locktest.Tap{Hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {

@@ -230,7 +230,7 @@ func TestSilentSubscription(t *testing.T) {
 	})
 }
 
-// Close ends what is under way, and what comes later fails at once.
+// Close ends what is in flight, and what comes later fails at once.
 func TestClose(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *rueidis.Driver) {
 		confirmed := make(chan driver.Notice, 10)

@@ -148,7 +148,7 @@ type search struct {
 	// commands is more than any script needs; 0: mostCommands.
 	commands int
 
-	// latest is for how many ticks a request can be under way; 0: for ever.
+	// latest is for how many ticks a request can be in flight; 0: for ever.
 	latest int16
 	// grant says whether an answer is that what was wanted was granted; nil: granted does.
 	grant func(reply any) bool

@@ -8,7 +8,7 @@ import (
 )
 
 // A session's key is kept for so many ticks, which is longer than a request can be
-// under way.
+// in flight.
 const (
 	kept    = 3
 	keptMs  = "3000"

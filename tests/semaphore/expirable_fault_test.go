@@ -254,7 +254,7 @@ func TestASemaphoreIsMadeAndDeletedOnce(t *testing.T) {
 	}
 }
 
-// A caller that leaves with a request under way gets nothing, and neither does
+// A caller that leaves with a request in flight gets nothing, and neither does
 // anybody lose anything by that: not if it brings permits later, nor if it never
 // tells.
 func TestWhoLeavesWithARequestUnderWay(t *testing.T) {

@@ -362,7 +362,7 @@ func TestTriesAtTheSameTimeShareWhatIsThere(t *testing.T) {
 }
 
 // A cancelled caller's permits are for the next one, whether its request was
-// under way or not.
+// in flight or not.
 func TestACancelledWaiterHoldsUpNobody(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})

@@ -88,7 +88,7 @@ type border struct {
 // node that will be silent, and beyond.
 func settle(t *testing.T, adapter string, c *redlatch.Client) *border {
 	t.Helper()
-	// More of the silent node than there are batches under way at a time.
+	// More of the silent node than there are batches in flight at a time.
 	const wells, silents, width = 60, 600, 650
 	from, to := 16384/3, 2*16384/3 // of the silent node
 	b := &border{T: t, adapter: adapter, client: c}

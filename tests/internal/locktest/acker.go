@@ -147,7 +147,7 @@ func (w *World) WantAck(err error, name string, got, want int) {
 	}
 }
 
-// Settled waits until what is under way in the background has been done.
+// Settled waits until what is in flight in the background has been done.
 func Settled() {
 	time.Sleep(time.Millisecond)
 	synctest.Wait()

@@ -27,7 +27,7 @@ type Tap struct {
 	Subscribed func(channel string, sharded bool) // is told before a subscription begins
 	Subs       atomic.Int64                       // how many there are
 	Deaf       bool                               // no message arrives
-	Late       time.Duration                      // how long each message about a lock is under way
+	Late       time.Duration                      // how long each message about a lock is in flight
 
 	Timeout time.Duration // the driver's, if it is not what it says
 	Cluster bool          // it says so
