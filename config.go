@@ -18,8 +18,8 @@ import (
 // means. New refuses values that do not fit together, with a sentence.
 type Config struct {
 	// Prefix stands in Redis before the name of all that the client uses, such as "billing:", so that programs with
-	// prefixes of their own never meet. This program, its errors and events, Info and lists say names without it, and
-	// Locks and its like, and Participants, find nothing else. For Redisson, for redis-cli, and for clients
+	// prefixes of their own never meet. The program, its errors and events, Info and lists use names without it;
+	// Locks, Objects, Counters and Participants find only names that begin with it. For Redisson, for redis-cli, and for clients
 	// without that prefix, it is a plain part of the name: Lock("invoice:7") is Java's
 	// getLock("billing:invoice:7"). Package fence, and errors about a key that is no lock, say keys as they are in Redis. With
 	// a hash tag in it everything is in one slot of a cluster, where a CountDownLatch is then refused. Empty means that
@@ -50,8 +50,9 @@ type Config struct {
 
 	// SlowWait is how long a caller waits for a lock that this very process
 	// holds before Events.SlowWait is called, with both call sites: most often
-	// it is a deadlock of the program with itself. Zero means 10 seconds,
-	// negative means never.
+	// the program deadlocks with itself. It is also for how long a circle of waits
+	// has to stand before Participants reports a possible deadlock. Zero means
+	// 10 seconds, negative means never, for both.
 	SlowWait time.Duration
 
 	// HandOff says whether a lock may pass between goroutines of this process
@@ -82,8 +83,8 @@ type Config struct {
 	// arguments decides.
 	ServerName string
 
-	// Identity is who tools are told that this client is, and Info: see
-	// Client.Participants. Zero fields are filled in, but for Name and Labels.
+	// Identity says who this client is: Client.Participants tells it to tools, and Info
+	// shows it. Zero fields are filled in, except Name and Labels.
 	// Everybody who may use the Redis can read it, so it is no place for secrets.
 	// It is stored in Redis once the client has tried to acquire a lock.
 	Identity Identity

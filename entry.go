@@ -2,8 +2,8 @@ package redlatch
 
 import "github.com/redlatch/redlatch/internal/wire"
 
-// An Entry is one entry of an object of Redisson's that has locks for each: its methods return the names
-// under which this client has what Java has with RMap, RSet, RMultimap or one of their relatives:
+// An Entry is one entry of a Redisson object that has a lock for each of its entries: RMap, RSet, RMultimap or one of
+// their relatives. Its methods return the names of these locks, and of the semaphores and latches, for this client:
 //
 //	client.Lock(redlatch.Entry{Object: "accounts", Key: "42"}.Lock()) // accounts.getLock("42")
 //

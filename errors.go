@@ -37,9 +37,9 @@ var (
 	// already holds what it would wait for.
 	ErrReentry = lock.ErrReentry
 
-	// ErrUninitialized: what was asked of has not been set up, so to wait for it
-	// could last for ever: an ExpirableSemaphore without permits, a RateLimiter
-	// without a rate. With the option UntilSet Acquire waits.
+	// ErrUninitialized: nobody has set up what was asked for, so a wait could last for
+	// ever: an ExpirableSemaphore without permits, a RateLimiter without a rate. With
+	// the option UntilSet, Acquire waits.
 	ErrUninitialized = errors.New("redlatch: not initialised")
 
 	// ErrBroken: not all who had come to a barrier could go on together. Every

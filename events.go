@@ -79,8 +79,8 @@ type Events struct {
 	NotAcknowledged func(NotAcknowledgedEvent)
 	// Skipped is called when more happened than could be told one by one.
 	Skipped func(SkippedEvent)
-	// Dropped is called when a Hold was garbage collected without having been
-	// released. It has been released then.
+	// Dropped is called when a Hold or a Permit was garbage collected without having
+	// been released. redlatch releases it then.
 	Dropped func(DroppedEvent)
 }
 
@@ -134,8 +134,8 @@ const (
 	OutcomeCancelled Outcome = "cancelled"
 	// OutcomeBroken: the generation of a barrier was broken.
 	OutcomeBroken Outcome = "broken"
-	// OutcomeUnavailable: the server did not answer for Config.OutageTimeout, not even
-	// before the wait was over, or was short of memory; or its replicas did not.
+	// OutcomeUnavailable: the server did not answer, for Config.OutageTimeout or until the
+	// wait was over, or it was short of memory; or its replicas did not acknowledge in time.
 	OutcomeUnavailable Outcome = "unavailable"
 	// OutcomeRefused: the same call would fail again, until somebody changes something:
 	// a bad name or option, ErrReentry, an outer hold that is over, ErrUninitialized, a
@@ -225,7 +225,7 @@ type NotAcknowledgedEvent struct {
 	Err  *AckError
 }
 
-// A DroppedEvent tells of a Hold that was never released.
+// A DroppedEvent tells of a Hold or a Permit that was never released.
 type DroppedEvent struct {
 	Name string
 	Site string // file:line of the acquisition

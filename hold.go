@@ -88,8 +88,8 @@ func (h *Hold) With(ctx context.Context) context.Context {
 // is released in Redis, unless an outer or inner hold still keeps it.
 //
 // While another hold of the nest is left, Release asks nobody, and reports only a
-// loss that is known already; Redis shows one hold less soon after. (Who wrote and
-// leaves readers of the nest behind waits until others may read, too.)
+// loss that is known already; Redis shows one hold less soon after. (The Release of a
+// write hold that leaves read holds of the nest behind waits until others may read, too.)
 //
 // Release works with a context that has ended: the request is sent all the
 // same, and ctx only bounds the waiting for the reply. If it ends first,

@@ -75,7 +75,7 @@ type Holder struct {
 	Client   string        // the client's UUID, first part of Owner; empty if Owner has another shape
 	Count    int           // how often the owner has entered; of redlatch's it may lag behind for a moment
 	Redlatch bool          // whether the client is of redlatch, which can be told by the UUID's version
-	TTL      time.Duration // until when it holds unless it renews, -1 for ever; less than Info.TTL where holders have leases of their own
+	TTL      time.Duration // for how long it still holds unless it renews, -1 for ever; less than Info.TTL where holders have leases of their own
 	Mode     string        // of a read-write lock: "read" or "write"
 	Value    string        // of a group lock: the value, if it is the asked lock's, else its hash in Redis
 	By       string        // who the client says it is, such as "billing@host-7 pid 4121"; Info alone asks for that, of the first 8 clients that it does not know yet; else empty

@@ -11,7 +11,7 @@ import (
 )
 
 // Info asks the server who holds the lock. It changes nothing. It fails with a
-// *RunError of code WRONGTYPE if what has the lock's name is something else, or
+// *driver.RunError of code WRONGTYPE if what has the lock's name is something else, or
 // a lock of another kind that is stored in another way.
 func (l *Lock) Info(ctx context.Context) (Info, error) {
 	info, err := l.stored(ctx)
@@ -54,7 +54,7 @@ func (l *Lock) only(info Info) Info {
 // Info says what kind of lock or synchronizer has this name, as far as what is
 // stored tells, who holds it, who queues for it, and how it stands. A lock that is
 // free, or was never used, has no holders; so has what is not there. It fails with
-// a *RunError of code WRONGTYPE if the key is something else.
+// a *driver.RunError of code WRONGTYPE if the key is something else.
 //
 // What a number in Redis counts is not stored: it is a KindCounter, unless
 // permits of it are taken that have ids, it is less than 0 or has a TTL, as no

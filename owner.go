@@ -16,12 +16,13 @@ import (
 // It gives up what the other way of re-entering guarantees: that siblings
 // exclude each other.
 //
-// Values of a context that waits may be asked for when somebody asks for Participants, also
-// just after the call that waited has returned.
+// When somebody calls Participants, this client may call Value on the contexts of its callers
+// that wait, also just after such a call has returned.
 func WithOwner(ctx context.Context) context.Context { return lock.WithOwner(ctx) }
 
-// ReleaseOwner releases the lock that another process has acquired, by its Hold.Owner: for steps of one work that are
-// processes of their own. Whoever has acquired it for that gives it a Lease, and leaves it: Close does not release it.
+// ReleaseOwner releases a lock that another process has acquired; owner is the Hold.Owner there. It is for one work
+// whose steps are processes of their own: the first one acquires the lock with a Lease and does not release it. Nor
+// does Close.
 // It returns ErrNotHeld, and changes nothing, if the lock is not that owner's any more. An owner of this very Client is
 // refused, and so are the sides of a read-write lock, group locks, and several locks as one.
 func (l *Lock) ReleaseOwner(ctx context.Context, owner string) error {

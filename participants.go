@@ -137,7 +137,7 @@ func (w CircularWait) String() string {
 // Participants asks all clients of redlatch that use this Redis who they are, what they
 // hold and what they wait for.
 //
-// To answer, a client asks the contexts of its callers that wait for their holds, by Value.
+// To answer, a client calls Value on the contexts of its waiting callers: it looks for their holds.
 // A call that has just returned may still have its context asked.
 //
 // An answer is a claim, and proves nothing: whoever may use locks at all may send one.

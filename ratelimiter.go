@@ -31,9 +31,9 @@ import (
 //
 // The interval slides: what was given counts for a whole interval from then on,
 // by the server's clock, which is the only one that redlatch asks. Redisson's
-// clients count by their own, so with them the interval is as much too short as
-// their clocks differ; what a clock that is more than Config.MaxClockSkew ahead
-// has written counts from when it is first seen. A permit is used later than the
+// clients count by their own clocks, so with them the interval can be too short, by as
+// much as the clocks differ. If a clock is more than Config.MaxClockSkew ahead, what it
+// has written counts from when redlatch first sees it. A permit is used later than the
 // server gave it, by the time that the answer takes.
 //
 // A request whose answer is lost is sent again and gives nothing twice. One that

@@ -14,8 +14,9 @@ package redlatch
 //	Write in Read    no, ErrReentry at once: it would wait for its own outer hold
 //
 // Readers of one process share one read hold in Redis: all but the first enter
-// without a round trip. While another goroutine or process waits to write, new
-// readers are let in for a few milliseconds more, and then only after it.
+// without a round trip. While another goroutine or process waits to write, each
+// process lets new readers in for a few milliseconds more, and then makes them
+// wait. Where several processes read, a writer may wait longer: see PreferWriters.
 type ReadWriteLock struct{ read, write *Lock }
 
 // ReadWriteLock returns the read-write lock with this name, Redisson's

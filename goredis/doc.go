@@ -24,9 +24,9 @@
 // ReadTimeout and WriteTimeout, 5 s by default (3 s before go-redis 9.22), are how
 // long it takes to notice that a connection is dead; see [Driver.Traits] for what
 // follows. PoolSize is the number of scripts in flight at once. With
-// ContextTimeoutEnabled no script takes longer than 3 s, connecting included. A WatchdogTimeout is to be three times as long
-// as [Driver.Traits] says, so for a short one lower DialTimeout, 5 s by default, too: half
-// a second for each of the three allows 3 s.
+// ContextTimeoutEnabled no script takes longer than 3 s, connecting included. A WatchdogTimeout has to be at least three
+// times as long as the Timeout of [Driver.Traits]. So for a short one lower DialTimeout, 5 s by
+// default, too: half a second for each of the three time-outs allows 3 s.
 //
 // # Many callers
 //
