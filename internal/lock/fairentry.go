@@ -66,25 +66,40 @@ func (l *Spec) hear(e *entry) {
 // spare makes a spare, which is there for a while.
 func (l *Spec) spare() {
 	ls, e := &l.c.table, l.newOwn()
-	ls.mu.Lock()
-	all := ls.spares[l.key]
-	enough := ls.closed || len(all) >= mostSpares
-	if !enough {
-		if ls.spares == nil {
-			ls.spares = map[string][]*entry{}
-		}
-		ls.spares[l.key] = append(all, e)
-	}
-	ls.mu.Unlock()
-	if enough {
+	if !ls.addSpare(l.key, e, func() { l.hear(e) }) {
 		return
 	}
-	l.hear(e)
 	time.AfterFunc(spareTime, func() {
 		if ls.takeSpare(l.key, e) != nil {
 			e.news.Stop()
 		}
 	})
+}
+
+// addSpare adds a spare for a lock and has hear start its subscription, and says whether it did: not if there are
+// enough, or the client is closed.
+func (ls *table) addSpare(name string, e *entry, hear func()) bool {
+	ls.mu.Lock()
+	all := ls.spares[name]
+	enough := ls.closed || len(all) >= mostSpares
+	if !enough {
+		if ls.spares == nil {
+			ls.spares = map[string][]*entry{}
+		}
+		ls.spares[name] = append(all, e)
+	}
+	ls.mu.Unlock()
+	if enough {
+		return false
+	}
+	hear()
+	ls.mu.Lock()
+	closed := ls.closed
+	ls.mu.Unlock()
+	if closed { // it may have been ended before there was anything to end
+		e.news.Stop()
+	}
+	return !closed
 }
 
 // takeSpare takes the oldest spare for a lock that the server has confirmed, or the one

@@ -54,3 +54,33 @@ func TestNobodyWaitsForAnEntryWhileAllAreLocked(t *testing.T) {
 		})
 	}
 }
+
+// The client is closed while a spare is made: the subscription that had not begun when all spares were ended stayed
+// for as long as the driver.
+func TestNoSpareListensAfterClose(t *testing.T) {
+	for _, closing := range []string{"before", "meanwhile"} {
+		var ls table
+		e, listens := &entry{}, false
+		hear := func() {
+			if closing == "meanwhile" {
+				ls.drain(time.Minute)
+				ls.closeSpares()
+			}
+			e.news.Start(func(func(bool)) func() {
+				listens = true
+				return func() { listens = false }
+			}, nil)
+		}
+		if closing == "before" {
+			ls.drain(time.Minute)
+		}
+		if ls.addSpare("orders", e, hear) || listens || ls.spares != nil {
+			t.Errorf("closed %s: listens is %v, the spares are %v", closing, listens, ls.spares)
+		}
+	}
+	var ls table
+	e, listens := &entry{}, false
+	if !ls.addSpare("orders", e, func() { listens = true }) || !listens || ls.takeSpare("orders", e) != e {
+		t.Errorf("no spare was added; listens is %v", listens)
+	}
+}
