@@ -24,8 +24,13 @@ func (s *stay) atLeast(until time.Time) {
 	}
 }
 
-// left returns for how long the lock is to stay.
-func (s *stay) left(now time.Time) time.Duration { return max(0, s.until.Sub(now)) }
+// left returns for how long the lock is to stay. Of most locks nobody has asked that.
+func (s *stay) left() time.Duration {
+	if s.until.IsZero() {
+		return 0
+	}
+	return max(0, time.Until(s.until))
+}
 
 // keeping prepares the last request of t's id if its lock is to stay for so long. Until then the id is
 // known, and for as long as the lock may last if this request is late, or is never executed.

@@ -123,7 +123,7 @@ func (h *Hold) lost(err error, at time.Time) {
 // have said that they stopped.
 func (t *term) freeLapsed() {
 	t.mu.Lock()
-	rest := t.stays.left(time.Now())
+	rest := t.stays.left()
 	t.mu.Unlock()
 	o := t.op(t.lock.kind.release, t.lock.releaseArgs(t.args[1:]))
 	if rest > 0 {

@@ -228,7 +228,7 @@ func (t *term) finish(ctx context.Context, passable bool) error {
 
 // passableLocked says whether the term may go to another goroutine of this process.
 func (t *term) passableLocked(now time.Time) bool {
-	return t.c.HandOff && t.lock.kind.yield != nil && t.state == termLive && !t.alone && !t.shared && t.lease.Left(now) > 0 && t.stays.left(now) == 0
+	return t.c.HandOff && t.lock.kind.yield != nil && t.state == termLive && !t.alone && !t.shared && t.lease.Left(now) > 0 && t.stays.left() == 0
 }
 
 // release ends the term in Redis, then lets the next in. Once it has been
@@ -244,7 +244,7 @@ func (t *term) release(ctx context.Context) error {
 		return err
 	}
 	t.state, t.err = termOver, holdctx.ErrReleased
-	others, rest := t.others, t.stays.left(time.Now())
+	others, rest := t.others, t.stays.left()
 	t.mu.Unlock()
 	foreign := t.entry.news.Foreign()
 	t.args[3] = t.c.Server.Own(&t.entry.news, t.lock.channel)
@@ -303,7 +303,7 @@ func (t *term) released(o *request.Call, reply driver.Reply, err error) error {
 // that the term has ended.
 func (t *term) orphan() {
 	t.mu.Lock()
-	uncertain, rest := t.uncertain, t.stays.left(time.Now())
+	uncertain, rest := t.uncertain, t.stays.left()
 	t.uncertain = false
 	t.mu.Unlock()
 	if uncertain {

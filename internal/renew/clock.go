@@ -64,7 +64,8 @@ func NewClock(spawn func(func()), glance func()) *Clock {
 // that a lease can be trusted may add it again after its end. A caller that confirms
 // the window of a lease need not tell the clock.
 func (c *Clock) Add(l *Lease, renewing bool) bool {
-	if !c.ends.add(l) {
+	now, added := c.ends.add(l)
+	if !added {
 		return false
 	}
 	if l.Kind == nil {
@@ -75,7 +76,6 @@ func (c *Clock) Add(l *Lease, renewing bool) bool {
 	if c.closed {
 		return true
 	}
-	now := time.Now()
 	l.renewing, l.retry = renewing, 0 // it may still be with its sender
 	if _, lease := l.rests(); renewing && lease < l.Length {
 		l.retry, l.retryAt = soon, now.Add(soon)

@@ -32,20 +32,20 @@ type deadlines struct {
 	closed bool
 }
 
-// add looks at l when its window is over. It returns false if it never will.
-func (d *deadlines) add(l *Lease) bool {
+// add looks at l when its window is over, and returns when that was decided. It returns false if it never will.
+func (d *deadlines) add(l *Lease) (now time.Time, added bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	now = time.Now()
 	if d.closed {
-		return false
+		return now, false
 	}
-	now := time.Now()
 	if len(d.ends) == 0 {
 		d.seen = now
 	}
 	d.set(l, l.ends(now))
 	d.setAlarmLocked(now)
-	return true
+	return now, true
 }
 
 // remove forgets l, and says whether it was there.
