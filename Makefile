@@ -21,7 +21,7 @@ PUBLISHED := . drivertest goredis rueidis valkeygo connect redlatchtest otel pro
 MODULES := $(PUBLISHED) examples tests
 SYSTEMS := linux darwin windows
 
-# APART are packages with a target or a line of their own, LONG those that take minutes.
+# APART are packages with a target of their own, LONG those that take minutes.
 APART := /tests/(interop|release|scale|search)(/|$$)
 LONG := /tests/(faults|topologies)(/|$$)
 
@@ -36,7 +36,7 @@ FLAGS := -parallel 16 $(FRESH)
 
 # An embedded server makes much garbage, and with the race detector that costs most. The detector would also have each
 # program wait for a second before it exits.
-RACE := GOGC=400 GORACE=atexit_sleep_ms=0
+RACE := GOGC=400 GORACE="atexit_sleep_ms=0 $${GORACE:-}"
 GOTEST := scripts/gotest.sh
 
 .PHONY: help
@@ -70,10 +70,11 @@ stories: servers ## All that make test does and the long stories, with the race 
 
 # Each of these leaves a processor idle for most of its time, or uses one: make check has some run side by side, with lint.
 .PHONY: apart oldest released scale hostile search
-apart: oldest released scale hostile search ## The oldest go-redis, a release, 100,000 holds, and the scripts in every order.
+apart: oldest released scale hostile search ## The oldest go-redis, a release, 100,000 holds, hostile servers, the scripts in every order.
+oldest released scale hostile search: export LABEL = make $@
 
 oldest: servers # With the oldest go-redis that a program may have; the tests module has the newest.
-	@$(GOTEST) tests -race $(FLAGS) -modfile=goredis/minimum.mod ./goredis
+	@$(RACE) $(GOTEST) tests -race $(FLAGS) -modfile=goredis/minimum.mod ./goredis
 
 released: servers
 	@$(GOTEST) tests -count=1 -timeout 15m ./release
@@ -92,7 +93,7 @@ search: # It keeps in mind all the states that it has seen: not many searches at
 .PHONY: interop
 interop: servers ## Test against the real Redisson, in Java. Needs a JDK and Maven.
 	@tests/interop/build.sh
-	@$(GOTEST) tests -race $(FLAGS) -count=1 -timeout 20m ./interop/...
+	@$(RACE) $(GOTEST) tests -race $(FLAGS) -count=1 -timeout 20m ./interop/...
 
 .PHONY: fuzz
 fuzz: ## Give each fuzz target FUZZTIME (30s) to find what it can. Options: make fuzz FUZZTIME=5m ARGS=-parallel=1.

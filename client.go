@@ -194,8 +194,8 @@ func (c *Client) Shutdown(ctx context.Context) error {
 }
 
 // Close ends the client at once; Shutdown lets those who hold something come to an end before.
-// Callers that wait for a lock get ErrClosed: at once, or, if a request
-// of theirs is in flight, when it is answered or the driver gives it up. The
+// Callers that wait for a lock get ErrClosed: at once, or, if a caller is
+// with the driver itself, when that returns. The
 // contexts of live holds end with ErrClosed as their cause, and their locks are
 // left to their TTL: Close never frees a lock under a running section. Permits that
 // Semaphore.Do has not given back may be lost. Then it

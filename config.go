@@ -19,7 +19,7 @@ import (
 type Config struct {
 	// Prefix stands in Redis before the name of all that the client uses, such as "billing:", so that programs with
 	// prefixes of their own never meet. The program, its errors and events, Info and lists use names without it;
-	// Locks, Objects, Counters and Participants find only names that begin with it. For Redisson, for redis-cli, and for clients
+	// Locks, Objects, Counters and Participants find only names that begin with it (a Question about owners: all that they have). For Redisson, for redis-cli, and for clients
 	// without that prefix, it is a plain part of the name: Lock("invoice:7") is Java's
 	// getLock("billing:invoice:7"). Package fence, and errors about a key that is no lock, say keys as they are in Redis. With
 	// a hash tag in it everything is in one slot of a cluster, where a CountDownLatch is then refused. Empty means that
@@ -44,8 +44,8 @@ type Config struct {
 	// with ErrUnavailable. Zero means 10 seconds.
 	OutageTimeout time.Duration
 
-	// CloseTimeout bounds how long Close waits for requests that are under
-	// way. Zero means 3 seconds.
+	// CloseTimeout bounds how long Close waits for requests that are in
+	// flight. Zero means 3 seconds.
 	CloseTimeout time.Duration
 
 	// SlowWait is how long a caller waits for a lock that this very process

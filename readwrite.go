@@ -15,8 +15,8 @@ package redlatch
 //
 // Readers of one process share one read hold in Redis: all but the first enter
 // without a round trip. While another goroutine or process waits to write, each
-// process lets new readers in for a few milliseconds more, and then makes them
-// wait. Where several processes read, a writer may wait longer: see PreferWriters.
+// process lets new readers in for a few milliseconds more at most, and then makes
+// them wait. Where several processes read, a writer may wait longer: see PreferWriters.
 type ReadWriteLock struct{ read, write *Lock }
 
 // ReadWriteLock returns the read-write lock with this name, Redisson's

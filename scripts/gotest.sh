@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # gotest.sh MODULE ARG... runs `go test ARG...` in the directory of a module. It prints a line for each package that has
-# tests, and for what fails all that it says. When there is nothing to print for 20 seconds it says that it goes on.
+# tests, and for what fails all that it says. When there is nothing to print for 20 seconds it says that it goes on, and
+# at the end that it has failed; LABEL is what it calls itself, instead of MODULE.
 set -euo pipefail
 cd "$(dirname "$0")/../$1"
-module=$1 && [ "$module" != . ] || module="the root module"
+module=${LABEL:-$1} && [ "$module" != . ] || module="the root module"
 shift
 
 limit='-t 20'
@@ -25,4 +26,4 @@ lines() {
 	done
 }
 
-go test "$@" 2>&1 | lines
+go test "$@" 2>&1 | lines || { printf 'FAILED: %s\n' "$module"; exit 1; }

@@ -58,9 +58,15 @@ func (a *app) completesThings(family *cobra.Command, is thing) *cobra.Command {
 
 // list is a lister of what may be the thing.
 func (is thing) list(c *redlatch.Client, ctx context.Context, pattern string) iter.Seq2[redlatch.Info, error] {
-	lists := []lister{(*redlatch.Client).Objects}
-	if slices.Contains(is.kinds, redlatch.KindCounter) {
+	// Each list goes over all names, so one that has nothing of these kinds is left out.
+	counters := []string{redlatch.KindCounter, redlatch.KindLatch, redlatch.KindSemaphore}
+	isCounter := func(kind string) bool { return slices.Contains(counters, kind) }
+	var lists []lister
+	if slices.ContainsFunc(is.kinds, isCounter) {
 		lists = append(lists, (*redlatch.Client).Counters)
+	}
+	if slices.ContainsFunc(is.kinds, func(kind string) bool { return !isCounter(kind) }) {
+		lists = append(lists, (*redlatch.Client).Objects)
 	}
 	return func(yield func(redlatch.Info, error) bool) {
 		for _, list := range lists {

@@ -104,7 +104,24 @@ user, 70 if anything else went wrong with it.`,
 	root.AddCommand(a.runCommand(), a.electCommand(), a.lsCommand(), a.topCommand(), a.serveCommand(), a.showCommand(), a.acquireCommand(), a.extendCommand(), a.releaseCommand(),
 		a.semaphoreCommand(), a.latchCommand(), a.rateCommand(), a.barrierCommand(), a.configCommand(), a.doctorCommand(), a.aclCommand(),
 		a.demoCommand(), a.demoWorkerCommand(), a.versionCommand())
+	root.InitDefaultHelpCmd()
+	helpCommand(root)
 	return root
+}
+
+// helpCommand has cobra's help command refuse what is no command: it showed the help of the root, and ended with 0.
+func helpCommand(root *cobra.Command) {
+	help, _, _ := root.Find([]string{"help"})
+	help.Use, help.Short, help.Long = "help [COMMAND]", "Describe a command", ""
+	help.Run, help.RunE = nil, func(_ *cobra.Command, args []string) error {
+		cmd, rest, err := root.Find(args)
+		if err = cmp.Or(err, known(cmd, rest)); err != nil {
+			return err
+		}
+		cmd.InitDefaultHelpFlag()
+		cmd.InitDefaultVersionFlag()
+		return cmd.Help()
+	}
 }
 
 // known refuses what is no command of cmd, and says which it may have been. Arguments of one that has no others it

@@ -93,8 +93,8 @@ func (u *Budget) Last(now time.Time) bool { return now.Sub(u.Reign) >= ReignMax 
 func (u *Budget) Free() { u.Owed, u.longer, u.Unused, u.Calm = 0, 0, time.Time{}, time.Time{} }
 
 // Yield notes that the lock was released to n others, foreign messages having
-// been heard so far; or if n is 0, to whoever cannot be seen. A release that was under
-// way when a pause ended begins no other one, before it is known whether that pause was
+// been heard so far; or if n is 0, to whoever cannot be seen. A release that was in
+// flight when a pause ended begins no other one, before it is known whether that pause was
 // used: sent is when the release was sent.
 func (u *Budget) Yield(n, foreign int, sent, now time.Time) {
 	u.unseen = n == 0

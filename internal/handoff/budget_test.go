@@ -318,7 +318,7 @@ func TestAnotherReleaseMakesAPauseNoLonger(t *testing.T) {
 // Of many permits some are released all the time, so that a release is in flight
 // whenever a pause ends. One pause followed the other, and a process of 64 permits lost
 // a third to a listener that took nothing.
-func TestAReleaseUnderWayAtTheEndOfAPauseBeginsNoOther(t *testing.T) {
+func TestAReleaseInFlightAtTheEndOfAPauseBeginsNoOther(t *testing.T) {
 	now := time.Now()
 	var u Budget
 	u.Begin(now, true)

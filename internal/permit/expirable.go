@@ -192,8 +192,8 @@ func (s *Expirable) discard(ids []string, uncertain bool) {
 	})
 }
 
-// reap has ids released again and again, for longer than any request can be under
-// way.
+// reap has ids released again and again, for longer than any request can be in
+// flight.
 func (s *Expirable) reap(ids []string) {
 	s.all.Server.Orphans.Add(ids[0], 0, func() {
 		o := s.release(ids)

@@ -175,7 +175,7 @@ func TestUntilInThePast(t *testing.T) {
 
 // What Until ends, though the window is not over, a late answer does not bring
 // back.
-func TestUntilWhileARenewalIsUnderWay(t *testing.T) {
+func TestUntilWhileARenewalIsInFlight(t *testing.T) {
 	play(t, func(s *stage) {
 		s.travel = 4 * time.Second
 		l := s.lease(lease)
@@ -251,7 +251,7 @@ func TestRemove(t *testing.T) {
 	})
 }
 
-func TestRemoveWhileARenewalIsUnderWay(t *testing.T) {
+func TestRemoveWhileARenewalIsInFlight(t *testing.T) {
 	for name, r := range map[string]Result{"confirmed": Confirmed, "gone": Gone, "failed": Failed} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(s *stage) {
@@ -297,7 +297,7 @@ func TestCloseReturnsEveryHolderOnce(t *testing.T) {
 		removed := s.addOne(lease, true)
 		s.clock.Remove(removed)
 		fixed := s.addOne(10*time.Second, false)
-		s.until(11 * time.Second) // fixed has ended, the others are in flight
+		s.until(11 * time.Second) // fixed has ended, and renewals of the others are in flight
 		holders := s.clock.Close()
 		if len(holders) != 3 {
 			t.Errorf("Close returned %d holders, want 3", len(holders))

@@ -196,7 +196,7 @@ func TestFailedCheckIsTriedAgain(t *testing.T) {
 
 // The request that is in flight may have been answered before there was a
 // doubt: it is no answer to it.
-func TestDoubtWhileARenewalIsUnderWay(t *testing.T) {
+func TestDoubtWhileARenewalIsInFlight(t *testing.T) {
 	doubts := map[string]func(*stage, *Lease){
 		"Check": func(s *stage, l *Lease) { s.clock.Check(l) },
 		"Kick":  func(s *stage, _ *Lease) { s.clock.Kick("a") },

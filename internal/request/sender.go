@@ -9,8 +9,8 @@ import (
 	"github.com/redlatch/redlatch/driver"
 )
 
-// A sender takes the requests of one node to the driver. While many are under
-// way it lets those that come together go out together, where the driver can do
+// A sender takes the requests of one node to the driver. While many are in
+// flight it lets those that come together go out together, where the driver can do
 // that: system calls are most of what a request costs a client.
 //
 // It also tells callers that no answer has come in time, or that the client is

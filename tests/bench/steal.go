@@ -93,6 +93,9 @@ func (r results) stolenText() string {
 		}
 		most = max(most, m.Stolen)
 	}
-	return fmt.Sprintf("of %d measurements %d were made again, because the machine's host took more than %s of the CPU time meanwhile; of %d it took more all the same, %s at most",
-		len(r), again, percent(mostStolen), over, percent(most))
+	text := fmt.Sprintf("of %d measurements %d were made again, because the machine's host took more than %s of the CPU time meanwhile", len(r), again, percent(mostStolen))
+	if over > 0 {
+		text += fmt.Sprintf("; of %d it took more all the same, %s at most", over, percent(most))
+	}
+	return text
 }

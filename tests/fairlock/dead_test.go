@@ -429,10 +429,10 @@ func TestAReleaseWakesTheHeadOnly(t *testing.T) {
 	})
 }
 
-// A waiter of the same client sees the holder's id while its release is under
-// way: to release the id once more would overtake the release, which would find
+// A waiter of the same client sees the holder's id while its release is in
+// flight: to release the id once more would overtake the release, which would find
 // the lock gone.
-func TestAReleaseUnderWayIsNotOvertakenByItsOwnClient(t *testing.T) {
+func TestAReleaseInFlightIsNotOvertakenByItsOwnClient(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var releases atomic.Int64
 		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {

@@ -1,4 +1,4 @@
-// What the tests of this folder require, with the oldest go-redis that the adapter works with; make stories runs them so, too.
+// What the tests of this folder require, with the oldest go-redis that the adapter works with; make oldest runs them so, too.
 module github.com/redlatch/redlatch/tests
 
 go 1.26.0

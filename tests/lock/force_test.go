@@ -126,7 +126,7 @@ func TestAForceReleaseDoesNotWaitForADeadHolder(t *testing.T) {
 }
 
 // A revocation is confirmed although the take it is about is still in flight.
-func TestARevocationEndsATakeUnderWay(t *testing.T) {
+func TestARevocationEndsATakeInFlight(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		d := &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			r, err := next()

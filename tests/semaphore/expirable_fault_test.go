@@ -257,7 +257,7 @@ func TestASemaphoreIsMadeAndDeletedOnce(t *testing.T) {
 // A caller that leaves with a request in flight gets nothing, and neither does
 // anybody lose anything by that: not if it brings permits later, nor if it never
 // tells.
-func TestWhoLeavesWithARequestUnderWay(t *testing.T) {
+func TestWhoLeavesWithARequestInFlight(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		locktest.InFakeTime(t, func(w *locktest.World) {
 			d := &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
