@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,7 +40,8 @@ func javaTurns(t *testing.T, w *world, section, delay time.Duration) {
 		p99        = 50 * time.Millisecond
 		rounds     = 6
 	)
-	java := w.openJava(sharedOrFail(t, w.version), w.slowly(delay))
+	shared, addr := sharedOrFail(t, w.version), w.slowly(delay)
+	java := w.openJava(shared, addr)
 	t.Cleanup(func() { _ = java.Close(w.ctx) })
 	// What the first calls cost (classes to load, code to compile, a script to
 	// send) is no wait for a lock.
@@ -49,7 +51,8 @@ func javaTurns(t *testing.T, w *world, section, delay time.Duration) {
 	crowd := w.goCrowd(goroutines, section)
 	defer crowd.stop()
 
-	// A waiter that is passed over is so in all rounds; one good round is enough.
+	// A waiter that is passed over is so in all rounds; one good round is enough. Of two threads that subscribe again and
+	// again, one of Redisson 3.18.1 may wait in vain for a subscription of its own client: redisson #4216, #5046.
 	excuse := ""
 	for round := range rounds {
 		got, err := java.Loop(w.ctx, peer.Loop{
@@ -60,6 +63,12 @@ func javaTurns(t *testing.T, w *world, section, delay time.Duration) {
 			Pause:    time.Millisecond,
 			Control:  "control",
 		})
+		if err != nil && w.version == peer.Oldest && strings.Contains(err.Error(), "Unable to acquire subscription lock") {
+			t.Logf("round %d: %v", round, err)
+			_ = java.Close(w.ctx)
+			java = w.openJava(shared, addr)
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
