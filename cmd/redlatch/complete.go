@@ -51,13 +51,13 @@ func (a *app) completes(cmd *cobra.Command, then cobra.ShellCompDirective, list 
 // completesThings has a shell complete NAME in all commands of a family by what they are about.
 func (a *app) completesThings(family *cobra.Command, is thing) *cobra.Command {
 	for _, cmd := range family.Commands() {
-		a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, is.list)
+		a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, is.lister())
 	}
 	return family
 }
 
-// list is a lister of what may be the thing.
-func (is thing) list(c *redlatch.Client, ctx context.Context, pattern string) iter.Seq2[redlatch.Info, error] {
+// lister returns one of what may be the thing.
+func (is thing) lister() lister {
 	// Each list goes over all names, so one that has nothing of these kinds is left out.
 	counters := []string{redlatch.KindCounter, redlatch.KindLatch, redlatch.KindSemaphore}
 	isCounter := func(kind string) bool { return slices.Contains(counters, kind) }
@@ -68,11 +68,13 @@ func (is thing) list(c *redlatch.Client, ctx context.Context, pattern string) it
 	if slices.ContainsFunc(is.kinds, func(kind string) bool { return !isCounter(kind) }) {
 		lists = append(lists, (*redlatch.Client).Objects)
 	}
-	return func(yield func(redlatch.Info, error) bool) {
-		for _, list := range lists {
-			for info, err := range list(c, ctx, pattern) {
-				if (err != nil || slices.Contains(is.kinds, info.Kind)) && !yield(info, err) {
-					return
+	return func(c *redlatch.Client, ctx context.Context, pattern string) iter.Seq2[redlatch.Info, error] {
+		return func(yield func(redlatch.Info, error) bool) {
+			for _, list := range lists {
+				for info, err := range list(c, ctx, pattern) {
+					if (err != nil || slices.Contains(is.kinds, info.Kind)) && !yield(info, err) {
+						return
+					}
 				}
 			}
 		}
