@@ -50,10 +50,10 @@ machine dies, the exit code is 1 for all; for one that a signal ends it is 128+n
 		}
 		return a.with(args[0], func(c *redlatch.Client) error { return c.Barrier(args[0], n).Reset(cmd.Context()) })
 	}
-	return a.completesThings(family(
-		"barrier", "Wait until all have come",
+	return a.family(
+		aBarrier, "barrier", "Wait until all have come",
 		`At a barrier callers wait until N of them have come; then all go on, and the barrier is there
 for the next time. It is redlatch's own; Redisson has none.`,
 		`  redlatch barrier wait migrated 3 && ./serve.sh
-  redlatch barrier reset migrated 4`, await, reset), aBarrier)
+  redlatch barrier reset migrated 4`, await, reset)
 }

@@ -48,14 +48,6 @@ func (a *app) completes(cmd *cobra.Command, then cobra.ShellCompDirective, list 
 	}
 }
 
-// completesThings has a shell complete NAME in all commands of a family by what they are about.
-func (a *app) completesThings(family *cobra.Command, is thing) *cobra.Command {
-	for _, cmd := range family.Commands() {
-		a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, is.lister())
-	}
-	return family
-}
-
 // lister returns one of what may be the thing.
 func (is thing) lister() lister {
 	// Each list goes over all names, so one that has nothing of these kinds is left out.

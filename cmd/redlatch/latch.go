@@ -8,8 +8,8 @@ import (
 )
 
 func (a *app) latchCommand() *cobra.Command {
-	return a.completesThings(family(
-		"latch", "Set a count-down latch, count it down, or wait for it",
+	return a.family(
+		aLatch, "latch", "Set a count-down latch, count it down, or wait for it",
 		`A count-down latch, Redisson's RCountDownLatch, is set to a count. Whoever waits for it goes
 on when it has been counted down to 0. One that was never set is at 0.`,
 		`  redlatch latch set workers 3
@@ -48,7 +48,7 @@ on when it has been counted down to 0. One that was never set is at 0.`,
 		a.latchWaitCommand(),
 		a.deleteCommand("latch", func() thing { return aLatch }, func(ctx context.Context, c *redlatch.Client, name string) (bool, error) {
 			return c.CountDownLatch(name).Delete(ctx)
-		})), aLatch)
+		}))
 }
 
 func (a *app) latchWaitCommand() *cobra.Command {

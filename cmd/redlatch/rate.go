@@ -40,8 +40,8 @@ func (r *rateFlag) String() string {
 func (r *rateFlag) Type() string { return "N/INTERVAL" }
 
 func (a *app) rateCommand() *cobra.Command {
-	return a.completesThings(family(
-		"rate", "Set a rate limiter, or wait for its permits",
+	return a.family(
+		aLimiter, "rate", "Set a rate limiter, or wait for its permits",
 		`A rate limiter, Redisson's RRateLimiter, gives at most N permits in every INTERVAL, over all
 machines.`,
 		`  redlatch rate set api 100/1m
@@ -71,7 +71,7 @@ machines.`,
 		a.rateTakeCommand(),
 		a.deleteCommand("rate limiter", func() thing { return aLimiter }, func(ctx context.Context, c *redlatch.Client, name string) (bool, error) {
 			return c.RateLimiter(name).Delete(ctx)
-		})), aLimiter)
+		}))
 }
 
 func (a *app) rateSetCommand(use, short string, set func(context.Context, *redlatch.RateLimiter, redlatch.Rate) (bool, error)) *cobra.Command {

@@ -93,7 +93,8 @@ func (a *app) semaphoreCommand() *cobra.Command {
 		a.deleteCommand("semaphore", func() thing { return semaphoreThing(*expirable) }, func(ctx context.Context, c *redlatch.Client, name string) (bool, error) {
 			return semaphoreOf(c, name, *expirable).Delete(ctx)
 		}))
-	cmd := family(
+	cmd := a.family(
+		semaphoreThing(true), // with or without --expirable
 		"semaphore", "Look at a semaphore, change it, or take its permits",
 		`A semaphore has a number of permits; whoever needs one that is taken waits. With --expirable
 the permits have ids and leases (Redisson's RPermitExpirableSemaphore): run --permits, and
@@ -106,7 +107,7 @@ acquire, extend and release, are for those only. Else permits belong to nobody (
   redlatch semaphore release encoders "$id"
   redlatch semaphore delete encoders --expirable`, members...)
 	cmd.PersistentFlags().BoolVar(expirable, "expirable", false, "the permits have leases, as those of run --permits")
-	return a.completesThings(cmd, semaphoreThing(true)) // with or without --expirable
+	return cmd
 }
 
 // semaphoreOf returns the semaphore of that type.
