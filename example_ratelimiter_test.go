@@ -26,7 +26,7 @@ func ExampleRateLimiter_Acquire() {
 	}
 }
 
-// Who comes too often is told when to come back.
+// A visitor that comes too often is told when to come back.
 func ExampleRateLimiter_Try() {
 	visitors := newClient().RateLimiter("visitors")
 	http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
