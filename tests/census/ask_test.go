@@ -100,7 +100,7 @@ func TestWaitersOfRedissonAreANumber(t *testing.T) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		h := w.Acquire(bg, other.Lock("orders"))
 		for range 3 {
-			listen(w, nil, "redisson_lock__channel:{orders}")
+			w.Listen(nil, "redisson_lock__channel:{orders}")
 		}
 		p := ask(w, c, redlatch.Question{Names: []string{"orders"}})
 		if p.Others["orders"] != 3 {
@@ -459,7 +459,7 @@ func TestWaitersOfRedlatchAreNotOthers(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		for range 3 {
-			listen(w, nil, "redisson_lock__channel:{orders}")
+			w.Listen(nil, "redisson_lock__channel:{orders}")
 		}
 		join(w.T, w.Driver(), "waiter", func(*member) (all []claim.Claim) {
 			for range 5 {
@@ -467,7 +467,7 @@ func TestWaitersOfRedlatchAreNotOthers(t *testing.T) {
 			}
 			return all
 		})
-		listen(w, nil, "redisson_lock__channel:{orders}") // the waiter
+		w.Listen(nil, "redisson_lock__channel:{orders}") // the waiter
 		synctest.Wait()
 		if p := ask(w, c, redlatch.Question{Names: []string{"orders"}}); p.Others["orders"] != 3 {
 			t.Errorf("%v", p.Others)

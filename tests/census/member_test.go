@@ -66,7 +66,7 @@ type crowd struct {
 // crowdOf starts one. answer returns what it sends to a question; nil sends nothing.
 func crowdOf(w *locktest.World, answer func(question string) []string) *crowd {
 	c := &crowd{w: w}
-	listen(w, func(channel, text string) {
+	w.Listen(func(channel, text string) {
 		if channel == wire.Answers {
 			c.mu.Lock()
 			c.said = append(c.said, text)
@@ -80,33 +80,6 @@ func crowdOf(w *locktest.World, answer func(question string) []string) *crowd {
 		}
 	}, wire.Asked, wire.Answers)
 	return c
-}
-
-// listen hands what comes by channels to a function, or nobody, until the test ends.
-func listen(w *locktest.World, hear func(channel, text string), channels ...string) {
-	sub := w.Server.NewSubscriber()
-	for _, channel := range channels {
-		sub.Subscribe(channel)
-	}
-	over, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		for {
-			select {
-			case m := <-sub.Messages():
-				if hear != nil {
-					hear(m.Channel, m.Message)
-				}
-			case <-over:
-				return
-			}
-		}
-	}()
-	w.Cleanup(func() {
-		close(over)
-		<-ended
-		sub.Close()
-	})
 }
 
 // heard returns the answers since the last call.

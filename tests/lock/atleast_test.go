@@ -82,27 +82,10 @@ func TestRedissonHearsThatALockIsFreeSooner(t *testing.T) {
 	for _, d := range []time.Duration{10 * time.Second, time.Minute} { // the lease is 30 s
 		for kind, lock := range map[string]func(c *redlatch.Client, name string) *redlatch.Lock{"lock": (*redlatch.Client).Lock, "spin": locktest.TypesOfLock["spin"]} {
 			locktest.InFakeTime(t, func(w *locktest.World) {
-				heard := w.Server.NewSubscriber()
-				heard.Subscribe("redisson_lock__channel:{job}")
+				heard := w.Messages("redisson_lock__channel:{job}")
 				c := w.Client(redlatch.Config{})
-				var got []string
-				over, ended := make(chan struct{}), make(chan struct{})
-				go func() {
-					defer close(ended)
-					for {
-						select {
-						case m := <-heard.Messages():
-							got = append(got, m.Message)
-						case <-over:
-							return
-						}
-					}
-				}()
 				w.Release(w.Acquire(bg, lock(c, "job"), redlatch.HoldAtLeast(d)))
-				synctest.Wait()
-				close(over)
-				<-ended
-				heard.Close()
+				got := heard()
 				var want []string
 				if kind == "lock" {
 					want = []string{"0"}

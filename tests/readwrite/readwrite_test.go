@@ -15,34 +15,10 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// messages collects what is published on the channel of a read-write lock.
+// messages returns a function that returns what has been published on the channel of a
+// read-write lock since it was called last.
 func messages(w *locktest.World, name string) func() []string {
-	sub := w.Server.NewSubscriber()
-	sub.Subscribe(wire.Prefix(wire.RWChannel, name))
-	var mu sync.Mutex
-	var all []string
-	over := make(chan struct{})
-	go func() {
-		for {
-			select {
-			case m := <-sub.Messages():
-				mu.Lock()
-				all = append(all, m.Message)
-				mu.Unlock()
-			case <-over:
-				return
-			}
-		}
-	}()
-	w.Cleanup(func() { close(over); sub.Close() })
-	return func() []string {
-		synctest.Wait()
-		mu.Lock()
-		defer mu.Unlock()
-		got := all
-		all = nil
-		return got
-	}
+	return w.Messages(wire.Prefix(wire.RWChannel, name))
 }
 
 func TestAReadWriteLockIsWrittenAsRedissonWritesIt(t *testing.T) {

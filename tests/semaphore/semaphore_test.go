@@ -26,29 +26,10 @@ func wantSemaphore(w *locktest.World, when, want string) {
 	}
 }
 
-// scMessages returns what is published about the semaphore since.
+// scMessages returns a function that returns what has been published about the semaphore
+// since it was called last.
 func scMessages(w *locktest.World) func() []string {
-	sub := w.Server.NewSubscriber()
-	w.Cleanup(sub.Close)
-	sub.Subscribe(wire.Prefix(wire.SemaphoreChannel, locktest.SemaphoreName))
-	var mu sync.Mutex
-	var got []string
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for m := range sub.Messages() {
-			mu.Lock()
-			got = append(got, m.Message)
-			mu.Unlock()
-		}
-	}()
-	return func() []string {
-		synctest.Wait()
-		mu.Lock()
-		defer mu.Unlock()
-		defer func() { got = nil }()
-		return got
-	}
+	return w.Messages(wire.Prefix(wire.SemaphoreChannel, locktest.SemaphoreName))
 }
 
 func TestSemaphoreCountsAsRedissons(t *testing.T) {

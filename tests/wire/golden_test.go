@@ -106,25 +106,11 @@ func newGoldenLife(w *locktest.World, kind, name string) *goldenLife {
 	for _, thread := range []string{"t1", "t2", "t3", "t4"} {
 		l.clients[thread] = w.Client(redlatch.Config{WatchdogTimeout: defaultWatchdog})
 	}
-	sub := w.Server.NewSubscriber()
-	sub.Psubscribe("*")
-	over := make(chan struct{})
-	go func() {
-		for {
-			select {
-			case m := <-sub.Pmessages():
-				l.mu.Lock()
-				l.messages = append(l.messages, m.Channel+" "+m.Message)
-				l.mu.Unlock()
-			case <-over:
-				return
-			}
-		}
-	}()
-	w.Cleanup(func() {
-		close(over)
-		sub.Close()
-	})
+	w.Listen(func(channel, text string) {
+		l.mu.Lock()
+		l.messages = append(l.messages, channel+" "+text)
+		l.mu.Unlock()
+	}, "*")
 	return l
 }
 
