@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/permit"
 	"github.com/redlatch/redlatch/internal/poll"
@@ -62,7 +63,7 @@ type Client struct {
 // The driver stays the caller's: Close does not close it.
 func New(redis driver.Redis, cfg Config) (*Client, error) {
 	if redis == nil {
-		return nil, errors.New("redlatch: New needs a driver, such as goredis.Use(rdb)")
+		return nil, invalid.Errorf("redlatch: New needs a driver, such as goredis.Use(rdb)")
 	}
 	e := cfg.Events
 	sites := cfg.Logger != nil || e.Lost != nil || e.SlowWait != nil || e.Dropped != nil || cfg.TellSites
@@ -147,7 +148,7 @@ func (c *Client) usable(ctx context.Context, refused error) error {
 // checkKey refuses names that Redis could not handle.
 func checkKey(key string) error {
 	if err := wire.CheckName(key); err != nil {
-		return fmt.Errorf("redlatch: %w", err)
+		return invalid.Errorf("redlatch: %w", err)
 	}
 	return nil
 }

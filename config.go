@@ -1,14 +1,13 @@
 package redlatch
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/census"
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -163,44 +162,44 @@ func (c Config) withDefaults(t driver.Traits) (Config, error) {
 	c.MaxClockSkew = max(c.MaxClockSkew, 0).Truncate(time.Millisecond)
 	who, err := census.Identity(c.Identity).WithDefaults()
 	if err != nil {
-		return c, fmt.Errorf("redlatch: Config.Identity: %w", err)
+		return c, invalid.Errorf("redlatch: Config.Identity: %w", err)
 	}
 	c.Identity = Identity(who)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if err := wire.CheckPrefix(c.Prefix); err != nil {
-		return c, fmt.Errorf("redlatch: Config.Prefix %w", err)
+		return c, invalid.Errorf("redlatch: Config.Prefix %w", err)
 	}
 	switch {
 	case c.WatchdogTimeout < minWatchdog:
-		return c, fmt.Errorf("redlatch: Config.WatchdogTimeout is %v; it must be at least %v, or a renewal could not be retried in time", c.WatchdogTimeout, minWatchdog)
+		return c, invalid.Errorf("redlatch: Config.WatchdogTimeout is %v; it must be at least %v, or a renewal could not be retried in time", c.WatchdogTimeout, minWatchdog)
 	case c.FairLockWaitTimeout < minFairWait || c.FairLockWaitTimeout > maxFairWait:
-		return c, fmt.Errorf("redlatch: Config.FairLockWaitTimeout is %v; it must be at least %v, or Redisson would pass over waiters that live, and at most %v", c.FairLockWaitTimeout, minFairWait, maxFairWait)
+		return c, invalid.Errorf("redlatch: Config.FairLockWaitTimeout is %v; it must be at least %v, or Redisson would pass over waiters that live, and at most %v", c.FairLockWaitTimeout, minFairWait, maxFairWait)
 	case c.WatchdogTimeout > maxLease:
-		return c, fmt.Errorf("redlatch: Config.WatchdogTimeout is %v; it must be at most %v", c.WatchdogTimeout, maxLease)
+		return c, invalid.Errorf("redlatch: Config.WatchdogTimeout is %v; it must be at most %v", c.WatchdogTimeout, maxLease)
 	case c.MaxHold < 0:
-		return c, fmt.Errorf("redlatch: Config.MaxHold is %v; it must be positive, or 0 for no bound", c.MaxHold)
+		return c, invalid.Errorf("redlatch: Config.MaxHold is %v; it must be positive, or 0 for no bound", c.MaxHold)
 	case c.MaxClockSkew > maxClockSkew:
-		return c, fmt.Errorf("redlatch: Config.MaxClockSkew is %v; it must be at most %v, or clocks are of no use", c.MaxClockSkew, maxClockSkew)
+		return c, invalid.Errorf("redlatch: Config.MaxClockSkew is %v; it must be at most %v, or clocks are of no use", c.MaxClockSkew, maxClockSkew)
 	case c.OutageTimeout < 0:
-		return c, fmt.Errorf("redlatch: Config.OutageTimeout is %v; it must be positive, or 0 for the default", c.OutageTimeout)
+		return c, invalid.Errorf("redlatch: Config.OutageTimeout is %v; it must be positive, or 0 for the default", c.OutageTimeout)
 	case c.CloseTimeout < 0:
-		return c, fmt.Errorf("redlatch: Config.CloseTimeout is %v; it must be positive, or 0 for the default", c.CloseTimeout)
+		return c, invalid.Errorf("redlatch: Config.CloseTimeout is %v; it must be positive, or 0 for the default", c.CloseTimeout)
 	case c.TokenTTL != 0 && c.TokenTTL < minTokenTTL:
-		return c, fmt.Errorf("redlatch: Config.TokenTTL is %v; it must be at least %v, or 0 for ever", c.TokenTTL, minTokenTTL)
+		return c, invalid.Errorf("redlatch: Config.TokenTTL is %v; it must be at least %v, or 0 for ever", c.TokenTTL, minTokenTTL)
 	case c.HandOff > HandOffNone:
-		return c, fmt.Errorf("redlatch: Config.HandOff is %d; use HandOffLocal or HandOffNone", c.HandOff)
+		return c, invalid.Errorf("redlatch: Config.HandOff is %d; use HandOffLocal or HandOffNone", c.HandOff)
 	case c.PubSub > PubSubBoth:
-		return c, fmt.Errorf("redlatch: Config.PubSub is %d; use PubSubAuto, PubSubClassic, PubSubSharded or PubSubBoth", c.PubSub)
+		return c, invalid.Errorf("redlatch: Config.PubSub is %d; use PubSubAuto, PubSubClassic, PubSubSharded or PubSubBoth", c.PubSub)
 	case c.Acks < AcksAny:
-		return c, fmt.Errorf("redlatch: Config.Acks is %d; use AcksAuto, AcksOff, AcksBestEffort, AcksAny or the number of replicas", c.Acks)
+		return c, invalid.Errorf("redlatch: Config.Acks is %d; use AcksAuto, AcksOff, AcksBestEffort, AcksAny or the number of replicas", c.Acks)
 	case c.AckTimeout < time.Millisecond:
-		return c, fmt.Errorf("redlatch: Config.AckTimeout is %v; it must be at least 1ms, or 0 for the default", c.AckTimeout)
+		return c, invalid.Errorf("redlatch: Config.AckTimeout is %v; it must be at least 1ms, or 0 for the default", c.AckTimeout)
 	case t.Timeout <= 0:
-		return c, fmt.Errorf("redlatch: the %s driver has no read time-out, so a dead connection would never be noticed; set one of at most %v (a third of Config.WatchdogTimeout)", t.Name, c.WatchdogTimeout/3)
+		return c, invalid.Errorf("redlatch: the %s driver has no read time-out, so a dead connection would never be noticed; set one of at most %v (a third of Config.WatchdogTimeout)", t.Name, c.WatchdogTimeout/3)
 	case t.Timeout > c.WatchdogTimeout/3:
-		return c, fmt.Errorf("redlatch: the %s driver notices a dead connection only after %v, which is more than a third of Config.WatchdogTimeout (%v): a hold would be lost before its renewal could be retried; lower the driver's time-outs for connecting, reading and writing or raise WatchdogTimeout", t.Name, t.Timeout, c.WatchdogTimeout)
+		return c, invalid.Errorf("redlatch: the %s driver notices a dead connection only after %v, which is more than a third of Config.WatchdogTimeout (%v): a hold would be lost before its renewal could be retried; lower the driver's time-outs for connecting, reading and writing or raise WatchdogTimeout", t.Name, t.Timeout, c.WatchdogTimeout)
 	}
 	return c, nil
 }
@@ -208,10 +207,10 @@ func (c Config) withDefaults(t driver.Traits) (Config, error) {
 // checkLease refuses leases that leave no time to trust them.
 func checkLease(d time.Duration) error {
 	if d < minLease {
-		return fmt.Errorf("redlatch: a lease of %v is too short; it must be at least %v, of which %v are the safety margin", d, minLease, renew.Margin(minLease))
+		return invalid.Errorf("redlatch: a lease of %v is too short; it must be at least %v, of which %v are the safety margin", d, minLease, renew.Margin(minLease))
 	}
 	if d > maxLease {
-		return fmt.Errorf("redlatch: a lease of %v is too long; leave Lease out, and the watchdog keeps the hold for as long as the process lives", d)
+		return invalid.Errorf("redlatch: a lease of %v is too long; leave Lease out, and the watchdog keeps the hold for as long as the process lives", d)
 	}
 	return nil
 }
@@ -260,9 +259,9 @@ func HoldAtLeast(d time.Duration) Option { return Option{atLeast: d} }
 // some. Calls that do not wait, and those that need nothing to be set, refuse it.
 func UntilSet() Option { return Option{untilSet: true} }
 
-var errNothingStays = errors.New("redlatch: HoldAtLeast is for a lock of its own; there is nothing here that could stay when it is released")
+var errNothingStays = invalid.Errorf("redlatch: HoldAtLeast is for a lock of its own; there is nothing here that could stay when it is released")
 
-var errNothingToSet = errors.New("redlatch: UntilSet is for semaphores and rate limiters; there is nothing here that could not be set yet")
+var errNothingToSet = invalid.Errorf("redlatch: UntilSet is for semaphores and rate limiters; there is nothing here that could not be set yet")
 
 // lockParams reads the options of a lock, which is wanted at a place of the user's program.
 func lockParams(opts []Option, once bool, at callsite.Site) (lock.Params, error) {
@@ -297,13 +296,13 @@ func collect(opts []Option, once bool) (options, error) {
 		o.untilSet = o.untilSet || p.untilSet
 	}
 	if o.hasWait && once {
-		return o, errors.New("redlatch: Try does not wait; use Acquire with Wait")
+		return o, invalid.Errorf("redlatch: Try does not wait; use Acquire with Wait")
 	}
 	if o.untilSet && (once || o.hasWait && o.wait == 0) {
-		return o, errors.New("redlatch: UntilSet waits, and this call does not; use Acquire")
+		return o, invalid.Errorf("redlatch: UntilSet waits, and this call does not; use Acquire")
 	}
 	if o.hasWait && o.wait < 0 {
-		return o, fmt.Errorf("redlatch: Wait(%v): a wait must not be negative", o.wait)
+		return o, invalid.Errorf("redlatch: Wait(%v): a wait must not be negative", o.wait)
 	}
 	if o.hasLease {
 		if err := checkLease(o.lease); err != nil {
@@ -313,9 +312,9 @@ func collect(opts []Option, once bool) (options, error) {
 	}
 	switch {
 	case o.atLeast < 0 || o.atLeast > maxLease:
-		return o, fmt.Errorf("redlatch: HoldAtLeast(%v): it must be positive, and at most %v", o.atLeast, maxLease)
+		return o, invalid.Errorf("redlatch: HoldAtLeast(%v): it must be positive, and at most %v", o.atLeast, maxLease)
 	case o.hasLease && o.atLeast > o.lease:
-		return o, fmt.Errorf("redlatch: HoldAtLeast(%v) is longer than Lease(%v), after which others may have the lock; raise the lease", o.atLeast, o.lease)
+		return o, invalid.Errorf("redlatch: HoldAtLeast(%v) is longer than Lease(%v), after which others may have the lock; raise the lease", o.atLeast, o.lease)
 	}
 	switch {
 	case o.hasWait && o.wait == 0:

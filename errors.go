@@ -9,6 +9,7 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -36,6 +37,10 @@ var (
 	// ErrReentry: this acquisition could never succeed, because the caller
 	// already holds what it would wait for.
 	ErrReentry = lock.ErrReentry
+
+	// ErrInvalid: a name, an option, a number or a Config cannot be used, whoever holds
+	// what. The error says why, and what to do. The call has acquired and set nothing.
+	ErrInvalid = invalid.Err
 
 	// ErrUninitialized: nobody has set up what was asked for, so a wait could last for
 	// ever: an ExpirableSemaphore without permits, a RateLimiter without a rate. With
@@ -134,7 +139,7 @@ func (e *BusyError) Unwrap() []error {
 }
 
 // errNilContext refuses what could not be ended.
-var errNilContext = errors.New("redlatch: nil context; use context.Background() if nothing is to end the call")
+var errNilContext = invalid.Errorf("redlatch: nil context; use context.Background() if nothing is to end the call")
 
 // asBusy turns the end of a caller's waiting into e. Other errors stay what they are.
 func asBusy(err error, e BusyError) error {

@@ -3,10 +3,9 @@ package redlatch
 import (
 	"context"
 	"encoding/hex"
-	"errors"
-	"fmt"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/permit"
 	"github.com/redlatch/redlatch/internal/request"
@@ -54,7 +53,7 @@ func (s *ExpirableSemaphore) WithPermits(n int) *ExpirableSemaphore {
 	with := *s
 	with.give = n
 	if with.err == nil && (n < 1 || n > permit.Most) {
-		with.err = fmt.Errorf("redlatch: a semaphore to be set up with %d permits; it must be at least 1 and at most %d", n, permit.Most)
+		with.err = invalid.Errorf("redlatch: a semaphore to be set up with %d permits; it must be at least 1 and at most %d", n, permit.Most)
 	}
 	return &with
 }
@@ -153,7 +152,7 @@ func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, 
 	return a.ctx, ps, err
 }
 
-var errFencedPermit = errors.New("redlatch: Fenced is for locks; several have permits at a time, and a token could tell none of them from the others")
+var errFencedPermit = invalid.Errorf("redlatch: Fenced is for locks; several have permits at a time, and a token could tell none of them from the others")
 
 // take acquires permits, unless something is bad about the call.
 func (s *ExpirableSemaphore) take(ctx context.Context, want permit.Want, bad error) ([]*permit.Permit, error) {
@@ -164,7 +163,7 @@ func (s *ExpirableSemaphore) take(ctx context.Context, want permit.Want, bad err
 	case bad != nil:
 		return nil, bad
 	case want.N < 1 || want.N > permit.MostAtOnce:
-		return nil, fmt.Errorf("redlatch: %d permits cannot be acquired at once; ask for 1 to %d", want.N, permit.MostAtOnce)
+		return nil, invalid.Errorf("redlatch: %d permits cannot be acquired at once; ask for 1 to %d", want.N, permit.MostAtOnce)
 	case ctx.Err() != nil:
 		return nil, permitBusy(s.in.Name(), 0, 0, request.ContextError(ctx))
 	}
@@ -207,7 +206,7 @@ func (s *ExpirableSemaphore) AddPermits(ctx context.Context, n int) error {
 	return s.in.Add(ctx, n)
 }
 
-var errNegativePermits = errors.New("redlatch: a semaphore cannot have less than no permits; AddPermits takes some away")
+var errNegativePermits = invalid.Errorf("redlatch: a semaphore cannot have less than no permits; AddPermits takes some away")
 
 // settable says what is wrong with a call that gives the semaphore n permits, at least
 // least.
@@ -219,7 +218,7 @@ func (s *ExpirableSemaphore) settable(ctx context.Context, n, least int) error {
 		return err
 	}
 	if n > permit.Most || n < least {
-		return fmt.Errorf("redlatch: %d permits are more than Redisson can count; use at most %d", n, permit.Most)
+		return invalid.Errorf("redlatch: %d permits are more than Redisson can count; use at most %d", n, permit.Most)
 	}
 	return nil
 }
@@ -337,7 +336,7 @@ func (s *ExpirableSemaphore) identify(ctx context.Context, ids []string) ([]stri
 		return nil, err
 	}
 	if len(ids) == 0 || len(ids) > permit.MostAtOnce {
-		return nil, fmt.Errorf("redlatch: %d ids of permits; give 1 to %d", len(ids), permit.MostAtOnce)
+		return nil, invalid.Errorf("redlatch: %d ids of permits; give 1 to %d", len(ids), permit.MostAtOnce)
 	}
 	return rawIDs(ids)
 }
@@ -348,7 +347,7 @@ func rawIDs(ids []string) ([]string, error) {
 	for i, id := range ids {
 		b, err := hex.DecodeString(id)
 		if err != nil || len(b) != 16 {
-			return nil, fmt.Errorf("redlatch: %q is not the id of a permit: that has 32 hexadecimal digits", id)
+			return nil, invalid.Errorf("redlatch: %q is not the id of a permit: that has 32 hexadecimal digits", id)
 		}
 		raw[i] = string(b)
 	}

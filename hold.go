@@ -2,10 +2,10 @@ package redlatch
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
 )
 
@@ -133,7 +133,7 @@ func extension(ctx context.Context, d time.Duration, watchdog bool) (time.Durati
 	case ctx == nil:
 		return 0, errNilContext
 	case watchdog:
-		return 0, errors.New("redlatch: Extend is for holds acquired with Lease; the watchdog extends this one by itself")
+		return 0, invalid.Errorf("redlatch: Extend is for holds acquired with Lease; the watchdog extends this one by itself")
 	}
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond), checkLease(d)
 }

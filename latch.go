@@ -2,7 +2,6 @@ package redlatch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/claim"
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/poll"
 	"github.com/redlatch/redlatch/internal/request"
@@ -42,7 +42,7 @@ func (c *Client) CountDownLatch(name string) *CountDownLatch {
 	key := c.server.Key(name)
 	l := &CountDownLatch{c: c, name: name, key: key, channel: wire.LatchChannel(key)}
 	if l.err = checkKey(key); l.err == nil && c.server.Traits.Cluster && strings.Contains(key, "{") {
-		l.err = fmt.Errorf("redlatch: latch %q has a hash tag; the name of a latch's channel is put into braces whatever it contains, which in a cluster would be another slot than that of the latch: use a name and a Config.Prefix without braces", key)
+		l.err = invalid.Errorf("redlatch: latch %q has a hash tag; the name of a latch's channel is put into braces whatever it contains, which in a cluster would be another slot than that of the latch: use a name and a Config.Prefix without braces", key)
 	}
 	return l
 }
@@ -54,7 +54,7 @@ func (l *CountDownLatch) Name() string { return l.name }
 // the latch is being counted down.
 func (l *CountDownLatch) TrySetCount(ctx context.Context, n int) (bool, error) {
 	if n < 1 {
-		return false, fmt.Errorf("redlatch: TrySetCount(%d): a latch counts down from 1 or more; one at 0 is one that is not set: see Delete", n)
+		return false, invalid.Errorf("redlatch: TrySetCount(%d): a latch counts down from 1 or more; one at 0 is one that is not set: see Delete", n)
 	}
 	set, err := l.counted(ctx, lua.LatchSet, strconv.Itoa(n), l.channel)
 	return set == 1, err
@@ -173,11 +173,11 @@ func waitOnly(opts []Option, call string) (options, error) {
 	case o.untilSet:
 		return o, errNothingToSet
 	case o.hasLease:
-		return o, fmt.Errorf("redlatch: %s takes no Lease: there is nothing to hold", call)
+		return o, invalid.Errorf("redlatch: %s takes no Lease: there is nothing to hold", call)
 	case o.atLeast > 0:
 		return o, errNothingStays
 	case o.fenced:
-		return o, errors.New("redlatch: " + call + " takes no Fenced: there is nothing to hold")
+		return o, invalid.Errorf("redlatch: %s takes no Fenced: there is nothing to hold", call)
 	}
 	return o, nil
 }

@@ -2,11 +2,11 @@ package redlatch
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/multi"
 )
@@ -58,12 +58,12 @@ func specs(locks []*Lock) []*lock.Spec {
 
 func checkMembers(what string, locks []*Lock) error {
 	if len(locks) == 0 {
-		return fmt.Errorf("redlatch: %s needs at least one lock", what)
+		return invalid.Errorf("redlatch: %s needs at least one lock", what)
 	}
 	for i, l := range locks {
 		switch {
 		case l == nil:
-			return fmt.Errorf("redlatch: %s: lock %d is nil", what, i)
+			return invalid.Errorf("redlatch: %s: lock %d is nil", what, i)
 		case l.spec.Err() != nil:
 			return l.spec.Err()
 		}

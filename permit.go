@@ -2,11 +2,11 @@ package redlatch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/permit"
 )
 
@@ -97,7 +97,7 @@ func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
 
 func extendPermit(ctx context.Context, p *permit.Permit, d time.Duration) error {
 	if p.Kept() {
-		return errors.New("redlatch: Extend is for permits acquired with Lease; the watchdog extends this one by itself")
+		return invalid.Errorf("redlatch: Extend is for permits acquired with Lease; the watchdog extends this one by itself")
 	}
 	if err := checkLease(d); err != nil {
 		return err

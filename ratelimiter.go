@@ -2,7 +2,6 @@ package redlatch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/ratequeue"
 	"github.com/redlatch/redlatch/internal/request"
@@ -222,7 +222,7 @@ func (l *RateLimiter) lives(ctx context.Context, keys []string, ms string) (bool
 // lifetime returns for how long an object is to live as scripts have it.
 func lifetime(d time.Duration) (ms string, err error) {
 	if d <= 0 || d > maxLease {
-		return "", fmt.Errorf("redlatch: a lifetime of %v; it must be positive and at most %v (Persist lets an object last for ever)", d, maxLease)
+		return "", invalid.Errorf("redlatch: a lifetime of %v; it must be positive and at most %v (Persist lets an object last for ever)", d, maxLease)
 	}
 	return wire.MillisUp(d), nil
 }
@@ -284,7 +284,7 @@ func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool,
 	})
 }
 
-var errNoSuchRate = errors.New("redlatch: permits of a rate limiter have neither a lease nor a token; Wait and UntilSet are the only options")
+var errNoSuchRate = invalid.Errorf("redlatch: permits of a rate limiter have neither a lease nor a token; Wait and UntilSet are the only options")
 
 // Release gives back n permits that were taken and not used, so that they can be
 // taken again before their interval is over. What was taken longer ago than an
@@ -380,7 +380,7 @@ const largestRate = math.MaxInt32
 
 func checkPermits(n int) error {
 	if n < 1 || n > largestRate {
-		return fmt.Errorf("redlatch: %d permits of a rate limiter; it must be at least 1 and at most %d", n, largestRate)
+		return invalid.Errorf("redlatch: %d permits of a rate limiter; it must be at least 1 and at most %d", n, largestRate)
 	}
 	return nil
 }
@@ -389,13 +389,13 @@ func checkPermits(n int) error {
 func (r Rate) check() error {
 	switch {
 	case r.Permits < 1 || r.Permits > largestRate:
-		return fmt.Errorf("redlatch: Rate.Permits is %d; it must be at least 1 and at most %d", r.Permits, largestRate)
+		return invalid.Errorf("redlatch: Rate.Permits is %d; it must be at least 1 and at most %d", r.Permits, largestRate)
 	case r.Interval < time.Millisecond || r.Interval > maxLease:
-		return fmt.Errorf("redlatch: Rate.Interval is %v; it must be at least 1ms and at most %v", r.Interval, maxLease)
+		return invalid.Errorf("redlatch: Rate.Interval is %v; it must be at least 1ms and at most %v", r.Interval, maxLease)
 	case r.KeepAlive < 0 || r.KeepAlive > maxLease:
-		return fmt.Errorf("redlatch: Rate.KeepAlive is %v; it must be positive and at most %v, or 0 for ever", r.KeepAlive, maxLease)
+		return invalid.Errorf("redlatch: Rate.KeepAlive is %v; it must be positive and at most %v, or 0 for ever", r.KeepAlive, maxLease)
 	case r.KeepAlive > 0 && r.KeepAlive < r.Interval:
-		return fmt.Errorf("redlatch: Rate.KeepAlive is %v, which is less than Rate.Interval (%v): what was taken would be forgotten too soon", r.KeepAlive, r.Interval)
+		return invalid.Errorf("redlatch: Rate.KeepAlive is %v, which is less than Rate.Interval (%v): what was taken would be forgotten too soon", r.KeepAlive, r.Interval)
 	}
 	return nil
 }

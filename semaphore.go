@@ -2,11 +2,10 @@ package redlatch
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/permit"
 )
@@ -83,7 +82,7 @@ func (s *Semaphore) Do(ctx context.Context, n int, f func(ctx context.Context) e
 	return lock.Do(ctx, section, f)
 }
 
-var errNoSuchPermit = errors.New("redlatch: the permits of a Semaphore have neither a lease nor a token; acquire those of an expirable semaphore instead, or leave the option out")
+var errNoSuchPermit = invalid.Errorf("redlatch: the permits of a Semaphore have neither a lease nor a token; acquire those of an expirable semaphore instead, or leave the option out")
 
 // Try takes n permits if they are free. It never waits for permits, and
 // overtakes nobody in this process who does. If it cannot have them it returns a
@@ -156,7 +155,7 @@ func (s *Semaphore) TrySetPermits(ctx context.Context, n int, ttl time.Duration)
 		return false, err
 	}
 	if ttl < 0 || ttl > maxLease {
-		return false, fmt.Errorf("redlatch: a semaphore's TTL of %v; it must be positive and at most %v, or 0 for none", ttl, maxLease)
+		return false, invalid.Errorf("redlatch: a semaphore's TTL of %v; it must be positive and at most %v, or 0 for none", ttl, maxLease)
 	}
 	return s.in.Set(ctx, n, ttl)
 }
@@ -228,9 +227,9 @@ func (s *Semaphore) usable(ctx context.Context, n int) error {
 	case s.err != nil:
 		return s.err
 	case n < 0:
-		return fmt.Errorf("redlatch: %d permits; a number of permits must not be negative (AddPermits takes one that is)", n)
+		return invalid.Errorf("redlatch: %d permits; a number of permits must not be negative (AddPermits takes one that is)", n)
 	case n > permit.Most:
-		return fmt.Errorf("redlatch: %d permits; Redisson counts to %d", n, permit.Most)
+		return invalid.Errorf("redlatch: %d permits; Redisson counts to %d", n, permit.Most)
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/bits"
+
+	"github.com/redlatch/redlatch/internal/invalid"
 )
 
 // A StripedLock is a fixed number of locks that a larger key space shares: keys
@@ -20,7 +22,7 @@ func (c *Client) StripedLock(name string, n int) *StripedLock {
 		s.stripes = append(s.stripes, c.Lock(fmt.Sprintf("%s:%d", name, i)))
 	}
 	if n < 1 {
-		s.stripes[0].spec.Refuse(fmt.Errorf("redlatch: StripedLock %q with %d stripes; it needs at least one", name, n))
+		s.stripes[0].spec.Refuse(invalid.Errorf("redlatch: StripedLock %q with %d stripes; it needs at least one", name, n))
 	}
 	return s
 }

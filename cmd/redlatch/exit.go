@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -80,21 +79,12 @@ func (a *app) serverFailure(err error) error {
 		f.code, f.hint = exitUnavailable, "the replicas of "+a.shownAddress()+" are silent or behind; redlatch doctor tells how far"
 	case errors.Is(err, redlatch.ErrUninitialized):
 		f.code, f.hint = exitData, "set it first: redlatch rate set, or redlatch semaphore set --expirable"
-	case refused(err):
+	case errors.Is(err, redlatch.ErrInvalid), errors.Is(err, redlatch.ErrReentry):
 		f.code = exitUsage
 	case code == "", errors.Is(err, redlatch.ErrUnavailable):
 		f.code, f.hint = exitUnavailable, "asked "+a.shownAddress()+"; "+cmp.Or(a.chosen, "--url, --config, REDLATCH_URL or REDIS_URL choose another server")
 	}
 	return f
-}
-
-// refused says whether err is why the library does not do what it was told, such as a lease that is too short: its own
-// words, and about nothing that went wrong elsewhere.
-func refused(err error) bool {
-	var run *driver.RunError
-	states := []error{redlatch.ErrUnavailable, redlatch.ErrNotAcknowledged, redlatch.ErrClosed, redlatch.ErrLost}
-	own := strings.HasPrefix(err.Error(), "redlatch: ") && errors.Unwrap(err) == nil && !strings.HasPrefix(err.Error(), "redlatch: unexpected answer")
-	return errors.Is(err, redlatch.ErrReentry) || own && !errors.As(err, &run) && !slices.ContainsFunc(states, func(state error) bool { return errors.Is(err, state) })
 }
 
 // lacksRight says whether a script was refused one of its commands, which servers say in words.

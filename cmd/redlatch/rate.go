@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/driver"
 )
 
 // rateFlag is a rate as N/INTERVAL.
@@ -170,11 +169,5 @@ func (a *app) with(name string, do func(c *redlatch.Client) error) error {
 		return err
 	}
 	defer closeAll()
-	err = do(client)
-	var known *failure
-	var answer *driver.RunError
-	if err != nil && !errors.As(err, &known) && !errors.As(err, &answer) && !errors.Is(err, redlatch.ErrUnavailable) && !errors.Is(err, redlatch.ErrUninitialized) {
-		return usage("%w", err) // the library refuses what it was asked for
-	}
-	return a.serverFailure(err)
+	return a.serverFailure(do(client))
 }

@@ -3,7 +3,6 @@ package barrier
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -12,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/claim"
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/poll"
 	"github.com/redlatch/redlatch/internal/queue"
@@ -196,7 +196,7 @@ func (b *Barrier) arrive(ctx context.Context, until time.Time) (arrival, error) 
 				return a, &BrokenError{Reason: Gone}
 			}
 		case "parties":
-			return a, fmt.Errorf("redlatch: barrier %q is one of %s parties, not of %d; give all the same number, or reset the barrier to change it", b.Name(), wire.Text(a.who), b.Parties)
+			return a, invalid.Errorf("redlatch: barrier %q is one of %s parties, not of %d; give all the same number, or reset the barrier to change it", b.Name(), wire.Text(a.who), b.Parties)
 		default:
 			return a, nil
 		}

@@ -1,9 +1,10 @@
 package census
 
 import (
-	"errors"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/redlatch/redlatch/internal/invalid"
 )
 
 const (
@@ -19,7 +20,7 @@ type filter struct {
 	Owners []string `json:"owners,omitempty"`
 }
 
-var errFilter = errors.New("redlatch: a question has a pattern of at most 256 bytes, at most 64 names and owners, and 4 kB in all, in UTF-8")
+var errFilter = invalid.Errorf("redlatch: a question has a pattern of at most 256 bytes, at most 64 names and owners, and 4 kB in all, in UTF-8")
 
 // check refuses what no client would answer.
 func (f *filter) check() error {

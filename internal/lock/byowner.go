@@ -2,12 +2,11 @@ package lock
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -16,7 +15,7 @@ import (
 // What has an owner id can be extended and released by whoever knows that, in whatever process. The scripts are those of
 // a term, which do something to the owner's own alone.
 
-var errNotByOwner = errors.New("redlatch: a lock that others share, and several locks as one, are extended and released by their holds only")
+var errNotByOwner = invalid.Errorf("redlatch: a lock that others share, and several locks as one, are extended and released by their holds only")
 
 // releasing prepares the release of the lock as that owner's.
 func (l *Spec) releasing(owner string) request.Call {
@@ -61,9 +60,9 @@ func (l *Spec) byOwner(owner string) error {
 	case l.kind.renew != lua.LockRenew:
 		return errNotByOwner
 	case client == "":
-		return fmt.Errorf("redlatch: %s is not an owner of redlatch's, which is a client's UUID, a colon and a number", wire.Quote(owner))
+		return invalid.Errorf("redlatch: %s is not an owner of redlatch's, which is a client's UUID, a colon and a number", wire.Quote(owner))
 	case client == l.c.ID:
-		return fmt.Errorf("redlatch: %s is an owner of this very client; use its Hold", owner)
+		return invalid.Errorf("redlatch: %s is an owner of this very client; use its Hold", owner)
 	}
 	return nil
 }

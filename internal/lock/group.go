@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -23,7 +24,7 @@ func (c *Locks) Group(key string, names []string) Spec {
 	l := c.Plain(key)
 	g := &values{names: slices.Compact(slices.Sorted(slices.Values(names)))}
 	if len(g.names) == 0 && l.err == nil {
-		l.err = fmt.Errorf("redlatch: group %q: %w", l.Name(), errNoValues)
+		l.err = invalid.Errorf("redlatch: group %q: %w", l.Name(), errNoValues)
 	}
 	l.more = append(l.more, strconv.Itoa(len(g.names)))
 	for _, v := range g.names {

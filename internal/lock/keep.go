@@ -1,9 +1,9 @@
 package lock
 
 import (
-	"errors"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -12,7 +12,7 @@ import (
 // whose clocks are late find it taken. The term ends as any other does. Only its id stays in
 // Redis until the time is over, known to this client as one that nobody releases.
 
-var errNotKept = errors.New("redlatch: HoldAtLeast is for Lock, NonReentrantLock, SpinLock, FencedLock and the locks of a StripedLock; others cannot stay when their holder has released them")
+var errNotKept = invalid.Errorf("redlatch: HoldAtLeast is for Lock, NonReentrantLock, SpinLock, FencedLock and the locks of a StripedLock; others cannot stay when their holder has released them")
 
 // A stay is until when a lock is to stay. It is guarded by term.mu.
 type stay struct{ until time.Time }

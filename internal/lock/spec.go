@@ -3,10 +3,10 @@ package lock
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/claim"
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -44,7 +44,7 @@ func (c *Locks) Plain(key string) Spec {
 		entry: entryKey{name: key}, alone: [1]string{key},
 	}
 	if err := wire.CheckName(key); err != nil {
-		l.err = fmt.Errorf("redlatch: %w", err)
+		l.err = invalid.Errorf("redlatch: %w", err)
 	}
 	return l
 }

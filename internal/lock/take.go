@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-var errFencedRead = errors.New("redlatch: Fenced is for holds that exclude others; readers share the lock, and a token could tell none of them from the others")
+var errFencedRead = invalid.Errorf("redlatch: Fenced is for holds that exclude others; readers share the lock, and a token could tell none of them from the others")
 
 // Enter acquires or re-enters the lock.
 func (l *Spec) Enter(ctx context.Context, o Params) (*Hold, error) {

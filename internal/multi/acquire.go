@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/request"
 )
@@ -29,7 +30,7 @@ func All(locks []*lock.Spec) (*Spec, error) {
 	for i, l := range locks {
 		for _, other := range locks[:i] {
 			if lock.Same(l, other) {
-				return nil, fmt.Errorf("redlatch: MultiLock: lock %q is given twice; it would wait for itself", l.Name())
+				return nil, invalid.Errorf("redlatch: MultiLock: lock %q is given twice; it would wait for itself", l.Name())
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/request"
 )
@@ -18,7 +19,7 @@ func Majority(locks []*lock.Spec) (*Spec, error) {
 	for i, l := range locks {
 		for _, other := range locks[:i] {
 			if other.Client() == l.Client() {
-				return nil, fmt.Errorf("redlatch: RedLock: locks %q and %q are of one client; each needs a Redis, and so a client, of its own", other.Name(), l.Name())
+				return nil, invalid.Errorf("redlatch: RedLock: locks %q and %q are of one client; each needs a Redis, and so a client, of its own", other.Name(), l.Name())
 			}
 		}
 	}

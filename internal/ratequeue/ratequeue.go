@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	mathrand "math/rand/v2"
 	"strconv"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/claim"
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/request"
@@ -273,7 +273,7 @@ func (q *rateQueue) busyLocked(w *waiter, cause error) error {
 }
 
 func (q *rateQueue) tooMany(n, rate int) error {
-	return fmt.Errorf("redlatch: rate limiter %q gives %d permits in an interval, so %d at once can never be had; ask for fewer, or raise the rate", q.qs.Server.Name(q.key), rate, n)
+	return invalid.Errorf("redlatch: rate limiter %q gives %d permits in an interval, so %d at once can never be had; ask for fewer, or raise the rate", q.qs.Server.Name(q.key), rate, n)
 }
 
 // serve asks for those who are in line until nobody is.

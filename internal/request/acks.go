@@ -3,12 +3,12 @@ package request
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"sync"
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/invalid"
 )
 
 // A Policy says how many replicas have to acknowledge something: that many, if it is
@@ -63,7 +63,7 @@ func (k *Acks) start(s *Server) error {
 	case ok:
 		k.acker, k.Holds, k.Renews = acker, true, k.policy > 0
 	case k.policy > 0:
-		return fmt.Errorf("redlatch: Config.Acks is %d, but the %s driver cannot wait for replicas", k.policy, s.Traits.Name)
+		return invalid.Errorf("redlatch: Config.Acks is %d, but the %s driver cannot wait for replicas", k.policy, s.Traits.Name)
 	}
 	return nil
 }

@@ -7,9 +7,9 @@
 package twins
 
 import (
-	"fmt"
 	"sync"
 
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -49,7 +49,7 @@ func (ts *Names) Use(shared, name string) error {
 		used = ts.before[k]
 	}
 	if used != "" && used != name {
-		return fmt.Errorf("redlatch: "+shared+" in Redis, where a name without braces gets some; this client has used the first one, so use no other", used, name)
+		return invalid.Errorf("redlatch: "+shared+" in Redis, where a name without braces gets some; this client has used the first one, so use no other", used, name)
 	}
 	if len(ts.names) >= mostTwins {
 		ts.before, ts.names = ts.names, nil
