@@ -135,14 +135,11 @@ const (
 
 const (
 	defaultWatchdog = 30 * time.Second
-	defaultFairWait = 5 * time.Minute
-	// The first waiter of a queue is heard every second, and renews there what is left of it: see internal/lock.
-	minFairWait, maxFairWait = 5 * time.Second, 24 * time.Hour
-	minWatchdog              = 300 * time.Millisecond
-	minLease                 = 20 * time.Millisecond
-	minTokenTTL              = time.Minute
-	maxClockSkew             = time.Hour
-	maxLease                 = renew.MaxLease
+	minWatchdog     = 300 * time.Millisecond
+	minLease        = 20 * time.Millisecond
+	minTokenTTL     = time.Minute
+	maxClockSkew    = time.Hour
+	maxLease        = renew.MaxLease
 )
 
 // withDefaults fills in the zero fields and checks the others.
@@ -153,7 +150,7 @@ func (c Config) withDefaults(t driver.Traits) (Config, error) {
 		}
 	}
 	def(&c.WatchdogTimeout, defaultWatchdog)
-	def(&c.FairLockWaitTimeout, defaultFairWait)
+	def(&c.FairLockWaitTimeout, wire.DefaultFairWait)
 	def(&c.OutageTimeout, 10*time.Second)
 	def(&c.CloseTimeout, 3*time.Second)
 	def(&c.SlowWait, 10*time.Second)
@@ -174,8 +171,8 @@ func (c Config) withDefaults(t driver.Traits) (Config, error) {
 	switch {
 	case c.WatchdogTimeout < minWatchdog:
 		return c, invalid.Errorf("redlatch: Config.WatchdogTimeout is %v; it must be at least %v, or a renewal could not be retried in time", c.WatchdogTimeout, minWatchdog)
-	case c.FairLockWaitTimeout < minFairWait || c.FairLockWaitTimeout > maxFairWait:
-		return c, invalid.Errorf("redlatch: Config.FairLockWaitTimeout is %v; it must be at least %v, or Redisson would pass over waiters that live, and at most %v", c.FairLockWaitTimeout, minFairWait, maxFairWait)
+	case c.FairLockWaitTimeout < wire.LeastFairWait || c.FairLockWaitTimeout > wire.MostFairWait:
+		return c, invalid.Errorf("redlatch: Config.FairLockWaitTimeout is %v; it must be at least %v, or Redisson would pass over waiters that live, and at most %v", c.FairLockWaitTimeout, wire.LeastFairWait, wire.MostFairWait)
 	case c.WatchdogTimeout > maxLease:
 		return c, invalid.Errorf("redlatch: Config.WatchdogTimeout is %v; it must be at most %v", c.WatchdogTimeout, maxLease)
 	case c.MaxHold < 0:

@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // An option is what becomes of a key of Redisson's file: it is set, or ignored
@@ -173,21 +174,18 @@ var (
 	)
 )
 
-// leastFairWait and mostFairWait are the bounds of Config.FairLockWaitTimeout.
-const leastFairWait, mostFairWait = 5 * time.Second, 24 * time.Hour
-
 func fairWait(f *file, v *yaml.Node) {
 	n := f.number(v, 0, 10*year)
 	if n < 0 {
 		return
 	}
 	wait := time.Duration(n) * time.Millisecond
-	f.Config.FairLockWaitTimeout = min(max(wait, leastFairWait), mostFairWait)
+	f.Config.FairLockWaitTimeout = min(max(wait, wire.LeastFairWait), wire.MostFairWait)
 	switch {
-	case wait < leastFairWait:
-		f.warn("is raised to %v: with less Redisson would pass over waiters of redlatch that live", leastFairWait)
-	case wait > mostFairWait:
-		f.warn("is lowered to %v, the most that redlatch.Config.FairLockWaitTimeout can be", mostFairWait)
+	case wait < wire.LeastFairWait:
+		f.warn("is raised to %v: with less Redisson would pass over waiters of redlatch that live", wire.LeastFairWait)
+	case wait > wire.MostFairWait:
+		f.warn("is lowered to %v, the most that redlatch.Config.FairLockWaitTimeout can be", wire.MostFairWait)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/connect"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // A configJSON is a contract; see docs/cli.md.
@@ -113,7 +114,7 @@ func configOf(s connect.Settings, warnings []connect.Warning) *configJSON {
 		DialTimeout:  cmp.Or(s.DialTimeout, connect.DefaultTimeout).Milliseconds(),
 		Timeout:      cmp.Or(s.Timeout, min(connect.DefaultTimeout, lease/3)).Milliseconds(),
 		Watchdog:     lease.Milliseconds(),
-		FairLockWait: cmp.Or(s.Config.FairLockWaitTimeout, 5*time.Minute).Milliseconds(),
+		FairLockWait: cmp.Or(s.Config.FairLockWaitTimeout, wire.DefaultFairWait).Milliseconds(),
 		PubSub:       s.Config.PubSub.String(),
 		Acks:         s.Config.Acks.String(),
 		AckTimeout:   cmp.Or(s.Config.AckTimeout, time.Second).Milliseconds(),

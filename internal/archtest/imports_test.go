@@ -62,7 +62,7 @@ var mayImport = map[string][]string{
 	"internal/bounded":   {},
 	"internal/valkeygen": {},
 	"internal/mask":      {},
-	"connect":            {".", "internal/bounded", "internal/mask", yaml},
+	"connect":            {".", "internal/bounded", "internal/mask", "internal/wire", yaml},
 
 	"connect/opengoredis":  {"connect", "goredis", goredis},
 	"connect/openrueidis":  {"connect", "rueidis", rueidis},
