@@ -1,0 +1,85 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestPageNamesWhatDidNotFinish(t *testing.T) {
+	t.Parallel()
+	r := record{Runs: 3, Results: sample(20), Missing: map[string]string{redissonPeer.name: "no java in PATH", etcdMutex.name: "no etcd"}}
+	for i := range r.Results {
+		if r.Results[i].Implementation == rueidislockDefault.name && r.Results[i].Scenario == "contended-16" {
+			r.Results[i].DidNotFinish = "hangs: killed"
+		}
+	}
+	page := r.page()
+	for _, want := range []string{
+		"| rueidislock | did not finish |", "did not finish: hangs: killed", "Not measured: no java in PATH", "Not measured: no etcd", "goRedisson",
+		"One EVALSHA: p50 50.0 (50.0 to 50.0) µs.", "## Read-write locks", "## Semaphores\n", "## Latches\n",
+		"\n| Redisson | 80.0 (80.0 to 80.0) | 0.05 |", // its fan-out
+		"| uncontended, 64 goroutines: times redsync | at least 2.40 | 20.0 (20.0 to 20.0) | met |",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
+
+func TestTheWordFollowsFromTheFigures(t *testing.T) {
+	t.Parallel()
+	far, near, wide := []float64{1.2, 1.3, 1.25, 1.22, 1.4, 1.3}, []float64{1.02, 1.03, 1.04, 1.02, 1.03, 1.04}, []float64{0.9, 1.2, 1.3, 0.8, 1.4, 1.3}
+	inverse := func(values []float64) []float64 {
+		var all []float64
+		for _, v := range values {
+			all = append(all, 1/v)
+		}
+		return all
+	}
+	for _, c := range []struct {
+		ratios     []float64
+		rate, time string
+	}{
+		{far, ahead, behind},
+		{inverse(far), behind, ahead},
+		{near, even, even},
+		{inverse(near), even, even},
+		{wide, even, even},
+		{[]float64{2}, ahead, behind},
+		{nil, "", ""},
+	} {
+		if rate, time := standing(c.ratios, false), standing(c.ratios, true); rate != c.rate || time != c.time {
+			t.Errorf("%v: as rates %q, as times %q", c.ratios, rate, time)
+		}
+	}
+}
+
+func TestThePageBeginsInWords(t *testing.T) {
+	t.Parallel()
+	r := record{Runs: 3, Results: sample(20)}
+	for i := range r.Results {
+		if m := &r.Results[i]; m.Scenario == "contended-16" && m.Implementation == weighted.name {
+			m.Rate *= 100
+		}
+	}
+	page := r.page()
+	for _, want := range []string{
+		"\n**Ahead**\n\n* a key each, mean of 1 to 512 goroutines: 20.0 times floor on rueidis\n",
+		"; 0.05 times Redisson; 0.05 times etcd; 0.08 times one round trip, the limit\n",
+		"\n**Behind**\n\n* one key, 16 goroutines: 0.20 times semaphore.Weighted(1), no Redis\n",
+		"[are met](#what-redlatch-set-out-to-reach); missed:\n\n* One key, 1 process x 16 goroutines, empty section: part of the",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if strings.Contains(page, "**"+even+"**") {
+		t.Error("the page tells what it has not seen")
+	}
+	if first, machine := strings.Index(page, "## In short"), strings.Index(page, "| machine |"); first < 0 || machine < first {
+		t.Error("the page does not begin in words")
+	}
+	if page := (record{Runs: 3}).page(); strings.Contains(page, "## In short") {
+		t.Error("words about nothing")
+	}
+}
