@@ -24,7 +24,7 @@ import (
 // it once, whatever happens to its request.
 //
 // The number of parties belongs to the barrier: a Barrier of another number is
-// refused, until it calls Reset.
+// refused with ErrInvalid, until it calls Reset.
 type Barrier struct {
 	c   *Client
 	in  *barrier.Barrier

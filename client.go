@@ -55,8 +55,8 @@ type Client struct {
 	stopBreak func()
 }
 
-// New returns a client that keeps its locks in redis. It refuses a Config that
-// does not fit together, or that does not fit the driver's time-outs. It does
+// New returns a client that keeps its locks in redis. It refuses, with ErrInvalid, a Config
+// that does not fit together, or that does not fit the driver's time-outs. It does
 // not wait for the server: one that cannot be reached shows at the first
 // acquisition.
 //

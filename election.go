@@ -53,8 +53,8 @@ func (e *Election) Name() string { return e.lock.Name() }
 // number of the term: each is higher than all before, as far as Election says.
 //
 // Run returns ctx's error, with its cause, when ctx ends; the error of lead, unless all that it is made of says that its
-// context has ended; ErrClosed after Close or Shutdown; or the error with which the server refused, such as one without
-// permission. It goes on when lead returns nil, when a term is lost, and while the server cannot be reached. Panics of lead
+// context has ended; ErrClosed after Close or Shutdown; ErrInvalid for a name that cannot be used; or the error with which the server refused,
+// such as one without permission. It goes on when lead returns nil, when a term is lost, and while the server cannot be reached. Panics of lead
 // give the leadership up.
 //
 // One client may stand several times, in several goroutines.

@@ -38,8 +38,10 @@ var (
 	// already holds what it would wait for.
 	ErrReentry = lock.ErrReentry
 
-	// ErrInvalid: a name, an option, a number or a Config cannot be used, whoever holds
-	// what. The error says why, and what to do. The call has acquired and set nothing.
+	// ErrInvalid: the call cannot work with what it was given: a name, a number, an option, a
+	// context, an owner, an id, a lock, a Config or its driver. Some of it is refused because
+	// of what was set before, such as more permits than the rate of a RateLimiter. The error
+	// says why, and what to do. The call has acquired, released and set nothing.
 	ErrInvalid = invalid.Err
 
 	// ErrUninitialized: nobody has set up what was asked for, so a wait could last for

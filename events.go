@@ -138,7 +138,7 @@ const (
 	// wait was over, or it was short of memory; or its replicas did not acknowledge in time.
 	OutcomeUnavailable Outcome = "unavailable"
 	// OutcomeRefused: the same call would fail again, until somebody changes something:
-	// a bad name or option, ErrReentry, an outer hold that is over, ErrUninitialized, a
+	// ErrInvalid, ErrReentry, an outer hold that is over, ErrUninitialized, a
 	// key of another type, no permission.
 	OutcomeRefused Outcome = "refused"
 	// OutcomeClosed: the client was closed.

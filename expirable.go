@@ -71,8 +71,9 @@ func (s *ExpirableSemaphore) Name() string { return s.in.Name() }
 // background. The error is a *BusyError if there was no permit in time (and then
 // also ctx's error, if ctx ended), ErrUninitialized if the semaphore has never
 // been given permits, ErrUnavailable if the server did not answer for
-// Config.OutageTimeout, an *AckError if too few replicas acknowledged it, ErrClosed
-// after Close or Shutdown, or the error with which the server refused.
+// Config.OutageTimeout, an *AckError if too few replicas acknowledged it, ErrInvalid if
+// the name or an option cannot be used, ErrClosed after Close or Shutdown, or the error
+// with which the server refused.
 func (s *ExpirableSemaphore) Acquire(ctx context.Context, opts ...Option) (*Permit, error) {
 	_, ps, err := s.acquire(ctx, 1, opts, false)
 	return one(ps, err)
@@ -218,7 +219,7 @@ func (s *ExpirableSemaphore) settable(ctx context.Context, n, least int) error {
 		return err
 	}
 	if n > permit.Most || n < least {
-		return invalid.Errorf("redlatch: %d permits are more than Redisson can count; use at most %d", n, permit.Most)
+		return invalid.Errorf("redlatch: %d permits are more than Redisson can count; use %d to %d", n, least, permit.Most)
 	}
 	return nil
 }

@@ -114,8 +114,9 @@ func (h *Hold) Release(ctx context.Context) error {
 // already; it never shortens it. It is for holds acquired with Lease: the
 // watchdog extends the others, and Extend refuses them.
 //
-// It returns a *LostError if the hold has been lost. After any other error the
-// lease may have been raised or not; Expires says what can be relied on.
+// It returns a *LostError if the hold has been lost. After ErrInvalid nothing has changed.
+// After any other error the lease may have been raised or not; Expires says what can be
+// relied on.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	d, err := extension(ctx, d, h.in.Watchdog)
 	if err != nil {

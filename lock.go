@@ -61,7 +61,7 @@ func (l *Lock) Name() string { return l.spec.Name() }
 // (and then also ctx's error, if ctx ended), ErrUnavailable if the server did
 // not answer for Config.OutageTimeout, an *AckError if too few replicas
 // acknowledged it (Config.Acks), ErrReentry if the wait could never have
-// ended, ErrClosed after Close or Shutdown, the *LostError, ErrNotHeld or ErrClosed that
+// ended, ErrInvalid if the name or an option cannot be used, ErrClosed after Close or Shutdown, the *LostError, ErrNotHeld or ErrClosed that
 // ended the hold which ctx descends from, or the error with which the server refused:
 // wrong password, no permission, a key of another type.
 func (l *Lock) Acquire(ctx context.Context, opts ...Option) (*Hold, error) {

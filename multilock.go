@@ -35,9 +35,9 @@ type Multi struct {
 // are released in reverse order and all begins again, after a short random
 // pause, with the member that was missing.
 //
-// A lock that is given twice is refused, as are both sides of a read-write lock,
-// group locks with a value in common, and a lock that two clients have on the
-// same server: see Multi.Acquire.
+// A lock that is given twice is refused with ErrInvalid, as are both sides of a read-write
+// lock, and group locks with a value in common. A lock that two clients have on the same
+// server is refused with ErrReentry: see Multi.Acquire.
 func MultiLock(locks ...*Lock) *Multi {
 	m := &Multi{members: slices.Clone(locks), kind: KindMultiLock}
 	if m.err = checkMembers("MultiLock", locks); m.err != nil {

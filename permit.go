@@ -86,8 +86,9 @@ func (p *Permit) Release(ctx context.Context) error {
 // already; it never shortens it. It is for permits acquired with Lease: the
 // watchdog extends the others, and Extend refuses them.
 //
-// It returns a *LostError if the permit has been lost. After any other error the
-// lease may have been raised or not; Expires says what can be relied on.
+// It returns a *LostError if the permit has been lost. After ErrInvalid nothing has changed.
+// After any other error the lease may have been raised or not; Expires says what can be
+// relied on.
 func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
 	if ctx == nil {
 		return errNilContext

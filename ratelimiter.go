@@ -130,7 +130,8 @@ func (c *Client) RateLimiter(name string) *RateLimiter {
 
 // WithRate returns the limiter with a rate to be set up: where Acquire or Try finds that it has none, at the first start or
 // after the server has lost its data, they call TrySetRate with this one and go on. A rate that the limiter has is left
-// as it is; UpdateRate changes it. A rate that cannot be is refused by every method.
+// as it is; UpdateRate changes it. A rate that cannot be is refused by every method, and more permits than the rate r by
+// Acquire and Try.
 func (l *RateLimiter) WithRate(r Rate) *RateLimiter {
 	with := *l
 	with.give = &r
@@ -246,8 +247,8 @@ func (r Rate) args() ([]string, error) {
 // if the permits could not be had in time (and then also ctx's error, if ctx
 // ended), ErrUninitialized if the limiter has no rate, ErrUnavailable if the server
 // did not answer for Config.OutageTimeout, ErrClosed after Close or Shutdown, or the
-// error with which the server refused. To ask for more permits than the rate is an
-// error at once.
+// error with which the server refused. To ask for more permits than the rate is
+// ErrInvalid at once.
 func (l *RateLimiter) Acquire(ctx context.Context, n int, opts ...Option) error {
 	return l.take(ctx, n, opts, false, l.c.waitSite())
 }
@@ -273,6 +274,8 @@ func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool,
 		switch {
 		case bad != nil:
 			return false, bad
+		case l.give != nil && n > l.give.Permits:
+			return false, invalid.Errorf("redlatch: %d permits at once of a rate limiter to be set up with %d in an interval; ask for fewer, or raise the rate", n, l.give.Permits)
 		case ctx.Err() != nil:
 			return false, &RateError{Name: l.name, Permits: n, Cause: request.ContextError(ctx)}
 		}

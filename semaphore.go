@@ -55,8 +55,9 @@ func (s *Semaphore) Name() string { return s.in.Name() }
 // goes to the next caller, or back. The error is a *BusyError if the permits
 // could not be had in time (and then also ctx's error, if ctx ended),
 // ErrUnavailable if the server did not answer for Config.OutageTimeout, an
-// *AckError if too few replicas acknowledged it, ErrClosed after Close or Shutdown, or
-// the error with which the server refused.
+// *AckError if too few replicas acknowledged it, ErrInvalid if the name, n or an option
+// cannot be used, ErrClosed after Close or Shutdown, or the error with which the server
+// refused.
 //
 // n = 0 succeeds without asking anybody.
 func (s *Semaphore) Acquire(ctx context.Context, n int, opts ...Option) error {
@@ -165,6 +166,7 @@ func (s *Semaphore) TrySetPermits(ctx context.Context, n int, ttl time.Duration)
 // gets one. It makes the semaphore if there is none. A TTL stays what it is;
 // Redisson's addPermits removes it.
 func (s *Semaphore) AddPermits(ctx context.Context, n int) error {
+	n = max(n, -permit.Most-1) // which is refused, and unlike less than that has a positive
 	if err := s.usable(ctx, max(n, -n)); err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func (b bounded) Value(key any) any {
 type sending struct {
 	ctx    bounded
 	script scriptArg
-	words  [8]any // enough for a plain lock; others need a slice of their own
+	words  [8]any // enough for a plain lock; append allocates for others, such as the 13 of a fair one
 }
 
 // send sends one command, once. It returns a typed nil, so its result must not

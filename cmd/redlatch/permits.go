@@ -53,14 +53,14 @@ func (a *app) permitAcquireCommand() *cobra.Command {
 			if _, err := mayBe(cmd.Context(), c, args[0], leased); err != nil {
 				return err
 			}
-			s := c.ExpirableSemaphore(args[0])
+			s, opts := c.ExpirableSemaphore(args[0]), append(wait.options(), redlatch.Lease(lease.Duration))
 			if sized {
 				s = s.WithPermits(of) // the server may lose its data during the wait
-				if err := haveOf(cmd.Context(), s, of); err != nil {
+				if err := haveOf(cmd.Context(), s, permits{n, of}, opts); err != nil {
 					return err
 				}
 			}
-			taken, err := s.AcquireMany(cmd.Context(), n, append(wait.options(), redlatch.Lease(lease.Duration))...)
+			taken, err := s.AcquireMany(cmd.Context(), n, opts...)
 			if err != nil {
 				return inTime(noPermits(err, args[0]))
 			}

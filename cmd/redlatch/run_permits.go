@@ -44,7 +44,7 @@ func (r *runner) takePermits(ctx context.Context, c *redlatch.Client, opts []red
 		return nil, err
 	}
 	s := c.ExpirableSemaphore(r.name)
-	if err := haveOf(ctx, s, r.permits.of); err != nil {
+	if err := haveOf(ctx, s, r.permits, opts); err != nil {
 		return nil, err
 	}
 	taken, err := s.AcquireMany(ctx, r.permits.n, opts...)
@@ -54,18 +54,24 @@ func (r *runner) takePermits(ctx context.Context, c *redlatch.Client, opts []red
 	return manyPermits(taken), nil
 }
 
-// haveOf makes a semaphore of so many permits if there is none, and refuses one of another number.
-func haveOf(ctx context.Context, s *redlatch.ExpirableSemaphore, of int) error {
-	if _, err := s.TrySetPermits(ctx, of); err != nil {
+// haveOf makes a semaphore of so many permits, some of which are to be acquired with these options, if there is none, and
+// refuses one of another number.
+func haveOf(ctx context.Context, s *redlatch.ExpirableSemaphore, want permits, opts []redlatch.Option) error {
+	over, cancel := context.WithCancel(ctx)
+	cancel() // so that nothing is asked of the server
+	if _, err := s.AcquireMany(over, want.n, opts...); errors.Is(err, redlatch.ErrInvalid) {
+		return err
+	}
+	if _, err := s.TrySetPermits(ctx, want.of); err != nil {
 		return err
 	}
 	all, err := s.Permits(ctx)
-	if err != nil || all == of {
+	if err != nil || all == want.of {
 		return err
 	}
 	return &failure{
-		code: exitUsage, err: fmt.Errorf("semaphore %q has %d permits, not %d", s.Name(), all, of),
-		hint: fmt.Sprintf("everybody has to name the same number; redlatch semaphore add --expirable %s -- %d changes it", shellWord(s.Name()), of-all),
+		code: exitUsage, err: fmt.Errorf("semaphore %q has %d permits, not %d", s.Name(), all, want.of),
+		hint: fmt.Sprintf("everybody has to name the same number; redlatch semaphore add --expirable %s -- %d changes it", shellWord(s.Name()), want.of-all),
 	}
 }
 

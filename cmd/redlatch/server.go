@@ -175,7 +175,7 @@ func (a *app) client(cfg redlatch.Config) (client *redlatch.Client, closeAll fun
 	client, err = redlatch.New(driver, cfg)
 	if err != nil {
 		driver.Close()
-		return nil, nil, &failure{code: exitSoftware, err: err}
+		return nil, nil, a.serverFailure(err)
 	}
 	return client, func() {
 		_ = client.Close() // the locks are released or lost; there is nothing left to tell

@@ -242,7 +242,7 @@ func RateOf(name string, list []driver.Reply) (r Rate, set bool, err error) {
 		}
 		var ok bool
 		if n[i], ok = wire.StoredMillis(r.Str); !ok {
-			return Rate{}, false, fmt.Errorf("redlatch: rate limiter %s is configured with %s, which is no number", wire.Quote(name), wire.Quote(r.Str))
+			return Rate{}, false, notALock("rate limiter %s is configured with %s, which is no number", wire.Quote(name), wire.Quote(r.Str))
 		}
 	}
 	return Rate{Permits: int(n[0]), Interval: wire.FromMillis(n[1]), PerClient: n[2] == 1, KeepAlive: wire.FromMillis(n[3])}, true, nil

@@ -1,5 +1,4 @@
-// Package invalid has the errors about what a caller gives: a name, an option, a number, a
-// Config.
+// Package invalid has the errors about what a caller gives that a call cannot work with.
 package invalid
 
 import (
@@ -13,14 +12,14 @@ var Err = errors.New("redlatch: invalid argument")
 // Errorf is fmt.Errorf for an error whose state is Err. Its text does not repeat that: it
 // says what cannot be used, and what to do.
 func Errorf(format string, args ...any) error {
-	return &argument{fmt.Errorf(format, args...)}
+	return &refusal{fmt.Errorf(format, args...)}
 }
 
-// An argument is an error about one.
-type argument struct{ error }
+// A refusal is an error whose state is Err.
+type refusal struct{ error }
 
-// Is reports that it has the state Err.
-func (a *argument) Is(target error) bool { return target == Err }
+// Is reports that its state is Err.
+func (r *refusal) Is(target error) bool { return target == Err }
 
-// Unwrap returns what it says, and what that wraps.
-func (a *argument) Unwrap() error { return a.error }
+// Unwrap returns the error that has the text, and that wraps what Errorf was given to wrap.
+func (r *refusal) Unwrap() error { return r.error }

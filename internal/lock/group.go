@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -17,14 +16,12 @@ type values struct {
 	fields []string // of the values in Redis
 }
 
-var errNoValues = errors.New("a group lock needs at least one value")
-
 // Group returns the lock of some values of a group.
 func (c *Locks) Group(key string, names []string) Spec {
 	l := c.Plain(key)
 	g := &values{names: slices.Compact(slices.Sorted(slices.Values(names)))}
 	if len(g.names) == 0 && l.err == nil {
-		l.err = invalid.Errorf("redlatch: group %q: %w", l.Name(), errNoValues)
+		l.err = invalid.Errorf("redlatch: group %q has no values; a group lock needs at least one", l.Name())
 	}
 	l.more = append(l.more, strconv.Itoa(len(g.names)))
 	for _, v := range g.names {

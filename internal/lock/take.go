@@ -18,18 +18,25 @@ import (
 
 var errFencedRead = invalid.Errorf("redlatch: Fenced is for holds that exclude others; readers share the lock, and a token could tell none of them from the others")
 
+// Check says why the lock cannot be acquired so, whoever has it; nil if it can.
+func (l *Spec) Check(o *Params) error {
+	switch {
+	case l.err != nil:
+		return l.err
+	case o.Fenced && l.kind.shared:
+		return errFencedRead
+	case o.AtLeast > 0 && l.kind.keep == nil:
+		return errNotKept
+	}
+	return nil
+}
+
 // Enter acquires or re-enters the lock.
 func (l *Spec) Enter(ctx context.Context, o Params) (*Hold, error) {
-	if l.err != nil {
-		return nil, l.err
+	if err := l.Check(&o); err != nil {
+		return nil, err
 	}
 	o.Fenced = o.Fenced || l.tokens.key != ""
-	if o.Fenced && l.kind.shared {
-		return nil, errFencedRead
-	}
-	if o.AtLeast > 0 && l.kind.keep == nil {
-		return nil, errNotKept
-	}
 	if l.c.Server.Closed() {
 		return nil, request.ErrClosed
 	}

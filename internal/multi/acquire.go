@@ -39,6 +39,11 @@ func All(locks []*lock.Spec) (*Spec, error) {
 
 // Acquire gets all of the locks, or the majority that makes a hold.
 func (m *Spec) Acquire(ctx context.Context, p lock.Params) (*Hold, error) {
+	for _, l := range m.locks {
+		if err := l.Check(&p); err != nil {
+			return nil, memberError(l, err)
+		}
+	}
 	p.Member = true
 	q := &acquisition{m: m, o: &p, start: time.Now()}
 	if m.red {

@@ -2,9 +2,9 @@ package wire
 
 import "time"
 
-// The bounds of Redisson's fairLockWaitTimeout, and what it is unless it is set. The first waiter
-// of a queue is heard every second, and renews there what is left of it: with less than
-// LeastFairWait Redisson would pass over waiters that live.
+// Redisson's fairLockWaitTimeout: its default, and the least and the most that redlatch accepts.
+// The first waiter of a queue renews its place once a second. With less than LeastFairWait,
+// Redisson would drop it although it lives.
 const (
 	DefaultFairWait = 5 * time.Minute
 	LeastFairWait   = 5 * time.Second

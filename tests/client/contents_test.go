@@ -189,8 +189,11 @@ func TestWhatIsNoNumberIsNoTime(t *testing.T) {
 			for range 3 {
 				_ = l.Try(bg, 1) // an error, or none
 			}
-			if _, err := l.Config(bg); err == nil && !strings.HasPrefix(text, "-") {
-				t.Errorf("%q is an interval", text)
+			_, err := l.Config(bg)
+			if number := strings.HasPrefix(text, "-") && text != "-nan"; number != (err == nil) {
+				t.Errorf("%q is an interval: %v", text, err)
+			} else if err != nil && driver.Failure(err).Code != "WRONGTYPE" {
+				t.Errorf("%q is no interval, which is said so: %v", text, err)
 			}
 		})
 	}

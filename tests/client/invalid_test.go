@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,9 @@ func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
 		w.OK(rate.Acquire(bg, 1)) // which counts what is left
 		w.OK(only(permits.TrySetPermits(bg, 2)))
 		kept, leased := w.Acquire(bg, l), w.Acquire(bg, fair, redlatch.Lease(time.Minute))
+		several, err := redlatch.MultiLock(c.Lock("s1"), c.Lock("s2")).Acquire(bg)
+		w.OK(err)
+		w.OK(barrier.Reset(bg))
 		permit, err := permits.Acquire(bg)
 		w.OK(err)
 		before := strings.Join(w.Keys(), " ")
@@ -62,7 +66,14 @@ func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
 			"owner":                    l.ReleaseOwner(bg, "me"),
 			"own owner":                l.ExtendOwner(bg, kept.Owner(), time.Minute),
 			"owner of a reader":        read.ReleaseOwner(bg, kept.Owner()),
-			"negative permits":         sem.AddPermits(bg, 1<<40),
+			"both sides of a lock":     only(redlatch.MultiLock(c.ReadWriteLock("m").Read(), c.ReadWriteLock("m").Write()).Acquire(bg)),
+			"a value twice":            only(redlatch.MultiLock(c.GroupLock("m", "a", "b"), c.GroupLock("m", "b", "c")).Acquire(bg)),
+			"token for a member":       only(redlatch.MultiLock(c.Lock("l"), read).Try(bg, redlatch.Fenced())),
+			"Extend of several kept":   several.Extend(bg, time.Minute),
+			"twin":                     only(c.Barrier("{b}", 2).Await(bg)),
+			"negative permits":         sem.Release(bg, -1),
+			"too few permits":          sem.AddPermits(bg, math.MinInt),
+			"too many permits":         sem.AddPermits(bg, 1<<40),
 			"lease of a plain permit":  sem.Acquire(bg, 1, redlatch.Lease(time.Minute)),
 			"TTL of a semaphore":       only(sem.Expire(bg, -1)),
 			"no permits":               only(permits.AcquireMany(bg, 0)),
@@ -74,10 +85,13 @@ func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
 			"rate":                     rate.SetRate(bg, redlatch.Rate{Permits: 0, Interval: time.Second}),
 			"interval":                 rate.SetRate(bg, redlatch.Rate{Permits: 1}),
 			"more than the rate":       rate.Acquire(bg, 6),
+			"more than the set-up":     c.RateLimiter("r2").WithRate(redlatch.Rate{Permits: 5, Interval: time.Second}).Acquire(bg, 6),
 			"lease of a rate":          rate.Acquire(bg, 1, redlatch.Lease(time.Minute)),
 			"count of a latch":         only(latch.TrySetCount(bg, 0)),
 			"lease of a latch":         latch.Wait(bg, redlatch.Lease(time.Minute)),
 			"parties":                  only(c.Barrier("b0", 0).Await(bg)),
+			"other parties":            only(c.Barrier("b", 3).Await(bg)),
+			"election":                 c.Election("a{b").Run(bg, nil),
 			"token of a barrier":       only(barrier.Await(bg, redlatch.Fenced())),
 			"question about too much":  only(c.Participants(bg, redlatch.Question{Names: many})),
 			"no driver":                only(redlatch.New(nil, redlatch.Config{})),
@@ -115,6 +129,7 @@ func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
 			}
 		}
 		w.OK(permit.Release(bg))
+		w.OK(several.Release(bg))
 		w.Release(kept)
 		w.Release(leased)
 	})

@@ -112,7 +112,7 @@ func TestGroupValuesAreASet(t *testing.T) {
 		wantGroup(w, "g", held(h.Owner(), 1, time.Now().Add(31*time.Second), "a", "b"))
 		w.Release(h)
 		wantGroup(w, "g", map[string]string{})
-		if _, err := c.GroupLock("g").Acquire(bg); err == nil || !strings.Contains(err.Error(), "at least one value") {
+		if _, err := c.GroupLock("g").Acquire(bg); err == nil || !strings.Contains(err.Error(), "at least one") {
 			t.Errorf("no values: %v", err)
 		}
 		if _, err := c.GroupLock("g}", "a").Acquire(bg); err == nil {

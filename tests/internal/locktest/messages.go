@@ -6,11 +6,12 @@ import (
 	"testing/synctest"
 )
 
-// Listen hands to hear, one after the other, what is published on these channels until the
-// test ends. A channel with a star is a pattern: whoever listens by one is not counted. With
-// a nil hear somebody is there who does nothing.
+// Listen calls hear for each message on these channels, one after the other, until the test
+// ends. hear must not ask the server, which may be waiting for hear. A channel with a star is
+// a pattern; the server does not count who listens by one. If hear is nil, messages are dropped.
 func (w *World) Listen(hear func(channel, text string), channels ...string) {
 	sub := w.Server.NewSubscriber()
+	w.Server.Lock() // who counts subscribers looks at their channels under this lock alone
 	for _, channel := range channels {
 		if strings.Contains(channel, "*") {
 			sub.Psubscribe(channel)
@@ -18,6 +19,7 @@ func (w *World) Listen(hear func(channel, text string), channels ...string) {
 			sub.Subscribe(channel)
 		}
 	}
+	w.Server.Unlock()
 	if hear == nil {
 		hear = func(string, string) {}
 	}
@@ -36,7 +38,8 @@ func (w *World) Listen(hear func(channel, text string), channels ...string) {
 		}
 	}()
 	w.Cleanup(func() {
-		// A client that is still there may publish just now. miniredis would send to a channel that is closed.
+		// A client that is still there may publish just now. So nobody closes the channels of
+		// sub: miniredis would send to a closed one.
 		w.Server.Lock()
 		for _, channel := range channels {
 			sub.Unsubscribe(channel)
