@@ -152,7 +152,7 @@ func (s *Expirable) raise(ctx context.Context, id string, d time.Duration) (live
 	server := s.all.Server
 	o := request.Call{
 		Server: server, Script: lua.ExpirableRenew, Keys: s.keys[1:], Args: []string{id, s.all.leaseMs(d)},
-		Lease: d, Stop: server.Quit, Acks: server.Acks.Renews,
+		Lease: d, Stop: server.Quit, Acks: server.Acks.Renews, Key: s.Key,
 	}
 	reply, err := o.Run(ctx)
 	if short := o.Doubt(err == nil && request.First(reply).Int == 1); short != nil {

@@ -28,6 +28,7 @@ func (all *Semaphores) renew(batch []*renew.Lease) {
 	o := request.Call{
 		Server: server, Script: lua.ExpirableRenew, Keys: keys, Args: args, Lease: server.Length,
 		Stop: server.Over, Single: true, Acks: server.Acks.Renews && prolongs,
+		Key: batch[0].Holder.(*Permit).sem.Key, //nolint:forcetypeassert // as above
 	}
 	reply, err := o.Run(context.Background())
 	if err == nil && len(reply.List) != len(keys) {

@@ -81,9 +81,9 @@ func (k *Acks) timeout(ctx context.Context, o *Call) time.Duration {
 	return max(d, time.Millisecond)
 }
 
-// run sends a request, waits for replicas, and returns why too few of them have
+// run sends a request about a key, waits for replicas, and returns why too few of them have
 // acknowledged it. It does not know whether the request has changed anything.
-func (k *Acks) run(ctx context.Context, r *driver.Request, timeout time.Duration) error {
+func (k *Acks) run(ctx context.Context, r *driver.Request, about string, timeout time.Duration) error {
 	key, known := r.Keys[0], k.knowledge()
 	n, err := k.want(ctx, known, key)
 	switch {
@@ -108,7 +108,7 @@ func (k *Acks) run(ctx context.Context, r *driver.Request, timeout time.Duration
 		if acked < 0 {
 			why = errNoWait
 		}
-		return k.server.TooFew(k.server.Name(key), n, max(acked, 0), timeout, why)
+		return k.server.TooFew(k.server.Name(about), n, max(acked, 0), timeout, why)
 	case acked < 0:
 		k.note(known, key, replicas{never: true})
 		return nil
@@ -117,7 +117,7 @@ func (k *Acks) run(ctx context.Context, r *driver.Request, timeout time.Duration
 	if left, err := k.ask(ctx, known, key); err == nil && left == 0 {
 		return nil // they have gone
 	}
-	return k.server.TooFew(k.server.Name(key), n, acked, timeout, nil)
+	return k.server.TooFew(k.server.Name(about), n, acked, timeout, nil)
 }
 
 // DoubtRenewals reports a renewal of so many holds that too few replicas know of, and

@@ -23,6 +23,7 @@ type Call struct {
 	Single  bool            // one attempt only
 	Patient bool            // an attempt may take a third of the lease, where that spares a change of goroutines
 	Acks    bool            // replicas are to acknowledge it
+	Key     string          // of what it is about, if that is not the first of Keys
 
 	Retried func() // called before each attempt but the first
 
@@ -248,7 +249,7 @@ func (o *Call) answer(a *attempt) (driver.Reply, error) {
 	reply, err := a.request.Reply, a.request.Err
 	o.Short = a.short
 	a.request, a.ctx, a.stop, a.limit, a.early = driver.Request{}, nil, nil, time.Time{}, notEarly
-	a.acks, a.short = 0, nil
+	a.acks, a.key, a.short = 0, "", nil
 	o.Server.attempts.Put(a)
 	return reply, err
 }

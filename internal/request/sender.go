@@ -1,6 +1,7 @@
 package request
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"sync"
@@ -66,6 +67,7 @@ type attempt struct {
 	stop    <-chan struct{} // closed: the caller is to be told
 	done    chan struct{}   // told when the attempt has ended, and before that if it ended early
 	acks    time.Duration   // how long to wait for replicas; 0: not at all
+	key     string          // of what it is about, for an error about these
 	short   error           // too few have acknowledged it in time
 	timer   *time.Timer     // for a caller with a limit of his own; stopped else
 
@@ -152,7 +154,7 @@ func (b *batch) Run() {
 	if len(b.attempts) == 1 {
 		a := b.attempts[0]
 		if r := &a.request; a.acks > 0 {
-			a.short = s.server.Acks.run(a.ctx, r, a.acks)
+			a.short = s.server.Acks.run(a.ctx, r, a.key, a.acks)
 		} else {
 			r.Reply, r.Err = s.server.Driver.Run(a.ctx, r.Script, r.Keys, r.Args)
 		}
@@ -377,7 +379,7 @@ func (s *Server) newAttempt(ctx context.Context, o *Call) *attempt {
 	a.request = driver.Request{Script: o.Script.Script, Keys: o.Keys, Args: o.Args}
 	a.ctx, a.stop = context.Background(), o.Stop
 	if o.acked() {
-		a.acks = s.Acks.timeout(ctx, o)
+		a.acks, a.key = s.Acks.timeout(ctx, o), cmp.Or(o.Key, o.Keys[0])
 	}
 	if s.Traits.ContextValues {
 		a.ctx = context.WithoutCancel(ctx)

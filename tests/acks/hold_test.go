@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -230,8 +231,12 @@ func TestAHoldIsTrustedNoLongerThanReplicasKnowIt(t *testing.T) {
 		var failed, lost atomic.Int64
 		c, d := w.Acking(redlatch.Config{Acks: 1, Events: redlatch.Events{
 			RenewFailed: func(e redlatch.RenewFailedEvent) {
-				if errors.Is(e.Err, redlatch.ErrNotAcknowledged) {
+				var short *redlatch.AckError
+				if errors.As(e.Err, &short) {
 					failed.Add(1)
+					if strings.Contains(short.Name, ":timeout") {
+						t.Errorf("a renewal of %q has failed", short.Name)
+					}
 				}
 			},
 			Lost: func(redlatch.LostEvent) { lost.Add(1) },
@@ -348,18 +353,21 @@ func TestALossIsToldWithoutReplicas(t *testing.T) {
 
 func TestAnExtensionThatIsNotAcknowledgedDoesNotCount(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		c, d := w.Acking(redlatch.Config{Acks: 1}, 1, 1)
+		c, d := w.Acking(redlatch.Config{Acks: 1, Prefix: "app:"}, 1, 1)
 		for kind, acquire := range keepers(w, c) {
 			d.Follow(1, 1)
-			h := acquire(redlatch.Lease(10 * time.Second))
+			h, name := acquire(redlatch.Lease(10*time.Second)), "permits"
+			if h, ok := h.(*redlatch.Hold); ok {
+				name = h.Name()
+			}
 			d.Follow(1, 0)
 			before := h.Expires()
-			w.WantAck(h.Extend(bg, time.Minute), "", 0, 1)
+			w.WantAck(h.Extend(bg, time.Minute), name, 0, 1)
 			if h.Expires() != before || h.Err() != nil {
 				t.Errorf("%s: trusted for %v more than before, %v", kind, h.Expires().Sub(before), h.Err())
 			}
 			if p, ok := h.(*redlatch.Permit); ok {
-				w.WantAck(c.ExpirableSemaphore("permits").Extend(bg, p.ID(), time.Minute), "", 0, 1)
+				w.WantAck(c.ExpirableSemaphore("permits").Extend(bg, p.ID(), time.Minute), name, 0, 1)
 				d.Follow(1, 1)
 				w.OK(c.ExpirableSemaphore("permits").Extend(bg, p.ID(), time.Minute))
 			} else {
