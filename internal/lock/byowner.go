@@ -40,7 +40,7 @@ func (l *Spec) ExtendOwner(ctx context.Context, owner string, d time.Duration) (
 		return false, err
 	}
 	o := l.c.Server.Question(lua.LockRenew, []string{l.key})
-	o.Args = []string{owner, wire.MillisUp(d), "0"}
+	o.Args, o.Acks = []string{owner, wire.MillisUp(d), "0"}, l.c.Server.Acks.Renews
 	reply, err := o.Run(ctx)
 	switch {
 	case err != nil:
@@ -51,7 +51,8 @@ func (l *Spec) ExtendOwner(ctx context.Context, owner string, d time.Duration) (
 	if text := reply.List[0].Str; text != "" {
 		return false, driver.ServerError(text, nil)
 	}
-	return reply.List[0].Int == 1, nil
+	is := reply.List[0].Int == 1
+	return is, o.Doubt(is)
 }
 
 // byOwner says what is wrong with a request that names that owner.

@@ -87,3 +87,16 @@ func TestALockOverSeveralProcesses(t *testing.T) {
 		w.Release(h)
 	})
 }
+
+// An extension that replicas do not know of is lost with the primary.
+func TestAnExtensionByItsOwnerThatReplicasDoNotKnowDoesNotCount(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		h := w.Acquire(bg, w.Client(redlatch.Config{}).Lock("deploy"), redlatch.Lease(time.Minute))
+		c, replicas := w.Acking(redlatch.Config{Acks: 2}, 2, 0)
+		w.WantAck(c.Lock("deploy").ExtendOwner(bg, h.Owner(), time.Hour), "deploy", 0, 2)
+		w.WantErr(c.Lock("deploy").ExtendOwner(bg, h.Owner()+"7", time.Hour), redlatch.ErrNotHeld)
+		replicas.Follow(2, 2)
+		w.OK(c.Lock("deploy").ExtendOwner(bg, h.Owner(), time.Hour))
+		w.Release(h)
+	})
+}
