@@ -34,7 +34,7 @@ type Spec struct {
 // A counter is that of the fencing tokens of a lock.
 type counter struct {
 	key     string
-	endless time.Duration // what scripts are told instead of a TTL of 0: see token.luainc
+	endless time.Duration // what scripts are told instead of a TTL, if it is to have none: see token.luainc
 }
 
 // Plain returns the reentrant lock that has this name in Redis.
@@ -92,8 +92,8 @@ func (c *Locks) Fenced(key string) Spec {
 	return l
 }
 
-// Numbered returns the lock that Fenced does. If the server has lost the counter, it goes on with the server's
-// clock, as one with a TTL does.
+// Numbered returns the lock that Fenced does. Its counter has no TTL, so that it can be read for as long as somebody has
+// the lock. If the server has lost the counter, it goes on with the server's clock, as one with a TTL does.
 func (c *Locks) Numbered(key string) Spec {
 	l := c.Fenced(key)
 	l.tokens.endless = -time.Millisecond

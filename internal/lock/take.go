@@ -98,7 +98,7 @@ func (t *term) taking(s *script.Script, args []string, until time.Time) request.
 	}
 	if t.fenced { // the script counts the acquisition
 		o.Keys = append(slices.Clip(o.Keys), cmp.Or(t.lock.tokens.key, tokenKey(t.lock.key)))
-		o.Args = append(slices.Clip(o.Args), wire.Millis(cmp.Or(t.c.TokenTTL, t.lock.tokens.endless)))
+		o.Args = append(slices.Clip(o.Args), wire.Millis(cmp.Or(t.lock.tokens.endless, t.c.TokenTTL)))
 	}
 	return o
 }

@@ -147,3 +147,35 @@ func TestAnObserverIsToldWhatCannotPassAfterAnOutage(t *testing.T) {
 		w.WantErr(got[1], denied)
 	})
 }
+
+// The counter of a fenced lock may be forgotten while somebody holds the lock.
+func TestATermHasItsNumberForAsLongAsItLasts(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		cfg := redlatch.Config{TokenTTL: time.Minute}
+		leader, watcher := w.Client(cfg).Election(name), w.Client(cfg).Election(name)
+		ctx, stop := context.WithTimeout(bg, 10*time.Minute)
+		defer stop()
+		var seen []redlatch.Leader
+		watched := make(chan struct{})
+		go func() {
+			defer close(watched)
+			for l := range watcher.Observe(ctx) {
+				seen = append(seen, l)
+			}
+		}()
+		_ = leader.Run(ctx, func(ctx context.Context) error {
+			time.Sleep(5 * time.Minute)
+			if l, err := watcher.Leader(bg); err != nil || l.Term != term(ctx) {
+				t.Errorf("%+v, %v; want term %d", l, err, term(ctx))
+			}
+			return errEnough
+		})
+		stop()
+		<-watched
+		for i, l := range seen {
+			if l.Owner != "" && (l.Term == 0 || i > 0 && l.Owner == seen[i-1].Owner && l.Term != seen[i-1].Term) {
+				t.Errorf("the number of a term changes: %+v", seen)
+			}
+		}
+	})
+}
