@@ -159,8 +159,9 @@ func (q *rateQueue) join(w *waiter) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
-	case q.rate > 0 && w.N > q.rate:
-		return q.tooMany(w.N, q.rate)
+	case q.rate > 0 && w.N > q.rate: // unless somebody has raised it
+		q.rate = 0
+		q.askNow()
 	case w.Once && !q.retry.IsZero():
 		return q.busyLocked(w, nil)
 	}

@@ -544,3 +544,19 @@ func TestRateLimiterLosesNoPermits(t *testing.T) {
 		wantAvailable(w, l, rate-int(taken.Load()))
 	})
 }
+
+// Another process may have raised the rate while callers of this one wait.
+func TestARateThatWasRaisedElsewhereRefusesNobody(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		here, there := w.Client(redlatch.Config{}).RateLimiter("api"), w.Client(redlatch.Config{}).RateLimiter("api")
+		w.OK(here.SetRate(bg, redlatch.Rate{Permits: 3, Interval: time.Minute}))
+		w.OK(here.Acquire(bg, 3))
+		waits := locktest.Later(func() error { return here.Acquire(bg, 1) })
+		synctest.Wait()
+		w.WantErr(here.Acquire(bg, 50), redlatch.ErrInvalid)
+		w.WantErr(here.Try(bg, 50), redlatch.ErrInvalid)
+		w.OK(there.UpdateRate(bg, redlatch.Rate{Permits: 100, Interval: time.Minute}))
+		w.OK(here.Acquire(bg, 50))
+		w.OK(<-waits)
+	})
+}
