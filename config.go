@@ -16,13 +16,15 @@ import (
 // Config configures a Client. The zero value works; every field says what zero
 // means. New refuses values that do not fit together, with a sentence.
 type Config struct {
-	// Prefix stands in Redis before the name of all that the client uses, such as "billing:", so that programs with
-	// prefixes of their own never meet. The program, its errors and events, Info and lists use names without it;
-	// Locks, Objects, Counters and Participants find only names that begin with it (a Question about owners: all that they have). For Redisson, for redis-cli, and for clients
-	// without that prefix, it is a plain part of the name: Lock("invoice:7") is Java's
-	// getLock("billing:invoice:7"). Package fence, and errors about a key that is no lock, say keys as they are in Redis. With
-	// a hash tag in it everything is in one slot of a cluster, where a CountDownLatch is then refused. Empty means that
-	// names stand in Redis as they are; at most 100 bytes.
+	// Prefix stands in Redis before the name of all that the client uses, such as "billing:", so
+	// that programs with prefixes of their own never meet. The program, its errors and events,
+	// Info and lists use names without it. Locks, Objects, Counters and Participants find only
+	// names that begin with it (a Question about owners: all that they have). For Redisson, for
+	// redis-cli, and for clients without that prefix, it is a plain part of the name:
+	// Lock("invoice:7") is Java's getLock("billing:invoice:7"). Package fence says keys as they
+	// are in Redis, and so do errors about a key that is no lock, or about a name that cannot be
+	// used. With a hash tag in it everything is in one slot of a cluster, where a CountDownLatch
+	// is then refused. Empty means that names stand in Redis as they are; at most 100 bytes.
 	Prefix string
 
 	// WatchdogTimeout is the lease of a hold for which no Lease was given. It
@@ -72,7 +74,8 @@ type Config struct {
 	// more are remembered; a lock that is acquired again later goes on with the
 	// server's clock in microseconds, so its tokens still rise. Redisson knows
 	// nothing of that: where Java acquires the same fenced locks, leave it at
-	// zero, which means for ever. At least one minute.
+	// zero, which means for ever. At least one minute. The numbers of an Election's
+	// terms are remembered for ever.
 	TokenTTL time.Duration
 
 	// ServerName tells the Redis of this client from that of others, in log
@@ -287,7 +290,7 @@ func collect(opts []Option, once bool) (options, error) {
 			o.lease, o.hasLease = p.lease, true
 		}
 		if p.atLeast != 0 {
-			o.atLeast = wholeMillis(p.atLeast)
+			o.atLeast = p.atLeast
 		}
 		o.fenced = o.fenced || p.fenced
 		o.untilSet = o.untilSet || p.untilSet
@@ -312,6 +315,8 @@ func collect(opts []Option, once bool) (options, error) {
 		return o, invalid.Errorf("redlatch: HoldAtLeast(%v): it must be positive, and at most %v", o.atLeast, maxLease)
 	case o.hasLease && o.atLeast > o.lease:
 		return o, invalid.Errorf("redlatch: HoldAtLeast(%v) is longer than Lease(%v), after which others may have the lock; raise the lease", o.atLeast, o.lease)
+	case o.atLeast > 0:
+		o.atLeast = wholeMillis(o.atLeast)
 	}
 	switch {
 	case o.hasWait && o.wait == 0:

@@ -57,6 +57,7 @@ func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
 			"long lease":               only(l.Try(bg, redlatch.Lease(1<<62))),
 			"negative wait":            only(l.Acquire(bg, redlatch.Wait(-1))),
 			"Try that waits":           only(l.Try(bg, redlatch.Wait(time.Second))),
+			"negative HoldAtLeast":     only(l.Try(bg, redlatch.HoldAtLeast(-time.Microsecond))),
 			"UntilSet of a lock":       only(l.Acquire(bg, redlatch.UntilSet())),
 			"HoldAtLeast of a fair":    only(fair.Acquire(bg, redlatch.HoldAtLeast(time.Second))),
 			"HoldAtLeast over Lease":   only(l.Try(bg, redlatch.Lease(time.Second), redlatch.HoldAtLeast(time.Minute))),
