@@ -159,8 +159,10 @@ func TestATermHasItsNumberForAsLongAsItLasts(t *testing.T) {
 		watched := make(chan struct{})
 		go func() {
 			defer close(watched)
-			for l := range watcher.Observe(ctx) {
-				seen = append(seen, l)
+			for l, err := range watcher.Observe(ctx) {
+				if err == nil {
+					seen = append(seen, l)
+				}
 			}
 		}()
 		_ = leader.Run(ctx, func(ctx context.Context) error {
