@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -19,7 +20,8 @@ const patience = 10 * time.Second
 type holder interface{ Context() context.Context }
 
 // Lose takes what is held away behind its holder's back, as the death of a server or an operator's DEL would, and
-// returns when the holder knows that: the context of the hold has ended, and the one that Lose was given.
+// returns when the holder knows that: the context of the hold has ended, and the one that Lose was given. Call it in the
+// synctest bubble of the holder, if there is one.
 //
 // held is a *redlatch.Hold, a *redlatch.MultiHold, of which all locks are lost, a *redlatch.Permit, which is free
 // then, or a context that descends from one of these, such as the one in Do, of which the innermost is lost.
@@ -40,23 +42,24 @@ func Lose(held any) {
 	}
 	switch h := held.(type) {
 	case *redlatch.Hold:
-		lose(h, h.Name(), func(s *Server) bool { return s.take(h.Owner()) })
+		lose(h, h.Name(), func(s *Server) func() bool { return s.lock(h.Owner()) })
 	case *redlatch.MultiHold:
 		for _, member := range h.Holds() {
-			lose(member, member.Name(), func(s *Server) bool { return s.take(member.Owner()) })
+			lose(member, member.Name(), func(s *Server) func() bool { return s.lock(member.Owner()) })
 		}
 		await(h.Context().Done(), "several locks")
 	case *redlatch.Permit:
-		lose(h, h.Name(), func(s *Server) bool { return s.takePermit(h.ID()) })
+		lose(h, h.Name(), func(s *Server) func() bool { return s.permit(h.ID()) })
 	default:
 		panic(fmt.Sprintf("redlatchtest: a %T is nothing that can be lost", held))
 	}
 }
 
-// lose has the server that has it take something from its holder.
-func lose(h holder, name string, take func(s *Server) bool) {
-	s := find(take)
-	if s == nil {
+// lose has the server that has something take it from its holder. find returns how a server takes it, or nil if that
+// does not have it.
+func lose(h holder, name string, find func(s *Server) (take func() bool)) {
+	s, take := search(find)
+	if s == nil || !take() {
 		panic(fmt.Sprintf("redlatchtest: no server has the hold of %q: it was released, or lost already", name))
 	}
 	s.mu.Lock()
@@ -79,49 +82,60 @@ func await(done <-chan struct{}, name string) {
 	}
 }
 
-func find(take func(s *Server) bool) *Server {
+// search returns the server that has something, and what find does for it.
+func search(find func(s *Server) (take func() bool)) (s *Server, take func() bool) {
 	servers.Lock()
-	defer servers.Unlock()
-	for s := range servers.all {
-		if take(s) {
-			return s
+	all := slices.Collect(maps.Keys(servers.all))
+	servers.Unlock()
+	for _, s = range all {
+		if take = find(s); take != nil {
+			return s, take
+		}
+	}
+	return nil, nil
+}
+
+// A server ages by the clock of whoever asks it, and the clock of a synctest bubble is not that of another. So lock and
+// permit, which are asked of all servers, only look at what the server keeps. To take something is up to the server of
+// the holder, which is in the holder's bubble.
+
+// lock returns how to delete the lock that an owner has, whatever its name and its type are; nil if there is none.
+func (s *Server) lock(owner string) (take func() bool) {
+	for _, key := range s.kept.Keys() {
+		fields, err := s.kept.HKeys(key)
+		if err != nil {
+			continue // it is no hash
+		}
+		for _, field := range fields {
+			if field == owner || field == wire.WriteField(owner) || s.kept.HGet(key, field) == owner {
+				return func() bool { return s.mini.Del(key) }
+			}
 		}
 	}
 	return nil
 }
 
-// take deletes the lock that an owner has, whatever its name and its type are.
-func (s *Server) take(owner string) bool {
-	for _, key := range s.mini.Keys() {
-		fields, err := s.mini.HKeys(key)
-		if err != nil {
-			continue // it is no hash
-		}
-		for _, field := range fields {
-			if field == owner || field == wire.WriteField(owner) || s.mini.HGet(key, field) == owner {
-				return s.mini.Del(key)
-			}
-		}
-	}
-	return false
-}
-
-// takePermit gives a permit to nobody.
-func (s *Server) takePermit(id string) bool {
+// permit returns how to give a permit to nobody; nil if it is not had.
+func (s *Server) permit(id string) (take func() bool) {
 	raw, err := hex.DecodeString(id)
 	if err != nil {
-		return false
+		return nil
 	}
-	for _, key := range s.mini.Keys() {
+	for _, key := range s.kept.Keys() {
 		for _, name := range wire.SuffixedNames(key, wire.PermitTimeout) {
-			if !s.mini.Exists(name) {
+			members, err := s.kept.ZMembers(key)
+			if err != nil || !s.kept.Exists(name) || !slices.Contains(members, string(raw)) {
 				continue
 			}
-			if was, err := s.mini.ZRem(key, string(raw)); err == nil && was {
-				_, err := s.mini.Incr(name, 1)
+			return func() bool {
+				was, err := s.mini.ZRem(key, string(raw))
+				if err != nil || !was {
+					return false
+				}
+				_, err = s.mini.Incr(name, 1)
 				return err == nil
 			}
 		}
 	}
-	return false
+	return nil
 }

@@ -21,6 +21,7 @@ import (
 type Server struct {
 	tb   testing.TB
 	mini *miniredis.Miniredis
+	kept *miniredis.RedisDB // what the server keeps, as it was when somebody last asked it
 
 	mu      sync.Mutex // guards what follows
 	drivers []*pretender
@@ -35,6 +36,7 @@ func NewServer(tb testing.TB) *Server {
 	tb.Helper()
 	s := &Server{tb: tb, mini: miniredis.NewMiniRedis()}
 	s.mini.ClockTTL(true)
+	s.kept = s.mini.DB(0)
 	tb.Cleanup(func() {
 		s.Start()
 		s.mini.Close()
