@@ -129,7 +129,7 @@ func (h *Hold) lock(now time.Time) {
 }
 
 // Value implements holdctx.Held: it answers which hold of a lock a context descends
-// from.
+// from, and looks after the lock if it is in doubt.
 func (h *Hold) Value(key any) any {
 	asked := false
 	switch k := key.(type) {
@@ -141,6 +141,9 @@ func (h *Hold) Value(key any) any {
 		asked = k.with(h)
 	case *holdctx.Owners:
 		owned(h, k)
+	case holdctx.Doubt:
+		h.t.c.Clock.Check(&h.t.lease)
+		return true
 	}
 	if !asked {
 		return nil

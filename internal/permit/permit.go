@@ -68,10 +68,21 @@ func newPermit(s *Expirable, w *expirableWaiter, id string, now time.Time) *Perm
 	return p
 }
 
-// Value implements holdctx.Held: nothing nests in a permit.
+// Value implements holdctx.Held: nothing nests in a permit, and the permit is looked after if it is in doubt.
 func (p *Permit) Value(key any) any {
-	if o, asked := key.(*holdctx.Owners); asked && p.live(time.Now()) {
-		o.Add(p.ID())
+	switch k := key.(type) {
+	case *holdctx.Owners:
+		if p.live(time.Now()) {
+			k.Add(p.ID())
+		}
+	case holdctx.Doubt:
+		p.mu.Lock()
+		apart := p.apart
+		p.mu.Unlock()
+		if !apart {
+			p.sem.all.Clock.Check(&p.lease)
+		}
+		return !apart
 	}
 	return nil
 }
