@@ -17,17 +17,22 @@ import (
 const patience = 10 * time.Second
 
 // A holder is a *redlatch.Hold, *redlatch.MultiHold or *redlatch.Permit.
-type holder interface{ Context() context.Context }
+type holder interface {
+	Context() context.Context
+	Err() error
+}
 
 // Lose takes what is held away behind its holder's back, as the death of a server or an operator's DEL would, and
 // returns when the holder knows that: the context of the hold has ended, and the one that Lose was given. Call it in the
 // synctest bubble of the holder, if there is one.
 //
 // held is a *redlatch.Hold, a *redlatch.MultiHold, of which all locks are lost, a *redlatch.Permit, which is free
-// then, or a context that descends from one of these, such as the one in Do, of which the innermost is lost.
+// then, or a context that descends from one of these, such as the one in Do, of which the innermost is lost. The client
+// may have any driver. Whoever shares the lock, such as another reader, loses it, too, and is told later, as after a DEL.
+// Nobody waits for the loss of a permit that was detached: its holder learns of it when he uses its id.
 //
-// Lose panics if held is nothing of that, if no server of this package has it, and if the holder does not notice, which
-// would be a defect of redlatch.
+// Lose panics if held is nothing of that, and if no server of this package has it in its database 0. It also panics if
+// the holder has not noticed after 10 seconds; he cannot while the server is stopped or paused.
 func Lose(held any) {
 	if ctx, ok := held.(context.Context); ok {
 		h := holdctx.From[holder](ctx)
@@ -35,7 +40,7 @@ func Lose(held any) {
 			panic("redlatchtest: the context descends from no hold")
 		}
 		Lose(h)
-		if done := ctx.Done(); done != nil { // it may be one that outlives the hold
+		if done := ctx.Done(); done != nil && h.Err() != nil { // it may be one that outlives the hold
 			await(done, "a context")
 		}
 		return
@@ -55,20 +60,17 @@ func Lose(held any) {
 	}
 }
 
-// lose has the server that has something take it from its holder. find returns how a server takes it, or nil if that
-// does not have it.
+// lose has the server that has something take it from its holder, and the holder ask the server. find returns how a
+// server takes it, or nil if that does not have it.
 func lose(h holder, name string, find func(s *Server) (take func() bool)) {
-	s, take := search(find)
-	if s == nil || !take() {
+	take := search(find)
+	if take == nil || !take() {
 		panic(fmt.Sprintf("redlatchtest: no server has the hold of %q: it was released, or lost already", name))
 	}
-	s.mu.Lock()
-	drivers := slices.Clone(s.drivers)
-	s.mu.Unlock()
-	for _, d := range drivers {
-		d.pretend()
+	ctx := h.Context()
+	if asks, _ := ctx.Value(holdctx.Doubt{}).(bool); asks {
+		await(ctx.Done(), name)
 	}
-	await(h.Context().Done(), name)
 }
 
 // await waits until the holder knows.
@@ -82,17 +84,17 @@ func await(done <-chan struct{}, name string) {
 	}
 }
 
-// search returns the server that has something, and what find does for it.
-func search(find func(s *Server) (take func() bool)) (s *Server, take func() bool) {
+// search returns what find does for the server that has something.
+func search(find func(s *Server) (take func() bool)) (take func() bool) {
 	servers.Lock()
 	all := slices.Collect(maps.Keys(servers.all))
 	servers.Unlock()
-	for _, s = range all {
+	for _, s := range all {
 		if take = find(s); take != nil {
-			return s, take
+			return take
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // A server ages by the clock of whoever asks it, and the clock of a synctest bubble is not that of another. So lock and

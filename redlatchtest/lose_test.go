@@ -2,13 +2,19 @@ package redlatchtest
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"net"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	rueidisclient "github.com/redis/rueidis"
+
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/leaktest"
+	"github.com/redlatch/redlatch/rueidis"
 )
 
 // The clock of a synctest bubble is decades behind the one outside. A server that is asked by the wrong one of them
@@ -54,6 +60,115 @@ func TestLoseLeavesTheServersOfOtherBubblesAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			Lose(p)
+		}
+	})
+}
+
+// lostWithin has a client of any driver lose something, and checks that it knows soon.
+func lostWithin(t *testing.T, limit time.Duration, h interface{ Err() error }) {
+	t.Helper()
+	start := time.Now()
+	Lose(h)
+	if d := time.Since(start); d > limit || !errors.Is(h.Err(), redlatch.ErrLost) {
+		t.Errorf("after %v: %v", d, h.Err())
+	}
+}
+
+// Nothing tells a driver that is not of this package, or the holder of a lease, that something was lost.
+func TestALossIsNoticedWithAnyDriver(t *testing.T) {
+	ctx := context.Background()
+	for name, opts := range map[string][]redlatch.Option{"watchdog": nil, "lease": {redlatch.Lease(time.Hour)}} {
+		t.Run(name, func(t *testing.T) {
+			leaktest.Check(t)
+			synctest.Test(t, func(t *testing.T) {
+				s := NewServer(t)
+				r, err := rueidis.New(rueidisclient.ClientOption{
+					InitAddress: []string{"embedded"}, ForceSingleClient: true,
+					DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+						return s.Dial(ctx)
+					},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer r.Close()
+				c, err := redlatch.New(r, redlatch.Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = c.Close() }()
+				h, err := c.Lock("x").Acquire(ctx, opts...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				lostWithin(t, time.Second, h)
+				p, err := c.ExpirableSemaphore("s").WithPermits(2).Acquire(ctx, opts...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				lostWithin(t, time.Second, p)
+			})
+		})
+	}
+}
+
+// A holder's own loss is no outage for others.
+func TestLoseBreaksNobodysConnection(t *testing.T) {
+	leaktest.Check(t)
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		s := NewServer(t)
+		r := s.Redis()
+		breaks := 0
+		defer r.OnBreak(func(string) { breaks++ })()
+		c, err := redlatch.New(r, redlatch.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close() }()
+		h, err := c.Lock("x").Acquire(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		Lose(h)
+		synctest.Wait()
+		if breaks > 0 {
+			t.Errorf("%d connections broke", breaks)
+		}
+	})
+}
+
+// Nobody here is told of the loss of a detached permit, so there is nothing to wait for.
+func TestLoseDoesNotWaitForADetachedPermit(t *testing.T) {
+	leaktest.Check(t)
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		c := NewClient(t, redlatch.Config{})
+		outer, err := c.Lock("x").Acquire(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := c.ExpirableSemaphore("s").WithPermits(1)
+		for name, lost := range map[string]func(p *redlatch.Permit) any{
+			"itself":      func(p *redlatch.Permit) any { return p },
+			"its context": func(p *redlatch.Permit) any { return p.Context() },
+		} {
+			p, err := s.Acquire(outer.Context(), redlatch.Lease(time.Hour))
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			p.Detach()
+			start := time.Now()
+			Lose(lost(p))
+			if d := time.Since(start); d > 0 {
+				t.Errorf("%s: Lose waited for %v", name, d)
+			}
+			if err := p.Release(ctx); !errors.Is(err, redlatch.ErrNotHeld) {
+				t.Errorf("%s: its release returned %v, want ErrNotHeld", name, err)
+			}
+		}
+		if err := outer.Release(ctx); err != nil {
+			t.Error(err)
 		}
 	})
 }

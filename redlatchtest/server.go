@@ -11,7 +11,6 @@ import (
 	rueidisclient "github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/internal/adapter"
 	"github.com/redlatch/redlatch/internal/pipe"
 	"github.com/redlatch/redlatch/rueidis"
 )
@@ -24,7 +23,6 @@ type Server struct {
 	kept *miniredis.RedisDB // what the server keeps, as it was when somebody last asked it
 
 	mu      sync.Mutex // guards what follows
-	drivers []*pretender
 	links   map[*link]bool
 	stopped bool
 	paused  chan struct{} // closed when a pause ends; nil: there is none
@@ -85,29 +83,6 @@ func (s *Server) Through(dial func(ctx context.Context) (net.Conn, error)) drive
 	if err != nil {
 		s.tb.Fatal("redlatchtest: ", err) // not by the server's fault: these options are wrong
 	}
-	d := &pretender{Driver: inner}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.drivers = append(s.drivers, d)
 	s.tb.Cleanup(inner.Close)
-	return d
+	return inner
 }
-
-// A pretender is a driver that can pretend that its connection was lost, on which redlatch looks
-// after its locks.
-type pretender struct {
-	*rueidis.Driver
-
-	pretended adapter.Breaks
-}
-
-// OnBreak implements driver.Redis.
-func (d *pretender) OnBreak(f func(node string)) (stop func()) {
-	stopReal, stopPretended := d.Driver.OnBreak(f), d.pretended.Register(f)
-	return func() {
-		stopReal()
-		stopPretended()
-	}
-}
-
-func (d *pretender) pretend() { d.pretended.All() }
