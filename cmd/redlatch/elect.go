@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,7 +21,8 @@ type elector struct {
 
 	mu      sync.Mutex     // guards what follows
 	command chan os.Signal // of the command that runs; nil while there is none
-	ended   *failure       // why a campaign was given up
+	held    hold           // under which that runs
+	ended   error          // by which signal the candidacy ends; nil: by none yet
 }
 
 func (a *app) electCommand() *cobra.Command {
@@ -39,8 +41,9 @@ machine dies, after 30 seconds.
 
 If the leadership is lost while the command runs, its process group gets TERM, and
 KILL after --kill-after; then redlatch stands for the election again, and starts the command
-anew when it leads again. When the command ends by itself, redlatch gives the leadership up
-and ends with its exit code. Outages do not end the candidacy, so --outage has no effect.
+anew when it leads again, unless a signal has told it to end. When the command ends by itself,
+redlatch gives the leadership up and ends with its exit code. Outages do not end the candidacy,
+so --outage has no effect.
 
 The command finds in its environment REDLATCH_HELD=true, REDLATCH_NAME, REDLATCH_OWNER
 (its owner in Redis), REDLATCH_LEASE_MS, and in REDLATCH_TOKEN the
@@ -79,8 +82,8 @@ func (e *elector) elect(cmd *cobra.Command, _ []string) error {
 	if err := e.checkUnder(client); err != nil {
 		return err
 	}
-	ctx, give := context.WithCancel(context.Background())
-	defer give()
+	ctx, give := context.WithCancelCause(context.Background())
+	defer give(nil)
 	signals := make(chan os.Signal, 64)
 	supervise.Notify(signals)
 	go e.forward(ctx, signals, give)
@@ -91,50 +94,49 @@ func (e *elector) elect(cmd *cobra.Command, _ []string) error {
 		told()
 		defer func() { told = e.tellOfWait(client, e.name) }()
 		commands := make(chan os.Signal, 64)
-		if !e.leads(commands) {
-			return nil // a signal came before
-		}
-		defer e.leads(nil)
 		held := redlatch.HoldFrom(ctx)
-		if result, err = e.supervise(held, path, commands); err != nil {
-			return &failure{code: exitCannotRun, err: err}
+		if ended := e.runs(commands, held); ended != nil {
+			return ended // a signal came before
 		}
-		if result.Stopped || held.Err() != nil {
-			return nil // with which the command has ended: stand again
+		result, err = e.supervise(held, path, commands)
+		ended := e.runs(nil, nil)
+		switch {
+		case err != nil:
+			return &failure{code: exitCannotRun, err: err}
+		case result.Stopped || held.Err() != nil:
+			return ended // the term has ended the command: without a signal, stand again
 		}
 		return errCommandEnded
 	})
 	told()
-	e.mu.Lock()
-	ended := e.ended
-	e.mu.Unlock()
-	switch {
-	case errors.Is(err, errCommandEnded):
+	if errors.Is(err, errCommandEnded) {
 		return e.passOn(result)
-	case ended != nil:
-		return ended
 	}
 	return e.serverFailure(err)
 }
 
-// leads notes to which command signals go; nil: to none. It returns false if one has ended the
-// candidacy.
-func (e *elector) leads(command chan os.Signal) bool {
+// runs notes to which command signals go, and under which hold it runs; nil: there is none. If a signal has ended the
+// candidacy, it returns that.
+func (e *elector) runs(command chan os.Signal, held hold) (ended error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.command = command
-	return e.ended == nil
+	e.command, e.held = command, held
+	return e.ended
 }
 
-// forward passes signals on to the command. While none runs a signal ends the candidacy.
-func (e *elector) forward(ctx context.Context, signals <-chan os.Signal, give func()) {
+// forward passes signals on to the command. A signal ends the candidacy, too, while no command runs or the one that runs leads no
+// longer: the sender means redlatch, which is about to wait. INT and TERM always do, for a command may lose the leadership while it
+// obeys them. The other signals may ask a leader for something else, such as to read its files again.
+func (e *elector) forward(ctx context.Context, signals <-chan os.Signal, give context.CancelCauseFunc) {
 	for {
 		select {
 		case sig := <-signals:
 			e.mu.Lock()
-			if e.command == nil {
+			if e.command == nil || e.held.Err() != nil || sig == os.Interrupt || sig == syscall.SIGTERM {
 				e.ended = &failure{code: supervise.Code(sig)}
-				give()
+			}
+			if e.command == nil {
+				give(e.ended)
 			} else {
 				select {
 				case e.command <- sig:

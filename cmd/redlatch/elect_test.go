@@ -88,3 +88,64 @@ func TestASignalEndsACampaign(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// A service manager that stops redlatch while a term ends is not disobeyed: redlatch ends, and starts nothing.
+func TestElectDoesNotSwallowASignalWhenItsTermIsLost(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		signal unix.Signal
+		before bool // the loss
+		want   int
+	}{
+		"TERM":                 {unix.SIGTERM, false, 143},
+		"HUP":                  {unix.SIGHUP, false, 129},
+		"TERM before the loss": {unix.SIGTERM, true, 143},
+		"INT before the loss":  {unix.SIGINT, true, 130},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRedis(t)
+			countTerms(t, r)
+			j := start(t, r.command("elect", "x", "--kill-after", "1m", "-c", endsWhenToldTwice))
+			j.says("leads 1\n")
+			lose := func() {
+				if res := r.run(t, "release", "--force", "x"); res.code != 0 {
+					t.Fatalf("%+v", res)
+				}
+			}
+			first, second := lose, func() { j.signal(c.signal) }
+			if c.before {
+				first, second = second, first
+			}
+			first()
+			j.says("told 1\n")
+			second()
+			j.says("told 2\n")
+			j.ends(c.want)
+			if text := j.output(); strings.Contains(text, "leads 2") {
+				t.Error(text)
+			}
+			r.isFree(t, "x")
+		})
+	}
+}
+
+// endsWhenToldTwice is a command that ends at the second signal.
+const endsWhenToldTwice = `n=0; trap 'n=$((n+1)); echo "told $n"; if [ $n = 2 ]; then exit 0; fi' HUP INT TERM; echo "leads $REDLATCH_TOKEN"; while :; do sleep 0.02; done`
+
+// A leader that was once told to read its files again is no reason to end a candidacy.
+func TestElectStandsAgainAfterASignalThatDoesNotMeanTheEnd(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	countTerms(t, r)
+	j := start(t, r.command("elect", "x", "--kill-after", "1m", "-c", "trap 'echo reads' HUP; "+leader))
+	j.says("leads 1\n")
+	j.signal(unix.SIGHUP)
+	j.says("reads\n")
+	if res := r.run(t, "release", "--force", "x"); res.code != 0 {
+		t.Fatalf("%+v", res)
+	}
+	j.says("leads 2\n")
+	j.signal(unix.SIGTERM)
+	j.ends(0)
+}
