@@ -49,11 +49,22 @@ machines.`,
   redlatch rate take api && curl https://api.example.com/
   redlatch rate take api 5 --rate 100/1m --wait 10s
   redlatch rate delete api`,
-		a.rateSetCommand("set NAME N/INTERVAL", "Give it a rate, unless it has one: then the exit code is 1", func(ctx context.Context, l *redlatch.RateLimiter, r redlatch.Rate) (bool, error) {
-			return l.TrySetRate(ctx, r)
+		a.rateSetCommand("set NAME N/INTERVAL", "Give it a rate, unless it has one: then the exit code is 1", func(cmd *cobra.Command, l *redlatch.RateLimiter, r redlatch.Rate) (bool, error) {
+			return l.TrySetRate(cmd.Context(), r)
 		}),
-		a.rateSetCommand("update NAME N/INTERVAL", "Give one that has a rate another one; what was taken still counts", func(ctx context.Context, l *redlatch.RateLimiter, r redlatch.Rate) (bool, error) {
-			return true, l.UpdateRate(ctx, r)
+		a.rateSetCommand("update NAME N/INTERVAL", "Give one that has a rate another one; what was taken still counts, and what no flag sets stays as it is", func(cmd *cobra.Command, l *redlatch.RateLimiter, r redlatch.Rate) (bool, error) {
+			// UpdateRate stores a rate as a whole, and a user who gives no flag wants to change none of the rest.
+			had, err := l.Config(cmd.Context())
+			if err != nil {
+				return false, err
+			}
+			if !cmd.Flags().Changed("per-client") {
+				r.PerClient = had.PerClient
+			}
+			if !cmd.Flags().Changed("keep-alive") {
+				r.KeepAlive = had.KeepAlive
+			}
+			return true, l.UpdateRate(cmd.Context(), r)
 		}),
 		a.countCommand("get NAME", "Show how many permits could be taken now, or how many each client gets", 1, func(ctx context.Context, c *redlatch.Client, name string, _ int) (countJSON, error) {
 			l, err := mayBe(ctx, c, name, aLimiter)
@@ -73,12 +84,12 @@ machines.`,
 		}))
 }
 
-func (a *app) rateSetCommand(use, short string, set func(context.Context, *redlatch.RateLimiter, redlatch.Rate) (bool, error)) *cobra.Command {
+func (a *app) rateSetCommand(use, short string, set func(*cobra.Command, *redlatch.RateLimiter, redlatch.Rate) (bool, error)) *cobra.Command {
 	var rate rateFlag
 	var keep duration
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(2)}
 	cmd.Flags().BoolVar(&rate.PerClient, "per-client", false, "give each client as many, instead of all together; each run of redlatch is a client of its own, so that this limits programs only")
-	cmd.Flags().Var(&keep, "keep-alive", "delete the limiter when nobody has taken a permit for so long")
+	cmd.Flags().Var(&keep, "keep-alive", "delete the limiter when nobody has taken a permit for so long; 0 never does")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := rate.Set(args[1]); err != nil {
 			return usage("%s is no rate: %v", shellWord(args[1]), err)
@@ -88,7 +99,7 @@ func (a *app) rateSetCommand(use, short string, set func(context.Context, *redla
 			if _, err := mayBe(cmd.Context(), c, args[0], aLimiter); err != nil {
 				return err
 			}
-			done, err := set(cmd.Context(), c.RateLimiter(args[0]), rate.Rate)
+			done, err := set(cmd, c.RateLimiter(args[0]), rate.Rate)
 			if err == nil && !done {
 				return &failure{code: exitConflict, err: fmt.Errorf("%q has a rate already; nothing has changed", args[0]), hint: "redlatch rate update changes it"}
 			}
