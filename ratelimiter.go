@@ -151,7 +151,7 @@ func (l *RateLimiter) Name() string { return l.name }
 // Here and in the other methods that change a rate, or give permits back: if it fails
 // because ctx has ended or with ErrUnavailable, it may still be done, once.
 func (l *RateLimiter) TrySetRate(ctx context.Context, r Rate) (bool, error) {
-	set, err := l.setRate(ctx, request.Count{Script: lua.RateLimiterTrySet, Keys: l.keys[:1], Fleeting: true}, r)
+	set, err := l.setRate(ctx, request.Count{Script: lua.RateLimiterTrySet, Keys: l.keys, Fleeting: true}, r)
 	return set == 1, err
 }
 

@@ -60,7 +60,7 @@ func (q session) deletesLatch(number int32) []ask {
 // setsRate is sent by q for the permits that are given in a second; for keep, in ms, the
 // limiter is kept.
 func (q session) setsRate(number int32, permits, keep string) []ask {
-	return q.counts(number, "ratelimiter.tryset", rateKeys[:1], permits, "1000", "0", keep)
+	return q.counts(number, "ratelimiter.tryset", rateKeys, permits, "1000", "0", keep)
 }
 
 // changes is a request about how many permits there are.
