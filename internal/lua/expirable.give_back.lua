@@ -12,7 +12,7 @@ local number, session_ms = ARGV[1], ARGV[2]
 sweep(ARGV[3])
 local back, done, bit, at = 0, 0, 1, 4
 while ARGV[at] do
-  local last, live = at + ARGV[at], true
+  local last, live = at + ARGV[at], there
   for i = at + 1, last do
     live = live and redis.call('ZSCORE', timeouts, ARGV[i])
   end

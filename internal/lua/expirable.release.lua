@@ -5,11 +5,10 @@
 -- returns {how many were live, how many others listen}
 -- include tell
 local free, timeouts = KEYS[1], KEYS[2]
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include expirable
 local back, live, others = 0, 0, 0
 for i = 3, #ARGV do
-  local score = redis.call('ZSCORE', timeouts, ARGV[i])
+  local score = there and redis.call('ZSCORE', timeouts, ARGV[i])
   if score then
     if back == 0 then
       redis.call('ZREM', timeouts, '') -- what takes memory must not be the first to write

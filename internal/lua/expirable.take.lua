@@ -38,8 +38,10 @@ while ARGV[at] do
   given, at = given + 1, last + 1
 end
 local ttl = finite(redis.call('PTTL', free))
-if given > 0 and ttl > 0 then
-  redis.call('PEXPIRE', timeouts, ttl)
+if given > 0 and ttl >= 0 then
+  redis.call('PEXPIRE', timeouts, ttl) -- in the last millisecond, with 0, what is given ends at once
+elseif given > 0 then
+  redis.call('PERSIST', timeouts)
 end
 -- Redisson's mark of a permit that never ends is 922337203685477.
 local first = redis.call('ZRANGE', timeouts, 0, 0, 'WITHSCORES')

@@ -122,7 +122,7 @@ func newIDs(n int) []string {
 
 // TrySet gives the semaphore n permits, if it has not been given any before.
 func (s *Expirable) TrySet(ctx context.Context, n int) (set bool, err error) {
-	answer, err := s.count(ctx, lua.ExpirableTrySet, s.keys[:1], s.channel, strconv.Itoa(n))
+	answer, err := s.count(ctx, lua.ExpirableTrySet, s.keys, s.channel, strconv.Itoa(n))
 	return answer == 1, err
 }
 

@@ -2,11 +2,15 @@ package semaphore
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -86,6 +90,92 @@ func TestExpireAndPersistAreAboutAllKeysOfAnObject(t *testing.T) {
 					}
 				}
 				w.OK(h.Release(bg))
+			})
+		})
+	}
+}
+
+// Callers that go on until the end meet the semaphore's last millisecond, in which its TTL is 0.
+func TestASemaphoreThatEndsInUseHasItsPermitsAfterwards(t *testing.T) {
+	for name, use := range map[string]func(p *redlatch.Permit){
+		"kept": func(p *redlatch.Permit) { p.Detach() },
+		"released": func(p *redlatch.Permit) {
+			_ = p.Release(bg) // or it has ended
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
+				c := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
+				raw := locktest.RawGoredis(t, s)
+				const permits = 100_000
+				off, stays := map[int]int{}, 0
+				for i := range 200 {
+					name := fmt.Sprintf("s%d", i)
+					sem := c.ExpirableSemaphore(name)
+					if i%2 == 0 {
+						sem = sem.WithPermits(permits)
+					}
+					if _, err := sem.TrySetPermits(bg, permits); err != nil {
+						t.Fatal(err)
+					}
+					if _, err := sem.Expire(bg, 10*time.Millisecond); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(7 * time.Millisecond)
+					var wg sync.WaitGroup
+					for range 2 {
+						wg.Go(func() {
+							for end := time.Now().Add(8 * time.Millisecond); time.Now().Before(end); {
+								if p, err := sem.Try(bg, redlatch.Lease(time.Second)); err == nil {
+									use(p)
+								}
+							}
+						})
+					}
+					wg.Wait()
+					if i%2 != 0 {
+						time.Sleep(2 * time.Millisecond)
+						if raw.Exists(bg, "{"+name+"}:timeout").Val() == 1 && raw.Exists(bg, name).Val() == 0 {
+							stays++
+						}
+					}
+					if n, _ := sem.Permits(bg); n != permits && n != 0 { // 0: it ended after the last call
+						off[n-permits]++
+					}
+				}
+				if len(off) > 0 || stays > 0 {
+					t.Errorf("off by, how often: %v; what was given stays of %d", off, stays)
+				}
+			})
+		})
+	}
+}
+
+// Of a semaphore that is gone nothing comes back: it would be one with so many permits, for ever.
+func TestWhatComesBackToASemaphoreThatIsGoneMakesNone(t *testing.T) {
+	for name, back := range map[string]func(s *redlatch.ExpirableSemaphore, p *redlatch.Permit){
+		"released": func(_ *redlatch.ExpirableSemaphore, p *redlatch.Permit) { _ = p.Release(bg) },
+		"swept": func(s *redlatch.ExpirableSemaphore, p *redlatch.Permit) {
+			p.Detach()
+			time.Sleep(time.Hour)
+			_, _ = s.Permits(bg)
+		},
+		"by its id": func(s *redlatch.ExpirableSemaphore, p *redlatch.Permit) {
+			p.Detach()
+			_ = s.Release(bg, p.ID())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				s := w.Client(redlatch.Config{}).ExpirableSemaphore(locktest.Pool)
+				w.OK(s.SetPermits(bg, 3))
+				p, err := s.Try(bg, redlatch.Lease(time.Minute))
+				w.OK(err)
+				w.Server.Del(locktest.Pool) // and what was given is still there
+				back(s, p)
+				if w.Server.Exists(locktest.Pool) {
+					t.Error("it is made anew")
+				}
 			})
 		})
 	}
