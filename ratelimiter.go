@@ -51,7 +51,7 @@ import (
 // again, for another process may have given some back.
 //
 // Where Redisson and redlatch differ: a refused call does not prolong the keep-alive
-// time; a rate without keep-alive ends one that was set before; Available changes
+// time; a rate without keep-alive ends the keep-alive that was set before; Available changes
 // nothing; permits that were given back do not come back once more when the
 // interval has passed; a state of which a part is missing is put right,
 // where Redisson fails for ever; and a hash of something else, such as a lock of that
@@ -199,8 +199,9 @@ func (l *RateLimiter) setRate(ctx context.Context, x request.Count, r Rate, more
 }
 
 // Expire lets the limiter end when d is over, at least a millisecond: its rate, and what was taken, but for what other
-// clients have taken for themselves. With a KeepAlive its time begins anew with the next use. It says whether there is
-// such a limiter.
+// clients have taken for themselves. With a KeepAlive its time begins anew with the next use, and with SetRate and
+// UpdateRate; these leave the end where it is if neither the old rate nor the new one has a KeepAlive. It says whether
+// there is such a limiter.
 func (l *RateLimiter) Expire(ctx context.Context, d time.Duration) (bool, error) {
 	ms, err := lifetime(d)
 	if err != nil {
@@ -209,8 +210,9 @@ func (l *RateLimiter) Expire(ctx context.Context, d time.Duration) (bool, error)
 	return l.lives(ctx, l.keys[:5], ms)
 }
 
-// Persist lets the limiter last for ever: the reverse of Expire. What clients have taken each for itself still ends an
-// interval after its last use. It says whether there is such a limiter.
+// Persist lets the limiter last for ever: the reverse of Expire. With a KeepAlive that is so until the next use, from
+// which on the limiter is kept for so long. What clients have taken each for itself still ends an interval after its last
+// use. It says whether there is such a limiter.
 func (l *RateLimiter) Persist(ctx context.Context) (bool, error) {
 	return l.lives(ctx, l.keys[:3], "0")
 }

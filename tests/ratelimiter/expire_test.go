@@ -46,3 +46,43 @@ func TestALimiterThatEndsInUseLeavesNothing(t *testing.T) {
 		}
 	})
 }
+
+// A TTL that a KeepAlive has set is gone with it; that of Expire is somebody's word, and stays.
+func TestAnotherRateEndsNoExpire(t *testing.T) {
+	hour := redlatch.Rate{Permits: 5, Interval: time.Hour}
+	kept := hour
+	kept.KeepAlive = 2 * time.Hour
+	for name, change := range map[string]func(l *redlatch.RateLimiter, r redlatch.Rate) error{
+		"set":          func(l *redlatch.RateLimiter, r redlatch.Rate) error { return l.SetRate(bg, r) },
+		"update":       func(l *redlatch.RateLimiter, r redlatch.Rate) error { return l.UpdateRate(bg, r) },
+		"update, anew": func(l *redlatch.RateLimiter, r redlatch.Rate) error { return l.UpdateRate(bg, r, false) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				l := w.Client(redlatch.Config{}).RateLimiter("api")
+				ends := func(want time.Duration) {
+					t.Helper()
+					if ttl := w.Server.TTL("api"); ttl != want {
+						t.Errorf("it ends in %v, want %v", ttl, want)
+					}
+				}
+				w.SetRate(l, hour)
+				_, err := l.Expire(bg, time.Minute)
+				w.OK(err)
+				w.OK(change(l, hour))
+				w.OK(l.Try(bg, 1))
+				ends(time.Minute)
+				w.OK(change(l, kept))
+				ends(2 * time.Hour)
+				w.OK(change(l, hour))
+				ends(0)
+				_, err = l.Expire(bg, time.Minute)
+				w.OK(err)
+				w.OK(change(l, hour))
+				time.Sleep(2 * time.Minute)
+				_, err = l.Config(bg)
+				w.WantErr(err, redlatch.ErrUninitialized)
+			})
+		})
+	}
+}
