@@ -5,4 +5,4 @@
 if not set then
   return false
 end
-return math.max(0, (available(false)))
+return math.max(0, (available(false, rate)))

@@ -8,4 +8,4 @@
 if not set then
   return false
 end
-return {redis.call('PTTL', limiter), config[1], config[2], config[3], config[4], math.max(0, (available(false)))}
+return {redis.call('PTTL', limiter), config[1], config[2], config[3], config[4], math.max(0, (available(false, rate)))}

@@ -10,7 +10,7 @@ local session, number, session_ms = KEYS[8], ARGV[1], ARGV[2]
 if not set then
   return answered(0)
 end
-local free = sweep()
+local free = sweep(0)
 local back = ARGV[3] - shed(tonumber(ARGV[3]))
 store(math.min(rate, free + back), true)
 return answered(1)

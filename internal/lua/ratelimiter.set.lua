@@ -19,5 +19,5 @@ if ARGV[8] == '0' or was ~= ARGV[5] then
   return answered(1)
 end
 -- include ratelimiter
-store(sweep(), true)
+store(sweep(0), true)
 return answered(1)

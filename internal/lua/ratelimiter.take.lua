@@ -37,7 +37,7 @@ for _, ahead in ipairs(redis.call('ZRANGEBYSCORE', permits, '(' .. stamp + skew,
   redis.call('ZADD', permits, stamp, ahead)
 end
 
-local free = sweep()
+local free = sweep(tonumber(ARGV[3]))
 local given, n = 0, 0
 for i = 3, #ARGV do
   local wanted = tonumber(ARGV[i])

@@ -9,7 +9,7 @@ local given, back = tonumber(ARGV[3]), tonumber(ARGV[4])
 if not set then
   return 0
 end
-local free = sweep()
+local free = sweep(0)
 local head = string.char(16) .. ARGV[1]
 local score = redis.call('ZSCORE', permits, head .. count(given))
 if score then

@@ -61,3 +61,25 @@ func TestKeepStateInAllCombinations(t *testing.T) {
 		w.OK(l.SetRate(bg, five, redlatch.KeepState(true)))
 	})
 }
+
+// A client has what it has taken for itself in a sum of its own, which another client's UpdateRate cannot raise.
+func TestAHigherRateIsThereForTheOtherClientsAtOnce(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		a, b := w.Client(redlatch.Config{}).RateLimiter("r"), w.Client(redlatch.Config{}).RateLimiter("r")
+		const n = 500
+		w.SetRate(a, redlatch.Rate{Permits: n + 3, Interval: time.Hour, PerClient: true})
+		for range n {
+			time.Sleep(3 * time.Millisecond)
+			w.OK(b.Try(bg, 1))
+		}
+		w.OK(a.UpdateRate(bg, redlatch.Rate{Permits: 10 * n, Interval: time.Hour, PerClient: true}))
+		for range 20 {
+			time.Sleep(time.Millisecond)
+			if free, err := b.Available(bg); err != nil || free != 9*n {
+				t.Fatalf("%d, %v, want %d", free, err, 9*n)
+			}
+		}
+		w.OK(b.Try(bg, 9*n))
+		w.WantErr(b.Try(bg, 1), redlatch.ErrBusy)
+	})
+}
