@@ -75,7 +75,7 @@ type Config struct {
 	// server's clock in microseconds, so its tokens still rise. Redisson knows
 	// nothing of that: where Java acquires the same fenced locks, leave it at
 	// zero, which means for ever. At least one minute. The numbers of an Election's
-	// terms are remembered for ever.
+	// terms are remembered for ever, unless a FencedLock of its name has a TokenTTL.
 	TokenTTL time.Duration
 
 	// ServerName tells the Redis of this client from that of others, in log

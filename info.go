@@ -49,8 +49,8 @@ type Info struct {
 	// Queue is who waits for a fair lock, or has arrived at a barrier, in order.
 	// Others have no queue in Redis.
 	Queue []Waiter
-	// Token is the last fencing token that an acquisition got; 0 if none did, or Config.TokenTTL
-	// is over since.
+	// Token is the last fencing token that an acquisition got; 0 if none did, or if
+	// Config.TokenTTL has passed since then.
 	Token int64
 
 	// Count is how many permits of a semaphore are free, for how many a latch still

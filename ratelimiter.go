@@ -166,9 +166,9 @@ func (l *RateLimiter) SetRate(ctx context.Context, r Rate, keep ...KeepState) er
 // UpdateRate gives the limiter another rate, and what was taken still counts, unless there is KeepState(false). It
 // fails with ErrUninitialized if the limiter has no rate. To change PerClient is to begin anew.
 //
-// With PerClient the other clients have a higher rate at once, but one that has taken more than a thousand times in the
-// last interval only within about an interval. A lower rate takes back nothing of what the old one has left them: in the
-// interval of the change they may take that, too.
+// With PerClient a higher rate holds for the other clients at once. A client that has taken more than a hundred times in
+// the last interval has it within about an interval. A lower rate takes back nothing of what the old one has left them: in
+// the interval of the change they may take that, too.
 func (l *RateLimiter) UpdateRate(ctx context.Context, r Rate, keep ...KeepState) error {
 	answer, err := l.setRate(ctx, request.Count{Script: lua.RateLimiterSet, Keys: l.keys}, r, "1", lastOf(keep, true))
 	if err == nil && answer == 0 {

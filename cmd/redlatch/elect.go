@@ -132,7 +132,7 @@ func (e *elector) forward(ctx context.Context, signals <-chan os.Signal, give co
 		select {
 		case sig := <-signals:
 			e.mu.Lock()
-			if e.command == nil || e.held.Err() != nil || sig == os.Interrupt || sig == syscall.SIGTERM {
+			if e.ended == nil && (e.command == nil || e.held.Err() != nil || sig == os.Interrupt || sig == syscall.SIGTERM) {
 				e.ended = &failure{code: supervise.Code(sig)}
 			}
 			if e.command == nil {

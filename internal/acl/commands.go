@@ -78,7 +78,7 @@ var InScripts = []Command{
 	{Args: "ZCOUNT K 0 1", By: "permits and rate limiters", watch: true},
 	{Args: "ZMSCORE K f", By: "fair locks and rate limiters"},
 	{Args: "HMGET K f", By: "rate limiters", watch: true},
-	{Args: "PERSIST K", By: "permits, rate limiters and Persist"},
+	{Args: "PERSIST K", By: "fencing tokens of elections, permits, rate limiters and Persist"},
 	{Args: "HINCRBY K f 1", By: "barriers"},
 	{Args: "DECRBY K 1", By: "semaphores, permits and latches"},
 	{Args: "INCRBY K 1", By: "semaphores and permits"},

@@ -5,4 +5,4 @@
 local free, timeouts = KEYS[1], KEYS[2]
 -- include expirable
 sweep(ARGV[1])
-return {tonumber(redis.call('GET', free) or 0), redis.call('ZCARD', timeouts)}
+return {tonumber(redis.call('GET', free) or 0), there and redis.call('ZCARD', timeouts) or 0}

@@ -11,11 +11,12 @@ local permits, available = tonumber(ARGV[4]), redis.call('GET', free)
 local change = permits
 if available then
   change = permits - tonumber(available) - redis.call('ZCARD', timeouts)
-else
-  redis.call('DEL', timeouts) -- of an earlier semaphore, see expirable.try_set
 end
 if change ~= 0 or not available then
   redis.call('INCRBY', free, change)
+  if not available then
+    redis.call('DEL', timeouts) -- of an earlier semaphore, see expirable.try_set
+  end
   redis.call('PUBLISH', ARGV[3], permits)
 end
 return answered(change)

@@ -134,7 +134,7 @@ func (s *Expirable) Set(ctx context.Context, n int) error {
 
 // Add adds n permits.
 func (s *Expirable) Add(ctx context.Context, n int) error {
-	_, err := s.count(ctx, lua.ExpirableAdd, s.keys[:1], s.channel, strconv.Itoa(n))
+	_, err := s.count(ctx, lua.ExpirableAdd, s.keys, s.channel, strconv.Itoa(n))
 	return err
 }
 

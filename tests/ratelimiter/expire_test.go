@@ -26,7 +26,8 @@ func TestALimiterThatEndsInUseLeavesNothing(t *testing.T) {
 			if _, err := l.Expire(bg, 10*time.Millisecond); err != nil {
 				t.Fatal(err)
 			}
-			for l.Try(bg, 1) == nil { // until it has ended
+			for ended := false; !ended; {
+				ended = l.Try(bg, 1) != nil
 			}
 			if i%2 == 0 && raw.PTTL(bg, "{"+name+"}:permits").Val() == -1 {
 				stays++

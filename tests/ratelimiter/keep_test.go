@@ -66,7 +66,7 @@ func TestKeepStateInAllCombinations(t *testing.T) {
 func TestAHigherRateIsThereForTheOtherClientsAtOnce(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}).RateLimiter("r"), w.Client(redlatch.Config{}).RateLimiter("r")
-		const n = 500
+		const n = 90
 		w.SetRate(a, redlatch.Rate{Permits: n + 3, Interval: time.Hour, PerClient: true})
 		for range n {
 			time.Sleep(3 * time.Millisecond)

@@ -3,6 +3,7 @@ package search
 const (
 	again   = "what follows comes to the same"
 	chain   = "TestAWaiterOfRedissonFindsTheScoresThatItExpects"
+	counter = "only a FencedLock of an election's name gives its counter a TTL: TestATermHasItsNumberForAsLongAsItLasts"
 	toldToo = "redlatch's waiters look every two seconds; Redisson's hear of it: TestRedissonHearsThatALockIsFreeSooner"
 )
 
@@ -14,6 +15,8 @@ var explained = map[string]string{
 	"session.luainc: return nil: deleted":                                                         again,
 	"grouplock.renew.lua: break: deleted":                                                         again,
 	"ratelimiter.rate.luainc: local kept = redis.call('HGET', KEYS[1], 'keepAliveTime'): deleted": "only ratelimiter.set meets one that was kept: TestAnotherRateEndsNoExpire",
+	"token.luainc: elseif ttl < 0 then: negated":                                                  counter,
+	"token.luainc: redis.call('PERSIST', token_key): deleted":                                     counter,
 	"fairlock.luainc: tighten() (3): deleted":                                                     "the next hand-off makes the chain exact; that a poll does, sooner: " + chain,
 	"fairlock.luainc: if not ours(id) then (2): negated":                                          "the chain stays exact, which costs time: " + chain,
 	"fairlock.luainc: n, scored[2 * i - 1], scored[2 * i] = i, now + allowance, id: deleted":      "the same: " + chain,

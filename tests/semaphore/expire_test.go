@@ -180,3 +180,24 @@ func TestWhatComesBackToASemaphoreThatIsGoneMakesNone(t *testing.T) {
 		})
 	}
 }
+
+// What was given of a semaphore that has ended does not come back to the one that AddPermits makes.
+func TestPermitsThatAreAddedAnewAreAll(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		s := w.Client(redlatch.Config{}).ExpirableSemaphore("pool")
+		w.OK(s.SetPermits(bg, 3))
+		for range 2 {
+			_, err := s.Acquire(bg, redlatch.Lease(time.Minute))
+			w.OK(err)
+		}
+		w.Server.Del("pool") // as if it had ended, a millisecond before the set of what is given
+		if n, err := s.Permits(bg); err != nil || n != 0 {
+			t.Errorf("%d permits of none, %v", n, err)
+		}
+		w.OK(s.AddPermits(bg, 3))
+		time.Sleep(time.Hour)
+		if n, err := s.Permits(bg); err != nil || n != 3 {
+			t.Errorf("%d permits of 3, %v", n, err)
+		}
+	})
+}
