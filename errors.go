@@ -284,6 +284,8 @@ func IsRetryable(err error) bool {
 		acks   *AckError
 	)
 	switch {
+	case endedBy(err) != nil:
+		return false
 	case errors.As(err, &acks):
 		return acks.Err == nil
 	case errors.As(err, &busy):

@@ -163,9 +163,13 @@ func success(handedOff, reentered bool) Outcome {
 // outcomeOf is the outcome of an acquisition that failed; tries says that it would not
 // have waited.
 func outcomeOf(err error, tries bool) Outcome {
-	busy := errors.Is(err, ErrBusy)
+	busy, unavailable := errors.Is(err, ErrBusy), errors.Is(err, ErrUnavailable)
+	switch err.(type) { //nolint:errorlint // what it is made of may be why its context has ended
+	case *BusyError, *RateError:
+		unavailable = false
+	}
 	switch {
-	case errors.Is(err, ErrUnavailable):
+	case unavailable:
 		return OutcomeUnavailable
 	case busy && errors.Is(err, context.DeadlineExceeded):
 		return OutcomeTimedOut

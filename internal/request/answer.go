@@ -19,6 +19,9 @@ var ErrNotAcknowledged = errors.New("redlatch: not acknowledged by replicas")
 // GaveUp says whether err is the end of a caller's waiting, and returns the error of
 // its context if it was that.
 func GaveUp(err error) (ended bool, cause error) {
+	if e, ok := err.(*endedError); ok { //nolint:errorlint // of the call itself
+		return true, e.error
+	}
 	var re *driver.RunError
 	switch {
 	case errors.Is(err, ErrWaitOver):

@@ -110,11 +110,19 @@ func (s *Server) Pause(d time.Duration) bool {
 // ContextError returns ctx's error and, if it says more, its cause.
 func ContextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
-	if cause == nil || errors.Is(cause, err) {
-		if cause != nil {
-			return cause
-		}
-		return err
+	switch {
+	case err == nil:
+		return nil
+	case cause == nil:
+		cause = err
+	case !errors.Is(cause, err):
+		cause = fmt.Errorf("%w: %w", err, cause)
 	}
-	return fmt.Errorf("%w: %w", err, cause)
+	return &endedError{cause}
 }
+
+// An endedError is the error of a context that has ended. It may wrap an error of redlatch's as its cause: that is not how
+// the call itself has failed.
+type endedError struct{ error }
+
+func (e *endedError) Unwrap() error { return e.error }

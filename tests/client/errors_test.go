@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -110,4 +111,50 @@ func TestErrorTexts(t *testing.T) {
 			t.Errorf("%T: %q, want %q", tt.err, got, tt.text)
 		}
 	}
+}
+
+// An errgroup ends its context with the error of the goroutine that has failed first.
+func TestAContextThatEndsWithAnErrorOfRedlatchAsItsCause(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var outcome redlatch.Outcome
+		other := w.Client(redlatch.Config{})
+		c := w.Client(redlatch.Config{Events: redlatch.Events{AcquireEnd: func(_ context.Context, e redlatch.AcquireEndEvent) { outcome = e.Outcome }}})
+		hx, ha := w.Acquire(bg, other.Lock("x")), w.Acquire(bg, other.Lock("a"))
+		_, busy := c.Lock("x").Try(bg)
+		third := w.Client(redlatch.Config{})
+		_ = third.Close()
+		_, closed := third.Lock("x").Try(bg)
+		sem := other.Semaphore("s")
+		w.SetPermits(sem, 1)
+		_ = sem.Acquire(bg, 1)
+		_, _ = other.CountDownLatch("l").TrySetCount(bg, 1)
+		for what, cause := range map[string]error{"busy": busy, "closed": closed, "unavailable": fmt.Errorf("%w: of another server", redlatch.ErrUnavailable), "acks": &redlatch.AckError{}, "none": nil, "plain": errors.New("plain")} {
+			for kind, wait := range map[string]func(ctx context.Context) error{
+				"lock":      func(ctx context.Context) error { _, err := c.Lock("a").Acquire(ctx); return err },
+				"fair":      func(ctx context.Context) error { _, err := c.FairLock("a").Acquire(ctx); return err },
+				"semaphore": func(ctx context.Context) error { return c.Semaphore("s").Acquire(ctx, 1) },
+				"latch":     func(ctx context.Context) error { return c.CountDownLatch("l").Wait(ctx) },
+				"barrier":   func(ctx context.Context) error { _, err := c.Barrier("b", 2).Await(ctx); return err },
+				"multi": func(ctx context.Context) error {
+					_, err := redlatch.MultiLock(c.Lock("a"), c.Lock("b")).Acquire(ctx)
+					return err
+				},
+			} {
+				ctx, cancel := context.WithCancelCause(bg)
+				done := locktest.Later(func() error { return wait(ctx) })
+				time.Sleep(100 * time.Millisecond)
+				cancel(cause)
+				err := <-done
+				var b *redlatch.BusyError
+				if !errors.As(err, &b) || b.Name == "x" || b.Cause == nil {
+					t.Errorf("%s/%s: BusyError %+v", what, kind, b)
+				}
+				if redlatch.IsRetryable(err) || outcome != redlatch.OutcomeCancelled || !errors.Is(err, context.Canceled) {
+					t.Errorf("%s/%s: %v, retryable: %v, outcome %s", what, kind, err, redlatch.IsRetryable(err), outcome)
+				}
+			}
+		}
+		w.Release(hx)
+		w.Release(ha)
+	})
 }

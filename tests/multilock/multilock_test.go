@@ -564,3 +564,24 @@ func TestRandomMultiLocksExcludeEachOther(t *testing.T) {
 		w.WantNothing()
 	})
 }
+
+// An errgroup ends its context with the error of the goroutine that has failed first, which may be about a member.
+func TestACauseIsNotTakenForAMember(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		other, c := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+		hb := w.Acquire(bg, other.FairLock("b"))
+		ctx, cancel := context.WithCancelCause(bg)
+		done := locktest.Later(func() error {
+			_, err := redlatch.MultiLock(c.FairLock("a"), c.FairLock("b")).Acquire(ctx)
+			return err
+		})
+		time.Sleep(100 * time.Millisecond) // it has a, and waits for b
+		_, busy := other.FairLock("a").Try(bg)
+		cancel(busy)
+		err := <-done
+		if errors.Is(err, redlatch.ErrReentry) || !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		w.Release(hb)
+	})
+}
