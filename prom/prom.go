@@ -121,31 +121,25 @@ func histograms(opts Options, name, help string, buckets []float64, labels []str
 // then passed on to then. Those that note call sites (Lost, SlowWait and Dropped) are
 // those of then, so that nobody pays for them who does not ask for them.
 func (m *Metrics) Events(then redlatch.Events) redlatch.Events {
-	return redlatch.Events{
-		AcquireStart: then.AcquireStart,
-		AcquireEnd: func(ctx context.Context, e redlatch.AcquireEndEvent) {
-			m.acquireEnd(ctx, &e)
-			if then.AcquireEnd != nil {
-				then.AcquireEnd(ctx, e)
-			}
-		},
-		HoldEnd: func(ctx context.Context, e redlatch.HoldEndEvent) {
-			m.holdEnd(ctx, &e)
-			if then.HoldEnd != nil {
-				then.HoldEnd(ctx, e)
-			}
-		},
-		Lost:          then.Lost,
-		ReleaseFailed: counted(m.releasesFailed, one[redlatch.ReleaseFailedEvent], then.ReleaseFailed),
-		RenewFailed: counted(m.renewalsFailed, func(e redlatch.RenewFailedEvent) int {
-			return e.Holds
-		}, then.RenewFailed),
-		SlowWait:        then.SlowWait,
-		Requeued:        counted(m.requeued, one[redlatch.RequeuedEvent], then.Requeued),
-		NotAcknowledged: counted(m.notAcknowledged, one[redlatch.NotAcknowledgedEvent], then.NotAcknowledged),
-		Skipped:         counted(m.skipped, func(e redlatch.SkippedEvent) int { return e.Events }, then.Skipped),
-		Dropped:         then.Dropped,
+	with := then
+	with.AcquireEnd = func(ctx context.Context, e redlatch.AcquireEndEvent) {
+		m.acquireEnd(ctx, &e)
+		if then.AcquireEnd != nil {
+			then.AcquireEnd(ctx, e)
+		}
 	}
+	with.HoldEnd = func(ctx context.Context, e redlatch.HoldEndEvent) {
+		m.holdEnd(ctx, &e)
+		if then.HoldEnd != nil {
+			then.HoldEnd(ctx, e)
+		}
+	}
+	with.ReleaseFailed = counted(m.releasesFailed, one[redlatch.ReleaseFailedEvent], then.ReleaseFailed)
+	with.RenewFailed = counted(m.renewalsFailed, func(e redlatch.RenewFailedEvent) int { return e.Holds }, then.RenewFailed)
+	with.Requeued = counted(m.requeued, one[redlatch.RequeuedEvent], then.Requeued)
+	with.NotAcknowledged = counted(m.notAcknowledged, one[redlatch.NotAcknowledgedEvent], then.NotAcknowledged)
+	with.Skipped = counted(m.skipped, func(e redlatch.SkippedEvent) int { return e.Events }, then.Skipped)
+	return with
 }
 
 func one[E any](E) int { return 1 }

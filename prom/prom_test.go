@@ -3,6 +3,7 @@ package prom_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -297,5 +298,26 @@ func TestMetricsAreCollectedWhileTheyChange(t *testing.T) {
 	all.Wait()
 	if got := testutil.CollectAndCount(m, "redlatch_hold_seconds"); got != 26 {
 		t.Errorf("%d time series of holds, want 26", got)
+	}
+}
+
+// An event that the metrics do not count is the program's all the same.
+func TestEveryEventIsPassedOn(t *testing.T) {
+	var then redlatch.Events
+	all := reflect.ValueOf(&then).Elem()
+	for i := range all.NumField() {
+		kind := all.Field(i).Type()
+		all.Field(i).Set(reflect.MakeFunc(kind, func([]reflect.Value) (none []reflect.Value) {
+			for j := range kind.NumOut() {
+				none = append(none, reflect.Zero(kind.Out(j)))
+			}
+			return none
+		}))
+	}
+	got := reflect.ValueOf(prom.New(prom.Options{}).Events(then))
+	for i := range got.NumField() {
+		if got.Field(i).IsNil() {
+			t.Errorf("Events.%s is not passed on", got.Type().Field(i).Name)
+		}
 	}
 }
