@@ -47,6 +47,8 @@ func OpenSettings(s connect.Settings, opts ...goredis.Option) (*Driver, error) {
 
 var errSentinelCredentials = errors.New("connect: go-redis asks no function for the credentials of sentinels; set SentinelUser and SentinelPassword, or open with rueidis or valkey-go")
 
+var errClusterDatabase = errors.New("connect: go-redis knows no database but 0 of a cluster; leave the database out, or open with rueidis or valkey-go")
+
 // Client returns the client that Open makes, for who wants one of go-redis itself. It reads the files of TLS.
 func Client(s connect.Settings) (redis.UniversalClient, error) {
 	p, err := s.Plan()
@@ -55,6 +57,8 @@ func Client(s connect.Settings) (redis.UniversalClient, error) {
 		return nil, err
 	case p.SentinelCredentials != nil:
 		return nil, errSentinelCredentials
+	case p.Mode == connect.Cluster && p.Database != 0:
+		return nil, errClusterDatabase
 	}
 	// Finding a connection and using it are two steps, which together last for Script at most.
 	dial, step := min(p.Dial, p.Script/2), p.Script/2
