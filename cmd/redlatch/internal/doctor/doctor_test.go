@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -378,6 +379,19 @@ func numbered(prefix string, n int) (names []any) {
 		names = append(names, fmt.Sprint(prefix, i))
 	}
 	return names
+}
+
+// The indices of those who have arrived at a barrier are no holds.
+func TestABarrierIsNoLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var arrived []any
+		for i := range 150 {
+			arrived = append(arrived, fmt.Sprint(strings.TrimSuffix(ours, "1"), i), strconv.Itoa(i))
+		}
+		if r := examine(t, hashed("redlatch_barrier:{go}:1", arrived...)); r.Severity != OK {
+			t.Errorf("%+v", r)
+		}
+	})
 }
 
 // A queue that moves on while it is looked at is no finding, nor one whose lock is
