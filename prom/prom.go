@@ -71,7 +71,7 @@ type Metrics struct {
 	ofEnd         children[end, prometheus.ExemplarObserver]
 
 	mu      sync.Mutex
-	watched map[*redlatch.Client]bool
+	watched map[*redlatch.Client]int // how often
 }
 
 // New returns Metrics, which are still to be registered. A registry takes one of them, or
@@ -94,7 +94,7 @@ func New(opts Options) *Metrics {
 		requeued:        counter("redlatch_requeued_total", "Waiters that lost their place in the queue of a fair lock."),
 		notAcknowledged: counter("redlatch_not_acknowledged_total", "Changes that went on without the acknowledgement of their replicas."),
 		skipped:         counter("redlatch_events_skipped_total", "Events that were too many to be told."),
-		watched:         make(map[*redlatch.Client]bool),
+		watched:         make(map[*redlatch.Client]int),
 	}
 	m.ofAcquisition.find, m.ofEnd.find = m.findAcquisition, m.findEnd
 	// A counter that begins at 1 has not increased, for Prometheus: the first loss would go
@@ -194,15 +194,17 @@ func (m *Metrics) observe(ctx context.Context, of prometheus.ExemplarObserver, d
 	of.ObserveWithExemplar(d.Seconds(), labels)
 }
 
-// Watch has the client's Stats collected from now on, until stop is called. To watch a
-// client again is to watch it once.
+// Watch has the client's Stats collected from now on, until stop is called. A client that is
+// watched more than once is collected once, until each stop has been called.
 func (m *Metrics) Watch(client *redlatch.Client) (stop func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.watched[client] = true
-	return func() {
+	m.watched[client]++
+	return sync.OnceFunc(func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		delete(m.watched, client)
-	}
+		if m.watched[client]--; m.watched[client] == 0 {
+			delete(m.watched, client)
+		}
+	})
 }

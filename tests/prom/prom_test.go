@@ -127,8 +127,8 @@ func TestGaugesAddUpWatchedClients(t *testing.T) {
 		registry := registered(w, m)
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		stop := m.Watch(a)
-		m.Watch(b)
-		m.Watch(b) // the same
+		once := m.Watch(b)
+		m.Watch(b) // which is collected once
 
 		w.Acquire(bg, a.FairLock("x"))
 		w.Acquire(bg, a.Lock("y"))
@@ -143,6 +143,8 @@ func TestGaugesAddUpWatchedClients(t *testing.T) {
 			t.Errorf("Prometheus sees\n%s, want\n%s", got, want)
 		}
 		stop()
+		stop()
+		once() // the other one has not stopped
 		want = "clients{} 1\nheld{} 1\npermits{} 1\nwaiters{} 1\nrenewals_due{} 0\nwatchdog_timeout_seconds{} 30\n"
 		if got := series(w, registry, names...); got != want {
 			t.Errorf("with one of them watched, Prometheus sees\n%s, want\n%s", got, want)
