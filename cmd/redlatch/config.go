@@ -135,6 +135,9 @@ func configOf(s connect.Settings, warnings []connect.Warning) *configJSON {
 	return c
 }
 
+// milliseconds shows a setting, in ms, exactly.
+func milliseconds(n int64) string { return (time.Duration(n) * time.Millisecond).String() }
+
 // rows are what config check prints: what differs from the default, and what
 // everybody wants to know.
 func (c *configJSON) rows() [][]string {
@@ -144,7 +147,6 @@ func (c *configJSON) rows() [][]string {
 			rows = append(rows, []string{name, value})
 		}
 	}
-	milliseconds := func(n int64) string { return (time.Duration(n) * time.Millisecond).String() }
 	add("master name", c.MasterName)
 	add("database", strconv.Itoa(c.Database))
 	add("user", c.User)

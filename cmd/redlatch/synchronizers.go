@@ -29,7 +29,7 @@ func countRows(l *overview.Lock) (rows [][]string) {
 			add("ttl", h.LeaseText(h.TTL))
 		}
 	case redlatch.KindRateLimiter:
-		add("rate", fmt.Sprintf("%d in %s", l.Rate.Permits, overview.TTLText(l.Rate.Interval)))
+		add("rate", fmt.Sprintf("%d in %s", l.Rate.Permits, milliseconds(l.Rate.Interval)))
 		if l.Rate.PerClient {
 			add("mode", "each client for itself")
 		} else {
@@ -37,7 +37,7 @@ func countRows(l *overview.Lock) (rows [][]string) {
 			add("available", strconv.Itoa(*l.Count))
 		}
 		if l.Rate.KeepAlive > 0 {
-			add("keep-alive", overview.TTLText(l.Rate.KeepAlive))
+			add("keep-alive", milliseconds(l.Rate.KeepAlive))
 		} else {
 			add("keep-alive", "none")
 		}
