@@ -166,7 +166,7 @@ func (s *Semaphore) TrySetPermits(ctx context.Context, n int, ttl time.Duration)
 // gets one. It makes the semaphore if there is none. A TTL stays what it is;
 // Redisson's addPermits removes it.
 func (s *Semaphore) AddPermits(ctx context.Context, n int) error {
-	n = max(n, -permit.Most-1) // which is refused, and unlike less than that has a positive
+	n = max(n, -permit.Most-1) // refused as well; the least int has no opposite
 	if err := s.usable(ctx, max(n, -n)); err != nil {
 		return err
 	}

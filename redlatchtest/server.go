@@ -69,7 +69,7 @@ func (s *Server) Redis() driver.Redis { return s.Through(s.Dial) }
 // a proxy in between.
 func (s *Server) Through(dial func(ctx context.Context) (net.Conn, error)) driver.Redis {
 	s.tb.Helper()
-	inner, err := rueidis.New(rueidisclient.ClientOption{
+	d, err := rueidis.New(rueidisclient.ClientOption{
 		InitAddress:       []string{"embedded"},
 		ForceSingleClient: true, // miniredis looks like a cluster
 		ClientSetInfo:     rueidisclient.DisableClientSetInfo,
@@ -83,6 +83,6 @@ func (s *Server) Through(dial func(ctx context.Context) (net.Conn, error)) drive
 	if err != nil {
 		s.tb.Fatal("redlatchtest: ", err) // not by the server's fault: these options are wrong
 	}
-	s.tb.Cleanup(inner.Close)
-	return inner
+	s.tb.Cleanup(d.Close)
+	return d
 }

@@ -71,10 +71,9 @@ func isNumber(text string, most float64) bool {
 // hashes looks into those that have the fields of a lock or a rate limiter. So has what a barrier keeps of who has arrived,
 // but its numbers are no counts of holds.
 func (c *contents) hashes(names []string) {
-	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return strings.HasPrefix(name, wire.Barrier+":") })
 	var ours, small []string
 	c.v.each(names, func(name string) []string { return []string{"HRANDFIELD", name, strconv.Itoa(looked)} }, func(name string, fields any) {
-		if slices.ContainsFunc(list(fields), func(field any) bool { return isField(str(field)) }) {
+		if !strings.HasPrefix(name, wire.Barrier+":") && slices.ContainsFunc(list(fields), func(field any) bool { return isField(str(field)) }) {
 			ours = append(ours, name)
 		}
 	})
