@@ -115,7 +115,7 @@ func TestTheLogSaysAllOfALoss(t *testing.T) {
 			"name": "orders", "kind": "read-write lock", "mode": "write", "reason": "revoked", "why": "it was released by force",
 			"watchdog": true, "lease": watchdog, "held": 12 * time.Second, "late": 0, "unconfirmed_for": 2 * time.Second,
 		}},
-		"max hold": {time.Minute, func(_ *losses, c *redlatch.Client) string {
+		"max hold": {65 * time.Second, func(_ *losses, c *redlatch.Client) string {
 			h, err := redlatch.MultiLock(c.Lock("orders")).Acquire(bg)
 			if err != nil {
 				return err.Error()
@@ -124,7 +124,7 @@ func TestTheLogSaysAllOfALoss(t *testing.T) {
 			return h.Holds()[0].Owner()
 		}, map[string]any{
 			"name": "orders", "kind": "lock", "one_of_several": true, "reason": "max hold", "why": "it was held for Config.MaxHold",
-			"watchdog": true, "lease": watchdog, "held": time.Minute, "late": 0, "unconfirmed_for": 10 * time.Second,
+			"watchdog": true, "lease": watchdog, "held": 65 * time.Second, "late": 0, "unconfirmed_for": 5 * time.Second,
 		}},
 		"a reader's Lease is over": {0, func(l *losses, c *redlatch.Client) string {
 			read := c.ReadWriteLock("orders").Read()
