@@ -41,8 +41,9 @@ type Config struct {
 	MaxHold time.Duration
 
 	// OutageTimeout is for how long a call keeps trying when the server does
-	// not answer, counted from the server's last answer to it, before it fails
-	// with ErrUnavailable. Zero means 10 seconds.
+	// not answer, before it fails with ErrUnavailable. It is counted from the server's
+	// last answer: calls that wait for one another in this process, as those for one
+	// lock do, fail together, but none before it has itself lasted so long. Zero means 10 seconds.
 	OutageTimeout time.Duration
 
 	// CloseTimeout bounds how long Close waits for requests that are in

@@ -50,7 +50,7 @@ func fairForcing(l *Spec) []string { return []string{l.channel, wire.Millis(l.c.
 
 // acquireFair gets a fair lock for a caller that does not have it already.
 func (c *Locks) acquireFair(ctx context.Context, l *Spec, o Params) (*Hold, error) {
-	p := waitParams{c: c, key: l.key, start: time.Now(), until: o.Until, lock: l, at: o.At}
+	p := newWaitParams(l, &o)
 	h, err := c.standInQueue(ctx, l, &o, &p)
 	return p.end(h, err)
 }
@@ -165,7 +165,7 @@ func (q *fairWaiter) ask(ctx context.Context, first func()) (*answer, error) {
 			enqueue = t.entry.nonce
 		}
 	}
-	req := t.taking(q.l.kind.take, []string{t.args[0], t.id, q.l.channel, q.c.ID, enqueue, wire.Millis(q.c.Allowance)}, q.o.Until)
+	req := t.taking(q.l.kind.take, []string{t.args[0], t.id, q.l.channel, q.c.ID, enqueue, wire.Millis(q.c.Allowance)}, q.o)
 	req.Retried = first
 	facts, err := t.take(ctx, &req, 4)
 	if err != nil || facts == nil {

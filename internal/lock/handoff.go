@@ -96,7 +96,7 @@ func (m move) yield(ctx context.Context, o *Params) (*Hold, error) {
 	}
 	foreign := e.news.Foreign()
 	e.news.Expect()
-	q := t.taking(t.lock.kind.yield, []string{m.old.id, t.id, t.args[0], t.lock.channel, own, last}, o.Until)
+	q := t.taking(t.lock.kind.yield, []string{m.old.id, t.id, t.args[0], t.lock.channel, own, last}, o)
 	q.Acks = c.Server.Acks.Renews || (c.Server.Acks.Holds && (t.fenced || !t.watch))
 	reply, err := q.Run(ctx)
 	if short := q.Doubt(err == nil && len(reply.List) == 1); short != nil {
@@ -134,7 +134,7 @@ func (m move) yield(ctx context.Context, o *Params) (*Hold, error) {
 // transfer moves the lock from old to t with a lease of its own.
 func (m move) transfer(ctx context.Context, o *Params) (*Hold, error) {
 	t := m.t
-	q := t.taking(t.lock.kind.transfer, []string{m.old.id, t.id, t.args[0]}, o.Until)
+	q := t.taking(t.lock.kind.transfer, []string{m.old.id, t.id, t.args[0]}, o)
 	reply, err := q.Run(ctx)
 	if short := q.Doubt(err == nil && reply.Int > 0); short != nil {
 		err = short
@@ -173,10 +173,13 @@ func (m move) abandon(q *request.Call, isMoved func(driver.Reply) bool) {
 			return
 		}
 		// Nobody knows whose it is, so both ids are released, now and later.
-		old.markUncertain()
-		t.markUncertain()
-		_ = old.sendRelease()
-		_ = t.sendRelease()
+		for _, x := range []*term{old, t} {
+			x.markUncertain()
+			o := x.releasing(0)
+			o.Since = sent.Since // the next caller waits for that, too
+			reply, err := o.Run(context.Background())
+			_ = x.released(&o, reply, err)
+		}
 		t.c.table.leave(t.entry)
 	})
 }

@@ -97,6 +97,7 @@ type Params struct {
 	HasLease bool          // else the watchdog keeps the hold
 	Try      bool          // the caller does not wait
 	Until    time.Time     // until when it waits; zero: as long as its context lasts
+	Since    time.Time     // when it began to wait; zero: now
 	Fenced   bool          // it wants a token
 	AtLeast  time.Duration // for so long nobody else is to get the lock, however soon it is released
 	Member   bool          // the hold is one of several: not passed on in this process

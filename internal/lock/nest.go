@@ -48,8 +48,8 @@ func (c *Locks) nest(ctx context.Context, l *Spec, outer *Hold, o *Params) (*Hol
 	case outer.reads:
 		return c.joinNested(ctx, outer, o)
 	}
-	p := waitParams{c: c, key: l.key, start: time.Now(), until: o.Until, owner: outer.t.id, lock: l, at: o.At}
-	p.ttl = max(0, outer.t.lease.Left(p.start))
+	p := newWaitParams(l, o)
+	p.owner, p.ttl = outer.t.id, max(0, outer.t.lease.Left(p.start))
 	if err := p.amongSiblings(ctx, outer, o); err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package lock
 
 import (
 	"context"
-	"time"
 )
 
 // A Queue is where callers of this process that want the same locks of several clients
@@ -26,7 +25,7 @@ type Place struct {
 func (q *Queue) Enter(ctx context.Context, o *Params) (_ *Place, waited bool, err error) {
 	c := q.lock.c
 	e := c.table.get(q.lock)
-	p := waitParams{c: c, key: q.lock.key, start: time.Now(), until: o.Until, lock: q.lock, at: o.At}
+	p := newWaitParams(q.lock, o)
 	p.refused = func(error) { waited = true }
 	if !e.gate.TryEnter() {
 		if _, err := p.enter(ctx, e, o); err != nil {

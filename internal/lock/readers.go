@@ -68,7 +68,7 @@ var (
 
 // acquireRead gets the lock to read for a caller that does not have it already.
 func (c *Locks) acquireRead(ctx context.Context, l *Spec, o Params) (*Hold, error) {
-	p := waitParams{c: c, key: l.key, start: time.Now(), until: o.Until, lock: l, at: o.At}
+	p := newWaitParams(l, &o)
 	e := c.table.get(l)
 	defer c.table.put(e)
 	for {
@@ -77,8 +77,11 @@ func (c *Locks) acquireRead(ctx context.Context, l *Spec, o Params) (*Hold, erro
 		if !joined {
 			var err error
 			t, err = p.awaitGroup(ctx, m, o.Try)
+			outage, _ := err.(*request.OutageError) //nolint:errorlint // of the group, which does not wrap it
 			switch {
 			case errors.Is(err, errRejoin), errors.Is(err, request.ErrTooLate) && m.group.o.Lease != o.Lease: // another's lease is too short
+				continue
+			case outage != nil && !o.Try && c.Server.Patient(o.Since): // another has waited for longer
 				continue
 			case err != nil:
 				return nil, err

@@ -38,7 +38,7 @@ func (t *term) reenter(ctx context.Context, outer *Hold, l *Spec, o *Params) (*H
 	if h.reads {
 		r = t.op(lua.ReadWriteReadReenter, []string{t.id, wire.Millis(lease)})
 	}
-	r.Stop, r.Until, r.Acks = t.c.Server.Done, o.Until, t.c.Server.Acks.Holds
+	r.Stop, r.Until, r.Since, r.Acks = t.c.Server.Done, o.Until, o.Since, t.c.Server.Acks.Holds
 	err = t.prolong(ctx, &r, lease)
 	if err != nil {
 		t.mu.Lock()

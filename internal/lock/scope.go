@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/request"
@@ -127,7 +126,7 @@ var errNotNested = errors.New("the outer hold has ended")
 func (c *Locks) enterScope(ctx context.Context, l *Spec, sc *scope, o *Params, outer *Hold) (*Hold, error) {
 	n := sc.enter(l)
 	defer sc.leave(l)
-	p := waitParams{c: c, key: l.key, start: time.Now(), until: o.Until, lock: l, at: o.At}
+	p := newWaitParams(l, o)
 	select {
 	case <-n.slot:
 	default:

@@ -89,10 +89,10 @@ func (l *Spec) enclosing(ctx context.Context) (*Hold, *scope, error) {
 	return h, sc, nil
 }
 
-// taking prepares a request that may make t the owner, for a caller that waits no longer than that.
-func (t *term) taking(s *script.Script, args []string, until time.Time) request.Call {
+// taking prepares a request that may make t the owner.
+func (t *term) taking(s *script.Script, args []string, p *Params) request.Call {
 	o := t.op(s, args)
-	o.Stop, o.Until, o.Acks, o.Patient = t.c.Server.Done, until, t.c.Server.Acks.Holds, true
+	o.Stop, o.Until, o.Since, o.Acks, o.Patient = t.c.Server.Done, p.Until, p.Since, t.c.Server.Acks.Holds, true
 	if t.lock.taking != nil {
 		o.Keys = t.lock.taking
 	}

@@ -54,7 +54,7 @@ func Together(ctx context.Context, order []*Spec, p *Params) (holds []*Hold, mis
 		o.Keys[i] = t.lock.key
 		o.Args = append(o.Args, t.id)
 	}
-	o.Stop, o.Until, o.Acks = c.Server.Done, p.Until, c.Server.Acks.Holds
+	o.Stop, o.Until, o.Since, o.Acks = c.Server.Done, p.Until, p.Since, c.Server.Acks.Holds
 	reply, err := o.Run(ctx)
 	if short := o.Doubt(err == nil && reply.Kind == driver.ReplyInt); short != nil {
 		o.Unknown, err = true, short

@@ -21,7 +21,7 @@ import (
 // acquireAlone gets a lock that one at a time has for a caller that does not have it
 // already.
 func (c *Locks) acquireAlone(ctx context.Context, l *Spec, o Params) (*Hold, error) {
-	p := waitParams{c: c, key: l.key, start: time.Now(), until: o.Until, lock: l, at: o.At}
+	p := newWaitParams(l, &o)
 	e := c.table.get(l)
 	var passed *term
 	var err error
@@ -77,7 +77,7 @@ func (c *Locks) compete(ctx context.Context, e *entry, l *Spec, o *Params, p *wa
 				return nil, err
 			}
 		}
-		q := t.taking(l.kind.take, t.args[:2], o.Until)
+		q := t.taking(l.kind.take, t.args[:2], o)
 		facts, err := t.take(ctx, &q, 2)
 		if err != nil {
 			return nil, err // take has left the gate, or will
@@ -143,6 +143,15 @@ type waitParams struct {
 
 	intent  *writerIntent   // what was announced; nil: nothing
 	refused func(why error) // called when the lock turns out not to be free at once; may be nil
+}
+
+// newWaitParams begins the waiting of a caller, unless that is a part of a longer one.
+func newWaitParams(l *Spec, o *Params) waitParams {
+	p := waitParams{c: l.c, key: l.key, start: time.Now(), until: o.Until, lock: l, at: o.At}
+	if o.Since.IsZero() {
+		o.Since = p.start
+	}
+	return p
 }
 
 // notNow says that the caller has to wait.

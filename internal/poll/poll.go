@@ -73,10 +73,23 @@ const joinPause = 5 * time.Millisecond
 // Wait waits until the answer to q ends the waiting. q is the same for all that
 // wait under the same key.
 func (ps *Polls) Wait(ctx context.Context, until time.Time, key, channel string, q Question) error {
-	if ps.server.Closed() {
-		return request.ErrClosed
+	by := claim.Wait{Ctx: ctx, Since: time.Now(), Until: until, Site: q.About.Site, Owner: q.About.Owner}
+	for {
+		told, err := ps.wait(by, key, channel, q)
+		outage, _ := err.(*request.OutageError) //nolint:errorlint // of the leader, who does not wrap it
+		if !told || outage == nil || !ps.server.Patient(by.Since) {
+			return err
+		} // the leader has waited for longer
 	}
-	w, x := ps.join(key, channel, q.About, claim.Wait{Ctx: ctx, Since: time.Now(), Until: until, Site: q.About.Site, Owner: q.About.Owner})
+}
+
+// wait waits in one round, and says whether another caller's answer has ended that.
+func (ps *Polls) wait(by claim.Wait, key, channel string, q Question) (told bool, err error) {
+	if ps.server.Closed() {
+		return false, request.ErrClosed
+	}
+	ctx, until := by.Ctx, by.Until
+	w, x := ps.join(key, channel, q.About, by)
 	r := x.round
 	defer w.leave(x)
 	var over <-chan time.Time
@@ -88,10 +101,11 @@ func (ps *Polls) Wait(ctx context.Context, until time.Time, key, channel string,
 	var left error
 	select {
 	case <-r.settled:
-		return r.err
+		return true, r.err
 	case w.leader <- struct{}{}:
 		defer func() { <-w.leader }()
-		return w.ask(ctx, until, r, q)
+		told = r.over()
+		return told, w.ask(by, r, q)
 	case <-ctx.Done():
 		left = request.ContextError(ctx)
 	case <-over:
@@ -100,9 +114,9 @@ func (ps *Polls) Wait(ctx context.Context, until time.Time, key, channel string,
 		left = request.ErrClosed
 	}
 	if r.over() { // both: the answer says more
-		return r.err
+		return false, r.err
 	}
-	return left
+	return false, left
 }
 
 func (r *round) over() bool {
@@ -115,14 +129,14 @@ func (r *round) over() bool {
 }
 
 // ask asks until r is settled, or its caller leaves.
-func (w *poll) ask(ctx context.Context, until time.Time, r *round, q Question) error {
-	srv := w.ps.server
+func (w *poll) ask(by claim.Wait, r *round, q Question) error {
+	ctx, until, srv := by.Ctx, by.Until, w.ps.server
 	for !r.over() {
 		if !until.IsZero() && time.Until(until) <= 0 {
 			return request.ErrWaitOver
 		}
 		w.close()
-		o := request.Call{Server: srv, Script: q.Script, Keys: q.Keys, Args: q.Args, Lease: srv.Length, Stop: srv.Done, Until: until}
+		o := request.Call{Server: srv, Script: q.Script, Keys: q.Keys, Args: q.Args, Lease: srv.Length, Stop: srv.Done, Until: until, Since: by.Since}
 		reply, err := o.Run(ctx)
 		over := false
 		switch {

@@ -20,6 +20,7 @@ type Call struct {
 	Lease   time.Duration   // what it is about; bounds each attempt
 	Stop    <-chan struct{} // ends the call with ErrClosed
 	Until   time.Time       // ends the call with ErrWaitOver; zero: never
+	Since   time.Time       // when its caller began to wait, if that was before the call: see Run
 	Single  bool            // one attempt only
 	Patient bool            // an attempt may take a third of the lease, where that spares a change of goroutines
 	Acks    bool            // replicas are to acknowledge it
@@ -55,7 +56,9 @@ func (o *Call) Uncertain(err error) bool {
 
 // Run returns the server's answer. It returns early, with an error, when ctx
 // ends, Stop is closed, Until has come, the server answers that trying again is
-// no use, or it has given no useful answer for Config.OutageTimeout.
+// no use, or it has given no useful answer for Config.OutageTimeout. That is
+// counted from the first attempt, or from Since if others have gone without an
+// answer since then: callers that wait for one another fail together.
 func (o *Call) Run(ctx context.Context) (driver.Reply, error) {
 	if o.Server.messages.decided.Load() != asWritten {
 		if err := o.choose(ctx); err != nil {
@@ -67,7 +70,7 @@ func (o *Call) Run(ctx context.Context) (driver.Reply, error) {
 
 // Send is Run for a script as it is.
 func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
-	var start time.Time // when the first attempt was sent
+	var start time.Time // since when there is no answer
 	var pause time.Duration
 	for {
 		reply, err := o.attempt(ctx)
@@ -78,17 +81,17 @@ func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
 			o.Left = true
 			return driver.Reply{}, During(o.Failed, left.error)
 		}
-		if start.IsZero() {
-			start = o.Sent
-		}
 		re := driver.Failure(err)
+		if start.IsZero() {
+			start = o.unanswered(re)
+		}
 		if re.Outcome == driver.Unknown {
 			o.Unknown = true
 		}
 		if o.Single || re.Permanent() {
 			return driver.Reply{}, fmt.Errorf("redlatch: %w", o.named(ctx, err))
 		}
-		if time.Since(start) >= o.Server.Outage {
+		if !o.Server.Patient(start) {
 			return driver.Reply{}, &OutageError{Cause: err}
 		}
 		o.Failed = err
@@ -102,6 +105,24 @@ func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
 		}
 	}
 }
+
+// unanswered returns since when the caller has had no answer, after the first attempt that has failed.
+func (o *Call) unanswered(re *driver.RunError) time.Time {
+	start := o.Sent
+	if re.Outcome == driver.Refused {
+		return start // that is an answer
+	}
+	if mute := o.Server.senders.of(o.Keys).failed(start); !o.Since.IsZero() && mute.Before(start) {
+		start = mute
+		if start.Before(o.Since) {
+			start = o.Since
+		}
+	}
+	return start
+}
+
+// Patient says whether a caller still waits that has had no answer since then.
+func (s *Server) Patient(since time.Time) bool { return time.Since(since) < s.Outage }
 
 // During says why a call ended, and that the server did not answer then.
 func During(outage, err error) error {

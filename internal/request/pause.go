@@ -93,7 +93,7 @@ func (x *Lateness) Again(ctx context.Context, s *Server, once bool, until time.T
 	if x.since.IsZero() {
 		x.since = time.Now()
 	}
-	if once || time.Since(x.since) >= s.Outage {
+	if once || !s.Patient(x.since) {
 		return &OutageError{Cause: ErrTooLate}
 	}
 	x.pause = min(max(2*x.pause, 5*time.Millisecond), time.Second)

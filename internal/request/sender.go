@@ -27,6 +27,7 @@ type sender struct {
 	count int        // how many requests that is, and those that callers send themselves
 	load  int        // smooth times as many, averaged over the latest requests
 	quiet bool       // the last request that ended was not answered
+	mute  time.Time  // since when requests are not answered; zero: the last one was
 	heard time.Time  // where callers stay: when there was an answer, or nothing in flight
 	alarm *time.Timer
 	due   time.Time // when the alarm rings; zero: never
@@ -232,7 +233,12 @@ func (s *sender) exit(heard bool, b *batch) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.quiet = !heard
+	switch s.quiet = !heard; {
+	case heard:
+		s.mute = time.Time{}
+	case s.mute.IsZero():
+		s.mute = time.Now()
+	}
 	if heard && s.server.Traits.CallersStay {
 		s.heard = time.Now()
 	}
@@ -246,6 +252,16 @@ func (s *sender) exit(heard bool, b *batch) {
 	s.away[b.at].at = b.at
 	s.away[last] = nil
 	s.away = s.away[:last]
+}
+
+// failed notes that a request which was sent then has failed, and returns since when requests do.
+func (s *sender) failed(sent time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mute.IsZero() || sent.Before(s.mute) {
+		s.mute = sent
+	}
+	return s.mute
 }
 
 // end tells the caller of an end before the real one. Holding sender.mu.
