@@ -5,13 +5,17 @@ import (
 )
 
 // A Queue is where callers of this process that want the same locks of several clients
-// wait for each other.
+// wait for each other. It is kept by one of the clients, which need not have any of the
+// locks that its callers hold: who waits for that client's holds does not wait for it.
 type Queue struct{ lock *Spec }
+
+// queueSpace is of the entries of queues.
+const queueSpace = "queue"
 
 // Queue returns the queue with this entry, which is none of a lock. Those who look see callers that
 // want what is stored there.
 func (c *Locks) Queue(entry, key string) *Queue {
-	return &Queue{&Spec{c: c, key: key, kind: plain, entry: entryKey{name: entry}}}
+	return &Queue{&Spec{c: c, key: key, kind: plain, entry: entryKey{name: entry, space: queueSpace}}}
 }
 
 // A Place is that of a caller that the queue has let in.
@@ -24,7 +28,7 @@ type Place struct {
 // Enter waits until the caller may go on. waited says that somebody was before it.
 func (q *Queue) Enter(ctx context.Context, o *Params) (_ *Place, waited bool, err error) {
 	c := q.lock.c
-	e := c.table.get(q.lock)
+	e := c.table.queues.Get(q.lock.entry, func() *entry { return &entry{entryKey: q.lock.entry} })
 	p := newWaitParams(q.lock, o)
 	p.refused = func(error) { waited = true }
 	if !e.gate.TryEnter() {

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -51,8 +52,9 @@ type entryKey struct {
 type table struct {
 	c       *Locks
 	entries queue.Registry[entryKey, *entry]
-	spaces  []string // of all kinds
-	apart   apart    // those who wait in no entry
+	queues  queue.Registry[entryKey, *entry] // those of a Queue
+	spaces  []string                         // of all kinds
+	apart   apart                            // those who wait in no entry
 	fairWaiters
 	// Entries come and go with every uncontended acquisition.
 	pool sync.Pool
@@ -83,9 +85,12 @@ func (ls *table) put(e *entry) {
 	var stop func()
 	idle := func() { stop = e.news.Detach() } // others would take it for a waiter's
 	reusable := false
-	if e.id != "" {
+	switch {
+	case e.id != "":
 		ls.own.Put(e.id, e, idle)
-	} else {
+	case e.space == queueSpace:
+		ls.queues.Put(e.entryKey, e, idle)
+	default:
 		reusable = ls.entries.Put(e.entryKey, e, idle)
 	}
 	if stop != nil {
@@ -130,7 +135,9 @@ func (ls *table) wake() {
 
 // all returns all entries. The registries are not locked while any of them is looked at:
 // shares of an entry are taken under its term's mutex.
-func (ls *table) all() []*entry { return append(ls.entries.All(), ls.own.All()...) }
+func (ls *table) all() []*entry {
+	return slices.Concat(ls.entries.All(), ls.queues.All(), ls.own.All())
+}
 
 // peek returns the term of a lock that this client has, or is about to have,
 // if a field in Redis may be that term's.
