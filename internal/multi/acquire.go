@@ -67,6 +67,42 @@ func (m *Spec) Each(f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
+// whileOpen calls f, which waits, with a context that ends with ctx, or as soon as so many
+// clients are closed that nothing can be acquired any more. Whoever waits for one member
+// does not hear of the other clients otherwise.
+func (m *Spec) whileOpen(ctx context.Context, f func(ctx context.Context) error) error {
+	open, end := context.WithCancel(ctx)
+	defer end()
+	for _, l := range m.locks {
+		stop := l.Client().Server.OnStop(func() {
+			if m.closed() != nil {
+				end()
+			}
+		})
+		defer stop()
+	}
+	err := f(open)
+	if err != nil && open.Err() != nil && ctx.Err() == nil {
+		return m.closed()
+	}
+	return err
+}
+
+// closed returns whose clients are closed, if they are so many that nothing can be acquired
+// any more.
+func (m *Spec) closed() error {
+	var errs []error
+	for _, l := range m.locks {
+		if l.Client().Server.Closed() {
+			errs = append(errs, memberError(l, request.ErrClosed))
+		}
+		if len(errs) > len(m.locks)-m.need {
+			return join(errs)
+		}
+	}
+	return nil
+}
+
 // memberError says whose error it is, where the error does not.
 func memberError(l *lock.Spec, err error) error {
 	if errors.Is(err, request.ErrBusy) || errors.Is(err, holdctx.ErrLost) {
@@ -106,6 +142,9 @@ const (
 func (q *acquisition) all(ctx context.Context) (*Hold, error) {
 	order, known := slices.Clone(q.m.locks), false
 	for round := 0; ; round++ {
+		if err := q.m.closed(); err != nil {
+			return nil, err
+		}
 		g := newHold(ctx, q, len(order))
 		missing, again, err := q.inTurn(ctx, g, order, known)
 		if err == nil {
@@ -152,8 +191,10 @@ func (q *acquisition) over() bool { return !q.o.Until.IsZero() && time.Until(q.o
 func (q *acquisition) rest(ctx context.Context, round int, busy lock.Busy, took time.Duration) error {
 	d := max(took, min(10*time.Millisecond<<min(round, 10), longestRest))
 	e := lock.Busy{Name: cmp.Or(busy.Name, q.m.locks[0].Name()), Owner: busy.Owner, TTL: busy.TTL}
-	_, err := request.Pause(ctx, nil, nil, q.o.Until, time.Millisecond+rand.N(d)) //nolint:gosec // jitter
-	return q.errors().GaveUp(err, e)
+	return q.m.whileOpen(ctx, func(ctx context.Context) error {
+		_, err := request.Pause(ctx, nil, nil, q.o.Until, time.Millisecond+rand.N(d)) //nolint:gosec // jitter
+		return q.errors().GaveUp(err, e)
+	})
 }
 
 // inTurn acquires one lock after the other, or together with those that can be.
@@ -180,9 +221,9 @@ func (q *acquisition) inTurn(ctx context.Context, g *Hold, order []*lock.Spec, k
 			continue
 		}
 		if owner := g.holderOf(err); owner != nil {
-			err = sameLock(owner.Lock(), l)
+			err = memberError(l, sameLock(owner.Lock(), l))
 		}
-		return l, afterHaste(i), memberError(l, err)
+		return l, afterHaste(i), err
 	}
 	err := g.level(ctx, q.o)
 	if err == nil {
@@ -223,11 +264,27 @@ func afterHaste(i int) verdict {
 
 // enter acquires or re-enters a member. Only the first is waited for without
 // haste: nothing is held meanwhile.
-func (q *acquisition) enter(ctx context.Context, l *lock.Spec, first bool) (*lock.Hold, error) {
+func (q *acquisition) enter(ctx context.Context, l *lock.Spec, first bool) (h *lock.Hold, err error) {
 	if q.over() {
 		return nil, q.errors().Busy(lock.Busy{Name: l.Name()})
 	}
-	return l.Enter(ctx, q.params(!first && !q.o.Try))
+	enter := func(ctx context.Context) error {
+		if h, err = l.Enter(ctx, q.params(!first && !q.o.Try)); err != nil {
+			err = memberError(l, err)
+		}
+		return err
+	}
+	if q.o.Try || q.m.ofOne() {
+		err = enter(ctx)
+	} else {
+		err = q.m.whileOpen(ctx, enter)
+	}
+	return h, err
+}
+
+// ofOne says whether all members are of one client, which whoever waits for one hears of.
+func (m *Spec) ofOne() bool {
+	return !slices.ContainsFunc(m.locks, func(l *lock.Spec) bool { return l.Client() != m.locks[0].Client() })
 }
 
 // params says how a member is wanted: in haste, if others of them are held.

@@ -47,10 +47,15 @@ func (q *acquisition) lineUp(ctx context.Context) (*lock.Place, error) {
 	if q.m.queue == nil || slices.ContainsFunc(q.m.locks, func(l *lock.Spec) bool { return l.Within(ctx) }) {
 		return nil, nil
 	}
-	place, waited, err := q.m.queue.Enter(ctx, q.o)
+	var place *lock.Place
+	var waited bool
+	err := q.m.whileOpen(ctx, func(ctx context.Context) (err error) {
+		place, waited, err = q.m.queue.Enter(ctx, q.o)
+		return err
+	})
 	switch {
 	case errors.Is(err, request.ErrClosed):
-		return nil, nil // the others may be a majority
+		return nil, nil // the others may be a majority, or the first round says that they are none
 	case err != nil:
 		return nil, err
 	}
@@ -156,10 +161,13 @@ func (q *acquisition) rounds(ctx context.Context) (*Hold, error) {
 		if s.answered {
 			took <<= min(round, 2)
 		}
-		if err := q.rest(ctx, round, s.busy, took); err != nil {
-			if ctx.Err() != nil {
-				return nil, s.ended(q.errors(), request.ContextError(ctx))
-			}
+		switch err := q.rest(ctx, round, s.busy, took); {
+		case err == nil:
+		case ctx.Err() != nil:
+			return nil, s.ended(q.errors(), request.ContextError(ctx))
+		case errors.Is(err, request.ErrClosed):
+			return nil, err
+		default:
 			return nil, s.error(q.errors())
 		}
 	}

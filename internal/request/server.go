@@ -2,6 +2,7 @@ package request
 
 import (
 	"cmp"
+	"context"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,21 +19,27 @@ type Server struct {
 	Options
 
 	Traits driver.Traits
-	Done   chan struct{} // closed when nobody acquires anything any longer
-	Quit   chan struct{} // closed when nobody waits for an answer any longer
-	Over   chan struct{} // closed when nothing is settled any longer
+	Done   <-chan struct{} // closed when nobody acquires anything any longer
+	Quit   chan struct{}   // closed when nobody waits for an answer any longer
+	Over   chan struct{}   // closed when nothing is settled any longer
 
 	Acks     Acks
 	Sessions Sessions
 	Orphans  Orphans
 
+	open     open
 	pool     *worker.Pool
 	messages messages
 	senders  senders
 	attempts sync.Pool     // of *attempt
 	batches  sync.Pool     // of *batch
 	numbers  atomic.Uint64 // of requests that count
-	stopped  sync.Once
+}
+
+// open is what ends with Done: a context, so that who waits for several servers can be told.
+type open struct {
+	ctx context.Context //nolint:containedctx // see OnStop
+	end context.CancelFunc
 }
 
 // Options say how requests are sent. All are needed.
@@ -62,7 +69,9 @@ const idleWorkers = 64
 
 // New returns a server. It does no I/O.
 func New(o Options) (*Server, error) {
-	s := &Server{Options: o, Traits: o.Driver.Traits(), pool: worker.New(idleWorkers), Done: make(chan struct{}), Quit: make(chan struct{}), Over: make(chan struct{})}
+	s := &Server{Options: o, Traits: o.Driver.Traits(), pool: worker.New(idleWorkers), Quit: make(chan struct{}), Over: make(chan struct{})}
+	s.open.ctx, s.open.end = context.WithCancel(context.Background())
+	s.Done = s.open.ctx.Done()
 	switch {
 	case o.Sharded && o.Classic:
 		s.messages.decide(script.Both)
@@ -118,11 +127,12 @@ func (s *Server) Broke(node string) {
 
 // Stop ends the waiting of all callers that acquire something, for an answer too.
 func (s *Server) Stop() {
-	s.stopped.Do(func() {
-		close(s.Done)
-		s.senders.tell()
-	})
+	s.open.end()
+	s.senders.tell()
 }
+
+// OnStop has f called on a goroutine of its own when Stop is, or was, unless cancel is called before.
+func (s *Server) OnStop(f func()) (cancel func() bool) { return context.AfterFunc(s.open.ctx, f) }
 
 // Leave ends the waiting of all other callers. It is called once.
 func (s *Server) Leave() {

@@ -2,6 +2,7 @@ package multilock
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,6 +71,110 @@ func TestShutdownWaitsForItsMemberOfARedLock(t *testing.T) {
 			p.ReleaseMulti(h)
 			p.OK(<-down)
 			p.wantNothing()
+		})
+	}
+}
+
+// Between two rounds nobody asks a client whether it is closed. Where servers are silent that is half the time.
+func TestWhoRestsBetweenTwoRoundsHearsAtOnceThatAMajorityIsClosed(t *testing.T) {
+	for n := 2; n <= 3; n++ {
+		inRedTime(t, 3, func(p *poll) {
+			var on atomic.Bool
+			on.Store(true)
+			cfg := redlatch.Config{WatchdogTimeout: 10 * time.Minute, OutageTimeout: time.Hour}
+			clients, locks := make([]*redlatch.Client, 3), make([]*redlatch.Lock, 3)
+			for i, w := range p.servers {
+				clients[i] = w.Tapped(cfg, &locktest.Tap{Hook: blackHole(&on, 0)})
+				locks[i] = clients[i].Lock("a")
+			}
+			done := locktest.Later(func() error { _, err := redlatch.RedLock(locks...).Acquire(bg); return err })
+			time.Sleep(31 * time.Second) // a round takes 30 seconds, and a rest 30 at most
+			start := time.Now()
+			var closed []<-chan error
+			for _, c := range clients[:n] {
+				closed = append(closed, locktest.Later(c.Close))
+			}
+			p.WantErr(<-done, redlatch.ErrClosed)
+			if d := time.Since(start); d > time.Second {
+				t.Errorf("heard %v later", d)
+			}
+			on.Store(false)
+			for _, err := range closed {
+				p.OK(<-err)
+			}
+		})
+	}
+}
+
+// A minority that is closed ends no rest: what is tried then is as hopeless as before.
+func TestWhoRestsBetweenTwoRoundsRestsOnWithAClosedMinority(t *testing.T) {
+	inRedTime(t, 3, func(p *poll) {
+		clients, m := p.clients(redlatch.Config{})
+		rivals := p.red("a").Locks()
+		busy := []*redlatch.Hold{p.Acquire(bg, rivals[1]), p.Acquire(bg, rivals[2])}
+		done := locktest.Later(func() *redlatch.MultiHold { return p.AcquireMulti(bg, m) })
+		time.Sleep(time.Second)
+		p.OK(clients[0].Close())
+		time.Sleep(time.Second)
+		if !locktest.NoneYet(done) {
+			t.Fatal("it has given up")
+		}
+		p.Release(busy[0])
+		p.Release(busy[1])
+		p.ReleaseMulti(<-done)
+		p.wantNothing()
+	})
+}
+
+// Who waits behind others of his process waits at one client only.
+func TestWhoWaitsForARedLockOfItsOwnProcessHearsAtOnceThatAMajorityIsClosed(t *testing.T) {
+	inRedTime(t, 3, func(p *poll) {
+		clients, m := p.clients(redlatch.Config{})
+		h := p.AcquireMulti(bg, m)
+		synctest.Wait()
+		next := locktest.Later(func() error { _, err := m.Acquire(bg); return err })
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(bg, time.Minute)
+		defer cancel()
+		var down []<-chan error
+		for _, c := range clients[1:] {
+			down = append(down, locktest.Later(func() error { return c.Shutdown(ctx) }))
+		}
+		start := time.Now()
+		p.WantErr(<-next, redlatch.ErrClosed)
+		if d := time.Since(start); d > time.Second {
+			t.Errorf("heard %v later", d)
+		}
+		p.ReleaseMulti(h)
+		for _, err := range down {
+			p.OK(<-err)
+		}
+	})
+}
+
+// A caller waits for one member at a time, and that one's client may be the only one that is not closed.
+func TestWhoWaitsForAMemberHearsAtOnceThatAnothersClientIsClosed(t *testing.T) {
+	for _, busy := range []string{"a", "b"} {
+		t.Run(busy, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				a, b, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+				m := redlatch.MultiLock(a.Lock("a"), b.Lock("b"))
+				h := w.Acquire(bg, other.Lock(busy))
+				done := locktest.Later(func() error { _, err := m.Acquire(bg, redlatch.Wait(time.Minute)); return err })
+				time.Sleep(10 * time.Second)
+				closed := b
+				if busy == "b" {
+					closed = a
+				}
+				start := time.Now()
+				w.OK(closed.Close())
+				w.WantErr(<-done, redlatch.ErrClosed)
+				if d := time.Since(start); d > 100*time.Millisecond {
+					t.Errorf("heard %v later", d)
+				}
+				w.Release(h)
+				w.WantNothing()
+			})
 		})
 	}
 }
