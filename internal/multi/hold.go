@@ -64,13 +64,23 @@ func (g *Hold) add(h *lock.Hold) bool {
 func (g *Hold) watchLocked(h *lock.Hold) {
 	end := h.End()
 	g.stops = append(g.stops, context.AfterFunc(end, func() {
-		if h.Err() == nil { // its client is shut down: it can still be released
+		if h.Err() == nil { // its client is shut down: it can still be released, or lost
 			g.cancel(context.Cause(end))
+			h.Observe(look{g})
 			return
 		}
 		_ = g.Err()
 	}))
 }
+
+// A look has a holding look around when a member ends whose context has ended before.
+type look struct{ g *Hold }
+
+// Released implements holdctx.Observer.
+func (l look) Released(holdctx.End, time.Time, error) { _ = l.g.Err() }
+
+// Ended implements holdctx.Observer.
+func (l look) Ended(holdctx.End, time.Time, error) { _ = l.g.Err() }
 
 // begin makes the holding live, unless some of its holds have ended already.
 func (g *Hold) begin() error {

@@ -178,3 +178,28 @@ func TestWhoWaitsForAMemberHearsAtOnceThatAnothersClientIsClosed(t *testing.T) {
 		})
 	}
 }
+
+// Shutdown ends the context of a member, by whose end its loss was noticed before.
+func TestALossDuringShutdownIsToldOfAMultiHold(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var ends []redlatch.HoldEndEvent
+		a := w.Client(redlatch.Config{Events: redlatch.Events{HoldEnd: func(_ context.Context, e redlatch.HoldEndEvent) { ends = append(ends, e) }}})
+		b := w.Client(redlatch.Config{})
+		h := w.AcquireMulti(bg, redlatch.MultiLock(a.Lock("a"), b.Lock("b")))
+		down := locktest.Later(func() error { return b.Shutdown(bg) })
+		time.Sleep(time.Second)
+		w.Server.Del("b")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(ends) != 1 || ends[0].Reason != redlatch.EndLost || ends[0].Held > 30*time.Second {
+			t.Errorf("told of a loss: %+v", ends)
+		}
+		w.WantErr(h.Release(bg), redlatch.ErrLost)
+		w.OK(<-down)
+		synctest.Wait()
+		if len(ends) != 1 {
+			t.Errorf("told in the end: %+v", ends)
+		}
+		w.WantNothing()
+	})
+}
