@@ -31,9 +31,9 @@ type Multi struct {
 // Whatever the order of the arguments, members are acquired by name, and those
 // of one name by Config.ServerName, so that callers with some members in common do
 // not wait for one another in a circle. Nor does a caller that has some members
-// wait long for the next: if it is not to be had within half a second, those
-// are released in reverse order and all begins again, after a short random
-// pause, with the member that was missing.
+// wait long for the next: if it is not to be had within half a second (or a few, if
+// servers are that slow to answer), those are released in reverse order and all begins
+// again, after a short random pause, with the member that was missing.
 //
 // A lock that is given twice is refused with ErrInvalid, as are both sides of a read-write
 // lock, and group locks with a value in common. A lock that two clients have on the same

@@ -117,12 +117,14 @@ type acquisition struct {
 	o     *lock.Params // of the whole, and of each member but for Until
 	start time.Time
 	late  request.Lateness
+	slow  int // so often a member could not be had in time that nobody was seen to have
 }
 
 const (
 	// memberPatience is how long a caller that has some members waits for the
-	// next one.
-	memberPatience = 500 * time.Millisecond
+	// next one, and longestPatience if servers are slow to answer.
+	memberPatience  = 500 * time.Millisecond
+	longestPatience = 4 * time.Second
 	// longestRest is the longest pause before all begins again. Pauses are
 	// random, and longer each time, so that of two callers that are in each
 	// other's way one comes first.
@@ -156,6 +158,9 @@ func (q *acquisition) all(ctx context.Context) (*Hold, error) {
 		}
 		if again == afterRest {
 			busy, _ := q.errors().BusyOf(err)
+			if busy.Owner == "" {
+				q.slow++ // of two servers that both need longer one would always be too late
+			}
 			over := lock.Shows(ctx, missing, q.start, q.o)
 			err := q.rest(ctx, round, busy, 0)
 			if over(); err != nil {
@@ -269,7 +274,7 @@ func (q *acquisition) enter(ctx context.Context, l *lock.Spec, first bool) (h *l
 		return nil, q.errors().Busy(lock.Busy{Name: l.Name()})
 	}
 	enter := func(ctx context.Context) error {
-		if h, err = l.Enter(ctx, q.params(!first && !q.o.Try)); err != nil {
+		if h, err = l.Enter(ctx, q.params(!first)); err != nil {
 			err = memberError(l, err)
 		}
 		return err
@@ -287,10 +292,12 @@ func (m *Spec) ofOne() bool {
 	return !slices.ContainsFunc(m.locks, func(l *lock.Spec) bool { return l.Client() != m.locks[0].Client() })
 }
 
-// params says how a member is wanted: in haste, if others of them are held.
+// params says how a member is wanted: in haste, if others of them are held. Try does not
+// wait anyway.
 func (q *acquisition) params(haste bool) lock.Params {
 	o := *q.o
-	if limit := time.Now().Add(memberPatience); haste && (o.Until.IsZero() || limit.Before(o.Until)) {
+	limit := time.Now().Add(min(memberPatience<<min(q.slow, 10), longestPatience))
+	if haste && !o.Try && (o.Until.IsZero() || limit.Before(o.Until)) {
 		o.Until = limit
 	}
 	return o

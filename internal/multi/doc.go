@@ -3,8 +3,9 @@
 //
 // All of them are acquired one after the other, in an order that every caller has, or
 // with one request where they are of one client and slot. A caller that has some waits
-// half a second for the next one, then releases them and begins again with the one that
-// was missing, so that no two callers wait for one another for ever.
+// half a second for the next one, or longer if servers are slow to answer, then releases
+// them and begins again with the one that was missing, so that no two callers wait for
+// one another for ever.
 //
 //	round ──► every lock ──────────────► live ──► over: released, or too few are left
 //	  ▲        │ one is missing

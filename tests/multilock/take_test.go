@@ -237,3 +237,34 @@ func TestAMultiLockUnderWithOwnerIsItsOwners(t *testing.T) {
 		w.WantNothing()
 	})
 }
+
+// Who has some members is in haste for the next one. Two servers that need longer than that to answer were each too
+// late, whichever came first, for ever.
+func TestServersThatAreSlowToAnswerDoNotKeepAMultiLockFromItsCallers(t *testing.T) {
+	for _, rtt := range []time.Duration{600 * time.Millisecond, 2 * time.Second} {
+		t.Run(rtt.String(), func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				far := func(w *locktest.World) *redlatch.Client {
+					return w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+						time.Sleep(rtt / 2)
+						defer time.Sleep(rtt / 2)
+						return next()
+					}})
+				}
+				w2 := another(w)
+				a, b := far(w), far(w2)
+				for _, m := range []*redlatch.Multi{
+					redlatch.MultiLock(a.Lock("a"), b.Lock("b")),
+					redlatch.MultiLock(a.FencedLock("a"), a.FencedLock("b"), a.FencedLock("c")),
+				} {
+					w.ReleaseMulti(w.AcquireMulti(bg, m, redlatch.Wait(time.Minute)))
+				}
+				h, err := redlatch.MultiLock(a.Lock("a"), a.Lock("b"), b.Lock("c"), b.Lock("d")).Try(bg)
+				w.OK(err)
+				w.ReleaseMulti(h)
+				time.Sleep(15 * time.Second)
+				w2.WantNothing()
+			})
+		})
+	}
+}
