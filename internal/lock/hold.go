@@ -282,6 +282,3 @@ func (h *Hold) Lock() *Spec { return h.t.lock }
 
 // Of says whether it is a hold of this lock, or of the other side of it.
 func (h *Hold) Of(l *Spec) bool { return h.t.lock.entry == l.entry && h.t.c == l.c }
-
-// Left returns for how long the lease that it shares with its nest can be trusted.
-func (h *Hold) Left(now time.Time) time.Duration { return h.t.lease.Left(now) }

@@ -189,9 +189,8 @@ func (g *Hold) level(ctx context.Context, o *lock.Params) error {
 	if !o.HasLease {
 		return nil
 	}
-	now := time.Now()
 	for _, h := range g.holds {
-		if h.Left(now) > o.Lease*4/5 {
+		if time.Until(h.Expires()) > o.Lease*4/5 {
 			continue
 		}
 		if err := h.Extend(ctx, o.Lease); err != nil {

@@ -166,3 +166,21 @@ func TestAMultiLockOfADeadProcessBlocksNobodyForLongerThanItsLease(t *testing.T)
 		})
 	}
 }
+
+// A reader that shares its lock with another of its process has an end of its own, which the other's lease hides.
+func TestASharedReadHoldDoesNotEndBeforeTheOtherMembers(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+		read := c.ReadWriteLock("a").Read()
+		reader := w.Acquire(bg, read)
+		busy := w.Acquire(bg, other.Lock("b"))
+		time.AfterFunc(400*time.Millisecond, func() { w.Release(busy) })
+		h := w.AcquireMulti(bg, redlatch.MultiLock(read, c.Lock("b")), redlatch.Lease(time.Second))
+		if left := time.Until(h.Expires()); left < 900*time.Millisecond {
+			t.Errorf("held for %v", left)
+		}
+		w.ReleaseMulti(h)
+		w.Release(reader)
+		w.WantNothing()
+	})
+}
