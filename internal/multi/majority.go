@@ -189,7 +189,14 @@ func (q *acquisition) round(ctx context.Context) (*Hold, []answer) {
 	if !q.o.Until.IsZero() {
 		limit = min(limit, max(0, time.Until(q.o.Until)))
 	}
-	all, quit := context.WithCancelCause(ctx)
+	// The attempts end with ctx, but not those that are late when the caller has got what
+	// it wanted: its context may be for no longer than that.
+	all, quit := context.WithCancelCause(context.WithoutCancel(ctx))
+	stay := context.AfterFunc(ctx, func() { quit(context.Cause(ctx)) })
+	defer stay()
+	if ctx.Err() != nil {
+		quit(context.Cause(ctx))
+	}
 	each, stop := context.WithTimeoutCause(all, limit, errSilent)
 	g.quit = func(err error) { quit(err); stop() }
 	votes := make(chan answer, len(m.locks))

@@ -422,3 +422,31 @@ func TestARedLockWithAClosedMinorityWorksOn(t *testing.T) {
 		p.WantErr(err, redlatch.ErrClosed)
 	})
 }
+
+// The context of Acquire is often one for Acquire alone. A hold that has only the majority that was there at first
+// ends with the next server that is lost.
+func TestWhoAnswersLateJoinsARedLockWhoseCallersContextHasEnded(t *testing.T) {
+	inRedTime(t, 3, func(p *poll) {
+		far := func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			time.Sleep(100 * time.Millisecond)
+			return next()
+		}
+		m := p.tappedRed("a", map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){2: far})
+		ctx, cancel := context.WithCancel(bg)
+		h := p.AcquireMulti(ctx, m)
+		cancel()
+		time.Sleep(time.Second)
+		if n := len(h.Holds()); n != 3 || p.has("a") != 3 {
+			t.Errorf("%d holds", n)
+		}
+		p.servers[0].Server.Del("a")
+		time.Sleep(time.Minute)
+		p.OK(h.Err())
+		p.ReleaseMulti(h)
+		time.Sleep(time.Second)
+		p.wantNothing()
+		_, err := m.Acquire(ctx)
+		p.WantErr(err, context.Canceled)
+		p.wantNothing()
+	})
+}
