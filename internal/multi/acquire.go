@@ -44,8 +44,8 @@ func (m *Spec) Acquire(ctx context.Context, p lock.Params) (*Hold, error) {
 			return nil, memberError(l, err)
 		}
 	}
-	p.Member = true
-	q := &acquisition{m: m, o: &p, start: time.Now()}
+	p.Member, p.Since = true, time.Now()
+	q := &acquisition{m: m, o: &p}
 	if m.red {
 		return q.most(ctx)
 	}
@@ -113,11 +113,10 @@ func memberError(l *lock.Spec, err error) error {
 
 // An acquisition is one call that wants a Multi.
 type acquisition struct {
-	m     *Spec
-	o     *lock.Params // of the whole, and of each member but for Until
-	start time.Time
-	late  request.Lateness
-	slow  int // so often a member could not be had in time that nobody was seen to have
+	m    *Spec
+	o    *lock.Params // of the whole, and of each member but for Until
+	late request.Lateness
+	slow int // so often a member could not be had in time that nobody was seen to have
 }
 
 const (
@@ -161,7 +160,7 @@ func (q *acquisition) all(ctx context.Context) (*Hold, error) {
 			if busy.Owner == "" {
 				q.slow++ // of two servers that both need longer one would always be too late
 			}
-			over := lock.Shows(ctx, missing, q.start, q.o)
+			over := lock.Shows(ctx, missing, q.o.Since, q.o)
 			err := q.rest(ctx, round, busy, 0)
 			if over(); err != nil {
 				return nil, err
@@ -179,7 +178,7 @@ func (q *acquisition) errors() *lock.Errors { return &q.m.locks[0].Client().Erro
 func (q *acquisition) shows(ctx context.Context) (over func()) {
 	each := make([]func(), len(q.m.locks))
 	for i, l := range q.m.locks {
-		each[i] = lock.Shows(ctx, l, q.start, q.o)
+		each[i] = lock.Shows(ctx, l, q.o.Since, q.o)
 	}
 	return func() {
 		for _, f := range each {

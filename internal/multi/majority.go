@@ -137,7 +137,7 @@ func (q *acquisition) rounds(ctx context.Context) (*Hold, error) {
 		case s.answered:
 			since, errs = time.Time{}, nil
 		case since.IsZero():
-			since = start
+			since = q.unanswered(start)
 		}
 		if s.silent {
 			errs = s.errs
@@ -151,7 +151,7 @@ func (q *acquisition) rounds(ctx context.Context) (*Hold, error) {
 			return nil, s.hopeless
 		case ctx.Err() != nil:
 			return nil, s.ended(q.errors(), request.ContextError(ctx))
-		case q.o.Try, q.over(), s.silent && time.Since(since) >= q.m.locks[0].Client().Server.Outage:
+		case q.o.Try, q.over(), s.silent && !q.m.locks[0].Client().Server.Patient(since):
 			return nil, s.error(q.errors())
 		}
 		// Callers that met would meet again after a pause that is short beside the
@@ -171,6 +171,26 @@ func (q *acquisition) rounds(ctx context.Context) (*Hold, error) {
 			return nil, s.error(q.errors())
 		}
 	}
+}
+
+// unanswered returns since when the caller has had no majority's answer, after a first round without one that began
+// at start. Those that it has waited for in this process may have had none before.
+func (q *acquisition) unanswered(start time.Time) time.Time {
+	var mute []time.Time
+	for _, l := range q.m.locks {
+		if t := l.Client().Server.Mute(l.Key()); !t.IsZero() {
+			mute = append(mute, t)
+		}
+	}
+	slices.SortFunc(mute, time.Time.Compare)
+	most := len(q.m.locks) - q.m.need // so many may be silent
+	switch {
+	case len(mute) <= most || mute[most].After(start):
+		return start
+	case mute[most].Before(q.o.Since):
+		return q.o.Since
+	}
+	return mute[most]
 }
 
 // leastGrace is the least that the members which have not answered are given

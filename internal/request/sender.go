@@ -264,6 +264,14 @@ func (s *sender) failed(sent time.Time) time.Time {
 	return s.mute
 }
 
+// Mute returns since when the server that has key answers no request; zero: it has answered the last one.
+func (s *Server) Mute(key string) time.Time {
+	x := s.senders.of([]string{key})
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.mute
+}
+
 // end tells the caller of an end before the real one. Holding sender.mu.
 func (a *attempt) end(why early) {
 	if a.early == notEarly {
