@@ -64,7 +64,7 @@ func (e *RunError) Permanent() bool {
 	case "OOM", "MISCONF", "NOREPLICAS":
 		return false
 	default:
-		return e.Outcome == Refused
+		return e.Outcome == Refused || e.Err != nil && wire.NoDatabase(e.Err.Error())
 	}
 }
 

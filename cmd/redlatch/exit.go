@@ -75,6 +75,8 @@ func (a *app) serverFailure(err error) error {
 		f.code, f.hint = exitUnavailable, "check the user, the password and the user's rights at "+a.shownAddress()
 	case code == "MOVED":
 		f.code, f.hint = exitUnavailable, a.shownAddress()+" is a node of a cluster; write redis+cluster:// or rediss+cluster:// in the URL"
+	case wire.NoDatabase(err.Error()):
+		f.code, f.hint = exitUsage, "there is no such database at "+a.shownAddress()
 	case errors.Is(err, redlatch.ErrNotAcknowledged):
 		f.code, f.hint = exitUnavailable, "the replicas of "+a.shownAddress()+" are silent or behind; redlatch doctor tells how far"
 	case errors.Is(err, redlatch.ErrUninitialized):

@@ -45,3 +45,24 @@ func TestWhatTheServerRefuses(t *testing.T) {
 		})
 	}
 }
+
+// A database that is not there is a mistake in the URL, which no waiting mends: a candidate does not try for ever.
+func TestADatabaseThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	for _, reply := range []string{"ERR DB index is out of range", "ERR SELECT is not allowed in cluster mode"} {
+		r := newRedis(t)
+		r.url = strings.Replace(r.url, "?", "/3?", 1)
+		r.Server().SetPreHook(func(c *server.Peer, cmd string, _ ...string) bool {
+			if cmd == "SELECT" {
+				c.WriteError(reply)
+			}
+			return cmd == "SELECT"
+		})
+		for _, args := range [][]string{{"show", "x"}, {"run", "x", "--", "echo", "ran"}, {"elect", "x", "--", "echo", "ran"}, {"ls"}, {"doctor"}} {
+			res := r.run(t, args...)
+			if res.code != 64 || res.out != "" || !strings.Contains(res.err, strings.TrimPrefix(reply, "ERR ")) || !strings.Contains(res.err, "no such database at") {
+				t.Errorf("%q: %+v; want exit 64 and %q", args, res, reply)
+			}
+		}
+	}
+}

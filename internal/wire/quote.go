@@ -40,6 +40,12 @@ func ServerText(s string) string {
 	return Text(s)
 }
 
+// NoDatabase says whether a server has refused the database that a client wants: it has none of that
+// number, or is a node of a cluster, which has no other than 0. Servers have no code for that.
+func NoDatabase(s string) bool {
+	return strings.Contains(s, "DB index is out of range") || strings.Contains(s, "SELECT is not allowed in cluster mode")
+}
+
 func cut(s string, most int, show func(string) string) string {
 	if len(s) <= most {
 		return show(s)

@@ -92,6 +92,17 @@ func fails(t *testing.T, rawURL, want string) {
 	}
 }
 
+// refuses wants an error that says what is wrong, and that trying again does not help.
+func refuses(t *testing.T, rawURL, want string) {
+	t.Helper()
+	for _, o := range openers {
+		err := o.take(t, patient(settingsOf(t, rawURL)), "connect")
+		if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, redlatch.ErrUnavailable) || redlatch.IsRetryable(err) {
+			t.Errorf("%s: %s: %v, want a refusal with %q", o.name, rawURL, err, want)
+		}
+	}
+}
+
 // brief is how long is tried what cannot work.
 const brief = 100 * time.Millisecond
 
@@ -140,7 +151,7 @@ func TestUsersAndDatabases(t *testing.T) {
 		works(t, "redis://ann:p%2F%3F%23%40%25"+at+"/3?client_name=me")
 		fails(t, "redis://"+s.Addr(), "NOAUTH")
 		fails(t, "redis://ann:secret"+at, "WRONGPASS")
-		fails(t, "redis://secret"+at+"/16", "out of range")
+		refuses(t, "redis://secret"+at+"/16", "out of range")
 
 		// The lock is where the URL says, and the client has its name.
 		settings, err := connect.Parse("redis://secret" + at + "/3?client_name=me")
