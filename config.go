@@ -234,6 +234,11 @@ func Wait(d time.Duration) Option { return Option{wait: d, hasWait: true} }
 // after d, less a safety margin of 10 ms + d/50, unless Extend raises it.
 // Redis counts whole milliseconds; d is rounded up. A d of less than 20 ms is
 // refused by the call it is given to.
+//
+// Holds that are nested in one another, or have one WithOwner, share one lease in Redis. Each of
+// them lasts as long as the longest lease that any of them asked for, also if that one has been
+// released, and without end while one of them has the watchdog. Only the read holds of a
+// ReadWriteLock end when their own leases do.
 func Lease(d time.Duration) Option { return Option{lease: d, hasLease: true} }
 
 // Fenced gives the hold a fencing token: see Hold.Token. Every lock can be

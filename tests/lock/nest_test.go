@@ -169,6 +169,40 @@ func TestTheCountOfALeaseIsShown(t *testing.T) {
 	})
 }
 
+// What the documentation of Lease says: a nest has one lease in Redis, which ends for all of its holds.
+func TestANestHasOneLease(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		l := c.Lock("orders")
+		outer := w.Acquire(bg, l, redlatch.Lease(time.Second))
+		inner := w.Acquire(outer.Context(), l, redlatch.Lease(time.Minute))
+		w.Release(inner)
+		if left := time.Until(outer.Expires()); left < 58*time.Second {
+			t.Errorf("the outer hold ends in %v, and not with the lease of the inner one", left)
+		}
+		inner = w.Acquire(outer.Context(), l)
+		time.Sleep(time.Hour)
+		if outer.Err() != nil || inner.Err() != nil {
+			t.Errorf("outer: %v, inner: %v; want the watchdog to keep both", outer.Err(), inner.Err())
+		}
+		w.Release(inner)
+		<-outer.Context().Done()
+		if err := outer.Release(bg); !errors.Is(err, redlatch.ErrLost) {
+			t.Errorf("without the watchdog the outer hold ended with %v", err)
+		}
+
+		read := c.ReadWriteLock("stock").Read()
+		outer = w.Acquire(bg, read, redlatch.Lease(time.Second))
+		inner = w.Acquire(outer.Context(), read)
+		time.Sleep(time.Minute)
+		if outer.Err() == nil || inner.Err() != nil {
+			t.Errorf("read holds: outer: %v, inner: %v; want each to have its own lease", outer.Err(), inner.Err())
+		}
+		_ = outer.Release(bg)
+		w.Release(inner)
+	})
+}
+
 // The first attempt of a re-entry comes late, when nobody asks any more: it shows
 // one hold more than there is until the next renewal.
 func TestALateReentryIsCorrectedByTheNextRenewal(t *testing.T) {
