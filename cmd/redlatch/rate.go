@@ -92,7 +92,7 @@ func (a *app) rateSetCommand(use, short string, set func(*cobra.Command, *redlat
 	cmd.Flags().Var(&keep, "keep-alive", "delete the limiter when nobody has taken a permit for so long; 0 never does")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := rate.Set(args[1]); err != nil {
-			return usage("%s is no rate: %v", shellWord(args[1]), err)
+			return usage("%q is no rate: %v", args[1], err)
 		}
 		rate.KeepAlive = keep.Duration
 		return a.with(args[0], func(c *redlatch.Client) error {
@@ -157,7 +157,7 @@ func countArg(args []string, unsaid int) (int, error) {
 	}
 	n, err := strconv.Atoi(args[1])
 	if err != nil || n < 1 {
-		return 0, usage("%s is no number from 1 on", shellWord(args[1]))
+		return 0, usage("%q is not a number of 1 or more", args[1])
 	}
 	return n, nil
 }

@@ -63,7 +63,7 @@ command and everything in its process group has ended.
 The command is run directly, not by a shell; -c asks for one. It inherits
 standard input, output and error. Its exit code is passed on; 128+n means that
 signal n ended it. It is 1 if the lock could not be had (-E changes that), 69 if the
-server cannot be reached, and 126 or 127 if there is no such command.
+server cannot be reached, 126 if COMMAND cannot be executed, and 127 if there is none.
 
 If the lock is lost while the command runs, its process group gets TERM, and
 KILL after --kill-after; the exit code is 74.

@@ -101,7 +101,7 @@ the permits have ids and leases (Redisson's RPermitExpirableSemaphore): run --pe
 acquire, extend and release, are for those only. Else permits belong to nobody (RSemaphore).`,
 		`  redlatch semaphore set encoders 4 --expirable
   redlatch semaphore get encoders --expirable
-  redlatch semaphore add encoders -- -1
+  redlatch semaphore add encoders --expirable -- -1
   id=$(redlatch semaphore acquire encoders --lease 10m) || exit
   redlatch semaphore extend encoders "$id" --lease 10m
   redlatch semaphore release encoders "$id"
@@ -159,7 +159,7 @@ func (a *app) countCommand(use, short string, args int, do func(ctx context.Cont
 		if len(args) > 1 {
 			var err error
 			if n, err = strconv.Atoi(args[1]); err != nil {
-				return usage("%s is no number", shellWord(args[1]))
+				return usage("%q is no number", args[1])
 			}
 		}
 		client, closeAll, err := a.client(redlatch.Config{OutageTimeout: askTimeout})

@@ -30,8 +30,9 @@ by force, and says whose it is; q ends it.
 
 Each time it goes over all keys of the server (SCAN), takes a few requests for
 each lock, and asks all clients once, twice while it shows one lock. A client
-answers once a second at most. With many keys choose a longer --interval. What happens between two looks is not
-seen. A server that goes away is waited for, and the last list stays.
+answers once a second at most. With many keys choose a longer --interval. What
+happens between two looks is not seen. A server that goes away is waited for, and
+the last list stays.
 
 Without a terminal see redlatch ls --watch.`,
 		Example: `  redlatch top
