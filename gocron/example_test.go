@@ -12,11 +12,11 @@ import (
 	redlatchgocron "github.com/redlatch/redlatch/gocron"
 )
 
-var rdb driver.Redis // goredis.Use(...), or another
+var driverOfProgram driver.Redis // goredis.Use(...), or another
 
 // Each run of a job is somebody's, of all processes with this schedule.
 func ExampleNewLocker() {
-	client, err := redlatch.New(rdb, redlatch.Config{})
+	client, err := redlatch.New(driverOfProgram, redlatch.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func ExampleNewLocker() {
 
 // One process runs all jobs.
 func ExampleNewElector() {
-	client, err := redlatch.New(rdb, redlatch.Config{})
+	client, err := redlatch.New(driverOfProgram, redlatch.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -11,15 +11,17 @@ import (
 	redlatchotel "github.com/redlatch/redlatch/otel"
 )
 
-var rdb driver.Redis // goredis.Use(...), or another
+var driverOfProgram driver.Redis // goredis.Use(...), or another
 
 // The providers are the global ones, which the program has set up with its SDK.
 func Example() {
+	driver := driverOfProgram
+
 	telemetry, err := redlatchotel.New(redlatchotel.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	client, err := redlatch.New(rdb, redlatch.Config{Events: telemetry.Events(redlatch.Events{})})
+	client, err := redlatch.New(driver, redlatch.Config{Events: telemetry.Events(redlatch.Events{})})
 	if err != nil {
 		log.Fatal(err)
 	}
