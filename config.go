@@ -226,8 +226,8 @@ type Option struct {
 }
 
 // Wait bounds how long Acquire and Do wait for the lock, in addition to their
-// context. Wait(0) tries once. A negative d is refused by the call it is given
-// to.
+// context. Wait(0) tries once, as Try does; then a server that does not answer is asked for
+// Config.OutageTimeout. A negative d is refused by the call it is given to.
 func Wait(d time.Duration) Option { return Option{wait: d, hasWait: true} }
 
 // Lease gives the hold a fixed lease of d instead of the watchdog: it ends

@@ -73,7 +73,8 @@ func (l *Lock) Acquire(ctx context.Context, opts ...Option) (*Hold, error) {
 // another holder, in this process or elsewhere, and overtakes nobody: just after this
 // process has released the lock, others that wait for it go first. If the
 // lock is taken it returns a *BusyError that says by whom, and changes nothing.
-// It refuses the option Wait.
+// It refuses the option Wait. A server that does not answer is asked for Config.OutageTimeout,
+// unless ctx ends before.
 func (l *Lock) Try(ctx context.Context, opts ...Option) (*Hold, error) {
 	_, hold, err := l.acquire(ctx, opts, true, l.c.callSite(1))
 	return hold, err
