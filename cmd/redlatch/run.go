@@ -112,11 +112,15 @@ func (r *runner) arguments(cmd *cobra.Command, args []string) error {
 		r.argv = args // the names are given
 		return nil
 	}
+	what := "a lock"
+	if cmd.Name() == "elect" {
+		what = "an election"
+	}
 	if len(args) == 0 {
-		return usage("%s needs the name of a lock", cmd.Name())
+		return usage("%s needs the name of %s before the command: redlatch %[1]s NAME -- COMMAND", cmd.Name(), what)
 	}
 	if cmd.ArgsLenAtDash() == 0 && !cmd.Flags().Changed("command") && !strings.HasPrefix(args[0], "-") && !slices.Contains(args[1:], "--") {
-		return usage("%s needs the name of a lock before the command: redlatch %[1]s NAME -- %s", cmd.Name(), shellWord(args[0]))
+		return usage("%s needs the name of %s before the command: redlatch %[1]s NAME -- %[3]s", cmd.Name(), what, shellWord(args[0]))
 	}
 	r.name = args[0]
 	// What follows NAME is flags again, up to "--" or the command.
