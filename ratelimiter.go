@@ -303,8 +303,8 @@ func (l *RateLimiter) Release(ctx context.Context, n int) error {
 	if n == 0 {
 		return l.usable(ctx)
 	}
-	if err := checkPermits(n); err != nil {
-		return err
+	if n < 0 || n > largestRate {
+		return invalid.Errorf("redlatch: %d permits of a rate limiter to be given back; it must be at least 0 and at most %d", n, largestRate)
 	}
 	answer, err := l.change(ctx, request.Count{Script: lua.RateLimiterRelease, Keys: l.keys, Args: []string{strconv.Itoa(n)}})
 	if err == nil && answer == 0 {
