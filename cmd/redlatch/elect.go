@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/supervise"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // An elector is one invocation of elect: a runner whose command runs once in each term.
@@ -74,7 +75,10 @@ func (e *elector) elect(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	client, closeAll, err := e.client(redlatch.Config{WatchdogTimeout: watchdog, Identity: redlatch.Identity{Name: identityOf(e.argv[0])}})
+	client, closeAll, err := e.client(redlatch.Config{
+		WatchdogTimeout: watchdog, Identity: redlatch.Identity{Name: identityOf(e.argv[0])},
+		Events: redlatch.Events{AcquireEnd: e.tellOfOutage()},
+	})
 	if err != nil {
 		return err
 	}
@@ -113,6 +117,21 @@ func (e *elector) elect(cmd *cobra.Command, _ []string) error {
 		return e.passOn(result)
 	}
 	return e.serverFailure(err)
+}
+
+// tellOfOutage returns what says in a log, again and again, that the server does not answer: no error ends the
+// candidacy then, and nobody would know why nothing runs. At a terminal tellOfWait says so.
+func (e *elector) tellOfOutage() func(context.Context, redlatch.AcquireEndEvent) {
+	if isTerminal(os.Stderr) {
+		return nil
+	}
+	var told time.Time
+	return func(_ context.Context, a redlatch.AcquireEndEvent) {
+		if a.Outcome == redlatch.OutcomeUnavailable && time.Since(told) > time.Minute {
+			told = time.Now()
+			e.ui.note("waiting to lead %s: the server does not answer: %v", shellWord(e.name), driver.Failure(a.Err).Err)
+		}
+	}
 }
 
 // runs notes to which command signals go, and under which hold it runs; nil: there is none. If a signal has ended the

@@ -60,6 +60,23 @@ func TestElectEndsACommandThatLeadsNoLongerAndStandsAgain(t *testing.T) {
 	r.isFree(t, "x")
 }
 
+// A candidate without a server says so in the log of its service manager, once for many tries, and goes on.
+func TestElectTellsOfAnOutage(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	r.Close()
+	j := start(t, r.command("elect", "x", "--outage", "0", "-c", "echo leads"))
+	j.says("redlatch: waiting to lead x: the server does not answer: ")
+	if err := r.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	j.says("leads\n")
+	j.ends(0)
+	if text := j.output(); strings.Count(text, "waiting to lead") != 1 {
+		t.Error(text)
+	}
+}
+
 func TestElectEndsWithTheExitCodeOfItsCommand(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)
