@@ -103,13 +103,8 @@ func (x *Inspector) Locks(ctx context.Context, pattern string) iter.Seq2[Info, e
 func (x *Inspector) Objects(ctx context.Context, pattern string) iter.Seq2[Info, error] {
 	return x.list(ctx, pattern, func(pattern string) []walk {
 		walks := []walk{{"hash", pattern, x.hashAt}}
-		for _, glob := range sideGlobs(wire.Barrier+":", pattern, "") {
-			walks = append(walks, walk{"hash", glob, x.barrierAt})
-		}
-		for _, glob := range sideGlobs("", pattern, ":"+wire.PermitTimeout) {
-			walks = append(walks, walk{"zset", glob, x.permitsAt})
-		}
-		return walks
+		walks = append(walks, sideWalks("hash", wire.Barrier+":", pattern, "", func(key string) []string { return wire.PrefixedNames(wire.Barrier, key) }, x.barrierInfo)...)
+		return append(walks, sideWalks("zset", "", pattern, ":"+wire.PermitTimeout, func(key string) []string { return wire.SuffixedNames(key, wire.PermitTimeout) }, x.permitsAt)...)
 	})
 }
 
@@ -137,22 +132,9 @@ func (x *Inspector) hashAt(ctx context.Context, key string) (Info, bool, error) 
 	return info, err == nil && (info.Kind == RateLimiter || info.looksLikeLock()), err
 }
 
-func (x *Inspector) barrierAt(ctx context.Context, key string) (Info, bool, error) {
-	names := wire.PrefixedNames(wire.Barrier, key)
-	if len(names) == 0 {
-		return Info{}, false, nil
-	}
-	return x.barrierInfo(ctx, names[0]) // what has another name has the same keys
-}
-
-func (x *Inspector) permitsAt(ctx context.Context, key string) (Info, bool, error) {
-	for _, name := range wire.SuffixedNames(key, wire.PermitTimeout) {
-		info, is, err := x.numberInfo(ctx, name, mostListed)
-		if err != nil || (is && info.Kind == Expirable) {
-			return info, is, err
-		}
-	}
-	return Info{}, false, nil
+func (x *Inspector) permitsAt(ctx context.Context, name string) (Info, bool, error) {
+	info, is, err := x.numberInfo(ctx, name, mostListed)
+	return info, is && info.Kind == Expirable, err
 }
 
 func (x *Inspector) counterAt(ctx context.Context, key string) (Info, bool, error) {

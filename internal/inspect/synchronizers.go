@@ -217,17 +217,31 @@ func arrived(record, alive []driver.Reply) (queue []Waiter) {
 	return queue
 }
 
-// sideGlobs returns patterns for side keys of objects whose names match the
-// pattern. What has a brace in its name has no others around it.
-func sideGlobs(prefix, pattern, suffix string) []string {
-	bare := prefix + pattern + suffix
+// sideWalks go over side keys of objects whose names match the pattern. What has a brace in its name has no others
+// around it, so "x" and "{x}" have the same side keys, of which names returns both: only "*" matches the two.
+func sideWalks(kind, prefix, pattern, suffix string, names func(key string) []string, look func(ctx context.Context, name string) (Info, bool, error)) []walk {
+	over := func(open, end string) walk {
+		before, after := prefix+open, end+suffix
+		return walk{kind, before + pattern + after, func(ctx context.Context, key string) (Info, bool, error) {
+			for _, name := range names(key) {
+				if pattern != "*" && before+name+after != key {
+					continue
+				}
+				if info, is, err := look(ctx, name); is || err != nil && !isWrongType(err) {
+					return info, is, err
+				}
+			}
+			return Info{}, false, nil
+		}}
+	}
+	bare, braced := over("", ""), over("{", "}")
 	switch {
 	case pattern == "*" || strings.Contains(pattern, "{"):
-		return []string{bare}
+		return []walk{bare}
 	case strings.ContainsAny(pattern, `*?[`):
-		return []string{prefix + "{" + pattern + "}" + suffix, bare}
+		return []walk{braced, bare}
 	}
-	return []string{prefix + "{" + pattern + "}" + suffix}
+	return []walk{braced}
 }
 
 // RateOf reads a configuration: rate, interval, type and keep-alive time.

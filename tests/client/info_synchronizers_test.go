@@ -3,7 +3,9 @@ package client
 import (
 	"context"
 	"errors"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -166,6 +169,41 @@ func TestInfoOfSynchronizers(t *testing.T) {
 		}
 		if info, err := c.Lock("limiter").Info(bg); !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" {
 			t.Errorf("a limiter as a lock: %+v, %v", info, err)
+		}
+	})
+}
+
+// "x" and "{x}" have the same side keys, by which they are found.
+func TestAListingLeavesOutTheTwinOfANameThatFits(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		raw, _ := permitID(7)
+		for _, name := range []string{"{app:x}", "app:{y}", "{z}"} {
+			putString(w, name, "1", 0)
+			putScore(w, wire.Suffix(name, wire.PermitTimeout), time.Now().Add(time.Minute).UnixMilli(), raw)
+		}
+		put(w, "z", time.Minute, locktest.JavaA+":42", "1") // a lock
+		put(w, "redlatch_barrier:{app:gate}", time.Minute, "generation", "g", "parties", "3")
+		plain, prefixed := w.Client(redlatch.Config{}), w.Client(redlatch.Config{Prefix: "app:"})
+		for _, tc := range []struct {
+			c       *redlatch.Client
+			pattern string
+			want    []string
+		}{
+			{plain, "", []string{"app:gate", "app:{y}", "z", "{app:x}", "{z}"}},
+			{plain, "app:*", []string{"app:gate", "app:{y}"}},
+			{plain, "app:x", nil},
+			{plain, "{app:*}", []string{"{app:gate}", "{app:x}"}},
+			{plain, "?app:x?", []string{"{app:x}"}},
+			{prefixed, "", []string{"gate", "{y}"}},
+			{prefixed, "?", nil},
+			{prefixed, "{y}", []string{"{y}"}},
+		} {
+			got := collected(w, func(ctx context.Context, pattern string) func(func(redlatch.Info, error) bool) {
+				return tc.c.Objects(ctx, pattern)
+			}, tc.pattern)
+			if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, tc.want) {
+				t.Errorf("%q lists %q, want %q", tc.pattern, names, tc.want)
+			}
 		}
 	})
 }
