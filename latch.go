@@ -2,7 +2,6 @@ package redlatch
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -92,14 +91,8 @@ func (l *CountDownLatch) Count(ctx context.Context) (int, error) {
 }
 
 func (l *CountDownLatch) count(r driver.Reply) (int, error) {
-	if r.Kind == driver.ReplyNil {
-		return 0, nil
-	}
-	n, err := strconv.Atoi(r.Str)
-	if err != nil {
-		return 0, &driver.RunError{Outcome: driver.Refused, Code: "WRONGTYPE", Err: fmt.Errorf("WRONGTYPE: %s is %s, which is no number, and so no latch", wire.Quote(l.key), wire.Quote(r.Str))}
-	}
-	return max(n, 0), nil
+	n, err := request.Number(r, l.key, "latch")
+	return max(n, 0), err
 }
 
 // Wait waits until the count is 0. However many callers of this process wait,

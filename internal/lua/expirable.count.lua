@@ -1,8 +1,8 @@
 -- Counts the permits of a semaphore.
 -- KEYS free timeouts
 -- ARGV channel
--- returns {how many are free, how many are given}
+-- returns {how many are free as a string, how many are given}
 local free, timeouts = KEYS[1], KEYS[2]
 -- include expirable
 sweep(ARGV[1])
-return {tonumber(redis.call('GET', free) or 0), there and redis.call('ZCARD', timeouts) or 0}
+return {redis.call('GET', free) or '0', there and redis.call('ZCARD', timeouts) or 0}

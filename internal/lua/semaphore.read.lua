@@ -1,5 +1,5 @@
 -- Reads how many permits a semaphore has.
 -- KEYS semaphore
 -- ARGV (none)
--- returns how many; 0 if there is no such semaphore
-return tonumber(redis.call('GET', KEYS[1]) or 0)
+-- returns how many as a string, or nil if there is no such semaphore
+return redis.call('GET', KEYS[1])

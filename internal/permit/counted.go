@@ -106,7 +106,10 @@ func (s *Counted) Available(ctx context.Context) (int, error) {
 	}
 	o := s.all.Server.Question(lua.SemaphoreRead, s.keys)
 	reply, err := o.Run(ctx)
-	return int(reply.Int), err
+	if err != nil {
+		return 0, err
+	}
+	return request.Number(reply, s.Key, "semaphore")
 }
 
 // change sends a request on the session that these have for themselves.

@@ -171,7 +171,8 @@ func (s *Expirable) Count(ctx context.Context) (free, given int, err error) {
 	if len(reply.List) != 2 {
 		return 0, 0, request.Unexpected(reply, lua.ExpirableCount)
 	}
-	return int(reply.List[0].Int), int(reply.List[1].Int), nil
+	free, err = request.Number(reply.List[0], s.Key, "semaphore")
+	return free, int(reply.List[1].Int), err
 }
 
 // release prepares the release of ids that are ours.

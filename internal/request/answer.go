@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/script"
@@ -43,6 +44,19 @@ func First(r driver.Reply) driver.Reply {
 		return driver.Reply{}
 	}
 	return r.List[0]
+}
+
+// Number reads the number that is stored under a key, 0 if there is none. What is no number is not what somebody wants there.
+func Number(r driver.Reply, key, what string) (int, error) {
+	if r.Kind == driver.ReplyNil {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(r.Str)
+	if err != nil {
+		wrong := fmt.Errorf("WRONGTYPE: %s is %s, which is no number, and so no %s", wire.Quote(key), wire.Quote(r.Str), what)
+		return 0, fmt.Errorf("redlatch: %w", &driver.RunError{Outcome: driver.Refused, Code: "WRONGTYPE", Err: wrong})
+	}
+	return n, nil
 }
 
 // WrongType says whether an error that a key raised means that what was there is

@@ -170,6 +170,23 @@ func TestSemaphoreRefusesBadInput(t *testing.T) {
 	})
 }
 
+func TestATextIsNotTakenForNoPermits(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		w.OK(w.Server.Set("x", "text"))
+		expirable := c.ExpirableSemaphore("x")
+		for what, ask := range map[string]func(context.Context) (int, error){
+			"semaphore": c.Semaphore("x").Available, "latch": c.CountDownLatch("x").Count,
+			"expirable": expirable.Available, "acquired": expirable.Acquired, "all": expirable.Permits,
+		} {
+			var wrong *driver.RunError
+			if n, err := ask(bg); !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" || !strings.Contains(err.Error(), `"x" is "text"`) {
+				t.Errorf("%s: %d, %v", what, n, err)
+			}
+		}
+	})
+}
+
 func TestAWaiterGetsItsPermitsWhenThereAreEnough(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
