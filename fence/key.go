@@ -60,6 +60,9 @@ type KeyOption struct{ remember time.Duration }
 // must be longer than the longest time for which a process, a machine or a
 // message may be held up. It is at least an hour. Without Remember the key forgets
 // nothing.
+//
+// The longest time counts that any Key of this name was made with. So what one without
+// Remember has shown is kept for ever, until EXPIRE or DEL of the hash.
 func Remember(d time.Duration) KeyOption { return KeyOption{remember: d} }
 
 const minRemember = time.Hour

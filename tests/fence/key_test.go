@@ -3,6 +3,7 @@ package fence_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"net"
 	"strings"
@@ -224,6 +225,40 @@ func TestKeyRemember(t *testing.T) {
 		time.Sleep(time.Second)
 		if err := k.Check(bg, 6); err != nil {
 			t.Errorf("after an hour without a call: %v", err)
+		}
+	})
+}
+
+// Keys that differ in Remember guard one value: each holder can be as late as the longest says.
+func TestNoKeyForgetsSoonerThanAnotherWants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := redlatchtest.NewServer(t).Redis()
+		short := func(name string) *fence.Key { return newKey(t, r, name, fence.Remember(time.Hour)) }
+		long := func(name string) *fence.Key { return newKey(t, r, name, fence.Remember(2*time.Hour)) }
+		ever := func(name string) *fence.Key { return newKey(t, r, name) }
+		var names []string
+		for what, keys := range map[string][]func(name string) *fence.Key{
+			"long, short": {long, short}, "short, long": {short, long}, "ever, short": {ever, short}, "short, ever": {short, ever},
+		} {
+			for _, token := range []int64{6, 7} {
+				name := fmt.Sprint(what, token)
+				names = append(names, name)
+				for i, k := range keys {
+					if err := k(name).Check(bg, []int64{token, 7}[i]); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		time.Sleep(2*time.Hour - time.Second)
+		for _, name := range names {
+			wantStale(t, short(name).Check(bg, 5), 5, 7)
+		}
+		time.Sleep(time.Second)
+		for _, name := range names {
+			if err := short(name).Check(bg, 5); errors.Is(err, fence.ErrStale) != strings.Contains(name, "ever") {
+				t.Errorf("%s, when the longest time is over: %v", name, err)
+			}
 		}
 	})
 }
