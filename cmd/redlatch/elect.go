@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -144,14 +145,15 @@ func (e *elector) runs(command chan os.Signal, held hold) (ended error) {
 }
 
 // forward passes signals on to the command. A signal ends the candidacy, too, while no command runs or the one that runs leads no
-// longer: the sender means redlatch, which is about to wait. INT and TERM always do, for a command may lose the leadership while it
-// obeys them. The other signals may ask a leader for something else, such as to read its files again.
+// longer: the sender means redlatch, which is about to wait. INT, QUIT and TERM always do, for a command may lose the leadership while
+// it obeys them. The other signals may ask a leader for something else, such as to read its files again.
 func (e *elector) forward(ctx context.Context, signals <-chan os.Signal, give context.CancelCauseFunc) {
+	stops := []os.Signal{os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM}
 	for {
 		select {
 		case sig := <-signals:
 			e.mu.Lock()
-			if e.ended == nil && (e.command == nil || e.held.Err() != nil || sig == os.Interrupt || sig == syscall.SIGTERM) {
+			if e.ended == nil && (e.command == nil || e.held.Err() != nil || slices.Contains(stops, sig)) {
 				e.ended = &failure{code: supervise.Code(sig)}
 			}
 			if e.command == nil {

@@ -118,6 +118,7 @@ func TestElectDoesNotSwallowASignalWhenItsTermIsLost(t *testing.T) {
 		"HUP":                  {unix.SIGHUP, false, 129},
 		"TERM before the loss": {unix.SIGTERM, true, 143},
 		"INT before the loss":  {unix.SIGINT, true, 130},
+		"QUIT before the loss": {unix.SIGQUIT, true, 131},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -148,7 +149,7 @@ func TestElectDoesNotSwallowASignalWhenItsTermIsLost(t *testing.T) {
 }
 
 // endsWhenToldTwice is a command that ends at the second signal.
-const endsWhenToldTwice = `n=0; trap 'n=$((n+1)); echo "told $n"; if [ $n = 2 ]; then exit 0; fi' HUP INT TERM; echo "leads $REDLATCH_TOKEN"; while :; do sleep 0.02; done`
+const endsWhenToldTwice = `n=0; trap 'n=$((n+1)); echo "told $n"; if [ $n = 2 ]; then exit 0; fi' HUP INT QUIT TERM; echo "leads $REDLATCH_TOKEN"; while :; do sleep 0.02; done`
 
 // A leader that was once told to read its files again is no reason to end a candidacy.
 func TestElectStandsAgainAfterASignalThatDoesNotMeanTheEnd(t *testing.T) {
