@@ -145,11 +145,8 @@ func (q *rateQueue) take(ctx context.Context, w *waiter, until time.Time) error 
 		return err
 	}
 	decided, end := request.Await(ctx, q.qs.Server.Done, w.done, until)
-	switch {
-	case end == nil:
+	if end == nil {
 		return decided
-	case errors.Is(end, request.ErrWaitOver):
-		end = nil
 	}
 	return q.leave(w, end)
 }
@@ -178,12 +175,13 @@ func (q *rateQueue) join(w *waiter) error {
 }
 
 // leave returns what w has got nevertheless, or takes it out of the line.
-func (q *rateQueue) leave(w *waiter, why error) error {
+func (q *rateQueue) leave(w *waiter, end error) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !w.place.Taken() {
 		return <-w.done
 	}
+	gaveUp, why := request.GaveUp(end)
 	err := q.busyLocked(w, why)
 	if q.line.First() == w {
 		q.retry = time.Time{}
@@ -191,8 +189,8 @@ func (q *rateQueue) leave(w *waiter, why error) error {
 	}
 	q.dropLocked(w)
 	switch {
-	case errors.Is(why, request.ErrClosed):
-		return why
+	case !gaveUp:
+		return end
 	case q.silent:
 		return &request.OutageError{Cause: request.ErrNoAnswer, Ended: why}
 	}

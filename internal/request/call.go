@@ -126,13 +126,11 @@ func (s *Server) Patient(since time.Time) bool { return time.Since(since) < s.Ou
 
 // During says why a call ended, and that the server did not answer then.
 func During(outage, err error) error {
-	if outage == nil || errors.Is(err, ErrClosed) {
+	ended, cause := GaveUp(err)
+	if outage == nil || !ended {
 		return err
 	}
-	if errors.Is(err, ErrWaitOver) {
-		return &OutageError{Cause: outage}
-	}
-	return &OutageError{Cause: outage, Ended: err}
+	return &OutageError{Cause: outage, Ended: cause}
 }
 
 // How a call ends if the server does not answer it.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -156,5 +157,34 @@ func TestAContextThatEndsWithAnErrorOfRedlatchAsItsCause(t *testing.T) {
 		}
 		w.Release(hx)
 		w.Release(ha)
+	})
+}
+
+// A program may give its contexts ErrClosed as their cause when it closes a client.
+func TestErrClosedAsACauseHidesNoOutage(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var outcome redlatch.Outcome
+		silent := &driver.RunError{Outcome: driver.NotExecuted, Err: errors.New("no connection")}
+		c := w.Tapped(redlatch.Config{Events: redlatch.Events{AcquireEnd: func(_ context.Context, e redlatch.AcquireEndEvent) { outcome = e.Outcome }}}, &locktest.Tap{
+			Hook: func(string, []string, func() (driver.Reply, error)) (driver.Reply, error) {
+				return driver.Reply{}, silent
+			},
+		})
+		for kind, wait := range map[string]func(ctx context.Context) error{
+			"lock":      func(ctx context.Context) error { _, err := c.Lock("a").Acquire(ctx); return err },
+			"fair":      func(ctx context.Context) error { _, err := c.FairLock("a").Acquire(ctx); return err },
+			"semaphore": func(ctx context.Context) error { return c.Semaphore("s").Acquire(ctx, 1) },
+			"expirable": func(ctx context.Context) error { _, err := c.ExpirableSemaphore("e").Acquire(ctx); return err },
+			"limiter":   func(ctx context.Context) error { return c.RateLimiter("r").Acquire(ctx, 1) },
+			"latch":     func(ctx context.Context) error { return c.CountDownLatch("l").Wait(ctx) },
+		} {
+			ctx, cancel := context.WithCancelCause(bg)
+			done := locktest.Later(func() error { return wait(ctx) })
+			time.Sleep(5 * time.Second)
+			cancel(redlatch.ErrClosed)
+			if err := <-done; !errors.Is(err, redlatch.ErrUnavailable) || !errors.Is(err, context.Canceled) || redlatch.IsRetryable(err) || outcome != redlatch.OutcomeUnavailable {
+				t.Errorf("%s: %v, outcome %s", kind, err, outcome)
+			}
+		}
 	})
 }
