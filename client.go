@@ -186,7 +186,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	if late == nil {
 		late = c.semaphores.AwaitReleases(ctx)
 	}
-	if late == nil || errors.Is(late, ErrClosed) {
+	if gaveUp, _ := request.GaveUp(late); !gaveUp {
 		return c.Close()
 	}
 	left, sections := c.Stats(), c.semaphores.Sections()

@@ -135,7 +135,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			seen, failed, last = true, false, leader
 			return leader.Owner != "", yield(leader, nil)
 		})
-		if errors.Is(end, ErrClosed) {
+		if errors.Is(end, ErrClosed) && ctx.Err() == nil {
 			yield(Leader{}, end)
 		}
 	}

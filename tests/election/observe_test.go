@@ -21,7 +21,7 @@ func TestAnObserverSeesEveryLeaderAndTheLast(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		watcher := w.Client(redlatch.Config{}).Election(name)
 		var seen []redlatch.Leader
-		ctx, stop := context.WithCancel(bg)
+		ctx, stop := context.WithCancelCause(bg)
 		watched := make(chan struct{})
 		go func() {
 			defer close(watched)
@@ -58,7 +58,7 @@ func TestAnObserverSeesEveryLeaderAndTheLast(t *testing.T) {
 			want = append(want, fmt.Sprint(" ", l.Term), fmt.Sprint(who, "@h pid 7 ", l.Term), fmt.Sprint("nobody ", l.Term))
 		}
 		want = slices.Insert(want, 0, "nobody 0")
-		stop()
+		stop(redlatch.ErrClosed) // as whoever closes another client may
 		<-watched
 		var got []string
 		for _, l := range seen {
