@@ -33,6 +33,8 @@ type rateQueue struct {
 	serving bool      // a worker does
 	retry   time.Time // not before then are there permits for the first, who waits; zero: not known
 	rate    int       // as the server last said; 0: not known
+	came    int       // how many callers have come
+	asked   int       // how many had when the server was asked last
 	unset   bool      // there is no rate, as the server last said
 	setUp   bool      // and there was none either when a caller's set-up found that there is one
 	silent  bool      // the server has been asked more than once, and has not answered
@@ -57,6 +59,7 @@ type waiter struct {
 	claim.Wait
 
 	place queue.Place[*waiter]
+	nth   int        // to come
 	gone  bool       // has left, or was told an error, before its permits came
 	done  chan error // one slot: nil if it has got them
 }
@@ -162,6 +165,8 @@ func (q *rateQueue) join(w *waiter) error {
 	case w.Once && !q.retry.IsZero():
 		return q.busyLocked(w, nil)
 	}
+	q.came++
+	w.nth = q.came
 	q.line.Push(&w.place, w, w.Once)
 	if q.unset && !w.UntilSet {
 		q.askNow()
@@ -309,7 +314,7 @@ func (q *rateQueue) first() []*waiter {
 		}
 		first = append(first, w)
 	}
-	q.serving = len(first) > 0
+	q.serving, q.asked = len(first) > 0, q.came
 	return first
 }
 
@@ -422,7 +427,8 @@ func (q *rateQueue) refused(first []*waiter, d time.Duration, rate int) (pause t
 	return min(d, request.Jittered(request.LongestPause))
 }
 
-// learntLocked notes the rate, and sends those away who want more.
+// learntLocked notes the rate, and sends those away who want more. Who has come since the server was asked may know of a
+// higher one, and is no reason to believe in this one.
 func (q *rateQueue) learntLocked(rate int) {
 	q.unset, q.setUp = false, false
 	if q.rate == rate {
@@ -430,7 +436,12 @@ func (q *rateQueue) learntLocked(rate int) {
 	}
 	q.rate = rate
 	for w := range q.line.All() {
-		if w.N > rate {
+		switch {
+		case w.N <= rate:
+		case w.nth > q.asked:
+			q.rate = 0
+			q.askNow()
+		default:
 			q.tellLocked(w, q.tooMany(w.N, rate))
 		}
 	}

@@ -560,3 +560,35 @@ func TestARateThatWasRaisedElsewhereRefusesNobody(t *testing.T) {
 		w.OK(<-waits)
 	})
 }
+
+// Whoever asks for permits when the rate has been raised is not told what the server said before.
+func TestAnAnswerFromBeforeARaiseRefusesNobodyWhoCameLater(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		for name, elsewhere := range map[string]bool{"here": false, "elsewhere": true} {
+			slow := true
+			c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+				reply, err := next()
+				if s == "ratelimiter.take" && slow {
+					slow = false
+					time.Sleep(time.Second)
+				}
+				return reply, err
+			}})
+			l := c.RateLimiter(name)
+			raiser := l
+			if elsewhere {
+				raiser = w.Client(redlatch.Config{}).RateLimiter(name)
+			}
+			w.OK(raiser.SetRate(bg, redlatch.Rate{Permits: 5, Interval: time.Hour}))
+			first := locktest.Later(func() error { return l.Acquire(bg, 1) })
+			synctest.Wait() // its answer is in flight
+			w.OK(raiser.SetRate(bg, redlatch.Rate{Permits: 10, Interval: time.Hour}))
+			for what, err := range map[string]error{"Acquire": l.Acquire(bg, 8), "the first": <-first} {
+				if err != nil {
+					t.Errorf("raised %s: %s: %v", name, what, err)
+				}
+			}
+			w.WantErr(l.Acquire(bg, 11), redlatch.ErrInvalid)
+		}
+	})
+}
