@@ -7,6 +7,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/barrier"
 	"github.com/redlatch/redlatch/internal/invalid"
+	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/twins"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -36,7 +37,7 @@ type Barrier struct {
 func (c *Client) Barrier(name string, parties int) *Barrier {
 	key := c.server.Key(name)
 	b := &Barrier{c: c, in: c.barriers.Barrier(key, parties)}
-	if b.err = checkKey(key); b.err == nil && parties < 1 {
+	if b.err = request.CheckKey(key); b.err == nil && parties < 1 {
 		b.err = invalid.Errorf("redlatch: barrier %q of %d parties: it takes at least 1 to go on", name, parties)
 	}
 	return b

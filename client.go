@@ -145,14 +145,6 @@ func (c *Client) usable(ctx context.Context, refused error) error {
 	return nil
 }
 
-// checkKey refuses names that Redis could not handle.
-func checkKey(key string) error {
-	if err := wire.CheckName(key); err != nil {
-		return invalid.Errorf("redlatch: %w", err)
-	}
-	return nil
-}
-
 // Shutdown ends the client as a deploy wants it, so that others get its locks at once and
 // not after their TTL:
 //

@@ -42,7 +42,7 @@ type ExpirableSemaphore struct {
 // the times of their permits, as in Redisson.
 func (c *Client) ExpirableSemaphore(name string) *ExpirableSemaphore {
 	key := c.server.Key(name)
-	return &ExpirableSemaphore{c: c, in: c.semaphores.Expirable(key), err: checkKey(key)}
+	return &ExpirableSemaphore{c: c, in: c.semaphores.Expirable(key), err: request.CheckKey(key)}
 }
 
 // WithPermits returns the semaphore with a number of permits to be set up, at least 1: where an acquisition finds that it

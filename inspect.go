@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/internal/request"
 )
 
 // Info asks the server who holds the lock. It changes nothing. It fails with a
@@ -64,7 +65,7 @@ func (l *Lock) only(info Info) Info {
 // Who knows the kind asks the object itself, as with Lock.Info.
 func (c *Client) Info(ctx context.Context, name string) (Info, error) {
 	key := c.server.Key(name)
-	if err := c.usable(ctx, checkKey(key)); err != nil {
+	if err := c.usable(ctx, request.CheckKey(key)); err != nil {
 		return Info{}, err
 	}
 	in, err := c.inspector.Info(ctx, key)

@@ -40,7 +40,7 @@ type CountDownLatch struct {
 func (c *Client) CountDownLatch(name string) *CountDownLatch {
 	key := c.server.Key(name)
 	l := &CountDownLatch{c: c, name: name, key: key, channel: wire.LatchChannel(key)}
-	if l.err = checkKey(key); l.err == nil && c.server.Traits.Cluster && strings.Contains(key, "{") {
+	if l.err = request.CheckKey(key); l.err == nil && c.server.Traits.Cluster && strings.Contains(key, "{") {
 		l.err = invalid.Errorf("redlatch: latch %q has a hash tag; the name of a latch's channel is put into braces whatever it contains, which in a cluster would be another slot than that of the latch: use a name and a Config.Prefix without braces", key)
 	}
 	return l

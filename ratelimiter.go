@@ -124,7 +124,7 @@ func (e *RateError) Unwrap() []error {
 func (c *Client) RateLimiter(name string) *RateLimiter {
 	key := c.server.Key(name)
 	l := &RateLimiter{c: c, name: name, key: key, keys: wire.RateKeys(key, c.id)}
-	l.err = checkKey(key)
+	l.err = request.CheckKey(key)
 	return l
 }
 

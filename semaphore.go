@@ -8,6 +8,7 @@ import (
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/permit"
+	"github.com/redlatch/redlatch/internal/request"
 )
 
 // A Semaphore is the name of a number of permits, with the words to acquire and
@@ -36,7 +37,7 @@ type Semaphore struct {
 // by every method of the Semaphore.
 func (c *Client) Semaphore(name string) *Semaphore {
 	key := c.server.Key(name)
-	return &Semaphore{c: c, in: c.semaphores.Counted(key), err: checkKey(key)}
+	return &Semaphore{c: c, in: c.semaphores.Counted(key), err: request.CheckKey(key)}
 }
 
 // Name returns the semaphore's name.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/claim"
-	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -39,14 +38,10 @@ type counter struct {
 
 // Plain returns the reentrant lock that has this name in Redis.
 func (c *Locks) Plain(key string) Spec {
-	l := Spec{
+	return Spec{
 		c: c, key: key, kind: plain, channel: wire.Prefix(wire.LockChannel, key),
-		entry: entryKey{name: key}, alone: [1]string{key},
+		entry: entryKey{name: key}, alone: [1]string{key}, err: request.CheckKey(key),
 	}
-	if err := wire.CheckName(key); err != nil {
-		l.err = invalid.Errorf("redlatch: %w", err)
-	}
-	return l
 }
 
 // allKeys returns those of the lock's scripts. For most locks that is one, which

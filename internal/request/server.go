@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/internal/worker"
@@ -100,6 +101,14 @@ func (s *Server) Key(name string) string {
 
 // Name is the other way round. What is none of this client's keeps its name.
 func (s *Server) Name(key string) string { return strings.TrimPrefix(key, s.Prefix) }
+
+// CheckKey refuses names that Redis could not handle.
+func CheckKey(key string) error {
+	if err := wire.CheckName(key); err != nil {
+		return invalid.Errorf("redlatch: %w", err)
+	}
+	return nil
+}
 
 // Pattern returns the glob pattern for keys that one for names stands for; of all names, if it is empty.
 func (s *Server) Pattern(names string) string {
