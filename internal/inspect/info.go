@@ -168,7 +168,7 @@ func (s *stored) guess() string {
 // The TTLs of readers are not in it yet.
 func (s *stored) info(kind string) (info Info, err error) {
 	if s.isLimiter() {
-		return Info{}, notALock("key %s has the fields of a rate limiter, and is not a lock", wire.Quote(s.name))
+		return Info{}, notALock("key %s has fields of a rate limiter, and is not a lock", wire.Quote(s.name))
 	}
 	info = Info{Name: s.name, Kind: kind, TTL: s.ttl, Token: s.token}
 	switch kind {

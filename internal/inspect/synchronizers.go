@@ -62,7 +62,8 @@ func (x *Inspector) hashInfo(ctx context.Context, name string, reply driver.Repl
 	return x.lockInfo(ctx, s, s.guess())
 }
 
-// isLimiter says whether a hash has the fields of a rate limiter, and no others.
+// isLimiter says whether a hash has fields of a rate limiter, and no others. It may be one although some are missing: it
+// is so to whoever sets its rate.
 func (s *stored) isLimiter() bool {
 	n := 0
 	for field := range s.fields {
@@ -74,7 +75,7 @@ func (s *stored) isLimiter() bool {
 			return false
 		}
 	}
-	return n == 3
+	return n > 0
 }
 
 // limiterInfo reads a rate limiter, and says whether it is one.

@@ -85,6 +85,8 @@ func putSynchronizers(w *locktest.World) (want []redlatch.Info) {
 	putScore(w, "{alone}:timeout", in(time.Minute), live)
 	putString(w, "text", "five", 0)
 	w.Server.HSet("settings", "rate", "high", "interval", "1", "type", "0")
+	w.Server.HSet("part", "rate", "5")
+	w.Server.HSet("most", "interval", "1000", "type", "0", "keepAliveTime", "0")
 	w.Server.HSet("more", "rate", "1", "interval", "1", "type", "0", "name", "Ann")
 	w.Server.HSet("redlatch_barrier:{not}", "generation", "x")
 	w.Server.HSet("redlatch_barrier:odd", "generation", "x", "parties", "1")
@@ -162,13 +164,15 @@ func TestInfoOfSynchronizers(t *testing.T) {
 			t.Errorf("locks: %+v", got)
 		}
 		var wrong *driver.RunError
-		for _, name := range []string{"text", "settings", "more"} {
+		for _, name := range []string{"text", "settings", "part", "most", "more"} {
 			if info, err := c.Info(bg, name); !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" {
 				t.Errorf("%s: %+v, %v", name, info, err)
 			}
 		}
-		if info, err := c.Lock("limiter").Info(bg); !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" {
-			t.Errorf("a limiter as a lock: %+v, %v", info, err)
+		for _, name := range []string{"limiter", "part"} {
+			if info, err := c.Lock(name).Info(bg); !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" {
+				t.Errorf("%s as a lock: %+v, %v", name, info, err)
+			}
 		}
 	})
 }
