@@ -97,7 +97,8 @@ var (
 	aLimiter = thing{"rate limiter", []string{redlatch.KindRateLimiter}}
 	aBarrier = thing{"barrier", []string{redlatch.KindBarrier}}
 	aLatch   = thing{"latch", []string{redlatch.KindLatch, redlatch.KindCounter}}
-	leased   = thing{"semaphore whose permits have leases", []string{redlatch.KindExpirable, redlatch.KindCounter}}
+	// What has a TTL, or less than no permits, or what somebody waits for, looks like the other type, and may be either.
+	leased   = thing{"semaphore whose permits have leases", []string{redlatch.KindExpirable, redlatch.KindSemaphore, redlatch.KindCounter}}
 	unleased = thing{"semaphore whose permits belong to nobody (--expirable is the other type)", []string{redlatch.KindSemaphore, redlatch.KindCounter}}
 )
 

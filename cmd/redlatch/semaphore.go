@@ -121,8 +121,7 @@ func semaphoreOf(c *redlatch.Client, name string, expirable bool) counts {
 // semaphoreThing is what a semaphore of that type may be recognised as.
 func semaphoreThing(expirable bool) thing {
 	if expirable {
-		// What has a TTL, or less than no permits, looks like the other type, and may be either.
-		return thing{leased.what, append([]string{redlatch.KindSemaphore}, leased.kinds...)}
+		return leased
 	}
 	return unleased
 }
