@@ -124,6 +124,9 @@ const (
 )
 
 func (x *Inspector) hashAt(ctx context.Context, key string) (Info, bool, error) {
+	if wire.NamesOwners(key) {
+		return Info{}, false, nil
+	}
 	reply, err := x.askLock(ctx, key, mostListed)
 	if err != nil {
 		return Info{}, false, err

@@ -131,6 +131,12 @@ func IsSideKey(key string) bool {
 		(strings.HasSuffix(rest, ":"+RateValue) || strings.Contains(rest, ":"+RateValue+":") || strings.Contains(rest, ":rwlock_timeout:"))
 }
 
+// NamesOwners says whether a hash is redlatch's own and beside a lock or barrier: its fields are owners, as those of a
+// lock are.
+func NamesOwners(key string) bool {
+	return strings.HasPrefix(key, Revoke+":") || strings.HasPrefix(key, Barrier+":")
+}
+
 // BarrierKeys returns the keys of a barrier's scripts, for one generation: what all
 // generations share, what this one has, who is alive, and how the last one ended.
 func BarrierKeys(name, generation string) []string {

@@ -2,7 +2,9 @@ package client
 
 import (
 	"errors"
+	"iter"
 	"reflect"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -209,6 +211,25 @@ func TestInfoOfRealServers(t *testing.T) {
 		}
 		if n != 2 {
 			t.Errorf("%d locks listed", n)
+		}
+	})
+}
+
+// For some seconds a forced release leaves the owner whom it has asked in a hash of its own.
+func TestWhoIsAskedToLetGoHoldsNoOtherLock(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		put(w, "redlatch_revoke:{x}", 5*time.Second, locktest.OurC+":1", "1")
+		put(w, "redlatch_demo", 5*time.Second, locktest.OurC+":1", "1") // as somebody may call a lock
+		for what, list := range map[string]iter.Seq2[redlatch.Info, error]{"locks": c.Locks(bg, ""), "objects": c.Objects(bg, "")} {
+			var names []string
+			for info, err := range list {
+				w.OK(err)
+				names = append(names, info.Name)
+			}
+			if !slices.Equal(names, []string{"redlatch_demo"}) {
+				t.Errorf("%s: %q", what, names)
+			}
 		}
 	})
 }

@@ -73,7 +73,7 @@ func isNumber(text string, most float64) bool {
 func (c *contents) hashes(names []string) {
 	var ours, small []string
 	c.v.each(names, func(name string) []string { return []string{"HRANDFIELD", name, strconv.Itoa(looked)} }, func(name string, fields any) {
-		if !strings.HasPrefix(name, wire.Barrier+":") && slices.ContainsFunc(list(fields), func(field any) bool { return isField(str(field)) }) {
+		if !wire.NamesOwners(name) && slices.ContainsFunc(list(fields), func(field any) bool { return isField(str(field)) }) {
 			ours = append(ours, name)
 		}
 	})

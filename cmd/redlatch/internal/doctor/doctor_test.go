@@ -394,6 +394,17 @@ func TestABarrierIsNoLock(t *testing.T) {
 	})
 }
 
+// A hash beside a lock or barrier has its owners, too, and is not to be released by force.
+func TestASideKeyWithoutATTLIsNoLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, key := range []string{"redlatch_revoke:{x}", "redlatch_barrier:{go}:1"} {
+			if r := examine(t, scanned("TYPE hash", []any{key}, map[string]any{"PTTL": int64(-1), "HRANDFIELD": []any{ours}})); r.Severity != OK {
+				t.Errorf("%+v", r)
+			}
+		}
+	})
+}
+
 // A queue that moves on while it is looked at is no finding, nor one whose lock is
 // held.
 func TestQueuesThatMove(t *testing.T) { synctest.Test(t, testQueuesThatMove) }

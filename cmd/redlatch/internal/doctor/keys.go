@@ -142,6 +142,7 @@ func (l *leftovers) side(names []string) {
 
 // hashes keeps the locks that nothing will end.
 func (l *leftovers) hashes(names []string) {
+	names = slices.DeleteFunc(slices.Clone(names), wire.NamesOwners)
 	l.v.each(l.v.eternal(names), func(name string) []string { return []string{"HRANDFIELD", name, "2"} }, func(name string, fields any) {
 		for _, field := range list(fields) {
 			if id, _ := wire.ClientOf(str(field)); id != "" {
