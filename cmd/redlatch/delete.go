@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -110,6 +111,17 @@ func (a *app) mustBe(ctx context.Context, c *redlatch.Client, name string, is th
 		a.ui.note("%s is a number, and nothing that is stored says that it is a %s", shellWord(name), is.what)
 	}
 	return l, err
+}
+
+// mayBeWithin is mayBe for a command that waits: for a server that does not answer, too, no longer than it is to.
+func mayBeWithin(ctx context.Context, wait time.Duration, c *redlatch.Client, name string, is thing) error {
+	if wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, wait)
+		defer cancel()
+	}
+	_, err := mayBe(ctx, c, name, is)
+	return err
 }
 
 // mayBe is mustBe for what takes nothing away if it is wrong, so nobody is told of a doubt.

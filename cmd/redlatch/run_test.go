@@ -228,6 +228,24 @@ func TestRunServerUnreachable(t *testing.T) {
 	}
 }
 
+// What a command asks before it waits is part of the wait.
+func TestWaitBoundsAnOutage(t *testing.T) {
+	t.Parallel()
+	nowhere := &redis{nil, "redis://" + heldport.Refusing(t)}
+	for _, line := range []string{
+		"run x -- true", "run x --permits 1/2 -- true", "acquire x --lease 1m", "semaphore acquire x --lease 1m", "rate take x", "latch wait x", "barrier wait x 2",
+	} {
+		before, behind, _ := strings.Cut(line, " -- ")
+		args := append(strings.Fields(before), "--wait", "100ms", "--outage", "1h")
+		if behind != "" {
+			args = append(args, "--", behind)
+		}
+		if res := nowhere.run(t, args...); res.code != 69 || !strings.Contains(res.err, "server unavailable") {
+			t.Errorf("%s: %+v", line, res)
+		}
+	}
+}
+
 // A script that says its name and how it was ended: for HUP "HUP".
 func trapping(signal string) string {
 	return fmt.Sprintf("trap 'echo got %s; exit 7' %[1]s; echo ready; while :; do sleep 0.02; done", signal)
