@@ -61,8 +61,8 @@ var (
 	// ErrClosed: the client was closed, or is being shut down.
 	ErrClosed = request.ErrClosed
 
-	// ErrUnavailable: the server did not answer for Config.OutageTimeout. It
-	// wraps the last cause.
+	// ErrUnavailable: the server did not answer for Config.OutageTimeout, or until the
+	// caller gave up: then nobody knows whether the lock is held. It wraps the last cause.
 	ErrUnavailable = request.ErrUnavailable
 )
 

@@ -75,10 +75,12 @@ func (c *Locks) acquireRead(ctx context.Context, l *Spec, o Params) (*Hold, erro
 		t, m := p.joinOrForm(ctx, e, &o)
 		joined := t != nil
 		if !joined {
-			var err error
-			t, err = p.awaitGroup(ctx, m, o.Try)
+			if err := p.awaitGroup(ctx, m, o.Try); err != nil {
+				return nil, err
+			}
+			err := m.group.err
 			outage, _ := err.(*request.OutageError) //nolint:errorlint // of the group, which does not wrap it
-			switch {
+			switch t = m.group.t; {
 			case errors.Is(err, errRejoin), errors.Is(err, request.ErrTooLate) && m.group.o.Lease != o.Lease: // another's lease is too short
 				continue
 			case outage != nil && !o.Try && c.Server.Patient(o.Since): // another has waited for longer
@@ -240,9 +242,9 @@ func (g *readerGroup) leaveEntry() {
 	}
 }
 
-// awaitGroup waits until the group has the lock, and returns the term in which
-// the caller has a place then.
-func (p *waitParams) awaitGroup(ctx context.Context, m *groupMember, once bool) (*term, error) {
+// awaitGroup waits until the group has the lock, in a term in which the caller has a place
+// then, or cannot have it. An error is the end of the caller's own waiting.
+func (p *waitParams) awaitGroup(ctx context.Context, m *groupMember, once bool) error {
 	g := m.group
 	end := g.done
 	if once {
@@ -254,12 +256,12 @@ func (p *waitParams) awaitGroup(ctx context.Context, m *groupMember, once bool) 
 		err = g.why
 		g.entry.mu.Unlock()
 		if err == nil || !once {
-			return g.t, g.err
+			return nil
 		}
 	}
 	p.owner, p.ttl = g.entry.lastSeen()
 	m.leave()
-	return nil, p.asBusy(err)
+	return p.asBusy(err)
 }
 
 // leave takes a member out, who may just have been given a place.

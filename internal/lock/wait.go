@@ -161,9 +161,12 @@ func (p *waitParams) notNow(why error) {
 	}
 }
 
-// asBusy turns the end of the caller's waiting into a *BusyError. Other
-// errors stay what they are.
+// asBusy turns the end of the caller's waiting into a *BusyError, unless the server does not
+// even say whether anybody has the lock. Other errors stay what they are.
 func (p *waitParams) asBusy(err error) error {
+	if p.owner == "" {
+		err = request.During(p.c.Server.NoAnswer([]string{p.key}), err)
+	}
 	return p.c.Errors.GaveUp(err, Busy{Name: p.c.Server.Name(p.key), Owner: p.owner, TTL: p.ttl})
 }
 

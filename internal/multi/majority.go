@@ -178,7 +178,7 @@ func (q *acquisition) rounds(ctx context.Context) (*Hold, error) {
 func (q *acquisition) unanswered(start time.Time) time.Time {
 	var mute []time.Time
 	for _, l := range q.m.locks {
-		if t := l.Client().Server.Mute(l.Key()); !t.IsZero() {
+		if t := l.Client().Server.Unanswered([]string{l.Key()}); !t.IsZero() {
 			mute = append(mute, t)
 		}
 	}

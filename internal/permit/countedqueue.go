@@ -330,7 +330,11 @@ func (q *countedQueue) patience(start time.Time) time.Duration {
 func (q *countedQueue) during(err error) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.silence.during(err)
+	s := q.silence
+	if s.cause == nil && !s.since.IsZero() {
+		s.cause = q.sem.all.Server.NoAnswer(q.sem.keys)
+	}
+	return s.during(err)
 }
 
 // What follows is called holding countedQueue.mu.

@@ -102,6 +102,9 @@ func (qs *expirableQueues) wait(s *Expirable, w *expirableWaiter) (next time.Dur
 	}
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
+	if w.outage == nil && w.next == 0 {
+		w.outage = s.all.Server.NoAnswer(s.keys)
+	}
 	return w.next, request.During(w.outage, end)
 }
 

@@ -78,7 +78,7 @@ func (ps *Polls) Wait(ctx context.Context, until time.Time, key, channel string,
 		told, err := ps.wait(by, key, channel, q)
 		outage, _ := err.(*request.OutageError) //nolint:errorlint // of the leader, who does not wrap it
 		if !told || outage == nil || !ps.server.Patient(by.Since) {
-			return err
+			return request.During(ps.server.NoAnswer(q.Keys), err)
 		} // the leader has waited for longer
 	}
 }

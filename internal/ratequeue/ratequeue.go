@@ -37,7 +37,7 @@ type rateQueue struct {
 	asked   int       // how many had when the server was asked last
 	unset   bool      // there is no rate, as the server last said
 	setUp   bool      // and there was none either when a caller's set-up found that there is one
-	silent  bool      // the server has been asked more than once, and has not answered
+	asking  bool      // the server is being asked
 }
 
 // A Want is what a caller wants.
@@ -196,8 +196,10 @@ func (q *rateQueue) leave(w *waiter, end error) error {
 	switch {
 	case !gaveUp:
 		return end
-	case q.silent:
-		return &request.OutageError{Cause: request.ErrNoAnswer, Ended: why}
+	case q.asking:
+		if silence := q.qs.Server.NoAnswer(q.keys); silence != nil {
+			return &request.OutageError{Cause: silence, Ended: why}
+		}
 	}
 	return err
 }
@@ -327,16 +329,15 @@ func (q *rateQueue) ask(first []*waiter) (pause time.Duration) {
 		args = append(args, strconv.Itoa(w.N))
 	}
 	o := request.Call{Server: server, Script: lua.RateLimiterTake, Keys: q.keys, Args: args, Lease: server.Length, Stop: server.Over}
-	o.Retried = func() { q.setSilent(true) }
+	q.setAsking(true)
+	defer q.setAsking(false)
 	for {
 		reply, err := o.Run(context.Background())
 		if err == nil {
-			q.setSilent(false)
 			return q.answered(reply, id, first)
 		}
 		q.tellAll(err)
 		if !errors.Is(err, request.ErrUnavailable) || !o.Unknown || server.Closed() {
-			q.setSilent(false)
 			return 0
 		}
 	}
@@ -349,10 +350,10 @@ func recordID() string {
 	return string(id[:])
 }
 
-func (q *rateQueue) setSilent(silent bool) {
+func (q *rateQueue) setAsking(asking bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.silent = silent
+	q.asking = asking
 }
 
 // answered does with the server's answer what is to be done.

@@ -79,7 +79,11 @@ func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
 		}
 		if left, ok := err.(leftError); ok { //nolint:errorlint // made right here, never wrapped
 			o.Left = true
-			return driver.Reply{}, During(o.Failed, left.error)
+			outage := o.Failed
+			if outage == nil && !o.Sent.IsZero() && time.Since(o.Sent) >= silence {
+				outage = o.Server.NoAnswer(o.Keys)
+			}
+			return driver.Reply{}, During(outage, left.error)
 		}
 		re := driver.Failure(err)
 		if start.IsZero() {
@@ -109,14 +113,14 @@ func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
 // unanswered returns since when the caller has had no answer, after the first attempt that has failed.
 func (o *Call) unanswered(re *driver.RunError) time.Time {
 	start := o.Sent
-	if re.Outcome == driver.Refused {
-		return start // that is an answer
+	if re.Outcome == driver.Refused || o.Since.IsZero() {
+		return start
 	}
-	if mute := o.Server.senders.of(o.Keys).failed(start); !o.Since.IsZero() && mute.Before(start) {
-		start = mute
-		if start.Before(o.Since) {
-			start = o.Since
-		}
+	if asked := o.Server.Unanswered(o.Keys); !asked.IsZero() && asked.Before(start) {
+		start = asked
+	}
+	if start.Before(o.Since) {
+		return o.Since
 	}
 	return start
 }
@@ -170,17 +174,16 @@ func (o *Call) attempt(ctx context.Context) (driver.Reply, error) {
 	}
 	s := o.Server.senders.of(o.Keys)
 	leaves, quick := ctx.Done() != nil, o.Until.IsZero() && o.Server.Traits.Timeout <= AttemptTimeout(o.Lease)
-	if o.inCaller(leaves, quick) && !o.acked() && !over(o.Stop) && s.enter(leaves) {
+	o.Sent = time.Now()
+	if o.inCaller(leaves, quick) && !o.acked() && !over(o.Stop) && s.enter(leaves, o.Sent) {
 		return o.direct(ctx, s)
 	}
 	if quick && !leaves {
 		a := o.Server.newAttempt(ctx, o)
-		o.Sent = time.Now()
 		s.wait(a)
 		return o.answer(a)
 	}
 	a := o.Server.newAttempt(ctx, o)
-	o.Sent = time.Now()
 	limit := AttemptTimeout(o.Lease)
 	var over <-chan time.Time
 	if rest := o.Until.Sub(o.Sent); !o.Until.IsZero() && rest <= limit {
@@ -243,7 +246,7 @@ func over(stop <-chan struct{}) bool {
 // direct takes the request to the driver. If ctx has ended and there is no answer, the caller
 // leaves, and a worker sends the request once more: the driver drops the first answer.
 func (o *Call) direct(ctx context.Context, s *sender) (driver.Reply, error) {
-	o.Short, o.Sent = nil, time.Now()
+	o.Short = nil
 	reply, err := s.run(ctx, o)
 	if answered(err) || ctx.Err() == nil {
 		return reply, err

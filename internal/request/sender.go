@@ -3,6 +3,7 @@ package request
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"time"
@@ -27,8 +28,8 @@ type sender struct {
 	count int        // how many requests that is, and those that callers send themselves
 	load  int        // smooth times as many, averaged over the latest requests
 	quiet bool       // the last request that ended was not answered
-	mute  time.Time  // since when requests are not answered; zero: the last one was
-	heard time.Time  // where callers stay: when there was an answer, or nothing in flight
+	asked time.Time  // when the first request was sent since the last answer; zero: none was
+	ended time.Time  // when a request last ended without one
 	alarm *time.Timer
 	due   time.Time // when the alarm rings; zero: never
 }
@@ -56,9 +57,13 @@ const (
 	fullBatch = 16
 	// alarmPause is between two rings of the alarm.
 	alarmPause = 5 * time.Millisecond
-	// silence is how long a request may be in flight, without any answer, before callers
-	// that may want to leave stay out of a driver that would not let them.
+	// silence is how long a request may be in flight, without any answer, before the server is
+	// more than slow: callers that may want to leave stay out of a driver that would not let
+	// them, and those that leave say so.
 	silence = 100 * time.Millisecond
+	// lull is for how long nothing is asked until the server is no longer taken to be as silent as
+	// it was last. A call that goes on pauses for less.
+	lull = 3 * time.Second
 )
 
 // An attempt is a request that is sent once.
@@ -69,8 +74,9 @@ type attempt struct {
 	done    chan struct{}   // told when the attempt has ended, and before that if it ended early
 	acks    time.Duration   // how long to wait for replicas; 0: not at all
 	key     string          // of what it is about, for an error about these
-	short   error           // too few have acknowledged it in time
-	timer   *time.Timer     // for a caller with a limit of his own; stopped else
+	sent    time.Time
+	short   error       // too few have acknowledged it in time
+	timer   *time.Timer // for a caller with a limit of his own; stopped else
 
 	// Guarded by sender.mu until done has been told.
 	limit time.Time // when no answer has come in time; zero: never
@@ -99,7 +105,7 @@ func (s *sender) join(a *attempt) *batch {
 	if !a.limit.IsZero() && (s.due.IsZero() || a.limit.Before(s.due)) {
 		s.ringLocked(a.limit)
 	}
-	under := s.beginLocked()
+	under := s.beginLocked(a.sent)
 	if b := s.open; b != nil && a.acks == 0 {
 		b.attempts = append(b.attempts, a)
 		if len(b.attempts) == fullBatch {
@@ -187,16 +193,16 @@ func answered(err error) bool { return err == nil || driver.Failure(err).Outcome
 // enter lets a caller take its request to the driver itself, unless many are in flight:
 // those go out together. While the server does not answer, workers do it: the driver may
 // be waiting for a connection then, and cannot be left. leaves says that the caller may want to.
-func (s *sender) enter(leaves bool) bool {
+func (s *sender) enter(leaves bool, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.quiet || s.batch != nil && s.load/smooth >= directRequests {
 		return false
 	}
-	if leaves && s.server.Traits.CallersStay && s.count > 0 && time.Since(s.heard) > silence {
+	if leaves && s.server.Traits.CallersStay && !s.asked.IsZero() && now.Sub(s.asked) > silence {
 		return false
 	}
-	s.beginLocked()
+	s.beginLocked(now)
 	return true
 }
 
@@ -214,11 +220,11 @@ func (s *sender) run(ctx context.Context, o *Call) (reply driver.Reply, err erro
 	return reply, err
 }
 
-// beginLocked notes one more request in flight. It returns how many were on average: when a
+// beginLocked notes one more request in flight, that is sent now. It returns how many were on average: when a
 // batch has been answered there are none for a moment.
-func (s *sender) beginLocked() int {
-	if s.count == 0 && s.server.Traits.CallersStay {
-		s.heard = time.Now()
+func (s *sender) beginLocked(now time.Time) int {
+	if s.asked.IsZero() || s.count == 0 && now.Sub(s.ended) > lull {
+		s.asked = now
 	}
 	s.load += s.count - s.load/smooth
 	s.count++
@@ -233,14 +239,10 @@ func (s *sender) exit(heard bool, b *batch) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch s.quiet = !heard; {
-	case heard:
-		s.mute = time.Time{}
-	case s.mute.IsZero():
-		s.mute = time.Now()
-	}
-	if heard && s.server.Traits.CallersStay {
-		s.heard = time.Now()
+	if s.quiet = !heard; heard {
+		s.asked = time.Time{}
+	} else {
+		s.ended = time.Now()
 	}
 	if b == nil {
 		s.count--
@@ -254,22 +256,29 @@ func (s *sender) exit(heard bool, b *batch) {
 	s.away = s.away[:last]
 }
 
-// failed notes that a request which was sent then has failed, and returns since when requests do.
-func (s *sender) failed(sent time.Time) time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.mute.IsZero() || sent.Before(s.mute) {
-		s.mute = sent
-	}
-	return s.mute
-}
-
-// Mute returns since when the server that has key answers no request; zero: it has answered the last one.
-func (s *Server) Mute(key string) time.Time {
-	x := s.senders.of([]string{key})
+// Unanswered returns since when the server of these keys has answered nothing, although it was asked then; zero: it owes
+// no answer.
+func (s *Server) Unanswered(keys []string) time.Time {
+	x := s.senders.of(keys)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.mute
+	return x.asked
+}
+
+// NoAnswer returns an error if the last request to the server of these keys has failed, or if one has been in flight
+// for so long that the server is not just slow.
+func (s *Server) NoAnswer(keys []string) error {
+	long := silence
+	if s.Acks.Holds {
+		long += s.AckTimeout
+	}
+	x := s.senders.of(keys)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if d := time.Since(x.asked); !x.asked.IsZero() && (x.quiet || d >= long) {
+		return fmt.Errorf("%w (%v)", ErrNoAnswer, d.Round(time.Millisecond))
+	}
+	return nil
 }
 
 // end tells the caller of an end before the real one. Holding sender.mu.
@@ -401,7 +410,7 @@ func (s *Server) newAttempt(ctx context.Context, o *Call) *attempt {
 		a = &attempt{timer: t, done: make(chan struct{}, 2)}
 	}
 	a.request = driver.Request{Script: o.Script.Script, Keys: o.Keys, Args: o.Args}
-	a.ctx, a.stop = context.Background(), o.Stop
+	a.ctx, a.stop, a.sent = context.Background(), o.Stop, o.Sent
 	if o.acked() {
 		a.acks, a.key = s.Acks.timeout(ctx, o), cmp.Or(o.Key, o.Keys[0])
 	}

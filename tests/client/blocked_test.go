@@ -51,14 +51,14 @@ func TestEveryCallReturnsWhenItsContextEnds(t *testing.T) {
 			block()
 			_, err := l.Acquire(bg, redlatch.Wait(patience))
 			return err
-		}, []error{redlatch.ErrBusy}},
+		}, []error{redlatch.ErrUnavailable}},
 		{"Acquire behind one that is blocked", func(t *testing.T, ctx context.Context) error {
 			block()
 			go func() { _, _ = l.Acquire(bg) }()
 			synctest.Wait()
 			_, err := l.Acquire(ctx)
 			return err
-		}, []error{context.DeadlineExceeded, redlatch.ErrBusy}},
+		}, []error{context.DeadlineExceeded, redlatch.ErrUnavailable}},
 		{"Acquire behind a release that is blocked", func(t *testing.T, ctx context.Context) error {
 			h := mustHold(t, bg)
 			block()
@@ -66,7 +66,7 @@ func TestEveryCallReturnsWhenItsContextEnds(t *testing.T) {
 			synctest.Wait()
 			_, err := l.Acquire(ctx)
 			return err
-		}, []error{context.DeadlineExceeded, redlatch.ErrBusy}},
+		}, []error{context.DeadlineExceeded, redlatch.ErrUnavailable}},
 		{"Acquire under WithOwner", func(t *testing.T, ctx context.Context) error {
 			ctx = redlatch.WithOwner(ctx)
 			block()

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,28 +24,45 @@ func away(w *locktest.World, down *atomic.Bool) *redlatch.Client {
 	}})
 }
 
+// waits are calls that wait, by what they wait for.
+func waits() map[string]func(ctx context.Context, c *redlatch.Client, opts ...redlatch.Option) error {
+	acquire := func(lock func(c *redlatch.Client) *redlatch.Lock, also ...redlatch.Option) func(context.Context, *redlatch.Client, ...redlatch.Option) error {
+		return func(ctx context.Context, c *redlatch.Client, opts ...redlatch.Option) error {
+			_, err := lock(c).Acquire(ctx, slices.Concat(opts, also)...)
+			return err
+		}
+	}
+	plain := func(c *redlatch.Client) *redlatch.Lock { return c.Lock("lock") }
+	return map[string]func(context.Context, *redlatch.Client, ...redlatch.Option) error{
+		"lock":              acquire(plain),
+		"lock with a lease": acquire(plain, redlatch.Lease(time.Minute)),
+		"fair lock":         acquire(func(c *redlatch.Client) *redlatch.Lock { return c.FairLock("fair") }),
+		"spin lock":         acquire(func(c *redlatch.Client) *redlatch.Lock { return c.SpinLock("lock", nil) }),
+		"group lock":        acquire(func(c *redlatch.Client) *redlatch.Lock { return c.GroupLock("group", "a", "b") }),
+		"read lock":         acquire(func(c *redlatch.Client) *redlatch.Lock { return c.ReadWriteLock("rw").Read() }),
+		"write lock":        acquire(func(c *redlatch.Client) *redlatch.Lock { return c.ReadWriteLock("rw").Write() }),
+		"handed-over lock":  acquire(func(c *redlatch.Client) *redlatch.Lock { return c.Lock("own") }, redlatch.Lease(time.Minute)),
+		"semaphore": func(ctx context.Context, c *redlatch.Client, opts ...redlatch.Option) error {
+			return c.Semaphore("sem").Acquire(ctx, 1, opts...)
+		},
+		"expirable semaphore": func(ctx context.Context, c *redlatch.Client, opts ...redlatch.Option) error {
+			_, err := c.ExpirableSemaphore("exp").Acquire(ctx, append(opts, redlatch.UntilSet())...)
+			return err
+		},
+		"rate limiter": func(ctx context.Context, c *redlatch.Client, opts ...redlatch.Option) error {
+			return c.RateLimiter("rate").Acquire(ctx, 1, append(opts, redlatch.UntilSet())...)
+		},
+		"latch": func(ctx context.Context, c *redlatch.Client, opts ...redlatch.Option) error {
+			return c.CountDownLatch("latch").Wait(ctx, opts...)
+		},
+	}
+}
+
 // Callers of one process that wait for the same thing ask one at a time. None of them waits
 // for Config.OutageTimeout once more when the one before it has done so.
 func TestCallersThatWaitForOneAnotherFailTogetherInAnOutage(t *testing.T) {
 	ctx := context.Background()
-	took := func(_ *redlatch.Hold, err error) error { return err }
-	for name, wait := range map[string]func(c *redlatch.Client) error{
-		"lock":              func(c *redlatch.Client) error { return took(c.Lock("lock").Acquire(ctx)) },
-		"lock with a lease": func(c *redlatch.Client) error { return took(c.Lock("lock").Acquire(ctx, redlatch.Lease(time.Minute))) },
-		"fair lock":         func(c *redlatch.Client) error { return took(c.FairLock("fair").Acquire(ctx)) },
-		"spin lock":         func(c *redlatch.Client) error { return took(c.SpinLock("lock", nil).Acquire(ctx)) },
-		"group lock":        func(c *redlatch.Client) error { return took(c.GroupLock("group", "a", "b").Acquire(ctx)) },
-		"read lock":         func(c *redlatch.Client) error { return took(c.ReadWriteLock("rw").Read().Acquire(ctx)) },
-		"write lock":        func(c *redlatch.Client) error { return took(c.ReadWriteLock("rw").Write().Acquire(ctx)) },
-		"semaphore":         func(c *redlatch.Client) error { return c.Semaphore("sem").Acquire(ctx, 1) },
-		"expirable semaphore": func(c *redlatch.Client) error {
-			_, err := c.ExpirableSemaphore("exp").Acquire(ctx, redlatch.UntilSet())
-			return err
-		},
-		"rate limiter":             func(c *redlatch.Client) error { return c.RateLimiter("rate").Acquire(ctx, 1, redlatch.UntilSet()) },
-		"latch":                    func(c *redlatch.Client) error { return c.CountDownLatch("latch").Wait(ctx) },
-		"lock that is handed over": func(c *redlatch.Client) error { return took(c.Lock("own").Acquire(ctx, redlatch.Lease(time.Minute))) },
-	} {
+	for name, wait := range waits() {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				var down atomic.Bool
@@ -59,7 +77,7 @@ func TestCallersThatWaitForOneAnotherFailTogetherInAnOutage(t *testing.T) {
 				own := w.Acquire(ctx, c.Lock("own"))
 				var failed []<-chan error
 				for range 5 {
-					failed = append(failed, locktest.Later(func() error { return wait(c) }))
+					failed = append(failed, locktest.Later(func() error { return wait(ctx, c) }))
 				}
 				time.Sleep(time.Second)
 				down.Store(true)
@@ -85,12 +103,8 @@ func TestCallersThatWaitForOneAnotherFailTogetherInAnOutage(t *testing.T) {
 // One that comes when others have been without an answer for long does not fail with them.
 func TestWhoComesDuringAnOutageWaitsForAllOfTheTimeOut(t *testing.T) {
 	ctx := context.Background()
-	took := func(_ *redlatch.Hold, err error) error { return err }
-	for name, wait := range map[string]func(c *redlatch.Client) error{
-		"lock":      func(c *redlatch.Client) error { return took(c.Lock("lock").Acquire(ctx)) },
-		"read lock": func(c *redlatch.Client) error { return took(c.ReadWriteLock("rw").Read().Acquire(ctx)) },
-		"latch":     func(c *redlatch.Client) error { return c.CountDownLatch("latch").Wait(ctx) },
-	} {
+	for _, name := range []string{"lock", "read lock", "latch"} {
+		wait := waits()[name]
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				var down atomic.Bool
@@ -99,12 +113,12 @@ func TestWhoComesDuringAnOutageWaitsForAllOfTheTimeOut(t *testing.T) {
 					t.Fatal(err)
 				}
 				held := []*redlatch.Hold{w.Acquire(ctx, other.Lock("lock")), w.Acquire(ctx, other.ReadWriteLock("rw").Write())}
-				first := locktest.Later(func() error { return wait(c) })
+				first := locktest.Later(func() error { return wait(ctx, c) })
 				time.Sleep(time.Second)
 				down.Store(true)
 				time.Sleep(9 * time.Second)
 				start := time.Now()
-				if err := wait(c); !errors.Is(err, redlatch.ErrUnavailable) {
+				if err := wait(ctx, c); !errors.Is(err, redlatch.ErrUnavailable) {
 					t.Error(err)
 				}
 				if d := time.Since(start); d < 10*time.Second || d > 13*time.Second {
@@ -117,6 +131,45 @@ func TestWhoComesDuringAnOutageWaitsForAllOfTheTimeOut(t *testing.T) {
 				for _, h := range held {
 					w.Release(h)
 				}
+			})
+		})
+	}
+}
+
+// A wait that is shorter than an attempt ends before that has failed. It is not told as that of a lock which somebody has:
+// a job that is to run on one machine would believe that it runs on another.
+func TestAShortWaitForASilentServerIsNotToldAsOneForAHeldLock(t *testing.T) {
+	ctx := context.Background()
+	for name, wait := range waits() {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				var slow atomic.Bool
+				slow.Store(true)
+				c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+					if slow.Load() {
+						time.Sleep(5 * time.Second)
+					}
+					return next()
+				}})
+				for _, call := range []func() error{
+					func() error { return wait(ctx, c, redlatch.Wait(time.Second)) },
+					func() error {
+						ctx, cancel := context.WithTimeout(ctx, time.Second)
+						defer cancel()
+						return wait(ctx, c)
+					},
+				} {
+					first := locktest.Later(call)
+					time.Sleep(time.Millisecond)
+					for _, done := range []<-chan error{first, locktest.Later(call)} {
+						if err := <-done; !errors.Is(err, redlatch.ErrUnavailable) || errors.Is(err, redlatch.ErrBusy) {
+							t.Error(err)
+						}
+					}
+					time.Sleep(time.Minute)
+				}
+				slow.Store(false)
+				time.Sleep(time.Minute)
 			})
 		})
 	}

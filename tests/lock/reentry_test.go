@@ -52,7 +52,7 @@ func TestWaitBoundsAReentry(t *testing.T) {
 		slow.Store(true)
 		start := time.Now()
 		_, err := l.Acquire(context.WithoutCancel(outer.Context()), redlatch.Wait(100*time.Millisecond))
-		if took := time.Since(start); took > 200*time.Millisecond || !errors.Is(err, redlatch.ErrBusy) {
+		if took := time.Since(start); took > 200*time.Millisecond || !errors.Is(err, redlatch.ErrUnavailable) {
 			t.Errorf("Wait(100ms) ended after %v: %v", took, err)
 		}
 		slow.Store(false)

@@ -389,7 +389,7 @@ func TestRateLimiterGivesBackWhatNobodyWaitsFor(t *testing.T) {
 				first := locktest.Later(func() error { return l.Acquire(ctx, 2) })
 				synctest.Wait()
 				second := locktest.Later(func() error { return l.Acquire(bg, 3) })
-				w.WantErr(<-first, context.DeadlineExceeded, redlatch.ErrBusy)
+				w.WantErr(<-first, context.DeadlineExceeded, redlatch.ErrUnavailable)
 				if d := time.Since(start); d != time.Second {
 					t.Errorf("left after %v", d)
 				}
@@ -432,7 +432,7 @@ func TestRateLimiterGivesBackAPartOfARecord(t *testing.T) {
 		if err := errors.Join(<-holdUp, <-stayer); err != nil {
 			t.Fatal(err)
 		}
-		w.WantErr(<-leaver, context.DeadlineExceeded, redlatch.ErrBusy)
+		w.WantErr(<-leaver, context.DeadlineExceeded, redlatch.ErrUnavailable)
 		synctest.Wait()
 		wantAvailable(w, l, 5)
 		if got := fmt.Sprint(records(w, "{api}:permits")); !strings.Contains(got, "=01000000") || !strings.Contains(got, "=04000000") {

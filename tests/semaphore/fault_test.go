@@ -133,7 +133,7 @@ func TestARefusedReleaseIsToldThoughItsCallerHasLeft(t *testing.T) {
 				case "after the request":
 					w.WantErr(s.Release(ctx, 1), context.DeadlineExceeded)
 				default:
-					w.WantErr(s.Acquire(ctx, 1), redlatch.ErrBusy)
+					w.WantErr(s.Acquire(ctx, 1), redlatch.ErrUnavailable)
 				}
 				time.Sleep(5 * time.Second)
 				synctest.Wait()
