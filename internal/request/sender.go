@@ -49,7 +49,7 @@ const (
 	fewRequests = 5
 	// directRequests callers each take their request to the driver themselves. With more
 	// of them a batch saves more system calls than the change to a worker costs.
-	directRequests = 32
+	directRequests = 20
 	// smooth is over how many requests an average is taken.
 	smooth = 16
 	// fullBatch does not wait for more: a larger one would leave the server
