@@ -171,7 +171,7 @@ func (b *batch) Run() {
 		}
 		s.batch.RunBatch(b.requests)
 	}
-	s.exit(b.answered(), b)
+	s.exit(b.answered(), false, b)
 	for _, a := range b.attempts {
 		a.done <- struct{}{}
 	}
@@ -212,7 +212,7 @@ func (s *sender) run(ctx context.Context, o *Call) (reply driver.Reply, err erro
 	s.server.pool.Enter()
 	heard := false // nor is it, if a hook of the client library panics
 	defer func() {
-		s.exit(heard, nil)
+		s.exit(heard, ctx.Err() != nil, nil)
 		s.server.pool.Leave()
 	}()
 	reply, err = s.server.Driver.Run(ctx, o.Script.Script, o.Keys, o.Args)
@@ -232,17 +232,18 @@ func (s *sender) beginLocked(now time.Time) int {
 }
 
 // exit notes that the driver has returned, and whether with an answer: to a batch, or if b is
-// nil to a caller that has entered.
-func (s *sender) exit(heard bool, b *batch) {
+// nil to a caller that has entered. That one may have left, which says nothing of the server.
+func (s *sender) exit(heard, left bool, b *batch) {
 	if heard {
 		s.server.Answered(s.node)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.quiet = !heard; heard {
-		s.asked = time.Time{}
-	} else {
-		s.ended = time.Now()
+	switch {
+	case heard:
+		s.quiet, s.asked = false, time.Time{}
+	case !left:
+		s.quiet, s.ended = true, time.Now()
 	}
 	if b == nil {
 		s.count--

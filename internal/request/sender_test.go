@@ -233,6 +233,36 @@ func TestLeavingADriverKeepsTheOutcome(t *testing.T) {
 	})
 }
 
+// A server that somebody has not waited for is not silent. One that has not answered for long is, until it does.
+func TestLeavingADriverSaysNothingOfTheServer(t *testing.T) {
+	e := newEcho()
+	e.traits.Interruptible = true
+	e.hung = func(string) bool { return true }
+	sending(t, batchEcho{e}, func(t *testing.T, c *Server) {
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(time.Millisecond, cancel)
+		keys := []string{"k"}
+		o := Call{Server: c, Script: echoScript, Keys: keys, Args: []string{"x"}, Lease: 10 * time.Second, Stop: c.Done}
+		if _, err := o.Run(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnavailable) {
+			t.Error(err)
+		}
+		if err := c.NoAnswer(keys); err != nil {
+			t.Errorf("after a millisecond: %v", err)
+		}
+		time.Sleep(silence)
+		if err := c.NoAnswer(keys); !errors.Is(err, ErrNoAnswer) {
+			t.Errorf("after %v: %v", silence, err)
+		}
+		close(e.resume)
+		if _, err := o.Outcome(); err != nil {
+			t.Error(err)
+		}
+		if err := c.NoAnswer(keys); err != nil || !c.Unanswered(keys).IsZero() {
+			t.Errorf("after the answer: %v", err)
+		}
+	})
+}
+
 // A server's word counts, whoever has left meanwhile.
 func TestARefusalIsToldToALeaver(t *testing.T) {
 	e := newEcho()
