@@ -59,8 +59,11 @@ func (e *Election) Name() string { return e.lock.Name() }
 //
 // One client may stand several times, in several goroutines.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error) error {
-	if ctx == nil {
+	switch {
+	case ctx == nil:
 		return errNilContext
+	case lead == nil:
+		return errNilFunction
 	}
 	at := e.c.callSite(1)
 	return e.c.elections.Run(ctx, &election.Candidate{

@@ -107,6 +107,9 @@ func (s *ExpirableSemaphore) TryMany(ctx context.Context, n int, opts ...Option)
 // Its errors are those of Lock.Do: f's, to which ErrLost is joined once if the permit was lost while f ran, or
 // Acquire's, and ErrNotRun, if there was none.
 func (s *ExpirableSemaphore) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) error {
+	if f == nil {
+		return lock.NotRun(errNilFunction)
+	}
 	ctx, ps, err := s.acquire(ctx, 1, opts, false)
 	if err != nil {
 		return lock.NotRun(err)

@@ -133,6 +133,9 @@ func (c *Client) waitSite() callsite.Site {
 // that could not be confirmed is reported as an event and is no error of Do: the work
 // is done. HoldFrom returns the hold, in f.
 func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) error {
+	if f == nil {
+		return lock.NotRun(errNilFunction)
+	}
 	ctx, hold, err := l.acquire(ctx, opts, false, l.c.callSite(1))
 	if err != nil {
 		return lock.NotRun(err)

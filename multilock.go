@@ -103,6 +103,9 @@ func (m *Multi) Try(ctx context.Context, opts ...Option) (*MultiHold, error) {
 // releases them, also if f panics or calls runtime.Goexit. Its errors are those
 // of Lock.Do.
 func (m *Multi) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) error {
+	if f == nil {
+		return lock.NotRun(errNilFunction)
+	}
 	ctx, hold, err := m.acquire(ctx, opts, false, m.callSite(1))
 	if err != nil {
 		return lock.NotRun(err)

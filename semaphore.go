@@ -75,6 +75,9 @@ func (s *Semaphore) Acquire(ctx context.Context, n int, opts ...Option) error {
 // before, are reported as an event (Events.ReleaseFailed), and are no error of Do: the work is done. They
 // are lost, without an event, if the process dies meanwhile: see ExpirableSemaphore.
 func (s *Semaphore) Do(ctx context.Context, n int, f func(ctx context.Context) error, opts ...Option) error {
+	if f == nil {
+		return lock.NotRun(errNilFunction)
+	}
 	section := s.in.Begin(n)
 	defer section.End()
 	ctx, err := s.acquire(ctx, n, opts, false, s.c.waitSite())

@@ -43,7 +43,12 @@ func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
 		}
 
 		for what, err := range map[string]error{
-			"nil context":              l.Do(nobody, nil),
+			"nil context":              only(l.Acquire(nobody)),
+			"nothing to do":            l.Do(bg, nil),
+			"nothing for several":      redlatch.MultiLock(c.Lock("m"), c.Lock("n")).Do(bg, nil),
+			"nothing with permits":     sem.Do(bg, 1, nil),
+			"nothing with a permit":    permits.Do(bg, nil),
+			"nothing to lead":          c.Election("e").Run(bg, nil),
 			"name":                     only(c.Lock("a{b").Try(bg)),
 			"name of a barrier":        only(c.Barrier("", 2).Await(bg)),
 			"name of a latch":          only(c.CountDownLatch("{}").Count(bg)),
