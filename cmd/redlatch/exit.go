@@ -84,7 +84,11 @@ func (a *app) serverFailure(err error) error {
 	case errors.Is(err, redlatch.ErrInvalid), errors.Is(err, redlatch.ErrReentry):
 		f.code = exitUsage
 	case code == "", errors.Is(err, redlatch.ErrUnavailable):
-		f.code, f.hint = exitUnavailable, "asked "+a.shownAddress()+"; "+cmp.Or(a.chosen, "--url, --config, REDLATCH_URL or REDIS_URL choose another server")
+		tls := ""
+		if strings.HasPrefix(a.shownAddress(), "rediss") {
+			tls = " with TLS, which the server may not speak there"
+		}
+		f.code, f.hint = exitUnavailable, "asked "+a.shownAddress()+tls+"; "+cmp.Or(a.chosen, "--url, --config, REDLATCH_URL or REDIS_URL choose another server")
 	}
 	return f
 }

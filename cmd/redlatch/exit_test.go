@@ -66,3 +66,14 @@ func TestADatabaseThatIsNotThere(t *testing.T) {
 		}
 	}
 }
+
+// A server that does not speak TLS is silent, or hangs up, and says nothing of it.
+func TestAServerWithoutTLS(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	r.url = strings.Replace(r.url, "redis://", "rediss://", 1)
+	res := r.run(t, "show", "x", "--outage", "0")
+	if res.code != 69 || !strings.Contains(res.err, "with TLS, which the server may not speak there") {
+		t.Errorf("%+v", res)
+	}
+}
