@@ -54,7 +54,8 @@ func (b *Barrier) Parties() int { return b.in.Parties }
 // others may let do what is to be done once.
 //
 // A caller that leaves before, because ctx or the Wait is over, breaks the
-// generation for the others, who get ErrBroken; its own error is ErrBusy. So does
+// generation for the others, who get ErrBroken; its own error is ErrBusy, or
+// ErrUnavailable if the server did not answer meanwhile. So does
 // one that cannot reach the server for Config.OutageTimeout, as soon as it can,
 // and Close. If the caller's process dies the others get ErrBroken when it has not
 // been heard for its Config.WatchdogTimeout.

@@ -43,7 +43,8 @@ type Config struct {
 	// OutageTimeout is for how long a call keeps trying when the server does
 	// not answer, before it fails with ErrUnavailable. It is counted from the server's
 	// last answer: calls that wait for one another in this process, as those for one
-	// lock do, fail together, but none before it has itself lasted so long. Zero means 10 seconds.
+	// lock do, fail together, but none before it has itself lasted so long, except those for one
+	// RateLimiter. Zero means 10 seconds.
 	OutageTimeout time.Duration
 
 	// CloseTimeout bounds how long Close waits for requests that are in

@@ -19,7 +19,8 @@ import (
 var (
 	// ErrBusy: somebody else has the lock. Every error with this state is also
 	// a *BusyError, or a *RateError if it is about permits of a RateLimiter. A
-	// wait that ended with its context is both ErrBusy and the context's error.
+	// wait that ended with its context is both ErrBusy and the context's error. It is
+	// ErrUnavailable instead of ErrBusy if the server did not say who has the lock.
 	ErrBusy = request.ErrBusy
 
 	// ErrNotRun: Do has not called its function, because it acquired nothing. Every error

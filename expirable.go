@@ -71,7 +71,7 @@ func (s *ExpirableSemaphore) Name() string { return s.in.Name() }
 // background. The error is a *BusyError if there was no permit in time (and then
 // also ctx's error, if ctx ended), ErrUninitialized if the semaphore has never
 // been given permits, ErrUnavailable if the server did not answer for
-// Config.OutageTimeout, an *AckError if too few replicas acknowledged it, ErrInvalid if
+// Config.OutageTimeout or until the caller gave up, an *AckError if too few replicas acknowledged it, ErrInvalid if
 // the name or an option cannot be used, ErrClosed after Close or Shutdown, or the error
 // with which the server refused.
 func (s *ExpirableSemaphore) Acquire(ctx context.Context, opts ...Option) (*Permit, error) {

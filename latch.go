@@ -103,7 +103,7 @@ func (l *CountDownLatch) count(r driver.Reply) (int, error) {
 // next one under another name, or uses a Barrier.
 //
 // The option Wait bounds the waiting; a wait that is over, or ended with ctx,
-// is ErrBusy.
+// is ErrBusy, or ErrUnavailable if the server did not answer meanwhile.
 func (l *CountDownLatch) Wait(ctx context.Context, opts ...Option) error {
 	o, bad := waitOnly(opts, "CountDownLatch.Wait")
 	at := l.c.waitSite()

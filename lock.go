@@ -59,7 +59,7 @@ func (l *Lock) Name() string { return l.spec.Name() }
 // On failure nothing is held, and whatever was in flight is undone in the
 // background. The error is a *BusyError if the lock could not be had in time
 // (and then also ctx's error, if ctx ended), ErrUnavailable if the server did
-// not answer for Config.OutageTimeout, an *AckError if too few replicas
+// not answer for Config.OutageTimeout or until the caller gave up, an *AckError if too few replicas
 // acknowledged it (Config.Acks), ErrReentry if the wait could never have
 // ended, ErrInvalid if the name or an option cannot be used, ErrClosed after Close or Shutdown, the *LostError, ErrNotHeld or ErrClosed that
 // ended the hold which ctx descends from, or the error with which the server refused:

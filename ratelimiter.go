@@ -252,7 +252,7 @@ func (r Rate) args() ([]string, error) {
 // On failure nothing was taken, or it is given back. The error is a *RateError
 // if the permits could not be had in time (and then also ctx's error, if ctx
 // ended), ErrUninitialized if the limiter has no rate, ErrUnavailable if the server
-// did not answer for Config.OutageTimeout, ErrClosed after Close or Shutdown, or the
+// did not answer for Config.OutageTimeout or until the caller gave up, ErrClosed after Close or Shutdown, or the
 // error with which the server refused. To ask for more permits than the rate is
 // ErrInvalid at once.
 func (l *RateLimiter) Acquire(ctx context.Context, n int, opts ...Option) error {

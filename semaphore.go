@@ -55,7 +55,7 @@ func (s *Semaphore) Name() string { return s.in.Name() }
 // On failure nothing has been taken; what a request in flight takes in the end
 // goes to the next caller, or back. The error is a *BusyError if the permits
 // could not be had in time (and then also ctx's error, if ctx ended),
-// ErrUnavailable if the server did not answer for Config.OutageTimeout, an
+// ErrUnavailable if the server did not answer for Config.OutageTimeout or until the caller gave up, an
 // *AckError if too few replicas acknowledged it, ErrInvalid if the name, n or an option
 // cannot be used, ErrClosed after Close or Shutdown, or the error with which the server
 // refused.

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -113,14 +114,20 @@ func (a *app) mustBe(ctx context.Context, c *redlatch.Client, name string, is th
 	return l, err
 }
 
-// mayBeWithin is mayBe for a command that waits: for a server that does not answer, too, no longer than it is to.
-func mayBeWithin(ctx context.Context, wait time.Duration, c *redlatch.Client, name string, is thing) error {
-	if wait > 0 {
+// mayBeWithin is mayBe for a command that waits: for a server that does not answer, too, no longer than it is to. What
+// that takes is taken off the wait.
+func mayBeWithin(ctx context.Context, wait *duration, c *redlatch.Client, name string, is thing) error {
+	if wait.Duration > 0 {
+		start := time.Now()
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, wait)
+		ctx, cancel = context.WithTimeout(ctx, wait.Duration)
 		defer cancel()
+		defer func() { wait.Duration = max(0, wait.Duration-time.Since(start)) }()
 	}
 	_, err := mayBe(ctx, c, name, is)
+	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, redlatch.ErrUnavailable) {
+		return nil // too short to look: the wait itself says how it stands
+	}
 	return err
 }
 

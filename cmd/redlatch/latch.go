@@ -62,7 +62,7 @@ func (a *app) latchWaitCommand() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.with(args[0], func(c *redlatch.Client) error {
 			defer a.tellOfWait(c, args[0])()
-			if err := mayBeWithin(cmd.Context(), wait.Duration, c, args[0], aLatch); err != nil {
+			if err := mayBeWithin(cmd.Context(), &wait, c, args[0], aLatch); err != nil {
 				return err
 			}
 			return inTime(c.CountDownLatch(args[0]).Wait(cmd.Context(), wait.options()...))

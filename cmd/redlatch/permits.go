@@ -50,7 +50,7 @@ func (a *app) permitAcquireCommand() *cobra.Command {
 		}
 		return a.with(args[0], func(c *redlatch.Client) error {
 			defer a.tellOfWait(c, args[0])()
-			if err := mayBeWithin(cmd.Context(), wait.Duration, c, args[0], leased); err != nil {
+			if err := mayBeWithin(cmd.Context(), &wait, c, args[0], leased); err != nil {
 				return err
 			}
 			s, opts := c.ExpirableSemaphore(args[0]), append(wait.options(), redlatch.Lease(lease.Duration))

@@ -141,7 +141,7 @@ func (a *app) rateTakeCommand() *cobra.Command {
 				l = l.WithRate(rate.Rate)
 			}
 			defer a.tellOfWait(c, args[0])()
-			if err := mayBeWithin(cmd.Context(), wait.Duration, c, args[0], aLimiter); err != nil {
+			if err := mayBeWithin(cmd.Context(), &wait, c, args[0], aLimiter); err != nil {
 				return err
 			}
 			return inTime(noRate(l.Acquire(cmd.Context(), n, wait.options()...), args[0]))

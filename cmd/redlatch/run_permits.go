@@ -40,7 +40,7 @@ func (p *permits) Type() string { return "N/M" }
 // takePermits acquires what --permits asks for, of a semaphore that it makes if
 // there is none.
 func (r *runner) takePermits(ctx context.Context, c *redlatch.Client, opts []redlatch.Option) (hold, error) {
-	if err := mayBeWithin(ctx, r.wait.Duration, c, r.name, leased); err != nil {
+	if err := mayBeWithin(ctx, &r.wait, c, r.name, leased); err != nil {
 		return nil, err
 	}
 	s := c.ExpirableSemaphore(r.name)

@@ -7,15 +7,18 @@ import (
 // A Queue is where callers of this process that want the same locks of several clients
 // wait for each other. It is kept by one of the clients, which need not have any of the
 // locks that its callers hold: who waits for that client's holds does not wait for it.
-type Queue struct{ lock *Spec }
+type Queue struct {
+	lock   *Spec
+	silent func() error // why nobody can have the locks, as far as their servers do not answer; nil: they do
+}
 
 // queueSpace is of the entries of queues.
 const queueSpace = "queue"
 
 // Queue returns the queue with this entry, which is none of a lock. Those who look see callers that
-// want what is stored there.
-func (c *Locks) Queue(entry, key string) *Queue {
-	return &Queue{&Spec{c: c, key: key, kind: plain, entry: entryKey{name: entry, space: queueSpace}}}
+// want what is stored there. silent says why nobody can have the locks, if their servers do not answer.
+func (c *Locks) Queue(entry, key string, silent func() error) *Queue {
+	return &Queue{silent: silent, lock: &Spec{c: c, key: key, kind: plain, entry: entryKey{name: entry, space: queueSpace}}}
 }
 
 // A Place is that of a caller that the queue has let in.
@@ -30,6 +33,7 @@ func (q *Queue) Enter(ctx context.Context, o *Params) (_ *Place, waited bool, er
 	c := q.lock.c
 	e := c.table.queues.Get(q.lock.entry, func() *entry { return &entry{entryKey: q.lock.entry} })
 	p := newWaitParams(q.lock, o)
+	p.silent = q.silent
 	p.refused = func(error) { waited = true }
 	if !e.gate.TryEnter() {
 		if _, err := p.enter(ctx, e, o); err != nil {

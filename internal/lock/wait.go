@@ -136,6 +136,8 @@ type waitParams struct {
 	ttl       time.Duration // and for how long
 	refusedBy string        // the owner of whom Refused was told last
 
+	silent func() error // why nobody can have it, if servers do not answer; nil: what has the key says so
+
 	// What is shown to those who ask who waits: see claims.go.
 	lock  *Spec         // nil: it waits for others, who are shown themselves
 	at    callsite.Site // where it was asked for
@@ -164,7 +166,11 @@ func (p *waitParams) notNow(why error) {
 // asBusy turns the end of the caller's waiting into a *BusyError, unless the server does not
 // even say whether anybody has the lock. Other errors stay what they are.
 func (p *waitParams) asBusy(err error) error {
-	if p.owner == "" {
+	switch {
+	case p.owner != "":
+	case p.silent != nil:
+		err = request.During(p.silent(), err)
+	default:
 		err = request.During(p.c.Server.NoAnswer([]string{p.key}), err)
 	}
 	return p.c.Errors.GaveUp(err, Busy{Name: p.c.Server.Name(p.key), Owner: p.owner, TTL: p.ttl})

@@ -116,7 +116,7 @@ type acquisition struct {
 	m    *Spec
 	o    *lock.Params // of the whole, and of each member but for Until
 	late request.Lateness
-	slow int // so often a member could not be had in time that nobody was seen to have
+	slow int // how often a member was not had in time, although nobody was seen to have it
 }
 
 const (

@@ -23,13 +23,15 @@ func Majority(locks []*lock.Spec) (*Spec, error) {
 			}
 		}
 	}
-	return &Spec{locks: locks, need: len(locks)/2 + 1, red: true, queue: queueOf(locks)}, nil
+	m := &Spec{locks: locks, need: len(locks)/2 + 1, red: true}
+	m.queue = m.newQueue()
+	return m, nil
 }
 
-// queueOf returns where the callers of this process that want
+// newQueue returns where the callers of this process that want
 // the same members wait for each other, or nil if they need not: readers.
-func queueOf(locks []*lock.Spec) *lock.Queue {
-	members := slices.SortedFunc(slices.Values(locks), func(a, b *lock.Spec) int { return cmp.Compare(a.Client().ID, b.Client().ID) })
+func (m *Spec) newQueue() *lock.Queue {
+	members := slices.SortedFunc(slices.Values(m.locks), func(a, b *lock.Spec) int { return cmp.Compare(a.Client().ID, b.Client().ID) })
 	names := []string{"redlock"}
 	for _, l := range members {
 		if !l.Exclusive() {
@@ -37,7 +39,21 @@ func queueOf(locks []*lock.Spec) *lock.Queue {
 		}
 		names = append(names, l.Client().ID, l.Entry())
 	}
-	return members[0].Client().Queue(strings.Join(names, "\x00"), locks[0].Key())
+	return members[0].Client().Queue(strings.Join(names, "\x00"), m.locks[0].Key(), m.silent)
+}
+
+// silent returns why no majority answers, or nil.
+func (m *Spec) silent() error {
+	var errs []error
+	for _, l := range m.locks {
+		if err := l.Client().Server.NoAnswer([]string{l.Key()}); err != nil {
+			errs = append(errs, memberError(l, err))
+		}
+	}
+	if len(errs) > len(m.locks)-m.need {
+		return join(errs)
+	}
+	return nil
 }
 
 // lineUp waits for the other callers of this process, which is to be one voter,
@@ -55,7 +71,7 @@ func (q *acquisition) lineUp(ctx context.Context) (*lock.Place, error) {
 	})
 	switch {
 	case errors.Is(err, request.ErrClosed):
-		return nil, nil // the others may be a majority, or the first round says that they are none
+		return nil, nil // the others may be a majority, or the first round says that there is none
 	case err != nil:
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func First(r driver.Reply) driver.Reply {
 	return r.List[0]
 }
 
-// Number reads the number that is stored under a key, 0 if there is none. What is no number is not what somebody wants there.
+// Number reads the number that is stored under a key, 0 if there is none. A text that is no number is of another type.
 func Number(r driver.Reply, key, what string) (int, error) {
 	if r.Kind == driver.ReplyNil {
 		return 0, nil

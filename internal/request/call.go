@@ -80,8 +80,8 @@ func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
 		if left, ok := err.(leftError); ok { //nolint:errorlint // made right here, never wrapped
 			o.Left = true
 			outage := o.Failed
-			if outage == nil && !o.Sent.IsZero() && time.Since(o.Sent) >= silence {
-				outage = o.Server.NoAnswer(o.Keys)
+			if outage == nil && o.Pending != nil {
+				outage = o.Server.senders.of(o.Keys).late(o.Sent)
 			}
 			return driver.Reply{}, During(outage, left.error)
 		}

@@ -29,7 +29,8 @@ type sender struct {
 	load  int        // smooth times as many, averaged over the latest requests
 	quiet bool       // the last request that ended was not answered
 	asked time.Time  // when the first request was sent since the last answer; zero: none was
-	ended time.Time  // when a request last ended without one
+	ended time.Time  // when a request last ended without one,
+	why   error      // and what with; nil: there was an answer since
 	alarm *time.Timer
 	due   time.Time // when the alarm rings; zero: never
 }
@@ -171,7 +172,7 @@ func (b *batch) Run() {
 		}
 		s.batch.RunBatch(b.requests)
 	}
-	s.exit(b.answered(), false, b)
+	s.exit(b.answered(), b.attempts[0].request.Err, b)
 	for _, a := range b.attempts {
 		a.done <- struct{}{}
 	}
@@ -212,7 +213,11 @@ func (s *sender) run(ctx context.Context, o *Call) (reply driver.Reply, err erro
 	s.server.pool.Enter()
 	heard := false // nor is it, if a hook of the client library panics
 	defer func() {
-		s.exit(heard, ctx.Err() != nil, nil)
+		failed := err
+		if ctx.Err() != nil {
+			failed = nil // the caller has left, which says nothing of the server
+		}
+		s.exit(heard, failed, nil)
 		s.server.pool.Leave()
 	}()
 	reply, err = s.server.Driver.Run(ctx, o.Script.Script, o.Keys, o.Args)
@@ -231,9 +236,9 @@ func (s *sender) beginLocked(now time.Time) int {
 	return s.load / smooth
 }
 
-// exit notes that the driver has returned, and whether with an answer: to a batch, or if b is
-// nil to a caller that has entered. That one may have left, which says nothing of the server.
-func (s *sender) exit(heard, left bool, b *batch) {
+// exit notes that the driver has returned, and whether with an answer, or why not, if that is
+// known: to a batch, or if b is nil to a caller that has entered.
+func (s *sender) exit(heard bool, why error, b *batch) {
 	if heard {
 		s.server.Answered(s.node)
 	}
@@ -241,9 +246,9 @@ func (s *sender) exit(heard, left bool, b *batch) {
 	defer s.mu.Unlock()
 	switch {
 	case heard:
-		s.quiet, s.asked = false, time.Time{}
-	case !left:
-		s.quiet, s.ended = true, time.Now()
+		s.quiet, s.asked, s.why = false, time.Time{}, nil
+	case why != nil:
+		s.quiet, s.ended, s.why = true, time.Now(), why
 	}
 	if b == nil {
 		s.count--
@@ -266,17 +271,28 @@ func (s *Server) Unanswered(keys []string) time.Time {
 	return x.asked
 }
 
-// NoAnswer returns an error if the last request to the server of these keys has failed, or if one has been in flight
-// for so long that the server is not just slow.
+// NoAnswer returns why the server of these keys does not answer: the last request to it has failed, or one has been in
+// flight for so long that the server is not just slow. nil: it does, or has not been asked for a while.
 func (s *Server) NoAnswer(keys []string) error {
-	long := silence
-	if s.Acks.Holds {
-		long += s.AckTimeout
-	}
 	x := s.senders.of(keys)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if d := time.Since(x.asked); !x.asked.IsZero() && (x.quiet || d >= long) {
+	switch {
+	case x.asked.IsZero(), x.count == 0 && time.Since(x.ended) > lull:
+		return nil
+	case x.why != nil:
+		return x.why
+	}
+	return x.late(x.asked)
+}
+
+// late returns an error for a request that has been in flight since then, if that is too long.
+func (s *sender) late(sent time.Time) error {
+	long := silence
+	if s.server.Acks.Holds {
+		long += s.server.AckTimeout
+	}
+	if d := time.Since(sent); d >= long {
 		return fmt.Errorf("%w (%v)", ErrNoAnswer, d.Round(time.Millisecond))
 	}
 	return nil

@@ -174,3 +174,45 @@ func TestAShortWaitForASilentServerIsNotToldAsOneForAHeldLock(t *testing.T) {
 		})
 	}
 }
+
+// One request is lost, and another is answered meanwhile: nobody has told its caller that the lock is held.
+func TestALostRequestIsNotToldAsAHeldLock(t *testing.T) {
+	ctx := context.Background()
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Keyed: func(_ string, keys, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if keys[0] == "x" {
+				time.Sleep(5 * time.Second)
+			}
+			return next()
+		}})
+		lost := locktest.Later(func() error { _, err := c.Lock("x").Acquire(ctx, redlatch.Wait(time.Second)); return err })
+		time.Sleep(10 * time.Millisecond)
+		if _, err := c.Lock("y").Info(ctx); err != nil {
+			t.Error(err)
+		}
+		if err := <-lost; !errors.Is(err, redlatch.ErrUnavailable) {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+// The last request failed an hour ago. That says nothing of the server now.
+func TestAnOldFailureIsNotToldToALaterCaller(t *testing.T) {
+	ctx := context.Background()
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var down atomic.Bool
+		c := away(w, &down)
+		down.Store(true)
+		if _, err := c.Lock("x").Info(ctx); !errors.Is(err, redlatch.ErrUnavailable) {
+			t.Error(err)
+		}
+		down.Store(false)
+		time.Sleep(time.Hour)
+		ended, end := context.WithCancel(ctx)
+		end()
+		if err := c.CountDownLatch("latch").Wait(ended); !errors.Is(err, context.Canceled) || errors.Is(err, redlatch.ErrUnavailable) {
+			t.Error(err)
+		}
+	})
+}

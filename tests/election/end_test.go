@@ -43,8 +43,10 @@ func TestRunEndsWithWhatElseItsLeaderSays(t *testing.T) {
 		"its cause": {says: func(ctx context.Context, _ *redlatch.Client) error {
 			return fmt.Errorf("stopped: %w", context.Cause(ctx))
 		}},
-		"both":                  {says: func(ctx context.Context, _ *redlatch.Client) error { return errors.Join(ctx.Err(), context.Cause(ctx)) }},
-		"a wait that it ended":  {says: func(ctx context.Context, c *redlatch.Client) error { return c.Lock("other").Do(ctx, func(context.Context) error { return nil }) }},
+		"both": {says: func(ctx context.Context, _ *redlatch.Client) error { return errors.Join(ctx.Err(), context.Cause(ctx)) }},
+		"a wait that it ended": {says: func(ctx context.Context, c *redlatch.Client) error {
+			return c.Lock("other").Do(ctx, func(context.Context) error { return nil })
+		}},
 		"a take that it ended":  {says: func(ctx context.Context, c *redlatch.Client) error { return c.RateLimiter("other").Acquire(ctx, 1) }},
 		"another one":           {sad: true, says: func(context.Context, *redlatch.Client) error { return sad }},
 		"another one beside it": {sad: true, says: func(ctx context.Context, _ *redlatch.Client) error { return errors.Join(ctx.Err(), sad) }},

@@ -1,7 +1,9 @@
 package multilock
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -40,4 +42,39 @@ func TestCallersOfARedLockFailTogetherInAnOutage(t *testing.T) {
 		}
 		on.Store(false)
 	})
+}
+
+// Callers that wait behind another one of their process know nothing of the lock but whether a majority answers. Which
+// client keeps their queue makes no difference.
+func TestWhoWaitsBehindAnotherForARedLockIsToldWhetherAMajorityAnswers(t *testing.T) {
+	for silent, want := range map[int]error{1: redlatch.ErrBusy, 2: redlatch.ErrUnavailable} {
+		t.Run(fmt.Sprint(silent), func(t *testing.T) {
+			inRedTime(t, 3, func(p *poll) {
+				for i := range 6 { // the clients' ids differ each time
+					name := fmt.Sprint("a", i)
+					h := p.AcquireMulti(bg, p.red(name))
+					var on atomic.Bool
+					on.Store(true)
+					hooks := map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){}
+					for s := range silent {
+						hooks[s] = blackHole(&on, 0)
+					}
+					m := p.tappedRed(name, hooks)
+					ctx, cancel := context.WithCancel(bg)
+					first := locktest.Later(func() error { _, err := m.Acquire(ctx); return err })
+					time.Sleep(6 * time.Second)
+					if _, err := m.Acquire(bg, redlatch.Wait(time.Second)); !errors.Is(err, want) {
+						t.Errorf("%d of 3 servers are silent, and somebody has the lock: %v, want %v", silent, err, want)
+					}
+					cancel()
+					if err := <-first; !errors.Is(err, context.Canceled) {
+						t.Error(err)
+					}
+					on.Store(false)
+					time.Sleep(20 * time.Second)
+					p.ReleaseMulti(h)
+				}
+			})
+		})
+	}
 }
