@@ -79,11 +79,10 @@ func (c *Locks) acquireRead(ctx context.Context, l *Spec, o Params) (*Hold, erro
 				return nil, err
 			}
 			err := m.group.err
-			outage, _ := err.(*request.OutageError) //nolint:errorlint // of the group, which does not wrap it
 			switch t = m.group.t; {
 			case errors.Is(err, errRejoin), errors.Is(err, request.ErrTooLate) && m.group.o.Lease != o.Lease: // another's lease is too short
 				continue
-			case outage != nil && !o.Try && c.Server.Patient(o.Since): // another has waited for longer
+			case !o.Try && request.Early(c.Server, err, o.Since):
 				continue
 			case err != nil:
 				return nil, err

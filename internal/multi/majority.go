@@ -200,13 +200,10 @@ func (q *acquisition) unanswered(start time.Time) time.Time {
 	}
 	slices.SortFunc(mute, time.Time.Compare)
 	most := len(q.m.locks) - q.m.need // so many may be silent
-	switch {
-	case len(mute) <= most || mute[most].After(start):
+	if len(mute) <= most {
 		return start
-	case mute[most].Before(q.o.Since):
-		return q.o.Since
 	}
-	return mute[most]
+	return request.SilentSince(mute[most], start, q.o.Since)
 }
 
 // leastGrace is the least that the members which have not answered are given

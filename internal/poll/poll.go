@@ -76,10 +76,9 @@ func (ps *Polls) Wait(ctx context.Context, until time.Time, key, channel string,
 	by := claim.Wait{Ctx: ctx, Since: time.Now(), Until: until, Site: q.About.Site, Owner: q.About.Owner}
 	for {
 		told, err := ps.wait(by, key, channel, q)
-		outage, _ := err.(*request.OutageError) //nolint:errorlint // of the leader, who does not wrap it
-		if !told || outage == nil || !ps.server.Patient(by.Since) {
+		if !told || !request.Early(ps.server, err, by.Since) {
 			return request.During(ps.server.NoAnswer(q.Keys), err)
-		} // the leader has waited for longer
+		}
 	}
 }
 

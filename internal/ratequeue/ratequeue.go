@@ -198,7 +198,7 @@ func (q *rateQueue) leave(w *waiter, end error) error {
 		return end
 	case q.asking:
 		if silence := q.qs.Server.NoAnswer(q.keys); silence != nil {
-			return &request.OutageError{Cause: silence, Ended: why}
+			return request.During(silence, end)
 		}
 	}
 	return err

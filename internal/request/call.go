@@ -112,17 +112,29 @@ func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
 
 // unanswered returns since when the caller has had no answer, after the first attempt that has failed.
 func (o *Call) unanswered(re *driver.RunError) time.Time {
-	start := o.Sent
 	if re.Outcome == driver.Refused || o.Since.IsZero() {
-		return start
+		return o.Sent
 	}
-	if asked := o.Server.Unanswered(o.Keys); !asked.IsZero() && asked.Before(start) {
-		start = asked
+	return SilentSince(o.Server.Unanswered(o.Keys), o.Sent, o.Since)
+}
+
+// SilentSince returns since when a caller has had no answer that began to wait at since, and first asked at sent: from when the
+// server owed others one, if that is known and was before, but none of the time before the caller came.
+func SilentSince(asked, sent, since time.Time) time.Time {
+	if asked.IsZero() || asked.After(sent) {
+		asked = sent
 	}
-	if start.Before(o.Since) {
-		return o.Since
+	if asked.Before(since) {
+		return since
 	}
-	return start
+	return asked
+}
+
+// Early says whether err is the end of an outage that another caller has waited for, and one that began to wait at since
+// has not: it goes on. err is as that caller got it.
+func Early(s *Server, err error, since time.Time) bool {
+	_, outage := err.(*OutageError) //nolint:errorlint // never wrapped
+	return outage && s.Patient(since)
 }
 
 // Patient says whether a caller still waits that has had no answer since then.
