@@ -204,6 +204,12 @@ func TestRunRefusesToWaitForItself(t *testing.T) {
 	if res := inner("--shared x", "--shared x -- echo beside"); res.code != 0 || res.out != "beside\n" {
 		t.Errorf("a reader under itself: %+v", res)
 	}
+	if res := inner("--group 12,13 seats", "--group 13,14 seats -- true"); res.code != 64 {
+		t.Errorf("values under themselves: %+v", res)
+	}
+	if res := inner("--group 12,13 seats", "--group 14 seats -- echo beside"); res.code != 0 || res.out != "beside\n" {
+		t.Errorf("a value under others of its group: %+v", res)
+	}
 	if res := inner("x", "x --try -- true"); res.code != 1 {
 		t.Errorf("a try: %+v", res)
 	}

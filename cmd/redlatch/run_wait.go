@@ -56,7 +56,11 @@ func (r *runner) ours(client *redlatch.Client, name string, owners []string) boo
 		asking.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), mostAsking)
 			defer cancel()
-			info, _ := server.Info(ctx, name)
+			look := func(ctx context.Context) (redlatch.Info, error) { return server.Info(ctx, name) }
+			if r.group != nil { // others may have the group's other values
+				look = server.GroupLock(name, r.group...).Info
+			}
+			info, _ := look(ctx)
 			if slices.ContainsFunc(info.Holders, func(h redlatch.Holder) bool {
 				besides := h.Mode == "read" && *r.types["shared"]
 				return slices.Contains(owners, h.Owner) && !besides
