@@ -62,7 +62,7 @@ func (l *Lock) only(info Info) Info {
 // latch, or somebody waits for it. A barrier is found if nothing else has the
 // name.
 //
-// Who knows the kind asks the object itself, as with Lock.Info.
+// A caller that knows the kind asks the object itself, as with Lock.Info.
 func (c *Client) Info(ctx context.Context, name string) (Info, error) {
 	key := c.server.Key(name)
 	if err := c.usable(ctx, request.CheckKey(key)); err != nil {
@@ -100,6 +100,9 @@ const mostIntroduced = 8 // clients
 // a group lock; with a queue beside it a fair lock, and with a token beside it a
 // fenced one. A fair lock for which nobody waits cannot be told from a plain
 // lock. A hash of more than 10,000 fields is none.
+//
+// What the server does not let its user read is left out, or if that is everything the server's
+// refusal is the error. An error ends the listing. That of SCAN is the driver's own: it is not asked again in an outage.
 func (c *Client) Locks(ctx context.Context, pattern string) iter.Seq2[Info, error] {
 	return c.list(ctx, pattern, c.inspector.Locks)
 }

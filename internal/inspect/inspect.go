@@ -154,6 +154,13 @@ type walk struct {
 	look          func(ctx context.Context, key string) (info Info, is bool, err error)
 }
 
+// A listing is what walks have met so far.
+type listing struct {
+	yield   func(Info, error) bool
+	read    bool  // the server has let something be read,
+	refused error // or not
+}
+
 // list goes on walks on every primary.
 func (x *Inspector) list(ctx context.Context, pattern string, walks func(pattern string) []walk) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
@@ -165,12 +172,16 @@ func (x *Inspector) list(ctx context.Context, pattern string, walks func(pattern
 			yield(Info{}, &listError{err})
 			return
 		}
+		l := listing{yield: yield}
 		for _, p := range primaries {
 			for _, w := range walks(pattern) {
-				if !w.scan(ctx, p, yield) {
+				if !w.scan(ctx, p, &l) {
 					return
 				}
 			}
+		}
+		if l.refused != nil && !l.read {
+			yield(Info{}, l.refused)
 		}
 	}
 }
@@ -182,24 +193,27 @@ func (e *listError) Error() string { return "redlatch: " + wire.ServerText(e.err
 
 func (e *listError) Unwrap() error { return e.err }
 
-// scan goes over the keys of one primary and says whether to go on.
-func (w *walk) scan(ctx context.Context, p driver.Primary, yield func(Info, error) bool) bool {
+// scan goes over the keys of one primary and says whether to go on. It leaves out what the user of the server may not read.
+func (w *walk) scan(ctx context.Context, p driver.Primary, l *listing) bool {
 	for cursor := uint64(0); ; {
 		keys, next, err := p.Scan(ctx, cursor, w.kind, w.pattern, 512)
 		if err != nil {
-			yield(Info{}, &listError{err})
+			l.yield(Info{}, &listError{err})
 			return false
 		}
 		for _, key := range keys {
 			info, is, err := w.look(ctx, key)
 			switch {
 			case err != nil && (errors.Is(err, request.ErrUnavailable) || errors.Is(err, request.ErrClosed) || ctx.Err() != nil):
-				yield(Info{}, err)
+				l.yield(Info{}, err)
 				return false
-			case err != nil || !is:
-				continue
-			case !yield(info, nil):
-				return false
+			case err != nil && !isWrongType(err):
+				l.refused = err
+			case err == nil:
+				l.read = true
+				if is && !l.yield(info, nil) {
+					return false
+				}
 			}
 		}
 		if cursor = next; cursor == 0 {

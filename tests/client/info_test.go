@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -211,6 +212,38 @@ func TestInfoOfRealServers(t *testing.T) {
 		}
 		if n != 2 {
 			t.Errorf("%d locks listed", n)
+		}
+	})
+}
+
+// A user that may not run scripts sees nothing, and must not take that for there being nothing. One that may
+// not read some keys sees the others.
+func TestAListOfWhatNobodyMayReadIsNoEmptyList(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		for _, name := range []string{"mine", "secret", "secret too"} {
+			put(w, name, time.Minute, locktest.OurC+":1", "1")
+		}
+		refused := "secret"
+		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Keyed: func(_ string, keys, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if strings.HasPrefix(keys[0], refused) {
+				return driver.Reply{}, driver.ServerError("NOPERM", errors.New("NOPERM no permission"))
+			}
+			return next()
+		}})
+		list := func() (names []string, last error) {
+			for info, err := range c.Locks(bg, "") {
+				if last = err; err == nil {
+					names = append(names, info.Name)
+				}
+			}
+			return names, last
+		}
+		if names, err := list(); err != nil || !slices.Equal(names, []string{"mine"}) {
+			t.Errorf("of what may be read in part: %q, %v", names, err)
+		}
+		refused = ""
+		if names, err := list(); driver.Failure(err).Code != "NOPERM" || names != nil {
+			t.Errorf("of what must not be read: %q, %v", names, err)
 		}
 	})
 }
