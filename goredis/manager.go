@@ -233,8 +233,11 @@ func (m *manager) drop(l *link) bool {
 		t.link, t.confirmed = nil, false
 		m.dirty[t.name] = t
 	}
+	clear(l.topics) // its reader may have a confirmation in hand
 	m.mu.Unlock()
-	delete(m.links, l.node)
+	if m.links[l.node] == l {
+		delete(m.links, l.node)
+	}
 	l.cancel()
 	_ = l.ps.Close() // the reader ends by it
 	return true
