@@ -392,7 +392,7 @@ func (r *reporter) dropped(name string, at callsite.Site) {
 // makes its first owner id.
 func (r *reporter) locks(refused func(owner string), first func()) lock.Events {
 	return lock.Events{
-		Lost: r.lost, ReleaseFailed: r.releaseFailed, RenewFailed: r.renewFailed,
-		SlowWait: r.slowWait, Requeued: r.requeued, Dropped: r.dropped, Refused: refused, First: first,
+		Lost: r.lost, ReleaseFailed: r.releaseFailed, SlowWait: r.slowWait, Requeued: r.requeued, Dropped: r.dropped,
+		Refused: refused, First: first,
 	}
 }

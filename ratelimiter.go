@@ -265,10 +265,7 @@ func (l *RateLimiter) Acquire(ctx context.Context, n int, opts ...Option) error 
 func (l *RateLimiter) Try(ctx context.Context, n int) error { return l.take(ctx, n, nil, true, 0) }
 
 func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool, at callsite.Site) error {
-	o, bad := collect(opts, once)
-	if bad == nil && (o.hasLease || o.fenced || o.atLeast > 0) {
-		bad = errNoSuchRate
-	}
+	o, bad := collect(opts, once, &ofRates)
 	e := AcquireStartEvent{Name: l.name, Kind: KindRateLimiter, N: n}
 	return l.c.report.observe(ctx, e, o.once, func(ctx context.Context) (bool, error) {
 		if err := l.usable(ctx); err != nil {
@@ -287,11 +284,13 @@ func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool,
 		}
 		want := ratequeue.Want{N: n, Once: o.once, UntilSet: o.untilSet, Site: at}
 		if l.give != nil {
-			want.SetUp = func(ctx context.Context) (bool, error) { return l.TrySetRate(ctx, *l.give) }
+			want.SetUp = func() (bool, error) { return l.TrySetRate(context.WithoutCancel(ctx), *l.give) }
 		}
 		return false, l.c.rates.Take(ctx, l.key, l.keys, want, o.until)
 	})
 }
+
+var ofRates = refusals{lease: errNoSuchRate, fenced: errNoSuchRate, atLeast: errNoSuchRate}
 
 var errNoSuchRate = invalid.Errorf("redlatch: permits of a rate limiter have neither a lease nor a token; Wait and UntilSet are the only options")
 

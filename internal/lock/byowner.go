@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
@@ -49,7 +48,7 @@ func (l *Spec) ExtendOwner(ctx context.Context, owner string, d time.Duration) (
 		return false, request.Unexpected(reply, lua.LockRenew)
 	}
 	if text := reply.List[0].Str; text != "" {
-		return false, driver.ServerError(text, nil)
+		return false, request.RefusedWith(text)
 	}
 	is := reply.List[0].Int == 1
 	return is, o.Doubt(is)

@@ -36,5 +36,5 @@ func (s *stay) left() time.Duration {
 // known, and for as long as the lock may last if this request is late, or is never executed.
 func (t *term) keeping(rest time.Duration) request.Call {
 	t.c.lapsed.add(t.id, max(rest, t.length, t.longest)+request.LongestAttempt)
-	return t.op(t.lock.kind.keep, []string{t.id, t.lock.channel, wire.Millis(rest + time.Millisecond - 1)})
+	return t.op(t.lock.kind.keep, []string{t.id, t.lock.channel, wire.MillisUp(rest)})
 }

@@ -79,7 +79,6 @@ type Busy struct {
 type Events struct {
 	Lost          func(claim.Loss)
 	ReleaseFailed func(name, owner string, err error)
-	RenewFailed   func(holds int, err error)
 	SlowWait      func(name string, waited time.Duration, waiting, holding callsite.Site)
 	Requeued      func(name, owner string, waited time.Duration)
 	Dropped       func(name string, at callsite.Site)

@@ -73,18 +73,10 @@ func (t *term) prolong(ctx context.Context, o *request.Call, d time.Duration) er
 	t.mu.Lock()
 	t.longest = max(t.longest, d)
 	t.mu.Unlock()
-	reply, err := o.Run(ctx)
-	r := request.First(reply)
-	if short := o.Doubt(err == nil && r.Int == 1); short != nil {
-		err = short
-	}
-	if err == nil && r.Kind != driver.ReplyInt && !request.WrongType(r.Str) {
-		err = fmt.Errorf("redlatch: %w", driver.ServerError(r.Str, errors.New(r.Str)))
-	}
-	switch {
+	switch is, err := o.Extend(ctx); {
 	case err != nil:
 		return err
-	case r.Int != 1:
+	case !is:
 		t.lose(holdctx.Gone)
 	case t.lease.Left(time.Now()) <= 0:
 		t.lose(holdctx.Expired) // a late reply never revives a hold

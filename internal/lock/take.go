@@ -3,7 +3,6 @@ package lock
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -108,14 +107,8 @@ func (t *term) taking(s *script.Script, args []string, p *Params) request.Call {
 // taken, or has been released.
 func (t *term) take(ctx context.Context, o *request.Call, n int) (facts []driver.Reply, err error) {
 	reply, err := o.Run(ctx)
-	if short := o.Doubt(err == nil && reply.Kind == driver.ReplyInt); short != nil {
-		o.Unknown, err = true, short // the server has it, and may forget it
-	}
-	if o.Uncertain(err) {
-		t.markUncertain()
-	}
-	if err != nil {
-		t.abandon(o)
+	if err = judge(o, reply, err, t); err != nil {
+		abandon(o, t)
 		return nil, err
 	}
 	if reply.Kind == driver.ReplyInt {
@@ -123,35 +116,50 @@ func (t *term) take(ctx context.Context, o *request.Call, n int) (facts []driver
 		return nil, nil
 	}
 	if len(reply.List) != n {
-		t.abandon(o)
+		abandon(o, t)
 		return nil, request.Unexpected(reply, o.Script)
 	}
 	return reply.List, nil
 }
 
-// abandon leaves the gate for a caller whose take has failed. If a request is
-// in flight its outcome is waited for first: a release sent now could overtake
-// it. Should it succeed, the next goroutine of this process inherits the lock.
-func (t *term) abandon(o *request.Call) {
+// judge returns why a request has not taken these terms: too few replicas may know of what the server has, and may forget.
+func judge(o *request.Call, reply driver.Reply, err error, ts ...*term) error {
+	if short := o.Doubt(err == nil && reply.Kind == driver.ReplyInt); short != nil {
+		o.Unknown, err = true, short
+	}
+	if o.Uncertain(err) {
+		for _, t := range ts {
+			t.markUncertain()
+		}
+	}
+	return err
+}
+
+// abandon leaves the gates of terms that one request was to take. If it is in flight its
+// outcome is waited for first: a release sent now could overtake it. Should it succeed, the
+// next goroutine of this process inherits the lock.
+func abandon(o *request.Call, ts ...*term) {
+	leave := func() {
+		for _, t := range ts {
+			t.forgo()
+			t.c.table.leave(t.entry)
+		}
+	}
 	if o.Pending == nil {
-		t.forgo()
-		t.c.table.leave(t.entry)
+		leave()
 		return
 	}
 	pending := *o
-	t.c.Server.Go(func() {
+	pending.Server.Go(func() {
 		reply, err := pending.Outcome()
-		short := pending.Doubt(err == nil && reply.Kind == driver.ReplyInt)
-		if pending.Uncertain(err) || short != nil {
-			t.markUncertain()
-		}
-		if err != nil || reply.Kind != driver.ReplyInt || short != nil {
-			t.forgo()
-			t.c.table.leave(t.entry)
+		if judge(&pending, reply, err, ts...) != nil || reply.Kind != driver.ReplyInt {
+			leave()
 			return
 		}
-		t.taken(pending.Sent, reply.Int)
-		t.passOn()
+		for _, t := range ts {
+			t.taken(pending.Sent, reply.Int)
+			t.passOn()
+		}
 	})
 }
 
@@ -219,10 +227,11 @@ func (t *term) trusted(ctx context.Context, until, now time.Time) bool {
 func (c *Locks) renewLocks(s *script.Script, batch []*renew.Lease) {
 	keys := make([]string, 0, len(batch))
 	args := make([]string, 0, 3*len(batch))
-	counts := make([]string, len(batch))
+	counts := make([]string, 0, len(batch))
+	asked := make([]*renew.Lease, 0, len(batch))
 	bound, now := c.Watchdog, time.Now()
 	prolongs := false
-	for i, l := range batch {
+	for _, l := range batch {
 		t := l.Holder.(*term) //nolint:forcetypeassert // this kind's holders are terms
 		if l.Ask > 0 {
 			prolongs = true
@@ -230,56 +239,20 @@ func (c *Locks) renewLocks(s *script.Script, batch []*renew.Lease) {
 		}
 		t.mu.Lock()
 		if t.state == termLive {
-			counts[i] = t.showLocked()
+			count := t.showLocked()
+			asked, counts = append(asked, l), append(counts, count)
 			keys = append(keys, t.lock.key)
-			args = append(append(args, t.id, wire.Millis(l.Ask), counts[i]), t.lock.more...)
+			args = append(append(args, t.id, wire.Millis(l.Ask), count), t.lock.more...)
 		}
 		t.mu.Unlock()
 	}
-	if len(keys) == 0 {
+	if len(asked) == 0 {
 		return
 	}
-	o := request.Call{Server: c.Server, Script: s, Keys: keys, Args: args, Lease: bound, Stop: c.Server.Over, Single: true, Acks: c.Server.Acks.Renews && prolongs}
-	reply, err := o.Run(context.Background())
-	if err == nil && len(reply.List) != len(keys) {
-		err = request.Unexpected(reply, o.Script)
-	}
-	var failed *renew.Failure
-	switch {
-	case err != nil:
-		c.Events.RenewFailed(len(keys), err)
-		failed = &renew.Failure{Err: err, At: time.Now()}
-	case o.DoubtRenewals(len(keys)):
-		failed = &renew.Failure{Err: o.Short, At: time.Now()}
-	}
-	n := 0
-	for i, l := range batch {
-		if counts[i] == "" {
-			continue
-		}
-		t := l.Holder.(*term) //nolint:forcetypeassert // as above
-		if err == nil {
-			t.renewal(reply.List[n])
-		}
-		t.shown(counts[i])
-		if err != nil || failed != nil && l.Ask > 0 && l.Result == renew.Confirmed {
-			l.Fail(failed)
-		}
-		n++
-	}
-}
-
-// renewal judges the server's answer.
-func (t *term) renewal(r driver.Reply) {
-	switch {
-	case r.Kind == driver.ReplyInt && r.Int == 1:
-		t.lease.Result = renew.Confirmed
-	case r.Kind == driver.ReplyInt || request.WrongType(r.Str):
-		t.lease.Result = renew.Gone
-	default:
-		err := errors.New(wire.Text(r.Str))
-		t.c.Events.RenewFailed(1, err)
-		t.lease.Fail(&renew.Failure{Err: err, At: time.Now()})
+	o := request.Call{Server: c.Server, Script: s, Keys: keys, Args: args, Lease: bound, Acks: c.Server.Acks.Renews && prolongs}
+	o.Renew(asked)
+	for i, l := range asked {
+		l.Holder.(*term).shown(counts[i]) //nolint:forcetypeassert // as above
 	}
 }
 

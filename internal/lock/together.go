@@ -56,24 +56,17 @@ func Together(ctx context.Context, order []*Spec, p *Params) (holds []*Hold, mis
 	}
 	o.Stop, o.Until, o.Since, o.Acks = c.Server.Done, p.Until, p.Since, c.Server.Acks.Holds
 	reply, err := o.Run(ctx)
-	if short := o.Doubt(err == nil && reply.Kind == driver.ReplyInt); short != nil {
-		o.Unknown, err = true, short
-	}
-	if o.Uncertain(err) {
-		for _, t := range ts {
-			t.markUncertain()
-		}
-	}
+	err = judge(&o, reply, err, ts...)
 	w := waitParams{c: c, key: locks[0].key}
 	switch {
 	case err != nil:
-		abandonAll(ts, &o)
+		abandon(&o, ts...)
 		return nil, nil, w.asBusy(err)
 	case reply.Kind == driver.ReplyInt:
 		holds, err := beginAll(ctx, ts, p, &o)
 		return holds, nil, err
 	}
-	abandonAll(ts, &o)
+	abandon(&o, ts...)
 	if len(reply.List) != 3 || reply.List[0].Int < 1 || reply.List[0].Int > int64(len(ts)) {
 		return nil, nil, request.Unexpected(reply, o.Script)
 	}
@@ -104,38 +97,6 @@ func enterAll(locks []*Spec, p *Params) []*term {
 		return nil
 	}
 	return ts
-}
-
-// abandonAll is term.abandon for many.
-func abandonAll(ts []*term, o *request.Call) {
-	leave := func() {
-		for _, t := range ts {
-			t.forgo()
-			t.c.table.leave(t.entry)
-		}
-	}
-	if o.Pending == nil {
-		leave()
-		return
-	}
-	pending := *o
-	pending.Server.Go(func() {
-		reply, err := pending.Outcome()
-		short := pending.Doubt(err == nil && reply.Kind == driver.ReplyInt)
-		if pending.Uncertain(err) || short != nil {
-			for _, t := range ts {
-				t.markUncertain()
-			}
-		}
-		if err != nil || reply.Kind != driver.ReplyInt || short != nil {
-			leave()
-			return
-		}
-		for _, t := range ts {
-			t.taken(pending.Sent, 1)
-			t.passOn()
-		}
-	})
 }
 
 // beginAll returns the holds of terms that were taken, if that is known in time;

@@ -259,7 +259,7 @@ func (w *waiter) wakeAt(at, now time.Time) {
 	}
 }
 
-// await waits until w is let in. slow is called once after Settings.SlowWait. Close wakes
+// await waits until w is let in. slow is called once after Options.SlowWait. Close wakes
 // who waits at the gate of an entry, which over is nil for: a channel that all listen to
 // costs every hand-off time.
 func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{}, slow func(time.Duration)) error {

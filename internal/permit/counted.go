@@ -77,7 +77,7 @@ func (s *Counted) Add(ctx context.Context, n int, makes bool) (done bool, err er
 
 // Set makes a semaphore of n permits, if there is none, for a time if that is not 0.
 func (s *Counted) Set(ctx context.Context, n int, ttl time.Duration) (made bool, err error) {
-	answer, err := s.change(ctx, lua.SemaphoreSet, s.channel, strconv.Itoa(n), wire.Millis(ttl+time.Millisecond-1))
+	answer, err := s.change(ctx, lua.SemaphoreSet, s.channel, strconv.Itoa(n), wire.MillisUp(ttl))
 	return answer == 1, err
 }
 

@@ -2,13 +2,10 @@ package permit
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
-	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
@@ -154,19 +151,6 @@ func (s *Expirable) raise(ctx context.Context, id string, d time.Duration) (live
 		Server: server, Script: lua.ExpirableRenew, Keys: s.keys[1:], Args: []string{id, s.all.leaseMs(d)},
 		Lease: d, Stop: server.Quit, Acks: server.Acks.Renews, Key: s.Key,
 	}
-	reply, err := o.Run(ctx)
-	if short := o.Doubt(err == nil && request.First(reply).Int == 1); short != nil {
-		err = short
-	}
-	if err != nil {
-		return false, o.Sent, err
-	}
-	switch r := request.First(reply); {
-	case r.Kind == driver.ReplyInt:
-		return r.Int == 1, o.Sent, nil
-	case request.WrongType(r.Str):
-		return false, o.Sent, nil
-	default:
-		return false, o.Sent, fmt.Errorf("redlatch: %w", driver.ServerError(r.Str, errors.New(r.Str)))
-	}
+	live, err = o.Extend(ctx)
+	return live, o.Sent, err
 }

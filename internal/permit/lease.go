@@ -1,11 +1,8 @@
 package permit
 
 import (
-	"context"
-	"errors"
 	"time"
 
-	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
@@ -27,40 +24,10 @@ func (all *Semaphores) renew(batch []*renew.Lease) {
 	server := all.Server
 	o := request.Call{
 		Server: server, Script: lua.ExpirableRenew, Keys: keys, Args: args, Lease: server.Length,
-		Stop: server.Over, Single: true, Acks: server.Acks.Renews && prolongs,
-		Key: batch[0].Holder.(*Permit).sem.Key, //nolint:forcetypeassert // as above
+		Acks: server.Acks.Renews && prolongs,
+		Key:  batch[0].Holder.(*Permit).sem.Key, //nolint:forcetypeassert // as above
 	}
-	reply, err := o.Run(context.Background())
-	if err == nil && len(reply.List) != len(keys) {
-		err = request.Unexpected(reply, lua.ExpirableRenew)
-	}
-	if err != nil {
-		server.RenewFailed(len(keys), err)
-		failed := &renew.Failure{Err: err, At: time.Now()}
-		for _, l := range batch {
-			l.Fail(failed)
-		}
-		return
-	}
-	var short *renew.Failure
-	if o.DoubtRenewals(len(keys)) {
-		short = &renew.Failure{Err: o.Short, At: time.Now()}
-	}
-	for i, l := range batch {
-		switch r := reply.List[i]; {
-		case r.Kind == driver.ReplyInt && r.Int == 1:
-			l.Result = renew.Confirmed
-			if short != nil && l.Ask > 0 {
-				l.Fail(short)
-			}
-		case r.Kind == driver.ReplyInt || request.WrongType(r.Str):
-			l.Result = renew.Gone
-		default:
-			err := errors.New(wire.Text(r.Str))
-			server.RenewFailed(1, err)
-			l.Fail(&renew.Failure{Err: err, At: time.Now()})
-		}
-	}
+	o.Renew(batch)
 }
 
 // leaseMs returns what a permit's lease is written as. Redisson clients take a

@@ -51,7 +51,7 @@ type Want struct {
 
 // A SetUp gives a limiter that has no rate the one that a caller has brought, and says whether it did: else it has
 // one by now. It is nil for those who have brought none.
-type SetUp func(context.Context) (bool, error)
+type SetUp func() (bool, error)
 
 // A waiter is one caller.
 type waiter struct {
@@ -253,7 +253,7 @@ func (q *rateQueue) setUpLocked() bool {
 			continue
 		}
 		q.mu.Unlock()
-		done, err := w.SetUp(context.Background())
+		done, err := w.SetUp()
 		q.mu.Lock()
 		if err == nil {
 			q.setUp = !done // once more without a rate it is one that cannot be used

@@ -120,16 +120,6 @@ func (k *Acks) run(ctx context.Context, r *driver.Request, about string, timeout
 	return k.server.TooFew(k.server.Name(about), n, acked, timeout, nil)
 }
 
-// DoubtRenewals reports a renewal of so many holds that too few replicas know of, and
-// says whether it is one. Nothing is prolonged then, but what is gone is gone.
-func (o *Call) DoubtRenewals(holds int) bool {
-	if o.Short == nil {
-		return false
-	}
-	o.Server.RenewFailed(holds, o.Short)
-	return true
-}
-
 // Doubt returns why what the server has granted does not count: too few replicas
 // know of it. A request that was granted nothing leaves nothing to doubt.
 func (o *Call) Doubt(granted bool) error {

@@ -77,7 +77,7 @@ type attempt struct {
 	key     string          // of what it is about, for an error about these
 	sent    time.Time
 	short   error       // too few have acknowledged it in time
-	timer   *time.Timer // for a caller with a limit of his own; stopped else
+	timer   *time.Timer // for a caller with a limit of its own; stopped else
 
 	// Guarded by sender.mu until done has been told.
 	limit time.Time // when no answer has come in time; zero: never
@@ -312,7 +312,7 @@ func (s *sender) leave(a *attempt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a.early != notEarly {
-		<-a.done // of which he did not learn
+		<-a.done // of which the caller did not learn
 	}
 	a.early = left
 }

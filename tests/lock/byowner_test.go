@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -72,8 +73,9 @@ func TestALockOverSeveralProcesses(t *testing.T) {
 						t.Error("a key of another type is no error")
 					}
 				}
-				if code := driver.Failure(l.ExtendOwner(bg, owner, time.Hour)).Code; code != "WRONGTYPE" {
-					t.Errorf("code %q, want WRONGTYPE", code)
+				err := l.ExtendOwner(bg, owner, time.Hour)
+				if code := driver.Failure(err).Code; code != "WRONGTYPE" || !strings.Contains(err.Error(), "WRONGTYPE") {
+					t.Errorf("code %q of %v, want WRONGTYPE", code, err)
 				}
 			})
 		})

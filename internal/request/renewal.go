@@ -1,0 +1,76 @@
+package request
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/renew"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// Renew runs a request that renews leases, with one attempt, and gives each its result.
+func (o *Call) Renew(leases []*renew.Lease) {
+	s := o.Server
+	o.Stop, o.Single = s.Over, true
+	reply, err := o.Run(context.Background())
+	if err == nil && len(reply.List) != len(leases) {
+		err = Unexpected(reply, o.Script)
+	}
+	if err != nil {
+		o.renewFailed(leases, err)
+		return
+	}
+	if o.Short != nil { // nothing is prolonged then, but what is gone is gone
+		s.RenewFailed(len(leases), o.Short)
+	}
+	for i, l := range leases {
+		switch is, err := extended(reply.List[i]); {
+		case err != nil:
+			o.renewFailed(leases[i:i+1], err)
+		case !is:
+			l.Result = renew.Gone
+		case o.Short != nil && l.Ask > 0:
+			l.Fail(&renew.Failure{Err: o.Short, At: time.Now()})
+		default:
+			l.Result = renew.Confirmed
+		}
+	}
+}
+
+// renewFailed notes why leases were not renewed.
+func (o *Call) renewFailed(leases []*renew.Lease, err error) {
+	o.Server.RenewFailed(len(leases), err)
+	failure := &renew.Failure{Err: err, At: time.Now()}
+	for _, l := range leases {
+		l.Fail(failure)
+	}
+}
+
+// Extend runs a request that raises one lease, and says whether it is still its owner's. That too few replicas know of it is an error.
+func (o *Call) Extend(ctx context.Context) (is bool, err error) {
+	reply, err := o.Run(ctx)
+	if err != nil {
+		return false, err
+	}
+	if is, err = extended(First(reply)); err == nil {
+		err = o.Doubt(is)
+	}
+	return is && err == nil, err
+}
+
+// extended reads what a renewal says of one key: whether the lease is still its owner's. It is not if something of another
+// type has taken its place.
+func extended(r driver.Reply) (is bool, err error) {
+	if r.Kind == driver.ReplyInt || WrongType(r.Str) {
+		return r.Int == 1, nil
+	}
+	return false, RefusedWith(r.Str)
+}
+
+// RefusedWith is the error for what the server has answered for one of several keys.
+func RefusedWith(text string) error {
+	return fmt.Errorf("redlatch: %w", driver.ServerError(text, errors.New(wire.Text(text))))
+}
