@@ -64,7 +64,7 @@ func (b *Barrier) Parties() int { return b.in.Parties }
 // others have gone on at that very moment.
 func (b *Barrier) Await(ctx context.Context, opts ...Option) (int, error) {
 	index := -1
-	o, bad := waitOnly(opts, "Barrier.Await")
+	o, bad := collect(opts, false, ofBarriers)
 	at := b.c.waitSite()
 	e := AcquireStartEvent{Name: b.in.Name(), Kind: KindBarrier}
 	err := b.c.report.observe(ctx, e, o.once, func(ctx context.Context) (_ bool, err error) {
@@ -80,13 +80,15 @@ func (b *Barrier) Await(ctx context.Context, opts ...Option) (int, error) {
 	return index, err
 }
 
+var ofBarriers = ofWaits("Barrier.Await")
+
 // explain turns the end of a wait into the error that users see.
 func (b *Barrier) explain(err error) error {
 	var broken *barrier.BrokenError
 	if errors.As(err, &broken) {
 		return &BrokenError{Name: b.in.Name(), Reason: BreakReason(broken.Reason), By: broken.By}
 	}
-	return asBusy(err, BusyError{Name: b.in.Name(), what: "not all parties have come to barrier %q"})
+	return asBusy(err, BusyError{Name: b.in.Name(), Kind: KindBarrier})
 }
 
 // Reset breaks the generation that gathers, if anybody waits in it, and makes the

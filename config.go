@@ -117,7 +117,9 @@ type Config struct {
 	// and to what the driver's time-outs allow. Zero means 1 second.
 	AckTimeout time.Duration
 
-	// Logger gets losses and failures. Nil means that nothing is logged.
+	// Logger gets losses and failures. Nil means that nothing is logged. With a Logger, or with
+	// Events.Lost, SlowWait or Dropped, each acquisition of a lock notes the line of the program that asks for it: that
+	// takes a good part of the time of a hand-off, and little beside a round trip.
 	Logger *slog.Logger
 
 	// Events are called when something happens. The zero value calls nothing.
@@ -219,11 +221,10 @@ func checkLease(d time.Duration) error {
 
 // An Option changes one acquisition.
 type Option struct {
-	wait, lease       time.Duration
-	hasWait, hasLease bool
-	atLeast           time.Duration
-	fenced            bool
-	untilSet          bool
+	wait, lease, atLeast          time.Duration
+	hasWait, hasLease, hasAtLeast bool
+	fenced                        bool
+	untilSet                      bool
 }
 
 // Wait bounds how long Acquire and Do wait for the lock, in addition to their
@@ -255,27 +256,41 @@ func Fenced() Option { return Option{fenced: true} }
 // It does not last so long if the hold, or one that it is nested in, is lost and its lease ends in Redis
 // before the release, by Config.MaxHold too; if the process dies (it lasts for its lease then); or if the
 // client is closed before the release. With a Lease d may not be longer than that; Redis counts whole
-// milliseconds, d is rounded up. Locks that others may share or that stand in a queue, and several as
+// milliseconds, d is rounded up, and 0 keeps nothing. Locks that others may share or that stand in a queue, and several as
 // one, refuse it: see Lock, NonReentrantLock, SpinLock, FencedLock, StripedLock.
-func HoldAtLeast(d time.Duration) Option { return Option{atLeast: d} }
+func HoldAtLeast(d time.Duration) Option { return Option{atLeast: d, hasAtLeast: true} }
 
 // UntilSet lets Acquire also wait until there is what it asks of: until somebody
 // gives an ExpirableSemaphore its permits, or a RateLimiter its rate. Without it such
 // a call fails with ErrUninitialized. A Semaphore needs no option for that: one that
 // nobody has set has no permits, as any other may have none, and Acquire waits for
-// some. Calls that do not wait, and those that need nothing to be set, refuse it.
+// some. Calls that do not wait refuse it, and those of which nothing can be set.
 func UntilSet() Option { return Option{untilSet: true} }
 
 var errNothingStays = invalid.Errorf("redlatch: HoldAtLeast is for a lock of its own; there is nothing here that could stay when it is released")
 
 var errNothingToSet = invalid.Errorf("redlatch: UntilSet is for semaphores and rate limiters; there is nothing here that could not be set yet")
 
-// lockParams reads the options of a lock, which is wanted at a place of the user's program.
-func lockParams(opts []Option, once bool, at callsite.Site) (lock.Params, error) {
-	o, err := collect(opts, once)
-	if err == nil && o.untilSet {
-		err = errNothingToSet
+// refusals are why a call does not take an option; nil: it does. All that wait take Wait.
+type refusals struct{ lease, fenced, atLeast, untilSet error }
+
+// ofLocks are those of one lock, ofSeveral those of several as one.
+var (
+	ofLocks   = refusals{untilSet: errNothingToSet}
+	ofSeveral = refusals{untilSet: errNothingToSet, atLeast: errNothingStays}
+)
+
+// ofWaits are those of a call after which nothing is held.
+func ofWaits(call string) *refusals {
+	no := func(option string) error {
+		return invalid.Errorf("redlatch: %s takes no %s: there is nothing to hold", call, option)
 	}
+	return &refusals{lease: no("Lease"), fenced: no("Fenced"), atLeast: errNothingStays, untilSet: errNothingToSet}
+}
+
+// lockParams reads the options of a lock, which is wanted at a place of the user's program.
+func lockParams(opts []Option, once bool, no *refusals, at callsite.Site) (lock.Params, error) {
+	o, err := collect(opts, once, no)
 	return lock.Params{Lease: o.lease, HasLease: o.hasLease, Try: o.once, Until: o.until, Fenced: o.fenced, AtLeast: o.atLeast, At: at}, err
 }
 
@@ -286,8 +301,8 @@ type options struct {
 	until time.Time // until when it waits; zero: as long as its context lasts
 }
 
-// collect adds up the options of a call.
-func collect(opts []Option, once bool) (options, error) {
+// collect adds up the options of a call, which does not take all of them.
+func collect(opts []Option, once bool, no *refusals) (options, error) {
 	o := options{once: once}
 	for _, p := range opts {
 		if p.hasWait {
@@ -296,11 +311,21 @@ func collect(opts []Option, once bool) (options, error) {
 		if p.hasLease {
 			o.lease, o.hasLease = p.lease, true
 		}
-		if p.atLeast != 0 {
-			o.atLeast = p.atLeast
+		if p.hasAtLeast {
+			o.atLeast, o.hasAtLeast = p.atLeast, true
 		}
 		o.fenced = o.fenced || p.fenced
 		o.untilSet = o.untilSet || p.untilSet
+	}
+	switch {
+	case o.hasLease && no.lease != nil:
+		return o, no.lease
+	case o.fenced && no.fenced != nil:
+		return o, no.fenced
+	case o.hasAtLeast && no.atLeast != nil:
+		return o, no.atLeast
+	case o.untilSet && no.untilSet != nil:
+		return o, no.untilSet
 	}
 	if o.hasWait && once {
 		return o, invalid.Errorf("redlatch: Try does not wait; use Acquire with Wait")
@@ -319,7 +344,7 @@ func collect(opts []Option, once bool) (options, error) {
 	}
 	switch {
 	case o.atLeast < 0 || o.atLeast > maxLease:
-		return o, invalid.Errorf("redlatch: HoldAtLeast(%v): it must be positive, and at most %v", o.atLeast, maxLease)
+		return o, invalid.Errorf("redlatch: HoldAtLeast(%v): it must not be negative, and be at most %v", o.atLeast, maxLease)
 	case o.hasLease && o.atLeast > o.lease:
 		return o, invalid.Errorf("redlatch: HoldAtLeast(%v) is longer than Lease(%v), after which others may have the lock; raise the lease", o.atLeast, o.lease)
 	case o.atLeast > 0:

@@ -1,7 +1,6 @@
 package redlatch
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -32,7 +31,8 @@ var (
 	ErrLost = holdctx.ErrLost
 
 	// ErrNotHeld: the hold has already been released. It is the cause of a
-	// released hold's context.
+	// released hold's context. Calls that name an owner or the id of a permit return it also when
+	// its lease has run out, or nobody ever had it.
 	ErrNotHeld = holdctx.ErrNotHeld
 
 	// ErrReentry: this acquisition could never succeed, because the caller
@@ -70,7 +70,8 @@ var (
 // A BusyError says who has the lock. It is ErrBusy, and what ended the wait,
 // if a context did.
 type BusyError struct {
-	Name  string        // the lock's name
+	Name  string        // of the lock, semaphore, latch or barrier
+	Kind  string        // KindSemaphore, KindExpirable, KindLatch or KindBarrier; KindLock for a lock of any type
 	Owner string        // the owner's field in Redis; empty if not known
 	TTL   time.Duration // what was left of the owner's lease when last seen; 0 if not known
 	// By is who the owner's client says it is (Config.Identity), such as "billing@host-7
@@ -84,15 +85,16 @@ type BusyError struct {
 	// Owed says that the server was not asked: this process has just released the
 	// lock, and so many others that wait go first. 0 if that is not why.
 	Owed  int
-	Cause error  // the context's error, or nil
-	what  string // of something else than a lock: what there is to say, with a %q for the name
+	Cause error // the context's error, or nil
 }
 
-// What errors are about, if not a lock.
-const (
-	aPermit  = "permit of semaphore"
-	noPermit = aPermit + " %q was not acquired"
-)
+// stillBusy is what there is to say of a name that is no lock's.
+var stillBusy = map[string]string{
+	KindSemaphore: "semaphore %q was not acquired",
+	KindExpirable: "permit of semaphore %q was not acquired",
+	KindLatch:     "the count of latch %q is not 0",
+	KindBarrier:   "not all parties have come to barrier %q",
+}
 
 // Error implements error.
 func (e *BusyError) Error() string {
@@ -100,14 +102,14 @@ func (e *BusyError) Error() string {
 	if e.Owner != "" {
 		s = fmt.Sprintf("redlatch: lock %q is held by %s", e.Name, e.holder())
 	}
-	if e.what != "" {
-		s = fmt.Sprintf("redlatch: "+e.what, e.Name)
+	if what := stillBusy[e.Kind]; what != "" {
+		s = fmt.Sprintf("redlatch: "+what, e.Name)
 	}
 	if e.Owed > 0 {
 		s += fmt.Sprintf("; this process has just released it, and others that wait go first (%d)", e.Owed)
 	}
 	switch {
-	case e.TTL > 0 && e.what == noPermit:
+	case e.TTL > 0 && e.Kind == KindExpirable:
 		s += fmt.Sprintf("; the first one is over in %v", e.TTL.Round(time.Millisecond))
 	case e.TTL > 0 && !e.Renewed:
 		s += fmt.Sprintf("; its lease ends in %v unless it is renewed", e.TTL.Round(time.Millisecond))
@@ -157,7 +159,7 @@ func asBusy(err error, e BusyError) error {
 
 // busyLock makes a BusyError about a lock.
 func (c *Client) busyLock(b lock.Busy) error {
-	e := &BusyError{Name: b.Name, Owner: b.Owner, TTL: b.TTL, By: c.by(b.Owner), Owed: b.Owed, Cause: b.Cause}
+	e := &BusyError{Name: b.Name, Kind: KindLock, Owner: b.Owner, TTL: b.TTL, By: c.by(b.Owner), Owed: b.Owed, Cause: b.Cause}
 	if since, renewed := c.locks.Since(c.server.Key(b.Name), b.Owner); !since.IsZero() {
 		e.For, e.Renewed = time.Since(since), renewed
 	}
@@ -184,7 +186,7 @@ func busyOf(err error) (lock.Busy, bool) {
 
 // lostLock makes a LostError about a lock.
 func lostLock(name, owner string, reason holdctx.Reason, confirmed time.Time) error {
-	return &LostError{Name: name, Owner: owner, Reason: LossReason(reason), Confirmed: confirmed}
+	return &LostError{Name: name, Kind: KindLock, Owner: owner, Reason: LossReason(reason), Confirmed: confirmed}
 }
 
 // An AckError says that too few replicas acknowledged what the primary did. It is
@@ -240,19 +242,22 @@ const (
 
 // A LostError says how a hold was lost. It is ErrLost.
 type LostError struct {
-	Name   string // the lock's name
-	Owner  string // the lost hold's own field in Redis
+	Name   string // of the lock or the semaphore
+	Kind   string // KindExpirable for a permit; KindLock for a lock of any type
+	Owner  string // the lost hold's own field in Redis, or the permit's id
 	Reason LossReason
 	// Confirmed is when the last take or renewal was sent that the server
 	// confirmed.
 	Confirmed time.Time
-
-	what string // what Name names; empty: a lock
 }
 
 // Error implements error.
 func (e *LostError) Error() string {
-	return fmt.Sprintf("redlatch: %s %q lost: %s", cmp.Or(e.what, "lock"), e.Name, e.Reason.sentence())
+	what := "lock"
+	if e.Kind == KindExpirable {
+		what = "permit of semaphore"
+	}
+	return fmt.Sprintf("redlatch: %s %q lost: %s", what, e.Name, e.Reason.sentence())
 }
 
 // sentence says what happened.

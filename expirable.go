@@ -138,13 +138,7 @@ func many(ps []*permit.Permit, err error) ([]*Permit, error) {
 
 // acquire returns the permits, and the context with which they were acquired.
 func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, once bool) (context.Context, []*permit.Permit, error) {
-	o, err := collect(opts, once)
-	if err == nil && o.atLeast > 0 {
-		err = errNothingStays
-	}
-	if err == nil && o.fenced {
-		err = errFencedPermit
-	}
+	o, err := collect(opts, once, &ofExpirables)
 	want := permit.Want{N: n, Lease: o.lease, Once: o.once, UntilSet: o.untilSet, Permits: s.give, Until: o.until, Site: s.c.callSite(2)}
 	if !s.c.report.observes || ctx == nil {
 		ps, err := s.take(ctx, want, err)
@@ -155,6 +149,8 @@ func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, 
 	a.permits(ps, err)
 	return a.ctx, ps, err
 }
+
+var ofExpirables = refusals{fenced: errFencedPermit, atLeast: errNothingStays}
 
 var errFencedPermit = invalid.Errorf("redlatch: Fenced is for locks; several have permits at a time, and a token could tell none of them from the others")
 
@@ -229,7 +225,7 @@ func (s *ExpirableSemaphore) settable(ctx context.Context, n, least int) error {
 
 // Delete deletes the semaphore, and says whether there was one. Its permits are
 // gone with it; their holders learn that with their next renewal, those of this
-// client at once. Who waits fails with ErrUninitialized, or goes on waiting with the
+// client at once. Callers that wait fail with ErrUninitialized, or go on waiting with the
 // option UntilSet.
 func (s *ExpirableSemaphore) Delete(ctx context.Context) (bool, error) {
 	if err := s.usable(ctx); err != nil {

@@ -55,7 +55,7 @@ func (h *Hold) Token() int64 { return h.in.Token() }
 // confirmed from now on. It is earlier than the moment at which Redis may give
 // the lock away by the safety margin of 10 ms + lease/50.
 //
-// It is no later than what Config.MaxHold allows.
+// It is no later than what Config.MaxHold allows. It is the zero Time when the hold is over.
 func (h *Hold) Expires() time.Time { return h.in.Expires() }
 
 // Err returns nil while the hold is live, then why it is not: a *LostError if
@@ -118,7 +118,7 @@ func (h *Hold) Release(ctx context.Context) error {
 // After any other error the lease may have been raised or not; Expires says what can be
 // relied on.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
-	d, err := extension(ctx, d, h.in.Watchdog)
+	d, err := extension(ctx, d, h.in.Watchdog, "holds")
 	if err != nil {
 		return err
 	}
@@ -129,12 +129,12 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 }
 
 // extension checks what Extend is given, and returns the lease as Redis counts it.
-func extension(ctx context.Context, d time.Duration, watchdog bool) (time.Duration, error) {
+func extension(ctx context.Context, d time.Duration, watchdog bool, what string) (time.Duration, error) {
 	switch {
 	case ctx == nil:
 		return 0, errNilContext
 	case watchdog:
-		return 0, invalid.Errorf("redlatch: Extend is for holds acquired with Lease; the watchdog extends this one by itself")
+		return 0, invalid.Errorf("redlatch: Extend is for %s acquired with Lease; the watchdog extends this one by itself", what)
 	}
-	return (d + time.Millisecond - 1).Truncate(time.Millisecond), checkLease(d)
+	return wholeMillis(d), checkLease(d)
 }

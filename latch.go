@@ -98,14 +98,14 @@ func (l *CountDownLatch) count(r driver.Reply) (int, error) {
 // Wait waits until the count is 0. However many callers of this process wait,
 // one of them asks Redis, and there is one subscription.
 //
-// A latch that is set again at once may be counted from there on by those who
-// have not seen it at 0, as in Redisson: who wants to go on in between sets the
-// next one under another name, or uses a Barrier.
+// If a latch is set again at once, a waiter that has not seen it at 0 waits for the new
+// count, as in Redisson. To let waiters go on in between, set the next latch under another
+// name, or use a Barrier.
 //
 // The option Wait bounds the waiting; a wait that is over, or ended with ctx,
 // is ErrBusy, or ErrUnavailable if the server did not answer meanwhile.
 func (l *CountDownLatch) Wait(ctx context.Context, opts ...Option) error {
-	o, bad := waitOnly(opts, "CountDownLatch.Wait")
+	o, bad := collect(opts, false, ofLatches)
 	at := l.c.waitSite()
 	return l.c.report.observe(ctx, AcquireStartEvent{Name: l.name, Kind: KindLatch}, o.once, func(ctx context.Context) (bool, error) {
 		if err := l.usable(ctx); err != nil {
@@ -137,7 +137,7 @@ func (l *CountDownLatch) wait(ctx context.Context, o *options, at callsite.Site)
 }
 
 func (l *CountDownLatch) busy(err error) error {
-	return asBusy(err, BusyError{Name: l.name, what: "the count of latch %q is not 0"})
+	return asBusy(err, BusyError{Name: l.name, Kind: KindLatch})
 }
 
 // counted sends a request that must not be executed twice.
@@ -153,24 +153,8 @@ func (l *CountDownLatch) counted(ctx context.Context, s *script.Script, args ...
 	return x.Do(ctx, request.Count{Script: s, Keys: []string{l.key}, Args: args, Adds: s == lua.LatchDown})
 }
 
+var ofLatches = ofWaits("CountDownLatch.Wait")
+
 func (l *CountDownLatch) usable(ctx context.Context) error {
 	return l.c.usable(ctx, l.err)
-}
-
-// waitOnly reads the options of a call that takes Wait only.
-func waitOnly(opts []Option, call string) (options, error) {
-	o, err := collect(opts, false)
-	switch {
-	case err != nil:
-		return o, err
-	case o.untilSet:
-		return o, errNothingToSet
-	case o.hasLease:
-		return o, invalid.Errorf("redlatch: %s takes no Lease: there is nothing to hold", call)
-	case o.atLeast > 0:
-		return o, errNothingStays
-	case o.fenced:
-		return o, invalid.Errorf("redlatch: %s takes no Fenced: there is nothing to hold", call)
-	}
-	return o, nil
 }

@@ -85,7 +85,7 @@ func (l *Lock) acquire(ctx context.Context, opts []Option, once bool, at callsit
 	if ctx == nil {
 		return nil, nil, errNilContext
 	}
-	p, err := lockParams(opts, once, at)
+	p, err := lockParams(opts, once, &ofLocks, at)
 	var a *acquisition
 	if l.c.report.observes {
 		a = l.c.report.begin(ctx, AcquireStartEvent{Name: l.Name(), Kind: l.kind, Mode: l.spec.Mode()}, p.Try)

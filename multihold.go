@@ -92,7 +92,7 @@ func (h *MultiHold) Release(ctx context.Context) error {
 // at the same time. It returns nil if that succeeded for every member, or for a
 // majority of a RedLock's; else the members' errors, joined.
 func (h *MultiHold) Extend(ctx context.Context, d time.Duration) error {
-	d, err := extension(ctx, d, h.in.Watchdog())
+	d, err := extension(ctx, d, h.in.Watchdog(), "holds")
 	if err != nil {
 		return err
 	}

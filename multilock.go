@@ -84,8 +84,7 @@ func (m *Multi) Locks() []*Lock { return slices.Clone(m.members) }
 // *BusyError if it was taken; ErrReentry if two members turn out to be the same
 // lock in Redis. Of a RedLock see there.
 //
-// Members neither are passed on to the next goroutine of this process without a
-// request nor are had that way.
+// Members are never handed off within the process: each acquisition asks the server.
 func (m *Multi) Acquire(ctx context.Context, opts ...Option) (*MultiHold, error) {
 	_, hold, err := m.acquire(ctx, opts, false, m.callSite(1))
 	return hold, err
@@ -158,10 +157,7 @@ func (m *Multi) acquire(ctx context.Context, opts []Option, once bool, at callsi
 	if ctx == nil {
 		return nil, nil, errNilContext
 	}
-	p, err := lockParams(opts, once, at)
-	if err == nil && p.AtLeast > 0 {
-		err = errNothingStays
-	}
+	p, err := lockParams(opts, once, &ofSeveral, at)
 	if m.err != nil {
 		err = m.err
 	}

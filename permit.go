@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/holdctx"
-	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/permit"
 )
 
@@ -45,7 +44,7 @@ func (p *Permit) ID() string { return p.in.ID() }
 // its place away, Redisson clients whose clock is ahead by Config.MaxClockSkew
 // included, by the safety margin of 10 ms + lease/50.
 //
-// It is no later than what Config.MaxHold allows.
+// It is no later than what Config.MaxHold allows. It is the zero Time when the permit is over.
 func (p *Permit) Expires() time.Time { return p.in.Expires() }
 
 // Err returns nil while the permit is live, then why it is not, as Hold.Err
@@ -90,20 +89,15 @@ func (p *Permit) Release(ctx context.Context) error {
 // After any other error the lease may have been raised or not; Expires says what can be
 // relied on.
 func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
-	if ctx == nil {
-		return errNilContext
-	}
 	return extendPermit(ctx, p.in, d)
 }
 
 func extendPermit(ctx context.Context, p *permit.Permit, d time.Duration) error {
-	if p.Kept() {
-		return invalid.Errorf("redlatch: Extend is for permits acquired with Lease; the watchdog extends this one by itself")
-	}
-	if err := checkLease(d); err != nil {
+	d, err := extension(ctx, d, p.Kept(), "permits")
+	if err != nil {
 		return err
 	}
-	return p.Extend(ctx, wholeMillis(d))
+	return p.Extend(ctx, d)
 }
 
 // wholeMillis rounds a lease up to what Redis counts.
@@ -143,7 +137,7 @@ func (c *Client) permitOptions() permit.Options {
 }
 
 func permitBusy(name string, first time.Duration, owed int, cause error) error {
-	return &BusyError{Name: name, TTL: first, Owed: owed, Cause: cause, what: noPermit}
+	return &BusyError{Name: name, Kind: KindExpirable, TTL: first, Owed: owed, Cause: cause}
 }
 
 func noPermits(name string) error {
@@ -158,5 +152,5 @@ func permitsNotHeld(name string, ids []string) error {
 }
 
 func permitLost(name, id string, reason holdctx.Reason, confirmed time.Time) error {
-	return &LostError{Name: name, Owner: id, Reason: LossReason(reason), Confirmed: confirmed, what: aPermit}
+	return &LostError{Name: name, Kind: KindExpirable, Owner: id, Reason: LossReason(reason), Confirmed: confirmed}
 }

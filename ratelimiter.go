@@ -284,7 +284,7 @@ func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool,
 		}
 		want := ratequeue.Want{N: n, Once: o.once, UntilSet: o.untilSet, Site: at}
 		if l.give != nil {
-			want.SetUp = func() (bool, error) { return l.TrySetRate(context.WithoutCancel(ctx), *l.give) }
+			want.SetUp = func() (bool, error) { return l.TrySetRate(context.Background(), *l.give) }
 		}
 		return false, l.c.rates.Take(ctx, l.key, l.keys, want, o.until)
 	})

@@ -18,7 +18,7 @@ import (
 // What it does not promise: permits have no owner and no lease. What a process
 // held when it crashed is lost until somebody adds it again, and nobody is told.
 // Where that matters use an expirable semaphore, whose permits come back. Nor does
-// Redis check a release: whoever releases more than he acquired makes permits.
+// Redis check a release: a caller that releases more than it acquired makes permits.
 //
 // In Redis it is Redisson's RSemaphore: the number of permits that are free. It
 // must be there before anybody can acquire: make it with TrySetPermits, or by
@@ -87,7 +87,10 @@ func (s *Semaphore) Do(ctx context.Context, n int, f func(ctx context.Context) e
 	return lock.Do(ctx, section, f)
 }
 
-var errNoSuchPermit = invalid.Errorf("redlatch: the permits of a Semaphore have neither a lease nor a token; acquire those of an expirable semaphore instead, or leave the option out")
+var ofSemaphores = refusals{
+	lease:  invalid.Errorf("redlatch: the permits of a Semaphore have no lease; acquire those of an expirable semaphore instead, or leave the option out"),
+	fenced: errFencedPermit, atLeast: errNothingStays,
+}
 
 // Try takes n permits if they are free. It never waits for permits, and
 // overtakes nobody in this process who does. If it cannot have them it returns a
@@ -99,10 +102,7 @@ func (s *Semaphore) Try(ctx context.Context, n int) error {
 
 // acquire returns the context with which the permits were acquired.
 func (s *Semaphore) acquire(ctx context.Context, n int, opts []Option, once bool, at callsite.Site) (context.Context, error) {
-	o, bad := collect(opts, once)
-	if bad == nil && (o.hasLease || o.fenced || o.atLeast > 0) {
-		bad = errNoSuchPermit
-	}
+	o, bad := collect(opts, once, &ofSemaphores)
 	e := AcquireStartEvent{Name: s.in.Name(), Kind: KindSemaphore, N: n}
 	err := s.c.report.observe(ctx, e, o.once, func(with context.Context) (handedOff bool, err error) {
 		ctx = with
@@ -118,7 +118,7 @@ func (s *Semaphore) acquire(ctx context.Context, n int, opts []Option, once bool
 }
 
 func semaphoreBusy(name string, owed int, cause error) error {
-	return &BusyError{Name: name, Owed: owed, Cause: cause, what: "semaphore %q was not acquired"}
+	return &BusyError{Name: name, Kind: KindSemaphore, Owed: owed, Cause: cause}
 }
 
 // Release gives n permits back. It returns at once if anybody in this process
@@ -196,8 +196,8 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 	return s.in.Available(ctx)
 }
 
-// Delete removes the semaphore and says whether there was one. Who waits for
-// permits goes on waiting; who has some can release them, which makes it anew.
+// Delete removes the semaphore and says whether there was one. Callers that wait for
+// permits go on waiting. A caller that has some can release them, which makes it anew.
 func (s *Semaphore) Delete(ctx context.Context) (bool, error) {
 	if err := s.usable(ctx, 0); err != nil {
 		return false, err

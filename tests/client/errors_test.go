@@ -75,6 +75,38 @@ func TestErrorsAreTold(t *testing.T) {
 	})
 }
 
+// Of one handler for all errors it depends what has the name.
+func TestBusyErrorsSayWhatIsBusy(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		permits, latch := c.ExpirableSemaphore("permits").WithPermits(1), c.CountDownLatch("latch")
+		h := w.Acquire(bg, c.FairLock("lock"))
+		p, err := permits.Acquire(bg)
+		w.OK(err)
+		w.OK(only(latch.TrySetCount(bg, 1)))
+		for kind, err := range map[string]error{
+			redlatch.KindLock:      only(w.Client(redlatch.Config{}).FairLock("lock").Try(bg)),
+			redlatch.KindSemaphore: c.Semaphore("semaphore").Try(bg, 1),
+			redlatch.KindExpirable: only(permits.Try(bg)),
+			redlatch.KindLatch:     latch.Wait(bg, redlatch.Wait(time.Second)),
+			redlatch.KindBarrier:   only(c.Barrier("barrier", 2).Await(bg, redlatch.Wait(time.Second))),
+		} {
+			var busy *redlatch.BusyError
+			if !errors.As(err, &busy) || busy.Kind != kind {
+				t.Errorf("%v of kind %q, want %q", err, busy.Kind, kind)
+			}
+		}
+		w.Server.FlushAll()
+		var lost *redlatch.LostError
+		if err := h.Release(bg); !errors.As(err, &lost) || lost.Kind != redlatch.KindLock {
+			t.Errorf("%v", err)
+		}
+		if err := p.Release(bg); !errors.As(err, &lost) || lost.Kind != redlatch.KindExpirable {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
 // The texts are read by people and not promised, but they say which of the
 // three cases it is, and who.
 func TestErrorTexts(t *testing.T) {
@@ -103,6 +135,7 @@ func TestErrorTexts(t *testing.T) {
 		},
 		{&redlatch.LostError{Name: "n", Reason: redlatch.LostRevoked}, `redlatch: lock "n" lost: it was released by force`},
 		{&redlatch.LostError{Name: "n", Reason: redlatch.LostMaxHold}, `redlatch: lock "n" lost: it was held for Config.MaxHold`},
+		{&redlatch.LostError{Name: "n", Kind: redlatch.KindExpirable, Reason: redlatch.LostMaxHold}, `redlatch: permit of semaphore "n" lost: it was held for Config.MaxHold`},
 		{redlatch.ErrNotHeld, "redlatch: lock not held"},
 		{redlatch.ErrReentry, "redlatch: lock cannot be re-entered"},
 		{redlatch.ErrClosed, "redlatch: client closed"},

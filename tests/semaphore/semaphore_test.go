@@ -141,7 +141,7 @@ func TestSemaphoreRefusesBadInput(t *testing.T) {
 			{s.Release(none, 1), "nil context"},
 			{second(s.Available(none)), "nil context"},
 			{s.Acquire(bg, 1, redlatch.Lease(time.Second)), "expirable semaphore"},
-			{s.Acquire(bg, 1, redlatch.Fenced()), "expirable semaphore"},
+			{s.Acquire(bg, 1, redlatch.Fenced()), "Fenced is for locks"},
 			{s.Acquire(bg, 1, redlatch.Wait(-1)), "negative"},
 			{c.Semaphore("a{b").Acquire(bg, 1), "without a '}'"},
 			{c.Semaphore("").Release(bg, 1), "empty"},
