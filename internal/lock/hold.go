@@ -27,9 +27,15 @@ type Hold struct {
 
 	// Guarded by t.mu.
 	nesting
-	err      error            // why it is over; nil while it is live
+	ending
 	end      holdctx.Lazy     // what Context is made of
 	observer holdctx.Observer // of its end; nil: there is none, or it has been told
+}
+
+// An ending is why a hold is over, and the token that its term had then.
+type ending struct {
+	err   error // nil while it is live
+	token int64
 }
 
 // set makes h a hold of t that is yet to be added to it.
@@ -64,7 +70,7 @@ func (t *term) addLocked(h *Hold, o *Params) {
 // removeLocked ends h with err, and its context: under the lock, which is safe because
 // that runs no code of users.
 func (t *term) removeLocked(h *Hold, err error) {
-	h.err = err
+	h.err, h.token = err, t.token
 	if h.prev == nil {
 		t.holds = h.next
 	} else {
@@ -253,16 +259,21 @@ func (h *Hold) Token() int64 {
 	t := h.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if h.err != nil {
+		return h.token
+	}
 	return t.token
 }
 
-// Expires returns until when the hold can be trusted.
+// Expires returns until when the hold can be trusted: the zero Time if it is over.
 func (h *Hold) Expires() time.Time {
 	t := h.t
-	end := t.lease.End()
-	t.mu.Lock()
+	h.lock(time.Now())
 	defer t.mu.Unlock()
-	return h.own.within(end)
+	if h.err != nil {
+		return time.Time{}
+	}
+	return h.own.within(t.lease.End())
 }
 
 // Extend raises the lease of a hold that has one.

@@ -105,11 +105,8 @@ func (e *ownEnd) within(end time.Time) time.Time {
 	if e == nil {
 		return end
 	}
-	if e.End().Before(end) {
-		end = e.End()
-	}
-	if !e.Until.IsZero() && e.Until.Before(end) {
-		end = e.Until
+	if own := e.Trusted(); own.Before(end) {
+		return own
 	}
 	return end
 }

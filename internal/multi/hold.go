@@ -293,7 +293,7 @@ func (g *Hold) letGo(ctx context.Context) error {
 }
 
 // Dropped has a holding that its user lost given up by the first of its clients
-// that gets to it. Like hold.dropped it does nothing itself.
+// that gets to it. Like lock.Hold.Dropped it does nothing itself.
 func (g *Hold) Dropped() {
 	giveUp := sync.OnceFunc(g.giveUp)
 	g.mu.Lock()
@@ -353,9 +353,7 @@ func (g *Hold) Expires() time.Time {
 	holds := g.Holds()
 	ends := make([]time.Time, len(holds))
 	for i, h := range holds {
-		if h.Err() == nil {
-			ends[i] = h.Expires()
-		}
+		ends[i] = h.Expires()
 	}
 	slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
 	return ends[g.need-1]

@@ -46,13 +46,12 @@ func (p *Permit) ID() string { return hex.EncodeToString([]byte(p.id)) }
 // Kept says whether the watchdog keeps it.
 func (p *Permit) Kept() bool { return p.kept }
 
-// Expires returns until when it can be trusted.
+// Expires returns until when it can be trusted: the zero Time if it is over.
 func (p *Permit) Expires() time.Time {
-	end := p.lease.End()
-	if until := p.lease.Until; !until.IsZero() && until.Before(end) {
-		return until
+	if p.Err() != nil {
+		return time.Time{}
 	}
-	return end
+	return p.lease.Trusted()
 }
 
 func newPermit(s *Expirable, w *expirableWaiter, id string, now time.Time) *Permit {

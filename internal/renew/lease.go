@@ -103,6 +103,15 @@ func (l *Lease) over(now time.Time) bool {
 	return l.Left(now) <= 0 || (!l.Until.IsZero() && !now.Before(l.Until))
 }
 
+// Trusted returns until when the lease can be trusted if no clock is stepped until then, and nothing is confirmed.
+func (l *Lease) Trusted() time.Time {
+	end := l.End()
+	if !l.Until.IsZero() && l.Until.Before(end) {
+		return l.Until
+	}
+	return end
+}
+
 // ends returns when that will be, unless it is confirmed meanwhile.
 func (l *Lease) ends(now time.Time) time.Time {
 	at := now.Add(l.Left(now))
