@@ -131,8 +131,8 @@ func (c *Client) appears() {
 // ID returns the client's UUID, the first part of every owner field it writes.
 func (c *Client) ID() string { return c.id }
 
-// usable says whether a call about something with a name can go on; refused is
-// what is wrong with that. That nothing is acquired any longer is the engines' to say.
+// usable returns why a call about something with a name cannot go on: it has no context, the
+// client is closed, or the name was refused. After Shutdown the engines refuse by themselves to acquire.
 func (c *Client) usable(ctx context.Context, refused error) error {
 	switch {
 	case ctx == nil:

@@ -44,7 +44,7 @@ func ExampleLock_Acquire() {
 	}
 	defer func() { _ = hold.Release(ctx) }()
 
-	if err := ship(hold.Context(), 42); errors.Is(context.Cause(hold.Context()), redlatch.ErrLost) {
+	if err := ship(hold.Context(), 42); errors.Is(hold.Err(), redlatch.ErrLost) {
 		log.Print("the lock was lost on the way: ", err)
 	}
 }

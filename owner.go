@@ -30,7 +30,7 @@ func (l *Lock) ReleaseOwner(ctx context.Context, owner string) error {
 		return err
 	}
 	was, err := l.spec.ReleaseOwner(ctx, owner)
-	return l.of(owner, was, err)
+	return l.notHeldBy(owner, was, err)
 }
 
 // ExtendOwner raises the lease of a lock that another process has acquired to d from now, if it is not longer already; it
@@ -45,11 +45,11 @@ func (l *Lock) ExtendOwner(ctx context.Context, owner string, d time.Duration) e
 		return err
 	}
 	is, err := l.spec.ExtendOwner(ctx, owner, d)
-	return l.of(owner, is, err)
+	return l.notHeldBy(owner, is, err)
 }
 
-// of says that the lock is not that owner's, unless it is.
-func (l *Lock) of(owner string, is bool, err error) error {
+// notHeldBy returns ErrNotHeld for a lock that is not that owner's.
+func (l *Lock) notHeldBy(owner string, is bool, err error) error {
 	if err == nil && !is {
 		err = fmt.Errorf("%w: lock %q is not of the owner %s; its lease has run out, or it was released", ErrNotHeld, l.Name(), owner)
 	}

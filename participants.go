@@ -142,8 +142,8 @@ func (w CircularWait) String() string {
 //
 // An answer is a claim, and proves nothing: whoever may use locks at all may send one.
 // Nothing is freed or ended by it. Holders are compared with what Redis has: see
-// Evidence. Who does not answer is counted, as far as the server tells, and may be busy,
-// cut off, or a client of an older version. What only clients of Redisson hold and wait
+// Evidence. A client that does not answer is counted, as far as the server tells. It may be busy,
+// cut off, or of an older version. What only clients of Redisson hold and wait
 // for is not found, unless it is asked for by its name; Locks lists it.
 //
 // A client answers once a second at most, whoever asks, with 16 kB at most. It takes one

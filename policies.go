@@ -59,7 +59,7 @@ func (a Acks) String() string {
 }
 
 // PubSub says by which of the two kinds of Pub/Sub clients tell one another.
-// Who uses one of them does not hear the other.
+// A client that uses one of them does not hear the other.
 type PubSub uint8
 
 // The values of PubSub.

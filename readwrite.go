@@ -50,7 +50,7 @@ func (rw *ReadWriteLock) Write() *Lock { return rw.write }
 // It is a convention among those redlatch clients that use it, on both sides: a
 // writer announces itself in redlatch_writers:{name} while it waits, and readers
 // look there. Redisson's writers do not announce themselves, its readers do not
-// look, and neither do those of a ReadWriteLock without PreferWriters. Who has a
+// look, and neither do those of a ReadWriteLock without PreferWriters. A caller that has a
 // read hold already may always nest another one in it.
 func (rw *ReadWriteLock) PreferWriters() *ReadWriteLock {
 	return &ReadWriteLock{

@@ -29,10 +29,10 @@ type holder interface {
 // held is a *redlatch.Hold, a *redlatch.MultiHold, of which all locks are lost, a *redlatch.Permit, which is free
 // then, or a context that descends from one of these, such as the one in Do, of which the innermost is lost. The client
 // may have any driver. Whoever shares the lock, such as another reader, loses it, too, and is told later, as after a DEL.
-// Nobody waits for the loss of a permit that was detached: its holder learns of it when he uses its id.
+// Nobody waits for the loss of a permit that was detached: its holder learns of it when it uses its id.
 //
 // Lose panics if held is nothing of that, and if no server of this package has it in its database 0. It also panics if
-// the holder has not noticed after 10 seconds; he cannot while the server is stopped or paused.
+// the holder has not noticed after 10 seconds; it cannot while the server is stopped or paused.
 func Lose(held any) {
 	if ctx, ok := held.(context.Context); ok {
 		h := holdctx.From[holder](ctx)

@@ -290,8 +290,8 @@ func (g *Hold) count(votes <-chan answer, members int) (cast []answer, won bool)
 			return cast, false
 		}
 		if over == nil && contested && len(cast) >= g.need {
-			// Who now waits for a silent member keeps what he has from others, as
-			// they keep from him what they have, and nobody gets a majority.
+			// A caller that now waits for a silent member keeps what it has from others, as
+			// they keep from it what they have, and nobody gets a majority.
 			t := time.NewTimer(max(time.Since(start), leastGrace))
 			defer t.Stop()
 			over = t.C
