@@ -70,11 +70,13 @@ stories: servers ## All that make test does and the long stories, with the race 
 
 # Each of these leaves a processor idle for most of its time, or uses one: make check has some run side by side, with lint.
 .PHONY: apart oldest released scale hostile search
-apart: oldest released scale hostile search ## The oldest go-redis, a release, 100,000 holds, hostile servers, the scripts in every order.
+apart: oldest released scale hostile search ## The oldest Go and go-redis, a release, 100,000 holds, hostile servers, the scripts in every order.
 oldest released scale hostile search: export LABEL = make $@
 
-oldest: servers # With the oldest go-redis that a program may have; the tests module has the newest.
-	@$(RACE) $(GOTEST) tests -race $(FLAGS) -modfile=goredis/minimum.mod ./goredis
+oldest: servers # With the oldest Go and go-redis that a program may have; the tests module has the newest.
+	@export GOTOOLCHAIN=go$$(sed -n 's/^go //p' tests/oldest.mod); \
+	$(RACE) $(GOTEST) tests -race $(FLAGS) -modfile=oldest.mod ./goredis; \
+	$(GOTEST) tests $(FLAGS) -modfile=oldest.mod ./lock ./readwrite ./semaphore ./latch ./ratelimiter
 
 released: servers
 	@$(GOTEST) tests -count=1 -timeout 15m ./release

@@ -135,11 +135,17 @@ func TestModulesAreListed(t *testing.T) {
 	}
 }
 
-// What goredis requires is what its tests run with, beside the newest that the tests module has, and what users read.
-func TestOldestGoRedis(t *testing.T) {
-	version := func(file string) string {
-		var mod module
+// What programs need is what make oldest runs with, and what users read; the tests module has the newest.
+func TestOldestGoAndGoRedis(t *testing.T) {
+	read := func(file string) (mod module) {
 		edit(t, &mod, "mod", filepath.Join(top, file))
+		return mod
+	}
+	if need, tested := read("go.mod").Go, read("tests/oldest.mod").Go; need != tested {
+		t.Errorf("the library needs Go %s and is tested with %s", need, tested)
+	}
+	version := func(file string) string {
+		mod := read(file)
 		for _, r := range mod.Require {
 			if r.Path == goredis {
 				return r.Version
@@ -148,7 +154,7 @@ func TestOldestGoRedis(t *testing.T) {
 		return "none"
 	}
 	oldest := version("goredis/go.mod")
-	if tested := version("tests/goredis/minimum.mod"); tested != oldest {
+	if tested := version("tests/oldest.mod"); tested != oldest {
 		t.Errorf("goredis requires go-redis %s and is tested with %s", oldest, tested)
 	}
 	for _, file := range []string{"README.md", "goredis/doc.go"} {
@@ -164,6 +170,7 @@ func TestOldestGoRedis(t *testing.T) {
 
 // A module is what its go.mod says.
 type module struct {
+	Go      string
 	Require []struct {
 		Path, Version string
 		Indirect      bool

@@ -1,24 +1,31 @@
-// What the tests of this folder require, with the oldest go-redis that the adapter works with; make oldest runs them so, too.
+// What the tests require that make oldest runs: with the oldest Go that a program may have, and the oldest go-redis.
 module github.com/redlatch/redlatch/tests
 
-go 1.26.0
+go 1.25.0
 
 require (
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/redis/go-redis/v9 v9.19.0
+	github.com/redis/rueidis v1.0.79
 	github.com/redlatch/redlatch v0.0.0
 	github.com/redlatch/redlatch/drivertest v0.0.0
 	github.com/redlatch/redlatch/goredis v0.0.0
+	github.com/redlatch/redlatch/rueidis v0.0.0
+	github.com/redlatch/redlatch/valkeygo v0.0.0
+	github.com/valkey-io/valkey-go v1.0.79
 )
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/yuin/gopher-lua v1.1.1 // indirect
 	go.uber.org/atomic v1.11.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
 )
 
 replace (
-	github.com/redlatch/redlatch => ..
+	github.com/redlatch/redlatch => ../
 	github.com/redlatch/redlatch/drivertest => ../drivertest
 	github.com/redlatch/redlatch/goredis => ../goredis
+	github.com/redlatch/redlatch/rueidis => ../rueidis
+	github.com/redlatch/redlatch/valkeygo => ../valkeygo
 )
