@@ -73,7 +73,7 @@ func (g *Hold) watchLocked(h *lock.Hold) {
 	}))
 }
 
-// A look has a holding look around when a member ends whose context has ended before.
+// A look has a hold look around when a member ends whose context has ended before.
 type look struct{ g *Hold }
 
 // Released implements holdctx.Observer.
@@ -82,7 +82,7 @@ func (l look) Released(holdctx.End, time.Time, error) { _ = l.g.Err() }
 // Ended implements holdctx.Observer.
 func (l look) Ended(holdctx.End, time.Time, error) { _ = l.g.Err() }
 
-// begin makes the holding live, unless some of its holds have ended already.
+// begin makes the hold live, unless some of its holds have ended already.
 func (g *Hold) begin() error {
 	g.mu.Lock()
 	g.begun = true
@@ -93,7 +93,7 @@ func (g *Hold) begin() error {
 	return g.Err()
 }
 
-// Err returns why the holding is over, if it is. It looks at the clock.
+// Err returns why the hold is over, if it is. It looks at the clock.
 func (g *Hold) Err() error {
 	g.mu.Lock()
 	err, holds := g.err, g.holds
@@ -111,11 +111,11 @@ func (g *Hold) Err() error {
 		return nil
 	}
 	defer g.goOut()
-	return g.over(join(ends))
+	return g.finish(join(ends))
 }
 
-// over ends the holding, if nothing else has, and returns what did.
-func (g *Hold) over(err error) error {
+// finish ends the hold, if nothing else has, and returns what did.
+func (g *Hold) finish(err error) error {
 	g.mu.Lock()
 	var observer holdctx.Observer
 	if g.err == nil {
@@ -129,7 +129,7 @@ func (g *Hold) over(err error) error {
 	return err
 }
 
-// Observe has o told of the holding's end, at once if it has ended already.
+// Observe has o told of the hold's end, at once if it has ended already.
 func (g *Hold) Observe(o holdctx.Observer) {
 	g.mu.Lock()
 	err := g.err
@@ -200,15 +200,15 @@ func (g *Hold) level(ctx context.Context, o *lock.Params) error {
 	return nil
 }
 
-// undo releases what was acquired of a holding that was not to be.
+// undo releases what was acquired of a hold that was not to be.
 func (g *Hold) undo(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, memberPatience)
 	defer cancel()
-	_ = g.over(holdctx.ErrReleased)
+	_ = g.finish(holdctx.ErrReleased)
 	_ = g.letGo(ctx)
 }
 
-// Release ends the holding.
+// Release ends the hold.
 func (g *Hold) Release(ctx context.Context) error {
 	_ = g.Err() // a window that is over ends it as lost
 	g.mu.Lock()
@@ -219,7 +219,7 @@ func (g *Hold) Release(ctx context.Context) error {
 	g.told = true
 	g.mu.Unlock()
 	now, observer := time.Now(), g.unobserved()
-	_ = g.over(holdctx.ErrReleased)
+	_ = g.finish(holdctx.ErrReleased)
 	defer g.goOut()
 	err := g.letGo(ctx)
 	if observer != nil {
@@ -292,7 +292,7 @@ func (g *Hold) letGo(ctx context.Context) error {
 	return failed()
 }
 
-// Dropped has a holding that its user lost given up by the first of its clients
+// Dropped has a hold that its user lost given up by the first of its clients
 // that gets to it. Like lock.Hold.Dropped it does nothing itself.
 func (g *Hold) Dropped() {
 	giveUp := sync.OnceFunc(g.giveUp)
@@ -305,7 +305,7 @@ func (g *Hold) Dropped() {
 
 func (g *Hold) giveUp() {
 	holdctx.Tell(g.unobserved(), holdctx.EndDropped, nil)
-	_ = g.over(holdctx.ErrReleased) // whatever is in flight is not to join it
+	_ = g.finish(holdctx.ErrReleased) // whatever is in flight is not to join it
 	g.mu.Lock()
 	holds, quit := g.holds, g.quit
 	g.mu.Unlock()
@@ -342,10 +342,10 @@ func (g *Hold) Holds() []*lock.Hold {
 // Watchdog says whether the watchdog keeps the members.
 func (g *Hold) Watchdog() bool { return g.watchdog }
 
-// End returns the context that ends with the holding.
+// End returns the context that ends with the hold.
 func (g *Hold) End() context.Context { return g.end }
 
-// Expires returns until when the holding can be trusted: the zero Time if it is over.
+// Expires returns until when the hold can be trusted: the zero Time if it is over.
 func (g *Hold) Expires() time.Time {
 	if g.Err() != nil {
 		return time.Time{}

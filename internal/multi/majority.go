@@ -266,7 +266,7 @@ func (q *acquisition) round(ctx context.Context) (*Hold, []answer) {
 }
 
 // count returns the votes that were cast until there was a majority, which it
-// begins the holding with, or until it was no use to wait for more.
+// begins the hold with, or until it was no use to wait for more.
 func (g *Hold) count(votes <-chan answer, members int) (cast []answer, won bool) {
 	var over <-chan time.Time
 	start, yes, contested := time.Now(), 0, false
@@ -312,7 +312,7 @@ func (g *Hold) back() bool {
 	return true
 }
 
-// stayIn keeps the callers behind this one waiting until the holding is over.
+// stayIn keeps the callers behind this one waiting until the hold is over.
 func (g *Hold) stayIn(place *lock.Place) {
 	g.mu.Lock()
 	place.Show(g.holds[0])
