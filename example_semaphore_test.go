@@ -12,7 +12,7 @@ import (
 // At most eight ports are used at a time, over all processes.
 func ExampleClient_Semaphore() {
 	ctx, ports := context.Background(), newClient().Semaphore("ports")
-	_, _ = ports.TrySetPermits(ctx, 8, 0) // whoever comes first
+	_, _ = ports.TrySetPermits(ctx, 8) // whoever comes first
 
 	err := ports.Do(ctx, 2, func(ctx context.Context) error {
 		return ship(ctx, 42)

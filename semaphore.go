@@ -150,12 +150,17 @@ func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
 }
 
 // TrySetPermits makes the semaphore, with n permits, if there is none of this
-// name, and says whether it did. With a ttl other than 0 Redis removes it when
-// that is over; whatever is released later makes a new one.
+// name, and says whether it did.
 //
 // Here and in the other methods that change a number: if it fails because ctx
 // has ended or with ErrUnavailable, it may still be done, once.
-func (s *Semaphore) TrySetPermits(ctx context.Context, n int, ttl time.Duration) (bool, error) {
+func (s *Semaphore) TrySetPermits(ctx context.Context, n int) (bool, error) {
+	return s.TrySetPermitsFor(ctx, n, 0)
+}
+
+// TrySetPermitsFor is TrySetPermits for a semaphore that Redis removes after ttl,
+// or never if that is 0. Whatever is released later makes a new one.
+func (s *Semaphore) TrySetPermitsFor(ctx context.Context, n int, ttl time.Duration) (bool, error) {
 	if err := s.usable(ctx, n); err != nil {
 		return false, err
 	}

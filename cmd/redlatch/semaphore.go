@@ -18,13 +18,6 @@ type counts interface {
 	Delete(ctx context.Context) (bool, error)
 }
 
-// A plainSemaphore is one without a TTL.
-type plainSemaphore struct{ *redlatch.Semaphore }
-
-func (s plainSemaphore) TrySetPermits(ctx context.Context, n int) (bool, error) {
-	return s.Semaphore.TrySetPermits(ctx, n, 0)
-}
-
 // countJSON is what the commands about a semaphore or a latch print.
 type countJSON struct {
 	Name  string `json:"name"`
@@ -115,7 +108,7 @@ func semaphoreOf(c *redlatch.Client, name string, expirable bool) counts {
 	if expirable {
 		return c.ExpirableSemaphore(name)
 	}
-	return plainSemaphore{c.Semaphore(name)}
+	return c.Semaphore(name)
 }
 
 // semaphoreThing is what a semaphore of that type may be recognised as.

@@ -31,7 +31,7 @@ func (l weightedLocker) close() {}
 
 func openSemaphore(j job, client *redlatch.Client, stop func()) (locker, error) {
 	s := &redlatchSemaphore{opened{client, stop}, client.Semaphore(j.Name)}
-	if _, err := s.permits.TrySetPermits(context.Background(), j.Scenario.Permits, 0); err != nil {
+	if _, err := s.permits.TrySetPermits(context.Background(), j.Scenario.Permits); err != nil {
 		s.close()
 		return nil, fmt.Errorf("set permits: %w", err)
 	}

@@ -103,7 +103,7 @@ func (x *tour) readWrite() {
 
 func (x *tour) counts() {
 	s := x.a.Semaphore(x.prefix + "semaphore")
-	_, err := s.TrySetPermits(bg, 1<<31-1, 0)
+	_, err := s.TrySetPermits(bg, 1<<31-1)
 	x.OK(err)
 	_, err = s.Drain(bg)
 	x.OK(err)

@@ -134,7 +134,7 @@ func useAll(w *locktest.World, c *redlatch.Client) {
 	})
 	s, e := c.Semaphore("semaphore"), c.ExpirableSemaphore("permits")
 	for n := range 3 {
-		call(func(ctx context.Context) error { _, err := s.TrySetPermits(ctx, 3, 0); return err })
+		call(func(ctx context.Context) error { _, err := s.TrySetPermits(ctx, 3); return err })
 		call(func(ctx context.Context) error { return errors.Join(s.Acquire(ctx, n), s.Release(ctx, n)) })
 		call(func(ctx context.Context) error { _, err := s.Available(ctx); return err })
 		call(func(ctx context.Context) error { _, err := e.TrySetPermits(ctx, 3); return err })

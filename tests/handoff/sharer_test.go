@@ -23,7 +23,7 @@ func TestClientsThatShareADriverGiveEachOtherTurns(t *testing.T) {
 			}
 		},
 		"semaphore": func(c *redlatch.Client) func() func() {
-			_, _ = c.Semaphore("orders").TrySetPermits(bg, 1, 0)
+			_, _ = c.Semaphore("orders").TrySetPermits(bg, 1)
 			return func() func() {
 				_ = c.Semaphore("orders").Acquire(bg, 1)
 				return func() { _ = c.Semaphore("orders").Release(bg, 1) }

@@ -139,7 +139,7 @@ func TestWhoListensToAPatternIsNoWaiter(t *testing.T) {
 		}
 		c := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
 		w := &locktest.World{T: t}
-		if _, err := c.Semaphore(locktest.SemaphoreName).TrySetPermits(bg, 1, 0); err != nil {
+		if _, err := c.Semaphore(locktest.SemaphoreName).TrySetPermits(bg, 1); err != nil {
 			t.Fatal(err)
 		}
 		again := map[string]func() (func(), error){

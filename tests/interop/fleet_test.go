@@ -142,7 +142,7 @@ func writerAmongTheFleet(_ *testing.T, f fleet) {
 func semaphoreOfTheFleet(_ *testing.T, f fleet) {
 	w := f.older
 	s, older, newer := w.goSemaphore(), f.older.javaSync("t1"), f.newer.javaSync("t1")
-	w.yes(s.TrySetPermits(w.ctx, 0, 0))
+	w.yes(s.TrySetPermits(w.ctx, 0))
 	f.inSoonAfter(func() { w.must(s.Release(w.ctx, 2)) }, older.waits(0, "acquire", 1), newer.waits(0, "acquire", 1))
 	for _, j := range []javaSync{older, newer} {
 		c := w.sleeps(0, "Go: acquire", func() error { return s.Acquire(w.ctx, 1) })

@@ -27,7 +27,7 @@ func semaphoreOfBoth(t *testing.T, w *world) {
 	s, j := w.goSemaphore(), w.javaSync("t1")
 	w.is(s.Try(w.ctx, 1), redlatch.ErrBusy)
 	j.answers(false, "tryAcquire", 1)
-	w.yes(s.TrySetPermits(w.ctx, 5, 0))
+	w.yes(s.TrySetPermits(w.ctx, 5))
 	j.answers(false, "trySetPermits", 3)
 	w.available(5)
 	j.do("acquire", 2)
@@ -62,7 +62,7 @@ func semaphoreOfBoth(t *testing.T, w *world) {
 	w.no(s.ReleaseIfExists(w.ctx, 1))
 	w.no(s.Delete(w.ctx))
 	j.answers(true, "trySetPermits", 1)
-	w.no(s.TrySetPermits(w.ctx, 9, 0))
+	w.no(s.TrySetPermits(w.ctx, 9))
 	w.yes(s.ReleaseIfExists(w.ctx, 1))
 	w.available(2)
 	w.yes(s.Delete(w.ctx))
@@ -79,7 +79,7 @@ func semaphoreOfBoth(t *testing.T, w *world) {
 func TestSemaphoreTTL(t *testing.T) {
 	eachOf(t, peer.Semaphore, func(t *testing.T, w *world) {
 		s, j := w.goSemaphore(), w.javaSync("t1")
-		w.yes(s.TrySetPermits(w.ctx, 3, long))
+		w.yes(s.TrySetPermitsFor(w.ctx, 3, long))
 		j.do("acquire", 2)
 		j.do("release", 1)
 		if ttl := w.ttl(); ttl <= 0 {
@@ -117,7 +117,7 @@ func semaphoreWakes(_ *testing.T, w *world) {
 	s, j, t2 := w.goSemaphore(), w.javaSync("t1"), w.javaSync("t2")
 
 	waiter := j.waits(0, "acquire", 2)
-	w.yes(s.TrySetPermits(w.ctx, 1, 0))
+	w.yes(s.TrySetPermits(w.ctx, 1))
 	w.asleep(1)
 	waiter.open()
 	w.must(s.Release(w.ctx, 1))
@@ -161,7 +161,7 @@ func semaphoreWakesMany(_ *testing.T, w *world) {
 		func() { w.must(s.Release(w.ctx, 6)) },
 		func() { releaser.do("release", 6) },
 	} {
-		w.yes(s.TrySetPermits(w.ctx, 0, 0))
+		w.yes(s.TrySetPermits(w.ctx, 0))
 		var all []*waiting
 		for i := range 3 {
 			all = append(all, w.javaSync("t"+strconv.Itoa(i)).waits(min(int64(i), 1), "acquire", 1))
@@ -179,7 +179,7 @@ func semaphoreWakesMany(_ *testing.T, w *world) {
 func TestSemaphoreTurns(t *testing.T) {
 	eachOf(t, peer.Semaphore, func(t *testing.T, w *world) {
 		s, j := w.goSemaphore(), w.javaSync("t1")
-		w.yes(s.TrySetPermits(w.ctx, 1, 0))
+		w.yes(s.TrySetPermits(w.ctx, 1))
 		stop := make(chan struct{})
 		var all []*waiting
 		for range 8 {
@@ -214,7 +214,7 @@ func TestSemaphoreTurns(t *testing.T) {
 func TestSemaphoreCrowd(t *testing.T) {
 	eachOf(t, peer.Semaphore, func(t *testing.T, w *world) {
 		const room, rounds = 2, 20
-		w.yes(w.goSemaphore().TrySetPermits(w.ctx, room, 0))
+		w.yes(w.goSemaphore().TrySetPermits(w.ctx, room))
 		c := w.guests(room)
 		for i := range 2 {
 			s := w.anotherGo().Semaphore(w.name)

@@ -16,7 +16,7 @@ func BenchmarkSemaphore(b *testing.B) {
 	server := testserver.Start(b, testserver.Redis)
 	c := locktest.ClientOf(b, drivers.Rueidis.Open(b, drivers.Single(server.Addr())), redlatch.Config{})
 	s := c.Semaphore(locktest.SemaphoreName)
-	if _, err := s.TrySetPermits(bg, 8, 0); err != nil {
+	if _, err := s.TrySetPermits(bg, 8); err != nil {
 		b.Fatal(err)
 	}
 	once := func(b *testing.B) {

@@ -33,7 +33,7 @@ var counted = []struct {
 	{"delete", "semaphore.delete", func(s *redlatch.Semaphore) (any, error) { return s.Delete(bg) }, true, ""},
 	{"set", "semaphore.set", func(s *redlatch.Semaphore) (any, error) {
 		_, _ = s.Delete(bg)
-		return s.TrySetPermits(bg, 4, 0)
+		return s.TrySetPermits(bg, 4)
 	}, true, "4"},
 }
 

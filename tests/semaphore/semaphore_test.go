@@ -74,7 +74,7 @@ func TestSemaphoreCountsAsRedissons(t *testing.T) {
 
 		w.OK(s.Release(bg, 2))
 		want("a release makes it", "2", "2")
-		yes(false)(s.TrySetPermits(bg, 9, 0))
+		yes(false)(s.TrySetPermits(bg, 9))
 		want("there is one", "2")
 		w.OK(s.Acquire(bg, 2))
 		w.WantErr(s.Try(bg, 1), redlatch.ErrBusy)
@@ -95,7 +95,7 @@ func TestSemaphoreCountsAsRedissons(t *testing.T) {
 		want("drained", "0")
 		yes(true)(s.Delete(bg))
 		want("deleted", "")
-		yes(true)(s.TrySetPermits(bg, 5, time.Minute))
+		yes(true)(s.TrySetPermitsFor(bg, 5, time.Minute))
 		want("made", "5", "5")
 		if n, err := s.Drain(bg); n != 5 || err != nil {
 			t.Errorf("Drain = %d, %v", n, err)
@@ -108,7 +108,7 @@ func TestSemaphoreCountsAsRedissons(t *testing.T) {
 		time.Sleep(time.Minute)
 		count(0)
 		want("over", "")
-		yes(true)(s.TrySetPermits(bg, math.MaxInt32, time.Microsecond))
+		yes(true)(s.TrySetPermitsFor(bg, math.MaxInt32, time.Microsecond))
 		if ttl := w.Server.TTL(locktest.SemaphoreName); ttl != time.Millisecond {
 			t.Errorf("the TTL of a microsecond is %v", ttl)
 		}
@@ -132,8 +132,8 @@ func TestSemaphoreRefusesBadInput(t *testing.T) {
 			{s.Try(bg, -1), "negative"},
 			{s.Release(bg, -1), "negative"},
 			{second(s.ReleaseIfExists(bg, -1)), "negative"},
-			{second(s.TrySetPermits(bg, -1, 0)), "negative"},
-			{second(s.TrySetPermits(bg, 1, -time.Second)), "TTL of -1s"},
+			{second(s.TrySetPermits(bg, -1)), "negative"},
+			{second(s.TrySetPermitsFor(bg, 1, -time.Second)), "TTL of -1s"},
 			{s.Release(bg, math.MaxInt32+1), "2147483647"},
 			{s.AddPermits(bg, math.MinInt), "permits"},
 			{s.AddPermits(bg, -math.MaxInt32-1), "2147483647"},

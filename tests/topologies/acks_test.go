@@ -124,7 +124,7 @@ func TestASilentReplica(t *testing.T) {
 		})
 		off := client(s.T, open(), redlatch.Config{AckTimeout: ackTimeout})
 		semaphore, pool := c.Semaphore("semaphore"), c.ExpirableSemaphore("pool")
-		if _, err := semaphore.TrySetPermits(ctx, 2, 0); err != nil {
+		if _, err := semaphore.TrySetPermits(ctx, 2); err != nil {
 			s.Fatal(err)
 		}
 		if _, err := pool.TrySetPermits(ctx, 2); err != nil {

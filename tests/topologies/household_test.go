@@ -105,7 +105,7 @@ func setUp(t *testing.T, s *testserver.Server, open func() driver.Redis, name st
 		return p.Release(h.ctx)
 	})
 
-	_, err = h.a.Semaphore(h.of("semaphore")).TrySetPermits(h.ctx, 1, 0)
+	_, err = h.a.Semaphore(h.of("semaphore")).TrySetPermits(h.ctx, 1)
 	h.must("TrySetPermits", err)
 	h.must("Acquire", h.a.Semaphore(h.of("semaphore")).Acquire(h.ctx, 1))
 	h.waitFor("semaphore", func() error { return h.b.Semaphore(h.of("semaphore")).Acquire(h.ctx, 1) })

@@ -28,7 +28,7 @@ func (h *household) wantForgotten() {
 	h.wantError("rate", soon, redlatch.ErrUninitialized)
 	h.wantError("barrier", soon, redlatch.ErrBroken)
 	h.wantServed(soon, "semaphore")
-	_, err := h.a.Semaphore(h.of("semaphore")).TrySetPermits(h.ctx, 1, 0)
+	_, err := h.a.Semaphore(h.of("semaphore")).TrySetPermits(h.ctx, 1)
 	h.must("TrySetPermits", err)
 	h.wantServed(soon)
 }

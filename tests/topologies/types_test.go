@@ -270,7 +270,7 @@ func (p *pair) red() {
 
 func (p *pair) semaphore() {
 	mine, other := p.a.Semaphore(p.name), p.b.Semaphore(p.name)
-	_, err := mine.TrySetPermits(p.ctx, 3, 0)
+	_, err := mine.TrySetPermits(p.ctx, 3)
 	p.must("TrySetPermits", err)
 	p.must("Acquire", mine.Acquire(p.ctx, 2))
 	p.busy("Try", other.Try(p.ctx, 2))

@@ -46,7 +46,7 @@ func startFleet(t *testing.T, p drivers.Place) *fleet {
 	s.wait(func(ctx context.Context) error { _, err := s.b.FairLock(appPrefix + "fair").Acquire(ctx); return err })
 	s.wait(func(ctx context.Context) error { _, err := s.b.Barrier(appPrefix+"barrier", 2).Await(ctx); return err })
 
-	_, err := s.a.Semaphore(appPrefix+"semaphore").TrySetPermits(ctx, 3, 0)
+	_, err := s.a.Semaphore(appPrefix+"semaphore").TrySetPermits(ctx, 3)
 	s.must(err)
 	_, err = s.a.CountDownLatch(appPrefix+"latch").TrySetCount(ctx, 3)
 	s.must(err)

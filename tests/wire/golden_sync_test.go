@@ -192,7 +192,7 @@ func onSemaphore(ctx context.Context, s *redlatch.Semaphore, method string, step
 	case "releaseIfExists":
 		return said(s.ReleaseIfExists(ctx, step.N))
 	case "trySetPermits":
-		return said(s.TrySetPermits(ctx, step.N, step.Lease()))
+		return said(s.TrySetPermitsFor(ctx, step.N, step.Lease()))
 	case "addPermits":
 		return did(s.AddPermits(ctx, step.N))
 	case "drain":

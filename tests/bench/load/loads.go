@@ -92,7 +92,7 @@ func ownLock(c *redlatch.Client, g int) (operation, error) {
 
 func semaphore(c *redlatch.Client, _ int) (operation, error) {
 	s := c.Semaphore("load")
-	_, err := s.TrySetPermits(context.Background(), 4, 0)
+	_, err := s.TrySetPermits(context.Background(), 4)
 	return func(ctx context.Context) error {
 		if err := s.Acquire(ctx, 1); err != nil {
 			return err

@@ -12,7 +12,7 @@ import (
 // SetPermits gives a semaphore n permits.
 func (w *World) SetPermits(s *redlatch.Semaphore, n int) {
 	w.Helper()
-	_, err := s.TrySetPermits(bg, n, 0)
+	_, err := s.TrySetPermits(bg, n)
 	w.OK(err)
 }
 
@@ -110,7 +110,7 @@ const SemaphoreName = "ports"
 func (w *World) Semaphore(c *redlatch.Client, n int) *redlatch.Semaphore {
 	w.Helper()
 	s := c.Semaphore(SemaphoreName)
-	if made, err := s.TrySetPermits(bg, n, 0); err != nil || !made {
+	if made, err := s.TrySetPermits(bg, n); err != nil || !made {
 		w.Fatalf("TrySetPermits: %v, %v", made, err)
 	}
 	return s
