@@ -23,7 +23,8 @@ func WithOwner(ctx context.Context) context.Context { return lock.WithOwner(ctx)
 // ReleaseOwner releases a lock that another process has acquired; owner is the Hold.Owner there. It is for one work
 // whose steps are processes of their own: the first one acquires the lock with a Lease and does not release it. Nor
 // does Close.
-// It returns ErrNotHeld, and changes nothing, if the lock is not that owner's any more. An owner of this very Client is
+// It returns ErrNotHeld, and changes nothing, if the lock is not that owner's any more. After a lost answer such a lock
+// counts as released by the first request: ReleaseOwner does not know how long the lease was. An owner of this very Client is
 // refused with ErrInvalid, and so are the sides of a read-write lock, group locks, and several locks as one.
 func (l *Lock) ReleaseOwner(ctx context.Context, owner string) error {
 	if err := l.c.usable(ctx, l.spec.Err()); err != nil {
