@@ -175,7 +175,11 @@ func (t *term) passOn() {
 		t.c.table.leave(t.entry)
 		return
 	}
-	t.entry.budget.Begin(now, true)
+	e := t.entry
+	if e.budget.Owed > 0 { // as start says
+		e.budget.Settled(e.news.Foreign(), now)
+	}
+	e.budget.Begin(now, true)
 	_ = t.finish(context.Background(), passable)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -363,6 +364,43 @@ func TestAWaiterHasTheLockInTime(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A caller leaves, and gets the lock all the same, after a pause that nobody has used: the lock passes on in its process for a
+// quantum only, as any other.
+func TestALockThatCameTooLateForItsCallerIsNotPassedOnForEver(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		w.Listen(nil, "redisson_lock__channel:{orders}") // takes nothing
+		var slow atomic.Bool
+		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(script string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if script == "lock.take" && slow.Load() {
+				defer time.Sleep(300 * time.Millisecond)
+			}
+			return next()
+		}})
+		w.Release(w.Acquire(bg, c.Lock("orders"))) // which owes the listener a turn
+		slow.Store(true)
+		leaving, cancel := context.WithTimeout(bg, 200*time.Millisecond)
+		defer cancel()
+		left := locktest.Later(func() error { _, err := c.Lock("orders").Acquire(leaving); return err })
+		time.Sleep(time.Millisecond)
+
+		ctx, cancel := context.WithTimeout(bg, 5*time.Second)
+		defer cancel()
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() { loop(w, ctx, c, plainContested, time.Millisecond, 0, nil) })
+		}
+		w.WantErr(<-left, context.DeadlineExceeded)
+		slow.Store(false)
+		start := time.Now()
+		w.Release(w.Acquire(bg, w.Client(redlatch.Config{}).Lock("orders")))
+		if d := time.Since(start); d > 2*time.Second {
+			t.Errorf("another process waited for %v", d)
+		}
+		cancel()
+		wg.Wait()
+	})
 }
 
 // Who listens and takes nothing costs a tenth. It had cost a semaphore half of what it
