@@ -32,7 +32,8 @@ func (w *Window) Confirm(sent time.Time, lease time.Duration) {
 	trust := lease - Margin(lease)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.sent.IsZero() || sent.Add(trust).After(w.sent.Add(w.trust)) {
+	now := time.Now() // that is Left's measure too: the clocks may differ by a suspend since one of the two was sent
+	if w.sent.IsZero() || trust-Elapsed(sent, now) > w.trust-Elapsed(w.sent, now) {
 		w.sent, w.lease, w.trust = sent, lease, trust
 	}
 	if sent.After(w.last) {

@@ -131,6 +131,25 @@ func TestWindowEndsByTheWallClock(t *testing.T) {
 	}
 }
 
+// A renewal after a suspend may be for less than what the window rests on, such as a long Lease nested in a hold of the
+// watchdog's. It counts, though by the monotonic clock, which stood still, the old window would last longer.
+func TestARenewalAfterASuspendCounts(t *testing.T) {
+	now := time.Now()
+	var w Window
+	w.Confirm(sleptAfter(now.Add(-5*time.Second), 570*time.Second), 10*time.Minute)
+	if left := w.Left(now); left <= 0 || left > 15*time.Second {
+		t.Fatalf("%v left after the suspend", left)
+	}
+	w.Confirm(now, 30*time.Second)
+	if left := w.Left(now); left != trusted {
+		t.Errorf("%v left after the renewal, want %v", left, trusted)
+	}
+	w.Confirm(sleptAfter(now.Add(-time.Second), 20*time.Second), 30*time.Second) // sent before the next suspend, answered late
+	if left := w.Left(now); left != trusted {
+		t.Errorf("%v left after a late answer, want %v", left, trusted)
+	}
+}
+
 // Whatever is confirmed, in whatever order: trust only grows, and never beyond
 // what one of the confirmations gives.
 func TestWindowOnlyGrows(t *testing.T) {
