@@ -129,7 +129,7 @@ func (qs *expirableQueues) enter(s *Expirable, w *expirableWaiter) error {
 		q.working, q.unset, q.setUp, q.outage, q.reach, q.answered = true, false, false, nil, mostAsked, w.since
 		qs.all.Retain(q)
 		s.all.Server.Go(q.work)
-	case q.unset && !w.UntilSet:
+	case q.unset && (!w.UntilSet || w.Permits > 0):
 		q.askNow()
 	}
 	w.outage = q.outage

@@ -168,7 +168,7 @@ func (q *rateQueue) join(w *waiter) error {
 	q.came++
 	w.nth = q.came
 	q.line.Push(&w.place, w, w.Once)
-	if q.unset && !w.UntilSet {
+	if q.unset && (!w.UntilSet || w.SetUp != nil) {
 		q.askNow()
 	}
 	if !q.serving {

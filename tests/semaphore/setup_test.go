@@ -112,3 +112,38 @@ func TestASetUpThatDoesNotHelpIsTriedOnce(t *testing.T) {
 		}
 	})
 }
+
+// A caller that brings the set-up does not wait for it behind one that waits for somebody else's.
+func TestASetUpIsNotLateBesideOneThatWaitsForIt(t *testing.T) {
+	for name, acquire := range map[string]func(c *redlatch.Client, brings bool) error{
+		"permits": func(c *redlatch.Client, brings bool) error {
+			s := c.ExpirableSemaphore(locktest.Pool)
+			if brings {
+				s = s.WithPermits(3)
+			}
+			_, err := s.Acquire(bg, redlatch.UntilSet())
+			return err
+		},
+		"rate": func(c *redlatch.Client, brings bool) error {
+			l := c.RateLimiter(locktest.Pool)
+			if brings {
+				l = l.WithRate(redlatch.Rate{Permits: 3, Interval: time.Second})
+			}
+			return l.Acquire(bg, 1, redlatch.UntilSet())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				c := w.Client(redlatch.Config{})
+				waits := locktest.Later(func() error { return acquire(c, false) })
+				time.Sleep(100 * time.Millisecond)
+				start := time.Now()
+				w.OK(acquire(c, true))
+				w.OK(<-waits)
+				if d := time.Since(start); d > 100*time.Millisecond {
+					t.Errorf("set up after %v", d)
+				}
+			})
+		})
+	}
+}
