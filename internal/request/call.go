@@ -271,6 +271,8 @@ func (o *Call) direct(ctx context.Context, s *sender) (driver.Reply, error) {
 		o.Pending = o.Server.newAttempt(ctx, o)
 		o.Pending.early = left
 		s.send(o.Pending)
+	} else if o.Failed == nil {
+		o.Failed = s.late(o.Sent) // there was no connection
 	}
 	return driver.Reply{}, leftError{ContextError(ctx)}
 }

@@ -236,19 +236,24 @@ func (s *sender) beginLocked(now time.Time) int {
 	return s.load / smooth
 }
 
-// exit notes that the driver has returned, and whether with an answer, or why not, if that is
-// known: to a batch, or if b is nil to a caller that has entered.
+// exit notes that the driver has returned, and whether with an answer, or why not: to a batch, or if b is nil to a caller
+// that has entered. Without a reason that one has left, which says nothing of the server unless that was silent for long.
 func (s *sender) exit(heard bool, why error, b *batch) {
 	if heard {
 		s.server.Answered(s.node)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !heard && why == nil && s.why == nil && !s.asked.IsZero() {
+		why = s.late(s.asked)
+	}
 	switch {
 	case heard:
 		s.quiet, s.asked, s.why = false, time.Time{}, nil
 	case why != nil:
 		s.quiet, s.ended, s.why = true, time.Now(), why
+	case s.why == nil && s.count == 1:
+		s.asked = time.Time{} // it owes nobody an answer
 	}
 	if b == nil {
 		s.count--

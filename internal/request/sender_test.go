@@ -21,6 +21,7 @@ type echo struct {
 	traits driver.Traits
 	delay  time.Duration
 	hung   func(key string) bool // the script is not answered before resume
+	left   driver.Outcome        // of one that hangs, when its caller leaves
 	resume chan struct{}
 
 	mu      sync.Mutex
@@ -56,7 +57,7 @@ func (e *echo) Run(ctx context.Context, _ *driver.Script, keys, args []string) (
 	}
 	select {
 	case <-ctx.Done():
-		return driver.Reply{}, &driver.RunError{Outcome: driver.Unknown, Err: ctx.Err()}
+		return driver.Reply{}, &driver.RunError{Outcome: e.left, Err: ctx.Err()}
 	case <-e.resume:
 		return e.answer(keys, args)
 	}
@@ -260,6 +261,44 @@ func TestLeavingADriverSaysNothingOfTheServer(t *testing.T) {
 		if err := c.NoAnswer(keys); err != nil || !c.Unanswered(keys).IsZero() {
 			t.Errorf("after the answer: %v", err)
 		}
+	})
+}
+
+// A driver without a connection has sent nothing when its caller leaves, so nothing is in flight that would show the silence.
+func TestAServerThatLetsNobodyConnectIsSilentToo(t *testing.T) {
+	e := newEcho()
+	e.traits.Interruptible = true
+	e.hung, e.left = func(key string) bool { return key == "k" }, driver.NotExecuted
+	sending(t, batchEcho{e}, func(t *testing.T, c *Server) {
+		keys := []string{"k"}
+		leave := func(after time.Duration) error {
+			ctx, cancel := context.WithTimeout(context.Background(), after)
+			defer cancel()
+			o := Call{Server: c, Script: echoScript, Keys: keys, Args: []string{"x"}, Lease: 10 * time.Second, Stop: c.Done}
+			_, err := o.Run(ctx)
+			return err
+		}
+		well := func(when string) {
+			t.Helper()
+			if err := leave(time.Millisecond); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrUnavailable) {
+				t.Errorf("%s: %v", when, err)
+			}
+			time.Sleep(2 * silence)
+			if err := c.NoAnswer(keys); err != nil {
+				t.Errorf("%s, later: %v", when, err)
+			}
+		}
+		well("a millisecond")
+		if err := leave(time.Second); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrUnavailable) {
+			t.Errorf("a second: %v", err)
+		}
+		if err := c.NoAnswer(keys); !errors.Is(err, ErrNoAnswer) { // as one asks that has waited for that caller
+			t.Errorf("behind it: %v", err)
+		}
+		if err := ask(context.Background(), c, "well", "x"); err != nil {
+			t.Error(err)
+		}
+		well("a millisecond, soon after an outage")
 	})
 }
 
