@@ -132,8 +132,10 @@ func (s *sender) send(a *attempt) {
 }
 
 // wait sends a right here, unless another caller does, and returns when it has
-// ended.
+// ended. Close waits for that.
 func (s *sender) wait(a *attempt) {
+	s.server.pool.Enter()
+	defer s.server.pool.Leave()
 	a.early = left
 	if b := s.join(a); b != nil {
 		b.Run()

@@ -343,6 +343,32 @@ func TestCloseWaitsForCallersInTheDriver(t *testing.T) {
 	})
 }
 
+// So it is while a connection is broken, or many requests are in flight: then they go out together, on the goroutine of one
+// of their callers.
+func TestCloseWaitsForCallersInABatch(t *testing.T) {
+	e := newEcho()
+	e.hung = func(string) bool { return true }
+	sending(t, batchEcho{e}, func(t *testing.T, c *Server) {
+		c.Broke("")
+		answered := make(chan error, 1)
+		o := Call{Server: c, Script: echoScript, Keys: []string{"k"}, Args: []string{"x"}, Lease: 10 * time.Second, Stop: c.Over}
+		go func() {
+			_, err := o.Run(context.Background())
+			answered <- err
+		}()
+		synctest.Wait()
+		c.Stop()
+		time.AfterFunc(time.Second, func() { close(e.resume) })
+		start := time.Now()
+		if !c.End(3*time.Second) || time.Since(start) < time.Second {
+			t.Errorf("ended after %v", time.Since(start))
+		}
+		if err := <-answered; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A request that must not be repeated is left to a worker from the start.
 func TestARequestThatIsSentOnceIsNotSentAgainByALeaver(t *testing.T) {
 	e := newEcho()
