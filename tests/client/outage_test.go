@@ -100,6 +100,30 @@ func TestCallersThatWaitForOneAnotherFailTogetherInAnOutage(t *testing.T) {
 	}
 }
 
+// A client of a cluster that has no kind of Pub/Sub asks for that first, and its outage may begin with this question.
+func TestCallersFailTogetherWhoseClusterHasNeverAnswered(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Cluster: true, Notes: true, Hook: func(string, []string, func() (driver.Reply, error)) (driver.Reply, error) {
+			return driver.Reply{}, errNoConnection
+		}})
+		var failed []<-chan error
+		for range 3 {
+			failed = append(failed, locktest.Later(func() error { _, err := c.Lock("x").Acquire(context.Background()); return err }))
+		}
+		since := time.Now()
+		for i, f := range failed {
+			if err := <-f; !errors.Is(err, redlatch.ErrUnavailable) {
+				t.Errorf("caller %d: %v", i, err)
+			}
+		}
+		if d := time.Since(since); d > 13*time.Second {
+			t.Errorf("the last of 3 callers failed after %v", d)
+		}
+	})
+}
+
+var errNoConnection = &driver.RunError{Outcome: driver.NotExecuted, Err: errors.New("connection refused")}
+
 // One that comes when others have been without an answer for long does not fail with them.
 func TestWhoComesDuringAnOutageWaitsForAllOfTheTimeOut(t *testing.T) {
 	ctx := context.Background()
