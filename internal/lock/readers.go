@@ -48,8 +48,9 @@ type readerGroup struct {
 	why     error                    // the same: why the lock was not free when the group last tried
 	busy    bool                     // decided is closed; belongs to the group's job
 
-	t   *term // each member has a place in it
-	err error
+	t    *term // each member has a place in it
+	err  error
+	next time.Time // when that one began to wait which has waited longest of those that go on in an outage
 }
 
 // A groupMember is a reader that waits in a group.
@@ -69,7 +70,7 @@ var (
 // acquireRead gets the lock to read for a caller that does not have it already.
 func (c *Locks) acquireRead(ctx context.Context, l *Spec, o Params) (*Hold, error) {
 	p := newWaitParams(l, &o)
-	e := c.table.get(l)
+	e, since := c.table.get(l), o.Since
 	defer c.table.put(e)
 	for {
 		t, m := p.joinOrForm(ctx, e, &o)
@@ -82,7 +83,8 @@ func (c *Locks) acquireRead(ctx context.Context, l *Spec, o Params) (*Hold, erro
 			switch t = m.group.t; {
 			case errors.Is(err, errRejoin), errors.Is(err, request.ErrTooLate) && m.group.o.Lease != o.Lease: // another's lease is too short
 				continue
-			case !o.Try && request.Early(c.Server, err, o.Since):
+			case !o.Try && request.Early(c.Server, err, since):
+				o.Since = m.group.next // whoever asks for all from now on
 				continue
 			case err != nil:
 				return nil, err
@@ -189,7 +191,7 @@ func (g *readerGroup) tell(h *Hold, err error) {
 	if h == nil {
 		// The entry has been left: it may be another's, unless a member is there.
 		g.leaveEntry()
-		g.err = err
+		g.err, g.next = err, g.longest(err)
 		g.finished()
 		g.cancel(errNobody)
 		return
@@ -217,6 +219,16 @@ func (g *readerGroup) tell(h *Hold, err error) {
 	e.mu.Unlock()
 	g.cancel(errNobody)
 	t.dropped(left)
+}
+
+// longest returns since when that member waits which has waited longest of those that go on after err.
+func (g *readerGroup) longest(err error) (since time.Time) {
+	g.entry.mu.Lock()
+	defer g.entry.mu.Unlock()
+	for m := range g.members.All() {
+		since = request.Longest(g.l.c.Server, err, since, m.Since)
+	}
+	return since
 }
 
 // finished says that t or err is set.

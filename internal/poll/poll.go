@@ -26,8 +26,9 @@ type poll struct {
 	leader  chan struct{} // full while somebody asks
 	joined  chan struct{} // delivers when there is a new round
 
-	mu     sync.Mutex // guards rounds and what they say
+	mu     sync.Mutex // guards what follows, and what rounds say
 	rounds []*round   // that wait, in the order of their beginnings
+	since  time.Time  // when that one began to wait which has waited longest of those that go on in an outage
 }
 
 // A round is callers that get the same answer.
@@ -37,7 +38,8 @@ type round struct {
 
 	// Guarded by poll.mu.
 	callers queue.Line[*caller]
-	closed  bool // has been asked about: nobody joins it
+	since   time.Time // when that one began to wait which has waited longest
+	closed  bool      // has been asked about: nobody joins it
 }
 
 // A caller is one that waits, in its round.
@@ -103,8 +105,8 @@ func (ps *Polls) wait(by claim.Wait, key, channel string, q Question) (told bool
 		return true, r.err
 	case w.leader <- struct{}{}:
 		defer func() { <-w.leader }()
-		told = r.over()
-		return told, w.ask(by, r, q)
+		err = w.ask(by, r, q)
+		return r.over(), err
 	case <-ctx.Done():
 		left = request.ContextError(ctx)
 	case <-over:
@@ -134,8 +136,8 @@ func (w *poll) ask(by claim.Wait, r *round, q Question) error {
 		if !until.IsZero() && time.Until(until) <= 0 {
 			return request.ErrWaitOver
 		}
-		w.close()
-		o := request.Call{Server: srv, Script: q.Script, Keys: q.Keys, Args: q.Args, Lease: srv.Length, Stop: srv.Done, Until: until, Since: by.Since}
+		since := w.close()
+		o := request.Call{Server: srv, Script: q.Script, Keys: q.Keys, Args: q.Args, Lease: srv.Length, Stop: srv.Done, Until: until, Since: since}
 		reply, err := o.Run(ctx)
 		over := false
 		switch {
@@ -190,7 +192,7 @@ func (ps *Polls) join(key, channel string, about claim.Claim, wait claim.Wait) (
 	defer w.mu.Unlock()
 	last := len(w.rounds) - 1
 	if last < 0 || w.rounds[last].closed {
-		w.rounds = append(w.rounds, &round{settled: make(chan struct{})})
+		w.rounds = append(w.rounds, &round{settled: make(chan struct{}), since: wait.Since})
 		last++
 		select {
 		case w.joined <- struct{}{}:
@@ -198,6 +200,9 @@ func (ps *Polls) join(key, channel string, about claim.Claim, wait claim.Wait) (
 		}
 	}
 	x := &caller{Wait: wait, round: w.rounds[last]}
+	if wait.Since.Before(x.round.since) {
+		x.round.since = wait.Since
+	}
 	x.round.callers.Push(&x.place, x, false)
 	return w, x
 }
@@ -244,27 +249,35 @@ func (w *poll) leave(x *caller) {
 	}
 }
 
-// close lets nobody join the rounds that there are.
-func (w *poll) close() {
+// close lets nobody join the rounds that there are, and returns since when they wait.
+func (w *poll) close() (since time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	select {
 	case <-w.joined: // they are about to be asked for
 	default:
 	}
+	since = w.since
 	for _, r := range w.rounds {
-		r.closed = true
+		if r.closed = true; since.IsZero() || r.since.Before(since) {
+			since = r.since
+		}
 	}
+	return since
 }
 
 // settle gives the rounds that have been asked about their answer.
 func (w *poll) settle(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.since = time.Time{}
 	w.rounds = slices.DeleteFunc(w.rounds, func(r *round) bool {
 		if r.closed {
 			r.err = err
 			close(r.settled)
+			for x := range r.callers.All() {
+				w.since = request.Longest(w.ps.server, err, w.since, x.Since)
+			}
 		}
 		return r.closed
 	})

@@ -137,6 +137,15 @@ func Early(s *Server, err error, since time.Time) bool {
 	return outage && s.Patient(since)
 }
 
+// Longest returns since when that caller waits which has waited longest of those that go on when err has ended the wait of others:
+// since is the longest so far, or zero, and other another one.
+func Longest(s *Server, err error, since, other time.Time) time.Time {
+	if Early(s, err, other) && (since.IsZero() || other.Before(since)) {
+		return other
+	}
+	return since
+}
+
 // Patient says whether a caller still waits that has had no answer since then.
 func (s *Server) Patient(since time.Time) bool { return time.Since(since) < s.Outage }
 

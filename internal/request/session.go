@@ -152,15 +152,16 @@ func (s *Session) part(q *Count) {
 }
 
 // patience returns for how long a caller goes on waiting for its turn: as long as
-// the requests before it are answered. Who is told by Deliver need not ask.
+// the requests before it are answered. A request that is in flight tells its callers by itself,
+// unless it could not be sent before they had waited for long.
 func (s *Session) patience(q *Count, start time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if q.away {
-		return s.server.Outage
-	}
 	if s.answered.After(start) {
 		start = s.answered
+	}
+	if q.away {
+		start = start.Add(LongestAttempt + LongestPause)
 	}
 	return time.Until(start.Add(s.server.Outage))
 }

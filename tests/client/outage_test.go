@@ -124,6 +124,44 @@ func TestCallersFailTogetherWhoseClusterHasNeverAnswered(t *testing.T) {
 
 var errNoConnection = &driver.RunError{Outcome: driver.NotExecuted, Err: errors.New("connection refused")}
 
+// Whoever has been without an answer for Config.OutageTimeout fails, whoever asks for it at that moment.
+func TestCallersThatComeOneByOneFailInTimeInAnOutage(t *testing.T) {
+	ctx := context.Background()
+	kinds := waits()
+	kinds["count down"] = func(ctx context.Context, c *redlatch.Client, _ ...redlatch.Option) error {
+		return c.CountDownLatch("latch").CountDown(ctx)
+	}
+	for name, wait := range kinds {
+		most := 13 * time.Second
+		if name == "count down" { // the last request of a session is waited for until it has failed by itself
+			most += 5 * time.Second
+		}
+		t.Run(name, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				c := w.Tapped(redlatch.Config{}, &locktest.Tap{Notes: true, Hook: func(string, []string, func() (driver.Reply, error)) (driver.Reply, error) {
+					return driver.Reply{}, errNoConnection
+				}})
+				var lasted []<-chan time.Duration
+				for range 10 {
+					lasted = append(lasted, locktest.Later(func() time.Duration {
+						start := time.Now()
+						if err := wait(ctx, c); !errors.Is(err, redlatch.ErrUnavailable) {
+							t.Error(err)
+						}
+						return time.Since(start)
+					}))
+					time.Sleep(1900 * time.Millisecond)
+				}
+				for i, l := range lasted {
+					if d := <-l; d > most || d < 10*time.Second && name != "rate limiter" {
+						t.Errorf("caller %d failed after %v", i, d)
+					}
+				}
+			})
+		})
+	}
+}
+
 // One that comes when others have been without an answer for long does not fail with them.
 func TestWhoComesDuringAnOutageWaitsForAllOfTheTimeOut(t *testing.T) {
 	ctx := context.Background()
