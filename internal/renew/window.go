@@ -63,10 +63,14 @@ func (w *Window) rests() (sent time.Time, lease time.Duration) {
 	return w.sent, w.lease
 }
 
-// End returns when the window ends if no clock is stepped until then.
+// End returns when the window ends if no clock is stepped from now on.
 func (w *Window) End() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	now := time.Now()
+	if passed := Elapsed(w.sent, now); passed-now.Sub(w.sent) > slept {
+		return now.Add(w.trust - passed) // of the sum below the monotonic part would be late
+	}
 	return w.sent.Add(w.trust)
 }
 

@@ -150,6 +150,17 @@ func TestARenewalAfterASuspendCounts(t *testing.T) {
 	}
 }
 
+// Whoever asks after a suspend until when a hold can be trusted is not told the time that the monotonic clock missed.
+func TestTheEndOfAWindowKnowsOfASuspend(t *testing.T) {
+	now := time.Now()
+	var w Window
+	w.Confirm(sleptAfter(now.Add(-5*time.Second), 20*time.Second), 30*time.Second)
+	end := w.End()
+	if mono, wall := end.Sub(now), end.Round(0).Sub(now.Round(0)); (mono-w.Left(now)).Abs() > time.Millisecond || (wall-w.Left(now)).Abs() > time.Millisecond {
+		t.Errorf("the end is in %v by the monotonic clock and in %v by the wall clock, with %v left", mono, wall, w.Left(now))
+	}
+}
+
 // Whatever is confirmed, in whatever order: trust only grows, and never beyond
 // what one of the confirmations gives.
 func TestWindowOnlyGrows(t *testing.T) {
