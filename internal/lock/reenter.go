@@ -103,6 +103,9 @@ func (t *term) reserve(h, outer *Hold, l *Spec, o *Params) (count string, err er
 	if l.kind.stops && t.shared {
 		return "", writeInRead(l.Name())
 	}
+	if o.AtLeast > 0 && t.lock.kind.keep == nil {
+		return "", errNotKept // whatever type the caller takes it for
+	}
 	if o.Fenced && t.token == 0 {
 		return "", fmt.Errorf("%w: the hold of lock %q that is to be re-entered has no fencing token; acquire that one with Fenced too", ErrReentry, l.Name())
 	}

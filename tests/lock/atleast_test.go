@@ -259,6 +259,24 @@ func TestHoldAtLeastIsRefusedWhereNothingStays(t *testing.T) {
 	})
 }
 
+// A lock that was acquired as a fair one and re-entered as a plain one ended the program when it was released.
+func TestHoldAtLeastIsRefusedInsideALockOfATypeThatCannotStay(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		l, stay := c.Lock("job"), redlatch.HoldAtLeast(time.Minute)
+		outer := w.Acquire(bg, c.FairLock("job"))
+		_, err := l.Acquire(outer.Context(), stay)
+		w.WantErr(err, redlatch.ErrInvalid)
+		owner := redlatch.WithOwner(outer.Context())
+		inner := w.Acquire(owner, l)
+		_, err = l.Acquire(owner, stay)
+		w.WantErr(err, redlatch.ErrInvalid)
+		w.Release(inner)
+		w.Release(outer)
+		w.WantLocksGone()
+	})
+}
+
 func TestHoldAtLeastOnRealServers(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
 		c := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
