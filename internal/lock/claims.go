@@ -186,10 +186,7 @@ func claimLocked(h *Hold, end time.Time) claim.Claim {
 	t := h.t
 	c := claim.Claim{
 		Name: t.lock.key, Kind: t.lock.what(), Mode: t.lock.kind.mode, Owner: t.id,
-		Since: h.since, Until: h.own.within(end), Renewed: h.Watchdog, Count: t.count - t.reads - t.unfreed, Site: h.at,
-	}
-	if h.fenced {
-		c.Token = t.token
+		Since: h.since, Until: h.own.within(end), Renewed: h.Watchdog, Token: h.token, Count: t.count - t.reads - t.unfreed, Site: h.at,
 	}
 	if h.reads {
 		c.Count = 1

@@ -16,31 +16,25 @@ type Hold struct {
 	t        *term
 	scope    *scope
 	Watchdog bool
-	fenced   bool
 	reads    bool    // it shares its term with others that read
 	passed   bool    // it came without a request, from another goroutine of the process
 	lapsed   bool    // it ended by a window, and counts until it is released; guarded by t.mu
 	told     bool    // the holder has been told of the loss by Release; guarded by t.mu
+	token    int64   // the fencing token; 0: it has none. It is set once, before anybody has the hold
 	own      *ownEnd // nil: it ends with its term
 	at       callsite.Site
 	since    time.Time
 
 	// Guarded by t.mu.
 	nesting
-	ending
+	err      error            // why it is over; nil while it is live
 	end      holdctx.Lazy     // what Context is made of
 	observer holdctx.Observer // of its end; nil: there is none, or it has been told
 }
 
-// An ending is why a hold is over, and the token that its term had then.
-type ending struct {
-	err   error // nil while it is live
-	token int64
-}
-
 // set makes h a hold of t that is yet to be added to it.
 func (h *Hold) set(ctx context.Context, t *term, o *Params, now time.Time) {
-	h.t, h.end.Context, h.scope, h.Watchdog, h.fenced, h.at, h.since, h.open = t, ctx, o.scope, !o.HasLease, o.Fenced, o.At, now, 1
+	h.t, h.end.Context, h.scope, h.Watchdog, h.at, h.since, h.open = t, ctx, o.scope, !o.HasLease, o.At, now, 1
 }
 
 // addLocked adds a hold to the live ones, that was asked for so.
@@ -50,6 +44,9 @@ func (t *term) addLocked(h *Hold, o *Params) {
 		t.holds.prev = h
 	}
 	t.holds = h
+	if o.Fenced {
+		h.token = t.token
+	}
 	if h.Watchdog {
 		t.watched++
 		if t.c.MaxHold > 0 {
@@ -70,7 +67,7 @@ func (t *term) addLocked(h *Hold, o *Params) {
 // removeLocked ends h with err, and its context: under the lock, which is safe because
 // that runs no code of users.
 func (t *term) removeLocked(h *Hold, err error) {
-	h.err, h.token = err, t.token
+	h.err = err
 	if h.prev == nil {
 		t.holds = h.next
 	} else {
@@ -252,18 +249,7 @@ func (h *Hold) Name() string { return h.t.lock.Name() }
 func (h *Hold) Owner() string { return h.t.id }
 
 // Token returns the fencing token; 0 if the hold has none.
-func (h *Hold) Token() int64 {
-	if !h.fenced {
-		return 0
-	}
-	t := h.t
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if h.err != nil {
-		return h.token
-	}
-	return t.token
-}
+func (h *Hold) Token() int64 { return h.token }
 
 // Expires returns until when the hold can be trusted: the zero Time if it is over.
 func (h *Hold) Expires() time.Time {

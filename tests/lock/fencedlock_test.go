@@ -60,6 +60,28 @@ func TestTokensRiseWithEveryAcquisition(t *testing.T) {
 	})
 }
 
+// Whoever writes once more after his release shows the token that he had, and is refused for that if somebody else
+// has shown a higher one; not for having none.
+func TestATokenOutlastsTheHoldWhoeverHasTheLockNext(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		l := w.Client(redlatch.Config{}).Lock("orders")
+		h := w.Acquire(bg, l, redlatch.Fenced())
+		inner := w.Acquire(h.Context(), l, redlatch.Fenced())
+		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, l) })
+		synctest.Wait()
+		w.Release(inner)
+		w.Release(h)
+		if n := <-next; n.Owner() != h.Owner() || n.Token() != 0 {
+			t.Errorf("it was not passed on: %s to %s, whose token is %d", h.Owner(), n.Owner(), n.Token())
+		} else {
+			w.Release(n)
+		}
+		if h.Token() != 1 || inner.Token() != 1 {
+			t.Errorf("tokens %d and %d, want 1", h.Token(), inner.Token())
+		}
+	})
+}
+
 // Handing over needs a request for a token of its own: one round trip, no more.
 func TestTokensRiseWithEveryHandOver(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
