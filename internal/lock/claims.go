@@ -188,8 +188,8 @@ func claimLocked(h *Hold, end time.Time) claim.Claim {
 		Name: t.lock.key, Kind: t.lock.what(), Mode: t.lock.kind.mode, Owner: t.id,
 		Since: h.since, Until: h.own.within(end), Renewed: h.Watchdog, Token: h.token, Count: t.count - t.reads - t.unfreed, Site: h.at,
 	}
-	if h.reads {
-		c.Count = 1
+	if h.reads { // perhaps in a term that was taken to write
+		c.Mode, c.Count = modeRead, 1
 	}
 	return c
 }

@@ -2,6 +2,7 @@ package census
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -41,6 +42,46 @@ func TestLossesAreTold(t *testing.T) {
 		}
 		if s := c.Stats(); s.Holds != 0 || s.Lost != 21 {
 			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// Whoever reads inside of what it writes was told of as a second writer, and so were all readers of its process that
+// came when it only read any more.
+func TestWhoReadsInsideOfAWriteIsToldOfAsAReader(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var lost []redlatch.LostEvent
+		c := w.Client(redlatch.Config{Events: redlatch.Events{Lost: func(e redlatch.LostEvent) { lost = append(lost, e) }}})
+		asker := w.Client(redlatch.Config{})
+		modes := func(claims []redlatch.Claim) (modes []string) {
+			for _, x := range claims {
+				modes = append(modes, x.Mode)
+			}
+			slices.Sort(modes)
+			return modes
+		}
+		rw := c.ReadWriteLock("orders")
+		writer := w.Acquire(bg, rw.Write())
+		inner := w.Acquire(writer.Context(), rw.Read())
+		if got := modes(of(w, ask(w, asker, redlatch.Question{}), c.ID()).Held); !slices.Equal(got, []string{"read", "write"}) {
+			t.Errorf("held: %q", got)
+		}
+		w.Release(writer)
+		beside := w.Acquire(bg, rw.Read())
+		w.Server.Del("orders")
+		<-inner.Context().Done()
+		<-beside.Context().Done()
+		if got := modes(of(w, ask(w, asker, redlatch.Question{}), c.ID()).Lost); !slices.Equal(got, []string{"read", "read"}) {
+			t.Errorf("lost: %q", got)
+		}
+		w.Settle()
+		for _, e := range lost {
+			if e.Mode != "read" {
+				t.Errorf("%+v", e)
+			}
+		}
+		if len(lost) != 2 {
+			t.Errorf("%d losses", len(lost))
 		}
 	})
 }
