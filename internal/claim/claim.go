@@ -32,7 +32,7 @@ type Claim struct {
 	Until   time.Time     // of a hold: when its trust window ends unless it is renewed; of a waiter: when its Wait ends; zero: open
 	Renewed bool          // the watchdog keeps it
 	Token   int64         // fencing token, 0 if none
-	Count   int           // holds in the nest, each of which is a claim, or permits wanted
+	Count   int           // how often the owner has entered, as Redis shows it, or permits wanted
 	Site    callsite.Site // where it was asked for; 0 if not known
 	Waits   bool          // it is a wait, not a hold
 	Lost    string        // how it was lost, if it is a hold that was, at Since; else empty

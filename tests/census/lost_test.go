@@ -85,3 +85,41 @@ func TestWhoReadsInsideOfAWriteIsToldOfAsAReader(t *testing.T) {
 		}
 	})
 }
+
+// Who reads inside of what he writes, and stops too late, was counted twice among those who had stopped: then the
+// client said that it had entered less than no times, which nobody believes, and neither hold nor loss was seen.
+func TestAWriterIsToldOfWhateverReadsInside(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c, asker := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+		rw := c.ReadWriteLock("orders")
+		owner := redlatch.WithOwner(bg)
+		writer := w.Acquire(owner, rw.Write())
+		var readers []*redlatch.Hold
+		for range 2 {
+			readers = append(readers, w.Acquire(owner, rw.Read(), redlatch.Lease(time.Second)))
+		}
+		time.Sleep(2 * time.Second)
+		p := of(w, ask(w, asker, redlatch.Question{}), c.ID())
+		if len(p.Held) != 1 || p.Held[0].Owner != writer.Owner() || p.Held[0].Mode != "write" || p.Held[0].Count != 1 {
+			t.Errorf("held: %+v", p.Held)
+		}
+		w.Server.Del("orders")
+		<-writer.Context().Done()
+		again := w.Acquire(bg, rw.Write(), redlatch.Lease(time.Second))
+		readers = append(readers, w.Acquire(again.Context(), rw.Read(), redlatch.Lease(time.Second)))
+		time.Sleep(2 * time.Second)
+		p = of(w, ask(w, asker, redlatch.Question{}), c.ID())
+		var writes []redlatch.Claim
+		for _, lost := range p.Lost {
+			if lost.Mode == "write" {
+				writes = append(writes, lost)
+			}
+		}
+		if len(writes) != 2 || writes[0].Owner != again.Owner() || writes[0].Count != 1 || writes[1].Owner != writer.Owner() || writes[1].Count != 1 {
+			t.Errorf("lost: %+v", p.Lost)
+		}
+		for _, h := range append(readers, writer, again) {
+			_ = h.Release(bg)
+		}
+	})
+}
