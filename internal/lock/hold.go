@@ -235,7 +235,7 @@ func (h *Hold) Observe(o holdctx.Observer) {
 func (h *Hold) Acquired() (passed, reentered bool, count int) {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
-	count = h.t.count
+	count = h.t.count - h.t.reads
 	if h.reads {
 		count = 1
 	}

@@ -195,6 +195,24 @@ func TestAReaderThatJoinsIsToldAsHandedOff(t *testing.T) {
 	})
 }
 
+// Redis counts the reads inside of a write apart, and they were told as writes.
+func TestTheCountOfAWriteLeavesOutTheReadsBesideIt(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		o := observe(w)
+		rw, owner := w.Client(o.config()).ReadWriteLock("orders"), redlatch.WithOwner(bg)
+		outer := w.Acquire(owner, rw.Write())
+		read := w.Acquire(owner, rw.Read())
+		inner := w.Acquire(owner, rw.Write())
+		w.WantFields("nested", "orders", map[string]string{"mode": "write", outer.Owner() + ":write": "2", outer.Owner(): "1"})
+		if e := o.outcome(); e.Count != 2 {
+			t.Errorf("inner: %+v", e)
+		}
+		for _, h := range []*redlatch.Hold{inner, read, outer} {
+			w.Release(h)
+		}
+	})
+}
+
 func TestAReentryIsToldAsOne(t *testing.T) {
 	for name, of := range locktest.TypesOfLock {
 		for how, under := range map[string]func(h *redlatch.Hold, owner context.Context) context.Context{
