@@ -45,7 +45,7 @@ func (l *Lock) only(info Info) Info {
 		if value, ok := l.spec.Owns(h.Mode, h.Value); ok {
 			h.Value = value
 			info.Holders = append(info.Holders, h)
-			info.TTL = max(info.TTL, h.TTL)
+			info.TTL = inspect.Longer(info.TTL, h.TTL)
 		}
 	}
 	slices.SortStableFunc(info.Holders, func(x, y Holder) int { return strings.Compare(x.Value, y.Value) })

@@ -144,6 +144,14 @@ func lasting(ms int64) time.Duration {
 	return wire.FromMillis(ms)
 }
 
+// Longer returns the longer of two such TTLs.
+func Longer(x, y time.Duration) time.Duration {
+	if x < 0 || y < 0 {
+		return -1
+	}
+	return max(x, y)
+}
+
 // guess says what kind of lock this looks like. A fair lock for which nobody
 // queues is stored as a plain one is.
 func (s *stored) guess() string {

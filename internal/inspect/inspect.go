@@ -75,9 +75,7 @@ func (x *Inspector) readerTTLs(ctx context.Context, info *Info) error {
 				return err
 			}
 			for _, r := range reply.List {
-				if ttl := lasting(r.Int); ttl < 0 || ttl > h.TTL {
-					h.TTL = ttl
-				}
+				h.TTL = Longer(h.TTL, lasting(r.Int))
 			}
 		}
 	}

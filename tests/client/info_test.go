@@ -171,6 +171,27 @@ func TestInfoOfWhatIsNoLock(t *testing.T) {
 	})
 }
 
+// A key without a TTL keeps a lock for ever, whatever other keys do. Such a lock was said to last for no time.
+func TestInfoOfALockThatNeverEnds(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		w.Server.HSet("plain", locktest.JavaOwner, "1")
+		w.Server.HSet("written", "mode", "write", locktest.JavaOwner+":write", "1")
+		put(w, "read", time.Minute, "mode", "read", locktest.JavaOwner, "2", locktest.OurC+":3", "1")
+		w.OK(w.Server.Set("{read}:"+locktest.JavaOwner+":rwlock_timeout:1", "1"))
+		mark(w, "{read}:"+locktest.JavaOwner+":rwlock_timeout:2", time.Second)
+		mark(w, "{read}:"+locktest.OurC+":3:rwlock_timeout:1", time.Second)
+		for name, l := range map[string]*redlatch.Lock{
+			"plain": c.Lock("plain"), "written": c.ReadWriteLock("written").Write(), "read": c.ReadWriteLock("read").Read(),
+		} {
+			info, err := l.Info(bg)
+			if err != nil || info.TTL != -1 || !slices.ContainsFunc(info.Holders, func(h redlatch.Holder) bool { return h.TTL == -1 }) {
+				t.Errorf("%s: %+v, %v", name, info, err)
+			}
+		}
+	})
+}
+
 // Hundreds of read holds are more than one request should ask about.
 func TestInfoOfManyReadHolds(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
