@@ -203,7 +203,7 @@ func (s *stored) info(kind string) (info Info, err error) {
 	return info, nil
 }
 
-// owners are the fields of a lock that is exclusive.
+// owners are the fields of a lock that is exclusive: one, or none.
 func (s *stored) owners() (holders []Holder, err error) {
 	for owner, text := range s.fields {
 		count, err := strconv.Atoi(text)
@@ -212,7 +212,9 @@ func (s *stored) owners() (holders []Holder, err error) {
 		}
 		holders = append(holders, holderOf(owner, count, s.ttl))
 	}
-	slices.SortFunc(holders, func(x, y Holder) int { return cmp.Compare(x.Owner, y.Owner) })
+	if len(holders) > 1 {
+		return nil, notALock("key %s is a hash but not a lock: it has %d fields", wire.Quote(s.name), len(holders))
+	}
 	return holders, nil
 }
 
@@ -292,7 +294,7 @@ func notALock(format string, args ...any) error {
 
 // looksLikeLock says whether a hash that somebody named is a lock.
 func (i Info) looksLikeLock() bool {
-	if !i.Held() || i.TTL <= 0 || (len(i.Holders) > 1 && i.Kind != ReadWrite && i.Kind != Group) {
+	if !i.Held() || i.TTL <= 0 {
 		return false
 	}
 	for _, h := range i.Holders {

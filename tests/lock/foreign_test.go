@@ -51,6 +51,29 @@ func TestAKeyThatIsNoLockIsRefusedAtOnceAndLeftAlone(t *testing.T) {
 	}
 }
 
+// A hash of numbers looked like a lock with many owners, and a force release deleted it.
+func TestAHashOfNumbersIsNotReleasedByForce(t *testing.T) {
+	for name, of := range locktest.TypesOfLock {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				cart := map[string]string{"apples": "3", "pears": "4"}
+				for fruit, n := range cart {
+					w.Server.HSet("cart", fruit, n)
+				}
+				l := of(w.Client(redlatch.Config{}), "cart")
+				_, err := l.ForceRelease(bg)
+				_, asked := l.Info(bg)
+				for _, err := range []error{err, asked} {
+					if driver.Failure(err).Code != "WRONGTYPE" {
+						t.Error(err)
+					}
+				}
+				w.WantFields("after that", "cart", cart)
+			})
+		})
+	}
+}
+
 // For Redisson's scripts no answer means that the lock is the caller's.
 func TestAnAnswerThatSaysNothingIsNoLock(t *testing.T) {
 	for name, of := range locktest.TypesOfLock {
