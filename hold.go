@@ -125,7 +125,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	if err := h.Err(); err != nil {
 		return err
 	}
-	return h.in.Extend(ctx, d)
+	return h.in.Extend(ctx, time.Time{}, d)
 }
 
 // extension checks what Extend is given, and returns the lease as Redis counts it.

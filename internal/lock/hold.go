@@ -262,10 +262,10 @@ func (h *Hold) Expires() time.Time {
 	return h.own.within(t.lease.End())
 }
 
-// Extend raises the lease of a hold that has one.
-func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
+// Extend raises the lease of a hold that has one. It waits for the server until then, if that is not zero.
+func (h *Hold) Extend(ctx context.Context, until time.Time, d time.Duration) error {
 	sent := time.Now()
-	if err := h.t.extend(ctx, time.Time{}, d); err != nil {
+	if err := h.t.extend(ctx, until, d); err != nil {
 		return err
 	}
 	if own := h.own; own != nil && own.Left(time.Now()) > 0 {

@@ -193,8 +193,9 @@ func (g *Hold) level(ctx context.Context, o *lock.Params) error {
 		if time.Until(h.Expires()) > o.Lease*4/5 {
 			continue
 		}
-		if err := h.Extend(ctx, o.Lease); err != nil {
-			return memberError(h.Lock(), err)
+		if err := h.Extend(ctx, o.Until, o.Lease); err != nil {
+			l := h.Lock()
+			return memberError(l, l.Client().Errors.GaveUp(err, lock.Busy{Name: l.Name()}))
 		}
 	}
 	return nil
@@ -371,7 +372,7 @@ func (g *Hold) Extend(ctx context.Context, d time.Duration) error {
 		h.Lock().Client().Server.Go(func() {
 			err := h.Err()
 			if err == nil {
-				err = h.Extend(ctx, d)
+				err = h.Extend(ctx, time.Time{}, d)
 			}
 			results <- err
 		})

@@ -1,6 +1,7 @@
 package multilock
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -183,4 +184,50 @@ func TestASharedReadHoldDoesNotEndBeforeTheOtherMembers(t *testing.T) {
 		w.Release(reader)
 		w.WantNothing()
 	})
+}
+
+// A server that falls silent while the leases of the first members are raised kept a caller for Config.OutageTimeout,
+// whatever its Wait was, and told one that left nothing of the lock.
+func TestALeaseThatIsRaisedKeepsNobodyForLongerThanHeWaits(t *testing.T) {
+	for name, x := range map[string]struct {
+		leaves time.Duration // the caller, 0: it does not
+		took   time.Duration
+		want   []error
+	}{
+		"Wait":    {took: 2 * time.Second, want: []error{redlatch.ErrUnavailable}},
+		"context": {leaves: 450 * time.Millisecond, took: 450 * time.Millisecond, want: []error{redlatch.ErrBusy, context.Canceled}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				w2 := another(w)
+				var silent atomic.Bool
+				a := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+					if silent.Load() {
+						time.Sleep(100 * time.Millisecond)
+						return driver.Reply{}, locktest.ErrReplyLost
+					}
+					return next()
+				}})
+				busy := w.Acquire(bg, w2.Client(redlatch.Config{}).Lock("b"))
+				time.AfterFunc(200*time.Millisecond, func() { silent.Store(true) })
+				time.AfterFunc(400*time.Millisecond, func() { w.Release(busy) })
+				ctx, leave := context.WithCancel(bg)
+				defer leave()
+				if x.leaves > 0 {
+					time.AfterFunc(x.leaves, leave)
+				}
+				start := time.Now()
+				m := redlatch.MultiLock(a.Lock("a"), w2.Client(redlatch.Config{}).Lock("b"))
+				_, err := m.Acquire(ctx, redlatch.Lease(time.Second), redlatch.Wait(2*time.Second))
+				w.WantErr(err, x.want...)
+				if took := time.Since(start); took < x.took || took > x.took+600*time.Millisecond { // to release what it has
+					t.Errorf("it took %v", took)
+				}
+				silent.Store(false)
+				time.Sleep(5 * time.Minute)
+				w.WantLocksGone()
+				w2.WantLocksGone()
+			})
+		})
+	}
 }
