@@ -147,11 +147,10 @@ func (q *acquisition) all(ctx context.Context) (*Hold, error) {
 			return nil, err
 		}
 		g := newHold(ctx, q, len(order))
-		missing, again, err := q.inTurn(ctx, g, order, known)
+		missing, again, err := q.attempt(ctx, g, order, known)
 		if err == nil {
 			return g, nil
 		}
-		g.undo(ctx)
 		if q.o.Try || again == never || q.over() || !q.errors().Retryable(err) || errors.Is(err, request.ErrNotAcknowledged) {
 			return nil, err
 		}
@@ -199,6 +198,20 @@ func (q *acquisition) rest(ctx context.Context, round int, busy lock.Busy, took 
 		_, err := request.Pause(ctx, nil, nil, q.o.Until, time.Millisecond+rand.N(d)) //nolint:gosec // jitter
 		return q.errors().GaveUp(err, e)
 	})
+}
+
+// attempt is inTurn, after which nothing is held if it has failed: also if a Backoff of
+// the user's panics.
+func (q *acquisition) attempt(ctx context.Context, g *Hold, order []*lock.Spec, known bool) (missing *lock.Spec, again verdict, err error) {
+	held := false
+	defer func() {
+		if !held {
+			g.undo(ctx)
+		}
+	}()
+	missing, again, err = q.inTurn(ctx, g, order, known)
+	held = err == nil
+	return missing, again, err
 }
 
 // inTurn acquires one lock after the other, or together with those that can be.

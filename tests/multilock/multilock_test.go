@@ -585,3 +585,28 @@ func TestACauseIsNotTakenForAMember(t *testing.T) {
 		w.Release(hb)
 	})
 }
+
+// The members that were held when a Backoff panicked were nobody's, and renewed for as long as the process lived.
+func TestABackoffThatPanicsLeavesNoMemberHeld(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+		busy := w.Acquire(bg, other.Lock("b"))
+		bad := c.SpinLock("b", func(int) time.Duration { panic("no idea") })
+		for _, first := range []*redlatch.Lock{c.Lock("a"), c.FencedLock("a"), c.ReadWriteLock("a").Read()} {
+			func() {
+				defer func() {
+					if r := recover(); r != "no idea" {
+						t.Errorf("recovered %v", r)
+					}
+				}()
+				_, err := redlatch.MultiLock(first, bad).Acquire(bg)
+				t.Errorf("Acquire returned %v", err)
+			}()
+			synctest.Wait()
+			if w.Server.Exists("a") || c.Stats().Holds != 0 {
+				t.Fatalf("a is held: %+v", c.Stats())
+			}
+		}
+		w.Release(busy)
+	})
+}
