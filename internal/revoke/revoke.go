@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/lock"
@@ -27,6 +28,7 @@ const (
 type controlMessage struct {
 	Op    string `json:"op"` // "revoke" or "revoked"
 	Name  string `json:"name,omitempty"`
+	Raw   []byte `json:"raw,omitempty"` // the name, if that is no text
 	Owner string `json:"owner,omitempty"`
 	From  string `json:"from"`  // the asking client
 	Nonce string `json:"nonce"` // of the question
@@ -70,6 +72,9 @@ func (k *Control) Listen() (heard <-chan struct{}) {
 			case n.Subscribed:
 				confirmed()
 			case json.Unmarshal([]byte(n.Payload), &m) == nil: // else it is not ours
+				if m.Raw != nil {
+					m.Name, m.Raw = string(m.Raw), nil
+				}
 				k.handle(m)
 			}
 		})
@@ -132,6 +137,9 @@ func (k *Control) revoke(m controlMessage) {
 // message prepares a request that sends m to a client, to be sent as it is: these
 // channels are classic, also where those of locks are sharded.
 func (k *Control) message(s *script.Script, to string, m controlMessage) request.Call {
+	if !utf8.ValidString(m.Name) {
+		m.Name, m.Raw = "", []byte(m.Name)
+	}
 	text, _ := json.Marshal(m) //nolint:errchkjson // strings always can
 	return request.Call{Server: k.locks.Server, Script: s, Args: []string{controlPrefix + to, string(text)}, Lease: k.locks.Watchdog, Stop: k.locks.Server.Over, Single: true}
 }

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -43,6 +44,24 @@ func TestAForceReleaseRevokesTheHoldBeforeTheLockIsGivenAway(t *testing.T) {
 					t.Fatalf("freed %v, %v", freed, err)
 				}
 			})
+		})
+	}
+}
+
+// A name that is no UTF-8 came to its holder as another name: the lock was given away after a second, and the holder
+// went on.
+func TestAHolderIsAskedToLetGoWhateverTheLocksNameIs(t *testing.T) {
+	for _, name := range []string{"caf\xe9", "\x00\xff", "\"<&>\u2028", "{\xe9}"} {
+		locktest.InFakeTime(t, func(w *locktest.World) {
+			c, forcer := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+			h := w.Acquire(bg, c.Lock(name))
+			synctest.Wait()
+			start := time.Now()
+			freed, err := forcer.Lock(name).ForceRelease(bg)
+			var lost *redlatch.LostError
+			if err != nil || !freed || !errors.As(h.Err(), &lost) || lost.Reason != redlatch.LostRevoked || time.Since(start) > 10*time.Millisecond {
+				t.Errorf("%q: freed %v, %v, after %v; the holder: %v", name, freed, err, time.Since(start), h.Err())
+			}
 		})
 	}
 }
