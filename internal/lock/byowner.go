@@ -48,7 +48,7 @@ func (l *Spec) ExtendOwner(ctx context.Context, owner string, d time.Duration) (
 		return false, request.Unexpected(reply, lua.LockRenew)
 	}
 	if text := reply.List[0].Str; text != "" {
-		return false, request.RefusedWith(text)
+		return false, o.Raised(ctx, text)
 	}
 	is := reply.List[0].Int == 1
 	return is, o.Doubt(is)

@@ -3,7 +3,6 @@ package request
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
@@ -27,9 +26,9 @@ func (o *Call) Renew(leases []*renew.Lease) {
 		s.RenewFailed(len(leases), o.Short)
 	}
 	for i, l := range leases {
-		switch is, err := extended(reply.List[i]); {
-		case err != nil:
-			o.renewFailed(leases[i:i+1], err)
+		switch is, raised := extended(reply.List[i]); {
+		case raised != "":
+			o.renewFailed(leases[i:i+1], errors.New(wire.Text(raised)))
 		case !is:
 			l.Result = renew.Gone
 		case o.Short != nil && l.Ask > 0:
@@ -55,22 +54,19 @@ func (o *Call) Extend(ctx context.Context) (is bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if is, err = extended(First(reply)); err == nil {
-		err = o.Doubt(is)
+	is, raised := extended(First(reply))
+	if raised != "" {
+		return false, o.Raised(ctx, raised)
 	}
+	err = o.Doubt(is)
 	return is && err == nil, err
 }
 
-// extended reads what a renewal says of one key: whether the lease is still its owner's. It is not if something of another
-// type has taken its place.
-func extended(r driver.Reply) (is bool, err error) {
+// extended reads what a renewal says of one key: whether the lease is still its owner's, or else what the server has raised. It
+// is not if something of another type has taken its place.
+func extended(r driver.Reply) (is bool, raised string) {
 	if r.Kind == driver.ReplyInt || WrongType(r.Str) {
-		return r.Int == 1, nil
+		return r.Int == 1, ""
 	}
-	return false, RefusedWith(r.Str)
-}
-
-// RefusedWith is the error for what the server has answered for one of several keys.
-func RefusedWith(text string) error {
-	return fmt.Errorf("redlatch: %w", driver.ServerError(text, errors.New(wire.Text(text))))
+	return false, r.Str
 }

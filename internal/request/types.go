@@ -2,6 +2,7 @@ package request
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -38,4 +39,9 @@ func (o *Call) named(ctx context.Context, err error) error {
 	}
 	text := fmt.Errorf("WRONGTYPE: %s, %s not what redlatch and Redisson store there", strings.Join(found, ", "), which)
 	return &driver.RunError{Outcome: driver.Refused, Code: "WRONGTYPE", Err: text}
+}
+
+// Raised is the error of a call whose script has answered with the text of an error that one of its commands raised.
+func (o *Call) Raised(ctx context.Context, text string) error {
+	return fmt.Errorf("redlatch: %w", o.named(ctx, driver.ServerError(text, errors.New(text))))
 }
