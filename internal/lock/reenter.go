@@ -97,35 +97,27 @@ func (t *term) prolong(ctx context.Context, o *request.Call, d time.Duration) er
 func (t *term) reserve(h, outer *Hold, l *Spec, o *Params) (count string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.state != termLive || t.count == 0 {
+	turn := outer
+	if outer == nil {
+		turn = t.firstOfLocked(o.scope)
+	}
+	switch {
+	case t.state != termLive, t.count == 0, turn == nil, outer != nil && outer.err != nil:
 		return "", errNotNested
-	}
-	if l.kind.stops && t.shared {
+	case l.kind.stops && t.shared:
 		return "", writeInRead(l.Name())
-	}
-	if o.AtLeast > 0 && t.lock.kind.keep == nil {
+	case o.AtLeast > 0 && t.lock.kind.keep == nil:
 		return "", errNotKept // whatever type the caller takes it for
-	}
-	if o.Fenced && t.token == 0 {
+	case o.Fenced && t.token == 0:
 		return "", fmt.Errorf("%w: the hold of lock %q that is to be re-entered has no fencing token; acquire that one with Fenced too", ErrReentry, l.Name())
-	}
-	if outer != nil {
-		if outer.err != nil {
-			return "", errNotNested
-		}
+	case outer == nil && l.nonReentrant:
+		return "", fmt.Errorf("%w: lock %q is non-reentrant and this owner has it", ErrReentry, l.Name())
+	case outer == nil:
+		h.joined = turn
+	default:
 		h.parent = outer
-		outer.open++
-	} else {
-		first := t.firstOfLocked(o.scope)
-		switch {
-		case first == nil:
-			return "", errNotNested
-		case l.nonReentrant:
-			return "", fmt.Errorf("%w: lock %q is non-reentrant and this owner has it", ErrReentry, l.Name())
-		}
-		h.joined = first
-		first.open++
 	}
+	turn.open++
 	t.alone = t.alone || o.Member
 	t.count++
 	if l.kind.shared {

@@ -59,6 +59,39 @@ func TestAWriteInsideAReadIsRefusedAtOnce(t *testing.T) {
 	})
 }
 
+// An owner that had just ended its last read was told that it reads, because another reader of its process did.
+func TestAnOwnerThatReadsNoMoreMayWaitToWrite(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		rw := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if s == "readwrite.renew" {
+				time.Sleep(50 * time.Millisecond)
+			}
+			return next()
+		}}).ReadWriteLock("orders")
+		beside := w.Acquire(bg, rw.Read())
+		owner := redlatch.WithOwner(bg)
+		rd := w.Acquire(owner, rw.Read())
+		ctx, leave := context.WithCancel(owner)
+		joins := locktest.Later(func() error { _, err := rw.Read().Acquire(ctx, redlatch.Lease(time.Hour)); return err })
+		synctest.Wait()
+		writes := locktest.Later(func() error { // behind the one that joins
+			h, err := rw.Write().Acquire(owner)
+			if err == nil {
+				err = h.Release(bg)
+			}
+			return err
+		})
+		synctest.Wait()
+		w.Release(rd)
+		leave()
+		w.WantErr(<-joins, context.Canceled)
+		time.Sleep(time.Second)
+		w.Release(beside)
+		w.OK(<-writes)
+		w.WantNoKeys()
+	})
+}
+
 func TestReadsInsideAReadOverlapAndAskNobody(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
