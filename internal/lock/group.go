@@ -66,7 +66,7 @@ func (g *values) overlaps(other *values) bool {
 
 // refuse says why not for what the caller has itself.
 func (o overlap) refuse(h *Hold) error {
-	return fmt.Errorf("%w: the context descends from a hold of values %q of group %q, which has some of %q in common but not all; acquire the same values, or others only",
+	return fmt.Errorf("%w: the caller has values %q of group %q already, which overlap with %q and are not the same; acquire the same values, or others only",
 		ErrReentry, h.t.lock.values().names, o.l.Name(), o.l.values().names)
 }
 

@@ -26,18 +26,23 @@ type nest struct {
 	unfreed int   // so many holds have ended by a window, and count until they are released
 }
 
-// firstOfLocked returns the hold whose turn the live holds of a scope share.
-func (t *term) firstOfLocked(sc *scope) *Hold {
+// liveOfLocked returns a live hold of a scope.
+func (t *term) liveOfLocked(sc *scope) *Hold {
 	for h := t.holds; h != nil; h = h.next {
-		if h.scope != sc {
-			continue
+		if h.scope == sc {
+			return h
 		}
-		if h.joined != nil {
-			return h.joined
-		}
-		return h
 	}
 	return nil
+}
+
+// firstOfLocked returns the hold whose turn the live holds of a scope share.
+func (t *term) firstOfLocked(sc *scope) *Hold {
+	h := t.liveOfLocked(sc)
+	if h != nil && h.joined != nil {
+		return h.joined
+	}
+	return h
 }
 
 // nest re-enters the lock from outer, after its siblings.

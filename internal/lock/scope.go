@@ -28,32 +28,53 @@ type scopeContext struct {
 
 type scopeKey struct{}
 
-// Value answers which scope a context is in, and who owns what that has.
+// Value answers which scope a context is in, who owns what that has, and whether some of that is in the way of
+// a lock.
 func (c *scopeContext) Value(key any) any {
 	switch k := key.(type) {
 	case scopeKey:
 		return c.scope
 	case *holdctx.Owners:
 		c.scope.owners(k)
+	case overlap:
+		if h := c.scope.overlapping(k); h != nil {
+			return h
+		}
 	}
 	return c.Context.Value(key)
 }
 
 // owners adds the owner ids of the scope.
 func (s *scope) owners(o *holdctx.Owners) {
+	for _, h := range s.holds() {
+		o.Add(h.t.id)
+	}
+}
+
+// overlapping returns a hold of the scope that has some of a group's values, but not the same ones; nil if there is none.
+func (s *scope) overlapping(o overlap) *Hold {
+	for _, h := range s.holds() {
+		if h.t.lock.entry != o.l.entry && o.with(h) {
+			return h
+		}
+	}
+	return nil
+}
+
+// holds returns a live hold of each lock that the scope has.
+func (s *scope) holds() (holds []*Hold) {
 	s.mu.Lock()
 	var ts []*term
 	for _, n := range s.nests {
-		if t := n.t.Load(); t != nil {
-			ts = append(ts, t)
-		}
+		ts = append(ts, n.t.Load())
 	}
 	s.mu.Unlock()
 	for _, t := range ts {
-		if t.heldBy(s) {
-			o.Add(t.id)
+		if h := s.holdIn(t); h != nil {
+			holds = append(holds, h)
 		}
 	}
+	return holds
 }
 
 // A scope is what WithOwner makes.
@@ -105,19 +126,19 @@ func (s *scope) released(l *Spec) {
 
 func (s *scope) forgetLocked(l *Spec) {
 	k := nestKey{l.c, l.entry}
-	if n := s.nests[k]; n != nil && n.callers == 0 && !n.t.Load().heldBy(s) {
+	if n := s.nests[k]; n != nil && n.callers == 0 && s.holdIn(n.t.Load()) == nil {
 		delete(s.nests, k)
 	}
 }
 
-// heldBy says whether there is a term, and a hold of the scope in it is live.
-func (t *term) heldBy(s *scope) bool {
+// holdIn returns a live hold of the scope in a term, if there is a term and such a hold.
+func (s *scope) holdIn(t *term) *Hold {
 	if t == nil {
-		return false
+		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.firstOfLocked(s) != nil
+	return t.liveOfLocked(s)
 }
 
 var errNotNested = errors.New("the outer hold has ended")

@@ -447,6 +447,26 @@ func TestGroupUnderWithOwner(t *testing.T) {
 	})
 }
 
+// An owner that has one of the values waited for itself, for ever.
+func TestGroupUnderWithOwnerIsRefusedWhatItsOwnerHasInPart(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		ctx := redlatch.WithOwner(bg)
+		ab := w.Acquire(ctx, c.GroupLock("g", "a", "b"))
+		again := w.Acquire(ctx, c.GroupLock("g", "a", "b"))
+		w.Release(ab)
+		_, err := c.GroupLock("g", "b", "c").Acquire(ctx, redlatch.Wait(time.Hour))
+		w.WantErr(err, redlatch.ErrReentry)
+		cd := w.Acquire(ctx, c.GroupLock("g", "c", "d"))
+		_, err = c.GroupLock("g", "b", "c").Acquire(redlatch.WithOwner(bg), redlatch.Wait(time.Second))
+		w.WantErr(err, redlatch.ErrBusy) // of somebody else
+		w.Release(again)
+		w.Release(cd)
+		w.Release(w.Acquire(ctx, c.GroupLock("g", "b", "c")))
+		wantGroup(w, "g", map[string]string{})
+	})
+}
+
 // Waiters of the same values stand in one line: a release costs one try, however
 // many they are.
 func TestGroupWaitersOfTheSameValuesTryOneAtATime(t *testing.T) {
