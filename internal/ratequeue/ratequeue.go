@@ -432,7 +432,7 @@ func (q *rateQueue) refused(first []*waiter, d time.Duration, rate int) (pause t
 // higher one, and is no reason to believe in this one.
 func (q *rateQueue) learntLocked(rate int) {
 	q.unset, q.setUp = false, false
-	if q.rate == rate {
+	if q.rate == rate && rate != 0 { // that says that it is not known
 		return
 	}
 	q.rate = rate

@@ -592,3 +592,29 @@ func TestAnAnswerFromBeforeARaiseRefusesNobodyWhoCameLater(t *testing.T) {
 		}
 	})
 }
+
+// Others can store a rate of nothing, or of less. Whoever asks is refused at once, as by any rate that is too low, and so is
+// whoever waits: a rate of 0 is not one that is not known.
+func TestARateOfNothingKeepsNobodyWaiting(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		for _, rate := range []string{"0", "0.5", "-3"} {
+			l := w.Client(redlatch.Config{}).RateLimiter("api")
+			w.SetRate(l, redlatch.Rate{Permits: 5, Interval: time.Hour})
+			w.TakeRate(l, 5)
+			waits := locktest.Later(func() error { return l.Acquire(bg, 1) })
+			synctest.Wait()
+			w.Server.HSet("api", "rate", rate)
+			start := time.Now()
+			other := w.Client(redlatch.Config{}).RateLimiter("api")
+			w.WantErr(other.Try(bg, 1), redlatch.ErrInvalid)
+			ctx, cancel := context.WithTimeout(bg, time.Minute)
+			w.WantErr(other.Acquire(ctx, 1), redlatch.ErrInvalid)
+			cancel()
+			if d := time.Since(start); d > 10*time.Millisecond {
+				t.Errorf("a rate of %s: refused after %v", rate, d)
+			}
+			w.WantErr(<-waits, redlatch.ErrInvalid)
+			w.Server.FlushAll()
+		}
+	})
+}
