@@ -164,6 +164,7 @@ func (c Config) withDefaults(t driver.Traits) (Config, error) {
 	def(&c.MaxClockSkew, time.Second)
 	def(&c.AckTimeout, time.Second)
 	c.MaxClockSkew = max(c.MaxClockSkew, 0).Truncate(time.Millisecond)
+	c.OutageTimeout, c.AckTimeout = min(c.OutageTimeout, maxLease), min(c.AckTimeout, maxLease) // others are added to them
 	who, err := census.Identity(c.Identity).WithDefaults()
 	if err != nil {
 		return c, invalid.Errorf("redlatch: Config.Identity: %w", err)

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -196,6 +197,29 @@ func TestWhoComesDuringAnOutageWaitsForAllOfTheTimeOut(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A time-out that is to mean "for ever" is added to others, and that must not make one that is over.
+func TestATimeOutForEverIsNotOverAtOnce(t *testing.T) {
+	const ever = time.Duration(math.MaxInt64)
+	ctx := context.Background()
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		held := w.Acquire(ctx, w.Client(redlatch.Config{}).Lock("lock"))
+		d := &locktest.Acker{Tap: locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			time.Sleep(10 * time.Millisecond)
+			return next()
+		}}}
+		d.Follow(1, 1)
+		c := w.AckingWith(redlatch.Config{OutageTimeout: ever, AckTimeout: ever}, d)
+		s := c.ExpirableSemaphore(locktest.Pool).WithPermits(1)
+		p := w.Permit(s)
+		w.OK(s.Release(ctx, p.ID()))
+		_, err := c.Lock("lock").Acquire(ctx, redlatch.Wait(15*time.Millisecond))
+		if w.WantErr(err, redlatch.ErrBusy); errors.Is(err, redlatch.ErrUnavailable) {
+			t.Errorf("a server that answers is taken to be silent: %v", err)
+		}
+		w.Release(held)
+	})
 }
 
 // A wait that is shorter than an attempt ends before that has failed. It is not told as that of a lock which somebody has:
