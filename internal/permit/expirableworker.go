@@ -243,10 +243,18 @@ func (q *expirableQueue) giveFirst() bool {
 			q.setUp = !done // once more without permits it is a semaphore that cannot be used
 			return true
 		}
+		early := false
 		for w := range q.line.All() {
-			if w.Permits > 0 {
+			switch {
+			case w.Permits == 0:
+			case request.Early(q.sem.all.Server, err, w.since):
+				early = true // it goes on
+			default:
 				q.decide(w, err)
 			}
+		}
+		if early {
+			return true
 		}
 		break
 	}

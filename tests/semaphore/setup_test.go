@@ -2,6 +2,8 @@ package semaphore
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -146,4 +148,37 @@ func TestASetUpIsNotLateBesideOneThatWaitsForIt(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A full server says that there are no permits, and refuses to store any. Who comes while others have tried that for long
+// does not fail with them, but when it has itself waited for as long as any call does.
+func TestASetUpThatFailsForOthersIsTriedForAllOfTheTimeOut(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var full atomic.Bool
+		full.Store(true)
+		s := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if full.Load() && s == "expirable.try_set" {
+				const oom = "OOM command not allowed when used memory > 'maxmemory'."
+				return driver.Reply{}, driver.ServerError(oom, errors.New(oom))
+			}
+			return next()
+		}}).ExpirableSemaphore(locktest.Pool).WithPermits(3)
+		acquire := func() error { _, err := s.Acquire(bg); return err }
+		start := time.Now()
+		first := locktest.Later(acquire)
+		time.Sleep(9 * time.Second)
+		second := locktest.Later(acquire)
+		w.WantErr(<-first, redlatch.ErrUnavailable)
+		if d := time.Since(start); d < 10*time.Second || d > 13*time.Second {
+			t.Errorf("the first failed after %v", d)
+		}
+		w.WantErr(<-second, redlatch.ErrUnavailable)
+		if d := time.Since(start) - 9*time.Second; d < 10*time.Second || d > 13*time.Second {
+			t.Errorf("the second failed after %v", d)
+		}
+		third := locktest.Later(acquire)
+		time.Sleep(9 * time.Second)
+		full.Store(false)
+		w.OK(<-third)
+	})
 }
