@@ -371,15 +371,25 @@ func (q *rateQueue) answered(reply driver.Reply, id string, first []*waiter) (pa
 		return q.refused(first, -wire.FromMillis(answer), rate)
 	default:
 		if given, back := q.given(first[:answer], rate); back > 0 {
-			server := q.qs.Server
-			o := request.Call{
-				Server: server, Script: lua.RateLimiterUndo, Keys: q.keys, Lease: server.Length, Stop: server.Over,
-				Args: []string{id, recordID(), strconv.Itoa(given), strconv.Itoa(back)},
-			}
-			_, _ = o.Run(context.Background()) // or they are free when the interval is over
+			q.giveBack(id, given, back)
 		}
 	}
 	return 0
+}
+
+// giveBack gives back what nobody wants any more of the permits of a record. Those in line wait for that only while an
+// attempt may last: the server may be silent.
+func (q *rateQueue) giveBack(id string, given, back int) {
+	server := q.qs.Server
+	o := request.Call{
+		Server: server, Script: lua.RateLimiterUndo, Keys: q.keys, Lease: server.Length, Stop: server.Over,
+		Until: time.Now().Add(request.AttemptTimeout(server.Length)),
+		Args:  []string{id, recordID(), strconv.Itoa(given), strconv.Itoa(back)},
+	}
+	_, err := o.Run(context.Background())
+	if o.Left && !errors.Is(err, request.ErrClosed) {
+		server.Go(func() { _, _ = o.Finish() }) // or they are free when the interval is over
+	}
 }
 
 // given tells those who got what they wanted, and returns how much that was and

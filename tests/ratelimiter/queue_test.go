@@ -618,3 +618,45 @@ func TestARateOfNothingKeepsNobodyWaiting(t *testing.T) {
 		}
 	})
 }
+
+// A server that is slow first, and then silent, has permits that nobody wants any more. Those who come then do not wait for
+// them to be given back before they ask; and that is done when the server is there again.
+func TestWhatIsGivenBackInAnOutageKeepsNobodyWaiting(t *testing.T) {
+	for _, outage := range []time.Duration{7 * time.Second, time.Minute} {
+		t.Run(outage.String(), func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				var slow, down atomic.Bool
+				l := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+					if down.Load() {
+						time.Sleep(100 * time.Millisecond)
+						return driver.Reply{}, locktest.ErrReplyLost
+					}
+					reply, err := next()
+					if s == "ratelimiter.take" && slow.CompareAndSwap(true, false) {
+						time.Sleep(time.Second)
+						down.Store(true)
+						time.AfterFunc(outage, func() { down.Store(false) })
+					}
+					return reply, err
+				}}).RateLimiter("api")
+				w.SetRate(l, redlatch.Rate{Permits: 5, Interval: time.Hour})
+				slow.Store(true)
+				ctx, cancel := context.WithTimeout(bg, time.Second/2)
+				defer cancel()
+				w.WantErr(l.Acquire(ctx, 3), context.DeadlineExceeded)
+				time.Sleep(time.Second)
+				start := time.Now()
+				err := l.Acquire(bg, 2)
+				switch d := time.Since(start); {
+				case outage < 10*time.Second:
+					w.OK(err)
+					time.Sleep(5 * time.Second)
+					wantAvailable(w, l, 3)
+				case !errors.Is(err, redlatch.ErrUnavailable) || d > 15*time.Second:
+					t.Errorf("%v, after %v", err, d)
+				}
+				time.Sleep(outage) // or Close would find requests in flight
+			})
+		})
+	}
+}
