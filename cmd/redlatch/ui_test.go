@@ -34,7 +34,8 @@ func TestPrintable(t *testing.T) {
 		"orders:42 {a} ä Ω 🔒": "orders:42 {a} ä Ω 🔒",
 		"\x1b[2J\r\n\t":       `\x1b[2J\r\n\t`,
 		"\xff\x00":            `\xff\x00`,
-		"\u202e":              `\u202e`, // would turn the rest of the line around
+		"a\x9b31m":            `a\x9b31m`, // begins a control sequence on some terminals
+		"\u202e":              `\u202e`,   // would turn the rest of the line around
 		"\uFFFD":              "\uFFFD",
 		"":                    "",
 	} {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/redlatch/redlatch"
 )
@@ -176,7 +177,7 @@ func (c *Claim) Who() string { return cmp.Or(c.By, "client "+c.Client) }
 // Printable returns s with control and other invisible characters escaped, and with bytes that are
 // no UTF-8: so that a name cannot change how it, or what stands beside it, is shown.
 func Printable(s string) string {
-	if strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) && r != ' ' }) < 0 {
+	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) && r != ' ' }) < 0 {
 		return s
 	}
 	var b strings.Builder
