@@ -259,6 +259,50 @@ func TestOtherPages(t *testing.T) {
 	contains(t, get(t, refused, "/lock?name=x").Body.String(), "<h1>x</h1>", "WRONGTYPE &lt;b&gt;", "Live")
 }
 
+// A page said "readRedis does not have that" of a claim, "1 times" of a permit, "5 in 0s" of a rate, and for how long ago
+// a hold was lost as if it had been held for so long.
+func TestWhatIsSaidOfCallersAndRatesCanBeRead(t *testing.T) {
+	ms, one := int64(3200), 1
+	claim := func(reason, mode, evidence string) overview.Claim {
+		return overview.Claim{Kind: redlatch.KindReadWrite, Mode: mode, Reason: reason, Evidence: evidence, Count: 1, Told: overview.Told{By: "billing", For: &ms}}
+	}
+	for _, tc := range []struct {
+		lock overview.Lock
+		want []string
+		not  string
+	}{
+		{
+			overview.Lock{Kind: redlatch.KindReadWrite, Who: overview.Who{Claims: []overview.Claim{claim("", "read", "not stored")}}},
+			[]string{"<dt>What</dt><dd>read, Redis does not have that: it is false, or over</dd>", "<dt>For</dt><dd>3.2s</dd>"}, "readRedis",
+		},
+		{
+			overview.Lock{Kind: redlatch.KindReadWrite, Who: overview.Who{Claims: []overview.Claim{claim("", "write", "")}}},
+			[]string{"<dd>write, Redis does not have that"}, "permit",
+		},
+		{
+			overview.Lock{Kind: redlatch.KindReadWrite, Who: overview.Who{Lost: []overview.Claim{claim("expired", "read", "")}}},
+			[]string{"<dt>Ago</dt><dd>3.2s</dd>", "<dd>read, expired</dd>"}, "<dt>For</dt>",
+		},
+		{
+			overview.Lock{Kind: redlatch.KindExpirable, Held: true, Count: &one, Total: &one, Holders: []overview.Holder{{Owner: "permit", TTL: 1500, Count: 1}}},
+			[]string{"permit"}, "1 times",
+		},
+		{
+			overview.Lock{Kind: redlatch.KindRateLimiter, Count: &one, Total: &one, Rate: &overview.Rate{Permits: 5, Interval: 10}},
+			[]string{"<dd>5 in 10ms</dd>"}, "in 0s",
+		},
+	} {
+		s := &source{}
+		tc.lock.Name, tc.lock.Exists = "x", true
+		s.set(nil, tc.lock)
+		text := get(t, handler(t, s, Options{}), "/lock?name=x").Body.String()
+		contains(t, text, tc.want...)
+		if strings.Contains(text, tc.not) {
+			t.Errorf("%q stands in\n%s", tc.not, text)
+		}
+	}
+}
+
 func TestFilterAndSort(t *testing.T) {
 	s := &source{}
 	two, one := held("orders:2", "billing"), held("orders:1", "Shipping")

@@ -52,7 +52,7 @@ func (h *Handler) sparkline(id, title string, points []overview.Point, of func(o
 	default:
 		s.Text = "now " + last + ", at most " + mostText
 	}
-	s.Desc = fmt.Sprintf("%s, from %s to %s: %s.", count(len(points), "look"), clock(points[0].At), clock(points[len(points)-1].At), s.Text)
+	s.Desc = fmt.Sprintf("%s, from %s to %s: %s.", overview.Plural(len(points), "look"), clock(points[0].At), clock(points[len(points)-1].At), s.Text)
 	return s
 }
 

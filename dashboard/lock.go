@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/overview"
 )
 
@@ -42,7 +41,7 @@ type fact struct{ Word, Value string }
 
 // A caller holds, waits for, claims or has lost a lock.
 type caller struct {
-	Who, Owner, For, Lease, What, Site, Until string
+	Who, Owner, For, Ago, Lease, What, Site, Until string
 
 	Also []other // what a waiter holds meanwhile
 }
@@ -85,20 +84,17 @@ func (h *Handler) addLock(p *lock, l *overview.Lock, all *overview.Listing) {
 		p.State = h.text(l.Kind) + ", free"
 	}
 	for i := range l.Holders[:min(len(l.Holders), mostRows)] {
-		p.Holders = append(p.Holders, h.holder(l, &l.Holders[i]))
+		p.Holders = append(p.Holders, h.holder(&l.Holders[i]))
 	}
 	h.addWaiters(p, l, all)
 	for i := range l.Claims[:min(len(l.Claims), mostRows)] {
 		c := h.claim(&l.Claims[i])
-		c.What += "Redis does not have that: it is false, or over"
-		if l.Claims[i].Evidence == string(redlatch.EvidenceNone) {
-			c.What = count(l.Claims[i].Count, "permit") + ", by its own word"
-		}
+		c.What = commas(c.What, l.Claims[i].Worth())
 		p.Claims = append(p.Claims, c)
 	}
 	for i := range slices.Backward(l.Lost) {
 		c := h.claim(&l.Lost[i])
-		c.What = h.text(l.Lost[i].Reason)
+		c.For, c.Ago, c.What = "", c.For, commas(c.What, h.text(l.Lost[i].Reason))
 		p.Lost = append(p.Lost, c)
 	}
 	p.Deadlocks = h.circles(l.Deadlocks)
@@ -129,29 +125,27 @@ func (h *Handler) addFacts(p *lock, l *overview.Lock) {
 		add("Token", strconv.FormatInt(l.Token, 10))
 	}
 	if l.Rate != nil {
-		add("Rate", fmt.Sprintf("%d in %s", l.Rate.Permits, overview.TTLText(l.Rate.Interval)))
+		add("Rate", l.Rate.Text())
 	}
 	if l.Generation != "" {
 		add("Generation", h.text(l.Generation))
 	}
 }
 
-func (h *Handler) holder(l *overview.Lock, o *overview.Holder) caller {
-	c := caller{
+func (h *Handler) holder(o *overview.Holder) caller {
+	times := ""
+	if o.Count > 1 {
+		times = fmt.Sprintf("%d times", o.Count)
+	}
+	return caller{
 		Who: h.text(o.ByText(o.Client, o.Redlatch)), Owner: h.text(o.Owner), For: o.ForText(), Lease: o.LeaseText(o.TTL), Site: h.text(o.Site),
+		What: commas(h.text(o.Mode), h.text(o.Value), times),
 	}
-	var what []string
-	if o.Mode != "" {
-		what = append(what, h.text(o.Mode))
-	}
-	if o.Value != "" {
-		what = append(what, h.text(o.Value))
-	}
-	if o.Count > 1 || !overview.IsLock(l.Kind) {
-		what = append(what, fmt.Sprintf("%d times", o.Count))
-	}
-	c.What = strings.Join(what, ", ")
-	return c
+}
+
+// commas is those texts that are not empty, with commas between them.
+func commas(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), ", ")
 }
 
 func (h *Handler) claim(c *overview.Claim) caller {

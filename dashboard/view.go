@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -269,12 +268,4 @@ func (h *Handler) row(l *overview.Lock, lost int) row {
 		r.Holder, r.Free = "free", true
 	}
 	return r
-}
-
-// count is "1 caller" or "2 callers".
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
 }

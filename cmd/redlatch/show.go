@@ -157,25 +157,13 @@ func at(site string) string {
 	return ", at " + site
 }
 
-// plural is "1 permit" or "2 permits".
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
-}
-
 // claimRows are the holds that clients claim and Redis does not show.
 func claimRows(l *overview.Lock) (rows [][]string) {
 	for i, c := range l.Claims {
 		if i == mostRows {
 			return append(rows, []string{"claimed", fmt.Sprintf("by %d more", len(l.Claims)-i)})
 		}
-		word := "Redis does not have that: it is false, or over"
-		if c.Kind == redlatch.KindSemaphore && c.Evidence == string(redlatch.EvidenceNone) {
-			word = plural(c.Count, "permit") + ", by its own word"
-		}
-		rows = append(rows, []string{"claimed", "by " + sentence(&c) + "; " + word})
+		rows = append(rows, []string{"claimed", "by " + sentence(&c) + "; " + c.Worth()})
 	}
 	return rows
 }

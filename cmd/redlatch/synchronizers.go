@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strconv"
 
 	"github.com/redlatch/redlatch"
@@ -29,7 +28,7 @@ func countRows(l *overview.Lock) (rows [][]string) {
 			add("ttl", h.LeaseText(h.TTL))
 		}
 	case redlatch.KindRateLimiter:
-		add("rate", fmt.Sprintf("%d in %s", l.Rate.Permits, milliseconds(l.Rate.Interval)))
+		add("rate", l.Rate.Text())
 		if l.Rate.PerClient {
 			add("mode", "each client for itself")
 		} else {

@@ -1,6 +1,11 @@
 package overview
 
-import "github.com/redlatch/redlatch"
+import (
+	"fmt"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
 
 // Rate is how a rate limiter is configured.
 type Rate struct {
@@ -8,6 +13,11 @@ type Rate struct {
 	Interval  int64 `json:"interval_ms"`
 	PerClient bool  `json:"per_client"`
 	KeepAlive int64 `json:"keep_alive_ms"` // 0: for ever
+}
+
+// Text is a rate in words.
+func (r *Rate) Text() string {
+	return fmt.Sprintf("%d in %v", r.Permits, time.Duration(r.Interval)*time.Millisecond)
 }
 
 // IsLock says whether a kind is one of lock.

@@ -174,6 +174,22 @@ func (l *Lock) HoldersText() string {
 // Who says who claims it.
 func (c *Claim) Who() string { return cmp.Or(c.By, "client "+c.Client) }
 
+// Worth says what a claim is worth that is not stored.
+func (c *Claim) Worth() string {
+	if c.Kind == redlatch.KindSemaphore && c.Evidence == string(redlatch.EvidenceNone) {
+		return Plural(c.Count, "permit") + ", by its own word"
+	}
+	return "Redis does not have that: it is false, or over"
+}
+
+// Plural is "1 permit" or "2 permits".
+func Plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
 // Printable returns s with control and other invisible characters escaped, and with bytes that are
 // no UTF-8: so that a name cannot change how it, or what stands beside it, is shown.
 func Printable(s string) string {
