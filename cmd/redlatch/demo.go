@@ -13,7 +13,8 @@ func (a *app) demoCommand() *cobra.Command {
 	var plain bool
 	var length duration
 	watchdog := duration{Duration: demo.DefaultWatchdog}
-	opt := demo.Options{Out: os.Stdout}
+	out := &sink{Writer: os.Stdout}
+	opt := demo.Options{Out: out}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch several processes contend for one lock",
@@ -53,14 +54,14 @@ itself. The exit code is 0 if there was no violation, else 1.`,
 		}
 		sum, err := demo.Run(opt)
 		switch {
-		case err != nil:
+		case err != nil && out.failed == nil:
 			return &failure{code: exitSoftware, err: err}
 		case sum.Violations > 0:
 			return &failure{code: 1}
 		case sum.Signal != nil:
 			return &failure{code: sum.Code()}
 		}
-		return nil
+		return written(out.failed)
 	}
 	return cmd
 }

@@ -115,6 +115,34 @@ func TestDemoViolation(t *testing.T) {
 	}
 }
 
+// It died of its reader's end, and left its folder behind; and a result that nobody could have was a success.
+func TestADemoWhoseLinesCannotBeWrittenEndsAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cmd := (&redis{}).command("demo", "--watchdog", "1m")
+	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errs strings.Builder
+	cmd.Stdout, cmd.Stderr = writer, &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	writer.Close()
+	if _, err := reader.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	reader.Close()
+	if code := exitCode(cmd.Wait()); code != exitSystem || !strings.Contains(errs.String(), "redlatch: writing the result: ") {
+		t.Errorf("exit %d: %s", code, errs.String())
+	}
+	if rest, _ := os.ReadDir(dir); len(rest) > 0 {
+		t.Errorf("left behind: %v", rest)
+	}
+}
+
 // A signal ends it early, with a last line all the same.
 func TestDemoInterrupted(t *testing.T) {
 	t.Parallel()

@@ -20,9 +20,10 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 		{"run", "x", "--help"},
 		{"completion", "bash"},
 		{"completion", "zsh"},
+		{"demo", "--for", "1s"},
 	} {
 		formats := []string{"", "json"}
-		if args[0] == "completion" || args[len(args)-1] == "--help" {
+		if args[0] == "completion" || args[0] == "demo" || args[len(args)-1] == "--help" {
 			formats = formats[:1]
 		}
 		for _, format := range formats {

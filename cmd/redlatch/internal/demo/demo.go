@@ -80,7 +80,7 @@ type demo struct {
 	oracle   *oracle
 	board    *board
 	view     *view      // nil: plain lines
-	broken   chan error // a worker that ended by itself
+	broken   chan error // a worker that ended by itself, or a line that could not be written
 
 	// processes are the workers, by id from 1. They belong to the story while
 	// it is being told.
@@ -96,6 +96,8 @@ func Run(opt Options) (Summary, error) {
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	defer signal.Stop(signals)
+	// A reader that is gone is an error of the write: to die of it would leave the records behind.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	opt.Length = cmp.Or(opt.Length, opt.whole())
 	d := &demo{Options: opt, broken: make(chan error, 1)}
@@ -139,8 +141,20 @@ func (d *demo) open() (err error) {
 		d.view = openView(d.Options, d.picture())
 		return nil
 	}
-	d.board = newBoard(d.Workers, func(line string) { fmt.Fprintln(d.Out, line) })
+	d.board = newBoard(d.Workers, func(line string) {
+		if _, err := fmt.Fprintln(d.Out, line); err != nil {
+			d.fail(err)
+		}
+	})
 	return nil
+}
+
+// fail ends the demo early.
+func (d *demo) fail(err error) {
+	select {
+	case d.broken <- err:
+	default: // one is enough
+	}
 }
 
 // close ends what is left and removes the records.

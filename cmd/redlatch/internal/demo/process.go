@@ -87,10 +87,7 @@ func (d *demo) startProcess(id int) (*process, error) {
 		}
 		err = cmd.Wait()
 		if !p.expected.Load() {
-			select {
-			case d.broken <- fmt.Errorf("worker %d ended by itself: %w: %s", id, cmp.Or(err, errNoReason), p.stderr):
-			default: // one is enough
-			}
+			d.fail(fmt.Errorf("worker %d ended by itself: %w: %s", id, cmp.Or(err, errNoReason), p.stderr))
 		}
 	}()
 	if err := <-started; err != nil {
