@@ -142,7 +142,7 @@ func TestAThousandLocks(t *testing.T) {
 	s.types("/", "q")
 	s.does(tea.PasteMsg{Content: "x"})
 	s.types("enter")
-	s.shows("no lock is held", "/ filter: qx")
+	s.shows("nothing matches the filter", "/ filter: qx")
 	s.types("esc")
 	s.shows("orders:0000")
 

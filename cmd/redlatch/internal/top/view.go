@@ -147,7 +147,11 @@ func (m *model) body() []string {
 		lines = append(lines, style.Render(m.row(mark, l.Name, holder, overview.SpanText(l.LongestHold()), waiters, overview.SpanText(l.LongestWait()), fmt.Sprint(m.histories.Losses(l.Name)))))
 	}
 	if len(m.shown) == 0 {
-		lines = append(lines, faint.Render("no lock is held"))
+		text := "no lock is held"
+		if m.filter != "" {
+			text = "nothing matches the filter"
+		}
+		lines = append(lines, faint.Render(text))
 	}
 	return lines
 }
