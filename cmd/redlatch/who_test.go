@@ -129,6 +129,21 @@ func TestShowMarksFalseClaims(t *testing.T) {
 	}
 }
 
+// A name may be longer than a question, or no UTF-8: that is no right that the user lacks.
+func TestShowOfANameThatNobodyCanBeAskedAboutBlamesNoRight(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	for _, name := range []string{strings.Repeat("x", 5000), "\xff"} {
+		r.hold(name, time.Hour)
+		res := r.run(t, "show", name)
+		contains(t, res.out, holder)
+		contains(t, res.err, "redlatch: clients could not be asked who they are: ", "4 kB")
+		if res.code != 0 || strings.Contains(res.err, "redlatch_ask") {
+			t.Errorf("%+v", res)
+		}
+	}
+}
+
 // A user who may not use the channels of the census sees what is stored, and is told why
 // that is all.
 func TestShowWithoutTheRightToAsk(t *testing.T) {

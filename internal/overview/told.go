@@ -51,7 +51,7 @@ func ask(ctx context.Context, client *redlatch.Client, q redlatch.Question) *tol
 	case err != nil && p.At.IsZero(): // the question was not even asked
 		t.Silent = -1
 		t.problem = fmt.Sprintf("clients could not be asked who they are: %v", unasked(err))
-		if !errors.Is(err, context.DeadlineExceeded) {
+		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, redlatch.ErrInvalid) {
 			t.problem += "; the user needs the channels redlatch_ask and redlatch_answer (redlatch acl)"
 		}
 	case err != nil:
