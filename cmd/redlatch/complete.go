@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/overview"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -40,7 +41,8 @@ func (a *app) completes(cmd *cobra.Command, then cobra.ShellCompDirective, list 
 			if err != nil || len(names) == mostCompletions {
 				break
 			}
-			if !slices.Contains(names, info.Name) { // the same may be listed twice
+			// The same may be listed twice, and what stands behind a tab or in another line is no part of the name to a shell.
+			if !slices.Contains(names, info.Name) && overview.Printable(info.Name) == info.Name {
 				names = append(names, info.Name)
 			}
 		}

@@ -124,6 +124,7 @@ func setUpScript(e *testscript.Env) error {
 	e.Setenv("HOLDER", holder)
 	e.Setenv("CLIENT", strings.TrimSuffix(holder, ":1"))
 	e.Setenv("ESC", "\x1b")
+	e.Setenv("NEWLINE", "\n")
 	return nil
 }
 
