@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 	"github.com/redis/rueidis"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -211,7 +212,7 @@ func wrapped(text string, width int) (lines []string) {
 		switch {
 		case line == "":
 			line = word
-		case width > 0 && len([]rune(line))+1+len([]rune(word)) > width:
+		case width > 0 && ansi.StringWidth(line)+1+ansi.StringWidth(word) > width:
 			lines, line = append(lines, line), word
 		default:
 			line += " " + word

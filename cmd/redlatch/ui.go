@@ -11,6 +11,7 @@ import (
 	"unicode/utf16"
 
 	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/term"
 
 	"github.com/redlatch/redlatch/connect"
@@ -155,7 +156,7 @@ func (u *ui) table(rows [][]string) error {
 			if i == len(width) {
 				width = append(width, 0)
 			}
-			width[i] = max(width[i], len([]rune(cell)))
+			width[i] = max(width[i], ansi.StringWidth(cell))
 		}
 	}
 	var b strings.Builder
@@ -163,7 +164,7 @@ func (u *ui) table(rows [][]string) error {
 		for i, cell := range row {
 			b.WriteString(cell)
 			if i < len(row)-1 {
-				b.WriteString(strings.Repeat(" ", width[i]-len([]rune(cell))+2))
+				b.WriteString(strings.Repeat(" ", width[i]-ansi.StringWidth(cell)+2))
 			}
 		}
 		b.WriteByte('\n')

@@ -97,6 +97,22 @@ func TestNothingStoredControlsTheTerminal(t *testing.T) {
 	}
 }
 
+// A character takes two columns of a terminal, or none.
+func TestWideNamesDoNotMoveTheColumns(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	u := &ui{out: &b}
+	if err := u.table([][]string{{"NAME", "KIND"}, {"\u6f22\u5b57", "lock"}, {"e\u0301", "lock"}}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "NAME  KIND\n\u6f22\u5b57  lock\ne\u0301     lock\n"; b.String() != want {
+		t.Errorf("%q, want %q", b.String(), want)
+	}
+	if lines := wrapped("so: \u6f22\u5b57 \u6f22\u5b57", 10); len(lines) != 2 {
+		t.Errorf("%q", lines)
+	}
+}
+
 func TestDurationFlag(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{
