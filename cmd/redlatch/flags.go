@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/csv"
 	"errors"
 	"slices"
 	"strconv"
@@ -56,6 +57,29 @@ func (d *duration) options() []redlatch.Option {
 
 // Type names the value in the help.
 func (d *duration) Type() string { return "duration" }
+
+// A list is a flag that names several things with commas between them; one with a comma or a quotation mark in it stands in
+// quotation marks, as in CSV.
+type list []string
+
+func (l *list) Set(s string) error {
+	r := csv.NewReader(strings.NewReader(s))
+	r.FieldsPerRecord = -1
+	lines, err := r.ReadAll()
+	if err != nil {
+		return err
+	}
+	if len(lines) > 1 {
+		return errors.New("it has several lines; write it in one, with commas between the names")
+	}
+	*l = append(append(list{}, *l...), slices.Concat(lines...)...)
+	return nil
+}
+
+func (l *list) String() string { return strings.Join(*l, ",") }
+
+// Type names the value in the help.
+func (l *list) Type() string { return "NAME,NAME,..." }
 
 // A choice is a flag with one of a few words.
 type choice struct {

@@ -53,9 +53,9 @@ func (r *runner) addLockFlags(f *pflag.FlagSet) {
 		r.types[t.name] = f.Bool(t.name, false, t.usage)
 	}
 	f.Var(&r.permits, "permits", "take N of the M permits of a semaphore, so that at most M/N commands run at once")
-	f.StringSliceVar(&r.multi, "multi", nil, "take all of these locks or none, `NAME,NAME,...`, instead of one NAME")
-	f.StringSliceVar(&r.group, "group", nil, "take these values of the group of locks NAME, `VALUE,VALUE,...`, all or none")
-	f.StringSliceVar(&r.redlock, "redlock", nil, "take the lock on a majority of these servers, `URL,URL,URL`, which know nothing of one another")
+	f.Var((*list)(&r.multi), "multi", "take all of these locks or none, `NAME,NAME,...`, instead of one NAME")
+	f.Var((*list)(&r.group), "group", "take these values of the group of locks NAME, `VALUE,VALUE,...`, all or none")
+	f.Var((*list)(&r.redlock), "redlock", "take the lock on a majority of these servers, `URL,URL,URL`, which know nothing of one another")
 }
 
 // checkLockFlags refuses types that do not go together.
