@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -171,7 +172,7 @@ func (r *runner) check(cmd *cobra.Command) (path string, err error) {
 	switch {
 	case err == nil:
 		return path, nil
-	case errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EISDIR):
 		return "", &failure{code: exitCannotRun, err: fmt.Errorf("%s: not executable", r.argv[0])}
 	case errors.Is(err, exec.ErrDot):
 		return "", &failure{code: exitNotFound, err: fmt.Errorf("%s is in the current directory, not in PATH; write ./%[1]s", r.argv[0])}
