@@ -321,7 +321,11 @@ func (r *runner) supervise(hold hold, path string, signals chan os.Signal) (resu
 	if r.onLost.value != "ignore" {
 		note := func() {
 			what := "the command goes on"
-			if r.onLost.value == "kill" {
+			switch {
+			case r.onLost.value != "kill":
+			case r.killAfter.Duration == 0:
+				what = "killing the command"
+			default:
 				what = fmt.Sprintf("ending the command: TERM, and KILL %v later", r.killAfter.Duration)
 			}
 			r.ui.note("%v; %s", context.Cause(ctx), what)

@@ -421,7 +421,7 @@ func TestRunLost(t *testing.T) {
 	t.Run("kill at once", func(t *testing.T) {
 		j := start(t, r.command("run", "x", "--kill-after=0", "-c", "trap 'echo got TERM' TERM; echo ready; while :; do sleep 0.02; done"))
 		lose(t, j, "x")
-		if code := j.wait(); code != 74 || strings.Contains(j.output(), "got TERM") {
+		if code := j.wait(); code != 74 || strings.Contains(j.output(), "TERM") || !strings.Contains(j.output(), "; killing the command\n") {
 			t.Errorf("exit %d: %s", code, j.output())
 		}
 	})
