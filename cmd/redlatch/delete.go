@@ -43,7 +43,7 @@ func (a *app) deleteCommand(kind string, is func() thing, remove func(ctx contex
 					return err
 				}
 				l.Waiting = now.Waiting // of whom clients know
-				if err := a.ask(fmt.Sprintf("Delete the %s %s, %s?", kind, shellWord(name), standing(&l))); err != nil {
+				if err := a.ask(fmt.Sprintf("Delete the %s %s, %s?", kind, quoted(name), standing(&l))); err != nil {
 					return err
 				}
 			}
@@ -109,7 +109,7 @@ var (
 func (a *app) mustBe(ctx context.Context, c *redlatch.Client, name string, is thing) (overview.Lock, error) {
 	l, err := mayBe(ctx, c, name, is)
 	if err == nil && l.Kind == redlatch.KindCounter && isTerminal(os.Stderr) {
-		a.ui.note("%s is a number, and nothing that is stored says that it is a %s", shellWord(name), is.what)
+		a.ui.note("%s is a number, and nothing that is stored says that it is a %s", quoted(name), is.what)
 	}
 	return l, err
 }

@@ -130,7 +130,7 @@ func (e *elector) tellOfOutage() func(context.Context, redlatch.AcquireEndEvent)
 	return func(_ context.Context, a redlatch.AcquireEndEvent) {
 		if a.Outcome == redlatch.OutcomeUnavailable && time.Since(told) > time.Minute {
 			told = time.Now()
-			e.ui.note("waiting to lead %s: the server does not answer: %v", shellWord(e.name), driver.Failure(a.Err).Err)
+			e.ui.note("waiting to lead %s: the server does not answer: %v", quoted(e.name), driver.Failure(a.Err).Err)
 		}
 	}
 }

@@ -161,17 +161,24 @@ func (a *app) forceRelease(ctx context.Context, client *redlatch.Client, name, o
 	return released, nil
 }
 
-// shellWord quotes s for a POSIX shell if it needs to be.
+// shellWord is s as an argument of a command, for a POSIX shell.
 func shellWord(s string) string {
+	if strings.HasPrefix(s, "-") { // else it is taken for a flag
+		return "-- " + quoted(s)
+	}
+	return quoted(s)
+}
+
+// quoted quotes s for a POSIX shell if it needs to be. A name with control characters is written as it is shown.
+func quoted(s string) string {
+	if overview.Printable(s) != s {
+		return "$'" + overview.Printable(strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(s)) + "'"
+	}
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_:./@%+,", r)
 	}
 	if strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 && !strings.HasPrefix(s, "-") {
 		return s
 	}
-	quoted := "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-	if strings.HasPrefix(s, "-") {
-		return "-- " + quoted
-	}
-	return quoted
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -130,7 +130,7 @@ func (r *runner) arguments(cmd *cobra.Command, args []string) error {
 	}
 	r.argv = cmd.Flags().Args()
 	if r.multi != nil {
-		return usage("the locks are named twice: %s, and with --multi", shellWord(r.name))
+		return usage("the locks are named twice: %s, and with --multi", quoted(r.name))
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func (r *runner) check(cmd *cobra.Command) (path string, err error) {
 	case !f.Changed("command") && len(r.argv) == 0:
 		what := shellWord(r.name)
 		if r.multi != nil {
-			what = "--multi " + shellWord(strings.Join(r.multi, ","))
+			what = "--multi " + quoted(strings.Join(r.multi, ","))
 		}
 		return "", usage("%s needs a command: redlatch %[1]s %s -- COMMAND", cmd.Name(), what)
 	}

@@ -98,7 +98,7 @@ func (r *runner) checkLockFlags() error {
 			return err
 		}
 		if slices.Contains(names[:i], name) {
-			return usage("--multi names %s twice", shellWord(name))
+			return usage("--multi names %s twice", quoted(name))
 		}
 	}
 	return nil

@@ -71,7 +71,7 @@ func haveOf(ctx context.Context, s *redlatch.ExpirableSemaphore, want permits, o
 	}
 	return &failure{
 		code: exitUsage, err: fmt.Errorf("semaphore %q has %d permits, not %d", s.Name(), all, want.of),
-		hint: fmt.Sprintf("everybody has to name the same number; redlatch semaphore add --expirable %s -- %d changes it", shellWord(s.Name()), want.of-all),
+		hint: fmt.Sprintf("everybody has to name the same number; redlatch semaphore add --expirable -- %s %d changes it", quoted(s.Name()), want.of-all),
 	}
 }
 

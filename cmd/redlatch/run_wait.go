@@ -37,7 +37,7 @@ func (r *runner) checkUnder(client *redlatch.Client) error {
 	}
 	for _, name := range r.names() {
 		if r.ours(client, name, owners) {
-			return usage("this runs under the lock %s already, and that is held until this has ended: it would wait for itself for ever", shellWord(name))
+			return usage("this runs under the lock %s already, and that is held until this has ended: it would wait for itself for ever", quoted(name))
 		}
 	}
 	return nil
@@ -131,7 +131,7 @@ func (a *app) tellOfWait(client *redlatch.Client, names ...string) (stop func())
 		defer close(done)
 		told := map[string]string{}
 		if text := unreachable(ctx, client, names[0]); text != "" {
-			a.ui.note("waiting for %s%s", shellWord(names[0]), text)
+			a.ui.note("waiting for %s%s", quoted(names[0]), text)
 		}
 		for pause := tellAfter; ; pause = lookAgain {
 			select {
@@ -146,7 +146,7 @@ func (a *app) tellOfWait(client *redlatch.Client, names ...string) (stop func())
 				}
 				if who == noAnswer || who != "" && who != told[name] {
 					told[name] = who
-					a.ui.note("waiting for %s%s", shellWord(name), text)
+					a.ui.note("waiting for %s%s", quoted(name), text)
 				}
 			}
 		}

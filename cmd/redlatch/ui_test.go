@@ -136,6 +136,7 @@ func TestShellWord(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"orders:42": "orders:42", "a b": "'a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "-n": "-- '-n'", "*": "'*'", "{a}": "'{a}'",
+		"a\nb": `$'a\nb'`, "it's\x1b\\": `$'it\'s\x1b\\'`, "\xff": `$'\xff'`, "-\t": `-- $'-\t'`,
 	} {
 		if got := shellWord(text); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
