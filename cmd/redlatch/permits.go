@@ -28,7 +28,7 @@ func (a *app) permitAcquireCommand() *cobra.Command {
 	var lease, wait duration
 	var of int
 	cmd := &cobra.Command{
-		Use:   "acquire NAME [N]",
+		Use:   "acquire NAME [N] --lease DURATION",
 		Short: "Wait for N permits with leases, 1 if left out, take them and print their ids; the exit code is 1 if they cannot be had in time",
 		Args:  cobra.RangeArgs(1, 2),
 	}
@@ -95,7 +95,7 @@ func (a *app) handOut(name string, taken []*redlatch.Permit, leaseMs int64, asJS
 func (a *app) permitExtendCommand() *cobra.Command {
 	var lease duration
 	cmd := &cobra.Command{
-		Use:   "extend NAME ID...",
+		Use:   "extend NAME ID... --lease DURATION",
 		Short: "Raise the leases of permits by their ids; the exit code is 74 if one is not live any more",
 		Args:  cobra.MinimumNArgs(2),
 	}
