@@ -30,6 +30,8 @@ func (e *StaleError) Error() string {
 // Is reports that a StaleError is ErrStale.
 func (e *StaleError) Is(target error) bool { return target == ErrStale }
 
+var errNilContext = errors.New("fence: nil context; use context.Background() if nothing is to end the call")
+
 // check refuses what cannot be a fencing token.
 func check(token int64) error {
 	switch {

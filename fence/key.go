@@ -147,7 +147,7 @@ func (k *Key) Check(ctx context.Context, token int64) error {
 // remember it.
 func (k *Key) run(ctx context.Context, s *script.Script, keys []string, token int64, args ...string) (driver.Reply, error) {
 	if ctx == nil {
-		return driver.Reply{}, errors.New("fence: nil context; use context.Background() if nothing is to end the call")
+		return driver.Reply{}, errNilContext
 	}
 	if err := check(token); err != nil {
 		return driver.Reply{}, err

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 )
@@ -106,6 +107,12 @@ func (t Table) update(ctx context.Context, db DB, id any, token int64, set strin
 	if err := t.check(); err != nil {
 		return err
 	}
+	switch {
+	case ctx == nil:
+		return errNilContext
+	case none(db):
+		return errors.New("fence: no database: the *sql.DB, *sql.Conn or *sql.Tx is nil")
+	}
 	if err := check(token); err != nil {
 		return err
 	}
@@ -138,6 +145,12 @@ func (t Table) update(ctx context.Context, db DB, id any, token int64, set strin
 		present = highest == token
 	}
 	return fmt.Errorf("fence: the row of %s where %s is %v was not updated %d times, although its token allows it", t.Name, t.ID, id, rounds)
+}
+
+// none says that db is nil, or a pointer that is.
+func none(db DB) bool {
+	v := reflect.ValueOf(db)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 func (t Table) exec(ctx context.Context, db DB, update string, args []any) (int64, error) {

@@ -129,6 +129,20 @@ func TestTableFollowsTheRule(t *testing.T) {
 	wantRow(t, db, 7, 116, 6)
 }
 
+// A program that has not opened its database, or has no context, is told so, and does not panic.
+func TestTableNeedsADatabaseAndAContext(t *testing.T) {
+	ctxs := map[string]context.Context{"no database": bg, "nil context": nil}
+	for want, ctx := range ctxs {
+		for _, db := range []fence.DB{nil, (*sql.DB)(nil), (*sql.Conn)(nil), (*sql.Tx)(nil)} {
+			for _, err := range []error{accounts.Check(ctx, db, 7, 1), accounts.Update(ctx, db, 7, 1, "balance = 0")} {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%T: %v, want %s", db, err, want)
+				}
+			}
+		}
+	}
+}
+
 // A column that may be NULL guards nothing, and that is said.
 func TestTableNeedsATokenColumn(t *testing.T) {
 	db, err := open(t.TempDir(), "CREATE TABLE accounts (id INTEGER PRIMARY KEY, balance INTEGER, fence INTEGER); INSERT INTO accounts VALUES (7, 100, NULL)")
