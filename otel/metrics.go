@@ -122,18 +122,20 @@ func (t *Telemetry) Watch(client *redlatch.Client) (stop func()) {
 func (c *clients) observe(_ context.Context, o metric.Observer) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.all) == 0 {
-		return nil
-	}
 	sum := redlatch.Stats{RenewalsFailed: c.failed}
 	for client := range c.all {
 		sum = sum.Plus(client.Stats())
+	}
+	if c.failed != 0 || len(c.all) > 0 { // also of those that are watched no longer
+		o.ObserveInt64(c.failures, int64(sum.RenewalsFailed))
+	}
+	if len(c.all) == 0 {
+		return nil
 	}
 	o.ObserveInt64(c.holds, int64(sum.Holds))
 	o.ObserveInt64(c.permits, int64(sum.Permits))
 	o.ObserveInt64(c.waiters, int64(sum.Waiters))
 	o.ObserveInt64(c.due, int64(sum.RenewalsDue))
-	o.ObserveInt64(c.failures, int64(sum.RenewalsFailed))
 	o.ObserveFloat64(c.oldest, sum.OldestUnconfirmed.Seconds())
 	return nil
 }

@@ -71,6 +71,7 @@ func TestWatchedClientsAreObserved(t *testing.T) {
 		if _, ok := b.metrics()["redlatch.holds"]; ok {
 			t.Error("holds are told of a client that is not watched")
 		}
+		want("none left", map[string]float64{"redlatch.renewals.failed": float64(failed)})
 		b.Watch(one)
 		want("watched anew", map[string]float64{"redlatch.holds": 2, "redlatch.renewals.failed": float64(failed)})
 		w.Server.SetError("")
