@@ -64,6 +64,9 @@ func (hs *Histories) Add(l *Listing) {
 	listed := map[string]bool{}
 	for i := range l.Locks {
 		lock := &l.Locks[i]
+		if i+1 < len(l.Locks) && l.Locks[i+1].Name == lock.Name {
+			continue // a barrier beside a lock of its name
+		}
 		listed[lock.Name] = true
 		h := hs.by[lock.Name]
 		if h == nil {

@@ -38,6 +38,23 @@ func TestAHistoryHasWhatChanges(t *testing.T) {
 	}
 }
 
+// A lock and a barrier of one name were one to its history: the lock was noted as free and as held again in every listing.
+func TestABarrierHasNoPartInTheHistoryOfALockOfItsName(t *testing.T) {
+	t.Parallel()
+	var hs Histories
+	for i := range 3 {
+		hs.Add(&Listing{At: at(i), Locks: []Lock{{Name: "orders", Kind: "barrier", Exists: true}, heldBy("orders", "one")}})
+	}
+	h := hs.Of("orders")
+	if want := []Note{{at(0), "held by one@host"}}; !reflect.DeepEqual(h.Notes, want) || len(h.Points) != 3 {
+		t.Errorf("%d points, and %+v", len(h.Points), h.Notes)
+	}
+	hs.Add(&Listing{At: at(3), Locks: []Lock{{Name: "orders", Kind: "barrier", Exists: true}}})
+	if n := len(h.Notes); n != 2 || h.Notes[1] != (Note{at(3), "free"}) {
+		t.Errorf("%+v", h.Notes)
+	}
+}
+
 // However long it is watched, and however many names there are, it needs no more than so much.
 func TestHistoriesAreBounded(t *testing.T) {
 	t.Parallel()
