@@ -353,6 +353,9 @@ func (f *file) address(text string) {
 	if p.extra && !p.socket {
 		f.warn("what stands behind the port has no effect, as in Redisson; write the database as: database")
 	}
+	if _, rest, _ := strings.Cut(text, "://"); strings.Contains(rest[:strings.LastIndexByte(rest, '@')+1], "+") {
+		f.warn("has a + before the host, which is itself here and a space in newer versions of Redisson; write it as %%2B, a space as %%20, or write: password")
+	}
 	found := credentials{p.User, p.Password}
 	if f.seen && f.credentials != found {
 		f.fail("has addresses with different users or passwords")

@@ -80,6 +80,12 @@ transportMode: "NIO"
 			want: Settings{Addresses: []string{"h:1"}, User: "ann", Password: "p@"}, warnings: []string{"singleServerConfig.address: what stands behind the port"},
 		},
 		{
+			name:     "a + that Redisson takes for a space",
+			text:     "clusterServersConfig: {nodeAddresses: ['redis://a+b%2Bc@h:1', 'redis://a+b%2Bc@h:2']}",
+			want:     Settings{Mode: Cluster, Addresses: []string{"h:1", "h:2"}, Password: "a+b+c"},
+			warnings: []string{"clusterServersConfig.nodeAddresses: has a + before the host"},
+		},
+		{
 			name: "lone userinfo",
 			text: "singleServerConfig: {address: 'redis://secret@[::1]:1', password: other, username: ann}",
 			want: Settings{Addresses: []string{"[::1]:1"}, User: "ann", Password: "secret"},

@@ -89,7 +89,7 @@ func (m Mode) String() string {
 	return fmt.Sprintf("Mode(%d)", int(m))
 }
 
-// A Secret is shown as three stars, also by %#v, encoding/json and log/slog.
+// A Secret is shown as three stars, by each verb of package fmt, by encoding/json and log/slog.
 type Secret string
 
 const stars = "***"
@@ -102,8 +102,8 @@ func (s Secret) String() string {
 	return stars
 }
 
-// GoString hides the secret from %#v.
-func (s Secret) GoString() string { return `"` + s.String() + `"` }
+// Format hides the secret from package fmt, which would show it in what it says of a verb that is for no text.
+func (s Secret) Format(f fmt.State, verb rune) { fmt.Fprintf(f, fmt.FormatString(f, verb), s.String()) }
 
 // MarshalText hides the secret from encoders.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

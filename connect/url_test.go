@@ -245,10 +245,14 @@ func TestSettingsShowNoPassword(t *testing.T) {
 	var log strings.Builder
 	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "settings", s, "pointer", &s, "password", s.Password)
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "password", s.Password)
-	for _, shown := range []string{
+	var mistaken []string
+	for _, verb := range []string{"%d", "%t", "%+5d", "%#o"} {
+		mistaken = append(mistaken, fmt.Sprintf(verb, s), fmt.Sprintf(verb, s.Password))
+	}
+	for _, shown := range append(mistaken,
 		fmt.Sprint(s), fmt.Sprintf("%+v", s), fmt.Sprintf("%#v", s), fmt.Sprintf("%v", &s), fmt.Sprintf("%q", s.Password),
 		fmt.Sprintf("%#v", s.Password), fmt.Sprintf("%x", s.Password), string(asJSON), log.String(),
-	} {
+	) {
 		if strings.Contains(shown, "hunter") || strings.Contains(shown, fmt.Sprintf("%x", "hunter")) || !strings.Contains(shown, "*") && shown != "2a2a2a" {
 			t.Errorf("shown as %s", shown)
 		}

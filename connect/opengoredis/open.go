@@ -3,6 +3,7 @@ package opengoredis
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -49,6 +50,10 @@ var errSentinelCredentials = errors.New("connect: go-redis asks no function for 
 
 var errClusterDatabase = errors.New("connect: go-redis knows no database but 0 of a cluster; leave the database out, or open with rueidis or valkey-go")
 
+// mostOfContexts is the longest that package goredis lets a script take if the client minds contexts. It is also the
+// longest that it tries to find a connection, if the client does not.
+const mostOfContexts = 3 * time.Second
+
 // Client returns the client that Open makes, for who wants one of go-redis itself. It reads the files of TLS.
 func Client(s connect.Settings) (redis.UniversalClient, error) {
 	p, err := s.Plan()
@@ -62,6 +67,10 @@ func Client(s connect.Settings) (redis.UniversalClient, error) {
 	}
 	// Finding a connection and using it are two steps, which together last for Script at most.
 	dial, step := min(p.Dial, p.Script/2), p.Script/2
+	contexts := p.Script <= mostOfContexts
+	if !contexts {
+		step = p.Script - min(dial, mostOfContexts)
+	}
 	protocol := 3
 	if p.RESP2 {
 		protocol = 2
@@ -79,12 +88,12 @@ func Client(s connect.Settings) (redis.UniversalClient, error) {
 		return redis.NewFailoverClient(&redis.FailoverOptions{
 			MasterName: p.MasterName, SentinelAddrs: p.Addresses, SentinelUsername: p.SentinelUser, SentinelPassword: string(p.SentinelPassword),
 			Username: p.User, Password: string(p.Password), CredentialsProviderContext: ask, DB: p.Database, ClientName: p.Name, Protocol: protocol,
-			TLSConfig: p.Secure, DialTimeout: dial, ReadTimeout: step, WriteTimeout: step, ContextTimeoutEnabled: true,
+			TLSConfig: p.Secure, DialTimeout: dial, ReadTimeout: step, WriteTimeout: step, ContextTimeoutEnabled: contexts,
 		}), nil
 	case connect.Cluster:
 		return redis.NewClusterClient(&redis.ClusterOptions{
 			Addrs: p.Addresses, Username: p.User, Password: string(p.Password), CredentialsProviderContext: ask, ClientName: p.Name, Protocol: protocol,
-			TLSConfig: p.Secure, DialTimeout: dial, ReadTimeout: step, WriteTimeout: step, ContextTimeoutEnabled: true,
+			TLSConfig: p.Secure, DialTimeout: dial, ReadTimeout: step, WriteTimeout: step, ContextTimeoutEnabled: contexts,
 		}), nil
 	}
 	network := "tcp"
@@ -93,6 +102,6 @@ func Client(s connect.Settings) (redis.UniversalClient, error) {
 	}
 	return redis.NewClient(&redis.Options{
 		Network: network, Addr: p.Addresses[0], Username: p.User, Password: string(p.Password), CredentialsProviderContext: ask, DB: p.Database,
-		ClientName: p.Name, Protocol: protocol, TLSConfig: p.Secure, DialTimeout: dial, ReadTimeout: step, WriteTimeout: step, ContextTimeoutEnabled: true,
+		ClientName: p.Name, Protocol: protocol, TLSConfig: p.Secure, DialTimeout: dial, ReadTimeout: step, WriteTimeout: step, ContextTimeoutEnabled: contexts,
 	}), nil
 }

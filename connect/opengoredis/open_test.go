@@ -3,6 +3,7 @@ package opengoredis
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/redlatch/redlatch/connect"
 )
@@ -18,5 +19,22 @@ func TestADatabaseOfAClusterIsRefused(t *testing.T) {
 	}
 	if err := rdb.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// What a file or a URL says of a server that is slow or far away is what it gets: it was 3 s, whatever they said.
+func TestAScriptHasTheTimeThatSettingsSay(t *testing.T) {
+	for _, want := range []time.Duration{300 * time.Millisecond, 3 * time.Second, 4 * time.Second, 10 * time.Second} {
+		for _, s := range []connect.Settings{{}, {Mode: connect.Cluster}, {Mode: connect.Sentinel, MasterName: "m"}, {DialTimeout: 100 * time.Millisecond}} {
+			s.Addresses, s.Timeout = []string{"127.0.0.1:1"}, want
+			d, err := OpenSettings(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := d.Traits().Timeout; got > want || s.DialTimeout == 0 && got != want {
+				t.Errorf("%v: the driver has %v for a script", s, got)
+			}
+			d.Close()
+		}
 	}
 }
