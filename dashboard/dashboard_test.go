@@ -273,23 +273,28 @@ func TestWhatIsSaidOfCallersAndRatesCanBeRead(t *testing.T) {
 	}{
 		{
 			overview.Lock{Kind: redlatch.KindReadWrite, Who: overview.Who{Claims: []overview.Claim{claim("", "read", "not stored")}}},
-			[]string{"<dt>What</dt><dd>read, Redis does not have that: it is false, or over</dd>", "<dt>For</dt><dd>3.2s</dd>"}, "readRedis",
+			[]string{"<dt>What</dt><dd>read, Redis does not have that: it is false, or over</dd>", "<dt>For</dt><dd>3.2s</dd>"},
+			"readRedis",
 		},
 		{
 			overview.Lock{Kind: redlatch.KindReadWrite, Who: overview.Who{Claims: []overview.Claim{claim("", "write", "")}}},
-			[]string{"<dd>write, Redis does not have that"}, "permit",
+			[]string{"<dd>write, Redis does not have that"},
+			"permit",
 		},
 		{
 			overview.Lock{Kind: redlatch.KindReadWrite, Who: overview.Who{Lost: []overview.Claim{claim("expired", "read", "")}}},
-			[]string{"<dt>Ago</dt><dd>3.2s</dd>", "<dd>read, expired</dd>"}, "<dt>For</dt>",
+			[]string{"<dt>Ago</dt><dd>3.2s</dd>", "<dd>read, expired</dd>"},
+			"<dt>For</dt>",
 		},
 		{
 			overview.Lock{Kind: redlatch.KindExpirable, Held: true, Count: &one, Total: &one, Holders: []overview.Holder{{Owner: "permit", TTL: 1500, Count: 1}}},
-			[]string{"permit"}, "1 times",
+			[]string{"permit"},
+			"1 times",
 		},
 		{
 			overview.Lock{Kind: redlatch.KindRateLimiter, Count: &one, Total: &one, Rate: &overview.Rate{Permits: 5, Interval: 10}},
-			[]string{"<dd>5 in 10ms</dd>"}, "in 0s",
+			[]string{"<dd>5 in 10ms</dd>"},
+			"in 0s",
 		},
 	} {
 		s := &source{}

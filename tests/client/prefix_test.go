@@ -155,6 +155,7 @@ func TestAProgramSaysAndHearsNamesWithoutThePrefix(t *testing.T) {
 				if ok, err := other.ForceRelease(bg); ok || err != nil {
 					w.Errorf("released by force: %v, %v", ok, err)
 				}
+				synctest.Wait() // the loss is told after the context has ended
 				w.OK(a.Close())
 				h.want(w, 4)
 			})
