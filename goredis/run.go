@@ -110,10 +110,13 @@ func command(ctx context.Context, words []any, verb any, script *scriptArg, keys
 
 // result says what became of a command that ended with err.
 func result(cmd once, err error, text *scriptArg) (driver.Reply, *driver.RunError) {
+	written := text.written.Load()
+	if err == nil && cmd.Val() == nil && !written { // a hook has neither sent it nor answered
+		err = errNoReply
+	}
 	if err == nil {
 		return reply(cmd.Val())
 	}
-	written := text.written.Load()
 	if errors.Is(err, redis.Nil) && written { // or sentinels know of no such primary
 		return driver.Reply{}, nil
 	}

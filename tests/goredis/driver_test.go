@@ -308,24 +308,31 @@ func TestASlowServerIsToldTheScript(t *testing.T) {
 	})
 }
 
-// A hook that keeps a pipeline from the server keeps it from being executed.
+// A hook that keeps a command or a pipeline from the server keeps it from being executed.
 type refusing struct{ err error }
 
-func (refusing) DialHook(next redis.DialHook) redis.DialHook          { return next }
-func (refusing) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (refusing) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (r refusing) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(context.Context, redis.Cmder) error { return r.err }
+}
 
 func (r refusing) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(context.Context, []redis.Cmder) error { return r.err }
 }
 
-func TestHookRefusesToWait(t *testing.T) {
+func TestNobodyTakesForAnAnswerThatAHookHasSentNothing(t *testing.T) {
 	for _, hook := range []refusing{{errors.New("not now")}, {nil}} {
 		rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 		rdb.AddHook(hook)
-		_, _, err := goredis.Use(rdb).RunAcked(t.Context(), newScript(t, "return 1"), []string{"k"}, nil, 1, time.Second)
-		var re *driver.RunError
-		if !errors.As(err, &re) || re.Outcome != driver.NotExecuted || hook.err != nil && !errors.Is(err, hook.err) {
-			t.Errorf("a hook that returns %v: %v", hook.err, err)
+		d, s, keys := goredis.Use(rdb), newScript(t, "return 1"), []string{"k"}
+		_, run := d.Run(t.Context(), s, keys, nil)
+		_, _, acked := d.RunAcked(t.Context(), s, keys, nil, 1, time.Second)
+		for _, err := range []error{run, acked} {
+			var re *driver.RunError
+			if !errors.As(err, &re) || re.Outcome != driver.NotExecuted || hook.err != nil && !errors.Is(err, hook.err) {
+				t.Errorf("a hook that returns %v: %v", hook.err, err)
+			}
 		}
 		rdb.Close()
 	}
