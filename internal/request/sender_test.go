@@ -316,57 +316,42 @@ func TestARefusalIsToldToALeaver(t *testing.T) {
 	})
 }
 
-// A program closes its client library after Close.
+// A program closes its client library after Close. While a connection is broken, or many requests are in flight, they go out
+// together, on the goroutine of one of their callers.
 func TestCloseWaitsForCallersInTheDriver(t *testing.T) {
-	e := newEcho()
-	e.traits.Interruptible = true
-	e.hung = func(string) bool { return true }
-	sending(t, batchEcho{e}, func(t *testing.T, c *Server) {
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		answered := make(chan error, 1)
-		o := Call{Server: c, Script: echoScript, Keys: []string{"k"}, Args: []string{"x"}, Lease: 10 * time.Second, Stop: c.Over}
-		go func() {
-			_, err := o.Run(ctx)
-			answered <- err
-		}()
-		synctest.Wait()
-		c.Stop()
-		time.AfterFunc(time.Second, func() { close(e.resume) })
-		start := time.Now()
-		if !c.End(3*time.Second) || time.Since(start) < time.Second {
-			t.Errorf("ended after %v", time.Since(start))
-		}
-		if err := <-answered; err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// So it is while a connection is broken, or many requests are in flight: then they go out together, on the goroutine of one
-// of their callers.
-func TestCloseWaitsForCallersInABatch(t *testing.T) {
-	e := newEcho()
-	e.hung = func(string) bool { return true }
-	sending(t, batchEcho{e}, func(t *testing.T, c *Server) {
-		c.Broke("")
-		answered := make(chan error, 1)
-		o := Call{Server: c, Script: echoScript, Keys: []string{"k"}, Args: []string{"x"}, Lease: 10 * time.Second, Stop: c.Over}
-		go func() {
-			_, err := o.Run(context.Background())
-			answered <- err
-		}()
-		synctest.Wait()
-		c.Stop()
-		time.AfterFunc(time.Second, func() { close(e.resume) })
-		start := time.Now()
-		if !c.End(3*time.Second) || time.Since(start) < time.Second {
-			t.Errorf("ended after %v", time.Since(start))
-		}
-		if err := <-answered; err != nil {
-			t.Error(err)
-		}
-	})
+	for name, alone := range map[string]bool{"alone": true, "in a batch": false} {
+		t.Run(name, func(t *testing.T) {
+			e := newEcho()
+			e.traits.Interruptible = alone
+			e.hung = func(string) bool { return true }
+			sending(t, batchEcho{e}, func(t *testing.T, c *Server) {
+				ctx := context.Background()
+				if alone {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithCancel(ctx)
+					defer cancel()
+				} else {
+					c.Broke("")
+				}
+				answered := make(chan error, 1)
+				o := Call{Server: c, Script: echoScript, Keys: []string{"k"}, Args: []string{"x"}, Lease: 10 * time.Second, Stop: c.Over}
+				go func() {
+					_, err := o.Run(ctx)
+					answered <- err
+				}()
+				synctest.Wait()
+				c.Stop()
+				time.AfterFunc(time.Second, func() { close(e.resume) })
+				start := time.Now()
+				if !c.End(3*time.Second) || time.Since(start) < time.Second {
+					t.Errorf("ended after %v", time.Since(start))
+				}
+				if err := <-answered; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }
 
 // A request that must not be repeated is left to a worker from the start.
