@@ -186,10 +186,10 @@ func claimLocked(h *Hold, end time.Time) claim.Claim {
 	t := h.t
 	c := claim.Claim{
 		Name: t.lock.key, Kind: t.lock.what(), Mode: t.lock.kind.mode, Owner: t.id,
-		Since: h.since, Until: h.own.within(end), Renewed: h.Watchdog, Token: h.token, Count: t.count - t.reads, Site: h.at,
+		Since: h.since, Until: h.own.within(end), Renewed: h.Watchdog, Token: h.token, Count: countLocked(h), Site: h.at,
 	}
 	if h.reads { // perhaps in a term that was taken to write
-		c.Mode, c.Count = modeRead, 1
+		c.Mode = modeRead
 	}
 	return c
 }

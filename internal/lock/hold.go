@@ -235,11 +235,15 @@ func (h *Hold) Observe(o holdctx.Observer) {
 func (h *Hold) Acquired() (passed, reentered bool, count int) {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
-	count = h.t.count - h.t.reads
+	return h.passed, h.parent != nil || h.joined != nil, countLocked(h)
+}
+
+// countLocked returns the hold count that Redis shows for a hold: reads inside of a write are counted apart. Holding t.mu.
+func countLocked(h *Hold) int {
 	if h.reads {
-		count = 1
+		return 1
 	}
-	return h.passed, h.parent != nil || h.joined != nil, count
+	return h.t.count - h.t.reads
 }
 
 // Name returns the name of the lock.
