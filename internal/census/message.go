@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -81,12 +80,10 @@ type told struct {
 // tell writes a claim, by how long ago it began and how long it will last.
 func tell(c *claim.Claim, now time.Time, sites bool) json.RawMessage {
 	t := told{
-		Name: c.Name, Kind: c.Kind, Mode: c.Mode, Owner: c.Owner, Renewed: c.Renewed, Token: c.Token, Count: c.Count,
+		Kind: c.Kind, Mode: c.Mode, Owner: c.Owner, Renewed: c.Renewed, Token: c.Token, Count: c.Count,
 		Waits: c.Waits, Lost: c.Lost, Under: c.Under[:min(len(c.Under), mostUnder)],
 	}
-	if !utf8.ValidString(c.Name) {
-		t.Name, t.Raw = "", []byte(c.Name)
-	}
+	t.Name, t.Raw = wire.SplitName(c.Name)
 	if !c.Since.IsZero() {
 		t.Ago = max(0, now.Sub(c.Since).Milliseconds())
 	}
@@ -135,9 +132,7 @@ func read(text json.RawMessage, client string) (Claim, bool) {
 	if len(text) > mostClaim || json.Unmarshal(text, &t) != nil {
 		return Claim{}, false
 	}
-	if t.Raw != nil {
-		t.Name = string(t.Raw)
-	}
+	t.Name = wire.JoinName(t.Name, t.Raw)
 	owner, _ := wire.ClientOf(t.Owner)
 	if t.Name == "" || len(t.Under) > mostUnder || t.Ago < 0 || t.Count < 0 || owner != "" && !strings.EqualFold(owner, client) {
 		return Claim{}, false

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/lock"
@@ -72,9 +71,7 @@ func (k *Control) Listen() (heard <-chan struct{}) {
 			case n.Subscribed:
 				confirmed()
 			case json.Unmarshal([]byte(n.Payload), &m) == nil: // else it is not ours
-				if m.Raw != nil {
-					m.Name, m.Raw = string(m.Raw), nil
-				}
+				m.Name, m.Raw = wire.JoinName(m.Name, m.Raw), nil
 				k.handle(m)
 			}
 		})
@@ -137,9 +134,7 @@ func (k *Control) revoke(m controlMessage) {
 // message prepares a request that sends m to a client, to be sent as it is: these
 // channels are classic, also where those of locks are sharded.
 func (k *Control) message(s *script.Script, to string, m controlMessage) request.Call {
-	if !utf8.ValidString(m.Name) {
-		m.Name, m.Raw = "", []byte(m.Name)
-	}
+	m.Name, m.Raw = wire.SplitName(m.Name)
 	text, _ := json.Marshal(m) //nolint:errchkjson // strings always can
 	return request.Call{Server: k.locks.Server, Script: s, Args: []string{controlPrefix + to, string(text)}, Lease: k.locks.Watchdog, Stop: k.locks.Server.Over, Single: true}
 }
