@@ -1,6 +1,7 @@
 package redlatch
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -16,110 +17,108 @@ import (
 // Config configures a Client. The zero value works; every field says what zero
 // means. New refuses values that do not fit together, with a sentence.
 type Config struct {
-	// Prefix stands in Redis before the name of all that the client uses, such as "billing:", so
-	// that programs with prefixes of their own never meet. The program, its errors and events,
-	// Info and lists use names without it. Locks, Objects, Counters and Participants find only
-	// names that begin with it (a Question about owners: all that they have). For Redisson, for
-	// redis-cli, and for clients without that prefix, it is a plain part of the name:
-	// Lock("invoice:7") is Java's getLock("billing:invoice:7"). Package fence says keys as they
-	// are in Redis, and so do errors about a key that is no lock, or about a name that cannot be
-	// used. With a hash tag in it everything is in one slot of a cluster, where a CountDownLatch
-	// is then refused. Empty means that names stand in Redis as they are; at most 100 bytes.
+	// Prefix stands in Redis before every name that the client uses, such as "billing:". Programs
+	// with different prefixes never meet. The program itself uses names without the prefix, in its
+	// errors and events, in Info and in lists, too. Locks, Objects, Counters and Participants find
+	// only names that begin with the prefix. (A Question about owners finds all that they have.) For
+	// Redisson, for redis-cli, and for clients without the prefix, it is a plain part of the name:
+	// Lock("invoice:7") is Java's getLock("billing:invoice:7"). Package fence shows keys as they are
+	// in Redis. So do errors about a key that is no lock, and about a name that cannot be used. A hash
+	// tag in the prefix puts everything into one slot of a cluster, where a CountDownLatch is then
+	// refused. Empty means that names stand in Redis as they are. At most 100 bytes.
 	Prefix string
 
-	// WatchdogTimeout is the lease of a hold for which no Lease was given. It
-	// is renewed every third of it for as long as the hold lives. Redisson
-	// calls it lockWatchdogTimeout; give both sides the same value.
+	// WatchdogTimeout is the lease of a hold that was acquired without Lease. The
+	// watchdog renews the lease each time a third of it has passed, for as long as the
+	// hold lives. Redisson calls it lockWatchdogTimeout; give both sides the same value.
 	// Zero means 30 seconds; at least 300 milliseconds.
 	WatchdogTimeout time.Duration
 
-	// MaxHold bounds how long the watchdog keeps a hold: when a hold has lasted
-	// that long it is lost, with reason LostMaxHold, and renewed no more, so that a
-	// hung worker does not keep a lock for ever: it is free when its holder
-	// releases it, or when its lease in Redis ends. It is each hold's own: the holds
-	// that it is nested in, or that share its owner, go on. Zero means no bound.
+	// MaxHold bounds how long the watchdog keeps a hold, so that a hung worker does
+	// not keep a lock for ever. A hold that has lasted so long is lost, with reason
+	// LostMaxHold, and is no longer renewed. The lock is free when its holder releases
+	// it, or when its lease in Redis ends. The bound counts for each hold by itself: the
+	// holds around it, and those with the same owner, go on. Zero means no bound.
 	MaxHold time.Duration
 
-	// OutageTimeout is for how long a call keeps trying when the server does
-	// not answer, before it fails with ErrUnavailable. It is counted from the server's
-	// last answer: calls that wait for one another in this process, as those for one
-	// lock do, fail together, but none before it has itself lasted so long, except those for one
-	// RateLimiter. Zero means 10 seconds.
+	// OutageTimeout is how long a call keeps trying while the server does not answer.
+	// After that it fails with ErrUnavailable. The time counts from the server's last
+	// answer. So calls of this process that wait for one another, such as those for one
+	// lock, fail together; but no call fails before it has lasted so long. Zero means 10 seconds.
 	OutageTimeout time.Duration
 
 	// CloseTimeout bounds how long Close waits for requests that are in
 	// flight. Zero means 3 seconds.
 	CloseTimeout time.Duration
 
-	// SlowWait is how long a caller waits for a lock that this very process
-	// holds before Events.SlowWait is called, with both call sites: most often
-	// the program deadlocks with itself. It is also for how long a circle of waits
-	// has to stand before Participants reports a possible deadlock. Zero means
-	// 10 seconds, negative means never, for both.
+	// SlowWait is how long a caller waits for a lock that this very process holds
+	// before Events.SlowWait is called, with both call sites. Most often, such a program
+	// deadlocks with itself. SlowWait is also how long a circle of waits must stand before
+	// Participants reports a possible deadlock. Zero means 10 seconds, negative means
+	// never, for both.
 	SlowWait time.Duration
 
 	// HandOff says whether a lock may pass between goroutines of this process
 	// without going back to Redis in between. Zero means that it may.
 	HandOff HandOff
 
-	// FairLockWaitTimeout is what a place in the queue of a fair lock is worth where Redisson clients wait in it, too:
-	// for so long one that has died keeps those behind it waiting. Redisson calls it fairLockWaitTimeout; give both sides
-	// the same value. Redlatch's own waiters never depend on it: one that has died is passed over after six
-	// seconds. Zero means 5 minutes; at least 5 seconds, at most a day.
+	// FairLockWaitTimeout is for fair locks for which Redisson clients wait, too. A Redisson client that dies in the queue delays
+	// the waiters behind it by this time. Redisson calls it fairLockWaitTimeout; give both sides the same value. Waiters of
+	// redlatch do not depend on it: one that dies is passed over after six seconds. Zero means 5 minutes; at least 5
+	// seconds, at most a day.
 	FairLockWaitTimeout time.Duration
 
-	// PubSub says by which kind of Pub/Sub waiters are told. All clients that share
-	// a lock must use the same, Redisson's too. Zero means what Redisson does.
+	// PubSub is the kind of Pub/Sub by which waiters are woken. All clients that share a
+	// lock must use the same kind, Redisson clients, too. Zero means what Redisson does.
 	PubSub PubSub
 
-	// TokenTTL is how long the fencing tokens of a lock that nobody acquires any
-	// more are remembered; a lock that is acquired again later goes on with the
-	// server's clock in microseconds, so its tokens still rise. Redisson knows
-	// nothing of that: where Java acquires the same fenced locks, leave it at
-	// zero, which means for ever. At least one minute. The numbers of an Election's
-	// terms are remembered for ever, unless a FencedLock of its name has a TokenTTL.
+	// TokenTTL is how long Redis remembers the last fencing token of a lock that nobody
+	// acquires any more. The tokens of a lock that is acquired again later go on from the
+	// server's clock in microseconds, so they still rise. Redisson does not do that: if
+	// Java acquires the same fenced locks, leave TokenTTL at zero, which means for ever. At
+	// least one minute. The numbers of an Election's terms are remembered for ever, unless
+	// a FencedLock of its name has a TokenTTL.
 	TokenTTL time.Duration
 
-	// ServerName tells the Redis of this client from that of others, in log
-	// lines and where a MultiLock has locks of the same name of several clients:
-	// these are acquired in the order of their ServerNames. Give a Redis the
-	// same name in every process. Empty means that the order of MultiLock's
-	// arguments decides.
+	// ServerName is a name for the Redis of this client. It stands in log lines. A
+	// MultiLock that has locks of the same name, of several clients, acquires them in
+	// the order of their ServerNames. So give a Redis the same name in every process.
+	// Empty means that the order of MultiLock's arguments decides.
 	ServerName string
 
-	// Identity says who this client is: Client.Participants tells it to tools, and Info
-	// shows it. Zero fields are filled in, except Name and Labels.
-	// Everybody who may use the Redis can read it, so it is no place for secrets.
-	// It is stored in Redis once the client has tried to acquire a lock.
+	// Identity says who this client is. Client.Participants and Info show it. New fills in
+	// zero fields, except Name and Labels. Every user of the Redis can read it, so it
+	// is no place for secrets. It is stored in Redis once the client has tried to acquire
+	// a lock.
 	Identity Identity
 
-	// TellSites lets the client say, when somebody asks with Participants, in which
-	// lines of the program what it holds was acquired, and what it waits for. To find out
-	// the line takes a good part of the time of a hand-off.
+	// TellSites lets the client say, when somebody asks with Participants, which lines of
+	// the program have acquired what it holds, and which lines wait. Finding out the line
+	// takes a good part of the time of a hand-off between goroutines.
 	TellSites bool
 
-	// MaxClockSkew is by how much the clock of a Redisson client may differ from
-	// the server's, where Redisson judges by its own: whether a value of a
-	// GroupLock is still held, or a permit of an ExpirableSemaphore. redlatch
-	// writes such times so much later, and believes those of Redisson's groups so
-	// much longer. Zero means 1 second; negative means that
-	// there is no Redisson client, or that its clock is the server's.
+	// MaxClockSkew is by how much the clock of a Redisson client may differ from the
+	// server's. Redisson judges by its own clock whether a value of a GroupLock is
+	// still held, or a permit of an ExpirableSemaphore. redlatch writes such times later
+	// by MaxClockSkew, and believes those of Redisson's groups longer by as much. Zero
+	// means 1 second; negative means that there is no Redisson client, or that its clock
+	// is the server's.
 	MaxClockSkew time.Duration
 
-	// Acks says how many replicas have to acknowledge an acquisition before it
-	// counts. Zero means what Redisson does: with Sentinel and in a cluster one, if
-	// the primary has any replica, and none with a single server.
+	// Acks is the number of replicas that must acknowledge an acquisition before it
+	// succeeds. Zero means what Redisson does: one replica with Sentinel and in a cluster,
+	// if the primary has any; none with a single server.
 	Acks Acks
 
-	// AckTimeout is how long replicas have for their acknowledgement, which is how
-	// long an acquisition takes at most if they are silent. Redisson calls it
-	// slavesSyncTimeout. It is shortened to half of the time that an attempt has,
-	// and to what the driver's time-outs allow. Zero means 1 second.
+	// AckTimeout is how long an acquisition waits for replicas that do not
+	// acknowledge it. Redisson calls it slavesSyncTimeout. redlatch shortens it to half
+	// of the time that an attempt has, and to what the driver's time-outs allow. Zero
+	// means 1 second.
 	AckTimeout time.Duration
 
-	// Logger gets losses and failures. Nil means that nothing is logged. With a Logger, or with
-	// Events.Lost, SlowWait or Dropped, each acquisition of a lock notes the line of the program that asks for it: that
-	// takes a good part of the time of a hand-off, and little beside a round trip.
+	// Logger gets losses and failures. Nil means that nothing is logged. With a Logger, or with Events.Lost, SlowWait or
+	// Dropped, each acquisition of a lock notes the line of the program that asks for it. That takes a good part of the time
+	// of a hand-off between goroutines, and little beside a round trip.
 	Logger *slog.Logger
 
 	// Events are called when something happens. The zero value calls nothing.
@@ -132,9 +131,9 @@ type HandOff uint8
 
 // The values of HandOff.
 const (
-	// HandOffLocal lets a released lock pass to the goroutine of this process
-	// that has waited longest, within a quantum: after 32 hand-offs and one
-	// millisecond, or after five milliseconds, waiting processes get a turn.
+	// HandOffLocal lets a released lock pass to the goroutine of this process that
+	// has waited longest. After 32 hand-offs and one millisecond, or after five
+	// milliseconds, other processes that wait get a turn.
 	HandOffLocal HandOff = iota
 	// HandOffNone releases every lock in Redis before anybody else gets it.
 	HandOffNone
@@ -220,6 +219,22 @@ func checkLease(d time.Duration) error {
 	return nil
 }
 
+// wholeMillis rounds a lease up to what Redis counts.
+func wholeMillis(d time.Duration) time.Duration {
+	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
+}
+
+// forEver is a time to live that does not end, as scripts have it.
+const forEver = "0"
+
+// expire lets an object live for d; lives tells it for how many ms, as scripts have them.
+func expire(ctx context.Context, d time.Duration, lives func(ctx context.Context, ms string) (bool, error)) (bool, error) {
+	if d <= 0 || d > maxLease {
+		return false, invalid.Errorf("redlatch: a lifetime of %v; it must be positive and at most %v (Persist lets an object last for ever)", d, maxLease)
+	}
+	return lives(ctx, wire.MillisUp(d))
+}
+
 // An Option changes one acquisition.
 type Option struct {
 	wait, lease, atLeast          time.Duration
@@ -228,44 +243,44 @@ type Option struct {
 	untilSet                      bool
 }
 
-// Wait bounds how long Acquire and Do wait for the lock, in addition to their
-// context. Wait(0) tries once, as Try does; then a server that does not answer is asked for
-// Config.OutageTimeout. A negative d is refused by the call it is given to.
+// Wait bounds how long Acquire and Do wait for the lock, in addition to their context. Wait(0)
+// tries once, as Try does. If the server does not answer, such a call goes on for
+// Config.OutageTimeout. A call to which a negative d is given refuses it.
 func Wait(d time.Duration) Option { return Option{wait: d, hasWait: true} }
 
-// Lease gives the hold a fixed lease of d instead of the watchdog: it ends
-// after d, less a safety margin of 10 ms + d/50, unless Extend raises it.
-// Redis counts whole milliseconds; d is rounded up. A d of less than 20 ms is
-// refused by the call it is given to.
+// Lease gives the hold a fixed lease of d instead of the watchdog. The hold ends after d, less a
+// safety margin of 10 ms + d/50, unless Extend raises the lease. Redis counts whole milliseconds; d
+// is rounded up. A call to which a d of less than 20 ms is given refuses it.
 //
-// Holds that are nested in one another, or have one WithOwner, share one lease in Redis. Each of
-// them lasts as long as the longest lease that any of them asked for, also if that one has been
-// released, and without end while one of them has the watchdog. Only the read holds of a
-// ReadWriteLock end when their own leases do.
+// Holds that are nested in one another, or that have one WithOwner, share one lease in Redis. Each
+// of them lasts as long as the longest lease that any of them asked for, even if the hold with that
+// lease has been released. While one of them has the watchdog, they last without end. Only the read
+// holds of a ReadWriteLock end when their own leases do.
 func Lease(d time.Duration) Option { return Option{lease: d, hasLease: true} }
 
 // Fenced gives the hold a fencing token: see Hold.Token. Every lock can be
 // acquired so; a FencedLock always is.
 func Fenced() Option { return Option{fenced: true} }
 
-// HoldAtLeast keeps the lock for d from its acquisition, however soon it is released, for a job
+// HoldAtLeast keeps the lock for d from its acquisition, however soon it is released. It is for a job
 // that is over so fast that a process whose clock is a little late would begin it once more. A hold
 // that is released sooner ends as any other does: its context ends, and a Release that returns nil
-// has left the lock to the rest of d. Nobody gets it before, in this process neither, unless
-// by ForceRelease or ReleaseOwner. From then on nobody renews it.
+// has left the lock in place for the rest of d. Until then nobody acquires the lock, in this process
+// neither, unless after ForceRelease or ReleaseOwner. Nobody renews it.
 //
-// It does not last so long if the hold, or one that it is nested in, is lost and its lease ends in Redis
-// before the release, by Config.MaxHold too; if the process dies (it lasts for its lease then); or if the
-// client is closed before the release. With a Lease d may not be longer than that; Redis counts whole
-// milliseconds, d is rounded up, and 0 keeps nothing. Locks that others may share or that stand in a queue, and several as
-// one, refuse it: see Lock, NonReentrantLock, SpinLock, FencedLock, StripedLock.
+// The lock is kept for less than d in three cases: the hold, or one around it, is lost (by
+// Config.MaxHold, too) and its lease in Redis ends before the release; the process dies, and the lock
+// lasts for its lease; or the client is closed before the release. With a Lease, d may not be longer
+// than the lease. Redis counts whole milliseconds; d is rounded up, and 0 keeps nothing. Lock,
+// NonReentrantLock, SpinLock, FencedLock and StripedLock take HoldAtLeast. Locks that others may
+// share, locks with a queue in Redis, and several locks as one refuse it.
 func HoldAtLeast(d time.Duration) Option { return Option{atLeast: d, hasAtLeast: true} }
 
-// UntilSet lets Acquire also wait until there is what it asks of: until somebody
-// gives an ExpirableSemaphore its permits, or a RateLimiter its rate. Without it such
-// a call fails with ErrUninitialized. A Semaphore needs no option for that: one that
-// nobody has set has no permits, as any other may have none, and Acquire waits for
-// some. Calls that do not wait refuse it, and those of which nothing can be set.
+// UntilSet lets Acquire also wait until there is something to acquire from: until somebody gives an
+// ExpirableSemaphore its permits, or a RateLimiter its rate. Without UntilSet such a call fails with
+// ErrUninitialized. A Semaphore does not need the option: one that nobody has set has no permits, and
+// Acquire waits for some. Calls that do not wait refuse the option, and so do those of types that
+// nobody has to set.
 func UntilSet() Option { return Option{untilSet: true} }
 
 var errNothingStays = invalid.Errorf("redlatch: HoldAtLeast is for a lock of its own; there is nothing here that could stay when it is released")

@@ -53,7 +53,8 @@ type Events struct {
 	// The next holder of the same lock may have begun, and its AcquireEnd may have been
 	// called, before.
 	HoldEnd func(ctx context.Context, e HoldEndEvent)
-	// Lost is called when a hold is lost, after its context has ended.
+	// Lost is called when a hold is lost, after its context has ended. A Release may be the
+	// first to learn that.
 	Lost func(LostEvent)
 	// ReleaseFailed is called when a release could not be confirmed. The lock
 	// is then left to its TTL, and a later request may still free it sooner.

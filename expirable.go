@@ -237,15 +237,11 @@ func (s *ExpirableSemaphore) Delete(ctx context.Context) (bool, error) {
 // Expire lets the semaphore end when d is over, at least a millisecond, and its permits with it; holders learn that with
 // their next renewal. It says whether there is such a semaphore.
 func (s *ExpirableSemaphore) Expire(ctx context.Context, d time.Duration) (bool, error) {
-	ms, err := lifetime(d)
-	if err != nil {
-		return false, err
-	}
-	return s.lives(ctx, ms)
+	return expire(ctx, d, s.lives)
 }
 
 // Persist lets the semaphore last for ever: the reverse of Expire. It says whether there is such a semaphore.
-func (s *ExpirableSemaphore) Persist(ctx context.Context) (bool, error) { return s.lives(ctx, "0") }
+func (s *ExpirableSemaphore) Persist(ctx context.Context) (bool, error) { return s.lives(ctx, forEver) }
 
 func (s *ExpirableSemaphore) lives(ctx context.Context, ms string) (bool, error) {
 	if err := s.usable(ctx); err != nil {

@@ -54,10 +54,9 @@ type Participants struct {
 	// holds first.
 	Objects []Info
 	// Others has, by the name of an object, how many listen to its releases at most, beyond
-	// the clients that have said that they wait: mostly processes of Redisson that wait. All
-	// callers of a process that wait count as one. A client of redlatch that has the lock may
-	// still listen, and counts then. A name is missing where that cannot be counted, as of fair locks, which have a queue,
-	// and with classic Pub/Sub in a cluster.
+	// the clients that have said that they do: mostly processes of Redisson that wait. All
+	// callers of a process that wait count as one. A name is missing where that cannot be
+	// counted, as of fair locks, which have a queue, and with classic Pub/Sub in a cluster.
 	Others map[string]int
 
 	name     func(key string) string // in Redis

@@ -100,11 +100,6 @@ func extendPermit(ctx context.Context, p *permit.Permit, d time.Duration) error 
 	return p.Extend(ctx, d)
 }
 
-// wholeMillis rounds a lease up to what Redis counts.
-func wholeMillis(d time.Duration) time.Duration {
-	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
-}
-
 // Detach hands the permit over by its id, which it returns: whoever has the id
 // extends and releases it from now on, in whatever process, and if nobody does, it is
 // free again when its lease is over. It is for permits acquired with Lease. It

@@ -4,20 +4,15 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
-	"strconv"
 	"time"
 
-	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/invalid"
-	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/ratelimit"
 	"github.com/redlatch/redlatch/internal/ratequeue"
 	"github.com/redlatch/redlatch/internal/request"
-	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/twins"
-	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // A RateLimiter lets so many permits be taken in any interval, by all clients
@@ -58,11 +53,9 @@ import (
 // name, gets no rate and is not deleted: that fails with WRONGTYPE. Redisson's clients must be of 3.17 or newer.
 type RateLimiter struct {
 	c    *Client
-	name string
-	key  string   // its name in Redis
-	keys []string // the configuration, the state that all share, that of this client, and how far either's records were added up
-	give *Rate    // what it is given if it has no rate; nil: nothing
-	err  error    // a name, or a rate to be given, that cannot be used
+	in   ratelimit.Limiter
+	give *Rate // what it is given if it has no rate; nil: nothing
+	err  error // a name, or a rate to be given, that cannot be used
 }
 
 // A Rate is how many permits a RateLimiter gives.
@@ -123,9 +116,7 @@ func (e *RateError) Unwrap() []error {
 // refused the other.
 func (c *Client) RateLimiter(name string) *RateLimiter {
 	key := c.server.Key(name)
-	l := &RateLimiter{c: c, name: name, key: key, keys: wire.RateKeys(key, c.id)}
-	l.err = request.CheckKey(key)
-	return l
+	return &RateLimiter{c: c, in: ratelimit.New(c.rates, c.id, key), err: request.CheckKey(key)}
 }
 
 // WithRate returns the limiter with a rate to be set up: where Acquire or Try finds that it has none, at the first start or
@@ -142,7 +133,7 @@ func (l *RateLimiter) WithRate(r Rate) *RateLimiter {
 }
 
 // Name returns the limiter's name.
-func (l *RateLimiter) Name() string { return l.name }
+func (l *RateLimiter) Name() string { return l.in.Name() }
 
 // TrySetRate gives the limiter a rate and returns true, unless it has one
 // already. If an answer was lost, and the limiter has this very rate when it is asked
@@ -151,16 +142,17 @@ func (l *RateLimiter) Name() string { return l.name }
 // Here and in the other methods that change a rate, or give permits back: if it fails
 // because ctx has ended or with ErrUnavailable, it may still be done, once.
 func (l *RateLimiter) TrySetRate(ctx context.Context, r Rate) (bool, error) {
-	set, err := l.setRate(ctx, request.Count{Script: lua.RateLimiterTrySet, Keys: l.keys, Fleeting: true}, r)
-	return set == 1, err
+	if err := l.settable(ctx, r); err != nil {
+		return false, err
+	}
+	return l.in.TrySet(ctx, inspect.Rate(r))
 }
 
 // SetRate gives the limiter a rate, whatever it had. Without KeepState(true) it begins anew: what was
 // taken before does not count any more, but for what other clients have taken each for
 // itself, which counts to the end of its interval.
 func (l *RateLimiter) SetRate(ctx context.Context, r Rate, keep ...KeepState) error {
-	_, err := l.setRate(ctx, request.Count{Script: lua.RateLimiterSet, Keys: l.keys}, r, "0", lastOf(keep, false))
-	return err
+	return l.replaceRate(ctx, r, false, keep)
 }
 
 // UpdateRate gives the limiter another rate, and what was taken still counts, unless there is KeepState(false). It
@@ -170,36 +162,32 @@ func (l *RateLimiter) SetRate(ctx context.Context, r Rate, keep ...KeepState) er
 // the last interval has it within about an interval. A lower rate takes back nothing of what the old one has left them: in
 // the interval of the change they may take that, too.
 func (l *RateLimiter) UpdateRate(ctx context.Context, r Rate, keep ...KeepState) error {
-	answer, err := l.setRate(ctx, request.Count{Script: lua.RateLimiterSet, Keys: l.keys}, r, "1", lastOf(keep, true))
-	if err == nil && answer == 0 {
-		err = noRate(l.name)
-	}
-	return err
+	return l.replaceRate(ctx, r, true, keep)
 }
 
 // KeepState says whether what was taken still counts when a RateLimiter gets another rate: Redisson's keepState. What
 // was taken by all clients together counts for no client by itself, nor the reverse. The last one given applies.
 type KeepState bool
 
-// lastOf returns the last of what a caller said as scripts have it.
-func lastOf(keep []KeepState, unsaid KeepState) string {
+// replaceRate gives the limiter another rate. An update is for one that has a rate, and keeps its state unless its caller
+// says otherwise.
+func (l *RateLimiter) replaceRate(ctx context.Context, r Rate, update bool, keep []KeepState) error {
+	if err := l.settable(ctx, r); err != nil {
+		return err
+	}
+	kept := update
 	if len(keep) > 0 {
-		unsaid = keep[len(keep)-1]
+		kept = bool(keep[len(keep)-1])
 	}
-	if unsaid {
-		return "1"
-	}
-	return "0"
+	return l.in.Set(ctx, inspect.Rate(r), update, kept)
 }
 
-// setRate sends a rate, and what else the script wants.
-func (l *RateLimiter) setRate(ctx context.Context, x request.Count, r Rate, more ...string) (int64, error) {
-	args, err := r.args()
-	if err != nil {
-		return 0, err
+// settable says what is wrong with a call that gives the limiter a rate.
+func (l *RateLimiter) settable(ctx context.Context, r Rate) error {
+	if err := r.check(); err != nil {
+		return err
 	}
-	x.Args = slices.Concat(args, more)
-	return l.change(ctx, x)
+	return l.usable(ctx)
 }
 
 // Expire lets the limiter end when d is over, at least a millisecond: its rate, and what was taken, but for what other
@@ -207,43 +195,21 @@ func (l *RateLimiter) setRate(ctx context.Context, x request.Count, r Rate, more
 // UpdateRate; these leave the end where it is if neither the old rate nor the new one has a KeepAlive. It says whether
 // there is such a limiter.
 func (l *RateLimiter) Expire(ctx context.Context, d time.Duration) (bool, error) {
-	ms, err := lifetime(d)
-	if err != nil {
-		return false, err
-	}
-	return l.lives(ctx, l.keys[:5], ms)
+	return expire(ctx, d, l.lives)
 }
 
 // Persist lets the limiter last for ever: the reverse of Expire. With a KeepAlive that is so until the next use, from
 // which on the limiter is kept for so long. What clients have taken each for itself still ends an interval after its last
 // use. It says whether there is such a limiter.
 func (l *RateLimiter) Persist(ctx context.Context) (bool, error) {
-	return l.lives(ctx, l.keys[:3], "0")
+	return l.lives(ctx, forEver)
 }
 
-func (l *RateLimiter) lives(ctx context.Context, keys []string, ms string) (bool, error) {
-	answer, err := l.change(ctx, request.Count{Script: lua.KeyExpire, Keys: keys, Args: []string{ms, "hash"}})
-	return answer == 1, err
-}
-
-// lifetime returns for how long an object is to live as scripts have it.
-func lifetime(d time.Duration) (ms string, err error) {
-	if d <= 0 || d > maxLease {
-		return "", invalid.Errorf("redlatch: a lifetime of %v; it must be positive and at most %v (Persist lets an object last for ever)", d, maxLease)
+func (l *RateLimiter) lives(ctx context.Context, ms string) (bool, error) {
+	if err := l.usable(ctx); err != nil {
+		return false, err
 	}
-	return wire.MillisUp(d), nil
-}
-
-// args returns the rate as scripts have it.
-func (r Rate) args() ([]string, error) {
-	if err := r.check(); err != nil {
-		return nil, err
-	}
-	kind := "0"
-	if r.PerClient {
-		kind = "1"
-	}
-	return []string{strconv.Itoa(r.Permits), wire.MillisUp(r.Interval), kind, wire.MillisUp(r.KeepAlive)}, nil
+	return l.in.Lives(ctx, ms)
 }
 
 // Acquire waits until n permits can be had, and takes them. ctx bounds the
@@ -266,7 +232,7 @@ func (l *RateLimiter) Try(ctx context.Context, n int) error { return l.take(ctx,
 
 func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool, at callsite.Site) error {
 	o, bad := collect(opts, once, &ofRates)
-	e := AcquireStartEvent{Name: l.name, Kind: KindRateLimiter, N: n}
+	e := AcquireStartEvent{Name: l.Name(), Kind: KindRateLimiter, N: n}
 	return l.c.report.observe(ctx, e, o.once, func(ctx context.Context) (bool, error) {
 		if err := l.usable(ctx); err != nil {
 			return false, err
@@ -280,13 +246,16 @@ func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool,
 		case l.give != nil && n > l.give.Permits:
 			return false, invalid.Errorf("redlatch: %d permits at once of a rate limiter to be set up with %d in an interval; ask for fewer, or raise the rate", n, l.give.Permits)
 		case ctx.Err() != nil:
-			return false, &RateError{Name: l.name, Permits: n, Cause: request.ContextError(ctx)}
+			return false, &RateError{Name: l.Name(), Permits: n, Cause: request.ContextError(ctx)}
 		}
 		want := ratequeue.Want{N: n, Once: o.once, UntilSet: o.untilSet, Site: at}
 		if l.give != nil {
-			want.SetUp = func() (bool, error) { return l.TrySetRate(context.Background(), *l.give) }
+			want.SetUp = func() error {
+				_, err := l.TrySetRate(context.Background(), *l.give)
+				return err
+			}
 		}
-		return false, l.c.rates.Take(ctx, l.key, l.keys, want, o.until)
+		return false, l.in.Take(ctx, want, o.until)
 	})
 }
 
@@ -305,70 +274,38 @@ func (l *RateLimiter) Release(ctx context.Context, n int) error {
 	if n < 0 || n > largestRate {
 		return invalid.Errorf("redlatch: %d permits of a rate limiter to be given back; it must be at least 0 and at most %d", n, largestRate)
 	}
-	answer, err := l.change(ctx, request.Count{Script: lua.RateLimiterRelease, Keys: l.keys, Args: []string{strconv.Itoa(n)}})
-	if err == nil && answer == 0 {
-		err = noRate(l.name)
+	if err := l.usable(ctx); err != nil {
+		return err
 	}
-	return err
+	return l.in.Release(ctx, n)
 }
 
 // Available returns how many permits could be taken now. While more than ten
 // thousand takes of the last interval have to be added up anew, that is too few, or 0;
 // only calls that take or give back go on with that.
 func (l *RateLimiter) Available(ctx context.Context) (int, error) {
-	reply, err := l.ask(ctx, lua.RateLimiterAvailable, l.keys)
-	switch {
-	case err != nil:
+	if err := l.usable(ctx); err != nil {
 		return 0, err
-	case reply.Kind != driver.ReplyInt:
-		return 0, noRate(l.name)
 	}
-	return int(reply.Int), nil
+	return l.in.Available(ctx)
 }
 
 // Config returns the limiter's rate, or ErrUninitialized if it has none.
 func (l *RateLimiter) Config(ctx context.Context) (Rate, error) {
-	reply, err := l.ask(ctx, lua.RateLimiterConfig, l.keys[:1])
-	if err != nil {
+	if err := l.usable(ctx); err != nil {
 		return Rate{}, err
 	}
-	rate, set, err := inspect.RateOf(l.name, reply.List)
-	if err == nil && !set {
-		err = noRate(l.name)
-	}
-	return Rate(rate), err
+	r, err := l.in.Rate(ctx)
+	return Rate(r), err
 }
 
 // Delete deletes the limiter and what was taken, but for what other clients have
 // taken for themselves. It says whether there was anything.
 func (l *RateLimiter) Delete(ctx context.Context) (bool, error) {
-	answer, err := l.change(ctx, request.Count{Script: lua.RateLimiterDelete, Keys: l.keys})
-	return answer == 1, err
-}
-
-// change sends what changes something and has no record to be known by. Each of
-// these would do harm if it came late: to who has set the rate since, or deleted the
-// limiter, or to what was taken since.
-func (l *RateLimiter) change(ctx context.Context, x request.Count) (int64, error) {
 	if err := l.usable(ctx); err != nil {
-		return 0, err
+		return false, err
 	}
-	s, put := l.c.server.Sessions.Get(wire.Session(l.key, l.c.id, "rate"))
-	defer put()
-	answer, err := s.Do(ctx, x)
-	if err == nil {
-		l.c.rates.Changed(l.key)
-	}
-	return answer, err
-}
-
-// ask sends what changes nothing.
-func (l *RateLimiter) ask(ctx context.Context, script *script.Script, keys []string) (driver.Reply, error) {
-	if err := l.usable(ctx); err != nil {
-		return driver.Reply{}, err
-	}
-	o := l.c.server.Question(script, keys)
-	return o.Run(ctx)
+	return l.in.Delete(ctx)
 }
 
 // usable says why a call cannot even be tried.
@@ -376,7 +313,7 @@ func (l *RateLimiter) usable(ctx context.Context) error {
 	if err := l.c.usable(ctx, l.err); err != nil {
 		return err
 	}
-	return l.c.twins.Use(twins.Rates, l.key)
+	return l.c.twins.Use(twins.Rates, l.in.Key)
 }
 
 func noRate(name string) error {

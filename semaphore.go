@@ -213,15 +213,11 @@ func (s *Semaphore) Delete(ctx context.Context) (bool, error) {
 // Expire lets the semaphore end when d is over, at least a millisecond; what is released later makes it anew. It says
 // whether there is such a semaphore.
 func (s *Semaphore) Expire(ctx context.Context, d time.Duration) (bool, error) {
-	ms, err := lifetime(d)
-	if err != nil {
-		return false, err
-	}
-	return s.lives(ctx, ms)
+	return expire(ctx, d, s.lives)
 }
 
 // Persist lets the semaphore last for ever: the reverse of Expire. It says whether there is such a semaphore.
-func (s *Semaphore) Persist(ctx context.Context) (bool, error) { return s.lives(ctx, "0") }
+func (s *Semaphore) Persist(ctx context.Context) (bool, error) { return s.lives(ctx, forEver) }
 
 func (s *Semaphore) lives(ctx context.Context, ms string) (bool, error) {
 	if err := s.usable(ctx, 0); err != nil {

@@ -11,12 +11,6 @@ type Command struct {
 	watch bool   // whoever only looks sends it, too
 }
 
-// Name is the command without its arguments.
-func (c Command) Name() string {
-	name, _, _ := strings.Cut(c.Args, " ")
-	return name
-}
-
 // Sharded says whether only servers with sharded Pub/Sub know it.
 func (c Command) Sharded() bool { return c.since == "7.0" }
 

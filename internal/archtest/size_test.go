@@ -32,7 +32,7 @@ var oversized = map[string]excess{
 	"methods of internal/lock.Locks":    {26, "what the root and the other engines ask of the locks of a client, each a few lines beside what it is about"},
 	"methods of internal/lock.term":     {59, "the steps of one owner id, each beside its subject in a file of its own: take, hand over, re-enter, share, release, lose, tell"},
 	"fields of internal/multi.Hold":     {17, "what several holds that end as one share; two groups, before and behind its mutex"},
-	"methods of internal/permit.Permit": {28, "what its user can do with it, the ways in which it ends, and what the clock of renewals asks of it"},
+	"methods of internal/permit.Permit": {29, "what its user can do with it, the ways in which it ends, and what the clock of renewals asks of it"},
 }
 
 // free may grow as they like: a field of theirs is a word of the user's.

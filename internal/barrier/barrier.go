@@ -228,7 +228,7 @@ func (b *Barrier) leave(a arrival) <-chan struct{} {
 		for {
 			o := b.call(lua.BarrierLeave, a.generation, args...)
 			o.Stop = b.all.Server.Over
-			if _, err := o.Run(context.Background()); !errors.Is(err, request.ErrUnavailable) || b.all.Server.Closed() {
+			if _, err := o.Run(context.Background()); b.all.Server.Closed() || !o.Again(err) {
 				return
 			}
 		}

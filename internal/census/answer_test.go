@@ -69,7 +69,7 @@ func TestOnlyContextsOfClaimsThatAreToldAreAsked(t *testing.T) {
 func TestWaitersOfAClientAreOneSubscriber(t *testing.T) {
 	wait := []Claim{{Name: "a", Waits: true}, {Name: "a", Waits: true}, {Name: "a", Waits: true}, {Name: "b"}}
 	ans := &Answers{All: []Answer{{Claims: wait, weight: 1}, {Claims: wait, weight: 0.5}, {Claims: wait, weight: 0.5}, {Claims: wait[:0], weight: 1}}}
-	if got := ans.waiting(); got["a"] != 2 || got["b"] != 0 {
+	if got := ans.listening(); got["a"] != 2 || got["b"] != 0 {
 		t.Errorf("%v", got)
 	}
 }

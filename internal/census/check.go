@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/inspect"
@@ -19,8 +18,6 @@ const (
 	// mostChecked is how many names are looked up in Redis for one question: those of the
 	// longest waits and the oldest holds.
 	mostChecked = 256
-	// mostLookUps is how many of them are looked up at a time.
-	mostLookUps = 32
 	// mostRead is how many silent clients are looked up, and readFor for how long.
 	mostRead = 64
 	readFor  = 3 * time.Second
@@ -30,13 +27,13 @@ const (
 type Object struct {
 	inspect.Info
 	// Others is how many listen to the channel of its releases at most, beyond the clients
-	// that have said that they wait; -1 if that cannot be counted.
+	// that have said that they do; -1 if that cannot be counted.
 	Others int
 }
 
 // check compares what was answered with what is stored.
 func (k *Census) check(ctx context.Context, ans *Answers, asked []string) error {
-	claims, waiting := ans.byName(), ans.waiting()
+	claims, listening := ans.byName(), ans.listening()
 	names := ans.worst(asked, claims)
 	found, err := k.lookUp(ctx, names)
 	for i, info := range found {
@@ -48,7 +45,7 @@ func (k *Census) check(ctx context.Context, ans *Answers, asked []string) error 
 	if err != nil {
 		return err
 	}
-	k.countOthers(ctx, ans.Objects, waiting)
+	k.countOthers(ctx, ans.Objects, listening)
 	k.addUnheard(ctx, ans)
 	return nil
 }
@@ -60,53 +57,53 @@ func (k *Census) lookUp(ctx context.Context, names []string) ([]*inspect.Info, e
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	found := make([]*inspect.Info, len(names))
-	var next atomic.Int64
 	var failed sync.Once
 	var first error
-	var askers sync.WaitGroup
-	for range min(len(names), mostLookUps) {
-		askers.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(names)); i = next.Add(1) - 1 {
-				info, err := k.inspector.Info(ctx, names[i])
-				switch {
-				case err == nil:
-					found[i] = &info
-				case ctx.Err() != nil, errors.Is(err, request.ErrClosed), errors.Is(err, request.ErrUnavailable):
-					failed.Do(func() { first = err })
-					cancel()
-					return
-				}
-				// Else it is something else, or not allowed: nothing is known of such claims.
-			}
-		})
-	}
-	askers.Wait()
+	inspect.AtATime(len(names), func(i int) bool {
+		info, err := k.inspector.Info(ctx, names[i])
+		switch {
+		case err == nil:
+			found[i] = &info
+		case ctx.Err() != nil, errors.Is(err, request.ErrClosed), errors.Is(err, request.ErrUnavailable):
+			failed.Do(func() { first = err })
+			cancel()
+			return false
+		}
+		// Else it is something else, or not allowed: nothing is known of such claims.
+		return true
+	})
 	return found, first
+}
+
+// claims yields all that was claimed, and who claims it.
+func (a *Answers) claims(yield func(*Answer, *Claim) bool) {
+	for i := range a.All {
+		x := &a.All[i]
+		for j := range x.Claims {
+			if !yield(x, &x.Claims[j]) {
+				return
+			}
+		}
+	}
 }
 
 // byName returns the claims about each name.
 func (a *Answers) byName() map[string][]*Claim {
 	by := map[string][]*Claim{}
-	for i := range a.All {
-		for j := range a.All[i].Claims {
-			c := &a.All[i].Claims[j]
-			by[c.Name] = append(by[c.Name], c)
-		}
+	for _, c := range a.claims {
+		by[c.Name] = append(by[c.Name], c)
 	}
 	return by
 }
 
-// waiting returns for each name for how many subscribers they stand who have said that they
-// wait for it: all callers of a client share one.
-func (a *Answers) waiting() map[string]float64 {
-	by := map[string]float64{}
-	for i := range a.All {
-		seen := map[string]bool{}
-		for j := range a.All[i].Claims {
-			if c := &a.All[i].Claims[j]; c.Waits && !seen[c.Name] {
-				seen[c.Name] = true
-				by[c.Name] += a.All[i].weight
-			}
+// listening returns for each name for how many subscribers they stand who have said that they
+// wait for it, or that they have it and still listen: all callers of a client share one.
+func (a *Answers) listening() map[string]float64 {
+	by, last := map[string]float64{}, map[string]*Answer{}
+	for x, c := range a.claims {
+		if (c.Waits || c.Listens) && last[c.Name] != x {
+			last[c.Name] = x
+			by[c.Name] += x.weight
 		}
 	}
 	return by
@@ -176,8 +173,8 @@ func compare(info inspect.Info, claims []*Claim) {
 }
 
 // countOthers counts who listens to the releases of objects, beyond those who have said that they
-// wait: with one request for all objects of a node.
-func (k *Census) countOthers(ctx context.Context, objects []Object, waiting map[string]float64) {
+// do: with one request for all objects of a node.
+func (k *Census) countOthers(ctx context.Context, objects []Object, listening map[string]float64) {
 	type group struct {
 		channels []string
 		of       []*Object
@@ -198,7 +195,7 @@ func (k *Census) countOthers(ctx context.Context, objects []Object, waiting map[
 	}
 	for _, g := range nodes {
 		for i, n := range k.count(ctx, g.of[0].Name, g.channels, (*request.Call).Run) {
-			g.of[i].Others = max(0, int(math.Round(float64(n)-waiting[g.of[i].Name])))
+			g.of[i].Others = max(0, int(math.Round(float64(n)-listening[g.of[i].Name])))
 		}
 	}
 }

@@ -151,25 +151,23 @@ func (a *Answers) findWaits() {
 func (a *Answers) waits() (all []Wait) {
 	holders := a.waitingHolders()
 	sites := a.holdSites()
-	for _, x := range a.All {
-		for _, c := range x.Claims {
-			if !c.Waits {
-				continue
+	for x, c := range a.claims {
+		if !c.Waits {
+			continue
+		}
+		for _, h := range holders[c.Name] {
+			if c.Mode == wire.ModeRead && h.Mode == wire.ModeRead {
+				continue // they share it
 			}
-			for _, h := range holders[c.Name] {
-				if c.Mode == wire.ModeRead && h.Mode == wire.ModeRead {
-					continue // they share it
-				}
-				for _, under := range c.Under {
-					if under != h.Owner && len(all) < mostWaits {
-						e := Edge{x.Client, under, c.Name, h.Owner}
-						all = append(all, Wait{e, x.Identity.String(), c.For, c.Site, sites[Edge{Name: c.Name, Holder: h.Owner}]})
-					}
+			for _, under := range c.Under {
+				if under != h.Owner && len(all) < mostWaits {
+					e := Edge{x.Client, under, c.Name, h.Owner}
+					all = append(all, Wait{e, x.Identity.String(), c.For, c.Site, sites[Edge{Name: c.Name, Holder: h.Owner}]})
 				}
 			}
-			if len(all) == mostWaits {
-				return sorted(all)
-			}
+		}
+		if len(all) == mostWaits {
+			break
 		}
 	}
 	return sorted(all)
@@ -178,11 +176,9 @@ func (a *Answers) waits() (all []Wait) {
 // holdSites returns where holders got what they have, by its name and their owner ids.
 func (a *Answers) holdSites() map[Edge]string {
 	sites := map[Edge]string{}
-	for i := range a.All {
-		for _, c := range a.All[i].Claims {
-			if !c.Waits && c.Lost == "" && c.Site != "" {
-				sites[Edge{Name: c.Name, Holder: c.Owner}] = c.Site
-			}
+	for _, c := range a.claims {
+		if !c.Waits && c.Lost == "" && c.Site != "" {
+			sites[Edge{Name: c.Name, Holder: c.Owner}] = c.Site
 		}
 	}
 	return sites
@@ -192,12 +188,10 @@ func (a *Answers) holdSites() map[Edge]string {
 // other can be in a circle.
 func (a *Answers) waitingHolders() map[string][]inspect.Holder {
 	waits := map[string]bool{}
-	for _, x := range a.All {
-		for _, c := range x.Claims {
-			if c.Waits {
-				for _, under := range c.Under {
-					waits[under] = true
-				}
+	for _, c := range a.claims {
+		if c.Waits {
+			for _, under := range c.Under {
+				waits[under] = true
 			}
 		}
 	}

@@ -107,8 +107,8 @@ func (i Identity) note() string {
 	return string(text)
 }
 
-// ReadIdentity reads what is stored, if that is an identity.
-func ReadIdentity(text string) (Identity, bool) {
+// readIdentity reads what is stored, if that is an identity.
+func readIdentity(text string) (Identity, bool) {
 	var n noted
 	if len(text) >= mostIdentity || json.Unmarshal([]byte(text), &n) != nil || n.V != version || !n.Known() {
 		return Identity{}, false

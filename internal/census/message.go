@@ -73,7 +73,8 @@ type told struct {
 	Count   int      `json:"count,omitempty"`
 	Site    string   `json:"site,omitempty"`
 	Waits   bool     `json:"waits,omitempty"`
-	Lost    string   `json:"lost,omitempty"` // how it was lost, that long ago
+	Listens bool     `json:"listens,omitempty"` // to the releases of what it holds
+	Lost    string   `json:"lost,omitempty"`    // how it was lost, that long ago
 	Under   []string `json:"under,omitempty"`
 }
 
@@ -81,7 +82,7 @@ type told struct {
 func tell(c *claim.Claim, now time.Time, sites bool) json.RawMessage {
 	t := told{
 		Kind: c.Kind, Mode: c.Mode, Owner: c.Owner, Renewed: c.Renewed, Token: c.Token, Count: c.Count,
-		Waits: c.Waits, Lost: c.Lost, Under: c.Under[:min(len(c.Under), mostUnder)],
+		Waits: c.Waits, Listens: c.Listens, Lost: c.Lost, Under: c.Under[:min(len(c.Under), mostUnder)],
 	}
 	t.Name, t.Raw = wire.SplitName(c.Name)
 	if !c.Since.IsZero() {
@@ -111,6 +112,7 @@ type Claim struct {
 	Count    int
 	Site     string
 	Waits    bool
+	Listens  bool // it holds, and listens as if it waited
 	Lost     string
 	Under    []string
 	Evidence Evidence
@@ -139,7 +141,7 @@ func read(text json.RawMessage, client string) (Claim, bool) {
 	}
 	c := Claim{
 		Name: t.Name, Kind: clean(t.Kind), Mode: clean(t.Mode), Owner: t.Owner, For: wire.FromMillis(t.Ago), Left: -1,
-		Renewed: t.Renewed, Token: t.Token, Count: t.Count, Site: wire.Text(t.Site), Waits: t.Waits, Lost: clean(t.Lost), Under: t.Under,
+		Renewed: t.Renewed, Token: t.Token, Count: t.Count, Site: wire.Text(t.Site), Waits: t.Waits, Listens: t.Listens, Lost: clean(t.Lost), Under: t.Under,
 	}
 	if t.For != nil {
 		c.Left = max(0, wire.FromMillis(*t.For))

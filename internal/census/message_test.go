@@ -52,7 +52,7 @@ func FuzzMessages(f *testing.F) {
 		if q, ok := readQuestion(text); ok && (q.Spread < 0 || q.Spread > mostSpread.Milliseconds() || len(q.Glob) > mostGlob || len(q.Names)+len(q.Owners) > mostExact) {
 			t.Errorf("question %+v", q)
 		}
-		if who, ok := ReadIdentity(text); ok {
+		if who, ok := readIdentity(text); ok {
 			printable(t, who)
 		}
 		a := Answers{Expected: 1}
@@ -141,7 +141,7 @@ func TestAnIdentityThatNobodyCouldReadIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := ReadIdentity(who.note()); !ok {
+	if _, ok := readIdentity(who.note()); !ok {
 		t.Error("what was accepted cannot be read")
 	}
 	if _, err := (Identity{Labels: labels("&")}).WithDefaults(); err == nil || !strings.Contains(err.Error(), "shorten") {

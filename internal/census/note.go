@@ -84,6 +84,6 @@ func readNote(ctx context.Context, server *request.Server, client string) (Ident
 	if err != nil {
 		return Identity{}, err
 	}
-	i, _ := ReadIdentity(reply.Str)
+	i, _ := readIdentity(reply.Str)
 	return i, nil
 }

@@ -35,6 +35,7 @@ type Claim struct {
 	Count   int           // how often the owner has entered, as Redis shows it, or permits wanted
 	Site    callsite.Site // where it was asked for; 0 if not known
 	Waits   bool          // it is a wait, not a hold
+	Listens bool          // of a hold: its client still listens to the releases, as if it waited
 	Lost    string        // how it was lost, if it is a hold that was, at Since; else empty
 	Under   []string      // of a waiter: owner ids of the live holds that its context descends from (edges of a wait graph); nil if none or not known
 }

@@ -100,7 +100,7 @@ func (u *Budget) Yield(n, foreign int, sent, now time.Time) {
 	u.unseen = n == 0
 	u.pause = shortestPause
 	if !u.unseen {
-		// Who has lost no time for long can lose more at once.
+		// A process that has lost no time for long can lose more at once.
 		u.pause = min(max(u.pause, u.longer, 2*now.Sub(u.Unused)/calmPauses), LongestPause)
 	}
 	n = max(1, n)

@@ -3,10 +3,14 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/lua"
@@ -89,29 +93,28 @@ func (x *Inspector) question(s *script.Script, keys ...string) request.Call {
 
 // Locks lists what the root's Locks says.
 func (x *Inspector) Locks(ctx context.Context, pattern string) iter.Seq2[Info, error] {
-	return x.list(ctx, pattern, func(pattern string) []walk {
-		return []walk{{"hash", pattern, func(ctx context.Context, key string) (Info, bool, error) {
-			info, is, err := x.hashAt(ctx, key)
-			return info, is && info.Kind != RateLimiter, err
-		}}}
-	})
+	return x.list(ctx, walk{"hash", orAll(pattern), func(ctx context.Context, key string) (Info, bool, error) {
+		info, is, err := x.hashAt(ctx, key)
+		return info, is && info.Kind != RateLimiter, err
+	}})
 }
 
 // Objects lists what the root's Objects says.
 func (x *Inspector) Objects(ctx context.Context, pattern string) iter.Seq2[Info, error] {
-	return x.list(ctx, pattern, func(pattern string) []walk {
-		walks := []walk{{"hash", pattern, x.hashAt}}
-		walks = append(walks, sideWalks("hash", wire.Barrier+":", pattern, "", func(key string) []string { return wire.PrefixedNames(wire.Barrier, key) }, x.barrierInfo)...)
-		return append(walks, sideWalks("zset", "", pattern, ":"+wire.PermitTimeout, func(key string) []string { return wire.SuffixedNames(key, wire.PermitTimeout) }, x.permitsAt)...)
-	})
+	pattern = orAll(pattern)
+	walks := []walk{{"hash", pattern, x.hashAt}}
+	walks = append(walks, sideWalks("hash", wire.Barrier+":", pattern, "", func(key string) []string { return wire.PrefixedNames(wire.Barrier, key) }, x.barrierInfo)...)
+	walks = append(walks, sideWalks("zset", "", pattern, ":"+wire.PermitTimeout, func(key string) []string { return wire.SuffixedNames(key, wire.PermitTimeout) }, x.permitsAt)...)
+	return x.list(ctx, walks...)
 }
 
 // Counters lists what the root's Counters says.
 func (x *Inspector) Counters(ctx context.Context, pattern string) iter.Seq2[Info, error] {
-	return x.list(ctx, pattern, func(pattern string) []walk {
-		return []walk{{"string", pattern, x.counterAt}}
-	})
+	return x.list(ctx, walk{"string", orAll(pattern), x.counterAt})
 }
+
+// orAll returns a pattern, that of all names if it is empty.
+func orAll(pattern string) string { return cmp.Or(pattern, "*") }
 
 // How many fields a lock has at most, and an expirable semaphore permits, that a
 // listing recognises, or that somebody asks for by its name: nobody shall read
@@ -160,11 +163,8 @@ type listing struct {
 }
 
 // list goes on walks on every primary.
-func (x *Inspector) list(ctx context.Context, pattern string, walks func(pattern string) []walk) iter.Seq2[Info, error] {
+func (x *Inspector) list(ctx context.Context, walks ...walk) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
-		if pattern == "" {
-			pattern = "*"
-		}
 		primaries, err := x.Server.Driver.Primaries(ctx)
 		if err != nil {
 			yield(Info{}, &listError{err})
@@ -172,7 +172,7 @@ func (x *Inspector) list(ctx context.Context, pattern string, walks func(pattern
 		}
 		l := listing{yield: yield}
 		for _, p := range primaries {
-			for _, w := range walks(pattern) {
+			for _, w := range walks {
 				if !w.scan(ctx, p, &l) {
 					return
 				}
@@ -191,7 +191,7 @@ func (e *listError) Error() string { return "redlatch: " + wire.ServerText(e.err
 
 func (e *listError) Unwrap() error { return e.err }
 
-// scan goes over the keys of one primary and says whether to go on. It leaves out what the user of the server may not read.
+// scan goes over the keys of one primary and says whether to go on.
 func (w *walk) scan(ctx context.Context, p driver.Primary, l *listing) bool {
 	for cursor := uint64(0); ; {
 		keys, next, err := p.Scan(ctx, cursor, w.kind, w.pattern, 512)
@@ -199,23 +199,64 @@ func (w *walk) scan(ctx context.Context, p driver.Primary, l *listing) bool {
 			l.yield(Info{}, &listError{err})
 			return false
 		}
-		for _, key := range keys {
-			info, is, err := w.look(ctx, key)
-			switch {
-			case err != nil && (errors.Is(err, request.ErrUnavailable) || errors.Is(err, request.ErrClosed) || ctx.Err() != nil):
-				l.yield(Info{}, err)
+		for lot := range slices.Chunk(keys, mostLookUps) {
+			if !l.look(ctx, w, lot) {
 				return false
-			case err != nil && !isWrongType(err):
-				l.refused = err
-			case err == nil:
-				l.read = true
-				if is && !l.yield(info, nil) {
-					return false
-				}
 			}
 		}
 		if cursor = next; cursor == 0 {
 			return true
 		}
 	}
+}
+
+// look looks what some keys belong to, all at a time, and says whether to go on. It leaves out what the user of the server may
+// not read.
+func (l *listing) look(ctx context.Context, w *walk, keys []string) (more bool) {
+	all := make([]func() bool, len(keys))
+	AtATime(len(keys), func(i int) bool {
+		info, is, err := w.look(ctx, keys[i])
+		all[i] = func() bool { return l.add(ctx, info, is, err) }
+		return true
+	})
+	for _, add := range all {
+		if !add() {
+			return false
+		}
+	}
+	return true
+}
+
+// add adds what a key belongs to, and says whether to go on.
+func (l *listing) add(ctx context.Context, info Info, is bool, err error) (more bool) {
+	switch {
+	case err == nil:
+		l.read = true
+		return !is || l.yield(info, nil)
+	case errors.Is(err, request.ErrUnavailable), errors.Is(err, request.ErrClosed), ctx.Err() != nil:
+		l.yield(Info{}, err)
+		return false
+	case !isWrongType(err):
+		l.refused = err
+	}
+	return true
+}
+
+// mostLookUps is how many things are looked up at a time.
+const mostLookUps = 32
+
+// AtATime calls look with each number below n, with several at a time: their requests go to the server together. When
+// look has returned false it begins no more. It returns when all have ended that began.
+func AtATime(n int, look func(i int) bool) {
+	var next atomic.Int64
+	var lookers sync.WaitGroup
+	for range min(n, mostLookUps) {
+		lookers.Go(func() {
+			for more := true; more; {
+				i := int(next.Add(1) - 1)
+				more = i < n && look(i)
+			}
+		})
+	}
+	lookers.Wait()
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/redlatch/redlatch/internal/queue"
 )
 
-// Who holds a lock, and who waits for one, is recorded nowhere. Whoever asks goes through the
-// entries: their terms have the holds, and whoever waits leaves what is to be known of it where
+// No list has the holders of locks, or the callers that wait for one. A question goes through the
+// entries: their terms have the holds, and a caller that waits leaves what is to be known of it where
 // it waits. A caller that gets a lock at once leaves nothing, so it pays nothing.
 
 // A wait is what a caller that waits for a lock leaves.
@@ -150,7 +150,7 @@ func (e *entry) claims(list *claim.List, yield claim.Yield) (more bool) {
 // claims adds the live holds, or w if that waits to take the term. It returns the gates at which
 // callers wait to nest in one of the holds.
 func (t *term) claims(list *claim.List, w *inside, now time.Time) (nests []*gate.Gate[*term]) {
-	end := t.lease.End()
+	end, listens := t.lease.End(), t.entry.news.Confirmed()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.state == termNew && w != nil && w.t == t {
@@ -161,7 +161,9 @@ func (t *term) claims(list *claim.List, w *inside, now time.Time) (nests []*gate
 			nests = append(nests, h.children)
 		}
 		if liveLocked(h, now) {
-			list.Hold(claimLocked(h, end))
+			c := claimLocked(h, end)
+			c.Listens = listens
+			list.Hold(c)
 		}
 	}
 	return nests

@@ -143,7 +143,7 @@ func (q *fairWaiter) arrive() {
 }
 
 // newNonce returns a number that nobody can guess, that a score holds exactly, and
-// that is later than any time. Who can tell it may read the lock's keys.
+// that is later than any time. Only a client that may read the lock's keys can know it.
 func newNonce() string {
 	var b [8]byte
 	_, _ = crand.Read(b[:]) // never fails
@@ -180,9 +180,9 @@ func (q *fairWaiter) ask(ctx context.Context, first func()) (*answer, error) {
 }
 
 // given says whether the caller has been told that it has the lock, and can rely
-// on that. Who is put into the queue once is given the lock once: after the last
+// on that. A waiter that was put into the queue once is given the lock once: after the last
 // answer, which said that it was still waiting, and for as long as a waiter may be
-// silent after that request. Of one that was put there again the message may be an
+// silent after that request. To a waiter that was put there again, the message may be an
 // old one, and only says that it is time to ask.
 func (q *fairWaiter) given() bool {
 	if !q.t.entry.given.Swap(false) || q.again {

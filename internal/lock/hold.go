@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
@@ -17,13 +18,12 @@ type Hold struct {
 	scope    *scope
 	Watchdog bool
 	reads    bool    // it shares its term with others that read
-	passed   bool    // it came without a request, from another goroutine of the process
 	lapsed   bool    // it ended by a window, and counts until it is released; guarded by t.mu
 	told     bool    // the holder has been told of the loss by Release; guarded by t.mu
 	token    int64   // the fencing token; 0: it has none. It is set once, before anybody has the hold
 	own      *ownEnd // nil: it ends with its term
-	at       callsite.Site
-	since    time.Time
+
+	origin
 
 	// Guarded by t.mu.
 	nesting
@@ -32,9 +32,17 @@ type Hold struct {
 	observer holdctx.Observer // of its end; nil: there is none, or it has been told
 }
 
+// An origin is how a hold was acquired.
+type origin struct {
+	several bool // as one of a Multi's, which others of its term need not be
+	passed  bool // without a request, from another goroutine of the process
+	at      callsite.Site
+	since   time.Time
+}
+
 // set makes h a hold of t that is yet to be added to it.
 func (h *Hold) set(ctx context.Context, t *term, o *Params, now time.Time) {
-	h.t, h.end.Context, h.scope, h.Watchdog, h.at, h.since, h.open = t, ctx, o.scope, !o.HasLease, o.At, now, 1
+	h.t, h.end.Context, h.scope, h.Watchdog, h.several, h.at, h.since, h.open = t, ctx, o.scope, !o.HasLease, o.Member, o.At, now, 1
 }
 
 // addLocked adds a hold to the live ones, that was asked for so.
@@ -190,6 +198,7 @@ func (h *Hold) Release(ctx context.Context) error {
 	h.told = true
 	t.removeLocked(h, holdctx.ErrReleased)
 	left, passable, observer := t.dropLocked(h.reads), t.passableLocked(now), h.observer
+	h.observer = nil
 	t.mu.Unlock()
 	h.closed()
 	var err error
@@ -199,6 +208,9 @@ func (h *Hold) Release(ctx context.Context) error {
 	case readers:
 		err = t.c.Server.Finish(ctx, t.length, t.downgrade)
 	case others:
+	}
+	if errors.Is(err, holdctx.ErrLost) { // of which nobody has heard before
+		h.lost(err, now)
 	}
 	if observer != nil {
 		observer.Released(holdctx.EndOfRelease(err), now, err)

@@ -44,12 +44,13 @@ func (w *writerIntent) over() {
 	})
 }
 
-// ask prepares a request that tells the server once; should it fail, the next try
-// or the key's TTL makes up for it.
+// ask prepares a request that tells the server. An announcement is sent once, as another one
+// follows; what is never taken back keeps all readers out until the key's TTL is over. Close waits
+// for one attempt.
 func (w *writerIntent) ask(d time.Duration) *request.Call {
 	c := w.l.c
 	return &request.Call{
 		Server: c.Server, Script: lua.ReadWriteWriteIntent, Keys: []string{w.l.key, w.l.writers}, Args: []string{w.id, wire.Millis(d), w.l.channel},
-		Lease: c.Watchdog, Stop: c.Server.Over, Single: true,
+		Lease: c.Watchdog, Stop: c.Server.Quit, Single: d > 0,
 	}
 }

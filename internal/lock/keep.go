@@ -9,8 +9,8 @@ import (
 )
 
 // A lock can be held for so long at least, however soon its holder releases it, so that others
-// whose clocks are late find it taken. The term ends as any other does. Only its id stays in
-// Redis until the time is over, known to this client as one that nobody releases.
+// whose clocks are late find it taken. The term ends as any other does. Until the time is over an
+// id that nobody has stays in Redis, known to this client as one that nobody releases.
 
 var errNotKept = invalid.Errorf("redlatch: HoldAtLeast is for Lock, NonReentrantLock, SpinLock, FencedLock and the locks of a StripedLock; others cannot stay when their holder has released them")
 
@@ -32,9 +32,12 @@ func (s *stay) left() time.Duration {
 	return max(0, time.Until(s.until))
 }
 
-// keeping prepares the last request of t's id if its lock is to stay for so long. Until then the id is
-// known, and for as long as the lock may last if this request is late, or is never executed.
+// keeping prepares the last request of t's id if its lock is to stay for so long, as nobody's. Until then
+// both ids are known, and for as long as the lock may last if this request is late, or is never executed.
 func (t *term) keeping(rest time.Duration) request.Call {
-	t.c.lapsed.add(t.id, max(rest, t.length, t.longest)+request.LongestAttempt)
-	return t.op(t.lock.kind.keep, []string{t.id, t.lock.channel, wire.MillisUp(rest)})
+	nobody := t.c.NewID()
+	for _, id := range []string{t.id, nobody} {
+		t.c.lapsed.add(id, max(rest, t.length, t.longest)+request.LongestAttempt)
+	}
+	return t.op(t.lock.kind.keep, []string{t.id, nobody, t.lock.channel, wire.MillisUp(rest)})
 }

@@ -109,8 +109,9 @@ func (h *Hold) lost(err error, at time.Time) {
 		lease = h.own.Granted()
 	}
 	t.mu.Lock()
-	loss := claim.Loss{Claim: claimLocked(h, end), Err: err, At: at, Lease: lease, Several: t.member}
+	loss := claim.Loss{Claim: claimLocked(h, end), Err: err, At: at, Lease: lease, Several: h.several}
 	t.mu.Unlock()
+	loss.Count = max(1, loss.Count) // it is not counted any more if its release has found out
 	loss.Node = t.Node()
 	if f := t.lease.Failure(); f != nil && h.Watchdog {
 		loss.Failure, loss.FailureAt = f.Err, f.At

@@ -24,22 +24,28 @@ type entry struct {
 	queue.Users
 	entryKey
 
-	id     string // of the only waiter of an entry of its own; empty if it is shared
-	gate   gate.Gate[*term]
-	news   notify.Listener
-	nonce  string         // in an entry of its own: the message that gives the waiter this lock,
-	given  atomic.Bool    // and that it has come
-	budget handoff.Budget // belongs to whoever is inside the gate
+	id      string // of the only waiter of an entry of its own; empty if it is shared
+	gate    gate.Gate[*term]
+	news    notify.Listener
+	nonce   string          // in an entry of its own: the message that gives the waiter this lock,
+	given   atomic.Bool     // and that it has come
+	budget  handoff.Budget  // belongs to whoever is inside the gate
+	trouble request.Trouble // of whoever is inside
 
 	mu    sync.Mutex // guards what follows
 	cur   *term      // of whoever is inside: live, or about to be
-	owner string     // who had the lock when we last saw it with somebody else
-	ttl   time.Duration
-	waits *inside // whoever is inside, if it has to wait
+	seen  seen       // with somebody else
+	waits *inside    // whoever is inside, if it has to wait
 
 	// Of a read-write lock: see readers.go.
 	forming *readerGroup // those who wait to read
 	writers int          // how many are in line to write
+}
+
+// seen is who had a lock when we last saw it, and for how long.
+type seen struct {
+	owner string
+	ttl   time.Duration
 }
 
 // An entryKey tells entries apart. A name may be a lock's and, by mistake, a
@@ -99,8 +105,9 @@ func (ls *table) put(e *entry) {
 	if reusable {
 		e.budget = handoff.Budget{}
 		e.mu.Lock()
-		e.cur, e.owner, e.ttl, e.waits = nil, "", 0, nil
+		e.cur, e.seen, e.waits = nil, seen{}, nil
 		e.mu.Unlock()
+		e.trouble = request.Trouble{}
 		ls.pool.Put(e)
 	}
 }
@@ -114,7 +121,7 @@ func (ls *table) keep(e *entry) {
 	}
 }
 
-// close ends all subscriptions. Who waits leaves by itself; a holder may stay.
+// close ends all subscriptions. Waiters leave by themselves; a holder may stay.
 func (ls *table) close() {
 	ls.closeSpares()
 	for _, e := range ls.all() {
@@ -122,8 +129,8 @@ func (ls *table) close() {
 	}
 }
 
-// wake has all look around who wait at the gates, now that the client is closed. Who comes to
-// a gate later sees that by himself.
+// wake has all waiters at the gates look around, now that the client is closed. A caller that comes
+// to a gate later sees that by itself.
 func (ls *table) wake() {
 	for _, e := range ls.all() {
 		e.gate.Wake()
@@ -231,7 +238,7 @@ func (e *entry) dropCurrent(t *term) {
 func (e *entry) saw(owner string, ttl time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.owner, e.ttl = owner, max(0, ttl)
+	e.seen = seen{owner, max(0, ttl)}
 }
 
 // lastSeen returns who has the lock, as far as we know, and for how long.
@@ -241,7 +248,7 @@ func (e *entry) lastSeen() (owner string, ttl time.Duration) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.owner, e.ttl
+	return e.seen.owner, e.seen.ttl
 }
 
 // join notes a caller that may leave something to be settled, unless the client is closed;

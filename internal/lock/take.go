@@ -92,6 +92,7 @@ func (l *Spec) enclosing(ctx context.Context) (*Hold, *scope, error) {
 func (t *term) taking(s *script.Script, args []string, p *Params) request.Call {
 	o := t.op(s, args)
 	o.Stop, o.Until, o.Since, o.Acks, o.Patient = t.c.Server.Done, p.Until, p.Since, t.c.Server.Acks.Holds, true
+	o.Trouble = &t.entry.trouble
 	if t.lock.taking != nil {
 		o.Keys = t.lock.taking
 	}

@@ -167,7 +167,7 @@ func (t *term) startLocked() bool {
 // adopt gives a live term that was passed on to its next hold. It returns
 // nil if the term has been lost in between.
 func (t *term) adopt(ctx context.Context, o *Params, now time.Time) *Hold {
-	h := &Hold{passed: true}
+	h := &Hold{origin: origin{passed: true}}
 	h.set(ctx, t, o, now)
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 // all of them or none, if nobody of this process has or wants one of them. Who
 // has to wait for a member does that as for any lock.
 
-// joint returns the locks that can be taken together with the first one.
-func joint(ctx context.Context, order []*Spec, fenced bool) []*Spec {
+// Joint returns the locks that can be taken together with the first one, and that; nil if there are none.
+func Joint(ctx context.Context, order []*Spec, fenced bool) []*Spec {
 	first := order[0]
 	var locks []*Spec
 	for _, l := range order {
@@ -32,14 +32,10 @@ func joint(ctx context.Context, order []*Spec, fenced bool) []*Spec {
 	return locks
 }
 
-// Together takes the first of some locks, and those that can be taken with it, if all
-// are free. It returns their holds, or which one is not free, with the error that says
-// so, or an error of the request; or nothing if the locks are to be taken one by one.
-func Together(ctx context.Context, order []*Spec, p *Params) (holds []*Hold, missing *Spec, err error) {
-	locks := joint(ctx, order, p.Fenced)
-	if locks == nil {
-		return nil, nil, nil
-	}
+// Together takes joint locks, if all are free. It returns their holds, or which one is not free,
+// with the error that says so, or an error of the request; or nothing if the locks are to be taken
+// one by one.
+func Together(ctx context.Context, locks []*Spec, p *Params) (holds []*Hold, missing *Spec, err error) {
 	c := locks[0].c
 	if c.Server.Closed() {
 		return nil, nil, request.ErrClosed

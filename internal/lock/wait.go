@@ -137,6 +137,7 @@ type waitParams struct {
 	refusedBy string        // the owner of whom Refused was told last
 
 	silent func() error // why nobody can have it, if servers do not answer; nil: what has the key says so
+	denied error        // why the server refuses it to those before the caller; nil: it does not
 
 	// What is shown to those who ask who waits: see claims.go.
 	lock  *Spec         // nil: it waits for others, who are shown themselves
@@ -171,7 +172,11 @@ func (p *waitParams) asBusy(err error) error {
 	case p.silent != nil:
 		err = request.During(p.silent(), err)
 	default:
-		err = request.During(p.c.Server.NoAnswer([]string{p.key}), err)
+		why := p.c.Server.NoAnswer([]string{p.key})
+		if why == nil {
+			why = p.denied
+		}
+		err = request.During(why, err)
 	}
 	return p.c.Errors.GaveUp(err, Busy{Name: p.c.Server.Name(p.key), Owner: p.owner, TTL: p.ttl})
 }
@@ -191,7 +196,7 @@ func (p *waitParams) enter(ctx context.Context, e *entry, o *Params) (*term, err
 	if err == nil {
 		return passed, nil
 	}
-	p.owner, p.ttl = e.lastSeen()
+	p.behind(e)
 	switch {
 	case !in:
 		p.c.table.put(e)
@@ -201,6 +206,12 @@ func (p *waitParams) enter(ctx context.Context, e *entry, o *Params) (*term, err
 		passed.dropped(nobody)
 	}
 	return nil, p.asBusy(err)
+}
+
+// behind notes what is known of the lock by those before the caller, which leaves.
+func (p *waitParams) behind(e *entry) {
+	p.owner, p.ttl = e.lastSeen()
+	p.denied = e.trouble.Why()
 }
 
 // lineUp waits at a gate, until over is closed, if that is not nil. It returns what the
@@ -305,8 +316,8 @@ func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{},
 }
 
 // payOwed waits until this process owes nobody a turn, or has waited for long
-// enough to see whether the turns are being taken. Who does not wait does not
-// take another's turn either.
+// enough to see whether the turns are being taken. A caller that does not wait
+// does not take another's turn either.
 func (p *waitParams) payOwed(ctx context.Context, e *entry, t *term, once bool) error {
 	for e.budget.Owed > 0 {
 		d := e.budget.Owes(e.news.Foreign(), time.Now())

@@ -104,11 +104,24 @@ func (m *Spec) closed() error {
 }
 
 // memberError says whose error it is, where the error does not.
-func memberError(l *lock.Spec, err error) error {
-	if errors.Is(err, request.ErrBusy) || errors.Is(err, holdctx.ErrLost) {
+func memberError(l *lock.Spec, err error) error { return membersError([]*lock.Spec{l}, err) }
+
+// mostNamed is how many members an error names, at most.
+const mostNamed = 5
+
+// membersError is memberError for those that were asked for with one request.
+func membersError(locks []*lock.Spec, err error) error {
+	switch {
+	case errors.Is(err, request.ErrBusy) || errors.Is(err, holdctx.ErrLost):
 		return err
+	case len(locks) == 1:
+		return fmt.Errorf("%w (lock %q)", err, locks[0].Name())
 	}
-	return fmt.Errorf("%w (lock %q)", err, l.Name())
+	var names []string
+	for _, l := range locks[:min(len(locks), mostNamed)] {
+		names = append(names, l.Name())
+	}
+	return fmt.Errorf("%w (%d locks: %q)", err, len(locks), names)
 }
 
 // An acquisition is one call that wants a Multi.
@@ -229,7 +242,7 @@ func (q *acquisition) inTurn(ctx context.Context, g *Hold, order []*lock.Spec, k
 			case missing != nil && i == 0:
 				return missing, atOnce, err // nothing is held: wait for that one
 			case missing == nil && err != nil:
-				return l, afterHaste(i), memberError(l, err)
+				return l, afterHaste(i), err
 			}
 		}
 		h, err := q.enter(ctx, l, i == 0)
@@ -263,9 +276,16 @@ func (q *acquisition) inTurn(ctx context.Context, g *Hold, order []*lock.Spec, k
 // Together.
 func (q *acquisition) together(ctx context.Context, g *Hold, order []*lock.Spec, first bool) (missing *lock.Spec, err error) {
 	o := q.params(!first)
-	holds, missing, err := lock.Together(ctx, slices.DeleteFunc(slices.Clone(order), g.has), &o)
+	locks := lock.Joint(ctx, slices.DeleteFunc(slices.Clone(order), g.has), o.Fenced)
+	if locks == nil {
+		return nil, nil
+	}
+	holds, missing, err := lock.Together(ctx, locks, &o)
 	for _, h := range holds {
 		g.add(h)
+	}
+	if err != nil && missing == nil {
+		err = membersError(locks, err)
 	}
 	return missing, err
 }

@@ -117,10 +117,6 @@ func (s *Counted) change(ctx context.Context, script *script.Script, args ...str
 	if s.all.Server.Left() {
 		return 0, request.ErrClosed
 	}
-	if err := request.ContextError(ctx); err != nil {
-		return 0, err
-	}
-	x, put := s.all.Server.Sessions.Get(wire.Session(s.Key, s.all.Client, "change"))
-	defer put()
-	return x.Do(ctx, request.Count{Script: script, Keys: s.keys, Args: args, Acks: true})
+	session := wire.Session(s.Key, s.all.Client, "change")
+	return s.all.Server.Sessions.Do(ctx, session, request.Count{Script: script, Keys: s.keys, Args: args, Acks: true})
 }

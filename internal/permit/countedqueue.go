@@ -45,6 +45,7 @@ type countedQueue struct {
 type hand struct {
 	n         int
 	doubted   bool        // not to be handed out: replicas may not know of them
+	untold    bool        // of some of them nobody waits to be told
 	releasers []*releaser // to be told when they are in Redis, or somebody's
 }
 
@@ -65,17 +66,19 @@ func (h *hand) take() hand {
 func (h *hand) putBack(taken hand) {
 	h.n += taken.n
 	h.doubted = h.doubted || taken.doubted
+	h.untold = h.untold || taken.untold
 	h.releasers = append(taken.releasers, h.releasers...)
 }
 
-// tell tells those who have released what is in the hand, and says whether somebody heard it.
-// From then on it is nobody's.
+// tell tells those who have released what is in the hand, and says whether somebody has heard of
+// each permit. From then on it is nobody's.
 func (h *hand) tell(err error) (heard bool) {
+	heard = !h.untold
 	for _, r := range h.releasers {
 		r.told <- err
-		heard = heard || !r.left
+		heard = heard && !r.left
 	}
-	h.releasers = nil
+	h.untold, h.releasers = false, nil
 	return heard
 }
 
@@ -92,13 +95,21 @@ type silence struct {
 	cause error     // why it did not answer last time, if it failed
 }
 
+// look is how long a call waits at least before it looks at the server again.
+const look = 10 * time.Millisecond
+
 // limit returns for how long a call that began at start goes on before it has to look
-// at the server again, if it may wait so long for an answer. 0 is the end of it.
-func (s *silence) limit(start time.Time, outage time.Duration) time.Duration {
+// at the server again, if it may wait so long for an answer. 0 is the end of it, but not
+// before the first request has failed, or had the time of an attempt.
+func (s *silence) limit(start time.Time, outage, attempt time.Duration) time.Duration {
 	if s.since.IsZero() {
-		return outage
+		return max(outage, look)
 	}
-	return outage - min(time.Since(start), time.Since(s.since))
+	waited := min(time.Since(start), time.Since(s.since))
+	if s.cause == nil && waited < attempt {
+		return max(outage-waited, look)
+	}
+	return outage - waited
 }
 
 // during says why a call ended, and if so that the server does not answer. nil
@@ -277,6 +288,7 @@ func (q *countedQueue) give(n int, waits bool) *releaser {
 	defer q.mu.Unlock()
 	wanted := q.line.First() != nil
 	q.hand.n += n
+	q.hand.untold = q.hand.untold || wanted || !waits
 	q.handOut(time.Now(), false)
 	q.attend()
 	if wanted || !waits {
@@ -324,7 +336,8 @@ func (q *countedQueue) await(ctx context.Context, told <-chan error, t *time.Tim
 func (q *countedQueue) patience(start time.Time) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.silence.limit(start, q.sem.all.Server.Outage)
+	server := q.sem.all.Server
+	return q.silence.limit(start, server.Outage, request.AttemptTimeout(server.Length))
 }
 
 func (q *countedQueue) during(err error) error {

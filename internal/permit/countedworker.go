@@ -119,7 +119,13 @@ func (q *countedQueue) send(x *exchange) {
 	}
 	var answer int64
 	var err error
-	q.session.Deliver(&o, false, func(a int64, e error) { answer, err = a, e })
+	q.session.Deliver(&o, false, func(a int64, e error) {
+		if answer, err = a, e; e != nil && driver.Failure(e).Permanent() {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			q.tellAll(e) // at once, as that may last: what is granted is in hand in the end
+		}
+	})
 	if answer > int64(len(x.wants)) || answer < -Most {
 		err = fmt.Errorf("redlatch: semaphore %q: %s answered %d to %d callers", q.sem.Name(), o.Script.Name(), answer, len(x.wants))
 	}
@@ -200,6 +206,7 @@ func (q *countedQueue) answered(x *exchange, answer int, short error) (listen bo
 	}
 	for _, n := range x.wants[:answer] {
 		q.hand.n += n
+		q.hand.untold = true
 	}
 	if short != nil {
 		q.hand.doubted = true // what is in hand goes back before anybody gets it
@@ -255,10 +262,15 @@ func (q *countedQueue) lost(x *exchange, err error) bool {
 		q.redis.heard = true
 		return true
 	}
+	q.tellAll(err)
+	return x.hand.n > 0 && !heard
+}
+
+// tellAll tells all in line the same. Holding countedQueue.mu.
+func (q *countedQueue) tellAll(err error) {
 	for w := range q.line.All() {
 		q.tell(w, err)
 	}
-	return x.hand.n > 0 && !heard
 }
 
 // sleep waits for d, for a nudge or for the client's end.

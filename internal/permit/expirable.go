@@ -155,9 +155,8 @@ func (s *Expirable) Lives(ctx context.Context, ms string) (there bool, err error
 
 // count runs a script that counts. It does so once, whatever replies are lost.
 func (s *Expirable) count(ctx context.Context, sc *script.Script, keys []string, args ...string) (int64, error) {
-	session, put := s.all.Server.Sessions.Get(wire.Session(s.Key, s.all.Client, "permits"))
-	defer put()
-	return session.Do(ctx, request.Count{Script: sc, Keys: keys, Args: args, Acks: true})
+	session := wire.Session(s.Key, s.all.Client, "permits")
+	return s.all.Server.Sessions.Do(ctx, session, request.Count{Script: sc, Keys: keys, Args: args, Acks: true})
 }
 
 // Count asks how many permits are free and how many are given.

@@ -3,6 +3,7 @@ package permit
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"sync"
 	"time"
 
@@ -191,15 +192,20 @@ func (p *Permit) lose(how holdctx.Reason) {
 	if !p.end(err, how) {
 		return
 	}
-	loss := claim.Loss{Claim: p.claim(), Err: err, At: time.Now(), Lease: p.lease.Granted(), Node: p.Node()}
-	if f := p.lease.Failure(); f != nil && p.kept {
-		loss.Failure, loss.FailureAt = f.Err, f.At
-	}
-	p.sem.all.Events.Lost(loss)
+	p.tellLost(err, time.Now())
 	holdctx.Tell(p.unobserved(), holdctx.EndLost, err)
 	if how == holdctx.Gone && p.uncertain {
 		p.sem.reap([]string{p.id})
 	}
+}
+
+// tellLost tells that the permit was lost then, and all that is known of it.
+func (p *Permit) tellLost(err error, at time.Time) {
+	loss := claim.Loss{Claim: p.claim(), Err: err, At: at, Lease: p.lease.Granted(), Node: p.Node()}
+	if f := p.lease.Failure(); f != nil && p.kept {
+		loss.Failure, loss.FailureAt = f.Err, f.At
+	}
+	p.sem.all.Events.Lost(loss)
 }
 
 func (p *Permit) lostError(how holdctx.Reason) error {
@@ -278,6 +284,9 @@ func (p *Permit) Release(ctx context.Context) error {
 		return s.Release(ctx, []string{p.id})
 	}
 	err = p.sendRelease(ctx)
+	if errors.Is(err, holdctx.ErrLost) { // of which nobody has heard before
+		p.tellLost(err, now)
+	}
 	if observer := p.unobserved(); observer != nil {
 		observer.Released(holdctx.EndOfRelease(err), now, err)
 	}

@@ -36,7 +36,7 @@ type rateQueue struct {
 	came    int       // how many callers have come
 	asked   int       // how many had when the server was asked last
 	unset   bool      // there is no rate, as the server last said
-	setUp   bool      // and there was none either when a caller's set-up found that there is one
+	setUp   bool      // though a caller's set-up has seen to that
 	asking  bool      // the server is being asked
 }
 
@@ -49,9 +49,9 @@ type Want struct {
 	Site     callsite.Site
 }
 
-// A SetUp gives a limiter that has no rate the one that a caller has brought, and says whether it did: else it has
-// one by now. It is nil for those who have brought none.
-type SetUp func() (bool, error)
+// A SetUp gives a limiter that has no rate the one that a caller has brought, unless it has one by now. It is nil for
+// those who have brought none.
+type SetUp func() error
 
 // A waiter is one caller.
 type waiter struct {
@@ -216,13 +216,17 @@ func (q *rateQueue) tellLocked(w *waiter, why error) {
 	w.done <- why
 }
 
-// tellAll empties the line.
-func (q *rateQueue) tellAll(why error) {
+// tellAll empties the line, but for those who came so late in an outage that they go on. It returns when that one of them
+// came which has waited longest.
+func (q *rateQueue) tellAll(why error) (since time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for w := range q.line.All() {
-		q.tellLocked(w, why)
+		if since = request.Longest(q.qs.Server, why, since, w.Since); !request.Early(q.qs.Server, why, w.Since) {
+			q.tellLocked(w, why)
+		}
 	}
+	return since
 }
 
 // noRate gives the limiter the rate that a caller has brought. If nobody has, or that does not help, it tells those that
@@ -253,16 +257,24 @@ func (q *rateQueue) setUpLocked() bool {
 			continue
 		}
 		q.mu.Unlock()
-		done, err := w.SetUp()
+		err := w.SetUp()
 		q.mu.Lock()
 		if err == nil {
-			q.setUp = !done // once more without a rate it is one that cannot be used
+			q.setUp = true // once more without a rate it is one that cannot be used, or ends too soon for that
 			return true
 		}
+		early := false
 		for w := range q.line.All() {
-			if w.SetUp != nil {
+			switch {
+			case w.SetUp == nil:
+			case request.Early(q.qs.Server, err, w.Since):
+				early = true // it goes on
+			default:
 				q.tellLocked(w, err)
 			}
+		}
+		if early {
+			return true
 		}
 		break
 	}
@@ -328,7 +340,7 @@ func (q *rateQueue) ask(first []*waiter) (pause time.Duration) {
 	for _, w := range first {
 		args = append(args, strconv.Itoa(w.N))
 	}
-	o := request.Call{Server: server, Script: lua.RateLimiterTake, Keys: q.keys, Args: args, Lease: server.Length, Stop: server.Over}
+	o := request.Call{Server: server, Script: lua.RateLimiterTake, Keys: q.keys, Args: args, Lease: server.Length, Stop: server.Over, Since: first[0].Since}
 	q.setAsking(true)
 	defer q.setAsking(false)
 	for {
@@ -336,8 +348,8 @@ func (q *rateQueue) ask(first []*waiter) (pause time.Duration) {
 		if err == nil {
 			return q.answered(reply, id, first)
 		}
-		q.tellAll(err)
-		if !errors.Is(err, request.ErrUnavailable) || !o.Unknown || server.Closed() {
+		o.Since = q.tellAll(err)
+		if !o.Unknown || server.Closed() || !o.Again(err) {
 			return 0
 		}
 	}
@@ -438,11 +450,11 @@ func (q *rateQueue) refused(first []*waiter, d time.Duration, rate int) (pause t
 	return min(d, request.Jittered(request.LongestPause))
 }
 
-// learntLocked notes the rate, and sends those away who want more. Who has come since the server was asked may know of a
-// higher one, and is no reason to believe in this one.
+// learntLocked notes the rate, and sends the callers away that want more. A caller that has come since the server was asked
+// may know of a higher rate: it stays, and is no reason to believe in this one.
 func (q *rateQueue) learntLocked(rate int) {
 	q.unset, q.setUp = false, false
-	if q.rate == rate && rate != 0 { // that says that it is not known
+	if q.rate == rate && rate > 0 { // 0 says that it is not known, and with less nobody may stay
 		return
 	}
 	q.rate = rate

@@ -113,7 +113,7 @@ func (k *Acks) run(ctx context.Context, r *driver.Request, about string, timeout
 		k.note(known, key, replicas{never: true})
 		return nil
 	}
-	// Who does not answer now may have had replicas, and may be the primary no more.
+	// A server that does not answer now may have had replicas, and may no longer be the primary.
 	if left, err := k.ask(ctx, known, key); err == nil && left == 0 {
 		return nil // they have gone
 	}

@@ -59,9 +59,9 @@ func Number(r driver.Reply, key, what string) (int, error) {
 	return n, nil
 }
 
-// WrongType says whether an error that a key raised means that what was there is
+// wrongType says whether an error that a key raised means that what was there is
 // gone: somebody has put something else in its place.
-func WrongType(text string) bool { return driver.ServerError(text, nil).Code == "WRONGTYPE" }
+func wrongType(text string) bool { return driver.ServerError(text, nil).Code == "WRONGTYPE" }
 
 // Unexpected says that a script has answered what it never does.
 func Unexpected(r driver.Reply, s *script.Script) error {

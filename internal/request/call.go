@@ -26,7 +26,8 @@ type Call struct {
 	Acks    bool            // replicas are to acknowledge it
 	Key     string          // of what it is about, if that is not the first of Keys
 
-	Retried func() // called before each attempt but the first
+	Retried func()   // called before each attempt but the first
+	Trouble *Trouble // of those who wait for one another; may be nil
 
 	Course
 }
@@ -75,6 +76,9 @@ func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
 	for {
 		reply, err := o.attempt(ctx)
 		if err == nil {
+			if o.Trouble != nil && o.Trouble.last.Load() != nil {
+				o.Trouble.last.Store(nil)
+			}
 			return reply, nil
 		}
 		if left, ok := err.(leftError); ok { //nolint:errorlint // made right here, never wrapped
@@ -86,11 +90,14 @@ func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
 			return driver.Reply{}, During(outage, left.error)
 		}
 		re := driver.Failure(err)
+		switch {
+		case re.Outcome == driver.Unknown:
+			o.Unknown = true
+		case re.Outcome == driver.Refused && !re.Permanent():
+			o.Trouble.note(err, o.Sent)
+		}
 		if start.IsZero() {
 			start = o.unanswered(re)
-		}
-		if re.Outcome == driver.Unknown {
-			o.Unknown = true
 		}
 		if o.Single || re.Permanent() {
 			return driver.Reply{}, fmt.Errorf("redlatch: %w", o.named(ctx, err))
@@ -112,10 +119,14 @@ func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
 
 // unanswered returns since when the caller has had no answer, after the first attempt that has failed.
 func (o *Call) unanswered(re *driver.RunError) time.Time {
-	if re.Outcome == driver.Refused || o.Since.IsZero() {
+	if o.Since.IsZero() {
 		return o.Sent
 	}
-	return SilentSince(o.Server.Unanswered(o.Keys), o.Sent, o.Since)
+	asked := o.Trouble.since()
+	if re.Outcome != driver.Refused {
+		asked = o.Server.Unanswered(o.Keys)
+	}
+	return SilentSince(asked, o.Sent, o.Since)
 }
 
 // SilentSince returns since when a caller has had no answer that began to wait at since, and first asked at sent: from when the
@@ -196,15 +207,14 @@ func (o *Call) attempt(ctx context.Context) (driver.Reply, error) {
 	s := o.Server.senders.of(o.Keys)
 	leaves, quick := ctx.Done() != nil, o.Until.IsZero() && o.Server.Traits.Timeout <= AttemptTimeout(o.Lease)
 	o.Sent = time.Now()
-	if o.inCaller(leaves, quick) && !o.acked() && !over(o.Stop) && s.enter(leaves, o.Sent) {
+	if o.inCaller(leaves, quick) && !o.acked() && !closed(o.Stop) && s.enter(o.Sent) {
 		return o.direct(ctx, s)
 	}
+	a := o.Server.newAttempt(ctx, o)
 	if quick && !leaves {
-		a := o.Server.newAttempt(ctx, o)
 		s.wait(a)
 		return o.answer(a)
 	}
-	a := o.Server.newAttempt(ctx, o)
 	limit := AttemptTimeout(o.Lease)
 	var over <-chan time.Time
 	if rest := o.Until.Sub(o.Sent); !o.Until.IsZero() && rest <= limit {
@@ -254,10 +264,10 @@ func (o *Call) inCaller(leaves, quick bool) bool {
 	}
 }
 
-// over says whether a call is to stop, which a caller with the driver would not hear of.
-func over(stop <-chan struct{}) bool {
+// closed says whether a channel is: a caller that goes to the driver would not hear of that there.
+func closed(c <-chan struct{}) bool {
 	select {
-	case <-stop:
+	case <-c:
 		return true
 	default:
 		return false

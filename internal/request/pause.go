@@ -71,7 +71,7 @@ func Await[T any](ctx context.Context, stop <-chan struct{}, done <-chan T, unti
 func AwaitAll(ctx context.Context, stop <-chan struct{}, kinds ...func() <-chan struct{}) error {
 	for _, none := range kinds {
 		left := none()
-		if _, err := Await(ctx, stop, left, time.Time{}); err != nil && !over(left) {
+		if _, err := Await(ctx, stop, left, time.Time{}); err != nil && !closed(left) {
 			return err
 		}
 	}

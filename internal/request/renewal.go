@@ -65,7 +65,7 @@ func (o *Call) Extend(ctx context.Context) (is bool, err error) {
 // extended reads what a renewal says of one key: whether the lease is still its owner's, or else what the server has raised. It
 // is not if something of another type has taken its place.
 func extended(r driver.Reply) (is bool, raised string) {
-	if r.Kind == driver.ReplyInt || WrongType(r.Str) {
+	if r.Kind == driver.ReplyInt || wrongType(r.Str) {
 		return r.Int == 1, ""
 	}
 	return false, r.Str

@@ -59,8 +59,7 @@ const (
 	// alarmPause is between two rings of the alarm.
 	alarmPause = 5 * time.Millisecond
 	// silence is how long a request may be in flight, without any answer, before the server is
-	// more than slow: callers that may want to leave stay out of a driver that would not let
-	// them, and those that leave say so.
+	// more than slow: callers that leave say so.
 	silence = 100 * time.Millisecond
 	// lull is for how long nothing is asked until the server is no longer taken to be as silent as
 	// it was last. A call that goes on pauses for less.
@@ -98,10 +97,8 @@ const (
 func (s *sender) join(a *attempt) *batch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	select {
-	case <-a.stop:
+	if closed(a.stop) {
 		a.end(stopped) // and sent all the same: it may be a release
-	default:
 	}
 	if !a.limit.IsZero() && (s.due.IsZero() || a.limit.Before(s.due)) {
 		s.ringLocked(a.limit)
@@ -195,14 +192,11 @@ func answered(err error) bool { return err == nil || driver.Failure(err).Outcome
 
 // enter lets a caller take its request to the driver itself, unless many are in flight:
 // those go out together. While the server does not answer, workers do it: the driver may
-// be waiting for a connection then, and cannot be left. leaves says that the caller may want to.
-func (s *sender) enter(leaves bool, now time.Time) bool {
+// be waiting for a connection then, and cannot be left.
+func (s *sender) enter(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.quiet || s.batch != nil && s.load/smooth >= directRequests {
-		return false
-	}
-	if leaves && s.server.Traits.CallersStay && !s.asked.IsZero() && now.Sub(s.asked) > silence {
 		return false
 	}
 	s.beginLocked(now)
@@ -342,10 +336,8 @@ func (s *sender) tell() {
 	var next time.Time
 	for _, b := range s.away {
 		for _, a := range b.attempts {
-			select {
-			case <-a.stop:
+			if closed(a.stop) {
 				a.end(stopped)
-			default:
 			}
 			switch {
 			case a.early != notEarly || a.limit.IsZero():

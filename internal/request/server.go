@@ -119,10 +119,10 @@ func (s *Server) Pattern(names string) string {
 }
 
 // Closed says whether nobody acquires anything any longer.
-func (s *Server) Closed() bool { return over(s.Done) }
+func (s *Server) Closed() bool { return closed(s.Done) }
 
 // Left says whether nobody waits for an answer any longer.
-func (s *Server) Left() bool { return over(s.Quit) }
+func (s *Server) Left() bool { return closed(s.Quit) }
 
 // Broke notes that a connection to a node was lost, or to any if it is "": until there is an
 // answer, callers leave it to workers to wait for the next one.

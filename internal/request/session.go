@@ -76,15 +76,16 @@ type Sessions struct {
 // Deliver.
 func (s *Server) Session(key string) *Session { return &Session{server: s, key: key} }
 
-// Get returns the session with that key, and how to give it back.
-func (ss *Sessions) Get(key string) (s *Session, put func()) {
-	s = ss.all.Get(key, func() *Session { return ss.server.Session(key) })
-	return s, s.put
+// Do sends a request in the session with that key, see [Session.Do].
+func (ss *Sessions) Do(ctx context.Context, key string, x Count) (int64, error) {
+	s := ss.all.Get(key, func() *Session { return ss.server.Session(key) })
+	defer s.put()
+	return s.Do(ctx, x)
 }
 
 func (s *Session) put() { s.server.Sessions.all.Put(s.key, s, nil) }
 
-// Do sends a request and returns its answer. When it returns early, because ctx
+// Do sends a request and returns its answer, unless ctx has ended before. When it returns early, because ctx
 // has ended, the client was closed or the server gave no answer for
 // Config.OutageTimeout, a request that is in flight is brought to its end
 // nevertheless: it may still be executed, but never twice, and never after a later
@@ -93,6 +94,9 @@ func (s *Session) put() { s.server.Sessions.all.Put(s.key, s, nil) }
 // The script's keys are the given ones and the session's; its arguments are the
 // number, the session's TTL and the given ones.
 func (s *Session) Do(ctx context.Context, x Count) (int64, error) {
+	if ctx.Err() != nil {
+		return 0, ContextError(ctx)
+	}
 	q := s.join(x)
 	start := time.Now()
 	t := time.NewTimer(s.server.Outage)
@@ -152,8 +156,9 @@ func (s *Session) part(q *Count) {
 }
 
 // patience returns for how long a caller goes on waiting for its turn: as long as
-// the requests before it are answered. A request that is in flight tells its callers by itself,
-// unless it could not be sent before they had waited for long.
+// the requests before it are answered, each of which has the time of an attempt. A
+// request that is in flight tells its callers by itself, unless it could not be sent
+// before they had waited for long.
 func (s *Session) patience(q *Count, start time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +168,7 @@ func (s *Session) patience(q *Count, start time.Time) time.Duration {
 	if q.away {
 		start = start.Add(LongestAttempt + LongestPause)
 	}
-	return time.Until(start.Add(s.server.Outage))
+	return time.Until(start.Add(max(s.server.Outage, AttemptTimeout(s.server.Length))))
 }
 
 // work sends the requests that are in line, one after the other.
@@ -224,7 +229,8 @@ func (s *Session) number() string { return strconv.FormatUint(s.server.numbers.A
 
 // Deliver sends a request until it is known what became of it, or will never be,
 // and tells that. Before, it tells ErrUnavailable once if the server gives no
-// answer for Config.OutageTimeout.
+// answer for Config.OutageTimeout, or lets this client do nothing any longer: an
+// attempt from before that may have been executed.
 func (s *Session) Deliver(o *Call, fleeting bool, tell func(answer int64, err error)) {
 	retried, unknown, warned := o.Retried, false, false
 	number, start := o.Args[0], time.Now()
@@ -255,16 +261,38 @@ func (s *Session) Deliver(o *Call, fleeting bool, tell func(answer int64, err er
 			tell(answer, err)
 			return
 		}
-		if !errors.Is(err, ErrUnavailable) || !unknown || s.server.Left() {
+		re := driver.Failure(err)
+		shut := shutOut(re)
+		if !errors.Is(err, ErrUnavailable) && !shut || !unknown || s.server.Left() {
 			tell(0, err)
 			return
+		}
+		if shut {
+			o.Failed, err = re, &OutageError{Cause: re}
 		}
 		if !warned {
 			warned = true
 			tell(0, err)
 		}
+		o.Again(err)
 		o.Retried()
 	}
+}
+
+// Again says whether to send a request again that has to be brought to its end and has failed with err: not if the server
+// has refused it. It waits where the server lets this client do nothing, for then Run has not.
+func (o *Call) Again(err error) bool {
+	if shutOut(driver.Failure(err)) {
+		_, _ = Pause(context.Background(), o.Server.Quit, nil, time.Time{}, Jittered(LongestPause))
+		return true
+	}
+	return errors.Is(err, ErrUnavailable)
+}
+
+// shutOut says that the server has executed nothing, and will not before somebody acts: the credentials were changed, or
+// the user's rights.
+func shutOut(re *driver.RunError) bool {
+	return re.Permanent() && (re.Outcome == driver.NotExecuted || re.Code == "NOPERM")
 }
 
 // heard notes an answer, and says whether the session was known to stand: Redis

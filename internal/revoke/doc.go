@@ -7,8 +7,9 @@
 // for. Nobody is dispossessed who was not among the holders when the caller looked.
 //
 //	Release ──► ask each holder ── has let go ──► force: what is still theirs is deleted
-//	              │                                  ▲
-//	              └── nobody listens, or no answer ──┘
+//	              │    ▲   │                         ▲
+//	              │    └───┘ again, with pauses      │
+//	              └────── no answer in a second ─────┘
 //
 //	asked ──► is it mine? ── is the word there? ──► revoke the hold ──► answer
 //	              └─────────────────┴── no: nothing happens
@@ -23,6 +24,6 @@
 //
 // # What it does not know
 //
-// How a lock is stored, and whether a hold exists: internal/lock says so. Who holds a
-// lock: the caller has read that, and names the holders.
+// How a lock is stored, and whether a hold exists: internal/lock says so. Which owners hold
+// a lock: the caller has read that, and names the holders.
 package revoke

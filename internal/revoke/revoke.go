@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
@@ -163,12 +165,12 @@ func (k *Control) ask(ctx context.Context, key string, h Holder) bool {
 	}
 	ask := k.message(lua.ControlAsk, h.Client, controlMessage{Op: "revoke", Name: key, Owner: h.Owner, From: k.locks.ID, Nonce: nonce})
 	ask.Keys, ask.Args = []string{wire.Prefix(wire.Revoke, key)}, append(ask.Args, h.Owner, wire.Millis(revokeTTL))
-	reply, err := ask.Send(ctx)
-	if err == nil && reply.Int == 0 && !k.locks.Server.Traits.Cluster {
-		return false // nobody listens: the holder is gone
+	for pause := revokePause / 100; ; pause *= 2 {
+		_, _ = ask.Send(ctx) // perhaps to nobody: it may be alive, and not have subscribed yet, or not again
+		if _, err := request.Await(ctx, k.locks.Server.Quit, answer, time.Now().Add(pause)); !errors.Is(err, request.ErrWaitOver) {
+			return err == nil
+		}
 	}
-	_, err = request.Await(ctx, k.locks.Server.Quit, answer, time.Time{})
-	return err == nil
 }
 
 // A Holder is who has a lock, or a value of a group, by what is stored.
@@ -194,17 +196,24 @@ func (k *Control) Release(ctx context.Context, l *lock.Spec, holders []Holder) (
 		return false, nil
 	}
 	args := l.Forcing()
-	revoked, asked := false, map[string]bool{}
+	var all sync.WaitGroup
+	var revoked atomic.Bool
+	asked := map[string]bool{}
 	for _, h := range own {
 		args = append(args, l.Seen(h.Owner, h.Value)...)
 		if h.Redlatch && !asked[h.Owner] {
 			asked[h.Owner] = true // once for all its values of a group
-			revoked = k.ask(ctx, l.Key(), h) || revoked
+			all.Go(func() {
+				if k.ask(ctx, l.Key(), h) {
+					revoked.Store(true)
+				}
+			})
 		}
 	}
+	all.Wait()
 	freed, err := l.Force(ctx, args)
 	if err != nil {
-		return revoked, err
+		return revoked.Load(), err
 	}
 	// A client that was asked may have let go later than its answer was waited for.
 	return freed || len(asked) > 0, nil

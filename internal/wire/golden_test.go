@@ -122,7 +122,7 @@ func compareNames(t *testing.T, file string, want []string) {
 				if _, err := strconv.Atoi(payload); err == nil && (v.Kind == "semaphore" || v.Kind == "permits") {
 					continue // how many permits there are
 				}
-				if payload != Unlocked && payload != WroteUnlocked {
+				if payload != "0" && payload != "1" { // a release; one of a writer, which wakes all that wait
 					t.Errorf("lock %q: Redisson publishes %q", v.Name, payload)
 				}
 			}

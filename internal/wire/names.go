@@ -24,9 +24,6 @@ const (
 // ClientKey names the key that says who a client is.
 func ClientKey(id string) string { return Client + ":" + id }
 
-// Unlocked is the message that a full release publishes.
-const Unlocked = "0"
-
 // Prefix names a side key or channel of an object: "p:{name}", or "p:name" if
 // the name contains a brace, which is then taken for a hash tag.
 func Prefix(p, name string) string {

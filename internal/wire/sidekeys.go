@@ -38,10 +38,6 @@ func ReadTimeout(name, owner string, i int) string {
 	return Suffix(name, owner+":rwlock_timeout:"+strconv.Itoa(i))
 }
 
-// WroteUnlocked is the message of a full release of a writer: it wakes all that
-// wait, where Unlocked wakes one in each process.
-const WroteUnlocked = "1"
-
 // Writes says whether a field of a read-write lock is an owner that writes. A
 // transaction of Redisson's adds its id behind that.
 func Writes(field string) bool {

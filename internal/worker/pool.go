@@ -90,7 +90,7 @@ func (p *Pool) park(next chan Job) bool {
 	return true
 }
 
-// Close waits for the jobs under way, at most for d, and ends the idle
+// Close waits for the running jobs, at most for d, and ends the idle
 // goroutines. It reports whether all jobs had ended. Calling it again waits
 // again.
 func (p *Pool) Close(d time.Duration) bool {

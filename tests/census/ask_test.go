@@ -181,4 +181,25 @@ func TestWaitersOfRedlatchAreNotOthers(t *testing.T) {
 	})
 }
 
+// A client that had to wait for a lock goes on listening while it holds it. It was counted as a waiter that says nothing.
+func TestAHolderThatHadToWaitIsNoWaiter(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		first := w.Acquire(bg, w.Client(redlatch.Config{}).Lock("orders"))
+		next := locktest.Acquiring(w.Client(redlatch.Config{}).Lock("orders"))
+		synctest.Wait()
+		w.Release(first)
+		w.OK((<-next).Err)
+		others := func(want int) {
+			synctest.Wait()
+			if p := ask(w, c, redlatch.Question{Names: []string{"orders"}}); p.Others["orders"] != want {
+				t.Errorf("%d others listen, want %d", p.Others["orders"], want)
+			}
+		}
+		others(0)
+		w.Listen(nil, "redisson_lock__channel:{orders}")
+		others(1)
+	})
+}
+
 func (mute) Subscribe(string, bool, func(driver.Notice)) func() { return func() {} }

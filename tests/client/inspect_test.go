@@ -1,6 +1,7 @@
 package client
 
 import (
+	"fmt"
 	"sort"
 	"testing"
 	"time"
@@ -34,6 +35,27 @@ func TestInfoSaysWhoHoldsALock(t *testing.T) {
 		}
 		w.Release(inner)
 		w.Release(h)
+	})
+}
+
+// Each key takes a request. One after the other, a hundred thousand of them took minutes at a server that is a millisecond away.
+func TestAListingLooksAtManyKeysInARoundTrip(t *testing.T) {
+	const keys, rtt = 320, 100 * time.Millisecond
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		for i := range keys {
+			name := fmt.Sprint("java:", i)
+			w.Server.HSet(name, "0f8fad5b-d9cb-469f-a165-70867728950e:42", "1")
+			w.Server.SetTTL(name, time.Hour)
+		}
+		c := w.ClientOver(rtt, redlatch.Config{})
+		start, n := time.Now(), 0
+		for _, err := range c.Locks(bg, "java:*") {
+			w.OK(err)
+			n++
+		}
+		if took := time.Since(start); n != keys || took > keys/2*rtt {
+			t.Errorf("%d locks in %v", n, took)
+		}
 	})
 }
 

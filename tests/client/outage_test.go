@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -154,7 +155,7 @@ func TestCallersThatComeOneByOneFailInTimeInAnOutage(t *testing.T) {
 					time.Sleep(1900 * time.Millisecond)
 				}
 				for i, l := range lasted {
-					if d := <-l; d > most || d < 10*time.Second && name != "rate limiter" {
+					if d := <-l; d > most || d < 10*time.Second {
 						t.Errorf("caller %d failed after %v", i, d)
 					}
 				}
@@ -166,7 +167,7 @@ func TestCallersThatComeOneByOneFailInTimeInAnOutage(t *testing.T) {
 // One that comes when others have been without an answer for long does not fail with them.
 func TestWhoComesDuringAnOutageWaitsForAllOfTheTimeOut(t *testing.T) {
 	ctx := context.Background()
-	for _, name := range []string{"lock", "read lock", "latch"} {
+	for _, name := range []string{"lock", "read lock", "latch", "rate limiter"} {
 		wait := waits()[name]
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
@@ -194,6 +195,67 @@ func TestWhoComesDuringAnOutageWaitsForAllOfTheTimeOut(t *testing.T) {
 				for _, h := range held {
 					w.Release(h)
 				}
+			})
+		})
+	}
+}
+
+// A request has the time of an attempt to be answered, however short the time-out is, and whoever waits for its turn waits for that.
+func TestAShortTimeOutEndsNoCallThatIsAnswered(t *testing.T) {
+	ctx := context.Background()
+	kinds := map[string]func(ctx context.Context, c *redlatch.Client, opts ...redlatch.Option) error{
+		"release": func(ctx context.Context, c *redlatch.Client, _ ...redlatch.Option) error {
+			return c.Semaphore("sem").Release(ctx, 1)
+		},
+		"add": func(ctx context.Context, c *redlatch.Client, _ ...redlatch.Option) error {
+			return c.Semaphore("sem").AddPermits(ctx, 1)
+		},
+		"count down": func(ctx context.Context, c *redlatch.Client, _ ...redlatch.Option) error {
+			return c.CountDownLatch("counted").CountDown(ctx)
+		},
+	}
+	for name, wait := range waits() {
+		if !strings.HasSuffix(name, "lock") && !strings.HasPrefix(name, "lock") { // these are held, or stay held
+			kinds[name] = wait
+		}
+	}
+	for name, call := range kinds {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				other := w.Client(redlatch.Config{})
+				w.SetPermits(other.Semaphore("sem"), 10)
+				w.Permits(other, 10)
+				w.SetRate(other.RateLimiter("rate"), redlatch.Rate{Permits: 10, Interval: time.Hour})
+				w.Latch(other.CountDownLatch("counted"), 10)
+				var down atomic.Bool
+				c := w.Tapped(redlatch.Config{OutageTimeout: time.Millisecond}, &locktest.Tap{Notes: true, Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+					time.Sleep(30 * time.Millisecond)
+					if down.Load() {
+						return driver.Reply{}, errNoConnection
+					}
+					return next()
+				}})
+				all := func(want error) {
+					start := time.Now()
+					var ended []<-chan error
+					for range 3 {
+						within, cancel := context.WithTimeout(ctx, time.Second)
+						defer cancel()
+						ended = append(ended, locktest.Later(func() error { return call(within, c) }))
+					}
+					for i, end := range ended {
+						if err := <-end; want == nil && errors.Is(err, redlatch.ErrUnavailable) || want != nil && !errors.Is(err, want) {
+							t.Errorf("caller %d, after %v: %v", i, time.Since(start), err)
+						}
+					}
+					if d := time.Since(start); want != nil && d > 300*time.Millisecond {
+						t.Errorf("the last failed after %v", d)
+					}
+				}
+				all(nil)
+				down.Store(true)
+				all(redlatch.ErrUnavailable)
+				down.Store(false)
 			})
 		})
 	}

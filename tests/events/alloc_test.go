@@ -35,20 +35,9 @@ var all = redlatch.Events{
 	HoldEnd:      func(context.Context, redlatch.HoldEndEvent) {},
 }
 
-func pretending(tb testing.TB, e redlatch.Events) *redlatch.Client {
-	tb.Helper()
-	end := make(chan struct{})
-	c, err := redlatch.New(&locktest.Blockable{End: end}, redlatch.Config{Events: e})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { _ = c.Close(); close(end) })
-	return c
-}
-
 // Who observes nothing pays nothing, and who does pays for one note.
 func TestToBeObservedCostsOneAllocation(t *testing.T) {
-	unused, used := pairs(pretending(t, redlatch.Events{})), pairs(pretending(t, all))
+	unused, used := pairs(locktest.Pretending(t, redlatch.Events{})), pairs(locktest.Pretending(t, all))
 	count := func(f func() error) float64 {
 		return testing.AllocsPerRun(2000, func() {
 			if err := f(); err != nil {
@@ -71,7 +60,7 @@ func TestToBeObservedCostsOneAllocation(t *testing.T) {
 // BenchmarkObserved: what it costs to be observed, with a driver that does nothing.
 func BenchmarkObserved(b *testing.B) {
 	for name, e := range map[string]redlatch.Events{"unused": {}, "used": all} {
-		pair := pairs(pretending(b, e))["lock"]
+		pair := pairs(locktest.Pretending(b, e))["lock"]
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

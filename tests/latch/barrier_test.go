@@ -465,6 +465,35 @@ func TestABarrierInAnOutage(t *testing.T) {
 	})
 }
 
+// A client is shut out, because its password was changed. Its caller learns that, and leaves as soon as that can be said: one
+// that comes then is not to go on with somebody who has gone.
+func TestABarrierDoesNotTripWithOneThatWasShutOut(t *testing.T) {
+	const refusal = "WRONGPASS invalid username-password pair or user is disabled."
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var shut atomic.Bool
+		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if shut.Load() {
+				return driver.Reply{}, driver.ServerError(refusal, errors.New(refusal))
+			}
+			return next()
+		}})
+		x := arriving(c.Barrier("orders", 2), bg)
+		time.Sleep(time.Second)
+		shut.Store(true)
+		if err := (<-x).err; err == nil || !strings.Contains(err.Error(), refusal) {
+			t.Errorf("got %v", err)
+		}
+		time.Sleep(time.Second)
+		shut.Store(false)
+		time.Sleep(5 * time.Second)
+		other := w.Client(redlatch.Config{})
+		y := arriving(other.Barrier("orders", 2), bg)
+		time.Sleep(time.Second)
+		wantStill(w, y)
+		wantTogether(w, y, arriving(c.Barrier("orders", 2), bg))
+	})
+}
+
 // The end of a generation is told to those who ask late, when others already
 // gather for the next one.
 func TestASlowPartyLearnsHowItsOwnGenerationEnded(t *testing.T) {

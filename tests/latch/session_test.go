@@ -467,3 +467,37 @@ func TestARefusedCountIsNotSentAgain(t *testing.T) {
 		}
 	})
 }
+
+// Whether a change is made does not depend on who is faster, its caller that sees that its context has ended, or the worker that
+// sends it.
+func TestAChangeWhoseContextHasEndedIsNeverSent(t *testing.T) {
+	ended, cancel := context.WithCancel(bg)
+	cancel()
+	rate := redlatch.Rate{Permits: 5, Interval: time.Second}
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var sent atomic.Int64
+		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			sent.Add(1)
+			return next()
+		}})
+		l, s, p, r := c.CountDownLatch("latch"), c.Semaphore("counted"), c.ExpirableSemaphore("permits"), c.RateLimiter("rate")
+		for range 2000 {
+			for name, call := range map[string]func() error{
+				"count down":  func() error { return l.CountDown(ended) },
+				"add":         func() error { return s.AddPermits(ended, 1) },
+				"add permits": func() error { return p.AddPermits(ended, 1) },
+				"delete":      func() error { _, err := p.Delete(ended); return err },
+				"set a rate":  func() error { return r.SetRate(ended, rate) },
+				"give back":   func() error { return r.Release(ended, 1) },
+			} {
+				if err := call(); !errors.Is(err, context.Canceled) {
+					w.Fatalf("%s: %v", name, err)
+				}
+			}
+		}
+		locktest.Settled()
+		if n := sent.Load(); n > 0 {
+			t.Errorf("%d requests were sent", n)
+		}
+	})
+}

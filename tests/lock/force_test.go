@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -132,14 +133,47 @@ func TestALostReplyDoesNotKeepAHolderFromBeingTold(t *testing.T) {
 	})
 }
 
-// A holder that does not answer keeps the lock for a second at most.
-func TestAForceReleaseDoesNotWaitForADeadHolder(t *testing.T) {
+// A holder that does not answer keeps the lock for a second at most, and many together no longer.
+func TestDeadHoldersDelayAForceReleaseForASecondAtMost(t *testing.T) {
+	for _, dead := range []int{1, 50} {
+		locktest.InFakeTime(t, func(w *locktest.World) {
+			readers := w.Client(redlatch.Config{}).ReadWriteLock("orders").Read()
+			w.Server.HSet("orders", "mode", "read")
+			for i := range dead {
+				owner := fmt.Sprintf("0f8fad5b-d9cb-869f-a165-70867728950e:%d", i)
+				w.Server.HSet("orders", owner, "1")
+				w.OK(w.Server.Set("{orders}:"+owner+":rwlock_timeout:1", "1"))
+			}
+			w.Server.SetTTL("orders", time.Hour)
+			start := time.Now()
+			if freed, err := readers.ForceRelease(bg); err != nil || !freed || w.Server.Exists("orders") {
+				t.Fatalf("freed %v, %v", freed, err)
+			}
+			if took := time.Since(start); took > time.Second {
+				t.Errorf("%d dead holders: it took %v", dead, took)
+			}
+		})
+	}
+}
+
+// A client subscribes to its channel when it has had its first owner id. Who asked it before that gave its lock away
+// at once, and the holder went on.
+func TestAHolderThatHearsNobodyYetIsToldBeforeAForceRelease(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		c := w.Client(redlatch.Config{})
-		w.Server.HSet("orders", "0f8fad5b-d9cb-869f-a165-70867728950e:7", "1")
-		w.Server.SetTTL("orders", time.Hour)
-		if freed, err := c.Lock("orders").ForceRelease(bg); err != nil || !freed || w.Server.Exists("orders") {
-			t.Fatalf("freed %v, %v", freed, err)
+		p := w.Proxy()
+		p.SetRule(func(r faultnet.Request) faultnet.Action {
+			if r.Args[0] == "SUBSCRIBE" && strings.HasPrefix(r.Args[1], "redlatch_control:") {
+				return faultnet.Delay(500 * time.Millisecond)
+			}
+			return faultnet.Pass
+		})
+		h := w.Acquire(bg, w.ClientWith(w.DriverBy(p.Dial), redlatch.Config{}).Lock("orders"))
+		if freed, err := w.Client(redlatch.Config{}).Lock("orders").ForceRelease(bg); err != nil || !freed {
+			t.Errorf("freed %v, %v", freed, err)
+		}
+		var lost *redlatch.LostError
+		if !errors.As(h.Err(), &lost) || lost.Reason != redlatch.LostRevoked {
+			t.Errorf("the lock is free, and its holder was told: %v", h.Err())
 		}
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -145,6 +147,27 @@ func TestTheLogSaysAllOfALoss(t *testing.T) {
 			"name": locktest.Pool, "kind": "expirable semaphore", "reason": "gone", "why": gone, "watchdog": true, "lease": watchdog,
 			"held": 10 * time.Second, "late": 0, "unconfirmed_for": 10 * time.Second,
 		}},
+		"gone, as the release finds": {0, func(l *losses, c *redlatch.Client) string {
+			h := l.Acquire(bg, c.FencedLock("orders"))
+			time.Sleep(2 * time.Second)
+			l.Server.Del("orders")
+			l.WantErr(h.Release(bg), redlatch.ErrLost)
+			l.WantErr(h.Release(bg), redlatch.ErrNotHeld)
+			return h.Owner()
+		}, map[string]any{
+			"name": "orders", "kind": "fenced lock", "reason": "gone", "why": gone, "watchdog": true, "lease": watchdog, "token": 1,
+			"held": 2 * time.Second, "late": 0, "unconfirmed_for": 2 * time.Second,
+		}},
+		"a permit, as the release finds": {0, func(l *losses, c *redlatch.Client) string {
+			p := l.Permit(l.Permits(c, 1))
+			time.Sleep(2 * time.Second)
+			l.Server.FlushAll()
+			l.WantErr(p.Release(bg), redlatch.ErrLost)
+			return p.ID()
+		}, map[string]any{
+			"name": locktest.Pool, "kind": "expirable semaphore", "reason": "gone", "why": gone, "watchdog": true, "lease": watchdog,
+			"held": 2 * time.Second, "late": 0, "unconfirmed_for": 2 * time.Second,
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
@@ -204,5 +227,37 @@ func TestAFailureBeforeAConfirmationIsNotTold(t *testing.T) {
 		if !errors.Is(h.Err(), redlatch.ErrLost) {
 			t.Error(h.Err())
 		}
+	})
+}
+
+// Readers of a process share what they read, and holds of a nest their owner: of all that are lost together some were acquired by
+// a Multi, and others were not.
+func TestOnlyWhatAMultiHasAcquiredIsToldAsOneOfSeveral(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		start, told := time.Now(), map[bool][]string{}
+		c := w.Client(redlatch.Config{Events: redlatch.Events{Lost: func(e redlatch.LostEvent) {
+			told[e.Several] = append(told[e.Several], e.Err.Name+" at "+e.At.Add(-e.Held).Sub(start).String())
+		}}})
+		read := c.ReadWriteLock("orders").Read()
+		several := w.AcquireMulti(bg, redlatch.MultiLock(read, c.Lock("stock")))
+		one := w.Acquire(bg, c.Lock("bills"))
+		time.Sleep(time.Second)
+		holds := []*redlatch.Hold{w.Acquire(bg, read), w.Acquire(several.Context(), c.Lock("stock"))}
+		nested := w.AcquireMulti(one.Context(), redlatch.MultiLock(c.Lock("bills")))
+		time.Sleep(time.Second)
+		w.Server.FlushAll()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		for _, list := range told {
+			slices.Sort(list)
+		}
+		want := map[bool][]string{
+			true:  {"bills at 1s", "orders at 0s", "stock at 0s"},
+			false: {"bills at 0s", "orders at 1s", "stock at 1s"},
+		}
+		if !maps.EqualFunc(told, want, slices.Equal) {
+			t.Errorf("told of %v, want %v", told, want)
+		}
+		runtime.KeepAlive([]any{several, one, holds, nested})
 	})
 }

@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -80,4 +81,53 @@ func TestAnOutageIsRetryableAndNotTheCallersDeadline(t *testing.T) {
 		d.Off.Store(true)
 		time.Sleep(10 * time.Minute)
 	})
+}
+
+// The server answers, and refuses all that one of them asks: it has no memory. Those behind it were told that
+// the lock was busy, or asked for as long as the first one had, each in its turn.
+func TestCallersThatWaitForOneAnotherLearnTogetherThatTheServerRefuses(t *testing.T) {
+	for name, lock := range locktest.TypesOfLock {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				var full atomic.Bool
+				const oom = "OOM command not allowed when used memory > 'maxmemory'."
+				c := w.Tapped(redlatch.Config{OutageTimeout: 5 * time.Second}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+					if full.Load() && strings.HasSuffix(s, ".take") {
+						return driver.Reply{}, driver.ServerError(oom, errors.New(oom))
+					}
+					return next()
+				}})
+				full.Store(true)
+				refused := func(what string, err error, more ...error) {
+					t.Helper()
+					w.WantErr(err, append(more, redlatch.ErrUnavailable)...)
+					if !strings.Contains(err.Error(), "OOM") {
+						t.Errorf("%s: %v", what, err)
+					}
+				}
+				start := time.Now()
+				var waiting []<-chan error
+				for range 5 {
+					waiting = append(waiting, locktest.Later(func() error { _, err := lock(c, "orders").Acquire(bg); return err }))
+					time.Sleep(100 * time.Millisecond)
+				}
+				ctx, cancel := context.WithTimeout(bg, time.Second)
+				defer cancel()
+				_, err := lock(c, "orders").Acquire(ctx)
+				refused("its context has ended", err, context.DeadlineExceeded)
+				_, err = lock(c, "orders").Acquire(bg, redlatch.Wait(time.Second))
+				refused("its time is over", err)
+				for _, c := range waiting {
+					refused("it has waited", <-c)
+				}
+				if d := time.Since(start); d < 5*time.Second || d > 7*time.Second {
+					t.Errorf("they have asked for %v", d)
+				}
+				full.Store(false)
+				w.Release(w.Acquire(bg, lock(c, "orders")))
+				time.Sleep(5 * time.Minute)
+				w.WantLocksGone()
+			})
+		})
+	}
 }

@@ -268,3 +268,25 @@ func TestServersThatAreSlowToAnswerDoNotKeepAMultiLockFromItsCallers(t *testing.
 		})
 	}
 }
+
+// The first member was named, whose key is as it should be.
+func TestTheErrorOfOneRequestNamesAllItsMembers(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		w.OK(w.Server.Set("b", "text"))
+		locks := []*redlatch.Lock{c.Lock("a"), c.Lock("b")}
+		for i := range 8 {
+			want := `(2 locks: ["a" "b"])`
+			if i > 0 {
+				locks = append(locks, c.Lock(fmt.Sprint("c", i)))
+				want = fmt.Sprintf("(%d locks: [", len(locks))
+			}
+			_, err := redlatch.MultiLock(locks...).Acquire(bg)
+			if text := fmt.Sprint(err); driver.Failure(err).Code != "WRONGTYPE" || !strings.Contains(text, want) || len(text) > 200 {
+				t.Errorf("%q does not say %s, or says too much", text, want)
+			}
+		}
+		w.Server.Del("b")
+		w.WantLocksGone()
+	})
+}

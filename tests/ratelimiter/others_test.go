@@ -58,3 +58,20 @@ func leavesAlone(w *locktest.World, l *redlatch.RateLimiter, calls map[string]fu
 		w.Errorf("it is %v for %v now, and was %v for %v", now, w.Server.TTL("orders"), fields, ttl)
 	}
 }
+
+// Redisson's release raises the value and leaves the records. When these leave the window, what they stand for is not there
+// a second time: Redisson bounds the value by the rate, and so does redlatch.
+func TestWhatRedissonGaveBackIsNotGivenBeyondTheRate(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		l := w.Limiter(5, time.Second)
+		w.TakeRate(l, 5)
+		w.OK(w.Server.Set("{api}:value", "3")) // release(3)
+		wantAvailable(w, l, 3)
+		w.TakeRate(l, 1)
+		time.Sleep(1001 * time.Millisecond)
+		w.OK(w.Server.Set("{api}:value", "5")) // release(3) once more
+		wantAvailable(w, l, 5)
+		w.TakeRate(l, 5)
+		w.WantBusy(l, 5, time.Second)
+	})
+}

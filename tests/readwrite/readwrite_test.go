@@ -508,6 +508,31 @@ func TestAPreferredWriterThatGivesUpWakesTheReaders(t *testing.T) {
 	})
 }
 
+// The request that takes an announcement back was lost, and all readers waited for its TTL, of five seconds.
+func TestAnAnnouncementIsTakenBackAlthoughARequestIsLost(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		lost := 0
+		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if s == "readwrite.write.intent" && args[1] == "0" && lost == 0 {
+				lost++
+				return driver.Reply{}, locktest.ErrReplyLost
+			}
+			return next()
+		}})
+		other := w.Client(redlatch.Config{}).ReadWriteLock("orders").PreferWriters().Read()
+		long := w.Acquire(bg, other)
+		_, err := c.ReadWriteLock("orders").PreferWriters().Write().Acquire(bg, redlatch.Wait(100*time.Millisecond))
+		w.WantErr(err, redlatch.ErrBusy)
+		w.Release(long)
+		start := time.Now()
+		w.Release(w.Acquire(bg, other))
+		if d := time.Since(start); d > 100*time.Millisecond || lost != 1 {
+			t.Errorf("a reader waited for %v, with %d requests lost", d, lost)
+		}
+		w.WantNoKeys()
+	})
+}
+
 // Its announcement is in flight when its context ends.
 func TestAPreferredWriterReturnsWhenItsContextEnds(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {

@@ -10,8 +10,8 @@ const (
 // explained says of mutants why nothing is wrong with them that a search could find.
 var explained = map[string]string{
 	"readwrite.write.take.lua: return token: deleted":                                             again,
-	"lock.keep.lua: if ARGV[2] ~= '' then: negated":                                               toldToo,
-	"lock.keep.lua: redis.call('PUBLISH', ARGV[2], '0'): deleted":                                 toldToo,
+	"lock.keep.lua: if ARGV[3] ~= '' then: negated":                                               toldToo,
+	"lock.keep.lua: redis.call('PUBLISH', ARGV[3], '0'): deleted":                                 toldToo,
 	"session.luainc: return nil: deleted":                                                         again,
 	"grouplock.renew.lua: break: deleted":                                                         again,
 	"ratelimiter.rate.luainc: local kept = redis.call('HGET', KEYS[1], 'keepAliveTime'): deleted": "only ratelimiter.set meets one that was kept: TestAnotherRateEndsNoExpire",

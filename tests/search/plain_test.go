@@ -42,6 +42,8 @@ const (
 	b2
 )
 
+const nobody = a2 // what stays has an id that nobody else has
+
 // A plain is a lock that one owner has at a time.
 type plain struct {
 	lock, channel string
@@ -159,12 +161,24 @@ func (x *explorer) tells(s scene, reply any) string {
 func (p plain) keep(who int, rest int16, times int8) ask {
 	k := p.release(who, times)
 	k.name, k.script = fmt.Sprintf("%s lets it stay for %d ticks", names[who], rest), p.prefix+"keep"
-	k.args = []string{ids[who], p.channel, fmt.Sprint(int(rest) * tick)}
+	k.args = []string{ids[who], ids[nobody], p.channel, fmt.Sprint(int(rest) * tick)}
 	k.truth = func(before, after *store, reply any) bool {
-		had := before.field(p.lock, ids[who])
-		return freed(reply) == (had != "") && after.field(p.lock, ids[who]) == had && reply != nil && (had == "" || after.ttl(p.lock) == int64(rest)*tick)
+		had, stayed := before.field(p.lock, ids[who]) != "", before.field(p.lock, ids[nobody]) != ""
+		return freed(reply) == (had || stayed) && freed(reply) == (after.field(p.lock, ids[nobody]) != "") && after.field(p.lock, ids[who]) == "" && reply != nil && (!had || after.ttl(p.lock) == int64(rest)*tick)
 	}
 	return k
+}
+
+// staying searches for a lock that is not free when it is to be.
+func (p plain) staying(name string, asks ...ask) *search {
+	q := p.search(name, 4, asks...)
+	q.inspect = func(x *explorer, s scene, a *ask, sent int16, r *result) string {
+		if s.store.field(p.lock, ids[nobody]) != "" && r.after.ttl(p.lock) > s.store.ttl(p.lock) {
+			return "it is nobody's, and lasts for longer"
+		}
+		return p.refusals(x, s, a, sent, r)
+	}
+	return q
 }
 
 // force is the ask of somebody else that it ends. Its client is asked before.
@@ -360,8 +374,8 @@ func plainSearches() []*search {
 		p.search("yielding", 4, p.take(a1, 1), p.move("yield", p.channel, own, "1"), p.release(a2, 1), p.take(b1, 2)),
 		p.search("transfer", 4, p.take(a1, 1), p.move("transfer"), p.renew(a2, longer, "0"), p.release(a1, 1), p.release(a2, 1), p.take(b1, 1)),
 		p.search("beside Redisson", 5, p.take(a1, 1), p.renew(a1, usual, "2"), p.release(a1, 1), p.redissonTakes(), p.redissonUnlocks(), p.redissonRenews(), p.move("yield", p.channel, own, "0")),
-		p.search("staying", 4, p.take(a1, 2), p.keep(a1, longer, 2), p.take(b1, 2), p.release(b1, 1), p.redissonTakes()),
-		p.search("staying for less", 4, p.take(a1, 1), p.renew(a1, longer, "0"), p.keep(a1, 1, 1), p.release(a1, 1), p.take(b1, 1)),
+		p.staying("staying", p.take(a1, 2), p.keep(a1, longer, 2), p.take(b1, 2), p.release(b1, 1), p.redissonTakes()),
+		p.staying("staying for less", p.take(a1, 2), p.renew(a1, longer, "0"), p.keep(a1, 1, 2), p.release(a1, 1), p.take(b1, 1)),
 		p.search("force", 4, p.take(a1, 1), p.force(a1), p.renew(a1, usual, "0"), p.take(b1, 1), p.redissonTakes()),
 		f.search("tokens", 4, f.take(a1, 2), f.release(a1, 1), f.take(b1, 1), f.move("yield", f.channel, own, "0")),
 		f.search("tokens of a transfer", 4, f.take(a1, 1), f.take(b1, 1), f.move("transfer")),
@@ -370,4 +384,4 @@ func plainSearches() []*search {
 	}
 }
 
-func TestSearchPlain(t *testing.T) { explore(t, 1_806_817, plainSearches()) }
+func TestSearchPlain(t *testing.T) { explore(t, 1_849_815, plainSearches()) }

@@ -105,7 +105,7 @@ func TestALateRequestCountsNothing(t *testing.T) {
 // The caller had left, and a refusal was told to nobody: neither as an error, nor as an event.
 func TestARefusedReleaseIsToldThoughItsCallerHasLeft(t *testing.T) {
 	refused := &driver.RunError{Outcome: driver.Refused, Code: "NOPERM", Err: errors.New("NOPERM no permissions to run it")}
-	for _, leaves := range []string{"nobody", "after the request", "a waiter that got them too late"} {
+	for _, leaves := range []string{"nobody", "after the request", "one of two", "a waiter that got them too late", "that waiter, beside a release"} {
 		t.Run(leaves, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				var failed []error
@@ -122,16 +122,28 @@ func TestARefusedReleaseIsToldThoughItsCallerHasLeft(t *testing.T) {
 					return next()
 				}}
 				c := w.Tapped(redlatch.Config{Events: redlatch.Events{ReleaseFailed: func(e redlatch.ReleaseFailedEvent) { failed = append(failed, e.Err) }}}, d)
-				s := w.Semaphore(c, 2)
-				w.OK(s.Acquire(bg, 1))
+				s := w.Semaphore(c, 5)
+				w.OK(s.Acquire(bg, 3))
 				ctx, cancel := context.WithTimeout(bg, 500*time.Millisecond)
 				defer cancel()
 				refuses.Store(true)
+				release := func() error { return s.Release(bg, 1) }
 				switch leaves {
 				case "nobody":
 					w.WantErr(s.Release(bg, 1), refused)
 				case "after the request":
 					w.WantErr(s.Release(ctx, 1), context.DeadlineExceeded)
+				case "one of two":
+					before := locktest.Later(release) // in flight; the next exchange is for both of the others
+					synctest.Wait()
+					stays := locktest.Later(release)
+					w.WantErr(s.Release(ctx, 1), context.DeadlineExceeded)
+					w.WantErr(<-before, refused)
+					w.WantErr(<-stays, refused)
+				case "that waiter, beside a release":
+					waits := locktest.Later(func() error { return s.Acquire(ctx, 1) })
+					w.WantErr(<-waits, redlatch.ErrUnavailable)
+					w.WantErr(s.Release(bg, 1), refused) // in one exchange with what the waiter was granted
 				default:
 					w.WantErr(s.Acquire(ctx, 1), redlatch.ErrUnavailable)
 				}
@@ -146,6 +158,67 @@ func TestARefusedReleaseIsToldThoughItsCallerHasLeft(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A reply was lost with its connection, and the server takes the client's new ones for those of nobody, or of one without rights:
+// the credentials were changed. Nobody knows then what became of the request. Its callers are told at once, and it is brought to
+// its end when that is possible.
+func TestWhatAClientThatIsShutOutHasSentIsBroughtToItsEnd(t *testing.T) {
+	for _, refusal := range []string{"WRONGPASS invalid username-password pair or user is disabled.", "NOAUTH Authentication required.", "NOPERM User default has no permissions to run the 'evalsha' command"} {
+		for _, x := range []struct {
+			name, script string
+			call         func(s *redlatch.Semaphore) error
+			told         bool // at once; else when it is done
+			permits      string
+		}{
+			{"acquire", "semaphore.exchange", func(s *redlatch.Semaphore) error { return s.Acquire(bg, 2) }, true, "10"},
+			{"release", "semaphore.exchange", func(s *redlatch.Semaphore) error { return s.Release(bg, 2) }, false, "12"},
+			{"add", "semaphore.add", func(s *redlatch.Semaphore) error { return s.AddPermits(bg, 2) }, true, "12"},
+		} {
+			for _, executed := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s/%s/executed=%v", refusal[:6], x.name, executed), func(t *testing.T) {
+					locktest.InFakeTime(t, func(w *locktest.World) {
+						var requests atomic.Int64
+						var back atomic.Bool
+						c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+							if s != x.script || back.Load() {
+								return next()
+							}
+							if requests.Add(1) > 1 {
+								return driver.Reply{}, driver.ServerError(refusal, errors.New(refusal))
+							}
+							if executed {
+								_, _ = next()
+							}
+							return driver.Reply{}, locktest.ErrReplyLost
+						}})
+						s := w.Semaphore(c, 10)
+						start := time.Now()
+						told := locktest.Later(func() error { return x.call(s) })
+						if x.told {
+							err := <-told
+							if w.WantErr(err, redlatch.ErrUnavailable); !strings.Contains(err.Error(), refusal) || time.Since(start) > time.Second {
+								t.Errorf("told %v after %v", err, time.Since(start))
+							}
+						}
+						time.Sleep(5 * time.Second)
+						if n := requests.Load(); n > 6 {
+							t.Errorf("%d requests in 5 s", n)
+						}
+						back.Store(true)
+						if !x.told {
+							w.OK(<-told)
+						}
+						time.Sleep(5 * time.Second)
+						wantSemaphore(w, "then", x.permits)
+						w.OK(s.Acquire(bg, 1))
+						w.OK(s.Release(bg, 1))
+						wantSemaphore(w, "after all", x.permits)
+					})
+				})
+			}
+		}
 	}
 }
 

@@ -113,6 +113,14 @@ func TestASetUpThatDoesNotHelpIsTriedOnce(t *testing.T) {
 			t.Errorf("%v, want WRONGTYPE", err)
 		}
 	})
+	locktest.InFakeTime(t, func(w *locktest.World) { // it is over whenever it is asked
+		short := redlatch.Rate{Permits: 3, Interval: 10 * time.Millisecond, KeepAlive: 10 * time.Millisecond}
+		l := w.ClientOver(20*time.Millisecond, redlatch.Config{}).RateLimiter(locktest.Pool).WithRate(short)
+		ctx, cancel := context.WithTimeout(bg, time.Second)
+		defer cancel()
+		w.WantErr(l.Try(ctx, 1), redlatch.ErrUninitialized)
+		w.WantErr(l.Acquire(ctx, 1), redlatch.ErrUninitialized)
+	})
 }
 
 // A caller that brings the set-up does not wait for it behind one that waits for somebody else's.
@@ -150,35 +158,47 @@ func TestASetUpIsNotLateBesideOneThatWaitsForIt(t *testing.T) {
 	}
 }
 
-// A full server says that there are no permits, and refuses to store any. Who comes while others have tried that for long
-// does not fail with them, but when it has itself waited for as long as any call does.
+// A full server says that there are no permits, or no rate, and refuses to store any. Who comes while others have tried that
+// for long does not fail with them, but when it has itself waited for as long as any call does.
 func TestASetUpThatFailsForOthersIsTriedForAllOfTheTimeOut(t *testing.T) {
-	locktest.InFakeTime(t, func(w *locktest.World) {
-		var full atomic.Bool
-		full.Store(true)
-		s := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
-			if full.Load() && s == "expirable.try_set" {
-				const oom = "OOM command not allowed when used memory > 'maxmemory'."
-				return driver.Reply{}, driver.ServerError(oom, errors.New(oom))
-			}
-			return next()
-		}}).ExpirableSemaphore(locktest.Pool).WithPermits(3)
-		acquire := func() error { _, err := s.Acquire(bg); return err }
-		start := time.Now()
-		first := locktest.Later(acquire)
-		time.Sleep(9 * time.Second)
-		second := locktest.Later(acquire)
-		w.WantErr(<-first, redlatch.ErrUnavailable)
-		if d := time.Since(start); d < 10*time.Second || d > 13*time.Second {
-			t.Errorf("the first failed after %v", d)
-		}
-		w.WantErr(<-second, redlatch.ErrUnavailable)
-		if d := time.Since(start) - 9*time.Second; d < 10*time.Second || d > 13*time.Second {
-			t.Errorf("the second failed after %v", d)
-		}
-		third := locktest.Later(acquire)
-		time.Sleep(9 * time.Second)
-		full.Store(false)
-		w.OK(<-third)
-	})
+	for script, acquires := range map[string]func(c *redlatch.Client) func() error{
+		"expirable.try_set": func(c *redlatch.Client) func() error {
+			s := c.ExpirableSemaphore(locktest.Pool).WithPermits(3)
+			return func() error { _, err := s.Acquire(bg); return err }
+		},
+		"ratelimiter.tryset": func(c *redlatch.Client) func() error {
+			l := c.RateLimiter(locktest.Pool).WithRate(redlatch.Rate{Permits: 3, Interval: time.Second})
+			return func() error { return l.Acquire(bg, 1) }
+		},
+	} {
+		t.Run(script, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				var full atomic.Bool
+				full.Store(true)
+				acquire := acquires(w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+					if full.Load() && s == script {
+						const oom = "OOM command not allowed when used memory > 'maxmemory'."
+						return driver.Reply{}, driver.ServerError(oom, errors.New(oom))
+					}
+					return next()
+				}}))
+				start := time.Now()
+				first := locktest.Later(acquire)
+				time.Sleep(9 * time.Second)
+				second := locktest.Later(acquire)
+				w.WantErr(<-first, redlatch.ErrUnavailable)
+				if d := time.Since(start); d < 10*time.Second || d > 13*time.Second {
+					t.Errorf("the first failed after %v", d)
+				}
+				w.WantErr(<-second, redlatch.ErrUnavailable)
+				if d := time.Since(start) - 9*time.Second; d < 10*time.Second || d > 13*time.Second {
+					t.Errorf("the second failed after %v", d)
+				}
+				third := locktest.Later(acquire)
+				time.Sleep(9 * time.Second)
+				full.Store(false)
+				w.OK(<-third)
+			})
+		})
+	}
 }

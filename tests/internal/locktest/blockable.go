@@ -5,8 +5,10 @@ import (
 	"errors"
 	"strings"
 	"sync/atomic"
+	"testing"
 	"time"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 )
 
@@ -49,4 +51,27 @@ func (*Blockable) OnBreak(func(string)) func() { return func() {} }
 // Traits are those of a driver with go-redis' time-out.
 func (b *Blockable) Traits() driver.Traits {
 	return driver.Traits{Name: "blockable", Timeout: 3 * time.Second}
+}
+
+// Pretending returns a client whose driver does nothing.
+func Pretending(tb testing.TB, events redlatch.Events) *redlatch.Client {
+	tb.Helper()
+	end := make(chan struct{})
+	tb.Cleanup(func() { close(end) })
+	return ClientOf(tb, &Blockable{End: end}, redlatch.Config{Events: events})
+}
+
+// PairAllocs returns how often a lock of such a client allocates when it is acquired and released.
+func PairAllocs(t *testing.T, events redlatch.Events) float64 {
+	t.Helper()
+	l := Pretending(t, events).Lock("orders")
+	return testing.AllocsPerRun(2000, func() {
+		h, err := l.Acquire(bg)
+		if err == nil {
+			err = h.Release(bg)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
 }
