@@ -1,11 +1,11 @@
-// Package driver is what redlatch asks of a client library, as database/sql/driver
-// is what database/sql asks of a database's. Only who writes an adapter needs it: the
-// packages goredis, rueidis and valkeygo are adapters, and package drivertest checks
-// any other.
+// Package driver says what redlatch needs of a client library, as database/sql/driver
+// says what database/sql needs of a database driver. You need it only to write an
+// adapter: the packages goredis, rueidis and valkeygo are adapters, and package
+// drivertest checks any other.
 //
-// An adapter implements [Redis], and as far as its library can do that [Batcher],
-// [Acker] and [Sharer]. The heart of it is to say truthfully what became of a script
-// that failed: [ServerError] does so for everything that a server answers.
+// An adapter implements [Redis], and [Batcher], [Acker] and [Sharer] if its library
+// can do that. Its most important task is to say truthfully what became of a script
+// that failed. [ServerError] does so for everything that a server answers.
 package driver
 
 import (
@@ -13,104 +13,109 @@ import (
 	"time"
 )
 
-// Redis is all that redlatch asks of a client library: run a script once and
-// say truthfully what became of it, subscribe, and list keys. The packages
-// goredis, rueidis and valkeygo implement it; package drivertest checks any other
+// Redis is all that redlatch needs of a client library: to run a script once and
+// say truthfully what became of it, to subscribe, and to list keys. The packages
+// goredis, rueidis and valkeygo implement it. Package drivertest checks any other
 // implementation.
 //
 // Implementations must be safe for concurrent use.
 type Redis interface {
-	// Run executes the script once, with EVALSHA, and with EVAL if the server
-	// does not know it yet. It must never send a command again whose outcome
-	// is unknown. keys and args must not be retained or changed.
+	// Run executes the script once, with EVALSHA, and with EVAL if the server does
+	// not know it yet. It must never send a command again whose outcome is
+	// unknown. It must not retain or change keys and args. Without keys it runs the
+	// script at any primary of a cluster that serves slots.
 	//
-	// ctx carries values only: many drivers would close a shared connection at a
-	// caller's deadline or cancellation. A call ends by the driver's own time-outs
-	// (Traits.Timeout). ctx may be a caller's, which can end: if Traits.Interruptible
-	// is set, that ends the call; else Run must not mind.
+	// ctx carries values only, because many drivers would close a shared connection
+	// at a caller's deadline or cancellation. A call ends by the driver's own
+	// time-outs (Traits.Timeout). ctx may be that of a caller, and may end. If
+	// Traits.Interruptible is set, its end ends the call. Otherwise Run must ignore
+	// its end.
 	//
 	// A failure is a *RunError. Any other error counts as Unknown.
 	Run(ctx context.Context, s *Script, keys, args []string) (Reply, error)
 
-	// Subscribe starts to listen to channel and returns at once; h is called,
-	// never concurrently with itself, with every message and whenever the
-	// subscription has been confirmed by the server: the first time, and again
-	// after each reconnect. h must not block. The subscription lasts, through
-	// any number of broken connections, until stop is called. stop does not
-	// wait for a call of h that runs, and may be called more than once.
-	// With sharded it is SSUBSCRIBE, at the node that serves the channel's slot.
-	// Without, it is at any primary of a cluster: who listens is counted at these.
+	// Subscribe starts to listen to channel and returns at once. It calls h with
+	// every message, and whenever the server has confirmed the subscription: the
+	// first time, and again after each reconnect. h is never called concurrently
+	// with itself, and must not block. The subscription lasts until stop is
+	// called, through any number of broken connections. stop does not wait for a
+	// call of h that runs, and may be called more than once. With sharded,
+	// Subscribe uses SSUBSCRIBE, at the node that serves the channel's slot.
+	// Without it, in a cluster, it subscribes at any primary, because listeners
+	// are counted at the primaries.
 	Subscribe(channel string, sharded bool, h func(Notice)) (stop func())
 
-	// Primaries returns every node that holds keys, for listing. After that Node tells
-	// the nodes of a cluster apart, if they say which slots they serve.
+	// Primaries returns every node that holds keys, for listing. After that, Node
+	// tells the nodes of a cluster apart, if they say which slots they serve.
 	Primaries(ctx context.Context) ([]Primary, error)
 
-	// Node names the node that serves key, as far as the driver knows: "" where
-	// there is only one. It does no I/O, is asked often, and waits for nobody who
-	// calls a function of OnBreak. What goes to one node waits for no other.
+	// Node returns the name of the node that serves key, as far as the driver
+	// knows, and "" where there is only one node. It does no I/O, is called often,
+	// and does not wait for a goroutine that calls a function of OnBreak. Requests
+	// to one node wait for no other node.
 	Node(key string) string
 
-	// OnBreak registers f to be called with the name of a node, as Node returns it,
-	// whenever a connection to the node ended with an error, or the node answered that
-	// it is no longer a primary, or another node serves its slots now. With "" all
-	// nodes are meant. f must not block. stop unregisters f.
+	// OnBreak registers f. The driver calls f with the name of a node, as Node returns
+	// it, whenever a connection to the node ended with an error, or the node answered
+	// that it is no longer a primary, or another node serves its slots now. The name
+	// "" means all nodes. f must not block. stop unregisters f.
 	OnBreak(f func(node string)) (stop func())
 
 	// Traits returns fixed facts about the driver and its configuration.
 	Traits() Traits
 }
 
-// A Sharer is a Redis that several Clients of a process may share. It need not be
-// one: without it they do not see one another's waiters, and give them their turns
-// only once a second.
+// A Sharer is a Redis that several Clients of a process may share. An adapter need
+// not implement it. Without it these clients do not see one another's waiters, and
+// give them their turns only once a second.
 type Sharer interface {
 	Redis
 
 	// Listeners returns how many subscriptions to a channel have not been stopped,
-	// of all who use this driver. For the server they are one subscriber.
+	// of all clients that use this driver. For the server they are one subscriber.
 	Listeners(channel string, sharded bool) int
 }
 
-// A Batcher is a Redis that can send many scripts in one go. It need not be
-// one: without it each script is sent by itself.
+// A Batcher is a Redis that can send many scripts in one go. An adapter need
+// not implement it. Without it each script is sent by itself.
 type Batcher interface {
 	Redis
 
-	// RunBatch does for each request what Run does, and sets its Reply and
-	// Err: each is executed once, none waits for another's success, and the
-	// order is not promised. Node returned the same for all of them when it was asked;
-	// there are at least two.
-	// They must not be retained. It is not called if Traits.ContextValues is
-	// set.
+	// RunBatch does for each request what Run does, and sets its Reply and Err. Each
+	// request is executed once, none waits for another's success, and the order is not
+	// promised. There are at least two requests, and Node returned the same for all of
+	// them when it was asked. RunBatch must not retain them. It is not called if
+	// Traits.ContextValues is set.
 	RunBatch(requests []*Request)
 }
 
-// An Acker is a Redis that can wait for replicas. It need not be one: without it
-// there is no replica acknowledgement (Config.Acks).
+// An Acker is a Redis that can wait for replicas. An adapter need not implement
+// it. Without it there is no replica acknowledgement (Config.Acks).
 type Acker interface {
 	Redis
 
-	// RunAcked does what Run does, on a connection that nothing else uses
-	// meanwhile (one that waits stalls whatever shares it), and then waits there,
-	// with WAIT, until so many replicas have acknowledged what the script wrote, or
-	// timeout is over. A timeout for which the driver's own time-outs leave no room
-	// is shortened.
+	// RunAcked does what Run does. Then it waits, with WAIT, until so many replicas
+	// have acknowledged what the script wrote, or timeout is over. It uses a
+	// connection that nothing else uses meanwhile, because a connection that waits
+	// stalls whatever shares it. A timeout for which the driver's own time-outs
+	// leave no room is shortened.
 	//
-	// acked is how many have, which may be more or fewer, or negative if the server
-	// cannot say, because it does not know WAIT or forbids it. It counts if err is
-	// nil.
+	// acked is how many replicas have acknowledged, which may be more or fewer than
+	// replicas. It is negative if the server cannot say, because it does not know
+	// WAIT or forbids it. It is valid if err is nil.
 	//
-	// If the answer to WAIT is lost, so is the primary's word: the outcome is Unknown.
+	// If the answer to WAIT is lost, the outcome is Unknown, even if the script was
+	// answered.
 	//
-	// There is at least one key. A driver bounds how many connections to a node wait at
-	// a time, so that others remain; a call that finds none free in time is NotExecuted.
+	// There is at least one key. A driver limits how many connections to a node wait at
+	// a time, so that others remain. A call that finds none free in time is NotExecuted.
 	RunAcked(ctx context.Context, s *Script, keys, args []string, replicas int, timeout time.Duration) (reply Reply, acked int, err error)
 
-	// Replicas returns how many replicas the primary that has key is sending to
-	// right now. It fails with the code READONLY if the node that answers is no primary.
-	// Refused means that the server will never say: then nobody waits for replicas of
-	// that node, until its connection breaks, unless Config.Acks demands a number.
+	// Replicas returns how many replicas the primary that has key is sending to right
+	// now. It fails with the code READONLY if the node that answers is no primary. The
+	// outcome Refused means that the server will never say. Then nobody waits for
+	// replicas of that node until its connection breaks, unless Config.Acks demands a
+	// number.
 	Replicas(ctx context.Context, key string) (int, error)
 }
 
@@ -125,9 +130,9 @@ type Request struct {
 
 // A Primary is one node that holds keys.
 type Primary interface {
-	// Scan runs one SCAN step for keys of a type, as TYPE says it ("hash",
-	// "string", "zset"), that match the glob pattern. It starts and ends with
-	// cursor 0.
+	// Scan runs one SCAN step for keys that match the glob pattern and are of a
+	// type, named as TYPE names it ("hash", "string", "zset"). The first call has
+	// the cursor 0, and a next of 0 is the end.
 	Scan(ctx context.Context, cursor uint64, kind, pattern string, count int) (keys []string, next uint64, err error)
 }
 
@@ -135,22 +140,18 @@ type Primary interface {
 type Traits struct {
 	// Name is for messages: "goredis", "rueidis", "valkeygo".
 	Name string
-	// Timeout is how long Run can take at most, whatever the server does:
-	// finding or making a connection and waiting for the reply. 0 means that
-	// the driver sets no bound, which New refuses.
+	// Timeout is how long Run can take at most, whatever the server does: to find
+	// or make a connection, and to wait for the reply. 0 means that the driver
+	// sets no limit, and redlatch.New refuses such a driver.
 	Timeout time.Duration
-	// ContextValues says that Run looks at its context's values, or passes them
-	// to somebody who does, such as a hook of the client library.
+	// ContextValues says that Run looks at its context's values, or passes them to
+	// code that does, such as a hook of the client library.
 	ContextValues bool
-	// Interruptible says that Run, while it has a connection, returns as soon as its
-	// context ends, with an error whose outcome is Unknown unless nothing was sent.
-	// What was sent stays in flight, its answer is dropped, and no other call notices.
-	// The driver uses keys and args no longer.
+	// Interruptible says that Run, while it has a connection, returns when its context
+	// ends, or 20 ms later at most. The outcome of the error is Unknown, unless nothing
+	// was sent. What was sent may still be executed, its answer is dropped, and no other
+	// call notices. After that the driver does not use keys and args.
 	Interruptible bool
-	// CallersStay says that callers whose contexts can end may be in Run all the same,
-	// though it does not return when these end: the program has asked for that. A caller
-	// whose context ends while the server does not answer returns when Run does.
-	CallersStay bool
 	// Cluster says that the keys of one script must share a hash slot.
 	Cluster bool
 	// Replicated says that the driver follows the primary to another server when a
@@ -160,8 +161,9 @@ type Traits struct {
 
 // A Notice is what a subscription delivers.
 type Notice struct {
-	// Subscribed is true when the server has confirmed the subscription: at
-	// the start, and again after each reconnect. Messages before it are lost.
+	// Subscribed is true when the server has confirmed the subscription: at the
+	// start, and again after each reconnect. Messages that were published before
+	// it are lost.
 	Subscribed bool
 	// Payload is the message, if Subscribed is false.
 	Payload string

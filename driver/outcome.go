@@ -19,9 +19,9 @@ const (
 	// not be made, the pool was exhausted, LOADING, MOVED, READONLY, ...).
 	// Running it again is safe.
 	NotExecuted
-	// Refused: the server ran the script or looked at it, and answered with an
-	// error (WRONGTYPE, OOM, NOPERM, a bug). What the script had written before that
-	// stays; most fail before they have written anything.
+	// Refused: the server ran the script or looked at it, and answered with an error
+	// (WRONGTYPE, OOM, NOPERM, a bug). What the script had written before the error
+	// stays. Most scripts fail before they have written anything.
 	Refused
 )
 
@@ -54,7 +54,7 @@ func (e *RunError) Error() string {
 // Unwrap returns the driver's own error.
 func (e *RunError) Unwrap() error { return e.Err }
 
-// Permanent says that trying again cannot help without somebody acting.
+// Permanent says that it cannot help to try again before somebody has acted.
 func (e *RunError) Permanent() bool {
 	switch e.Code {
 	case "":
@@ -68,10 +68,10 @@ func (e *RunError) Permanent() bool {
 	}
 }
 
-// ServerError turns the text of a server's error reply into a *RunError; err
-// is the driver's own error, kept for errors.As. Drivers call it for every
-// error that is a reply, and decide about every other error themselves:
-// NotExecuted if the command cannot have been sent, else Unknown.
+// ServerError turns the text of a server's error reply into a *RunError. err is
+// the driver's own error, kept for errors.As. Drivers call ServerError for
+// every error that is a reply. They decide about every other error themselves:
+// NotExecuted if the command cannot have been sent, otherwise Unknown.
 func ServerError(text string, err error) *RunError {
 	text = raised(text)
 	code, _, _ := strings.Cut(text, " ")
@@ -111,7 +111,8 @@ func raised(text string) string {
 	return text
 }
 
-// Failure finds the *RunError in err; an error that is none is Unknown.
+// Failure returns the *RunError in err. For an error that has none, it returns one with
+// the outcome Unknown.
 func Failure(err error) *RunError {
 	var re *RunError
 	if errors.As(err, &re) {

@@ -22,8 +22,8 @@ var ackedTests = []test{
 	{"UnknownScript", testAckedUnknownScript, long},
 	{"ErrorCodes", testAckedErrorCodes, long},
 	{"NothingListens", testAckedNothingListens, long},
-	{"ReplyLost", testAckedReplyLost, long},
-	{"FallbackReplyLost", testAckedFallbackReplyLost, long},
+	{"ReplyLost", testReplyLost(withAcks), long},
+	{"FallbackReplyLost", testFallbackReplyLost(withAcks), long},
 	{"RequestLate", testAckedRequestLate, long},
 	{"SilenceEndsInTime", testAckedSilence, short},
 	{"AcknowledgementLost", testAckedWaitLost, long},
@@ -140,29 +140,6 @@ func testAckedNothingListens(e *env) {
 	e.failed(err, driver.NotExecuted, "")
 	_, err = e.acker(r).Replicas(context.Background(), e.prefix)
 	e.failed(err, driver.NotExecuted, "")
-}
-
-func testAckedReplyLost(e *env) {
-	counter, key := e.counter()
-	e.run(counter, []string{key}, nil)
-	e.proxy.Record(true)
-	for i := range 5 {
-		e.proxy.SetRule(faultnet.First(is(counter), faultnet.DropReply))
-		_, err := e.runAcked(e.r, counter, []string{key}, nil)
-		e.failed(err, driver.Unknown, "")
-		e.recovers(e.script("return 1"))
-		if n := e.executed(key); n != strconv.Itoa(2+i) {
-			e.Fatalf("a script whose reply was lost has been executed %s times, want once each: %d", n, 2+i)
-		}
-	}
-	e.haveSent(counter, 5, 0)
-}
-
-func testAckedFallbackReplyLost(e *env) {
-	e.fallbackReplyLost(func(s *driver.Script, keys []string) error {
-		_, err := e.runAcked(e.r, s, keys, nil)
-		return err
-	})
 }
 
 func testAckedRequestLate(e *env) {

@@ -133,7 +133,7 @@ func testBatchesAndRuns(e *env) {
 		wg.Go(func() {
 			for i := range rounds {
 				me := fmt.Sprint("run ", g, "-", i)
-				reply, err := e.r.Run(context.Background(), s, keys, []string{me})
+				reply, err := e.attempt(e.r, s, keys, []string{me})
 				check(me, reply, err)
 			}
 		})
@@ -146,7 +146,11 @@ func testBatchesAndRuns(e *env) {
 				for k, r := range requests {
 					r.Args[0] = fmt.Sprint("batch ", g, "-", i, "-", k)
 				}
-				e.runBatch(e.r, requests)
+				end, rest := time.Now().Add(patience), slices.Clone(requests)
+				for len(rest) > 0 { // what was not sent again, as attempt does
+					e.runBatch(e.r, rest)
+					rest = slices.DeleteFunc(rest, func(r *driver.Request) bool { return !unsent(r.Err) || time.Now().After(end) })
+				}
 				for _, r := range requests {
 					check(r.Args[0], r.Reply, r.Err)
 				}

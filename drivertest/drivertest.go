@@ -20,42 +20,41 @@ import (
 // A Config says what is tested.
 type Config struct {
 	// New returns a driver for the server at addr, a TCP "host:port". It must
-	// see to its end with t.Cleanup; for the embedded server it must speak to a
-	// single server. Required.
+	// close the driver with t.Cleanup. For the embedded server the driver must be
+	// one for a single server. Required.
 	//
 	// The driver's own time-outs, for connecting and for a reply, should be about
-	// timeout: a few seconds for a test that waits for them, and a long time for
-	// one in which they must play no part, however busy the machine is.
+	// timeout. That is a few seconds for a test that waits for them, and a long
+	// time for a test in which they must not matter, however busy the machine is.
 	New func(t *testing.T, addr string, timeout time.Duration) driver.Redis
 
-	// Server returns a server, which nobody else uses, and sees to its end with
-	// t.Cleanup. It is called by each test. If it is nil, every test gets an
-	// embedded server.
+	// Server returns a server that nobody else uses, and ends it with t.Cleanup.
+	// Each test calls it. If it is nil, every test gets an embedded server.
 	Server func(t *testing.T) Server
 }
 
-// A Server is one that a test has for itself: a single one, Redis 6.2 or later or
-// compatible. (The tests empty it first, so with go test -parallel 1 it may be the
-// same for all of them.)
+// A Server is one that a test has for itself. It is a single server, Redis 6.2 or
+// later, or a compatible one. (The tests empty it first, so with
+// go test -parallel 1 all tests may use the same server.)
 type Server struct {
 	// Dial connects to the server. Required.
 	Dial func(ctx context.Context) (net.Conn, error)
 
-	// Admin is whom the tests are for the server themselves, if drivers may not do
-	// everything there.
+	// Admin is the user as which the tests themselves log in, if drivers may not
+	// do everything there.
 	Admin Admin
 
-	// Restart stops the server, without saving anything, and starts it again
-	// at the same address. If it is nil, what happens then is not tested.
+	// Restart stops the server, without saving anything, and starts it again at
+	// the same address. If it is nil, restarts are not tested.
 	Restart func()
 
 	// Sharded says that the server knows sharded Pub/Sub: Redis and Valkey
 	// since 7.0.
 	Sharded bool
 
-	// Replicas starts some for the server and returns them. It is called once, by
-	// tests that need them. If it is nil, what a [driver.Acker] learns of
-	// replicas is not tested.
+	// Replicas starts some replicas of the server and returns them. It is called
+	// once, by tests that need replicas. If it is nil, what a [driver.Acker]
+	// learns of replicas is not tested.
 	Replicas func() []Replica
 }
 
@@ -65,12 +64,12 @@ type Replica interface {
 	Resume()
 }
 
-// An Admin is a user of a server who may do everything. The zero Admin does not
-// log in.
+// An Admin is a user of a server that may do everything. The zero Admin does
+// not log in.
 type Admin struct{ User, Password string }
 
-// Run runs all tests, side by side, as subtests of t. They wait more than they
-// work: go test -parallel 8 or more makes them quicker.
+// Run runs all tests as subtests of t, side by side. They wait more than they
+// work, so go test -parallel 8 or more makes them quicker.
 func Run(t *testing.T, cfg Config) {
 	t.Helper()
 	if cfg.New == nil {
@@ -100,17 +99,19 @@ func Run(t *testing.T, cfg Config) {
 		{"ErrorCodes", testErrorCodes, long},
 		{"NothingListens", testNothingListens, short},
 		{"SilentFromTheStart", testSilentFromTheStart, short},
-		{"ReplyLost", testReplyLost, long},
+		{"ReplyLost", testReplyLost(plainly), long},
 		{"ReplyStalled", testReplyStalled, short},
 		{"Interrupted", testInterrupted, long},
+		{"FirstInterrupted", testFirstInterrupted, long},
 		{"RequestLate", testRequestLate, long},
-		{"FallbackReplyLost", testFallbackReplyLost, long},
+		{"FallbackReplyLost", testFallbackReplyLost(plainly), long},
 		{"BrokenUnderLoad", testBrokenUnderLoad, long},
 		{"Subscription", testSubscription, long},
 		{"SubscribeWithoutServer", testSubscribeWithoutServer, long},
 		{"SeveralSubscribers", testSeveralSubscribers, long},
 		{"ManyChannels", testManyChannels, long},
 		{"SubscribeAgainAndAgain", testSubscribeAgainAndAgain, long},
+		{"SubscriptionRefused", testSubscriptionRefused, long},
 		{"StopInHandler", testStopInHandler, long},
 		{"SubscriptionSurvivesBreak", testSubscriptionSurvivesBreak, long},
 		{"SubscriptionSurvivesSilence", testSubscriptionSurvivesSilence, short},
@@ -253,11 +254,16 @@ func (e *env) executed(key string) string {
 func (e *env) attempt(r driver.Redis, s *driver.Script, keys, args []string) (driver.Reply, error) {
 	for end := time.Now().Add(patience); ; {
 		reply, err := r.Run(context.Background(), s, keys, args)
-		var re *driver.RunError
-		if !errors.As(err, &re) || re.Outcome != driver.NotExecuted || re.Code != "" || time.Now().After(end) {
+		if !unsent(err) || time.Now().After(end) {
 			return reply, err
 		}
 	}
+}
+
+// unsent says whether a script failed before the server had a word in it.
+func unsent(err error) bool {
+	var re *driver.RunError
+	return errors.As(err, &re) && re.Outcome == driver.NotExecuted && re.Code == ""
 }
 
 // run runs a script that must succeed.

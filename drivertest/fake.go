@@ -3,6 +3,7 @@ package drivertest
 import (
 	"bufio"
 	"context"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -19,6 +20,57 @@ func (e *env) answering(text string) (addr string) {
 // answeringTo serves connections like the server, but answers some commands with
 // something of its own.
 func (e *env) answeringTo(own string, commands ...string) (addr string) {
+	e.Helper()
+	return e.serving(func(c, up net.Conn) {
+		in, out := bufio.NewReader(c), bufio.NewReader(up)
+		for {
+			args, err := readRequest(in)
+			if err != nil {
+				return
+			}
+			reply := own
+			if !slices.Contains(commands, strings.ToUpper(args[0])) {
+				if _, err := up.Write(encode(args)); err != nil {
+					return
+				}
+				if reply, err = readRaw(out); err != nil {
+					return
+				}
+			}
+			if _, err := c.Write([]byte(reply)); err != nil {
+				return
+			}
+		}
+	})
+}
+
+// refusing serves connections like the server, but refuses to subscribe to a channel, and
+// to all that are asked for with the same request.
+func (e *env) refusing(channel string) (addr string) {
+	e.Helper()
+	return e.serving(func(c, up net.Conn) {
+		go func() {
+			_, _ = io.Copy(c, up)
+			c.Close()
+		}()
+		for in := bufio.NewReader(c); ; {
+			args, err := readRequest(in)
+			if err != nil {
+				return
+			}
+			if slices.Contains(args, channel) && strings.EqualFold(args[0], "SUBSCRIBE") {
+				args = args[:1] // which is an error, in its place among the answers
+			}
+			if _, err := up.Write(encode(args)); err != nil {
+				return
+			}
+		}
+	})
+}
+
+// serving has a function serve each connection, with one of its own to the server. Both are
+// closed at the end of the function, and when the test is over. It returns the address.
+func (e *env) serving(serve func(c, up net.Conn)) (addr string) {
 	e.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -37,40 +89,20 @@ func (e *env) answeringTo(own string, commands ...string) (addr string) {
 			if err != nil {
 				return
 			}
-			wg.Go(func() { e.answer(ctx, c, own, commands) })
+			wg.Go(func() {
+				defer c.Close()
+				up, err := e.at.Dial(ctx)
+				if err != nil {
+					return
+				}
+				defer up.Close()
+				defer context.AfterFunc(ctx, func() {
+					c.Close()
+					up.Close()
+				})()
+				serve(c, up)
+			})
 		}
 	})
 	return l.Addr().String()
-}
-
-func (e *env) answer(ctx context.Context, c net.Conn, own string, commands []string) {
-	defer c.Close()
-	up, err := e.at.Dial(ctx)
-	if err != nil {
-		return
-	}
-	defer up.Close()
-	defer context.AfterFunc(ctx, func() {
-		c.Close()
-		up.Close()
-	})()
-	in, out := bufio.NewReader(c), bufio.NewReader(up)
-	for {
-		args, err := readRequest(in)
-		if err != nil {
-			return
-		}
-		reply := own
-		if !slices.Contains(commands, strings.ToUpper(args[0])) {
-			if _, err := up.Write(encode(args)); err != nil {
-				return
-			}
-			if reply, err = readRaw(out); err != nil {
-				return
-			}
-		}
-		if _, err := c.Write([]byte(reply)); err != nil {
-			return
-		}
-	}
 }

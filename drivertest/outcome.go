@@ -50,20 +50,34 @@ func testSilentFromTheStart(e *env) {
 	}
 }
 
-func testReplyLost(e *env) {
-	counter, key := e.counter()
-	e.run(counter, []string{key}, nil) // the server knows it from here on
-	e.proxy.Record(true)
-	for i := range 5 {
-		e.proxy.SetRule(faultnet.First(is(counter), faultnet.DropReply))
-		_, err := e.r.Run(context.Background(), counter, []string{key}, nil)
-		e.failed(err, driver.Unknown, "")
-		e.recovers(e.script("return 1"))
-		if n := e.executed(key); n != strconv.Itoa(2+i) {
-			e.Fatalf("a script whose reply was lost has been executed %s times, want once each: %d", n, 2+i)
+// A way is one in which a driver runs a script.
+type way func(e *env, s *driver.Script, keys []string) error
+
+func plainly(e *env, s *driver.Script, keys []string) error {
+	_, err := e.r.Run(context.Background(), s, keys, nil)
+	return err
+}
+
+func withAcks(e *env, s *driver.Script, keys []string) error {
+	_, err := e.runAcked(e.r, s, keys, nil)
+	return err
+}
+
+func testReplyLost(run way) func(e *env) {
+	return func(e *env) {
+		counter, key := e.counter()
+		e.run(counter, []string{key}, nil) // the server knows it from here on
+		e.proxy.Record(true)
+		for i := range 5 {
+			e.proxy.SetRule(faultnet.First(is(counter), faultnet.DropReply))
+			e.failed(run(e, counter, []string{key}), driver.Unknown, "")
+			e.recovers(e.script("return 1"))
+			if n := e.executed(key); n != strconv.Itoa(2+i) {
+				e.Fatalf("a script whose reply was lost has been executed %s times, want once each: %d", n, 2+i)
+			}
 		}
+		e.haveSent(counter, 5, 0)
 	}
-	e.haveSent(counter, 5, 0)
 }
 
 func testReplyStalled(e *env) {
@@ -82,14 +96,15 @@ func testReplyStalled(e *env) {
 	e.haveSent(counter, 1, 0)
 }
 
-// A caller that leaves disturbs nobody: neither its own request nor those of others on the
-// same connection, which stays.
+// A caller that leaves disturbs nobody: what others have sent is answered, and no connection counts as lost.
 func testInterrupted(e *env) {
 	if !e.r.Traits().Interruptible {
 		return
 	}
 	counter, key := e.counter()
+	other, others := e.script("return redis.call('incrby', KEYS[1], 1)"), e.prefix+"other"
 	e.run(counter, []string{key}, nil)
+	e.run(other, []string{others}, nil)
 	var breaks atomic.Int64
 	defer e.r.OnBreak(func(string) { breaks.Add(1) })()
 	for i, how := range []func() (context.Context, context.CancelFunc){
@@ -104,19 +119,53 @@ func testInterrupted(e *env) {
 	} {
 		ctx, cancel := how()
 		defer cancel()
-		e.proxy.SetRule(faultnet.First(is(counter), faultnet.Delay(5*time.Second)))
+		const late = 5 * time.Second
+		e.proxy.SetRule(faultnet.First(is(counter), faultnet.Delay(late)))
+		beside := make(chan error, 1)
+		go func() {
+			_, err := e.r.Run(context.Background(), other, []string{others}, nil)
+			beside <- err
+		}()
+		start := time.Now()
 		_, err := e.r.Run(ctx, counter, []string{key}, nil)
 		e.failed(err, driver.Unknown, "")
-		if before := strconv.Itoa(1 + i); e.executed(key) != before {
-			e.Error("Run has not returned when its context ended, but when the answer came")
+		if took := time.Since(start); took >= late {
+			e.Errorf("Run has not returned when its context ended, but after %v", took)
+		}
+		if err := <-beside; err != nil {
+			e.Errorf("a request beside it: %v", err)
 		}
 		e.run(e.script("return 1"), nil, nil) // behind it
-		if n, want := e.executed(key), strconv.Itoa(2+i); n != want {
-			e.Errorf("the script was executed %s times, want %s", n, want)
+		if n, want := e.executed(others), strconv.Itoa(2+i); n != want {
+			e.Errorf("the script beside it was executed %s times, want %s", n, want)
 		}
 	}
 	if n := breaks.Load(); n > 0 {
 		e.Errorf("%d breaks reported, and there was none", n)
+	}
+}
+
+// A caller leaves the first script of a driver, too, once there is a connection.
+func testFirstInterrupted(e *env) {
+	if !e.r.Traits().Interruptible {
+		return
+	}
+	const late = 5 * time.Second
+	counter, key := e.counter()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	e.proxy.SetRule(func(r faultnet.Request) faultnet.Action {
+		if !is(counter)(r) {
+			return faultnet.Pass
+		}
+		cancel()
+		return faultnet.Delay(late)
+	})
+	start := time.Now()
+	_, err := e.r.Run(ctx, counter, []string{key}, nil)
+	e.failed(err, driver.Unknown, "")
+	if took := time.Since(start); took >= late {
+		e.Errorf("Run has not returned when its context ended, but after %v", took)
 	}
 }
 
@@ -142,28 +191,23 @@ func testRequestLate(e *env) {
 	e.haveSent(counter, 1, 0)
 }
 
-func testFallbackReplyLost(e *env) {
-	e.fallbackReplyLost(func(s *driver.Script, keys []string) error {
-		_, err := e.r.Run(context.Background(), s, keys, nil)
-		return err
-	})
-}
-
-// fallbackReplyLost loses the answer to a script that run sends in full because the server
+// testFallbackReplyLost loses the answer to a script that is sent in full because the server
 // does not know it.
-func (e *env) fallbackReplyLost(run func(s *driver.Script, keys []string) error) {
-	counter, key := e.counter()
-	e.recovers(e.script("return 1"))
-	e.proxy.Record(true)
-	e.proxy.SetRule(faultnet.First(func(r faultnet.Request) bool {
-		return r.Args[0] == "EVAL" && r.Script() == counter.SHA()
-	}, faultnet.DropReply))
-	e.failed(run(counter, []string{key}), driver.Unknown, "")
-	e.recovers(e.script("return 1"))
-	if n := e.executed(key); n != "1" {
-		e.Errorf("the script was executed %s times, want 1", n)
+func testFallbackReplyLost(run way) func(e *env) {
+	return func(e *env) {
+		counter, key := e.counter()
+		e.recovers(e.script("return 1"))
+		e.proxy.Record(true)
+		e.proxy.SetRule(faultnet.First(func(r faultnet.Request) bool {
+			return r.Args[0] == "EVAL" && r.Script() == counter.SHA()
+		}, faultnet.DropReply))
+		e.failed(run(e, counter, []string{key}), driver.Unknown, "")
+		e.recovers(e.script("return 1"))
+		if n := e.executed(key); n != "1" {
+			e.Errorf("the script was executed %s times, want 1", n)
+		}
+		e.haveSent(counter, 1, 1)
 	}
-	e.haveSent(counter, 1, 1)
 }
 
 func testBrokenUnderLoad(e *env) {

@@ -219,6 +219,36 @@ func testSubscribeAgainAndAgain(e *env) {
 	e.subscribers(channel, 0)
 }
 
+// A user may be denied a channel. Others that the program listens to have nothing to do
+// with that.
+func testSubscriptionRefused(e *env) {
+	denied, before, after := e.prefix+"denied", e.prefix+"before", e.prefix+"after"
+	r := e.open(e.refusing(denied), long)
+	var breaks atomic.Int64
+	defer r.OnBreak(func(string) { breaks.Add(1) })()
+	listen := func(channel string) *ear {
+		a := &ear{e: e}
+		e.Cleanup(r.Subscribe(channel, false, a.hear))
+		return a
+	}
+	a, no, b := listen(before), listen(denied), listen(after)
+	a.confirmed(1)
+	b.confirmed(1)
+	c := listen(e.prefix + "later")
+	c.confirmed(1)
+	for i, x := range []*ear{a, b, c} {
+		m := strconv.Itoa(i)
+		e.server.do("PUBLISH", []string{before, after, e.prefix + "later"}[i], m)
+		x.hears(m)
+		if n, _ := x.heard(); n != 1 {
+			e.Errorf("%d confirmations: the subscription was lost", n)
+		}
+	}
+	if n, _ := no.heard(); n != 0 || breaks.Load() != 0 {
+		e.Errorf("%d confirmations of what was refused, %d breaks reported", n, breaks.Load())
+	}
+}
+
 func testStopInHandler(e *env) {
 	channel := e.prefix + "channel"
 	stops := make(chan func(), 1)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,30 +15,31 @@ import (
 
 // A ClusterConfig says what [RunCluster] tests.
 type ClusterConfig struct {
-	// New returns a driver for an empty cluster of at least two primaries. It
-	// must see to its end with t.Cleanup. Required.
+	// New returns a driver for an empty cluster of at least two primaries. It must
+	// close the driver with t.Cleanup. Required.
 	New func(t *testing.T) driver.Redis
 
 	// Fail makes the primary that serves key die, so that a replica takes its
-	// place. If it is nil, that is not tested.
+	// place. If it is nil, failovers are not tested.
 	Fail func(key string)
 
 	// Sharded says that the cluster knows sharded Pub/Sub: Redis and Valkey
 	// since 7.0.
 	Sharded bool
 
-	// Nodes are the addresses of the cluster's nodes, each a TCP "host:port"; the
-	// tests then move a few of its slots. If there are none, that is not tested.
+	// Nodes are the addresses of the cluster's nodes, each a TCP "host:port". The
+	// tests use them to move a few slots. If there are none, moving slots is not
+	// tested.
 	Nodes []string
 
-	// Admin is whom the tests are for the nodes themselves, if drivers may not do
-	// everything there.
+	// Admin is the user as which the tests themselves log in to the nodes, if
+	// drivers may not do everything there.
 	Admin Admin
 }
 
-// RunCluster tests, after [Run] has tested all else with a single server, what is
-// different in a cluster. Its tests, subtests of t, change the cluster one after
-// the other.
+// RunCluster tests what is different in a cluster. Call [Run] for everything
+// else, with a single server. The tests of RunCluster are subtests of t, and
+// change the cluster one after the other.
 func RunCluster(t *testing.T, cfg ClusterConfig) {
 	t.Helper()
 	l := watchLeaks(t)
@@ -181,12 +183,33 @@ func testClusterFailover(e *env, cfg ClusterConfig) {
 	}
 	key := e.prefix + "{a}"
 	e.failover(key, cfg.kinds(), func() { cfg.Fail(key) })
+	one := e.script("return 1")
+	for range 50 { // the node that has died is still known, and there are replicas
+		if _, err := e.r.Run(context.Background(), one, nil, nil); err != nil {
+			e.Fatalf("after the failover a script without keys fails with %v", err)
+		}
+	}
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() { // nor is it asked for the nodes
+			r := cfg.New(e.T)
+			primaries, err := r.Primaries(context.Background())
+			nodes := make(map[string]bool)
+			for i := range 100 {
+				nodes[r.Node(fmt.Sprint(e.prefix, i))] = true
+			}
+			if err != nil || len(nodes) != len(primaries) {
+				e.Errorf("after the failover there are %d primaries, and keys are of %d nodes: %v", len(primaries), len(nodes), err)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // A FailoverConfig says what [RunFailover] tests.
 type FailoverConfig struct {
 	// New returns a driver for a primary that has replicas and something that
-	// replaces it, such as Sentinel. It must see to its end with t.Cleanup.
+	// replaces it, such as Sentinel. It must close the driver with t.Cleanup.
 	New func(t *testing.T) driver.Redis
 
 	// Fail makes the primary die, so that a replica takes its place.

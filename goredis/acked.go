@@ -15,10 +15,10 @@ import (
 
 var _ driver.Acker = (*Driver)(nil)
 
-// RunAcked implements [driver.Acker], on a connection of the client's pool, of which
-// at most half are used so at the same time (PoolSize, of each node). A timeout is
-// shortened to half of ReadTimeout, or to one second; with ContextTimeoutEnabled, to a
-// third of the time for everything ([Driver.Traits]).
+// RunAcked implements [driver.Acker]. It uses a connection of the client's pool. At
+// most half of the connections to a node (PoolSize) are used for this at the same
+// time. A timeout is shortened to half of ReadTimeout, or to one second; with
+// ContextTimeoutEnabled, to a third of the time for everything ([Driver.Traits]).
 func (d *Driver) RunAcked(
 	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
 ) (driver.Reply, int, error) {

@@ -11,9 +11,9 @@ import (
 
 var _ driver.Batcher = (*Driver)(nil)
 
-// RunBatch implements [driver.Batcher]: the requests go out in one pipeline, and what the
-// server does not know the script of in another. Each is judged by itself, as Run judges
-// it. It takes no longer than a Run.
+// RunBatch implements [driver.Batcher]. The requests go out in one pipeline. Those whose
+// scripts the server does not know go out once more, in another pipeline. Each request is
+// judged by itself, as Run judges it. RunBatch takes no longer than a Run.
 func (d *Driver) RunBatch(requests []*driver.Request) {
 	limit := bounded{d.limits.Get(), context.Background()} // which has no values
 	unknown, broken := d.sendAll(limit, "evalsha", (*driver.Script).SHA, requests)
@@ -73,9 +73,10 @@ func piped(cmd once, err error, text *scriptArg) (driver.Reply, *driver.RunError
 	return result(cmd, own, text)
 }
 
-// SharedPipelines has the requests of many callers share pipelines. That saves system calls
-// of the program and of the server, most of all with many callers at once.
+// SharedPipelines lets the requests of many callers share pipelines. That saves system
+// calls of the program and of the server, most of all with many callers at once.
 //
-// A pipeline has no caller: hooks of the client see redlatch's scripts with the
-// values of no caller's context, so that traces show them apart from what asked for them.
+// A pipeline belongs to no caller. So hooks of the client see redlatch's scripts without
+// the values of any caller's context, and traces show the scripts apart from the code
+// that asked for them.
 func SharedPipelines() Option { return func(d *Driver) { d.traits.ContextValues = false } }

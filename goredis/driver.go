@@ -13,8 +13,8 @@ import (
 )
 
 // A Driver is a [driver.Redis] on top of a go-redis client. It is safe for
-// concurrent use, holds nothing that needs closing, and ends its goroutines
-// when its last subscription is stopped or the client is closed.
+// concurrent use. It needs no Close: its goroutines end when its last
+// subscription is stopped or the client is closed.
 type Driver struct {
 	rdb     processor
 	single  *redis.Client        // or nil
@@ -27,6 +27,7 @@ type Driver struct {
 	shares     adapter.Shares // of a node's pool, for WAIT
 	creds      adapter.Credentials
 	breaks     adapter.Breaks
+	visits     *visits
 	unreadable atomic.Bool // go-redis has panicked over an answer
 	classic    *hub
 	sharded    *hub
@@ -37,17 +38,6 @@ var _ driver.Redis = (*Driver)(nil)
 // An Option says how a Driver works.
 type Option func(*Driver)
 
-// CallersStay has callers take their scripts to go-redis themselves, whatever contexts they
-// have. Without it only those do whose contexts cannot end. The others leave that to a
-// goroutine that can be left behind, because go-redis does not return when a context is
-// cancelled: that costs two changes of goroutines for each script.
-//
-// With it, a context does not end the wait for the answer to a script that was sent to a server
-// that has fallen silent. Such a caller returns when go-redis does: after [Driver.Traits]
-// Timeout at most. That is so in the first tenth of a second of a silence; later callers
-// return when their contexts end.
-func CallersStay() Option { return func(d *Driver) { d.traits.CallersStay = true } }
-
 // A processor is either kind of client.
 type processor interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
@@ -55,15 +45,20 @@ type processor interface {
 }
 
 // Use returns a driver that works through rdb, which must be a *redis.Client
-// (also one made for Sentinel) or a *redis.ClusterClient; closing it stays the
-// caller's business. There is no I/O.
+// (also one made for Sentinel) or a *redis.ClusterClient. Closing rdb remains
+// the caller's task. Use does no I/O.
 //
-// With one of its CredentialsProviders, a server's refusal of what that returns is
-// taken for an outage: the next connection asks it again.
+// If rdb has one of go-redis' CredentialsProviders, and the server refuses what it
+// returns, that is taken for an outage: the next connection asks the provider
+// again.
+//
+// For Sentinel take a client of redis.NewFailoverClient. One of redis.NewFailoverClusterClient cannot be told from that of
+// a cluster: redlatch.PubSubAuto uses sharded Pub/Sub then, which others who share the server do not hear, so that
+// they poll; with redlatch.PubSubClassic they hear each other.
 //
 // Use panics for any other client. A *redis.Ring spreads keys over servers that
-// know nothing of each other and moves them to another server when one is
-// unreachable: a lock in it can be held twice.
+// know nothing of each other, and moves them to another server when one is
+// unreachable. So a lock in it can be held twice.
 func Use(rdb redis.UniversalClient, opts ...Option) *Driver {
 	d := &Driver{traits: driver.Traits{Name: "goredis", ContextValues: true}}
 	for _, o := range opts {
@@ -79,6 +74,9 @@ func Use(rdb redis.UniversalClient, opts ...Option) *Driver {
 		d.creds.Secrets = []string{o.Password}
 		d.classic = newHub(d, false, alone(c))
 		d.sharded = newHub(d, true, alone(c))
+		if o.ReadTimeout > 0 && o.WriteTimeout > 0 {
+			d.traits.Interruptible, d.visits = true, newVisits(c)
+		}
 	case *redis.ClusterClient:
 		o := c.Options()
 		d.rdb, d.cluster, d.traits.Cluster = c, c, true
@@ -102,14 +100,15 @@ func Use(rdb redis.UniversalClient, opts ...Option) *Driver {
 // Traits implements [driver.Redis].
 //
 // Timeout is DialTimeout, but at most 3 s, for finding or making a connection, plus
-// the longer one of ReadTimeout and WriteTimeout for the one step, of the handshake
-// or of the script itself, that then runs into a dead server. With
-// ContextTimeoutEnabled it is at most 3 s for everything. Without that option it is
-// 0 if ReadTimeout or WriteTimeout is negative, for no time-out.
+// the longer one of ReadTimeout and WriteTimeout. The second part is for the one
+// step, of the handshake or of the script itself, that then meets a dead server.
+// With ContextTimeoutEnabled, Timeout is at most 3 s for everything. Without that
+// option it is 0 if ReadTimeout or WriteTimeout is negative, which means no
+// time-out.
 func (d *Driver) Traits() driver.Traits { return d.traits }
 
-// Node implements [driver.Redis]: in a cluster, the node's id. Until that is
-// known, it is a range of hash slots.
+// Node implements [driver.Redis]. In a cluster it returns the node's id. Until
+// the id is known, it returns a range of hash slots.
 func (d *Driver) Node(key string) string { return d.breaks.NodeOf(key) }
 
 // OnBreak implements [driver.Redis].

@@ -1,8 +1,8 @@
 package goredis
 
 import (
-	"context"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -10,26 +10,25 @@ import (
 	"github.com/redlatch/redlatch/internal/adapter"
 )
 
-// A hub holds the subscriptions of one kind. It has one goroutine, the manager,
-// which alone subscribes and unsubscribes, and one reader per connection; all of
-// them only as long as there is a subscription.
+// A hub holds the subscriptions of one kind. The manager, a goroutine, decides at which
+// node each channel is subscribed; a [link], a connection with two goroutines, does it.
+// There are goroutines only as long as there is a subscription.
 //
-// go-redis' own reconnection is not relied on: it subscribes to all channels in
-// one request, which a cluster refuses for sharded ones, and it does not find
-// out that a server has fallen silent. A connection that fails is dropped, and
-// its channels are subscribed anew, on the node that has them then.
+// A connection that fails is dropped, and its channels are subscribed anew, at the node
+// that has them then. A channel that the server refuses is asked for again, alone, and
+// costs no other channel anything.
 type hub struct {
 	d       *Driver
 	sharded bool
 	route   route
 	wake    chan struct{} // one slot; tells the manager that there is work
 
-	mu       sync.Mutex // guards all below, and the topics
+	mu       sync.Mutex // guards all below, the topics and the links
 	topics   map[string]*topic
 	dirty    map[string]*topic // what the manager has to look at
-	failed   []*link           // what it has to drop
-	attempt  int               // failures since the last confirmation
-	broken   bool              // a connection was lost since then
+	links    map[*redis.Client]*link
+	rests    map[*redis.Client]rest // nodes that failed since they last confirmed something; nil: the cluster
+	broken   bool                   // a connection was lost since the last confirmation
 	managing bool
 	closed   bool // the client was closed: the end
 }
@@ -40,12 +39,26 @@ type topic struct {
 	listeners adapter.Listeners
 	link      *link // where it is, or is about to be, subscribed
 	confirmed bool
+	refused   rest
+	resting   bool // until a timer touches it
+}
+
+// A rest is a pause after failures in a row.
+type rest struct {
+	failures int
+	until    time.Time
+}
+
+// after returns the rest that another failure is followed by.
+func (r rest) after() rest {
+	return rest{r.failures + 1, time.Now().Add(adapter.Pause(r.failures))}
 }
 
 func newHub(d *Driver, sharded bool, r route) *hub {
 	return &hub{
-		d: d, sharded: sharded, route: r,
-		topics: make(map[string]*topic), dirty: make(map[string]*topic), wake: make(chan struct{}, 1),
+		d: d, sharded: sharded, route: r, wake: make(chan struct{}, 1),
+		topics: make(map[string]*topic), dirty: make(map[string]*topic),
+		links: make(map[*redis.Client]*link), rests: make(map[*redis.Client]rest),
 	}
 }
 
@@ -93,126 +106,19 @@ func (h *hub) unsubscribe(t *topic, l *adapter.Listener) {
 // touch makes the manager look at t. h.mu is held.
 func (h *hub) touch(t *topic) {
 	h.dirty[t.name] = t
-	h.poke()
+	poke(h.wake)
 }
 
-func (h *hub) poke() {
+// leave takes t, which is not subscribed any more, from its link. h.mu is held.
+func (t *topic) leave() {
+	delete(t.link.topics, t.name)
+	t.link, t.confirmed = nil, false
+}
+
+// poke wakes whoever waits for a channel with one slot.
+func poke(wake chan<- struct{}) {
 	select {
-	case h.wake <- struct{}{}:
+	case wake <- struct{}{}:
 	default:
 	}
-}
-
-// A link is one connection for subscriptions. ps and what follows it belong to
-// the manager; the rest is guarded by hub.mu.
-type link struct {
-	ps      *redis.PubSub
-	node    *redis.Client
-	ctx     context.Context // ends when the link is dropped
-	cancel  context.CancelFunc
-	reading bool
-
-	life    life
-	topics  map[string]*topic
-	joining map[string]int // confirmations that are to come, by channel
-	leaving map[string]int
-	heard   bool // anything, ever
-	dropped bool
-}
-
-// read delivers what arrives on a connection until it fails.
-func (h *hub) read(l *link) {
-	for {
-		var v any
-		err := contained(func() (err error) {
-			v, err = l.ps.Receive(l.ctx)
-			return err
-		})
-		if err != nil {
-			h.fail(l, err)
-			return
-		}
-		switch v := v.(type) {
-		case *redis.Subscription:
-			h.confirm(l, v)
-		case *redis.Message:
-			for _, x := range h.listeners(l, v.Channel) {
-				x.Message(v.Payload)
-			}
-		default: // a pong
-			h.listeners(l, "")
-		}
-	}
-}
-
-// listeners notes that something was heard and returns who listens to channel.
-func (h *hub) listeners(l *link, channel string) adapter.Listeners {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	l.life.heard()
-	if t := l.topics[channel]; t != nil {
-		return t.listeners
-	}
-	return nil
-}
-
-// confirm handles the server's word that a channel is subscribed or is not.
-func (h *hub) confirm(l *link, s *redis.Subscription) {
-	h.mu.Lock()
-	l.heard = true
-	l.life.heard()
-	t := l.topics[s.Channel]
-	var tell adapter.Listeners
-	var back bool
-	switch s.Kind {
-	case "subscribe", "ssubscribe":
-		// Only the last of several counts: the channel was left in between.
-		if count(l.joining, s.Channel, -1) == 0 && t != nil {
-			t.confirmed = true
-			tell = t.listeners
-			back, h.broken, h.attempt = h.broken, false, 0
-		}
-	default:
-		if l.leaving[s.Channel] > 0 {
-			count(l.leaving, s.Channel, -1)
-		} else if t != nil { // the slot has moved to another node
-			delete(l.topics, t.name)
-			t.link, t.confirmed = nil, false
-			h.touch(t)
-		}
-	}
-	h.mu.Unlock()
-	if back {
-		h.d.breaks.All()
-	}
-	for _, x := range tell {
-		x.Confirmed(true)
-	}
-}
-
-// fail makes the manager drop the link.
-func (h *hub) fail(l *link, err error) {
-	h.mu.Lock()
-	tell := l.heard && !l.dropped
-	if !l.dropped {
-		h.broken = h.broken || l.heard
-		h.failed = append(h.failed, l)
-		h.noteClosed(err)
-		h.poke()
-	}
-	h.mu.Unlock()
-	if tell {
-		h.d.breaks.All()
-	}
-}
-
-// count adds n to a counter, which does not exist when it is 0.
-func count(m map[string]int, name string, n int) int {
-	n += m[name]
-	if n <= 0 {
-		delete(m, name)
-		return 0
-	}
-	m[name] = n
-	return n
 }

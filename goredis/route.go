@@ -9,53 +9,44 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A route returns the node at which to subscribe to a channel. It may do I/O,
-// and is called by one goroutine at a time. attempt counts the failures since
-// the last confirmation.
-type route func(ctx context.Context, channel string, attempt int) (*redis.Client, error)
+// A route returns the nodes at any of which a channel can be subscribed, the first choice
+// first. It may do I/O, and is called by one goroutine at a time. anew says that what was
+// known before may have led to failures.
+type route func(channel string, anew bool) ([]*redis.Client, error)
 
 // alone is the route to a single server.
 func alone(c *redis.Client) route {
-	return func(context.Context, string, int) (*redis.Client, error) { return c, nil }
+	return func(string, bool) ([]*redis.Client, error) { return []*redis.Client{c}, nil }
 }
 
 // owner is the route of sharded channels: the node that has the channel's slot.
 func owner(c *redis.ClusterClient) route {
-	return func(ctx context.Context, channel string, attempt int) (*redis.Client, error) {
-		if attempt > 0 {
+	return func(channel string, anew bool) ([]*redis.Client, error) {
+		ctx := context.Background()
+		if anew {
 			c.ReloadState(ctx)
 		}
-		return c.MasterForKey(ctx, channel)
+		node, err := c.MasterForKey(ctx, channel)
+		return []*redis.Client{node}, err
 	}
 }
 
-// anyNode is the route of classic channels in a cluster, whose nodes pass every
-// message on to all others: one node serves all channels, and another one after
-// a failure.
+// anyNode is the route of classic channels in a cluster, whose nodes pass every message on
+// to all others. A random one comes first, which spreads load.
 func anyNode(c *redis.ClusterClient) route {
-	var node *redis.Client
-	last := 0
-	return func(ctx context.Context, _ string, attempt int) (*redis.Client, error) {
-		failed := attempt > last
-		last = attempt
-		if node != nil && !failed {
-			return node, nil
-		}
+	return func(string, bool) ([]*redis.Client, error) {
 		var mu sync.Mutex
 		var all []*redis.Client
-		err := c.ForEachMaster(ctx, func(_ context.Context, m *redis.Client) error {
+		err := c.ForEachMaster(context.Background(), func(_ context.Context, m *redis.Client) error {
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, m)
 			return nil
 		})
-		switch {
-		case err != nil:
-			return nil, err
-		case len(all) == 0:
-			return nil, errors.New("goredis: the cluster has no primaries")
+		if err == nil && len(all) == 0 {
+			err = errors.New("goredis: the cluster has no primaries")
 		}
-		node = all[rand.IntN(len(all))] //nolint:gosec // spreads load
-		return node, nil
+		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] }) //nolint:gosec // spreads load
+		return all, err
 	}
 }

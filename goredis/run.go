@@ -17,12 +17,12 @@ import (
 // Run implements [driver.Redis].
 func (d *Driver) Run(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
 	limit := d.limits.Get()
-	reply, err := d.send(bounded{limit, ctx}, "evalsha", s.SHA(), keys, args)
+	reply, left, err := d.send(limit, ctx, "evalsha", s.SHA(), keys, args)
 	if err != nil && err.Code == "NOSCRIPT" {
-		reply, err = d.send(bounded{d.secondLimit(limit), ctx}, "eval", s.Source(), keys, args)
+		reply, left, err = d.send(d.secondLimit(limit), ctx, "eval", s.Source(), keys, args)
 	}
 	if err != nil {
-		if adapter.IsBreak(err) {
+		if adapter.IsBreak(err) && !left {
 			d.breaks.Node(keys)
 		}
 		return driver.Reply{}, d.creds.Judge(err)
@@ -48,17 +48,32 @@ func (b bounded) Value(key any) any {
 // A sending is a command with what it needs, in one piece of memory. Hooks may keep it.
 type sending struct {
 	ctx    bounded
+	visit  visit // if its caller may leave
 	script scriptArg
 	words  [8]any // enough for a plain lock; append allocates for others, such as the 13 of a fair one
 }
 
-// send sends one command, once. It returns a typed nil, so its result must not
-// become an error unchecked.
-func (d *Driver) send(ctx bounded, verb any, script string, keys, args []string) (driver.Reply, *driver.RunError) {
-	m := &sending{ctx: ctx, script: scriptArg{text: script}}
-	cmd := command(&m.ctx, m.words[:0], verb, &m.script, keys, args)
-	err := d.contained(func() error { return d.rdb.Process(&m.ctx, cmd) })
-	return result(cmd, err, &m.script)
+// send sends one command, once. left says that it ended because ctx did. It returns a typed nil,
+// so its result must not become an error unchecked.
+func (d *Driver) send(
+	limit, ctx context.Context, verb any, script string, keys, args []string,
+) (_ driver.Reply, left bool, _ *driver.RunError) {
+	m := &sending{ctx: bounded{limit, ctx}, script: scriptArg{text: script}}
+	if d.traits.Interruptible && ctx.Done() != nil {
+		m.visit = visit{Context: limit, leave: ctx.Done(), script: script, keys: keys, args: args}
+		m.ctx.Context, m.script.visits = &m.visit, d.visits
+		d.visits.begin(&m.visit)
+		defer func() { left = d.visits.end(&m.visit) }()
+	}
+	for {
+		cmd := command(&m.ctx, m.words[:0], verb, &m.script, keys, args)
+		err := d.contained(func() error { return d.rdb.Process(&m.ctx, cmd) })
+		if errors.Is(err, errForeign) { // nothing was sent, and that connection is no more
+			continue
+		}
+		reply, failed := result(cmd, err, &m.script)
+		return reply, false, failed
+	}
 }
 
 // errUnreadable ends a Driver. go-redis puts a connection back into its pool when it has
@@ -133,11 +148,15 @@ func (once) NoRetry() bool { return true }
 // has been put on a connection: go-redis marshals it then and only then.
 type scriptArg struct {
 	text    string
+	visits  *visits // of which it is one, if it is
 	written atomic.Bool
 }
 
 // MarshalBinary implements encoding.BinaryMarshaler.
 func (a *scriptArg) MarshalBinary() ([]byte, error) {
+	if a.visits != nil && a.visits.refuse() {
+		return nil, errForeign
+	}
 	a.written.Store(true)
 	return []byte(a.text), nil
 }

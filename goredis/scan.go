@@ -2,6 +2,7 @@ package goredis
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -24,8 +25,13 @@ func (d *Driver) Primaries(ctx context.Context) ([]driver.Primary, error) {
 		all = append(all, primary{c, &d.creds})
 		return nil
 	})
+	if err == nil && len(all) == 0 {
+		err = errNoNodes
+	}
 	return all, err
 }
+
+var errNoNodes = errors.New("the cluster names no node that serves slots")
 
 // slots asks which node serves what.
 func (d *Driver) slots() (ranges []adapter.Range, err error) {

@@ -20,11 +20,12 @@ const (
 	smallBuffer = 16 << 10
 )
 
-// RunAcked implements [driver.Acker], on a connection of a client of its own, which
-// is made when it is needed, or of the foreign one, from rueidis' pool for
-// blocking commands, of which it uses half (BlockingPoolSize) and at most 64 of a
-// node. A timeout is shortened to a third of what is left of Traits.Timeout. With
-// Standalone.EnableRedirect nobody is asked for acknowledgement.
+// RunAcked implements [driver.Acker]. It uses connections of rueidis' pool for
+// blocking commands: of a client of its own, which a driver that New has made makes
+// when it is needed, or of the client that was given to Use. For each node it uses
+// at most half of that pool (BlockingPoolSize), and at most 64 connections. A
+// timeout is shortened to a third of what is left of Traits.Timeout. With
+// Standalone.EnableRedirect no replica is asked for acknowledgement.
 func (d *Driver) RunAcked(
 	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
 ) (reply driver.Reply, acked int, err error) {

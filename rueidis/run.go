@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
+	"strconv"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -35,7 +37,11 @@ func (d *Driver) bound(ctx context.Context) (_ context.Context, release context.
 		return d.limit(ctx)
 	}
 	if d.commands.ready.Load() == nil {
-		return context.WithTimeout(undated{ctx}, d.limits.after)
+		timed, cancel := context.WithTimeout(undated{ctx}, d.limits.after)
+		if ctx.Done() == nil {
+			return timed, cancel
+		}
+		return undated{timed}, cancel // once connected, the caller can leave the first script, too
 	}
 	// The connection's own time-outs do; no timer for each script.
 	if _, ok := ctx.Deadline(); ok {
@@ -109,10 +115,22 @@ const (
 
 func command(b rueidis.Builder, s *driver.Script, f form, keys, args []string) rueidis.Completed {
 	n := int64(len(keys))
+	var c rueidis.Completed
 	if f == bySource {
-		return b.Eval().Script(s.Source()).Numkeys(n).Key(keys...).Arg(args...).Build()
+		c = b.Eval().Script(s.Source()).Numkeys(n).Key(keys...).Arg(args...).Build()
+	} else {
+		c = b.Evalsha().Sha1(s.SHA()).Numkeys(n).Key(keys...).Arg(args...).Build()
 	}
-	return b.Evalsha().Sha1(s.SHA()).Numkeys(n).Key(keys...).Arg(args...).Build()
+	if n == 0 {
+		c = atAnyPrimary(c)
+	}
+	return c
+}
+
+// atAnyPrimary has a command without keys go to a node of a cluster that serves slots. By itself, rueidis takes any node that it
+// has heard of: also a replica, or one that is dead. A random slot spreads load, and the next attempt takes another node.
+func atAnyPrimary(c rueidis.Completed) rueidis.Completed {
+	return c.SetSlot(strconv.Itoa(rand.Int())) //nolint:gosec // any slot
 }
 
 func unknownScript(res rueidis.RedisResult) bool {

@@ -2,6 +2,7 @@ package rueidis
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/redis/rueidis"
@@ -25,8 +26,16 @@ func (d *Driver) Primaries(ctx context.Context) ([]driver.Primary, error) {
 	var mu sync.Mutex
 	var all []driver.Primary
 	var wg sync.WaitGroup
+	nodes := client.Nodes()
+	if len(nodes) == 0 { // a node that cannot tell yet was asked: rueidis asks again when a command needs a node
+		d.breaks.Learn()
+		nodes = client.Nodes()
+	}
+	if len(nodes) == 0 {
+		return nil, errNoNodes
+	}
 	wg.Go(d.breaks.Learn)
-	for _, node := range client.Nodes() {
+	for _, node := range nodes {
 		wg.Go(func() {
 			role, err := node.Do(ctx, node.B().Role().Build()).ToArray()
 			if err == nil && len(role) > 0 {
@@ -43,6 +52,8 @@ func (d *Driver) Primaries(ctx context.Context) ([]driver.Primary, error) {
 	return all, nil
 }
 
+var errNoNodes = errors.New("the cluster names no node that serves slots")
+
 // learnNodes asks which nodes a cluster has, and which slots each serves.
 func (d *Driver) learnNodes() {
 	if d.traits.Cluster {
@@ -58,7 +69,7 @@ func (d *Driver) slots() (ranges []adapter.Range, err error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := client.Do(ctx, client.B().ClusterSlots().Build()).ToArray()
+	all, err := client.Do(ctx, atAnyPrimary(client.B().ClusterSlots().Build())).ToArray()
 	for _, x := range all {
 		r, _ := x.ToArray()
 		if len(r) < 3 { // from, to, the primary, and its replicas

@@ -2,8 +2,6 @@ package rueidis
 
 import (
 	"context"
-	"math/rand/v2"
-	"strconv"
 	"sync"
 	"time"
 
@@ -167,10 +165,8 @@ func subscribe(client rueidis.Client, key topicKey) rueidis.Completed {
 	if key.sharded {
 		return client.B().Ssubscribe().Channel(key.channel).Build()
 	}
-	// By itself, rueidis takes any node of a cluster, replicas too, where nobody counts who
-	// listens. The primary of a random slot spreads load, and the next attempt takes another one.
-	anySlot := strconv.Itoa(rand.Int()) //nolint:gosec // see above
-	return client.B().Subscribe().Channel(key.channel).Build().SetSlot(anySlot)
+	// At replicas nobody counts who listens.
+	return atAnyPrimary(client.B().Subscribe().Channel(key.channel).Build())
 }
 
 func unsubscribe(client rueidis.CommandClient, key topicKey) rueidis.Completed {

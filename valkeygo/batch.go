@@ -15,12 +15,12 @@ import (
 	"github.com/redlatch/redlatch/internal/adapter"
 )
 
-// RunBatch implements [driver.Batcher]: the requests go out in one piece for
-// each node, and what a server does not know the script of goes out once more, in
-// another piece. Each is judged by itself, as Run judges it.
+// RunBatch implements [driver.Batcher]. The requests go out in one piece for each
+// node. Those whose scripts the server does not know go out once more, in another
+// piece. Each request is judged by itself, as Run judges it.
 //
-// It takes no longer than a Run. If the connection is lost, the outcome of a
-// request may be unknown although its answer had come.
+// RunBatch takes no longer than a Run. If the connection is lost, the outcome
+// of a request may be unknown although its answer had come.
 func (d *Driver) RunBatch(requests []*driver.Request) {
 	// What valkey-go sends again by itself, and why that is safe here: after an error
 	// only read-only commands, which scripts are not; after MOVED and ASK only the

@@ -2,20 +2,22 @@
 // project. It speaks to Redis as well. The requests of all goroutines go out over
 // one connection, and a script that answers with a number allocates nothing.
 //
-// [New] makes the client from valkey-go's own options: a single server, Sentinel
-// or a cluster. It makes two in fact, one for scripts and one for subscriptions,
-// so that neither waits for the other. [Use] takes a client that exists already.
+// [New] makes the client from valkey-go's own options, for a single server, for
+// Sentinel or for a cluster. In fact it makes two clients, one for scripts and
+// one for subscriptions, so that neither waits for the other. [Use] takes a
+// client that exists already.
 //
 // # Options that matter
 //
-// New sets some options that a lock needs: see there. ConnWriteTimeout, here 3 s
-// by default, bounds all that a script can take; a server that is further away,
-// or slower, may need more. Dialer.KeepAlive is how often an idle connection is tried
-// out: a sixth of ConnWriteTimeout, twice a second by default, or more often.
+// [New] sets some options that a lock needs, and says which. ConnWriteTimeout, here
+// 3 s by default, limits the time that a script can take. A server that is further
+// away, or slower, may need more. Dialer.KeepAlive says how often an idle connection
+// is checked. That is once in a sixth of ConnWriteTimeout, which is twice a second by
+// default, or more often.
 //
 // # Versions
 //
-// This package is a module of its own, so that a program has one client library only.
-// It is released together with redlatch and has its version numbers: require the same
-// version of both.
+// This package is a module of its own, so that a program needs one client library
+// only. It is released together with redlatch, and has the same version numbers.
+// Require the same version of both.
 package valkeygo

@@ -39,26 +39,26 @@ var _ driver.Batcher = (*Driver)(nil)
 // New makes a driver and the clients that it works through. The caller must call
 // Close.
 //
-// New tries to connect, for at most ConnWriteTimeout, but an unreachable server
-// is no error: the driver goes on trying whenever a script is to be run. Options
-// with which it can never work are one. If no server was seen, and unless the
-// options say which kind it is, it is taken for a cluster, which costs a single
-// server some speed.
+// New tries to connect, for at most ConnWriteTimeout. An unreachable server is
+// not an error: the driver tries again whenever it has a script to run. Options
+// with which it can never work are an error. If New has seen no server, and the
+// options do not say which kind it is, the driver takes it for a cluster, which
+// costs a single server some speed.
 //
-// Of the options, these are overruled: DisableCache and DisableRetry are on;
-// ConnLifetime is 0, because valkey-go may send a request twice when a connection
-// reaches its age; DisableAutoPipelining is off; nothing is sent to replicas. And
-// these have other defaults: ConnWriteTimeout 3 s, PipelineMultiplex -1 (one
+// New overrules these options: DisableCache and DisableRetry are on; ConnLifetime
+// is 0, because valkey-go may send a request twice when a connection reaches its
+// age; DisableAutoPipelining is off; nothing is sent to replicas. These options
+// have other defaults: ConnWriteTimeout 3 s, PipelineMultiplex -1 (one
 // connection), ClusterOption.MaxMovedRedirections 5,
 // Sentinel.TopologyRefreshInterval 5 s.
 //
-// With AuthCredentialsFn, its error and a server's refusal of what it returns are
-// taken for an outage: the next connection asks it again. Without, credentials that
-// are refused stay so.
+// With AuthCredentialsFn, its error is taken for an outage, and so is a server's
+// refusal of what it returns: the next connection calls it again. Without it,
+// credentials that are refused stay refused.
 //
-// ConnWriteTimeout bounds how long a script waits on a connection that has gone
-// silent, and for a connection: it is what [driver.Traits] has as Timeout. It
-// must be positive. Of valkey-go's own time-outs, which it is divided among, none is
+// ConnWriteTimeout limits how long a script waits for a connection, and on a
+// connection that has gone silent. It is the Timeout of [driver.Traits], and must
+// be positive. It is divided among valkey-go's own time-outs, and none of these is
 // longer.
 func New(opt valkey.ClientOption) (*Driver, error) {
 	if len(opt.InitAddress) == 0 {
@@ -100,16 +100,17 @@ func New(opt valkey.ClientOption) (*Driver, error) {
 	return d, nil
 }
 
-// Use returns a driver that works through client, which was made with opt and
-// remains the caller's to close, after the driver's Close. Scripts and
-// subscriptions share the client's connections, and every script costs a few
-// allocations. Broken connections are noticed only by what runs over them.
+// Use returns a driver that works through client, which was made with opt.
+// Closing client remains the caller's task, after the driver's Close. Scripts
+// and subscriptions share the client's connections, and every script costs a
+// few allocations. A broken connection is noticed only by what runs over it.
 //
-// A script can take opt.ConnWriteTimeout, connecting included; if that is 0 it is
-// valkey-go's default, ten seconds, and if it is negative there is no bound.
+// A script can take opt.ConnWriteTimeout, including the time to connect. If that
+// is 0, it is valkey-go's default, ten seconds. If it is negative, there is no
+// limit.
 //
-// Use panics if opt sets ConnLifetime: valkey-go may send a request twice when a
-// connection reaches its age, which nothing can prevent.
+// Use panics if opt sets ConnLifetime. valkey-go may send a request twice when a
+// connection reaches its age, and nothing can prevent that.
 func Use(client valkey.Client, opt valkey.ClientOption) *Driver {
 	if opt.ConnLifetime != 0 {
 		panic("valkeygo: a client with ConnLifetime may send a script twice")
@@ -153,8 +154,8 @@ func (d *Driver) Close() {
 // Traits implements [driver.Redis].
 func (d *Driver) Traits() driver.Traits { return d.traits }
 
-// Node implements [driver.Redis]: in a cluster, the node's id. Until that is
-// known, it is a range of hash slots.
+// Node implements [driver.Redis]. In a cluster it returns the node's id. Until
+// the id is known, it returns a range of hash slots.
 func (d *Driver) Node(key string) string { return d.breaks.NodeOf(key) }
 
 // OnBreak implements [driver.Redis].

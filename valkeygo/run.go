@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
+	"strconv"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
@@ -37,7 +39,11 @@ func (d *Driver) bound(ctx context.Context) (_ context.Context, release context.
 		return d.limit(ctx)
 	}
 	if d.commands.ready.Load() == nil {
-		return context.WithTimeout(undated{ctx}, d.limits.after)
+		timed, cancel := context.WithTimeout(undated{ctx}, d.limits.after)
+		if ctx.Done() == nil {
+			return timed, cancel
+		}
+		return undated{timed}, cancel // once connected, the caller can leave the first script, too
 	}
 	// The connection's own time-outs do; no timer for each script.
 	if _, ok := ctx.Deadline(); ok {
@@ -111,10 +117,22 @@ const (
 
 func command(b valkey.Builder, s *driver.Script, f form, keys, args []string) valkey.Completed {
 	n := int64(len(keys))
+	var c valkey.Completed
 	if f == bySource {
-		return b.Eval().Script(s.Source()).Numkeys(n).Key(keys...).Arg(args...).Build()
+		c = b.Eval().Script(s.Source()).Numkeys(n).Key(keys...).Arg(args...).Build()
+	} else {
+		c = b.Evalsha().Sha1(s.SHA()).Numkeys(n).Key(keys...).Arg(args...).Build()
 	}
-	return b.Evalsha().Sha1(s.SHA()).Numkeys(n).Key(keys...).Arg(args...).Build()
+	if n == 0 {
+		c = atAnyPrimary(c)
+	}
+	return c
+}
+
+// atAnyPrimary has a command without keys go to a node of a cluster that serves slots. By itself, valkey-go takes any node that it
+// has heard of: also a replica, or one that is dead. A random slot spreads load, and the next attempt takes another node.
+func atAnyPrimary(c valkey.Completed) valkey.Completed {
+	return c.SetSlot(strconv.Itoa(rand.Int())) //nolint:gosec // any slot
 }
 
 func unknownScript(res valkey.ValkeyResult) bool {

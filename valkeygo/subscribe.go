@@ -4,8 +4,6 @@ package valkeygo
 
 import (
 	"context"
-	"math/rand/v2"
-	"strconv"
 	"sync"
 	"time"
 
@@ -169,10 +167,8 @@ func subscribe(client valkey.Client, key topicKey) valkey.Completed {
 	if key.sharded {
 		return client.B().Ssubscribe().Channel(key.channel).Build()
 	}
-	// By itself, valkey-go takes any node of a cluster, replicas too, where nobody counts who
-	// listens. The primary of a random slot spreads load, and the next attempt takes another one.
-	anySlot := strconv.Itoa(rand.Int()) //nolint:gosec // see above
-	return client.B().Subscribe().Channel(key.channel).Build().SetSlot(anySlot)
+	// At replicas nobody counts who listens.
+	return atAnyPrimary(client.B().Subscribe().Channel(key.channel).Build())
 }
 
 func unsubscribe(client valkey.CommandClient, key topicKey) valkey.Completed {

@@ -250,18 +250,13 @@ func (o *Call) attempt(ctx context.Context) (driver.Reply, error) {
 }
 
 // inCaller says whether the caller may be in the driver for as long as that takes. One that may want
-// to leave can do so, or its program lets it stay. The driver is quick if it returns as soon as an attempt ends.
+// to leave needs a driver that it can leave. The driver is quick if it returns as soon as an attempt ends.
 func (o *Call) inCaller(leaves, quick bool) bool {
 	traits := &o.Server.Traits
-	enough := quick || o.Patient && o.Until.IsZero() && traits.Timeout <= o.Lease/3
-	switch {
-	case !leaves:
-		return enough
-	case o.Single:
+	if leaves && (o.Single || !traits.Interruptible) {
 		return false
-	default:
-		return enough && traits.CallersStay || quick && traits.Interruptible
 	}
+	return quick || o.Patient && o.Until.IsZero() && traits.Timeout <= o.Lease/3
 }
 
 // closed says whether a channel is: a caller that goes to the driver would not hear of that there.

@@ -18,9 +18,8 @@
 // An attempt can end early for its caller, and really end later: a worker waits for it.
 // A driver that can be left (Traits.Interruptible) needs no worker. It drops the answer,
 // so for a caller that leaves the request is sent once more. The end of a caller's context
-// reaches no other driver: several close a shared connection then. A caller that stays until
-// the driver returns needs no worker either: its context cannot end, or the program has asked
-// for that (Traits.CallersStay).
+// reaches no other driver: several close a shared connection then. A caller whose context
+// cannot end needs no worker either.
 //
 // # What is sent together
 //

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -415,59 +414,6 @@ func TestAPatientCallerWaitsForTheDriver(t *testing.T) {
 			}
 		})
 	}
-}
-
-// The program wants callers to stay in a driver that does not return when they want to leave.
-// Those stay that are there when the server falls silent, and no others.
-func TestCallersStayOutOfASilence(t *testing.T) {
-	e := newEcho()
-	e.traits.CallersStay = true
-	var silent atomic.Bool
-	e.hung = func(string) bool { return silent.Load() }
-	sending(t, batchEcho{e}, func(t *testing.T, c *Server) {
-		leave := func() (took time.Duration, err error) {
-			start := time.Now()
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
-			defer cancel()
-			o := Call{Server: c, Script: echoScript, Keys: []string{"k"}, Args: []string{"x"}, Lease: 10 * time.Second, Stop: c.Done}
-			_, err = o.Run(ctx)
-			return time.Since(start), err
-		}
-		inTime := func(when string) {
-			t.Helper()
-			if took, err := leave(); err != nil || took != e.delay {
-				t.Errorf("%s: %v after %v", when, err, took)
-			}
-		}
-		inTime("at first")
-		time.Sleep(time.Hour)
-		inTime("after an hour in which nobody asked")
-		silent.Store(true)
-		stayed := make(chan time.Duration)
-		go func() {
-			took, _ := leave()
-			stayed <- took
-		}()
-		time.Sleep(silence + 2*time.Millisecond)
-		for range 10 {
-			if took, err := leave(); !errors.Is(err, context.DeadlineExceeded) || took != 10*time.Millisecond {
-				t.Errorf("in the silence: %v after %v", err, took)
-			}
-		}
-		silent.Store(false)
-		close(e.resume)
-		if took := <-stayed; took < silence {
-			t.Errorf("the first left after %v", took)
-		}
-		synctest.Wait()
-		e.mu.Lock()
-		before := e.alone
-		e.mu.Unlock()
-		inTime("afterwards")
-		if n := e.alone - before; n != 1 || c.senders.only.quiet {
-			t.Errorf("%d requests were sent, want 1", n)
-		}
-	})
 }
 
 func TestRequestsWithContextsOfTheirOwnAreNotBatched(t *testing.T) {

@@ -15,7 +15,7 @@ func TestWhoTakesPart(t *testing.T) {
 	everyWidth := []string{
 		"redlatch on rueidis, floor on rueidis, redlatch on rueidis, no cancel, floor on rueidis, no cancel, ",
 		"redlatch on go-redis, floor on go-redis, redlatch on go-redis, no cancel, floor on go-redis, no cancel, " +
-			"redlatch on go-redis, callers stay, redlatch on go-redis, shared pipelines, redislock",
+			"redlatch on go-redis, shared pipelines, redislock",
 	}
 	for _, c := range []struct{ scenario, want string }{
 		{"uncontended-1", everyWidth[0] + "redlatch on rueidis, named anew, " + everyWidth[1] + ", redlatch on valkey-go, floor on valkey-go, redsync, rueidislock, rueidislock, 1 key, Redisson"},

@@ -95,7 +95,7 @@ var implementations = []implementation{
 	redlatchEndless, floorEndless,
 	redlatchNamed,
 	redlatchGoredis, floorGoredis,
-	redlatchGoredisEndless, floorGoredisEndless, redlatchStay, redlatchShared,
+	redlatchGoredisEndless, floorGoredisEndless, redlatchShared,
 	redislockDefault, redislockFast,
 	redlatchValkeygo, floorValkeygo,
 	redsyncDefault,

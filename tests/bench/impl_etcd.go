@@ -13,7 +13,7 @@ import (
 var etcdMutex = implementation{
 	name: "etcd",
 	settings: "concurrency.Mutex of go.etcd.io/etcd/client/v3 " + version("go.etcd.io/etcd/client/v3") +
-		" as it comes, a session for each goroutine, on an etcd server of one member as it comes (Debian's etcd-server); it writes each lock to disk, which Redis does not; server and network are not counted",
+		" with its defaults and a session for each goroutine, on an etcd server of one member with its defaults (Debian's etcd-server). It writes each lock to disk, which Redis does not. The work of the server and the network is not counted",
 	kind:  peer,
 	locks: []lockType{fairLock},
 	apart: true,

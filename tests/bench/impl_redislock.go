@@ -10,7 +10,7 @@ import (
 
 var redislockDefault = implementation{
 	name:     "redislock",
-	settings: "redislock " + version("github.com/bsm/redislock") + " on " + goredisVersion() + " as it comes; it does not wait unless told how, so LinearBackoff(100 ms), TTL 30 s",
+	settings: "redislock " + version("github.com/bsm/redislock") + " on " + goredisVersion() + " with its defaults. It waits only if it is told how, so it has LinearBackoff(100 ms). TTL 30 s",
 	kind:     peer,
 	widths:   allWidths,
 	open:     openRedislock(100 * time.Millisecond),

@@ -58,7 +58,7 @@ func (l *namedLocker) acquire(ctx context.Context, g int) (err error) {
 
 var redlatchGoredis = implementation{
 	name:     "redlatch on go-redis",
-	settings: "the same on " + goredisVersion() + " as it comes",
+	settings: "the same on " + goredisVersion() + " with its defaults",
 	kind:     ours,
 	locks:    allLocks,
 	widths:   allWidths,
@@ -72,21 +72,16 @@ func openOnGoredis(j job, opts ...goredis.Option) (locker, error) {
 
 var redlatchGoredisEndless = endless(redlatchGoredis)
 
-var (
-	redlatchShared = withOption("shared pipelines", "SharedPipelines", goredis.SharedPipelines())
-	redlatchStay   = withOption("callers stay", "CallersStay", goredis.CallersStay())
-)
-
-// withOption is redlatch on go-redis with an option of the adapter, which matters where nobody has to wait.
-func withOption(what, option string, opt goredis.Option) implementation {
+// redlatchShared has an option of the adapter, which matters where nobody has to wait.
+var redlatchShared = func() implementation {
 	i := redlatchGoredis
-	i.name += ", " + what
-	i.settings = "the same with goredis." + option
+	i.name += ", shared pipelines"
+	i.settings = "the same with goredis.SharedPipelines"
 	i.locks = nil
 	i.skips = contendedIsSkipped
-	i.open = func(j job) (locker, error) { return openOnGoredis(j, opt) }
+	i.open = func(j job) (locker, error) { return openOnGoredis(j, goredis.SharedPipelines()) }
 	return i
-}
+}()
 
 // rueidisOptions and goredisOptions are shared with the floor, so these are the
 // options that redlatch's adapter would set by itself.

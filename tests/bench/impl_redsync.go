@@ -11,7 +11,7 @@ import (
 
 var redsyncDefault = implementation{
 	name:     "redsync",
-	settings: "redsync " + version("github.com/go-redsync/redsync/v4") + " on " + goredisVersion() + ", both as they come (8 s expiry, retries after 50 to 250 ms), but without the limit of 32 tries, so that no call gives up",
+	settings: "redsync " + version("github.com/go-redsync/redsync/v4") + " on " + goredisVersion() + ", both with their defaults (8 s expiry, retries after 50 to 250 ms), but without the limit of 32 tries, so that no call gives up",
 	kind:     peer,
 	open: func(j job) (locker, error) {
 		l := &redsyncLocker{rdb: redis.NewClient(&redis.Options{Addr: j.Addr})}

@@ -9,7 +9,7 @@ import (
 
 var rueidislockDefault = implementation{
 	name:     "rueidislock",
-	settings: "rueidislock of " + rueidisVersion() + " as it comes: three keys for a lock, of which it needs two; it has no fair lock, so its only lock stands beside those",
+	settings: "rueidislock of " + rueidisVersion() + " with its defaults: three keys for a lock, of which it needs two. It has no fair lock, so its only lock is compared with fair locks",
 	kind:     peer,
 	locks:    []lockType{plainLock, fairLock},
 	open:     openRueidislock(rueidislock.LockerOption{}),

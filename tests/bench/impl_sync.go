@@ -12,7 +12,7 @@ import (
 // weighted is what a queue within the process can do.
 var weighted = implementation{
 	name:     "semaphore.Weighted(1), no Redis",
-	settings: "golang.org/x/sync/semaphore " + version("golang.org/x/sync") + ", NewWeighted(1): a queue within one process, and no lock for others; it is what redlatch's queue could be if it kept no lock",
+	settings: "golang.org/x/sync/semaphore " + version("golang.org/x/sync") + ", NewWeighted(1): a queue within one process, and no lock for other processes. It is what redlatch's queue could be if it kept no lock",
 	kind:     limit,
 	skips:    func(s scenario) bool { return !s.Contended || s.Processes > 1 || s.Goroutines != 16 },
 	open:     func(job) (locker, error) { return weightedLocker{xsync.NewWeighted(1)}, nil },

@@ -20,7 +20,7 @@ const redissonVersion = "4.7.0"
 
 var redissonPeer = implementation{
 	name:     "Redisson",
-	settings: "Redisson " + redissonVersion + " (Java) as it comes, getLock, getFairLock, getReadWriteLock, getSemaphore and getCountDownLatch; loops by itself in its own process, with ten times the warm-up of the others, for the JVM, and twenty times at latches, whose rounds are long",
+	settings: "Redisson " + redissonVersion + " (Java) with its defaults: getLock, getFairLock, getReadWriteLock, getSemaphore and getCountDownLatch. It runs its own loop in its own process. For the JVM, its warm-up is ten times as long as that of the others, and twenty times as long for latches, whose rounds are long",
 	kind:     peer,
 	locks:    allLocks,
 	open:     nil,

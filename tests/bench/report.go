@@ -82,11 +82,11 @@ Written by `+"`%s`"+`; do not edit. `+"`make bench`"+` writes it anew.
 `, r.Command)
 	r.inShort(b)
 	fmt.Fprintf(b, `**What these figures do not show.** Clients and server share %d cores and talk over loopback, where a round trip takes
-some 50 µs. A real network has round trips of 300 to 500 µs: what is counted in round trips (hand-off) weighs more
-there, what is counted in CPU time less; [longer ways](#longer-ways) shows some of it. At 64 goroutines and more the client's own CPU time is taken from the server's,
-which flatters the client that needs least. There is no replica, no failover and no TLS here. Absolute figures are a
-floor for better machines; only ratios within one table say something, and only those well outside of the ranges in
-parentheses.
+some 50 µs. A real network has round trips of 300 to 500 µs. There, round trips (as in a hand-off) weigh more, and CPU
+time weighs less. [Longer ways](#longer-ways) shows some of this. With 64 goroutines and more, the client takes its CPU
+time from the server, which favours the client that needs least. There is no replica, no failover and no TLS here.
+Better machines reach at least these absolute figures. Only ratios within one table say something, and only those that
+are well outside of the ranges in parentheses.
 
 | | |
 |---|---|
@@ -102,7 +102,7 @@ parentheses.
 // takenBy says who does not take part in all alternations.
 func takenBy(runs int) string {
 	crowd, _ := scenarioNamed(crowdPasses)
-	return fmt.Sprintf(", of which what decides no target takes part in %d, Redisson in %d at most and very many that wait in %d",
+	return fmt.Sprintf("; measurements that decide no target take part in %d of them, Redisson in %d at most, and *very many wait* in %d",
 		(runs+2)/3, min(runs, redissonPeer.mostRuns), min(runs, crowd.MostRuns))
 }
 
@@ -135,18 +135,18 @@ func (r record) sections(b *strings.Builder, wanted func(scenario) bool, render 
 }
 
 const floorLegend = `
-The floor excludes nobody and knows no trust window, no context of a hold and no watchdog: it is what two plain script
-calls cost. Unless it says *no cancel*, each goroutine passes contexts of its own that can be cancelled, as those of
-real callers can. That costs rueidis its shortest path. On go-redis it costs redlatch two changes of goroutines for each
-request, because a caller of redlatch returns when its context ends, and go-redis does not; *callers stay* is without that.
+The floor is what two plain script calls cost. It excludes nobody, and it has no trust window, no context of a hold and
+no watchdog. Unless a name says *no cancel*, each goroutine passes contexts of its own that can be cancelled, as those
+of real callers can. With such contexts rueidis cannot use its shortest path. On go-redis they cost redlatch an entry in a
+list for each request, because a caller of redlatch returns when its context ends, and go-redis does not.
 `
 
-const uncontendedLegend = `A pair is one acquire and one release. The first tables put redlatch beside the floor on the same client library, by the
-number of goroutines. *No cancel* puts both beside each other with contexts that cannot be cancelled. Each ratio and each
-difference is taken within an alternation. In the tables after these, *redlatch is ... times*: the rate of redlatch on
-rueidis divided by this one's, run by run, median; a ~ behind it says that the rates do not differ clearly (Mann-Whitney U
-test, p over 0.05), which takes four runs to say. CPU time, allocations, scripts, commands (those that scripts call
-included) and bytes on the network are per pair.
+const uncontendedLegend = `A pair is one acquire and one release. The first tables compare redlatch with the floor on the same client library, by
+the number of goroutines. *No cancel* compares both with contexts that cannot be cancelled. Each ratio and each
+difference is taken within an alternation. In the tables after these, *redlatch is ... times* is the rate of redlatch on
+rueidis divided by the rate of the row: it is taken run by run, and the median counts. A ~ behind it says that the rates
+do not differ clearly (Mann-Whitney U test, p over 0.05). It takes at least four runs to say that. CPU time,
+allocations, scripts, commands (with those that scripts call) and bytes on the network are per pair.
 `
 
 // widths has a table for each client library, a line for each number of goroutines.
@@ -158,7 +158,6 @@ func (r record) widths(b *strings.Builder) {
 	}{
 		{"rueidis", redlatchRueidis, floorRueidis, redlatchEndless, floorEndless},
 		{"go-redis", redlatchGoredis, floorGoredis, redlatchGoredisEndless, floorGoredisEndless},
-		{"go-redis, whose callers stay", redlatchStay, floorGoredis, implementation{}, implementation{}},
 		{"go-redis with shared pipelines", redlatchShared, floorGoredis, implementation{}, implementation{}},
 		{"valkey-go", redlatchValkeygo, floorValkeygo, implementation{}, implementation{}},
 	} {
@@ -207,29 +206,29 @@ func (r record) uncontended(s scenario) string {
 	return t.text()
 }
 
-const contendedLegend = `*Hand-off* is the time from the start of an unlock to the return of the lock in another goroutine; *passed on* is the
-part of the acquisitions that came about so, the rest went to the same goroutine again. A high rate with little passed
-on is one goroutine that locks and unlocks while the others starve: look at Jain's index (1: all goroutines get the
-same; 1/n: one gets all) and at the least and most that a goroutine got, where 1 is its fair share. An *overlap* is two
-holders inside at once, counted outside of Redis.
+const contendedLegend = `*Hand-off* is the time from when a goroutine begins to unlock until another goroutine returns with the lock. *Passed on*
+is the part of the acquisitions that came about in this way. The rest went to the same goroutine again. A high rate with
+little passed on means that one goroutine locks and unlocks while the others starve. Two columns show this: Jain's index
+(1: all goroutines get the same; 1/n: one gets all), and the least and the most that a goroutine got, where 1 is its
+fair share. An *overlap* is two holders inside at once, counted outside of Redis.
 `
 
-const processesLegend = `As above; goroutines are those of all processes. *Process share* is the least and the most that any of the four got in
-any run. Redlatch runs longer than the others here, so that turns between processes show.
+const processesLegend = `As above. The goroutines are those of all processes. *Process share* is the least and the most that any of the four
+processes got in any run. Redlatch runs longer than the others here, so that turns between processes show.
 `
 
-const farLegend = `A plain lock, and one goroutine in each process, so that every hand-off is one to another process. A proxy holds back all
-that clients send, that of etcd included. *One EVALSHA* is the floor's, alone and at the same pace: a round trip, which is
-the least that a hand-off between processes can take, since the release must reach the server before the next holder can
-be told. Of redislock, which polls, only those hand-offs count that went to another process, not how long the lock was free
-of everybody for.
+const farLegend = `A plain lock with one goroutine in each process, so that every hand-off goes to another process. A proxy delays all that
+clients send, also what the client of etcd sends. *One EVALSHA* is the floor's, alone and at the same pace. It is one
+round trip, which is the least that a hand-off between processes can take: the release must reach the server before the
+next holder can hear of it. redislock polls. Of its hand-offs only those count that went to another process. How long
+the lock was free for everybody does not count.
 `
 
-const crowdLegend = `100 processes with 100 goroutines each on one key: 10,000 callers wait. *To another process* is the part of the acquisitions
-that followed another process's. If all processes asked at each release, it would take 100 scripts to hand the lock to another
-one. It is measured when the turns go round, 10 s after the start. The second table has somebody else keep the lock all the
-time. What it says is the price of waiting, for each second and all 10,000 callers; commands are those that scripts call and
-the PING by which a client looks after an idle connection.
+const crowdLegend = `100 processes with 100 goroutines each want one key, so 10,000 callers wait. *To another process* is the part of the
+acquisitions that followed an acquisition of another process. If all processes asked at each release, it would take 100
+scripts to hand the lock to another process. The measurement begins 10 s after the start, when the turns go round. In
+the second table somebody else keeps the lock all the time. It shows the price of waiting, for each second and all
+10,000 callers. Commands are those that scripts call, and the PING by which a client checks an idle connection.
 `
 
 // crowd is a table of very many that wait.
@@ -260,25 +259,26 @@ func (r record) crowd(s scenario) string {
 }
 
 const fairLegend = `As above, but the lock passes through Redis each time, in the order in which callers asked for it. With one goroutine in
-each process every hand-off is one to another process; the pause after it keeps the last holder's next request out of
-its way. *One EVALSHA* is what hand-offs are measured by: half of what the floor needs for the two scripts of a fair lock
-over the same link, alone and at the same pace. Where round trips take longer a proxy holds back all that clients send.
-rueidislock is not fair: a caller of the same process may come first, which is quicker.
+each process, every hand-off goes to another process. The pause after a hand-off keeps the next request of the last
+holder out of its way. Hand-offs are compared with *one EVALSHA*: half of the time that the floor needs for the two
+scripts of a fair lock over the same link, alone and at the same pace. Where round trips take longer, a proxy delays all
+that clients send. rueidislock is not fair: a caller of the same process may come first, which is quicker.
 `
 
-const readWriteLegend = `As above; an *overlap* is a writer inside beside anybody else. An acquisition is a reader's or a writer's. Readers
-who need not wait go on until Go's scheduler lets the next goroutine run, so their shares say little.
+const readWriteLegend = `As above. An *overlap* is a writer inside together with anybody else. An acquisition is a reader's or a writer's.
+Readers that need not wait go on until Go's scheduler runs the next goroutine, so their shares say little.
 `
 
-const semaphoreLegend = `As above, but several hold a permit at once; an *overlap* is one holder more than there are permits, counted outside of
-Redis. With an empty section there are hardly ever as many inside; where the section sleeps it would show. Permits of
-redlatch pass from goroutine to goroutine without a request, like its locks.
+const semaphoreLegend = `As above, but several goroutines hold a permit at once. An *overlap* is one holder more than there are permits, counted
+outside of Redis. With an empty section there are hardly ever so many inside. Where the section sleeps, an overlap would
+show. Permits of redlatch pass from goroutine to goroutine without a request, like its locks.
 `
 
-const latchLegend = `*Fan-out* is the time from the call that counts down to 0 to the return of the last of all that wait. It begins when all
-of them have called and the process has come to rest: 100 ms in which it used 10 ms of CPU time at most. Those who wait
-and who counts down have one client. CPU time, scripts, commands and bytes are per round: setting the count, 1,000 that
-come, the count-down, 1,000 that return. *Too early* is who returned before the count-down.
+const latchLegend = `*Fan-out* is the time from the call that counts down to 0 until the last waiter has returned. That call is made when all
+waiters have called and the process has come to rest, which is 100 ms in which it used 10 ms of CPU time at most. The
+waiters and the goroutine that counts down share one client. CPU time, scripts, commands and bytes are per round:
+setting the count, 1,000 waiters that come, the count-down, 1,000 waiters that return. *Too early* counts the waiters
+that returned before the count-down.
 `
 
 // fanOut is a table of rounds.
@@ -307,9 +307,10 @@ func (r record) fanOut(s scenario) string {
 	return t.text()
 }
 
-const censusLegend = `Each client has connections of its own and holds a lock; one in ten waits for another one. Somebody calls Client.Participants, which asks all of
-them and then looks up in Redis what they say. What the server does meanwhile is measured by windows with a question and
-windows without one, in turn; the difference is for one question. *Part of a core* is what it comes to if somebody asks that often.
+const censusLegend = `Each client has connections of its own and holds a lock. One client in ten also waits for the lock of another one.
+Somebody calls Client.Participants, which asks all clients and then looks up in Redis what they say. The work of the
+server is measured in windows with a question and in windows without one, in turn. The difference is the cost of one
+question. *Part of a core* is that cost if somebody asks as often as the title says.
 `
 
 // census is a table of questions.
@@ -449,7 +450,7 @@ func processShares(row []measurement) string {
 }
 
 func (r record) targets(b *strings.Builder) {
-	b.WriteString("\n## What redlatch set out to reach\n\nFor redlatch on rueidis unless it says otherwise. Ratios are taken within each alternation; their median decides, its\nrange is in parentheses, as above. Shares and overlaps are strict: the worst run decides.\n\n")
+	b.WriteString("\n## What redlatch set out to reach\n\nThe targets are for redlatch on rueidis, unless a line says otherwise. Ratios are taken within each alternation. Their\nmedian decides, and its range is in parentheses, as above. For shares and overlaps the worst run decides.\n\n")
 	t := table{head: []string{"", "target", "this run", ""}}
 	for _, v := range r.Results.verdicts() {
 		figure := v.Figure

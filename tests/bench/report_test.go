@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -81,5 +82,22 @@ func TestThePageBeginsInWords(t *testing.T) {
 	}
 	if page := (record{Runs: 3}).page(); strings.Contains(page, "## In short") {
 		t.Error("words about nothing")
+	}
+}
+
+// Who mends a text on the page alone would lose it with the next run.
+func TestTheTextsOfThePageAreThoseOfThisProgram(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/performance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		inShortLegend, floorLegend, uncontendedLegend, contendedLegend, processesLegend, farLegend, crowdLegend, fairLegend,
+		readWriteLegend, semaphoreLegend, latchLegend, censusLegend, notes, waits, scale,
+	} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("docs/performance.md lacks %q", want)
+		}
 	}
 }

@@ -77,8 +77,6 @@ func contests() []contest {
 	means("a key each, mean of 1 to 512 goroutines", redlatchRueidis, floorRueidis)
 	means("a key each, mean of 1 to 512 goroutines, on go-redis", redlatchGoredis, floorGoredis)
 	means("a key each, mean of 1 to 512 goroutines, on go-redis", redlatchGoredis, redislockDefault)
-	means("a key each, mean of 1 to 512 goroutines, on go-redis, callers stay", redlatchStay, floorGoredis)
-	means("a key each, mean of 1 to 512 goroutines, on go-redis, callers stay", redlatchStay, redislockDefault)
 	rates("a key each, 64 goroutines", uncontended(64), us,
 		redislockDefault.name, redsyncDefault.name, rueidislockDefault.name, rueidislockOneKey.name, redissonPeer.name)
 	rates("a key each, 64 goroutines, on go-redis with shared pipelines", uncontended(64), redlatchShared.name, redlatchGoredis.name, redislockDefault.name)
@@ -153,7 +151,7 @@ func (r record) inShort(b *strings.Builder) {
 
 const inShortLegend = `## In short
 
-How redlatch stands beside others, on rueidis unless another client is named. Figures are acquisitions a second, or a time
-where it says so; each is redlatch's, as a multiple of the other's. The *floor* is two plain script calls on the same client.
-*Level* is what differs by less than 5 %, or not clearly.
+How redlatch compares with others. It runs on rueidis, unless another client is named. The figures compare acquisitions
+a second, or a time where the line says so. Each is redlatch's figure as a multiple of the other's. The *floor* is two
+plain script calls on the same client. *Level* means that the two differ by less than 5 %, or not clearly.
 `

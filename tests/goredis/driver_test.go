@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
@@ -35,10 +37,19 @@ func newScript(t *testing.T, source string) *driver.Script {
 	return driver.NewScript(t.Name(), source)
 }
 
+// forgetTimers has go-redis forget the timers with which callers have waited for a connection. It shares them among all that
+// wait, and a timer of a bubble may not be set from anywhere else.
+func forgetTimers() {
+	runtime.GC()
+	runtime.GC() // until then a sync.Pool keeps what it has
+}
+
 // inBubble runs a test with a driver for an embedded server, behind a proxy, in
 // fake time.
 func inBubble(t *testing.T, opt redis.Options, f func(t *testing.T, p *faultnet.Proxy, r driver.Redis), opts ...goredis.Option) {
 	t.Helper()
+	forgetTimers()
+	defer forgetTimers()
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(time.Minute) // go-redis goes on connecting for a subscription that has ended
 		mini := miniredis.NewMiniRedis()
@@ -60,7 +71,7 @@ func inBubble(t *testing.T, opt redis.Options, f func(t *testing.T, p *faultnet.
 func fails(t *testing.T, r driver.Redis, want driver.Outcome) time.Duration {
 	t.Helper()
 	start := time.Now()
-	_, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil)
+	_, err := r.Run(context.Background(), newScript(t, "return 1"), nil, nil) // as a worker calls it
 	took := time.Since(start)
 	var re *driver.RunError
 	if !errors.As(err, &re) || re.Outcome != want {
@@ -150,20 +161,28 @@ func TestAllEndsInTime(t *testing.T) {
 	})
 }
 
-// The caller's context carries values, and nothing else.
-func TestContextDoesNotEndRun(t *testing.T) {
+// A cluster that cannot tell who serves what is not listed as an empty one.
+func TestAListingOfAClusterThatNamesNoNodeIsNotEmpty(t *testing.T) {
+	t.Parallel()
+	mini := miniredis.RunT(t)
+	mini.Server().SetPreHook(func(c *server.Peer, cmd string, _ ...string) bool {
+		if cmd == "CLUSTER" {
+			c.WriteLen(0)
+		}
+		return cmd == "CLUSTER"
+	})
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{mini.Addr()}})
+	if primaries, err := use(t, rdb).Primaries(t.Context()); err == nil {
+		t.Errorf("got %d primaries, want an error", len(primaries))
+	}
+}
+
+// What is no Run has no use for the end of its caller's context.
+func TestContextDoesNotEndPrimaries(t *testing.T) {
 	inBubble(t, redis.Options{ContextTimeoutEnabled: true}, func(t *testing.T, p *faultnet.Proxy, r driver.Redis) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if reply, err := r.Run(ctx, newScript(t, "return 1"), nil, nil); err != nil || reply.Int != 1 {
-			t.Errorf("%v, %v", reply, err)
-		}
-		p.SetRule(func(faultnet.Request) faultnet.Action { return faultnet.Delay(time.Second) })
-		ctx, cancel = context.WithTimeout(t.Context(), 10*time.Millisecond)
+		p.SetRule(late(time.Second))
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
-		if reply, err := r.Run(ctx, newScript(t, "return 1"), nil, nil); err != nil || reply.Int != 1 {
-			t.Errorf("%v, %v", reply, err)
-		}
 		if _, err := r.Primaries(ctx); err != nil {
 			t.Error(err)
 		}
@@ -241,11 +260,14 @@ func TestTraits(t *testing.T) {
 		opt  redis.UniversalOptions
 		want driver.Traits
 	}{
-		{redis.UniversalOptions{}, driver.Traits{Timeout: usual}},
-		{redis.UniversalOptions{ReadTimeout: time.Second, WriteTimeout: 2 * time.Second}, driver.Traits{Timeout: 5 * time.Second}},
+		{redis.UniversalOptions{}, driver.Traits{Timeout: usual, Interruptible: true}},
+		{
+			redis.UniversalOptions{ReadTimeout: time.Second, WriteTimeout: 2 * time.Second},
+			driver.Traits{Timeout: 5 * time.Second, Interruptible: true},
+		},
 		{
 			redis.UniversalOptions{DialTimeout: time.Second / 2, ReadTimeout: time.Second / 2, WriteTimeout: time.Second / 2},
-			driver.Traits{Timeout: time.Second},
+			driver.Traits{Timeout: time.Second, Interruptible: true},
 		},
 		{
 			redis.UniversalOptions{DialTimeout: time.Second / 2, ReadTimeout: time.Second / 4, WriteTimeout: -1},
@@ -253,7 +275,7 @@ func TestTraits(t *testing.T) {
 		},
 		{
 			redis.UniversalOptions{ContextTimeoutEnabled: true, DialTimeout: time.Second / 2, ReadTimeout: time.Second / 2, WriteTimeout: time.Second / 4},
-			driver.Traits{Timeout: time.Second},
+			driver.Traits{Timeout: time.Second, Interruptible: true},
 		},
 		{redis.UniversalOptions{ReadTimeout: -1}, driver.Traits{}},
 		{
@@ -261,9 +283,9 @@ func TestTraits(t *testing.T) {
 			driver.Traits{Timeout: 3 * time.Second},
 		},
 		{redis.UniversalOptions{WriteTimeout: -2}, driver.Traits{}},
-		{redis.UniversalOptions{ContextTimeoutEnabled: true}, driver.Traits{Timeout: 3 * time.Second}},
+		{redis.UniversalOptions{ContextTimeoutEnabled: true}, driver.Traits{Timeout: 3 * time.Second, Interruptible: true}},
 		{redis.UniversalOptions{IsClusterMode: true}, driver.Traits{Timeout: usual, Cluster: true, Replicated: true}},
-		{redis.UniversalOptions{MasterName: "m"}, driver.Traits{Timeout: usual, Replicated: true}},
+		{redis.UniversalOptions{MasterName: "m"}, driver.Traits{Timeout: usual, Interruptible: true, Replicated: true}},
 	} {
 		test.opt.Addrs = []string{"127.0.0.1:1"}
 		rdb := redis.NewUniversalClient(&test.opt)
@@ -468,22 +490,22 @@ func TestSharedPipelines(t *testing.T) {
 	}
 }
 
-// A script is sent by its caller, if that may be in go-redis until it returns: it has a context
-// that cannot end, or its program says so.
+// A script is sent by its caller, who can leave go-redis.
 func TestWhoSends(t *testing.T) {
 	addr := testserver.Start(t, testserver.Redis).Addr()
 	for name, c := range map[string]struct {
-		opts     []goredis.Option
-		ctx      context.Context //nolint:containedctx // of a test
-		byCaller bool
+		opt  redis.Options
+		opts []goredis.Option
+		ctx  context.Context //nolint:containedctx // of a test
 	}{
-		"a context that cannot end":  {nil, context.Background(), true},
-		"a context that can end":     {nil, t.Context(), false},
-		"callers stay":               {[]goredis.Option{goredis.CallersStay()}, t.Context(), true},
-		"callers stay, shared pipes": {[]goredis.Option{goredis.CallersStay(), goredis.SharedPipelines()}, t.Context(), true},
+		"a context that cannot end": {ctx: context.Background()},
+		"a context that can end":    {ctx: t.Context()},
+		"contexts have time-outs":   {opt: redis.Options{ContextTimeoutEnabled: true}, ctx: t.Context()},
+		"shared pipelines":          {opts: []goredis.Option{goredis.SharedPipelines()}, ctx: t.Context()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rdb := redis.NewClient(&redis.Options{Addr: addr})
+			c.opt.Addr = addr
+			rdb := redis.NewClient(&c.opt)
 			defer rdb.Close()
 			client, err := redlatch.New(goredis.Use(rdb, c.opts...), redlatch.Config{})
 			if err != nil {
@@ -500,69 +522,34 @@ func TestWhoSends(t *testing.T) {
 				}
 			}
 			acquireAndRelease() // what a client asks at first, workers ask
-			hook := &senders{}
+			hook := &senders{name: name}
 			rdb.AddHook(hook)
 			acquireAndRelease()
-			want := int64(0)
-			if c.byCaller {
-				want = 2
-			}
-			if n := hook.callers.Load(); n != want || hook.alone.Load() != 2 {
-				t.Errorf("callers sent %d of %d scripts, want %d of 2", n, hook.alone.Load(), want)
+			if callers, workers := hook.callers.Load(), hook.workers.Load(); callers != 2 || workers != 0 {
+				t.Errorf("callers sent %d scripts and workers %d, want 2 and 0", callers, workers)
 			}
 		})
 	}
 }
 
-// senders counts the commands of goroutines in TestWhoSends.
+// senders counts the scripts about a lock in TestWhoSends.
 type senders struct {
 	counting
-	callers atomic.Int64
+	name             string // of the lock
+	callers, workers atomic.Int64
 }
 
 func (s *senders) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	next = s.counting.ProcessHook(next)
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if strings.Contains(string(debug.Stack()), ".TestWhoSends.") {
-			s.callers.Add(1)
+		if args := cmd.Args(); len(args) > 3 && args[3] == s.name {
+			by := &s.workers
+			if strings.Contains(string(debug.Stack()), ".TestWhoSends.") {
+				by = &s.callers
+			}
+			by.Add(1)
 		}
 		return next(ctx, cmd)
 	}
-}
-
-// Callers that stay return when go-redis does, but only those that were there when the server
-// fell silent.
-func TestCallersStayUntilGoRedisReturns(t *testing.T) {
-	const read = 4 * time.Second
-	inBubble(t, redis.Options{ReadTimeout: read}, func(t *testing.T, p *faultnet.Proxy, r driver.Redis) {
-		client, err := redlatch.New(r, redlatch.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer client.Close()
-		acquire := func() time.Duration {
-			start := time.Now()
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-			defer cancel()
-			if _, err := client.Lock("orders").Acquire(ctx); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("got %v", err)
-			}
-			return time.Since(start)
-		}
-		if err := client.Lock("stock").Do(t.Context(), func(context.Context) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
-		p.Blackhole(true)
-		if took := acquire(); took != read {
-			t.Errorf("the first left after %v, go-redis returns after %v", took, read)
-		}
-		for range 3 {
-			if took := acquire(); took != 20*time.Millisecond {
-				t.Errorf("one that came later left after %v", took)
-			}
-		}
-		p.Blackhole(false)
-	}, goredis.CallersStay())
 }
 
 // counting is a hook.

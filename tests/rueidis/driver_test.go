@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"math"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
 	client "github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch/driver"
@@ -285,6 +287,29 @@ func TestUseRefuses(t *testing.T) {
 		}
 	}()
 	rueidis.Use(nil, client.ClientOption{ConnLifetime: time.Hour})
+}
+
+// The node of a cluster that was asked first cannot tell yet who serves what. A listing then is of the nodes that it names
+// when it can, or fails: it is never empty without a word.
+func TestAListingOfAClusterThatNamesNoNodeIsNotEmpty(t *testing.T) {
+	t.Parallel()
+	for _, silent := range []int64{1, math.MaxInt64} {
+		mini := miniredis.RunT(t)
+		var asked atomic.Int64
+		mini.Server().SetPreHook(func(c *server.Peer, cmd string, _ ...string) bool {
+			if cmd != "CLUSTER" || asked.Add(1) > silent {
+				return false
+			}
+			c.WriteLen(0)
+			return true
+		})
+		opt := options(mini.Addr())
+		opt.ForceSingleClient = false
+		primaries, err := newDriver(t, opt).Primaries(t.Context())
+		if found := silent == 1; (err == nil) != found || (len(primaries) == 1) != found {
+			t.Errorf("after %d answers without a node: %d primaries, %v", silent, len(primaries), err)
+		}
+	}
 }
 
 // A server that is down is no reason to fail, and is found when it is up.
