@@ -147,7 +147,7 @@ func (p *pair) lock(of func(c *redlatch.Client, name string) *redlatch.Lock) {
 		p.Errorf("after Extend the hold lasts for %v", left)
 	}
 	p.release(h)
-	ctx, cancel := context.WithTimeout(p.ctx, 30*time.Millisecond)
+	ctx, cancel := context.WithTimeout(p.ctx, 200*time.Millisecond) // long enough to be answered on a busy machine
 	defer cancel()
 	h = p.acquire(mine)
 	_, err = other.Acquire(ctx)
