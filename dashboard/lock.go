@@ -56,7 +56,7 @@ type seen struct{ At, AtFull, Text string }
 func (h *Handler) lock(name string, last *look, histories *overview.Histories) *lock {
 	p := &lock{Name: h.text(name)}
 	looked, ok := last.Looked[name]
-	listed := last.of(name)
+	listed := last.Named(name)
 	switch {
 	case ok && looked.Err != nil:
 		p.Error = h.text(looked.Err.Error())
@@ -112,14 +112,8 @@ func (h *Handler) addFacts(p *lock, l *overview.Lock) {
 	}
 	add("Waiting", l.WaitersText())
 	add("Longest wait", overview.SpanText(l.LongestWait()))
-	lasting := overview.Told{}
-	for i := range l.Holders {
-		if renewed := l.Holders[i].Renewed; renewed != nil && *renewed {
-			lasting.Renewed = renewed
-		}
-	}
 	if l.Held || !p.IsLock && l.Exists {
-		add("Lease", lasting.LeaseText(l.TTL))
+		add("Lease", l.LeaseText())
 	}
 	if l.Token > 0 {
 		add("Token", strconv.FormatInt(l.Token, 10))
@@ -158,10 +152,8 @@ func (h *Handler) addWaiters(p *lock, l *overview.Lock, all *overview.Listing) {
 	for i := range l.Waiting {
 		said[l.Waiting[i].Owner] = &l.Waiting[i]
 	}
-	queued := map[string]bool{}
 	for i := range l.Queue {
 		w := &l.Queue[i]
-		queued[w.Owner] = true
 		c := caller{Who: h.text(w.ByText(w.Client, w.Redlatch)), Owner: h.text(w.Owner), For: w.ForText(), Site: h.text(w.Site)}
 		if w.Until != 0 {
 			c.Until = clock(time.UnixMilli(w.Until))
@@ -171,11 +163,7 @@ func (h *Handler) addWaiters(p *lock, l *overview.Lock, all *overview.Listing) {
 		}
 		p.Waiters = append(p.Waiters, c)
 	}
-	for i := range l.Waiting {
-		w := &l.Waiting[i]
-		if w.Owner != "" && queued[w.Owner] {
-			continue
-		}
+	for w := range l.Unqueued {
 		c := h.claim(w)
 		c.Also = h.others(all.HeldAs(w.Under))
 		p.Waiters = append(p.Waiters, c)
@@ -184,12 +172,8 @@ func (h *Handler) addWaiters(p *lock, l *overview.Lock, all *overview.Listing) {
 		p.Waiters = p.Waiters[:mostRows]
 		p.Others = fmt.Sprintf("%d more wait. ", left)
 	}
-	switch {
-	case l.Others == nil || *l.Others == 0:
-	case *l.Others == 1:
-		p.Others += "And 1 that does not say who it is."
-	default:
-		p.Others += fmt.Sprintf("And %d that do not say who they are.", *l.Others)
+	if others := l.OthersText(); others != "" {
+		p.Others += "And " + others + "."
 	}
 }
 
@@ -209,10 +193,6 @@ func (h *Handler) addHistory(p *lock, history *overview.History) {
 		h.sparkline("waiters", "Waiting", history.Points, func(o overview.Point) (int, string) { return o.Waiters, strconv.Itoa(o.Waiters) }),
 	}
 	for _, n := range slices.Backward(history.Notes) {
-		at := n.At.Format(time.TimeOnly)
-		if time.Since(n.At) > 12*time.Hour {
-			at = n.At.Format(time.DateTime)
-		}
-		p.Seen = append(p.Seen, seen{at, n.At.Format(time.RFC3339), h.text(n.Text)})
+		p.Seen = append(p.Seen, seen{n.AtText(time.Now()), n.At.Format(time.RFC3339), h.text(n.Text)})
 	}
 }

@@ -260,7 +260,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// A server that gives no answer at all is said to be down, and a page is made meanwhile.
+// A server that gives no answer at all is said to be down, and a page is made meanwhile: it does not say that nothing is held.
 func TestAServerThatIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(func(ctx context.Context, _ []string) (overview.Listing, error) {
@@ -274,12 +274,22 @@ func TestAServerThatIsSilent(t *testing.T) {
 		if took := time.Since(start); took > mostWaiting {
 			t.Errorf("the page took %v", took)
 		}
+		unknown := func(text string) {
+			t.Helper()
+			contains(t, text, "Nothing is known of the locks yet")
+			if strings.Contains(text, "No lock is held") || strings.Contains(text, "listed") {
+				t.Errorf("it says how many locks there are:\n%s", text)
+			}
+		}
 		contains(t, w.Body.String(), "Asking the server")
-		l.hears()
+		unknown(w.Body.String())
+		_, parts := l.hears()
+		unknown(parts["main"])
 		for {
 			event, parts := l.hears()
 			if event == "look" {
 				contains(t, parts["state"], "has not answered since", "no answer for 30s")
+				unknown(get(t, h, "/?filter=x").Body.String())
 				return
 			}
 		}

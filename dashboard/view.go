@@ -104,6 +104,7 @@ type wait struct {
 
 // A list is the page that lists.
 type list struct {
+	Known                    bool // else nobody has looked yet, or the server has given no answer
 	Columns                  []column
 	Rows                     []row
 	Shown, All, Left         int
@@ -211,17 +212,15 @@ func filtered(filter string) func(text string) bool {
 }
 
 func (h *Handler) list(q query, l *look, histories *overview.Histories) *list {
-	p := &list{Columns: columns(q), All: len(l.Locks), Pattern: h.text(cmp.Or(h.o.Pattern, "*")), Filter: h.text(q.filter)}
+	p := &list{Known: !l.At.IsZero(), Columns: columns(q), All: len(l.Locks), Pattern: h.text(cmp.Or(h.o.Pattern, "*")), Filter: h.text(q.filter)}
 	if p.Pattern == "*" {
 		p.Pattern = ""
 	}
+	p.Waiting, p.Lost = histories.Totals(l.Locks)
 	fits := filtered(q.filter)
 	var shown []overview.Lock
 	for i := range l.Locks {
 		lock := &l.Locks[i]
-		n, _ := lock.Waiters()
-		p.Waiting += n
-		p.Lost += histories.Losses(lock.Name)
 		if fits(h.text(lock.Name)) || fits(h.text(lock.HoldersText())) {
 			shown = append(shown, *lock)
 		}

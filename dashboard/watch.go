@@ -243,7 +243,7 @@ func (t *watch) has(name string) bool {
 		return false
 	}
 	_, looked := t.last.Looked[name]
-	return name == "" || looked || t.last.down != nil || t.last.of(name) != nil
+	return name == "" || looked || t.last.down != nil || t.last.Named(name) != nil
 }
 
 // served says whether a look has begun since a viewer came.
@@ -251,16 +251,6 @@ func (t *watch) served(v *viewer) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return !v.hungry
-}
-
-// of returns a lock that is listed, or nil.
-func (l *look) of(name string) *overview.Lock {
-	for i := range l.Locks {
-		if l.Locks[i].Name == name {
-			return &l.Locks[i]
-		}
-	}
-	return nil
 }
 
 func notify(c chan<- struct{}) {

@@ -14,19 +14,20 @@ import (
 func (a *app) aclCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "acl [PREFIX]...",
-		Short: "Print what a user of the server must be allowed to",
+		Short: "Print the rights that a user of the server needs",
 		Long: `Print the rights that a user of Redis or Valkey needs to work with the locks and
-synchronizers whose names begin with PREFIX, and no other rights; without PREFIX
-whatever their names are. It is one line, to be put into ACL SETUSER or into a
-line of the ACL file. No server is asked. --prefix stands before each PREFIX, or is
-the only one. The names of entries of a map of Redisson's begin with the map's name in
-braces: for those of accounts PREFIX is '{accounts}:'.
+synchronizers whose names begin with PREFIX, and no other rights. Without PREFIX,
+names may begin with anything. It is one line, to be put into ACL SETUSER or into a
+line of the ACL file. acl asks no server. --prefix stands before each PREFIX.
+Without PREFIX it is the only one. The names of entries of a Redisson map begin with
+the map's name in braces: for entries of the map accounts, PREFIX is '{accounts}:'.
 
-With --watch it is a user who looks and changes nothing: for redlatch ls, top, show
-and serve, and Client.Locks, Participants and Info. No command in it writes a key.
-It has what --list adds, and goes with PREFIX and --for only. --list and
---doctor add to the other rule, and --doctor has what --list adds. --sentinel goes
-with --for only; its rule is the same for those who watch.`,
+With --watch the rights are those of a user that only looks and changes nothing: for
+redlatch ls, top, show and serve, and Client.Locks, Participants and Info. They
+include what --list adds, and no command that writes a key. --watch goes with PREFIX
+and --for only. --list and --doctor add to the rule without --watch, and --doctor
+includes what --list adds. --sentinel goes with --for only. Its rule is the same for
+a user that only looks.`,
 		Example: `  set -f  # the rule has asterisks
   redis-cli ACL SETUSER app reset on '>secret' $(redlatch acl orders:)
   redis-cli ACL SETUSER app reset on '>secret' $(redlatch acl --for 7.0 orders:)  # Redis 7.0 refuses what is newer
@@ -35,12 +36,12 @@ with --for only; its rule is the same for those who watch.`,
 	var rule acl.Rule
 	var sentinel bool
 	version := choice{value: acl.Versions[len(acl.Versions)-1], options: acl.Versions}
-	cmd.Flags().Var(&version, "for", "the version of Redis: "+strings.Join(acl.Versions, ", ")+", of which the last is for newer ones and Valkey too")
+	cmd.Flags().Var(&version, "for", "the version of Redis: "+strings.Join(acl.Versions, ", ")+"; the last is also for newer versions and for Valkey")
 	version.completes(cmd, "for")
-	cmd.Flags().BoolVar(&rule.List, "list", false, "also what redlatch ls and Client.Locks need: SCAN, which shows the names of all keys")
-	cmd.Flags().BoolVar(&rule.Doctor, "doctor", false, "also what redlatch doctor needs: INFO, CONFIG GET, SCAN and the like")
-	cmd.Flags().BoolVar(&rule.Watch, "watch", false, "only what redlatch ls, top, show and serve need: nothing that writes")
-	cmd.Flags().BoolVar(&sentinel, "sentinel", false, "the rights of a user of the sentinels instead")
+	cmd.Flags().BoolVar(&rule.List, "list", false, "add what redlatch ls and Client.Locks need: SCAN, which shows the names of all keys")
+	cmd.Flags().BoolVar(&rule.Doctor, "doctor", false, "add what redlatch doctor needs: INFO, CONFIG GET, SCAN and the like")
+	cmd.Flags().BoolVar(&rule.Watch, "watch", false, "print only what redlatch ls, top, show and serve need: nothing that writes")
+	cmd.Flags().BoolVar(&sentinel, "sentinel", false, "print the rights of a user of the sentinels instead")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if err := a.server.checkPrefix(); err != nil {
 			return err
@@ -49,7 +50,7 @@ with --for only; its rule is the same for those who watch.`,
 		words := rule.Words()
 		if sentinel {
 			if len(args) > 0 || rule.List || rule.Doctor || rule.Watch {
-				return usage("sentinels have no locks: --sentinel stands alone, or with --for")
+				return usage("sentinels have no locks: only --for goes with --sentinel")
 			}
 			words = acl.Sentinel(rule.Version)
 		}
@@ -57,7 +58,7 @@ with --for only; its rule is the same for those who watch.`,
 		case rule.Watch && rule.List:
 			return usage("--watch has what --list adds: leave --list out")
 		case rule.Watch && rule.Doctor:
-			return usage("--watch and --doctor contradict each other: doctor tries what a user who only looks may not do")
+			return usage("--watch and --doctor contradict each other: doctor tries what a user that only looks may not do")
 		}
 		if slices.Contains(args, "") {
 			return usage("an empty PREFIX would allow all names: leave it out if that is meant")

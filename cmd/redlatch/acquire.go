@@ -25,14 +25,14 @@ func (a *app) acquireCommand() *cobra.Command {
 	r.addLockFlags(pflag.NewFlagSet("", pflag.ContinueOnError)) // but for one, none of them is set
 	cmd := &cobra.Command{
 		Use:   "acquire NAME --lease DURATION",
-		Short: "Take a lock for several steps of a script, and print who owns it",
-		Long: `Wait for the lock NAME, take it for --lease, and print its owner, by which extend
-and release find it. Nothing keeps the lock: it is free when its lease is over, unless
-redlatch extend has raised it, and whoever works on then is not told. Where one command
-can stand for all of the work, redlatch run is safer: it keeps the lock, and ends the
-command when the lock is lost.
+		Short: "Acquire a lock for several steps of a script, and print its owner",
+		Long: `Wait for the lock NAME, acquire it for --lease, and print its owner, which extend
+and release need. Nothing renews the lock: it is free when its lease is over, unless
+redlatch extend has raised the lease. A script that works on after that is not told.
+If one command can do all of the work, redlatch run is safer: it renews the lock,
+and ends the command when the lock is lost.
 
-The exit code is 1 if the lock could not be had.`,
+The exit code is 1 if acquire did not get the lock.`,
 		Example: `  owner=$(redlatch acquire deploy --lease 10m --wait 5m) || exit
   ./build.sh && redlatch extend deploy --owner "$owner" --lease 10m && ./roll-out.sh
   redlatch release deploy --owner "$owner"`,
@@ -47,13 +47,11 @@ The exit code is 1 if the lock could not be had.`,
 	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*redlatch.Client).Locks)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		r.name = args[0]
-		switch {
-		case !r.lease.set:
-			return usage("for how long? acquire needs --lease: nothing renews a lock whose process has ended")
-		case r.lease.Duration < shortestLease:
-			return errShortLease(r.lease)
-		case r.try && r.wait.set && r.wait.Duration > 0:
-			return usage("--try and --wait %v contradict each other", r.wait.Duration)
+		if !r.lease.set {
+			return usage("acquire needs --lease: nothing renews the lock after acquire has ended")
+		}
+		if err := r.checkTimes(); err != nil {
+			return err
 		}
 		if err := checkName(r.name); err != nil {
 			return err
@@ -95,9 +93,9 @@ func (a *app) extendCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "extend NAME --owner OWNER --lease DURATION",
 		Short: "Raise the lease of a lock that redlatch acquire has taken",
-		Long: `Let the lock NAME last for --lease from now, if it does not last longer already. OWNER is
-what redlatch acquire has printed. The exit code is 74 if the lock is not that owner's any
-more: then somebody else may have it.`,
+		Long: `Let the lock NAME last for --lease from now, if it does not last longer already.
+OWNER is what redlatch acquire has printed. The exit code is 74 if that owner does
+not have the lock any more. Then somebody else may have it.`,
 		Example: `  redlatch extend deploy --owner "$owner" --lease 10m`,
 		Args:    cobra.ExactArgs(1),
 	}

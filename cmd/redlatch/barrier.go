@@ -13,10 +13,11 @@ func (a *app) barrierCommand() *cobra.Command {
 	var wait duration
 	await := &cobra.Command{
 		Use:   "wait NAME N",
-		Short: "Wait until N have come, this one among them; the exit code is 1 if one of them leaves, or the time is over",
-		Long: `Wait until N have come, this one among them, and print how many were still to come: 0 for
-the last one, which can do what is to be done once. If one of them leaves before, or its
-machine dies, the exit code is 1 for all; for one that a signal ends it is 128+n.`,
+		Short: "Wait until N callers have come, this one included; the exit code is 1 if one of them leaves, or the time is over",
+		Long: `Wait until N callers have come, this one included, and print how many were still to
+come. That is 0 for the last one, which can do what has to be done once. If one of
+them leaves before, or its machine dies, the exit code is 1 for all. For one that a
+signal ends it is 128+n.`,
 		Args: cobra.ExactArgs(2),
 	}
 	await.Flags().VarP(&wait, "wait", "w", "wait this long at most (default: as long as it takes)")
@@ -40,7 +41,7 @@ machine dies, the exit code is 1 for all; for one that a signal ends it is 128+n
 	}
 	reset := &cobra.Command{
 		Use:   "reset NAME N",
-		Short: "Send those away who wait, and make it a barrier of N",
+		Short: "Send the waiting callers away, and make it a barrier of N",
 		Args:  cobra.ExactArgs(2),
 	}
 	reset.RunE = func(cmd *cobra.Command, args []string) error {
@@ -51,9 +52,9 @@ machine dies, the exit code is 1 for all; for one that a signal ends it is 128+n
 		return a.with(args[0], func(c *redlatch.Client) error { return c.Barrier(args[0], n).Reset(cmd.Context()) })
 	}
 	return a.family(
-		aBarrier, "barrier", "Wait until all have come",
-		`At a barrier callers wait until N of them have come; then all go on, and the barrier is there
-for the next time. It is redlatch's own; Redisson has none.`,
+		aBarrier, "barrier", "Wait until all callers have come",
+		`At a barrier, callers wait until N of them have come. Then all of them go on, and
+the barrier can be used again. Only redlatch has barriers, and Redisson has none.`,
 		`  redlatch barrier wait migrated 3 && ./serve.sh
   redlatch barrier reset migrated 4`, await, reset)
 }

@@ -69,11 +69,11 @@ func (a *app) configCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Print what a configuration file means",
-		Long: `Print what is understood of FILE, a configuration file of Redisson's in YAML or
-JSON, and warn of each key that has no effect here. Without FILE it is that of
+		Long: `Print what redlatch understands of FILE, a configuration file of Redisson in YAML or
+JSON, and warn of each key that has no effect here. Without FILE, read the file of
 --config, or else the URL that the other commands would use. Passwords are not
-shown, and nothing is connected. Variables such as ${REDIS_PASSWORD:-none} are
-those of the environment.
+shown, and nothing is connected. Variables such as ${REDIS_PASSWORD:-none} are those
+of the environment.
 
 The exit code is 0, also with warnings, or 78 if the file cannot be used.`,
 		Example: `  redlatch config check redisson.yaml
@@ -84,7 +84,7 @@ The exit code is 0, also with warnings, or 78 if the file cannot be used.`,
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			if a.server.config != "" {
-				return usage("the file is given twice, and once with --config")
+				return usage("the file is given twice: as an argument, and with --config")
 			}
 			a.server.config = args[0]
 		}

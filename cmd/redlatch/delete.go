@@ -22,7 +22,7 @@ func (a *app) deleteCommand(kind string, is func() thing, remove func(ctx contex
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
-		Short: "Delete it, whoever uses it; on a terminal it asks, elsewhere it needs --yes",
+		Short: "Delete it, even if it is in use; on a terminal it asks first, elsewhere it needs --yes",
 		Args:  cobra.ExactArgs(1),
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
@@ -143,6 +143,6 @@ func mayBe(ctx context.Context, c *redlatch.Client, name string, is thing) (over
 	}
 	return overview.Lock{}, &failure{
 		code: exitData, err: fmt.Errorf("%q is not a %s: %s; nothing has changed", name, is.what, why),
-		hint: "redlatch show " + shellWord(name) + " shows how it stands",
+		hint: "redlatch show " + shellWord(name) + " shows its state",
 	}
 }

@@ -18,23 +18,23 @@ func (a *app) demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch several processes contend for one lock",
-		Long: `Start an embedded server and several worker processes that contend for one
-lock; kill one that holds it; cut off another from the server. The workers
-write down when they enter and leave, and this process checks that no two were
-ever in at the same time.
+		Long: `Start an embedded server and several worker processes that contend for one lock.
+Kill one worker that holds it, and cut off another from the server. The workers
+write down when they enter and leave the code under the lock. This process checks
+that no two were ever in at the same time.
 
-On a terminal q ends it early. It needs nothing but this program, and ends by
-itself. The exit code is 0 if there was no violation, else 1.`,
+On a terminal q ends the demo early. It needs nothing but this program, and ends by
+itself. The exit code is 0 if there was no violation, otherwise 1.`,
 		Args: cobra.NoArgs,
 	}
-	cmd.Flags().BoolVar(&plain, "plain", false, "plain lines, also on a terminal")
-	cmd.Flags().Var(&length, "for", "how long (default: the whole story); less leaves out parts of it")
+	cmd.Flags().BoolVar(&plain, "plain", false, "print plain lines, also on a terminal")
+	cmd.Flags().Var(&length, "for", "how long the demo takes (default: the whole story); a shorter time leaves out parts of it")
 	cmd.Flags().Var(&watchdog, "watchdog", "the lease of the workers' holds; a slow machine needs a longer one")
 	cmd.Flags().IntVar(&opt.Workers, "workers", 4, "how many worker processes, 2 to 8")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		for _, name := range serverFlags {
 			if cmd.Flags().Changed(name) {
-				return usage("demo brings a server of its own; --%s is for the other commands", name)
+				return usage("demo starts a server of its own; --%s is for the other commands", name)
 			}
 		}
 		if opt.Workers < 2 || opt.Workers > 8 {

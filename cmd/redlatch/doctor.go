@@ -26,19 +26,19 @@ import (
 func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look at the server for what is bad for locks",
-		Long: `Look at the server, or at each primary of a cluster, for what is bad for locks:
-whether it evicts them or forgets them in a restart, whether its replicas keep
-up, whether the clocks agree, whether the user may do all that locks do, whether
-messages arrive, what others have left behind, and what nobody expects there.
+		Short: "Check the server for what is bad for locks",
+		Long: `Check the server, or each primary of a cluster, for what is bad for locks: whether
+it evicts locks or forgets them in a restart, whether its replicas keep up, whether
+the clocks agree, whether the user may do all that locks need, whether messages
+arrive, what others have left behind, and what nobody expects there.
 
-It changes nothing, but tries the commands of locks on a key of its own,
+doctor changes nothing. But it tries the commands of locks on a key of its own,
 redlatch_doctor: and a random number, which is gone before anybody can see it.
---prefix stands before that, for a user who may touch no other keys. Everything else
-is about all that the server has, whatever its name.
+--prefix stands before that, for a user that may touch no other keys. The other
+checks are about everything on the server, whatever its name.
 
-The exit code is 0 if all is fine or worth a note, 1 if there is a warning, and
-2 if there is a problem.`,
+The exit code is 0 if all is fine or worth a note, 1 if there is a warning, and 2 if
+there is a problem.`,
 		Example: `  redlatch doctor
   redlatch doctor -o json | jq '.findings[] | select(.severity == "problem")'`,
 		Args: cobra.NoArgs,
@@ -46,7 +46,7 @@ The exit code is 0 if all is fine or worth a note, 1 if there is a warning, and
 	opt := doctor.Options{Linger: 500 * time.Millisecond}
 	skew := duration{Duration: time.Second}
 	cmd.Flags().Var(&skew, "max-clock-skew", "by how much the clocks may differ: Config.MaxClockSkew")
-	cmd.Flags().IntVar(&opt.Keys, "keys", 100_000, "look at about this many keys of a server at most; 0 leaves out leftovers")
+	cmd.Flags().IntVar(&opt.Keys, "keys", 100_000, "look at about this many keys of a server at most, for leftovers; 0 leaves these checks out")
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		opt.MaxClockSkew, opt.Prefix = skew.Duration, a.server.prefix

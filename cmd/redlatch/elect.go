@@ -36,21 +36,22 @@ func (a *app) electCommand() *cobra.Command {
 	e.addLockFlags(pflag.NewFlagSet("", pflag.ContinueOnError)) // none of them is set
 	cmd := &cobra.Command{
 		Use:   "elect NAME [flags] -- COMMAND [ARG...]",
-		Short: "Run a command on one machine at a time, for as long as there is one",
-		Long: `Stand for the election NAME, and run COMMAND while leading. Of all that do so one
-leads at a time; when it ends, another one starts its COMMAND at once, and when its
-machine dies, after 30 seconds.
+		Short: "Run a command on one machine at a time, on another one when that ends",
+		Long: `Be a candidate in the election NAME, and run COMMAND while leading. Of all
+candidates one leads at a time. When the leader ends, another one starts its COMMAND
+at once. When the leader's machine dies, another one starts after 30 seconds.
 
 If the leadership is lost while the command runs, its process group gets TERM, and
-KILL after --kill-after; then redlatch stands for the election again, and starts the command
-anew when it leads again, unless a signal has told it to end. When the command ends by itself,
-redlatch gives the leadership up and ends with its exit code. Outages do not end the candidacy,
-so --outage has no effect.
+KILL after --kill-after. Then redlatch is a candidate again, and starts the command
+anew when it leads again, unless a signal has told it to end. When the command ends
+by itself, redlatch gives the leadership up and ends with the command's exit code.
+Outages do not end the candidacy, so --outage has no effect.
 
-The command finds in its environment REDLATCH_HELD=true, REDLATCH_NAME, REDLATCH_OWNER
-(its owner in Redis), REDLATCH_LEASE_MS, and in REDLATCH_TOKEN the
-number of the term, which is higher than that of every leader before: what it writes to should
-refuse lower ones. The lock is Redisson's RFencedLock, and redlatch show NAME says who leads.`,
+The command finds these variables in its environment: REDLATCH_HELD=true,
+REDLATCH_NAME, REDLATCH_OWNER (its owner in Redis), REDLATCH_LEASE_MS, and
+REDLATCH_TOKEN, the number of the leadership. That number is higher than the number
+of every leader before. What the command writes to should refuse lower numbers. The
+lock is Redisson's RFencedLock, and redlatch show NAME says who leads.`,
 		Example: `  redlatch elect scheduler -- ./scheduler --serve
   redlatch elect scheduler --kill-after 20s -c 'exec ./scheduler --term $REDLATCH_TOKEN'
   redlatch show scheduler`,

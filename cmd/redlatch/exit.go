@@ -70,7 +70,7 @@ func (a *app) serverFailure(err error) error {
 	f := &failure{code: exitSoftware, err: err}
 	switch code := replyCode(err); {
 	case code == "WRONGTYPE":
-		f.code, f.hint = exitData, "a key of this name exists, and it is not a lock, or not what was asked for"
+		f.code, f.hint = exitData, "a key of this name exists, but it is not a lock, or not of the type that was asked for"
 	case code == "WRONGPASS", code == "NOAUTH", code == "NOPERM", lacksRight(err):
 		f.code, f.hint = exitUnavailable, "check the user, the password and the user's rights at "+a.shownAddress()
 	case code == "MOVED":
@@ -78,12 +78,16 @@ func (a *app) serverFailure(err error) error {
 	case wire.NoDatabase(err.Error()):
 		f.code, f.hint = exitUsage, "there is no such database at "+a.shownAddress()
 	case errors.Is(err, redlatch.ErrNotAcknowledged):
-		f.code, f.hint = exitUnavailable, "the replicas of "+a.shownAddress()+" are silent or behind; redlatch doctor tells how far"
+		f.code, f.hint = exitUnavailable, "the replicas of "+a.shownAddress()+" are silent or behind; redlatch doctor shows how far"
 	case errors.Is(err, redlatch.ErrUninitialized):
 		f.code, f.hint = exitData, "set it first: redlatch rate set, or redlatch semaphore set --expirable"
 	case errors.Is(err, redlatch.ErrInvalid), errors.Is(err, redlatch.ErrReentry):
 		f.code = exitUsage
-	case code == "", errors.Is(err, redlatch.ErrUnavailable):
+	case code == "READONLY":
+		f.code, f.hint = exitUnavailable, "a replica has answered at "+a.shownAddress()+"; write the address of the primary, or of the sentinels or the cluster"
+	case code != "" && errors.Is(err, redlatch.ErrUnavailable):
+		f.code, f.hint = exitUnavailable, "redlatch doctor tells what is wrong at "+a.shownAddress()
+	case code == "":
 		tls := ""
 		if strings.HasPrefix(a.shownAddress(), "rediss") {
 			tls = " with TLS, which the server may not speak there"

@@ -20,6 +20,8 @@ func TestWhatTheServerRefuses(t *testing.T) {
 	}{
 		{"ERR unknown command 'EVALSHA'", commands, 70, "unknown command"},
 		{"NOPERM this user has no permissions to run the 'evalsha' command", commands, 69, "NOPERM"},
+		{"OOM command not allowed when used memory > 'maxmemory'.", commands[:1], 69, "redlatch doctor tells what is wrong at redis://"},
+		{"READONLY You can't write against a read only replica.", commands[:1], 69, "the address of the primary"},
 		{"MOVED 16287 127.0.0.1:7001", commands[:1], 69, "cluster"}, // could pass, so that it takes its time
 	} {
 		t.Run(strings.Fields(tc.reply)[0], func(t *testing.T) {

@@ -70,7 +70,7 @@ func (l *list) Set(s string) error {
 		return err
 	}
 	if len(lines) > 1 {
-		return errors.New("it has several lines; write it in one, with commas between the names")
+		return errors.New("it has several lines; write it in one line, with commas between the names")
 	}
 	*l = append(append(list{}, *l...), slices.Concat(lines...)...)
 	return nil

@@ -10,13 +10,14 @@ import (
 func (a *app) latchCommand() *cobra.Command {
 	return a.family(
 		aLatch, "latch", "Set a count-down latch, count it down, or wait for it",
-		`A count-down latch, Redisson's RCountDownLatch, is set to a count. Whoever waits for it goes
-on when it has been counted down to 0. One that was never set is at 0.`,
+		`A count-down latch, Redisson's RCountDownLatch, is set to a count. A caller that
+waits for it goes on when it has been counted down to 0. A latch that was never set
+is at 0.`,
 		`  redlatch latch set workers 3
   redlatch latch down workers
   redlatch latch wait workers --wait 10m && ./all-are-ready.sh
   redlatch latch delete workers`,
-		a.countCommand("set NAME N", "Set the count, unless the latch is being counted down: then the exit code is 1", 2,
+		a.countCommand("set NAME N", "Set the count, unless the latch is being counted down; then the exit code is 1", 2,
 			func(ctx context.Context, c *redlatch.Client, name string, n int) (countJSON, error) {
 				if n < 1 {
 					return countJSON{}, usage("a latch counts down from 1 or more")
@@ -55,7 +56,7 @@ func (a *app) latchWaitCommand() *cobra.Command {
 	var wait duration
 	cmd := &cobra.Command{
 		Use:   "wait NAME",
-		Short: "Wait until the count is 0; the exit code is 1 if the time is over before",
+		Short: "Wait until the count is 0; the exit code is 1 if --wait is over before",
 		Args:  cobra.ExactArgs(1),
 	}
 	cmd.Flags().VarP(&wait, "wait", "w", "wait this long at most; 0 only looks (default: as long as it takes)")

@@ -16,47 +16,46 @@ func (a *app) lsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls [PATTERN]",
 		Short: "List locks that are held, and synchronizers",
-		Long: `List the locks that are held, and the rate limiters, barriers and semaphores
-that can be told from other things, whose names match PATTERN: a glob as KEYS and
-SCAN take it (quote it from the shell). Without one, all.
+		Long: `List the locks that are held, and the rate limiters, barriers and semaphores that
+can be recognised. PATTERN is a glob for their names, as in KEYS and SCAN. Quote it,
+so that the shell leaves it alone. Without PATTERN, list all.
 
-There is a line for each holder of a lock: readers and writer of a read-write
-lock, and each value of a group that is locked. A synchronizer has one line.
+There is a line for each holder of a lock: each reader and the writer of a
+read-write lock, and each value of a group that is locked. A synchronizer has one
+line.
 
-BY, FOR and WAITERS are what the clients say, which are asked: it takes up to two
-seconds if one of them gives no answer. Clients of Redisson do not say who they
-are; of the first 64 locks that they hold, those that wait are counted.
+BY, FOR and WAITERS are what the clients answer when redlatch asks them. That takes
+up to two seconds if one of them gives no answer. Clients of Redisson do not say who
+they are. Those of them that wait are counted, for the first 64 locks that they
+hold.
 
-A lock is a hash that somebody named, so what is a lock, and of which kind, is a
-guess by its fields, its companions and its time to live. Semaphores and latches
-are mere numbers, unless permits are taken that have ids: --all lists every
-number that matches, and so those of other programs, too. The list is not a
-snapshot: locks come and go while it is read.
+A lock is a hash under a name that somebody chose. So what is a lock, and of which
+kind, is a guess from its fields, the keys beside it and its time to live.
+Semaphores and latches are only numbers, unless permits with ids are taken. --all
+lists every number whose name matches, also those of other programs. The list is not
+a snapshot: locks come and go while it is read.
 
-With --watch the list is made again and again, until it is interrupted (ctrl-C).
-A terminal shows the last one; else they follow one another, with an empty line
-after each. A server that goes away is waited for. Callers that wait for one another
-for longer than two seconds are shown as a possible deadlock.`,
+With --watch the list is made again and again, until it is interrupted (ctrl-C). A
+terminal shows the last list. Otherwise the lists follow one another, with an empty
+line after each. If the server goes away, ls waits for it. Callers that wait for one
+another for longer than two seconds are shown as a possible deadlock.`,
 		Example: `  redlatch ls
   redlatch ls --watch --interval 5 'orders:*'
   redlatch ls --all 'ports:*'
   redlatch ls 'orders:*' -o json | jq -r '.[].name'`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	cmd.Flags().BoolVarP(&all, "all", "a", false, "also numbers: semaphores and latches, and those of other programs")
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "list numbers, too: semaphores and latches, and those of other programs")
 	cmd.Flags().BoolVar(&watching, "watch", false, "list again and again, until it is interrupted")
 	cmd.Flags().Var(&interval, "interval", "with --watch: how long from one list to the next, at least 1s")
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		pattern := "*"
-		if len(args) == 1 {
-			pattern = args[0]
-		}
+		pattern := patternOf(args)
 		switch {
 		case interval.set && !watching:
 			return usage("--interval goes with --watch")
 		case interval.Duration < time.Second:
-			return usage("--interval %v is too short; it must be at least 1s", interval.Duration)
+			return tooOften(interval)
 		}
 		client, closeAll, err := a.client(redlatch.Config{OutageTimeout: askTimeout, SlowWait: overview.Standing})
 		if err != nil {
@@ -90,6 +89,19 @@ for longer than two seconds are shown as a possible deadlock.`,
 	return cmd
 }
 
+// patternOf returns which locks a command is to look at.
+func patternOf(args []string) string {
+	if len(args) == 0 {
+		return "*"
+	}
+	return args[0]
+}
+
+// tooOften refuses an --interval at which a command would do little but look.
+func tooOften(interval duration) *failure {
+	return usage("--interval %v is too short; it must be at least 1s", interval.Duration)
+}
+
 func listTable(found []overview.Lock) [][]string {
 	rows := [][]string{{"NAME", "KIND", "COUNT", "BY", "FOR", "TTL", "WAITERS", "OWNER"}}
 	for _, l := range found {
@@ -99,7 +111,7 @@ func listTable(found []overview.Lock) [][]string {
 		}
 		for _, h := range l.Holders {
 			ttl := overview.TTLText(h.TTL)
-			if h.Renewed != nil && *h.Renewed {
+			if h.IsRenewed() {
 				ttl = "renewed"
 			}
 			rows = append(rows, []string{l.Name, l.What(&h), strconv.Itoa(h.Count), h.ByText(h.Client, h.Redlatch), h.ForText(), ttl, l.WaitersText(), h.Owner})

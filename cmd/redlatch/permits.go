@@ -29,12 +29,12 @@ func (a *app) permitAcquireCommand() *cobra.Command {
 	var of int
 	cmd := &cobra.Command{
 		Use:   "acquire NAME [N] --lease DURATION",
-		Short: "Wait for N permits with leases, 1 if left out, take them and print their ids; the exit code is 1 if they cannot be had in time",
+		Short: "Wait for N permits with leases (default 1), take them and print their ids; the exit code is 1 if they are not free in time",
 		Args:  cobra.RangeArgs(1, 2),
 	}
-	cmd.Flags().Var(&lease, "lease", "have them this long, unless they are extended or released")
+	cmd.Flags().Var(&lease, "lease", "hold the permits this long, unless they are extended or released")
 	cmd.Flags().VarP(&wait, "wait", "w", "wait this long at most; 0 tries once (default: as long as it takes)")
-	cmd.Flags().IntVar(&of, "of", 0, "make a semaphore of so many permits, if there is none; one of another number is refused")
+	cmd.Flags().IntVar(&of, "of", 0, "make a semaphore of this many permits, if there is none; a semaphore of another number is refused")
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		n, err := countArg(args, 1)
@@ -42,7 +42,7 @@ func (a *app) permitAcquireCommand() *cobra.Command {
 			return err
 		}
 		if !lease.set {
-			return usage("for how long? semaphore acquire needs --lease: nothing renews permits whose process has ended")
+			return usage("semaphore acquire needs --lease: nothing renews the permits after it has ended")
 		}
 		sized := cmd.Flags().Changed("of")
 		if sized && n > of {
@@ -99,7 +99,7 @@ func (a *app) permitExtendCommand() *cobra.Command {
 		Short: "Raise the leases of permits by their ids; the exit code is 74 if one is not live any more",
 		Args:  cobra.MinimumNArgs(2),
 	}
-	cmd.Flags().Var(&lease, "lease", "have them this long from now")
+	cmd.Flags().Var(&lease, "lease", "hold the permits this long from now")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !lease.set {
 			return usage("extend needs --lease")
@@ -119,7 +119,7 @@ func (a *app) permitExtendCommand() *cobra.Command {
 func (a *app) permitReleaseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "release NAME ID...",
-		Short: "Give permits back by their ids: all, or none if one is not live any more; then the exit code is 74",
+		Short: "Give permits back by their ids: all of them, or none if one is not live any more; then the exit code is 74",
 		Args:  cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(args[0], func(c *redlatch.Client) error {

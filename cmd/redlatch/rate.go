@@ -15,7 +15,7 @@ import (
 // rateFlag is a rate as N/INTERVAL.
 type rateFlag struct{ redlatch.Rate }
 
-var errRate = errors.New("write it as N/INTERVAL, such as 100/1m: so many in so long")
+var errRate = errors.New("write it as N/INTERVAL, such as 100/1m for 100 permits in each minute")
 
 func (r *rateFlag) Set(s string) error {
 	n, interval, ok := strings.Cut(s, "/")
@@ -41,18 +41,18 @@ func (r *rateFlag) Type() string { return "N/INTERVAL" }
 func (a *app) rateCommand() *cobra.Command {
 	return a.family(
 		aLimiter, "rate", "Set a rate limiter, or wait for its permits",
-		`A rate limiter, Redisson's RRateLimiter, gives at most N permits in every INTERVAL, over all
-machines.`,
+		`A rate limiter, Redisson's RRateLimiter, gives at most N permits in every INTERVAL,
+to all machines together.`,
 		`  redlatch rate set api 100/1m
   redlatch rate update api 200/1m
   redlatch rate get api
   redlatch rate take api && curl https://api.example.com/
   redlatch rate take api 5 --rate 100/1m --wait 10s
   redlatch rate delete api`,
-		a.rateSetCommand("set NAME N/INTERVAL", "Give it a rate, unless it has one: then the exit code is 1", func(cmd *cobra.Command, l *redlatch.RateLimiter, r redlatch.Rate) (bool, error) {
+		a.rateSetCommand("set NAME N/INTERVAL", "Give it a rate, unless it has one already; then the exit code is 1", func(cmd *cobra.Command, l *redlatch.RateLimiter, r redlatch.Rate) (bool, error) {
 			return l.TrySetRate(cmd.Context(), r)
 		}),
-		a.rateSetCommand("update NAME N/INTERVAL", "Give one that has a rate another one; what was taken still counts, and what no flag sets stays as it is", func(cmd *cobra.Command, l *redlatch.RateLimiter, r redlatch.Rate) (bool, error) {
+		a.rateSetCommand("update NAME N/INTERVAL", "Change the rate, if it has one; what was taken still counts, and what no flag sets stays as it is", func(cmd *cobra.Command, l *redlatch.RateLimiter, r redlatch.Rate) (bool, error) {
 			// UpdateRate stores a rate as a whole, and a user who gives no flag wants to change none of the rest.
 			had, err := l.Config(cmd.Context())
 			if err != nil {
@@ -88,8 +88,8 @@ func (a *app) rateSetCommand(use, short string, set func(*cobra.Command, *redlat
 	var rate rateFlag
 	var keep duration
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(2)}
-	cmd.Flags().BoolVar(&rate.PerClient, "per-client", false, "give each client as many, instead of all together; each run of redlatch is a client of its own, so that this limits programs only")
-	cmd.Flags().Var(&keep, "keep-alive", "delete the limiter when nobody has taken a permit for so long; 0 never does")
+	cmd.Flags().BoolVar(&rate.PerClient, "per-client", false, "give that many permits to each client, instead of to all together; each run of redlatch is a client of its own, so this limits programs only")
+	cmd.Flags().Var(&keep, "keep-alive", "delete the limiter when nobody has taken a permit for this long; 0 means never")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := rate.Set(args[1]); err != nil {
 			return usage("%q is no rate: %v", args[1], err)
@@ -125,7 +125,7 @@ func (a *app) rateTakeCommand() *cobra.Command {
 	var rate rateFlag
 	cmd := &cobra.Command{
 		Use:   "take NAME [N]",
-		Short: "Wait for N permits, 1 if left out, and take them; the exit code is 1 if they cannot be had in time",
+		Short: "Wait for N permits (default 1) and take them; the exit code is 1 if they are not free in time",
 		Args:  cobra.RangeArgs(1, 2),
 	}
 	cmd.Flags().VarP(&wait, "wait", "w", "wait this long at most; 0 tries once (default: as long as it takes)")

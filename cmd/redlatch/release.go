@@ -17,19 +17,20 @@ func (a *app) releaseCommand() *cobra.Command {
 	var owner string
 	cmd := &cobra.Command{
 		Use:   "release NAME --owner OWNER | --force",
-		Short: "Release what redlatch acquire has taken, or take a lock away from whoever holds it",
-		Long: `With --owner release the lock NAME if it is OWNER's, whom redlatch acquire has printed;
-if it is not any more, the exit code is 74.
+		Short: "Release a lock of redlatch acquire, or take a lock away from its holder",
+		Long: `With --owner, release the lock NAME if OWNER has it. OWNER is what redlatch acquire
+has printed. If OWNER does not have the lock any more, the exit code is 74.
 
-With --force take it away from whoever holds it, so that the next one can have it.
+With --force, take the lock away from whoever holds it, so that the next caller can
+have it.
 
-A holder that uses redlatch is asked first, and has ended its section or been
-told when the lock is given away; one that does not answer within a second is
-not waited for. A Redisson holder is not told at all: it goes on as if it had
-the lock. Release only what you know to be dead.
+A holder that uses redlatch is asked first. It has ended its section, or has been
+told, before the lock is given away. But redlatch does not wait for a holder that
+does not answer within a second. A Redisson holder is not told at all: it goes on as
+if it had the lock. So release only the locks of holders that you know to be dead.
 
-Of a read-write lock the readers and the writer are released; a group's values
-cannot be told from what is stored, and are refused.
+The readers and the writer of a read-write lock are all released. A group of locks
+is refused, because its values cannot be told from what is stored.
 
 With --force the exit code is 0 also if nobody held the lock.`,
 		Example: `  redlatch release deploy --owner "$owner"
@@ -37,28 +38,26 @@ With --force the exit code is 0 also if nobody held the lock.`,
 		Args: cobra.ExactArgs(1),
 	}
 	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*redlatch.Client).Locks)
-	cmd.Flags().BoolVar(&force, "force", false, "yes, whoever holds it")
-	cmd.Flags().StringVar(&owner, "owner", "", "if it is this owner's, whom redlatch acquire has printed")
+	cmd.Flags().BoolVar(&force, "force", false, "release the lock, whoever holds it")
+	cmd.Flags().StringVar(&owner, "owner", "", "release the lock if this owner has it, which redlatch acquire has printed")
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name := args[0]
 		if err := checkName(name); err != nil {
 			return err
 		}
-		if cmd.Flags().Changed("owner") {
-			switch {
-			case force:
-				return usage("--force and --owner contradict each other")
-			case owner == "":
-				return errNoOwner
-			}
+		switch owned := cmd.Flags().Changed("owner"); {
+		case owned && force:
+			return usage("--force and --owner contradict each other")
+		case owned && owner == "":
+			return errNoOwner
+		case owned:
 			err := a.asOwner(name, func(l *redlatch.Lock) error { return l.ReleaseOwner(cmd.Context(), owner) })
 			if err != nil {
 				return err
 			}
 			return a.printReleased(name, true, asJSON())
-		}
-		if !force {
+		case !force:
 			return &failure{
 				code: exitUsage,
 				err:  fmt.Errorf("not released: %s may be working, and would work on without the lock", a.whoHolds(cmd.Context(), name)),
@@ -132,24 +131,9 @@ func (a *app) forceRelease(ctx context.Context, client *redlatch.Client, name, o
 	default:
 		return false, fmt.Errorf("%s has it now", now.HoldersText())
 	}
-	if !overview.IsLock(info.Kind) {
-		return false, &failure{
-			code: exitData, err: fmt.Errorf("%q is not a lock: its kind is %s, and only locks are released", name, info.Kind),
-			hint: "redlatch show " + shellWord(name) + " shows how it stands",
-		}
-	}
-	locks := []*redlatch.Lock{client.Lock(name)}
-	switch info.Kind {
-	case redlatch.KindFair:
-		locks = []*redlatch.Lock{client.FairLock(name)}
-	case redlatch.KindReadWrite:
-		rw := client.ReadWriteLock(name)
-		locks = []*redlatch.Lock{rw.Write(), rw.Read()}
-	case redlatch.KindGroup:
-		return false, &failure{
-			code: exitData, err: fmt.Errorf("%q is a group of locks: which of its values to release cannot be told from what is stored", name),
-			hint: "a program that knows the values can call ForceRelease of their GroupLock",
-		}
+	locks, err := locksOf(client, info.Kind, name)
+	if err != nil {
+		return false, err
 	}
 	for _, lock := range locks {
 		ok, err := lock.ForceRelease(ctx)
@@ -159,6 +143,28 @@ func (a *app) forceRelease(ctx context.Context, client *redlatch.Client, name, o
 		released = released || ok
 	}
 	return released, nil
+}
+
+// locksOf returns what is to be released of a lock of a kind.
+func locksOf(client *redlatch.Client, kind, name string) ([]*redlatch.Lock, error) {
+	switch {
+	case !overview.IsLock(kind):
+		return nil, &failure{
+			code: exitData, err: fmt.Errorf("%q is not a lock: its kind is %s, and only locks are released", name, kind),
+			hint: "redlatch show " + shellWord(name) + " shows its state",
+		}
+	case kind == redlatch.KindFair:
+		return []*redlatch.Lock{client.FairLock(name)}, nil
+	case kind == redlatch.KindReadWrite:
+		rw := client.ReadWriteLock(name)
+		return []*redlatch.Lock{rw.Write(), rw.Read()}, nil
+	case kind == redlatch.KindGroup:
+		return nil, &failure{
+			code: exitData, err: fmt.Errorf("%q is a group of locks: what is stored does not tell which of its values to release", name),
+			hint: "a program that knows the values can call ForceRelease of their GroupLock",
+		}
+	}
+	return []*redlatch.Lock{client.Lock(name)}, nil
 }
 
 // shellWord is s as an argument of a command, for a POSIX shell.

@@ -71,21 +71,21 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "redlatch",
 		Short: "Distributed locks on Redis and Valkey, shared with Redisson",
-		Long: `redlatch takes the locks that Redisson takes, in the same Redis or Valkey.
+		Long: `redlatch acquires the same locks as Redisson, in the same Redis or Valkey.
 
-The server is the one of --url or of --config, or else of the environment
-variable REDLATCH_URL, or else of REDIS_URL, or else redis://localhost:6379. A
-password in --url can be seen by every user of this machine; in the variables
-and in the file of --config it cannot.
+The server is the one of --url or of --config. Without these flags it is the one of
+the environment variable REDLATCH_URL, or else of REDIS_URL, or else
+redis://localhost:6379. Every user of this machine can see a password in --url, but
+not one in the variables or in the file of --config.
 
-Programs that share a server may set Config.Prefix: "billing:" stands in Redis
+Programs that share a server may set Config.Prefix: "billing:" then stands in Redis
 before each name that they use. With --prefix billing:, or the environment variable
-REDLATCH_PREFIX, the commands say names as such a program does, and lists show
+REDLATCH_PREFIX, the commands use names as such a program does, and lists show
 nothing else.
 
-Exit codes that all commands share: 64 for a mistake in the command line, 65 if what
-has that name is of another type, 69 if the server cannot be reached or refuses the
-user, 70 if anything else went wrong with it.`,
+All commands share these exit codes: 64 for a mistake in the command line, 65 if the
+name belongs to something of another type, 69 if the server cannot be reached or
+refuses the user, 70 if something else went wrong with the server.`,
 		Args:          known,
 		Version:       buildVersion().String(),
 		SilenceErrors: true,
@@ -100,7 +100,7 @@ user, 70 if anything else went wrong with it.`,
 		}
 	})
 	a.server.flags(root.PersistentFlags())
-	root.PersistentFlags().BoolVarP(&a.ui.quiet, "quiet", "q", false, "say nothing but results, and why it ends")
+	root.PersistentFlags().BoolVarP(&a.ui.quiet, "quiet", "q", false, "print only results, and the reason if the command fails")
 	root.AddCommand(a.runCommand(), a.electCommand(), a.lsCommand(), a.topCommand(), a.serveCommand(), a.showCommand(), a.acquireCommand(), a.extendCommand(), a.releaseCommand(),
 		a.semaphoreCommand(), a.latchCommand(), a.rateCommand(), a.barrierCommand(), a.configCommand(), a.doctorCommand(), a.aclCommand(),
 		a.demoCommand(), a.demoWorkerCommand(), a.versionCommand())

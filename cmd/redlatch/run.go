@@ -61,23 +61,24 @@ func (a *app) runCommand() *cobra.Command {
 		Long: `Wait for the lock NAME, run COMMAND while holding it, and release it when the
 command and everything in its process group has ended.
 
-The command is run directly, not by a shell; -c asks for one. It inherits
-standard input, output and error. Its exit code is passed on; 128+n means that
-signal n ended it. It is 1 if the lock could not be had (-E changes that), 69 if the
-server cannot be reached, 126 if COMMAND cannot be executed, and 127 if there is none.
+redlatch runs the command directly. A shell runs it only with -c. The command
+inherits standard input, output and error. Its exit code is passed on; 128+n means
+that signal n ended it. The exit code is 1 if run did not get the lock (-E changes
+that), 69 if the server cannot be reached, 126 if COMMAND cannot be executed, and
+127 if there is no such command.
 
-If the lock is lost while the command runs, its process group gets TERM, and
-KILL after --kill-after; the exit code is 74.
+If the lock is lost while the command runs, its process group gets TERM, and KILL
+after --kill-after. Then the exit code is 74.
 
-With --multi there is no NAME: the flag has the names of all the locks to take.
-With --permits NAME is a semaphore, which is made if there is none. With --group it
-is a group of locks, one for each value; with --redlock the lock of a majority of
-servers that are independent of each other.
+With --multi there is no NAME: the flag has the names of all locks. With --permits
+NAME is a semaphore, which is made if there is none. With --group NAME is a group of
+locks, one for each value. With --redlock it is the lock of a majority of servers
+that are independent of each other.
 
-The command finds in its environment REDLATCH_HELD=true, REDLATCH_NAME,
-REDLATCH_OWNER (its owner in Redis) and REDLATCH_LEASE_MS; with --fenced also
-REDLATCH_TOKEN. A run that would wait for a lock under which it runs itself is
-refused. On a terminal it says after a second who has what it waits for.`,
+The command finds these variables in its environment: REDLATCH_HELD=true,
+REDLATCH_NAME, REDLATCH_OWNER (its owner in Redis), REDLATCH_LEASE_MS, and with
+--fenced REDLATCH_TOKEN. A run that would wait for a lock under which it runs itself
+is refused. On a terminal, run says after a second who has what it waits for.`,
 		Example: `  redlatch run nightly-report -- ./report.sh --all
   redlatch run nightly-report --try -- ./report.sh || echo "another machine does it"
   redlatch run --multi stock,orders -- ./move.sh
@@ -93,11 +94,11 @@ refused. On a terminal it says after a second who has what it waits for.`,
 	f.VarP(&r.wait, "wait", "w", "wait this long for the lock at most; 0 tries once (default: as long as it takes)")
 	f.BoolVarP(&r.try, "try", "n", false, "try once: the same as --wait 0")
 	f.Var(&r.lease, "lease", "hold the lock this long at most, not renewed (default: 30s, renewed while the command runs)")
-	f.Var(&r.atLeast, "hold-at-least", "keep the lock this long, however soon the command ends: for short jobs of machines whose clocks differ; alone, or with --fenced or --spin")
+	f.Var(&r.atLeast, "hold-at-least", "keep the lock at least this long, even if the command ends sooner: for short jobs on machines whose clocks differ; of the other types of lock only --fenced and --spin allow it")
 	f.Var(&r.onLost, "on-lost", "what to do if the lock is lost: kill the command, warn, or ignore it")
 	f.Var(&r.killAfter, "kill-after", "how long after TERM to send KILL to a command that has lost the lock; 0 sends KILL at once")
-	f.IntVarP(&r.conflict, "conflict-exit-code", "E", exitConflict, "exit code if the lock could not be had")
-	f.BoolVar(&r.sysexits, "sysexits", false, "exit with 75 (EX_TEMPFAIL) if the lock could not be had")
+	f.IntVarP(&r.conflict, "conflict-exit-code", "E", exitConflict, "exit code if run does not get the lock")
+	f.BoolVar(&r.sysexits, "sysexits", false, "exit with 75 (EX_TEMPFAIL) if run does not get the lock")
 	f.StringVarP(&r.shell, "command", "c", "", "run this with /bin/sh -c instead of a command")
 	r.addLockFlags(f)
 	cmd.RunE = r.run
@@ -113,15 +114,12 @@ func (r *runner) arguments(cmd *cobra.Command, args []string) error {
 		r.argv = args // the names are given
 		return nil
 	}
-	what := "a lock"
-	if cmd.Name() == "elect" {
-		what = "an election"
-	}
-	if len(args) == 0 {
-		return usage("%s needs the name of %s before the command: redlatch %[1]s NAME -- COMMAND", cmd.Name(), what)
-	}
-	if cmd.ArgsLenAtDash() == 0 && !cmd.Flags().Changed("command") && !strings.HasPrefix(args[0], "-") && !slices.Contains(args[1:], "--") {
-		return usage("%s needs the name of %s before the command: redlatch %[1]s NAME -- %[3]s", cmd.Name(), what, shellWord(args[0]))
+	if command := unnamed(cmd, args); command != "" {
+		what := "a lock"
+		if cmd.Name() == "elect" {
+			what = "an election"
+		}
+		return usage("%s needs the name of %s before the command: redlatch %[1]s NAME -- %[3]s", cmd.Name(), what, command)
 	}
 	r.name = args[0]
 	// What follows NAME is flags again, up to "--" or the command.
@@ -135,15 +133,25 @@ func (r *runner) arguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// unnamed returns the command of a line that has no name before it; empty if it has one.
+func unnamed(cmd *cobra.Command, args []string) string {
+	switch {
+	case len(args) == 0:
+		return "COMMAND"
+	case cmd.ArgsLenAtDash() == 0 && !cmd.Flags().Changed("command") && !strings.HasPrefix(args[0], "-") && !slices.Contains(args[1:], "--"):
+		return shellWord(args[0])
+	}
+	return ""
+}
+
 // check refuses what does not fit together, and finds the command: a lock need
 // not be taken for one that is not there.
 func (r *runner) check(cmd *cobra.Command) (path string, err error) {
 	f := cmd.Flags()
+	if err := r.checkTimes(); err != nil {
+		return "", err
+	}
 	switch {
-	case r.try && r.wait.set && r.wait.Duration > 0:
-		return "", usage("--try and --wait %v contradict each other", r.wait.Duration)
-	case r.lease.set && r.lease.Duration < shortestLease:
-		return "", errShortLease(r.lease)
 	case r.lease.set && r.atLeast.Duration > r.lease.Duration:
 		return "", usage("--hold-at-least %v is longer than --lease %v, after which others may have the lock", r.atLeast.Duration, r.lease.Duration)
 	case f.Changed("conflict-exit-code") && r.sysexits:
@@ -183,8 +191,15 @@ func (r *runner) check(cmd *cobra.Command) (path string, err error) {
 // shortestLease is that of the library, which says so only when it has a server.
 const shortestLease = 20 * time.Millisecond
 
-func errShortLease(lease duration) *failure {
-	return usage("--lease %v is too short to be of use; it must be at least %v", lease.Duration, shortestLease)
+// checkTimes refuses a wait and a lease that cannot be.
+func (r *runner) checkTimes() error {
+	switch {
+	case r.try && r.wait.set && r.wait.Duration > 0:
+		return usage("--try and --wait %v contradict each other", r.wait.Duration)
+	case r.lease.set && r.lease.Duration < shortestLease:
+		return usage("--lease %v is too short to be of use; it must be at least %v", r.lease.Duration, shortestLease)
+	}
+	return nil
 }
 
 func (r *runner) run(cmd *cobra.Command, _ []string) error {
@@ -255,14 +270,11 @@ func (r *runner) clients(cfg redlatch.Config) (first *redlatch.Client, closeAll 
 	return r.voters[0], closeAll, nil
 }
 
-// acquire waits for the lock. A signal ends the wait.
-func (r *runner) acquire(client *redlatch.Client, signals <-chan os.Signal) (hold, error) {
-	var opts []redlatch.Option
-	switch {
-	case r.try:
-		opts = append(opts, redlatch.Wait(0))
-	case r.wait.set:
-		opts = append(opts, redlatch.Wait(r.wait.Duration))
+// options are those of the acquisition, with what is left of the wait.
+func (r *runner) options() []redlatch.Option {
+	opts := r.wait.options()
+	if r.try {
+		opts = []redlatch.Option{redlatch.Wait(0)}
 	}
 	if r.lease.set {
 		opts = append(opts, redlatch.Lease(r.lease.Duration))
@@ -270,6 +282,11 @@ func (r *runner) acquire(client *redlatch.Client, signals <-chan os.Signal) (hol
 	if r.atLeast.Duration > 0 {
 		opts = append(opts, redlatch.HoldAtLeast(r.atLeast.Duration))
 	}
+	return opts
+}
+
+// acquire waits for the lock. A signal ends the wait.
+func (r *runner) acquire(client *redlatch.Client, signals <-chan os.Signal) (hold, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	type outcome struct {
@@ -278,7 +295,7 @@ func (r *runner) acquire(client *redlatch.Client, signals <-chan os.Signal) (hol
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		hold, err := r.take(ctx, client, opts)
+		hold, err := r.take(ctx, client)
 		done <- outcome{hold, err}
 	}()
 	defer r.tellOfWait(client, r.names()...)()

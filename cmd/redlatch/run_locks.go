@@ -28,11 +28,11 @@ var lockFlags = []lockFlag{
 		lock: func(c *redlatch.Client, name string) *redlatch.Lock { return c.FairLock(name) },
 	},
 	{
-		name: "shared", usage: "share a read-write lock with others that do, while nobody has it exclusively",
+		name: "shared", usage: "hold a read-write lock together with others, while nobody holds it exclusively",
 		lock: func(c *redlatch.Client, name string) *redlatch.Lock { return c.ReadWriteLock(name).Read() },
 	},
 	{
-		name: "exclusive", usage: "have a read-write lock alone",
+		name: "exclusive", usage: "hold a read-write lock alone",
 		with: []string{"fenced"},
 		lock: func(c *redlatch.Client, name string) *redlatch.Lock { return c.ReadWriteLock(name).Write() },
 	},
@@ -55,7 +55,7 @@ func (r *runner) addLockFlags(f *pflag.FlagSet) {
 	f.Var(&r.permits, "permits", "take N of the M permits of a semaphore, so that at most M/N commands run at once")
 	f.Var((*list)(&r.multi), "multi", "take all of these locks or none, `NAME,NAME,...`, instead of one NAME")
 	f.Var((*list)(&r.group), "group", "take these values of the group of locks NAME, `VALUE,VALUE,...`, all or none")
-	f.Var((*list)(&r.redlock), "redlock", "take the lock on a majority of these servers, `URL,URL,URL`, which know nothing of one another")
+	f.Var((*list)(&r.redlock), "redlock", "take the lock on a majority of these servers, `URL,URL,URL`, which are independent of each other")
 }
 
 // checkLockFlags refuses types that do not go together.
@@ -87,7 +87,7 @@ func (r *runner) checkLockFlags() error {
 		}
 	}
 	if r.redlock != nil && len(r.redlock) < 3 {
-		return usage("--redlock of %d servers cannot do without one of them; name three or more", len(r.redlock))
+		return usage("--redlock with %d servers fails when one of them is down; name three or more", len(r.redlock))
 	}
 	names := r.names()
 	if len(names) == 0 {
@@ -133,16 +133,17 @@ type hold interface {
 }
 
 // take acquires what the flags ask for.
-func (r *runner) take(ctx context.Context, c *redlatch.Client, opts []redlatch.Option) (hold, error) {
+func (r *runner) take(ctx context.Context, c *redlatch.Client) (hold, error) {
+	if r.permits.n > 0 {
+		return r.takePermits(ctx, c)
+	}
+	opts := r.options()
 	if r.multi != nil {
 		var locks []*redlatch.Lock
 		for _, name := range r.multi {
 			locks = append(locks, c.Lock(name))
 		}
 		return some(redlatch.MultiLock(locks...).Acquire(ctx, opts...))
-	}
-	if r.permits.n > 0 {
-		return r.takePermits(ctx, c, opts)
 	}
 	if r.redlock != nil {
 		return r.takeMajority(ctx, opts)

@@ -22,7 +22,7 @@ func (p *permits) Set(s string) error {
 		ok = err == nil && err2 == nil && p.n >= 1 && p.n <= p.of
 	}
 	if !ok {
-		return errors.New("write it as N/M, such as 1/3: so many of so many permits")
+		return errors.New("write it as N/M, such as 1/3 for one of three permits")
 	}
 	return nil
 }
@@ -39,11 +39,11 @@ func (p *permits) Type() string { return "N/M" }
 
 // takePermits acquires what --permits asks for, of a semaphore that it makes if
 // there is none.
-func (r *runner) takePermits(ctx context.Context, c *redlatch.Client, opts []redlatch.Option) (hold, error) {
+func (r *runner) takePermits(ctx context.Context, c *redlatch.Client) (hold, error) {
 	if err := mayBeWithin(ctx, &r.wait, c, r.name, leased); err != nil {
 		return nil, err
 	}
-	s := c.ExpirableSemaphore(r.name)
+	s, opts := c.ExpirableSemaphore(r.name), r.options()
 	if err := haveOf(ctx, s, r.permits, opts); err != nil {
 		return nil, err
 	}

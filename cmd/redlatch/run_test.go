@@ -194,7 +194,7 @@ func TestRunRefusesToWaitForItself(t *testing.T) {
 		return finish(t, cmd)
 	}
 	for _, again := range []string{"x -- true", "--multi a,x -- true", "x --wait 1h -- true"} {
-		if res := inner("x", again); res.code != 64 || !strings.Contains(res.err, "this runs under the lock x already") {
+		if res := inner("x", again); res.code != 64 || !strings.Contains(res.err, "this command runs under the lock x already") {
 			t.Errorf("run x -- run y -- run %s: %+v", again, res)
 		}
 	}

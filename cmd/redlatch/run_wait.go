@@ -37,7 +37,7 @@ func (r *runner) checkUnder(client *redlatch.Client) error {
 	}
 	for _, name := range r.names() {
 		if r.ours(client, name, owners) {
-			return usage("this runs under the lock %s already, and that is held until this has ended: it would wait for itself for ever", quoted(name))
+			return usage("this command runs under the lock %s already, which is held until the command has ended: it would wait for itself for ever", quoted(name))
 		}
 	}
 	return nil

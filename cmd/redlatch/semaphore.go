@@ -50,7 +50,7 @@ func (a *app) semaphoreCommand() *cobra.Command {
 			}
 			return countJSON{Name: name, Count: n}, err
 		}),
-		a.countCommand("set NAME N", "Make a semaphore with N permits, unless there is one: then the exit code is 1", 2,
+		a.countCommand("set NAME N", "Make a semaphore with N permits, unless there is one already; then the exit code is 1", 2,
 			func(ctx context.Context, c *redlatch.Client, name string, n int) (countJSON, error) {
 				if n < 0 {
 					return countJSON{}, usage("a semaphore cannot be made with %d permits", n)
@@ -89,9 +89,10 @@ func (a *app) semaphoreCommand() *cobra.Command {
 	cmd := a.family(
 		semaphoreThing(true), // with or without --expirable
 		"semaphore", "Look at a semaphore, change it, or take its permits",
-		`A semaphore has a number of permits; whoever needs one that is taken waits. With --expirable
-the permits have ids and leases (Redisson's RPermitExpirableSemaphore): run --permits, and
-acquire, extend and release, are for those only. Else permits belong to nobody (RSemaphore).`,
+		`A semaphore has a number of permits. A caller that finds too few of them free waits.
+With --expirable the permits have ids and leases (Redisson's
+RPermitExpirableSemaphore). run --permits, and acquire, extend and release, are for
+those only. Without --expirable, permits belong to nobody (RSemaphore).`,
 		`  redlatch semaphore set encoders 4 --expirable
   redlatch semaphore get encoders --expirable
   redlatch semaphore add encoders --expirable -- -1

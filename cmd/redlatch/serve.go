@@ -8,8 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
-	"os/signal"
 	"strings"
 	"syscall"
 	"time"
@@ -30,34 +28,32 @@ func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve [PATTERN]",
 		Short: "Show locks live in a browser: what top shows, as web pages",
-		Long: `Show the locks and synchronizers whose names match PATTERN, a glob, on
-web pages that keep themselves up to date: who holds each, for how long, who
-waits, what was lost, and who may be waiting for one another. Each lock has a
-page with its holders and waiters, a drawing of who waits for whom, and how it
-stood at each look. Nothing on the pages releases or changes anything.
+		Long: `Show the locks and synchronizers whose names match PATTERN, a glob, on web pages
+that keep themselves up to date: who holds each of them and for how long, who waits,
+what was lost, and who may be waiting for one another. Each lock has a page with its
+holders and waiters, a drawing of who waits for whom, and its state at each look.
+Nothing on the pages releases or changes anything.
 
-It prints the address to open. The pages have no authentication. So it listens
+serve prints the address to open. The pages have no authentication. So serve listens
 where only this machine can reach it, and every user of this machine can. With
---unauthenticated it listens elsewhere, too, and whoever can reach the address
-sees the names of all locks and who uses them. For more people mount the package
-dashboard in a program that knows who they are.
+--unauthenticated it listens on other addresses, too, and everybody who can reach
+the address sees the names of all locks and who uses them. To show the pages to more
+people, mount the package dashboard in a program that knows who they are.
 
-While a page is open and visible, it goes over all keys of the server and asks all
-clients, once for all pages. A server that goes away is waited for. Ctrl-C ends it, with 0.`,
+While a page is open and visible, serve goes over all keys of the server and asks
+all clients, once for all pages. If the server goes away, serve waits for it. Ctrl-C
+ends serve, with 0.`,
 		Example: `  redlatch serve
   redlatch serve --listen 127.0.0.1:0 --interval 2s 'orders:*'`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	cmd.Flags().Var(&interval, "interval", "how long to wait after one look for the next, at least 1s")
-	cmd.Flags().StringVar(&listen, "listen", defaultListen, "the address of the pages; the port 0 is any that is free")
-	cmd.Flags().BoolVar(&open, "unauthenticated", false, "let --listen be an address that other machines can reach: all who can see the pages")
+	cmd.Flags().StringVar(&listen, "listen", defaultListen, "the address of the pages; with the port 0, any free port")
+	cmd.Flags().BoolVar(&open, "unauthenticated", false, "let --listen be an address that other machines can reach: everybody who can reach it sees the pages")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		pattern := "*"
-		if len(args) == 1 {
-			pattern = args[0]
-		}
+		pattern := patternOf(args)
 		if interval.Duration < time.Second {
-			return usage("--interval %v is too short; it must be at least 1s", interval.Duration)
+			return tooOften(interval)
 		}
 		addr, err := listenAddress(listen, open)
 		if err != nil {
@@ -68,7 +64,7 @@ clients, once for all pages. A server that goes away is waited for. Ctrl-C ends 
 			return err
 		}
 		defer closeAll()
-		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+		ctx, stop := untilTold(cmd.Context())
 		defer stop()
 		for _, err := range client.Locks(ctx, pattern) { // a server that is not there, or refuses us, is no page
 			if ctx.Err() != nil {
@@ -96,7 +92,7 @@ func listenAddress(listen string, open bool) (*net.TCPAddr, error) {
 	if !open && !addr.IP.IsLoopback() {
 		return nil, &failure{
 			code: exitUsage, err: fmt.Errorf("--listen %s can be reached from other machines, and the pages have no authentication", listen),
-			hint: "mount the package dashboard in a program that has one, or add --unauthenticated: then whoever can reach it sees the names of all locks and who uses them",
+			hint: "mount the package dashboard in a program that has authentication, or add --unauthenticated: then everybody who can reach the address sees the names of all locks and who uses them",
 		}
 	}
 	return addr, nil
@@ -108,7 +104,7 @@ func (a *app) serve(ctx context.Context, addr *net.TCPAddr, pages *dashboard.Han
 	if err != nil {
 		hint := ""
 		if errors.Is(err, syscall.EADDRINUSE) {
-			hint = "another program has that address: choose one with --listen, such as 127.0.0.1:0 for any port that is free"
+			hint = "another program has that address: choose one with --listen, such as 127.0.0.1:0 for any free port"
 		}
 		return &failure{code: exitUnavailable, err: err, hint: hint}
 	}

@@ -14,23 +14,23 @@ import (
 func (a *app) showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show NAME",
-		Short: "Show who holds a lock, or how a synchronizer stands",
-		Long: `Show who holds the lock NAME, how often and since when, and who waits for it; of
-a fenced lock also the last token. Of a semaphore, latch, rate limiter or
-barrier, show how it stands: which permits are taken, or how far it has come.
+		Short: "Show who holds a lock, or the state of a synchronizer",
+		Long: `Show who holds the lock NAME, how often and since when, and who waits for it. Of a
+fenced lock show also the last token. Of a semaphore, latch, rate limiter or
+barrier, show its state: which permits are taken, or how far it has come.
 
-redlatch asks the clients who they are, and since when they hold or wait. It takes
+redlatch asks the clients who they are, and since when they hold or wait. That takes
 up to two seconds if one of them gives no answer. Clients of Redisson do not say who
-they are; those that wait are counted. What a client claims to hold and Redis
-does not show is marked. What clients have lost within an hour is shown, and how.
-A lease that is renewed has no end; of others "ttl" says when it ends if nobody
-renews it.
+they are, but those that wait are counted. What a client claims to hold and Redis
+does not show is marked. Holds that clients have lost within an hour are shown, with
+the reason. A lease that is renewed has no end. For other leases, "ttl" says when
+they end if nobody renews them.
 
-Callers that hold what others wait for, and wait for what those hold, are shown as
-a possible deadlock. To see that they still do, it looks again two seconds later.
+Callers that hold what others wait for, and wait for what those hold, are shown as a
+possible deadlock. To see that they still do, show looks again two seconds later.
 
-Of which kind it is, is a guess by what is stored. A semaphore and a latch are
-mere numbers, and often cannot be told apart. A lock that is free is not stored.
+The kind is a guess from what is stored. A semaphore and a latch are only numbers,
+and often cannot be told apart. A free lock is not stored.
 
 The exit code is 0 whether or not the lock is held.`,
 		Example: `  redlatch show orders:42
@@ -83,13 +83,7 @@ func rowsOf(l *overview.Lock) [][]string {
 func holderRows(l *overview.Lock) [][]string {
 	rows := [][]string{{"held", map[bool]string{true: "yes", false: "no"}[l.Held]}}
 	if l.Held {
-		lasting := overview.Told{}
-		for _, h := range l.Holders {
-			if h.Renewed != nil && *h.Renewed {
-				lasting.Renewed = h.Renewed
-			}
-		}
-		rows = append(rows, []string{"ttl", lasting.LeaseText(l.TTL)})
+		rows = append(rows, []string{"ttl", l.LeaseText()})
 	}
 	if l.Token > 0 {
 		rows = append(rows, []string{"token", strconv.FormatInt(l.Token, 10)})
@@ -181,9 +175,7 @@ func waiterRows(l *overview.Lock) (rows [][]string) {
 		rows = append(rows, []string{"waiter " + strconv.Itoa(n), who})
 		return true
 	}
-	queued := map[string]bool{}
 	for _, w := range l.Queue {
-		queued[w.Owner] = true
 		if !add(w.ByText(w.Client, w.Redlatch) + details(&w.Told)) {
 			continue
 		}
@@ -192,33 +184,22 @@ func waiterRows(l *overview.Lock) (rows [][]string) {
 			rows = append(rows, []string{"until", time.UnixMilli(w.Until).Format(time.RFC3339)})
 		}
 	}
-	for _, w := range l.Waiting {
-		if w.Owner == "" || !queued[w.Owner] {
-			add(sentence(&w))
-		}
+	for w := range l.Unqueued {
+		add(sentence(w))
 	}
 	if left > 0 {
 		rows = append(rows, []string{"waiters", fmt.Sprintf("and %d more", left)})
 	}
-	if l.Others != nil && *l.Others > 0 {
-		rows = append(rows, []string{"waiters", othersText(l, n+left)})
+	if others := l.OthersText(); others != "" {
+		if n > 0 {
+			others = "and " + others
+		}
+		rows = append(rows, []string{"waiters", others})
 	}
 	if l.Silent != nil && *l.Silent > 0 {
 		rows = append(rows, []string{"silent", overview.SilenceText(*l.Silent)})
 	}
 	return rows
-}
-
-// othersText says how many wait that do not say who they are.
-func othersText(l *overview.Lock, known int) string {
-	text := strconv.Itoa(*l.Others) + " that do not say who they are"
-	if *l.Others == 1 {
-		text = "1 that does not say who it is"
-	}
-	if known > 0 {
-		text = "and " + text
-	}
-	return text
 }
 
 // sentence says who claims something, and since when.

@@ -96,6 +96,46 @@ func TestWaitsKeepIgnoredSignals(t *testing.T) {
 	j.ends(0)
 }
 
+// What shows something until it is told to end ends in order, whoever tells it: QUIT printed the stacks of its goroutines.
+func TestSignalsEndWhatShowsLocks(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	r.hold("orders", time.Hour)
+	for _, sig := range []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT} {
+		serving, _ := r.serve(t)
+		listing := start(t, r.command("ls", "--watch"))
+		listing.says("\norders ")
+		for _, j := range []*job{serving, listing} {
+			j.signal(sig)
+			j.ends(0)
+		}
+	}
+}
+
+// nohup: what shows something goes on when its terminal is gone.
+func TestWhatShowsLocksKeepsIgnoredSignals(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	r.hold("orders", time.Hour)
+	ignoring := func(args ...string) *job {
+		cmd := r.command()
+		cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `trap '' HUP; exec "$0" "$@"`, cmd.Path}, args...)
+		return start(t, cmd)
+	}
+	serving := ignoring("serve", "--listen", "127.0.0.1:0", "--interval", "1s")
+	eventually(t, "an address", func() bool { return served.MatchString(serving.output()) }, serving.output)
+	listing := ignoring("ls", "--watch", "--interval", "1s")
+	listing.says("\norders ")
+	serving.signal(unix.SIGHUP)
+	listing.signal(unix.SIGHUP)
+	r.hold("stock", time.Hour)
+	listing.says("\nstock ")
+	eventually(t, "it goes on", func() bool {
+		_, text := fetch(t, served.FindString(serving.output()), "")
+		return strings.Contains(text, "stock")
+	}, serving.output)
+}
+
 // Whoever waits at a barrier is stored and says so itself, and is one.
 func TestWhoWaitsAtABarrierIsOne(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -29,10 +30,17 @@ type watcher struct {
 	down   error     // why there is no newer one
 }
 
+// untilTold returns a context that a signal ends which tells a program to end: what shows something until then ends with 0.
+// A signal that was ignored when this process started stays ignored (nohup).
+func untilTold(ctx context.Context) (context.Context, context.CancelFunc) {
+	told := []os.Signal{os.Interrupt, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGTERM}
+	return signal.NotifyContext(ctx, slices.DeleteFunc(told, signal.Ignored)...)
+}
+
 // run lists until a signal comes. The first list must be had: else something is wrong with
 // the command line, or with the user's rights.
 func (w *watcher) run(ctx context.Context) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilTold(ctx)
 	defer stop()
 	if f, ok := w.ui.out.(*os.File); ok && !w.json && paints(f) {
 		w.screen = f

@@ -44,9 +44,9 @@ func (r *runner) busyWith(client *redlatch.Client, err error) error {
 	info := infoOf(context.Background(), client, busy.Name)
 	switch {
 	case info.Kind == redlatch.KindRateLimiter:
-		return fmt.Errorf("%q is not a lock but a rate limiter: while it is there the lock cannot be had", busy.Name)
+		return fmt.Errorf("%q is not a lock but a rate limiter: while it exists, nobody can get the lock", busy.Name)
 	case info.Kind == redlatch.KindGroup && r.group == nil:
-		return fmt.Errorf("%q is not a lock but a group of locks, of which some are held; --group takes such locks", busy.Name)
+		return fmt.Errorf("%q is not a lock but a group of locks, some of which are held; --group acquires such locks", busy.Name)
 	}
 	for _, h := range info.Holders {
 		if h.Owner == strings.TrimSuffix(busy.Owner, ":write") {

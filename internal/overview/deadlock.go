@@ -34,8 +34,8 @@ func (w *Wait) Who() string { return cmp.Or(w.By, "client "+w.Client) }
 // mostInLine is how many waits a line has.
 const mostInLine = 10
 
-// CircleText says in a line who waits for which locks.
-func CircleText(circle []Wait) string {
+// circleText says in a line who waits for which locks.
+func circleText(circle []Wait) string {
 	var waits []string
 	for _, w := range circle[:min(len(circle), mostInLine)] {
 		waits = append(waits, w.Who()+" waits for "+w.Name)

@@ -1,9 +1,13 @@
 package overview
 
 import (
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/redlatch/redlatch"
 )
 
 // Who waits holds something else meanwhile, and who holds something waits for something else.
@@ -44,5 +48,47 @@ func TestAQuestionHasTheNamesThatAreLookedAt(t *testing.T) {
 	}
 	if q := questionAbout("", []string{"looked"}, many); len(q.Names) != mostAsked || q.Names[0] != "looked" {
 		t.Errorf("%d names", len(q.Names))
+	}
+}
+
+// Whatever a name has in it, clients can be asked about it: they refuse a question that is no text, or too long.
+func TestAnyNameCanBeAskedAbout(t *testing.T) {
+	for name, want := range map[string]redlatch.Question{
+		"orders:42":                         {Names: []string{"orders:42"}},
+		"a*\xff?\xfe\uFFFD[x]\\\n":          {Pattern: `a\*?\??` + "\uFFFD" + `\[x\]\\` + "\n"},
+		strings.Repeat("x", 2*mostQuestion): {Pattern: "*"},
+	} {
+		if q := questionOf(name); !reflect.DeepEqual(q, want) {
+			t.Errorf("%.50q: %+v", name, q)
+		}
+	}
+	for _, pattern := range []string{"\xff*", strings.Repeat("x", 2*mostPattern)} {
+		if q := questionAbout(pattern, nil, nil); q.Pattern != "*" {
+			t.Errorf("%.50q: %+v", pattern, q)
+		}
+	}
+}
+
+// A barrier may have the name of a lock: who waits for one of them was said to wait for the other, too.
+func TestWhoWaitsAtABarrierWaitsForNoLockOfItsName(t *testing.T) {
+	by := &redlatch.Participant{}
+	said := &told{Participants: redlatch.Participants{Others: map[string]int{"a": 3}}, claims: map[string][]clientClaim{"a": {
+		{redlatch.Claim{Name: "a", Kind: redlatch.KindBarrier, Owner: "u:1"}, by, true},
+		{redlatch.Claim{Name: "a", Kind: redlatch.KindFair, Owner: "u:2"}, by, true},
+	}}}
+	for kind, want := range map[string]string{redlatch.KindBarrier: "u:1 and 0", redlatch.KindLock: "u:2 and 3"} {
+		l := Lock{Name: "a", Kind: kind, Exists: true}
+		said.addTo(&l)
+		others := 0
+		if l.Others != nil {
+			others = *l.Others
+		}
+		if len(l.Waiting) != 1 || fmt.Sprintf("%s and %d", l.Waiting[0].Owner, others) != want {
+			t.Errorf("%s: %+v and %d", kind, l.Waiting, others)
+		}
+	}
+	gone := Lock{Name: "a", Kind: redlatch.KindLock}
+	if said.addTo(&gone); len(gone.Waiting) != 2 {
+		t.Errorf("%+v", gone.Waiting)
 	}
 }

@@ -28,6 +28,14 @@ type Note struct {
 	Text string
 }
 
+// AtText is when it was seen, for somebody who reads it now: with the day if that may not be clear.
+func (n *Note) AtText(now time.Time) string {
+	if now.Sub(n.At) > 12*time.Hour {
+		return n.At.Format(time.DateTime)
+	}
+	return n.At.Format(time.TimeOnly)
+}
+
 // A History is what was seen of one lock in one listing after another. What happened between two
 // of them is not known.
 type History struct {
@@ -54,6 +62,16 @@ func (hs *Histories) Losses(name string) int {
 		return h.Losses
 	}
 	return 0
+}
+
+// Totals returns how many wait for some locks, as far as they are known, and how many losses were told of them.
+func (hs *Histories) Totals(locks []Lock) (waiters, losses int) {
+	for i := range locks {
+		n, _ := locks[i].Waiters()
+		waiters += n
+		losses += hs.Losses(locks[i].Name)
+	}
+	return waiters, losses
 }
 
 // Add adds a listing.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"iter"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/redlatch/redlatch"
@@ -19,6 +18,17 @@ type Listing struct {
 	Deadlocks [][]Wait
 	Looked    map[string]Looked
 	Problem   string // why not all clients could be asked, or what they said compared; empty if nothing is wrong
+}
+
+// Named returns the lock or synchronizer of that name which is listed; nil if there is none. A barrier it returns only if nothing
+// else has its name, as whoever looks at that name alone sees it. It stands before the other.
+func (l *Listing) Named(name string) *Lock {
+	for i := range slices.Backward(l.Locks) {
+		if l.Locks[i].Name == name {
+			return &l.Locks[i]
+		}
+	}
+	return nil
 }
 
 // A Looked is one lock or synchronizer that was asked for by its name, or why it is not known.
@@ -37,18 +47,14 @@ func (l *Listing) Remarks() (lines []string) {
 		lines = append(lines, SilenceText(l.Silent))
 	}
 	for _, circle := range l.Deadlocks {
-		lines = append(lines, CircleText(circle))
+		lines = append(lines, circleText(circle))
 	}
 	return lines
 }
 
 // SilenceText says that so many clients gave no answer.
 func SilenceText(n int) string {
-	who := strconv.Itoa(n) + " clients"
-	if n == 1 {
-		who = "1 client"
-	}
-	return who + " gave no answer: what they hold and wait for is not known, but for what is stored"
+	return Plural(n, "client") + " gave no answer: what they hold and wait for is not known, but for what is stored"
 }
 
 // A Lister lists locks and synchronizers, again and again. One goroutine uses it at a time.
@@ -136,7 +142,7 @@ func Look(ctx context.Context, client *redlatch.Client, name string, suspects bo
 	if err != nil {
 		return Lock{}, "", err
 	}
-	t := ask(ctx, client, redlatch.Question{Names: []string{name}})
+	t := ask(ctx, client, questionOf(name))
 	if fresh, ok := t.infoOf(name); ok {
 		info = fresh
 	}

@@ -3,6 +3,7 @@ package overview
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,14 +32,24 @@ func TTLText(ms int64) string {
 	return (time.Duration(ms) * time.Millisecond).Round(100 * time.Millisecond).String()
 }
 
-// LeaseText shows for how long a holder has what it has: nothing, for a lease that is
-// renewed, says when it ends.
-func (t *Told) LeaseText(ms int64) string {
-	if t.Renewed != nil && *t.Renewed {
+// LeaseText shows for how long a holder has what it has.
+func (t *Told) LeaseText(ms int64) string { return leaseText(ms, t.IsRenewed()) }
+
+// LeaseText shows for how long the lock is held.
+func (l *Lock) LeaseText() string {
+	return leaseText(l.TTL, slices.ContainsFunc(l.Holders, func(h Holder) bool { return h.IsRenewed() }))
+}
+
+// leaseText shows a lease: nothing says when one ends that is renewed.
+func leaseText(ms int64, renewed bool) string {
+	if renewed {
 		return "renewed while it lives"
 	}
 	return TTLText(ms)
 }
+
+// IsRenewed says whether the client renews it, by its own word.
+func (t *Told) IsRenewed() bool { return t.Renewed != nil && *t.Renewed }
 
 // ForText shows for how long it has been so, "-" if that is not known.
 func (t *Told) ForText() string {
@@ -89,22 +100,39 @@ func (l *Lock) Counts() string {
 
 // Waiters returns how many wait, and whether that is all that is known of them.
 func (l *Lock) Waiters() (n int, known bool) {
-	n = len(l.Queue) + len(l.Waiting)
-	if len(l.Queue) > 0 { // some of those that wait stand there
-		queued := map[string]bool{}
-		for _, w := range l.Queue {
-			queued[w.Owner] = true
-		}
-		for _, w := range l.Waiting {
-			if w.Owner != "" && queued[w.Owner] {
-				n--
-			}
-		}
+	n = len(l.Queue)
+	for range l.Unqueued {
+		n++
 	}
 	if l.Others != nil {
 		n += *l.Others
 	}
 	return n, n > 0 || l.Others != nil
+}
+
+// Unqueued yields those that say that they wait, but for those that stand in the queue.
+func (l *Lock) Unqueued(yield func(*Claim) bool) {
+	queued := make(map[string]bool, len(l.Queue))
+	for _, w := range l.Queue {
+		queued[w.Owner] = true
+	}
+	for i := range l.Waiting {
+		w := &l.Waiting[i]
+		if (w.Owner == "" || !queued[w.Owner]) && !yield(w) {
+			return
+		}
+	}
+}
+
+// OthersText says how many wait that do not say who they are; empty if nobody does, or that is not known.
+func (l *Lock) OthersText() string {
+	switch {
+	case l.Others == nil || *l.Others == 0:
+		return ""
+	case *l.Others == 1:
+		return "1 that does not say who it is"
+	}
+	return strconv.Itoa(*l.Others) + " that do not say who they are"
 }
 
 // WaitersText says how many wait, as far as that is known: "-" if it is not.

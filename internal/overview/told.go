@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -23,6 +24,8 @@ const (
 	// many bytes they have: redlatch.Question may have little more.
 	mostAsked    = 64
 	mostQuestion = 3 << 10
+	// mostPattern is how many bytes the pattern of a question has: redlatch.Question may have little more.
+	mostPattern = 200
 )
 
 // told is what clients say of themselves. It proves nothing.
@@ -87,7 +90,7 @@ func unasked(err error) error {
 // besides. Clients of redlatch say themselves what they hold; of the others those that
 // wait are counted, for as many names as a question may have.
 func questionAbout(pattern string, names []string, found []Lock) redlatch.Question {
-	q := redlatch.Question{Pattern: cmp.Or(pattern, "*")}
+	q := redlatch.Question{Pattern: askable(cmp.Or(pattern, "*"))}
 	room := mostQuestion
 	add := func(name string) {
 		text, _ := json.Marshal(name) //nolint:errchkjson // strings always can
@@ -107,6 +110,40 @@ func questionAbout(pattern string, names []string, found []Lock) redlatch.Questi
 	return q
 }
 
+// questionOf is the question about one name. If a question cannot have that name, a pattern that fits it asks for it.
+func questionOf(name string) redlatch.Question {
+	q := questionAbout("", []string{name}, nil)
+	if q.Pattern = ""; len(q.Names) == 0 {
+		q.Pattern = askable(patternOf(name))
+	}
+	return q
+}
+
+// patternOf is a pattern that fits a name, and is text: it has a question mark for each byte that is no UTF-8.
+func patternOf(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(name[i:], "\uFFFD"):
+			b.WriteByte('?')
+		case strings.ContainsRune(`*?[]\`, r):
+			b.WriteByte('\\')
+			fallthrough
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// askable is a pattern that a question may have, and that fits whatever the other does.
+func askable(pattern string) string {
+	if len(pattern) > mostPattern || !utf8.ValidString(pattern) {
+		return "*"
+	}
+	return pattern
+}
+
 // infoOf returns what Redis had of a name when the answers had come, if somebody looked.
 func (t *told) infoOf(name string) (redlatch.Info, bool) {
 	i := slices.IndexFunc(t.Objects, func(o redlatch.Info) bool { return o.Name == name })
@@ -121,7 +158,8 @@ func (t *told) addTo(l *Lock) {
 	if t.Silent >= 0 {
 		l.Silent = &t.Silent
 	}
-	if n, counted := t.Others[l.Name]; counted {
+	barrier := l.Kind == redlatch.KindBarrier // which may have the name of something else
+	if n, counted := t.Others[l.Name]; counted && !barrier {
 		l.Others = &n
 	}
 	for i := range l.Holders {
@@ -133,6 +171,9 @@ func (t *told) addTo(l *Lock) {
 		t.addSaid(&w.Told, w.Client, l.Name, func(c clientClaim) bool { return c.waits && w.Owner == c.Owner })
 	}
 	for _, c := range t.claims[l.Name] {
+		if l.Exists && barrier != (c.Kind == redlatch.KindBarrier) {
+			continue
+		}
 		claim := Claim{Kind: c.Kind, Mode: c.Mode, Owner: c.Owner, Client: c.by.Client, Count: c.Count, Evidence: string(c.Evidence), Reason: string(c.Reason), Under: c.Under}
 		claim.add(c)
 		claim.introduce(c.by)
@@ -174,7 +215,7 @@ func (t *Told) add(c clientClaim) {
 		t.For, t.Site = &ms, c.Site
 	}
 	if !c.waits && c.Reason == "" {
-		renewed := c.Renewed || t.Renewed != nil && *t.Renewed
+		renewed := c.Renewed || t.IsRenewed()
 		t.Renewed = &renewed
 	}
 }

@@ -36,65 +36,70 @@ var errNoReason = errors.New("without a reason")
 
 // startProcess starts worker id. Its events go to the board.
 func (d *demo) startProcess(id int) (*process, error) {
-	proxy := faultnet.New(func(ctx context.Context) (net.Conn, error) {
+	p := &process{id: id, done: make(chan struct{}), stderr: &opening{}}
+	p.proxy = faultnet.New(func(ctx context.Context) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", d.server.Addr())
 	})
-	address, err := proxy.Listen()
+	stdout, err := d.prepare(p)
+	if err == nil {
+		started := make(chan error)
+		go d.follow(p, stdout, started)
+		err = <-started
+	}
+	if err != nil {
+		p.proxy.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// prepare makes the command of a worker, and returns what that will say.
+func (d *demo) prepare(p *process) (stdout io.Reader, err error) {
+	address, err := p.proxy.Listen()
 	if err != nil {
 		return nil, err
 	}
 	exe, err := os.Executable()
 	if err != nil {
-		proxy.Close()
 		return nil, err
 	}
-	cmd := exec.Command(exe, WorkerCommand, "--id", strconv.Itoa(id), "--records", d.records, "--watchdog", d.Watchdog.String())
+	p.cmd = exec.Command(exe, WorkerCommand, "--id", strconv.Itoa(p.id), "--records", d.records, "--watchdog", d.Watchdog.String())
 	// The embedded server cannot subscribe and answer on one RESP3 connection.
-	cmd.Env = append(os.Environ(), "REDLATCH_URL=redis://"+address+"?protocol=2")
-	p := &process{id: id, proxy: proxy, cmd: cmd, done: make(chan struct{}), stderr: &opening{}}
-	cmd.Stderr = p.stderr
-	cmd.SysProcAttr = dieWithParent()
-	stdout, err := cmd.StdoutPipe()
-	if err == nil {
-		p.stdin, err = cmd.StdinPipe()
+	p.cmd.Env = append(os.Environ(), "REDLATCH_URL=redis://"+address+"?protocol=2")
+	p.cmd.Stderr = p.stderr
+	p.cmd.SysProcAttr = dieWithParent()
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
 	}
+	return p.cmd.StdoutPipe()
+}
+
+// follow runs a worker, and returns when it has ended. It tells whether it has started.
+func (d *demo) follow(p *process, stdout io.Reader, started chan<- error) {
+	// The kernel ends a child with the thread that started it, so this one
+	// must live as long (see dieWithParent).
+	runtime.LockOSThread()
+	err := p.cmd.Start()
 	if err != nil {
-		proxy.Close()
-		return nil, err
-	}
-	started := make(chan error)
-	go func() {
-		// The kernel ends a child with the thread that started it, so this one
-		// must live as long (see dieWithParent).
-		runtime.LockOSThread()
-		err := cmd.Start()
-		if err == nil {
-			p.pid = cmd.Process.Pid
-			d.board.update(id, func(r *row) {
-				*r = row{id: id, pid: p.pid, state: starting, since: time.Now(), acquired: r.acquired}
-			})
-		}
 		started <- err
-		if err != nil {
-			return
-		}
-		defer close(p.done)
-		for lines := bufio.NewScanner(stdout); lines.Scan(); {
-			var e event
-			if json.Unmarshal(lines.Bytes(), &e) == nil { // half a line: it was killed
-				d.board.event(id, p.pid, e)
-			}
-		}
-		err = cmd.Wait()
-		if !p.expected.Load() {
-			d.fail(fmt.Errorf("worker %d ended by itself: %w: %s", id, cmp.Or(err, errNoReason), p.stderr))
-		}
-	}()
-	if err := <-started; err != nil {
-		proxy.Close()
-		return nil, err
+		return
 	}
-	return p, nil
+	p.pid = p.cmd.Process.Pid
+	d.board.update(p.id, func(r *row) {
+		*r = row{id: p.id, pid: p.pid, state: starting, since: time.Now(), acquired: r.acquired}
+	})
+	started <- nil
+	defer close(p.done)
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		var e event
+		if json.Unmarshal(lines.Bytes(), &e) == nil { // half a line: it was killed
+			d.board.event(p.id, p.pid, e)
+		}
+	}
+	err = p.cmd.Wait()
+	if !p.expected.Load() {
+		d.fail(fmt.Errorf("worker %d ended by itself: %w: %s", p.id, cmp.Or(err, errNoReason), p.stderr))
+	}
 }
 
 // say sends the worker a command. A worker that is gone hears nothing.

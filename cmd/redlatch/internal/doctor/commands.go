@@ -47,8 +47,8 @@ func commands(v *visit) []Finding {
 	const check = "commands"
 	key, ok := v.name()
 	if !ok {
-		return found(check, Warning, "which slots this node has cannot be seen, by CLUSTER SLOTS and CLUSTER MYID",
-			"go-redis finds no node without the first; commands could not be tried", "give the user +cluster|slots and +cluster|myid")
+		return found(check, Warning, "CLUSTER SLOTS and CLUSTER MYID do not show which slots this node has",
+			"go-redis finds no node without CLUSTER SLOTS; commands could not be tried", "give the user +cluster|slots and +cluster|myid")
 	}
 	wanted := wantedAt(v.sharded())
 	request := []string{"EVAL", try, "1", key}
@@ -124,10 +124,10 @@ func (v *visit) keysOf(name string) []Finding {
 func untried(key, text string) []Finding {
 	if denied(text) == onKey {
 		return found("commands", Note, "the user may not touch the key "+key+", so commands were not tried",
-			"whether the user may do what locks do is not known", "--prefix PREFIX, with the beginning of keys that it may touch")
+			"it is not known whether the user may do what locks need", "use --prefix PREFIX, with the beginning of the keys that the user may touch")
 	}
-	return found("commands", Note, "commands could not be tried: "+text, "whether the user may do what locks do is not known",
-		"see what else is found here, and the server's log")
+	return found("commands", Note, "commands could not be tried: "+text, "it is not known whether the user may do what locks need",
+		"see the other findings, and the server's log")
 }
 
 // judgeCommands makes findings of what try.lua returns.
@@ -158,7 +158,7 @@ func judgeCommands(key string, wanted []command, failed []any) []Finding {
 	var all []Finding
 	if len(forLocks) > 0 {
 		all = append(all, found(check, Problem, "refused to the user in scripts: "+words(forLocks),
-			"no lock can be used: taking, renewing or releasing it fails", remedy)...)
+			"no lock can be used: acquiring, renewing or releasing it fails", remedy)...)
 	}
 	if len(forOthers) > 0 {
 		all = append(all, found(check, Warning, "refused to the user in scripts: "+words(forOthers), "these fail: "+words(others), remedy)...)

@@ -148,16 +148,16 @@ func (c *contents) findings(queued []string) []Finding {
 		c.shared = append(c.shared, wire.Tag(name))
 	}
 	if names := c.twins(); len(names) > 0 {
-		all = found("twins", Warning, "objects of which each has the name of another in braces, and shares its side keys: "+some(names),
+		all = found("twins", Warning, "objects x and {x} that share side keys: "+some(names),
 			"fair locks wait for each other, and permits of semaphores and rate limiters are counted for both", "use one of the two names")
 	}
 	if names := distinct(c.numbers); len(names) > 0 {
 		all = append(all, found("contents", Warning, "keys with a number that is no time or count: "+some(names),
-			"whoever waits because of it may wait for ever, and Redisson's clients fail", "see who writes that; delete the keys when nobody uses the object")...)
+			"a caller that waits because of it may wait for ever, and Redisson's clients fail", "see who writes that; delete the keys when nobody uses the object")...)
 	}
 	if names := distinct(c.large); len(names) > 0 {
 		all = append(all, found("contents", Warning, fmt.Sprintf("read-write locks of more than %d holds: %s", mostHolds, some(names)),
-			"redlatch refuses to go through them, and each unlock of a Redisson client stops the server for as long as it takes", "see who writes that; delete the keys when nobody uses the lock")...)
+			"redlatch refuses to go through them, and each unlock by a Redisson client blocks the server for as long as it takes", "see who writes that; delete the keys when nobody uses the lock")...)
 	}
 	var long []string
 	c.v.each(distinct(queued), func(name string) []string {
@@ -169,7 +169,7 @@ func (c *contents) findings(queued []string) []Finding {
 	})
 	if len(long) > 0 {
 		all = append(all, found("queues", Note, fmt.Sprintf("fair locks that more than %d wait for: %s", mostSwept, some(long)),
-			"if they have died, redlatch drops so many with a request, and Redisson all of them at once, which stops the server for that time", "see whether they live")...)
+			"if the waiters have died, redlatch drops that many with a request, and Redisson drops all of them at once, which blocks the server for that time", "see whether the waiters live")...)
 	}
 	return all
 }

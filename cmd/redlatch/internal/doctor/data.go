@@ -23,7 +23,7 @@ func eviction(v *visit) []Finding {
 		all = fine(check, fmt.Sprintf("maxmemory-policy is noeviction; %s of %s are used", size(used), size(limit)))
 	case limit == 0:
 		all = found(check, Note, "maxmemory-policy is "+policy+"; maxmemory is not set, so it does nothing yet",
-			"as soon as somebody sets maxmemory, locks can be evicted: two may then be in one section", remedy)
+			"as soon as somebody sets maxmemory, locks can be evicted: two holders may then have one lock", remedy)
 	default:
 		victims := "any key, locks too"
 		if strings.HasPrefix(policy, "volatile-") {
@@ -67,18 +67,18 @@ func persistence(v *visit) []Finding {
 		all = append(all, found(check, Note, "the append-only file is synced once a second",
 			"a machine that crashes forgets the locks of the last second or two; one that is restarted soon gives them away again", remedy)...)
 	case aof == "1":
-		all = append(all, found(check, Warning, "the append-only file is synced when the system likes (appendfsync "+fsync+")",
+		all = append(all, found(check, Warning, "the append-only file is synced when the operating system decides (appendfsync "+fsync+")",
 			"a machine that crashes forgets the locks of the last half minute", remedy)...)
 	case v.config != nil && save != "":
 		all = append(all, found(check, Warning, "there are only snapshots (save "+save+"), and no append-only file",
-			"a restart forgets the locks since the last snapshot, and brings back released ones that had time left: two may be in one section", remedy)...)
+			"a restart forgets the locks that were acquired since the last snapshot, and brings back released locks whose leases have not ended: two holders may have one lock", remedy)...)
 	case v.config == nil:
 		all = append(all, found(check, Warning, "there is no append-only file; whether there are snapshots cannot be seen",
-			"a restart forgets locks, all or the latest: two may be in one section", remedy)...)
+			"a restart forgets all locks, or the latest: two holders may have one lock", remedy)...)
 	default:
-		consequence := "a restart forgets all locks while their holders work on: two may be in one section until the holders' next renewal"
+		consequence := "a restart forgets all locks while their holders work on: two holders may have one lock until the next renewal"
 		if v.number("connected_slaves") > 0 {
-			consequence += "; and the replicas empty themselves with it"
+			consequence += "; and the replicas forget them, too"
 		}
 		all = append(all, found(check, Warning, "nothing is stored on disk", consequence,
 			remedy+"; and see that nothing restarts it at once (systemd's Restart=, a container's restart policy)")...)
@@ -123,7 +123,7 @@ func replicas(v *visit) []Finding {
 	if connected == 0 {
 		if v.cluster() {
 			return found(check, Warning, "this primary has no replica",
-				"when it is down, the locks of its slots cannot be had, nor renewed", "add a replica to each primary")
+				"when it is down, the locks of its slots can be neither acquired nor renewed", "add a replica to each primary")
 		}
 		return append(uncounted(v), fine(check, "there are none; while the server is down nothing can be locked")...)
 	}
@@ -135,7 +135,7 @@ func replicas(v *visit) []Finding {
 		switch {
 		case r.state != "online":
 			all = append(all, found(check, Warning, fmt.Sprintf("replica %s is not online: %s", r.address, cmp.Or(r.state, "no state")),
-				"it cannot take over with the locks that there are", "see its log and the network between")...)
+				"it cannot take over with the locks that are held now", "see its log and the network between")...)
 		case r.lag > lagSeconds:
 			all = append(all, found(check, Warning, fmt.Sprintf("replica %s has not been heard for %d s", r.address, r.lag), lagged,
 				"see its load and the network between")...)
@@ -146,7 +146,7 @@ func replicas(v *visit) []Finding {
 	}
 	if need, told := v.config["min-replicas-to-write"]; told && need == "0" {
 		all = append(all, found(check, Note, fmt.Sprintf("%d connected, and writes need none of them (min-replicas-to-write 0)", connected),
-			"a primary that is cut off goes on giving locks that nobody knows after the failover",
+			"a primary that is cut off still gives locks away, which nobody knows after the failover",
 			"CONFIG SET min-replicas-to-write 1, and min-replicas-max-lag 10")...)
 	}
 	if len(all) == 0 {
@@ -160,7 +160,7 @@ func uncounted(v *visit) (all []Finding) {
 	for _, request := range [][]string{{"ROLE"}, {"WAIT", "0", "1"}} {
 		if _, why := v.ask(request...); why != nil {
 			all = append(all, found("replicas", Note, fmt.Sprintf("%s is refused (%s)", request[0], why.Code),
-				"replicas cannot be asked for: Config.AcksAny requires none, and a number of them is refused", "give the user +role and +wait, or set Config.Acks to AcksOff")...)
+				"replicas cannot be asked to acknowledge: AcksAny requires none, and a number in Config.Acks is refused", "give the user +role and +wait, or set Config.Acks to AcksOff")...)
 		}
 	}
 	return all

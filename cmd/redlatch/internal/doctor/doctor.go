@@ -86,7 +86,7 @@ func Examine(ctx context.Context, servers []Server, opt Options) (Report, error)
 		if v.lost != nil {
 			lost = append(lost, v.lost)
 			r.add(s.Address(), found("server", Problem, "this primary cannot be reached: "+v.lost.Error(),
-				"the locks of its slots cannot be had, nor renewed, until a replica has taken over", "see whether it runs, and the network between"))
+				"the locks of its slots can be neither acquired nor renewed until a replica has taken over", "see whether it runs, and the network between"))
 		}
 	}
 	if len(lost) == len(servers) || ctx.Err() != nil {

@@ -301,8 +301,8 @@ func TestFindings(t *testing.T) {
 
 		{"twin limiters", scanned("TYPE zset", []any{"{a}:permits", "{b}:permits", "{c}d:permits"}, map[string]any{
 			"EXISTS a": int64(1), "EXISTS {a}": int64(1), "EXISTS b": int64(1), "EXISTS {c}d": int64(1),
-		}), "twins", Warning, "its side keys: a"},
-		{"twin queues", scanned("MATCH red[il]*", []any{"redisson_lock_queue:{a}"}, map[string]any{"EXISTS a": int64(1), "EXISTS {a}": int64(1)}), "twins", Warning, "its side keys: a"},
+		}), "twins", Warning, "that share side keys: a"},
+		{"twin queues", scanned("MATCH red[il]*", []any{"redisson_lock_queue:{a}"}, map[string]any{"EXISTS a": int64(1), "EXISTS {a}": int64(1)}), "twins", Warning, "that share side keys: a"},
 		{"score without end", scanned("TYPE zset", []any{"redisson_lock_timeout:{a}", "{b}:timeout", "a user's:timeouts"}, map[string]any{
 			"ZRANGE redisson_lock_timeout:{a}": []any{java, "inf"}, "ZRANGE {b}:timeout": []any{"0123456789abcdef", "922337203685477"},
 		}), "contents", Warning, "no time or count: redisson_lock_timeout:{a}"},

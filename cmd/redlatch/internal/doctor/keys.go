@@ -38,7 +38,7 @@ func keys(v *visit) []Finding {
 		whole = whole && all
 	}
 	if why != nil {
-		return found("keys", Note, fmt.Sprintf("SCAN is refused (%s)", why.Code), "what is left behind cannot be looked for; redlatch ls does not work",
+		return found("keys", Note, fmt.Sprintf("SCAN is refused (%s)", why.Code), "doctor cannot look for what is left behind, and redlatch ls does not work",
 			"give the user that runs doctor +scan")
 	}
 	c.tokens(distinct(l.token))
@@ -46,12 +46,12 @@ func keys(v *visit) []Finding {
 	if v.blind > 0 {
 		all = slices.DeleteFunc(all, func(f Finding) bool { return f.Severity == OK }) // as far as was seen
 		all = append(all, found("keys", Note, fmt.Sprintf("the user may not look at some keys (%d requests were refused)", v.blind),
-			"there may be more left behind than is said here", "run doctor as a user who may read all keys")...)
+			"there may be more left behind than is shown here", "run doctor as a user that may read all keys")...)
 	}
 	if !whole {
 		total, _ := v.ask("DBSIZE")
 		all = append(all, found("keys", Note, fmt.Sprintf("not all of the %d keys were looked at, but about %d", num(total), v.opt.Keys),
-			"there may be more than is said here", "--keys N looks at more, and takes longer")...)
+			"there may be more than is shown here", "--keys N looks at more, and takes longer")...)
 	}
 	return all
 }
@@ -163,8 +163,8 @@ func (l *leftovers) tokens() []Finding {
 	without := l.v.eternal(all)
 	what := fmt.Sprintf("keys of fencing tokens: %d, of which %d have no TTL", len(all), len(without))
 	if len(without) >= manyTokens {
-		return found(check, Warning, what, "a fenced lock leaves its key behind; where names are made up as one goes, they fill the memory",
-			"Config.TokenTTL, unless Redisson uses the same names; delete redisson_lock_token:* of names that nobody uses again")
+		return found(check, Warning, what, "a fenced lock leaves its key behind; if programs use new names all the time, these keys fill the memory",
+			"set Config.TokenTTL, unless Redisson uses the same names; delete redisson_lock_token:* of names that nobody uses again")
 	}
 	return fine(check, what)
 }
@@ -179,7 +179,7 @@ func (l *leftovers) latches() []Finding {
 	}
 	if len(all) >= manyLatches {
 		return found(check, Note, fmt.Sprintf("unlock latches of Redisson: %d", len(all)),
-			"each should go with its release; these wait for their TTL, of 20 s by default", "see whether the user of the Redisson clients may DEL")
+			"each should be deleted with its release; these wait for their TTL, 20 s by default", "see whether the user of the Redisson clients may DEL")
 	}
 	if len(all) > 0 {
 		return fine(check, fmt.Sprintf("unlock latches of Redisson: %d, all with a TTL", len(all)))
@@ -193,11 +193,11 @@ func (l *leftovers) ttls() []Finding {
 	var all []Finding
 	if held := distinct(l.held); len(held) > 0 {
 		all = found(check, Warning, "locks that are held and have no TTL: "+some(held),
-			"if their holders have died, nobody gets them ever again", "redlatch show NAME, and redlatch release --force NAME")
+			"if their holders have died, nobody ever gets these locks", "redlatch show NAME, and redlatch release --force NAME")
 	}
 	if ours := l.v.eternal(distinct(l.ours)); len(ours) > 0 {
 		all = append(all, found(check, Warning, "keys of redlatch that have no TTL: "+some(ours),
-			"they stay for ever; somebody has used PERSIST, or restored them without", "delete them when nobody uses the object")...)
+			"they stay for ever; somebody has used PERSIST, or restored them without a TTL", "delete them when nobody uses the object")...)
 	}
 	return all
 }
@@ -250,11 +250,11 @@ func (l *leftovers) queues() []Finding {
 	}
 	if names := by[waits]; len(names) > 0 {
 		all = append(all, found(check, Warning, "free fair locks that their first waiter does not take: "+some(names),
-			"it has died, or does not hear; all others wait until its time is over, five minutes or more", "wait; or "+remedy)...)
+			"it has died, or hears no message; all others wait until its time is over, five minutes or more", "wait; or "+remedy)...)
 	}
 	if names := by[dead]; len(names) > 0 {
 		all = append(all, found(check, Note, "free fair locks whose first waiter has died: "+some(names),
-			"who next acquires the lock drops that waiter; if nobody does, the keys stay for ever", remedy)...)
+			"the next caller of the lock drops that waiter; if there is none, the keys stay for ever", remedy)...)
 	}
 	if len(all) == 0 {
 		all = fine(check, fmt.Sprintf("%d looked at, none stands before a free lock", len(names)))

@@ -130,7 +130,7 @@ func heard(v *visit, check string, sharded bool) []Finding {
 	took := time.Since(sent)
 	if num(listeners) < 1 {
 		return found(check, Note, "a "+kind+"message arrives, but PUBSUB does not count who listens",
-			"a lock passes between goroutines of a process for longer, as if no other process waited", "ask the server itself and not through a proxy")
+			"a process hands a lock to its own goroutines for longer, as if no other process waited", "connect to the server itself, and not through a proxy")
 	}
 	return fine(check, fmt.Sprintf("a %smessage arrives after %s", kind, short(took)))
 }
@@ -147,15 +147,15 @@ func sharding(v *visit) []Finding {
 	classic, why := v.ask("PUBSUB", "CHANNELS", "redisson_*")
 	inShards, whyShards := v.ask("PUBSUB", "SHARDCHANNELS", "redisson_*")
 	if why != nil || whyShards != nil {
-		return found(check, Note, "PUBSUB CHANNELS is refused", "whether clients of both kinds of Pub/Sub share the cluster cannot be told", remedy)
+		return found(check, Note, "PUBSUB CHANNELS is refused", "it is not known whether clients of both kinds of Pub/Sub share the cluster", remedy)
 	}
 	switch c, s := listened(classic), listened(inShards); {
 	case c > 0 && s > 0:
 		return found(check, Warning, fmt.Sprintf("clients listen on %d classic and %d sharded channels of Redisson", c, s),
-			"the two do not hear each other: waiters are not woken, and Redisson's semaphores and latches can wait for ever; only redlatch with PubSubBoth is on both", remedy)
+			"the two kinds of clients do not hear each other: waiters are not woken, and Redisson's semaphores and latches can wait for ever; only redlatch with PubSubBoth is on both", remedy)
 	case c > 0:
 		return found(check, Note, fmt.Sprintf("clients listen on %d classic channels of Redisson, and the cluster knows sharded Pub/Sub", c),
-			"Redisson up to 3.18, or with shardedSubscriptionMode OFF; redlatch with PubSubAuto does not hear them, nor they redlatch", "Config.PubSub: PubSubClassic, or PubSubBoth while both kinds are in use")
+			"they are Redisson up to 3.18, or with shardedSubscriptionMode OFF; they and redlatch with PubSubAuto do not hear each other", "set Config.PubSub to PubSubClassic, or to PubSubBoth while both kinds are in use")
 	}
 	return fine(check, "sharded Pub/Sub, as redlatch and Redisson from 3.22 on choose by themselves here")
 }

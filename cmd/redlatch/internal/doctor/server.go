@@ -28,7 +28,7 @@ func server(v *visit) []Finding {
 	switch {
 	case version == "":
 		all = found(check, Note, "INFO does not tell which server this is",
-			"redlatch is tested with Redis and Valkey, and not with what takes their place",
+			"redlatch is tested with Redis and Valkey, and not with other servers",
 			"see whether the checks of scripts, commands and Pub/Sub below are fine")
 	case older(version, oldest):
 		all = found(check, Problem, fmt.Sprintf("%s; the oldest that is supported is %s %s", what, name, oldest),
@@ -39,7 +39,7 @@ func server(v *visit) []Finding {
 	switch role := v.info["role"]; {
 	case role == "slave" || role == "replica":
 		all = append(all, found(check, Problem, "this is a replica",
-			"a replica refuses to write (READONLY), so nothing can be locked; one that can be written to forgets it again",
+			"a replica refuses to write (READONLY), so nothing can be locked; a replica that accepts writes forgets them again",
 			"use the address of the primary, or one of the sentinels or the cluster")...)
 	case v.info["loading"] == "1":
 		all = append(all, found(check, Warning, "the server is loading its data", "until then nothing can be locked", "wait")...)
@@ -105,7 +105,7 @@ func connections(v *visit) []Finding {
 	}
 	if alive, told := v.config["tcp-keepalive"]; told && alive == "0" {
 		all = append(all, found(check, Note, "tcp-keepalive is 0",
-			"a client that has vanished counts as a listener for hours, so releases go to somebody who is not there", "CONFIG SET tcp-keepalive 60")...)
+			"a client that has vanished counts as a listener for hours, so locks are released to a client that is not there", "CONFIG SET tcp-keepalive 60")...)
 	}
 	if hard := pubsubBuffer(v.config["client-output-buffer-limit"]); hard > 0 && hard < smallBuffer {
 		all = append(all, found(check, Note, fmt.Sprintf("connections of Pub/Sub are closed when %d bytes wait for them (client-output-buffer-limit)", hard),

@@ -39,7 +39,7 @@ func judgeLatency(check string, trips []time.Duration) []Finding {
 	case worst >= verySlowTrip:
 		return found(check, Warning, what, "renewals come late, and leases of a few seconds are lost without an outage", remedy)
 	case middle >= slowTrip:
-		return found(check, Note, what, "each lock that is free costs one of these, and its release another", remedy)
+		return found(check, Note, what, "to acquire a free lock takes one round trip, and to release it another", remedy)
 	}
 	return fine(check, what)
 }
@@ -54,7 +54,7 @@ func clock(v *visit) []Finding {
 		trip := time.Since(sent)
 		parts := list(reply)
 		if why != nil || len(parts) != 2 {
-			return found(check, Note, "TIME is refused", "whether the clocks agree cannot be told; locks need TIME, too", "see the check of commands")
+			return found(check, Note, "TIME is refused", "it is not known whether the clocks agree; locks need TIME, too", "see the check of commands")
 		}
 		server := time.Unix(num(parts[0]), num(parts[1])*1000)
 		if i == 0 || trip/2 < doubt { // it was read at some moment of the trip
@@ -71,15 +71,15 @@ func judgeClock(check string, skew, doubt, limit time.Duration) []Finding {
 	}
 	what := fmt.Sprintf("the server's clock is %s %s this machine's, give or take %s", short(skew.Abs()), way, short(doubt))
 	const (
-		consequence = "redlatch goes by the server's clock alone; a Redisson client with this machine's clock takes values of group locks, permits " +
-			"and rates for expired so much too early or too late"
+		consequence = "redlatch uses only the server's clock; for a Redisson client with this machine's clock, values of group locks, permits " +
+			"and rates expire too early or too late by that much"
 		remedy = "synchronise both clocks (NTP), or raise Config.MaxClockSkew and --max-clock-skew to more than this"
 	)
 	switch {
 	case skew.Abs()-doubt > limit:
 		return found(check, Warning, what, consequence, remedy)
 	case skew.Abs()+doubt > limit:
-		return found(check, Note, what, "whether that is more than the "+limit.String()+" that are allowed cannot be told; if so, "+consequence, remedy)
+		return found(check, Note, what, "it is not known whether that is more than the allowed "+limit.String()+"; if it is, "+consequence, remedy)
 	}
 	return fine(check, what)
 }

@@ -26,7 +26,7 @@ type model struct {
 	filter   string
 	typing   bool            // keys belong to the filter
 	shown    []overview.Lock // those that match it, in order
-	selected string          // the name under the cursor
+	selected row             // under the cursor
 	top      int             // the first line of the list, or of the lock, that is on the screen
 
 	one     string // the lock that is shown by itself; empty: the list is
@@ -36,6 +36,15 @@ type model struct {
 
 	width, height int
 }
+
+// A row tells the lines of the list apart, from one listing to the next: what has a name may become a lock of another kind,
+// and a barrier may have its name as well.
+type row struct {
+	name    string
+	barrier bool
+}
+
+func rowOf(l *overview.Lock) row { return row{l.Name, l.Kind == redlatch.KindBarrier} }
 
 // What comes to the model, beside keys.
 type (
@@ -83,14 +92,10 @@ func (m *model) ask() tea.Cmd {
 
 // deadlocksOf returns the possible deadlocks of a lock that is listed.
 func deadlocksOf(l *overview.Listing, name string) [][]overview.Wait {
-	if i := indexOf(l.Locks, name); i >= 0 {
-		return l.Locks[i].Deadlocks
+	if lock := l.Named(name); lock != nil {
+		return lock.Deadlocks
 	}
 	return nil
-}
-
-func indexOf(locks []overview.Lock, name string) int {
-	return slices.IndexFunc(locks, func(l overview.Lock) bool { return l.Name == name })
 }
 
 // both are the listing and the lock that is shown by itself.
@@ -190,12 +195,14 @@ func (m *model) arrange() {
 	})
 	m.histories.Sort(m.shown, m.order)
 	if m.at() < 0 && len(m.shown) > 0 && m.one == "" {
-		m.selected = m.shown[0].Name
+		m.selected = rowOf(&m.shown[0])
 	}
 }
 
 // at is where the cursor is; -1 if its lock is not on the list.
-func (m *model) at() int { return indexOf(m.shown, m.selected) }
+func (m *model) at() int {
+	return slices.IndexFunc(m.shown, func(l overview.Lock) bool { return rowOf(&l) == m.selected })
+}
 
 // key does what a key is for.
 func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
@@ -260,7 +267,7 @@ func (m *model) command(key string) tea.Cmd {
 		m.arrange()
 	case "enter", "right":
 		if m.one == "" && m.at() >= 0 {
-			m.one, m.top = m.selected, 0
+			m.one, m.top = m.selected.name, 0
 			return m.look(m.one)
 		}
 	case "r":
@@ -289,14 +296,13 @@ func (m *model) choose(key string) {
 	m.arrange()
 }
 
-// current is the lock under the cursor, or the one that is shown by itself; nil if it is not listed.
+// current is the lock under the cursor, or the one that is shown by itself; nil if that is not on the screen.
 func (m *model) current() *overview.Lock {
-	name := m.selected
 	if m.one != "" {
-		name = m.one
+		return m.last.Named(m.one)
 	}
-	if i := indexOf(m.last.Locks, name); i >= 0 {
-		return &m.last.Locks[i]
+	if i := m.at(); i >= 0 {
+		return &m.shown[i]
 	}
 	return nil
 }
@@ -308,6 +314,6 @@ func (m *model) move(by int) {
 		return
 	}
 	if len(m.shown) > 0 {
-		m.selected = m.shown[max(0, min(m.at()+by, len(m.shown)-1))].Name
+		m.selected = rowOf(&m.shown[max(0, min(m.at()+by, len(m.shown)-1))])
 	}
 }

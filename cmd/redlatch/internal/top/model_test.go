@@ -128,8 +128,8 @@ func TestAThousandLocks(t *testing.T) {
 	s.types("end")
 	s.shows("orders:0999")
 	s.types("home", "pgdown", "down")
-	if s.selected[:11] != "orders:0021" {
-		t.Errorf("the cursor is at %s", s.selected)
+	if s.selected.name[:11] != "orders:0021" {
+		t.Errorf("the cursor is at %s", s.selected.name)
 	}
 	s.types("/", "h", "o", "s", "t", "-", "9", "9", "9")
 	s.shows("orders:0999", "filter: host-999")
@@ -143,6 +143,8 @@ func TestAThousandLocks(t *testing.T) {
 	s.does(tea.PasteMsg{Content: "x"})
 	s.types("enter")
 	s.shows("nothing matches the filter", "/ filter: qx")
+	s.types("r") // nothing that is not on the screen is released
+	s.shows("only a lock that is held")
 	s.types("esc")
 	s.shows("orders:0000")
 
@@ -180,6 +182,26 @@ func TestOneLock(t *testing.T) {
 	s.hides("name  b")
 	s.types("esc")
 	s.shows("NAME", "a ")
+}
+
+// A barrier may have the name of a lock: the cursor stayed there, and the lock could not be released.
+func TestTheCursorPassesABarrierThatHasTheNameOfALock(t *testing.T) {
+	t.Parallel()
+	none := 0
+	barrier := overview.Lock{Name: "a", Kind: "barrier", Exists: true, Count: &none, Total: &none}
+	s := newScreen(t, barrier, held("a", "billing@host-7", 1000), held("b", "shipping@host-8", 1000))
+	s.types("s", "s", "s", "home", "r")
+	s.shows("only a lock that is held")
+	s.types("down", "r")
+	s.shows("billing@host-7 has it, and may work on without it. Take the lock away? y for", "a")
+	s.types("n", "enter", "r") // what is shown under a name is the lock
+	s.shows("billing@host-7 has it")
+	s.types("n", "esc", "down", "r")
+	s.shows("shipping@host-8 has it")
+	s.types("n", "up", "up", "r")
+	s.shows("only a lock that is held")
+	s.types("home", "end", "r")
+	s.shows("shipping@host-8 has it")
 }
 
 // Nothing is released without a yes, and nobody but the one that was named.

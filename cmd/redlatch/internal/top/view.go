@@ -53,12 +53,7 @@ func (m *model) room() int {
 
 // head is what is known of all, and how.
 func (m *model) head() []string {
-	waiters, losses := 0, 0
-	for i := range m.last.Locks {
-		n, _ := m.last.Locks[i].Waiters()
-		waiters += n
-		losses += m.histories.Losses(m.last.Locks[i].Name)
-	}
+	waiters, losses := m.histories.Totals(m.last.Locks)
 	listed := "listed"
 	if m.Pattern != "*" {
 		listed = "like " + m.Pattern
@@ -128,11 +123,6 @@ func (m *model) body() []string {
 	lines := []string{faint.Render(m.row(" ", "NAME", "HOLDER", "FOR", "WAIT", "LONGEST", "LOST"))}
 	for i := m.top; i < min(len(m.shown), m.top+room); i++ {
 		l := &m.shown[i]
-		n, known := l.Waiters()
-		waiters := "-"
-		if known {
-			waiters = fmt.Sprint(n)
-		}
 		holder := l.HoldersText()
 		switch {
 		case !overview.IsLock(l.Kind) && l.Exists:
@@ -144,7 +134,7 @@ func (m *model) body() []string {
 		if i == at {
 			mark, style = ">", cursor
 		}
-		lines = append(lines, style.Render(m.row(mark, l.Name, holder, overview.SpanText(l.LongestHold()), waiters, overview.SpanText(l.LongestWait()), fmt.Sprint(m.histories.Losses(l.Name)))))
+		lines = append(lines, style.Render(m.row(mark, l.Name, holder, overview.SpanText(l.LongestHold()), l.WaitersText(), overview.SpanText(l.LongestWait()), fmt.Sprint(m.histories.Losses(l.Name)))))
 	}
 	if len(m.shown) == 0 {
 		text := "no lock is held"
@@ -206,11 +196,7 @@ func (m *model) lockLines() []string {
 		bars("hold", func(p overview.Point) int { return int(p.Held.Milliseconds()) }, span), "",
 	)
 	for _, n := range slices.Backward(h.Notes) {
-		at := n.At.Format(time.TimeOnly)
-		if m.last.At.Sub(n.At) > 12*time.Hour {
-			at = n.At.Format(time.DateTime)
-		}
-		lines = append(lines, m.Safe(at+"  "+n.Text))
+		lines = append(lines, m.Safe(n.AtText(m.last.At)+"  "+n.Text))
 	}
 	return lines
 }
