@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// A CredentialsFunc says with which credentials a connection logs in, for those
-// that change: tokens of a cloud, passwords from a vault. It is asked whenever a
-// connection has been made, by several goroutines at once, so it should remember
-// what it has been told. An empty username is the default user. The context ends
-// when the connection would come too late; who has not answered by then is not
-// waited for.
+// A CredentialsFunc returns the credentials with which a connection logs in. It
+// is for credentials that change: tokens of a cloud, passwords from a vault. It
+// is called whenever a connection has been made, by several goroutines at once,
+// so it should remember the credentials, and not fetch them each time. An empty
+// username is the default user. The context ends when the connection would come
+// too late. A function that has not returned by then is not waited for.
 //
-// An error is taken for an outage, and so is a server's refusal of the credentials:
-// what would have used the connection is not executed, and tried again for as long
-// as redlatch.Config.OutageTimeout says; the next connection asks again. The error
-// is shown, so it must not contain the credentials.
+// An error counts as an outage, and so does a server's refusal of the credentials:
+// a request for that connection is not executed, and is tried again for as long as
+// redlatch.Config.OutageTimeout says. The next connection calls the function again.
+// The error is shown, so it must not contain the credentials.
 type CredentialsFunc func(ctx context.Context) (username, password string, err error)
 
-// Ask asks, and waits no longer than ctx lasts, whatever the function does.
+// Ask calls the function, and waits no longer than ctx lasts, whatever the function does.
 func (f CredentialsFunc) Ask(ctx context.Context) (username, password string, err error) {
 	type answer struct {
 		username, password string
@@ -53,7 +53,7 @@ func (e *credentialsError) Error() string { return "connect: the credentials: " 
 
 func (e *credentialsError) Is(target error) bool { return errors.Is(e.err, target) }
 
-// Fixed returns a function that always answers the same.
+// Fixed returns a function that always returns the same credentials.
 func Fixed(username string, password Secret) CredentialsFunc {
 	return func(context.Context) (string, string, error) { return username, string(password), nil }
 }

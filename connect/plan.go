@@ -13,9 +13,9 @@ import (
 	"github.com/redlatch/redlatch/internal/mask"
 )
 
-// A Plan is what the packages that open a connection make their client's options of: settings that fit together, with the
-// files of TLS read and the defaults filled in. A program with a client library of its own
-// makes its options of it, too.
+// A Plan has settings that fit together, with the files of TLS read and the defaults
+// filled in. The packages that open a connection make the options of their client from it.
+// A program with a client library of its own can do the same.
 type Plan struct {
 	Settings
 	Secure *tls.Config   // nil for connections in the clear
@@ -25,7 +25,8 @@ type Plan struct {
 	Unix   bool          // the address is the path of a Unix socket
 }
 
-// Plan reads the files of TLS, and refuses settings that contradict each other. It asks no server.
+// Plan reads the files of TLS, and refuses settings that contradict each other. It sends nothing
+// to a server.
 func (s Settings) Plan() (Plan, error) {
 	secure, err := s.TLS.config()
 	switch {
@@ -52,14 +53,15 @@ func (s Settings) Plan() (Plan, error) {
 	}, nil
 }
 
-// Check returns the error that Plan does: about a file that is not there or cannot be read, or settings that contradict
-// each other.
+// Check returns the error that Plan returns: about a file that is not there or cannot be read, or about settings that
+// contradict each other.
 func (s Settings) Check() error {
 	_, err := s.Plan()
 	return err
 }
 
-// Refused returns the error of a client library that takes no such options, without the credentials that it may contain.
+// Refused returns the error of a client library that refuses the options, without the credentials that the error may
+// contain.
 func (p Plan) Refused(err error) error {
 	return fmt.Errorf("connect: %s: %w", strings.Join(p.Addresses, ","), mask.Error(err, p.secrets()...))
 }
@@ -85,7 +87,8 @@ func program(args []string) string {
 	return filepath.Base(args[0])
 }
 
-// Mask returns text with each secret replaced by ***, for showing texts that
-// come from servers: as it is, quoted as Go does, and escaped as in a URL. Empty
-// secrets are skipped. Mask a text before anything else is done to it.
+// Mask returns text with each secret replaced by ***. It is for showing texts
+// that come from servers. It finds a secret as it is, quoted as Go quotes it,
+// and escaped as in a URL. Empty secrets are skipped. Mask a text before
+// anything else is done to it.
 func Mask(text string, secrets ...string) string { return mask.Text(text, secrets...) }

@@ -19,7 +19,7 @@ import (
 )
 
 // A Warning is about a key of Redisson's configuration file that has no effect,
-// or another one than in Redisson.
+// or another effect than in Redisson.
 type Warning struct {
 	Line int
 	Key  string // with the section before it: singleServerConfig.retryAttempts
@@ -31,20 +31,22 @@ func (w Warning) String() string { return fmt.Sprintf("line %d: %s: %s", w.Line,
 
 // ParseRedisson reads Redisson's configuration file, in YAML or JSON, as far as
 // locks need it. A key that has no effect here gets a warning, one warning per
-// key; a key without which the locks would not be the same ones, or not be
-// reached, is an error, which names it. All errors come as one, joined.
+// key. If the locks would not be the same without a key, or could not be
+// reached, the key is an error, which names it. All errors are returned as one,
+// joined.
 //
-// As in Redisson ${NAME} and ${NAME:-default} stand for what lookup says, with
-// which a Java program asks its environment and its properties, and a Go program
-// most often os.LookupEnv; without either they stand for themselves. nil finds
-// nothing. ${NAME:-} stands for nothing then, with a warning: Redisson, to which it is
-// no variable, would take it for a text, also as a password.
+// As in Redisson, ${NAME} and ${NAME:-default} stand for what lookup returns. A Java
+// program asks its environment and its properties there, and a Go program most often
+// uses os.LookupEnv. A variable that is not set and has no default stays as it is.
+// With a nil lookup no variable is set. ${NAME:-} stands for nothing if NAME is not
+// set, with a warning: Redisson does not take it for a variable, and would use that
+// text itself, even as a password.
 //
-// It knows singleServerConfig, masterSlaveServersConfig (the master; nothing of
-// redlatch talks to replicas), sentinelServersConfig and clusterServersConfig,
-// and refuses replicatedServersConfig. What it does with lockWatchdogTimeout is
-// in Settings.Config, and so is all else that is the client's and not the
-// connection's. Java's key stores are not read: see [TLS].
+// ParseRedisson knows singleServerConfig, masterSlaveServersConfig (only the
+// master, because redlatch never talks to replicas), sentinelServersConfig and
+// clusterServersConfig, and refuses replicatedServersConfig. Settings.Config
+// has the lockWatchdogTimeout, and everything else that belongs to the client
+// and not to the connection. Java's key stores are not read: see [TLS].
 //
 // No error and no warning contains a value of the file.
 func ParseRedisson(content []byte, lookup func(name string) (string, bool)) (Settings, []Warning, error) {

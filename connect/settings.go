@@ -10,18 +10,19 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// Settings say where the server is and how to talk to it: what [Parse] makes of
-// a URL, and [ParseRedisson] of Redisson's configuration file. They can be
-// changed before Open. Printed in whatever way, they show no password.
+// Settings say where the server is and how to talk to it. [Parse] makes them
+// from a URL, and [ParseRedisson] from Redisson's configuration file. They can
+// be changed before Open. They never show a password, in whatever way they are
+// printed.
 type Settings struct {
 	Mode Mode
 
-	// Addresses are those of the server, of the sentinels, or of some nodes of
-	// the cluster, each host:port. One that begins with a slash is the path of a
-	// Unix socket.
+	// Addresses are those of the server, of the sentinels, or of some nodes of the
+	// cluster, each as host:port. An address that begins with a slash is the path
+	// of a Unix socket.
 	Addresses []string
 
-	// MasterName is how sentinels call the primary.
+	// MasterName is the name that sentinels have for the primary.
 	MasterName string
 
 	// Database is the number of the database.
@@ -36,9 +37,9 @@ type Settings struct {
 	SentinelUser     string
 	SentinelPassword Secret
 
-	// Credentials are asked for instead of User and Password, and
-	// SentinelCredentials instead of SentinelUser and SentinelPassword, for each
-	// connection anew. They can be the same function.
+	// If Credentials is set, it is called for each connection, and replaces User
+	// and Password. SentinelCredentials replaces SentinelUser and SentinelPassword
+	// in the same way. Both can be the same function.
 	Credentials, SentinelCredentials CredentialsFunc
 
 	// ClientName is what CLIENT LIST shows. Empty means the program, its host and
@@ -48,17 +49,18 @@ type Settings struct {
 	// RESP2 asks for the older version of the protocol.
 	RESP2 bool
 
-	// TLS is nil for connections in the clear.
+	// TLS is nil for connections without encryption.
 	TLS *TLS
 
-	// DialTimeout bounds the making of one connection, and Timeout one script
-	// with the connecting before it, so that DialTimeout has no use beyond it.
-	// Zero means 3 seconds, and for Timeout less if Config.WatchdogTimeout is
-	// below 9 seconds, of which it can be a third at most.
+	// DialTimeout limits how long it takes to make one connection. Timeout limits
+	// one script, including the time to connect before it, so a DialTimeout that
+	// is longer than Timeout has no use. Zero means 3 seconds. If
+	// Config.WatchdogTimeout is below 9 seconds, a zero Timeout means a third of
+	// that, which is the longest that is allowed.
 	DialTimeout, Timeout time.Duration
 
-	// Refresh is how often the topology of a cluster or of what sentinels watch
-	// is read again without an occasion. Zero means the driver's default.
+	// Refresh is how often the topology of a cluster, or of what sentinels watch,
+	// is read again when nothing has happened. Zero means the driver's default.
 	Refresh time.Duration
 
 	// Config is what Redisson's file says about the client. A URL leaves it
@@ -66,7 +68,7 @@ type Settings struct {
 	Config redlatch.Config
 }
 
-// Mode is how the servers belong together.
+// Mode says how the servers belong together.
 type Mode int
 
 // The modes.
@@ -89,7 +91,8 @@ func (m Mode) String() string {
 	return fmt.Sprintf("Mode(%d)", int(m))
 }
 
-// A Secret is shown as three stars, by each verb of package fmt, by encoding/json and log/slog.
+// A Secret is shown as three stars by each verb of package fmt, by encoding/json and by
+// log/slog.
 type Secret string
 
 const stars = "***"
@@ -102,14 +105,15 @@ func (s Secret) String() string {
 	return stars
 }
 
-// Format hides the secret from package fmt, which would show it in what it says of a verb that is for no text.
+// Format hides the secret from package fmt, which would otherwise show it in its message about a verb that is
+// not for text.
 func (s Secret) Format(f fmt.State, verb rune) { fmt.Fprintf(f, fmt.FormatString(f, verb), s.String()) }
 
 // MarshalText hides the secret from encoders.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // String returns the settings as a URL that may be shown: scheme, addresses,
-// master name and database, with *** in the place of credentials.
+// master name and database, with *** in place of the credentials.
 func (s Settings) String() string {
 	var b strings.Builder
 	db := ""
@@ -149,7 +153,7 @@ func (s Settings) String() string {
 // noAt escapes what package url leaves as it is, and Parse refuses behind the hosts.
 func noAt(path string) string { return strings.ReplaceAll(path, "@", "%40") }
 
-// MarshalText returns what String does.
+// MarshalText returns what String returns.
 func (s Settings) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // unix reports whether the server is behind a Unix socket.
@@ -163,7 +167,7 @@ func (s Settings) timeout() time.Duration {
 	return cmp.Or(s.Timeout, DefaultTimeout)
 }
 
-// DefaultTimeout is what zero means in DialTimeout and Timeout.
+// DefaultTimeout is what zero means for DialTimeout and Timeout.
 const DefaultTimeout = 3 * time.Second
 
 // secrets are what Open's error must not contain.

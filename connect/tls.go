@@ -10,35 +10,35 @@ import (
 )
 
 // TLS says how connections are encrypted. The zero value verifies the server's
-// certificate and name with the certificate authorities of the system, and
-// speaks TLS 1.2 or newer.
+// certificate and name with the certificate authorities of the system, and uses
+// TLS 1.2 or newer.
 type TLS struct {
-	// CAFile has the certificates, in PEM, of the authorities that are trusted
-	// instead of the system's.
+	// CAFile is a file in PEM with the certificates of the authorities that are
+	// trusted instead of the system's.
 	CAFile string
 
-	// CertFile and KeyFile have the client's certificate and its key, in PEM:
-	// both or none.
+	// CertFile and KeyFile are files in PEM with the client's certificate and its
+	// key. Set both or none.
 	CertFile, KeyFile string
 
-	// ServerName is the name that the server's certificate must have, and that
-	// is asked for (SNI). Empty means the host in each address.
+	// ServerName is the name that the client asks for (SNI), and that the server's
+	// certificate must have. Empty means the host in each address.
 	ServerName string
 
-	// MinVersion is the lowest version that is spoken, as in crypto/tls. Zero
-	// means tls.VersionTLS12; nothing lower is allowed.
+	// MinVersion is the lowest version that is used, as in crypto/tls. Zero means
+	// tls.VersionTLS12, and nothing lower is allowed.
 	MinVersion uint16
 
-	// CipherSuites are those that are used with TLS 1.2, as in crypto/tls. None
-	// means Go's choice.
+	// CipherSuites are the suites for TLS 1.2, as in crypto/tls. None means Go's
+	// choice.
 	CipherSuites []uint16
 
 	// Verify says what of the server's certificate is verified.
 	Verify Verification
 
-	// Truststore and Keystore are files of Java that Redisson's configuration
-	// names, and that Go cannot read. Open refuses them unless CAFile, or
-	// CertFile and KeyFile, stand for them.
+	// Truststore and Keystore are Java files that Redisson's configuration names
+	// and that Go cannot read. Open refuses them unless CAFile, or CertFile and
+	// KeyFile, replace them.
 	Truststore, Keystore string
 }
 

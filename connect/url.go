@@ -33,24 +33,24 @@ var (
 //	redis+sentinel://[user:password@]host[:26379],.../master[/db]
 //	redis+cluster://[user:password@]host[:6379],...
 //
-// and, as go-redis and rueidis write the last two,
+// and the last two also as go-redis and rueidis write them,
 //
 //	redis://[user:password@]host:26379[/db]?master_name=m&addr=host:26379&...      also master_set
 //	redis://[user:password@]host[:6379]?addr=host[:6379]&...
 //
 // A user name without a password is the password of the default user, as in
-// redis-cli and Redisson: redis://secret@host and redis://:secret@host mean
-// the same. User and password are those of the servers; sentinels have their
-// own. A missing host is localhost. The query may have
+// redis-cli and Redisson: redis://secret@host and redis://:secret@host mean the
+// same. User and password are those of the servers. Sentinels have their own. A
+// missing host is localhost. The query may have
 //
 //	db                 the database, instead of the path
 //	protocol           2 or 3: the version of the Redis protocol; default 3
 //	client_name        what CLIENT LIST shows
-//	dial_timeout       for one connection, as 500ms, 3s, or a number of seconds; default 3s
+//	dial_timeout       to make one connection: 500ms, 3s, or a number of seconds; default 3s
 //	read_timeout       for one script, likewise; the longer of these two counts
 //	write_timeout
-//	addr               a further node, or sentinel; as often as needed
-//	master_name        how sentinels call the primary; also master_set
+//	addr               another node or sentinel; may be given several times
+//	master_name        the sentinels' name for the primary; also master_set
 //	sentinel_username  for the sentinels
 //	sentinel_password
 //	password           for the servers, instead of the one before the host
@@ -74,9 +74,9 @@ func Parse(rawURL string) (Settings, error) {
 	return p.Settings, nil
 }
 
-// Redact returns the URL as it may be shown: scheme, addresses, master name and
-// database, with *** in the place of credentials. Of a URL that Parse refuses
-// it returns only "(unreadable URL)".
+// Redact returns the URL in a form that may be shown: scheme, addresses, master
+// name and database, with *** in place of the credentials. For a URL that Parse
+// refuses it returns only "(unreadable URL)".
 func Redact(rawURL string) string {
 	s, err := Parse(rawURL)
 	if err != nil {
@@ -108,28 +108,9 @@ func parse(rawURL string) (*parsed, error) {
 		return nil, errors.New("connect: the URL has no scheme; write redis://host:6379")
 	}
 	p := &parsed{hasPort: true}
-	base, suffix, plus := strings.Cut(scheme, "+")
-	kind, known := kinds[suffix]
-	if plus && suffix == "" {
-		known = false
+	if err := p.scheme(scheme); err != nil {
+		return nil, err
 	}
-	switch base {
-	case "redis", "valkey":
-	case "rediss", "valkeys":
-		p.TLS = &TLS{}
-		known = known && !kind.socket
-	case "unix":
-		known = scheme == base
-		kind.socket = true
-	default:
-		known = false
-	}
-	if !known {
-		return nil, errors.New("connect: unknown scheme; it can be redis, rediss, valkey or valkeys, " +
-			"each also with +sentinel or +cluster behind it, or unix, redis+uds or valkey+uds")
-	}
-	p.Mode, p.socket = kind.mode, kind.socket
-
 	// A list of hosts is more than net/url can read: it gets one in its place.
 	end := strings.IndexAny(rest, "/?#")
 	if end < 0 {
@@ -167,22 +148,37 @@ func parse(rawURL string) (*parsed, error) {
 	return p, nil
 }
 
+// scheme reads what a URL's scheme says.
+func (p *parsed) scheme(scheme string) error {
+	base, suffix, plus := strings.Cut(scheme, "+")
+	kind, known := kinds[suffix]
+	if plus && suffix == "" {
+		known = false
+	}
+	switch base {
+	case "redis", "valkey":
+	case "rediss", "valkeys":
+		p.TLS = &TLS{}
+		known = known && !kind.socket
+	case "unix":
+		known = scheme == base
+		kind.socket = true
+	default:
+		known = false
+	}
+	if !known {
+		return errors.New("connect: unknown scheme; it can be redis, rediss, valkey or valkeys, " +
+			"each also with +sentinel or +cluster behind it, or unix, redis+uds or valkey+uds")
+	}
+	p.Mode, p.socket = kind.mode, kind.socket
+	return nil
+}
+
 // place reads where the servers are, which the path and the query have a say in.
 func (p *parsed) place(hosts, path string, q *query) error {
 	if p.socket {
-		plain, err := url.PathUnescape(path)
-		switch {
-		case err != nil:
-			return errMalformed
-		case hosts != "" || plain == "":
-			return errors.New("connect: the URL of a Unix socket has three slashes and a path: unix:///run/redis.sock")
-		case len(q.addrs) > 0 || q.master != "":
-			return errors.New("connect: there is neither a cluster nor a Sentinel behind a Unix socket")
-		}
-		p.Addresses = []string{plain}
-		return nil
+		return p.socketAt(hosts, path, q)
 	}
-
 	port := serverPort
 	list := append(strings.Split(hosts, ","), q.addrs...)
 	switch {
@@ -216,6 +212,11 @@ func (p *parsed) place(hosts, path string, q *query) error {
 			return err
 		}
 	}
+	return p.databaseIn(path, q)
+}
+
+// databaseIn reads what is left of the path, which the query may say, too.
+func (p *parsed) databaseIn(path string, q *query) error {
 	if path == "" {
 		return nil
 	}
@@ -227,6 +228,21 @@ func (p *parsed) place(hosts, path string, q *query) error {
 		return errors.New("connect: the database in the path and the one in ?db= differ")
 	}
 	p.Database = db
+	return nil
+}
+
+// socketAt reads the path of a Unix socket.
+func (p *parsed) socketAt(hosts, path string, q *query) error {
+	plain, err := url.PathUnescape(path)
+	switch {
+	case err != nil:
+		return errMalformed
+	case hosts != "" || plain == "":
+		return errors.New("connect: the URL of a Unix socket has three slashes and a path: unix:///run/redis.sock")
+	case len(q.addrs) > 0 || q.master != "":
+		return errors.New("connect: there is neither a cluster nor a Sentinel behind a Unix socket")
+	}
+	p.Addresses = []string{plain}
 	return nil
 }
 

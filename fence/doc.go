@@ -1,7 +1,7 @@
 // Package fence is the resource's side of fencing tokens. A lock cannot stop a
 // holder that was paused, lost the lock meanwhile, and writes when it wakes. The
-// resource can: the holder shows its token, [redlatch.Hold.Token], with each
-// write, and the resource refuses a token that is lower than the highest it has
+// resource can. The holder shows its token, [redlatch.Hold.Token], with each
+// write. The resource refuses a token that is lower than the highest that it has
 // been shown.
 //
 // There are guards for what is in this process ([Guard], [Register]), for a key
@@ -9,21 +9,23 @@
 //
 // # What is not promised
 //
-//   - A guard guards only against writers that go through it. If one writer does
-//     not, the resource is as unprotected as before. A holder without a token
-//     cannot go through a guard: the guards refuse token 0 with [ErrUnfenced].
+//   - A guard protects only against writers that go through it. If one writer
+//     does not, the resource is as unprotected as before. A holder without a
+//     token cannot go through a guard: the guards refuse token 0 with
+//     [ErrUnfenced].
 //   - A guard refuses a stale holder after the next holder has shown its token,
 //     not after the stale one has lost the lock. A holder that reads what it is
 //     going to change must therefore show its token first, with Check or Get.
-//     Otherwise a late write of the holder before it can come between.
+//     Otherwise a late write of the previous holder can come between its read
+//     and its write.
 //   - Two holders can have the same token if Redis forgets that it gave one. It
-//     does so by a failover to a replica that did not have the acquisition yet, a
+//     forgets by a failover to a replica that did not have the acquisition yet, a
 //     restart from an older file, an eviction of the counter, or DEL. The guards
-//     take the two for one holder. If Redis forgets more than one token, the
+//     take the two holders for one. If Redis forgets more than one token, the
 //     guards refuse new holders until the count has passed the highest token
 //     shown. That is an outage, not a corruption. Each acquisition of the lock
 //     counts on, so the outage ends.
-//   - A [Key] on the server that also has the lock forgets when the lock is forgotten.
+//   - A [Key] on the server that also has the lock is forgotten together with the lock.
 //   - A guard orders holders. It does not order what one holder does at the same
 //     time in several goroutines.
 //   - Tokens of different locks cannot be compared. Guard one resource with one

@@ -2,9 +2,9 @@ package fence
 
 import "sync"
 
-// A Guard guards anything inside this process: it remembers the highest token
-// that it was shown. It forgets the token when the process ends. If you have stored
-// the token elsewhere, Check it first in the next process.
+// A Guard guards anything inside this process. It remembers the highest token that
+// it was shown, until the process ends. If you have stored the token elsewhere,
+// Check it first in the next process.
 //
 // The zero Guard has been shown nothing. It is safe for concurrent use, and must
 // not be copied after its first use.
@@ -15,8 +15,8 @@ type Guard struct {
 
 // Check shows a token. It returns nil if the token is accepted: the guard refuses
 // lower tokens from now on. It returns a *StaleError if a higher token has been
-// shown, and ErrUnfenced if token is none. What the caller does after Check is not
-// guarded, because a higher token may be shown meanwhile. Use Do for that.
+// shown, and ErrUnfenced if token is 0 or less. What the caller does after Check
+// is not guarded, because a higher token may be shown meanwhile. Use Do for that.
 func (g *Guard) Check(token int64) error {
 	return g.Do(token, func() error { return nil })
 }
@@ -56,7 +56,7 @@ type Register[T any] struct {
 }
 
 // Set replaces the value. It returns a *StaleError if a higher token has been shown,
-// and ErrUnfenced if token is none. After an error the value is unchanged.
+// and ErrUnfenced if token is 0 or less. After an error the value is unchanged.
 func (r *Register[T]) Set(token int64, value T) error {
 	return r.guard.Do(token, func() error {
 		r.value = value
@@ -64,10 +64,10 @@ func (r *Register[T]) Set(token int64, value T) error {
 	})
 }
 
-// Update replaces the value by what f makes of it, in one step: every other call
-// waits until f has returned, so f must not use the register. If f returns an
-// error, Update returns it, and the value is unchanged. If the token is refused,
-// Update does not call f; its errors are then Set's.
+// Update replaces the value by the one that f returns, in one step. Every other
+// call waits until f has returned, so f must not use the register. If f returns
+// an error, Update returns it, and the value is unchanged. If the token is
+// refused, Update does not call f, and its errors are Set's.
 func (r *Register[T]) Update(token int64, f func(T) (T, error)) error {
 	return r.guard.Do(token, func() error {
 		value, err := f(r.value)
@@ -79,7 +79,7 @@ func (r *Register[T]) Update(token int64, f func(T) (T, error)) error {
 }
 
 // Get shows the token and returns the value. No holder with a lower token can
-// change it from now on. Its errors are Set's.
+// change the value from now on. Its errors are Set's.
 func (r *Register[T]) Get(token int64) (T, error) {
 	var value T
 	err := r.guard.Do(token, func() error {
@@ -90,7 +90,7 @@ func (r *Register[T]) Get(token int64) (T, error) {
 }
 
 // Peek returns the value and the highest token shown so far, or 0. It is for
-// readers who do not have the lock: what they see may be about to change.
+// readers that do not have the lock. What they see may be about to change.
 func (r *Register[T]) Peek() (value T, highest int64) {
 	r.guard.mu.Lock()
 	defer r.guard.mu.Unlock()

@@ -28,9 +28,9 @@ var (
 // A Key is a Redis string that only the latest holder of a lock can change. The
 // value stands under its own name, where anybody can read it with GET. The highest
 // token stands beside it, in the hash redlatch_fence:{key} (in a cluster, in the
-// same slot), for ever or for as long as Remember says. It costs about 150 bytes,
-// and must not be evicted. To remove both for good, DEL them when no earlier holder
-// can be alive any more.
+// same slot), for ever or for as long as Remember says. The hash takes about
+// 150 bytes, and must not be evicted. To remove both for good, DEL them when no
+// earlier holder can be alive any more.
 //
 // Equal tokens are those of one holder, which may write as often as it likes. Its calls
 // of Set and Delete in one process take effect in the order in which they were made. A
@@ -61,8 +61,8 @@ type KeyOption struct{ remember time.Duration }
 // message may be held up. It is at least an hour. Without Remember the key forgets
 // nothing.
 //
-// The longest time counts that any Key of this name was made with. So what one without
-// Remember has shown is kept for ever, until EXPIRE or DEL of the hash.
+// If several Keys of this name were made, the longest time counts. So a token that a
+// Key without Remember has shown is kept for ever, until EXPIRE or DEL of the hash.
 func Remember(d time.Duration) KeyOption { return KeyOption{remember: d} }
 
 const minRemember = time.Hour
@@ -100,14 +100,14 @@ var (
 // nextCall returns the number of a call of Set or Delete.
 func nextCall() string { return strconv.FormatInt(calls.Add(1), 10) }
 
-// Set shows the token and, if it is accepted, sets the value, which expires after
-// ttl (rounded up to a millisecond), or never if ttl is 0. That is one atomic
-// step.
+// Set shows the token and, if it is accepted, sets the value, in one atomic step.
+// The value expires after ttl (rounded up to a millisecond), or never if ttl is
+// 0.
 //
 // It returns a *StaleError if a higher token has been shown, and ErrUnfenced if token
-// is none; then nothing was changed. An error of the server or the driver is
-// a *driver.RunError, and redlatch.IsRetryable knows it. If ctx ends first, Set
-// returns its error, and the request goes on. Set does not overwrite a key that holds
+// is 0 or less. Then nothing was changed. An error of the server or the driver is a
+// *driver.RunError, and redlatch.IsRetryable knows it. If ctx ends first, Set returns
+// its error, and the request goes on. Set does not overwrite a key that holds
 // anything but a string (WRONGTYPE).
 func (k *Key) Set(ctx context.Context, token int64, value string, ttl time.Duration) error {
 	if ttl < 0 {
@@ -117,8 +117,8 @@ func (k *Key) Set(ctx context.Context, token int64, value string, ttl time.Durat
 	return err
 }
 
-// Delete shows the token and, if it is accepted, deletes the value; the highest
-// token stays. It is no error if there is no value. Its errors are Set's.
+// Delete shows the token and, if it is accepted, deletes the value. The highest
+// token stays. It is not an error if there is no value. Its errors are Set's.
 func (k *Key) Delete(ctx context.Context, token int64) error {
 	_, err := k.run(ctx, deleteScript, k.both, token, writer, nextCall())
 	return err
@@ -136,8 +136,9 @@ func (k *Key) Get(ctx context.Context, token int64) (value string, ok bool, err 
 }
 
 // Check shows the token and does nothing else: the key refuses lower tokens from now
-// on. Its errors are Set's. Check is not enough to guard what Set cannot write, such as
-// a hash: a higher token may be shown between Check and the write.
+// on. Its errors are Set's. Check is not enough to guard something that Set cannot
+// write, such as a hash, because a higher token may be shown between Check and the
+// write.
 func (k *Key) Check(ctx context.Context, token int64) error {
 	_, err := k.run(ctx, checkScript, k.keys, token)
 	return err

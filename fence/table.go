@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// A Dialect is what a Table has to know about a database.
+// A Dialect says what a Table has to know about a database.
 type Dialect uint8
 
-// The dialects. Others that fit one of them in the two respects named here may
-// use it.
+// The dialects. Another database may use one of them if it is the same in the
+// two respects named here.
 const (
 	// SQLite: parameters are written ?.
 	SQLite Dialect = iota + 1
 	// MySQL: parameters are written ?. An UPDATE may count only the rows that it
-	// has made different (go-sql-driver/mysql does, without clientFoundRows=true);
-	// that costs a Table a few more statements when a write changes nothing. And a
+	// has made different (go-sql-driver/mysql does, without clientFoundRows=true).
+	// That costs a Table a few more statements when a write changes nothing. And a
 	// transaction may read older rows than it updates, so a Table reads FOR UPDATE.
 	MySQL
 	// Postgres: parameters are written $1, $2, ...
@@ -78,8 +78,8 @@ type DB interface {
 // part of the program and not input.
 //
 // It returns a *StaleError if a higher token has been shown, ErrUnfenced if token
-// is none, and sql.ErrNoRows, wrapped, if there is no such row; then nothing was
-// changed. Errors of the database are wrapped.
+// is 0 or less, and sql.ErrNoRows, wrapped, if there is no such row. Then nothing
+// was changed. Errors of the database are wrapped.
 //
 // With a *sql.Tx the row is locked from then on until the transaction ends, so
 // everything that the transaction does after it is guarded. Roll the transaction back
@@ -92,9 +92,9 @@ func (t Table) Update(ctx context.Context, db DB, id any, token int64, set strin
 }
 
 // Check shows the token for one row and changes nothing else: the row refuses lower
-// tokens from now on. Its errors are Update's. At the start of a transaction Check
-// guards everything that the transaction does, in any table, if all writers of it do
-// the same.
+// tokens from now on. Its errors are Update's. At the start of a transaction, Check
+// guards everything that the transaction does, in any table, if all writers of these
+// tables do the same.
 func (t Table) Check(ctx context.Context, db DB, id any, token int64) error {
 	return t.update(ctx, db, id, token, "", nil)
 }

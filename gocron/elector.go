@@ -10,7 +10,7 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// ErrNotLeader is why a job is not run: another process leads, or nobody.
+// ErrNotLeader says why a job is not run: another process leads, or nobody leads.
 var ErrNotLeader = errors.New("redlatch: not the leader")
 
 // An Elector is a gocron.Elector. Its methods are safe for concurrent use.
@@ -21,12 +21,13 @@ type Elector struct {
 
 var _ gocron.Elector = (*Elector)(nil)
 
-// NewElector returns an elector that leads while Run does.
+// NewElector returns an elector. It leads while its method Run has the leadership.
 func NewElector(election *redlatch.Election) *Elector { return &Elector{election: election} }
 
-// Run stands for the election until ctx ends, and gives the leadership up then: see
-// redlatch.Election.Run, whose errors it returns. Call it in a goroutine, and shut the scheduler down before ctx ends, so
-// that no job runs any more when the next leader begins.
+// Run is a candidate in the election until ctx ends, and gives the leadership up
+// then. Its errors are those of redlatch.Election.Run. Call it in a goroutine, and
+// shut the scheduler down before ctx ends, so that no job runs any more when the
+// next leader begins.
 func (e *Elector) Run(ctx context.Context) error {
 	return e.election.Run(ctx, func(ctx context.Context) error {
 		e.term.Store(&ctx)
@@ -36,7 +37,8 @@ func (e *Elector) Run(ctx context.Context) error {
 	})
 }
 
-// IsLeader returns nil if this process leads, by the clock too, and else ErrNotLeader. It asks nobody.
+// IsLeader returns nil if this process leads, also by its clock, and otherwise ErrNotLeader. It sends
+// no request.
 func (e *Elector) IsLeader(context.Context) error {
 	if term := e.term.Load(); term == nil || (*term).Err() != nil {
 		return ErrNotLeader

@@ -11,12 +11,13 @@ import (
 
 // Options say how jobs are locked. The zero value works.
 type Options struct {
-	// Prefix stands before a job's name in the name of its lock. Jobs have to be named
-	// (gocron.WithName): the name that gocron gives else is that of a function, which may change.
+	// Prefix stands before a job's name in the name of its lock. Jobs must have names
+	// (gocron.WithName). Without one, gocron uses the name of a function, which may change.
 	Prefix string
-	// HoldAtLeast is for how long nobody else runs a job after it was begun, however soon it ends:
-	// see redlatch.HoldAtLeast. It has to be longer than the clocks of the processes differ, and shorter than the
-	// time between two runs. Zero means as long as the job runs.
+	// HoldAtLeast is for how long after a job has begun no other process runs it, however soon the
+	// job ends: see redlatch.HoldAtLeast. It must be longer than the difference between the clocks
+	// of the processes, and shorter than the time between two runs. Zero means as long as the job
+	// runs.
 	HoldAtLeast time.Duration
 }
 
@@ -28,13 +29,13 @@ type Locker struct {
 
 var _ gocron.Locker = (*Locker)(nil)
 
-// NewLocker returns a locker whose locks are the client's.
+// NewLocker returns a locker that uses locks of the client.
 func NewLocker(client *redlatch.Client, options Options) *Locker {
 	return &Locker{client: client, options: options}
 }
 
-// Lock tries to acquire the lock of a job, and does not wait for it: a job that somebody else
-// runs is not to be run. The error is that of redlatch's Lock.Try.
+// Lock tries to acquire the lock of a job, and does not wait for it, because a job that
+// another process runs is not to be run. Its error is that of redlatch's Lock.Try.
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	var options []redlatch.Option
 	if l.options.HoldAtLeast != 0 {
@@ -50,6 +51,6 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 // held is a job's lock.
 type held struct{ hold *redlatch.Hold }
 
-// Unlock releases the lock, also if ctx has ended. It returns redlatch.ErrLost if the lock was lost while the
+// Unlock releases the lock, even if ctx has ended. It returns redlatch.ErrLost if the lock was lost while the
 // job ran.
 func (h held) Unlock(ctx context.Context) error { return h.hold.Release(ctx) }

@@ -1,5 +1,5 @@
 // Package redlatchotel makes OpenTelemetry traces and metrics of what redlatch's
-// clients do. It needs the API of OpenTelemetry only; the program brings the SDK.
+// clients do. It needs only the API of OpenTelemetry. The program brings the SDK.
 //
 //	telemetry, err := redlatchotel.New(redlatchotel.Options{})
 //	if err != nil { ... }
@@ -9,24 +9,26 @@
 //
 // # Traces
 //
-// Each acquisition has a span, "acquire lock" or "acquire fair lock" and so on, from the
-// call to its end. If it succeeds and there is something to hold, a second span begins
-// there, "hold lock", which ends with the hold. Both are children of the span of the
-// context that was given to the acquisition. The second has a link to the first.
+// Each acquisition has a span, such as "acquire lock" or "acquire fair lock", from the
+// call to its end. If it succeeds and there is something to hold, a second span, such as
+// "hold lock", begins at that moment, and ends with the hold. Both spans are children of
+// the span of the context that was given to the acquisition. The second span has a link
+// to the first.
 //
 // The current span of the context changes on the way:
 //
-//   - During the wait it is the acquisition's. The client library has that context, so its
-//     own spans are children, as far as it is asked by the caller itself and not by a worker
-//     that sends the requests of many.
+//   - During the wait it is the acquisition's span. The client library gets that context, so
+//     its own spans are children of it, if the caller itself calls the library and not a
+//     worker that sends the requests of many callers.
 //   - Under the hold, in [redlatch.Hold.Context] and in the function that Do calls, it is
-//     the hold's. What the program does with the lock in hand is below the span that says
-//     for how long it had the lock.
-//   - In the function that Hold.With is given a context for, it is that context's own.
+//     the span of the hold. What the program does with the lock in hand is below the span
+//     that says for how long it had the lock.
+//   - In the context that Hold.With returns, it is the span of the context that was given
+//     to Hold.With.
 //
 // The spans are of kind INTERNAL. An acquisition may be served inside the process, wait
-// for minutes, or send many requests: as a CLIENT span it would be taken for one slow
-// request to Redis, beside those of the client library.
+// for minutes, or send many requests. As a CLIENT span it would look like one slow
+// request to Redis, beside the spans of the client library.
 //
 //	redlatch.kind      the type: "lock", "fair lock", "semaphore"
 //	redlatch.name      the name, see Options.Name; of several locks: all
@@ -40,11 +42,12 @@
 //	db.system.name     of an acquisition: "redis"
 //
 // The status of an acquisition is an error unless it succeeded, was busy, or was
-// cancelled: these two are answers that its caller has asked for. The status of a hold is
-// an error if it was lost. Several permits that are acquired at once have one span, which
-// ends with the last of them, and which is lost if one of them was.
+// cancelled. Busy and cancelled are answers that its caller has asked for. The status of
+// a hold is an error if it was lost. Several permits that are acquired at once have one
+// span. It ends with the last permit, and is lost if one of them was.
 //
-// A span that has not ended is not exported: that of a hold is missing if its process dies.
+// A span that has not ended is not exported. So the span of a hold is missing if its
+// process dies.
 //
 // # Metrics
 //
@@ -58,17 +61,17 @@
 //	redlatch.renewals.failed    {renewal}  counter
 //	redlatch.renewals.oldest    s          gauge
 //
-// The first three come from events, with the context of the acquisition: an SDK adds the
-// wait's span, or the hold's, as an exemplar. How often a lock was acquired is the count
-// of the first. A MultiHold that is lost is one loss. The others are [redlatch.Stats] of the
-// clients that are watched ([Telemetry.Watch]), asked for when metrics are collected. They
-// are up-down counters because their sum over processes has a meaning; Prometheus shows
-// them as gauges. redlatch.renewals.oldest is Stats.OldestUnconfirmed: as it comes near to
-// Config.WatchdogTimeout, holds are lost.
+// The first three come from events, with the context of the acquisition. So an SDK adds the
+// span of the wait, or of the hold, as an exemplar. The count of the first one is how often
+// locks were acquired. A MultiHold that is lost is one loss. The others are the
+// [redlatch.Stats] of the clients that are watched ([Telemetry.Watch]), which are asked when
+// metrics are collected. They are up-down counters because their sum over processes has a
+// meaning. Prometheus shows them as gauges. redlatch.renewals.oldest is
+// Stats.OldestUnconfirmed: as it comes near to Config.WatchdogTimeout, holds are lost.
 //
 // # Versions
 //
 // This package is a module of its own, so that only a program that uses OpenTelemetry
-// depends on it. It is released together with redlatch and has its version numbers: require
-// the same version of both.
+// depends on it. It is released together with redlatch, and has the same version numbers.
+// Require the same version of both.
 package redlatchotel

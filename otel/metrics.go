@@ -96,12 +96,14 @@ func (c *clients) make(meter metric.Meter) error {
 	return err
 }
 
-// Watch has the client's [redlatch.Stats] observed whenever metrics are collected, until
-// stop is called. That takes time in proportion to what the client holds: see
-// Client.Stats. When stop has returned, the client is not asked again.
+// Watch makes the metrics include the client's [redlatch.Stats] until stop is called.
+// They are read whenever metrics are collected, which takes time in proportion to what
+// the client holds: see Client.Stats. When stop has returned, the client is not asked
+// again.
 //
-// All clients that are watched are counted together, and the same one once. Renewals that
-// failed before Watch are not counted; those that failed until stop still are.
+// All clients that are watched are added up, and a client that is watched twice counts
+// once. Renewals that failed before Watch are not counted. Those that failed before stop
+// stay counted.
 func (t *Telemetry) Watch(client *redlatch.Client) (stop func()) {
 	c := &t.watched
 	c.mu.Lock()

@@ -30,27 +30,30 @@ const (
 	lossKey    = attribute.Key("redlatch.loss")
 )
 
-// Options of New. The zero value is ready for use. The struct may gain fields.
+// Options are for New. The zero value is ready for use. The struct may get more fields.
 type Options struct {
-	// TracerProvider makes the tracer; nil stands for the global one. With that of
-	// package trace/noop, no span is made and no context changed, which costs nothing.
+	// TracerProvider makes the tracer. Nil stands for the global one. With the one of
+	// package trace/noop, no span is made and no context is changed, which costs
+	// nothing.
 	TracerProvider trace.TracerProvider
-	// MeterProvider makes the meter; nil stands for the global one.
+	// MeterProvider makes the meter. Nil stands for the global one.
 	MeterProvider metric.MeterProvider
 
-	// Name returns what spans say for the name of a lock or synchronizer; empty: nothing.
-	// If it is nil, spans have the names as they are: they are looked at one by one, so
-	// many different names do no harm. Set it if names tell what traces must not, such as
-	// customers. The texts of errors, which quote names, are left out then.
+	// Name returns what spans show for the name of a lock or synchronizer. Empty means
+	// that they show no name. If Name is nil, spans have the names as they are: spans are
+	// looked at one by one, so many different names do no harm. Set it if names contain
+	// what traces must not contain, such as customers. Then the texts of errors, which
+	// quote names, are left out.
 	Name func(name string) string
-	// MetricName returns what metrics say for the name; empty: nothing. If it is nil,
-	// metrics have no names: each different one is a time series of its own for ever, so
-	// let it return only a few, such as "orders" for "orders:42".
+	// MetricName returns what metrics show for the name. Empty means that they show no
+	// name. If MetricName is nil, metrics have no names. Each different name is a time
+	// series of its own for ever, so let it return only a few, such as "orders" for
+	// "orders:42".
 	MetricName func(name string) string
 }
 
-// A Telemetry makes traces and metrics of the events of clients. One is enough for all
-// clients of a program. It is safe for concurrent use.
+// A Telemetry makes traces and metrics from the events of clients. One Telemetry is
+// enough for all clients of a program. It is safe for concurrent use.
 type Telemetry struct {
 	opts   Options
 	tracer trace.Tracer // nil if spans would go nowhere
@@ -60,8 +63,9 @@ type Telemetry struct {
 	watched       clients
 }
 
-// New makes the instruments. The error is the providers': one that refuses an instrument,
-// say. Nothing is recorded before [Telemetry.Events] and [Telemetry.Watch] are used.
+// New makes the instruments. Its error is an error of the providers, for example of one
+// that refuses an instrument. Nothing is recorded before [Telemetry.Events] and
+// [Telemetry.Watch] are used.
 func New(opts Options) (*Telemetry, error) {
 	if opts.TracerProvider == nil {
 		opts.TracerProvider = otel.GetTracerProvider()
@@ -88,10 +92,11 @@ func New(opts Options) (*Telemetry, error) {
 	return t, nil
 }
 
-// Events returns the events for redlatch.Config.Events: those of the program, which may
-// be the zero value, together with what records. The program's functions are called as if
-// they stood alone, with a context that has the span: AcquireStart when that has begun,
-// AcquireEnd and HoldEnd before it ends, so that they may add attributes to it.
+// Events returns the events for redlatch.Config.Events. They are those of the program,
+// which may be the zero value, together with those that record. The program's functions
+// are called as without a Telemetry, but with a context that has the span. AcquireStart
+// is called when the span has begun, AcquireEnd and HoldEnd before it ends, so they may
+// add attributes to it.
 func (t *Telemetry) Events(of redlatch.Events) redlatch.Events {
 	with := of
 	if t.tracer != nil {

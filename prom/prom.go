@@ -12,31 +12,33 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// Options are what Metrics may be told. The zero value works.
+// Options say how Metrics work. The zero value works.
 type Options struct {
-	// Name makes the label name of the name of a lock or synchronizer; of several locks as
-	// one, of their names with commas between. What it returns must be one of few: each
-	// makes time series that stay until the process ends. It is called at the end of each
-	// acquisition and hold, by several goroutines at a time. Control characters, and what is
-	// not UTF-8, become U+FFFD. See Only. Nil makes it empty.
+	// Name returns the value of the label name for the name of a lock or synchronizer. For
+	// several locks that are acquired as one, it gets their names with commas between them.
+	// It must return one of a few values, because each makes time series that stay until the
+	// process ends. It is called at the end of each acquisition and hold, by several
+	// goroutines at a time. Control characters, and what is not UTF-8, become U+FFFD. See
+	// Only. If Name is nil, the label is empty.
 	Name func(name string) string
 
 	// Exemplar returns the labels of an exemplar, such as {"trace_id": "..."}, or nil for
-	// none. It is called with the context that Events.AcquireStart returned, or else that
-	// of the acquisition, when this and its hold end. An exemplar that Prometheus refuses,
-	// because it is longer than 128 characters or no UTF-8, is left out. Nil means none.
+	// none. It is called when the acquisition ends and when its hold ends, with the
+	// context that Events.AcquireStart returned, or otherwise the context of the
+	// acquisition. An exemplar that Prometheus refuses, because it is longer than 128
+	// characters or not UTF-8, is left out. If Exemplar is nil, there are no exemplars.
 	Exemplar func(ctx context.Context) prometheus.Labels
 
-	// WatchdogTimeout is Config.WatchdogTimeout of the clients, for the alert that says
-	// that holds are near their end. Zero means 30 seconds, as it does there.
+	// WatchdogTimeout is the Config.WatchdogTimeout of the clients. The alert that
+	// holds are near their end needs it. Zero means 30 seconds, as it does in Config.
 	WatchdogTimeout time.Duration
 
-	// Native makes the histograms native ones as well. Their observations may allocate.
+	// Native makes the histograms native ones as well. Then an observation may allocate.
 	Native bool
 }
 
-// Only is a function for Options.Name: these names are told, and all others are one, the
-// empty one.
+// Only returns a function for Options.Name: these names are shown as they are, and all
+// other names as the empty one.
 func Only(names ...string) func(name string) string {
 	told := make(map[string]bool, len(names))
 	for _, name := range names {
@@ -74,7 +76,7 @@ type Metrics struct {
 	watched map[*redlatch.Client]int // how often
 }
 
-// New returns Metrics, which are still to be registered. A registry takes one of them, or
+// New returns Metrics, which the caller has to register. A registry takes one Metrics, or
 // several with different labels (prometheus.WrapRegistererWith).
 func New(opts Options) *Metrics {
 	opts.WatchdogTimeout = cmp.Or(opts.WatchdogTimeout, 30*time.Second)
@@ -117,9 +119,10 @@ func histograms(opts Options, name, help string, buckets []float64, labels []str
 	return prometheus.NewHistogramVec(h, labels)
 }
 
-// Events returns events for Config.Events, of one client or more, which are counted and
-// then passed on to then. Those that note call sites (Lost, SlowWait and Dropped) are
-// those of then, so that nobody pays for them who does not ask for them.
+// Events returns events for Config.Events of one or more clients. They are counted, and
+// then passed on to then. Events that need call sites (Lost, SlowWait and Dropped) are
+// those of then, unchanged, so that a program that does not ask for call sites does not
+// pay for them.
 func (m *Metrics) Events(then redlatch.Events) redlatch.Events {
 	with := then
 	with.AcquireEnd = func(ctx context.Context, e redlatch.AcquireEndEvent) {
@@ -194,8 +197,8 @@ func (m *Metrics) observe(ctx context.Context, of prometheus.ExemplarObserver, d
 	of.ObserveWithExemplar(d.Seconds(), labels)
 }
 
-// Watch has the client's Stats collected from now on, until stop is called. A client that is
-// watched more than once is collected once, until each stop has been called.
+// Watch makes Metrics collect the client's Stats from now on, until stop is called. A client
+// that is watched more than once is collected once, until each stop has been called.
 func (m *Metrics) Watch(client *redlatch.Client) (stop func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 )
 
 // NewClient returns a client with a server of its own. Both end with the test.
-// In a synctest bubble it must be called inside.
+// In a synctest bubble, call it inside the bubble.
 func NewClient(tb testing.TB, cfg redlatch.Config) *redlatch.Client {
 	tb.Helper()
 	c, err := redlatch.New(NewServer(tb).Redis(), cfg)

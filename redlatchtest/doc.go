@@ -1,25 +1,25 @@
 // Package redlatchtest runs redlatch without a Redis server, for the unit tests
-// of programs that use it: [NewClient] makes a client with a server of its own,
-// [Lose] takes a lock or a permit away from its holder, and [Server.Stop] and
+// of programs that use it. [NewClient] makes a client with a server of its own.
+// [Lose] takes a lock or a permit away from its holder. [Server.Stop] and
 // [Server.Pause] are outages.
 //
 // Everything works inside a [testing/synctest] bubble, where a test of leases and
 // renewals over hours takes milliseconds, and leaves no goroutine behind.
 //
-// The server is miniredis, inside the test's own process. What it is not:
+// The server is miniredis, inside the test's own process. It differs from a real server:
 //
-//   - It is one process and keeps nothing.
+//   - It is one process and stores nothing on disk.
 //   - There is no replication, no cluster and no sharded Pub/Sub, so nothing that
 //     a failover does can be tested with it.
-//   - It has about a fifth of the speed of a real server: it is not for
+//   - It has about a fifth of the speed of a real server, so it is not for
 //     benchmarks.
 //   - Time goes on inside a script, where a real server stops it.
 //   - The code of an error that a command raises inside a script, such as
-//     WRONGTYPE, comes wrapped in another text. redlatch sees through that; other
+//     WRONGTYPE, comes inside another text. redlatch finds the code there. Other
 //     programs may not.
 //
 // # Versions
 //
-// This package is a module of its own. It is released together with redlatch and has
-// its version numbers: require the same version of both.
+// This package is a module of its own. It is released together with redlatch, and
+// has the same version numbers. Require the same version of both.
 package redlatchtest

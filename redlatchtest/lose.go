@@ -22,17 +22,19 @@ type holder interface {
 	Err() error
 }
 
-// Lose takes what is held away behind its holder's back, as the death of a server or an operator's DEL would, and
-// returns when the holder knows that: the context of the hold has ended, and the one that Lose was given. Call it in the
-// synctest bubble of the holder, if there is one.
+// Lose takes a lock or a permit away without telling its holder, as the death of a server or an operator's DEL would. It
+// returns when the holder knows of the loss: the context of the hold has ended, and so has the context that was given to
+// Lose. If the holder is in a synctest bubble, call Lose inside that bubble.
 //
-// held is a *redlatch.Hold, a *redlatch.MultiHold, of which all locks are lost, a *redlatch.Permit, which is free
-// then, or a context that descends from one of these, such as the one in Do, of which the innermost is lost. The client
-// may have any driver. Whoever shares the lock, such as another reader, loses it, too, and is told later, as after a DEL.
-// Nobody waits for the loss of a permit that was detached: its holder learns of it when it uses its id.
+// held is a *redlatch.Hold, a *redlatch.MultiHold, a *redlatch.Permit, or a context that descends from one of these, such
+// as the context in Do. Of a MultiHold all locks are lost. A lost permit is free. Of a context the innermost hold is
+// lost. The client may have any driver. Others that share the lock, such as another reader, lose it, too, and are told
+// later, as after a DEL. Nobody waits for the loss of a permit that was detached: its holder learns of the loss when it
+// uses the permit's id.
 //
-// Lose panics if held is nothing of that, and if no server of this package has it in its database 0. It also panics if
-// the holder has not noticed after 10 seconds; it cannot while the server is stopped or paused.
+// Lose panics if held is none of these, and if no server of this package has it in its database 0. It also panics if
+// the holder has not noticed the loss after 10 seconds. The holder cannot notice it while the server is stopped or
+// paused.
 func Lose(held any) {
 	if ctx, ok := held.(context.Context); ok {
 		h := holdctx.From[holder](ctx)

@@ -8,8 +8,9 @@ import (
 
 var errStopped = errors.New("redlatchtest: the server is stopped")
 
-// Stop stops the server: all connections end, and there are no new ones before [Server.Start]. It keeps what it has,
-// of which the times to live go on. On a server that is stopped it does nothing.
+// Stop stops the server: all connections end, and there are no new ones before [Server.Start]. The server keeps its
+// data, and times to live go on. What was sent while the server was paused is never read. If the server is stopped
+// already, Stop does nothing.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	links := s.links
@@ -21,9 +22,9 @@ func (s *Server) Stop() {
 	}
 }
 
-// Pause has the server stand still, as its machine may: it can be reached, and neither hears nor says anything before
-// [Server.Start]; then it hears what was sent meanwhile. Times to live go on. On a server that is stopped or paused it
-// does nothing.
+// Pause makes the server stand still, as its machine may: connections can be made, but the server neither reads nor
+// answers anything before [Server.Start]. Then it reads what was sent meanwhile. Times to live go on. If the server is
+// stopped or paused already, Pause does nothing.
 func (s *Server) Pause() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,8 +33,8 @@ func (s *Server) Pause() {
 	}
 }
 
-// Start lets the server go on after [Server.Stop] or [Server.Pause]. On one that runs it does nothing. Start it before
-// its clients are closed, or they wait for answers until Config.CloseTimeout.
+// Start lets the server go on after [Server.Stop] or [Server.Pause]. If the server runs, Start does nothing. Start it
+// before you close its clients, or they wait for answers until Config.CloseTimeout.
 func (s *Server) Start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,12 +96,10 @@ func (l *link) Write(b []byte) (int, error) {
 func (l *link) await() bool {
 	for {
 		l.s.mu.Lock()
-		paused := l.s.paused
+		lives, paused := l.s.links[l], l.s.paused
 		l.s.mu.Unlock()
-		select {
-		case <-l.ended:
-			return false
-		default:
+		if !lives {
+			return false // Stop may have ended the pause, and is yet to close it
 		}
 		if paused == nil {
 			return true

@@ -3,6 +3,9 @@ package redlatchtest
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,4 +108,34 @@ func TestAServerKeepsWhatItHas(t *testing.T) {
 			t.Errorf("the count is %d, %v, want 1", n, err)
 		}
 	})
+}
+
+// A request that was sent while the server was paused is lost when it is stopped: connections end before they could go on.
+func TestAServerThatIsStoppedNeverHearsWhatAPauseKeptBack(t *testing.T) {
+	s := NewServer(t)
+	for range 500 {
+		s.Pause()
+		var all [8]net.Conn
+		for i := range all {
+			c, err := s.Dial(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(c, "*3\r\n$3\r\nSET\r\n$5\r\nheard\r\n$1\r\n1\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			all[i] = c
+		}
+		for range 100 {
+			runtime.Gosched() // they stand still by then
+		}
+		s.Stop()
+		s.Start()
+		for _, c := range all {
+			_ = c.Close()
+		}
+	}
+	if s.mini.Exists("heard") {
+		t.Error("the server has executed a request of before its end")
+	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/redlatch/redlatch/rueidis"
 )
 
-// A Server is a Redis server inside the process. It has no address: connections
-// to it are made by [Server.Dial]. [Server.Stop] and [Server.Pause] are its outages. It is safe for concurrent use.
+// A Server is a Redis server inside the process. It has no address: [Server.Dial] makes the connections to it.
+// [Server.Stop] and [Server.Pause] are its outages. It is safe for concurrent use.
 type Server struct {
 	tb   testing.TB
 	mini *miniredis.Miniredis
@@ -28,8 +28,8 @@ type Server struct {
 	paused  chan struct{} // closed when a pause ends; nil: there is none
 }
 
-// NewServer starts a server, which ends with the test. In a synctest bubble it
-// must be called inside.
+// NewServer starts a server, which ends with the test. In a synctest bubble,
+// call it inside the bubble.
 func NewServer(tb testing.TB) *Server {
 	tb.Helper()
 	s := &Server{tb: tb, mini: miniredis.NewMiniRedis()}
@@ -61,12 +61,13 @@ func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 }
 
 // Redis returns a driver for the server, to make a client with [redlatch.New].
-// It is closed when the test ends, after what the test registers with Cleanup
-// from now on; so close the client there, or in the test.
+// The driver is closed when the test ends, after the functions that the test
+// registers with Cleanup from now on. So close the client in such a function,
+// or in the test.
 func (s *Server) Redis() driver.Redis { return s.Through(s.Dial) }
 
-// Through is [Server.Redis] with connections made by dial, such as one that puts
-// a proxy in between.
+// Through does what [Server.Redis] does, with connections that dial makes, for
+// example through a proxy.
 func (s *Server) Through(dial func(ctx context.Context) (net.Conn, error)) driver.Redis {
 	s.tb.Helper()
 	d, err := rueidis.New(rueidisclient.ClientOption{

@@ -11,24 +11,25 @@ import (
 	"github.com/redlatch/redlatch/goredis"
 )
 
-// A Driver is one of goredis with a client of its own.
+// A Driver is a goredis.Driver with a client of its own.
 type Driver struct {
 	*goredis.Driver
 	rdb redis.UniversalClient
 }
 
-// Close closes the client. Close the redlatch.Client that uses the driver before.
+// Close closes the client. Close the redlatch.Client that uses the driver first.
 func (d *Driver) Close() { _ = d.rdb.Close() }
 
-// Client returns the client, for what else a program does with the server. It belongs to the driver.
+// Client returns the client, for other requests of the program to the server. It belongs to the
+// driver.
 func (d *Driver) Client() redis.UniversalClient { return d.rdb }
 
-// Open connects to the server that the URL names; see [connect.Parse] for its forms. The
-// driver belongs to the caller, who closes it after the redlatch.Client that
-// uses it.
+// Open connects to the server that the URL names. [connect.Parse] lists the forms of
+// URL. The caller must close the driver, after the redlatch.Client that uses it.
 //
 // A server that cannot be reached, or that refuses the credentials, is no error
-// here: the driver tries again with every script, and the first has the error.
+// here: the driver tries again with every script, and the first script returns
+// the error.
 func Open(rawURL string) (*Driver, error) {
 	s, err := connect.Parse(rawURL)
 	if err != nil {
@@ -37,7 +38,8 @@ func Open(rawURL string) (*Driver, error) {
 	return OpenSettings(s)
 }
 
-// OpenSettings is Open for settings, and with options of the driver. It reads the files of TLS.
+// OpenSettings does what Open does, with settings and with options of the driver. It reads the
+// files of TLS.
 func OpenSettings(s connect.Settings, opts ...goredis.Option) (*Driver, error) {
 	rdb, err := Client(s)
 	if err != nil {
@@ -54,7 +56,8 @@ var errClusterDatabase = errors.New("connect: go-redis knows no database but 0 o
 // longest that it tries to find a connection, if the client does not.
 const mostOfContexts = 3 * time.Second
 
-// Client returns the client that Open makes, for who wants one of go-redis itself. It reads the files of TLS.
+// Client returns a client like the one that Open makes, for a program that uses go-redis itself. It reads the
+// files of TLS.
 func Client(s connect.Settings) (redis.UniversalClient, error) {
 	p, err := s.Plan()
 	switch {
@@ -71,13 +74,16 @@ func Client(s connect.Settings) (redis.UniversalClient, error) {
 	if !contexts {
 		step = p.Script - min(dial, mostOfContexts)
 	}
-	protocol := 3
-	if p.RESP2 {
-		protocol = 2
+	all := redis.UniversalOptions{
+		Addrs: p.Addresses, MasterName: p.MasterName, SentinelUsername: p.SentinelUser, SentinelPassword: string(p.SentinelPassword),
+		Username: p.User, Password: string(p.Password), DB: p.Database, ClientName: p.Name, Protocol: 3,
+		TLSConfig: p.Secure, DialTimeout: dial, ReadTimeout: step, WriteTimeout: step, ContextTimeoutEnabled: contexts,
 	}
-	var ask func(ctx context.Context) (string, string, error)
+	if p.RESP2 {
+		all.Protocol = 2
+	}
 	if p.Credentials != nil {
-		ask = func(ctx context.Context) (string, string, error) {
+		all.CredentialsProviderContext = func(ctx context.Context) (string, string, error) {
 			ctx, cancel := context.WithTimeout(ctx, p.Dial)
 			defer cancel()
 			return p.Credentials.Ask(ctx)
@@ -85,23 +91,13 @@ func Client(s connect.Settings) (redis.UniversalClient, error) {
 	}
 	switch p.Mode {
 	case connect.Sentinel:
-		return redis.NewFailoverClient(&redis.FailoverOptions{
-			MasterName: p.MasterName, SentinelAddrs: p.Addresses, SentinelUsername: p.SentinelUser, SentinelPassword: string(p.SentinelPassword),
-			Username: p.User, Password: string(p.Password), CredentialsProviderContext: ask, DB: p.Database, ClientName: p.Name, Protocol: protocol,
-			TLSConfig: p.Secure, DialTimeout: dial, ReadTimeout: step, WriteTimeout: step, ContextTimeoutEnabled: contexts,
-		}), nil
+		return redis.NewFailoverClient(all.Failover()), nil
 	case connect.Cluster:
-		return redis.NewClusterClient(&redis.ClusterOptions{
-			Addrs: p.Addresses, Username: p.User, Password: string(p.Password), CredentialsProviderContext: ask, ClientName: p.Name, Protocol: protocol,
-			TLSConfig: p.Secure, DialTimeout: dial, ReadTimeout: step, WriteTimeout: step, ContextTimeoutEnabled: contexts,
-		}), nil
+		return redis.NewClusterClient(all.Cluster()), nil
 	}
-	network := "tcp"
+	one := all.Simple()
 	if p.Unix {
-		network = "unix"
+		one.Network = "unix"
 	}
-	return redis.NewClient(&redis.Options{
-		Network: network, Addr: p.Addresses[0], Username: p.User, Password: string(p.Password), CredentialsProviderContext: ask, DB: p.Database,
-		ClientName: p.Name, Protocol: protocol, TLSConfig: p.Secure, DialTimeout: dial, ReadTimeout: step, WriteTimeout: step, ContextTimeoutEnabled: contexts,
-	}), nil
+	return redis.NewClient(one), nil
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/redlatch/redlatch/valkeygo"
 )
 
-// Open connects to the server that the URL names; see [connect.Parse] for its forms. The
-// driver belongs to the caller, who closes it after the redlatch.Client that
-// uses it.
+// Open connects to the server that the URL names. [connect.Parse] lists the forms of
+// URL. The caller must close the driver, after the redlatch.Client that uses it.
 //
 // A server that cannot be reached, or that refuses the credentials, is no error
-// here: the driver tries again with every script, and the first has the error.
+// here: the driver tries again with every script, and the first script returns
+// the error.
 func Open(rawURL string) (*valkeygo.Driver, error) {
 	s, err := connect.Parse(rawURL)
 	if err != nil {
@@ -28,8 +28,8 @@ func Open(rawURL string) (*valkeygo.Driver, error) {
 	return OpenSettings(s)
 }
 
-// OpenSettings is Open for settings. It reads the files of TLS. Each tune
-// may change the options before they are used.
+// OpenSettings does what Open does, with settings. It reads the files of TLS.
+// Each tune may change the options before they are used.
 func OpenSettings(s connect.Settings, tune ...func(*client.ClientOption)) (*valkeygo.Driver, error) {
 	p, err := s.Plan()
 	if err != nil {
@@ -47,8 +47,8 @@ func OpenSettings(s connect.Settings, tune ...func(*client.ClientOption)) (*valk
 	return d, nil
 }
 
-// Options returns what Open makes its client with, for who wants one of valkey-go
-// itself. It reads the files of TLS.
+// Options returns the options with which Open makes its client, for a program
+// that uses valkey-go itself. It reads the files of TLS.
 func Options(s connect.Settings) (client.ClientOption, error) {
 	p, err := s.Plan()
 	if err != nil {
