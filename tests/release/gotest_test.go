@@ -46,7 +46,7 @@ cat "$DIR/$((call))"
 					t.Fatal(err)
 				}
 			}
-			f := folder{T: t, dir: top, env: []string{"DIR=" + dir, "PATH=" + dir + string(os.PathListSeparator) + os.Getenv("PATH")}}
+			f := folder{T: t, dir: top, env: []string{"LABEL=", "DIR=" + dir, "PATH=" + dir + string(os.PathListSeparator) + os.Getenv("PATH")}}
 			out, err := f.try("scripts/gotest.sh", "tests", "-race", "-timeout", "20m", "./...", "github.com/a/passed")
 			if (err == nil) != run.green || strings.Contains(out, "FAILED: tests") == run.green {
 				t.Errorf("err = %v, printed:\n%s", err, out)
