@@ -25,11 +25,11 @@ type Redis interface {
 	// unknown. It must not retain or change keys and args. Without keys it runs the
 	// script at any primary of a cluster that serves slots.
 	//
-	// ctx carries values only, because many drivers would close a shared connection
-	// at a caller's deadline or cancellation. A call ends by the driver's own
-	// time-outs (Traits.Timeout). ctx may be that of a caller, and may end. If
-	// Traits.Interruptible is set, its end ends the call. Otherwise Run must ignore
-	// its end.
+	// ctx may be that of a caller, and may end. If Traits.Interruptible is set, its
+	// end ends the call. Otherwise ctx carries values only, and Run must ignore its
+	// end: many drivers would close a shared connection at a caller's deadline or
+	// cancellation. In any case a call ends by the driver's own time-outs
+	// (Traits.Timeout).
 	//
 	// A failure is a *RunError. Any other error counts as Unknown.
 	Run(ctx context.Context, s *Script, keys, args []string) (Reply, error)
@@ -150,7 +150,8 @@ type Traits struct {
 	// Interruptible says that Run, while it has a connection, returns when its context
 	// ends, or 20 ms later at most. The outcome of the error is Unknown, unless nothing
 	// was sent. What was sent may still be executed, its answer is dropped, and no other
-	// call notices. After that the driver does not use keys and args.
+	// call notices, unless it sends the very same at the very same time. After that the
+	// driver does not use keys and args.
 	Interruptible bool
 	// Cluster says that the keys of one script must share a hash slot.
 	Cluster bool

@@ -3,8 +3,9 @@ package goredis
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"io"
 	"net"
-	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -21,8 +22,9 @@ type conn struct {
 	of *visits
 
 	mu     sync.Mutex // guards what follows
-	last   []byte     // the end of what was written last
-	wrote  uint64     // the tick of that
+	last   []byte     // the end of the request that was written last
+	wrote  uint64     // the moment of that
+	young  bool       // all requests so far were those of a handshake
 	writes bool       // go-redis is about to write: counted in of.writing
 	broken bool       // the wait for the answer has been broken off
 }
@@ -36,7 +38,7 @@ type sysConn struct {
 	syscall.Conn
 }
 
-// hook implements redis.Hook: it makes the connections of a client ours.
+// hook implements redis.Hook: it makes the connections of a client ours, and learns which visits are in a handshake.
 type hook struct{ of *visits }
 
 func (h hook) DialHook(next redis.DialHook) redis.DialHook {
@@ -45,7 +47,7 @@ func (h hook) DialHook(next redis.DialHook) redis.DialHook {
 		if err != nil || nc == nil {
 			return nc, err
 		}
-		c := &conn{Conn: nc, of: h.of}
+		c := &conn{Conn: nc, of: h.of, young: true}
 		h.of.opened(c)
 		if socket, ok := nc.(syscall.Conn); ok {
 			return sysConn{c, socket}, nil
@@ -54,10 +56,22 @@ func (h hook) DialHook(next redis.DialHook) redis.DialHook {
 	}
 }
 
-func (hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+// ProcessHook sees our scripts, what the program sends, and what go-redis sends in a handshake, with the context of
+// whoever it does that for.
+func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if _, script := cmd.(once); !script {
+			h.of.handshakes(ctx)
+		}
+		return next(ctx, cmd)
+	}
+}
 
-func (hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		h.of.handshakes(ctx)
+		return next(ctx, cmds)
+	}
 }
 
 // NetConn returns what is below, as that of a tls.Conn does.
@@ -72,15 +86,25 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 		c.of.writing.Add(1)
 	}
 	c.last, c.broken = c.last[:0], false // whoever sent what was last has done with it
-	return c.Conn.SetWriteDeadline(t)
+	err := c.Conn.SetWriteDeadline(t)
+	if err != nil {
+		c.writtenLocked()
+	}
+	return err
 }
 
-// Write follows, with the request.
+// Write follows, with the request or, if that is long, with a part of it.
 func (c *conn) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	c.writtenLocked()
-	c.last = append(c.last[:0], b[max(len(b)-tail, 0):]...)
-	c.wrote = c.of.ticks.Load()
+	if len(c.last) == 0 {
+		c.young = c.young && handshakes(b)
+	}
+	if rest := max(tail-len(b), 0); len(c.last) > rest {
+		c.last = append(c.last[:0], c.last[len(c.last)-rest:]...)
+	}
+	c.last = append(c.last, b[max(len(b)-tail, 0):]...)
+	c.wrote = c.of.moment.Add(1)
 	c.mu.Unlock()
 	return c.Conn.Write(b)
 }
@@ -92,6 +116,24 @@ func (c *conn) writtenLocked() {
 		c.of.writing.Add(-1)
 	}
 }
+
+// Read fails as at the end of the input if a handshake was broken off: should that not have been the right one, go-redis
+// begins it again.
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if err != nil && c.cut() {
+		err = errCut
+	}
+	return n, err
+}
+
+func (c *conn) cut() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.broken && c.young
+}
+
+var errCut = fmt.Errorf("goredis: the handshake was broken off for a caller that has left: %w", io.EOF)
 
 // SetReadDeadline comes between the request and its answer.
 func (c *conn) SetReadDeadline(t time.Time) error {
@@ -127,32 +169,28 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// breakOff ends the wait for an answer, if request was sent last, at some tick or later. It returns whether it was.
-func (c *conn) breakOff(request []byte, since uint64) bool {
+// sentAfter returns the moment at which a request was written that still waits for its answer, if that is after another
+// moment: one that ends so or, with none, a step of a handshake. Else it returns 0.
+func (c *conn) sentAfter(moment uint64, request []byte) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.broken || c.wrote < since || !bytes.HasSuffix(c.last, request) {
-		return false
+	if c.broken || c.wrote < moment || request == nil && !c.young || !bytes.HasSuffix(c.last, request) {
+		return 0
 	}
-	c.breakOffLocked()
-	return true
+	return c.wrote
 }
 
-// breakHandshake ends a handshake that has been without an answer since some tick.
-func (c *conn) breakHandshake(since uint64) {
+// breakOff ends the wait for the answer to what was written at a moment.
+func (c *conn) breakOff(wrote uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.wrote <= since && handshakes(c.last) {
-		c.breakOffLocked()
+	if c.wrote == wrote && len(c.last) > 0 {
+		c.broken = true
+		_ = c.Conn.SetDeadline(past) // an error: it is closed
 	}
 }
 
-func (c *conn) breakOffLocked() {
-	c.broken = true
-	_ = c.Conn.SetDeadline(past) // an error: it is closed
-}
-
-// handshakes says whether a request is one of those with which go-redis begins.
+// handshakes says whether a request begins as one of those with which go-redis begins.
 func handshakes(request []byte) bool {
 	_, request, _ = bytes.Cut(request, []byte("\r\n"))
 	_, request, _ = bytes.Cut(request, []byte("\r\n"))
@@ -164,18 +202,14 @@ func handshakes(request []byte) bool {
 	return false
 }
 
-// ending returns the end of a request, as go-redis writes it and a conn remembers it.
-func ending(script string, keys, args []string) []byte {
+// ending returns the end of the request of a script, as go-redis writes it and a conn remembers it.
+func ending(words []any) []byte {
 	var b []byte
-	word := func(w string) {
+	for _, w := range words[1:] { // the first one may be written otherwise
+		text := fmt.Sprint(w)
 		b = append(b, '$')
-		b = strconv.AppendInt(b, int64(len(w)), 10)
-		b = append(append(append(b, "\r\n"...), w...), "\r\n"...)
-	}
-	word(script)
-	word(strconv.Itoa(len(keys)))
-	for _, w := range slices.Concat(keys, args) {
-		word(w)
+		b = strconv.AppendInt(b, int64(len(text)), 10)
+		b = append(append(append(b, "\r\n"...), text...), "\r\n"...)
 	}
 	return b[max(len(b)-tail, 0):]
 }

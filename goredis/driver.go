@@ -46,7 +46,9 @@ type processor interface {
 
 // Use returns a driver that works through rdb, which must be a *redis.Client
 // (also one made for Sentinel) or a *redis.ClusterClient. Closing rdb remains
-// the caller's task. Use does no I/O.
+// the caller's task. Use does no I/O. It adds a hook to a *redis.Client, for good:
+// call it once for each client, and not with a copy that WithTimeout has made (see
+// "Leaving" in the package's documentation).
 //
 // If rdb has one of go-redis' CredentialsProviders, and the server refuses what it
 // returns, that is taken for an outage: the next connection asks the provider

@@ -59,20 +59,52 @@ func (d *Driver) send(
 	limit, ctx context.Context, verb any, script string, keys, args []string,
 ) (_ driver.Reply, left bool, _ *driver.RunError) {
 	m := &sending{ctx: bounded{limit, ctx}, script: scriptArg{text: script}}
+	cmd := command(&m.ctx, m.words[:0], verb, &m.script, keys, args)
 	if d.traits.Interruptible && ctx.Done() != nil {
-		m.visit = visit{Context: limit, leave: ctx.Done(), script: script, keys: keys, args: args}
-		m.ctx.Context, m.script.visits = &m.visit, d.visits
+		if d.visits.strange() {
+			return d.sendAside(ctx.Done(), m, cmd)
+		}
+		m.visit = visit{Context: limit, of: d.visits, leave: ctx.Done(), words: cmd.Args()}
+		m.ctx.Context, m.script.visit = &m.visit, &m.visit
 		d.visits.begin(&m.visit)
 		defer func() { left = d.visits.end(&m.visit) }()
 	}
 	for {
-		cmd := command(&m.ctx, m.words[:0], verb, &m.script, keys, args)
-		err := d.contained(func() error { return d.rdb.Process(&m.ctx, cmd) })
-		if errors.Is(err, errForeign) { // nothing was sent, and that connection is no more
-			continue
+		reply, err := d.process(m, cmd)
+		if err == nil || !errors.Is(err.Err, errForeign) || m.script.written.Load() {
+			return reply, false, err
 		}
-		reply, failed := result(cmd, err, &m.script)
-		return reply, false, failed
+		// Nothing was sent, and that connection is no more.
+		cmd = command(&m.ctx, nil, verb, &m.script, keys, args)
+		m.visit.words = cmd.Args()
+	}
+}
+
+// process has go-redis send a command.
+func (d *Driver) process(m *sending, cmd once) (driver.Reply, *driver.RunError) {
+	err := d.contained(func() error { return d.rdb.Process(&m.ctx, cmd) })
+	return result(cmd, err, &m.script)
+}
+
+// errLeft is for the caller of a script of which nothing more is known.
+var errLeft = errors.New("goredis: the caller has left")
+
+// sendAside is process for a caller that leaves a goroutine behind when it leaves.
+func (d *Driver) sendAside(leave <-chan struct{}, m *sending, cmd once) (_ driver.Reply, left bool, _ *driver.RunError) {
+	type answer struct {
+		reply driver.Reply
+		err   *driver.RunError
+	}
+	done := make(chan answer, 1)
+	go func() {
+		reply, err := d.process(m, cmd)
+		done <- answer{reply, err}
+	}()
+	select {
+	case a := <-done:
+		return a.reply, false, a.err
+	case <-leave:
+		return driver.Reply{}, true, &driver.RunError{Outcome: driver.Unknown, Err: errLeft}
 	}
 }
 
@@ -148,13 +180,13 @@ func (once) NoRetry() bool { return true }
 // has been put on a connection: go-redis marshals it then and only then.
 type scriptArg struct {
 	text    string
-	visits  *visits // of which it is one, if it is
+	visit   *visit // if its caller may leave
 	written atomic.Bool
 }
 
 // MarshalBinary implements encoding.BinaryMarshaler.
 func (a *scriptArg) MarshalBinary() ([]byte, error) {
-	if a.visits != nil && a.visits.refuse() {
+	if a.visit != nil && a.visit.of.refuse(a.visit) {
 		return nil, errForeign
 	}
 	a.written.Store(true)

@@ -134,7 +134,7 @@ func (s *Server) Broke(node string) {
 	}
 }
 
-// Stop ends the waiting of all callers that acquire something, for an answer too.
+// Stop ends the waiting of all callers that acquire something, also for an answer, unless they are in the driver.
 func (s *Server) Stop() {
 	s.open.end()
 	s.senders.tell()

@@ -48,6 +48,14 @@ func forgetTimers() {
 // fake time.
 func inBubble(t *testing.T, opt redis.Options, f func(t *testing.T, p *faultnet.Proxy, r driver.Redis), opts ...goredis.Option) {
 	t.Helper()
+	onClient(t, opt, func(*redis.Client) {}, f, opts...)
+}
+
+// onClient is inBubble for a program that does something to its client before Use.
+func onClient(
+	t *testing.T, opt redis.Options, before func(*redis.Client), f func(t *testing.T, p *faultnet.Proxy, r driver.Redis), opts ...goredis.Option,
+) {
+	t.Helper()
 	forgetTimers()
 	defer forgetTimers()
 	synctest.Test(t, func(t *testing.T) {
@@ -63,6 +71,7 @@ func inBubble(t *testing.T, opt redis.Options, f func(t *testing.T, p *faultnet.
 		}
 		rdb := redis.NewClient(&opt)
 		defer rdb.Close()
+		before(rdb)
 		f(t, p, goredis.Use(rdb, opts...))
 	})
 }

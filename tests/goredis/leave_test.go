@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -132,21 +133,227 @@ func TestWhoLeavesAHealthyServerClosesNothing(t *testing.T) {
 	})
 }
 
-// A server may be silent for longer than any caller waits. No attempt takes longer than one of a worker.
-func TestNoCallerStaysForLongerThanAnAttempt(t *testing.T) {
-	inBubble(t, redis.Options{ReadTimeout: time.Minute}, func(t *testing.T, p *faultnet.Proxy, r driver.Redis) {
-		runs(t, r)
+// A far server takes its time for each step of a handshake. Callers that leave before that is over break off none but their
+// own: what the program sends meanwhile succeeds.
+func TestWhoLeavesAHandshakeDisturbsNoOther(t *testing.T) {
+	for _, step := range []time.Duration{130 * time.Millisecond, 250 * time.Millisecond} {
+		var rdb *redis.Client
+		onClient(t, redis.Options{}, func(c *redis.Client) { rdb = c }, func(t *testing.T, p *faultnet.Proxy, r driver.Redis) {
+			p.SetRule(late(step))
+			stop := make(chan struct{})
+			var callers, program sync.WaitGroup
+			callers.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					case <-time.After(20 * time.Millisecond):
+						callers.Go(func() { leaves(t, r, 10*time.Millisecond, driver.NotExecuted) })
+					}
+				}
+			})
+			for range 3 {
+				program.Go(func() {
+					for range 5 {
+						if err := rdb.Set(t.Context(), "own", 1, 0).Err(); err != nil {
+							t.Errorf("a step takes %v: %v", step, err)
+						}
+					}
+				})
+			}
+			time.Sleep(2 * step) // then connections are there, and callers leave scripts that were sent
+			close(stop)
+			callers.Wait()
+			program.Wait()
+		})
+	}
+}
+
+// What a request has at its end says nothing of what it is.
+func TestACommandWithTheWordsOfAHandshakeIsNone(t *testing.T) {
+	for _, word := range []string{"client", "auth", "hello", "select"} {
+		var rdb *redis.Client
+		onClient(t, redis.Options{}, func(c *redis.Client) { rdb = c }, func(t *testing.T, p *faultnet.Proxy, r driver.Redis) {
+			if err := rdb.Ping(t.Context()).Err(); err != nil {
+				t.Fatal(err)
+			}
+			p.SetRule(late(300 * time.Millisecond))
+			var beside sync.WaitGroup
+			beside.Go(func() {
+				if n, err := rdb.RPush(t.Context(), "list", strings.Repeat("x", 600), word, "7").Result(); n != 3 || err != nil {
+					t.Errorf("%s: %d elements, %v", word, n, err)
+				}
+			})
+			synctest.Wait()
+			leaves(t, r, 10*time.Millisecond, driver.NotExecuted) // it needs a connection of its own
+			beside.Wait()
+		})
+	}
+}
+
+// A password may be longer than what a connection remembers, a key longer than what go-redis writes at once; and a hook of the
+// program may change keys.
+func TestACallerLeavesRequestsOfAnySize(t *testing.T) {
+	inBubble(t, redis.Options{Username: "me", Password: strings.Repeat("x", 1500)}, func(t *testing.T, p *faultnet.Proxy, r driver.Redis) {
 		p.Blackhole(true)
-		start := time.Now()
-		_, err := r.Run(t.Context(), newScript(t, "return 1"), nil, nil)
-		if re := driver.Failure(err); re.Outcome != driver.Unknown {
-			t.Error(err)
-		}
-		if took := time.Since(start); took > 3*time.Second+soon {
-			t.Errorf("took %v", took)
+		if longer := leaves(t, r, 10*time.Millisecond, driver.NotExecuted); longer > 200*time.Millisecond {
+			t.Errorf("a handshake: took %v longer", longer)
 		}
 		p.Blackhole(false)
 	})
+	prefix := func(c *redis.Client) { c.AddHook(prefixes{}) }
+	onClient(t, redis.Options{WriteBufferSize: 1024}, prefix, func(t *testing.T, p *faultnet.Proxy, r driver.Redis) {
+		for _, size := range []int{10, 450, 900, 1000, 2000} {
+			runs(t, r)
+			p.Blackhole(true)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			start := time.Now()
+			_, err := r.Run(ctx, newScript(t, "return 1"), []string{strings.Repeat("k", size), "second"}, []string{"a", "b"})
+			cancel()
+			if longer := time.Since(start) - 10*time.Millisecond; err == nil || longer > soon {
+				t.Errorf("a key of %d bytes: %v, took %v longer", size, err, longer)
+			}
+			p.Blackhole(false)
+		}
+	})
+}
+
+// A prefixes is a hook that gives the first key of each script a prefix.
+type prefixes struct{ redis.Hook }
+
+func (prefixes) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (prefixes) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if words := cmd.Args(); strings.HasPrefix(cmd.Name(), "eval") && words[2] != 0 {
+			words[3] = "tenant:" + words[3].(string)
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (prefixes) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// Of callers that ask the very same, only those that leave go without an answer. No connection is closed that is idle.
+func TestWhoLeavesBreaksOffNoOther(t *testing.T) {
+	var d dials
+	inBubble(t, redis.Options{Dialer: d.dial}, func(t *testing.T, p *faultnet.Proxy, r driver.Redis) {
+		d.p = p
+		s, keys, args := newScript(t, "return redis.call('get', KEYS[1])"), []string{"k"}, []string{"a", ""}
+		var others sync.WaitGroup
+		ask := func() {
+			others.Go(func() {
+				if _, err := r.Run(context.Background(), s, keys, args); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		p.SetRule(late(time.Second))
+		for range 10 {
+			ask()
+		}
+		others.Wait()
+		time.Sleep(20 * time.Minute)
+		var breaks atomic.Int64
+		defer r.OnBreak(func(string) { breaks.Add(1) })()
+		for range 20 {
+			before := d.n.Load()
+			ask()
+			synctest.Wait() // it has been sent
+			if longer := leaves(t, r, 10*time.Millisecond, driver.Unknown); longer > soon {
+				t.Errorf("took %v longer", longer)
+			}
+			others.Wait()
+			for range 10 {
+				ask()
+			}
+			others.Wait()
+			if n := d.n.Load() - before; n > 1 {
+				t.Errorf("%d connections were closed, want one", n)
+			}
+		}
+		if n := breaks.Load(); n > 0 {
+			t.Errorf("%d breaks reported", n)
+		}
+	})
+}
+
+// Connections that are not ours come up after Use, too: those that the program has the client make just then, and all of a copy
+// of a client. A caller leaves these as well.
+func TestACallerLeavesConnectionsThatAreNotOurs(t *testing.T) {
+	for name, use := range map[string]func(c *redis.Client) driver.Redis{
+		"made meanwhile": func(c *redis.Client) driver.Redis { return goredis.Use(c) },
+		"of a copy":      func(c *redis.Client) driver.Redis { return goredis.Use(c.WithTimeout(2 * time.Second)) },
+	} {
+		var d dials
+		inBubble(t, redis.Options{Dialer: d.dial}, func(t *testing.T, p *faultnet.Proxy, _ driver.Redis) {
+			d.p = p
+			rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MinIdleConns: 2, Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				time.Sleep(time.Millisecond)
+				return p.Dial(ctx)
+			}})
+			defer rdb.Close()
+			time.Sleep(time.Microsecond) // so that it dials
+			r := use(rdb)
+			time.Sleep(time.Second)
+			runs(t, r)
+			p.Blackhole(true)
+			if longer := leaves(t, r, 10*time.Millisecond, driver.Unknown); longer > soon {
+				t.Errorf("%s: took %v longer", name, longer)
+			}
+			p.Blackhole(false)
+			time.Sleep(time.Minute)
+			runs(t, r)
+		})
+	}
+}
+
+// A hook of the program may keep what it sees: commands, which it prints later, and contexts, for whose end it waits.
+func TestHooksMayKeepCommandsAndContexts(t *testing.T) {
+	k := keeps{seen: make(chan redis.Cmder, 100), open: new(atomic.Int64)}
+	before := func(c *redis.Client) {
+		c.Ping(context.Background()) // a connection that is replaced later
+		c.AddHook(k)
+	}
+	onClient(t, redis.Options{}, before, func(t *testing.T, _ *faultnet.Proxy, r driver.Redis) {
+		var prints sync.WaitGroup
+		prints.Go(func() {
+			for range 10 {
+				_ = fmt.Sprint((<-k.seen).Args()...)
+			}
+		})
+		for range 10 {
+			runs(t, r)
+		}
+		prints.Wait()
+		synctest.Wait()
+		if n := k.open.Load(); n > 0 {
+			t.Errorf("%d contexts have not ended", n)
+		}
+	})
+}
+
+type keeps struct {
+	seen chan redis.Cmder
+	open *atomic.Int64
+}
+
+func (keeps) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (k keeps) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		k.open.Add(1)
+		context.AfterFunc(ctx, func() { k.open.Add(-1) })
+		err := next(ctx, cmd)
+		k.seen <- cmd
+		return err
+	}
+}
+
+func (keeps) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }
 
 // A program has used its client before. A caller could not leave the connections of that time.
