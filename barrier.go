@@ -12,19 +12,19 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// A Barrier lets callers wait for one another, in whatever processes: when so
-// many have arrived all go on, and the barrier is there for the next time. It is a
-// name, immutable, and cheap. Redisson has none; its keys are redlatch's own, and
-// are forgotten ten minutes after their last use.
+// A Barrier lets callers of any number of processes wait for one another. When as
+// many have arrived as it has parties, all of them go on, and the barrier is there
+// for the next time. A Barrier is a name, immutable, and cheap. Redisson has no
+// barrier: the keys are redlatch's own. They expire ten minutes after their last use.
 //
-// Those who go on together are a generation. Each of them is told so, or each is
-// told that the generation is broken: because one of them has left before all had
-// arrived, has died, or somebody has called Reset; or because it hears nothing for
-// more than a minute, and then the others may have gone on. The next generation
-// begins with nobody in it. A caller is in one generation only, and is counted in
-// it once, whatever happens to its request.
+// The callers that go on together are a generation. Either each of them is told that
+// all have arrived, or each is told that the generation is broken: a caller has left
+// before all had arrived, a process has died, or somebody has called Reset. A caller
+// that hears nothing for more than a minute is told so, too; then the others may have
+// gone on. The next generation begins empty. A caller belongs to one generation, and
+// is counted in it once, whatever happens to its request.
 //
-// The number of parties belongs to the barrier: a Barrier of another number is
+// The number of parties is stored with the barrier: a Barrier with another number is
 // refused with ErrInvalid, until it calls Reset.
 type Barrier struct {
 	c   *Client
@@ -32,8 +32,8 @@ type Barrier struct {
 	err error // a name or number that cannot be used
 }
 
-// Barrier returns the barrier with this name for so many parties. A name that
-// Redis could not handle, and a number below 1, is refused by every method.
+// Barrier returns the barrier with this name for a number of parties. Every method
+// refuses a name that Redis cannot handle, and a number below 1.
 func (c *Client) Barrier(name string, parties int) *Barrier {
 	key := c.server.Key(name)
 	b := &Barrier{c: c, in: c.barriers.Barrier(key, parties)}
@@ -49,19 +49,19 @@ func (b *Barrier) Name() string { return b.in.Name() }
 // Parties returns how many callers make a generation.
 func (b *Barrier) Parties() int { return b.in.Parties }
 
-// Await arrives at the barrier and waits until all parties have. It returns how
-// many were still to come when the caller arrived: 0 for the last one, whom the
-// others may let do what is to be done once.
+// Await arrives at the barrier and waits until all parties have arrived. It returns
+// how many were still missing when the caller arrived. That is 0 for the last one:
+// the callers can agree that this one does what is to be done once.
 //
-// A caller that leaves before, because ctx or the Wait is over, breaks the
-// generation for the others, who get ErrBroken; its own error is ErrBusy, or
-// ErrUnavailable if the server did not answer meanwhile. So does
-// one that cannot reach the server for Config.OutageTimeout, as soon as it can,
-// and Close. If the caller's process dies the others get ErrBroken when it has not
-// been heard for its Config.WatchdogTimeout.
+// If ctx or the Wait ends before, the caller leaves and breaks the generation: the
+// others get ErrBroken. Its own error is ErrBusy, or ErrUnavailable if the server did
+// not answer. Close breaks the generation, too. So does a caller that cannot reach the
+// server for Config.OutageTimeout, as soon as it reaches it again. If the caller's
+// process dies, the others get ErrBroken when the process has not been heard for its
+// Config.WatchdogTimeout.
 //
-// A caller that leaves, or hears nothing of the server, cannot know whether the
-// others have gone on at that very moment.
+// A caller that leaves, or does not hear from the server, cannot know whether the
+// others have gone on at that moment.
 func (b *Barrier) Await(ctx context.Context, opts ...Option) (int, error) {
 	index := -1
 	o, bad := collect(opts, false, ofBarriers)
@@ -91,8 +91,8 @@ func (b *Barrier) explain(err error) error {
 	return asBusy(err, BusyError{Name: b.in.Name(), Kind: KindBarrier})
 }
 
-// Reset breaks the generation that gathers, if anybody waits in it, and makes the
-// barrier one of this Barrier's number of parties.
+// Reset breaks the current generation, if anybody waits in it, and gives the barrier
+// this Barrier's number of parties.
 func (b *Barrier) Reset(ctx context.Context) error {
 	if err := b.usable(ctx); err != nil {
 		return err
@@ -112,16 +112,16 @@ type BreakReason string
 
 // The ways to break a generation of a barrier.
 const (
-	// BrokenLeft: one who had arrived has left: its context or Wait was over, or
-	// its client was closed.
+	// BrokenLeft: a caller has left after it had arrived: its context or Wait ended,
+	// or its client was closed.
 	BrokenLeft BreakReason = barrier.Left
-	// BrokenDead: a client in it was not heard for its Config.WatchdogTimeout.
+	// BrokenDead: one of the clients was not heard for its Config.WatchdogTimeout.
 	BrokenDead BreakReason = barrier.Dead
 	// BrokenReset: somebody has called Reset.
 	BrokenReset BreakReason = barrier.Reset
-	// BrokenGone: the server no longer knows of it: deleted, evicted, or gone with
-	// a restart or failover; or it ended more than a minute, or a hundred
-	// generations, before we could ask.
+	// BrokenGone: the server no longer knows the generation. It was deleted, evicted,
+	// or lost in a restart or failover; or it ended more than a minute, or a hundred
+	// generations, before the caller could ask.
 	BrokenGone BreakReason = barrier.Gone
 )
 
@@ -129,7 +129,7 @@ const (
 type BrokenError struct {
 	Name   string // the barrier's name
 	Reason BreakReason
-	By     string // the client's UUID of who has died, or that with a number behind it of who left or called Reset; empty if not known
+	By     string // the UUID of the client that has died; with a number behind it, the caller that left or called Reset; empty if not known
 }
 
 // Error implements error.

@@ -148,21 +148,21 @@ func (c *Client) usable(ctx context.Context, refused error) error {
 // Shutdown ends the client as a deploy wants it, so that others get its locks at once and
 // not after their TTL:
 //
-//   - Nothing is acquired any longer: whoever waits for something, or begins to, gets ErrClosed. So
+//   - Nothing is acquired any longer: callers that wait, or begin to wait, get ErrClosed. So
 //     does a holder that re-enters its own lock.
 //   - The contexts of all live holds and permits, and of functions that Semaphore.Do has called, end
-//     with ErrClosed as their cause: that is how sections learn that they are to come to an end. The
-//     locks stay theirs meanwhile, and are renewed. Hold.Err stays nil, and Release, Extend, and
-//     what gives back, counts or asks work as before; a release frees its lock at once.
+//     with ErrClosed as their cause. So sections learn that they have to come to an end. Meanwhile
+//     they keep their locks, which are renewed, and Hold.Err stays nil. Release, Extend, and what
+//     gives back, counts or asks work as before; a release frees its lock at once.
 //   - When the last hold and permit is released, and the last Semaphore.Do has given its permits
 //     back, or when ctx ends, the client is closed: see Close.
 //
-// It returns an error that is ctx's if ctx ended first: what was not released by then is left
+// If ctx ends first, Shutdown returns an error that is ctx's: what was not released by then is left
 // to its TTL, and permits that Semaphore.Do has not given back may be lost. Else it returns what Close
-// does. What Semaphore.Acquire took has no holder that it could wait for, nor has a detached Permit; a
-// lost hold is not waited for. Close ends a running Shutdown.
+// does. It does not wait for lost holds, for permits of Semaphore.Acquire, which have no holder, or for a
+// detached Permit. Close ends a running Shutdown.
 //
-// A section that itself calls Shutdown, with a context that never ends, waits for itself for ever.
+// A section that itself calls Shutdown with a context that never ends waits for itself for ever.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if ctx == nil {
 		return errNilContext
@@ -186,7 +186,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	return errors.Join(late, c.Close())
 }
 
-// Close ends the client at once; Shutdown lets those who hold something come to an end before.
+// Close ends the client at once. Shutdown lets sections that hold something come to an end before.
 // Callers that wait for a lock get ErrClosed: at once, or, if a caller is
 // with the driver itself, when that returns. The
 // contexts of live holds end with ErrClosed as their cause, and their locks are

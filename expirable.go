@@ -12,23 +12,23 @@ import (
 	"github.com/redlatch/redlatch/internal/twins"
 )
 
-// An ExpirableSemaphore is the name of a semaphore whose permits have ids and
-// leases: a permit whose holder is gone comes back by itself. Like a Lock it is
-// immutable, cheap and holds no resources.
+// An ExpirableSemaphore is a semaphore whose permits have ids and leases: the permit of
+// a holder that is gone comes back by itself. It is a name, immutable, and cheap.
 //
 // In Redis it is Redisson's RPermitExpirableSemaphore: a number of free permits,
-// and a sorted set of the ids of the others with the times until which they are
-// given. Those are written and read by the server's clock here, and by their own
-// by Redisson clients: see Config.MaxClockSkew, by which redlatch writes them
-// later than it trusts them. So a permit whose holder has crashed comes back that
-// much later than its lease says.
+// and a sorted set with the ids of the permits that are taken, and the times at which
+// they end. redlatch writes and reads these times by the server's clock, and clients of
+// Redisson by their own clocks. So redlatch writes them later than it trusts them, by
+// Config.MaxClockSkew, and the permit of a holder that has crashed comes back that much
+// later than its lease says.
 //
-// It has to be given its permits before it can be used, once, by TrySetPermits or as WithPermits says;
-// until then Acquire fails with ErrUninitialized, or waits with the option UntilSet.
+// Its number of permits has to be set once before it can be used, with TrySetPermits or
+// WithPermits. Until then Acquire fails with ErrUninitialized, or waits with the option
+// UntilSet.
 //
-// Goroutines of one process get permits in the order in which they asked,
-// however many each wants; between processes there is no order. A permit never
-// passes from one goroutine to another without Redis.
+// Goroutines of one process get permits in the order in which they asked, however many
+// each wants. Between processes there is no order. A permit never passes from one
+// goroutine to another without Redis.
 type ExpirableSemaphore struct {
 	c    *Client
 	in   permit.Expirable
@@ -37,18 +37,17 @@ type ExpirableSemaphore struct {
 }
 
 // ExpirableSemaphore returns the semaphore with this name, Redisson's
-// getPermitExpirableSemaphore. A name that Redis could not handle is refused by
-// every method; so is "{x}" if this client has used "x", and the reverse: these share
-// the times of their permits, as in Redisson.
+// getPermitExpirableSemaphore. Every method refuses a name that Redis cannot handle. It
+// also refuses "{x}" if this client has used "x", and the reverse: these share the times
+// of their permits, as in Redisson.
 func (c *Client) ExpirableSemaphore(name string) *ExpirableSemaphore {
 	key := c.server.Key(name)
 	return &ExpirableSemaphore{c: c, in: c.semaphores.Expirable(key), err: request.CheckKey(key)}
 }
 
-// WithPermits returns the semaphore with a number of permits to be set up, at least 1: where an acquisition finds that it
-// has never been given any, at the first start or after the server has lost its data, it calls TrySetPermits with
-// this number and goes on. A semaphore that has been given permits is left as it is. A number that cannot be is refused
-// by every method.
+// WithPermits returns the semaphore with a number of permits to be set up, at least 1. If an acquisition finds that no
+// number was ever set, as at the first start, or after the server has lost its data, it calls TrySetPermits with this
+// number and goes on. It changes nothing if a number was set. Every method refuses a number that is not possible.
 func (s *ExpirableSemaphore) WithPermits(n int) *ExpirableSemaphore {
 	with := *s
 	with.give = n
@@ -86,9 +85,9 @@ func (s *ExpirableSemaphore) AcquireMany(ctx context.Context, n int, opts ...Opt
 	return many(ps, err)
 }
 
-// Try acquires a permit if there is one at once, and overtakes nobody of this
-// process who waits for one; else it returns a *BusyError and changes nothing. It
-// refuses the option Wait.
+// Try acquires a permit if one is free at once, and overtakes no caller of this process
+// that waits for one. Else it returns a *BusyError and changes nothing. It refuses the
+// option Wait.
 func (s *ExpirableSemaphore) Try(ctx context.Context, opts ...Option) (*Permit, error) {
 	_, ps, err := s.acquire(ctx, 1, opts, true)
 	return one(ps, err)
@@ -101,11 +100,11 @@ func (s *ExpirableSemaphore) TryMany(ctx context.Context, n int, opts ...Option)
 }
 
 // Do acquires a permit, calls f and releases the permit, also if f panics or calls
-// runtime.Goexit. f's context is ctx together with the permit's end: see Permit.With. PermitFrom returns
-// the permit, in f.
+// runtime.Goexit. f's context is ctx together with the permit's end: see Permit.With.
+// In f, PermitFrom returns the permit.
 //
-// Its errors are those of Lock.Do: f's, to which ErrLost is joined once if the permit was lost while f ran, or
-// Acquire's, and ErrNotRun, if there was none.
+// Do returns f's error. If the permit was lost while f ran, ErrLost is joined to it once. If
+// there was no permit, Do does not call f, and returns Acquire's error together with ErrNotRun.
 func (s *ExpirableSemaphore) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) error {
 	if f == nil {
 		return lock.NotRun(errNilFunction)

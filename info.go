@@ -17,8 +17,7 @@ const (
 	KindGroup     = inspect.Group
 )
 
-// The kinds of several locks as one, as events say them. What Redis has of them are their
-// members.
+// The kinds of several locks as one, as events say them. Redis has only their members.
 const (
 	KindMultiLock = "multi lock"
 	KindRedLock   = "red lock"
@@ -31,46 +30,46 @@ const (
 	KindLatch       = inspect.Latch
 	KindRateLimiter = inspect.RateLimiter
 	KindBarrier     = inspect.Barrier
-	// KindCounter is a number of which nothing more can be told: a semaphore, an
-	// expirable one of which no permit is taken, a latch, or any other number.
+	// KindCounter is a number whose purpose is not stored: a semaphore, an expirable
+	// semaphore of which no permit is taken, a latch, or any other number.
 	KindCounter = inspect.Counter
 )
 
-// Info says who holds a lock, and who queues for it, or how a synchronizer
-// stands, at the moment at which the server was asked.
+// Info says who holds a lock, and who queues for it, or in what state a synchronizer
+// is, at the moment at which the server was asked.
 type Info struct {
 	Name    string   // of a lock its key
-	Kind    string   // KindLock, ...: that of the lock which was asked, else a guess by what is stored
+	Kind    string   // KindLock, ...: that of the lock that was asked, else a guess from what is stored
 	Holders []Holder // none if the lock is free; of an expirable semaphore the permits that are taken
-	// TTL is how long it lasts unless somebody uses it; -1 if it never ends, as
-	// most synchronizers, but no lock of redlatch's or Redisson's. It is 0 if there
-	// is none.
+	// TTL is how long the key lasts unless somebody uses it. It is 0 if there is no
+	// key, and -1 if the key never expires: so it is with most synchronizers, but
+	// with no lock of redlatch or Redisson.
 	TTL time.Duration
-	// Queue is who waits for a fair lock, or has arrived at a barrier, in order.
-	// Others have no queue in Redis.
+	// Queue has the callers that wait for a fair lock, or have arrived at a barrier,
+	// in order. Other kinds have no queue in Redis.
 	Queue []Waiter
 	// Token is the last fencing token that an acquisition got; 0 if none did, or if
 	// Config.TokenTTL has passed since then.
 	Token int64
 
-	// Count is how many permits of a semaphore are free, for how many a latch still
-	// waits, how many permits a rate limiter would give now (one whose clients have
-	// each their own: to this client), or how many have arrived at a barrier.
+	// Count is how many permits of a semaphore are free, how many count-downs a latch
+	// still waits for, how many permits a rate limiter would give now (to this client,
+	// if clients have a rate each), or how many callers have arrived at a barrier.
 	Count int
 	// Total is how many permits an expirable semaphore has in all, or a rate
 	// limiter gives in an interval, or how many make a generation of a barrier; 0 if
 	// that is not stored.
 	Total      int
 	Rate       Rate   // of a rate limiter
-	Generation string // of a barrier: which one gathers
+	Generation string // of a barrier: the current one
 }
 
 // Held says whether anybody holds the lock, or a permit that has an id.
 func (i Info) Held() bool { return len(i.Holders) > 0 }
 
-// A Holder is one owner of a lock. A read-write lock can have many; an owner
-// that writes and reads inside of that, or has done so, is two. A group lock has
-// one for each value that is locked, an expirable semaphore one for each permit.
+// A Holder is one owner of a lock. A read-write lock can have many. An owner that
+// writes, and reads inside of that or has done so, is two holders. A group lock has a
+// holder for each value that is locked, an expirable semaphore one for each permit.
 type Holder struct {
 	Owner    string        // as it stands in Redis, but for the ":write" behind that of a writer; or the id of a permit
 	Client   string        // the client's UUID, first part of Owner; empty if Owner has another shape
@@ -79,12 +78,12 @@ type Holder struct {
 	TTL      time.Duration // for how long it still holds unless it renews, -1 for ever; less than Info.TTL where holders have leases of their own
 	Mode     string        // of a read-write lock: "read" or "write"
 	Value    string        // of a group lock: the value, if it is the asked lock's, else its hash in Redis
-	By       string        // who the client says it is, such as "billing@host-7 pid 4121"; Info alone asks for that, of the first 8 clients that it does not know yet; else empty
-	Since    time.Time     // since when, if it is a lock that the client which is asked has itself; else zero: Participants asks the others
+	By       string        // the client's Config.Identity, such as "billing@host-7 pid 4121"; only Info asks for it, and of at most 8 clients that it does not know yet; else empty
+	Since    time.Time     // since when, if the client that is asked has the lock itself; else zero: Participants asks the others
 	Renewed  bool          // with Since: the watchdog renews it
 }
 
-// A Waiter is one place in the queue of a fair lock, or has arrived at a barrier.
+// A Waiter is a caller in the queue of a fair lock, or one that has arrived at a barrier.
 type Waiter struct {
 	Owner    string    // as it stands in Redis
 	Client   string    // as in Holder

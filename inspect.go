@@ -11,9 +11,9 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// Info asks the server who holds the lock. It changes nothing. It fails with a
-// *driver.RunError of code WRONGTYPE if what has the lock's name is something else, or
-// a lock of another kind that is stored in another way.
+// Info asks the server who holds the lock. It changes nothing. If the key of that name
+// is something else, or a lock of another kind that is stored in another way, the error
+// is a *driver.RunError with the code WRONGTYPE.
 func (l *Lock) Info(ctx context.Context) (Info, error) {
 	info, err := l.stored(ctx)
 	if err != nil {
@@ -52,10 +52,10 @@ func (l *Lock) only(info Info) Info {
 	return info
 }
 
-// Info says what kind of lock or synchronizer has this name, as far as what is
-// stored tells, who holds it, who queues for it, and how it stands. A lock that is
-// free, or was never used, has no holders; so has what is not there. It fails with
-// a *driver.RunError of code WRONGTYPE if the key is something else.
+// Info says what kind of lock or synchronizer has this name, as far as can be told from
+// what is stored, who holds it, who queues for it, and in what state it is. A lock that
+// is free, or was never used, has no holders; nor has a name that is not there. If the
+// key is something else, the error is a *driver.RunError with the code WRONGTYPE.
 //
 // What a number in Redis counts is not stored: it is a KindCounter, unless
 // permits of it are taken that have ids, it is less than 0 or has a TTL, as no
@@ -90,38 +90,38 @@ func (c *Client) introduce(ctx context.Context, info *Info) {
 const mostIntroduced = 8 // clients
 
 // Locks lists the locks that are held and whose names match the glob pattern
-// ("" or "*" for all), by SCAN on every primary. It sees a lock that is held
-// during the whole listing at least once, and may see others.
+// ("" or "*" for all), by SCAN on every primary. It lists a lock that is held
+// during the whole listing at least once, and may list others.
 //
-// A lock is a hash under a name that its user has chosen, so recognising one is
-// a guess, and so is its kind: a hash with a TTL and one field that begins with
-// a UUID and has a number as its value. With a field "mode" and any number of
-// such fields it is a read-write lock; with fields that end with ":expire_time"
-// a group lock; with a queue beside it a fair lock, and with a token beside it a
-// fenced one. A fair lock for which nobody waits cannot be told from a plain
-// lock. A hash of more than 10,000 fields is none.
+// A lock is a hash under a name that its user has chosen, so both to recognise it and
+// to tell its kind is a guess. A hash with a TTL and one field that begins with a UUID,
+// and has a number as its value, is a lock. With a field "mode", and any number of such
+// fields, it is a read-write lock. With fields that end with ":expire_time" it is a
+// group lock, with a queue beside it a fair lock, and with a token beside it a fenced
+// lock. A fair lock for which nobody waits looks like a plain lock. A hash of more than
+// 10,000 fields is no lock.
 //
-// What the server does not let its user read is left out, or if that is everything the server's
-// refusal is the error. An error ends the listing. That of SCAN is the driver's own: it is not asked again in an outage.
+// Keys that the server's user may not read are left out. If these are all keys, the
+// error is the server's refusal. An error ends the listing. An error of SCAN is the
+// driver's own: SCAN is not sent again in an outage.
 func (c *Client) Locks(ctx context.Context, pattern string) iter.Seq2[Info, error] {
 	return c.list(ctx, pattern, c.inspector.Locks)
 }
 
-// Objects lists what Locks does, and the synchronizers that can be told from
-// other things: rate limiters, which have their fields; barriers, whose keys are
-// redlatch's; and expirable semaphores of which a permit is taken. The same may be
-// seen twice.
+// Objects lists what Locks does, and the synchronizers that can be recognised: rate
+// limiters, barriers, and expirable semaphores of which a permit is taken. It may list
+// one twice. All other synchronizers are Counters.
 //
-// All others are Counters. The server goes over its keys once for each of up to
-// five types of key, and each key that may belong to something takes a request.
+// The server goes over its keys once for each of up to five types of key, and each key
+// that may belong to a lock or a synchronizer takes a request.
 func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Info, error] {
 	return c.list(ctx, pattern, c.inspector.Objects)
 }
 
-// Counters lists the numbers whose names match the glob pattern ("" or "*" for
-// all) and that Objects does not list: any of them may be a semaphore or a latch,
-// or something else. Names that look like side keys, such as "{a}:value" of a rate
-// limiter a, are left out. Each string that matches takes a request.
+// Counters lists the numbers whose names match the glob pattern ("" or "*" for all)
+// and that Objects does not list. Each of them may be a semaphore, a latch, or
+// something else. Counters leaves names out that look like side keys, such as
+// "{a}:value" of a rate limiter a. Each string that matches takes a request.
 func (c *Client) Counters(ctx context.Context, pattern string) iter.Seq2[Info, error] {
 	return c.list(ctx, pattern, c.inspector.Counters)
 }

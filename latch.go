@@ -9,14 +9,14 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// A CountDownLatch lets any number of callers wait until something has happened
-// so many times, in whatever process. It is Redisson's RCountDownLatch: a name,
-// immutable, and cheap.
+// A CountDownLatch lets callers of any number of processes wait until something has
+// happened a number of times. It is Redisson's RCountDownLatch: a name, immutable,
+// and cheap.
 //
-// Somebody sets its count, others count it down, and at 0 all that wait go on.
-// Then it can be set again. A latch that was never set is at 0: nobody waits at
-// it. It belongs to nobody and has no TTL: if those who are to count it down die,
-// it waits for whoever counts down in their place, or deletes it.
+// One process sets the count, others count it down, and at 0 all callers that wait go
+// on. Then it can be set again. A latch that was never set is at 0: nobody waits at
+// it. It has no owner and no TTL: if a process dies that was to count it down, callers
+// wait until another one counts down in its place, or deletes the latch.
 //
 // Each count-down counts once, whatever happens to its request or to the reply.
 type CountDownLatch struct {
@@ -26,8 +26,8 @@ type CountDownLatch struct {
 }
 
 // CountDownLatch returns the latch with this name, Redisson's getCountDownLatch.
-// A name that Redis could not handle is refused by every method; in a cluster
-// that is also one with a hash tag, since Redisson would publish in another slot.
+// Every method refuses a name that Redis cannot handle. In a cluster that includes
+// names with a hash tag, because Redisson would publish in another slot.
 func (c *Client) CountDownLatch(name string) *CountDownLatch {
 	key := c.server.Key(name)
 	l := &CountDownLatch{c: c, in: latch.New(c.server, c.polls, c.id, key), err: request.CheckKey(key)}
@@ -52,12 +52,12 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int) (bool, error) {
 	return l.in.Set(ctx, n)
 }
 
-// CountDown counts down by one. At 0 it changes nothing, nor if ctx has ended
+// CountDown counts down by one. It changes nothing at 0, or if ctx has ended
 // before the call.
 //
-// When it fails without the server's word (ErrUnavailable, ErrClosed, or with its
-// context) it may still be executed, but not twice, and not after a later request
-// of this client about this latch.
+// If it fails without an answer of the server (ErrUnavailable, ErrClosed, or the end
+// of ctx), it may still be executed, but not twice, and not after a later request of
+// this client about this latch.
 func (l *CountDownLatch) CountDown(ctx context.Context) error {
 	if err := l.usable(ctx); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (l *CountDownLatch) CountDown(ctx context.Context) error {
 	return l.in.Down(ctx)
 }
 
-// Delete sets the latch to 0, which lets all that wait go on, and says whether it
+// Delete sets the latch to 0: all callers that wait go on. It says whether the latch
 // was set.
 func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) {
 	if err := l.usable(ctx); err != nil {

@@ -57,24 +57,25 @@ func (l *Lock) Name() string { return l.spec.Name() }
 // several that re-enter from the same hold one has its turn at a time.
 //
 // On failure nothing is held, and whatever was in flight is undone in the
-// background. The error is a *BusyError if the lock could not be had in time
-// (and then also ctx's error, if ctx ended), ErrUnavailable if the server did
-// not answer for Config.OutageTimeout or until the caller gave up, an *AckError if too few replicas
-// acknowledged it (Config.Acks), ErrReentry if the wait could never have
-// ended, ErrInvalid if the name or an option cannot be used, ErrClosed after Close or Shutdown, the *LostError, ErrNotHeld or ErrClosed that
-// ended the hold which ctx descends from, or the error with which the server refused:
-// wrong password, no permission, a key of another type.
+// background. The error is
+//   - a *BusyError if the lock could not be had in time, and then also ctx's error, if ctx ended;
+//   - ErrUnavailable if the server did not answer for Config.OutageTimeout, or until the caller gave up;
+//   - an *AckError if too few replicas acknowledged the acquisition (Config.Acks);
+//   - ErrReentry if the wait could never have ended;
+//   - ErrInvalid if the name or an option cannot be used;
+//   - ErrClosed after Close or Shutdown;
+//   - the *LostError, ErrNotHeld or ErrClosed that ended the hold from which ctx descends;
+//   - the error of a server that refuses: wrong password, no permission, a key of another type.
 func (l *Lock) Acquire(ctx context.Context, opts ...Option) (*Hold, error) {
 	_, hold, err := l.acquire(ctx, opts, false, l.c.callSite(1))
 	return hold, err
 }
 
-// Try acquires the lock if that is possible at once: it never waits for
-// another holder, in this process or elsewhere, and overtakes nobody: just after this
-// process has released the lock, others that wait for it go first. If the
-// lock is taken it returns a *BusyError that says by whom, and changes nothing.
-// It refuses the option Wait. A server that does not answer is asked for Config.OutageTimeout,
-// unless ctx ends before.
+// Try acquires the lock if that is possible at once. It never waits for another
+// holder, in this process or elsewhere, and overtakes nobody: just after this process
+// has released the lock, callers that wait for it go first. If the lock is taken, Try
+// returns a *BusyError with its holder, and changes nothing. It refuses the option Wait.
+// If the server does not answer, Try goes on for Config.OutageTimeout, or until ctx ends.
 func (l *Lock) Try(ctx context.Context, opts ...Option) (*Hold, error) {
 	_, hold, err := l.acquire(ctx, opts, true, l.c.callSite(1))
 	return hold, err
@@ -127,11 +128,11 @@ func (c *Client) waitSite() callsite.Site {
 // calls runtime.Goexit. f's context is ctx together with the hold's end: see
 // Hold.With.
 //
-// Do returns f's error; if the hold was lost while f ran, ErrLost is joined to
-// it once, or ErrClosed if the client was closed, even if f returned nil. If the lock
-// cannot be acquired, f is not called, and the error is Acquire's, and ErrNotRun. A release
-// that could not be confirmed is reported as an event and is no error of Do: the work
-// is done. HoldFrom returns the hold, in f.
+// Do returns f's error. If the hold was lost while f ran, ErrLost is joined to it once,
+// even if f returned nil; if the client was closed, ErrClosed is. If the lock cannot be
+// acquired, Do does not call f, and returns Acquire's error together with ErrNotRun. A
+// release that could not be confirmed is an event, and no error of Do: the work is done.
+// In f, HoldFrom returns the hold.
 func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) error {
 	if f == nil {
 		return lock.NotRun(errNilFunction)
@@ -143,15 +144,14 @@ func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error, opts .
 	return lock.Do(ctx, hold, f)
 }
 
-// ForceRelease releases the lock whoever holds it, and returns whether anybody
-// held it. If the holder is a redlatch client it is asked to let go first: its
-// hold is lost with reason LostRevoked, and its context has ended before the
-// lock is given away, unless it does not answer within a second. A Redisson
-// holder is not told by Redisson.
+// ForceRelease releases the lock for its holder, and returns whether there was one.
+// A holder that is a client of redlatch is asked to let go first. Its hold is lost with
+// reason LostRevoked, and its context has ended before the lock is given away, unless
+// the client does not answer within a second. A holder that uses Redisson is not told.
 //
-// Only the owner that ForceRelease found is dispossessed: if somebody else gets
-// the lock meanwhile, that hold stays. Of a group lock the values are released;
-// a redlatch client that holds one of them loses all that it has acquired with it.
+// ForceRelease takes the lock only from the owners that it has found. A hold that begins
+// meanwhile stays. Of a group lock it releases the values; a client of redlatch that
+// holds one of them loses all values that it has acquired together with it.
 func (l *Lock) ForceRelease(ctx context.Context) (bool, error) {
 	all, err := l.stored(ctx)
 	if err != nil {
