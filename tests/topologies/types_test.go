@@ -147,10 +147,15 @@ func (p *pair) lock(of func(c *redlatch.Client, name string) *redlatch.Lock) {
 		p.Errorf("after Extend the hold lasts for %v", left)
 	}
 	p.release(h)
-	ctx, cancel := context.WithTimeout(p.ctx, 200*time.Millisecond) // long enough to be answered on a busy machine
-	defer cancel()
 	h = p.acquire(mine)
-	_, err = other.Acquire(ctx)
+	for limit := 50 * time.Millisecond; limit < time.Minute; limit *= 2 {
+		ctx, cancel := context.WithTimeout(p.ctx, limit)
+		_, err = other.Acquire(ctx)
+		cancel()
+		if !errors.Is(err, redlatch.ErrUnavailable) { // else the machine stood still, and the server was not heard
+			break
+		}
+	}
 	p.busy("Acquire whose context ends", err)
 	p.release(h)
 }
