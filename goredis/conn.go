@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"weak"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -162,7 +163,7 @@ var past = time.Unix(1, 0)
 
 // Close implements net.Conn.
 func (c *conn) Close() error {
-	c.of.closed(c)
+	c.of.closed(weak.Make(c))
 	c.mu.Lock()
 	c.writtenLocked()
 	c.mu.Unlock()

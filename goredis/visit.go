@@ -3,9 +3,11 @@ package goredis
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -21,9 +23,9 @@ type visits struct {
 	refused atomic.Int64  // how many connections were refused since the last one was made that is ours
 	foreign int64         // how many there can be at most that are not, if new ones are ours
 
-	mu      sync.Mutex // guards what follows; before that of a conn
-	first   visit      // a ring of all visits, in the order in which they came
-	conns   map[*conn]struct{}
+	mu      sync.Mutex                      // guards what follows; before that of a conn
+	first   visit                           // a ring of all visits, in the order in which they came
+	conns   map[weak.Pointer[conn]]struct{} // weak: go-redis 9.19 leaves connections whose handshake was refused to the garbage collector
 	clock   *time.Timer
 	running bool
 	ticks   uint64 // of the clock
@@ -58,7 +60,7 @@ type visit struct {
 
 // newVisits makes the connections of a client ours, from now on.
 func newVisits(c *redis.Client) *visits {
-	vs := &visits{conns: make(map[*conn]struct{})}
+	vs := &visits{conns: make(map[weak.Pointer[conn]]struct{})}
 	vs.first.next, vs.first.prev = &vs.first, &vs.first
 	c.AddHook(hook{vs})
 	const more = 8 // for what the program has it dial just now
@@ -114,15 +116,17 @@ func (vs *visits) strange() bool { return vs.refused.Load() > vs.foreign }
 
 func (vs *visits) opened(c *conn) {
 	vs.refused.Store(0)
+	p := weak.Make(c)
+	runtime.AddCleanup(c, vs.closed, p)
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
-	vs.conns[c] = struct{}{}
+	vs.conns[p] = struct{}{}
 }
 
-func (vs *visits) closed(c *conn) {
+func (vs *visits) closed(p weak.Pointer[conn]) {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
-	delete(vs.conns, c)
+	delete(vs.conns, p)
 }
 
 func (vs *visits) begin(v *visit) {
@@ -194,7 +198,11 @@ func (vs *visits) breakOffLocked(v *visit) {
 	}
 	var right *conn
 	var wrote uint64
-	for c := range vs.conns {
+	for p := range vs.conns {
+		c := p.Value()
+		if c == nil {
+			continue
+		}
 		if at := c.sentAfter(moment, request); at > 0 && (right == nil || at < wrote) {
 			right, wrote = c, at
 		}

@@ -1,6 +1,7 @@
 package testserver
 
 import (
+	"context"
 	"net"
 	"strings"
 	"testing"
@@ -14,13 +15,18 @@ func Quoting(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = l.Close() })
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() {
+		_ = l.Close()
+		cancel()
+	})
 	go func() {
 		for {
 			conn, err := l.Accept()
 			if err != nil {
 				return
 			}
+			context.AfterFunc(ctx, func() { _ = conn.Close() }) // go-redis 9.19 does not close what was refused
 			go quote(conn)
 		}
 	}()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -472,4 +473,38 @@ func TestWhoLeavesDisturbsNoCommandOfTheProgram(t *testing.T) {
 	close(stop)
 	wg.Wait()
 	t.Log(left, "of 100 callers left")
+}
+
+// go-redis 9.19 does not close a connection whose handshake the server has refused: it leaves that to the garbage collector. So
+// nothing else may keep it.
+func TestRefusedConnectionsAreNotKept(t *testing.T) {
+	t.Parallel()
+	var open atomic.Int64
+	rdb := redis.NewClient(&redis.Options{
+		Addr: testserver.Quoting(t), Password: "x", MaxRetries: -1,
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			open.Add(1)
+			counted := &struct{ net.Conn }{c}
+			runtime.AddCleanup(counted, func(int) { open.Add(-1) }, 0)
+			return counted, nil
+		},
+	})
+	r := use(t, rdb)
+	for range 5 {
+		if err := refusal(t, r); err == nil {
+			t.Error("the server has let the client in")
+		}
+	}
+	for end := time.Now().Add(time.Minute); open.Load() > 0; time.Sleep(10 * time.Millisecond) {
+		if runtime.GC(); time.Now().After(end) {
+			t.Fatalf("%d connections are kept", open.Load())
+		}
+	}
+	if err := rdb.Ping(t.Context()).Err(); err == nil {
+		t.Error("the server has let the client in")
+	}
 }
