@@ -2,7 +2,6 @@ package goredis
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -26,12 +25,10 @@ func (d *Driver) Primaries(ctx context.Context) ([]driver.Primary, error) {
 		return nil
 	})
 	if err == nil && len(all) == 0 {
-		err = errNoNodes
+		err = adapter.ErrNoNodes
 	}
 	return all, err
 }
-
-var errNoNodes = errors.New("the cluster names no node that serves slots")
 
 // slots asks which node serves what.
 func (d *Driver) slots() (ranges []adapter.Range, err error) {

@@ -186,15 +186,17 @@ func (vs *visits) look() {
 // what was written first after it was about to. If another caller sends the very same at the very same time, that may be broken
 // off instead.
 func (vs *visits) breakOffLocked(v *visit) {
-	var request []byte
 	moment, since := v.sent.Load(), v.broken
-	if moment > 0 {
-		request = ending(v.words)
-	} else {
+	script := moment > 0
+	if !script {
 		moment, since = v.shook.Load(), max(v.broken, v.left)
 	}
 	if moment == 0 || since > 0 && vs.ticks-since < patience {
 		return
+	}
+	var request []byte
+	if script {
+		request = ending(v.words)
 	}
 	var right *conn
 	var wrote uint64

@@ -2,7 +2,6 @@ package rueidis
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/redis/rueidis"
@@ -32,7 +31,7 @@ func (d *Driver) Primaries(ctx context.Context) ([]driver.Primary, error) {
 		nodes = client.Nodes()
 	}
 	if len(nodes) == 0 {
-		return nil, errNoNodes
+		return nil, adapter.ErrNoNodes
 	}
 	wg.Go(d.breaks.Learn)
 	for _, node := range nodes {
@@ -51,8 +50,6 @@ func (d *Driver) Primaries(ctx context.Context) ([]driver.Primary, error) {
 	wg.Wait()
 	return all, nil
 }
-
-var errNoNodes = errors.New("the cluster names no node that serves slots")
 
 // learnNodes asks which nodes a cluster has, and which slots each serves.
 func (d *Driver) learnNodes() {

@@ -4,7 +4,6 @@ package valkeygo
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/valkey-io/valkey-go"
@@ -34,7 +33,7 @@ func (d *Driver) Primaries(ctx context.Context) ([]driver.Primary, error) {
 		nodes = client.Nodes()
 	}
 	if len(nodes) == 0 {
-		return nil, errNoNodes
+		return nil, adapter.ErrNoNodes
 	}
 	wg.Go(d.breaks.Learn)
 	for _, node := range nodes {
@@ -53,8 +52,6 @@ func (d *Driver) Primaries(ctx context.Context) ([]driver.Primary, error) {
 	wg.Wait()
 	return all, nil
 }
-
-var errNoNodes = errors.New("the cluster names no node that serves slots")
 
 // learnNodes asks which nodes a cluster has, and which slots each serves.
 func (d *Driver) learnNodes() {

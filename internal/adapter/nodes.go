@@ -1,6 +1,7 @@
 package adapter
 
 import (
+	"errors"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,9 @@ const (
 	oldNodes   = 10 * time.Second
 	brokeNodes = time.Second
 )
+
+// ErrNoNodes is for a listing of a cluster, which would be empty.
+var ErrNoNodes = errors.New("the cluster names no node that serves slots")
 
 // A Range of slots that one node serves, as CLUSTER SLOTS tells it.
 type Range struct {

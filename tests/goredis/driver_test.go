@@ -447,16 +447,20 @@ func TestWhatCannotBeReadEndsNoProcess(t *testing.T) {
 	}
 }
 
-// panics is a hook that does.
-type panics struct{}
+// passes is what a hook does that only looks at commands one by one.
+type passes struct{}
 
-func (panics) DialHook(next redis.DialHook) redis.DialHook { return next }
-func (panics) ProcessHook(redis.ProcessHook) redis.ProcessHook {
-	return func(context.Context, redis.Cmder) error { panic("mine") }
+func (passes) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (passes) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }
 
-func (panics) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+// panics is a hook that does.
+type panics struct{ passes }
+
+func (panics) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(context.Context, redis.Cmder) error { panic("mine") }
 }
 
 // A crowd needs a few pipelines, which hooks see as such; what is alone goes out as a command.

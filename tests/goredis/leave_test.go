@@ -220,9 +220,7 @@ func TestACallerLeavesRequestsOfAnySize(t *testing.T) {
 }
 
 // A prefixes is a hook that gives the first key of each script a prefix.
-type prefixes struct{ redis.Hook }
-
-func (prefixes) DialHook(next redis.DialHook) redis.DialHook { return next }
+type prefixes struct{ passes }
 
 func (prefixes) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
@@ -231,10 +229,6 @@ func (prefixes) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		}
 		return next(ctx, cmd)
 	}
-}
-
-func (prefixes) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 // Of callers that ask the very same, only those that leave go without an answer. No connection is closed that is idle.
@@ -337,11 +331,11 @@ func TestHooksMayKeepCommandsAndContexts(t *testing.T) {
 }
 
 type keeps struct {
+	passes
+
 	seen chan redis.Cmder
 	open *atomic.Int64
 }
-
-func (keeps) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (k keeps) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
@@ -351,10 +345,6 @@ func (k keeps) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		k.seen <- cmd
 		return err
 	}
-}
-
-func (keeps) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 // A program has used its client before. A caller could not leave the connections of that time.
