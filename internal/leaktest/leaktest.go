@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/standstill"
 )
 
 // limit is how long a goroutine may take to end. Only a leak waits for it.
@@ -21,10 +23,24 @@ func Main(m *testing.M, functions ...string) {
 	os.Exit(Run(m.Run, functions...))
 }
 
-// Run is Main for a package that does something after its tests, too. It returns the code to end with.
+// Measure is an environment variable. If it is set, Run says what the tests took, in a line that begins with Took, for
+// tests/internal/gotest.
+const (
+	Measure = "REDLATCH_MEASURE"
+	Took    = "leaktest: of the processor the tests took "
+)
+
+// Run is Main for a package that does something after its tests, too. It returns the code to end with. Meanwhile
+// internal/standstill watches the process.
 func Run(run func() int, functions ...string) (code int) {
+	standstill.Watch()
 	before := running()
-	if code = run(); code == 0 {
+	code = run()
+	standstill.Watch()
+	if os.Getenv(Measure) != "" {
+		defer func() { fmt.Printf("%s%v\n", Took, processor()) }()
+	}
+	if code == 0 {
 		if left := leftSince(before, limit, functions); left != "" {
 			fmt.Fprint(os.Stderr, text(left))
 			return 1
