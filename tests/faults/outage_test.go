@@ -1,14 +1,12 @@
 package faults
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/heldport"
+	"github.com/redlatch/redlatch/internal/standstill"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -272,14 +271,9 @@ func (s *story) cutOff(cut func()) {
 // longer than the margin allows, the test can only say so.
 func (s *story) toldInTime(h *redlatch.Hold, reason redlatch.LossReason) {
 	s.T.Helper()
-	lately := standstill(s.T)
 	late := func(format string, args ...any) {
 		s.T.Helper()
-		if still := lately(); still > 80*time.Millisecond {
-			s.T.Logf("NOT PROVEN, because this process stood still for %v: %s", still, fmt.Sprintf(format, args...))
-			return
-		}
-		s.T.Errorf(format, args...)
+		standstill.Errorf(s.T, time.Now().Add(-time.Second), 80*time.Millisecond, format, args...)
 	}
 	var taken time.Time // by the next holder
 	next := locktest.Later(func() locktest.Outcome {
@@ -324,42 +318,6 @@ func (s *story) toldInTime(h *redlatch.Hold, reason redlatch.LossReason) {
 	s.proxy.OneWay(false)
 	s.proxy.Blackhole(false)
 	s.proxy.BreakAll()
-}
-
-// standstill watches until the end of the test; lately returns for how long at
-// most nothing has moved in this process within the last second.
-func standstill(t *testing.T) (lately func() time.Duration) {
-	t.Helper()
-	const beat = 5 * time.Millisecond
-	type gap struct {
-		end  time.Time
-		long time.Duration
-	}
-	var mu sync.Mutex
-	var gaps []gap
-	last := time.Now()
-	note := func() {
-		now := time.Now()
-		gaps = append(gaps, gap{now, now.Sub(last) - beat})
-		gaps = slices.DeleteFunc(gaps, func(g gap) bool { return now.Sub(g.end) > time.Second })
-		last = now
-	}
-	ctx, cancel := context.WithCancel(bg)
-	t.Cleanup(cancel)
-	go func() {
-		for ctx.Err() == nil {
-			time.Sleep(beat)
-			mu.Lock()
-			note()
-			mu.Unlock()
-		}
-	}()
-	return func() time.Duration {
-		mu.Lock()
-		defer mu.Unlock()
-		note() // it may stand still now
-		return slices.MaxFunc(gaps, func(a, b gap) int { return cmp.Compare(a.long, b.long) }).long
-	}
 }
 
 func (s *story) serverThatForgetsTheScripts() {
