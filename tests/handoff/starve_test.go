@@ -407,6 +407,7 @@ func TestALockThatCameTooLateForItsCallerIsNotPassedOnForEver(t *testing.T) {
 // could do; one of 64 permits two fifths, for turns went on after the pause; one of 8
 // with HandOffNone nearly all, for its process took messages of its own for another's.
 func TestAListenerThatTakesNothingCostsATenth(t *testing.T) {
+	locktest.Long(t)
 	const ms = time.Millisecond
 	for _, x := range []struct {
 		of                  contested
@@ -489,6 +490,7 @@ func listenerCosts(t *testing.T, x contested, permits, goroutines int, section t
 
 // Also where there are many permits, of which one process has all.
 func TestAWaiterHasAPermitInTime(t *testing.T) {
+	locktest.Long(t)
 	const section, rtt = 20 * time.Millisecond, 60 * time.Millisecond
 	for _, x := range []contested{semaphoreContested, permitContested} {
 		for _, permits := range []int{2, 8, 64} {

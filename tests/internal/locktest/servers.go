@@ -42,9 +42,11 @@ func Executed(t *testing.T, s *testserver.Server) map[string]int {
 	return by
 }
 
-// OnRealServers runs a test with a server of each kind, at the same time.
+// OnRealServers runs a test with a server of each kind, at the same time. It is a long
+// story: a short test has fake time, and an adapter on a real server elsewhere.
 func OnRealServers(t *testing.T, test func(t *testing.T, s *testserver.Server)) {
 	t.Helper()
+	Long(t)
 	t.Parallel()
 	for _, kind := range testserver.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {

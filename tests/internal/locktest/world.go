@@ -67,9 +67,20 @@ func InFakeTime(t *testing.T, f func(w *World)) {
 	synctest.Test(t, func(t *testing.T) { f(NewWorld(t)) })
 }
 
-// WithSeeds runs f in fake time, once with each seed below n.
+// Long leaves a test out of make test, for which it takes too long.
+func Long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a long story, for make check")
+	}
+}
+
+// WithSeeds runs f in fake time, once with each seed below n; a short test has a third of them.
 func WithSeeds(t *testing.T, n uint64, f func(w *World, seed uint64)) {
 	t.Helper()
+	if testing.Short() {
+		n = min(n, max(3, n/3))
+	}
 	for seed := range n {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			InFakeTime(t, func(w *World) { f(w, seed) })
@@ -210,9 +221,11 @@ func Later[T any](f func() T) <-chan T {
 }
 
 // InRealTime is for what fake time cannot show, such as the garbage collector. Its
-// time-outs are long: a busy machine may make anybody wait for seconds.
+// time-outs are long: a busy machine may make anybody wait for seconds. Such tests run
+// side by side.
 func InRealTime(t *testing.T) *World {
 	t.Helper()
+	t.Parallel()
 	w := NewWorld(t)
 	w.Timeout = 5 * time.Second
 	w.real = true

@@ -1,0 +1,223 @@
+package clients
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
+)
+
+// What an error is, and what it is not: buildbuddy left redsync because an error
+// changed, and redsync #125 has one error for three cases.
+func TestErrorsAreTold(t *testing.T) {
+	all := map[string]error{
+		"busy": redlatch.ErrBusy, "lost": redlatch.ErrLost, "not held": redlatch.ErrNotHeld, "reentry": redlatch.ErrReentry,
+		"closed": redlatch.ErrClosed, "unavailable": redlatch.ErrUnavailable, "deadline": context.DeadlineExceeded,
+	}
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+		l := c.NonReentrantLock("orders")
+		h := w.Acquire(bg, l)
+		tell := func(what string, err error, retryable bool, is ...string) {
+			t.Helper()
+			want := map[string]bool{}
+			for _, name := range is {
+				want[name] = true
+			}
+			for name, e := range all {
+				if errors.Is(err, e) != want[name] {
+					t.Errorf("%s: %v; is %s: %v, want %v", what, err, name, !want[name], want[name])
+				}
+			}
+			if redlatch.IsRetryable(err) != retryable {
+				t.Errorf("%s: %v; retryable %v", what, err, !retryable)
+			}
+		}
+		second := func(_ any, err error) error { return err }
+		soon, cancel := context.WithTimeout(bg, time.Second)
+		defer cancel()
+
+		tell("a lock that is held", second(other.Lock("orders").Try(bg)), true, "busy")
+		tell("a wait that is over", second(other.Lock("orders").Acquire(bg, redlatch.Wait(time.Second))), true, "busy")
+		tell("a context that is over", second(other.Lock("orders").Acquire(soon)), false, "busy", "deadline")
+		tell("a re-entry that is refused", second(l.Acquire(h.Context())), false, "reentry")
+		w.Release(h)
+		tell("a second release", h.Release(bg), false, "not held")
+		tell("a released hold", h.Err(), false, "not held")
+		tell("the end of a released hold", context.Cause(h.Context()), false, "not held")
+
+		h = w.Acquire(bg, l, redlatch.Lease(time.Second))
+		tell("a hold", h.Err(), false)
+		time.Sleep(2 * time.Second)
+		tell("a hold whose lease is over", h.Err(), false, "lost")
+		tell("the extension of it", h.Extend(bg, time.Minute), false, "lost")
+		tell("its release", h.Release(bg), false, "lost")
+		tell("its second release", h.Release(bg), false, "not held")
+
+		w.Server.SetError("LOADING")
+		tell("a server that cannot be used", second(l.Acquire(bg)), true, "unavailable")
+		short, cancel := context.WithTimeout(bg, time.Second)
+		defer cancel()
+		tell("and a context that is over", second(l.Acquire(short)), false, "unavailable", "deadline")
+		w.Server.SetError("")
+
+		h = w.Acquire(bg, l)
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		tell("a hold of a closed client", h.Err(), false, "closed")
+		tell("a closed client", second(l.Acquire(bg)), false, "closed")
+	})
+}
+
+// Of one handler for all errors it depends what has the name.
+func TestBusyErrorsSayWhatIsBusy(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		permits, latch := c.ExpirableSemaphore("permits").WithPermits(1), c.CountDownLatch("latch")
+		h := w.Acquire(bg, c.FairLock("lock"))
+		p, err := permits.Acquire(bg)
+		w.OK(err)
+		w.OK(only(latch.TrySetCount(bg, 1)))
+		for kind, err := range map[string]error{
+			redlatch.KindLock:      only(w.Client(redlatch.Config{}).FairLock("lock").Try(bg)),
+			redlatch.KindSemaphore: c.Semaphore("semaphore").Try(bg, 1),
+			redlatch.KindExpirable: only(permits.Try(bg)),
+			redlatch.KindLatch:     latch.Wait(bg, redlatch.Wait(time.Second)),
+			redlatch.KindBarrier:   only(c.Barrier("barrier", 2).Await(bg, redlatch.Wait(time.Second))),
+		} {
+			var busy *redlatch.BusyError
+			if !errors.As(err, &busy) || busy.Kind != kind {
+				t.Errorf("%v of kind %q, want %q", err, busy.Kind, kind)
+			}
+		}
+		w.Server.FlushAll()
+		var lost *redlatch.LostError
+		if err := h.Release(bg); !errors.As(err, &lost) || lost.Kind != redlatch.KindLock {
+			t.Errorf("%v", err)
+		}
+		if err := p.Release(bg); !errors.As(err, &lost) || lost.Kind != redlatch.KindExpirable {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// The texts are read by people and not promised, but they say which of the
+// three cases it is, and who.
+func TestErrorTexts(t *testing.T) {
+	at := time.Unix(0, 0)
+	for _, tt := range []struct {
+		err  error
+		text string
+	}{
+		{&redlatch.BusyError{Name: "n"}, `redlatch: lock "n" was not acquired`},
+		{&redlatch.BusyError{Name: "n", Owner: "o", TTL: 1500 * time.Millisecond}, `redlatch: lock "n" is held by o; its lease ends in 1.5s unless it is renewed`},
+		{
+			&redlatch.BusyError{Name: "n", Owner: "o", TTL: time.Second, By: "billing@host-7 pid 4121", For: 12300 * time.Millisecond, Renewed: true},
+			`redlatch: lock "n" is held by billing@host-7 pid 4121 (o) for 12.3s (renewed while it lives)`,
+		},
+		{
+			&redlatch.BusyError{Name: "n", Owner: "o", Cause: context.DeadlineExceeded},
+			`redlatch: lock "n" is held by o: context deadline exceeded`,
+		},
+		{
+			&redlatch.LostError{Name: "n", Reason: redlatch.LostExpired, Confirmed: at},
+			`redlatch: lock "n" lost: its lease ran out before a renewal was confirmed`,
+		},
+		{
+			&redlatch.LostError{Name: "n", Reason: redlatch.LostGone},
+			`redlatch: lock "n" lost: the server no longer has it (released by force, expired, evicted, or lost with a restart or failover)`,
+		},
+		{&redlatch.LostError{Name: "n", Reason: redlatch.LostRevoked}, `redlatch: lock "n" lost: it was released by force`},
+		{&redlatch.LostError{Name: "n", Reason: redlatch.LostMaxHold}, `redlatch: lock "n" lost: it was held for Config.MaxHold`},
+		{&redlatch.LostError{Name: "n", Kind: redlatch.KindExpirable, Reason: redlatch.LostMaxHold}, `redlatch: permit of semaphore "n" lost: it was held for Config.MaxHold`},
+		{redlatch.ErrNotHeld, "redlatch: lock not held"},
+		{redlatch.ErrReentry, "redlatch: lock cannot be re-entered"},
+		{redlatch.ErrClosed, "redlatch: client closed"},
+		{redlatch.ErrUnavailable, "redlatch: server unavailable"},
+	} {
+		if got := tt.err.Error(); got != tt.text {
+			t.Errorf("%T: %q, want %q", tt.err, got, tt.text)
+		}
+	}
+}
+
+// An errgroup ends its context with the error of the goroutine that has failed first.
+func TestAContextThatEndsWithAnErrorOfRedlatchAsItsCause(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var outcome redlatch.Outcome
+		other := w.Client(redlatch.Config{})
+		c := w.Client(redlatch.Config{Events: redlatch.Events{AcquireEnd: func(_ context.Context, e redlatch.AcquireEndEvent) { outcome = e.Outcome }}})
+		hx, ha := w.Acquire(bg, other.Lock("x")), w.Acquire(bg, other.Lock("a"))
+		_, busy := c.Lock("x").Try(bg)
+		third := w.Client(redlatch.Config{})
+		_ = third.Close()
+		_, closed := third.Lock("x").Try(bg)
+		sem := other.Semaphore("s")
+		w.SetPermits(sem, 1)
+		_ = sem.Acquire(bg, 1)
+		_, _ = other.CountDownLatch("l").TrySetCount(bg, 1)
+		for what, cause := range map[string]error{"busy": busy, "closed": closed, "unavailable": fmt.Errorf("%w: of another server", redlatch.ErrUnavailable), "acks": &redlatch.AckError{}, "none": nil, "plain": errors.New("plain")} {
+			for kind, wait := range map[string]func(ctx context.Context) error{
+				"lock":      func(ctx context.Context) error { _, err := c.Lock("a").Acquire(ctx); return err },
+				"fair":      func(ctx context.Context) error { _, err := c.FairLock("a").Acquire(ctx); return err },
+				"semaphore": func(ctx context.Context) error { return c.Semaphore("s").Acquire(ctx, 1) },
+				"latch":     func(ctx context.Context) error { return c.CountDownLatch("l").Wait(ctx) },
+				"barrier":   func(ctx context.Context) error { _, err := c.Barrier("b", 2).Await(ctx); return err },
+				"multi": func(ctx context.Context) error {
+					_, err := redlatch.MultiLock(c.Lock("a"), c.Lock("b")).Acquire(ctx)
+					return err
+				},
+			} {
+				ctx, cancel := context.WithCancelCause(bg)
+				done := locktest.Later(func() error { return wait(ctx) })
+				time.Sleep(100 * time.Millisecond)
+				cancel(cause)
+				err := <-done
+				var b *redlatch.BusyError
+				if !errors.As(err, &b) || b.Name == "x" || b.Cause == nil {
+					t.Errorf("%s/%s: BusyError %+v", what, kind, b)
+				}
+				if redlatch.IsRetryable(err) || outcome != redlatch.OutcomeCancelled || !errors.Is(err, context.Canceled) {
+					t.Errorf("%s/%s: %v, retryable: %v, outcome %s", what, kind, err, redlatch.IsRetryable(err), outcome)
+				}
+			}
+		}
+		w.Release(hx)
+		w.Release(ha)
+	})
+}
+
+// A program may give its contexts ErrClosed as their cause when it closes a client.
+func TestErrClosedAsACauseHidesNoOutage(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var outcome redlatch.Outcome
+		silent := &driver.RunError{Outcome: driver.NotExecuted, Err: errors.New("no connection")}
+		c := w.Tapped(redlatch.Config{Events: redlatch.Events{AcquireEnd: func(_ context.Context, e redlatch.AcquireEndEvent) { outcome = e.Outcome }}}, &locktest.Tap{
+			Hook: func(string, []string, func() (driver.Reply, error)) (driver.Reply, error) {
+				return driver.Reply{}, silent
+			},
+		})
+		for kind, wait := range map[string]func(ctx context.Context) error{
+			"lock":      func(ctx context.Context) error { _, err := c.Lock("a").Acquire(ctx); return err },
+			"fair":      func(ctx context.Context) error { _, err := c.FairLock("a").Acquire(ctx); return err },
+			"semaphore": func(ctx context.Context) error { return c.Semaphore("s").Acquire(ctx, 1) },
+			"expirable": func(ctx context.Context) error { _, err := c.ExpirableSemaphore("e").Acquire(ctx); return err },
+			"limiter":   func(ctx context.Context) error { return c.RateLimiter("r").Acquire(ctx, 1) },
+			"latch":     func(ctx context.Context) error { return c.CountDownLatch("l").Wait(ctx) },
+		} {
+			ctx, cancel := context.WithCancelCause(bg)
+			done := locktest.Later(func() error { return wait(ctx) })
+			time.Sleep(5 * time.Second)
+			cancel(redlatch.ErrClosed)
+			if err := <-done; !errors.Is(err, redlatch.ErrUnavailable) || !errors.Is(err, context.Canceled) || redlatch.IsRetryable(err) || outcome != redlatch.OutcomeUnavailable {
+				t.Errorf("%s: %v, outcome %s", kind, err, outcome)
+			}
+		}
+	})
+}

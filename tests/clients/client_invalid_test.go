@@ -1,0 +1,143 @@
+package clients
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/goredis"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
+)
+
+func only[T any](_ T, err error) error { return err }
+
+// A program that gives what a user has typed to the library has to tell his mistakes from a server's.
+func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c, another := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+		l, fair, read := c.Lock("l"), c.FairLock("f"), c.ReadWriteLock("rw").Read()
+		sem, permits, rate := c.Semaphore("s"), c.ExpirableSemaphore("p"), c.RateLimiter("r")
+		latch, barrier := c.CountDownLatch("d"), c.Barrier("b", 2)
+		w.OK(only(rate.TrySetRate(bg, redlatch.Rate{Permits: 5, Interval: time.Second})))
+		w.OK(rate.Acquire(bg, 1)) // which counts what is left
+		w.OK(only(permits.TrySetPermits(bg, 2)))
+		kept, leased := w.Acquire(bg, l), w.Acquire(bg, fair, redlatch.Lease(time.Minute))
+		several, err := redlatch.MultiLock(c.Lock("s1"), c.Lock("s2")).Acquire(bg)
+		w.OK(err)
+		w.OK(barrier.Reset(bg))
+		permit, err := permits.Acquire(bg)
+		w.OK(err)
+		before := strings.Join(w.Keys(), " ")
+		var nobody context.Context
+		deaf := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", ReadTimeout: -1})
+		w.Cleanup(func() { _ = deaf.Close() })
+		many := make([]string, 65)
+		for i := range many {
+			many[i] = strings.Repeat("a", 5)
+		}
+
+		for what, err := range map[string]error{
+			"nil context":               only(l.Acquire(nobody)),
+			"nothing to do":             l.Do(bg, nil),
+			"nothing for several":       redlatch.MultiLock(c.Lock("m"), c.Lock("n")).Do(bg, nil),
+			"nothing with permits":      sem.Do(bg, 1, nil),
+			"nothing with a permit":     permits.Do(bg, nil),
+			"nothing to lead":           c.Election("e").Run(bg, nil),
+			"name":                      only(c.Lock("a{b").Try(bg)),
+			"name of a barrier":         only(c.Barrier("", 2).Await(bg)),
+			"name of a latch":           only(c.CountDownLatch("{}").Count(bg)),
+			"no stripes":                only(c.StripedLock("x", 0).For("k").Try(bg)),
+			"no values":                 only(c.GroupLock("g").Try(bg)),
+			"no locks":                  only(redlatch.MultiLock().Acquire(bg)),
+			"nil lock":                  only(redlatch.MultiLock(l, nil).Acquire(bg)),
+			"a lock twice":              only(redlatch.MultiLock(c.Lock("m"), c.Lock("m")).Acquire(bg)),
+			"one client of a RedLock":   only(redlatch.RedLock(c.Lock("m"), c.Lock("n")).Acquire(bg)),
+			"short lease":               only(l.Try(bg, redlatch.Lease(time.Millisecond))),
+			"long lease":                only(l.Try(bg, redlatch.Lease(1<<62))),
+			"negative wait":             only(l.Acquire(bg, redlatch.Wait(-1))),
+			"Try that waits":            only(l.Try(bg, redlatch.Wait(time.Second))),
+			"negative HoldAtLeast":      only(l.Try(bg, redlatch.HoldAtLeast(-time.Microsecond))),
+			"UntilSet of a lock":        only(l.Acquire(bg, redlatch.UntilSet())),
+			"HoldAtLeast of a fair":     only(fair.Acquire(bg, redlatch.HoldAtLeast(time.Second))),
+			"HoldAtLeast over Lease":    only(l.Try(bg, redlatch.Lease(time.Second), redlatch.HoldAtLeast(time.Minute))),
+			"token for a reader":        only(read.Try(bg, redlatch.Fenced())),
+			"Extend of what is kept":    kept.Extend(bg, time.Minute),
+			"short Extend":              leased.Extend(bg, time.Microsecond),
+			"owner":                     l.ReleaseOwner(bg, "me"),
+			"own owner":                 l.ExtendOwner(bg, kept.Owner(), time.Minute),
+			"owner of a reader":         read.ReleaseOwner(bg, kept.Owner()),
+			"both sides of a lock":      only(redlatch.MultiLock(c.ReadWriteLock("m").Read(), c.ReadWriteLock("m").Write()).Acquire(bg)),
+			"a value twice":             only(redlatch.MultiLock(c.GroupLock("m", "a", "b"), c.GroupLock("m", "b", "c")).Acquire(bg)),
+			"token for a member":        only(redlatch.MultiLock(c.Lock("l"), read).Try(bg, redlatch.Fenced())),
+			"Extend of several kept":    several.Extend(bg, time.Minute),
+			"twin":                      only(c.Barrier("{b}", 2).Await(bg)),
+			"negative permits":          sem.Release(bg, -1),
+			"too few permits":           sem.AddPermits(bg, math.MinInt),
+			"too many permits":          sem.AddPermits(bg, 1<<40),
+			"lease of a plain permit":   sem.Acquire(bg, 1, redlatch.Lease(time.Minute)),
+			"a plain permit that stays": sem.Acquire(bg, 1, redlatch.HoldAtLeast(0)),
+			"TTL of a semaphore":        only(sem.Expire(bg, -1)),
+			"no permits":                only(permits.AcquireMany(bg, 0)),
+			"set-up of no permits":      only(permits.WithPermits(0).Try(bg)),
+			"negative set of permits":   permits.SetPermits(bg, -1),
+			"token for a permit":        only(permits.Try(bg, redlatch.Fenced())),
+			"id of a permit":            permits.Release(bg, "me"),
+			"Extend of a kept permit":   permit.Extend(bg, time.Minute),
+			"rate":                      rate.SetRate(bg, redlatch.Rate{Permits: 0, Interval: time.Second}),
+			"interval":                  rate.SetRate(bg, redlatch.Rate{Permits: 1}),
+			"more than the rate":        rate.Acquire(bg, 6),
+			"more than the set-up":      c.RateLimiter("r2").WithRate(redlatch.Rate{Permits: 5, Interval: time.Second}).Acquire(bg, 6),
+			"lease of a rate":           rate.Acquire(bg, 1, redlatch.Lease(time.Minute)),
+			"count of a latch":          only(latch.TrySetCount(bg, 0)),
+			"lease of a latch":          latch.Wait(bg, redlatch.Lease(time.Minute)),
+			"parties":                   only(c.Barrier("b0", 0).Await(bg)),
+			"other parties":             only(c.Barrier("b", 3).Await(bg)),
+			"election":                  c.Election("a{b").Run(bg, nil),
+			"token of a barrier":        only(barrier.Await(bg, redlatch.Fenced())),
+			"question about too much":   only(c.Participants(bg, redlatch.Question{Names: many})),
+			"no driver":                 only(redlatch.New(nil, redlatch.Config{})),
+			"Config":                    only(redlatch.New(w.Driver(), redlatch.Config{MaxHold: -1})),
+			"Config's prefix":           only(redlatch.New(w.Driver(), redlatch.Config{Prefix: "}"})),
+			"Config's identity":         only(redlatch.New(w.Driver(), redlatch.Config{Identity: redlatch.Identity{Name: "\n"}})),
+			"driver without time-outs":  only(redlatch.New(goredis.Use(deaf), redlatch.Config{})),
+		} {
+			switch {
+			case err == nil:
+				t.Errorf("%s: it is accepted", what)
+			case !errors.Is(err, redlatch.ErrInvalid), redlatch.IsRetryable(err), errors.Is(err, redlatch.ErrBusy):
+				t.Errorf("%s: %v is not ErrInvalid alone", what, err)
+			case !strings.HasPrefix(err.Error(), "redlatch: ") && !errors.Is(err, redlatch.ErrNotRun), strings.Contains(err.Error(), redlatch.ErrInvalid.Error()):
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if after := strings.Join(w.Keys(), " "); after != before {
+			t.Errorf("there was %s, and is %s", before, after)
+		}
+
+		w.OK(w.Server.Set("text", "not a lock"))
+		over, cancel := context.WithCancel(bg)
+		cancel()
+		for what, err := range map[string]error{
+			"busy":          only(another.Lock("l").Try(bg)),
+			"cancelled":     only(c.Lock("x").Acquire(over)),
+			"type":          only(c.Lock("text").Try(bg)),
+			"re-entry":      only(another.Lock("l").Acquire(kept.Context())),
+			"uninitialised": only(c.ExpirableSemaphore("unset").Acquire(bg)),
+			"no such owner": another.Lock("x").ReleaseOwner(bg, kept.Owner()),
+		} {
+			if err == nil || errors.Is(err, redlatch.ErrInvalid) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		w.OK(permit.Release(bg))
+		w.OK(several.Release(bg))
+		w.Release(kept)
+		w.Release(leased)
+	})
+}

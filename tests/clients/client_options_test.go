@@ -1,0 +1,100 @@
+package clients
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
+)
+
+// TestEveryTypeHeedsEveryOption: a lease is that of its acquisition, with every
+// type, on every way to it, and does not leak into the next one.
+func TestEveryTypeHeedsEveryOption(t *testing.T) {
+	types := map[string]func(c *redlatch.Client) *redlatch.Lock{
+		"Lock":                 func(c *redlatch.Client) *redlatch.Lock { return c.Lock("a") },
+		"NonReentrantLock":     func(c *redlatch.Client) *redlatch.Lock { return c.NonReentrantLock("a") },
+		"FairLock":             func(c *redlatch.Client) *redlatch.Lock { return c.FairLock("a") },
+		"NonReentrantFairLock": func(c *redlatch.Client) *redlatch.Lock { return c.NonReentrantFairLock("a") },
+		"FencedLock":           func(c *redlatch.Client) *redlatch.Lock { return c.FencedLock("a") },
+		"SpinLock":             func(c *redlatch.Client) *redlatch.Lock { return c.SpinLock("a", nil) },
+		"StripedLock":          func(c *redlatch.Client) *redlatch.Lock { return c.StripedLock("a", 7).For("key") },
+		"Read":                 func(c *redlatch.Client) *redlatch.Lock { return c.ReadWriteLock("a").Read() },
+		"Write":                func(c *redlatch.Client) *redlatch.Lock { return c.ReadWriteLock("a").Write() },
+		"GroupLock":            func(c *redlatch.Client) *redlatch.Lock { return c.GroupLock("a", "1", "2") },
+	}
+	const lease = 7 * time.Second
+	options := map[string]struct {
+		once   bool
+		leased bool
+		fenced bool
+		opts   []redlatch.Option
+	}{
+		"nothing":         {},
+		"Wait":            {opts: []redlatch.Option{redlatch.Wait(time.Second)}},
+		"Wait(0)":         {opts: []redlatch.Option{redlatch.Wait(0)}},
+		"Try":             {once: true},
+		"Lease":           {leased: true, opts: []redlatch.Option{redlatch.Lease(lease)}},
+		"Lease, Wait":     {leased: true, opts: []redlatch.Option{redlatch.Lease(lease), redlatch.Wait(time.Second)}},
+		"Try, Lease":      {once: true, leased: true, opts: []redlatch.Option{redlatch.Lease(lease)}},
+		"Fenced":          {fenced: true, opts: []redlatch.Option{redlatch.Fenced()}},
+		"Fenced, Lease":   {fenced: true, leased: true, opts: []redlatch.Option{redlatch.Fenced(), redlatch.Lease(lease)}},
+		"Try, all others": {once: true, fenced: true, leased: true, opts: []redlatch.Option{redlatch.Lease(lease), redlatch.Fenced()}},
+	}
+	for typ, of := range types {
+		for name, x := range options {
+			t.Run(typ+"/"+name, func(t *testing.T) {
+				locktest.InFakeTime(t, func(w *locktest.World) {
+					c, rival := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+					l := of(c)
+					acquire := l.Acquire
+					if x.once {
+						acquire = l.Try
+					}
+					h, err := acquire(bg, x.opts...)
+					if typ == "Read" && x.fenced {
+						if err == nil {
+							t.Fatal("readers that share a lock got a token")
+						}
+						return
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					if got := h.Token() > 0; got != (x.fenced || typ == "FencedLock") {
+						t.Errorf("token %d", h.Token())
+					}
+					want := 30 * time.Second
+					if x.leased {
+						want = lease
+					}
+					margin := 10*time.Millisecond + want/50
+					if left := time.Until(h.Expires()); left != want-margin {
+						t.Errorf("trusted for %v, want %v", left, want-margin)
+					}
+					if _, bounded := h.Context().Deadline(); bounded {
+						t.Error("the context has a deadline")
+					}
+					other := of(rival)
+					if typ == "Read" {
+						other = rival.ReadWriteLock("a").Write()
+					}
+					if _, err := other.Acquire(bg, redlatch.Wait(time.Second)); !errors.Is(err, redlatch.ErrBusy) {
+						t.Errorf("another client: %v", err)
+					}
+					time.Sleep(want)
+					if ended := h.Err() != nil; ended != x.leased {
+						t.Errorf("after %v: %v", want, h.Err())
+					}
+					_ = h.Release(bg)
+					next := w.Acquire(bg, l)
+					if left := time.Until(next.Expires()); left < 29*time.Second {
+						t.Errorf("the next hold, without a lease, is trusted for %v", left)
+					}
+					w.Release(next)
+				})
+			})
+		}
+	}
+}

@@ -1,0 +1,73 @@
+//go:build !race
+
+package clients
+
+import (
+	"context"
+	"testing"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
+)
+
+// pairs are acquisitions with their releases, by type.
+func pairs(c *redlatch.Client) map[string]func() error {
+	s := c.Semaphore("jobs")
+	lock := func(l *redlatch.Lock) func() error {
+		return func() error {
+			h, err := l.Acquire(bg)
+			if err != nil {
+				return err
+			}
+			return h.Release(bg)
+		}
+	}
+	return map[string]func() error{
+		"lock": lock(c.Lock("orders")), "read": lock(c.ReadWriteLock("accounts").Read()),
+		"semaphore": func() error { return s.Acquire(bg, 0) }, // needs no request
+	}
+}
+
+// all are functions that cost nothing by themselves.
+var all = redlatch.Events{
+	AcquireStart: func(ctx context.Context, _ redlatch.AcquireStartEvent) context.Context { return ctx },
+	AcquireEnd:   func(context.Context, redlatch.AcquireEndEvent) {},
+	HoldEnd:      func(context.Context, redlatch.HoldEndEvent) {},
+}
+
+// Who observes nothing pays nothing, and who does pays for one note.
+func TestToBeObservedCostsOneAllocation(t *testing.T) {
+	unused, used := pairs(locktest.Pretending(t, redlatch.Events{})), pairs(locktest.Pretending(t, all))
+	count := func(f func() error) float64 {
+		return testing.AllocsPerRun(2000, func() {
+			if err := f(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	for name := range unused {
+		without, with := count(unused[name]), count(used[name])
+		if with > without+1 {
+			t.Errorf("%s: %v allocations without an observer, %v with one", name, without, with)
+		}
+		t.Logf("%s: %v allocations, %v observed", name, without, with)
+	}
+	if n := count(unused["semaphore"]); n > 0 {
+		t.Errorf("a semaphore that nobody observes allocates %v times for no permits, want 0", n)
+	}
+}
+
+// BenchmarkObserved: what it costs to be observed, with a driver that does nothing.
+func BenchmarkObserved(b *testing.B) {
+	for name, e := range map[string]redlatch.Events{"unused": {}, "used": all} {
+		pair := pairs(locktest.Pretending(b, e))["lock"]
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := pair(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

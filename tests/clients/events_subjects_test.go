@@ -1,0 +1,121 @@
+package clients
+
+import (
+	"context"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
+)
+
+// A subject is something that can be acquired, of any type. It is free at first.
+type subject struct {
+	want    redlatch.AcquireStartEvent // what is told of it
+	acquire func(ctx context.Context, opts ...redlatch.Option) (held, error)
+	take    func() // another process takes it
+	free    func() // makes it free, if it is not that at first; may be nil
+	clients []*redlatch.Client
+}
+
+// held is a hold of any type; nil if there is nothing to hold.
+type held interface {
+	Context() context.Context
+	Release(ctx context.Context) error
+}
+
+// subjects makes subjects of all types. The first client is observed.
+var subjects = subjectsOf()
+
+func subjectsOf() map[string]func(w *locktest.World, o *observer) subject {
+	all := map[string]func(w *locktest.World, o *observer) subject{
+		"striped": ofLock(redlatch.KindLock, "", func(c *redlatch.Client, name string) *redlatch.Lock { return c.StripedLock(name, 1).For("x") }),
+		"multi": func(w *locktest.World, o *observer) subject {
+			c, other := w.Client(o.config()), w.Client(redlatch.Config{})
+			m := redlatch.MultiLock(c.Lock("a"), c.FairLock("b"))
+			want := redlatch.AcquireStartEvent{Name: "a,b", Kind: redlatch.KindMultiLock}
+			return subject{want, multi(m), func() { w.Acquire(bg, other.FairLock("b")) }, nil, []*redlatch.Client{c}}
+		},
+		"red": func(w *locktest.World, o *observer) subject {
+			a, b, c, other := w.Client(o.config()), w.Client(redlatch.Config{}), w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+			m := redlatch.RedLock(a.Lock("a"), b.Lock("b"), c.Lock("c"))
+			want := redlatch.AcquireStartEvent{Name: "a,b,c", Kind: redlatch.KindRedLock}
+			return subject{want, multi(m), func() { w.Acquire(bg, other.Lock("b")); w.Acquire(bg, other.Lock("c")) }, nil, []*redlatch.Client{a, b, c}}
+		},
+		"semaphore": func(w *locktest.World, o *observer) subject {
+			c, other := w.Client(o.config()), w.Client(redlatch.Config{})
+			w.SetPermits(other.Semaphore("jobs"), 2)
+			want := redlatch.AcquireStartEvent{Name: "jobs", Kind: redlatch.KindSemaphore, N: 2}
+			return subject{want, func(ctx context.Context, opts ...redlatch.Option) (held, error) {
+				return nil, c.Semaphore("jobs").Acquire(ctx, 2, opts...)
+			}, func() { w.OK(other.Semaphore("jobs").Acquire(bg, 1)) }, nil, []*redlatch.Client{c}}
+		},
+		"expirable": func(w *locktest.World, o *observer) subject {
+			c, other := w.Client(o.config()), w.Client(redlatch.Config{})
+			w.Permits(other, 1)
+			want := redlatch.AcquireStartEvent{Name: locktest.Pool, Kind: redlatch.KindExpirable, N: 1}
+			return subject{want, func(ctx context.Context, opts ...redlatch.Option) (held, error) {
+				return some(c.ExpirableSemaphore(locktest.Pool).Acquire(ctx, opts...))
+			}, func() { w.Permit(other.ExpirableSemaphore(locktest.Pool)) }, nil, []*redlatch.Client{c}}
+		},
+		"limiter": func(w *locktest.World, o *observer) subject {
+			c, other := w.Client(o.config()), w.Client(redlatch.Config{})
+			w.SetRate(other.RateLimiter("api"), redlatch.Rate{Permits: 3, Interval: time.Hour})
+			want := redlatch.AcquireStartEvent{Name: "api", Kind: redlatch.KindRateLimiter, N: 3}
+			return subject{want, func(ctx context.Context, opts ...redlatch.Option) (held, error) {
+				return nil, c.RateLimiter("api").Acquire(ctx, 3, opts...)
+			}, func() { w.OK(other.RateLimiter("api").Acquire(bg, 1)) }, nil, []*redlatch.Client{c}}
+		},
+		"latch": func(w *locktest.World, o *observer) subject {
+			c, other := w.Client(o.config()), w.Client(redlatch.Config{})
+			want := redlatch.AcquireStartEvent{Name: "ready", Kind: redlatch.KindLatch}
+			return subject{want, func(ctx context.Context, opts ...redlatch.Option) (held, error) {
+				return nil, c.CountDownLatch("ready").Wait(ctx, opts...)
+			}, func() {
+				_, err := other.CountDownLatch("ready").TrySetCount(bg, 1)
+				w.OK(err)
+			}, nil, []*redlatch.Client{c}}
+		},
+		"barrier": func(w *locktest.World, o *observer) subject {
+			c, other := w.Client(o.config()), w.Client(redlatch.Config{})
+			want := redlatch.AcquireStartEvent{Name: "step", Kind: redlatch.KindBarrier}
+			return subject{want, func(ctx context.Context, opts ...redlatch.Option) (held, error) {
+				_, err := c.Barrier("step", 2).Await(ctx, opts...)
+				return nil, err
+			}, func() {}, func() { go func() { _, _ = other.Barrier("step", 2).Await(bg) }() }, []*redlatch.Client{c}}
+		},
+	}
+	kinds := map[string][2]string{
+		"lock": {redlatch.KindLock}, "fair": {redlatch.KindFair}, "spin": {redlatch.KindLock}, "fenced": {redlatch.KindFenced},
+		"group": {redlatch.KindGroup}, "write": {redlatch.KindReadWrite, "write"}, "read": {redlatch.KindReadWrite, "read"}, "non-re-entry": {redlatch.KindLock},
+	}
+	for name, of := range locktest.MemberKinds {
+		all[name] = ofLock(kinds[name][0], kinds[name][1], of)
+	}
+	return all
+}
+
+func ofLock(kind, mode string, of func(*redlatch.Client, string) *redlatch.Lock) func(w *locktest.World, o *observer) subject {
+	return func(w *locktest.World, o *observer) subject {
+		c, other := w.Client(o.config()), w.Client(redlatch.Config{})
+		l, obstacle := of(c, "orders"), of(other, "orders")
+		if mode == "read" {
+			obstacle = other.ReadWriteLock("orders").Write()
+		}
+		want := redlatch.AcquireStartEvent{Name: l.Name(), Kind: kind, Mode: mode}
+		return subject{want, func(ctx context.Context, opts ...redlatch.Option) (held, error) {
+			return some(l.Acquire(ctx, opts...))
+		}, func() { w.Acquire(bg, obstacle) }, nil, []*redlatch.Client{c}}
+	}
+}
+
+func multi(m *redlatch.Multi) func(ctx context.Context, opts ...redlatch.Option) (held, error) {
+	return func(ctx context.Context, opts ...redlatch.Option) (held, error) { return some(m.Acquire(ctx, opts...)) }
+}
+
+// some is a hold, or nil.
+func some[H held](h H, err error) (held, error) {
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}

@@ -1,0 +1,49 @@
+package clients
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/tests/internal/golden"
+)
+
+// What Java has for an entry of a map, a set or a multimap has the same name here.
+func TestEntriesAreRedissons(t *testing.T) {
+	methods := map[string]func(redlatch.Entry) string{
+		"RMap.getLock":                     redlatch.Entry.Lock,
+		"RMap.getFairLock":                 redlatch.Entry.FairLock,
+		"RMap.getReadWriteLock":            redlatch.Entry.ReadWriteLock,
+		"RMap.getSemaphore":                redlatch.Entry.Semaphore,
+		"RMap.getPermitExpirableSemaphore": redlatch.Entry.ExpirableSemaphore,
+		"RMap.getCountDownLatch":           redlatch.Entry.CountDownLatch,
+		"RSet.getLock":                     redlatch.Entry.Lock,
+		"RListMultimap.getLock":            redlatch.Entry.Lock,
+	}
+	files, err := filepath.Glob(golden.Dir + "entries-*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("golden files of entries: %q, %v", files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var g golden.Entries
+		if err := json.Unmarshal(text, &g); err != nil || len(g.Entries) == 0 {
+			t.Fatalf("%s: %d entries, %v", file, len(g.Entries), err)
+		}
+		for _, e := range g.Entries {
+			for method, name := range methods {
+				if got, want := name(redlatch.Entry{Object: e.Object, Key: e.Key}), e.Names[method]; got != want {
+					t.Errorf("%s of %q in %q: %q, and Redisson %s says %q", method, e.Key, e.Object, got, g.Redisson, want)
+				}
+			}
+			if len(e.Names) != len(methods) {
+				t.Errorf("%q in %q has %d names in %s, and %d here", e.Key, e.Object, len(e.Names), file, len(methods))
+			}
+		}
+	}
+}

@@ -1,0 +1,345 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
+)
+
+// A taking is a way to acquire something from clients of one server, most often
+// of the first.
+type taking struct {
+	name   string
+	setUp  func(w *locktest.World, c *redlatch.Client)
+	take   func(cs []*redlatch.Client, ctx context.Context, once bool) (release func(context.Context) error, err error)
+	permit bool // what can be had by others is counted: see wantFree
+}
+
+func takingLock(name string, of func(c *redlatch.Client) *redlatch.Lock, opts ...redlatch.Option) taking {
+	return taking{name: name, take: func(cs []*redlatch.Client, ctx context.Context, once bool) (func(context.Context) error, error) {
+		l := of(cs[0])
+		acquire := l.Acquire
+		if once {
+			acquire = l.Try
+		}
+		h, err := acquire(ctx, opts...)
+		if err != nil {
+			return nil, err
+		}
+		return h.Release, nil
+	}}
+}
+
+func takingMulti(name string, of func(cs []*redlatch.Client) *redlatch.Multi) taking {
+	return taking{name: name, take: func(cs []*redlatch.Client, ctx context.Context, once bool) (func(context.Context) error, error) {
+		m := of(cs)
+		acquire := m.Acquire
+		if once {
+			acquire = m.Try
+		}
+		h, err := acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return h.Release, nil
+	}}
+}
+
+// takings are all ways to acquire something.
+func takings() (all []taking) {
+	for kind, of := range locktest.MemberKinds {
+		all = append(all, takingLock(kind, func(c *redlatch.Client) *redlatch.Lock { return of(c, "name") }))
+	}
+	lock := func(c *redlatch.Client) *redlatch.Lock { return c.Lock("name") }
+	return append(all,
+		takingLock("non-re-entry fair", func(c *redlatch.Client) *redlatch.Lock { return c.NonReentrantFairLock("name") }),
+		takingLock("striped", func(c *redlatch.Client) *redlatch.Lock { return c.StripedLock("name", 4).For("key") }),
+		takingLock("lease", lock, redlatch.Lease(time.Minute)),
+		takingLock("token", lock, redlatch.Fenced()),
+		takingLock("fair with a token and a lease", func(c *redlatch.Client) *redlatch.Lock { return c.FairLock("name") },
+			redlatch.Fenced(), redlatch.Lease(time.Minute)),
+		takingLock("read with a lease", func(c *redlatch.Client) *redlatch.Lock { return c.ReadWriteLock("name").Read() }, redlatch.Lease(time.Minute)),
+		takingLock("write before readers", func(c *redlatch.Client) *redlatch.Lock { return c.ReadWriteLock("name").PreferWriters().Write() }),
+		takingMulti("multi together", func(cs []*redlatch.Client) *redlatch.Multi {
+			return redlatch.MultiLock(cs[0].Lock("a"), cs[0].Lock("b"), cs[0].SpinLock("c", nil))
+		}),
+		takingMulti("multi one by one", func(cs []*redlatch.Client) *redlatch.Multi {
+			return redlatch.MultiLock(cs[0].FairLock("a"), cs[0].FencedLock("b"), cs[0].ReadWriteLock("c").Write())
+		}),
+		takingMulti("multi of several clients", func(cs []*redlatch.Client) *redlatch.Multi {
+			return redlatch.MultiLock(cs[0].Lock("a"), cs[1].Lock("b"), cs[2].Lock("c"))
+		}),
+		takingMulti("red", func(cs []*redlatch.Client) *redlatch.Multi {
+			return redlatch.RedLock(cs[0].Lock("a"), cs[1].Lock("b"), cs[2].Lock("c"))
+		}),
+		taking{
+			name: "semaphore", permit: true,
+			setUp: func(w *locktest.World, c *redlatch.Client) { w.SetPermits(c.Semaphore("name"), 3) },
+			take: func(cs []*redlatch.Client, ctx context.Context, once bool) (func(context.Context) error, error) {
+				s := cs[0].Semaphore("name")
+				release := func(ctx context.Context) error { return s.Release(ctx, 2) }
+				if once {
+					return release, s.Try(ctx, 2)
+				}
+				return release, s.Acquire(ctx, 2)
+			},
+		},
+		taking{
+			name: "expirable semaphore", permit: true,
+			setUp: func(w *locktest.World, c *redlatch.Client) {
+				_, err := c.ExpirableSemaphore("name").TrySetPermits(bg, 3)
+				w.OK(err)
+			},
+			take: func(cs []*redlatch.Client, ctx context.Context, once bool) (func(context.Context) error, error) {
+				s := cs[0].ExpirableSemaphore("name")
+				acquire := s.AcquireMany
+				if once {
+					acquire = s.TryMany
+				}
+				ps, err := acquire(ctx, 2)
+				return func(ctx context.Context) error {
+					var errs []error
+					for _, p := range ps {
+						errs = append(errs, p.Release(ctx))
+					}
+					return errors.Join(errs...)
+				}, err
+			},
+		},
+	)
+}
+
+// wantFree checks that nothing of a taking is left in Redis, but for what the
+// documentation says, and that others can have it.
+func wantFree(w *locktest.World, x taking, other []*redlatch.Client) {
+	w.Helper()
+	locktest.Settled()
+	if !x.permit {
+		w.WantLocksGone()
+	} else if free, err := w.Server.Get("name"); err != nil || free != "3" {
+		w.Errorf("%s of 3 permits are free (%v): keys %v", free, err, w.Keys())
+	}
+	release, err := x.take(other, bg, true)
+	if err != nil {
+		w.Fatalf("another client: %v", err)
+	}
+	w.OK(release(bg))
+	locktest.Settled()
+}
+
+// A policy with the number of replicas that it asks for, and what it takes.
+var policies = []struct {
+	name  string
+	acks  redlatch.Acks
+	alone bool
+	wants int // 0: it asks nobody
+	needs int
+}{
+	{"auto and one server", redlatch.AcksAuto, true, 0, 0},
+	{"auto", redlatch.AcksAuto, false, 1, 1},
+	{"off", redlatch.AcksOff, false, 0, 0},
+	{"best effort", redlatch.AcksBestEffort, false, 1, 0},
+	{"any", redlatch.AcksAny, true, 1, 1},
+	{"one", 1, true, 1, 1},
+	{"two", 2, false, 2, 2},
+}
+
+// Redisson issues 3994, 4222, 4305, 4646 and 4672: what replicas have not
+// acknowledged fails, and stays.
+func TestWhatReplicasHaveNotAcknowledgedIsGivenBack(t *testing.T) {
+	for _, x := range takings() {
+		for _, p := range policies {
+			t.Run(x.name+"/"+p.name, func(t *testing.T) {
+				try := func(acked int, once bool) {
+					locktest.InFakeTime(t, func(w *locktest.World) { takeUnder(w, x, p.acks, p.alone, p.wants, p.needs, acked, once) })
+				}
+				try(p.wants, false)
+				if p.wants > 0 {
+					try(p.wants-1, false)
+					try(p.wants-1, true)
+				}
+			})
+		}
+	}
+}
+
+func takeUnder(w *locktest.World, x taking, policy redlatch.Acks, alone bool, wants, needs, acked int, once bool) {
+	var events atomic.Int64
+	var cs, others []*redlatch.Client
+	var ds []*locktest.Acker
+	for i := range 3 {
+		d := &locktest.Acker{Alone: alone}
+		d.Follow(2, acked)
+		cs = append(cs, w.AckingWith(redlatch.Config{
+			ServerName: fmt.Sprint(i), Acks: policy,
+			Events: redlatch.Events{NotAcknowledged: func(e redlatch.NotAcknowledgedEvent) {
+				if e.Name == "" || e.Err.Got != acked || e.Err.Want != wants {
+					w.Errorf("%+v", e)
+				}
+				events.Add(1)
+			}},
+		}, d))
+		others = append(others, w.Client(redlatch.Config{ServerName: fmt.Sprint(i)}))
+		ds = append(ds, d)
+	}
+	if x.setUp != nil {
+		x.setUp(w, others[0])
+	}
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(bg, time.Minute) // or some would never end
+	defer cancel()
+	release, err := x.take(cs, ctx, once)
+	took := time.Since(start)
+	waited := 0
+	for _, d := range ds {
+		d.Mu.Lock() // a member of a red lock may not have been heard yet
+		waited += len(d.Waited)
+		for i, n := range d.Wanted {
+			if n != wants || d.Limits[i] < time.Millisecond || d.Limits[i] > time.Second {
+				w.Errorf("waits for %d replicas for %v, want %d", n, d.Limits[i], wants)
+			}
+		}
+		d.Mu.Unlock()
+	}
+	if (waited > 0) != (wants > 0) {
+		w.Errorf("waited for replicas %d times", waited)
+	}
+	w.Settle()
+	if want := acked < wants && needs == 0; (events.Load() > 0) != want {
+		w.Errorf("%d events", events.Load())
+	}
+	if acked < needs {
+		w.WantAck(err, "", acked, needs)
+		if took > 3500*time.Millisecond {
+			w.Errorf("failed after %v", took)
+		}
+		wantFree(w, x, others)
+		if policy == 2 && once {
+			time.Sleep(4 * time.Minute) // whatever is released again and again
+			wantFree(w, x, others)
+		}
+		return
+	}
+	w.OK(err)
+	if also, err := x.take(others, bg, true); err == nil {
+		if x.name != "read" && x.name != "read with a lease" {
+			w.Error("another client has it too")
+		}
+		w.OK(also(bg))
+	}
+	w.OK(release(bg))
+	wantFree(w, x, others)
+}
+
+// Nothing needs replicas but what acquires, what gives permits back or changes their
+// number, or what prolongs a lease that must be acknowledged.
+func TestWhatReplicasAreAskedFor(t *testing.T) {
+	for policy, renewals := range map[redlatch.Acks][]string{
+		redlatch.AcksAny:        nil,
+		redlatch.AcksBestEffort: nil,
+		1:                       {"readwrite.renew", "expirable.renew"},
+	} {
+		locktest.InFakeTime(t, func(w *locktest.World) {
+			c, d := w.Acking(redlatch.Config{Acks: policy}, 1, 1)
+			want := []string{
+				"lock.take", "lock.renew", "lock.transfer", "fairlock.take", "readwrite.read.take", "readwrite.write.take",
+				"grouplock.take", "grouplock.renew", "multilock.take", "semaphore.exchange", "semaphore.set", "semaphore.add", "semaphore.drain",
+				"expirable.take", "expirable.try_set", "expirable.release", "expirable.give_back",
+			}
+			l := c.Lock("lock")
+			h := w.Acquire(bg, l)
+			w.Release(w.Acquire(h.Context(), l))
+			next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, l, redlatch.Lease(time.Minute)) })
+			locktest.Settled()
+			w.Release(h)
+			w.Release(<-next)
+			rw := c.ReadWriteLock("rw")
+			w.Release(w.Acquire(bg, rw.Read()))
+			w.Release(w.Acquire(bg, rw.Write()))
+			g := w.Acquire(bg, c.GroupLock("group", "x"))
+			w.Release(w.Acquire(g.Context(), c.GroupLock("group", "x")))
+			w.Release(w.Acquire(bg, c.FairLock("fair")))
+			m, err := redlatch.MultiLock(c.Lock("a"), c.Lock("b")).Acquire(bg)
+			w.OK(err)
+			s := c.Semaphore("permits")
+			w.SetPermits(s, 1)
+			w.OK(s.AddPermits(bg, 1))
+			_, err = s.Drain(bg)
+			w.OK(errors.Join(err, s.Release(bg, 1), s.Acquire(bg, 1)))
+			e := c.ExpirableSemaphore("expirable")
+			_, err = e.TrySetPermits(bg, 1)
+			w.OK(err)
+			p, err := e.Acquire(bg)
+			w.OK(err)
+			r := w.Acquire(bg, rw.Read())
+			time.Sleep(11 * time.Second) // renewals
+			w.OK(errors.Join(m.Release(bg), r.Release(bg), g.Release(bg), s.Release(bg, 1), p.Release(bg)))
+			p, err = e.Acquire(bg)
+			w.OK(err)
+			w.OK(e.Release(bg, p.ID()))
+			latch := c.CountDownLatch("latch")
+			_, err = latch.TrySetCount(bg, 1)
+			w.OK(errors.Join(err, latch.CountDown(bg)))
+			rate := c.RateLimiter("rate")
+			_, err = rate.TrySetRate(bg, redlatch.Rate{Permits: 1, Interval: time.Second})
+			w.OK(errors.Join(err, rate.Acquire(bg, 1), rate.Release(bg, 1), rate.SetRate(bg, redlatch.Rate{Permits: 2, Interval: time.Second})))
+			barrier := c.Barrier("barrier", 1)
+			_, err = barrier.Await(bg)
+			w.OK(errors.Join(err, barrier.Reset(bg)))
+			got := d.Takes()
+			slices.Sort(got)
+			got = slices.Compact(got)
+			want = append(want, renewals...)
+			slices.Sort(want)
+			if !slices.Equal(got, want) {
+				t.Errorf("under %d replicas are waited for after\n%v, want\n%v", policy, got, want)
+			}
+		})
+	}
+}
+
+// A caller whose acquisition replicas have not acknowledged is out of the way at
+// once, for callers of its own process and others.
+func TestWaitersGetWhatReplicasHaveNotAcknowledged(t *testing.T) {
+	for kind, of := range locktest.MemberKinds {
+		if kind == "read" {
+			continue // members of one party fail together
+		}
+		t.Run(kind, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				c, d := w.Acking(redlatch.Config{Acks: 1}, 1, 0)
+				l, foreign := of(c, "name"), of(w.Client(redlatch.Config{}), "name")
+				first := locktest.Acquiring(l)
+				synctest.Wait()
+				local, other := locktest.Acquiring(l), locktest.Acquiring(foreign)
+				time.Sleep(500 * time.Millisecond)
+				d.Follow(1, 1) // but too late for the first
+				start := time.Now()
+				w.WantAck((<-first).Err, "name", 0, 1)
+				for range 2 {
+					var o locktest.Outcome
+					select {
+					case o = <-local:
+					case o = <-other:
+					}
+					w.OK(o.Err)
+					time.Sleep(10 * time.Millisecond)
+					w.Release(o.Hold)
+				}
+				if took := time.Since(start); took > time.Second {
+					t.Errorf("the others had to wait for %v", took)
+				}
+				locktest.Settled()
+				w.WantLocksGone()
+			})
+		})
+	}
+}

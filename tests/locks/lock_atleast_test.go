@@ -1,0 +1,345 @@
+package locks
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
+)
+
+// A job that was over in a second was run again by a replica whose clock was two seconds late.
+func TestAReplicaWhoseClockIsLateDoesNotRunAShortJobAgain(t *testing.T) {
+	for kind, lock := range map[string]func(c *redlatch.Client, name string) *redlatch.Lock{
+		"lock": (*redlatch.Client).Lock, "spin": locktest.TypesOfLock["spin"], "fenced": (*redlatch.Client).FencedLock,
+		"striped": func(c *redlatch.Client, name string) *redlatch.Lock { return c.StripedLock(name, 3).For("a") },
+	} {
+		for _, d := range []time.Duration{10 * time.Second, 10 * time.Minute} {
+			t.Run(fmt.Sprintf("%s/%v", kind, d), func(t *testing.T) {
+				locktest.InFakeTime(t, func(w *locktest.World) {
+					c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+					start := time.Now()
+					h := w.Acquire(bg, lock(c, "job"), redlatch.HoldAtLeast(d))
+					waiters := map[string]<-chan *redlatch.Hold{}
+					for name, client := range map[string]*redlatch.Client{"here": c, "elsewhere": other} {
+						waiters[name] = locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, lock(client, "job")) })
+					}
+					time.Sleep(time.Second)
+					w.Release(h)
+					w.WantErr(context.Cause(h.Context()), redlatch.ErrNotHeld)
+					w.WantErr(h.Release(bg), redlatch.ErrNotHeld)
+					time.Sleep(d - time.Since(start) - 10*time.Millisecond)
+					for name, client := range map[string]*redlatch.Client{"here": c, "elsewhere": other} {
+						_, err := lock(client, "job").Try(bg)
+						w.WantErr(err, redlatch.ErrBusy)
+						select {
+						case <-waiters[name]:
+							t.Fatalf("%s: somebody had it %v after its acquisition", name, time.Since(start))
+						default:
+						}
+					}
+					time.Sleep(20 * time.Millisecond)
+					if kind == "spin" {
+						time.Sleep(3 * time.Second)
+					}
+					if kind == "striped" || kind == "fenced" {
+						synctest.Wait()
+					}
+					var first *redlatch.Hold
+					select {
+					case first = <-waiters["here"]:
+						delete(waiters, "here")
+					case first = <-waiters["elsewhere"]:
+						delete(waiters, "elsewhere")
+					default:
+						t.Fatalf("nobody has it %v after its acquisition", time.Since(start))
+					}
+					if first.Owner() == h.Owner() {
+						t.Error("it was passed on")
+					}
+					w.Release(first)
+					for _, last := range waiters {
+						w.Release(<-last)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Redisson's waiters sleep for the TTL that they have seen, unless they hear a message.
+func TestRedissonHearsThatALockIsFreeSooner(t *testing.T) {
+	for _, d := range []time.Duration{10 * time.Second, time.Minute} { // the lease is 30 s
+		for kind, lock := range map[string]func(c *redlatch.Client, name string) *redlatch.Lock{"lock": (*redlatch.Client).Lock, "spin": locktest.TypesOfLock["spin"]} {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				heard := w.Messages("redisson_lock__channel:{job}")
+				c := w.Client(redlatch.Config{})
+				w.Release(w.Acquire(bg, lock(c, "job"), redlatch.HoldAtLeast(d)))
+				got := heard()
+				var want []string
+				if kind == "lock" {
+					want = []string{"0"}
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("%s, %v: heard %q, want %q", kind, d, got, want)
+				}
+			})
+		}
+	}
+}
+
+// What has lasted long enough is released as ever, and passed on.
+func TestALongJobIsReleasedAtOnce(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var scripts []string
+		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			scripts = append(scripts, s)
+			return next()
+		}})
+		h := w.Acquire(bg, c.Lock("job"), redlatch.HoldAtLeast(5*time.Second))
+		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, c.Lock("job")) })
+		time.Sleep(5 * time.Second)
+		w.Release(h)
+		n := <-next
+		w.Release(n)
+		synctest.Wait()
+		if w.Server.Exists("job") || slices.Contains(scripts, "lock.keep") {
+			t.Errorf("%v", scripts)
+		}
+	})
+}
+
+// The request that had the lock stay was lost, or its reply, or an earlier one came late: nobody releases the id before its time,
+// and it does not stay for ever.
+func TestALateRequestDoesNotFreeWhatIsToStay(t *testing.T) {
+	for _, lost := range []string{"lock.take", "lock.keep", "lock.keep not executed"} {
+		t.Run(lost, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				var times atomic.Int32
+				c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+					if !strings.HasPrefix(lost, s) || times.Add(1) > 1 {
+						return next()
+					}
+					if s == lost {
+						_, _ = next()
+					}
+					return driver.Reply{}, locktest.ErrReplyLost
+				}})
+				other := w.Client(redlatch.Config{})
+				start := time.Now()
+				h := w.Acquire(bg, c.Lock("job"), redlatch.HoldAtLeast(time.Minute))
+				time.Sleep(time.Second)
+				w.Release(h)
+				got := make(chan *redlatch.Hold)
+				for _, client := range []*redlatch.Client{c, other} {
+					go func() { got <- w.Acquire(bg, client.Lock("job")) }()
+				}
+				first := <-got
+				if d := time.Since(start); d < time.Minute || d > 64*time.Second {
+					t.Errorf("the lock was held for %v, want a minute", d)
+				}
+				w.Release(first)
+				w.Release(<-got)
+			})
+		})
+	}
+}
+
+// A renewal or an extension that was in flight at the release lengthened what was to stay by a whole lease.
+func TestALateRenewalDoesNotLengthenWhatIsToStay(t *testing.T) {
+	for name, opts := range map[string][]redlatch.Option{"renewal": nil, "extension": {redlatch.Lease(25 * time.Second)}} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				var arrive func()
+				c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+					if s != "lock.renew" {
+						return next()
+					}
+					arrive = func() { _, _ = next() }
+					return driver.Reply{}, locktest.ErrReplyLost
+				}})
+				h := w.Acquire(bg, c.Lock("job"), append(opts, redlatch.HoldAtLeast(20*time.Second))...)
+				time.Sleep(10*time.Second + time.Millisecond)
+				if opts != nil {
+					ended, cancel := context.WithTimeout(bg, time.Millisecond)
+					defer cancel()
+					_ = h.Extend(ended, time.Hour)
+				}
+				w.Release(h)
+				arrive()
+				if left := w.Server.TTL("job"); left < 9*time.Second || left > 10*time.Second {
+					t.Errorf("it stays for %v", left)
+				}
+				start := time.Now()
+				w.Release(w.Acquire(bg, c.Lock("job")))
+				if d := time.Since(start); d < 9*time.Second || d > 10*time.Second {
+					t.Errorf("the next one had it after %v", d)
+				}
+				w.WantLocksGone()
+			})
+		})
+	}
+}
+
+// The client that has let it stay is closed: what is to stay stays.
+func TestWhatIsToStayOutlastsItsClient(t *testing.T) {
+	for _, uncertain := range []bool{false, true} {
+		locktest.InFakeTime(t, func(w *locktest.World) {
+			var times atomic.Int32
+			c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+				r, err := next()
+				if uncertain && s == "lock.take" && times.Add(1) == 1 {
+					return driver.Reply{}, locktest.ErrReplyLost
+				}
+				return r, err
+			}})
+			h := w.Acquire(bg, c.Lock("job"), redlatch.HoldAtLeast(time.Minute))
+			down := locktest.Later(func() error { return c.Shutdown(bg) })
+			<-h.Context().Done()
+			w.Release(h)
+			w.OK(<-down)
+			synctest.Wait()
+			if left := w.Server.TTL("job"); left < 59*time.Second || left > time.Minute {
+				t.Errorf("it stays for %v", left)
+			}
+		})
+	}
+}
+
+func TestEveryWayToLetGoLetsItStay(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{MaxHold: 10 * time.Second})
+		stays := func(name string, d time.Duration) {
+			t.Helper()
+			if left := w.Server.TTL(name); left < d-time.Second || left > d {
+				t.Errorf("%s stays for %v, want %v", name, left, d)
+			}
+		}
+		w.OK(c.Lock("do").Do(bg, func(context.Context) error { return nil }, redlatch.HoldAtLeast(time.Minute)))
+		stays("do", time.Minute)
+
+		outer := w.Acquire(bg, c.Lock("nest"))
+		inner := w.Acquire(outer.Context(), c.Lock("nest"), redlatch.HoldAtLeast(time.Minute))
+		w.Release(inner)
+		w.Release(outer)
+		stays("nest", time.Minute)
+
+		lost := w.Acquire(bg, c.Lock("lost"), redlatch.HoldAtLeast(time.Minute))
+		time.Sleep(11 * time.Second)
+		w.WantErr(lost.Release(bg), redlatch.ErrLost)
+		synctest.Wait()
+		stays("lost", 49*time.Second)
+
+		if was, err := c.Lock("lost").ForceRelease(bg); !was || err != nil || w.Server.Exists("lost") {
+			t.Errorf("ForceRelease: %t, %v", was, err)
+		}
+	})
+}
+
+func TestADroppedHoldStaysAsOneThatIsReleased(t *testing.T) {
+	dropped := make(chan struct{}, 1)
+	w := locktest.InRealTime(t)
+	c := w.Client(redlatch.Config{Events: redlatch.Events{Dropped: func(redlatch.DroppedEvent) { dropped <- struct{}{} }}})
+	w.Acquire(bg, c.Lock("job"), redlatch.HoldAtLeast(time.Hour))
+	for gone := false; !gone; {
+		runtime.GC()
+		select {
+		case <-dropped:
+			gone = true
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	if !locktest.Within(locktest.Generous, func() bool { return w.Server.TTL("job") > 30*time.Minute }) {
+		t.Errorf("it stays for %v", w.Server.TTL("job"))
+	}
+}
+
+func TestHoldAtLeastIsRefusedWhereNothingStays(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		stay := redlatch.HoldAtLeast(time.Second)
+		w.Semaphore(c, 1)
+		w.Permits(c, 1)
+		w.SetRate(c.RateLimiter("api"), redlatch.Rate{Permits: 1, Interval: time.Second})
+		for what, call := range map[string]func() error{
+			"fair":      func() error { _, err := c.FairLock("a").Acquire(bg, stay); return err },
+			"read":      func() error { _, err := c.ReadWriteLock("a").Read().Acquire(bg, stay); return err },
+			"write":     func() error { _, err := c.ReadWriteLock("a").Write().Try(bg, stay); return err },
+			"group":     func() error { _, err := c.GroupLock("a", "x").Acquire(bg, stay); return err },
+			"multi":     func() error { _, err := redlatch.MultiLock(c.Lock("a"), c.Lock("b")).Acquire(bg, stay); return err },
+			"semaphore": func() error { return c.Semaphore(locktest.SemaphoreName).Acquire(bg, 1, stay) },
+			"permit":    func() error { _, err := c.ExpirableSemaphore(locktest.Pool).Acquire(bg, stay); return err },
+			"rate":      func() error { return c.RateLimiter("api").Acquire(bg, 1, stay) },
+			"latch":     func() error { return c.CountDownLatch("latch").Wait(bg, stay) },
+			"barrier":   func() error { _, err := c.Barrier("meeting", 2).Await(bg, stay); return err },
+			"negative":  func() error { _, err := c.Lock("a").Acquire(bg, redlatch.HoldAtLeast(-time.Second)); return err },
+			"lease":     func() error { _, err := c.Lock("a").Acquire(bg, stay, redlatch.Lease(time.Second/2)); return err },
+		} {
+			if err := call(); err == nil || !strings.Contains(err.Error(), "HoldAtLeast") && !strings.Contains(err.Error(), "neither") {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if w.Server.Exists("a") {
+			t.Error("something was acquired")
+		}
+	})
+}
+
+// A lock that was acquired as a fair one and re-entered as a plain one ended the program when it was released.
+func TestHoldAtLeastIsRefusedInsideALockOfATypeThatCannotStay(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		l, stay := c.Lock("job"), redlatch.HoldAtLeast(time.Minute)
+		outer := w.Acquire(bg, c.FairLock("job"))
+		_, err := l.Acquire(outer.Context(), stay)
+		w.WantErr(err, redlatch.ErrInvalid)
+		owner := redlatch.WithOwner(outer.Context())
+		inner := w.Acquire(owner, l)
+		_, err = l.Acquire(owner, stay)
+		w.WantErr(err, redlatch.ErrInvalid)
+		w.Release(inner)
+		w.Release(outer)
+		w.WantLocksGone()
+	})
+}
+
+func TestHoldAtLeastOnRealServers(t *testing.T) {
+	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
+		c := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
+		for _, d := range []time.Duration{10 * time.Second, time.Hour} { // less and more than the lease
+			h, err := c.Lock("job").Acquire(bg, redlatch.HoldAtLeast(d))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Release(bg); err != nil {
+				t.Fatal(err)
+			}
+			left, ok := s.MustDo("PTTL", "job").(int64)
+			if ms := time.Duration(left) * time.Millisecond; !ok || ms > d || ms < d-locktest.Generous {
+				t.Errorf("it stays for %v, want %v", ms, d)
+			}
+			_, err = c.Lock("job").Try(bg)
+			var busy *redlatch.BusyError
+			if !asBusy(err, &busy) || !strings.HasPrefix(busy.Owner, c.ID()+":") {
+				t.Errorf("Try: %v", err)
+			}
+			s.MustDo("DEL", "job")
+		}
+	})
+}
+
+func asBusy(err error, busy **redlatch.BusyError) bool {
+	b, ok := err.(*redlatch.BusyError) //nolint:errorlint // that is what Try returns
+	*busy = b
+	return ok
+}

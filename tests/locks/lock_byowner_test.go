@@ -1,0 +1,104 @@
+package locks
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
+)
+
+// Steps of one work that are processes of their own share a lock by its owner: one acquires it and ends, another one
+// extends it, a third one releases it. Nobody's lock but that owner's is touched.
+func TestALockOverSeveralProcesses(t *testing.T) {
+	for name, lock := range map[string]func(c *redlatch.Client) *redlatch.Lock{
+		"plain":  func(c *redlatch.Client) *redlatch.Lock { return c.Lock("deploy") },
+		"fenced": func(c *redlatch.Client) *redlatch.Lock { return c.FencedLock("deploy") },
+		"fair":   func(c *redlatch.Client) *redlatch.Lock { return c.FairLock("deploy") },
+		"spin":   func(c *redlatch.Client) *redlatch.Lock { return c.SpinLock("deploy", nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				first, others := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+				h := w.Acquire(bg, lock(first), redlatch.Lease(time.Minute))
+				owner := h.Owner()
+				w.OK(first.Close())
+				ttl := func(want time.Duration) {
+					t.Helper()
+					if ttl := w.Server.TTL("deploy"); ttl != want {
+						t.Errorf("it ends in %v, want %v", ttl, want)
+					}
+				}
+				ttl(time.Minute)
+				l := lock(w.Client(redlatch.Config{}))
+				w.OK(l.ExtendOwner(bg, owner, time.Second)) // which cuts nothing short
+				ttl(time.Minute)
+				w.OK(l.ExtendOwner(bg, owner, time.Hour))
+				ttl(time.Hour)
+
+				var next *redlatch.Hold
+				got := locktest.Later(func() (err error) {
+					next, err = lock(others).Acquire(bg)
+					return err
+				})
+				time.Sleep(time.Minute)
+				start := time.Now()
+				w.OK(l.ReleaseOwner(bg, owner))
+				w.OK(<-got)
+				if d := time.Since(start); name != "spin" && d > 10*time.Millisecond {
+					t.Errorf("the next one got it after %v", d)
+				}
+				w.WantErr(l.ReleaseOwner(bg, owner), redlatch.ErrNotHeld)
+				w.WantErr(l.ExtendOwner(bg, owner, time.Hour), redlatch.ErrNotHeld)
+				w.OK(next.Err())
+				w.Release(next)
+
+				h = w.Acquire(bg, l)
+				for what, bad := range map[string]error{
+					"own":      l.ReleaseOwner(bg, h.Owner()),
+					"no owner": l.ReleaseOwner(bg, "42"),
+					"empty":    l.ExtendOwner(bg, "", time.Second),
+					"lease":    l.ExtendOwner(bg, owner, 0),
+				} {
+					if bad == nil {
+						t.Errorf("%s is accepted", what)
+					}
+				}
+				w.Release(h)
+				w.OK(w.Server.Set("deploy", "of somebody else"))
+				for _, err := range []error{l.ReleaseOwner(bg, owner), l.ExtendOwner(bg, owner, time.Hour)} {
+					if err == nil || !strings.Contains(err.Error(), `"deploy" is a string`) {
+						t.Errorf("a key of another type: %v", err)
+					}
+				}
+				err := l.ExtendOwner(bg, owner, time.Hour)
+				if code := driver.Failure(err).Code; code != "WRONGTYPE" || !strings.Contains(err.Error(), "WRONGTYPE") {
+					t.Errorf("code %q of %v, want WRONGTYPE", code, err)
+				}
+			})
+		})
+	}
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+		h := w.Acquire(bg, a.ReadWriteLock("deploy").Write())
+		if err := b.ReadWriteLock("deploy").Write().ReleaseOwner(bg, h.Owner()); err == nil {
+			t.Error("a side of a read-write lock is accepted")
+		}
+		w.Release(h)
+	})
+}
+
+// An extension that replicas do not know of is lost with the primary.
+func TestAnExtensionByItsOwnerThatReplicasDoNotKnowDoesNotCount(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		h := w.Acquire(bg, w.Client(redlatch.Config{}).Lock("deploy"), redlatch.Lease(time.Minute))
+		c, replicas := w.Acking(redlatch.Config{Acks: 2}, 2, 0)
+		w.WantAck(c.Lock("deploy").ExtendOwner(bg, h.Owner(), time.Hour), "deploy", 0, 2)
+		w.WantErr(c.Lock("deploy").ExtendOwner(bg, h.Owner()+"7", time.Hour), redlatch.ErrNotHeld)
+		replicas.Follow(2, 2)
+		w.OK(c.Lock("deploy").ExtendOwner(bg, h.Owner(), time.Hour))
+		w.Release(h)
+	})
+}

@@ -1,0 +1,526 @@
+package synchronizers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
+)
+
+// An arrived is what Await returned.
+type arrived struct {
+	index int
+	err   error
+	at    time.Time
+}
+
+func arriving(b *redlatch.Barrier, ctx context.Context, opts ...redlatch.Option) <-chan arrived {
+	c := locktest.Later(func() arrived {
+		i, err := b.Await(ctx, opts...)
+		return arrived{i, err, time.Now()}
+	})
+	synctest.Wait()
+	return c
+}
+
+// wantTogether checks that all have gone on at once, each with another index.
+func wantTogether(w *locktest.World, all ...<-chan arrived) {
+	w.Helper()
+	start := time.Now()
+	var got, want []int
+	for i, c := range all {
+		a := <-c
+		if a.err != nil {
+			w.Fatalf("Await: %v", a.err)
+		}
+		got, want = append(got, a.index), append(want, i)
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		w.Errorf("indexes %d", got)
+	}
+	if took := time.Since(start); took > 20*time.Millisecond {
+		w.Errorf("they went on %v later", took)
+	}
+}
+
+func wantBroken(w *locktest.World, c <-chan arrived, reason redlatch.BreakReason, by string) arrived {
+	w.Helper()
+	a := <-c
+	var broken *redlatch.BrokenError
+	if !errors.As(a.err, &broken) || !errors.Is(a.err, redlatch.ErrBroken) || broken.Reason != reason || !strings.HasPrefix(broken.By, by) || a.index != -1 {
+		w.Fatalf("got %d, %v; want one that is broken by %q, %s", a.index, a.err, reason, by)
+	}
+	return a
+}
+
+func wantStill(w *locktest.World, all ...<-chan arrived) {
+	w.Helper()
+	synctest.Wait()
+	for _, c := range all {
+		select {
+		case a := <-c:
+			w.Fatalf("Await has returned %d, %v", a.index, a.err)
+		default:
+		}
+	}
+}
+
+func TestABarrierLetsGenerationAfterGenerationGo(t *testing.T) {
+	for _, name := range []string{"orders", "{shop}:orders"} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+				for range 5 {
+					x := arriving(a.Barrier(name, 3), bg)
+					y := arriving(b.Barrier(name, 3), bg)
+					for _, key := range w.Keys() { // a cluster wants them together
+						if !strings.HasPrefix(key, "redlatch_barrier") || wire.Slot(key) != wire.Slot(name) {
+							t.Errorf("the key %s lies elsewhere", key)
+						}
+					}
+					time.Sleep(20 * time.Second)
+					wantStill(w, x, y)
+					z := arriving(a.Barrier(name, 3), bg)
+					if i := <-z; i.index != 0 || i.err != nil {
+						t.Fatalf("the last one got %d, %v", i.index, i.err)
+					} else {
+						again := make(chan arrived, 1)
+						again <- i
+						wantTogether(w, x, y, again)
+					}
+					w.WantQuiet()
+				}
+				time.Sleep(10*time.Minute + time.Second)
+				if keys := w.Keys(); len(keys) > 0 {
+					t.Errorf("left are %q", keys)
+				}
+			})
+		})
+	}
+}
+
+// The same object, as fast as it goes.
+func TestABarrierInALoop(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		const parties, rounds = 4, 30
+		var mu sync.Mutex
+		leaders := make([]int, rounds)
+		var wg sync.WaitGroup
+		for range parties / 2 {
+			b := w.ClientOver(time.Millisecond, redlatch.Config{}).Barrier("orders", parties)
+			for range 2 {
+				wg.Go(func() {
+					for i := range rounds {
+						index, err := b.Await(bg)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if index == 0 {
+							mu.Lock()
+							leaders[i]++
+							mu.Unlock()
+						}
+					}
+				})
+			}
+		}
+		wg.Wait()
+		for i, n := range leaders {
+			if n != 1 {
+				t.Errorf("round %d had %d last ones", i, n)
+			}
+		}
+	})
+}
+
+// Whoever leaves breaks the generation for the others, and the next one is clean.
+func TestAGenerationIsBrokenByOneThatIsMissing(t *testing.T) {
+	type parties struct {
+		a, b, x *locktest.Mortal
+		cancel  context.CancelFunc
+		leaver  <-chan arrived
+	}
+	for name, tt := range map[string]struct {
+		opts   []redlatch.Option
+		leave  func(w *locktest.World, p *parties)
+		reason redlatch.BreakReason
+		within time.Duration
+	}{
+		"context": {nil, func(w *locktest.World, p *parties) {
+			p.cancel()
+			w.WantErr((<-p.leaver).err, context.Canceled, redlatch.ErrBusy)
+		}, redlatch.BrokenLeft, 10 * time.Millisecond},
+		"wait": {[]redlatch.Option{redlatch.Wait(time.Second)}, func(w *locktest.World, p *parties) {
+			err := (<-p.leaver).err
+			w.WantErr(err, redlatch.ErrBusy)
+			if !strings.Contains(err.Error(), `not all parties have come to barrier "orders"`) {
+				w.Errorf("says %v", err)
+			}
+		}, redlatch.BrokenLeft, 1010 * time.Millisecond},
+		"close": {nil, func(w *locktest.World, p *parties) {
+			if err := p.x.Close(); err != nil {
+				w.Error(err)
+			}
+			w.WantErr((<-p.leaver).err, redlatch.ErrClosed)
+		}, redlatch.BrokenLeft, 10 * time.Millisecond},
+		"death": {nil, func(w *locktest.World, p *parties) {
+			p.x.Dead.Store(true)
+		}, redlatch.BrokenDead, 33 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				p := &parties{a: w.Mortal(), b: w.Mortal(), x: w.Mortal()}
+				ctx, cancel := context.WithCancel(bg)
+				p.cancel = cancel
+				defer cancel()
+				others := []<-chan arrived{arriving(p.a.Barrier("orders", 4), bg), arriving(p.a.Barrier("orders", 4), bg), arriving(p.b.Barrier("orders", 4), bg)}
+				p.leaver = arriving(p.x.Barrier("orders", 4), ctx, tt.opts...)
+				// Four have come: that generation is over. Of the next one is missing one.
+				wantTogether(w, append(others, p.leaver)...)
+				others = []<-chan arrived{arriving(p.a.Barrier("orders", 4), bg), arriving(p.b.Barrier("orders", 4), bg)}
+				p.leaver = arriving(p.x.Barrier("orders", 4), ctx, tt.opts...)
+				start := time.Now()
+				tt.leave(w, p)
+				for _, c := range others {
+					if a := wantBroken(w, c, tt.reason, p.x.ID()); a.at.Sub(start) > tt.within {
+						t.Errorf("the others learnt it after %v", a.at.Sub(start))
+					}
+				}
+				if tt.reason == redlatch.BrokenDead {
+					p.x.Dead.Store(false)
+					wantBroken(w, p.leaver, redlatch.BrokenDead, p.x.ID())
+				}
+				var next []<-chan arrived
+				for range 4 {
+					wantStill(w, next...)
+					next = append(next, arriving(p.b.Barrier("orders", 4), bg))
+				}
+				wantTogether(w, next...)
+				w.WantQuiet()
+			})
+		})
+	}
+}
+
+func TestResetBreaksOnceAndChangesTheNumber(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+		x := arriving(a.Barrier("orders", 2), bg)
+		if i, err := b.Barrier("orders", 3).Await(bg); i != -1 || err == nil || !strings.Contains(err.Error(), "2 parties, not of 3") {
+			t.Errorf("another number: %d, %v", i, err)
+		}
+		wantStill(w, x)
+		if err := b.Barrier("orders", 3).Reset(bg); err != nil {
+			t.Error(err)
+		}
+		wantBroken(w, x, redlatch.BrokenReset, b.ID())
+		all := []<-chan arrived{arriving(a.Barrier("orders", 3), bg), arriving(b.Barrier("orders", 3), bg)}
+		wantStill(w, all...)
+		wantTogether(w, append(all, arriving(a.Barrier("orders", 3), bg))...)
+		if err := b.Barrier("new", 3).Reset(bg); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestABarrierRefusesWhatItCannotDo(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		await := func(b *redlatch.Barrier, opts ...redlatch.Option) error { _, err := b.Await(bg, opts...); return err }
+		var none context.Context
+		_, noContext := c.Barrier("orders", 1).Await(none)
+		for i, x := range []struct {
+			err  error
+			says string
+		}{
+			{await(c.Barrier("", 1)), "empty"},
+			{await(c.Barrier("a{b", 1)), "without a '}'"},
+			{await(c.Barrier("orders", 0)), "at least 1"},
+			{c.Barrier("orders", -1).Reset(bg), "at least 1"},
+			{await(c.Barrier("orders", 1), redlatch.Lease(time.Second)), "takes no Lease"},
+			{noContext, "nil context"},
+			{c.Barrier("orders", 1).Reset(none), "nil context"},
+		} {
+			if x.err == nil || !strings.Contains(x.err.Error(), x.says) {
+				t.Errorf("%d: %v, want an error that says %q", i, x.err, x.says)
+			}
+		}
+		for range 3 { // alone
+			if i, err := c.Barrier("orders", 1).Await(bg, redlatch.Wait(0)); i != 0 || err != nil {
+				t.Errorf("got %d, %v", i, err)
+			}
+		}
+		w.WantErr(await(c.Barrier("two", 2), redlatch.Wait(0)), redlatch.ErrBusy)
+		done, cancel := context.WithCancel(bg)
+		cancel()
+		other := arriving(c.Barrier("two", 2), bg)
+		_, err := c.Barrier("two", 2).Await(done)
+		w.WantErr(err, context.Canceled, redlatch.ErrBusy)
+		wantStill(w, other) // who never arrives breaks nothing
+		w.Server.FlushAll()
+		wantBroken(w, other, redlatch.BrokenGone, "")
+	})
+}
+
+// fatedBarrier returns a client and what becomes of the attempts of its scripts.
+func fatedBarrier(w *locktest.World, decide func(s string, try int) locktest.Fate) (*redlatch.Client, *locktest.Counting) {
+	x := &locktest.Counting{}
+	d := &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+		x.Mu.Lock()
+		x.Tries++
+		what := decide(s, x.Tries)
+		if what == locktest.Late {
+			x.Held = append(x.Held, func() { _, _ = next() })
+		}
+		x.Mu.Unlock()
+		return what.Of(next)
+	}}
+	return w.Tapped(redlatch.Config{}, d), x
+}
+
+func TestALostReplyCountsAnArrivalOnce(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c, _ := fatedBarrier(w, func(_ string, try int) locktest.Fate {
+			if try%2 == 1 {
+				return locktest.ReplyLost
+			}
+			return locktest.Good
+		})
+		other := w.Client(redlatch.Config{})
+		for range 4 {
+			x, y := arriving(c.Barrier("orders", 3), bg), arriving(other.Barrier("orders", 3), bg)
+			time.Sleep(10 * time.Second)
+			wantStill(w, x, y)
+			z := arriving(c.Barrier("orders", 3), bg) // its first reply says that it was the last
+			time.Sleep(time.Second)
+			wantTogether(w, x, y, z)
+		}
+		ctx, cancel := context.WithCancel(bg)
+		defer cancel()
+		x, y := arriving(other.Barrier("orders", 3), bg), arriving(c.Barrier("orders", 3), ctx)
+		time.Sleep(time.Second)
+		cancel()
+		w.WantErr((<-y).err, context.Canceled)
+		wantBroken(w, x, redlatch.BrokenLeft, c.ID())
+		x = arriving(other.Barrier("orders", 2), bg)
+		if a := <-x; a.err == nil {
+			t.Error("two parties instead of three")
+		}
+		x = arriving(other.Barrier("orders", 3), bg)
+		time.Sleep(time.Second)
+		if err := c.Barrier("orders", 2).Reset(bg); err != nil {
+			t.Error(err)
+		}
+		wantBroken(w, x, redlatch.BrokenReset, c.ID())
+		wantTogether(w, arriving(other.Barrier("orders", 2), bg), arriving(c.Barrier("orders", 2), bg))
+	})
+}
+
+// A request that comes when its generation is long over is counted nowhere, and
+// breaks nothing.
+func TestALateRequestIsNothingToTheNextGeneration(t *testing.T) {
+	for _, script := range []string{"barrier.arrive", "barrier.leave", "barrier.reset", "barrier.poll"} {
+		for _, before := range []bool{false, true} {
+			t.Run(fmt.Sprint(script, " between ", before), func(t *testing.T) {
+				locktest.InFakeTime(t, func(w *locktest.World) {
+					c, x := fatedBarrier(w, func(s string, try int) locktest.Fate {
+						if s == script && try%2 == 1 {
+							return locktest.Late
+						}
+						return locktest.Good
+					})
+					other := w.Client(redlatch.Config{})
+					for range 3 { // a generation that goes, one that is left, one that is reset
+						wantTogether(w, arriving(other.Barrier("orders", 2), bg), locktest.Later(func() arrived {
+							i, err := c.Barrier("orders", 2).Await(bg)
+							return arrived{index: i, err: err}
+						}))
+						ctx, cancel := context.WithTimeout(bg, 5*time.Second)
+						_, err := c.Barrier("orders", 2).Await(ctx)
+						w.WantErr(err, context.DeadlineExceeded)
+						cancel()
+						time.Sleep(time.Second)
+						if err := c.Barrier("orders", 2).Reset(bg); err != nil {
+							t.Error(err)
+						}
+					}
+					if before {
+						time.Sleep(time.Hour) // all is forgotten
+					}
+					y := arriving(other.Barrier("orders", 2), bg)
+					time.Sleep(time.Second)
+					if len(x.Held) == 0 {
+						t.Fatal("nothing is late: this test shows nothing")
+					}
+					x.Arrive()
+					time.Sleep(40 * time.Second)
+					wantStill(w, y)
+					wantTogether(w, y, arriving(other.Barrier("orders", 2), bg))
+				})
+			})
+		}
+	}
+}
+
+// One that gives up while its arrival is on the way is not counted when that
+// comes, and breaks nothing by leaving before it was there.
+func TestOneThatLeavesBeforeItsArrivalComesNeverArrives(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var slow atomic.Bool
+		d := &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if s == "barrier.arrive" && slow.CompareAndSwap(true, false) {
+				time.Sleep(2 * time.Second)
+			}
+			return next()
+		}}
+		c, other := w.Tapped(redlatch.Config{}, d), w.Client(redlatch.Config{})
+		b := c.Barrier("orders", 2)
+		wantTogether(w, arriving(b, bg), arriving(b, bg))
+		x := arriving(other.Barrier("orders", 2), bg)
+		slow.Store(true)
+		ctx, cancel := context.WithTimeout(bg, time.Second)
+		defer cancel()
+		_, err := b.Await(ctx)
+		w.WantErr(err, context.DeadlineExceeded)
+		time.Sleep(10 * time.Second)
+		wantStill(w, x)
+		wantTogether(w, x, arriving(b, bg))
+	})
+}
+
+// Many in one process ask once for all, and go on with one answer.
+func TestOfManyAtABarrierOneAsks(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		const waiters = 300
+		var asked atomic.Int64
+		d := &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if s == "barrier.poll" {
+				asked.Add(1)
+				time.Sleep(time.Millisecond)
+			}
+			return next()
+		}}
+		c := w.Tapped(redlatch.Config{}, d)
+		b := c.Barrier("orders", waiters+1)
+		var wg sync.WaitGroup
+		for range waiters {
+			wg.Go(func() {
+				if _, err := b.Await(bg); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		time.Sleep(20 * time.Second)
+		if n := asked.Load(); n < 8 || n > 18 || d.Subs.Load() != 3 {
+			t.Errorf("asked %d times in 20 s, %d subscriptions", n, d.Subs.Load())
+		}
+		before, start := asked.Load(), time.Now()
+		if i, err := w.Client(redlatch.Config{}).Barrier("orders", waiters+1).Await(bg); i != 0 || err != nil {
+			t.Errorf("the last one got %d, %v", i, err)
+		}
+		wg.Wait()
+		if took := time.Since(start); took > 2*time.Millisecond || asked.Load()-before > 1 {
+			t.Errorf("they went on after %v with %d questions", took, asked.Load()-before)
+		}
+	})
+}
+
+// Those that cannot reach the server leave, and the others are told when it
+// can be told.
+func TestABarrierInAnOutage(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		m := &locktest.Mortal{}
+		m.Client = w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if m.Dead.Load() {
+				return driver.Reply{}, locktest.ErrReplyLost
+			}
+			return next()
+		}})
+		other := w.Client(redlatch.Config{})
+		x, y := arriving(m.Barrier("orders", 3), bg), arriving(other.Barrier("orders", 3), bg)
+		m.Dead.Store(true)
+		time.Sleep(8 * time.Second)
+		m.Dead.Store(false) // soon enough
+		time.Sleep(5 * time.Second)
+		wantStill(w, x, y)
+		m.Dead.Store(true)
+		w.WantErr((<-x).err, redlatch.ErrUnavailable)
+		wantStill(w, y)
+		time.Sleep(5 * time.Second)
+		m.Dead.Store(false)
+		wantBroken(w, y, redlatch.BrokenLeft, m.ID())
+	})
+}
+
+// A client is shut out, because its password was changed. Its caller learns that, and leaves as soon as that can be said: one
+// that comes then is not to go on with somebody who has gone.
+func TestABarrierDoesNotTripWithOneThatWasShutOut(t *testing.T) {
+	const refusal = "WRONGPASS invalid username-password pair or user is disabled."
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var shut atomic.Bool
+		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if shut.Load() {
+				return driver.Reply{}, driver.ServerError(refusal, errors.New(refusal))
+			}
+			return next()
+		}})
+		x := arriving(c.Barrier("orders", 2), bg)
+		time.Sleep(time.Second)
+		shut.Store(true)
+		if err := (<-x).err; err == nil || !strings.Contains(err.Error(), refusal) {
+			t.Errorf("got %v", err)
+		}
+		time.Sleep(time.Second)
+		shut.Store(false)
+		time.Sleep(5 * time.Second)
+		other := w.Client(redlatch.Config{})
+		y := arriving(other.Barrier("orders", 2), bg)
+		time.Sleep(time.Second)
+		wantStill(w, y)
+		wantTogether(w, y, arriving(c.Barrier("orders", 2), bg))
+	})
+}
+
+// The end of a generation is told to those who ask late, when others already
+// gather for the next one.
+func TestASlowPartyLearnsHowItsOwnGenerationEnded(t *testing.T) {
+	for _, broken := range []bool{false, true} {
+		t.Run(fmt.Sprint("broken ", broken), func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				m, other := w.Mortal(), w.Client(redlatch.Config{})
+				slow := arriving(m.Barrier("orders", 2), bg)
+				m.Dead.Store(true)
+				if broken {
+					if err := other.Barrier("orders", 2).Reset(bg); err != nil {
+						t.Error(err)
+					}
+				} else if i, err := other.Barrier("orders", 2).Await(bg); i != 0 || err != nil {
+					t.Fatal(i, err)
+				}
+				next := arriving(other.Barrier("orders", 2), bg)
+				time.Sleep(50 * time.Second)
+				m.Dead.Store(false)
+				if broken {
+					wantBroken(w, slow, redlatch.BrokenReset, other.ID())
+				} else if a := <-slow; a.index != 1 || a.err != nil {
+					t.Errorf("got %d, %v", a.index, a.err)
+				}
+				wantStill(w, next)
+				wantTogether(w, next, arriving(m.Barrier("orders", 2), bg))
+			})
+		})
+	}
+}

@@ -1,0 +1,85 @@
+package synchronizers
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
+)
+
+// Both ways to change a rate, with and without what was taken.
+func TestKeepStateInAllCombinations(t *testing.T) {
+	five := redlatch.Rate{Permits: 5, Interval: time.Hour}
+	set := func(l *redlatch.RateLimiter, r redlatch.Rate, keep ...redlatch.KeepState) error {
+		return l.SetRate(bg, r, keep...)
+	}
+	update := func(l *redlatch.RateLimiter, r redlatch.Rate, keep ...redlatch.KeepState) error {
+		return l.UpdateRate(bg, r, keep...)
+	}
+	for name, story := range map[string]struct {
+		change func(l *redlatch.RateLimiter, r redlatch.Rate, keep ...redlatch.KeepState) error
+		keep   []redlatch.KeepState
+		left   int // of nine, when two of five were taken
+	}{
+		"set":           {set, nil, 9},
+		"set, kept":     {set, []redlatch.KeepState{true}, 7},
+		"set, anew":     {set, []redlatch.KeepState{false}, 9},
+		"update":        {update, nil, 7},
+		"update, kept":  {update, []redlatch.KeepState{true}, 7},
+		"update, anew":  {update, []redlatch.KeepState{false}, 9},
+		"the last word": {update, []redlatch.KeepState{true, false}, 9},
+	} {
+		for kind, perClient := range map[string]bool{"all": false, "each": true} {
+			t.Run(name+" "+kind, func(t *testing.T) {
+				locktest.InFakeTime(t, func(w *locktest.World) {
+					l := w.Client(redlatch.Config{}).RateLimiter("api")
+					r := five
+					r.PerClient = perClient
+					w.SetRate(l, r)
+					w.OK(l.Acquire(bg, 2))
+					r.Permits = 9
+					w.OK(story.change(l, r, story.keep...))
+					has := func(want int) {
+						t.Helper()
+						if n, err := l.Available(bg); err != nil || n != want {
+							t.Errorf("%d, %v, want %d", n, err, want)
+						}
+					}
+					has(story.left)
+					r.PerClient = !perClient // and that begins anew in any case
+					w.OK(l.Acquire(bg, 1))
+					w.OK(story.change(l, r, story.keep...))
+					has(9)
+				})
+			})
+		}
+	}
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		l := w.Client(redlatch.Config{}).RateLimiter("api")
+		w.WantErr(l.UpdateRate(bg, five, redlatch.KeepState(false)), redlatch.ErrUninitialized)
+		w.OK(l.SetRate(bg, five, redlatch.KeepState(true)))
+	})
+}
+
+// A client has what it has taken for itself in a sum of its own, which another client's UpdateRate cannot raise.
+func TestAHigherRateIsThereForTheOtherClientsAtOnce(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		a, b := w.Client(redlatch.Config{}).RateLimiter("r"), w.Client(redlatch.Config{}).RateLimiter("r")
+		const n = 90
+		w.SetRate(a, redlatch.Rate{Permits: n + 3, Interval: time.Hour, PerClient: true})
+		for range n {
+			time.Sleep(3 * time.Millisecond)
+			w.OK(b.Try(bg, 1))
+		}
+		w.OK(a.UpdateRate(bg, redlatch.Rate{Permits: 10 * n, Interval: time.Hour, PerClient: true}))
+		for range 20 {
+			time.Sleep(time.Millisecond)
+			if free, err := b.Available(bg); err != nil || free != 9*n {
+				t.Fatalf("%d, %v, want %d", free, err, 9*n)
+			}
+		}
+		w.OK(b.Try(bg, 9*n))
+		w.WantErr(b.Try(bg, 1), redlatch.ErrBusy)
+	})
+}

@@ -1,0 +1,116 @@
+package synchronizers
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
+)
+
+func TestADetachedPermitIsNotReleasedWhenItIsCollected(t *testing.T) {
+	w := locktest.InRealTime(t)
+	dropped := make(chan redlatch.DroppedEvent, 10)
+	c := w.Client(redlatch.Config{Events: redlatch.Events{Dropped: func(e redlatch.DroppedEvent) { dropped <- e }}})
+	s, other := w.Permits(c, 1), c.ExpirableSemaphore("other")
+	if _, err := other.TrySetPermits(bg, 1); err != nil {
+		t.Fatal(err)
+	}
+	id := w.Permit(s, redlatch.Lease(time.Hour)).Detach()
+	_ = w.Permit(other) // shows that there was a collection
+	for noticed := false; !noticed; {
+		runtime.GC()
+		select {
+		case e := <-dropped:
+			noticed = true
+			if e.Name == locktest.Pool {
+				t.Fatalf("%+v", e)
+			}
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	for range 10 {
+		runtime.GC()
+		time.Sleep(time.Millisecond)
+	}
+	if left, err := s.LeaseLeft(bg, id); left < 59*time.Minute || err != nil {
+		t.Errorf("%v left, %v", left, err)
+	}
+	select {
+	case e := <-dropped:
+		t.Errorf("and another one: %+v", e)
+	default:
+	}
+}
+
+// Who has handed a permit over does not know how it goes on, and is told nothing.
+func TestADetachedPermitEndsForNobodyButWhoReleasesIt(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var lost int
+		c := w.Client(redlatch.Config{Events: redlatch.Events{Lost: func(redlatch.LostEvent) { lost++ }}})
+		s, other := w.Permits(c, 4), w.Client(redlatch.Config{}).ExpirableSemaphore(locktest.Pool)
+		live := func(p *redlatch.Permit) {
+			t.Helper()
+			if err := p.Err(); err != nil || p.Context().Err() != nil {
+				t.Errorf("%v, %v", err, p.Context().Err())
+			}
+		}
+		over, elsewhere, here, closed := w.Permit(s, redlatch.Lease(time.Second)), w.Permit(s, redlatch.Lease(time.Minute)), w.Permit(s, redlatch.Lease(time.Minute)), w.Permit(s, redlatch.Lease(time.Minute))
+		for _, p := range []*redlatch.Permit{over, elsewhere, here, closed} {
+			ctx := p.Context()
+			if id := p.Detach(); id != p.ID() || p.Detach() != id || ctx.Err() != nil {
+				t.Errorf("detached as %q, %v", id, ctx.Err())
+			}
+		}
+		expires := over.Expires()
+		time.Sleep(5 * time.Second)
+		live(over)
+		if !over.Expires().Equal(expires) {
+			t.Error("Expires has moved")
+		}
+		if err := other.Release(bg, elsewhere.ID()); err != nil {
+			t.Error(err)
+		}
+		live(elsewhere)
+		if err := here.Extend(bg, time.Hour); err != nil {
+			t.Error(err)
+		}
+		if left, err := other.LeaseLeft(bg, here.ID()); left < time.Hour || err != nil {
+			t.Errorf("%v left, %v", left, err)
+		}
+		if err := s.Release(bg, closed.ID()); err != nil {
+			t.Error(err)
+		}
+		live(closed)
+		for p, want := range map[*redlatch.Permit]error{over: redlatch.ErrNotHeld, elsewhere: redlatch.ErrNotHeld, here: nil} {
+			if err := p.Release(bg); !errors.Is(err, want) || !errors.Is(context.Cause(p.Context()), redlatch.ErrNotHeld) {
+				t.Errorf("released: %v, want %v; %v", err, want, context.Cause(p.Context()))
+			}
+			w.WantErr(p.Release(bg), redlatch.ErrNotHeld)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		live(closed)
+		if lost > 0 {
+			t.Errorf("%d were reported as lost", lost)
+		}
+	})
+}
+
+func TestAPermitThatTheWatchdogKeepsIsNotDetached(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		s := w.Permits(w.Client(redlatch.Config{}), 2)
+		kept, lost := w.Permit(s), w.Permit(s, redlatch.Lease(time.Second))
+		time.Sleep(2 * time.Second)
+		if kept.Detach() != "" || lost.Detach() != "" {
+			t.Error("detached")
+		}
+		time.Sleep(5 * time.Minute)
+		giveBack(w, kept)
+		w.WantErr(lost.Release(bg), redlatch.ErrLost)
+	})
+}

@@ -1,0 +1,204 @@
+package synchronizers
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
+)
+
+// A caller that carries the set-up needs no loop, neither at the first start nor when the server has lost its
+// data under callers that wait; and what others have set up is left as it is.
+func TestAFlushOrAFirstStartNeedsNoLoop(t *testing.T) {
+	type carrier struct {
+		acquire func(ctx context.Context) error
+		try     func() error
+		total   func() (int, error)
+		change  func() error // to 7
+	}
+	for name, carry := range map[string]func(c *redlatch.Client, n int) carrier{
+		"permits": func(c *redlatch.Client, n int) carrier {
+			s := c.ExpirableSemaphore(locktest.Pool).WithPermits(n)
+			return carrier{
+				func(ctx context.Context) error {
+					p, err := s.Acquire(ctx)
+					if err != nil {
+						return err
+					}
+					return p.Release(bg)
+				},
+				func() error {
+					p, err := s.Try(bg)
+					if err != nil {
+						return err
+					}
+					return p.Release(bg)
+				},
+				func() (int, error) { return s.Permits(bg) },
+				func() error { return s.SetPermits(bg, 7) },
+			}
+		},
+		"rate": func(c *redlatch.Client, n int) carrier {
+			l := c.RateLimiter(locktest.Pool).WithRate(redlatch.Rate{Permits: n, Interval: time.Second})
+			return carrier{
+				func(ctx context.Context) error { return l.Acquire(ctx, 1) },
+				func() error { return l.Try(bg, 1) },
+				func() (int, error) {
+					r, err := l.Config(bg)
+					return r.Permits, err
+				},
+				func() error { return l.SetRate(bg, redlatch.Rate{Permits: 7, Interval: time.Second}) },
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				a, b := carry(w.Client(redlatch.Config{}), 3), carry(w.Client(redlatch.Config{}), 3)
+				has := func(want int) {
+					t.Helper()
+					if n, err := a.total(); err != nil || n != want {
+						t.Errorf("%d in all, %v, want %d", n, err, want)
+					}
+				}
+				w.OK(a.try())
+				has(3)
+				w.OK(a.change())
+				w.OK(b.try())
+				has(7)
+				for range 5 {
+					w.Server.FlushAll()
+					all := make([]<-chan error, 20)
+					for i := range all {
+						c := []carrier{a, b}[i%2]
+						all[i] = locktest.Later(func() error { return c.acquire(bg) })
+					}
+					time.Sleep(time.Second)
+					w.Server.FlushAll()
+					for _, err := range all {
+						w.OK(<-err)
+					}
+					w.OK(a.acquire(bg)) // or it was the last one whose set-up was lost
+					has(3)
+				}
+				bad := carry(w.Client(redlatch.Config{}), 0)
+				if bad.try() == nil || bad.acquire(bg) == nil {
+					t.Error("a set-up that cannot be is accepted")
+				}
+			})
+		})
+	}
+}
+
+// What stands there and cannot be used is not set up over and over: the caller is told.
+func TestASetUpThatDoesNotHelpIsTriedOnce(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		w.Server.HSet(locktest.Pool, "type", "0")
+		l := w.Client(redlatch.Config{}).RateLimiter(locktest.Pool).WithRate(redlatch.Rate{Permits: 3, Interval: time.Second})
+		start := time.Now()
+		w.WantErr(l.Acquire(bg, 1), redlatch.ErrUninitialized)
+		w.WantErr(l.Try(bg, 1), redlatch.ErrUninitialized)
+		if d := time.Since(start); d > 10*time.Millisecond {
+			t.Errorf("told after %v", d)
+		}
+		w.OK(l.SetRate(bg, redlatch.Rate{Permits: 3, Interval: time.Second}))
+		w.OK(l.Acquire(bg, 1))
+		w.Server.Del(locktest.Pool)
+		w.OK(w.Server.Set(locktest.Pool, "of somebody else"))
+		if err := l.Acquire(bg, 1); driver.Failure(err).Code != "WRONGTYPE" {
+			t.Errorf("%v, want WRONGTYPE", err)
+		}
+	})
+	locktest.InFakeTime(t, func(w *locktest.World) { // it is over whenever it is asked
+		short := redlatch.Rate{Permits: 3, Interval: 10 * time.Millisecond, KeepAlive: 10 * time.Millisecond}
+		l := w.ClientOver(20*time.Millisecond, redlatch.Config{}).RateLimiter(locktest.Pool).WithRate(short)
+		ctx, cancel := context.WithTimeout(bg, time.Second)
+		defer cancel()
+		w.WantErr(l.Try(ctx, 1), redlatch.ErrUninitialized)
+		w.WantErr(l.Acquire(ctx, 1), redlatch.ErrUninitialized)
+	})
+}
+
+// A caller that brings the set-up does not wait for it behind one that waits for somebody else's.
+func TestASetUpIsNotLateBesideOneThatWaitsForIt(t *testing.T) {
+	for name, acquire := range map[string]func(c *redlatch.Client, brings bool) error{
+		"permits": func(c *redlatch.Client, brings bool) error {
+			s := c.ExpirableSemaphore(locktest.Pool)
+			if brings {
+				s = s.WithPermits(3)
+			}
+			_, err := s.Acquire(bg, redlatch.UntilSet())
+			return err
+		},
+		"rate": func(c *redlatch.Client, brings bool) error {
+			l := c.RateLimiter(locktest.Pool)
+			if brings {
+				l = l.WithRate(redlatch.Rate{Permits: 3, Interval: time.Second})
+			}
+			return l.Acquire(bg, 1, redlatch.UntilSet())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				c := w.Client(redlatch.Config{})
+				waits := locktest.Later(func() error { return acquire(c, false) })
+				time.Sleep(100 * time.Millisecond)
+				start := time.Now()
+				w.OK(acquire(c, true))
+				w.OK(<-waits)
+				if d := time.Since(start); d > 100*time.Millisecond {
+					t.Errorf("set up after %v", d)
+				}
+			})
+		})
+	}
+}
+
+// A full server says that there are no permits, or no rate, and refuses to store any. Who comes while others have tried that
+// for long does not fail with them, but when it has itself waited for as long as any call does.
+func TestASetUpThatFailsForOthersIsTriedForAllOfTheTimeOut(t *testing.T) {
+	for script, acquires := range map[string]func(c *redlatch.Client) func() error{
+		"expirable.try_set": func(c *redlatch.Client) func() error {
+			s := c.ExpirableSemaphore(locktest.Pool).WithPermits(3)
+			return func() error { _, err := s.Acquire(bg); return err }
+		},
+		"ratelimiter.tryset": func(c *redlatch.Client) func() error {
+			l := c.RateLimiter(locktest.Pool).WithRate(redlatch.Rate{Permits: 3, Interval: time.Second})
+			return func() error { return l.Acquire(bg, 1) }
+		},
+	} {
+		t.Run(script, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				var full atomic.Bool
+				full.Store(true)
+				acquire := acquires(w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+					if full.Load() && s == script {
+						const oom = "OOM command not allowed when used memory > 'maxmemory'."
+						return driver.Reply{}, driver.ServerError(oom, errors.New(oom))
+					}
+					return next()
+				}}))
+				start := time.Now()
+				first := locktest.Later(acquire)
+				time.Sleep(9 * time.Second)
+				second := locktest.Later(acquire)
+				w.WantErr(<-first, redlatch.ErrUnavailable)
+				if d := time.Since(start); d < 10*time.Second || d > 13*time.Second {
+					t.Errorf("the first failed after %v", d)
+				}
+				w.WantErr(<-second, redlatch.ErrUnavailable)
+				if d := time.Since(start) - 9*time.Second; d < 10*time.Second || d > 13*time.Second {
+					t.Errorf("the second failed after %v", d)
+				}
+				third := locktest.Later(acquire)
+				time.Sleep(9 * time.Second)
+				full.Store(false)
+				w.OK(<-third)
+			})
+		})
+	}
+}
