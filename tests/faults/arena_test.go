@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
@@ -41,15 +42,40 @@ type place struct {
 
 func (p place) String() string { return p.adapter.Name + "/" + string(p.kind) }
 
-// places are all there are.
-func places() (all []place) {
-	for _, a := range drivers.Adapters {
-		for _, k := range testserver.Kinds() {
-			all = append(all, place{a, k})
+// all says that every story is told in every place.
+var all = os.Getenv("REDLATCH_PROOF") != ""
+
+// seedEnv names the variable that chooses the places of an earlier run again.
+const seedEnv = "REDLATCH_PLACES_SEED"
+
+// places are where stories are told: each adapter on each kind of server, for make proof. Else each adapter is on one kind
+// and each kind has one adapter, by chance, and the run says which.
+var places = sync.OnceValue(func() (chosen []place) {
+	kinds := testserver.Kinds()
+	if all {
+		for _, a := range drivers.Adapters {
+			for _, k := range kinds {
+				chosen = append(chosen, place{a, k})
+			}
+		}
+		return chosen
+	}
+	seed := rand.Uint64()
+	if text := os.Getenv(seedEnv); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			panic(fmt.Sprintf("%s: %v", seedEnv, err))
 		}
 	}
-	return all
-}
+	var names []string
+	for i, nth := range rand.New(rand.NewPCG(seed, 0)).Perm(len(drivers.Adapters)) { //nolint:gosec // chance
+		p := place{drivers.Adapters[i], kinds[nth%len(kinds)]}
+		chosen = append(chosen, p)
+		names = append(names, p.String())
+	}
+	fmt.Printf("\nCHOSEN: the faults are tested with %s; %s=%d chooses these again, REDLATCH_PROOF=yes all\n", strings.Join(names, ", "), seedEnv, seed)
+	return chosen
+})
 
 // connect returns a driver that ends with the test.
 func (p place) connect(tb testing.TB, addr string, patience time.Duration) driver.Redis {
