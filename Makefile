@@ -1,7 +1,7 @@
 # Each target says what it does: run `make`.
 #
-# Every module is built and tested with its own go.mod, as its users get it: GOWORK is off here, and go.work is for
-# editors. A recipe line that fails fails the target; nothing is skipped quietly.
+# GOWORK is off here, but where it is said: a module is built with its own go.mod, as its users get it. A recipe line that
+# fails fails the target; nothing is skipped quietly.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-builtin-rules --warn-undefined-variables
@@ -21,81 +21,122 @@ PUBLISHED := . drivertest goredis rueidis valkeygo connect redlatchtest otel pro
 MODULES := $(PUBLISHED) examples tests
 SYSTEMS := linux darwin windows
 
-# APART are packages with a target of their own, LONG those that take minutes.
+# What each kind of run leaves out: SLOW are packages without a place in make test, APART have a target of their own.
+SLOW := /tests/(faults|topologies|bench|dashboard|fence|prom|rueidis|valkeygo)(/|$$)
 APART := /tests/(interop|release|scale|search)(/|$$)
-LONG := /tests/(faults|topologies)(/|$$)
 
-# COSTS are tests of what something costs, in fake time: to them the race detector adds minutes, and others see the same code with it.
-COSTS := TestAListenerThatTakesNothingCostsATenth
+# What the race detector would see nothing new in: the command, what reads files, what drives other programs. What is left
+# of the released modules and of the tests runs with it.
+PLAINLY := /(archtest|valkeygen|gotest|redlatch/cmd/.*|examples/.*|valkeygo|tests/(topologies|bench|dashboard|fence|prom|connect))(/|$$)
+
+# COSTS are tests in fake time to which the race detector adds minutes; others see the same code with it. They run without it.
+COSTS := TestAListenerThatTakesNothingCostsATenth|TestAWaiterHasAPermitInTime|TestAnotherFairLockWaitTimeoutIsHonoured
+COSTS := $(COSTS)|TestTheDebtsOfACrowdArePaidTogether|TestLongWaitsKeepTheirPlaces|TestNoTwoLeadAtATimeAndTermsRise|TestNoAnswerCrashesAClient
+COSTLY := ./tests/handoff ./tests/locks ./tests/synchronizers ./tests/clients
+
+# UNRACED are the tests that a build with the race detector does not have.
+UNRACED := Hostile|Alloc
+
+# MUTANTS breaks each line of each script, and OLDEST_REDISSON is the older of the two: both are for make proof.
+MUTANTS := TestEveryLineIsNeeded
+OLDEST_REDISSON := 3\.18\.1
 
 # A continuous build believes no earlier result.
 FRESH := $(if $(CI),-count=1)
 
-# Tests on real servers wait more than they work, so that more of them run side by side than there are processors.
-FLAGS := -parallel 16 $(FRESH)
+# Tests on real servers wait more than they work, so that more of them run side by side than there are processors. make lint
+# vets.
+FLAGS := -vet=off -parallel 16 $(FRESH)
 
-# An embedded server makes much garbage, and with the race detector that costs most. The detector would also have each
-# program wait for a second before it exits.
+# An embedded server makes much garbage, and so does a compiler. Without cgo there is less to build. The race detector would
+# have each program wait for a second before it exits.
+PLAIN := GOGC=400 CGO_ENABLED=0
 RACE := GOGC=400 GORACE="atexit_sleep_ms=0 $${GORACE:-}"
-GOTEST := scripts/gotest.sh
+GOTEST := .tools/gotest
+
+# make test and make check build all modules together, with go.work: that is one build, and the packages of all modules run
+# side by side. make lint and make proof build each module as its users get it.
+TOGETHER := GOWORK="$(CURDIR)/go.work"
+every = $(addsuffix /...,$(addprefix ./,$(1)))
+
+# What the tests of make test take of the processor, on two idle cores: a run that takes 1.5 times as much, twice in a row,
+# fails. A commit that adds proof may raise it, and says what for; on two idle cores make test ends within a minute.
+TEST_FIGURE := 75s
 
 .PHONY: help
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: ## Test all in fake time, and once on a real server: the adapters, the command, fence, connect. Five minutes.
+test: .tools/gotest ## Test all in fake time, one adapter on a real server, and the command's main paths. A minute.
 	@scripts/servers.sh
-	@for module in $(PUBLISHED); do $(GOTEST) $$module -short $(FLAGS) -timeout 15m ./... || exit 1; done
-	@packages=$$(cd tests && go list ./... | grep -vE '$(APART)|$(LONG)'); $(GOTEST) tests -short $(FLAGS) -timeout 15m $$packages
+	@export $(TOGETHER) $(PLAIN); \
+	$(GOTEST) -label 'make test' -figure $(TEST_FIGURE) -over .tools/test.over -- -short -p 4 $(FLAGS) -timeout 10m \
+		$$(go list $(call every,cmd/redlatch tests $(filter-out valkeygo cmd/redlatch,$(PUBLISHED))) | grep -vE '$(APART)|$(SLOW)')
 
+# Most of these leave a processor idle for some of their time, so that they run side by side.
 .PHONY: check
-check: ## Everything that a change has to pass: the stories, interop, what runs apart, lint. Half an hour.
-	@took=; \
-	for step in stories interop '-j4 apart lint'; do \
-		printf '== make %s\n' "$$step"; start=$$SECONDS; \
-		$(MAKE) --no-print-directory $$step || { printf '\nmake check: FAILED in make %s\n' "$$step"; exit 1; }; \
-		took+=$$(printf '%6d s  make %s' $$((SECONDS - start)) "$$step")$$'\n'; \
-	done; \
-	printf '\n%smake check: all passed\n' "$$took"
+check: servers .tools/gotest .tools/golangci-lint .tools/gofumpt ## Everything that a change has to pass. A quarter of an hour on two cores.
+	@start=$$SECONDS; scripts/promtool.sh; scripts/chromium.sh; \
+	$(MAKE) --no-print-directory -j3 raced interop plain search oldest lint || { printf '\nmake check: FAILED\n'; exit 1; }; \
+	printf '\nmake check: all passed in %d s\n' $$((SECONDS - start))
 
-.PHONY: stories
-stories: servers ## All that make test does and the long stories, with the race detector.
-	@scripts/promtool.sh
-	@scripts/chromium.sh
-	@for module in $(MODULES); do \
-		packages=$$(cd $$module && go list ./... | { grep -vE '$(APART)' || true; }); \
-		$(RACE) $(GOTEST) $$module -race -skip '$(COSTS)' $(FLAGS) -timeout 20m $$packages || exit 1; \
-	done
+.PHONY: raced plain oldest
+raced: servers .tools/gotest ## Part of make check: all in fake time, the adapters and faults on real servers, with the race detector.
+	@export $(TOGETHER) $(RACE); \
+	$(GOTEST) -label 'make $@' -- -race -p 2 -skip '$(COSTS)' $(FLAGS) -timeout 15m \
+		$$(go list $(call every,tests $(PUBLISHED)) | grep -vE '$(APART)|$(PLAINLY)')
 
-# Each of these leaves a processor idle for most of its time, or uses one: make check has some run side by side, with lint.
-.PHONY: apart oldest released scale hostile search
-apart: oldest released scale hostile search ## The oldest Go and go-redis, a release, 100,000 holds, hostile servers, the scripts in every order.
-oldest released scale hostile search: export LABEL = make $@
+plain: servers .tools/gotest ## Part of make check: the command, topologies, pages, very many holds.
+	@export $(TOGETHER) $(PLAIN); \
+	$(GOTEST) -label 'make $@' -- -p 2 $(FLAGS) -timeout 15m \
+		$$(go list $(call every,tests examples $(PUBLISHED)) | grep -E '$(PLAINLY)|/tests/scale$$'); \
+	$(GOTEST) -label 'make $@' -- -p 2 $(FLAGS) -run '$(COSTS)|$(UNRACED)' -timeout 15m $(COSTLY) ./tests/faults ./tests/goredis ./tests/rueidis ./tests/valkeygo ./tests/otel ./tests/prom
 
-oldest: servers # With the oldest Go and go-redis that a program may have; the tests module has the newest.
-	@export GOTOOLCHAIN=go$$(sed -n 's/^go //p' tests/oldest.mod); \
-	$(RACE) $(GOTEST) tests -race $(FLAGS) -modfile=oldest.mod ./goredis; \
-	$(GOTEST) tests $(FLAGS) -modfile=oldest.mod ./lock ./readwrite ./semaphore ./latch ./ratelimiter
-
-released: servers
-	@$(GOTEST) tests -count=1 -timeout 15m ./release
-
-# What the race detector costs is not the library's: neither memory nor the time of 100,000 holds.
-scale: servers
-	@$(GOTEST) tests $(FRESH) -run Allocates ./rueidis ./valkeygo ./goredis
-	@$(GOTEST) tests $(FLAGS) -timeout 10m ./scale
-
-hostile: servers
-	@$(GOTEST) tests $(FLAGS) -timeout 10m -run 'Hostile|$(COSTS)' ./faults ./handoff
-
-search: # It keeps in mind all the states that it has seen: not many searches at a time.
-	@$(GOTEST) tests $(FRESH) -parallel 2 -timeout 40m ./search
+oldest: servers .tools/gotest # With the oldest go-redis that a program may have; the tests module has the newest.
+	@export $(PLAIN); $(GOTEST) -C tests -label 'make $@' -- $(FLAGS) -modfile=oldest.mod ./goredis
 
 .PHONY: interop
-interop: servers ## Test against the real Redisson, in Java. Needs a JDK and Maven.
+interop: servers .tools/gotest ## Test against the real Redisson, in Java. Needs a JDK and Maven.
 	@tests/interop/build.sh
-	@$(RACE) $(GOTEST) tests -race $(FLAGS) -count=1 -timeout 20m ./interop/...
+	@export $(TOGETHER) $(PLAIN); $(GOTEST) -label 'make $@' -- $(FLAGS) -count=1 $(if $(PROOF),,-skip '/$(OLDEST_REDISSON)') -timeout 20m ./tests/interop/...
+
+# Proof is everything, one after the other: each module with its own go.mod and the race detector, the faults with all adapters on all
+# servers, both Redissons, the oldest Go, every line of every script broken, a release, three systems.
+PROOF ?=
+.PHONY: proof alone oldest-go release-test scale
+proof: servers .tools/gotest ## Everything that there is, before a release. An hour and a half.
+	@took=; export REDLATCH_PROOF=yes; \
+	for step in alone interop oldest-go release-test scale search cross lint; do \
+		printf '== make %s\n' "$$step"; start=$$SECONDS; \
+		$(MAKE) --no-print-directory PROOF=yes "$$step" || { printf '\nmake proof: FAILED in make %s\n' "$$step"; exit 1; }; \
+		took+=$$(printf '%6d s  make %s' $$((SECONDS - start)) "$$step")$$'\n'; \
+	done; \
+	printf '\n%smake proof: all passed\n' "$$took"
+
+alone: servers .tools/gotest
+	@scripts/promtool.sh; scripts/chromium.sh
+	@for module in $(MODULES); do \
+		packages=$$(cd $$module && go list ./... | { grep -vE '$(APART)' || true; }); \
+		(export $(RACE); $(GOTEST) -C $$module -label "$$module, raced" -- -race -skip '$(COSTS)' $(FLAGS) -timeout 20m $$packages) || exit 1; \
+	done
+	@export $(PLAIN); $(GOTEST) -C tests -label 'tests, not raced' -- $(FLAGS) -run '$(COSTS)|$(UNRACED)' -timeout 20m $$(cd tests && go list ./... | grep -vE '$(APART)')
+
+oldest-go: servers .tools/gotest
+	@export GOTOOLCHAIN=go$$(sed -n 's/^go //p' tests/oldest.mod); \
+	(export $(RACE); $(GOTEST) -C tests -label 'make $@, raced' -- -race $(FLAGS) -modfile=oldest.mod ./goredis) && \
+	$(GOTEST) -C tests -label 'make $@' -- $(FLAGS) -modfile=oldest.mod ./handoff ./locks ./synchronizers
+
+release-test: servers .tools/gotest
+	@$(GOTEST) -C tests -label 'make $@' -- -count=1 -timeout 15m ./release
+
+# What the race detector costs is not the library's: neither memory nor the time of 100,000 holds.
+scale: servers .tools/gotest
+	@$(GOTEST) -C tests -label 'make $@' -- $(FLAGS) -timeout 10m ./scale
+
+.PHONY: search
+search: .tools/gotest # It keeps in mind all the states that it has seen: not many searches at a time.
+	@export $(TOGETHER) $(PLAIN); $(GOTEST) -label 'make $@' -- $(FRESH) -vet=off -parallel 2 $(if $(PROOF),,-skip '$(MUTANTS)') -timeout 40m ./tests/search
 
 .PHONY: fuzz
 fuzz: ## Give each fuzz target FUZZTIME (30s) to find what it can. Options: make fuzz FUZZTIME=5m ARGS=-parallel=1.
@@ -117,7 +158,7 @@ pictures: servers ## Take the README's pictures of redlatch top and serve anew, 
 	@cd tests && go run -trimpath ./pictures
 
 .PHONY: lint
-lint: format cross tidy .tools/golangci-lint ## Check formatting and go.mod files, vet for every system, and lint.
+lint: format tidy .tools/golangci-lint ## Check formatting and go.mod files, vet, and lint.
 	@for module in $(MODULES); do \
 		echo "lint $$module"; \
 		(cd $$module && "$(CURDIR)/.tools/golangci-lint" run ./...) || exit 1; \
@@ -161,3 +202,6 @@ clean: ## Remove all that make has made, servers and tools included.
 .tools/golangci-lint .tools/gofumpt .tools/gremlins: tools/go.mod tools/go.sum
 	@echo "build $(@F)"
 	@go build -C tools -trimpath -o "$(CURDIR)/$@" "$$(awk '$$1 ~ /\/$(@F)$$/ { print $$1; exit }' tools/go.mod)"
+
+.tools/gotest: $(wildcard tests/internal/gotest/*.go internal/leaktest/*.go internal/standstill/*.go)
+	@cd tests && go build -o "$(CURDIR)/$@" ./internal/gotest

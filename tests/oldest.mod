@@ -1,4 +1,4 @@
-// What the tests require that make oldest runs: with the oldest Go that a program may have, and the oldest go-redis.
+// What the tests require that make oldest and make oldest-go run: with the oldest go-redis, and the oldest Go that a program may have.
 module github.com/redlatch/redlatch/tests
 
 go 1.25.0

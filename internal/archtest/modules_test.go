@@ -135,7 +135,7 @@ func TestModulesAreListed(t *testing.T) {
 	}
 }
 
-// What programs need is what make oldest runs with, and what users read; the tests module has the newest.
+// What programs need is what make oldest-go runs with, and what users read; the tests module has the newest.
 func TestOldestGoAndGoRedis(t *testing.T) {
 	read := func(file string) (mod module) {
 		edit(t, &mod, "mod", filepath.Join(top, file))
