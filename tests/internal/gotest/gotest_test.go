@@ -31,6 +31,8 @@ var world = map[string]string{
 	"detector":   `func TestIt(t *testing.T) { if first(t) { detector() } }`,
 	"twice":      `func TestIt(t *testing.T) { detector() }`,
 	"thenfailed": `func TestIt(t *testing.T) { if first(t) { detector() }; t.Error("wrong") }`,
+	"raced":      `func TestIt(t *testing.T) { fmt.Println("WARNING: DATA RACE"); detector() }`,
+	"silent":     `func TestIt(t *testing.T) { os.Exit(3) }`,
 	"anddetector": `func TestIt(t *testing.T) { t.Error("wrong") }
 		func TestThat(t *testing.T) { detector() }`,
 	"stood": `func TestIt(t *testing.T) { t.Run("part", func(t *testing.T) { if first(t) { stood("5.001s"); t.Error("late") } }) }
@@ -83,6 +85,8 @@ func TestOnlyWhatProvesNothingIsRunAgain(t *testing.T) {
 		"a test failed after the detector":                  {"thenfailed", false, []string{"once more", "wrong", "FAILED: label"}, "PROVEN"},
 		"a test failed beside the detector":                 {"failed detector", false, []string{"FAILED: label"}, "once more"},
 		"a test of the same package failed":                 {"anddetector", false, []string{"FAILED: label"}, "once more"},
+		"the detector found a race before":                  {"raced", false, []string{"DATA RACE", "FAILED: label"}, "once more"},
+		"another package ended without a word":              {"detector silent", false, []string{"FAILED: label"}, "once more"},
 		"a process stood still": {
 			"passed stood", true,
 			[]string{"a process stood still while its tests failed: once more", "NOT PROVEN: 1 ", "stood: TestIt: the process stood still for 5.001s when it failed; it passes"},
