@@ -32,12 +32,14 @@ PLAINLY := /(archtest|valkeygen|gotest|redlatch/cmd/.*|examples/.*|valkeygo|test
 # COSTS are tests in fake time to which the race detector adds minutes; others see the same code with it. They run without it.
 COSTS := TestAListenerThatTakesNothingCostsATenth|TestAWaiterHasAPermitInTime|TestAnotherFairLockWaitTimeoutIsHonoured
 COSTS := $(COSTS)|TestTheDebtsOfACrowdArePaidTogether|TestLongWaitsKeepTheirPlaces|TestNoTwoLeadAtATimeAndTermsRise|TestNoAnswerCrashesAClient
-COSTLY := ./tests/handoff ./tests/locks ./tests/synchronizers ./tests/clients
 
-# UNRACED are the tests that a build with the race detector does not have.
+# UNRACED are the tests that a build with the race detector does not have. NOTRACED has these and COSTS, in raced packages.
 UNRACED := Hostile|Alloc
+NOTRACED := $(addprefix ./,prom $(addprefix tests/,handoff locks synchronizers clients faults goredis rueidis otel))
 
-# MUTANTS breaks each line of each script, and OLDEST_REDISSON is the older of the two: both are for make proof.
+# make check sets PARTLY. Then make search leaves out the mutants of each line of each script, and make interop the older
+# Redisson and the race detector. By themselves, and in make proof, they do all.
+PARTLY ?=
 MUTANTS := TestEveryLineIsNeeded
 OLDEST_REDISSON := 3\.18\.1
 
@@ -71,27 +73,27 @@ help: ## Print this list.
 test: .tools/gotest ## Test all in fake time, one adapter on a real server, and the command's main paths. A minute.
 	@scripts/servers.sh
 	@export $(TOGETHER) $(PLAIN); \
-	$(GOTEST) -label 'make test' -figure $(TEST_FIGURE) -over .tools/test.over -- -short -p 4 $(FLAGS) -timeout 10m \
-		$$(go list $(call every,cmd/redlatch tests $(filter-out valkeygo cmd/redlatch,$(PUBLISHED))) | grep -vE '$(APART)|$(SLOW)')
+	packages=$$(go list $(call every,cmd/redlatch tests $(filter-out valkeygo cmd/redlatch,$(PUBLISHED))) | grep -vE '$(APART)|$(SLOW)'); \
+	$(GOTEST) -label 'make $@' -figure $(TEST_FIGURE) -over .tools/test.over -- -short -p 4 $(FLAGS) -timeout 10m $$packages
 
 # Most of these leave a processor idle for some of their time, so that they run side by side.
 .PHONY: check
 check: servers .tools/gotest .tools/golangci-lint .tools/gofumpt ## Everything that a change has to pass. A quarter of an hour on two cores.
 	@start=$$SECONDS; scripts/promtool.sh; scripts/chromium.sh; \
-	$(MAKE) --no-print-directory -j3 raced interop plain search oldest lint || { printf '\nmake check: FAILED\n'; exit 1; }; \
+	$(MAKE) --no-print-directory -j3 PARTLY=yes raced interop plain search oldest lint || { printf '\nmake check: FAILED\n'; exit 1; }; \
 	printf '\nmake check: all passed in %d s\n' $$((SECONDS - start))
 
 .PHONY: raced plain oldest
 raced: servers .tools/gotest ## Part of make check: all in fake time, the adapters and faults on real servers, with the race detector.
 	@export $(TOGETHER) $(RACE); \
-	$(GOTEST) -label 'make $@' -- -race -p 2 -skip '$(COSTS)' $(FLAGS) -timeout 15m \
-		$$(go list $(call every,tests $(PUBLISHED)) | grep -vE '$(APART)|$(PLAINLY)')
+	packages=$$(go list $(call every,tests $(PUBLISHED)) | grep -vE '$(APART)|$(PLAINLY)'); \
+	$(GOTEST) -label 'make $@' -- -race -p 2 -skip '$(COSTS)' $(FLAGS) -timeout 15m $$packages
 
 plain: servers .tools/gotest ## Part of make check: the command, topologies, pages, very many holds.
 	@export $(TOGETHER) $(PLAIN); \
-	$(GOTEST) -label 'make $@' -- -p 2 $(FLAGS) -timeout 15m \
-		$$(go list $(call every,tests examples $(PUBLISHED)) | grep -E '$(PLAINLY)|/tests/scale$$'); \
-	$(GOTEST) -label 'make $@' -- -p 2 $(FLAGS) -run '$(COSTS)|$(UNRACED)' -timeout 15m $(COSTLY) ./tests/faults ./tests/goredis ./tests/rueidis ./tests/valkeygo ./tests/otel ./tests/prom
+	packages=$$(go list $(call every,tests examples $(PUBLISHED)) | grep -E '$(PLAINLY)|/tests/scale$$'); \
+	$(GOTEST) -label 'make $@' -- -p 2 $(FLAGS) -timeout 15m $$packages; \
+	$(GOTEST) -label 'make $@, what is not raced' -- -p 2 $(FLAGS) -run '$(COSTS)|$(UNRACED)' -timeout 15m $(NOTRACED)
 
 oldest: servers .tools/gotest # With the oldest go-redis that a program may have; the tests module has the newest.
 	@export $(PLAIN); $(GOTEST) -C tests -label 'make $@' -- $(FLAGS) -modfile=oldest.mod ./goredis
@@ -99,17 +101,17 @@ oldest: servers .tools/gotest # With the oldest go-redis that a program may have
 .PHONY: interop
 interop: servers .tools/gotest ## Test against the real Redisson, in Java. Needs a JDK and Maven.
 	@tests/interop/build.sh
-	@export $(TOGETHER) $(PLAIN); $(GOTEST) -label 'make $@' -- $(FLAGS) -count=1 $(if $(PROOF),,-skip '/$(OLDEST_REDISSON)') -timeout 20m ./tests/interop/...
+	@export $(if $(PARTLY),$(TOGETHER) $(PLAIN),$(RACE)); \
+	$(GOTEST) -C tests -label 'make $@' -- $(if $(PARTLY),-skip '/$(OLDEST_REDISSON)',-race) $(FLAGS) -count=1 -timeout 20m ./interop/...
 
 # Proof is everything, one after the other: each module with its own go.mod and the race detector, the faults with all adapters on all
 # servers, both Redissons, the oldest Go, every line of every script broken, a release, three systems.
-PROOF ?=
 .PHONY: proof alone oldest-go release-test scale
 proof: servers .tools/gotest ## Everything that there is, before a release. An hour and a half.
 	@took=; export REDLATCH_PROOF=yes; \
 	for step in alone interop oldest-go release-test scale search cross lint; do \
 		printf '== make %s\n' "$$step"; start=$$SECONDS; \
-		$(MAKE) --no-print-directory PROOF=yes "$$step" || { printf '\nmake proof: FAILED in make %s\n' "$$step"; exit 1; }; \
+		$(MAKE) --no-print-directory "$$step" || { printf '\nmake proof: FAILED in make %s\n' "$$step"; exit 1; }; \
 		took+=$$(printf '%6d s  make %s' $$((SECONDS - start)) "$$step")$$'\n'; \
 	done; \
 	printf '\n%smake proof: all passed\n' "$$took"
@@ -120,7 +122,7 @@ alone: servers .tools/gotest
 		packages=$$(cd $$module && go list ./... | { grep -vE '$(APART)' || true; }); \
 		(export $(RACE); $(GOTEST) -C $$module -label "$$module, raced" -- -race -skip '$(COSTS)' $(FLAGS) -timeout 20m $$packages) || exit 1; \
 	done
-	@export $(PLAIN); $(GOTEST) -C tests -label 'tests, not raced' -- $(FLAGS) -run '$(COSTS)|$(UNRACED)' -timeout 20m $$(cd tests && go list ./... | grep -vE '$(APART)')
+	@export $(TOGETHER) $(PLAIN); $(GOTEST) -label 'make $@, what is not raced' -- $(FLAGS) -run '$(COSTS)|$(UNRACED)' -timeout 20m $(NOTRACED) ./tests/valkeygo ./tests/prom
 
 oldest-go: servers .tools/gotest
 	@export GOTOOLCHAIN=go$$(sed -n 's/^go //p' tests/oldest.mod); \
@@ -136,7 +138,7 @@ scale: servers .tools/gotest
 
 .PHONY: search
 search: .tools/gotest # It keeps in mind all the states that it has seen: not many searches at a time.
-	@export $(TOGETHER) $(PLAIN); $(GOTEST) -label 'make $@' -- $(FRESH) -vet=off -parallel 2 $(if $(PROOF),,-skip '$(MUTANTS)') -timeout 40m ./tests/search
+	@export $(TOGETHER) $(PLAIN); $(GOTEST) -C tests -label 'make $@' -- $(FRESH) -vet=off -parallel 2 $(if $(PARTLY),-skip '$(MUTANTS)') -timeout 40m ./search
 
 .PHONY: fuzz
 fuzz: ## Give each fuzz target FUZZTIME (30s) to find what it can. Options: make fuzz FUZZTIME=5m ARGS=-parallel=1.

@@ -23,11 +23,12 @@ func Main(m *testing.M, functions ...string) {
 	os.Exit(Run(m.Run, functions...))
 }
 
-// Measure is an environment variable. If it is set, Run says what the tests took, in a line that begins with Took, for
-// tests/internal/gotest.
 const (
+	// Measure is an environment variable: if it is set, Run says what the tests took. tests/internal/gotest sets it.
 	Measure = "REDLATCH_MEASURE"
-	Took    = "leaktest: of the processor the tests took "
+
+	// Took is how the line begins that says it. A duration follows.
+	Took = "leaktest: of the processor the tests took "
 )
 
 // Run is Main for a package that does something after its tests, too. It returns the code to end with. Meanwhile
