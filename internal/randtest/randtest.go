@@ -2,6 +2,7 @@
 package randtest
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -14,8 +15,21 @@ import (
 // walks is how many there are in a test.
 const walks = 300
 
-// seedEnv names the variable that repeats a run: a failure says to what to set it.
-const seedEnv = "REDLATCH_RANDOM_SEED"
+// SeedEnv names the variable that repeats a run: what Seed has given is to be said with it.
+const SeedEnv = "REDLATCH_RANDOM_SEED"
+
+// Seed returns what chance is to begin with: a number that SeedEnv gives, or another one each time.
+func Seed() (uint64, error) {
+	text := os.Getenv(SeedEnv)
+	if text == "" {
+		return rand.Uint64(), nil
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", SeedEnv, err)
+	}
+	return seed, nil
+}
 
 // A Rand draws what a walk does: with the same seed, the same walk always the same.
 type Rand struct {
@@ -29,16 +43,13 @@ type Rand struct {
 // first that fails: so what fails is short. The name of its subtest is its number.
 func Run(t *testing.T, f func(t *testing.T, r *Rand)) {
 	t.Helper()
-	seed := rand.Uint64()
-	if text := os.Getenv(seedEnv); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("%s: %v", seedEnv, err)
-		}
+	seed, err := Seed()
+	if err != nil {
+		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("to repeat this: %s=%d", seedEnv, seed)
+			t.Logf("to repeat this: %s=%d", SeedEnv, seed)
 		}
 	})
 	for n := range walks {

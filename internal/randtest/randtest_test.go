@@ -14,7 +14,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // Every action is taken, in walks that grow; and a walk can be repeated.
 func TestWalks(t *testing.T) {
-	t.Setenv(seedEnv, "1")
+	t.Setenv(SeedEnv, "1")
 	record := func(t *testing.T) (all []string) {
 		t.Helper()
 		longest := 0

@@ -18,6 +18,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/internal/randtest"
 	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -42,17 +43,11 @@ type place struct {
 
 func (p place) String() string { return p.adapter.Name + "/" + string(p.kind) }
 
-// all says that every story is told in every place.
-var all = os.Getenv("REDLATCH_PROOF") != ""
-
-// seedEnv names the variable that chooses the places of an earlier run again.
-const seedEnv = "REDLATCH_PLACES_SEED"
-
 // places are where stories are told: each adapter on each kind of server, for make proof. Else each adapter is on one kind
 // and each kind has one adapter, by chance, and the run says which.
 var places = sync.OnceValue(func() (chosen []place) {
 	kinds := testserver.Kinds()
-	if all {
+	if os.Getenv("REDLATCH_PROOF") != "" {
 		for _, a := range drivers.Adapters {
 			for _, k := range kinds {
 				chosen = append(chosen, place{a, k})
@@ -60,12 +55,9 @@ var places = sync.OnceValue(func() (chosen []place) {
 		}
 		return chosen
 	}
-	seed := rand.Uint64()
-	if text := os.Getenv(seedEnv); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			panic(fmt.Sprintf("%s: %v", seedEnv, err))
-		}
+	seed, err := randtest.Seed()
+	if err != nil {
+		panic(err)
 	}
 	var names []string
 	for i, nth := range rand.New(rand.NewPCG(seed, 0)).Perm(len(drivers.Adapters)) { //nolint:gosec // chance
@@ -73,7 +65,7 @@ var places = sync.OnceValue(func() (chosen []place) {
 		chosen = append(chosen, p)
 		names = append(names, p.String())
 	}
-	fmt.Printf("\nCHOSEN: the faults are tested with %s; %s=%d chooses these again, REDLATCH_PROOF=yes all\n", strings.Join(names, ", "), seedEnv, seed)
+	fmt.Printf("\nCHOSEN: the faults are tested with %s; %s=%d chooses these again, REDLATCH_PROOF=yes all\n", strings.Join(names, ", "), randtest.SeedEnv, seed)
 	return chosen
 })
 
