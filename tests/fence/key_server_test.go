@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/rueidis"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // generous is how long anything may take on a busy machine.
@@ -144,9 +145,7 @@ func faults(t *testing.T, direct driver.Redis, p *faultnet.Proxy, through driver
 }
 
 func TestKeyInCluster(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a long story, for make check")
-	}
+	locktest.Long(t)
 	t.Parallel()
 	c := testserver.StartCluster(t, testserver.Redis)
 	rdb := goredisclient.NewClusterClient(&goredisclient.ClusterOptions{Addrs: c.Addrs(), DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout})

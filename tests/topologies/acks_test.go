@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // servers are a primary with one replica.
@@ -27,9 +28,7 @@ type servers struct {
 // same time.
 func onReplicated(t *testing.T, story func(s servers, open func() driver.Redis)) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("a long story, for make check")
-	}
+	locktest.Long(t)
 	t.Parallel()
 	for _, kind := range testserver.Kinds() {
 		for _, adapter := range drivers.Adapters {

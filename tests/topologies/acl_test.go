@@ -18,6 +18,7 @@ import (
 	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 const (
@@ -97,9 +98,7 @@ func TestLeastPrivilege(t *testing.T) {
 // they have executed what it is about: then each command of the rule must have been among that.
 func everywhere(t *testing.T, rule acl.Rule, f func(t *testing.T, site site, kind testserver.Kind, note func([]*testserver.Server))) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("a long story, for make check")
-	}
+	locktest.Long(t)
 	t.Parallel()
 	var mu sync.Mutex
 	sent := map[testserver.Kind]map[string]bool{}
@@ -298,9 +297,7 @@ func beside(t *testing.T, d driver.Redis, servers []*testserver.Server) {
 // A server runs its append-only file as the default user: one that is off, but has
 // kept its rights, loses nothing.
 func TestDefaultUserIsOff(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a long story, for make check")
-	}
+	locktest.Long(t)
 	t.Parallel()
 	for _, kind := range testserver.Kinds() {
 		args := append([]string{"--appendonly", "yes", "--appendfsync", "always", "--user", "default", "off", "nopass", "~*", "&*", "+@all"},

@@ -11,14 +11,13 @@ import (
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // TestABlackHole silences one primary of a cluster, and its replica, for longer than
 // a lease. Nobody who has something at another node notices.
 func TestABlackHole(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a long story, for make check")
-	}
+	locktest.Long(t)
 	t.Parallel()
 	c := testserver.StartCluster(t, testserver.Redis)
 	where := drivers.Cluster(c)

@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 var update = flag.Bool("update", false, "write the table into docs/guarantees.md")
@@ -26,9 +27,7 @@ const (
 // TestEveryTypeWorksInEveryTopology prints what works where. The docs must say just
 // that.
 func TestEveryTypeWorksInEveryTopology(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a long story, for make check")
-	}
+	locktest.Long(t)
 	t.Parallel()
 	var mu sync.Mutex
 	failed := map[[2]string][]string{} // by type and topology: where

@@ -17,6 +17,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 var kills = flag.Int("kills", 1, "how many times the primary is killed, in each topology")
@@ -211,9 +212,7 @@ var policies = []struct {
 // whose lock the new primary does not know is told, and the oracle says for how
 // long two had it. With -update the docs say so too.
 func TestFailovers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a long story, for make check")
-	}
+	locktest.Long(t)
 	t.Parallel()
 	rows := make([]string, 0, 2*len(policies))
 	t.Run("all", func(t *testing.T) {

@@ -13,14 +13,13 @@ import (
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // TestEveryTypeWorksWithEachKindOfPubSub is about clusters; PubSubAuto, which is
 // sharded there, has its column in the table of all topologies.
 func TestEveryTypeWorksWithEachKindOfPubSub(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a long story, for make check")
-	}
+	locktest.Long(t)
 	t.Parallel()
 	place := topologies[3].start(t, testserver.Valkey)
 	for name, modes := range map[string][2]redlatch.PubSub{
@@ -129,9 +128,7 @@ func waits(servers *testserver.Cluster) (sum int) {
 // Four clients want one lock, while its slot goes from node to node, and replicas are
 // to acknowledge who gets it: no acquisition fails.
 func TestASlotMovesInTheMiddleOfAContendedRun(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a long story, for make check")
-	}
+	locktest.Long(t)
 	t.Parallel()
 	for _, mode := range []redlatch.PubSub{redlatch.PubSubAuto, redlatch.PubSubClassic} {
 		for _, adapter := range drivers.Adapters {

@@ -12,14 +12,13 @@ import (
 	"github.com/redlatch/redlatch/internal/heldport"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // In the middle of a failover a client may be connected to a replica, whose data
 // are those of another time: it has never heard of the hold, but cannot know.
 func TestAReplicaThatDoesNotKnowAHoldIsNotBelieved(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a long story, for make check")
-	}
+	locktest.Long(t)
 	t.Parallel()
 	primary := testserver.Start(t, testserver.Redis)
 	replica := testserver.Start(t, testserver.Redis, "--replicaof", "127.0.0.1", heldport.Hold(t))

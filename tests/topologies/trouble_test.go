@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // A trouble is something that a server does to those who use it.
@@ -37,9 +38,7 @@ func (s *scene) each(f func(h *household)) {
 // TestTroubles tells what becomes of holders and of those who wait. Each trouble
 // has its line in docs/guarantees.md.
 func TestTroubles(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a long story, for make check")
-	}
+	locktest.Long(t)
 	t.Parallel()
 	for _, x := range troubles {
 		for _, kind := range testserver.Kinds() {

@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // A costRow is a row of the table in docs/security.md of what a missing right costs.
@@ -46,9 +47,7 @@ func costs(t *testing.T, without string) (rows []costRow) {
 // What a managed server or a proxy takes away costs what docs/security.md says, whether the user may not use a command, or
 // the server does not know it; and what still works works at once, or after a poll.
 func TestWithoutARight(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a long story, for make check")
-	}
+	locktest.Long(t)
 	t.Parallel()
 	for _, row := range costs(t, "without") {
 		t.Run(row.right, func(t *testing.T) {
@@ -128,9 +127,7 @@ func without(t *testing.T, row costRow, adapter drivers.Adapter, p drivers.Place
 
 // The same in a cluster: one for all rights, which are taken away one after the other.
 func TestWithoutARightInACluster(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a long story, for make check")
-	}
+	locktest.Long(t)
 	t.Parallel()
 	c := testserver.StartCluster(t, testserver.Valkey)
 	for _, row := range costs(t, "without, in a cluster") {

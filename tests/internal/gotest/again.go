@@ -21,12 +21,12 @@ type second struct {
 // again runs what failed and says nothing about the library once more, and says whether all of it passed. If anything else
 // failed, it runs nothing.
 func (r *run) again(dir, label string, args []string) (ok bool, err error) {
-	seconds, ok := r.excused()
+	all, ok := r.excused()
 	if !ok {
 		return false, nil
 	}
 	flags := slices.DeleteFunc(slices.Clone(args), isPackage)
-	for _, s := range seconds {
+	for _, s := range all {
 		more, what := slices.Clone(flags), "the race detector failed, not a test"
 		if len(s.tests) > 0 {
 			for i, name := range s.tests {
