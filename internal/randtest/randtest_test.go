@@ -1,4 +1,4 @@
-package randtest
+package randtest_test
 
 import (
 	"fmt"
@@ -8,17 +8,21 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/leaktest"
+	"github.com/redlatch/redlatch/internal/randtest"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
+// walks is how many Run does.
+const walks = 300
+
 // Every action is taken, in walks that grow; and a walk can be repeated.
 func TestWalks(t *testing.T) {
-	t.Setenv(SeedEnv, "1")
+	t.Setenv(randtest.SeedEnv, "1")
 	record := func(t *testing.T) (all []string) {
 		t.Helper()
 		longest := 0
-		Run(t, func(t *testing.T, r *Rand) {
+		randtest.Run(t, func(t *testing.T, r *randtest.Rand) {
 			var walk string
 			steps, checks := 0, 0
 			step := func(name string) func() {
@@ -54,7 +58,7 @@ func TestWalks(t *testing.T) {
 func TestDuration(t *testing.T) {
 	const low, high = 100 * time.Millisecond, time.Hour
 	near, far := 0, 0
-	Run(t, func(t *testing.T, r *Rand) {
+	randtest.Run(t, func(t *testing.T, r *randtest.Rand) {
 		switch d := r.Duration(low, high); {
 		case d < low || d > high:
 			t.Errorf("%v is not from %v to %v", d, low, high)

@@ -1,5 +1,5 @@
-// Package standstill notices when the process of a test stood still, because its machine was busy or was suspended: a
-// goroutine notes how late its own ticks come. A test that judges by time asks it before it blames the library.
+// Package standstill notices when the process of a test stood still, because its machine was busy: a goroutine
+// notes how late its own ticks come. A test that judges by time asks it before it blames the library.
 package standstill
 
 import (
@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/randtest"
 )
 
 const (
@@ -38,10 +40,14 @@ type gap struct {
 	long time.Duration
 }
 
-// tick notes the time since the last tick, and returns the standstill that ended now, or 0.
-func (w *watch) tick(now time.Time) (long time.Duration) {
+// tick notes the time since the last tick, and returns the standstill that ended now, or 0. Who asks in fake time is not heard.
+func (w *watch) tick() (long time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	now := time.Now()
+	if now.Before(w.last) {
+		return 0
+	}
 	if late := now.Sub(w.last) - beat; late > small {
 		w.gaps = append(w.gaps, gap{now, late})
 		long = late
@@ -52,7 +58,7 @@ func (w *watch) tick(now time.Time) (long time.Duration) {
 
 // look ticks, and tells of what is notable.
 func (w *watch) look() {
-	if long := w.tick(time.Now()); long >= Notable {
+	if long := w.tick(); long >= Notable {
 		w.tell(long)
 	}
 }
@@ -69,8 +75,9 @@ func (w *watch) since(start time.Time) (longest time.Duration) {
 
 // process is the watch of this process.
 var process = sync.OnceValue(func() *watch {
+	out := os.Stdout // an Example has another one
 	w := &watch{last: time.Now(), tell: func(long time.Duration) {
-		fmt.Fprintf(os.Stdout, "\n%s%v\n", Line, long.Round(time.Millisecond)) // a line of its own, whatever stood before it
+		fmt.Fprintf(out, "\n%s%v\n", Line, long.Round(time.Millisecond)) // a line of its own, whatever stood before it
 	}}
 	go func() {
 		for {
@@ -96,15 +103,23 @@ func Since(start time.Time) time.Duration {
 // limit. Then the test has proven nothing, and says so.
 func Errorf(tb testing.TB, start time.Time, limit time.Duration, format string, args ...any) {
 	tb.Helper()
-	if still := Since(start); still > limit {
+	Watch()
+	process().errorf(tb, start, limit, format, args...)
+}
+
+func (w *watch) errorf(tb testing.TB, start time.Time, limit time.Duration, format string, args ...any) {
+	tb.Helper()
+	if still := w.since(start); still > limit {
 		NotProven(tb, fmt.Sprintf("this process stood still for %v: ", still.Round(time.Millisecond))+format, args...)
 		return
 	}
 	tb.Errorf(format, args...)
 }
 
-// NotProven says why a test that passes has proven nothing. tests/internal/gotest counts these.
+// NotProven says why a test that passes has proven nothing. tests/internal/gotest counts these, and go test does not believe
+// such a result for another run of it, which has another seed.
 func NotProven(tb testing.TB, format string, args ...any) {
 	tb.Helper()
+	_ = os.Getenv(randtest.SeedEnv)
 	tb.Logf("NOT PROVEN: "+format, args...)
 }

@@ -52,18 +52,27 @@ func (r *recorder) Logf(string, ...any)   { r.logs++ }
 // A test that is late fails, unless the process stood still for longer than it allows.
 func TestOnlyAStandstillExcuses(t *testing.T) {
 	r := &recorder{}
-	start := time.Now().Add(time.Hour) // nothing has ended after this
-	if Errorf(r, start, 0, "late"); r.errors != 1 || r.logs != 0 {
+	start := time.Now()
+	w := &watch{}
+	if w.errorf(r, start, 0, "late"); r.errors != 1 || r.logs != 0 {
 		t.Errorf("%d errors and %d logs without a standstill, want an error", r.errors, r.logs)
 	}
-	w := process()
-	w.mu.Lock()
 	w.gaps = append(w.gaps, gap{start.Add(time.Second), 80 * time.Millisecond})
-	w.mu.Unlock()
-	if Errorf(r, start, 80*time.Millisecond, "late"); r.errors != 2 || r.logs != 0 {
+	if w.errorf(r, start, 80*time.Millisecond, "late"); r.errors != 2 || r.logs != 0 {
 		t.Errorf("%d errors and %d logs at the limit, want two errors", r.errors, r.logs)
 	}
-	if Errorf(r, start, 79*time.Millisecond, "late"); r.errors != 2 || r.logs != 1 {
+	if w.errorf(r, start, 79*time.Millisecond, "late"); r.errors != 2 || r.logs != 1 {
 		t.Errorf("%d errors and %d logs beyond the limit, want that nothing is proven", r.errors, r.logs)
+	}
+}
+
+// Who asks in fake time, which begins long ago, makes nobody believe in a standstill of years.
+func TestFakeTimeIsNoStandstill(t *testing.T) {
+	w := &watch{last: time.Now(), tell: func(d time.Duration) { t.Errorf("%v are told", d) }}
+	start := w.last
+	synctest.Test(t, func(*testing.T) { w.look() })
+	w.look()
+	if got := w.since(start); got > 10*time.Minute {
+		t.Errorf("%v are noted", got)
 	}
 }

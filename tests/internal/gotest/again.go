@@ -11,16 +11,16 @@ import (
 	"github.com/redlatch/redlatch/internal/standstill"
 )
 
-// A second is what runs once more: packages, or tests of a package.
-type second struct {
+// A retry is what runs once more: packages, or tests of a package.
+type retry struct {
 	packages []string
-	tests    []string          // none: all
-	why      map[string]string // by test: how long its process stood still
+	tests    []string   // none: all
+	why      []unproven // what is to be said of them, if they pass
 }
 
 // again runs what failed and says nothing about the library once more, and says whether all of it passed. If anything else
 // failed, it runs nothing.
-func (r *run) again(dir, label string, args []string) (ok bool, err error) {
+func (r *run) again(dir, label, seed string, args []string) (ok bool, err error) {
 	all, ok := r.excused()
 	if !ok {
 		return false, nil
@@ -36,7 +36,7 @@ func (r *run) again(dir, label string, args []string) (ok bool, err error) {
 			what = "a process stood still while its tests failed"
 		}
 		fmt.Printf("... %s: %s: once more\n", label, what)
-		next, err := execute(dir, label, append(more, s.packages...))
+		next, err := execute(dir, label, seed, append(more, s.packages...))
 		if err != nil || !next.ok {
 			return false, err
 		}
@@ -44,10 +44,7 @@ func (r *run) again(dir, label string, args []string) (ok bool, err error) {
 		for path, p := range next.packages {
 			r.packages[path].took += p.took
 		}
-		r.unproven = append(r.unproven, next.unproven...)
-		for name, why := range s.why {
-			r.unproven = append(r.unproven, fmt.Sprintf("%s: the process stood still for %s when it failed; it passes", name, why))
-		}
+		r.unproven = slices.Concat(r.unproven, next.unproven, s.why)
 	}
 	return true, nil
 }
@@ -58,7 +55,7 @@ func isPackage(arg string) bool {
 }
 
 // excused returns what to run once more, or false if something failed that nothing excuses.
-func (r *run) excused() (all []second, ok bool) {
+func (r *run) excused() (all []retry, ok bool) {
 	if r.broken {
 		return nil, false
 	}
@@ -69,38 +66,37 @@ func (r *run) excused() (all []second, ok bool) {
 		}
 		failed := slices.DeleteFunc(slices.Clone(p.order), func(t *test) bool { return !t.failed })
 		switch {
-		case p.raced || p.panicked:
-			return nil, false
-		case p.detector && len(failed) == 0:
+		case p.detector && !p.raced && len(failed) == 0:
 			detector = append(detector, p.path)
-		case p.detector || len(failed) == 0:
+		case !p.ended || p.raced || len(failed) == 0:
 			return nil, false
 		default:
-			s := second{packages: []string{p.path}, why: map[string]string{}}
+			s := retry{packages: []string{p.path}}
 			for _, t := range failed {
 				long := p.stoodStill(t)
 				if long < standstill.Notable {
 					return nil, false
 				}
-				if whole, _, sub := strings.Cut(t.name, "/"); !sub {
-					s.tests = append(s.tests, whole)
-					s.why[p.name()+": "+whole] = long.Round(time.Millisecond).String()
+				if t.name == whole(t.name) {
+					s.tests = append(s.tests, t.name)
+					why := fmt.Sprintf("the process stood still for %v when it failed; it passes", long.Round(time.Millisecond))
+					s.why = append(s.why, unproven{p.name(), t.name, why})
 				}
 			}
 			all = append(all, s)
 		}
 	}
-	slices.SortFunc(all, func(a, b second) int { return cmp.Compare(a.packages[0], b.packages[0]) })
+	slices.SortFunc(all, func(a, b retry) int { return cmp.Compare(a.packages[0], b.packages[0]) })
 	if slices.Sort(detector); len(detector) > 0 {
-		all = append(all, second{packages: detector})
+		all = append(all, retry{packages: detector})
 	}
 	return all, len(all) > 0
 }
 
-// stoodStill returns the longest standstill during a test. A line that tells of one may come a moment after the failure.
+// stoodStill returns the longest standstill during a test.
 func (p *pkg) stoodStill(t *test) (longest time.Duration) {
 	for _, s := range p.stood {
-		if s.end.After(t.begin) && s.begin.Before(t.end.Add(time.Second)) {
+		if s.end.After(t.begin) && s.begin.Before(t.end) {
 			longest = max(longest, s.end.Sub(s.begin))
 		}
 	}

@@ -22,13 +22,22 @@ func TestMain(m *testing.M) {
 
 // The tests of a module of this name: each file is a package, and what it does in its first run and in those after it.
 var world = map[string]string{
-	"passed":     `func TestIt(t *testing.T) { t.Log("not to be seen"); fmt.Println("CHOSEN: by chance") }`,
-	"failed":     `func TestIt(t *testing.T) { t.Error("wrong") }`,
-	"unbuilt":    `func TestIt(t *testing.T) { undefined() }`,
-	"unproven":   `func TestIt(t *testing.T) { t.Log("NOT PROVEN: the machine was busy") }`,
-	"panicked":   `func TestIt(t *testing.T) { stood("5s"); panic("oh") }`,
-	"sixtimes":   `func TestIt(t *testing.T) { for range 6 { t.Log("NOT PROVEN: again") } }`,
-	"detector":   `func TestIt(t *testing.T) { if first(t) { detector() } }`,
+	"passed": `func TestIt(t *testing.T) {
+		if !first(t) || flag.Lookup("test.parallel").Value.String() != "3" { t.Error("was run twice, or without its flags") }
+		t.Log("not to be seen")
+		fmt.Println("CHOSEN: by chance")
+	}`,
+	"failed":   `func TestIt(t *testing.T) { t.Error("wrong") }`,
+	"unbuilt":  `func TestIt(t *testing.T) { undefined() }`,
+	"unproven": `func TestIt(t *testing.T) { for range 6 { t.Run("part", func(t *testing.T) { t.Log("NOT PROVEN: the machine was busy") }) } }`,
+	"quoting":  `func TestIt(t *testing.T) { t.Log("it says:\n    it_test.go:1: NOT PROVEN: the machine was busy") }`,
+	"toomany": `func six(t *testing.T) { t.Log("NOT PROVEN: again") }
+		func TestA(t *testing.T) { six(t) }; func TestB(t *testing.T) { six(t) }; func TestC(t *testing.T) { six(t) }
+		func TestD(t *testing.T) { six(t) }; func TestE(t *testing.T) { six(t) }; func TestF(t *testing.T) { six(t) }`,
+	"panicked": `func TestIt(t *testing.T) { stood("5s"); fmt.Print("so "); panic("oh") }`,
+	"ended": `func TestIt(t *testing.T) { stood("5s"); t.Error("late") }
+		func TestThat(t *testing.T) { os.Exit(1) }`,
+	"detector":   `func TestIt(t *testing.T) { if first(t) { detector() }; if flag.Lookup("test.parallel").Value.String() != "3" { t.Error("flags") } }`,
 	"twice":      `func TestIt(t *testing.T) { detector() }`,
 	"thenfailed": `func TestIt(t *testing.T) { if first(t) { detector() }; t.Error("wrong") }`,
 	"raced":      `func TestIt(t *testing.T) { fmt.Println("WARNING: DATA RACE"); detector() }`,
@@ -39,16 +48,32 @@ var world = map[string]string{
 		func TestThat(t *testing.T) { if !first(t) { t.Error("was run twice") } }`,
 	"stoodtwice":   `func TestIt(t *testing.T) { stood("5s"); t.Error("late") }`,
 	"stoodalittle": `func TestIt(t *testing.T) { if first(t) { stood("999ms"); t.Error("late") } }`,
-	"stoodbefore": `func TestThat(t *testing.T) { stood("2s"); time.Sleep(10*time.Millisecond) }
-		func TestIt(t *testing.T) { time.Sleep(2*time.Second); if first(t) { t.Error("wrong") } }`,
+	"stoodbefore": `func TestThat(t *testing.T) { stood("2s") }
+		func TestIt(t *testing.T) { if first(t) { t.Error("wrong") } }`,
+	"stoodpaused": `func TestIt(t *testing.T) { t.Parallel(); if first(t) { t.Error("wrong") } }
+		func TestThat(t *testing.T) { stood("2s") }`,
+	"stoodafter": `func TestIt(t *testing.T) { if first(t) { t.Error("wrong") } }
+		func TestThat(t *testing.T) { time.Sleep(1100*time.Millisecond); stood("1s") }`,
 	"stoodandfailed": `func TestIt(t *testing.T) { if first(t) { stood("5s"); t.Error("late") } }
-		func TestThat(t *testing.T) { time.Sleep(7*time.Second); if first(t) { t.Error("wrong") } }`,
+		func TestThat(t *testing.T) { if first(t) { t.Error("wrong") } }`,
+	"stoodquoting": `func TestIt(t *testing.T) { if first(t) { t.Error("it says:\nstandstill: this process stood still for 5s") } }`,
+	"seeded": `func TestIt(t *testing.T) {
+		file, seed := "seed", os.Getenv("REDLATCH_RANDOM_SEED")
+		was, err := os.ReadFile(file)
+		if err != nil {
+			_ = os.WriteFile(file, []byte(seed), 0o600)
+			stood("5s")
+		}
+		if err != nil || string(was) != seed || seed == "" { t.Errorf("with %q, after %q", seed, was) }
+	}`,
+	"costly": `func TestMain(m *testing.M) { m.Run(); fmt.Println("leaktest: of the processor the tests took 2s") }
+		func TestIt(t *testing.T) {}`,
 }
 
 const helpers = `
-import ("fmt"; "os"; "strings"; "testing"; "time")
+import ("flag"; "fmt"; "os"; "strings"; "testing"; "time")
 
-var _ = time.Now
+var _, _ = time.Now, flag.Lookup
 
 func first(t *testing.T) bool {
 	file := strings.ReplaceAll(t.Name(), "/", ".")
@@ -65,10 +90,6 @@ func TestOnlyWhatProvesNothingIsRunAgain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs, for make check")
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, run := range map[string]struct {
 		packages string
 		green    bool
@@ -78,8 +99,9 @@ func TestOnlyWhatProvesNothingIsRunAgain(t *testing.T) {
 		"all passed":          {"passed", true, []string{"CHOSEN: by chance", "ok  \tgithub.com/x/passed\t", "1 package in ", "processor", " github.com/x/passed\n", "the tests took "}, "seen|FAILED|PROVEN"},
 		"a test failed":       {"failed passed", false, []string{"wrong", "--- FAIL: TestIt", "FAIL\tgithub.com/x/failed", "FAILED: label"}, "once more|to be seen"},
 		"one does not build":  {"passed unbuilt detector", false, []string{"undefined: undefined", "FAILED: label"}, "once more"},
-		"nothing is proven":   {"unproven passed", true, []string{"NOT PROVEN: 1 (more than 5 fail)\n  unproven: TestIt: the machine was busy"}, "FAILED"},
-		"too little is":       {"sixtimes", false, []string{"NOT PROVEN: 6 ", "FAILED: label"}, "once more"},
+		"nothing is proven":   {"unproven passed", true, []string{"NOT PROVEN: 1 (more than 5 fail)\n  github.com/x/unproven: TestIt/part: the machine was busy"}, "FAILED"},
+		"somebody else said":  {"quoting", true, []string{"1 package"}, "PROVEN"},
+		"too little is":       {"toomany", false, []string{"NOT PROVEN: 6 ", "FAILED: label"}, "once more"},
 		"the detector failed": {"passed detector", true, []string{"the race detector failed, not a test: once more", "ok  \tgithub.com/x/detector"}, "FAILED|PROVEN"},
 		"the detector failed in two packages, in one twice": {"detector twice", false, []string{"once more", "FAILED: label"}, "PROVEN"},
 		"a test failed after the detector":                  {"thenfailed", false, []string{"once more", "wrong", "FAILED: label"}, "PROVEN"},
@@ -89,41 +111,84 @@ func TestOnlyWhatProvesNothingIsRunAgain(t *testing.T) {
 		"another package ended without a word":              {"detector silent", false, []string{"FAILED: label"}, "once more"},
 		"a process stood still": {
 			"passed stood", true,
-			[]string{"a process stood still while its tests failed: once more", "NOT PROVEN: 1 ", "stood: TestIt: the process stood still for 5.001s when it failed; it passes"},
+			[]string{"a process stood still while its tests failed: once more", "NOT PROVEN: 1 ", "github.com/x/stood: TestIt: the process stood still for 5.001s when it failed; it passes"},
 			"FAILED|twice",
 		},
-		"it stood still twice":             {"stoodtwice", false, []string{"once more", "late", "FAILED: label"}, ""},
-		"it stood still for a moment":      {"stoodalittle", false, []string{"late", "FAILED: label"}, "once more"},
-		"it stood still before":            {"stoodbefore", false, []string{"wrong", "FAILED: label"}, "once more"},
-		"it stood still for one of two":    {"stoodandfailed", false, []string{"wrong", "FAILED: label"}, "once more"},
-		"it panicked after it stood still": {"panicked", false, []string{"panic: oh", "FAILED: label"}, "once more"},
+		"it stood still twice":              {"stoodtwice", false, []string{"once more", "late", "FAILED: label"}, ""},
+		"it stood still for a moment":       {"stoodalittle", false, []string{"late", "FAILED: label"}, "once more"},
+		"it stood still before":             {"stoodbefore", false, []string{"wrong", "FAILED: label"}, "once more"},
+		"it stood still before its turn":    {"stoodpaused", false, []string{"wrong", "FAILED: label"}, "once more"},
+		"it stood still after it":           {"stoodafter", false, []string{"wrong", "FAILED: label"}, "once more"},
+		"its test said that it stood still": {"stoodquoting", false, []string{"FAILED: label"}, "once more"},
+		"it ended after it stood still":     {"ended", false, []string{"late", "FAILED: label"}, "once more"},
+		"it is repeated by the same chance": {"seeded", true, []string{"once more", "NOT PROVEN: 1 "}, "FAILED"},
+		"it stood still for one of two":     {"stoodandfailed", false, []string{"wrong", "FAILED: label"}, "once more"},
+		"it panicked after it stood still":  {"panicked", false, []string{"panic: oh", "FAILED: label"}, "once more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			write(t, filepath.Join(dir, "go.mod"), "module github.com/x\n\ngo 1.25\n")
-			args := []string{"-C", dir, "-label", "label", "-vet=off", "-count=1"}
-			for pkg := range strings.FieldsSeq(run.packages) {
-				write(t, filepath.Join(dir, pkg, "it_test.go"), "package it\n"+helpers+world[pkg])
-				args = append(args, "./"+pkg)
-			}
-			cmd := exec.Command(self, append(args[:4:4], append([]string{"--"}, args[4:]...)...)...)
-			cmd.Env = append(os.Environ(), "AS_GOTEST=yes", "GOWORK=off", "GOFLAGS=", "CGO_ENABLED=0")
-			text, err := cmd.CombinedOutput()
-			rest := string(text)
+			text, green := play(t, t.TempDir(), run.packages)
+			rest := text
 			for _, want := range run.says {
 				_, after, ok := strings.Cut(rest, want)
 				if rest = after; !ok {
 					t.Errorf("it does not say %q where it is wanted:\n%s", want, text)
 				}
 			}
-			if run.not != "" && regexp.MustCompile(run.not).Match(text) {
+			if run.not != "" && regexp.MustCompile(run.not).MatchString(text) {
 				t.Errorf("it says %q:\n%s", run.not, text)
 			}
-			if (err == nil) != run.green {
-				t.Errorf("err = %v, printed:\n%s", err, text)
+			if green != run.green {
+				t.Errorf("green: %v, printed:\n%s", green, text)
 			}
 		})
+	}
+}
+
+// play runs gotest with these packages of the world in dir, and returns what it prints and whether it is green.
+func play(t *testing.T, dir, packages string, flags ...string) (text string, green bool) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "go.mod"), "module github.com/x\n\ngo 1.25\n")
+	args := append([]string{"-C", dir, "-label", "label"}, flags...)
+	args = append(args, "--", "-vet=off", "-count=1", "-parallel=3")
+	for pkg := range strings.FieldsSeq(packages) {
+		write(t, filepath.Join(dir, pkg, "it_test.go"), "package it\n"+helpers+world[pkg])
+		args = append(args, "./"+pkg)
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Env = append(os.Environ(), "AS_GOTEST=yes", "GOWORK=off", "GOFLAGS=", "CGO_ENABLED=0", unprovenFile+"="+filepath.Join(dir, "unproven.txt"))
+	out, err := cmd.CombinedOutput()
+	return string(out), err == nil
+}
+
+// What is too much for one run is too much for several.
+func TestTheUnprovenOfSeveralRunsCountTogether(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs, for make check")
+	}
+	dir := t.TempDir()
+	for n := range 6 {
+		if text, green := play(t, dir, "unproven"); green != (n < 5) {
+			t.Errorf("run %d: green: %v, printed:\n%s", n, green, text)
+		}
+	}
+}
+
+// The packages say what their tests take of the processor, and a run believes them.
+func TestARunThatTakesTooMuchIsSeen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs, for make check")
+	}
+	dir := t.TempDir()
+	for n, want := range []bool{true, false} {
+		text, green := play(t, dir, "costly", "-figure=1s", "-over="+filepath.Join(dir, "over"))
+		if green != want || !strings.Contains(text, "took 2.0 s of processor time") {
+			t.Errorf("run %d: green: %v, printed:\n%s", n, green, text)
+		}
 	}
 }
 
@@ -140,17 +205,21 @@ func write(t *testing.T, file, text string) {
 // A run that takes far more than the figure may have met a busy machine; the second in a row has not.
 func TestTheSecondRunAboveTheFigureFails(t *testing.T) {
 	over := filepath.Join(t.TempDir(), "over")
-	keeps := func(processor time.Duration, want bool) {
+	keeps := func(processor time.Duration, passed, want bool) {
 		t.Helper()
 		r := &run{packages: map[string]*pkg{"a": {took: processor / 2}, "b": {took: processor / 2, cached: true}}}
-		if got, err := (budget{time.Minute, over}).keeps(r); got != want || err != nil {
+		if got, err := (budget{time.Minute, over}).keeps(r, passed); got != want || err != nil {
 			t.Errorf("%v: %v, %v; want %v", processor, got, err, want)
 		}
 	}
-	keeps(90*time.Second, true)
-	keeps(91*time.Second, true)
-	keeps(91*time.Second, false)
-	keeps(91*time.Second, false)
-	keeps(89*time.Second, true)
-	keeps(91*time.Second, true)
+	keeps(90*time.Second, true, true)
+	keeps(91*time.Second, true, true)
+	keeps(time.Second, false, true) // it has not run everything
+	keeps(91*time.Second, true, false)
+	keeps(91*time.Second, true, false)
+	keeps(89*time.Second, true, true)
+	keeps(91*time.Second, true, true)
+	if ok, err := (budget{time.Minute, over}).keeps(&run{}, true); ok || err == nil {
+		t.Errorf("%v, %v although nobody has measured anything", ok, err)
+	}
 }

@@ -3,18 +3,27 @@
 // It prints a line for each package that has tests, and all that a failed test says. At the end it prints the packages that
 // took the longest and what they took of the processor.
 //
+// All that is left to chance (see internal/randtest) begins with one seed, which is another one in each run.
+//
 // A failure says nothing about the library if the race detector itself ended the program, or if the process of the test stood
-// still meanwhile (see internal/standstill). If nothing failed in another way, what failed so runs once more. A test that failed
-// for a standstill and passes then has proven nothing before: it counts as NOT PROVEN, as do the tests that say so themselves.
-// All of them are listed at the end, and more than a few fail the run.
+// still meanwhile (see internal/standstill). If nothing failed in another way, what failed so runs once more, with the same seed.
+// A test that failed for a standstill and passes then counts as NOT PROVEN, as do the tests that say so themselves. They are
+// listed at the end, each once, and more than a few fail the run. If the environment variable REDLATCH_UNPROVEN names a file,
+// the tests that it lists count, too, and the run adds its own.
 package main
 
 import (
+	"bytes"
+	"cmp"
+	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/randtest"
 )
 
 const (
@@ -43,20 +52,69 @@ func main() {
 
 func gotest(dir, label string, b budget, args []string) (ok bool, err error) {
 	start := time.Now()
-	first, err := execute(dir, label, args)
+	seed := cmp.Or(os.Getenv(randtest.SeedEnv), fmt.Sprint(rand.Uint64())) //nolint:gosec // chance
+	if b.isOver() {
+		args = append([]string{"-count=1"}, args...) // measure again what an earlier run has said
+	}
+	first, err := execute(dir, label, seed, args)
 	if err != nil {
 		return false, err
 	}
 	if ok = first.ok; !ok {
-		if ok, err = first.again(dir, label, args); err != nil {
+		if ok, err = first.again(dir, label, seed, args); err != nil {
 			return false, err
 		}
 	}
-	fmt.Printf("%s: %s in %s; %s", label, plural(len(first.packages), "package"), seconds(time.Since(start)), first.table())
-	if n := len(first.unproven); n > 0 {
-		fmt.Printf("NOT PROVEN: %d (more than %d fail)\n  %s\n", n, mostUnproven, strings.Join(first.unproven, "\n  "))
-		ok = ok && n <= mostUnproven
+	if !ok {
+		fmt.Printf("%s=%s repeats its chance\n", randtest.SeedEnv, seed)
 	}
-	within, err := b.keeps(first)
-	return ok && within, err
+	fmt.Printf("%s: %s in %s; %s", label, plural(len(first.packages), "package"), seconds(time.Since(start)), first.table())
+	few, err := first.tellUnproven(os.Getenv(unprovenFile))
+	if err != nil {
+		return false, err
+	}
+	within, err := b.keeps(first, ok)
+	return ok && few && within, err
+}
+
+// unprovenFile is the environment variable that names a file of tests that have proven nothing: those of several runs.
+const unprovenFile = "REDLATCH_UNPROVEN"
+
+// tellUnproven lists the tests that have proven nothing, and says whether they are few, with those that the file lists.
+func (r *run) tellUnproven(file string) (few bool, err error) {
+	var lines []string
+	seen := map[string]bool{}
+	for _, u := range r.unproven {
+		if test := u.pkg + whole(u.test); !seen[test] { // one standstill may meet much that a test does at the same time
+			seen[test] = true
+			lines = append(lines, u.String()+"\n")
+		}
+	}
+	if len(lines) > 0 {
+		fmt.Printf("NOT PROVEN: %d (more than %d fail)\n  %s", len(lines), mostUnproven, strings.Join(lines, "  "))
+	}
+	if file == "" {
+		return len(lines) <= mostUnproven, nil
+	}
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return false, err
+	}
+	if _, err := f.WriteString(strings.Join(lines, "")); err != nil {
+		return false, errors.Join(err, f.Close())
+	}
+	if err := f.Close(); err != nil {
+		return false, err
+	}
+	all, err := os.ReadFile(file)
+	return bytes.Count(all, []byte("\n")) <= mostUnproven, err
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }

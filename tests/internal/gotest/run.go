@@ -10,12 +10,13 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/leaktest"
+	"github.com/redlatch/redlatch/internal/randtest"
 	"github.com/redlatch/redlatch/internal/standstill"
 )
 
@@ -24,8 +25,8 @@ type run struct {
 	ok       bool
 	packages map[string]*pkg // by import path
 	broken   bool            // something failed that is no package, such as a build
-	unproven []string        // what passed without having proven anything
-	all      time.Duration   // of the processor: the tests that ran, and building them
+	unproven []unproven
+	all      time.Duration // of the processor: the tests that ran, and building them
 }
 
 // A pkg is a package whose tests have begun.
@@ -41,17 +42,22 @@ type pkg struct {
 	stood    []stand
 	detector bool // the race detector itself ended the program
 	raced    bool // it found a data race
-	panicked bool
+	ended    bool // all tests have had their turn
 }
 
 // A test is one that runs or has failed, a subtest or a whole one.
 type test struct {
 	name   string
-	begin  time.Time
+	begin  time.Time // of what it does, after it has waited for its turn
 	end    time.Time
 	failed bool
 	output []string
 }
+
+// An unproven test has passed without having proven anything.
+type unproven struct{ pkg, test, why string }
+
+func (u unproven) String() string { return u.pkg + ": " + u.test + ": " + u.why }
 
 // A stand is a standstill of the process of a package.
 type stand struct{ begin, end time.Time }
@@ -66,11 +72,11 @@ type event struct {
 	FailedBuild   string  // what did not build
 }
 
-// execute runs `go test ARG...` and prints what it says as it says it.
-func execute(dir, label string, args []string) (*run, error) {
+// execute runs `go test ARG...` and prints what it says as it says it. What is left to chance begins with the seed.
+func execute(dir, label, seed string, args []string) (*run, error) {
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...) //nolint:gosec // the arguments of make
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
-	cmd.Env = append(os.Environ(), leaktest.Measure+"=yes")
+	cmd.Env = append(os.Environ(), leaktest.Measure+"=yes", randtest.SeedEnv+"="+seed)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -157,25 +163,29 @@ func (r *run) note(e event) string {
 		return ""
 	}
 	p.wall += time.Duration(e.Elapsed * float64(time.Second))
-	if e.Action == "fail" {
+	switch e.Action {
+	case "fail":
 		p.failed = true
 		return p.report()
+	case "skip": // it has no tests
+		delete(r.packages, e.Package)
 	}
 	return ""
 }
 
-func (p *pkg) name() string { return path.Base(p.path) }
+// name is the package in this repository.
+func (p *pkg) name() string { return strings.TrimPrefix(p.path, "github.com/redlatch/redlatch/") }
 
 // step is the begin or the end of a test.
 func (p *pkg) step(e event) {
 	switch t := p.test(e); e.Action {
-	case "run":
+	case "run", "cont":
 		t.begin = e.Time
 	case "pass", "skip":
 		delete(p.tests, e.Test)
 		p.order = slices.DeleteFunc(p.order, func(o *test) bool { return o == t })
 	case "fail":
-		t.end, t.failed = e.Time, true
+		t.failed = true
 	}
 }
 
@@ -189,18 +199,26 @@ func (p *pkg) test(e event) *test {
 	return t
 }
 
+// notProven is how a test says so: with Logf, see internal/standstill.
+var notProven = regexp.MustCompile(`^ {4}[^ ]+\.go:\d+: NOT PROVEN: (.*)\n$`)
+
+// whole is the test that a subtest is part of.
+func whole(test string) string {
+	name, _, _ := strings.Cut(test, "/")
+	return name
+}
+
 // output keeps a line of a package or of one of its tests, and returns it if it is to be printed now.
 func (r *run) output(p *pkg, e event) string {
-	if _, long, ok := strings.Cut(e.Output, standstill.Line); ok {
+	if long, ok := strings.CutPrefix(e.Output, standstill.Line); ok {
 		if d, err := time.ParseDuration(strings.TrimSpace(long)); err == nil {
 			p.stood = append(p.stood, stand{e.Time.Add(-d), e.Time})
 		}
 	}
 	p.detector = p.detector || strings.HasPrefix(e.Output, "ThreadSanitizer: CHECK failed")
 	p.raced = p.raced || strings.HasPrefix(e.Output, "WARNING: DATA RACE")
-	p.panicked = p.panicked || strings.HasPrefix(e.Output, "panic: ") || strings.HasPrefix(e.Output, "fatal error: ")
-	if _, why, ok := strings.Cut(e.Output, "NOT PROVEN: "); ok {
-		r.unproven = append(r.unproven, p.name()+": "+e.Test+": "+strings.TrimSpace(why))
+	if said := notProven.FindStringSubmatch(e.Output); said != nil {
+		r.unproven = append(r.unproven, unproven{p.name(), e.Test, said[1]})
 	}
 	if strings.HasPrefix(e.Output, "CHOSEN: ") {
 		return e.Output // what to repeat this run with
@@ -208,6 +226,9 @@ func (r *run) output(p *pkg, e event) string {
 	if e.Test != "" {
 		t := p.test(e)
 		t.output = append(t.output, e.Output)
+		if strings.HasPrefix(strings.TrimLeft(e.Output, " "), "--- FAIL: ") {
+			t.end = e.Time // go test holds back the event
+		}
 		return ""
 	}
 	took, isTook := strings.CutPrefix(e.Output, leaktest.Took)
@@ -217,6 +238,8 @@ func (r *run) output(p *pkg, e event) string {
 			p.took += d
 		}
 		return ""
+	case e.Output == "FAIL\n":
+		p.ended = true
 	case e.Output == "PASS\n", strings.HasPrefix(e.Output, "coverage: "):
 		return ""
 	case strings.HasPrefix(e.Output, "ok  \t"):
