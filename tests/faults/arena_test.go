@@ -83,8 +83,8 @@ type telling struct {
 	tell func(s *story)
 }
 
-// together tells stories with every adapter on every kind of server, those of one
-// place side by side on one server.
+// together tells stories at every place, those of one place side by side on one
+// server.
 func together(t *testing.T, stories ...telling) {
 	t.Helper()
 	everywhere(t, stories, func(t *testing.T, p place) func(t *testing.T) *story {

@@ -12,7 +12,7 @@ import (
 )
 
 // Metrics cost no allocation beyond the one that any observer costs.
-func TestMetricsCostNoMoreThanToBeObserved(t *testing.T) {
+func TestMetricsAllocateNoMoreThanToBeObserved(t *testing.T) {
 	observed := locktest.PairAllocs(t, redlatch.Events{
 		AcquireEnd: func(context.Context, redlatch.AcquireEndEvent) {},
 		HoldEnd:    func(context.Context, redlatch.HoldEndEvent) {},

@@ -1,6 +1,6 @@
 // Package golden is what the golden files in internal/wire say: what one version of
 // Redisson does to Redis, call by call. tests/interop records it from the real one,
-// and tests/wire compares redlatch with it.
+// and tests/clients compares redlatch with it.
 package golden
 
 import "time"
