@@ -17,7 +17,7 @@ import (
 
 // owed returns how many others go first, as an error of Try says.
 func owed(err error) int {
-	if busy, ok := errors.AsType[*redlatch.BusyError](err); ok {
+	if busy := (*redlatch.BusyError)(nil); errors.As(err, &busy) {
 		return busy.Owed
 	}
 	return 0

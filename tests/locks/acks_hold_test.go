@@ -231,7 +231,7 @@ func TestAHoldIsTrustedNoLongerThanReplicasKnowIt(t *testing.T) {
 		var failed, lost atomic.Int64
 		c, d := w.Acking(redlatch.Config{Acks: 1, Events: redlatch.Events{
 			RenewFailed: func(e redlatch.RenewFailedEvent) {
-				if short, ok := errors.AsType[*redlatch.AckError](e.Err); ok {
+				if short := (*redlatch.AckError)(nil); errors.As(e.Err, &short) {
 					failed.Add(1)
 					if strings.Contains(short.Name, ":timeout") {
 						t.Errorf("a renewal of %q has failed", short.Name)

@@ -58,7 +58,7 @@ func TestTheErrorsOfMembersAreJoined(t *testing.T) {
 		var names []string
 		if joined, ok := err.(interface{ Unwrap() []error }); ok {
 			for _, err := range joined.Unwrap() {
-				if lost, ok := errors.AsType[*redlatch.LostError](err); ok {
+				if lost := (*redlatch.LostError)(nil); errors.As(err, &lost) {
 					names = append(names, lost.Name)
 				}
 			}
