@@ -13,7 +13,7 @@ func TestRedLockNeedsAMajority(t *testing.T) {
 	t.Parallel()
 	a, b, dead := newRedis(t), newRedis(t), "redis://"+heldport.Refusing(t)
 	run := func(servers ...string) (int, string) {
-		args := []string{"run", "x", "--try", "--outage", "500ms", "--redlock", strings.Join(servers, ","), "-c", `echo "$REDLATCH_OWNER"`}
+		args := []string{"run", "x", "--try", "--outage", "3s", "--redlock", strings.Join(servers, ","), "-c", `echo "$REDLATCH_OWNER"`}
 		r := a.run(t, args...)
 		return r.code, r.out + r.err
 	}

@@ -134,7 +134,7 @@ func TestRunSpins(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)
 	r.hold("x", time.Hour)
-	if res := r.run(t, "run", "x", "--spin", "--wait", "50ms", "-c", "echo ran"); res.code != 1 || res.out != "" {
+	if res := r.run(t, "run", "x", "--spin", "--wait", "3s", "-c", "echo ran"); res.code != 1 || res.out != "" {
 		t.Errorf("%+v", res)
 	}
 	j := start(t, r.command("run", "x", "--spin", "--wait", "1h", "-c", "echo ran"))
