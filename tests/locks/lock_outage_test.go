@@ -131,3 +131,27 @@ func TestCallersThatWaitForOneAnotherLearnTogetherThatTheServerRefuses(t *testin
 		})
 	}
 }
+
+// A driver of somebody else may fail with an error of its own, which does not say what became of the request. Then the request
+// may have been executed: who leaves does not leave a lock behind that nobody holds.
+func TestAnErrorThatSaysNothingLeavesNoLock(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		ctx, cancel := context.WithCancel(bg)
+		d := &locktest.Tap{Hook: func(script string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if script != "lock.take" || ctx.Err() != nil {
+				return next()
+			}
+			_, _ = next()
+			cancel()
+			return driver.Reply{}, errors.New("the connection ended")
+		}}
+		if h, err := w.Tapped(redlatch.Config{}, d).Lock("orders").Acquire(ctx); !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v, %v", h, err)
+		}
+		start := time.Now()
+		w.Release(w.Acquire(bg, w.Client(redlatch.Config{}).Lock("orders")))
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("the next one waited for %v", took)
+		}
+	})
+}
