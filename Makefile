@@ -46,6 +46,9 @@ PARTLY ?=
 MUTANTS := TestEveryLineIsNeeded
 OLDEST_REDISSON := 3\.18\.1
 
+# What also runs with the oldest Go: the stories of locks and synchronizers.
+OLDEST_GO := ./handoff ./locks ./synchronizers
+
 # A continuous build believes no earlier result.
 FRESH := $(if $(CI),-count=1)
 
@@ -104,6 +107,7 @@ plain: servers .tools/gotest ## Part of make check: the command, topologies, pag
 	$(GOTEST) -label 'make $@, what is not raced' -- -p 2 $(FLAGS) -run '$(COSTS)|$(UNRACED)' -timeout 15m $(NOTRACED)
 
 oldest: servers .tools/gotest # With the oldest go-redis that a program may have; the tests module has the newest.
+	@export $(PLAIN); cd tests && go vet -stdversion -modfile=oldest.mod ./goredis $(OLDEST_GO) # what make oldest-go is to build
 	@export $(PLAIN); $(GOTEST) -C tests -label 'make $@' -- $(FLAGS) -modfile=oldest.mod ./goredis
 
 .PHONY: interop
@@ -135,7 +139,7 @@ alone: servers .tools/gotest
 oldest-go: servers .tools/gotest
 	@export GOTOOLCHAIN=go$$(sed -n 's/^go //p' tests/oldest.mod); \
 	(export $(RACE); $(GOTEST) -C tests -label 'make $@, raced' -- -race $(FLAGS) -modfile=oldest.mod ./goredis) && \
-	$(GOTEST) -C tests -label 'make $@' -- $(FLAGS) -modfile=oldest.mod ./handoff ./locks ./synchronizers
+	$(GOTEST) -C tests -label 'make $@' -- $(FLAGS) -modfile=oldest.mod $(OLDEST_GO)
 
 release-test: servers .tools/gotest
 	@$(GOTEST) -C tests -label 'make $@' -- -count=1 -timeout 15m ./release

@@ -98,6 +98,7 @@ func run(ctx context.Context, out io.Writer) error {
 	}
 
 	var shipped, again atomic.Int32
+	var refused atomic.Value // the last answer that says that there is no Redis, or a busy one
 	defer http.DefaultClient.CloseIdleConnections()
 	g, ctx := errgroup.WithContext(ctx)
 	for i := range 60 {
@@ -116,6 +117,10 @@ func run(ctx context.Context, out io.Writer) error {
 				shipped.Add(1)
 			case http.StatusConflict:
 				again.Add(1)
+			case http.StatusServiceUnavailable:
+				again.Add(1)
+				text, _ := io.ReadAll(answer.Body)
+				refused.Store(fmt.Sprintf("%s: %s", answer.Status, text))
 			default:
 				text, _ := io.ReadAll(answer.Body)
 				return fmt.Errorf("%s: %s", answer.Status, text)
@@ -127,7 +132,7 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	if shipped.Load() == 0 {
-		return errors.New("nothing was shipped")
+		return fmt.Errorf("nothing was shipped: %v", refused.Load())
 	}
 	_, _ = fmt.Fprintf(out, "60 requests for 5 orders at 2 replicas: %d shipped, %d told to come again\n", shipped.Load(), again.Load())
 	if w.twice > 0 || w.parcel.Load() != shipped.Load() {
