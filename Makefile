@@ -119,7 +119,7 @@ interop: servers .tools/gotest ## Test against the real Redisson, in Java. Needs
 # Proof is everything, one after the other: each module with its own go.mod and the race detector, the faults with all adapters on all
 # servers, both Redissons, the oldest Go, every line of every script broken, a release, three systems.
 .PHONY: proof alone oldest-go release-test scale
-proof: servers .tools/gotest ## Everything that there is, before a release. An hour and a half.
+proof: servers .tools/gotest ## Everything that there is, before a release. An hour.
 	@took=; rm -f "$(UNPROVEN)"; export REDLATCH_PROOF=yes REDLATCH_UNPROVEN="$(UNPROVEN)"; \
 	for step in alone interop oldest-go release-test scale search cross lint; do \
 		printf '== make %s\n' "$$step"; start=$$SECONDS; \
