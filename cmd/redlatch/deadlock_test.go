@@ -40,9 +40,7 @@ func (r *redis) user(t *testing.T, name string) *redlatch.Client {
 // Two programs that wait for each other are shown, with who they are and where they wait. Whoever
 // waits for them without having anything is none of it.
 func TestAPossibleDeadlockIsShown(t *testing.T) {
-	if testing.Short() {
-		t.Skip("waits for real time, for make check")
-	}
+	long(t)
 	t.Parallel()
 	r := newRedis(t)
 	ctx, cancel := context.WithCancel(t.Context())

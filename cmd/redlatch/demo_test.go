@@ -40,9 +40,7 @@ func lastLine(text string) string {
 
 // The whole story, without a terminal.
 func TestDemo(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a long story, for make check")
-	}
+	long(t)
 	t.Parallel()
 	dir := t.TempDir()
 	const watchdog = 6 // seconds: a busy machine must not make it lose more

@@ -254,9 +254,7 @@ for i = 1, 10000 do redis.call('HSET', KEYS[1], '285475da-9152-4c83-822a-67ee2f1
 // A cluster is looked at node by node, and one of its nodes is no server to lock
 // at.
 func TestDoctorOfCluster(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a long story, for make check")
-	}
+	long(t)
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k testserver.Kind) {
 		c := testserver.StartCluster(t, k, append(safe, "--min-replicas-to-write", "1")...)
@@ -323,9 +321,7 @@ func examinedAll(t *testing.T, client rueidis.Client, address string, want int) 
 
 // Behind sentinels it is the primary that is looked at.
 func TestDoctorOfSentinels(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a long story, for make check")
-	}
+	long(t)
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k testserver.Kind) {
 		s := testserver.StartSentinels(t, k, safe...)

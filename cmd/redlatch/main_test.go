@@ -275,6 +275,14 @@ func eventually(t *testing.T, what string, ok func() bool, explain ...func() str
 	}
 }
 
+// long leaves a test out of make test, for which it takes too long.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a long story, for make check")
+	}
+}
+
 func contains(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, p := range parts {

@@ -305,9 +305,7 @@ func TestTerminalShell(t *testing.T) {
 // A stopped program renews nothing. When it is continued too late, the command
 // must not go on.
 func TestTerminalStoppedForLongerThanTheLease(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a long story, for make check")
-	}
+	long(t)
 	t.Parallel()
 	r := newRedis(t)
 	term := onTerminal(t, r.shell("", ""))

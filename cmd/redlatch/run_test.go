@@ -222,9 +222,7 @@ func TestRunRefusesToWaitForItself(t *testing.T) {
 
 // For run an outage is a kind of waiting.
 func TestRunServerUnreachable(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a long story, for make check")
-	}
+	long(t)
 	t.Parallel()
 	addr := heldport.Refusing(t)
 	nowhere := &redis{nil, "redis://annabel:" + password + "@" + addr}
@@ -464,9 +462,7 @@ func TestRunLost(t *testing.T) {
 
 // A server that is gone when the work is done takes nothing away from it.
 func TestRunReleaseFails(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a long story, for make check")
-	}
+	long(t)
 	t.Parallel()
 	r := newRedis(t)
 	j := start(t, r.command("run", "x", "-c", "trap 'exit 6' USR1; echo ready; while :; do sleep 0.02; done"))

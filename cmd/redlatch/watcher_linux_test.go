@@ -13,9 +13,7 @@ import (
 // A user with the rule of redlatch acl --watch uses ls, show and top, on each kind of server. Nothing is written and
 // nothing is refused, but for what it must not do: that is said, and ends no hold.
 func TestWatcher(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a long story, for make check")
-	}
+	long(t)
 	t.Parallel()
 	for name, serve := range map[string]func(t *testing.T, k testserver.Kind) (address string, servers, primaries []*testserver.Server){
 		"one server": func(t *testing.T, k testserver.Kind) (string, []*testserver.Server, []*testserver.Server) {

@@ -98,7 +98,7 @@ func run(ctx context.Context, out io.Writer) error {
 	}
 
 	var shipped, again atomic.Int32
-	var refused atomic.Value // the last answer that says that there is no Redis, or a busy one
+	var refusal atomic.Value // the last answer that told somebody to come again
 	defer http.DefaultClient.CloseIdleConnections()
 	g, ctx := errgroup.WithContext(ctx)
 	for i := range 60 {
@@ -112,19 +112,17 @@ func run(ctx context.Context, out io.Writer) error {
 				return err
 			}
 			defer func() { _ = answer.Body.Close() }()
-			switch answer.StatusCode {
-			case http.StatusNoContent:
+			if answer.StatusCode == http.StatusNoContent {
 				shipped.Add(1)
-			case http.StatusConflict:
-				again.Add(1)
-			case http.StatusServiceUnavailable:
-				again.Add(1)
-				text, _ := io.ReadAll(answer.Body)
-				refused.Store(fmt.Sprintf("%s: %s", answer.Status, text))
-			default:
-				text, _ := io.ReadAll(answer.Body)
-				return fmt.Errorf("%s: %s", answer.Status, text)
+				return nil
 			}
+			text, _ := io.ReadAll(answer.Body)
+			said := fmt.Sprintf("%s: %s", answer.Status, text)
+			if answer.StatusCode != http.StatusConflict && answer.StatusCode != http.StatusServiceUnavailable {
+				return errors.New(said)
+			}
+			again.Add(1)
+			refusal.Store(said)
 			return nil
 		})
 	}
@@ -132,7 +130,7 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	if shipped.Load() == 0 {
-		return fmt.Errorf("nothing was shipped: %v", refused.Load())
+		return fmt.Errorf("nothing was shipped: %v", refusal.Load())
 	}
 	_, _ = fmt.Fprintf(out, "60 requests for 5 orders at 2 replicas: %d shipped, %d told to come again\n", shipped.Load(), again.Load())
 	if w.twice > 0 || w.parcel.Load() != shipped.Load() {

@@ -11,6 +11,29 @@ import (
 // A goroutine that is left behind is a bug, whichever package's tests see it first.
 func TestEveryPackageWithTestsLooksForLeaks(t *testing.T) {
 	looks := map[string]bool{} // by folders that have tests
+	testFiles(t, func(dir, text string) {
+		if strings.Contains(text, "(t *testing.T)") && !looks[dir] {
+			looks[dir] = false
+		}
+		for _, call := range []string{"leaktest.Main(m", "leaktest.Run("} {
+			if strings.Contains(text, call) {
+				looks[dir] = true
+			}
+		}
+	})
+	for dir, ok := range looks {
+		if !ok && filepath.Base(dir) != "leaktest" {
+			t.Errorf("the tests of %s do not look for goroutines that are left: see internal/leaktest", dir)
+		}
+	}
+	if len(looks) < 40 {
+		t.Errorf("there are %d folders with tests only", len(looks))
+	}
+}
+
+// testFiles calls f with each file of tests, of whatever module, and the folder in which it stands, seen from the root package.
+func testFiles(t *testing.T, f func(dir, text string)) {
+	t.Helper()
 	err := filepath.WalkDir(top, func(file string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -24,26 +47,14 @@ func TestEveryPackageWithTestsLooksForLeaks(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		dir := filepath.Dir(file)
-		if strings.Contains(string(text), "(t *testing.T)") && !looks[dir] {
-			looks[dir] = false
+		dir, err := filepath.Rel(top, filepath.Dir(file))
+		if err != nil {
+			return err
 		}
-		for _, call := range []string{"leaktest.Main(m", "leaktest.Run("} {
-			if strings.Contains(string(text), call) {
-				looks[dir] = true
-			}
-		}
+		f(filepath.ToSlash(dir), string(text))
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	for dir, ok := range looks {
-		if !ok && filepath.Base(dir) != "leaktest" {
-			t.Errorf("the tests of %s do not look for goroutines that are left: see internal/leaktest", dir)
-		}
-	}
-	if len(looks) < 40 {
-		t.Errorf("there are %d folders with tests only", len(looks))
 	}
 }

@@ -1,10 +1,8 @@
 package archtest
 
 import (
-	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,16 +19,8 @@ func TestMakeKnowsWhatRunsWithoutTheRaceDetector(t *testing.T) {
 	function := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	unbuilt := regexp.MustCompile(`(?m)^//go:build .*!race`)
 	var with []string // folders of which it is true
-	err := filepath.WalkDir(filepath.Join("..", ".."), func(file string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(file, "_test.go") {
-			return err
-		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		dir := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(file)), "../../")
-		for _, match := range function.FindAllStringSubmatch(string(text), -1) {
+	testFiles(t, func(dir, text string) {
+		for _, match := range function.FindAllStringSubmatch(text, -1) {
 			name := match[1]
 			if i := slices.Index(costs, name); i >= 0 {
 				costs = slices.Delete(costs, i, i+1)
@@ -39,7 +29,7 @@ func TestMakeKnowsWhatRunsWithoutTheRaceDetector(t *testing.T) {
 					t.Errorf("%s: make check does not run %s: COSTS has it, but NOTRACED does not have its folder", dir, name)
 				}
 			}
-			if !unbuilt.Match(text) {
+			if !unbuilt.MatchString(text) {
 				continue
 			}
 			with = append(with, dir)
@@ -53,11 +43,7 @@ func TestMakeKnowsWhatRunsWithoutTheRaceDetector(t *testing.T) {
 				t.Errorf("%s: make check does not run %s: neither NOTRACED nor PLAINLY has its folder", dir, name)
 			}
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, name := range costs {
 		t.Errorf("COSTS has %s, which is no test", name)
 	}
@@ -72,7 +58,7 @@ func TestMakeKnowsWhatRunsWithoutTheRaceDetector(t *testing.T) {
 func makeVariable(t *testing.T, name string) string {
 	t.Helper()
 	cmd := exec.Command("make", "--no-print-directory", "--eval=show-it: ; $(info $("+name+"))", "show-it")
-	cmd.Dir = filepath.Join("..", "..")
+	cmd.Dir = top
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "MFLAGS") })
 	out, err := cmd.CombinedOutput()
 	if err != nil {
