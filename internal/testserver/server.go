@@ -205,8 +205,8 @@ func (s *Server) ready(proc *process) error {
 		if field(info, "process_id") != strconv.Itoa(proc.cmd.Process.Pid) {
 			return errPortTaken
 		}
-		if k := kindOf(info); k != s.kind {
-			return fmt.Errorf("it is not a %s server, but %s", s.kind, k)
+		if is := exactly(info); !s.kind.is(is) {
+			return fmt.Errorf("it is not a %s server, but %s", s.kind, is)
 		}
 		// INFO is answered while a server still loads its data, PING is not.
 		if _, last = s.Do("PING"); last == nil {
@@ -216,15 +216,19 @@ func (s *Server) ready(proc *process) error {
 	return fmt.Errorf("no answer within %v: %w", startLimit, last)
 }
 
-// kindOf tells from what INFO says which kind of server says it.
-func kindOf(info string) Kind {
-	switch {
-	case field(info, "valkey_version") != "":
-		return Valkey
-	case strings.HasPrefix(field(info, "redis_version"), "6."):
-		return Redis62
+// exactly returns from what INFO says which server says it, with its whole version.
+func exactly(info string) Kind {
+	if version := field(info, "valkey_version"); version != "" {
+		return Valkey + "-" + Kind(version)
 	}
-	return Redis
+	return Redis + "-" + Kind(field(info, "redis_version"))
+}
+
+// is says whether the server with that version is one of kind k. The oldest is no
+// other kind.
+func (k Kind) is(exactly Kind) bool {
+	of := func(k Kind) bool { return strings.HasPrefix(string(exactly), string(k)) }
+	return of(k) && (k == Redis62 || !of(Redis62))
 }
 
 func (s *Server) info() (string, error) {

@@ -28,7 +28,7 @@ func each(t *testing.T, f func(t *testing.T, k testserver.Kind)) {
 // inTurn is each for what changes, or looks at, something that all tests share.
 func inTurn(t *testing.T, f func(t *testing.T, k testserver.Kind)) {
 	t.Helper()
-	for _, k := range testserver.Kinds() {
+	for _, k := range testserver.EveryKind() {
 		t.Run(string(k), func(t *testing.T) { f(t, k) })
 	}
 }
@@ -220,7 +220,7 @@ func TestMissingServerSaysWhatToInstall(t *testing.T) {
 	t.Setenv("REDLATCH_SERVERS", "")
 	t.Setenv("PATH", "")
 	t.Chdir(t.TempDir())
-	for _, k := range testserver.Kinds() {
+	for _, k := range testserver.EveryKind() {
 		said := verdict(t, k)
 		for _, want := range []string{strings.SplitN(string(k), "-", 2)[0] + "-server", "make servers", "package", "REDLATCH_SERVERS"} {
 			if !strings.Contains(said, want) {
@@ -245,7 +245,7 @@ func TestFailureShowsTheLog(t *testing.T) {
 func TestWrongProgram(t *testing.T) {
 	inTurn(t, func(t *testing.T, k testserver.Kind) {
 		other := testserver.Redis
-		if k == testserver.Redis {
+		if k == testserver.Redis || k == testserver.Redis82 {
 			other = testserver.Valkey
 		}
 		dir := t.TempDir()

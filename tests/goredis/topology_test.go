@@ -36,7 +36,7 @@ func TestContractCluster(t *testing.T) {
 		t.Skip("a long story, for make check")
 	}
 	t.Parallel()
-	for _, kind := range testserver.Kinds() {
+	for _, kind := range testserver.EveryKind() {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			c := testserver.StartCluster(t, kind)
@@ -63,7 +63,7 @@ func TestContractSentinel(t *testing.T) {
 		t.Skip("a long story, for make check")
 	}
 	t.Parallel()
-	for _, kind := range testserver.Kinds() {
+	for _, kind := range testserver.EveryKind() {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			s := testserver.StartSentinels(t, kind)

@@ -46,7 +46,7 @@ func onEach(t *testing.T, test func(*testing.T, testserver.Kind, func(*testing.T
 		t.Skip("a long story, for make check")
 	}
 	t.Parallel()
-	for _, kind := range testserver.Kinds() {
+	for _, kind := range testserver.EveryKind() {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			test(t, kind, newDriver)

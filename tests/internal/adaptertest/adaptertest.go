@@ -34,7 +34,7 @@ func Embedded(t *testing.T, open Open) {
 func Servers(t *testing.T, open Open) {
 	t.Helper()
 	t.Parallel()
-	for _, kind := range testserver.Kinds() {
+	for _, kind := range testserver.EveryKind() {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			drivertest.Run(t, drivertest.Config{New: open, Server: Start(kind)})
