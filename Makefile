@@ -89,7 +89,7 @@ test: .tools/gotest ## Test all in fake time, one adapter on a real server, and 
 # Most of these leave a processor idle for some of their time, so that they run side by side.
 .PHONY: check
 check: servers .tools/gotest .tools/golangci-lint .tools/gofumpt ## Everything that a change has to pass. A quarter of an hour on two cores.
-	@start=$$SECONDS; scripts/promtool.sh; scripts/chromium.sh; \
+	@start=$$SECONDS; scripts/promtool.sh; scripts/chromium.sh; scripts/shells.sh; \
 	rm -f "$(UNPROVEN)"; export REDLATCH_UNPROVEN="$(UNPROVEN)"; \
 	$(MAKE) --no-print-directory -j3 PARTLY=yes raced interop plain search oldest lint || { printf '\nmake check: FAILED\n'; exit 1; }; \
 	printf '\nmake check: all passed in %d s\n' $$((SECONDS - start)); $(tell_unproven)
@@ -129,7 +129,7 @@ proof: servers .tools/gotest ## Everything that there is, before a release. An h
 	printf '\n%smake proof: all passed\n' "$$took"; $(tell_unproven)
 
 alone: servers .tools/gotest
-	@scripts/promtool.sh; scripts/chromium.sh
+	@scripts/promtool.sh; scripts/chromium.sh; scripts/shells.sh
 	@for module in $(MODULES); do \
 		packages=$$(cd $$module && go list ./... | { grep -vE '$(APART)' || true; }); \
 		(export $(RACE); $(GOTEST) -C $$module -label "$$module, raced" -- -race $(FLAGS) -timeout 30m $$packages) || exit 1; \

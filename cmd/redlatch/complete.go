@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/overview"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -24,7 +23,8 @@ const (
 type lister func(c *redlatch.Client, ctx context.Context, pattern string) iter.Seq2[redlatch.Info, error]
 
 // completes has a shell complete NAME, the first argument, by what the server has. A server that cannot be
-// asked completes nothing.
+// asked completes nothing. Names that would have to be quoted are left out: not every shell quotes what it
+// is given, and what stands in such a name it may run.
 func (a *app) completes(cmd *cobra.Command, then cobra.ShellCompDirective, list lister) {
 	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, begun string) (names []string, _ cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -41,8 +41,7 @@ func (a *app) completes(cmd *cobra.Command, then cobra.ShellCompDirective, list 
 			if err != nil || len(names) == mostCompletions {
 				break
 			}
-			// The same may be listed twice, and what stands behind a tab or in another line is no part of the name to a shell.
-			if !slices.Contains(names, info.Name) && overview.Printable(info.Name) == info.Name {
+			if quoted(info.Name) == info.Name && !slices.Contains(names, info.Name) { // the same may be listed twice
 				names = append(names, info.Name)
 			}
 		}

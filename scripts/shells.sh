@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Sees to it that there are the shells for which redlatch has completion: zsh, fish, and bash with bash-completion. Takes
+# missing ones from Debian's packages: installed, not unpacked like the servers, because they look for their files where
+# they were built to be.
+set -euo pipefail
+
+good() { command -v zsh >/dev/null && command -v fish >/dev/null && [ -r /usr/share/bash-completion/bash_completion ]; }
+
+die() {
+	printf 'shells: %s. Install bash, bash-completion, zsh and fish.\n' "$*" >&2
+	exit 1
+}
+
+good && exit 0
+
+command -v apt-get >/dev/null && [ "$(id -u)" = 0 ] || die 'not found'
+install() { DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o DPkg::Lock::Timeout=120 install --no-install-recommends bash bash-completion zsh fish >/dev/null; }
+install || { apt-get -qq update && install; } || die 'apt-get cannot install them'
+good || die "the packages' are not where they should be"
+printf 'shells: %s, %s\n' "$(zsh --version)" "$(fish --version)"
