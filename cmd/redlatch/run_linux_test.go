@@ -33,6 +33,69 @@ func TestRunTellsOfNoOtherLock(t *testing.T) {
 	}
 }
 
+// zombies counts the children of a program that have ended and that it has not taken note of.
+func zombies(t *testing.T, j *job) (n int) {
+	t.Helper()
+	processes, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range processes {
+		stat, _ := os.ReadFile(p) // none: it has gone
+		if _, rest, _ := strings.Cut(string(stat), ") "); strings.HasPrefix(rest, "Z "+strconv.Itoa(j.cmd.Process.Pid)+" ") {
+			n++
+		}
+	}
+	return n
+}
+
+// Of jobs that a command detaches none is left when it has ended, or a long command would fill the table of processes: neither in the
+// group nor out of it, neither while the command runs nor while redlatch is a candidate again.
+func TestDetachedJobsLeaveNoZombies(t *testing.T) {
+	long(t)
+	t.Parallel()
+	const detach = `n=0; while [ $n -lt 100 ]; do n=$((n+1)); (setsid cat /dev/null &) ; (cat /dev/null &); done; echo ready; `
+	none := func(t *testing.T, j *job) {
+		t.Helper()
+		j.says("ready")
+		eventually(t, "no zombies", func() bool { return zombies(t, j) == 0 }, func() string { return strconv.Itoa(zombies(t, j)) })
+	}
+	t.Run("while the command runs", func(t *testing.T) {
+		t.Parallel()
+		r := newRedis(t)
+		j := start(t, r.command("run", "x", "-c", detach+"trap 'exit 7' TERM; while :; do sleep 0.02; done"))
+		none(t, j)
+		j.signal(unix.SIGTERM)
+		j.ends(7)
+	})
+	t.Run("while it has ended, and its group has not", func(t *testing.T) {
+		t.Parallel()
+		r := newRedis(t)
+		j := start(t, r.command("run", "x", "-c", "(trap 'exit 0' TERM; sleep 0.1; "+detach+"while :; do sleep 0.02; done) & exit 7"))
+		none(t, j)
+		j.signal(unix.SIGTERM)
+		j.ends(7)
+	})
+	t.Run("while another leads", func(t *testing.T) {
+		t.Parallel()
+		r := newRedis(t)
+		config := writeFile(t, "redisson.yaml", "singleServerConfig: {address: 'redis://"+r.Addr()+"'}\npassword: "+password+"\nlockWatchdogTimeout: 3000\nprotocol: RESP2\nthreads: 3")
+		work := writeFile(t, "work", "")
+		cmd := r.command("elect", "x", "--config", config, "--kill-after", "0", "-c", `for n in 1 2 3 4 5; do (setsid sh -c 'while [ -e $WORK ]; do sleep 0.1; done; echo gone' &) ; done; echo ready; while :; do sleep 0.02; done`)
+		cmd.Env = append(cmd.Env, "WORK="+work)
+		j := start(t, cmd)
+		j.says("ready")
+		r.Del("x")
+		r.hold("x", time.Hour)
+		j.says("killing the command")
+		if err := os.Remove(work); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the jobs' end", func() bool { return strings.Count(j.output(), "gone") == 5 }, j.output)
+		none(t, j)
+	})
+}
+
 // A daemon leaves the group, and the lock is released without it: also if it was the
 // last one there, and left after the command had ended.
 func TestRunDoesNotWaitForADaemon(t *testing.T) {

@@ -27,6 +27,8 @@ const lingerNotice = 2 * time.Second
 // Run runs the command and returns when its process group has ended. An error
 // means that the command was not started.
 func Run(c Command) (Result, error) {
+	signal.Notify(make(chan os.Signal, 1), unix.SIGCHLD) // no longer ignored
+	defer leaveOrphans()
 	g, err := startGuard()
 	if err != nil {
 		return Result{}, fmt.Errorf("starting the guard process: %w", err)
@@ -97,9 +99,11 @@ func (r *runner) start(g *guard) error {
 func (r *runner) watch() {
 	for {
 		var ws unix.WaitStatus
-		_, err := unix.Wait4(r.pgid, &ws, unix.WUNTRACED, nil)
+		// Orphans of the command become our children where the system can do that (see processAttributes), also those
+		// that have left the group. Those that have ended go now, or they would fill the table of processes.
+		pid, err := unix.Wait4(-1, &ws, unix.WUNTRACED, nil)
 		switch {
-		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EINTR), err == nil && pid != r.pgid:
 			continue
 		case err != nil:
 			// Somebody else reaped our child; nobody does. Its status is lost.
@@ -113,13 +117,19 @@ func (r *runner) watch() {
 		break
 	}
 	for !groupEnded(r.pgid) {
-		// Orphans of the group become our children where the system can do that
-		// (see processAttributes): those that have ended leave the group now.
-		if pid, err := unix.Wait4(-r.pgid, nil, unix.WNOHANG, nil); err != nil || pid == 0 {
+		if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); err != nil || pid == 0 {
 			time.Sleep(groupPoll)
 		}
 	}
 	r.changes <- change{ended: true}
+}
+
+// leaveOrphans has the kernel take note of the orphans that end after their command, as it does for who ignores CHLD.
+func leaveOrphans() {
+	signal.Ignore(unix.SIGCHLD)
+	for pid := 1; pid > 0; { // those that have ended before
+		pid, _ = unix.Wait4(-1, nil, unix.WNOHANG, nil)
+	}
 }
 
 func groupEnded(pgid int) bool {
