@@ -190,7 +190,8 @@ func (c *Client) Shutdown(ctx context.Context) error {
 // Callers that wait for a lock get ErrClosed: at once, or, if a caller is
 // with the driver itself, when that returns. The
 // contexts of live holds end with ErrClosed as their cause, and their locks are
-// left to their TTL: Close never frees a lock under a running section. Permits that
+// left to their TTL: Close never frees a lock under a running section. What an acquisition
+// has got that fails with ErrClosed is released, members of a Multi included. Permits that
 // Semaphore.Do has not given back may be lost. Then it
 // waits for the requests that are in flight, at most for Config.CloseTimeout.
 //

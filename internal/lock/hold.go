@@ -20,6 +20,7 @@ type Hold struct {
 	reads    bool    // it shares its term with others that read
 	lapsed   bool    // it ended by a window, and counts until it is released; guarded by t.mu
 	told     bool    // the holder has been told of the loss by Release; guarded by t.mu
+	forming  bool    // one of several that are not all there yet: nobody works under it; guarded by t.mu
 	token    int64   // the fencing token; 0: it has none. It is set once, before anybody has the hold
 	own      *ownEnd // nil: it ends with its term
 
@@ -42,7 +43,7 @@ type origin struct {
 
 // set makes h a hold of t that is yet to be added to it.
 func (h *Hold) set(ctx context.Context, t *term, o *Params, now time.Time) {
-	h.t, h.end.Context, h.scope, h.Watchdog, h.several, h.at, h.since, h.open = t, ctx, o.scope, !o.HasLease, o.Member, o.At, now, 1
+	h.t, h.end.Context, h.scope, h.Watchdog, h.several, h.forming, h.at, h.since, h.open = t, ctx, o.scope, !o.HasLease, o.Member, o.Member, o.At, now, 1
 }
 
 // addLocked adds a hold to the live ones, that was asked for so.
@@ -92,6 +93,15 @@ func (t *term) removeLocked(h *Hold, err error) {
 		t.c.Clock.Remove(&h.own.Lease)
 	}
 	h.end.End(err)
+}
+
+// Begin notes that somebody may work under holds that are some of several.
+func Begin(holds ...*Hold) {
+	for _, h := range holds {
+		h.t.mu.Lock()
+		h.forming = false
+		h.t.mu.Unlock()
+	}
 }
 
 // Dropped notes a hold that its user lost.

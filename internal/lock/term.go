@@ -323,8 +323,9 @@ func (t *term) EndContext() {
 	}
 }
 
-// Close ends the holds and leaves the lock to its TTL. A term on its way from
-// one hold to the next is released: no section runs under it.
+// Close ends the holds and leaves the lock to its TTL. A term is released if no section can
+// run under it: it is on its way from one hold to the next, or to readers who have only their
+// place in it, or its holds are parts of several that are not all there yet.
 func (t *term) Close() {
 	t.mu.Lock()
 	if t.state != termLive {
@@ -332,12 +333,12 @@ func (t *term) Close() {
 		return
 	}
 	ended := t.endLocked(request.ErrClosed)
-	between := t.count == 0
+	works := t.unfreed > 0 || slices.ContainsFunc(ended, func(h *Hold) bool { return !h.forming })
 	t.mu.Unlock()
 	for _, h := range ended {
 		holdctx.Tell(h.observer, holdctx.EndClosed, nil)
 	}
-	if !between {
+	if works {
 		return
 	}
 	t.c.table.retain(t.entry)

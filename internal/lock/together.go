@@ -37,9 +37,10 @@ func Joint(ctx context.Context, order []*Spec, fenced bool) []*Spec {
 // one by one.
 func Together(ctx context.Context, locks []*Spec, p *Params) (holds []*Hold, missing *Spec, err error) {
 	c := locks[0].c
-	if c.Server.Closed() {
+	if c.Server.Closed() || !c.table.join() { // as acquireAlone does
 		return nil, nil, request.ErrClosed
 	}
+	defer c.table.part()
 	ts := enterAll(locks, p)
 	if ts == nil {
 		return nil, nil, nil

@@ -55,6 +55,7 @@ func (g *Hold) add(h *lock.Hold) bool {
 	}
 	g.holds = append(g.holds, h)
 	if g.begun {
+		lock.Begin(h)
 		g.watchLocked(h)
 	}
 	return true
@@ -82,15 +83,30 @@ func (l look) Released(holdctx.End, time.Time, error) { _ = l.g.Err() }
 // Ended implements holdctx.Observer.
 func (l look) Ended(holdctx.End, time.Time, error) { _ = l.g.Err() }
 
-// begin makes the hold live, unless some of its holds have ended already.
+// begin makes the hold live, unless some of its holds have ended already, or are about to: Close frees
+// those under which nobody works. A Close that comes now waits until it is decided whether somebody will.
 func (g *Hold) begin() error {
 	g.mu.Lock()
 	g.begun = true
+	var closed []error
 	for _, h := range g.holds {
+		if c := h.Lock().Client(); c.Join() {
+			defer c.Part()
+		} else {
+			closed = append(closed, memberError(h.Lock(), request.ErrClosed))
+		}
 		g.watchLocked(h)
 	}
+	holds := g.holds
 	g.mu.Unlock()
-	return g.Err()
+	if len(holds)-len(closed) < g.need {
+		return join(closed)
+	}
+	if err := g.Err(); err != nil {
+		return err
+	}
+	lock.Begin(holds...)
+	return nil
 }
 
 // Err returns why the hold is over, if it is. It looks at the clock.

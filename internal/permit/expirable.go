@@ -56,6 +56,8 @@ func (s *Expirable) Acquire(ctx context.Context, want Want) ([]*Permit, error) {
 	if server.Closed() {
 		return nil, request.ErrClosed
 	}
+	server.Pool.Enter()
+	defer server.Pool.Leave()
 	kept := want.Lease == 0
 	if kept {
 		want.Lease = server.Length

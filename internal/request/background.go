@@ -8,7 +8,7 @@ import (
 )
 
 // Go runs f in the background: clean-up that nobody waits for but End.
-func (s *Server) Go(f func()) { s.pool.Go(worker.Func(f)) }
+func (s *Server) Go(f func()) { s.Pool.Go(worker.Func(f)) }
 
 // Finish runs f to its end, whatever becomes of ctx, which only bounds how
 // long the caller waits for it.

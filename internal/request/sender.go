@@ -124,15 +124,15 @@ func (s *sender) join(a *attempt) *batch {
 // send has a worker send a. It returns at once.
 func (s *sender) send(a *attempt) {
 	if b := s.join(a); b != nil {
-		s.server.pool.Go(b)
+		s.server.Pool.Go(b)
 	}
 }
 
 // wait sends a right here, unless another caller does, and returns when it has
 // ended. Close waits for that.
 func (s *sender) wait(a *attempt) {
-	s.server.pool.Enter()
-	defer s.server.pool.Leave()
+	s.server.Pool.Enter()
+	defer s.server.Pool.Leave()
 	a.early = left
 	if b := s.join(a); b != nil {
 		b.Run()
@@ -206,7 +206,7 @@ func (s *sender) enter(now time.Time) bool {
 // run takes a request to the driver for a caller that has entered. Close waits for that, as
 // it does for workers.
 func (s *sender) run(ctx context.Context, o *Call) (reply driver.Reply, err error) {
-	s.server.pool.Enter()
+	s.server.Pool.Enter()
 	heard := false // nor is it, if a hook of the client library panics
 	defer func() {
 		failed := err
@@ -214,7 +214,7 @@ func (s *sender) run(ctx context.Context, o *Call) (reply driver.Reply, err erro
 			failed = nil // the caller has left, which says nothing of the server
 		}
 		s.exit(heard, failed, nil)
-		s.server.pool.Leave()
+		s.server.Pool.Leave()
 	}()
 	reply, err = s.server.Driver.Run(ctx, o.Script.Script, o.Keys, o.Args)
 	heard = answered(err)

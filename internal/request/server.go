@@ -23,13 +23,13 @@ type Server struct {
 	Done   <-chan struct{} // closed when nobody acquires anything any longer
 	Quit   chan struct{}   // closed when nobody waits for an answer any longer
 	Over   chan struct{}   // closed when nothing is settled any longer
+	Pool   *worker.Pool    // of what runs in the background, and of callers that may leave something to be settled: see End
 
 	Acks     Acks
 	Sessions Sessions
 	Orphans  Orphans
 
 	open     open
-	pool     *worker.Pool
 	messages messages
 	senders  senders
 	attempts sync.Pool     // of *attempt
@@ -70,7 +70,7 @@ const idleWorkers = 64
 
 // New returns a server. It does no I/O.
 func New(o Options) (*Server, error) {
-	s := &Server{Options: o, Traits: o.Driver.Traits(), pool: worker.New(idleWorkers), Quit: make(chan struct{}), Over: make(chan struct{})}
+	s := &Server{Options: o, Traits: o.Driver.Traits(), Pool: worker.New(idleWorkers), Quit: make(chan struct{}), Over: make(chan struct{})}
 	s.open.ctx, s.open.end = context.WithCancel(context.Background())
 	s.Done = s.open.ctx.Done()
 	switch {
@@ -153,7 +153,7 @@ func (s *Server) Leave() {
 // End waits until nothing runs in the background, at most for d, and says
 // whether it is so. Then nothing is sent any longer that has failed.
 func (s *Server) End(d time.Duration) bool {
-	ended := s.pool.Close(d)
+	ended := s.Pool.Close(d)
 	close(s.Over)
 	s.senders.tell()
 	return ended
