@@ -149,6 +149,9 @@ func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error, opts .
 // reason LostRevoked, and its context has ended before the lock is given away, unless
 // the client does not answer within a second. A holder that uses Redisson is not told.
 //
+// A hash whose owner is none of redlatch or Redisson is no lock: ForceRelease changes nothing, and the error is a
+// *driver.RunError with the code WRONGTYPE.
+//
 // ForceRelease takes the lock only from the owners that it has found. A hold that begins
 // meanwhile stays. Of a group lock it releases the values; a client of redlatch that
 // holds one of them loses all values that it has acquired together with it.

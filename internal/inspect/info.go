@@ -190,6 +190,12 @@ func (s *stored) info(kind string) (info Info, err error) {
 	if err != nil {
 		return Info{}, err
 	}
+	// Redisson's owners and ours have this form. Without it this is another program's hash, which nobody may release.
+	for _, h := range info.Holders {
+		if h.Client == "" {
+			return Info{}, notALock("key %s is a hash but not a lock: %s is no owner", wire.Quote(s.name), wire.Quote(h.Owner))
+		}
+	}
 	if kind == Fair {
 		for _, owner := range s.queue {
 			w := Waiter{Owner: owner}
@@ -298,7 +304,7 @@ func (i Info) looksLikeLock() bool {
 		return false
 	}
 	for _, h := range i.Holders {
-		if h.Client == "" || h.Count < 1 {
+		if h.Count < 1 {
 			return false
 		}
 	}

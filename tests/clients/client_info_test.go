@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -167,6 +168,35 @@ func TestInfoOfWhatIsNoLock(t *testing.T) {
 		}
 		if _, err := c.Info(bg, "a}"); err == nil {
 			t.Error("a bad name was accepted")
+		}
+	})
+}
+
+// Another program's hash may have the fields of a lock but for its owner: the name of that is none. To release it by force was to
+// delete it.
+func TestForceReleaseDeletesNoOtherProgramsHash(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		expiry := strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10)
+		value := wire.GroupField("seat")
+		w.Server.HSet("plain", "visits", "7")
+		put(w, "fair", time.Minute, "visits", "7")
+		put(w, "read", time.Minute, "mode", "read", "visits", "7")
+		put(w, "written", time.Minute, "mode", "write", "visits:write", "7")
+		put(w, "group", time.Minute, value, "visits", value+":visits:expire_time", expiry, value+":visits:lock_count", "1")
+		for name, l := range map[string]*redlatch.Lock{
+			"plain": c.Lock("plain"), "fair": c.FairLock("fair"), "read": c.ReadWriteLock("read").Read(), "written": c.ReadWriteLock("written").Write(),
+			"group": c.GroupLock("group", "seat"),
+		} {
+			was := w.Server.Dump()
+			released, err := l.ForceRelease(bg)
+			var wrong *driver.RunError
+			if released || !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" || w.Server.Dump() != was {
+				t.Errorf("%s: %v, %v", name, released, err)
+			}
+			if info, err := c.Info(bg, name); err == nil {
+				t.Errorf("%s: %+v", name, info)
+			}
 		}
 	})
 }
