@@ -109,8 +109,7 @@ func (a *app) rawClient() (client rueidis.Client, mask func(string) string, err 
 	if err != nil {
 		return nil, nil, &failure{code: exitConfig, err: err}
 	}
-	secrets := []string{option.Password, option.Username, option.Sentinel.Password, option.Sentinel.Username}
-	mask = func(text string) string { return connect.Mask(text, secrets...) }
+	mask = func(text string) string { return connect.Mask(text, option.Password, option.Sentinel.Password) }
 	option.DisableRetry = true
 	option.PipelineMultiplex = -1
 	client, err = rueidis.NewClient(option)

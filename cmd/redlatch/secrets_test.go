@@ -3,10 +3,32 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/testserver"
 )
+
+// A user may be called as what his program locks. To hide his name was to say ***:42 of each lock, and to give hints that cannot be typed.
+func TestAUsersNameDoesNotHideTheNamesOfLocks(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	r.RequireUserAuth("orders", password)
+	r.url = strings.Replace(r.url, "://:", "://orders:", 1)
+	r.hold("orders:42", time.Hour)
+	for text, line := range map[string]string{
+		"type: redlatch release --force orders:42":   "release orders:42",
+		`lock "orders:42" is held by`:                "run orders:42 --try -- true",
+		`"name": "orders:42"`:                        "show orders:42 -o json",
+		"needs a command: redlatch run orders:42 --": "run orders:42",
+		"redis://***@" + r.Addr():                    "config check",
+		"redlatch: redlatch show orders:42 shows":    "semaphore get orders:42",
+	} {
+		if res := r.run(t, strings.Fields(line)...); !strings.Contains(res.out+res.err, text) || strings.Contains(res.err, "***:42") {
+			t.Errorf("%s: %+v", line, res)
+		}
+	}
+}
 
 // Whatever a command does, and whether it works or not, it shows no password.
 func TestNoPasswordIsShown(t *testing.T) {

@@ -70,7 +70,7 @@ func (a *app) settings() (connect.Settings, []connect.Warning, error) {
 	if err := a.server.checkPrefix(); err != nil {
 		return s, warnings, err
 	}
-	a.ui.hide(string(s.Password), s.User, string(s.SentinelPassword), s.SentinelUser)
+	a.ui.hide(string(s.Password), string(s.SentinelPassword)) // users have names that are also those of locks
 	if err := a.server.secureSettings(&s); err != nil {
 		return s, warnings, err
 	}
