@@ -72,7 +72,11 @@ func (l *list) Set(s string) error {
 	if len(lines) > 1 {
 		return errors.New("it has several lines; write it in one line, with commas between the names")
 	}
-	*l = append(append(list{}, *l...), slices.Concat(lines...)...)
+	names := slices.Concat(lines...)
+	if slices.Contains(names, "") {
+		return errors.New("there is nothing where a name or value should be")
+	}
+	*l = append(append(list{}, *l...), names...)
 	return nil
 }
 
