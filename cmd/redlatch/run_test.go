@@ -460,6 +460,22 @@ func TestRunLost(t *testing.T) {
 	})
 }
 
+// The owner that a wait was last refused for may have gone: who has waited is told who has the lock now, and not the UUID of somebody
+// whom nobody can find.
+func TestATimedOutWaitNamesWhoHasTheLockNow(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	r.hold("x", time.Hour)
+	waits := start(t, r.command("run", "x", "--wait", "3s", "--", "true"))
+	r.waitFor(t, waits, "x")
+	r.Del("x") // without a word: who waits does not hear of it
+	start(t, r.command("run", "x", "-c", "echo held; sleep 600")).says("held")
+	waits.ends(1)
+	if text := waits.output(); !strings.Contains(text, `lock "x" is held by sh@`) {
+		t.Error(text)
+	}
+}
+
 // A server that is gone when the work is done takes nothing away from it.
 func TestRunReleaseFails(t *testing.T) {
 	long(t)

@@ -75,7 +75,7 @@ func (u *ui) note(format string, args ...any) {
 
 // fail shows why the program ends, and what to do about it.
 func (u *ui) fail(f *failure) {
-	if f.err == nil {
+	if f.err == nil || u.quiet && f.code == 0 { // run -E 0 has not failed
 		return
 	}
 	prefix := "redlatch:"

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/overview"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -31,6 +32,17 @@ func infoOf(ctx context.Context, client *redlatch.Client, name string) redlatch.
 	ctx, cancel := context.WithTimeout(ctx, mostAsking)
 	defer cancel()
 	info, _ := client.Info(ctx, name)
+	if slices.ContainsFunc(info.Holders, func(h redlatch.Holder) bool { return h.Redlatch && h.By == "" }) {
+		// It has not noted yet who it is, but says so if it is asked.
+		asked, _, _ := overview.Look(ctx, client, name, false)
+		for _, h := range asked.Holders {
+			for i := range info.Holders {
+				if h.Owner == info.Holders[i].Owner {
+					info.Holders[i].By = h.By
+				}
+			}
+		}
+	}
 	info.Holders = slices.DeleteFunc(info.Holders, func(h redlatch.Holder) bool { return h.By == "" })
 	return info
 }
@@ -48,11 +60,14 @@ func (r *runner) busyWith(client *redlatch.Client, err error) error {
 	case info.Kind == redlatch.KindGroup && r.group == nil:
 		return fmt.Errorf("%q is not a lock but a group of locks, some of which are held; --group acquires such locks", busy.Name)
 	}
-	for _, h := range info.Holders {
-		if h.Owner == strings.TrimSuffix(busy.Owner, ":write") {
-			// When its lease ends is not told: it is most likely renewed.
-			return fmt.Errorf("lock %q is held by %s (%s)", busy.Name, h.By, h.Owner)
-		}
+	now := slices.IndexFunc(info.Holders, func(h redlatch.Holder) bool { return h.Owner == strings.TrimSuffix(busy.Owner, ":write") })
+	if now < 0 && len(info.Holders) > 0 && info.Kind != redlatch.KindGroup { // of a group it may be another value's
+		now = 0 // the lock has changed hands since it was last asked for
 	}
-	return err
+	if now < 0 {
+		return err
+	}
+	// When its lease ends is not told: it is most likely renewed.
+	h := info.Holders[now]
+	return fmt.Errorf("lock %q is held by %s (%s)", busy.Name, h.By, h.Owner)
 }
