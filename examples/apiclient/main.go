@@ -30,6 +30,9 @@ type limited struct {
 
 func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := l.limiter.Acquire(r.Context(), 1); err != nil {
+		if r.Body != nil { // a transport closes it, also of a request that it does not send
+			_ = r.Body.Close()
+		}
 		return nil, err
 	}
 	return l.next.RoundTrip(r)

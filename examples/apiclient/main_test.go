@@ -2,15 +2,54 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/redlatch/redlatch/examples/internal/embedded"
 	"github.com/redlatch/redlatch/internal/leaktest"
 )
 
 func TestMain(m *testing.M) {
 	leaktest.Main(m, "github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")
 }
+
+// A body whose request is refused is closed, as http.RoundTripper wants it: else a file or a pipe behind it stays open.
+func TestARefusedRequestClosesItsBody(t *testing.T) {
+	redis, err := embedded.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer redis.Stop()
+	processes, err := redis.Clients(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	body := &closable{Reader: strings.NewReader("text")}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := limited{processes[0].RateLimiter("api").WithRate(rate), http.DefaultTransport}.RoundTrip(r)
+	if err == nil {
+		_ = answer.Body.Close()
+	}
+	if !errors.Is(err, context.Canceled) || !body.closed {
+		t.Errorf("%v; the body is closed: %v", err, body.closed)
+	}
+}
+
+type closable struct {
+	io.Reader
+
+	closed bool
+}
+
+func (c *closable) Close() error { c.closed = true; return nil }
 
 // The program does what its README says, and sees for itself that it does.
 func TestRun(t *testing.T) {
