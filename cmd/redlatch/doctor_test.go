@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/doctor"
 	"github.com/redlatch/redlatch/internal/acl"
+	"github.com/redlatch/redlatch/internal/overview"
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
@@ -69,7 +70,9 @@ func eachKind(t *testing.T, f func(t *testing.T, k testserver.Kind)) {
 // letDoctorIn lets the default user do what doctor does, and no more.
 func letDoctorIn(servers ...*testserver.Server) {
 	for _, s := range servers {
-		s.MustDo(append([]string{"ACL", "SETUSER", "default"}, testserver.Rule(s.Kind(), acl.Rule{Doctor: true}).Words()...)...)
+		words := testserver.Rule(s.Kind(), acl.Rule{Doctor: true}).Words()
+		words = append(words, "+pexpireat") // without which a restart would not read the append-only file
+		s.MustDo(append([]string{"ACL", "SETUSER", "default"}, words...)...)
 	}
 }
 
@@ -99,6 +102,30 @@ func TestDoctorOfHealthyServer(t *testing.T) {
 			if !strings.HasPrefix(line, "ok ") && !busy {
 				t.Errorf("%q", line)
 			}
+		}
+	})
+}
+
+// Where a restart drops what scripts have written, because the default user might not write it himself, doctor says so before.
+func TestDoctorKnowsWhetherTheAppendOnlyFileIsRead(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k testserver.Kind) {
+		for _, rights := range []string{"on nopass ~* &* +@all", "on nopass ~* &* +@all -pexpireat", "on nopass ~other:* &* +@all"} {
+			t.Run(rights, func(t *testing.T) {
+				t.Parallel()
+				s := testserver.Start(t, k, append(strings.Fields("--user ann on >"+password+" ~* &* +@all --user default "+rights), safe...)...)
+				r := &redis{url: "redis://ann:" + password + "@" + s.Addr()}
+				if res := r.run(t, "acquire", "x", "--lease", "1h"); res.code != 0 {
+					t.Fatalf("%+v", res)
+				}
+				res := r.run(t, "doctor", "-o", "json")
+				res.code = 0
+				warns := slices.Contains(worse(document[doctor.Report](t, res)), "persistence warning")
+				s.Restart()
+				if l := document[overview.Lock](t, r.run(t, "show", "x", "-o", "json")); warns != (!l.Held || l.TTL < 0) {
+					t.Errorf("doctor warns: %v; after a restart: %+v", warns, l)
+				}
+			})
 		}
 	})
 }

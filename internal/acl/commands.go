@@ -18,7 +18,7 @@ func (c Command) Sharded() bool { return c.since == "7.0" }
 func (c Command) right() string {
 	words := strings.Fields(strings.ToLower(c.Args))
 	switch words[0] {
-	case "client", "cluster", "config", "pubsub", "sentinel":
+	case "acl", "client", "cluster", "config", "pubsub", "sentinel":
 		return words[0] + "|" + words[1]
 	}
 	return words[0]
@@ -115,6 +115,7 @@ var ByDoctor = []Command{
 	{Args: "DBSIZE"},
 	{Args: "PUBSUB CHANNELS"},
 	{Args: "PUBSUB SHARDCHANNELS", since: "7.0"},
+	{Args: "ACL DRYRUN default PEXPIREAT K 1", since: "7.0"},
 }
 
 // ToSentinels are the commands that reach sentinels, which have users of their

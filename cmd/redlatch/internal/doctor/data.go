@@ -55,14 +55,18 @@ func persistence(v *visit) []Finding {
 	if aof == "" {
 		return nil
 	}
-	all := broken(v)
+	all := append(broken(v), unreadable(v)...)
 	fsync, save := v.config["appendfsync"], v.config["save"]
 	const remedy = "appendonly yes with appendfsync always; or wait for the longest lease (30 s by default) before you restart a server that was down"
 	switch {
+	case aof == "1" && fsync == "":
+		all = append(all, found(check, Note, "there is an append-only file; how often it is synced cannot be seen",
+			"unless it is synced with each write, a machine that crashes forgets the latest locks", remedy)...)
+	case aof == "1" && fsync != "no" && v.config["no-appendfsync-on-rewrite"] == "yes":
+		all = append(all, found(check, Warning, "the append-only file is not synced while it, or a snapshot, is written anew (no-appendfsync-on-rewrite yes)",
+			"a machine that crashes meanwhile forgets the locks of the last half minute", "CONFIG SET no-appendfsync-on-rewrite no, and in redis.conf")...)
 	case aof == "1" && fsync == "always":
 		all = append(all, fine(check, "the append-only file is synced with each write")...)
-	case aof == "1" && fsync == "":
-		all = append(all, fine(check, "there is an append-only file; how often it is synced cannot be seen")...)
 	case aof == "1" && fsync == "everysec":
 		all = append(all, found(check, Note, "the append-only file is synced once a second",
 			"a machine that crashes forgets the locks of the last second or two; one that is restarted soon gives them away again", remedy)...)
@@ -84,6 +88,30 @@ func persistence(v *visit) []Finding {
 			remedy+"; and see that nothing restarts it at once (systemd's Restart=, a container's restart policy)")...)
 	}
 	return all
+}
+
+// unreadable looks for an append-only file that a restart reads without what scripts have written. A script is a transaction in it, of
+// which Redis from 7.0 on and Valkey before 9.1 leave out what the default user has no right to. Whether he may log in is all the same to
+// them. PEXPIREAT is what the file has of PEXPIRE.
+func unreadable(v *visit) []Finding {
+	const check = "persistence"
+	valkey := v.info["valkey_version"]
+	if v.info["aof_enabled"] != "1" || older(v.info["redis_version"], "7.0") || valkey != "" && !older(valkey, "9.1") {
+		return nil
+	}
+	for _, command := range [][]string{{"HSET", "1", "1"}, {"PEXPIREAT", "1"}} {
+		reply, why := v.ask(append([]string{"ACL", "DRYRUN", "default", command[0], v.opt.Prefix + own}, command[1:]...)...)
+		switch {
+		case why != nil && why.Code == "NOPERM":
+			return found(check, Note, "whether a restart reads all of the append-only file cannot be seen (ACL DRYRUN is refused)",
+				"if the default user lacks a right, locks are gone after a restart, or never end", "give the user that runs doctor +acl|dryrun, or see: ACL GETUSER default")
+		case why == nil && str(reply) != "OK":
+			return found(check, Warning, "a restart reads the append-only file without what scripts have written: the default user may not use "+command[0],
+				"after a restart locks are gone while their holders work on, or have no TTL and never end",
+				"ACL SETUSER default off ~* &* +@all, and in the file of users: nobody can log in as a user that is off")
+		}
+	}
+	return nil
 }
 
 // broken looks for a disk that cannot be written.

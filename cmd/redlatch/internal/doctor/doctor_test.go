@@ -128,6 +128,8 @@ func (f *fake) answer(args []string) any {
 		return []any{}
 	case "PTTL":
 		return int64(1000)
+	case "ACL":
+		return "OK"
 	case "ROLE":
 		return []any{"master", int64(0), []any{}}
 	case "EXISTS", "DBSIZE", "WAIT":
@@ -228,7 +230,7 @@ func TestFindings(t *testing.T) {
 		{"no INFO", &fake{answers: map[string]any{"INFO": noperm("info")}}, "access", Note, "INFO is refused (NOPERM)"},
 		{"no ROLE", &fake{answers: map[string]any{"ROLE": noperm("role")}}, "replicas", Note, "ROLE is refused (NOPERM)"},
 		{"no WAIT", &fake{answers: map[string]any{"WAIT": &ReplyError{"ERR", "unknown command"}}}, "replicas", Note, "WAIT is refused (ERR)"},
-		{"no CONFIG", &fake{answers: map[string]any{"CONFIG": &ReplyError{"ERR", "unknown command"}}}, "access", Note, "CONFIG GET is refused (ERR)"},
+		{"no CONFIG", &fake{info: map[string]string{"aof_enabled": ""}, answers: map[string]any{"CONFIG": &ReplyError{"ERR", "unknown command"}}}, "access", Note, "CONFIG GET is refused (ERR)"},
 
 		{"old Redis", &fake{info: map[string]string{"redis_version": "6.0.16"}}, "server", Problem, "Redis 6.0.16, standalone; the oldest that is supported is Redis 6.2"},
 		{"old Valkey", &fake{info: map[string]string{"valkey_version": "7.0.1"}}, "server", Problem, "Valkey 7.0.1"},
@@ -252,6 +254,10 @@ func TestFindings(t *testing.T) {
 		{"full", &fake{info: map[string]string{"used_memory": "104857600"}}, "memory", Problem, "full"},
 
 		{"everysec", &fake{config: map[string]string{"appendfsync": "everysec"}}, "persistence", Note, "once a second"},
+		{"fsync that cannot be seen", &fake{config: map[string]string{"appendfsync": ""}}, "persistence", Note, "how often it is synced cannot be seen"},
+		{"no fsync while it is rewritten", &fake{config: map[string]string{"no-appendfsync-on-rewrite": "yes"}}, "persistence", Warning, "no-appendfsync-on-rewrite yes"},
+		{"log that is not read", &fake{answers: map[string]any{"ACL DRYRUN default PEXPIREAT": "no"}}, "persistence", Warning, "the default user may not use PEXPIREAT"},
+		{"log that may not be read", &fake{answers: map[string]any{"ACL": noperm("acl|dryrun")}}, "persistence", Note, "ACL DRYRUN is refused"},
 		{"no fsync", &fake{config: map[string]string{"appendfsync": "no"}}, "persistence", Warning, "appendfsync no"},
 		{"snapshots", &fake{info: map[string]string{"aof_enabled": "0"}, config: map[string]string{"save": "3600 1"}}, "persistence", Warning, "only snapshots (save 3600 1)"},
 		{"nothing", &fake{info: map[string]string{"aof_enabled": "0"}}, "persistence", Warning, "nothing is stored"},

@@ -92,7 +92,7 @@ func (v *visit) fail(err error) {
 
 // The settings that checks look at and INFO does not have.
 var settings = []string{
-	"appendfsync", "save", "stop-writes-on-bgsave-error", "min-replicas-to-write",
+	"appendfsync", "no-appendfsync-on-rewrite", "save", "stop-writes-on-bgsave-error", "min-replicas-to-write",
 	"timeout", "tcp-keepalive", "client-output-buffer-limit", "maxclients",
 }
 
