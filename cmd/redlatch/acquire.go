@@ -56,6 +56,9 @@ The exit code is 1 if acquire did not get the lock.`,
 		if err := checkName(r.name); err != nil {
 			return err
 		}
+		if err := unread(os.Stdout); err != nil {
+			return err
+		}
 		client, closeAll, err := a.client(redlatch.Config{WatchdogTimeout: watchdog})
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 
@@ -47,6 +48,9 @@ func (a *app) permitAcquireCommand() *cobra.Command {
 		sized := cmd.Flags().Changed("of")
 		if sized && n > of {
 			return usage("%d of %d permits can never be had", n, of)
+		}
+		if err := unread(os.Stdout); err != nil {
+			return err
 		}
 		return a.with(args[0], func(c *redlatch.Client) error {
 			defer a.tellOfWait(c, args[0])()

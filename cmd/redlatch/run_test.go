@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -160,6 +161,27 @@ func (r *redis) shell(flags, script string) *exec.Cmd {
 	}
 	cmd.Env = append(cmd.Env, "R="+exe, "PS1=prompt> ", "ENV=", "HISTFILE=")
 	return cmd
+}
+
+// Who closes standard output would not see the owner, and nobody could release the lock. To throw the owner away is another matter.
+func TestAcquireTakesNothingThatNobodyCanRelease(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	for line, held := range map[string]bool{
+		`"$R" acquire x --lease 1h >&-`:                         false,
+		`"$R" acquire x --lease 1h -o json >&-`:                 false,
+		`"$R" semaphore acquire x --of 2 --lease 1h >&-`:        false,
+		`"$R" acquire y --lease 1h >/dev/null`:                  true,
+		`"$R" semaphore acquire z --of 2 --lease 1h >/dev/null`: true,
+	} {
+		res := finish(t, r.shell("-c", line))
+		if code := map[bool]int{false: 71, true: 0}[held]; res.code != code || !held && !strings.Contains(res.err, "standard output is closed") {
+			t.Errorf("%s: %+v", line, res)
+		}
+	}
+	if keys := r.Keys(); slices.Contains(keys, "x") || !slices.Contains(keys, "y") || !slices.Contains(keys, "z") {
+		t.Errorf("%q", keys)
+	}
 }
 
 // forget drops what was said: it has been looked at, with the password that the

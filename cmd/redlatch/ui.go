@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -55,6 +56,20 @@ func isTerminal(f *os.File) bool {
 // shortestHidden is how many bytes a secret has that hide hides. A shorter one is a part of many words, which
 // would be unreadable, and would tell it. What servers and drivers say has been masked by then, whatever the length.
 const shortestHidden = 4
+
+// unread is the failure to take what only a reader of out can give back, if out was closed when this program was started. The Go
+// runtime has opened the null device in its place, for reading as well, which a shell's >/dev/null does not.
+func unread(out *os.File) error {
+	is, err := out.Stat()
+	null, _ := os.Stat(os.DevNull) // without one nothing is the same
+	if err != nil || !os.SameFile(is, null) {
+		return written(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		return nil
+	}
+	return written(errors.New("standard output is closed, and nobody would know what to release"))
+}
 
 // hide masks the secrets in everything that goes to standard error from now on.
 func (u *ui) hide(secrets ...string) {
