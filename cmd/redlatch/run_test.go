@@ -498,6 +498,18 @@ func TestATimedOutWaitNamesWhoHasTheLockNow(t *testing.T) {
 	}
 }
 
+// A redlatch that was stopped for longer than the lease ends its command as soon as it is continued.
+func TestRunEndsItsCommandAfterItWasStoppedForTooLong(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	j := start(t, r.command("run", "x", "--lease", "1s", "-c", "echo ready; while :; do sleep 0.02; done"))
+	j.says("ready")
+	j.signal(unix.SIGSTOP)
+	eventually(t, "the end of the lease", func() bool { return !r.Exists("x") })
+	j.signal(unix.SIGCONT)
+	j.ends(74)
+}
+
 // A server that is gone when the work is done takes nothing away from it.
 func TestRunReleaseFails(t *testing.T) {
 	long(t)
