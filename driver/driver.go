@@ -59,6 +59,11 @@ type Redis interface {
 	// it, whenever a connection to the node ended with an error, or the node answered
 	// that it is no longer a primary, or another node serves its slots now. The name
 	// "" means all nodes. f must not block. stop unregisters f.
+	//
+	// A driver that knows its server by a name alone leaves that server when it answers that it is not
+	// the primary of a key (READONLY, MOVED, MASTERDOWN): the name may lead to another server by now. What
+	// is sent after that answer goes over new connections, and subscriptions follow when the first of it
+	// has succeeded.
 	OnBreak(f func(node string)) (stop func())
 
 	// Traits returns fixed facts about the driver and its configuration.

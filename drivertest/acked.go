@@ -35,6 +35,7 @@ var ackedTests = []test{
 	{"ReplicasAreCounted", testReplicasCounted, long},
 	{"ReplicaIsSilent", testReplicaSilent, middling},
 	{"ReplicaSilentBeforeScriptIsKnown", testReplicaSilentFallback, middling},
+	{"NameMoves", testNameMoves(withAcks), long},
 }
 
 // moment is as long as the tests let a driver wait for replicas that are not there.

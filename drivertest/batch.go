@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ var batchTests = []test{
 	{"BreaksUnderLoadRepeatNothing", testBatchBrokenUnderLoad, long},
 	{"NothingRunsWithoutServer", testBatchNothingListens, long},
 	{"BreakIsReported", testBatchBreakIsReported, long},
+	{"NameMoves", testNameMoves(together), long},
 }
 
 var errNotSet = errors.New("drivertest: RunBatch did not set Err")
@@ -49,6 +51,13 @@ func (e *env) counters(s *driver.Script, name string, n int) []*driver.Request {
 		requests[i] = request(s, []string{fmt.Sprint(e.prefix, name, ":", i)})
 	}
 	return requests
+}
+
+// together is a way.
+func together(e *env, s *driver.Script, keys []string) error {
+	requests := []*driver.Request{request(s, keys), request(s, []string{keys[0] + ":too"})}
+	e.runBatch(e.r, requests)
+	return cmp.Or(requests[0].Err, requests[1].Err)
 }
 
 // runBatch runs requests in time, with a driver that is a Batcher.

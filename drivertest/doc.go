@@ -35,6 +35,8 @@
 //     affect the others.
 //   - OnBreak reports lost connections, Primaries and Scan find all hashes, and
 //     after a restart everything is as before.
+//   - When the name of its server is given to another server, the driver leaves the first
+//     one as soon as that answers that it is no primary.
 //   - No goroutine is left a minute after a driver's end.
 //   - In a cluster ([RunCluster]) requests follow their slot with MOVED and ASK
 //     and are executed once, and keys of two slots are refused. After a failover,

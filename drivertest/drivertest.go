@@ -28,6 +28,10 @@ type Config struct {
 	// time for a test in which they must not matter, however busy the machine is.
 	New func(t *testing.T, addr string, timeout time.Duration) driver.Redis
 
+	// Stays says that the driver works through connections that it has not made: when
+	// the name of its server is given to another one, it stays with the first.
+	Stays bool
+
 	// Server returns a server that nobody else uses, and ends it with t.Cleanup.
 	// Each test calls it. If it is nil, every test gets an embedded server.
 	Server func(t *testing.T) Server
@@ -119,6 +123,7 @@ func Run(t *testing.T, cfg Config) {
 		{"BreakIsReported", testBreakIsReported, long},
 		{"Scan", testScan, long},
 		{"Restart", testRestart, long},
+		{"NameMoves", testNameMoves(plainly), long},
 	})
 }
 

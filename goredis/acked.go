@@ -45,11 +45,10 @@ func (d *Driver) RunAcked(
 		if d.cluster != nil && re.Outcome == driver.NotExecuted {
 			d.cluster.ReloadState(ctx)
 		}
-		if adapter.IsBreak(re) {
-			d.breaks.Node(keys)
-		}
+		d.breaks.Failed(re, keys)
 		return driver.Reply{}, 0, d.creds.Judge(re)
 	}
+	d.breaks.Answered()
 	return reply, acked, nil
 }
 

@@ -66,6 +66,14 @@
 // and traces expect. With [SharedPipelines] the scripts of many callers go out together,
 // which saves system calls.
 //
+// # When a name moves
+//
+// A fixed address may lead to another server when a replica has taken over. When a
+// *redis.Client that does not ask sentinels is told that its server is no primary
+// (READONLY, MOVED, MASTERDOWN), the idle connections of its pool are closed. For that go-redis gets one
+// command for each of them that it cannot send. Hooks of the program, and a Limiter, see
+// that these fail.
+//
 // # Limits
 //
 // If a connection is lost while it lies idle in the pool, go-redis replaces it

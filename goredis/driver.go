@@ -3,6 +3,7 @@ package goredis
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,7 @@ type Driver struct {
 	creds      adapter.Credentials
 	breaks     adapter.Breaks
 	visits     *visits
+	leaving    sync.Mutex  // see leave
 	unreadable atomic.Bool // go-redis has panicked over an answer
 	classic    *hub
 	sharded    *hub
@@ -71,6 +73,9 @@ func Use(rdb redis.UniversalClient, opts ...Option) *Driver {
 		o := c.Options()
 		d.rdb, d.single = c, c
 		d.traits.Replicated = o.Addr == "FailoverClient" // what go-redis puts there for one that asks sentinels
+		if !d.traits.Replicated {
+			d.breaks.Leave, d.breaks.Follow = d.leave, d.follow
+		}
 		d.setTimeouts(o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled)
 		d.creds.Rotate = o.CredentialsProvider != nil || o.CredentialsProviderContext != nil || o.StreamingCredentialsProvider != nil
 		d.creds.Secrets = []string{o.Password}

@@ -11,7 +11,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/internal/adapter"
 )
 
 // Run implements [driver.Redis].
@@ -22,11 +21,12 @@ func (d *Driver) Run(ctx context.Context, s *driver.Script, keys, args []string)
 		reply, left, err = d.send(d.secondLimit(limit), ctx, "eval", s.Source(), keys, args)
 	}
 	if err != nil {
-		if adapter.IsBreak(err) && !left {
-			d.breaks.Node(keys)
+		if !left {
+			d.breaks.Failed(err, keys)
 		}
 		return driver.Reply{}, d.creds.Judge(err)
 	}
+	d.breaks.Answered()
 	return reply, nil
 }
 

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/redlatch/redlatch/internal/adapter"
 )
 
 var errClosed = errors.New("rueidis: the driver is closed")
@@ -24,12 +26,21 @@ type connector struct {
 	d       *Driver
 	opt     rueidis.ClientOption
 	foreign bool // the client is not ours to close
+	dialled adapter.Dialled
 
 	ready  atomic.Pointer[rueidis.Client]
 	mu     sync.Mutex // guards all below
 	flight *flight
 	closed bool
 	client rueidis.Client
+}
+
+// connector returns one for a client that is made with opt.
+func (d *Driver) connector(opt rueidis.ClientOption) *connector {
+	c := &connector{d: d}
+	opt.DialCtxFn = c.dialer(opt.DialCtxFn, opt.DialFn)
+	c.opt = opt
+	return c
 }
 
 // A flight is one attempt to make a client.
@@ -129,7 +140,7 @@ func (e *notConnectedError) Unwrap() error {
 
 // dialer returns how our clients dial: as the caller wanted, but so that Close
 // ends it, and with a connection that we watch.
-func (d *Driver) dialer(
+func (c *connector) dialer(
 	custom func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error),
 	old func(string, *net.Dialer, *tls.Config) (net.Conn, error),
 ) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
@@ -143,24 +154,26 @@ func (d *Driver) dialer(
 		}
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
-		defer context.AfterFunc(d.ctx, cancel)()
+		defer context.AfterFunc(c.d.ctx, cancel)()
 
-		var c net.Conn
+		var made net.Conn
 		var err error
 		switch {
 		case custom != nil:
-			c, err = custom(ctx, addr, dialer, conf)
+			made, err = custom(ctx, addr, dialer, conf)
 		case old != nil:
-			c, err = old(addr, dialer, conf)
+			made, err = old(addr, dialer, conf)
 		case conf != nil:
-			c, err = (&tls.Dialer{NetDialer: dialer, Config: conf}).DialContext(ctx, "tcp", addr)
+			made, err = (&tls.Dialer{NetDialer: dialer, Config: conf}).DialContext(ctx, "tcp", addr)
 		default:
-			c, err = dialer.DialContext(ctx, "tcp", addr)
+			made, err = dialer.DialContext(ctx, "tcp", addr)
 		}
 		if err != nil {
 			return nil, &notConnectedError{fmt.Errorf("cannot connect to %s: %w", addr, err)}
 		}
-		return &conn{Conn: c, d: d}, nil
+		watched := &conn{Conn: made, of: c}
+		c.dialled.Add(watched)
+		return watched, nil
 	}
 }
 
@@ -168,7 +181,7 @@ func (d *Driver) dialer(
 // handshake, as a whole; whatever fails before the second has executed nothing.
 type conn struct {
 	net.Conn
-	d      *Driver
+	of     *connector
 	writes atomic.Int32
 	told   atomic.Bool
 }
@@ -190,6 +203,7 @@ func (c *conn) Write(p []byte) (int, error) {
 // one to a server that lost its role.
 func (c *conn) Close() error {
 	_ = c.ended(net.ErrClosed)
+	c.of.dialled.Remove(c)
 	return c.Conn.Close()
 }
 
@@ -200,8 +214,8 @@ func (c *conn) ended(err error) error {
 		return nil
 	case c.writes.Load() < 2:
 		return &notConnectedError{err}
-	case c.told.CompareAndSwap(false, true) && c.d.ctx.Err() == nil:
-		c.d.lost()
+	case c.told.CompareAndSwap(false, true) && c.of.d.ctx.Err() == nil:
+		c.of.d.lost()
 	}
 	return err
 }

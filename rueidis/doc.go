@@ -15,6 +15,13 @@
 // is checked. That is once in a sixth of ConnWriteTimeout, which is twice a second by
 // default, or more often.
 //
+// # When a name moves
+//
+// A fixed address may lead to another server when a replica has taken over. When a
+// driver that [New] has made for one server is told that this is no primary (READONLY,
+// MOVED, MASTERDOWN), it closes its connections and makes new ones. A driver made by
+// [Use] cannot close the connections of its client, and stays with the server.
+//
 // # Versions
 //
 // This package is a module of its own, so that a program needs one client library

@@ -12,7 +12,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/internal/adapter"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -82,11 +81,12 @@ func (d *Driver) run(ctx context.Context, client rueidis.Client, s *driver.Scrip
 	}
 	reply, re := convert(res)
 	if re == nil {
+		d.breaks.Answered()
 		return reply, nil
 	}
 	left := d.traits.Interruptible && errors.Is(re.Err, ctx.Err()) // the caller, and the connection is well
-	if adapter.IsBreak(re) && !left {
-		d.breaks.Node(keys)
+	if !left {
+		d.breaks.Failed(re, keys)
 	}
 	return driver.Reply{}, d.creds.Judge(re)
 }

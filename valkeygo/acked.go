@@ -61,15 +61,14 @@ func (d *Driver) RunAcked(
 	}
 	reply, re := convert(res)
 	if re != nil {
-		if adapter.IsBreak(re) {
-			d.breaks.Node(keys)
-		}
+		d.breaks.Failed(re, keys)
 		return driver.Reply{}, 0, d.creds.Judge(re)
 	}
 	if err := wait.NonValkeyError(); err != nil { // whoever is the primary by now may not have it
 		d.breaks.Node(keys)
 		return driver.Reply{}, 0, &driver.RunError{Outcome: driver.Unknown, Err: err}
 	}
+	d.breaks.Answered()
 	return reply, acknowledged(wait), nil
 }
 

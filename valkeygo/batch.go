@@ -56,7 +56,9 @@ func (d *Driver) RunBatch(requests []*driver.Request) {
 		broken = cmp.Or(broken, again)
 	}
 	if broken != nil {
-		d.breaks.Node(broken.Keys)
+		d.breaks.Failed(driver.Failure(broken.Err), broken.Keys)
+	} else {
+		d.breaks.Answered()
 	}
 }
 

@@ -74,12 +74,12 @@ func New(opt valkey.ClientOption) (*Driver, error) {
 	opt = d.prepare(opt)
 	limit := opt.ConnWriteTimeout
 	opt = within(opt, limit)
-	d.commands = &connector{d: d, opt: opt}
+	d.commands = d.connector(opt)
 	opt.PipelineMultiplex = -1
-	d.subs = &connector{d: d, opt: opt}
+	d.subs = d.connector(opt)
 	opt.ReadBufferEachConn = cmp.Or(opt.ReadBufferEachConn, smallBuffer)
 	opt.WriteBufferEachConn = cmp.Or(opt.WriteBufferEachConn, smallBuffer)
-	d.waits = &connector{d: d, opt: opt}
+	d.waits = d.connector(opt)
 	d.limits = newLimiter(limit)
 	d.redirects = opt.Standalone.EnableRedirect
 	d.traits = driver.Traits{
@@ -96,6 +96,9 @@ func New(opt valkey.ClientOption) (*Driver, error) {
 	}
 	d.traits.Replicated = d.traits.Cluster || opt.Sentinel.MasterSet != ""
 	d.traits.Interruptible = !d.traits.Cluster && !d.redirects
+	if opt.Sentinel.MasterSet == "" {
+		d.breaks.Leave, d.breaks.Follow = d.leave, d.subs.dialled.Leave
+	}
 	d.learnNodes()
 	return d, nil
 }
@@ -161,6 +164,16 @@ func (d *Driver) Node(key string) string { return d.breaks.NodeOf(key) }
 // OnBreak implements [driver.Redis].
 func (d *Driver) OnBreak(f func(node string)) (stop func()) { return d.breaks.Register(f) }
 
+// leave closes the connections over which scripts go, unless they lead to a cluster: its client follows by itself.
+func (d *Driver) leave() (left bool) {
+	if p := d.commands.ready.Load(); p != nil && (*p).Mode() == valkey.ClientModeCluster {
+		return false
+	}
+	d.commands.dialled.Leave()
+	d.waits.dialled.Leave()
+	return true
+}
+
 // within returns options with which a connection that has gone silent is given
 // up within d. A request that waits for a reply by itself runs into valkey-go's
 // read time-out; one that shares a connection is ended by the ping that valkey-go
@@ -197,7 +210,6 @@ func (d *Driver) prepare(opt valkey.ClientOption) valkey.ClientOption {
 	opt.SendToReplicas, opt.ReadNodeSelector = nil, nil
 	opt.ReplicaSelector = nil //nolint:staticcheck // deprecated, and still in force if set
 	opt.Standalone.ReplicaAddress = nil
-	opt.DialCtxFn = d.dialer(opt.DialCtxFn, opt.DialFn)
 	if ask := opt.AuthCredentialsFn; ask != nil {
 		d.creds.Rotate = true
 		opt.AuthCredentialsFn = func(at valkey.AuthCredentialsContext) (valkey.AuthCredentials, error) {

@@ -3,6 +3,7 @@ package adapter
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redlatch/redlatch/driver"
 )
@@ -10,18 +11,25 @@ import (
 // IsBreak says that a script that failed with err met a lost connection or a
 // changed role.
 func IsBreak(err *driver.RunError) bool {
-	switch err.Code {
-	case "":
-		return err.Outcome == driver.Unknown
-	case "READONLY", "MOVED", "MASTERDOWN":
-		return true
-	}
-	return false
+	return err.Code == "" && err.Outcome == driver.Unknown || noPrimary(err)
+}
+
+// noPrimary says that the server which has answered so is not the primary of the script's keys.
+func noPrimary(err *driver.RunError) bool {
+	return err.Code == "READONLY" || err.Code == "MOVED" || err.Code == "MASTERDOWN"
 }
 
 // Breaks knows the nodes, and calls the functions that were registered when a connection
 // is lost. The zero value is for a single server, whose node is "".
 type Breaks struct {
+	// Leave closes the connections that the driver has dialled for scripts, and says so. Follow closes those for
+	// subscriptions. They are set for a driver that knows its server by a name alone, before its
+	// first script, and nil for one that finds the primary in another way.
+	Leave    func() (left bool)
+	Follow   func()
+	left     atomic.Bool // a server was left, and none has answered since
+	followed atomic.Int64
+
 	nodes atomic.Pointer[nodes] // nil: a single server
 
 	mu   sync.Mutex // guards all below
@@ -69,7 +77,33 @@ func (b *Breaks) Register(f func(node string)) (stop func()) {
 	}
 }
 
-// Node reports that a script with these keys met a break, see [IsBreak].
+// Failed is told of each script that has failed, or of one of those that were sent together. It reports a break. If the
+// server is no primary any longer, its name may lead to one by now: the driver leaves it.
+func (b *Breaks) Failed(err *driver.RunError, keys []string) {
+	if !IsBreak(err) {
+		return
+	}
+	if b.Leave != nil && noPrimary(err) && b.Leave() {
+		b.left.Store(true)
+	}
+	b.Node(keys)
+}
+
+// Answered is told of each script that was answered. Subscriptions get no answer by which a driver could see where they lead,
+// so they follow the first script that was answered after the driver had left a server: before that, their name may lead to
+// the same server again. Where a name leads to one node of a cluster, they do not follow more often than once a second.
+func (b *Breaks) Answered() {
+	if !b.left.Load() {
+		return
+	}
+	last, now := b.followed.Load(), time.Now().UnixMilli()
+	if now-last >= 1000 && b.followed.CompareAndSwap(last, now) {
+		b.left.Store(false)
+		b.Follow()
+	}
+}
+
+// Node reports that a script with these keys met a break.
 func (b *Breaks) Node(keys []string) {
 	if n := b.nodes.Load(); n != nil && len(keys) > 0 {
 		if name, isNode := n.node(keys[0]); isNode {

@@ -11,7 +11,6 @@ import (
 )
 
 const (
-	clusterSize  = 6 // 3 primaries and one replica of each
 	slots        = 16384
 	clusterLimit = 2 * time.Minute // for one step of the start, on a busy machine
 
@@ -20,10 +19,10 @@ const (
 	calm = 15 * time.Second
 )
 
-// Cluster is a Redis Cluster of three primaries with one replica each. A test that
+// Cluster is a Redis Cluster of three primaries with one replica each, or of one. A test that
 // kills a primary calls DeadAfter before: with a second, failover takes about two.
 type Cluster struct {
-	Nodes []*Server // at first: 0, 1, 2 are primaries, 3, 4, 5 their replicas
+	Nodes []*Server // at first: 0, 1, 2 are primaries, 3, 4, 5 their replicas; or 0 is one, and 1 its replica
 }
 
 // Addrs returns the addresses of all nodes.
@@ -48,6 +47,18 @@ func (c *Cluster) DeadAfter(silent time.Duration) {
 // node knows all slots with a primary and a replica. extraArgs go to each node.
 func StartCluster(tb testing.TB, k Kind, extraArgs ...string) *Cluster {
 	tb.Helper()
+	return startCluster(tb, k, 3, extraArgs...)
+}
+
+// StartOneShard runs a cluster of one primary, which has all slots, and its replica: its clients may take the primary for a
+// single server, but it has the rules of a cluster.
+func StartOneShard(tb testing.TB, k Kind, extraArgs ...string) *Cluster {
+	tb.Helper()
+	return startCluster(tb, k, 1, extraArgs...)
+}
+
+func startCluster(tb testing.TB, k Kind, primaries int, extraArgs ...string) *Cluster {
+	tb.Helper()
 	args := append([]string{
 		"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf",
 		"--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0",
@@ -58,11 +69,10 @@ func StartCluster(tb testing.TB, k Kind, extraArgs ...string) *Cluster {
 		"--repl-ping-replica-period", "1",
 	}, extraArgs...)
 	c := &Cluster{}
-	for range clusterSize {
+	for range 2 * primaries {
 		c.Nodes = append(c.Nodes, Start(tb, k, args...))
 	}
 
-	primaries := clusterSize / 2
 	for i, n := range c.Nodes {
 		n.MustDo("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
 		if i < primaries {
@@ -78,7 +88,7 @@ func StartCluster(tb testing.TB, k Kind, extraArgs ...string) *Cluster {
 	for _, n := range c.Nodes {
 		await(tb, n, "all nodes met", func() error {
 			err := expect(n, []string{"CLUSTER", "NODES"}, func(s string) bool {
-				return strings.Count(s, "\n") == clusterSize && !strings.Contains(s, "handshake")
+				return strings.Count(s, "\n") == len(c.Nodes) && !strings.Contains(s, "handshake")
 			})
 			if err != nil && time.Since(began) > forgotten {
 				c.meet()

@@ -54,5 +54,5 @@ func TestContractUse(t *testing.T) {
 		t.Skip("a long story, for make check")
 	}
 	t.Parallel()
-	drivertest.Run(t, drivertest.Config{New: openUse, Server: adaptertest.Start(testserver.Redis)})
+	drivertest.Run(t, drivertest.Config{New: openUse, Stays: true, Server: adaptertest.Start(testserver.Redis)})
 }
