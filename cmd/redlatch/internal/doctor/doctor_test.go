@@ -238,6 +238,13 @@ func TestFindings(t *testing.T) {
 		{"replica", &fake{info: map[string]string{"role": "slave"}}, "server", Problem, "this is a replica"},
 		{"loading", &fake{info: map[string]string{"loading": "1"}}, "server", Warning, "loading"},
 		{"node of a cluster", &fake{info: map[string]string{"cluster_enabled": "1", "connected_slaves": "1", "slave0": "ip=h,port=1,state=online,offset=5000000,lag=0"}}, "server", Problem, "as a single server"},
+		{"endpoint in front of shards", &fake{
+			info: map[string]string{"cluster_enabled": "1", "connected_slaves": "1", "slave0": "ip=h,port=1,state=online,offset=5000000,lag=0"},
+			answers: map[string]any{
+				"EVAL return 1 2": &ReplyError{"CROSSSLOT", "CROSSSLOT Keys in request don't hash to the same slot"},
+				"CLUSTER SLOTS":   []any{[]any{int64(0), int64(16383), []any{"127.0.0.1", int64(7001), "me"}}},
+			},
+		}, "server", OK, "are refused in one request (CROSSSLOT)"},
 		{"cluster that is down", &fake{
 			cluster: true, answers: map[string]any{"CLUSTER INFO": "cluster_enabled:1\r\ncluster_state:fail\r\n"},
 			info: map[string]string{"cluster_enabled": "1", "connected_slaves": "1", "slave0": "ip=h,port=1,state=online,offset=5000000,lag=0"},

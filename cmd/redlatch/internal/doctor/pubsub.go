@@ -49,6 +49,15 @@ func (v *visit) slots() (ranges [][2]int64) {
 	return ranges
 }
 
+// complete says whether this node has all slots.
+func (v *visit) complete() bool {
+	var n int64
+	for _, s := range v.slots() {
+		n += s[1] - s[0] + 1
+	}
+	return n == 16384
+}
+
 // sharded says whether clients use sharded Pub/Sub here.
 func (v *visit) sharded() bool {
 	if !v.cluster() {

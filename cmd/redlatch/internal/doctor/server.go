@@ -44,9 +44,15 @@ func server(v *visit) []Finding {
 	case v.info["loading"] == "1":
 		all = append(all, found(check, Warning, "the server is loading its data", "until then nothing can be locked", "wait")...)
 	}
-	if v.cluster() && v.Single() {
+	_, why := v.ask("EVAL", "return 1", "2", v.opt.Prefix+own+"{1}", v.opt.Prefix+own+"{2}")
+	slotsCount := why != nil && why.Code == "CROSSSLOT"
+	switch {
+	case !v.Single():
+	case v.cluster() && !v.complete():
 		all = append(all, found(check, Problem, "this is a node of a cluster, and the URL names it as a single server",
 			"locks whose slot is on another node fail with MOVED", "give the URL of a cluster")...)
+	case slotsCount:
+		all = append(all, fine(check, "keys of several hash slots are refused in one request (CROSSSLOT), so requests about them are sent apart")...)
 	}
 	if state, _ := v.clusterState(); state != "" && state != "ok" {
 		all = append(all, found(check, Problem, "the cluster's state is "+state,
