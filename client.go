@@ -93,7 +93,10 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	}
 	c.blind.Server, c.elections.Server = c.server, c.server
 	c.clock = renew.NewClock(c.server.Go, c.dropped.GiveUp)
-	c.server.Answered = c.clock.Answered // each needs the other
+	c.server.Answered, c.server.Apart = c.clock.Answered, c.clock.Apart // each needs the other
+	if c.server.Traits.Cluster {
+		c.clock.Apart()
+	}
 	c.locks = lock.New(lock.Options{
 		Server: c.server, Clock: c.clock, Blind: &c.blind, Dropped: &c.dropped, Twins: &c.twins,
 		ID: c.id, ServerName: cfg.ServerName, Watchdog: cfg.WatchdogTimeout, MaxHold: cfg.MaxHold, SlowWait: cfg.SlowWait,

@@ -75,9 +75,7 @@ func (c *Locks) newTerm(e *entry, l *Spec, o *Params) *term {
 		t.args[0] = wire.Millis(o.Lease)
 	}
 	t.lease.Kind, t.lease.Holder, t.lease.Length = c.renewals[l.kind.renew], t, t.length
-	if c.Server.Traits.Cluster {
-		t.lease.Group = wire.Slot(l.key)
-	}
+	t.lease.Group = wire.Slot(l.key)
 	e.mu.Lock()
 	e.cur = t // from here on it can be revoked
 	e.mu.Unlock()

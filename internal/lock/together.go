@@ -9,7 +9,7 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// Members of one client and, in a cluster, one slot are taken with one request,
+// Members of one client and, where slots count, of one slot are taken with one request,
 // all of them or none, if nobody of this process has or wants one of them. Who
 // has to wait for a member does that as for any lock.
 
@@ -21,7 +21,7 @@ func Joint(ctx context.Context, order []*Spec, fenced bool) []*Spec {
 		switch {
 		case l.c != first.c, l.kind.joint == nil, l.kind.joint != first.kind.joint, l.tokens.key != "" || fenced, l.Within(ctx):
 			continue
-		case l.c.Server.Traits.Cluster && wire.Slot(l.key) != wire.Slot(first.key):
+		case request.SlotsCount(l.c.Server) && wire.Slot(l.key) != wire.Slot(first.key):
 			continue
 		}
 		locks = append(locks, l)
@@ -58,6 +58,9 @@ func Together(ctx context.Context, locks []*Spec, p *Params) (holds []*Hold, mis
 	switch {
 	case err != nil:
 		abandon(&o, ts...)
+		if driver.Failure(err).Code == "CROSSSLOT" {
+			return nil, nil, nil
+		}
 		return nil, nil, w.asBusy(err)
 	case reply.Kind == driver.ReplyInt:
 		holds, err := beginAll(ctx, ts, p, &o)

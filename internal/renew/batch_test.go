@@ -3,6 +3,7 @@ package renew
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -50,6 +51,45 @@ func TestOneKindGroupAndNodeInABatch(t *testing.T) {
 		}
 		for _, l := range ls {
 			s.wantSent(l, 10*time.Second)
+		}
+	})
+}
+
+// A server that refuses to be asked about several groups at once costs no lease, and is asked so no more, also about what has
+// been waiting.
+func TestLeasesGoApartAtOnce(t *testing.T) {
+	play(t, func(s *stage) {
+		s.clock = NewClock(func(f func()) { go f() }, nil)
+		var mixed atomic.Int64
+		kind := &Kind{Renew: func(batch []*Lease) {
+			fits := !slices.ContainsFunc(batch, func(l *Lease) bool { return l.Group != batch[0].Group })
+			for _, l := range batch {
+				if l.Result = Failed; fits {
+					l.Result = Confirmed
+				}
+			}
+			time.Sleep(time.Second)
+			if !fits {
+				mixed.Add(1)
+				s.clock.Apart()
+			}
+		}}
+		var ls []*Lease
+		const n = 100 * MaxBatch // more than there are senders
+		for i := range n {
+			l := s.lease(lease)
+			l.Kind, l.Group = kind, i%50
+			s.clock.Add(l, true)
+			ls = append(ls, l)
+		}
+		s.until(16 * time.Second)
+		if got := mixed.Load(); got != MaxSenders {
+			t.Errorf("%d batches of several groups, want the %d that went out before one was answered", got, MaxSenders)
+		}
+		for _, l := range ls {
+			if at := l.Confirmed().Sub(s.start); at < 10*time.Second {
+				t.Fatalf("a lease was last renewed at %v", at)
+			}
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package renew
 
 import (
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -26,6 +27,7 @@ type Clock struct {
 	mu      sync.Mutex // guards everything below and what a Lease says of renewing
 	bunches map[sort]*bunch
 	nodes   map[string]*node // all that were ever named: there are not many nodes
+	apart   bool             // those of one batch have the same group
 	closed  bool
 }
 
@@ -134,6 +136,35 @@ func (c *Clock) Kick(name string) {
 	time.AfterFunc(rest, func() { c.rouse(name, true) })
 }
 
+// Apart has leases of different groups asked about with requests of their own from now on, also those that wait to be
+// asked about already.
+func (c *Clock) Apart() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.apart {
+		return
+	}
+	c.apart = true
+	now, n := time.Now(), 0
+	for _, b := range slices.Collect(maps.Values(c.bunches)) {
+		due := b.due
+		b.due = nil
+		for _, l := range due {
+			l.due = false
+		}
+		for l := range b.leases {
+			c.joinLocked(l, b.node)
+			c.planLocked(l, now)
+			if n++; n%someAtOnce == 0 {
+				c.breatheLocked()
+			}
+		}
+		for _, l := range due {
+			c.sendLocked(l, now)
+		}
+	}
+}
+
 // Answered says that the server of a node has answered some other request. The clock now
 // asks again what that server did not answer. If there is nothing of the kind, Answered
 // costs next to nothing.
@@ -170,7 +201,10 @@ func (c *Clock) Close() []Holder {
 
 // joinLocked puts l into the bunch of those that one request can ask about together.
 func (c *Clock) joinLocked(l *Lease, ln *node) {
-	k := sort{l.Kind, l.Group, ln, l.retry > 0}
+	k := sort{l.Kind, 0, ln, l.retry > 0}
+	if c.apart {
+		k.group = l.Group
+	}
 	b := c.bunches[k]
 	if b == nil {
 		b = &bunch{sort: k, leases: make(map[*Lease]struct{})}

@@ -48,7 +48,7 @@ type Lease struct {
 	Window
 	Kind   *Kind // nil: it is never asked about
 	Holder Holder
-	Group  int           // those of one batch have the same (a hash slot)
+	Group  int           // a hash slot: see Clock.Apart
 	Length time.Duration // what each renewal asks for
 	Until  time.Time     // end of all trust, however often renewed; zero: none
 

@@ -51,6 +51,7 @@ func play(t *testing.T, f func(s *stage)) {
 			s.mu.Unlock()
 			go f()
 		}, nil)
+		s.clock.Apart()
 		s.kind = s.newKind()
 		defer func() {
 			s.clock.Close()

@@ -46,13 +46,17 @@ type Course struct {
 // has failed with err: its outcome is unknown, or the server has refused one of its
 // commands. Of a script whose keys have another type nothing was done: it looks
 // before it writes. Nor of one that the user may not run or give these keys: that is
-// NOPERM, and ERR for a command inside of it.
+// NOPERM, and ERR for a command inside of it. Nor of one whose keys are elsewhere.
 func (o *Call) Uncertain(err error) bool {
 	if o.Unknown || err == nil {
 		return o.Unknown
 	}
 	re := driver.Failure(err)
-	return re.Outcome == driver.Refused && re.Code != "WRONGTYPE" && re.Code != "NOPERM"
+	switch re.Code {
+	case "WRONGTYPE", "NOPERM", "CROSSSLOT", "MOVED":
+		return false
+	}
+	return re.Outcome == driver.Refused
 }
 
 // Run returns the server's answer. It returns early, with an error, when ctx
@@ -73,9 +77,13 @@ func (o *Call) Run(ctx context.Context) (driver.Reply, error) {
 func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
 	var start time.Time // since when there is no answer
 	var pause time.Duration
+	var elsewhere *driver.RunError // the latest answer that the keys are not here
 	for {
 		reply, err := o.attempt(ctx)
 		if err == nil {
+			if !o.Server.Traits.Cluster {
+				o.Server.senders.slots.placed(o.Keys)
+			}
 			if o.Trouble != nil && o.Trouble.last.Load() != nil {
 				o.Trouble.last.Store(nil)
 			}
@@ -90,6 +98,9 @@ func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
 			return driver.Reply{}, During(outage, left.error)
 		}
 		re := driver.Failure(err)
+		if moved := o.misplaced(re, elsewhere != nil); moved != nil {
+			err, re, elsewhere = moved, moved, moved
+		}
 		switch {
 		case re.Outcome == driver.Unknown:
 			o.Unknown = true
@@ -103,6 +114,9 @@ func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
 			return driver.Reply{}, fmt.Errorf("redlatch: %w", o.named(ctx, err))
 		}
 		if !o.Server.Patient(start) {
+			if elsewhere != nil {
+				err = elsewhere // it says more than that its connection was left
+			}
 			return driver.Reply{}, &OutageError{Cause: err}
 		}
 		o.Failed = err

@@ -41,7 +41,9 @@ func (o *Call) Renew(leases []*renew.Lease) {
 
 // renewFailed notes why leases were not renewed.
 func (o *Call) renewFailed(leases []*renew.Lease, err error) {
-	o.Server.RenewFailed(len(leases), err)
+	if driver.Failure(err).Code != "CROSSSLOT" { // then they are sent apart from here on
+		o.Server.RenewFailed(len(leases), err)
+	}
 	failure := &renew.Failure{Err: err, At: time.Now()}
 	for _, l := range leases {
 		l.Fail(failure)

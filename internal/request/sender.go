@@ -361,6 +361,7 @@ func (s *sender) tell() {
 type senders struct {
 	server *Server
 	only   *sender
+	slots  slots
 
 	mu    sync.Mutex // guards nodes
 	nodes map[string]*sender

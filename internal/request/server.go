@@ -55,6 +55,8 @@ type Options struct {
 	Classic    bool          // or classic, or both; neither: the servers are asked
 	// Answered hears of each answer. It may be set after New, before the first request.
 	Answered func(node string)
+	// Apart is called once, when requests about keys of several hash slots were refused. As Answered.
+	Apart func()
 
 	// TooFew makes the error that says that too few replicas have acknowledged
 	// something.

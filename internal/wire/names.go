@@ -101,14 +101,20 @@ func Slot(key string) int {
 	}
 	var crc uint16
 	for i := range len(key) {
-		crc ^= uint16(key[i]) << 8
-		for range 8 {
-			if crc&0x8000 != 0 {
-				crc = crc<<1 ^ 0x1021
-			} else {
-				crc <<= 1
-			}
-		}
+		crc = crc<<8 ^ crcs[byte(crc>>8)^key[i]]
 	}
 	return int(crc % 16384)
 }
+
+// crcs are the CRC-16 of XMODEM of each byte.
+var crcs = func() (table [256]uint16) {
+	for i := range table {
+		crc := uint16(i) << 8
+		for range 8 {
+			high := crc >> 15
+			crc = crc<<1 ^ high*0x1021
+		}
+		table[i] = crc
+	}
+	return table
+}()
