@@ -142,12 +142,13 @@ func (q *fairWaiter) arrive() {
 	q.c.table.addOwn(e)
 }
 
-// newNonce returns a number that nobody can guess, that a score holds exactly, and
-// that is later than any time. Only a client that may read the lock's keys can know it.
+// newNonce returns a number that nobody can guess, that a score holds exactly, with a half
+// on top, and that is later than any time. Only a client that may read the lock's keys can
+// know it.
 func newNonce() string {
 	var b [8]byte
 	_, _ = crand.Read(b[:]) // never fails
-	return strconv.FormatUint(1<<52|binary.BigEndian.Uint64(b[:])>>12, 10)
+	return strconv.FormatUint(1<<51|binary.BigEndian.Uint64(b[:])>>13, 10)
 }
 
 // ask asks for the lock, or for a place in the queue. It returns no answer if

@@ -8,35 +8,17 @@ local queue, timeouts, alive, allowance = KEYS[2], KEYS[3], KEYS[4], tonumber(AR
 -- include fairlock
 local some = redis.call('HRANDFIELD', KEYS[1], 2) -- of a fair lock there is one
 local holder = #some == 1 and some[1]
-local held, leaves, scored = 0, {}, 0 -- leaves has 1 for an owner with a score, 0 for one without
+local held, others = 0, {}
 for i = 3, #ARGV do
   if ARGV[i] == holder then
     redis.call('DEL', KEYS[1])
     held, holder = i - 2, nil
-  elseif not leaves[ARGV[i]] then
-    redis.call('ZREM', alive, nonce(ARGV[i])) -- what takes memory must not be the first to write
-    if scored == 0 and redis.call('ZSCORE', timeouts, ARGV[i]) then
-      tighten()
-    end
-    leaves[ARGV[i]] = redis.call('ZREM', timeouts, ARGV[i])
-    scored = scored + leaves[ARGV[i]]
+  else
+    others[#others + 1] = ARGV[i]
   end
 end
-if next(leaves) then
-  local at, gone = 0, 0
-  repeat
-    local ids = redis.call('LRANGE', queue, at, at + most - 1)
-    for i, id in ipairs(ids) do
-      if leaves[id] then
-        redis.call('LSET', queue, at + i - 1, '')
-        gone, leaves[id] = gone + leaves[id], 0
-      elseif gone > 0 and at == 0 then
-        redis.call('ZADD', timeouts, 'XX', 'INCR', -allowance * gone, id)
-      end
-    end
-    at = at + most
-  until gone == scored or #ids < most
-  redis.call('LREM', queue, 0, '')
+if #others > 0 then
+  leave(others)
 end
 if held > 0 or #some == 0 then
   give(ARGV[1])

@@ -13,10 +13,14 @@ local lease, owner, client, enqueue = ARGV[1], ARGV[2], ARGV[4], ARGV[5] ~= '0'
 local allowance, token_key, token_ttl_ms = tonumber(ARGV[6]), KEYS[5], ARGV[7]
 -- include token
 -- include fairlock
--- poll says that the client lives, and which of its waiters can be given the lock. Who
--- has been silent is forgotten, but not each time that a client lines up again.
+-- poll says that the client lives, and which of its waiters can be given the lock, and
+-- listen here. Who has been silent is forgotten, but not each time that a client lines up again.
 local function poll()
-  local named = enqueue and ARGV[5] ~= '1' and redis.call('ZADD', alive, now, client, ARGV[5], nonce(owner))
+  local named = enqueue and ARGV[5] ~= '1'
+  if named then
+    local counted = (listening(ARGV[3] .. ':' .. owner, 0) or 0) > 0
+    named = redis.call('ZADD', alive, now, client, ARGV[5] .. (counted and '.5' or ''), nonce(owner))
+  end
   if (named or redis.call('ZADD', alive, now, client)) ~= 1 then
     redis.call('ZREMRANGEBYSCORE', alive, '-inf', now - silence)
   end
@@ -33,26 +37,32 @@ if holder == owner then
   end
   return fencing_token(true)
 end
-local first, swept, tail, score, last, head = redis.call('LINDEX', queue, 0), true
+local first, tail, score, last, head = redis.call('LINDEX', queue, 0)
 -- look looks for the end of the queue, and for the scores of the caller and of both ends.
 local function look()
   tail = redis.call('LINDEX', queue, -1)
   score, last, head = unpack(redis.call('ZMSCORE', timeouts, owner, tail or owner, first or owner))
 end
 look()
+local whose, at_end, swept = first, tail -- whose turn it is if the lock is free, and if that is the first, the tail
 if holder or first ~= owner then -- or else it is the caller's turn, who lives
   if first and enqueue then
     poll()
   end
   if not (holder and enqueue and not score and head and finite(head) > now + allowance / 2) then -- or else others see to the front
-    first, swept = front()
+    if holder then
+      first = front()
+    else
+      whose, at_end, swept = turn(ARGV[3])
+      first = redis.call('LINDEX', queue, 0)
+    end
     look()
   end
 end
-if not holder and (not first or first == owner) then
+if not holder and (not whose or whose == owner) then
   local token = fencing_token(false)
   if first then
-    serve(owner, tail)
+    serve(owner, at_end)
   end
   redis.call('HSET', KEYS[1], owner, 1)
   redis.call('PEXPIRE', KEYS[1], lease)
@@ -77,6 +87,6 @@ if enqueue and not score then
   end
 end
 if not holder then
-  redis.call('PUBLISH', ARGV[3] .. ':' .. (swept and first or owner), '0') -- or the caller is to go on with the sweep
+  redis.call('PUBLISH', ARGV[3] .. ':' .. (swept and whose or owner), '0') -- or the caller is to go on with the sweep
 end
 return {ttl, holder or '', first or '', fresh}

@@ -20,17 +20,18 @@ const (
 
 // What a waiter of the fair lock knows.
 const (
-	queued uint8 = 1 << iota // it was told that it waits
-	asks                     // it has asked since
-	twice                    // it may have been put into the queue twice
-	given                    // there is a message for it that it has the lock
+	queued  uint8 = 1 << iota // it was told that it waits
+	asks                      // it has asked since
+	twice                     // it may have been put into the queue twice
+	given                     // there is a message for it that it has the lock
+	unheard                   // its subscription is broken
 )
 
 // able is to ask for a place in the queue, and to say that one can be given the lock.
 const able = "able"
 
 // nonces are the messages that give each of them the lock.
-var nonces = [...]string{a1: "4503599627370497", a2: "4503599627370498", b1: "4503599627370499", j1: "none", b2: "4503599627370500"}
+var nonces = [...]string{a1: "2251799813685249", a2: "2251799813685250", b1: "2251799813685251", j1: "none", b2: "2251799813685252"}
 
 // nonce is what says that somebody can be given the lock, and how.
 func nonce(id string) string { return "nonce " + id + " lock" }
@@ -71,7 +72,7 @@ func (f fair) lineUp(who int, times int8, enqueue string) ask {
 	a.hears = func(s *state, sent int16, r *result) string {
 		m := &s.minds[who]
 		if granted(r.reply) {
-			m.what = 0
+			m.what &= unheard
 			m.token = 0
 			return f.hasIt(s, who, sent+fairLease, r.reply)
 		}
@@ -106,10 +107,35 @@ func (f fair) hearsOf(who int) ask {
 // told notes a message.
 func (f fair) told(s *state, m message) {
 	for who, id := range ids {
-		if m.channel == f.channel+":"+id && m.text == nonces[who] && s.minds[who].phase <= refused {
+		if m.channel == f.channel+":"+id && m.text == nonces[who] && s.minds[who].phase <= refused && s.minds[who].what&unheard == 0 {
 			s.minds[who].what |= given
 		}
 	}
+}
+
+// breaks is that the subscription of a waiter breaks, and heals that it subscribes again. A
+// waiter asks again then.
+func (f fair) breaks(who int) ask {
+	return ask{
+		name: names[who] + "'s subscription breaks", times: 1,
+		may:     func(s *state) bool { return s.minds[who].what&(queued|unheard) == queued },
+		sending: func(s *state) { s.minds[who].what |= unheard },
+	}
+}
+
+func (f fair) heals(who int) ask {
+	return ask{
+		name: names[who] + " subscribes again", times: 1,
+		may:     func(s *state) bool { return s.minds[who].what&unheard > 0 },
+		sending: func(s *state) { s.minds[who].what &^= unheard },
+	}
+}
+
+// deaf says whether a waiter is passed over: it was counted among those who listen, and is
+// not any more. Who asks itself is not.
+func (f fair) deaf(s scene, me, id string) bool {
+	who := slices.Index(ids[:], id)
+	return id != me && who >= 0 && s.others&(1<<who) > 0 && loose(s.store.field("alive", nonce(id)))
 }
 
 // leaves is the ask to give it up, or the place in the queue.
@@ -247,11 +273,17 @@ func (f fair) order(x *explorer, s scene, a *ask, _ int16, r *result) string {
 			owner = id
 		}
 	}
-	for _, id := range before {
+	for i, id := range before {
 		if id == owner {
 			owner = ""
 		}
 		lives := !f.dead(alive, id, s.now) && (a.script == "fairlock.take" || !slices.Contains(a.args, id))
+		if deaf := f.deaf(s, me, id); deaf && owner != "" {
+			lives = false // others pass it,
+		} else if deaf { // and it goes if Redisson's is the next
+			next := slices.IndexFunc(before[i:], func(id string) bool { return !f.deaf(s, me, id) && !f.dead(alive, id, s.now) })
+			lives = lives && (next < 0 || before[i+next][14] == '8')
+		}
 		if owner != "" && lives {
 			return fmt.Sprintf("%s has it, and %s was to have it before", owner, id)
 		}
@@ -340,13 +372,21 @@ func (f fair) next(s scene, a *ask, r *result, me string) string {
 		if len(after) == 0 {
 			return ""
 		}
+		first := slices.IndexFunc(after, func(id string) bool { return !f.deaf(s, me, id) && (id == after[0] || !f.dead(r.after, id, s.now)) })
+		if first < 0 {
+			if a.script == "fairlock.take" {
+				return "it is refused, and nobody hears that it may take the lock"
+			}
+			return ""
+		}
+		whose := after[first]
 		was := queue(s.store)
 		changed := s.store.get("lock") != nil || len(was) == 0 || was[0] != after[0]
-		if (changed || a.script == "fairlock.take") && !slices.Contains(r.told, message{f.channel + ":" + after[0], "0"}) {
-			return fmt.Sprintf("it is the turn of %s, and it is not told", after[0])
+		if (changed || a.script == "fairlock.take") && !slices.Contains(r.told, message{f.channel + ":" + whose, "0"}) {
+			return fmt.Sprintf("it is the turn of %s, and it is not told", whose)
 		}
-		if at := r.after.field("alive", after[0][:36]); changed && a.script != "fairlock.take" && ableIn(r.after, after[0]) && at != "" && number(at) > int64(epoch)+int64(s.now)*fairTick-fairTick*3/2 {
-			return fmt.Sprintf("it is the turn of %s, which can be given the lock, and it is not given it", after[0])
+		if at := r.after.field("alive", whose[:36]); changed && a.script != "fairlock.take" && ableIn(r.after, whose) && at != "" && number(at) > int64(epoch)+int64(s.now)*fairTick-fairTick*3/2 {
+			return fmt.Sprintf("it is the turn of %s, which can be given the lock, and it is not given it", whose)
 		}
 		return ""
 	}
@@ -417,12 +457,20 @@ func (f fair) refusals(x *explorer, s scene, a *ask, sent int16, r *result) stri
 		return "that its client lives is not noted"
 	case wants && f.forgets(s.store, a) && f.forgotten(r.after, s.now):
 		return "who has been silent for long is not forgotten"
-	case len(a.args[4]) > 1 && len(queue(s.store)) > 0 && r.after.field("alive", nonce(id)) != a.args[4]:
+	case len(a.args[4]) > 1 && len(queue(s.store)) > 0 && r.after.field("alive", nonce(id)) != f.mark(s, a.args[4], id):
 		return "that it can be given the lock is not noted"
 	case a.args[4] == "1" && ableIn(r.after, id):
 		return "that it can be given the lock is not so"
 	}
 	return ""
+}
+
+// mark is what says that somebody can be given the lock, and whether it listens.
+func (f fair) mark(s scene, nonce, id string) string {
+	if s.others&(1<<slices.Index(ids[:], id)) > 0 {
+		return nonce
+	}
+	return nonce + ".5"
 }
 
 // forgets says whether a waiter is to forget who has been silent: it is not, if there is
@@ -459,6 +507,18 @@ func (f fair) search(name string, ticks, sends int8, all ...ask) *search {
 		listens: func(string) bool { return true },
 		wrong:   f.wrong, calm: f.calm, inspect: f.refusals, told: f.told,
 		stays: func(name string) bool { return name == "queue" || name == "timeouts" || name == "token" },
+		listeners: func(s *state) (broken int8) {
+			for who := range ids {
+				if s.minds[who].what&unheard > 0 {
+					broken |= 1 << who
+				}
+			}
+			return broken
+		},
+		unheard: func(channel string, broken int8) bool {
+			who := slices.IndexFunc(ids[:], func(id string) bool { return channel == f.channel+":"+id })
+			return who >= 0 && broken&(1<<who) > 0
+		},
 	}
 }
 
@@ -520,10 +580,12 @@ func fairSearches() []*search {
 		f.search("beside Redisson", 3, 5, f.lineUp(a1, 2, able), f.leaves(a1, 1), f.redissonLinesUp(2), f.redissonUnlocksFair()),
 		f.search("behind Redisson", 2, 4, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.redissonLinesUp(1), f.lineUp(b1, 2, "1")),
 		f.search("force", 3, 4, f.lineUp(a1, 1, "1"), f.forces(a1), f.lineUp(b1, 2, able), f.redissonLinesUp(1)),
+		f.search("who hears nothing", 1, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(a2, 2, able), f.breaks(a2), f.heals(a2), f.lineUp(b1, 2, able), f.breaks(b1), f.leaves(b1, 1)),
+		f.search("who hears nothing beside Redisson", 1, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(b1, 1, able), f.breaks(b1), f.lineUp(a2, 1, able), f.redissonLinesUp(1)),
 		t.search("tokens", 3, 4, t.lineUp(a1, 2, "1"), t.leaves(a1, 1), t.lineUp(b1, 2, "1")),
 		old,
 		f.search("a long time of one client", 0, 4, f.lineUp(b2, 1, "1"), f.lineUp(b1, 1, "1"), f.lineUp(a2, 1, "1"), f.lineUp(a1, 1, "1"), waitsLong()),
 	}
 }
 
-func TestSearchFair(t *testing.T) { explore(t, 875_319, fairSearches()) }
+func TestSearchFair(t *testing.T) { explore(t, 1_035_626, fairSearches()) }

@@ -132,8 +132,9 @@ type search struct {
 	// listens is the channel on which those who wait hear of it; nil: they hear of
 	// nothing, and nobody tells them.
 	listens func(channel string) bool
-	// listeners says how many others listen.
+	// listeners says how many others listen; or, if there is unheard, what tells that of whom.
 	listeners func(s *state) int8
+	unheard   func(channel string, listeners int8) bool
 	// wrong says what must not be in a state.
 	wrong func(s *state) string
 	// calm lets everybody release what he has, and says what is wrong then.
@@ -221,7 +222,7 @@ func (q *search) explore(m *machine, load func(name string) *script.Script, most
 			a.calls = map[int16]*call{}
 		}
 	}
-	m.perTick, m.most = q.unit, cmp.Or(q.commands, mostCommands)
+	m.deafTo, m.perTick, m.most = q.unheard, q.unit, cmp.Or(q.commands, mostCommands)
 	defer func() {
 		if p := recover(); p != nil {
 			story = fmt.Sprintf("%s: an answer, or what is stored, cannot be read: %v", q.name, p)
@@ -297,7 +298,7 @@ func (x *explorer) visit(at int32) string {
 func (x *explorer) executes(s *state, at int32, i int) string {
 	f := s.flight[i]
 	a := &x.asks[f.ask]
-	e := execution{scene{s.store, s.now, x.others(s)}, f.ask, f.sent}
+	e := execution{scene{s.store, s.now, x.whoListens(s)}, f.ask, f.sent}
 	if a.dated == nil {
 		e.sent = 0
 	}
@@ -341,7 +342,7 @@ func (x *explorer) executes(s *state, at int32, i int) string {
 	return ""
 }
 
-func (x *explorer) others(s *state) int8 {
+func (x *explorer) whoListens(s *state) int8 {
 	if x.listeners == nil {
 		return 0
 	}

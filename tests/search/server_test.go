@@ -75,7 +75,11 @@ type machine struct {
 	perTick int64 // a tick, in ms
 	most    int   // no script needs more commands
 
+	// deafTo says, of the search that is carried out, to which channels nobody listens; nil: to none.
+	deafTo func(channel string, listeners int8) bool
+
 	// of the script that runs
+	others     int8
 	subscribed int
 	condition  condition
 	dirty      bool
@@ -98,7 +102,7 @@ type call struct {
 	source      string
 	keys, args  []string
 	timed       bool // it asks for the time
-	askListener bool // it asks how many listen
+	askListener bool // it asks who listens
 }
 
 // A request is a call with all else that it can depend on.
@@ -145,7 +149,11 @@ func (m *machine) hook(c *server.Peer, cmd string, args ...string) bool {
 	case cmd == "PUBSUB":
 		c.WriteLen(2)
 		c.WriteBulk(args[1])
-		c.WriteInt(m.subscribed)
+		if m.deafTo != nil && m.deafTo(args[1], m.others) {
+			c.WriteInt(0)
+		} else {
+			c.WriteInt(m.subscribed)
+		}
 		return true
 	case m.condition == behind && (growing[cmd] || writing[cmd]):
 		c.WriteError("READONLY You can't write against a read only replica.")
@@ -201,6 +209,7 @@ func (m *machine) run(c *call, at *store, now int16, listeners int8, cond condit
 	}
 	m.load(at)
 	m.mini.SetTime(time.UnixMilli(epoch + int64(now)*m.perTick))
+	m.others = listeners
 	m.subscribed, m.condition, m.dirty, m.published, m.commands = int(listeners)+ownSubscriptions, cond, false, nil, 0
 	var buf bytes.Buffer
 	w := bufio.NewWriter(&buf)

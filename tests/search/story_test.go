@@ -45,7 +45,7 @@ func (x *explorer) happened(s *state, by step) string {
 		i, heard = int(by-runsHeard), true
 	}
 	f := s.flight[i]
-	return x.ran(s, i, x.run(x.callOf(&x.asks[f.ask], f.sent), s.store, s.now, x.others(s), healthy), heard)
+	return x.ran(s, i, x.run(x.callOf(&x.asks[f.ask], f.sent), s.store, s.now, x.whoListens(s), healthy), heard)
 }
 
 // ran tells of an execution.

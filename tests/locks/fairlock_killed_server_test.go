@@ -1,0 +1,129 @@
+package locks
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
+)
+
+// A fairWorld is a real server and those who want its fair lock.
+type fairWorld struct {
+	*testing.T
+	s *testserver.Server
+}
+
+// counted waits until so many waiters stand in the queue that the server has counted among
+// those who listen.
+func (w *fairWorld) counted(n int) {
+	w.Helper()
+	var all []any
+	if !locktest.Within(locktest.Generous, func() bool {
+		all, _ = w.s.MustDo("ZRANGEBYSCORE", wire.Prefix(wire.LockAlive, "orders"), fmt.Sprint(1<<51), "inf", "WITHSCORES").([]any)
+		found := 0
+		for i := 1; i < len(all); i += 2 {
+			if score, err := strconv.ParseFloat(fmt.Sprint(all[i]), 64); err == nil && score != float64(int64(score)) {
+				found++
+			}
+		}
+		return found == n
+	}) {
+		w.Fatalf("counted are %q, want %d", all, n)
+	}
+}
+
+func (w *fairWorld) acquire(c *redlatch.Client) *redlatch.Hold {
+	w.Helper()
+	h, err := c.FairLock("orders").Acquire(bg)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return h
+}
+
+func (w *fairWorld) release(h *redlatch.Hold) {
+	w.Helper()
+	if err := h.Release(bg); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// The connections of a process that is killed are closed by its system.
+func TestAKilledWaiterStopsNobodyOnRealServers(t *testing.T) {
+	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
+		for _, a := range drivers.Adapters {
+			t.Run(a.Name, func(t *testing.T) {
+				w := fairWorld{t, s}
+				p := faultnet.New(s.Dial)
+				defer p.Close()
+				addr, err := p.Listen()
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(bg)
+				defer cancel()
+				killed := locktest.ClientOf(t, a.Open(t, drivers.Single(addr)), redlatch.Config{CloseTimeout: time.Millisecond})
+				c := locktest.ClientOf(t, a.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
+				h := w.acquire(c)
+				for range 3 {
+					go func() { _, _ = killed.FairLock("orders").Acquire(ctx) }()
+				}
+				w.counted(3)
+				next := locktest.Later(func() *redlatch.Hold { return w.acquire(c) })
+				w.counted(4)
+				p.Close()
+				locktest.Within(locktest.Generous, func() bool { // the server notices at once, but not in no time
+					channels, _ := s.MustDo("PUBSUB", "CHANNELS", "redisson_lock__channel:{orders}:*").([]any)
+					return len(channels) == 1
+				})
+				start := time.Now()
+				w.release(h)
+				h = <-next
+				took := time.Since(start)
+				t.Logf("the next one had the lock after %v", took)
+				if took > 2500*time.Millisecond { // and not after six seconds
+					t.Errorf("the next one got the lock after %v", took)
+				}
+				w.release(h)
+				s.MustDo("FLUSHALL")
+			})
+		}
+	})
+}
+
+// A hand-off asks once who listens, and does nothing else that it did not do before.
+func TestAFairHandOffAsksOnceWhoListens(t *testing.T) {
+	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
+		w := fairWorld{t, s}
+		c := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
+		h := w.acquire(c)
+		next := locktest.Later(func() *redlatch.Hold { return w.acquire(c) })
+		w.counted(1)
+		s.MustDo("CONFIG", "RESETSTAT")
+		w.release(h)
+		h = <-next
+		counts, all := map[string]int{}, 0
+		for _, m := range regexp.MustCompile(`cmdstat_([a-z|]+):calls=(\d+)`).FindAllStringSubmatch(fmt.Sprint(s.MustDo("INFO", "commandstats")), -1) {
+			n, _ := strconv.Atoi(m[2])
+			switch m[1] {
+			case "config", "config|resetstat", "subscribe", "unsubscribe", "info", "client|setinfo", "hello", "eval", "evalsha":
+			default:
+				counts[m[1]] += n
+				all += n
+			}
+		}
+		if want := 14; all != want || counts["pubsub|numsub"]+counts["pubsub"] != 1 {
+			t.Errorf("a hand-off takes %d commands, want %d: %v", all, want, counts)
+		}
+		w.release(h)
+	})
+}
