@@ -158,12 +158,14 @@ func (c *Client) usable(ctx context.Context, refused error) error {
 //     they keep their locks, which are renewed, and Hold.Err stays nil. Release, Extend, and what
 //     gives back, counts or asks work as before; a release frees its lock at once.
 //   - When the last hold and permit is released, and the last Semaphore.Do has given its permits
-//     back, or when ctx ends, the client is closed: see Close.
+//     back, or when ctx ends, the client is closed: see Close. A release that has failed because
+//     the server did not answer is sent again until it is answered.
 //
 // If ctx ends first, Shutdown returns an error that is ctx's: what was not released by then is left
-// to its TTL, and permits that Semaphore.Do has not given back may be lost. Else it returns what Close
-// does. It does not wait for lost holds, for permits of Semaphore.Acquire, which have no holder, or for a
-// detached Permit. Close ends a running Shutdown.
+// to its TTL, and permits that Semaphore.Do has not given back may be lost. Else nothing that was
+// released is left, unless the server has refused that, and it returns what Close does. It does not
+// wait for lost holds, for permits of Semaphore.Acquire, which have no holder, or for a detached
+// Permit. Close ends a running Shutdown.
 //
 // A section that itself calls Shutdown with a context that never ends waits for itself for ever.
 func (c *Client) Shutdown(ctx context.Context) error {
@@ -181,11 +183,14 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	if late == nil {
 		late = c.semaphores.AwaitReleases(ctx)
 	}
+	if late == nil {
+		late = c.server.Orphans.Settle(ctx)
+	}
 	if gaveUp, _ := request.GaveUp(late); !gaveUp {
 		return c.Close()
 	}
-	left, sections := c.Stats(), c.semaphores.Sections()
-	late = fmt.Errorf("redlatch: Shutdown: not released in time: %d holds and %d permits, left to their TTL, and %d calls of Semaphore.Do: %w", left.Holds, left.Permits, sections, late)
+	left, sections, owed := c.Stats(), c.semaphores.Sections(), c.server.Orphans.Owed()
+	late = fmt.Errorf("redlatch: Shutdown: not released in time: %d holds and %d permits, left to their TTL, %d calls of Semaphore.Do, and %d releases that got no answer: %w", left.Holds, left.Permits, sections, owed, late)
 	return errors.Join(late, c.Close())
 }
 

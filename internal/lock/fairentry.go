@@ -215,6 +215,7 @@ func (c *Locks) quit(l *Spec, x quitter) {
 		reply, err := o.Run(context.Background())
 		for i, x := range all {
 			if x.t == nil {
+				c.Server.Orphans.Answered(x.id, err)
 				continue
 			}
 			own := reply

@@ -59,7 +59,7 @@ func (t *term) retire() bool {
 		t.state, t.err = termOver, holdctx.ErrReleased
 	}
 	t.mu.Unlock()
-	t.orphan()
+	t.orphan(nil)
 	return live
 }
 

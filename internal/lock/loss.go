@@ -90,7 +90,7 @@ func (t *term) bury(reason holdctx.Reason, err error, at time.Time, ended []*Hol
 	switch {
 	case lapsed: // until its lease ends in Redis, or all its holders release it
 	case reason == holdctx.Gone && !t.lock.kind.part: // of a group's values some may be left
-		t.orphan()
+		t.orphan(nil)
 	default:
 		t.c.Server.Go(func() {
 			_ = t.sendRelease()
@@ -130,10 +130,8 @@ func (t *term) freeLapsed() {
 	if rest > 0 {
 		o = t.keeping(rest)
 	}
-	if _, err := o.Run(context.Background()); err != nil {
-		t.markUncertain()
-	}
-	t.orphan()
+	_, err := o.Run(context.Background())
+	t.orphan(err)
 	if rest == 0 {
 		t.c.lapsed.remove(t.id)
 	}

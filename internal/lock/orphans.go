@@ -16,7 +16,8 @@ func (c *Locks) reap(l *Spec, id string) {
 	}
 	o := l.releasing(id)
 	o.Stop, o.Single = c.Server.Over, true
-	_, _ = o.Run(context.Background())
+	_, err := o.Run(context.Background())
+	c.Server.Orphans.Answered(id, err)
 }
 
 // reapFound releases an id that was found in a lock if it is of this client and

@@ -287,25 +287,25 @@ func (t *term) released(o *request.Call, reply driver.Reply, err error) error {
 	switch {
 	case err != nil:
 		t.c.Events.ReleaseFailed(t.lock.Name(), t.id, err)
-		t.markUncertain()
 	case reply.Int == 0 && (!o.Unknown || t.lease.Left(time.Now()) <= 0):
 		// Not ours any more. (If an attempt went unanswered it was that one
 		// which released the lock, provided that the lock was still ours then.)
-		err = t.lostError(holdctx.Gone)
+		t.orphan(nil)
+		return t.lostError(holdctx.Gone)
 	}
-	t.orphan()
+	t.orphan(err)
 	return err
 }
 
 // orphan hands over an id that a late request may still make an owner, now
-// that the term has ended.
-func (t *term) orphan() {
+// that the term has ended, or that nobody knows to be released, because of failed.
+func (t *term) orphan(failed error) {
 	t.mu.Lock()
-	uncertain, rest := t.uncertain, t.stays.left()
+	uncertain, rest := t.uncertain || failed != nil, t.stays.left()
 	t.uncertain = false
 	t.mu.Unlock()
 	if uncertain {
-		t.c.Server.Orphans.Add(t.id, rest, func() { t.c.reap(t.lock, t.id) })
+		t.c.Server.Orphans.Add(t.id, rest, failed, func() { t.c.reap(t.lock, t.id) })
 	}
 }
 

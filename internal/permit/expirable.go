@@ -189,17 +189,19 @@ func (s *Expirable) discard(ids []string, uncertain bool) {
 	s.all.Server.Go(func() {
 		o := s.release(ids)
 		if _, err := o.Run(context.Background()); err != nil || uncertain {
-			s.reap(ids)
+			s.reap(ids, err)
 		}
 	})
 }
 
 // reap has ids released again and again, for longer than any request can be in
-// flight.
-func (s *Expirable) reap(ids []string) {
-	s.all.Server.Orphans.Add(ids[0], 0, func() {
+// flight. failed is why their release was not answered; nil: it was.
+func (s *Expirable) reap(ids []string, failed error) {
+	orphans := &s.all.Server.Orphans
+	orphans.Add(ids[0], 0, failed, func() {
 		o := s.release(ids)
 		o.Single = true
-		_, _ = o.Run(context.Background())
+		_, err := o.Run(context.Background())
+		orphans.Answered(ids[0], err)
 	})
 }

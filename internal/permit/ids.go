@@ -54,7 +54,7 @@ func (s *Expirable) giveBack(ids []string) error {
 	case <-b.done:
 	case <-time.After(server.Outage + request.AttemptTimeout(server.Length)):
 		for _, p := range ours {
-			s.reap([]string{p.id})
+			s.reap([]string{p.id}, request.ErrSessionBusy)
 		}
 		return request.ErrSessionBusy // and behind it many others: it is done when its turn comes
 	}
@@ -62,7 +62,7 @@ func (s *Expirable) giveBack(ids []string) error {
 		if b.err == nil && !b.back {
 			s.discard([]string{p.id}, p.uncertain) // nobody has them any more
 		} else if b.err != nil || p.uncertain {
-			s.reap([]string{p.id})
+			s.reap([]string{p.id}, b.err)
 		}
 	}
 	if b.err == nil && !b.back {

@@ -193,7 +193,7 @@ func (p *Permit) lose(how holdctx.Reason) {
 	p.tellLost(err, time.Now())
 	holdctx.Tell(p.unobserved(), holdctx.EndLost, err)
 	if how == holdctx.Gone && p.uncertain {
-		p.sem.reap([]string{p.id})
+		p.sem.reap([]string{p.id}, nil)
 	}
 }
 
@@ -314,10 +314,9 @@ func (p *Permit) sendRelease(ctx context.Context) error {
 
 // released judges the server's answer to the release.
 func (p *Permit) released(o *request.Call, reply driver.Reply, err error) error {
-	uncertain := p.uncertain
+	failed := err
 	switch {
 	case err != nil:
-		uncertain = true
 		p.sem.all.Events.ReleaseFailed(p.sem.Name(), p.ID(), err)
 	case request.First(reply).Int == 0 && (!o.Unknown || p.lease.Left(time.Now()) <= 0):
 		// If an attempt went unanswered it was that one which released it,
@@ -326,8 +325,8 @@ func (p *Permit) released(o *request.Call, reply driver.Reply, err error) error 
 	default:
 		o.Unacked()
 	}
-	if uncertain {
-		p.sem.reap([]string{p.id})
+	if p.uncertain || failed != nil {
+		p.sem.reap([]string{p.id}, failed)
 	}
 	return err
 }

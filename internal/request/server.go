@@ -88,7 +88,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.senders.start(s)
 	s.Sessions.server = s
-	s.Orphans = Orphans{server: s, timers: make(map[*time.Timer]orphan)}
+	s.Orphans = Orphans{server: s, timers: make(map[*time.Timer]orphan), owed: make(map[string]orphan)}
 	return s, nil
 }
 

@@ -80,7 +80,7 @@ func TestShutdownSaysHowManySectionsItDidNotWaitFor(t *testing.T) {
 		start := time.Now()
 		err := c.Shutdown(ctx)
 		w.WantErr(err, context.DeadlineExceeded)
-		if got := err.Error(); got != "redlatch: Shutdown: not released in time: 0 holds and 0 permits, left to their TTL, and 1 calls of Semaphore.Do: context deadline exceeded" {
+		if got := err.Error(); got != "redlatch: Shutdown: not released in time: 0 holds and 0 permits, left to their TTL, 1 calls of Semaphore.Do, and 0 releases that got no answer: context deadline exceeded" {
 			t.Error(got)
 		}
 		if d := time.Since(start); d != time.Minute {
@@ -136,4 +136,27 @@ func TestPermitsThatDidNotComeBackBeforeCloseAreToldOf(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What they give back may not arrive for longer than Config.OutageTimeout.
+func TestShutdownWaitsForPermitsThatASectionGivesBackInAnOutage(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		s := begin(w.Semaphore(c, 3), 1)
+		w.Server.SetError("LOADING Redis is loading the dataset in memory")
+		down := locktest.Later(func() error {
+			ctx, cancel := context.WithTimeout(bg, 2*time.Minute)
+			defer cancel()
+			return c.Shutdown(ctx)
+		})
+		s.finish <- nil
+		w.OK(<-s.done)
+		time.Sleep(time.Minute)
+		if !locktest.NoneYet(down) {
+			w.Fatal("Shutdown returned before the permits were given back")
+		}
+		w.Server.SetError("")
+		w.OK(<-down)
+		wantSemaphore(w, "after Shutdown", "3")
+	})
 }

@@ -85,7 +85,7 @@ func TestAShutdownThatTakesTooLongLeavesTheLockToItsTTL(t *testing.T) {
 		start := time.Now()
 		err := c.Shutdown(ctx)
 		w.WantErr(err, context.DeadlineExceeded)
-		if got := err.Error(); got != "redlatch: Shutdown: not released in time: 1 holds and 1 permits, left to their TTL, and 0 calls of Semaphore.Do: context deadline exceeded: redlatch: client closed" {
+		if got := err.Error(); got != "redlatch: Shutdown: not released in time: 1 holds and 1 permits, left to their TTL, 0 calls of Semaphore.Do, and 0 releases that got no answer: context deadline exceeded: redlatch: client closed" {
 			t.Error(got)
 		}
 		if d := time.Since(start); d != time.Minute {
@@ -447,4 +447,89 @@ func TestAnAcquisitionThatMeetsShutdownLeavesNothing(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A release that got no answer for Config.OutageTimeout was nobody's business any more: Shutdown returned nil with time
+// left, and the lock stayed for its TTL when the server was back.
+func TestShutdownWaitsForReleasesThatGotNoAnswer(t *testing.T) {
+	held := map[string]func(w *locktest.World, c *redlatch.Client) func(context.Context) error{
+		"permit": func(w *locktest.World, c *redlatch.Client) func(context.Context) error {
+			return w.Permit(w.Permits(c, 1)).Release
+		},
+		"several": func(w *locktest.World, c *redlatch.Client) func(context.Context) error {
+			return w.AcquireMulti(bg, redlatch.MultiLock(c.Lock("orders"), c.Lock("stock"))).Release
+		},
+	}
+	for kind, lock := range locktest.TypesOfLock {
+		held[kind] = func(w *locktest.World, c *redlatch.Client) func(context.Context) error {
+			return w.Acquire(bg, lock(c, "orders")).Release
+		}
+	}
+	for kind, hold := range held {
+		t.Run(kind, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				c := w.Client(redlatch.Config{WatchdogTimeout: 5 * time.Minute})
+				release := hold(w, c)
+				synctest.Wait()
+				w.Server.SetError("LOADING Redis is loading the dataset in memory")
+				down := locktest.Later(func() error {
+					ctx, cancel := context.WithTimeout(bg, 2*time.Minute)
+					defer cancel()
+					return c.Shutdown(ctx)
+				})
+				w.WantErr(release(bg), redlatch.ErrUnavailable)
+				time.Sleep(time.Minute)
+				if !locktest.NoneYet(down) {
+					w.Fatal("Shutdown returned when nobody knew whether what was held is free")
+				}
+				w.Server.SetError("")
+				start := time.Now()
+				w.OK(<-down)
+				if d := time.Since(start); d > 3*time.Second {
+					t.Errorf("Shutdown took %v more", d)
+				}
+				if w.Server.Exists("orders") || w.Server.Exists("stock") || w.Server.Exists(locktest.PoolTimes) {
+					t.Errorf("left behind: %q", w.Keys())
+				}
+			})
+		})
+	}
+}
+
+// There may be too little time for that: then Shutdown says so.
+func TestShutdownSaysWhatGotNoAnswer(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		h := w.Acquire(bg, c.Lock("orders"))
+		w.Server.SetError("LOADING Redis is loading the dataset in memory")
+		w.WantErr(h.Release(bg), redlatch.ErrUnavailable)
+		ctx, cancel := context.WithTimeout(bg, time.Minute)
+		defer cancel()
+		start := time.Now()
+		err := c.Shutdown(ctx)
+		w.WantErr(err, context.DeadlineExceeded)
+		if got := err.Error(); got != "redlatch: Shutdown: not released in time: 0 holds and 0 permits, left to their TTL, 0 calls of Semaphore.Do, and 1 releases that got no answer: context deadline exceeded" {
+			t.Error(got)
+		}
+		if d := time.Since(start); d != time.Minute {
+			t.Errorf("Shutdown took %v", d)
+		}
+	})
+}
+
+// What the server refuses for good no waiting changes. Its holder was told.
+func TestShutdownDoesNotWaitForAReleaseThatIsRefused(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		h := w.Acquire(bg, c.Lock("orders"))
+		w.Server.SetError("NOPERM this user has no permissions")
+		if err := h.Release(bg); err == nil {
+			t.Error("released")
+		}
+		start := time.Now()
+		w.OK(c.Shutdown(bg))
+		if d := time.Since(start); d > 0 {
+			t.Errorf("Shutdown took %v", d)
+		}
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redlatch/redlatch"
@@ -154,4 +155,23 @@ func TestAnErrorThatSaysNothingLeavesNoLock(t *testing.T) {
 			t.Errorf("the next one waited for %v", took)
 		}
 	})
+}
+
+// A lock with a long lease that was released in a long outage stayed for the rest of its lease: after two minutes nobody
+// sent its release any more.
+func TestAReleaseThatGetsNoAnswerIsSentUntilItDoes(t *testing.T) {
+	for kind, lock := range locktest.TypesOfLock {
+		locktest.InFakeTime(t, func(w *locktest.World) {
+			h := w.Acquire(bg, lock(w.Client(redlatch.Config{}), "orders"), redlatch.Lease(time.Hour))
+			w.Server.SetError("LOADING Redis is loading the dataset in memory")
+			w.WantErr(h.Release(bg), redlatch.ErrUnavailable)
+			time.Sleep(20 * time.Minute)
+			w.Server.SetError("")
+			time.Sleep(61 * time.Second)
+			synctest.Wait()
+			if w.Server.Exists("orders") {
+				t.Errorf("%s: the lock is left to its lease", kind)
+			}
+		})
+	}
 }
