@@ -228,13 +228,13 @@ func (h *Hold) Release(ctx context.Context) error {
 	return err
 }
 
-// extend asks the server to raise the lease.
-func (t *term) extend(ctx context.Context, until time.Time, d time.Duration) error {
+// extend asks the server to raise the lease. It waits for that until then, if that is not zero, or until stop is closed.
+func (t *term) extend(ctx context.Context, stop <-chan struct{}, until time.Time, d time.Duration) error {
 	t.mu.Lock()
 	t.alone = t.alone || d > t.length // if this process dies, the next holder's lock must not last so long
 	t.mu.Unlock()
 	o := t.raising(wire.Millis(d), unchanged)
-	o.Stop, o.Until = t.c.Server.Quit, until
+	o.Stop, o.Until = stop, until
 	return t.prolong(ctx, &o, d)
 }
 
@@ -291,7 +291,7 @@ func (h *Hold) Expires() time.Time {
 // Extend raises the lease of a hold that has one. It waits for the server until then, if that is not zero.
 func (h *Hold) Extend(ctx context.Context, until time.Time, d time.Duration) error {
 	sent := time.Now()
-	if err := h.t.extend(ctx, until, d); err != nil {
+	if err := h.t.extend(ctx, h.t.c.Server.Quit, until, d); err != nil {
 		return err
 	}
 	if own := h.own; own != nil && own.Left(time.Now()) > 0 {

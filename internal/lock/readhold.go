@@ -56,7 +56,7 @@ func (t *term) suffice(ctx context.Context, o *Params) error {
 	if t.lease.Left(time.Now()) >= need {
 		return nil
 	}
-	return t.extend(ctx, o.Until, length)
+	return t.extend(ctx, t.c.Server.Done, o.Until, length)
 }
 
 // bound gives a read hold with a Lease an end of its own: it shares its term with

@@ -255,7 +255,7 @@ func (q *acquisition) inTurn(ctx context.Context, g *Hold, order []*lock.Spec, k
 		}
 		return l, afterHaste(i), err
 	}
-	err := g.level(ctx, q.o)
+	err := g.level(ctx, q)
 	if err == nil {
 		err = g.begin()
 	}

@@ -201,15 +201,16 @@ func (g *Hold) has(l *lock.Spec) bool {
 
 // level raises the leases of the members that were acquired first, if the others
 // took long, so that they end together.
-func (g *Hold) level(ctx context.Context, o *lock.Params) error {
-	if !o.HasLease {
+func (g *Hold) level(ctx context.Context, q *acquisition) error {
+	if !q.o.HasLease {
 		return nil
 	}
 	for _, h := range g.holds {
-		if time.Until(h.Expires()) > o.Lease*4/5 {
+		if time.Until(h.Expires()) > q.o.Lease*4/5 {
 			continue
 		}
-		if err := h.Extend(ctx, o.Until, o.Lease); err != nil {
+		err := q.m.whileOpen(ctx, func(ctx context.Context) error { return h.Extend(ctx, q.o.Until, q.o.Lease) })
+		if err != nil {
 			l := h.Lock()
 			return memberError(l, l.Client().Errors.GaveUp(err, lock.Busy{Name: l.Name()}))
 		}
