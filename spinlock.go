@@ -40,7 +40,8 @@ func ExponentialBackoff(first, most time.Duration) Backoff {
 // notice its release only when the TTL has passed, so do not mix the two under
 // one name.
 //
-// Of the goroutines of this process only one tries at a time. A backoff of nil
+// Of the goroutines of this process only one tries at a time. With Wait it tries a last
+// time just before that is over. A backoff of nil
 // is ExponentialBackoff(time.Millisecond, 128*time.Millisecond).
 func (c *Client) SpinLock(name string, backoff Backoff) *Lock {
 	if backoff == nil {

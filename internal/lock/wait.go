@@ -109,7 +109,11 @@ func (c *Locks) compete(ctx context.Context, e *entry, l *Spec, o *Params, p *wa
 			err = request.ErrWaitOver
 		case l.kind.pause != nil:
 			p.shows(ctx, e, t)
-			_, err = request.Pause(ctx, c.Server.Done, nil, o.Until, l.kind.pause(t, tries))
+			d := l.kind.pause(t, tries)
+			if last := time.Until(o.Until) - 2*time.Since(q.Sent) - time.Millisecond; !o.Until.IsZero() && last > 0 {
+				d = min(d, last) // for a last try that is answered in time
+			}
+			_, err = request.Pause(ctx, c.Server.Done, nil, o.Until, d)
 		default:
 			p.shows(ctx, e, t)
 			e.listen(c, l.channel)

@@ -60,7 +60,7 @@ func TestASpinLockSendsABoundedNumberOfCommands(t *testing.T) {
 		least, most int64 // tries in two seconds
 	}{
 		"default":  {nil, 2000/160 + 7, 2000/96 + 12},
-		"constant": {redlatch.ConstantBackoff(64 * time.Millisecond), 32, 32},
+		"constant": {redlatch.ConstantBackoff(64 * time.Millisecond), 33, 33},
 		"nothing":  {func(int) time.Duration { return 0 }, 2000, 2000},
 		"negative": {func(int) time.Duration { return -time.Hour }, 2000, 2000},
 	} {
@@ -274,4 +274,36 @@ func TestABackoffThatPanicsLeavesTheOthersTheirWay(t *testing.T) {
 		w.Release(h)
 		w.Release(w.Acquire(bg, c.Lock("orders"), redlatch.Wait(time.Minute)))
 	})
+}
+
+// A caller slept over the end of its Wait, and learnt nothing of a lock that had been free for 45 ms.
+func TestWhoSpinsTriesOnceMoreBeforeItsWaitIsOver(t *testing.T) {
+	busy := 0
+	for at := range 20 {
+		locktest.InFakeTime(t, func(w *locktest.World) {
+			h := w.Acquire(bg, w.Client(redlatch.Config{}).SpinLock("orders", nil))
+			l := w.ClientOver(5*time.Millisecond, redlatch.Config{}).SpinLock("orders", nil)
+			wait := 500*time.Millisecond + time.Duration(at)*7*time.Millisecond
+			got := locktest.Later(func() locktest.Outcome {
+				h, err := l.Acquire(bg, redlatch.Wait(wait))
+				return locktest.Outcome{Hold: h, Err: err}
+			})
+			time.Sleep(wait - 45*time.Millisecond)
+			w.Release(h)
+			start := time.Now()
+			o := <-got
+			if d := time.Since(start); d > 45*time.Millisecond {
+				t.Errorf("it waited for %v more", d)
+			}
+			if o.Err != nil {
+				w.WantErr(o.Err, redlatch.ErrBusy)
+				busy++
+				return
+			}
+			w.Release(o.Hold)
+		})
+	}
+	if busy > 0 {
+		t.Errorf("%d of 20 did not get the free lock", busy)
+	}
 }
