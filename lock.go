@@ -22,6 +22,8 @@ type Lock struct {
 	c    *Client
 	kind string // for Info
 	spec lock.Spec
+
+	stripe bool // several keys may have it
 }
 
 // Lock returns the reentrant lock with this name, Redisson's getLock. A name

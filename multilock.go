@@ -36,12 +36,19 @@ type Multi struct {
 // again, after a short random pause, with the member that was missing.
 //
 // A lock that is given twice is refused with ErrInvalid, as are both sides of a read-write
-// lock, and group locks with a value in common. A lock that two clients have on the same
+// lock, and group locks with a value in common. A stripe of a StripedLock counts once,
+// however many keys it is given for. A lock that two clients have on the same
 // server is refused with ErrReentry: see Multi.Acquire.
 func MultiLock(locks ...*Lock) *Multi {
 	m := &Multi{members: slices.Clone(locks), kind: KindMultiLock}
 	if m.err = checkMembers("MultiLock", locks); m.err != nil {
 		return m
+	}
+	m.members = m.members[:0]
+	for _, l := range locks {
+		if !slices.ContainsFunc(m.members, func(x *Lock) bool { return x.stripe && l.stripe && lock.Same(&x.spec, &l.spec) }) {
+			m.members = append(m.members, l)
+		}
 	}
 	slices.SortStableFunc(m.members, func(a, b *Lock) int { return lock.Compare(&a.spec, &b.spec) })
 	m.in, m.err = multi.All(specs(m.members))

@@ -19,7 +19,9 @@ type StripedLock struct{ stripes []*Lock }
 func (c *Client) StripedLock(name string, n int) *StripedLock {
 	s := &StripedLock{}
 	for i := range max(n, 1) {
-		s.stripes = append(s.stripes, c.Lock(fmt.Sprintf("%s:%d", name, i)))
+		l := c.Lock(fmt.Sprintf("%s:%d", name, i))
+		l.stripe = true
+		s.stripes = append(s.stripes, l)
 	}
 	if n < 1 {
 		s.stripes[0].spec.Refuse(invalid.Errorf("redlatch: StripedLock %q with %d stripes; it needs at least one", name, n))
@@ -32,7 +34,8 @@ func (c *Client) StripedLock(name string, n int) *StripedLock {
 // n, divided by 2^64. Over many keys the stripes get equal shares.
 //
 // A caller that needs several keys at once takes their locks with MultiLock,
-// which knows the order in which that is safe; two keys may share a stripe.
+// which knows the order in which that is safe. There, keys that share a stripe
+// are one member.
 func (s *StripedLock) For(key string) *Lock { return s.stripes[s.index(key)] }
 
 func (s *StripedLock) index(key string) uint64 {

@@ -107,3 +107,27 @@ func TestFewerThanOneStripeIsRefused(t *testing.T) {
 		w.WantNothing()
 	})
 }
+
+// Two keys share a stripe as often as there are stripes; MultiLock took that for a lock that is given twice.
+func TestSeveralKeysOfOneStripeAreOneMember(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		s := c.StripedLock("s", 2)
+		m := redlatch.MultiLock(s.For("a"), s.For("orders:1"), s.For("b"), c.Lock("other"), c.StripedLock("s", 2).For("a"))
+		var names []string
+		for _, l := range m.Locks() {
+			names = append(names, l.Name())
+		}
+		if got := strings.Join(names, " "); got != "other s:0 s:1" {
+			t.Errorf("its members are %q", got)
+		}
+		h := w.AcquireMulti(bg, m)
+		if n := len(h.Holds()); n != 3 {
+			t.Errorf("%d holds", n)
+		}
+		w.ReleaseMulti(h)
+		_, err := redlatch.MultiLock(s.For("a"), c.Lock(s.For("a").Name())).Acquire(bg) // somebody has mixed two things up
+		w.WantErr(err, redlatch.ErrInvalid)
+		w.WantNothing()
+	})
+}
