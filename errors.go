@@ -70,8 +70,10 @@ var (
 // A BusyError says who has the lock. It is ErrBusy, and what ended the wait,
 // if a context did.
 type BusyError struct {
-	Name  string        // of the lock, semaphore, latch or barrier
-	Kind  string        // KindSemaphore, KindExpirable, KindLatch or KindBarrier; KindLock for a lock of any type
+	Name string // of the lock, semaphore, latch or barrier
+	// Kind is KindSemaphore, KindExpirable, KindLatch or KindBarrier, or KindLock for a lock of any type.
+	// It is KindReadWrite if a lock of another type has turned out to be a read-write lock.
+	Kind  string
 	Owner string        // the owner's field in Redis; empty if not known
 	TTL   time.Duration // what was left of the owner's lease when last seen; 0 if not known
 	// By is who the owner's client says it is (Config.Identity), such as "billing@host-7
@@ -94,6 +96,7 @@ var stillBusy = map[string]string{
 	KindExpirable: "permit of semaphore %q was not acquired",
 	KindLatch:     "the count of latch %q is not 0",
 	KindBarrier:   "not all parties have come to barrier %q",
+	KindReadWrite: "lock %q was not acquired: a read-write lock has this name, and somebody has that",
 }
 
 // Error implements error.
@@ -160,6 +163,9 @@ func asBusy(err error, e BusyError) error {
 // busyLock makes a BusyError about a lock.
 func (c *Client) busyLock(b lock.Busy) error {
 	e := &BusyError{Name: b.Name, Kind: KindLock, Owner: b.Owner, TTL: b.TTL, By: c.by(b.Owner), Owed: b.Owed, Cause: b.Cause}
+	if b.Owner == wire.Mode {
+		e.Owner, e.Kind = "", KindReadWrite
+	}
 	if since, renewed := c.locks.Since(c.server.Key(b.Name), b.Owner); !since.IsZero() {
 		e.For, e.Renewed = time.Since(since), renewed
 	}

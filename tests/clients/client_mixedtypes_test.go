@@ -11,7 +11,9 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -89,6 +91,32 @@ func TestATimeOfDayIsNoCountOfReads(t *testing.T) {
 			}
 			w.Release(h)
 			w.WantNoKeys()
+		}
+	})
+}
+
+// Whoever took a read-write lock for a lock of another type was told that somebody called "mode" has it.
+func TestTheErrorSaysThatTheNameIsAReadWriteLocks(t *testing.T) {
+	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
+		c := locktest.ClientOf(t, drivers.Rueidis.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
+		for kind, lock := range locktest.TypesOfLock {
+			if kind == "read" || kind == "write" || kind == "group" { // which says who has it
+				continue
+			}
+			for side, held := range map[string]*redlatch.Lock{"read": c.ReadWriteLock("orders").Read(), "write": c.ReadWriteLock("orders").Write()} {
+				h, err := held.Acquire(bg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = lock(c, "orders").Try(bg)
+				var busy *redlatch.BusyError
+				if !errors.As(err, &busy) || busy.Owner != "" || busy.Kind != redlatch.KindReadWrite || !strings.Contains(err.Error(), "a read-write lock has this name") {
+					t.Errorf("%s, held to %s: %v", kind, side, err)
+				}
+				if err := h.Release(bg); err != nil {
+					t.Error(err)
+				}
+			}
 		}
 	})
 }
