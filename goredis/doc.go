@@ -6,6 +6,11 @@
 // whatever MaxRetries says. So a lost reply is reported, and does not lead to a
 // second execution. Other commands of the program keep their retries.
 //
+// A hook of the program must not do it either: it must call the next hook at most once for a command. Where
+// it calls that twice, both sends are executed, and the second answer counts. The second of two
+// releases finds nothing to release. So each Release then returns a *redlatch.LostError, although the lock
+// was held until then.
+//
 // # Leaving
 //
 // go-redis returns when it has an answer, or after ReadTimeout, whatever becomes of
