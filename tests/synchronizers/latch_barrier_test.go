@@ -336,9 +336,12 @@ func TestALateRequestIsNothingToTheNextGeneration(t *testing.T) {
 		for _, before := range []bool{false, true} {
 			t.Run(fmt.Sprint(script, " between ", before), func(t *testing.T) {
 				locktest.InFakeTime(t, func(w *locktest.World) {
-					c, x := fatedBarrier(w, func(s string, try int) locktest.Fate {
-						if s == script && try%2 == 1 {
-							return locktest.Late
+					n := 0 // requests of the script
+					c, x := fatedBarrier(w, func(s string, _ int) locktest.Fate {
+						if s == script {
+							if n++; n%2 == 1 {
+								return locktest.Late
+							}
 						}
 						return locktest.Good
 					})
