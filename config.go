@@ -42,9 +42,10 @@ type Config struct {
 	MaxHold time.Duration
 
 	// OutageTimeout is how long a call keeps trying while the server does not answer.
-	// After that it fails with ErrUnavailable. The time counts from the server's last
-	// answer. So calls of this process that wait for one another, such as those for one
-	// lock, fail together; but no call fails before it has lasted so long. Zero means 10 seconds.
+	// After that it fails with ErrUnavailable. The time counts for each call by itself, from when
+	// it began, or from when the server began to owe an answer, if that was later. It does not
+	// matter which of the calls that wait for one another, such as those for one lock, asks the
+	// server. A request that is in flight at the end may take its time. Zero means 10 seconds.
 	OutageTimeout time.Duration
 
 	// CloseTimeout bounds how long Close waits for requests that are in

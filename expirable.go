@@ -183,7 +183,7 @@ func (s *ExpirableSemaphore) TrySetPermits(ctx context.Context, n int) (bool, er
 	if err := s.settable(ctx, n, 0); err != nil {
 		return false, err
 	}
-	return s.in.TrySet(ctx, n)
+	return s.in.TrySet(ctx, n, nil)
 }
 
 // SetPermits sets how many permits there are in all, those included that are

@@ -145,7 +145,7 @@ func (l *RateLimiter) TrySetRate(ctx context.Context, r Rate) (bool, error) {
 	if err := l.settable(ctx, r); err != nil {
 		return false, err
 	}
-	return l.in.TrySet(ctx, inspect.Rate(r))
+	return l.in.TrySet(ctx, inspect.Rate(r), nil)
 }
 
 // SetRate gives the limiter a rate, whatever it had. Without KeepState(true) it begins anew: what was
@@ -250,8 +250,8 @@ func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool,
 		}
 		want := ratequeue.Want{N: n, Once: o.once, UntilSet: o.untilSet, Site: at}
 		if l.give != nil {
-			want.SetUp = func() error {
-				_, err := l.TrySetRate(context.Background(), *l.give)
+			want.SetUp = func(asks *request.Trouble) error {
+				_, err := l.in.TrySet(context.Background(), inspect.Rate(*l.give), asks)
 				return err
 			}
 		}

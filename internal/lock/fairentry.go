@@ -186,7 +186,7 @@ func (p *waitParams) pass(ctx context.Context, e *localQueue, o *Params) (in boo
 	if !p.until.IsZero() && p.until.Before(brief.order) {
 		brief.order = p.until
 	}
-	_, in, err = brief.lineUp(ctx, &e.gate, nil, func(time.Duration) {})
+	_, in, err = brief.lineUp(ctx, &e.gate, nil, nil, func(time.Duration) {})
 	if err == request.ErrWaitOver && (p.until.IsZero() || time.Until(p.until) > 0) { //nolint:errorlint // made by await, never wrapped
 		err = nil
 	}

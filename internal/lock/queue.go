@@ -2,6 +2,8 @@ package lock
 
 import (
 	"context"
+
+	"github.com/redlatch/redlatch/internal/request"
 )
 
 // A Queue is where callers of this process that want the same locks of several clients
@@ -42,6 +44,9 @@ func (q *Queue) Enter(ctx context.Context, o *Params) (_ *Place, waited bool, er
 	}
 	return &Place{c: c, entry: e}, waited, nil
 }
+
+// Trouble is where the caller notes for those behind it that so few servers answer that nobody can have the locks.
+func (p *Place) Trouble() *request.Trouble { return &p.entry.trouble }
 
 // Show tells those who wait by whom they are kept waiting, until Leave.
 func (p *Place) Show(h *Hold) {

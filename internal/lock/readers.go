@@ -48,9 +48,8 @@ type readerGroup struct {
 	why     error                    // the same: why the lock was not free when the group last tried
 	busy    bool                     // decided is closed; belongs to the group's job
 
-	t    *term // each member has a place in it
-	err  error
-	next time.Time // when that one began to wait which has waited longest of those that go on in an outage
+	t   *term // each member has a place in it
+	err error
 }
 
 // A groupMember is a reader that waits in a group.
@@ -70,21 +69,20 @@ var (
 // acquireRead gets the lock to read for a caller that does not have it already.
 func (c *Locks) acquireRead(ctx context.Context, l *Spec, o Params) (*Hold, error) {
 	p := newWaitParams(l, &o)
-	e, since := c.table.get(l), o.Since
+	e := c.table.get(l)
 	defer c.table.put(e)
 	for {
 		t, m := p.joinOrForm(ctx, e, &o)
 		joined := t != nil
 		if !joined {
-			if err := p.awaitGroup(ctx, m, o.Try); err != nil {
+			if err := p.awaitGroup(ctx, m, &o); err != nil {
 				return nil, err
 			}
 			err := m.group.err
 			switch t = m.group.t; {
 			case errors.Is(err, errRejoin), errors.Is(err, request.ErrTooLate) && m.group.o.Lease != o.Lease: // another's lease is too short
 				continue
-			case !o.Try && request.Early(c.Server, err, since):
-				o.Since = m.group.next // whoever asks for all from now on
+			case request.Outlasted(err) && c.Server.Patient(o.Since): // of others
 				continue
 			case err != nil:
 				return nil, err
@@ -191,7 +189,7 @@ func (g *readerGroup) tell(h *Hold, err error) {
 	if h == nil {
 		// The entry has been left: it may be another's, unless a member is there.
 		g.leaveEntry()
-		g.err, g.next = err, g.longest(err)
+		g.err = err
 		g.finished()
 		g.cancel(errNobody)
 		return
@@ -221,16 +219,6 @@ func (g *readerGroup) tell(h *Hold, err error) {
 	t.dropped(left)
 }
 
-// longest returns since when that member waits which has waited longest of those that go on after err.
-func (g *readerGroup) longest(err error) (since time.Time) {
-	g.entry.mu.Lock()
-	defer g.entry.mu.Unlock()
-	for m := range g.members.All() {
-		since = request.Longest(g.l.c.Server, err, since, m.Since)
-	}
-	return since
-}
-
 // finished says that t or err is set.
 func (g *readerGroup) finished() {
 	close(g.done)
@@ -255,18 +243,19 @@ func (g *readerGroup) leaveEntry() {
 
 // awaitGroup waits until the group has the lock, in a term in which the caller has a place
 // then, or cannot have it. An error is the end of the caller's own waiting.
-func (p *waitParams) awaitGroup(ctx context.Context, m *groupMember, once bool) error {
+func (p *waitParams) awaitGroup(ctx context.Context, m *groupMember, o *Params) error {
 	g := m.group
 	end := g.done
-	if once {
+	if o.Try {
 		end = g.decided
 	}
-	_, err := request.Await(ctx, p.c.Server.Done, end, p.until)
+	w := p.waiting(g.entry, o.Since)
+	_, err := request.Wait(ctx, p.c.Server, &w, end)
 	if err == nil {
 		g.entry.mu.Lock()
 		err = g.why
 		g.entry.mu.Unlock()
-		if err == nil || !once {
+		if err == nil || !o.Try {
 			return nil
 		}
 	}

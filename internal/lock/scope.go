@@ -155,7 +155,8 @@ func (c *Locks) enterScope(ctx context.Context, l *Spec, sc *scope, o *Params, o
 			return nil, p.asBusy(request.ErrWaitOver)
 		}
 		over := c.table.apart.shows(p.wait(ctx))
-		_, err := request.Await(ctx, c.Server.Done, n.slot, p.until)
+		w := p.waiting(c.table.entries.Find(l.entry), o.Since)
+		_, err := request.Wait(ctx, c.Server, &w, n.slot)
 		if over(); err != nil {
 			return nil, p.asBusy(err)
 		}

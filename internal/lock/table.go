@@ -107,7 +107,7 @@ func (ls *table) put(e *entry) {
 		e.mu.Lock()
 		e.cur, e.seen, e.waits = nil, seen{}, nil
 		e.mu.Unlock()
-		e.trouble = request.Trouble{}
+		e.trouble.Over() // somebody may still look
 		ls.pool.Put(e)
 	}
 }
@@ -224,6 +224,9 @@ func (e *entry) current() *term {
 	}
 	return t
 }
+
+// Held says whether a caller of this process has the lock.
+func (e *entry) Held() bool { return e.current() != nil }
 
 // dropCurrent forgets t, if it is still the current one.
 func (e *entry) dropCurrent(t *term) {

@@ -47,10 +47,13 @@ func Together(ctx context.Context, locks []*Spec, p *Params) (holds []*Hold, mis
 	}
 	o := ts[0].op(locks[0].kind.joint, make([]string, 1, len(ts)+1))
 	o.Keys, o.Args[0] = make([]string, len(ts)), ts[0].args[0]
+	var asks []*request.Trouble
 	for i, t := range ts {
 		o.Keys[i] = t.lock.key
 		o.Args = append(o.Args, t.id)
+		asks = append(asks, &t.entry.trouble)
 	}
+	o.Trouble = request.Troubles(asks)
 	o.Stop, o.Until, o.Since, o.Acks = c.Server.Done, p.Until, p.Since, c.Server.Acks.Holds
 	reply, err := o.Run(ctx)
 	err = judge(&o, reply, err, ts...)

@@ -176,7 +176,7 @@ func (p *waitParams) asBusy(err error) error {
 	case p.silent != nil:
 		err = request.During(p.silent(), err)
 	default:
-		why := p.c.Server.NoAnswer([]string{p.key})
+		why := p.c.Server.NoAnswer(p.key, nil)
 		if why == nil {
 			why = p.denied
 		}
@@ -191,7 +191,8 @@ func (p *waitParams) enter(ctx context.Context, e *entry, o *Params) (*term, err
 	var passed *term
 	in, err := false, request.ErrWaitOver
 	if !o.Try {
-		passed, in, err = p.lineUp(ctx, &e.gate, nil, func(waited time.Duration) {
+		w := p.waiting(e, o.Since)
+		passed, in, err = p.lineUp(ctx, &e.gate, nil, &w, func(waited time.Duration) {
 			if t := e.current(); t != nil {
 				p.c.Events.SlowWait(p.c.Server.Name(p.key), waited, o.At, t.site())
 			}
@@ -218,10 +219,23 @@ func (p *waitParams) behind(e *entry) {
 	p.denied = e.trouble.Why()
 }
 
-// lineUp waits at a gate, until over is closed, if that is not nil. It returns what the
-// caller was let in with. If it fails, in says whether the caller is inside nevertheless:
+// waiting says how a caller waits that came at since for others to ask the server, or to release what they have. e, which
+// may be nil, is the entry that these are in.
+func (p *waitParams) waiting(e *entry, since time.Time) request.Waiting {
+	w := request.Waiting{Key: p.key, Since: since, Until: p.until, Stop: p.c.Server.Done}
+	if e != nil {
+		w.Asks, w.Held = &e.trouble, e
+		if e.space == queueSpace { // of several servers
+			w.Key = ""
+		}
+	}
+	return w
+}
+
+// lineUp waits at a gate, until over is closed, or the server does not answer those that are before the caller, if these
+// are not nil. It returns what the caller was let in with. If it fails, in says whether the caller is inside nevertheless:
 // it was let in while it gave up.
-func (p *waitParams) lineUp(ctx context.Context, g *gate.Gate[*term], over <-chan struct{}, slow func(time.Duration)) (passed *term, in bool, err error) {
+func (p *waitParams) lineUp(ctx context.Context, g *gate.Gate[*term], over <-chan struct{}, before *request.Waiting, slow func(time.Duration)) (passed *term, in bool, err error) {
 	w, ok := p.c.waiters.Get().(*waiter)
 	if !ok {
 		w = &waiter{Waiter: gate.NewWaiter[*term]()}
@@ -230,7 +244,7 @@ func (p *waitParams) lineUp(ctx context.Context, g *gate.Gate[*term], over <-cha
 	w.wait = p.wait(ctx)
 	if in = g.Enter(w.Waiter); !in {
 		p.notNow(request.ErrWaitOver)
-		err = p.await(ctx, w, over, slow)
+		err = p.await(ctx, w, over, before, slow)
 		if in = err == nil || !g.Cancel(w.Waiter); in {
 			passed = w.Take()
 		}
@@ -277,7 +291,7 @@ func (w *waiter) wakeAt(at, now time.Time) {
 // await waits until w is let in. slow is called once after Options.SlowWait. Close wakes
 // who waits at the gate of an entry, which over is nil for: a channel that all listen to
 // costs every hand-off time.
-func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{}, slow func(time.Duration)) error {
+func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{}, before *request.Waiting, slow func(time.Duration)) error {
 	warn, until := p.c.SlowWait, p.until
 	if !p.order.IsZero() {
 		until = p.order
@@ -285,6 +299,10 @@ func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{},
 	var closed <-chan struct{}
 	if over != nil {
 		closed = p.c.Server.Done
+	}
+	var look time.Time
+	if before != nil {
+		look = before.Since.Add(p.c.Server.Outage)
 	}
 	for now := p.start; ; now = time.Now() {
 		switch waited := now.Sub(p.start); {
@@ -295,6 +313,15 @@ func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{},
 		case warn > 0 && waited >= warn:
 			warn = 0
 			slow(waited)
+		}
+		if before != nil {
+			if !now.Before(look) {
+				var err error
+				if look, err = before.Look(p.c.Server, now); err != nil {
+					return err
+				}
+			}
+			w.wakeAt(look, now)
 		}
 		if warn > 0 {
 			w.wakeAt(p.start.Add(warn), now)

@@ -46,7 +46,7 @@ func (m *Spec) newQueue() *lock.Queue {
 func (m *Spec) silent() error {
 	var errs []error
 	for _, l := range m.locks {
-		if err := l.Client().Server.NoAnswer([]string{l.Key()}); err != nil {
+		if err := l.Client().Server.NoAnswer(l.Key(), nil); err != nil {
 			errs = append(errs, memberError(l, err))
 		}
 	}
@@ -117,7 +117,11 @@ func (q *acquisition) most(ctx context.Context) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := q.rounds(ctx)
+	x := &request.Trouble{}
+	if place != nil {
+		x = place.Trouble()
+	}
+	g, err := q.rounds(ctx, x)
 	switch {
 	case place == nil:
 	case err != nil:
@@ -128,10 +132,8 @@ func (q *acquisition) most(ctx context.Context) (*Hold, error) {
 	return g, err
 }
 
-// rounds tries until there is a majority.
-func (q *acquisition) rounds(ctx context.Context) (*Hold, error) {
-	var since time.Time // when there began to be no round in which a majority answered
-	var errs []error    // of those that did not
+// rounds tries until there is a majority. x notes when none answers: for those behind this caller, too.
+func (q *acquisition) rounds(ctx context.Context, x *request.Trouble) (*Hold, error) {
 	var before result
 	over := func() {}
 	defer func() { over() }()
@@ -142,24 +144,24 @@ func (q *acquisition) rounds(ctx context.Context) (*Hold, error) {
 		}
 		g, votes := q.round(ctx)
 		if g != nil {
+			x.Over()
 			return g, nil
 		}
 		s := q.sum(votes)
-		if s.silent && since.IsZero() && round > 0 && q.over() {
+		why := x.Why()
+		if s.silent && why == nil && round > 0 && q.over() {
 			s = before // this one was cut short by the end of Wait: it says nothing
 		}
 		before = s
 		switch {
 		case s.answered:
-			since, errs = time.Time{}, nil
-		case since.IsZero():
-			since = q.unanswered(start)
+			x.Over()
+		case s.silent:
+			x.Note(errors.Join(s.errs...), start)
+		case why != nil:
+			s.silent, s.errs = true, []error{why} // what did not answer then is still being waited for
 		}
-		if s.silent {
-			errs = s.errs
-		} else if errs != nil {
-			s.silent, s.errs = true, errs // what did not answer then is still being waited for
-		}
+		_, outage := q.m.locks[0].Client().Server.Look("", x, q.o.Since, time.Now())
 		switch {
 		case s.same != nil:
 			return nil, s.same
@@ -167,7 +169,7 @@ func (q *acquisition) rounds(ctx context.Context) (*Hold, error) {
 			return nil, s.hopeless
 		case ctx.Err() != nil:
 			return nil, s.ended(q.errors(), request.ContextError(ctx))
-		case q.o.Try, q.over(), s.silent && !q.m.locks[0].Client().Server.Patient(since):
+		case q.o.Try, q.over(), s.silent && outage != nil:
 			return nil, s.error(q.errors())
 		}
 		// Callers that met would meet again after a pause that is short beside the
@@ -187,23 +189,6 @@ func (q *acquisition) rounds(ctx context.Context) (*Hold, error) {
 			return nil, s.error(q.errors())
 		}
 	}
-}
-
-// unanswered returns since when the caller has had no majority's answer, after a first round without one that began
-// at start. Those that it has waited for in this process may have had none before.
-func (q *acquisition) unanswered(start time.Time) time.Time {
-	var mute []time.Time
-	for _, l := range q.m.locks {
-		if t := l.Client().Server.Unanswered([]string{l.Key()}); !t.IsZero() {
-			mute = append(mute, t)
-		}
-	}
-	slices.SortFunc(mute, time.Time.Compare)
-	most := len(q.m.locks) - q.m.need // so many may be silent
-	if len(mute) <= most {
-		return start
-	}
-	return request.SilentSince(mute[most], start, q.o.Since)
 }
 
 // leastGrace is the least that the members which have not answered are given

@@ -35,7 +35,6 @@ type countedQueue struct {
 	hand    hand
 	working bool
 	redis   outlook
-	silence silence
 
 	turns handoff.Budget
 	fresh bool // the next permits from Redis begin a quantum
@@ -89,41 +88,6 @@ type outlook struct {
 	poll  time.Time // when it may have changed without a word
 }
 
-// A silence is for how long the server has owed us an answer.
-type silence struct {
-	since time.Time // zero: it does not
-	cause error     // why it did not answer last time, if it failed
-}
-
-// look is how long a call waits at least before it looks at the server again.
-const look = 10 * time.Millisecond
-
-// limit returns for how long a call that began at start goes on before it has to look
-// at the server again, if it may wait so long for an answer. 0 is the end of it, but not
-// before the first request has failed, or had the time of an attempt.
-func (s *silence) limit(start time.Time, outage, attempt time.Duration) time.Duration {
-	if s.since.IsZero() {
-		return max(outage, look)
-	}
-	waited := min(time.Since(start), time.Since(s.since))
-	if s.cause == nil && waited < attempt {
-		return max(outage-waited, look)
-	}
-	return outage - waited
-}
-
-// during says why a call ended, and if so that the server does not answer. nil
-// means that this alone has ended it.
-func (s *silence) during(err error) error {
-	switch {
-	case err != nil:
-		return request.During(s.cause, err)
-	case s.cause != nil:
-		return &request.OutageError{Cause: s.cause}
-	}
-	return &request.OutageError{Cause: request.ErrNoAnswer}
-}
-
 // countedHands is for how many hand-offs a quantum lasts. A turn yields what one
 // release has brought, so a process that has more permits than another must have
 // shorter quanta, or they would never share alike: they end by number before
@@ -141,7 +105,6 @@ type countedWaiter struct {
 	turn   int        // and after so many others
 	passed bool       // they came from another goroutine of the process
 	told   chan error // one slot: nil when it has its permits
-	timer  *time.Timer
 	place  queue.Place[*countedWaiter]
 }
 
@@ -154,14 +117,13 @@ type countedQueues struct {
 func (qs *countedQueues) waiter(n int, once bool) *countedWaiter {
 	w, ok := qs.pool.Get().(*countedWaiter)
 	if !ok {
-		w = &countedWaiter{told: make(chan error, 1), timer: time.NewTimer(time.Hour)}
+		w = &countedWaiter{told: make(chan error, 1)}
 	}
 	w.n, w.once, w.asked, w.passed = n, once, false, false
 	return w
 }
 
 func (qs *countedQueues) free(w *countedWaiter) {
-	w.timer.Stop()
 	w.Ctx = nil
 	qs.pool.Put(w)
 }
@@ -210,7 +172,7 @@ func (q *countedQueue) acquire(ctx context.Context, n int, once bool, until time
 	if err := q.join(w); err != nil {
 		return false, err
 	}
-	told, err := q.await(ctx, w.told, w.timer, all.Server.Done, until)
+	told, err := q.await(ctx, w.told, all.Server.Done, until)
 	if told && err != nil {
 		return false, err
 	}
@@ -264,9 +226,7 @@ func (q *countedQueue) release(ctx context.Context, n int) (told bool, err error
 	if r == nil {
 		return true, nil
 	}
-	t := time.NewTimer(time.Hour)
-	defer t.Stop()
-	told, err = q.await(ctx, r.told, t, nil, time.Time{})
+	told, err = q.await(ctx, r.told, nil, time.Time{})
 	if told {
 		return true, err
 	}
@@ -299,55 +259,14 @@ func (q *countedQueue) give(n int, waits bool) *releaser {
 	return r
 }
 
-// await waits to be told, and gives up when ctx ends, stop is closed, until has
-// come (zero: never) or the server has not answered for Config.OutageTimeout.
-func (q *countedQueue) await(ctx context.Context, told <-chan error, t *time.Timer, stop <-chan struct{}, until time.Time) (bool, error) {
-	select {
-	case err := <-told:
-		return true, err
-	default:
+// await waits to be told, until a time unless that is zero. If it gives up, err says why.
+func (q *countedQueue) await(ctx context.Context, told <-chan error, stop <-chan struct{}, until time.Time) (_ bool, err error) {
+	server, key, asks := q.sem.all.Server, q.sem.keys[0], &q.session.Trouble
+	answer, err := request.Wait(ctx, server, &request.Waiting{Key: key, Asks: asks, Since: time.Now(), Until: until, Stop: stop}, told)
+	if err == nil {
+		return true, answer
 	}
-	start := time.Now()
-	for {
-		d := q.patience(start)
-		if d <= 0 {
-			return false, q.during(nil)
-		}
-		if !until.IsZero() {
-			left := time.Until(until)
-			if left <= 0 {
-				return false, q.during(request.ErrWaitOver)
-			}
-			d = min(d, left)
-		}
-		t.Reset(d)
-		select {
-		case err := <-told:
-			return true, err
-		case <-ctx.Done():
-			return false, q.during(request.ContextError(ctx))
-		case <-stop:
-			return false, request.ErrClosed
-		case <-t.C:
-		}
-	}
-}
-
-func (q *countedQueue) patience(start time.Time) time.Duration {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	server := q.sem.all.Server
-	return q.silence.limit(start, server.Outage, request.AttemptTimeout(server.Length))
-}
-
-func (q *countedQueue) during(err error) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	s := q.silence
-	if s.cause == nil && !s.since.IsZero() {
-		s.cause = q.sem.all.Server.NoAnswer(q.sem.keys)
-	}
-	return s.during(err)
+	return false, request.During(server.NoAnswer(key, asks), err)
 }
 
 // What follows is called holding countedQueue.mu.

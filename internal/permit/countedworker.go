@@ -95,9 +95,6 @@ func (q *countedQueue) next() (*exchange, time.Duration) {
 		}
 		q.redis.heard = false
 	}
-	if q.silence.since.IsZero() {
-		q.silence.since = now
-	}
 	return x, 0
 }
 
@@ -109,11 +106,6 @@ func (q *countedQueue) send(x *exchange) {
 	}
 	o := q.session.Call(lua.SemaphoreExchange, q.sem.keys, args)
 	o.Acks = q.sem.all.Server.Acks.Holds
-	o.Retried = func() {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.silence.cause = o.Failed
-	}
 	if x.hand.n > 0 {
 		q.news.Expect()
 	}
@@ -175,7 +167,6 @@ func (q *countedQueue) answered(x *exchange, answer int, short error) (listen bo
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
-	q.silence = silence{}
 	x.hand.tell(nil)
 	if len(x.wants) > 0 {
 		q.redis.poll = soon(now)
@@ -249,12 +240,10 @@ func (q *countedQueue) lost(x *exchange, err error) bool {
 	if errors.Is(err, request.ErrUnavailable) && !forgotten && !q.sem.all.Server.Left() {
 		// Not done, and not refused: it will be tried again for as long as
 		// anybody wants something. Callers lose patience by themselves.
-		q.silence.cause = err
 		q.hand.putBack(x.hand)
 		q.redis.heard = true
 		return false
 	}
-	q.silence = silence{}
 	heard := x.hand.tell(err)
 	if forgotten {
 		// What was given may be there, and is not given again. A waiter does not have

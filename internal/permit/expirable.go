@@ -63,8 +63,9 @@ func (s *Expirable) Acquire(ctx context.Context, want Want) ([]*Permit, error) {
 		want.Lease = server.Length
 	}
 	var late request.Lateness
+	came := time.Now()
 	for {
-		w := &expirableWaiter{Want: want, kept: kept, ctx: ctx, ids: newIDs(want.N), since: time.Now(), done: make(chan struct{})}
+		w := &expirableWaiter{Want: want, kept: kept, ctx: ctx, ids: newIDs(want.N), since: came, done: make(chan struct{})}
 		next, err := s.all.expirable.wait(s, w)
 		if err != nil {
 			return nil, s.busy(err, next)
@@ -122,9 +123,10 @@ func newIDs(n int) []string {
 	return ids
 }
 
-// TrySet gives the semaphore n permits, if it has not been given any before.
-func (s *Expirable) TrySet(ctx context.Context, n int) (set bool, err error) {
-	answer, err := s.count(ctx, lua.ExpirableTrySet, s.keys, s.channel, strconv.Itoa(n))
+// TrySet gives the semaphore n permits, if it has not been given any before. How its request fares is noted for others
+// that wait for it, unless asks is nil.
+func (s *Expirable) TrySet(ctx context.Context, n int, asks *request.Trouble) (set bool, err error) {
+	answer, err := s.send(ctx, request.Count{Script: lua.ExpirableTrySet, Keys: s.keys, Args: []string{s.channel, strconv.Itoa(n)}, Trouble: asks})
 	return answer == 1, err
 }
 
@@ -157,8 +159,12 @@ func (s *Expirable) Lives(ctx context.Context, ms string) (there bool, err error
 
 // count runs a script that counts. It does so once, whatever replies are lost.
 func (s *Expirable) count(ctx context.Context, sc *script.Script, keys []string, args ...string) (int64, error) {
-	session := wire.Session(s.Key, s.all.Client, "permits")
-	return s.all.Server.Sessions.Do(ctx, session, request.Count{Script: sc, Keys: keys, Args: args, Acks: true})
+	return s.send(ctx, request.Count{Script: sc, Keys: keys, Args: args})
+}
+
+func (s *Expirable) send(ctx context.Context, x request.Count) (int64, error) {
+	x.Acks = true
+	return s.all.Server.Sessions.Do(ctx, wire.Session(s.Key, s.all.Client, "permits"), x)
 }
 
 // Count asks how many permits are free and how many are given.

@@ -35,9 +35,9 @@ type expirableQueue struct {
 	blocked  bool // the first is known to have to wait
 	reach    int  // for how many ids the next request asks at most, unless the first wants more
 	releases releases
-	answered time.Time      // when the server last answered
-	outage   error          // why the last request brought no answer; nil if it brought one
 	turns    handoff.Budget // what this process owes to others
+
+	trouble request.Trouble // of the worker's requests
 }
 
 // releases are those of this process, by a queue's worker that hears of them.
@@ -63,8 +63,7 @@ type expirableWaiter struct {
 	uncertain bool          // a request of unknown outcome may still create its ids
 	sent      time.Time     // when the request was sent that brought the permits
 	next      time.Duration // when the first permit is over, as last seen; 0: not known
-	outage    error
-	err       error // nil: the permits are the caller's
+	err       error         // nil: the permits are the caller's
 }
 
 // expirableQueues are a client's by the names of their semaphores.
@@ -93,24 +92,29 @@ func (qs *expirableQueues) put(q *expirableQueue) { qs.all.Put(q.sem.Key, q, nil
 // wait waits in line until w has its permits. If it does not get them, next is when the
 // first permit is over, if that is known.
 func (qs *expirableQueues) wait(s *Expirable, w *expirableWaiter) (next time.Duration, err error) {
-	if err := qs.enter(s, w); err != nil {
+	q, err := qs.enter(s, w)
+	if err != nil {
 		return w.next, err
 	}
-	_, end := request.Await(w.ctx, s.all.Server.Done, w.done, w.Until)
+	server := s.all.Server
+	_, end := request.Wait(w.ctx, server, &request.Waiting{
+		Key: s.keys[0], Asks: &q.trouble, Since: w.since, Until: w.Until, Stop: server.Done,
+	}, w.done)
 	if end == nil || !qs.leave(s, w) {
 		return w.next, w.err
 	}
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	if w.outage == nil && w.next == 0 {
-		w.outage = s.all.Server.NoAnswer(s.keys)
+	why := q.trouble.Why()
+	if w.next == 0 {
+		why = server.NoAnswer(s.keys[0], &q.trouble)
 	}
-	return w.next, request.During(w.outage, end)
+	return w.next, request.During(why, end)
 }
 
 // enter puts w into the line of s. It fails with request.ErrWaitOver if w does not wait
 // and somebody else does.
-func (qs *expirableQueues) enter(s *Expirable, w *expirableWaiter) error {
+func (qs *expirableQueues) enter(s *Expirable, w *expirableWaiter) (*expirableQueue, error) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	q := qs.get(s)
@@ -119,22 +123,22 @@ func (qs *expirableQueues) enter(s *Expirable, w *expirableWaiter) error {
 		switch {
 		case q.blocked:
 			w.next = q.line.First().next
-			return request.ErrWaitOver
-		case q.turns.Owes(q.news.Foreign(), w.since) > 0:
-			return handoff.OwedError(q.turns.Owed)
+			return nil, request.ErrWaitOver
+		case q.turns.Owes(q.news.Foreign(), time.Now()) > 0:
+			return nil, handoff.OwedError(q.turns.Owed)
 		}
 	}
 	switch {
 	case !q.working:
-		q.working, q.unset, q.setUp, q.outage, q.reach, q.answered = true, false, false, nil, mostAsked, w.since
+		q.working, q.unset, q.setUp, q.reach = true, false, false, mostAsked
+		q.trouble.Over()
 		qs.all.Retain(q)
 		s.all.Server.Go(q.work)
 	case q.unset && (!w.UntilSet || w.Permits > 0):
 		q.askNow()
 	}
-	w.outage = q.outage
 	q.line.Push(&w.place, w, w.Once)
-	return nil
+	return q, nil
 }
 
 // leave takes w out of the line of s and returns true, or false if it has been

@@ -120,7 +120,7 @@ func (q *expirableQueue) request(batch []*expirableWaiter) request.Call {
 	}
 	return request.Call{
 		Server: all.Server, Script: lua.ExpirableTake, Keys: q.sem.keys, Args: args,
-		Lease: lease, Stop: all.Server.Over, Single: true, Acks: all.Server.Acks.Holds,
+		Lease: lease, Stop: all.Server.Over, Single: true, Acks: all.Server.Acks.Holds, Trouble: &q.trouble,
 	}
 }
 
@@ -135,19 +135,6 @@ func (q *expirableQueue) failed(batch []*expirableWaiter, o *request.Call, err e
 	}
 	if !o.Left && driver.Failure(err).Permanent() {
 		q.decideAll(err)
-		return
-	}
-	q.outage = err
-	now, limit := time.Now(), q.sem.all.Server.Outage
-	for w := range q.line.All() {
-		w.outage = err
-		heard := q.answered
-		if w.since.After(heard) {
-			heard = w.since
-		}
-		if now.Sub(heard) >= limit {
-			q.decide(w, &request.OutageError{Cause: err})
-		}
 	}
 }
 
@@ -155,7 +142,6 @@ func (q *expirableQueue) failed(batch []*expirableWaiter, o *request.Call, err e
 // there is more to ask for at once. short, if it is not nil, says why what was given
 // does not count. Holding expirableQueues.mu.
 func (q *expirableQueue) answer(batch []*expirableWaiter, o *request.Call, reply driver.Reply, short error) time.Duration {
-	q.answered, q.outage = time.Now(), nil
 	if len(reply.List) != 2 || reply.List[0].Kind != driver.ReplyInt || reply.List[0].Int > int64(len(batch)) {
 		q.decideAll(request.Unexpected(reply, lua.ExpirableTake))
 		return 0
@@ -175,7 +161,7 @@ func (q *expirableQueue) answer(batch []*expirableWaiter, o *request.Call, reply
 		q.decide(w, short)
 	}
 	if given > 0 {
-		q.turns.Settled(q.news.Foreign(), q.answered)
+		q.turns.Settled(q.news.Foreign(), time.Now())
 	}
 	if given == len(batch) {
 		q.reach = min(2*q.reach, mostAsked)
@@ -197,7 +183,7 @@ func (q *expirableQueue) refused(batch []*expirableWaiter, ms int64) time.Durati
 	}
 	head := batch[0]
 	for _, w := range batch {
-		w.next, w.outage = next, nil
+		w.next = next
 		if w.left {
 			q.decide(w, request.ErrWaitOver)
 		}
@@ -232,34 +218,35 @@ func (q *expirableQueue) notSet() time.Duration {
 // is a point in asking again. Holding expirableQueues.mu, which is not locked meanwhile.
 func (q *expirableQueue) giveFirst() bool {
 	qs := &q.sem.all.expirable
-	for w := range q.line.All() {
-		if w.Permits == 0 || q.setUp {
-			continue
-		}
+	for w := q.bringer(); w != nil && !q.setUp; w = q.bringer() {
 		qs.mu.Unlock()
-		done, err := q.sem.TrySet(context.WithoutCancel(w.ctx), w.Permits)
+		done, err := q.sem.TrySet(context.WithoutCancel(w.ctx), w.Permits, &q.trouble)
 		qs.mu.Lock()
 		if err == nil {
 			q.setUp = !done // once more without permits it is a semaphore that cannot be used
 			return true
 		}
-		early := false
+		if request.Outlasted(err) { // each of them sees that for itself
+			continue
+		}
 		for w := range q.line.All() {
-			switch {
-			case w.Permits == 0:
-			case request.Early(q.sem.all.Server, err, w.since):
-				early = true // it goes on
-			default:
+			if w.Permits > 0 {
 				q.decide(w, err)
 			}
 		}
-		if early {
-			return true
-		}
-		break
 	}
 	q.setUp = false
 	return false
+}
+
+// bringer returns the first in line who has brought permits; nil if nobody has. Holding expirableQueues.mu.
+func (q *expirableQueue) bringer() *expirableWaiter {
+	for w := range q.line.All() {
+		if w.Permits > 0 && !w.left {
+			return w
+		}
+	}
+	return nil
 }
 
 // sleep waits for t, or until a waiter leaves that was waited for, or, if it is

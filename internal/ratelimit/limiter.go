@@ -31,9 +31,10 @@ func New(queues *ratequeue.Queues, id, key string) Limiter {
 // Name returns the limiter's name, as its user gave it.
 func (l *Limiter) Name() string { return l.queues.Server.Name(l.Key) }
 
-// TrySet gives the limiter a rate, unless it has one.
-func (l *Limiter) TrySet(ctx context.Context, r inspect.Rate) (set bool, err error) {
-	answer, err := l.change(ctx, request.Count{Script: lua.RateLimiterTrySet, Keys: l.keys, Args: rateArgs(r), Fleeting: true})
+// TrySet gives the limiter a rate, unless it has one. How its request fares is noted for others that wait for it, unless
+// asks is nil.
+func (l *Limiter) TrySet(ctx context.Context, r inspect.Rate, asks *request.Trouble) (set bool, err error) {
+	answer, err := l.change(ctx, request.Count{Script: lua.RateLimiterTrySet, Keys: l.keys, Args: rateArgs(r), Fleeting: true, Trouble: asks})
 	return answer == 1, err
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	mathrand "math/rand/v2"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
@@ -16,29 +15,25 @@ import (
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/waitq"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// A rateQueue is the callers who want permits of one limiter.
+// A rateQueue is the callers who want permits of one limiter. Its mutex guards what follows the key.
 type rateQueue struct {
-	queue.Users
+	waitq.Queue[Want]
 
-	qs   *Queues
-	key  string // in Redis
-	keys []string
-	wake chan struct{} // one slot: to ask now is worth it
+	qs  *Queues
+	key string // in Redis
 
-	mu      sync.Mutex // guards what follows, and the line's waiters
-	line    queue.Line[*waiter]
-	serving bool      // a worker does
-	retry   time.Time // not before then are there permits for the first, who waits; zero: not known
-	rate    int       // as the server last said; 0: not known
-	came    int       // how many callers have come
-	asked   int       // how many had when the server was asked last
-	unset   bool      // there is no rate, as the server last said
-	setUp   bool      // though a caller's set-up has seen to that
-	asking  bool      // the server is being asked
+	retry time.Time // not before then are there permits for the first, who waits; zero: not known
+	rate  int       // as the server last said; 0: not known
+	asked int       // how many had come when the server was asked last
+	unset bool      // there is no rate, as the server last said
+	setUp bool      // though a caller's set-up has seen to that
 }
+
+type waiter = waitq.Waiter[Want]
 
 // A Want is what a caller wants.
 type Want struct {
@@ -50,19 +45,8 @@ type Want struct {
 }
 
 // A SetUp gives a limiter that has no rate the one that a caller has brought, unless it has one by now. It is nil for
-// those who have brought none.
-type SetUp func() error
-
-// A waiter is one caller.
-type waiter struct {
-	Want
-	claim.Wait
-
-	place queue.Place[*waiter]
-	nth   int        // to come
-	gone  bool       // has left, or was told an error, before its permits came
-	done  chan error // one slot: nil if it has got them
-}
+// those who have brought none. Its requests are noted for all that wait for them.
+type SetUp func(asks *request.Trouble) error
 
 // mostAsked is for how many callers one request asks.
 const mostAsked = 256
@@ -92,11 +76,16 @@ func New(o Options) *Queues { return &Queues{Options: o} }
 // zero.
 func (qs *Queues) Take(ctx context.Context, key string, keys []string, want Want, until time.Time) error {
 	q := qs.all.Get(key, func() *rateQueue {
-		return &rateQueue{qs: qs, key: key, keys: keys, wake: make(chan struct{}, 1)}
+		q := &rateQueue{qs: qs, key: key}
+		q.Start(qs.Server, keys, q.serve)
+		return q
 	})
 	defer q.put()
-	w := &waiter{Want: want, Wait: claim.Wait{Ctx: ctx, Since: time.Now(), Until: until, Site: want.Site}, done: make(chan error, 1)}
-	return q.take(ctx, w, until)
+	w := &waiter{Want: want, Once: want.Once, Wait: claim.Wait{Ctx: ctx, Since: time.Now(), Until: until, Site: want.Site}}
+	if err := q.join(w); err != nil {
+		return err
+	}
+	return q.Await(w, func(end error) error { return q.leave(w, end) })
 }
 
 func (q *rateQueue) put() { q.qs.all.Put(q.key, q, nil) }
@@ -104,10 +93,10 @@ func (q *rateQueue) put() { q.qs.all.Put(q.key, q, nil) }
 // Changed says that this client has done something to a limiter.
 func (qs *Queues) Changed(key string) {
 	if q := qs.all.Find(key); q != nil {
-		q.mu.Lock()
+		q.Lock()
 		q.rate = 0
-		q.mu.Unlock()
-		q.askNow()
+		q.Unlock()
+		q.Nudge()
 	}
 }
 
@@ -116,170 +105,101 @@ func (qs *Queues) Changed(key string) {
 func (qs *Queues) Claims(yield claim.Yield) {
 	var list claim.List
 	for _, q := range qs.all.All() {
-		if q.claims(&list); !list.Tell(yield) {
+		q.Queue.Claims(&list, func(w *waiter) claim.Claim {
+			return claim.Claim{Name: q.key, Kind: claim.RateLimiter, Count: w.Want.N}
+		})
+		if !list.Tell(yield) {
 			return
 		}
 	}
 }
 
-func (q *rateQueue) claims(list *claim.List) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	others := q.line.Len()
-	for w := range q.line.All() {
-		others--
-		if !w.Once && !list.Wait(claim.Claim{Name: q.key, Kind: claim.RateLimiter, Count: w.N}, &w.Wait) {
-			break
-		}
-	}
-	list.Others(others)
-}
-
-func (q *rateQueue) askNow() {
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
-}
-
-// take lines up for the permits of w.
-func (q *rateQueue) take(ctx context.Context, w *waiter, until time.Time) error {
-	if err := q.join(w); err != nil {
-		return err
-	}
-	decided, end := request.Await(ctx, q.qs.Server.Done, w.done, until)
-	if end == nil {
-		return decided
-	}
-	return q.leave(w, end)
-}
-
 // join puts w at the end of the line, if there is a point in it.
 func (q *rateQueue) join(w *waiter) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	q.Lock()
+	defer q.Unlock()
 	switch {
-	case q.rate > 0 && w.N > q.rate: // unless somebody has raised it
+	case q.rate > 0 && w.Want.N > q.rate: // unless somebody has raised it
 		q.rate = 0
-		q.askNow()
+		q.Nudge()
 	case w.Once && !q.retry.IsZero():
 		return q.busyLocked(w, nil)
 	}
-	q.came++
-	w.nth = q.came
-	q.line.Push(&w.place, w, w.Once)
-	if q.unset && (!w.UntilSet || w.SetUp != nil) {
-		q.askNow()
-	}
-	if !q.serving {
-		q.serving = true
-		q.qs.all.Retain(q)
-		q.qs.Server.Go(q.serve)
+	q.JoinLocked(w, func() { q.qs.all.Retain(q) })
+	if q.unset && (!w.Want.UntilSet || w.Want.SetUp != nil) {
+		q.Nudge()
 	}
 	return nil
 }
 
-// leave returns what w has got nevertheless, or takes it out of the line.
+// leave returns the error of w, which end keeps from waiting any longer.
 func (q *rateQueue) leave(w *waiter, end error) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !w.place.Taken() {
-		return <-w.done
-	}
 	gaveUp, why := request.GaveUp(end)
-	err := q.busyLocked(w, why)
-	if q.line.First() == w {
+	err, known := q.busyLocked(w, why), !q.retry.IsZero()
+	if q.Line.First() == w {
 		q.retry = time.Time{}
-		q.askNow() // the next one may want less, or there is none
 	}
-	q.dropLocked(w)
-	switch {
-	case !gaveUp:
+	if !gaveUp {
 		return end
-	case q.asking:
-		if silence := q.qs.Server.NoAnswer(q.keys); silence != nil {
-			return request.During(silence, end)
-		}
+	}
+	if silence := q.qs.Server.NoAnswer(q.Keys[0], &q.Trouble); silence != nil && !known {
+		return request.During(silence, end)
 	}
 	return err
-}
-
-// dropLocked takes w out of the line without its permits.
-func (q *rateQueue) dropLocked(w *waiter) {
-	q.line.Remove(&w.place)
-	w.gone = true
-}
-
-// tellLocked is dropLocked, and tells w why.
-func (q *rateQueue) tellLocked(w *waiter, why error) {
-	q.dropLocked(w)
-	w.done <- why
-}
-
-// tellAll empties the line, but for those who came so late in an outage that they go on. It returns when that one of them
-// came which has waited longest.
-func (q *rateQueue) tellAll(why error) (since time.Time) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for w := range q.line.All() {
-		if since = request.Longest(q.qs.Server, why, since, w.Since); !request.Early(q.qs.Server, why, w.Since) {
-			q.tellLocked(w, why)
-		}
-	}
-	return since
 }
 
 // noRate gives the limiter the rate that a caller has brought. If nobody has, or that does not help, it tells those that
 // there is none who do not wait for one.
 func (q *rateQueue) noRate() (pause time.Duration) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	q.Lock()
+	defer q.Unlock()
 	q.unset, q.rate = true, 0
 	if q.setUpLocked() {
 		return 0
 	}
-	for w := range q.line.All() {
-		if !w.UntilSet {
-			q.tellLocked(w, q.qs.NoRate(q.qs.Server.Name(q.key)))
+	for w := range q.Line.All() {
+		if !w.Want.UntilSet {
+			q.TellLocked(w, q.qs.NoRate(q.qs.Server.Name(q.key)))
 		}
 	}
-	if q.line.Len() == 0 {
+	if q.Line.Len() == 0 {
 		return 0
 	}
 	return request.Jittered(request.LongestPause)
 }
 
 // setUpLocked gives the limiter the rate that the first one has brought who has brought any, and says whether there is
-// a point in asking again. q.mu is not locked meanwhile.
+// a point in asking again. The queue is not locked meanwhile.
 func (q *rateQueue) setUpLocked() bool {
-	for w := range q.line.All() {
-		if w.SetUp == nil || q.setUp {
-			continue
-		}
-		q.mu.Unlock()
-		err := w.SetUp()
-		q.mu.Lock()
+	for w := q.bringerLocked(); w != nil && !q.setUp; w = q.bringerLocked() {
+		q.Unlock()
+		err := w.Want.SetUp(&q.Trouble)
+		q.Lock()
 		if err == nil {
 			q.setUp = true // once more without a rate it is one that cannot be used, or ends too soon for that
 			return true
 		}
-		early := false
-		for w := range q.line.All() {
-			switch {
-			case w.SetUp == nil:
-			case request.Early(q.qs.Server, err, w.Since):
-				early = true // it goes on
-			default:
-				q.tellLocked(w, err)
+		if request.Outlasted(err) { // each of them sees that for itself
+			continue
+		}
+		for w := range q.Line.All() {
+			if w.Want.SetUp != nil {
+				q.TellLocked(w, err)
 			}
 		}
-		if early {
-			return true
-		}
-		break
 	}
 	q.setUp = false
 	return false
+}
+
+// bringerLocked returns the first in line who has brought a rate; nil if nobody has.
+func (q *rateQueue) bringerLocked() *waiter {
+	for w := range q.Line.All() {
+		if w.Want.SetUp != nil {
+			return w
+		}
+	}
+	return nil
 }
 
 func (q *rateQueue) busyLocked(w *waiter, cause error) error {
@@ -287,7 +207,7 @@ func (q *rateQueue) busyLocked(w *waiter, cause error) error {
 	if !q.retry.IsZero() {
 		after = max(time.Until(q.retry), 0)
 	}
-	return q.qs.Busy(q.qs.Server.Name(q.key), w.N, after, cause)
+	return q.qs.Busy(q.qs.Server.Name(q.key), w.Want.N, after, cause)
 }
 
 func (q *rateQueue) tooMany(n, rate int) error {
@@ -296,13 +216,9 @@ func (q *rateQueue) tooMany(n, rate int) error {
 
 // serve asks for those who are in line until nobody is.
 func (q *rateQueue) serve() {
-	server := q.qs.Server
 	defer q.put()
 	for {
-		if server.Closed() {
-			q.tellAll(request.ErrClosed)
-		}
-		first := q.first()
+		first, _ := q.Batch(mostAsked)
 		if len(first) == 0 {
 			return
 		}
@@ -310,49 +226,43 @@ func (q *rateQueue) serve() {
 		if pause == 0 {
 			continue
 		}
-		_, _ = request.Pause(context.Background(), server.Done, q.wake, time.Time{}, pause)
-		q.mu.Lock()
+		q.Sleep(pause, nil)
+		q.Lock()
 		q.retry = time.Time{}
-		q.mu.Unlock()
+		q.Unlock()
 	}
-}
-
-// first returns those to ask for. With none the worker is no longer serving.
-func (q *rateQueue) first() []*waiter {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	var first []*waiter
-	for w := range q.line.All() {
-		if len(first) == mostAsked {
-			break
-		}
-		first = append(first, w)
-	}
-	q.serving, q.asked = len(first) > 0, q.came
-	return first
 }
 
 // ask asks for the first ones, tells those who need not wait any longer, and
 // returns for how long there is no point in asking again.
 func (q *rateQueue) ask(first []*waiter) (pause time.Duration) {
 	server, id := q.qs.Server, recordID()
+	q.Lock()
+	q.asked = q.Came
+	q.Unlock()
 	args := []string{wire.Millis(q.qs.Skew), id}
 	for _, w := range first {
-		args = append(args, strconv.Itoa(w.N))
+		args = append(args, strconv.Itoa(w.Want.N))
 	}
-	o := request.Call{Server: server, Script: lua.RateLimiterTake, Keys: q.keys, Args: args, Lease: server.Length, Stop: server.Over, Since: first[0].Since}
-	q.setAsking(true)
-	defer q.setAsking(false)
+	o := request.Call{Server: server, Script: lua.RateLimiterTake, Keys: q.Keys, Args: args, Lease: server.Length, Stop: server.Over, Trouble: &q.Trouble}
 	for {
 		reply, err := o.Run(context.Background())
 		if err == nil {
 			return q.answered(reply, id, first)
 		}
-		o.Since = q.tellAll(err)
+		if !request.Outlasted(err) {
+			q.tellAll(err)
+		}
 		if !o.Unknown || server.Closed() || !o.Again(err) {
 			return 0
 		}
 	}
+}
+
+func (q *rateQueue) tellAll(err error) {
+	q.Lock()
+	defer q.Unlock()
+	q.TellAllLocked(err)
 }
 
 // recordID returns the random bytes of a record. None is ever used again.
@@ -360,12 +270,6 @@ func recordID() string {
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // never fails
 	return string(id[:])
-}
-
-func (q *rateQueue) setAsking(asking bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.asking = asking
 }
 
 // answered does with the server's answer what is to be done.
@@ -394,7 +298,7 @@ func (q *rateQueue) answered(reply driver.Reply, id string, first []*waiter) (pa
 func (q *rateQueue) giveBack(id string, given, back int) {
 	server := q.qs.Server
 	o := request.Call{
-		Server: server, Script: lua.RateLimiterUndo, Keys: q.keys, Lease: server.Length, Stop: server.Over,
+		Server: server, Script: lua.RateLimiterUndo, Keys: q.Keys, Lease: server.Length, Stop: server.Over,
 		Until: time.Now().Add(request.AttemptTimeout(server.Length)),
 		Args:  []string{id, recordID(), strconv.Itoa(given), strconv.Itoa(back)},
 	}
@@ -407,16 +311,13 @@ func (q *rateQueue) giveBack(id string, given, back int) {
 // given tells those who got what they wanted, and returns how much that was and
 // how much of it nobody wants any more.
 func (q *rateQueue) given(first []*waiter, rate int) (given, back int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	q.Lock()
+	defer q.Unlock()
 	for _, w := range first {
-		given += w.N
-		if w.gone {
-			back += w.N
-			continue
+		given += w.Want.N
+		if !q.TellLocked(w, nil) {
+			back += w.Want.N
 		}
-		q.line.Remove(&w.place)
-		w.done <- nil
 	}
 	q.learntLocked(rate)
 	return given, back
@@ -424,20 +325,20 @@ func (q *rateQueue) given(first []*waiter, rate int) (given, back int) {
 
 // refused tells those who do not wait, or wait for what will never come.
 func (q *rateQueue) refused(first []*waiter, d time.Duration, rate int) (pause time.Duration) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	q.Lock()
+	defer q.Unlock()
 	q.learntLocked(rate)
 	head := first[0]
-	if head.gone {
+	if head.Gone {
 		return 0 // what the next one wants may be there
 	}
 	q.retry = time.Now().Add(d)
-	for w := range q.line.All() {
-		if q.line.Tries() == 0 {
+	for w := range q.Line.All() {
+		if q.Line.Tries() == 0 {
 			break
 		}
-		if w.Once && (!head.Once || w.N >= head.N) {
-			q.tellLocked(w, q.busyLocked(w, nil))
+		if w.Once && (!head.Once || w.Want.N >= head.Want.N) {
+			q.TellLocked(w, q.busyLocked(w, nil))
 		}
 	}
 	if head.Once {
@@ -458,14 +359,14 @@ func (q *rateQueue) learntLocked(rate int) {
 		return
 	}
 	q.rate = rate
-	for w := range q.line.All() {
+	for w := range q.Line.All() {
 		switch {
-		case w.N <= rate:
-		case w.nth > q.asked:
+		case w.Want.N <= rate:
+		case w.Nth > q.asked:
 			q.rate = 0
-			q.askNow()
+			q.Nudge()
 		default:
-			q.tellLocked(w, q.tooMany(w.N, rate))
+			q.TellLocked(w, q.tooMany(w.Want.N, rate))
 		}
 	}
 }

@@ -20,7 +20,7 @@ type Call struct {
 	Lease   time.Duration   // what it is about; bounds each attempt
 	Stop    <-chan struct{} // ends the call with ErrClosed
 	Until   time.Time       // ends the call with ErrWaitOver; zero: never
-	Since   time.Time       // when its caller began to wait, if that was before the call: see Run
+	Since   time.Time       // when its caller came, if that was before the call
 	Single  bool            // one attempt only
 	Patient bool            // an attempt may take a third of the lease, where that spares a change of goroutines
 	Acks    bool            // replicas are to acknowledge it
@@ -61,9 +61,7 @@ func (o *Call) Uncertain(err error) bool {
 
 // Run returns the server's answer. It returns early, with an error, when ctx
 // ends, Stop is closed, Until has come, the server answers that trying again is
-// no use, or it has given no useful answer for Config.OutageTimeout. That is
-// counted from the first attempt, or from Since if others have gone without an
-// answer since then: callers that wait for one another fail together.
+// no use, or it has given no useful answer for Config.OutageTimeout: see Look.
 func (o *Call) Run(ctx context.Context) (driver.Reply, error) {
 	if o.Server.messages.decided.Load() != asWritten {
 		if err := o.choose(ctx); err != nil {
@@ -75,9 +73,9 @@ func (o *Call) Run(ctx context.Context) (driver.Reply, error) {
 
 // Send is Run for a script as it is.
 func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
-	var start time.Time // since when there is no answer
+	since := o.Since
 	var pause time.Duration
-	var elsewhere *driver.RunError // the latest answer that the keys are not here
+	var elsewhere error // the latest answer that the keys are not here
 	for {
 		reply, err := o.attempt(ctx)
 		if err == nil {
@@ -85,7 +83,7 @@ func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
 				o.Server.senders.slots.placed(o.Keys)
 			}
 			if o.Trouble != nil && o.Trouble.last.Load() != nil {
-				o.Trouble.last.Store(nil)
+				o.Trouble.Over()
 			}
 			return reply, nil
 		}
@@ -97,33 +95,28 @@ func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
 			}
 			return driver.Reply{}, During(outage, left.error)
 		}
-		re := driver.Failure(err)
-		if moved := o.misplaced(re, elsewhere != nil); moved != nil {
-			err, re, elsewhere = moved, moved, moved
+		if since.IsZero() {
+			since = o.Sent
 		}
-		switch {
-		case re.Outcome == driver.Unknown:
-			o.Unknown = true
-		case re.Outcome == driver.Refused && !re.Permanent():
-			o.Trouble.note(err, o.Sent)
+		if moved := o.misplaced(driver.Failure(err), elsewhere != nil); moved != nil {
+			err, elsewhere = moved, moved
 		}
-		if start.IsZero() {
-			start = o.unanswered(re)
+		says := err
+		if elsewhere != nil {
+			says = elsewhere // which is more than that its connection was left
 		}
-		if o.Single || re.Permanent() {
-			return driver.Reply{}, fmt.Errorf("redlatch: %w", o.named(ctx, err))
+		end, err := o.failed(ctx, err, says, since)
+		if err != nil {
+			return driver.Reply{}, err
 		}
-		if !o.Server.Patient(start) {
-			if elsewhere != nil {
-				err = elsewhere // it says more than that its connection was left
-			}
-			return driver.Reply{}, &OutageError{Cause: err}
-		}
-		o.Failed = err
 		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-		if err := o.sleep(ctx, pause/2+rand.N(pause/2)); err != nil { //nolint:gosec // jitter
+		d, left := pause/2+rand.N(pause/2), time.Until(end) //nolint:gosec // jitter
+		if err := o.sleep(ctx, min(d, left)); err != nil {
 			o.Left = true
 			return driver.Reply{}, During(o.Failed, err)
+		}
+		if d >= left {
+			return driver.Reply{}, &OutageError{Cause: o.Failed}
 		}
 		if o.Retried != nil {
 			o.Retried()
@@ -131,44 +124,32 @@ func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
 	}
 }
 
-// unanswered returns since when the caller has had no answer, after the first attempt that has failed.
-func (o *Call) unanswered(re *driver.RunError) time.Time {
-	if o.Since.IsZero() {
-		return o.Sent
+// failed notes that the latest attempt has failed, and what is said of that. It returns until when the call goes on, or why
+// it does not.
+func (o *Call) failed(ctx context.Context, err, says error, since time.Time) (end time.Time, final error) {
+	re := driver.Failure(err)
+	o.Unknown = o.Unknown || re.Outcome == driver.Unknown
+	if o.Trouble == nil {
+		o.Trouble = &Trouble{}
 	}
-	asked := o.Trouble.since()
-	if re.Outcome != driver.Refused {
-		asked = o.Server.Unanswered(o.Keys)
+	if re.Permanent() { // that is an answer
+		o.Trouble.Over()
+	} else {
+		o.Trouble.Note(says, o.Sent)
 	}
-	return SilentSince(asked, o.Sent, o.Since)
-}
-
-// SilentSince returns since when a caller has had no answer that began to wait at since, and first asked at sent: from when the
-// server owed others one, if that is known and was before, but none of the time before the caller came.
-func SilentSince(asked, sent, since time.Time) time.Time {
-	if asked.IsZero() || asked.After(sent) {
-		asked = sent
+	if o.Single || re.Permanent() {
+		return end, fmt.Errorf("redlatch: %w", o.named(ctx, err))
 	}
-	if asked.Before(since) {
-		return since
+	key := ""
+	if len(o.Keys) > 0 {
+		key = o.Keys[0]
 	}
-	return asked
-}
-
-// Early says whether err is the end of an outage that another caller has waited for, and one that began to wait at since
-// has not: it goes on. err is as that caller got it.
-func Early(s *Server, err error, since time.Time) bool {
-	_, outage := err.(*OutageError) //nolint:errorlint // never wrapped
-	return outage && s.Patient(since)
-}
-
-// Longest returns since when that caller waits which has waited longest of those that go on when err has ended the wait of others:
-// since is the longest so far, or zero, and other another one.
-func Longest(s *Server, err error, since, other time.Time) time.Time {
-	if Early(s, err, other) && (since.IsZero() || other.Before(since)) {
-		return other
+	end, outage := o.Server.Look(key, o.Trouble, since, time.Now())
+	if outage != nil {
+		return end, &OutageError{Cause: says}
 	}
-	return since
+	o.Failed = says
+	return end, nil
 }
 
 // Patient says whether a caller still waits that has had no answer since then.

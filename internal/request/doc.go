@@ -35,6 +35,12 @@
 // It goes through a Session, which numbers its requests and sends one at a time. The
 // server remembers the number and the answer of the last one.
 //
+// # Who fails when
+//
+// There is one rule for outages, and Look has it: a caller fails when Options.Outage has passed since it came and since
+// the server last owed no answer, whichever is later. A Call looks when an attempt has failed. Callers that wait for
+// others to ask look by themselves, at a gate or in Wait: a Trouble tells them what becomes of those requests.
+//
 // # What is left behind
 //
 // Orphans are ids that a late request may still create in Redis. Each is released again

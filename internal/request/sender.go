@@ -263,30 +263,6 @@ func (s *sender) exit(heard bool, why error, b *batch) {
 	s.away = s.away[:last]
 }
 
-// Unanswered returns since when the server of these keys has answered nothing, although it was asked then; zero: it owes
-// no answer.
-func (s *Server) Unanswered(keys []string) time.Time {
-	x := s.senders.of(keys)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.asked
-}
-
-// NoAnswer returns why the server of these keys does not answer: the last request to it has failed, or one has been in
-// flight for so long that the server is not just slow. nil: it does, or has not been asked for a while.
-func (s *Server) NoAnswer(keys []string) error {
-	x := s.senders.of(keys)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	switch {
-	case x.asked.IsZero(), x.count == 0 && time.Since(x.ended) > lull:
-		return nil
-	case x.why != nil:
-		return x.why
-	}
-	return x.late(x.asked)
-}
-
 // late returns an error for a request that has been in flight since then, if that is too long.
 func (s *sender) late(sent time.Time) error {
 	long := silence
@@ -385,10 +361,18 @@ func (ss *senders) make(node string) *sender {
 
 // of returns the sender for a request with these keys.
 func (ss *senders) of(keys []string) *sender {
-	if ss.nodes == nil || len(keys) == 0 {
+	if len(keys) == 0 {
 		return ss.only
 	}
-	node := ss.server.Driver.Node(keys[0])
+	return ss.at(keys[0])
+}
+
+// at returns the sender for a key.
+func (ss *senders) at(key string) *sender {
+	if ss.nodes == nil {
+		return ss.only
+	}
+	node := ss.server.Driver.Node(key)
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	s := ss.nodes[node]

@@ -246,18 +246,18 @@ func TestLeavingADriverSaysNothingOfTheServer(t *testing.T) {
 		if _, err := o.Run(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnavailable) {
 			t.Error(err)
 		}
-		if err := c.NoAnswer(keys); err != nil {
+		if err := c.NoAnswer(keys[0], nil); err != nil {
 			t.Errorf("after a millisecond: %v", err)
 		}
 		time.Sleep(silence)
-		if err := c.NoAnswer(keys); !errors.Is(err, ErrNoAnswer) {
+		if err := c.NoAnswer(keys[0], nil); !errors.Is(err, ErrNoAnswer) {
 			t.Errorf("after %v: %v", silence, err)
 		}
 		close(e.resume)
 		if _, err := o.Outcome(); err != nil {
 			t.Error(err)
 		}
-		if err := c.NoAnswer(keys); err != nil || !c.Unanswered(keys).IsZero() {
+		if since, err := c.senders.of(keys).silent(time.Now()); err != nil || !since.IsZero() {
 			t.Errorf("after the answer: %v", err)
 		}
 	})
@@ -283,7 +283,7 @@ func TestAServerThatLetsNobodyConnectIsSilentToo(t *testing.T) {
 				t.Errorf("%s: %v", when, err)
 			}
 			time.Sleep(2 * silence)
-			if err := c.NoAnswer(keys); err != nil {
+			if err := c.NoAnswer(keys[0], nil); err != nil {
 				t.Errorf("%s, later: %v", when, err)
 			}
 		}
@@ -291,7 +291,7 @@ func TestAServerThatLetsNobodyConnectIsSilentToo(t *testing.T) {
 		if err := leave(time.Second); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrUnavailable) {
 			t.Errorf("a second: %v", err)
 		}
-		if err := c.NoAnswer(keys); !errors.Is(err, ErrNoAnswer) { // as one asks that has waited for that caller
+		if err := c.NoAnswer(keys[0], nil); !errors.Is(err, ErrNoAnswer) { // as one asks that has waited for that caller
 			t.Errorf("behind it: %v", err)
 		}
 		if err := ask(context.Background(), c, "well", "x"); err != nil {

@@ -32,9 +32,15 @@ type Server struct {
 	open     open
 	messages messages
 	senders  senders
-	attempts sync.Pool     // of *attempt
-	batches  sync.Pool     // of *batch
 	numbers  atomic.Uint64 // of requests that count
+	pools
+}
+
+// pools have what is used again and again.
+type pools struct {
+	attempts sync.Pool // of *attempt
+	batches  sync.Pool // of *batch
+	timers   sync.Pool // of *time.Timer; stopped
 }
 
 // open is what ends with Done: a context, so that who waits for several servers can be told.

@@ -33,11 +33,12 @@ type Session struct {
 	server *Server
 	key    string
 
-	mu       sync.Mutex // guards what follows, and the requests in the queue
-	answered time.Time  // when the server has last answered,
-	stood    time.Time  // and with what it remembers
-	queue    []*Count   // those that are not in flight yet
-	working  bool
+	Trouble Trouble // of its requests
+
+	mu      sync.Mutex // guards what follows, and the requests in the queue
+	stood   time.Time  // when the server has last answered with what it remembers
+	queue   []*Count   // those that are not in flight yet
+	working bool
 }
 
 // A Count is a request of a session: of one caller, or of several if it adds up.
@@ -50,6 +51,7 @@ type Count struct {
 	// Fleeting says that it leaves no key, unless it is sent again. So a request before
 	// it of which it was never learnt what became may still be executed after it.
 	Fleeting bool
+	Trouble  *Trouble // of callers that wait for it elsewhere; may be nil
 
 	// Guarded by Session.mu.
 	callers int
@@ -97,34 +99,17 @@ func (s *Session) Do(ctx context.Context, x Count) (int64, error) {
 	if ctx.Err() != nil {
 		return 0, ContextError(ctx)
 	}
+	w := Waiting{Key: x.Keys[0], Asks: &s.Trouble, Since: time.Now(), Stop: s.server.Quit}
 	q := s.join(x)
-	start := time.Now()
-	t := time.NewTimer(s.server.Outage)
-	defer t.Stop()
-	for {
-		var err error
-		select {
-		case <-q.done:
-			return q.answer, q.err
-		case <-ctx.Done():
-			err = ContextError(ctx)
-		case <-s.server.Quit:
-			err = ErrClosed
-		case <-t.C:
-			if left := s.patience(q, start); left > 0 {
-				t.Reset(left)
-				continue
-			}
-			err = ErrSessionBusy
-		}
+	if _, err := Wait(ctx, s.server, &w, q.done); err != nil {
 		s.part(q)
 		select {
 		case <-q.done: // both: the outcome says more
-			return q.answer, q.err
 		default:
 			return 0, err
 		}
 	}
+	return q.answer, q.err
 }
 
 // join lines up a request, or joins one that adds up and is the last in line.
@@ -153,22 +138,6 @@ func (s *Session) part(q *Count) {
 	if q.callers--; q.callers == 0 && !q.away {
 		s.queue = slices.DeleteFunc(s.queue, func(x *Count) bool { return x == q })
 	}
-}
-
-// patience returns for how long a caller goes on waiting for its turn: as long as
-// the requests before it are answered, each of which has the time of an attempt. A
-// request that is in flight tells its callers by itself, unless it could not be sent
-// before they had waited for long.
-func (s *Session) patience(q *Count, start time.Time) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.answered.After(start) {
-		start = s.answered
-	}
-	if q.away {
-		start = start.Add(LongestAttempt + LongestPause)
-	}
-	return time.Until(start.Add(max(s.server.Outage, AttemptTimeout(s.server.Length))))
 }
 
 // work sends the requests that are in line, one after the other.
@@ -203,6 +172,9 @@ func (s *Session) next() *Count {
 func (s *Session) send(q *Count) {
 	o := s.Call(q.Script, q.Keys, q.Args)
 	o.Acks = q.Acks && s.server.Acks.Holds
+	if q.Trouble != nil {
+		o.Trouble = Troubles([]*Trouble{o.Trouble, q.Trouble})
+	}
 	told := false
 	s.Deliver(&o, q.Fleeting, func(answer int64, err error) {
 		if !told {
@@ -213,14 +185,14 @@ func (s *Session) send(q *Count) {
 	o.Unacked()
 }
 
-// ErrSessionBusy ends the wait of a caller whose turn in a session does not come.
+// ErrSessionBusy ends the wait of a caller whose turn does not come.
 var ErrSessionBusy error = &OutageError{Cause: errors.New("a request before this one is not answered")}
 
 // Call prepares the next request of the session, which nobody else uses until then.
 func (s *Session) Call(script *script.Script, keys, args []string) Call {
 	return Call{
 		Server: s.server, Script: script, Stop: s.server.Over, Lease: s.server.Length,
-		Keys: append(slices.Clip(keys), s.key), Args: append([]string{s.number(), sessionMs}, args...),
+		Keys: append(slices.Clip(keys), s.key), Args: append([]string{s.number(), sessionMs}, args...), Trouble: &s.Trouble,
 	}
 }
 
@@ -300,10 +272,10 @@ func shutOut(re *driver.RunError) bool {
 func (s *Session) heard(fleeting bool) (stood bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.answered = time.Now()
-	stood = !s.stood.IsZero() && renew.Elapsed(s.stood, s.answered) < sessionTTL
+	now := time.Now()
+	stood = !s.stood.IsZero() && renew.Elapsed(s.stood, now) < sessionTTL
 	if !fleeting {
-		s.stood = s.answered
+		s.stood = now
 	}
 	return stood
 }

@@ -1,0 +1,169 @@
+// Package waitq has callers of one process that want the same thing wait in line, while one worker asks the server for
+// as many of them as fit into one request.
+//
+//	outside ── Join ──► in line ── Tell ──► told
+//	                      │  ▲
+//	                      │  └── the worker has it in a request (Batch); it keeps its place
+//	                      └── left: its context, its time, Close, or an outage (request.Look);
+//	                          what a request in flight brings it, the worker gives back
+package waitq
+
+import (
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/claim"
+	"github.com/redlatch/redlatch/internal/queue"
+	"github.com/redlatch/redlatch/internal/request"
+)
+
+// A Waiter is a caller in line.
+type Waiter[T any] struct {
+	claim.Wait
+
+	Want T
+	Once bool // it only tries
+
+	Gone bool // it is not in line any more; guarded by the Queue
+	Nth  int  // to come; guarded by the Queue
+
+	place queue.Place[*Waiter[T]]
+	told  chan error // one slot
+}
+
+// A Queue is the callers that want the same thing. Its mutex guards what else its user keeps of them.
+type Queue[T any] struct {
+	queue.Users
+	sync.Mutex
+
+	Server  *request.Server
+	Keys    []string        // which server the worker asks
+	Trouble request.Trouble // of its requests
+	Line    queue.Line[*Waiter[T]]
+	Came    int // how many callers have come
+
+	work    func() // asks for as long as Batch returns somebody
+	working bool
+	wake    chan struct{} // one slot: to ask now is worth it
+	nobody  chan struct{} // closed when the line is empty; nil: it is, or nobody is asked for
+}
+
+// Start makes the queue ready. work runs in the background, while there is anybody to ask for.
+func (q *Queue[T]) Start(s *request.Server, keys []string, work func()) {
+	q.Server, q.Keys, q.work, q.wake = s, keys, work, make(chan struct{}, 1)
+}
+
+// JoinLocked puts w at the end of the line. If no worker runs, it starts one, and retain takes a share of the queue for
+// that: work gives it back.
+func (q *Queue[T]) JoinLocked(w *Waiter[T], retain func()) {
+	q.Came++
+	w.Nth, w.told = q.Came, make(chan error, 1)
+	q.Line.Push(&w.place, w, w.Once)
+	if !q.working {
+		q.working = true
+		retain()
+		q.Server.Go(q.work)
+	}
+}
+
+// Await waits until w is told, or leaves by itself. Then left is called with why, under the mutex, and Await returns what
+// that returns.
+func (q *Queue[T]) Await(w *Waiter[T], left func(why error) error) error {
+	told, err := request.Wait(w.Ctx, q.Server, &request.Waiting{
+		Key: q.Keys[0], Asks: &q.Trouble, Since: w.Since, Until: w.Until, Stop: q.Server.Done,
+	}, w.told)
+	if err == nil {
+		return told
+	}
+	q.Lock()
+	defer q.Unlock()
+	if w.Gone { // both: what it was told says more
+		return <-w.told
+	}
+	if q.Line.First() == w {
+		defer q.Nudge() // the next one may want less, or there is none
+	}
+	err = left(err)
+	q.removeLocked(w)
+	return err
+}
+
+func (q *Queue[T]) removeLocked(w *Waiter[T]) {
+	q.Line.Remove(&w.place)
+	w.Gone = true
+	if q.nobody != nil && q.Line.Len() == 0 {
+		close(q.nobody)
+		q.nobody = nil
+	}
+}
+
+// TellLocked tells w how it went, and says whether w was there to hear it.
+func (q *Queue[T]) TellLocked(w *Waiter[T], err error) bool {
+	if w.Gone {
+		return false
+	}
+	q.removeLocked(w)
+	w.told <- err
+	return true
+}
+
+// TellAllLocked tells everybody in line the same.
+func (q *Queue[T]) TellAllLocked(err error) {
+	for w := range q.Line.All() {
+		q.TellLocked(w, err)
+	}
+}
+
+// Batch returns the first ones in line, so many at most, and a channel that is closed when everybody has left. With none
+// the worker is no longer working, and returns.
+func (q *Queue[T]) Batch(most int) (batch []*Waiter[T], nobody <-chan struct{}) {
+	q.Lock()
+	defer q.Unlock()
+	if q.Server.Closed() {
+		q.TellAllLocked(request.ErrClosed)
+	}
+	for w := range q.Line.All() {
+		if len(batch) == most {
+			break
+		}
+		batch = append(batch, w)
+	}
+	if q.working = len(batch) > 0; q.working && q.nobody == nil {
+		q.nobody = make(chan struct{})
+	}
+	return batch, q.nobody
+}
+
+// Nudge wakes the worker, if it sleeps.
+func (q *Queue[T]) Nudge() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Sleep waits for d, for a nudge, for news or for Close.
+func (q *Queue[T]) Sleep(d time.Duration, news <-chan struct{}) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-q.wake:
+	case <-news:
+	case <-q.Server.Done:
+	}
+}
+
+// Claims adds those that wait to a list: of makes their claim.
+func (q *Queue[T]) Claims(list *claim.List, of func(w *Waiter[T]) claim.Claim) {
+	q.Lock()
+	defer q.Unlock()
+	others := q.Line.Len()
+	for w := range q.Line.All() {
+		others--
+		if !w.Once && !list.Wait(of(w), &w.Wait) {
+			break
+		}
+	}
+	list.Others(others)
+}
