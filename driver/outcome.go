@@ -21,7 +21,8 @@ const (
 	NotExecuted
 	// Refused: the server ran the script or looked at it, and answered with an error
 	// (WRONGTYPE, OOM, NOPERM, a bug). What the script had written before the error
-	// stays. Most scripts fail before they have written anything.
+	// stays. Most scripts fail before they have written anything. An error that says that a
+	// key is at another node of a cluster is Unknown if a script has raised it.
 	Refused
 )
 
@@ -85,8 +86,11 @@ func ServerError(text string, err error) *RunError {
 		"NOAUTH", "BUSY", "MASTERDOWN", "WRONGPASS", "UNKILLABLE":
 		outcome = NotExecuted
 	}
-	if strings.Contains(text, "max number of clients") {
+	switch {
+	case strings.Contains(text, "max number of clients"):
 		outcome = NotExecuted
+	case strings.Contains(text, "attempted to access a non local key"):
+		outcome = Unknown // while a slot moves: the script may have written before
 	}
 	return &RunError{Outcome: outcome, Code: code, Err: err}
 }

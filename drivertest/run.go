@@ -202,6 +202,7 @@ func errorCodes() map[string]errorCode {
 		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.":       driver.NotExecuted,
 		"CLUSTERDOWN The cluster is down":                                                        driver.NotExecuted,
 		"TRYAGAIN Multiple keys request during rehashing of slot":                                driver.NotExecuted,
+		"ERR Script attempted to access a non local key in a cluster node":                       driver.Unknown, // it may have written before
 		"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.": driver.NotExecuted,
 		"NOAUTH Authentication required.":                                                        driver.NotExecuted,
 		"OOM command not allowed when used memory > 'maxmemory'.":                                driver.Refused,
