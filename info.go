@@ -42,8 +42,9 @@ type Info struct {
 	Kind    string   // KindLock, ...: that of the lock that was asked, else a guess from what is stored
 	Holders []Holder // none if the lock is free; of an expirable semaphore the permits that are taken
 	// TTL is how long the key lasts unless somebody uses it. It is 0 if there is no
-	// key, and -1 if the key never expires: so it is with most synchronizers, but
-	// with no lock of redlatch or Redisson.
+	// key, or if all who hold the lock hold another side or other values of it, and -1 if
+	// the key never expires: so it is with most synchronizers, but with no lock of redlatch
+	// or Redisson.
 	TTL time.Duration
 	// Queue has the callers that wait for a fair lock, or have arrived at a barrier,
 	// in order. Other kinds have no queue in Redis.

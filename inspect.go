@@ -36,7 +36,7 @@ func (l *Lock) stored(ctx context.Context) (Info, error) {
 
 // only leaves in info what is of this lock.
 func (l *Lock) only(info Info) Info {
-	if l.spec.Whole() {
+	if l.spec.Whole() || !info.Held() {
 		return info
 	}
 	holders := info.Holders

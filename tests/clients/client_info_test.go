@@ -222,6 +222,19 @@ func TestInfoOfALockThatNeverEnds(t *testing.T) {
 	})
 }
 
+// Of a lock that somebody has left without a holder it is said how long it is in the way.
+func TestInfoOfALockWithoutAHolderHasItsTTL(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		put(w, "rw", time.Minute, "mode", "write")
+		for what, l := range map[string]*redlatch.Lock{"read": c.ReadWriteLock("rw").Read(), "write": c.ReadWriteLock("rw").Write()} {
+			if info, err := l.Info(bg); err != nil || info.Held() || info.TTL != time.Minute {
+				t.Errorf("%s: %+v, %v", what, info, err)
+			}
+		}
+	})
+}
+
 // Hundreds of read holds are more than one request should ask about.
 func TestInfoOfManyReadHolds(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
