@@ -130,7 +130,8 @@ func (t *term) freeLapsed() {
 	if rest > 0 {
 		o = t.keeping(rest)
 	}
-	_, err := o.Run(context.Background())
+	reply, err := o.Run(context.Background())
+	t.lock.left(context.Background(), reply)
 	t.orphan(err)
 	if rest == 0 {
 		t.c.lapsed.remove(t.id)

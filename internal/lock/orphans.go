@@ -16,7 +16,8 @@ func (c *Locks) reap(l *Spec, id string) {
 	}
 	o := l.releasing(id)
 	o.Stop, o.Single = c.Server.Over, true
-	_, err := o.Run(context.Background())
+	reply, err := o.Run(context.Background())
+	l.left(context.Background(), reply)
 	c.Server.Orphans.Answered(id, err)
 }
 

@@ -31,6 +31,8 @@ type sharing struct {
 	asked  time.Time
 	asking bool
 	others int // how many others were found to wait
+
+	proves bool // Redis has a key that keeps its read hold alive
 }
 
 // A readerGroup is readers who wait together. Its members are those who do; when the

@@ -37,6 +37,9 @@ func (t *term) reenter(ctx context.Context, outer *Hold, l *Spec, o *Params) (*H
 	r := t.raising(wire.Millis(lease), count)
 	if h.reads {
 		r = t.op(lua.ReadWriteReadReenter, []string{t.id, wire.Millis(lease)})
+		t.mu.Lock()
+		r.Keys = t.keysLocked()
+		t.mu.Unlock()
 	}
 	r.Stop, r.Until, r.Since, r.Acks = t.c.Server.Done, o.Until, o.Since, t.c.Server.Acks.Holds
 	err = t.prolong(ctx, &r, lease)
@@ -60,6 +63,7 @@ func (t *term) reenter(ctx context.Context, outer *Hold, l *Spec, o *Params) (*H
 		return nil, t.err
 	}
 	if h.reads {
+		t.proves = true
 		h.bound(h.since, min(t.lease.Left(h.since), o.trust()), o)
 	}
 	t.addLocked(h, o)
@@ -181,11 +185,13 @@ func (t *term) correctLocked() {
 // It is sent until it is answered, or the term is over: it may be refused.
 func (t *term) downgrade() error {
 	o := t.op(lua.ReadWriteDowngrade, []string{t.id, t.lock.channel})
+	o.Keys = []string{t.lock.key, wire.ReadTimeout(t.lock.key, t.id, 1)}
 	reply, err := o.Run(context.Background())
 	if err == nil && reply.Int != 1 {
 		t.lose(holdctx.Gone)
 	}
 	t.mu.Lock()
+	t.proves = t.proves || err == nil
 	live, over := t.state == termLive, t.err
 	t.mu.Unlock()
 	switch {

@@ -1,9 +1,13 @@
 package lock
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/twins"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -40,6 +44,51 @@ func (c *Locks) sideOf(key string, k *kind) Spec {
 	l := c.Plain(key)
 	l.kind, l.entry.space, l.channel = k, k.space, wire.Prefix(wire.RWChannel, key)
 	return l
+}
+
+// While a slot of a cluster moves, a lock may be at the one node, and what keeps its readers alive at the other. The server
+// finds that out, and refuses the request for the time being, if both are in KEYS. There they are in requests of owners that
+// read already. For all others it is usual that there is no such key, and they would be refused for as long as the slot moves.
+
+// keysLocked returns the keys of a request that raises the lease of what t holds.
+func (t *term) keysLocked() []string {
+	if !t.proves {
+		return t.lock.alone[:]
+	}
+	return []string{t.lock.key, wire.ReadTimeout(t.lock.key, t.id, 1)}
+}
+
+// left returns what a release has answered. If that has not seen what keeps others alive who read, it was the owner's own that
+// it released, and the server is asked about the others: once, and if it does not know, in the background. If it never says,
+// the lock lasts for its TTL.
+func (l *Spec) left(ctx context.Context, reply driver.Reply) driver.Reply {
+	if reply.Kind != driver.ReplyList {
+		return reply
+	}
+	o := l.asking(reply.List)
+	o.Single = true
+	answer, err := o.Run(ctx)
+	if err == nil && answer.Kind == driver.ReplyInt {
+		return driver.Reply{Kind: driver.ReplyInt, Int: cmp.Or(answer.Int, -1)}
+	}
+	l.c.Server.Go(func() {
+		const most = 10 // others come, and die
+		for n := 0; n < most && reply.Kind == driver.ReplyList; n++ {
+			o := l.asking(reply.List)
+			reply, _ = o.Run(context.Background())
+		}
+	})
+	return driver.Reply{Kind: driver.ReplyInt, Int: -1}
+}
+
+// asking prepares the release of what nobody holds any more, if that is true of what these keys kept alive.
+func (l *Spec) asking(proofs []driver.Reply) request.Call {
+	o := l.releasing("")
+	o.Stop, o.Keys = l.c.Server.Over, []string{l.key}
+	for _, key := range proofs {
+		o.Keys = append(o.Keys, key.Str)
+	}
+	return o
 }
 
 // writeInRead refuses what could never end.

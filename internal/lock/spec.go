@@ -109,7 +109,7 @@ func (l *Spec) Forcing() []string {
 func (l *Spec) Force(ctx context.Context, args []string) (bool, error) {
 	o := request.Call{Server: l.c.Server, Script: l.kind.force, Keys: l.allKeys(), Args: args, Lease: l.c.Watchdog, Stop: l.c.Server.Quit}
 	reply, err := o.Run(ctx)
-	return o.Unknown || reply.Int == 1, err
+	return o.Unknown || l.left(ctx, reply).Int != 0, err
 }
 
 // Name returns the lock's name, as its user gave it; Key that in Redis.

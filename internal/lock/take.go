@@ -246,7 +246,7 @@ func (c *Locks) renewLocks(s *script.Script, batch []*renew.Lease) {
 		if t.state == termLive {
 			count := t.showLocked()
 			asked, counts = append(asked, l), append(counts, count)
-			keys = append(keys, t.lock.key)
+			keys = append(keys, t.keysLocked()...)
 			args = append(append(args, t.id, wire.Millis(l.Ask), count), t.lock.more...)
 		}
 		t.mu.Unlock()
@@ -255,9 +255,12 @@ func (c *Locks) renewLocks(s *script.Script, batch []*renew.Lease) {
 		return
 	}
 	o := request.Call{Server: c.Server, Script: s, Keys: keys, Args: args, Lease: bound, Acks: c.Server.Acks.Renews && prolongs}
-	o.Renew(asked)
+	apart := o.Renew(asked)
 	for i, l := range asked {
 		l.Holder.(*term).shown(counts[i]) //nolint:forcetypeassert // as above
+	}
+	for i := 0; apart && i < len(asked); i++ {
+		c.renewLocks(s, asked[i:i+1])
 	}
 }
 

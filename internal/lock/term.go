@@ -74,6 +74,7 @@ func (c *Locks) newTerm(e *entry, l *Spec, o *Params) *term {
 		t.length = o.Lease
 		t.args[0] = wire.Millis(o.Lease)
 	}
+	t.proves = l.kind.shared
 	t.lease.Kind, t.lease.Holder, t.lease.Length = c.renewals[l.kind.renew], t, t.length
 	t.lease.Group = wire.Slot(l.key)
 	e.mu.Lock()
@@ -109,7 +110,9 @@ func (t *term) op(s *script.Script, args []string) request.Call {
 // a hold count.
 func (t *term) raising(lease, count string) request.Call {
 	o := t.op(t.lock.kind.renew, []string{t.id, lease, count})
-	o.Keys = o.Keys[:1] // the script takes any number of locks
+	t.mu.Lock()
+	o.Keys = t.keysLocked() // the script takes any number of locks
+	t.mu.Unlock()
 	o.Acks = t.c.Server.Acks.Renews
 	return o
 }
@@ -252,12 +255,12 @@ func (t *term) release(ctx context.Context) error {
 		rest := o
 		t.c.Server.Go(func() {
 			reply, err := rest.Finish()
-			_ = t.released(&rest, reply, err)
+			_ = t.released(context.Background(), &rest, reply, err)
 			t.depart(max(others, int(reply.Int)-1), foreign)
 		})
 		return err
 	}
-	err = t.released(&o, reply, err)
+	err = t.released(ctx, &o, reply, err)
 	t.depart(max(others, int(reply.Int)-1), foreign)
 	return err
 }
@@ -278,11 +281,12 @@ func (t *term) releasing(rest time.Duration) request.Call {
 func (t *term) sendRelease() error {
 	o := t.releasing(0)
 	reply, err := o.Run(context.Background())
-	return t.released(&o, reply, err)
+	return t.released(context.Background(), &o, reply, err)
 }
 
 // released judges the server's answer to the release.
-func (t *term) released(o *request.Call, reply driver.Reply, err error) error {
+func (t *term) released(ctx context.Context, o *request.Call, reply driver.Reply, err error) error {
+	reply = t.lock.left(ctx, reply)
 	t.entry.news.Answered(o.Unknown || (err == nil && reply.Int >= 1))
 	switch {
 	case err != nil:

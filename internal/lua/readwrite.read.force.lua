@@ -1,30 +1,35 @@
 -- Releases the read holds of the owners that the caller saw, and of nobody else.
--- KEYS lock
+-- KEYS lock proofs... (none)
 -- ARGV channel owner...
--- returns 1 if any of these owners was reading, else 0
--- include readwrite.timeout
+-- returns 1 if any of these owners was reading, else 0; if it is not known who else
+-- reads, the keys that the release has to have in KEYS to do the rest
 -- include readwrite.longest
-if redis.call('HGET', KEYS[1], 'mode') ~= 'read' then
+local lock, counts, forced = KEYS[1], count_holds(''), {}
+if redis.call('HGET', lock, 'mode') ~= 'read' then
   return 0
 end
-local found, counts = 0, count_holds('')
 if not counts then
   return too_many()
 end
 for i = 2, #ARGV do
-  for n = 1, counts[ARGV[i]] or 0 do
-    redis.call('DEL', timeout_key(KEYS[1], ARGV[i], n))
-  end
-  found, counts[ARGV[i]] = math.max(found, redis.call('HDEL', KEYS[1], ARGV[i])), nil
+  forced[ARGV[i]], counts[ARGV[i]] = counts[ARGV[i]], nil
 end
-if found == 0 then
+if not next(forced) then
   return 0
 end
-local longest = longest_read(counts)
-if longest > 0 then
-  redis.call('PEXPIRE', KEYS[1], longest)
+local longest, unseen = longest_read(lock, counts)
+for owner, n in pairs(forced) do
+  redis.call('HDEL', lock, owner)
+  for i = 1, n do
+    redis.pcall('DEL', timeout_key(lock, owner, i))
+  end
+end
+if #unseen > 0 then
+  return unseen
+elseif longest > 0 then
+  redis.call('PEXPIRE', lock, longest)
 else
-  redis.call('DEL', KEYS[1])
+  redis.call('DEL', lock)
   redis.call('PUBLISH', ARGV[1], '0')
 end
 return 1

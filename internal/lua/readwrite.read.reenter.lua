@@ -1,21 +1,26 @@
 -- Adds a read hold to what an owner holds already, which lets nobody else in: it
 -- writes, or reads. To add what is there is the replay of a request whose reply
 -- was lost: it may raise the TTLs.
--- KEYS lock
+-- KEYS lock proof... (the key that keeps the owner's read hold alive, of an owner that reads)
 -- ARGV owner lease_ms
--- returns 1 if the owner reads now, 0 if it holds nothing
+-- returns 1 if the owner reads now, 0 if it holds nothing; that key, if it is to be
+-- in KEYS, and nothing has been done
 -- include gone
--- include readwrite.timeout
+-- include readwrite.left
 local lock, owner, keep_ms = KEYS[1], ARGV[1], tonumber(ARGV[2])
 local reads = redis.call('HEXISTS', lock, owner)
 if reads + redis.call('HEXISTS', lock, owner .. ':write') == 0 then
   return gone()
 end
-if redis.call('PTTL', lock) < keep_ms then
-  redis.call('PEXPIRE', lock, keep_ms)
+local ttl, proof_ms = redis.call('PTTL', lock), left_of(lock, owner, 1)
+if reads == 1 and not proof_ms then
+  return timeout_key(lock, owner, 1)
 end
 -- include readwrite.keep
+if ttl < keep_ms then
+  redis.call('PEXPIRE', lock, keep_ms)
+end
 if reads == 0 then
-  redis.call('HSET', lock, owner, 1) -- not the first to write: what takes memory must not be
+  redis.call('HSET', lock, owner, 1)
 end
 return 1

@@ -1,17 +1,20 @@
 -- Takes a read-write lock to read, if nobody writes, and nobody waits to write to
 -- whom the reader gives precedence. A replay of a take whose reply was lost
 -- changes nothing, but may raise the TTLs.
--- KEYS lock writers... (at most one, of those to whom to give precedence)
+-- KEYS lock others... (the writers to whom to give precedence, if that is wanted; the
+-- key that keeps the owner's read hold alive, of an owner that reads)
 -- ARGV lease_ms owner
--- returns 1 if the owner reads now, else {TTL in ms, an owner}
--- include readwrite.timeout
+-- returns 1 if the owner reads now, else {TTL in ms, an owner}; the key that keeps its
+-- read hold alive, if that is to be in KEYS, and nothing has been done
+-- include readwrite.left
 -- include readwrite.holder
 -- include finite
 local lock, owner, keep_ms = KEYS[1], ARGV[2], tonumber(ARGV[1])
 if redis.call('HGET', lock, 'mode') ~= 'read' and redis.call('EXISTS', lock) == 1 then
   return held_by(owner)
 end
-if KEYS[2] and redis.call('HEXISTS', lock, owner) == 0 then
+local reads = redis.call('HEXISTS', lock, owner)
+if KEYS[2] and KEYS[2] ~= timeout_key(lock, owner, 1) and reads == 0 then
   local now = redis.call('TIME')
   now = now[1] * 1000 + math.floor(now[2] / 1000)
   local first = redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. now, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
@@ -19,9 +22,17 @@ if KEYS[2] and redis.call('HEXISTS', lock, owner) == 0 then
     return {math.max(0, finite(first[2]) - now), first[1]}
   end
 end
+local ttl, proof_ms = redis.call('PTTL', lock), left_of(lock, owner, 1)
+if reads == 1 and not proof_ms then
+  return timeout_key(lock, owner, 1)
+end
+if not proof_ms or proof_ms == -2 then
+  redis.call('SET', timeout_key(lock, owner, 1), 1, 'PX', keep_ms) -- first: it is refused if there is no memory, or where no key can be made
+elseif proof_ms < keep_ms then
+  redis.call('PEXPIRE', timeout_key(lock, owner, 1), keep_ms)
+end
 redis.call('HSET', lock, 'mode', 'read', owner, 1)
--- include readwrite.keep
-if redis.call('PTTL', lock) < keep_ms then
+if ttl < keep_ms then
   redis.call('PEXPIRE', lock, keep_ms)
 end
 return 1

@@ -2,31 +2,38 @@
 -- that keeps the owner's read hold alive. It corrects how many write holds are
 -- shown, but makes none, and ends none. A key of another type costs its neighbours
 -- nothing.
--- KEYS lock...
--- ARGV owner lease_ms writes ... (a triple for each key; a lease of 0 only asks,
+-- KEYS lock... (behind that of an owner that reads, the key that keeps its read hold alive)
+-- ARGV owner lease_ms writes ... (a triple for each lock; a lease of 0 only asks,
 -- writes of 0 stay as they are)
--- returns for each key 1 if the owner holds it, 0 if it does not, or the text of
+-- returns for each lock 1 if the owner holds it, 0 if it does not, or the text of
 -- the error that the key raised
 -- A replica, which may lack what its primary has, cannot say that a hold is gone:
 -- it fails where it would have to write, if only nothing.
--- include readwrite.timeout
-local results = {}
-for i, lock in ipairs(KEYS) do
-  local owner, keep_ms, writes = ARGV[3 * i - 2], tonumber(ARGV[3 * i - 1]), ARGV[3 * i]
+-- include readwrite.left
+local results, at = {}, 1
+for i = 1, #ARGV / 3 do
+  local lock, owner, keep_ms, writes = KEYS[at], ARGV[3 * i - 2], tonumber(ARGV[3 * i - 1]), ARGV[3 * i]
+  local proves = KEYS[at + 1] == timeout_key(lock, owner, 1)
+  at = proves and at + 2 or at + 1
   local wrote = redis.pcall('HGET', lock, owner .. ':write')
   if type(wrote) == 'table' then
     results[i] = wrote.err
   else
     local reads = redis.call('HEXISTS', lock, owner)
-    results[i] = wrote and 1 or reads
+    results[i] = (wrote or reads == 1) and 1 or 0
     if results[i] == 0 then
       redis.call('HDEL', lock, '')
-    end
-    if reads == 1 then
-      -- include readwrite.keep
-    end
-    if results[i] == 1 and keep_ms > 0 and redis.call('PTTL', lock) < keep_ms then
-      redis.call('PEXPIRE', lock, keep_ms)
+    elseif not wrote and not proves then
+      results[i] = 'TRYAGAIN the owner only reads by now' -- to raise the lock's TTL alone would not keep it
+    elseif keep_ms > 0 then
+      local ttl = redis.call('PTTL', lock)
+      if reads == 1 and proves then
+        local proof_ms = left_of(lock, owner, 1)
+        -- include readwrite.keep
+      end
+      if ttl < keep_ms then
+        redis.call('PEXPIRE', lock, keep_ms)
+      end
     end
     if wrote and writes ~= '0' and writes ~= wrote then
       redis.call('HDEL', lock, '') -- what takes memory must not be the first to write

@@ -4,17 +4,17 @@
 -- ARGV channel owner...
 -- returns 1 if the lock was released, 0 if none of these owners writes
 -- include readwrite.timeout
--- include readwrite.longest
-local counts = count_holds('')
+-- include readwrite.counts
+local lock, counts = KEYS[1], count_holds('')
 if not counts then
   return too_many()
 end
 for i = 2, #ARGV do
-  if redis.call('HEXISTS', KEYS[1], ARGV[i] .. ':write') == 1 then
+  if redis.call('HEXISTS', lock, ARGV[i] .. ':write') == 1 then
     for n = 1, counts[ARGV[i]] or 0 do
-      redis.call('DEL', timeout_key(KEYS[1], ARGV[i], n))
+      redis.pcall('DEL', timeout_key(lock, ARGV[i], n))
     end
-    redis.call('DEL', KEYS[1])
+    redis.call('DEL', lock)
     redis.call('PUBLISH', ARGV[1], '1')
     return 1
   end

@@ -4,14 +4,24 @@
 -- KEYS lock writers
 -- ARGV owner wait_ms channel (0: he no longer waits)
 -- returns how many wait now
+-- include finite
 local now = redis.call('TIME')
 now = now[1] * 1000 + math.floor(now[2] / 1000)
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
+local waits = (finite(redis.call('ZSCORE', KEYS[2], ARGV[1])) or 0) > now
+local others = redis.call('ZCOUNT', KEYS[2], '(' .. now, '+inf') - (waits and 1 or 0)
 local ms = tonumber(ARGV[2])
 if ms > 0 then
   redis.call('ZADD', KEYS[2], now + ms, ARGV[1])
   redis.call('PEXPIRE', KEYS[2], ms)
-elseif redis.call('ZREM', KEYS[2], ARGV[1]) == 1 and redis.call('EXISTS', KEYS[2]) == 0 and redis.call('HGET', KEYS[1], 'mode') ~= 'write' then
-  redis.call('PUBLISH', ARGV[3], '1')
+elseif others > 0 then
+  redis.call('ZREM', KEYS[2], ARGV[1])
+else
+  local reads = redis.call('HGET', KEYS[1], 'mode') ~= 'write'
+  redis.call('DEL', KEYS[2])
+  if waits and reads then
+    redis.call('PUBLISH', ARGV[3], '1')
+  end
+  return 0
 end
-return redis.call('ZCARD', KEYS[2])
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
+return others + (ms > 0 and 1 or 0)

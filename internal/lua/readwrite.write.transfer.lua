@@ -10,5 +10,5 @@ local token_key, token_ttl_ms = KEYS[2], ARGV[4]
 if redis.call('HEXISTS', KEYS[1], owner) == 0 then
   return moved()
 end
-redis.call('DEL', timeout_key(KEYS[1], ARGV[1], 1)) -- what it read inside is over
+redis.pcall('DEL', timeout_key(KEYS[1], ARGV[1], 1)) -- what it read inside is over, here or elsewhere
 return move(ARGV[1])

@@ -14,10 +14,10 @@ if redis.call('HEXISTS', KEYS[1], owner) == 0 then
   return token == 0 and -1 or {token}
 end
 local others = listening(ARGV[4], ARGV[5]) or 0
+redis.pcall('DEL', timeout_key(KEYS[1], ARGV[1], 1)) -- what it read inside is over, here or elsewhere
 if others > 0 or ARGV[6] == '1' then
-  redis.call('DEL', KEYS[1], timeout_key(KEYS[1], ARGV[1], 1))
+  redis.call('DEL', KEYS[1])
   redis.call('PUBLISH', ARGV[4], '1')
   return others
 end
-redis.call('DEL', timeout_key(KEYS[1], ARGV[1], 1)) -- what it read inside is over
 return {move(ARGV[1])}

@@ -27,7 +27,11 @@ func (all *Semaphores) renew(batch []*renew.Lease) {
 		Acks: server.Acks.Renews && prolongs,
 		Key:  batch[0].Holder.(*Permit).sem.Key, //nolint:forcetypeassert // as above
 	}
-	o.Renew(batch)
+	if o.Renew(batch) {
+		for i := range batch {
+			all.renew(batch[i : i+1])
+		}
+	}
 }
 
 // leaseMs returns what a permit's lease is written as. Redisson clients take a

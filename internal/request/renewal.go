@@ -10,8 +10,9 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// Renew runs a request that renews leases, with one attempt, and gives each its result.
-func (o *Call) Renew(leases []*renew.Lease) {
+// Renew runs a request that renews leases, with one attempt, and gives each its result. It says whether there is none
+// because the keys are at two nodes, while a slot moves: one lease at a time may have better luck.
+func (o *Call) Renew(leases []*renew.Lease) (apart bool) {
 	s := o.Server
 	o.Stop, o.Single = s.Over, true
 	reply, err := o.Run(context.Background())
@@ -19,8 +20,11 @@ func (o *Call) Renew(leases []*renew.Lease) {
 		err = Unexpected(reply, o.Script)
 	}
 	if err != nil {
+		if len(leases) > 1 && driver.Failure(err).Code == "TRYAGAIN" {
+			return true
+		}
 		o.renewFailed(leases, err)
-		return
+		return false
 	}
 	if o.Short != nil { // nothing is prolonged then, but what is gone is gone
 		s.RenewFailed(len(leases), o.Short)
@@ -37,6 +41,7 @@ func (o *Call) Renew(leases []*renew.Lease) {
 			l.Result = renew.Confirmed
 		}
 	}
+	return false
 }
 
 // renewFailed notes why leases were not renewed.

@@ -190,42 +190,87 @@ func await(tb testing.TB, s *Server, what string, f func() error) {
 
 // MoveSlot gives the slot of key, with the keys in it, to the next primary, while
 // clients use it.
-func (c *Cluster) MoveSlot(key string, slot int) {
+func (c *Cluster) MoveSlot(key string) {
+	c.Nodes[0].tb.Helper()
+	c.MarkSlot(key).Finish()
+}
+
+// A SlotMove is a slot on its way from one primary to another: clients ask the old one,
+// and are sent on for what it has not.
+type SlotMove struct {
+	From, To     *Server
+	slot, fromID string
+	toID         string
+	primaries    []*Server
+}
+
+// MarkSlot begins to move the slot of key to the next primary. No key has moved yet.
+func (c *Cluster) MarkSlot(key string) *SlotMove {
 	tb := c.Nodes[0].tb
 	tb.Helper()
-	from := c.PrimaryOf(key)
-	var primaries []*Server
-	var to *Server
+	m := &SlotMove{From: c.PrimaryOf(key), slot: fmt.Sprint(c.Nodes[0].MustDo("CLUSTER", "KEYSLOT", key))}
 	for _, n := range c.Nodes {
 		if role, err := n.Do("ROLE"); err == nil && strings.HasPrefix(fmt.Sprint(role), "[master") {
-			primaries = append(primaries, n)
-			if n != from && to == nil {
-				to = n
+			m.primaries = append(m.primaries, n)
+			if n != m.From && m.To == nil {
+				m.To = n
 			}
 		}
 	}
-	if to == nil {
+	if m.To == nil {
 		tb.Fatal("testserver: no other primary")
 	}
-	number := strconv.Itoa(slot)
-	fromID, _ := from.MustDo("CLUSTER", "MYID").(string)
-	toID, _ := to.MustDo("CLUSTER", "MYID").(string)
-	host, port, _ := net.SplitHostPort(to.Addr())
-	to.MustDo("CLUSTER", "SETSLOT", number, "IMPORTING", fromID)
-	from.MustDo("CLUSTER", "SETSLOT", number, "MIGRATING", toID)
-	await(tb, from, "all keys of the slot have moved", func() error {
-		keys, _ := from.MustDo("CLUSTER", "GETKEYSINSLOT", number, "100").([]any)
-		for _, key := range keys {
-			if _, err := from.Do("MIGRATE", host, port, fmt.Sprint(key), "0", "5000", "AUTH2", Admin, AdminPassword); err != nil {
-				return err
-			}
+	m.fromID, _ = m.From.MustDo("CLUSTER", "MYID").(string)
+	m.toID, _ = m.To.MustDo("CLUSTER", "MYID").(string)
+	m.To.MustDo("CLUSTER", "SETSLOT", m.slot, "IMPORTING", m.fromID)
+	m.From.MustDo("CLUSTER", "SETSLOT", m.slot, "MIGRATING", m.toID)
+	return m
+}
+
+// Keys returns up to 100 of the keys that have not moved.
+func (m *SlotMove) Keys() (names []string) {
+	keys, _ := m.From.MustDo("CLUSTER", "GETKEYSINSLOT", m.slot, "100").([]any)
+	for _, key := range keys {
+		names = append(names, fmt.Sprint(key))
+	}
+	return names
+}
+
+// Carry moves keys; what is not there any more is no matter.
+func (m *SlotMove) Carry(keys ...string) {
+	m.From.tb.Helper()
+	host, port, _ := net.SplitHostPort(m.To.Addr())
+	for _, key := range keys {
+		m.From.MustDo("MIGRATE", host, port, key, "0", "60000", "AUTH2", Admin, AdminPassword)
+	}
+}
+
+// epoch returns the newest epoch of the cluster that a node knows.
+func (s *Server) epoch() int {
+	text, _ := s.MustDo("CLUSTER", "INFO").(string)
+	n, _ := strconv.Atoi(field(text, "cluster_current_epoch"))
+	return n
+}
+
+// Finish moves what is left, and gives the slot to the new primary.
+func (m *SlotMove) Finish() {
+	m.From.tb.Helper()
+	for keys := m.Keys(); len(keys) > 0; keys = m.Keys() {
+		m.Carry(keys...)
+	}
+	// It claims the slot by an epoch of its own. Were another's the newer one, what that has sent
+	// before would take the slot from it, and the keys.
+	await(m.To.tb, m.To, "it knows the newest epoch", func() error {
+		newest, known := 0, m.To.epoch()
+		for _, n := range m.primaries {
+			newest = max(newest, n.epoch())
 		}
-		if len(keys) > 0 {
-			return fmt.Errorf("%d keys were left", len(keys))
+		if known < newest {
+			return fmt.Errorf("it knows %d of %d", known, newest)
 		}
 		return nil
 	})
-	for _, n := range append([]*Server{to, from}, primaries...) {
-		n.MustDo("CLUSTER", "SETSLOT", number, "NODE", toID)
+	for _, n := range append([]*Server{m.To, m.From}, m.primaries...) {
+		n.MustDo("CLUSTER", "SETSLOT", m.slot, "NODE", m.toID)
 	}
 }

@@ -12,6 +12,7 @@ var explained = map[string]string{
 	"readwrite.write.take.lua: return token: deleted":                                             again,
 	"lock.keep.lua: if ARGV[3] ~= '' then: negated":                                               toldToo,
 	"lock.keep.lua: redis.call('PUBLISH', ARGV[3], '0'): deleted":                                 toldToo,
+	"readwrite.write.intent.lua: redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now): deleted":   "who is over is not counted; the set would grow, for as long as others announce themselves",
 	"session.luainc: return nil: deleted":                                                         again,
 	"grouplock.renew.lua: break: deleted":                                                         again,
 	"ratelimiter.rate.luainc: local kept = redis.call('HGET', KEYS[1], 'keepAliveTime'): deleted": "only ratelimiter.set meets one that was kept: TestAnotherRateEndsNoExpire",

@@ -503,7 +503,8 @@ func (f fair) search(name string, ticks, sends int8, all ...ask) *search {
 		}
 	}
 	return &search{
-		name: "fair: " + name, unit: fairTick, ticks: ticks, sends: sends, asks: all, minds: names[:], longest: 12_000,
+		still: true,
+		name:  "fair: " + name, unit: fairTick, ticks: ticks, sends: sends, asks: all, minds: names[:], longest: 12_000,
 		listens: func(string) bool { return true },
 		wrong:   f.wrong, calm: f.calm, inspect: f.refusals, told: f.told,
 		stays: func(name string) bool { return name == "queue" || name == "timeouts" || name == "token" },

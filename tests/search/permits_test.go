@@ -252,6 +252,7 @@ func permitSearch(name string, ticks, sends int8, asks ...ask) *search {
 	w := takesPermits(1, b1)
 	w.name, w.args = "somebody", []string{"channel", usualMs, "1", stranger}
 	return &search{
+		cuts: true,
 		name: "permits: " + name, unit: tick, ticks: ticks, sends: sends, asks: asks, minds: names[:], waits: []ask{w}, longest: longer * tick,
 		listens:   func(channel string) bool { return channel == "channel" },
 		listeners: waiting,
@@ -287,4 +288,4 @@ func permitSearches() []*search {
 	}
 }
 
-func TestSearchPermits(t *testing.T) { explore(t, 333_188, permitSearches()) }
+func TestSearchPermits(t *testing.T) { explore(t, 347_837, permitSearches()) }

@@ -19,6 +19,7 @@ const (
 // A readWrite is a read-write lock.
 type readWrite struct {
 	plain
+	strays  bool     // a slot moves: a key that keeps somebody alive may be where his release cannot reach it
 	writers []string // the key of those to whom readers give precedence
 }
 
@@ -50,9 +51,13 @@ func (w readWrite) takes(who int, what uint8, times int8) ask {
 	a.sending = func(s *state) { s.minds[who].phase, s.minds[who].what = asking, what }
 	a.truth = func(_, after *store, reply any) bool {
 		field := ids[who] + map[uint8]string{writes: ":write"}[what]
+		if asks, ok := reply.(string); ok { // it reads, and is to ask once more
+			return what == reads && asks == proof(ids[who], 1) && after.field("lock", field) != ""
+		}
 		return reply != nil && granted(reply) == (after.field("lock", field) != "")
 	}
 	if what == reads {
+		a.creates = true
 		a.script, a.keys, a.args = "readwrite.read.take", append([]string{"lock"}, w.writers...), []string{usualMs, ids[who]}
 	}
 	return a
@@ -62,11 +67,14 @@ func (w readWrite) takes(who int, what uint8, times int8) ask {
 func (w readWrite) reenters(who int, lease int16) ask {
 	return ask{
 		name: fmt.Sprintf("%s enters to read for %d ticks", names[who], lease), times: 1, runs: 2, holder: true,
-		script: "readwrite.read.reenter", keys: []string{"lock"}, args: []string{ids[who], fmt.Sprint(int(lease) * tick)},
+		creates: true, script: "readwrite.read.reenter", keys: []string{"lock"}, args: []string{ids[who], fmt.Sprint(int(lease) * tick)},
 		may:  func(s *state) bool { return s.minds[who].trusts(s.now) },
 		open: func(s *state) bool { return s.minds[who].trusts(s.now) },
 		hears: func(s *state, sent int16, r *result) string {
 			m := &s.minds[who]
+			if r.reply == proof(ids[who], 1) {
+				return ""
+			}
 			if r.reply != int64(1) {
 				return names[who] + " is told that what it has is gone"
 			}
@@ -75,6 +83,9 @@ func (w readWrite) reenters(who int, lease int16) ask {
 			return ""
 		},
 		truth: func(before, after *store, reply any) bool {
+			if asks, ok := reply.(string); ok {
+				return asks == proof(ids[who], 1) && after == before && before.field("lock", ids[who]) != ""
+			}
 			return reply != nil && (reply == int64(1)) == w.has(before, who) && (reply == int64(1)) == (after.field("lock", ids[who]) != "")
 		},
 	}
@@ -84,7 +95,7 @@ func (w readWrite) reenters(who int, lease int16) ask {
 func (w readWrite) downgrades(who int) ask {
 	return ask{
 		name: names[who] + " only reads from now on", times: 2, runs: 2, holder: true,
-		script: "readwrite.downgrade", keys: []string{"lock"}, args: []string{ids[who], w.channel},
+		script: "readwrite.downgrade", keys: []string{"lock", proof(ids[who], 1)}, args: []string{ids[who], w.channel},
 		may: func(s *state) bool {
 			m := s.minds[who]
 			return m.trusts(s.now) && (m.what == writes|reads || m.what&ends > 0)
@@ -105,11 +116,49 @@ func (w readWrite) downgrades(who int) ask {
 	}
 }
 
-// renews is the ask to keep it; writes is the count that is shown.
+// stated is a take to read with the key that keeps the owner alive.
+func (w readWrite) stated(who int) ask {
+	a := w.takes(who, reads, 1)
+	a.name += ", and states its key"
+	a.keys = append(slices.Clone(a.keys), proof(ids[who], 1))
+	return a
+}
+
+// renews is the ask of who only writes to keep it; count is that of the write holds that is shown.
 func (w readWrite) renews(who int, lease int16, count string) ask {
+	return w.renewing(who, lease, count, false)
+}
+
+// proves is the ask of who reads to keep it.
+func (w readWrite) proves(who int, lease int16, count string) ask {
+	return w.renewing(who, lease, count, true)
+}
+
+func (w readWrite) renewing(who int, lease int16, count string, proves bool) ask {
 	a := w.renew(who, lease, count)
 	a.script = "readwrite.renew"
+	if proves {
+		a.name += ", and states its key"
+		a.keys = []string{"lock", proof(ids[who], 1)}
+	}
+	a.may = func(s *state) bool {
+		return s.minds[who].trusts(s.now) && proves == (s.minds[who].what&reads > 0)
+	}
+	late := func(reply any) bool { // it has come when the owner only reads
+		list, _ := reply.([]any)
+		return len(list) == 1 && fmt.Sprint(list[0]) == "TRYAGAIN the owner only reads by now"
+	}
+	hears := a.hears
+	a.hears = func(s *state, sent int16, r *result) string {
+		if late(r.reply) {
+			return ""
+		}
+		return hears(s, sent, r)
+	}
 	a.truth = func(before, after *store, reply any) bool {
+		if late(reply) {
+			return !proves && after == before && before.field("lock", ids[who]) != "" && before.field("lock", ids[who]+":write") == ""
+		}
 		shown := before.field("lock", ids[who]+":write")
 		if shown != "" && count != "0" {
 			shown = count
@@ -125,13 +174,47 @@ func (w readWrite) releases(who int, times int8) ask {
 	a.script = "readwrite.release"
 	a.truth = func(before, after *store, reply any) bool {
 		n, had := reply.(int64)
-		if w.has(after, who) || after.get(proof(ids[who], 1)) != nil && w.has(before, who) {
+		if w.has(after, who) || after.get(proof(ids[who], 1)) != nil && w.has(before, who) && after.get(move) == nil {
 			return false
+		}
+		if list, ok := reply.([]any); ok {
+			return w.has(before, who) && w.unseen(after, list) && after.ttl("lock") == before.ttl("lock")
 		}
 		if !w.has(before, who) {
 			return had && n == 0
 		}
 		return n > 0 && after.get("lock") == nil || n == -1 && w.lastsAsLong(after)
+	}
+	return a
+}
+
+// unseen says whether these are keys that keep others alive who read, if they are anywhere.
+func (w readWrite) unseen(s *store, list []any) bool {
+	for _, k := range list {
+		_, rest, _ := strings.Cut(fmt.Sprint(k), "{lock}:")
+		id, _, _ := strings.Cut(rest, ":rwlock_timeout:")
+		if s.field("lock", id) == "" || s.get(fmt.Sprint(k)) != nil && s.get(move) == nil {
+			return false
+		}
+	}
+	return len(list) > 0
+}
+
+// settles is the ask whether those live who read, as far as is known.
+func (w readWrite) settles(times int8, who ...int) ask {
+	a := ask{
+		name: "somebody asks whether the readers live", times: times, runs: 2, script: "readwrite.release",
+		keys: []string{"lock"}, args: []string{"", w.channel, own}, may: func(*state) bool { return true },
+	}
+	for _, i := range who {
+		a.keys = append(a.keys, proof(ids[i], 1))
+	}
+	a.truth = func(before, after *store, reply any) bool {
+		n, _ := reply.(int64)
+		if list, ok := reply.([]any); ok {
+			return w.unseen(after, list) && !slices.ContainsFunc(list, func(k any) bool { return slices.Contains(a.keys, fmt.Sprint(k)) })
+		}
+		return (n > 0 && after.get("lock") == nil) == (before.get("lock") != nil && after.get("lock") == nil) && (n != -1 || after.field("lock", "mode") == "read")
 	}
 	return a
 }
@@ -159,6 +242,12 @@ func (w readWrite) forces(who int, what uint8) ask {
 	}
 	a.truth = func(before, after *store, reply any) bool {
 		had := before.field("lock", field) != "" && (what == writes || before.field("lock", "mode") == "read")
+		if list, ok := reply.([]any); ok {
+			return had && !w.has(after, who) && w.unseen(after, list)
+		}
+		if after.get(move) != nil {
+			return (reply == int64(1)) == had && !(had && w.has(after, who))
+		}
 		return reply != nil && (reply == int64(1)) == had && (!had || !w.has(after, who) && after.get(proof(ids[who], 1)) == nil && (after.get("lock") == nil || w.lastsAsLong(after)))
 	}
 	return a
@@ -180,7 +269,7 @@ func (w readWrite) moves(name string, args ...string) ask {
 			moved, left = n > 0, false
 		}
 		had := before.field("lock", ids[a1]+":write")+before.field("lock", ids[a2]+":write") != ""
-		if before.field("lock", ids[a1]+":write") != "" && (w.has(after, a1) || after.get(proof(ids[a1], 1)) != nil) {
+		if before.field("lock", ids[a1]+":write") != "" && (w.has(after, a1) || after.get(proof(ids[a1], 1)) != nil && after.get(move) == nil) {
 			return false
 		}
 		return moved == (after.field("lock", ids[a2]+":write") != "") && (moved || had == left) && (list == nil || len(list) == 1) && reply != nil
@@ -299,6 +388,9 @@ func (w readWrite) wrong(s *state) string {
 		if !m.trusts(s.now) {
 			continue
 		}
+		if s.store.twice("lock") || s.store.twice(proof(ids[i], 1)) {
+			return "both nodes have what " + names[i] + " has"
+		}
 		for j, other := range s.minds[:i] {
 			if other.trusts(s.now) && (m.what|other.what)&writes > 0 {
 				return fmt.Sprintf("%s and %s trust at one time, and not only to read", names[j], names[i])
@@ -312,7 +404,7 @@ func (w readWrite) wrong(s *state) string {
 			return names[i] + " trusts that it writes, and does not"
 		case m.what&reads > 0 && s.store.field("lock", ids[i]) == "":
 			return names[i] + " trusts that it reads, and does not"
-		case m.what&reads > 0 && m.what&writes == 0 && max(s.store.ttl(proof(ids[i], 1)), s.store.ttl(proof(ids[i], 2))) < left:
+		case m.what&reads > 0 && s.store.field("lock", ids[i]+":write") == "" && max(s.store.ttl(proof(ids[i], 1)), s.store.ttl(proof(ids[i], 2))) < left:
 			return fmt.Sprintf("%s trusts that it reads until tick %d, and what proves it ends before", names[i], m.until)
 		}
 	}
@@ -321,9 +413,10 @@ func (w readWrite) wrong(s *state) string {
 
 // calm has everybody release, and somebody else come then.
 func (w readWrite) calm(x *explorer, at *store, now int16) string {
+	at = x.settled(at)
 	for who, id := range ids {
 		if who != j1 {
-			at = x.do("readwrite.release", at, now, []string{"lock"}, id, w.channel, own).after
+			at = w.releaseAll(x, at, now, id)
 		}
 	}
 	for at.field("lock", ids[j1]) != "" {
@@ -336,13 +429,33 @@ func (w readWrite) calm(x *explorer, at *store, now int16) string {
 	if !granted(r.reply) {
 		return fmt.Sprintf("all have released it, and who takes it is answered %v; stored: %s", r.reply, at)
 	}
-	at = x.do("readwrite.release", r.after, now, []string{"lock"}, stranger, w.channel, own).after
+	at = w.releaseAll(x, r.after, now, stranger)
 	for _, k := range at.keys {
+		if w.strays && strings.Contains(k.name, ":rwlock_timeout:") {
+			continue // who released could not reach it
+		}
 		if k.name != "token" && k.name != "writers" {
 			return "all have released it, and something is left: " + at.String()
 		}
 	}
 	return ""
+}
+
+// releaseAll releases what somebody has, and asks about others until that is known.
+func (w readWrite) releaseAll(x *explorer, at *store, now int16, id string) *store {
+	r := x.do("readwrite.release", at, now, []string{"lock"}, id, w.channel, own)
+	for range 5 { // a script that never knows is wrong
+		list, ok := r.reply.([]any)
+		if !ok {
+			break
+		}
+		keys := []string{"lock"}
+		for _, k := range list {
+			keys = append(keys, fmt.Sprint(k))
+		}
+		r = x.do("readwrite.release", r.after, now, keys, "", w.channel, own)
+	}
+	return r.after
 }
 
 // refusals looks at what takes that are refused are told.
@@ -390,6 +503,33 @@ func (w readWrite) search(name string, sends int8, asks ...ask) *search {
 	return q
 }
 
+// moving is a search in which the slot moves, one key after the other.
+func (w readWrite) moving(name string, sends int8, proofs []int, asks ...ask) *search {
+	w.strays = true
+	carried := []string{move, "lock"}
+	for _, who := range proofs {
+		carried = append(carried, proof(ids[who], 1))
+	}
+	for i := range asks {
+		asks[i].holder = false // what an owner has left that is over is no matter
+		asks[i].batch = false  // in a batch all is refused, and sent one by one
+	}
+	for _, key := range carried {
+		asks = append(asks, ask{name: "the new node gets " + key, carries: key, times: 1, may: func(*state) bool { return true }})
+	}
+	q := w.search("a slot moves: "+name, sends, asks...)
+	stays := q.stays
+	q.stays = func(name string) bool { return name == move || stays(name) }
+	q.inspect = nil
+	return q
+}
+
+// once is an ask that is executed once.
+func once(a ask) ask {
+	a.runs = 1
+	return a
+}
+
 // beside is the search of one who reads beside another's write hold, as nobody should:
 // the writer keeps the lock, and whoever stays last is right about what he has.
 func (w readWrite) beside() *search {
@@ -427,20 +567,26 @@ func readWriteSearches() []*search {
 		tooMany("read", ids[a1], reads), tooMany("write", ids[a1]+":write", writes),
 		refuses("more holds than a lock has", key{name: "lock", kind: "hash", content: many}, w.releases(a1, 1)),
 		w.beside(),
+		w.moving("readers", 4, []int{a1, b1}, once(w.takes(a1, reads, 1)), once(w.takes(b1, reads, 1)), w.releases(b1, 1), once(w.settles(1, a1)), once(w.takes(b2, writes, 1))),
+		w.moving("renewals", 3, []int{a1}, w.takes(a1, reads, 1), w.proves(a1, longer, "0"), w.takes(b2, writes, 1)),
+		w.moving("replays", 3, []int{a1}, w.takes(a1, reads, 1), w.stated(a1), w.takes(b1, writes, 1)),
+		w.moving("writers", 4, []int{a1}, w.takes(a1, writes, 1), w.reenters(a1, usual), w.renews(a1, longer, "2"), w.proves(a1, longer, "2"), w.downgrades(a1), w.releases(a1, 1), w.takes(b1, reads, 1)),
+		w.moving("passing on", 3, []int{a1}, w.takes(a1, writes, 1), w.reenters(a1, usual), w.moves("yield", w.channel, own, "0"), w.moves("transfer"), w.releases(a2, 1), w.takes(b1, writes, 1)),
+		w.moving("force", 4, []int{a1, b1}, w.takes(a1, reads, 1), w.takes(b1, reads, 1), w.forces(a1, reads), w.settles(1, b1)),
 		w.search("downgrade", 5, w.takes(a1, writes, 1), w.reenters(a1, usual), w.downgrades(a1), w.releases(a1, 1), w.takes(b1, reads, 1)),
-		w.search("renewals", 4, w.takes(a1, writes, 1), w.reenters(a1, longer), w.downgrades(a1), w.renews(a1, longer, "2"), w.takes(b1, reads, 1)),
-		w.search("readers", 4, w.takes(a1, reads, 1), w.renews(a1, longer, "2"), w.releases(a1, 1), w.takes(b1, reads, 1), w.releases(b1, 1), w.takes(b2, writes, 1)),
+		w.search("renewals", 4, w.takes(a1, writes, 1), w.reenters(a1, longer), w.downgrades(a1), w.renews(a1, longer, "2"), w.proves(a1, longer, "2"), w.takes(b1, reads, 1)),
+		w.search("readers", 4, w.takes(a1, reads, 1), w.proves(a1, longer, "2"), w.releases(a1, 1), w.takes(b1, reads, 1), w.releases(b1, 1), w.settles(1, a1, b1), w.takes(b2, writes, 1)),
 		w.search("passing on", 4, w.takes(a1, writes, 1), w.reenters(a1, usual), w.moves("yield", w.channel, own, "0"), w.renews(a2, longer, "0"), w.releases(a2, 1), w.takes(b1, writes, 1)),
 		w.search("yielding", 4, w.takes(a1, writes, 1), w.reenters(a1, usual), w.moves("yield", w.channel, own, "1"), w.releases(a2, 1), w.takes(b1, reads, 1)),
 		w.search("transfer", 4, w.takes(a1, writes, 1), w.reenters(a1, usual), w.moves("transfer"), w.renews(a2, longer, "0"), w.releases(a2, 1), w.takes(b1, writes, 1)),
-		w.search("Redisson reads", 5, w.redissonReads(2), w.redissonUnreads(), w.redissonReadsOn(), w.takes(a1, reads, 1), w.renews(a1, usual, "0"), w.releases(a1, 1)),
+		w.search("Redisson reads", 5, w.redissonReads(2), w.redissonUnreads(), w.redissonReadsOn(), w.takes(a1, reads, 1), w.proves(a1, usual, "0"), w.releases(a1, 1)),
 		w.search("Redisson writes", 5, w.redissonWrites(), w.redissonReads(1), w.redissonUnreads(), w.redissonUnwrites(), w.takes(a1, writes, 1), w.takes(b1, reads, 1), w.releases(b1, 1)),
 		w.search("force", 4, w.takes(a1, writes, 1), w.reenters(a1, usual), w.forces(a1, writes), w.forces(a1, reads), w.takes(b1, reads, 1), w.downgrades(a1)),
-		w.search("force readers", 4, w.takes(a1, reads, 1), w.renews(a1, longer, "0"), w.forces(a1, reads), w.takes(b1, reads, 1)),
+		w.search("force readers", 4, w.takes(a1, reads, 1), w.proves(a1, longer, "0"), w.forces(a1, reads), w.takes(b1, reads, 1)),
 		p.search("precedence", 4, p.takes(a1, reads, 1), p.wishes(a2, usual*tick), p.wishes(a2, 0), p.wishes(b2, usual*tick), p.wishes(b2, 0), p.takes(b1, reads, 1)),
 		f.search("tokens", 4, f.takes(a1, writes, 2), f.releases(a1, 1), f.takes(b1, writes, 1), f.moves("yield", f.channel, own, "0")),
 		f.search("tokens of a transfer", 4, f.takes(a1, writes, 1), f.takes(b1, writes, 1), f.moves("transfer")),
 	}
 }
 
-func TestSearchReadWrite(t *testing.T) { explore(t, 1_481_557, readWriteSearches()) }
+func TestSearchReadWrite(t *testing.T) { explore(t, 3_056_250, readWriteSearches()) }

@@ -114,6 +114,10 @@ type ask struct {
 	// arguments.
 	batch   bool
 	another []string
+	// carries says that it is no request, but that this key moves to the new node of a slot.
+	carries string
+	// creates says that it may make a key, which cannot be while a slot moves.
+	creates bool
 	// truth says whether an answer is true.
 	truth func(before, after *store, reply any) bool
 
@@ -139,6 +143,10 @@ type search struct {
 	wrong func(s *state) string
 	// calm lets everybody release what he has, and says what is wrong then.
 	calm func(x *explorer, at *store, now int16) string
+	// cuts says that its scripts touch keys that they have emptied: while a slot moves they fail there.
+	cuts bool
+	// still says that no slot moves: a waiter of a fair lock may lose its place then.
+	still bool
 	// stays says of a key that it need not end.
 	stays func(name string) bool
 	// longest is after how many ms every other key has ended.
@@ -206,6 +214,7 @@ const (
 	passes    step = 0
 	runsLost  step = 100
 	runsHeard step = 200
+	runsCut   step = 300 // it fails in the middle, while a slot moves
 )
 
 // everything is more states than any search has.
@@ -274,7 +283,13 @@ func (x *explorer) visit(at int32) string {
 		if a.script == "" {
 			next.now += a.skips
 			next.store = x.after(s.store, int64(a.skips)*x.unit)
-			a.sending(&next)
+			if a.carries != "" {
+				if next.store = x.carried(s.store, a.carries); next.store == nil {
+					continue
+				}
+			} else {
+				a.sending(&next)
+			}
 			x.reach(&next, at, step(1+i))
 			continue
 		}
@@ -309,6 +324,9 @@ func (x *explorer) executes(s *state, at int32, i int) string {
 		}
 		x.right[e] = true
 	}
+	if elsewhere(r) {
+		return "" // it is sent again
+	}
 	if x.recalls != nil {
 		if bad := x.recalls(s, r); bad != "" {
 			return fmt.Sprintf("then %s; %s", x.ran(s, i, r, true), bad)
@@ -339,6 +357,11 @@ func (x *explorer) executes(s *state, at int32, i int) string {
 		x.reach(&heard, at, runsHeard+step(i))
 	}
 	x.reach(&next, at, runsLost+step(i))
+	if cut := x.cut(s, a, f.sent); cut != nil {
+		next := *s // it is sent again
+		next.store = x.settled(cut.after)
+		x.reach(&next, at, runsCut+step(i))
+	}
 	return ""
 }
 
@@ -416,6 +439,16 @@ func (x *explorer) look(s *state) string {
 func (x *explorer) judge(s scene, a *ask, sent int16, r *result) string {
 	err, fails := r.reply.(error)
 	switch {
+	case x.refusal == "" && !x.cuts && !x.still && s.store.get(move) == nil && !a.foreign:
+		if bad := x.marks(s, a, sent, r); bad != "" {
+			return bad
+		}
+	case elsewhere(r) && r.after != s.store:
+		return "it fails in the middle: " + err.Error() + "; stored: " + r.after.String()
+	case elsewhere(r):
+		return ""
+	}
+	switch {
 	case x.refusal != "" && (!fails || !strings.Contains(err.Error(), x.refusal) || r.after != s.store):
 		return "it is to be refused, and to change nothing"
 	case x.refusal != "":
@@ -437,6 +470,9 @@ func (x *explorer) judge(s scene, a *ask, sent int16, r *result) string {
 		}
 	}
 	c := x.callOf(a, sent)
+	if s.store.get(move) != nil {
+		return ""
+	}
 	if a.holder || a.frees {
 		if err, ok := x.run(c, s.store, s.now, s.others, full).reply.(error); ok {
 			return "with no memory left, the script fails: " + err.Error()
@@ -465,10 +501,41 @@ func (x *explorer) judge(s scene, a *ask, sent int16, r *result) string {
 	return ""
 }
 
+// elsewhere says that a request was not executed, or not to its end: keys are at the other
+// node of a slot that moves.
+func elsewhere(r *result) bool {
+	err, fails := r.reply.(error)
+	return fails && (strings.Contains(err.Error(), "TRYAGAIN") || strings.Contains(err.Error(), "non local key"))
+}
+
+// cut executes a request when the slot has begun to move, and all keys are at the old node. If that fails in the
+// middle, what is left of it has to be as good as any other state.
+func (x *explorer) cut(s *state, a *ask, sent int16) *result {
+	if !x.cuts || a.foreign || s.store.get(move) != nil {
+		return nil
+	}
+	r := x.run(x.callOf(a, sent), x.carried(s.store, move), s.now, x.others(s), healthy)
+	if !elsewhere(r) || x.settled(r.after) == s.store {
+		return nil
+	}
+	return r
+}
+
+// marks executes a request when the slot has begun to move, and all keys are at the old node.
+func (x *explorer) marks(s scene, a *ask, sent int16, r *result) string {
+	moves := x.run(x.callOf(a, sent), x.carried(s.store, move), s.now, s.others, healthy)
+	if err, fails := moves.reply.(error); fails && !strings.Contains(err.Error(), "TRYAGAIN") {
+		if !a.creates || x.settled(moves.after) != s.store {
+			return fmt.Sprintf("with a slot that moves it fails: %v; stored: %s", err, moves.after)
+		}
+	}
+	return ""
+}
+
 // beside executes a request together with one for a key of another type.
 func (x *explorer) beside(s scene, a *ask, alone *result) string {
 	other := key{name: "a key of another type", kind: "string", content: []string{"x"}}
-	both := x.run(x.call(x.code(a.script), []string{other.name, a.keys[0]}, slices.Concat(a.another, a.args)), x.with(s.store, other), s.now, s.others, healthy)
+	both := x.run(x.call(x.code(a.script), slices.Concat([]string{other.name}, a.keys), slices.Concat(a.another, a.args)), x.with(s.store, other), s.now, s.others, healthy)
 	list, ok := both.reply.([]any)
 	if !ok || len(list) != 2 || both.after != x.with(alone.after, other) || list[1] != alone.reply.([]any)[0] {
 		return fmt.Sprintf("beside a key of another type it answers %v", both.reply)

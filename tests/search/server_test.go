@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -29,6 +30,7 @@ type key struct {
 	name, kind string
 	content    []string
 	ttl        int64 // in ms; 0: none
+	moved      bool  // to the new node of a slot that moves
 }
 
 // A store is all that is stored. Equal ones are one: they have the same number.
@@ -47,6 +49,7 @@ const (
 	healthy condition = ""
 	full    condition = "no memory left"
 	behind  condition = "a replica that has nothing yet" // and must not write
+	marked  condition = "the slot moves"                 // no key can be made that is not there
 )
 
 // refusing are the conditions in which a script may be refused half-way.
@@ -83,6 +86,7 @@ type machine struct {
 	subscribed int
 	condition  condition
 	dirty      bool
+	looking    bool // for a key
 	published  []message
 	commands   int
 }
@@ -130,8 +134,24 @@ func newMachine() *machine {
 	return m
 }
 
+// has says whether a key is there for the script that runs.
+func (m *machine) has(c *server.Peer, key string) bool {
+	m.looking = true
+	defer func() { m.looking = false }()
+	var buf bytes.Buffer
+	w := bufio.NewWriter(&buf)
+	p := server.NewPeer(w)
+	p.Ctx = c.Ctx
+	m.mini.Server().Dispatch(p, []string{"EXISTS", key})
+	_ = w.Flush()
+	return buf.String() == ":1\r\n"
+}
+
 // hook stands before every command of a script.
 func (m *machine) hook(c *server.Peer, cmd string, args ...string) bool {
+	if m.looking {
+		return false
+	}
 	if m.commands++; m.commands > m.most {
 		c.WriteError("ERR it never ends")
 		return true
@@ -141,6 +161,9 @@ func (m *machine) hook(c *server.Peer, cmd string, args ...string) bool {
 		return false
 	case m.condition == condition(cmd):
 		c.WriteError("NOPERM this user has no permissions to run the '" + cmd + "' command")
+		return true
+	case m.condition == marked && cmd != "PUBLISH" && cmd != "PUBSUB" && cmd != "TIME" && !m.has(c, args[0]):
+		c.WriteError("ERR Script attempted to access a non local key in a cluster node")
 		return true
 	case cmd == "PUBLISH":
 		m.published = append(m.published, message{args[0], args[1]})
@@ -207,7 +230,18 @@ func (m *machine) run(c *call, at *store, now int16, listeners int8, cond condit
 	if r := m.results[req]; r != nil {
 		return r
 	}
-	m.load(at)
+	here, away := at, []key(nil)
+	if at.get(move) != nil {
+		var old bool
+		if here, away, old = m.node(at, c.keys); here == nil {
+			r := &result{after: at, reply: errors.New("TRYAGAIN Multiple keys request during rehashing of slot")}
+			m.results[req] = r
+			return r
+		} else if old {
+			cond = marked
+		}
+	}
+	m.load(here)
 	m.mini.SetTime(time.UnixMilli(epoch + int64(now)*m.perTick))
 	m.others = listeners
 	m.subscribed, m.condition, m.dirty, m.published, m.commands = int(listeners)+ownSubscriptions, cond, false, nil, 0
@@ -219,7 +253,7 @@ func (m *machine) run(c *call, at *store, now int16, listeners int8, cond condit
 	if err != nil {
 		reply = err
 	}
-	r := &result{after: m.dump(), reply: bare(reply), told: m.published}
+	r := &result{after: m.dump(away, at.get(move) != nil && cond != marked), reply: bare(reply), told: m.published}
 	m.results[req] = r
 	return r
 }
@@ -265,11 +299,68 @@ func (m *machine) load(s *store) {
 	}
 }
 
-// dump reads the state that the server is in.
-func (m *machine) dump() *store {
-	var keys []key
+// move stands among the keys of a slot that moves. Clients ask the old node, which sends
+// them on if it has not all keys of a script; the new one executes the script
+// if it has all, or if there is one.
+const move = "(the slot moves)"
+
+// node returns what the node has that executes a script with these keys, what it has not, and whether
+// it is the old one; nil: none does.
+func (m *machine) node(at *store, keys []string) (here *store, away []key, old bool) {
+	n := 0
+	for _, name := range keys {
+		if k := at.get(name); k != nil && !k.moved {
+			n++
+		}
+	}
+	old = n == len(keys)
+	var there []key
+	for _, k := range at.keys {
+		if k.name != move && k.moved != old {
+			there = append(there, k)
+		} else {
+			away = append(away, k)
+		}
+	}
+	here = m.intern(there)
+	for _, name := range keys {
+		if !old && len(keys) > 1 && here.get(name) == nil {
+			return nil, nil, false
+		}
+	}
+	return here, away, old
+}
+
+// carried returns what is stored when a key, or the mark for all of them, has moved; nil if it cannot.
+func (m *machine) carried(s *store, name string) *store {
+	k := s.get(name)
+	switch marks := s.get(move) != nil; {
+	case name == move && !marks:
+		return m.with(s, key{name: move, kind: "mark"})
+	case name == move:
+		return m.settled(s)
+	case k == nil || !marks || k.moved:
+		return nil
+	}
+	moved := *k
+	moved.moved = true
+	return m.with(m.without(s, name), moved)
+}
+
+// settled returns what is stored when the slot has moved.
+func (m *machine) settled(s *store) *store {
+	keys := slices.Clone(m.without(s, move).keys)
+	for i := range keys {
+		keys[i].moved = false
+	}
+	return m.intern(slices.CompactFunc(keys, func(a, b key) bool { return a.name == b.name }))
+}
+
+// dump reads the state that the server is in; away is what is elsewhere.
+func (m *machine) dump(away []key, moved bool) *store {
+	keys := slices.Clone(away)
 	for _, name := range m.mini.Keys() { // they are sorted
-		k := key{name: name, kind: m.mini.Type(name), ttl: m.mini.TTL(name).Milliseconds()}
+		k := key{name: name, moved: moved, kind: m.mini.Type(name), ttl: m.mini.TTL(name).Milliseconds()}
 		switch k.kind {
 		case "string":
 			text, _ := m.mini.Get(name)
@@ -296,6 +387,9 @@ func (m *machine) dump() *store {
 		}
 		keys = append(keys, k)
 	}
+	if away != nil {
+		slices.SortStableFunc(keys, func(a, b key) int { return strings.Compare(a.name, b.name) })
+	}
 	return m.intern(keys)
 }
 
@@ -306,7 +400,7 @@ func (m *machine) intern(keys []key) *store {
 		for _, c := range k.content {
 			b = part(b, c)
 		}
-		b = binary.LittleEndian.AppendUint64(b, uint64(k.ttl))
+		b = binary.LittleEndian.AppendUint64(b, uint64(k.ttl)<<1|uint64(b2i(k.moved)))
 	}
 	m.text = b
 	s := m.stores[string(b)]
@@ -365,6 +459,17 @@ func (s *store) get(name string) *key {
 		}
 	}
 	return nil
+}
+
+// twice says whether both nodes of a slot that moves have a key.
+func (s *store) twice(name string) bool {
+	n := 0
+	for i := range s.keys {
+		if s.keys[i].name == name {
+			n++
+		}
+	}
+	return n > 1
 }
 
 // field returns the value of a hash's field, or a zset's score; "": there is none.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
-	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -176,7 +175,7 @@ func TestASlotMovesInTheMiddleOfAContendedRun(t *testing.T) {
 				}
 				progress("before")
 				for i := range moves {
-					servers.MoveSlot(name, wire.Slot(name))
+					servers.MoveSlot(name)
 					progress(fmt.Sprintf("after %d moves", i+1))
 				}
 				stop()
@@ -189,7 +188,7 @@ func TestASlotMovesInTheMiddleOfAContendedRun(t *testing.T) {
 				}
 				a := client(t, adapter.Open(t, place), redlatch.Config{ServerName: "a", PubSub: mode})
 				b := client(t, adapter.Open(t, place), redlatch.Config{ServerName: "b", PubSub: mode})
-				servers.MoveSlot(name+"-turns", wire.Slot(name+"-turns"))
+				servers.MoveSlot(name + "-turns")
 				handOffsByMessage(t, a, b, name)
 				wantTold(t, servers, mode)
 			})
