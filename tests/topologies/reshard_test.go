@@ -111,7 +111,7 @@ var kept = map[string]func(c *redlatch.Client, name string) *redlatch.Lock{
 // released it and the slot has moved, it is free.
 func TestNoPartOfALockIsTakenForTheWholeWhileASlotMoves(t *testing.T) {
 	t.Parallel()
-	for _, kind := range testserver.Kinds() {
+	for _, kind := range testserver.EveryKind() {
 		c := testserver.StartCluster(t, kind)
 		for _, adapter := range drivers.Adapters {
 			var clients []*redlatch.Client
