@@ -155,7 +155,8 @@ func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error, opts .
 // *driver.RunError with the code WRONGTYPE.
 //
 // ForceRelease takes the lock only from the owners that it has found. A hold that begins
-// meanwhile stays. Of a group lock it releases the values; a client of redlatch that
+// meanwhile stays. Of a fair lock, also of one that nobody holds, it removes the waiters
+// at the front of the queue that have died. Of a group lock it releases the values; a client of redlatch that
 // holds one of them loses all values that it has acquired together with it.
 func (l *Lock) ForceRelease(ctx context.Context) (bool, error) {
 	all, err := l.stored(ctx)

@@ -29,6 +29,8 @@ told, before the lock is given away. But redlatch does not wait for a holder tha
 does not answer within a second. A Redisson holder is not told at all: it goes on as
 if it had the lock. So release only the locks of holders that you know to be dead.
 
+Of a fair lock, waiters that have died are removed, also if nobody holds it.
+
 The readers and the writer of a read-write lock are all released. A group of locks
 is refused, because its values cannot be told from what is stored.
 

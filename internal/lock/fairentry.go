@@ -207,7 +207,7 @@ const mostQuit = 1000
 // quit releases an id, together with others that leave the same fair lock.
 func (c *Locks) quit(l *Spec, x quitter) {
 	c.quitters.Add(l.key, x, func(all []quitter) {
-		o := request.Call{Server: c.Server, Script: l.kind.release, Keys: l.allKeys(), Args: l.Forcing(), Lease: c.Watchdog, Stop: c.Server.Over, Single: true}
+		o := request.Call{Server: c.Server, Script: l.kind.release, Keys: l.allKeys(), Args: fairForcing(l), Lease: c.Watchdog, Stop: c.Server.Over, Single: true}
 		for _, x := range all {
 			o.Args = append(o.Args, x.id)
 			o.Single = o.Single && x.t == nil // an orphan is released again anyway

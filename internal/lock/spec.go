@@ -96,12 +96,13 @@ func (c *Locks) Numbered(key string) Spec {
 }
 
 // Forcing returns the first arguments of the script that frees the lock whoever has
-// it; those of Seen follow.
-func (l *Spec) Forcing() []string {
+// it; those of Seen follow. And it says whether that script has something to do also if
+// nobody has the lock: those who waited in Redis, and have died, are to be removed.
+func (l *Spec) Forcing() (args []string, queue bool) {
 	if l.kind.forcing != nil {
-		return l.kind.forcing(l)
+		return l.kind.forcing(l), true
 	}
-	return []string{l.channel}
+	return []string{l.channel}, false
 }
 
 // Force frees the lock if one of those has it that args name, and says whether it did,

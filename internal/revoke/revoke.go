@@ -192,10 +192,10 @@ func (k *Control) Release(ctx context.Context, l *lock.Spec, holders []Holder) (
 			own = append(own, h)
 		}
 	}
-	if len(own) == 0 || l.Outranked(modes) {
+	args, queue := l.Forcing()
+	if len(own) == 0 && !(queue && len(holders) == 0) || l.Outranked(modes) {
 		return false, nil
 	}
-	args := l.Forcing()
 	var all sync.WaitGroup
 	var revoked atomic.Bool
 	asked := map[string]bool{}

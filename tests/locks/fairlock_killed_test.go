@@ -235,3 +235,36 @@ func TestAKilledWaiterIsDroppedBeforeRedissons(t *testing.T) {
 		})
 	}
 }
+
+// Nobody comes for the lock any more: the two keys of Redisson's have no TTL.
+func TestAForceReleaseRemovesTheQueueOfThoseWhoHaveDied(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		a := w.Client(redlatch.Config{})
+		b := cabled(w, redlatch.Events{})
+		h := w.Acquire(bg, a.FairLock("orders"))
+		ctx, cancel := context.WithCancel(bg)
+		defer cancel()
+		for range 3 {
+			w.Waiting(ctx, b.FairLock("orders"))
+		}
+		b.pull()
+		w.Release(h)
+		for _, want := range []int{3, 0} {
+			if info, err := a.Info(bg, "orders"); err != nil || info.Kind != redlatch.KindFair {
+				t.Errorf("it is a %q, %v", info.Kind, err)
+			}
+			if freed, err := a.FairLock("orders").ForceRelease(bg); freed || err != nil {
+				t.Errorf("ForceRelease: %v, %v", freed, err)
+			}
+			if n := len(w.Queue("orders")); n != want {
+				t.Errorf("%d are left in the queue, want %d", n, want)
+			}
+			time.Sleep(7 * time.Second)
+		}
+		w.WantNoKeys()
+		b.cut.Store(false)
+		cancel()
+		time.Sleep(20 * time.Second)
+		w.WantNothing()
+	})
+}

@@ -391,6 +391,9 @@ func (f fair) next(s scene, a *ask, r *result, me string) string {
 		return ""
 	}
 	for who, id := range ids {
+		if s.store.field("lock", id) == "" && r.after.field("lock", id) != "" && f.deaf(s, me, id) {
+			return fmt.Sprintf("%s was given the lock, and hears nothing", id)
+		}
 		if id != me && s.store.field("lock", id) == "" && r.after.field("lock", id) != "" && !slices.Contains(r.told, message{f.channel + ":" + id, nonces[who]}) {
 			return fmt.Sprintf("%s was given the lock, and is not told", id)
 		}
@@ -589,4 +592,4 @@ func fairSearches() []*search {
 	}
 }
 
-func TestSearchFair(t *testing.T) { explore(t, 1_035_626, fairSearches()) }
+func TestSearchFair(t *testing.T) { explore(t, 1_035_766, fairSearches()) }

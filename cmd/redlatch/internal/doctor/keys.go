@@ -242,11 +242,12 @@ func (l *leftovers) queues() []Finding {
 	for _, q := range lines {
 		by[q.stands] = append(by[q.stands], q.name)
 	}
+	const sweep = "redlatch release --force NAME, which drops the waiters that have died"
 	const remedy = "if nobody waits for it, delete redisson_lock_queue:{NAME} and redisson_lock_timeout:{NAME}"
 	var all []Finding
 	if names := by[timeless]; len(names) > 0 {
 		all = append(all, found(check, Warning, "free fair locks whose first waiter has no time-out: "+some(names),
-			"no Redisson client gets the lock again; redlatch drops such a waiter with its next acquire", remedy)...)
+			"no Redisson client gets the lock again; redlatch drops such a waiter with its next acquire", sweep)...)
 	}
 	if names := by[waits]; len(names) > 0 {
 		all = append(all, found(check, Warning, "free fair locks that their first waiter does not take: "+some(names),
@@ -254,7 +255,7 @@ func (l *leftovers) queues() []Finding {
 	}
 	if names := by[dead]; len(names) > 0 {
 		all = append(all, found(check, Note, "free fair locks whose first waiter has died: "+some(names),
-			"the next caller of the lock drops that waiter; if there is none, the keys stay for ever", remedy)...)
+			"the next caller of the lock drops that waiter; if there is none, the keys stay for ever", sweep)...)
 	}
 	if len(all) == 0 {
 		all = fine(check, fmt.Sprintf("%d looked at, none stands before a free lock", len(names)))
