@@ -3,13 +3,11 @@
 -- KEYS lock
 -- ARGV channel owner... (no channel: nobody is told)
 -- returns 1 if the lock was released, 0 if none of these owners has it
+local freed = 0
 for i = 2, #ARGV do
-  if redis.call('HEXISTS', KEYS[1], ARGV[i]) == 1 then
-    redis.call('DEL', KEYS[1])
-    if ARGV[1] ~= '' then
-      redis.call('PUBLISH', ARGV[1], '0')
-    end
-    return 1
-  end
+  freed = math.max(freed, redis.call('HDEL', KEYS[1], ARGV[i]))
 end
-return 0
+if freed == 1 and ARGV[1] ~= '' then
+  redis.call('PUBLISH', ARGV[1], '0')
+end
+return freed

@@ -74,6 +74,22 @@ func TestAHashOfNumbersIsNotReleasedByForce(t *testing.T) {
 	}
 }
 
+// Another program writes into the hash of a lock that is held: it is not deleted with the
+// lock, and the release has released.
+func TestAFieldOfAnotherProgramOutlivesTheLock(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		h := w.Acquire(bg, c.Lock("orders"))
+		w.Server.HSet("orders", "visits", "7")
+		w.Release(h)
+		if fields, _ := w.Server.HKeys("orders"); len(fields) != 1 || fields[0] != "visits" {
+			t.Errorf("the hash has %q", fields)
+		}
+		w.Server.Del("orders")
+		w.WantNothing()
+	})
+}
+
 // For Redisson's scripts no answer means that the lock is the caller's.
 func TestAnAnswerThatSaysNothingIsNoLock(t *testing.T) {
 	for name, of := range locktest.TypesOfLock {
