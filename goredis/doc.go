@@ -58,7 +58,9 @@
 //
 // ReadTimeout and WriteTimeout, 5 s by default (3 s before go-redis 9.22), are the time that it
 // takes to notice that a connection is dead. [Driver.Traits] says what follows. PoolSize is the
-// number of scripts in flight at once. With ContextTimeoutEnabled no script takes longer than
+// number of scripts in flight at once. Commands of the program that block (BLPOP, XREAD) keep a connection for
+// as long as they do. Count them in PoolSize, or give redlatch a client of its own: renewals that find no
+// connection lose the lock. With ContextTimeoutEnabled no script takes longer than
 // 3 s, including the time to connect.
 //
 // Config.WatchdogTimeout must be at least three times as long as the Timeout of

@@ -83,7 +83,13 @@ func (d *Driver) send(
 // process has go-redis send a command.
 func (d *Driver) process(m *sending, cmd once) (driver.Reply, *driver.RunError) {
 	err := d.contained(func() error { return d.rdb.Process(&m.ctx, cmd) })
-	return result(cmd, err, &m.script)
+	reply, failed := result(cmd, err, &m.script)
+	if failed != nil && failed.Outcome == driver.NotExecuted && (errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, context.DeadlineExceeded)) {
+		if pool := d.rdb.PoolStats(); pool.TotalConns > 0 && pool.IdleConns == 0 {
+			failed.Err = fmt.Errorf("all connections of go-redis' pool are in use (%d): %w", pool.TotalConns, failed.Err)
+		}
+	}
+	return reply, failed
 }
 
 // errLeft is for the caller of a script of which nothing more is known.

@@ -235,7 +235,7 @@ func (o *Call) attempt(ctx context.Context) (driver.Reply, error) {
 		switch a.early {
 		case noAnswer:
 			// It goes on, and nobody waits for it.
-			return driver.Reply{}, &driver.RunError{Outcome: driver.Unknown, Err: fmt.Errorf("%w (%v)", ErrNoAnswer, limit)}
+			return driver.Reply{}, &driver.RunError{Outcome: driver.Unknown, Err: s.missing(limit)}
 		case stopped:
 			o.Pending = a
 			return driver.Reply{}, leftError{ErrClosed}

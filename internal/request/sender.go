@@ -263,6 +263,17 @@ func (s *sender) exit(heard bool, why error, b *batch) {
 	s.away = s.away[:last]
 }
 
+// missing returns an error for a request that has had no answer for so long, and what the driver has last said of an earlier
+// one: it may have waited for a connection. It is only told, for it is not what became of this request.
+func (s *sender) missing(limit time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.why != nil {
+		return fmt.Errorf("%w (%v), after: %v", ErrNoAnswer, limit, s.why) //nolint:errorlint // it is only told
+	}
+	return fmt.Errorf("%w (%v)", ErrNoAnswer, limit)
+}
+
 // late returns an error for a request that has been in flight since then, if that is too long.
 func (s *sender) late(sent time.Time) error {
 	long := silence
@@ -361,7 +372,7 @@ func (ss *senders) make(node string) *sender {
 
 // of returns the sender for a request with these keys.
 func (ss *senders) of(keys []string) *sender {
-	if len(keys) == 0 {
+	if ss.nodes == nil || len(keys) == 0 {
 		return ss.only
 	}
 	return ss.at(keys[0])

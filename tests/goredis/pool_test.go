@@ -1,0 +1,49 @@
+package goredis_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/goredis"
+	"github.com/redlatch/redlatch/internal/testserver"
+)
+
+// A program whose blocking commands had all connections of the pool was told that the server gives no answer.
+func TestTheErrorNamesAPoolThatBlockingCommandsFill(t *testing.T) {
+	s := testserver.Start(t, testserver.Kinds()[0])
+	const d = 500 * time.Millisecond
+	rdb := redis.NewClient(&redis.Options{Addr: s.Addr(), PoolSize: 4, DialTimeout: d, ReadTimeout: d, WriteTimeout: d, PoolTimeout: 2 * d})
+	defer rdb.Close()
+	lost := make(chan redlatch.LostEvent, 1)
+	c, err := redlatch.New(goredis.Use(rdb), redlatch.Config{
+		WatchdogTimeout: 3 * time.Second, OutageTimeout: 3 * time.Second, Events: redlatch.Events{Lost: func(e redlatch.LostEvent) { lost <- e }},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	h, err := c.Lock("orders").Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 4 { // as a command that blocks has one
+		conn := rdb.Conn()
+		defer conn.Close()
+		if err := conn.Ping(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = "all connections of go-redis' pool are in use (4)"
+	_, err = c.Lock("stock").Acquire(t.Context())
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("Acquire: %v", err)
+	}
+	<-h.Context().Done()
+	if e := <-lost; e.RenewErr == nil || !strings.Contains(e.RenewErr.Error(), want) {
+		t.Errorf("lost: %v", e.RenewErr)
+	}
+}
