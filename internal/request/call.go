@@ -1,6 +1,7 @@
 package request
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,9 +90,7 @@ func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
 			continue
 		}
 		if err == nil {
-			if !o.Server.Traits.Cluster {
-				o.Server.senders.slots.placed(o.Keys)
-			}
+			o.placed()
 			if o.Trouble != nil && o.Trouble.last.Load() != nil {
 				o.Trouble.Over()
 			}
@@ -108,14 +107,8 @@ func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
 		if since.IsZero() {
 			since = o.Sent
 		}
-		if moved := o.misplaced(driver.Failure(err), elsewhere != nil); moved != nil {
-			err, elsewhere = moved, moved
-		}
-		says := err
-		if elsewhere != nil {
-			says = elsewhere // which is more than that its connection was left
-		}
-		end, err := o.failed(ctx, err, says, since)
+		err, elsewhere = o.misplaced(err, elsewhere)
+		end, err := o.failed(ctx, err, cmp.Or(elsewhere, err), since) // the former says more than that its connection was left
 		if err != nil {
 			return driver.Reply{}, err
 		}

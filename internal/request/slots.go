@@ -18,36 +18,38 @@ type slots struct {
 // SlotsCount says whether all keys of a request must share a hash slot.
 func SlotsCount(s *Server) bool { return s.Traits.Cluster || s.senders.slots.count.Load() }
 
-// placed notes that the server has answered about keys of their slot.
-func (s *slots) placed(keys []string) {
-	if len(keys) > 0 {
-		slot := wire.Slot(keys[0])
-		if word := &s.answered[slot/64]; word.Load()&(1<<(slot%64)) == 0 {
-			word.Or(1 << (slot % 64))
-		}
+// placed notes that the server has answered about a key of its slot.
+func (o *Call) placed() {
+	if o.Server.Traits.Cluster || len(o.Keys) == 0 {
+		return
+	}
+	if word, bit := o.Server.senders.slots.of(o.Keys[0]); word.Load()&bit == 0 {
+		word.Or(bit)
 	}
 }
 
-func (s *slots) has(keys []string) bool {
-	slot := wire.Slot(keys[0])
-	return s.answered[slot/64].Load()&(1<<(slot%64)) != 0
+// of returns where it stands whether a key of a key's slot was answered.
+func (s *slots) of(key string) (word *atomic.Uint64, bit uint64) {
+	slot := wire.Slot(key)
+	return &s.answered[slot/64], 1 << (slot % 64)
 }
 
-// misplaced learns from how an attempt has failed, and returns what to make of MOVED; nil: it was not that. MOVED is an outage
-// as a rule: an endpoint leads to another server now, and the driver connects anew. It is the end if the new connection is
-// told so again, and no key of the slot was ever here.
-func (o *Call) misplaced(re *driver.RunError, again bool) *driver.RunError {
+// misplaced learns from how an attempt has failed. It returns what to make of that, and the latest answer that the keys are
+// elsewhere (MOVED). That is an outage as a rule: an endpoint leads to another server now, and the driver connects anew. It is
+// the end if the new connection is told so again, and no key of the slot was ever here.
+func (o *Call) misplaced(err, before error) (now, elsewhere error) {
+	slots, re := &o.Server.senders.slots, driver.Failure(err)
 	switch {
 	case o.Server.Traits.Cluster:
-	case re.Code == "CROSSSLOT" && !o.Server.senders.slots.count.Swap(true):
+	case re.Code == "CROSSSLOT" && !slots.count.Swap(true):
 		o.Server.Apart()
-	case re.Code == "MOVED":
+	case re.Code == "MOVED" && len(o.Keys) > 0:
 		e := *re
 		e.Err = fmt.Errorf("%w (the server is a node of a cluster, and the client is for a single server: use a cluster client)", re.Err)
-		if again && len(o.Keys) > 0 && !o.Server.senders.slots.has(o.Keys) {
+		if word, bit := slots.of(o.Keys[0]); before != nil && word.Load()&bit == 0 {
 			e.Outcome = driver.Refused
 		}
-		return &e
+		return &e, &e
 	}
-	return nil
+	return err, before
 }
