@@ -514,7 +514,7 @@ func (x *explorer) cut(s *state, a *ask, sent int16) *result {
 	if !x.cuts || a.foreign || s.store.get(move) != nil {
 		return nil
 	}
-	r := x.run(x.callOf(a, sent), x.carried(s.store, move), s.now, x.others(s), healthy)
+	r := x.run(x.callOf(a, sent), x.carried(s.store, move), s.now, x.whoListens(s), healthy)
 	if !elsewhere(r) || x.settled(r.after) == s.store {
 		return nil
 	}

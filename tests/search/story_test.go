@@ -43,7 +43,7 @@ func (x *explorer) happened(s *state, by step) string {
 	i, heard := int(by-runsLost), false
 	if by >= runsCut {
 		i = int(by - runsCut)
-		r := x.run(x.callOf(&x.asks[s.flight[i].ask], s.flight[i].sent), x.carried(s.store, move), s.now, x.others(s), healthy)
+		r := x.run(x.callOf(&x.asks[s.flight[i].ask], s.flight[i].sent), x.carried(s.store, move), s.now, x.whoListens(s), healthy)
 		return x.ran(s, i, r, false)
 	}
 	if by >= runsHeard {

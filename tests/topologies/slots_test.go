@@ -11,7 +11,6 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
-	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -144,7 +143,7 @@ func TestOneNodeOfAClusterIsNoServerForTheOthers(t *testing.T) {
 				if err := hold.Release(ctx); err != nil {
 					t.Error(err)
 				}
-				servers.MoveSlot(name, wire.Slot(name))
+				servers.MoveSlot(name)
 				if _, err = hasty.Lock(name).Acquire(ctx); !errors.Is(err, redlatch.ErrUnavailable) || !redlatch.IsRetryable(err) || !strings.Contains(err.Error(), "use a cluster client") {
 					t.Errorf("%s: %s, which was here: %v", adapter.Name, name, err)
 				}
