@@ -153,11 +153,15 @@ type Traits struct {
 	// code that does, such as a hook of the client library.
 	ContextValues bool
 	// Interruptible says that Run, while it has a connection, returns when its context
-	// ends, or 20 ms later at most. The outcome of the error is Unknown, unless nothing
-	// was sent. What was sent may still be executed, its answer is dropped, and no other
-	// call notices, unless it sends the very same at the very same time. After that the
-	// driver does not use keys and args.
+	// ends. The outcome of the error is Unknown, unless nothing was sent. What was sent
+	// may still be executed, its answer is dropped, and no other call notices. After that
+	// the driver does not use keys and args.
 	Interruptible bool
+	// Direct says that a caller whose context can end may call Run itself while the server
+	// answers promptly, although Run does not return when the context ends. If the server
+	// falls silent at that moment the caller may be late by Timeout. Without Direct or
+	// Interruptible, a second goroutine calls Run for such a caller.
+	Direct bool
 	// Cluster says that the keys of one script must share a hash slot.
 	Cluster bool
 	// Replicated says that the driver follows the primary to another server when a

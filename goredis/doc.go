@@ -14,33 +14,17 @@
 // # Leaving
 //
 // go-redis returns when it has an answer, or after ReadTimeout, whatever becomes of
-// the context. A caller of redlatch returns when its context ends. For that, Use adds a
-// hook to a *redis.Client, for good. It wraps each connection that go-redis makes from
-// then on. When a caller leaves, the connection over which its request was sent is closed,
-// unless the answer comes within some 5 ms. The caller returns at most 20 ms after the end
-// of its context. go-redis gives a connection to one command at a time, so no other
-// command notices. There is one exception: of two scripts with the same keys and arguments
-// that are sent at the very same time, the other may be broken off. Only questions can be
-// so alike, and redlatch asks them again.
+// the context. A caller of redlatch returns at most 20 ms after its context has ended,
+// because a second goroutine waits for go-redis. That costs up to half as much CPU time
+// again. So a caller does without it while the server answers promptly: the latest answer
+// took at most 10 ms and is no older than that, none has been waited for for longer, and
+// the deadline of the caller's context is farther away. In a cluster it never does without.
 //
-// A caller that waits for a new connection leaves the wait at once, and a handshake that
-// go-redis has begun for it when the server has been silent for 0.1 s.
+// Callers that are in go-redis at the moment when the server, or the connection that they
+// use, falls silent can return late: at most the Timeout of [Driver.Traits] after their
+// contexts. Callers that come later are not late.
 //
-// Not promised: a caller stays until go-redis returns if its script went over a
-// connection that Use did not wrap, and others were being written to at that time. The first
-// scripts with a context that can end replace such connections one by one. Hooks of the program,
-// and a Limiter, see a command that fails with an error which says so. Then they see the same
-// command again. Nor can a caller leave whose command a hook of the program has replaced by
-// another one; a hook may change the arguments in place.
-//
-// Pass the client itself. A copy of a client (WithTimeout) makes connections that Use cannot
-// wrap: callers that leave then leave a goroutine behind, until go-redis returns. Call Use
-// once, and before other goroutines use the client: each call adds a hook, and in go-redis
-// 9.19 a hook must not be added meanwhile. Hooks that were there before get connections of
-// this package, whose method NetConn returns what is below.
-//
-// With a *redis.ClusterClient, and with a ReadTimeout or WriteTimeout that is negative, nothing
-// is added: a second goroutine sends the scripts of a caller whose context can end.
+// Nothing is added to the client, and no connection is closed for a caller that leaves.
 //
 // Subscriptions share one connection (with sharded Pub/Sub, one per node). It
 // exists as long as there is a subscription.

@@ -28,7 +28,6 @@ type Driver struct {
 	shares     adapter.Shares // of a node's pool, for WAIT
 	creds      adapter.Credentials
 	breaks     adapter.Breaks
-	visits     *visits
 	leaving    sync.Mutex  // see leave
 	unreadable atomic.Bool // go-redis has panicked over an answer
 	classic    *hub
@@ -49,9 +48,7 @@ type processor interface {
 
 // Use returns a driver that works through rdb, which must be a *redis.Client
 // (also one made for Sentinel) or a *redis.ClusterClient. Closing rdb remains
-// the caller's task. Use does no I/O. It adds a hook to a *redis.Client, for good:
-// call it once for each client, and not with a copy that WithTimeout has made (see
-// "Leaving" in the package's documentation).
+// the caller's task. Use does no I/O, and leaves rdb as it is.
 //
 // If rdb has one of go-redis' CredentialsProviders, and the server refuses what it
 // returns, that is taken for an outage: the next connection asks the provider
@@ -82,9 +79,7 @@ func Use(rdb redis.UniversalClient, opts ...Option) *Driver {
 		d.creds.Secrets = []string{o.Password}
 		d.classic = newHub(d, false, alone(c))
 		d.sharded = newHub(d, true, alone(c))
-		if o.ReadTimeout > 0 && o.WriteTimeout > 0 {
-			d.traits.Interruptible, d.visits = true, newVisits(c)
-		}
+		d.traits.Direct = true
 	case *redis.ClusterClient:
 		o := c.Options()
 		d.rdb, d.cluster, d.traits.Cluster = c, c, true

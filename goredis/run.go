@@ -16,14 +16,12 @@ import (
 // Run implements [driver.Redis].
 func (d *Driver) Run(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
 	limit := d.limits.Get()
-	reply, left, err := d.send(limit, ctx, "evalsha", s.SHA(), keys, args)
+	reply, err := d.send(bounded{limit, ctx}, "evalsha", s.SHA(), keys, args)
 	if err != nil && err.Code == "NOSCRIPT" {
-		reply, left, err = d.send(d.secondLimit(limit), ctx, "eval", s.Source(), keys, args)
+		reply, err = d.send(bounded{d.secondLimit(limit), ctx}, "eval", s.Source(), keys, args)
 	}
 	if err != nil {
-		if !left {
-			d.breaks.Failed(err, keys)
-		}
+		d.breaks.Failed(err, keys)
 		return driver.Reply{}, d.creds.Judge(err)
 	}
 	d.breaks.Answered()
@@ -48,40 +46,15 @@ func (b bounded) Value(key any) any {
 // A sending is a command with what it needs, in one piece of memory. Hooks may keep it.
 type sending struct {
 	ctx    bounded
-	visit  visit // if its caller may leave
 	script scriptArg
 	words  [8]any // enough for a plain lock; append allocates for others, such as the 13 of a fair one
 }
 
-// send sends one command, once. left says that it ended because ctx did. It returns a typed nil,
-// so its result must not become an error unchecked.
-func (d *Driver) send(
-	limit, ctx context.Context, verb any, script string, keys, args []string,
-) (_ driver.Reply, left bool, _ *driver.RunError) {
-	m := &sending{ctx: bounded{limit, ctx}, script: scriptArg{text: script}}
+// send sends one command, once. It returns a typed nil, so its result must not become an
+// error unchecked.
+func (d *Driver) send(ctx bounded, verb any, script string, keys, args []string) (driver.Reply, *driver.RunError) {
+	m := &sending{ctx: ctx, script: scriptArg{text: script}}
 	cmd := command(&m.ctx, m.words[:0], verb, &m.script, keys, args)
-	if d.traits.Interruptible && ctx.Done() != nil {
-		if d.visits.strange() {
-			return d.sendAside(ctx.Done(), m, cmd)
-		}
-		m.visit = visit{Context: limit, of: d.visits, leave: ctx.Done(), words: cmd.Args()}
-		m.ctx.Context, m.script.visit = &m.visit, &m.visit
-		d.visits.begin(&m.visit)
-		defer func() { left = d.visits.end(&m.visit) }()
-	}
-	for {
-		reply, err := d.process(m, cmd)
-		if err == nil || !errors.Is(err.Err, errForeign) || m.script.written.Load() {
-			return reply, false, err
-		}
-		// Nothing was sent, and that connection is no more.
-		cmd = command(&m.ctx, nil, verb, &m.script, keys, args)
-		m.visit.words = cmd.Args()
-	}
-}
-
-// process has go-redis send a command.
-func (d *Driver) process(m *sending, cmd once) (driver.Reply, *driver.RunError) {
 	err := d.contained(func() error { return d.rdb.Process(&m.ctx, cmd) })
 	reply, failed := result(cmd, err, &m.script)
 	if failed != nil && failed.Outcome == driver.NotExecuted && (errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, context.DeadlineExceeded)) {
@@ -90,28 +63,6 @@ func (d *Driver) process(m *sending, cmd once) (driver.Reply, *driver.RunError) 
 		}
 	}
 	return reply, failed
-}
-
-// errLeft is for the caller of a script of which nothing more is known.
-var errLeft = errors.New("goredis: the caller has left")
-
-// sendAside is process for a caller that leaves a goroutine behind when it leaves.
-func (d *Driver) sendAside(leave <-chan struct{}, m *sending, cmd once) (_ driver.Reply, left bool, _ *driver.RunError) {
-	type answer struct {
-		reply driver.Reply
-		err   *driver.RunError
-	}
-	done := make(chan answer, 1)
-	go func() {
-		reply, err := d.process(m, cmd)
-		done <- answer{reply, err}
-	}()
-	select {
-	case a := <-done:
-		return a.reply, false, a.err
-	case <-leave:
-		return driver.Reply{}, true, &driver.RunError{Outcome: driver.Unknown, Err: errLeft}
-	}
 }
 
 // errUnreadable ends a Driver. go-redis puts a connection back into its pool when it has
@@ -186,15 +137,11 @@ func (once) NoRetry() bool { return true }
 // has been put on a connection: go-redis marshals it then and only then.
 type scriptArg struct {
 	text    string
-	visit   *visit // if its caller may leave
 	written atomic.Bool
 }
 
 // MarshalBinary implements encoding.BinaryMarshaler.
 func (a *scriptArg) MarshalBinary() ([]byte, error) {
-	if a.visit != nil && a.visit.of.refuse(a.visit) {
-		return nil, errForeign
-	}
 	a.written.Store(true)
 	return []byte(a.text), nil
 }

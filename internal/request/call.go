@@ -205,8 +205,10 @@ func (o *Call) attempt(ctx context.Context) (driver.Reply, error) {
 	s := o.Server.senders.of(o.Keys)
 	leaves, quick := ctx.Done() != nil, o.Until.IsZero() && o.Server.Traits.Timeout <= AttemptTimeout(o.Lease)
 	o.Sent = time.Now()
-	if o.inCaller(leaves, quick) && !o.acked() && !closed(o.Stop) && s.enter(o.Sent) {
-		return o.direct(ctx, s)
+	if o.inCaller(leaves, quick) && !o.acked() && !closed(o.Stop) {
+		if b := s.enter(ctx, o.Sent); b != nil {
+			return o.direct(ctx, b)
+		}
 	}
 	a := o.Server.newAttempt(ctx, o)
 	if quick && !leaves {
@@ -251,7 +253,7 @@ func (o *Call) attempt(ctx context.Context) (driver.Reply, error) {
 // to leave needs a driver that it can leave. The driver is quick if it returns as soon as an attempt ends.
 func (o *Call) inCaller(leaves, quick bool) bool {
 	traits := &o.Server.Traits
-	if leaves && (o.Single || !traits.Interruptible) {
+	if leaves && (o.Single || !traits.Interruptible && !traits.Direct) {
 		return false
 	}
 	return quick || o.Patient && o.Until.IsZero() && traits.Timeout <= o.Lease/3
@@ -269,10 +271,11 @@ func closed(c <-chan struct{}) bool {
 
 // direct takes the request to the driver. If ctx has ended and there is no answer, the caller
 // leaves, and a worker sends the request once more: the driver drops the first answer.
-func (o *Call) direct(ctx context.Context, s *sender) (driver.Reply, error) {
+func (o *Call) direct(ctx context.Context, b *batch) (driver.Reply, error) {
 	o.Short = nil
-	reply, err := s.run(ctx, o)
-	if answered(err) || ctx.Err() == nil {
+	s := b.s
+	reply, err := b.run(ctx, o)
+	if !o.dropped(ctx, err) {
 		return reply, err
 	}
 	if driver.Failure(err).Outcome == driver.Unknown {
@@ -287,6 +290,11 @@ func (o *Call) direct(ctx context.Context, s *sender) (driver.Reply, error) {
 		o.Failed = s.late(o.Sent) // there was no connection
 	}
 	return driver.Reply{}, leftError{ContextError(ctx)}
+}
+
+// dropped says whether a driver has dropped the answer, because its caller has left.
+func (o *Call) dropped(ctx context.Context, err error) bool {
+	return o.Server.Traits.Interruptible && ctx.Err() != nil && !answered(err)
 }
 
 // acked says whether replicas are to acknowledge the request, on a connection of its own.

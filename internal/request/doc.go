@@ -16,14 +16,16 @@
 //	                     └── Finish: the same, and on with Run if it failed
 //
 // An attempt can end early for its caller, and really end later: a worker waits for it.
-// A driver that can be left (Traits.Interruptible) needs no worker. It drops the answer,
-// so for a caller that leaves the request is sent once more. The end of a caller's context
-// reaches no other driver: several close a shared connection then. A caller whose context
+// While a node answers promptly a caller needs no worker, with a driver that allows for it: it
+// is back before it could want to leave. A driver that can be left (Traits.Interruptible) drops
+// the answer, so for a caller that leaves the request is sent once more. The end of a caller's
+// context reaches no other driver: several close a shared connection then, and one that callers
+// go to all the same (Traits.Direct) returns when it has an answer. A caller whose context
 // cannot end needs no worker either.
 //
 // # What is sent together
 //
-// A caller takes its request to such a driver itself, while few are in flight. Other
+// A caller takes its request to the driver itself, while few are in flight. Other
 // attempts go to the sender of their node. With more than a few in flight it lets
 // those that come together go out as one batch, where the driver can do that. It
 // gathers for one turn of Go's scheduler, no longer, and waits for no reply. It also

@@ -24,8 +24,8 @@ type sender struct {
 
 	mu    sync.Mutex // guards what follows
 	open  *batch     // the one that more requests may join, if any
-	away  []*batch   // those in flight, and the open one
-	count int        // how many requests that is, and those that callers send themselves
+	away  away       // those in flight, and the open one
+	count int        // how many requests that is
 	load  int        // smooth times as many, averaged over the latest requests
 	quiet bool       // the last request that ended was not answered
 	asked time.Time  // when the first request was sent since the last answer; zero: none was
@@ -37,11 +37,12 @@ type sender struct {
 
 // A batch is the requests that go out together.
 type batch struct {
-	s        *sender
-	at       int  // its index in sender.away
-	gathers  bool // waits for others before it goes out
-	attempts []*attempt
-	requests []*driver.Request
+	s          *sender
+	prev, next *batch // in sender.away
+	sent       time.Time
+	gathers    bool       // waits for others before it goes out
+	attempts   []*attempt // none: a caller sends it itself
+	requests   []*driver.Request
 }
 
 const (
@@ -112,8 +113,7 @@ func (s *sender) join(a *attempt) *batch {
 		return nil
 	}
 	b := s.server.newBatch(s)
-	b.at = len(s.away)
-	s.away = append(s.away, b)
+	s.away.add(b, a.sent)
 	b.attempts = append(b.attempts, a)
 	if b.gathers = s.batch != nil && under >= fewRequests && a.acks == 0; b.gathers {
 		s.open = b
@@ -171,7 +171,7 @@ func (b *batch) Run() {
 		}
 		s.batch.RunBatch(b.requests)
 	}
-	s.exit(b.answered(), b.attempts[0].request.Err, b)
+	s.exit(b, b.answered(), b.attempts[0].request.Err)
 	for _, a := range b.attempts {
 		a.done <- struct{}{}
 	}
@@ -190,30 +190,34 @@ func (b *batch) answered() bool {
 
 func answered(err error) bool { return err == nil || driver.Failure(err).Outcome == driver.Refused }
 
-// enter lets a caller take its request to the driver itself, unless many are in flight:
-// those go out together. While the server does not answer, workers do it: the driver may
-// be waiting for a connection then, and cannot be left.
-func (s *sender) enter(now time.Time) bool {
+// enter lets a caller take its request to the driver itself, unless many are in flight: those go out together. While
+// the server does not answer, or not promptly enough for a caller that may want to leave, workers do it: the driver may
+// be waiting for a connection then. enter returns what the caller is to run, or nil.
+func (s *sender) enter(ctx context.Context, now time.Time) *batch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.quiet || s.batch != nil && s.load/smooth >= directRequests {
-		return false
+	if s.quiet || s.batch != nil && s.load/smooth >= directRequests || ctx.Done() != nil && !s.away.prompt(ctx, now) {
+		return nil
 	}
 	s.beginLocked(now)
-	return true
+	b := s.server.newBatch(s)
+	s.away.add(b, now)
+	return b
 }
 
 // run takes a request to the driver for a caller that has entered. Close waits for that, as
 // it does for workers.
-func (s *sender) run(ctx context.Context, o *Call) (reply driver.Reply, err error) {
+func (b *batch) run(ctx context.Context, o *Call) (reply driver.Reply, err error) {
+	s := b.s
 	s.server.Pool.Enter()
 	heard := false // nor is it, if a hook of the client library panics
 	defer func() {
 		failed := err
-		if ctx.Err() != nil {
-			failed = nil // the caller has left, which says nothing of the server
+		if o.dropped(ctx, err) {
+			failed = nil
 		}
-		s.exit(heard, failed, nil)
+		s.exit(b, heard, failed)
+		s.server.freeBatch(b)
 		s.server.Pool.Leave()
 	}()
 	reply, err = s.server.Driver.Run(ctx, o.Script.Script, o.Keys, o.Args)
@@ -232,14 +236,15 @@ func (s *sender) beginLocked(now time.Time) int {
 	return s.load / smooth
 }
 
-// exit notes that the driver has returned, and whether with an answer, or why not: to a batch, or if b is nil to a caller
-// that has entered. Without a reason that one has left, which says nothing of the server unless that was silent for long.
-func (s *sender) exit(heard bool, why error, b *batch) {
+// exit notes that the driver has returned, and whether with an answer, or why not. Without a reason a caller has left, which
+// says nothing of the server unless that was silent for long.
+func (s *sender) exit(b *batch, heard bool, why error) {
 	if heard {
 		s.server.Answered(s.node)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.away.remove(b, heard, !heard && why == nil)
 	if !heard && why == nil && s.why == nil && !s.asked.IsZero() {
 		why = s.late(s.asked)
 	}
@@ -251,16 +256,7 @@ func (s *sender) exit(heard bool, why error, b *batch) {
 	case s.why == nil && s.count == 1:
 		s.asked = time.Time{} // it owes nobody an answer
 	}
-	if b == nil {
-		s.count--
-		return
-	}
-	s.count -= len(b.attempts)
-	last := len(s.away) - 1
-	s.away[b.at] = s.away[last]
-	s.away[b.at].at = b.at
-	s.away[last] = nil
-	s.away = s.away[:last]
+	s.count -= max(len(b.attempts), 1)
 }
 
 // missing returns an error for a request that has had no answer for so long, and what the driver has last said of an earlier
@@ -321,7 +317,7 @@ func (s *sender) tell() {
 	defer s.mu.Unlock()
 	now := time.Now()
 	var next time.Time
-	for _, b := range s.away {
+	for b := s.away.first.next; b != &s.away.first; b = b.next {
 		for _, a := range b.attempts {
 			if closed(a.stop) {
 				a.end(stopped)
@@ -364,6 +360,7 @@ func (ss *senders) start(server *Server) {
 
 func (ss *senders) make(node string) *sender {
 	s := &sender{server: ss.server, node: node}
+	s.away.start()
 	if !ss.server.Traits.ContextValues { // a batch has no one context
 		s.batch, _ = ss.server.Driver.(driver.Batcher)
 	}
@@ -444,6 +441,6 @@ func (s *Server) newBatch(by *sender) *batch {
 func (s *Server) freeBatch(b *batch) {
 	clear(b.attempts)
 	clear(b.requests)
-	b.s, b.attempts, b.requests = nil, b.attempts[:0], b.requests[:0]
+	b.s, b.gathers, b.attempts, b.requests = nil, false, b.attempts[:0], b.requests[:0]
 	s.batches.Put(b)
 }

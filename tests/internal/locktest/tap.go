@@ -72,7 +72,7 @@ func (d *Tap) Traits() driver.Traits {
 		t.Timeout = d.Timeout
 	}
 	t.Cluster = t.Cluster || d.Cluster
-	t.Interruptible = false // a hook may take longer
+	t.Interruptible, t.Direct = false, false // a hook may take longer
 	return t
 }
 
