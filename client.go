@@ -163,9 +163,8 @@ func (c *Client) usable(ctx context.Context, refused error) error {
 //
 // If ctx ends first, Shutdown returns an error that is ctx's: what was not released by then is left
 // to its TTL, and permits that Semaphore.Do has not given back may be lost. Else nothing that was
-// released is left, unless the server has refused that, and it returns what Close does. It does not
-// wait for lost holds, for permits of Semaphore.Acquire, which have no holder, or for a detached
-// Permit. Close ends a running Shutdown.
+// released is left, unless the server has refused that, and it returns what Close does. It does not wait
+// for lost holds, permits of Semaphore.Acquire or a detached Permit. Close ends a running Shutdown.
 //
 // A section that itself calls Shutdown with a context that never ends waits for itself for ever.
 func (c *Client) Shutdown(ctx context.Context) error {

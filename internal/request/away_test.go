@@ -18,8 +18,8 @@ func direct() *echo {
 	return e
 }
 
-// wanting prepares a call whose caller may go to the driver itself.
-func wanting(c *Server, key string) *Call {
+// leaver prepares a call whose caller may go to the driver itself.
+func leaver(c *Server, key string) *Call {
 	return &Call{Server: c, Script: echoScript, Keys: []string{key}, Args: []string{"x"}, Lease: 10 * time.Second, Stop: c.Done}
 }
 
@@ -31,7 +31,7 @@ func TestACallerGoesToTheDriverWhileTheNodeIsPrompt(t *testing.T) {
 		before := 0
 		goes := func(ctx context.Context, itself bool, when string) {
 			t.Helper()
-			if _, err := wanting(c, "well").Run(ctx); err != nil {
+			if _, err := leaver(c, "well").Run(ctx); err != nil {
 				t.Errorf("%s: %v", when, err)
 			}
 			if n := e.direct - before; (n == 1) != itself {
@@ -63,7 +63,7 @@ func TestACallerGoesToTheDriverWhileTheNodeIsPrompt(t *testing.T) {
 		hung := make(chan struct{})
 		go func() {
 			defer close(hung)
-			_, _ = wanting(c, "hung").Run(ctx)
+			_, _ = leaver(c, "hung").Run(ctx)
 		}()
 		synctest.Wait()
 		before++
@@ -98,7 +98,7 @@ func TestOnlyThoseInTheDriverAreLateWhenANodeFallsSilent(t *testing.T) {
 					}
 					defer cancel()
 					start := time.Now()
-					o := wanting(c, "hung")
+					o := leaver(c, "hung")
 					if _, err := o.Run(ctx); !errors.Is(err, ctx.Err()) || !o.Left || !o.Unknown && o.Pending == nil {
 						t.Errorf("%v, left %v, unknown %v", err, o.Left, o.Unknown)
 					}
@@ -136,7 +136,7 @@ func TestWhereCallersLeaveRequestsAreNotSentTwice(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			time.AfterFunc(time.Millisecond, cancel)
 			time.AfterFunc(5*time.Millisecond, func() { e.resume <- struct{}{} })
-			o := wanting(c, "slow")
+			o := leaver(c, "slow")
 			if _, err := o.Run(ctx); !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
@@ -164,7 +164,7 @@ func TestADriverThatFailsWhenItsCallerHasLeftIsBelieved(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(time.Millisecond, cancel)
 		time.AfterFunc(e.traits.Timeout, func() { close(e.resume) })
-		o := wanting(c, "hung")
+		o := leaver(c, "hung")
 		if _, err := o.Run(ctx); !errors.Is(err, context.Canceled) || !errors.Is(err, ErrUnavailable) || !errors.Is(err, errBroken) {
 			t.Error(err)
 		}
