@@ -102,7 +102,8 @@ type Params struct {
 	Member   bool          // the hold is one of several: not passed on in this process
 	At       callsite.Site // where it was asked for
 
-	scope *scope // of WithOwner, if there is one
+	scope *scope           // of WithOwner, if there is one
+	asks  *request.Trouble // of the callers of that which wait for this one
 }
 
 // Locks are the locks of a client.

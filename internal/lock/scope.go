@@ -93,6 +93,13 @@ type scopeNest struct {
 	slot    chan struct{}        // has one value, unless an acquisition of the scope has it
 	t       atomic.Pointer[term] // set by who has the slot; may be over
 	callers int                  // who have the slot, or want it; guarded by scope.mu
+	trouble request.Trouble      // of whoever has the slot
+}
+
+// Held says whether the scope has the lock.
+func (n *scopeNest) Held() bool {
+	t := n.t.Load()
+	return t != nil && t.live()
 }
 
 // enter returns the scope's nest of a lock. A caller that enters has to leave.
@@ -155,14 +162,14 @@ func (c *Locks) enterScope(ctx context.Context, l *Spec, sc *scope, o *Params, o
 			return nil, p.asBusy(request.ErrWaitOver)
 		}
 		over := c.table.apart.shows(p.wait(ctx))
-		w := p.waiting(c.table.entries.Find(l.entry), o.Since)
+		w := request.Waiting{Key: p.key, Asks: &n.trouble, Since: o.Since, Until: p.until, Stop: c.Server.Done, Held: n}
 		_, err := request.Wait(ctx, c.Server, &w, n.slot)
 		if over(); err != nil {
 			return nil, p.asBusy(err)
 		}
 	}
 	defer func() { n.slot <- struct{}{} }()
-	o.scope = sc
+	o.scope, o.asks = sc, &n.trouble
 	if t := n.t.Load(); t != nil {
 		h, err := t.joinScope(ctx, l, o)
 		if !errors.Is(err, errNotNested) {

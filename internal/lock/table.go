@@ -107,7 +107,7 @@ func (ls *table) put(e *entry) {
 		e.mu.Lock()
 		e.cur, e.seen, e.waits = nil, seen{}, nil
 		e.mu.Unlock()
-		e.trouble.Over() // somebody may still look
+		e.trouble = request.Trouble{}
 		ls.pool.Put(e)
 	}
 }

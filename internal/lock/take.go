@@ -93,6 +93,9 @@ func (t *term) taking(s *script.Script, args []string, p *Params) request.Call {
 	o := t.op(s, args)
 	o.Stop, o.Until, o.Since, o.Acks, o.Patient = t.c.Server.Done, p.Until, p.Since, t.c.Server.Acks.Holds, true
 	o.Trouble = &t.entry.trouble
+	if p.asks != nil {
+		o.Trouble = request.Troubles([]*request.Trouble{o.Trouble, p.asks})
+	}
 	if t.lock.taking != nil {
 		o.Keys = t.lock.taking
 	}

@@ -219,15 +219,11 @@ func (p *waitParams) behind(e *entry) {
 	p.denied = e.trouble.Why()
 }
 
-// waiting says how a caller waits that came at since for others to ask the server, or to release what they have. e, which
-// may be nil, is the entry that these are in.
+// waiting says how a caller waits that came at since for those in e to ask the server, or to release what they have.
 func (p *waitParams) waiting(e *entry, since time.Time) request.Waiting {
-	w := request.Waiting{Key: p.key, Since: since, Until: p.until, Stop: p.c.Server.Done}
-	if e != nil {
-		w.Asks, w.Held = &e.trouble, e
-		if e.space == queueSpace { // of several servers
-			w.Key = ""
-		}
+	w := request.Waiting{Key: p.key, Asks: &e.trouble, Since: since, Until: p.until, Stop: p.c.Server.Done, Held: e}
+	if e.space == queueSpace { // of several servers
+		w.Key = ""
 	}
 	return w
 }

@@ -64,6 +64,11 @@ func (x *Trouble) failing() (since time.Time, why error) {
 	if last := x.last.Load(); last != nil {
 		since, why = last.since, last.err
 	}
+	for _, other := range x.also {
+		if before, err := other.failing(); err != nil && (why == nil || before.Before(since)) {
+			since, why = before, err
+		}
+	}
 	return since, why
 }
 

@@ -37,8 +37,13 @@ func TestACallersTimeBeginsWhenItComesOrWhenTheServerFallsSilent(t *testing.T) {
 func TestARequestForSeveralIsNotedForEach(t *testing.T) {
 	why := errors.New("no memory")
 	var a, b Trouble
+	now := time.Now()
+	b.Note(why, now.Add(-time.Minute))
 	both := Troubles([]*Trouble{&a, &b})
-	both.Note(why, time.Now())
+	both.Note(why, now)
+	if since, _ := both.failing(); !since.Equal(now.Add(-time.Minute)) {
+		t.Errorf("what one of them has noted before counts for the request: %v, want a minute before %v", since, now)
+	}
 	for i, x := range []*Trouble{both, &a, &b} {
 		if !errors.Is(x.Why(), why) {
 			t.Errorf("%d: %v", i, x.Why())

@@ -117,7 +117,6 @@ func TestFairGoWaiterDies(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		j := w.javaLock("holder")
 		j.take(0)
-		began := time.Now()
 		dead := w.goProcess(storyLimit)
 		w.queued(1)
 		dead.kill()
@@ -127,9 +126,6 @@ func TestFairGoWaiterDies(t *testing.T) {
 		j.unlock()
 		asked := time.Now()
 		in := first.returns()
-		if took := in.Sub(began); took < silent {
-			t.Errorf("Java got in %v after Go's waiter before it was started", took)
-		}
 		if took := in.Sub(asked); took > generous { // much less than the time of the dead one
 			t.Errorf("Java got in only after %v", took)
 		}
