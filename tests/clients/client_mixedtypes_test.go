@@ -63,11 +63,14 @@ func TestAStrayReadIsNotReleasedWithWhoReadsBesideIt(t *testing.T) {
 				stray := wire.Owner(c.ID(), 1<<40)
 				w.Foreigner("orders", stray).Read(time.Minute)
 				w.Foreigner("orders", "ffffffff-9152-4c83-822a-67ee2f116a79:52").Read(time.Minute) // behind ours
-				before := w.Fields("orders")
+				want := w.Fields("orders")
+				if name == "lock" { // whose release takes its own id away, and nothing else
+					delete(want, stray)
+				}
 				_, err := of(c, "orders").Try(bg)
 				w.WantErr(err, redlatch.ErrBusy)
 				synctest.Wait()
-				w.WantFields("after Try", "orders", before)
+				w.WantFields("after Try", "orders", want)
 			})
 		})
 	}

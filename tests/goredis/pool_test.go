@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/goredis"
@@ -16,7 +17,11 @@ import (
 func TestTheErrorNamesAPoolThatBlockingCommandsFill(t *testing.T) {
 	s := testserver.Start(t, testserver.Kinds()[0])
 	const d = 500 * time.Millisecond
-	rdb := redis.NewClient(&redis.Options{Addr: s.Addr(), PoolSize: 4, DialTimeout: d, ReadTimeout: d, WriteTimeout: d, PoolTimeout: 2 * d})
+	rdb := redis.NewClient(&redis.Options{
+		Addr: s.Addr(), PoolSize: 4, DialTimeout: d, ReadTimeout: d, WriteTimeout: d, PoolTimeout: 2 * d,
+		// A Conn of go-redis shares these without the lock that guards them.
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
 	defer rdb.Close()
 	lost := make(chan redlatch.LostEvent, 1)
 	c, err := redlatch.New(goredis.Use(rdb), redlatch.Config{
