@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/adapter"
@@ -24,7 +25,7 @@ func (d *Driver) RunBatch(requests []*driver.Request) {
 	}
 	if broken != nil {
 		d.breaks.Failed(driver.Failure(broken.Err), broken.Keys)
-	} else {
+	} else if slices.ContainsFunc(requests, func(r *driver.Request) bool { return r.Err == nil }) {
 		d.breaks.Answered()
 	}
 }

@@ -41,7 +41,6 @@ type Option func(*Driver)
 
 // A processor is either kind of client.
 type processor interface {
-	PoolStats() *redis.PoolStats
 	Process(ctx context.Context, cmd redis.Cmder) error
 	Pipeline() redis.Pipeliner
 }

@@ -57,9 +57,10 @@ func (d *Driver) send(ctx bounded, verb any, script string, keys, args []string)
 	cmd := command(&m.ctx, m.words[:0], verb, &m.script, keys, args)
 	err := d.contained(func() error { return d.rdb.Process(&m.ctx, cmd) })
 	reply, failed := result(cmd, err, &m.script)
-	if failed != nil && failed.Outcome == driver.NotExecuted && (errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, context.DeadlineExceeded)) {
-		if pool := d.rdb.PoolStats(); pool.TotalConns > 0 && pool.IdleConns == 0 {
-			failed.Err = fmt.Errorf("all connections of go-redis' pool are in use (%d): %w", pool.TotalConns, failed.Err)
+	if failed != nil && failed.Outcome == driver.NotExecuted && d.single != nil {
+		most, pool := d.single.Options().PoolSize, d.single.PoolStats()
+		if pool.IdleConns == 0 && int(pool.TotalConns) >= most {
+			failed.Err = fmt.Errorf("all connections of go-redis' pool are in use (%d): %w", most, failed.Err)
 		}
 	}
 	return reply, failed

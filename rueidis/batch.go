@@ -55,7 +55,7 @@ func (d *Driver) RunBatch(requests []*driver.Request) {
 	}
 	if broken != nil {
 		d.breaks.Failed(driver.Failure(broken.Err), broken.Keys)
-	} else {
+	} else if slices.ContainsFunc(requests, func(r *driver.Request) bool { return r.Err == nil }) {
 		d.breaks.Answered()
 	}
 }

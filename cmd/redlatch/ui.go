@@ -68,7 +68,7 @@ func unread(out *os.File) error {
 	if _, err := out.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		return nil
 	}
-	return written(errors.New("standard output is closed, and nobody would know what to release"))
+	return written(errors.New("standard output is closed, or is the null device opened for reading as well, and nobody would know what to release; to discard the owner use >/dev/null"))
 }
 
 // hide masks the secrets in everything that goes to standard error from now on.

@@ -97,8 +97,8 @@ func (b *Breaks) Answered() {
 		return
 	}
 	last, now := b.followed.Load(), time.Now().UnixMilli()
-	if now-last >= 1000 && b.followed.CompareAndSwap(last, now) {
-		b.left.Store(false)
+	if now-last >= 1000 && b.left.CompareAndSwap(true, false) {
+		b.followed.Store(now)
 		b.Follow()
 	}
 }

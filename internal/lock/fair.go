@@ -50,6 +50,10 @@ func fairForcing(l *Spec) []string { return []string{l.channel, wire.Millis(l.c.
 
 // acquireFair gets a fair lock for a caller that does not have it already.
 func (c *Locks) acquireFair(ctx context.Context, l *Spec, o Params) (*Hold, error) {
+	if !c.table.join() { // Close waits until the caller has given back what it gets too late
+		return nil, request.ErrClosed
+	}
+	defer c.table.part()
 	p := newWaitParams(l, &o)
 	h, err := c.standInQueue(ctx, l, &o, &p)
 	return p.end(h, err)
@@ -84,10 +88,6 @@ type answer struct {
 // ends without a hold, the queue is left, or will be as soon as it is known what
 // became of a request in flight.
 func (c *Locks) standInQueue(ctx context.Context, l *Spec, o *Params, p *waitParams) (*Hold, error) {
-	if !c.table.join() {
-		return nil, request.ErrClosed
-	}
-	defer c.table.part()
 	through, err := p.comeIn(ctx, l, o)
 	if err != nil {
 		return nil, err

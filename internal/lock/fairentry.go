@@ -222,7 +222,7 @@ func (c *Locks) quit(l *Spec, x quitter) {
 			if own.Int != int64(i+1) {
 				own.Int = 0
 			}
-			_ = x.t.released(context.Background(), &o, own, err)
+			_ = x.t.released(&o, own, err)
 			c.table.put(x.t.entry)
 		}
 	})

@@ -178,7 +178,7 @@ func (m move) abandon(q *request.Call, isMoved func(driver.Reply) bool) {
 			o := x.releasing(0)
 			o.Since = sent.Since // the next caller waits for that, too
 			reply, err := o.Run(context.Background())
-			_ = x.released(context.Background(), &o, reply, err)
+			_ = x.released(&o, t.lock.left(context.Background(), reply), err)
 		}
 		t.c.table.leave(t.entry)
 	})

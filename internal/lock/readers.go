@@ -133,7 +133,7 @@ func (p *waitParams) joinOrForm(ctx context.Context, e *entry, o *Params) (*term
 	fresh := g == nil
 	if fresh {
 		g = &readerGroup{l: l, entry: e, o: *o, decided: make(chan struct{}), done: make(chan struct{})}
-		g.o.Try, g.o.Until, g.o.scope, g.o.Member = false, time.Time{}, nil, false // that is one's own
+		g.o.Try, g.o.Until, g.o.scope, g.o.asks, g.o.Member = false, time.Time{}, nil, nil, false // that is one's own
 		g.ctx, g.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 		e.forming = g
 	}

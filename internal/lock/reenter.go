@@ -41,7 +41,7 @@ func (t *term) reenter(ctx context.Context, outer *Hold, l *Spec, o *Params) (*H
 		r.Keys = t.keysLocked()
 		t.mu.Unlock()
 	}
-	r.Stop, r.Until, r.Since, r.Acks = t.c.Server.Done, o.Until, o.Since, t.c.Server.Acks.Holds
+	r.Stop, r.Until, r.Since, r.Acks, r.Trouble = t.c.Server.Done, o.Until, o.Since, t.c.Server.Acks.Holds, o.asks
 	err = t.prolong(ctx, &r, lease)
 	if err != nil {
 		t.mu.Lock()

@@ -96,12 +96,6 @@ type scopeNest struct {
 	trouble request.Trouble      // of whoever has the slot
 }
 
-// Held says whether the scope has the lock.
-func (n *scopeNest) Held() bool {
-	t := n.t.Load()
-	return t != nil && t.live()
-}
-
 // enter returns the scope's nest of a lock. A caller that enters has to leave.
 func (s *scope) enter(l *Spec) *scopeNest {
 	s.mu.Lock()
@@ -162,7 +156,7 @@ func (c *Locks) enterScope(ctx context.Context, l *Spec, sc *scope, o *Params, o
 			return nil, p.asBusy(request.ErrWaitOver)
 		}
 		over := c.table.apart.shows(p.wait(ctx))
-		w := request.Waiting{Key: p.key, Asks: &n.trouble, Since: o.Since, Until: p.until, Stop: c.Server.Done, Held: n}
+		w := request.Waiting{Key: p.key, Asks: &n.trouble, Since: o.Since, Until: p.until, Stop: c.Server.Done}
 		_, err := request.Wait(ctx, c.Server, &w, n.slot)
 		if over(); err != nil {
 			return nil, p.asBusy(err)

@@ -262,8 +262,8 @@ func (c *Locks) renewLocks(s *script.Script, batch []*renew.Lease) {
 	for i, l := range asked {
 		l.Holder.(*term).shown(counts[i]) //nolint:forcetypeassert // as above
 	}
-	for i := 0; apart && i < len(asked); i++ {
-		c.renewLocks(s, asked[i:i+1])
+	if apart {
+		request.Each(c.Server, len(asked), func(i int) { c.renewLocks(s, asked[i:i+1]) })
 	}
 }
 

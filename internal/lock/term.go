@@ -255,12 +255,14 @@ func (t *term) release(ctx context.Context) error {
 		rest := o
 		t.c.Server.Go(func() {
 			reply, err := rest.Finish()
-			_ = t.released(context.Background(), &rest, reply, err)
+			reply = t.lock.left(context.Background(), reply)
+			_ = t.released(&rest, reply, err)
 			t.depart(max(others, int(reply.Int)-1), foreign)
 		})
 		return err
 	}
-	err = t.released(ctx, &o, reply, err)
+	reply = t.lock.left(ctx, reply)
+	err = t.released(&o, reply, err)
 	t.depart(max(others, int(reply.Int)-1), foreign)
 	return err
 }
@@ -281,12 +283,11 @@ func (t *term) releasing(rest time.Duration) request.Call {
 func (t *term) sendRelease() error {
 	o := t.releasing(0)
 	reply, err := o.Run(context.Background())
-	return t.released(context.Background(), &o, reply, err)
+	return t.released(&o, t.lock.left(context.Background(), reply), err)
 }
 
 // released judges the server's answer to the release.
-func (t *term) released(ctx context.Context, o *request.Call, reply driver.Reply, err error) error {
-	reply = t.lock.left(ctx, reply)
+func (t *term) released(o *request.Call, reply driver.Reply, err error) error {
 	t.entry.news.Answered(o.Unknown || (err == nil && reply.Int >= 1))
 	switch {
 	case err != nil:

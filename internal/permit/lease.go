@@ -28,9 +28,7 @@ func (all *Semaphores) renew(batch []*renew.Lease) {
 		Key:  batch[0].Holder.(*Permit).sem.Key, //nolint:forcetypeassert // as above
 	}
 	if o.Renew(batch) {
-		for i := range batch {
-			all.renew(batch[i : i+1])
-		}
+		request.Each(server, len(batch), func(i int) { all.renew(batch[i : i+1]) })
 	}
 }
 

@@ -61,9 +61,11 @@ func (ps *Polls) Wait(ctx context.Context, until time.Time, key, channel string,
 	})
 	defer p.put()
 	p.Lock()
-	p.JoinLocked(w, func() { ps.all.Retain(p) })
+	works := p.JoinLocked(w, func() { ps.all.Retain(p) })
 	p.Unlock()
-	p.Nudge()
+	if works {
+		p.Nudge()
+	}
 	err := p.Await(w, func(why error) error { return why })
 	return request.During(ps.server.NoAnswer(q.Keys[0], &p.Trouble), err)
 }

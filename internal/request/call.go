@@ -91,7 +91,7 @@ func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
 		}
 		if err == nil {
 			o.placed()
-			if o.Trouble != nil && o.Trouble.last.Load() != nil {
+			if o.Trouble != nil && (o.Trouble.last.Load() != nil || o.Trouble.also != nil) {
 				o.Trouble.Over()
 			}
 			return reply, nil

@@ -34,10 +34,11 @@ type orphan struct {
 var reapSteps = [...]time.Duration{1 * time.Second, 2 * time.Second, 7 * time.Second, 20 * time.Second, 30 * time.Second, 60 * time.Second}
 
 // Add has an id released in a while, and then again and again, by reap, which tells Answered. It begins to
-// count when the id has stayed for a time, unless that is 0. failed is why its release was not answered; nil: it was.
+// count when the id has stayed for a time, unless that is 0. failed is why its release was not answered; nil: it was. One
+// that is to stay is nobody's to wait for: it ends with its TTL.
 func (d *Orphans) Add(id string, stays time.Duration, failed error, reap func()) {
 	x := orphan{id: id, reap: reap, stays: time.Now().Add(stays)}
-	if failed != nil && !driver.Failure(failed).Permanent() {
+	if failed != nil && stays <= 0 && !driver.Failure(failed).Permanent() {
 		d.owe(x)
 	}
 	d.schedule(x, stays)
@@ -78,9 +79,7 @@ func (d *Orphans) Settle(ctx context.Context) error {
 		d.mu.Lock()
 		none := d.count.None()
 		for _, x := range d.owed {
-			if time.Now().After(x.stays) {
-				d.server.Go(x.reap)
-			}
+			d.server.Go(x.reap)
 		}
 		d.mu.Unlock()
 		if _, err := Pause(ctx, d.server.Over, none, time.Time{}, Jittered(LongestPause)); err != nil && d.Owed() > 0 {

@@ -54,16 +54,17 @@ func (q *Queue[T]) Start(s *request.Server, keys []string, work func()) {
 }
 
 // JoinLocked puts w at the end of the line. If no worker runs, it starts one, and retain takes a share of the queue for
-// that: work gives it back.
-func (q *Queue[T]) JoinLocked(w *Waiter[T], retain func()) {
+// that: work gives it back. It says whether a worker was there, who may be asleep.
+func (q *Queue[T]) JoinLocked(w *Waiter[T], retain func()) (works bool) {
 	q.Came++
 	w.Nth, w.told = q.Came, make(chan error, 1)
 	q.Line.Push(&w.place, w, w.Once)
-	if !q.working {
+	if works = q.working; !works {
 		q.working = true
 		retain()
 		q.Server.Go(q.work)
 	}
+	return works
 }
 
 // Await waits until w is told, or leaves by itself. Then left is called with why, under the mutex, and Await returns what

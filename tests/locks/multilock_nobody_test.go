@@ -108,7 +108,9 @@ func TestCloseLeavesNothingThatNobodyHolds(t *testing.T) {
 			left := locktest.Later(func() error { _, err := l.Acquire(ctx); return err })
 			synctest.Wait()
 			_, err := l.Acquire(bg, redlatch.Lease(time.Hour))
-			<-left
+			if <-left == nil {
+				t.Error("the first reader has not left")
+			}
 			return err
 		},
 	}

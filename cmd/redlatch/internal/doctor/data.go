@@ -108,7 +108,7 @@ func unreadable(v *visit) []Finding {
 		case why == nil && str(reply) != "OK":
 			return found(check, Warning, "a restart reads the append-only file without what scripts have written: the default user may not use "+command[0],
 				"after a restart locks are gone while their holders work on, or have no TTL and never end",
-				"ACL SETUSER default off ~* &* +@all, and in the file of users: nobody can log in as a user that is off")
+				"ACL SETUSER default ~* &* +@all, and in the file of users; if nobody logs in as that user, switch it off, too: the rights count all the same")
 		}
 	}
 	return nil
