@@ -68,6 +68,7 @@ func (p *waitParams) end(h *Hold, err error) (*Hold, error) {
 func (c *Locks) compete(ctx context.Context, e *entry, l *Spec, o *Params, p *waitParams) (*Hold, error) {
 	t := c.newTerm(e, l, o)
 	var late request.Lateness
+	var slowest time.Duration // of the tries of who spins
 	tries := 0
 	for {
 		if e.budget.Owed > 0 {
@@ -110,7 +111,8 @@ func (c *Locks) compete(ctx context.Context, e *entry, l *Spec, o *Params, p *wa
 		case l.kind.pause != nil:
 			p.shows(ctx, e, t)
 			d := l.kind.pause(t, tries)
-			if last := time.Until(o.Until) - 2*time.Since(q.Sent) - time.Millisecond; !o.Until.IsZero() && last > 0 {
+			slowest = max(slowest, time.Since(q.Sent))
+			if last := time.Until(o.Until) - 2*slowest - time.Millisecond; !o.Until.IsZero() && last > 0 {
 				d = min(d, last) // for a last try that is answered in time
 			}
 			_, err = request.Pause(ctx, c.Server.Done, nil, o.Until, d)
