@@ -49,23 +49,30 @@ func (e *env) answeringTo(own string, commands ...string) (addr string) {
 func (e *env) refusing(channel string) (addr string) {
 	e.Helper()
 	return e.serving(func(c, up net.Conn) {
-		go func() {
-			_, _ = io.Copy(c, up)
-			c.Close()
-		}()
-		for in := bufio.NewReader(c); ; {
-			args, err := readRequest(in)
-			if err != nil {
-				return
-			}
+		relay(c, up, func(args []string) []string {
 			if slices.Contains(args, channel) && strings.EqualFold(args[0], "SUBSCRIBE") {
-				args = args[:1] // which is an error, in its place among the answers
+				return args[:1] // which is an error, in its place among the answers
 			}
-			if _, err := up.Write(encode(args)); err != nil {
-				return
-			}
-		}
+			return args
+		})
 	})
+}
+
+// relay passes answers on as they come, and requests as edit has them, until either connection ends.
+func relay(c, up net.Conn, edit func(args []string) []string) {
+	go func() {
+		_, _ = io.Copy(c, up)
+		c.Close()
+	}()
+	for in := bufio.NewReader(c); ; {
+		args, err := readRequest(in)
+		if err != nil {
+			return
+		}
+		if _, err := up.Write(encode(edit(args))); err != nil {
+			return
+		}
+	}
 }
 
 // serving has a function serve each connection, with one of its own to the server. Both are

@@ -1,9 +1,7 @@
 package drivertest
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"net"
 	"strconv"
 	"strings"
@@ -31,22 +29,12 @@ func moving(e *env, text string) *name {
 			n.stay.Add(1)
 			defer n.stay.Add(-1)
 		}
-		go func() {
-			_, _ = io.Copy(c, up)
-			c.Close()
-		}()
-		for in := bufio.NewReader(c); ; {
-			args, err := readRequest(in)
-			if err != nil {
-				return
-			}
+		relay(c, up, func(args []string) []string {
 			if first && n.demoted.Load() && strings.HasPrefix(strings.ToUpper(args[0]), "EVAL") {
-				args = []string{"EVAL", "return redis.error_reply(ARGV[1])", "0", text}
+				return []string{"EVAL", "return redis.error_reply(ARGV[1])", "0", text}
 			}
-			if _, err := up.Write(encode(args)); err != nil {
-				return
-			}
-		}
+			return args
+		})
 	})
 	return n
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/adapter"
@@ -23,11 +22,7 @@ func (d *Driver) RunBatch(requests []*driver.Request) {
 		_, again := d.sendAll(limit, "eval", (*driver.Script).Source, unknown)
 		broken = cmp.Or(broken, again)
 	}
-	if broken != nil {
-		d.breaks.Failed(driver.Failure(broken.Err), broken.Keys)
-	} else if slices.ContainsFunc(requests, func(r *driver.Request) bool { return r.Err == nil }) {
-		d.breaks.Answered()
-	}
+	d.breaks.Sent(requests, broken)
 }
 
 // sendAll sends commands together, each once, and sets what became of them. It returns

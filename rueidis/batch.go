@@ -53,11 +53,7 @@ func (d *Driver) RunBatch(requests []*driver.Request) {
 		_, again := d.send(ctx, client, bySource, unknown)
 		broken = cmp.Or(broken, again)
 	}
-	if broken != nil {
-		d.breaks.Failed(driver.Failure(broken.Err), broken.Keys)
-	} else if slices.ContainsFunc(requests, func(r *driver.Request) bool { return r.Err == nil }) {
-		d.breaks.Answered()
-	}
+	d.breaks.Sent(requests, broken)
 }
 
 // unfit says that with r among others rueidis would panic.

@@ -1,6 +1,7 @@
 package adapter
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -100,6 +101,15 @@ func (b *Breaks) Answered() {
 	if now-last >= 1000 && b.left.CompareAndSwap(true, false) {
 		b.followed.Store(now)
 		b.Follow()
+	}
+}
+
+// Sent is told of scripts that were sent together, and of one of them that met a break; nil: none has.
+func (b *Breaks) Sent(requests []*driver.Request, broken *driver.Request) {
+	if broken != nil {
+		b.Failed(driver.Failure(broken.Err), broken.Keys)
+	} else if slices.ContainsFunc(requests, func(r *driver.Request) bool { return r.Err == nil }) {
+		b.Answered()
 	}
 }
 

@@ -59,7 +59,7 @@ func (k *Census) lookUp(ctx context.Context, names []string) ([]*inspect.Info, e
 	found := make([]*inspect.Info, len(names))
 	var failed sync.Once
 	var first error
-	inspect.AtATime(len(names), func(i int) bool {
+	request.AtATime(len(names), func(i int) bool {
 		info, err := k.inspector.Info(ctx, names[i])
 		switch {
 		case err == nil:

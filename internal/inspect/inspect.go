@@ -9,8 +9,6 @@ import (
 	"iter"
 	"slices"
 	"strconv"
-	"sync"
-	"sync/atomic"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/lua"
@@ -199,7 +197,7 @@ func (w *walk) scan(ctx context.Context, p driver.Primary, l *listing) bool {
 			l.yield(Info{}, &listError{err})
 			return false
 		}
-		for lot := range slices.Chunk(keys, mostLookUps) {
+		for lot := range slices.Chunk(keys, request.MostAtATime) {
 			if !l.look(ctx, w, lot) {
 				return false
 			}
@@ -214,7 +212,7 @@ func (w *walk) scan(ctx context.Context, p driver.Primary, l *listing) bool {
 // not read.
 func (l *listing) look(ctx context.Context, w *walk, keys []string) (more bool) {
 	all := make([]func() bool, len(keys))
-	AtATime(len(keys), func(i int) bool {
+	request.AtATime(len(keys), func(i int) bool {
 		info, is, err := w.look(ctx, keys[i])
 		all[i] = func() bool { return l.add(ctx, info, is, err) }
 		return true
@@ -240,23 +238,4 @@ func (l *listing) add(ctx context.Context, info Info, is bool, err error) (more 
 		l.refused = err
 	}
 	return true
-}
-
-// mostLookUps is how many things are looked up at a time.
-const mostLookUps = 32
-
-// AtATime calls look with each number below n, with several at a time: their requests go to the server together. When
-// look has returned false it begins no more. It returns when all have ended that began.
-func AtATime(n int, look func(i int) bool) {
-	var next atomic.Int64
-	var lookers sync.WaitGroup
-	for range min(n, mostLookUps) {
-		lookers.Go(func() {
-			for more := true; more; {
-				i := int(next.Add(1) - 1)
-				more = i < n && look(i)
-			}
-		})
-	}
-	lookers.Wait()
 }

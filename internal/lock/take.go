@@ -263,7 +263,7 @@ func (c *Locks) renewLocks(s *script.Script, batch []*renew.Lease) {
 		l.Holder.(*term).shown(counts[i]) //nolint:forcetypeassert // as above
 	}
 	if apart {
-		request.Each(c.Server, len(asked), func(i int) { c.renewLocks(s, asked[i:i+1]) })
+		request.AtATime(len(asked), func(i int) bool { c.renewLocks(s, asked[i:i+1]); return true })
 	}
 }
 

@@ -28,7 +28,7 @@ func (all *Semaphores) renew(batch []*renew.Lease) {
 		Key:  batch[0].Holder.(*Permit).sem.Key, //nolint:forcetypeassert // as above
 	}
 	if o.Renew(batch) {
-		request.Each(server, len(batch), func(i int) { all.renew(batch[i : i+1]) })
+		request.AtATime(len(batch), func(i int) bool { all.renew(batch[i : i+1]); return true })
 	}
 }
 

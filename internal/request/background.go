@@ -2,8 +2,6 @@ package request
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/worker"
@@ -11,25 +9,6 @@ import (
 
 // Go runs f in the background: clean-up that nobody waits for but End.
 func (s *Server) Go(f func()) { s.Pool.Go(worker.Func(f)) }
-
-// together is how many of several things run at a time.
-const together = 16
-
-// Each runs f for each of n, some at a time, and returns when all have ended: none waits for all those before it.
-func Each(s *Server, n int, f func(i int)) {
-	var next atomic.Int64
-	var all sync.WaitGroup
-	for range min(n, together) {
-		all.Add(1)
-		s.Go(func() {
-			defer all.Done()
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				f(i)
-			}
-		})
-	}
-	all.Wait()
-}
 
 // Finish runs f to its end, whatever becomes of ctx, which only bounds how
 // long the caller waits for it.

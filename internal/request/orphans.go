@@ -92,7 +92,7 @@ func (d *Orphans) Settle(ctx context.Context) error {
 func (d *Orphans) schedule(x orphan, stays time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if x.step == len(reapSteps) && d.owed[x.id].reap != nil {
+	if _, owed := d.owed[x.id]; owed && x.step == len(reapSteps) {
 		x.step--
 	}
 	if d.closed || x.step == len(reapSteps) {
