@@ -82,7 +82,7 @@ var wanting = []*script.Script{lua.ReadWriteReadTake, lua.ReadWriteReadReenter}
 func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
 	since := o.Since
 	var pause time.Duration
-	var elsewhere error // the latest answer that the keys are not here
+	var elsewhere error // the latest answer that the server is not their primary
 	for {
 		reply, err := o.attempt(ctx)
 		if err == nil && reply.Kind == driver.ReplyString && slices.Contains(wanting, o.Script) && !slices.Contains(o.Keys, reply.Str) {

@@ -3,6 +3,7 @@ package locks
 import (
 	"context"
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"testing"
@@ -100,30 +101,44 @@ func TestAKilledWaiterStopsNobodyOnRealServers(t *testing.T) {
 	})
 }
 
-// A hand-off asks once who listens, and does nothing else that it did not do before.
+// A hand-off asks once who listens, and does nothing else that it did not do before. On a busy machine a renewal or a poll
+// comes in between and adds its own commands, so that the one with the fewest counts.
 func TestAFairHandOffAsksOnceWhoListens(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
 		w := fairWorld{t, s}
 		c := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
 		h := w.acquire(c)
-		next := locktest.Later(func() *redlatch.Hold { return w.acquire(c) })
-		w.counted(1)
-		s.MustDo("CONFIG", "RESETSTAT")
-		w.release(h)
-		h = <-next
-		counts, all := map[string]int{}, 0
-		for _, m := range regexp.MustCompile(`cmdstat_([a-z|]+):calls=(\d+)`).FindAllStringSubmatch(fmt.Sprint(s.MustDo("INFO", "commandstats")), -1) {
-			n, _ := strconv.Atoi(m[2])
-			switch m[1] {
-			case "config", "config|resetstat", "subscribe", "unsubscribe", "info", "client|setinfo", "hello", "eval", "evalsha":
-			default:
-				counts[m[1]] += n
-				all += n
+		const want = 14
+		var counts map[string]int
+		fewest := math.MaxInt
+		for tries := 0; fewest > want && tries < 20; tries++ {
+			next := locktest.Later(func() *redlatch.Hold { return w.acquire(c) })
+			w.counted(1)
+			s.MustDo("CONFIG", "RESETSTAT")
+			w.release(h)
+			h = <-next
+			if commands, all := executed(s); all < fewest {
+				counts, fewest = commands, all
 			}
 		}
-		if want := 14; all != want || counts["pubsub|numsub"]+counts["pubsub"] != 1 {
-			t.Errorf("a hand-off takes %d commands, want %d: %v", all, want, counts)
+		if fewest != want || counts["pubsub|numsub"]+counts["pubsub"] != 1 {
+			t.Errorf("a hand-off takes %d commands, want %d: %v", fewest, want, counts)
 		}
 		w.release(h)
 	})
+}
+
+// executed returns how often a server has executed each command that scripts send, and all of these.
+func executed(s *testserver.Server) (counts map[string]int, all int) {
+	counts = map[string]int{}
+	for _, m := range regexp.MustCompile(`cmdstat_([a-z|]+):calls=(\d+)`).FindAllStringSubmatch(fmt.Sprint(s.MustDo("INFO", "commandstats")), -1) {
+		n, _ := strconv.Atoi(m[2])
+		switch m[1] {
+		case "config", "config|resetstat", "subscribe", "unsubscribe", "info", "client|setinfo", "hello", "eval", "evalsha":
+		default:
+			counts[m[1]] += n
+			all += n
+		}
+	}
+	return counts, all
 }

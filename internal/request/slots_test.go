@@ -1,0 +1,24 @@
+package request
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/redlatch/redlatch/driver"
+)
+
+// A driver that leaves a server cuts off requests that are in flight. Then the caller was told of a closed connection, and not why.
+func TestWhatIsSaidIsThatTheServerIsNoPrimary(t *testing.T) {
+	cut := &driver.RunError{Outcome: driver.Unknown, Err: errors.New("use of closed network connection")}
+	for _, text := range []string{"READONLY You can't write against a read only replica.", "MASTERDOWN Link with MASTER is down", "MOVED 1 h:1"} {
+		for _, replicated := range []bool{false, true} {
+			o := &Call{Server: &Server{Traits: driver.Traits{Replicated: replicated, Cluster: replicated}}, Keys: []string{"orders"}}
+			answer := driver.ServerError(text, errors.New(text))
+			_, before := o.misplaced(answer, nil)
+			err, elsewhere := o.misplaced(cut, before)
+			if !errors.Is(err, cut) || errors.Is(elsewhere, errors.Unwrap(answer)) == replicated {
+				t.Errorf("after %q, where others find the primary %v: %v, %v", text, replicated, err, elsewhere)
+			}
+		}
+	}
+}
