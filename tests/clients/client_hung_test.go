@@ -64,10 +64,10 @@ func calls() map[string]attempt {
 			return cs[0].Semaphore("given").Release(ctx, 1)
 		},
 		"set-up of a rate": func(ctx context.Context, cs []*redlatch.Client) error {
-			return cs[0].RateLimiter("made").WithRate(redlatch.Rate{Permits: 1, Interval: time.Second}).Acquire(ctx, 1)
+			return cs[0].RateLimiter("made rate").WithRate(redlatch.Rate{Permits: 1, Interval: time.Second}).Acquire(ctx, 1)
 		},
 		"set-up of permits": func(ctx context.Context, cs []*redlatch.Client) error {
-			_, err := cs[0].ExpirableSemaphore("made").WithPermits(1).Acquire(ctx)
+			_, err := cs[0].ExpirableSemaphore("made permits").WithPermits(1).Acquire(ctx)
 			return err
 		},
 	})
@@ -180,20 +180,20 @@ func TestEachCallerFailsInItsOwnTimeWhateverTheDriverAndTheServer(t *testing.T) 
 	const busy = 10 * time.Second // a machine may be; callers that fail one after the other need more than 30 s
 	takesMemory := []string{"lock", "spin lock", "group lock", "write lock", "read lock", "several locks", "majority", "set-up of a rate", "set-up of permits"}
 	locktest.OnRealServers(t, func(t *testing.T, server *testserver.Server) {
-		clients := map[string][]*redlatch.Client{}
 		place := drivers.Single(server.Addr())
 		place.Timeout = time.Second
-		for _, a := range drivers.Adapters {
+		open := func(a drivers.Adapter) (cs []*redlatch.Client) {
 			for range 3 {
 				c := locktest.ClientOf(t, a.Open(t, place), redlatch.Config{OutageTimeout: timeOut, WatchdogTimeout: 10 * time.Second})
 				if _, err := c.Lock("connects").Info(bg); err != nil {
 					t.Fatal(err)
 				}
-				clients[a.Name] = append(clients[a.Name], c)
+				cs = append(cs, c)
 			}
+			return cs
 		}
 		// fails calls all of these, 30 callers together and 10 late ones, and waits for the last.
-		fails := func(what string, names []string) {
+		fails := func(what string, cs []*redlatch.Client, names []string) {
 			type end struct {
 				name string
 				d    time.Duration
@@ -203,15 +203,13 @@ func TestEachCallerFailsInItsOwnTimeWhateverTheDriverAndTheServer(t *testing.T) 
 			all := calls()
 			begin := func(callers int) {
 				for _, name := range names {
-					for adapter, cs := range clients {
-						for range callers {
-							n++
-							go func() {
-								start := time.Now()
-								err := all[name](bg, cs)
-								ended <- end{adapter + ": " + name, time.Since(start), err}
-							}()
-						}
+					for range callers {
+						n++
+						go func() {
+							start := time.Now()
+							err := all[name](bg, cs)
+							ended <- end{name, time.Since(start), err}
+						}()
 					}
 				}
 			}
@@ -222,22 +220,36 @@ func TestEachCallerFailsInItsOwnTimeWhateverTheDriverAndTheServer(t *testing.T) 
 			for range n {
 				e := <-ended
 				if !errors.Is(e.err, redlatch.ErrUnavailable) || e.d < timeOut {
-					t.Errorf("the server %s: %s failed after %v: %v", what, e.name, e.d, e.err)
+					t.Errorf("%s: %s failed after %v: %v", what, e.name, e.d, e.err)
 				}
 				if e.d > longest.d {
 					longest = e
 				}
 			}
-			t.Logf("the server %s: the last failed after %v: %s", what, longest.d, longest.name)
+			t.Logf("%s: the last failed after %v: %s", what, longest.d, longest.name)
 			if longest.d > timeOut+anAttempt+busy {
-				t.Errorf("the server %s: %s failed after %v", what, longest.name, longest.d)
+				t.Errorf("%s: %s failed after %v", what, longest.name, longest.d)
 			}
 		}
-		server.MustDo("CONFIG", "SET", "maxmemory", "1")
-		fails("has no memory", takesMemory)
-		server.MustDo("CONFIG", "SET", "maxmemory", "0")
-		server.Pause()
-		defer server.Resume()
-		fails("hangs", slices.Sorted(maps.Keys(calls())))
+		for _, a := range drivers.Adapters {
+			cs := open(a)
+			server.MustDo("CONFIG", "SET", "maxmemory", "1")
+			fails("the server has no memory: "+a.Name, cs, takesMemory)
+			for _, c := range cs { // what they have in flight would be executed when there is memory again
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			server.MustDo("CONFIG", "SET", "maxmemory", "0")
+			server.MustDo("FLUSHALL")
+			cs = open(a)
+			server.Pause()
+			fails("the server hangs: "+a.Name, cs, slices.Sorted(maps.Keys(calls())))
+			server.Resume()
+			for _, c := range cs {
+				_ = c.Close() // the next ones would meet what they have got late
+			}
+			server.MustDo("FLUSHALL")
+		}
 	})
 }
