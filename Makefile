@@ -17,7 +17,7 @@ VERSION ?=
 
 # The modules that users import or install, each after those that it requires: they are tested, build for every system in
 # SYSTEMS, and are released.
-PUBLISHED := . drivertest goredis rueidis valkeygo connect redlatchtest otel prom gocron cmd/redlatch
+PUBLISHED := . drivertest redlatchgoredis redlatchrueidis redlatchvalkey connect redlatchtest redlatchotel redlatchprom redlatchgocron cmd/redlatch
 MODULES := $(PUBLISHED) examples tests
 SYSTEMS := linux darwin windows
 
@@ -27,7 +27,7 @@ APART := /tests/(interop|release|scale|search)(/|$$)
 
 # What make check runs without the race detector, because it would see little new: the command, what reads files, what drives other
 # programs, and what is generated from raced code. All else runs with it, and in make proof these, too.
-PLAINLY := /(archtest|valkeygen|gotest|waits|redlatch/cmd/.*|examples/.*|valkeygo|tests/(topologies|bench|dashboard|fence|prom|connect))(/|$$)
+PLAINLY := /(archtest|valkeygen|gotest|waits|redlatch/cmd/.*|examples/.*|redlatchvalkey|tests/(topologies|bench|dashboard|fence|prom|connect|valkeygo))(/|$$)
 
 # COSTS are tests in fake time to which the race detector adds minutes; others see the same code with it. make check runs them without
 # it.
@@ -37,7 +37,7 @@ COSTS := $(COSTS)|TestTheDebtsOfACrowdArePaidTogether|TestLongWaitsKeepTheirPlac
 # UNRACED are the tests that a build with the race detector does not have. They and COSTS stand in the packages of NOTRACED; other
 # UNRACED ones in packages that PLAINLY has. internal/archtest compares.
 UNRACED := Hostile|Alloc
-NOTRACED := $(addprefix ./,prom $(addprefix tests/,handoff locks synchronizers clients faults goredis rueidis otel))
+NOTRACED := $(addprefix ./,redlatchprom $(addprefix tests/,handoff locks synchronizers clients faults goredis rueidis otel))
 PLAIN_UNRACED := $(addprefix ./tests/,prom valkeygo)
 
 # make check sets PARTLY. Then make search leaves out the mutants of each line of each script, and make interop the race detector and
@@ -83,7 +83,7 @@ help: ## Print this list.
 test: .tools/gotest ## Test all in fake time, one adapter on a real server, and the command's main paths. A minute.
 	@scripts/servers.sh
 	@export $(TOGETHER) $(PLAIN); \
-	packages=$$(go list $(call every,cmd/redlatch tests $(filter-out valkeygo cmd/redlatch,$(PUBLISHED))) | grep -vE '$(APART)|$(SLOW)'); \
+	packages=$$(go list $(call every,cmd/redlatch tests $(filter-out redlatchvalkey cmd/redlatch,$(PUBLISHED))) | grep -vE '$(APART)|$(SLOW)'); \
 	$(GOTEST) -label 'make $@' -figure $(TEST_FIGURE) -over .tools/test.over -- -short -p 4 $(FLAGS) -timeout 10m $$packages
 
 # Most of these leave a processor idle for some of their time, so that they run side by side.

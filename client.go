@@ -63,7 +63,7 @@ type Client struct {
 // The driver stays the caller's: Close does not close it.
 func New(redis driver.Redis, cfg Config) (*Client, error) {
 	if redis == nil {
-		return nil, invalid.Errorf("redlatch: New needs a driver, such as goredis.Use(rdb)")
+		return nil, invalid.Errorf("redlatch: New needs a driver, such as redlatchgoredis.Use(rdb)")
 	}
 	e := cfg.Events
 	sites := cfg.Logger != nil || e.Lost != nil || e.SlowWait != nil || e.Dropped != nil || cfg.TellSites

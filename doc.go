@@ -24,7 +24,7 @@
 //
 // A [Lock] is a name, a [Hold] is one acquisition:
 //
-//	client, err := redlatch.New(goredis.Use(rdb), redlatch.Config{})
+//	client, err := redlatch.New(redlatchgoredis.Use(rdb), redlatch.Config{})
 //	orders := client.Lock("orders:42")
 //
 //	err = orders.Do(ctx, func(ctx context.Context) error {
@@ -82,9 +82,9 @@
 //
 // # Drivers
 //
-// Package goredis works on github.com/redis/go-redis, package rueidis on
-// github.com/redis/rueidis, package valkeygo on github.com/valkey-io/valkey-go;
-// package connect opens one from a URL. Each is a module of its own: require all at
+// Package redlatchgoredis works on github.com/redis/go-redis, package
+// redlatchrueidis on github.com/redis/rueidis, package redlatchvalkey on
+// github.com/valkey-io/valkey-go; package connect opens one from a URL. Each is a module of its own: require all at
 // the same version. Anything else that implements [driver.Redis] and passes package drivertest will do. With Sentinel
 // and in a cluster an acquisition waits for one replica by default: see [Acks].
 // Package redlatchtest helps to test programs that use locks.

@@ -16,7 +16,7 @@ import (
 	"github.com/redlatch/redlatch/driver"
 )
 
-// Package goredis has the whole program, with its client of Redis.
+// Package redlatchgoredis has the whole program, with its client of Redis.
 func Example() {
 	client, err := redlatch.New(openRedis(), redlatch.Config{})
 	if err != nil {
@@ -158,7 +158,7 @@ func ExampleEvents() {
 	defer client.Close()
 }
 
-// openRedis returns a driver of an adapter: goredis.Use, rueidis.New or valkeygo.New make one.
+// openRedis returns a driver of an adapter: redlatchgoredis.Use, redlatchrueidis.New or redlatchvalkey.New make one.
 func openRedis() driver.Redis { return nil }
 
 func newClient() *redlatch.Client { return nil }

@@ -14,7 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	client "github.com/redis/rueidis"
+	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch"
 )
@@ -34,7 +34,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		checkShown(t, s)
-		if theirs, err := client.ParseURL(text); err == nil && s.Mode == Single {
+		if theirs, err := rueidis.ParseURL(text); err == nil && s.Mode == Single {
 			compareWithRueidis(t, text, s, theirs)
 		}
 		if s.TLS != nil {
@@ -79,7 +79,7 @@ func checkShown(t *testing.T, s Settings) {
 }
 
 // compareWithRueidis compares what both read in their own ways from a URL of one server.
-func compareWithRueidis(t *testing.T, text string, s Settings, theirs client.ClientOption) {
+func compareWithRueidis(t *testing.T, text string, s Settings, theirs rueidis.ClientOption) {
 	t.Helper()
 	user, password := theirs.Username, theirs.Password
 	if password == "" && s.User == "" {

@@ -6,9 +6,9 @@ require (
 	github.com/redis/go-redis/v9 v9.19.0
 	github.com/redis/rueidis v1.0.79
 	github.com/redlatch/redlatch v0.0.0
-	github.com/redlatch/redlatch/goredis v0.0.0
-	github.com/redlatch/redlatch/rueidis v0.0.0
-	github.com/redlatch/redlatch/valkeygo v0.0.0
+	github.com/redlatch/redlatch/redlatchgoredis v0.0.0
+	github.com/redlatch/redlatch/redlatchrueidis v0.0.0
+	github.com/redlatch/redlatch/redlatchvalkey v0.0.0
 	github.com/valkey-io/valkey-go v1.0.79
 	go.yaml.in/yaml/v3 v3.0.6
 )
@@ -21,7 +21,7 @@ require (
 
 replace (
 	github.com/redlatch/redlatch => ..
-	github.com/redlatch/redlatch/goredis => ../goredis
-	github.com/redlatch/redlatch/rueidis => ../rueidis
-	github.com/redlatch/redlatch/valkeygo => ../valkeygo
+	github.com/redlatch/redlatch/redlatchgoredis => ../redlatchgoredis
+	github.com/redlatch/redlatch/redlatchrueidis => ../redlatchrueidis
+	github.com/redlatch/redlatch/redlatchvalkey => ../redlatchvalkey
 )

@@ -1,7 +1,7 @@
 // Package driver says what redlatch needs of a client library, as database/sql/driver
 // says what database/sql needs of a database driver. You need it only to write an
-// adapter: the packages goredis, rueidis and valkeygo are adapters, and package
-// drivertest checks any other.
+// adapter: the packages redlatchgoredis, redlatchrueidis and redlatchvalkey
+// are adapters, and package drivertest checks any other.
 //
 // An adapter implements [Redis], and [Batcher], [Acker] and [Sharer] if its library
 // can do that. Its most important task is to say truthfully what became of a script
@@ -15,8 +15,8 @@ import (
 
 // Redis is all that redlatch needs of a client library: to run a script once and
 // say truthfully what became of it, to subscribe, and to list keys. The packages
-// goredis, rueidis and valkeygo implement it. Package drivertest checks any other
-// implementation.
+// redlatchgoredis, redlatchrueidis and redlatchvalkey implement it. Package
+// drivertest checks any other implementation.
 //
 // Implementations must be safe for concurrent use.
 type Redis interface {
@@ -143,7 +143,7 @@ type Primary interface {
 
 // Traits are fixed facts about a driver and its configuration.
 type Traits struct {
-	// Name is for messages: "goredis", "rueidis", "valkeygo".
+	// Name is for messages: "redlatchgoredis", "redlatchrueidis".
 	Name string
 	// Timeout is how long Run can take at most, whatever the server does: to find
 	// or make a connection, and to wait for the reply. 0 means that the driver

@@ -7,7 +7,7 @@ require (
 	github.com/ncruces/go-sqlite3 v0.35.5
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redlatch/redlatch v0.0.0
-	github.com/redlatch/redlatch/goredis v0.0.0
+	github.com/redlatch/redlatch/redlatchgoredis v0.0.0
 	golang.org/x/sync v0.24.0
 )
 
@@ -22,5 +22,5 @@ require (
 
 replace (
 	github.com/redlatch/redlatch => ..
-	github.com/redlatch/redlatch/goredis => ../goredis
+	github.com/redlatch/redlatch/redlatchgoredis => ../redlatchgoredis
 )

@@ -6,7 +6,7 @@ require (
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/redis/rueidis v1.0.79
 	github.com/redlatch/redlatch v0.0.0
-	github.com/redlatch/redlatch/rueidis v0.0.0
+	github.com/redlatch/redlatch/redlatchrueidis v0.0.0
 )
 
 require (
@@ -16,5 +16,5 @@ require (
 
 replace (
 	github.com/redlatch/redlatch => ..
-	github.com/redlatch/redlatch/rueidis => ../rueidis
+	github.com/redlatch/redlatch/redlatchrueidis => ../redlatchrueidis
 )

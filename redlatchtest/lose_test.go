@@ -10,11 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	rueidisclient "github.com/redis/rueidis"
+	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/leaktest"
-	"github.com/redlatch/redlatch/rueidis"
+	"github.com/redlatch/redlatch/redlatchrueidis"
 )
 
 // The clock of a synctest bubble is decades behind the one outside. A server that is asked by the wrong one of them
@@ -82,7 +82,7 @@ func TestALossIsNoticedWithAnyDriver(t *testing.T) {
 			leaktest.Check(t)
 			synctest.Test(t, func(t *testing.T) {
 				s := NewServer(t)
-				r, err := rueidis.New(rueidisclient.ClientOption{
+				r, err := redlatchrueidis.New(rueidis.ClientOption{
 					InitAddress: []string{"embedded"}, ForceSingleClient: true,
 					DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 						return s.Dial(ctx)

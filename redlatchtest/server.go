@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"github.com/alicebob/miniredis/v2"
-	rueidisclient "github.com/redis/rueidis"
+	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/pipe"
-	"github.com/redlatch/redlatch/rueidis"
+	"github.com/redlatch/redlatch/redlatchrueidis"
 )
 
 // A Server is a Redis server inside the process. It has no address: [Server.Dial] makes the connections to it.
@@ -70,10 +70,10 @@ func (s *Server) Redis() driver.Redis { return s.Through(s.Dial) }
 // example through a proxy.
 func (s *Server) Through(dial func(ctx context.Context) (net.Conn, error)) driver.Redis {
 	s.tb.Helper()
-	d, err := rueidis.New(rueidisclient.ClientOption{
+	d, err := redlatchrueidis.New(rueidis.ClientOption{
 		InitAddress:       []string{"embedded"},
 		ForceSingleClient: true, // miniredis looks like a cluster
-		ClientSetInfo:     rueidisclient.DisableClientSetInfo,
+		ClientSetInfo:     rueidis.DisableClientSetInfo,
 		DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return dial(ctx)
 		},

@@ -19,13 +19,13 @@ require (
 	github.com/redlatch/redlatch v0.0.0
 	github.com/redlatch/redlatch/connect v0.0.0
 	github.com/redlatch/redlatch/drivertest v0.0.0
-	github.com/redlatch/redlatch/gocron v0.0.0
-	github.com/redlatch/redlatch/goredis v0.0.0
-	github.com/redlatch/redlatch/otel v0.0.0
-	github.com/redlatch/redlatch/prom v0.0.0
+	github.com/redlatch/redlatch/redlatchgocron v0.0.0
+	github.com/redlatch/redlatch/redlatchgoredis v0.0.0
+	github.com/redlatch/redlatch/redlatchotel v0.0.0
+	github.com/redlatch/redlatch/redlatchprom v0.0.0
 	github.com/redlatch/redlatch/redlatchtest v0.0.0
-	github.com/redlatch/redlatch/rueidis v0.0.0
-	github.com/redlatch/redlatch/valkeygo v0.0.0
+	github.com/redlatch/redlatch/redlatchrueidis v0.0.0
+	github.com/redlatch/redlatch/redlatchvalkey v0.0.0
 	github.com/valkey-io/valkey-go v1.0.79
 	go.etcd.io/etcd/client/v3 v3.5.35
 	go.opentelemetry.io/otel v1.46.0
@@ -85,11 +85,11 @@ replace (
 	github.com/redlatch/redlatch => ..
 	github.com/redlatch/redlatch/connect => ../connect
 	github.com/redlatch/redlatch/drivertest => ../drivertest
-	github.com/redlatch/redlatch/gocron => ../gocron
-	github.com/redlatch/redlatch/goredis => ../goredis
-	github.com/redlatch/redlatch/otel => ../otel
-	github.com/redlatch/redlatch/prom => ../prom
+	github.com/redlatch/redlatch/redlatchgocron => ../redlatchgocron
+	github.com/redlatch/redlatch/redlatchgoredis => ../redlatchgoredis
+	github.com/redlatch/redlatch/redlatchotel => ../redlatchotel
+	github.com/redlatch/redlatch/redlatchprom => ../redlatchprom
 	github.com/redlatch/redlatch/redlatchtest => ../redlatchtest
-	github.com/redlatch/redlatch/rueidis => ../rueidis
-	github.com/redlatch/redlatch/valkeygo => ../valkeygo
+	github.com/redlatch/redlatch/redlatchrueidis => ../redlatchrueidis
+	github.com/redlatch/redlatch/redlatchvalkey => ../redlatchvalkey
 )

@@ -9,9 +9,9 @@ require (
 	github.com/redis/rueidis v1.0.79
 	github.com/redlatch/redlatch v0.0.0
 	github.com/redlatch/redlatch/drivertest v0.0.0
-	github.com/redlatch/redlatch/goredis v0.0.0
-	github.com/redlatch/redlatch/rueidis v0.0.0
-	github.com/redlatch/redlatch/valkeygo v0.0.0
+	github.com/redlatch/redlatch/redlatchgoredis v0.0.0
+	github.com/redlatch/redlatch/redlatchrueidis v0.0.0
+	github.com/redlatch/redlatch/redlatchvalkey v0.0.0
 	github.com/valkey-io/valkey-go v1.0.79
 )
 
@@ -25,7 +25,7 @@ require (
 replace (
 	github.com/redlatch/redlatch => ../
 	github.com/redlatch/redlatch/drivertest => ../drivertest
-	github.com/redlatch/redlatch/goredis => ../goredis
-	github.com/redlatch/redlatch/rueidis => ../rueidis
-	github.com/redlatch/redlatch/valkeygo => ../valkeygo
+	github.com/redlatch/redlatch/redlatchgoredis => ../redlatchgoredis
+	github.com/redlatch/redlatch/redlatchrueidis => ../redlatchrueidis
+	github.com/redlatch/redlatch/redlatchvalkey => ../redlatchvalkey
 )

@@ -30,7 +30,7 @@ require (
 	github.com/lucasb-eyer/go-colorful v1.4.1 // indirect
 	github.com/mattn/go-runewidth v0.0.30 // indirect
 	github.com/muesli/cancelreader v0.2.2 // indirect
-	github.com/redlatch/redlatch/rueidis v0.0.0 // indirect
+	github.com/redlatch/redlatch/redlatchrueidis v0.0.0 // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/xo/terminfo v1.0.0 // indirect
 	github.com/yuin/gopher-lua v1.1.1 // indirect
@@ -42,5 +42,5 @@ require (
 replace (
 	github.com/redlatch/redlatch => ../..
 	github.com/redlatch/redlatch/connect => ../../connect
-	github.com/redlatch/redlatch/rueidis => ../../rueidis
+	github.com/redlatch/redlatch/redlatchrueidis => ../../redlatchrueidis
 )

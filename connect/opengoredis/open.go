@@ -8,12 +8,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch/connect"
-	"github.com/redlatch/redlatch/goredis"
+	"github.com/redlatch/redlatch/redlatchgoredis"
 )
 
-// A Driver is a goredis.Driver with a client of its own.
+// A Driver is a redlatchgoredis.Driver with a client of its own.
 type Driver struct {
-	*goredis.Driver
+	*redlatchgoredis.Driver
 	rdb redis.UniversalClient
 }
 
@@ -40,19 +40,19 @@ func Open(rawURL string) (*Driver, error) {
 
 // OpenSettings does what Open does, with settings and with options of the driver. It reads the
 // files of TLS.
-func OpenSettings(s connect.Settings, opts ...goredis.Option) (*Driver, error) {
+func OpenSettings(s connect.Settings, opts ...redlatchgoredis.Option) (*Driver, error) {
 	rdb, err := Client(s)
 	if err != nil {
 		return nil, err
 	}
-	return &Driver{goredis.Use(rdb, opts...), rdb}, nil
+	return &Driver{redlatchgoredis.Use(rdb, opts...), rdb}, nil
 }
 
 var errSentinelCredentials = errors.New("connect: go-redis asks no function for the credentials of sentinels; set SentinelUser and SentinelPassword, or open with rueidis or valkey-go")
 
 var errClusterDatabase = errors.New("connect: go-redis knows no database but 0 of a cluster; leave the database out, or open with rueidis or valkey-go")
 
-// mostOfContexts is the longest that package goredis lets a script take if the client minds contexts. It is also the
+// mostOfContexts is the longest that package redlatchgoredis lets a script take if the client minds contexts. It is also the
 // longest that it tries to find a connection, if the client does not.
 const mostOfContexts = 3 * time.Second
 

@@ -6,10 +6,10 @@ import (
 	"net"
 	"time"
 
-	client "github.com/redis/rueidis"
+	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch/connect"
-	"github.com/redlatch/redlatch/rueidis"
+	"github.com/redlatch/redlatch/redlatchrueidis"
 )
 
 // Open connects to the server that the URL names. [connect.Parse] lists the forms of
@@ -18,7 +18,7 @@ import (
 // A server that cannot be reached, or that refuses the credentials, is no error
 // here: the driver tries again with every script, and the first script returns
 // the error.
-func Open(rawURL string) (*rueidis.Driver, error) {
+func Open(rawURL string) (*redlatchrueidis.Driver, error) {
 	s, err := connect.Parse(rawURL)
 	if err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func Open(rawURL string) (*rueidis.Driver, error) {
 
 // OpenSettings does what Open does, with settings. It reads the files of TLS.
 // Each tune may change the options before they are used.
-func OpenSettings(s connect.Settings, tune ...func(*client.ClientOption)) (*rueidis.Driver, error) {
+func OpenSettings(s connect.Settings, tune ...func(*rueidis.ClientOption)) (*redlatchrueidis.Driver, error) {
 	p, err := s.Plan()
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func OpenSettings(s connect.Settings, tune ...func(*client.ClientOption)) (*ruei
 	for _, f := range tune {
 		f(&opt)
 	}
-	d, err := rueidis.New(opt)
+	d, err := redlatchrueidis.New(opt)
 	if err != nil {
 		p.Settings.User, p.Settings.Password = opt.Username, connect.Secret(opt.Password) // as tuned
 		return nil, p.Refused(err)
@@ -47,16 +47,16 @@ func OpenSettings(s connect.Settings, tune ...func(*client.ClientOption)) (*ruei
 
 // Options returns the options with which Open makes its client, for a program
 // that uses rueidis itself. It reads the files of TLS.
-func Options(s connect.Settings) (client.ClientOption, error) {
+func Options(s connect.Settings) (rueidis.ClientOption, error) {
 	p, err := s.Plan()
 	if err != nil {
-		return client.ClientOption{}, err
+		return rueidis.ClientOption{}, err
 	}
 	return options(p), nil
 }
 
-func options(p connect.Plan) client.ClientOption {
-	opt := client.ClientOption{
+func options(p connect.Plan) rueidis.ClientOption {
+	opt := rueidis.ClientOption{
 		InitAddress:      p.Addresses,
 		Username:         p.User,
 		Password:         string(p.Password),
@@ -75,7 +75,7 @@ func options(p connect.Plan) client.ClientOption {
 		// One server it is, whatever it says about slots.
 		opt.ForceSingleClient = true
 	case connect.Sentinel:
-		opt.Sentinel = client.SentinelOption{
+		opt.Sentinel = rueidis.SentinelOption{
 			MasterSet: p.MasterName,
 			Username:  p.SentinelUser, Password: string(p.SentinelPassword), ClientName: p.Name,
 			TLSConfig: p.Secure, TopologyRefreshInterval: p.Refresh,

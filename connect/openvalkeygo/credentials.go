@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"net"
 
-	client "github.com/valkey-io/valkey-go"
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/redlatch/redlatch/connect"
 )
@@ -16,7 +16,7 @@ import (
 // logIn makes the client ask the functions. valkey-go has no context for that, and
 // asks the same function for sentinels and servers; so we ask when we dial, and
 // the answer travels with the connection's address.
-func logIn(s connect.Plan, opt *client.ClientOption) {
+func logIn(s connect.Plan, opt *valkey.ClientOption) {
 	if s.Credentials == nil && s.SentinelCredentials == nil {
 		return
 	}
@@ -52,7 +52,7 @@ func logIn(s connect.Plan, opt *client.ClientOption) {
 		}
 		return &knownConn{c, knownAddr{c.RemoteAddr(), found}}, nil
 	}
-	opt.AuthCredentialsFn = func(at client.AuthCredentialsContext) (client.AuthCredentials, error) {
+	opt.AuthCredentialsFn = func(at valkey.AuthCredentialsContext) (valkey.AuthCredentials, error) {
 		if known, ok := at.Address.(knownAddr); ok {
 			return known.AuthCredentials, nil
 		}
@@ -70,9 +70,9 @@ func dialTCP(ctx context.Context, address string, d *net.Dialer, secure *tls.Con
 	return d.DialContext(ctx, "tcp", address)
 }
 
-func ask(ctx context.Context, f connect.CredentialsFunc) (client.AuthCredentials, error) {
+func ask(ctx context.Context, f connect.CredentialsFunc) (valkey.AuthCredentials, error) {
 	username, password, err := f.Ask(ctx)
-	return client.AuthCredentials{Username: username, Password: password}, err
+	return valkey.AuthCredentials{Username: username, Password: password}, err
 }
 
 // A knownConn is a connection whose credentials are known.
@@ -86,7 +86,7 @@ func (c *knownConn) RemoteAddr() net.Addr { return c.address }
 // knownAddr shows itself as the address only.
 type knownAddr struct {
 	net.Addr
-	client.AuthCredentials
+	valkey.AuthCredentials
 }
 
 // GoString hides the credentials from %#v.

@@ -8,10 +8,10 @@ import (
 	"net"
 	"time"
 
-	client "github.com/valkey-io/valkey-go"
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/redlatch/redlatch/connect"
-	"github.com/redlatch/redlatch/valkeygo"
+	"github.com/redlatch/redlatch/redlatchvalkey"
 )
 
 // Open connects to the server that the URL names. [connect.Parse] lists the forms of
@@ -20,7 +20,7 @@ import (
 // A server that cannot be reached, or that refuses the credentials, is no error
 // here: the driver tries again with every script, and the first script returns
 // the error.
-func Open(rawURL string) (*valkeygo.Driver, error) {
+func Open(rawURL string) (*redlatchvalkey.Driver, error) {
 	s, err := connect.Parse(rawURL)
 	if err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func Open(rawURL string) (*valkeygo.Driver, error) {
 
 // OpenSettings does what Open does, with settings. It reads the files of TLS.
 // Each tune may change the options before they are used.
-func OpenSettings(s connect.Settings, tune ...func(*client.ClientOption)) (*valkeygo.Driver, error) {
+func OpenSettings(s connect.Settings, tune ...func(*valkey.ClientOption)) (*redlatchvalkey.Driver, error) {
 	p, err := s.Plan()
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func OpenSettings(s connect.Settings, tune ...func(*client.ClientOption)) (*valk
 	for _, f := range tune {
 		f(&opt)
 	}
-	d, err := valkeygo.New(opt)
+	d, err := redlatchvalkey.New(opt)
 	if err != nil {
 		p.Settings.User, p.Settings.Password = opt.Username, connect.Secret(opt.Password) // as tuned
 		return nil, p.Refused(err)
@@ -49,16 +49,16 @@ func OpenSettings(s connect.Settings, tune ...func(*client.ClientOption)) (*valk
 
 // Options returns the options with which Open makes its client, for a program
 // that uses valkey-go itself. It reads the files of TLS.
-func Options(s connect.Settings) (client.ClientOption, error) {
+func Options(s connect.Settings) (valkey.ClientOption, error) {
 	p, err := s.Plan()
 	if err != nil {
-		return client.ClientOption{}, err
+		return valkey.ClientOption{}, err
 	}
 	return options(p), nil
 }
 
-func options(p connect.Plan) client.ClientOption {
-	opt := client.ClientOption{
+func options(p connect.Plan) valkey.ClientOption {
+	opt := valkey.ClientOption{
 		InitAddress:      p.Addresses,
 		Username:         p.User,
 		Password:         string(p.Password),
@@ -77,7 +77,7 @@ func options(p connect.Plan) client.ClientOption {
 		// One server it is, whatever it says about slots.
 		opt.ForceSingleClient = true
 	case connect.Sentinel:
-		opt.Sentinel = client.SentinelOption{
+		opt.Sentinel = valkey.SentinelOption{
 			MasterSet: p.MasterName,
 			Username:  p.SentinelUser, Password: string(p.SentinelPassword), ClientName: p.Name,
 			TLSConfig: p.Secure, TopologyRefreshInterval: p.Refresh,

@@ -19,16 +19,16 @@ const miniredis = "github.com/alicebob/miniredis/v2"
 // mayRequire says what the go.mod of each module that is released requires for itself, its tests included: modules of
 // ours by their folder ("." is the root module), and modules of others. What these require in turn is theirs to say.
 var mayRequire = map[string][]string{
-	".":            {},
-	"goredis":      {".", goredis},
-	"rueidis":      {".", rueidis},
-	"valkeygo":     {".", valkeygo},
-	"drivertest":   {".", miniredis},
-	"redlatchtest": {".", "rueidis", rueidis, miniredis},
-	"connect":      {".", "goredis", "rueidis", "valkeygo", goredis, rueidis, valkeygo, yaml},
-	"prom":         {".", prometheus},
-	"otel":         {".", otel, otel + "/metric", otel + "/trace"},
-	"gocron":       {".", gocron},
+	".":               {},
+	"redlatchgoredis": {".", goredis},
+	"redlatchrueidis": {".", rueidis},
+	"redlatchvalkey":  {".", valkeygo},
+	"drivertest":      {".", miniredis},
+	"redlatchtest":    {".", "redlatchrueidis", rueidis, miniredis},
+	"connect":         {".", "redlatchgoredis", "redlatchrueidis", "redlatchvalkey", goredis, rueidis, valkeygo, yaml},
+	"redlatchprom":    {".", prometheus},
+	"redlatchotel":    {".", otel, otel + "/metric", otel + "/trace"},
+	"redlatchgocron":  {".", gocron},
 	"cmd/redlatch": {
 		".", "connect", rueidis, miniredis,
 		"charm.land/bubbletea/v2", "charm.land/lipgloss/v2", "github.com/charmbracelet/colorprofile", "github.com/charmbracelet/x/ansi",
@@ -153,11 +153,11 @@ func TestOldestGoAndGoRedis(t *testing.T) {
 		}
 		return "none"
 	}
-	oldest := version("goredis/go.mod")
+	oldest := version("redlatchgoredis/go.mod")
 	if tested := version("tests/oldest.mod"); tested != oldest {
-		t.Errorf("goredis requires go-redis %s and is tested with %s", oldest, tested)
+		t.Errorf("redlatchgoredis requires go-redis %s and is tested with %s", oldest, tested)
 	}
-	for _, file := range []string{"README.md", "goredis/doc.go"} {
+	for _, file := range []string{"README.md", "redlatchgoredis/doc.go"} {
 		text, err := os.ReadFile(filepath.Join(top, file))
 		if err != nil {
 			t.Fatal(err)

@@ -14,7 +14,7 @@ func TestTheReadmesSnippetsAreExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := make(map[string]bool)
-	for _, file := range []string{"example_test.go", "dashboard/example_test.go", "goredis/example_test.go", "otel/example_test.go", "prom/example_test.go"} {
+	for _, file := range []string{"example_test.go", "dashboard/example_test.go", "redlatchgoredis/example_test.go", "redlatchotel/example_test.go", "redlatchprom/example_test.go"} {
 		examples, err := os.ReadFile(filepath.Join(top, file))
 		if err != nil {
 			t.Fatal(err)

@@ -26,7 +26,7 @@ type folder struct {
 }
 
 var folders = []folder{
-	{"rueidis", "valkeygo", []string{"doc.go", "example_test.go"}},
+	{"redlatchrueidis", "redlatchvalkey", []string{"doc.go", "example_test.go"}},
 	{"tests/rueidis", "tests/valkeygo", []string{"doc.go"}},
 	{"connect/openrueidis", "connect/openvalkeygo", []string{"doc.go"}},
 }
@@ -38,26 +38,18 @@ type rename struct {
 }
 
 var renames = []rename{
-	{regexp.MustCompile(`github\.com/redis/rueidis`), "github.com/valkey-io/valkey-go"},
-	{regexp.MustCompile(`github\.com/redlatch/redlatch/rueidis`), "github.com/redlatch/redlatch/valkeygo"},
-	{regexp.MustCompile(`\bpackage rueidis`), "package valkeygo"},
+	{regexp.MustCompile(`\bredlatchrueidis\b`), "redlatchvalkey"},
 	{regexp.MustCompile(`\bopenrueidis\b`), "openvalkeygo"},
-	{regexp.MustCompile(`"rueidis(:|")`), `"valkeygo$1`}, // the adapter, in its messages and traits
+	{regexp.MustCompile(`github\.com/redis/rueidis`), "github.com/valkey-io/valkey-go"},
+	{regexp.MustCompile(`\bpackage rueidis`), "package valkeygo"}, // of the tests
+	{regexp.MustCompile(`"rueidis"`), `"valkeygo"`},
 	{regexp.MustCompile(`\b(Is|Non|Multi)?Redis(BusyGroup|Err|Error|Message|Nil|Result|ResultStream)\b`), "${1}Valkey$2"},
+	{regexp.MustCompile(`\brueidis\.([A-Z])`), "valkey.$1"},
 	{regexp.MustCompile(`\brueidis'`), "valkey-go's"},
+	{regexp.MustCompile(`\brueidis\b`), "valkey-go"},
 }
 
-// ofAdapter and ofClient end the table, for files that import the adapter, and for
-// those that import the client library by its own name.
-var (
-	qualifier = regexp.MustCompile(`\brueidis\.([A-Z])`)
-	word      = regexp.MustCompile(`\brueidis\b`)
-	ofAdapter = []rename{{qualifier, "valkeygo.$1"}, {word, "valkey-go"}}
-	ofClient  = []rename{{qualifier, "valkey.$1"}, {word, "valkey-go"}}
-
-	adapterImport = regexp.MustCompile(`"github\.com/redlatch/redlatch/rueidis"`)
-	leftOver      = regexp.MustCompile(`(?i).*rueidis.*`)
-)
+var leftOver = regexp.MustCompile(`(?i).*rueidis.*`)
 
 func main() {
 	log.SetFlags(0)
@@ -115,11 +107,7 @@ func (f folder) makeAll() (map[string][]byte, error) {
 }
 
 func makeOne(file string, text []byte) ([]byte, error) {
-	last := ofClient
-	if adapterImport.Match(text) {
-		last = ofAdapter
-	}
-	for _, r := range slices.Concat(renames, last) {
+	for _, r := range renames {
 		text = r.from.ReplaceAll(text, []byte(r.to))
 	}
 	if line := leftOver.Find(text); line != nil {

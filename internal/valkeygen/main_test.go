@@ -42,34 +42,33 @@ func TestValkeygoIsUpToDate(t *testing.T) {
 }
 
 func TestMakeOne(t *testing.T) {
-	const adapter = `package rueidis_test
-
-import (
-	client "github.com/redis/rueidis"
-
-	"github.com/redlatch/redlatch/rueidis"
-)
-
-// rueidis' own [rueidis.New].
-var _ = rueidis.New(client.ClientOption{}).Name == "rueidis"
-`
 	for name, test := range map[string]struct{ text, want string }{
-		"client": {
-			"package rueidis\n\nimport \"github.com/redis/rueidis\"\n\n" +
-				"// Of rueidis' errors.\nvar _, _ = rueidis.IsRedisErr(rueidis.RedisResult{}.NonRedisError()), redlatch.Redis(\"rueidis: x\")\n",
-			"package valkeygo\n\nimport \"github.com/valkey-io/valkey-go\"\n\n" +
-				"// Of valkey-go's errors.\nvar _, _ = valkey.IsValkeyErr(valkey.ValkeyResult{}.NonValkeyError()), redlatch.Redis(\"valkeygo: x\")\n",
+		"driver": {
+			"package redlatchrueidis\n\nimport \"github.com/redis/rueidis\"\n\n" +
+				"// Of rueidis' errors.\nvar _, _ = rueidis.IsRedisErr(rueidis.RedisResult{}.NonRedisError()), redlatch.Redis(\"redlatchrueidis: x\")\n",
+			"package redlatchvalkey\n\nimport \"github.com/valkey-io/valkey-go\"\n\n" +
+				"// Of valkey-go's errors.\nvar _, _ = valkey.IsValkeyErr(valkey.ValkeyResult{}.NonValkeyError()), redlatch.Redis(\"redlatchvalkey: x\")\n",
 		},
-		"adapter": {adapter, `package valkeygo_test
+		"test": {`package rueidis_test
 
 import (
-	client "github.com/valkey-io/valkey-go"
+	"github.com/redis/rueidis"
 
-	"github.com/redlatch/redlatch/valkeygo"
+	"github.com/redlatch/redlatch/redlatchrueidis"
 )
 
-// valkey-go's own [valkeygo.New].
-var _ = valkeygo.New(client.ClientOption{}).Name == "valkeygo"
+// rueidis' own [redlatchrueidis.New].
+var _ = redlatchrueidis.New(rueidis.ClientOption{}).Name == "rueidis"
+`, `package valkeygo_test
+
+import (
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/redlatch/redlatch/redlatchvalkey"
+)
+
+// valkey-go's own [redlatchvalkey.New].
+var _ = redlatchvalkey.New(valkey.ClientOption{}).Name == "valkeygo"
 `},
 		"left over": {"package rueidis\n\nvar rueidisClient int\n", ""},
 	} {

@@ -8,10 +8,10 @@ import (
 	"runtime"
 	"time"
 
-	rueidislib "github.com/redis/rueidis"
+	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/rueidis"
+	"github.com/redlatch/redlatch/redlatchrueidis"
 )
 
 const (
@@ -27,14 +27,14 @@ const (
 // An attendant is one client of very many, with connections of its own.
 type attendant struct {
 	*redlatch.Client
-	driver *rueidis.Driver
+	driver *redlatchrueidis.Driver
 }
 
 func newAttendant(addr string) (attendant, error) {
 	// There are a thousand of them on one machine, so their buffers are small. rueidis tries out
 	// each idle connection, with these time-outs twice an hour and not twice a second: in so many
 	// requests the difference that is looked for would be lost.
-	d, err := rueidis.New(rueidislib.ClientOption{
+	d, err := redlatchrueidis.New(rueidis.ClientOption{
 		InitAddress: []string{addr}, PipelineMultiplex: -1, RingScaleEachConn: 6, ReadBufferEachConn: 4 << 10, WriteBufferEachConn: 4 << 10,
 		Dialer: net.Dialer{KeepAlive: 3 * idleTime}, ConnWriteTimeout: 3 * idleTime,
 	})

@@ -5,11 +5,11 @@ import (
 	"time"
 
 	goredislib "github.com/redis/go-redis/v9"
-	rueidislib "github.com/redis/rueidis"
+	"github.com/redis/rueidis"
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/goredis"
-	"github.com/redlatch/redlatch/rueidis"
+	"github.com/redlatch/redlatch/redlatchgoredis"
+	"github.com/redlatch/redlatch/redlatchrueidis"
 )
 
 var redlatchRueidis = implementation{
@@ -22,7 +22,7 @@ var redlatchRueidis = implementation{
 }
 
 func openOnRueidis(j job) (locker, error) {
-	driver, err := rueidis.New(rueidisOptions(j))
+	driver, err := redlatchrueidis.New(rueidisOptions(j))
 	if err != nil {
 		return nil, err
 	}
@@ -65,9 +65,9 @@ var redlatchGoredis = implementation{
 	open:     func(j job) (locker, error) { return openOnGoredis(j) },
 }
 
-func openOnGoredis(j job, opts ...goredis.Option) (locker, error) {
+func openOnGoredis(j job, opts ...redlatchgoredis.Option) (locker, error) {
 	client := goredislib.NewClient(goredisOptions(j))
-	return openRedlatch(j, goredis.Use(client, opts...), func() { _ = client.Close() })
+	return openRedlatch(j, redlatchgoredis.Use(client, opts...), func() { _ = client.Close() })
 }
 
 var redlatchGoredisEndless = endless(redlatchGoredis)
@@ -76,17 +76,17 @@ var redlatchGoredisEndless = endless(redlatchGoredis)
 var redlatchShared = func() implementation {
 	i := redlatchGoredis
 	i.name += ", shared pipelines"
-	i.settings = "the same with goredis.SharedPipelines"
+	i.settings = "the same with redlatchgoredis.SharedPipelines"
 	i.locks = nil
 	i.skips = contendedIsSkipped
-	i.open = func(j job) (locker, error) { return openOnGoredis(j, goredis.SharedPipelines()) }
+	i.open = func(j job) (locker, error) { return openOnGoredis(j, redlatchgoredis.SharedPipelines()) }
 	return i
 }()
 
 // rueidisOptions and goredisOptions are shared with the floor, so these are the
 // options that redlatch's adapter would set by itself.
-func rueidisOptions(j job) rueidislib.ClientOption {
-	return rueidislib.ClientOption{
+func rueidisOptions(j job) rueidis.ClientOption {
+	return rueidis.ClientOption{
 		InitAddress: []string{j.Addr}, DisableCache: true, DisableRetry: true, PipelineMultiplex: -1,
 		ConnWriteTimeout: 3 * time.Second,
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/redlatch/redlatch/valkeygo"
-	valkeylib "github.com/valkey-io/valkey-go"
+	"github.com/redlatch/redlatch/redlatchvalkey"
+	"github.com/valkey-io/valkey-go"
 )
 
 var redlatchValkeygo = implementation{
@@ -14,7 +14,7 @@ var redlatchValkeygo = implementation{
 	kind:     ours,
 	skips:    contendedIsSkipped,
 	open: func(j job) (locker, error) {
-		driver, err := valkeygo.New(valkeygoOptions(j))
+		driver, err := redlatchvalkey.New(valkeygoOptions(j))
 		if err != nil {
 			return nil, err
 		}
@@ -28,7 +28,7 @@ var floorValkeygo = implementation{
 	kind:     floor,
 	skips:    contendedIsSkipped,
 	open: func(j job) (locker, error) {
-		client, err := valkeylib.NewClient(valkeygoOptions(j))
+		client, err := valkey.NewClient(valkeygoOptions(j))
 		if err != nil {
 			return nil, err
 		}
@@ -45,8 +45,8 @@ var floorValkeygo = implementation{
 }
 
 // valkeygoOptions is as rueidisOptions.
-func valkeygoOptions(j job) valkeylib.ClientOption {
-	return valkeylib.ClientOption{
+func valkeygoOptions(j job) valkey.ClientOption {
+	return valkey.ClientOption{
 		InitAddress: []string{j.Addr}, DisableCache: true, DisableRetry: true, PipelineMultiplex: -1,
 		ConnWriteTimeout: 3 * time.Second,
 	}

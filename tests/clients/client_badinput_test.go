@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/redlatchgoredis"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -121,7 +121,7 @@ func TestAWrongPasswordIsRefusedAtOnceAndNeverShown(t *testing.T) {
 	}
 	rdb := redis.NewClient(&redis.Options{Addr: w.Server.Addr(), Password: "s3cret"})
 	w.Cleanup(func() { _ = rdb.Close() })
-	c := w.ClientWith(goredis.Use(rdb), redlatch.Config{OutageTimeout: 24 * time.Hour})
+	c := w.ClientWith(redlatchgoredis.Use(rdb), redlatch.Config{OutageTimeout: 24 * time.Hour})
 	ctx, cancel := context.WithTimeout(bg, time.Minute)
 	defer cancel()
 	_, err := c.Lock("orders").Acquire(ctx)
@@ -152,7 +152,7 @@ func TestNewRefusesWhatDoesNotFitTogether(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rdb := redis.NewClient(tt.options)
 			defer func() { _ = rdb.Close() }()
-			_, err := redlatch.New(goredis.Use(rdb), tt.cfg)
+			_, err := redlatch.New(redlatchgoredis.Use(rdb), tt.cfg)
 			if err == nil || !strings.Contains(err.Error(), tt.says) {
 				t.Fatalf("got %v, want an error that says %q", err, tt.says)
 			}
@@ -163,7 +163,7 @@ func TestNewRefusesWhatDoesNotFitTogether(t *testing.T) {
 	}
 	rdb := redis.NewClient(good)
 	defer func() { _ = rdb.Close() }()
-	c, err := redlatch.New(goredis.Use(rdb), redlatch.Config{Logger: slog.New(slog.DiscardHandler)})
+	c, err := redlatch.New(redlatchgoredis.Use(rdb), redlatch.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatalf("the zero Config with the client's defaults: %v", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/goredis"
+	"github.com/redlatch/redlatch/redlatchgoredis"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -105,7 +105,7 @@ func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
 			"Config":                    only(redlatch.New(w.Driver(), redlatch.Config{MaxHold: -1})),
 			"Config's prefix":           only(redlatch.New(w.Driver(), redlatch.Config{Prefix: "}"})),
 			"Config's identity":         only(redlatch.New(w.Driver(), redlatch.Config{Identity: redlatch.Identity{Name: "\n"}})),
-			"driver without time-outs":  only(redlatch.New(goredis.Use(deaf), redlatch.Config{})),
+			"driver without time-outs":  only(redlatch.New(redlatchgoredis.Use(deaf), redlatch.Config{})),
 		} {
 			switch {
 			case err == nil:

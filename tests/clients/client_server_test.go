@@ -9,12 +9,12 @@ import (
 	"time"
 
 	goredisclient "github.com/redis/go-redis/v9"
-	rueidisclient "github.com/redis/rueidis"
+	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/goredis"
-	"github.com/redlatch/redlatch/rueidis"
+	"github.com/redlatch/redlatch/redlatchgoredis"
+	"github.com/redlatch/redlatch/redlatchrueidis"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -81,11 +81,11 @@ func TestRESP2IsEnough(t *testing.T) {
 				Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return w.Dial(ctx) },
 			})
 			w.Cleanup(func() { _ = rdb.Close() })
-			return goredis.Use(rdb)
+			return redlatchgoredis.Use(rdb)
 		},
 		"rueidis": func(w *locktest.World) driver.Redis {
 			p := w.Proxy()
-			d, err := rueidis.New(rueidisclient.ClientOption{
+			d, err := redlatchrueidis.New(rueidis.ClientOption{
 				InitAddress: []string{"embedded"}, ForceSingleClient: true, AlwaysRESP2: true, DisableCache: true,
 				DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 					return p.Dial(ctx)

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	goredisclient "github.com/redis/go-redis/v9"
-	rueidisclient "github.com/redis/rueidis"
+	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/testserver"
-	"github.com/redlatch/redlatch/rueidis"
+	"github.com/redlatch/redlatch/redlatchgoredis"
+	"github.com/redlatch/redlatch/redlatchrueidis"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -44,12 +44,12 @@ func useGoredis(tb testing.TB, addr string) driver.Redis {
 	tb.Helper()
 	rdb := goredisclient.NewClient(&goredisclient.Options{Addr: addr, DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout})
 	tb.Cleanup(func() { _ = rdb.Close() })
-	return persistent{goredis.Use(rdb)}
+	return persistent{redlatchgoredis.Use(rdb)}
 }
 
 func useRueidis(tb testing.TB, addr string) driver.Redis {
 	tb.Helper()
-	d, err := rueidis.New(rueidisclient.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, ConnWriteTimeout: timeout})
+	d, err := redlatchrueidis.New(rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, ConnWriteTimeout: timeout})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -151,6 +151,6 @@ func TestKeyInCluster(t *testing.T) {
 	rdb := goredisclient.NewClusterClient(&goredisclient.ClusterOptions{Addrs: c.Addrs(), DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout})
 	t.Cleanup(func() { _ = rdb.Close() })
 	for _, name := range []string{"state", "other", "orders:{42}:state"} {
-		theRule(t, persistent{goredis.Use(rdb)}, name)
+		theRule(t, persistent{redlatchgoredis.Use(rdb)}, name)
 	}
 }

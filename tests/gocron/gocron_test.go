@@ -13,7 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
-	redlatchgocron "github.com/redlatch/redlatch/gocron"
+	"github.com/redlatch/redlatch/redlatchgocron"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 

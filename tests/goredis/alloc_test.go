@@ -8,15 +8,15 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/redlatchgoredis"
 )
 
 // The race detector makes a sync.Pool forget on purpose, so this is not for it.
 func TestAPairAllocatesLittleMoreThanTwoScripts(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: testserver.Start(t, testserver.Redis).Addr()})
 	t.Cleanup(func() { _ = rdb.Close() })
-	c, err := redlatch.New(goredis.Use(rdb), redlatch.Config{})
+	c, err := redlatch.New(redlatchgoredis.Use(rdb), redlatch.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

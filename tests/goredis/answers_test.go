@@ -17,7 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/goredis"
+	"github.com/redlatch/redlatch/redlatchgoredis"
 )
 
 // A talker is a server of Pub/Sub that says what a test wants, over RESP2.
@@ -110,7 +110,7 @@ func inTalk(t *testing.T, s *talker, opt redis.Options, f func(t *testing.T, r d
 		rdb := redis.NewClient(&opt)
 		defer time.Sleep(time.Minute)
 		defer rdb.Close()
-		f(t, goredis.Use(rdb))
+		f(t, redlatchgoredis.Use(rdb))
 	})
 }
 
@@ -120,7 +120,7 @@ func inRealTime(t *testing.T, s *talker) driver.Redis {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", Dialer: s.dial, WriteTimeout: -1})
 	t.Cleanup(func() { rdb.Close() })
-	return goredis.Use(rdb)
+	return redlatchgoredis.Use(rdb)
 }
 
 func cpu() time.Duration {

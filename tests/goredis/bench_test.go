@@ -7,15 +7,15 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/redlatchgoredis"
 )
 
 func BenchmarkRun(b *testing.B) {
 	rdb := redis.NewClient(&redis.Options{Addr: testserver.Start(b, testserver.Redis).Addr()})
 	defer rdb.Close()
 	s := driver.NewScript("one", "return 1")
-	d, ctx, keys, args := goredis.Use(rdb), context.Background(), []string{"key"}, []string{"30000", "owner"}
+	d, ctx, keys, args := redlatchgoredis.Use(rdb), context.Background(), []string{"key"}, []string{"30000", "owner"}
 	if _, err := d.Run(ctx, s, keys, args); err != nil {
 		b.Fatal(err)
 	}

@@ -21,10 +21,10 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/leaktest"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/redlatchgoredis"
 	"github.com/redlatch/redlatch/tests/internal/adaptertest"
 )
 
@@ -46,14 +46,14 @@ func forgetTimers() {
 
 // inBubble runs a test with a driver for an embedded server, behind a proxy, in
 // fake time.
-func inBubble(t *testing.T, opt redis.Options, f func(t *testing.T, p *faultnet.Proxy, r driver.Redis), opts ...goredis.Option) {
+func inBubble(t *testing.T, opt redis.Options, f func(t *testing.T, p *faultnet.Proxy, r driver.Redis), opts ...redlatchgoredis.Option) {
 	t.Helper()
 	onClient(t, opt, func(*redis.Client) {}, f, opts...)
 }
 
 // onClient is inBubble for a program that does something to its client before Use.
 func onClient(
-	t *testing.T, opt redis.Options, before func(*redis.Client), f func(t *testing.T, p *faultnet.Proxy, r driver.Redis), opts ...goredis.Option,
+	t *testing.T, opt redis.Options, before func(*redis.Client), f func(t *testing.T, p *faultnet.Proxy, r driver.Redis), opts ...redlatchgoredis.Option,
 ) {
 	t.Helper()
 	forgetTimers()
@@ -72,7 +72,7 @@ func onClient(
 		rdb := redis.NewClient(&opt)
 		defer rdb.Close()
 		before(rdb)
-		f(t, p, goredis.Use(rdb, opts...))
+		f(t, p, redlatchgoredis.Use(rdb, opts...))
 	})
 }
 
@@ -235,7 +235,7 @@ func TestClosedClient(t *testing.T) {
 			Addr:   "127.0.0.1:1",
 			Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return p.Dial(ctx) },
 		})
-		r := goredis.Use(rdb)
+		r := redlatchgoredis.Use(rdb)
 		confirmed := make(chan struct{}, 10)
 		f := func(n driver.Notice) { confirmed <- struct{}{} }
 		stop := r.Subscribe("channel", false, f)
@@ -258,7 +258,7 @@ func TestUseRefuses(t *testing.T) {
 			t.Error("Use took a Ring")
 		}
 	}()
-	goredis.Use(ring)
+	redlatchgoredis.Use(ring)
 }
 
 func TestTraits(t *testing.T) {
@@ -298,8 +298,8 @@ func TestTraits(t *testing.T) {
 	} {
 		test.opt.Addrs = []string{"127.0.0.1:1"}
 		rdb := redis.NewUniversalClient(&test.opt)
-		test.want.Name, test.want.ContextValues = "goredis", true
-		if got := goredis.Use(rdb).Traits(); got != test.want {
+		test.want.Name, test.want.ContextValues = "redlatchgoredis", true
+		if got := redlatchgoredis.Use(rdb).Traits(); got != test.want {
 			t.Errorf("%+v: got %+v, want %+v", test.opt, got, test.want)
 		}
 		rdb.Close()
@@ -311,7 +311,7 @@ func TestShortTimeoutsAllowAShortWatchdogTimeout(t *testing.T) {
 	short := time.Second / 2
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialTimeout: short, ReadTimeout: short, WriteTimeout: short})
 	defer rdb.Close()
-	c, err := redlatch.New(goredis.Use(rdb), redlatch.Config{WatchdogTimeout: 3 * time.Second})
+	c, err := redlatch.New(redlatchgoredis.Use(rdb), redlatch.Config{WatchdogTimeout: 3 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +356,7 @@ func TestNobodyTakesForAnAnswerThatAHookHasSentNothing(t *testing.T) {
 	for _, hook := range []refusing{{errors.New("not now")}, {nil}} {
 		rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 		rdb.AddHook(hook)
-		d, s, keys := goredis.Use(rdb), newScript(t, "return 1"), []string{"k"}
+		d, s, keys := redlatchgoredis.Use(rdb), newScript(t, "return 1"), []string{"k"}
 		_, run := d.Run(t.Context(), s, keys, nil)
 		_, _, acked := d.RunAcked(t.Context(), s, keys, nil, 1, time.Second)
 		for _, err := range []error{run, acked} {
@@ -424,7 +424,7 @@ func TestWhatCannotBeReadEndsNoProcess(t *testing.T) {
 				return near, nil
 			}
 			rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", Dialer: dial, Protocol: 2, DisableIdentity: true, MaxRetries: -1})
-			r, s := goredis.Use(rdb), newScript(t, "return 1")
+			r, s := redlatchgoredis.Use(rdb), newScript(t, "return 1")
 			var re *driver.RunError
 			if _, err := r.Run(t.Context(), s, nil, nil); !errors.As(err, &re) || re.Outcome != driver.Unknown {
 				t.Errorf("%q: %v", answer, err)
@@ -436,7 +436,7 @@ func TestWhatCannotBeReadEndsNoProcess(t *testing.T) {
 			_ = rdb.Close()
 
 			rdb.AddHook(panics{})
-			r = goredis.Use(rdb)
+			r = redlatchgoredis.Use(rdb)
 			defer func() {
 				if p := recover(); p != "mine" {
 					t.Errorf("of the hook's panic is left: %v", p)
@@ -469,7 +469,7 @@ func TestSharedPipelines(t *testing.T) {
 	t.Cleanup(func() { _ = rdb.Close() })
 	var hook counting
 	rdb.AddHook(&hook)
-	d := goredis.Use(rdb, goredis.SharedPipelines())
+	d := redlatchgoredis.Use(rdb, redlatchgoredis.SharedPipelines())
 	if d.Traits().ContextValues {
 		t.Error("a pipeline has the values of many contexts")
 	}
@@ -508,19 +508,19 @@ func TestWhoSends(t *testing.T) {
 	addr := testserver.Start(t, testserver.Redis).Addr()
 	for name, c := range map[string]struct {
 		opt  redis.Options
-		opts []goredis.Option
+		opts []redlatchgoredis.Option
 		ctx  context.Context //nolint:containedctx // of a test
 	}{
 		"a context that cannot end": {ctx: context.Background()},
 		"a context that can end":    {ctx: t.Context()},
 		"contexts have time-outs":   {opt: redis.Options{ContextTimeoutEnabled: true}, ctx: t.Context()},
-		"shared pipelines":          {opts: []goredis.Option{goredis.SharedPipelines()}, ctx: t.Context()},
+		"shared pipelines":          {opts: []redlatchgoredis.Option{redlatchgoredis.SharedPipelines()}, ctx: t.Context()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.opt.Addr = addr
 			rdb := redis.NewClient(&c.opt)
 			defer rdb.Close()
-			client, err := redlatch.New(goredis.Use(rdb, c.opts...), redlatch.Config{})
+			client, err := redlatch.New(redlatchgoredis.Use(rdb, c.opts...), redlatch.Config{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,9 +15,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/randtest"
+	"github.com/redlatch/redlatch/redlatchgoredis"
 )
 
 // A hearer is one subscription.
@@ -89,7 +89,7 @@ func TestWhoeverListensHearsWhenTroubleIsOver(t *testing.T) {
 				},
 			})
 			defer rdb.Close()
-			d := goredis.Use(rdb)
+			d := redlatchgoredis.Use(rdb)
 			var live, left []*hearer
 			set := func(f func()) func() {
 				return func() {

@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/redlatchgoredis"
 	"github.com/redlatch/redlatch/tests/internal/adaptertest"
 )
 
@@ -31,7 +31,7 @@ func dialling(t *testing.T, f func(t *testing.T, open adaptertest.Dial)) {
 				Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 			})
 			t.Cleanup(func() { _ = rdb.Close() })
-			return goredis.Use(rdb)
+			return redlatchgoredis.Use(rdb)
 		})
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/redlatchgoredis"
 )
 
 // A program whose blocking commands had all connections of the pool was told that the server gives no answer.
@@ -24,7 +24,7 @@ func TestTheErrorNamesAPoolThatBlockingCommandsFill(t *testing.T) {
 	})
 	defer rdb.Close()
 	lost := make(chan redlatch.LostEvent, 1)
-	c, err := redlatch.New(goredis.Use(rdb), redlatch.Config{
+	c, err := redlatch.New(redlatchgoredis.Use(rdb), redlatch.Config{
 		WatchdogTimeout: 3 * time.Second, OutageTimeout: 3 * time.Second, Events: redlatch.Events{Lost: func(e redlatch.LostEvent) { lost <- e }},
 	})
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/redlatchgoredis"
 )
 
 // listen subscribes, and returns what tells of each confirmation.
@@ -49,7 +49,7 @@ func TestARefusedPingEndsNoSubscription(t *testing.T) {
 			},
 		})
 		defer rdb.Close()
-		r := goredis.Use(rdb)
+		r := redlatchgoredis.Use(rdb)
 		confirmed := listen(t, r, "channel", false)
 		<-confirmed
 		time.Sleep(time.Hour)
@@ -144,7 +144,7 @@ func twoNodes(t *testing.T, f func(t *testing.T, r driver.Redis, gone func(bool)
 			},
 		})
 		defer rdb.Close()
-		f(t, goredis.Use(rdb), isGone.Store, &dials)
+		f(t, redlatchgoredis.Use(rdb), isGone.Store, &dials)
 	})
 }
 

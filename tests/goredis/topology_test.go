@@ -8,8 +8,8 @@ import (
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/drivertest"
-	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/redlatchgoredis"
 	"github.com/redlatch/redlatch/tests/internal/adaptertest"
 )
 
@@ -28,7 +28,7 @@ func use(t *testing.T, rdb redis.UniversalClient) driver.Redis {
 			t.Error(err)
 		}
 	})
-	return goredis.Use(rdb)
+	return redlatchgoredis.Use(rdb)
 }
 
 func TestContractCluster(t *testing.T) {

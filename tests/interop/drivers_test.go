@@ -7,8 +7,8 @@ import (
 	rueidisv1 "github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/goredis"
-	"github.com/redlatch/redlatch/rueidis"
+	"github.com/redlatch/redlatch/redlatchgoredis"
+	"github.com/redlatch/redlatch/redlatchrueidis"
 )
 
 // A place is where a story's servers are.
@@ -32,10 +32,10 @@ var adapters = map[string]func(at place) (redis driver.Redis, closeIt func(), er
 			WriteTimeout:  patience,
 			PoolTimeout:   patience,
 		})
-		return goredis.Use(rdb), func() { _ = rdb.Close() }, nil
+		return redlatchgoredis.Use(rdb), func() { _ = rdb.Close() }, nil
 	},
 	"rueidis": func(at place) (driver.Redis, func(), error) {
-		d, err := rueidis.New(rueidisv1.ClientOption{
+		d, err := redlatchrueidis.New(rueidisv1.ClientOption{
 			InitAddress:       at.addrs,
 			Sentinel:          rueidisv1.SentinelOption{MasterSet: at.master},
 			ForceSingleClient: at.master == "" && !at.cluster,

@@ -361,7 +361,7 @@ func TestNewRefusesAcksThatItCannotAskFor(t *testing.T) {
 			{asks, redlatch.Config{Acks: -4}, "Config.Acks is -4"},
 			{asks, redlatch.Config{AckTimeout: -1}, "Config.AckTimeout is -1ns"},
 			{asks, redlatch.Config{AckTimeout: time.Microsecond}, "Config.AckTimeout is 1µs"},
-			{plain, redlatch.Config{Acks: 1}, "Config.Acks is 1, but the goredis driver cannot wait for replicas"},
+			{plain, redlatch.Config{Acks: 1}, "Config.Acks is 1, but the redlatchgoredis driver cannot wait for replicas"},
 			{plain, redlatch.Config{Acks: redlatch.AcksAny}, ""},
 			{plain, redlatch.Config{Acks: redlatch.AcksBestEffort}, ""},
 			{asks, redlatch.Config{Acks: 3, AckTimeout: time.Millisecond}, ""},

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 
 	"github.com/redlatch/redlatch"
-	redlatchotel "github.com/redlatch/redlatch/otel"
+	"github.com/redlatch/redlatch/redlatchotel"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/leaktest"
-	redlatchotel "github.com/redlatch/redlatch/otel"
+	"github.com/redlatch/redlatch/redlatchotel"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 

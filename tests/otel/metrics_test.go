@@ -12,7 +12,7 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/redlatch/redlatch"
-	redlatchotel "github.com/redlatch/redlatch/otel"
+	"github.com/redlatch/redlatch/redlatchotel"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 

@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/redlatch/redlatch"
-	redlatchotel "github.com/redlatch/redlatch/otel"
+	"github.com/redlatch/redlatch/redlatchotel"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 

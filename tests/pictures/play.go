@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
-	rueidisclient "github.com/redis/rueidis"
+	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/rueidis"
+	"github.com/redlatch/redlatch/redlatchrueidis"
 )
 
 // A play is what there is to see: clients that use a few locks as the services of a shop might.
@@ -39,7 +39,7 @@ func (p *play) close() {
 
 // client is one of its own, with connections of its own, which says that it runs there.
 func (p *play) client(name, host string, pid int) (*redlatch.Client, error) {
-	d, err := rueidis.New(rueidisclient.ClientOption{InitAddress: []string{p.addr}, ForceSingleClient: true})
+	d, err := redlatchrueidis.New(rueidis.ClientOption{InitAddress: []string{p.addr}, ForceSingleClient: true})
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func (p *play) lose(lock *redlatch.Lock) error {
 	if err != nil {
 		return err
 	}
-	rdb, err := rueidisclient.NewClient(rueidisclient.ClientOption{InitAddress: []string{p.addr}, ForceSingleClient: true})
+	rdb, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{p.addr}, ForceSingleClient: true})
 	if err != nil {
 		return err
 	}

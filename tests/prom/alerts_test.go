@@ -19,7 +19,7 @@ import (
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/standstill"
 	"github.com/redlatch/redlatch/internal/testserver"
-	"github.com/redlatch/redlatch/prom"
+	"github.com/redlatch/redlatch/redlatchprom"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -85,7 +85,7 @@ func newService(t *testing.T) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := prom.New(prom.Options{})
+	m := redlatchprom.New(redlatchprom.Options{})
 	if s.client, err = redlatch.New(drivers.Goredis.Open(t, drivers.Single(addr)), redlatch.Config{Events: m.Events(redlatch.Events{})}); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/prom"
+	"github.com/redlatch/redlatch/redlatchprom"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -17,7 +17,7 @@ func TestMetricsAllocateNoMoreThanToBeObserved(t *testing.T) {
 		AcquireEnd: func(context.Context, redlatch.AcquireEndEvent) {},
 		HoldEnd:    func(context.Context, redlatch.HoldEndEvent) {},
 	})
-	counted := locktest.PairAllocs(t, prom.New(prom.Options{Name: prom.Only("orders")}).Events(redlatch.Events{}))
+	counted := locktest.PairAllocs(t, redlatchprom.New(redlatchprom.Options{Name: redlatchprom.Only("orders")}).Events(redlatch.Events{}))
 	if counted > observed {
 		t.Errorf("a pair allocates %v times when it is observed, and %v times with metrics", observed, counted)
 	}

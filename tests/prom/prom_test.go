@@ -14,12 +14,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/prom"
+	"github.com/redlatch/redlatch/redlatchprom"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // watched returns a client of which m tells everything.
-func watched(w *locktest.World, m *prom.Metrics) *redlatch.Client {
+func watched(w *locktest.World, m *redlatchprom.Metrics) *redlatch.Client {
 	w.Helper()
 	c := w.Client(redlatch.Config{Events: m.Events(redlatch.Events{})})
 	m.Watch(c)
@@ -73,7 +73,7 @@ func registered(w *locktest.World, all ...prometheus.Collector) *prometheus.Regi
 // The figures are those of a story: an acquisition, two that gave up, a loss.
 func TestMetricsTellWhatHappened(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		m := prom.New(prom.Options{Name: prom.Only("orders")})
+		m := redlatchprom.New(redlatchprom.Options{Name: redlatchprom.Only("orders")})
 		registry := registered(w, m)
 		c := watched(w, m)
 		other := w.Client(redlatch.Config{})
@@ -123,7 +123,7 @@ lost_total{reason="revoked"} 0
 // What is held and waited for now is that of all clients, while they are watched.
 func TestGaugesAddUpWatchedClients(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		m := prom.New(prom.Options{})
+		m := redlatchprom.New(redlatchprom.Options{})
 		registry := registered(w, m)
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		stop := m.Watch(a)
@@ -157,7 +157,7 @@ func TestGaugesAddUpWatchedClients(t *testing.T) {
 // A server that is silent shows in the renewals, long before anything is lost.
 func TestAnOutageShowsBeforeItCostsAHold(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		m := prom.New(prom.Options{})
+		m := redlatchprom.New(redlatchprom.Options{})
 		registry := registered(w, m)
 		h := w.Acquire(bg, watched(w, m).Lock("orders"))
 		w.Server.SetError("LOADING Redis is loading the dataset in memory")
@@ -194,7 +194,7 @@ func TestClientsCanBeToldApart(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		registry := prometheus.NewPedanticRegistry()
 		for _, name := range []string{"orders", "users"} {
-			m := prom.New(prom.Options{})
+			m := redlatchprom.New(redlatchprom.Options{})
 			w.OK(prometheus.WrapRegistererWith(prometheus.Labels{"client": name}, registry).Register(m))
 			w.Release(w.Acquire(bg, watched(w, m).Lock(name)))
 		}
@@ -212,7 +212,7 @@ clients{client="users"} 1
 // To be collected keeps nobody from acquiring, nor the other way round.
 func TestMetricsAreGatheredWhileLocksAreAcquired(t *testing.T) {
 	w := locktest.InRealTime(t)
-	m := prom.New(prom.Options{Name: func(name string) string { return name }})
+	m := redlatchprom.New(redlatchprom.Options{Name: func(name string) string { return name }})
 	registry := registered(w, m)
 	const callers, pairs = 4, 50
 	ended := make(chan error)

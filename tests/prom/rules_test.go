@@ -22,12 +22,12 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/heldport"
-	"github.com/redlatch/redlatch/prom"
+	"github.com/redlatch/redlatch/redlatchprom"
 	"github.com/redlatch/redlatch/redlatchtest"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-const pages = "../../prom" // the folder of the rules and the dashboard
+const pages = "../../redlatchprom" // the folder of the rules and the dashboard
 
 // program returns the path of promtool, or of prometheus.
 func program(t *testing.T, name string) string {
@@ -66,7 +66,7 @@ func TestTheRulesFireWhenTheyShould(t *testing.T) {
 }
 
 // told serves metrics until the test is over, or dead, and returns where.
-func told(t *testing.T, m *prom.Metrics, dead *atomic.Bool) (addr string) {
+func told(t *testing.T, m *redlatchprom.Metrics, dead *atomic.Bool) (addr string) {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(m)
@@ -177,7 +177,7 @@ var variable = regexp.MustCompile(`"\$(job|instance|kind)"`)
 // A service is scraped, loses a lock, and somebody is woken. Its locks have odd names.
 func TestARealPrometheusTellsOfALoss(t *testing.T) {
 	program(t, "prometheus")
-	m := prom.New(prom.Options{Name: func(name string) string { return name }})
+	m := redlatchprom.New(redlatchprom.Options{Name: func(name string) string { return name }})
 	target := told(t, m, new(atomic.Bool))
 	client := redlatchtest.NewClient(t, redlatch.Config{Events: m.Events(redlatch.Events{})})
 	m.Watch(client)

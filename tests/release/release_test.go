@@ -181,22 +181,22 @@ var programs = map[string]struct {
 	if _, err := redlatch.New(nil, redlatch.Config{}); err == nil {
 		t.Fatal()
 	}`, `"github.com/redlatch/redlatch"`},
-	"goredis": {"github.com/redis/go-redis/v9", `
+	"redlatchgoredis": {"github.com/redis/go-redis/v9", `
 	rdb := redis.NewClient(&redis.Options{Addr: "localhost:1"})
 	defer rdb.Close()
-	client, err := redlatch.New(goredis.Use(rdb), redlatch.Config{})
+	client, err := redlatch.New(redlatchgoredis.Use(rdb), redlatch.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	client.Close()`, `"github.com/redis/go-redis/v9"; "github.com/redlatch/redlatch"; "github.com/redlatch/redlatch/goredis"`},
-	"rueidis": {"github.com/redis/rueidis", `
-	if _, err := rueidis.New(client.ClientOption{}); err == nil {
+	client.Close()`, `"github.com/redis/go-redis/v9"; "github.com/redlatch/redlatch"; "github.com/redlatch/redlatch/redlatchgoredis"`},
+	"redlatchrueidis": {"github.com/redis/rueidis", `
+	if _, err := redlatchrueidis.New(rueidis.ClientOption{}); err == nil {
 		t.Fatal()
-	}`, `client "github.com/redis/rueidis"; "github.com/redlatch/redlatch/rueidis"`},
-	"valkeygo": {"github.com/valkey-io/valkey-go", `
-	if _, err := valkeygo.New(valkey.ClientOption{}); err == nil {
+	}`, `"github.com/redis/rueidis"; "github.com/redlatch/redlatch/redlatchrueidis"`},
+	"redlatchvalkey": {"github.com/valkey-io/valkey-go", `
+	if _, err := redlatchvalkey.New(valkey.ClientOption{}); err == nil {
 		t.Fatal()
-	}`, `"github.com/redlatch/redlatch/valkeygo"; "github.com/valkey-io/valkey-go"`},
+	}`, `"github.com/redlatch/redlatch/redlatchvalkey"; "github.com/valkey-io/valkey-go"`},
 	"connect": {"", `
 	if _, err := connect.Parse("redis://localhost"); err != nil {
 		t.Fatal(err)
@@ -207,20 +207,20 @@ var programs = map[string]struct {
 		t.Fatal(err)
 	}
 	redlatchtest.Lose(hold)`, `"github.com/redlatch/redlatch"; "github.com/redlatch/redlatch/redlatchtest"`},
-	"prom": {"", `
-	if err := prometheus.NewRegistry().Register(prom.New(prom.Options{})); err != nil {
+	"redlatchprom": {"", `
+	if err := prometheus.NewRegistry().Register(redlatchprom.New(redlatchprom.Options{})); err != nil {
 		t.Fatal(err)
-	}`, `"github.com/prometheus/client_golang/prometheus"; "github.com/redlatch/redlatch/prom"`},
-	"otel": {"go.opentelemetry.io/otel", `
+	}`, `"github.com/prometheus/client_golang/prometheus"; "github.com/redlatch/redlatch/redlatchprom"`},
+	"redlatchotel": {"go.opentelemetry.io/otel", `
 	telemetry, err := redlatchotel.New(redlatchotel.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = redlatch.Config{Events: telemetry.Events(redlatch.Events{})}`, `"github.com/redlatch/redlatch"; redlatchotel "github.com/redlatch/redlatch/otel"`},
-	"gocron": {"github.com/go-co-op/gocron/v2", `
+	_ = redlatch.Config{Events: telemetry.Events(redlatch.Events{})}`, `"github.com/redlatch/redlatch"; "github.com/redlatch/redlatch/redlatchotel"`},
+	"redlatchgocron": {"github.com/go-co-op/gocron/v2", `
 	if _, err := gocron.NewScheduler(gocron.WithDistributedLocker(redlatchgocron.NewLocker(nil, redlatchgocron.Options{}))); err != nil {
 		t.Fatal(err)
-	}`, `"github.com/go-co-op/gocron/v2"; redlatchgocron "github.com/redlatch/redlatch/gocron"`},
+	}`, `"github.com/go-co-op/gocron/v2"; "github.com/redlatch/redlatch/redlatchgocron"`},
 	"drivertest": {"github.com/alicebob/miniredis/v2", `
 	_ = drivertest.Config{New: nil}
 	_ = drivertest.Run`, `"github.com/redlatch/redlatch/drivertest"`},
@@ -287,22 +287,22 @@ func refuses(repo folder) {
 	want("usage", "make", "release")
 
 	// Tags by hand, on a commit that has what this checkout needs.
-	repo.run("git", "tag", "goredis/v0.0.2")
-	want(`goredis/v0.0.2 must not be published:\n  it replaces modules\n  it requires `+ours+` v0.0.0`, "scripts/releasable.sh")
-	repo.run("git", "tag", "--delete", "goredis/v0.0.2")
-	repo.run("go", "mod", "edit", "-dropreplace="+ours, "goredis/go.mod")
+	repo.run("git", "tag", "redlatchgoredis/v0.0.2")
+	want(`redlatchgoredis/v0.0.2 must not be published:\n  it replaces modules\n  it requires `+ours+` v0.0.0`, "scripts/releasable.sh")
+	repo.run("git", "tag", "--delete", "redlatchgoredis/v0.0.2")
+	repo.run("go", "mod", "edit", "-dropreplace="+ours, "redlatchgoredis/go.mod")
 	repo.run("git", "commit", "--quiet", "--all", "--message=requires what is not published")
-	repo.run("git", "tag", "goredis/v0.0.3")
-	want(`goredis/v0.0.3 must not be published:\n  it requires `+ours+` v0.0.0`, "scripts/releasable.sh", "goredis/v0.0.3")
-	repo.run("git", "tag", "--delete", "goredis/v0.0.3")
+	repo.run("git", "tag", "redlatchgoredis/v0.0.3")
+	want(`redlatchgoredis/v0.0.3 must not be published:\n  it requires `+ours+` v0.0.0`, "scripts/releasable.sh", "redlatchgoredis/v0.0.3")
+	repo.run("git", "tag", "--delete", "redlatchgoredis/v0.0.3")
 
 	// A replacement that release.sh does not take out.
-	repo.run("go", "mod", "edit", "-replace=github.com/redis/go-redis/v9=../fork", "goredis/go.mod")
+	repo.run("go", "mod", "edit", "-replace=github.com/redis/go-redis/v9=../fork", "redlatchgoredis/go.mod")
 	want("not committed", "make", "release", "VERSION=v0.0.4")
 	repo.run("git", "reset", "--quiet", "--hard", "HEAD^")
-	repo.run("go", "mod", "edit", "-replace=example.com/unused=../fork", "goredis/go.mod")
+	repo.run("go", "mod", "edit", "-replace=example.com/unused=../fork", "redlatchgoredis/go.mod")
 	repo.run("git", "commit", "--quiet", "--all", "--message=a fork")
-	want(`goredis/v0.0.4 must not be published:\n  it replaces modules`, "make", "release", "VERSION=v0.0.4")
+	want(`redlatchgoredis/v0.0.4 must not be published:\n  it replaces modules`, "make", "release", "VERSION=v0.0.4")
 	if got := repo.run("git", "tag", "--list", "*v0.0.4"); got != "" {
 		repo.Errorf("it was refused, and there are the tags %s", got)
 	}

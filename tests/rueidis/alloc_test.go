@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	client "github.com/redis/rueidis"
+	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
@@ -33,7 +33,7 @@ func TestRunAllocatesNothing(t *testing.T) {
 func TestRunBatchAllocatesNothingMore(t *testing.T) {
 	opt := options(testserver.Start(t, testserver.Redis).Addr())
 	opt.DisableCache, opt.DisableRetry, opt.PipelineMultiplex = true, true, -1 // as New has it
-	plain, err := client.NewClient(opt)
+	plain, err := rueidis.NewClient(opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestRunBatchAllocatesNothingMore(t *testing.T) {
 	if d.RunBatch(all); all[0].Err != nil {
 		t.Fatal(all[0].Err)
 	}
-	cmds := make([]client.Completed, len(all))
+	cmds := make([]rueidis.Completed, len(all))
 	want := testing.AllocsPerRun(2000, func() {
 		for i, r := range all {
 			cmds[i] = plain.B().Evalsha().Sha1(r.Script.SHA()).Numkeys(1).Key(r.Keys...).Arg(r.Args...).Build()

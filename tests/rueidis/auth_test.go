@@ -15,12 +15,12 @@ import (
 	"testing"
 	"time"
 
-	client "github.com/redis/rueidis"
+	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
-	"github.com/redlatch/redlatch/rueidis"
+	"github.com/redlatch/redlatch/redlatchrueidis"
 )
 
 // Whoever is not let in has executed nothing, and is told why.
@@ -47,7 +47,7 @@ func TestAQuotedPasswordIsNotShown(t *testing.T) {
 	t.Parallel()
 	opt := options(testserver.Quoting(t))
 	opt.Password = "hunter2"
-	d, err := rueidis.New(opt)
+	d, err := redlatchrueidis.New(opt)
 	if err == nil {
 		t.Cleanup(d.Close)
 		_, err = d.Run(t.Context(), newScript(t, "return 1"), nil, nil)
@@ -55,7 +55,7 @@ func TestAQuotedPasswordIsNotShown(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "***") {
 		t.Errorf("%v", err)
 	}
-	if reply := (*client.RedisError)(nil); !errors.As(err, &reply) {
+	if reply := (*rueidis.RedisError)(nil); !errors.As(err, &reply) {
 		t.Errorf("%#v", err)
 	}
 	for ; err != nil; err = errors.Unwrap(err) {
@@ -87,7 +87,7 @@ func TestTLS(t *testing.T) {
 	})
 	opt := options(l.Addr().String())
 	opt.TLSConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}
-	d, err := rueidis.New(opt)
+	d, err := redlatchrueidis.New(opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,10 +158,10 @@ func TestCredentialsThatRotate(t *testing.T) {
 		password, sealed = p, err
 	}
 	opt := options(s.Addr())
-	opt.AuthCredentialsFn = func(client.AuthCredentialsContext) (client.AuthCredentials, error) {
+	opt.AuthCredentialsFn = func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		return client.AuthCredentials{Password: password}, sealed
+		return rueidis.AuthCredentials{Password: password}, sealed
 	}
 	d := newDriver(t, opt)
 	for _, c := range []struct {

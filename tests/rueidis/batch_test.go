@@ -13,12 +13,12 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
-	client "github.com/redis/rueidis"
+	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/testserver"
-	"github.com/redlatch/redlatch/rueidis"
+	"github.com/redlatch/redlatch/redlatchrueidis"
 )
 
 const count = "return redis.call('incr', KEYS[1])"
@@ -41,7 +41,7 @@ func outcome(t *testing.T, err error) driver.Outcome {
 
 // A batch ends as soon as a Run, with or without others on the connection.
 func TestBatchInTime(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *rueidis.Driver) {
+	inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *redlatchrueidis.Driver) {
 		s := newScript(t, count)
 		for round := range 2 {
 			succeeds(t, d)
@@ -89,7 +89,7 @@ func redirecting(m *miniredis.Miniredis, key, addr string) {
 	})
 }
 
-func redirects(addr string) client.ClientOption {
+func redirects(addr string) rueidis.ClientOption {
 	opt := options(addr)
 	opt.ForceSingleClient, opt.DisableCache, opt.Standalone.EnableRedirect = false, true, true
 	return opt
@@ -97,7 +97,7 @@ func redirects(addr string) client.ClientOption {
 
 // rueidis would send all again.
 func TestBatchIsRedirectedOneByOne(t *testing.T) {
-	for name, open := range map[string]func(*testing.T, client.ClientOption) driver.Redis{"new": newDriver, "use": use} {
+	for name, open := range map[string]func(*testing.T, rueidis.ClientOption) driver.Redis{"new": newDriver, "use": use} {
 		from, to := miniredis.RunT(t), miniredis.RunT(t)
 		redirecting(to, "", "")
 		redirecting(from, "moves", to.Addr())
@@ -159,7 +159,7 @@ func TestBatchInTatteredCluster(t *testing.T) {
 	t.Parallel()
 	c := testserver.StartCluster(t, testserver.Redis)
 	open := func() driver.Batcher {
-		return newDriver(t, client.ClientOption{InitAddress: c.Addrs(), ConnWriteTimeout: timeout}).(driver.Batcher)
+		return newDriver(t, rueidis.ClientOption{InitAddress: c.Addrs(), ConnWriteTimeout: timeout}).(driver.Batcher)
 	}
 	s, one := newScript(t, count), newScript(t, "return 1")
 	d := open()
@@ -209,7 +209,7 @@ func batchOf(s *driver.Script, n int) []*driver.Request {
 
 func BenchmarkRunBatch(b *testing.B) {
 	addr := testserver.Start(b, testserver.Redis).Addr()
-	d, err := rueidis.New(options(addr))
+	d, err := redlatchrueidis.New(options(addr))
 	if err != nil {
 		b.Fatal(err)
 	}

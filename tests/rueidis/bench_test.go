@@ -4,11 +4,11 @@ import (
 	"context"
 	"testing"
 
-	client "github.com/redis/rueidis"
+	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
-	"github.com/redlatch/redlatch/rueidis"
+	"github.com/redlatch/redlatch/redlatchrueidis"
 )
 
 var one = driver.NewScript("one", "return 1")
@@ -17,13 +17,13 @@ func BenchmarkRun(b *testing.B) {
 	addr := testserver.Start(b, testserver.Redis).Addr()
 	s, keys, args := one, []string{"key"}, []string{"30000", "owner"}
 	ctx := context.Background()
-	opt := client.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, DisableCache: true, PipelineMultiplex: -1}
-	plain, err := client.NewClient(opt)
+	opt := rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, DisableCache: true, PipelineMultiplex: -1}
+	plain, err := rueidis.NewClient(opt)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer plain.Close()
-	d, err := rueidis.New(opt)
+	d, err := redlatchrueidis.New(opt)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -4,20 +4,20 @@ import (
 	"testing"
 	"time"
 
-	client "github.com/redis/rueidis"
+	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/drivertest"
 	"github.com/redlatch/redlatch/internal/testserver"
-	"github.com/redlatch/redlatch/rueidis"
+	"github.com/redlatch/redlatch/redlatchrueidis"
 	"github.com/redlatch/redlatch/tests/internal/adaptertest"
 )
 
 // options are for tests in which no time-out plays a part.
-func options(addr string) client.ClientOption { return within(addr, 20*time.Second) }
+func options(addr string) rueidis.ClientOption { return within(addr, 20*time.Second) }
 
-func within(addr string, timeout time.Duration) client.ClientOption {
-	return client.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, ConnWriteTimeout: timeout}
+func within(addr string, timeout time.Duration) rueidis.ClientOption {
+	return rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, ConnWriteTimeout: timeout}
 }
 
 func open(t *testing.T, addr string, timeout time.Duration) driver.Redis {
@@ -32,15 +32,15 @@ func openUse(t *testing.T, addr string, timeout time.Duration) driver.Redis {
 }
 
 // use is newDriver for a client of the program's own, with rueidis' retries.
-func use(t *testing.T, opt client.ClientOption) driver.Redis {
+func use(t *testing.T, opt rueidis.ClientOption) driver.Redis {
 	t.Helper()
 	opt.DisableCache = true
-	c, err := client.NewClient(opt)
+	c, err := rueidis.NewClient(opt)
 	if c == nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	d := rueidis.Use(c, opt)
+	d := redlatchrueidis.Use(c, opt)
 	t.Cleanup(d.Close)
 	return d
 }

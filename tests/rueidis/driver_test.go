@@ -14,14 +14,14 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
-	client "github.com/redis/rueidis"
+	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/heldport"
 	"github.com/redlatch/redlatch/internal/leaktest"
 	"github.com/redlatch/redlatch/internal/testserver"
-	"github.com/redlatch/redlatch/rueidis"
+	"github.com/redlatch/redlatch/redlatchrueidis"
 	"github.com/redlatch/redlatch/tests/internal/adaptertest"
 )
 
@@ -35,7 +35,7 @@ func newScript(t *testing.T, source string) *driver.Script {
 
 // inBubble runs a test in fake time, with an embedded server behind a proxy and
 // a driver for it, which has the default time-outs.
-func inBubble(t *testing.T, f func(t *testing.T, p *faultnet.Proxy, d *rueidis.Driver)) {
+func inBubble(t *testing.T, f func(t *testing.T, p *faultnet.Proxy, d *redlatchrueidis.Driver)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		mini := miniredis.NewMiniRedis()
@@ -43,7 +43,7 @@ func inBubble(t *testing.T, f func(t *testing.T, p *faultnet.Proxy, d *rueidis.D
 		defer mini.Close()
 		p := faultnet.New(func(context.Context) (net.Conn, error) { return mini.Dial() })
 		defer p.Close()
-		d, err := rueidis.New(through(p.Dial))
+		d, err := redlatchrueidis.New(through(p.Dial))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,8 +52,8 @@ func inBubble(t *testing.T, f func(t *testing.T, p *faultnet.Proxy, d *rueidis.D
 	})
 }
 
-func through(dial func(context.Context) (net.Conn, error)) client.ClientOption {
-	return client.ClientOption{
+func through(dial func(context.Context) (net.Conn, error)) rueidis.ClientOption {
+	return rueidis.ClientOption{
 		InitAddress: []string{"embedded"}, ForceSingleClient: true,
 		DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) { return dial(ctx) },
 	}
@@ -89,8 +89,8 @@ func succeeds(t *testing.T, r driver.Redis) {
 }
 
 func TestRunInTime(t *testing.T) {
-	for name, f := range map[string]func(*testing.T, *faultnet.Proxy, *rueidis.Driver){
-		"no handshake": func(t *testing.T, p *faultnet.Proxy, d *rueidis.Driver) {
+	for name, f := range map[string]func(*testing.T, *faultnet.Proxy, *redlatchrueidis.Driver){
+		"no handshake": func(t *testing.T, p *faultnet.Proxy, d *redlatchrueidis.Driver) {
 			p.Blackhole(true)
 			p.BreakAll()
 			time.Sleep(2500 * time.Millisecond) // a ping has noticed
@@ -98,12 +98,12 @@ func TestRunInTime(t *testing.T) {
 			p.Blackhole(false)
 			succeeds(t, d)
 		},
-		"no reply": func(t *testing.T, p *faultnet.Proxy, d *rueidis.Driver) {
+		"no reply": func(t *testing.T, p *faultnet.Proxy, d *redlatchrueidis.Driver) {
 			succeeds(t, d)
 			p.OneWay(true)
 			failsInTime(t, d, driver.Unknown)
 		},
-		"no reply, many": func(t *testing.T, p *faultnet.Proxy, d *rueidis.Driver) {
+		"no reply, many": func(t *testing.T, p *faultnet.Proxy, d *redlatchrueidis.Driver) {
 			var wg sync.WaitGroup
 			for range 50 {
 				wg.Go(func() { succeeds(t, d) })
@@ -125,7 +125,7 @@ func TestRunInTime(t *testing.T) {
 
 func TestConnectInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, err := rueidis.New(through(func(ctx context.Context) (net.Conn, error) {
+		d, err := redlatchrueidis.New(through(func(ctx context.Context) (net.Conn, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}))
@@ -148,7 +148,7 @@ func TestConnectAgainInTime(t *testing.T) {
 		p := faultnet.New(func(context.Context) (net.Conn, error) { return mini.Dial() })
 		defer p.Close()
 		var hang atomic.Bool
-		d, err := rueidis.New(through(func(ctx context.Context) (net.Conn, error) {
+		d, err := redlatchrueidis.New(through(func(ctx context.Context) (net.Conn, error) {
 			if !hang.Load() {
 				return p.Dial(ctx)
 			}
@@ -176,13 +176,13 @@ func TestConnectAgainInTime(t *testing.T) {
 
 func TestAllEndsInTime(t *testing.T) {
 	adaptertest.EndsInTime(t, func(t *testing.T, f func(t *testing.T, p *faultnet.Proxy, d driver.Acker)) {
-		inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *rueidis.Driver) { f(t, p, d) })
+		inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *redlatchrueidis.Driver) { f(t, p, d) })
 	})
 }
 
 // A caller that leaves is told what it may have done: nothing if it comes too late.
 func TestContextEndsRun(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *rueidis.Driver) {
+	inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *redlatchrueidis.Driver) {
 		s := newScript(t, "return 1")
 		succeeds(t, d)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -207,7 +207,7 @@ func TestContextEndsRun(t *testing.T) {
 }
 
 func TestSilentSubscription(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *rueidis.Driver) {
+	inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *redlatchrueidis.Driver) {
 		confirmed := make(chan struct{}, 10)
 		stop := d.Subscribe("channel", false, func(n driver.Notice) {
 			if n.Subscribed {
@@ -234,7 +234,7 @@ func TestSilentSubscription(t *testing.T) {
 
 // Close ends what is in flight, and what comes later fails at once.
 func TestClose(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *rueidis.Driver) {
+	inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *redlatchrueidis.Driver) {
 		confirmed := make(chan driver.Notice, 10)
 		stop := d.Subscribe("channel", false, func(n driver.Notice) { confirmed <- n })
 		<-confirmed
@@ -262,15 +262,15 @@ func TestClose(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	for name, change := range map[string]func(*client.ClientOption){
-		"no address":         func(o *client.ClientOption) { o.InitAddress = nil },
-		"replicas only":      func(o *client.ClientOption) { o.ReplicaOnly = true },
-		"no time-out":        func(o *client.ClientOption) { o.ConnWriteTimeout = -1 },
-		"wrong multiplexing": func(o *client.ClientOption) { o.PipelineMultiplex = client.MaxPipelineMultiplex + 1 },
+	for name, change := range map[string]func(*rueidis.ClientOption){
+		"no address":         func(o *rueidis.ClientOption) { o.InitAddress = nil },
+		"replicas only":      func(o *rueidis.ClientOption) { o.ReplicaOnly = true },
+		"no time-out":        func(o *rueidis.ClientOption) { o.ConnWriteTimeout = -1 },
+		"wrong multiplexing": func(o *rueidis.ClientOption) { o.PipelineMultiplex = rueidis.MaxPipelineMultiplex + 1 },
 	} {
 		opt := options("127.0.0.1:1")
 		change(&opt)
-		d, err := rueidis.New(opt)
+		d, err := redlatchrueidis.New(opt)
 		if err == nil {
 			d.Close()
 			t.Errorf("%s: New did not refuse it", name)
@@ -286,7 +286,7 @@ func TestUseRefuses(t *testing.T) {
 			t.Error("Use took a client with a ConnLifetime")
 		}
 	}()
-	rueidis.Use(nil, client.ClientOption{ConnLifetime: time.Hour})
+	redlatchrueidis.Use(nil, rueidis.ClientOption{ConnLifetime: time.Hour})
 }
 
 // The node of a cluster that was asked first cannot tell yet who serves what. A listing then is of the nodes that it names
@@ -317,14 +317,14 @@ func TestNewWithoutServer(t *testing.T) {
 	t.Parallel()
 	addr := heldport.Refusing(t)
 	for name, test := range map[string]struct {
-		opt     client.ClientOption
+		opt     rueidis.ClientOption
 		cluster bool
 	}{
-		"single":   {client.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}, false},
-		"any":      {client.ClientOption{InitAddress: []string{addr}}, true},
-		"sentinel": {client.ClientOption{InitAddress: []string{addr}, Sentinel: client.SentinelOption{MasterSet: "m"}}, false},
+		"single":   {rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}, false},
+		"any":      {rueidis.ClientOption{InitAddress: []string{addr}}, true},
+		"sentinel": {rueidis.ClientOption{InitAddress: []string{addr}, Sentinel: rueidis.SentinelOption{MasterSet: "m"}}, false},
 	} {
-		d, err := rueidis.New(test.opt)
+		d, err := redlatchrueidis.New(test.opt)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

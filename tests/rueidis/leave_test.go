@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/rueidis"
+	"github.com/redlatch/redlatch/redlatchrueidis"
 	"github.com/redlatch/redlatch/tests/internal/adaptertest"
 )
 
@@ -16,7 +16,7 @@ func dialling(t *testing.T, f func(t *testing.T, open adaptertest.Dial)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f(t, func(t *testing.T, dial func(context.Context) (net.Conn, error)) driver.Redis {
-			d, err := rueidis.New(through(dial))
+			d, err := redlatchrueidis.New(through(dial))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,12 +4,12 @@ import (
 	"testing"
 	"time"
 
-	client "github.com/redis/rueidis"
+	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/drivertest"
 	"github.com/redlatch/redlatch/internal/testserver"
-	"github.com/redlatch/redlatch/rueidis"
+	"github.com/redlatch/redlatch/redlatchrueidis"
 	"github.com/redlatch/redlatch/tests/internal/adaptertest"
 )
 
@@ -27,9 +27,9 @@ const (
 // is not.
 const timeout = 10 * time.Second
 
-func newDriver(t *testing.T, opt client.ClientOption) driver.Redis {
+func newDriver(t *testing.T, opt rueidis.ClientOption) driver.Redis {
 	t.Helper()
-	d, err := rueidis.New(opt)
+	d, err := redlatchrueidis.New(opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func newDriver(t *testing.T, opt client.ClientOption) driver.Redis {
 }
 
 // onEach runs a test on every kind of server, and with Use on one.
-func onEach(t *testing.T, test func(*testing.T, testserver.Kind, func(*testing.T, client.ClientOption) driver.Redis)) {
+func onEach(t *testing.T, test func(*testing.T, testserver.Kind, func(*testing.T, rueidis.ClientOption) driver.Redis)) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("a long story, for make check")
@@ -57,11 +57,11 @@ func onEach(t *testing.T, test func(*testing.T, testserver.Kind, func(*testing.T
 }
 
 func TestContractCluster(t *testing.T) {
-	onEach(t, func(t *testing.T, kind testserver.Kind, open func(*testing.T, client.ClientOption) driver.Redis) {
+	onEach(t, func(t *testing.T, kind testserver.Kind, open func(*testing.T, rueidis.ClientOption) driver.Redis) {
 		c := testserver.StartCluster(t, kind)
 		drivertest.RunCluster(t, drivertest.ClusterConfig{
 			New: func(t *testing.T) driver.Redis {
-				return open(t, client.ClientOption{InitAddress: c.Addrs(), ConnWriteTimeout: timeout})
+				return open(t, rueidis.ClientOption{InitAddress: c.Addrs(), ConnWriteTimeout: timeout})
 			},
 			Fail: func(key string) {
 				c.DeadAfter(time.Second)
@@ -75,12 +75,12 @@ func TestContractCluster(t *testing.T) {
 }
 
 func TestContractSentinel(t *testing.T) {
-	onEach(t, func(t *testing.T, kind testserver.Kind, open func(*testing.T, client.ClientOption) driver.Redis) {
+	onEach(t, func(t *testing.T, kind testserver.Kind, open func(*testing.T, rueidis.ClientOption) driver.Redis) {
 		s := testserver.StartSentinels(t, kind)
 		drivertest.RunFailover(t, drivertest.FailoverConfig{
 			New: func(t *testing.T) driver.Redis {
-				return open(t, client.ClientOption{
-					InitAddress: s.Addrs(), ConnWriteTimeout: timeout, Sentinel: client.SentinelOption{MasterSet: s.Name},
+				return open(t, rueidis.ClientOption{
+					InitAddress: s.Addrs(), ConnWriteTimeout: timeout, Sentinel: rueidis.SentinelOption{MasterSet: s.Name},
 				})
 			},
 			Fail: func() {

@@ -17,12 +17,12 @@ import (
 	"testing"
 	"time"
 
-	client "github.com/valkey-io/valkey-go"
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
-	"github.com/redlatch/redlatch/valkeygo"
+	"github.com/redlatch/redlatch/redlatchvalkey"
 )
 
 // Whoever is not let in has executed nothing, and is told why.
@@ -49,7 +49,7 @@ func TestAQuotedPasswordIsNotShown(t *testing.T) {
 	t.Parallel()
 	opt := options(testserver.Quoting(t))
 	opt.Password = "hunter2"
-	d, err := valkeygo.New(opt)
+	d, err := redlatchvalkey.New(opt)
 	if err == nil {
 		t.Cleanup(d.Close)
 		_, err = d.Run(t.Context(), newScript(t, "return 1"), nil, nil)
@@ -57,7 +57,7 @@ func TestAQuotedPasswordIsNotShown(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "***") {
 		t.Errorf("%v", err)
 	}
-	if reply := (*client.ValkeyError)(nil); !errors.As(err, &reply) {
+	if reply := (*valkey.ValkeyError)(nil); !errors.As(err, &reply) {
 		t.Errorf("%#v", err)
 	}
 	for ; err != nil; err = errors.Unwrap(err) {
@@ -89,7 +89,7 @@ func TestTLS(t *testing.T) {
 	})
 	opt := options(l.Addr().String())
 	opt.TLSConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}
-	d, err := valkeygo.New(opt)
+	d, err := redlatchvalkey.New(opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,10 +160,10 @@ func TestCredentialsThatRotate(t *testing.T) {
 		password, sealed = p, err
 	}
 	opt := options(s.Addr())
-	opt.AuthCredentialsFn = func(client.AuthCredentialsContext) (client.AuthCredentials, error) {
+	opt.AuthCredentialsFn = func(valkey.AuthCredentialsContext) (valkey.AuthCredentials, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		return client.AuthCredentials{Password: password}, sealed
+		return valkey.AuthCredentials{Password: password}, sealed
 	}
 	d := newDriver(t, opt)
 	for _, c := range []struct {

@@ -15,12 +15,12 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
-	client "github.com/valkey-io/valkey-go"
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/testserver"
-	"github.com/redlatch/redlatch/valkeygo"
+	"github.com/redlatch/redlatch/redlatchvalkey"
 )
 
 const count = "return redis.call('incr', KEYS[1])"
@@ -43,7 +43,7 @@ func outcome(t *testing.T, err error) driver.Outcome {
 
 // A batch ends as soon as a Run, with or without others on the connection.
 func TestBatchInTime(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *valkeygo.Driver) {
+	inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *redlatchvalkey.Driver) {
 		s := newScript(t, count)
 		for round := range 2 {
 			succeeds(t, d)
@@ -91,7 +91,7 @@ func redirecting(m *miniredis.Miniredis, key, addr string) {
 	})
 }
 
-func redirects(addr string) client.ClientOption {
+func redirects(addr string) valkey.ClientOption {
 	opt := options(addr)
 	opt.ForceSingleClient, opt.DisableCache, opt.Standalone.EnableRedirect = false, true, true
 	return opt
@@ -99,7 +99,7 @@ func redirects(addr string) client.ClientOption {
 
 // valkey-go would send all again.
 func TestBatchIsRedirectedOneByOne(t *testing.T) {
-	for name, open := range map[string]func(*testing.T, client.ClientOption) driver.Redis{"new": newDriver, "use": use} {
+	for name, open := range map[string]func(*testing.T, valkey.ClientOption) driver.Redis{"new": newDriver, "use": use} {
 		from, to := miniredis.RunT(t), miniredis.RunT(t)
 		redirecting(to, "", "")
 		redirecting(from, "moves", to.Addr())
@@ -161,7 +161,7 @@ func TestBatchInTatteredCluster(t *testing.T) {
 	t.Parallel()
 	c := testserver.StartCluster(t, testserver.Redis)
 	open := func() driver.Batcher {
-		return newDriver(t, client.ClientOption{InitAddress: c.Addrs(), ConnWriteTimeout: timeout}).(driver.Batcher)
+		return newDriver(t, valkey.ClientOption{InitAddress: c.Addrs(), ConnWriteTimeout: timeout}).(driver.Batcher)
 	}
 	s, one := newScript(t, count), newScript(t, "return 1")
 	d := open()
@@ -211,7 +211,7 @@ func batchOf(s *driver.Script, n int) []*driver.Request {
 
 func BenchmarkRunBatch(b *testing.B) {
 	addr := testserver.Start(b, testserver.Redis).Addr()
-	d, err := valkeygo.New(options(addr))
+	d, err := redlatchvalkey.New(options(addr))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -6,11 +6,11 @@ import (
 	"context"
 	"testing"
 
-	client "github.com/valkey-io/valkey-go"
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
-	"github.com/redlatch/redlatch/valkeygo"
+	"github.com/redlatch/redlatch/redlatchvalkey"
 )
 
 var one = driver.NewScript("one", "return 1")
@@ -19,13 +19,13 @@ func BenchmarkRun(b *testing.B) {
 	addr := testserver.Start(b, testserver.Redis).Addr()
 	s, keys, args := one, []string{"key"}, []string{"30000", "owner"}
 	ctx := context.Background()
-	opt := client.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, DisableCache: true, PipelineMultiplex: -1}
-	plain, err := client.NewClient(opt)
+	opt := valkey.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, DisableCache: true, PipelineMultiplex: -1}
+	plain, err := valkey.NewClient(opt)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer plain.Close()
-	d, err := valkeygo.New(opt)
+	d, err := redlatchvalkey.New(opt)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -6,20 +6,20 @@ import (
 	"testing"
 	"time"
 
-	client "github.com/valkey-io/valkey-go"
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/drivertest"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/redlatchvalkey"
 	"github.com/redlatch/redlatch/tests/internal/adaptertest"
-	"github.com/redlatch/redlatch/valkeygo"
 )
 
 // options are for tests in which no time-out plays a part.
-func options(addr string) client.ClientOption { return within(addr, 20*time.Second) }
+func options(addr string) valkey.ClientOption { return within(addr, 20*time.Second) }
 
-func within(addr string, timeout time.Duration) client.ClientOption {
-	return client.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, ConnWriteTimeout: timeout}
+func within(addr string, timeout time.Duration) valkey.ClientOption {
+	return valkey.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, ConnWriteTimeout: timeout}
 }
 
 func open(t *testing.T, addr string, timeout time.Duration) driver.Redis {
@@ -34,15 +34,15 @@ func openUse(t *testing.T, addr string, timeout time.Duration) driver.Redis {
 }
 
 // use is newDriver for a client of the program's own, with valkey-go's retries.
-func use(t *testing.T, opt client.ClientOption) driver.Redis {
+func use(t *testing.T, opt valkey.ClientOption) driver.Redis {
 	t.Helper()
 	opt.DisableCache = true
-	c, err := client.NewClient(opt)
+	c, err := valkey.NewClient(opt)
 	if c == nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	d := valkeygo.Use(c, opt)
+	d := redlatchvalkey.Use(c, opt)
 	t.Cleanup(d.Close)
 	return d
 }

@@ -16,15 +16,15 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
-	client "github.com/valkey-io/valkey-go"
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/heldport"
 	"github.com/redlatch/redlatch/internal/leaktest"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/redlatchvalkey"
 	"github.com/redlatch/redlatch/tests/internal/adaptertest"
-	"github.com/redlatch/redlatch/valkeygo"
 )
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,7 @@ func newScript(t *testing.T, source string) *driver.Script {
 
 // inBubble runs a test in fake time, with an embedded server behind a proxy and
 // a driver for it, which has the default time-outs.
-func inBubble(t *testing.T, f func(t *testing.T, p *faultnet.Proxy, d *valkeygo.Driver)) {
+func inBubble(t *testing.T, f func(t *testing.T, p *faultnet.Proxy, d *redlatchvalkey.Driver)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		mini := miniredis.NewMiniRedis()
@@ -45,7 +45,7 @@ func inBubble(t *testing.T, f func(t *testing.T, p *faultnet.Proxy, d *valkeygo.
 		defer mini.Close()
 		p := faultnet.New(func(context.Context) (net.Conn, error) { return mini.Dial() })
 		defer p.Close()
-		d, err := valkeygo.New(through(p.Dial))
+		d, err := redlatchvalkey.New(through(p.Dial))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,8 +54,8 @@ func inBubble(t *testing.T, f func(t *testing.T, p *faultnet.Proxy, d *valkeygo.
 	})
 }
 
-func through(dial func(context.Context) (net.Conn, error)) client.ClientOption {
-	return client.ClientOption{
+func through(dial func(context.Context) (net.Conn, error)) valkey.ClientOption {
+	return valkey.ClientOption{
 		InitAddress: []string{"embedded"}, ForceSingleClient: true,
 		DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) { return dial(ctx) },
 	}
@@ -91,8 +91,8 @@ func succeeds(t *testing.T, r driver.Redis) {
 }
 
 func TestRunInTime(t *testing.T) {
-	for name, f := range map[string]func(*testing.T, *faultnet.Proxy, *valkeygo.Driver){
-		"no handshake": func(t *testing.T, p *faultnet.Proxy, d *valkeygo.Driver) {
+	for name, f := range map[string]func(*testing.T, *faultnet.Proxy, *redlatchvalkey.Driver){
+		"no handshake": func(t *testing.T, p *faultnet.Proxy, d *redlatchvalkey.Driver) {
 			p.Blackhole(true)
 			p.BreakAll()
 			time.Sleep(2500 * time.Millisecond) // a ping has noticed
@@ -100,12 +100,12 @@ func TestRunInTime(t *testing.T) {
 			p.Blackhole(false)
 			succeeds(t, d)
 		},
-		"no reply": func(t *testing.T, p *faultnet.Proxy, d *valkeygo.Driver) {
+		"no reply": func(t *testing.T, p *faultnet.Proxy, d *redlatchvalkey.Driver) {
 			succeeds(t, d)
 			p.OneWay(true)
 			failsInTime(t, d, driver.Unknown)
 		},
-		"no reply, many": func(t *testing.T, p *faultnet.Proxy, d *valkeygo.Driver) {
+		"no reply, many": func(t *testing.T, p *faultnet.Proxy, d *redlatchvalkey.Driver) {
 			var wg sync.WaitGroup
 			for range 50 {
 				wg.Go(func() { succeeds(t, d) })
@@ -127,7 +127,7 @@ func TestRunInTime(t *testing.T) {
 
 func TestConnectInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, err := valkeygo.New(through(func(ctx context.Context) (net.Conn, error) {
+		d, err := redlatchvalkey.New(through(func(ctx context.Context) (net.Conn, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}))
@@ -150,7 +150,7 @@ func TestConnectAgainInTime(t *testing.T) {
 		p := faultnet.New(func(context.Context) (net.Conn, error) { return mini.Dial() })
 		defer p.Close()
 		var hang atomic.Bool
-		d, err := valkeygo.New(through(func(ctx context.Context) (net.Conn, error) {
+		d, err := redlatchvalkey.New(through(func(ctx context.Context) (net.Conn, error) {
 			if !hang.Load() {
 				return p.Dial(ctx)
 			}
@@ -178,13 +178,13 @@ func TestConnectAgainInTime(t *testing.T) {
 
 func TestAllEndsInTime(t *testing.T) {
 	adaptertest.EndsInTime(t, func(t *testing.T, f func(t *testing.T, p *faultnet.Proxy, d driver.Acker)) {
-		inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *valkeygo.Driver) { f(t, p, d) })
+		inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *redlatchvalkey.Driver) { f(t, p, d) })
 	})
 }
 
 // A caller that leaves is told what it may have done: nothing if it comes too late.
 func TestContextEndsRun(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *valkeygo.Driver) {
+	inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *redlatchvalkey.Driver) {
 		s := newScript(t, "return 1")
 		succeeds(t, d)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -209,7 +209,7 @@ func TestContextEndsRun(t *testing.T) {
 }
 
 func TestSilentSubscription(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *valkeygo.Driver) {
+	inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *redlatchvalkey.Driver) {
 		confirmed := make(chan struct{}, 10)
 		stop := d.Subscribe("channel", false, func(n driver.Notice) {
 			if n.Subscribed {
@@ -236,7 +236,7 @@ func TestSilentSubscription(t *testing.T) {
 
 // Close ends what is in flight, and what comes later fails at once.
 func TestClose(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *valkeygo.Driver) {
+	inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *redlatchvalkey.Driver) {
 		confirmed := make(chan driver.Notice, 10)
 		stop := d.Subscribe("channel", false, func(n driver.Notice) { confirmed <- n })
 		<-confirmed
@@ -264,15 +264,15 @@ func TestClose(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	for name, change := range map[string]func(*client.ClientOption){
-		"no address":         func(o *client.ClientOption) { o.InitAddress = nil },
-		"replicas only":      func(o *client.ClientOption) { o.ReplicaOnly = true },
-		"no time-out":        func(o *client.ClientOption) { o.ConnWriteTimeout = -1 },
-		"wrong multiplexing": func(o *client.ClientOption) { o.PipelineMultiplex = client.MaxPipelineMultiplex + 1 },
+	for name, change := range map[string]func(*valkey.ClientOption){
+		"no address":         func(o *valkey.ClientOption) { o.InitAddress = nil },
+		"replicas only":      func(o *valkey.ClientOption) { o.ReplicaOnly = true },
+		"no time-out":        func(o *valkey.ClientOption) { o.ConnWriteTimeout = -1 },
+		"wrong multiplexing": func(o *valkey.ClientOption) { o.PipelineMultiplex = valkey.MaxPipelineMultiplex + 1 },
 	} {
 		opt := options("127.0.0.1:1")
 		change(&opt)
-		d, err := valkeygo.New(opt)
+		d, err := redlatchvalkey.New(opt)
 		if err == nil {
 			d.Close()
 			t.Errorf("%s: New did not refuse it", name)
@@ -288,7 +288,7 @@ func TestUseRefuses(t *testing.T) {
 			t.Error("Use took a client with a ConnLifetime")
 		}
 	}()
-	valkeygo.Use(nil, client.ClientOption{ConnLifetime: time.Hour})
+	redlatchvalkey.Use(nil, valkey.ClientOption{ConnLifetime: time.Hour})
 }
 
 // The node of a cluster that was asked first cannot tell yet who serves what. A listing then is of the nodes that it names
@@ -319,14 +319,14 @@ func TestNewWithoutServer(t *testing.T) {
 	t.Parallel()
 	addr := heldport.Refusing(t)
 	for name, test := range map[string]struct {
-		opt     client.ClientOption
+		opt     valkey.ClientOption
 		cluster bool
 	}{
-		"single":   {client.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}, false},
-		"any":      {client.ClientOption{InitAddress: []string{addr}}, true},
-		"sentinel": {client.ClientOption{InitAddress: []string{addr}, Sentinel: client.SentinelOption{MasterSet: "m"}}, false},
+		"single":   {valkey.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}, false},
+		"any":      {valkey.ClientOption{InitAddress: []string{addr}}, true},
+		"sentinel": {valkey.ClientOption{InitAddress: []string{addr}, Sentinel: valkey.SentinelOption{MasterSet: "m"}}, false},
 	} {
-		d, err := valkeygo.New(test.opt)
+		d, err := redlatchvalkey.New(test.opt)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

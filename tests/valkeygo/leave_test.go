@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/redlatchvalkey"
 	"github.com/redlatch/redlatch/tests/internal/adaptertest"
-	"github.com/redlatch/redlatch/valkeygo"
 )
 
 // dialling is an adaptertest.Bubble.
@@ -18,7 +18,7 @@ func dialling(t *testing.T, f func(t *testing.T, open adaptertest.Dial)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f(t, func(t *testing.T, dial func(context.Context) (net.Conn, error)) driver.Redis {
-			d, err := valkeygo.New(through(dial))
+			d, err := redlatchvalkey.New(through(dial))
 			if err != nil {
 				t.Fatal(err)
 			}

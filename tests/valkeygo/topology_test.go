@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	client "github.com/valkey-io/valkey-go"
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/drivertest"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/redlatchvalkey"
 	"github.com/redlatch/redlatch/tests/internal/adaptertest"
-	"github.com/redlatch/redlatch/valkeygo"
 )
 
 // What a closed cluster client leaves for some seconds: it closes connections to
@@ -29,9 +29,9 @@ const (
 // is not.
 const timeout = 10 * time.Second
 
-func newDriver(t *testing.T, opt client.ClientOption) driver.Redis {
+func newDriver(t *testing.T, opt valkey.ClientOption) driver.Redis {
 	t.Helper()
-	d, err := valkeygo.New(opt)
+	d, err := redlatchvalkey.New(opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func newDriver(t *testing.T, opt client.ClientOption) driver.Redis {
 }
 
 // onEach runs a test on every kind of server, and with Use on one.
-func onEach(t *testing.T, test func(*testing.T, testserver.Kind, func(*testing.T, client.ClientOption) driver.Redis)) {
+func onEach(t *testing.T, test func(*testing.T, testserver.Kind, func(*testing.T, valkey.ClientOption) driver.Redis)) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("a long story, for make check")
@@ -59,11 +59,11 @@ func onEach(t *testing.T, test func(*testing.T, testserver.Kind, func(*testing.T
 }
 
 func TestContractCluster(t *testing.T) {
-	onEach(t, func(t *testing.T, kind testserver.Kind, open func(*testing.T, client.ClientOption) driver.Redis) {
+	onEach(t, func(t *testing.T, kind testserver.Kind, open func(*testing.T, valkey.ClientOption) driver.Redis) {
 		c := testserver.StartCluster(t, kind)
 		drivertest.RunCluster(t, drivertest.ClusterConfig{
 			New: func(t *testing.T) driver.Redis {
-				return open(t, client.ClientOption{InitAddress: c.Addrs(), ConnWriteTimeout: timeout})
+				return open(t, valkey.ClientOption{InitAddress: c.Addrs(), ConnWriteTimeout: timeout})
 			},
 			Fail: func(key string) {
 				c.DeadAfter(time.Second)
@@ -77,12 +77,12 @@ func TestContractCluster(t *testing.T) {
 }
 
 func TestContractSentinel(t *testing.T) {
-	onEach(t, func(t *testing.T, kind testserver.Kind, open func(*testing.T, client.ClientOption) driver.Redis) {
+	onEach(t, func(t *testing.T, kind testserver.Kind, open func(*testing.T, valkey.ClientOption) driver.Redis) {
 		s := testserver.StartSentinels(t, kind)
 		drivertest.RunFailover(t, drivertest.FailoverConfig{
 			New: func(t *testing.T) driver.Redis {
-				return open(t, client.ClientOption{
-					InitAddress: s.Addrs(), ConnWriteTimeout: timeout, Sentinel: client.SentinelOption{MasterSet: s.Name},
+				return open(t, valkey.ClientOption{
+					InitAddress: s.Addrs(), ConnWriteTimeout: timeout, Sentinel: valkey.SentinelOption{MasterSet: s.Name},
 				})
 			},
 			Fail: func() {

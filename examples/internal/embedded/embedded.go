@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/goredis"
+	"github.com/redlatch/redlatch/redlatchgoredis"
 )
 
 // A Redis is a server, and the clients that programs have made of it.
@@ -36,7 +36,7 @@ func Start() (*Redis, error) {
 // Client returns a client as each process of a service has one. In a service of yours these are the two lines to write.
 func (r *Redis) Client(cfg redlatch.Config) (*redlatch.Client, error) {
 	rdb := redis.NewClient(&redis.Options{Addr: r.addr})
-	client, err := redlatch.New(goredis.Use(rdb), cfg)
+	client, err := redlatch.New(redlatchgoredis.Use(rdb), cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	goredislib "github.com/redis/go-redis/v9"
-	rueidislib "github.com/redis/rueidis"
+	"github.com/redis/rueidis"
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/goredis"
-	"github.com/redlatch/redlatch/rueidis"
+	"github.com/redlatch/redlatch/redlatchgoredis"
+	"github.com/redlatch/redlatch/redlatchrueidis"
 )
 
 // A load is a row of the comparison.
@@ -55,7 +55,7 @@ func (c client) close() {
 }
 
 func onRueidis(addr string) (client, error) {
-	driver, err := rueidis.New(rueidislib.ClientOption{InitAddress: []string{addr}})
+	driver, err := redlatchrueidis.New(rueidis.ClientOption{InitAddress: []string{addr}})
 	if err != nil {
 		return client{}, err
 	}
@@ -65,7 +65,7 @@ func onRueidis(addr string) (client, error) {
 
 func onGoredis(addr string) (client, error) {
 	rdb := goredislib.NewClient(&goredislib.Options{Addr: addr})
-	c, err := redlatch.New(goredis.Use(rdb), redlatch.Config{})
+	c, err := redlatch.New(redlatchgoredis.Use(rdb), redlatch.Config{})
 	return client{c, func() { _ = rdb.Close() }}, err
 }
 

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	rueidisclient "github.com/redis/rueidis"
+	"github.com/redis/rueidis"
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/testserver"
-	"github.com/redlatch/redlatch/rueidis"
-	"github.com/redlatch/redlatch/valkeygo"
+	"github.com/redlatch/redlatch/redlatchgoredis"
+	"github.com/redlatch/redlatch/redlatchrueidis"
+	"github.com/redlatch/redlatch/redlatchvalkey"
 )
 
 // Lingering are functions of the client libraries whose goroutines end some time after
@@ -33,7 +33,7 @@ var Lingering = []string{
 // A Place is an arrangement of servers, and how each adapter connects to it.
 type Place struct {
 	Goredis  redis.UniversalOptions
-	Rueidis  rueidisclient.ClientOption
+	Rueidis  rueidis.ClientOption
 	Valkeygo valkey.ClientOption
 	Timeout  time.Duration // what each adapter may take for a request; 0: DefaultTimeout
 }
@@ -46,7 +46,7 @@ const DefaultTimeout = 7 * time.Second
 func Single(addr string) Place {
 	return Place{
 		Goredis:  redis.UniversalOptions{Addrs: []string{addr}},
-		Rueidis:  rueidisclient.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true},
+		Rueidis:  rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true},
 		Valkeygo: valkey.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true},
 	}
 }
@@ -55,7 +55,7 @@ func Single(addr string) Place {
 func Sentinel(s *testserver.Sentinels) Place {
 	return Place{
 		Goredis:  redis.UniversalOptions{Addrs: s.Addrs(), MasterName: s.Name},
-		Rueidis:  rueidisclient.ClientOption{InitAddress: s.Addrs(), Sentinel: rueidisclient.SentinelOption{MasterSet: s.Name}},
+		Rueidis:  rueidis.ClientOption{InitAddress: s.Addrs(), Sentinel: rueidis.SentinelOption{MasterSet: s.Name}},
 		Valkeygo: valkey.ClientOption{InitAddress: s.Addrs(), Sentinel: valkey.SentinelOption{MasterSet: s.Name}},
 	}
 }
@@ -64,7 +64,7 @@ func Sentinel(s *testserver.Sentinels) Place {
 func Cluster(c *testserver.Cluster) Place {
 	return Place{
 		Goredis:  redis.UniversalOptions{Addrs: c.Addrs(), IsClusterMode: true},
-		Rueidis:  rueidisclient.ClientOption{InitAddress: c.Addrs()},
+		Rueidis:  rueidis.ClientOption{InitAddress: c.Addrs()},
 		Valkeygo: valkey.ClientOption{InitAddress: c.Addrs()},
 	}
 }
@@ -80,15 +80,15 @@ var (
 	Goredis = Adapter{"goredis", func(p Place) (driver.Redis, func() error, error) {
 		p.Goredis.DialTimeout, p.Goredis.ReadTimeout, p.Goredis.WriteTimeout = p.Timeout, p.Timeout, p.Timeout
 		rdb := redis.NewUniversalClient(&p.Goredis)
-		return goredis.Use(rdb), rdb.Close, nil
+		return redlatchgoredis.Use(rdb), rdb.Close, nil
 	}}
 	Rueidis = Adapter{"rueidis", func(p Place) (driver.Redis, func() error, error) {
 		p.Rueidis.ConnWriteTimeout = p.Timeout
-		return closing(rueidis.New(p.Rueidis))
+		return closing(redlatchrueidis.New(p.Rueidis))
 	}}
 	Valkeygo = Adapter{"valkeygo", func(p Place) (driver.Redis, func() error, error) {
 		p.Valkeygo.ConnWriteTimeout = p.Timeout
-		return closing(valkeygo.New(p.Valkeygo))
+		return closing(redlatchvalkey.New(p.Valkeygo))
 	}}
 )
 

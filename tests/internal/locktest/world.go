@@ -17,9 +17,9 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/goredis"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/pipe"
+	"github.com/redlatch/redlatch/redlatchgoredis"
 )
 
 var bg = context.Background()
@@ -153,7 +153,7 @@ func (w *World) Dial(context.Context) (net.Conn, error) {
 func (w *World) DriverBy(dial func(context.Context) (net.Conn, error)) driver.Redis {
 	rdb := redis.NewClient(w.Options(dial))
 	w.Cleanup(func() { _ = rdb.Close() })
-	return goredis.Use(rdb)
+	return redlatchgoredis.Use(rdb)
 }
 
 // Options are those of a client that dials in this way.

@@ -1,0 +1,53 @@
+package redlatchgocron_test
+
+import (
+	"context"
+	"log"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/redlatchgocron"
+)
+
+var driverOfProgram driver.Redis // redlatchgoredis.Use(...), or another
+
+// Each run of a job is somebody's, of all processes with this schedule.
+func ExampleNewLocker() {
+	client, err := redlatch.New(driverOfProgram, redlatch.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	locker := redlatchgocron.NewLocker(client, redlatchgocron.Options{Prefix: "jobs:", HoldAtLeast: time.Minute})
+	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := scheduler.NewJob(gocron.CronJob("0 3 * * *", false), gocron.NewTask(report), gocron.WithName("report")); err != nil {
+		log.Fatal(err)
+	}
+	scheduler.Start()
+}
+
+// One process runs all jobs.
+func ExampleNewElector() {
+	client, err := redlatch.New(driverOfProgram, redlatch.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	elector := redlatchgocron.NewElector(client.Election("scheduler"))
+	go func() { log.Print(elector.Run(context.Background())) }()
+
+	scheduler, err := gocron.NewScheduler(gocron.WithDistributedElector(elector))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := scheduler.NewJob(gocron.DurationJob(time.Minute), gocron.NewTask(report)); err != nil {
+		log.Fatal(err)
+	}
+	scheduler.Start()
+}
+
+func report() {}

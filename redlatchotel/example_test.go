@@ -1,0 +1,71 @@
+package redlatchotel_test
+
+import (
+	"context"
+	"log"
+	"os"
+	"strings"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/redlatchotel"
+)
+
+var driverOfProgram driver.Redis // redlatchgoredis.Use(...), or another
+
+// The providers are the global ones, which the program has set up with its SDK.
+func Example() {
+	driver := driverOfProgram
+
+	telemetry, err := redlatchotel.New(redlatchotel.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, err := redlatch.New(driver, redlatch.Config{Events: telemetry.Events(redlatch.Events{})})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	defer telemetry.Watch(client)() // how much is held and waited for
+
+	_ = client.Lock("orders:42").Do(context.Background(), func(ctx context.Context) error {
+		return ship(ctx, 42) // its spans are below that of the hold
+	})
+}
+
+// Metrics tell "orders" from "accounts", and not one order from another. Spans have no
+// names of people.
+func ExampleOptions() {
+	_, err := redlatchotel.New(redlatchotel.Options{
+		Name: func(name string) string {
+			if strings.HasPrefix(name, "people:") {
+				return ""
+			}
+			return name
+		},
+		MetricName: func(name string) string {
+			family, _, _ := strings.Cut(name, ":")
+			switch family {
+			case "orders", "accounts":
+				return family
+			}
+			return "other"
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// Other events are the program's own, as always.
+func ExampleTelemetry_Events() {
+	telemetry, err := redlatchotel.New(redlatchotel.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	_ = redlatch.Config{Events: telemetry.Events(redlatch.Events{
+		Lost: func(redlatch.LostEvent) { os.Exit(1) },
+	})}
+}
+
+func ship(context.Context, int) error { return nil }

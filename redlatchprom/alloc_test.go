@@ -1,0 +1,31 @@
+//go:build !race
+
+package redlatchprom_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/redlatchprom"
+)
+
+// What is counted millions of times makes no work for the garbage collector.
+func TestToCountAllocatesNothing(t *testing.T) {
+	e := redlatchprom.New(redlatchprom.Options{Name: redlatchprom.Only("orders")}).Events(redlatch.Events{})
+	if n := testing.AllocsPerRun(1000, func() {
+		e.AcquireEnd(bg, acquired("orders", time.Millisecond))
+		e.HoldEnd(bg, released("orders", time.Millisecond))
+	}); n > 0 {
+		t.Errorf("an acquisition and its release allocate %v times", n)
+	}
+}
+
+// BenchmarkEvents is what an acquisition and its release cost more.
+func BenchmarkEvents(b *testing.B) {
+	e := redlatchprom.New(redlatchprom.Options{}).Events(redlatch.Events{})
+	for b.Loop() {
+		e.AcquireEnd(bg, acquired("orders", time.Millisecond))
+		e.HoldEnd(bg, released("orders", time.Millisecond))
+	}
+}

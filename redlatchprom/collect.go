@@ -1,0 +1,95 @@
+package redlatchprom
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/redlatch/redlatch"
+)
+
+// A now is what the watched clients do at a moment, together.
+type now struct {
+	redlatch.Stats
+
+	clients int
+}
+
+// gauges are made of it when somebody collects them.
+var gauges = []struct {
+	desc  *prometheus.Desc
+	value func(m *Metrics, n now) float64
+}{
+	{
+		gauge("redlatch_clients", "Clients that are watched."),
+		func(_ *Metrics, n now) float64 { return float64(n.clients) },
+	},
+	{
+		gauge("redlatch_held", "Holds of locks, each of a nest and of several locks as one."),
+		func(_ *Metrics, n now) float64 { return float64(n.Holds) },
+	},
+	{
+		gauge("redlatch_permits", "Permits of expirable semaphores that are held."),
+		func(_ *Metrics, n now) float64 { return float64(n.Permits) },
+	},
+	{
+		gauge("redlatch_waiters", "Callers that wait."),
+		func(_ *Metrics, n now) float64 { return float64(n.Waiters) },
+	},
+	{
+		gauge("redlatch_renewals_due", "Holds and permits that are to be renewed now."),
+		func(_ *Metrics, n now) float64 { return float64(n.RenewalsDue) },
+	},
+	{
+		gauge("redlatch_oldest_unconfirmed_renewal_seconds", "For how long the one that waits longest for its renewal has gone without one; 0 if none is due."),
+		func(_ *Metrics, n now) float64 { return n.OldestUnconfirmed.Seconds() },
+	},
+	{
+		gauge("redlatch_watchdog_timeout_seconds", "The lease of holds that are renewed, as Options.WatchdogTimeout says it."),
+		func(m *Metrics, _ now) float64 { return m.opts.WatchdogTimeout.Seconds() },
+	},
+}
+
+func gauge(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, nil) }
+
+// collectors are those that keep their values themselves.
+func (m *Metrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{
+		m.acquisitions, m.waited, m.held, m.lost,
+		m.dropped, m.renewalsFailed, m.releasesFailed, m.requeued, m.notAcknowledged, m.skipped,
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, c := range m.collectors() {
+		c.Describe(ch)
+	}
+	for _, g := range gauges {
+		ch <- g.desc
+	}
+}
+
+// Collect implements prometheus.Collector. It asks the clients and no server.
+func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range m.collectors() {
+		c.Collect(ch)
+	}
+	n := m.now()
+	for _, g := range gauges {
+		ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, g.value(m, n))
+	}
+}
+
+// now asks the watched clients, and adds up what they say.
+func (m *Metrics) now() (n now) {
+	m.mu.Lock()
+	clients := slices.Collect(maps.Keys(m.watched))
+	m.mu.Unlock()
+	n.clients = len(clients)
+	for _, c := range clients {
+		n.Stats = n.Plus(c.Stats())
+	}
+	return n
+}

@@ -1,0 +1,63 @@
+// Package redlatchprom makes Prometheus metrics of what a redlatch client does: of every
+// acquisition and hold, of losses and renewals, and of what is held and waited for now.
+//
+//	metrics := prom.New(prom.Options{})
+//	prometheus.MustRegister(metrics)
+//
+//	client, err := redlatch.New(driver, redlatch.Config{Events: metrics.Events(redlatch.Events{})})
+//	...
+//	metrics.Watch(client)
+//
+// One [Metrics] may serve several clients, and adds them up. To tell clients apart, give
+// each client a Metrics of its own, registered with prometheus.WrapRegistererWith and a
+// label.
+//
+// # Metrics
+//
+// Metrics of acquisitions and holds. The values of kind, mode, outcome and reason
+// are the words of package redlatch (KindLock, Outcome, EndReason, LossReason):
+//
+//   - redlatch_acquisitions_total{kind,mode,name,outcome}: acquisitions that have ended.
+//   - redlatch_acquire_wait_seconds{kind,mode,name,outcome}: how long they took, a histogram.
+//   - redlatch_hold_seconds{kind,mode,name,reason}: how long holds lasted that have ended, a
+//     histogram.
+//   - redlatch_lost_total{reason}: lost holds and permits. Several locks that were acquired
+//     as one count once.
+//   - redlatch_dropped_total: holds and permits that were garbage collected before they
+//     were released.
+//
+// Metrics of other events:
+//
+//   - redlatch_renewals_failed_total: failed renewals, one for each hold and try.
+//   - redlatch_releases_failed_total: releases that could not be confirmed.
+//   - redlatch_requeued_total: waiters that lost their place in a fair lock's queue.
+//   - redlatch_not_acknowledged_total: changes that counted although replicas did not
+//     acknowledge them.
+//   - redlatch_events_skipped_total: events that were too many to be reported. They may be
+//     missing in the four metrics above, and only in these.
+//
+// Metrics of the clients that are watched, which are asked whenever metrics are
+// collected:
+//
+//   - redlatch_clients: how many clients are watched.
+//   - redlatch_held, redlatch_permits, redlatch_waiters: see [redlatch.Stats].
+//   - redlatch_renewals_due, redlatch_oldest_unconfirmed_renewal_seconds: see
+//     [redlatch.Stats], too. The second is the highest of all clients.
+//   - redlatch_watchdog_timeout_seconds: [Options.WatchdogTimeout], to compare
+//     redlatch_oldest_unconfirmed_renewal_seconds with.
+//
+// # Names
+//
+// The label name is empty, unless [Options.Name] says otherwise. Names of locks often
+// contain ids, and each name would make dozens of time series that never end.
+//
+// # Dashboard and alerts
+//
+// This package's folder has a dashboard for Grafana, dashboard.json, and alert rules for
+// Prometheus, rules.yml. docs/production.md says what each alert means.
+//
+// # Versions
+//
+// This package is a module of its own. It is released together with redlatch, and has
+// the same version numbers. Require the same version of both.
+package redlatchprom

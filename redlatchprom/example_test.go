@@ -1,0 +1,47 @@
+package redlatchprom_test
+
+import (
+	"context"
+	"log"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/redlatchprom"
+)
+
+// driver is that of the program: redlatchgoredis.Use(rdb), say.
+var driverOfProgram driver.Redis
+
+// Metrics of all that a client does.
+func Example() {
+	driver := driverOfProgram
+
+	metrics := redlatchprom.New(redlatchprom.Options{})
+	prometheus.MustRegister(metrics)
+
+	client, err := redlatch.New(driver, redlatch.Config{Events: metrics.Events(redlatch.Events{})})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	metrics.Watch(client)
+}
+
+// Some locks are told by their names, and waits lead to their traces.
+func ExampleOptions() {
+	metrics := redlatchprom.New(redlatchprom.Options{
+		Name: redlatchprom.Only("nightly-report", "billing"),
+		Exemplar: func(ctx context.Context) prometheus.Labels {
+			if id := traceID(ctx); id != "" {
+				return prometheus.Labels{"trace_id": id}
+			}
+			return nil
+		},
+	})
+	prometheus.MustRegister(metrics)
+}
+
+// traceID is trace.SpanContextFromContext(ctx).TraceID().String(), say.
+func traceID(context.Context) string { return "" }

@@ -1,0 +1,23 @@
+module github.com/redlatch/redlatch/redlatchprom
+
+go 1.25.0
+
+require (
+	// The newest that Go 1.25 builds: 1.25.0 needs Go 1.26. The tests module has that one.
+	github.com/prometheus/client_golang v1.24.1
+	github.com/redlatch/redlatch v0.0.0
+)
+
+require (
+	github.com/beorn7/perks v1.0.1 // indirect
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/kylelemons/godebug v1.1.0 // indirect
+	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
+	github.com/prometheus/client_model v0.6.2 // indirect
+	github.com/prometheus/common v0.70.1 // indirect
+	github.com/prometheus/procfs v0.21.1 // indirect
+	golang.org/x/sys v0.47.0 // indirect
+	google.golang.org/protobuf v1.36.11 // indirect
+)
+
+replace github.com/redlatch/redlatch => ..

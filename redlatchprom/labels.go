@@ -1,0 +1,93 @@
+package redlatchprom
+
+import (
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/redlatch/redlatch"
+)
+
+// What somebody acquires, as the labels say it.
+type subject struct{ kind, mode, name string }
+
+type acquisition struct {
+	subject
+
+	outcome redlatch.Outcome
+}
+
+type acquisitionMetrics struct {
+	count  prometheus.Counter
+	waited prometheus.ExemplarObserver
+}
+
+type end struct {
+	subject
+
+	reason redlatch.EndReason
+}
+
+var (
+	acquisitionLabels = []string{"kind", "mode", "name", "outcome"}
+	endLabels         = []string{"kind", "mode", "name", "reason"}
+)
+
+func (m *Metrics) findAcquisition(a acquisition) acquisitionMetrics {
+	values := a.labels(string(a.outcome))
+	return acquisitionMetrics{m.acquisitions.WithLabelValues(values...), exemplary(m.waited.WithLabelValues(values...))}
+}
+
+func (m *Metrics) findEnd(e end) prometheus.ExemplarObserver {
+	return exemplary(m.held.WithLabelValues(e.labels(string(e.reason))...))
+}
+
+// exemplary is what every histogram is.
+func exemplary(o prometheus.Observer) prometheus.ExemplarObserver {
+	return o.(prometheus.ExemplarObserver)
+}
+
+// labels are the values of the labels, in order.
+func (s subject) labels(last string) []string {
+	return []string{s.kind, s.mode, clean(s.name), last}
+}
+
+// clean returns a name that can be a label's value: client_golang panics for one that is
+// not UTF-8, and a control character would make a whole page unreadable for some scrapers.
+func clean(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return utf8.RuneError
+		}
+		return r // of what is not UTF-8, this is RuneError too
+	}, name)
+}
+
+// children are the metrics for some labels, which are found once: to look them up in a
+// vector allocates, and takes longer.
+type children[K comparable, V any] struct {
+	find func(K) V
+
+	mu    sync.RWMutex
+	found map[K]V
+}
+
+func (c *children[K, V]) get(k K) V {
+	c.mu.RLock()
+	v, ok := c.found[k]
+	c.mu.RUnlock()
+	if ok {
+		return v
+	}
+	v = c.find(k) // the same one for whoever comes at the same time
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.found == nil {
+		c.found = make(map[K]V)
+	}
+	c.found[k] = v
+	return v
+}

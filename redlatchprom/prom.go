@@ -1,0 +1,213 @@
+package redlatchprom
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/redlatch/redlatch"
+)
+
+// Options say how Metrics work. The zero value works.
+type Options struct {
+	// Name returns the value of the label name for the name of a lock or synchronizer. For
+	// several locks that are acquired as one, it gets their names with commas between them.
+	// It must return one of a few values, because each makes time series that stay until the
+	// process ends. It is called at the end of each acquisition and hold, by several
+	// goroutines at a time. Control characters, and what is not UTF-8, become U+FFFD. See
+	// Only. If Name is nil, the label is empty.
+	Name func(name string) string
+
+	// Exemplar returns the labels of an exemplar, such as {"trace_id": "..."}, or nil for
+	// none. It is called when the acquisition ends and when its hold ends, with the
+	// context that Events.AcquireStart returned, or otherwise the context of the
+	// acquisition. An exemplar that Prometheus refuses, because it is longer than 128
+	// characters or not UTF-8, is left out. If Exemplar is nil, there are no exemplars.
+	Exemplar func(ctx context.Context) prometheus.Labels
+
+	// WatchdogTimeout is the Config.WatchdogTimeout of the clients. The alert that
+	// holds are near their end needs it. Zero means 30 seconds, as it does in Config.
+	WatchdogTimeout time.Duration
+
+	// Native makes the histograms native ones as well. Then an observation may allocate.
+	Native bool
+}
+
+// Only returns a function for Options.Name: these names are shown as they are, and all
+// other names as the empty one.
+func Only(names ...string) func(name string) string {
+	told := make(map[string]bool, len(names))
+	for _, name := range names {
+		told[name] = true
+	}
+	return func(name string) string {
+		if told[name] {
+			return name
+		}
+		return ""
+	}
+}
+
+// waits are the buckets of acquisitions: from an uncontended one to one that nobody
+// should have to wait for. holds are those of holds, which are work.
+var (
+	waits = []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
+	holds = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600}
+)
+
+// Metrics are a prometheus.Collector. They are safe for concurrent use.
+type Metrics struct {
+	opts Options
+
+	acquisitions *prometheus.CounterVec
+	waited, held *prometheus.HistogramVec
+	lost         *prometheus.CounterVec
+
+	dropped, renewalsFailed, releasesFailed, requeued, notAcknowledged, skipped prometheus.Counter
+
+	ofAcquisition children[acquisition, acquisitionMetrics]
+	ofEnd         children[end, prometheus.ExemplarObserver]
+
+	mu      sync.Mutex
+	watched map[*redlatch.Client]int // how often
+}
+
+// New returns Metrics, which the caller has to register. A registry takes one Metrics, or
+// several with different labels (prometheus.WrapRegistererWith).
+func New(opts Options) *Metrics {
+	opts.WatchdogTimeout = cmp.Or(opts.WatchdogTimeout, 30*time.Second)
+	m := &Metrics{
+		opts: opts,
+		acquisitions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "redlatch_acquisitions_total", Help: "Acquisitions that have ended, by how they went.",
+		}, acquisitionLabels),
+		waited: histograms(opts, "redlatch_acquire_wait_seconds", "How long acquisitions took, by how they went.", waits, acquisitionLabels),
+		held:   histograms(opts, "redlatch_hold_seconds", "How long locks and permits were held, by how that ended.", holds, endLabels),
+		lost: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "redlatch_lost_total", Help: "Holds and permits that were lost, by why.",
+		}, []string{"reason"}),
+		dropped:         counter("redlatch_dropped_total", "Holds and permits that were garbage collected without having been released."),
+		renewalsFailed:  counter("redlatch_renewals_failed_total", "Renewals that failed, one for each hold and try."),
+		releasesFailed:  counter("redlatch_releases_failed_total", "Releases that could not be confirmed."),
+		requeued:        counter("redlatch_requeued_total", "Waiters that lost their place in the queue of a fair lock."),
+		notAcknowledged: counter("redlatch_not_acknowledged_total", "Changes that went on without the acknowledgement of their replicas."),
+		skipped:         counter("redlatch_events_skipped_total", "Events that were too many to be told."),
+		watched:         make(map[*redlatch.Client]int),
+	}
+	m.ofAcquisition.find, m.ofEnd.find = m.findAcquisition, m.findEnd
+	// A counter that begins at 1 has not increased, for Prometheus: the first loss would go
+	// unnoticed.
+	for _, reason := range []redlatch.LossReason{redlatch.LostExpired, redlatch.LostGone, redlatch.LostRevoked, redlatch.LostMaxHold, redlatch.LostLease} {
+		m.lost.WithLabelValues(string(reason))
+	}
+	return m
+}
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+}
+
+func histograms(opts Options, name, help string, buckets []float64, labels []string) *prometheus.HistogramVec {
+	h := prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}
+	if opts.Native {
+		h.NativeHistogramBucketFactor, h.NativeHistogramMaxBucketNumber, h.NativeHistogramMinResetDuration = 1.1, 100, time.Hour
+	}
+	return prometheus.NewHistogramVec(h, labels)
+}
+
+// Events returns events for Config.Events of one or more clients. They are counted, and
+// then passed on to then. Events that need call sites (Lost, SlowWait and Dropped) are
+// those of then, unchanged, so that a program that does not ask for call sites does not
+// pay for them.
+func (m *Metrics) Events(then redlatch.Events) redlatch.Events {
+	with := then
+	with.AcquireEnd = func(ctx context.Context, e redlatch.AcquireEndEvent) {
+		m.acquireEnd(ctx, &e)
+		if then.AcquireEnd != nil {
+			then.AcquireEnd(ctx, e)
+		}
+	}
+	with.HoldEnd = func(ctx context.Context, e redlatch.HoldEndEvent) {
+		m.holdEnd(ctx, &e)
+		if then.HoldEnd != nil {
+			then.HoldEnd(ctx, e)
+		}
+	}
+	with.ReleaseFailed = counted(m.releasesFailed, one[redlatch.ReleaseFailedEvent], then.ReleaseFailed)
+	with.RenewFailed = counted(m.renewalsFailed, func(e redlatch.RenewFailedEvent) int { return e.Holds }, then.RenewFailed)
+	with.Requeued = counted(m.requeued, one[redlatch.RequeuedEvent], then.Requeued)
+	with.NotAcknowledged = counted(m.notAcknowledged, one[redlatch.NotAcknowledgedEvent], then.NotAcknowledged)
+	with.Skipped = counted(m.skipped, func(e redlatch.SkippedEvent) int { return e.Events }, then.Skipped)
+	return with
+}
+
+func one[E any](E) int { return 1 }
+
+// counted adds to a counter what an event stands for, and passes it on.
+func counted[E any](c prometheus.Counter, n func(E) int, then func(E)) func(E) {
+	return func(e E) {
+		c.Add(float64(n(e)))
+		if then != nil {
+			then(e)
+		}
+	}
+}
+
+func (m *Metrics) acquireEnd(ctx context.Context, e *redlatch.AcquireEndEvent) {
+	of := m.ofAcquisition.get(acquisition{subject{e.Kind, e.Mode, m.name(e.Name)}, e.Outcome})
+	of.count.Inc()
+	m.observe(ctx, of.waited, e.Waited)
+}
+
+func (m *Metrics) holdEnd(ctx context.Context, e *redlatch.HoldEndEvent) {
+	m.observe(ctx, m.ofEnd.get(end{subject{e.Kind, e.Mode, m.name(e.Name)}, e.Reason}), e.Held)
+	switch e.Reason {
+	case redlatch.EndLost:
+		var lost *redlatch.LostError
+		if errors.As(e.Err, &lost) { // always
+			m.lost.WithLabelValues(string(lost.Reason)).Inc()
+		}
+	case redlatch.EndDropped:
+		m.dropped.Inc()
+	}
+}
+
+func (m *Metrics) name(name string) string {
+	if m.opts.Name == nil {
+		return ""
+	}
+	return m.opts.Name(name)
+}
+
+func (m *Metrics) observe(ctx context.Context, of prometheus.ExemplarObserver, d time.Duration) {
+	var labels prometheus.Labels
+	if m.opts.Exemplar != nil {
+		labels = m.opts.Exemplar(ctx)
+	}
+	if len(labels) == 0 {
+		labels = nil // one without labels says nothing
+	}
+	// The observation counts before the exemplar is looked at, and a panic is what becomes
+	// of a bad one. An event's function must not panic.
+	defer func() { _ = recover() }()
+	of.ObserveWithExemplar(d.Seconds(), labels)
+}
+
+// Watch makes Metrics collect the client's Stats from now on, until stop is called. A client
+// that is watched more than once is collected once, until each stop has been called.
+func (m *Metrics) Watch(client *redlatch.Client) (stop func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.watched[client]++
+	return sync.OnceFunc(func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.watched[client]--; m.watched[client] == 0 {
+			delete(m.watched, client)
+		}
+	})
+}
