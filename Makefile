@@ -17,7 +17,7 @@ VERSION ?=
 
 # The modules that users import or install, each after those that it requires: they are tested, build for every system in
 # SYSTEMS, and are released.
-PUBLISHED := . drivertest redlatchgoredis redlatchrueidis redlatchvalkey connect redlatchtest redlatchotel redlatchprom redlatchgocron cmd/redlatch
+PUBLISHED := . drivertest redlatchgoredis redlatchrueidis redlatchvalkey redissonyaml redlatchtest redlatchotel redlatchprom redlatchgocron cmd/redlatch
 MODULES := $(PUBLISHED) examples tests
 SYSTEMS := linux darwin windows
 

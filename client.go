@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/invalid"
+	"github.com/redlatch/redlatch/internal/lastuser"
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/permit"
 	"github.com/redlatch/redlatch/internal/poll"
@@ -53,6 +54,7 @@ type Client struct {
 	closeOnce sync.Once
 	closeErr  error
 	stopBreak func()
+	endDriver func(time.Duration) error
 }
 
 // New returns a client that keeps its locks in redis. It refuses, with ErrInvalid, a Config
@@ -60,7 +62,8 @@ type Client struct {
 // not wait for the server: one that cannot be reached shows at the first
 // acquisition.
 //
-// The driver stays the caller's: Close does not close it.
+// A driver that is an [io.Closer] is closed by Close, of the last client if several
+// share it. After an error it is the caller's to close.
 func New(redis driver.Redis, cfg Config) (*Client, error) {
 	if redis == nil {
 		return nil, invalid.Errorf("redlatch: New needs a driver, such as redlatchgoredis.Use(rdb)")
@@ -104,6 +107,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		Agreed:  lock.Agreed{TokenTTL: cfg.TokenTTL, Allowance: wholeMillis(cfg.FairLockWaitTimeout), Skew: cfg.MaxClockSkew},
 		Errors:  lock.Errors{Busy: c.busyLock, BusyOf: busyOf, Retryable: IsRetryable, Lost: lostLock}, Events: c.report.locks(func(owner string) { c.by(owner) }, c.appears),
 	})
+	c.endDriver = lastuser.Begin(redis)
 	c.stopBreak = redis.OnBreak(func(node string) {
 		c.server.Broke(node)
 		c.server.Acks.Forget(node)
@@ -200,7 +204,8 @@ func (c *Client) Shutdown(ctx context.Context) error {
 // left to their TTL: Close never frees a lock under a running section. What an acquisition
 // has got that fails with ErrClosed is released, members of a Multi included. Permits that
 // Semaphore.Do has not given back may be lost. Then it
-// waits for the requests that are in flight, at most for Config.CloseTimeout.
+// waits for the requests that are in flight, and closes a driver that is an io.Closer and that no
+// other client has, at most for Config.CloseTimeout.
 //
 // It returns an error if some of them had not ended by then; they end when the
 // driver gives them up. Calling it again returns the same.
@@ -225,6 +230,7 @@ func (c *Client) Close() error {
 		if !c.server.End(time.Until(end)) {
 			c.closeErr = errors.New("redlatch: Close: requests were still in flight after Config.CloseTimeout; what they take is left to its TTL")
 		}
+		c.closeErr = errors.Join(c.closeErr, c.endDriver(time.Until(end)))
 	})
 	return c.closeErr
 }

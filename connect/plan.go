@@ -14,7 +14,7 @@ import (
 )
 
 // A Plan has settings that fit together, with the files of TLS read and the defaults
-// filled in. The packages that open a connection make the options of their client from it.
+// filled in. The packages of drivers make the options of their client from it.
 // A program with a client library of its own can do the same.
 type Plan struct {
 	Settings

@@ -11,9 +11,9 @@ import (
 )
 
 // Settings say where the server is and how to talk to it. [Parse] makes them
-// from a URL, and [ParseRedisson] from Redisson's configuration file. They can
-// be changed before Open. They never show a password, in whatever way they are
-// printed.
+// from a URL, and package redissonyaml from Redisson's configuration file. They
+// can be changed before a client is opened. They never show a password, in
+// whatever way they are printed.
 type Settings struct {
 	Mode Mode
 
@@ -64,9 +64,25 @@ type Settings struct {
 	Refresh time.Duration
 
 	// Config is what Redisson's file says about the client. A URL leaves it
-	// zero.
+	// zero. A field that the program sets itself, in the Config that it opens a
+	// client with, goes before the same field here.
 	Config redlatch.Config
+
+	// Warnings say which keys of Redisson's file have no effect, or another one
+	// than in Redisson. The client's Logger gets them when it is opened.
+	Warnings []Warning
 }
+
+// A Warning is about a key of Redisson's configuration file that has no effect,
+// or another effect than in Redisson.
+type Warning struct {
+	Line int
+	Key  string // with the section before it: singleServerConfig.retryAttempts
+	Text string
+}
+
+// String returns all of it.
+func (w Warning) String() string { return fmt.Sprintf("line %d: %s: %s", w.Line, w.Key, w.Text) }
 
 // Mode says how the servers belong together.
 type Mode int
@@ -170,7 +186,7 @@ func (s Settings) timeout() time.Duration {
 // DefaultTimeout is what zero means for DialTimeout and Timeout.
 const DefaultTimeout = 3 * time.Second
 
-// secrets are what Open's error must not contain.
+// secrets are what an error about opening must not contain.
 func (s Settings) secrets() []string {
 	return []string{string(s.Password), string(s.SentinelPassword), s.User, s.SentinelUser}
 }

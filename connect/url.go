@@ -85,12 +85,10 @@ func Redact(rawURL string) string {
 	return s.String()
 }
 
-// A parsed URL is the settings and what only Redisson's file wants to know.
+// A parsed URL is the settings, and whether they are of a Unix socket.
 type parsed struct {
 	Settings
-	socket  bool
-	hasPort bool // all addresses had one
-	extra   bool // there was a path or a query
+	socket bool
 }
 
 // kinds are the schemes. "s" as the end of what stands before the "+" is TLS.
@@ -107,7 +105,7 @@ func parse(rawURL string) (*parsed, error) {
 		// Not even the part before a colon is safe to show: user:secret@host.
 		return nil, errors.New("connect: the URL has no scheme; write redis://host:6379")
 	}
-	p := &parsed{hasPort: true}
+	p := &parsed{}
 	if err := p.scheme(scheme); err != nil {
 		return nil, err
 	}
@@ -129,7 +127,6 @@ func parse(rawURL string) (*parsed, error) {
 	if strings.Contains(rest, "#") { // an empty fragment, too: it may be the end of a password
 		return nil, errMalformed
 	}
-	p.extra = strings.Trim(u.Path, "/") != "" || u.RawQuery != ""
 	if u.User != nil {
 		user := u.User.Username()
 		if password, has := u.User.Password(); has {
@@ -280,8 +277,6 @@ func (p *parsed) address(text, port string) (string, error) {
 	}
 	if u.Port() != "" {
 		port = u.Port()
-	} else {
-		p.hasPort = false
 	}
 	if port == "" {
 		return "", errors.New("connect: write the ports of sentinels in this form of URL: libraries disagree about what a missing one means; " +

@@ -34,8 +34,8 @@ type Driver struct {
 
 var _ driver.Batcher = (*Driver)(nil)
 
-// New makes a driver and the clients that it works through. The caller must call
-// Close.
+// New makes a driver and the clients that it works through. The driver must be
+// closed, which a redlatch.Client that has it does.
 //
 // New tries to connect, for at most ConnWriteTimeout. An unreachable server is
 // not an error: the driver tries again whenever it has a script to run. Options
@@ -89,7 +89,7 @@ func New(opt rueidis.ClientOption) (*Driver, error) {
 	case err == nil:
 		d.traits.Cluster = client.Mode() == rueidis.ClientModeCluster
 	case !unreachable(err):
-		d.Close()
+		_ = d.Close()
 		return nil, d.creds.Mask(err)
 	}
 	d.traits.Replicated = d.traits.Cluster || opt.Sentinel.MasterSet != ""
@@ -102,7 +102,7 @@ func New(opt rueidis.ClientOption) (*Driver, error) {
 }
 
 // Use returns a driver that works through client, which was made with opt.
-// Closing client remains the caller's task, after the driver's Close. Scripts
+// Closing client remains the caller's task, after that of the redlatch.Client. Scripts
 // and subscriptions share the client's connections, and every script costs a
 // few allocations. A broken connection is noticed only by what runs over it.
 //
@@ -142,14 +142,15 @@ func newDriver(opt rueidis.ClientOption) *Driver {
 }
 
 // Close ends all subscriptions and closes the clients that New made. Scripts
-// in flight end with an error. Further calls do nothing.
-func (d *Driver) Close() {
+// in flight end with an error. Further calls do nothing. The error is nil.
+func (d *Driver) Close() error {
 	d.cancel()
 	d.stopAll()
 	d.commands.close()
 	d.subs.close()
 	d.waits.close()
 	d.topics.wg.Wait()
+	return nil
 }
 
 // Traits implements [driver.Redis].

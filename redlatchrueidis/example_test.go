@@ -5,21 +5,12 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/redis/rueidis"
-
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/redlatchrueidis"
 )
 
 func Example() {
-	redis, err := redlatchrueidis.New(rueidis.ClientOption{InitAddress: []string{"localhost:6379"}})
-	if err != nil {
-		log.Print(err)
-		return
-	}
-	defer redis.Close()
-
-	locks, err := redlatch.New(redis, redlatch.Config{})
+	locks, err := redlatchrueidis.Open("redis://localhost:6379", redlatch.Config{})
 	if err != nil {
 		log.Print(err)
 		return

@@ -11,13 +11,19 @@ import (
 // In a synctest bubble, call it inside the bubble.
 func NewClient(tb testing.TB, cfg redlatch.Config) *redlatch.Client {
 	tb.Helper()
-	c, err := redlatch.New(NewServer(tb).Redis(), cfg)
+	return NewServer(tb).Client(cfg)
+}
+
+// Client returns a client of the server with connections of its own. It ends with the test.
+func (s *Server) Client(cfg redlatch.Config) *redlatch.Client {
+	s.tb.Helper()
+	c, err := redlatch.New(s.Redis(), cfg)
 	if err != nil {
-		tb.Fatal("redlatchtest: ", err)
+		s.tb.Fatal("redlatchtest: ", err)
 	}
-	tb.Cleanup(func() {
+	s.tb.Cleanup(func() {
 		if err := c.Close(); err != nil {
-			tb.Error("redlatchtest: closing the client: ", err)
+			s.tb.Error("redlatchtest: closing the client: ", err)
 		}
 	})
 	return c

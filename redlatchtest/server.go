@@ -60,10 +60,10 @@ func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	return pipe.Buffered(l), nil
 }
 
-// Redis returns a driver for the server, to make a client with [redlatch.New].
-// The driver is closed when the test ends, after the functions that the test
-// registers with Cleanup from now on. So close the client in such a function,
-// or in the test.
+// Redis returns a driver for the server, to make clients with [redlatch.New], which leave
+// it open. It is closed when the test ends, after the functions that the test
+// registers with Cleanup from now on. So close the clients in such functions,
+// or in the test. [Server.Client] does all of that.
 func (s *Server) Redis() driver.Redis { return s.Through(s.Dial) }
 
 // Through does what [Server.Redis] does, with connections that dial makes, for
@@ -84,6 +84,15 @@ func (s *Server) Through(dial func(ctx context.Context) (net.Conn, error)) drive
 	if err != nil {
 		s.tb.Fatal("redlatchtest: ", err) // not by the server's fault: these options are wrong
 	}
-	s.tb.Cleanup(d.Close)
-	return d
+	s.tb.Cleanup(func() { _ = d.Close() })
+	return shared{d}
+}
+
+// A shared driver stays open when its clients are closed.
+type shared struct{ redis }
+
+type redis interface {
+	driver.Batcher
+	driver.Acker
+	driver.Sharer
 }

@@ -12,14 +12,7 @@ import (
 )
 
 func Example() {
-	driver, err := redlatchvalkey.New(valkey.ClientOption{InitAddress: []string{"localhost:6379"}})
-	if err != nil {
-		log.Print(err)
-		return
-	}
-	defer driver.Close()
-
-	locks, err := redlatch.New(driver, redlatch.Config{})
+	locks, err := redlatchvalkey.Open("valkey://localhost:6379", redlatch.Config{})
 	if err != nil {
 		log.Print(err)
 		return
@@ -45,10 +38,7 @@ func ExampleUse() {
 	}
 	defer client.Close()
 
-	driver := redlatchvalkey.Use(client, options)
-	defer driver.Close()
-
-	locks, err := redlatch.New(driver, redlatch.Config{})
+	locks, err := redlatch.New(redlatchvalkey.Use(client, options), redlatch.Config{})
 	if err != nil {
 		log.Print(err)
 		return

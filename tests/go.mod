@@ -17,14 +17,14 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
 	github.com/redlatch/redlatch v0.0.0
-	github.com/redlatch/redlatch/connect v0.0.0
 	github.com/redlatch/redlatch/drivertest v0.0.0
+	github.com/redlatch/redlatch/redissonyaml v0.0.0
 	github.com/redlatch/redlatch/redlatchgocron v0.0.0
 	github.com/redlatch/redlatch/redlatchgoredis v0.0.0
 	github.com/redlatch/redlatch/redlatchotel v0.0.0
 	github.com/redlatch/redlatch/redlatchprom v0.0.0
-	github.com/redlatch/redlatch/redlatchtest v0.0.0
 	github.com/redlatch/redlatch/redlatchrueidis v0.0.0
+	github.com/redlatch/redlatch/redlatchtest v0.0.0
 	github.com/redlatch/redlatch/redlatchvalkey v0.0.0
 	github.com/valkey-io/valkey-go v1.0.79
 	go.etcd.io/etcd/client/v3 v3.5.35
@@ -83,13 +83,13 @@ require (
 
 replace (
 	github.com/redlatch/redlatch => ..
-	github.com/redlatch/redlatch/connect => ../connect
 	github.com/redlatch/redlatch/drivertest => ../drivertest
+	github.com/redlatch/redlatch/redissonyaml => ../redissonyaml
 	github.com/redlatch/redlatch/redlatchgocron => ../redlatchgocron
 	github.com/redlatch/redlatch/redlatchgoredis => ../redlatchgoredis
 	github.com/redlatch/redlatch/redlatchotel => ../redlatchotel
 	github.com/redlatch/redlatch/redlatchprom => ../redlatchprom
-	github.com/redlatch/redlatch/redlatchtest => ../redlatchtest
 	github.com/redlatch/redlatch/redlatchrueidis => ../redlatchrueidis
+	github.com/redlatch/redlatch/redlatchtest => ../redlatchtest
 	github.com/redlatch/redlatch/redlatchvalkey => ../redlatchvalkey
 )

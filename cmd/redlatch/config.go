@@ -88,14 +88,14 @@ The exit code is 0, also with warnings, or 78 if the file cannot be used.`,
 			}
 			a.server.config = args[0]
 		}
-		s, warnings, err := a.settings()
+		s, err := a.settings()
 		if err != nil {
-			for _, w := range warnings {
+			for _, w := range s.Warnings {
 				a.ui.note("warning: %v", w)
 			}
 			return err
 		}
-		c := configOf(s, warnings)
+		c := configOf(s)
 		c.Prefix = a.server.prefix
 		if asJSON() {
 			return written(a.ui.json(c))
@@ -105,7 +105,7 @@ The exit code is 0, also with warnings, or 78 if the file cannot be used.`,
 	return cmd
 }
 
-func configOf(s connect.Settings, warnings []connect.Warning) *configJSON {
+func configOf(s connect.Settings) *configJSON {
 	lease := cmp.Or(s.Config.WatchdogTimeout, watchdog)
 	c := &configJSON{
 		URL: s.String(), Mode: s.Mode.String(), Addresses: s.Addresses, MasterName: s.MasterName, Database: s.Database,
@@ -129,7 +129,7 @@ func configOf(s connect.Settings, warnings []connect.Warning) *configJSON {
 			c.TLS.MinVersion = "1.3"
 		}
 	}
-	for _, w := range warnings {
+	for _, w := range s.Warnings {
 		c.Warnings = append(c.Warnings, warningJSON{w.Line, w.Key, w.Text})
 	}
 	return c

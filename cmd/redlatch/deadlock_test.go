@@ -8,24 +8,14 @@ import (
 	"testing"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/connect"
-	"github.com/redlatch/redlatch/connect/openrueidis"
 	"github.com/redlatch/redlatch/internal/overview"
+	"github.com/redlatch/redlatch/redlatchrueidis"
 )
 
 // user is a client of the test's own.
 func (r *redis) user(t *testing.T, name string) *redlatch.Client {
 	t.Helper()
-	s, err := connect.Parse(r.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	driver, err := openrueidis.OpenSettings(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(driver.Close)
-	c, err := redlatch.New(driver, redlatch.Config{Identity: redlatch.Identity{Name: name}, TellSites: true})
+	c, err := redlatchrueidis.Open(r.url, redlatch.Config{Identity: redlatch.Identity{Name: name}, TellSites: true})
 	if err != nil {
 		t.Fatal(err)
 	}

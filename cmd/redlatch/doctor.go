@@ -19,8 +19,8 @@ import (
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/doctor"
 	"github.com/redlatch/redlatch/connect"
-	"github.com/redlatch/redlatch/connect/openrueidis"
 	"github.com/redlatch/redlatch/internal/overview"
+	"github.com/redlatch/redlatch/redlatchrueidis"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -101,11 +101,11 @@ func answered(err error) error {
 
 // rawClient connects for commands that are no scripts. Mask hides credentials.
 func (a *app) rawClient() (client rueidis.Client, mask func(string) string, err error) {
-	settings, _, err := a.settings()
+	settings, err := a.settings()
 	if err != nil {
 		return nil, nil, err
 	}
-	option, err := openrueidis.Options(settings)
+	option, err := redlatchrueidis.Options(settings)
 	if err != nil {
 		return nil, nil, &failure{code: exitConfig, err: err}
 	}

@@ -11,7 +11,7 @@ require (
 	github.com/creack/pty v1.1.24
 	github.com/redis/rueidis v1.0.79
 	github.com/redlatch/redlatch v0.0.0
-	github.com/redlatch/redlatch/connect v0.0.0
+	github.com/redlatch/redlatch/redissonyaml v0.0.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.9
@@ -30,7 +30,7 @@ require (
 	github.com/lucasb-eyer/go-colorful v1.4.1 // indirect
 	github.com/mattn/go-runewidth v0.0.30 // indirect
 	github.com/muesli/cancelreader v0.2.2 // indirect
-	github.com/redlatch/redlatch/redlatchrueidis v0.0.0 // indirect
+	github.com/redlatch/redlatch/redlatchrueidis v0.0.0
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/xo/terminfo v1.0.0 // indirect
 	github.com/yuin/gopher-lua v1.1.1 // indirect
@@ -41,6 +41,6 @@ require (
 
 replace (
 	github.com/redlatch/redlatch => ../..
-	github.com/redlatch/redlatch/connect => ../../connect
+	github.com/redlatch/redlatch/redissonyaml => ../../redissonyaml
 	github.com/redlatch/redlatch/redlatchrueidis => ../../redlatchrueidis
 )

@@ -6,14 +6,14 @@ import (
 	"os"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/spf13/pflag"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/connect"
-	"github.com/redlatch/redlatch/connect/openrueidis"
-	"github.com/redlatch/redlatch/internal/bounded"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/redissonyaml"
+	"github.com/redlatch/redlatch/redlatchrueidis"
 )
 
 const defaultURL = "redis://localhost:6379"
@@ -62,45 +62,41 @@ func (s *endpoint) checkPrefix() error {
 }
 
 // settings returns what the command line, the environment and the file say.
-func (a *app) settings() (connect.Settings, []connect.Warning, error) {
-	s, warnings, err := a.parse()
+func (a *app) settings() (connect.Settings, error) {
+	s, err := a.parse()
 	if err != nil {
-		return s, warnings, err
+		return s, err
 	}
 	if err := a.server.checkPrefix(); err != nil {
-		return s, warnings, err
+		return s, err
 	}
 	a.ui.hide(string(s.Password), string(s.SentinelPassword)) // users have names that are also those of locks
 	if err := a.server.secureSettings(&s); err != nil {
-		return s, warnings, err
+		return s, err
 	}
 	if err := s.Check(); err != nil {
-		return s, warnings, &failure{code: exitConfig, err: err, hint: tlsHint(s)}
+		return s, &failure{code: exitConfig, err: err, hint: tlsHint(s)}
 	}
 	a.shown = s.String()
-	return s, warnings, nil
+	return s, nil
 }
 
-func (a *app) parse() (connect.Settings, []connect.Warning, error) {
+func (a *app) parse() (connect.Settings, error) {
 	if a.server.config == "" {
 		s, err := connect.Parse(a.server.address())
 		if err != nil {
-			return s, nil, usage("%w", err)
+			return s, usage("%w", err)
 		}
-		return s, nil, nil
+		return s, nil
 	}
 	if a.server.url != "" {
-		return connect.Settings{}, nil, usage("--url and --config contradict each other")
+		return connect.Settings{}, usage("--url and --config contradict each other")
 	}
-	text, err := bounded.ReadFile(a.server.config, bounded.Text)
+	s, err := redissonyaml.ReadFile(a.server.config)
 	if err != nil {
-		return connect.Settings{}, nil, &failure{code: exitConfig, err: err}
+		return s, a.configFailure(err)
 	}
-	s, warnings, err := connect.ParseRedisson(text, os.LookupEnv)
-	if err != nil {
-		return s, warnings, a.configFailure(err)
-	}
-	return s, warnings, nil
+	return s, nil
 }
 
 // configFailure tells of all errors but the last, with which the program ends.
@@ -152,7 +148,7 @@ func (a *app) shownAddress() string { return a.shown }
 
 // client connects to the server. Call close at the end.
 func (a *app) client(cfg redlatch.Config) (client *redlatch.Client, closeAll func(), err error) {
-	settings, _, err := a.settings() // config check has the warnings
+	settings, err := a.settings() // config check shows the warnings
 	if err != nil {
 		return nil, nil, err
 	}
@@ -164,21 +160,18 @@ func (a *app) client(cfg redlatch.Config) (client *redlatch.Client, closeAll fun
 	}
 	cfg.FairLockWaitTimeout = settings.Config.FairLockWaitTimeout
 	cfg.Prefix = a.server.prefix
-	driver, err := openrueidis.OpenSettings(settings, func(opt *rueidis.ClientOption) {
+	client, err = connect.Open(settings, cfg, func(connect.Plan) (driver.Redis, error) {
+		opt, err := redlatchrueidis.Options(settings)
+		if err != nil {
+			return nil, err
+		}
 		// One lock needs one connection, and not half a megabyte to read it.
 		opt.PipelineMultiplex = -1
 		opt.ReadBufferEachConn, opt.WriteBufferEachConn = 16<<10, 16<<10
+		return redlatchrueidis.New(opt)
 	})
 	if err != nil {
 		return nil, nil, a.serverFailure(err)
 	}
-	client, err = redlatch.New(driver, cfg)
-	if err != nil {
-		driver.Close()
-		return nil, nil, a.serverFailure(err)
-	}
-	return client, func() {
-		_ = client.Close() // the locks are released or lost; there is nothing left to tell
-		driver.Close()
-	}, nil
+	return client, func() { _ = client.Close() }, nil // the locks are released or lost; there is nothing left to tell
 }

@@ -17,7 +17,6 @@ const twinLines = 10
 
 // twins may be. The names of two files that are in order, with a reason.
 var twins = map[string]string{
-	"connect/example_test.go ~ redlatchvalkey/example_test.go": "each is the first that its package's reader sees, and whole",
 }
 
 // Where the same thing stands twice, one of them is mended, and the other is not.

@@ -28,7 +28,6 @@ type folder struct {
 var folders = []folder{
 	{"redlatchrueidis", "redlatchvalkey", []string{"doc.go", "example_test.go"}},
 	{"tests/rueidis", "tests/valkeygo", []string{"doc.go"}},
-	{"connect/openrueidis", "connect/openvalkeygo", []string{"doc.go"}},
 }
 
 // A rename is applied to the whole text of a file, after those above it.
@@ -39,7 +38,6 @@ type rename struct {
 
 var renames = []rename{
 	{regexp.MustCompile(`\bredlatchrueidis\b`), "redlatchvalkey"},
-	{regexp.MustCompile(`\bopenrueidis\b`), "openvalkeygo"},
 	{regexp.MustCompile(`github\.com/redis/rueidis`), "github.com/valkey-io/valkey-go"},
 	{regexp.MustCompile(`\bpackage rueidis`), "package valkeygo"}, // of the tests
 	{regexp.MustCompile(`"rueidis"`), `"valkeygo"`},

@@ -26,7 +26,7 @@ func openOnRueidis(j job) (locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openRedlatch(j, driver, driver.Close)
+	return openRedlatch(j, driver, func() { _ = driver.Close() })
 }
 
 var redlatchEndless = endless(redlatchRueidis)

@@ -18,7 +18,7 @@ var redlatchValkeygo = implementation{
 		if err != nil {
 			return nil, err
 		}
-		return openRedlatch(j, driver, driver.Close)
+		return openRedlatch(j, driver, func() { _ = driver.Close() })
 	},
 }
 

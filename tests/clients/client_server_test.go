@@ -94,7 +94,7 @@ func TestRESP2IsEnough(t *testing.T) {
 			if err != nil {
 				w.Fatal(err)
 			}
-			w.Cleanup(d.Close)
+			w.Cleanup(func() { _ = d.Close() })
 			return d
 		},
 	} {

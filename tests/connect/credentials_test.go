@@ -86,16 +86,11 @@ type rotation struct {
 
 func (r *rotation) client(s connect.Settings) *redlatch.Client {
 	r.t.Helper()
-	driver, err := r.opener.open(s)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.t.Cleanup(driver.Close)
 	cfg := redlatch.Config{
 		WatchdogTimeout: time.Minute, OutageTimeout: time.Minute,
 		Logger: slog.New(slog.NewTextHandler(&r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
-	c, err := redlatch.New(driver, cfg)
+	c, err := r.opener.open(s, cfg)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -236,7 +231,7 @@ func TestCredentialsThatRotate(t *testing.T) {
 			if o.name != "goredis" {
 				return settings
 			}
-			if _, err := o.open(settings); err == nil || !strings.Contains(err.Error(), "SentinelUser") {
+			if _, err := o.open(settings, redlatch.Config{}); err == nil || !strings.Contains(err.Error(), "SentinelUser") {
 				t.Errorf("go-redis would ask a function for the credentials of sentinels: %v", err)
 			}
 			for _, n := range s.Sentinels {

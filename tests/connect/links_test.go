@@ -8,7 +8,7 @@ import (
 
 // A program that opens with one client library links no other, and one that only reads settings links none.
 func TestAnOpenerLinksOneClientLibrary(t *testing.T) {
-	libraries := map[string]string{"opengoredis": "github.com/redis/go-redis/v9", "openrueidis": "github.com/redis/rueidis", "openvalkeygo": "github.com/valkey-io/valkey-go"}
+	libraries := map[string]string{"redlatchgoredis": "github.com/redis/go-redis/v9", "redlatchrueidis": "github.com/redis/rueidis", "redlatchvalkey": "github.com/valkey-io/valkey-go"}
 	links := func(pkg string) string {
 		out, err := exec.Command("go", "list", "-deps", pkg).Output()
 		if err != nil {
@@ -22,7 +22,7 @@ func TestAnOpenerLinksOneClientLibrary(t *testing.T) {
 		}
 	}
 	for opener, its := range libraries {
-		deps := links("github.com/redlatch/redlatch/connect/" + opener)
+		deps := links("github.com/redlatch/redlatch/" + opener)
 		for _, library := range libraries {
 			if got := strings.Contains(deps, "\n"+library+"\n"); got != (library == its) {
 				t.Errorf("%s links %s: %v", opener, library, got)

@@ -19,40 +19,32 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/connect"
-	"github.com/redlatch/redlatch/connect/opengoredis"
-	"github.com/redlatch/redlatch/connect/openrueidis"
-	"github.com/redlatch/redlatch/connect/openvalkeygo"
-	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/heldport"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/redissonyaml"
+	"github.com/redlatch/redlatch/redlatchgoredis"
+	"github.com/redlatch/redlatch/redlatchrueidis"
+	"github.com/redlatch/redlatch/redlatchvalkey"
 )
 
 // An opener is one of the packages that open what settings say.
 type opener struct {
 	name string
-	open func(s connect.Settings) (opened, error)
-}
-
-type opened interface {
-	driver.Redis
-	Close()
+	open func(s connect.Settings, cfg redlatch.Config) (*redlatch.Client, error)
 }
 
 var openers = []opener{
-	{"goredis", func(s connect.Settings) (opened, error) { return opengoredis.OpenSettings(s) }},
-	{"rueidis", func(s connect.Settings) (opened, error) { return openrueidis.OpenSettings(s) }},
-	{"valkeygo", func(s connect.Settings) (opened, error) { return openvalkeygo.OpenSettings(s) }},
+	{"goredis", func(s connect.Settings, cfg redlatch.Config) (*redlatch.Client, error) {
+		return redlatchgoredis.OpenSettings(s, cfg)
+	}},
+	{"rueidis", redlatchrueidis.OpenSettings},
+	{"valkeygo", redlatchvalkey.OpenSettings},
 }
 
 // take takes a lock where the settings say, leaves it, and lists the locks.
 func (o opener) take(t *testing.T, s connect.Settings, name string) error {
 	t.Helper()
-	driver, err := o.open(s)
-	if err != nil {
-		return err
-	}
-	defer driver.Close()
-	locks, err := redlatch.New(driver, s.Config)
+	locks, err := o.open(s, redlatch.Config{})
 	if err != nil {
 		return err
 	}
@@ -167,11 +159,7 @@ func TestUsersAndDatabases(t *testing.T) {
 
 // placed wants the lock to be where the settings say, and the client to have its name.
 func placed(t *testing.T, o opener, s *testserver.Server, settings connect.Settings) {
-	driver, err := o.open(settings)
-	if err != nil {
-		t.Fatal(err)
-	}
-	locks, err := redlatch.New(driver, settings.Config)
+	locks, err := o.open(settings, redlatch.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +177,6 @@ func placed(t *testing.T, o opener, s *testserver.Server, settings connect.Setti
 	if err := errors.Join(hold.Release(t.Context()), locks.Close()); err != nil {
 		t.Error(err)
 	}
-	driver.Close()
 }
 
 func TestUnixSocket(t *testing.T) {
@@ -422,7 +409,7 @@ func TestOpenRedisson(t *testing.T) {
 	t.Parallel()
 	open := func(text string) (err error) {
 		t.Helper()
-		s, _, bad := connect.ParseRedisson([]byte(text), nil)
+		s, bad := redissonyaml.Parse([]byte(text), nil)
 		if bad != nil {
 			t.Fatal(bad)
 		}

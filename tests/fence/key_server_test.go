@@ -53,7 +53,7 @@ func useRueidis(tb testing.TB, addr string) driver.Redis {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(d.Close)
+	tb.Cleanup(func() { _ = d.Close() })
 	return d
 }
 

@@ -45,6 +45,6 @@ var adapters = map[string]func(at place) (redis driver.Redis, closeIt func(), er
 		if err != nil {
 			return nil, nil, err
 		}
-		return d, d.Close, nil
+		return d, func() { _ = d.Close() }, nil
 	},
 }

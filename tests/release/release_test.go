@@ -197,10 +197,10 @@ var programs = map[string]struct {
 	if _, err := redlatchvalkey.New(valkey.ClientOption{}); err == nil {
 		t.Fatal()
 	}`, `"github.com/redlatch/redlatch/redlatchvalkey"; "github.com/valkey-io/valkey-go"`},
-	"connect": {"", `
-	if _, err := connect.Parse("redis://localhost"); err != nil {
+	"redissonyaml": {"", `
+	if _, err := redissonyaml.Parse([]byte("singleServerConfig: {address: 'redis://localhost:6379'}"), nil); err != nil {
 		t.Fatal(err)
-	}`, `"github.com/redlatch/redlatch/connect"`},
+	}`, `"github.com/redlatch/redlatch/redissonyaml"`},
 	"redlatchtest": {"", `
 	hold, err := redlatchtest.NewClient(t, redlatch.Config{}).Lock("job").Acquire(t.Context())
 	if err != nil {

@@ -49,7 +49,7 @@ func TestAQuotedPasswordIsNotShown(t *testing.T) {
 	opt.Password = "hunter2"
 	d, err := redlatchrueidis.New(opt)
 	if err == nil {
-		t.Cleanup(d.Close)
+		t.Cleanup(func() { _ = d.Close() })
 		_, err = d.Run(t.Context(), newScript(t, "return 1"), nil, nil)
 	}
 	if err == nil || !strings.Contains(err.Error(), "***") {

@@ -41,7 +41,7 @@ func use(t *testing.T, opt rueidis.ClientOption) driver.Redis {
 	}
 	t.Cleanup(c.Close)
 	d := redlatchrueidis.Use(c, opt)
-	t.Cleanup(d.Close)
+	t.Cleanup(func() { _ = d.Close() })
 	return d
 }
 

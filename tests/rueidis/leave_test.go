@@ -20,7 +20,7 @@ func dialling(t *testing.T, f func(t *testing.T, open adaptertest.Dial)) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(d.Close)
+			t.Cleanup(func() { _ = d.Close() })
 			return d
 		})
 	})

@@ -33,7 +33,7 @@ func newDriver(t *testing.T, opt rueidis.ClientOption) driver.Redis {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(d.Close)
+	t.Cleanup(func() { _ = d.Close() })
 	return d
 }
 

@@ -51,7 +51,7 @@ func TestAQuotedPasswordIsNotShown(t *testing.T) {
 	opt.Password = "hunter2"
 	d, err := redlatchvalkey.New(opt)
 	if err == nil {
-		t.Cleanup(d.Close)
+		t.Cleanup(func() { _ = d.Close() })
 		_, err = d.Run(t.Context(), newScript(t, "return 1"), nil, nil)
 	}
 	if err == nil || !strings.Contains(err.Error(), "***") {

@@ -43,7 +43,7 @@ func use(t *testing.T, opt valkey.ClientOption) driver.Redis {
 	}
 	t.Cleanup(c.Close)
 	d := redlatchvalkey.Use(c, opt)
-	t.Cleanup(d.Close)
+	t.Cleanup(func() { _ = d.Close() })
 	return d
 }
 

@@ -4,6 +4,7 @@ package drivers
 
 import (
 	"cmp"
+	"io"
 	"testing"
 	"time"
 
@@ -96,10 +97,19 @@ var (
 var Adapters = []Adapter{Goredis, Rueidis, Valkeygo}
 
 func closing[D interface {
-	driver.Redis
-	Close()
+	full
+	io.Closer
 }](d D, err error) (driver.Redis, func() error, error) {
-	return d, func() error { d.Close(); return nil }, err
+	return shared{d}, d.Close, err
+}
+
+// A shared driver stays open when its clients are closed: most tests have several.
+type shared struct{ full }
+
+type full interface {
+	driver.Batcher
+	driver.Acker
+	driver.Sharer
 }
 
 // Open returns a driver that ends with the test.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/connect"
-	"github.com/redlatch/redlatch/connect/openrueidis"
+	"github.com/redlatch/redlatch/redlatchrueidis"
 )
 
 // WorkerCommand is the command of redlatch that calls Worker.Run.
@@ -79,12 +79,7 @@ func (w *Worker) Run(in io.Reader, out io.Writer) error {
 	// A dead connection must be noticed within a third of the lease.
 	timeout := min(w.Watchdog/5, 3*time.Second)
 	settings.DialTimeout, settings.Timeout = timeout, timeout
-	driver, err := openrueidis.OpenSettings(settings)
-	if err != nil {
-		return err
-	}
-	defer driver.Close()
-	client, err := redlatch.New(driver, redlatch.Config{WatchdogTimeout: w.Watchdog, CloseTimeout: 500 * time.Millisecond})
+	client, err := redlatchrueidis.OpenSettings(settings, redlatch.Config{WatchdogTimeout: w.Watchdog, CloseTimeout: 500 * time.Millisecond})
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package openrueidis
+package redlatchrueidis
 
 import (
 	"context"
@@ -8,45 +8,33 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/connect"
-	"github.com/redlatch/redlatch/redlatchrueidis"
+	"github.com/redlatch/redlatch/driver"
 )
 
-// Open connects to the server that the URL names. [connect.Parse] lists the forms of
-// URL. The caller must close the driver, after the redlatch.Client that uses it.
+// Open returns a client with connections of its own, which end when it is closed, to
+// the server that the URL names. [connect.Parse] lists the forms of URL.
 //
-// A server that cannot be reached, or that refuses the credentials, is no error
-// here: the driver tries again with every script, and the first script returns
-// the error.
-func Open(rawURL string) (*redlatchrueidis.Driver, error) {
+// A server that cannot be reached is no error here: the driver tries again with
+// every script, and the first script returns the error.
+func Open(rawURL string, cfg redlatch.Config) (*redlatch.Client, error) {
 	s, err := connect.Parse(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	return OpenSettings(s)
+	return OpenSettings(s, cfg)
 }
 
-// OpenSettings does what Open does, with settings. It reads the files of TLS.
-// Each tune may change the options before they are used.
-func OpenSettings(s connect.Settings, tune ...func(*rueidis.ClientOption)) (*redlatchrueidis.Driver, error) {
-	p, err := s.Plan()
-	if err != nil {
-		return nil, err
-	}
-	opt := options(p)
-	for _, f := range tune {
-		f(&opt)
-	}
-	d, err := redlatchrueidis.New(opt)
-	if err != nil {
-		p.Settings.User, p.Settings.Password = opt.Username, connect.Secret(opt.Password) // as tuned
-		return nil, p.Refused(err)
-	}
-	return d, nil
+// OpenSettings does what Open does, with settings. It reads the files of TLS. What cfg leaves zero is
+// as s.Config says.
+func OpenSettings(s connect.Settings, cfg redlatch.Config) (*redlatch.Client, error) {
+	return connect.Open(s, cfg, func(p connect.Plan) (driver.Redis, error) { return New(options(p)) })
 }
 
-// Options returns the options with which Open makes its client, for a program
-// that uses rueidis itself. It reads the files of TLS.
+// Options returns the options with which Open makes its driver, for a program that
+// changes some of them before it calls [New], or that uses rueidis itself. It reads the
+// files of TLS.
 func Options(s connect.Settings) (rueidis.ClientOption, error) {
 	p, err := s.Plan()
 	if err != nil {

@@ -1,4 +1,4 @@
-package opengoredis
+package redlatchgoredis
 
 import (
 	"context"
@@ -7,62 +7,69 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/connect"
-	"github.com/redlatch/redlatch/redlatchgoredis"
+	"github.com/redlatch/redlatch/driver"
 )
 
-// A Driver is a redlatchgoredis.Driver with a client of its own.
-type Driver struct {
-	*redlatchgoredis.Driver
+// An opened is a Driver with a client of its own.
+type opened struct {
+	*Driver
 	rdb redis.UniversalClient
 }
 
-// Close closes the client. Close the redlatch.Client that uses the driver first.
-func (d *Driver) Close() { _ = d.rdb.Close() }
+// Close closes the client.
+func (o opened) Close() error { return o.rdb.Close() }
 
-// Client returns the client, for other requests of the program to the server. It belongs to the
-// driver.
-func (d *Driver) Client() redis.UniversalClient { return d.rdb }
-
-// Open connects to the server that the URL names. [connect.Parse] lists the forms of
-// URL. The caller must close the driver, after the redlatch.Client that uses it.
+// Open returns a client with connections of its own, which end when it is closed, to
+// the server that the URL names. [connect.Parse] lists the forms of URL.
 //
 // A server that cannot be reached, or that refuses the credentials, is no error
 // here: the driver tries again with every script, and the first script returns
 // the error.
-func Open(rawURL string) (*Driver, error) {
+func Open(rawURL string, cfg redlatch.Config, opts ...Option) (*redlatch.Client, error) {
 	s, err := connect.Parse(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	return OpenSettings(s)
+	return OpenSettings(s, cfg, opts...)
 }
 
-// OpenSettings does what Open does, with settings and with options of the driver. It reads the
-// files of TLS.
-func OpenSettings(s connect.Settings, opts ...redlatchgoredis.Option) (*Driver, error) {
-	rdb, err := Client(s)
-	if err != nil {
-		return nil, err
-	}
-	return &Driver{redlatchgoredis.Use(rdb, opts...), rdb}, nil
+// OpenSettings does what Open does, with settings. It reads the files of TLS. What cfg leaves zero is
+// as s.Config says.
+//
+// go-redis calls no function for the credentials of sentinels, so settings with SentinelCredentials are
+// refused. It has no setting for how often a topology is read again, so Settings.Refresh has no effect.
+func OpenSettings(s connect.Settings, cfg redlatch.Config, opts ...Option) (*redlatch.Client, error) {
+	return connect.Open(s, cfg, func(p connect.Plan) (driver.Redis, error) {
+		rdb, err := newClient(p)
+		if err != nil {
+			return nil, err
+		}
+		return opened{Use(rdb, opts...), rdb}, nil
+	})
 }
 
 var errSentinelCredentials = errors.New("connect: go-redis asks no function for the credentials of sentinels; set SentinelUser and SentinelPassword, or open with rueidis or valkey-go")
 
 var errClusterDatabase = errors.New("connect: go-redis knows no database but 0 of a cluster; leave the database out, or open with rueidis or valkey-go")
 
-// mostOfContexts is the longest that package redlatchgoredis lets a script take if the client minds contexts. It is also the
+// mostOfContexts is the longest that this package lets a script take if the client minds contexts. It is also the
 // longest that it tries to find a connection, if the client does not.
 const mostOfContexts = 3 * time.Second
 
-// Client returns a client like the one that Open makes, for a program that uses go-redis itself. It reads the
-// files of TLS.
-func Client(s connect.Settings) (redis.UniversalClient, error) {
+// NewClient returns a client of go-redis like the one that Open makes, for a program that sends other requests through
+// it, too, and gives it to [Use]. It reads the files of TLS.
+func NewClient(s connect.Settings) (redis.UniversalClient, error) {
 	p, err := s.Plan()
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
+	}
+	return newClient(p)
+}
+
+func newClient(p connect.Plan) (redis.UniversalClient, error) {
+	switch {
 	case p.SentinelCredentials != nil:
 		return nil, errSentinelCredentials
 	case p.Mode == connect.Cluster && p.Database != 0:

@@ -1,4 +1,4 @@
-package opengoredis
+package redlatchgoredis
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package connect
+package redissonyaml
 
 import (
 	"crypto/tls"
@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/connect"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -55,23 +56,23 @@ func merge(tables ...map[string]option) map[string]option {
 
 // serverKeys are the sections of servers.
 var serverKeys = map[string]struct {
-	mode    Mode
+	mode    connect.Mode
 	keys    map[string]option
 	refused string
 }{
-	"singleServerConfig": {Single, merge(pools, dns, map[string]option{
+	"singleServerConfig": {connect.Single, merge(pools, dns, map[string]option{
 		"address": {set: oneAddress}, "database": {set: setDatabase},
 	}), ""},
-	"masterSlaveServersConfig": {Single, merge(pools, dns, replicas, map[string]option{
+	"masterSlaveServersConfig": {connect.Single, merge(pools, dns, replicas, map[string]option{
 		"masterAddress": {set: oneAddress}, "database": {set: setDatabase}, "slaveAddresses": {ignored: primaries},
 	}), ""},
-	"sentinelServersConfig": {Sentinel, merge(pools, dns, replicas, discovery, map[string]option{
+	"sentinelServersConfig": {connect.Sentinel, merge(pools, dns, replicas, discovery, map[string]option{
 		"sentinelAddresses": {set: addresses}, "database": {set: setDatabase}, "scanInterval": {set: refresh},
 		"masterName":       {set: func(f *file, v *yaml.Node) { f.MasterName = f.text(v) }},
 		"sentinelUsername": {set: func(f *file, v *yaml.Node) { f.SentinelUser = f.text(v) }},
-		"sentinelPassword": {set: func(f *file, v *yaml.Node) { f.SentinelPassword = Secret(f.text(v)) }},
+		"sentinelPassword": {set: func(f *file, v *yaml.Node) { f.SentinelPassword = connect.Secret(f.text(v)) }},
 	}), ""},
-	"clusterServersConfig": {Cluster, merge(pools, dns, replicas, discovery, map[string]option{
+	"clusterServersConfig": {connect.Cluster, merge(pools, dns, replicas, discovery, map[string]option{
 		"nodeAddresses": {set: addresses}, "database": {set: setDatabase}, "scanInterval": {set: refresh},
 		"shardedSubscriptionMode": {set: func(f *file, v *yaml.Node) {
 			if i := f.oneOf(v, "AUTO", "ON", "OFF"); i >= 0 {
@@ -103,7 +104,7 @@ var (
 		ignored(jvm, "sslProvider"),
 		map[string]option{
 			"username": {set: func(f *file, v *yaml.Node) { f.User = f.text(v) }},
-			"password": {set: func(f *file, v *yaml.Node) { f.Password = Secret(f.text(v)) }},
+			"password": {set: func(f *file, v *yaml.Node) { f.Password = connect.Secret(f.text(v)) }},
 
 			"credentialsResolver": {refused: noClasses + "; write username and password, or set Settings.Credentials", harmless: "DefaultCredentialsResolver"},
 			"nameMapper":          {refused: noClasses + ", or the locks have other names; if it puts a prefix before them, leave it out here and set Config.Prefix", harmless: "DefaultNameMapper"},
@@ -117,7 +118,7 @@ var (
 			"sslVerificationMode": {set: func(f *file, v *yaml.Node) {
 				f.sslKey = f.key
 				if i := f.oneOf(v, "STRICT", "CA_ONLY", "NONE"); i >= 0 {
-					f.tls.Verify = []Verification{VerifyAll, VerifyCA, VerifyNone}[i]
+					f.tls.Verify = []connect.Verification{connect.VerifyAll, connect.VerifyCA, connect.VerifyNone}[i]
 				}
 			}},
 			"sslProtocols":           {set: protocols},
@@ -143,7 +144,7 @@ var (
 			"sslEnableEndpointIdentification": {set: func(f *file, v *yaml.Node) {
 				f.sslKey = f.key
 				if !f.boolean(v) {
-					f.tls.Verify = VerifyNone
+					f.tls.Verify = connect.VerifyNone
 				}
 			}},
 		},

@@ -1,19 +1,20 @@
-package opengoredis
+package redlatchgoredis
 
 import (
 	"errors"
 	"testing"
 	"time"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/connect"
 )
 
 // With rueidis the locks of that cluster would be in the other database.
 func TestADatabaseOfAClusterIsRefused(t *testing.T) {
-	if _, err := Open("redis+cluster://127.0.0.1:1/3"); !errors.Is(err, errClusterDatabase) {
+	if _, err := Open("redis+cluster://127.0.0.1:1/3", redlatch.Config{}); !errors.Is(err, errClusterDatabase) {
 		t.Errorf("got %v", err)
 	}
-	rdb, err := Client(connect.Settings{Mode: connect.Cluster, Addresses: []string{"127.0.0.1:1"}})
+	rdb, err := NewClient(connect.Settings{Mode: connect.Cluster, Addresses: []string{"127.0.0.1:1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,14 +28,16 @@ func TestAScriptHasTheTimeThatSettingsSay(t *testing.T) {
 	for _, want := range []time.Duration{300 * time.Millisecond, 3 * time.Second, 4 * time.Second, 10 * time.Second} {
 		for _, s := range []connect.Settings{{}, {Mode: connect.Cluster}, {Mode: connect.Sentinel, MasterName: "m"}, {DialTimeout: 100 * time.Millisecond}} {
 			s.Addresses, s.Timeout = []string{"127.0.0.1:1"}, want
-			d, err := OpenSettings(s)
+			rdb, err := NewClient(s)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := d.Traits().Timeout; got > want || s.DialTimeout == 0 && got != want {
+			if got := Use(rdb).Traits().Timeout; got > want || s.DialTimeout == 0 && got != want {
 				t.Errorf("%v: the driver has %v for a script", s, got)
 			}
-			d.Close()
+			if err := rdb.Close(); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }

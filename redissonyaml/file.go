@@ -1,4 +1,4 @@
-package connect
+package redissonyaml
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,24 +17,24 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/connect"
+	"github.com/redlatch/redlatch/internal/bounded"
 )
 
-// A Warning is about a key of Redisson's configuration file that has no effect,
-// or another effect than in Redisson.
-type Warning struct {
-	Line int
-	Key  string // with the section before it: singleServerConfig.retryAttempts
-	Text string
+// ReadFile reads a file as [Parse] does. Variables are those of the environment.
+func ReadFile(name string) (connect.Settings, error) {
+	content, err := bounded.ReadFile(name, bounded.Text)
+	if err != nil {
+		return connect.Settings{}, fmt.Errorf("redissonyaml: %w", err)
+	}
+	return Parse(content, os.LookupEnv)
 }
 
-// String returns all of it.
-func (w Warning) String() string { return fmt.Sprintf("line %d: %s: %s", w.Line, w.Key, w.Text) }
-
-// ParseRedisson reads Redisson's configuration file, in YAML or JSON, as far as
-// locks need it. A key that has no effect here gets a warning, one warning per
-// key. If the locks would not be the same without a key, or could not be
-// reached, the key is an error, which names it. All errors are returned as one,
-// joined.
+// Parse reads the content of Redisson's configuration file, in YAML or JSON, as
+// far as locks need it. A key that has no effect here gets one of
+// Settings.Warnings. If the locks would not be the same without a key, or could
+// not be reached, the key is an error, which names it. All errors are returned as
+// one, joined, and then the Settings have the warnings only.
 //
 // As in Redisson, ${NAME} and ${NAME:-default} stand for what lookup returns. A Java
 // program asks its environment and its properties there, and a Go program most often
@@ -42,28 +43,28 @@ func (w Warning) String() string { return fmt.Sprintf("line %d: %s: %s", w.Line,
 // set, with a warning: Redisson does not take it for a variable, and would use that
 // text itself, even as a password.
 //
-// ParseRedisson knows singleServerConfig, masterSlaveServersConfig (only the
-// master, because redlatch never talks to replicas), sentinelServersConfig and
-// clusterServersConfig, and refuses replicatedServersConfig. Settings.Config
-// has the lockWatchdogTimeout, and everything else that belongs to the client
-// and not to the connection. Java's key stores are not read: see [TLS].
+// Parse knows singleServerConfig, masterSlaveServersConfig (only the master, because
+// redlatch never talks to replicas), sentinelServersConfig and clusterServersConfig,
+// and refuses replicatedServersConfig. Settings.Config has the lockWatchdogTimeout,
+// and everything else that belongs to the client and not to the connection. Java's
+// key stores are not read: see [connect.TLS].
 //
 // No error and no warning contains a value of the file.
-func ParseRedisson(content []byte, lookup func(name string) (string, bool)) (Settings, []Warning, error) {
+func Parse(content []byte, lookup func(name string) (string, bool)) (connect.Settings, error) {
 	f := &file{unset: marks{bare: "$" + rand.Text(), empty: "$" + rand.Text()}}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(f.resolve(content, lookup), &doc); err != nil {
-		return Settings{}, nil, syntaxError(err)
+		return connect.Settings{}, syntaxError(err)
 	}
 	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
-		return Settings{}, nil, errors.New("connect: Redisson's file is not a list of keys and values")
+		return connect.Settings{}, errors.New("redissonyaml: Redisson's file is not a list of keys and values")
 	}
 	f.read(doc.Content[0])
-	slices.SortStableFunc(f.warnings, func(a, b Warning) int { return cmp.Compare(a.Line, b.Line) })
+	slices.SortStableFunc(f.Warnings, func(a, b connect.Warning) int { return cmp.Compare(a.Line, b.Line) })
 	if len(f.errs) > 0 {
-		return Settings{}, f.warnings, errors.Join(f.errs...)
+		return connect.Settings{Warnings: f.Warnings}, errors.Join(f.errs...)
 	}
-	return f.Settings, f.warnings, nil
+	return f.Settings, nil
 }
 
 var variable = regexp.MustCompile(`\$\{([\w.]+)(?::-(.*?))?\}`)
@@ -95,23 +96,22 @@ var line = regexp.MustCompile(`line (\d+)`)
 // syntaxError hides what the parser says beside the line: it quotes the file.
 func syntaxError(err error) error {
 	if m := line.FindString(err.Error()); m != "" {
-		return fmt.Errorf("connect: Redisson's file is not YAML, near %s", m)
+		return fmt.Errorf("redissonyaml: Redisson's file is not YAML, near %s", m)
 	}
-	return errors.New("connect: Redisson's file is not YAML")
+	return errors.New("redissonyaml: Redisson's file is not YAML")
 }
 
 // A file is one that is being read.
 type file struct {
-	Settings
-	warnings []Warning
-	errs     []error
+	connect.Settings
+	errs []error
 
 	unset   marks
 	section string // with a dot behind it
 	key     *yaml.Node
 	servers *yaml.Node // the key of the section with the servers
 
-	tls         TLS
+	tls         connect.TLS
 	sslKey      *yaml.Node // one of the keys about TLS that were set
 	newest      bool       // nothing older than TLS 1.3
 	secure      bool
@@ -130,7 +130,7 @@ type marks struct {
 // credentials are those that were found in an address.
 type credentials struct {
 	user     string
-	password Secret
+	password connect.Secret
 }
 
 func (f *file) name() string {
@@ -145,14 +145,14 @@ var keyName = regexp.MustCompile(`^[A-Za-z]{1,50}$`)
 // warn and fail are about the key that is being read. What is true of several
 // addresses they say once.
 func (f *file) warn(format string, args ...any) {
-	w := Warning{f.key.Line, f.name(), fmt.Sprintf(format, args...)}
-	if n := len(f.warnings); n == 0 || f.warnings[n-1] != w {
-		f.warnings = append(f.warnings, w)
+	w := connect.Warning{Line: f.key.Line, Key: f.name(), Text: fmt.Sprintf(format, args...)}
+	if n := len(f.Warnings); n == 0 || f.Warnings[n-1] != w {
+		f.Warnings = append(f.Warnings, w)
 	}
 }
 
 func (f *file) fail(format string, args ...any) {
-	err := fmt.Errorf("connect: line %d: %s: %s", f.key.Line, f.name(), fmt.Sprintf(format, args...))
+	err := fmt.Errorf("redissonyaml: line %d: %s: %s", f.key.Line, f.name(), fmt.Sprintf(format, args...))
 	if n := len(f.errs); n == 0 || f.errs[n-1].Error() != err.Error() {
 		f.errs = append(f.errs, err)
 	}
@@ -174,7 +174,7 @@ func (f *file) read(top *yaml.Node) {
 	}
 	switch {
 	case len(sections) == 0:
-		f.errs = append(f.errs, errors.New("connect: Redisson's file names no servers: it has no singleServerConfig, "+
+		f.errs = append(f.errs, errors.New("redissonyaml: Redisson's file names no servers: it has no singleServerConfig, "+
 			"masterSlaveServersConfig, sentinelServersConfig or clusterServersConfig"))
 		f.keys(&rest, rootKeys)
 		return
@@ -334,37 +334,48 @@ func (f *file) boolean(v *yaml.Node) bool {
 
 // address reads the address of a server or a sentinel.
 func (f *file) address(text string) {
-	p, err := parse(text)
+	s, err := connect.Parse(text)
+	port, more := shape(text)
+	socket := len(s.Addresses) == 1 && strings.HasPrefix(s.Addresses[0], "/")
 	switch {
 	case err != nil:
 		f.fail("%s", strings.TrimPrefix(err.Error(), "connect: "))
 		return
-	case p.Mode != Single:
+	case s.Mode != connect.Single:
 		f.fail("is the address of one server, and has no + in its scheme and no list")
 		return
-	case !p.hasPort:
+	case !port && !socket:
 		f.fail("has no port, which Redisson insists on")
 		return
-	case f.seen && f.secure != (p.TLS != nil):
+	case f.seen && f.secure != (s.TLS != nil):
 		f.fail("has addresses with TLS and such without")
 		return
-	case f.Mode != Single && p.socket:
+	case f.Mode != connect.Single && socket:
 		f.fail("is a Unix socket, behind which there is one server only")
 		return
 	}
-	if p.extra && !p.socket {
+	if more && !socket {
 		f.warn("what stands behind the port has no effect, as in Redisson; write the database as: database")
 	}
 	if _, rest, _ := strings.Cut(text, "://"); strings.Contains(rest[:strings.LastIndexByte(rest, '@')+1], "+") {
 		f.warn("has a + before the host, which is itself here and a space in newer versions of Redisson; write it as %%2B, a space as %%20, or write: password")
 	}
-	found := credentials{p.User, p.Password}
+	found := credentials{s.User, s.Password}
 	if f.seen && f.credentials != found {
 		f.fail("has addresses with different users or passwords")
 		return
 	}
-	f.seen, f.secure, f.credentials = true, p.TLS != nil, found
-	f.Addresses = append(f.Addresses, p.Addresses...)
+	f.seen, f.secure, f.credentials = true, s.TLS != nil, found
+	f.Addresses = append(f.Addresses, s.Addresses...)
+}
+
+// shape says of an address that connect.Parse has read whether it has a port, and whether there is more behind it.
+func shape(text string) (port, more bool) {
+	_, rest, _ := strings.Cut(text, "://")
+	rest = rest[strings.LastIndexByte(rest, '@')+1:]
+	host := rest[:min(strings.IndexAny(rest+"/", "/?"), len(rest))]
+	path, query, _ := strings.Cut(rest[len(host):], "?")
+	return strings.LastIndexByte(host, ':') > strings.LastIndexByte(host, ']') && !strings.HasSuffix(host, ":"), strings.Trim(path, "/") != "" || query != ""
 }
 
 // finish puts together what several keys say.
@@ -373,7 +384,7 @@ func (f *file) finish() {
 	if len(f.Addresses) == 0 && len(f.errs) == 0 {
 		f.fail("has no address")
 	}
-	if f.Mode == Sentinel && f.MasterName == "" {
+	if f.Mode == connect.Sentinel && f.MasterName == "" {
 		f.fail("has no masterName")
 	}
 	if f.servers.Value == "masterSlaveServersConfig" && f.Config.Acks == redlatch.AcksAuto {
@@ -385,8 +396,8 @@ func (f *file) finish() {
 		if f.newest {
 			f.tls.MinVersion = tls.VersionTLS13
 		}
-		if f.tls.Verify == VerifyNone && f.tls.Truststore != "" {
-			f.tls.Verify = VerifyCA // Redisson does, too
+		if f.tls.Verify == connect.VerifyNone && f.tls.Truststore != "" {
+			f.tls.Verify = connect.VerifyCA // Redisson does, too
 		}
 		f.TLS = &f.tls
 	} else if f.sslKey != nil && f.seen {
@@ -400,8 +411,8 @@ func (f *file) finish() {
 		f.key, f.section = f.timeoutKey, f.servers.Value+"."
 		f.warn("is lowered to %v, a third of lockWatchdogTimeout: a dead connection must be noticed before a lock is lost", f.Timeout)
 	}
-	if f.DialTimeout > f.timeout() {
-		f.DialTimeout = f.timeout()
+	if most := cmp.Or(f.Timeout, min(connect.DefaultTimeout, watchdog/3)); f.DialTimeout > most {
+		f.DialTimeout = most
 		f.key, f.section = f.dialKey, f.servers.Value+"."
 		f.warn("is lowered to %v: here timeout (3000 by default) bounds a request with the connecting before it", f.DialTimeout)
 	}
@@ -411,11 +422,11 @@ func (f *file) finish() {
 // before what stands elsewhere, as in Redisson.
 func (f *file) mergeCredentials() {
 	user, password := &f.User, &f.Password
-	if f.Mode == Sentinel {
+	if f.Mode == connect.Sentinel {
 		user, password = &f.SentinelUser, &f.SentinelPassword
 	}
 	*user, *password = cmp.Or(f.credentials.user, *user), cmp.Or(f.credentials.password, *password)
-	if f.Mode == Sentinel && f.Password != "" && f.SentinelPassword == "" {
+	if f.Mode == connect.Sentinel && f.Password != "" && f.SentinelPassword == "" {
 		f.warn("has no sentinelPassword, so sentinels get none; Redisson offers them the servers' password if they ask for one")
 	}
 }

@@ -1,4 +1,4 @@
-package connect
+package redissonyaml
 
 import (
 	"crypto/tls"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/connect"
 )
 
 func variables(name string) (string, bool) {
@@ -21,10 +22,10 @@ func variables(name string) (string, bool) {
 	return v, ok
 }
 
-func TestParseRedisson(t *testing.T) {
+func TestParse(t *testing.T) {
 	for _, tc := range []struct {
 		name, text string
-		want       Settings
+		want       connect.Settings
 		warnings   []string // key or key and part of the text, in the order of the lines
 	}{
 		{
@@ -52,7 +53,7 @@ nettyThreads: 32
 codec: !<org.redisson.codec.Kryo5Codec> {}
 transportMode: "NIO"
 `,
-			want: Settings{Addresses: []string{"127.0.0.1:6379"}, DialTimeout: 3 * time.Second, Timeout: 3 * time.Second},
+			want: connect.Settings{Addresses: []string{"127.0.0.1:6379"}, DialTimeout: 3 * time.Second, Timeout: 3 * time.Second},
 			warnings: []string{
 				"singleServerConfig.idleConnectionTimeout", "singleServerConfig.connectTimeout: is lowered to 3s",
 				"singleServerConfig.retryAttempts", "singleServerConfig.retryDelay", "singleServerConfig.reconnectionDelay",
@@ -69,7 +70,7 @@ transportMode: "NIO"
 				"username": "ann", "password": "secret", "lockWatchdogTimeout": 12000, "fairLockWaitTimeout": 300000,
 				"checkLockSyncedSlaves": off, "protocol": "RESP2",
 				"nameMapper": {"class": "org.redisson.config.DefaultNameMapper"}}`,
-			want: Settings{
+			want: connect.Settings{
 				Addresses: []string{"h:1"}, Database: 3, ClientName: "me", Timeout: 1500 * time.Millisecond, DialTimeout: 500 * time.Millisecond,
 				User: "ann", Password: "secret", RESP2: true, Config: redlatch.Config{WatchdogTimeout: 12 * time.Second, FairLockWaitTimeout: 5 * time.Minute, Acks: redlatch.AcksOff},
 			},
@@ -77,28 +78,28 @@ transportMode: "NIO"
 		{
 			name: "credentials in the address, and what is behind it",
 			text: "singleServerConfig:\n  address: valkey://ann:p%40@h:1/7",
-			want: Settings{Addresses: []string{"h:1"}, User: "ann", Password: "p@"}, warnings: []string{"singleServerConfig.address: what stands behind the port"},
+			want: connect.Settings{Addresses: []string{"h:1"}, User: "ann", Password: "p@"}, warnings: []string{"singleServerConfig.address: what stands behind the port"},
 		},
 		{
 			name:     "a + that Redisson takes for a space",
 			text:     "clusterServersConfig: {nodeAddresses: ['redis://a+b%2Bc@h:1', 'redis://a+b%2Bc@h:2']}",
-			want:     Settings{Mode: Cluster, Addresses: []string{"h:1", "h:2"}, Password: "a+b+c"},
+			want:     connect.Settings{Mode: connect.Cluster, Addresses: []string{"h:1", "h:2"}, Password: "a+b+c"},
 			warnings: []string{"clusterServersConfig.nodeAddresses: has a + before the host"},
 		},
 		{
 			name: "lone userinfo",
 			text: "singleServerConfig: {address: 'redis://secret@[::1]:1', password: other, username: ann}",
-			want: Settings{Addresses: []string{"[::1]:1"}, User: "ann", Password: "secret"},
+			want: connect.Settings{Addresses: []string{"[::1]:1"}, User: "ann", Password: "secret"},
 		},
 		{
 			name: "unix socket",
 			text: "singleServerConfig:\n  address: redis+uds:///run/redis.sock\n  database: 1",
-			want: Settings{Addresses: []string{"/run/redis.sock"}, Database: 1},
+			want: connect.Settings{Addresses: []string{"/run/redis.sock"}, Database: 1},
 		},
 		{
 			name: "master and replicas",
 			text: "masterSlaveServersConfig:\n  masterAddress: redis://h:1\n  slaveAddresses: [redis://h:2]\n  readMode: MASTER\ncheckLockSyncedSlaves: true\nslavesSyncTimeout: 700",
-			want: Settings{Addresses: []string{"h:1"}, Config: redlatch.Config{Acks: redlatch.AcksAny, AckTimeout: 700 * time.Millisecond}},
+			want: connect.Settings{Addresses: []string{"h:1"}, Config: redlatch.Config{Acks: redlatch.AcksAny, AckTimeout: 700 * time.Millisecond}},
 			warnings: []string{
 				"masterSlaveServersConfig.slaveAddresses: has no effect: locks live on primaries", "masterSlaveServersConfig.readMode",
 			},
@@ -122,23 +123,23 @@ sslVerificationMode: CA_ONLY
 sslProtocols: [TLSv1.3, TLSv1.2, TLSv1.1]
 sslCiphers: [TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, TLS_AES_128_GCM_SHA256]
 `,
-			want: Settings{
-				Mode: Sentinel, Addresses: []string{"h1:1", "h2:2"}, MasterName: "mymaster", Database: 2, Password: "secret",
+			want: connect.Settings{
+				Mode: connect.Sentinel, Addresses: []string{"h1:1", "h2:2"}, MasterName: "mymaster", Database: 2, Password: "secret",
 				SentinelUser: "bob", SentinelPassword: "other", Refresh: 2 * time.Second,
-				TLS: &TLS{Verify: VerifyCA, MinVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256}},
+				TLS: &connect.TLS{Verify: connect.VerifyCA, MinVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256}},
 			},
 			warnings: []string{"sentinelServersConfig.checkSentinelsList", "sslProtocols: only TLSv1.2 and TLSv1.3"},
 		},
 		{
 			name:     "sentinels without a password",
 			text:     "sentinelServersConfig: {sentinelAddresses: ['redis://h:1'], masterName: m}\npassword: secret",
-			want:     Settings{Mode: Sentinel, Addresses: []string{"h:1"}, MasterName: "m", Password: "secret"},
+			want:     connect.Settings{Mode: connect.Sentinel, Addresses: []string{"h:1"}, MasterName: "m", Password: "secret"},
 			warnings: []string{"sentinelServersConfig: has no sentinelPassword"},
 		},
 		{
 			name: "sentinels with a password in the address",
 			text: "sentinelServersConfig: {sentinelAddresses: ['redis://a:b@h:1'], masterName: m}\npassword: secret",
-			want: Settings{Mode: Sentinel, Addresses: []string{"h:1"}, MasterName: "m", Password: "secret", SentinelUser: "a", SentinelPassword: "b"},
+			want: connect.Settings{Mode: connect.Sentinel, Addresses: []string{"h:1"}, MasterName: "m", Password: "secret", SentinelUser: "a", SentinelPassword: "b"},
 		},
 		{
 			name: "cluster",
@@ -152,7 +153,7 @@ clusterServersConfig:
   slotsCoverage: false
 useScriptCache: true
 `,
-			want: Settings{Mode: Cluster, Addresses: []string{"h1:1", "h2:2"}, Refresh: 7 * time.Second, Config: redlatch.Config{PubSub: redlatch.PubSubClassic}},
+			want: connect.Settings{Mode: connect.Cluster, Addresses: []string{"h1:1", "h2:2"}, Refresh: 7 * time.Second, Config: redlatch.Config{PubSub: redlatch.PubSubClassic}},
 			warnings: []string{
 				"clusterServersConfig.readMode", "clusterServersConfig.loadBalancer",
 				"clusterServersConfig.slotsCoverage: has no effect: the key is unknown here", "useScriptCache",
@@ -161,27 +162,27 @@ useScriptCache: true
 		{
 			name: "key stores, and what is not verified",
 			text: "singleServerConfig:\n  address: rediss://h:1\n  sslTruststore: file:/a.jks\n  sslTruststorePassword: x\n  sslEnableEndpointIdentification: false\nsslKeystore: file:/b.p12\nsslCiphers: [TLS_AES_128_GCM_SHA256]",
-			want: Settings{
+			want: connect.Settings{
 				Addresses: []string{"h:1"},
-				TLS:       &TLS{Truststore: "/a.jks", Keystore: "/b.p12", Verify: VerifyCA, MinVersion: tls.VersionTLS13},
+				TLS:       &connect.TLS{Truststore: "/a.jks", Keystore: "/b.p12", Verify: connect.VerifyCA, MinVersion: tls.VersionTLS13},
 			},
 			warnings: []string{"singleServerConfig.sslTruststorePassword: has no effect: it is about a Java key store"},
 		},
 		{
 			name: "nothing is verified",
 			text: "singleServerConfig:\n  address: rediss://h:1\n  sslVerificationMode: STRICT\nsslVerificationMode: NONE",
-			want: Settings{Addresses: []string{"h:1"}, TLS: &TLS{Verify: VerifyNone}},
+			want: connect.Settings{Addresses: []string{"h:1"}, TLS: &connect.TLS{Verify: connect.VerifyNone}},
 		},
 		{
 			name:     "TLS without TLS",
 			text:     "singleServerConfig:\n  address: redis://h:1\nsslVerificationMode: NONE",
-			want:     Settings{Addresses: []string{"h:1"}},
+			want:     connect.Settings{Addresses: []string{"h:1"}},
 			warnings: []string{"sslVerificationMode: has no effect, as other keys about SSL"},
 		},
 		{
 			name: "variables",
 			text: "singleServerConfig:\n  address: redis://${HOST}:${redis.port:-6379}\n  database: ${DB:-3}\n  clientName: ${EMPTY:-x}${UNSET}\n# ${COMMENT}\npassword: ${PASS}",
-			want: Settings{Addresses: []string{"h:7000"}, Database: 3, ClientName: "${UNSET}", Password: "hunter2-Tr0ub4dor"},
+			want: connect.Settings{Addresses: []string{"h:7000"}, Database: 3, ClientName: "${UNSET}", Password: "hunter2-Tr0ub4dor"},
 			warnings: []string{
 				"singleServerConfig.clientName: has a variable that is not set",
 			},
@@ -189,7 +190,7 @@ useScriptCache: true
 		{
 			name: "variables with an empty default",
 			text: "singleServerConfig:\n  address: redis://${HOST:-}:7000\n  password: \"${NO_PASSWORD:-}\"\n  clientName: ${UNSET:-}${HOST}",
-			want: Settings{Addresses: []string{"h:7000"}, ClientName: "h"},
+			want: connect.Settings{Addresses: []string{"h:7000"}, ClientName: "h"},
 			warnings: []string{
 				"singleServerConfig.password: has a variable that is not set and has an empty default",
 				"singleServerConfig.clientName: has a variable that is not set and has an empty default",
@@ -198,7 +199,7 @@ useScriptCache: true
 		{
 			name: "variables that say what looks like one",
 			text: "singleServerConfig:\n  address: redis://h:1\n  password: \"${LOOKS}\"\n  clientName: ${NAME:-}${LOOKS}${NAME}${LOOKS}",
-			want: Settings{Addresses: []string{"h:1"}, Password: "a${x:-}b${y}", ClientName: "a${x:-}b${y}${NAME}a${x:-}b${y}"},
+			want: connect.Settings{Addresses: []string{"h:1"}, Password: "a${x:-}b${y}", ClientName: "a${x:-}b${y}${NAME}a${x:-}b${y}"},
 			warnings: []string{
 				"singleServerConfig.clientName: has a variable that is not set and has no default",
 				"singleServerConfig.clientName: has a variable that is not set and has an empty default",
@@ -207,12 +208,12 @@ useScriptCache: true
 		{
 			name: "a variable with a list",
 			text: "clusterServersConfig:\n  nodeAddresses: ${NODES}",
-			want: Settings{Mode: Cluster, Addresses: []string{"h1:1", "h2:2"}},
+			want: connect.Settings{Mode: connect.Cluster, Addresses: []string{"h1:1", "h2:2"}},
 		},
 		{
 			name: "times",
 			text: "singleServerConfig:\n  address: redis://h:1\n  timeout: 20_000\n  connectTimeout: 20000\nlockWatchdogTimeout: 15000\nfairLockWaitTimeout: 1000",
-			want: Settings{Addresses: []string{"h:1"}, Timeout: 5 * time.Second, DialTimeout: 5 * time.Second, Config: redlatch.Config{WatchdogTimeout: 15 * time.Second, FairLockWaitTimeout: 5 * time.Second}},
+			want: connect.Settings{Addresses: []string{"h:1"}, Timeout: 5 * time.Second, DialTimeout: 5 * time.Second, Config: redlatch.Config{WatchdogTimeout: 15 * time.Second, FairLockWaitTimeout: 5 * time.Second}},
 			warnings: []string{
 				"singleServerConfig.timeout: is lowered to 5s", "singleServerConfig.connectTimeout: is lowered to 5s",
 				"fairLockWaitTimeout: is raised to 5s",
@@ -221,20 +222,22 @@ useScriptCache: true
 		{
 			name:     "a time that is too long",
 			text:     "singleServerConfig:\n  address: redis://h:1\nfairLockWaitTimeout: 86400001",
-			want:     Settings{Addresses: []string{"h:1"}, Config: redlatch.Config{FairLockWaitTimeout: 24 * time.Hour}},
+			want:     connect.Settings{Addresses: []string{"h:1"}, Config: redlatch.Config{FairLockWaitTimeout: 24 * time.Hour}},
 			warnings: []string{"fairLockWaitTimeout: is lowered to 24h0m0s"},
 		},
 		{
 			name: "the longest time",
 			text: "singleServerConfig:\n  address: redis://h:1\nfairLockWaitTimeout: 86400000",
-			want: Settings{Addresses: []string{"h:1"}, Config: redlatch.Config{FairLockWaitTimeout: 24 * time.Hour}},
+			want: connect.Settings{Addresses: []string{"h:1"}, Config: redlatch.Config{FairLockWaitTimeout: 24 * time.Hour}},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, warnings, err := ParseRedisson([]byte(tc.text), variables)
+			got, err := Parse([]byte(tc.text), variables)
 			if err != nil {
 				t.Fatal(err)
 			}
+			warnings := got.Warnings
+			got.Warnings = nil
 			if !reflect.DeepEqual(got, tc.want) {
 				t.Errorf("got  %#v\nwant %#v", got, tc.want)
 			}
@@ -250,7 +253,7 @@ useScriptCache: true
 	}
 }
 
-func TestParseRedissonRefuses(t *testing.T) {
+func TestParseRefuses(t *testing.T) {
 	single := func(keys string) string { return "singleServerConfig: {address: 'redis://h:1', " + keys + "}\n" }
 	for _, tc := range []struct{ text, want string }{
 		{"", "not a list of keys"},
@@ -294,20 +297,20 @@ func TestParseRedissonRefuses(t *testing.T) {
 		{single("") + "sslCiphers: [TLS_RSA_WITH_RC4_128_SHA]", "sslCiphers: has a suite"},
 		{single("") + "sslCiphers: []", "sslCiphers: is not a list"},
 	} {
-		s, _, err := ParseRedisson([]byte(tc.text), nil)
+		s, err := Parse([]byte(tc.text), nil)
 		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v; want %q", tc.text, err, tc.want)
 		}
-		if !reflect.DeepEqual(s, Settings{}) {
+		if !reflect.DeepEqual(s, connect.Settings{Warnings: s.Warnings}) {
 			t.Errorf("%s: settings beside the error: %v", tc.text, s)
 		}
 	}
 	// What is refused is not raised or lowered.
-	if _, warnings, err := ParseRedisson([]byte(single("")+"fairLockWaitTimeout: -5"), nil); err == nil || len(warnings) > 0 {
-		t.Errorf("%v, and the warnings %v", err, warnings)
+	if s, err := Parse([]byte(single("")+"fairLockWaitTimeout: -5"), nil); err == nil || len(s.Warnings) > 0 {
+		t.Errorf("%v, and the warnings %v", err, s.Warnings)
 	}
 	// All errors at once.
-	_, _, err := ParseRedisson([]byte("singleServerConfig: {database: x, timeout: y}\nprotocol: z"), nil)
+	_, err := Parse([]byte("singleServerConfig: {database: x, timeout: y}\nprotocol: z"), nil)
 	var all interface{ Unwrap() []error }
 	if !errors.As(err, &all) || len(all.Unwrap()) != 3 {
 		t.Errorf("%v", err)
@@ -331,8 +334,8 @@ func TestRedissonShowsNoSecret(t *testing.T) {
 				if section == "" {
 					text = fmt.Sprintf("singleServerConfig: {address: 'redis://h:1'}\n%s: %s", key, value)
 				}
-				s, warnings, err := ParseRedisson([]byte(text), lookup)
-				shown := fmt.Sprint(s, warnings, err)
+				s, err := Parse([]byte(text), lookup)
+				shown := fmt.Sprint(s, s.Warnings, err)
 				if strings.Contains(shown, "hunter2") || strings.Contains(shown, "Tr0ub") {
 					t.Errorf("%q shows %s", text, shown)
 				}

@@ -1,0 +1,60 @@
+package connect
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"reflect"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
+)
+
+// Open is the part that OpenSettings of each driver's package has in common. It
+// completes cfg with s.Config, logs s.Warnings, makes the plan, and has dial make
+// the driver of it. The client closes a driver that is an io.Closer, and so does
+// Open if there is no client.
+//
+// Errors are those of Plan, of dial, without the credentials that they may
+// contain, and of redlatch.New.
+func Open(s Settings, cfg redlatch.Config, dial func(Plan) (driver.Redis, error)) (*redlatch.Client, error) {
+	s.Config = s.complete(cfg)
+	p, err := s.Plan()
+	if err != nil {
+		return nil, err
+	}
+	s.logWarnings()
+	d, err := dial(p)
+	if err != nil {
+		return nil, p.Refused(err)
+	}
+	client, err := redlatch.New(d, s.Config)
+	if err != nil {
+		if d, ok := d.(io.Closer); ok {
+			_ = d.Close() // why there is no client is told
+		}
+		return nil, err
+	}
+	return client, nil
+}
+
+// complete returns cfg with what only s.Config says.
+func (s Settings) complete(cfg redlatch.Config) redlatch.Config {
+	own, file := reflect.ValueOf(&cfg).Elem(), reflect.ValueOf(s.Config)
+	for i := range own.NumField() {
+		if own.Field(i).IsZero() {
+			own.Field(i).Set(file.Field(i))
+		}
+	}
+	return cfg
+}
+
+func (s Settings) logWarnings() {
+	if s.Config.Logger == nil {
+		return
+	}
+	for _, w := range s.Warnings {
+		s.Config.Logger.LogAttrs(context.Background(), slog.LevelWarn, "a key of Redisson's file",
+			slog.Int("line", w.Line), slog.String("key", w.Key), slog.String("what", w.Text))
+	}
+}
