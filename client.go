@@ -152,49 +152,57 @@ func (c *Client) usable(ctx context.Context, refused error) error {
 	return nil
 }
 
-// Shutdown ends the client as a deploy wants it, so that others get its locks at once and
-// not after their TTL:
+// Shutdown ends the client as [net/http.Server.Shutdown] ends a server: it begins nothing new, and lets what has begun
+// come to its end. So others get its locks as soon as the sections are done, and not after their TTL:
 //
 //   - Nothing is acquired any longer: callers that wait, or begin to wait, get ErrClosed. So
-//     does a holder that re-enters its own lock.
-//   - The contexts of all live holds and permits, and of functions that Semaphore.Do has called, end
-//     with ErrClosed as their cause. So sections learn that they have to come to an end. Meanwhile
-//     they keep their locks, which are renewed, and Hold.Err stays nil. Release, Extend, and what
-//     gives back, counts or asks work as before; a release frees its lock at once.
-//   - When the last hold and permit is released, and the last Semaphore.Do has given its permits
-//     back, or when ctx ends, the client is closed: see Close. A release that has failed because
-//     the server did not answer is sent again until it is answered.
+//     does a holder that wants another lock, or re-enters its own.
+//   - Holds, permits and calls of Semaphore.Do go on: they are renewed, and their contexts live. Release, Extend, and
+//     what gives back, counts or asks work as before. But the term of a leader, which has no end, ends at once (ErrClosed).
+//   - When everything is released, and the server has confirmed that, the client is closed, and Shutdown returns what Close does.
+//   - If ctx ends before, the contexts of what is left end with ErrClosed as their cause, and holders have
+//     Config.CloseTimeout more to release it. Meanwhile it is still held, and Hold.Err stays nil. If that suffices,
+//     Shutdown returns what Close does. Else it closes the client all the same, and returns ctx's error,
+//     which says what was left: holds and permits to their TTL; permits of Semaphore.Do may be lost.
 //
-// If ctx ends first, Shutdown returns an error that is ctx's: what was not released by then is left
-// to its TTL, and permits that Semaphore.Do has not given back may be lost. Else nothing that was
-// released is left, unless the server has refused that, and it returns what Close does. It does not wait
-// for lost holds, permits of Semaphore.Acquire or a detached Permit. Close ends a running Shutdown.
-//
+// Shutdown does not wait for lost holds, permits of Semaphore.Acquire or a detached Permit. Close ends a running Shutdown.
 // A section that itself calls Shutdown with a context that never ends waits for itself for ever.
+//
+// Shut an HTTP server whose handlers use the client down before the client, so that requests in flight still get the locks
+// that they want: errors.Join(server.Shutdown(ctx), client.Shutdown(ctx)).
 func (c *Client) Shutdown(ctx context.Context) error {
 	if ctx == nil {
 		return errNilContext
 	}
 	c.server.Stop()
+	late := c.awaitReleases(ctx)
+	if gaveUp, _ := request.GaveUp(late); !gaveUp {
+		return c.Close()
+	}
+	c.server.Calm.End() // before the contexts: what is about to be held sees that its own has to end
 	for _, h := range c.clock.Holders() {
 		if h, ok := h.(interface{ EndContext() }); ok { // else the end of one hold of a term
 			h.EndContext()
 		}
 	}
-	c.semaphores.EndContexts()
-	late := c.locks.AwaitReleases(ctx)
-	if late == nil {
-		late = c.semaphores.AwaitReleases(ctx)
-	}
-	if late == nil {
-		late = c.server.Orphans.Settle(ctx)
-	}
-	if gaveUp, _ := request.GaveUp(late); !gaveUp {
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.CloseTimeout)
+	defer cancel()
+	if gaveUp, _ := request.GaveUp(c.awaitReleases(last)); !gaveUp {
 		return c.Close()
 	}
 	left, sections, owed := c.Stats(), c.semaphores.Sections(), c.server.Orphans.Owed()
 	late = fmt.Errorf("redlatch: Shutdown: not released in time: %d holds and %d permits, left to their TTL, %d calls of Semaphore.Do, and %d releases that got no answer: %w", left.Holds, left.Permits, sections, owed, late)
 	return errors.Join(late, c.Close())
+}
+
+// awaitReleases waits until nothing is held, and the releases are answered. It fails if ctx ends, or the client is closed.
+func (c *Client) awaitReleases(ctx context.Context) error {
+	for _, await := range []func(context.Context) error{c.locks.AwaitReleases, c.semaphores.AwaitReleases, c.server.Orphans.Settle} {
+		if err := await(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Close ends the client at once. Shutdown lets sections that hold something come to an end before.
@@ -223,6 +231,7 @@ func (c *Client) Close() error {
 			}
 		}
 		c.locks.Close()
+		c.server.Calm.End()
 		c.semaphores.Close()
 		c.server.Orphans.Close()
 		c.report.closeEnds(time.Until(end))

@@ -49,7 +49,8 @@ type Config struct {
 	OutageTimeout time.Duration
 
 	// CloseTimeout bounds how long Close waits for requests that are in
-	// flight. Zero means 3 seconds.
+	// flight, and how long Shutdown, when its context has ended, waits for holders to release
+	// what they have. Zero means 3 seconds.
 	CloseTimeout time.Duration
 
 	// SlowWait is how long a caller waits for a lock that this very process holds

@@ -47,7 +47,7 @@ func (e *Election) Name() string { return e.lock.Name() }
 // within some two seconds.
 //
 // The context of lead ends with the term: when the term is lost (the cause is a *LostError), when
-// ctx ends, when somebody calls Resign (ErrResigned), or in Client.Shutdown (ErrClosed). lead must return
+// ctx ends, when somebody calls Resign (ErrResigned), or as soon as Client.Shutdown begins (ErrClosed). lead must return
 // then. Run gives the leadership up only after lead has returned, and the next leader follows within a round
 // trip. If the process dies, the next one leads when the lease has ended (Config.WatchdogTimeout).
 // HoldFrom(ctx).Token() is the number of the term. It is higher than all before, with the exceptions that

@@ -6,6 +6,7 @@ import (
 	"expvar"
 	"fmt"
 	"log"
+	"net/http"
 	"os"
 	"os/signal"
 	"sync/atomic"
@@ -50,15 +51,16 @@ func ExampleLock_Acquire() {
 }
 
 func ExampleClient_Shutdown() {
-	client := newClient()
+	client, server := newClient(), new(http.Server) // whose handlers use the client
 	term, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	<-term.Done()
 
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	if err := client.Shutdown(ctx); err != nil {
-		log.Print(err) // some holds were not released in time: they are left to their lease
+	// The server first: the requests that are in flight still get the locks that they want.
+	if err := errors.Join(server.Shutdown(ctx), client.Shutdown(ctx)); err != nil {
+		log.Print(err) // some requests have not ended, or some locks were not released in time and are left to their lease
 	}
 }
 

@@ -60,7 +60,7 @@ func (h *Hold) Expires() time.Time { return h.in.Expires() }
 
 // Err returns nil while the hold is live, then why it is not: a *LostError if
 // it was lost, ErrNotHeld if it was released, ErrClosed after Close. While Shutdown waits for the
-// hold to be released it is live, though its context has ended. Err looks
+// hold to be released it is live, also when Shutdown has ended its context. Err looks
 // at the clock itself, so that code which wakes from a pause of the process or
 // the machine sees the loss at its first check, before any timer has run.
 func (h *Hold) Err() error { return h.in.Err() }

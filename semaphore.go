@@ -67,8 +67,8 @@ func (s *Semaphore) Acquire(ctx context.Context, n int, opts ...Option) error {
 }
 
 // Do takes n permits, calls f and gives them back, also if f panics or calls
-// runtime.Goexit. f's context is ctx, and ends with Do as well. In Client.Shutdown, which waits for Do, and
-// in Close, which does not, it ends with ErrClosed as its cause.
+// runtime.Goexit. f's context is ctx, and ends with Do as well. Client.Shutdown waits for Do, and ends f's context when
+// Shutdown's own context ends. Close waits for nobody, and ends it, too. The cause is ErrClosed.
 //
 // Do returns f's error. If the permits cannot be had, f is not called, and the error is Acquire's, and
 // ErrNotRun. Permits that do not come back, because the server refuses them or the client is closed

@@ -26,7 +26,7 @@ func NewElector(election *redlatch.Election) *Elector { return &Elector{election
 
 // Run is a candidate in the election until ctx ends, and gives the leadership up
 // then. Its errors are those of redlatch.Election.Run. Call it in a goroutine, and
-// shut the scheduler down before ctx ends, so that no job runs any more when the
+// shut the scheduler down before ctx ends, and before redlatch.Client.Shutdown, so that no job runs any more when the
 // next leader begins.
 func (e *Elector) Run(ctx context.Context) error {
 	return e.election.Run(ctx, func(ctx context.Context) error {

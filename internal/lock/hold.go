@@ -68,7 +68,7 @@ func (t *term) addLocked(h *Hold, o *Params) {
 	if o.AtLeast > 0 {
 		t.stays.atLeast(h.since.Add(o.AtLeast))
 	}
-	if t.c.Server.Closed() {
+	if t.c.Server.Calm.Over() {
 		h.end.Now(request.ErrClosed)
 	}
 }

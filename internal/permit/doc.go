@@ -29,7 +29,7 @@
 // them.
 //
 // Nothing is known of who has counted permits, but for a [Section], which runs a function
-// under them: a shutdown ends its context and waits for it.
+// under them: a shutdown waits for it, and ends its context when its time is over.
 //
 // # Permits that have leases
 //

@@ -12,9 +12,6 @@ import (
 
 // sections are a client's.
 type sections struct {
-	closing context.Context //nolint:containedctx // ends when all of them are to come to an end
-	end     context.CancelFunc
-
 	mu      sync.Mutex // guards pending
 	pending queue.Pending
 }
@@ -39,7 +36,7 @@ func (x *Section) End() { x.sem.all.sections.add(-1) }
 // With returns ctx, which also ends when the section does, or is to come to an end.
 func (x *Section) With(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(x.sem.all.sections.closing, func() { cancel(request.ErrClosed) })
+	stop := x.sem.all.Server.Calm.OnEnd(func() { cancel(request.ErrClosed) })
 	x.end = func() {
 		stop()
 		cancel(holdctx.ErrReleased)

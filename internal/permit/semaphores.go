@@ -74,12 +74,8 @@ type Events struct {
 func New(o Options) *Semaphores {
 	all := &Semaphores{Options: o, givers: queue.NewGather[*giveBack](queue.MostAnswered, o.Server.Go)}
 	all.kind = &renew.Kind{Renew: all.renew}
-	all.sections.closing, all.sections.end = context.WithCancel(context.Background())
 	return all
 }
-
-// EndContexts ends the contexts of all sections, of those too that begin later, and nothing else.
-func (all *Semaphores) EndContexts() { all.sections.end() }
 
 // Sections returns how many there are.
 func (all *Semaphores) Sections() int { return all.sections.count() }
@@ -91,9 +87,6 @@ func (all *Semaphores) AwaitReleases(ctx context.Context) error {
 	return request.AwaitAll(ctx, all.Server.Over, all.live.none, all.sections.none, all.counted.all.Idle, all.expirable.all.Idle)
 }
 
-// Close ends all subscriptions, and the contexts of sections. The server was closed before, which ends the waiting of
+// Close ends all subscriptions. The server was closed before, which ends the waiting of
 // all callers, and the clock, whose holders get a Close of their own.
-func (all *Semaphores) Close() {
-	all.EndContexts()
-	all.counted.close()
-}
+func (all *Semaphores) Close() { all.counted.close() }

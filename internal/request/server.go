@@ -20,6 +20,7 @@ type Server struct {
 	Options
 
 	Traits driver.Traits
+	Calm   Phase           // while what is held may take its time: then its contexts end
 	Done   <-chan struct{} // closed when nobody acquires anything any longer
 	Quit   chan struct{}   // closed when nobody waits for an answer any longer
 	Over   chan struct{}   // closed when nothing is settled any longer
@@ -29,7 +30,7 @@ type Server struct {
 	Sessions Sessions
 	Orphans  Orphans
 
-	open     open
+	open     Phase // ends with Done
 	messages messages
 	senders  senders
 	numbers  atomic.Uint64 // of requests that count
@@ -43,11 +44,25 @@ type pools struct {
 	timers   sync.Pool // of *time.Timer; stopped
 }
 
-// open is what ends with Done: a context, so that who waits for several servers can be told.
-type open struct {
-	ctx context.Context //nolint:containedctx // see OnStop
+// A Phase of a server's life is a context, so that functions can be called at its end.
+type Phase struct {
+	ctx context.Context //nolint:containedctx // see OnEnd
 	end context.CancelFunc
 }
+
+func newPhase() Phase {
+	ctx, end := context.WithCancel(context.Background())
+	return Phase{ctx, end}
+}
+
+// End ends the phase, if it has not ended yet.
+func (p *Phase) End() { p.end() }
+
+// Over says whether the phase has ended.
+func (p *Phase) Over() bool { return p.ctx.Err() != nil }
+
+// OnEnd has f called on a goroutine of its own when the phase ends, or has ended, unless cancel is called before.
+func (p *Phase) OnEnd(f func()) (cancel func() bool) { return context.AfterFunc(p.ctx, f) }
 
 // Options say how requests are sent. All are needed.
 type Options struct {
@@ -79,7 +94,7 @@ const idleWorkers = 64
 // New returns a server. It does no I/O.
 func New(o Options) (*Server, error) {
 	s := &Server{Options: o, Traits: o.Driver.Traits(), Pool: worker.New(idleWorkers), Quit: make(chan struct{}), Over: make(chan struct{})}
-	s.open.ctx, s.open.end = context.WithCancel(context.Background())
+	s.open, s.Calm = newPhase(), newPhase()
 	s.Done = s.open.ctx.Done()
 	switch {
 	case o.Sharded && o.Classic:
@@ -144,12 +159,12 @@ func (s *Server) Broke(node string) {
 
 // Stop ends the waiting of all callers that acquire something, also for an answer, unless they are in the driver.
 func (s *Server) Stop() {
-	s.open.end()
+	s.open.End()
 	s.senders.tell()
 }
 
 // OnStop has f called on a goroutine of its own when Stop is, or was, unless cancel is called before.
-func (s *Server) OnStop(f func()) (cancel func() bool) { return context.AfterFunc(s.open.ctx, f) }
+func (s *Server) OnStop(f func()) (cancel func() bool) { return s.open.OnEnd(f) }
 
 // Leave ends the waiting of all other callers. It is called once.
 func (s *Server) Leave() {

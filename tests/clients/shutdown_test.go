@@ -14,6 +14,9 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
+// closeTimeout is the default of redlatch.Config.CloseTimeout.
+const closeTimeout = 3 * time.Second
+
 // ended is what the context of something held says that its client is shut down.
 func ended(w *locktest.World, what string, ctx context.Context) {
 	w.Helper()
@@ -25,6 +28,14 @@ func ended(w *locktest.World, what string, ctx context.Context) {
 	}
 	if cause := context.Cause(ctx); !errors.Is(cause, redlatch.ErrClosed) || errors.Is(cause, redlatch.ErrLost) {
 		w.Errorf("%s: its context ended with %v, want ErrClosed", what, cause)
+	}
+}
+
+// undisturbed is the context of something held while others may come to their end.
+func undisturbed(w *locktest.World, what string, ctx context.Context) {
+	w.Helper()
+	if err := ctx.Err(); err != nil {
+		w.Errorf("%s: its context has ended: %v", what, context.Cause(ctx))
 	}
 }
 
@@ -43,9 +54,8 @@ func TestADeployHandsItsLocksOverAtOnce(t *testing.T) {
 				got := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, other) })
 				time.Sleep(time.Second)
 				down := locktest.Later(func() error { return c.Shutdown(bg) })
-				<-section.Done()
-				ended(w, "the section", section)
 				time.Sleep(2 * time.Minute) // it may take its time: the lock is renewed
+				undisturbed(w, "the section", section)
 				if err := h.Err(); err != nil {
 					t.Fatalf("the hold is over: %v", err)
 				}
@@ -80,16 +90,17 @@ func TestAShutdownThatTakesTooLongLeavesTheLockToItsTTL(t *testing.T) {
 		h := w.Acquire(bg, c.Lock("orders"))
 		sem := w.Permits(c, 3)
 		permit := w.Permit(sem)
+		start := time.Now()
+		told := locktest.Later(func() time.Duration { <-h.Context().Done(); return time.Since(start) })
 		ctx, cancel := context.WithTimeoutCause(bg, time.Minute, redlatch.ErrClosed) // of another client, for one
 		defer cancel()
-		start := time.Now()
 		err := c.Shutdown(ctx)
 		w.WantErr(err, context.DeadlineExceeded)
 		if got := err.Error(); got != "redlatch: Shutdown: not released in time: 1 holds and 1 permits, left to their TTL, 0 calls of Semaphore.Do, and 0 releases that got no answer: context deadline exceeded: redlatch: client closed" {
 			t.Error(got)
 		}
-		if d := time.Since(start); d != time.Minute {
-			t.Errorf("Shutdown took %v", d)
+		if at, d := <-told, time.Since(start); at != time.Minute || d != at+closeTimeout {
+			t.Errorf("the section was told after %v, and Shutdown took %v", at, d)
 		}
 		w.WantErr(h.Err(), redlatch.ErrClosed)
 		w.WantErr(permit.Err(), redlatch.ErrClosed)
@@ -170,7 +181,7 @@ func TestNothingIsAcquiredAfterShutdownHasBegun(t *testing.T) {
 			}
 		}
 		for _, h := range []*redlatch.Hold{inner, outer, shared, owned} {
-			ended(w, h.Name(), h.Context()) // asked for only now
+			undisturbed(w, h.Name(), h.Context()) // asked for only now
 			w.OK(h.Err())
 			w.Release(h)
 		}
@@ -179,7 +190,7 @@ func TestNothingIsAcquiredAfterShutdownHasBegun(t *testing.T) {
 			t.Fatal("Shutdown did not wait for a permit:", err)
 		default:
 		}
-		ended(w, "permit", permit.Context())
+		undisturbed(w, "permit", permit.Context())
 		w.OK(permit.Err())
 		w.OK(permit.Release(bg))
 		w.OK(<-down)
@@ -200,12 +211,13 @@ func TestASectionMayFinishItsWorkDuringShutdown(t *testing.T) {
 		w.SetRate(limiter, redlatch.Rate{Permits: 3, Interval: time.Hour})
 		w.TakeRate(limiter, 2)
 		down := locktest.Later(func() error { return c.Shutdown(bg) })
-		<-h.Context().Done()
+		synctest.Wait()
 
 		w.OK(h.Extend(bg, time.Minute))
 		w.OK(leased.Extend(bg, 2*time.Minute))
 		time.Sleep(30 * time.Second)
 		w.OK(h.Err())
+		undisturbed(w, "the section", h.Context())
 		w.OK(sem.Release(bg, 1))
 		_, err := sem.ReleaseIfExists(bg, 1)
 		w.OK(err)
@@ -308,7 +320,9 @@ func TestDoInAShutdownReturnsWhatItsFunctionDoes(t *testing.T) {
 			})
 		})
 		synctest.Wait()
-		w.OK(c.Shutdown(bg))
+		now, cancel := context.WithCancel(bg)
+		cancel()
+		w.OK(c.Shutdown(now))
 		if err := <-done; err != sad { //nolint:errorlint // nothing is joined to it
 			t.Errorf("Do returned %v", err)
 		}
@@ -324,7 +338,7 @@ func TestALossDuringShutdownIsTold(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		h := w.Acquire(bg, c.Lock("orders"))
 		down := locktest.Later(func() error { return c.Shutdown(bg) })
-		<-h.Context().Done()
+		synctest.Wait()
 		w.Server.Del("orders")
 		w.OK(<-down) // after the next renewal
 		w.WantErr(h.Err(), redlatch.ErrLost)
@@ -338,7 +352,6 @@ func TestAClientThatShutsDownStillHearsThatItIsToLetGo(t *testing.T) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		h := w.Acquire(bg, c.Lock("orders"))
 		down := locktest.Later(func() error { return c.Shutdown(bg) })
-		<-h.Context().Done()
 		time.Sleep(time.Second)
 		start := time.Now()
 		if was, err := other.Lock("orders").ForceRelease(bg); !was || err != nil {
@@ -355,11 +368,16 @@ func TestAClientThatShutsDownStillHearsThatItIsToLetGo(t *testing.T) {
 // Of several locks as one the context is its own.
 func TestShutdownEndsTheContextOfSeveralLocksAsOne(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		c, far, farther := w.Client(redlatch.Config{}), w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+		c, far, farther := w.Client(redlatch.Config{CloseTimeout: 2 * time.Minute}), w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		multi := w.AcquireMulti(bg, redlatch.MultiLock(c.Lock("a"), c.FairLock("b"), far.Lock("c")))
 		red := w.AcquireMulti(bg, redlatch.RedLock(c.Lock("d"), far.Lock("e"), farther.Lock("f")))
 		synctest.Wait() // two were enough; now it has all
-		down := locktest.Later(func() error { return c.Shutdown(bg) })
+		ctx, cancel := context.WithTimeout(bg, time.Minute)
+		defer cancel()
+		down := locktest.Later(func() error { return c.Shutdown(ctx) })
+		time.Sleep(59 * time.Second)
+		undisturbed(w, "multi", multi.Context())
+		undisturbed(w, "red", red.Context())
 		<-multi.Context().Done()
 		<-red.Context().Done()
 		ended(w, "multi", multi.Context())
@@ -433,10 +451,12 @@ func TestAnAcquisitionThatMeetsShutdownLeavesNothing(t *testing.T) {
 				})
 				time.Sleep(time.Duration(at) * time.Millisecond)
 				down := locktest.Later(func() error { return c.Shutdown(bg) })
-				if o := <-got; o.Err != nil {
+				o := <-got
+				synctest.Wait()
+				if o.Err != nil {
 					w.WantErr(o.Err, redlatch.ErrClosed)
 				} else {
-					<-o.Hold.Context().Done()
+					undisturbed(w, kind, o.Hold.Context())
 					w.Release(o.Hold)
 				}
 				w.OK(<-down)
@@ -511,7 +531,7 @@ func TestShutdownSaysWhatGotNoAnswer(t *testing.T) {
 		if got := err.Error(); got != "redlatch: Shutdown: not released in time: 0 holds and 0 permits, left to their TTL, 0 calls of Semaphore.Do, and 1 releases that got no answer: context deadline exceeded" {
 			t.Error(got)
 		}
-		if d := time.Since(start); d != time.Minute {
+		if d := time.Since(start); d != time.Minute+closeTimeout {
 			t.Errorf("Shutdown took %v", d)
 		}
 	})
@@ -532,4 +552,68 @@ func TestShutdownDoesNotWaitForAReleaseThatIsRefused(t *testing.T) {
 			t.Errorf("Shutdown took %v", d)
 		}
 	})
+}
+
+// Whoever did not come to his end in time had none left to release what he held when he was told: it was left to its TTL.
+func TestWhoIsToldAtTheEndOfShutdownMayStillRelease(t *testing.T) {
+	type held struct {
+		context.Context
+
+		release func(context.Context) error
+	}
+	kinds := map[string]func(w *locktest.World, c *redlatch.Client) held{
+		"permit": func(w *locktest.World, c *redlatch.Client) held {
+			p := w.Permit(w.Permits(c, 3))
+			return held{p.Context(), p.Release}
+		},
+		"several": func(w *locktest.World, c *redlatch.Client) held {
+			h := w.AcquireMulti(bg, redlatch.MultiLock(c.Lock("orders"), c.Lock("stock")))
+			return held{h.Context(), h.Release}
+		},
+		"counted": func(w *locktest.World, c *redlatch.Client) held {
+			s := begin(w.Semaphore(c, 3), 1)
+			return held{s, func(context.Context) error { s.finish <- nil; return <-s.done }}
+		},
+		"lease": func(w *locktest.World, c *redlatch.Client) held {
+			h := w.Acquire(bg, c.Lock("orders"), redlatch.Lease(time.Hour))
+			return held{h.Context(), h.Release}
+		},
+	}
+	for kind, lock := range locktest.TypesOfLock {
+		kinds[kind] = func(w *locktest.World, c *redlatch.Client) held {
+			h := w.Acquire(bg, lock(c, "orders"))
+			return held{h.Context(), h.Release}
+		}
+	}
+	for kind, hold := range kinds {
+		for _, before := range []time.Duration{0, time.Minute} {
+			t.Run(fmt.Sprintf("%s/%v", kind, before), func(t *testing.T) {
+				locktest.InFakeTime(t, func(w *locktest.World) {
+					c := w.Client(redlatch.Config{})
+					h := hold(w, c)
+					ctx, cancel := context.WithTimeout(bg, before)
+					defer cancel()
+					start := time.Now()
+					down := locktest.Later(func() error { return c.Shutdown(ctx) })
+					<-h.Done()
+					ended(w, kind, h)
+					if d := time.Since(start); d != before {
+						t.Errorf("told after %v", d)
+					}
+					time.Sleep(closeTimeout - 10*time.Millisecond)
+					w.OK(h.release(bg))
+					w.OK(<-down)
+					if w.Server.Exists("orders") || w.Server.Exists("stock") {
+						t.Errorf("left behind: %q", w.Keys())
+					}
+					switch kind {
+					case "permit":
+						w.WantPermits(3, 0)
+					case "counted":
+						wantSemaphore(w, "after Shutdown", "3")
+					}
+				})
+			})
+		}
+	}
 }

@@ -205,7 +205,7 @@ func TestWhatIsToStayOutlastsItsClient(t *testing.T) {
 			}})
 			h := w.Acquire(bg, c.Lock("job"), redlatch.HoldAtLeast(time.Minute))
 			down := locktest.Later(func() error { return c.Shutdown(bg) })
-			<-h.Context().Done()
+			synctest.Wait()
 			w.Release(h)
 			w.OK(<-down)
 			synctest.Wait()

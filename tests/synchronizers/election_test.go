@@ -341,3 +341,29 @@ func TestACandidateThatMayNotIsTold(t *testing.T) {
 		}
 	})
 }
+
+// A term goes on for as long as its leader likes. Shutdown waited for ever for one that began at that very moment.
+func TestATermThatMeetsShutdownEnds(t *testing.T) {
+	for at := range 12 {
+		locktest.InFakeTime(t, func(w *locktest.World) {
+			c := stand(w, redlatch.Config{}, func(_ string, next func() (driver.Reply, error)) (driver.Reply, error) {
+				time.Sleep(2 * time.Millisecond)
+				defer time.Sleep(2 * time.Millisecond)
+				return next()
+			})
+			time.Sleep(time.Duration(at) * time.Millisecond)
+			ctx, cancel := context.WithTimeout(bg, time.Hour)
+			defer cancel()
+			w.OK(c.client.Shutdown(ctx))
+			w.WantErr(<-c.ended, redlatch.ErrClosed)
+			select {
+			case lead := <-c.terms:
+				w.WantErr(context.Cause(lead), redlatch.ErrClosed)
+			default:
+			}
+			if ctx.Err() != nil || w.Server.Exists(name) {
+				t.Errorf("%d ms: Shutdown took all the time that it had, or the next one has to wait for the lease", at)
+			}
+		})
+	}
+}

@@ -80,7 +80,7 @@ func LeaversAreInTime(t *testing.T, in Bubble) {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
 			_ = s.Shutdown(ctx)
-			return time.Second + closeTimeout
+			return time.Second + 2*closeTimeout // once for the hold, once for the requests
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
