@@ -48,6 +48,13 @@ func (s *shop) ship(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// end is what a replica does at SIGTERM. The requests in flight come to their end first: they may still want a lock.
+func end(server *http.Server, locks *redlatch.Client) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	return errors.Join(server.Shutdown(ctx), locks.Shutdown(ctx))
+}
+
 // A warehouse is what must not do two things to one order at a time. It notices.
 type warehouse struct {
 	mu     sync.Mutex
@@ -89,11 +96,13 @@ func run(ctx context.Context, out io.Writer) error {
 	}
 	w := &warehouse{at: map[string]bool{}}
 	var urls []string
-	for _, c := range clients {
+	servers := make([]*http.Server, len(clients))
+	for i, c := range clients {
 		mux := http.NewServeMux()
 		mux.HandleFunc("POST /orders/{id}/ship", (&shop{c, w}).ship)
 		server := httptest.NewServer(mux)
 		defer server.Close()
+		servers[i] = server.Config
 		urls = append(urls, server.URL)
 	}
 
@@ -128,6 +137,11 @@ func run(ctx context.Context, out io.Writer) error {
 	}
 	if err := g.Wait(); err != nil {
 		return err
+	}
+	for i, server := range servers {
+		if err := end(server, clients[i]); err != nil {
+			return err
+		}
 	}
 	if shipped.Load() == 0 {
 		return fmt.Errorf("nothing was shipped: %v", refusal.Load())
