@@ -105,7 +105,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		ID: c.id, ServerName: cfg.ServerName, Watchdog: cfg.WatchdogTimeout, MaxHold: cfg.MaxHold, SlowWait: cfg.SlowWait,
 		HandOff: cfg.HandOff == HandOffLocal,
 		Agreed:  lock.Agreed{TokenTTL: cfg.TokenTTL, Allowance: wholeMillis(cfg.FairLockWaitTimeout), Skew: cfg.MaxClockSkew},
-		Errors:  lock.Errors{Busy: c.busyLock, BusyOf: busyOf, Retryable: IsRetryable, Lost: lostLock}, Events: c.report.locks(func(owner string) { c.by(owner) }, c.appears),
+		Errors:  lock.Errors{Busy: c.busyLock, BusyOf: busyOf, Retryable: IsRetryable, Lost: lostLock}, Events: c.report.locks(c.meet, c.appears),
 	})
 	c.endDriver = lastuser.Begin(redis)
 	c.stopBreak = redis.OnBreak(func(node string) {

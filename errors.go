@@ -77,8 +77,9 @@ type BusyError struct {
 	Owner string        // the owner's field in Redis; empty if not known
 	TTL   time.Duration // what was left of the owner's lease when last seen; 0 if not known
 	// By is who the owner's client says it is (Config.Identity), such as "billing@host-7
-	// pid 4121"; empty if this client does not know it. It reads that in the background
-	// when it meets an owner, so that the first error about it may not have it yet.
+	// pid 4121"; empty if this client does not know it. A client notes it a second or two after
+	// its first acquisition. Callers that wait ask for it when they are refused, together and
+	// at most once a second, and wait no longer for that. Try, Wait(0) and a SpinLock do not ask.
 	By string
 	// For is for how long the owner has had the lock, and Renewed whether the watchdog
 	// renews it: of locks that this client has itself. Else For is 0.
@@ -162,7 +163,8 @@ func asBusy(err error, e BusyError) error {
 
 // busyLock makes a BusyError about a lock.
 func (c *Client) busyLock(b lock.Busy) error {
-	e := &BusyError{Name: b.Name, Kind: KindLock, Owner: b.Owner, TTL: b.TTL, By: c.by(b.Owner), Owed: b.Owed, Cause: b.Cause}
+	client, _ := wire.ClientOf(b.Owner)
+	e := &BusyError{Name: b.Name, Kind: KindLock, Owner: b.Owner, TTL: b.TTL, By: c.census.By(client), Owed: b.Owed, Cause: b.Cause}
 	if b.Owner == wire.Mode {
 		e.Owner, e.Kind = "", KindReadWrite
 	}
@@ -172,13 +174,11 @@ func (c *Client) busyLock(b lock.Busy) error {
 	return e
 }
 
-// by returns who the client of an owner says it is, if that is known.
-func (c *Client) by(owner string) string {
-	client, redlatch := wire.ClientOf(owner)
-	if !redlatch {
-		return ""
+// meet has it found out who the client of an owner is, for the error of a caller that it keeps waiting.
+func (c *Client) meet(owner string) {
+	if client, redlatch := wire.ClientOf(owner); redlatch {
+		c.census.Learn(client)
 	}
-	return c.census.By(client)
 }
 
 // busyOf returns what an error says of why a lock could not be had, if it does.

@@ -53,6 +53,10 @@ func (r *runner) busyWith(client *redlatch.Client, err error) error {
 	if !errors.As(err, &busy) || busy.Owner == "" {
 		return err
 	}
+	owner := strings.TrimSuffix(busy.Owner, ":write")
+	if busy.By != "" { // it is a lock, for a client has noted who it is that has it
+		return heldBy(busy.Name, busy.By, owner)
+	}
 	info := infoOf(context.Background(), client, busy.Name)
 	switch {
 	case info.Kind == redlatch.KindRateLimiter:
@@ -60,14 +64,17 @@ func (r *runner) busyWith(client *redlatch.Client, err error) error {
 	case info.Kind == redlatch.KindGroup && r.group == nil:
 		return fmt.Errorf("%q is not a lock but a group of locks, some of which are held; --group acquires such locks", busy.Name)
 	}
-	now := slices.IndexFunc(info.Holders, func(h redlatch.Holder) bool { return h.Owner == strings.TrimSuffix(busy.Owner, ":write") })
+	now := slices.IndexFunc(info.Holders, func(h redlatch.Holder) bool { return h.Owner == owner })
 	if now < 0 && len(info.Holders) > 0 && info.Kind != redlatch.KindGroup { // of a group it may be another value's
 		now = 0 // the lock has changed hands since it was last asked for
 	}
 	if now < 0 {
 		return err
 	}
-	// When its lease ends is not told: it is most likely renewed.
-	h := info.Holders[now]
-	return fmt.Errorf("lock %q is held by %s (%s)", busy.Name, h.By, h.Owner)
+	return heldBy(busy.Name, info.Holders[now].By, info.Holders[now].Owner)
+}
+
+// heldBy says who holds a lock. When its lease ends is not told: it is most likely renewed.
+func heldBy(name, by, owner string) error {
+	return fmt.Errorf("lock %q is held by %s (%s)", name, by, owner)
 }

@@ -13,8 +13,9 @@ const (
 	// mostKnown is how many clients are remembered.
 	mostKnown = 1000
 	// askAgain is how long after it was not found a client's note is looked for again: it
-	// writes it a second or two after its first owner id.
-	askAgain = 5 * time.Second
+	// writes it a second or two after its first owner id. Whoever waits for a lock is refused
+	// less often than that, unless others pass the lock on.
+	askAgain = time.Second
 	// mostBackground is for how long a note is waited for that nobody waits for.
 	mostBackground = 3 * time.Second
 )
@@ -28,7 +29,7 @@ type names struct {
 
 	mu     sync.Mutex // guards what follows
 	known  map[string]name
-	asking bool // somebody reads a note in the background
+	asking map[string]bool // the clients whose notes are being read in the background
 }
 
 type name struct {
@@ -39,7 +40,7 @@ type name struct {
 }
 
 func newNames(server *request.Server, id string, who Identity) *names {
-	return &names{server: server, own: id, self: name{Identity: who, by: who.String()}, known: map[string]name{}}
+	return &names{server: server, own: id, self: name{Identity: who, by: who.String()}, known: map[string]name{}, asking: map[string]bool{}}
 }
 
 // learn remembers who a client is. If the note is empty, it was not there.
@@ -74,13 +75,19 @@ func (n *names) look(client string) (x name, enough bool) {
 	return x, found && (x.until.IsZero() || time.Now().Before(x.until))
 }
 
-// By returns who a client of redlatch is, as its Identity is printed, and never waits: what
-// is not known is empty, and read in the background, so that it is known soon.
+// By returns who a client of redlatch is, as its Identity is printed; empty if that is not known.
+// It asks nobody.
 func (k *Census) By(client string) string {
+	x, _ := k.names.look(client)
+	return x.by
+}
+
+// Learn has it found out in the background who a client of redlatch is, if that is not known.
+// Whoever wants to know it of the same client meanwhile, or soon after, shares the one request.
+func (k *Census) Learn(client string) {
 	n := k.names
-	x, enough := n.look(client)
-	if enough || !n.begin() {
-		return x.by
+	if _, enough := n.look(client); enough || !n.begin(client) {
+		return
 	}
 	n.server.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), mostBackground)
@@ -92,17 +99,16 @@ func (k *Census) By(client string) string {
 		n.learn(client, who)
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		n.asking = false
+		delete(n.asking, client)
 	})
-	return x.by
 }
 
-// begin says whether the caller may ask. One at a time does.
-func (n *names) begin() bool {
+// begin says whether the caller may ask who a client is: nobody else is just asking that.
+func (n *names) begin(client string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	may := !n.asking
-	n.asking = true
+	may := !n.asking[client]
+	n.asking[client] = true
 	return may
 }
 

@@ -44,10 +44,6 @@ type inside struct {
 
 // shows lets those see who ask that the caller, which is inside the gate, has to wait to take t.
 func (p *waitParams) shows(ctx context.Context, e *entry, t *term) {
-	if p.owner != p.refusedBy {
-		p.refusedBy = p.owner
-		p.c.Events.Refused(p.owner) // so that it is known who it is, if the wait fails
-	}
 	if p.lock == nil || (p.shown != nil && p.shown.t == t) {
 		return
 	}

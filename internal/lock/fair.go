@@ -246,6 +246,7 @@ func (q *fairWaiter) note(a *answer) {
 // wait waits until it is time to ask again.
 func (q *fairWaiter) wait(ctx context.Context, a *answer) error {
 	e := q.t.entry
+	q.c.Events.Refused(a.owner)
 	q.p.shows(ctx, e, q.t)
 	q.l.hear(e)
 	if q.quick > quickTries {

@@ -82,7 +82,7 @@ type Events struct {
 	SlowWait      func(name string, waited time.Duration, waiting, holding callsite.Site)
 	Requeued      func(name, owner string, waited time.Duration)
 	Dropped       func(name string, at callsite.Site)
-	Refused       func(owner string) // a caller begins to wait for a lock that somebody has
+	Refused       func(owner string) // a caller waits on for a lock that the owner has; it must not block
 	First         func()             // the client makes its first owner id; it must not block
 }
 

@@ -36,7 +36,7 @@ func (q *Queue) Enter(ctx context.Context, o *Params) (_ *Place, waited bool, er
 	e := c.table.queues.Get(q.lock.entry, func() *entry { return &entry{entryKey: q.lock.entry} })
 	p := newWaitParams(q.lock, o)
 	p.silent = q.silent
-	p.refused = func(error) { waited = true }
+	p.refused = func(error) bool { waited = true; return true }
 	if !e.gate.TryEnter() {
 		if _, err := p.enter(ctx, e, o); err != nil {
 			return nil, waited, err

@@ -153,14 +153,16 @@ func (p *waitParams) joinOrForm(ctx context.Context, e *entry, o *Params) (*term
 // run gets the lock for the group.
 func (g *readerGroup) run() {
 	c := g.l.c
-	p := waitParams{c: c, key: g.l.key, start: time.Now(), refused: func(why error) {
+	p := waitParams{c: c, key: g.l.key, start: time.Now(), refused: func(why error) (waits bool) {
 		g.entry.mu.Lock()
 		g.why = why
+		waits = g.members.Len() > g.members.Tries()
 		g.entry.mu.Unlock()
 		if !g.busy {
 			g.busy = true
 			close(g.decided)
 		}
+		return waits
 	}}
 	var passed *term
 	var err error

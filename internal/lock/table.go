@@ -228,8 +228,18 @@ func (e *entry) current() *term {
 // Held says whether a caller of this process has the lock.
 func (e *entry) Held() bool { return e.current() != nil }
 
-// dropCurrent forgets t, if it is still the current one.
+// dropCurrent forgets t, if it is still the current one, and who had the lock before it.
 func (e *entry) dropCurrent(t *term) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.cur == t {
+		e.cur, e.seen = nil, seen{}
+	}
+}
+
+// dropNew forgets t, which never began, if it is still the current one. Who was last seen with the
+// lock may have it still.
+func (e *entry) dropNew(t *term) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.cur == t {

@@ -369,7 +369,7 @@ func (h *Hold) refuse() {
 // forgo gives up a term that never began. If it was taken or put into a queue,
 // or a request of it may still be executed, its id is released.
 func (t *term) forgo() {
-	t.entry.dropCurrent(t)
+	t.entry.dropNew(t)
 	t.mu.Lock()
 	t.state = termOver
 	if t.err == nil {

@@ -117,6 +117,9 @@ func (c *Locks) compete(ctx context.Context, e *entry, l *Spec, o *Params, p *wa
 			}
 			_, err = request.Pause(ctx, c.Server.Done, nil, o.Until, d)
 		default:
+			if p.notNow(request.ErrWaitOver) {
+				c.Events.Refused(owner)
+			}
 			p.shows(ctx, e, t)
 			e.listen(c, l.channel)
 			p.announce(ctx, l)
@@ -137,10 +140,10 @@ type waitParams struct {
 	until time.Time // and until when; zero: as long as its context lasts
 	order time.Time // until when it waits in a line that is for the order only; zero: in any other
 
-	key       string        // of the lock,
-	owner     string        // who had it when we last saw it,
-	ttl       time.Duration // and for how long
-	refusedBy string        // the owner of whom Refused was told last
+	key   string        // of the lock,
+	owner string        // who had it when we last saw it,
+	ttl   time.Duration // and for how long
+	ahead seen          // who had it when those before the caller last saw it
 
 	silent func() error // why nobody can have it, if servers do not answer; nil: what has the key says so
 	denied error        // why the server refuses it to those before the caller; nil: it does not
@@ -150,8 +153,10 @@ type waitParams struct {
 	at    callsite.Site // where it was asked for
 	shown *inside       // nil until the caller has to wait inside the gate
 
-	intent  *writerIntent   // what was announced; nil: nothing
-	refused func(why error) // called when the lock turns out not to be free at once; may be nil
+	intent *writerIntent // what was announced; nil: nothing
+	// refused is called when the lock turns out not to be free, and says whether anybody waits
+	// for it; may be nil: the caller does.
+	refused func(why error) bool
 }
 
 // newWaitParams begins the waiting of a caller, unless that is a part of a longer one.
@@ -163,16 +168,13 @@ func newWaitParams(l *Spec, o *Params) waitParams {
 	return p
 }
 
-// notNow says that the caller has to wait.
-func (p *waitParams) notNow(why error) {
-	if p.refused != nil {
-		p.refused(why)
-	}
-}
+// notNow says that the caller would have to wait, and returns whether anybody does.
+func (p *waitParams) notNow(why error) bool { return p.refused == nil || p.refused(why) }
 
 // asBusy turns the end of the caller's waiting into a *BusyError, unless the server does not
 // even say whether anybody has the lock. Other errors stay what they are.
 func (p *waitParams) asBusy(err error) error {
+	owner := seen{p.owner, p.ttl}
 	switch {
 	case p.owner != "":
 	case p.silent != nil:
@@ -182,9 +184,12 @@ func (p *waitParams) asBusy(err error) error {
 		if why == nil {
 			why = p.denied
 		}
+		if why == nil { // it had no time to ask
+			owner = p.ahead
+		}
 		err = request.During(why, err)
 	}
-	return p.c.Errors.GaveUp(err, Busy{Name: p.c.Server.Name(p.key), Owner: p.owner, TTL: p.ttl})
+	return p.c.Errors.GaveUp(err, Busy{Name: p.c.Server.Name(p.key), Owner: owner.owner, TTL: owner.ttl})
 }
 
 // enter lines up at the gate of an entry that somebody is in. It returns what the caller
@@ -201,6 +206,9 @@ func (p *waitParams) enter(ctx context.Context, e *entry, o *Params) (*term, err
 		})
 	}
 	if err == nil {
+		if passed == nil {
+			p.ahead.owner, p.ahead.ttl = e.lastSeen()
+		}
 		return passed, nil
 	}
 	p.behind(e)
@@ -371,7 +379,6 @@ func (p *waitParams) payOwed(ctx context.Context, e *entry, t *term, once bool) 
 
 // sleep waits until it is time to try again for a lock that is busy for ttl.
 func (p *waitParams) sleep(ctx context.Context, e *entry, ttl time.Duration) error {
-	p.notNow(request.ErrWaitOver)
 	d := request.Jittered(request.LongestPause)
 	if ttl >= 0 {
 		d = min(d, ttl+time.Millisecond)

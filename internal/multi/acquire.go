@@ -173,7 +173,7 @@ func (q *acquisition) all(ctx context.Context) (*Hold, error) {
 				q.slow++ // of two servers that both need longer one would always be too late
 			}
 			over := lock.Shows(ctx, missing, q.o.Since, q.o)
-			err := q.rest(ctx, round, busy, 0)
+			err := q.rest(ctx, round, missing, busy, 0)
 			if over(); err != nil {
 				return nil, err
 			}
@@ -202,14 +202,15 @@ func (q *acquisition) shows(ctx context.Context) (over func()) {
 // over says whether the time given with Wait is over.
 func (q *acquisition) over() bool { return !q.o.Until.IsZero() && time.Until(q.o.Until) <= 0 }
 
-// rest pauses before the next round. busy, if it has a name, says why the last
+// rest pauses before the next round. busy says who has the member l, if that is why the last
 // one failed; took is how long others could be in its way, at least.
-func (q *acquisition) rest(ctx context.Context, round int, busy lock.Busy, took time.Duration) error {
+func (q *acquisition) rest(ctx context.Context, round int, l *lock.Spec, busy lock.Busy, took time.Duration) error {
 	d := max(took, min(10*time.Millisecond<<min(round, 10), longestRest))
-	e := lock.Busy{Name: cmp.Or(busy.Name, q.m.locks[0].Name()), Owner: busy.Owner, TTL: busy.TTL}
+	e := lock.Busy{Name: cmp.Or(busy.Name, l.Name()), Owner: busy.Owner, TTL: busy.TTL}
+	l.Client().Events.Refused(busy.Owner)
 	return q.m.whileOpen(ctx, func(ctx context.Context) error {
 		_, err := request.Pause(ctx, nil, nil, q.o.Until, time.Millisecond+rand.N(d)) //nolint:gosec // jitter
-		return q.errors().GaveUp(err, e)
+		return l.Client().Errors.GaveUp(err, e)
 	})
 }
 

@@ -77,7 +77,7 @@ func (q *acquisition) lineUp(ctx context.Context) (*lock.Place, error) {
 	}
 	if waited {
 		// Other processes cannot see when the lock is free. A pause lets them in.
-		if err := q.rest(ctx, 0, lock.Busy{}, 0); err != nil {
+		if err := q.rest(ctx, 0, q.m.locks[0], lock.Busy{}, 0); err != nil {
 			place.Leave()
 			return nil, err
 		}
@@ -168,9 +168,9 @@ func (q *acquisition) rounds(ctx context.Context, x *request.Trouble) (*Hold, er
 		case s.hopeless != nil:
 			return nil, s.hopeless
 		case ctx.Err() != nil:
-			return nil, s.ended(q.errors(), request.ContextError(ctx))
+			return nil, s.ended(request.ContextError(ctx))
 		case q.o.Try, q.over(), s.silent && outage != nil:
-			return nil, s.error(q.errors())
+			return nil, s.error()
 		}
 		// Callers that met would meet again after a pause that is short beside the
 		// time that a round takes them. One in which no majority answers takes all
@@ -179,14 +179,14 @@ func (q *acquisition) rounds(ctx context.Context, x *request.Trouble) (*Hold, er
 		if s.answered {
 			took <<= min(round, 2)
 		}
-		switch err := q.rest(ctx, round, s.busy, took); {
+		switch err := q.rest(ctx, round, s.of, s.busy, took); {
 		case err == nil:
 		case ctx.Err() != nil:
-			return nil, s.ended(q.errors(), request.ContextError(ctx))
+			return nil, s.ended(request.ContextError(ctx))
 		case errors.Is(err, request.ErrClosed):
 			return nil, err
 		default:
-			return nil, s.error(q.errors())
+			return nil, s.error()
 		}
 	}
 }
@@ -322,17 +322,18 @@ func (g *Hold) goOut() {
 
 // A result is what a failed round says.
 type result struct {
-	busy     lock.Busy // of a member that is taken, as far as it says by whom
-	taken    bool      // whether any is
-	answered bool      // a majority has said that it is ours, or whose
-	silent   bool      // so many did not answer that there can be no majority
-	errs     []error   // of the members that did not answer
-	hopeless error     // there can be no majority until somebody acts
-	same     error     // two members are one
+	of       *lock.Spec // a member that is taken, or the first one,
+	busy     lock.Busy  // as far as that says by whom
+	taken    bool       // whether any is
+	answered bool       // a majority has said that it is ours, or whose
+	silent   bool       // so many did not answer that there can be no majority
+	errs     []error    // of the members that did not answer
+	hopeless error      // there can be no majority until somebody acts
+	same     error      // two members are one
 }
 
 func (q *acquisition) sum(votes []answer) result {
-	t := result{busy: lock.Busy{Name: q.m.locks[0].Name()}}
+	t := result{of: q.m.locks[0], busy: lock.Busy{Name: q.m.locks[0].Name()}}
 	var refused []error
 	dumb, unasked, answers := 0, 0, 0
 	owners := map[string]int{} // of the members that we had
@@ -359,7 +360,7 @@ func (q *acquisition) sum(votes []answer) result {
 			}
 			answers++
 			if t.busy.Owner == "" {
-				t.busy = busy
+				t.of, t.busy = l, busy
 			}
 			if other, ok := owners[busy.Owner]; ok {
 				t.same = sameLock(q.m.locks[other], l)
@@ -390,17 +391,17 @@ func (q *acquisition) silence(err error) error {
 }
 
 // error is that of a caller who does not try again.
-func (t result) error(e *lock.Errors) error {
+func (t result) error() error {
 	if t.silent || (!t.taken && len(t.errs) > 0) {
 		return &request.OutageError{Cause: errors.Join(t.errs...)}
 	}
-	return e.Busy(lock.Busy{Name: t.busy.Name, Owner: t.busy.Owner, TTL: t.busy.TTL})
+	return t.of.Client().Errors.Busy(lock.Busy{Name: t.busy.Name, Owner: t.busy.Owner, TTL: t.busy.TTL})
 }
 
 // ended is the error of a caller whose context has ended.
-func (t result) ended(e *lock.Errors, err error) error {
+func (t result) ended(err error) error {
 	if t.silent {
 		return &request.OutageError{Cause: errors.Join(t.errs...), Ended: err}
 	}
-	return e.Busy(lock.Busy{Name: t.busy.Name, Owner: t.busy.Owner, TTL: t.busy.TTL, Cause: err})
+	return t.of.Client().Errors.Busy(lock.Busy{Name: t.busy.Name, Owner: t.busy.Owner, TTL: t.busy.TTL, Cause: err})
 }

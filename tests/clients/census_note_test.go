@@ -2,7 +2,6 @@ package clients
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -233,90 +232,6 @@ func TestAForgedNoteIsShownAsText(t *testing.T) {
 		if info, err := c.Lock("orders").Info(bg); err != nil || info.Holders[0].By == "" {
 			t.Errorf("a client does not know itself: %+v, %v", info, err)
 		}
-	})
-}
-
-// Who polls with Try pays one request for the name of a holder, and waits for none.
-func TestABusyErrorSaysWhoHasTheLock(t *testing.T) {
-	locktest.InFakeTime(t, func(w *locktest.World) {
-		var reads atomic.Int64
-		holder := w.Client(redlatch.Config{Identity: billing})
-		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
-			if s == "client.read" {
-				reads.Add(1)
-				time.Sleep(time.Second)
-			}
-			return next()
-		}})
-		h := w.Acquire(bg, holder.Lock("orders"))
-		time.Sleep(2 * time.Second)
-		busy := func(c *redlatch.Client, opts ...redlatch.Option) (e *redlatch.BusyError) {
-			var err error
-			if len(opts) == 0 {
-				_, err = c.Lock("orders").Try(bg)
-			} else {
-				_, err = c.Lock("orders").Acquire(bg, opts...)
-			}
-			if !errors.As(err, &e) {
-				t.Fatal(err)
-			}
-			return e
-		}
-		start := time.Now()
-		if e := busy(c); e.By != "" || time.Since(start) > 0 {
-			t.Errorf("known before it was asked for, after %v: %v", time.Since(start), e)
-		}
-		time.Sleep(2 * time.Second)
-		for range 3 {
-			if e := busy(c); e.By != "billing@host-7 pid 4121" || e.For != 0 || e.Renewed || e.TTL == 0 {
-				t.Errorf("%+v", e)
-			}
-		}
-		if n := reads.Load(); n != 1 {
-			t.Errorf("%d requests for one name", n)
-		}
-		if e := busy(w.Client(redlatch.Config{}), redlatch.Wait(3*time.Second)); e.By == "" {
-			t.Errorf("who has waited does not know for whom: %v", e)
-		}
-		if e := busy(holder); e.By != "billing@host-7 pid 4121" || e.For != 7*time.Second || !e.Renewed {
-			t.Errorf("of this very client: %+v", e)
-		}
-		w.Release(h)
-	})
-}
-
-// What has no note yet is asked for again, but not by every try.
-func TestABusyErrorAsksAgainForANote(t *testing.T) {
-	locktest.InFakeTime(t, func(w *locktest.World) {
-		var reads atomic.Int64
-		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
-			if s == "client.read" {
-				reads.Add(1)
-			}
-			return next()
-		}})
-		h := w.Acquire(bg, w.Client(redlatch.Config{}).Lock("orders"))
-		for range 100 { // a second, in which the holder has written no note
-			_, err := c.Lock("orders").Try(bg)
-			w.WantErr(err, redlatch.ErrBusy)
-			time.Sleep(10 * time.Millisecond)
-		}
-		if n := reads.Load(); n != 1 {
-			t.Errorf("%d requests in a second", n)
-		}
-		time.Sleep(5 * time.Second)
-		var busy *redlatch.BusyError
-		for range 2 {
-			_, err := c.Lock("orders").Try(bg)
-			if !errors.As(err, &busy) {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Second)
-		}
-		if busy.By == "" || reads.Load() != 2 {
-			t.Errorf("%d requests, %v", reads.Load(), busy)
-		}
-		w.Release(h)
 	})
 }
 
