@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -110,22 +111,44 @@ func TestDoctorOfHealthyServer(t *testing.T) {
 func TestDoctorKnowsWhetherTheAppendOnlyFileIsRead(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k testserver.Kind) {
-		for _, rights := range []string{"on nopass ~* &* +@all", "on nopass ~* &* +@all -pexpireat", "on nopass ~other:* &* +@all"} {
+		for _, rights := range []string{"on nopass ~* &* +@all", "on nopass ~* &* +@all -pexpireat", "on nopass ~other:* &* +@all", "on nopass ~* &* +@all -decrby", "on nopass ~* &* +@write +select"} {
 			t.Run(rights, func(t *testing.T) {
 				t.Parallel()
 				s := testserver.Start(t, k, append(strings.Fields("--user ann on >"+password+" ~* &* +@all --user default "+rights), safe...)...)
 				r := &redis{url: "redis://ann:" + password + "@" + s.Addr()}
-				if res := r.run(t, "acquire", "x", "--lease", "1h"); res.code != 0 {
-					t.Fatalf("%+v", res)
+				for _, args := range []string{"acquire x --lease 1h", "latch set l 3", "latch down l"} {
+					if res := r.run(t, strings.Fields(args)...); res.code != 0 {
+						t.Fatalf("%s: %+v", args, res)
+					}
 				}
 				res := r.run(t, "doctor", "-o", "json")
 				res.code = 0
 				warns := slices.Contains(worse(document[doctor.Report](t, res)), "persistence warning")
 				s.Restart()
-				if l := document[overview.Lock](t, r.run(t, "show", "x", "-o", "json")); warns != (!l.Held || l.TTL < 0) {
-					t.Errorf("doctor warns: %v; after a restart: %+v", warns, l)
+				l := document[overview.Lock](t, r.run(t, "show", "x", "-o", "json"))
+				count := r.run(t, "latch", "down", "l").out
+				if warns != (!l.Held || l.TTL < 0 || count != "1\n") {
+					t.Errorf("doctor warns: %v; after a restart: %+v, and a count of %s", warns, l, count)
 				}
 			})
+		}
+	})
+}
+
+// The commands that doctor asks about for the default user are those of scripts that write.
+func TestCommandsThatWriteAreKnown(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k testserver.Kind) {
+		s := testserver.Start(t, k)
+		for _, c := range acl.InScripts {
+			name, _, _ := strings.Cut(c.Args, " ")
+			info, _ := s.MustDo("COMMAND", "INFO", name).([]any)
+			if len(info) == 0 || info[0] == nil { // this version does not know it
+				continue
+			}
+			if flags := fmt.Sprint(info[0].([]any)[2]); strings.Contains(flags, "write") != c.Writes {
+				t.Errorf("%s writes: %v; its flags: %s", name, c.Writes, flags)
+			}
 		}
 	})
 }

@@ -9,6 +9,8 @@ type Command struct {
 	By    string // who uses it
 	since string // the first Redis that knows it; empty: all that are served
 	watch bool   // whoever only looks sends it, too
+
+	Writes bool // of those in scripts: it changes keys
 }
 
 // Sharded says whether only servers with sharded Pub/Sub know it.
@@ -33,13 +35,13 @@ const (
 // InScripts are the commands that scripts use. DEL is the first: without it
 // nothing that is tried is cleaned up.
 var InScripts = []Command{
-	{Args: "DEL K", By: Locks},
+	{Args: "DEL K", By: Locks, Writes: true},
 	{Args: "HKEYS K", By: Locks},
 	{Args: "HEXISTS K f", By: Locks},
-	{Args: "HSET K f 1", By: Locks},
-	{Args: "HDEL K f", By: Locks},
+	{Args: "HSET K f 1", By: Locks, Writes: true},
+	{Args: "HDEL K f", By: Locks, Writes: true},
 	{Args: "PTTL K", By: Locks, watch: true},
-	{Args: "PEXPIRE K 1000", By: Locks},
+	{Args: "PEXPIRE K 1000", By: Locks, Writes: true},
 	{Args: "PUBSUB NUMSUB K", By: Turns, watch: true},
 	{Args: "PUBSUB SHARDNUMSUB K", By: Turns, since: "7.0", watch: true},
 	{Args: "PUBLISH C doctor", By: Locks, watch: true},
@@ -50,32 +52,32 @@ var InScripts = []Command{
 	{Args: "LRANGE K 0 0", By: "ls, show and fair locks", watch: true},
 	{Args: "ZRANGE K 0 0", By: "ls, show, fair locks, permits and rate limiters", watch: true},
 	{Args: "TIME", By: "ls, show, fair locks, read-write locks, group locks, fencing tokens, permits, rate limiters and barriers", watch: true},
-	{Args: "SET K 1 PX 1000", By: "read locks, fencing tokens, semaphores, latches and rate limiters"},
+	{Args: "SET K 1 PX 1000", By: "read locks, fencing tokens, semaphores, latches and rate limiters", Writes: true},
 	{Args: "EXISTS K", By: "fair locks, read-write locks, fencing tokens, semaphores, permits, rate limiters and barriers"},
-	{Args: "INCR K", By: "fencing tokens"},
+	{Args: "INCR K", By: "fencing tokens", Writes: true},
 	{Args: "HGET K f", By: "read-write locks, group locks, rate limiters and barriers"},
 	{Args: "HLEN K", By: Locks, watch: true},
-	{Args: "HSETNX K f 1", By: "group locks"},
+	{Args: "HSETNX K f 1", By: "group locks", Writes: true},
 	{Args: "HRANDFIELD K", By: "fair locks"},
 	{Args: "LINDEX K 0", By: "fair locks"},
-	{Args: "LPOP K", By: "fair locks"},
-	{Args: "LREM K 1 f", By: "fair locks"},
-	{Args: "LSET K 0 f", By: "fair locks"},
-	{Args: "RPUSH K f", By: "fair locks"},
-	{Args: "ZADD K 1 f", By: "fair locks, permits, rate limiters and barriers"},
-	{Args: "ZREM K f", By: "fair locks, read-write locks, permits and rate limiters"},
-	{Args: "ZREMRANGEBYSCORE K 0 1", By: "fair locks, read-write locks and permits"},
-	{Args: "ZREMRANGEBYRANK K 0 0", By: "rate limiters"},
+	{Args: "LPOP K", By: "fair locks", Writes: true},
+	{Args: "LREM K 1 f", By: "fair locks", Writes: true},
+	{Args: "LSET K 0 f", By: "fair locks", Writes: true},
+	{Args: "RPUSH K f", By: "fair locks", Writes: true},
+	{Args: "ZADD K 1 f", By: "fair locks, permits, rate limiters and barriers", Writes: true},
+	{Args: "ZREM K f", By: "fair locks, read-write locks, permits and rate limiters", Writes: true},
+	{Args: "ZREMRANGEBYSCORE K 0 1", By: "fair locks, read-write locks and permits", Writes: true},
+	{Args: "ZREMRANGEBYRANK K 0 0", By: "rate limiters", Writes: true},
 	{Args: "ZSCORE K f", By: "fair locks, permits, rate limiters and barriers"},
 	{Args: "ZRANGEBYSCORE K 0 1", By: "read-write locks, rate limiters and barriers", watch: true},
 	{Args: "ZCARD K", By: "read-write locks, permits and rate limiters", watch: true},
 	{Args: "ZCOUNT K 0 1", By: "permits and rate limiters", watch: true},
 	{Args: "ZMSCORE K f", By: "fair locks and rate limiters"},
 	{Args: "HMGET K f", By: "rate limiters", watch: true},
-	{Args: "PERSIST K", By: "fencing tokens of elections, permits, rate limiters and Persist"},
-	{Args: "HINCRBY K f 1", By: "barriers"},
-	{Args: "DECRBY K 1", By: "semaphores, permits and latches"},
-	{Args: "INCRBY K 1", By: "semaphores and permits"},
+	{Args: "PERSIST K", By: "fencing tokens of elections, permits, rate limiters and Persist", Writes: true},
+	{Args: "HINCRBY K f 1", By: "barriers", Writes: true},
+	{Args: "DECRBY K 1", By: "semaphores, permits and latches", Writes: true},
+	{Args: "INCRBY K 1", By: "semaphores and permits", Writes: true},
 	{Args: "TYPE K", By: "ls, show, package fence, and errors that name a key of another type", watch: true},
 }
 

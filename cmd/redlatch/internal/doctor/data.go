@@ -2,9 +2,12 @@ package doctor
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/redlatch/redlatch/internal/acl"
 )
 
 // eviction looks at what the server does when its memory is full.
@@ -99,19 +102,38 @@ func unreadable(v *visit) []Finding {
 	if v.info["aof_enabled"] != "1" || older(v.info["redis_version"], "7.0") || valkey != "" && !older(valkey, "9.1") {
 		return nil
 	}
-	for _, command := range [][]string{{"HSET", "1", "1"}, {"PEXPIREAT", "1"}} {
-		reply, why := v.ask(append([]string{"ACL", "DRYRUN", "default", command[0], v.opt.Prefix + own}, command[1:]...)...)
-		switch {
-		case why != nil && why.Code == "NOPERM":
-			return found(check, Note, "whether a restart reads all of the append-only file cannot be seen (ACL DRYRUN is refused)",
-				"if the default user lacks a right, locks are gone after a restart, or never end", "give the user that runs doctor +acl|dryrun, or see: ACL GETUSER default")
-		case why == nil && str(reply) != "OK":
-			return found(check, Warning, "a restart reads the append-only file without what scripts have written: the default user may not use "+command[0],
-				"after a restart locks are gone while their holders work on, or have no TTL and never end",
-				"ACL SETUSER default ~* &* +@all, and in the file of users; if nobody logs in as that user, switch it off, too: the rights count all the same")
+	name := v.opt.Prefix + own
+	var requests [][]string
+	var needs []string // for each of them
+	for _, c := range acl.InScripts {
+		if c.Writes {
+			words := strings.Fields(strings.Replace(strings.Replace(c.Args, "PEXPIRE ", "PEXPIREAT ", 1), " K", " "+name, 1))
+			requests, needs = append(requests, words), append(needs, words[0])
 		}
 	}
-	return nil
+	for _, p := range acl.SideKeys {
+		requests, needs = append(requests, []string{"DEL", p.Of(name)}), append(needs, "keys named "+p.Of("NAME"))
+	}
+	for i := range requests {
+		requests[i] = append([]string{"ACL", "DRYRUN", "default"}, requests[i]...)
+	}
+	var lacks []string
+	for i, a := range v.askAll(requests) {
+		var why *ReplyError
+		switch {
+		case errors.As(a.Err, &why) && why.Code == "NOPERM":
+			return found(check, Note, "whether a restart reads all of the append-only file cannot be seen (ACL DRYRUN is refused)",
+				"if the default user lacks a right, locks are gone after a restart, or never end", "give the user that runs doctor +acl|dryrun, or see: ACL GETUSER default")
+		case a.Err == nil && str(a.Value) != "OK":
+			lacks = append(lacks, needs[i])
+		}
+	}
+	if len(lacks) == 0 {
+		return nil
+	}
+	return found(check, Warning, "a restart reads the append-only file without what scripts have written: the default user may not use "+words(lacks),
+		"after a restart locks are gone while their holders work on, or have no TTL and never end",
+		"ACL SETUSER default ~* &* +@all, and in the file of users; if nobody logs in as that user, switch it off, too: the rights count all the same")
 }
 
 // broken looks for a disk that cannot be written.

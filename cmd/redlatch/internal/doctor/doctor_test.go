@@ -237,7 +237,14 @@ func TestFindings(t *testing.T) {
 		{"another server", &fake{info: map[string]string{"redis_version": ""}}, "server", Note, "which server"},
 		{"replica", &fake{info: map[string]string{"role": "slave"}}, "server", Problem, "this is a replica"},
 		{"loading", &fake{info: map[string]string{"loading": "1"}}, "server", Warning, "loading"},
-		{"node of a cluster", &fake{info: map[string]string{"cluster_enabled": "1", "connected_slaves": "1", "slave0": "ip=h,port=1,state=online,offset=5000000,lag=0"}}, "server", Problem, "as a single server"},
+		{"node of a cluster", &fake{
+			info:    map[string]string{"cluster_enabled": "1", "connected_slaves": "1", "slave0": "ip=h,port=1,state=online,offset=5000000,lag=0"},
+			answers: map[string]any{"EVAL return 1 1": &ReplyError{"MOVED", "MOVED 7 127.0.0.1:7000"}},
+		}, "server", Problem, "as a single server"},
+		{"endpoint that says what one of its shards says", &fake{
+			info:    map[string]string{"cluster_enabled": "1", "connected_slaves": "1", "slave0": "ip=h,port=1,state=online,offset=5000000,lag=0"},
+			answers: map[string]any{"EVAL return 1 2": &ReplyError{"CROSSSLOT", "CROSSSLOT Keys in request don't hash to the same slot"}},
+		}, "server", OK, "are refused in one request (CROSSSLOT)"},
 		{"endpoint in front of shards", &fake{
 			info: map[string]string{"cluster_enabled": "1", "connected_slaves": "1", "slave0": "ip=h,port=1,state=online,offset=5000000,lag=0"},
 			answers: map[string]any{
@@ -268,6 +275,14 @@ func TestFindings(t *testing.T) {
 		{"no fsync", &fake{config: map[string]string{"appendfsync": "no"}}, "persistence", Warning, "appendfsync no"},
 		{"snapshots", &fake{info: map[string]string{"aof_enabled": "0"}, config: map[string]string{"save": "3600 1"}}, "persistence", Warning, "only snapshots (save 3600 1)"},
 		{"nothing", &fake{info: map[string]string{"aof_enabled": "0"}}, "persistence", Warning, "nothing is stored"},
+		{"default user without rights", &fake{answers: map[string]any{
+			"ACL DRYRUN default PEXPIREAT": "This user has no permissions to run the 'pexpireat' command",
+			"ACL DRYRUN default INCRBY":    "This user has no permissions to run the 'incrby' command",
+		}}, "persistence", Warning, "the default user may not use INCRBY, PEXPIREAT"},
+		{"default user without keys", &fake{answers: map[string]any{
+			"ACL DRYRUN default DEL redisson_lock_queue:{redlatch_doctor:}": "This user has no permissions to access the 'redisson_lock_queue:{redlatch_doctor:}' key",
+		}}, "persistence", Warning, "the default user may not use keys named redisson_lock_queue:{NAME}"},
+		{"no DRYRUN", &fake{answers: map[string]any{"ACL DRYRUN": noperm("acl|dryrun")}}, "persistence", Note, "cannot be seen (ACL DRYRUN is refused)"},
 		{"log that cannot be written", &fake{info: map[string]string{"aof_last_write_status": "err"}}, "persistence", Problem, "append-only file could not be written"},
 		{"snapshot that failed", &fake{info: map[string]string{"rdb_last_bgsave_status": "err"}}, "persistence", Problem, "last snapshot has failed"},
 		{"snapshot that failed, and need not", &fake{info: map[string]string{"rdb_last_bgsave_status": "err"}, config: map[string]string{"stop-writes-on-bgsave-error": "no"}}, "persistence", Warning, "last snapshot has failed"},
@@ -536,7 +551,11 @@ func TestNameHasSlotHere(t *testing.T) {
 	if name, ok := v.name(); !ok || !strings.HasPrefix(name, "orders:redlatch_doctor:") {
 		t.Errorf("%q", name)
 	}
+	f.answers["EVAL return 1 1"] = &ReplyError{"MOVED", "MOVED 7 h:1"}
 	f.answers["CLUSTER MYID"] = "nobody"
+	if !v.elsewhere() {
+		t.Error("a node that does not tell its slots refuses keys, and that is not noticed")
+	}
 	if name, ok := v.name(); ok {
 		t.Errorf("%q", name)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,15 +23,22 @@ func (v *visit) name() (string, bool) {
 		slots = v.slots()
 	}
 	for range 1 << 16 {
-		name := v.opt.Prefix + own + strconv.FormatUint(rand.Uint64(), 16) //nolint:gosec // it is no secret
-		slot := int64(wire.Slot(name))
-		for _, s := range slots {
-			if s[0] <= slot && slot <= s[1] {
-				return name, true
-			}
+		if name := v.anyName(); isIn(slots, name) {
+			return name, true
 		}
 	}
 	return "", false
+}
+
+// anyName returns a name that nobody uses, in any slot.
+func (v *visit) anyName() string {
+	return v.opt.Prefix + own + strconv.FormatUint(rand.Uint64(), 16) //nolint:gosec // it is no secret
+}
+
+// isIn says whether the slot of a name is one of these.
+func isIn(slots [][2]int64, name string) bool {
+	slot := int64(wire.Slot(name))
+	return slices.ContainsFunc(slots, func(s [2]int64) bool { return s[0] <= slot && slot <= s[1] })
 }
 
 // slots returns the ranges of slots of this node.
@@ -49,13 +57,24 @@ func (v *visit) slots() (ranges [][2]int64) {
 	return ranges
 }
 
-// complete says whether this node has all slots.
-func (v *visit) complete() bool {
-	var n int64
-	for _, s := range v.slots() {
-		n += s[1] - s[0] + 1
+// elsewhere says whether the server refuses keys because another node has them. What it says of itself is no evidence: a
+// proxy, or the endpoint of a managed server, may pass on what one of its shards says, and serves the keys of all.
+func (v *visit) elsewhere() bool {
+	if !v.cluster() {
+		return false
 	}
-	return n == 16384
+	const tries = 100 // so that some are of other slots, where nobody knows which this node has
+	slots := v.slots()
+	var requests [][]string
+	for range tries {
+		if name := v.anyName(); !isIn(slots, name) {
+			requests = append(requests, []string{"EVAL", "return 1", "1", name})
+		}
+	}
+	return slices.ContainsFunc(v.askAll(requests), func(a Answer) bool {
+		var why *ReplyError
+		return errors.As(a.Err, &why) && why.Code == "MOVED"
+	})
 }
 
 // sharded says whether clients use sharded Pub/Sub here.

@@ -48,7 +48,7 @@ func server(v *visit) []Finding {
 	slotsCount := why != nil && why.Code == "CROSSSLOT"
 	switch {
 	case !v.Single():
-	case v.cluster() && !v.complete():
+	case v.elsewhere():
 		all = append(all, found(check, Problem, "this is a node of a cluster, and the URL names it as a single server",
 			"locks whose slot is on another node fail with MOVED", "give the URL of a cluster")...)
 	case slotsCount:
