@@ -4,5 +4,7 @@
 -- returns {how many are free as a string, how many are given}
 local free, timeouts = KEYS[1], KEYS[2]
 -- include expirable
-sweep(ARGV[1])
-return {redis.call('GET', free) or '0', there and redis.call('ZCARD', timeouts) or 0}
+local over = ended()
+local given = there and redis.call('ZCARD', timeouts) - over or 0
+sweep(ARGV[1], over)
+return {redis.call('GET', free) or '0', given}

@@ -9,27 +9,30 @@ local number, session_ms = ARGV[1], ARGV[2]
 -- include session
 -- include expirable
 -- include replay
-sweep(ARGV[3])
-local back, done, bit, at = 0, 0, 1, 4
+local back, goes, done, bit, at = {}, {}, 0, 1, 4
 while ARGV[at] do
   local last, live = at + ARGV[at], there
   for i = at + 1, last do
-    live = live and redis.call('ZSCORE', timeouts, ARGV[i])
+    local score = redis.call('ZSCORE', timeouts, ARGV[i])
+    if not score or tonumber(score) <= now or goes[ARGV[i]] then
+      live = false
+    end
   end
   if live then
-    if back == 0 then
-      redis.call('ZREM', timeouts, '') -- what takes memory must not be the first to write
-      redis.call('INCRBY', free, 0) -- refused here if at all: what is removed must not be lost
-    end
     for i = at + 1, last do
-      back = back + redis.call('ZREM', timeouts, ARGV[i])
+      back[#back + 1] = ARGV[i]
+      goes[ARGV[i]] = true
     end
     done = done + bit
   end
   bit, at = 2 * bit, last + 1
 end
-if back > 0 then
-  redis.call('INCRBY', free, back)
-  redis.call('PUBLISH', ARGV[3], back)
+sweep(ARGV[3], ended())
+if back[1] then
+  redis.call('ZREM', timeouts, '') -- what takes memory must not be the first to write
+  redis.call('INCRBY', free, 0) -- refused here if at all: what is removed must not be lost
+  local n = remove(back)
+  redis.call('INCRBY', free, n)
+  redis.call('PUBLISH', ARGV[3], n)
 end
 return answered(done)

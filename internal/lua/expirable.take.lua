@@ -8,35 +8,42 @@
 local free, timeouts = KEYS[1], KEYS[2]
 -- include expirable
 -- include finite
-sweep(ARGV[1])
 local available = tonumber(redis.call('GET', free) or '')
 if not available then
   return {-1, -1}
 end
-local given, at = 0, 2
+-- Those whose time is over can be had, and are swept in the end: one that its owner has anew is not.
+local over, given, at = ended(), 0, 2
+available = available + over
 while ARGV[at] do
   local until_ms, last = now + ARGV[at], at + 1 + ARGV[at + 1]
-  local scores, missing = {}, 0
+  local scores, missing, anew = {}, 0, 0
   for i = at + 2, last do
-    scores[i] = redis.call('ZSCORE', timeouts, ARGV[i])
+    scores[i] = tonumber(redis.call('ZSCORE', timeouts, ARGV[i]) or '')
     if not scores[i] then
       missing = missing + 1
+    elseif scores[i] <= now then
+      anew = anew + 1
     end
   end
-  if missing > 0 and missing > available then
+  local costs = missing + anew
+  if costs > 0 and costs > available then
     break
   end
   if missing > 0 then
     redis.call('ZADD', timeouts, 'XX', until_ms, '') -- refused here if at all: see sweep
-    available = redis.call('DECRBY', free, missing)
+    redis.call('DECRBY', free, missing)
   end
+  available, over = available - costs, over - anew
   for i = at + 2, last do
-    if not scores[i] or tonumber(scores[i]) < until_ms then
+    if not scores[i] or scores[i] < until_ms then
       redis.call('ZADD', timeouts, until_ms, ARGV[i])
     end
   end
   given, at = given + 1, last + 1
 end
+local first = redis.call('ZRANGE', timeouts, over, over, 'WITHSCORES')
+sweep(ARGV[1], over)
 local ttl = finite(redis.call('PTTL', free))
 if given > 0 and ttl >= 0 then
   redis.call('PEXPIRE', timeouts, ttl) -- in the last millisecond, with 0, what is given ends at once
@@ -44,7 +51,6 @@ elseif given > 0 then
   redis.call('PERSIST', timeouts)
 end
 -- Redisson's mark of a permit that never ends is 922337203685477.
-local first = redis.call('ZRANGE', timeouts, 0, 0, 'WITHSCORES')
 if #first == 0 or tonumber(first[2]) >= 922337203685477 then
   return {given, -1}
 end

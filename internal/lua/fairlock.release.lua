@@ -8,21 +8,20 @@ local queue, timeouts, alive, allowance = KEYS[2], KEYS[3], KEYS[4], tonumber(AR
 -- include fairlock
 local some = redis.call('HRANDFIELD', KEYS[1], 2) -- of a fair lock there is one
 local holder = #some == 1 and some[1]
-local held, others = 0, {}
+local held, others, nobody = 0, {}, false
 for i = 3, #ARGV do
-  if ARGV[i] == holder then
-    redis.call('DEL', KEYS[1])
-    held, holder = i - 2, nil
+  if held == 0 and ARGV[i] == holder then
+    held = i - 2
   else
     others[#others + 1] = ARGV[i]
   end
 end
 if #others > 0 then
-  leave(others)
+  nobody = leave(others)
 end
 if held > 0 or #some == 0 then
-  give(ARGV[1])
-else
+  give(ARGV[1], holder, nobody)
+elseif not nobody then
   front()
 end
 return held

@@ -51,12 +51,16 @@ if holder or first ~= owner then -- or else it is the caller's turn, who lives
   end
   if not (holder and enqueue and not score and head and finite(head) > now + allowance / 2) then -- or else others see to the front
     if holder then
-      first = front()
+      first = front(enqueue)
     else
       whose, at_end, swept = turn(ARGV[3])
       first = redis.call('LINDEX', queue, 0)
     end
-    look()
+    if first then
+      look()
+    else -- those who are left in the queue are dead
+      tail, score, last = nil, nil, nil
+    end
   end
 end
 if not holder and (not whose or whose == owner) then
@@ -70,7 +74,7 @@ if not holder and (not whose or whose == owner) then
 end
 local ttl, fresh = redis.call('PTTL', KEYS[1]), 0
 if enqueue and not score then
-  local n, ends = redis.call('RPUSH', queue, owner), last and finite(last) or now + math.max(ttl, 0)
+  local n, ends = redis.call('RPUSH', queue, owner) - #dead, last and finite(last) or now + math.max(ttl, 0)
   if not tail or (ours(tail) and loose(ends) and n <= most) then
     ends = math.max(math.floor(ends) + allowance, now + n * allowance) + 0.5
     redis.call('ZADD', timeouts, now + allowance, tail or owner, ends, owner)
@@ -82,6 +86,9 @@ if enqueue and not score then
   end
   fresh = 1
   if not first then
+    if dead[1] then
+      drop(dead)
+    end
     first = owner
     poll()
   end

@@ -3,16 +3,19 @@
 -- KEYS group
 -- ARGV channel value owner ... (a pair for each value)
 -- returns 1 if a value was released, 0 if none was
-local group, released = KEYS[1], 0
+local fields = {}
 -- include grouplock
 for i = 2, #ARGV, 2 do
   local value, owner = ARGV[i], ARGV[i + 1]
-  if redis.call('HGET', group, value) == owner then
-    redis.call('HDEL', group, value, expiry_of(value, owner), count_of(value, owner))
-    released = 1
+  if redis.call('HGET', KEYS[1], value) == owner then
+    fields[#fields + 1] = value
+    fields[#fields + 1] = expiry_of(value, owner)
+    fields[#fields + 1] = count_of(value, owner)
   end
 end
-if released == 1 then
-  redis.call('PUBLISH', ARGV[1], '0')
+if not fields[1] then
+  return 0
 end
-return released
+remove(fields)
+redis.call('PUBLISH', ARGV[1], '0')
+return 1

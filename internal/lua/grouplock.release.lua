@@ -8,14 +8,16 @@ local group, owner, channel = KEYS[1], ARGV[1], ARGV[2]
 -- include grouplock
 -- include tell
 local values = group_values(4)
-local released, others = 0, 0
+local fields, released, others = {}, 0, 0
 for _, value in ipairs(values) do
   if redis.call('HGET', group, value) == owner then
-    redis.call('HDEL', group, value)
+    fields[#fields + 1] = value
     released = released + 1
   end
-  redis.call('HDEL', group, expiry_of(value, owner), count_of(value, owner))
+  fields[#fields + 1] = expiry_of(value, owner)
+  fields[#fields + 1] = count_of(value, owner)
 end
+remove(fields)
 if released > 0 then
   others = tell(channel, '0', ARGV[3])
 end

@@ -3,10 +3,8 @@
 -- KEYS lock
 -- ARGV channel owner... (no channel: nobody is told)
 -- returns 1 if the lock was released, 0 if none of these owners has it
-local freed = 0
-for i = 2, #ARGV do
-  freed = math.max(freed, redis.call('HDEL', KEYS[1], ARGV[i]))
-end
+-- include forced
+local freed = forced(2)
 if freed == 1 and ARGV[1] ~= '' then
   redis.call('PUBLISH', ARGV[1], '0')
 end

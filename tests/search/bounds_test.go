@@ -87,14 +87,21 @@ func long(f fair) *search {
 }
 
 // mixed is the search of a lock of another type that has the name of a fair one: what a
-// request of a fair lock left in it goes with that lock, and not alone.
+// request of a fair lock left in it goes with that lock, and not alone, unless it is forced.
 func mixed(f fair) *search {
-	q := refuses("", key{name: "lock", kind: "hash", content: []string{ids[a1], "1", "mode", "read"}, ttl: 1000}, f.leaves(a1, 1))
+	q := refuses("", key{name: "lock", kind: "hash", content: []string{ids[a1], "1", "mode", "read"}, ttl: 1000}, f.leaves(a1, 1), f.forces(a1))
 	q.asks[0].truth = nil // nobody was told that a1 has it
 	q.name, q.longest = "fair: a lock of another type", 1000
-	q.inspect = func(_ *explorer, _ scene, _ *ask, _ int16, r *result) string {
-		if r.after.field("lock", ids[a1]) == "" {
+	q.seed = append(q.seed,
+		key{name: "queue", kind: "list", content: []string{ids[b1]}},
+		key{name: "timeouts", kind: "zset", content: []string{ids[b1], score(1, 0.5)}},
+		key{name: "alive", kind: "zset", ttl: 1000, content: []string{ids[b1][:36], score(0, 0), nonce(ids[b1]), nonces[b1]}})
+	q.inspect = func(_ *explorer, _ scene, a *ask, _ int16, r *result) string {
+		if r.after.field("lock", ids[a1]) == "" && a.script != "fairlock.force" || r.after.field("lock", "mode") == "" {
 			return "a part of it is gone"
+		}
+		if r.after.field("lock", ids[b1]) != "" {
+			return "somebody has a lock that is none"
 		}
 		return ""
 	}

@@ -66,7 +66,7 @@ func (q session) setsRate(number int32, permits, keep string) []ask {
 // changes is a request about how many permits there are.
 func (q session) changes(number int32, script string, args ...string) []ask {
 	keys := permitKeys
-	if !slices.Contains([]string{"expirable.try_set", "expirable.set", "expirable.add", "expirable.delete"}, script) {
+	if !slices.Contains([]string{"expirable.try_set", "expirable.set", "expirable.add", "expirable.delete", "expirable.give_back"}, script) {
 		keys = keys[:1]
 	}
 	return q.counts(number, script, keys, args...)
@@ -123,12 +123,17 @@ func judgeCount(x *explorer, s scene, a *ask, sent int16, r *result) string {
 		}
 		return ""
 	}
-	if before != nil && (a.script == "latch.down" || a.script == "latch.delete") {
+	if a.script == "expirable.give_back" {
+		if bad := halfway(x, s, a, sent); bad != "" {
+			return bad
+		}
+	}
+	want, tell, answer := effect(s.store, a, again)
+	if before != nil && (a.script == "latch.down" || a.script == "latch.delete" || a.script == "expirable.give_back" && answer > 0) {
 		if err, fails := x.run(x.callOf(a, sent), s.store, s.now, 0, full).reply.(error); fails {
 			return "with no memory left, the script fails: " + err.Error()
 		}
 	}
-	want, tell, answer := effect(s.store, a, again)
 	var published []string
 	for _, m := range r.told {
 		published = append(published, m.text)
@@ -213,6 +218,17 @@ func effect(at *store, a *ask, again bool) (want *stored, tell []string, answer 
 			say(arg(3))
 			becomes(was + answer)
 		}
+	case "expirable.give_back":
+		over, back, bits := goesBack(at, a.args[3:])
+		if answer = bits; over > 0 && was+over > 0 {
+			say(was + over)
+		}
+		if back > 0 {
+			tell = append(tell, strconv.FormatInt(back, 10))
+		}
+		if over+back > 0 {
+			becomes(was + over + back)
+		}
 	case "ratelimiter.tryset":
 		mine := &stored{content: []string{"interval", a.args[3], "keepAliveTime", a.args[5], "rate", a.args[2], "type", a.args[4]}, ttl: arg(5)}
 		switch {
@@ -230,6 +246,32 @@ func effect(at *store, a *ask, again bool) (want *stored, tell []string, answer 
 		}
 	}
 	return want, tell, answer
+}
+
+// goesBack returns how many permits are over, how many are to be given back by those who say so, and which of these
+// can give back what they say.
+func goesBack(at *store, args []string) (over, back, bits int64) {
+	if at.get("free") == nil || at.get("timeouts") == nil {
+		return 0, 0, 0
+	}
+	live := map[string]bool{}
+	for given := range slices.Chunk(at.get("timeouts").content, 2) {
+		live[given[0]] = number(given[1]) > epoch
+		over += int64(b2i(!live[given[0]]))
+	}
+	for bit := int64(1); len(args) > 0; bit *= 2 {
+		n := int(number(args[0]))
+		those := args[1 : 1+n]
+		args = args[1+n:]
+		if slices.ContainsFunc(those, func(id string) bool { return !live[id] }) {
+			continue
+		}
+		for _, id := range those {
+			live[id] = false
+		}
+		back, bits = back+int64(n), bits+bit
+	}
+	return over, back, bits
 }
 
 // stored is what a key has, without its name.
@@ -274,6 +316,8 @@ func countSearches() []*search {
 		return []key{{name: "free", kind: "string", content: []string{n}, ttl: ttl}}
 	}
 	given := append(free("3", 0), key{name: "timeouts", kind: "zset", content: []string{"for ever", "922337203685477", "and ever", "922337203685477"}})
+	ended := append(free("0", 0), key{name: "timeouts", kind: "zset", content: []string{"and ever", "922337203685477", "for ever", "922337203685477", "long ago", "1"}})
+	past := append(free("0", 0), key{name: "timeouts", kind: "zset", content: []string{"long ago", "1"}})
 	limiter := func(ttl int64, content ...string) []key {
 		return []key{{name: "limiter", kind: "hash", content: content, ttl: ttl}}
 	}
@@ -309,9 +353,13 @@ func countSearches() []*search {
 		countSearch("none but an earlier one's with leases", 2, given[1:], a.changes(1, "expirable.try_set", "channel", "2")[:1], b.changes(1, "expirable.set", "channel", "3")[:1]),
 		countSearch("an earlier one's with leases, and more", 2, given[1:], a.changes(1, "expirable.add", "channel", "1")[:1]),
 		countSearch("none with leases", 4, nil, a.changes(1, "expirable.try_set", "channel", "2"), a.changes(2, "expirable.delete"), b.changes(1, "expirable.set", "channel", "0")[:1], b.changes(2, "expirable.add", "channel", "-1")[:1]),
+		countSearch("given back", 4, given, a.changes(1, "expirable.give_back", "channel", "1", "for ever", "2", "and ever", "nobody's", "1", "for ever"), b.changes(1, "expirable.give_back", "channel", "2", "for ever", "and ever")[:1], b.changes(2, "expirable.give_back", "channel", "1", "and ever", "1", "nobody's")[:1]),
+		countSearch("given back, and others are over", 2, ended, a.changes(1, "expirable.give_back", "channel", "1", "long ago", "2", "for ever", "and ever")),
+		countSearch("given back, and all are over", 2, past, a.changes(1, "expirable.give_back", "channel", "1", "long ago")),
+		countSearch("given back, to an earlier one", 1, given[1:], a.changes(1, "expirable.give_back", "channel", "1", "for ever")[:1]),
 		countSearch("all of it goes", 2, given, a.changes(1, "expirable.delete")),
 		countSearch("half a limiter", 2, limiter(1000, "rate", "7"), a.setsRate(1, "5", "0")),
 	}
 }
 
-func TestSearchCounts(t *testing.T) { explore(t, 102_147, countSearches()) }
+func TestSearchCounts(t *testing.T) { explore(t, 110_053, countSearches()) }

@@ -31,6 +31,8 @@
 //     no key behind, and is not set again by an attempt that comes late.
 //   - Who releases is told how many others wait: each client has a subscription of
 //     its own, and somebody subscribes to a pattern, who waits for nothing.
+//   - A script comes to its end at the old node of a slot that moves: it does nothing with a key that
+//     it has emptied. In some stories the keys move, one after the other, at any moment.
 //   - A script that is refused half-way, for want of memory or of a right, loses no
 //     permit; and what is larger than any lock is refused, and stays as it is.
 //

@@ -368,6 +368,9 @@ func (f fair) next(s scene, a *ask, r *result, me string) string {
 	if len(after) == 0 && a.script == "fairlock.release" && r.told == nil && r.after.get("alive") != nil {
 		return "nobody waits, and something is left"
 	}
+	if a.script == "fairlock.release" && r.reply == int64(0) && s.store.get("lock") != nil && len(after) > 0 && f.dead(r.after, after[0], s.now) {
+		return after[0] + ", who is dead, stands first"
+	}
 	if r.after.get("lock") == nil {
 		if len(after) == 0 {
 			return ""
@@ -403,6 +406,7 @@ func (f fair) next(s scene, a *ask, r *result, me string) string {
 
 // calm has everybody release, and somebody else come then; or everybody die.
 func (f fair) calm(x *explorer, at *store, now int16) string {
+	at = x.settled(at)
 	if s := x.after(at, 500*fairTick); !granted(x.run(x.call(x.code("fairlock.take"), fairKeys, []string{fairMs, stranger, f.channel, stranger[:36], "1", allowed}), s, now+500, 0, healthy).reply) {
 		return "everybody has died long ago, and nobody can have it"
 	}
@@ -506,8 +510,7 @@ func (f fair) search(name string, ticks, sends int8, all ...ask) *search {
 		}
 	}
 	return &search{
-		still: true,
-		name:  "fair: " + name, unit: fairTick, ticks: ticks, sends: sends, asks: all, minds: names[:], longest: 12_000,
+		name: "fair: " + name, unit: fairTick, ticks: ticks, sends: sends, asks: all, minds: names[:], longest: 12_000,
 		listens: func(string) bool { return true },
 		wrong:   f.wrong, calm: f.calm, inspect: f.refusals, told: f.told,
 		stays: func(name string) bool { return name == "queue" || name == "timeouts" || name == "token" },
@@ -524,6 +527,23 @@ func (f fair) search(name string, ticks, sends int8, all ...ask) *search {
 			return who >= 0 && broken&(1<<who) > 0
 		},
 	}
+}
+
+// moving is a search in which the slot moves, one key after the other, and has moved in the end.
+func (f fair) moving(name string, ticks, sends int8, all ...ask) *search {
+	for i := range all {
+		all[i].batch = false // in a batch all is refused, and sent one by one
+	}
+	moves := carries(move)
+	moves.times = 2
+	all = append(all, moves)
+	for _, key := range fairKeys {
+		all = append(all, carries(key))
+	}
+	q := f.search("a slot moves: "+name, ticks, sends, all...)
+	stays := q.stays
+	q.stays = func(name string) bool { return name == move || stays(name) }
+	return q
 }
 
 // twins is the search of two locks with one queue, as "x" and "{x}" have: who waits for
@@ -571,10 +591,31 @@ func fairSearches() []*search {
 		{name: "alive", kind: "zset", ttl: 12_000, content: []string{ids[a1][:36], score(0, 0), ids[b1][:36], score(0, 0), nonce(ids[a2]), nonces[a2]}},
 	}
 	chain.calm = func(*explorer, *store, int16) string { return "" } // who has died long ago may have it until later
+	died := f.moving("who dies", 3, 3, f.lineUp(a1, 1, able), f.leaves(a1, 1), f.leaves(b2, 1))
+	died.seed = []key{
+		{name: "lock", kind: "hash", content: []string{ids[b2], "1"}, ttl: 8000},
+		{name: "queue", kind: "list", content: []string{ids[b1]}},
+		{name: "timeouts", kind: "zset", content: []string{ids[b1], score(0, allowance/3+0.5)}},
+		{name: "alive", kind: "zset", ttl: 12_000, content: []string{ids[b1][:36], score(0, 0), nonce(ids[b1]), nonces[b1]}},
+	}
+	died.asks[2].may = func(s *state) bool { return s.minds[b2].phase == idle }
+	both := f.search("who is dead, and who hears nothing, before Redisson", 3, 3, f.lineUp(b1, 1, able), f.breaks(b1), f.leaves(b2, 1))
+	both.seed = []key{
+		{name: "lock", kind: "hash", content: []string{ids[b2], "1"}, ttl: 12_000},
+		{name: "queue", kind: "list", content: []string{ids[a1], ids[b1], ids[j1]}},
+		{name: "timeouts", kind: "zset", content: []string{ids[a1], score(1, 0), ids[b1], score(2, 0), ids[j1], score(3, 0)}},
+		{name: "alive", kind: "zset", ttl: 12_000, content: []string{ids[a1][:36], score(0, 0), ids[b1][:36], score(0, 0), nonce(ids[a1]), nonces[a1], nonce(ids[b1]), nonces[b1]}},
+	}
+	both.asks[2].may = died.asks[2].may
 	old := f.search("a long time", 1, 4, f.lineUp(b1, 2, "1"), f.lineUp(a1, 1, "1"), f.redissonLinesUp(1), waitsLong())
 	return []*search{
 		remnant, chain, dead(f), long(f), mixed(f), twins(),
 		refuses("more fields than a lock has", key{name: "lock", kind: "hash", content: many}, f.lineUp(a1, 1, "1")),
+		refuses("WRONGTYPE", key{name: "queue", kind: "hash", content: []string{"what", "else"}}, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.forces(a1)),
+		f.moving("giving", 1, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(b1, 2, able), f.leaves(b1, 1), f.renews(a1)),
+		f.moving("two wait", 0, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(a2, 1, able), f.leaves(a2, 1), f.lineUp(b1, 1, "1")),
+		died, both,
+		f.moving("force", 0, 4, f.lineUp(a1, 1, "1"), f.forces(a1), f.lineUp(b1, 2, able), f.leaves(b1, 1)),
 		f.search("giving", 4, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(b1, 2, able), f.leaves(b1, 1), f.renews(a1)),
 		f.search("who dies", 3, 4, f.lineUp(a1, 1, "1"), f.lineUp(b1, 1, able), f.lineUp(a2, 2, "1")),
 		f.search("two wait", 2, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(a2, 1, able), f.leaves(a2, 1), f.lineUp(b1, 2, "1")),
@@ -592,4 +633,4 @@ func fairSearches() []*search {
 	}
 }
 
-func TestSearchFair(t *testing.T) { explore(t, 1_035_766, fairSearches()) }
+func TestSearchFair(t *testing.T) { explore(t, 1_142_344, fairSearches()) }

@@ -184,7 +184,7 @@ func (p plain) staying(name string, asks ...ask) *search {
 // force is the ask of somebody else that it ends. Its client is asked before.
 func (p plain) force(who int) ask {
 	f := p.release(who, 1)
-	f.name, f.script, f.args, f.holder = "b forces "+names[who]+" to release", p.prefix+"force", []string{p.channel, "nobody", ids[who]}, false
+	f.name, f.script, f.args, f.holder = "b forces "+names[who]+" to release", p.prefix+"force", []string{p.channel, "nobody", ids[who], "nobody else"}, false
 	f.may = func(s *state) bool { return s.minds[who].phase != idle }
 	return f
 }

@@ -515,7 +515,7 @@ func (w readWrite) moving(name string, sends int8, proofs []int, asks ...ask) *s
 		asks[i].batch = false  // in a batch all is refused, and sent one by one
 	}
 	for _, key := range carried {
-		asks = append(asks, ask{name: "the new node gets " + key, carries: key, times: 1, may: func(*state) bool { return true }})
+		asks = append(asks, carries(key))
 	}
 	q := w.search("a slot moves: "+name, sends, asks...)
 	stays := q.stays

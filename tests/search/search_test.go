@@ -124,6 +124,11 @@ type ask struct {
 	calls map[int16]*call
 }
 
+// carries is that a key, or the mark for all of them, comes to the new node of a slot that moves.
+func carries(key string) ask {
+	return ask{name: "the new node gets " + key, carries: key, times: 1, may: func(*state) bool { return true }}
+}
+
 // A search is one cast, and what has to be true of it.
 type search struct {
 	name  string
@@ -143,10 +148,6 @@ type search struct {
 	wrong func(s *state) string
 	// calm lets everybody release what he has, and says what is wrong then.
 	calm func(x *explorer, at *store, now int16) string
-	// cuts says that its scripts touch keys that they have emptied: while a slot moves they fail there.
-	cuts bool
-	// still says that no slot moves: a waiter of a fair lock may lose its place then.
-	still bool
 	// stays says of a key that it need not end.
 	stays func(name string) bool
 	// longest is after how many ms every other key has ended.
@@ -214,7 +215,6 @@ const (
 	passes    step = 0
 	runsLost  step = 100
 	runsHeard step = 200
-	runsCut   step = 300 // it fails in the middle, while a slot moves
 )
 
 // everything is more states than any search has.
@@ -357,11 +357,6 @@ func (x *explorer) executes(s *state, at int32, i int) string {
 		x.reach(&heard, at, runsHeard+step(i))
 	}
 	x.reach(&next, at, runsLost+step(i))
-	if cut := x.cut(s, a, f.sent); cut != nil {
-		next := *s // it is sent again
-		next.store = x.settled(cut.after)
-		x.reach(&next, at, runsCut+step(i))
-	}
 	return ""
 }
 
@@ -439,7 +434,7 @@ func (x *explorer) look(s *state) string {
 func (x *explorer) judge(s scene, a *ask, sent int16, r *result) string {
 	err, fails := r.reply.(error)
 	switch {
-	case x.refusal == "" && !x.cuts && !x.still && s.store.get(move) == nil && !a.foreign:
+	case x.refusal == "" && s.store.get(move) == nil && !a.foreign:
 		if bad := x.marks(s, a, sent, r); bad != "" {
 			return bad
 		}
@@ -506,19 +501,6 @@ func (x *explorer) judge(s scene, a *ask, sent int16, r *result) string {
 func elsewhere(r *result) bool {
 	err, fails := r.reply.(error)
 	return fails && (strings.Contains(err.Error(), "TRYAGAIN") || strings.Contains(err.Error(), "non local key"))
-}
-
-// cut executes a request when the slot has begun to move, and all keys are at the old node. If that fails in the
-// middle, what is left of it has to be as good as any other state.
-func (x *explorer) cut(s *state, a *ask, sent int16) *result {
-	if !x.cuts || a.foreign || s.store.get(move) != nil {
-		return nil
-	}
-	r := x.run(x.callOf(a, sent), x.carried(s.store, move), s.now, x.whoListens(s), healthy)
-	if !elsewhere(r) || x.settled(r.after) == s.store {
-		return nil
-	}
-	return r
 }
 
 // marks executes a request when the slot has begun to move, and all keys are at the old node.

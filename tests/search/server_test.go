@@ -49,7 +49,8 @@ const (
 	healthy condition = ""
 	full    condition = "no memory left"
 	behind  condition = "a replica that has nothing yet" // and must not write
-	marked  condition = "the slot moves"                 // no key can be made that is not there
+	marked  condition = "the slot moves"                 // no key can be made that is not there, nor looked for
+	coming  condition = "the slot comes"                 // no command can have several keys that are not all there
 )
 
 // refusing are the conditions in which a script may be refused half-way.
@@ -162,7 +163,7 @@ func (m *machine) hook(c *server.Peer, cmd string, args ...string) bool {
 	case m.condition == condition(cmd):
 		c.WriteError("NOPERM this user has no permissions to run the '" + cmd + "' command")
 		return true
-	case m.condition == marked && cmd != "PUBLISH" && cmd != "PUBSUB" && cmd != "TIME" && !m.has(c, args[0]):
+	case m.strays(c, cmd, args):
 		c.WriteError("ERR Script attempted to access a non local key in a cluster node")
 		return true
 	case cmd == "PUBLISH":
@@ -187,6 +188,18 @@ func (m *machine) hook(c *server.Peer, cmd string, args ...string) bool {
 	}
 	m.dirty = m.dirty || growing[cmd] || writing[cmd]
 	return false
+}
+
+// strays says whether a command is for the other node of a slot that moves, or nobody knows for which.
+func (m *machine) strays(c *server.Peer, cmd string, args []string) bool {
+	if m.condition != marked && m.condition != coming || cmd == "PUBLISH" || cmd == "PUBSUB" || cmd == "TIME" {
+		return false
+	}
+	keys := args[:1]
+	if cmd == "DEL" {
+		keys = args
+	}
+	return (m.condition == marked || len(keys) > 1) && slices.ContainsFunc(keys, func(key string) bool { return !m.has(c, key) })
 }
 
 // Commands that write: those that are refused for want of memory, unless the script
@@ -237,7 +250,7 @@ func (m *machine) run(c *call, at *store, now int16, listeners int8, cond condit
 			r := &result{after: at, reply: errors.New("TRYAGAIN Multiple keys request during rehashing of slot")}
 			m.results[req] = r
 			return r
-		} else if old {
+		} else if cond = coming; old {
 			cond = marked
 		}
 	}

@@ -41,11 +41,6 @@ func (x *explorer) happened(s *state, by step) string {
 		return x.asks[by-1].name + map[bool]string{true: ": sent"}[x.asks[by-1].script != ""]
 	}
 	i, heard := int(by-runsLost), false
-	if by >= runsCut {
-		i = int(by - runsCut)
-		r := x.run(x.callOf(&x.asks[s.flight[i].ask], s.flight[i].sent), x.carried(s.store, move), s.now, x.whoListens(s), healthy)
-		return x.ran(s, i, r, false)
-	}
 	if by >= runsHeard {
 		i, heard = int(by-runsHeard), true
 	}
