@@ -241,18 +241,7 @@ func TestReadersAndWritersGoOnWhileASlotMoves(t *testing.T) {
 					})
 				}
 			}
-			for range 4 {
-				m := c.MarkSlot(tag)
-				for range 40 {
-					keys := m.Keys()
-					rand.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
-					m.Carry(keys[:min(len(keys), 2)]...)
-					time.Sleep(5 * time.Millisecond)
-				}
-				m.Finish()
-				before := got.Load()
-				within(t, "a hundred acquisitions after a move", func() bool { return got.Load() > before+100 })
-			}
+			moveOften(t, c, tag, &got)
 			stop()
 			wg.Wait()
 			t.Logf("%d acquisitions, %d failures", got.Load(), failed.Load())
@@ -260,6 +249,23 @@ func TestReadersAndWritersGoOnWhileASlotMoves(t *testing.T) {
 				t.Errorf("%d times somebody was inside with a writer", wrong.Load())
 			}
 		})
+	}
+}
+
+// moveOften lets a slot move four times, key by key, and waits each time until those go on who count in got.
+func moveOften(t *testing.T, c *testserver.Cluster, tag string, got *atomic.Int64) {
+	t.Helper()
+	for range 4 {
+		m := c.MarkSlot(tag)
+		for range 40 {
+			keys := m.Keys()
+			rand.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+			m.Carry(keys[:min(len(keys), 2)]...)
+			time.Sleep(5 * time.Millisecond)
+		}
+		m.Finish()
+		before := got.Load()
+		within(t, "a hundred acquisitions after a move", func() bool { return got.Load() > before+100 })
 	}
 }
 
