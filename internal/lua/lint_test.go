@@ -68,6 +68,8 @@ func headerFaults(s *script.Script) (faults []string) {
 			}
 		}
 		switch {
+		case table == "KEYS" && s.Header().Wants != nil && !variadic:
+			faults = append(faults, "there is no place in KEYS for a key that is wanted")
 		case computed && !variadic:
 			faults = append(faults, table+" is used with an index that the header does not allow for")
 		case variadic && !computed && len(used) <= fixed:

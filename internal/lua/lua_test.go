@@ -149,6 +149,8 @@ func TestScriptChecks(t *testing.T) {
 		{"an argument not used", top + "local a, b, n = KEYS[1], KEYS[2], #ARGV\n", 1},
 		{"no variable part", top + "local a, b = KEYS[1], KEYS[2]\nlocal x = ARGV[1]\n", 1},
 		{"an undeclared variable part", top + uses + "local n = #KEYS\n", 1},
+		{"a key that is wanted", "-- p\n-- KEYS a b...\n-- wants b\n-- returns r\nlocal a, b = KEYS[1], KEYS[2]\n", 0},
+		{"a key that is wanted, and cannot be told", "-- p\n-- KEYS a\n-- wants b\n-- returns r\nlocal a = KEYS[1]\n", 1},
 		{"an argument declared in the middle", "-- p\n-- ARGV x... y\n-- returns r\nlocal x, n = ARGV[2], #ARGV\n", 1},
 		{"in a comment only", top + "-- KEYS[1] KEYS[2]\nlocal x, n = ARGV[1], #ARGV\n", 2},
 		{"in a string only", top + "local s = 'KEYS[1]' .. \"KEYS[2]\"\nlocal x, n = ARGV[1], #ARGV\n", 2},

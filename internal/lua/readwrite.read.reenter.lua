@@ -1,10 +1,10 @@
 -- Adds a read hold to what an owner holds already, which lets nobody else in: it
 -- writes, or reads. To add what is there is the replay of a request whose reply
 -- was lost: it may raise the TTLs.
--- KEYS lock proof... (the key that keeps the owner's read hold alive, of an owner that reads)
+-- KEYS lock proof...
 -- ARGV owner lease_ms
--- returns 1 if the owner reads now, 0 if it holds nothing; that key, if it is to be
--- in KEYS, and nothing has been done
+-- wants proof (the key that keeps the owner's read hold alive, of an owner that reads)
+-- returns 1 if the owner reads now, 0 if it holds nothing
 -- include gone
 -- include readwrite.left
 local lock, owner, keep_ms = KEYS[1], ARGV[1], tonumber(ARGV[2])

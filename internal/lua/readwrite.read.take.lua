@@ -1,11 +1,10 @@
 -- Takes a read-write lock to read, if nobody writes, and nobody waits to write to
 -- whom the reader gives precedence. A replay of a take whose reply was lost
 -- changes nothing, but may raise the TTLs.
--- KEYS lock others... (the writers to whom to give precedence, if that is wanted; the
--- key that keeps the owner's read hold alive, of an owner that reads)
+-- KEYS lock others... (the writers to whom to give precedence, if that is wanted; proof)
 -- ARGV lease_ms owner
--- returns 1 if the owner reads now, else {TTL in ms, an owner}; the key that keeps its
--- read hold alive, if that is to be in KEYS, and nothing has been done
+-- wants proof (the key that keeps the owner's read hold alive, of an owner that reads)
+-- returns 1 if the owner reads now, else {TTL in ms, an owner}
 -- include readwrite.left
 -- include readwrite.holder
 -- include finite

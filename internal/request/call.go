@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/script"
 )
 
@@ -74,10 +73,6 @@ func (o *Call) Run(ctx context.Context) (driver.Reply, error) {
 	return o.Send(ctx)
 }
 
-// wanting are scripts that answer with a key that is to be in Keys, and have done nothing then: only of
-// those in Keys does the server say that they may be at another node.
-var wanting = []*script.Script{lua.ReadWriteReadTake, lua.ReadWriteReadReenter}
-
 // Send is Run for a script as it is.
 func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
 	since := o.Since
@@ -85,8 +80,8 @@ func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
 	var elsewhere error // the latest answer that the server is not their primary
 	for {
 		reply, err := o.attempt(ctx)
-		if err == nil && reply.Kind == driver.ReplyString && slices.Contains(wanting, o.Script) && !slices.Contains(o.Keys, reply.Str) {
-			o.Keys = append(slices.Clip(o.Keys), reply.Str)
+		if err == nil && reply.Kind == driver.ReplyString && o.Script.Header().Wants != nil && !slices.Contains(o.Keys, reply.Str) {
+			o.Keys = append(slices.Clip(o.Keys), reply.Str) // only of those does the server say that they may be at another node
 			continue
 		}
 		if err == nil {
