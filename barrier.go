@@ -53,7 +53,7 @@ func (b *Barrier) Parties() int { return b.in.Parties }
 // how many were still missing when the caller arrived. That is 0 for the last one:
 // the callers can agree that this one does what is to be done once.
 //
-// If ctx or the Wait ends before, the caller leaves and breaks the generation: the
+// If ctx ends before, the caller leaves and breaks the generation: the
 // others get ErrBroken. Its own error is ErrBusy, or ErrUnavailable if the server did
 // not answer. Close breaks the generation, too. So does a caller that cannot reach the
 // server for Config.OutageTimeout, as soon as it reaches it again. If the caller's
@@ -62,25 +62,19 @@ func (b *Barrier) Parties() int { return b.in.Parties }
 //
 // A caller that leaves, or does not hear from the server, cannot know whether the
 // others have gone on at that moment.
-func (b *Barrier) Await(ctx context.Context, opts ...Option) (int, error) {
+func (b *Barrier) Await(ctx context.Context) (int, error) {
 	index := -1
-	o, bad := collect(opts, false, ofBarriers)
 	at := b.c.waitSite()
 	e := AcquireStartEvent{Name: b.in.Name(), Kind: KindBarrier}
-	err := b.c.report.observe(ctx, e, o.once, func(ctx context.Context) (_ bool, err error) {
+	err := b.c.report.observe(ctx, e, false, func(ctx context.Context) (_ bool, err error) {
 		if err := b.usable(ctx); err != nil {
 			return false, err
 		}
-		if bad != nil {
-			return false, bad
-		}
-		index, err = b.in.Await(ctx, barrier.Want{Once: o.once, Until: o.until, Site: at})
+		index, err = b.in.Await(ctx, at)
 		return false, b.explain(err)
 	})
 	return index, err
 }
-
-var ofBarriers = ofWaits("Barrier.Await")
 
 // explain turns the end of a wait into the error that users see.
 func (b *Barrier) explain(err error) error {
@@ -112,7 +106,7 @@ type BreakReason string
 
 // The ways to break a generation of a barrier.
 const (
-	// BrokenLeft: a caller has left after it had arrived: its context or Wait ended,
+	// BrokenLeft: a caller has left after it had arrived: its context ended,
 	// or its client was closed.
 	BrokenLeft BreakReason = barrier.Left
 	// BrokenDead: one of the clients was not heard for its Config.WatchdogTimeout.

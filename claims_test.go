@@ -44,12 +44,12 @@ func inThisFile(site string) bool { return strings.Contains(site, "claims_test.g
 // A waitee is something that can be held and waited for.
 type waitee struct {
 	kind, mode string
-	acquire    func(ctx context.Context, opts ...Option) (release func(), err error)
+	acquire    func(ctx context.Context, wait time.Duration, opts ...Option) (release func(), err error)
 }
 
 func lockWaitee(kind, mode string, l *Lock) waitee {
-	return waitee{kind, mode, func(ctx context.Context, opts ...Option) (func(), error) {
-		h, err := l.Acquire(ctx, opts...)
+	return waitee{kind, mode, func(ctx context.Context, wait time.Duration, opts ...Option) (func(), error) {
+		h, err := l.TryAcquire(ctx, wait, opts...)
 		if err != nil {
 			return nil, err
 		}
@@ -90,7 +90,7 @@ func TestALockThatIsHeldOrWaitedForIsShownAsWhatItIs(t *testing.T) {
 				p.give("x", stranger)
 				done := make(chan func(), 1)
 				go func() {
-					release, err := x.acquire(other.Context(), Wait(time.Hour), Lease(time.Minute))
+					release, err := x.acquire(other.Context(), time.Hour, Lease(time.Minute))
 					if err != nil {
 						t.Error(err)
 						release = func() {}
@@ -149,7 +149,7 @@ func TestThoseWhoWaitForTheirOwnProcessAreShown(t *testing.T) {
 				if typ == "read" { // readers do not wait for one another
 					first = waitees(c)["write"]
 				}
-				release, err := first.acquire(t.Context())
+				release, err := first.acquire(t.Context(), time.Hour)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -164,7 +164,7 @@ func TestThoseWhoWaitForTheirOwnProcessAreShown(t *testing.T) {
 							ctx, cancel = context.WithCancel(t.Context())
 							time.AfterFunc(10*time.Second, cancel)
 						}
-						if _, err := x.acquire(ctx); !errors.Is(err, ErrBusy) {
+						if _, err := x.acquire(ctx, time.Hour); !errors.Is(err, ErrBusy) {
 							t.Errorf("%v", err)
 						}
 					})
@@ -301,17 +301,17 @@ func TestThoseWhoWantSeveralLocksAreShown(t *testing.T) {
 // A synchronizer's callers stand in lines of their own, without a gate.
 func TestThoseWhoWaitForASynchronizerAreShown(t *testing.T) {
 	for kind, wait := range map[string]func(c *Client, ctx context.Context) error{
-		KindSemaphore: func(c *Client, ctx context.Context) error { return c.Semaphore("x").Acquire(ctx, 3, Wait(time.Hour)) },
+		KindSemaphore: func(c *Client, ctx context.Context) error { return c.Semaphore("x").TryAcquire(ctx, 3, time.Hour) },
 		KindExpirable: func(c *Client, ctx context.Context) error {
-			_, err := c.ExpirableSemaphore("x").AcquireMany(ctx, 3, Wait(time.Hour))
+			_, err := c.ExpirableSemaphore("x").TryAcquireMany(ctx, 3, time.Hour)
 			return err
 		},
 		KindRateLimiter: func(c *Client, ctx context.Context) error {
-			return c.RateLimiter("x").Acquire(ctx, 3, Wait(time.Hour))
+			return c.RateLimiter("x").TryAcquire(ctx, 3, time.Hour)
 		},
-		KindLatch: func(c *Client, ctx context.Context) error { return c.CountDownLatch("x").Wait(ctx, Wait(time.Hour)) },
+		KindLatch: func(c *Client, ctx context.Context) error { return c.CountDownLatch("x").Wait(ctx) },
 		KindBarrier: func(c *Client, ctx context.Context) error {
-			_, err := c.Barrier("x", 3).Await(ctx, Wait(time.Hour))
+			_, err := c.Barrier("x", 3).Await(ctx)
 			return err
 		},
 	} {
@@ -512,13 +512,13 @@ func TestAskingStopsNobody(t *testing.T) {
 				if i%4 == 0 {
 					in = own
 				}
-				if release, err := x[lockTypes()[(i+n)%7]].acquire(in, Wait(time.Millisecond)); err == nil {
+				if release, err := x[lockTypes()[(i+n)%7]].acquire(in, time.Millisecond); err == nil {
 					release()
 				}
 				if h, err := c.Lock(fmt.Sprint("own:", i)).Acquire(in); err != nil {
 					t.Error(err)
 				} else {
-					_, _ = c.Lock("x").Acquire(h.Context(), Wait(0))
+					_, _ = c.Lock("x").TryAcquire(h.Context(), 0)
 					_ = h.Release(ctx)
 				}
 				if p, err := c.ExpirableSemaphore("pool").Acquire(in); err != nil {

@@ -239,16 +239,10 @@ func expire(ctx context.Context, d time.Duration, lives func(ctx context.Context
 
 // An Option changes one acquisition.
 type Option struct {
-	wait, lease, atLeast          time.Duration
-	hasWait, hasLease, hasAtLeast bool
-	fenced                        bool
-	untilSet                      bool
+	lease, atLeast       time.Duration
+	hasLease, hasAtLeast bool
+	fenced               bool
 }
-
-// Wait bounds how long Acquire and Do wait for the lock, in addition to their context. Wait(0)
-// tries once, as Try does. If the server does not answer, such a call goes on for
-// Config.OutageTimeout. A call to which a negative d is given refuses it.
-func Wait(d time.Duration) Option { return Option{wait: d, hasWait: true} }
 
 // Lease gives the hold a fixed lease of d instead of the watchdog. The hold ends after d, less a
 // safety margin of 10 ms + d/50, unless Extend raises the lease. Redis counts whole milliseconds; d
@@ -278,54 +272,55 @@ func Fenced() Option { return Option{fenced: true} }
 // share, locks with a queue in Redis, and several locks as one refuse it.
 func HoldAtLeast(d time.Duration) Option { return Option{atLeast: d, hasAtLeast: true} }
 
-// UntilSet lets Acquire also wait until there is something to acquire from: until somebody gives an
-// ExpirableSemaphore its permits, or a RateLimiter its rate. Without UntilSet such a call fails with
-// ErrUninitialized. A Semaphore does not need the option: one that nobody has set has no permits, and
-// Acquire waits for some. Calls that do not wait refuse the option, and so do those of types that
-// nobody has to set.
-func UntilSet() Option { return Option{untilSet: true} }
-
 var errNothingStays = invalid.Errorf("redlatch: HoldAtLeast is for a lock of its own; there is nothing here that could stay when it is released")
 
-var errNothingToSet = invalid.Errorf("redlatch: UntilSet is for semaphores and rate limiters; there is nothing here that could not be set yet")
-
-// refusals are why a call does not take an option; nil: it does. All that wait take Wait.
-type refusals struct{ lease, fenced, atLeast, untilSet error }
+// refusals are why a call does not take an option; nil: it does.
+type refusals struct{ fenced, atLeast error }
 
 // ofLocks are those of one lock, ofSeveral those of several as one.
 var (
-	ofLocks   = refusals{untilSet: errNothingToSet}
-	ofSeveral = refusals{untilSet: errNothingToSet, atLeast: errNothingStays}
+	ofLocks   = refusals{}
+	ofSeveral = refusals{atLeast: errNothingStays}
 )
 
-// ofWaits are those of a call after which nothing is held.
-func ofWaits(call string) *refusals {
-	no := func(option string) error {
-		return invalid.Errorf("redlatch: %s takes no %s: there is nothing to hold", call, option)
+// A patience is how long a call waits: for as long as its context lasts, if it is zero.
+type patience struct {
+	bounded bool
+	d       time.Duration
+}
+
+// atMost is the patience of the calls that begin with Try.
+func atMost(d time.Duration) patience { return patience{bounded: true, d: d} }
+
+// end returns until when the call waits; zero: for as long as its context lasts. And it says whether it tries once.
+func (p patience) end() (until time.Time, once bool, err error) {
+	switch {
+	case !p.bounded:
+		return time.Time{}, false, nil
+	case p.d < 0:
+		return time.Time{}, false, invalid.Errorf("redlatch: a wait of %v; it must not be negative, and 0 tries once", p.d)
+	case p.d == 0:
+		return time.Time{}, true, nil
 	}
-	return &refusals{lease: no("Lease"), fenced: no("Fenced"), atLeast: errNothingStays, untilSet: errNothingToSet}
+	return time.Now().Add(p.d), false, nil
 }
 
 // lockParams reads the options of a lock, which is wanted at a place of the user's program.
-func lockParams(opts []Option, once bool, no *refusals, at callsite.Site) (lock.Params, error) {
-	o, err := collect(opts, once, no)
+func lockParams(opts []Option, wait patience, no *refusals, at callsite.Site) (lock.Params, error) {
+	o, err := collect(opts, wait, no)
 	return lock.Params{Lease: o.lease, HasLease: o.hasLease, Try: o.once, Until: o.until, Fenced: o.fenced, AtLeast: o.atLeast, At: at}, err
 }
 
 // options are the sum of an acquisition's Options.
 type options struct {
 	Option
-	once  bool      // Try, or Wait(0)
+	once  bool      // it does not wait
 	until time.Time // until when it waits; zero: as long as its context lasts
 }
 
 // collect adds up the options of a call, which does not take all of them.
-func collect(opts []Option, once bool, no *refusals) (options, error) {
-	o := options{once: once}
+func collect(opts []Option, wait patience, no *refusals) (o options, err error) {
 	for _, p := range opts {
-		if p.hasWait {
-			o.wait, o.hasWait = p.wait, true
-		}
 		if p.hasLease {
 			o.lease, o.hasLease = p.lease, true
 		}
@@ -333,26 +328,15 @@ func collect(opts []Option, once bool, no *refusals) (options, error) {
 			o.atLeast, o.hasAtLeast = p.atLeast, true
 		}
 		o.fenced = o.fenced || p.fenced
-		o.untilSet = o.untilSet || p.untilSet
+	}
+	if o.until, o.once, err = wait.end(); err != nil {
+		return o, err
 	}
 	switch {
-	case o.hasLease && no.lease != nil:
-		return o, no.lease
 	case o.fenced && no.fenced != nil:
 		return o, no.fenced
 	case o.hasAtLeast && no.atLeast != nil:
 		return o, no.atLeast
-	case o.untilSet && no.untilSet != nil:
-		return o, no.untilSet
-	}
-	if o.hasWait && once {
-		return o, invalid.Errorf("redlatch: Try does not wait; use Acquire with Wait")
-	}
-	if o.untilSet && (once || o.hasWait && o.wait == 0) {
-		return o, invalid.Errorf("redlatch: UntilSet waits, and this call does not; use Acquire")
-	}
-	if o.hasWait && o.wait < 0 {
-		return o, invalid.Errorf("redlatch: Wait(%v): a wait must not be negative", o.wait)
 	}
 	if o.hasLease {
 		if err := checkLease(o.lease); err != nil {
@@ -367,12 +351,6 @@ func collect(opts []Option, once bool, no *refusals) (options, error) {
 		return o, invalid.Errorf("redlatch: HoldAtLeast(%v) is longer than Lease(%v), after which others may have the lock; raise the lease", o.atLeast, o.lease)
 	case o.atLeast > 0:
 		o.atLeast = wholeMillis(o.atLeast)
-	}
-	switch {
-	case o.hasWait && o.wait == 0:
-		o.once = true
-	case o.hasWait:
-		o.until = time.Now().Add(o.wait)
 	}
 	return o, nil
 }

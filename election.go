@@ -74,7 +74,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 	return e.c.elections.Run(ctx, &election.Candidate{
 		Name: e.Name(),
 		Campaign: func(ctx context.Context) (context.Context, election.Hold, error) {
-			return e.lock.acquire(ctx, nil, false, at)
+			return e.lock.acquire(ctx, nil, patience{}, at)
 		},
 		Again: func(err error) bool { return IsRetryable(err) || errors.Is(err, ErrUnavailable) },
 		Ended: endedBy,

@@ -22,10 +22,6 @@ var (
 	// ErrUnavailable instead of ErrBusy if the server did not say who has the lock.
 	ErrBusy = request.ErrBusy
 
-	// ErrNotRun: Do has not called its function, because it acquired nothing. Every error
-	// with this state also has that of Acquire; the function's own errors never do.
-	ErrNotRun = lock.ErrNotRun
-
 	// ErrLost: a hold ended before it was released. Every error with this
 	// state is also a *LostError. It is the cause of the hold's context.
 	ErrLost = holdctx.ErrLost
@@ -46,8 +42,7 @@ var (
 	ErrInvalid = invalid.Err
 
 	// ErrUninitialized: nobody has set up what was asked for, so a wait could last for
-	// ever: an ExpirableSemaphore without permits, a RateLimiter without a rate. With
-	// the option UntilSet, Acquire waits.
+	// ever: an ExpirableSemaphore without permits, a RateLimiter without a rate.
 	ErrUninitialized = errors.New("redlatch: not initialised")
 
 	// ErrBroken: not all who had come to a barrier could go on together. Every
@@ -79,7 +74,7 @@ type BusyError struct {
 	// By is who the owner's client says it is (Config.Identity), such as "billing@host-7
 	// pid 4121"; empty if this client does not know it. A client notes it a second or two after
 	// its first acquisition. Callers that wait ask for it when they are refused, together and
-	// at most once a second, and wait no longer for that. Try, Wait(0) and a SpinLock do not ask.
+	// at most once a second, and wait no longer for that. A call that does not wait, and a SpinLock, do not ask.
 	By string
 	// For is for how long the owner has had the lock, and Renewed whether the watchdog
 	// renews it: of locks that this client has itself. Else For is 0.

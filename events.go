@@ -22,7 +22,7 @@ import (
 // acquires or releases, several at a time; they must not block and must not call back
 // into the Client.
 //
-// An acquisition is a call that may wait: Acquire, AcquireMany, Try, TryMany and Do of
+// An acquisition is a call that may wait: Acquire, AcquireMany, Do, and the same with Try, of
 // locks, semaphores and rate limiters, CountDownLatch.Wait and Barrier.Await. A Multi is
 // acquired as one, and told of by the first of its members' clients that has one of these
 // functions. A call with a nil context is not told of.
@@ -126,7 +126,7 @@ const (
 	OutcomeHandedOff Outcome = "handed_off"
 	// OutcomeReentered: the caller held the lock already, and does once more.
 	OutcomeReentered Outcome = "reentered"
-	// OutcomeBusy: a call that does not wait (Try, or Wait(0)) could not have it at once.
+	// OutcomeBusy: a call that does not wait (TryAcquire or TryDo with 0) could not have it at once.
 	OutcomeBusy Outcome = "busy"
 	// OutcomeTimedOut: the time given with Wait, or the context's deadline, was over
 	// before.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"log"
 	"time"
-
-	"github.com/redlatch/redlatch"
 )
 
 // At most five at a time, over all processes, may use a device. The permit of a
@@ -16,9 +14,9 @@ func ExampleClient_ExpirableSemaphore() {
 		log.Print(err)
 	}
 
-	err := scanners.Do(ctx, func(ctx context.Context) error {
+	_, err := scanners.TryDo(ctx, time.Minute, func(ctx context.Context) error {
 		return ship(ctx, 42) // ctx ends if the permit is lost
-	}, redlatch.Wait(time.Minute))
+	})
 	if err != nil {
 		log.Print(err)
 	}

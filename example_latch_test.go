@@ -21,7 +21,9 @@ func ExampleClient_CountDownLatch() {
 	_ = ready.CountDown(ctx)
 
 	// And who waits for them:
-	if err := ready.Wait(ctx, redlatch.Wait(time.Minute)); errors.Is(err, redlatch.ErrBusy) {
+	minute, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := ready.Wait(minute); errors.Is(err, redlatch.ErrBusy) {
 		missing, _ := ready.Count(ctx)
 		fmt.Println(missing, "workers are not ready yet")
 	}

@@ -27,11 +27,11 @@ func ExampleRateLimiter_Acquire() {
 }
 
 // A visitor that comes too often is told when to come back.
-func ExampleRateLimiter_Try() {
+func ExampleRateLimiter_TryAcquire() {
 	visitors := newClient().RateLimiter("visitors")
 	http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		var busy *redlatch.RateError
-		if err := visitors.Try(r.Context(), 1); errors.As(err, &busy) {
+		if err := visitors.TryAcquire(r.Context(), 1, 0); errors.As(err, &busy) {
 			w.Header().Set("Retry-After", strconv.Itoa(int(busy.RetryAfter/time.Second)+1))
 			http.Error(w, "too many requests", http.StatusTooManyRequests)
 			return

@@ -2,11 +2,8 @@ package redlatch_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
-
-	"github.com/redlatch/redlatch"
 )
 
 // At most eight ports are used at a time, over all processes.
@@ -14,10 +11,10 @@ func ExampleClient_Semaphore() {
 	ctx, ports := context.Background(), newClient().Semaphore("ports")
 	_, _ = ports.TrySetPermits(ctx, 8) // whoever comes first
 
-	err := ports.Do(ctx, 2, func(ctx context.Context) error {
+	ran, err := ports.TryDo(ctx, 2, time.Minute, func(ctx context.Context) error {
 		return ship(ctx, 42)
-	}, redlatch.Wait(time.Minute))
-	if errors.Is(err, redlatch.ErrNotRun) {
+	})
+	if !ran {
 		fmt.Println("not within a minute:", err)
 	}
 }

@@ -35,7 +35,7 @@ func Example() {
 
 func ExampleLock_Acquire() {
 	ctx, client := context.Background(), newClient()
-	hold, err := client.Lock("orders:42").Acquire(ctx, redlatch.Wait(2*time.Second))
+	hold, err := client.Lock("orders:42").TryAcquire(ctx, 2*time.Second)
 	if errors.Is(err, redlatch.ErrBusy) {
 		fmt.Println("somebody else is at it")
 		return
@@ -66,7 +66,7 @@ func ExampleClient_Shutdown() {
 
 func ExampleHoldAtLeast() {
 	// Every replica's cron starts this at the full hour, as its clock says.
-	hold, err := newClient().Lock("hourly").Try(context.Background(), redlatch.HoldAtLeast(10*time.Minute))
+	hold, err := newClient().Lock("hourly").TryAcquire(context.Background(), 0, redlatch.HoldAtLeast(10*time.Minute))
 	if errors.Is(err, redlatch.ErrBusy) {
 		return // another replica does it, or has just done it
 	} else if err != nil {
@@ -78,8 +78,8 @@ func ExampleHoldAtLeast() {
 	_ = ship(hold.Context(), 42)
 }
 
-func ExampleLock_Try() {
-	hold, err := newClient().Lock("orders:42").Try(context.Background(), redlatch.Lease(10*time.Second))
+func ExampleLock_TryAcquire() {
+	hold, err := newClient().Lock("orders:42").TryAcquire(context.Background(), 0, redlatch.Lease(10*time.Second))
 	var busy *redlatch.BusyError
 	switch {
 	case errors.As(err, &busy):
@@ -104,9 +104,9 @@ func ExampleHold_Context() {
 // Whoever asked first gets the lock first, in whichever process it is.
 func ExampleClient_FairLock() {
 	ctx, tickets := context.Background(), newClient().FairLock("tickets")
-	err := tickets.Do(ctx, func(ctx context.Context) error {
+	_, err := tickets.TryDo(ctx, time.Minute, func(ctx context.Context) error {
 		return ship(ctx, 42)
-	}, redlatch.Wait(time.Minute))
+	})
 	if errors.Is(err, redlatch.ErrBusy) {
 		fmt.Println("too many before us; we have left the queue")
 	}
@@ -126,9 +126,9 @@ func ExampleClient_Locks() {
 func ExampleClient_GroupLock() {
 	from, to := "DE02", "FR14"
 	both := newClient().GroupLock("accounts", from, to)
-	err := both.Do(context.Background(), func(ctx context.Context) error {
+	_, err := both.TryDo(context.Background(), 2*time.Second, func(ctx context.Context) error {
 		return ship(ctx, 42)
-	}, redlatch.Wait(2*time.Second))
+	})
 	if err != nil {
 		log.Print(err)
 	}

@@ -23,8 +23,7 @@ import (
 // later than its lease says.
 //
 // Its number of permits has to be set once before it can be used, with TrySetPermits or
-// WithPermits. Until then Acquire fails with ErrUninitialized, or waits with the option
-// UntilSet.
+// WithPermits. Until then Acquire fails with ErrUninitialized.
 //
 // Goroutines of one process get permits in the order in which they asked, however many
 // each wants. Between processes there is no order. A permit never passes from one
@@ -74,28 +73,28 @@ func (s *ExpirableSemaphore) Name() string { return s.in.Name() }
 // the name or an option cannot be used, ErrClosed after Close or Shutdown, or the error
 // with which the server refused.
 func (s *ExpirableSemaphore) Acquire(ctx context.Context, opts ...Option) (*Permit, error) {
-	_, ps, err := s.acquire(ctx, 1, opts, false)
+	_, ps, err := s.acquire(ctx, 1, opts, patience{})
 	return one(ps, err)
 }
 
 // AcquireMany waits for n permits at once: it gets all of them or none. See
 // Acquire. If there are never n permits in all, it waits for its context's end.
 func (s *ExpirableSemaphore) AcquireMany(ctx context.Context, n int, opts ...Option) ([]*Permit, error) {
-	_, ps, err := s.acquire(ctx, n, opts, false)
+	_, ps, err := s.acquire(ctx, n, opts, patience{})
 	return many(ps, err)
 }
 
-// Try acquires a permit if one is free at once, and overtakes no caller of this process
-// that waits for one. Else it returns a *BusyError and changes nothing. It refuses the
-// option Wait.
-func (s *ExpirableSemaphore) Try(ctx context.Context, opts ...Option) (*Permit, error) {
-	_, ps, err := s.acquire(ctx, 1, opts, true)
+// TryAcquire does what Acquire does, and waits no longer than wait. A negative wait is ErrInvalid. With a wait
+// of 0 it acquires a permit if one is free at once, and overtakes no caller of this process
+// that waits for one. Else it returns a *BusyError and changes nothing.
+func (s *ExpirableSemaphore) TryAcquire(ctx context.Context, wait time.Duration, opts ...Option) (*Permit, error) {
+	_, ps, err := s.acquire(ctx, 1, opts, atMost(wait))
 	return one(ps, err)
 }
 
-// TryMany acquires n permits if that is possible at once: see Try.
-func (s *ExpirableSemaphore) TryMany(ctx context.Context, n int, opts ...Option) ([]*Permit, error) {
-	_, ps, err := s.acquire(ctx, n, opts, true)
+// TryAcquireMany acquires n permits as TryAcquire acquires one: all of them or none.
+func (s *ExpirableSemaphore) TryAcquireMany(ctx context.Context, n int, wait time.Duration, opts ...Option) ([]*Permit, error) {
+	_, ps, err := s.acquire(ctx, n, opts, atMost(wait))
 	return many(ps, err)
 }
 
@@ -104,16 +103,27 @@ func (s *ExpirableSemaphore) TryMany(ctx context.Context, n int, opts ...Option)
 // In f, PermitFrom returns the permit.
 //
 // Do returns f's error. If the permit was lost while f ran, ErrLost is joined to it once. If
-// there was no permit, Do does not call f, and returns Acquire's error together with ErrNotRun.
+// there was no permit, Do does not call f, and returns Acquire's error.
 func (s *ExpirableSemaphore) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) error {
+	_, err := s.do(ctx, patience{}, f, opts)
+	return err
+}
+
+// TryDo does what Do does, and waits for the permit no longer than wait, as TryAcquire does. It says whether
+// it called f. If it did not, because there was no permit, the error is a *BusyError.
+func (s *ExpirableSemaphore) TryDo(ctx context.Context, wait time.Duration, f func(ctx context.Context) error, opts ...Option) (ran bool, err error) {
+	return s.do(ctx, atMost(wait), f, opts)
+}
+
+func (s *ExpirableSemaphore) do(ctx context.Context, wait patience, f func(ctx context.Context) error, opts []Option) (ran bool, err error) {
 	if f == nil {
-		return lock.NotRun(errNilFunction)
+		return false, errNilFunction
 	}
-	ctx, ps, err := s.acquire(ctx, 1, opts, false)
+	ctx, ps, err := s.acquire(ctx, 1, opts, wait)
 	if err != nil {
-		return lock.NotRun(err)
+		return false, err
 	}
-	return lock.Do(ctx, newPermit(ps[0]), f)
+	return true, lock.Do(ctx, newPermit(ps[0]), f)
 }
 
 // one and many give callers what they have acquired.
@@ -136,9 +146,9 @@ func many(ps []*permit.Permit, err error) ([]*Permit, error) {
 }
 
 // acquire returns the permits, and the context with which they were acquired.
-func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, once bool) (context.Context, []*permit.Permit, error) {
-	o, err := collect(opts, once, &ofExpirables)
-	want := permit.Want{N: n, Lease: o.lease, Once: o.once, UntilSet: o.untilSet, Permits: s.give, Until: o.until, Site: s.c.callSite(2)}
+func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, wait patience) (context.Context, []*permit.Permit, error) {
+	o, err := collect(opts, wait, &ofExpirables)
+	want := permit.Want{N: n, Lease: o.lease, Once: o.once, Permits: s.give, Until: o.until, Site: s.c.callSite(2)}
 	if !s.c.report.observes || ctx == nil {
 		ps, err := s.take(ctx, want, err)
 		return ctx, ps, err
@@ -224,8 +234,7 @@ func (s *ExpirableSemaphore) settable(ctx context.Context, n, least int) error {
 
 // Delete deletes the semaphore, and says whether there was one. Its permits are
 // gone with it; their holders learn that with their next renewal, those of this
-// client at once. Callers that wait fail with ErrUninitialized, or go on waiting with the
-// option UntilSet.
+// client at once. Callers that wait fail with ErrUninitialized.
 func (s *ExpirableSemaphore) Delete(ctx context.Context) (bool, error) {
 	if err := s.usable(ctx); err != nil {
 		return false, err

@@ -6,7 +6,7 @@ package redlatch
 // of its own in it, so the lock does not pass between goroutines without a round
 // trip, as Lock's does, and each of them has a subscription while it waits.
 //
-// Try gets the lock only if nobody waits for it, and never lines up. A caller
+// TryAcquire with a wait of 0 gets the lock only if nobody waits for it, and never lines up. A caller
 // that gives up leaves the queue at once. One whose process has died is passed
 // over as soon as the server knows, six seconds after it was heard at the latest;
 // one that was only thought dead lines up again, at the end (Events.Requeued). The order between Go and Java is as good

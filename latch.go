@@ -89,23 +89,17 @@ func (l *CountDownLatch) Count(ctx context.Context) (int, error) {
 // count, as in Redisson. To let waiters go on in between, set the next latch under another
 // name, or use a Barrier.
 //
-// The option Wait bounds the waiting; a wait that is over, or ended with ctx,
-// is ErrBusy, or ErrUnavailable if the server did not answer meanwhile.
-func (l *CountDownLatch) Wait(ctx context.Context, opts ...Option) error {
-	o, bad := collect(opts, false, ofLatches)
+// ctx bounds the waiting. A wait that ended with it is ErrBusy and ctx's error, or
+// ErrUnavailable if the server did not answer meanwhile.
+func (l *CountDownLatch) Wait(ctx context.Context) error {
 	at := l.c.waitSite()
-	return l.c.report.observe(ctx, AcquireStartEvent{Name: l.Name(), Kind: KindLatch}, o.once, func(ctx context.Context) (bool, error) {
+	return l.c.report.observe(ctx, AcquireStartEvent{Name: l.Name(), Kind: KindLatch}, false, func(ctx context.Context) (bool, error) {
 		if err := l.usable(ctx); err != nil {
 			return false, err
 		}
-		if bad != nil {
-			return false, bad
-		}
-		return false, asBusy(l.in.Wait(ctx, o.once, o.until, at), BusyError{Name: l.Name(), Kind: KindLatch})
+		return false, asBusy(l.in.Wait(ctx, at), BusyError{Name: l.Name(), Kind: KindLatch})
 	})
 }
-
-var ofLatches = ofWaits("CountDownLatch.Wait")
 
 func (l *CountDownLatch) usable(ctx context.Context) error {
 	return l.c.usable(ctx, l.err)

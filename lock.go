@@ -2,6 +2,7 @@ package redlatch
 
 import (
 	"context"
+	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/lock"
@@ -69,26 +70,29 @@ func (l *Lock) Name() string { return l.spec.Name() }
 //   - the *LostError, ErrNotHeld or ErrClosed that ended the hold from which ctx descends;
 //   - the error of a server that refuses: wrong password, no permission, a key of another type.
 func (l *Lock) Acquire(ctx context.Context, opts ...Option) (*Hold, error) {
-	_, hold, err := l.acquire(ctx, opts, false, l.c.callSite(1))
+	_, hold, err := l.acquire(ctx, opts, patience{}, l.c.callSite(1))
 	return hold, err
 }
 
-// Try acquires the lock if that is possible at once. It never waits for another
+// TryAcquire does what Acquire does, and waits for the lock no longer than wait, as
+// Redisson's tryLock does. A negative wait is ErrInvalid.
+//
+// With a wait of 0 it acquires the lock if that is possible at once. It never waits for another
 // holder, in this process or elsewhere, and overtakes nobody: just after this process
-// has released the lock, callers that wait for it go first. If the lock is taken, Try
-// returns a *BusyError with its holder, and changes nothing. It refuses the option Wait.
-// If the server does not answer, Try goes on for Config.OutageTimeout, or until ctx ends.
-func (l *Lock) Try(ctx context.Context, opts ...Option) (*Hold, error) {
-	_, hold, err := l.acquire(ctx, opts, true, l.c.callSite(1))
+// has released the lock, callers that wait for it go first. If the lock is taken, it
+// returns a *BusyError with its holder, and changes nothing.
+// If the server does not answer, such a call goes on for Config.OutageTimeout, or until ctx ends.
+func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration, opts ...Option) (*Hold, error) {
+	_, hold, err := l.acquire(ctx, opts, atMost(wait), l.c.callSite(1))
 	return hold, err
 }
 
 // acquire returns the hold, and the context with which it was acquired.
-func (l *Lock) acquire(ctx context.Context, opts []Option, once bool, at callsite.Site) (context.Context, *Hold, error) {
+func (l *Lock) acquire(ctx context.Context, opts []Option, wait patience, at callsite.Site) (context.Context, *Hold, error) {
 	if ctx == nil {
 		return nil, nil, errNilContext
 	}
-	p, err := lockParams(opts, once, &ofLocks, at)
+	p, err := lockParams(opts, wait, &ofLocks, at)
 	var a *acquisition
 	if l.c.report.observes {
 		a = l.c.report.begin(ctx, AcquireStartEvent{Name: l.Name(), Kind: l.kind, Mode: l.spec.Mode()}, p.Try)
@@ -132,18 +136,32 @@ func (c *Client) waitSite() callsite.Site {
 //
 // Do returns f's error. If the hold was lost while f ran, ErrLost is joined to it once,
 // even if f returned nil; if the client was closed, ErrClosed is. If the lock cannot be
-// acquired, Do does not call f, and returns Acquire's error together with ErrNotRun. A
+// acquired, Do does not call f, and returns Acquire's error. A
 // release that could not be confirmed is an event, and no error of Do: the work is done.
 // In f, HoldFrom returns the hold.
 func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) error {
 	if f == nil {
-		return lock.NotRun(errNilFunction)
+		return errNilFunction
 	}
-	ctx, hold, err := l.acquire(ctx, opts, false, l.c.callSite(1))
+	ctx, hold, err := l.acquire(ctx, opts, patience{}, l.c.callSite(1))
 	if err != nil {
-		return lock.NotRun(err)
+		return err
 	}
 	return lock.Do(ctx, hold, f)
+}
+
+// TryDo does what Do does, and waits for the lock no longer than wait, as TryAcquire
+// does. It says whether it called f. If it did not, because the lock was busy, the error is
+// a *BusyError, which says who has it.
+func (l *Lock) TryDo(ctx context.Context, wait time.Duration, f func(ctx context.Context) error, opts ...Option) (ran bool, err error) {
+	if f == nil {
+		return false, errNilFunction
+	}
+	ctx, hold, err := l.acquire(ctx, opts, atMost(wait), l.c.callSite(1))
+	if err != nil {
+		return false, err
+	}
+	return true, lock.Do(ctx, hold, f)
 }
 
 // ForceRelease releases the lock for its holder, and returns whether there was one.

@@ -13,9 +13,9 @@ import (
 func ExampleMultiLock() {
 	client := newClient()
 	both := redlatch.MultiLock(client.Lock("account:17"), client.Lock("account:4"))
-	err := both.Do(context.Background(), func(ctx context.Context) error {
+	_, err := both.TryDo(context.Background(), 5*time.Second, func(ctx context.Context) error {
 		return ship(ctx, 17) // ctx ends if either lock is lost
-	}, redlatch.Wait(5*time.Second))
+	})
 	if errors.Is(err, redlatch.ErrBusy) {
 		log.Print("somebody has one of them: ", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/invalid"
@@ -82,7 +83,7 @@ func checkMembers(what string, locks []*Lock) error {
 func (m *Multi) Locks() []*Lock { return slices.Clone(m.members) }
 
 // Acquire waits for the members and returns the hold of them all, or of a
-// majority. ctx and Wait bound the whole of it; Lease and Fenced hold for each
+// majority. ctx bounds the whole of it; Lease and Fenced hold for each
 // member. Otherwise it is as Lock.Acquire: a ctx that descends from a live hold
 // of a member, or of the Multi, re-enters what it holds.
 //
@@ -93,15 +94,16 @@ func (m *Multi) Locks() []*Lock { return slices.Clone(m.members) }
 //
 // Members are never handed off within the process: each acquisition asks the server.
 func (m *Multi) Acquire(ctx context.Context, opts ...Option) (*MultiHold, error) {
-	_, hold, err := m.acquire(ctx, opts, false, m.callSite(1))
+	_, hold, err := m.acquire(ctx, opts, patience{}, m.callSite(1))
 	return hold, err
 }
 
-// Try acquires the members if that is possible at once. If one of them is taken
+// TryAcquire does what Acquire does, and waits no longer than wait. With a wait of 0 it acquires the members
+// if that is possible at once. If one of them is taken
 // (or so many that there is no majority) it returns a *BusyError, releases the
-// others and changes nothing. It refuses the option Wait.
-func (m *Multi) Try(ctx context.Context, opts ...Option) (*MultiHold, error) {
-	_, hold, err := m.acquire(ctx, opts, true, m.callSite(1))
+// others and changes nothing.
+func (m *Multi) TryAcquire(ctx context.Context, wait time.Duration, opts ...Option) (*MultiHold, error) {
+	_, hold, err := m.acquire(ctx, opts, atMost(wait), m.callSite(1))
 	return hold, err
 }
 
@@ -110,13 +112,25 @@ func (m *Multi) Try(ctx context.Context, opts ...Option) (*MultiHold, error) {
 // of Lock.Do.
 func (m *Multi) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) error {
 	if f == nil {
-		return lock.NotRun(errNilFunction)
+		return errNilFunction
 	}
-	ctx, hold, err := m.acquire(ctx, opts, false, m.callSite(1))
+	ctx, hold, err := m.acquire(ctx, opts, patience{}, m.callSite(1))
 	if err != nil {
-		return lock.NotRun(err)
+		return err
 	}
 	return lock.Do(ctx, hold, f)
+}
+
+// TryDo does what Do does, and waits no longer than wait: see Lock.TryDo.
+func (m *Multi) TryDo(ctx context.Context, wait time.Duration, f func(ctx context.Context) error, opts ...Option) (ran bool, err error) {
+	if f == nil {
+		return false, errNilFunction
+	}
+	ctx, hold, err := m.acquire(ctx, opts, atMost(wait), m.callSite(1))
+	if err != nil {
+		return false, err
+	}
+	return true, lock.Do(ctx, hold, f)
 }
 
 // callSite is Client.callSite of the first member's client that tells it to anybody.
@@ -160,11 +174,11 @@ func (m *Multi) ForceRelease(ctx context.Context) (bool, error) {
 }
 
 // acquire returns the hold, and the context with which it was acquired.
-func (m *Multi) acquire(ctx context.Context, opts []Option, once bool, at callsite.Site) (context.Context, *MultiHold, error) {
+func (m *Multi) acquire(ctx context.Context, opts []Option, wait patience, at callsite.Site) (context.Context, *MultiHold, error) {
 	if ctx == nil {
 		return nil, nil, errNilContext
 	}
-	p, err := lockParams(opts, once, &ofSeveral, at)
+	p, err := lockParams(opts, wait, &ofSeveral, at)
 	if m.err != nil {
 		err = m.err
 	}

@@ -119,10 +119,10 @@ func (c *Client) RateLimiter(name string) *RateLimiter {
 	return &RateLimiter{c: c, in: ratelimit.New(c.rates, c.id, key), err: request.CheckKey(key)}
 }
 
-// WithRate returns the limiter with a rate to be set up: where Acquire or Try finds that it has none, at the first start or
-// after the server has lost its data, they call TrySetRate with this one and go on. A rate that the limiter has is left
+// WithRate returns the limiter with a rate to be set up: where Acquire finds that it has none, at the first start or
+// after the server has lost its data, it calls TrySetRate with this one and goes on. A rate that the limiter has is left
 // as it is; UpdateRate changes it. A rate that cannot be is refused by every method, and more permits than the rate r by
-// Acquire and Try.
+// Acquire. TryAcquire does the same.
 func (l *RateLimiter) WithRate(r Rate) *RateLimiter {
 	with := *l
 	with.give = &r
@@ -213,7 +213,7 @@ func (l *RateLimiter) lives(ctx context.Context, ms string) (bool, error) {
 }
 
 // Acquire waits until n permits can be had, and takes them. ctx bounds the
-// waiting, and so does Wait; the only other option is UntilSet, to wait for a rate.
+// waiting.
 //
 // On failure nothing was taken, or it is given back. The error is a *RateError
 // if the permits could not be had in time (and then also ctx's error, if ctx
@@ -221,19 +221,22 @@ func (l *RateLimiter) lives(ctx context.Context, ms string) (bool, error) {
 // did not answer for Config.OutageTimeout or until the caller gave up, ErrClosed after Close or Shutdown, or the
 // error with which the server refused. To ask for more permits than the rate is
 // ErrInvalid at once.
-func (l *RateLimiter) Acquire(ctx context.Context, n int, opts ...Option) error {
-	return l.take(ctx, n, opts, false, l.c.waitSite())
+func (l *RateLimiter) Acquire(ctx context.Context, n int) error {
+	return l.take(ctx, n, patience{}, l.c.waitSite())
 }
 
-// Try takes n permits if that is possible at once, and overtakes nobody of this
+// TryAcquire does what Acquire does, and waits no longer than wait. A negative wait is ErrInvalid. With a wait
+// of 0 it takes n permits if that is possible at once, and overtakes nobody of this
 // process. If it is not possible it returns a *RateError that says when it will
 // be, and nothing is taken.
-func (l *RateLimiter) Try(ctx context.Context, n int) error { return l.take(ctx, n, nil, true, 0) }
+func (l *RateLimiter) TryAcquire(ctx context.Context, n int, wait time.Duration) error {
+	return l.take(ctx, n, atMost(wait), l.c.waitSite())
+}
 
-func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool, at callsite.Site) error {
-	o, bad := collect(opts, once, &ofRates)
+func (l *RateLimiter) take(ctx context.Context, n int, wait patience, at callsite.Site) error {
+	until, once, bad := wait.end()
 	e := AcquireStartEvent{Name: l.Name(), Kind: KindRateLimiter, N: n}
-	return l.c.report.observe(ctx, e, o.once, func(ctx context.Context) (bool, error) {
+	return l.c.report.observe(ctx, e, once, func(ctx context.Context) (bool, error) {
 		if err := l.usable(ctx); err != nil {
 			return false, err
 		}
@@ -248,20 +251,16 @@ func (l *RateLimiter) take(ctx context.Context, n int, opts []Option, once bool,
 		case ctx.Err() != nil:
 			return false, &RateError{Name: l.Name(), Permits: n, Cause: request.ContextError(ctx)}
 		}
-		want := ratequeue.Want{N: n, Once: o.once, UntilSet: o.untilSet, Site: at}
+		want := ratequeue.Want{N: n, Once: once, Site: at}
 		if l.give != nil {
 			want.SetUp = func(asks *request.Trouble) error {
 				_, err := l.in.TrySet(context.Background(), inspect.Rate(*l.give), asks)
 				return err
 			}
 		}
-		return false, l.in.Take(ctx, want, o.until)
+		return false, l.in.Take(ctx, want, until)
 	})
 }
-
-var ofRates = refusals{lease: errNoSuchRate, fenced: errNoSuchRate, atLeast: errNoSuchRate}
-
-var errNoSuchRate = invalid.Errorf("redlatch: permits of a rate limiter have neither a lease nor a token; Wait and UntilSet are the only options")
 
 // Release gives back n permits that were taken and not used, so that they can be
 // taken again before their interval is over. What was taken longer ago than an

@@ -26,7 +26,7 @@ import (
 //
 // The error is a *BusyError if others have a majority or there is none, and
 // ErrUnavailable if a majority of the servers did not answer for
-// Config.OutageTimeout (of the first client) or until the caller gave up, or did not answer Try.
+// Config.OutageTimeout (of the first client) or until the caller gave up, or did not answer a call that does not wait.
 //
 // What it does not give: fencing tokens that rise (each member counts by
 // itself), order, or safety if a majority does not keep what it has confirmed.

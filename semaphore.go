@@ -43,8 +43,8 @@ func (c *Client) Semaphore(name string) *Semaphore {
 // Name returns the semaphore's name.
 func (s *Semaphore) Name() string { return s.in.Name() }
 
-// Acquire waits until n permits are free and takes them, all at once. ctx and
-// the option Wait bound the waiting; no other option makes sense here.
+// Acquire waits until n permits are free and takes them, all at once. ctx bounds
+// the waiting.
 //
 // Goroutines of one process get permits in the order in which they asked: one
 // that wants many is not overtaken by those that want few, and what is released
@@ -56,13 +56,23 @@ func (s *Semaphore) Name() string { return s.in.Name() }
 // goes to the next caller, or back. The error is a *BusyError if the permits
 // could not be had in time (and then also ctx's error, if ctx ended),
 // ErrUnavailable if the server did not answer for Config.OutageTimeout or until the caller gave up, an
-// *AckError if too few replicas acknowledged it, ErrInvalid if the name, n or an option
+// *AckError if too few replicas acknowledged it, ErrInvalid if the name or n
 // cannot be used, ErrClosed after Close or Shutdown, or the error with which the server
 // refused.
 //
 // n = 0 succeeds without asking anybody.
-func (s *Semaphore) Acquire(ctx context.Context, n int, opts ...Option) error {
-	_, err := s.acquire(ctx, n, opts, false, s.c.waitSite())
+func (s *Semaphore) Acquire(ctx context.Context, n int) error {
+	_, err := s.acquire(ctx, n, patience{}, s.c.waitSite())
+	return err
+}
+
+// TryAcquire does what Acquire does, and waits no longer than wait. A negative wait is ErrInvalid.
+//
+// With a wait of 0 it takes n permits if they are free. It never waits for permits then, and
+// overtakes nobody in this process who does. If it cannot have them it returns a
+// *BusyError, and nothing has changed. n = 0 succeeds without asking anybody.
+func (s *Semaphore) TryAcquire(ctx context.Context, n int, wait time.Duration) error {
+	_, err := s.acquire(ctx, n, atMost(wait), s.c.waitSite())
 	return err
 }
 
@@ -70,41 +80,39 @@ func (s *Semaphore) Acquire(ctx context.Context, n int, opts ...Option) error {
 // runtime.Goexit. f's context is ctx, and ends with Do as well. Client.Shutdown waits for Do, and ends f's context when
 // Shutdown's own context ends. Close waits for nobody, and ends it, too. The cause is ErrClosed.
 //
-// Do returns f's error. If the permits cannot be had, f is not called, and the error is Acquire's, and
-// ErrNotRun. Permits that do not come back, because the server refuses them or the client is closed
+// Do returns f's error. If the permits cannot be had, f is not called, and the error is Acquire's.
+// Permits that do not come back, because the server refuses them or the client is closed
 // before, are reported as an event (Events.ReleaseFailed), and are no error of Do: the work is done. They
 // are lost, without an event, if the process dies meanwhile: see ExpirableSemaphore.
-func (s *Semaphore) Do(ctx context.Context, n int, f func(ctx context.Context) error, opts ...Option) error {
-	if f == nil {
-		return lock.NotRun(errNilFunction)
-	}
-	section := s.in.Begin(n)
-	defer section.End()
-	ctx, err := s.acquire(ctx, n, opts, false, s.c.waitSite())
-	if err != nil {
-		return lock.NotRun(err)
-	}
-	return lock.Do(ctx, section, f)
-}
-
-var ofSemaphores = refusals{
-	lease:  invalid.Errorf("redlatch: the permits of a Semaphore have no lease; acquire those of an expirable semaphore instead, or leave the option out"),
-	fenced: errFencedPermit, atLeast: errNothingStays,
-}
-
-// Try takes n permits if they are free. It never waits for permits, and
-// overtakes nobody in this process who does. If it cannot have them it returns a
-// *BusyError, and nothing has changed. n = 0 succeeds without asking anybody.
-func (s *Semaphore) Try(ctx context.Context, n int) error {
-	_, err := s.acquire(ctx, n, nil, true, 0)
+func (s *Semaphore) Do(ctx context.Context, n int, f func(ctx context.Context) error) error {
+	_, err := s.do(ctx, n, patience{}, f, s.c.waitSite())
 	return err
 }
 
+// TryDo does what Do does, and waits for the permits no longer than wait, as TryAcquire does. It says
+// whether it called f. If it did not, because there were too few permits, the error is a *BusyError.
+func (s *Semaphore) TryDo(ctx context.Context, n int, wait time.Duration, f func(ctx context.Context) error) (ran bool, err error) {
+	return s.do(ctx, n, atMost(wait), f, s.c.waitSite())
+}
+
+func (s *Semaphore) do(ctx context.Context, n int, wait patience, f func(ctx context.Context) error, at callsite.Site) (ran bool, err error) {
+	if f == nil {
+		return false, errNilFunction
+	}
+	section := s.in.Begin(n)
+	defer section.End()
+	ctx, err = s.acquire(ctx, n, wait, at)
+	if err != nil {
+		return false, err
+	}
+	return true, lock.Do(ctx, section, f)
+}
+
 // acquire returns the context with which the permits were acquired.
-func (s *Semaphore) acquire(ctx context.Context, n int, opts []Option, once bool, at callsite.Site) (context.Context, error) {
-	o, bad := collect(opts, once, &ofSemaphores)
+func (s *Semaphore) acquire(ctx context.Context, n int, wait patience, at callsite.Site) (context.Context, error) {
+	until, once, bad := wait.end()
 	e := AcquireStartEvent{Name: s.in.Name(), Kind: KindSemaphore, N: n}
-	err := s.c.report.observe(ctx, e, o.once, func(with context.Context) (handedOff bool, err error) {
+	err := s.c.report.observe(ctx, e, once, func(with context.Context) (handedOff bool, err error) {
 		ctx = with
 		if bad != nil {
 			return false, bad
@@ -112,7 +120,7 @@ func (s *Semaphore) acquire(ctx context.Context, n int, opts []Option, once bool
 		if err := s.usable(ctx, n); err != nil {
 			return false, err
 		}
-		return s.in.Acquire(ctx, n, o.once, o.until, at)
+		return s.in.Acquire(ctx, n, once, until, at)
 	})
 	return ctx, err
 }

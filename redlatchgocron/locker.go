@@ -35,13 +35,13 @@ func NewLocker(client *redlatch.Client, options Options) *Locker {
 }
 
 // Lock tries to acquire the lock of a job, and does not wait for it, because a job that
-// another process runs is not to be run. Its error is that of redlatch's Lock.Try.
+// another process runs is not to be run. Its error is that of redlatch's Lock.TryAcquire.
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	var options []redlatch.Option
 	if l.options.HoldAtLeast != 0 {
 		options = append(options, redlatch.HoldAtLeast(l.options.HoldAtLeast))
 	}
-	hold, err := l.client.Lock(l.options.Prefix+key).Try(ctx, options...)
+	hold, err := l.client.Lock(l.options.Prefix+key).TryAcquire(ctx, 0, options...)
 	if err != nil {
 		return nil, err
 	}

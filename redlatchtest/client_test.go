@@ -24,7 +24,7 @@ func TestClientInBubble(t *testing.T) {
 		if err := hold.Err(); err != nil {
 			t.Fatalf("after an hour: %v", err)
 		}
-		if _, err := c.Lock("job").Try(ctx); !errors.Is(err, redlatch.ErrBusy) {
+		if _, err := c.Lock("job").TryAcquire(ctx, 0); !errors.Is(err, redlatch.ErrBusy) {
 			t.Fatalf("a second acquisition: %v", err)
 		}
 		if err := hold.Release(ctx); err != nil {
@@ -105,7 +105,7 @@ func TestLoseOfEachType(t *testing.T) {
 						t.Fatal(err)
 					}
 					Lose(p)
-					if next, err := s.Try(ctx); err != nil {
+					if next, err := s.TryAcquire(ctx, 0); err != nil {
 						t.Errorf("the permit is not free: %v", err)
 					} else {
 						_ = next.Release(ctx)

@@ -28,7 +28,9 @@ signal ends it is 128+n.`,
 		}
 		return a.with(args[0], func(c *redlatch.Client) error {
 			defer a.tellOfWait(c, args[0])()
-			missing, err := c.Barrier(args[0], n).Await(cmd.Context(), wait.options()...)
+			ctx, cancel := wait.bound(cmd.Context())
+			defer cancel()
+			missing, err := c.Barrier(args[0], n).Await(ctx)
 			switch {
 			case errors.Is(err, redlatch.ErrBroken):
 				return &failure{code: exitConflict, err: err}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/csv"
 	"errors"
 	"slices"
@@ -9,8 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/redlatch/redlatch"
 )
 
 // A duration is a flag: a Go duration, or a number of seconds as flock(1) and
@@ -47,12 +46,17 @@ func (d *duration) String() string {
 	return d.Duration.String()
 }
 
-// options bound a wait, if the flag is set.
-func (d *duration) options() []redlatch.Option {
+// most is how long a call may wait; without the flag, for as long as anybody lives.
+func (d *duration) most() time.Duration {
 	if !d.set {
-		return nil
+		return 100 * 365 * 24 * time.Hour
 	}
-	return []redlatch.Option{redlatch.Wait(d.Duration)}
+	return d.Duration
+}
+
+// bound returns ctx, which ends when the flag says so.
+func (d *duration) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d.most())
 }
 
 // Type names the value in the help.

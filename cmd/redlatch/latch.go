@@ -66,8 +66,22 @@ func (a *app) latchWaitCommand() *cobra.Command {
 			if err := mayBeWithin(cmd.Context(), &wait, c, args[0], aLatch); err != nil {
 				return err
 			}
-			return inTime(c.CountDownLatch(args[0]).Wait(cmd.Context(), wait.options()...))
+			return awaitLatch(cmd.Context(), c.CountDownLatch(args[0]), &wait)
 		})
 	}
 	return cmd
+}
+
+// awaitLatch waits for the latch. A wait of 0 only looks.
+func awaitLatch(ctx context.Context, latch *redlatch.CountDownLatch, wait *duration) error {
+	if wait.most() == 0 {
+		missing, err := latch.Count(ctx)
+		if err == nil && missing > 0 {
+			err = inTime(&redlatch.BusyError{Name: latch.Name(), Kind: redlatch.KindLatch})
+		}
+		return err
+	}
+	ctx, cancel := wait.bound(ctx)
+	defer cancel()
+	return inTime(latch.Wait(ctx))
 }

@@ -144,7 +144,7 @@ func (a *app) rateTakeCommand() *cobra.Command {
 			if err := mayBeWithin(cmd.Context(), &wait, c, args[0], aLimiter); err != nil {
 				return err
 			}
-			return inTime(noRate(l.Acquire(cmd.Context(), n, wait.options()...), args[0]))
+			return inTime(noRate(l.TryAcquire(cmd.Context(), n, wait.most()), args[0]))
 		})
 	}
 	return cmd

@@ -270,12 +270,16 @@ func (r *runner) clients(cfg redlatch.Config) (first *redlatch.Client, closeAll 
 	return r.voters[0], closeAll, nil
 }
 
-// options are those of the acquisition, with what is left of the wait.
-func (r *runner) options() []redlatch.Option {
-	opts := r.wait.options()
+// most is how long the acquisition may wait still.
+func (r *runner) most() time.Duration {
 	if r.try {
-		opts = []redlatch.Option{redlatch.Wait(0)}
+		return 0
 	}
+	return r.wait.most()
+}
+
+// options are those of the acquisition.
+func (r *runner) options() (opts []redlatch.Option) {
 	if r.lease.set {
 		opts = append(opts, redlatch.Lease(r.lease.Duration))
 	}

@@ -143,7 +143,7 @@ func (r *runner) take(ctx context.Context, c *redlatch.Client) (hold, error) {
 		for _, name := range r.multi {
 			locks = append(locks, c.Lock(name))
 		}
-		return some(redlatch.MultiLock(locks...).Acquire(ctx, opts...))
+		return some(redlatch.MultiLock(locks...).TryAcquire(ctx, r.most(), opts...))
 	}
 	if r.redlock != nil {
 		return r.takeMajority(ctx, opts)
@@ -161,7 +161,7 @@ func (r *runner) take(ctx context.Context, c *redlatch.Client) (hold, error) {
 	if *r.types["fenced"] {
 		opts = append(opts, redlatch.Fenced())
 	}
-	return some(lock.Acquire(ctx, opts...))
+	return some(lock.TryAcquire(ctx, r.most(), opts...))
 }
 
 // takeMajority takes the lock on a majority of servers.
@@ -170,7 +170,7 @@ func (r *runner) takeMajority(ctx context.Context, opts []redlatch.Option) (hold
 	for _, c := range r.voters {
 		locks = append(locks, c.Lock(r.name))
 	}
-	return some(redlatch.RedLock(locks...).Acquire(ctx, opts...))
+	return some(redlatch.RedLock(locks...).TryAcquire(ctx, r.most(), opts...))
 }
 
 // some makes no hold of a pointer to none.

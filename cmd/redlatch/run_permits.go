@@ -47,7 +47,7 @@ func (r *runner) takePermits(ctx context.Context, c *redlatch.Client) (hold, err
 	if err := haveOf(ctx, s, r.permits, opts); err != nil {
 		return nil, err
 	}
-	taken, err := s.AcquireMany(ctx, r.permits.n, opts...)
+	taken, err := s.TryAcquireMany(ctx, r.permits.n, r.most(), opts...)
 	if err != nil {
 		return nil, err
 	}

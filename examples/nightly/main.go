@@ -21,8 +21,8 @@ import (
 // atNight is what each replica calls when its clock says so. The report takes a moment; a replica whose clock is late finds
 // the lock taken nevertheless, because it stays for longer than clocks differ.
 func atNight(ctx context.Context, locks *redlatch.Client, night string, report func(ctx context.Context) error) error {
-	err := locks.Lock("report:"+night).Do(ctx, report, redlatch.Wait(0), redlatch.HoldAtLeast(10*time.Minute))
-	if errors.Is(err, redlatch.ErrBusy) && errors.Is(err, redlatch.ErrNotRun) {
+	ran, err := locks.Lock("report:"+night).TryDo(ctx, 0, report, redlatch.HoldAtLeast(10*time.Minute))
+	if !ran && errors.Is(err, redlatch.ErrBusy) {
 		return nil // another replica does it, or has done it
 	}
 	return err

@@ -32,13 +32,13 @@ type shop struct {
 // library takes to say that it cannot connect, half a second: a shorter one would call that a busy order.
 func (s *shop) ship(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
-	err := s.locks.Lock("order:"+id).Do(r.Context(), func(ctx context.Context) error {
+	ran, err := s.locks.Lock("order:"+id).TryDo(r.Context(), time.Second, func(ctx context.Context) error {
 		return s.warehouse.ship(ctx, id)
-	}, redlatch.Wait(time.Second))
+	})
 	switch {
 	case err == nil:
 		w.WriteHeader(http.StatusNoContent)
-	case errors.Is(err, redlatch.ErrBusy) && errors.Is(err, redlatch.ErrNotRun):
+	case !ran && errors.Is(err, redlatch.ErrBusy):
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, err.Error(), http.StatusConflict) // it says who has the order
 	case redlatch.IsRetryable(err):

@@ -16,8 +16,7 @@ import (
 const twinLines = 10
 
 // twins may be. The names of two files that are in order, with a reason.
-var twins = map[string]string{
-}
+var twins = map[string]string{}
 
 // Where the same thing stands twice, one of them is mended, and the other is not.
 func TestNothingStandsTwice(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/callsite"
@@ -36,12 +35,12 @@ type Options struct {
 type Barriers struct {
 	Options
 
-	leavers *queue.Gather[leaver]
+	leavers *queue.Gather[string] // of the ids of callers that leave
 }
 
 // New returns the barriers of a client.
 func New(o Options) *Barriers {
-	return &Barriers{Options: o, leavers: queue.NewGather[leaver](queue.MostAnswered, o.Server.Go)}
+	return &Barriers{Options: o, leavers: queue.NewGather[string](queue.MostAnswered, o.Server.Go)}
 }
 
 // A Barrier is one of them.
@@ -79,38 +78,24 @@ type BrokenError struct {
 // Error implements error.
 func (b *BrokenError) Error() string { return "barrier broken: " + b.Reason }
 
-// A Want is how a caller waits.
-type Want struct {
-	Once  bool      // not at all
-	Until time.Time // until when; zero: as long as its context lasts
-	Site  callsite.Site
-}
-
-// Await arrives and waits until all parties have. It returns how many were still to come then.
-// Its error is a BrokenError, one of a caller that gave up, or that of a request.
-func (b *Barrier) Await(ctx context.Context, want Want) (index int, err error) {
+// Await arrives and waits until all parties have. It returns how many were still to come then. at is where that was
+// asked for. Its error is a BrokenError, one of a caller that gave up, or that of a request.
+func (b *Barrier) Await(ctx context.Context, at callsite.Site) (index int, err error) {
 	if b.all.Server.Closed() || !b.all.Join() {
 		return -1, request.ErrClosed
 	}
 	defer b.all.Part()
-	a, err := b.arrive(ctx, want.Until)
+	a, err := b.arrive(ctx)
 	if err != nil {
 		return -1, err
 	}
 	over, err := verdict(a.how, a.who)
-	switch {
-	case over:
-	case want.Once:
-		err = request.ErrWaitOver
-	default:
-		err = b.wait(ctx, &a, want)
+	if !over {
+		err = b.wait(ctx, &a, at)
 	}
 	var broken *BrokenError
 	if err != nil && !errors.As(err, &broken) {
-		left := b.leave(a)
-		if err == request.ErrWaitOver { //nolint:errorlint // made by wait or above, never wrapped; ctx still bounds the call
-			_, _ = request.Pause(ctx, b.all.Server.Done, left, time.Time{}, request.AttemptTimeout(b.all.Server.Length))
-		}
+		b.leave(a)
 		return -1, err
 	}
 	b.gathered(following(a.generation, broken))
@@ -121,8 +106,8 @@ func (b *Barrier) Await(ctx context.Context, want Want) (index int, err error) {
 }
 
 // wait waits until the generation has ended.
-func (b *Barrier) wait(ctx context.Context, a *arrival, want Want) error {
-	return b.all.Polls.Wait(ctx, want.Until, "barrier:"+a.generation, b.channel, poll.Question{
+func (b *Barrier) wait(ctx context.Context, a *arrival, at callsite.Site) error {
+	return b.all.Polls.Wait(ctx, "barrier:"+a.generation, b.channel, poll.Question{
 		Script: lua.BarrierPoll, Keys: wire.BarrierKeys(b.Key, a.generation),
 		Args: []string{a.generation, b.all.ID, wire.Millis(b.all.Server.Length), b.channel},
 		Read: func(r driver.Reply) (bool, error) {
@@ -131,7 +116,7 @@ func (b *Barrier) wait(ctx context.Context, a *arrival, want Want) error {
 			}
 			return verdict(r.List[0].Str, r.List[1].Str)
 		},
-		About: claim.Claim{Name: b.Key, Kind: claim.Barrier, Owner: a.id, Site: want.Site},
+		About: claim.Claim{Name: b.Key, Kind: claim.Barrier, Owner: a.id, Site: at},
 	})
 }
 
@@ -169,7 +154,7 @@ type arrival struct {
 
 // arrive gets the caller into the generation that gathers. Each try has an id of
 // its own, and is about one generation.
-func (b *Barrier) arrive(ctx context.Context, until time.Time) (arrival, error) {
+func (b *Barrier) arrive(ctx context.Context) (arrival, error) {
 	for {
 		a := arrival{id: b.all.NewID()}
 		if g := b.gathers.Load(); g != nil {
@@ -177,7 +162,6 @@ func (b *Barrier) arrive(ctx context.Context, until time.Time) (arrival, error) 
 		}
 		o := b.call(lua.BarrierArrive, a.generation,
 			a.generation, a.id, b.all.ID, strconv.Itoa(b.Parties), wire.Millis(b.all.Server.Length), b.channel)
-		o.Until = until
 		reply, err := o.Run(ctx)
 		if err == nil && len(reply.List) != 3 {
 			err = request.Unexpected(reply, o.Script)
@@ -203,28 +187,15 @@ func (b *Barrier) arrive(ctx context.Context, until time.Time) (arrival, error) 
 	}
 }
 
-// A leaver is a caller that leaves its generation.
-type leaver struct {
-	id   string
-	left chan struct{} // closed in the end
-}
-
-// leave takes the caller out of its generation. It returns at once, with a channel
-// that is closed in the end; it does not matter which request comes first, this
-// one or one to arrive. It is sent until the server has answered or the client is
+// leave takes the caller out of its generation. It returns at once; it does not matter
+// which request comes first, this one or one to arrive. It is sent until the server has answered or the client is
 // closed: the others must not wait for nothing, nor take for present who is not.
-func (b *Barrier) leave(a arrival) <-chan struct{} {
-	l := leaver{id: a.id, left: make(chan struct{})}
+func (b *Barrier) leave(a arrival) {
 	if a.generation == "" { // a place that nobody can have
-		close(l.left)
-		return l.left
+		return
 	}
-	b.all.leavers.Add(wire.BarrierKeys(b.Key, a.generation)[1], l, func(all []leaver) {
-		args := []string{a.generation, b.channel}
-		for _, l := range all {
-			args = append(args, l.id)
-			defer close(l.left)
-		}
+	b.all.leavers.Add(wire.BarrierKeys(b.Key, a.generation)[1], a.id, func(all []string) {
+		args := append([]string{a.generation, b.channel}, all...)
 		for {
 			o := b.call(lua.BarrierLeave, a.generation, args...)
 			o.Stop = b.all.Server.Over
@@ -233,7 +204,6 @@ func (b *Barrier) leave(a arrival) <-chan struct{} {
 			}
 		}
 	})
-	return l.left
 }
 
 // verdict says whether a generation has ended, and what that is for those in it.

@@ -3,7 +3,6 @@ package latch
 import (
 	"context"
 	"strconv"
-	"time"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/callsite"
@@ -72,17 +71,9 @@ func (l *Latch) count(r driver.Reply) (int, error) {
 	return max(n, 0), err
 }
 
-// Wait waits until the count is 0, until a time if that is not zero. With once it does not wait. at is where that was
-// asked for.
-func (l *Latch) Wait(ctx context.Context, once bool, until time.Time, at callsite.Site) error {
-	if once {
-		n, err := l.Count(ctx)
-		if err == nil && n > 0 {
-			err = request.ErrWaitOver
-		}
-		return err
-	}
-	return l.polls.Wait(ctx, until, "latch:"+l.Key, l.channel, poll.Question{
+// Wait waits until the count is 0. at is where that was asked for.
+func (l *Latch) Wait(ctx context.Context, at callsite.Site) error {
+	return l.polls.Wait(ctx, "latch:"+l.Key, l.channel, poll.Question{
 		Script: lua.LatchCount, Keys: []string{l.Key},
 		Read: func(r driver.Reply) (bool, error) {
 			n, err := l.count(r)

@@ -8,9 +8,6 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// ErrNotRun says that a function was not called, because nothing was acquired for it.
-var ErrNotRun = errors.New("redlatch: not run")
-
 // Do calls f under a hold, and releases that. A loss that f has not returned is joined to its error.
 func Do(ctx context.Context, hold interface {
 	With(ctx context.Context) context.Context
@@ -25,10 +22,7 @@ func Do(ctx context.Context, hold interface {
 			}
 		}
 	}()
-	if err = f(hold.With(ctx)); errors.Is(err, ErrNotRun) {
-		return &ranError{err}
-	}
-	return err
+	return f(hold.With(ctx))
 }
 
 // untold returns what end says and err does not: of several locks, each may have ended by itself.
@@ -50,17 +44,3 @@ func untold(err, end error) error {
 	}
 	return end
 }
-
-// NotRun makes err, which says why nothing was acquired, ErrNotRun as well.
-func NotRun(err error) error { return &notRunError{err} }
-
-type notRunError struct{ error }
-
-func (e *notRunError) Is(target error) bool { return target == ErrNotRun }
-func (e *notRunError) Unwrap() error        { return e.error }
-
-// A ranError is the error of a function that ran, and for which another Do did not run its own.
-type ranError struct{ error }
-
-func (e *ranError) Is(target error) bool { return target != ErrNotRun && errors.Is(e.error, target) }
-func (e *ranError) As(target any) bool   { return errors.As(e.error, target) }

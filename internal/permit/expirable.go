@@ -41,13 +41,12 @@ func (s *Expirable) Name() string { return s.all.Server.Name(s.Key) }
 
 // A Want is what a caller wants.
 type Want struct {
-	N        int           // permits
-	Lease    time.Duration // 0: the watchdog keeps them
-	Once     bool          // does not wait
-	UntilSet bool          // waits for a semaphore to be given permits, too
-	Permits  int           // gives one that has not been given any so many; 0: does not
-	Until    time.Time     // the end of its waiting; zero: that of its context
-	Site     callsite.Site
+	N       int           // permits
+	Lease   time.Duration // 0: the watchdog keeps them
+	Once    bool          // does not wait
+	Permits int           // gives one that has not been given any so many; 0: does not
+	Until   time.Time     // the end of its waiting; zero: that of its context
+	Site    callsite.Site
 }
 
 // Acquire lines up for permits.

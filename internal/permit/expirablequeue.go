@@ -29,8 +29,7 @@ type expirableQueue struct {
 	// Guarded by expirableQueues.mu.
 	line     queue.Line[*expirableWaiter]
 	asking   int  // how many of the first are asked for right now; they stay in line
-	unset    bool // the semaphore has not been given permits, as the server last said,
-	setUp    bool // nor before, when a caller's set-up found that it has
+	setUp    bool // a caller's set-up found that it has been given permits, though the server has just said that it has not
 	working  bool // there is a worker
 	blocked  bool // the first is known to have to wait
 	reach    int  // for how many ids the next request asks at most, unless the first wants more
@@ -130,12 +129,10 @@ func (qs *expirableQueues) enter(s *Expirable, w *expirableWaiter) (*expirableQu
 	}
 	switch {
 	case !q.working:
-		q.working, q.unset, q.setUp, q.reach = true, false, false, mostAsked
+		q.working, q.setUp, q.reach = true, false, mostAsked
 		q.trouble.Over()
 		qs.all.Retain(q)
 		s.all.Server.Go(q.work)
-	case q.unset && (!w.UntilSet || w.Permits > 0):
-		q.askNow()
 	}
 	q.line.Push(&w.place, w, w.Once)
 	return q, nil

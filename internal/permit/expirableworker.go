@@ -147,7 +147,7 @@ func (q *expirableQueue) answer(batch []*expirableWaiter, o *request.Call, reply
 		return 0
 	}
 	given := int(reply.List[0].Int)
-	if q.unset = given < 0; q.unset {
+	if given < 0 {
 		return q.notSet()
 	}
 	q.setUp = false
@@ -198,20 +198,15 @@ func (q *expirableQueue) refused(batch []*expirableWaiter, ms int64) time.Durati
 }
 
 // notSet gives the semaphore the permits that a caller has brought. If nobody has, or that does not help, it tells
-// those that there are no permits yet who do not wait for them. Holding expirableQueues.mu.
+// all that there are no permits yet. Holding expirableQueues.mu.
 func (q *expirableQueue) notSet() time.Duration {
 	if q.giveFirst() {
 		return 0
 	}
 	for w := range q.line.All() {
-		if w.left || !w.UntilSet {
-			q.decide(w, q.sem.all.Errors.NotSet(q.sem.Name()))
-		}
+		q.decide(w, q.sem.all.Errors.NotSet(q.sem.Name()))
 	}
-	if q.line.Len() == 0 {
-		return 0
-	}
-	return request.Jittered(request.LongestPause)
+	return 0
 }
 
 // giveFirst gives the semaphore as many permits as the first one has brought who has brought any, and says whether there

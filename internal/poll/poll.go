@@ -49,11 +49,11 @@ const joinPause = 5 * time.Millisecond
 
 // Wait waits until the answer to q ends the waiting. q is the same for all that
 // wait under the same key.
-func (ps *Polls) Wait(ctx context.Context, until time.Time, key, channel string, q Question) error {
+func (ps *Polls) Wait(ctx context.Context, key, channel string, q Question) error {
 	if ps.server.Closed() {
 		return request.ErrClosed
 	}
-	w := &waitq.Waiter[Question]{Want: q, Wait: claim.Wait{Ctx: ctx, Since: time.Now(), Until: until, Site: q.About.Site, Owner: q.About.Owner}}
+	w := &waitq.Waiter[Question]{Want: q, Wait: claim.Wait{Ctx: ctx, Since: time.Now(), Site: q.About.Site, Owner: q.About.Owner}}
 	p := ps.all.Get(key, func() *poll {
 		p := &poll{ps: ps, key: key, about: claim.Claim{Name: q.About.Name, Kind: q.About.Kind}, channel: channel}
 		p.Start(ps.server, q.Keys, p.work)

@@ -29,7 +29,6 @@ type rateQueue struct {
 	retry time.Time // not before then are there permits for the first, who waits; zero: not known
 	rate  int       // as the server last said; 0: not known
 	asked int       // how many had come when the server was asked last
-	unset bool      // there is no rate, as the server last said
 	setUp bool      // though a caller's set-up has seen to that
 }
 
@@ -37,11 +36,10 @@ type waiter = waitq.Waiter[Want]
 
 // A Want is what a caller wants.
 type Want struct {
-	N        int  // permits
-	Once     bool // does not wait
-	UntilSet bool // waits for a rate, too
-	SetUp    SetUp
-	Site     callsite.Site
+	N     int  // permits
+	Once  bool // does not wait
+	SetUp SetUp
+	Site  callsite.Site
 }
 
 // A SetUp gives a limiter that has no rate the one that a caller has brought, unless it has one by now. It is nil for
@@ -126,9 +124,6 @@ func (q *rateQueue) join(w *waiter) error {
 		return q.busyLocked(w, nil)
 	}
 	q.JoinLocked(w, func() { q.qs.all.Retain(q) })
-	if q.unset && (!w.Want.UntilSet || w.Want.SetUp != nil) {
-		q.Nudge()
-	}
 	return nil
 }
 
@@ -148,24 +143,19 @@ func (q *rateQueue) leave(w *waiter, end error) error {
 	return err
 }
 
-// noRate gives the limiter the rate that a caller has brought. If nobody has, or that does not help, it tells those that
-// there is none who do not wait for one.
+// noRate gives the limiter the rate that a caller has brought. If nobody has, or that does not help, it tells all that
+// there is none.
 func (q *rateQueue) noRate() (pause time.Duration) {
 	q.Lock()
 	defer q.Unlock()
-	q.unset, q.rate = true, 0
+	q.rate = 0
 	if q.setUpLocked() {
 		return 0
 	}
 	for w := range q.Line.All() {
-		if !w.Want.UntilSet {
-			q.TellLocked(w, q.qs.NoRate(q.qs.Server.Name(q.key)))
-		}
+		q.TellLocked(w, q.qs.NoRate(q.qs.Server.Name(q.key)))
 	}
-	if q.Line.Len() == 0 {
-		return 0
-	}
-	return request.Jittered(request.LongestPause)
+	return 0
 }
 
 // setUpLocked gives the limiter the rate that the first one has brought who has brought any, and says whether there is
@@ -354,7 +344,7 @@ func (q *rateQueue) refused(first []*waiter, d time.Duration, rate int) (pause t
 // learntLocked notes the rate, and sends the callers away that want more. A caller that has come since the server was asked
 // may know of a higher rate: it stays, and is no reason to believe in this one.
 func (q *rateQueue) learntLocked(rate int) {
-	q.unset, q.setUp = false, false
+	q.setUp = false
 	if q.rate == rate && rate > 0 { // 0 says that it is not known, and with less nobody may stay
 		return
 	}

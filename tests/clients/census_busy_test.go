@@ -30,10 +30,10 @@ func curious(w *locktest.World, takes time.Duration) (c *redlatch.Client, asked 
 }
 
 // refusal returns what an acquisition that fails says of the holder.
-func refusal(ctx context.Context, t *testing.T, l *redlatch.Lock, opts ...redlatch.Option) *redlatch.BusyError {
+func refusal(ctx context.Context, t *testing.T, l *redlatch.Lock, wait time.Duration) *redlatch.BusyError {
 	t.Helper()
 	var busy *redlatch.BusyError
-	if _, err := l.Acquire(ctx, opts...); !errors.As(err, &busy) {
+	if _, err := l.TryAcquire(ctx, wait); !errors.As(err, &busy) {
 		t.Fatalf("no BusyError: %v", err)
 	}
 	return busy
@@ -52,8 +52,8 @@ func TestABusyErrorSaysWhoHasTheLock(t *testing.T) {
 				}
 				h := w.Acquire(bg, holds(holder, "orders"))
 				time.Sleep(2 * time.Second)
-				for _, opts := range [][]redlatch.Option{{redlatch.Wait(0)}, {redlatch.Wait(0)}} {
-					if e := refusal(bg, t, of(c, "orders"), opts...); e.By != "" || e.Owner == "" {
+				for range 2 {
+					if e := refusal(bg, t, of(c, "orders"), 0); e.By != "" || e.Owner == "" {
 						t.Errorf("before anybody has waited: %+v", e)
 					}
 					time.Sleep(2 * time.Second)
@@ -65,19 +65,19 @@ func TestABusyErrorSaysWhoHasTheLock(t *testing.T) {
 				if kind == "spin" {
 					want, requests = "", 0
 				}
-				e := refusal(bg, t, of(c, "orders"), redlatch.Wait(100*time.Millisecond))
+				e := refusal(bg, t, of(c, "orders"), 100*time.Millisecond)
 				if e.By != want || e.For != 0 || e.Renewed || e.TTL == 0 {
 					t.Errorf("after a wait: %+v", e)
 				}
 				for range 3 {
-					if e := refusal(bg, t, of(c, "orders"), redlatch.Wait(0)); e.By != want {
+					if e := refusal(bg, t, of(c, "orders"), 0); e.By != want {
 						t.Errorf("of a client that knows it: %+v", e)
 					}
 				}
 				if n := asked.Load(); n != requests {
 					t.Errorf("%d requests", n)
 				}
-				if e := refusal(bg, t, of(holder, "orders"), redlatch.Wait(0)); e.By != "billing@host-7 pid 4121" || (kind != "group" && (e.For != 6*time.Second+100*time.Millisecond || !e.Renewed)) {
+				if e := refusal(bg, t, of(holder, "orders"), 0); e.By != "billing@host-7 pid 4121" || (kind != "group" && (e.For != 6*time.Second+100*time.Millisecond || !e.Renewed)) {
 					t.Errorf("of this very client: %+v", e)
 				}
 				w.Release(h)
@@ -95,7 +95,7 @@ func TestAWaitThatGivesUpHasLookedAfterItsLastRefusal(t *testing.T) {
 				c, asked := curious(w, 0)
 				h := w.Acquire(bg, of(w.Client(redlatch.Config{Identity: billing}), "orders")) // it writes its note within two seconds
 				start := time.Now()
-				e := refusal(bg, t, of(c, "orders"), redlatch.Wait(5*time.Second)) // the second refusal after that comes in less than that
+				e := refusal(bg, t, of(c, "orders"), 5*time.Second) // the second refusal after that comes in less than that
 				if e.By != "billing@host-7 pid 4121" || time.Since(start) != 5*time.Second {
 					t.Errorf("after %v: %+v", time.Since(start), e)
 				}
@@ -108,19 +108,18 @@ func TestAWaitThatGivesUpHasLookedAfterItsLastRefusal(t *testing.T) {
 	}
 }
 
-// A context that ends ends the wait at once, and so does the end of Wait, whatever becomes of the question.
+// A context that ends ends the wait at once, and so does the end of the wait, whatever becomes of the question.
 func TestNoAnswerWaitsForANameOfTheHolder(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, asked := curious(w, time.Hour)
 		h := w.Acquire(bg, w.Client(redlatch.Config{Identity: billing}).Lock("orders"))
 		time.Sleep(2 * time.Second)
 		for _, end := range []struct {
-			ctx  time.Duration
-			opts []redlatch.Option
-		}{{time.Hour, []redlatch.Option{redlatch.Wait(300 * time.Millisecond)}}, {300 * time.Millisecond, nil}} {
+			ctx, wait time.Duration
+		}{{time.Hour, 300 * time.Millisecond}, {300 * time.Millisecond, time.Hour}} {
 			ctx, cancel := context.WithTimeout(bg, end.ctx)
 			start := time.Now()
-			e := refusal(ctx, t, c.Lock("orders"), end.opts...)
+			e := refusal(ctx, t, c.Lock("orders"), end.wait)
 			cancel()
 			if d := time.Since(start); d != 300*time.Millisecond || e.Owner != h.Owner() || e.By != "" {
 				t.Errorf("after %v: %+v", d, e)
@@ -147,7 +146,7 @@ func TestAHundredThatGiveUpTogetherHaveAskedOnce(t *testing.T) {
 					var each []<-chan *redlatch.BusyError
 					for range 100 {
 						each = append(each, locktest.Later(func() *redlatch.BusyError {
-							_, err := of(c, "orders").Acquire(bg, redlatch.Wait(500*time.Millisecond))
+							_, err := of(c, "orders").TryAcquire(bg, 500*time.Millisecond)
 							var busy *redlatch.BusyError
 							_ = errors.As(err, &busy)
 							return busy
@@ -193,7 +192,7 @@ func TestTwoHoldersAreAskedAboutAtOnce(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		var each []<-chan *redlatch.BusyError
 		for _, name := range names {
-			each = append(each, locktest.Later(func() *redlatch.BusyError { return refusal(bg, t, c.Lock(name), redlatch.Wait(300*time.Millisecond)) }))
+			each = append(each, locktest.Later(func() *redlatch.BusyError { return refusal(bg, t, c.Lock(name), 300*time.Millisecond) }))
 		}
 		for i, e := range each {
 			if e := <-e; !strings.HasPrefix(e.By, "has-"+names[i]+"@") {
@@ -224,12 +223,12 @@ func TestABusyErrorOfSeveralLocksSaysWhoHasOne(t *testing.T) {
 					defer w.Release(h)
 				}
 				time.Sleep(2 * time.Second)
-				_, err := join(locks...).Try(bg)
+				_, err := join(locks...).TryAcquire(bg, 0)
 				var busy *redlatch.BusyError
 				if !errors.As(err, &busy) || busy.By != "" {
 					t.Errorf("of a try: %v", err)
 				}
-				_, err = join(locks...).Acquire(bg, redlatch.Wait(3*time.Second))
+				_, err = join(locks...).TryAcquire(bg, 3*time.Second)
 				if !errors.As(err, &busy) || busy.By != "billing@host-7 pid 4121" {
 					t.Errorf("after a wait: %v", err)
 				}
@@ -258,7 +257,7 @@ func TestOnRealServersAWaitNamesTheHolder(t *testing.T) {
 			tries, waits := client(adapter), client(adapter)
 			var busy *redlatch.BusyError
 			for range 10 {
-				if _, err := tries.Lock("orders").Try(t.Context()); !errors.As(err, &busy) || busy.Owner != h.Owner() || busy.By != "" {
+				if _, err := tries.Lock("orders").TryAcquire(t.Context(), 0); !errors.As(err, &busy) || busy.Owner != h.Owner() || busy.By != "" {
 					t.Errorf("%s, a try: %v", adapter.Name, err)
 				}
 			}
@@ -266,7 +265,7 @@ func TestOnRealServersAWaitNamesTheHolder(t *testing.T) {
 				var each []<-chan error
 				for range 50 {
 					each = append(each, locktest.Later(func() error {
-						_, err := waits.Lock("orders").Acquire(t.Context(), redlatch.Wait(300*time.Millisecond))
+						_, err := waits.Lock("orders").TryAcquire(t.Context(), 300*time.Millisecond)
 						return err
 					}))
 				}

@@ -37,7 +37,7 @@ func TestBadInputIsRefusedWithASentenceAndLosesNothing(t *testing.T) {
 		second := func(_ any, err error) error { return err }
 
 		says(second(l.Acquire(none)), "nil context", "context.Background()")
-		says(second(l.Try(none)), "nil context")
+		says(second(l.TryAcquire(none, 0)), "nil context")
 		says(l.Do(none, func(context.Context) error { return nil }), "nil context")
 		says(second(l.Info(none)), "nil context")
 		says(second(l.ForceRelease(none)), "nil context")
@@ -46,7 +46,7 @@ func TestBadInputIsRefusedWithASentenceAndLosesNothing(t *testing.T) {
 
 		says(second(l.Acquire(bg, redlatch.Lease(0))), "lease", "20ms")
 		says(second(l.Acquire(bg, redlatch.Lease(-time.Second))), "lease of -1s")
-		says(second(l.Acquire(bg, redlatch.Wait(-time.Second))), "negative")
+		says(second(l.TryAcquire(bg, -time.Second)), "negative")
 
 		for name, word := range map[string]string{
 			"": "empty", "a{b": "without a '}'", "a}b": "without a '{'", "a{}b": "empty hash tag", "}{": "before", "{a}{": "unbalanced",
@@ -102,7 +102,7 @@ func TestAnUnreachableServerIsErrUnavailableInTime(t *testing.T) {
 		if d := time.Since(start); d != time.Second {
 			t.Fatalf("took %v, want the context's second", d)
 		}
-		_, err = c.Lock("orders").Acquire(bg, redlatch.Wait(2*time.Second))
+		_, err = c.Lock("orders").TryAcquire(bg, 2*time.Second)
 		w.WantErr(err, redlatch.ErrUnavailable)
 		if d := time.Since(start); d != 3*time.Second {
 			t.Fatalf("Wait did not bound the outage: %v", d)
@@ -218,7 +218,7 @@ func TestATokenKeyOfAnotherTypeLeavesNoLock(t *testing.T) {
 			}
 			w.Server.Del(counter[0])
 			_, _ = w.Server.Lpush(counter[0], "not a number")
-			if _, err := l.Try(bg, redlatch.Fenced()); err == nil || errors.Is(err, redlatch.ErrBusy) {
+			if _, err := l.TryAcquire(bg, 0, redlatch.Fenced()); err == nil || errors.Is(err, redlatch.ErrBusy) {
 				t.Errorf("%s: %v", name, err)
 			}
 			if keys := w.Keys(); len(keys) != 1 {

@@ -49,7 +49,7 @@ func TestEveryCallReturnsWhenItsContextEnds(t *testing.T) {
 		}, []error{context.DeadlineExceeded}},
 		{"Acquire with Wait", func(t *testing.T, _ context.Context) error {
 			block()
-			_, err := l.Acquire(bg, redlatch.Wait(patience))
+			_, err := l.TryAcquire(bg, patience)
 			return err
 		}, []error{redlatch.ErrUnavailable}},
 		{"Acquire behind one that is blocked", func(t *testing.T, ctx context.Context) error {
@@ -93,7 +93,7 @@ func TestEveryCallReturnsWhenItsContextEnds(t *testing.T) {
 		}, []error{context.DeadlineExceeded}},
 		{"Try", func(t *testing.T, ctx context.Context) error {
 			block()
-			_, err := l.Try(ctx)
+			_, err := l.TryAcquire(ctx, 0)
 			return err
 		}, []error{context.DeadlineExceeded}},
 		{"re-entry", func(t *testing.T, ctx context.Context) error {

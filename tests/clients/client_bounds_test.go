@@ -48,7 +48,7 @@ func TestNoScriptGoesThroughMoreThanALockHas(t *testing.T) {
 			}
 		}
 		try := func(l *redlatch.Lock) func() error {
-			return func() error { _, err := l.Try(bg); return err }
+			return func() error { _, err := l.TryAcquire(bg, 0); return err }
 		}
 		force := func(l *redlatch.Lock) func() error {
 			return func() error { _, err := l.ForceRelease(bg); return err }
@@ -186,7 +186,7 @@ func TestASweepInPartsPassesOverNobodyWhoLives(t *testing.T) {
 			return err
 		})
 		time.Sleep(time.Microsecond)
-		if _, err := b.FairLock("orders").Try(bg); !errors.Is(err, redlatch.ErrBusy) {
+		if _, err := b.FairLock("orders").TryAcquire(bg, 0); !errors.Is(err, redlatch.ErrBusy) {
 			t.Errorf("Try: %v", err)
 		}
 		start := time.Now()

@@ -142,7 +142,7 @@ func TestAStoredNumberMakesNobodyPollWithoutPauseOnRealServers(t *testing.T) {
 		s.MustDo("FLUSHALL")
 		c := locktest.ClientOf(t, d, redlatch.Config{})
 		s.MustDo("HSET", "api", "rate", "1", "interval", "1000", "type", "0", "keepAliveTime", "1e300")
-		if err := c.RateLimiter("api").Try(bg, 1); err != nil {
+		if err := c.RateLimiter("api").TryAcquire(bg, 1, 0); err != nil {
 			t.Error(err)
 		}
 
@@ -187,7 +187,7 @@ func TestWhatIsNoNumberIsNoTime(t *testing.T) {
 			w.Server.HSet("api", "rate", "1", "interval", text, "type", "0")
 			l := c.RateLimiter("api")
 			for range 3 {
-				_ = l.Try(bg, 1) // an error, or none
+				_ = l.TryAcquire(bg, 1, 0) // an error, or none
 			}
 			_, err := l.Config(bg)
 			if number := strings.HasPrefix(text, "-") && text != "-nan"; number != (err == nil) {
@@ -237,11 +237,11 @@ func TestErrorsQuoteAndCutWhatIsStored(t *testing.T) {
 		for i, text := range []string{long, raw, raw + long} {
 			name := func(of string) string { return fmt.Sprint(of, i) }
 			w.Server.HSet(name("lock"), text, "1")
-			_, err := c.Lock(name("lock")).Try(bg)
+			_, err := c.Lock(name("lock")).TryAcquire(bg, 0)
 			short("an owner", err)
 			w.WantErr(err, redlatch.ErrBusy)
 			w.Server.HSet(name("rw"), "mode", "write", text+":write", "1")
-			_, err = c.ReadWriteLock(name("rw")).Read().Try(bg)
+			_, err = c.ReadWriteLock(name("rw")).Read().TryAcquire(bg, 0)
 			short("a writer", err)
 			w.Server.HSet(name("count"), "owner", text, text, "x")
 			_, err = c.Lock(name("count")).Info(bg)
@@ -256,7 +256,7 @@ func TestErrorsQuoteAndCutWhatIsStored(t *testing.T) {
 			_ = w.Server.Set("redisson_lock_token:{"+name("fenced")+"}", text)
 			_, err = c.FencedLock(name("fenced")).Info(bg)
 			short("a token", err)
-			_, err = c.FencedLock(name("fenced")).Try(bg)
+			_, err = c.FencedLock(name("fenced")).TryAcquire(bg, 0)
 			short("a token that is counted", err)
 			_ = w.Server.Set(name("number"), text)
 			_, err = c.CountDownLatch(name("number")).Count(bg)

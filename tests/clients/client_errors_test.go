@@ -42,8 +42,8 @@ func TestErrorsAreTold(t *testing.T) {
 		soon, cancel := context.WithTimeout(bg, time.Second)
 		defer cancel()
 
-		tell("a lock that is held", second(other.Lock("orders").Try(bg)), true, "busy")
-		tell("a wait that is over", second(other.Lock("orders").Acquire(bg, redlatch.Wait(time.Second))), true, "busy")
+		tell("a lock that is held", second(other.Lock("orders").TryAcquire(bg, 0)), true, "busy")
+		tell("a wait that is over", second(other.Lock("orders").TryAcquire(bg, time.Second)), true, "busy")
 		tell("a context that is over", second(other.Lock("orders").Acquire(soon)), false, "busy", "deadline")
 		tell("a re-entry that is refused", second(l.Acquire(h.Context())), false, "reentry")
 		w.Release(h)
@@ -84,12 +84,14 @@ func TestBusyErrorsSayWhatIsBusy(t *testing.T) {
 		p, err := permits.Acquire(bg)
 		w.OK(err)
 		w.OK(only(latch.TrySetCount(bg, 1)))
+		soon, cancel := context.WithTimeout(bg, time.Second)
+		defer cancel()
 		for kind, err := range map[string]error{
-			redlatch.KindLock:      only(w.Client(redlatch.Config{}).FairLock("lock").Try(bg)),
-			redlatch.KindSemaphore: c.Semaphore("semaphore").Try(bg, 1),
-			redlatch.KindExpirable: only(permits.Try(bg)),
-			redlatch.KindLatch:     latch.Wait(bg, redlatch.Wait(time.Second)),
-			redlatch.KindBarrier:   only(c.Barrier("barrier", 2).Await(bg, redlatch.Wait(time.Second))),
+			redlatch.KindLock:      only(w.Client(redlatch.Config{}).FairLock("lock").TryAcquire(bg, 0)),
+			redlatch.KindSemaphore: c.Semaphore("semaphore").TryAcquire(bg, 1, 0),
+			redlatch.KindExpirable: only(permits.TryAcquire(bg, 0)),
+			redlatch.KindLatch:     latch.Wait(soon),
+			redlatch.KindBarrier:   only(c.Barrier("barrier", 2).Await(soon)),
 		} {
 			var busy *redlatch.BusyError
 			if !errors.As(err, &busy) || busy.Kind != kind {
@@ -154,10 +156,10 @@ func TestAContextThatEndsWithAnErrorOfRedlatchAsItsCause(t *testing.T) {
 		other := w.Client(redlatch.Config{})
 		c := w.Client(redlatch.Config{Events: redlatch.Events{AcquireEnd: func(_ context.Context, e redlatch.AcquireEndEvent) { outcome = e.Outcome }}})
 		hx, ha := w.Acquire(bg, other.Lock("x")), w.Acquire(bg, other.Lock("a"))
-		_, busy := c.Lock("x").Try(bg)
+		_, busy := c.Lock("x").TryAcquire(bg, 0)
 		third := w.Client(redlatch.Config{})
 		_ = third.Close()
-		_, closed := third.Lock("x").Try(bg)
+		_, closed := third.Lock("x").TryAcquire(bg, 0)
 		sem := other.Semaphore("s")
 		w.SetPermits(sem, 1)
 		_ = sem.Acquire(bg, 1)

@@ -64,7 +64,7 @@ func (x *tour) lock(of func(*redlatch.Client, string) *redlatch.Lock, name strin
 	if h.Err() != nil {
 		x.Errorf("%s: %v", name, h.Err())
 	}
-	if inner, err := la.Try(h.Context()); err == nil {
+	if inner, err := la.TryAcquire(h.Context(), 0); err == nil {
 		x.Release(inner)
 	}
 	x.Release(h)

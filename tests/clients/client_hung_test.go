@@ -23,7 +23,7 @@ type attempt = func(ctx context.Context, cs []*redlatch.Client) error
 func calls() map[string]attempt {
 	all := map[string]attempt{}
 	for name, wait := range waits() {
-		all[name] = func(ctx context.Context, cs []*redlatch.Client) error { return wait(ctx, cs[0]) }
+		all[name] = func(ctx context.Context, cs []*redlatch.Client) error { return wait(ctx, cs[0], forEver) }
 	}
 	several := func(of func(...*redlatch.Lock) *redlatch.Multi, members func(cs []*redlatch.Client) []*redlatch.Lock) attempt {
 		return func(ctx context.Context, cs []*redlatch.Client) error {

@@ -107,7 +107,7 @@ func useAll(w *locktest.World, c *redlatch.Client) {
 				if err != nil {
 					return err
 				}
-				inner, err := l.Try(h.Context())
+				inner, err := l.TryAcquire(h.Context(), 0)
 				if err == nil {
 					err = inner.Release(ctx)
 				}

@@ -35,7 +35,7 @@ func TestLocksOfTwoTypesUnderOneNameLeaveEachOtherAlone(t *testing.T) {
 						return fields
 					}
 					before := owners()
-					if _, err := other(c, "orders").Try(bg); !errors.Is(err, redlatch.ErrBusy) {
+					if _, err := other(c, "orders").TryAcquire(bg, 0); !errors.Is(err, redlatch.ErrBusy) {
 						t.Errorf("Try: %v", err)
 					}
 					got := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, other(c, "orders")) })
@@ -67,7 +67,7 @@ func TestAStrayReadIsNotReleasedWithWhoReadsBesideIt(t *testing.T) {
 				if name == "lock" { // whose release takes its own id away, and nothing else
 					delete(want, stray)
 				}
-				_, err := of(c, "orders").Try(bg)
+				_, err := of(c, "orders").TryAcquire(bg, 0)
 				w.WantErr(err, redlatch.ErrBusy)
 				synctest.Wait()
 				w.WantFields("after Try", "orders", want)
@@ -111,7 +111,7 @@ func TestTheErrorSaysThatTheNameIsAReadWriteLocks(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				_, err = lock(c, "orders").Try(bg)
+				_, err = lock(c, "orders").TryAcquire(bg, 0)
 				var busy *redlatch.BusyError
 				if !errors.As(err, &busy) || busy.Owner != "" || busy.Kind != redlatch.KindReadWrite || !strings.Contains(err.Error(), "a read-write lock has this name") {
 					t.Errorf("%s, held to %s: %v", kind, side, err)

@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -27,16 +28,16 @@ func TestEveryTypeHeedsEveryOption(t *testing.T) {
 	const lease = 7 * time.Second
 	options := map[string]struct {
 		once   bool
+		wait   time.Duration
 		leased bool
 		fenced bool
 		opts   []redlatch.Option
 	}{
 		"nothing":         {},
-		"Wait":            {opts: []redlatch.Option{redlatch.Wait(time.Second)}},
-		"Wait(0)":         {opts: []redlatch.Option{redlatch.Wait(0)}},
 		"Try":             {once: true},
 		"Lease":           {leased: true, opts: []redlatch.Option{redlatch.Lease(lease)}},
-		"Lease, Wait":     {leased: true, opts: []redlatch.Option{redlatch.Lease(lease), redlatch.Wait(time.Second)}},
+		"Wait":            {wait: time.Second},
+		"Lease, Wait":     {wait: time.Second, leased: true, opts: []redlatch.Option{redlatch.Lease(lease)}},
 		"Try, Lease":      {once: true, leased: true, opts: []redlatch.Option{redlatch.Lease(lease)}},
 		"Fenced":          {fenced: true, opts: []redlatch.Option{redlatch.Fenced()}},
 		"Fenced, Lease":   {fenced: true, leased: true, opts: []redlatch.Option{redlatch.Fenced(), redlatch.Lease(lease)}},
@@ -49,8 +50,10 @@ func TestEveryTypeHeedsEveryOption(t *testing.T) {
 					c, rival := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 					l := of(c)
 					acquire := l.Acquire
-					if x.once {
-						acquire = l.Try
+					if x.once || x.wait > 0 {
+						acquire = func(ctx context.Context, opts ...redlatch.Option) (*redlatch.Hold, error) {
+							return l.TryAcquire(ctx, x.wait, opts...)
+						}
 					}
 					h, err := acquire(bg, x.opts...)
 					if typ == "Read" && x.fenced {
@@ -80,7 +83,7 @@ func TestEveryTypeHeedsEveryOption(t *testing.T) {
 					if typ == "Read" {
 						other = rival.ReadWriteLock("a").Write()
 					}
-					if _, err := other.Acquire(bg, redlatch.Wait(time.Second)); !errors.Is(err, redlatch.ErrBusy) {
+					if _, err := other.TryAcquire(bg, time.Second); !errors.Is(err, redlatch.ErrBusy) {
 						t.Errorf("another client: %v", err)
 					}
 					time.Sleep(want)

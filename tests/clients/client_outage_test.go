@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -27,15 +26,15 @@ func away(w *locktest.World, down *atomic.Bool) *redlatch.Client {
 }
 
 // waits are calls that wait, by what they wait for.
-func waits() map[string]func(ctx context.Context, c *redlatch.Client, opts ...redlatch.Option) error {
-	acquire := func(lock func(c *redlatch.Client) *redlatch.Lock, also ...redlatch.Option) func(context.Context, *redlatch.Client, ...redlatch.Option) error {
-		return func(ctx context.Context, c *redlatch.Client, opts ...redlatch.Option) error {
-			_, err := lock(c).Acquire(ctx, slices.Concat(opts, also)...)
+func waits() map[string]func(ctx context.Context, c *redlatch.Client, wait time.Duration) error {
+	acquire := func(lock func(c *redlatch.Client) *redlatch.Lock, opts ...redlatch.Option) func(context.Context, *redlatch.Client, time.Duration) error {
+		return func(ctx context.Context, c *redlatch.Client, wait time.Duration) error {
+			_, err := lock(c).TryAcquire(ctx, wait, opts...)
 			return err
 		}
 	}
 	plain := func(c *redlatch.Client) *redlatch.Lock { return c.Lock("lock") }
-	return map[string]func(context.Context, *redlatch.Client, ...redlatch.Option) error{
+	return map[string]func(context.Context, *redlatch.Client, time.Duration) error{
 		"lock":              acquire(plain),
 		"lock with a lease": acquire(plain, redlatch.Lease(time.Minute)),
 		"fair lock":         acquire(func(c *redlatch.Client) *redlatch.Lock { return c.FairLock("fair") }),
@@ -44,18 +43,20 @@ func waits() map[string]func(ctx context.Context, c *redlatch.Client, opts ...re
 		"read lock":         acquire(func(c *redlatch.Client) *redlatch.Lock { return c.ReadWriteLock("rw").Read() }),
 		"write lock":        acquire(func(c *redlatch.Client) *redlatch.Lock { return c.ReadWriteLock("rw").Write() }),
 		"handed-over lock":  acquire(func(c *redlatch.Client) *redlatch.Lock { return c.Lock("own") }, redlatch.Lease(time.Minute)),
-		"semaphore": func(ctx context.Context, c *redlatch.Client, opts ...redlatch.Option) error {
-			return c.Semaphore("sem").Acquire(ctx, 1, opts...)
+		"semaphore": func(ctx context.Context, c *redlatch.Client, wait time.Duration) error {
+			return c.Semaphore("sem").TryAcquire(ctx, 1, wait)
 		},
-		"expirable semaphore": func(ctx context.Context, c *redlatch.Client, opts ...redlatch.Option) error {
-			_, err := c.ExpirableSemaphore("exp").Acquire(ctx, append(opts, redlatch.UntilSet())...)
+		"expirable semaphore": func(ctx context.Context, c *redlatch.Client, wait time.Duration) error {
+			_, err := c.ExpirableSemaphore("exp").WithPermits(1).TryAcquire(ctx, wait)
 			return err
 		},
-		"rate limiter": func(ctx context.Context, c *redlatch.Client, opts ...redlatch.Option) error {
-			return c.RateLimiter("rate").Acquire(ctx, 1, append(opts, redlatch.UntilSet())...)
+		"rate limiter": func(ctx context.Context, c *redlatch.Client, wait time.Duration) error {
+			return c.RateLimiter("rate").WithRate(redlatch.Rate{Permits: 1, Interval: 24 * time.Hour}).TryAcquire(ctx, 1, wait)
 		},
-		"latch": func(ctx context.Context, c *redlatch.Client, opts ...redlatch.Option) error {
-			return c.CountDownLatch("latch").Wait(ctx, opts...)
+		"latch": func(ctx context.Context, c *redlatch.Client, wait time.Duration) error {
+			ctx, cancel := context.WithTimeout(ctx, wait)
+			defer cancel()
+			return c.CountDownLatch("latch").Wait(ctx)
 		},
 	}
 }
@@ -72,6 +73,8 @@ func TestCallersThatWaitForOneAnotherFailTogetherInAnOutage(t *testing.T) {
 				if _, err := other.CountDownLatch("latch").TrySetCount(ctx, 1); err != nil {
 					t.Fatal(err)
 				}
+				w.OK(only(other.ExpirableSemaphore("exp").WithPermits(1).Acquire(ctx)))
+				w.OK(other.RateLimiter("rate").WithRate(redlatch.Rate{Permits: 1, Interval: 24 * time.Hour}).Acquire(ctx, 1))
 				held := []*redlatch.Hold{
 					w.Acquire(ctx, other.Lock("lock")), w.Acquire(ctx, other.FairLock("fair")),
 					w.Acquire(ctx, other.GroupLock("group", "a")), w.Acquire(ctx, other.ReadWriteLock("rw").Write()),
@@ -79,7 +82,7 @@ func TestCallersThatWaitForOneAnotherFailTogetherInAnOutage(t *testing.T) {
 				own := w.Acquire(ctx, c.Lock("own"))
 				var failed []<-chan error
 				for range 5 {
-					failed = append(failed, locktest.Later(func() error { return wait(ctx, c) }))
+					failed = append(failed, locktest.Later(func() error { return wait(ctx, c, forEver) }))
 				}
 				time.Sleep(time.Second)
 				down.Store(true)
@@ -130,7 +133,7 @@ var errNoConnection = &driver.RunError{Outcome: driver.NotExecuted, Err: errors.
 func TestCallersThatComeOneByOneFailInTimeInAnOutage(t *testing.T) {
 	ctx := context.Background()
 	kinds := waits()
-	kinds["count down"] = func(ctx context.Context, c *redlatch.Client, _ ...redlatch.Option) error {
+	kinds["count down"] = func(ctx context.Context, c *redlatch.Client, _ time.Duration) error {
 		return c.CountDownLatch("latch").CountDown(ctx)
 	}
 	for name, wait := range kinds {
@@ -147,7 +150,7 @@ func TestCallersThatComeOneByOneFailInTimeInAnOutage(t *testing.T) {
 				for range 10 {
 					lasted = append(lasted, locktest.Later(func() time.Duration {
 						start := time.Now()
-						if err := wait(ctx, c); !errors.Is(err, redlatch.ErrUnavailable) {
+						if err := wait(ctx, c, forEver); !errors.Is(err, redlatch.ErrUnavailable) {
 							t.Error(err)
 						}
 						return time.Since(start)
@@ -176,13 +179,14 @@ func TestWhoComesDuringAnOutageWaitsForAllOfTheTimeOut(t *testing.T) {
 				if _, err := other.CountDownLatch("latch").TrySetCount(ctx, 1); err != nil {
 					t.Fatal(err)
 				}
+				w.OK(other.RateLimiter("rate").WithRate(redlatch.Rate{Permits: 1, Interval: 24 * time.Hour}).Acquire(ctx, 1))
 				held := []*redlatch.Hold{w.Acquire(ctx, other.Lock("lock")), w.Acquire(ctx, other.ReadWriteLock("rw").Write())}
-				first := locktest.Later(func() error { return wait(ctx, c) })
+				first := locktest.Later(func() error { return wait(ctx, c, forEver) })
 				time.Sleep(time.Second)
 				down.Store(true)
 				time.Sleep(9 * time.Second)
 				start := time.Now()
-				if err := wait(ctx, c); !errors.Is(err, redlatch.ErrUnavailable) {
+				if err := wait(ctx, c, forEver); !errors.Is(err, redlatch.ErrUnavailable) {
 					t.Error(err)
 				}
 				if d := time.Since(start); d < 10*time.Second || d > 13*time.Second {
@@ -203,14 +207,14 @@ func TestWhoComesDuringAnOutageWaitsForAllOfTheTimeOut(t *testing.T) {
 // A request has the time of an attempt to be answered, however short the time-out is, and whoever waits for its turn waits for that.
 func TestAShortTimeOutEndsNoCallThatIsAnswered(t *testing.T) {
 	ctx := context.Background()
-	kinds := map[string]func(ctx context.Context, c *redlatch.Client, opts ...redlatch.Option) error{
-		"release": func(ctx context.Context, c *redlatch.Client, _ ...redlatch.Option) error {
+	kinds := map[string]func(ctx context.Context, c *redlatch.Client, wait time.Duration) error{
+		"release": func(ctx context.Context, c *redlatch.Client, _ time.Duration) error {
 			return c.Semaphore("sem").Release(ctx, 1)
 		},
-		"add": func(ctx context.Context, c *redlatch.Client, _ ...redlatch.Option) error {
+		"add": func(ctx context.Context, c *redlatch.Client, _ time.Duration) error {
 			return c.Semaphore("sem").AddPermits(ctx, 1)
 		},
-		"count down": func(ctx context.Context, c *redlatch.Client, _ ...redlatch.Option) error {
+		"count down": func(ctx context.Context, c *redlatch.Client, _ time.Duration) error {
 			return c.CountDownLatch("counted").CountDown(ctx)
 		},
 	}
@@ -241,7 +245,7 @@ func TestAShortTimeOutEndsNoCallThatIsAnswered(t *testing.T) {
 					for range 3 {
 						within, cancel := context.WithTimeout(ctx, time.Second)
 						defer cancel()
-						ended = append(ended, locktest.Later(func() error { return call(within, c) }))
+						ended = append(ended, locktest.Later(func() error { return call(within, c, forEver) }))
 					}
 					for i, end := range ended {
 						if err := <-end; want == nil && errors.Is(err, redlatch.ErrUnavailable) || want != nil && !errors.Is(err, want) {
@@ -276,7 +280,7 @@ func TestATimeOutForEverIsNotOverAtOnce(t *testing.T) {
 		s := c.ExpirableSemaphore(locktest.Pool).WithPermits(1)
 		p := w.Permit(s)
 		w.OK(s.Release(ctx, p.ID()))
-		_, err := c.Lock("lock").Acquire(ctx, redlatch.Wait(15*time.Millisecond))
+		_, err := c.Lock("lock").TryAcquire(ctx, 15*time.Millisecond)
 		if w.WantErr(err, redlatch.ErrBusy); errors.Is(err, redlatch.ErrUnavailable) {
 			t.Errorf("a server that answers is taken to be silent: %v", err)
 		}
@@ -294,11 +298,11 @@ func TestAShortWaitForASilentServerIsNotToldAsOneForAHeldLock(t *testing.T) {
 				var slow atomic.Bool
 				slow.Store(true)
 				for _, x := range []func(c *redlatch.Client) error{
-					func(c *redlatch.Client) error { return wait(ctx, c, redlatch.Wait(time.Second)) },
+					func(c *redlatch.Client) error { return wait(ctx, c, time.Second) },
 					func(c *redlatch.Client) error {
 						ctx, cancel := context.WithTimeout(ctx, time.Second)
 						defer cancel()
-						return wait(ctx, c)
+						return wait(ctx, c, forEver)
 					},
 				} {
 					// One of its own for each: what the last one has left behind is answered now and then.
@@ -335,7 +339,7 @@ func TestALostRequestIsNotToldAsAHeldLock(t *testing.T) {
 			}
 			return next()
 		}})
-		lost := locktest.Later(func() error { _, err := c.Lock("x").Acquire(ctx, redlatch.Wait(time.Second)); return err })
+		lost := locktest.Later(func() error { _, err := c.Lock("x").TryAcquire(ctx, time.Second); return err })
 		time.Sleep(10 * time.Millisecond)
 		if _, err := c.Lock("y").Info(ctx); err != nil {
 			t.Error(err)

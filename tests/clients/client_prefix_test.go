@@ -132,12 +132,12 @@ func TestAProgramSaysAndHearsNamesWithoutThePrefix(t *testing.T) {
 				if kind == "read" {
 					other = b.ReadWriteLock(mine).Write()
 				}
-				_, err := other.Try(bg)
+				_, err := other.TryAcquire(bg, 0)
 				wantText(w, err, redlatch.ErrBusy)
-				_, err = other.Acquire(bg, redlatch.Wait(2*time.Second))
+				_, err = other.TryAcquire(bg, 2*time.Second)
 				wantText(w, err, redlatch.ErrBusy)
 				if kind != "read" && kind != "non-re-entry" {
-					_, err = l.Acquire(bg, redlatch.Wait(2*time.Second)) // a slow wait
+					_, err = l.TryAcquire(bg, 2*time.Second) // a slow wait
 					wantText(w, err, redlatch.ErrBusy)
 				}
 				info, err := l.Info(bg)
@@ -172,7 +172,7 @@ func TestListsKeepToThePrefix(t *testing.T) {
 		w.SetPermits(a.Semaphore("count"), 3)
 		w.SetRate(a.RateLimiter("rate"), redlatch.Rate{Permits: 1, Interval: time.Hour})
 		w.SetRate(plain.RateLimiter("other:rate"), redlatch.Rate{Permits: 1, Interval: time.Hour})
-		waiter := locktest.Later(func() error { _, err := b.Lock(mine).Acquire(bg, redlatch.Wait(time.Minute)); return err })
+		waiter := locktest.Later(func() error { _, err := b.Lock(mine).TryAcquire(bg, time.Minute); return err })
 		time.Sleep(10 * time.Second)
 
 		names := func(all iter.Seq2[redlatch.Info, error]) []string {
@@ -247,7 +247,7 @@ func TestCircularWaitsAreToldWithoutThePrefix(t *testing.T) {
 			name string
 		}{a: {x, "y"}, b: {y, "x"}} {
 			waits := locktest.Later(func() error {
-				_, err := c.Lock(of.name).Acquire(of.h.Context(), redlatch.Wait(time.Minute))
+				_, err := c.Lock(of.name).TryAcquire(of.h.Context(), time.Minute)
 				return err
 			})
 			all = append(all, waits)
@@ -277,11 +277,15 @@ func TestCircularWaitsAreToldWithoutThePrefix(t *testing.T) {
 func TestSynchronizersSayNamesWithoutThePrefix(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, plain := w.Client(redlatch.Config{Prefix: prefix}), w.Client(redlatch.Config{})
-		soon := redlatch.Wait(time.Second)
+		soon := func() context.Context {
+			ctx, cancel := context.WithTimeout(bg, time.Second)
+			w.Cleanup(cancel)
+			return ctx
+		}
 
 		s := c.Semaphore(mine)
 		wantName(w, "the semaphore", s.Name())
-		wantText(w, s.Acquire(bg, 1, soon), redlatch.ErrBusy)
+		wantText(w, s.TryAcquire(bg, 1, time.Second), redlatch.ErrBusy)
 
 		e := c.ExpirableSemaphore(mine)
 		_, err := e.Acquire(bg)
@@ -290,7 +294,7 @@ func TestSynchronizersSayNamesWithoutThePrefix(t *testing.T) {
 		w.OK(err)
 		p := w.Permit(e)
 		wantName(w, "the permit", p.Name())
-		_, err = e.Acquire(bg, soon)
+		_, err = e.TryAcquire(bg, time.Second)
 		wantText(w, err, redlatch.ErrBusy)
 		w.OK(p.Release(bg))
 		wantText(w, e.Release(bg, p.ID()), redlatch.ErrNotHeld)
@@ -302,7 +306,7 @@ func TestSynchronizersSayNamesWithoutThePrefix(t *testing.T) {
 		l := c.CountDownLatch("latch:" + mine)
 		_, err = l.TrySetCount(bg, 1)
 		w.OK(err)
-		if err := l.Wait(bg, soon); err == nil || !strings.Contains(err.Error(), `"latch:app:x"`) || strings.Contains(err.Error(), "app:latch") {
+		if err := l.Wait(soon()); err == nil || !strings.Contains(err.Error(), `"latch:app:x"`) || strings.Contains(err.Error(), "app:latch") {
 			w.Errorf("the latch: %v", err)
 		}
 		if n, err := plain.CountDownLatch("app:latch:" + mine).Count(bg); n != 1 || err != nil {
@@ -314,7 +318,7 @@ func TestSynchronizersSayNamesWithoutThePrefix(t *testing.T) {
 		wantText(w, r.Acquire(bg, 1), redlatch.ErrUninitialized)
 		w.SetRate(r, redlatch.Rate{Permits: 1, Interval: time.Hour})
 		w.OK(r.Acquire(bg, 1))
-		err = r.Try(bg, 1)
+		err = r.TryAcquire(bg, 1, 0)
 		wantText(w, err, redlatch.ErrBusy)
 		if err := r.Acquire(bg, 2); err == nil || !strings.Contains(err.Error(), `"app:x"`) {
 			w.Errorf("the limiter: %v", err)
@@ -323,14 +327,14 @@ func TestSynchronizersSayNamesWithoutThePrefix(t *testing.T) {
 
 		b := c.Barrier(mine, 2)
 		wantName(w, "the barrier", b.Name())
-		_, err = b.Await(bg, soon)
+		_, err = b.Await(soon())
 		wantText(w, err, redlatch.ErrBusy)
 
 		m := redlatch.MultiLock(c.Lock(mine), c.FairLock("y"))
 		all := w.AcquireMulti(bg, m)
-		_, err = c.Lock(mine).Try(bg)
+		_, err = c.Lock(mine).TryAcquire(bg, 0)
 		wantText(w, err, redlatch.ErrBusy)
-		_, err = redlatch.MultiLock(c.Lock("a"), c.Lock(mine)).Try(bg)
+		_, err = redlatch.MultiLock(c.Lock("a"), c.Lock(mine)).TryAcquire(bg, 0)
 		wantText(w, err, redlatch.ErrBusy)
 		wantName(w, "a hold of several", all.Holds()[0].Name())
 		w.ReleaseMulti(all)
@@ -384,7 +388,7 @@ func TestAPrefixIsTheBeginningOfNames(t *testing.T) {
 		}
 		w.Release(x)
 		w.Release(y)
-		if _, err := c.Lock("").Try(bg); err == nil || !strings.Contains(err.Error(), "must not be empty") {
+		if _, err := c.Lock("").TryAcquire(bg, 0); err == nil || !strings.Contains(err.Error(), "must not be empty") {
 			w.Errorf("no name: %v", err)
 		}
 		if _, err := c.Semaphore("").Available(bg); err == nil {

@@ -64,7 +64,7 @@ func TestAClientTellsOthersAsRedissonWould(t *testing.T) {
 				c, other := w.Tapped(redlatch.Config{PubSub: tt.mode}, d), w.Client(redlatch.Config{})
 				h := w.Acquire(bg, other.Lock("orders"))
 				waiting := locktest.Later(func() error {
-					_, err := c.Lock("orders").Acquire(bg, redlatch.Wait(10*time.Second))
+					_, err := c.Lock("orders").TryAcquire(bg, 10*time.Second)
 					return err
 				})
 				w.WantErr(<-waiting, redlatch.ErrBusy)
@@ -97,9 +97,9 @@ func TestAnOutageBeforeTheKindOfPubSubIsKnown(t *testing.T) {
 		c := w.Tapped(redlatch.Config{OutageTimeout: 3 * time.Second}, d)
 		_, err := c.Lock("orders").Acquire(bg)
 		w.WantErr(err, redlatch.ErrUnavailable)
-		_, err = c.Lock("orders").Acquire(bg, redlatch.Wait(time.Second))
+		_, err = c.Lock("orders").TryAcquire(bg, time.Second)
 		w.WantErr(err, redlatch.ErrUnavailable)
-		_, err = c.Lock("orders").Try(bg)
+		_, err = c.Lock("orders").TryAcquire(bg, 0)
 		w.WantErr(err, redlatch.ErrUnavailable)
 		down.Store(false)
 		w.Release(w.Acquire(bg, c.Lock("orders")))

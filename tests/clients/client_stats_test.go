@@ -144,7 +144,7 @@ func TestAReaderThatTriesDoesNotCountAsWaiting(t *testing.T) {
 		c := w.ClientOver(10*time.Millisecond, redlatch.Config{})
 		read := c.ReadWriteLock("orders").Read()
 		tried := locktest.Later(func() error {
-			h, err := read.Try(bg)
+			h, err := read.TryAcquire(bg, 0)
 			if err != nil {
 				return err
 			}

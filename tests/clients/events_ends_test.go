@@ -61,7 +61,7 @@ func TestEveryWayToEndAHoldIsTold(t *testing.T) {
 					if holdless[s.want.Kind] {
 						return
 					}
-					h, err := s.acquire(bg)
+					h, err := s.acquire(bg, forEver)
 					w.OK(err)
 					time.Sleep(time.Second)
 					it.end(w, s, h)
@@ -83,7 +83,7 @@ func TestEveryWayToEndAHoldIsTold(t *testing.T) {
 func TestARedLockThatIsLostIsToldOnce(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		o := observe(w)
-		h, err := subjects["red"](w, o).acquire(bg)
+		h, err := subjects["red"](w, o).acquire(bg, forEver)
 		w.OK(err)
 		w.Server.Del("a")
 		time.Sleep(time.Minute)

@@ -21,14 +21,17 @@ func TestEveryOutcomeOfEveryTypeIsTold(t *testing.T) {
 		want redlatch.Outcome
 		tell func(w *locktest.World, s subject) error
 		took time.Duration // what it waits
+
+		bounded bool // by the call
 	}
-	acquire := func(s subject, ctx context.Context, opts ...redlatch.Option) error {
-		h, err := s.acquire(ctx, opts...)
+	try := func(s subject, ctx context.Context, wait time.Duration) error {
+		h, err := s.acquire(ctx, wait)
 		if err == nil && h != nil {
 			err = h.Release(bg)
 		}
 		return err
 	}
+	acquire := func(s subject, ctx context.Context) error { return try(s, ctx, forEver) }
 	stories := map[string]story{
 		"free": {redlatch.OutcomeAcquired, func(_ *locktest.World, s subject) error {
 			if s.free != nil {
@@ -36,38 +39,38 @@ func TestEveryOutcomeOfEveryTypeIsTold(t *testing.T) {
 				synctest.Wait()
 			}
 			return acquire(s, bg)
-		}, 0},
+		}, 0, false},
 		"Wait(0)": {redlatch.OutcomeBusy, func(_ *locktest.World, s subject) error {
 			s.take()
-			return acquire(s, bg, redlatch.Wait(0))
-		}, 0},
+			return try(s, bg, 0)
+		}, 0, true},
 		"Wait": {redlatch.OutcomeTimedOut, func(_ *locktest.World, s subject) error {
 			s.take()
-			return acquire(s, bg, redlatch.Wait(time.Second))
-		}, time.Second},
+			return try(s, bg, time.Second)
+		}, time.Second, true},
 		"deadline": {redlatch.OutcomeTimedOut, func(_ *locktest.World, s subject) error {
 			s.take()
 			ctx, cancel := context.WithTimeout(bg, time.Second)
 			defer cancel()
 			return acquire(s, ctx)
-		}, time.Second},
+		}, time.Second, false},
 		"cancelled": {redlatch.OutcomeCancelled, func(_ *locktest.World, s subject) error {
 			s.take()
 			ctx, cancel := context.WithCancel(bg)
 			defer time.AfterFunc(time.Second, cancel).Stop()
 			return acquire(s, ctx)
-		}, time.Second},
+		}, time.Second, false},
 		"cancelled with a cause": {redlatch.OutcomeCancelled, func(_ *locktest.World, s subject) error {
 			s.take()
 			ctx, cancel := context.WithCancelCause(bg)
 			defer time.AfterFunc(time.Second, func() { cancel(redlatch.ErrLost) }).Stop()
 			return acquire(s, ctx)
-		}, time.Second},
+		}, time.Second, false},
 		"cancelled before": {redlatch.OutcomeCancelled, func(_ *locktest.World, s subject) error {
 			ctx, cancel := context.WithCancel(bg)
 			cancel()
 			return acquire(s, ctx)
-		}, 0},
+		}, 0, false},
 		"closed": {redlatch.OutcomeClosed, func(w *locktest.World, s subject) error {
 			s.take()
 			defer time.AfterFunc(time.Second, func() {
@@ -76,24 +79,21 @@ func TestEveryOutcomeOfEveryTypeIsTold(t *testing.T) {
 				}
 			}).Stop()
 			return acquire(s, bg)
-		}, time.Second},
+		}, time.Second, false},
 		"closed before": {redlatch.OutcomeClosed, func(w *locktest.World, s subject) error {
 			for _, c := range s.clients {
 				w.OK(c.Close())
 			}
 			return acquire(s, bg)
-		}, 0},
+		}, 0, false},
 		"outage": {redlatch.OutcomeUnavailable, func(w *locktest.World, s subject) error {
 			w.Server.SetError("LOADING Redis is loading the dataset in memory")
 			defer w.Server.SetError("")
 			return acquire(s, bg)
-		}, 10 * time.Second},
-		"option": {redlatch.OutcomeRefused, func(_ *locktest.World, s subject) error {
-			return acquire(s, bg, redlatch.Lease(time.Nanosecond))
-		}, 0},
+		}, 10 * time.Second, false},
 		"negative": {redlatch.OutcomeRefused, func(_ *locktest.World, s subject) error {
-			return acquire(s, bg, redlatch.Wait(-1))
-		}, 0},
+			return try(s, bg, -1)
+		}, 0, true},
 	}
 	for name, of := range subjects {
 		for story, it := range stories {
@@ -101,6 +101,9 @@ func TestEveryOutcomeOfEveryTypeIsTold(t *testing.T) {
 				locktest.InFakeTime(t, func(w *locktest.World) {
 					o := observe(w)
 					s := of(w, o)
+					if (s.want.Kind == redlatch.KindLatch || s.want.Kind == redlatch.KindBarrier) && it.bounded {
+						return // only a context bounds these
+					}
 					err := it.tell(w, s)
 					e := o.outcome()
 					if e.Outcome != it.want || !errors.Is(err, e.Err) || (err == nil) != (it.want == redlatch.OutcomeAcquired) {
@@ -134,10 +137,10 @@ func TestWhatPassesInsideAProcessIsToldAsHandedOff(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				o := observe(w)
 				s := subjects[name](w, o)
-				h, err := s.acquire(bg)
+				h, err := s.acquire(bg, forEver)
 				w.OK(err)
 				next := locktest.Later(func() held {
-					h, err := s.acquire(bg)
+					h, err := s.acquire(bg, forEver)
 					w.OK(err)
 					return h
 				})
@@ -170,7 +173,7 @@ func TestAPermitThatPassesInsideAProcessIsToldAsHandedOff(t *testing.T) {
 			t.Errorf("the second: %+v", e)
 		}
 		w.OK(s.Release(bg, 1))
-		w.OK(s.Try(bg, 1)) // its waiter was the other's
+		w.OK(s.TryAcquire(bg, 1, 0)) // its waiter was the other's
 		if e := o.outcome(); e.Outcome != redlatch.OutcomeAcquired {
 			t.Errorf("the third: %+v", e)
 		}
@@ -303,7 +306,7 @@ func TestWhatCannotSucceedIsToldAsRefused(t *testing.T) {
 			return err
 		},
 		"bad number": func(_ *locktest.World, c *redlatch.Client) error { return c.Semaphore("jobs").Acquire(bg, -1) },
-		"no rate":    func(_ *locktest.World, c *redlatch.Client) error { return c.RateLimiter("api").Try(bg, 1) },
+		"no rate":    func(_ *locktest.World, c *redlatch.Client) error { return c.RateLimiter("api").TryAcquire(bg, 1, 0) },
 		"no permits": func(w *locktest.World, c *redlatch.Client) error {
 			_, err := c.ExpirableSemaphore("pool").Acquire(bg)
 			w.WantErr(err, redlatch.ErrUninitialized)
@@ -354,7 +357,7 @@ func TestANilContextIsRefusedAndNotTold(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		o := observe(w)
 		for name, of := range subjects {
-			if _, err := of(w, o).acquire(nil); err == nil {
+			if _, err := of(w, o).acquire(nil, forEver); err == nil {
 				t.Errorf("%s: acquired", name)
 			}
 		}
@@ -374,26 +377,26 @@ func TestEveryAcquisitionAndEveryHoldEndsOnce(t *testing.T) {
 		w.SetPermits(c.Semaphore("jobs"), 2)
 		w.Permits(c, 2)
 		w.SetRate(c.RateLimiter("api"), redlatch.Rate{Permits: 5, Interval: 50 * time.Millisecond})
-		acquires := func(c *redlatch.Client) []func(ctx context.Context, opts ...redlatch.Option) (held, error) {
-			var all []func(ctx context.Context, opts ...redlatch.Option) (held, error)
+		acquires := func(c *redlatch.Client) []func(ctx context.Context, wait time.Duration) (held, error) {
+			var all []func(ctx context.Context, wait time.Duration) (held, error)
 			for name, of := range locktest.TypesOfLock {
 				l := of(c, name)
-				all = append(all, func(ctx context.Context, opts ...redlatch.Option) (held, error) { return some(l.Acquire(ctx, opts...)) })
+				all = append(all, func(ctx context.Context, wait time.Duration) (held, error) { return some(l.TryAcquire(ctx, wait)) })
 			}
 			return append(all,
 				multi(redlatch.MultiLock(c.Lock("lock"), c.Lock("another"))),
-				func(ctx context.Context, opts ...redlatch.Option) (held, error) {
-					err := c.Semaphore("jobs").Acquire(ctx, 1, opts...)
+				func(ctx context.Context, wait time.Duration) (held, error) {
+					err := c.Semaphore("jobs").TryAcquire(ctx, 1, wait)
 					if err == nil {
 						w.OK(c.Semaphore("jobs").Release(bg, 1))
 					}
 					return nil, err
 				},
-				func(ctx context.Context, opts ...redlatch.Option) (held, error) {
-					return some(c.ExpirableSemaphore(locktest.Pool).Acquire(ctx, opts...))
+				func(ctx context.Context, wait time.Duration) (held, error) {
+					return some(c.ExpirableSemaphore(locktest.Pool).TryAcquire(ctx, wait))
 				},
-				func(ctx context.Context, opts ...redlatch.Option) (held, error) {
-					return nil, c.RateLimiter("api").Acquire(ctx, 1, opts...)
+				func(ctx context.Context, wait time.Duration) (held, error) {
+					return nil, c.RateLimiter("api").TryAcquire(ctx, 1, wait)
 				})
 		}
 		all := append(acquires(c), acquires(other)...)
@@ -408,11 +411,11 @@ func TestEveryAcquisitionAndEveryHoldEndsOnce(t *testing.T) {
 				defer func() { done <- struct{}{} }()
 				for _, x := range turns {
 					ctx, cancel := context.WithTimeout(bg, time.Duration(x>>8%40)*time.Millisecond)
-					var opts []redlatch.Option
+					wait := forEver
 					if x>>16%4 == 0 {
-						opts = append(opts, redlatch.Wait(time.Duration(x>>24%3)*time.Millisecond))
+						wait = time.Duration(x>>24%3) * time.Millisecond
 					}
-					h, err := all[x%uint64(len(all))](ctx, opts...)
+					h, err := all[x%uint64(len(all))](ctx, wait)
 					if err == nil && h != nil {
 						time.Sleep(time.Duration(x>>32%5) * time.Millisecond)
 						if x>>40%5 > 0 { // or it is left to the end
@@ -492,7 +495,7 @@ func TestTheContextOfAcquireStartIsTheOneOfTheRest(t *testing.T) {
 		}
 		w.Release(h)
 		w.OK(c.Lock("orders").Do(ctx, func(ctx context.Context) error { same("Lock.Do", ctx); return nil }))
-		h, err := c.Lock("orders").Try(ctx)
+		h, err := c.Lock("orders").TryAcquire(ctx, 0)
 		w.OK(err)
 		same("Lock.Try", h.Context())
 		w.Release(h)
@@ -534,7 +537,7 @@ func TestEachFunctionIsCalledWithoutTheOthers(t *testing.T) {
 					synctest.Wait()
 				}
 				kind = s.want.Kind
-				h, err := s.acquire(bg)
+				h, err := s.acquire(bg, forEver)
 				w.OK(err)
 				if h != nil {
 					w.OK(h.Release(bg))

@@ -8,10 +8,13 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
+// forEver is how long a call waits that ends with its context.
+const forEver = 100 * 365 * 24 * time.Hour
+
 // A subject is something that can be acquired, of any type. It is free at first.
 type subject struct {
 	want    redlatch.AcquireStartEvent // what is told of it
-	acquire func(ctx context.Context, opts ...redlatch.Option) (held, error)
+	acquire func(ctx context.Context, wait time.Duration) (held, error)
 	take    func() // another process takes it
 	free    func() // makes it free, if it is not that at first; may be nil
 	clients []*redlatch.Client
@@ -45,31 +48,31 @@ func subjectsOf() map[string]func(w *locktest.World, o *observer) subject {
 			c, other := w.Client(o.config()), w.Client(redlatch.Config{})
 			w.SetPermits(other.Semaphore("jobs"), 2)
 			want := redlatch.AcquireStartEvent{Name: "jobs", Kind: redlatch.KindSemaphore, N: 2}
-			return subject{want, func(ctx context.Context, opts ...redlatch.Option) (held, error) {
-				return nil, c.Semaphore("jobs").Acquire(ctx, 2, opts...)
+			return subject{want, func(ctx context.Context, wait time.Duration) (held, error) {
+				return nil, c.Semaphore("jobs").TryAcquire(ctx, 2, wait)
 			}, func() { w.OK(other.Semaphore("jobs").Acquire(bg, 1)) }, nil, []*redlatch.Client{c}}
 		},
 		"expirable": func(w *locktest.World, o *observer) subject {
 			c, other := w.Client(o.config()), w.Client(redlatch.Config{})
 			w.Permits(other, 1)
 			want := redlatch.AcquireStartEvent{Name: locktest.Pool, Kind: redlatch.KindExpirable, N: 1}
-			return subject{want, func(ctx context.Context, opts ...redlatch.Option) (held, error) {
-				return some(c.ExpirableSemaphore(locktest.Pool).Acquire(ctx, opts...))
+			return subject{want, func(ctx context.Context, wait time.Duration) (held, error) {
+				return some(c.ExpirableSemaphore(locktest.Pool).TryAcquire(ctx, wait))
 			}, func() { w.Permit(other.ExpirableSemaphore(locktest.Pool)) }, nil, []*redlatch.Client{c}}
 		},
 		"limiter": func(w *locktest.World, o *observer) subject {
 			c, other := w.Client(o.config()), w.Client(redlatch.Config{})
 			w.SetRate(other.RateLimiter("api"), redlatch.Rate{Permits: 3, Interval: time.Hour})
 			want := redlatch.AcquireStartEvent{Name: "api", Kind: redlatch.KindRateLimiter, N: 3}
-			return subject{want, func(ctx context.Context, opts ...redlatch.Option) (held, error) {
-				return nil, c.RateLimiter("api").Acquire(ctx, 3, opts...)
+			return subject{want, func(ctx context.Context, wait time.Duration) (held, error) {
+				return nil, c.RateLimiter("api").TryAcquire(ctx, 3, wait)
 			}, func() { w.OK(other.RateLimiter("api").Acquire(bg, 1)) }, nil, []*redlatch.Client{c}}
 		},
 		"latch": func(w *locktest.World, o *observer) subject {
 			c, other := w.Client(o.config()), w.Client(redlatch.Config{})
 			want := redlatch.AcquireStartEvent{Name: "ready", Kind: redlatch.KindLatch}
-			return subject{want, func(ctx context.Context, opts ...redlatch.Option) (held, error) {
-				return nil, c.CountDownLatch("ready").Wait(ctx, opts...)
+			return subject{want, func(ctx context.Context, wait time.Duration) (held, error) {
+				return nil, c.CountDownLatch("ready").Wait(ctx)
 			}, func() {
 				_, err := other.CountDownLatch("ready").TrySetCount(bg, 1)
 				w.OK(err)
@@ -78,8 +81,8 @@ func subjectsOf() map[string]func(w *locktest.World, o *observer) subject {
 		"barrier": func(w *locktest.World, o *observer) subject {
 			c, other := w.Client(o.config()), w.Client(redlatch.Config{})
 			want := redlatch.AcquireStartEvent{Name: "step", Kind: redlatch.KindBarrier}
-			return subject{want, func(ctx context.Context, opts ...redlatch.Option) (held, error) {
-				_, err := c.Barrier("step", 2).Await(ctx, opts...)
+			return subject{want, func(ctx context.Context, wait time.Duration) (held, error) {
+				_, err := c.Barrier("step", 2).Await(ctx)
 				return nil, err
 			}, func() {}, func() { go func() { _, _ = other.Barrier("step", 2).Await(bg) }() }, []*redlatch.Client{c}}
 		},
@@ -102,14 +105,14 @@ func ofLock(kind, mode string, of func(*redlatch.Client, string) *redlatch.Lock)
 			obstacle = other.ReadWriteLock("orders").Write()
 		}
 		want := redlatch.AcquireStartEvent{Name: l.Name(), Kind: kind, Mode: mode}
-		return subject{want, func(ctx context.Context, opts ...redlatch.Option) (held, error) {
-			return some(l.Acquire(ctx, opts...))
+		return subject{want, func(ctx context.Context, wait time.Duration) (held, error) {
+			return some(l.TryAcquire(ctx, wait))
 		}, func() { w.Acquire(bg, obstacle) }, nil, []*redlatch.Client{c}}
 	}
 }
 
-func multi(m *redlatch.Multi) func(ctx context.Context, opts ...redlatch.Option) (held, error) {
-	return func(ctx context.Context, opts ...redlatch.Option) (held, error) { return some(m.Acquire(ctx, opts...)) }
+func multi(m *redlatch.Multi) func(ctx context.Context, wait time.Duration) (held, error) {
+	return func(ctx context.Context, wait time.Duration) (held, error) { return some(m.TryAcquire(ctx, wait)) }
 }
 
 // some is a hold, or nil.

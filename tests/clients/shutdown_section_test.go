@@ -48,7 +48,7 @@ func TestShutdownWaitsForSectionsUnderCountedPermits(t *testing.T) {
 		synctest.Wait()
 		w.OK(first.Err())
 		down := locktest.Later(func() error { return c.Shutdown(bg) })
-		w.WantErr(<-waiting, redlatch.ErrClosed, redlatch.ErrNotRun)
+		w.WantErr(<-waiting, redlatch.ErrClosed)
 		for _, s := range []section{first, second} {
 			time.Sleep(time.Minute)
 			undisturbed(w, "the section", s)

@@ -186,7 +186,7 @@ func onSemaphore(ctx context.Context, s *redlatch.Semaphore, method string, step
 	case "acquire":
 		return did(s.Acquire(ctx, step.N))
 	case "tryAcquire":
-		return did(s.Try(ctx, step.N))
+		return did(s.TryAcquire(ctx, step.N, 0))
 	case "release":
 		return did(s.Release(ctx, step.N))
 	case "releaseIfExists":
@@ -232,7 +232,7 @@ func onRate(ctx context.Context, l *redlatch.RateLimiter, method string, step go
 	case "acquire":
 		return did(l.Acquire(ctx, step.N))
 	case "tryAcquire":
-		return did(l.Try(ctx, step.N))
+		return did(l.TryAcquire(ctx, step.N, 0))
 	case "trySetRate":
 		return said(l.TrySetRate(ctx, r))
 	case "setRate":
@@ -259,7 +259,7 @@ func acquirePermits(ctx context.Context, s *redlatch.ExpirableSemaphore, method 
 	if method == "acquire" {
 		return s.AcquireMany(ctx, step.N, redlatch.Lease(step.Lease()))
 	}
-	return s.TryMany(ctx, step.N, redlatch.Lease(step.Lease()))
+	return s.TryAcquireMany(ctx, step.N, 0, redlatch.Lease(step.Lease()))
 }
 
 func (l *syncLife) onPermits(ctx context.Context, s *redlatch.ExpirableSemaphore, method string, step golden.Step) (bool, int, error) {

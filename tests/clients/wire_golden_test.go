@@ -220,13 +220,13 @@ func (l *goldenLife) do(s golden.Step) {
 // try tries once, or for as long as the step says.
 func (l *goldenLife) try(lock *redlatch.Lock, ctx context.Context, s golden.Step, opts []redlatch.Option) (*redlatch.Hold, error) {
 	if s.WaitMs == 0 {
-		h, err := lock.Try(ctx, opts...)
+		h, err := lock.TryAcquire(ctx, 0, opts...)
 		var busy *redlatch.BusyError
 		if errors.As(err, &busy) && busy.Owed > 0 {
 			time.Sleep(5 * time.Millisecond) // to others, to whom this one has just released it
-			return lock.Try(ctx, opts...)
+			return lock.TryAcquire(ctx, 0, opts...)
 		}
 		return h, err
 	}
-	return lock.Acquire(ctx, append(opts, redlatch.Wait(time.Duration(s.WaitMs)*time.Millisecond))...)
+	return lock.TryAcquire(ctx, time.Duration(s.WaitMs)*time.Millisecond, opts...)
 }

@@ -49,7 +49,7 @@ func (o opener) take(t *testing.T, s connect.Settings, name string) error {
 		return err
 	}
 	defer locks.Close()
-	hold, err := locks.Lock(name).Try(t.Context())
+	hold, err := locks.Lock(name).TryAcquire(t.Context(), 0)
 	if err == nil {
 		err = hold.Release(t.Context())
 	}

@@ -396,7 +396,7 @@ func (s *story) inTheEnd(ok func() bool) bool {
 // tryAsRival tries as another client, when it leaves the lock to nobody any more.
 func (s *story) tryAsRival() (h *redlatch.Hold, err error) {
 	locktest.Within(locktest.Generous, func() bool {
-		h, err = s.rival().Try(bg)
+		h, err = s.rival().TryAcquire(bg, 0)
 		var busy *redlatch.BusyError
 		return !errors.As(err, &busy) || busy.Owed == 0
 	})

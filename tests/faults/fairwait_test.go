@@ -65,7 +65,7 @@ func (s *story) deadWaitersAreDroppedAThousandAtATime() {
 	s.server.MustDo(scores...)
 	s.server.MustDo("CONFIG", "RESETSTAT")
 	for range size / 1000 {
-		if _, err := s.other.FairLock(s.lock).Try(bg); !errors.Is(err, redlatch.ErrBusy) {
+		if _, err := s.other.FairLock(s.lock).TryAcquire(bg, 0); !errors.Is(err, redlatch.ErrBusy) {
 			s.T.Errorf("Try: %v", err)
 		}
 	}

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
@@ -24,10 +25,12 @@ func (s *story) latchReleasesAThousand() {
 	if set, err := l.TrySetCount(bg, 2); !set || err != nil {
 		t.Fatal(set, err)
 	}
+	soon, cancel := context.WithTimeout(bg, locktest.Generous)
+	defer cancel()
 	var wg sync.WaitGroup
 	for range 1000 {
 		wg.Go(func() {
-			if err := l.Wait(bg, redlatch.Wait(locktest.Generous)); err != nil {
+			if err := l.Wait(soon); err != nil {
 				t.Error(err)
 			}
 		})
@@ -63,7 +66,9 @@ func (s *story) barrierGoesRoundAndRound() {
 		b := clients[i%2].Barrier(s.lock, parties)
 		wg.Go(func() {
 			for round := range rounds {
-				index, err := b.Await(bg, redlatch.Wait(locktest.Generous))
+				soon, cancel := context.WithTimeout(bg, locktest.Generous)
+				index, err := b.Await(soon)
+				cancel()
 				if err != nil {
 					t.Error(err)
 					return
@@ -115,7 +120,9 @@ func (s *story) forget() {
 
 func arrivingFor(b *redlatch.Barrier, d time.Duration) <-chan error {
 	return locktest.Later(func() error {
-		_, err := b.Await(bg, redlatch.Wait(d))
+		ctx, cancel := context.WithTimeout(bg, d)
+		defer cancel()
+		_, err := b.Await(ctx)
 		return err
 	})
 }

@@ -135,7 +135,7 @@ func (s *lateStory) afterRelease() {
 		return
 	}
 	s.write()
-	_, err := s.rival().Try(bg)
+	_, err := s.rival().TryAcquire(bg, 0)
 	if !errors.Is(err, redlatch.ErrBusy) {
 		s.T.Errorf("after it: %v, want busy", err)
 	}

@@ -140,7 +140,7 @@ func (s *story) outage(name string, begin func(s *story)) {
 		return err
 	})
 	s.endsItself("Acquire with Wait", limit/2, limit, func(ctx context.Context, d time.Duration) error {
-		_, err := c.Lock("b").Acquire(ctx, redlatch.Wait(d))
+		_, err := c.Lock("b").TryAcquire(ctx, d)
 		return err
 	})
 	s.endsItself("Acquire with a deadline", limit/2, limit, func(ctx context.Context, d time.Duration) error {
@@ -150,7 +150,7 @@ func (s *story) outage(name string, begin func(s *story)) {
 		return err
 	})
 	s.ends("Try", limit, func(ctx context.Context) error {
-		_, err := c.Lock("d").Try(ctx)
+		_, err := c.Lock("d").TryAcquire(ctx, 0)
 		return err
 	})
 	if name != "read-only" && name != "out of memory" { // which hinder nobody who reads

@@ -38,12 +38,12 @@ func impossibleLeases() []telling {
 	return []telling{
 		{"Try", func(s *story) {
 			l := slow(s)
-			fails(s, "Try", func() (*redlatch.Hold, error) { return l.Try(bg, redlatch.Lease(short)) })
+			fails(s, "Try", func() (*redlatch.Hold, error) { return l.TryAcquire(bg, 0, redlatch.Lease(short)) })
 		}},
 		{"Acquire with Wait", func(s *story) {
 			l := slow(s)
 			fails(s, "Acquire", func() (*redlatch.Hold, error) {
-				return l.Acquire(bg, redlatch.Lease(short), redlatch.Wait(wait))
+				return l.TryAcquire(bg, wait, redlatch.Lease(short))
 			})
 		}},
 		{"Acquire with a deadline", func(s *story) {

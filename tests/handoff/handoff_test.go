@@ -99,12 +99,12 @@ func TestALostHoldHandsNothingOver(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		h := w.Acquire(bg, c.Lock("orders"))
-		next := locktest.Later(func() error { _, err := c.Lock("orders").Acquire(bg, redlatch.Wait(time.Second)); return err })
+		next := locktest.Later(func() error { _, err := c.Lock("orders").TryAcquire(bg, time.Second); return err })
 		synctest.Wait()
 		w.Server.Del("orders")
 		thief := w.Acquire(bg, other.Lock("orders"))
 		w.WantErr(<-next, redlatch.ErrBusy) // it does not know yet
-		next = locktest.Later(func() error { _, err := c.Lock("orders").Acquire(bg, redlatch.Wait(15*time.Second)); return err })
+		next = locktest.Later(func() error { _, err := c.Lock("orders").TryAcquire(bg, 15*time.Second); return err })
 		<-h.Context().Done()
 		w.WantErr(h.Release(bg), redlatch.ErrLost)
 		w.WantErr(<-next, redlatch.ErrBusy)

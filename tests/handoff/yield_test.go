@@ -41,7 +41,7 @@ func TestTrySaysThatOthersGoFirst(t *testing.T) {
 			"read":  {trying(w, rw.Read()), patient(w, far.ReadWriteLock("accounts").Write())},
 			"permit": {
 				func() (func(), error) {
-					p, err := permits.Try(bg)
+					p, err := permits.TryAcquire(bg, 0)
 					return func() { w.OK(p.Release(bg)) }, err
 				},
 				func(ctx context.Context) (func(), error) {
@@ -50,7 +50,7 @@ func TestTrySaysThatOthersGoFirst(t *testing.T) {
 				},
 			},
 			"semaphore": {
-				func() (func(), error) { return func() { w.OK(s.Release(bg, 1)) }, s.Try(bg, 1) },
+				func() (func(), error) { return func() { w.OK(s.Release(bg, 1)) }, s.TryAcquire(bg, 1, 0) },
 				func(ctx context.Context) (func(), error) {
 					far := far.Semaphore(locktest.SemaphoreName)
 					return func() { w.OK(far.Release(bg, 1)) }, far.Acquire(ctx, 1)
@@ -88,7 +88,7 @@ func TestTrySaysThatOthersGoFirst(t *testing.T) {
 
 func trying(w *locktest.World, l *redlatch.Lock) func() (func(), error) {
 	return func() (func(), error) {
-		h, err := l.Try(bg)
+		h, err := l.TryAcquire(bg, 0)
 		return func() { w.Release(h) }, err
 	}
 }
@@ -148,7 +148,7 @@ func TestWhoListensToAPatternIsNoWaiter(t *testing.T) {
 			"write": trying(w, c.ReadWriteLock("accounts").Write()),
 			"semaphore": func() (func(), error) {
 				s := c.Semaphore(locktest.SemaphoreName)
-				return func() { w.OK(s.Release(bg, 1)) }, s.Try(bg, 1)
+				return func() { w.OK(s.Release(bg, 1)) }, s.TryAcquire(bg, 1, 0)
 			},
 		}
 		for name, take := range again {
@@ -221,13 +221,13 @@ func TestAReaderThatTriesIsToldWhyTheLockIsBusyNow(t *testing.T) {
 		w.Release(h)
 		waiting := locktest.Acquiring(read) // makes a pause first
 		time.Sleep(time.Millisecond)
-		if _, err := read.Try(bg); owed(err) != 1 {
+		if _, err := read.TryAcquire(bg, 0); owed(err) != 1 {
 			t.Errorf("during the pause: %v", err)
 		}
 		held := <-other
 		w.OK(held.Err)
 		time.Sleep(time.Second)
-		if _, err := read.Try(bg); err == nil || owed(err) != 0 {
+		if _, err := read.TryAcquire(bg, 0); err == nil || owed(err) != 0 {
 			t.Errorf("while another writes: %v", err)
 		}
 		w.Release(held.Hold)

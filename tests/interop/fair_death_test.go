@@ -153,7 +153,7 @@ func TestFairOneGoTrySweepsItsDead(t *testing.T) {
 			t.Errorf("the queue is %q, want %s and Java", q, owner)
 		}
 		first.open()
-		if _, err := w.goLock().Try(w.ctx); !errors.Is(err, redlatch.ErrBusy) {
+		if _, err := w.goLock().TryAcquire(w.ctx, 0); !errors.Is(err, redlatch.ErrBusy) {
 			t.Errorf("Go: Try: %v, want ErrBusy: it is Java's turn", err)
 		}
 		w.inSoon(first)

@@ -251,7 +251,7 @@ func TestFairNobodyOvertakes(t *testing.T) {
 		w.server.MustDo("RPUSH", wire.Prefix(wire.LockQueue, w.name), dead)
 		may(time.Now().Add(long))
 		w.release(h) // the lock is free now, and the queue is not
-		if _, err := w.goLock().Try(w.ctx); !errors.Is(err, redlatch.ErrBusy) {
+		if _, err := w.goLock().TryAcquire(w.ctx, 0); !errors.Is(err, redlatch.ErrBusy) {
 			t.Errorf("Go: Try: %v, want ErrBusy", err)
 		}
 		if w.javaLock("t1").try(0, 0) {

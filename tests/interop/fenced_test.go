@@ -52,7 +52,7 @@ func TestOneTokenSequence(t *testing.T) {
 		w.release(h)
 
 		w.wantToken("Java", j.takeToken(), 2)
-		if _, err := w.goLock().Try(w.ctx); !errors.Is(err, redlatch.ErrBusy) {
+		if _, err := w.goLock().TryAcquire(w.ctx, 0); !errors.Is(err, redlatch.ErrBusy) {
 			t.Errorf("Go: Try: %v, want ErrBusy", err)
 		}
 		w.wantToken("Java, once more,", j.takeToken(), 3)
@@ -74,7 +74,7 @@ func TestOneTokenSequence(t *testing.T) {
 			t.Errorf("the token is %d after Java's tryLock, want 5", w.token())
 		}
 		j.unlock()
-		h, err = w.goClient().Lock(w.name).Acquire(w.ctx, redlatch.Fenced(), redlatch.Wait(generous))
+		h, err = w.goClient().Lock(w.name).TryAcquire(w.ctx, generous, redlatch.Fenced())
 		if err != nil {
 			t.Fatal(err)
 		}

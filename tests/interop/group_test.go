@@ -23,7 +23,7 @@ func (w *world) javaGroup(thread string, values ...string) javaLock {
 // goTakesGroup acquires values in Go, which must be possible at once.
 func (w *world) goTakesGroup(values ...string) *redlatch.Hold {
 	w.t.Helper()
-	h, err := w.goGroup(values...).Acquire(w.ctx, redlatch.Wait(generous))
+	h, err := w.goGroup(values...).TryAcquire(w.ctx, generous)
 	if err != nil {
 		w.t.Fatalf("Go: acquire %q: %v", values, err)
 	}
@@ -40,7 +40,7 @@ func TestGroupsExcludeEachOther(t *testing.T) {
 		}
 		j := w.javaGroup("t1", "b", "c")
 		j.take(0)
-		if _, err := w.goGroup("c", "d").Try(w.ctx); err == nil {
+		if _, err := w.goGroup("c", "d").TryAcquire(w.ctx, 0); err == nil {
 			t.Error("Go: took a value that Java holds")
 		}
 		info, err := w.goGroup("a", "b").Info(w.ctx)
@@ -93,7 +93,7 @@ func TestGroupWatchdogsSideBySide(t *testing.T) {
 			if ttl := w.ttl(); ttl <= ownWatchdog {
 				t.Fatalf("TTL %v", ttl)
 			}
-			if _, err := w.goGroup("b").Try(w.ctx); err == nil {
+			if _, err := w.goGroup("b").TryAcquire(w.ctx, 0); err == nil {
 				t.Fatal("Go: took what Java's watchdog keeps")
 			}
 			if w.javaGroup("t2", "a").try(0, 0) {
@@ -144,7 +144,7 @@ func TestGroupReentry(t *testing.T) {
 		j.take(0)
 		j.take(0)
 		j.unlock()
-		if _, err := w.goGroup("a").Try(w.ctx); err == nil {
+		if _, err := w.goGroup("a").TryAcquire(w.ctx, 0); err == nil {
 			t.Error("Go: took what Java has entered twice")
 		}
 		j.unlock()

@@ -61,15 +61,15 @@ func holderMain(text string) int {
 
 // acquire returns the owner, or the permit's id, and the context of the hold.
 func (j holderJob) acquire(c *redlatch.Client) (string, context.Context, error) {
-	ctx, wait := context.Background(), redlatch.Wait(j.Wait)
+	ctx := context.Background()
 	if j.Kind == peer.Permits {
-		p, err := c.ExpirableSemaphore(j.Name).Acquire(ctx, wait)
+		p, err := c.ExpirableSemaphore(j.Name).TryAcquire(ctx, j.Wait)
 		if err != nil {
 			return "", nil, err
 		}
 		return p.ID(), p.Context(), nil
 	}
-	h, err := goLock(c, j.Kind, j.Name).Acquire(ctx, wait)
+	h, err := goLock(c, j.Kind, j.Name).TryAcquire(ctx, j.Wait)
 	if err != nil {
 		return "", nil, err
 	}

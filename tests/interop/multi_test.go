@@ -69,7 +69,7 @@ func javaMultiOverWhatGoHolds(t *testing.T, w *world) {
 	names := []string{"m:a", "m:c", "m:d"} // in a cluster each has another server
 	j, owner := w.javaMulti("t1", names...), w.javaOwner("t1")
 	for _, name := range names {
-		h, err := w.member(name).Try(w.ctx)
+		h, err := w.member(name).TryAcquire(w.ctx, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func javaMultiOverWhatGoHolds(t *testing.T, w *world) {
 		w.release(h)
 		waiter.returns()
 		w.owned(owner, names...)
-		if _, err := w.member(name).Try(w.ctx); !errors.Is(err, redlatch.ErrBusy) {
+		if _, err := w.member(name).TryAcquire(w.ctx, 0); !errors.Is(err, redlatch.ErrBusy) {
 			t.Errorf("Go: Try of %q, which Java's MultiLock holds: %v, want ErrBusy", name, err)
 		}
 		j.unlock()
@@ -113,7 +113,7 @@ func TestJavaRedLockOverWhatGoHolds(t *testing.T) {
 		}
 		j := javaLock{th.Red(locks...), w}
 
-		first, err := w.member(names[0]).Try(w.ctx)
+		first, err := w.member(names[0]).TryAcquire(w.ctx, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,14 +122,14 @@ func TestJavaRedLockOverWhatGoHolds(t *testing.T) {
 		}
 		w.owned(first.Owner(), names[0])
 		w.owned(owner, names[1:]...)
-		if _, err := w.member(names[1]).Try(w.ctx); !errors.Is(err, redlatch.ErrBusy) {
+		if _, err := w.member(names[1]).TryAcquire(w.ctx, 0); !errors.Is(err, redlatch.ErrBusy) {
 			t.Errorf("Go: Try of what Java's RedLock holds: %v, want ErrBusy", err)
 		}
 		j.unlock()
 		w.owned(first.Owner(), names[0])
 		w.owned("", names[1:]...)
 
-		second, err := w.member(names[2]).Try(w.ctx)
+		second, err := w.member(names[2]).TryAcquire(w.ctx, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func goMultiOverWhatJavaHolds(t *testing.T, w *world) {
 	for _, name := range names {
 		j := javaLock{w.javaClient().Thread("t1").Lock(peer.Plain, name), w}
 		j.take(long)
-		if _, err := m.Try(w.ctx); !errors.Is(err, redlatch.ErrBusy) {
+		if _, err := m.TryAcquire(w.ctx, 0); !errors.Is(err, redlatch.ErrBusy) {
 			t.Fatalf("Go: Try of %v, of which Java holds %q: %v, want ErrBusy", names, name, err)
 		}
 		for _, other := range names {
@@ -215,7 +215,7 @@ func TestMultisOfManyKinds(t *testing.T) {
 			if kind == peer.Write {
 				held = peer.Read
 			}
-			h, err := goLock(w.goClient(), held, names[i]).Try(w.ctx)
+			h, err := goLock(w.goClient(), held, names[i]).TryAcquire(w.ctx, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -227,7 +227,7 @@ func TestMultisOfManyKinds(t *testing.T) {
 
 			other := javaLock{w.javaClient().Thread("t2").Lock(held, names[i]), w}
 			other.take(0)
-			if _, err := g.Try(w.ctx); !errors.Is(err, redlatch.ErrBusy) {
+			if _, err := g.TryAcquire(w.ctx, 0); !errors.Is(err, redlatch.ErrBusy) {
 				t.Errorf("Go: Try of %v, of which Java holds %q: %v, want ErrBusy", names, names[i], err)
 			}
 			for _, free := range slices.Concat(names[:i], names[i+1:]) {
@@ -235,7 +235,7 @@ func TestMultisOfManyKinds(t *testing.T) {
 			}
 			other.unlock()
 		}
-		h, err := g.Try(w.ctx)
+		h, err := g.TryAcquire(w.ctx, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -246,7 +246,7 @@ func TestMultisOfManyKinds(t *testing.T) {
 			t.Fatal(err)
 		}
 		j.take(0)
-		if _, err := g.Try(w.ctx); !errors.Is(err, redlatch.ErrBusy) {
+		if _, err := g.TryAcquire(w.ctx, 0); !errors.Is(err, redlatch.ErrBusy) {
 			t.Errorf("Go: Try of what Java's MultiLock holds: %v, want ErrBusy", err)
 		}
 		j.unlock()
@@ -377,7 +377,7 @@ func TestRedLocksOfBoth(t *testing.T) {
 		}
 		g, j := redlatch.RedLock(members...), javaLock{th.Red(locks...), w}
 		for range 3 {
-			h, err := g.Acquire(w.ctx, redlatch.Wait(generous))
+			h, err := g.TryAcquire(w.ctx, generous)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -393,7 +393,7 @@ func TestRedLocksOfBoth(t *testing.T) {
 			if !j.try(generous, long) {
 				t.Fatal("Java does not get what nobody holds")
 			}
-			if _, err := g.Acquire(w.ctx, redlatch.Wait(200*time.Millisecond)); !errors.Is(err, redlatch.ErrBusy) {
+			if _, err := g.TryAcquire(w.ctx, 200*time.Millisecond); !errors.Is(err, redlatch.ErrBusy) {
 				t.Errorf("Go: Acquire of what Java's RedLock holds: %v, want ErrBusy", err)
 			}
 			j.unlock()

@@ -27,7 +27,7 @@ func (w *world) goPermits() *redlatch.ExpirableSemaphore {
 // goPermit acquires a permit in Go, which must be possible at once.
 func (w *world) goPermit(opts ...redlatch.Option) *redlatch.Permit {
 	w.t.Helper()
-	p, err := w.goPermits().Acquire(w.ctx, append(opts, redlatch.Wait(generous))...)
+	p, err := w.goPermits().TryAcquire(w.ctx, generous, opts...)
 	w.must(err)
 	return p
 }
@@ -82,7 +82,7 @@ func TestPermitsOfBoth(t *testing.T) { eachOf(t, peer.Permits, permitsOfBoth) }
 
 func permitsOfBoth(t *testing.T, w *world) {
 	s, j := w.goPermits(), w.javaSync("t1")
-	_, err := s.Try(w.ctx)
+	_, err := s.TryAcquire(w.ctx, 0)
 	w.is(err, redlatch.ErrUninitialized)
 	if j.call("tryAcquire", peer.Call{N: 1}).OK {
 		t.Error("Java has a permit of a semaphore that has none")
@@ -95,7 +95,7 @@ func permitsOfBoth(t *testing.T, w *world) {
 		t.Errorf("ids are %q and %q", id, g.ID())
 	}
 	w.given(0, g.ID(), id)
-	_, err = s.Try(w.ctx)
+	_, err = s.TryAcquire(w.ctx, 0)
 	w.is(err, redlatch.ErrBusy)
 	if j.call("tryAcquire", peer.Call{N: 1}).OK {
 		t.Error("Java has a permit too many")

@@ -14,7 +14,7 @@ func TestAPrefixIsAPartOfTheNameInJava(t *testing.T) {
 		c := newGoClient(t, w.driver, w.at, redlatch.Config{WatchdogTimeout: goWatchdog, CloseTimeout: generous, Prefix: w.name[:at]})
 		l := c.Lock(w.name[at:])
 		j := w.javaLock("t1")
-		h, err := l.Try(w.ctx)
+		h, err := l.TryAcquire(w.ctx, 0)
 		w.must(err)
 		if j.try(0, 0) {
 			t.Error("Java has the lock as well")
@@ -23,7 +23,7 @@ func TestAPrefixIsAPartOfTheNameInJava(t *testing.T) {
 		if !j.try(0, 0) {
 			t.Error("Java does not get the lock")
 		}
-		_, err = l.Try(w.ctx)
+		_, err = l.TryAcquire(w.ctx, 0)
 		w.is(err, redlatch.ErrBusy)
 		j.unlock()
 	})

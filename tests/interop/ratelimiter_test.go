@@ -58,11 +58,11 @@ func rateOfBoth(t *testing.T, w *world) {
 	}
 	j.answers(true, "tryAcquire", 2)
 	w.canTake(3)
-	w.must(l.Try(w.ctx, 2))
+	w.must(l.TryAcquire(w.ctx, 2, 0))
 	w.canTake(1)
 	j.answers(false, "tryAcquire", 2)
 	var busy *redlatch.RateError
-	if err := l.Try(w.ctx, 2); !errors.As(err, &busy) {
+	if err := l.TryAcquire(w.ctx, 2, 0); !errors.As(err, &busy) {
 		t.Errorf("Go: Try: %v, want a RateError", err)
 	}
 	w.must(l.Release(w.ctx, 3))
@@ -78,7 +78,7 @@ func rateOfBoth(t *testing.T, w *world) {
 	}
 	w.rate(slow)
 	w.no(l.TrySetRate(w.ctx, redlatch.Rate{Permits: 9, Interval: short}))
-	w.must(l.Try(w.ctx, 5))
+	w.must(l.TryAcquire(w.ctx, 5, 0))
 	j.answers(false, "tryAcquire", 1)
 	more := redlatch.Rate{Permits: 7, Interval: long}
 	w.must(l.UpdateRate(w.ctx, more)) // and what was taken still counts
@@ -118,7 +118,7 @@ func rateOfBoth(t *testing.T, w *world) {
 	}) {
 		t.Errorf("after Delete there is %q", keys)
 	}
-	w.is(l.Try(w.ctx, 1), redlatch.ErrUninitialized)
+	w.is(l.TryAcquire(w.ctx, 1, 0), redlatch.ErrUninitialized)
 	j.throws("tryAcquire", peer.Call{N: 1}, "RedisException", "RedisResponseException")
 }
 
@@ -131,15 +131,15 @@ func TestRatePerClient(t *testing.T) {
 			t.Error("Java cannot set a rate")
 		}
 		w.rate(each)
-		w.must(l.Try(w.ctx, 3))
+		w.must(l.TryAcquire(w.ctx, 3, 0))
 		w.counts(3, map[string]func() (int, error){"Java": j.count("available")})
 		j.answers(true, "tryAcquire", 2)
-		w.is(l.Try(w.ctx, 1), redlatch.ErrBusy)
+		w.is(l.TryAcquire(w.ctx, 1, 0), redlatch.ErrBusy)
 		j.answers(true, "tryAcquire", 1)
 		j.answers(false, "tryAcquire", 1)
 		w.must(l.SetRate(w.ctx, each)) // lets this client begin anew, not the other
 		j.answers(false, "tryAcquire", 1)
-		w.must(l.Try(w.ctx, 1))
+		w.must(l.TryAcquire(w.ctx, 1, 0))
 		w.yes(l.Delete(w.ctx))
 		for _, s := range []string{wire.RateValue, wire.RatePermits} {
 			key := wire.Suffix(w.name, s) + ":" + w.javaClient().UUID
@@ -170,7 +170,7 @@ func TestRateKeepAlive(t *testing.T) {
 		w.yes(l.TrySetRate(w.ctx, r))
 		if !w.newest() { // it only gives what it writes the TTL that there is
 			j.answers(true, "tryAcquire", 1)
-			inUse("Go's use", func() { w.must(l.Try(w.ctx, 1)) })
+			inUse("Go's use", func() { w.must(l.TryAcquire(w.ctx, 1, 0)) })
 			for _, key := range []string{w.name, wire.Suffix(w.name, wire.RateValue), wire.Suffix(w.name, wire.RatePermits)} {
 				j.answers(true, "tryAcquire", 1)
 				if ttl, _ := w.server.MustDo("PTTL", key).(int64); ttl <= 0 || ttl > short.Milliseconds() {
@@ -181,16 +181,16 @@ func TestRateKeepAlive(t *testing.T) {
 			return
 		}
 		inUse("Java's use", func() { j.answers(true, "tryAcquire", 1) })
-		inUse("Go's use", func() { w.must(l.Try(w.ctx, 1)) })
+		inUse("Go's use", func() { w.must(l.TryAcquire(w.ctx, 1, 0)) })
 		w.yes(l.Delete(w.ctx))
 		if !w.javaSets("trySetRate", r) {
 			t.Error("Java cannot set a rate with a keep-alive time")
 		}
 		w.rate(r)
-		inUse("Go's use", func() { w.must(l.Try(w.ctx, 1)) })
+		inUse("Go's use", func() { w.must(l.TryAcquire(w.ctx, 1, 0)) })
 		inUse("Java's use", func() { j.answers(true, "tryAcquire", 1) })
 		w.eventually("the end of the limiter", func() bool { return w.server.MustDo("EXISTS", w.name) == int64(0) })
-		w.is(l.Try(w.ctx, 1), redlatch.ErrUninitialized)
+		w.is(l.TryAcquire(w.ctx, 1, 0), redlatch.ErrUninitialized)
 	})
 }
 
@@ -217,7 +217,7 @@ func TestRateWaits(t *testing.T) {
 		j.answers(true, "tryAcquire", 2)
 		took("Go", func() { w.must(l.Acquire(w.ctx, 2)) })
 		took("Java", func() { j.do("acquire", 2) })
-		took("Go", func() { w.must(l.Acquire(w.ctx, 1, redlatch.Wait(interval+generous))) })
+		took("Go", func() { w.must(l.TryAcquire(w.ctx, 1, interval+generous)) })
 		w.deletes(j)
 	})
 }

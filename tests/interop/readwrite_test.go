@@ -25,7 +25,7 @@ func (w *world) javaSide(thread, kind string) javaLock {
 // goTakes acquires one side in Go, which must be possible at once.
 func (w *world) goTakes(kind string, opts ...redlatch.Option) *redlatch.Hold {
 	w.t.Helper()
-	h, err := w.side(kind).Acquire(w.ctx, append(opts, redlatch.Wait(generous))...)
+	h, err := w.side(kind).TryAcquire(w.ctx, generous, opts...)
 	if err != nil {
 		w.t.Fatalf("Go: acquire to %s: %v; Redis has %v", kind, err, w.fields())
 	}
@@ -35,7 +35,7 @@ func (w *world) goTakes(kind string, opts ...redlatch.Option) *redlatch.Hold {
 // refused checks that Go does not get a side now.
 func (w *world) refused(kind string) {
 	w.t.Helper()
-	if _, err := w.side(kind).Try(w.ctx); !errors.Is(err, redlatch.ErrBusy) {
+	if _, err := w.side(kind).TryAcquire(w.ctx, 0); !errors.Is(err, redlatch.ErrBusy) {
 		w.t.Errorf("Go: Try to %s: %v, want ErrBusy", kind, err)
 	}
 }

@@ -44,7 +44,7 @@ func TestJavaReenters(t *testing.T) {
 			if n, err := j.HoldCount(w.ctx); err != nil || n != count {
 				t.Errorf("Java: getHoldCount: %d, %v, want %d", n, err, count)
 			}
-			if _, err := w.goLock().Try(w.ctx); !errors.Is(err, redlatch.ErrBusy) {
+			if _, err := w.goLock().TryAcquire(w.ctx, 0); !errors.Is(err, redlatch.ErrBusy) {
 				t.Errorf("Go: Try: %v, want ErrBusy", err)
 			}
 			info, err := w.goLock().Info(w.ctx)
@@ -85,7 +85,7 @@ func TestNonReentrant(t *testing.T) {
 			t.Errorf("Java: re-entry: %v, want an IllegalMonitorStateException", err)
 		}
 		w.holds(owner, "1")
-		if _, err := w.goLock().Try(w.ctx); !errors.Is(err, redlatch.ErrBusy) {
+		if _, err := w.goLock().TryAcquire(w.ctx, 0); !errors.Is(err, redlatch.ErrBusy) {
 			t.Errorf("Go: Try: %v, want ErrBusy", err)
 		}
 		j.unlock()

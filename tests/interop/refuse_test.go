@@ -46,7 +46,7 @@ func TestJavaHoldsGoIsRefused(t *testing.T) {
 		owner := w.javaOwner("t1")
 		w.holds(owner, "1")
 
-		_, err := w.goLock().Try(w.ctx)
+		_, err := w.goLock().TryAcquire(w.ctx, 0)
 		var busy *redlatch.BusyError
 		if !errors.As(err, &busy) {
 			t.Fatalf("Go: Try of a lock that Java holds: %v, want a BusyError", err)
@@ -135,7 +135,7 @@ func TestWaitTime(t *testing.T) {
 		j.take(long)
 		owner := w.javaOwner("t1")
 		timed(func() {
-			if _, err := w.goLock().Acquire(w.ctx, redlatch.Wait(wait)); !errors.Is(err, redlatch.ErrBusy) {
+			if _, err := w.goLock().TryAcquire(w.ctx, wait); !errors.Is(err, redlatch.ErrBusy) {
 				t.Errorf("Go: Acquire with Wait: %v, want ErrBusy", err)
 			}
 		})

@@ -25,14 +25,14 @@ func TestSemaphoreOfBoth(t *testing.T) { eachOf(t, peer.Semaphore, semaphoreOfBo
 
 func semaphoreOfBoth(t *testing.T, w *world) {
 	s, j := w.goSemaphore(), w.javaSync("t1")
-	w.is(s.Try(w.ctx, 1), redlatch.ErrBusy)
+	w.is(s.TryAcquire(w.ctx, 1, 0), redlatch.ErrBusy)
 	j.answers(false, "tryAcquire", 1)
 	w.yes(s.TrySetPermits(w.ctx, 5))
 	j.answers(false, "trySetPermits", 3)
 	w.available(5)
 	j.do("acquire", 2)
 	w.available(3)
-	w.is(s.Try(w.ctx, 4), redlatch.ErrBusy)
+	w.is(s.TryAcquire(w.ctx, 4, 0), redlatch.ErrBusy)
 	w.must(s.Acquire(w.ctx, 3))
 	w.available(0)
 	j.answers(false, "tryAcquire", 1)
@@ -44,7 +44,7 @@ func semaphoreOfBoth(t *testing.T, w *world) {
 	j.do("addPermits", -7)
 	w.available(-2)
 	j.answers(false, "tryAcquire", 1)
-	w.is(s.Try(w.ctx, 1), redlatch.ErrBusy)
+	w.is(s.TryAcquire(w.ctx, 1, 0), redlatch.ErrBusy)
 	w.must(s.AddPermits(w.ctx, 6))
 	w.available(4)
 	if n := j.do("drain").Count; n != 4 {

@@ -229,7 +229,7 @@ func (w *world) goLock() *redlatch.Lock {
 // goHolds acquires the lock in Go, which must be possible at once.
 func (w *world) goHolds(opts ...redlatch.Option) *redlatch.Hold {
 	w.t.Helper()
-	h, err := w.goLock().Acquire(w.ctx, append(opts, redlatch.Wait(generous))...)
+	h, err := w.goLock().TryAcquire(w.ctx, generous, opts...)
 	if err != nil {
 		w.t.Fatalf("Go: acquire: %v", err)
 	}

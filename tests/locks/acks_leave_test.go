@@ -98,7 +98,7 @@ func TestWhatSomebodyLeftIsInheritedOnlyIfItIsAcknowledged(t *testing.T) {
 						w.Release(before)
 						synctest.Wait()
 					}
-					next := locktest.Acquiring(c.Lock("name"), redlatch.Wait(time.Minute))
+					next := locktest.Acquiring(c.Lock("name"))
 					synctest.Wait()
 					cancel()
 					w.WantErr(<-first, context.Canceled)
@@ -240,7 +240,7 @@ func TestPermitsThatReplicasDoNotKnowAreNeitherLostNorDoubled(t *testing.T) {
 						ctx, cancel := context.WithTimeout(bg, time.Duration(1+(j*k)%90)*time.Millisecond)
 						var err error
 						if k%5 == 0 {
-							err = s.Try(ctx, want)
+							err = s.TryAcquire(ctx, want, 0)
 						} else {
 							err = s.Acquire(ctx, want)
 						}

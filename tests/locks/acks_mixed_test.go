@@ -27,12 +27,8 @@ func TestAMultiLockFailsWithTheMemberThatIsNotAcknowledged(t *testing.T) {
 					locks, ds = append(locks, c.Lock(fmt.Sprint("lock-", i))), append(ds, d)
 				}
 				m := redlatch.MultiLock(locks...)
-				acquire := m.Acquire
-				if once {
-					acquire = m.Try
-				}
 				start := time.Now()
-				_, err := acquire(bg)
+				_, err := m.TryAcquire(bg, waitOf(once))
 				w.WantAck(err, fmt.Sprint("lock-", strict), 1, 2)
 				if took, tries := time.Since(start), len(ds[strict].Takes()); took > 2*time.Second || tries != 1 {
 					t.Errorf("took %v and %d tries", took, tries)
@@ -60,11 +56,7 @@ func TestAMemberThatIsNotAcknowledgedHasNoVote(t *testing.T) {
 					locks = append(locks, c.Lock(fmt.Sprint("lock-", i)))
 				}
 				m := redlatch.RedLock(locks...)
-				acquire := m.Acquire
-				if once {
-					acquire = m.Try
-				}
-				h, err := acquire(bg)
+				h, err := m.TryAcquire(bg, waitOf(once))
 				if mute > 1 {
 					w.WantAck(err, "", 0, 1)
 				} else {
@@ -233,9 +225,9 @@ func TestABusyLockIsNoMatterOfReplicas(t *testing.T) {
 		}, 1, 1)
 		h := w.Acquire(bg, w.Client(redlatch.Config{}).Lock("name"))
 		d.Follow(1, 0)
-		_, err := c.Lock("name").Try(bg)
+		_, err := c.Lock("name").TryAcquire(bg, 0)
 		w.WantErr(err, redlatch.ErrBusy)
-		_, err = c.Lock("name").Acquire(bg, redlatch.Wait(5*time.Second))
+		_, err = c.Lock("name").TryAcquire(bg, 5*time.Second)
 		w.WantErr(err, redlatch.ErrBusy)
 		w.Release(h)
 	})

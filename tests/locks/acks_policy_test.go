@@ -23,14 +23,18 @@ type taking struct {
 	permit bool // what can be had by others is counted: see wantFree
 }
 
+// waitOf is none for a call that is to try once.
+func waitOf(once bool) time.Duration {
+	if once {
+		return 0
+	}
+	return time.Hour
+}
+
 func takingLock(name string, of func(c *redlatch.Client) *redlatch.Lock, opts ...redlatch.Option) taking {
 	return taking{name: name, take: func(cs []*redlatch.Client, ctx context.Context, once bool) (func(context.Context) error, error) {
 		l := of(cs[0])
-		acquire := l.Acquire
-		if once {
-			acquire = l.Try
-		}
-		h, err := acquire(ctx, opts...)
+		h, err := l.TryAcquire(ctx, waitOf(once), opts...)
 		if err != nil {
 			return nil, err
 		}
@@ -41,11 +45,7 @@ func takingLock(name string, of func(c *redlatch.Client) *redlatch.Lock, opts ..
 func takingMulti(name string, of func(cs []*redlatch.Client) *redlatch.Multi) taking {
 	return taking{name: name, take: func(cs []*redlatch.Client, ctx context.Context, once bool) (func(context.Context) error, error) {
 		m := of(cs)
-		acquire := m.Acquire
-		if once {
-			acquire = m.Try
-		}
-		h, err := acquire(ctx)
+		h, err := m.TryAcquire(ctx, waitOf(once))
 		if err != nil {
 			return nil, err
 		}
@@ -87,7 +87,7 @@ func takings() (all []taking) {
 				s := cs[0].Semaphore("name")
 				release := func(ctx context.Context) error { return s.Release(ctx, 2) }
 				if once {
-					return release, s.Try(ctx, 2)
+					return release, s.TryAcquire(ctx, 2, 0)
 				}
 				return release, s.Acquire(ctx, 2)
 			},
@@ -100,11 +100,7 @@ func takings() (all []taking) {
 			},
 			take: func(cs []*redlatch.Client, ctx context.Context, once bool) (func(context.Context) error, error) {
 				s := cs[0].ExpirableSemaphore("name")
-				acquire := s.AcquireMany
-				if once {
-					acquire = s.TryMany
-				}
-				ps, err := acquire(ctx, 2)
+				ps, err := s.TryAcquireMany(ctx, 2, waitOf(once))
 				return func(ctx context.Context) error {
 					var errs []error
 					for _, p := range ps {

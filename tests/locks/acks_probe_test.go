@@ -319,11 +319,11 @@ func TestReplicasHaveHalfOfTheTimeThatThereIs(t *testing.T) {
 	for _, policy := range []redlatch.Acks{redlatch.AcksBestEffort, redlatch.AcksAny, 1} {
 		locktest.InFakeTime(t, func(w *locktest.World) {
 			c, d := w.Acking(redlatch.Config{Acks: policy, AckTimeout: 5 * time.Second}, 1, 0)
-			try := func(want time.Duration, ctx context.Context, opts ...redlatch.Option) {
+			try := func(want time.Duration, ctx context.Context, wait time.Duration, opts ...redlatch.Option) {
 				t.Helper()
 				locktest.Settled() // or the last one may not have been given back
 				start := time.Now()
-				h, err := c.Lock("name").Acquire(ctx, opts...)
+				h, err := c.Lock("name").TryAcquire(ctx, wait, opts...)
 				if policy == redlatch.AcksBestEffort {
 					w.OK(err)
 					w.Release(h)
@@ -337,13 +337,13 @@ func TestReplicasHaveHalfOfTheTimeThatThereIs(t *testing.T) {
 					t.Errorf("took %v, %v for replicas, want %v", took, limit, want)
 				}
 			}
-			try(1500*time.Millisecond, bg)
-			try(200*time.Millisecond, bg, redlatch.Wait(400*time.Millisecond))
-			try(1500*time.Millisecond, bg, redlatch.Wait(time.Hour))
-			try(50*time.Millisecond, bg, redlatch.Lease(time.Second))
+			try(1500*time.Millisecond, bg, 24*time.Hour)
+			try(200*time.Millisecond, bg, 400*time.Millisecond)
+			try(1500*time.Millisecond, bg, time.Hour)
+			try(50*time.Millisecond, bg, time.Hour, redlatch.Lease(time.Second))
 			ctx, cancel := context.WithTimeout(bg, 301*time.Millisecond) // settled takes one of them
 			defer cancel()
-			try(150*time.Millisecond, ctx, redlatch.Wait(400*time.Millisecond))
+			try(150*time.Millisecond, ctx, 400*time.Millisecond)
 		})
 	}
 }

@@ -219,7 +219,7 @@ func TestAHeadWithoutAScoreIsSwept(t *testing.T) {
 		w.Release(h)
 		w.Release(w.Got(next))
 		_, _ = w.Server.Lpush(queue, "0f8fad5b-d9cb-469f-a165-70867728950e:1")
-		h, err := a.FairLock("orders").Try(bg)
+		h, err := a.FairLock("orders").TryAcquire(bg, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -78,7 +78,7 @@ func TestAKilledWaiterStopsNobody(t *testing.T) {
 		"another tries": func(w *locktest.World, ctx context.Context, c *redlatch.Client, h *redlatch.Hold) <-chan locktest.Outcome {
 			w.Release(h)
 			return locktest.Later(func() locktest.Outcome {
-				h, err := c.FairLock("orders").Try(bg)
+				h, err := c.FairLock("orders").TryAcquire(bg, 0)
 				return locktest.Outcome{Hold: h, Err: err}
 			})
 		},

@@ -34,12 +34,8 @@ func TestWhoGivesUpLeavesTheQueueAtOnce(t *testing.T) {
 				h := w.Acquire(bg, a.FairLock("orders"))
 				ctx, cancel := context.WithCancel(bg)
 				defer cancel()
-				var opts []redlatch.Option
-				if name != "cancelled" {
-					opts = append(opts, redlatch.Wait(10*time.Second))
-				}
 				first := w.Waiting(bg, b.FairLock("orders"))
-				gone := w.Waiting(ctx, b.FairLock("orders"), opts...)
+				gone := w.WaitingFor(ctx, b.FairLock("orders"), map[bool]time.Duration{true: time.Hour, false: 10 * time.Second}[name == "cancelled"])
 				last := w.Waiting(bg, c.FairLock("orders"))
 				_, timeouts, _ := locktest.FairKeys("orders")
 				ids := w.Queue("orders")

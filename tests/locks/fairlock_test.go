@@ -114,12 +114,12 @@ func TestTryOfAFairLockNeverQueuesAndOvertakesNobody(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b, c := w.Client(redlatch.Config{}), w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		h := w.Acquire(bg, a.FairLock("orders"))
-		_, err := c.FairLock("orders").Try(bg)
+		_, err := c.FairLock("orders").TryAcquire(bg, 0)
 		var busy *redlatch.BusyError
 		if !errors.As(err, &busy) || busy.Owner != h.Owner() || busy.TTL <= 0 {
 			t.Errorf("Try of a held lock: %v", err)
 		}
-		if _, err := c.FairLock("orders").Acquire(bg, redlatch.Wait(0)); !errors.Is(err, redlatch.ErrBusy) {
+		if _, err := c.FairLock("orders").TryAcquire(bg, 0); !errors.Is(err, redlatch.ErrBusy) {
 			t.Errorf("Acquire with Wait(0): %v", err)
 		}
 		if ids := w.Queue("orders"); len(ids) > 0 {
@@ -129,12 +129,12 @@ func TestTryOfAFairLockNeverQueuesAndOvertakesNobody(t *testing.T) {
 		// The lock is free, but it is the waiter's turn, who has not taken it yet.
 		w.Server.Del("orders")
 		for _, who := range []*redlatch.Client{a, b, c} {
-			if _, err := who.FairLock("orders").Try(bg); !errors.Is(err, redlatch.ErrBusy) {
+			if _, err := who.FairLock("orders").TryAcquire(bg, 0); !errors.Is(err, redlatch.ErrBusy) {
 				t.Errorf("Try of a free lock for which somebody waits: %v", err)
 			}
 		}
 		w.Release(w.Got(next)) // whom Try has told
-		h2, err := c.FairLock("orders").Try(bg)
+		h2, err := c.FairLock("orders").TryAcquire(bg, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +223,7 @@ func TestFairLockTokensRise(t *testing.T) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		h := w.Acquire(bg, a.FairLock("orders"), redlatch.Fenced())
 		next := w.Waiting(bg, b.FairLock("orders"), redlatch.Fenced())
-		if _, err := b.FairLock("orders").Try(bg, redlatch.Fenced()); !errors.Is(err, redlatch.ErrBusy) {
+		if _, err := b.FairLock("orders").TryAcquire(bg, 0, redlatch.Fenced()); !errors.Is(err, redlatch.ErrBusy) {
 			t.Error(err)
 		}
 		w.Release(h)

@@ -385,7 +385,7 @@ func TestEveryLockCanBeFenced(t *testing.T) {
 				t.Errorf("lock %d: token %d", i, h.Token())
 			}
 			w.Release(h)
-			h, err := l.Try(bg)
+			h, err := l.TryAcquire(bg, 0)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -102,7 +102,7 @@ func TestGroupValuesAreASet(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		h := w.Acquire(bg, c.GroupLock("g", "b", "a", "b"))
 		wantGroup(w, "g", held(h.Owner(), 1, time.Now().Add(31*time.Second), "a", "b"))
-		inner, err := c.GroupLock("g", "a", "b").Try(h.Context())
+		inner, err := c.GroupLock("g", "a", "b").TryAcquire(h.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestGroupTakesAllOrNone(t *testing.T) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		h := w.Acquire(bg, a.GroupLock("g", "x", "y"))
 		before := groupFields(w, "g")
-		_, err := b.GroupLock("g", "y", "z").Try(bg)
+		_, err := b.GroupLock("g", "y", "z").TryAcquire(bg, 0)
 		var busy *redlatch.BusyError
 		if !errors.As(err, &busy) || busy.Owner != h.Owner() || busy.TTL > 31*time.Second || busy.TTL < 30*time.Second {
 			t.Fatalf("%v", err)
@@ -455,10 +455,10 @@ func TestGroupUnderWithOwnerIsRefusedWhatItsOwnerHasInPart(t *testing.T) {
 		ab := w.Acquire(ctx, c.GroupLock("g", "a", "b"))
 		again := w.Acquire(ctx, c.GroupLock("g", "a", "b"))
 		w.Release(ab)
-		_, err := c.GroupLock("g", "b", "c").Acquire(ctx, redlatch.Wait(time.Hour))
+		_, err := c.GroupLock("g", "b", "c").TryAcquire(ctx, time.Hour)
 		w.WantErr(err, redlatch.ErrReentry)
 		cd := w.Acquire(ctx, c.GroupLock("g", "c", "d"))
-		_, err = c.GroupLock("g", "b", "c").Acquire(redlatch.WithOwner(bg), redlatch.Wait(time.Second))
+		_, err = c.GroupLock("g", "b", "c").TryAcquire(redlatch.WithOwner(bg), time.Second)
 		w.WantErr(err, redlatch.ErrBusy) // of somebody else
 		w.Release(again)
 		w.Release(cd)
@@ -564,7 +564,7 @@ func TestGroupOnRealServers(t *testing.T) {
 		if err := inner.Release(bg); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.GroupLock("g", "b", "c").Try(bg); !errors.Is(err, redlatch.ErrBusy) {
+		if _, err := b.GroupLock("g", "b", "c").TryAcquire(bg, 0); !errors.Is(err, redlatch.ErrBusy) {
 			t.Fatal(err)
 		}
 		before := h.Expires()

@@ -105,7 +105,7 @@ func TestAnAnswerThatSaysNothingIsNoLock(t *testing.T) {
 					if h, err := of(c, "orders").Acquire(bg); err == nil || h != nil || errors.Is(err, redlatch.ErrBusy) {
 						t.Errorf("%v, %v", h, err)
 					}
-					if h, err := of(c, "orders").Try(bg); err == nil || h != nil {
+					if h, err := of(c, "orders").TryAcquire(bg, 0); err == nil || h != nil {
 						t.Errorf("Try: %v, %v", h, err)
 					}
 				})

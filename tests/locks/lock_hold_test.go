@@ -87,43 +87,38 @@ func TestDoCannotForgetToRelease(t *testing.T) {
 }
 
 // Whether the function ran is what a caller has to know that thinks of doing it again.
-func TestErrorsOfDoTellWhetherTheFunctionRan(t *testing.T) {
+func TestTryDoTellsWhetherTheFunctionRan(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		l, taken := c.Lock("orders"), c.Lock("taken")
 		h := w.Acquire(bg, taken)
-		ran := func(err error) {
-			w.Helper()
-			if err == nil || errors.Is(err, redlatch.ErrNotRun) {
-				w.Errorf("got %v, which is not to be ErrNotRun", err)
-			}
-		}
 		never := func(context.Context) error { w.Error("the function ran"); return nil }
-		multi := redlatch.MultiLock(l, taken)
-		for _, err := range []error{taken.Do(bg, never, redlatch.Wait(time.Second)), multi.Do(bg, never, redlatch.Wait(time.Second))} {
-			w.WantErr(err, redlatch.ErrNotRun)
-			w.WantErr(err, redlatch.ErrBusy)
+		several := redlatch.MultiLock(l, taken)
+		for what, call := range map[string]func() (bool, error){
+			"a lock":        func() (bool, error) { return taken.TryDo(bg, time.Second, never) },
+			"several locks": func() (bool, error) { return several.TryDo(bg, time.Second, never) },
+		} {
+			ran, err := call()
 			var busy *redlatch.BusyError
-			if !errors.As(err, &busy) || busy.Name != "taken" || err.Error() != busy.Error() {
-				w.Errorf("got %v, of %v", err, busy)
+			if ran || !errors.As(err, &busy) || busy.Name != "taken" || err.Error() != busy.Error() {
+				w.Errorf("%s: %v, %v, of %v", what, ran, err, busy)
 			}
 		}
-		err := l.Do(bg, func(context.Context) error {
-			_, err := taken.Try(bg)
-			return err
-		})
-		ran(err)
-		w.WantErr(err, redlatch.ErrBusy)
 
-		// What the function has from another Do is that one's.
-		err = l.Do(bg, func(ctx context.Context) error {
-			return fmt.Errorf("inside: %w", taken.Do(ctx, never, redlatch.Wait(time.Second)))
+		// What the function has from another call is that one's.
+		ran, err := l.TryDo(bg, 0, func(ctx context.Context) error {
+			inner, err := taken.TryDo(ctx, time.Second, never)
+			if inner {
+				w.Error("the inner one says that it ran")
+			}
+			return fmt.Errorf("inside: %w", err)
 		})
-		ran(err)
-		w.WantErr(err, redlatch.ErrBusy)
-		var busy *redlatch.BusyError
-		if !errors.As(err, &busy) || !strings.HasPrefix(err.Error(), "inside: ") {
-			w.Errorf("got %v", err)
+		if !ran || !errors.Is(err, redlatch.ErrBusy) || !strings.HasPrefix(err.Error(), "inside: ") {
+			w.Errorf("got %v, %v", ran, err)
+		}
+		ran, err = several.TryDo(bg, -1, never)
+		if ran || !errors.Is(err, redlatch.ErrInvalid) {
+			w.Errorf("a negative wait: %v, %v", ran, err)
 		}
 		w.Release(h)
 	})

@@ -234,7 +234,7 @@ func TestTheMarginOfOneHoldIsNotGivenAwayByAnother(t *testing.T) {
 			rd := w.Acquire(wr.Context(), c.ReadWriteLock("orders").Read())
 			<-wr.Context().Done()
 			synctest.Wait()
-			if _, err := w.Client(redlatch.Config{}).ReadWriteLock("orders").Read().Try(bg); err == nil {
+			if _, err := w.Client(redlatch.Config{}).ReadWriteLock("orders").Read().TryAcquire(bg, 0); err == nil {
 				w.Error("others read beside a writer that may be at work")
 			}
 			return wr, rd

@@ -116,7 +116,7 @@ func TestCallersThatWaitForOneAnotherLearnTogetherThatTheServerRefuses(t *testin
 				defer cancel()
 				_, err := lock(c, "orders").Acquire(ctx)
 				refused("its context has ended", err, context.DeadlineExceeded)
-				_, err = lock(c, "orders").Acquire(bg, redlatch.Wait(time.Second))
+				_, err = lock(c, "orders").TryAcquire(bg, time.Second)
 				refused("its time is over", err)
 				for _, c := range waiting {
 					refused("it has waited", <-c)

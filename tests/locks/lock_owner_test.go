@@ -15,10 +15,10 @@ func TestWaitBoundsAllWaitingUnderWithOwner(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		foreign := w.Acquire(bg, w.Client(redlatch.Config{}).Lock("orders"))
 		l, owner := w.Client(redlatch.Config{}).Lock("orders"), redlatch.WithOwner(bg)
-		first := locktest.Later(func() error { _, err := l.Acquire(owner, redlatch.Wait(3*time.Second)); return err })
+		first := locktest.Later(func() error { _, err := l.TryAcquire(owner, 3*time.Second); return err })
 		synctest.Wait()
 		start := time.Now()
-		_, err := l.Acquire(owner, redlatch.Wait(5*time.Second))
+		_, err := l.TryAcquire(owner, 5*time.Second)
 		w.WantErr(err, redlatch.ErrBusy)
 		if waited := time.Since(start); waited != 5*time.Second {
 			t.Errorf("waited for %v", waited)
@@ -65,7 +65,7 @@ func TestTryUnderWithOwnerDoesNotWait(t *testing.T) {
 		synctest.Wait()
 		start := time.Now()
 		tc := locktest.Later(func() error {
-			h, err := c.Lock("orders").Try(ctx)
+			h, err := c.Lock("orders").TryAcquire(ctx, 0)
 			if h != nil {
 				w.Release(h)
 			}
@@ -93,7 +93,7 @@ func TestUnderWithOwnerEverythingIsOneOwner(t *testing.T) {
 		if a.Owner() != b.Owner() || w.Count(a) != "2" {
 			t.Fatalf("owners %s and %s, count %s", a.Owner(), b.Owner(), w.Count(a))
 		}
-		_, err := l.Try(redlatch.WithOwner(bg))
+		_, err := l.TryAcquire(redlatch.WithOwner(bg), 0)
 		w.WantErr(err, redlatch.ErrBusy)
 		w.Release(a)
 		w.Release(b)

@@ -21,7 +21,7 @@ func TestAHoldIsNobodysThread(t *testing.T) {
 		l := c.Lock("orders")
 		h := <-locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, l) })
 		// The goroutine that acquired is no owner, and neither is this one.
-		if _, err := l.Try(bg); !errors.Is(err, redlatch.ErrBusy) {
+		if _, err := l.TryAcquire(bg, 0); !errors.Is(err, redlatch.ErrBusy) {
 			t.Errorf("Try: %v", err)
 		}
 		inner := <-locktest.Later(func() *redlatch.Hold { return w.Acquire(h.Context(), l) })
@@ -51,7 +51,7 @@ func TestWaitBoundsAReentry(t *testing.T) {
 		outer := w.Acquire(bg, l)
 		slow.Store(true)
 		start := time.Now()
-		_, err := l.Acquire(context.WithoutCancel(outer.Context()), redlatch.Wait(100*time.Millisecond))
+		_, err := l.TryAcquire(context.WithoutCancel(outer.Context()), 100*time.Millisecond)
 		if took := time.Since(start); took > 200*time.Millisecond || !errors.Is(err, redlatch.ErrUnavailable) {
 			t.Errorf("Wait(100ms) ended after %v: %v", took, err)
 		}
@@ -187,7 +187,7 @@ func TestReentryCountsAndKeepsTheLockUntilTheLastRelease(t *testing.T) {
 		if got := w.Count(inner); got != "2" {
 			t.Fatalf("count %s, want 2", got)
 		}
-		_, err := other.Lock("orders").Try(bg)
+		_, err := other.Lock("orders").TryAcquire(bg, 0)
 		w.WantErr(err, redlatch.ErrBusy)
 		w.Release(innermost)
 		w.Release(inner)

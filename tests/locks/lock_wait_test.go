@@ -149,7 +149,7 @@ func TestAWaitForOneselfIsReportedWithBothSites(t *testing.T) {
 		var got []redlatch.SlowWaitEvent
 		c := w.Client(redlatch.Config{Events: redlatch.Events{SlowWait: func(e redlatch.SlowWaitEvent) { got = append(got, e) }}})
 		h := w.Acquire(bg, c.Lock("orders"))
-		_, err := c.Lock("orders").Acquire(bg, redlatch.Wait(time.Minute)) // forgot to pass h.Context()
+		_, err := c.Lock("orders").TryAcquire(bg, time.Minute) // forgot to pass h.Context()
 		w.WantErr(err, redlatch.ErrBusy)
 		synctest.Wait()
 		if len(got) != 1 || got[0].Waited != 10*time.Second ||
@@ -169,13 +169,13 @@ func TestAnAlarmOfAnEarlierWaiterEndsNoWait(t *testing.T) {
 		l := c.Lock("orders")
 		h := w.Acquire(bg, l)
 		next := make(chan *redlatch.Hold)
-		go func() { next <- w.Acquire(bg, l, redlatch.Wait(3*time.Second)) }()
+		go func() { next <- w.AcquireWithin(bg, l, 3*time.Second) }()
 		time.Sleep(time.Second)
 		w.Release(h)
 		h = <-next
 		for _, d := range []time.Duration{time.Second, 2500 * time.Millisecond, 4 * time.Second, 25 * time.Second, time.Millisecond} {
 			start, before := time.Now(), slow
-			_, err := l.Acquire(bg, redlatch.Wait(d))
+			_, err := l.TryAcquire(bg, d)
 			w.WantErr(err, redlatch.ErrBusy)
 			if waited := time.Since(start); waited != d {
 				t.Errorf("waited for %v, want %v", waited, d)
@@ -202,8 +202,8 @@ func TestNothingIsAcquiredUnderAContextThatHasEnded(t *testing.T) {
 				ended, cancel := context.WithCancelCause(ctx)
 				why := errors.New("no longer wanted")
 				cancel(why)
-				for _, enter := range []func(context.Context, ...redlatch.Option) (*redlatch.Hold, error){l.Acquire, l.Try} {
-					if _, err := enter(ended); !errors.Is(err, context.Canceled) || !errors.Is(err, why) {
+				for _, wait := range []time.Duration{time.Hour, 0} {
+					if _, err := l.TryAcquire(ended, wait); !errors.Is(err, context.Canceled) || !errors.Is(err, why) {
 						t.Errorf("%s, %s: %v", name, how, err)
 					}
 				}
@@ -218,7 +218,7 @@ func TestTryNeverOvertakesAndSaysWhoHasTheLock(t *testing.T) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		h := w.Acquire(bg, other.Lock("orders"))
 		time.Sleep(2 * time.Second)
-		_, err := c.Lock("orders").Try(bg)
+		_, err := c.Lock("orders").TryAcquire(bg, 0)
 		var busy *redlatch.BusyError
 		if !errors.As(err, &busy) || busy.Owner != h.Owner() || busy.TTL < 27*time.Second || busy.TTL > 28*time.Second || busy.Name != "orders" {
 			t.Fatalf("got %#v", busy)
@@ -233,7 +233,7 @@ func TestTryNeverOvertakesAndSaysWhoHasTheLock(t *testing.T) {
 		})
 		synctest.Wait()
 		w.Release(h)
-		if _, err := c.Lock("orders").Try(bg); !errors.Is(err, redlatch.ErrBusy) {
+		if _, err := c.Lock("orders").TryAcquire(bg, 0); !errors.Is(err, redlatch.ErrBusy) {
 			t.Fatalf("Try overtook a waiter of its own process: %v", err)
 		}
 		if err := <-waiting; err != nil {
@@ -248,7 +248,7 @@ func TestAWaitEndsInTimeAndSaysWhy(t *testing.T) {
 		h := w.Acquire(bg, other.Lock("orders"))
 		for range 2 { // the head of the queue, and one behind it
 			start := time.Now()
-			_, err := c.Lock("orders").Acquire(bg, redlatch.Wait(1500*time.Millisecond))
+			_, err := c.Lock("orders").TryAcquire(bg, 1500*time.Millisecond)
 			w.WantErr(err, redlatch.ErrBusy)
 			if d := time.Since(start); d != 1500*time.Millisecond {
 				t.Fatalf("waited %v", d)

@@ -160,7 +160,7 @@ func TestWhoWaitsForAMemberHearsAtOnceThatAnothersClientIsClosed(t *testing.T) {
 				a, b, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 				m := redlatch.MultiLock(a.Lock("a"), b.Lock("b"))
 				h := w.Acquire(bg, other.Lock(busy))
-				done := locktest.Later(func() error { _, err := m.Acquire(bg, redlatch.Wait(time.Minute)); return err })
+				done := locktest.Later(func() error { _, err := m.TryAcquire(bg, time.Minute); return err })
 				time.Sleep(10 * time.Second)
 				closed := b
 				if busy == "b" {

@@ -317,7 +317,7 @@ func TestADroppedMultiHoldIsReleased(t *testing.T) {
 	}
 	red := redlatch.RedLock(c.Lock("r"))
 	w.AcquireMulti(bg, red) // and dropped
-	next := locktest.Later(func() *redlatch.MultiHold { return w.AcquireMulti(bg, red, redlatch.Wait(locktest.Generous)) })
+	next := locktest.Later(func() *redlatch.MultiHold { return w.AcquireMultiWithin(bg, red, locktest.Generous) })
 	for end := time.Now().Add(locktest.Generous); ; {
 		select {
 		case h := <-next:

@@ -26,12 +26,12 @@ func TestMembersOfEveryKind(t *testing.T) {
 					rival = other.ReadWriteLock("b").Write()
 				}
 				busy := w.Acquire(bg, rival)
-				if _, err := m.Try(bg); err == nil {
+				if _, err := m.TryAcquire(bg, 0); err == nil {
 					t.Fatal("acquired what another has")
 				} else {
 					w.WantErr(err, redlatch.ErrBusy)
 				}
-				_, err := m.Acquire(bg, redlatch.Wait(2*time.Second))
+				_, err := m.TryAcquire(bg, 2*time.Second)
 				w.WantErr(err, redlatch.ErrBusy)
 				next := locktest.Later(func() *redlatch.MultiHold { return w.AcquireMulti(bg, m) })
 				time.Sleep(3 * time.Second)
@@ -44,13 +44,13 @@ func TestMembersOfEveryKind(t *testing.T) {
 				if h.Err() != nil {
 					t.Fatal(h.Err())
 				}
-				_, err = rival.Try(bg)
+				_, err = rival.TryAcquire(bg, 0)
 				w.WantErr(err, redlatch.ErrBusy)
 				if kind != "non-re-entry" {
 					w.ReleaseMulti(w.AcquireMulti(h.Context(), m))
 				}
 				w.ReleaseMulti(h)
-				w.Release(w.Acquire(bg, rival, redlatch.Wait(time.Second)))
+				w.Release(w.AcquireWithin(bg, rival, time.Second))
 
 				h = w.AcquireMulti(bg, m, redlatch.Lease(10*time.Second))
 				w.Server.Del("b")
@@ -111,7 +111,7 @@ func TestMembersThatReadAreShared(t *testing.T) {
 		}
 		var holds []*redlatch.MultiHold
 		for i, m := range []*redlatch.Multi{with(c, "a"), with(c, "b"), with(other, "c")} {
-			h, err := m.Try(bg)
+			h, err := m.TryAcquire(bg, 0)
 			if err != nil {
 				t.Fatalf("%d: %v", i, err)
 			}
@@ -134,7 +134,7 @@ func TestBothSidesOfAReadWriteLockAsMembersAreRefused(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		rw := c.ReadWriteLock("rw")
 		for _, m := range []*redlatch.Multi{redlatch.MultiLock(rw.Read(), rw.Write()), redlatch.MultiLock(rw.Write(), rw.Read())} {
-			if _, err := m.Acquire(bg, redlatch.Wait(time.Second)); err == nil || redlatch.IsRetryable(err) {
+			if _, err := m.TryAcquire(bg, time.Second); err == nil || redlatch.IsRetryable(err) {
 				t.Errorf("got %v", err)
 			}
 		}
@@ -146,8 +146,8 @@ func TestBothSidesOfAReadWriteLockAsMembersAreRefused(t *testing.T) {
 func TestMembersOfOneGroup(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		w.ReleaseMulti(w.AcquireMulti(bg, redlatch.MultiLock(c.GroupLock("g", "x"), c.GroupLock("g", "y")), redlatch.Wait(time.Second)))
-		_, err := redlatch.MultiLock(c.GroupLock("g", "x"), c.GroupLock("g", "x", "y")).Acquire(bg, redlatch.Wait(5*time.Second))
+		w.ReleaseMulti(w.AcquireMultiWithin(bg, redlatch.MultiLock(c.GroupLock("g", "x"), c.GroupLock("g", "y")), time.Second))
+		_, err := redlatch.MultiLock(c.GroupLock("g", "x"), c.GroupLock("g", "x", "y")).TryAcquire(bg, 5*time.Second)
 		if err == nil || redlatch.IsRetryable(err) {
 			t.Errorf("values in common: %v", err)
 		}

@@ -115,7 +115,7 @@ func TestARedLockIsHeldByAMajority(t *testing.T) {
 		if n := p.has("a"); n != 5 || len(h.Holds()) != 5 {
 			t.Errorf("%d servers have it, %d holds; those that are free were to join", n, len(h.Holds()))
 		}
-		_, err := other.Try(bg)
+		_, err := other.TryAcquire(bg, 0)
 		var busy *redlatch.BusyError
 		if !errors.As(err, &busy) || busy.Name != "a" || busy.Owner == "" {
 			t.Errorf("Try: %v", err)
@@ -249,8 +249,8 @@ func TestARedLockFailsPromptlyWithAMajorityDown(t *testing.T) {
 						t.Errorf("%s: the member that works is left behind", what)
 					}
 				}
-				timed("Try", 1600*time.Millisecond, func() error { _, err := m.Try(bg); return err })
-				timed("Wait", 5100*time.Millisecond, func() error { _, err := m.Acquire(bg, redlatch.Wait(5*time.Second)); return err })
+				timed("Try", 1600*time.Millisecond, func() error { _, err := m.TryAcquire(bg, 0); return err })
+				timed("Wait", 5100*time.Millisecond, func() error { _, err := m.TryAcquire(bg, 5*time.Second); return err })
 				timed("Acquire", 14*time.Second, func() error { _, err := m.Acquire(bg); return err })
 				timed("with a context", 4*time.Second, func() error {
 					ctx, cancel := context.WithTimeout(bg, 4*time.Second)
@@ -284,7 +284,7 @@ func TestAWaitThatEndsDuringABallotIsNoOutage(t *testing.T) {
 		m := p.tappedRed("a", map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){0: far, 1: far, 2: far})
 		h := p.AcquireMulti(bg, p.red("a"))
 		for wait := 200 * time.Millisecond; wait < time.Second; wait += 10 * time.Millisecond {
-			_, err := m.Acquire(bg, redlatch.Wait(wait))
+			_, err := m.TryAcquire(bg, wait)
 			if !errors.Is(err, redlatch.ErrBusy) || errors.Is(err, redlatch.ErrUnavailable) {
 				t.Errorf("after %v: %v, want ErrBusy", wait, err)
 			}

@@ -44,13 +44,13 @@ func TestRedLockOnRealServers(t *testing.T) {
 				for _, m := range []*redlatch.Multi{m, other} {
 					wg.Go(func() {
 						for range 5 {
-							if err := m.Do(bg, func(ctx context.Context) error {
+							if _, err := m.TryDo(bg, locktest.Generous, func(ctx context.Context) error {
 								if inside.Add(1) != 1 {
 									t.Error("two holders")
 								}
 								inside.Add(-1)
 								return ctx.Err()
-							}, redlatch.Wait(locktest.Generous)); err != nil {
+							}); err != nil {
 								t.Error(err)
 							}
 						}
@@ -73,7 +73,7 @@ func TestRedLockOnRealServers(t *testing.T) {
 			servers[2].Kill()
 			sections()
 			servers[0].Kill()
-			if _, err := impatient.Try(ctx); err == nil {
+			if _, err := impatient.TryAcquire(ctx, 0); err == nil {
 				t.Error("acquired with a majority down")
 			}
 			if _, err := impatient.Acquire(ctx); !errors.Is(err, redlatch.ErrUnavailable) {

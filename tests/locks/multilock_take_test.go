@@ -136,7 +136,7 @@ func TestALateJointTakeLeavesNothing(t *testing.T) {
 		if !w.Server.Exists("a") || !w.Server.Exists("b") {
 			t.Fatal("the late take was not executed")
 		}
-		h2 := w.AcquireMulti(bg, m, redlatch.Wait(10*time.Second)) // meets its own, and pays at once
+		h2 := w.AcquireMultiWithin(bg, m, 10*time.Second) // meets its own, and pays at once
 		w.ReleaseMulti(h2)
 		late()
 		time.Sleep(15 * time.Second) // half of a lease: it has been released, not forgotten
@@ -157,7 +157,7 @@ func TestAJointTakeThatIsGivenUpLeavesNothing(t *testing.T) {
 		m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"))
 		for _, wait := range []time.Duration{time.Millisecond, 70 * time.Millisecond} {
 			start := time.Now()
-			_, err := m.Acquire(bg, redlatch.Wait(wait))
+			_, err := m.TryAcquire(bg, wait)
 			w.WantErr(err, redlatch.ErrBusy)
 			if time.Since(start) != wait {
 				t.Errorf("after %v", time.Since(start))
@@ -226,8 +226,8 @@ func TestAMultiLockUnderWithOwnerIsItsOwners(t *testing.T) {
 		m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"))
 		ctx := redlatch.WithOwner(bg)
 		h := w.AcquireMulti(ctx, m)
-		again := w.AcquireMulti(ctx, m, redlatch.Wait(time.Second))
-		one := w.Acquire(ctx, c.Lock("b"), redlatch.Wait(time.Second))
+		again := w.AcquireMultiWithin(ctx, m, time.Second)
+		one := w.AcquireWithin(ctx, c.Lock("b"), time.Second)
 		if w.Count(one) != "3" {
 			t.Errorf("count %s", w.Count(one))
 		}
@@ -257,9 +257,9 @@ func TestServersThatAreSlowToAnswerDoNotKeepAMultiLockFromItsCallers(t *testing.
 					redlatch.MultiLock(a.Lock("a"), b.Lock("b")),
 					redlatch.MultiLock(a.FencedLock("a"), a.FencedLock("b"), a.FencedLock("c")),
 				} {
-					w.ReleaseMulti(w.AcquireMulti(bg, m, redlatch.Wait(time.Minute)))
+					w.ReleaseMulti(w.AcquireMultiWithin(bg, m, time.Minute))
 				}
-				h, err := redlatch.MultiLock(a.Lock("a"), a.Lock("b"), b.Lock("c"), b.Lock("d")).Try(bg)
+				h, err := redlatch.MultiLock(a.Lock("a"), a.Lock("b"), b.Lock("c"), b.Lock("d")).TryAcquire(bg, 0)
 				w.OK(err)
 				w.ReleaseMulti(h)
 				time.Sleep(15 * time.Second)

@@ -124,7 +124,7 @@ func TestMembersThatCannotBeAreRefused(t *testing.T) {
 			if err == nil {
 				t.Errorf("%s: acquired", name)
 			}
-			if _, err2 := m.Try(bg); err == nil || err2 == nil || err.Error() != err2.Error() {
+			if _, err2 := m.TryAcquire(bg, 0); err == nil || err2 == nil || err.Error() != err2.Error() {
 				t.Errorf("%s: Acquire says %v, Try says %v", name, err, err2)
 			}
 			if _, err := m.Info(bg); err == nil {
@@ -141,8 +141,8 @@ func TestMembersThatCannotBeAreRefused(t *testing.T) {
 		if _, err := m.Acquire(nil); err == nil { //nolint:staticcheck // on purpose
 			t.Error("a nil context")
 		}
-		if _, err := m.Try(bg, redlatch.Wait(time.Second)); err == nil {
-			t.Error("Try waits")
+		if _, err := m.TryAcquire(bg, -1); err == nil {
+			t.Error("a negative wait")
 		}
 		if _, err := m.Acquire(bg, redlatch.Lease(1)); err == nil {
 			t.Error("a lease of a nanosecond")
@@ -159,7 +159,7 @@ func TestALockThatTwoClientsHaveOnOneServerIsFoundOut(t *testing.T) {
 			"multi": redlatch.MultiLock(a.Lock("a"), b.Lock("a")),
 			"red":   redlatch.RedLock(a.Lock("a"), b.Lock("a"), w.Client(redlatch.Config{}).Lock("b")),
 		} {
-			_, err := m.Try(bg)
+			_, err := m.TryAcquire(bg, 0)
 			if name == "multi" {
 				w.WantErr(err, redlatch.ErrReentry)
 				_, err = m.Acquire(bg)
@@ -252,7 +252,7 @@ func TestAMultiLockDoesNotSitOnMembersWhileItWaits(t *testing.T) {
 		if w.Server.Exists("a") {
 			t.Error("a is still held after 600 ms of waiting for b")
 		}
-		if _, err := other.Lock("a").Try(bg); err != nil {
+		if _, err := other.Lock("a").TryAcquire(bg, 0); err != nil {
 			t.Errorf("a: %v", err)
 		} else if _, err := other.Lock("a").ForceRelease(bg); err != nil {
 			t.Error(err)
@@ -283,7 +283,7 @@ func TestAMultiLockHasOneDeadlineForAllMembers(t *testing.T) {
 		m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"), c.Lock("c"))
 		for _, wait := range []time.Duration{0, 200 * time.Millisecond, 500 * time.Millisecond, 3 * time.Second} {
 			start := time.Now()
-			_, err := m.Acquire(bg, redlatch.Wait(wait))
+			_, err := m.TryAcquire(bg, wait)
 			var busy *redlatch.BusyError
 			if d := time.Since(start); !errors.As(err, &busy) || d < wait || d > wait+50*time.Millisecond {
 				t.Errorf("Wait(%v): %v after %v", wait, err, d)
@@ -317,7 +317,7 @@ func TestTryOfAMultiLockTakesAllOrNothing(t *testing.T) {
 		m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"))
 		busy := w.Acquire(bg, other.Lock("b"))
 		start := time.Now()
-		_, err := m.Try(bg)
+		_, err := m.TryAcquire(bg, 0)
 		w.WantErr(err, redlatch.ErrBusy)
 		if !redlatch.IsRetryable(err) || time.Since(start) > 10*time.Millisecond {
 			t.Errorf("after %v: %v", time.Since(start), err)
@@ -326,7 +326,7 @@ func TestTryOfAMultiLockTakesAllOrNothing(t *testing.T) {
 			t.Error("a is left behind")
 		}
 		w.Release(busy)
-		h, err := m.Try(bg)
+		h, err := m.TryAcquire(bg, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -381,7 +381,7 @@ func TestALostReplyLeavesNothingOfAMultiLock(t *testing.T) {
 				c, other := w.Tapped(redlatch.Config{}, d), w.Client(redlatch.Config{})
 				m := redlatch.MultiLock(c.Lock("a"), c.FencedLock("b"), c.Lock("c"))
 				busy := w.Acquire(bg, other.Lock("c"))
-				if _, err := m.Acquire(bg, redlatch.Wait(time.Second)); !errors.Is(err, redlatch.ErrBusy) && !errors.Is(err, redlatch.ErrUnavailable) {
+				if _, err := m.TryAcquire(bg, time.Second); !errors.Is(err, redlatch.ErrBusy) && !errors.Is(err, redlatch.ErrUnavailable) {
 					t.Error(err)
 				}
 				w.Release(busy)
@@ -459,7 +459,7 @@ func TestALeaseTooShortForItsMembersIsGivenUp(t *testing.T) {
 		if d := time.Since(start); d < 10*time.Second || d > 12*time.Second {
 			t.Errorf("after %v", d)
 		}
-		_, err = m.Acquire(bg, redlatch.Lease(100*time.Millisecond), redlatch.Wait(time.Second))
+		_, err = m.TryAcquire(bg, time.Second, redlatch.Lease(100*time.Millisecond))
 		w.WantErr(err, redlatch.ErrBusy)
 		w.ReleaseMulti(w.AcquireMulti(bg, m, redlatch.Lease(time.Second)))
 		time.Sleep(5 * time.Minute)
@@ -576,7 +576,7 @@ func TestACauseIsNotTakenForAMember(t *testing.T) {
 			return err
 		})
 		time.Sleep(100 * time.Millisecond) // it has a, and waits for b
-		_, busy := other.FairLock("a").Try(bg)
+		_, busy := other.FairLock("a").TryAcquire(bg, 0)
 		cancel(busy)
 		err := <-done
 		if errors.Is(err, redlatch.ErrReentry) || !errors.Is(err, context.Canceled) {

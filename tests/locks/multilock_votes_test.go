@@ -83,7 +83,7 @@ func TestWhoIsRefusedDoesNotKeepVotesForASilentMember(t *testing.T) {
 		m := p.tappedRed("a", map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){2: blackHole(&on, 0)})
 		rival := p.Acquire(bg, p.servers[1].Client(redlatch.Config{}).Lock("a"))
 		start := time.Now()
-		_, err := m.Try(bg)
+		_, err := m.TryAcquire(bg, 0)
 		p.WantErr(err, redlatch.ErrBusy)
 		if d := time.Since(start); d > 20*time.Millisecond {
 			t.Errorf("refused after %v", d)
@@ -181,7 +181,7 @@ func TestAProcessIsOneVoterForARedLock(t *testing.T) {
 		}
 		p.ReleaseMulti(first)
 		synctest.Wait()
-		if _, err := redlatch.RedLock(locks...).Try(bg); !errors.Is(err, redlatch.ErrBusy) {
+		if _, err := redlatch.RedLock(locks...).TryAcquire(bg, 0); !errors.Is(err, redlatch.ErrBusy) {
 			t.Errorf("Try overtakes: %v", err)
 		}
 		wg.Wait()
@@ -201,7 +201,7 @@ func TestReadersOfOneProcessShareARedLock(t *testing.T) {
 		}
 		m := redlatch.RedLock(locks...)
 		h := p.AcquireMulti(bg, m)
-		p.ReleaseMulti(p.AcquireMulti(bg, m, redlatch.Wait(time.Second)))
+		p.ReleaseMulti(p.AcquireMultiWithin(bg, m, time.Second))
 		p.ReleaseMulti(h)
 		p.wantNothing()
 	})
@@ -227,8 +227,8 @@ func TestWhoWaitsForARedLockOfItsOwnProcess(t *testing.T) {
 				m := p.red("a")
 				h := p.AcquireMulti(bg, m)
 				synctest.Wait()
-				_, err := m.Try(bg)
-				_, err2 := m.Acquire(bg, redlatch.Wait(time.Second))
+				_, err := m.TryAcquire(bg, 0)
+				_, err2 := m.TryAcquire(bg, time.Second)
 				for _, err := range []error{err, err2} {
 					var busy *redlatch.BusyError
 					if !errors.As(err, &busy) || busy.Name != "a" || busy.Owner != h.Holds()[0].Owner() || busy.TTL < 20*time.Second {

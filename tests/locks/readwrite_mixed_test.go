@@ -56,7 +56,7 @@ func TestOurReleaseKeepsTheLockForForeignReaders(t *testing.T) {
 			t.Errorf("the lock lives for %v, its longest hold for 50s", ttl)
 		}
 		w.WantFields("theirs", "orders", map[string]string{"mode": "read", locktest.JavaOwner: "2", locktest.JavaOwner2: "1"})
-		if _, err := rw.Write().Try(bg); !errors.Is(err, redlatch.ErrBusy) {
+		if _, err := rw.Write().TryAcquire(bg, 0); !errors.Is(err, redlatch.ErrBusy) {
 			t.Errorf("a writer beside foreign readers: %v", err)
 		}
 		start := time.Now()
@@ -111,7 +111,7 @@ func TestAReadWriteLockDoesNotBreakIntoAPlainLock(t *testing.T) {
 		h := w.Acquire(bg, c.Lock("orders"))
 		for _, c := range []*redlatch.Client{c, other} {
 			for _, l := range []*redlatch.Lock{c.ReadWriteLock("orders").Read(), c.ReadWriteLock("orders").Write()} {
-				if _, err := l.Try(h.Context()); !errors.Is(err, redlatch.ErrBusy) {
+				if _, err := l.TryAcquire(h.Context(), 0); !errors.Is(err, redlatch.ErrBusy) {
 					t.Errorf("Try: %v", err)
 				}
 			}

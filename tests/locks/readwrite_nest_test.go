@@ -136,7 +136,7 @@ func TestABranchOfReadersKeepsItsTurnUntilTheLastOneLeaves(t *testing.T) {
 				branch := w.Acquire(scope, rw.Read())
 				inner := w.Acquire(ctxOf(branch, scope), rw.Read())
 				last := w.Acquire(ctxOf(inner, scope), rw.Read())
-				_, err := rw.Read().Acquire(ctxOf(branch, scope), redlatch.Lease(time.Hour), redlatch.Wait(10*time.Millisecond))
+				_, err := rw.Read().TryAcquire(ctxOf(branch, scope), 10*time.Millisecond, redlatch.Lease(time.Hour))
 				w.WantErr(err, redlatch.ErrBusy) // and keeps no turn
 				next := locktest.Later(func() *redlatch.Hold { return w.Acquire(outer.Context(), rw.Write()) })
 				for _, h := range []*redlatch.Hold{branch, inner, last} {
@@ -248,11 +248,11 @@ func TestADowngradeIsSentUntilItIsAnswered(t *testing.T) {
 		w.WantErr(wr.Release(bg), redlatch.ErrUnavailable)
 		time.Sleep(10 * time.Second)
 		other := w.Client(redlatch.Config{}).ReadWriteLock("orders").Read()
-		_, err := other.Try(bg)
+		_, err := other.TryAcquire(bg, 0)
 		w.WantErr(err, redlatch.ErrBusy)
 		away.Store(false)
 		time.Sleep(2 * time.Second)
-		h, err := other.Try(bg)
+		h, err := other.TryAcquire(bg, 0)
 		w.OK(err)
 		w.Release(h)
 		if ttl, lock := w.Server.TTL(wire.ReadTimeout("orders", rd.Owner(), 1)), w.Server.TTL("orders"); ttl < lock || lock < 50*time.Minute {
@@ -449,7 +449,7 @@ func TestAWriteThatFailsOnItsWayLeavesTheReadARead(t *testing.T) {
 		w1, rd := w.Acquire(ctx, rw.Write()), w.Acquire(ctx, rw.Read())
 		slow = true
 		beside := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, rw.Read()) })
-		got := locktest.Later(func() error { _, err := rw.Write().Acquire(ctx, redlatch.Wait(20*time.Millisecond)); return err })
+		got := locktest.Later(func() error { _, err := rw.Write().TryAcquire(ctx, 20*time.Millisecond); return err })
 		time.Sleep(10 * time.Millisecond)
 		w.Release(w1)
 		w.WantErr(<-got, redlatch.ErrBusy)
@@ -460,7 +460,7 @@ func TestAWriteThatFailsOnItsWayLeavesTheReadARead(t *testing.T) {
 		w.Release(<-beside)
 		w.WantFields("in the end", "orders", map[string]string{"mode": "read", rd.Owner(): "1"})
 		other := w.Client(redlatch.Config{}).ReadWriteLock("orders").Read()
-		h, err := other.Try(bg)
+		h, err := other.TryAcquire(bg, 0)
 		if err != nil {
 			t.Fatalf("another reader: %v", err)
 		}
@@ -488,7 +488,7 @@ func TestADowngradedLockIsNotPassedOnToAWriter(t *testing.T) {
 		w.Release(rd)
 		h := <-next
 		w.WantFields("the next writer's", "orders", map[string]string{"mode": "write", h.Owner() + ":write": "1"})
-		if _, err := w.Client(redlatch.Config{}).ReadWriteLock("orders").Read().Try(bg); !errors.Is(err, redlatch.ErrBusy) {
+		if _, err := w.Client(redlatch.Config{}).ReadWriteLock("orders").Read().TryAcquire(bg, 0); !errors.Is(err, redlatch.ErrBusy) {
 			t.Errorf("a reader beside it: %v", err)
 		}
 		w.Release(h)

@@ -63,7 +63,7 @@ func TestAReaderThatGivesUpAsItsPartyIsLetInGivesItsPlaceBack(t *testing.T) {
 			}
 			synctest.Wait()
 			w.WantNothing()
-			w.Release(w.Acquire(bg, other.ReadWriteLock("orders").Write(), redlatch.Wait(time.Second)))
+			w.Release(w.AcquireWithin(bg, other.ReadWriteLock("orders").Write(), time.Second))
 		})
 	}
 }
@@ -111,11 +111,11 @@ func TestCancelledReadersLeaveNothing(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 100 {
 			wg.Go(func() {
-				opts := []redlatch.Option{}
+				wait := time.Hour
 				if i%2 == 0 {
-					opts = append(opts, redlatch.Wait(time.Duration(i)*50*time.Millisecond))
+					wait = time.Duration(i) * 50 * time.Millisecond
 				}
-				_, err := c.ReadWriteLock("orders").Read().Acquire(ctx, opts...)
+				_, err := c.ReadWriteLock("orders").Read().TryAcquire(ctx, wait)
 				w.WantErr(err, redlatch.ErrBusy)
 			})
 		}
@@ -141,7 +141,7 @@ func TestReadersJoinAgainWhenTheWriterGivesUp(t *testing.T) {
 			l := c.ReadWriteLock("orders").Read()
 			long := w.Acquire(bg, l)
 			wc := locktest.Later(func() error {
-				_, err := writer.ReadWriteLock("orders").Write().Acquire(bg, redlatch.Wait(3*time.Second))
+				_, err := writer.ReadWriteLock("orders").Write().TryAcquire(bg, 3*time.Second)
 				return err
 			})
 			time.Sleep(time.Second)
@@ -168,7 +168,7 @@ func TestTryToReadSucceedsWhileOthersTry(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 100 {
 			wg.Go(func() {
-				h, err := c.ReadWriteLock("orders").Read().Try(bg)
+				h, err := c.ReadWriteLock("orders").Read().TryAcquire(bg, 0)
 				if err != nil {
 					t.Errorf("Try: %v", err)
 					return
@@ -251,7 +251,7 @@ func TestReadersAreToldWhenTheirLockIsDeleted(t *testing.T) {
 			w.WantErr(h.Release(bg), redlatch.ErrLost)
 		}
 		w.WantFields("the writer's", "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1"})
-		if _, err := l.Try(bg); !errors.Is(err, redlatch.ErrBusy) {
+		if _, err := l.TryAcquire(bg, 0); !errors.Is(err, redlatch.ErrBusy) {
 			t.Errorf("a reader beside the writer: %v", err)
 		}
 		w.Release(wr)

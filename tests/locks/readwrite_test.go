@@ -73,7 +73,7 @@ func TestHoweverAWriteEndsItWakesEveryReader(t *testing.T) {
 		},
 		"given up": func(w *locktest.World, c, other *redlatch.Client) {
 			w.Foreigner("orders", locktest.JavaOwner).Read(time.Minute)
-			_, err := c.ReadWriteLock("orders").PreferWriters().Write().Acquire(bg, redlatch.Wait(100*time.Millisecond))
+			_, err := c.ReadWriteLock("orders").PreferWriters().Write().TryAcquire(bg, 100*time.Millisecond)
 			w.WantErr(err, redlatch.ErrBusy)
 		},
 	} {
@@ -112,7 +112,7 @@ func TestNobodyReadsWhileSomebodyWrites(t *testing.T) {
 		for _, c := range []*redlatch.Client{c, other} {
 			for _, l := range []*redlatch.Lock{c.ReadWriteLock("orders").Read(), c.ReadWriteLock("orders").Write()} {
 				var busy *redlatch.BusyError
-				if _, err := l.Try(bg); !errors.As(err, &busy) || busy.Owner != wr.Owner() {
+				if _, err := l.TryAcquire(bg, 0); !errors.As(err, &busy) || busy.Owner != wr.Owner() {
 					t.Errorf("Try: %v, want busy with %s", err, wr.Owner())
 				}
 			}
@@ -121,12 +121,12 @@ func TestNobodyReadsWhileSomebodyWrites(t *testing.T) {
 		rd := w.Acquire(bg, c.ReadWriteLock("orders").Read())
 		rd2 := w.Acquire(bg, other.ReadWriteLock("orders").Read())
 		for _, c := range []*redlatch.Client{c, other} {
-			if _, err := c.ReadWriteLock("orders").Write().Try(bg); !errors.Is(err, redlatch.ErrBusy) {
+			if _, err := c.ReadWriteLock("orders").Write().TryAcquire(bg, 0); !errors.Is(err, redlatch.ErrBusy) {
 				t.Errorf("Try to write: %v", err)
 			}
 		}
 		w.Release(rd)
-		if _, err := c.ReadWriteLock("orders").Write().Try(bg); !errors.Is(err, redlatch.ErrBusy) {
+		if _, err := c.ReadWriteLock("orders").Write().TryAcquire(bg, 0); !errors.Is(err, redlatch.ErrBusy) {
 			t.Errorf("Try to write: %v", err)
 		}
 		w.Release(rd2)
@@ -203,7 +203,7 @@ func TestADeadClientsReadersGoWithTheirLease(t *testing.T) {
 		_ = dead.Close()
 		time.Sleep(time.Minute) // the live reader keeps the lock, not the dead one's hold
 		w.Release(h)
-		if _, err := live.ReadWriteLock("orders").Write().Try(bg); err != nil {
+		if _, err := live.ReadWriteLock("orders").Write().TryAcquire(bg, 0); err != nil {
 			t.Errorf("a dead reader keeps a writer out: %v", err)
 		}
 	})
@@ -464,7 +464,7 @@ func TestAPreferredWriterGetsInAmongManyReadingProcesses(t *testing.T) {
 			}
 			for range n {
 				start := time.Now()
-				h, err := wr.Write().Acquire(bg, redlatch.Wait(2*time.Second))
+				h, err := wr.Write().TryAcquire(bg, 2*time.Second)
 				longest = max(longest, time.Since(start))
 				if err == nil {
 					w.Release(h)
@@ -489,7 +489,7 @@ func TestAPreferredWriterThatGivesUpWakesTheReaders(t *testing.T) {
 		a, b, c := w.Client(redlatch.Config{}), w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		long := w.Acquire(bg, a.ReadWriteLock("orders").PreferWriters().Read())
 		wc := locktest.Later(func() error {
-			_, err := b.ReadWriteLock("orders").PreferWriters().Write().Acquire(bg, redlatch.Wait(7*time.Second))
+			_, err := b.ReadWriteLock("orders").PreferWriters().Write().TryAcquire(bg, 7*time.Second)
 			return err
 		})
 		time.Sleep(time.Second)
@@ -521,7 +521,7 @@ func TestAnAnnouncementIsTakenBackAlthoughARequestIsLost(t *testing.T) {
 		}})
 		other := w.Client(redlatch.Config{}).ReadWriteLock("orders").PreferWriters().Read()
 		long := w.Acquire(bg, other)
-		_, err := c.ReadWriteLock("orders").PreferWriters().Write().Acquire(bg, redlatch.Wait(100*time.Millisecond))
+		_, err := c.ReadWriteLock("orders").PreferWriters().Write().TryAcquire(bg, 100*time.Millisecond)
 		w.WantErr(err, redlatch.ErrBusy)
 		w.Release(long)
 		start := time.Now()
@@ -545,9 +545,9 @@ func TestAPreferredWriterReturnsWhenItsContextEnds(t *testing.T) {
 		c, other := w.Tapped(redlatch.Config{}, slow), w.Client(redlatch.Config{})
 		rd := w.Acquire(bg, other.ReadWriteLock("orders").Read())
 		l := c.ReadWriteLock("orders").PreferWriters().Write()
-		returns := func(when string, ctx context.Context, want error, opts ...redlatch.Option) {
+		returns := func(when string, ctx context.Context, want error, wait time.Duration) {
 			start := time.Now()
-			_, err := l.Acquire(ctx, opts...)
+			_, err := l.TryAcquire(ctx, wait)
 			w.WantErr(err, want)
 			if d := time.Since(start); d != 100*time.Millisecond {
 				t.Errorf("%s: after %v", when, d)
@@ -559,10 +559,10 @@ func TestAPreferredWriterReturnsWhenItsContextEnds(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(bg, 100*time.Millisecond)
 		defer cancel()
-		returns("its context ends", ctx, context.DeadlineExceeded)
-		returns("its time is over", bg, redlatch.ErrBusy, redlatch.Wait(100*time.Millisecond))
+		returns("its context ends", ctx, context.DeadlineExceeded, time.Hour)
+		returns("its time is over", bg, redlatch.ErrBusy, 100*time.Millisecond)
 		time.AfterFunc(100*time.Millisecond, func() { _ = c.Close() })
-		returns("its client closes", bg, redlatch.ErrClosed)
+		returns("its client closes", bg, redlatch.ErrClosed, time.Hour)
 		w.Release(rd)
 	})
 }

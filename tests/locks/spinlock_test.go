@@ -84,7 +84,7 @@ func TestASpinLockSendsABoundedNumberOfCommands(t *testing.T) {
 						wait = 2 * time.Second
 					}
 					wg.Go(func() {
-						_, err := c.SpinLock("orders", x.backoff).Acquire(bg, redlatch.Wait(wait))
+						_, err := c.SpinLock("orders", x.backoff).TryAcquire(bg, wait)
 						w.WantErr(err, redlatch.ErrBusy)
 					})
 					if i == 0 {
@@ -108,7 +108,7 @@ func TestASpinLockGivesUpInTime(t *testing.T) {
 		h := w.Acquire(bg, other.SpinLock("orders", nil))
 		for _, wait := range []time.Duration{3 * time.Second, 10 * time.Millisecond} {
 			start := time.Now()
-			_, err := c.SpinLock("orders", redlatch.ConstantBackoff(time.Hour)).Acquire(bg, redlatch.Wait(wait))
+			_, err := c.SpinLock("orders", redlatch.ConstantBackoff(time.Hour)).TryAcquire(bg, wait)
 			w.WantErr(err, redlatch.ErrBusy)
 			if d := time.Since(start); d != wait {
 				t.Errorf("gave up after %v, want %v", d, wait)
@@ -272,7 +272,7 @@ func TestABackoffThatPanicsLeavesTheOthersTheirWay(t *testing.T) {
 			t.Errorf("Acquire returned %v", err)
 		}()
 		w.Release(h)
-		w.Release(w.Acquire(bg, c.Lock("orders"), redlatch.Wait(time.Minute)))
+		w.Release(w.AcquireWithin(bg, c.Lock("orders"), time.Minute))
 	})
 }
 
@@ -285,7 +285,7 @@ func TestWhoSpinsTriesOnceMoreBeforeItsWaitIsOver(t *testing.T) {
 			l := w.ClientOver(5*time.Millisecond, redlatch.Config{}).SpinLock("orders", nil)
 			wait := 500*time.Millisecond + time.Duration(at)*7*time.Millisecond
 			got := locktest.Later(func() locktest.Outcome {
-				h, err := l.Acquire(bg, redlatch.Wait(wait))
+				h, err := l.TryAcquire(bg, wait)
 				return locktest.Outcome{Hold: h, Err: err}
 			})
 			time.Sleep(wait - 45*time.Millisecond)

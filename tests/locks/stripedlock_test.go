@@ -84,10 +84,10 @@ func TestStripesAreLocksOfTheirOwn(t *testing.T) {
 		}
 		h := w.Acquire(bg, s.For("orders:1"))
 		w.Release(w.Acquire(bg, s.For("orders:2")))
-		_, err := c.StripedLock("s", 64).For("orders:1").Try(bg)
+		_, err := c.StripedLock("s", 64).For("orders:1").TryAcquire(bg, 0)
 		w.WantErr(err, redlatch.ErrBusy)
 		w.Release(h)
-		m := w.AcquireMulti(bg, redlatch.MultiLock(s.For("orders:2"), s.For("orders:1")), redlatch.Wait(time.Second))
+		m := w.AcquireMultiWithin(bg, redlatch.MultiLock(s.For("orders:2"), s.For("orders:1")), time.Second)
 		w.ReleaseMulti(m)
 		w.WantNothing()
 	})
@@ -97,11 +97,11 @@ func TestFewerThanOneStripeIsRefused(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		for _, n := range []int{0, -1, -1 << 62} {
-			if _, err := c.StripedLock("s", n).For("x").Try(bg); err == nil || !strings.Contains(err.Error(), "at least one") {
+			if _, err := c.StripedLock("s", n).For("x").TryAcquire(bg, 0); err == nil || !strings.Contains(err.Error(), "at least one") {
 				t.Errorf("%d stripes: %v", n, err)
 			}
 		}
-		if _, err := c.StripedLock("s{", 3).For("x").Try(bg); err == nil {
+		if _, err := c.StripedLock("s{", 3).For("x").TryAcquire(bg, 0); err == nil {
 			t.Error("a name that cannot be")
 		}
 		w.WantNothing()

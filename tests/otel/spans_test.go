@@ -98,7 +98,7 @@ func TestOutcomesAreToldBySpansAndHistograms(t *testing.T) {
 			return l.Do(bg, func(context.Context) error { return nil })
 		}},
 		"busy": {redlatch.OutcomeBusy, codes.Unset, 0, func(_ *locktest.World, l *redlatch.Lock, _ *backend) error {
-			_, err := l.Try(bg)
+			_, err := l.TryAcquire(bg, 0)
 			return err
 		}},
 		"cancelled": {redlatch.OutcomeCancelled, codes.Unset, time.Second, func(_ *locktest.World, l *redlatch.Lock, _ *backend) error {
@@ -108,7 +108,7 @@ func TestOutcomesAreToldBySpansAndHistograms(t *testing.T) {
 			return err
 		}},
 		"timed out": {redlatch.OutcomeTimedOut, codes.Error, time.Second, func(_ *locktest.World, l *redlatch.Lock, _ *backend) error {
-			_, err := l.Acquire(bg, redlatch.Wait(time.Second))
+			_, err := l.TryAcquire(bg, time.Second)
 			return err
 		}},
 		"outage": {redlatch.OutcomeUnavailable, codes.Error, 10 * time.Second, func(w *locktest.World, l *redlatch.Lock, _ *backend) error {
@@ -372,7 +372,7 @@ func TestNamesAreTold(t *testing.T) {
 			c := w.Client(b.config())
 			w.OK(c.Lock(name).Do(bg, nothing))
 			h := w.Acquire(bg, c.Lock(name))
-			_, err := w.Client(b.config()).Lock(name).Acquire(bg, redlatch.Wait(time.Second))
+			_, err := w.Client(b.config()).Lock(name).TryAcquire(bg, time.Second)
 			w.WantErr(err, redlatch.ErrBusy)
 			w.Release(h)
 			spans := append(b.ended("acquire lock"), b.ended("hold lock")...)
@@ -404,7 +404,7 @@ func TestAHiddenNameIsToldNowhere(t *testing.T) {
 		b := observe(w, redlatchotel.Options{Name: func(string) string { return "" }})
 		c := w.Client(b.config())
 		h := w.Acquire(bg, c.Lock("secret"))
-		_, err := w.Client(b.config()).Lock("secret").Acquire(bg, redlatch.Wait(time.Second))
+		_, err := w.Client(b.config()).Lock("secret").TryAcquire(bg, time.Second)
 		w.WantErr(err, redlatch.ErrBusy)
 		w.Server.FlushAll()
 		<-h.Context().Done()

@@ -131,7 +131,7 @@ func (s *service) hold(t *testing.T, name string) *redlatch.Hold {
 
 // want acquires a lock, waits for it for so long, and releases it.
 func (s *service) want(ctx context.Context, name string, d time.Duration) error {
-	h, err := s.client.Lock(name).Acquire(ctx, redlatch.Wait(d))
+	h, err := s.client.Lock(name).TryAcquire(ctx, d)
 	if err == nil {
 		err = h.Release(bg)
 	}

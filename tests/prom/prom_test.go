@@ -79,13 +79,13 @@ func TestMetricsTellWhatHappened(t *testing.T) {
 		other := w.Client(redlatch.Config{})
 
 		h := w.Acquire(bg, c.Lock("orders"))
-		_, err := c.Lock("orders").Try(bg)
+		_, err := c.Lock("orders").TryAcquire(bg, 0)
 		w.WantErr(err, redlatch.ErrBusy)
 		time.Sleep(5 * time.Second)
 		w.Release(h)
 
 		writer := w.Acquire(bg, other.ReadWriteLock("accounts").Write())
-		_, err = c.ReadWriteLock("accounts").Read().Acquire(bg, redlatch.Wait(2*time.Second))
+		_, err = c.ReadWriteLock("accounts").Read().TryAcquire(bg, 2*time.Second)
 		w.WantErr(err, redlatch.ErrBusy)
 		w.Release(writer)
 

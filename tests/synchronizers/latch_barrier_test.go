@@ -25,9 +25,9 @@ type arrived struct {
 	at    time.Time
 }
 
-func arriving(b *redlatch.Barrier, ctx context.Context, opts ...redlatch.Option) <-chan arrived {
+func arriving(b *redlatch.Barrier, ctx context.Context) <-chan arrived {
 	c := locktest.Later(func() arrived {
-		i, err := b.Await(ctx, opts...)
+		i, err := b.Await(ctx)
 		return arrived{i, err, time.Now()}
 	})
 	synctest.Wait()
@@ -154,44 +154,44 @@ func TestAGenerationIsBrokenByOneThatIsMissing(t *testing.T) {
 		leaver  <-chan arrived
 	}
 	for name, tt := range map[string]struct {
-		opts   []redlatch.Option
+		wait   time.Duration
 		leave  func(w *locktest.World, p *parties)
 		reason redlatch.BreakReason
 		within time.Duration
 	}{
-		"context": {nil, func(w *locktest.World, p *parties) {
+		"context": {time.Hour, func(w *locktest.World, p *parties) {
 			p.cancel()
 			w.WantErr((<-p.leaver).err, context.Canceled, redlatch.ErrBusy)
 		}, redlatch.BrokenLeft, 10 * time.Millisecond},
-		"wait": {[]redlatch.Option{redlatch.Wait(time.Second)}, func(w *locktest.World, p *parties) {
+		"deadline": {time.Second, func(w *locktest.World, p *parties) {
 			err := (<-p.leaver).err
-			w.WantErr(err, redlatch.ErrBusy)
+			w.WantErr(err, redlatch.ErrBusy, context.DeadlineExceeded)
 			if !strings.Contains(err.Error(), `not all parties have come to barrier "orders"`) {
 				w.Errorf("says %v", err)
 			}
 		}, redlatch.BrokenLeft, 1010 * time.Millisecond},
-		"close": {nil, func(w *locktest.World, p *parties) {
+		"close": {time.Hour, func(w *locktest.World, p *parties) {
 			if err := p.x.Close(); err != nil {
 				w.Error(err)
 			}
 			w.WantErr((<-p.leaver).err, redlatch.ErrClosed)
 		}, redlatch.BrokenLeft, 10 * time.Millisecond},
-		"death": {nil, func(w *locktest.World, p *parties) {
+		"death": {time.Hour, func(w *locktest.World, p *parties) {
 			p.x.Dead.Store(true)
 		}, redlatch.BrokenDead, 33 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				p := &parties{a: w.Mortal(), b: w.Mortal(), x: w.Mortal()}
-				ctx, cancel := context.WithCancel(bg)
+				ctx, cancel := context.WithTimeout(bg, tt.wait)
 				p.cancel = cancel
 				defer cancel()
 				others := []<-chan arrived{arriving(p.a.Barrier("orders", 4), bg), arriving(p.a.Barrier("orders", 4), bg), arriving(p.b.Barrier("orders", 4), bg)}
-				p.leaver = arriving(p.x.Barrier("orders", 4), ctx, tt.opts...)
+				p.leaver = arriving(p.x.Barrier("orders", 4), ctx)
 				// Four have come: that generation is over. Of the next one is missing one.
 				wantTogether(w, append(others, p.leaver)...)
 				others = []<-chan arrived{arriving(p.a.Barrier("orders", 4), bg), arriving(p.b.Barrier("orders", 4), bg)}
-				p.leaver = arriving(p.x.Barrier("orders", 4), ctx, tt.opts...)
+				p.leaver = arriving(p.x.Barrier("orders", 4), ctx)
 				start := time.Now()
 				tt.leave(w, p)
 				for _, c := range others {
@@ -239,7 +239,7 @@ func TestResetBreaksOnceAndChangesTheNumber(t *testing.T) {
 func TestABarrierRefusesWhatItCannotDo(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		await := func(b *redlatch.Barrier, opts ...redlatch.Option) error { _, err := b.Await(bg, opts...); return err }
+		await := func(b *redlatch.Barrier) error { _, err := b.Await(bg); return err }
 		var none context.Context
 		_, noContext := c.Barrier("orders", 1).Await(none)
 		for i, x := range []struct {
@@ -250,7 +250,6 @@ func TestABarrierRefusesWhatItCannotDo(t *testing.T) {
 			{await(c.Barrier("a{b", 1)), "without a '}'"},
 			{await(c.Barrier("orders", 0)), "at least 1"},
 			{c.Barrier("orders", -1).Reset(bg), "at least 1"},
-			{await(c.Barrier("orders", 1), redlatch.Lease(time.Second)), "takes no Lease"},
 			{noContext, "nil context"},
 			{c.Barrier("orders", 1).Reset(none), "nil context"},
 		} {
@@ -259,11 +258,10 @@ func TestABarrierRefusesWhatItCannotDo(t *testing.T) {
 			}
 		}
 		for range 3 { // alone
-			if i, err := c.Barrier("orders", 1).Await(bg, redlatch.Wait(0)); i != 0 || err != nil {
+			if i, err := c.Barrier("orders", 1).Await(bg); i != 0 || err != nil {
 				t.Errorf("got %d, %v", i, err)
 			}
 		}
-		w.WantErr(await(c.Barrier("two", 2), redlatch.Wait(0)), redlatch.ErrBusy)
 		done, cancel := context.WithCancel(bg)
 		cancel()
 		other := arriving(c.Barrier("two", 2), bg)

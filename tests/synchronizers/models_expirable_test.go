@@ -242,9 +242,9 @@ func (c *permitClient) section() {
 		ctx, cancel = context.WithTimeout(bg, m.ms(400))
 	}
 	defer cancel()
-	acquire := s.AcquireMany
+	wait := time.Hour
 	if m.draw(6) == 0 {
-		acquire = s.TryMany
+		wait = 0
 	}
 	var opts []redlatch.Option
 	if m.draw(3) == 0 {
@@ -255,7 +255,7 @@ func (c *permitClient) section() {
 	number := m.number
 	m.waits[number] = permitWait{c, time.Now()}
 	m.mu.Unlock()
-	ps, err := acquire(ctx, 1+m.draw(enough), opts...)
+	ps, err := s.TryAcquireMany(ctx, 1+m.draw(enough), wait, opts...)
 	m.mu.Lock()
 	delete(m.waits, number)
 	for _, p := range ps {

@@ -208,11 +208,11 @@ func (m *fairModel) run() {
 					if m.draw(3) == 0 {
 						ctx, cancel = context.WithTimeout(bg, time.Duration(1+m.draw(300))*time.Millisecond)
 					}
-					acquire := c.FairLock("orders").Acquire
+					wait := time.Hour
 					if m.draw(6) == 0 {
-						acquire = c.FairLock("orders").Try
+						wait = 0
 					}
-					h, err := acquire(ctx)
+					h, err := c.FairLock("orders").TryAcquire(ctx, wait)
 					if err != nil {
 						cancel()
 						continue
@@ -346,7 +346,7 @@ func TestOnlyFieldsOfOursAreJudgedBySilence(t *testing.T) {
 				queue, timeouts, _ := locktest.FairKeys("orders")
 				_, _ = w.Server.Push(queue, owner)
 				_, _ = w.Server.ZAdd(timeouts, float64(time.Now().Add(time.Minute).UnixMilli()), owner)
-				h, err := c.FairLock("orders").Try(bg)
+				h, err := c.FairLock("orders").TryAcquire(bg, 0)
 				if taken := err == nil; taken != ours {
 					t.Errorf("swept: %v, want %v (%v)", taken, ours, err)
 				}

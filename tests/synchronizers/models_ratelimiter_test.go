@@ -139,7 +139,7 @@ func TestRateLimiterNeverGivesMoreThanTheRate(t *testing.T) {
 								ctx, leave := context.WithTimeout(life, rate.Interval/2+time.Duration(r.N(int(2*rate.Interval))))
 								var err error
 								if r.N(4) == 0 {
-									if err = l.Try(ctx, n); err != nil {
+									if err = l.TryAcquire(ctx, n, 0); err != nil {
 										time.Sleep(time.Duration(r.N(20)) * time.Millisecond)
 									}
 								} else {

@@ -159,7 +159,7 @@ func (x *exclusion) worker(life context.Context, c *redlatch.Client, r *rand.Ran
 		var h *redlatch.Hold
 		var err error
 		if r.IntN(5) == 0 {
-			h, err = l.Try(ctx, opts...)
+			h, err = l.TryAcquire(ctx, 0, opts...)
 		} else {
 			h, err = l.Acquire(ctx, opts...)
 		}

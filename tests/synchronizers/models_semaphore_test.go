@@ -263,7 +263,7 @@ func (c *semaphoreClient) caller(times int) {
 		start := time.Now()
 		var err error
 		if m.draw(5) == 0 {
-			err = s.Try(ctx, n)
+			err = s.TryAcquire(ctx, n, 0)
 		} else {
 			err = s.Acquire(ctx, n)
 		}

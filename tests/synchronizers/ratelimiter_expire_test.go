@@ -27,7 +27,7 @@ func TestALimiterThatEndsInUseLeavesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			for ended := false; !ended; {
-				ended = l.Try(bg, 1) != nil
+				ended = l.TryAcquire(bg, 1, 0) != nil
 			}
 			if i%2 == 0 && raw.PTTL(bg, "{"+name+"}:permits").Val() == -1 {
 				stays++
@@ -35,7 +35,7 @@ func TestALimiterThatEndsInUseLeavesNothing(t *testing.T) {
 			if _, err := l.TrySetRate(bg, rate); err != nil { // mostly within a millisecond, for odd i
 				t.Fatal(err)
 			}
-			if err := l.Try(bg, 1); err != nil {
+			if err := l.TryAcquire(bg, 1, 0); err != nil {
 				t.Fatal(err)
 			}
 			if n, _ := l.Available(bg); n < rate.Permits-1 {
@@ -71,7 +71,7 @@ func TestAnotherRateEndsNoExpire(t *testing.T) {
 				_, err := l.Expire(bg, time.Minute)
 				w.OK(err)
 				w.OK(change(l, hour))
-				w.OK(l.Try(bg, 1))
+				w.OK(l.TryAcquire(bg, 1, 0))
 				ends(time.Minute)
 				w.OK(change(l, kept))
 				ends(2 * time.Hour)

@@ -70,7 +70,7 @@ func TestAHigherRateIsThereForTheOtherClientsAtOnce(t *testing.T) {
 		w.SetRate(a, redlatch.Rate{Permits: n + 3, Interval: time.Hour, PerClient: true})
 		for range n {
 			time.Sleep(3 * time.Millisecond)
-			w.OK(b.Try(bg, 1))
+			w.OK(b.TryAcquire(bg, 1, 0))
 		}
 		w.OK(a.UpdateRate(bg, redlatch.Rate{Permits: 10 * n, Interval: time.Hour, PerClient: true}))
 		for range 20 {
@@ -79,7 +79,7 @@ func TestAHigherRateIsThereForTheOtherClientsAtOnce(t *testing.T) {
 				t.Fatalf("%d, %v, want %d", free, err, 9*n)
 			}
 		}
-		w.OK(b.Try(bg, 9*n))
-		w.WantErr(b.Try(bg, 1), redlatch.ErrBusy)
+		w.OK(b.TryAcquire(bg, 9*n, 0))
+		w.WantErr(b.TryAcquire(bg, 1, 0), redlatch.ErrBusy)
 	})
 }

@@ -54,7 +54,7 @@ func TestNoCallOfARateLimiterGoesThroughAllRecords(t *testing.T) {
 			t.Helper()
 			for range 40 {
 				before := asked()
-				err := l.Try(bg, 1)
+				err := l.TryAcquire(bg, 1, 0)
 				if n := asked() - before; n > 30 {
 					t.Errorf("%s: one call has asked for records %d times", l.Name(), n)
 				}
@@ -115,7 +115,7 @@ func TestNoCallOfARateLimiterGoesThroughAllRecords(t *testing.T) {
 
 		behind := c.RateLimiter("behind") // of one whose clock is slow
 		put(behind, 50*time.Minute, time.Minute)
-		_ = behind.Try(bg, 1)
+		_ = behind.TryAcquire(bg, 1, 0)
 		rdb.ZAdd(bg, "{behind}:permits", redis.Z{Score: float64(time.Now().Add(-45 * time.Minute).UnixMilli()), Member: binary.LittleEndian.AppendUint32([]byte("\x10of a slow clock "), spare)})
 		if got := drain(behind, 1); got != 0 {
 			t.Error("behind: a permit too many")
@@ -128,7 +128,7 @@ func TestNoCallOfARateLimiterGoesThroughAllRecords(t *testing.T) {
 			t.Errorf("all have left: %d permits", got)
 		}
 		for range 10 {
-			_ = gone.Try(bg, 1)
+			_ = gone.TryAcquire(bg, 1, 0)
 		}
 		right(gone, records*each+spare)
 		want := records*each + spare - 3*spare - 10

@@ -19,7 +19,7 @@ func TestRateLimiterLeavesOtherHashesAlone(t *testing.T) {
 		"TrySetRate": func(l *redlatch.RateLimiter) error { _, err := l.TrySetRate(bg, rate); return err },
 		"SetRate":    func(l *redlatch.RateLimiter) error { return l.SetRate(bg, rate) },
 		"UpdateRate": func(l *redlatch.RateLimiter) error { return l.UpdateRate(bg, rate) },
-		"WithRate":   func(l *redlatch.RateLimiter) error { return l.WithRate(rate).Try(bg, 1) },
+		"WithRate":   func(l *redlatch.RateLimiter) error { return l.WithRate(rate).TryAcquire(bg, 1, 0) },
 		"Delete":     func(l *redlatch.RateLimiter) error { _, err := l.Delete(bg); return err },
 	}
 	for kind, of := range locktest.TypesOfLock {

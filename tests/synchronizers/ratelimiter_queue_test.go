@@ -94,7 +94,7 @@ func TestRateLimiterTryOvertakesNobody(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(time.Second)
 		w.WantBusy(l, 1, 59*time.Second) // though there are two
-		err := l.Acquire(bg, 1, redlatch.Wait(0))
+		err := l.TryAcquire(bg, 1, 0)
 		w.WantErr(err, redlatch.ErrBusy)
 		// Nor does one that waits, until the one before it leaves.
 		other := locktest.Later(func() error { return l.Acquire(bg, 2) })
@@ -115,7 +115,7 @@ func TestRateLimiterWaitEnds(t *testing.T) {
 		w.SetRate(l, redlatch.Rate{Permits: 1, Interval: time.Minute})
 		w.TakeRate(l, 1)
 		start := time.Now()
-		err := l.Acquire(bg, 1, redlatch.Wait(3*time.Second))
+		err := l.TryAcquire(bg, 1, 3*time.Second)
 		var busy *redlatch.RateError
 		if !errors.As(err, &busy) || busy.RetryAfter.Round(2*time.Millisecond) != 57*time.Second || time.Since(start) != 3*time.Second || !redlatch.IsRetryable(err) {
 			t.Errorf("after %v: %v", time.Since(start), err)
@@ -139,7 +139,7 @@ func TestRateLimiterOutageEndsInTime(t *testing.T) {
 		w.Server.SetError("LOADING Redis is loading the dataset in memory")
 		start := time.Now()
 		waiting := locktest.Later(func() error { return l.Acquire(bg, 1) })
-		w.WantErr(l.Try(bg, 1), redlatch.ErrUnavailable)
+		w.WantErr(l.TryAcquire(bg, 1, 0), redlatch.ErrUnavailable)
 		w.WantErr(<-waiting, redlatch.ErrUnavailable)
 		if d := time.Since(start); d < 10*time.Second || d > 12*time.Second {
 			t.Errorf("took %v, want OutageTimeout", d)
@@ -458,7 +458,7 @@ func TestRateLimiterGivesBackAPartOfARecord(t *testing.T) {
 		}}).RateLimiter("api")
 		w.SetRate(l, redlatch.Rate{Permits: 10, Interval: time.Hour})
 		slow.Store(true)
-		holdUp := locktest.Later(func() error { return l.Try(bg, 1) }) // those behind it are asked for together
+		holdUp := locktest.Later(func() error { return l.TryAcquire(bg, 1, 0) }) // those behind it are asked for together
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(bg, 1500*time.Millisecond)
 		defer cancel()
@@ -516,7 +516,7 @@ func TestRateLimiterGivesNoPermitsOfAWindowThatIsOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		var busy *redlatch.RateError
-		if err := other.Try(bg, 1); !errors.As(err, &busy) || busy.RetryAfter < time.Second || busy.RetryAfter > 1002*time.Millisecond {
+		if err := other.TryAcquire(bg, 1, 0); !errors.As(err, &busy) || busy.RetryAfter < time.Second || busy.RetryAfter > 1002*time.Millisecond {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -589,7 +589,7 @@ func TestARateThatWasRaisedElsewhereRefusesNobody(t *testing.T) {
 		waits := locktest.Later(func() error { return here.Acquire(bg, 1) })
 		synctest.Wait()
 		w.WantErr(here.Acquire(bg, 50), redlatch.ErrInvalid)
-		w.WantErr(here.Try(bg, 50), redlatch.ErrInvalid)
+		w.WantErr(here.TryAcquire(bg, 50, 0), redlatch.ErrInvalid)
 		w.OK(there.UpdateRate(bg, redlatch.Rate{Permits: 100, Interval: time.Minute}))
 		w.OK(here.Acquire(bg, 50))
 		w.OK(<-waits)
@@ -642,7 +642,7 @@ func TestARateOfNothingKeepsNobodyWaiting(t *testing.T) {
 			start := time.Now()
 			other := w.Client(redlatch.Config{}).RateLimiter("api")
 			for range 20 { // the next caller finds the client's queue as the one before has left it
-				w.WantErr(other.Try(bg, 1), redlatch.ErrInvalid)
+				w.WantErr(other.TryAcquire(bg, 1, 0), redlatch.ErrInvalid)
 				ctx, cancel := context.WithTimeout(bg, time.Minute)
 				w.WantErr(other.Acquire(ctx, 1), redlatch.ErrInvalid)
 				cancel()

@@ -60,7 +60,7 @@ func TestRateLimiterOnRealServers(t *testing.T) {
 			if seen := fmt.Sprint(s.MustDo("EVAL", packed, "1", "{api}:permits", fmt.Sprint(at))); !strings.HasPrefix(seen, "[16=100000 ") {
 				t.Errorf("%s: read as %s", a.Name, seen)
 			}
-			if err := l.Try(bg, 21001); err == nil {
+			if err := l.TryAcquire(bg, 21001, 0); err == nil {
 				t.Error("more than there are")
 			}
 			if err := l.Release(bg, 80000); err != nil { // most of what is older than ours

@@ -173,7 +173,7 @@ func TestRateLimiterConfig(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		l := c.RateLimiter("api")
 		for what, err := range map[string]error{
-			"Try": l.Try(bg, 1), "Acquire": l.Acquire(bg, 1), "Release": l.Release(bg, 1),
+			"Try": l.TryAcquire(bg, 1, 0), "Acquire": l.Acquire(bg, 1), "Release": l.Release(bg, 1),
 			"UpdateRate": l.UpdateRate(bg, redlatch.Rate{Permits: 1, Interval: time.Second}),
 			"Available":  second(l.Available(bg)), "Config": second(l.Config(bg)),
 		} {
@@ -427,7 +427,7 @@ func TestRateLimiterRefusesWhatCanNeverBe(t *testing.T) {
 			}
 		}
 		for _, n := range []int{0, -1, mostPermits + 1} {
-			says(l.Try(bg, n), fmt.Sprint(n), "at least 1")
+			says(l.TryAcquire(bg, n, 0), fmt.Sprint(n), "at least 1")
 			says(l.Acquire(bg, n), fmt.Sprint(n), "at least 1")
 			if n != 0 { // what was not used may be nothing
 				says(l.Release(bg, n), fmt.Sprint(n), "at least 0")
@@ -435,7 +435,7 @@ func TestRateLimiterRefusesWhatCanNeverBe(t *testing.T) {
 		}
 		w.OK(l.Release(bg, 0))
 		start := time.Now()
-		says(l.Try(bg, 6), `"api" gives 5`, "6 at once")
+		says(l.TryAcquire(bg, 6, 0), `"api" gives 5`, "6 at once")
 		says(l.Acquire(bg, 6), `"api" gives 5`, "6 at once")
 		wantAvailable(w, l, 5)
 		w.TakeRate(l, 5)
@@ -457,12 +457,10 @@ func TestRateLimiterRefusesWhatCanNeverBe(t *testing.T) {
 		w.WantErr(<-waits, context.Canceled, redlatch.ErrBusy)
 
 		var none context.Context
-		says(l.Try(none, 1), "nil context")
+		says(l.TryAcquire(none, 1, 0), "nil context")
 		says(l.SetRate(none, redlatch.Rate{Permits: 1, Interval: time.Second}), "nil context")
 		says(second(l.Config(none)), "nil context")
-		says(l.Acquire(bg, 1, redlatch.Lease(time.Second)), "Wait and UntilSet are the only options")
-		says(l.Acquire(bg, 1, redlatch.Fenced()), "Wait and UntilSet are the only options")
-		says(l.Acquire(bg, 1, redlatch.Wait(-1)), "negative")
+		says(l.TryAcquire(bg, 1, -1), "negative")
 		for word, r := range map[string]redlatch.Rate{
 			"Permits is 0":      {Interval: time.Second},
 			"Permits is -1":     {Permits: -1, Interval: time.Second},
@@ -476,15 +474,15 @@ func TestRateLimiterRefusesWhatCanNeverBe(t *testing.T) {
 			says(second(l.TrySetRate(bg, r)), word)
 		}
 		c := w.Client(redlatch.Config{})
-		says(c.RateLimiter("a{b").Try(bg, 1), "without a '}'")
+		says(c.RateLimiter("a{b").TryAcquire(bg, 1, 0), "without a '}'")
 		_ = w.Server.Set("text", "not a limiter")
 		text := c.RateLimiter("text")
-		says(text.Try(bg, 1), "WRONGTYPE")
+		says(text.TryAcquire(bg, 1, 0), "WRONGTYPE")
 		says(text.SetRate(bg, redlatch.Rate{Permits: 1, Interval: time.Second}), "WRONGTYPE")
 		says(second(text.TrySetRate(bg, redlatch.Rate{Permits: 1, Interval: time.Second})), "WRONGTYPE")
 		wantKey(w, "text", "not a limiter")
 		_ = c.Close()
-		w.WantErr(c.RateLimiter("api").Try(bg, 1), redlatch.ErrClosed)
+		w.WantErr(c.RateLimiter("api").TryAcquire(bg, 1, 0), redlatch.ErrClosed)
 	})
 }
 

@@ -70,10 +70,19 @@ func TestDoSaysThatItHasNotRun(t *testing.T) {
 		w.OK(sem.Acquire(bg, 1))
 		p := w.Permit(permits)
 		never := func(context.Context) error { panic("it ran") }
-		w.WantErr(sem.Do(bg, 1, never, redlatch.Wait(0)), redlatch.ErrNotRun, redlatch.ErrBusy)
-		w.WantErr(permits.Do(bg, never, redlatch.Wait(time.Second)), redlatch.ErrNotRun, redlatch.ErrBusy)
-		w.WantErr(c.ExpirableSemaphore("unset").Do(bg, never), redlatch.ErrNotRun, redlatch.ErrUninitialized)
-		w.WantErr(sem.Do(bg, -1, never), redlatch.ErrNotRun)
+		not := func(ran bool, err error) error {
+			if ran {
+				t.Errorf("it says that it has run: %v", err)
+			}
+			return err
+		}
+		w.WantErr(not(sem.TryDo(bg, 1, 0, never)), redlatch.ErrBusy)
+		w.WantErr(not(permits.TryDo(bg, time.Second, never)), redlatch.ErrBusy)
+		w.WantErr(not(c.ExpirableSemaphore("unset").TryDo(bg, 0, never)), redlatch.ErrUninitialized)
+		w.WantErr(not(sem.TryDo(bg, -1, 0, never)), redlatch.ErrInvalid)
+		w.WantErr(not(sem.TryDo(bg, 1, 0, nil)), redlatch.ErrInvalid)
+		w.WantErr(c.ExpirableSemaphore("unset").Do(bg, never), redlatch.ErrUninitialized)
+		w.WantErr(sem.Do(bg, -1, never), redlatch.ErrInvalid)
 		w.OK(p.Release(bg))
 		ran := false
 		w.OK(sem.Do(bg, 0, func(context.Context) error { ran = true; return nil }))

@@ -275,7 +275,7 @@ func TestWhoLeavesWithARequestInFlight(t *testing.T) {
 			c := w.Tapped(redlatch.Config{}, d)
 			s := w.Permits(c, 2)
 			start := time.Now()
-			_, err := s.AcquireMany(bg, 2, redlatch.Wait(70*time.Millisecond))
+			_, err := s.TryAcquireMany(bg, 2, 70*time.Millisecond)
 			w.WantErr(err, redlatch.ErrBusy)
 			if waited := time.Since(start); waited != 70*time.Millisecond {
 				t.Errorf("waited for %v", waited)
@@ -319,9 +319,9 @@ func TestPermitsInAnOutage(t *testing.T) {
 		if d := time.Since(start); d < 2500*time.Millisecond || d > 8*time.Second {
 			t.Errorf("unavailable after %v", d)
 		}
-		_, err := s.Try(bg)
+		_, err := s.TryAcquire(bg, 0)
 		w.WantErr(err, redlatch.ErrUnavailable)
-		_, err = s.Acquire(bg, redlatch.Wait(time.Second))
+		_, err = s.TryAcquire(bg, time.Second)
 		w.WantErr(err, redlatch.ErrUnavailable)
 		if errors.Is(err, redlatch.ErrBusy) {
 			t.Error(err)

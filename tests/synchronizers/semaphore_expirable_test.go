@@ -95,7 +95,7 @@ func TestASemaphoreWithoutPermitsIsAnErrorAndNoWait(t *testing.T) {
 		start := time.Now()
 		_, err := s.Acquire(bg)
 		w.WantErr(err, redlatch.ErrUninitialized)
-		_, err = s.Try(bg)
+		_, err = s.TryAcquire(bg, 0)
 		w.WantErr(err, redlatch.ErrUninitialized)
 		if !strings.Contains(err.Error(), "TrySetPermits") || time.Since(start) > time.Millisecond {
 			t.Errorf("%v after %v", err, time.Since(start))
@@ -189,7 +189,7 @@ func TestTheNumberOfPermits(t *testing.T) {
 		check(s.SetPermits(bg, 4))
 		check(s.SetPermits(bg, 1))
 		numbers(-2, 3, 1)
-		_, err = s.Try(bg)
+		_, err = s.TryAcquire(bg, 0)
 		w.WantErr(err, redlatch.ErrBusy)
 		giveBack(w, ps[0])
 		numbers(-1, 2, 1)
@@ -455,7 +455,7 @@ func TestABadCallOfASemaphoreSaysWhatToDo(t *testing.T) {
 		second := func(_ any, err error) error { return err }
 		for want, err := range map[string]error{
 			"nil context":           second(s.Acquire(none)),
-			"Try does not wait":     second(s.Try(bg, redlatch.Wait(time.Second))),
+			"must not be negative":  second(s.TryAcquire(bg, -1)),
 			"0 permits cannot":      second(s.AcquireMany(bg, 0)),
 			"ask for 1 to 10000":    second(s.AcquireMany(bg, 10001)),
 			"Fenced is for locks":   second(s.Acquire(bg, redlatch.Fenced())),

@@ -44,7 +44,7 @@ func TestCallersOfOneProcessGetPermitsInOrder(t *testing.T) {
 		giveBack(w, held[0], held[1])
 		synctest.Wait()
 		start := time.Now()
-		_, err = s.Try(bg) // there are two, but somebody waits
+		_, err = s.TryAcquire(bg, 0) // there are two, but somebody waits
 		w.WantErr(err, redlatch.ErrBusy)
 		if waited := time.Since(start); waited > 0 {
 			t.Errorf("Try waited for %v", waited)
@@ -89,7 +89,7 @@ func TestWhoLeavesTheLineDoesNotHoldUpTheOthers(t *testing.T) {
 		if d := time.Since(start); d > time.Millisecond {
 			t.Errorf("the second waited for another %v", d)
 		}
-		_, err := s.AcquireMany(bg, 2, redlatch.Wait(time.Second))
+		_, err := s.TryAcquireMany(bg, 2, time.Second)
 		w.WantErr(err, redlatch.ErrBusy)
 		if !strings.Contains(err.Error(), "permit of semaphore") {
 			t.Error(err)
@@ -190,7 +190,7 @@ func TestPermitsThatNeverEndAreWaitedForInPeace(t *testing.T) {
 			}})
 			s := w.Permits(c, 0)
 			javaPermit(w, javaID, until)
-			_, err := s.Try(bg)
+			_, err := s.TryAcquire(bg, 0)
 			var busy *redlatch.BusyError
 			if !errors.As(err, &busy) || (busy.TTL == 0) != (until == locktest.Forever) || busy.TTL < 0 {
 				t.Errorf("%v", err)
@@ -198,7 +198,7 @@ func TestPermitsThatNeverEndAreWaitedForInPeace(t *testing.T) {
 			if left, err := s.LeaseLeft(bg, javaID); err != nil || (left == -1) != (until == locktest.Forever) || left < -1 {
 				t.Errorf("left: %v, %v", left, err)
 			}
-			_, err = s.Acquire(bg, redlatch.Wait(time.Minute))
+			_, err = s.TryAcquire(bg, time.Minute)
 			if w.WantErr(err, redlatch.ErrBusy); takes > 40 {
 				t.Errorf("%.0f: %d tries in a minute", until, takes)
 			}

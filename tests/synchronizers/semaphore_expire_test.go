@@ -126,7 +126,7 @@ func TestASemaphoreThatEndsInUseHasItsPermitsAfterwards(t *testing.T) {
 					for range 2 {
 						wg.Go(func() {
 							for end := time.Now().Add(8 * time.Millisecond); time.Now().Before(end); {
-								if p, err := sem.Try(bg, redlatch.Lease(time.Second)); err == nil {
+								if p, err := sem.TryAcquire(bg, 0, redlatch.Lease(time.Second)); err == nil {
 									use(p)
 								}
 							}
@@ -169,7 +169,7 @@ func TestWhatComesBackToASemaphoreThatIsGoneMakesNone(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				s := w.Client(redlatch.Config{}).ExpirableSemaphore(locktest.Pool)
 				w.OK(s.SetPermits(bg, 3))
-				p, err := s.Try(bg, redlatch.Lease(time.Minute))
+				p, err := s.TryAcquire(bg, 0, redlatch.Lease(time.Minute))
 				w.OK(err)
 				w.Server.Del(locktest.Pool) // and what was given is still there
 				back(s, p)

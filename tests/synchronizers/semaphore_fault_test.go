@@ -25,7 +25,7 @@ var counted = []struct {
 	permits      string
 }{
 	{"acquire", "semaphore.exchange", func(s *redlatch.Semaphore) (any, error) { return nil, s.Acquire(bg, 2) }, nil, "8"},
-	{"try", "semaphore.exchange", func(s *redlatch.Semaphore) (any, error) { return nil, s.Try(bg, 10) }, nil, "0"},
+	{"try", "semaphore.exchange", func(s *redlatch.Semaphore) (any, error) { return nil, s.TryAcquire(bg, 10, 0) }, nil, "0"},
 	{"release", "semaphore.exchange", func(s *redlatch.Semaphore) (any, error) { return nil, s.Release(bg, 3) }, nil, "13"},
 	{"release if exists", "semaphore.add", func(s *redlatch.Semaphore) (any, error) { return s.ReleaseIfExists(bg, 3) }, true, "13"},
 	{"add", "semaphore.add", func(s *redlatch.Semaphore) (any, error) { return nil, s.AddPermits(bg, -3) }, nil, "7"},
@@ -331,7 +331,7 @@ func TestAnOutageEndsEveryCallAboutPermitsInTime(t *testing.T) {
 				call(0, "Acquire", outage, func() error { return s.Acquire(bg, 1) }, redlatch.ErrUnavailable)
 				call(time.Second, "a later Acquire", outage, func() error { return s.Acquire(bg, 1) }, redlatch.ErrUnavailable)
 				call(25*time.Second, "an even later Acquire", outage, func() error { return s.Acquire(bg, 1) }, redlatch.ErrUnavailable)
-				call(0, "Acquire with Wait", 4*time.Second, func() error { return s.Acquire(bg, 1, redlatch.Wait(4*time.Second)) }, redlatch.ErrUnavailable)
+				call(0, "Acquire with Wait", 4*time.Second, func() error { return s.TryAcquire(bg, 1, 4*time.Second) }, redlatch.ErrUnavailable)
 				call(0, "Acquire with a time-out", 3*time.Second, timeout(3*time.Second, func(ctx context.Context) error { return s.Acquire(ctx, 1) }),
 					redlatch.ErrUnavailable, context.DeadlineExceeded)
 				call(13*time.Second, "Release", outage, func() error { return s.Release(bg, 1) }, redlatch.ErrUnavailable)
@@ -359,7 +359,7 @@ func TestWhatWasGrantedToNobodyGoesBack(t *testing.T) {
 		x.executes = true
 		s := w.Semaphore(c, 3)
 		x.set(true)
-		w.WantErr(s.Acquire(bg, 2, redlatch.Wait(time.Second)), redlatch.ErrUnavailable)
+		w.WantErr(s.TryAcquire(bg, 2, time.Second), redlatch.ErrUnavailable)
 		wantSemaphore(w, "during it", "1")
 		x.set(false)
 		time.Sleep(5 * time.Second)

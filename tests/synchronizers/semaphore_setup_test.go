@@ -33,7 +33,7 @@ func TestAFlushOrAFirstStartNeedsNoLoop(t *testing.T) {
 					return p.Release(bg)
 				},
 				func() error {
-					p, err := s.Try(bg)
+					p, err := s.TryAcquire(bg, 0)
 					if err != nil {
 						return err
 					}
@@ -47,7 +47,7 @@ func TestAFlushOrAFirstStartNeedsNoLoop(t *testing.T) {
 			l := c.RateLimiter(locktest.Pool).WithRate(redlatch.Rate{Permits: n, Interval: time.Second})
 			return carrier{
 				func(ctx context.Context) error { return l.Acquire(ctx, 1) },
-				func() error { return l.Try(bg, 1) },
+				func() error { return l.TryAcquire(bg, 1, 0) },
 				func() (int, error) {
 					r, err := l.Config(bg)
 					return r.Permits, err
@@ -101,7 +101,7 @@ func TestASetUpThatDoesNotHelpIsTriedOnce(t *testing.T) {
 		l := w.Client(redlatch.Config{}).RateLimiter(locktest.Pool).WithRate(redlatch.Rate{Permits: 3, Interval: time.Second})
 		start := time.Now()
 		w.WantErr(l.Acquire(bg, 1), redlatch.ErrUninitialized)
-		w.WantErr(l.Try(bg, 1), redlatch.ErrUninitialized)
+		w.WantErr(l.TryAcquire(bg, 1, 0), redlatch.ErrUninitialized)
 		if d := time.Since(start); d > 10*time.Millisecond {
 			t.Errorf("told after %v", d)
 		}
@@ -118,44 +118,9 @@ func TestASetUpThatDoesNotHelpIsTriedOnce(t *testing.T) {
 		l := w.ClientOver(20*time.Millisecond, redlatch.Config{}).RateLimiter(locktest.Pool).WithRate(short)
 		ctx, cancel := context.WithTimeout(bg, time.Second)
 		defer cancel()
-		w.WantErr(l.Try(ctx, 1), redlatch.ErrUninitialized)
+		w.WantErr(l.TryAcquire(ctx, 1, 0), redlatch.ErrUninitialized)
 		w.WantErr(l.Acquire(ctx, 1), redlatch.ErrUninitialized)
 	})
-}
-
-// A caller that brings the set-up does not wait for it behind one that waits for somebody else's.
-func TestASetUpIsNotLateBesideOneThatWaitsForIt(t *testing.T) {
-	for name, acquire := range map[string]func(c *redlatch.Client, brings bool) error{
-		"permits": func(c *redlatch.Client, brings bool) error {
-			s := c.ExpirableSemaphore(locktest.Pool)
-			if brings {
-				s = s.WithPermits(3)
-			}
-			_, err := s.Acquire(bg, redlatch.UntilSet())
-			return err
-		},
-		"rate": func(c *redlatch.Client, brings bool) error {
-			l := c.RateLimiter(locktest.Pool)
-			if brings {
-				l = l.WithRate(redlatch.Rate{Permits: 3, Interval: time.Second})
-			}
-			return l.Acquire(bg, 1, redlatch.UntilSet())
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InFakeTime(t, func(w *locktest.World) {
-				c := w.Client(redlatch.Config{})
-				waits := locktest.Later(func() error { return acquire(c, false) })
-				time.Sleep(100 * time.Millisecond)
-				start := time.Now()
-				w.OK(acquire(c, true))
-				w.OK(<-waits)
-				if d := time.Since(start); d > 100*time.Millisecond {
-					t.Errorf("set up after %v", d)
-				}
-			})
-		})
-	}
 }
 
 // A full server says that there are no permits, or no rate, and refuses to store any. Who comes while others have tried that

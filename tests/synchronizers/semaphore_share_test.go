@@ -72,7 +72,7 @@ func TestWhoGivesUpAsHeIsServedLeavesNoWordBehind(t *testing.T) {
 				gaveUp++
 				w.OK(s.Acquire(bg, 1))
 			}
-			if s.Try(bg, 1) == nil {
+			if s.TryAcquire(bg, 1, 0) == nil {
 				t.Fatal("two have the one permit")
 			}
 		}

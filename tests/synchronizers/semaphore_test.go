@@ -60,10 +60,10 @@ func TestSemaphoreCountsAsRedissons(t *testing.T) {
 		}
 
 		count(0)
-		w.OK(s.Try(bg, 0))
+		w.OK(s.TryAcquire(bg, 0, 0))
 		w.OK(s.Acquire(bg, 0))
 		w.OK(s.Release(bg, 0))
-		w.WantErr(s.Try(bg, 1), redlatch.ErrBusy)
+		w.WantErr(s.TryAcquire(bg, 1, 0), redlatch.ErrBusy)
 		yes(false)(s.ReleaseIfExists(bg, 3))
 		want("without a semaphore", "")
 		if n, err := s.Drain(bg); n != 0 || err != nil {
@@ -77,7 +77,7 @@ func TestSemaphoreCountsAsRedissons(t *testing.T) {
 		yes(false)(s.TrySetPermits(bg, 9))
 		want("there is one", "2")
 		w.OK(s.Acquire(bg, 2))
-		w.WantErr(s.Try(bg, 1), redlatch.ErrBusy)
+		w.WantErr(s.TryAcquire(bg, 1, 0), redlatch.ErrBusy)
 		want("taken", "0")
 		yes(true)(s.ReleaseIfExists(bg, 3))
 		want("released", "3", "3")
@@ -86,7 +86,7 @@ func TestSemaphoreCountsAsRedissons(t *testing.T) {
 		w.OK(s.AddPermits(bg, -15))
 		want("taken away", "-8", "0") // Redisson's listeners throw on a negative number
 		count(-8)
-		w.WantErr(s.Try(bg, 1), redlatch.ErrBusy)
+		w.WantErr(s.TryAcquire(bg, 1, 0), redlatch.ErrBusy)
 		w.OK(s.Release(bg, 1))
 		want("less than none", "-7", "0")
 		if n, err := s.Drain(bg); n != -7 || err != nil {
@@ -129,7 +129,7 @@ func TestSemaphoreRefusesBadInput(t *testing.T) {
 			says string
 		}{
 			{s.Acquire(bg, -1), "-1 permits"},
-			{s.Try(bg, -1), "negative"},
+			{s.TryAcquire(bg, -1, 0), "negative"},
 			{s.Release(bg, -1), "negative"},
 			{second(s.ReleaseIfExists(bg, -1)), "negative"},
 			{second(s.TrySetPermits(bg, -1)), "negative"},
@@ -140,9 +140,7 @@ func TestSemaphoreRefusesBadInput(t *testing.T) {
 			{s.Acquire(none, 1), "nil context"},
 			{s.Release(none, 1), "nil context"},
 			{second(s.Available(none)), "nil context"},
-			{s.Acquire(bg, 1, redlatch.Lease(time.Second)), "expirable semaphore"},
-			{s.Acquire(bg, 1, redlatch.Fenced()), "Fenced is for locks"},
-			{s.Acquire(bg, 1, redlatch.Wait(-1)), "negative"},
+			{s.TryAcquire(bg, 1, -1), "negative"},
 			{c.Semaphore("a{b").Acquire(bg, 1), "without a '}'"},
 			{c.Semaphore("").Release(bg, 1), "empty"},
 			{second(c.Semaphore("").Drain(bg)), "empty"},
@@ -156,7 +154,7 @@ func TestSemaphoreRefusesBadInput(t *testing.T) {
 		w.Server.HSet("lock", "field", "1")
 		wrong := c.Semaphore("lock")
 		for _, err := range []error{
-			wrong.Acquire(bg, 1), wrong.Try(bg, 1), wrong.Release(bg, 1), wrong.AddPermits(bg, 1),
+			wrong.Acquire(bg, 1), wrong.TryAcquire(bg, 1, 0), wrong.Release(bg, 1), wrong.AddPermits(bg, 1),
 			second(wrong.Drain(bg)), second(wrong.Available(bg)), second(wrong.Delete(bg)), second(wrong.ReleaseIfExists(bg, 1)),
 		} {
 			var re *driver.RunError
@@ -211,7 +209,7 @@ func TestAWaitForPermitsEndsInTime(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		s := w.Semaphore(c, 1)
 		start := time.Now()
-		err := s.Acquire(bg, 2, redlatch.Wait(3*time.Second))
+		err := s.TryAcquire(bg, 2, 3*time.Second)
 		var busy *redlatch.BusyError
 		if d := time.Since(start); d != 3*time.Second || !errors.As(err, &busy) || busy.Cause != nil || !redlatch.IsRetryable(err) {
 			t.Errorf("after %v: %v", d, err)
@@ -219,7 +217,7 @@ func TestAWaitForPermitsEndsInTime(t *testing.T) {
 		if want := `redlatch: semaphore "ports" was not acquired`; err.Error() != want {
 			t.Errorf("%q, want %q", err, want)
 		}
-		w.WantErr(s.Acquire(bg, 2, redlatch.Wait(0)), redlatch.ErrBusy)
+		w.WantErr(s.TryAcquire(bg, 2, 0), redlatch.ErrBusy)
 		ctx, cancel := context.WithTimeout(bg, time.Second)
 		defer cancel()
 		err = s.Acquire(ctx, 2)
@@ -324,9 +322,9 @@ func TestTryOvertakesNobody(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		s := w.Semaphore(c, 2)
-		got := locktest.AcquiringPermits(bg, s, 3, redlatch.Wait(time.Minute))
-		w.WantErr(s.Try(bg, 1), redlatch.ErrBusy)
-		w.OK(other.Semaphore(locktest.SemaphoreName).Try(bg, 1)) // it cannot know
+		got := locktest.AcquiringPermits(bg, s, 3)
+		w.WantErr(s.TryAcquire(bg, 1, 0), redlatch.ErrBusy)
+		w.OK(other.Semaphore(locktest.SemaphoreName).TryAcquire(bg, 1, 0)) // it cannot know
 		w.OK(other.Semaphore(locktest.SemaphoreName).Release(bg, 2))
 		w.OK(<-got)
 		wantSemaphore(w, "after it", "0")
@@ -341,7 +339,7 @@ func TestTriesAtTheSameTimeShareWhatIsThere(t *testing.T) {
 		var got atomic.Int64
 		var wg sync.WaitGroup
 		try := func(n int) {
-			if err := s.Try(bg, n); err == nil {
+			if err := s.TryAcquire(bg, n, 0); err == nil {
 				got.Add(int64(n))
 			} else if !errors.Is(err, redlatch.ErrBusy) {
 				t.Error(err)
@@ -424,7 +422,7 @@ func TestAGrantThatMeetsACancellationIsNotLost(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		s := w.Semaphore(w.Client(redlatch.Config{}), 1)
 		for range 20 {
-			w.OK(s.Acquire(bg, 1, redlatch.Wait(time.Minute)))
+			w.OK(s.TryAcquire(bg, 1, time.Minute))
 			ctx, cancel := context.WithCancel(bg)
 			got := locktest.AcquiringPermits(ctx, s, 1)
 			cancel()
@@ -454,7 +452,7 @@ func TestCloseEndsWaitersAndKeepsWhatIsReleased(t *testing.T) {
 		w.WantErr(<-got, redlatch.ErrClosed)
 		wantSemaphore(w, "after Close", "2")
 		w.WantErr(s.Acquire(bg, 1), redlatch.ErrClosed)
-		w.WantErr(s.Try(bg, 1), redlatch.ErrClosed)
+		w.WantErr(s.TryAcquire(bg, 1, 0), redlatch.ErrClosed)
 		w.WantErr(s.AddPermits(bg, 1), redlatch.ErrClosed)
 		_ = s.Release(bg, 1) // too late; it may be done, and must end
 		time.Sleep(100 * time.Millisecond)

@@ -143,7 +143,7 @@ func TestASilentReplica(t *testing.T) {
 			if d := time.Since(start); d < ackTimeout || d > soon {
 				s.Errorf("%s: Acquire took %v", kind, d)
 			}
-			if _, err = l.Try(ctx); !errors.Is(err, redlatch.ErrBusy) { // what is given back may not have arrived yet
+			if _, err = l.TryAcquire(ctx, 0); !errors.Is(err, redlatch.ErrBusy) { // what is given back may not have arrived yet
 				s.unacknowledged("Try of "+kind, err, 1)
 			}
 		}

@@ -263,7 +263,7 @@ func (p *pair) rest(d driver.Redis) {
 func beside(t *testing.T, d driver.Redis, servers []*testserver.Server) {
 	c := client(t, d, redlatch.Config{})
 	for what, f := range map[string]func() error{
-		"Try":     func() error { _, err := c.Lock("other").Try(t.Context()); return err },
+		"Try":     func() error { _, err := c.Lock("other").TryAcquire(t.Context(), 0); return err },
 		"Acquire": func() error { _, err := c.Lock("other").Acquire(t.Context()); return err },
 		"Permit":  func() error { return c.Semaphore("app").Acquire(t.Context(), 1) },
 	} {

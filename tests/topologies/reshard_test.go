@@ -36,7 +36,7 @@ func TestAReaderKeepsItsLockWhileASlotMoves(t *testing.T) {
 			if err := b.Release(t.Context()); err != nil {
 				t.Errorf("the release: %v", err)
 			}
-			if h, err := clients[2].ReadWriteLock(name).Write().Try(t.Context()); !errors.Is(err, redlatch.ErrBusy) {
+			if h, err := clients[2].ReadWriteLock(name).Write().TryAcquire(t.Context(), 0); !errors.Is(err, redlatch.ErrBusy) {
 				t.Errorf("a writer beside a reader who believes in its hold (%v): %v, %v", a.Err(), h, err)
 			}
 			m.Finish()
@@ -135,7 +135,7 @@ func TestNoPartOfALockIsTakenForTheWholeWhileASlotMoves(t *testing.T) {
 func movesInParts(t *testing.T, c *testserver.Cluster, name string, n int, clients []*redlatch.Client, lock func(c *redlatch.Client, name string) *redlatch.Lock) bool {
 	t.Helper()
 	a := acquired(t, lock(clients[0], name), redlatch.Lease(time.Minute))
-	reader, err := lock(clients[1], name).Try(t.Context())
+	reader, err := lock(clients[1], name).TryAcquire(t.Context(), 0)
 	shared := err == nil
 	if !shared && !errors.Is(err, redlatch.ErrBusy) {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func movesInParts(t *testing.T, c *testserver.Cluster, name string, n int, clien
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		if h, err := exclusive.Try(ctx); err == nil {
+		if h, err := exclusive.TryAcquire(ctx, 0); err == nil {
 			t.Errorf("%q of %q are at the new node, and it is %s: somebody else has it, too: %v", carried, parts, when, h)
 			released(t, h)
 		}
@@ -298,11 +298,11 @@ func TestASlotThatIsLeftHalfMoved(t *testing.T) {
 			m.Carry(fmt.Sprint(tag, "moved"), fmt.Sprint(tag, "moved:", moved.Owner(), ":rwlock_timeout:1"))
 			defer m.Finish()
 			for end := time.Now().Add(3 * watchdog); time.Now().Before(end); {
-				if _, err := lock(b, "old").Read().Try(t.Context()); !errors.Is(err, redlatch.ErrUnavailable) {
+				if _, err := lock(b, "old").Read().TryAcquire(t.Context(), 0); !errors.Is(err, redlatch.ErrUnavailable) {
 					t.Errorf("to read at the old node: %v", err)
 				}
 				for what, fresh := range map[string]*redlatch.Lock{"read": lock(b, "moved").Read(), "new, read": lock(b, "new").Read(), "new, write": lock(b, "new").Write()} {
-					h, err := fresh.Try(t.Context())
+					h, err := fresh.TryAcquire(t.Context(), 0)
 					if err != nil {
 						t.Errorf("%s: %v", what, err)
 						continue

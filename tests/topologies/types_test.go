@@ -125,7 +125,7 @@ func (p *pair) release(h *redlatch.Hold) {
 func (p *pair) lock(of func(c *redlatch.Client, name string) *redlatch.Lock) {
 	mine, other := of(p.a, p.name), of(p.b, p.name)
 	h := p.acquire(mine)
-	_, err := other.Try(p.ctx)
+	_, err := other.TryAcquire(p.ctx, 0)
 	p.busy("Try beside a holder", err)
 	if inner, err := mine.Acquire(h.Context()); err == nil {
 		p.release(inner)
@@ -162,7 +162,7 @@ func (p *pair) lock(of func(c *redlatch.Client, name string) *redlatch.Lock) {
 
 func (p *pair) refusesReentry(l *redlatch.Lock) {
 	h := p.acquire(l)
-	if _, err := l.Try(h.Context()); !errors.Is(err, redlatch.ErrReentry) {
+	if _, err := l.TryAcquire(h.Context(), 0); !errors.Is(err, redlatch.ErrReentry) {
 		p.Errorf("the second Try: %v", err)
 	}
 	p.release(h)
@@ -206,14 +206,14 @@ func (p *pair) order() {
 func (p *pair) readers() {
 	mine, other := p.a.ReadWriteLock(p.name), p.b.ReadWriteLock(p.name)
 	one, two := p.acquire(mine.Read()), p.acquire(other.Read())
-	_, err := other.Write().Try(p.ctx)
+	_, err := other.Write().TryAcquire(p.ctx, 0)
 	p.busy("a writer beside readers", err)
 	var w *redlatch.Hold
 	got := start(func() (err error) { w, err = other.Write().Acquire(p.ctx); return err })
 	p.release(two)
 	p.release(one)
 	p.await("the writer", got)
-	_, err = mine.Read().Try(p.ctx)
+	_, err = mine.Read().TryAcquire(p.ctx, 0)
 	p.busy("a reader beside a writer", err)
 	down, err := other.Read().Acquire(w.Context())
 	p.must("a read under the write", err)
@@ -246,7 +246,7 @@ func (p *pair) multi() {
 	}
 	h, err := redlatch.MultiLock(of(p.a)...).Acquire(p.ctx)
 	p.must("Acquire", err)
-	_, err = redlatch.MultiLock(of(p.b)...).Try(p.ctx)
+	_, err = redlatch.MultiLock(of(p.b)...).TryAcquire(p.ctx, 0)
 	p.busy("Try", err)
 	got := start(func() error {
 		h, err := redlatch.MultiLock(of(p.b)...).Acquire(p.ctx)
@@ -265,10 +265,10 @@ func (p *pair) red() {
 	l := redlatch.RedLock(p.a.Lock(p.name+"-a"), p.b.Lock(p.name+"-b"))
 	h, err := l.Acquire(p.ctx)
 	p.must("Acquire", err)
-	_, err = redlatch.RedLock(p.a.Lock(p.name+"-a"), p.b.Lock(p.name+"-b")).Try(p.ctx)
+	_, err = redlatch.RedLock(p.a.Lock(p.name+"-a"), p.b.Lock(p.name+"-b")).TryAcquire(p.ctx, 0)
 	p.busy("Try", err)
 	p.must("Release", h.Release(p.ctx))
-	h, err = l.Try(p.ctx)
+	h, err = l.TryAcquire(p.ctx, 0)
 	p.must("Try", err)
 	p.must("Release", h.Release(p.ctx))
 }
@@ -278,7 +278,7 @@ func (p *pair) semaphore() {
 	_, err := mine.TrySetPermits(p.ctx, 3)
 	p.must("TrySetPermits", err)
 	p.must("Acquire", mine.Acquire(p.ctx, 2))
-	p.busy("Try", other.Try(p.ctx, 2))
+	p.busy("Try", other.TryAcquire(p.ctx, 2, 0))
 	got := start(func() error { return other.Acquire(p.ctx, 3) })
 	p.must("Release", mine.Release(p.ctx, 2))
 	p.await("Acquire", got)
@@ -298,7 +298,7 @@ func (p *pair) permits() {
 	p.must("TrySetPermits", err)
 	both, err := mine.AcquireMany(p.ctx, 2)
 	p.must("AcquireMany", err)
-	_, err = other.Try(p.ctx)
+	_, err = other.TryAcquire(p.ctx, 0)
 	p.busy("Try", err)
 	var next *redlatch.Permit
 	got := start(func() (err error) { next, err = other.Acquire(p.ctx); return err })

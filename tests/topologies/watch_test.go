@@ -220,7 +220,7 @@ func (s *fleet) watchedBy(t *testing.T, adapter drivers.Adapter, p drivers.Place
 	if l, err := lister.List(t.Context()); err != nil || l.Problem != "" || l.Silent != 0 { // what was refused costs it nothing
 		t.Errorf("afterwards: %v, %s, %d are silent", err, l.Problem, l.Silent)
 	}
-	if _, err := c.Lock(appPrefix + "mine").Try(t.Context()); err == nil || redlatch.IsRetryable(err) {
+	if _, err := c.Lock(appPrefix+"mine").TryAcquire(t.Context(), 0); err == nil || redlatch.IsRetryable(err) {
 		t.Errorf("it has acquired a lock: %v", err)
 	}
 }

@@ -95,7 +95,8 @@ func without(t *testing.T, row costRow, adapter drivers.Adapter, p drivers.Place
 	}
 	got := make(chan error, 1)
 	go func() {
-		got <- b.Lock(name).Do(context.Background(), func(context.Context) error { return nil }, redlatch.Wait(time.Minute))
+		_, err := b.Lock(name).TryDo(context.Background(), time.Minute, func(context.Context) error { return nil })
+		got <- err
 	}()
 	err = h.Release(t.Context())
 	if row.locks == "are freed, and Release fails" {
@@ -119,7 +120,7 @@ func without(t *testing.T, row costRow, adapter drivers.Adapter, p drivers.Place
 	}
 	if row.right == "wait" {
 		acks := client(t, adapter.Open(t, p), redlatch.Config{Acks: 1})
-		if _, err := acks.Lock(name + "acknowledged").Try(t.Context()); err == nil || !strings.Contains(err.Error(), "does not know WAIT, or forbids it") {
+		if _, err := acks.Lock(name+"acknowledged").TryAcquire(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "does not know WAIT, or forbids it") {
 			t.Errorf("with Acks 1: %v", err)
 		}
 	}

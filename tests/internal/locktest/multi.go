@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"context"
+	"time"
 
 	"github.com/redlatch/redlatch"
 )
@@ -12,6 +13,16 @@ func (w *World) AcquireMulti(ctx context.Context, m *redlatch.Multi, opts ...red
 	h, err := m.Acquire(ctx, opts...)
 	if err != nil {
 		w.Fatalf("Acquire: %v", err)
+	}
+	return h
+}
+
+// AcquireMultiWithin acquires within that time, or ends the test.
+func (w *World) AcquireMultiWithin(ctx context.Context, m *redlatch.Multi, wait time.Duration) *redlatch.MultiHold {
+	w.Helper()
+	h, err := m.TryAcquire(ctx, wait)
+	if err != nil {
+		w.Fatalf("TryAcquire: %v", err)
 	}
 	return h
 }

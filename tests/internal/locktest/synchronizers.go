@@ -85,7 +85,7 @@ func (w *World) SetRate(l *redlatch.RateLimiter, r redlatch.Rate) {
 // TakeRate takes n permits at once, or ends the test.
 func (w *World) TakeRate(l *redlatch.RateLimiter, n int) {
 	w.Helper()
-	if err := l.Try(bg, n); err != nil {
+	if err := l.TryAcquire(bg, n, 0); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -93,7 +93,7 @@ func (w *World) TakeRate(l *redlatch.RateLimiter, n int) {
 // WantBusy tries and wants to be told to come back then.
 func (w *World) WantBusy(l *redlatch.RateLimiter, n int, after time.Duration) {
 	w.Helper()
-	err := l.Try(bg, n)
+	err := l.TryAcquire(bg, n, 0)
 	var busy *redlatch.RateError
 	if !errors.As(err, &busy) || !errors.Is(err, redlatch.ErrBusy) || !redlatch.IsRetryable(err) {
 		w.Fatalf("got %v, want a RateError", err)

@@ -11,9 +11,15 @@ import (
 // Waiting starts an acquisition and returns when it stands in the queue.
 func (w *World) Waiting(ctx context.Context, l *redlatch.Lock, opts ...redlatch.Option) <-chan Outcome {
 	w.Helper()
+	return w.WaitingFor(ctx, l, 100*365*24*time.Hour, opts...)
+}
+
+// WaitingFor is Waiting, for no longer than that.
+func (w *World) WaitingFor(ctx context.Context, l *redlatch.Lock, wait time.Duration, opts ...redlatch.Option) <-chan Outcome {
+	w.Helper()
 	before := len(w.Queue(l.Name()))
 	c := Later(func() Outcome {
-		h, err := l.Acquire(ctx, opts...)
+		h, err := l.TryAcquire(ctx, wait, opts...)
 		return Outcome{h, err, time.Now()}
 	})
 	for range 100 { // the request may have to be repeated
@@ -44,13 +50,13 @@ func NoneYet[T any](c <-chan T) bool {
 }
 
 // WaitFor waits for a latch on a goroutine.
-func WaitFor(ctx context.Context, l *redlatch.CountDownLatch, opts ...redlatch.Option) <-chan error {
-	return Later(func() error { return l.Wait(ctx, opts...) })
+func WaitFor(ctx context.Context, l *redlatch.CountDownLatch) <-chan error {
+	return Later(func() error { return l.Wait(ctx) })
 }
 
 // AcquiringPermits acquires on a goroutine and returns when that waits.
-func AcquiringPermits(ctx context.Context, s *redlatch.Semaphore, n int, opts ...redlatch.Option) <-chan error {
-	got := Later(func() error { return s.Acquire(ctx, n, opts...) })
+func AcquiringPermits(ctx context.Context, s *redlatch.Semaphore, n int) <-chan error {
+	got := Later(func() error { return s.Acquire(ctx, n) })
 	synctest.Wait()
 	return got
 }

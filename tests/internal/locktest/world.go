@@ -177,6 +177,16 @@ func (w *World) Acquire(ctx context.Context, l *redlatch.Lock, opts ...redlatch.
 	return h
 }
 
+// AcquireWithin acquires within that time, or ends the test.
+func (w *World) AcquireWithin(ctx context.Context, l *redlatch.Lock, wait time.Duration) *redlatch.Hold {
+	w.Helper()
+	h, err := l.TryAcquire(ctx, wait)
+	if err != nil {
+		w.Fatalf("TryAcquire(%s): %v", l.Name(), err)
+	}
+	return h
+}
+
 // Release releases, or ends the test.
 func (w *World) Release(h *redlatch.Hold) {
 	w.Helper()

@@ -25,8 +25,9 @@ const (
 var waiters = map[string]int{
 	"time.Sleep": 0, "time.After": 0, "time.NewTimer": 0, "time.AfterFunc": 0, "time.NewTicker": 0, "time.Tick": 0,
 	"context.WithTimeout": 1, "context.WithTimeoutCause": 1,
-	"github.com/redlatch/redlatch.Wait": 0,
-	until:                               0,
+	"(*github.com/redlatch/redlatch.Lock).TryAcquire": 1, "(*github.com/redlatch/redlatch.Lock).TryDo": 1,
+	"(*github.com/redlatch/redlatch.Multi).TryAcquire": 1, "(*github.com/redlatch/redlatch.Multi).TryDo": 1,
+	until: 0,
 }
 
 // until is what a loop begins with that ends at some time, as in "for end := time.Now().Add(d)".
