@@ -19,13 +19,17 @@ const tolerated = 1.05
 
 // A comparison is what redlatch costs in this tree and in an earlier commit.
 type comparison struct {
-	Command string        `json:"command"`
-	Machine machine       `json:"machine"`
-	Base    string        `json:"base"`
-	Runs    int           `json:"runs"`
-	Warm    time.Duration `json:"warm"`
-	Length  time.Duration `json:"length"`
-	Trials  []trial       `json:"trials"`
+	Command string  `json:"command"`
+	Machine machine `json:"machine"`
+	Base    string  `json:"base"`
+
+	// OwnLoads says that the base ran the loads that it has itself.
+	OwnLoads bool `json:"own_loads,omitempty"`
+
+	Runs   int           `json:"runs"`
+	Warm   time.Duration `json:"warm"`
+	Length time.Duration `json:"length"`
+	Trials []trial       `json:"trials"`
 }
 
 // A trial is one load, put on both.
@@ -65,7 +69,7 @@ func compare(ctx context.Context, o options, root string) (comparison, error) {
 	if err := buildLoads(ctx, root, this); err != nil {
 		return c, err
 	}
-	if err := buildBase(ctx, root, c.Base, filepath.Join(dir, "tree"), base); err != nil {
+	if c.OwnLoads, err = buildBase(ctx, root, c.Base, filepath.Join(dir, "tree"), base); err != nil {
 		return c, err
 	}
 	s, err := startServer(root, o.server+"-server")
@@ -135,22 +139,32 @@ func buildLoads(ctx context.Context, root, binary string) error {
 }
 
 // buildBase builds the loads of this tree with the library, and the versions of
-// its dependencies, of another commit.
-func buildBase(ctx context.Context, root, commit, tree, binary string) (err error) {
+// its dependencies, of another commit. Where the API was another one, it builds the loads
+// that the commit has itself, and says so.
+func buildBase(ctx context.Context, root, commit, tree, binary string) (own bool, err error) {
 	if _, err := output(ctx, root, "git", "worktree", "add", "--detach", tree, commit); err != nil {
-		return err
+		return false, err
 	}
 	defer func() {
 		_, removed := output(context.WithoutCancel(ctx), root, "git", "worktree", "remove", "--force", tree)
 		err = errors.Join(err, removed)
 	}()
 	if err := os.RemoveAll(loadsDir(tree)); err != nil {
-		return err
+		return false, err
 	}
 	if err := os.CopyFS(loadsDir(tree), os.DirFS(loadsDir(root))); err != nil {
-		return err
+		return false, err
 	}
-	return buildLoads(ctx, tree, binary)
+	if buildLoads(ctx, tree, binary) == nil {
+		return false, nil
+	}
+	if err := os.RemoveAll(loadsDir(tree)); err != nil {
+		return false, err
+	}
+	if _, err := output(ctx, tree, "git", "checkout", "--", "."); err != nil {
+		return false, err
+	}
+	return true, buildLoads(ctx, tree, binary)
 }
 
 // output runs a command, and says what it complained of if it fails.
@@ -179,6 +193,9 @@ CPU time is the client's, user and system. A *ratio* is taken within each run, a
 
 `, c.Base, c.Command, c.Machine.CPU, c.Machine.Cores, c.Machine.Kernel, c.Machine.Go, c.Machine.Server,
 		plural(c.Runs, "alternating run"), c.Length, c.Warm, spanTitle(c.Runs), tolerated)
+	if c.OwnLoads {
+		fmt.Fprintf(&b, "The loads of this tree do not build with %s, whose API was another one. It ran the loads that it has itself.\n\n", c.Base)
+	}
 	t := table{head: []string{"", "CPU µs/operation, base", "this", "ratio", "", "operations/s, base", "this", "ratio", ""}}
 	for _, name := range c.loads() {
 		cpu := c.cells(name, cpuPerOperation, func(base, this float64) float64 { return this / base })

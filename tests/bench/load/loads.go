@@ -43,7 +43,7 @@ func makeLoads() []load {
 		load{"latch-1000", onRueidis, 1, latch})
 }
 
-// A client closes its driver, too.
+// A client disconnects what it does not close by itself.
 type client struct {
 	*redlatch.Client
 	disconnect func()
@@ -60,7 +60,7 @@ func onRueidis(addr string) (client, error) {
 		return client{}, err
 	}
 	c, err := redlatch.New(driver, redlatch.Config{})
-	return client{c, func() {}}, err // the client closes its driver
+	return client{c, func() {}}, err
 }
 
 func onGoredis(addr string) (client, error) {
