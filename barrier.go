@@ -108,15 +108,15 @@ type BreakReason string
 const (
 	// BrokenLeft: a caller has left after it had arrived: its context ended,
 	// or its client was closed.
-	BrokenLeft BreakReason = barrier.Left
+	BrokenLeft BreakReason = "left"
 	// BrokenDead: one of the clients was not heard for its Config.WatchdogTimeout.
-	BrokenDead BreakReason = barrier.Dead
+	BrokenDead BreakReason = "dead"
 	// BrokenReset: somebody has called Reset.
-	BrokenReset BreakReason = barrier.Reset
+	BrokenReset BreakReason = "reset"
 	// BrokenGone: the server no longer knows the generation. It was deleted, evicted,
 	// or lost in a restart or failover; or it ended more than a minute, or a hundred
 	// generations, before the caller could ask.
-	BrokenGone BreakReason = barrier.Gone
+	BrokenGone BreakReason = "gone"
 )
 
 // A BrokenError says how a generation of a barrier was broken. It is ErrBroken.

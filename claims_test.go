@@ -43,11 +43,12 @@ func inThisFile(site string) bool { return strings.Contains(site, "claims_test.g
 
 // A waitee is something that can be held and waited for.
 type waitee struct {
-	kind, mode string
-	acquire    func(ctx context.Context, wait time.Duration, opts ...Option) (release func(), err error)
+	kind    Kind
+	mode    string
+	acquire func(ctx context.Context, wait time.Duration, opts ...Option) (release func(), err error)
 }
 
-func lockWaitee(kind, mode string, l *Lock) waitee {
+func lockWaitee(kind Kind, mode string, l *Lock) waitee {
 	return waitee{kind, mode, func(ctx context.Context, wait time.Duration, opts ...Option) (func(), error) {
 		h, err := l.TryAcquire(ctx, wait, opts...)
 		if err != nil {
@@ -103,7 +104,7 @@ func TestALockThatIsHeldOrWaitedForIsShownAsWhatItIs(t *testing.T) {
 					t.Fatalf("held %+v, waited for %+v", holds, waits)
 				}
 				w := waits[0]
-				if w.Name != "x" || w.Kind != x.kind || w.Mode != x.mode || !w.Since.Equal(began) || !w.Until.Equal(began.Add(time.Hour)) || !inThisFile(w.Site.String()) ||
+				if w.Name != "x" || Kind(w.Kind) != x.kind || w.Mode != x.mode || !w.Since.Equal(began) || !w.Until.Equal(began.Add(time.Hour)) || !inThisFile(w.Site.String()) ||
 					!slices.Equal(w.Under, []string{other.Owner()}) || w.Renewed || w.Rest() != 0 {
 					t.Errorf("waits: %+v at %v", w, w.Site)
 				}
@@ -119,7 +120,7 @@ func TestALockThatIsHeldOrWaitedForIsShownAsWhatItIs(t *testing.T) {
 					t.Fatalf("held %+v, waited for %+v", holds, waits)
 				}
 				h := holds[i]
-				if h.Kind != x.kind || h.Mode != x.mode || h.Since.After(got) || h.Since.Before(got.Add(-time.Second)) || h.Until.Sub(h.Since) < 50*time.Second || h.Until.Sub(h.Since) > time.Minute ||
+				if Kind(h.Kind) != x.kind || h.Mode != x.mode || h.Since.After(got) || h.Since.Before(got.Add(-time.Second)) || h.Until.Sub(h.Since) < 50*time.Second || h.Until.Sub(h.Since) > time.Minute ||
 					h.Renewed || h.Count != 1 || !inThisFile(h.Site.String()) || h.Owner == "" || h.Under != nil || (h.Token != 0) != (typ == "fenced") {
 					t.Errorf("held: %+v at %v", h, h.Site)
 				}
@@ -300,7 +301,7 @@ func TestThoseWhoWantSeveralLocksAreShown(t *testing.T) {
 
 // A synchronizer's callers stand in lines of their own, without a gate.
 func TestThoseWhoWaitForASynchronizerAreShown(t *testing.T) {
-	for kind, wait := range map[string]func(c *Client, ctx context.Context) error{
+	for kind, wait := range map[Kind]func(c *Client, ctx context.Context) error{
 		KindSemaphore: func(c *Client, ctx context.Context) error { return c.Semaphore("x").TryAcquire(ctx, 3, time.Hour) },
 		KindExpirable: func(c *Client, ctx context.Context) error {
 			_, err := c.ExpirableSemaphore("x").TryAcquireMany(ctx, 3, time.Hour)
@@ -321,7 +322,7 @@ func TestThoseWhoWaitForASynchronizerAreShown(t *testing.T) {
 	}
 }
 
-func showsWhoWaits(t *testing.T, kind string, sited bool, wait func(c *Client, ctx context.Context) error) {
+func showsWhoWaits(t *testing.T, kind Kind, sited bool, wait func(c *Client, ctx context.Context) error) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := asked(t, Config{TellSites: sited})
 		p.fill(true)
@@ -350,7 +351,7 @@ func showsWhoWaits(t *testing.T, kind string, sited bool, wait func(c *Client, c
 			t.Fatalf("waited for %+v", waits)
 		}
 		for _, w := range waits {
-			if w.Name != "x" || w.Kind != kind || !w.Since.Equal(began) || !w.Until.Equal(began.Add(time.Hour)) || w.Count != permits || (kind == KindBarrier) != (w.Owner != "") ||
+			if w.Name != "x" || Kind(w.Kind) != kind || !w.Since.Equal(began) || !w.Until.Equal(began.Add(time.Hour)) || w.Count != permits || (kind == KindBarrier) != (w.Owner != "") ||
 				!slices.Equal(w.Under, []string{other.Owner()}) || (sited || kind == KindExpirable) != inThisFile(w.Site.String()) || w.Rest() != 0 {
 				t.Errorf("waits: %+v at %v", w, w.Site)
 			}
@@ -403,7 +404,7 @@ func TestPermitsAreShownUntilTheyAreOver(t *testing.T) {
 		}
 		for i, want := range []*Permit{leased, kept} {
 			h := holds[i]
-			if h.Name != "pool" || h.Kind != KindExpirable || h.Owner != want.ID() || !h.Until.Equal(want.Expires()) || h.Renewed != (i == 1) || h.Count != 1 || !inThisFile(h.Site.String()) {
+			if h.Name != "pool" || Kind(h.Kind) != KindExpirable || h.Owner != want.ID() || !h.Until.Equal(want.Expires()) || h.Renewed != (i == 1) || h.Count != 1 || !inThisFile(h.Site.String()) {
 				t.Errorf("held: %+v at %v", h, h.Site)
 			}
 		}

@@ -68,7 +68,7 @@ type BusyError struct {
 	Name string // of the lock, semaphore, latch or barrier
 	// Kind is KindSemaphore, KindExpirable, KindLatch or KindBarrier, or KindLock for a lock of any type.
 	// It is KindReadWrite if a lock of another type has turned out to be a read-write lock.
-	Kind  string
+	Kind  Kind
 	Owner string        // the owner's field in Redis; empty if not known
 	TTL   time.Duration // what was left of the owner's lease when last seen; 0 if not known
 	// By is who the owner's client says it is (Config.Identity), such as "billing@host-7
@@ -87,7 +87,7 @@ type BusyError struct {
 }
 
 // stillBusy is what there is to say of a name that is no lock's.
-var stillBusy = map[string]string{
+var stillBusy = map[Kind]string{
 	KindSemaphore: "semaphore %q was not acquired",
 	KindExpirable: "permit of semaphore %q was not acquired",
 	KindLatch:     "the count of latch %q is not 0",
@@ -244,7 +244,7 @@ const (
 // A LostError says how a hold was lost. It is ErrLost.
 type LostError struct {
 	Name   string // of the lock or the semaphore
-	Kind   string // KindExpirable for a permit; KindLock for a lock of any type
+	Kind   Kind   // KindExpirable for a permit; KindLock for a lock of any type
 	Owner  string // the lost hold's own field in Redis, or the permit's id
 	Reason LossReason
 	// Confirmed is when the last take or renewal was sent that the server

@@ -88,29 +88,31 @@ type Events struct {
 // An AcquireStartEvent tells of an acquisition that begins.
 type AcquireStartEvent struct {
 	Name string // of a Multi: the names of its members, separated by commas, equal ones once
-	Kind string // KindLock, ...
+	Kind Kind
 	Mode string // of a read-write lock: "read" or "write"
 	N    int    // how many permits are wanted; 0 if it is not about permits
 }
 
 // An AcquireEndEvent tells how an acquisition went.
 type AcquireEndEvent struct {
-	Name, Kind, Mode string        // as in AcquireStartEvent
-	N                int           // as in AcquireStartEvent
-	Owner            string        // of the hold, or the id of the permit; empty if there is none, or more than one
-	Waited           time.Duration // from the call to its end
-	Outcome          Outcome
-	Err              error // what the call returns; nil if it has succeeded
-	Count            int   // of a lock: the hold count that Redis shows, 1, or more after a re-entry
+	Name, Mode string        // as in AcquireStartEvent
+	Kind       Kind          // as in AcquireStartEvent
+	N          int           // as in AcquireStartEvent
+	Owner      string        // of the hold, or the id of the permit; empty if there is none, or more than one
+	Waited     time.Duration // from the call to its end
+	Outcome    Outcome
+	Err        error // what the call returns; nil if it has succeeded
+	Count      int   // of a lock: the hold count that Redis shows, 1, or more after a re-entry
 }
 
 // A HoldEndEvent tells how a hold ended.
 type HoldEndEvent struct {
-	Name, Kind, Mode string        // as in AcquireStartEvent
-	Owner            string        // as in AcquireEndEvent; the id of each of several permits
-	Held             time.Duration // from the acquisition to the end
-	Reason           EndReason
-	Err              error // why it was lost: a *LostError, or several, joined, of a RedLock; else nil
+	Name, Mode string        // as in AcquireStartEvent
+	Kind       Kind          // as in AcquireStartEvent
+	Owner      string        // as in AcquireEndEvent; the id of each of several permits
+	Held       time.Duration // from the acquisition to the end
+	Reason     EndReason
+	Err        error // why it was lost: a *LostError, or several, joined, of a RedLock; else nil
 }
 
 // An Outcome says how an acquisition went.
@@ -167,7 +169,7 @@ const (
 // acquired as several is lost, and told, one by one.
 type LostEvent struct {
 	Err     *LostError    // what was lost, why, and when the server had last confirmed it
-	Kind    string        // KindLock, ..., or KindExpirable
+	Kind    Kind          // of what was lost
 	Mode    string        // of a read-write lock: "read" or "write"
 	Several bool          // it was acquired by a Multi
 	Token   int64         // fencing token; 0 if it has none
@@ -283,7 +285,7 @@ func (r *reporter) lost(loss claim.Loss) {
 	r.lately.Add(loss, string(err.Reason))
 	r.queue.Add(func() {
 		e := LostEvent{
-			Err: err, Kind: loss.Kind, Mode: loss.Mode, Several: loss.Several, Token: loss.Token,
+			Err: err, Kind: Kind(loss.Kind), Mode: loss.Mode, Several: loss.Several, Token: loss.Token,
 			At: loss.At, Held: renew.Elapsed(loss.Since, loss.At), Site: loss.Site.String(), Renewed: loss.Renewed, Lease: loss.Lease,
 			RenewErr: loss.Failure, RenewFailed: loss.FailureAt, Node: loss.Node, Client: r.client,
 		}
@@ -299,7 +301,7 @@ func (r *reporter) lost(loss claim.Loss) {
 func (e *LostEvent) attrs() []slog.Attr {
 	why := e.Err.Reason.sentence()
 	ms := func(key string, d time.Duration) slog.Attr { return slog.Duration(key, d.Round(time.Millisecond)) }
-	all := []slog.Attr{slog.String("name", e.Err.Name), slog.String("kind", e.Kind)}
+	all := []slog.Attr{slog.String("name", e.Err.Name), slog.String("kind", string(e.Kind))}
 	all = append(all, optional("mode", e.Mode)...)
 	if e.Several {
 		all = append(all, slog.Bool("one_of_several", true))

@@ -146,7 +146,7 @@ func ExampleEvents() {
 		},
 		AcquireEnd: func(_ context.Context, e redlatch.AcquireEndEvent) {
 			waiting.Add(-1)
-			outcomes.Add(e.Kind+" "+string(e.Outcome), 1) // "fair lock timed_out"
+			outcomes.Add(string(e.Kind)+" "+string(e.Outcome), 1) // "fair lock timed_out"
 		},
 		HoldEnd: func(_ context.Context, e redlatch.HoldEndEvent) {
 			if e.Reason == redlatch.EndLost {

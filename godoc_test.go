@@ -6,17 +6,18 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/barrier"
 	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/inspect"
 )
 
-// Whoever looks up a type finds its values there. go doc sees that they are of the type
-// only if their declaration names it: a conversion does not.
-func TestGoDocListsTheValuesOfATypeWithIt(t *testing.T) {
+// Whoever looks up a type finds its values there, and can read them. go doc sees that a value is of a
+// type only if its declaration names the type, and it shows a value of another package by its name there.
+func TestGoDocShowsTheValuesOfATypeWithIt(t *testing.T) {
 	files := token.NewFileSet()
 	var parsed []*ast.File
 	entries, err := os.ReadDir(".")
@@ -37,32 +38,65 @@ func TestGoDocListsTheValuesOfATypeWithIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed := map[string][]string{}
+	for _, c := range pkg.Consts {
+		t.Errorf("%v is listed apart from its type", c.Names)
+	}
+	values := 0
 	for _, typ := range pkg.Types {
 		for _, c := range typ.Consts {
-			listed[typ.Name] = append(listed[typ.Name], c.Names...)
+			for _, spec := range c.Decl.Specs {
+				for _, value := range spec.(*ast.ValueSpec).Values {
+					values++
+					if minus, negative := value.(*ast.UnaryExpr); negative {
+						value = minus.X
+					}
+					if _, literal := value.(*ast.BasicLit); !literal && !isIota(value) {
+						t.Errorf("%v hides its value", c.Names)
+					}
+				}
+			}
 		}
 	}
-	for typ, values := range map[string][]string{
-		"LossReason": {"LostExpired", "LostGone", "LostRevoked", "LostMaxHold", "LostLease"},
-		"Acks":       {"AcksAuto", "AcksOff", "AcksBestEffort", "AcksAny"},
-		"PubSub":     {"PubSubAuto", "PubSubClassic", "PubSubSharded", "PubSubBoth"},
-		"HandOff":    {"HandOffLocal", "HandOffNone"},
-	} {
-		if !slices.Equal(listed[typ], values) {
-			t.Errorf("%s has %v, want %v", typ, listed[typ], values)
-		}
+	if values < 30 {
+		t.Errorf("only %d values were looked at", values)
 	}
 }
 
-// The engines say how something was lost in words of their own, which become the user's.
-func TestLossReasonsAreThoseOfTheEngines(t *testing.T) {
-	for reason, engines := range map[redlatch.LossReason]holdctx.Reason{
+func isIota(value ast.Expr) bool {
+	id, ok := value.(*ast.Ident)
+	return ok && id.Name == "iota"
+}
+
+// The engines say in words of their own what something is, and how it was lost or ended. These become the user's.
+func TestTheWordsAreThoseOfTheEngines(t *testing.T) {
+	same := func(user, engine string) {
+		if user != engine {
+			t.Errorf("%q is %q of the engines", user, engine)
+		}
+	}
+	for kind, engine := range map[redlatch.Kind]string{
+		redlatch.KindLock: inspect.Lock, redlatch.KindFenced: inspect.Fenced, redlatch.KindFair: inspect.Fair,
+		redlatch.KindReadWrite: inspect.ReadWrite, redlatch.KindGroup: inspect.Group, redlatch.KindSemaphore: inspect.Semaphore,
+		redlatch.KindExpirable: inspect.Expirable, redlatch.KindLatch: inspect.Latch, redlatch.KindRateLimiter: inspect.RateLimiter,
+		redlatch.KindBarrier: inspect.Barrier, redlatch.KindCounter: inspect.Counter,
+	} {
+		same(string(kind), engine)
+	}
+	for reason, engine := range map[redlatch.LossReason]holdctx.Reason{
 		redlatch.LostExpired: holdctx.Expired, redlatch.LostGone: holdctx.Gone,
 		redlatch.LostRevoked: holdctx.Revoked, redlatch.LostMaxHold: holdctx.MaxHold, redlatch.LostLease: holdctx.Lease,
 	} {
-		if string(reason) != string(engines) {
-			t.Errorf("%q is %q of the engines", reason, engines)
-		}
+		same(string(reason), string(engine))
+	}
+	for reason, engine := range map[redlatch.BreakReason]string{
+		redlatch.BrokenLeft: barrier.Left, redlatch.BrokenDead: barrier.Dead, redlatch.BrokenReset: barrier.Reset, redlatch.BrokenGone: barrier.Gone,
+	} {
+		same(string(reason), engine)
+	}
+	for reason, engine := range map[redlatch.EndReason]holdctx.End{
+		redlatch.EndReleased: holdctx.EndReleased, redlatch.EndDetached: holdctx.EndDetached, redlatch.EndLost: holdctx.EndLost,
+		redlatch.EndDropped: holdctx.EndDropped, redlatch.EndClosed: holdctx.EndClosed,
+	} {
+		same(string(reason), string(engine))
 	}
 }

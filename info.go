@@ -6,40 +6,42 @@ import (
 	"github.com/redlatch/redlatch/internal/inspect"
 )
 
-// The kinds of lock, as Info.Kind says them. Spin locks, non-reentrant locks and
-// the stripes of a StripedLock are of KindLock: what Redis has of them is the
-// same.
+// A Kind says what has a name: a lock, several locks as one, or a synchronizer.
+type Kind string
+
+// The kinds of lock. Spin locks, non-reentrant locks and the stripes of a StripedLock are
+// of KindLock: what Redis has of them is the same.
 const (
-	KindLock      = inspect.Lock
-	KindFenced    = inspect.Fenced
-	KindFair      = inspect.Fair
-	KindReadWrite = inspect.ReadWrite
-	KindGroup     = inspect.Group
+	KindLock      Kind = "lock"
+	KindFenced    Kind = "fenced lock"
+	KindFair      Kind = "fair lock"
+	KindReadWrite Kind = "read-write lock"
+	KindGroup     Kind = "group lock"
 )
 
 // The kinds of several locks as one, as events say them. Redis has only their members.
 const (
-	KindMultiLock = "multi lock"
-	KindRedLock   = "red lock"
+	KindMultiLock Kind = "multi lock"
+	KindRedLock   Kind = "red lock"
 )
 
-// The kinds of synchronizer, as Info.Kind says them.
+// The kinds of synchronizer.
 const (
-	KindSemaphore   = inspect.Semaphore
-	KindExpirable   = inspect.Expirable
-	KindLatch       = inspect.Latch
-	KindRateLimiter = inspect.RateLimiter
-	KindBarrier     = inspect.Barrier
+	KindSemaphore   Kind = "semaphore"
+	KindExpirable   Kind = "expirable semaphore"
+	KindLatch       Kind = "latch"
+	KindRateLimiter Kind = "rate limiter"
+	KindBarrier     Kind = "barrier"
 	// KindCounter is a number whose purpose is not stored: a semaphore, an expirable
 	// semaphore of which no permit is taken, a latch, or any other number.
-	KindCounter = inspect.Counter
+	KindCounter Kind = "semaphore or latch"
 )
 
 // Info says who holds a lock, and who queues for it, or in what state a synchronizer
 // is, at the moment at which the server was asked.
 type Info struct {
 	Name    string   // of a lock its key
-	Kind    string   // KindLock, ...: that of the lock that was asked, else a guess from what is stored
+	Kind    Kind     // that of the lock that was asked, else a guess from what is stored
 	Holders []Holder // none if the lock is free; of an expirable semaphore the permits that are taken
 	// TTL is how long the key lasts unless somebody uses it. It is 0 if there is no
 	// key, or if all who hold the lock hold another side or other values of it, and -1 if
@@ -95,7 +97,7 @@ type Waiter struct {
 // infoOf is what was read, as users have it.
 func (c *Client) infoOf(in inspect.Info) Info {
 	info := Info{
-		Name: c.server.Name(in.Name), Kind: in.Kind, TTL: in.TTL, Token: in.Token,
+		Name: c.server.Name(in.Name), Kind: Kind(in.Kind), TTL: in.TTL, Token: in.Token,
 		Count: in.Count, Total: in.Total, Rate: Rate(in.Rate), Generation: in.Generation,
 	}
 	for _, h := range in.Holders {

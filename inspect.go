@@ -30,7 +30,7 @@ func (l *Lock) stored(ctx context.Context) (Info, error) {
 	if err := l.c.usable(ctx, l.spec.Err()); err != nil {
 		return Info{}, err
 	}
-	info, err := l.c.inspector.Lock(ctx, l.spec.Key(), l.kind)
+	info, err := l.c.inspector.Lock(ctx, l.spec.Key(), string(l.kind))
 	return l.c.infoOf(info), err
 }
 

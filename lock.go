@@ -21,7 +21,7 @@ import (
 // a restart. The holder is told, but only fencing protects a resource.
 type Lock struct {
 	c    *Client
-	kind string // for Info
+	kind Kind // for Info
 	spec lock.Spec
 
 	stripe bool // several keys may have it
@@ -35,7 +35,7 @@ func (c *Client) Lock(name string) *Lock {
 }
 
 // lock wraps what the engine knows of a lock.
-func (c *Client) lock(kind string, spec lock.Spec) *Lock {
+func (c *Client) lock(kind Kind, spec lock.Spec) *Lock {
 	return &Lock{c: c, kind: kind, spec: spec}
 }
 

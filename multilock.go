@@ -18,7 +18,7 @@ import (
 type Multi struct {
 	members []*Lock     // in the order in which they are acquired
 	in      *multi.Spec // the same
-	kind    string      // for events
+	kind    Kind        // for events
 	err     error       // members that cannot be used
 }
 

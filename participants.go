@@ -79,17 +79,18 @@ type Participant struct {
 // A Claim is what a client says that it holds, or has lost, or that a caller of it waits for. Its
 // texts are as the client has sent them: a name may have any byte.
 type Claim struct {
-	Name, Kind, Mode string
-	Owner            string        // as it stands in Redis; empty if it has none
-	For              time.Duration // for how long it has held or waited, or how long ago it lost it, when it said so; -1 if that is not known
-	Left             time.Duration // for how long it holds or waits at most; -1 if that is not known
-	Renewed          bool          // the watchdog renews it
-	Token            int64         // its fencing token; 0 if it has none
-	Count            int           // how often it has entered, or how many permits it has
-	Site             string        // file:line, if the client has Config.TellSites
-	Under            []string      // of a waiter: the owner ids as which it holds something meanwhile
-	Reason           LossReason    // how it was lost, if it was
-	Evidence         Evidence
+	Name, Mode string
+	Kind       Kind          // as the client has sent it, known or not
+	Owner      string        // as it stands in Redis; empty if it has none
+	For        time.Duration // for how long it has held or waited, or how long ago it lost it, when it said so; -1 if that is not known
+	Left       time.Duration // for how long it holds or waits at most; -1 if that is not known
+	Renewed    bool          // the watchdog renews it
+	Token      int64         // its fencing token; 0 if it has none
+	Count      int           // how often it has entered, or how many permits it has
+	Site       string        // file:line, if the client has Config.TellSites
+	Under      []string      // of a waiter: the owner ids as which it holds something meanwhile
+	Reason     LossReason    // how it was lost, if it was
+	Evidence   Evidence
 }
 
 // Evidence is whether Redis has what a client claims.
@@ -225,7 +226,7 @@ func (c *Client) participantOf(a census.Answer) Participant {
 	p := Participant{Client: a.Client, Identity: Identity(a.Identity), Redlatch: a.Redlatch, Answered: a.Answered, Omitted: a.Left}
 	for _, x := range a.Claims {
 		claim := Claim{
-			Name: c.server.Name(x.Name), Kind: x.Kind, Mode: x.Mode, Owner: x.Owner, For: x.For, Left: x.Left, Renewed: x.Renewed, Token: x.Token,
+			Name: c.server.Name(x.Name), Kind: Kind(x.Kind), Mode: x.Mode, Owner: x.Owner, For: x.For, Left: x.Left, Renewed: x.Renewed, Token: x.Token,
 			Count: x.Count, Site: x.Site, Under: x.Under, Reason: LossReason(x.Lost), Evidence: evidence[x.Evidence],
 		}
 		switch {

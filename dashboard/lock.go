@@ -79,9 +79,9 @@ func (h *Handler) addLock(p *lock, l *overview.Lock, all *overview.Listing) {
 	case !p.IsLock:
 		p.State = l.Stands()
 	case l.Held:
-		p.State = h.text(l.Kind) + ", held"
+		p.State = h.text(string(l.Kind)) + ", held"
 	default:
-		p.State = h.text(l.Kind) + ", free"
+		p.State = h.text(string(l.Kind)) + ", free"
 	}
 	for i := range l.Holders[:min(len(l.Holders), mostRows)] {
 		p.Holders = append(p.Holders, h.holder(&l.Holders[i]))

@@ -255,7 +255,7 @@ func columns(q query) []column {
 
 func (h *Handler) row(l *overview.Lock, lost int) row {
 	r := row{
-		ID: id(l.Name + "\x00" + l.Kind), Link: link(l.Name), Name: h.text(l.Name), Kind: h.text(l.Kind), Holder: h.text(l.HoldersText()), For: overview.SpanText(l.LongestHold()),
+		ID: id(l.Name + "\x00" + string(l.Kind)), Link: link(l.Name), Name: h.text(l.Name), Kind: h.text(string(l.Kind)), Holder: h.text(l.HoldersText()), For: overview.SpanText(l.LongestHold()),
 		Waiters: l.WaitersText(), Longest: overview.SpanText(l.LongestWait()), Lost: lost, Deadlock: len(l.Deadlocks) > 0,
 	}
 	switch {

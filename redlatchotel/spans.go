@@ -53,7 +53,7 @@ func (t *Telemetry) passage(ctx context.Context) *passage {
 
 // begin begins the span of the wait.
 func (t *Telemetry) begin(ctx context.Context, e redlatch.AcquireStartEvent) context.Context {
-	p := &passage{Context: ctx, t: t, of: []attribute.KeyValue{kindKey.String(e.Kind)}}
+	p := &passage{Context: ctx, t: t, of: []attribute.KeyValue{kindKey.String(string(e.Kind))}}
 	if name := t.spanName(e.Name); name != "" {
 		p.of = append(p.of, nameKey.String(name))
 	}
@@ -63,7 +63,7 @@ func (t *Telemetry) begin(ctx context.Context, e redlatch.AcquireStartEvent) con
 	if e.N > 0 {
 		p.of = append(p.of, permitsKey.Int(e.N))
 	}
-	waiting, span := t.tracer.Start(ctx, "acquire "+e.Kind, trace.WithAttributes(p.of...), trace.WithAttributes(semconv.DBSystemNameRedis)) //nolint:spancheck // acquired ends it
+	waiting, span := t.tracer.Start(ctx, "acquire "+string(e.Kind), trace.WithAttributes(p.of...), trace.WithAttributes(semconv.DBSystemNameRedis)) //nolint:spancheck // acquired ends it
 	p.wait = span
 	p.now.Store(&waiting)
 	return p //nolint:spancheck // as above
@@ -86,7 +86,7 @@ func (p *passage) acquired(e redlatch.AcquireEndEvent, now time.Time) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.begun, p.left = now, n
-			then, p.hold = p.t.tracer.Start(p.Context, "hold "+e.Kind, trace.WithTimestamp(now), trace.WithAttributes(p.of...), //nolint:spancheck // ended ends it
+			then, p.hold = p.t.tracer.Start(p.Context, "hold "+string(e.Kind), trace.WithTimestamp(now), trace.WithAttributes(p.of...), //nolint:spancheck // ended ends it
 				trace.WithLinks(trace.Link{SpanContext: p.wait.SpanContext()}))
 			if e.Owner != "" {
 				p.hold.SetAttributes(ownerKey.String(e.Owner))

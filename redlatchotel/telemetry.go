@@ -115,7 +115,7 @@ func (t *Telemetry) Events(of redlatch.Events) redlatch.Events {
 		if of.AcquireEnd != nil {
 			of.AcquireEnd(ctx, e)
 		}
-		t.acquire.record(ctx, e.Waited, e.Kind, string(e.Outcome), t.metricName(e.Name))
+		t.acquire.record(ctx, e.Waited, string(e.Kind), string(e.Outcome), t.metricName(e.Name))
 		if p := t.passage(ctx); p != nil {
 			p.acquired(e, now)
 		}
@@ -125,9 +125,9 @@ func (t *Telemetry) Events(of redlatch.Events) redlatch.Events {
 			of.HoldEnd(ctx, e)
 		}
 		name := t.metricName(e.Name)
-		t.hold.record(ctx, e.Held, e.Kind, string(e.Reason), name)
+		t.hold.record(ctx, e.Held, string(e.Kind), string(e.Reason), name)
 		if e.Reason == redlatch.EndLost {
-			t.losses.Add(ctx, 1, metric.WithAttributeSet(set(e.Kind, lossKey.String(loss(e.Err)), name)))
+			t.losses.Add(ctx, 1, metric.WithAttributeSet(set(string(e.Kind), lossKey.String(loss(e.Err)), name)))
 		}
 		if p := t.passage(ctx); p != nil {
 			p.ended(e)

@@ -158,13 +158,13 @@ func counted[E any](c prometheus.Counter, n func(E) int, then func(E)) func(E) {
 }
 
 func (m *Metrics) acquireEnd(ctx context.Context, e *redlatch.AcquireEndEvent) {
-	of := m.ofAcquisition.get(acquisition{subject{e.Kind, e.Mode, m.name(e.Name)}, e.Outcome})
+	of := m.ofAcquisition.get(acquisition{subject{string(e.Kind), e.Mode, m.name(e.Name)}, e.Outcome})
 	of.count.Inc()
 	m.observe(ctx, of.waited, e.Waited)
 }
 
 func (m *Metrics) holdEnd(ctx context.Context, e *redlatch.HoldEndEvent) {
-	m.observe(ctx, m.ofEnd.get(end{subject{e.Kind, e.Mode, m.name(e.Name)}, e.Reason}), e.Held)
+	m.observe(ctx, m.ofEnd.get(end{subject{string(e.Kind), e.Mode, m.name(e.Name)}, e.Reason}), e.Held)
 	switch e.Reason {
 	case redlatch.EndLost:
 		var lost *redlatch.LostError

@@ -52,13 +52,13 @@ func (a *app) completes(cmd *cobra.Command, then cobra.ShellCompDirective, list 
 // lister returns one of what may be the thing.
 func (is thing) lister() lister {
 	// Each list goes over all names, so one that has nothing of these kinds is left out.
-	counters := []string{redlatch.KindCounter, redlatch.KindLatch, redlatch.KindSemaphore}
-	isCounter := func(kind string) bool { return slices.Contains(counters, kind) }
+	counters := []redlatch.Kind{redlatch.KindCounter, redlatch.KindLatch, redlatch.KindSemaphore}
+	isCounter := func(kind redlatch.Kind) bool { return slices.Contains(counters, kind) }
 	var lists []lister
 	if slices.ContainsFunc(is.kinds, isCounter) {
 		lists = append(lists, (*redlatch.Client).Counters)
 	}
-	if slices.ContainsFunc(is.kinds, func(kind string) bool { return !isCounter(kind) }) {
+	if slices.ContainsFunc(is.kinds, func(kind redlatch.Kind) bool { return !isCounter(kind) }) {
 		lists = append(lists, (*redlatch.Client).Objects)
 	}
 	return func(c *redlatch.Client, ctx context.Context, pattern string) iter.Seq2[redlatch.Info, error] {

@@ -91,17 +91,17 @@ func (a *app) ask(question string) error {
 
 // A thing is what a command takes what has a name for.
 type thing struct {
-	what  string   // in a user's words
-	kinds []string // as which it may be recognised
+	what  string          // in a user's words
+	kinds []redlatch.Kind // as which it may be recognised
 }
 
 var (
-	aLimiter = thing{"rate limiter", []string{redlatch.KindRateLimiter}}
-	aBarrier = thing{"barrier", []string{redlatch.KindBarrier}}
-	aLatch   = thing{"latch", []string{redlatch.KindLatch, redlatch.KindCounter}}
+	aLimiter = thing{"rate limiter", []redlatch.Kind{redlatch.KindRateLimiter}}
+	aBarrier = thing{"barrier", []redlatch.Kind{redlatch.KindBarrier}}
+	aLatch   = thing{"latch", []redlatch.Kind{redlatch.KindLatch, redlatch.KindCounter}}
 	// What has a TTL, or less than no permits, or what somebody waits for, looks like the other type, and may be either.
-	leased   = thing{"semaphore whose permits have leases", []string{redlatch.KindExpirable, redlatch.KindSemaphore, redlatch.KindCounter}}
-	unleased = thing{"semaphore whose permits belong to nobody (--expirable is the other type)", []string{redlatch.KindSemaphore, redlatch.KindCounter}}
+	leased   = thing{"semaphore whose permits have leases", []redlatch.Kind{redlatch.KindExpirable, redlatch.KindSemaphore, redlatch.KindCounter}}
+	unleased = thing{"semaphore whose permits belong to nobody (--expirable is the other type)", []redlatch.Kind{redlatch.KindSemaphore, redlatch.KindCounter}}
 )
 
 // mustBe refuses to treat the key of that name as something that it is not, as far as what is stored tells, and tells a
@@ -134,7 +134,7 @@ func mayBeWithin(ctx context.Context, wait *duration, c *redlatch.Client, name s
 // mayBe is mustBe for what takes nothing away if it is wrong, so nobody is told of a doubt.
 func mayBe(ctx context.Context, c *redlatch.Client, name string, is thing) (overview.Lock, error) {
 	info, err := c.Info(ctx, name)
-	why := "its kind is " + info.Kind
+	why := "its kind is " + string(info.Kind)
 	switch l := overview.Of(info); {
 	case replyCode(err) == "WRONGTYPE":
 		why = "what is stored there is nothing of redlatch's or Redisson's"

@@ -148,7 +148,7 @@ func (a *app) forceRelease(ctx context.Context, client *redlatch.Client, name, o
 }
 
 // locksOf returns what is to be released of a lock of a kind.
-func locksOf(client *redlatch.Client, kind, name string) ([]*redlatch.Lock, error) {
+func locksOf(client *redlatch.Client, kind redlatch.Kind, name string) ([]*redlatch.Lock, error) {
 	switch {
 	case !overview.IsLock(kind):
 		return nil, &failure{

@@ -70,9 +70,9 @@ func rowsOf(l *overview.Lock) [][]string {
 	case !l.Exists:
 		rows = append(rows, []string{"exists", "no: if it is a lock, it is free"})
 	case overview.IsLock(l.Kind):
-		rows = append(append(rows, []string{"kind", l.Kind}), holderRows(l)...)
+		rows = append(append(rows, []string{"kind", string(l.Kind)}), holderRows(l)...)
 	default:
-		rows = append(append(rows, []string{"kind", l.Kind}), countRows(l)...)
+		rows = append(append(rows, []string{"kind", string(l.Kind)}), countRows(l)...)
 	}
 	rows = append(append(rows, deadlockRows(l)...), lostRows(l)...)
 	rows = append(rows, claimRows(l)...)

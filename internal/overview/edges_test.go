@@ -76,7 +76,7 @@ func TestWhoWaitsAtABarrierWaitsForNoLockOfItsName(t *testing.T) {
 		{redlatch.Claim{Name: "a", Kind: redlatch.KindBarrier, Owner: "u:1"}, by, true},
 		{redlatch.Claim{Name: "a", Kind: redlatch.KindFair, Owner: "u:2"}, by, true},
 	}}}
-	for kind, want := range map[string]string{redlatch.KindBarrier: "u:1 and 0", redlatch.KindLock: "u:2 and 3"} {
+	for kind, want := range map[redlatch.Kind]string{redlatch.KindBarrier: "u:1 and 0", redlatch.KindLock: "u:2 and 3"} {
 		l := Lock{Name: "a", Kind: kind, Exists: true}
 		said.addTo(&l)
 		others := 0

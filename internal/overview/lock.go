@@ -9,13 +9,13 @@ import (
 // A Lock is a lock or synchronizer. Its fields may get more in JSON, and are never renamed or
 // removed.
 type Lock struct {
-	Name    string   `json:"name"`
-	Kind    string   `json:"kind"`
-	Held    bool     `json:"held"`
-	TTL     int64    `json:"ttl_ms"` // -1: none
-	Token   int64    `json:"token"`
-	Holders []Holder `json:"holders"`
-	Queue   []Waiter `json:"queue"`
+	Name    string        `json:"name"`
+	Kind    redlatch.Kind `json:"kind"`
+	Held    bool          `json:"held"`
+	TTL     int64         `json:"ttl_ms"` // -1: none
+	Token   int64         `json:"token"`
+	Holders []Holder      `json:"holders"`
+	Queue   []Waiter      `json:"queue"`
 
 	// These are left out where there is no such thing.
 	Count      *int   `json:"count,omitempty"`
@@ -72,13 +72,13 @@ type Identity struct {
 
 // A Claim is what a client says that it holds or waits for.
 type Claim struct {
-	Kind     string `json:"kind"`
-	Mode     string `json:"mode"`
-	Owner    string `json:"owner"`
-	Client   string `json:"client"`
-	Count    int    `json:"count"`
-	Evidence string `json:"evidence"`
-	Reason   string `json:"reason,omitempty"` // how it was lost
+	Kind     redlatch.Kind `json:"kind"`
+	Mode     string        `json:"mode"`
+	Owner    string        `json:"owner"`
+	Client   string        `json:"client"`
+	Count    int           `json:"count"`
+	Evidence string        `json:"evidence"`
+	Reason   string        `json:"reason,omitempty"` // how it was lost
 	Told
 
 	Under []string `json:"-"` // of a waiter: the owners as which it holds something meanwhile

@@ -21,7 +21,7 @@ func (r *Rate) Text() string {
 }
 
 // IsLock says whether a kind is one of lock.
-func IsLock(kind string) bool {
+func IsLock(kind redlatch.Kind) bool {
 	switch kind {
 	case redlatch.KindSemaphore, redlatch.KindExpirable, redlatch.KindLatch, redlatch.KindCounter, redlatch.KindRateLimiter, redlatch.KindBarrier:
 		return false

@@ -17,11 +17,11 @@ import (
 func (l *Lock) What(h *Holder) string {
 	switch {
 	case h.Mode != "":
-		return l.Kind + ", " + h.Mode
+		return string(l.Kind) + ", " + h.Mode
 	case h.Value != "":
-		return l.Kind + ", " + h.Value
+		return string(l.Kind) + ", " + h.Value
 	}
-	return l.Kind
+	return string(l.Kind)
 }
 
 // TTLText shows a TTL in milliseconds.
@@ -79,7 +79,7 @@ func library(client string, redlatch bool) string {
 }
 
 // Stands says in a few words what it is and how it stands.
-func (l *Lock) Stands() string { return l.Kind + ", " + l.Counts() }
+func (l *Lock) Stands() string { return string(l.Kind) + ", " + l.Counts() }
 
 // Counts says how a synchronizer stands.
 func (l *Lock) Counts() string {

@@ -86,7 +86,7 @@ func TestBusyErrorsSayWhatIsBusy(t *testing.T) {
 		w.OK(only(latch.TrySetCount(bg, 1)))
 		soon, cancel := context.WithTimeout(bg, time.Second)
 		defer cancel()
-		for kind, err := range map[string]error{
+		for kind, err := range map[redlatch.Kind]error{
 			redlatch.KindLock:      only(w.Client(redlatch.Config{}).FairLock("lock").TryAcquire(bg, 0)),
 			redlatch.KindSemaphore: c.Semaphore("semaphore").TryAcquire(bg, 1, 0),
 			redlatch.KindExpirable: only(permits.TryAcquire(bg, 0)),

@@ -376,7 +376,7 @@ func TestInfoOfSynchronizersOnRealServers(t *testing.T) {
 		if info, err = c.Info(bg, "list"); !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" {
 			t.Errorf("%+v, %v", info, err)
 		}
-		listed := map[string]string{}
+		listed := map[string]redlatch.Kind{}
 		for _, list := range []func(func(redlatch.Info, error) bool){c.Objects(bg, "*"), c.Counters(bg, "*")} {
 			for info, err := range list {
 				if err != nil {
@@ -385,7 +385,7 @@ func TestInfoOfSynchronizersOnRealServers(t *testing.T) {
 				listed[info.Name] = info.Kind
 			}
 		}
-		if want := map[string]string{"permits": "expirable semaphore", "limiter": "rate limiter", "gate": "barrier", "latch": "latch"}; !reflect.DeepEqual(listed, want) {
+		if want := map[string]redlatch.Kind{"permits": "expirable semaphore", "limiter": "rate limiter", "gate": "barrier", "latch": "latch"}; !reflect.DeepEqual(listed, want) {
 			t.Errorf("listed %v, want %v", listed, want)
 		}
 		if _, err := c.Barrier("gate", 2).Await(t.Context()); err != nil {

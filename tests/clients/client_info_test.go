@@ -104,14 +104,14 @@ func TestInfoGuessesTheKind(t *testing.T) {
 				t.Errorf("%s: %v\n got %+v\nwant %+v", want.Name, err, got, want)
 			}
 		}
-		listed := map[string]string{}
+		listed := map[string]redlatch.Kind{}
 		for info, err := range c.Locks(bg, "") {
 			if err != nil {
 				t.Fatal(err)
 			}
 			listed[info.Name] = info.Kind
 		}
-		if want := map[string]string{
+		if want := map[string]redlatch.Kind{
 			"plain": "lock", "fenced": "fenced lock", "fair": "fair lock", "rw": "read-write lock", "{s}:rw": "read-write lock", "group": "group lock",
 		}; !reflect.DeepEqual(listed, want) {
 			t.Errorf("listed %v, want %v", listed, want)

@@ -112,7 +112,7 @@ func (o *observer) end() redlatch.HoldEndEvent {
 }
 
 // holdless are the kinds that have no holds.
-var holdless = map[string]bool{
+var holdless = map[redlatch.Kind]bool{
 	redlatch.KindSemaphore: true, redlatch.KindRateLimiter: true, redlatch.KindLatch: true, redlatch.KindBarrier: true,
 }
 

@@ -519,7 +519,7 @@ func TestEachFunctionIsCalledWithoutTheOthers(t *testing.T) {
 	for name, of := range subjects {
 		locktest.InFakeTime(t, func(w *locktest.World) {
 			var told []string
-			kind := ""
+			var kind redlatch.Kind
 			for i, e := range []redlatch.Events{
 				{AcquireStart: func(context.Context, redlatch.AcquireStartEvent) context.Context {
 					told = append(told, "start")

@@ -87,17 +87,20 @@ func subjectsOf() map[string]func(w *locktest.World, o *observer) subject {
 			}, func() {}, func() { go func() { _, _ = other.Barrier("step", 2).Await(bg) }() }, []*redlatch.Client{c}}
 		},
 	}
-	kinds := map[string][2]string{
-		"lock": {redlatch.KindLock}, "fair": {redlatch.KindFair}, "spin": {redlatch.KindLock}, "fenced": {redlatch.KindFenced},
-		"group": {redlatch.KindGroup}, "write": {redlatch.KindReadWrite, "write"}, "read": {redlatch.KindReadWrite, "read"}, "non-re-entry": {redlatch.KindLock},
+	kinds := map[string]struct {
+		kind redlatch.Kind
+		mode string
+	}{
+		"lock": {kind: redlatch.KindLock}, "fair": {kind: redlatch.KindFair}, "spin": {kind: redlatch.KindLock}, "fenced": {kind: redlatch.KindFenced},
+		"group": {kind: redlatch.KindGroup}, "write": {redlatch.KindReadWrite, "write"}, "read": {redlatch.KindReadWrite, "read"}, "non-re-entry": {kind: redlatch.KindLock},
 	}
 	for name, of := range locktest.MemberKinds {
-		all[name] = ofLock(kinds[name][0], kinds[name][1], of)
+		all[name] = ofLock(kinds[name].kind, kinds[name].mode, of)
 	}
 	return all
 }
 
-func ofLock(kind, mode string, of func(*redlatch.Client, string) *redlatch.Lock) func(w *locktest.World, o *observer) subject {
+func ofLock(kind redlatch.Kind, mode string, of func(*redlatch.Client, string) *redlatch.Lock) func(w *locktest.World, o *observer) subject {
 	return func(w *locktest.World, o *observer) subject {
 		c, other := w.Client(o.config()), w.Client(redlatch.Config{})
 		l, obstacle := of(c, "orders"), of(other, "orders")

@@ -193,7 +193,7 @@ func TestTheLogSaysAllOfALoss(t *testing.T) {
 				if !maps.Equal(got, story.want) {
 					t.Errorf("the log says\n%v, want\n%v", got, story.want)
 				}
-				if e.Kind != got["kind"] || float64(e.Held) != got["held"] || string(e.Err.Reason) != got["reason"] || float64(e.Lease) != got["lease"] || e.Renewed != got["watchdog"] {
+				if string(e.Kind) != got["kind"] || float64(e.Held) != got["held"] || string(e.Err.Reason) != got["reason"] || float64(e.Lease) != got["lease"] || e.Renewed != got["watchdog"] {
 					t.Errorf("the event says something else: %+v", e)
 				}
 			})

@@ -39,11 +39,11 @@ func (b *backend) wantEnd(reason redlatch.EndReason, took time.Duration, want ma
 }
 
 func aLock() map[string]string {
-	return map[string]string{"redlatch.kind": redlatch.KindLock, "redlatch.name": "orders"}
+	return map[string]string{"redlatch.kind": string(redlatch.KindLock), "redlatch.name": "orders"}
 }
 
 func permits(n string) map[string]string {
-	return map[string]string{"redlatch.kind": redlatch.KindExpirable, "redlatch.name": locktest.Pool, "redlatch.permits": n}
+	return map[string]string{"redlatch.kind": string(redlatch.KindExpirable), "redlatch.name": locktest.Pool, "redlatch.permits": n}
 }
 
 // A span must not last for ever because nobody has released what it is about.

@@ -172,9 +172,9 @@ func TestManyCallersAtOnceAreAllCounted(t *testing.T) {
 			return n
 		}
 		waits, holds := 0, 0
-		for _, kind := range []string{redlatch.KindLock, redlatch.KindReadWrite} {
-			waits += len(b.ended("acquire " + kind))
-			holds += len(b.ended("hold " + kind))
+		for _, kind := range []redlatch.Kind{redlatch.KindLock, redlatch.KindReadWrite} {
+			waits += len(b.ended("acquire " + string(kind)))
+			holds += len(b.ended("hold " + string(kind)))
 		}
 		if waits < 2*callers*times || count("redlatch.acquire.duration") != waits {
 			t.Errorf("%d acquisitions are counted, and there are %d spans", count("redlatch.acquire.duration"), waits)

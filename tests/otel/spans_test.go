@@ -247,7 +247,7 @@ func TestAHoldThatIsToldLateEndsWhenItDid(t *testing.T) {
 func TestTheSpansOfEveryTypeEnd(t *testing.T) {
 	type acquire = func(w *locktest.World, c *redlatch.Client) error
 	stories := map[string]struct {
-		kind    string
+		kind    redlatch.Kind
 		acquire acquire
 		holds   int
 	}{
@@ -285,13 +285,13 @@ func TestTheSpansOfEveryTypeEnd(t *testing.T) {
 			return err
 		}, 0},
 	}
-	kinds := map[string]string{
+	kinds := map[string]redlatch.Kind{
 		"lock": redlatch.KindLock, "fair": redlatch.KindFair, "spin": redlatch.KindLock, "fenced": redlatch.KindFenced,
 		"group": redlatch.KindGroup, "write": redlatch.KindReadWrite, "read": redlatch.KindReadWrite, "non-re-entry": redlatch.KindLock,
 	}
 	for name, of := range locktest.MemberKinds {
 		stories[name] = struct {
-			kind    string
+			kind    redlatch.Kind
 			acquire acquire
 			holds   int
 		}{kinds[name], func(_ *locktest.World, c *redlatch.Client) error { return of(c, "x").Do(bg, nothing) }, 1}
@@ -301,14 +301,14 @@ func TestTheSpansOfEveryTypeEnd(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				b := observe(w, redlatchotel.Options{})
 				err := story.acquire(w, w.Client(b.config()))
-				wait := b.one("acquire " + story.kind)
+				wait := b.one("acquire " + string(story.kind))
 				if refused := name == "no permits"; (err != nil) != refused {
 					t.Errorf("%v, told as %v", err, say(wait))
 				}
 				if mode := say(wait)["redlatch.mode"]; mode != map[string]string{"read": "read", "write": "write"}[name] {
 					t.Errorf("the mode is told as %q", mode)
 				}
-				if got := len(b.ended("hold " + story.kind)); got != story.holds {
+				if got := len(b.ended("hold " + string(story.kind))); got != story.holds {
 					t.Errorf("%d spans of holds, want %d", got, story.holds)
 				}
 			})
@@ -327,13 +327,13 @@ func TestPermitsThatAreAcquiredTogetherHaveOneSpan(t *testing.T) {
 		w.OK(ps[0].Release(bg))
 		time.Sleep(time.Second)
 		w.OK(ps[1].Release(bg))
-		if n := len(b.ended("hold " + redlatch.KindExpirable)); n > 0 {
+		if n := len(b.ended("hold " + string(redlatch.KindExpirable))); n > 0 {
 			t.Fatal("it has ended with a permit left")
 		}
 		start := time.Now()
 		w.Server.FlushAll()
 		<-ps[2].Context().Done()
-		span := b.one("hold " + redlatch.KindExpirable)
+		span := b.one("hold " + string(redlatch.KindExpirable))
 		if got := say(span); got["redlatch.permits"] != "3" || got["redlatch.reason"] != "lost" || span.Status().Code != codes.Error {
 			t.Errorf("told as %v with %v", got, span.Status())
 		}
