@@ -84,6 +84,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		Outage:         cfg.OutageTimeout,
 		Length:         cfg.WatchdogTimeout,
 		Policy:         request.Policy(cfg.Acks),
+		AckReplicas:    cfg.AckReplicas,
 		AckTimeout:     cfg.AckTimeout,
 		Sharded:        cfg.PubSub == PubSubSharded || cfg.PubSub == PubSubBoth,
 		Classic:        cfg.PubSub == PubSubClassic || cfg.PubSub == PubSubBoth,

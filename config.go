@@ -107,10 +107,14 @@ type Config struct {
 	// is the server's.
 	MaxClockSkew time.Duration
 
-	// Acks is the number of replicas that must acknowledge an acquisition before it
+	// Acks says whether replicas must acknowledge an acquisition before it
 	// succeeds. Zero means what Redisson does: one replica with Sentinel and in a cluster,
 	// if the primary has any; none with a single server.
 	Acks Acks
+
+	// AckReplicas is how many replicas AckRequired requires, at least 1. With other values
+	// of Acks it must be 0.
+	AckReplicas int
 
 	// AckTimeout is how long an acquisition waits for replicas that do not
 	// acknowledge it. Redisson calls it slavesSyncTimeout. redlatch shortens it to half
@@ -198,8 +202,12 @@ func (c Config) withDefaults(t driver.Traits) (Config, error) {
 		return c, invalid.Errorf("redlatch: Config.HandOff is %d; use HandOffLocal or HandOffNone", c.HandOff)
 	case c.PubSub > PubSubBoth:
 		return c, invalid.Errorf("redlatch: Config.PubSub is %d; use PubSubAuto, PubSubClassic, PubSubSharded or PubSubBoth", c.PubSub)
-	case c.Acks < AcksAny:
-		return c, invalid.Errorf("redlatch: Config.Acks is %d; use AcksAuto, AcksOff, AcksBestEffort, AcksAny or the number of replicas", c.Acks)
+	case c.Acks > AckRequired:
+		return c, invalid.Errorf("redlatch: Config.Acks is %d; use AckAuto, AckOff, AckBestEffort, AckAny or AckRequired", c.Acks)
+	case c.Acks == AckRequired && c.AckReplicas < 1:
+		return c, invalid.Errorf("redlatch: Config.AckReplicas is %d with AckRequired; set it to how many replicas have to acknowledge, at least 1, or use AckAny, which requires one if there is any", c.AckReplicas)
+	case c.Acks != AckRequired && c.AckReplicas != 0:
+		return c, invalid.Errorf("redlatch: Config.AckReplicas is %d, but Config.Acks is %q; set Config.Acks to AckRequired, or leave AckReplicas out", c.AckReplicas, c.Acks)
 	case c.AckTimeout < time.Millisecond:
 		return c, invalid.Errorf("redlatch: Config.AckTimeout is %v; it must be at least 1ms, or 0 for the default", c.AckTimeout)
 	case t.Timeout <= 0:

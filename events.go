@@ -75,7 +75,7 @@ type Events struct {
 	// be heard for six seconds, or a Redisson client took it for dead.
 	Requeued func(RequeuedEvent)
 	// NotAcknowledged is called when an acquisition went on without its replicas
-	// (AcksBestEffort), or when they do not know of permits that were given back, or of
+	// (AckBestEffort), or when they do not know of permits that were given back, or of
 	// another change of their number.
 	NotAcknowledged func(NotAcknowledgedEvent)
 	// Skipped is called when more happened than could be told one by one.

@@ -1,6 +1,7 @@
 package redlatch_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/doc"
 	"go/parser"
@@ -13,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/barrier"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/internal/request"
 )
 
 // Whoever looks up a type finds its values there, and can read them. go doc sees that a value is of a
@@ -47,9 +49,6 @@ func TestGoDocShowsTheValuesOfATypeWithIt(t *testing.T) {
 			for _, spec := range c.Decl.Specs {
 				for _, value := range spec.(*ast.ValueSpec).Values {
 					values++
-					if minus, negative := value.(*ast.UnaryExpr); negative {
-						value = minus.X
-					}
 					if _, literal := value.(*ast.BasicLit); !literal && !isIota(value) {
 						t.Errorf("%v hides its value", c.Names)
 					}
@@ -73,6 +72,12 @@ func TestTheWordsAreThoseOfTheEngines(t *testing.T) {
 		if user != engine {
 			t.Errorf("%q is %q of the engines", user, engine)
 		}
+	}
+	for acks, engine := range map[redlatch.Acks]request.Policy{
+		redlatch.AckAuto: request.Auto, redlatch.AckOff: request.Off, redlatch.AckBestEffort: request.BestEffort,
+		redlatch.AckAny: request.Any, redlatch.AckRequired: request.Required,
+	} {
+		same(fmt.Sprint(uint8(acks)), fmt.Sprint(uint8(engine)))
 	}
 	for kind, engine := range map[redlatch.Kind]string{
 		redlatch.KindLock: inspect.Lock, redlatch.KindFenced: inspect.Fenced, redlatch.KindFair: inspect.Fair,

@@ -35,7 +35,7 @@ func (l *Lock) ReleaseOwner(ctx context.Context, owner string) error {
 }
 
 // ExtendOwner raises the lease of a lock that another process has acquired to d from now, if it is not longer already; it
-// never shortens it. What is refused, and what it returns, is as for ReleaseOwner. If Config.Acks is a number, an
+// never shortens it. What is refused, and what it returns, is as for ReleaseOwner. With AckRequired, an
 // extension that fewer replicas acknowledge is ErrNotAcknowledged. Do not call it for a name that a read-write lock has: it
 // would extend that lock, too, if the owner is one of its readers.
 func (l *Lock) ExtendOwner(ctx context.Context, owner string, d time.Duration) error {

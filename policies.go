@@ -1,18 +1,14 @@
 package redlatch
 
-import (
-	"fmt"
-	"strconv"
-)
+import "fmt"
 
-// Acks says how many replicas have to acknowledge what an acquisition wrote before
-// it counts. A positive number requires that many.
+// Acks says whether replicas have to acknowledge what an acquisition wrote before it counts.
 //
 // It applies to locks of every kind, to Semaphores and to ExpirableSemaphores,
 // and to their re-entries; latches, barriers and rate limiters do not wait for
 // replicas, as Redisson's do not. If too few acknowledge in time what was acquired
-// is given back, a re-entry taken back, and the call fails with a *AckError. A
-// number requires the same of renewals and of Extend: if the replicas stay silent
+// is given back, a re-entry taken back, and the call fails with a *AckError. AckRequired
+// asks the same of renewals and of Extend: if the replicas stay silent
 // the lease is not prolonged, and in the end the hold is lost. What gives permits of
 // either semaphore back, or changes how many there are, waits for replicas as well,
 // but counts without them, which is an event (Events.NotAcknowledged).
@@ -26,36 +22,40 @@ import (
 // connection of its own for as long, and each primary now and then a question about
 // its replicas. A lock that passes between goroutines of this process is not
 // acknowledged again, unless it gets a lease or a token on its way.
-type Acks int
+type Acks uint8
 
-// The policies that are no number.
+// The values of Acks.
 const (
-	// AcksAuto is AcksAny with Sentinel and in a cluster, and AcksOff with a single
+	// AckAuto is AckAny with Sentinel and in a cluster, and AckOff with a single
 	// server: what Redisson does by default (checkLockSyncedSlaves).
-	AcksAuto Acks = 0
-	// AcksOff waits for no replica.
-	AcksOff Acks = -1
-	// AcksBestEffort waits for one replica, if the primary has any, and goes on
+	AckAuto Acks = iota
+	// AckOff waits for no replica.
+	AckOff
+	// AckBestEffort waits for one replica, if the primary has any, and goes on
 	// without it if it is silent, which is an event (Events.NotAcknowledged).
-	AcksBestEffort Acks = -2
-	// AcksAny requires one replica, if the primary has any. Where the server does
+	AckBestEffort
+	// AckAny requires one replica, if the primary has any. Where the server does
 	// not know WAIT, or not say how many replicas it has, it requires nothing.
-	AcksAny Acks = -3
+	AckAny
+	// AckRequired requires Config.AckReplicas replicas, for renewals, too.
+	AckRequired
 )
 
-// String returns "auto", "off", "best effort", "any" or the number.
+// String returns "auto", "off", "best effort", "any" or "required".
 func (a Acks) String() string {
 	switch a {
-	case AcksAuto:
+	case AckAuto:
 		return "auto"
-	case AcksOff:
+	case AckOff:
 		return "off"
-	case AcksBestEffort:
+	case AckBestEffort:
 		return "best effort"
-	case AcksAny:
+	case AckAny:
 		return "any"
+	case AckRequired:
+		return "required"
 	}
-	return strconv.Itoa(int(a))
+	return fmt.Sprintf("Acks(%d)", uint8(a))
 }
 
 // PubSub says by which of the two kinds of Pub/Sub clients tell one another.

@@ -40,6 +40,9 @@ func Open(s Settings, cfg redlatch.Config, dial func(Plan) (driver.Redis, error)
 
 // complete returns cfg with what only s.Config says.
 func (s Settings) complete(cfg redlatch.Config) redlatch.Config {
+	if cfg.Acks != redlatch.AckAuto {
+		s.Config.AckReplicas = 0 // it belongs to the other Acks
+	}
 	own, file := reflect.ValueOf(&cfg).Elem(), reflect.ValueOf(s.Config)
 	for i := range own.NumField() {
 		if own.Field(i).IsZero() {

@@ -387,8 +387,8 @@ func (f *file) finish() {
 	if f.Mode == connect.Sentinel && f.MasterName == "" {
 		f.fail("has no masterName")
 	}
-	if f.servers.Value == "masterSlaveServersConfig" && f.Config.Acks == redlatch.AcksAuto {
-		f.Config.Acks = redlatch.AcksAny // a driver for the master alone does not know of the others
+	if f.servers.Value == "masterSlaveServersConfig" && f.Config.Acks == redlatch.AckAuto {
+		f.Config.Acks = redlatch.AckAny // a driver for the master alone does not know of the others
 	}
 	f.mergeCredentials()
 

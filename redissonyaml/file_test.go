@@ -72,7 +72,7 @@ transportMode: "NIO"
 				"nameMapper": {"class": "org.redisson.config.DefaultNameMapper"}}`,
 			want: connect.Settings{
 				Addresses: []string{"h:1"}, Database: 3, ClientName: "me", Timeout: 1500 * time.Millisecond, DialTimeout: 500 * time.Millisecond,
-				User: "ann", Password: "secret", RESP2: true, Config: redlatch.Config{WatchdogTimeout: 12 * time.Second, FairLockWaitTimeout: 5 * time.Minute, Acks: redlatch.AcksOff},
+				User: "ann", Password: "secret", RESP2: true, Config: redlatch.Config{WatchdogTimeout: 12 * time.Second, FairLockWaitTimeout: 5 * time.Minute, Acks: redlatch.AckOff},
 			},
 		},
 		{
@@ -99,7 +99,7 @@ transportMode: "NIO"
 		{
 			name: "master and replicas",
 			text: "masterSlaveServersConfig:\n  masterAddress: redis://h:1\n  slaveAddresses: [redis://h:2]\n  readMode: MASTER\ncheckLockSyncedSlaves: true\nslavesSyncTimeout: 700",
-			want: connect.Settings{Addresses: []string{"h:1"}, Config: redlatch.Config{Acks: redlatch.AcksAny, AckTimeout: 700 * time.Millisecond}},
+			want: connect.Settings{Addresses: []string{"h:1"}, Config: redlatch.Config{Acks: redlatch.AckAny, AckTimeout: 700 * time.Millisecond}},
 			warnings: []string{
 				"masterSlaveServersConfig.slaveAddresses: has no effect: locks live on primaries", "masterSlaveServersConfig.readMode",
 			},

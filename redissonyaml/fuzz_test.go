@@ -75,7 +75,7 @@ func checkWarnings(t *testing.T, text string, warnings []connect.Warning) {
 func asRedissons(t *testing.T, s connect.Settings) string {
 	t.Helper()
 	servers := map[string]any{"database": s.Database, "clientName": s.ClientName}
-	top := map[string]any{"username": s.User, "password": string(s.Password), "checkLockSyncedSlaves": s.Config.Acks != redlatch.AcksOff}
+	top := map[string]any{"username": s.User, "password": string(s.Password), "checkLockSyncedSlaves": s.Config.Acks != redlatch.AckOff}
 	set := func(m map[string]any, key string, d time.Duration) {
 		if d != 0 {
 			m[key] = d.Milliseconds()
@@ -111,7 +111,7 @@ func asRedissons(t *testing.T, s connect.Settings) string {
 	section := "singleServerConfig"
 	switch s.Mode {
 	case connect.Single:
-		if s.Config.Acks == redlatch.AcksAny {
+		if s.Config.Acks == redlatch.AckAny {
 			section = "masterSlaveServersConfig"
 			servers["masterAddress"] = urls[0]
 		} else {

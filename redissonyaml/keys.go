@@ -164,9 +164,9 @@ var (
 			}},
 			"fairLockWaitTimeout": {set: fairWait},
 			"checkLockSyncedSlaves": {set: func(f *file, v *yaml.Node) {
-				f.Config.Acks = redlatch.AcksAuto
+				f.Config.Acks = redlatch.AckAuto
 				if !f.boolean(v) {
-					f.Config.Acks = redlatch.AcksOff
+					f.Config.Acks = redlatch.AckOff
 				}
 			}},
 			"slavesSyncTimeout": {set: func(f *file, v *yaml.Node) { f.Config.AckTimeout = f.milliseconds(v, 1) }},

@@ -173,7 +173,7 @@ func (c *configJSON) rows() [][]string {
 	if c.Mode == connect.Cluster.String() {
 		add("pubsub", c.PubSub)
 	}
-	if c.Mode != connect.Single.String() || c.Acks == redlatch.AcksAny.String() {
+	if c.Mode != connect.Single.String() || c.Acks == redlatch.AckAny.String() {
 		add("acks", c.Acks)
 		add("ack timeout", milliseconds(c.AckTimeout))
 	}

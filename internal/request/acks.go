@@ -11,16 +11,17 @@ import (
 	"github.com/redlatch/redlatch/internal/invalid"
 )
 
-// A Policy says how many replicas have to acknowledge something: that many, if it is
-// positive, or else what these say.
-type Policy int
+// A Policy says how many replicas have to acknowledge something. The values are those of the root
+// package.
+type Policy uint8
 
-// The policies that are no number.
+// The policies.
 const (
-	Auto       Policy = 0  // Any where replicas take over, and Off elsewhere
-	Off        Policy = -1 // none
-	BestEffort Policy = -2 // one, if there is any, but it counts without
-	Any        Policy = -3 // one, if there is any
+	Auto       Policy = iota // Any where replicas take over, and Off elsewhere
+	Off                      // none
+	BestEffort               // one, if there is any, but it counts without
+	Any                      // one, if there is any
+	Required                 // Options.AckReplicas, of what prolongs a hold, too
 )
 
 // Acks ask replicas for acknowledgement.
@@ -61,9 +62,9 @@ func (k *Acks) start(s *Server) error {
 	acker, ok := s.Driver.(driver.Acker)
 	switch {
 	case ok:
-		k.acker, k.Holds, k.Renews = acker, true, k.policy > 0
-	case k.policy > 0:
-		return invalid.Errorf("redlatch: Config.Acks is %d, but the %s driver cannot wait for replicas", k.policy, s.Traits.Name)
+		k.acker, k.Holds, k.Renews = acker, true, k.policy == Required
+	case k.policy == Required:
+		return invalid.Errorf("redlatch: Config.Acks is AckRequired, but the %s driver cannot wait for replicas", s.Traits.Name)
 	}
 	return nil
 }
@@ -104,7 +105,7 @@ func (k *Acks) run(ctx context.Context, r *driver.Request, about string, timeout
 	}
 	var why error
 	switch {
-	case k.policy > 0:
+	case k.policy == Required:
 		if acked < 0 {
 			why = errNoWait
 		}
@@ -145,8 +146,8 @@ var errNoWait = errors.New("the server does not know WAIT, or forbids it")
 // want returns how many replicas to wait for. It fails if it is not known how many
 // there are, and the server does not answer.
 func (k *Acks) want(ctx context.Context, known map[string]replicas, key string) (int, error) {
-	if k.policy > 0 {
-		return int(k.policy), nil
+	if k.policy == Required {
+		return k.server.AckReplicas, nil
 	}
 	node := k.server.Driver.Node(key)
 	k.mu.Lock()
@@ -192,7 +193,7 @@ func (r replicas) old() bool { return r.none && time.Since(r.since) >= recheck }
 
 // pointless says that there is nobody to wait for: the request can go with others.
 func (k *Acks) pointless(key string) bool {
-	if k.policy > 0 {
+	if k.policy == Required {
 		return false
 	}
 	k.mu.Lock()

@@ -66,14 +66,15 @@ func (p *Phase) OnEnd(f func()) (cancel func() bool) { return context.AfterFunc(
 
 // Options say how requests are sent. All are needed.
 type Options struct {
-	Driver     driver.Redis
-	Prefix     string        // what stands before each name in Redis
-	Outage     time.Duration // for how long a request is sent without an answer
-	Length     time.Duration // what requests are about that are about no lease
-	Policy     Policy        // how many replicas are to acknowledge something
-	AckTimeout time.Duration // in this time
-	Sharded    bool          // how clients tell one another: by sharded Pub/Sub,
-	Classic    bool          // or classic, or both; neither: the servers are asked
+	Driver      driver.Redis
+	Prefix      string        // what stands before each name in Redis
+	Outage      time.Duration // for how long a request is sent without an answer
+	Length      time.Duration // what requests are about that are about no lease
+	Policy      Policy        // whether replicas are to acknowledge something
+	AckReplicas int           // how many, of the policy Required
+	AckTimeout  time.Duration // in this time
+	Sharded     bool          // how clients tell one another: by sharded Pub/Sub,
+	Classic     bool          // or classic, or both; neither: the servers are asked
 	// Answered hears of each answer. It may be set after New, before the first request.
 	Answered func(node string)
 	// Apart is called once, when requests about keys of several hash slots were refused. As Answered.

@@ -27,7 +27,7 @@ func noReplicaAcknowledges(t *testing.T, w *world) {
 		}
 	}
 	t.Cleanup(resume)
-	cfg := redlatch.Config{WatchdogTimeout: goWatchdog, PubSub: w.stage.goes, Acks: redlatch.AcksOff}
+	cfg := redlatch.Config{WatchdogTimeout: goWatchdog, PubSub: w.stage.goes, Acks: redlatch.AckOff}
 	w.gone = newGoClient(t, w.driver, w.at, cfg)
 	j, owner := w.javaLock("t1"), w.javaOwner("t1")
 
@@ -80,7 +80,7 @@ func noReplicaAcknowledges(t *testing.T, w *world) {
 
 	// And a Go client that asks as Redisson does takes it for failed as well, and
 	// leaves nothing that would keep a Redisson thread waiting.
-	cfg.Acks = redlatch.AcksAuto
+	cfg.Acks = redlatch.AckAuto
 	asking := newGoClient(t, w.driver, w.at, cfg)
 	pause()
 	_, err = goLock(asking, w.kind, w.name).Acquire(w.ctx)

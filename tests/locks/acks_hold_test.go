@@ -24,7 +24,7 @@ func TestAReentryThatIsNotAcknowledgedIsNotCounted(t *testing.T) {
 		for _, scoped := range []bool{false, true} {
 			t.Run(kind, func(t *testing.T) {
 				locktest.InFakeTime(t, func(w *locktest.World) {
-					c, d := w.Acking(redlatch.Config{Acks: 1}, 1, 1)
+					c, d := w.Acking(redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 1}, 1, 1)
 					l, ctx := of(c, "name"), bg
 					if scoped {
 						ctx = redlatch.WithOwner(bg)
@@ -83,7 +83,7 @@ func nest(w *locktest.World, name string) string {
 // The outer hold is released while the inner one waits for replicas in vain.
 func TestAnOuterHoldIsReleasedUnderAReentryThatIsNotAcknowledged(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		c, d := w.Acking(redlatch.Config{Acks: redlatch.AcksAny}, 1, 1)
+		c, d := w.Acking(redlatch.Config{Acks: redlatch.AckAny}, 1, 1)
 		l := c.Lock("name")
 		outer := w.Acquire(bg, l)
 		d.Follow(1, 0)
@@ -102,7 +102,7 @@ func TestAnOuterHoldIsReleasedUnderAReentryThatIsNotAcknowledged(t *testing.T) {
 // What goes from one goroutine to the next was acknowledged when it was acquired.
 func TestALockThatIsPassedOnIsNotAcknowledgedAgain(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		c, d := w.Acking(redlatch.Config{Acks: redlatch.AcksAny}, 1, 1)
+		c, d := w.Acking(redlatch.Config{Acks: redlatch.AckAny}, 1, 1)
 		l := c.Lock("name")
 		h := w.Acquire(bg, l)
 		d.Takes()
@@ -127,7 +127,7 @@ func TestALockThatIsPassedOnIsNotAcknowledgedAgain(t *testing.T) {
 // being handed on in one process is trusted no longer than replicas know it.
 func TestALockThatIsHandedOnNeedsReplicasAsItsRenewalsDo(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		c, d := w.Acking(redlatch.Config{Acks: 1}, 1, 1)
+		c, d := w.Acking(redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 1}, 1, 1)
 		l := c.Lock("name")
 		h := w.Acquire(bg, l)
 		last := time.Now()
@@ -161,7 +161,7 @@ func TestALeaseOrATokenIsAcknowledgedWhenALockIsHandedOn(t *testing.T) {
 		for _, opt := range []redlatch.Option{redlatch.Lease(time.Minute), redlatch.Fenced()} {
 			for acked := range 2 {
 				locktest.InFakeTime(t, func(w *locktest.World) {
-					c, d := w.Acking(redlatch.Config{Acks: redlatch.AcksAny}, 1, 1)
+					c, d := w.Acking(redlatch.Config{Acks: redlatch.AckAny}, 1, 1)
 					l := c.Lock("name")
 					h := w.Acquire(bg, l)
 					d.Takes()
@@ -229,7 +229,7 @@ func keepers(w *locktest.World, c *redlatch.Client) map[string]func(opts ...redl
 func TestAHoldIsTrustedNoLongerThanReplicasKnowIt(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var failed, lost atomic.Int64
-		c, d := w.Acking(redlatch.Config{Acks: 1, Events: redlatch.Events{
+		c, d := w.Acking(redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 1, Events: redlatch.Events{
 			RenewFailed: func(e redlatch.RenewFailedEvent) {
 				if short := (*redlatch.AckError)(nil); errors.As(e.Err, &short) {
 					failed.Add(1)
@@ -272,7 +272,7 @@ func TestAHoldIsTrustedNoLongerThanReplicasKnowIt(t *testing.T) {
 // Replicas that come back in time cost no hold.
 func TestAHoldOutlivesReplicasThatAreSilentForAWhile(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		c, d := w.Acking(redlatch.Config{Acks: 1}, 1, 1)
+		c, d := w.Acking(redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 1}, 1, 1)
 		holds := map[string]kept{}
 		for kind, acquire := range keepers(w, c) {
 			holds[kind] = acquire()
@@ -293,7 +293,7 @@ func TestAHoldOutlivesReplicasThatAreSilentForAWhile(t *testing.T) {
 
 // Where only acquisitions need replicas, nothing else waits for them.
 func TestRenewalsDoNotWaitForReplicasUnlessAskedTo(t *testing.T) {
-	for _, policy := range []redlatch.Acks{redlatch.AcksAny, redlatch.AcksBestEffort} {
+	for _, policy := range []redlatch.Acks{redlatch.AckAny, redlatch.AckBestEffort} {
 		locktest.InFakeTime(t, func(w *locktest.World) {
 			c, d := w.Acking(redlatch.Config{Acks: policy}, 1, 1)
 			holds := map[string]kept{}
@@ -322,7 +322,7 @@ func TestRenewalsDoNotWaitForReplicasUnlessAskedTo(t *testing.T) {
 func TestALossIsToldWithoutReplicas(t *testing.T) {
 	for _, lease := range []bool{false, true} {
 		locktest.InFakeTime(t, func(w *locktest.World) {
-			c, d := w.Acking(redlatch.Config{Acks: 1}, 1, 1)
+			c, d := w.Acking(redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 1}, 1, 1)
 			var opts []redlatch.Option
 			if lease {
 				opts = append(opts, redlatch.Lease(time.Hour))
@@ -352,7 +352,7 @@ func TestALossIsToldWithoutReplicas(t *testing.T) {
 
 func TestAnExtensionThatIsNotAcknowledgedDoesNotCount(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		c, d := w.Acking(redlatch.Config{Acks: 1, Prefix: "app:"}, 1, 1)
+		c, d := w.Acking(redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 1, Prefix: "app:"}, 1, 1)
 		for kind, acquire := range keepers(w, c) {
 			d.Follow(1, 1)
 			h, name := acquire(redlatch.Lease(10*time.Second)), "permits"

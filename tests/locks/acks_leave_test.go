@@ -17,12 +17,20 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
+// oneIfRequired is how many replicas a policy has to be given here.
+func oneIfRequired(policy redlatch.Acks) int {
+	if policy == redlatch.AckRequired {
+		return 1
+	}
+	return 0
+}
+
 // threeClients returns clients of one server with one replica, and clients of others
 // that do not ask for it.
 func threeClients(w *locktest.World, acks redlatch.Acks) (cs, others []*redlatch.Client, ds []*locktest.Acker) {
 	w.Helper()
 	for i := range 3 {
-		c, d := w.Acking(redlatch.Config{ServerName: fmt.Sprint(i), Acks: acks}, 1, 1)
+		c, d := w.Acking(redlatch.Config{ServerName: fmt.Sprint(i), Acks: acks, AckReplicas: oneIfRequired(acks)}, 1, 1)
 		cs, ds = append(cs, c), append(ds, d)
 		others = append(others, w.Client(redlatch.Config{ServerName: fmt.Sprint(i)}))
 	}
@@ -36,7 +44,7 @@ func TestWhoLeavesWhileReplicasAreWaitedForHasNothing(t *testing.T) {
 		for acked := range 2 {
 			t.Run(fmt.Sprint(x.name, acked), func(t *testing.T) {
 				locktest.InFakeTime(t, func(w *locktest.World) {
-					cs, others, ds := threeClients(w, redlatch.AcksAny)
+					cs, others, ds := threeClients(w, redlatch.AckAny)
 					if x.setUp != nil {
 						x.setUp(w, others[0])
 					}
@@ -82,7 +90,7 @@ func TestWhatSomebodyLeftIsInheritedOnlyIfItIsAcknowledged(t *testing.T) {
 		for acked := range 2 {
 			t.Run(fmt.Sprint(what, acked), func(t *testing.T) {
 				locktest.InFakeTime(t, func(w *locktest.World) {
-					c, d := w.Acking(redlatch.Config{Acks: redlatch.AcksAny}, 1, 1)
+					c, d := w.Acking(redlatch.Config{Acks: redlatch.AckAny}, 1, 1)
 					var before *redlatch.Hold
 					if what == "transfer" {
 						before = w.Acquire(bg, c.Lock("name"))
@@ -127,7 +135,7 @@ func TestCloseWhileReplicasAreWaitedForLeavesNothing(t *testing.T) {
 		for acked := range 2 {
 			t.Run(fmt.Sprint(x.name, acked), func(t *testing.T) {
 				locktest.InFakeTime(t, func(w *locktest.World) {
-					cs, others, ds := threeClients(w, 1)
+					cs, others, ds := threeClients(w, redlatch.AckRequired)
 					if x.setUp != nil {
 						x.setUp(w, others[0])
 					}
@@ -160,7 +168,7 @@ func TestALostReplyBeforeAnAcknowledgement(t *testing.T) {
 		for acked := range 2 {
 			t.Run(fmt.Sprint(x.name, acked), func(t *testing.T) {
 				locktest.InFakeTime(t, func(w *locktest.World) {
-					cs, others, ds := threeClients(w, 1)
+					cs, others, ds := threeClients(w, redlatch.AckRequired)
 					if x.setUp != nil {
 						x.setUp(w, others[0])
 					}
@@ -192,7 +200,7 @@ func TestALostReplyBeforeAnAcknowledgement(t *testing.T) {
 // does not inherit from the other.
 func TestAnAttemptForgetsTheLastOne(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		c, d := w.Acking(redlatch.Config{Acks: 1}, 1, 1)
+		c, d := w.Acking(redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 1}, 1, 1)
 		for i := range 50 {
 			d.Follow(1, i%2)
 			h, err := c.Lock("name").Acquire(bg)
@@ -221,7 +229,7 @@ func TestPermitsThatReplicasDoNotKnowAreNeitherLostNorDoubled(t *testing.T) {
 		var got, failed, inUse atomic.Int64
 		var crowd sync.WaitGroup
 		for i := range 2 {
-			c, d := w.Acking(redlatch.Config{Acks: 1, AckTimeout: 20 * time.Millisecond, OutageTimeout: time.Minute}, 1, 1)
+			c, d := w.Acking(redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 1, AckTimeout: 20 * time.Millisecond, OutageTimeout: time.Minute}, 1, 1)
 			n := 0
 			d.Answer(func(string, []string, int) (int, error) {
 				switch n++; {
@@ -289,7 +297,7 @@ func TestAReleaseThatReplicasDoNotKnowIsReportedAndNotRepeated(t *testing.T) {
 		"add":   {func(s *redlatch.Semaphore) error { return s.AddPermits(bg, 3) }, "10"},
 		"drain": {func(s *redlatch.Semaphore) error { _, err := s.Drain(bg); return err }, "0"},
 	} {
-		for _, policy := range []redlatch.Acks{redlatch.AcksAny, redlatch.AcksBestEffort, 1} {
+		for _, policy := range []redlatch.Acks{redlatch.AckAny, redlatch.AckBestEffort, redlatch.AckRequired} {
 			t.Run(fmt.Sprint(name, " ", policy), func(t *testing.T) {
 				locktest.InFakeTime(t, func(w *locktest.World) {
 					c, d, told := reporting(w, policy)
@@ -326,7 +334,7 @@ func TestAPermitWhoseReleaseReplicasDoNotKnowIsReported(t *testing.T) {
 			return nil
 		},
 	} {
-		for _, policy := range []redlatch.Acks{redlatch.AcksAny, redlatch.AcksBestEffort, 1} {
+		for _, policy := range []redlatch.Acks{redlatch.AckAny, redlatch.AckBestEffort, redlatch.AckRequired} {
 			t.Run(fmt.Sprint(name, " ", policy), func(t *testing.T) {
 				locktest.InFakeTime(t, func(w *locktest.World) {
 					c, d, told := reporting(w, policy)
@@ -362,7 +370,7 @@ func TestAPermitWhoseReleaseReplicasDoNotKnowIsReported(t *testing.T) {
 // in line. One that is released meanwhile is: they have known that for long.
 func TestAPermitThatGoesBackIsNobodysInBetween(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		c, d := w.Acking(redlatch.Config{Acks: 1}, 1, 1)
+		c, d := w.Acking(redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 1}, 1, 1)
 		s := c.Semaphore("name")
 		w.SetPermits(s, 2)
 		w.OK(s.Acquire(bg, 1))
@@ -392,7 +400,7 @@ func TestAPermitThatGoesBackIsNobodysInBetween(t *testing.T) {
 // Permits with ids too: what is given back twice, and late, is given back once.
 func TestPermitsWithIDsThatReplicasDoNotKnowAreGivenBackOnce(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		c, d := w.Acking(redlatch.Config{Acks: redlatch.AcksAny}, 1, 0)
+		c, d := w.Acking(redlatch.Config{Acks: redlatch.AckAny}, 1, 0)
 		s := c.ExpirableSemaphore("name")
 		_, err := s.TrySetPermits(bg, 3)
 		w.OK(err)
@@ -440,7 +448,7 @@ func TestARequestThatIsSentAgainWritesSomething(t *testing.T) {
 		}
 		t.Run(x.name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
-				cs, others, ds := threeClients(w, 1)
+				cs, others, ds := threeClients(w, redlatch.AckRequired)
 				if x.setUp != nil {
 					x.setUp(w, others[0])
 				}
@@ -488,7 +496,7 @@ func TestARequestThatIsSentAgainWritesSomething(t *testing.T) {
 // reports that replicas have not.
 func reporting(w *locktest.World, policy redlatch.Acks) (*redlatch.Client, *locktest.Acker, *[]redlatch.NotAcknowledgedEvent) {
 	var told []redlatch.NotAcknowledgedEvent
-	c, d := w.Acking(redlatch.Config{Acks: policy, Events: redlatch.Events{
+	c, d := w.Acking(redlatch.Config{Acks: policy, AckReplicas: oneIfRequired(policy), Events: redlatch.Events{
 		NotAcknowledged: func(e redlatch.NotAcknowledgedEvent) { told = append(told, e) },
 	}}, 1, 1)
 	return c, d, &told

@@ -18,12 +18,13 @@ func TestAMultiLockFailsWithTheMemberThatIsNotAcknowledged(t *testing.T) {
 	for strict := range 3 {
 		for _, once := range []bool{false, true} {
 			locktest.InFakeTime(t, func(w *locktest.World) {
-				policies := []redlatch.Acks{redlatch.AcksOff, redlatch.AcksBestEffort, redlatch.AcksOff}
-				policies[strict] = 2
+				configs := []redlatch.Config{{Acks: redlatch.AckOff}, {Acks: redlatch.AckBestEffort}, {Acks: redlatch.AckOff}}
+				configs[strict] = redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 2}
 				var locks []*redlatch.Lock
 				var ds []*locktest.Acker
-				for i, policy := range policies {
-					c, d := w.Acking(redlatch.Config{ServerName: fmt.Sprint(i), Acks: policy}, 2, 1)
+				for i, cfg := range configs {
+					cfg.ServerName = fmt.Sprint(i)
+					c, d := w.Acking(cfg, 2, 1)
 					locks, ds = append(locks, c.Lock(fmt.Sprint("lock-", i))), append(ds, d)
 				}
 				m := redlatch.MultiLock(locks...)
@@ -52,7 +53,7 @@ func TestAMemberThatIsNotAcknowledgedHasNoVote(t *testing.T) {
 					if i < mute {
 						acked = 0
 					}
-					c, _ := w.Acking(redlatch.Config{ServerName: fmt.Sprint(i), Acks: 1}, 1, acked)
+					c, _ := w.Acking(redlatch.Config{ServerName: fmt.Sprint(i), Acks: redlatch.AckRequired, AckReplicas: 1}, 1, acked)
 					locks = append(locks, c.Lock(fmt.Sprint("lock-", i)))
 				}
 				m := redlatch.RedLock(locks...)
@@ -84,7 +85,7 @@ func TestAFairLockIsNotGivenToWhoNeedsReplicas(t *testing.T) {
 	for acked := range 2 {
 		locktest.InFakeTime(t, func(w *locktest.World) {
 			other := w.Client(redlatch.Config{}).FairLock("name")
-			c, d := w.Acking(redlatch.Config{Acks: redlatch.AcksAny}, 1, 1)
+			c, d := w.Acking(redlatch.Config{Acks: redlatch.AckAny}, 1, 1)
 			h := w.Acquire(bg, other)
 			second := locktest.Acquiring(c.FairLock("name"))
 			time.Sleep(time.Second)
@@ -120,7 +121,7 @@ func TestAFairLockIsNotGivenToWhoNeedsReplicas(t *testing.T) {
 func TestReadersAreAcknowledgedTogether(t *testing.T) {
 	for acked := range 2 {
 		locktest.InFakeTime(t, func(w *locktest.World) {
-			c, d := w.Acking(redlatch.Config{Acks: 1}, 1, acked)
+			c, d := w.Acking(redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 1}, 1, acked)
 			l := c.ReadWriteLock("name").Read()
 			var readers []<-chan locktest.Outcome
 			for range 5 {
@@ -159,7 +160,7 @@ func TestReadersAreAcknowledgedTogether(t *testing.T) {
 // renewed and released in time.
 func TestAThousandCallersThatWaitForReplicasAreInNobodysWay(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		c, d := w.Acking(redlatch.Config{Acks: redlatch.AcksBestEffort}, 1, 1)
+		c, d := w.Acking(redlatch.Config{Acks: redlatch.AckBestEffort}, 1, 1)
 		holds := make([]*redlatch.Hold, 20)
 		for i := range holds {
 			holds[i] = w.Acquire(bg, c.Lock(fmt.Sprint("held-", i)))
@@ -220,7 +221,7 @@ func TestWhatAnAckErrorSays(t *testing.T) {
 func TestABusyLockIsNoMatterOfReplicas(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, d := w.Acking(redlatch.Config{
-			Acks:   redlatch.AcksBestEffort,
+			Acks:   redlatch.AckBestEffort,
 			Events: redlatch.Events{NotAcknowledged: func(e redlatch.NotAcknowledgedEvent) { t.Errorf("%+v", e) }},
 		}, 1, 1)
 		h := w.Acquire(bg, w.Client(redlatch.Config{}).Lock("name"))

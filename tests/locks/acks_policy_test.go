@@ -139,13 +139,13 @@ var policies = []struct {
 	wants int // 0: it asks nobody
 	needs int
 }{
-	{"auto and one server", redlatch.AcksAuto, true, 0, 0},
-	{"auto", redlatch.AcksAuto, false, 1, 1},
-	{"off", redlatch.AcksOff, false, 0, 0},
-	{"best effort", redlatch.AcksBestEffort, false, 1, 0},
-	{"any", redlatch.AcksAny, true, 1, 1},
-	{"one", 1, true, 1, 1},
-	{"two", 2, false, 2, 2},
+	{"auto and one server", redlatch.AckAuto, true, 0, 0},
+	{"auto", redlatch.AckAuto, false, 1, 1},
+	{"off", redlatch.AckOff, false, 0, 0},
+	{"best effort", redlatch.AckBestEffort, false, 1, 0},
+	{"any", redlatch.AckAny, true, 1, 1},
+	{"one", redlatch.AckRequired, true, 1, 1},
+	{"two", redlatch.AckRequired, false, 2, 2},
 }
 
 // Redisson issues 3994, 4222, 4305, 4646 and 4672: what replicas have not
@@ -168,6 +168,10 @@ func TestWhatReplicasHaveNotAcknowledgedIsGivenBack(t *testing.T) {
 }
 
 func takeUnder(w *locktest.World, x taking, policy redlatch.Acks, alone bool, wants, needs, acked int, once bool) {
+	replicas := 0
+	if policy == redlatch.AckRequired {
+		replicas = needs
+	}
 	var events atomic.Int64
 	var cs, others []*redlatch.Client
 	var ds []*locktest.Acker
@@ -175,7 +179,7 @@ func takeUnder(w *locktest.World, x taking, policy redlatch.Acks, alone bool, wa
 		d := &locktest.Acker{Alone: alone}
 		d.Follow(2, acked)
 		cs = append(cs, w.AckingWith(redlatch.Config{
-			ServerName: fmt.Sprint(i), Acks: policy,
+			ServerName: fmt.Sprint(i), Acks: policy, AckReplicas: replicas,
 			Events: redlatch.Events{NotAcknowledged: func(e redlatch.NotAcknowledgedEvent) {
 				if e.Name == "" || e.Err.Got != acked || e.Err.Want != wants {
 					w.Errorf("%+v", e)
@@ -218,7 +222,7 @@ func takeUnder(w *locktest.World, x taking, policy redlatch.Acks, alone bool, wa
 			w.Errorf("failed after %v", took)
 		}
 		wantFree(w, x, others)
-		if policy == 2 && once {
+		if replicas == 2 && once {
 			time.Sleep(4 * time.Minute) // whatever is released again and again
 			wantFree(w, x, others)
 		}
@@ -239,12 +243,12 @@ func takeUnder(w *locktest.World, x taking, policy redlatch.Acks, alone bool, wa
 // number, or what prolongs a lease that must be acknowledged.
 func TestWhatReplicasAreAskedFor(t *testing.T) {
 	for policy, renewals := range map[redlatch.Acks][]string{
-		redlatch.AcksAny:        nil,
-		redlatch.AcksBestEffort: nil,
-		1:                       {"readwrite.renew", "expirable.renew"},
+		redlatch.AckAny:        nil,
+		redlatch.AckBestEffort: nil,
+		redlatch.AckRequired:   {"readwrite.renew", "expirable.renew"},
 	} {
 		locktest.InFakeTime(t, func(w *locktest.World) {
-			c, d := w.Acking(redlatch.Config{Acks: policy}, 1, 1)
+			c, d := w.Acking(redlatch.Config{Acks: policy, AckReplicas: oneIfRequired(policy)}, 1, 1)
 			want := []string{
 				"lock.take", "lock.renew", "lock.transfer", "fairlock.take", "readwrite.read.take", "readwrite.write.take",
 				"grouplock.take", "grouplock.renew", "multilock.take", "semaphore.exchange", "semaphore.set", "semaphore.add", "semaphore.drain",
@@ -311,7 +315,7 @@ func TestWaitersGetWhatReplicasHaveNotAcknowledged(t *testing.T) {
 		}
 		t.Run(kind, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
-				c, d := w.Acking(redlatch.Config{Acks: 1}, 1, 0)
+				c, d := w.Acking(redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 1}, 1, 0)
 				l, foreign := of(c, "name"), of(w.Client(redlatch.Config{}), "name")
 				first := locktest.Acquiring(l)
 				synctest.Wait()

@@ -42,7 +42,7 @@ func TestAPrimaryWithoutReplicasIsAskedOnceASecond(t *testing.T) {
 		d := &slowAnswer{} // all of a crowd come before it
 		d.Follow(0, 0)
 		d.Redis = w.Driver()
-		c := w.ClientWith(d, redlatch.Config{Acks: redlatch.AcksAny})
+		c := w.ClientWith(d, redlatch.Config{Acks: redlatch.AckAny})
 		w.Release(w.Acquire(bg, c.Lock("name")))
 		d.Questions()
 		start := time.Now()
@@ -130,7 +130,7 @@ func TestWithoutReplicasRequestsGoOutTogether(t *testing.T) {
 				time.Sleep(time.Millisecond)
 				return next()
 			}
-			c := w.ClientWith(d, redlatch.Config{Acks: redlatch.AcksAny})
+			c := w.ClientWith(d, redlatch.Config{Acks: redlatch.AckAny})
 			w.Release(w.Acquire(bg, c.Lock("name")))
 			ctx, cancel := context.WithTimeout(bg, time.Minute)
 			defer cancel()
@@ -162,7 +162,7 @@ func TestAServerWithoutWaitIsUsedSilently(t *testing.T) {
 		"no ROLE": func(d *locktest.Acker) { d.Fail(serverError("ERR unknown command 'ROLE', with args beginning with: ")) },
 		"no WAIT": func(d *locktest.Acker) { d.Follow(1, -1) },
 	} {
-		for _, policy := range []redlatch.Acks{redlatch.AcksAuto, redlatch.AcksAny, redlatch.AcksBestEffort} {
+		for _, policy := range []redlatch.Acks{redlatch.AckAuto, redlatch.AckAny, redlatch.AckBestEffort} {
 			t.Run(fmt.Sprint(name, policy), func(t *testing.T) {
 				locktest.InFakeTime(t, func(w *locktest.World) {
 					d := &locktest.Acker{}
@@ -202,7 +202,7 @@ func TestAServerWithoutWaitIsUsedSilently(t *testing.T) {
 
 func TestANumberOfReplicasIsRequiredOfAServerWithoutWaitToo(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		c, _ := w.Acking(redlatch.Config{Acks: 1}, 1, -1)
+		c, _ := w.Acking(redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 1}, 1, -1)
 		start := time.Now()
 		_, err := c.Lock("name").Acquire(bg)
 		w.WantAck(err, "name", 0, 1)
@@ -218,7 +218,7 @@ func TestANumberOfReplicasIsRequiredOfAServerWithoutWaitToo(t *testing.T) {
 // nothing about that.
 func TestAServerThatDoesNotSayIsAnOutage(t *testing.T) {
 	broken := errors.New("connection reset")
-	for _, policy := range []redlatch.Acks{redlatch.AcksAny, redlatch.AcksBestEffort} {
+	for _, policy := range []redlatch.Acks{redlatch.AckAny, redlatch.AckBestEffort} {
 		locktest.InFakeTime(t, func(w *locktest.World) {
 			c, d := w.Acking(redlatch.Config{Acks: policy}, 1, 1)
 			d.Fail(broken)
@@ -245,7 +245,7 @@ func TestAServerThatDoesNotSayIsAnOutage(t *testing.T) {
 func TestAPrimaryThatDoesNotAnswerAnyMoreHasNotLostItsReplicas(t *testing.T) {
 	for _, failure := range []error{errors.New("connection reset"), serverError("READONLY You can't write against a read only replica.")} {
 		locktest.InFakeTime(t, func(w *locktest.World) {
-			c, d := w.Acking(redlatch.Config{Acks: redlatch.AcksAny}, 1, 1)
+			c, d := w.Acking(redlatch.Config{Acks: redlatch.AckAny}, 1, 1)
 			w.Release(w.Acquire(bg, c.Lock("name")))
 			d.Answer(func(string, []string, int) (int, error) {
 				d.Fail(failure)
@@ -263,7 +263,7 @@ func TestAPrimaryThatDoesNotAnswerAnyMoreHasNotLostItsReplicas(t *testing.T) {
 // Replicas go and come back: while there are none nobody waits for them.
 func TestReplicasThatHaveGoneAreNotWaitedFor(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		c, d := w.Acking(redlatch.Config{Acks: redlatch.AcksAny}, 1, 1)
+		c, d := w.Acking(redlatch.Config{Acks: redlatch.AckAny}, 1, 1)
 		l := c.Lock("name")
 		took := func() time.Duration {
 			start := time.Now()
@@ -294,7 +294,7 @@ func TestWhatWasLearnedOfTheLastPrimaryDoesNotCount(t *testing.T) {
 		d := &slowAnswer{}
 		d.Follow(0, 0)
 		d.Redis = w.Driver()
-		c := w.ClientWith(d, redlatch.Config{Acks: redlatch.AcksAny})
+		c := w.ClientWith(d, redlatch.Config{Acks: redlatch.AckAny})
 		asking := locktest.Acquiring(c.Lock("before"))
 		synctest.Wait()
 		d.Follow(1, 0)
@@ -316,15 +316,15 @@ func (d *slowAnswer) Replicas(ctx context.Context, key string) (int, error) {
 
 // Who gives little time learns in time how it ended.
 func TestReplicasHaveHalfOfTheTimeThatThereIs(t *testing.T) {
-	for _, policy := range []redlatch.Acks{redlatch.AcksBestEffort, redlatch.AcksAny, 1} {
+	for _, policy := range []redlatch.Acks{redlatch.AckBestEffort, redlatch.AckAny, redlatch.AckRequired} {
 		locktest.InFakeTime(t, func(w *locktest.World) {
-			c, d := w.Acking(redlatch.Config{Acks: policy, AckTimeout: 5 * time.Second}, 1, 0)
+			c, d := w.Acking(redlatch.Config{Acks: policy, AckReplicas: oneIfRequired(policy), AckTimeout: 5 * time.Second}, 1, 0)
 			try := func(want time.Duration, ctx context.Context, wait time.Duration, opts ...redlatch.Option) {
 				t.Helper()
 				locktest.Settled() // or the last one may not have been given back
 				start := time.Now()
 				h, err := c.Lock("name").TryAcquire(ctx, wait, opts...)
-				if policy == redlatch.AcksBestEffort {
+				if policy == redlatch.AckBestEffort {
 					w.OK(err)
 					w.Release(h)
 				} else {
@@ -358,13 +358,17 @@ func TestNewRefusesAcksThatItCannotAskFor(t *testing.T) {
 			cfg    redlatch.Config
 			says   string // empty: it is fine
 		}{
-			{asks, redlatch.Config{Acks: -4}, "Config.Acks is -4"},
+			{asks, redlatch.Config{Acks: 5}, "Config.Acks is 5"},
+			{asks, redlatch.Config{Acks: redlatch.AckRequired}, "Config.AckReplicas is 0 with AckRequired; set it to how many"},
+			{asks, redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: -1}, "Config.AckReplicas is -1 with AckRequired; set it to how many"},
+			{asks, redlatch.Config{AckReplicas: 2}, `Config.AckReplicas is 2, but Config.Acks is "auto"; set Config.Acks to AckRequired`},
+			{asks, redlatch.Config{Acks: redlatch.AckBestEffort, AckReplicas: 1}, `Config.Acks is "best effort"; set Config.Acks to AckRequired`},
 			{asks, redlatch.Config{AckTimeout: -1}, "Config.AckTimeout is -1ns"},
 			{asks, redlatch.Config{AckTimeout: time.Microsecond}, "Config.AckTimeout is 1µs"},
-			{plain, redlatch.Config{Acks: 1}, "Config.Acks is 1, but the redlatchgoredis driver cannot wait for replicas"},
-			{plain, redlatch.Config{Acks: redlatch.AcksAny}, ""},
-			{plain, redlatch.Config{Acks: redlatch.AcksBestEffort}, ""},
-			{asks, redlatch.Config{Acks: 3, AckTimeout: time.Millisecond}, ""},
+			{plain, redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 1}, "Config.Acks is AckRequired, but the redlatchgoredis driver cannot wait for replicas"},
+			{plain, redlatch.Config{Acks: redlatch.AckAny}, ""},
+			{plain, redlatch.Config{Acks: redlatch.AckBestEffort}, ""},
+			{asks, redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 3, AckTimeout: time.Millisecond}, ""},
 			{asks, redlatch.Config{AckTimeout: time.Hour}, ""},
 		} {
 			c, err := redlatch.New(x.driver, x.cfg)

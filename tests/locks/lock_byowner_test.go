@@ -94,7 +94,7 @@ func TestALockOverSeveralProcesses(t *testing.T) {
 func TestAnExtensionByItsOwnerThatReplicasDoNotKnowDoesNotCount(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		h := w.Acquire(bg, w.Client(redlatch.Config{}).Lock("deploy"), redlatch.Lease(time.Minute))
-		c, replicas := w.Acking(redlatch.Config{Acks: 2}, 2, 0)
+		c, replicas := w.Acking(redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 2}, 2, 0)
 		w.WantAck(c.Lock("deploy").ExtendOwner(bg, h.Owner(), time.Hour), "deploy", 0, 2)
 		w.WantErr(c.Lock("deploy").ExtendOwner(bg, h.Owner()+"7", time.Hour), redlatch.ErrNotHeld)
 		replicas.Follow(2, 2)

@@ -112,10 +112,10 @@ func (s servers) unacknowledged(what string, err error, want int) {
 func TestASilentReplica(t *testing.T) {
 	onReplicated(t, func(s servers, open func() driver.Redis) {
 		ctx := s.Context()
-		c := client(s.T, open(), redlatch.Config{Acks: redlatch.AcksAny, AckTimeout: ackTimeout})
+		c := client(s.T, open(), redlatch.Config{Acks: redlatch.AckAny, AckTimeout: ackTimeout})
 		var events atomic.Int64
 		best := client(s.T, open(), redlatch.Config{
-			Acks: redlatch.AcksBestEffort, AckTimeout: ackTimeout,
+			Acks: redlatch.AckBestEffort, AckTimeout: ackTimeout,
 			Events: redlatch.Events{NotAcknowledged: func(e redlatch.NotAcknowledgedEvent) {
 				s.unacknowledged(e.Name, e.Err, 1)
 				events.Add(1)
@@ -203,8 +203,8 @@ func TestASilentReplica(t *testing.T) {
 func TestADeadReplica(t *testing.T) {
 	onReplicated(t, func(s servers, open func() driver.Redis) {
 		ctx := s.Context()
-		either := client(s.T, open(), redlatch.Config{Acks: redlatch.AcksAny, AckTimeout: ackTimeout})
-		one := client(s.T, open(), redlatch.Config{Acks: 1, AckTimeout: ackTimeout, WatchdogTimeout: shortLease})
+		either := client(s.T, open(), redlatch.Config{Acks: redlatch.AckAny, AckTimeout: ackTimeout})
+		one := client(s.T, open(), redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 1, AckTimeout: ackTimeout, WatchdogTimeout: shortLease})
 		kept := s.acquire(either.Lock("kept"), ctx)
 		lost := s.acquire(one.Lock("lost"), ctx)
 		off := client(s.T, open(), redlatch.Config{})
@@ -281,7 +281,7 @@ func TestWaitingForReplicasIsForbidden(t *testing.T) {
 		s.replica.Pause() // nobody acknowledges anything
 		for _, command := range []string{"wait", "role"} {
 			s.primary.MustDo("ACL", "SETUSER", "default", "-"+command)
-			for _, policy := range []redlatch.Acks{redlatch.AcksAny, redlatch.AcksBestEffort} {
+			for _, policy := range []redlatch.Acks{redlatch.AckAny, redlatch.AckBestEffort} {
 				c := client(s.T, open(), redlatch.Config{
 					Acks: policy,
 					Events: redlatch.Events{NotAcknowledged: func(e redlatch.NotAcknowledgedEvent) {
@@ -297,7 +297,7 @@ func TestWaitingForReplicasIsForbidden(t *testing.T) {
 					s.Errorf("without %s: Release: %v", command, err)
 				}
 			}
-			c := client(s.T, open(), redlatch.Config{Acks: 1, AckTimeout: ackTimeout})
+			c := client(s.T, open(), redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 1, AckTimeout: ackTimeout})
 			_, err := c.Lock(command).Acquire(ctx)
 			s.unacknowledged("without "+command, err, 1)
 			if says := strings.Contains(err.Error(), "WAIT"); says != (command == "wait") {
@@ -332,7 +332,7 @@ func TestOneAcknowledgementOfTwo(t *testing.T) {
 			}
 			return nil
 		}
-		either, both, next := open(redlatch.Config{Acks: redlatch.AcksAny}), open(redlatch.Config{Acks: 2}), open(redlatch.Config{})
+		either, both, next := open(redlatch.Config{Acks: redlatch.AckAny}), open(redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 2}), open(redlatch.Config{})
 
 		other.Pause()
 		s.primary.MustDo("CLIENT", "KILL", "TYPE", "replica") // what is on its way does not arrive

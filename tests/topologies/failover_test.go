@@ -195,17 +195,15 @@ func (r *run) stay() time.Duration {
 	return time.Duration(rand.IntN(20)) * time.Millisecond
 }
 
-// policies are asked of replicas, and what they are called in docs/guarantees.md. all
-// stands for as many as the primary has.
-const all = redlatch.Acks(1000)
-
+// policies are asked of replicas, and what they are called in docs/guarantees.md. AckRequired
+// asks for as many as the primary has.
 var policies = []struct {
 	acks redlatch.Acks
 	name string
 }{
-	{redlatch.AcksOff, "`AcksOff`"},
-	{redlatch.AcksAuto, "the default"},
-	{all, "all replicas"},
+	{redlatch.AckOff, "`AckOff`"},
+	{redlatch.AckAuto, "the default"},
+	{redlatch.AckRequired, "all replicas"},
 }
 
 // TestFailovers kills the primary of a contended run. Everybody goes on; a holder
@@ -262,13 +260,14 @@ func writeFailovers(t *testing.T, rows string) {
 type run struct {
 	*testing.T
 	failover
-	acks    redlatch.Acks
-	ctx     context.Context //nolint:containedctx // the run's
-	workers []*worker
-	oracle  oracle
-	alone   atomic.Bool  // no replica hears of what happens now
-	killed  atomic.Int64 // when, in Unix nanoseconds
-	refused atomic.Int64 // acquisitions that too few replicas have acknowledged
+	acks     redlatch.Acks
+	required int             // replicas, or 0
+	ctx      context.Context //nolint:containedctx // the run's
+	workers  []*worker
+	oracle   oracle
+	alone    atomic.Bool  // no replica hears of what happens now
+	killed   atomic.Int64 // when, in Unix nanoseconds
+	refused  atomic.Int64 // acquisitions that too few replicas have acknowledged
 
 	mu   sync.Mutex      // guards told
 	told []time.Duration // of losses: after the primary was killed
@@ -278,8 +277,8 @@ type run struct {
 func newRun(t *testing.T, f failover, policy redlatch.Acks) *run {
 	f.Timeout = 2 * time.Second
 	r := &run{T: t, failover: f, acks: policy}
-	if policy == all {
-		r.acks = redlatch.Acks(f.replicas)
+	if policy == redlatch.AckRequired {
+		r.required = f.replicas
 	}
 	return r
 }
@@ -291,7 +290,7 @@ func (r *run) play() {
 	var wg sync.WaitGroup
 	for i := range 4 {
 		c := client(r.T, drivers.Adapters[i%len(drivers.Adapters)].Open(r.T, r.Place), redlatch.Config{
-			ServerName: fmt.Sprint(i), WatchdogTimeout: 20 * time.Second, OutageTimeout: time.Minute, Acks: r.acks, AckTimeout: time.Second,
+			ServerName: fmt.Sprint(i), WatchdogTimeout: 20 * time.Second, OutageTimeout: time.Minute, Acks: r.acks, AckReplicas: r.required, AckTimeout: time.Second,
 		})
 		for key := range 6 {
 			w := &worker{name: fmt.Sprint("{orders}", key)} // of one node
@@ -331,7 +330,7 @@ func (r *run) work(c *redlatch.Client, w *worker) bool {
 			_ = h.Release(context.WithoutCancel(r.ctx))
 		}
 		return false
-	case errors.Is(err, redlatch.ErrNotAcknowledged) && r.acks != redlatch.AcksOff:
+	case errors.Is(err, redlatch.ErrNotAcknowledged) && r.acks != redlatch.AckOff:
 		r.refused.Add(1)
 		time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
 		return r.work(c, w)

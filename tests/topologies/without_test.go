@@ -114,12 +114,12 @@ func without(t *testing.T, row costRow, adapter drivers.Adapter, p drivers.Place
 	case err != nil:
 		t.Errorf("a fair lock: %v", err)
 	}
-	acks := client(t, adapter.Open(t, p), redlatch.Config{Acks: redlatch.AcksAny})
+	acks := client(t, adapter.Open(t, p), redlatch.Config{Acks: redlatch.AckAny})
 	if err := acks.Lock(name+"acknowledged").Do(t.Context(), func(context.Context) error { return nil }); err != nil {
-		t.Errorf("with AcksAny: %v", err)
+		t.Errorf("with AckAny: %v", err)
 	}
 	if row.right == "wait" {
-		acks := client(t, adapter.Open(t, p), redlatch.Config{Acks: 1})
+		acks := client(t, adapter.Open(t, p), redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 1})
 		if _, err := acks.Lock(name+"acknowledged").TryAcquire(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "does not know WAIT, or forbids it") {
 			t.Errorf("with Acks 1: %v", err)
 		}

@@ -210,7 +210,7 @@ func uncounted(v *visit) (all []Finding) {
 	for _, request := range [][]string{{"ROLE"}, {"WAIT", "0", "1"}} {
 		if _, why := v.ask(request...); why != nil {
 			all = append(all, found("replicas", Note, fmt.Sprintf("%s is refused (%s)", request[0], why.Code),
-				"replicas cannot be asked to acknowledge: AcksAny requires none, and a number in Config.Acks is refused", "give the user +role and +wait, or set Config.Acks to AcksOff")...)
+				"replicas cannot be asked to acknowledge: AckAny requires none, and AckRequired is refused", "give the user +role and +wait, or set Config.Acks to AckOff")...)
 		}
 	}
 	return all
