@@ -17,8 +17,7 @@ import (
 // One sentinel per state. Facts travel in *BusyError and *LostError.
 var (
 	// ErrBusy: somebody else has the lock. Every error with this state is also
-	// a *BusyError, or a *RateError if it is about permits of a RateLimiter. A
-	// wait that ended with its context is both ErrBusy and the context's error. It is
+	// a *BusyError. A wait that ended with its context is both ErrBusy and the context's error. It is
 	// ErrUnavailable instead of ErrBusy if the server did not say who has the lock.
 	ErrBusy = request.ErrBusy
 
@@ -65,8 +64,8 @@ var (
 // A BusyError says who has the lock. It is ErrBusy, and what ended the wait,
 // if a context did.
 type BusyError struct {
-	Name string // of the lock, semaphore, latch or barrier
-	// Kind is KindSemaphore, KindExpirable, KindLatch or KindBarrier, or KindLock for a lock of any type.
+	Name string // of the lock or synchronizer
+	// Kind is that of the synchronizer, or KindLock for a lock of any type.
 	// It is KindReadWrite if a lock of another type has turned out to be a read-write lock.
 	Kind  Kind
 	Owner string        // the owner's field in Redis; empty if not known
@@ -82,17 +81,21 @@ type BusyError struct {
 	Renewed bool
 	// Owed says that the server was not asked: this process has just released the
 	// lock, and so many others that wait go first. 0 if that is not why.
-	Owed  int
-	Cause error // the context's error, or nil
+	Owed int
+	// RetryAfter is after what time a rate limiter can have the permits at the earliest, unless
+	// some are given back; 0 if that is not known, or it is not about a rate limiter.
+	RetryAfter time.Duration
+	Cause      error // the context's error, or nil
 }
 
 // stillBusy is what there is to say of a name that is no lock's.
 var stillBusy = map[Kind]string{
-	KindSemaphore: "semaphore %q was not acquired",
-	KindExpirable: "permit of semaphore %q was not acquired",
-	KindLatch:     "the count of latch %q is not 0",
-	KindBarrier:   "not all parties have come to barrier %q",
-	KindReadWrite: "lock %q was not acquired: a read-write lock has this name, and somebody has that",
+	KindSemaphore:   "semaphore %q was not acquired",
+	KindExpirable:   "permit of semaphore %q was not acquired",
+	KindLatch:       "the count of latch %q is not 0",
+	KindRateLimiter: "rate limiter %q has not enough permits",
+	KindBarrier:     "not all parties have come to barrier %q",
+	KindReadWrite:   "lock %q was not acquired: a read-write lock has this name, and somebody has that",
 }
 
 // Error implements error.
@@ -108,6 +111,8 @@ func (e *BusyError) Error() string {
 		s += fmt.Sprintf("; this process has just released it, and others that wait go first (%d)", e.Owed)
 	}
 	switch {
+	case e.RetryAfter > 0:
+		s += fmt.Sprintf(" for another %v at least", e.RetryAfter.Round(time.Millisecond))
 	case e.TTL > 0 && e.Kind == KindExpirable:
 		s += fmt.Sprintf("; the first one is over in %v", e.TTL.Round(time.Millisecond))
 	case e.TTL > 0 && !e.Renewed:
@@ -288,7 +293,6 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 func IsRetryable(err error) bool {
 	var (
 		busy   *BusyError
-		rate   *RateError
 		outage *request.OutageError
 		re     *driver.RunError
 		acks   *AckError
@@ -300,8 +304,6 @@ func IsRetryable(err error) bool {
 		return acks.Err == nil
 	case errors.As(err, &busy):
 		return busy.Cause == nil
-	case errors.As(err, &rate):
-		return rate.Cause == nil
 	case errors.As(err, &outage):
 		return outage.Ended == nil
 	case errors.As(err, &re):
@@ -314,8 +316,6 @@ func IsRetryable(err error) bool {
 func endedBy(err error) error {
 	switch e := err.(type) { //nolint:errorlint // not what else it is made of
 	case *BusyError:
-		return e.Cause
-	case *RateError:
 		return e.Cause
 	case *request.OutageError:
 		return e.Ended

@@ -30,7 +30,7 @@ func ExampleRateLimiter_Acquire() {
 func ExampleRateLimiter_TryAcquire() {
 	visitors := newClient().RateLimiter("visitors")
 	http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		var busy *redlatch.RateError
+		var busy *redlatch.BusyError
 		if err := visitors.TryAcquire(r.Context(), 1, 0); errors.As(err, &busy) {
 			w.Header().Set("Retry-After", strconv.Itoa(int(busy.RetryAfter/time.Second)+1))
 			http.Error(w, "too many requests", http.StatusTooManyRequests)

@@ -164,8 +164,7 @@ func success(handedOff, reentered bool) Outcome {
 // have waited.
 func outcomeOf(err error, tries bool) Outcome {
 	busy, unavailable := errors.Is(err, ErrBusy), errors.Is(err, ErrUnavailable)
-	switch err.(type) { //nolint:errorlint // what it is made of may be why its context has ended
-	case *BusyError, *RateError:
+	if _, is := err.(*BusyError); is { //nolint:errorlint // what it is made of may be why its context has ended
 		unavailable = false
 	}
 	switch {

@@ -22,7 +22,7 @@ import (
 //	api := client.RateLimiter("api")
 //	_, err := api.TrySetRate(ctx, redlatch.Rate{Permits: 100, Interval: time.Second})
 //	err = api.Acquire(ctx, 1) // waits for its turn
-//	err = api.Try(ctx, 1)     // or says with a *RateError when to come back
+//	err = api.Try(ctx, 1)     // or says with a *BusyError when to come back
 //
 // The interval slides: what was given counts for a whole interval from then on,
 // by the server's clock, which is the only one that redlatch asks. Redisson's
@@ -75,39 +75,8 @@ type Rate struct {
 	KeepAlive time.Duration
 }
 
-// A RateError says that permits could not be had in time. It is ErrBusy, and what
-// ended the wait, if a context did.
-type RateError struct {
-	Name    string // the limiter's name
-	Permits int    // how many were wanted
-	// RetryAfter is when they can be had at the earliest, unless some are given
-	// back; 0 if not known.
-	RetryAfter time.Duration
-	Cause      error // the context's error, or nil
-}
-
-func rateBusy(name string, permits int, after time.Duration, cause error) error {
-	return &RateError{Name: name, Permits: permits, RetryAfter: after, Cause: cause}
-}
-
-// Error implements error.
-func (e *RateError) Error() string {
-	s := fmt.Sprintf("redlatch: rate limiter %q has not enough permits for %d", e.Name, e.Permits)
-	if e.RetryAfter > 0 {
-		s += fmt.Sprintf(" for another %v at least", e.RetryAfter.Round(time.Millisecond))
-	}
-	if e.Cause != nil {
-		s += ": " + e.Cause.Error()
-	}
-	return s
-}
-
-// Unwrap returns ErrBusy and the cause.
-func (e *RateError) Unwrap() []error {
-	if e.Cause == nil {
-		return []error{ErrBusy}
-	}
-	return []error{ErrBusy, e.Cause}
+func rateBusy(name string, after time.Duration, cause error) error {
+	return &BusyError{Name: name, Kind: KindRateLimiter, RetryAfter: after, Cause: cause}
 }
 
 // RateLimiter returns the rate limiter with this name, Redisson's
@@ -215,7 +184,7 @@ func (l *RateLimiter) lives(ctx context.Context, ms string) (bool, error) {
 // Acquire waits until n permits can be had, and takes them. ctx bounds the
 // waiting.
 //
-// On failure nothing was taken, or it is given back. The error is a *RateError
+// On failure nothing was taken, or it is given back. The error is a *BusyError
 // if the permits could not be had in time (and then also ctx's error, if ctx
 // ended), ErrUninitialized if the limiter has no rate, ErrUnavailable if the server
 // did not answer for Config.OutageTimeout or until the caller gave up, ErrClosed after Close or Shutdown, or the
@@ -227,7 +196,7 @@ func (l *RateLimiter) Acquire(ctx context.Context, n int) error {
 
 // TryAcquire does what Acquire does, and waits no longer than wait. A negative wait is ErrInvalid. With a wait
 // of 0 it takes n permits if that is possible at once, and overtakes nobody of this
-// process. If it is not possible it returns a *RateError that says when it will
+// process. If it is not possible it returns a *BusyError that says when it will
 // be, and nothing is taken.
 func (l *RateLimiter) TryAcquire(ctx context.Context, n int, wait time.Duration) error {
 	return l.take(ctx, n, atMost(wait), l.c.waitSite())
@@ -249,7 +218,7 @@ func (l *RateLimiter) take(ctx context.Context, n int, wait patience, at callsit
 		case l.give != nil && n > l.give.Permits:
 			return false, invalid.Errorf("redlatch: %d permits at once of a rate limiter to be set up with %d in an interval; ask for fewer, or raise the rate", n, l.give.Permits)
 		case ctx.Err() != nil:
-			return false, &RateError{Name: l.Name(), Permits: n, Cause: request.ContextError(ctx)}
+			return false, rateBusy(l.Name(), 0, request.ContextError(ctx))
 		}
 		want := ratequeue.Want{N: n, Once: once, Site: at}
 		if l.give != nil {

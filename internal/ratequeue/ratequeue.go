@@ -63,7 +63,7 @@ type Options struct {
 
 	// Busy makes the error that says that permits could not be had in time, and when
 	// they can be had, if that is not 0; NoRate the one that says that there is no rate.
-	Busy   func(name string, permits int, after time.Duration, cause error) error
+	Busy   func(name string, after time.Duration, cause error) error
 	NoRate func(name string) error
 }
 
@@ -197,7 +197,7 @@ func (q *rateQueue) busyLocked(w *waiter, cause error) error {
 	if !q.retry.IsZero() {
 		after = max(time.Until(q.retry), 0)
 	}
-	return q.qs.Busy(q.qs.Server.Name(q.key), w.Want.N, after, cause)
+	return q.qs.Busy(q.qs.Server.Name(q.key), after, cause)
 }
 
 func (q *rateQueue) tooMany(n, rate int) error {

@@ -80,6 +80,9 @@ func TestBusyErrorsSayWhatIsBusy(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		permits, latch := c.ExpirableSemaphore("permits").WithPermits(1), c.CountDownLatch("latch")
+		limiter := c.RateLimiter("limiter")
+		w.SetRate(limiter, redlatch.Rate{Permits: 1, Interval: time.Minute})
+		w.OK(limiter.TryAcquire(bg, 1, 0))
 		h := w.Acquire(bg, c.FairLock("lock"))
 		p, err := permits.Acquire(bg)
 		w.OK(err)
@@ -87,11 +90,12 @@ func TestBusyErrorsSayWhatIsBusy(t *testing.T) {
 		soon, cancel := context.WithTimeout(bg, time.Second)
 		defer cancel()
 		for kind, err := range map[redlatch.Kind]error{
-			redlatch.KindLock:      only(w.Client(redlatch.Config{}).FairLock("lock").TryAcquire(bg, 0)),
-			redlatch.KindSemaphore: c.Semaphore("semaphore").TryAcquire(bg, 1, 0),
-			redlatch.KindExpirable: only(permits.TryAcquire(bg, 0)),
-			redlatch.KindLatch:     latch.Wait(soon),
-			redlatch.KindBarrier:   only(c.Barrier("barrier", 2).Await(soon)),
+			redlatch.KindLock:        only(w.Client(redlatch.Config{}).FairLock("lock").TryAcquire(bg, 0)),
+			redlatch.KindSemaphore:   c.Semaphore("semaphore").TryAcquire(bg, 1, 0),
+			redlatch.KindExpirable:   only(permits.TryAcquire(bg, 0)),
+			redlatch.KindLatch:       latch.Wait(soon),
+			redlatch.KindRateLimiter: limiter.TryAcquire(bg, 1, 0),
+			redlatch.KindBarrier:     only(c.Barrier("barrier", 2).Await(soon)),
 		} {
 			var busy *redlatch.BusyError
 			if !errors.As(err, &busy) || busy.Kind != kind {
@@ -126,6 +130,11 @@ func TestErrorTexts(t *testing.T) {
 		{
 			&redlatch.BusyError{Name: "n", Owner: "o", Cause: context.DeadlineExceeded},
 			`redlatch: lock "n" is held by o: context deadline exceeded`,
+		},
+		{&redlatch.BusyError{Name: "n", Kind: redlatch.KindRateLimiter}, `redlatch: rate limiter "n" has not enough permits`},
+		{
+			&redlatch.BusyError{Name: "n", Kind: redlatch.KindRateLimiter, RetryAfter: 1500 * time.Millisecond, Cause: context.Canceled},
+			`redlatch: rate limiter "n" has not enough permits for another 1.5s at least: context canceled`,
 		},
 		{
 			&redlatch.LostError{Name: "n", Reason: redlatch.LostExpired, Confirmed: at},

@@ -61,9 +61,9 @@ func rateOfBoth(t *testing.T, w *world) {
 	w.must(l.TryAcquire(w.ctx, 2, 0))
 	w.canTake(1)
 	j.answers(false, "tryAcquire", 2)
-	var busy *redlatch.RateError
+	var busy *redlatch.BusyError
 	if err := l.TryAcquire(w.ctx, 2, 0); !errors.As(err, &busy) {
-		t.Errorf("Go: Try: %v, want a RateError", err)
+		t.Errorf("Go: Try: %v, want a BusyError", err)
 	}
 	w.must(l.Release(w.ctx, 3))
 	w.canTake(4)

@@ -58,7 +58,7 @@ func TestNoCallOfARateLimiterGoesThroughAllRecords(t *testing.T) {
 				if n := asked() - before; n > 30 {
 					t.Errorf("%s: one call has asked for records %d times", l.Name(), n)
 				}
-				var refused *redlatch.RateError
+				var refused *redlatch.BusyError
 				switch {
 				case err == nil:
 					got++

@@ -116,7 +116,7 @@ func TestRateLimiterWaitEnds(t *testing.T) {
 		w.TakeRate(l, 1)
 		start := time.Now()
 		err := l.TryAcquire(bg, 1, 3*time.Second)
-		var busy *redlatch.RateError
+		var busy *redlatch.BusyError
 		if !errors.As(err, &busy) || busy.RetryAfter.Round(2*time.Millisecond) != 57*time.Second || time.Since(start) != 3*time.Second || !redlatch.IsRetryable(err) {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
@@ -515,7 +515,7 @@ func TestRateLimiterGivesNoPermitsOfAWindowThatIsOver(t *testing.T) {
 		if err := <-got; err != nil {
 			t.Fatal(err)
 		}
-		var busy *redlatch.RateError
+		var busy *redlatch.BusyError
 		if err := other.TryAcquire(bg, 1, 0); !errors.As(err, &busy) || busy.RetryAfter < time.Second || busy.RetryAfter > 1002*time.Millisecond {
 			t.Errorf("got %v", err)
 		}

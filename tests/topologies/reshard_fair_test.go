@@ -32,7 +32,7 @@ func TestNobodyLosesItsPlaceWhileASlotMoves(t *testing.T) {
 			for _, who := range []string{"a", "b", "c"} {
 				clients = append(clients, client(t, adapter.Open(t, drivers.Cluster(c)), redlatch.Config{
 					ServerName: who,
-					Acks:       redlatch.AcksOff, // or a waiter is not given the lock, but told to take it, which has to wait for the move
+					Acks:       redlatch.AckOff, // or a waiter is not given the lock, but told to take it, which has to wait for the move
 				}))
 			}
 			for n := range 2*fairParts + 1 {

@@ -94,11 +94,11 @@ func (w *World) TakeRate(l *redlatch.RateLimiter, n int) {
 func (w *World) WantBusy(l *redlatch.RateLimiter, n int, after time.Duration) {
 	w.Helper()
 	err := l.TryAcquire(bg, n, 0)
-	var busy *redlatch.RateError
+	var busy *redlatch.BusyError
 	if !errors.As(err, &busy) || !errors.Is(err, redlatch.ErrBusy) || !redlatch.IsRetryable(err) {
-		w.Fatalf("got %v, want a RateError", err)
+		w.Fatalf("got %v, want a BusyError", err)
 	}
-	if busy.RetryAfter != after || busy.Name != l.Name() || busy.Permits != n {
+	if busy.RetryAfter != after || busy.Name != l.Name() || busy.Kind != redlatch.KindRateLimiter {
 		w.Fatalf("got %+v, want to be told to retry after %v", busy, after)
 	}
 }
