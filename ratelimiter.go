@@ -117,38 +117,28 @@ func (l *RateLimiter) TrySetRate(ctx context.Context, r Rate) (bool, error) {
 	return l.in.TrySet(ctx, inspect.Rate(r), nil)
 }
 
-// SetRate gives the limiter a rate, whatever it had. Without KeepState(true) it begins anew: what was
+// SetRate gives the limiter a rate, whatever it had, and begins anew: what was
 // taken before does not count any more, but for what other clients have taken each for
-// itself, which counts to the end of its interval.
-func (l *RateLimiter) SetRate(ctx context.Context, r Rate, keep ...KeepState) error {
-	return l.replaceRate(ctx, r, false, keep)
+// itself, which counts to the end of its interval. UpdateRate keeps what was taken.
+func (l *RateLimiter) SetRate(ctx context.Context, r Rate) error {
+	if err := l.settable(ctx, r); err != nil {
+		return err
+	}
+	return l.in.Set(ctx, inspect.Rate(r))
 }
 
-// UpdateRate gives the limiter another rate, and what was taken still counts, unless there is KeepState(false). It
-// fails with ErrUninitialized if the limiter has no rate. To change PerClient is to begin anew.
+// UpdateRate gives the limiter another rate, and what was taken still counts. It fails with ErrUninitialized if the
+// limiter has no rate. To change PerClient is to begin anew: what was taken by all clients together counts for no client
+// by itself, nor the reverse.
 //
 // With PerClient a higher rate holds for the other clients at once. A client that has taken more than a hundred times in
 // the last interval has it within about an interval. A lower rate takes back nothing of what the old one has left them: in
 // the interval of the change they may take that, too.
-func (l *RateLimiter) UpdateRate(ctx context.Context, r Rate, keep ...KeepState) error {
-	return l.replaceRate(ctx, r, true, keep)
-}
-
-// KeepState says whether what was taken still counts when a RateLimiter gets another rate: Redisson's keepState. What
-// was taken by all clients together counts for no client by itself, nor the reverse. The last one given applies.
-type KeepState bool
-
-// replaceRate gives the limiter another rate. An update is for one that has a rate, and keeps its state unless its caller
-// says otherwise.
-func (l *RateLimiter) replaceRate(ctx context.Context, r Rate, update bool, keep []KeepState) error {
+func (l *RateLimiter) UpdateRate(ctx context.Context, r Rate) error {
 	if err := l.settable(ctx, r); err != nil {
 		return err
 	}
-	kept := update
-	if len(keep) > 0 {
-		kept = bool(keep[len(keep)-1])
-	}
-	return l.in.Set(ctx, inspect.Rate(r), update, kept)
+	return l.in.Update(ctx, inspect.Rate(r))
 }
 
 // settable says what is wrong with a call that gives the limiter a rate.

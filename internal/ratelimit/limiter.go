@@ -38,10 +38,15 @@ func (l *Limiter) TrySet(ctx context.Context, r inspect.Rate, asks *request.Trou
 	return answer == 1, err
 }
 
-// Set gives the limiter another rate; if it is an update, only one that has a rate. What was taken still counts if it is
-// kept.
-func (l *Limiter) Set(ctx context.Context, r inspect.Rate, update, keep bool) error {
-	return l.rated(l.change(ctx, request.Count{Script: lua.RateLimiterSet, Keys: l.keys, Args: append(rateArgs(r), flag(update), flag(keep))}))
+// Set gives the limiter a rate, and it begins anew.
+func (l *Limiter) Set(ctx context.Context, r inspect.Rate) error { return l.replace(ctx, r, "0") }
+
+// Update gives the limiter another rate if it has one, and what was taken still counts.
+func (l *Limiter) Update(ctx context.Context, r inspect.Rate) error { return l.replace(ctx, r, "1") }
+
+// replace gives the limiter another rate. The script can update and keep apart, as Redisson can.
+func (l *Limiter) replace(ctx context.Context, r inspect.Rate, keep string) error {
+	return l.rated(l.change(ctx, request.Count{Script: lua.RateLimiterSet, Keys: l.keys, Args: append(rateArgs(r), keep, keep)}))
 }
 
 // rateArgs returns a rate as scripts have it.

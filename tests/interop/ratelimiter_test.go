@@ -94,7 +94,7 @@ func rateOfBoth(t *testing.T, w *world) {
 		w.javaSets("setRateKeeping", more)
 		w.rate(more)
 		w.canTake(2)
-		w.must(l.SetRate(w.ctx, most, redlatch.KeepState(true)))
+		w.must(l.UpdateRate(w.ctx, most))
 		w.rate(most)
 		w.canTake(4)
 		if !w.javaSets("updateRateAnew", more) {
@@ -102,7 +102,7 @@ func rateOfBoth(t *testing.T, w *world) {
 		}
 		w.canTake(7)
 		j.answers(true, "tryAcquire", 5)
-		w.must(l.UpdateRate(w.ctx, most, redlatch.KeepState(false)))
+		w.must(l.SetRate(w.ctx, most))
 		w.canTake(9)
 	}
 	w.javaSets("setRate", slow)

@@ -54,9 +54,8 @@ func TestAnotherRateEndsNoExpire(t *testing.T) {
 	kept := hour
 	kept.KeepAlive = 2 * time.Hour
 	for name, change := range map[string]func(l *redlatch.RateLimiter, r redlatch.Rate) error{
-		"set":          func(l *redlatch.RateLimiter, r redlatch.Rate) error { return l.SetRate(bg, r) },
-		"update":       func(l *redlatch.RateLimiter, r redlatch.Rate) error { return l.UpdateRate(bg, r) },
-		"update, anew": func(l *redlatch.RateLimiter, r redlatch.Rate) error { return l.UpdateRate(bg, r, false) },
+		"set":    func(l *redlatch.RateLimiter, r redlatch.Rate) error { return l.SetRate(bg, r) },
+		"update": func(l *redlatch.RateLimiter, r redlatch.Rate) error { return l.UpdateRate(bg, r) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {

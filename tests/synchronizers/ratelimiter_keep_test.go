@@ -1,6 +1,7 @@
 package synchronizers
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -8,27 +9,15 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// Both ways to change a rate, with and without what was taken.
-func TestKeepStateInAllCombinations(t *testing.T) {
+// Whoever corrects a rate must not give everything once more, and whoever begins anew must not wait for what was.
+func TestSetRateBeginsAnewAndUpdateRateKeeps(t *testing.T) {
 	five := redlatch.Rate{Permits: 5, Interval: time.Hour}
-	set := func(l *redlatch.RateLimiter, r redlatch.Rate, keep ...redlatch.KeepState) error {
-		return l.SetRate(bg, r, keep...)
-	}
-	update := func(l *redlatch.RateLimiter, r redlatch.Rate, keep ...redlatch.KeepState) error {
-		return l.UpdateRate(bg, r, keep...)
-	}
 	for name, story := range map[string]struct {
-		change func(l *redlatch.RateLimiter, r redlatch.Rate, keep ...redlatch.KeepState) error
-		keep   []redlatch.KeepState
+		change func(l *redlatch.RateLimiter, ctx context.Context, r redlatch.Rate) error
 		left   int // of nine, when two of five were taken
 	}{
-		"set":           {set, nil, 9},
-		"set, kept":     {set, []redlatch.KeepState{true}, 7},
-		"set, anew":     {set, []redlatch.KeepState{false}, 9},
-		"update":        {update, nil, 7},
-		"update, kept":  {update, []redlatch.KeepState{true}, 7},
-		"update, anew":  {update, []redlatch.KeepState{false}, 9},
-		"the last word": {update, []redlatch.KeepState{true, false}, 9},
+		"set":    {(*redlatch.RateLimiter).SetRate, 9},
+		"update": {(*redlatch.RateLimiter).UpdateRate, 7},
 	} {
 		for kind, perClient := range map[string]bool{"all": false, "each": true} {
 			t.Run(name+" "+kind, func(t *testing.T) {
@@ -39,7 +28,7 @@ func TestKeepStateInAllCombinations(t *testing.T) {
 					w.SetRate(l, r)
 					w.OK(l.Acquire(bg, 2))
 					r.Permits = 9
-					w.OK(story.change(l, r, story.keep...))
+					w.OK(story.change(l, bg, r))
 					has := func(want int) {
 						t.Helper()
 						if n, err := l.Available(bg); err != nil || n != want {
@@ -49,7 +38,7 @@ func TestKeepStateInAllCombinations(t *testing.T) {
 					has(story.left)
 					r.PerClient = !perClient // and that begins anew in any case
 					w.OK(l.Acquire(bg, 1))
-					w.OK(story.change(l, r, story.keep...))
+					w.OK(story.change(l, bg, r))
 					has(9)
 				})
 			})
@@ -57,8 +46,8 @@ func TestKeepStateInAllCombinations(t *testing.T) {
 	}
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		l := w.Client(redlatch.Config{}).RateLimiter("api")
-		w.WantErr(l.UpdateRate(bg, five, redlatch.KeepState(false)), redlatch.ErrUninitialized)
-		w.OK(l.SetRate(bg, five, redlatch.KeepState(true)))
+		w.WantErr(l.UpdateRate(bg, five), redlatch.ErrUninitialized)
+		w.OK(l.SetRate(bg, five))
 	})
 }
 
