@@ -324,7 +324,7 @@ func TestThoseWhoWaitForASynchronizerAreShown(t *testing.T) {
 
 func showsWhoWaits(t *testing.T, kind Kind, sited bool, wait func(c *Client, ctx context.Context) error) {
 	synctest.Test(t, func(t *testing.T) {
-		c, p := asked(t, Config{TellSites: sited})
+		c, p := asked(t, Config{CallSites: sited})
 		p.fill(true)
 		other, err := c.Lock("other").Acquire(t.Context())
 		if err != nil {

@@ -69,7 +69,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		return nil, invalid.Errorf("redlatch: New needs a driver, such as redlatchgoredis.Use(rdb)")
 	}
 	e := cfg.Events
-	sites := cfg.Logger != nil || e.Lost != nil || e.SlowWait != nil || e.Dropped != nil || cfg.TellSites
+	sites := cfg.Logger != nil || e.Lost != nil || e.SlowWait != nil || e.Dropped != nil || cfg.CallSites
 	cfg, err := cfg.withDefaults(redis.Traits())
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	c.locks = lock.New(lock.Options{
 		Server: c.server, Clock: c.clock, Blind: &c.blind, Dropped: &c.dropped, Twins: &c.twins,
 		ID: c.id, ServerName: cfg.ServerName, Watchdog: cfg.WatchdogTimeout, MaxHold: cfg.MaxHold, SlowWait: cfg.SlowWait,
-		HandOff: cfg.HandOff == HandOffLocal,
+		HandOff: !cfg.NoHandOff,
 		Agreed:  lock.Agreed{TokenTTL: cfg.TokenTTL, Allowance: wholeMillis(cfg.FairLockWaitTimeout), Skew: cfg.MaxClockSkew},
 		Errors:  lock.Errors{Busy: c.busyLock, BusyOf: busyOf, Retryable: IsRetryable, Lost: lostLock}, Events: c.report.locks(c.meet, c.appears),
 	})
@@ -123,7 +123,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	c.inspector = &inspect.Inspector{Server: c.server, ID: c.id}
 	c.control = revoke.New(c.locks)
 	c.census = census.Start(census.Options{
-		Server: c.server, Inspector: c.inspector, ID: c.id, Identity: census.Identity(cfg.Identity), Sites: cfg.TellSites, Claims: c.allClaims, Above: holdctx.OwnersAbove,
+		Server: c.server, Inspector: c.inspector, ID: c.id, Identity: census.Identity(cfg.Identity), Sites: cfg.CallSites, Claims: c.allClaims, Above: holdctx.OwnersAbove,
 	})
 	return c, nil
 }

@@ -60,9 +60,11 @@ type Config struct {
 	// never, for both.
 	SlowWait time.Duration
 
-	// HandOff says whether a lock may pass between goroutines of this process
-	// without going back to Redis in between. Zero means that it may.
-	HandOff HandOff
+	// NoHandOff releases every lock in Redis before anybody else gets it. Without it a released
+	// lock passes to the goroutine of this process that has waited longest, without a round trip.
+	// After 32 hand-offs and one millisecond, or after five milliseconds, other processes
+	// that wait get a turn.
+	NoHandOff bool
 
 	// FairLockWaitTimeout is for fair locks for which Redisson clients wait, too. A Redisson client that dies in the queue delays
 	// the waiters behind it by this time. Redisson calls it fairLockWaitTimeout; give both sides the same value. Waiters of
@@ -94,10 +96,10 @@ type Config struct {
 	// a lock.
 	Identity Identity
 
-	// TellSites lets the client say, when somebody asks with Participants, which lines of
+	// CallSites lets the client say, when somebody asks with Participants, which lines of
 	// the program have acquired what it holds, and which lines wait. Finding out the line
 	// takes a good part of the time of a hand-off between goroutines.
-	TellSites bool
+	CallSites bool
 
 	// MaxClockSkew is by how much the clock of a Redisson client may differ from the
 	// server's. Redisson judges by its own clock whether a value of a GroupLock is
@@ -130,20 +132,6 @@ type Config struct {
 	// Events are called when something happens. The zero value calls nothing.
 	Events Events
 }
-
-// HandOff says whether a lock may pass between goroutines of one process
-// without a round trip.
-type HandOff uint8
-
-// The values of HandOff.
-const (
-	// HandOffLocal lets a released lock pass to the goroutine of this process that
-	// has waited longest. After 32 hand-offs and one millisecond, or after five
-	// milliseconds, other processes that wait get a turn.
-	HandOffLocal HandOff = iota
-	// HandOffNone releases every lock in Redis before anybody else gets it.
-	HandOffNone
-)
 
 const (
 	defaultWatchdog = 30 * time.Second
@@ -198,8 +186,6 @@ func (c Config) withDefaults(t driver.Traits) (Config, error) {
 		return c, invalid.Errorf("redlatch: Config.CloseTimeout is %v; it must be positive, or 0 for the default", c.CloseTimeout)
 	case c.TokenTTL != 0 && c.TokenTTL < minTokenTTL:
 		return c, invalid.Errorf("redlatch: Config.TokenTTL is %v; it must be at least %v, or 0 for ever", c.TokenTTL, minTokenTTL)
-	case c.HandOff > HandOffNone:
-		return c, invalid.Errorf("redlatch: Config.HandOff is %d; use HandOffLocal or HandOffNone", c.HandOff)
 	case c.PubSub > PubSubBoth:
 		return c, invalid.Errorf("redlatch: Config.PubSub is %d; use PubSubAuto, PubSubClassic, PubSubSharded or PubSubBoth", c.PubSub)
 	case c.Acks > AckRequired:

@@ -124,7 +124,7 @@ func (c *Client) callSite(skip int) callsite.Site {
 // waitSite returns the call site of its caller's caller, which may wait for something but will hold nothing of which
 // somebody could be told.
 func (c *Client) waitSite() callsite.Site {
-	if !c.cfg.TellSites {
+	if !c.cfg.CallSites {
 		return 0
 	}
 	return callsite.Caller(2)

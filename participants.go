@@ -87,7 +87,7 @@ type Claim struct {
 	Renewed    bool          // the watchdog renews it
 	Token      int64         // its fencing token; 0 if it has none
 	Count      int           // how often it has entered, or how many permits it has
-	Site       string        // file:line, if the client has Config.TellSites
+	Site       string        // file:line, if the client has Config.CallSites
 	Under      []string      // of a waiter: the owner ids as which it holds something meanwhile
 	Reason     LossReason    // how it was lost, if it was
 	Evidence   Evidence
@@ -116,7 +116,7 @@ type CircularWait struct {
 	Name     string
 	Holder   string
 	Waited   time.Duration // so far
-	WaitSite string        // file:line of the wait, if the client has Config.TellSites
+	WaitSite string        // file:line of the wait, if the client has Config.CallSites
 	HoldSite string        // file:line at which Holder got Name, if its client has that
 }
 

@@ -123,7 +123,7 @@ func (p *Permit) Detach() (id string) {
 func (c *Client) permitOptions() permit.Options {
 	return permit.Options{
 		Server: c.server, Client: c.id, Clock: c.clock, Dropped: &c.dropped, Blind: &c.blind,
-		Local: c.cfg.HandOff == HandOffLocal, MaxHold: c.cfg.MaxHold, Skew: c.cfg.MaxClockSkew,
+		Local: !c.cfg.NoHandOff, MaxHold: c.cfg.MaxHold, Skew: c.cfg.MaxClockSkew,
 		Errors: permit.Errors{
 			Busy: semaphoreBusy, NoPermit: permitBusy, NotSet: noPermits, NotHeld: permitsNotHeld, Lost: permitLost,
 		},

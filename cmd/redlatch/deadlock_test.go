@@ -15,7 +15,7 @@ import (
 // user is a client of the test's own.
 func (r *redis) user(t *testing.T, name string) *redlatch.Client {
 	t.Helper()
-	c, err := redlatchrueidis.Open(r.url, redlatch.Config{Identity: redlatch.Identity{Name: name}, TellSites: true})
+	c, err := redlatchrueidis.Open(r.url, redlatch.Config{Identity: redlatch.Identity{Name: name}, CallSites: true})
 	if err != nil {
 		t.Fatal(err)
 	}

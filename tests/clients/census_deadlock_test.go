@@ -16,8 +16,8 @@ import (
 func TestAPossibleDeadlockIsToldToWhoeverAsks(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		ctx, cancel := context.WithCancel(bg)
-		one := w.Client(redlatch.Config{Identity: redlatch.Identity{Name: "billing"}, TellSites: true})
-		two := w.Client(redlatch.Config{Identity: redlatch.Identity{Name: "shipping"}, TellSites: true})
+		one := w.Client(redlatch.Config{Identity: redlatch.Identity{Name: "billing"}, CallSites: true})
+		two := w.Client(redlatch.Config{Identity: redlatch.Identity{Name: "shipping"}, CallSites: true})
 		var told [][]redlatch.CircularWait
 		var log bytes.Buffer
 		asker := w.Client(redlatch.Config{

@@ -13,7 +13,7 @@ import (
 // Who asks what happened to a lock is told by the client that has lost it, and nobody takes that for a hold.
 func TestLossesAreTold(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		c, asker := w.Client(redlatch.Config{Identity: billing, TellSites: true}), w.Client(redlatch.Config{})
+		c, asker := w.Client(redlatch.Config{Identity: billing, CallSites: true}), w.Client(redlatch.Config{})
 		lose := func(name string) *redlatch.Hold {
 			h := w.Acquire(bg, c.Lock(name))
 			w.Server.Del(name)

@@ -144,7 +144,6 @@ func TestNewRefusesWhatDoesNotFitTogether(t *testing.T) {
 		"negative MaxHold": {good, redlatch.Config{MaxHold: -1}, "MaxHold"},
 		"negative outage":  {good, redlatch.Config{OutageTimeout: -1}, "OutageTimeout"},
 		"negative close":   {good, redlatch.Config{CloseTimeout: -1}, "CloseTimeout"},
-		"hand-off":         {good, redlatch.Config{HandOff: 7}, "HandOff"},
 		"slow driver":      {&redis.Options{Addr: "127.0.0.1:1", ReadTimeout: 11 * time.Second}, redlatch.Config{}, "more than a third"},
 		"no read time-out": {&redis.Options{Addr: "127.0.0.1:1", ReadTimeout: -1}, redlatch.Config{}, "no read time-out"},
 		"short lease":      {good, redlatch.Config{WatchdogTimeout: 3 * time.Second}, "more than a third"},

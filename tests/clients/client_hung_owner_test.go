@@ -111,7 +111,7 @@ func TestATroubleOfOneOwnerIsOverForThoseThatWaitForOthersOfTheProcess(t *testin
 		t.Run(story.what, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				var full atomic.Bool // for what acquires
-				c := w.Tapped(redlatch.Config{HandOff: redlatch.HandOffNone}, &locktest.Tap{Hook: func(script string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+				c := w.Tapped(redlatch.Config{NoHandOff: true}, &locktest.Tap{Hook: func(script string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					if full.Load() && !strings.Contains(script, "release") && script != "client.read" {
 						return driver.Reply{}, noMemory()
 					}

@@ -55,7 +55,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) client(name string, cfg redlatch.Config) *redlatch.Client {
 	w.Helper()
 	cfg.Identity = redlatch.Identity{Name: name, Host: "host-7", PID: 4121}
-	cfg.TellSites = true
+	cfg.CallSites = true
 	c, err := redlatch.New(drivers.Rueidis.Open(w, drivers.Single(w.redis.Addr())), cfg)
 	if err != nil {
 		w.Fatal(err)

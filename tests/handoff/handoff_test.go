@@ -14,10 +14,10 @@ import (
 )
 
 func TestWaitersOfOneProcessGetTheLockInOrder(t *testing.T) {
-	for name, handOff := range map[string]redlatch.HandOff{"local": redlatch.HandOffLocal, "none": redlatch.HandOffNone} {
+	for name, noHandOff := range map[string]bool{"local": false, "none": true} {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
-				c := w.Client(redlatch.Config{HandOff: handOff})
+				c := w.Client(redlatch.Config{NoHandOff: noHandOff})
 				h := w.Acquire(bg, c.Lock("orders"))
 				var order []int
 				var wg sync.WaitGroup

@@ -166,7 +166,7 @@ func TestReleasesDoNotKeepTheirProcessFromAcquiring(t *testing.T) {
 func TestALoopLeavesOthersTheirTurn(t *testing.T) {
 	const section = 20 * time.Millisecond
 	for _, pair := range pairs {
-		for name, handOff := range map[string]redlatch.HandOff{"local": redlatch.HandOffLocal, "none": redlatch.HandOffNone} {
+		for name, noHandOff := range map[string]bool{"local": false, "none": true} {
 			t.Run(fmt.Sprintf("%s beside %s, hand-off %s", pair.waiter.name, pair.loop.name, name), func(t *testing.T) {
 				locktest.InFakeTime(t, func(w *locktest.World) {
 					w.Semaphore(w.Client(redlatch.Config{}), 1)
@@ -175,11 +175,11 @@ func TestALoopLeavesOthersTheirTurn(t *testing.T) {
 					var wg sync.WaitGroup
 					var beside, waiter wait
 					wg.Go(func() {
-						loop(w, ctx, farClient(w, 200*time.Microsecond, redlatch.Config{HandOff: handOff}), pair.loop, section, 0, beside.note)
+						loop(w, ctx, farClient(w, 200*time.Microsecond, redlatch.Config{NoHandOff: noHandOff}), pair.loop, section, 0, beside.note)
 					})
 					time.Sleep(section / 2)
 					wg.Go(func() {
-						loop(w, ctx, farClient(w, 1200*time.Microsecond, redlatch.Config{HandOff: handOff}), pair.waiter, section, 50*time.Millisecond, waiter.note)
+						loop(w, ctx, farClient(w, 1200*time.Microsecond, redlatch.Config{NoHandOff: noHandOff}), pair.waiter, section, 50*time.Millisecond, waiter.note)
 					})
 					wg.Wait()
 					t.Logf("the loop had it %d times, the waiter %d times, after %v at worst", beside.times, waiter.times, waiter.worst)
@@ -405,7 +405,7 @@ func TestALockThatCameTooLateForItsCallerIsNotPassedOnForEver(t *testing.T) {
 
 // Who listens and takes nothing costs a tenth. It had cost a semaphore half of what it
 // could do; one of 64 permits two fifths, for turns went on after the pause; one of 8
-// with HandOffNone nearly all, for its process took messages of its own for another's.
+// with NoHandOff nearly all, for its process took messages of its own for another's.
 func TestAListenerThatTakesNothingCostsATenth(t *testing.T) {
 	locktest.Long(t)
 	const ms = time.Millisecond
@@ -413,24 +413,24 @@ func TestAListenerThatTakesNothingCostsATenth(t *testing.T) {
 		of                  contested
 		permits, goroutines []int
 		sections            []time.Duration
-		handOffs            []redlatch.HandOff
+		without             []bool
 	}{
-		{plainContested, []int{1}, []int{1, 16}, []time.Duration{5 * ms, 20 * ms}, []redlatch.HandOff{redlatch.HandOffLocal}},
-		{groupContested, []int{1}, []int{1, 16}, []time.Duration{5 * ms, 20 * ms}, []redlatch.HandOff{redlatch.HandOffLocal}},
-		{writeContested, []int{1}, []int{1, 16}, []time.Duration{5 * ms, 20 * ms}, []redlatch.HandOff{redlatch.HandOffLocal}},
-		{readContested, []int{1}, []int{1, 16}, []time.Duration{5 * ms, 20 * ms}, []redlatch.HandOff{redlatch.HandOffLocal}},
-		{semaphoreContested, []int{1, 2}, []int{1, 2}, []time.Duration{5 * ms}, []redlatch.HandOff{redlatch.HandOffLocal}},
-		{semaphoreContested, []int{8}, []int{1}, []time.Duration{ms}, []redlatch.HandOff{redlatch.HandOffNone}},
-		{semaphoreContested, []int{1, 8, 64}, []int{2}, []time.Duration{20 * ms}, []redlatch.HandOff{redlatch.HandOffLocal}},
-		{permitContested, []int{1, 2, 8}, []int{1}, []time.Duration{5 * ms}, []redlatch.HandOff{redlatch.HandOffLocal}},
-		{permitContested, []int{1, 8, 64}, []int{2}, []time.Duration{20 * ms}, []redlatch.HandOff{redlatch.HandOffLocal}},
+		{plainContested, []int{1}, []int{1, 16}, []time.Duration{5 * ms, 20 * ms}, []bool{false}},
+		{groupContested, []int{1}, []int{1, 16}, []time.Duration{5 * ms, 20 * ms}, []bool{false}},
+		{writeContested, []int{1}, []int{1, 16}, []time.Duration{5 * ms, 20 * ms}, []bool{false}},
+		{readContested, []int{1}, []int{1, 16}, []time.Duration{5 * ms, 20 * ms}, []bool{false}},
+		{semaphoreContested, []int{1, 2}, []int{1, 2}, []time.Duration{5 * ms}, []bool{false}},
+		{semaphoreContested, []int{8}, []int{1}, []time.Duration{ms}, []bool{true}},
+		{semaphoreContested, []int{1, 8, 64}, []int{2}, []time.Duration{20 * ms}, []bool{false}},
+		{permitContested, []int{1, 2, 8}, []int{1}, []time.Duration{5 * ms}, []bool{false}},
+		{permitContested, []int{1, 8, 64}, []int{2}, []time.Duration{20 * ms}, []bool{false}},
 	} {
 		for _, permits := range x.permits {
 			for _, each := range x.goroutines {
 				for _, section := range x.sections {
-					for _, handOff := range x.handOffs {
-						t.Run(fmt.Sprintf("%s of %d/%d/section=%v, hand-off %d", x.of.name, permits, permits*each, section, handOff), func(t *testing.T) {
-							listenerCosts(t, x.of, permits, permits*each, section, handOff)
+					for _, noHandOff := range x.without {
+						t.Run(fmt.Sprintf("%s of %d/%d/section=%v, no hand-off %v", x.of.name, permits, permits*each, section, noHandOff), func(t *testing.T) {
+							listenerCosts(t, x.of, permits, permits*each, section, noHandOff)
 						})
 					}
 				}
@@ -439,7 +439,7 @@ func TestAListenerThatTakesNothingCostsATenth(t *testing.T) {
 	}
 }
 
-func listenerCosts(t *testing.T, x contested, permits, goroutines int, section time.Duration, handOff redlatch.HandOff) {
+func listenerCosts(t *testing.T, x contested, permits, goroutines int, section time.Duration, noHandOff bool) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		busy := func() time.Duration {
 			ctx, cancel := context.WithTimeout(bg, 3*time.Second)
@@ -447,7 +447,7 @@ func listenerCosts(t *testing.T, x contested, permits, goroutines int, section t
 			var wg sync.WaitGroup
 			var mu sync.Mutex
 			var busy time.Duration
-			c := farClient(w, locktest.Near, redlatch.Config{HandOff: handOff})
+			c := farClient(w, locktest.Near, redlatch.Config{NoHandOff: noHandOff})
 			for range goroutines {
 				wg.Go(func() {
 					for acquire := x.by(c); ; {
@@ -494,10 +494,10 @@ func TestAWaiterHasAPermitInTime(t *testing.T) {
 	const section, rtt = 20 * time.Millisecond, 60 * time.Millisecond
 	for _, x := range []contested{semaphoreContested, permitContested} {
 		for _, permits := range []int{2, 8, 64} {
-			for _, handOff := range []redlatch.HandOff{redlatch.HandOffLocal, redlatch.HandOffNone} {
-				t.Run(fmt.Sprintf("%s of %d, hand-off %d", x.name, permits, handOff), func(t *testing.T) {
+			for _, noHandOff := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s of %d, no hand-off %v", x.name, permits, noHandOff), func(t *testing.T) {
 					locktest.InFakeTime(t, func(w *locktest.World) {
-						c := farClient(w, locktest.Near, redlatch.Config{HandOff: handOff})
+						c := farClient(w, locktest.Near, redlatch.Config{NoHandOff: noHandOff})
 						w.Semaphore(c, permits)
 						w.OK(c.ExpirableSemaphore("desks").SetPermits(bg, permits))
 						ctx, cancel := context.WithTimeout(bg, 3*time.Second)

@@ -44,7 +44,7 @@ func (p *play) client(name, host string, pid int) (*redlatch.Client, error) {
 		return nil, err
 	}
 	c, err := redlatch.New(d, redlatch.Config{
-		TellSites: true,
+		CallSites: true,
 		Identity:  redlatch.Identity{Name: name, Host: host, PID: pid, Labels: map[string]string{"region": "eu-west", "version": "2.14.0"}},
 	})
 	if err != nil {

@@ -80,7 +80,7 @@ func TestNoTwoLeadAtATimeAndTermsRise(t *testing.T) {
 		for i := range candidates {
 			e := w.Client(redlatch.Config{}).Election(name)
 			if i%2 == 1 {
-				e = w.Client(redlatch.Config{HandOff: redlatch.HandOffNone}).Election(name)
+				e = w.Client(redlatch.Config{NoHandOff: true}).Election(name)
 			}
 			for range 2 { // of the same process
 				all.Go(func() {

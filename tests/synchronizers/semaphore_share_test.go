@@ -42,7 +42,7 @@ func TestReleasedPermitsPassOnWithoutARoundTrip(t *testing.T) {
 
 func TestWithoutHandOffEachReleaseGoesToRedis(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		s := w.Semaphore(w.Client(redlatch.Config{HandOff: redlatch.HandOffNone}), 1)
+		s := w.Semaphore(w.Client(redlatch.Config{NoHandOff: true}), 1)
 		w.OK(s.Acquire(bg, 1))
 		said := scMessages(w)
 		got := locktest.AcquiringPermits(bg, s, 1)

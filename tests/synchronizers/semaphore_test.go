@@ -279,10 +279,10 @@ func TestTheNumberInAMessageIsNotBelieved(t *testing.T) {
 // come from.
 func TestPermitsGoToWhoAskedFirst(t *testing.T) {
 	for _, remote := range []bool{false, true} {
-		for _, handOff := range []redlatch.HandOff{redlatch.HandOffLocal, redlatch.HandOffNone} {
-			t.Run(fmt.Sprintf("remote=%v/%v", remote, handOff), func(t *testing.T) {
+		for _, noHandOff := range []bool{false, true} {
+			t.Run(fmt.Sprintf("remote=%v/%v", remote, noHandOff), func(t *testing.T) {
 				locktest.InFakeTime(t, func(w *locktest.World) {
-					c := w.Client(redlatch.Config{HandOff: handOff})
+					c := w.Client(redlatch.Config{NoHandOff: noHandOff})
 					s := w.Semaphore(c, 0)
 					from := s
 					if remote {
