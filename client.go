@@ -86,8 +86,8 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		Policy:         request.Policy(cfg.Acks),
 		AckReplicas:    cfg.AckReplicas,
 		AckTimeout:     cfg.AckTimeout,
-		Sharded:        cfg.PubSub == PubSubSharded || cfg.PubSub == PubSubBoth,
-		Classic:        cfg.PubSub == PubSubClassic || cfg.PubSub == PubSubBoth,
+		Sharded:        cfg.Redisson.PubSub == PubSubSharded || cfg.Redisson.PubSub == PubSubBoth,
+		Classic:        cfg.Redisson.PubSub == PubSubClassic || cfg.Redisson.PubSub == PubSubBoth,
 		TooFew:         tooFew,
 		Unacknowledged: c.report.notAcknowledged,
 		RenewFailed:    c.report.renewFailed,
@@ -105,7 +105,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		Server: c.server, Clock: c.clock, Blind: &c.blind, Dropped: &c.dropped, Twins: &c.twins,
 		ID: c.id, ServerName: cfg.ServerName, Watchdog: cfg.WatchdogTimeout, MaxHold: cfg.MaxHold, SlowWait: cfg.SlowWait,
 		HandOff: !cfg.NoHandOff,
-		Agreed:  lock.Agreed{TokenTTL: cfg.TokenTTL, Allowance: wholeMillis(cfg.FairLockWaitTimeout), Skew: cfg.MaxClockSkew},
+		Agreed:  lock.Agreed{TokenTTL: cfg.TokenTTL, Allowance: wholeMillis(cfg.Redisson.FairLockWaitTimeout), Skew: cfg.Redisson.MaxClockSkew},
 		Errors:  lock.Errors{Busy: c.busyLock, BusyOf: busyOf, Retryable: IsRetryable, Lost: lostLock}, Events: c.report.locks(c.meet, c.appears),
 	})
 	c.endDriver = lastuser.Begin(redis)
@@ -114,7 +114,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		c.server.Acks.Forget(node)
 		c.clock.Kick(node)
 	})
-	c.rates = ratequeue.New(ratequeue.Options{Server: c.server, Skew: cfg.MaxClockSkew, Busy: rateBusy, NoRate: noRate})
+	c.rates = ratequeue.New(ratequeue.Options{Server: c.server, Skew: cfg.Redisson.MaxClockSkew, Busy: rateBusy, NoRate: noRate})
 	c.polls = poll.New(c.server)
 	c.barriers = barrier.New(barrier.Options{
 		Server: c.server, Polls: c.polls, ID: c.id, NewID: c.locks.NewID, Join: c.locks.Join, Part: c.locks.Part,

@@ -66,16 +66,6 @@ type Config struct {
 	// that wait get a turn.
 	NoHandOff bool
 
-	// FairLockWaitTimeout is for fair locks for which Redisson clients wait, too. A Redisson client that dies in the queue delays
-	// the waiters behind it by this time. Redisson calls it fairLockWaitTimeout; give both sides the same value. Waiters of
-	// redlatch do not depend on it: one that dies is passed over after six seconds. Zero means 5 minutes; at least 5
-	// seconds, at most a day.
-	FairLockWaitTimeout time.Duration
-
-	// PubSub is the kind of Pub/Sub by which waiters are woken. All clients that share a
-	// lock must use the same kind, Redisson clients, too. Zero means what Redisson does.
-	PubSub PubSub
-
 	// TokenTTL is how long Redis remembers the last fencing token of a lock that nobody
 	// acquires any more. The tokens of a lock that is acquired again later go on from the
 	// server's clock in microseconds, so they still rise. Redisson does not do that: if
@@ -101,14 +91,6 @@ type Config struct {
 	// takes a good part of the time of a hand-off between goroutines.
 	CallSites bool
 
-	// MaxClockSkew is by how much the clock of a Redisson client may differ from the
-	// server's. Redisson judges by its own clock whether a value of a GroupLock is
-	// still held, or a permit of an ExpirableSemaphore. redlatch writes such times later
-	// by MaxClockSkew, and believes those of Redisson's groups longer by as much. Zero
-	// means 1 second; negative means that there is no Redisson client, or that its clock
-	// is the server's.
-	MaxClockSkew time.Duration
-
 	// Acks says whether replicas must acknowledge an acquisition before it
 	// succeeds. Zero means what Redisson does: one replica with Sentinel and in a cluster,
 	// if the primary has any; none with a single server.
@@ -124,6 +106,9 @@ type Config struct {
 	// means 1 second.
 	AckTimeout time.Duration
 
+	// Redisson is what must agree with the clients of Redisson that use the same locks.
+	Redisson Redisson
+
 	// Logger gets losses and failures. Nil means that nothing is logged. With a Logger, or with Events.Lost, SlowWait or
 	// Dropped, each acquisition of a lock notes the line of the program that asks for it. That takes a good part of the time
 	// of a hand-off between goroutines, and little beside a round trip.
@@ -131,6 +116,28 @@ type Config struct {
 
 	// Events are called when something happens. The zero value calls nothing.
 	Events Events
+}
+
+// Redisson is what must agree with the clients of Redisson that use the same locks, besides
+// Config.WatchdogTimeout. The zero value fits Redisson's defaults.
+type Redisson struct {
+	// PubSub is the kind of Pub/Sub by which waiters are woken. All clients that share a
+	// lock must use the same kind, Redisson clients, too. Zero means what Redisson does.
+	PubSub PubSub
+
+	// FairLockWaitTimeout is for fair locks for which Redisson clients wait, too. A Redisson client that dies in the queue delays
+	// the waiters behind it by this time. Redisson calls it fairLockWaitTimeout; give both sides the same value. Waiters of
+	// redlatch do not depend on it: one that dies is passed over after six seconds. Zero means 5 minutes; at least 5
+	// seconds, at most a day.
+	FairLockWaitTimeout time.Duration
+
+	// MaxClockSkew is by how much the clock of a Redisson client may differ from the
+	// server's. Redisson judges by its own clock whether a value of a GroupLock is
+	// still held, or a permit of an ExpirableSemaphore. redlatch writes such times later
+	// by MaxClockSkew, and believes those of Redisson's groups longer by as much. Zero
+	// means 1 second; negative means that there is no Redisson client, or that its clock
+	// is the server's.
+	MaxClockSkew time.Duration
 }
 
 const (
@@ -150,13 +157,13 @@ func (c Config) withDefaults(t driver.Traits) (Config, error) {
 		}
 	}
 	def(&c.WatchdogTimeout, defaultWatchdog)
-	def(&c.FairLockWaitTimeout, wire.DefaultFairWait)
+	def(&c.Redisson.FairLockWaitTimeout, wire.DefaultFairWait)
 	def(&c.OutageTimeout, 10*time.Second)
 	def(&c.CloseTimeout, 3*time.Second)
 	def(&c.SlowWait, 10*time.Second)
-	def(&c.MaxClockSkew, time.Second)
+	def(&c.Redisson.MaxClockSkew, time.Second)
 	def(&c.AckTimeout, time.Second)
-	c.MaxClockSkew = max(c.MaxClockSkew, 0).Truncate(time.Millisecond)
+	c.Redisson.MaxClockSkew = max(c.Redisson.MaxClockSkew, 0).Truncate(time.Millisecond)
 	c.OutageTimeout, c.AckTimeout = min(c.OutageTimeout, maxLease), min(c.AckTimeout, maxLease) // others are added to them
 	who, err := census.Identity(c.Identity).WithDefaults()
 	if err != nil {
@@ -172,22 +179,22 @@ func (c Config) withDefaults(t driver.Traits) (Config, error) {
 	switch {
 	case c.WatchdogTimeout < minWatchdog:
 		return c, invalid.Errorf("redlatch: Config.WatchdogTimeout is %v; it must be at least %v, or a renewal could not be retried in time", c.WatchdogTimeout, minWatchdog)
-	case c.FairLockWaitTimeout < wire.LeastFairWait || c.FairLockWaitTimeout > wire.MostFairWait:
-		return c, invalid.Errorf("redlatch: Config.FairLockWaitTimeout is %v; it must be at least %v, or Redisson would pass over waiters that live, and at most %v", c.FairLockWaitTimeout, wire.LeastFairWait, wire.MostFairWait)
+	case c.Redisson.FairLockWaitTimeout < wire.LeastFairWait || c.Redisson.FairLockWaitTimeout > wire.MostFairWait:
+		return c, invalid.Errorf("redlatch: Config.Redisson.FairLockWaitTimeout is %v; it must be at least %v, or Redisson would pass over waiters that live, and at most %v", c.Redisson.FairLockWaitTimeout, wire.LeastFairWait, wire.MostFairWait)
 	case c.WatchdogTimeout > maxLease:
 		return c, invalid.Errorf("redlatch: Config.WatchdogTimeout is %v; it must be at most %v", c.WatchdogTimeout, maxLease)
 	case c.MaxHold < 0:
 		return c, invalid.Errorf("redlatch: Config.MaxHold is %v; it must be positive, or 0 for no bound", c.MaxHold)
-	case c.MaxClockSkew > maxClockSkew:
-		return c, invalid.Errorf("redlatch: Config.MaxClockSkew is %v; it must be at most %v, or clocks are of no use", c.MaxClockSkew, maxClockSkew)
+	case c.Redisson.MaxClockSkew > maxClockSkew:
+		return c, invalid.Errorf("redlatch: Config.Redisson.MaxClockSkew is %v; it must be at most %v, or clocks are of no use", c.Redisson.MaxClockSkew, maxClockSkew)
 	case c.OutageTimeout < 0:
 		return c, invalid.Errorf("redlatch: Config.OutageTimeout is %v; it must be positive, or 0 for the default", c.OutageTimeout)
 	case c.CloseTimeout < 0:
 		return c, invalid.Errorf("redlatch: Config.CloseTimeout is %v; it must be positive, or 0 for the default", c.CloseTimeout)
 	case c.TokenTTL != 0 && c.TokenTTL < minTokenTTL:
 		return c, invalid.Errorf("redlatch: Config.TokenTTL is %v; it must be at least %v, or 0 for ever", c.TokenTTL, minTokenTTL)
-	case c.PubSub > PubSubBoth:
-		return c, invalid.Errorf("redlatch: Config.PubSub is %d; use PubSubAuto, PubSubClassic, PubSubSharded or PubSubBoth", c.PubSub)
+	case c.Redisson.PubSub > PubSubBoth:
+		return c, invalid.Errorf("redlatch: Config.Redisson.PubSub is %d; use PubSubAuto, PubSubClassic, PubSubSharded or PubSubBoth", c.Redisson.PubSub)
 	case c.Acks > AckRequired:
 		return c, invalid.Errorf("redlatch: Config.Acks is %d; use AckAuto, AckOff, AckBestEffort, AckAny or AckRequired", c.Acks)
 	case c.Acks == AckRequired && c.AckReplicas < 1:

@@ -19,7 +19,7 @@ import (
 // and a sorted set with the ids of the permits that are taken, and the times at which
 // they end. redlatch writes and reads these times by the server's clock, and clients of
 // Redisson by their own clocks. So redlatch writes them later than it trusts them, by
-// Config.MaxClockSkew, and the permit of a holder that has crashed comes back that much
+// Config.Redisson.MaxClockSkew, and the permit of a holder that has crashed comes back that much
 // later than its lease says.
 //
 // Its number of permits has to be set once before it can be used, with TrySetPermits or
@@ -63,7 +63,7 @@ func (s *ExpirableSemaphore) Name() string { return s.in.Name() }
 //
 // Without the option Lease the watchdog keeps the permit for as long as the
 // process lives, and it is free again within Config.WatchdogTimeout plus
-// Config.MaxClockSkew after a crash.
+// Config.Redisson.MaxClockSkew after a crash.
 //
 // On failure nothing is held, and whatever was in flight is undone in the
 // background. The error is a *BusyError if there was no permit in time (and then
@@ -324,7 +324,7 @@ func (s *ExpirableSemaphore) Extend(ctx context.Context, id string, d time.Durat
 
 // LeaseLeft returns for how long Redis keeps a permit unless somebody extends it,
 // or -1 if for ever, as Redisson clients can acquire it. That is longer than its
-// holder may trust it, by Config.MaxClockSkew if it is redlatch's. It returns
+// holder may trust it, by Config.Redisson.MaxClockSkew if it is redlatch's. It returns
 // ErrNotHeld if the permit has been released or has expired.
 func (s *ExpirableSemaphore) LeaseLeft(ctx context.Context, id string) (time.Duration, error) {
 	raw, err := s.identify(ctx, []string{id})

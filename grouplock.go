@@ -12,7 +12,7 @@ package redlatch
 // wake each other's waiters. Do not use its name for another lock.
 //
 // A value is locked until a time that stands in Redis, which redlatch reads and
-// writes by the server's clock and Redisson by its own: see Config.MaxClockSkew.
+// writes by the server's clock and Redisson by its own: see Config.Redisson.MaxClockSkew.
 //
 // The lock does not pass between goroutines of this process without Redis.
 // Acquiring the same values with a context that descends from a hold of them

@@ -41,7 +41,7 @@ func (p *Permit) ID() string { return p.in.ID() }
 
 // Expires returns until when the permit can be trusted if no renewal is
 // confirmed from now on. It is earlier than the moment at which anybody may give
-// its place away, Redisson clients whose clock is ahead by Config.MaxClockSkew
+// its place away, Redisson clients whose clock is ahead by Config.Redisson.MaxClockSkew
 // included, by the safety margin of 10 ms + lease/50.
 //
 // It is no later than what Config.MaxHold allows. It is the zero Time when the permit is over.
@@ -123,7 +123,7 @@ func (p *Permit) Detach() (id string) {
 func (c *Client) permitOptions() permit.Options {
 	return permit.Options{
 		Server: c.server, Client: c.id, Clock: c.clock, Dropped: &c.dropped, Blind: &c.blind,
-		Local: !c.cfg.NoHandOff, MaxHold: c.cfg.MaxHold, Skew: c.cfg.MaxClockSkew,
+		Local: !c.cfg.NoHandOff, MaxHold: c.cfg.MaxHold, Skew: c.cfg.Redisson.MaxClockSkew,
 		Errors: permit.Errors{
 			Busy: semaphoreBusy, NoPermit: permitBusy, NotSet: noPermits, NotHeld: permitsNotHeld, Lost: permitLost,
 		},

@@ -27,7 +27,7 @@ import (
 // The interval slides: what was given counts for a whole interval from then on,
 // by the server's clock, which is the only one that redlatch asks. Redisson's
 // clients count by their own clocks, so with them the interval can be too short, by as
-// much as the clocks differ. If a clock is more than Config.MaxClockSkew ahead, what it
+// much as the clocks differ. If a clock is more than Config.Redisson.MaxClockSkew ahead, what it
 // has written counts from when redlatch first sees it. A permit is used later than the
 // server gave it, by the time that the answer takes.
 //

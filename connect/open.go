@@ -43,13 +43,19 @@ func (s Settings) complete(cfg redlatch.Config) redlatch.Config {
 	if cfg.Acks != redlatch.AckAuto {
 		s.Config.AckReplicas = 0 // it belongs to the other Acks
 	}
-	own, file := reflect.ValueOf(&cfg).Elem(), reflect.ValueOf(s.Config)
-	for i := range own.NumField() {
-		if own.Field(i).IsZero() {
-			own.Field(i).Set(file.Field(i))
+	fill(&cfg.Redisson, s.Config.Redisson)
+	fill(&cfg, s.Config)
+	return cfg
+}
+
+// fill sets the fields of a struct that are zero to another one's.
+func fill[S any](own *S, other S) {
+	o, from := reflect.ValueOf(own).Elem(), reflect.ValueOf(other)
+	for i := range o.NumField() {
+		if o.Field(i).IsZero() {
+			o.Field(i).Set(from.Field(i))
 		}
 	}
-	return cfg
 }
 
 func (s Settings) logWarnings() {

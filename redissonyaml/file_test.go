@@ -72,7 +72,7 @@ transportMode: "NIO"
 				"nameMapper": {"class": "org.redisson.config.DefaultNameMapper"}}`,
 			want: connect.Settings{
 				Addresses: []string{"h:1"}, Database: 3, ClientName: "me", Timeout: 1500 * time.Millisecond, DialTimeout: 500 * time.Millisecond,
-				User: "ann", Password: "secret", RESP2: true, Config: redlatch.Config{WatchdogTimeout: 12 * time.Second, FairLockWaitTimeout: 5 * time.Minute, Acks: redlatch.AckOff},
+				User: "ann", Password: "secret", RESP2: true, Config: redlatch.Config{WatchdogTimeout: 12 * time.Second, Redisson: redlatch.Redisson{FairLockWaitTimeout: 5 * time.Minute}, Acks: redlatch.AckOff},
 			},
 		},
 		{
@@ -153,7 +153,7 @@ clusterServersConfig:
   slotsCoverage: false
 useScriptCache: true
 `,
-			want: connect.Settings{Mode: connect.Cluster, Addresses: []string{"h1:1", "h2:2"}, Refresh: 7 * time.Second, Config: redlatch.Config{PubSub: redlatch.PubSubClassic}},
+			want: connect.Settings{Mode: connect.Cluster, Addresses: []string{"h1:1", "h2:2"}, Refresh: 7 * time.Second, Config: redlatch.Config{Redisson: redlatch.Redisson{PubSub: redlatch.PubSubClassic}}},
 			warnings: []string{
 				"clusterServersConfig.readMode", "clusterServersConfig.loadBalancer",
 				"clusterServersConfig.slotsCoverage: has no effect: the key is unknown here", "useScriptCache",
@@ -213,7 +213,7 @@ useScriptCache: true
 		{
 			name: "times",
 			text: "singleServerConfig:\n  address: redis://h:1\n  timeout: 20_000\n  connectTimeout: 20000\nlockWatchdogTimeout: 15000\nfairLockWaitTimeout: 1000",
-			want: connect.Settings{Addresses: []string{"h:1"}, Timeout: 5 * time.Second, DialTimeout: 5 * time.Second, Config: redlatch.Config{WatchdogTimeout: 15 * time.Second, FairLockWaitTimeout: 5 * time.Second}},
+			want: connect.Settings{Addresses: []string{"h:1"}, Timeout: 5 * time.Second, DialTimeout: 5 * time.Second, Config: redlatch.Config{WatchdogTimeout: 15 * time.Second, Redisson: redlatch.Redisson{FairLockWaitTimeout: 5 * time.Second}}},
 			warnings: []string{
 				"singleServerConfig.timeout: is lowered to 5s", "singleServerConfig.connectTimeout: is lowered to 5s",
 				"fairLockWaitTimeout: is raised to 5s",
@@ -222,13 +222,13 @@ useScriptCache: true
 		{
 			name:     "a time that is too long",
 			text:     "singleServerConfig:\n  address: redis://h:1\nfairLockWaitTimeout: 86400001",
-			want:     connect.Settings{Addresses: []string{"h:1"}, Config: redlatch.Config{FairLockWaitTimeout: 24 * time.Hour}},
+			want:     connect.Settings{Addresses: []string{"h:1"}, Config: redlatch.Config{Redisson: redlatch.Redisson{FairLockWaitTimeout: 24 * time.Hour}}},
 			warnings: []string{"fairLockWaitTimeout: is lowered to 24h0m0s"},
 		},
 		{
 			name: "the longest time",
 			text: "singleServerConfig:\n  address: redis://h:1\nfairLockWaitTimeout: 86400000",
-			want: connect.Settings{Addresses: []string{"h:1"}, Config: redlatch.Config{FairLockWaitTimeout: 24 * time.Hour}},
+			want: connect.Settings{Addresses: []string{"h:1"}, Config: redlatch.Config{Redisson: redlatch.Redisson{FairLockWaitTimeout: 24 * time.Hour}}},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -124,7 +124,7 @@ func asRedissons(t *testing.T, s connect.Settings) string {
 	case connect.Cluster:
 		section = "clusterServersConfig"
 		servers["nodeAddresses"] = urls
-		servers["shardedSubscriptionMode"] = map[redlatch.PubSub]string{redlatch.PubSubAuto: "AUTO", redlatch.PubSubSharded: "ON", redlatch.PubSubClassic: "OFF"}[s.Config.PubSub]
+		servers["shardedSubscriptionMode"] = map[redlatch.PubSub]string{redlatch.PubSubAuto: "AUTO", redlatch.PubSubSharded: "ON", redlatch.PubSubClassic: "OFF"}[s.Config.Redisson.PubSub]
 	}
 	top[section] = servers
 	text, err := json.Marshal(top)

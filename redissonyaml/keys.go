@@ -76,7 +76,7 @@ var serverKeys = map[string]struct {
 		"nodeAddresses": {set: addresses}, "database": {set: setDatabase}, "scanInterval": {set: refresh},
 		"shardedSubscriptionMode": {set: func(f *file, v *yaml.Node) {
 			if i := f.oneOf(v, "AUTO", "ON", "OFF"); i >= 0 {
-				f.Config.PubSub = []redlatch.PubSub{redlatch.PubSubAuto, redlatch.PubSubSharded, redlatch.PubSubClassic}[i]
+				f.Config.Redisson.PubSub = []redlatch.PubSub{redlatch.PubSubAuto, redlatch.PubSubSharded, redlatch.PubSubClassic}[i]
 			}
 		}},
 	}), ""},
@@ -181,12 +181,12 @@ func fairWait(f *file, v *yaml.Node) {
 		return
 	}
 	wait := time.Duration(n) * time.Millisecond
-	f.Config.FairLockWaitTimeout = min(max(wait, wire.LeastFairWait), wire.MostFairWait)
+	f.Config.Redisson.FairLockWaitTimeout = min(max(wait, wire.LeastFairWait), wire.MostFairWait)
 	switch {
 	case wait < wire.LeastFairWait:
 		f.warn("is raised to %v: with less Redisson would pass over waiters of redlatch that live", wire.LeastFairWait)
 	case wait > wire.MostFairWait:
-		f.warn("is lowered to %v, the most that redlatch.Config.FairLockWaitTimeout can be", wire.MostFairWait)
+		f.warn("is lowered to %v, the most that redlatch.Config.Redisson.FairLockWaitTimeout can be", wire.MostFairWait)
 	}
 }
 

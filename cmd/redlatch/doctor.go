@@ -45,7 +45,7 @@ there is a problem.`,
 	}
 	opt := doctor.Options{Linger: 500 * time.Millisecond}
 	skew := duration{Duration: time.Second}
-	cmd.Flags().Var(&skew, "max-clock-skew", "by how much the clocks may differ: Config.MaxClockSkew")
+	cmd.Flags().Var(&skew, "max-clock-skew", "by how much the clocks may differ: Config.Redisson.MaxClockSkew")
 	cmd.Flags().IntVar(&opt.Keys, "keys", 100_000, "look at about this many keys of a server at most, for leftovers; 0 leaves these checks out")
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

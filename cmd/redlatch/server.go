@@ -153,12 +153,10 @@ func (a *app) client(cfg redlatch.Config) (client *redlatch.Client, closeAll fun
 		return nil, nil, err
 	}
 	cfg.WatchdogTimeout = cmp.Or(settings.Config.WatchdogTimeout, cfg.WatchdogTimeout)
-	cfg.PubSub, cfg.Acks, cfg.AckTimeout = settings.Config.PubSub, settings.Config.Acks, settings.Config.AckTimeout
 	a.watchdog = cfg.WatchdogTimeout
 	if a.server.outage.set {
 		cfg.OutageTimeout = max(a.server.outage.Duration, time.Millisecond) // 0 would be the default
 	}
-	cfg.FairLockWaitTimeout = settings.Config.FairLockWaitTimeout
 	cfg.Prefix = a.server.prefix
 	client, err = connect.Open(settings, cfg, func(connect.Plan) (driver.Redis, error) {
 		opt, err := redlatchrueidis.Options(settings)

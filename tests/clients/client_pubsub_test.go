@@ -61,7 +61,7 @@ func TestAClientTellsOthersAsRedissonWould(t *testing.T) {
 						by = append(by, sharded)
 					}
 				}
-				c, other := w.Tapped(redlatch.Config{PubSub: tt.mode}, d), w.Client(redlatch.Config{})
+				c, other := w.Tapped(redlatch.Config{Redisson: redlatch.Redisson{PubSub: tt.mode}}, d), w.Client(redlatch.Config{})
 				h := w.Acquire(bg, other.Lock("orders"))
 				waiting := locktest.Later(func() error {
 					_, err := c.Lock("orders").TryAcquire(bg, 10*time.Second)
@@ -108,7 +108,7 @@ func TestAnOutageBeforeTheKindOfPubSubIsKnown(t *testing.T) {
 
 func TestPubSubThatDoesNotExistIsRefused(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		if _, err := redlatch.New(w.Driver(), redlatch.Config{PubSub: 9}); err == nil || !strings.Contains(err.Error(), "PubSubAuto") {
+		if _, err := redlatch.New(w.Driver(), redlatch.Config{Redisson: redlatch.Redisson{PubSub: 9}}); err == nil || !strings.Contains(err.Error(), "PubSubAuto") {
 			t.Error(err)
 		}
 	})

@@ -190,7 +190,7 @@ func TestInAClusterAPauseIsMadeOnceASecondForThoseUnseen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, of := range []contested{plainContested, groupContested, writeContested, readContested, semaphoreContested, permitContested} {
 				locktest.InFakeTime(t, func(w *locktest.World) {
-					c := w.Tapped(redlatch.Config{PubSub: x.messages}, &locktest.Tap{Cluster: x.cluster})
+					c := w.Tapped(redlatch.Config{Redisson: redlatch.Redisson{PubSub: x.messages}}, &locktest.Tap{Cluster: x.cluster})
 					w.Semaphore(c, 1)
 					ctx, cancel := context.WithTimeout(bg, 5500*time.Millisecond)
 					defer cancel()

@@ -27,7 +27,7 @@ func noReplicaAcknowledges(t *testing.T, w *world) {
 		}
 	}
 	t.Cleanup(resume)
-	cfg := redlatch.Config{WatchdogTimeout: goWatchdog, PubSub: w.stage.goes, Acks: redlatch.AckOff}
+	cfg := redlatch.Config{WatchdogTimeout: goWatchdog, Redisson: redlatch.Redisson{PubSub: w.stage.goes}, Acks: redlatch.AckOff}
 	w.gone = newGoClient(t, w.driver, w.at, cfg)
 	j, owner := w.javaLock("t1"), w.javaOwner("t1")
 

@@ -183,7 +183,7 @@ func (w *world) anotherGo() *redlatch.Client {
 	w.t.Helper()
 	cfg := redlatch.Config{WatchdogTimeout: goWatchdog, CloseTimeout: generous}
 	if w.stage != nil {
-		cfg.PubSub = w.stage.goes
+		cfg.Redisson.PubSub = w.stage.goes
 		cfg.AckTimeout = patience / 2
 	}
 	return newGoClient(w.t, w.driver, w.at, cfg)

@@ -19,7 +19,7 @@ func TestAnotherFairLockWaitTimeoutIsHonoured(t *testing.T) {
 		t.Run(timeout.String(), func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				var requeued atomic.Int32
-				cfg := redlatch.Config{FairLockWaitTimeout: timeout, Events: redlatch.Events{Requeued: func(redlatch.RequeuedEvent) { requeued.Add(1) }}}
+				cfg := redlatch.Config{Redisson: redlatch.Redisson{FairLockWaitTimeout: timeout}, Events: redlatch.Events{Requeued: func(redlatch.RequeuedEvent) { requeued.Add(1) }}}
 				a, b := w.Client(cfg), w.Client(cfg)
 				h := w.Acquire(bg, a.FairLock("orders"))
 				var waits []<-chan locktest.Outcome
@@ -68,7 +68,7 @@ func TestAnotherFairLockWaitTimeoutIsHonoured(t *testing.T) {
 			})
 		})
 	}
-	if _, err := redlatch.New(nil, redlatch.Config{FairLockWaitTimeout: time.Second}); err == nil {
+	if _, err := redlatch.New(nil, redlatch.Config{Redisson: redlatch.Redisson{FairLockWaitTimeout: time.Second}}); err == nil {
 		t.Error("a second is accepted")
 	}
 }

@@ -76,7 +76,7 @@ func TestGroupFieldsAreThoseThatRedissonWrites(t *testing.T) {
 			continue
 		}
 		locktest.InFakeTime(t, func(w *locktest.World) {
-			c := w.Client(redlatch.Config{MaxClockSkew: -1})
+			c := w.Client(redlatch.Config{Redisson: redlatch.Redisson{MaxClockSkew: -1}})
 			now := time.Now()
 			h := w.Acquire(bg, c.GroupLock(v.Name, step.Values...))
 			want := map[string]string{}
@@ -395,11 +395,11 @@ func TestGroupInfo(t *testing.T) {
 	})
 }
 
-// Redisson judges by its clock, which may be off by Config.MaxClockSkew: a value
+// Redisson judges by its clock, which may be off by Config.Redisson.MaxClockSkew: a value
 // of its is believed so much longer, one of ours is written so much later.
 func TestGroupAllowsForRedissonsClock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		c := w.Client(redlatch.Config{MaxClockSkew: 2 * time.Second})
+		c := w.Client(redlatch.Config{Redisson: redlatch.Redisson{MaxClockSkew: 2 * time.Second}})
 		for field, value := range held(locktest.JavaA+":7", 3, time.Now().Add(10*time.Second), "a") {
 			w.Server.HSet("g", field, value)
 		}

@@ -44,7 +44,7 @@ const javaID = "00ff0a0d27225c00fe80e28281c0c1ff" // every byte that text could 
 
 func TestPermitsAreStoredAsRedissonStoresThem(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		c := w.Client(redlatch.Config{MaxClockSkew: 2 * time.Second})
+		c := w.Client(redlatch.Config{Redisson: redlatch.Redisson{MaxClockSkew: 2 * time.Second}})
 		s := w.Permits(c, 5)
 		now := time.Now().UnixMilli()
 		p := w.Permit(s, redlatch.Lease(10*time.Second))

@@ -179,8 +179,8 @@ var noTag = strings.NewReplacer("{", "", "}", "")
 
 // work does all there is with two clients.
 func work(t *testing.T, d driver.Redis, mode redlatch.PubSub, name string) {
-	a := client(t, d, redlatch.Config{ServerName: "a", PubSub: mode})
-	b := client(t, d, redlatch.Config{ServerName: "b", PubSub: mode})
+	a := client(t, d, redlatch.Config{ServerName: "a", Redisson: redlatch.Redisson{PubSub: mode}})
+	b := client(t, d, redlatch.Config{ServerName: "b", Redisson: redlatch.Redisson{PubSub: mode}})
 	ctx, cancel := context.WithTimeout(t.Context(), 3*generous)
 	defer cancel()
 	for _, typ := range types {

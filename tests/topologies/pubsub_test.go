@@ -30,8 +30,8 @@ func TestEveryTypeWorksWithEachKindOfPubSub(t *testing.T) {
 		for _, adapter := range drivers.Adapters {
 			t.Run(name+"/"+adapter.Name, func(t *testing.T) {
 				t.Parallel()
-				a := client(t, adapter.Open(t, place), redlatch.Config{ServerName: "a", PubSub: modes[0]})
-				b := client(t, adapter.Open(t, place), redlatch.Config{ServerName: "b", PubSub: modes[1]})
+				a := client(t, adapter.Open(t, place), redlatch.Config{ServerName: "a", Redisson: redlatch.Redisson{PubSub: modes[0]}})
+				b := client(t, adapter.Open(t, place), redlatch.Config{ServerName: "b", Redisson: redlatch.Redisson{PubSub: modes[1]}})
 				for _, typ := range types {
 					t.Run(typ.name, func(t *testing.T) {
 						ctx, cancel := context.WithTimeout(t.Context(), generous)
@@ -141,7 +141,7 @@ func TestASlotMovesInTheMiddleOfAContendedRun(t *testing.T) {
 				var inside, most, n, lost atomic.Int64
 				var wg sync.WaitGroup
 				for i := range 4 {
-					c := client(t, adapter.Open(t, place), redlatch.Config{ServerName: fmt.Sprint(i), PubSub: mode})
+					c := client(t, adapter.Open(t, place), redlatch.Config{ServerName: fmt.Sprint(i), Redisson: redlatch.Redisson{PubSub: mode}})
 					wg.Go(func() {
 						for ctx.Err() == nil {
 							h, err := c.Lock(name).Acquire(ctx)
@@ -186,8 +186,8 @@ func TestASlotMovesInTheMiddleOfAContendedRun(t *testing.T) {
 				if most.Load() != 1 || lost.Load() != 0 {
 					t.Errorf("%d inside at once, %d lost", most.Load(), lost.Load())
 				}
-				a := client(t, adapter.Open(t, place), redlatch.Config{ServerName: "a", PubSub: mode})
-				b := client(t, adapter.Open(t, place), redlatch.Config{ServerName: "b", PubSub: mode})
+				a := client(t, adapter.Open(t, place), redlatch.Config{ServerName: "a", Redisson: redlatch.Redisson{PubSub: mode}})
+				b := client(t, adapter.Open(t, place), redlatch.Config{ServerName: "b", Redisson: redlatch.Redisson{PubSub: mode}})
 				servers.MoveSlot(name + "-turns")
 				handOffsByMessage(t, a, b, name)
 				wantTold(t, servers, mode)

@@ -75,7 +75,7 @@ func commands(v *visit) []Finding {
 }
 
 // classic is who needs classic Pub/Sub for locks where the sharded one is used.
-const classic = "clients whose Config.PubSub is classic"
+const classic = "clients whose Config.Redisson.PubSub is classic"
 
 // wantedAt returns all that is tried; K stands for the key of the visit.
 func wantedAt(sharded bool) (all []command) {

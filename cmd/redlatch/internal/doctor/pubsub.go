@@ -111,7 +111,7 @@ func heard(v *visit, check string, sharded bool) []Finding {
 	}
 	deaf := "waiters of redlatch poll every two seconds instead of being woken; Redisson's lock() fails or waits for the whole lease"
 	if !sharded && v.sharded() {
-		deaf = "a force release is not confirmed, and clients cannot be asked who they are; waiters poll every two seconds where Config.PubSub, or Redisson, says classic"
+		deaf = "a force release is not confirmed, and clients cannot be asked who they are; waiters poll every two seconds where Config.Redisson.PubSub, or Redisson, says classic"
 	}
 	const (
 		remedy = "give the user +subscribe, +ssubscribe and the channels redisson_* and redlatch_*; a proxy must pass Pub/Sub on"
@@ -183,7 +183,7 @@ func sharding(v *visit) []Finding {
 			"the two kinds of clients do not hear each other: waiters are not woken, and Redisson's semaphores and latches can wait for ever; only redlatch with PubSubBoth is on both", remedy)
 	case c > 0:
 		return found(check, Note, fmt.Sprintf("clients listen on %d classic channels of Redisson, and the cluster knows sharded Pub/Sub", c),
-			"they are Redisson up to 3.18, or with shardedSubscriptionMode OFF; they and redlatch with PubSubAuto do not hear each other", "set Config.PubSub to PubSubClassic, or to PubSubBoth while both kinds are in use")
+			"they are Redisson up to 3.18, or with shardedSubscriptionMode OFF; they and redlatch with PubSubAuto do not hear each other", "set Config.Redisson.PubSub to PubSubClassic, or to PubSubBoth while both kinds are in use")
 	}
 	return fine(check, "sharded Pub/Sub, as redlatch and Redisson from 3.22 on choose by themselves here")
 }

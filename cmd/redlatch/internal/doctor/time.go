@@ -73,7 +73,7 @@ func judgeClock(check string, skew, doubt, limit time.Duration) []Finding {
 	const (
 		consequence = "redlatch uses only the server's clock; for a Redisson client with this machine's clock, values of group locks, permits " +
 			"and rates expire too early or too late by that much"
-		remedy = "synchronise both clocks (NTP), or raise Config.MaxClockSkew and --max-clock-skew to more than this"
+		remedy = "synchronise both clocks (NTP), or raise Config.Redisson.MaxClockSkew and --max-clock-skew to more than this"
 	)
 	switch {
 	case skew.Abs()-doubt > limit:
