@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/permit"
 )
 
@@ -102,22 +103,27 @@ func extendPermit(ctx context.Context, p *permit.Permit, d time.Duration) error 
 
 // Detach hands the permit over by its id, which it returns: whoever has the id
 // extends and releases it from now on, in whatever process, and if nobody does, it is
-// free again when its lease is over. It is for permits acquired with Lease. It
-// returns "" and changes nothing if the watchdog keeps the permit, as nobody would do
-// that any more, or if the permit is no longer live.
+// free again when its lease is over. It is for permits acquired with Lease: one that the watchdog
+// keeps is ErrInvalid, as nobody would keep it any more. If the permit is over, the error is that of Err.
+// After an error nothing has changed, and Release is still to be called. A second call returns the id again.
 //
 // From then on the Permit is the id and nothing else, and may be dropped. Release and
 // Extend do what those of the ExpirableSemaphore do with that id. Err returns nil and
 // Context does not end until Release is called on this Permit: not when the lease is
 // over, when others release the permit, or with Close. Expires stays what it was;
 // ExpirableSemaphore.LeaseLeft asks the server.
-func (p *Permit) Detach() (id string) {
-	if !p.in.Detach() {
-		return ""
+func (p *Permit) Detach() (id string, err error) {
+	if p.in.Kept() {
+		return "", errDetachKept
+	}
+	if err := p.in.Detach(); err != nil {
+		return "", err
 	}
 	p.leash.TakeOff()
-	return p.ID()
+	return p.ID(), nil
 }
+
+var errDetachKept = invalid.Errorf("redlatch: the watchdog keeps this permit, and nobody would once it is detached; acquire it with Lease, or release it")
 
 // permitOptions are what the engine of the semaphores works with.
 func (c *Client) permitOptions() permit.Options {

@@ -157,7 +157,9 @@ func TestLoseDoesNotWaitForADetachedPermit(t *testing.T) {
 			if err != nil {
 				t.Fatal(name, err)
 			}
-			p.Detach()
+			if _, err := p.Detach(); err != nil {
+				t.Fatal(name, err)
+			}
 			start := time.Now()
 			Lose(lost(p))
 			if d := time.Since(start); d > 0 {

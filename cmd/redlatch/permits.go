@@ -89,7 +89,7 @@ func (a *app) handOut(name string, taken []*redlatch.Permit, leaseMs int64, asJS
 		if err != nil { // nobody knows them who could release them
 			_ = p.Release(context.Background())
 		} else {
-			p.Detach()
+			_, _ = p.Detach() // of one whose lease is over by now its reader learns that when it releases it
 		}
 	}
 	runtime.KeepAlive(taken)

@@ -102,23 +102,24 @@ func (p *Permit) End() context.Context {
 	return p.stop.Get(p.err)
 }
 
-// Detach leaves the permit to whoever has its id, and says whether it did.
-func (p *Permit) Detach() bool {
-	if p.kept || p.Err() != nil {
-		return false
+// Detach leaves the permit to whoever has its id, unless it is over.
+func (p *Permit) Detach() error {
+	if err := p.Err(); err != nil {
+		return err
 	}
 	p.mu.Lock()
-	p.apart = p.err == nil
-	apart := p.apart
+	err := p.err
+	p.apart = err == nil
 	p.mu.Unlock()
-	if apart {
-		p.sem.all.Clock.Remove(&p.lease)
-		p.sem.all.live.remove(p)
-		if observer := p.unobserved(); observer != nil {
-			observer.Released(holdctx.EndDetached, time.Now(), nil)
-		}
+	if err != nil {
+		return err
 	}
-	return apart
+	p.sem.all.Clock.Remove(&p.lease)
+	p.sem.all.live.remove(p)
+	if observer := p.unobserved(); observer != nil {
+		observer.Released(holdctx.EndDetached, time.Now(), nil)
+	}
+	return nil
 }
 
 // Observe has o told of the permit's end, at once if it has ended already.

@@ -205,7 +205,7 @@ func TestASectionMayFinishItsWorkDuringShutdown(t *testing.T) {
 		sem, permits := w.Semaphore(c, 2), w.Permits(c, 3)
 		w.OK(sem.Acquire(bg, 2))
 		leased, detached := w.Permit(permits, redlatch.Lease(time.Minute)), w.Permit(permits, redlatch.Lease(time.Minute))
-		id := detached.Detach()
+		id := w.Detach(detached)
 		latch := w.Latch(c.CountDownLatch("latch"), 2)
 		limiter := c.RateLimiter("api")
 		w.SetRate(limiter, redlatch.Rate{Permits: 3, Interval: time.Hour})

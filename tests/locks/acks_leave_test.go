@@ -322,9 +322,14 @@ func TestAReleaseThatReplicasDoNotKnowIsReportedAndNotRepeated(t *testing.T) {
 // So it is with permits that have ids, however they are released.
 func TestAPermitWhoseReleaseReplicasDoNotKnowIsReported(t *testing.T) {
 	for name, release := range map[string]func(s *redlatch.ExpirableSemaphore, p *redlatch.Permit) error{
-		"itself":   func(_ *redlatch.ExpirableSemaphore, p *redlatch.Permit) error { return p.Release(bg) },
-		"by id":    func(s *redlatch.ExpirableSemaphore, p *redlatch.Permit) error { return s.Release(bg, p.ID()) },
-		"detached": func(_ *redlatch.ExpirableSemaphore, p *redlatch.Permit) error { p.Detach(); return p.Release(bg) },
+		"itself": func(_ *redlatch.ExpirableSemaphore, p *redlatch.Permit) error { return p.Release(bg) },
+		"by id":  func(s *redlatch.ExpirableSemaphore, p *redlatch.Permit) error { return s.Release(bg, p.ID()) },
+		"detached": func(_ *redlatch.ExpirableSemaphore, p *redlatch.Permit) error {
+			if _, err := p.Detach(); err != nil {
+				return err
+			}
+			return p.Release(bg)
+		},
 		"by one who leaves": func(_ *redlatch.ExpirableSemaphore, p *redlatch.Permit) error {
 			ctx, cancel := context.WithCancel(bg)
 			defer time.AfterFunc(time.Millisecond, cancel).Stop()

@@ -19,7 +19,7 @@ func TestADetachedPermitIsNotReleasedWhenItIsCollected(t *testing.T) {
 	if _, err := other.TrySetPermits(bg, 1); err != nil {
 		t.Fatal(err)
 	}
-	id := w.Permit(s, redlatch.Lease(time.Hour)).Detach()
+	id := w.Detach(w.Permit(s, redlatch.Lease(time.Hour)))
 	_ = w.Permit(other) // shows that there was a collection
 	for noticed := false; !noticed; {
 		runtime.GC()
@@ -61,8 +61,8 @@ func TestADetachedPermitEndsForNobodyButWhoReleasesIt(t *testing.T) {
 		over, elsewhere, here, closed := w.Permit(s, redlatch.Lease(time.Second)), w.Permit(s, redlatch.Lease(time.Minute)), w.Permit(s, redlatch.Lease(time.Minute)), w.Permit(s, redlatch.Lease(time.Minute))
 		for _, p := range []*redlatch.Permit{over, elsewhere, here, closed} {
 			ctx := p.Context()
-			if id := p.Detach(); id != p.ID() || p.Detach() != id || ctx.Err() != nil {
-				t.Errorf("detached as %q, %v", id, ctx.Err())
+			if w.Detach(p) != w.Detach(p) || ctx.Err() != nil {
+				t.Errorf("detached: %v", ctx.Err())
 			}
 		}
 		expires := over.Expires()
@@ -101,14 +101,26 @@ func TestADetachedPermitEndsForNobodyButWhoReleasesIt(t *testing.T) {
 	})
 }
 
-func TestAPermitThatTheWatchdogKeepsIsNotDetached(t *testing.T) {
+// Whoever passes on the id of a permit that nobody keeps, or that is over, has to learn it.
+func TestWhatCannotBeDetachedSaysWhy(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		s := w.Permits(w.Client(redlatch.Config{}), 2)
+		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+		s := w.Permits(c, 4)
 		kept, lost := w.Permit(s), w.Permit(s, redlatch.Lease(time.Second))
+		released, closed := w.Permit(s, redlatch.Lease(time.Hour)), w.Permit(other.ExpirableSemaphore(s.Name()), redlatch.Lease(time.Hour))
 		time.Sleep(2 * time.Second)
-		if kept.Detach() != "" || lost.Detach() != "" {
-			t.Error("detached")
+		w.OK(released.Release(bg))
+		refused := func(p *redlatch.Permit, want error) {
+			t.Helper()
+			if id, err := p.Detach(); id != "" || !errors.Is(err, want) {
+				t.Errorf("detached as %q, %v; want %v", id, err, want)
+			}
 		}
+		refused(kept, redlatch.ErrInvalid)
+		refused(lost, redlatch.ErrLost)
+		refused(released, redlatch.ErrNotHeld)
+		w.OK(other.Close())
+		refused(closed, redlatch.ErrClosed)
 		time.Sleep(5 * time.Minute)
 		giveBack(w, kept)
 		w.WantErr(lost.Release(bg), redlatch.ErrLost)

@@ -52,7 +52,12 @@ func TestAPermitScriptThatIsRefusedHalfWayLosesNoPermit(t *testing.T) {
 						t.Error(err)
 						return nil
 					}
-					return p.Release(bg, held.Detach())
+					id, err := held.Detach()
+					if err != nil {
+						t.Error(err)
+						return nil
+					}
+					return p.Release(bg, id)
 				}},
 			} {
 				p := c.ExpirableSemaphore("pool-" + tt.right)

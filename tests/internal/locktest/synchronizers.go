@@ -45,6 +45,16 @@ func (w *World) Permit(s *redlatch.ExpirableSemaphore, opts ...redlatch.Option) 
 	return p
 }
 
+// Detach detaches a permit, and returns its id.
+func (w *World) Detach(p *redlatch.Permit) string {
+	w.Helper()
+	id, err := p.Detach()
+	if err != nil || id != p.ID() {
+		w.Fatalf("Detach: %q, %v; want %q", id, err, p.ID())
+	}
+	return id
+}
+
 // WantPermits checks what the server has: how many are free, and how many given.
 func (w *World) WantPermits(free, given int) {
 	w.Helper()
