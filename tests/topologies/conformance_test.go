@@ -86,7 +86,7 @@ func table(failed map[[2]string][]string) string {
 	var b strings.Builder
 	var names []string
 	for _, adapter := range drivers.Adapters {
-		names = append(names, adapter.Name)
+		names = append(names, adapter.Package)
 	}
 	fmt.Fprintf(&b, "The adapters: %s.\n\n| |", strings.Join(names, ", "))
 	for _, top := range topologies {

@@ -72,22 +72,23 @@ func Cluster(c *testserver.Cluster) Place {
 
 // An Adapter makes drivers.
 type Adapter struct {
-	Name string
-	open func(p Place) (d driver.Redis, closeAll func() error, err error) // p.Timeout is set
+	Name    string
+	Package string
+	open    func(p Place) (d driver.Redis, closeAll func() error, err error) // p.Timeout is set
 }
 
 // The adapters.
 var (
-	Goredis = Adapter{"goredis", func(p Place) (driver.Redis, func() error, error) {
+	Goredis = Adapter{"goredis", "redlatchgoredis", func(p Place) (driver.Redis, func() error, error) {
 		p.Goredis.DialTimeout, p.Goredis.ReadTimeout, p.Goredis.WriteTimeout = p.Timeout, p.Timeout, p.Timeout
 		rdb := redis.NewUniversalClient(&p.Goredis)
 		return redlatchgoredis.Use(rdb), rdb.Close, nil
 	}}
-	Rueidis = Adapter{"rueidis", func(p Place) (driver.Redis, func() error, error) {
+	Rueidis = Adapter{"rueidis", "redlatchrueidis", func(p Place) (driver.Redis, func() error, error) {
 		p.Rueidis.ConnWriteTimeout = p.Timeout
 		return closing(redlatchrueidis.New(p.Rueidis))
 	}}
-	Valkeygo = Adapter{"valkeygo", func(p Place) (driver.Redis, func() error, error) {
+	Valkeygo = Adapter{"valkeygo", "redlatchvalkey", func(p Place) (driver.Redis, func() error, error) {
 		p.Valkeygo.ConnWriteTimeout = p.Timeout
 		return closing(redlatchvalkey.New(p.Valkeygo))
 	}}
