@@ -342,16 +342,16 @@ func showsWhoWaits(t *testing.T, kind Kind, sited bool, wait func(c *Client, ctx
 			go func() { done <- wait(c, ctx) }()
 		}
 		time.Sleep(time.Second)
-		permits := 3
+		permits, until := 3, began.Add(time.Hour)
 		if kind == KindLatch || kind == KindBarrier {
-			permits = 0
+			permits, until = 0, time.Time{} // only a context bounds them
 		}
 		_, waits := shown(c)
 		if len(waits) != n {
 			t.Fatalf("waited for %+v", waits)
 		}
 		for _, w := range waits {
-			if w.Name != "x" || Kind(w.Kind) != kind || !w.Since.Equal(began) || !w.Until.Equal(began.Add(time.Hour)) || w.Count != permits || (kind == KindBarrier) != (w.Owner != "") ||
+			if w.Name != "x" || Kind(w.Kind) != kind || !w.Since.Equal(began) || !w.Until.Equal(until) || w.Count != permits || (kind == KindBarrier) != (w.Owner != "") ||
 				!slices.Equal(w.Under, []string{other.Owner()}) || (sited || kind == KindExpirable) != inThisFile(w.Site.String()) || w.Rest() != 0 {
 				t.Errorf("waits: %+v at %v", w, w.Site)
 			}

@@ -121,7 +121,7 @@ func (q *rateQueue) join(w *waiter) error {
 		q.rate = 0
 		q.Nudge()
 	case w.Once && !q.retry.IsZero():
-		return q.busyLocked(w, nil)
+		return q.busyLocked(nil)
 	}
 	q.JoinLocked(w, func() { q.qs.all.Retain(q) })
 	return nil
@@ -130,7 +130,7 @@ func (q *rateQueue) join(w *waiter) error {
 // leave returns the error of w, which end keeps from waiting any longer.
 func (q *rateQueue) leave(w *waiter, end error) error {
 	gaveUp, why := request.GaveUp(end)
-	err, known := q.busyLocked(w, why), !q.retry.IsZero()
+	err, known := q.busyLocked(why), !q.retry.IsZero()
 	if q.Line.First() == w {
 		q.retry = time.Time{}
 	}
@@ -192,7 +192,7 @@ func (q *rateQueue) bringerLocked() *waiter {
 	return nil
 }
 
-func (q *rateQueue) busyLocked(w *waiter, cause error) error {
+func (q *rateQueue) busyLocked(cause error) error {
 	var after time.Duration
 	if !q.retry.IsZero() {
 		after = max(time.Until(q.retry), 0)
@@ -328,7 +328,7 @@ func (q *rateQueue) refused(first []*waiter, d time.Duration, rate int) (pause t
 			break
 		}
 		if w.Once && (!head.Once || w.Want.N >= head.Want.N) {
-			q.TellLocked(w, q.busyLocked(w, nil))
+			q.TellLocked(w, q.busyLocked(nil))
 		}
 	}
 	if head.Once {
