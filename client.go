@@ -63,7 +63,7 @@ type Client struct {
 // acquisition.
 //
 // A driver that is an [io.Closer] is closed by Close, of the last client if several
-// share it. After an error it is the caller's to close.
+// share it, and cannot be used again. After an error it is the caller's to close.
 func New(redis driver.Redis, cfg Config) (*Client, error) {
 	if redis == nil {
 		return nil, invalid.Errorf("redlatch: New needs a driver, such as redlatchgoredis.Use(rdb)")

@@ -302,6 +302,8 @@ func (p patience) end() (until time.Time, once bool, err error) {
 		return time.Time{}, false, invalid.Errorf("redlatch: a wait of %v; it must not be negative, and 0 tries once", p.d)
 	case p.d == 0:
 		return time.Time{}, true, nil
+	case p.d > maxLease: // which is none
+		return time.Time{}, false, nil
 	}
 	return time.Now().Add(p.d), false, nil
 }

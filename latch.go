@@ -90,7 +90,8 @@ func (l *CountDownLatch) Count(ctx context.Context) (int, error) {
 // name, or use a Barrier.
 //
 // ctx bounds the waiting. A wait that ended with it is ErrBusy and ctx's error, or
-// ErrUnavailable if the server did not answer meanwhile.
+// ErrUnavailable if the server did not answer meanwhile. IsRetryable is false for it, as for
+// all that ended with their context; waiting again with another one loses nothing.
 func (l *CountDownLatch) Wait(ctx context.Context) error {
 	at := l.c.waitSite()
 	return l.c.report.observe(ctx, AcquireStartEvent{Name: l.Name(), Kind: KindLatch}, false, func(ctx context.Context) (bool, error) {

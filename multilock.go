@@ -98,7 +98,7 @@ func (m *Multi) Acquire(ctx context.Context, opts ...Option) (*MultiHold, error)
 	return hold, err
 }
 
-// TryAcquire does what Acquire does, and waits no longer than wait. With a wait of 0 it acquires the members
+// TryAcquire does what Acquire does, and waits no longer than wait. A negative wait is ErrInvalid. With a wait of 0 it acquires the members
 // if that is possible at once. If one of them is taken
 // (or so many that there is no majority) it returns a *BusyError, releases the
 // others and changes nothing.

@@ -41,18 +41,18 @@ func Open(rawURL string, cfg redlatch.Config, opts ...Option) (*redlatch.Client,
 // go-redis calls no function for the credentials of sentinels, so settings with SentinelCredentials are
 // refused. It has no setting for how often a topology is read again, so Settings.Refresh has no effect.
 func OpenSettings(s connect.Settings, cfg redlatch.Config, opts ...Option) (*redlatch.Client, error) {
+	if err := check(s); err != nil {
+		return nil, err
+	}
 	return connect.Open(s, cfg, func(p connect.Plan) (driver.Redis, error) {
-		rdb, err := newClient(p)
-		if err != nil {
-			return nil, err
-		}
+		rdb := newClient(p)
 		return opened{Use(rdb, opts...), rdb}, nil
 	})
 }
 
-var errSentinelCredentials = errors.New("connect: go-redis asks no function for the credentials of sentinels; set SentinelUser and SentinelPassword, or open with rueidis or valkey-go")
+var errSentinelCredentials = errors.New("redlatchgoredis: go-redis asks no function for the credentials of sentinels; set SentinelUser and SentinelPassword, or open with rueidis or valkey-go")
 
-var errClusterDatabase = errors.New("connect: go-redis knows no database but 0 of a cluster; leave the database out, or open with rueidis or valkey-go")
+var errClusterDatabase = errors.New("redlatchgoredis: go-redis knows no database but 0 of a cluster; leave the database out, or open with rueidis or valkey-go")
 
 // mostOfContexts is the longest that this package lets a script take if the client minds contexts. It is also the
 // longest that it tries to find a connection, if the client does not.
@@ -62,19 +62,27 @@ const mostOfContexts = 3 * time.Second
 // it, too, and gives it to [Use]. It reads the files of TLS.
 func NewClient(s connect.Settings) (redis.UniversalClient, error) {
 	p, err := s.Plan()
+	if err == nil {
+		err = check(s)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return newClient(p)
+	return newClient(p), nil
 }
 
-func newClient(p connect.Plan) (redis.UniversalClient, error) {
+// check refuses what go-redis cannot do.
+func check(s connect.Settings) error {
 	switch {
-	case p.SentinelCredentials != nil:
-		return nil, errSentinelCredentials
-	case p.Mode == connect.Cluster && p.Database != 0:
-		return nil, errClusterDatabase
+	case s.SentinelCredentials != nil:
+		return errSentinelCredentials
+	case s.Mode == connect.Cluster && s.Database != 0:
+		return errClusterDatabase
 	}
+	return nil
+}
+
+func newClient(p connect.Plan) redis.UniversalClient {
 	// Finding a connection and using it are two steps, which together last for Script at most.
 	dial, step := min(p.Dial, p.Script/2), p.Script/2
 	contexts := p.Script <= mostOfContexts
@@ -98,13 +106,13 @@ func newClient(p connect.Plan) (redis.UniversalClient, error) {
 	}
 	switch p.Mode {
 	case connect.Sentinel:
-		return redis.NewFailoverClient(all.Failover()), nil
+		return redis.NewFailoverClient(all.Failover())
 	case connect.Cluster:
-		return redis.NewClusterClient(all.Cluster()), nil
+		return redis.NewClusterClient(all.Cluster())
 	}
 	one := all.Simple()
 	if p.Unix {
 		one.Network = "unix"
 	}
-	return redis.NewClient(one), nil
+	return redis.NewClient(one)
 }

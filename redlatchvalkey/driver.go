@@ -104,7 +104,7 @@ func New(opt valkey.ClientOption) (*Driver, error) {
 }
 
 // Use returns a driver that works through client, which was made with opt.
-// Closing client remains the caller's task, after that of the redlatch.Client. Scripts
+// Closing client remains the caller's task, after that of each redlatch.Client that has the driver. Scripts
 // and subscriptions share the client's connections, and every script costs a
 // few allocations. A broken connection is noticed only by what runs over it.
 //
@@ -144,8 +144,12 @@ func newDriver(opt valkey.ClientOption) *Driver {
 }
 
 // Close ends all subscriptions and closes the clients that New made. Scripts
-// in flight end with an error. Further calls do nothing. The error is nil.
+// in flight end with an error, and so do later ones. Further calls do nothing. So does
+// a call for a driver that Use made: nothing in it is its own. The error is nil.
 func (d *Driver) Close() error {
+	if d.commands.foreign {
+		return nil
+	}
 	d.cancel()
 	d.stopAll()
 	d.commands.close()

@@ -28,6 +28,9 @@ signal ends it is 128+n.`,
 		}
 		return a.with(args[0], func(c *redlatch.Client) error {
 			defer a.tellOfWait(c, args[0])()
+			if wait.most() == 0 {
+				return usage("--wait 0: who comes to a barrier waits for the others; give a time, or leave it out")
+			}
 			ctx, cancel := wait.bound(cmd.Context())
 			defer cancel()
 			missing, err := c.Barrier(args[0], n).Await(ctx)
@@ -35,7 +38,7 @@ signal ends it is 128+n.`,
 			case errors.Is(err, redlatch.ErrBroken):
 				return &failure{code: exitConflict, err: err}
 			case err != nil:
-				return inTime(err)
+				return inWait(err)
 			}
 			_, err = fmt.Fprintln(a.ui.out, missing)
 			return written(err)

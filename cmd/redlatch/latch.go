@@ -83,5 +83,5 @@ func awaitLatch(ctx context.Context, latch *redlatch.CountDownLatch, wait *durat
 	}
 	ctx, cancel := wait.bound(ctx)
 	defer cancel()
-	return inTime(latch.Wait(ctx))
+	return inWait(latch.Wait(ctx))
 }

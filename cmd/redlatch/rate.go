@@ -170,6 +170,17 @@ func inTime(err error) error {
 	return err
 }
 
+// inWait is inTime for a wait that a context bounds, of which whoever wrote --wait knows nothing.
+func inWait(err error) error {
+	var busy *redlatch.BusyError
+	if errors.As(err, &busy) && errors.Is(busy.Cause, context.DeadlineExceeded) {
+		plain := *busy
+		plain.Cause = nil
+		err = &plain
+	}
+	return inTime(err)
+}
+
 // with does something that may take long.
 func (a *app) with(name string, do func(c *redlatch.Client) error) error {
 	if err := checkName(name); err != nil {

@@ -36,6 +36,7 @@ type Barriers struct {
 	Options
 
 	leavers *queue.Gather[string] // of the ids of callers that leave
+	leaving departures
 }
 
 // New returns the barriers of a client.
@@ -85,6 +86,7 @@ func (b *Barrier) Await(ctx context.Context, at callsite.Site) (index int, err e
 		return -1, request.ErrClosed
 	}
 	defer b.all.Part()
+	b.all.leaving.await(ctx, b.Key, request.AttemptTimeout(b.all.Server.Length), b.all.Server.Done)
 	a, err := b.arrive(ctx)
 	if err != nil {
 		return -1, err
@@ -188,13 +190,15 @@ func (b *Barrier) arrive(ctx context.Context) (arrival, error) {
 }
 
 // leave takes the caller out of its generation. It returns at once; it does not matter
-// which request comes first, this one or one to arrive. It is sent until the server has answered or the client is
+// which request comes first, this one or the one by which the caller arrived. It is sent until the server has answered or the client is
 // closed: the others must not wait for nothing, nor take for present who is not.
 func (b *Barrier) leave(a arrival) {
 	if a.generation == "" { // a place that nobody can have
 		return
 	}
+	b.all.leaving.begin(b.Key)
 	b.all.leavers.Add(wire.BarrierKeys(b.Key, a.generation)[1], a.id, func(all []string) {
+		defer b.all.leaving.end(b.Key, len(all))
 		args := append([]string{a.generation, b.channel}, all...)
 		for {
 			o := b.call(lua.BarrierLeave, a.generation, args...)

@@ -24,7 +24,7 @@ func Begin(used any) (end func(d time.Duration) error) {
 	if !ok {
 		return func(time.Duration) error { return nil }
 	}
-	if !reflect.TypeOf(shared).Comparable() { // nobody could tell that two users share it
+	if !reflect.ValueOf(shared).Comparable() { // nobody could tell that two users share it
 		return func(d time.Duration) error { return within(d, shared.Close) }
 	}
 	users.mu.Lock()
@@ -49,7 +49,7 @@ func last(shared io.Closer) bool {
 	return true
 }
 
-// within calls f, and waits for it no longer than d, but as long as f takes when it takes no time.
+// within calls f, and waits for it no longer than d, and a millisecond if d is less.
 func within(d time.Duration, f func() error) error {
 	ended := make(chan error, 1)
 	go func() { ended <- f() }()

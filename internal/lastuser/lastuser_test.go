@@ -2,6 +2,7 @@ package lastuser
 
 import (
 	"errors"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,6 +50,11 @@ func TestOnlyTheLastUserCloses(t *testing.T) {
 // Two of a kind that Go cannot compare are not taken for the same, and crash nobody.
 func TestWhatCannotBeComparedIsClosed(t *testing.T) {
 	closed := 0
+	hall := struct{ io.Closer }{room{func() { closed++ }}} // of a type that can be compared, with a value that cannot
+	if err := Begin(hall)(time.Minute); err != nil || closed != 1 {
+		t.Errorf("%v, closed %d times", err, closed)
+	}
+	closed = 0
 	a, b := Begin(room{func() { closed++ }}), Begin(room{func() { closed++ }})
 	if err := errors.Join(a(time.Minute), b(time.Minute)); err != nil || closed != 2 {
 		t.Errorf("%v, closed %d times", err, closed)

@@ -127,8 +127,7 @@ func (qs *expirableQueues) enter(s *Expirable, w *expirableWaiter) (*expirableQu
 			return nil, handoff.OwedError(q.turns.Owed)
 		}
 	}
-	switch {
-	case !q.working:
+	if !q.working {
 		q.working, q.setUp, q.reach = true, false, mostAsked
 		q.trouble.Over()
 		qs.all.Retain(q)

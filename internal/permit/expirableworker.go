@@ -3,6 +3,7 @@ package permit
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -148,7 +149,8 @@ func (q *expirableQueue) answer(batch []*expirableWaiter, o *request.Call, reply
 	}
 	given := int(reply.List[0].Int)
 	if given < 0 {
-		return q.notSet()
+		q.notSet(batch)
+		return 0
 	}
 	q.setUp = false
 	got := 0
@@ -198,15 +200,16 @@ func (q *expirableQueue) refused(batch []*expirableWaiter, ms int64) time.Durati
 }
 
 // notSet gives the semaphore the permits that a caller has brought. If nobody has, or that does not help, it tells
-// all that there are no permits yet. Holding expirableQueues.mu.
-func (q *expirableQueue) notSet() time.Duration {
+// those that there are no permits yet for whom it has asked: the others may know better. Holding expirableQueues.mu.
+func (q *expirableQueue) notSet(batch []*expirableWaiter) {
 	if q.giveFirst() {
-		return 0
+		return
 	}
 	for w := range q.line.All() {
-		q.decide(w, q.sem.all.Errors.NotSet(q.sem.Name()))
+		if slices.Contains(batch, w) {
+			q.decide(w, q.sem.all.Errors.NotSet(q.sem.Name()))
+		}
 	}
-	return 0
 }
 
 // giveFirst gives the semaphore as many permits as the first one has brought who has brought any, and says whether there

@@ -143,19 +143,20 @@ func (q *rateQueue) leave(w *waiter, end error) error {
 	return err
 }
 
-// noRate gives the limiter the rate that a caller has brought. If nobody has, or that does not help, it tells all that
-// there is none.
-func (q *rateQueue) noRate() (pause time.Duration) {
+// noRate gives the limiter the rate that a caller has brought. If nobody has, or that does not help, it tells those that
+// there is none who had come when the server was asked: the others may know better.
+func (q *rateQueue) noRate() {
 	q.Lock()
 	defer q.Unlock()
 	q.rate = 0
 	if q.setUpLocked() {
-		return 0
+		return
 	}
 	for w := range q.Line.All() {
-		q.TellLocked(w, q.qs.NoRate(q.qs.Server.Name(q.key)))
+		if w.Nth <= q.asked {
+			q.TellLocked(w, q.qs.NoRate(q.qs.Server.Name(q.key)))
+		}
 	}
-	return 0
 }
 
 // setUpLocked gives the limiter the rate that the first one has brought who has brought any, and says whether there is
@@ -272,7 +273,8 @@ func (q *rateQueue) answered(reply driver.Reply, id string, first []*waiter) (pa
 	answer, rate := r[0].Int, int(r[1].Int)
 	switch {
 	case answer == 0:
-		return q.noRate()
+		q.noRate()
+		return 0
 	case answer < 0:
 		return q.refused(first, -wire.FromMillis(answer), rate)
 	default:

@@ -58,6 +58,8 @@ func TestEventsNameTheLineThatAcquired(t *testing.T) {
 			check(kind+" Try", site)
 			site = at(nil, l.Do(bg, lose))
 			check(kind+" Do", site)
+			site = at(l.TryDo(bg, 0, lose))
+			check(kind+" TryDo", site)
 			owner := redlatch.WithOwner(bg)
 			site = at(l.Acquire(owner))
 			again := at(l.Acquire(owner))
@@ -85,6 +87,8 @@ func TestEventsNameTheLineThatAcquired(t *testing.T) {
 			w.WantErr(kept[len(kept)-1].(*redlatch.MultiHold).Release(bg), redlatch.ErrLost)
 			site = at(nil, m.Do(bg, lose))
 			check(kind+" Do", slices.Repeat([]string{site}, each)...)
+			site = at(m.TryDo(bg, 0, lose))
+			check(kind+" TryDo", slices.Repeat([]string{site}, each)...)
 		}
 		s := w.Permits(c, 2)
 		lose := func() {
@@ -107,6 +111,16 @@ func TestEventsNameTheLineThatAcquired(t *testing.T) {
 		site = at(s.TryAcquireMany(bg, 2, 0))
 		lose()
 		check("permits TryMany", site, site)
+		lost := func(context.Context) error {
+			lose()
+			return nil
+		}
+		s = w.Permits(c, 2)
+		site = at(nil, s.Do(bg, lost))
+		check("permit Do", site)
+		s = w.Permits(c, 2)
+		site = at(s.TryDo(bg, 0, lost))
+		check("permit TryDo", site)
 		runtime.KeepAlive(kept)
 	})
 }

@@ -9,11 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/redissonyaml"
+	"github.com/redlatch/redlatch/redlatchgoredis"
 	"github.com/redlatch/redlatch/redlatchrueidis"
 )
 
@@ -120,5 +123,33 @@ func TestAFilesConfigIsTheClients(t *testing.T) {
 		if !strings.Contains(log.String(), "key=singleServerConfig.connectionPoolSize") || !strings.Contains(log.String(), "line=1") {
 			t.Errorf("the log is %s", log.String())
 		}
+	}
+}
+
+// A program's own client of Redis outlives what uses it.
+func TestADriverOfTheProgramsOwnClientServesOneClientAfterTheOther(t *testing.T) {
+	t.Parallel()
+	s := testserver.Start(t, testserver.Redis)
+	opt := rueidis.ClientOption{InitAddress: []string{s.Addr()}, ForceSingleClient: true, DisableCache: true}
+	own, err := rueidis.NewClient(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	rdb := redis.NewClient(&redis.Options{Addr: s.Addr()})
+	defer rdb.Close()
+	for name, d := range map[string]driver.Redis{"rueidis": redlatchrueidis.Use(own, opt), "go-redis": redlatchgoredis.Use(rdb)} {
+		for range 2 {
+			c, err := redlatch.New(d, redlatch.Config{WatchdogTimeout: 3 * time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(c.Lock("x").Do(t.Context(), func(context.Context) error { return nil }), c.Close()); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	if err := own.Do(t.Context(), own.B().Ping().Build()).Error(); err != nil {
+		t.Error(err)
 	}
 }

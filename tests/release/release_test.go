@@ -337,7 +337,7 @@ func TestReadmeCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := clone.run("make", "test", "PUBLISHED=rueidis", "SLOW=/cmd/|/tests/[^o]"); !regexp.MustCompile(`(?m)^ok\s+\S+/tests/otel\s`).MatchString(got) {
+	if got := clone.run("make", "test", "PUBLISHED=redlatchrueidis", "SLOW=/cmd/|/tests/[^o]"); !regexp.MustCompile(`(?m)^ok\s+\S+/tests/otel\s`).MatchString(got) {
 		t.Errorf("make test says\n%s", got)
 	}
 }

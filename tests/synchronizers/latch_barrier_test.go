@@ -525,3 +525,30 @@ func TestASlowPartyLearnsHowItsOwnGenerationEnded(t *testing.T) {
 		})
 	}
 }
+
+// Who gives up and comes again is one party, and not two: its own place of before would let it pass alone.
+func TestWhoComesToABarrierAgainIsNotTakenForTwo(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Notes: true, Hook: func(script string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if script == "barrier.leave" {
+				time.Sleep(100 * time.Millisecond) // it is overtaken by what comes next
+			}
+			return next()
+		}})
+		for range 20 {
+			ctx, cancel := context.WithTimeout(bg, 5*time.Millisecond)
+			_, err := c.Barrier("orders", 2).Await(ctx)
+			cancel()
+			w.WantErr(err, redlatch.ErrBusy)
+			ctx, cancel = context.WithTimeout(bg, time.Second)
+			i, err := c.Barrier("orders", 2).Await(ctx)
+			cancel()
+			if w.WantErr(err, redlatch.ErrBusy); i != -1 {
+				t.Fatalf("it passed alone, as number %d", i)
+			}
+		}
+		time.Sleep(time.Second)
+		x := arriving(c.Barrier("orders", 2), bg)
+		wantTogether(w, x, arriving(w.Client(redlatch.Config{}).Barrier("orders", 2), bg))
+	})
+}

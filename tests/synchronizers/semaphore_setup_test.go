@@ -167,3 +167,52 @@ func TestASetUpThatFailsForOthersIsTriedForAllOfTheTimeOut(t *testing.T) {
 		})
 	}
 }
+
+// What the server has answered to others says nothing of a set-up that has come since.
+func TestNobodyIsToldThatWhatHeHasSetUpIsNot(t *testing.T) {
+	for name, kind := range map[string]struct {
+		acquire func(c *redlatch.Client) error
+		setUp   func(c *redlatch.Client) error
+		script  string
+	}{
+		"permits": {
+			func(c *redlatch.Client) error { _, err := c.ExpirableSemaphore(locktest.Pool).Acquire(bg); return err },
+			func(c *redlatch.Client) error {
+				_, err := c.ExpirableSemaphore(locktest.Pool).TrySetPermits(bg, 3)
+				return err
+			},
+			"expirable.take",
+		},
+		"rate": {
+			func(c *redlatch.Client) error { return c.RateLimiter(locktest.Pool).Acquire(bg, 1) },
+			func(c *redlatch.Client) error {
+				_, err := c.RateLimiter(locktest.Pool).TrySetRate(bg, redlatch.Rate{Permits: 3, Interval: time.Second})
+				return err
+			},
+			"ratelimiter.take",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				asked := 0
+				c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(script string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+					reply, err := next()
+					if script == kind.script {
+						asked++
+						time.Sleep(50 * time.Millisecond) // on its way back
+					}
+					return reply, err
+				}})
+				early := locktest.Later(func() error { return kind.acquire(c) })
+				time.Sleep(10 * time.Millisecond)
+				w.OK(kind.setUp(c))
+				late := locktest.Later(func() error { return kind.acquire(c) })
+				w.WantErr(<-early, redlatch.ErrUninitialized)
+				w.OK(<-late)
+				if asked != 2 {
+					t.Errorf("%d requests", asked)
+				}
+			})
+		})
+	}
+}
