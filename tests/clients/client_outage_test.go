@@ -29,6 +29,10 @@ func away(w *locktest.World, down *atomic.Bool) *redlatch.Client {
 func waits() map[string]func(ctx context.Context, c *redlatch.Client, wait time.Duration) error {
 	acquire := func(lock func(c *redlatch.Client) *redlatch.Lock, opts ...redlatch.Option) func(context.Context, *redlatch.Client, time.Duration) error {
 		return func(ctx context.Context, c *redlatch.Client, wait time.Duration) error {
+			if wait == forEver {
+				_, err := lock(c).Acquire(ctx, opts...)
+				return err
+			}
 			_, err := lock(c).TryAcquire(ctx, wait, opts...)
 			return err
 		}
@@ -44,6 +48,9 @@ func waits() map[string]func(ctx context.Context, c *redlatch.Client, wait time.
 		"write lock":        acquire(func(c *redlatch.Client) *redlatch.Lock { return c.ReadWriteLock("rw").Write() }),
 		"handed-over lock":  acquire(func(c *redlatch.Client) *redlatch.Lock { return c.Lock("own") }, redlatch.Lease(time.Minute)),
 		"semaphore": func(ctx context.Context, c *redlatch.Client, wait time.Duration) error {
+			if wait == forEver {
+				return c.Semaphore("sem").Acquire(ctx, 1)
+			}
 			return c.Semaphore("sem").TryAcquire(ctx, 1, wait)
 		},
 		"expirable semaphore": func(ctx context.Context, c *redlatch.Client, wait time.Duration) error {

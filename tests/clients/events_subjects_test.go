@@ -8,7 +8,7 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// forEver is how long a call waits that ends with its context.
+// forEver stands for the verbs that take no time.
 const forEver = 100 * 365 * 24 * time.Hour
 
 // A subject is something that can be acquired, of any type. It is free at first.
@@ -49,6 +49,9 @@ func subjectsOf() map[string]func(w *locktest.World, o *observer) subject {
 			w.SetPermits(other.Semaphore("jobs"), 2)
 			want := redlatch.AcquireStartEvent{Name: "jobs", Kind: redlatch.KindSemaphore, N: 2}
 			return subject{want, func(ctx context.Context, wait time.Duration) (held, error) {
+				if wait == forEver {
+					return nil, c.Semaphore("jobs").Acquire(ctx, 2)
+				}
 				return nil, c.Semaphore("jobs").TryAcquire(ctx, 2, wait)
 			}, func() { w.OK(other.Semaphore("jobs").Acquire(bg, 1)) }, nil, []*redlatch.Client{c}}
 		},
@@ -57,6 +60,9 @@ func subjectsOf() map[string]func(w *locktest.World, o *observer) subject {
 			w.Permits(other, 1)
 			want := redlatch.AcquireStartEvent{Name: locktest.Pool, Kind: redlatch.KindExpirable, N: 1}
 			return subject{want, func(ctx context.Context, wait time.Duration) (held, error) {
+				if wait == forEver {
+					return some(c.ExpirableSemaphore(locktest.Pool).Acquire(ctx))
+				}
 				return some(c.ExpirableSemaphore(locktest.Pool).TryAcquire(ctx, wait))
 			}, func() { w.Permit(other.ExpirableSemaphore(locktest.Pool)) }, nil, []*redlatch.Client{c}}
 		},
@@ -65,6 +71,9 @@ func subjectsOf() map[string]func(w *locktest.World, o *observer) subject {
 			w.SetRate(other.RateLimiter("api"), redlatch.Rate{Permits: 3, Interval: time.Hour})
 			want := redlatch.AcquireStartEvent{Name: "api", Kind: redlatch.KindRateLimiter, N: 3}
 			return subject{want, func(ctx context.Context, wait time.Duration) (held, error) {
+				if wait == forEver {
+					return nil, c.RateLimiter("api").Acquire(ctx, 3)
+				}
 				return nil, c.RateLimiter("api").TryAcquire(ctx, 3, wait)
 			}, func() { w.OK(other.RateLimiter("api").Acquire(bg, 1)) }, nil, []*redlatch.Client{c}}
 		},
@@ -109,13 +118,21 @@ func ofLock(kind redlatch.Kind, mode string, of func(*redlatch.Client, string) *
 		}
 		want := redlatch.AcquireStartEvent{Name: l.Name(), Kind: kind, Mode: mode}
 		return subject{want, func(ctx context.Context, wait time.Duration) (held, error) {
+			if wait == forEver {
+				return some(l.Acquire(ctx))
+			}
 			return some(l.TryAcquire(ctx, wait))
 		}, func() { w.Acquire(bg, obstacle) }, nil, []*redlatch.Client{c}}
 	}
 }
 
 func multi(m *redlatch.Multi) func(ctx context.Context, wait time.Duration) (held, error) {
-	return func(ctx context.Context, wait time.Duration) (held, error) { return some(m.TryAcquire(ctx, wait)) }
+	return func(ctx context.Context, wait time.Duration) (held, error) {
+		if wait == forEver {
+			return some(m.Acquire(ctx))
+		}
+		return some(m.TryAcquire(ctx, wait))
+	}
 }
 
 // some is a hold, or nil.

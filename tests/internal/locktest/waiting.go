@@ -11,15 +11,20 @@ import (
 // Waiting starts an acquisition and returns when it stands in the queue.
 func (w *World) Waiting(ctx context.Context, l *redlatch.Lock, opts ...redlatch.Option) <-chan Outcome {
 	w.Helper()
-	return w.WaitingFor(ctx, l, 100*365*24*time.Hour, opts...)
+	return w.waiting(l, func() (*redlatch.Hold, error) { return l.Acquire(ctx, opts...) })
 }
 
 // WaitingFor is Waiting, for no longer than that.
 func (w *World) WaitingFor(ctx context.Context, l *redlatch.Lock, wait time.Duration, opts ...redlatch.Option) <-chan Outcome {
 	w.Helper()
+	return w.waiting(l, func() (*redlatch.Hold, error) { return l.TryAcquire(ctx, wait, opts...) })
+}
+
+func (w *World) waiting(l *redlatch.Lock, acquire func() (*redlatch.Hold, error)) <-chan Outcome {
+	w.Helper()
 	before := len(w.Queue(l.Name()))
 	c := Later(func() Outcome {
-		h, err := l.TryAcquire(ctx, wait, opts...)
+		h, err := acquire()
 		return Outcome{h, err, time.Now()}
 	})
 	for range 100 { // the request may have to be repeated
