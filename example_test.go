@@ -33,7 +33,22 @@ func Example() {
 	}
 }
 
+// ctx bounds the waiting only. The hold has a context of its own, which ends with the hold.
 func ExampleLock_Acquire() {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	hold, err := newClient().Lock("orders:42").Acquire(ctx)
+	if err != nil {
+		log.Print(err) // if the lock was busy, the error says who holds it
+		return
+	}
+	defer func() { _ = hold.Release(context.Background()) }()
+
+	_ = ship(hold.Context(), 42)
+}
+
+// It waits for two seconds at most.
+func ExampleLock_TryAcquire_wait() {
 	ctx, client := context.Background(), newClient()
 	hold, err := client.Lock("orders:42").TryAcquire(ctx, 2*time.Second)
 	if errors.Is(err, redlatch.ErrBusy) {
@@ -91,6 +106,19 @@ func ExampleLock_TryAcquire() {
 	}
 }
 
+// Whether the function ran tells a busy lock from the function's own error, which may be ErrBusy of another lock.
+func ExampleLock_TryDo() {
+	ran, err := newClient().Lock("orders:42").TryDo(context.Background(), 0, func(ctx context.Context) error {
+		return ship(ctx, 42)
+	})
+	switch {
+	case !ran && errors.Is(err, redlatch.ErrBusy):
+		fmt.Println("somebody else is at it")
+	case err != nil:
+		log.Print(err)
+	}
+}
+
 // A context that descends from a hold re-enters its lock.
 func ExampleHold_Context() {
 	orders := newClient().Lock("orders:42")
@@ -104,10 +132,10 @@ func ExampleHold_Context() {
 // Whoever asked first gets the lock first, in whichever process it is.
 func ExampleClient_FairLock() {
 	ctx, tickets := context.Background(), newClient().FairLock("tickets")
-	_, err := tickets.TryDo(ctx, time.Minute, func(ctx context.Context) error {
+	ran, err := tickets.TryDo(ctx, time.Minute, func(ctx context.Context) error {
 		return ship(ctx, 42)
 	})
-	if errors.Is(err, redlatch.ErrBusy) {
+	if !ran && errors.Is(err, redlatch.ErrBusy) {
 		fmt.Println("too many before us; we have left the queue")
 	}
 }

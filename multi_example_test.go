@@ -13,10 +13,10 @@ import (
 func ExampleMultiLock() {
 	client := newClient()
 	both := redlatch.MultiLock(client.Lock("account:17"), client.Lock("account:4"))
-	_, err := both.TryDo(context.Background(), 5*time.Second, func(ctx context.Context) error {
+	ran, err := both.TryDo(context.Background(), 5*time.Second, func(ctx context.Context) error {
 		return ship(ctx, 17) // ctx ends if either lock is lost
 	})
-	if errors.Is(err, redlatch.ErrBusy) {
+	if !ran && errors.Is(err, redlatch.ErrBusy) {
 		log.Print("somebody has one of them: ", err)
 	}
 }

@@ -12,8 +12,7 @@ import (
 
 // The README opens with this program.
 func Example() {
-	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
-	client, err := redlatch.New(redlatchgoredis.Use(rdb), redlatch.Config{})
+	client, err := redlatchgoredis.Open("redis://localhost:6379", redlatch.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -25,6 +24,19 @@ func Example() {
 	if err != nil {
 		log.Print(err)
 	}
+}
+
+// The program's own client serves redlatch, too. It stays open when the client of redlatch is closed.
+func ExampleUse() {
+	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	defer rdb.Close()
+
+	client, err := redlatch.New(redlatchgoredis.Use(rdb), redlatch.Config{})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer client.Close()
 }
 
 func ship(context.Context, int) error { return nil }

@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/redlatchgoredis"
@@ -33,17 +32,13 @@ func Start() (*Redis, error) {
 	return &Redis{addr: own.Addr(), own: own}, nil
 }
 
-// Client returns a client as each process of a service has one. In a service of yours these are the two lines to write.
+// Client returns a client as each process of a service has one. In a service of yours the call of Open is all that you write.
 func (r *Redis) Client(cfg redlatch.Config) (*redlatch.Client, error) {
-	rdb := redis.NewClient(&redis.Options{Addr: r.addr})
-	client, err := redlatch.New(redlatchgoredis.Use(rdb), cfg)
+	client, err := redlatchgoredis.Open("redis://"+r.addr, cfg)
 	if err != nil {
 		return nil, err
 	}
-	r.ends = append(r.ends, func() {
-		_ = client.Close()
-		_ = rdb.Close()
-	})
+	r.ends = append(r.ends, func() { _ = client.Close() })
 	return client, nil
 }
 
