@@ -84,8 +84,10 @@
 //
 // Package redlatchgoredis works on github.com/redis/go-redis, package
 // redlatchrueidis on github.com/redis/rueidis, package redlatchvalkey on
-// github.com/valkey-io/valkey-go; package connect opens one from a URL. Each is a module of its own: require all at
-// the same version. Anything else that implements [driver.Redis] and passes package drivertest will do. With Sentinel
+// github.com/valkey-io/valkey-go. Open of each makes a client from a URL, with connections of its own, and OpenSettings
+// makes one from Redisson's file, which package redissonyaml reads. Each of these four packages is a module of its own:
+// require all at the same version. Package connect, which reads the URLs, is in the module of this package.
+// Anything else that implements [driver.Redis] and passes package drivertest will do. With Sentinel
 // and in a cluster an acquisition waits for one replica by default: see [Acks].
 // Package redlatchtest helps to test programs that use locks.
 //

@@ -41,7 +41,8 @@ var (
 	ErrInvalid = invalid.Err
 
 	// ErrUninitialized: nobody has set up what was asked for, so a wait could last for
-	// ever: an ExpirableSemaphore without permits, a RateLimiter without a rate.
+	// ever: an ExpirableSemaphore without permits (call TrySetPermits, or WithPermits), a
+	// RateLimiter without a rate (call TrySetRate, or WithRate).
 	ErrUninitialized = errors.New("redlatch: not initialised")
 
 	// ErrBroken: not all who had come to a barrier could go on together. Every

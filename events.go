@@ -130,8 +130,8 @@ const (
 	OutcomeReentered Outcome = "reentered"
 	// OutcomeBusy: a call that does not wait (TryAcquire or TryDo with 0) could not have it at once.
 	OutcomeBusy Outcome = "busy"
-	// OutcomeTimedOut: the time given with Wait, or the context's deadline, was over
-	// before.
+	// OutcomeTimedOut: the wait given to TryAcquire or TryDo, or the context's deadline,
+	// was over before.
 	OutcomeTimedOut Outcome = "timed_out"
 	// OutcomeCancelled: the context was cancelled before.
 	OutcomeCancelled Outcome = "cancelled"

@@ -21,8 +21,8 @@ import (
 //
 //	api := client.RateLimiter("api")
 //	_, err := api.TrySetRate(ctx, redlatch.Rate{Permits: 100, Interval: time.Second})
-//	err = api.Acquire(ctx, 1) // waits for its turn
-//	err = api.Try(ctx, 1)     // or says with a *BusyError when to come back
+//	err = api.Acquire(ctx, 1)       // waits for its turn
+//	err = api.TryAcquire(ctx, 1, 0) // or says with a *BusyError when to come back (RetryAfter)
 //
 // The interval slides: what was given counts for a whole interval from then on,
 // by the server's clock, which is the only one that redlatch asks. Redisson's

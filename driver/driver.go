@@ -18,6 +18,9 @@ import (
 // redlatchgoredis, redlatchrueidis and redlatchvalkey implement it. Package
 // drivertest checks any other implementation.
 //
+// An implementation may be an [io.Closer], too. Then Close of the last redlatch.Client that has it
+// closes it. Further calls of its Close must do nothing, because the program may close it as well.
+//
 // Implementations must be safe for concurrent use.
 type Redis interface {
 	// Run executes the script once, with EVALSHA, and with EVAL if the server does

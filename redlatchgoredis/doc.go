@@ -1,6 +1,8 @@
-// Package redlatchgoredis lets redlatch use a go-redis client that the program has
-// already: for a single server, for Sentinel (a failover client) or for a
-// cluster.
+// Package redlatchgoredis lets redlatch use go-redis, for a single server, for Sentinel
+// (a failover client) or for a cluster.
+//
+// [Open] makes a client of redlatch from a URL, with connections of its own. [Use] makes a
+// driver of a go-redis client that the program has already.
 //
 // Each script is sent as a command that forbids go-redis to send it again,
 // whatever MaxRetries says. So a lost reply is reported, and does not lead to a

@@ -1,7 +1,7 @@
 // Package redlatchprom makes Prometheus metrics of what a redlatch client does: of every
 // acquisition and hold, of losses and renewals, and of what is held and waited for now.
 //
-//	metrics := prom.New(prom.Options{})
+//	metrics := redlatchprom.New(redlatchprom.Options{})
 //	prometheus.MustRegister(metrics)
 //
 //	client, err := redlatch.New(driver, redlatch.Config{Events: metrics.Events(redlatch.Events{})})

@@ -2,10 +2,11 @@
 // goroutines over one connection and allocates nothing for a script that answers
 // with a number. It is the fastest way to use redlatch.
 //
-// [New] makes the client from rueidis' own options, for a single server, for
-// Sentinel or for a cluster. In fact it makes two clients, one for scripts and
-// one for subscriptions, so that neither waits for the other. [Use] takes a
-// client that exists already.
+// [Open] makes a client of redlatch from a URL, with connections of its own: to a single
+// server, to Sentinel or to a cluster. [New] makes a driver from rueidis' own options. Both
+// make two clients of rueidis, one for scripts and one for subscriptions, so that
+// neither waits for the other. [Use] makes a driver of a client of rueidis that the program
+// has already.
 //
 // # Options that matter
 //

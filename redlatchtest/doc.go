@@ -1,5 +1,6 @@
 // Package redlatchtest runs redlatch without a Redis server, for the unit tests
 // of programs that use it. [NewClient] makes a client with a server of its own.
+// [Server.Client] makes one more client of a server, as another process would have it.
 // [Lose] takes a lock or a permit away from its holder. [Server.Stop] and
 // [Server.Pause] are outages.
 //

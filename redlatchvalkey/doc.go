@@ -2,10 +2,11 @@
 // project. It speaks to Redis as well. The requests of all goroutines go out over
 // one connection, and a script that answers with a number allocates nothing.
 //
-// [New] makes the client from valkey-go's own options, for a single server, for
-// Sentinel or for a cluster. In fact it makes two clients, one for scripts and
-// one for subscriptions, so that neither waits for the other. [Use] takes a
-// client that exists already.
+// [Open] makes a client of redlatch from a URL, with connections of its own: to a single
+// server, to Sentinel or to a cluster. [New] makes a driver from valkey-go's own options. Both
+// make two clients of valkey-go, one for scripts and one for subscriptions, so that
+// neither waits for the other. [Use] makes a driver of a client of valkey-go that the program
+// has already.
 //
 // # Options that matter
 //

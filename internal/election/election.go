@@ -101,7 +101,7 @@ func (p patient) Release(ctx context.Context) error {
 func (all *Elections) lead(ctx context.Context, c *Candidate, t *term, hold Hold) (err error) {
 	all.begin(c.Name, t)
 	defer all.end(c.Name, t)
-	stop := all.Server.OnStop(func() { t.resign(request.ErrClosed) }) // nobody else could ever lead before its client has ended
+	stop := all.Server.OnStop(func() { t.resign(request.ErrClosed) }) // else the term would last until the client ends
 	defer stop()
 	_ = lock.Do(ctx, hold, func(leading context.Context) error {
 		err = c.Lead(leading)

@@ -199,7 +199,7 @@ func (q *acquisition) shows(ctx context.Context) (over func()) {
 	}
 }
 
-// over says whether the time given with Wait is over.
+// over says whether the longest wait that the caller allows is over.
 func (q *acquisition) over() bool { return !q.o.Until.IsZero() && time.Until(q.o.Until) <= 0 }
 
 // rest pauses before the next round. busy says who has the member l, if that is why the last
@@ -325,8 +325,8 @@ func (m *Spec) ofOne() bool {
 	return !slices.ContainsFunc(m.locks, func(l *lock.Spec) bool { return l.Client() != m.locks[0].Client() })
 }
 
-// params says how a member is wanted: in haste, if others of them are held. Try does not
-// wait anyway.
+// params says how a member is wanted: in haste, if others of them are held. A caller that
+// only tries does not wait anyway.
 func (q *acquisition) params(haste bool) lock.Params {
 	o := *q.o
 	limit := time.Now().Add(min(memberPatience<<min(q.slow, 10), longestPatience))

@@ -150,7 +150,7 @@ func (q *acquisition) rounds(ctx context.Context, x *request.Trouble) (*Hold, er
 		s := q.sum(votes)
 		why := x.Why()
 		if s.silent && why == nil && round > 0 && q.over() {
-			s = before // this one was cut short by the end of Wait: it says nothing
+			s = before // this one was cut short by the end of the caller's wait: it says nothing
 		}
 		before = s
 		switch {

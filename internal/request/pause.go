@@ -16,7 +16,7 @@ func Jittered(d time.Duration) time.Duration {
 	return d*4/5 + rand.N(d*2/5) //nolint:gosec // jitter
 }
 
-// ErrWaitOver says that the time given with Wait is over.
+// ErrWaitOver says that the longest wait that the caller allows is over.
 var ErrWaitOver = errors.New("wait over")
 
 // Pause waits for d, and says whether wake delivered before. It ends with ctx,
