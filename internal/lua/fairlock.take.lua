@@ -44,6 +44,7 @@ local function look()
   score, last, head = unpack(redis.call('ZMSCORE', timeouts, owner, tail or owner, first or owner))
 end
 look()
+local dead -- those who are left in the queue and have to be dropped, if nobody else is
 local whose, at_end, swept = first, tail -- whose turn it is if the lock is free, and if that is the first, the tail
 if holder or first ~= owner then -- or else it is the caller's turn, who lives
   if first and enqueue then
@@ -51,7 +52,7 @@ if holder or first ~= owner then -- or else it is the caller's turn, who lives
   end
   if not (holder and enqueue and not score and head and finite(head) > now + allowance / 2) then -- or else others see to the front
     if holder then
-      first = front(enqueue)
+      first, dead = front(enqueue)
     else
       whose, at_end, swept = turn(ARGV[3])
       first = redis.call('LINDEX', queue, 0)
@@ -74,9 +75,9 @@ if not holder and (not whose or whose == owner) then
 end
 local ttl, fresh = redis.call('PTTL', KEYS[1]), 0
 if enqueue and not score then
-  local n, ends = redis.call('RPUSH', queue, owner) - #dead, last and finite(last) or now + math.max(ttl, 0)
+  local n, ends = redis.call('RPUSH', queue, owner), last and finite(last) or now + math.max(ttl, 0)
   if not tail or (ours(tail) and loose(ends) and n <= most) then
-    ends = math.max(math.floor(ends) + allowance, now + n * allowance) + 0.5
+    ends = math.max(math.floor(ends) + allowance, now + (first and n or 1) * allowance) + 0.5
     redis.call('ZADD', timeouts, now + allowance, tail or owner, ends, owner)
   else
     if not ours(tail) or loose(ends) then
@@ -86,8 +87,8 @@ if enqueue and not score then
   end
   fresh = 1
   if not first then
-    if dead[1] then
-      drop(dead)
+    if dead then
+      drop(dead, owner)
     end
     first = owner
     poll()

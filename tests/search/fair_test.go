@@ -584,6 +584,13 @@ func fairSearches() []*search {
 	t.fenced, t.tokenTTL = append(slices.Clone(fairKeys), "token"), []string{"0"}
 	remnant := f.search("a remnant", 1, 3, f.lineUp(a1, 2, "1"), f.leaves(a1, 1), f.lineUp(b1, 1, "1"))
 	remnant.seed = []key{{name: "queue", kind: "list", content: []string{"a remnant"}}}
+	own := f.moving("its own remnant", 0, 3, f.lineUp(a1, 2, able), f.leaves(a1, 1), f.leaves(b2, 1))
+	own.seed = []key{
+		{name: "lock", kind: "hash", content: []string{ids[b2], "1"}, ttl: 6000},
+		{name: "queue", kind: "list", content: []string{ids[a1]}},
+		{name: "alive", kind: "zset", ttl: 12_000, content: []string{ids[a1][:36], score(0, 0)}},
+	}
+	own.asks[2].may = func(s *state) bool { return s.minds[b2].phase == idle }
 	chain := f.search("a loose chain", 1, 4, f.lineUp(b1, 1, "1"), f.leaves(b1, 1), f.redissonLinesUp(1), f.lineUp(a1, 1, "1"), f.lineUp(a2, 1, able), f.leaves(a2, 1))
 	chain.seed = []key{
 		{name: "queue", kind: "list", content: []string{ids[b1], ids[a2], ids[b2]}},
@@ -609,7 +616,7 @@ func fairSearches() []*search {
 	both.asks[2].may = died.asks[2].may
 	old := f.search("a long time", 1, 4, f.lineUp(b1, 2, "1"), f.lineUp(a1, 1, "1"), f.redissonLinesUp(1), waitsLong())
 	return []*search{
-		remnant, chain, dead(f), long(f), mixed(f), twins(),
+		remnant, own, chain, dead(f), long(f), mixed(f), twins(),
 		refuses("more fields than a lock has", key{name: "lock", kind: "hash", content: many}, f.lineUp(a1, 1, "1")),
 		refuses("WRONGTYPE", key{name: "queue", kind: "hash", content: []string{"what", "else"}}, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.forces(a1)),
 		f.moving("giving", 1, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(b1, 2, able), f.leaves(b1, 1), f.renews(a1)),
@@ -633,4 +640,4 @@ func fairSearches() []*search {
 	}
 }
 
-func TestSearchFair(t *testing.T) { explore(t, 1_142_344, fairSearches()) }
+func TestSearchFair(t *testing.T) { explore(t, 1_144_103, fairSearches()) }
