@@ -74,7 +74,9 @@ type BusyError struct {
 	// By is who the owner's client says it is (Config.Identity), such as "billing@host-7
 	// pid 4121"; empty if this client does not know it. A client notes it a second or two after
 	// its first acquisition. Callers that wait ask for it when they are refused, together and
-	// at most once a second, and wait no longer for that. A call that does not wait, and a SpinLock, do not ask.
+	// at most once a second, and wait no longer for that. While there is no note they ask less
+	// and less often, down to once in half a minute; for five minutes they do not ask again if the
+	// user may not read notes. A call that does not wait, and a SpinLock, do not ask.
 	By string
 	// For is for how long the owner has had the lock, and Renewed whether the watchdog
 	// renews it: of locks that this client has itself. Else For is 0.

@@ -12,10 +12,16 @@ import (
 const (
 	// mostKnown is how many clients are remembered.
 	mostKnown = 1000
-	// askAgain is how long after it was not found a client's note is looked for again: it
-	// writes it a second or two after its first owner id. Whoever waits for a lock is refused
-	// less often than that, unless others pass the lock on.
+	// askAgain is how long after it was not found a client's note is looked for again, at the
+	// earliest: the client writes it a second or two after its first owner id.
 	askAgain = time.Second
+	// mostPause is how long after that at the latest. Some clients never write a note: a
+	// command that is soon over, a user without the right. Others write it late, because the
+	// server gave them no answer.
+	mostPause = 32 * time.Second
+	// refusedFor is for how long a refusal is believed that lasts until somebody acts: that
+	// the user may not read notes.
+	refusedFor = 5 * time.Minute
 	// mostBackground is for how long a note is waited for that nobody waits for.
 	mostBackground = 3 * time.Second
 )
@@ -35,26 +41,39 @@ type names struct {
 type name struct {
 	Identity
 
-	by    string
-	until time.Time // when it is worth to ask again; zero: never, it is known
+	by string
+	// Of a client that is not known: when its note was first looked for, when it was last, and
+	// when a caller that is refused has it looked for again.
+	first, last, again time.Time
 }
+
+// recent says that there is nothing to ask: the client is known, or its note has just been looked for.
+func (x name) recent() bool { return x.Known() || time.Since(x.last) < askAgain }
 
 func newNames(server *request.Server, id string, who Identity) *names {
 	return &names{server: server, own: id, self: name{Identity: who, by: who.String()}, known: map[string]name{}, asking: map[string]bool{}}
 }
 
-// learn remembers who a client is. If the note is empty, it was not there.
-func (n *names) learn(client string, who Identity) {
-	x := name{Identity: who, by: who.String()}
-	if !who.Known() {
-		x.until = time.Now().Add(askAgain)
-	}
+// learn remembers who a client is, or why its note could not be read. If the identity is empty,
+// there was no note. Then the next caller that is refused asks again after as long as the note
+// has been overdue by now, so a wait of whatever length sends few questions.
+func (n *names) learn(client string, who Identity, err error) {
+	now := time.Now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	before, found := n.known[client]
-	if found && before.Known() {
-		return // by somebody who asked at the same time
+	x, found := n.known[client]
+	switch {
+	case x.Known():
+		return // somebody asked at the same time
+	case !found:
+		x.first = now
 	}
+	x.Identity, x.by, x.last = who, who.String(), now
+	pause := min(max(now.Sub(x.first)-2*noteDelay, askAgain), mostPause)
+	if err != nil && driver.Failure(err).Permanent() {
+		pause = refusedFor
+	}
+	x.again = now.Add(pause)
 	for old := range n.known {
 		if found || len(n.known) < mostKnown {
 			break
@@ -64,39 +83,35 @@ func (n *names) learn(client string, who Identity) {
 	n.known[client] = x
 }
 
-// look returns what is known of a client, and whether there is nothing to ask now.
-func (n *names) look(client string) (x name, enough bool) {
+// look returns what is known of a client.
+func (n *names) look(client string) name {
 	if client == n.own {
-		return n.self, true
+		return n.self
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	x, found := n.known[client]
-	return x, found && (x.until.IsZero() || time.Now().Before(x.until))
+	return n.known[client]
 }
 
 // By returns who a client of redlatch is, as its Identity is printed; empty if that is not known.
 // It asks nobody.
 func (k *Census) By(client string) string {
-	x, _ := k.names.look(client)
-	return x.by
+	return k.names.look(client).by
 }
 
 // Learn has it found out in the background who a client of redlatch is, if that is not known.
 // Whoever wants to know it of the same client meanwhile, or soon after, shares the one request.
+// A client that has no note is asked about less and less often.
 func (k *Census) Learn(client string) {
 	n := k.names
-	if _, enough := n.look(client); enough || !n.begin(client) {
+	if x := n.look(client); x.Known() || time.Now().Before(x.again) || !n.begin(client) {
 		return
 	}
 	n.server.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), mostBackground)
 		defer cancel()
 		who, err := readNote(ctx, n.server, client)
-		if err != nil {
-			who = Identity{}
-		}
-		n.learn(client, who)
+		n.learn(client, who, err)
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		delete(n.asking, client)
@@ -118,15 +133,15 @@ func (n *names) begin(client string) bool {
 func (k *Census) Introducer(ctx context.Context, most int, limit time.Duration) (who func(client string) Identity, end func()) {
 	ctx, end = context.WithTimeout(ctx, limit)
 	return func(client string) Identity {
-		x, enough := k.names.look(client)
-		if enough || most <= 0 {
+		x := k.names.look(client)
+		if x.recent() || most <= 0 {
 			return x.Identity
 		}
 		most--
 		i, err := readNote(ctx, k.server, client)
 		switch {
 		case err == nil:
-			k.names.learn(client, i)
+			k.names.learn(client, i, nil)
 		case !driver.Failure(err).Permanent():
 			most = 0
 		}

@@ -108,6 +108,74 @@ func TestAWaitThatGivesUpHasLookedAfterItsLastRefusal(t *testing.T) {
 	}
 }
 
+// A holder may never write a note, or the user may not read it. A caller that waits for long asks about it ever less often.
+func TestALongWaitForAHolderWithoutANoteAsksSeldom(t *testing.T) {
+	denied := driver.ServerError("NOPERM No permissions to access a key", nil)
+	for _, kind := range []string{"lock", "fair"} {
+		of := locktest.TypesOfLock[kind]
+		for name, tc := range map[string]struct {
+			note, read error // what the server says to the holder, and to who reads the note
+			wait       time.Duration
+			most       int64
+		}{
+			"no note, a minute":          {note: denied, wait: time.Minute, most: 8},
+			"no note, ten minutes":       {note: denied, wait: 10 * time.Minute, most: 26},
+			"refused, four minutes":      {read: denied, wait: 4 * time.Minute, most: 1},
+			"both refused, nine minutes": {note: denied, read: denied, wait: 9 * time.Minute, most: 2},
+		} {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				locktest.InFakeTime(t, func(w *locktest.World) {
+					var asked atomic.Int64
+					refusing := func(script string, err error) *locktest.Tap {
+						return &locktest.Tap{Notes: true, Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+							if s == "client.read" {
+								asked.Add(1)
+							}
+							if s == script && err != nil {
+								return driver.Reply{}, err
+							}
+							return next()
+						}}
+					}
+					h := w.Acquire(bg, of(w.Tapped(redlatch.Config{}, refusing("client.note", tc.note)), "orders"))
+					c := w.Tapped(redlatch.Config{}, refusing("client.read", tc.read))
+					if e := refusal(bg, t, of(c, "orders"), tc.wait); e.By != "" {
+						t.Errorf("%+v", e)
+					}
+					if n := asked.Load(); n == 0 || n > tc.most {
+						t.Errorf("%d requests in %v", n, tc.wait)
+					}
+					w.Release(h)
+				})
+			})
+		}
+	}
+}
+
+// A client that the server gave no answer at first writes its note half a minute later. A caller that still waits learns of it.
+func TestANoteThatComesLateIsFound(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		tries := 0
+		holder := w.Tapped(redlatch.Config{Identity: billing}, &locktest.Tap{Notes: true, Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if s == "client.note" {
+				if tries++; tries == 1 {
+					return driver.Reply{}, locktest.ErrReplyLost
+				}
+			}
+			return next()
+		}})
+		c, _ := curious(w, 0)
+		h := w.Acquire(bg, holder.Lock("orders"))
+		if e := refusal(bg, t, c.Lock("orders"), 80*time.Second); e.By != "billing@host-7 pid 4121" { // 36 s, 32 s and a poll
+			t.Errorf("%+v", e)
+		}
+		if tries < 2 {
+			t.Error("the note was written at once, so this shows nothing")
+		}
+		w.Release(h)
+	})
+}
+
 // A context that ends ends the wait at once, and so does the end of the wait, whatever becomes of the question.
 func TestNoAnswerWaitsForANameOfTheHolder(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
