@@ -78,10 +78,15 @@ there is a problem.`,
 
 // examine connects and looks.
 func (a *app) examine(ctx context.Context, opt doctor.Options) (doctor.Report, error) {
-	client, mask, err := a.rawClient()
+	settings, err := a.settings()
+	if err != nil {
+		return doctor.Report{}, err
+	}
+	client, mask, err := rawClient(settings)
 	if err != nil {
 		return doctor.Report{}, answered(err)
 	}
+	opt.Database = settings.Database
 	defer client.Close()
 	servers, err := doctor.Servers(ctx, client, a.shownAddress(), mask)
 	if err != nil {
@@ -100,11 +105,7 @@ func answered(err error) error {
 }
 
 // rawClient connects for commands that are no scripts. Mask hides credentials.
-func (a *app) rawClient() (client rueidis.Client, mask func(string) string, err error) {
-	settings, err := a.settings()
-	if err != nil {
-		return nil, nil, err
-	}
+func rawClient(settings connect.Settings) (client rueidis.Client, mask func(string) string, err error) {
 	option, err := redlatchrueidis.Options(settings)
 	if err != nil {
 		return nil, nil, &failure{code: exitConfig, err: err}

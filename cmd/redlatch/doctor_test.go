@@ -111,11 +111,20 @@ func TestDoctorOfHealthyServer(t *testing.T) {
 func TestDoctorKnowsWhetherTheAppendOnlyFileIsRead(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k testserver.Kind) {
-		for _, rights := range []string{"on nopass ~* &* +@all", "on nopass ~* &* +@all -pexpireat", "on nopass ~other:* &* +@all", "on nopass ~* &* +@all -decrby", "on nopass ~* &* +@write +select"} {
-			t.Run(rights, func(t *testing.T) {
+		for _, tc := range []struct{ rights, database string }{
+			{"~* &* +@all", "0"},
+			{"~* &* +@all", "3"},
+			{"~* &* +@all -pexpireat", "0"},
+			{"~other:* &* +@all", "0"},
+			{"~* &* +@all -decrby", "0"},
+			{"~* &* +@write", "0"},
+			{"~* &* +@write", "3"},
+			{"~* &* +@write +select", "3"},
+		} {
+			t.Run(tc.rights+" in "+tc.database, func(t *testing.T) {
 				t.Parallel()
-				s := testserver.Start(t, k, append(strings.Fields("--user ann on >"+password+" ~* &* +@all --user default "+rights), safe...)...)
-				r := &redis{url: "redis://ann:" + password + "@" + s.Addr()}
+				s := testserver.Start(t, k, append(strings.Fields("--user ann on >"+password+" ~* &* +@all --user default on nopass "+tc.rights), safe...)...)
+				r := &redis{url: "redis://ann:" + password + "@" + s.Addr() + "/" + tc.database}
 				for _, args := range []string{"acquire x --lease 1h", "latch set l 3", "latch down l"} {
 					if res := r.run(t, strings.Fields(args)...); res.code != 0 {
 						t.Fatalf("%s: %+v", args, res)

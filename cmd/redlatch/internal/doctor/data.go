@@ -114,6 +114,9 @@ func unreadable(v *visit) []Finding {
 	for _, p := range acl.SideKeys {
 		requests, needs = append(requests, []string{"DEL", p.Of(name)}), append(needs, "keys named "+p.Of("NAME"))
 	}
+	if v.selects() {
+		requests, needs = append(requests, []string{"SELECT", strconv.Itoa(v.opt.Database)}), append(needs, "SELECT")
+	}
 	for i := range requests {
 		requests[i] = append([]string{"ACL", "DRYRUN", "default"}, requests[i]...)
 	}
@@ -134,6 +137,25 @@ func unreadable(v *visit) []Finding {
 	return found(check, Warning, "a restart reads the append-only file without what scripts have written: the default user may not use "+words(lacks),
 		"after a restart locks are gone while their holders work on, or have no TTL and never end",
 		"ACL SETUSER default ~* &* +@all, and in the file of users; if nobody logs in as that user, switch it off, too: the rights count all the same")
+}
+
+// selects says whether what a script has written may begin with a SELECT inside the transaction: from Redis 7.2 on, where the
+// append-only file has keys of another database than 0. Redis 7.0 writes the SELECT before the transaction.
+func (v *visit) selects() bool {
+	switch {
+	case older(v.info["redis_version"], "7.2"):
+		return false
+	case v.opt.Database != 0:
+		return true
+	}
+	for name := range v.info {
+		if n, ok := strings.CutPrefix(name, "db"); ok && n != "0" {
+			if _, err := strconv.Atoi(n); err == nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // broken looks for a disk that cannot be written.

@@ -57,8 +57,10 @@ type Options struct {
 	// Keys is how many keys of a server are looked at, at most. With 0 the checks
 	// of keys are left out.
 	Keys int
-	// Prefix stands before the name of the key that is written.
-	Prefix string
+	// Prefix stands before the name of the key that is written, and Database is the
+	// number of the database that has it.
+	Prefix   string
+	Database int
 	// Linger is how long a free lock that somebody queues for is given to be
 	// taken.
 	Linger time.Duration

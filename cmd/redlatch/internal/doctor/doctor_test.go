@@ -282,6 +282,10 @@ func TestFindings(t *testing.T) {
 		{"default user without keys", &fake{answers: map[string]any{
 			"ACL DRYRUN default DEL redisson_lock_queue:{redlatch_doctor:}": "This user has no permissions to access the 'redisson_lock_queue:{redlatch_doctor:}' key",
 		}}, "persistence", Warning, "the default user may not use keys named redisson_lock_queue:{NAME}"},
+		{"default user without SELECT, and keys in another database", &fake{
+			info:    map[string]string{"redis_version": "7.2.0", "db0": "keys=1,expires=0", "db7": "keys=1,expires=0"},
+			answers: map[string]any{"ACL DRYRUN default SELECT 0": "This user has no permissions to run the 'select' command"},
+		}, "persistence", Warning, "the default user may not use SELECT"},
 		{"no DRYRUN", &fake{answers: map[string]any{"ACL DRYRUN": noperm("acl|dryrun")}}, "persistence", Note, "cannot be seen (ACL DRYRUN is refused)"},
 		{"log that cannot be written", &fake{info: map[string]string{"aof_last_write_status": "err"}}, "persistence", Problem, "append-only file could not be written"},
 		{"snapshot that failed", &fake{info: map[string]string{"rdb_last_bgsave_status": "err"}}, "persistence", Problem, "last snapshot has failed"},
