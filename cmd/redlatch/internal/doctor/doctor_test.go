@@ -565,6 +565,20 @@ func TestNameHasSlotHere(t *testing.T) {
 	}
 }
 
+// A node may have nearly all slots. A name of another slot is found all the same.
+func TestANodeWithNearlyAllSlotsIsNotOverlooked(t *testing.T) {
+	f := &fake{cluster: true, answers: map[string]any{
+		"CLUSTER SLOTS":   []any{[]any{int64(0), int64(16367), []any{"h", int64(2), "me"}}, []any{int64(16368), int64(16383), []any{"h", int64(1), "other"}}},
+		"EVAL return 1 1": &ReplyError{"MOVED", "MOVED 16370 h:1"},
+	}}
+	v := &visit{Server: f, ctx: t.Context(), info: map[string]string{"cluster_enabled": "1"}}
+	for range 20 {
+		if !v.elsewhere() {
+			t.Fatal("that a node refuses keys is not noticed")
+		}
+	}
+}
+
 // What several servers have in common stands once; the worst comes first.
 func TestSeveralServers(t *testing.T) { synctest.Test(t, testSeveralServers) }
 

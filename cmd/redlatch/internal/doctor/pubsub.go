@@ -15,6 +15,9 @@ import (
 // own is how the keys and channels begin that doctor uses.
 const own = "redlatch_doctor:"
 
+// draws is after how many names none is found any more whose slot is, or is not, one of certain slots.
+const draws = 1 << 16
+
 // name returns a name that nobody uses, and whose slot this server has. In a
 // cluster that does not tell its slots there is none.
 func (v *visit) name() (string, bool) {
@@ -22,7 +25,7 @@ func (v *visit) name() (string, bool) {
 	if v.cluster() {
 		slots = v.slots()
 	}
-	for range 1 << 16 {
+	for range draws {
 		if name := v.anyName(); isIn(slots, name) {
 			return name, true
 		}
@@ -66,9 +69,12 @@ func (v *visit) elsewhere() bool {
 	const tries = 100 // so that some are of other slots, where nobody knows which this node has
 	slots := v.slots()
 	var requests [][]string
-	for range tries {
+	for range draws {
 		if name := v.anyName(); !isIn(slots, name) {
 			requests = append(requests, []string{"EVAL", "return 1", "1", name})
+		}
+		if len(requests) == tries {
+			break
 		}
 	}
 	return slices.ContainsFunc(v.askAll(requests), func(a Answer) bool {
