@@ -132,7 +132,13 @@ func TestDoctorKnowsWhetherTheAppendOnlyFileIsRead(t *testing.T) {
 				}
 				res := r.run(t, "doctor", "-o", "json")
 				res.code = 0
-				warns := slices.Contains(worse(document[doctor.Report](t, res)), "persistence warning")
+				report := document[doctor.Report](t, res)
+				warns := slices.Contains(worse(report), "persistence warning")
+				for _, f := range report.Findings {
+					if strings.Contains(tc.rights, "+@all") && strings.Contains(f.What, "HSET") || len(f.What) > 250 {
+						t.Errorf("of a user who may use HSET: %s", f.What)
+					}
+				}
 				s.Restart()
 				l := document[overview.Lock](t, r.run(t, "show", "x", "-o", "json"))
 				count := r.run(t, "latch", "down", "l").out

@@ -104,37 +104,48 @@ func unreadable(v *visit) []Finding {
 	}
 	name := v.opt.Prefix + own
 	var requests [][]string
-	var needs []string // for each of them
+	var keys []string // what each of them needs beside the command
 	for _, c := range acl.InScripts {
 		if c.Writes {
-			words := strings.Fields(strings.Replace(strings.Replace(c.Args, "PEXPIRE ", "PEXPIREAT ", 1), " K", " "+name, 1))
-			requests, needs = append(requests, words), append(needs, words[0])
+			requests = append(requests, strings.Fields(strings.Replace(strings.Replace(c.Args, "PEXPIRE ", "PEXPIREAT ", 1), " K", " "+name, 1)))
+			keys = append(keys, "NAME")
 		}
 	}
 	for _, p := range acl.SideKeys {
-		requests, needs = append(requests, []string{"DEL", p.Of(name)}), append(needs, "keys named "+p.Of("NAME"))
+		requests, keys = append(requests, []string{"DEL", p.Of(name)}), append(keys, p.Of("NAME"))
 	}
 	if v.selects() {
-		requests, needs = append(requests, []string{"SELECT", strconv.Itoa(v.opt.Database)}), append(needs, "SELECT")
+		requests, keys = append(requests, []string{"SELECT", strconv.Itoa(v.opt.Database)}), append(keys, "")
 	}
-	for i := range requests {
-		requests[i] = append([]string{"ACL", "DRYRUN", "default"}, requests[i]...)
+	dry := make([][]string, len(requests))
+	for i, r := range requests {
+		dry[i] = append([]string{"ACL", "DRYRUN", "default"}, r...)
 	}
-	var lacks []string
-	for i, a := range v.askAll(requests) {
+	var noCommands, noKeys []string
+	for i, a := range v.askAll(dry) {
 		var why *ReplyError
 		switch {
 		case errors.As(a.Err, &why) && why.Code == "NOPERM":
 			return found(check, Note, "whether a restart reads all of the append-only file cannot be seen (ACL DRYRUN is refused)",
 				"if the default user lacks a right, locks are gone after a restart, or never end", "give the user that runs doctor +acl|dryrun, or see: ACL GETUSER default")
-		case a.Err == nil && str(a.Value) != "OK":
-			lacks = append(lacks, needs[i])
+		case a.Err != nil || str(a.Value) == "OK":
+		case strings.Contains(str(a.Value), "no permissions to access "): // it may use the command
+			noKeys = append(noKeys, keys[i])
+		default:
+			noCommands = append(noCommands, requests[i][0])
 		}
+	}
+	var lacks []string
+	if len(noCommands) > 0 {
+		lacks = append(lacks, some(distinct(noCommands)))
+	}
+	if len(noKeys) > 0 {
+		lacks = append(lacks, "keys named "+some(distinct(noKeys)))
 	}
 	if len(lacks) == 0 {
 		return nil
 	}
-	return found(check, Warning, "a restart reads the append-only file without what scripts have written: the default user may not use "+words(lacks),
+	return found(check, Warning, "a restart reads the append-only file without what scripts have written: the default user may not use "+strings.Join(lacks, ", nor "),
 		"after a restart locks are gone while their holders work on, or have no TTL and never end",
 		"ACL SETUSER default ~* &* +@all, and in the file of users; if nobody logs in as that user, switch it off, too: the rights count all the same")
 }

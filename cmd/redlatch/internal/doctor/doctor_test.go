@@ -286,6 +286,15 @@ func TestFindings(t *testing.T) {
 			info:    map[string]string{"redis_version": "7.2.0", "db0": "keys=1,expires=0", "db7": "keys=1,expires=0"},
 			answers: map[string]any{"ACL DRYRUN default SELECT 0": "This user has no permissions to run the 'select' command"},
 		}, "persistence", Warning, "the default user may not use SELECT"},
+		{"default user with other keys", &fake{answers: map[string]any{
+			"ACL DRYRUN default": "User default has no permissions to access the 'redlatch_doctor:' key",
+		}}, "persistence", Warning, "the default user may not use keys named NAME, redisson_lock_queue:{NAME}, redisson_lock_timeout:{NAME} and "},
+		{"default user without nearly all", &fake{answers: map[string]any{
+			"ACL DRYRUN default":      "User default has no permissions to run the 'x' command",
+			"ACL DRYRUN default HSET": "OK",
+			"ACL DRYRUN default DEL":  "OK",
+			"ACL DRYRUN default DEL redisson_lock_token:{redlatch_doctor:}": "User default has no permissions to access the 'redisson_lock_token:{redlatch_doctor:}' key",
+		}}, "persistence", Warning, " more, nor keys named redisson_lock_token:{NAME}"},
 		{"no DRYRUN", &fake{answers: map[string]any{"ACL DRYRUN": noperm("acl|dryrun")}}, "persistence", Note, "cannot be seen (ACL DRYRUN is refused)"},
 		{"log that cannot be written", &fake{info: map[string]string{"aof_last_write_status": "err"}}, "persistence", Problem, "append-only file could not be written"},
 		{"snapshot that failed", &fake{info: map[string]string{"rdb_last_bgsave_status": "err"}}, "persistence", Problem, "last snapshot has failed"},
