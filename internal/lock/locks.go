@@ -102,8 +102,10 @@ type Params struct {
 	Member   bool          // the hold is one of several: not passed on in this process
 	At       callsite.Site // where it was asked for
 
-	scope *scope           // of WithOwner, if there is one
-	asks  *request.Trouble // of the callers of that which wait for this one
+	scope *scope // of WithOwner, if there is one
+	// asks is what the server refuses to the callers of the scope that wait for this one. While this
+	// one waits itself it asks nothing. So where a wait begins, what has become of its requests is over.
+	asks *request.Trouble
 }
 
 // Locks are the locks of a client.

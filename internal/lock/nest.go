@@ -82,7 +82,7 @@ func (p *waitParams) amongSiblings(ctx context.Context, outer *Hold, o *Params) 
 	case o.Try:
 		return p.asBusy(request.ErrWaitOver)
 	}
-	o.asks.Over() // as in waiting
+	o.asks.Over()
 	_, in, err := p.lineUp(ctx, g, outer.End().Done(), nil, func(waited time.Duration) {
 		p.c.Events.SlowWait(p.c.Server.Name(p.key), waited, o.At, outer.t.site())
 	})

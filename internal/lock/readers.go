@@ -253,6 +253,7 @@ func (p *waitParams) awaitGroup(ctx context.Context, m *groupMember, o *Params) 
 	if o.Try {
 		end = g.decided
 	}
+	o.asks.Over()
 	w := p.waiting(g.entry, o)
 	_, err := request.Wait(ctx, p.c.Server, &w, end)
 	if err == nil {

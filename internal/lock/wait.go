@@ -198,6 +198,7 @@ func (p *waitParams) enter(ctx context.Context, e *entry, o *Params) (*term, err
 	var passed *term
 	in, err := false, request.ErrWaitOver
 	if !o.Try {
+		o.asks.Over()
 		w := p.waiting(e, o)
 		passed, in, err = p.lineUp(ctx, &e.gate, nil, &w, func(waited time.Duration) {
 			if t := e.current(); t != nil {
@@ -229,10 +230,8 @@ func (p *waitParams) behind(e *entry) {
 	p.denied = e.trouble.Why()
 }
 
-// waiting says how a caller waits for those in e to ask the server, or to release what they have. It asks nothing itself
-// then, and those that wait for it must not go by what has become of earlier requests.
+// waiting says how a caller waits for those in e to ask the server, or to release what they have.
 func (p *waitParams) waiting(e *entry, o *Params) request.Waiting {
-	o.asks.Over()
 	w := request.Waiting{Key: p.key, Asks: &e.trouble, Since: o.Since, Until: p.until, Stop: p.c.Server.Done, Held: e}
 	if e.space == queueSpace { // of several servers
 		w.Key = ""
